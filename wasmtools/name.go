@@ -1,0 +1,106 @@
+package wasmtools
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+)
+
+// MaxName is the largest length, in bytes, of a name and of an operation id.
+const MaxName = 64
+
+var name = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
+
+// reserved paths are the service's own. Those of reservedTrees are so with all that is below them.
+var (
+	reserved      = []string{"/tools", "/openapi.json", "/docs", "/redoc", "/healthz", "/readyz", "/metrics", "/mcp", "/events"}
+	reservedTrees = []string{"/admin", "/console"}
+)
+
+// CheckNamespace reports what is wrong with a namespace, or nil. The empty namespace is the top level.
+func CheckNamespace(namespace string) error {
+	if namespace == "" {
+		return nil
+	}
+	for part := range strings.SplitSeq(namespace, "/") {
+		if !name.MatchString(part) {
+			return fmt.Errorf("namespace %q: %w", clip(namespace), badName(part))
+		}
+	}
+	return nil
+}
+
+// CheckName reports what is wrong with a tool's name, or nil.
+func CheckName(s string) error {
+	if !name.MatchString(s) {
+		return badName(s)
+	}
+	return nil
+}
+
+func badName(s string) error {
+	return fmt.Errorf("%q is no name: use 1 to %d of the characters A-Z a-z 0-9 _ -", clip(s), MaxName)
+}
+
+// Check reports whether a table can hold the tool: its namespace and name are valid, its path is not the
+// service's own, its operation id is short enough, and it can be called.
+func (t *Tool) Check() error {
+	if err := CheckNamespace(t.Namespace); err != nil {
+		return err
+	}
+	if err := CheckName(t.Name); err != nil {
+		return err
+	}
+	path := t.Path()
+	for _, r := range reserved {
+		if path == r {
+			return reservedPath(path)
+		}
+	}
+	for _, r := range reservedTrees {
+		if covers(r, path) {
+			return reservedPath(path)
+		}
+	}
+	if id := t.OperationID(); len(id) > MaxName {
+		return fmt.Errorf("operation id %q of %s has %d characters, %d are allowed: shorten the namespace or the name", clip(id), clip(path), len(id), MaxName)
+	}
+	if t.Parameters == nil {
+		return fmt.Errorf("tool %s has no Parameters: compile its schema with schema.Compile", path)
+	}
+	if t.Caller == nil {
+		return fmt.Errorf("tool %s has no Caller: set one, such as a wasmtools.CallerFunc", path)
+	}
+	return nil
+}
+
+func reservedPath(path string) error {
+	return fmt.Errorf("path %s is the service's own: choose another namespace or name", path)
+}
+
+// Conflict returns the error of a second tool that cannot be served beside first, or nil where it can.
+func Conflict(first, second *Tool) error {
+	switch {
+	case first.Path() == second.Path():
+		return fmt.Errorf("path %s is taken: %s and %s both declare it; rename one", first.Path(), first.origin(), second.origin())
+	case first.OperationID() == second.OperationID():
+		return fmt.Errorf("operation id %q is taken: %s of %s and %s of %s both have it; rename one",
+			first.OperationID(), first.Path(), first.origin(), second.Path(), second.origin())
+	}
+	return nil
+}
+
+func (t *Tool) origin() string {
+	if t.Source == "" {
+		return "the program"
+	}
+	return t.Source
+}
+
+// clip shortens foreign text for an error message.
+func clip(s string) string {
+	if len(s) > 80 {
+		return s[:77] + "..."
+	}
+	return s
+}

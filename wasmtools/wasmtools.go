@@ -1,0 +1,90 @@
+// Package wasmtools is the domain of the tool service: what a tool is, what its file declares, which tools are
+// served, and how a call fails.
+//
+// It knows no sandbox, no HTTP router and no file system. A [Tool] is called through its [Caller], checks its
+// arguments through its [Schema], and is served from a [RouteTable]; other packages fill these in.
+package wasmtools
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+)
+
+// A Tool is one function that clients can call. It never changes once a RouteTable holds it.
+type Tool struct {
+	// Namespace is one or more names joined by "/", or empty at the top level.
+	Namespace string
+	// Name is 1 to 64 of the characters A-Z a-z 0-9 _ and -.
+	Name string
+	// Description says in prose what the tool does; agents choose tools by it.
+	Description string
+	// Version is the module's version as its author wrote it, or empty.
+	Version string
+	// Parameters is the schema of the arguments, an object schema.
+	Parameters Schema
+	// Result is the schema of the result, or nil where the tool declares none. It documents; results are not
+	// checked against it.
+	Result Schema
+	// Examples are calls with their expected results, for documentation and for tests of the tool.
+	Examples []Example
+	// Digest is the SHA-256 of the module's file in lower-case hexadecimal, or empty for a tool that has no file.
+	Digest string
+	// Source names where the tool comes from, for error messages: a file's path, or empty.
+	Source string
+	// MaxInput is the largest body of a call in bytes; 0 means DefaultMaxInput.
+	MaxInput int64
+	// Caller runs the tool.
+	Caller Caller
+}
+
+// DefaultMaxInput is the largest body, in bytes, of a call of a tool that sets no limit of its own: 1 MiB.
+const DefaultMaxInput = 1 << 20
+
+// A Schema is a compiled JSON Schema. It is safe for concurrent use and never changes.
+type Schema interface {
+	// JSON returns the schema as its author wrote it. The caller must not change the bytes.
+	JSON() json.RawMessage
+	// Validate checks a body, a JSON object (an empty body counts as {}), and returns the bytes for the tool: the
+	// body itself, or a copy with the schema's defaults filled in. The result may share memory with body.
+	// An error is an *Error with the code CodeInvalidArguments and all violations.
+	Validate(body []byte) ([]byte, error)
+}
+
+// A Caller runs a tool.
+type Caller interface {
+	// Call runs the tool with arguments, a JSON object that the schema accepts, and returns its result, JSON.
+	// The callee must not keep arguments, the caller owns the result. An error that is an *Error has its code;
+	// any other counts as internal and is not shown to clients. Call is safe for concurrent use.
+	Call(ctx context.Context, arguments []byte) (result []byte, err error)
+}
+
+// CallerFunc makes a Caller of a plain function.
+type CallerFunc func(ctx context.Context, arguments []byte) ([]byte, error)
+
+// Call calls f.
+func (f CallerFunc) Call(ctx context.Context, arguments []byte) ([]byte, error) {
+	return f(ctx, arguments)
+}
+
+// An Example is one call of a tool with the result that it should have.
+type Example struct {
+	Arguments json.RawMessage `json:"arguments"`
+	Result    json.RawMessage `json:"result,omitempty"`
+}
+
+// Path returns the path under which the tool is served, such as "/math/add".
+func (t *Tool) Path() string {
+	if t.Namespace == "" {
+		return "/" + t.Name
+	}
+	return "/" + t.Namespace + "/" + t.Name
+}
+
+// OperationID returns the tool's name in the OpenAPI document, such as "math-add".
+func (t *Tool) OperationID() string {
+	if t.Namespace == "" {
+		return t.Name
+	}
+	return strings.ReplaceAll(t.Namespace, "/", "-") + "-" + t.Name
+}

@@ -1,0 +1,160 @@
+// Package auth decides who may call: a set of bearer tokens that can change while requests run, and the
+// dependency of an application that is made of it.
+package auth
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"maps"
+	"sync"
+	"sync/atomic"
+)
+
+// MaxToken is the largest length of a token in bytes.
+const MaxToken = 1024
+
+// A BearerTokenAuth is a set of tokens, one of which a caller must show. Make one with [NewBearerTokenAuth].
+//
+// Requests read an immutable state through one atomic pointer and never wait for a change; a change holds for the
+// next request. All methods are safe for concurrent use.
+//
+// Tokens are not kept, only their SHA-256 digests, keyed with a secret that is new for each BearerTokenAuth. Looking
+// a digest up takes no time that a caller could learn from: what is compared with what is unknown without the key, so
+// neither how far a guess was right, nor which token matched, nor how many there are can be measured.
+type BearerTokenAuth struct {
+	key   [sha256.Size]byte
+	state atomic.Pointer[state]
+	mu    sync.Mutex // held by those that change state
+}
+
+// state never changes once it is published.
+type state struct {
+	digests  map[digest]struct{}
+	disabled bool
+	required bool
+}
+
+type digest [sha256.Size]byte
+
+// NewBearerTokenAuth returns an enabled set of tokens, which may be empty. It fails as [CheckToken] does.
+func NewBearerTokenAuth(tokens []string) (*BearerTokenAuth, error) {
+	a := &BearerTokenAuth{}
+	rand.Read(a.key[:]) // never fails: crypto/rand ends the program instead
+	a.state.Store(&state{})
+	if err := a.SetTokens(tokens); err != nil {
+		return nil, err
+	}
+	return a, nil
+}
+
+// CheckToken reports why a token cannot be used, or nil: it is empty, longer than MaxToken, or has a character that
+// is not printable ASCII or is a blank, which clients could not send unchanged. The error does not show the token.
+func CheckToken(token string) error {
+	switch {
+	case token == "":
+		return errors.New("the token is empty")
+	case len(token) > MaxToken:
+		return fmt.Errorf("the token has %d bytes, %d are allowed", len(token), MaxToken)
+	}
+	for i := range len(token) {
+		if c := token[i]; c <= ' ' || c > '~' {
+			return fmt.Errorf("the token has a character that is no printable ASCII or a blank, at byte %d", i+1)
+		}
+	}
+	return nil
+}
+
+// AddToken lets callers in that show token; one that is there already is no error. It fails as [CheckToken] does.
+func (a *BearerTokenAuth) AddToken(token string) error {
+	if err := CheckToken(token); err != nil {
+		return err
+	}
+	a.change(func(s *state) {
+		s.digests = maps.Clone(s.digests)
+		s.digests[a.digest(token)] = struct{}{}
+	})
+	return nil
+}
+
+// RemoveToken takes a token back and reports whether it was there. The last one leaves the service open to everybody
+// unless SetRequired was called: see [BearerTokenAuth.Open].
+func (a *BearerTokenAuth) RemoveToken(token string) bool {
+	if CheckToken(token) != nil {
+		return false
+	}
+	d, found := a.digest(token), false
+	a.change(func(s *state) {
+		if _, found = s.digests[d]; found {
+			s.digests = maps.Clone(s.digests)
+			delete(s.digests, d)
+		}
+	})
+	return found
+}
+
+// SetTokens makes tokens the whole set, in one step. It fails, and changes nothing, where [CheckToken] refuses one.
+func (a *BearerTokenAuth) SetTokens(tokens []string) error {
+	digests := make(map[digest]struct{}, len(tokens))
+	for i, token := range tokens {
+		if err := CheckToken(token); err != nil {
+			return fmt.Errorf("token %d of %d: %w", i+1, len(tokens), err)
+		}
+		digests[a.digest(token)] = struct{}{}
+	}
+	a.change(func(s *state) { s.digests = digests })
+	return nil
+}
+
+// Enabled reports what SetEnabled said last; a new BearerTokenAuth is enabled.
+func (a *BearerTokenAuth) Enabled() bool { return !a.state.Load().disabled }
+
+// SetEnabled says whether callers have to show a token, where there is one.
+func (a *BearerTokenAuth) SetEnabled(on bool) {
+	a.change(func(s *state) { s.disabled = !on })
+}
+
+// SetRequired, when on, has callers show a token always: where there is none, or tokens are disabled, callers without
+// a good token are refused instead of let in. It is off at first.
+func (a *BearerTokenAuth) SetRequired(on bool) {
+	a.change(func(s *state) { s.required = on })
+}
+
+// Open reports whether everybody is let in at the moment: no token is required, and there is none or they are disabled.
+func (a *BearerTokenAuth) Open() bool { return a.state.Load().open() }
+
+func (s *state) open() bool {
+	return !s.required && (s.disabled || len(s.digests) == 0)
+}
+
+// change publishes a copy of the state that f has changed. f must replace the map, not write to it.
+func (a *BearerTokenAuth) change(f func(*state)) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	next := *a.state.Load()
+	f(&next)
+	a.state.Store(&next)
+}
+
+// admits reports whether a caller who shows token is let in; token is foreign and may be anything.
+func (a *BearerTokenAuth) admits(token string) bool {
+	s := a.state.Load()
+	if s.open() {
+		return true
+	}
+	if CheckToken(token) != nil {
+		return false
+	}
+	_, ok := s.digests[a.digest(token)]
+	return ok
+}
+
+// digest returns the keyed digest of a token that CheckToken accepts. The key in front is enough of a MAC here,
+// where no digest ever leaves the process; the buffer on the stack keeps requests free of allocations.
+func (a *BearerTokenAuth) digest(token string) digest {
+	var buf [sha256.Size + MaxToken]byte
+	n := copy(buf[:], a.key[:])
+	n += copy(buf[n:], token)
+	return sha256.Sum256(buf[:n])
+}

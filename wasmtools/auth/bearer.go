@@ -1,0 +1,49 @@
+package auth
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+
+	"github.com/toolsrv/toolsrv/wasmtools"
+)
+
+// A Bearer is the condition that a request shows a good token. It is a dependency of package openapi's applications,
+// and safe for concurrent use.
+type Bearer struct {
+	auth *BearerTokenAuth
+}
+
+// Dependency returns the condition that a lets a request's token in. It panics where a is nil.
+func Dependency(a *BearerTokenAuth) *Bearer {
+	if a == nil {
+		panic("auth.Dependency(nil): make a BearerTokenAuth with NewBearerTokenAuth")
+	}
+	return &Bearer{auth: a}
+}
+
+// Check returns nil, or a *wasmtools.Error with CodeUnauthorized that tells nothing of why.
+func (b *Bearer) Check(r *http.Request) error {
+	if b.auth.admits(bearerToken(r.Header["Authorization"])) {
+		return nil
+	}
+	return &wasmtools.Error{Code: wasmtools.CodeUnauthorized, Message: "Invalid or missing bearer token"}
+}
+
+// SecurityScheme returns the name and the OpenAPI description of the condition.
+func (b *Bearer) SecurityScheme() (name string, scheme json.RawMessage) {
+	return "bearer", json.RawMessage(`{"type":"http","scheme":"bearer"}`)
+}
+
+// bearerToken returns the token of a request's Authorization headers, or "" where there is none. Two headers
+// count as none: a proxy in front may have looked at the other one.
+func bearerToken(headers []string) string {
+	if len(headers) != 1 {
+		return ""
+	}
+	scheme, token, ok := strings.Cut(headers[0], " ")
+	if !ok || !strings.EqualFold(scheme, "Bearer") {
+		return ""
+	}
+	return strings.TrimLeft(token, " ") // RFC 9110, section 11.4: one blank or more
+}

@@ -1,0 +1,183 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/toolsrv/toolsrv/wasmtools/config"
+	"github.com/toolsrv/toolsrv/wasmtools/server"
+)
+
+// defaultConfig is read where no --config names another file and it is there.
+const defaultConfig = "toolsrv.toml"
+
+// openAPI holds the flags of `toolsrv openapi`.
+type openAPI struct {
+	config     string
+	address    string
+	tokens     []string
+	tokensFile string
+	logLevel   slog.Level
+}
+
+func newOpenAPI() *cobra.Command {
+	var o openAPI
+	cmd := &cobra.Command{
+		Use:   "openapi",
+		Short: "Serve the tools of a directory as a REST API with an OpenAPI document",
+		Long: `Serve the tools of a directory as a REST API: POST /{namespace}/{tool} calls one,
+GET /tools lists them, GET /openapi.json describes them.
+
+Without --config, ./toolsrv.toml is read if it is there; otherwise every setting has
+its default. Flags win over the file. A wrong configuration ends the start with exit
+code 1.
+
+SIGHUP reads the configuration and the tokens again; what is wrong is logged and the
+old stays in force. SIGTERM and SIGINT let running calls finish, then end the server
+with exit code 0; a second one ends it at once with exit code 1.`,
+		Example: `  toolsrv openapi --config toolsrv.toml
+  toolsrv openapi --auth-tokens-file /run/secrets/tokens --address :8080`,
+		Args: noArguments,
+		RunE: o.run,
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&o.config, "config", "", "configuration `file` (TOML)")
+	flags.StringVar(&o.address, "address", "", "`host:port` to listen on; port 0 takes any free one")
+	flags.StringArrayVar(&o.tokens, "auth-token", nil,
+		"a bearer `token` that lets a client in; may be given more than once; other users of the machine can see it, a file is safer")
+	flags.StringVar(&o.tokensFile, "auth-tokens-file", "",
+		"`file` with one bearer token per line; tokens of flags take the place of those of the configuration")
+	flags.TextVar(&o.logLevel, "log-level", slog.LevelInfo, "least `level` that is logged: debug, info, warn or error")
+	return cmd
+}
+
+func (o *openAPI) run(cmd *cobra.Command, _ []string) error {
+	// Signals count from the first moment: one that comes while the server starts is not lost.
+	stop := make(chan os.Signal, 2)
+	signal.Notify(stop, os.Interrupt, syscall.SIGTERM)
+	defer signal.Stop(stop)
+	hangup := make(chan os.Signal, 1) // full: one more reading is due anyway
+	signal.Notify(hangup, syscall.SIGHUP)
+	defer signal.Stop(hangup)
+
+	if err := o.check(cmd); err != nil {
+		return &usageError{cmd.CommandPath(), err}
+	}
+	logger := newLogger(cmd.ErrOrStderr(), o.logLevel)
+
+	ctx, cancel := context.WithCancel(cmd.Context())
+	defer cancel()
+	done := make(chan error, 1)
+	go func() { done <- o.serve(ctx, logger, hangup) }()
+	select {
+	case err := <-done:
+		return err
+	case s := <-stop:
+		logger.Info("stopping", "signal", s.String())
+		cancel()
+	}
+	select {
+	case err := <-done:
+		return err
+	case s := <-stop:
+		return fmt.Errorf("stopped at once by a second signal (%s)", s)
+	}
+}
+
+// check refuses flags that were given without a value: an unset variable in a script must not switch auth off.
+func (o *openAPI) check(cmd *cobra.Command) error {
+	for _, name := range []string{"config", "address", "auth-tokens-file"} {
+		if flag := cmd.Flags().Lookup(name); flag.Changed && flag.Value.String() == "" {
+			return fmt.Errorf("--%s is empty: give it a value or leave it out", name)
+		}
+	}
+	for _, token := range o.tokens {
+		if token == "" {
+			return errors.New("--auth-token is empty: give it a value or leave it out")
+		}
+	}
+	return nil
+}
+
+// serve runs the server until ctx ends, and reloads its configuration when hangup says so.
+func (o *openAPI) serve(ctx context.Context, logger *slog.Logger, hangup <-chan os.Signal) error {
+	if o.config == "" {
+		// Decided once: a file that vanishes later is an error of the reload and no return to the defaults.
+		if _, err := os.Stat(defaultConfig); err == nil {
+			o.config = defaultConfig
+		} else if !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("read configuration: %w", err)
+		}
+	}
+	c, err := o.load()
+	if err != nil {
+		return err
+	}
+	logger.Info("configuration", "file", o.config, "directory", c.Tools.Directory)
+	s, err := server.New(ctx, c, logger)
+	if err != nil {
+		return err
+	}
+
+	running, cancel := context.WithCancel(ctx)
+	reloads := make(chan struct{})
+	go func() {
+		defer close(reloads)
+		for {
+			select {
+			case <-hangup:
+				if err := o.reload(s); err != nil {
+					logger.Error("the configuration stays as it was", "error", err)
+				}
+			case <-running.Done():
+				return
+			}
+		}
+	}()
+	err = s.Run(ctx)
+	cancel()
+	<-reloads
+	return err
+}
+
+func (o *openAPI) reload(s *server.Server) error {
+	c, err := o.load()
+	if err != nil {
+		return err
+	}
+	return s.Reload(c)
+}
+
+// load reads the configuration and puts the flags over it.
+func (o *openAPI) load() (*config.Config, error) {
+	c := config.Default()
+	if o.config != "" {
+		var err error
+		if c, err = config.Load(o.config); err != nil {
+			return nil, err
+		}
+	}
+	if o.address != "" {
+		c.Server.Address = o.address
+	}
+	if len(o.tokens) > 0 || o.tokensFile != "" {
+		tokens := o.tokens
+		if o.tokensFile != "" {
+			read, err := config.ReadTokens(o.tokensFile)
+			if err != nil {
+				return nil, err
+			}
+			tokens = append(tokens[:len(tokens):len(tokens)], read...)
+		}
+		c.Auth.Tokens, c.Auth.TokensFile = tokens, o.tokensFile
+	}
+	return c, nil
+}

@@ -1,0 +1,52 @@
+package server
+
+import (
+	"time"
+
+	"github.com/toolsrv/toolsrv/runtime/sandbox"
+	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/config"
+)
+
+// What a client can stretch, and how far.
+const (
+	readHeaderTimeout = 10 * time.Second
+	readTimeout       = 30 * time.Second // header and body
+	replyTimeout      = 30 * time.Second // writing the answer, after the longest call
+	idleTimeout       = 2 * time.Minute  // between two requests of a connection
+	maxHeader         = 32 << 10         // bytes, request line included
+	drainLimit        = 30 * time.Second // what orchestrators give a process between SIGTERM and SIGKILL
+)
+
+// writeTimeout returns how long a request may take from the end of its header to the end of the answer: net/http
+// counts reading the body and running the tool, too.
+func writeTimeout(c *config.Config) time.Duration {
+	longest := c.Limits.Timeout
+	for _, o := range c.Overrides {
+		longest = max(longest, c.LimitsFor("/"+o.Match).Timeout)
+	}
+	return readTimeout + longest + replyTimeout
+}
+
+// limits returns what the configuration allows the tool at a path such as "/math/add".
+func limits(c *config.Config) func(path string) sandbox.Limits {
+	return func(path string) sandbox.Limits {
+		l := c.LimitsFor(path)
+		return sandbox.Limits{
+			Timeout:     l.Timeout,
+			Fuel:        l.Fuel,
+			Memory:      l.Memory,
+			Stack:       l.Stack,
+			Input:       l.Input,
+			Output:      l.Output,
+			LogLines:    l.LogLines,
+			Concurrency: l.Concurrency,
+			Queue:       l.Queue,
+		}
+	}
+}
+
+// policy returns which tools the configuration has start enabled.
+func policy(c *config.Config) wasmtools.Policy {
+	return wasmtools.Policy{Allowlist: c.Tools.Allowlist, Enabled: c.Tools.Enabled, Disabled: c.Tools.Disabled}
+}

@@ -1,0 +1,27 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"syscall"
+)
+
+// listen binds address. Its errors say what to do.
+func listen(ctx context.Context, address string) (net.Listener, error) {
+	var c net.ListenConfig
+	l, err := c.Listen(ctx, "tcp", address)
+	if err == nil {
+		return l, nil
+	}
+	remedy := "set server.address or --address to a free host:port of this machine"
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		remedy = "another program listens there: stop it, or set server.address or --address to another port"
+	case errors.Is(err, fs.ErrPermission):
+		remedy = "ports below 1024 need a privilege: set server.address or --address to a higher one"
+	}
+	return nil, fmt.Errorf("listen on %s: %w; %s", address, err, remedy)
+}

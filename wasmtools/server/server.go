@@ -1,0 +1,218 @@
+// Package server puts the parts together: it listens, serves the tools of a directory over HTTP, takes up a changed
+// configuration, drains running calls and closes everything in order.
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/toolsrv/toolsrv/runtime/sandbox"
+	"github.com/toolsrv/toolsrv/wasmtools/auth"
+	"github.com/toolsrv/toolsrv/wasmtools/catalog"
+	"github.com/toolsrv/toolsrv/wasmtools/config"
+	"github.com/toolsrv/toolsrv/wasmtools/openapi"
+)
+
+// A Server is the whole service. Its address is bound from New on, requests are answered while Run runs.
+type Server struct {
+	logger   *slog.Logger
+	listener net.Listener
+	engine   *sandbox.Engine
+	catalog  *catalog.Catalog
+	auth     *auth.BearerTokenAuth
+	app      *openapi.App
+	http     *http.Server
+	cut      context.CancelFunc // ends the context of all requests
+	conns    sync.WaitGroup     // open connections, each with at most one request
+	draining atomic.Bool
+	drain    time.Duration // how long running calls may take to finish
+	// writeTimeout is that of the configuration in force; http.WriteTimeout is that of the start.
+	writeTimeout atomic.Int64
+
+	started *config.Config // what cannot change without a restart is read from here
+	reload  sync.Mutex     // one Reload at a time
+
+	once   sync.Once
+	closed error
+}
+
+// New binds the configured address, opens the tools directory and gets everything ready for Run, logging to logger
+// (nil discards). A refused file is no error; a missing directory or an address in use is. The caller must call
+// Run or Close.
+func New(ctx context.Context, c *config.Config, logger *slog.Logger) (*Server, error) {
+	if logger == nil {
+		logger = slog.New(slog.DiscardHandler)
+	}
+	s := &Server{logger: logger, started: c, drain: drainLimit, cut: func() {}}
+	if err := s.open(ctx, c); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
+}
+
+// open fills in the parts, cheapest failure first. What was opened before an error is left to Close.
+func (s *Server) open(ctx context.Context, c *config.Config) (err error) {
+	if s.auth, err = newAuth(c); err != nil {
+		return err
+	}
+	if s.listener, err = listen(ctx, c.Server.Address); err != nil {
+		return err
+	}
+	if s.engine, err = sandbox.New(ctx, sandbox.Config{CacheDir: s.cacheDir(c), Logger: s.logger}); err != nil {
+		return fmt.Errorf("start the sandbox engine: %w", err)
+	}
+	s.catalog, err = catalog.Open(ctx, catalog.Options{
+		Directory: c.Tools.Directory,
+		Engine:    s.engine,
+		Limits:    limits(c),
+		Policy:    policy(c),
+		Logger:    s.logger,
+	})
+	if err != nil {
+		return fmt.Errorf("open the tools directory: %w", err)
+	}
+	s.app = openapi.NewApp(s.catalog.Table(), openapi.Options{
+		Title:        c.Title,
+		Version:      c.Version,
+		Description:  c.Description,
+		Dependencies: []openapi.Dependency{auth.Dependency(s.auth)},
+		Logger:       s.logger,
+		Ready:        s.ready,
+	})
+	s.serveWith(ctx, writeTimeout(c))
+	return nil
+}
+
+// serveWith makes the HTTP server, with a limit on everything that a client can stretch.
+func (s *Server) serveWith(ctx context.Context, write time.Duration) {
+	// Requests outlive the context of Run, which begins the drain; they end with cut.
+	requests, cut := context.WithCancel(context.WithoutCancel(ctx))
+	s.cut = cut
+	s.writeTimeout.Store(int64(write))
+	s.http = &http.Server{
+		Handler:           http.HandlerFunc(s.serve),
+		ReadHeaderTimeout: readHeaderTimeout,
+		ReadTimeout:       readTimeout,
+		WriteTimeout:      write,
+		IdleTimeout:       idleTimeout,
+		MaxHeaderBytes:    maxHeader,
+		BaseContext:       func(net.Listener) context.Context { return requests },
+		ErrorLog:          slog.NewLogLogger(s.logger.Handler(), slog.LevelWarn),
+		ConnState: func(_ net.Conn, state http.ConnState) {
+			switch state {
+			case http.StateNew:
+				s.conns.Add(1)
+			case http.StateClosed, http.StateHijacked:
+				s.conns.Done()
+			}
+		},
+	}
+}
+
+// serve answers a request. A write time-out that Reload changed is set here: that of http.Server must not change
+// while it serves.
+func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
+	if d := time.Duration(s.writeTimeout.Load()); d != s.http.WriteTimeout {
+		// A connection that takes no deadline is gone; the answer's write reports it.
+		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(d))
+	}
+	s.app.ServeHTTP(w, r)
+}
+
+// ready is what /readyz asks.
+func (s *Server) ready() error {
+	if s.draining.Load() {
+		return errors.New("the server is shutting down")
+	}
+	return nil
+}
+
+// Addr returns the address that the server is bound to; the port is the real one where ":0" was configured.
+func (s *Server) Addr() net.Addr { return s.listener.Addr() }
+
+// Run serves until ctx ends, then stops to be ready, takes no new connection, lets running calls finish for at most
+// 30 seconds, cuts off those that are left, closes the server and returns nil. It returns an error where the
+// server could not go on or could not be closed. It must be called only once.
+func (s *Server) Run(ctx context.Context) error {
+	generation := s.catalog.Table().Current()
+	s.logAuth(s.started)
+	s.logger.Info("listening",
+		"address", s.Addr().String(), "tools", len(generation.Routes()), "refused", len(generation.Refused()))
+
+	served := make(chan error, 1)
+	go func() { served <- s.http.Serve(s.listener) }()
+	select {
+	case err := <-served:
+		return errors.Join(fmt.Errorf("accept connections on %s: %w", s.Addr(), err), s.Close())
+	case <-ctx.Done():
+	}
+
+	s.draining.Store(true)
+	s.logger.Info("draining", "limit", s.drain.String())
+	limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.drain)
+	defer cancel()
+	if err := s.http.Shutdown(limit); errors.Is(err, context.DeadlineExceeded) {
+		s.logger.Warn("cutting off the calls that still run", "after", s.drain.String())
+	}
+	<-served // ErrServerClosed; from here on no connection is added
+	err := s.Close()
+	s.logger.Info("stopped")
+	return err
+}
+
+// Close cuts off all calls and releases everything; it waits until that is done. It is for a server that is not run:
+// Run closes the server itself. Calling it again returns the first call's result.
+func (s *Server) Close() error {
+	s.once.Do(func() { s.closed = s.close() })
+	return s.closed
+}
+
+// close goes from the outside in: nobody may call what is closed.
+func (s *Server) close() error {
+	var errs []error
+	s.cut()
+	if s.http != nil {
+		errs = append(errs, s.http.Close())
+		s.conns.Wait()
+	}
+	if s.listener != nil {
+		if err := s.listener.Close(); !errors.Is(err, net.ErrClosed) {
+			errs = append(errs, err)
+		}
+	}
+	if s.app != nil {
+		errs = append(errs, s.app.Close())
+	}
+	if s.catalog != nil {
+		errs = append(errs, s.catalog.Close())
+	}
+	if s.engine != nil {
+		errs = append(errs, s.engine.Close(context.Background()))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("close the server: %w", err)
+	}
+	return nil
+}
+
+// cacheDir returns where compiled code is kept, or "" where no place is known.
+func (s *Server) cacheDir(c *config.Config) string {
+	if c.Tools.CacheDir != "" {
+		return c.Tools.CacheDir
+	}
+	base, err := os.UserCacheDir()
+	if err != nil {
+		s.logger.Warn("compiled tools are not kept on disk, so every start compiles them again: set tools.cache_directory", "error", err)
+		return ""
+	}
+	return filepath.Join(base, "toolsrv")
+}

@@ -1,0 +1,157 @@
+package openapi
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+)
+
+// describe builds the two documents of a state: of the enabled tools, in the order of their paths.
+func (a *App) describe(s *state) {
+	var listings, items, schemas []*fragment
+	for i, route := range s.generation.Routes() {
+		if !route.Enabled {
+			continue
+		}
+		e := s.entries[i]
+		listings = append(listings, &e.listing)
+		items = append(items, &e.item)
+		if len(e.schemas.text) > 0 {
+			schemas = append(schemas, &e.schemas)
+		}
+	}
+	var tools, openapi assembly
+	tools.add("[").join(listings, "").add("]\n")
+	openapi.add(a.head()).join(items, "").add(`},"components":{"schemas":{`+ownSchemas).join(schemas, ",").add("}" + a.tail() + "}\n")
+	s.tools, s.openapi = tools.document(), openapi.document()
+}
+
+// An assembly puts fragments together to a document.
+type assembly struct {
+	parts []*fragment
+	size  int
+}
+
+func (a *assembly) add(text string) *assembly {
+	f := newFragment([]byte(text))
+	return a.append(&f)
+}
+
+// join adds fragments with commas between them, and before them the word first where there are any.
+func (a *assembly) join(fragments []*fragment, first string) *assembly {
+	if len(fragments) == 0 {
+		return a
+	}
+	comma := newFragment([]byte(","))
+	if first != "" {
+		a.add(first)
+	}
+	for i, f := range fragments {
+		if i > 0 {
+			a.append(&comma)
+		}
+		a.append(f)
+	}
+	return a
+}
+
+func (a *assembly) append(f *fragment) *assembly {
+	a.parts = append(a.parts, f)
+	a.size += len(f.text)
+	return a
+}
+
+// document returns the whole. Its tag is the hash of the parts' hashes: equal content is always cut into equal
+// parts, so it is the same on every replica and after a restart.
+func (a *assembly) document() document {
+	body := make([]byte, 0, a.size)
+	all := sha256.New()
+	for _, f := range a.parts {
+		body = append(body, f.text...)
+		all.Write(f.sum[:])
+	}
+	return newDocument(body, `"`+base64.RawURLEncoding.EncodeToString(all.Sum(nil)[:18])+`"`)
+}
+
+// head returns the document up to the members of its paths.
+func (a *App) head() string {
+	head := struct {
+		OpenAPI string `json:"openapi"`
+		Info    struct {
+			Title       string `json:"title"`
+			Version     string `json:"version"`
+			Description string `json:"description,omitempty"`
+		} `json:"info"`
+		Security []map[string][]string `json:"security,omitempty"`
+	}{OpenAPI: "3.1.0"}
+	head.Info.Title, head.Info.Version, head.Info.Description = a.title, a.version, a.description
+	if len(a.security.requirement) > 0 {
+		head.Security = []map[string][]string{a.security.requirement}
+	}
+	text := mustEncode(head)
+	return string(text[:len(text)-1]) + `,"paths":{`
+}
+
+// tail returns what follows the schemas in the document's components.
+func (a *App) tail() string {
+	secured := len(a.security.schemes) > 0
+	responses := map[string]any{}
+	for _, f := range failureResponses(secured) {
+		r := map[string]any{
+			"description": f.description,
+			"content":     inJSON(json.RawMessage(f.schema), nil),
+		}
+		if f.header != "" {
+			r["headers"] = map[string]any{f.header: map[string]any{"schema": map[string]string{"type": "string"}}}
+		}
+		responses[f.name] = r
+	}
+	tail := `,"responses":` + string(mustEncode(responses))
+	if secured {
+		tail += `,"securitySchemes":` + string(mustEncode(a.security.schemes))
+	}
+	return tail + "}"
+}
+
+// A failureResponse is a response of the document that every tool may give.
+type failureResponse struct {
+	status, name, description, schema, header string
+}
+
+func failureResponses(secured bool) []failureResponse {
+	const plain = `{"$ref":"#/components/schemas/Error"}`
+	all := []failureResponse{
+		{"400", "ToolError", "The tool refused: detail is its message. A tool may choose another status", plain, ""},
+		{"404", "NotFound", "There is no such tool any more", plain, ""},
+		{"413", "InputTooLarge", "The body is too large", plain, ""},
+		{"415", "UnsupportedMediaType", "The body is not application/json", plain, ""},
+		// A tool may choose 422 for an error of its own, with a plain detail.
+		{"422", "ValidationError", "The arguments do not fit the schema", `{"anyOf":[{"$ref":"#/components/schemas/HTTPValidationError"},` + plain + `]}`, ""},
+		{"500", "ToolFailed", "The tool broke, or the service did", plain, ""},
+		{"503", "Unavailable", "The tool is disabled, or too many calls are running", plain, "Retry-After"},
+		{"504", "ToolTimeout", "The tool ran out of time", plain, ""},
+		{"default", "Failed", "Any other failure", plain, ""},
+	}
+	if secured {
+		all = append(all, failureResponse{"401", "Unauthorized", "The token is missing or not valid", plain, "WWW-Authenticate"})
+	}
+	return all
+}
+
+// ownSchemas are the service's components. Those of tools have a dot in their names, so these cannot meet them.
+// The first two have the names and the shape that FastAPI gives them.
+const ownSchemas = `"HTTPValidationError":{"type":"object","title":"HTTPValidationError","properties":{` +
+	`"detail":{"type":"array","title":"Detail","items":{"$ref":"#/components/schemas/ValidationError"}},` +
+	`"code":{"type":"string","title":"Code"}},"required":["detail","code"]},` +
+	`"ValidationError":{"type":"object","title":"ValidationError","properties":{` +
+	`"type":{"type":"string","title":"Error Type"},` +
+	`"loc":{"type":"array","title":"Location","items":{"anyOf":[{"type":"string"},{"type":"integer"}]}},` +
+	`"msg":{"type":"string","title":"Message"},` +
+	`"input":{"title":"Input"},` +
+	`"ctx":{"type":"object","title":"Context"}},"required":["loc","msg","type"]},` +
+	`"Error":{"type":"object","title":"Error","properties":{` +
+	`"detail":{"type":"string","title":"Detail"},` +
+	`"code":{"type":"string","title":"Code"},` +
+	`"error":{"type":"object","title":"Tool Error","description":"What the tool said of its failure","properties":{` +
+	`"code":{"type":"string"},"data":{}}},` +
+	`"request_id":{"type":"string","title":"Request ID"}},"required":["detail"]}`

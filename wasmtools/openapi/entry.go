@@ -1,0 +1,232 @@
+package openapi
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/toolsrv/toolsrv/wasmtools"
+)
+
+// An entry is what one tool adds to the documents, made once for as long as tables hold it.
+type entry struct {
+	tool *wasmtools.Tool
+	path string
+
+	listing fragment // an element of /tools
+	item    fragment // a member of the document's paths
+	schemas fragment // members of the document's components.schemas, may be empty
+}
+
+// A fragment is a piece of a document with its hash. A document's ETag is made of the hashes of its fragments, so
+// that a switch does not cost the hashing of all bytes again.
+type fragment struct {
+	text []byte
+	sum  [sha256.Size]byte
+}
+
+func newFragment(text []byte) fragment { return fragment{text: text, sum: sha256.Sum256(text)} }
+
+// listing is an element of /tools.
+type listing struct {
+	Name        string          `json:"name"`
+	Namespace   string          `json:"namespace"`
+	Path        string          `json:"path"`
+	Method      string          `json:"method"`
+	OperationID string          `json:"operation_id"`
+	Description string          `json:"description"`
+	Parameters  json.RawMessage `json:"parameters"`
+	Result      json.RawMessage `json:"result"` // null where the tool declares none
+	Version     string          `json:"version"`
+	Digest      string          `json:"digest"`
+}
+
+type pathItem struct {
+	Post operation `json:"post"`
+}
+
+type operation struct {
+	OperationID string         `json:"operationId"`
+	Tags        []string       `json:"tags,omitempty"`
+	Summary     string         `json:"summary"`
+	Description string         `json:"description,omitempty"`
+	RequestBody content        `json:"requestBody"`
+	Responses   map[string]any `json:"responses"`
+}
+
+// content is a request body or a response.
+type content struct {
+	Description string               `json:"description,omitempty"`
+	Required    bool                 `json:"required,omitempty"`
+	Content     map[string]mediaType `json:"content"`
+}
+
+type mediaType struct {
+	Schema   json.RawMessage    `json:"schema"`
+	Examples map[string]example `json:"examples,omitempty"`
+}
+
+type example struct {
+	Value json.RawMessage `json:"value"`
+}
+
+// newEntry describes a tool. What an odd implementation of wasmtools.Schema says wrongly is left out and logged: a
+// tool must not take the documents of all others with it.
+func (a *App) newEntry(tool *wasmtools.Tool) *entry {
+	path, id := tool.Path(), tool.OperationID()
+	report := func(problem string) {
+		a.log.Warn("a tool is described in part", slog.String("path", path), slog.String("problem", problem))
+	}
+	checked := func(text json.RawMessage, what string) json.RawMessage {
+		if !json.Valid(text) {
+			report(what + " is no JSON")
+			return json.RawMessage("{}")
+		}
+		return text
+	}
+
+	shown := listing{
+		Name: tool.Name, Namespace: tool.Namespace, Path: path, Method: "POST", OperationID: id,
+		Description: tool.Description, Version: tool.Version, Digest: tool.Digest,
+		Parameters: checked(tool.Parameters.JSON(), "the schema of the parameters"),
+	}
+	op := operation{OperationID: id, Summary: tool.Name, Description: tool.Description, Responses: a.failures()}
+	if tool.Namespace != "" {
+		op.Tags = []string{tool.Namespace}
+	}
+
+	parameters, components, err := documentOf(tool.Parameters, id)
+	if err != nil {
+		report("parameters: " + err.Error())
+		parameters = shown.Parameters
+	}
+	result := json.RawMessage("{}")
+	if tool.Result != nil {
+		shown.Result = checked(tool.Result.JSON(), "the schema of the result")
+		var more map[string]json.RawMessage
+		if result, more, err = resultOf(tool.Result, id, components); err != nil {
+			report("result: " + err.Error())
+			result = shown.Result
+		}
+		maps.Copy(components, more)
+	}
+
+	arguments, results := map[string]example{}, map[string]example{}
+	for i, e := range tool.Examples {
+		name := "example" + strconv.Itoa(i+1)
+		if len(e.Arguments) > 0 {
+			arguments[name] = example{checked(e.Arguments, "arguments of "+name)}
+		}
+		if len(e.Result) > 0 {
+			results[name] = example{checked(e.Result, "result of "+name)}
+		}
+	}
+	op.RequestBody = content{Required: true, Content: inJSON(parameters, arguments)}
+	op.Responses["200"] = content{Description: "The tool's result", Content: inJSON(result, results)}
+
+	return &entry{
+		tool: tool, path: path,
+		listing: newFragment(mustEncode(shown)),
+		item:    newFragment(member(path, mustEncode(pathItem{Post: op}))),
+		schemas: newFragment(members(components)),
+	}
+}
+
+// failures returns the responses of every tool but 200. They are references, so that ten thousand tools do not
+// repeat them.
+func (a *App) failures() map[string]any {
+	all := map[string]any{}
+	for _, f := range failureResponses(len(a.security.schemes) > 0) {
+		all[f.status] = map[string]string{"$ref": "#/components/responses/" + f.name}
+	}
+	return all
+}
+
+func inJSON(schema json.RawMessage, examples map[string]example) map[string]mediaType {
+	return map[string]mediaType{"application/json": {Schema: schema, Examples: examples}}
+}
+
+// documentOf returns a schema as the document shows it, with the components that it refers to. A schema without a
+// method Document is shown as it is.
+func documentOf(s wasmtools.Schema, prefix string) (root json.RawMessage, components map[string]json.RawMessage, err error) {
+	none := map[string]json.RawMessage{}
+	d, ok := s.(interface {
+		Document(prefix string) (root json.RawMessage, definitions map[string]json.RawMessage)
+	})
+	if !ok {
+		if !json.Valid(s.JSON()) {
+			return nil, none, fmt.Errorf("the schema is no JSON")
+		}
+		return s.JSON(), none, nil
+	}
+	root, components = d.Document(prefix)
+	if !json.Valid(root) {
+		return nil, none, fmt.Errorf("the document's schema is no JSON")
+	}
+	for name, text := range components {
+		if !isComponentName(name) || !strings.HasPrefix(name, prefix+".") {
+			return nil, none, fmt.Errorf("component %q does not begin with %q, or has other characters than A-Z a-z 0-9 . _ -", clip(name, 80), prefix+".")
+		}
+		if !json.Valid(text) {
+			return nil, none, fmt.Errorf("component %q is no JSON", name)
+		}
+	}
+	if components == nil {
+		components = none
+	}
+	return root, components, nil
+}
+
+// resultOf returns the schema of a result. A definition of the parameters may have the name that one of the
+// result would get ("math-add.result.X"): then the prefix of the latter grows until nothing is named twice. No
+// operation id has a dot, so names of two tools cannot meet.
+func resultOf(s wasmtools.Schema, id string, taken map[string]json.RawMessage) (json.RawMessage, map[string]json.RawMessage, error) {
+	prefix := id + ".result"
+	for range len(taken) + 1 {
+		inUse := slices.ContainsFunc(slices.Collect(maps.Keys(taken)), func(name string) bool { return strings.HasPrefix(name, prefix+".") })
+		if !inUse {
+			break
+		}
+		prefix += "_"
+	}
+	return documentOf(s, prefix)
+}
+
+func isComponentName(s string) bool {
+	for i := range len(s) {
+		switch c := s[i]; {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '-', c == '_', c == '.':
+		default:
+			return false
+		}
+	}
+	return s != ""
+}
+
+// members returns the members of an object, sorted by name, without its braces.
+func members(of map[string]json.RawMessage) []byte {
+	var parts [][]byte
+	for _, name := range slices.Sorted(maps.Keys(of)) {
+		parts = append(parts, member(name, mustEncode(of[name])))
+	}
+	return bytes.Join(parts, []byte(","))
+}
+
+func member(name string, value []byte) []byte {
+	return slices.Concat(mustEncode(name), []byte(":"), value)
+}
+
+// mustEncode encodes what is made of strings, maps of strings and JSON that was checked.
+func mustEncode(v any) []byte {
+	text, err := encode(v)
+	if err != nil {
+		panic(fmt.Sprintf("openapi: encode %T: %v", v, err))
+	}
+	return text
+}

@@ -1,0 +1,90 @@
+package openapi
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+)
+
+// A document is a list as it is served: its bytes and the header values that go with them, made once.
+type document struct {
+	body   []byte
+	etag   string // strong, quoted
+	tag    []string
+	length []string
+}
+
+func newDocument(body []byte, etag string) document {
+	return document{body: body, etag: etag, tag: []string{etag}, length: []string{strconv.Itoa(len(body))}}
+}
+
+// sendDocument answers GET and HEAD.
+func (x *exchange) sendDocument(d *document) {
+	h := x.Header()
+	h["Etag"] = d.tag
+	h["Cache-Control"] = x.app.fixed.noCache
+	if len(x.app.dependencies) > 0 {
+		h["Vary"] = x.app.fixed.authorization
+	}
+	if matchesAny(x.request.Header["If-None-Match"], d.etag) {
+		x.WriteHeader(http.StatusNotModified)
+		return
+	}
+	h["Content-Type"] = x.app.fixed.json
+	h["Content-Length"] = d.length
+	x.WriteHeader(http.StatusOK)
+	if x.request.Method != http.MethodHead {
+		_, _ = x.Write(d.body)
+	}
+}
+
+// matchesAny reports whether one of the If-None-Match fields names etag.
+func matchesAny(fields []string, etag string) bool {
+	for _, field := range fields {
+		if matches(field, etag) {
+			return true
+		}
+	}
+	return false
+}
+
+// matches reports whether an If-None-Match field (RFC 9110, section 13.1.2) names etag, by weak comparison: "*",
+// or a list of entity tags. What follows the first thing that is no entity tag counts for nothing. It takes one
+// pass over the field and no memory.
+func matches(field, etag string) bool {
+	if strings.Trim(field, " \t") == "*" {
+		return true
+	}
+	for {
+		field = strings.TrimLeft(field, " \t,") // a recipient ignores empty list elements
+		field = strings.TrimPrefix(field, "W/")
+		end := tagEnd(field)
+		if end == 0 {
+			return false
+		}
+		tag, rest := field[:end], strings.TrimLeft(field[end:], " \t")
+		if rest != "" && rest[0] != ',' {
+			return false
+		}
+		if tag == etag {
+			return true
+		}
+		field = rest
+	}
+}
+
+// tagEnd returns the length of the quoted tag that s begins with, or 0.
+func tagEnd(s string) int {
+	if s == "" || s[0] != '"' {
+		return 0
+	}
+	for i := 1; i < len(s); i++ {
+		switch c := s[i]; {
+		case c == '"':
+			return i + 1
+		case c <= ' ', c == 0x7f:
+			return 0
+		}
+	}
+	return 0
+}

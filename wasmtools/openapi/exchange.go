@@ -1,0 +1,172 @@
+package openapi
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"net/http"
+	"runtime/debug"
+	"strconv"
+	"time"
+
+	"github.com/toolsrv/toolsrv/wasmtools"
+)
+
+const (
+	maxRequestID  = 64   // characters of a client's X-Request-Id
+	maxLoggedPath = 256  // bytes
+	maxLoggedText = 4096 // bytes of a cause; a panic's stack fits
+)
+
+// An exchange is one request with its response. It is the ResponseWriter that the router hands on, so that a
+// handler finds the state that its route was found in. It is not pooled: its context may outlive the request.
+type exchange struct {
+	http.ResponseWriter
+	app     *App
+	state   *state
+	request *http.Request
+	start   time.Time
+	ctx     requestContext
+	id      [1]string // the value of X-Request-Id
+	length  [1]string // the value of Content-Length
+
+	status int            // 0 until the header is written
+	code   wasmtools.Code // why the request failed, or empty
+	cause  error          // for the log, or nil
+}
+
+// requestContext is a request's context with its id, in one allocation with the exchange.
+type requestContext struct {
+	context.Context
+	id string
+}
+
+type requestIDKey struct{}
+
+func (c *requestContext) Value(key any) any {
+	if key == (requestIDKey{}) {
+		return c.id
+	}
+	return c.Context.Value(key)
+}
+
+// RequestID returns the id of the request that a [wasmtools.Caller] is called for: the X-Request-Id of the
+// response. It is empty for a context that no App made.
+func RequestID(ctx context.Context) string {
+	id, _ := ctx.Value(requestIDKey{}).(string)
+	return id
+}
+
+// identify gives the exchange its id: the client's own where it is well-formed, so that a gateway's logs and ours
+// tell of the same request; else a new one.
+func (x *exchange) identify() {
+	id := ""
+	if own := x.request.Header["X-Request-Id"]; len(own) == 1 && isRequestID(own[0]) {
+		id = own[0]
+	} else {
+		var raw [16]byte
+		binary.NativeEndian.PutUint64(raw[:8], rand.Uint64())
+		binary.NativeEndian.PutUint64(raw[8:], rand.Uint64())
+		id = hex.EncodeToString(raw[:])
+	}
+	x.id[0] = id
+	x.ctx = requestContext{Context: x.request.Context(), id: id}
+	x.Header()["X-Request-Id"] = x.id[:1:1]
+	x.Header()["X-Content-Type-Options"] = x.app.fixed.nosniff
+}
+
+func isRequestID(s string) bool {
+	if s == "" || len(s) > maxRequestID {
+		return false
+	}
+	for i := range len(s) {
+		switch c := s[i]; {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '-', c == '_', c == '.':
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+// WriteHeader records the status for the log.
+func (x *exchange) WriteHeader(status int) {
+	x.status = status
+	x.ResponseWriter.WriteHeader(status)
+}
+
+// send answers with a JSON body that no cache keeps.
+func (x *exchange) send(status int, body []byte) {
+	h := x.Header()
+	h["Content-Type"] = x.app.fixed.json
+	h["Cache-Control"] = x.app.fixed.noStore
+	x.length[0] = strconv.Itoa(len(body))
+	h["Content-Length"] = x.length[:1:1]
+	x.WriteHeader(status)
+	// A failed write means that the client is gone: there is nobody left to tell.
+	_, _ = x.Write(body)
+}
+
+// finish recovers a panic of a tool, a schema or a dependency, and writes the log line.
+func (x *exchange) finish() {
+	v := recover()
+	if v == nil {
+		x.logRequest()
+		return
+	}
+	abort := v == http.ErrAbortHandler
+	if !abort {
+		err := fmt.Errorf("panic: %v\n%s", v, debug.Stack())
+		// With the header sent, only cutting the connection tells the client that the body is not whole.
+		if abort = x.status != 0; abort {
+			x.code, x.cause = wasmtools.CodeInternal, err
+		} else {
+			x.fail(err)
+		}
+	}
+	x.logRequest()
+	if abort {
+		panic(http.ErrAbortHandler)
+	}
+}
+
+func (x *exchange) logRequest() {
+	level := slog.LevelInfo
+	switch {
+	case x.code == wasmtools.CodeInternal:
+		level = slog.LevelError
+	case isProbe(x.request.URL.Path):
+		level = slog.LevelDebug // an orchestrator asks every few seconds
+	case x.cause != nil:
+		level = slog.LevelWarn
+	}
+	ctx := x.request.Context()
+	if !x.app.log.Enabled(ctx, level) {
+		return
+	}
+	attrs := make([]slog.Attr, 0, 7)
+	attrs = append(attrs,
+		slog.String("method", clip(x.request.Method, maxRequestID)),
+		slog.String("path", clip(x.request.URL.Path, maxLoggedPath)),
+		slog.Int("status", x.status),
+		slog.Duration("duration", time.Since(x.start)),
+		slog.String("request_id", x.id[0]))
+	if x.code != "" {
+		attrs = append(attrs, slog.String("code", string(x.code)))
+	}
+	if x.cause != nil {
+		attrs = append(attrs, slog.String("error", clip(x.cause.Error(), maxLoggedText)))
+	}
+	x.app.log.LogAttrs(ctx, level, "request", attrs...)
+}
+
+// clip shortens foreign text to limit bytes.
+func clip(s string, limit int) string {
+	if len(s) > limit {
+		return s[:limit-3] + "..."
+	}
+	return s
+}

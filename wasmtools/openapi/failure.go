@@ -1,0 +1,157 @@
+package openapi
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/toolsrv/toolsrv/wasmtools"
+)
+
+// statusClientClosed is nginx's status for a client that went away before it was answered; it is for the log.
+const statusClientClosed = 499
+
+// answerTo is the one table from a code to its status, and to the detail where the error brings none. ok is false
+// for a code that the service does not have.
+func answerTo(code wasmtools.Code) (status int, detail string, ok bool) {
+	switch code {
+	case wasmtools.CodeUnauthorized:
+		return http.StatusUnauthorized, "Invalid or missing bearer token", true
+	case wasmtools.CodeNotFound:
+		return http.StatusNotFound, "Not Found", true
+	case wasmtools.CodeMethodNotAllowed:
+		return http.StatusMethodNotAllowed, "Method Not Allowed", true
+	case wasmtools.CodeInputTooLarge:
+		return http.StatusRequestEntityTooLarge, "The body is too large", true
+	case wasmtools.CodeUnsupportedMediaType:
+		return http.StatusUnsupportedMediaType, "The body must be application/json", true
+	case wasmtools.CodeInvalidArguments:
+		return http.StatusUnprocessableEntity, "The arguments do not fit the tool's schema", true
+	case wasmtools.CodeToolError:
+		return http.StatusBadRequest, "The tool failed without a message", true
+	case wasmtools.CodeToolTrapped:
+		return http.StatusInternalServerError, "The tool crashed", true
+	case wasmtools.CodeToolBadOutput:
+		return http.StatusInternalServerError, "The tool returned no valid result", true
+	case wasmtools.CodeToolMemory:
+		return http.StatusInternalServerError, "The tool ran out of memory", true
+	case wasmtools.CodeToolStack:
+		return http.StatusInternalServerError, "The tool ran out of stack", true
+	case wasmtools.CodeToolFuel:
+		return http.StatusInternalServerError, "The tool ran out of fuel", true
+	case wasmtools.CodeToolTimeout:
+		return http.StatusGatewayTimeout, "The tool ran out of time", true
+	case wasmtools.CodeToolDisabled:
+		return http.StatusServiceUnavailable, "The tool is disabled", true
+	case wasmtools.CodeOverloaded:
+		return http.StatusServiceUnavailable, "Too many calls are running; try again later", true
+	case wasmtools.CodeNotReady:
+		return http.StatusServiceUnavailable, "Not ready", true
+	case wasmtools.CodeCancelled:
+		return statusClientClosed, "The request was cancelled", true
+	case wasmtools.CodeInternal:
+		return http.StatusInternalServerError, "Internal error; tell the operator the request id", true
+	}
+	return 0, "", false
+}
+
+// errorBody is the body of every error.
+type errorBody struct {
+	Detail    any            `json:"detail"` // a sentence, or a list of violations
+	Code      wasmtools.Code `json:"code,omitempty"`
+	Error     *toolFailure   `json:"error,omitempty"`
+	RequestID string         `json:"request_id,omitempty"`
+}
+
+// toolFailure is what a tool said of its own failure, beside the message.
+type toolFailure struct {
+	Code string          `json:"code,omitempty"`
+	Data json.RawMessage `json:"data,omitempty"`
+}
+
+// fail answers with an error: as it says where it is an *wasmtools.Error, else as an internal one. The cause goes
+// to the log only.
+func (x *exchange) fail(err error) {
+	e := x.classify(err)
+	status, detail, _ := answerTo(e.Code)
+	body := errorBody{Detail: detail, Code: e.Code}
+	if e.Message != "" {
+		body.Detail = e.Message
+	}
+	x.code, x.cause = e.Code, e.Err
+	h := x.Header()
+	switch e.Code {
+	case wasmtools.CodeUnauthorized:
+		body.Code = "" // FastAPI's body, exactly
+		h.Set("WWW-Authenticate", "Bearer")
+	case wasmtools.CodeInvalidArguments:
+		if len(e.Violations) > 0 {
+			body.Detail = e.Violations
+		}
+	case wasmtools.CodeToolError:
+		if e.Status >= 400 && e.Status <= 599 {
+			status = e.Status
+		}
+		body.Error = x.failureOf(e)
+	case wasmtools.CodeOverloaded:
+		h.Set("Retry-After", "1")
+	case wasmtools.CodeInternal:
+		body.Detail, body.RequestID = detail, x.id[0]
+	}
+	text, err := encode(body)
+	if err != nil { // a violation's Input or Ctx that is no JSON
+		status, detail, _ = answerTo(wasmtools.CodeInternal)
+		x.code, x.cause = wasmtools.CodeInternal, fmt.Errorf("encode error body: %w", err)
+		text, _ = encode(errorBody{Detail: detail, Code: wasmtools.CodeInternal, RequestID: x.id[0]})
+	}
+	x.send(status, text)
+}
+
+// classify makes any error one of the service's.
+func (x *exchange) classify(err error) *wasmtools.Error {
+	var e *wasmtools.Error
+	if errors.As(err, &e) {
+		if e == nil {
+			return &wasmtools.Error{Code: wasmtools.CodeInternal, Err: errors.New("the error is a nil *wasmtools.Error")}
+		}
+		if _, _, ok := answerTo(e.Code); ok {
+			return e
+		}
+		err = fmt.Errorf("unknown code %q: %w", clip(string(e.Code), maxLoggedPath), err)
+	} else if x.ctx.Err() != nil { // a Go function may hand on what its context told it
+		switch {
+		case errors.Is(err, context.Canceled):
+			return &wasmtools.Error{Code: wasmtools.CodeCancelled, Err: err}
+		case errors.Is(err, context.DeadlineExceeded):
+			return &wasmtools.Error{Code: wasmtools.CodeToolTimeout, Err: err}
+		}
+	}
+	return &wasmtools.Error{Code: wasmtools.CodeInternal, Err: err}
+}
+
+func (x *exchange) failureOf(e *wasmtools.Error) *toolFailure {
+	f := &toolFailure{Code: e.ToolCode, Data: e.Data}
+	if len(f.Data) > 0 && !json.Valid(f.Data) {
+		f.Data = nil
+		x.cause = errors.Join(x.cause, errors.New("the data of the tool's error is no JSON and was left out"))
+	}
+	if f.Code == "" && len(f.Data) == 0 {
+		return nil
+	}
+	return f
+}
+
+// encode returns v as compact JSON with <, > and & as they are: schemas are shown as they were written, and no
+// answer of the service is HTML.
+func encode(v any) ([]byte, error) {
+	var text bytes.Buffer
+	e := json.NewEncoder(&text)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSuffix(text.Bytes(), []byte("\n")), nil
+}

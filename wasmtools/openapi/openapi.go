@@ -1,0 +1,166 @@
+// Package openapi is the HTTP application: it serves the tools of a route table and describes them.
+//
+// [NewApp] makes an http.Handler of a [wasmtools.RouteTable]. A tool answers POST under its path; /tools and
+// /openapi.json list the enabled tools; /healthz and /readyz tell how the service is. docs/http.md is the
+// reference of the interface.
+//
+// All that a request needs from the table is built when the table changes, into one value that never changes
+// itself. A request loads it once, so that router, switches, lists and ETags always agree.
+package openapi
+
+import (
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"regexp"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/toolsrv/toolsrv/wasmtools"
+)
+
+// A Dependency is a condition that every request but those for /healthz and /readyz must meet.
+//
+// A Dependency may also have a method SecurityScheme() (name string, scheme json.RawMessage): a name of the
+// characters A-Z a-z 0-9 . _ - and an OpenAPI security scheme, a JSON object. They go into the document, and so
+// does the requirement. A Dependency made by package auth has it.
+type Dependency interface {
+	// Check returns nil, or why the request is refused: an *wasmtools.Error is told to the client, any other
+	// error counts as internal and is not shown. It must not read the body, and is called concurrently.
+	Check(r *http.Request) error
+}
+
+// Options are the settings of an App. The zero value is usable.
+type Options struct {
+	// Title, Version and Description go into the document's info. Zero: "Tools", "0.1.0" and none.
+	Title, Version, Description string
+	// Dependencies are checked in this order; the first refusal is the answer.
+	Dependencies []Dependency
+	// Logger receives a line for each request, and the causes of failures. Nil: nothing is logged.
+	Logger *slog.Logger
+	// Ready says why the service is not ready, and /readyz answers 503 then. Nil: always ready. The error is
+	// logged, not shown. Ready is called concurrently.
+	Ready func() error
+}
+
+// An App is the HTTP application of one route table. It is an http.Handler, safe for concurrent use.
+type App struct {
+	title, version, description string
+
+	dependencies []Dependency
+	security     security
+	log          *slog.Logger
+	ready        func() error
+	fixed        headers
+	buffers      sync.Pool // of *buffer
+	unsubscribe  func()
+
+	mu    sync.Mutex // orders rebuilds; below the route table's lock
+	state atomic.Pointer[state]
+}
+
+var _ http.Handler = (*App)(nil)
+
+// headers are values that responses share. Nobody writes to them.
+type headers struct {
+	json, nosniff, noStore, noCache, authorization []string
+}
+
+// NewApp returns the application of a table, which it follows until Close. A change of the table is visible to the
+// next request once the change's method has returned. NewApp panics where table or a dependency is nil, and
+// where a security scheme has a bad name or is no JSON object.
+func NewApp(table *wasmtools.RouteTable, o Options) *App {
+	if table == nil {
+		panic("openapi.NewApp: table is nil; make one with wasmtools.NewRouteTable")
+	}
+	a := &App{
+		title:        o.Title,
+		version:      o.Version,
+		description:  o.Description,
+		dependencies: slices.Clone(o.Dependencies),
+		security:     securityOf(o.Dependencies),
+		log:          o.Logger,
+		ready:        o.Ready,
+		fixed: headers{
+			json:          []string{"application/json"},
+			nosniff:       []string{"nosniff"},
+			noStore:       []string{"no-store"},
+			noCache:       []string{"no-cache"},
+			authorization: []string{"Authorization"},
+		},
+		buffers: sync.Pool{New: func() any { return new(buffer) }},
+	}
+	if a.title == "" {
+		a.title = "Tools"
+	}
+	if a.version == "" {
+		a.version = "0.1.0"
+	}
+	if a.log == nil {
+		a.log = slog.New(slog.DiscardHandler)
+	}
+	// A change between the two calls is seen by both; the older of two generations is dropped.
+	a.unsubscribe = table.Subscribe(a.rebuild)
+	a.rebuild(table.Current())
+	return a
+}
+
+// Close ends the subscription to the table; the application goes on to serve what it serves then. It returns nil
+// and can be called twice.
+func (a *App) Close() error {
+	a.unsubscribe()
+	return nil
+}
+
+// ServeHTTP answers one request.
+func (a *App) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	x := &exchange{ResponseWriter: w, app: a, state: a.state.Load(), request: r, start: time.Now()}
+	x.identify()
+	defer x.finish()
+	// Whoever may not call a tool may not learn either which paths exist, so this comes before routing.
+	if !isProbe(r.URL.Path) {
+		for _, d := range a.dependencies {
+			if err := d.Check(r); err != nil {
+				x.fail(err)
+				return
+			}
+		}
+	}
+	x.state.router.ServeHTTP(x, r)
+}
+
+// isProbe reports whether a path is served to everybody, without the dependencies.
+func isProbe(path string) bool { return path == "/healthz" || path == "/readyz" }
+
+// security is what the dependencies say in the document.
+type security struct {
+	schemes     map[string]json.RawMessage
+	requirement map[string][]string // of all schemes: each dependency must be met
+}
+
+func securityOf(dependencies []Dependency) security {
+	s := security{schemes: map[string]json.RawMessage{}, requirement: map[string][]string{}}
+	valid := regexp.MustCompile(`^[a-zA-Z0-9._-]+$`)
+	for i, d := range dependencies {
+		if d == nil {
+			panic(fmt.Sprintf("openapi.NewApp: Dependencies[%d] is nil", i))
+		}
+		described, ok := d.(interface {
+			SecurityScheme() (name string, scheme json.RawMessage)
+		})
+		if !ok {
+			continue
+		}
+		name, scheme := described.SecurityScheme()
+		var object map[string]json.RawMessage
+		if !valid.MatchString(name) || json.Unmarshal(scheme, &object) != nil || object == nil {
+			panic(fmt.Sprintf("openapi.NewApp: the security scheme %q of Dependencies[%d] needs a name of the characters A-Z a-z 0-9 . _ - and a JSON object", name, i))
+		}
+		s.schemes[name] = slices.Clone(scheme)
+		s.requirement[name] = []string{}
+	}
+	return s
+}

@@ -1,0 +1,140 @@
+package openapi
+
+import (
+	"fmt"
+	"log/slog"
+	"net/http"
+
+	"github.com/julienschmidt/httprouter"
+
+	"github.com/toolsrv/toolsrv/wasmtools"
+)
+
+// A state is all that requests need of one generation of the table. It never changes.
+type state struct {
+	generation *wasmtools.Generation
+	entries    []*entry // one for each route of the generation, in its order
+	router     *httprouter.Router
+	tools      document
+	openapi    document
+}
+
+// rebuild makes the state of a generation and swaps it in. Entries of tools that were there before are kept, and
+// the router too where only switches changed: httprouter cannot remove a route, so new tools mean a new one.
+func (a *App) rebuild(g *wasmtools.Generation) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	old := a.state.Load()
+	if old != nil && g.Number() <= old.generation.Number() {
+		return
+	}
+	next := &state{generation: g}
+	if old != nil && sameTools(old.entries, g.Routes()) {
+		next.entries, next.router = old.entries, old.router
+	} else {
+		next.entries = a.entriesOf(g, old)
+		router, err := newRouter(next.entries)
+		if err != nil { // names are checked, so this is a bug; what serves goes on to serve
+			a.log.Error("the new tools cannot be routed; the old ones keep serving", slog.Any("error", err))
+			if old != nil {
+				return
+			}
+			next = &state{generation: new(wasmtools.Generation)}
+			next.router, _ = newRouter(nil)
+		}
+		if err == nil {
+			next.router = router
+		}
+	}
+	a.describe(next)
+	a.state.Store(next)
+}
+
+func sameTools(entries []*entry, routes []wasmtools.Route) bool {
+	if len(entries) != len(routes) {
+		return false
+	}
+	for i, e := range entries {
+		if e.tool != routes[i].Tool {
+			return false
+		}
+	}
+	return true
+}
+
+func (a *App) entriesOf(g *wasmtools.Generation, old *state) []*entry {
+	known := map[*wasmtools.Tool]*entry{}
+	if old != nil {
+		for _, e := range old.entries {
+			known[e.tool] = e
+		}
+	}
+	entries := make([]*entry, len(g.Routes()))
+	for i, route := range g.Routes() {
+		if entries[i] = known[route.Tool]; entries[i] == nil {
+			entries[i] = a.newEntry(route.Tool)
+		}
+	}
+	return entries
+}
+
+// newRouter returns a router whose handlers expect an exchange as their ResponseWriter. They know a tool by its
+// number, so that they find its switch in the state that the request began with.
+func newRouter(entries []*entry) (r *httprouter.Router, err error) {
+	defer func() {
+		if v := recover(); v != nil { // httprouter's way to refuse a route
+			r, err = nil, fmt.Errorf("build router: %v", v)
+		}
+	}()
+	r = httprouter.New()
+	r.RedirectTrailingSlash = false // a tool's path is exact
+	r.RedirectFixedPath = false
+	r.HandleMethodNotAllowed = true
+	r.HandleOPTIONS = true
+	r.GlobalOPTIONS = http.HandlerFunc(answerOptions)
+	r.NotFound = answerCode(wasmtools.CodeNotFound)
+	r.MethodNotAllowed = answerCode(wasmtools.CodeMethodNotAllowed)
+	for _, method := range []string{http.MethodGet, http.MethodHead} {
+		r.Handle(method, "/tools", func(w http.ResponseWriter, _ *http.Request, _ httprouter.Params) {
+			x := w.(*exchange)
+			x.sendDocument(&x.state.tools)
+		})
+		r.Handle(method, "/openapi.json", func(w http.ResponseWriter, _ *http.Request, _ httprouter.Params) {
+			x := w.(*exchange)
+			x.sendDocument(&x.state.openapi)
+		})
+		r.Handle(method, "/healthz", answerHealth)
+		r.Handle(method, "/readyz", answerReady)
+	}
+	for i, e := range entries {
+		r.POST(e.path, func(w http.ResponseWriter, _ *http.Request, _ httprouter.Params) { w.(*exchange).call(i) })
+	}
+	return r, nil
+}
+
+func answerCode(code wasmtools.Code) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.(*exchange).fail(&wasmtools.Error{Code: code})
+	})
+}
+
+// answerOptions says which methods a path has; the router has set Allow. There is no CORS: whoever wants browsers
+// of other origins to call tools wraps the App.
+func answerOptions(w http.ResponseWriter, _ *http.Request) {
+	w.WriteHeader(http.StatusNoContent)
+}
+
+func answerHealth(w http.ResponseWriter, _ *http.Request, _ httprouter.Params) {
+	w.(*exchange).send(http.StatusOK, []byte(`{"status":"ok"}`))
+}
+
+func answerReady(w http.ResponseWriter, _ *http.Request, _ httprouter.Params) {
+	x := w.(*exchange)
+	if x.app.ready != nil {
+		if err := x.app.ready(); err != nil {
+			x.fail(&wasmtools.Error{Code: wasmtools.CodeNotReady, Err: err})
+			return
+		}
+	}
+	x.send(http.StatusOK, []byte(`{"status":"ready"}`))
+}

@@ -22,6 +22,7 @@ const (
 	CodeToolTimeout          Code = "tool_timeout"
 	CodeToolDisabled         Code = "tool_disabled"
 	CodeOverloaded           Code = "overloaded"
+	CodeNotReady             Code = "not_ready"
 	CodeCancelled            Code = "cancelled"
 	CodeInternal             Code = "internal"
 )

@@ -1,0 +1,375 @@
+package wasmbin
+
+import (
+	"fmt"
+	"strings"
+)
+
+// A Kind is what an import or export is.
+type Kind byte
+
+// The kinds, numbered as in the binary format.
+const (
+	KindFunction Kind = iota
+	KindTable
+	KindMemory
+	KindGlobal
+)
+
+// String returns the kind in a word.
+func (k Kind) String() string {
+	switch k {
+	case KindFunction:
+		return "function"
+	case KindTable:
+		return "table"
+	case KindMemory:
+		return "memory"
+	case KindGlobal:
+		return "global"
+	}
+	return fmt.Sprintf("kind %d", byte(k))
+}
+
+// A ValueType is the type of a parameter, a result, a local or a global.
+type ValueType byte
+
+// The value types, numbered as in the binary format.
+const (
+	I32       ValueType = 0x7f
+	I64       ValueType = 0x7e
+	F32       ValueType = 0x7d
+	F64       ValueType = 0x7c
+	V128      ValueType = 0x7b
+	FuncRef   ValueType = 0x70
+	ExternRef ValueType = 0x6f
+)
+
+// String returns the type as the text format writes it.
+func (t ValueType) String() string {
+	switch t {
+	case I32:
+		return "i32"
+	case I64:
+		return "i64"
+	case F32:
+		return "f32"
+	case F64:
+		return "f64"
+	case V128:
+		return "v128"
+	case FuncRef:
+		return "funcref"
+	case ExternRef:
+		return "externref"
+	}
+	return fmt.Sprintf("type %#x", byte(t))
+}
+
+// A FuncType is the type of a function. Its slices are shared and must not be changed.
+type FuncType struct{ Params, Results []ValueType }
+
+// String returns the type such as "(i32, i32) -> (i64)".
+func (t FuncType) String() string {
+	list := func(types []ValueType) string {
+		words := make([]string, len(types))
+		for i, v := range types {
+			words[i] = v.String()
+		}
+		return "(" + strings.Join(words, ", ") + ")"
+	}
+	return list(t.Params) + " -> " + list(t.Results)
+}
+
+// An Import is what a module needs from outside.
+type Import struct {
+	Module, Name string
+	Kind         Kind
+	// Type is the function's type where Kind is KindFunction.
+	Type FuncType
+}
+
+// An Export is what a module offers.
+type Export struct {
+	Name string
+	Kind Kind
+	// Type is the function's type where Kind is KindFunction.
+	Type FuncType
+}
+
+// A Memory is a linear memory that a module declares or imports.
+type Memory struct {
+	Imported bool
+	// Min and Max are in pages of 64 KiB. Max is 0 unless HasMax.
+	Min, Max uint64
+	HasMax   bool
+	Shared   bool
+	Is64     bool
+}
+
+// A Table is a table that a module declares or imports.
+type Table struct {
+	Imported bool
+	// Min and Max are numbers of elements. Max is 0 unless HasMax.
+	Min, Max uint64
+	HasMax   bool
+}
+
+func (m *Module) readTypes(r *reader) {
+	n := r.count(maxTypes, "types")
+	m.types = make([]FuncType, 0, n)
+	values := make([]ValueType, 0, r.left()) // of all types; each takes a byte, so this never grows
+	list := func(limit int, what string) []ValueType {
+		start := len(values)
+		for range r.count(limit, what) {
+			values = append(values, r.valueType(what))
+			if r.err != nil {
+				return nil
+			}
+		}
+		return values[start:len(values):len(values)]
+	}
+	for range n {
+		if form := r.byte("a type"); form != 0x60 {
+			r.fail(r.pos-1, "type form %#x is %w: only functions (0x60) are", form, ErrUnsupported)
+		}
+		m.types = append(m.types, FuncType{Params: list(maxParams, "parameters"), Results: list(maxResults, "results")})
+		if r.err != nil {
+			return
+		}
+	}
+}
+
+func (m *Module) readImports(r *reader) {
+	n := r.count(maxImports, "imports")
+	m.imports = make([]Import, 0, n)
+	for range n {
+		start := r.pos
+		i := Import{Module: string(r.name("an import's module")), Name: string(r.name("an import's name"))}
+		i.Kind = Kind(r.byte("an import's kind"))
+		switch i.Kind {
+		case KindFunction:
+			index := r.u32("a type's index")
+			i.Type = m.typeAt(r, start, index)
+			m.functions = append(m.functions, index)
+			m.imported++
+		case KindTable:
+			t := r.table()
+			t.Imported = true
+			m.tables = append(m.tables, t)
+		case KindMemory:
+			memory := r.memory()
+			memory.Imported = true
+			m.memories = append(m.memories, memory)
+		case KindGlobal:
+			r.globalType()
+			m.globals++
+		default:
+			r.fail(start, "import %q of %q has %s, which is %w", clip(i.Name), clip(i.Module), i.Kind, ErrUnsupported)
+		}
+		if r.err != nil {
+			return
+		}
+		m.imports = append(m.imports, i)
+	}
+}
+
+// typeAt returns the function type of that index.
+func (m *Module) typeAt(r *reader, at int, index uint32) FuncType {
+	if int64(index) >= int64(len(m.types)) {
+		r.fail(at, "type %d is not declared: there are %d", index, len(m.types))
+		return FuncType{}
+	}
+	return m.types[index]
+}
+
+func (m *Module) readFunctions(r *reader) {
+	n := r.count(maxFunctions, "functions")
+	all := make([]uint32, len(m.functions), len(m.functions)+n)
+	copy(all, m.functions)
+	for range n {
+		start := r.pos
+		index := r.u32("a type's index")
+		m.typeAt(r, start, index)
+		if r.err != nil {
+			return
+		}
+		all = append(all, index)
+	}
+	m.functions = all
+}
+
+func (m *Module) readTables(r *reader) {
+	for range r.count(maxTables, "tables") {
+		start := r.pos
+		initialised := r.left() > 0 && r.data[r.pos] == 0x40
+		if initialised {
+			r.pos++
+			if b := r.byte("a table"); b != 0 {
+				r.fail(start, "table form 0x40 %#x is unknown", b)
+			}
+		}
+		m.tables = append(m.tables, r.table())
+		if initialised {
+			r.constant()
+		}
+		if r.err != nil {
+			return
+		}
+	}
+}
+
+func (m *Module) readMemories(r *reader) {
+	for range r.count(maxMemories, "memories") {
+		m.memories = append(m.memories, r.memory())
+		if r.err != nil {
+			return
+		}
+	}
+}
+
+func (m *Module) readGlobals(r *reader) {
+	n := r.count(maxGlobals, "globals")
+	for range n {
+		r.globalType()
+		r.constant()
+		if r.err != nil {
+			return
+		}
+	}
+	m.globals += n
+}
+
+func (m *Module) readExports(r *reader) {
+	n := r.count(maxExports, "exports")
+	m.exports = make([]Export, 0, n)
+	seen := make(map[string]struct{}, n)
+	for range n {
+		start := r.pos
+		e := Export{Name: string(r.name("an export's name")), Kind: Kind(r.byte("an export's kind"))}
+		index := int64(r.u32("an export's index"))
+		if _, twice := seen[e.Name]; twice {
+			r.fail(start, "two exports have the name %q", clip(e.Name))
+		}
+		seen[e.Name] = struct{}{}
+		declared := 0
+		switch e.Kind {
+		case KindFunction:
+			declared = len(m.functions)
+			if index < int64(declared) {
+				e.Type = m.types[m.functions[index]]
+			}
+		case KindTable:
+			declared = len(m.tables)
+		case KindMemory:
+			declared = len(m.memories)
+		case KindGlobal:
+			declared = m.globals
+		default:
+			r.fail(start, "export %q has %s, which is %w", clip(e.Name), e.Kind, ErrUnsupported)
+		}
+		if index >= int64(declared) {
+			r.fail(start, "export %q is %s %d, which is not declared: there are %d", clip(e.Name), e.Kind, index, declared)
+		}
+		if r.err != nil {
+			return
+		}
+		m.exports = append(m.exports, e)
+	}
+}
+
+func (m *Module) readStart(r *reader) {
+	start := r.pos
+	index := int64(r.u32("the start function's index"))
+	if index >= int64(len(m.functions)) {
+		r.fail(start, "function %d is not declared: there are %d", index, len(m.functions))
+		return
+	}
+	if t := m.types[m.functions[index]]; len(t.Params)+len(t.Results) > 0 {
+		r.fail(start, "the start function is %s: it must be () -> ()", t)
+	}
+}
+
+func (r *reader) valueType(what string) ValueType {
+	t := ValueType(r.byte(what))
+	switch t {
+	case I32, I64, F32, F64, V128, FuncRef, ExternRef:
+	default:
+		r.fail(r.pos-1, "value type %#x in %s is %w", byte(t), what, ErrUnsupported)
+	}
+	return t
+}
+
+func (r *reader) refType() {
+	if t := ValueType(r.byte("a reference type")); t != FuncRef && t != ExternRef {
+		r.fail(r.pos-1, "reference type %#x is %w: funcref and externref are", byte(t), ErrUnsupported)
+	}
+}
+
+func (r *reader) globalType() {
+	r.valueType("a global")
+	if b := r.byte("a global's mutability"); b > 1 {
+		r.fail(r.pos-1, "a global's mutability is %#x, not 0 or 1", b)
+	}
+}
+
+func (r *reader) table() Table {
+	start := r.pos
+	r.refType()
+	flags := r.byte("a table's limits")
+	if flags > 1 {
+		r.fail(start, "a table with limits of form %#x is %w", flags, ErrUnsupported)
+	}
+	t := Table{HasMax: flags == 1, Min: uint64(r.u32("a table's minimum"))}
+	if t.Min > maxTableSize {
+		r.fail(start, "a table of %d elements is %w: the most are %d", t.Min, ErrUnsupported, maxTableSize)
+	}
+	if t.HasMax {
+		t.Max = uint64(r.u32("a table's maximum"))
+		r.checkLimits(start, "a table", t.Min, t.Max)
+	}
+	return t
+}
+
+// The bits of a memory's limits.
+const (
+	limitsMax    = 1
+	limitsShared = 2
+	limits64     = 4
+)
+
+func (r *reader) memory() Memory {
+	start := r.pos
+	flags := r.byte("a memory's limits")
+	if flags > limitsMax|limitsShared|limits64 {
+		r.fail(start, "a memory with limits of form %#x is %w", flags, ErrUnsupported)
+	}
+	m := Memory{HasMax: flags&limitsMax != 0, Shared: flags&limitsShared != 0, Is64: flags&limits64 != 0}
+	width, most := 32, uint64(1)<<16
+	if m.Is64 {
+		width, most = 64, 1<<48
+	}
+	m.Min = r.unsigned(width, "a memory's minimum")
+	if m.HasMax {
+		m.Max = r.unsigned(width, "a memory's maximum")
+		r.checkLimits(start, "a memory", m.Min, m.Max)
+	}
+	if m.Min > most || m.Max > most {
+		r.fail(start, "a memory of %d to %d pages is larger than its address space of %d", m.Min, m.Max, most)
+	}
+	return m
+}
+
+func (r *reader) checkLimits(at int, what string, low, high uint64) {
+	if low > high {
+		r.fail(at, "%s's minimum %d is above its maximum %d", what, low, high)
+	}
+}
+
+// clip shortens a foreign name for an error message.
+func clip(s string) string {
+	if len(s) > 80 {
+		return s[:77] + "..."
+	}
+	return s
+}

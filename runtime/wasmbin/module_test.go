@@ -1,0 +1,233 @@
+package wasmbin_test
+
+import (
+	"errors"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/toolsrv/toolsrv/runtime/wasmbin"
+)
+
+func TestParse(t *testing.T) {
+	t.Parallel()
+	m, err := wasmbin.Parse(whole)
+	if err != nil {
+		t.Fatal(err)
+	}
+	nullary := wasmbin.FuncType{Params: []wasmbin.ValueType{}, Results: []wasmbin.ValueType{}}
+	binary := wasmbin.FuncType{Params: []wasmbin.ValueType{wasmbin.I32, wasmbin.I64}, Results: []wasmbin.ValueType{wasmbin.F32}}
+	for _, c := range []struct {
+		what      string
+		got, want any
+	}{
+		{"imports", m.Imports(), []wasmbin.Import{
+			{Module: "env", Name: "log", Kind: wasmbin.KindFunction, Type: binary},
+			{Module: "env", Name: "g", Kind: wasmbin.KindGlobal},
+		}},
+		{"exports", m.Exports(), []wasmbin.Export{
+			{Name: "memory", Kind: wasmbin.KindMemory},
+			{Name: "run", Kind: wasmbin.KindFunction, Type: nullary},
+			{Name: "log", Kind: wasmbin.KindFunction, Type: binary},
+			{Name: "g", Kind: wasmbin.KindGlobal},
+			{Name: "t", Kind: wasmbin.KindTable},
+		}},
+		{"memories", m.Memories(), []wasmbin.Memory{{Min: 1, Max: 4, HasMax: true}}},
+		{"tables", m.Tables(), []wasmbin.Table{{Min: 1, Max: 2, HasMax: true}}},
+	} {
+		if !reflect.DeepEqual(c.got, c.want) {
+			t.Errorf("%s: got %+v, want %+v", c.what, c.got, c.want)
+		}
+	}
+	if e, ok := m.Export("run"); !ok || e.Type.String() != "() -> ()" {
+		t.Errorf("Export(run): got %v, %v", e, ok)
+	}
+	if e, ok := m.Export("rum"); ok {
+		t.Errorf("Export(rum): got %v", e)
+	}
+}
+
+func TestParseMemories(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		module []byte
+		want   []wasmbin.Memory
+	}{
+		"none": {module(), []wasmbin.Memory{}},
+		"imported": {module(section(2, vec(slices.Concat(str("e"), str("m"), b(2, 0, 3))))),
+			[]wasmbin.Memory{{Imported: true, Min: 3}}},
+		"imported, two own, shared": {module(section(2, vec(slices.Concat(str("e"), str("m"), b(2, 0, 3)))), section(5, vec(b(0, 1), b(3, 1, 2)))),
+			[]wasmbin.Memory{{Imported: true, Min: 3}, {Min: 1}, {Min: 1, Max: 2, HasMax: true, Shared: true}}},
+		"64 bits": {module(section(5, vec(b(5, 1, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x20)))),
+			[]wasmbin.Memory{{Min: 1, Max: 1 << 47, HasMax: true, Is64: true}}},
+		"4 GiB": {module(section(5, vec(b(1, 0x80, 0x80, 4, 0x80, 0x80, 4)))),
+			[]wasmbin.Memory{{Min: 1 << 16, Max: 1 << 16, HasMax: true}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m, err := wasmbin.Parse(c.module)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := m.Memories(); len(got) != len(c.want) || len(got) > 0 && !reflect.DeepEqual(got, c.want) {
+				t.Errorf("got %+v, want %+v", got, c.want)
+			}
+		})
+	}
+}
+
+// What wazero accepts, in forms that the whole module above does not have.
+var accepted = map[string][]byte{
+	"empty":                 module(),
+	"padded number":         module(section(1, b(0x81, 0x80, 0x80, 0x80, 0), b(0x60, 0, 0))),
+	"padded size":           module(slices.Concat(b(1, 0x84, 0x80, 0x80, 0x80, 0), vec(b(0x60, 0, 0)))),
+	"every value type":      module(section(1, vec(b(0x60, 7, 0x7f, 0x7e, 0x7d, 0x7c, 0x7b, 0x70, 0x6f, 0)))),
+	"custom without data":   module(custom("", "")),
+	"two custom of a name":  module(custom("a", "1"), custom("a", "2")),
+	"empty vectors":         module(section(1, vec()), section(2, vec()), section(3, vec()), section(7, vec()), section(9, vec()), section(10, vec()), section(11, vec())),
+	"constants":             module(section(6, vec(b(0x7e, 0, 0x42, 0x7f, 0x0b), slices.Concat(b(0x7d, 0, 0x43), make([]byte, 4), b(0x0b)), slices.Concat(b(0x7c, 0, 0x44), make([]byte, 8), b(0x0b)), slices.Concat(b(0x7b, 0, 0xfd, 0x0c), make([]byte, 16), b(0x0b)), b(0x6f, 0, 0xd0, 0x6f, 0x0b)))),
+	"every form of element": module(types, functions0(3), tables, section(9, vec(b(0, 0x41, 0, 0x0b, 1, 0), b(1, 0, 1, 0), b(2, 0, 0x41, 0, 0x0b, 0, 1, 0), b(3, 0, 1, 0), b(4, 0x41, 0, 0x0b, 1, 0xd2, 0, 0x0b), b(5, 0x70, 1, 0xd0, 0x70, 0x0b), b(6, 0, 0x41, 0, 0x0b, 0x70, 1, 0xd2, 0, 0x0b), b(7, 0x70, 1, 0xd2, 0, 0x0b))), bodies(3)),
+	"every form of data":    module(memories, dataCount3, section(11, vec(b(0, 0x41, 0, 0x0b, 1, 'x'), b(1, 1, 'y'), b(2, 0, 0x41, 1, 0x0b, 0)))),
+	"most locals":           module(types, functions, section(10, vec(append(leb(6), 1, 0xd0, 0x86, 3, 0x7f, 0x0b)))),
+	"a name subsection":     module(custom("name", "\x00\x02\x01m\x02\x06\x01\x00\x01\x00\x01x\x09\x02zz")),
+	"whole":                 whole,
+}
+
+var dataCount3 = section(12, b(3))
+
+func functions0(n int) []byte { return section(3, leb(n), make([]byte, n)) }
+
+func bodies(n int) []byte {
+	return section(10, leb(n), slices.Repeat([]byte{2, 0, 0x0b}, n))
+}
+
+// Modules that must be refused, with a part of the error.
+var refused = map[string]struct {
+	module []byte
+	want   string
+}{
+	"nothing":                      {nil, "no WebAssembly module"},
+	"short header":                 {[]byte("\x00asm\x01"), "the version is cut off"},
+	"other magic":                  {[]byte("\x7fELF\x01\x00\x00\x00"), "no WebAssembly module"},
+	"version 2":                    {[]byte("\x00asm\x02\x00\x00\x00"), "version 02 00 00 00 is not supported"},
+	"component":                    {[]byte("\x00asm\x0d\x00\x01\x00"), "a component is not supported: build a core module"},
+	"unknown section":              {module(section(14)), "section id 14 is unknown"},
+	"no size":                      {module(b(1)), "type section, offset 0x9: the section's size is cut off"},
+	"long number":                  {module(section(1, b(0x80, 0x80, 0x80, 0x80, 0x80, 0))), "longer than a number of 32 bits"},
+	"number overflows":             {module(section(1, b(0xff, 0xff, 0xff, 0xff, 0x10))), "overflows 32 bits"},
+	"size overflows":               {module(b(1, 0xff, 0xff, 0xff, 0xff, 0x1f)), "overflows 32 bits"},
+	"section cut off":              {module(b(1, 5, 0)), "5 bytes are announced, 1 are there"},
+	"section 4 GiB":                {module(b(1, 0xff, 0xff, 0xff, 0xff, 0x0f)), "4294967295 bytes are announced, 0 are there"},
+	"section too long":             {module(section(1, vec(), b(0))), "1 bytes are left over"},
+	"wrong order":                  {module(imports, types), "import section"},
+	"order":                        {module(section(3, vec()), section(2, vec())), "import section, offset 0xb: the section stands too late"},
+	"data count behind code":       {module(section(10, vec()), section(12, b(0))), "stands too late"},
+	"twice":                        {module(types, types), "a second type section"},
+	"two name sections":            {module(names, names), `a second "name" section`},
+	"tag section":                  {module(section(13, vec())), "tag sections are not supported"},
+	"custom name cut off":          {module(section(0, b(3, 'a'))), "3 bytes of a custom section's name do not fit"},
+	"custom name beyond":           {module(section(0, b(3, 'a')), custom("x", "")), "3 bytes of a custom section's name do not fit"},
+	"custom name no UTF-8":         {module(custom("\xff", "")), "a custom section's name is not UTF-8"},
+	"custom without name":          {module(section(0)), "custom section, offset 0xa: the number of bytes of a custom section's name is cut off"},
+	"custom name with a percent":   {module(custom("name", "\x01\x01\x09"), custom("%s%d", "")), `custom "name" section, `},
+	"four billion types":           {module(section(1, b(0xff, 0xff, 0xff, 0xff, 0x0f))), "4294967295 types do not fit into the 0 bytes"},
+	"four billion parameters":      {module(section(1, b(1, 0x60, 0xff, 0xff, 0xff, 0xff, 0x0f))), "4294967295 parameters do not fit"},
+	"four billion imports":         {module(section(2, b(0xff, 0xff, 0xff, 0xff, 0x0f))), "4294967295 imports do not fit"},
+	"four billion functions":       {module(section(3, b(0xff, 0xff, 0xff, 0xff, 0x0f))), "4294967295 functions do not fit"},
+	"four billion tables":          {module(section(4, b(0xff, 0xff, 0xff, 0xff, 0x0f))), "4294967295 tables do not fit"},
+	"four billion memories":        {module(section(5, b(0xff, 0xff, 0xff, 0xff, 0x0f))), "4294967295 memories do not fit"},
+	"four billion globals":         {module(section(6, b(0xff, 0xff, 0xff, 0xff, 0x0f))), "4294967295 globals do not fit"},
+	"four billion exports":         {module(section(7, b(0xff, 0xff, 0xff, 0xff, 0x0f))), "4294967295 exports do not fit"},
+	"four billion segments":        {module(section(9, b(0xff, 0xff, 0xff, 0xff, 0x0f))), "4294967295 element segments do not fit"},
+	"four billion elements":        {module(section(9, b(1, 1, 0, 0xff, 0xff, 0xff, 0xff, 0x0f))), "4294967295 elements do not fit"},
+	"four billion expressions":     {module(section(9, b(1, 5, 0x70, 0xff, 0xff, 0xff, 0xff, 0x0f))), "4294967295 elements do not fit"},
+	"four billion bodies":          {module(section(10, b(0xff, 0xff, 0xff, 0xff, 0x0f))), "4294967295 bodies do not fit"},
+	"four billion locals":          {module(types, functions, section(10, vec(append(leb(8), 1, 0xff, 0xff, 0xff, 0xff, 0x0f, 0x7f, 0x0b)))), "more than 50000 locals are not supported"},
+	"four billion runs":            {module(types, functions, section(10, vec(append(leb(6), 0xff, 0xff, 0xff, 0xff, 0x0f, 0x0b)))), "4294967295 runs of locals do not fit"},
+	"locals by the million":        {module(types, functions0(20), section(10, leb(20), slices.Repeat([]byte{6, 1, 0xd0, 0x86, 3, 0x7f, 0x0b}, 20))), "body 1: 100000 locals in"},
+	"four billion data":            {module(section(11, b(0xff, 0xff, 0xff, 0xff, 0x0f))), "4294967295 data segments do not fit"},
+	"four billion bytes of data":   {module(section(11, b(1, 1, 0xff, 0xff, 0xff, 0xff, 0x0f))), "4294967295 bytes of data do not fit"},
+	"four billion names":           {module(custom("name", "\x01\x05\xff\xff\xff\xff\x0f")), "4294967295 names do not fit"},
+	"four billion functions named": {module(custom("name", "\x02\x05\xff\xff\xff\xff\x0f")), "4294967295 functions with names do not fit"},
+	"four billion local names":     {module(custom("name", "\x02\x07\x01\x00\xff\xff\xff\xff\x0f")), "4294967295 names do not fit"},
+	"names beyond the subsection":  {module(custom("name", "\x01\x01\x01\x00\x01a")), `custom "name" section`},
+	"names left over":              {module(custom("name", "\x01\x03\x00\x00\x00")), "subsection 1 has 2 bytes left over"},
+	"subsection cut off":           {module(custom("name", "\x09\x05")), "subsection 9: 5 bytes are announced, 0 are there"},
+	"many parameters":              {module(section(1, b(1, 0x60), leb(1001), make([]byte, 1001), b(0))), "1001 parameters are not supported: the most are 1000"},
+	"recursive type":               {module(section(1, vec(b(0x4e, 1, 0x60, 0, 0)))), "type form 0x4e is not supported"},
+	"typed reference":              {module(section(1, vec(b(0x60, 1, 0x64, 0, 0)))), "value type 0x64 in parameters is not supported"},
+	"exception reference":          {module(section(1, vec(b(0x60, 1, 0x69, 0)))), "value type 0x69 in parameters is not supported"},
+	"import of no type":            {module(section(2, vec(slices.Concat(str("e"), str("f"), b(0, 0))))), "import section, offset 0xb: type 0 is not declared: there are 0"},
+	"import of a tag":              {module(section(2, vec(slices.Concat(str("e"), str("t"), b(4, 0, 0))))), `import "t" of "e" has kind 4, which is not supported`},
+	"import name no UTF-8":         {module(section(2, vec(slices.Concat(str("\xc0"), str("t"), b(0, 0))))), "an import's module is not UTF-8"},
+	"function of no type":          {module(types, section(3, vec(b(2)))), "type 2 is not declared: there are 2"},
+	"function without body":        {module(types, functions), "1 functions are declared, 0 have a body"},
+	"body without function":        {module(types, code), "0 functions are declared, 1 have a body"},
+	"body cut off":                 {module(types, functions, section(10, b(1, 9, 0, 0x0b))), "body 0: 9 bytes are announced, 2 are there"},
+	"body of nothing":              {module(types, functions, section(10, b(1, 0))), "the number of runs of locals is cut off"},
+	"body without end":             {module(types, functions, section(10, b(1, 2, 0, 0x01))), "body 0 does not end with the instruction end"},
+	"table of no reference":        {module(section(4, vec(b(0x7f, 0, 1)))), "reference type 0x7f is not supported"},
+	"huge table":                   {module(section(4, vec(b(0x70, 0, 0x80, 0x80, 0x80, 0x20)))), "a table of 67108864 elements is not supported"},
+	"table upside down":            {module(section(4, vec(b(0x70, 1, 2, 1)))), "a table's minimum 2 is above its maximum 1"},
+	"memory upside down":           {module(section(5, vec(b(1, 2, 1)))), "a memory's minimum 2 is above its maximum 1"},
+	"memory above 4 GiB":           {module(section(5, vec(b(0, 0x81, 0x80, 4)))), "larger than its address space"},
+	"memory of another form":       {module(section(5, vec(b(8, 1)))), "a memory with limits of form 0x8 is not supported"},
+	"global of no mutability":      {module(section(6, vec(b(0x7f, 2, 0x41, 0, 0x0b)))), "a global's mutability is 0x2"},
+	"endless constant":             {module(section(6, vec(b(0x7f, 0, 0x41, 0)))), "a constant expression is cut off"},
+	"call in a constant":           {module(section(6, vec(b(0x7f, 0, 0x10, 0, 0x0b)))), "instruction 0x10 is not supported in a constant expression"},
+	"long constant":                {module(section(6, vec(b(0x7f, 0, 0x41, 0x80, 0x80, 0x80, 0x80, 0x80, 0, 0x0b)))), "an i32 constant is longer"},
+	"export twice":                 {module(memories, section(7, vec(append(str("m"), 2, 0), append(str("m"), 2, 0)))), `two exports have the name "m"`},
+	"export of nothing":            {module(section(7, vec(append(str("f"), 0, 0)))), `export "f" is function 0, which is not declared: there are 0`},
+	"export of kind 9":             {module(section(7, vec(append(str("f"), 9, 0)))), `export "f" has kind 9`},
+	"start of nothing":             {module(section(8, b(0))), "function 0 is not declared"},
+	"start with parameters":        {module(types, section(3, vec(b(1))), section(8, b(0)), bodies(1)), "the start function is (i32, i64) -> (f32)"},
+	"element of form 8":            {module(section(9, vec(b(8)))), "an element segment of form 8 is not supported"},
+	"data of form 3":               {module(section(11, vec(b(3)))), "a data segment of form 3 is not supported"},
+	"data count differs":           {module(memories, section(12, b(2)), data), "the data count section says 2 segments, the data section has 1"},
+}
+
+func TestParseRefuses(t *testing.T) {
+	t.Parallel()
+	for name, c := range refused {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m, err := wasmbin.Parse(c.module)
+			if err == nil {
+				t.Fatalf("got %+v, want an error with %q", m, c.want)
+			}
+			if !strings.Contains(err.Error(), c.want) {
+				t.Errorf("got %q, want %q in it", err, c.want)
+			}
+			if got, want := errors.Is(err, wasmbin.ErrUnsupported), strings.Contains(c.want, "not supported"); want && !got {
+				t.Errorf("%q is not ErrUnsupported", err)
+			}
+		})
+	}
+}
+
+// Whatever the length at which a file ends, that is an error or a module that ends there.
+func TestParseCutOff(t *testing.T) {
+	t.Parallel()
+	for n := range whole {
+		if m, err := wasmbin.Parse(whole[:n:n]); err == nil {
+			if _, again := wasmbin.Parse(append(whole[:n:n], custom("x", "")...)); again != nil {
+				t.Errorf("the first %d bytes are a module (%v), but %v", n, m.Exports(), again)
+			}
+		}
+	}
+}
+
+func TestStrings(t *testing.T) {
+	t.Parallel()
+	for want, got := range map[string]string{
+		"function": wasmbin.KindFunction.String(), "table": wasmbin.KindTable.String(), "memory": wasmbin.KindMemory.String(),
+		"global": wasmbin.KindGlobal.String(), "kind 9": wasmbin.Kind(9).String(), "type 0x1": wasmbin.ValueType(1).String(),
+		"(i32, i64, f32, f64, v128, funcref, externref) -> ()": wasmbin.FuncType{Params: []wasmbin.ValueType{
+			wasmbin.I32, wasmbin.I64, wasmbin.F32, wasmbin.F64, wasmbin.V128, wasmbin.FuncRef, wasmbin.ExternRef}}.String(),
+	} {
+		if got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}

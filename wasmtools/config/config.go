@@ -1,0 +1,184 @@
+// Package config turns a TOML file into a validated [Config]: every key has a default, an unknown one is an error,
+// and every value is checked against a range before anything uses it.
+package config
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"time"
+)
+
+// MaxFile is the largest size, in bytes, of a configuration file and of a tokens file: 1 MiB.
+const MaxFile = 1 << 20
+
+// A Config says what a server serves, where, to whom and with which limits. It can be changed until a server has it;
+// from then on it must not be, and is safe for concurrent use.
+type Config struct {
+	// Title, Version and Description are those of the OpenAPI document.
+	Title, Version, Description string
+
+	Server Server
+	Tools  Tools
+	Auth   Auth
+	// Limits hold for every tool, and Overrides for those that match, later ones above earlier ones.
+	Limits    Limits
+	Overrides []Override
+}
+
+// Server is the table [server].
+type Server struct {
+	// Address is host:port to listen on. Port 0 is any that is free, an empty host all of the machine's addresses.
+	Address string
+}
+
+// Tools is the table [tools].
+type Tools struct {
+	// Directory holds the .wasm files, in its subfolders too.
+	Directory string
+	// Allowlist, when true, lets only those tools start enabled that Enabled names (mode = "allowlist"); otherwise
+	// all start enabled but those that Disabled names. Entries are namespaces, with those below, or tools:
+	// "web", "math/div".
+	Allowlist         bool
+	Enabled, Disabled []string
+	// CacheDir is where compiled code is kept, or empty for "toolsrv" in the user's cache directory.
+	CacheDir string
+}
+
+// Auth is the table [auth].
+type Auth struct {
+	// Tokens are those of the file and, after Load, those of TokensFile, too.
+	Tokens []string
+	// TokensFile is the file that ReadTokens reads, or empty.
+	TokensFile string
+	// Required refuses everybody where there is no token, instead of letting everybody in.
+	Required bool
+}
+
+// Limits bound the calls of a tool. In an Override, a zero field leaves the limit as it is.
+type Limits struct {
+	// Timeout is the longest time of a call, waiting for its turn included.
+	Timeout time.Duration
+	// Fuel is the most that a call may compute, in function calls and loop iterations. Unlimited: 0, or negative in
+	// an Override.
+	Fuel int64
+	// Memory, Stack, Input and Output are the largest sizes, in bytes, of a guest's memory, its call stack, a call's
+	// body and its result.
+	Memory, Stack, Input, Output int64
+	// LogLines is how many lines a call may log; negative: none.
+	LogLines int
+	// Concurrency is how many calls of a tool run at the same time.
+	Concurrency int
+	// Queue is how many more wait for their turn; negative: none.
+	Queue int
+}
+
+// An Override changes the limits of the tools that Match matches.
+type Override struct {
+	// Match is a path such as "math/add" or a pattern such as "math/*"; see docs/configuration.md.
+	Match string
+	// Limits are the limits to change.
+	Limits Limits
+}
+
+// Default returns the configuration that an empty file has. It is the caller's own.
+func Default() *Config {
+	return &Config{
+		Title:   "Tools",
+		Version: "0.1.0",
+		Server:  Server{Address: "127.0.0.1:8000"},
+		Tools:   Tools{Directory: "tools"},
+		Limits: Limits{
+			Timeout:     5 * time.Second,
+			Memory:      64 << 20,
+			Stack:       1 << 20,
+			Input:       1 << 20,
+			Output:      4 << 20,
+			LogLines:    100,
+			Concurrency: defaultConcurrency(),
+			Queue:       64,
+		},
+	}
+}
+
+func defaultConcurrency() int { return 4 * runtime.GOMAXPROCS(0) }
+
+// Load reads the file at path, and the tokens file that it names. Paths in it are relative to its folder. An error
+// names the file and, where there is one, the line, the key and what is allowed; tokens are never part of it.
+func Load(path string) (*Config, error) {
+	text, err := readFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("read the configuration: %w", err)
+	}
+	d := &document{name: path}
+	c, err := d.read(text, filepath.Dir(path))
+	if err != nil {
+		return nil, err
+	}
+	if c.Auth.TokensFile == "" {
+		return c, nil
+	}
+	tokens, err := ReadTokens(c.Auth.TokensFile)
+	if err != nil {
+		return nil, d.errorAt("auth.tokens_file", err)
+	}
+	c.Auth.Tokens = append(c.Auth.Tokens, tokens...)
+	return c, nil
+}
+
+// Parse turns the text of a file in directory into a Config. It opens no file: Auth.TokensFile is set and not read.
+// The caller keeps text.
+func Parse(text []byte, directory string) (*Config, error) {
+	d := &document{name: "configuration"}
+	return d.read(text, directory)
+}
+
+// LimitsFor returns the limits of the tool at a path such as "/math/add".
+func (c *Config) LimitsFor(path string) Limits {
+	l := c.Limits
+	for i := range c.Overrides {
+		if o := &c.Overrides[i]; matches(o.Match, path) {
+			l = o.Limits.over(l)
+		}
+	}
+	return l
+}
+
+// over returns base with the fields of l that are not zero.
+func (l Limits) over(base Limits) Limits {
+	return Limits{
+		Timeout:     cmp.Or(l.Timeout, base.Timeout),
+		Fuel:        max(cmp.Or(l.Fuel, base.Fuel), 0),
+		Memory:      cmp.Or(l.Memory, base.Memory),
+		Stack:       cmp.Or(l.Stack, base.Stack),
+		Input:       cmp.Or(l.Input, base.Input),
+		Output:      cmp.Or(l.Output, base.Output),
+		LogLines:    cmp.Or(l.LogLines, base.LogLines),
+		Concurrency: cmp.Or(l.Concurrency, base.Concurrency),
+		Queue:       cmp.Or(l.Queue, base.Queue),
+	}
+}
+
+var errTooLarge = errors.New("the file is larger than 1 MiB")
+
+// readFile reads a text file of at most MaxFile bytes, without the mark that some editors put in front.
+func readFile(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, MaxFile+1))
+	switch {
+	case err != nil:
+		return nil, err
+	case len(text) > MaxFile:
+		return nil, fmt.Errorf("%s: %w", path, errTooLarge)
+	}
+	return bytes.TrimPrefix(text, []byte("\ufeff")), nil
+}

@@ -1,0 +1,247 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// A reader checks the value of one key and stores it. Its error says what is wrong with the value, and what is allowed.
+type reader func(value any) error
+
+// A table holds the readers of its keys.
+type table map[string]reader
+
+// The ranges of what can be set. The table of defaults in docs/configuration.md repeats them.
+const (
+	maxText        = 200      // bytes of a title or a version
+	maxDescription = 64 << 10 // bytes
+	maxOverrides   = 1000
+	maxConcurrency = 10_000
+	maxQueue       = 100_000
+	maxLogLines    = 10_000
+	minTimeout     = time.Millisecond
+	maxTimeout     = time.Hour
+	minMemory      = 64 << 10 // one page of WebAssembly
+	maxMemory      = 4 << 30  // all that 32 bits address
+	minStack       = 16 << 10
+	maxStack       = 32 << 20
+	maxInput       = 1 << 30
+	maxOutput      = 1 << 30
+)
+
+var errOverride = errors.New("each override is a table of its own: write [[override]] above its keys")
+
+// tables returns the readers of all keys but those of [[override]], by the names of their tables.
+func tables(c *Config, limits *Limits, mode *string, directory string) map[string]table {
+	return map[string]table{
+		"": {
+			"title":       text(&c.Title, 1, maxText),
+			"version":     text(&c.Version, 1, maxText),
+			"description": text(&c.Description, 0, maxDescription),
+		},
+		"server": {
+			"address": address(&c.Server.Address),
+		},
+		"tools": {
+			"directory":       path(&c.Tools.Directory, directory, true),
+			"mode":            oneOf(mode, "denylist", "allowlist"),
+			"enabled":         list(&c.Tools.Enabled, toolOrNamespace),
+			"disabled":        list(&c.Tools.Disabled, toolOrNamespace),
+			"cache_directory": path(&c.Tools.CacheDir, directory, false),
+		},
+		"auth": {
+			"tokens":      list(&c.Auth.Tokens, token),
+			"tokens_file": path(&c.Auth.TokensFile, directory, false),
+			"required":    boolean(&c.Auth.Required),
+		},
+		"limits": limitsTable(limits),
+	}
+}
+
+// limitsTable returns the readers of the keys that [limits] and [[override]] have in common.
+func limitsTable(l *Limits) table {
+	return table{
+		"timeout":     duration(&l.Timeout, minTimeout, maxTimeout),
+		"fuel":        number(&l.Fuel, 1<<63-1, -1),
+		"memory":      size(&l.Memory, minMemory, maxMemory),
+		"stack":       size(&l.Stack, minStack, maxStack),
+		"input":       size(&l.Input, 1, maxInput),
+		"output":      size(&l.Output, 1, maxOutput),
+		"log_lines":   number(&l.LogLines, maxLogLines, -1),
+		"concurrency": number(&l.Concurrency, maxConcurrency, defaultConcurrency()),
+		"queue":       number(&l.Queue, maxQueue, -1),
+	}
+}
+
+// read returns what text says, above the defaults.
+func (d *document) read(text []byte, directory string) (*Config, error) {
+	values, err := d.parse(text)
+	if err != nil {
+		return nil, err
+	}
+	c := Default()
+	c.Tools.Directory = inDirectory(directory, c.Tools.Directory)
+	var limits Limits
+	mode := ""
+	known := tables(c, &limits, &mode, directory)
+
+	top := known[""]
+	for name, t := range known {
+		if name != "" {
+			top[name] = d.tableReader(name, t, known)
+		}
+	}
+	top["override"] = d.overridesReader(&c.Overrides, known)
+	d.readTable("", values, top, known)
+
+	if mode == "" && len(c.Tools.Enabled) > 0 {
+		d.failValue("tools.enabled", errors.New(`the list counts only with mode = "allowlist": set mode, too`))
+	}
+	if err := d.err(); err != nil {
+		return nil, err
+	}
+	c.Tools.Allowlist = mode == "allowlist"
+	c.Limits = limits.over(c.Limits)
+	return c, nil
+}
+
+// readTable reads the members of the table at place; known is where a key that is not in t may belong.
+func (d *document) readTable(place string, values map[string]any, t table, known map[string]table) {
+	for name, value := range values {
+		key := join(place, name)
+		read, ok := t[name]
+		if !ok {
+			d.fail(key, &unknownKeyError{place, name, t, known})
+			continue
+		}
+		if err := read(value); err != nil {
+			d.failValue(key, err)
+		}
+	}
+}
+
+// failValue notes what a reader said of the value at key.
+func (d *document) failValue(key string, err error) {
+	if e, ok := err.(*elementError); ok {
+		key = index(key, e.index)
+		err = e.err
+	}
+	d.fail(key, fmt.Errorf("%s: %w", key, err))
+}
+
+// tableReader reads a table such as [server].
+func (d *document) tableReader(name string, t table, known map[string]table) reader {
+	return func(value any) error {
+		values, ok := value.(map[string]any)
+		if !ok {
+			return fmt.Errorf("%s is a table: write [%s] above its keys", name, name)
+		}
+		d.readTable(name, values, t, known)
+		return nil
+	}
+}
+
+// overridesReader reads the tables [[override]].
+func (d *document) overridesReader(overrides *[]Override, known map[string]table) reader {
+	return func(value any) error {
+		list, ok := value.([]any)
+		if !ok {
+			return errOverride
+		}
+		if len(list) > maxOverrides {
+			return fmt.Errorf("there are %d overrides, %d are allowed: use patterns such as \"math/*\"", len(list), maxOverrides)
+		}
+		*overrides = make([]Override, len(list))
+		for i, element := range list {
+			place := index("override", i)
+			values, ok := element.(map[string]any)
+			if !ok {
+				d.failValue(place, errOverride)
+				continue
+			}
+			o := &(*overrides)[i]
+			t := limitsTable(&o.Limits)
+			t["match"] = pattern(&o.Match)
+			d.readTable(place, values, t, known)
+			if _, ok := values["match"]; !ok {
+				d.failValue(place, errors.New(`match is missing: name the tools, as in match = "math/*"`))
+			}
+		}
+		return nil
+	}
+}
+
+// An unknownKeyError is a key that its table does not have. The message is made when it is shown, because a hostile
+// file has more of them than are.
+type unknownKeyError struct {
+	place, name string
+	table       table
+	known       map[string]table
+}
+
+// Error says where the key belongs, what it may mean, or else what there is.
+func (e *unknownKeyError) Error() string {
+	where := ""
+	if strings.HasPrefix(e.place, "override[") {
+		where = " in [[override]]"
+	} else if e.place != "" {
+		where = " in [" + e.place + "]"
+	}
+	message := "unknown key " + strconv.Quote(clip(e.name)) + where
+	for _, other := range slices.Sorted(maps.Keys(e.known)) {
+		if _, ok := e.known[other][e.name]; !ok {
+			continue
+		}
+		if other == "" {
+			return message + ": it belongs above the first table"
+		}
+		return message + ": it belongs in [" + other + "]"
+	}
+	names := slices.Sorted(maps.Keys(e.table))
+	if near := nearest(e.name, names); near != "" {
+		return message + ": did you mean " + strconv.Quote(near) + "?"
+	}
+	return message + ": there are " + strings.Join(names, ", ")
+}
+
+// nearest returns the name that a mistyped one was meant to be, or "".
+func nearest(typed string, names []string) string {
+	typed = strings.ToLower(strings.ReplaceAll(typed, "-", "_"))
+	best, least := "", 1+max(1, min(len(typed)/3, 3))
+	for _, name := range names {
+		if n := distance(typed, name); n < least {
+			best, least = name, n
+		}
+	}
+	return best
+}
+
+// distance returns how many bytes must be inserted, removed, replaced or swapped with the next to make b of a.
+func distance(a, b string) int {
+	rows := make([][]int, len(a)+1)
+	for i := range rows {
+		rows[i] = make([]int, len(b)+1)
+		rows[i][0] = i
+	}
+	for j := range rows[0] {
+		rows[0][j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		for j := 1; j <= len(b); j++ {
+			change := 1
+			if a[i-1] == b[j-1] {
+				change = 0
+			}
+			rows[i][j] = min(rows[i-1][j]+1, rows[i][j-1]+1, rows[i-1][j-1]+change)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				rows[i][j] = min(rows[i][j], rows[i-2][j-2]+1)
+			}
+		}
+	}
+	return rows[len(a)][len(b)]
+}

@@ -1,0 +1,53 @@
+package config
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+)
+
+// maxToken is the longest token in bytes; package auth would refuse a longer one, without naming its line.
+const maxToken = 1024
+
+// ReadTokens reads a file with one token per line. Blank lines and lines that begin with # don't count, and blanks
+// around a token are not part of it. A file without any token is an error: a secret that was not
+// mounted or was cut off must not open the service to everybody. Errors name the line and never show a token.
+func ReadTokens(path string) ([]string, error) {
+	text, err := readFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("read the tokens: %w", err)
+	}
+	var tokens []string
+	number := 0
+	for line := range bytes.Lines(text) {
+		number++
+		token := string(bytes.TrimSpace(line))
+		if token == "" || token[0] == '#' {
+			continue
+		}
+		if err := checkToken(token); err != nil {
+			return nil, fmt.Errorf("%s:%d: %w", path, number, err)
+		}
+		tokens = append(tokens, token)
+	}
+	if len(tokens) == 0 {
+		return nil, fmt.Errorf("%s: the file holds no token: write one per line", path)
+	}
+	return tokens, nil
+}
+
+// checkToken reports what is wrong with a token, without showing it.
+func checkToken(token string) error {
+	switch {
+	case token == "":
+		return errors.New("the token is empty")
+	case len(token) > maxToken:
+		return fmt.Errorf("the token has %d bytes, %d are allowed", len(token), maxToken)
+	}
+	for i := range len(token) {
+		if c := token[i]; c <= ' ' || c > '~' {
+			return errors.New("the token has a blank or a character that is no printable ASCII: use A-Z a-z 0-9 - . _ ~ + / =")
+		}
+	}
+	return nil
+}

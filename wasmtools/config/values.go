@@ -1,0 +1,292 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"net"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/toolsrv/toolsrv/wasmtools"
+)
+
+// An elementError is what is wrong with one element of a list.
+type elementError struct {
+	index int
+	err   error
+}
+
+func (e *elementError) Error() string { return e.err.Error() }
+
+// text reads a string of least to most bytes without control characters other than line feeds and tabs.
+func text(to *string, least, most int) reader {
+	return func(value any) error {
+		s, ok := value.(string)
+		switch {
+		case !ok:
+			return wrongType(value, "a string")
+		case len(s) < least:
+			return errors.New("must not be empty")
+		case len(s) > most:
+			return fmt.Errorf("has %d bytes, %d are allowed", len(s), most)
+		case strings.ContainsFunc(s, func(r rune) bool { return r < ' ' && r != '\n' && r != '\t' || r == 0x7f }):
+			return errors.New("has a control character: remove it")
+		}
+		*to = s
+		return nil
+	}
+}
+
+// oneOf reads one of some words.
+func oneOf(to *string, words ...string) reader {
+	return func(value any) error {
+		s, ok := value.(string)
+		if !ok {
+			return wrongType(value, "a string")
+		}
+		for _, word := range words {
+			if s == word {
+				*to = s
+				return nil
+			}
+		}
+		return fmt.Errorf("%q is not known: use %q", clip(s), words)
+	}
+}
+
+// boolean reads true or false.
+func boolean(to *bool) reader {
+	return func(value any) error {
+		b, ok := value.(bool)
+		if !ok {
+			return wrongType(value, "true or false")
+		}
+		*to = b
+		return nil
+	}
+}
+
+// number reads a whole number up to most, and stores zero instead of 0, which an Override has a meaning of its own for.
+func number[N int | int64](to *N, most, zero N) reader {
+	return func(value any) error {
+		n, ok := value.(int64)
+		switch {
+		case !ok:
+			return wrongType(value, "a whole number")
+		case n < 0 || n > int64(most):
+			return fmt.Errorf("%d is out of range: 0 to %d is allowed", n, most)
+		}
+		*to = N(n)
+		if n == 0 {
+			*to = zero
+		}
+		return nil
+	}
+}
+
+// duration reads a time such as "5s".
+func duration(to *time.Duration, least, most time.Duration) reader {
+	return func(value any) error {
+		s, ok := value.(string)
+		if !ok {
+			return wrongType(value, `a time in quotes such as "200ms", "5s" or "1m30s"`)
+		}
+		d, err := time.ParseDuration(s)
+		switch {
+		case err != nil:
+			return fmt.Errorf(`%q is no time: use numbers with ms, s, m or h such as "200ms", "5s" or "1m30s"`, clip(s))
+		case d < least || d > most:
+			return fmt.Errorf("%q is out of range: %v to %v is allowed", clip(s), least, most)
+		}
+		*to = d
+		return nil
+	}
+}
+
+// units are the powers that a size can be given in, the longer names first.
+var units = [...]struct {
+	name  string
+	bytes int64
+}{
+	{"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10},
+	{"GB", 1_000_000_000}, {"MB", 1_000_000}, {"kB", 1_000},
+	{"B", 1},
+}
+
+// size reads a number of bytes: 65536, or "64KiB".
+func size(to *int64, least, most int64) reader {
+	return func(value any) error {
+		n, shown := int64(0), ""
+		switch v := value.(type) {
+		case int64:
+			n, shown = v, strconv.FormatInt(v, 10)
+		case string:
+			var err error
+			if n, err = parseSize(v); err != nil {
+				return err
+			}
+			shown = strconv.Quote(clip(v))
+		default:
+			return wrongType(value, `a size such as "64MiB", or a number of bytes`)
+		}
+		if n < least || n > most {
+			return fmt.Errorf("%s is out of range: %s to %s is allowed", shown, formatSize(least), formatSize(most))
+		}
+		*to = n
+		return nil
+	}
+}
+
+// parseSize returns the bytes of a size with its unit; one that an int64 can't hold counts as the largest that it can.
+func parseSize(s string) (int64, error) {
+	digits := s
+	factor := int64(1)
+	for _, u := range units {
+		if number, ok := strings.CutSuffix(s, u.name); ok {
+			digits, factor = number, u.bytes
+			break
+		}
+	}
+	n, err := strconv.ParseUint(digits, 10, 63)
+	switch {
+	case errors.Is(err, strconv.ErrRange) || err == nil && int64(n) > math.MaxInt64/factor:
+		return math.MaxInt64, nil
+	case err != nil:
+		return 0, fmt.Errorf(`%q is no size: use a whole number with KiB, MiB, GiB, kB, MB, GB or B such as "64MiB"`, clip(s))
+	}
+	return int64(n) * factor, nil
+}
+
+// formatSize returns n with the largest binary unit that divides it.
+func formatSize(n int64) string {
+	for _, u := range units[:3] {
+		if n%u.bytes == 0 {
+			return strconv.FormatInt(n/u.bytes, 10) + u.name
+		}
+	}
+	return strconv.FormatInt(n, 10) + "B"
+}
+
+// path reads the path of a file or folder, relative to directory.
+func path(to *string, directory string, needed bool) reader {
+	return func(value any) error {
+		s, ok := value.(string)
+		switch {
+		case !ok:
+			return wrongType(value, "a path")
+		case s == "" && needed:
+			return errors.New("must not be empty")
+		case s == "":
+			*to = ""
+			return nil
+		case strings.ContainsRune(s, 0):
+			return errors.New("has a null character: remove it")
+		}
+		*to = inDirectory(directory, s)
+		return nil
+	}
+}
+
+// inDirectory returns a path that a file in directory names.
+func inDirectory(directory, path string) string {
+	if filepath.IsAbs(path) {
+		return filepath.Clean(path)
+	}
+	return filepath.Join(directory, path)
+}
+
+// address reads host:port.
+func address(to *string) reader {
+	return func(value any) error {
+		s, ok := value.(string)
+		if !ok {
+			return wrongType(value, `an address such as "127.0.0.1:8000"`)
+		}
+		host, port, err := net.SplitHostPort(s)
+		if err != nil || strings.ContainsFunc(host, func(r rune) bool { return r <= ' ' || r == '/' || r > '~' }) {
+			return fmt.Errorf(`%q is no address: use host:port such as "127.0.0.1:8000", "[::1]:8000" or ":8000"`, clip(s))
+		}
+		if _, err := strconv.ParseUint(port, 10, 16); err != nil {
+			return fmt.Errorf("%q has no valid port: use a number from 0 (any that is free) to 65535", clip(s))
+		}
+		*to = s
+		return nil
+	}
+}
+
+// list reads a list of strings, each of which convert checks.
+func list(to *[]string, convert func(string) (string, error)) reader {
+	return func(value any) error {
+		values, ok := value.([]any)
+		if !ok {
+			return wrongType(value, `a list such as ["one", "two"]`)
+		}
+		var strs []string
+		for i, v := range values {
+			s, ok := v.(string)
+			if !ok {
+				return &elementError{i, wrongType(v, "a string")}
+			}
+			s, err := convert(s)
+			if err != nil {
+				return &elementError{i, err}
+			}
+			strs = append(strs, s)
+		}
+		*to = strs
+		return nil
+	}
+}
+
+// toolOrNamespace checks an entry of a list of tools, and takes the slash off that it may begin with.
+func toolOrNamespace(s string) (string, error) {
+	s = strings.TrimPrefix(s, "/")
+	if s == "" {
+		return "", errors.New(`the entry is empty: name a namespace or a tool such as "web" or "math/div"`)
+	}
+	if strings.ContainsRune(s, '*') {
+		return "", fmt.Errorf("%q has a *, which only the match of an override can have: name a namespace or a tool", clip(s))
+	}
+	return s, wasmtools.CheckNamespace(s)
+}
+
+// token checks a token.
+func token(s string) (string, error) { return s, checkToken(s) }
+
+// pattern reads the match of an override.
+func pattern(to *string) reader {
+	return func(value any) error {
+		s, ok := value.(string)
+		if !ok {
+			return wrongType(value, `a pattern such as "math/*"`)
+		}
+		if err := checkPattern(s); err != nil {
+			return err
+		}
+		*to = s
+		return nil
+	}
+}
+
+// wrongType says what a value is, and what it must be. It does not show the value, which may be a secret.
+func wrongType(value any, want string) error {
+	got := "a date or time"
+	switch value.(type) {
+	case string:
+		got = "a string"
+	case int64:
+		got = "a whole number"
+	case float64:
+		got = "a number with a fraction"
+	case bool:
+		got = "true or false"
+	case []any:
+		got = "a list"
+	case map[string]any:
+		got = "a table"
+	}
+	return fmt.Errorf("must be %s, is %s", want, got)
+}

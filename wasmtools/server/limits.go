@@ -23,7 +23,7 @@ const (
 func writeTimeout(c *config.Config) time.Duration {
 	longest := c.Limits.Timeout
 	for _, o := range c.Overrides {
-		longest = max(longest, c.LimitsFor("/"+o.Match).Timeout)
+		longest = max(longest, o.Limits.Timeout)
 	}
 	return readTimeout + longest + replyTimeout
 }

@@ -69,7 +69,7 @@ func (o *openAPI) run(cmd *cobra.Command, _ []string) error {
 	defer signal.Stop(hangup)
 
 	if err := o.check(cmd); err != nil {
-		return &usageError{cmd.CommandPath(), err}
+		return &usageError{err}
 	}
 	logger := newLogger(cmd.ErrOrStderr(), o.logLevel)
 
@@ -121,7 +121,11 @@ func (o *openAPI) serve(ctx context.Context, logger *slog.Logger, hangup <-chan 
 	if err != nil {
 		return err
 	}
-	logger.Info("configuration", "file", o.config, "directory", c.Tools.Directory)
+	if o.config == "" {
+		logger.Info("no configuration file: every setting has its default", "looked_for", defaultConfig, "directory", c.Tools.Directory)
+	} else {
+		logger.Info("configuration read", "file", o.config, "directory", c.Tools.Directory)
+	}
 	s, err := server.New(ctx, c, logger)
 	if err != nil {
 		return err

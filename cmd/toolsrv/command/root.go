@@ -22,11 +22,8 @@ const (
 	exitUsage  = 2
 )
 
-// usageError is a wrong call of a command.
-type usageError struct {
-	command string // path of the command whose help explains it
-	err     error
-}
+// usageError is a wrong call of a command that only the command itself could find.
+type usageError struct{ err error }
 
 func (e *usageError) Error() string { return e.err.Error() }
 func (e *usageError) Unwrap() error { return e.err }
@@ -34,25 +31,25 @@ func (e *usageError) Unwrap() error { return e.err }
 // Main runs toolsrv with its arguments, without the program's name, and returns the exit code. Only where a second
 // SIGINT or SIGTERM cut a command short does anything still run when it returns.
 func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	root := newRoot()
+	started := false
+	root := newRoot(stdin, stdout, stderr)
+	root.PersistentPreRun = func(*cobra.Command, []string) { started = true }
 	root.SetArgs(append([]string{}, args...)) // nil would mean the process's own
-	root.SetIn(stdin)
-	root.SetOut(stdout)
-	root.SetErr(stderr)
-	err := root.ExecuteContext(context.Background())
+	cmd, err := root.ExecuteContextC(context.Background())
 	if err == nil {
 		return exitDone
 	}
 	fmt.Fprintf(stderr, "toolsrv: %v\n", err)
+	// What fails before a command starts is its flags or arguments.
 	var usage *usageError
-	if errors.As(err, &usage) {
-		fmt.Fprintf(stderr, "Run '%s --help' for usage.\n", usage.command)
+	if !started || errors.As(err, &usage) {
+		fmt.Fprintf(stderr, "Run '%s --help' for usage.\n", cmd.CommandPath())
 		return exitUsage
 	}
 	return exitFailed
 }
 
-func newRoot() *cobra.Command {
+func newRoot(stdin io.Reader, stdout, stderr io.Writer) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "toolsrv",
 		Short: "Serve WebAssembly tools over HTTP",
@@ -60,31 +57,54 @@ func newRoot() *cobra.Command {
 file with its JSON Schema inside; every call of it runs in a sandbox of its own.
 
 Exit codes: 0 done, 1 failed, 2 wrong usage.`,
-		Args:          subcommand,
-		SilenceErrors: true, // Main prints them
-		SilenceUsage:  true,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return &usageError{cmd.CommandPath(), errors.New("no command given: say what to do, such as toolsrv openapi")}
-		},
+		SilenceErrors:              true, // Main prints them
+		SilenceUsage:               true,
 		SuggestionsMinimumDistance: 2,
 	}
-	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return &usageError{cmd.CommandPath(), err}
-	})
+	root.SetIn(stdin)
+	root.SetOut(stdout) // before the completion command, which looks now
+	root.SetErr(stderr)
 	root.AddCommand(newOpenAPI(), newVersion())
+	root.SetHelpCommand(newHelp(root))
+	root.InitDefaultCompletionCmd()
+	group(root)
+	for _, cmd := range root.Commands() {
+		if cmd.Name() == "completion" {
+			group(cmd)
+		}
+	}
 	return root
 }
 
-// subcommand refuses what is no command, and names those that are spelled alike.
-func subcommand(cmd *cobra.Command, args []string) error {
-	if len(args) == 0 {
-		return nil
+// group has a command that does nothing but hold others refuse to be called by itself.
+func group(cmd *cobra.Command) {
+	cmd.Args = cobra.ArbitraryArgs
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return &usageError{fmt.Errorf("no command given after %s", cmd.CommandPath())}
+		}
+		text := fmt.Sprintf("unknown command %q for %s", args[0], cmd.CommandPath())
+		if names := cmd.SuggestionsFor(args[0]); len(names) > 0 {
+			text += "; did you mean " + strings.Join(names, " or ") + "?"
+		}
+		return &usageError{errors.New(text)}
 	}
-	text := fmt.Sprintf("unknown command %q", args[0])
-	if names := cmd.SuggestionsFor(args[0]); len(names) > 0 {
-		text += "; did you mean " + strings.Join(names, " or ") + "?"
+}
+
+// newHelp replaces cobra's help command, which has no error for an unknown command.
+func newHelp(root *cobra.Command) *cobra.Command {
+	return &cobra.Command{
+		Use:   "help [command]",
+		Short: "Help about any command",
+		RunE: func(_ *cobra.Command, args []string) error {
+			cmd, rest, err := root.Find(args)
+			if err != nil || len(rest) > 0 {
+				return &usageError{fmt.Errorf("unknown command %q", strings.Join(args, " "))}
+			}
+			cmd.InitDefaultHelpFlag() // cobra adds it to commands that run only
+			return cmd.Help()
+		},
 	}
-	return &usageError{cmd.CommandPath(), errors.New(text)}
 }
 
 // noArguments refuses arguments that are no flags.
@@ -92,5 +112,5 @@ func noArguments(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
-	return &usageError{cmd.CommandPath(), fmt.Errorf("unexpected argument %q: %s takes flags only", args[0], cmd.CommandPath())}
+	return fmt.Errorf("unexpected argument %q: %s takes flags only", args[0], cmd.CommandPath())
 }

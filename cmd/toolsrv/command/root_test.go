@@ -1,0 +1,54 @@
+package command_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/toolsrv/toolsrv/cmd/toolsrv/command"
+)
+
+// run calls Main and returns the exit code with what it wrote.
+func run(args ...string) (code int, stdout, stderr string) {
+	var out, err strings.Builder
+	code = command.Main(args, strings.NewReader(""), &out, &err)
+	return code, out.String(), err.String()
+}
+
+func TestMainUsage(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name   string
+		args   []string
+		code   int
+		stdout string // what it must hold; nothing is to be written where it is empty
+		stderr string
+	}{
+		{"no command", nil, 2, "", "no command given"},
+		{"unknown command", []string{"serve"}, 2, "", `unknown command "serve"`},
+		{"misspelled command", []string{"verson"}, 2, "", "did you mean version?"},
+		{"unknown flag of root", []string{"--config", "x"}, 2, "", "--config"},
+		{"help", []string{"--help"}, 0, "Exit codes", ""},
+		{"help command", []string{"help", "openapi"}, 0, "--auth-tokens-file", ""},
+		{"help of no command", []string{"help", "serve"}, 2, "", `"serve"`},
+		{"help of a command", []string{"openapi", "-h"}, 0, "SIGHUP", ""},
+		{"completion", []string{"completion", "bash"}, 0, "toolsrv", ""},
+		{"completion of no shell", []string{"completion", "dos"}, 2, "", `"dos"`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			code, stdout, stderr := run(c.args...)
+			if code != c.code {
+				t.Errorf("exit code %d, want %d", code, c.code)
+			}
+			if !strings.Contains(stdout, c.stdout) || (c.stdout == "") != (stdout == "") {
+				t.Errorf("standard output %q, want %q", stdout, c.stdout)
+			}
+			if !strings.Contains(stderr, c.stderr) || (c.stderr == "") != (stderr == "") {
+				t.Errorf("standard error %q, want %q", stderr, c.stderr)
+			}
+			if c.code == 2 && !strings.Contains(stderr, "--help") {
+				t.Errorf("standard error %q does not say where help is", stderr)
+			}
+		})
+	}
+}

@@ -1,0 +1,51 @@
+package main_test
+
+import (
+	"encoding/json"
+	"os"
+	"testing"
+
+	"github.com/toolsrv/toolsrv/runtime/wasmbin"
+	"github.com/toolsrv/toolsrv/wasmtools"
+)
+
+// guestTools are the functions of testdata/guest.wat in the order of its table.
+var guestTools = []string{"echo", "refuse", "reject", "trap", "spin", "recurse", "grow", "garble", "silent", "wait"}
+
+// orderSchema is the schema of every tool of the tests: with a required member and one that has a default.
+const orderSchema = `{"type":"object","properties":{"item":{"type":"string"},"count":{"type":"integer","minimum":1,"default":1}},"required":["item"]}`
+
+// order fits orderSchema, and no default is missing.
+const order = `{"item":"tea","count":2}`
+
+// guest returns the module of testdata/guest.wat with a manifest whose tools have these names.
+func guest(t *testing.T, namespace, version string, tools ...string) []byte {
+	t.Helper()
+	type tool struct {
+		Name        string          `json:"name"`
+		Description string          `json:"description"`
+		Parameters  json.RawMessage `json:"parameters"`
+	}
+	manifest := struct {
+		ABI       int    `json:"abi"`
+		Namespace string `json:"namespace,omitempty"`
+		Version   string `json:"version"`
+		Tools     []tool `json:"tools"`
+	}{ABI: wasmtools.ABI, Namespace: namespace, Version: version}
+	for _, name := range tools {
+		manifest.Tools = append(manifest.Tools, tool{name, "Does " + name + ".", json.RawMessage(orderSchema)})
+	}
+	text, err := json.Marshal(manifest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	module, err := os.ReadFile("testdata/guest.wasm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	module, err = wasmbin.SetCustom(module, wasmtools.ManifestSection, text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return module
+}

@@ -1,0 +1,41 @@
+package main_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"testing"
+)
+
+// These tests start the real binary on a real directory and talk to it as a client and an operator do. None waits
+// for a fixed time: they read the log, or ask the service, until what must happen has happened.
+
+// home is the home directory of all services that the tests start; they share its cache of compiled code.
+// binary is the program under test. Both are set once, before any test runs.
+var home, binary string
+
+func TestMain(m *testing.M) {
+	os.Exit(func() int {
+		var err error
+		if home, err = os.MkdirTemp("", "toolsrv-e2e-"); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		defer os.RemoveAll(home)
+		binary = filepath.Join(home, "toolsrv")
+		if runtime.GOOS == "windows" {
+			binary += ".exe"
+		}
+		args := []string{"build", "-o", binary}
+		if raceEnabled {
+			args = append(args, "-race")
+		}
+		if out, err := exec.Command("go", append(args, ".")...).CombinedOutput(); err != nil {
+			fmt.Fprintf(os.Stderr, "go build: %v\n%s", err, out)
+			return 1
+		}
+		return m.Run()
+	}())
+}

@@ -1,0 +1,12 @@
+package server
+
+import (
+	"net/http"
+	"time"
+)
+
+// SetDrain changes how long running calls may take to finish, before Run.
+func (s *Server) SetDrain(d time.Duration) { s.drain = d }
+
+// HTTP returns the HTTP server, for a look at its limits.
+func (s *Server) HTTP() *http.Server { return s.http }

@@ -1,0 +1,106 @@
+package server_test
+
+import (
+	"net/http"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/toolsrv/toolsrv/wasmtools/config"
+)
+
+// changed returns a copy of c with a change.
+func changed(c *config.Config, change func(*config.Config)) *config.Config {
+	next := *c
+	change(&next)
+	return &next
+}
+
+func TestReload(t *testing.T) {
+	t.Parallel()
+	first := settings(t)
+	first.Auth.Tokens = []string{"one"}
+	r := start(t, first)
+	for _, c := range []struct {
+		name          string
+		change        func(*config.Config)
+		token         string
+		echo, stopped int // statuses of /shop/echo and of /shop/spin
+	}{
+		{"nothing", func(*config.Config) {}, "one", 200, 0},
+		{"another token", func(c *config.Config) { c.Auth.Tokens = []string{"two"} }, "one", 401, 0},
+		{"the other token", func(c *config.Config) { c.Auth.Tokens = []string{"two"} }, "two", 200, 0},
+		{"no token", func(c *config.Config) { c.Auth.Tokens = nil }, "", 200, 0},
+		{"no token and required", func(c *config.Config) { c.Auth.Tokens, c.Auth.Required = nil, true }, "", 401, 0},
+		{"denylist", func(c *config.Config) { c.Tools.Disabled = []string{"shop/echo"} }, "one", 503, 0},
+		{"allowlist", func(c *config.Config) { c.Tools.Allowlist, c.Tools.Enabled = true, []string{"shop/echo"} }, "one", 200, 503},
+		{"limits", func(c *config.Config) { c.Limits.Timeout = 50 * time.Millisecond }, "one", 200, 504},
+		{"override", func(c *config.Config) {
+			c.Overrides = []config.Override{{Match: "shop/spin", Limits: config.Limits{Timeout: 50 * time.Millisecond}}}
+		}, "one", 200, 504},
+		{"longer time-outs", func(c *config.Config) { c.Limits.Timeout = time.Hour }, "one", 200, 0},
+	} {
+		if err := r.Reload(changed(first, c.change)); err != nil {
+			t.Fatalf("%s: %v", c.name, err)
+		}
+		if got := r.status("/shop/echo", c.token); got != c.echo {
+			t.Errorf("%s: /shop/echo answers %d, want %d", c.name, got, c.echo)
+		}
+		if c.stopped == 0 {
+			continue
+		}
+		if got := r.status("/shop/spin", c.token); got != c.stopped {
+			t.Errorf("%s: /shop/spin answers %d, want %d", c.name, got, c.stopped)
+		}
+	}
+}
+
+// TestReloadRefuses leaves all as it was.
+func TestReloadRefuses(t *testing.T) {
+	t.Parallel()
+	first := settings(t)
+	first.Auth.Tokens = []string{"one"}
+	r := start(t, first)
+	err := r.Reload(changed(first, func(c *config.Config) {
+		c.Auth.Tokens, c.Tools.Disabled = []string{"two words"}, []string{"shop"}
+	}))
+	if err == nil || strings.Contains(err.Error(), "two words") {
+		t.Errorf("a bad token: error %v, want one that does not show it", err)
+	}
+	if got := r.status("/shop/echo", "one"); got != http.StatusOK {
+		t.Errorf("after the refusal: %d, want 200", got)
+	}
+}
+
+// TestReloadWarns names what needs a restart, at every reload until it is as at the start again.
+func TestReloadWarns(t *testing.T) {
+	t.Parallel()
+	first := settings(t)
+	r := start(t, first)
+	for _, c := range []struct {
+		key    string
+		change func(*config.Config)
+	}{
+		{"title", func(c *config.Config) { c.Title = "Other" }},
+		{"server.address", func(c *config.Config) { c.Server.Address = "127.0.0.1:1" }},
+		{"tools.directory", func(c *config.Config) { c.Tools.Directory = filepath.Join(c.Tools.Directory, "nowhere") }},
+	} {
+		next := changed(first, c.change)
+		for times := 1; times <= 2; times++ {
+			if err := r.Reload(next); err != nil {
+				t.Fatal(err)
+			}
+			text, _ := r.log.read()
+			if got := strings.Count(text, `"level":"WARN","msg":"a changed setting needs a restart","key":"`+c.key+`"`); got != times {
+				t.Errorf("%d warnings of %s after %d reloads", got, c.key, times)
+			}
+		}
+	}
+	if err := r.Reload(first); err != nil {
+		t.Fatal(err)
+	}
+	if got := r.status("/shop/echo", ""); got != http.StatusOK {
+		t.Errorf("after all that: %d, want 200", got)
+	}
+}

@@ -1,0 +1,383 @@
+package server_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/toolsrv/toolsrv/runtime/wasmbin"
+	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/config"
+	"github.com/toolsrv/toolsrv/wasmtools/server"
+)
+
+// patience bounds every wait for an event.
+const patience = 30 * time.Second
+
+// settings returns a configuration for a free port and a directory that holds the guest as namespace "shop".
+func settings(tb testing.TB) *config.Config {
+	tb.Helper()
+	c := config.Default()
+	c.Server.Address = "127.0.0.1:0"
+	c.Tools.Directory = tb.TempDir()
+	c.Tools.CacheDir = tb.TempDir()
+	module, err := os.ReadFile("../../cmd/toolsrv/testdata/guest.wasm")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	var tools []string
+	for _, name := range []string{"echo", "refuse", "reject", "trap", "spin", "recurse", "grow", "garble", "silent", "wait"} {
+		tools = append(tools, fmt.Sprintf(`{"name":%q,"description":"Does %s.","parameters":{"type":"object"}}`, name, name))
+	}
+	manifest := fmt.Sprintf(`{"abi":1,"namespace":"shop","tools":[%s]}`, strings.Join(tools, ","))
+	if module, err = wasmbin.SetCustom(module, wasmtools.ManifestSection, []byte(manifest)); err != nil {
+		tb.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(c.Tools.Directory, "shop.wasm"), module, 0o600); err != nil {
+		tb.Fatal(err)
+	}
+	return c
+}
+
+// A running server.
+type running struct {
+	*server.Server
+	tb   testing.TB
+	url  string
+	log  *log
+	stop context.CancelFunc
+	done chan error // what Run returned
+}
+
+// start makes a server and runs it until the test ends.
+func start(tb testing.TB, c *config.Config) *running {
+	tb.Helper()
+	return run(tb, build(tb, c))
+}
+
+func build(tb testing.TB, c *config.Config) *running {
+	tb.Helper()
+	r := &running{tb: tb, log: newLog(), done: make(chan error, 1)}
+	s, err := server.New(tb.Context(), c, slog.New(slog.NewJSONHandler(r.log, nil)))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	r.Server = s
+	return r
+}
+
+func run(tb testing.TB, r *running) *running {
+	ctx, cancel := context.WithCancel(context.Background())
+	r.stop, r.url = cancel, "http://"+r.Addr().String()
+	ended := make(chan struct{})
+	go func() {
+		r.done <- r.Run(ctx)
+		close(ended)
+	}()
+	tb.Cleanup(func() {
+		cancel()
+		<-ended
+	})
+	return r
+}
+
+// result waits for Run.
+func (r *running) result() error {
+	r.tb.Helper()
+	select {
+	case err := <-r.done:
+		return err
+	case <-time.After(patience):
+		r.tb.Fatalf("Run goes on after %s", patience)
+		return nil
+	}
+}
+
+// call posts {} to a tool and returns status and body.
+func (r *running) call(path, token string) (int, string, error) {
+	q, err := http.NewRequest(http.MethodPost, r.url+path, strings.NewReader("{}"))
+	if err != nil {
+		return 0, "", err
+	}
+	q.Header.Set("Content-Type", "application/json")
+	if token != "" {
+		q.Header.Set("Authorization", "Bearer "+token)
+	}
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: patience}
+	a, err := client.Do(q)
+	if err != nil {
+		return 0, "", err
+	}
+	defer a.Body.Close()
+	body, err := io.ReadAll(a.Body)
+	return a.StatusCode, string(body), err
+}
+
+// status is call for those that only look at the status.
+func (r *running) status(path, token string) int {
+	r.tb.Helper()
+	status, _, err := r.call(path, token)
+	if err != nil {
+		r.tb.Fatal(err)
+	}
+	return status
+}
+
+// log collects JSON log lines.
+type log struct {
+	mu      sync.Mutex
+	text    bytes.Buffer
+	changed chan struct{} // closed with the next write
+}
+
+func newLog() *log { return &log{changed: make(chan struct{})} }
+
+func (l *log) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	close(l.changed)
+	l.changed = make(chan struct{})
+	return l.text.Write(p)
+}
+
+func (l *log) read() (string, <-chan struct{}) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String(), l.changed
+}
+
+// wait waits until the log holds a text.
+func (l *log) wait(tb testing.TB, text string) {
+	tb.Helper()
+	deadline := time.After(patience)
+	for {
+		all, changed := l.read()
+		if strings.Contains(all, text) {
+			return
+		}
+		select {
+		case <-changed:
+		case <-deadline:
+			tb.Fatalf("no %q in the log:\n%s", text, all)
+		}
+	}
+}
+
+func TestRun(t *testing.T) {
+	t.Parallel()
+	r := start(t, settings(t))
+	if status, body, err := r.call("/shop/echo", ""); status != http.StatusOK || body != "{}" {
+		t.Errorf("POST /shop/echo: %d %s %v, want 200 {}", status, body, err)
+	}
+	r.log.wait(t, `"msg":"listening","address":"`+r.Addr().String()+`","tools":10,"refused":0`)
+	r.log.wait(t, "everybody")
+	r.stop()
+	if err := r.result(); err != nil {
+		t.Errorf("Run: %v, want nil", err)
+	}
+	if _, _, err := r.call("/shop/echo", ""); err == nil {
+		t.Error("the server answers after Run")
+	}
+	if err := r.Close(); err != nil {
+		t.Errorf("Close after Run: %v", err)
+	}
+}
+
+// TestDrain checks that a running call is answered, and that the server is not ready meanwhile.
+func TestDrain(t *testing.T) {
+	t.Parallel()
+	r := start(t, settings(t))
+	// A connection that was accepted before the drain and asks during it.
+	early, err := net.Dial("tcp", r.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer early.Close()
+	if status := r.status("/shop/echo", ""); status != http.StatusOK { // accepted later, so early was accepted, too
+		t.Fatalf("POST /shop/echo: %d", status)
+	}
+
+	answer := make(chan string, 1)
+	go func() {
+		status, body, err := r.call("/shop/wait", "")
+		answer <- fmt.Sprint(status, " ", body, " ", err)
+	}()
+	r.log.wait(t, "waiting")
+	r.stop()
+	r.log.wait(t, "draining")
+	if _, err := io.WriteString(early, "GET /readyz HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	ready, err := http.ReadResponse(bufio.NewReader(early), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ready.Body.Close()
+	if ready.StatusCode != http.StatusServiceUnavailable {
+		t.Errorf("/readyz during the drain: %d, want 503", ready.StatusCode)
+	}
+	if got, want := <-answer, `200 "waited" <nil>`; got != want {
+		t.Errorf("the running call got %s, want %s", got, want)
+	}
+	if err := r.result(); err != nil {
+		t.Errorf("Run: %v", err)
+	}
+}
+
+// TestDrainLimit cuts a call off that takes too long to finish.
+func TestDrainLimit(t *testing.T) {
+	t.Parallel()
+	c := settings(t)
+	c.Limits.Timeout = time.Minute
+	r := build(t, c)
+	r.SetDrain(time.Millisecond)
+	run(t, r)
+	answer := make(chan error, 1)
+	go func() {
+		status, body, err := r.call("/shop/spin", "")
+		if err == nil {
+			err = fmt.Errorf("%d %s", status, body)
+		}
+		answer <- err
+	}()
+	if status := r.status("/shop/wait", ""); status != http.StatusOK { // spin runs for sure when this is done
+		t.Fatalf("POST /shop/wait: %d", status)
+	}
+	r.stop()
+	if err := r.result(); err != nil {
+		t.Errorf("Run: %v, want nil", err)
+	}
+	if err := <-answer; err == nil {
+		t.Error("the endless call was answered")
+	}
+	r.log.wait(t, "cutting off")
+}
+
+func TestNewFails(t *testing.T) {
+	t.Parallel()
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { taken.Close() })
+	for _, c := range []struct {
+		name   string
+		change func(*config.Config)
+		says   []string
+	}{
+		{"address in use", func(c *config.Config) { c.Server.Address = taken.Addr().String() },
+			[]string{taken.Addr().String(), "another program listens there", "--address"}},
+		{"address of another machine", func(c *config.Config) { c.Server.Address = "192.0.2.1:80" }, []string{"192.0.2.1:80", "--address"}},
+		{"no port", func(c *config.Config) { c.Server.Address = "localhost" }, []string{"localhost", "host:port"}},
+		{"no directory", func(c *config.Config) { c.Tools.Directory = filepath.Join(c.Tools.Directory, "nowhere") }, []string{"nowhere"}},
+		{"a file for a directory", func(c *config.Config) { c.Tools.Directory = filepath.Join(c.Tools.Directory, "shop.wasm") }, []string{"shop.wasm"}},
+		{"bad token", func(c *config.Config) { c.Auth.Tokens = []string{"good", "not good"} }, []string{"token"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			settings := settings(t)
+			c.change(settings)
+			s, err := server.New(t.Context(), settings, nil)
+			if err == nil {
+				t.Fatal(errors.Join(errors.New("New accepts it"), s.Close()))
+			}
+			for _, word := range c.says {
+				if !strings.Contains(err.Error(), word) {
+					t.Errorf("the error does not say %q: %v", word, err)
+				}
+			}
+			if strings.Contains(err.Error(), "not good") {
+				t.Errorf("the error shows a token: %v", err)
+			}
+		})
+	}
+}
+
+// TestNewReleases has the address free again after New failed.
+func TestNewReleases(t *testing.T) {
+	t.Parallel()
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := settings(t)
+	c.Server.Address = free.Addr().String()
+	free.Close()
+	good := c.Tools.Directory
+	c.Tools.Directory = filepath.Join(good, "nowhere")
+	if s, err := server.New(t.Context(), c, nil); err == nil {
+		t.Fatal(errors.Join(errors.New("New accepts a missing directory"), s.Close()))
+	}
+	c.Tools.Directory = good
+	s, err := server.New(t.Context(), c, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := s.Close(); err != nil {
+			t.Errorf("Close of a server that never ran: %v", err)
+		}
+	}
+}
+
+// TestLimits checks that a client can stretch nothing without end, and that no time-out cuts a call that is allowed.
+func TestLimits(t *testing.T) {
+	t.Parallel()
+	c := settings(t)
+	c.Overrides = []config.Override{{Match: "shop/wait", Limits: config.Limits{Timeout: 10 * time.Minute}}}
+	r := start(t, c)
+	h := r.HTTP()
+	for name, got := range map[string]time.Duration{
+		"ReadHeaderTimeout": h.ReadHeaderTimeout, "ReadTimeout": h.ReadTimeout, "WriteTimeout": h.WriteTimeout, "IdleTimeout": h.IdleTimeout,
+	} {
+		if got <= 0 {
+			t.Errorf("%s is %s: off", name, got)
+		}
+	}
+	if least := h.ReadTimeout + 10*time.Minute; h.WriteTimeout <= least {
+		t.Errorf("WriteTimeout is %s, not longer than %s", h.WriteTimeout, least)
+	}
+
+	q, err := http.NewRequest(http.MethodGet, r.url+"/healthz", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	q.Header.Set("X-Large", strings.Repeat("x", 64<<10))
+	a, err := http.DefaultClient.Do(q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.Body.Close()
+	if a.StatusCode != http.StatusRequestHeaderFieldsTooLarge {
+		t.Errorf("a header of 64 KiB: %d, want 431", a.StatusCode)
+	}
+}
+
+func BenchmarkCall(b *testing.B) {
+	r := start(b, settings(b))
+	client := &http.Client{}
+	defer client.CloseIdleConnections()
+	for b.Loop() {
+		a, err := client.Post(r.url+"/shop/echo", "application/json", strings.NewReader("{}"))
+		if err != nil {
+			b.Fatal(err)
+		}
+		if err := json.NewDecoder(a.Body).Decode(&struct{}{}); err != nil || a.StatusCode != http.StatusOK {
+			b.Fatal(a.Status, err)
+		}
+		a.Body.Close()
+	}
+}

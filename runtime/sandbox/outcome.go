@@ -1,0 +1,184 @@
+package sandbox
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/tetratelabs/wazero/sys"
+)
+
+// An Outcome tells, in a stable word, how a call ended.
+type Outcome string
+
+// The outcomes of a call.
+const (
+	OK            Outcome = "ok"
+	ToolError     Outcome = "tool_error"      // the tool said that it failed
+	ToolTrapped   Outcome = "tool_trapped"    // the tool's code broke
+	ToolTimeout   Outcome = "tool_timeout"    // Limits.Timeout was over
+	ToolFuel      Outcome = "tool_fuel"       // Limits.Fuel was used up
+	ToolMemory    Outcome = "tool_memory"     // the tool broke after it had been refused memory
+	ToolStack     Outcome = "tool_stack"      // the call stack was used up
+	ToolBadOutput Outcome = "tool_bad_output" // the tool ended well, but with a result that is none
+	InputTooLarge Outcome = "input_too_large" // the input is larger than Limits.Input; nothing was run
+	Cancelled     Outcome = "cancelled"       // the caller gave up, or the engine closes
+	Overloaded    Outcome = "overloaded"      // the tool's queue is full; nothing was run
+	Internal      Outcome = "internal"        // none of the tool's doing
+)
+
+// An Error is why a call gave no result.
+type Error struct {
+	// Outcome is any but OK.
+	Outcome Outcome
+	// Message is a sentence for the client. It holds nothing of the host.
+	Message string
+	// Status, Code and Data are what the guest said of its failure (ToolError only). Status is an HTTP status, 400 to
+	// 599, or 0 where the guest named none; Code and Data may be empty.
+	Status int
+	Code   string
+	Data   json.RawMessage
+	// Err is the cause for the log, with the guest's stack trace where there is one; nil where Message says all.
+	Err error
+}
+
+// Error returns the message, and the cause where there is one.
+func (e *Error) Error() string {
+	if e.Err == nil {
+		return e.Message
+	}
+	return e.Message + " " + e.Err.Error()
+}
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+// A fault is what a host function panics with to end the guest. wazero recovers it and adds the guest's stack trace.
+type fault struct {
+	outcome Outcome
+	message string
+}
+
+func (f *fault) Error() string { return f.message }
+
+// An exit is the fault of proc_exit.
+type exit struct{ code uint32 }
+
+func (e *exit) Error() string { return fmt.Sprintf("proc_exit(%d)", e.code) }
+
+var (
+	// errInterrupted is the fault of a host function that stopped waiting because the call's context is done.
+	errInterrupted = errors.New("interrupted")
+	// errTimeout is the cause of a call's context once Limits.Timeout is over.
+	errTimeout = errors.New("time limit reached")
+	// errClosing is the cause of a call's context once the engine closes.
+	errClosing = errors.New("the engine closes")
+)
+
+// The first lines of wazero's traps. Their type is internal to wazero, so the text is what tells them apart;
+// TestTraps pins it.
+const (
+	trapPrefix = "wasm error: "
+	trapStack  = "stack overflow"
+)
+
+// classify is the one place where the end of a guest becomes an outcome. err is what wazero returned, not nil; ctx is
+// the call's, which carries the reason of an interruption as its cause.
+func (c *call) classify(ctx context.Context, err error) *Error {
+	var (
+		told      *fault
+		ended     *exit
+		closed    *sys.ExitError
+		hostPanic runtime.Error
+	)
+	line, _, _ := strings.Cut(err.Error(), "\n")
+	switch {
+	case errors.As(err, &told):
+		return &Error{Outcome: told.outcome, Message: told.message, Err: clip(err)}
+	case errors.As(err, &closed), errors.Is(err, errInterrupted):
+		return c.interrupted(ctx, err)
+	case errors.As(err, &hostPanic):
+		return internal(err)
+	case c.memory.refused:
+		return c.outOfMemory(err)
+	case errors.As(err, &ended):
+		return &Error{Outcome: ToolTrapped, Message: fmt.Sprintf("The tool ended itself with exit code %d instead of returning.", ended.code), Err: clip(err)}
+	case strings.HasSuffix(line, trapStack):
+		return &Error{Outcome: ToolStack, Message: "The tool used up its call stack: it calls itself too deeply.", Err: clip(err)}
+	case strings.Contains(line, trapPrefix):
+		_, trap, _ := strings.Cut(line, trapPrefix)
+		return &Error{Outcome: ToolTrapped, Message: fmt.Sprintf("The tool broke: %s.", trap), Err: clip(err)}
+	}
+	return internal(err)
+}
+
+// interrupted tells why the guest was stopped, or why it was not begun: ctx is done, or the engine has closed.
+func (c *call) interrupted(ctx context.Context, err error) *Error {
+	switch cause := context.Cause(ctx); {
+	case errors.Is(cause, errTimeout):
+		return &Error{Outcome: ToolTimeout, Message: fmt.Sprintf("The tool ran longer than its limit of %s.", c.limits.Timeout), Err: clip(err)}
+	case cause != nil && !errors.Is(cause, errClosing):
+		return &Error{Outcome: Cancelled, Message: "The caller gave up before the tool was done.", Err: clip(err)}
+	}
+	return closing(err)
+}
+
+func (c *call) outOfMemory(err error) *Error {
+	return &Error{Outcome: ToolMemory, Message: fmt.Sprintf("The tool needed more memory than its limit of %s.", size(c.limits.Memory)), Err: clip(err)}
+}
+
+func closing(err error) *Error {
+	return &Error{Outcome: Cancelled, Message: "The service is shutting down.", Err: err}
+}
+
+func internal(err error) *Error {
+	return &Error{Outcome: Internal, Message: "The tool could not be run.", Err: clip(err)}
+}
+
+// badOutput is the error of a guest that ended well with a result that is none.
+func badOutput(format string, args ...any) *Error {
+	return &Error{Outcome: ToolBadOutput, Message: fmt.Sprintf(format, args...)}
+}
+
+// notBegun is the error of a call whose time was over, or whose caller gave up, while it waited for what.
+func notBegun(ctx context.Context, what string, timeout time.Duration) *Error {
+	switch cause := context.Cause(ctx); {
+	case errors.Is(cause, errTimeout):
+		return &Error{Outcome: ToolTimeout, Message: fmt.Sprintf("The tool's limit of %s was over while the call waited for %s.", timeout, what)}
+	case errors.Is(cause, errClosing):
+		return closing(nil)
+	}
+	return &Error{Outcome: Cancelled, Message: fmt.Sprintf("The caller gave up while the call waited for %s.", what), Err: context.Cause(ctx)}
+}
+
+// A clipped error is one whose text is bounded: function names in a stack trace are the guest's.
+type clipped struct{ error }
+
+const maxTrace = 16 << 10 // bytes
+
+func clip(err error) error { return clipped{err} }
+
+func (c clipped) Error() string {
+	text := c.error.Error()
+	if len(text) > maxTrace {
+		return strings.ToValidUTF8(text[:maxTrace], "") + "..."
+	}
+	return text
+}
+
+func (c clipped) Unwrap() error { return c.error }
+
+// size writes a number of bytes as people do.
+func size(bytes int64) string {
+	switch {
+	case bytes >= 1<<20 && bytes%(1<<20) == 0:
+		return fmt.Sprintf("%d MiB", bytes>>20)
+	case bytes >= 1<<10 && bytes%(1<<10) == 0:
+		return fmt.Sprintf("%d KiB", bytes>>10)
+	}
+	return fmt.Sprintf("%d bytes", bytes)
+}

@@ -9,7 +9,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// guestTools are the functions of testdata/guest.wat in the order of its table.
+// guestTools are the functions of testdata/e2e/guest.wat in the order of its table.
 var guestTools = []string{"echo", "refuse", "reject", "trap", "spin", "recurse", "grow", "garble", "silent", "wait"}
 
 // orderSchema is the schema of every tool of the tests: with a required member and one that has a default.
@@ -18,7 +18,7 @@ const orderSchema = `{"type":"object","properties":{"item":{"type":"string"},"co
 // order fits orderSchema, and no default is missing.
 const order = `{"item":"tea","count":2}`
 
-// guest returns the module of testdata/guest.wat with a manifest whose tools have these names.
+// guest returns the module of testdata/e2e/guest.wat with a manifest whose tools have these names.
 func guest(t *testing.T, namespace, version string, tools ...string) []byte {
 	t.Helper()
 	type tool struct {
@@ -39,7 +39,7 @@ func guest(t *testing.T, namespace, version string, tools ...string) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	module, err := os.ReadFile("testdata/guest.wasm")
+	module, err := os.ReadFile("../../testdata/e2e/guest.wasm")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -34,7 +34,7 @@ func settings(tb testing.TB) *config.Config {
 	c.Server.Address = "127.0.0.1:0"
 	c.Tools.Directory = tb.TempDir()
 	c.Tools.CacheDir = tb.TempDir()
-	module, err := os.ReadFile("../../cmd/toolsrv/testdata/guest.wasm")
+	module, err := os.ReadFile("../../testdata/e2e/guest.wasm")
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -245,13 +245,10 @@ func TestDrainLimit(t *testing.T) {
 	r := build(t, c)
 	r.SetDrain(time.Millisecond)
 	run(t, r)
-	answer := make(chan error, 1)
+	answer := make(chan int, 1)
 	go func() {
-		status, body, err := r.call("/shop/spin", "")
-		if err == nil {
-			err = fmt.Errorf("%d %s", status, body)
-		}
-		answer <- err
+		status, _, _ := r.call("/shop/spin", "") // the connection may be cut before the refusal is written
+		answer <- status
 	}()
 	if status := r.status("/shop/wait", ""); status != http.StatusOK { // spin runs for sure when this is done
 		t.Fatalf("POST /shop/wait: %d", status)
@@ -260,8 +257,8 @@ func TestDrainLimit(t *testing.T) {
 	if err := r.result(); err != nil {
 		t.Errorf("Run: %v, want nil", err)
 	}
-	if err := <-answer; err == nil {
-		t.Error("the endless call was answered")
+	if got := <-answer; got != 0 && got < 400 {
+		t.Errorf("the endless call was answered with %d", got)
 	}
 	r.log.wait(t, "cutting off")
 }

@@ -127,6 +127,9 @@ func (o *openAPI) serve(ctx context.Context, logger *slog.Logger, hangup <-chan 
 		logger.Info("configuration read", "file", o.config, "directory", c.Tools.Directory)
 	}
 	s, err := server.New(ctx, c, logger)
+	if ctx.Err() != nil && err != nil {
+		return nil // stopped before it had begun
+	}
 	if err != nil {
 		return err
 	}

@@ -1,4 +1,4 @@
-;; A module of many tools, one for each way in which a call can end. The test embeds the manifest; the order of the
+;; A module of many tools, one for each way in which a call can end. Tests embed the manifest; the order of the
 ;; functions in the table is that of its tools.
 (module
   (import "toolsrv_v1" "input_size" (func $input_size (result i32)))

@@ -18,7 +18,8 @@ const (
 	maxDepth    = 16
 	maxKey      = 64      // bytes of one part of a key
 	maxPath     = 256     // bytes of a key with the tables that hold it
-	maxPlaces   = 100_000 // keys and elements
+	maxKeys     = 12_000  // more than maxOverrides full ones have; the decoder's time grows with the square
+	maxElements = 100_000 // of lists
 	maxProblems = 10      // that are reported at once
 )
 
@@ -26,6 +27,8 @@ const (
 type document struct {
 	name     string
 	text     []byte
+	keys     int
+	elements int
 	offsets  map[string]int // from "limits.timeout" or "override[0].match" to the key's place in text
 	problems []problem
 }
@@ -128,6 +131,7 @@ func (d *document) locate() error {
 
 // key returns the path of an expression's key below table, and the key's offset.
 func (d *document) key(table string, e *unstable.Node, lengths map[string]int) (path string, offset int, err error) {
+	d.keys++
 	if e.Kind == unstable.KeyValue {
 		path = table
 	}
@@ -164,6 +168,7 @@ func (d *document) value(path string, offset int, v *unstable.Node, depth int) e
 		i := 0
 		for it := v.Children(); it.Next(); i++ {
 			n := it.Node()
+			d.elements++
 			if n.Raw.Length > 0 {
 				offset = int(n.Raw.Offset)
 			}
@@ -191,8 +196,10 @@ func (d *document) note(path string, offset int) error {
 	switch {
 	case len(path) > maxPath:
 		return fmt.Errorf("%s: unknown key %q", d.place(offset), clip(path))
-	case len(d.offsets) == maxPlaces:
-		return fmt.Errorf("%s: the file has more than %d keys and elements", d.place(offset), maxPlaces)
+	case d.keys > maxKeys:
+		return fmt.Errorf("%s: the file has more than %d keys", d.place(offset), maxKeys)
+	case d.elements > maxElements:
+		return fmt.Errorf("%s: the lists have more than %d elements: keep tokens in a tokens_file", d.place(offset), maxElements)
 	}
 	if _, ok := d.offsets[path]; !ok {
 		d.offsets[path] = offset

@@ -1,0 +1,256 @@
+package config_test
+
+import (
+	"os"
+	"path/filepath"
+	"reflect"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/toolsrv/toolsrv/wasmtools/config"
+)
+
+func parse(t testing.TB, text string) *config.Config {
+	t.Helper()
+	c, err := config.Parse([]byte(text), "dir")
+	if err != nil {
+		t.Fatalf("Parse: %v", err)
+	}
+	return c
+}
+
+func TestEmptyFileIsDefault(t *testing.T) {
+	t.Parallel()
+	for name, text := range map[string]string{"empty": "", "comment": "# nothing", "empty tables": "[server]\n[tools]\n[auth]\n[limits]\n"} {
+		c, err := config.Parse([]byte(text), "")
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if want := config.Default(); !reflect.DeepEqual(c, want) {
+			t.Errorf("%s: got %+v, want %+v", name, c, want)
+		}
+	}
+}
+
+func TestDefaultIsTheCallersOwn(t *testing.T) {
+	t.Parallel()
+	c := config.Default()
+	c.Title, c.Limits.Queue = "changed", 1
+	if d := config.Default(); d.Title != "Tools" || d.Limits.Queue != 64 {
+		t.Errorf("got %+v, want the defaults untouched", d)
+	}
+}
+
+func TestEveryKey(t *testing.T) {
+	t.Parallel()
+	c := parse(t, `
+title = "My tools"
+version = "2.0"
+description = """
+Two
+lines."""
+[server]
+address = "[::1]:0"
+[tools]
+directory = "sub/../wasm"
+mode = "allowlist"
+enabled = ["web", "/math/div"]
+disabled = ["a/b/c"]
+cache_directory = "/var/cache/x/"
+[auth]
+tokens = ["one", "two"]
+tokens_file = "secret/tokens"
+required = true
+[limits]
+timeout = "1m30s"
+fuel = 1_000_000
+memory = "1GiB"
+stack = 65536
+input = "2MB"
+output = "3kB"
+log_lines = 7
+concurrency = 3
+queue = 9
+[[override]]
+match = "math/*"
+timeout = "200ms"
+[[override]]
+match = "/web"
+queue = 0
+log_lines = 0
+fuel = 0
+`)
+	want := &config.Config{
+		Title: "My tools", Version: "2.0", Description: "Two\nlines.",
+		Server: config.Server{Address: "[::1]:0"},
+		Tools: config.Tools{
+			Directory: filepath.Join("dir", "wasm"), Allowlist: true,
+			Enabled: []string{"web", "math/div"}, Disabled: []string{"a/b/c"}, CacheDir: "/var/cache/x",
+		},
+		Auth: config.Auth{Tokens: []string{"one", "two"}, TokensFile: filepath.Join("dir", "secret", "tokens"), Required: true},
+		Limits: config.Limits{
+			Timeout: 90 * time.Second, Fuel: 1_000_000, Memory: 1 << 30, Stack: 65536,
+			Input: 2_000_000, Output: 3_000, LogLines: 7, Concurrency: 3, Queue: 9,
+		},
+		Overrides: []config.Override{
+			{Match: "math/*", Limits: config.Limits{Timeout: 200 * time.Millisecond}},
+			{Match: "/web", Limits: config.Limits{Queue: -1, LogLines: -1, Fuel: -1}},
+		},
+	}
+	if !reflect.DeepEqual(c, want) {
+		t.Errorf("got  %+v\nwant %+v", c, want)
+	}
+}
+
+func TestValues(t *testing.T) {
+	t.Parallel()
+	limits := func(f func(*config.Limits)) func(*config.Config) {
+		return func(c *config.Config) { f(&c.Limits) }
+	}
+	tests := map[string]func(*config.Config){
+		`limits.timeout = "1ms"`:                   limits(func(l *config.Limits) { l.Timeout = time.Millisecond }),
+		`limits.timeout = "1h"`:                    limits(func(l *config.Limits) { l.Timeout = time.Hour }),
+		`limits.timeout = "1.5s"`:                  limits(func(l *config.Limits) { l.Timeout = 1500 * time.Millisecond }),
+		`limits.memory = "64KiB"`:                  limits(func(l *config.Limits) { l.Memory = 65536 }),
+		`limits.memory = 65536`:                    limits(func(l *config.Limits) { l.Memory = 65536 }),
+		`limits.memory = "65536"`:                  limits(func(l *config.Limits) { l.Memory = 65536 }),
+		`limits.memory = "4GiB"`:                   limits(func(l *config.Limits) { l.Memory = 4 << 30 }),
+		`limits.memory = "4GB"`:                    limits(func(l *config.Limits) { l.Memory = 4_000_000_000 }),
+		`limits.memory = 0x10000`:                  limits(func(l *config.Limits) { l.Memory = 65536 }),
+		`limits.input = "1B"`:                      limits(func(l *config.Limits) { l.Input = 1 }),
+		`limits.input = 1`:                         limits(func(l *config.Limits) { l.Input = 1 }),
+		`limits.output = "512MB"`:                  limits(func(l *config.Limits) { l.Output = 512_000_000 }),
+		`limits.queue = 0`:                         limits(func(l *config.Limits) { l.Queue = -1 }),
+		`limits.log_lines = 0`:                     limits(func(l *config.Limits) { l.LogLines = -1 }),
+		`limits.concurrency = 0`:                   limits(func(l *config.Limits) { l.Concurrency = 4 * runtime.GOMAXPROCS(0) }),
+		`limits.fuel = 0`:                          limits(func(l *config.Limits) { l.Fuel = 0 }),
+		`limits.fuel = 9223372036854775807`:        limits(func(l *config.Limits) { l.Fuel = 1<<63 - 1 }),
+		`limits = {queue = 1, log_lines=2}`:        limits(func(l *config.Limits) { l.Queue, l.LogLines = 1, 2 }),
+		`server.address = ":8000"`:                 func(c *config.Config) { c.Server.Address = ":8000" },
+		`server.address = "example.com:0"`:         func(c *config.Config) { c.Server.Address = "example.com:0" },
+		`server.address = "[fe80::1%eth0]:1"`:      func(c *config.Config) { c.Server.Address = "[fe80::1%eth0]:1" },
+		`tools.disabled = []`:                      func(c *config.Config) {},
+		`tools.enabled = []`:                       func(c *config.Config) {},
+		`tools.mode = "denylist"`:                  func(c *config.Config) {},
+		`tools.mode = "allowlist"`:                 func(c *config.Config) { c.Tools.Allowlist = true },
+		`tools = {mode="denylist", enabled=["a"]}`: func(c *config.Config) { c.Tools.Enabled = []string{"a"} },
+		`tools.cache_directory = ""`:               func(c *config.Config) {},
+		`tools.cache_directory = "c"`:              func(c *config.Config) { c.Tools.CacheDir = filepath.Join("dir", "c") },
+		`auth.tokens_file = ""`:                    func(c *config.Config) {},
+		`auth.tokens = ["a-._~+/="]`:               func(c *config.Config) { c.Auth.Tokens = []string{"a-._~+/="} },
+		`override = []`:                            func(c *config.Config) { c.Overrides = []config.Override{} },
+		`override = [{match="a"}]`:                 func(c *config.Config) { c.Overrides = []config.Override{{Match: "a"}} },
+		`"title" = 'x'`:                            func(c *config.Config) { c.Title = "x" },
+		`description = ""`:                         func(c *config.Config) {},
+	}
+	for text, change := range tests {
+		t.Run(text, func(t *testing.T) {
+			t.Parallel()
+			want := config.Default()
+			want.Tools.Directory = filepath.Join("dir", "tools")
+			change(want)
+			if got := parse(t, text); !reflect.DeepEqual(got, want) {
+				t.Errorf("got  %+v\nwant %+v", got, want)
+			}
+		})
+	}
+}
+
+// TestLargestFile shows that the bounds on keys and elements leave room for all that a valid file can hold.
+func TestLargestFile(t *testing.T) {
+	t.Parallel()
+	override := "[[override]]\nmatch='math/*'\ntimeout='1s'\nfuel=1\nmemory='1MiB'\nstack='1MiB'\ninput='1MiB'\noutput='1MiB'\nlog_lines=1\nconcurrency=1\nqueue=1\n"
+	c := parse(t, "[tools]\ndisabled=["+strings.Repeat("'a/b',", 99_000)+"]\n"+strings.Repeat(override, 1000))
+	if len(c.Overrides) != 1000 || len(c.Tools.Disabled) != 99_000 {
+		t.Errorf("got %d overrides and %d entries", len(c.Overrides), len(c.Tools.Disabled))
+	}
+}
+
+func TestLoad(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "tokens"), "two\nthree\n")
+	file := filepath.Join(dir, "toolsrv.toml")
+	write(t, file, "\ufefftools.directory = 'wasm'\r\n[auth]\r\ntokens = ['one']\r\ntokens_file = 'tokens'\r\n")
+	c, err := config.Load(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := c.Auth.Tokens, []string{"one", "two", "three"}; !reflect.DeepEqual(got, want) {
+		t.Errorf("tokens: got %q, want %q", got, want)
+	}
+	if got, want := c.Tools.Directory, filepath.Join(dir, "wasm"); got != want {
+		t.Errorf("directory: got %q, want %q", got, want)
+	}
+}
+
+func TestLoadErrors(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "empty"), "\n # no token\n")
+	tests := map[string]struct {
+		text string
+		want []string
+	}{
+		"unknown key":         {"[server]\nport = 1\n", []string{"toolsrv.toml:2:1: unknown key \"port\" in [server]"}},
+		"no tokens file":      {"[auth]\n\n  tokens_file = 'none'", []string{"toolsrv.toml:3:3: auth.tokens_file: ", filepath.Join(dir, "none"), "no such file"}},
+		"tokens file, folder": {"auth.tokens_file = '.'", []string{"toolsrv.toml:1:1: auth.tokens_file: ", dir}},
+		"empty tokens file":   {"auth.tokens_file = 'empty'", []string{"toolsrv.toml:1:1: auth.tokens_file: ", "holds no token"}},
+		"too large":           {strings.Repeat("# 345678\n", config.MaxFile/9+1), []string{"toolsrv.toml", "larger than 1 MiB"}},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			sub := filepath.Join(t.TempDir(), "toolsrv.toml")
+			write(t, sub, strings.NewReplacer("'none'", "'"+filepath.Join(dir, "none")+"'", "'.'", "'"+dir+"'", "'empty'", "'"+filepath.Join(dir, "empty")+"'").Replace(tt.text))
+			c, err := config.Load(sub)
+			if err == nil {
+				t.Fatalf("got %+v, want an error", c)
+			}
+			for _, want := range tt.want {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("got %q, want %q in it", err, want)
+				}
+			}
+		})
+	}
+	for _, path := range []string{filepath.Join(dir, "none.toml"), dir} {
+		if _, err := config.Load(path); err == nil || !strings.Contains(err.Error(), path) {
+			t.Errorf("Load(%s): got %v, want an error with the path", path, err)
+		}
+	}
+}
+
+// TestParseOpensNothing shows that Parse is safe for text from anywhere.
+func TestParseOpensNothing(t *testing.T) {
+	t.Parallel()
+	if c := parse(t, `auth.tokens_file = "/nonexistent"`); c.Auth.Tokens != nil {
+		t.Errorf("tokens: got %q, want none", c.Auth.Tokens)
+	}
+}
+
+func write(t testing.TB, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func BenchmarkParse(b *testing.B) {
+	text := []byte(`title = "x"
+[tools]
+disabled = ["web", "math/div"]
+[limits]
+timeout = "1s"
+[[override]]
+match = "math/*"
+memory = "1MiB"
+`)
+	for b.Loop() {
+		if _, err := config.Parse(text, ""); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,252 @@
+package config_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/toolsrv/toolsrv/wasmtools/config"
+)
+
+func TestErrors(t *testing.T) {
+	t.Parallel()
+	tests := []struct{ name, text, want string }{
+		// Keys.
+		{"unknown at the top", "titel = 'x'", `configuration:1:1: unknown key "titel": did you mean "title"?`},
+		{"unknown in a table", "[tools]\n\n  modes = 1", `configuration:3:3: unknown key "modes" in [tools]: did you mean "mode"?`},
+		{"unknown, two swapped", "limits.tiemout = 1", `unknown key "tiemout" in [limits]: did you mean "timeout"?`},
+		{"unknown, other case", "[limits]\nlog-Lines = 1", `unknown key "log-Lines" in [limits]: did you mean "log_lines"?`},
+		{"unknown table", "[limit]\nqueue = 1", `configuration:1:2: unknown key "limit": did you mean "limits"?`},
+		{"unknown, nothing near", "[server]\nport = 1", `unknown key "port" in [server]: there are address`},
+		{"in the wrong table", "timeout = '5s'", `unknown key "timeout": it belongs in [limits]`},
+		{"below a table", "[auth]\ntitle = 'x'", `unknown key "title" in [auth]: it belongs above the first table`},
+		{"in an override", "[[override]]\nmatch = 'a'\n[[override]]\nmatch = 'b'\nmemroy = 1", `configuration:5:1: unknown key "memroy" in [[override]]: did you mean "memory"?`},
+		{"in an inline table", "limits = {queue = 1,   memroy = 2}", `configuration:1:24: unknown key "memroy" in [limits]`},
+		{"table in an override", "[[override]]\nmatch='a'\n[override.x]\ny = 1", `configuration:3:2: unknown key "x" in [[override]]`},
+		{"quoted key with a point", "\"server.address\" = 1", `configuration:1:1: unknown key "server.address"`},
+		{"empty key", "\"\" = 1", `configuration:1:1: unknown key ""`},
+		{"long key", strings.Repeat("k", 100) + " = 1", `configuration:1:1: unknown key "kkkk`},
+		{"duplicate", "title = 'a'\ntitle = 'b'", `configuration:2:1: `},
+		{"duplicate table", "[auth]\n[tools]\n[auth]", `configuration:3:2: `},
+
+		// Syntax.
+		{"no value", "title =\n", `configuration:1:8: `},
+		{"no quotes", "[limits]\ntimeout = 5s", `configuration:2:`},
+		{"open string", "title = \"x\nversion = 'y'", `configuration:1:`},
+		{"wrong text", "title = '\xff'", `configuration:1:`},
+		{"null", "\x00", `configuration:1:1: `},
+
+		// Types.
+		{"table wanted", "server = 8000", `configuration:1:1: server: server is a table: write [server] above its keys`},
+		{"array of tables instead", "[[limits]]\nqueue = 1", `limits: limits is a table`},
+		{"override as a table", "[override]\nmatch = 'a'", `configuration:1:2: override: each override is a table of its own: write [[override]] above its keys`},
+		{"override of numbers", "override = [1]", `override[0]: each override is a table of its own`},
+		{"string wanted", "title = 1", `title: must be a string, is a whole number`},
+		{"boolean wanted", "auth.required = 'yes'", `auth.required: must be true or false, is a string`},
+		{"list wanted", "tools.disabled = 'web'", `tools.disabled: must be a list such as ["one", "two"], is a string`},
+		{"strings in a list wanted", "tools.disabled = ['web',\n\n  1]", `configuration:3:3: tools.disabled[1]: must be a string, is a whole number`},
+		{"time wanted", "limits.timeout = 5", `limits.timeout: must be a time in quotes such as "200ms", "5s" or "1m30s", is a whole number`},
+		{"size wanted", "limits.memory = 1.5", `limits.memory: must be a size such as "64MiB", or a number of bytes, is a number with a fraction`},
+		{"number wanted", "limits.queue = 1979-05-27", `limits.queue: must be a whole number, is a date or time`},
+		{"path wanted", "tools.directory = ['x']", `tools.directory: must be a path, is a list`},
+		{"address wanted", "server.address = {}", `is a table`},
+		{"pattern wanted", "[[override]]\nmatch = true", `configuration:2:1: override[0].match: must be a pattern such as "math/*", is true or false`},
+
+		// Values.
+		{"empty title", "title = ''", `title: must not be empty`},
+		{"long title", "title = '" + strings.Repeat("x", 201) + "'", `title: has 201 bytes, 200 are allowed`},
+		{"control character", `description = "a\u0007"`, `description: has a control character`},
+		{"empty directory", "tools.directory = ''", `tools.directory: must not be empty`},
+		{"null in a path", `tools.cache_directory = "a\u0000"`, `tools.cache_directory: has a null character`},
+		{"mode", "tools.mode = 'whitelist'", `configuration:1:1: tools.mode: "whitelist" is not known: use ["denylist" "allowlist"]`},
+		{"list without its mode", "tools.enabled = ['a']", `tools.enabled: the list counts only with mode = "allowlist"`},
+		{"empty entry", "tools.disabled = ['a', '/']", `tools.disabled[1]: the entry is empty`},
+		{"pattern as entry", "tools.disabled = ['math/*']", `tools.disabled[0]: "math/*" has a *`},
+		{"bad entry", "tools.disabled = ['a//b']", `tools.disabled[0]: namespace "a//b"`},
+		{"entry with a slash at its end", "tools.disabled = ['a/']", `tools.disabled[0]: namespace "a/"`},
+		{"entry up the tree", "tools.disabled = ['../a']", `tools.disabled[0]: namespace "../a"`},
+		{"address without port", "server.address = 'localhost'", `server.address: "localhost" is no address`},
+		{"address with a scheme", "server.address = 'http://localhost:80'", `server.address: "http://localhost:80" is no address`},
+		{"IPv6 without brackets", "server.address = '::1:80'", `is no address`},
+		{"blank in the host", "server.address = 'local host:80'", `is no address`},
+		{"named port", "server.address = ':http'", `server.address: ":http" has no valid port`},
+		{"port too large", "server.address = ':65536'", `has no valid port`},
+		{"negative port", "server.address = ':-1'", `has no valid port`},
+		{"no time", "limits.timeout = '5'", `limits.timeout: "5" is no time`},
+		{"time too short", "limits.timeout = '999us'", `limits.timeout: "999us" is out of range: 1ms to 1h0m0s is allowed`},
+		{"time too long", "limits.timeout = '61m'", `limits.timeout: "61m" is out of range`},
+		{"negative time", "limits.timeout = '-5s'", `is out of range`},
+		{"time without end", "limits.timeout = '99999999999h'", `is no time`},
+		{"memory too small", "limits.memory = 65535", `limits.memory: 65535 is out of range: 64KiB to 4GiB is allowed`},
+		{"memory too large", "limits.memory = '5GiB'", `limits.memory: "5GiB" is out of range`},
+		{"size without end", "limits.memory = '99999999999999999999999GiB'", `is out of range`},
+		{"size that overflows", "limits.memory = '9223372036854775807GiB'", `is out of range`},
+		{"size that wraps", "limits.memory = '17179869185GiB'", `is out of range`},
+		{"negative size", "limits.memory = '-64MiB'", `"-64MiB" is no size`},
+		{"negative number of bytes", "limits.memory = -1", `-1 is out of range`},
+		{"unit alone", "limits.memory = 'MiB'", `"MiB" is no size`},
+		{"unknown unit", "limits.memory = '64M'", `"64M" is no size: use a whole number with KiB, MiB, GiB, kB, MB, GB or B`},
+		{"two units", "limits.memory = '64MiBB'", `is no size`},
+		{"blank in a size", "limits.memory = '64 MiB'", `is no size`},
+		{"fraction of a size", "limits.memory = '1.5GiB'", `is no size`},
+		{"empty size", "limits.memory = ''", `is no size`},
+		{"no input", "limits.input = 0", `limits.input: 0 is out of range: 1B to 1GiB is allowed`},
+		{"no output", "limits.output = '0KiB'", `limits.output: "0KiB" is out of range: 1B to 1GiB is allowed`},
+		{"stack too small", "limits.stack = 1", `limits.stack: 1 is out of range`},
+		{"negative queue", "limits.queue = -1", `limits.queue: -1 is out of range: 0 to 100000 is allowed`},
+		{"concurrency too large", "limits.concurrency = 10001", `limits.concurrency: 10001 is out of range: 0 to 10000 is allowed`},
+		{"negative fuel", "limits.fuel = -1", `limits.fuel: -1 is out of range`},
+		{"fuel too large", "limits.fuel = 9223372036854775808", `configuration:1:`},
+		{"in an override", "[[override]]\nmatch='a'\n[[override]]\nmatch='b'\ntimeout='2h'", `configuration:5:1: override[1].timeout: "2h" is out of range`},
+		{"override without match", "[[override]]\nmatch='a'\n[[override]]\ntimeout='2s'", `configuration:3:3: override[1]: match is missing`},
+		{"empty match", "[[override]]\nmatch=''", `override[0].match: the pattern is empty`},
+		{"slash match", "[[override]]\nmatch='/'", `override[0].match: the pattern is empty`},
+		{"match with an empty name", "[[override]]\nmatch='a//b'", `override[0].match: a name is empty`},
+		{"match with other stars", "[[override]]\nmatch='a/b**'", `"b**" has ** beside other characters`},
+		{"match with three stars", "[[override]]\nmatch='***'", `"***" has ** beside other characters`},
+		{"match with a question mark", "[[override]]\nmatch='a/?'", `"?" has a character that no name has`},
+		{"long match", "[[override]]\nmatch='" + strings.Repeat("a", 129) + "'", `the pattern has 129 bytes, 128 are allowed`},
+		{"empty token", "[auth]\ntokens = ['a',\n'']", `configuration:3:1: auth.tokens[1]: the token is empty`},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			c, err := config.Parse([]byte(tt.text), "")
+			if err == nil {
+				t.Fatalf("got %+v, want an error", c)
+			}
+			if !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("got  %s\nwant %s", err, tt.want)
+			}
+		})
+	}
+}
+
+func TestTokensAreNotShown(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{
+		"auth.tokens = ['zq-secret zq']", "auth.tokens = 'zq-secret'", "auth.tokens = [['zq-secret']]",
+		"auth.tokens = ['zq-secret\u00e9']", "auth.tokens = ['zq-secret" + strings.Repeat("x", 1024) + "']",
+		"auth.required = 'zq-secret'", "[auth]\ntokens = ['zq-secret'", "[auth]\ntokens = [zq-secret]",
+		"[auth]\ntokens = ['zq-secret', 'zq-secret' 'zq-secret']",
+	} {
+		_, err := config.Parse([]byte(text), "")
+		if err == nil || strings.Contains(err.Error(), "zq-secret") {
+			t.Errorf("%.40q: got %v, want an error without the token", text, err)
+		}
+	}
+}
+
+func TestAllErrorsInOrder(t *testing.T) {
+	t.Parallel()
+	_, err := config.Parse([]byte("titel = 1\n[limits]\nqueue = -1\ntimeout = 'x'\n[auth]\ntokens = ['']\n"), "")
+	if err == nil {
+		t.Fatal("got nil, want errors")
+	}
+	lines := strings.Split(err.Error(), "\n")
+	for i, want := range []string{"configuration:1:1: ", "configuration:3:1: ", "configuration:4:1: ", "configuration:6:11: "} {
+		if i >= len(lines) || !strings.HasPrefix(lines[i], want) {
+			t.Fatalf("got\n%s\nwant line %d to begin with %q", err, i+1, want)
+		}
+	}
+}
+
+func TestManyErrorsAreCutOff(t *testing.T) {
+	t.Parallel()
+	var text strings.Builder
+	for i := range 25 {
+		fmt.Fprintf(&text, "wrong_%d = 1\n", i)
+	}
+	_, err := config.Parse([]byte(text.String()), "")
+	if err == nil {
+		t.Fatal("got nil, want errors")
+	}
+	lines := strings.Split(err.Error(), "\n")
+	if len(lines) != 11 || lines[10] != "configuration: and 15 more" {
+		t.Errorf("got %d lines, the last %q", len(lines), lines[len(lines)-1])
+	}
+}
+
+// TestHostileText parses what fills the whole file with one thing. None may panic, or take much time or memory.
+func TestHostileText(t *testing.T) {
+	t.Parallel()
+	fill := func(s string) string { return strings.Repeat(s, config.MaxFile/len(s)) }
+	numbered := func(format string, size int) string {
+		var b strings.Builder
+		for i := 0; b.Len() < config.MaxFile-size; i++ {
+			fmt.Fprintf(&b, format, i)
+		}
+		return b.String()
+	}
+	long := strings.Repeat("k", 60)
+	tests := map[string]string{
+		"deep key":            "a" + strings.Repeat(".a", config.MaxFile/2-4) + "=1",
+		"deep table":          "[a" + strings.Repeat(".a", config.MaxFile/2-2) + "]",
+		"nested lists":        "a=" + strings.Repeat("[", config.MaxFile/2) + strings.Repeat("]", config.MaxFile/2-2),
+		"open lists":          "a=" + strings.Repeat("[", config.MaxFile-2),
+		"nested tables":       "a=" + strings.Repeat("{a=", config.MaxFile/4-2) + "1" + strings.Repeat("}", config.MaxFile/4-2),
+		"tables in overrides": fill("[[override]]\n"),
+		"overrides":           fill("[[override]]\nmatch='a'\n"),
+		"keys":                numbered("k%d=1\n", 20),
+		"keys in a table":     "[limits]\n" + numbered("k%d=1\n", 40),
+		"tables":              numbered("[t%d]\n", 20),
+		"dotted keys":         numbered("limits.k%d.x.y.z=1\n", 30),
+		"elements":            "tools.disabled=[" + strings.Repeat("'',", config.MaxFile/3-10) + "]",
+		"nested less":         "a=" + strings.Repeat("{a=", 5000) + strings.Repeat("[", 3000) + strings.Repeat("]", 3000) + strings.Repeat("}", 5000),
+		"unknown keys":        numbered("%d=1\n", config.MaxFile-1_000_000),
+		"wrong entries":       "tools.disabled=[" + strings.Repeat("'',", 99_000) + "]",
+		"elements far down":   "'" + long + "'" + strings.Repeat(".'"+long+"'", 14) + "=[" + strings.Repeat("1,", 500_000) + "]",
+		"long string":         "title='" + strings.Repeat("x", config.MaxFile-9) + "'",
+		"long key":            strings.Repeat("x", config.MaxFile-2) + "=1",
+		"long number":         "limits.queue=" + strings.Repeat("9", config.MaxFile-20),
+		"comments":            fill("#\n"),
+		"over the size":       fill("# 3456\n") + "# 3456\n",
+	}
+	for name, text := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			start := time.Now()
+			_, err := config.Parse([]byte(text), "")
+			if name == "comments" {
+				if err != nil {
+					t.Errorf("got %v, want nil", err)
+				}
+			} else if err == nil {
+				t.Error("got nil, want an error")
+			} else if len(err.Error()) > 4000 {
+				t.Errorf("the error has %d bytes", len(err.Error()))
+			}
+			if d := time.Since(start); d > 10*time.Second {
+				t.Errorf("took %v", d)
+			}
+		})
+	}
+}
+
+// FuzzParse looks for text that panics, for an error without its place, and for a Config that is out of range.
+func FuzzParse(f *testing.F) {
+	for _, text := range []string{
+		"", "title = 'x'", "[limits]\ntimeout = '5s'\nmemory = '64MiB'", "[[override]]\nmatch = 'math/*'\nfuel = 0",
+		"tools.disabled = ['web', '/math/div']", "limits = {queue = 1}", "a.b.c = [[[{}]]]", "[a]\n[[a.b]]\n[a.b.c]",
+		"title = \"\"\"\n\\u00e9\"\"\"", "x = 1979-05-27T07:32:00Z", "\"\" = nan", "[[override]]\n[[override.x]]\ny = 1",
+	} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		c, err := config.Parse([]byte(text), "dir")
+		if err != nil {
+			if c != nil || !strings.HasPrefix(err.Error(), "configuration:") {
+				t.Errorf("got %v, %q", c, err)
+			}
+			return
+		}
+		for _, path := range []string{"", "/", "/math/add", "/a/b/c"} {
+			l := c.LimitsFor(path)
+			if l.Timeout < time.Millisecond || l.Timeout > time.Hour || l.Memory < 1<<16 || l.Memory > 1<<32 || l.Fuel < 0 ||
+				l.Stack < 1 || l.Input < 1 || l.Output < 1 || l.Concurrency < 1 || l.Queue == 0 || l.LogLines == 0 {
+				t.Errorf("%q: got %+v", path, l)
+			}
+		}
+	})
+}

@@ -1,0 +1,70 @@
+package config_test
+
+import (
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/toolsrv/toolsrv/wasmtools/config"
+)
+
+func TestReadTokens(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		text string
+		want []string
+	}{
+		"one":                      {"one", []string{"one"}},
+		"two":                      {"one\ntwo\n", []string{"one", "two"}},
+		"comments and blank lines": {"# ours\n\none\n   \n  # theirs\ntwo\n\n", []string{"one", "two"}},
+		"line ends of Windows":     {"one\r\n\r\n# x\r\ntwo\r\n", []string{"one", "two"}},
+		"blanks around":            {"  one\t\n", []string{"one"}},
+		"mark in front":            {"\ufeffone\n", []string{"one"}},
+		"number sign in it":        {"one#1\n", []string{"one#1"}},
+		"the same twice":           {"one\none\n", []string{"one", "one"}},
+		"longest":                  {strings.Repeat("x", 1024), []string{strings.Repeat("x", 1024)}},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			file := filepath.Join(t.TempDir(), "tokens")
+			write(t, file, tt.text)
+			got, err := config.ReadTokens(file)
+			if err != nil || !reflect.DeepEqual(got, tt.want) {
+				t.Errorf("got %q, %v, want %q", got, err, tt.want)
+			}
+		})
+	}
+}
+
+func TestReadTokensErrors(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct{ text, want string }{
+		"empty":         {"", "holds no token"},
+		"comments only": {"# one\n\n", "holds no token"},
+		"blank in it":   {"one\n# x\nzq zq\n", "tokens:3: the token has a blank"},
+		"not ASCII":     {"zqé", "tokens:1: the token has a blank or a character"},
+		"null":          {"zq\x00", "tokens:1: "},
+		"too long":      {"\n" + strings.Repeat("zq", 513), "tokens:2: the token has 1026 bytes, 1024 are allowed"},
+		"too large":     {strings.Repeat("zq\n", config.MaxFile/3+1), "larger than 1 MiB"},
+		"a binary":      {"\x7fELF\x02", "tokens:1: "},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			file := filepath.Join(t.TempDir(), "tokens")
+			write(t, file, tt.text)
+			got, err := config.ReadTokens(file)
+			if err == nil || got != nil {
+				t.Fatalf("got %q, %v, want an error", got, err)
+			}
+			if !strings.Contains(err.Error(), tt.want) || strings.Contains(err.Error(), "zq") || !strings.Contains(err.Error(), file) {
+				t.Errorf("got %q, want the file and %q, and no token", err, tt.want)
+			}
+		})
+	}
+	if _, err := config.ReadTokens(filepath.Join(t.TempDir(), "none")); err == nil || !strings.Contains(err.Error(), "none") {
+		t.Errorf("no file: got %v, want an error with its path", err)
+	}
+}

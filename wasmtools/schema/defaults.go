@@ -1,0 +1,223 @@
+package schema
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/toolsrv/toolsrv/wasmtools/schema/jsontree"
+)
+
+// maxDefaults bounds the defaults of a schema together, in bytes, with their own defaults filled in.
+const maxDefaults = 1 << 20
+
+// A filledMember is a default that goes into a body.
+type filledMember struct {
+	end   int  // the offset of the object's closing brace
+	first bool // the object has no member before it
+	name  string
+	text  string
+}
+
+// fill adds to the value at, and to all below it, the members that are missing and have a default in n. Only what n
+// asks for in any case counts: alternatives and conditions fill nothing in. Of several defaults for one member the
+// first wins, and a default is not filled in any further.
+func (r *run) fill(n *node, at int32) {
+	if r.work--; r.work < 0 || r.err != nil || r.tree.Values[at].Start < 0 {
+		return
+	}
+	switch kind := r.tree.Values[at].Kind; {
+	case kind == jsontree.Object && n.object != nil:
+		r.fillObject(n.object, at)
+	case kind == jsontree.Array && n.array != nil:
+		i := 0
+		for c := r.tree.Values[at].First; c != 0; c = r.tree.Values[c].Next {
+			item := n.array.rest
+			if i < len(n.array.prefix) {
+				item = n.array.prefix[i]
+			}
+			i++
+			if item != nil && item.fills {
+				r.fill(item, c)
+			}
+		}
+		r.work -= i
+	}
+	for _, list := range [...][]*node{n.refs, n.allOf} {
+		for _, child := range list {
+			if child.fills {
+				r.fill(child, at)
+			}
+		}
+	}
+}
+
+func (r *run) fillObject(rules *objectRules, at int32) {
+	var few [fewValues]bool
+	present := append(few[:0], make([]bool, len(rules.members))...)
+	r.work -= len(present)/8 + int(r.tree.Values[at].Count)
+	for c := r.tree.Values[at].First; c != 0; c = r.tree.Values[c].Next {
+		key := r.tree.Values[c].Key
+		known := false
+		if i, ok := rules.index[key]; ok {
+			present[i] = true
+			if child := rules.members[i].node; child != nil {
+				if known = true; child.fills {
+					r.fill(child, c)
+				}
+			}
+		}
+		for _, p := range rules.patterns {
+			if r.work -= p.pattern.work(len(key)); r.work < 0 {
+				return
+			}
+			if p.pattern.match(key) {
+				if known = true; p.node.fills {
+					r.fill(p.node, c)
+				}
+			}
+		}
+		if !known && rules.additional != nil && rules.additional.fills {
+			r.fill(rules.additional, c)
+		}
+	}
+	for i := range rules.members {
+		m := &rules.members[i]
+		if present[i] || m.node == nil || !m.node.hasDefault {
+			continue
+		}
+		value := m.node.byDefault
+		if r.completed != nil {
+			if value, r.err = r.completed(m.node); r.err != nil {
+				return
+			}
+		}
+		r.insert(at, m.name, value)
+	}
+}
+
+// insert adds one member.
+func (r *run) insert(at int32, name string, value *jsontree.Tree) {
+	v := &r.tree.Values[at]
+	r.work -= len(value.Values)
+	r.filled = append(r.filled, filledMember{int(v.Start) + len(v.Text) - 1, v.Count == 0, name, value.Values[0].Text})
+	r.tree.Append(at, name, value, 0)
+}
+
+// splice returns body with the members that were filled in, and all else as it is.
+func (r *run) splice(body []byte) []byte {
+	slices.SortStableFunc(r.filled, func(a, b filledMember) int { return a.end - b.end })
+	size := len(body)
+	for _, f := range r.filled {
+		size += len(f.name) + len(f.text) + 4
+	}
+	out := make([]byte, 0, size)
+	done := 0
+	for _, f := range r.filled {
+		out = append(out, body[done:f.end]...)
+		done = f.end
+		if !f.first {
+			out = append(out, ',')
+		}
+		out = append(append(out, jsontree.Quote(f.name)...), ':')
+		out = append(out, f.text...)
+	}
+	return append(out, body[done:]...)
+}
+
+// completeDefaults finds the defaults of all schemas, fills each with the defaults of its own schema, and checks it.
+func (c *compiler) completeDefaults() error {
+	given := make(map[*node]int32, len(c.order))
+	for _, n := range c.order {
+		n.hasDefault = c.givenDefault(n, given) != 0
+	}
+	for changed := true; changed; {
+		changed = false
+		for _, n := range slices.Backward(c.order) {
+			if !n.fills && n.mayFill() {
+				n.fills, changed = true, true
+			}
+		}
+	}
+	left := maxDefaults
+	working := map[*node]bool{}
+	var complete func(n *node) (*jsontree.Tree, error)
+	complete = func(n *node) (*jsontree.Tree, error) {
+		if n.byDefault != nil {
+			return n.byDefault, nil
+		}
+		place := c.pointer(given[n])
+		if working[n] {
+			return nil, at(place, errors.New("the default needs itself to be filled in, which never ends: write out what it lacks"))
+		}
+		working[n] = true
+		text := c.tree.Values[given[n]].Text
+		r := run{work: workBase + workPerByte*len(text), completed: complete}
+		if err := r.tree.Read(text); err != nil {
+			return nil, at(place, err)
+		}
+		if r.fill(n, 0); r.err != nil {
+			return nil, r.err
+		}
+		if !r.check(n, 0, nil, nil) {
+			return nil, at(place, fmt.Errorf("the default doesn't fit its own schema: %s: correct one of them", r.violations(n)[0].Msg))
+		}
+		done := &jsontree.Tree{}
+		text = string(r.splice([]byte(text)))
+		if left -= len(text); left < 0 {
+			return nil, at(place, fmt.Errorf("the defaults, filled in, take more than %d bytes: write shorter ones", maxDefaults))
+		}
+		if err := done.Read(text); err != nil {
+			return nil, at(place, err)
+		}
+		n.byDefault = done
+		return done, nil
+	}
+	for _, n := range c.order {
+		if n.hasDefault {
+			if _, err := complete(n); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// givenDefault returns the default of n in the source, its own or that of a schema it is made of, or 0.
+func (c *compiler) givenDefault(n *node, given map[*node]int32) int32 {
+	if i, ok := given[n]; ok {
+		return i
+	}
+	i := c.member(n.place, "default")
+	for _, list := range [][]*node{n.refs, n.allOf} {
+		for _, child := range list {
+			if i == 0 {
+				i = c.givenDefault(child, given)
+			}
+		}
+	}
+	given[n] = i
+	return i
+}
+
+// mayFill reports whether fill has something to do for n, as far as fills is known.
+func (n *node) mayFill() bool {
+	fills := func(list ...*node) bool {
+		return slices.ContainsFunc(list, func(child *node) bool { return child != nil && child.fills })
+	}
+	if fills(n.refs...) || fills(n.allOf...) {
+		return true
+	}
+	if a := n.array; a != nil && (fills(a.prefix...) || fills(a.rest)) {
+		return true
+	}
+	if n.object == nil || fills(n.object.additional) {
+		return n.object != nil
+	}
+	for _, m := range n.object.members {
+		if fills(m.node) || m.node != nil && m.node.hasDefault {
+			return true
+		}
+	}
+	return slices.ContainsFunc(n.object.patterns, func(p patternRule) bool { return p.node.fills })
+}

@@ -1,0 +1,199 @@
+package schema
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"regexp"
+	"strings"
+
+	"github.com/santhosh-tekuri/jsonschema/v5"
+
+	"github.com/toolsrv/toolsrv/wasmtools/schema/jsontree"
+)
+
+// A draft is an edition of JSON Schema. Later ones are greater.
+type draft int
+
+const (
+	draft4    draft = 4
+	draft6    draft = 6
+	draft7    draft = 7
+	draft2019 draft = 2019
+	draft2020 draft = 2020
+	always    draft = 9999
+)
+
+// uri returns the address of the draft's metaschema.
+func (d draft) uri() string {
+	if d >= draft2019 {
+		return fmt.Sprintf("https://json-schema.org/draft/%d-%s/schema", int(d), map[draft]string{draft2019: "09", draft2020: "12"}[d])
+	}
+	return fmt.Sprintf("https://json-schema.org/draft-%02d/schema", int(d))
+}
+
+// findDraft returns the draft that a "$schema" names.
+func findDraft(uri string) (draft, error) {
+	name := strings.TrimSuffix(strings.TrimPrefix(strings.TrimPrefix(uri, "https:"), "http:"), "#")
+	if name == "//json-schema.org/schema" {
+		return draft2020, nil
+	}
+	for _, d := range []draft{draft4, draft6, draft7, draft2019, draft2020} {
+		if "https:"+name == d.uri() {
+			return d, nil
+		}
+	}
+	return 0, fmt.Errorf("$schema %s is unknown and nothing is fetched: use %q, or an address of draft 4, 6, 7 or 2019-09", quoted(uri), draft2020.uri())
+}
+
+// A holds says how a keyword's value holds schemas.
+type holds uint8
+
+const (
+	values  holds = 0         // none
+	one     holds = 1 << iota // the value is a schema
+	list                      // its items are
+	members                   // its members are
+)
+
+// A keyword is one that is not the same in every draft, or that holds schemas.
+type keyword struct {
+	holds holds
+	since draft // the first draft that knows it
+	until draft // the first draft that doesn't any more
+}
+
+// keywords are those that hold schemas, and those that some draft doesn't know. What a draft doesn't know has no
+// meaning in it.
+var keywords = map[string]keyword{
+	"definitions":           {members, draft4, always},
+	"$defs":                 {members, draft2019, always},
+	"not":                   {one, draft4, always},
+	"allOf":                 {list, draft4, always},
+	"anyOf":                 {list, draft4, always},
+	"oneOf":                 {list, draft4, always},
+	"if":                    {one, draft7, always},
+	"then":                  {one, draft7, always},
+	"else":                  {one, draft7, always},
+	"properties":            {members, draft4, always},
+	"patternProperties":     {members, draft4, always},
+	"additionalProperties":  {one, draft4, always},
+	"propertyNames":         {one, draft6, always},
+	"dependencies":          {members, draft4, always},
+	"dependentSchemas":      {members, draft2019, always},
+	"dependentRequired":     {values, draft2019, always},
+	"unevaluatedProperties": {one, draft2019, always},
+	"items":                 {one | list, draft4, always},
+	"additionalItems":       {one, draft4, draft2020},
+	"prefixItems":           {list, draft2020, always},
+	"contains":              {one, draft6, always},
+	"minContains":           {values, draft2019, always},
+	"maxContains":           {values, draft2019, always},
+	"unevaluatedItems":      {one, draft2019, always},
+	"contentSchema":         {one, draft2019, always},
+	"contentEncoding":       {values, draft7, always},
+	"contentMediaType":      {values, draft7, always},
+	"const":                 {values, draft6, always},
+	"$anchor":               {values, draft2019, always},
+	"$recursiveRef":         {values, draft2019, always},
+	"$recursiveAnchor":      {values, draft2019, always},
+	"$dynamicRef":           {values, draft2020, always},
+	"$dynamicAnchor":        {values, draft2020, always},
+}
+
+// known reports whether the draft gives the keyword a meaning, or may do: a word of the author's own counts.
+func (d draft) known(word string) bool {
+	k, ok := keywords[word]
+	return !ok || k.since <= d && d < k.until
+}
+
+// subschemas says how the value of a keyword holds schemas in the draft.
+func (d draft) subschemas(word string) holds {
+	if k, ok := keywords[word]; ok && d.known(word) {
+		if word == "items" && d >= draft2020 {
+			return one
+		}
+		return k.holds
+	}
+	return values
+}
+
+// id is the keyword that names a schema.
+func (d draft) id() string {
+	if d == draft4 {
+		return "id"
+	}
+	return "$id"
+}
+
+// meta returns the compiled metaschema of the draft, which the library has built in.
+func (d draft) meta() (*jsonschema.Schema, error) {
+	c := jsonschema.NewCompiler()
+	c.LoadURL = func(uri string) (io.ReadCloser, error) { return nil, fmt.Errorf("%s is not fetched", quoted(uri)) }
+	return c.Compile(d.uri())
+}
+
+// checkMeta checks the schema at i, with all that is in it, against the metaschema of its draft.
+func (s *source) checkMeta(i int32) (err error) {
+	meta, err := s.draft.meta()
+	if err != nil {
+		return err
+	}
+	defer func() {
+		// The numbers, the depth and the size are bounded before, so there is no known way to get here.
+		if r := recover(); r != nil {
+			err = fmt.Errorf("the schema can't be checked: %v", r)
+		}
+	}()
+	err = meta.Validate(s.plain(i))
+	var wrong *jsonschema.ValidationError
+	if !errors.As(err, &wrong) {
+		return err
+	}
+	for len(wrong.Causes) > 0 {
+		wrong = wrong.Causes[len(wrong.Causes)-1]
+	}
+	place, err := url.PathUnescape(wrong.InstanceLocation)
+	if err != nil {
+		place = wrong.InstanceLocation
+	}
+	return at(s.pointer(i)+place, fmt.Errorf("%s: correct it as %s says", strings.ToValidUTF8(wrong.Message, "?"), s.draft.uri()))
+}
+
+// plain returns the value at i as the library takes it. Patterns are left out: they are checked when they are
+// compiled, with a better message.
+func (s *source) plain(i int32) any {
+	v := &s.tree.Values[i]
+	switch v.Kind {
+	case jsontree.Bool:
+		return v.Text == "true"
+	case jsontree.Number:
+		return json.Number(v.Text)
+	case jsontree.String:
+		return v.Decoded()
+	case jsontree.Array:
+		items := make([]any, 0, v.Count)
+		for c := v.First; c != 0; c = s.tree.Values[c].Next {
+			items = append(items, s.plain(c))
+		}
+		return items
+	case jsontree.Object:
+		_, isSchema := s.base[i]
+		_, inSchema := s.base[v.Parent]
+		object := make(map[string]any, v.Count)
+		for m := v.First; m != 0; m = s.tree.Values[m].Next {
+			key := s.tree.Values[m].Key
+			if isSchema && key == "pattern" && s.tree.Values[m].Kind == jsontree.String {
+				continue
+			}
+			if inSchema && !isSchema && v.Key == "patternProperties" {
+				key = regexp.QuoteMeta(key)
+			}
+			object[key] = s.plain(m)
+		}
+		return object
+	}
+	return nil
+}

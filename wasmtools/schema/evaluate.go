@@ -1,0 +1,506 @@
+package schema
+
+import (
+	"strings"
+	"unicode/utf8"
+
+	"github.com/toolsrv/toolsrv/wasmtools/schema/jsontree"
+)
+
+// The work of one check, in units of about 20 ns: a schema that is applied to a value, or a member or item that is
+// looked at, is one unit.
+const (
+	workBase    = 1 << 20
+	workPerByte = 32
+)
+
+// A run is the check of one body.
+type run struct {
+	tree   jsontree.Tree
+	work   int // left; below 0 nothing is accepted any more, and what check returns has no meaning
+	filled []filledMember
+	// completed, when the defaults themselves are being completed, returns that of a schema.
+	completed func(*node) (*jsontree.Tree, error)
+	err       error // the first of completed
+}
+
+// marks are the members or items of one value that some schema has evaluated, for the unevaluated keywords.
+type marks struct {
+	all bool
+	set map[int32]struct{}
+}
+
+func (m *marks) mark(at int32) {
+	if m == nil || m.all {
+		return
+	}
+	if m.set == nil {
+		m.set = map[int32]struct{}{}
+	}
+	m.set[at] = struct{}{}
+}
+
+func (m *marks) has(at int32) bool {
+	_, ok := m.set[at]
+	return ok || m.all
+}
+
+// branch returns marks for an alternative that may fail, nil where nobody asks for any.
+func (m *marks) branch() *marks {
+	if m == nil {
+		return nil
+	}
+	return &marks{}
+}
+
+// merge adds what other has.
+func (m *marks) merge(other *marks) {
+	if m == nil || other == nil {
+		return
+	}
+	m.all = m.all || other.all
+	for at := range other.set {
+		m.mark(at)
+	}
+}
+
+// check reports whether the value at satisfies n. Without a report it stops at the first violation; with one it
+// finds all. What n evaluates is added to seen, if there is one.
+func (r *run) check(n *node, at int32, rep *report, seen *marks) bool {
+	if r.work--; r.work < 0 {
+		return false
+	}
+	if n.never {
+		return r.extra(rep, at)
+	}
+	v := &r.tree.Values[at] // not to be used after a check of something else, which may move the values
+	if n.types != 0 && !hasType(n.types, v) {
+		return r.wrongType(rep, n, at)
+	}
+	kind := v.Kind
+	outer := seen
+	if n.object != nil && n.object.unevaluated != nil || n.array != nil && n.array.unevaluated != nil {
+		seen = &marks{}
+	}
+	ok := true
+	if n.constant != nil && !r.chosen(n.constant, at) {
+		ok = r.notChosen(rep, at, "literal_error", n.constant)
+	}
+	if n.enum != nil && (ok || rep != nil) && !r.chosen(n.enum, at) {
+		ok = r.notChosen(rep, at, "enum", n.enum)
+	}
+	if !ok && rep == nil {
+		return false
+	}
+	switch {
+	case kind == jsontree.Object && n.object != nil:
+		ok = r.object(n.object, at, rep, seen) && ok
+	case kind == jsontree.Array && n.array != nil:
+		ok = r.array(n.array, at, rep, seen) && ok
+	case kind == jsontree.String && n.text != nil:
+		ok = r.text(n.text, at, rep) && ok
+	case kind == jsontree.Number && n.number != nil:
+		ok = r.number(n.number, at, rep) && ok
+	}
+	if !ok && rep == nil {
+		return false
+	}
+	if n.expansion > 1 {
+		if ok = r.combined(n, at, rep, seen) && ok; !ok && rep == nil {
+			return false
+		}
+	}
+	if seen != outer {
+		ok = r.unevaluated(n, at, rep, seen) && ok
+		outer.merge(seen)
+	}
+	return ok
+}
+
+// hasType reports whether a value has one of the types.
+func hasType(set types, v *jsontree.Value) bool {
+	if set&kindTypes[v.Kind] != 0 {
+		return true
+	}
+	if set&typeInteger == 0 || v.Kind != jsontree.Number {
+		return false
+	}
+	if len(v.Text) < 20 && !strings.ContainsAny(v.Text, ".eE") {
+		return true
+	}
+	d := jsontree.ParseDecimal(v.Text)
+	return d.IsInteger()
+}
+
+func (r *run) chosen(c *choice, at int32) bool {
+	r.work -= len(r.tree.Values[at].Text) / 16
+	_, ok := c.canonical[r.tree.Canonical(at)]
+	return ok
+}
+
+// combined checks the schemas that apply to the same value as n.
+func (r *run) combined(n *node, at int32, rep *report, seen *marks) bool {
+	ok := true
+	for _, list := range [...][]*node{n.refs, n.allOf} {
+		for _, child := range list {
+			if !r.check(child, at, rep, seen) {
+				if ok = false; rep == nil {
+					return false
+				}
+			}
+		}
+	}
+	if n.object != nil && len(n.object.dependents) > 0 && r.tree.Values[at].Kind == jsontree.Object {
+		if ok = r.dependentSchemas(n.object, at, rep, seen) && ok; !ok && rep == nil {
+			return false
+		}
+	}
+	if n.not != nil && r.check(n.not, at, nil, nil) {
+		if ok = r.forbidden(rep, at); rep == nil {
+			return false
+		}
+	}
+	if len(n.anyOf) > 0 {
+		if ok = r.anyOf(n.anyOf, at, rep, seen) && ok; !ok && rep == nil {
+			return false
+		}
+	}
+	if len(n.oneOf) > 0 {
+		if ok = r.oneOf(n.oneOf, at, rep, seen) && ok; !ok && rep == nil {
+			return false
+		}
+	}
+	if n.condition != nil {
+		next := n.otherwise
+		if branch := seen.branch(); r.check(n.condition, at, nil, branch) {
+			seen.merge(branch)
+			next = n.then
+		}
+		if next != nil {
+			ok = r.check(next, at, rep, seen) && ok
+		}
+	}
+	return ok
+}
+
+func (r *run) anyOf(list []*node, at int32, rep *report, seen *marks) bool {
+	matched := false
+	for _, child := range list {
+		if branch := seen.branch(); r.check(child, at, nil, branch) {
+			if matched = true; seen == nil {
+				break
+			}
+			seen.merge(branch)
+		}
+	}
+	if !matched {
+		r.noBranch(rep, list, at)
+	}
+	return matched
+}
+
+func (r *run) oneOf(list []*node, at int32, rep *report, seen *marks) bool {
+	first := -1
+	for i, child := range list {
+		branch := seen.branch()
+		if !r.check(child, at, nil, branch) {
+			continue
+		}
+		if first >= 0 {
+			return r.twoBranches(rep, at, first, i)
+		}
+		first = i
+		seen.merge(branch)
+	}
+	if first < 0 {
+		r.noBranch(rep, list, at)
+	}
+	return first >= 0
+}
+
+func (r *run) number(rules *numberRules, at int32, rep *report) bool {
+	text := r.tree.Values[at].Text
+	r.work -= len(text) / 16
+	d := jsontree.ParseDecimal(text)
+	ok := true
+	if b := rules.minimum; b != nil && d.Compare(&b.value) < 0 {
+		ok = r.outside(rep, at, "greater_than_equal", "greater than or equal to", "ge", b)
+	}
+	if b := rules.above; b != nil && d.Compare(&b.value) <= 0 {
+		ok = r.outside(rep, at, "greater_than", "greater than", "gt", b)
+	}
+	if b := rules.maximum; b != nil && d.Compare(&b.value) > 0 {
+		ok = r.outside(rep, at, "less_than_equal", "less than or equal to", "le", b)
+	}
+	if b := rules.below; b != nil && d.Compare(&b.value) >= 0 {
+		ok = r.outside(rep, at, "less_than", "less than", "lt", b)
+	}
+	if b := rules.multipleOf; b != nil && !d.IsMultipleOf(&b.value) {
+		ok = r.outside(rep, at, "multiple_of", "a multiple of", "multiple_of", b)
+	}
+	return ok
+}
+
+func (r *run) text(rules *textRules, at int32, rep *report) bool {
+	s := r.tree.Values[at].Decoded()
+	r.work -= len(s) / 16
+	ok := true
+	if rules.min > 0 || rules.max >= 0 {
+		n := utf8.RuneCountInString(s)
+		if n < rules.min || rules.max >= 0 && n > rules.max {
+			ok = r.wrongLength(rep, at, rules)
+		}
+	}
+	if rules.pattern != nil && (ok || rep != nil) {
+		if r.work -= rules.pattern.work(len(s)); r.work < 0 {
+			return false
+		}
+		if !rules.pattern.match(s) {
+			ok = r.mismatch(rep, at, rules.pattern)
+		}
+	}
+	if rules.format != nil && (ok || rep != nil) && !rules.format.match(s) {
+		ok = r.misformed(rep, at, rules.format.name)
+	}
+	if rules.base64 && (ok || rep != nil) && !isBase64(s) {
+		ok = r.misformed(rep, at, "base64")
+	}
+	return ok
+}
+
+func (r *run) array(rules *arrayRules, at int32, rep *report, seen *marks) bool {
+	count := int(r.tree.Values[at].Count)
+	r.work -= count
+	ok := true
+	if count < rules.min {
+		ok = r.tooFew(rep, at, "List", rules.min, count)
+	}
+	if rules.max >= 0 && count > rules.max {
+		ok = r.tooMany(rep, at, "List", rules.max, count)
+	}
+	if !ok && rep == nil {
+		return false
+	}
+	if rules.unique && count > 1 {
+		if ok = r.unique(at, rep) && ok; !ok && rep == nil {
+			return false
+		}
+	}
+	contained, i := 0, 0
+	for c := r.tree.Values[at].First; c != 0; c = r.tree.Values[c].Next {
+		item := rules.rest
+		if i < len(rules.prefix) {
+			item = rules.prefix[i]
+		}
+		i++
+		if item != nil {
+			seen.mark(c)
+			if !r.check(item, c, rep, nil) {
+				if ok = false; rep == nil {
+					return false
+				}
+			}
+		}
+		if rules.contains != nil && r.check(rules.contains, c, nil, nil) {
+			contained++
+			if rules.containsMarks {
+				seen.mark(c)
+			}
+		}
+	}
+	if rules.contains != nil && (contained < rules.minContains || rules.maxContains >= 0 && contained > rules.maxContains) {
+		ok = r.wrongContents(rep, at, rules, contained)
+	}
+	return ok
+}
+
+// unique reports whether all items differ.
+func (r *run) unique(at int32, rep *report) bool {
+	if r.work -= len(r.tree.Values[at].Text) / 4; r.work < 0 {
+		return false
+	}
+	first := make(map[string]int32, r.tree.Values[at].Count)
+	for c := r.tree.Values[at].First; c != 0; c = r.tree.Values[c].Next {
+		key := r.tree.Canonical(c)
+		if i, ok := first[key]; ok {
+			return r.repeated(rep, at, i, r.tree.Values[c].Index)
+		}
+		first[key] = r.tree.Values[c].Index
+	}
+	return true
+}
+
+func (r *run) object(rules *objectRules, at int32, rep *report, seen *marks) bool {
+	count := int(r.tree.Values[at].Count)
+	r.work -= count
+	ok := true
+	if count < rules.min {
+		ok = r.tooFew(rep, at, "Dictionary", rules.min, count)
+	}
+	if rules.max >= 0 && count > rules.max {
+		ok = r.tooMany(rep, at, "Dictionary", rules.max, count)
+	}
+	if !ok && rep == nil {
+		return false
+	}
+	if rep != nil && rules.required > 0 {
+		ok = r.missing(rules, at, rep) && ok
+	}
+	required, next := 0, 0
+	for c := r.tree.Values[at].First; c != 0; c = r.tree.Values[c].Next {
+		key := r.tree.Values[c].Key
+		known := false
+		if i := rules.find(key, next); i >= 0 {
+			next = i + 1
+			m := &rules.members[i]
+			if m.required {
+				required++
+			}
+			if m.node != nil {
+				known = true
+				if !r.check(m.node, c, rep, nil) {
+					if ok = false; rep == nil {
+						return false
+					}
+				}
+			}
+		}
+		if !known || len(rules.patterns) > 0 || rules.names != nil || seen != nil {
+			if !r.otherMember(rules, c, known, rep, seen) {
+				if ok = false; rep == nil {
+					return false
+				}
+			}
+		}
+	}
+	if required < rules.required {
+		return false // with a report, missing has found which
+	}
+	if len(rules.dependents) > 0 {
+		ok = r.dependentNames(rules, at, rep) && ok
+	}
+	return ok
+}
+
+// find returns the index of a name in members, or -1. Bodies often have the order of the schema, so the search
+// begins at guess; that saves half of a small body's time.
+func (rules *objectRules) find(name string, guess int) int {
+	if guess < len(rules.members) && rules.members[guess].name == name {
+		return guess
+	}
+	if i, ok := rules.index[name]; ok {
+		return int(i)
+	}
+	return -1
+}
+
+// otherMember checks the member at c against what is not in "properties", where known is.
+func (r *run) otherMember(rules *objectRules, c int32, known bool, rep *report, seen *marks) bool {
+	key := r.tree.Values[c].Key
+	ok := true
+	for i := range rules.patterns {
+		p := &rules.patterns[i]
+		if r.work -= p.pattern.work(len(key)); r.work < 0 {
+			return false
+		}
+		if p.pattern.match(key) {
+			known = true
+			ok = r.check(p.node, c, rep, nil) && ok
+		}
+	}
+	if !known && rules.additional != nil {
+		known = true
+		ok = r.check(rules.additional, c, rep, nil) && ok
+	}
+	if known {
+		seen.mark(c)
+	}
+	if rules.names != nil {
+		before := rep.size()
+		ok = r.check(rules.names, r.tree.PushName(c), rep, nil) && ok
+		if rep.size() == before { // otherwise the report refers to it
+			r.tree.Pop()
+		}
+	}
+	return ok
+}
+
+// present tells of each name that the schema knows of whether the object at has it.
+func (r *run) present(rules *objectRules, at int32) []bool {
+	list := make([]bool, len(rules.members))
+	r.work -= len(list)/8 + int(r.tree.Values[at].Count)
+	for c := r.tree.Values[at].First; c != 0; c = r.tree.Values[c].Next {
+		if i, ok := rules.index[r.tree.Values[c].Key]; ok {
+			list[i] = true
+		}
+	}
+	return list
+}
+
+func (r *run) missing(rules *objectRules, at int32, rep *report) bool {
+	ok := true
+	present := r.present(rules, at)
+	for i := range rules.members {
+		if m := &rules.members[i]; m.required && !present[i] {
+			ok = r.absent(rep, at, m.name, "")
+		}
+	}
+	return ok
+}
+
+func (r *run) dependentNames(rules *objectRules, at int32, rep *report) bool {
+	ok := true
+	present := r.present(rules, at)
+	for _, d := range rules.dependents {
+		if !present[d.member] {
+			continue
+		}
+		r.work -= len(d.required)
+		for _, i := range d.required {
+			if !present[i] {
+				if ok = r.absent(rep, at, rules.members[i].name, rules.members[d.member].name); rep == nil {
+					return false
+				}
+			}
+		}
+	}
+	return ok
+}
+
+func (r *run) dependentSchemas(rules *objectRules, at int32, rep *report, seen *marks) bool {
+	ok := true
+	present := r.present(rules, at)
+	for _, d := range rules.dependents {
+		if d.node != nil && present[d.member] && !r.check(d.node, at, rep, seen) {
+			if ok = false; rep == nil {
+				return false
+			}
+		}
+	}
+	return ok
+}
+
+// unevaluated checks the members or items that are not in seen.
+func (r *run) unevaluated(n *node, at int32, rep *report, seen *marks) bool {
+	var rest *node
+	switch kind := r.tree.Values[at].Kind; {
+	case kind == jsontree.Object && n.object != nil:
+		rest = n.object.unevaluated
+	case kind == jsontree.Array && n.array != nil:
+		rest = n.array.unevaluated
+	}
+	if rest == nil {
+		return true
+	}
+	r.work -= int(r.tree.Values[at].Count)
+	ok := true
+	for c := r.tree.Values[at].First; c != 0; c = r.tree.Values[c].Next {
+		if !seen.has(c) && !r.check(rest, c, rep, nil) {
+			if ok = false; rep == nil {
+				return false
+			}
+		}
+	}
+	seen.all = true
+	return ok
+}

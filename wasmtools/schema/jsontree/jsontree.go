@@ -1,0 +1,209 @@
+// Package jsontree reads JSON strictly, in one pass, into a flat tree of values.
+//
+// It refuses what encoding/json lets pass: invalid UTF-8, duplicate names, lone surrogates, and nesting or exponents
+// without end. The work and the memory of every function are linear in the text, whatever the text is. Values are
+// parts of the text that was read and keep it alive.
+package jsontree
+
+import (
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// MaxDepth is the deepest nesting of arrays and objects that Read accepts.
+const MaxDepth = 128
+
+// maxText keeps positions within an int32.
+const maxText = 1 << 30
+
+// A Kind is the type of a JSON value.
+type Kind uint8
+
+// The kinds of values.
+const (
+	Null Kind = iota
+	Bool
+	Number
+	String
+	Array
+	Object
+)
+
+// A Value is one value of a Tree.
+type Value struct {
+	// Key is the decoded name of a member of an object, and empty elsewhere.
+	Key string
+	// Text is the value as it was written.
+	Text string
+	// Parent is the array or object that holds the value, -1 for the root.
+	Parent int32
+	// First is the first item or member, 0 where there is none.
+	First int32
+	// Next is the next value of the same parent, 0 at the end.
+	Next int32
+	// Count is the number of items or members.
+	Count int32
+	// Index is the value's position in its parent, from 0.
+	Index int32
+	// Start is the offset of Text in the text that was read, -1 for a value that was added later.
+	Start int32
+	// Kind is the value's type.
+	Kind Kind
+	// Escaped tells of a string with an escape sequence in it.
+	Escaped bool
+}
+
+// A Tree is a JSON text. Values[0] is the root; values refer to each other by index. The zero Tree is empty.
+type Tree struct {
+	Values []Value
+}
+
+// A SyntaxError says why a text is not accepted.
+type SyntaxError struct {
+	// Offset is the byte where it shows, from 0.
+	Offset int
+	// Msg is a short phrase, in the words of Python's json module where it has them.
+	Msg string
+}
+
+// Error returns the message with its place.
+func (e *SyntaxError) Error() string { return e.Msg + " at byte " + strconv.Itoa(e.Offset) }
+
+// Read reads text into the tree, in place of what it held; the memory of Values is used again. The error is a
+// *SyntaxError, and the tree is then not to be used.
+func (t *Tree) Read(text string) error {
+	t.Values = t.Values[:0]
+	if len(text) > maxText {
+		return &SyntaxError{maxText, "Text too long"}
+	}
+	if !utf8.ValidString(text) {
+		return &SyntaxError{invalidUTF8(text), "Invalid UTF-8"}
+	}
+	// Commas inside strings count too, so the guess is bounded; what is denser grows.
+	if guess := 8 + strings.Count(text, ","); cap(t.Values) < guess {
+		t.Values = make([]Value, 0, min(guess, 16+len(text)/8))
+	}
+	r := reader{text: text, tree: t}
+	r.space()
+	if !r.value(-1, "", 0, 0) {
+		return &SyntaxError{r.pos, r.msg}
+	}
+	r.space()
+	if r.pos < len(text) {
+		return &SyntaxError{r.pos, "Extra data"}
+	}
+	return nil
+}
+
+func invalidUTF8(text string) int {
+	for i, c := range text {
+		if c == utf8.RuneError {
+			if _, size := utf8.DecodeRuneInString(text[i:]); size == 1 {
+				return i
+			}
+		}
+	}
+	return len(text)
+}
+
+// Member returns the member of object with the given name, or 0. It costs a look at every member.
+func (t *Tree) Member(object int32, name string) int32 {
+	if t.Values[object].Kind != Object {
+		return 0
+	}
+	for i := t.Values[object].First; i != 0; i = t.Values[i].Next {
+		if t.Values[i].Key == name {
+			return i
+		}
+	}
+	return 0
+}
+
+// Append adds a copy of the value from of another tree, with all below it, as the last member of object.
+func (t *Tree) Append(object int32, name string, other *Tree, from int32) {
+	at := t.copy(object, other, from)
+	t.Values[at].Key = name
+	t.Values[at].Index = t.Values[object].Count
+	t.Values[object].Count++
+	last := t.Values[object].First
+	if last == 0 {
+		t.Values[object].First = at
+		return
+	}
+	for t.Values[last].Next != 0 {
+		last = t.Values[last].Next
+	}
+	t.Values[last].Next = at
+}
+
+func (t *Tree) copy(parent int32, other *Tree, from int32) int32 {
+	at := int32(len(t.Values))
+	v := other.Values[from]
+	first := v.First
+	v.Parent, v.First, v.Next, v.Start = parent, 0, 0, -1
+	t.Values = append(t.Values, v)
+	last := int32(0)
+	for i := first; i != 0; i = other.Values[i].Next {
+		child := t.copy(at, other, i)
+		if last == 0 {
+			t.Values[at].First = child
+		} else {
+			t.Values[last].Next = child
+		}
+		last = child
+	}
+	return at
+}
+
+// PushName adds a member's name as a string value below that member, and returns it. [Tree.Pop] takes it away.
+func (t *Tree) PushName(member int32) int32 {
+	name := t.Values[member].Key
+	text := Quote(name)
+	t.Values = append(t.Values, Value{
+		Key: "[key]", Text: text, Parent: member, Start: -1, Kind: String, Escaped: len(text) != len(name)+2,
+	})
+	return int32(len(t.Values) - 1)
+}
+
+// Pop takes away the value that was added last.
+func (t *Tree) Pop() { t.Values = t.Values[:len(t.Values)-1] }
+
+// Decoded returns the content of a string value, without its quotes and escapes.
+func (v *Value) Decoded() string {
+	if !v.Escaped {
+		return v.Text[1 : len(v.Text)-1]
+	}
+	return unescape(v.Text[1 : len(v.Text)-1])
+}
+
+// Quote returns s as a JSON string, with as few escapes as JSON allows.
+func Quote(s string) string {
+	clean := true
+	for i := 0; i < len(s); i++ {
+		if s[i] < ' ' || s[i] == '"' || s[i] == '\\' {
+			clean = false
+			break
+		}
+	}
+	if clean {
+		return `"` + s + `"`
+	}
+	return string(appendQuoted(make([]byte, 0, len(s)+8), s))
+}
+
+func appendQuoted(dst []byte, s string) []byte {
+	const hex = "0123456789abcdef"
+	dst = append(dst, '"')
+	for i := 0; i < len(s); i++ {
+		switch c := s[i]; {
+		case c == '"' || c == '\\':
+			dst = append(dst, '\\', c)
+		case c < ' ':
+			dst = append(dst, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
+		default:
+			dst = append(dst, c)
+		}
+	}
+	return append(dst, '"')
+}

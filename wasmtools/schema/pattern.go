@@ -1,0 +1,164 @@
+package schema
+
+import (
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"regexp"
+	"regexp/syntax"
+	"strings"
+
+	"github.com/santhosh-tekuri/jsonschema/v5"
+)
+
+const (
+	// maxPattern is the longest pattern in bytes, and the longest text that format "regex" admits.
+	maxPattern = 4 << 10
+	// maxPatternSize bounds the instructions of one pattern, maxInstructions those of all in a schema: a match
+	// takes time in proportion to them and to the text.
+	maxPatternSize  = 10_000
+	maxInstructions = 100_000
+)
+
+// A pattern is a regular expression of a schema.
+type pattern struct {
+	expression *regexp.Regexp
+	text       string // as written
+	size       int    // in instructions
+}
+
+// newPattern compiles a pattern. Schemas are written in ECMA-262's syntax; what Go's linear-time engine has not is
+// refused.
+func newPattern(text string) (*pattern, error) {
+	if len(text) > maxPattern {
+		return nil, fmt.Errorf("the pattern has %d bytes, %d are allowed: shorten it", len(text), maxPattern)
+	}
+	expression := fromECMA(text)
+	parsed, err := syntax.Parse(expression, syntax.Perl)
+	if err != nil {
+		var wrong *syntax.Error
+		reason := err.Error()
+		if errors.As(err, &wrong) {
+			reason = fmt.Sprintf("%s at %s", wrong.Code, quoted(wrong.Expr))
+		}
+		return nil, fmt.Errorf("pattern %s can't be used: %s: patterns are matched in linear time, so write it without look-around and back-references, in RE2's syntax", quoted(text), reason)
+	}
+	if n := instructions(parsed); n > maxPatternSize {
+		return nil, fmt.Errorf("pattern %s is too large: use smaller repeat counts, or maxLength", quoted(text))
+	}
+	compiled, err := regexp.Compile(expression)
+	if err != nil {
+		return nil, fmt.Errorf("pattern %s can't be used: %w", quoted(text), err)
+	}
+	return &pattern{compiled, text, instructions(parsed)}, nil
+}
+
+// instructions estimates the size of a compiled expression before it is compiled.
+func instructions(e *syntax.Regexp) int {
+	n := 1
+	if e.Op == syntax.OpLiteral {
+		n = len(e.Rune)
+	}
+	if e.Op == syntax.OpCharClass {
+		n = 1 + len(e.Rune)/16
+	}
+	for _, sub := range e.Sub {
+		n += instructions(sub)
+	}
+	if e.Op == syntax.OpRepeat {
+		n *= max(1, e.Min, e.Max)
+	}
+	return n
+}
+
+// fromECMA rewrites the escapes \uXXXX, \u{X} and \cX, which Go writes in another way.
+func fromECMA(text string) string {
+	if !strings.Contains(text, `\u`) && !strings.Contains(text, `\c`) {
+		return text
+	}
+	var out strings.Builder
+	for i := 0; i < len(text); i++ {
+		if text[i] != '\\' || i+2 >= len(text) {
+			out.WriteByte(text[i])
+			continue
+		}
+		rest := text[i+2:]
+		switch {
+		case text[i+1] == 'u' && rest[0] == '{' && strings.IndexByte(rest, '}') > 0:
+			n := strings.IndexByte(rest, '}')
+			out.WriteString(`\x` + rest[:n+1])
+			i += 2 + n
+		case text[i+1] == 'u' && len(rest) >= 4:
+			out.WriteString(`\x{` + rest[:4] + `}`)
+			i += 5
+		case text[i+1] == 'c' && ('A' <= rest[0] && rest[0] <= 'Z' || 'a' <= rest[0] && rest[0] <= 'z'):
+			fmt.Fprintf(&out, `\x%02x`, rest[0]&31)
+			i += 2
+		default:
+			out.WriteString(text[i : i+2])
+			i++
+		}
+	}
+	return out.String()
+}
+
+// match reports whether the pattern occurs in s.
+func (p *pattern) match(s string) bool { return p.expression.MatchString(s) }
+
+// work is what a match with a text of n bytes costs, in units of run.work.
+func (p *pattern) work(n int) int { return 1 + n*(1+p.size/32)/8 }
+
+// textRules are those for strings.
+type textRules struct {
+	min, max int // in characters; max is -1 where there is none
+	pattern  *pattern
+	format   *format
+	base64   bool
+}
+
+// A format is one that is asserted.
+type format struct {
+	name  string
+	admit func(any) bool
+	max   int // the longest text in bytes that is looked at; a longer one doesn't have the format
+}
+
+// longFormats are those whose texts may be long; their checks take linear time. All other formats are short by
+// nature, and the library's check of some takes quadratic time.
+var longFormats = map[string]bool{
+	"uri": true, "iri": true, "uri-reference": true, "uriref": true, "iri-reference": true, "uri-template": true,
+	"json-pointer": true, "relative-json-pointer": true,
+}
+
+// findFormat returns a format, or nil for one that nobody knows: it documents only.
+func findFormat(name string) *format {
+	admit, ok := jsonschema.Formats[name]
+	if !ok {
+		return nil
+	}
+	f := &format{name: name, admit: admit, max: 1 << 10}
+	switch {
+	case longFormats[name]:
+		f.max = 1 << 20
+	case name == "regex":
+		// Parsing decides; compiling would take memory without end.
+		f.admit, f.max = isPattern, maxPattern
+	}
+	return f
+}
+
+func isPattern(v any) bool {
+	s, ok := v.(string)
+	if !ok {
+		return true
+	}
+	_, err := syntax.Parse(fromECMA(s), syntax.Perl)
+	return err == nil
+}
+
+func (f *format) match(s string) bool { return len(s) <= f.max && f.admit(s) }
+
+func isBase64(s string) bool {
+	_, err := base64.StdEncoding.DecodeString(s)
+	return err == nil
+}

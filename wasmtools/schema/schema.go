@@ -1,0 +1,135 @@
+// Package schema compiles a tool's JSON Schema and validates bodies against it.
+//
+// Schemas and bodies are both foreign: a schema reaches nothing outside its own text, and neither can make checking
+// cost more than a bound. github.com/santhosh-tekuri/jsonschema checks every schema against the metaschema of its
+// draft; what it can't promise is a bound on the work of one check, nor violations with their values, so bodies are
+// judged by a walk of our own, which the tests hold against that library's.
+package schema
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/schema/jsontree"
+)
+
+// MaxSize is the largest text of a schema, in bytes.
+const MaxSize = 1 << 20
+
+// A Schema is a compiled JSON Schema of draft 4, 6, 7, 2019-09 or 2020-12. It never changes and is safe for
+// concurrent use.
+type Schema struct {
+	text     json.RawMessage
+	source   *source
+	root     *node
+	argument bool // compiled by CompileParameters
+}
+
+var _ wasmtools.Schema = (*Schema)(nil)
+
+// Compile compiles any JSON Schema. Its "$schema" may name draft 4, 6, 7, 2019-09 or 2020-12, which is meant where
+// there is none. Formats are asserted in every draft. The text is kept and must not be changed. An error says where
+// in the schema it is, what is wrong, and what to do.
+func Compile(text json.RawMessage) (*Schema, error) {
+	s := &Schema{text: text}
+	var err error
+	if s.source, err = readSource(string(text)); err != nil {
+		return nil, err
+	}
+	if s.root, err = compile(s.source); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// CompileParameters compiles the schema of a tool's arguments. It fails as Compile does, and where the schema
+// admits anything but objects.
+func CompileParameters(text json.RawMessage) (*Schema, error) {
+	s, err := Compile(text)
+	if err != nil {
+		return nil, err
+	}
+	if !s.root.objectsOnly() {
+		return nil, errors.New(`the schema admits values that are no objects, and arguments are always one: add "type": "object" at the top`)
+	}
+	s.argument = true
+	return s, nil
+}
+
+// MustCompile is CompileParameters for the tools of a Go program: it panics where the schema is wrong.
+func MustCompile(text string) *Schema {
+	s, err := CompileParameters(json.RawMessage(text))
+	if err != nil {
+		panic("schema: " + err.Error())
+	}
+	return s
+}
+
+// JSON returns the schema as its author wrote it. The bytes must not be changed.
+func (s *Schema) JSON() json.RawMessage { return s.text }
+
+// Validate checks a body, a JSON object, and returns the bytes for the tool: body itself, or, where members are
+// missing that have a default, a copy with these filled in and all else byte for byte as it was. A body without
+// anything but white space counts as {}.
+//
+// An error is a *wasmtools.Error with the code CodeInvalidArguments and at least one violation, at most
+// MaxViolations and one that says how many more there are. The order is that of the body, with what is missing
+// first. The work is bounded by the size of the body; what would take more is refused.
+func (s *Schema) Validate(body []byte) ([]byte, error) {
+	text := string(body)
+	if blank(text) {
+		text, body = "{}", []byte("{}")
+	}
+	var few [fewValues]jsontree.Value
+	r := run{tree: jsontree.Tree{Values: few[:0]}, work: workBase + workPerByte*len(text)}
+	if err := r.tree.Read(text); err != nil {
+		return nil, invalid([]wasmtools.Violation{unreadable(err)})
+	}
+	if r.tree.Values[0].Kind != jsontree.Object {
+		return nil, invalid([]wasmtools.Violation{notObject(text)})
+	}
+	if s.root.fills {
+		r.fill(s.root, 0)
+	}
+	if !r.check(s.root, 0, nil, nil) || r.work < 0 {
+		return nil, invalid(r.violations(s.root))
+	}
+	if len(r.filled) > 0 {
+		return r.splice(body), nil
+	}
+	return body, nil
+}
+
+// fewValues is the size of a body, in values, up to which the tree needs no memory of its own.
+const fewValues = 16
+
+// blank reports whether s has nothing but JSON's white space.
+func blank(s string) bool { return strings.Trim(s, " \t\r\n") == "" }
+
+func invalid(violations []wasmtools.Violation) error {
+	return &wasmtools.Error{
+		Code:       wasmtools.CodeInvalidArguments,
+		Message:    "the arguments do not fit the tool's schema",
+		Violations: violations,
+	}
+}
+
+// quoted shortens and quotes foreign text for an error message.
+func quoted(s string) string {
+	if len(s) > 80 {
+		s = strings.ToValidUTF8(s[:77], "") + "..."
+	}
+	return strconv.Quote(s)
+}
+
+// at tells where in a schema an error is.
+func at(pointer string, err error) error {
+	if pointer == "" {
+		pointer = "the top"
+	}
+	return fmt.Errorf("at %s: %w", pointer, err)
+}

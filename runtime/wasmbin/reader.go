@@ -62,24 +62,34 @@ func (r *reader) bytes(n int, what string) []byte {
 	return b
 }
 
-// unsigned reads an unsigned LEB128 number of at most width bits. Padding is allowed as the specification has it, up
-// to the bytes that the largest number takes.
-func (r *reader) unsigned(width int, what string) uint64 {
-	start := r.pos
-	var value uint64
+// leb reads an unsigned LEB128 number of at most width bits, or says what is wrong with it. Padding is allowed as the
+// specification has it, up to the bytes that the largest number takes.
+func (r *reader) leb(width int) (value uint64, problem string) {
 	for shift := 0; shift < width; shift += 7 {
-		b := r.byte(what)
+		if r.left() < 1 {
+			return 0, "is cut off"
+		}
+		b := r.data[r.pos]
+		r.pos++
 		if rest := width - shift; rest < 7 && b&0x7f>>rest != 0 {
-			r.fail(start, "%s overflows %d bits", what, width)
-			return 0
+			return 0, "overflows its bits"
 		}
 		value |= uint64(b&0x7f) << shift
 		if b < 0x80 {
-			return value
+			return value, ""
 		}
 	}
-	r.fail(start, "%s is longer than a number of %d bits can be", what, width)
-	return 0
+	return 0, "is longer than its largest value"
+}
+
+// unsigned reads an unsigned number of at most width bits.
+func (r *reader) unsigned(width int, what string) uint64 {
+	start := r.pos
+	value, problem := r.leb(width)
+	if problem != "" {
+		r.fail(start, "%s %s", what, problem)
+	}
+	return value
 }
 
 // u32 reads an unsigned number of 32 bits.
@@ -94,14 +104,17 @@ func (r *reader) skipSigned(width int, what string) {
 			return
 		}
 	}
-	r.fail(start, "%s is longer than a number of %d bits can be", what, width)
+	r.fail(start, "%s is longer than its largest value", what)
 }
 
 // count reads the length of a vector. Each element takes a byte at least, so what is not there is never allocated.
 func (r *reader) count(limit int, what string) int {
 	start := r.pos
-	n := int64(r.u32("the number of " + what))
+	value, problem := r.leb(32)
+	n := int64(value)
 	switch {
+	case problem != "":
+		r.fail(start, "the number of %s %s", what, problem)
 	case n > int64(r.left()):
 		r.fail(start, "%d %s do not fit into the %d bytes that are left", n, what, r.left())
 	case n > int64(limit):
@@ -116,7 +129,7 @@ func (r *reader) count(limit int, what string) int {
 // name reads a length and that much UTF-8. The result shares the module's memory.
 func (r *reader) name(what string) []byte {
 	start := r.pos
-	b := r.bytes(r.count(maxModule, "bytes of "+what), what)
+	b := r.bytes(int(r.u32(what)), what)
 	if !utf8.Valid(b) {
 		r.fail(start, "%s is not UTF-8", what)
 		return nil

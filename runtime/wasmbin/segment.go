@@ -144,7 +144,7 @@ func (r *reader) checkData() int {
 		default:
 			r.fail(start, "a data segment of form %d is %w", form, ErrUnsupported)
 		}
-		r.bytes(r.count(maxModule, "bytes of data"), "a data segment")
+		r.bytes(int(r.u32("a data segment's size")), "a data segment")
 		if r.err != nil {
 			return 0
 		}

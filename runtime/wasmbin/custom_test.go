@@ -1,0 +1,120 @@
+package wasmbin_test
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/toolsrv/toolsrv/runtime/wasmbin"
+)
+
+func TestCustom(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		module []byte
+		name   string
+		want   string
+		ok     bool
+		err    string
+	}{
+		"there":             {whole, "first", "1", true, ""},
+		"behind the others": {whole, "last", "2", true, ""},
+		"not there":         {whole, "firs", "", false, ""},
+		"empty":             {module(custom("a", "")), "a", "", true, ""},
+		"no name":           {module(custom("", "x")), "", "x", true, ""},
+		"two":               {module(custom("a", "1"), types, custom("a", "2")), "a", "", false, `two custom sections are named "a", at offsets 0x8 and 0x19: remove one`},
+		"two of another":    {module(custom("a", "1"), custom("a", "2"), custom("b", "3")), "b", "3", true, ""},
+		"as a section's":    {module(types), "type", "", false, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m, err := wasmbin.Parse(c.module)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, ok, err := m.Custom(c.name)
+			if c.err != "" {
+				if err == nil || ok || !strings.Contains(err.Error(), c.err) {
+					t.Errorf("got %q, %v, %v, want an error with %q", got, ok, err, c.err)
+				}
+				return
+			}
+			if string(got) != c.want || ok != c.ok || err != nil {
+				t.Errorf("got %q, %v, %v, want %q, %v", got, ok, err, c.want, c.ok)
+			}
+		})
+	}
+}
+
+// What a caller appends to a section's content must not run into the module.
+func TestCustomIsClipped(t *testing.T) {
+	t.Parallel()
+	before := slices.Clone(whole)
+	m, err := wasmbin.Parse(before)
+	if err != nil {
+		t.Fatal(err)
+	}
+	content, _, _ := m.Custom("first")
+	_ = append(content, 0xff)
+	if !bytes.Equal(before, whole) {
+		t.Error("an append to the content changed the module")
+	}
+}
+
+func TestSetCustom(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("x", 100000)
+	for name, c := range map[string]struct {
+		module        []byte
+		name, content string
+		want          []byte
+	}{
+		"into nothing":   {module(), "a", "1", module(custom("a", "1"))},
+		"last":           {module(custom("b", "2"), types), "a", "1", module(custom("b", "2"), types, custom("a", "1"))},
+		"replaced":       {module(custom("a", "old"), types, custom("b", "2")), "a", "1", module(types, custom("b", "2"), custom("a", "1"))},
+		"two replaced":   {module(custom("a", "old"), types, custom("a", "older")), "a", "1", module(types, custom("a", "1"))},
+		"empty":          {module(types), "", "", module(types, custom("", ""))},
+		"long":           {module(types), long, long, module(types, custom(long, long))},
+		"padding stays":  {module([]byte{1, 0x84, 0, 1, 0x60, 0, 0}), "a", "", module([]byte{1, 0x84, 0, 1, 0x60, 0, 0}, custom("a", ""))},
+		"names of ours":  {module(names), "name", "\x00\x02\x01m", module(custom("name", "\x00\x02\x01m"))},
+		"%s in the name": {module(), "%s", "%d", module(custom("%s", "%d"))},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			before := slices.Clone(c.module)
+			got, err := wasmbin.SetCustom(c.module, c.name, []byte(c.content))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !bytes.Equal(got, c.want) {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+			if !bytes.Equal(c.module, before) {
+				t.Error("the module was changed in place")
+			}
+		})
+	}
+}
+
+func TestSetCustomRefuses(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		module        []byte
+		name, content string
+		want          string
+	}{
+		"no module":     {[]byte("#!/bin/sh"), "a", "", "no WebAssembly module"},
+		"broken module": {module(imports), "a", "", "type 1 is not declared"},
+		"no UTF-8":      {module(), "\xff", "", `the custom section name "\xff" is not UTF-8`},
+		"bad names":     {module(), "name", "\x01\x05\xff\xff\xff\xff\x0f", "4294967295 names do not fit"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got, err := wasmbin.SetCustom(c.module, c.name, []byte(c.content))
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("got %q, %v, want an error with %q", got, err, c.want)
+			}
+		})
+	}
+}

@@ -6,8 +6,11 @@ import (
 	"strings"
 )
 
-// maxPattern is the longest pattern in bytes; no path that a tool can have is longer than 65.
-const maxPattern = 128
+// The longest pattern and the longest name in bytes. No path that a tool can have is longer than 65.
+const (
+	maxPattern = 128
+	maxName    = 64
+)
 
 // matches reports whether a pattern matches the tool at path, or a namespace that holds it: "math" and "m*h" match
 // math/add, and so do "math/*" and "**/add". In a pattern * stands for any characters of one name, and a part ** for
@@ -72,17 +75,11 @@ func checkPattern(pattern string) error {
 		return fmt.Errorf("the pattern has %d bytes, %d are allowed", len(pattern), maxPattern)
 	}
 	for part := range strings.SplitSeq(pattern, "/") {
-		switch {
-		case part == "":
-			return errors.New("a name is empty: remove the / too many")
-		case part != "**" && strings.Contains(part, "**"):
+		if part != "**" && strings.Contains(part, "**") {
 			return fmt.Errorf("%q has ** beside other characters: write * there, or ** between two /", part)
 		}
-		if i := strings.IndexFunc(part, outsidePattern); i >= 0 {
-			return fmt.Errorf("%q has a character that no name has: use A-Z a-z 0-9 _ - and *", part)
-		}
 	}
-	return nil
+	return checkNames(pattern)
 }
 
 func outsidePattern(r rune) bool {

@@ -9,8 +9,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
 // An elementError is what is wrong with one element of a list.
@@ -99,11 +97,17 @@ func duration(to *time.Duration, least, most time.Duration) reader {
 		case err != nil:
 			return fmt.Errorf(`%q is no time: use numbers with ms, s, m or h such as "200ms", "5s" or "1m30s"`, clip(s))
 		case d < least || d > most:
-			return fmt.Errorf("%q is out of range: %v to %v is allowed", clip(s), least, most)
+			return fmt.Errorf("%q is out of range: %s to %s is allowed", clip(s), formatDuration(least), formatDuration(most))
 		}
 		*to = d
 		return nil
 	}
+}
+
+// formatDuration returns d without the zeros at its end.
+func formatDuration(d time.Duration) string {
+	s := strings.Replace(d.String(), "m0s", "m", 1)
+	return strings.Replace(s, "h0m", "h", 1)
 }
 
 // units are the powers that a size can be given in, the longer names first.
@@ -250,7 +254,23 @@ func toolOrNamespace(s string) (string, error) {
 	if strings.ContainsRune(s, '*') {
 		return "", fmt.Errorf("%q has a *, which only the match of an override can have: name a namespace or a tool", clip(s))
 	}
-	return s, wasmtools.CheckNamespace(s)
+	return s, checkNames(s)
+}
+
+// checkNames reports what is wrong with names joined by /, which may be parts of a pattern.
+func checkNames(path string) error {
+	for name := range strings.SplitSeq(path, "/") {
+		if name == "" {
+			return fmt.Errorf("%q has an empty name: remove the / too many", clip(path))
+		}
+		if strings.ContainsFunc(name, outsidePattern) {
+			return fmt.Errorf("%q has a character that no name has: use A-Z a-z 0-9 _ and -", clip(name))
+		}
+		if len(name) > maxName {
+			return fmt.Errorf("%q has %d bytes, a name has %d at most", clip(name), len(name), maxName)
+		}
+	}
+	return nil
 }
 
 // token checks a token.

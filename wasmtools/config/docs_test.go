@@ -1,0 +1,170 @@
+package config_test
+
+import (
+	"os"
+	"reflect"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/toolsrv/toolsrv/wasmtools/config"
+)
+
+// readDocs returns docs/configuration.md and its TOML examples.
+func readDocs(t *testing.T) (text string, examples []string) {
+	t.Helper()
+	raw, err := os.ReadFile("../../docs/configuration.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text = strings.ReplaceAll(string(raw), "\r\n", "\n")
+	for _, m := range regexp.MustCompile("(?s)```toml\n(.*?)```").FindAllStringSubmatch(text, -1) {
+		examples = append(examples, m[1])
+	}
+	if len(examples) < 2 {
+		t.Fatalf("docs/configuration.md: got %d examples", len(examples))
+	}
+	return text, examples
+}
+
+// knownKeys asks Parse for all keys, which it names in the error for one that is unlike any.
+func knownKeys(t *testing.T) (keys []string) {
+	t.Helper()
+	for _, table := range []string{"", "server.", "tools.", "auth.", "limits."} {
+		_, err := config.Parse([]byte(table+"'?????????????' = 1"), "")
+		if err == nil {
+			t.Fatal("an unknown key is no error")
+		}
+		_, names, ok := strings.Cut(err.Error(), ": there are ")
+		if !ok {
+			t.Fatalf("got %q", err)
+		}
+		for name := range strings.SplitSeq(names, ", ") {
+			switch name {
+			case "server", "tools", "auth", "limits", "override":
+			default:
+				keys = append(keys, table+name)
+			}
+		}
+	}
+	return keys
+}
+
+func TestDocsExampleIsDefault(t *testing.T) {
+	t.Parallel()
+	_, examples := readDocs(t)
+	c, err := config.Parse([]byte(examples[0]), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := config.Default(); !reflect.DeepEqual(c, want) {
+		t.Errorf("got  %+v\nwant %+v", c, want)
+	}
+	for _, key := range knownKeys(t) {
+		name := key[strings.LastIndexByte(key, '.')+1:]
+		if !strings.Contains(examples[0], "\n"+name+" = ") && !strings.HasPrefix(examples[0], name+" = ") {
+			t.Errorf("the first example has no %s", key)
+		}
+	}
+}
+
+func TestDocsExamplesParse(t *testing.T) {
+	t.Parallel()
+	_, examples := readDocs(t)
+	for _, example := range examples[1:] {
+		if _, err := config.Parse([]byte(example), ""); err != nil {
+			t.Errorf("%s\n%v", example, err)
+		}
+	}
+}
+
+// TestDocsTable compares each row with what Parse does: the default is the default, and the range is the one that the
+// error for a value out of it names.
+func TestDocsTable(t *testing.T) {
+	t.Parallel()
+	text, _ := readDocs(t)
+	rows := map[string][]string{}
+	for _, m := range regexp.MustCompile("(?m)^\\| `([a-z_.]+)` \\| `([^`]*)` \\| (.*?) \\|").FindAllStringSubmatch(text, -1) {
+		rows[m[1]] = m[2:]
+	}
+	keys := knownKeys(t)
+	if len(rows) != len(keys) {
+		t.Errorf("got %d rows for %d keys", len(rows), len(keys))
+	}
+	allowed := regexp.MustCompile(`out of range: (.* to .*) is allowed`)
+	for _, key := range keys {
+		row, ok := rows[key]
+		if !ok {
+			t.Errorf("no row for %s", key)
+			continue
+		}
+		c, err := config.Parse([]byte(key+" = "+row[0]), "")
+		if err != nil {
+			t.Errorf("the default of %s: %v", key, err)
+		} else if want := config.Default(); !reflect.DeepEqual(c, want) {
+			t.Errorf("%s = %s is not the default", key, row[0])
+		}
+		if !strings.HasPrefix(key, "limits.") {
+			continue
+		}
+		for _, value := range []string{"-1", "'9999h'"} {
+			_, err := config.Parse([]byte(key+" = "+value), "")
+			if err == nil {
+				t.Errorf("%s = %s is no error", key, value)
+				continue
+			}
+			if m := allowed.FindStringSubmatch(err.Error()); m != nil && m[1] != row[1] {
+				t.Errorf("%s: the table says %q, Parse says %q", key, row[1], m[1])
+			}
+		}
+	}
+}
+
+// TestDocsMatches tries the table of patterns.
+func TestDocsMatches(t *testing.T) {
+	t.Parallel()
+	text, _ := readDocs(t)
+	code := regexp.MustCompile("`([^`]+)`")
+	_, table, _ := strings.Cut(text, "| `match` | matches |\n")
+	table, _, _ = strings.Cut(table, "\n\n")
+	tried := 0
+	for row := range strings.SplitSeq(table, "\n") {
+		cells := strings.Split(row, "|")
+		if len(cells) < 4 || strings.HasPrefix(cells[1], "-") {
+			continue
+		}
+		pattern := code.FindStringSubmatch(cells[1])[1]
+		yes, no, _ := strings.Cut(cells[2], "but")
+		c := parse(t, "[[override]]\nmatch = '"+pattern+"'\nqueue = 7\n")
+		for _, m := range code.FindAllStringSubmatch(yes, -1) {
+			path := "/" + m[1]
+			if c.LimitsFor(path).Queue != 7 {
+				t.Errorf("%q does not match %s", pattern, path)
+			}
+			tried++
+		}
+		for _, m := range code.FindAllStringSubmatch(no, -1) {
+			path := "/" + m[1]
+			if c.LimitsFor(path).Queue == 7 {
+				t.Errorf("%q matches %s", pattern, path)
+			}
+			tried++
+		}
+	}
+	if tried < 10 {
+		t.Errorf("tried only %d paths: has the table moved?", tried)
+	}
+}
+
+// TestDocsErrors has Parse say what the documentation shows.
+func TestDocsErrors(t *testing.T) {
+	t.Parallel()
+	text, _ := readDocs(t)
+	_, err := config.Parse([]byte(strings.Repeat("\n", 12)+"[limits]\ntimeot = '5s'\nmemory = '64M'\n"), "")
+	if err == nil {
+		t.Fatal("got nil")
+	}
+	if got := strings.ReplaceAll(err.Error(), "configuration:", "toolsrv.toml:"); !strings.Contains(text, got) {
+		t.Errorf("the documentation does not show\n%s", got)
+	}
+}

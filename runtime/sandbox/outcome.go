@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -8,6 +9,7 @@ import (
 	"runtime"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/tetratelabs/wazero/sys"
 )
@@ -84,6 +86,7 @@ var (
 const (
 	trapPrefix = "wasm error: "
 	trapStack  = "stack overflow"
+	trapData   = "data["
 )
 
 // classify is the one place where the end of a guest becomes an outcome. err is what wazero returned, not nil; ctx is
@@ -109,6 +112,8 @@ func (c *call) classify(ctx context.Context, err error) *Error {
 		return &Error{Outcome: ToolTrapped, Message: fmt.Sprintf("The tool ended itself with exit code %d instead of returning.", ended.code), Err: clip(err)}
 	case strings.HasSuffix(line, trapStack):
 		return &Error{Outcome: ToolStack, Message: "The tool used up its call stack: it calls itself too deeply.", Err: clip(err)}
+	case strings.HasPrefix(line, trapData):
+		return &Error{Outcome: ToolTrapped, Message: "The tool broke: its data do not fit into its memory.", Err: clip(err)}
 	case strings.Contains(line, trapPrefix):
 		_, trap, _ := strings.Cut(line, trapPrefix)
 		return &Error{Outcome: ToolTrapped, Message: fmt.Sprintf("The tool broke: %s.", trap), Err: clip(err)}
@@ -181,4 +186,142 @@ func size(bytes int64) string {
 		return fmt.Sprintf("%d KiB", bytes>>10)
 	}
 	return fmt.Sprintf("%d bytes", bytes)
+}
+
+// maxDepth is how deeply a guest's JSON may be nested. Clients decode it, and many do so recursively.
+const maxDepth = 1000
+
+// checkJSON reports why text is no JSON that clients can be given, or nil.
+func checkJSON(text []byte) error {
+	switch {
+	case len(bytes.TrimSpace(text)) == 0:
+		return fmt.Errorf("it is empty")
+	case !utf8.Valid(text):
+		return fmt.Errorf("it is not UTF-8")
+	case depth(text) > maxDepth:
+		return fmt.Errorf("it is nested deeper than %d levels", maxDepth)
+	case !json.Valid(text):
+		return fmt.Errorf("it is not valid JSON")
+	}
+	return nil
+}
+
+// depth is how deeply text is nested, if it is JSON.
+func depth(text []byte) int {
+	if len(text) <= maxDepth {
+		return 0 // cannot be deeper than it is long
+	}
+	level, most := 0, 0
+	quoted := false
+	for i := 0; i < len(text); i++ {
+		switch text[i] {
+		case '"':
+			quoted = !quoted
+		case '\\':
+			if quoted {
+				i++
+			}
+		case '[', '{':
+			if !quoted {
+				level++
+				most = max(most, level)
+			}
+		case ']', '}':
+			if !quoted {
+				level--
+			}
+		}
+	}
+	return most
+}
+
+// maxToolCode is the longest code in a guest's failure, in bytes.
+const maxToolCode = 128
+
+// parseFailure reads the JSON of fail. It is strict, because a misspelt member would silently change what clients see.
+func parseFailure(text []byte) (*Error, error) {
+	if err := checkJSON(text); err != nil {
+		return nil, err
+	}
+	d := json.NewDecoder(bytes.NewReader(text))
+	if t, err := d.Token(); err != nil || t != json.Delim('{') {
+		return nil, fmt.Errorf(`it is no object with a "message"`)
+	}
+	e := &Error{Outcome: ToolError}
+	seen := map[string]bool{}
+	for d.More() {
+		t, err := d.Token()
+		name, ok := t.(string)
+		if err != nil || !ok {
+			return nil, fmt.Errorf("it cannot be read: %w", err)
+		}
+		if seen[name] {
+			return nil, fmt.Errorf("the member %.40q stands there twice", name)
+		}
+		seen[name] = true
+		switch name {
+		case "message":
+			err = d.Decode(&e.Message)
+		case "code":
+			err = d.Decode(&e.Code)
+		case "status":
+			err = d.Decode(&e.Status)
+		case "data":
+			err = d.Decode(&e.Data)
+		default:
+			return nil, fmt.Errorf("the member %.40q is unknown: message, code, status and data are known", name)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("the member %q is of the wrong type", name)
+		}
+	}
+	switch {
+	case e.Message == "":
+		return nil, fmt.Errorf("the message is missing")
+	case len(e.Code) > maxToolCode:
+		return nil, fmt.Errorf("the code has %d bytes, the limit is %d", len(e.Code), maxToolCode)
+	case seen["status"] && (e.Status < 400 || e.Status > 599):
+		return nil, fmt.Errorf("the status is %d, not 400 to 599", e.Status)
+	}
+	return e, nil
+}
+
+// result is what a guest that returned from toolsrv_call or toolsrv_describe has to say.
+func (c *call) result(returned uint32) ([]byte, error) {
+	switch returned {
+	case 0:
+		return c.checkedOutput()
+	case 1:
+		if c.failure == nil {
+			return nil, badOutput("The tool told that it failed, but not why: it returned 1 without a call of fail.")
+		}
+		e, err := parseFailure(c.failure)
+		if err != nil {
+			return nil, badOutput("The tool reported its failure with JSON that does not fit: %s.", err)
+		}
+		return nil, e
+	}
+	return nil, badOutput("The tool returned %d instead of 0 (done) or 1 (failed).", int32(returned))
+}
+
+// exited is what a plain WASI program has to say that ended with that exit code.
+func (c *call) exited(code uint32) ([]byte, error) {
+	if code == 0 {
+		return c.checkedOutput()
+	}
+	message := fmt.Sprintf("The tool ended with exit code %d.", code)
+	if len(c.lines.last) > 0 {
+		message = string(bytes.ToValidUTF8(bytes.TrimSpace(c.lines.last), []byte("\uFFFD")))
+	}
+	return nil, &Error{Outcome: ToolError, Message: message}
+}
+
+func (c *call) checkedOutput() ([]byte, error) {
+	if c.output == nil {
+		return nil, badOutput("The tool ended without any output.")
+	}
+	if err := checkJSON(c.output); err != nil {
+		return nil, badOutput("The tool's output is no JSON: %s.", err)
+	}
+	return c.output, nil
 }

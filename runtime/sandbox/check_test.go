@@ -1,0 +1,102 @@
+package sandbox_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/toolsrv/toolsrv/runtime/sandbox"
+)
+
+func TestLoadRefuses(t *testing.T) {
+	t.Parallel()
+	e := newEngine(t, sandbox.Config{})
+	tests := []struct{ name, want string }{
+		{"import_module", `the import "env"."abort" is not offered: the modules toolsrv_v1 and wasi_snapshot_preview1 are`},
+		{"import_function", `the import "toolsrv_v1"."open_file" is not offered: toolsrv_v1 has fail, input_read, input_size, log, output_write`},
+		{"import_mistyped", `is declared as (i64) -> (), but offered as (i32, i32, i32) -> ()`},
+		{"import_memory", "link without --import-memory"},
+		{"import_global", `the global "env"."g" is imported`},
+		{"import_table", `the table "env"."t" is imported`},
+		{"memory_missing", "declare one"},
+		{"memory_unexported", `export it as "memory"`},
+		{"memory_mistyped", "it must be the memory"},
+		{"memory_shared", "build without threads"},
+		{"memory_two", "without multi-memory"},
+		{"memory_64", "build for wasm32"},
+		{"export_missing", "neither an export toolsrv_call (i32) -> (i32) nor _start () -> ()"},
+		{"call_mistyped", "the export toolsrv_call is declared as (i64) -> (i32): it must be (i32) -> (i32)"},
+		{"call_global", "the export toolsrv_call is a global: it must be a function"},
+		{"start_mistyped", "the export _start is declared as (i32) -> (): it must be () -> ()"},
+		{"initialize_mistyped", "the export _initialize is declared as () -> (i32)"},
+		{"warm_mistyped", "the export toolsrv_warm is declared as (i32) -> ()"},
+		{"describe_mistyped", "the export toolsrv_describe is declared as () -> (): it must be () -> (i32)"},
+		{"table_large", "the limit is 1048576"},
+		{"tables_many", "the limit is 8"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			_, err := e.Load(fixture(t, "refused/"+test.name))
+			if err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("got %v, want an error with %q", err, test.want)
+			}
+		})
+	}
+}
+
+func TestLoadRefusesBytes(t *testing.T) {
+	t.Parallel()
+	e := newEngine(t, sandbox.Config{})
+	good := fixture(t, "good/stages")
+	for cut := range good {
+		p, err := e.Load(good[:cut])
+		if err != nil {
+			continue
+		}
+		// Cut behind its last section that is not a custom one, it is whole.
+		if err := p.Compile(t.Context()); err != nil {
+			t.Errorf("the first %d of %d bytes are loaded, but Compile says %v", cut, len(good), err)
+		}
+		p.Close()
+	}
+	if _, err := e.Load(make([]byte, sandbox.MaxModule+1)); err == nil || !strings.Contains(err.Error(), "the limit is 64 MiB") {
+		t.Errorf("got %v, want an error with the limit", err)
+	}
+}
+
+func TestProgramTells(t *testing.T) {
+	t.Parallel()
+	e := newEngine(t, sandbox.Config{})
+	tests := []struct {
+		name               string
+		command, describes bool
+	}{{"good/echo", false, false}, {"good/stages", false, true}, {"good/command", true, false}}
+	for _, test := range tests {
+		p := load(t, e, fixture(t, test.name))
+		if p.Command() != test.command || p.Describes() != test.describes {
+			t.Errorf("%s: got Command %t, Describes %t, want %t, %t", test.name, p.Command(), p.Describes(), test.command, test.describes)
+		}
+		if len(p.Digest()) != 64 {
+			t.Errorf("%s: got digest %q, want 64 digits", test.name, p.Digest())
+		}
+	}
+}
+
+func TestLoadAfterClose(t *testing.T) {
+	t.Parallel()
+	e := newEngine(t, sandbox.Config{})
+	p := load(t, e, fixture(t, "good/echo"))
+	if err := e.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := e.Load(fixture(t, "good/echo")); !errors.Is(err, sandbox.ErrClosed) {
+		t.Errorf("Load: got %v, want ErrClosed", err)
+	}
+	_, err := p.Tool("echo", 0, sandbox.Limits{}).Call(t.Context(), []byte(`{}`))
+	wantError(t, err, sandbox.Cancelled, "shutting down")
+	wantError(t, p.Compile(t.Context()), sandbox.Cancelled, "shutting down")
+	if err := e.Close(t.Context()); err != nil {
+		t.Errorf("second Close: %v", err)
+	}
+}

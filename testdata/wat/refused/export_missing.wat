@@ -1,0 +1,3 @@
+;; Exports nothing that can be called.
+(module
+  (memory (export "memory") 1))

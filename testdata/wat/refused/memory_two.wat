@@ -1,0 +1,5 @@
+;; Has two memories.
+(module
+  (memory (export "memory") 1)
+  (memory 1)
+  (func (export "toolsrv_call") (param i32) (result i32) (i32.const 0)))

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
@@ -84,7 +85,7 @@ func (a *App) newEntry(tool *wasmtools.Tool) *entry {
 		a.log.Warn("a tool is described in part", slog.String("path", path), slog.String("problem", problem))
 	}
 	checked := func(text json.RawMessage, what string) json.RawMessage {
-		if !json.Valid(text) {
+		if !isJSON(text) {
 			report(what + " is no JSON")
 			return json.RawMessage("{}")
 		}
@@ -155,32 +156,30 @@ func inJSON(schema json.RawMessage, examples map[string]example) map[string]medi
 // documentOf returns a schema as the document shows it, with the components that it refers to. A schema without a
 // method Document is shown as it is.
 func documentOf(s wasmtools.Schema, prefix string) (root json.RawMessage, components map[string]json.RawMessage, err error) {
-	none := map[string]json.RawMessage{}
+	own := map[string]json.RawMessage{}
 	d, ok := s.(interface {
 		Document(prefix string) (root json.RawMessage, definitions map[string]json.RawMessage)
 	})
 	if !ok {
-		if !json.Valid(s.JSON()) {
-			return nil, none, fmt.Errorf("the schema is no JSON")
+		if !isJSON(s.JSON()) {
+			return nil, own, fmt.Errorf("the schema is no JSON")
 		}
-		return s.JSON(), none, nil
+		return s.JSON(), own, nil
 	}
 	root, components = d.Document(prefix)
-	if !json.Valid(root) {
-		return nil, none, fmt.Errorf("the document's schema is no JSON")
+	if !isJSON(root) {
+		return nil, own, fmt.Errorf("the document's schema is no JSON")
 	}
 	for name, text := range components {
 		if !isComponentName(name) || !strings.HasPrefix(name, prefix+".") {
-			return nil, none, fmt.Errorf("component %q does not begin with %q, or has other characters than A-Z a-z 0-9 . _ -", clip(name, 80), prefix+".")
+			return nil, own, fmt.Errorf("component %q does not begin with %q, or has other characters than A-Z a-z 0-9 . _ -", clip(name, 80), prefix+".")
 		}
-		if !json.Valid(text) {
-			return nil, none, fmt.Errorf("component %q is no JSON", name)
+		if !isJSON(text) {
+			return nil, own, fmt.Errorf("component %q is no JSON", name)
 		}
 	}
-	if components == nil {
-		components = none
-	}
-	return root, components, nil
+	maps.Copy(own, components) // the schema's map stays as it is
+	return root, own, nil
 }
 
 // resultOf returns the schema of a result. A definition of the parameters may have the name that one of the
@@ -197,6 +196,8 @@ func resultOf(s wasmtools.Schema, id string, taken map[string]json.RawMessage) (
 	}
 	return documentOf(s, prefix)
 }
+
+func isJSON(text []byte) bool { return utf8.Valid(text) && json.Valid(text) }
 
 func isComponentName(s string) bool {
 	for i := range len(s) {

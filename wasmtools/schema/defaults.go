@@ -53,8 +53,7 @@ func (r *run) fill(n *node, at int32) {
 }
 
 func (r *run) fillObject(rules *objectRules, at int32) {
-	var few [fewValues]bool
-	present := append(few[:0], make([]bool, len(rules.members))...)
+	present := make([]bool, len(rules.members))
 	r.work -= len(present)/8 + int(r.tree.Values[at].Count)
 	for c := r.tree.Values[at].First; c != 0; c = r.tree.Values[c].Next {
 		key := r.tree.Values[c].Key

@@ -1,14 +1,11 @@
 package schema
 
 import (
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"regexp"
 	"regexp/syntax"
 	"strings"
-
-	"github.com/santhosh-tekuri/jsonschema/v5"
 )
 
 const (
@@ -107,58 +104,3 @@ func (p *pattern) match(s string) bool { return p.expression.MatchString(s) }
 
 // work is what a match with a text of n bytes costs, in units of run.work.
 func (p *pattern) work(n int) int { return 1 + n*(1+p.size/32)/8 }
-
-// textRules are those for strings.
-type textRules struct {
-	min, max int // in characters; max is -1 where there is none
-	pattern  *pattern
-	format   *format
-	base64   bool
-}
-
-// A format is one that is asserted.
-type format struct {
-	name  string
-	admit func(any) bool
-	max   int // the longest text in bytes that is looked at; a longer one doesn't have the format
-}
-
-// longFormats are those whose texts may be long; their checks take linear time. All other formats are short by
-// nature, and the library's check of some takes quadratic time.
-var longFormats = map[string]bool{
-	"uri": true, "iri": true, "uri-reference": true, "uriref": true, "iri-reference": true, "uri-template": true,
-	"json-pointer": true, "relative-json-pointer": true,
-}
-
-// findFormat returns a format, or nil for one that nobody knows: it documents only.
-func findFormat(name string) *format {
-	admit, ok := jsonschema.Formats[name]
-	if !ok {
-		return nil
-	}
-	f := &format{name: name, admit: admit, max: 1 << 10}
-	switch {
-	case longFormats[name]:
-		f.max = 1 << 20
-	case name == "regex":
-		// Parsing decides; compiling would take memory without end.
-		f.admit, f.max = isPattern, maxPattern
-	}
-	return f
-}
-
-func isPattern(v any) bool {
-	s, ok := v.(string)
-	if !ok {
-		return true
-	}
-	_, err := syntax.Parse(fromECMA(s), syntax.Perl)
-	return err == nil
-}
-
-func (f *format) match(s string) bool { return len(s) <= f.max && f.admit(s) }
-
-func isBase64(s string) bool {
-	_, err := base64.StdEncoding.DecodeString(s)
-	return err == nil
-}

@@ -84,8 +84,7 @@ func (s *Schema) Validate(body []byte) ([]byte, error) {
 	if blank(text) {
 		text, body = "{}", []byte("{}")
 	}
-	var few [fewValues]jsontree.Value
-	r := run{tree: jsontree.Tree{Values: few[:0]}, work: workBase + workPerByte*len(text)}
+	r := run{work: workBase + workPerByte*len(text)}
 	if err := r.tree.Read(text); err != nil {
 		return nil, invalid([]wasmtools.Violation{unreadable(err)})
 	}
@@ -103,9 +102,6 @@ func (s *Schema) Validate(body []byte) ([]byte, error) {
 	}
 	return body, nil
 }
-
-// fewValues is the size of a body, in values, up to which the tree needs no memory of its own.
-const fewValues = 16
 
 // blank reports whether s has nothing but JSON's white space.
 func blank(s string) bool { return strings.Trim(s, " \t\r\n") == "" }

@@ -80,9 +80,10 @@ func (t *Tree) Read(text string) error {
 	if !utf8.ValidString(text) {
 		return &SyntaxError{invalidUTF8(text), "Invalid UTF-8"}
 	}
-	// Commas inside strings count too, so the guess is bounded; what is denser grows.
-	if guess := 8 + strings.Count(text, ","); cap(t.Values) < guess {
-		t.Values = make([]Value, 0, min(guess, 16+len(text)/8))
+	// As many values as the text can have, were it not for strings with commas in them: those bound the guess.
+	guess := 1 + strings.Count(text, ",") + strings.Count(text, "{") + strings.Count(text, "[")
+	if guess = min(guess, 16+len(text)/4); cap(t.Values) < guess {
+		t.Values = make([]Value, 0, guess)
 	}
 	r := reader{text: text, tree: t}
 	r.space()

@@ -1,0 +1,96 @@
+package schema_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/toolsrv/toolsrv/wasmtools/schema"
+)
+
+const orderSchema = `{
+	"type": "object",
+	"properties": {
+		"customer": {"type": "string", "minLength": 1, "maxLength": 64},
+		"express": {"type": "boolean"},
+		"quantity": {"type": "integer", "minimum": 1, "maximum": 1000},
+		"size": {"enum": ["small", "medium", "large"]},
+		"items": {"type": "array", "items": {"$ref": "#/$defs/item"}}
+	},
+	"required": ["customer", "quantity"],
+	"additionalProperties": false,
+	"$defs": {"item": {
+		"type": "object",
+		"properties": {"sku": {"type": "string", "pattern": "^[A-Z]{3}-[0-9]+$"}, "price": {"type": "number", "exclusiveMinimum": 0}},
+		"required": ["sku", "price"]
+	}}
+}`
+
+const smallOrder = `{"customer": "Ada Lovelace", "express": true, "quantity": 3, "size": "medium", "items": [], "x": 0}`
+
+// order returns a valid body of about size bytes.
+func order(size int) []byte {
+	var out strings.Builder
+	out.WriteString(`{"customer":"Ada Lovelace","express":true,"quantity":3,"size":"medium","items":[`)
+	for i := 0; out.Len() < size-40; i++ {
+		if i > 0 {
+			out.WriteByte(',')
+		}
+		fmt.Fprintf(&out, `{"sku":"ABC-%d","price":%d.5}`, i, i)
+	}
+	out.WriteString("]}")
+	return []byte(out.String())
+}
+
+func BenchmarkValidate(b *testing.B) {
+	empty := schema.MustCompile(`{"type": "object"}`)
+	orders := schema.MustCompile(orderSchema)
+	defaults := schema.MustCompile(`{"type":"object","properties":{"a":{"type":"integer"},"b":{"type":"string","default":"x"}}}`)
+	for _, bench := range []struct {
+		name   string
+		schema *schema.Schema
+		body   []byte
+	}{
+		{"0B", empty, nil},
+		{"100B", orders, order(120)},
+		{"1KB", orders, order(1 << 10)},
+		{"64KB", orders, order(64 << 10)},
+		{"default", defaults, []byte(`{"a": 1}`)},
+	} {
+		b.Run(bench.name, func(b *testing.B) {
+			b.ReportAllocs()
+			b.SetBytes(int64(len(bench.body)))
+			for b.Loop() {
+				if _, err := bench.schema.Validate(bench.body); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+	b.Run("violations", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			if _, err := orders.Validate([]byte(smallOrder)); err == nil {
+				b.Fatal("accepted")
+			}
+		}
+	})
+}
+
+func BenchmarkCompile(b *testing.B) {
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := schema.Compile(json.RawMessage(orderSchema)); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkDocument(b *testing.B) {
+	s := schema.MustCompile(orderSchema)
+	b.ReportAllocs()
+	for b.Loop() {
+		s.Document("order")
+	}
+}

@@ -51,9 +51,13 @@ func add() *wasmtools.Tool {
 	t := tool("math/add", func(_ context.Context, arguments []byte) ([]byte, error) {
 		var in struct{ A, B float64 }
 		if err := json.Unmarshal(arguments, &in); err != nil {
-			return nil, err
+			return nil, &wasmtools.Error{Code: wasmtools.CodeToolError, Message: "a or b is too large", Err: err}
 		}
-		return json.Marshal(in.A + in.B)
+		sum, err := json.Marshal(in.A + in.B)
+		if err != nil {
+			return nil, &wasmtools.Error{Code: wasmtools.CodeToolError, Message: "the sum is too large", Err: err}
+		}
+		return sum, nil
 	})
 	t.Description = "Add two numbers."
 	t.Parameters = schema.MustCompile(addSchema)

@@ -1,0 +1,316 @@
+package openapi_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/santhosh-tekuri/jsonschema/v5"
+
+	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/openapi"
+	"github.com/toolsrv/toolsrv/wasmtools/schema"
+)
+
+// order has definitions, recursive ones too, and examples.
+func order() *wasmtools.Tool {
+	t := echo("shop/eu/order")
+	t.Description = "Order <things> & more.\nThe second line."
+	t.Parameters = schema.MustCompile(`{"type":"object",
+  "properties": {"items": {"type":"array","items":{"$ref":"#/$defs/Item"}}, "root": {"$ref":"#/$defs/Node"}},
+  "required": ["items"],
+  "$defs": {"Item": {"type":"object","properties":{"price":{"type":"number","minimum":0}}}, "result.Item": {"type":"string"},
+    "Node": {"type":"object","properties":{"next":{"$ref":"#/$defs/Node"},"odd":{"$ref":"#/$defs/result.Item"}}}}}`)
+	result, err := schema.Compile(json.RawMessage(`{"$ref":"#/$defs/Item","$defs":{"Item":{"type":"object","properties":{"again":{"$ref":"#/$defs/Item"}}}}}`))
+	if err != nil {
+		panic(err)
+	}
+	t.Result = result
+	t.Examples = []wasmtools.Example{
+		{Arguments: json.RawMessage(`{"items": [{"price": 1.50}]}`)},
+		{Arguments: json.RawMessage(`{"items": []}`), Result: json.RawMessage(`{"items": []}`)},
+	}
+	return t
+}
+
+func indented(tb testing.TB, text string) string {
+	tb.Helper()
+	var out bytes.Buffer
+	if err := json.Indent(&out, []byte(text), "", "  "); err != nil {
+		tb.Fatalf("%v: %s", err, text)
+	}
+	return out.String()
+}
+
+func options(tb testing.TB) openapi.Options {
+	return openapi.Options{Title: "The <tools>", Version: "3", Description: "Of the shop.", Dependencies: []openapi.Dependency{bearer(tb)}}
+}
+
+func TestDocuments(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name    string
+		tools   []*wasmtools.Tool
+		options openapi.Options
+	}{
+		{"empty", nil, openapi.Options{}},
+		{"plain", []*wasmtools.Tool{add(), echo("echo")}, openapi.Options{}},
+		{"full", []*wasmtools.Tool{order(), add(), echo("math/off")}, options(t)},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			table := tableOf(t, tt.tools...)
+			if tt.name == "full" {
+				if err := table.Disable("/math/off", "not in the lists"); err != nil {
+					t.Fatal(err)
+				}
+			}
+			app := appOf(t, table, tt.options)
+			document := bodyOf(t, serve(app, get("/openapi.json")))
+			golden(t, "tools-"+tt.name+".json", indented(t, bodyOf(t, serve(app, get("/tools")))))
+			golden(t, "openapi-"+tt.name+".json", indented(t, document))
+			validate(t, document)
+		})
+	}
+}
+
+// validate checks a document against the official schema, every schema in it against its draft, and every
+// reference.
+func validate(t *testing.T, document string) {
+	t.Helper()
+	var parsed any
+	if err := json.Unmarshal([]byte(document), &parsed); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile("testdata/oas/schema-2022-10-07.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	official, err := jsonschema.CompileString("https://spec.openapis.org/oas/3.1/schema/2022-10-07", string(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := official.Validate(parsed); err != nil {
+		t.Errorf("not valid: %#v", err)
+	}
+	draft, err := jsonschema.Compile("https://json-schema.org/draft/2020-12/schema")
+	if err != nil {
+		t.Fatal(err)
+	}
+	checked := 0
+	var walk func(at string, v any)
+	walk = func(at string, v any) {
+		switch v := v.(type) {
+		case map[string]any:
+			if ref, ok := v["$ref"].(string); ok {
+				path, local := strings.CutPrefix(ref, "#/components/")
+				kind, name, _ := strings.Cut(path, "/")
+				components := parsed.(map[string]any)["components"].(map[string]any)
+				group, _ := components[kind].(map[string]any)
+				if _, exists := group[name]; !local || !exists {
+					t.Errorf("%s: the reference %s leads nowhere", at, ref)
+				}
+			}
+			if s, ok := v["schema"]; ok {
+				checked++
+				if err := draft.Validate(s); err != nil {
+					t.Errorf("%s: not a schema: %v", at, err)
+				}
+			}
+			for name, child := range v {
+				walk(at+"/"+name, child)
+			}
+		case []any:
+			for _, child := range v {
+				walk(at, child)
+			}
+		}
+	}
+	walk("", parsed)
+	for name, s := range parsed.(map[string]any)["components"].(map[string]any)["schemas"].(map[string]any) {
+		checked++
+		if err := draft.Validate(s); err != nil {
+			t.Errorf("component %s: not a schema: %v", name, err)
+		}
+	}
+	if checked < 5 {
+		t.Errorf("found %d schemas only; does the test still look for them?", checked)
+	}
+}
+
+// Somebody's own Schema may say anything. What is no JSON, or would take a name that is not its own, is left out.
+func TestOddSchemas(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name   string
+		schema oddSchema
+		want   string // the schema in the document
+	}{
+		{"no JSON", oddSchema{text: `{`, root: `{`}, `{}`},
+		{"no JSON in the document only", oddSchema{text: `{"type":"object"}`, root: ``}, `{"type":"object"}`},
+		{"wrong UTF-8", oddSchema{text: "{\"a\":\"\xff\"}", root: "{\"a\":\"\xff\"}"}, `{}`},
+		{"own definitions", oddSchema{text: `{}`, root: `{"title":"own"}`, defs: map[string]json.RawMessage{"odd.X": json.RawMessage(`{}`)}}, `{"title":"own"}`},
+		{"the service's name", oddSchema{text: `{"title":"raw"}`, root: `{}`, defs: map[string]json.RawMessage{"Error": json.RawMessage(`{}`)}}, `{"title":"raw"}`},
+		{"another tool's name", oddSchema{text: `{"title":"raw"}`, root: `{}`, defs: map[string]json.RawMessage{"math-add.X": json.RawMessage(`{}`)}}, `{"title":"raw"}`},
+		{"a slash in a name", oddSchema{text: `{"title":"raw"}`, root: `{}`, defs: map[string]json.RawMessage{"odd./": json.RawMessage(`{}`)}}, `{"title":"raw"}`},
+		{"a definition that is no JSON", oddSchema{text: `{"title":"raw"}`, root: `{}`, defs: map[string]json.RawMessage{"odd.X": json.RawMessage(`]`)}}, `{"title":"raw"}`},
+	}
+	for _, tt := range tests {
+		odd := echo("odd")
+		odd.Parameters, odd.Result = tt.schema, tt.schema
+		odd.Description = "wrong UTF-8: \xff"
+		odd.Examples = []wasmtools.Example{{Arguments: json.RawMessage("\xff"), Result: json.RawMessage("}")}}
+		app := appOf(t, tableOf(t, odd, add()), openapi.Options{})
+		document := bodyOf(t, serve(app, get("/openapi.json")))
+		validate(t, document)
+		if !json.Valid([]byte(bodyOf(t, serve(app, get("/tools"))))) {
+			t.Errorf("%s: /tools is no JSON", tt.name)
+		}
+		var got struct {
+			Paths map[string]struct {
+				Post struct {
+					RequestBody struct {
+						Content map[string]struct{ Schema json.RawMessage }
+					}
+				}
+			}
+		}
+		if err := json.Unmarshal([]byte(document), &got); err != nil {
+			t.Fatal(err)
+		}
+		if s := got.Paths["/odd"].Post.RequestBody.Content["application/json"].Schema; string(s) != tt.want {
+			t.Errorf("%s: got schema %s, want %s", tt.name, s, tt.want)
+		}
+	}
+}
+
+var strongTag = regexp.MustCompile(`^"[A-Za-z0-9_-]{24}"$`)
+
+// An ETag tells of the content and of nothing else.
+func TestETags(t *testing.T) {
+	t.Parallel()
+	tags := func(o openapi.Options, tools ...*wasmtools.Tool) [2]string {
+		app := appOf(t, tableOf(t, tools...), o)
+		return [2]string{serve(app, get("/tools")).Header.Get("ETag"), serve(app, get("/openapi.json")).Header.Get("ETag")}
+	}
+	first := tags(openapi.Options{}, add(), order())
+	for _, tag := range first {
+		if !strongTag.MatchString(tag) {
+			t.Errorf("got ETag %s, want a strong one", tag)
+		}
+	}
+	if again := tags(openapi.Options{}, order(), add()); again != first {
+		t.Errorf("another replica has %v, this one %v", again, first)
+	}
+	if titled := tags(openapi.Options{Title: "x"}, add(), order()); titled[0] != first[0] || titled[1] == first[1] {
+		t.Errorf("with a title: got %v, without %v", titled, first)
+	}
+	if fewer := tags(openapi.Options{}, add()); fewer[0] == first[0] || fewer[1] == first[1] {
+		t.Errorf("with fewer tools: got %v, with more %v", fewer, first)
+	}
+
+	table := tableOf(t, add(), order())
+	app := appOf(t, table, openapi.Options{})
+	for _, path := range []string{"/tools", "/openapi.json"} {
+		before := serve(app, get(path)).Header.Get("ETag")
+		if err := table.Disable("/math", ""); err != nil {
+			t.Fatal(err)
+		}
+		changed := serve(app, get(path, "If-None-Match", before))
+		if text := bodyOf(t, changed); changed.StatusCode != 200 || strings.Contains(text, "math") {
+			t.Errorf("%s after a switch: got %d %s", path, changed.StatusCode, text)
+		}
+		if err := table.Enable("/math"); err != nil {
+			t.Fatal(err)
+		}
+		if got := serve(app, get(path, "If-None-Match", before)); got.StatusCode != 304 {
+			t.Errorf("%s switched back: got %d, want 304", path, got.StatusCode)
+		}
+	}
+}
+
+func TestIfNoneMatch(t *testing.T) {
+	t.Parallel()
+	app := appOf(t, tableOf(t, add()), openapi.Options{Dependencies: []openapi.Dependency{bearer(t)}})
+	tag := serve(app, get("/tools")).Header.Get("ETag")
+	tests := []struct {
+		name   string
+		fields []string
+		want   int
+	}{
+		{"none", nil, 200},
+		{"the tag", []string{tag}, 304},
+		{"weak", []string{"W/" + tag}, 304},
+		{"weak in lower case", []string{"w/" + tag}, 200},
+		{"star", []string{"*"}, 304},
+		{"star with blanks", []string{" \t*  "}, 304},
+		{"star in a list", []string{`"a", *`}, 200},
+		{"list", []string{`"a", "b",` + tag}, 304},
+		{"list with empty elements", []string{`,, ,	"a",,` + tag + ` ,`}, 304},
+		{"first of a list", []string{tag + `, "a"`}, 304},
+		{"second field", []string{`"a"`, tag}, 304},
+		{"junk in the first field", []string{`junk`, tag}, 304},
+		{"a comma in a tag", []string{`"a,b", ` + tag}, 304},
+		{"empty tag", []string{`"", ` + tag}, 304},
+		{"bytes over 127", []string{"\"\xff\", " + tag}, 304},
+		{"another", []string{`"a"`}, 200},
+		{"without quotes", []string{strings.Trim(tag, `"`)}, 200},
+		{"half a quote", []string{strings.TrimSuffix(tag, `"`)}, 200},
+		{"quoted within", []string{`"\"` + tag}, 200},
+		{"no comma between", []string{`"a" ` + tag}, 200},
+		{"junk after", []string{tag + "x"}, 200},
+		{"junk before", []string{`x, ` + tag}, 200},
+		{"blank in a tag", []string{`"a b", ` + tag}, 200},
+		{"weak twice", []string{"W/W/" + tag}, 200},
+		{"line folded", []string{"\"a\",\r\n " + tag}, 200},
+		{"empty", []string{""}, 200},
+		{"commas", []string{strings.Repeat(",", 1<<20)}, 200},
+		{"quotes", []string{strings.Repeat(`"`, 1<<20)}, 200},
+		{"tags", []string{strings.Repeat(`"a",`, 1<<18) + tag}, 304},
+	}
+	for _, tt := range tests {
+		for _, method := range []string{http.MethodGet, http.MethodHead} {
+			r := get("/tools")
+			r.Method = method
+			r.Header["If-None-Match"] = tt.fields
+			got := serve(app, r)
+			text := bodyOf(t, got)
+			if got.StatusCode != tt.want || got.Header.Get("ETag") != tag || got.Header.Get("Cache-Control") != "no-cache" || got.Header.Get("Vary") != "Authorization" {
+				t.Errorf("%s %s: got %d %v, want %d", method, tt.name, got.StatusCode, got.Header, tt.want)
+			}
+			if wantBody := tt.want == 200 && method == http.MethodGet; (text != "") != wantBody {
+				t.Errorf("%s %s: got a body of %d bytes", method, tt.name, len(text))
+			}
+		}
+	}
+}
+
+// Whatever the field is, the answer is 200 or 304, and 304 only where the tag or a star is in it.
+func FuzzIfNoneMatch(f *testing.F) {
+	app := openapi.NewApp(tableOf(f, add()), openapi.Options{})
+	tag := serve(app, get("/tools")).Header.Get("ETag")
+	for _, seed := range []string{"", "*", `"a"`, `W/"a"`, tag, "W/" + tag, `"a", ` + tag, ",,", `"`, `W/`, tag + tag, "\"a\",\r\n " + tag} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, field string) {
+		r := get("/tools")
+		r.Header["If-None-Match"] = []string{field}
+		switch got := serve(app, r).StatusCode; got {
+		case 200:
+			if field == tag {
+				t.Errorf("%q: got 200", field)
+			}
+		case 304:
+			if !strings.Contains(field, tag) && strings.Trim(field, " \t") != "*" {
+				t.Errorf("%q: got 304", field)
+			}
+		default:
+			t.Errorf("%q: got %d", field, got)
+		}
+	})
+}

@@ -115,6 +115,13 @@ func TestDrain(t *testing.T) {
 			}()
 			s.waitLine("the guest's word", guestWaits)
 			s.signal(sig)
+			s.waitLog("draining")
+			if a := s.get("/readyz"); a.status != http.StatusServiceUnavailable {
+				t.Errorf("/readyz during the drain: %d, want 503", a.status)
+			}
+			if a := s.post("/shop/echo", order); a.status != http.StatusServiceUnavailable || failure(t, a).Code != "not_ready" {
+				t.Errorf("a new call during the drain: %d %s, want 503 not_ready", a.status, a.body)
+			}
 			if a := <-call; a.status != http.StatusOK || a.body != `"waited"` {
 				t.Errorf("the running call got %d %s, want 200", a.status, a.body)
 			}

@@ -14,8 +14,8 @@
   (data (i32.const 192) "this is no JSON")
   (data (i32.const 256) "waiting")
   (data (i32.const 288) "\"waited\"")
-  ;; A subscription to the monotonic clock, 1.5 s from now.
-  (data (i32.const 512) "\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\01\00\00\00\00\00\00\00\00\2f\68\59\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00")
+  ;; A subscription to the monotonic clock, 3 s from now.
+  (data (i32.const 512) "\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\01\00\00\00\00\00\00\00\00\5e\d0\b2\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00")
 
   (type $tool (func (result i32)))
   (table funcref (elem $echo $refuse $reject $trap $spin $recurse $grow $garble $silent $wait))

@@ -32,7 +32,8 @@ type Server struct {
 	app      *openapi.App
 	http     *http.Server
 	cut      context.CancelFunc // ends the context of all requests
-	conns    sync.WaitGroup     // open connections, each with at most one request
+	calls    turnstile
+	conns    sync.WaitGroup // open connections
 	draining atomic.Bool
 	drain    time.Duration // how long running calls may take to finish
 	// writeTimeout is that of the configuration in force; http.WriteTimeout is that of the start.
@@ -84,7 +85,7 @@ func (s *Server) open(ctx context.Context, c *config.Config) (err error) {
 		Title:        c.Title,
 		Version:      c.Version,
 		Description:  c.Description,
-		Dependencies: []openapi.Dependency{auth.Dependency(s.auth)},
+		Dependencies: []openapi.Dependency{readiness{s}, auth.Dependency(s.auth)},
 		Logger:       s.logger,
 		Ready:        s.ready,
 	})
@@ -118,30 +119,26 @@ func (s *Server) serveWith(ctx context.Context, write time.Duration) {
 	}
 }
 
-// serve answers a request. A write time-out that Reload changed is set here: that of http.Server must not change
+// serve answers a request, and counts those that a drain waits for. A write time-out that Reload changed is set here: that of http.Server must not change
 // while it serves.
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	if d := time.Duration(s.writeTimeout.Load()); d != s.http.WriteTimeout {
 		// A connection that takes no deadline is gone; the answer's write reports it.
 		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(d))
 	}
-	s.app.ServeHTTP(w, r)
-}
-
-// ready is what /readyz asks.
-func (s *Server) ready() error {
-	if s.draining.Load() {
-		return errors.New("the server is shutting down")
+	// Who comes too late is answered, too: by readiness or as a probe.
+	if s.calls.enter() {
+		defer s.calls.leave()
 	}
-	return nil
+	s.app.ServeHTTP(w, r)
 }
 
 // Addr returns the address that the server is bound to; the port is the real one where ":0" was configured.
 func (s *Server) Addr() net.Addr { return s.listener.Addr() }
 
-// Run serves until ctx ends, then stops to be ready, takes no new connection, lets running calls finish for at most
-// 30 seconds, cuts off those that are left, closes the server and returns nil. It returns an error where the
-// server could not go on or could not be closed. It must be called only once.
+// Run serves until ctx ends. Then /readyz answers 503 and so do new calls, while running ones may finish for at most
+// 30 seconds; those that are left are cut off, the server is closed, and Run returns nil. It returns an error
+// where the server could not go on or could not be closed. It must be called only once.
 func (s *Server) Run(ctx context.Context) error {
 	generation := s.catalog.Table().Current()
 	s.logAuth(s.started)
@@ -156,13 +153,7 @@ func (s *Server) Run(ctx context.Context) error {
 	case <-ctx.Done():
 	}
 
-	s.draining.Store(true)
-	s.logger.Info("draining", "limit", s.drain.String())
-	limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.drain)
-	defer cancel()
-	if err := s.http.Shutdown(limit); errors.Is(err, context.DeadlineExceeded) {
-		s.logger.Warn("cutting off the calls that still run", "after", s.drain.String())
-	}
+	s.drainCalls()
 	<-served // ErrServerClosed; from here on no connection is added
 	err := s.Close()
 	s.logger.Info("stopped")

@@ -13,12 +13,18 @@ import (
 type RouteTable struct {
 	current atomic.Pointer[Generation]
 
-	mu          sync.Mutex // guards what follows, and the order of generations
-	tools       []*Tool    // sorted by path
+	mu          sync.Mutex     // guards what follows, and the order of generations
+	entries     []entry        // sorted by path
+	byPath      map[string]int // places in entries; like refused shared with generations and never changed
 	refused     []Refusal
-	policy      Policy
-	switches    []change // in the order of their making; no entry is covered by a later one
+	switches    switches
 	subscribers []*func(*Generation)
+}
+
+// An entry is a tool with its path, which takes an allocation to make.
+type entry struct {
+	path string
+	tool *Tool
 }
 
 // A Route is a tool with its switch.
@@ -45,30 +51,14 @@ type Generation struct {
 	refused []Refusal
 }
 
-// A Policy says which tools start enabled. The zero Policy enables all.
-type Policy struct {
-	// Allowlist, when true, lets only those start enabled that Enabled names; otherwise all start enabled
-	// but those that Disabled names. Entries are namespaces (with those below) or tools: "web", "math/div".
-	Allowlist bool
-	Enabled   []string
-	Disabled  []string
-}
-
-// change is one call of Enable or Disable.
-type change struct {
-	path    string // "/web" or "/math/div"
-	enabled bool
-	reason  string
-}
-
 // NewRouteTable returns a table of tools, all enabled. It fails as Replace does.
 func NewRouteTable(tools ...*Tool) (*RouteTable, error) {
 	r := &RouteTable{}
-	r.current.Store(&Generation{byPath: map[string]int{}})
-	if len(tools) == 0 {
-		return r, nil
+	r.current.Store(&Generation{})
+	if err := r.Replace(tools, nil); err != nil {
+		return nil, err
 	}
-	return r, r.Replace(tools, nil)
+	return r, nil
 }
 
 // Current returns the generation of this moment.
@@ -84,62 +74,68 @@ func (r *RouteTable) Lookup(path string) (Route, bool) { return r.Current().Look
 // are: a tool that was disabled is so after its file was replaced. It fails, and changes nothing, where a tool
 // has no valid name, no parameters or no caller, or two have the same path or operation id.
 func (r *RouteTable) Replace(tools []*Tool, refused []Refusal) error {
-	tools = slices.Clone(tools)
-	slices.SortStableFunc(tools, func(a, b *Tool) int { return strings.Compare(a.Path(), b.Path()) })
-	operations := make(map[string]*Tool, len(tools))
-	for _, t := range tools {
+	entries := make([]entry, len(tools))
+	for i, t := range tools {
 		if err := t.Check(); err != nil {
 			return err
 		}
-		if first, ok := operations[t.OperationID()]; ok {
-			return Conflict(first, t)
-		}
-		operations[t.OperationID()] = t
+		entries[i] = entry{t.Path(), t}
 	}
+	slices.SortStableFunc(entries, func(a, b entry) int { return strings.Compare(a.path, b.path) })
+	byPath := make(map[string]int, len(tools))
+	operations := make(map[string]*Tool, len(tools))
+	for i, e := range entries {
+		id := e.tool.OperationID()
+		if first, ok := operations[id]; ok { // the same path means the same id
+			return Conflict(first, e.tool)
+		}
+		operations[id] = e.tool
+		byPath[e.path] = i
+	}
+	refused = slices.Clone(refused)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.tools, r.refused = tools, slices.Clone(refused)
+	r.entries, r.byPath, r.refused = entries, byPath, refused
 	r.publish()
 	return nil
 }
 
 // SetPolicy changes which tools start enabled. What Enable and Disable said still holds above it.
 func (r *RouteTable) SetPolicy(p Policy) {
-	p.Enabled, p.Disabled = slices.Clone(p.Enabled), slices.Clone(p.Disabled)
+	initial := newInitial(p)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.policy = p
+	r.switches.initial = initial
 	r.publish()
 }
 
-// Enable switches a tool ("/math/add", the first slash may be missing) or all tools of a namespace and those below it on.
-// Tools that appear in the namespace later are on, too. It fails where the table has neither.
-func (r *RouteTable) Enable(path string) error {
-	return r.change(change{path: path, enabled: true})
-}
+// Enable switches a tool ("/math/add", the first slash may be missing) or all tools of a namespace and of those below it
+// on; "/" is all there are. Tools that appear in the namespace later are on, too. It fails with CodeNotFound where the
+// table has neither.
+func (r *RouteTable) Enable(path string) error { return r.change(path, change{enabled: true}) }
 
 // Disable switches a tool or a namespace off, as Enable switches it on. Calls that run are not cut off; later
 // ones are answered with CodeToolDisabled and the reason, which may be empty.
 func (r *RouteTable) Disable(path, reason string) error {
-	return r.change(change{path: path, reason: reason})
+	return r.change(path, change{reason: reason})
 }
 
-func (r *RouteTable) change(c change) error {
-	c.path = "/" + strings.Trim(c.path, "/")
+func (r *RouteTable) change(path string, c change) error {
+	scope := scopeOf(path)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if !slices.ContainsFunc(r.tools, func(t *Tool) bool { return covers(c.path, t.Path()) }) {
-		return &Error{Code: CodeNotFound, Message: fmt.Sprintf("there is no tool and no namespace %q", c.path)}
+	if !slices.ContainsFunc(r.entries, func(e entry) bool { return covers(scope, e.path) }) {
+		return &Error{Code: CodeNotFound, Message: fmt.Sprintf("there is no tool and no namespace %q", clip(path))}
 	}
-	// A new switch takes the place of those it covers, so that their number stays below that of the paths.
-	r.switches = append(slices.DeleteFunc(slices.Clone(r.switches), func(old change) bool { return covers(c.path, old.path) }), c)
+	r.switches.set(scope, c)
 	r.publish()
 	return nil
 }
 
 // Subscribe has f called with each new generation, before the change that made it returns. Calls come one at a
-// time and in order; f must not change the table. The returned function ends the subscription; once it has
-// returned, f is not called any more.
+// time and in order; f must change neither the table nor its subscriptions. A change between a look at Current and
+// Subscribe would be missed: subscribe first, then take Current, and drop the older of two generations by Number.
+// The returned function ends the subscription; once it has returned, f is not called any more.
 func (r *RouteTable) Subscribe(f func(*Generation)) (unsubscribe func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -157,15 +153,13 @@ func (r *RouteTable) Subscribe(f func(*Generation)) (unsubscribe func()) {
 func (r *RouteTable) publish() {
 	g := &Generation{
 		number:  r.Current().number + 1,
-		routes:  make([]Route, len(r.tools)),
-		byPath:  make(map[string]int, len(r.tools)),
+		routes:  make([]Route, len(r.entries)),
+		byPath:  r.byPath,
 		refused: r.refused,
 	}
-	for i, t := range r.tools {
-		path := t.Path()
-		g.routes[i] = Route{Tool: t}
-		g.routes[i].Enabled, g.routes[i].Reason = r.state(path)
-		g.byPath[path] = i
+	for i, e := range r.entries {
+		g.routes[i].Tool = e.tool
+		g.routes[i].Enabled, g.routes[i].Reason = r.switches.state(e.path)
 	}
 	r.current.Store(g)
 	for _, f := range r.subscribers {
@@ -173,29 +167,7 @@ func (r *RouteTable) publish() {
 	}
 }
 
-// state returns the switch of the tool at path: the newest change that covers it, or else the policy.
-func (r *RouteTable) state(path string) (enabled bool, reason string) {
-	for _, c := range slices.Backward(r.switches) {
-		if covers(c.path, path) {
-			return c.enabled, c.reason
-		}
-	}
-	named := func(list []string) bool {
-		return slices.ContainsFunc(list, func(entry string) bool { return covers("/"+strings.Trim(entry, "/"), path) })
-	}
-	if r.policy.Allowlist {
-		return named(r.policy.Enabled), ""
-	}
-	return !named(r.policy.Disabled), ""
-}
-
-// covers reports whether the tool or namespace at scope is, or holds, the tool at path. "/" holds all.
-func covers(scope, path string) bool {
-	rest, ok := strings.CutPrefix(path, scope)
-	return ok && (rest == "" || rest[0] == '/' || scope == "/")
-}
-
-// Number counts the generations of a table, from 1.
+// Number counts the generations of a table, from 1; a later one has a higher number.
 func (g *Generation) Number() uint64 { return g.number }
 
 // Routes returns all tools with their switches, sorted by path. The slice is shared and must not be changed.

@@ -1,0 +1,145 @@
+package wasmtools_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/toolsrv/toolsrv/wasmtools"
+)
+
+func TestCheckName(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name string
+		ok   bool
+	}{
+		{"a", true},
+		{"A-z_09", true},
+		{"-", true},
+		{strings.Repeat("a", 64), true},
+		{strings.Repeat("a", 65), false},
+		{"", false},
+		{"a b", false},
+		{"a/b", false},
+		{"a.b", false},
+		{"a\n", false},
+		{"a\x00", false},
+		{":a", false},
+		{"*", false},
+		{"ä", false},
+		{"\xff", false},
+		{"%2e", false},
+	} {
+		err := wasmtools.CheckName(c.name)
+		if (err == nil) != c.ok {
+			t.Errorf("%q: got %v, want ok %v", c.name, err, c.ok)
+		}
+		if err != nil && (len(err.Error()) > 250 || strings.ContainsFunc(err.Error(), func(r rune) bool { return r < ' ' || r > '~' && r != 'ä' })) {
+			t.Errorf("%q: the error %q could break a log", c.name, err)
+		}
+	}
+}
+
+func TestCheckNamespace(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		namespace string
+		ok        bool
+	}{
+		{"", true},
+		{"math", true},
+		{"math/basic/x-1", true},
+		{strings.Repeat("a", 64) + "/" + strings.Repeat("b", 64), true},
+		{"/math", false},
+		{"math/", false},
+		{"a//b", false},
+		{"/", false},
+		{"..", false},
+		{"a/../b", false},
+		{"a\\b", false},
+		{strings.Repeat("a", 65), false},
+	} {
+		err := wasmtools.CheckNamespace(c.namespace)
+		if (err == nil) != c.ok {
+			t.Errorf("%q: got %v, want ok %v", c.namespace, err, c.ok)
+		}
+	}
+}
+
+func TestToolCheck(t *testing.T) {
+	t.Parallel()
+	without := func(change func(*wasmtools.Tool)) *wasmtools.Tool {
+		made := tool("math", "add")
+		change(made)
+		return made
+	}
+	long := strings.Repeat("a", 32)
+	for name, c := range map[string]struct {
+		tool *wasmtools.Tool
+		want string // empty: nothing is wrong
+	}{
+		"right":                    {tool("math", "add"), ""},
+		"at the top":               {tool("", "add"), ""},
+		"below a page":             {tool("tools", "add"), ""},
+		"a name like a tree":       {tool("", "administer"), ""},
+		"an id of 64":              {tool(long, long[:31]), ""},
+		"an id of 65":              {tool(long, long), "has 65 characters, 64 are allowed: shorten the namespace or the name"},
+		"a bad namespace":          {tool("a//b", "add"), `namespace "a//b": "" is no name`},
+		"a bad name":               {tool("math", "a b"), `"a b" is no name: use 1 to 64 of the characters`},
+		"no name":                  {tool("math", ""), `"" is no name`},
+		"/tools":                   {tool("", "tools"), "path /tools is the service's own: choose another namespace or name"},
+		"/docs":                    {tool("", "docs"), "path /docs is the service's own"},
+		"/redoc":                   {tool("", "redoc"), "path /redoc is the service's own"},
+		"/healthz":                 {tool("", "healthz"), "path /healthz is the service's own"},
+		"/readyz":                  {tool("", "readyz"), "path /readyz is the service's own"},
+		"/metrics":                 {tool("", "metrics"), "path /metrics is the service's own"},
+		"/mcp":                     {tool("", "mcp"), "path /mcp is the service's own"},
+		"/events":                  {tool("", "events"), "path /events is the service's own"},
+		"/admin":                   {tool("", "admin"), "path /admin is the service's own"},
+		"/admin/x":                 {tool("admin", "x"), "path /admin/x is the service's own"},
+		"/console/x/y":             {tool("console/x", "y"), "path /console/x/y is the service's own"},
+		"without parameters":       {without(func(t *wasmtools.Tool) { t.Parameters = nil }), "tool /math/add has no Parameters"},
+		"without a caller":         {without(func(t *wasmtools.Tool) { t.Caller = nil }), "tool /math/add has no Caller"},
+		"a namespace without end":  {tool(strings.Repeat("a/", 100000)+"b", "c"), "characters, 64 are allowed"},
+		"a namespace of one piece": {tool(strings.Repeat("a", 100000), "c"), "is no name"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			err := c.tool.Check()
+			if c.want == "" {
+				if err != nil {
+					t.Error(err)
+				}
+				return
+			}
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Fatalf("got %v, want %q in it", err, c.want)
+			}
+			if len(err.Error()) > 500 {
+				t.Errorf("an error of %d bytes", len(err.Error()))
+			}
+		})
+	}
+}
+
+func TestConflict(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		first, second *wasmtools.Tool
+		want          string
+	}{
+		"none":        {from("a.wasm", "math", "add"), from("b.wasm", "math", "sub"), ""},
+		"prefix":      {from("a.wasm", "", "math"), from("b.wasm", "math", "sub"), ""},
+		"path":        {from("a.wasm", "math", "add"), from("b.wasm", "math", "add"), "path /math/add is taken: a.wasm and b.wasm both declare it; rename one"},
+		"no file":     {tool("", "add"), from("b.wasm", "", "add"), "path /add is taken: the program and b.wasm both declare it"},
+		"operationId": {from("a.wasm", "a/b", "c"), from("b.wasm", "a", "b-c"), `operation id "a-b-c" is taken: /a/b/c of a.wasm and /a/b-c of b.wasm both have it; rename one`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			err := wasmtools.Conflict(c.first, c.second)
+			if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+				t.Errorf("got %v, want %q", err, c.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,90 @@
+package wasmtools
+
+import (
+	"maps"
+	"strings"
+)
+
+// A Policy says which tools start enabled. The zero Policy enables all.
+type Policy struct {
+	// Allowlist, when true, lets only those start enabled that Enabled names; otherwise all start enabled
+	// but those that Disabled names. Entries are namespaces (with those below) or tools, such as "web" or "math/div";
+	// "/" is all there are, and an empty entry names nothing.
+	Allowlist bool
+	Enabled   []string
+	Disabled  []string
+}
+
+// switches say which tools are enabled.
+type switches struct {
+	initial initial
+	changes map[string]change // by scope; none is older than one that covers it
+}
+
+// initial is a Policy made ready.
+type initial struct {
+	allowlist bool
+	scopes    map[string]struct{} // enabled ones of an allowlist, disabled ones otherwise
+}
+
+// change is what Enable or Disable said of a scope.
+type change struct {
+	enabled bool
+	reason  string
+}
+
+func newInitial(p Policy) initial {
+	entries := p.Disabled
+	if p.Allowlist {
+		entries = p.Enabled
+	}
+	scopes := make(map[string]struct{}, len(entries))
+	for _, entry := range entries {
+		scopes[scopeOf(entry)] = struct{}{}
+	}
+	return initial{allowlist: p.Allowlist, scopes: scopes}
+}
+
+// set makes c the newest change. It takes the place of those that it covers, so that the nearest to a tool is
+// always the newest.
+func (s *switches) set(scope string, c change) {
+	if s.changes == nil {
+		s.changes = map[string]change{}
+	}
+	maps.DeleteFunc(s.changes, func(old string, _ change) bool { return covers(scope, old) })
+	s.changes[scope] = c
+}
+
+// state returns the switch of the tool at path: the newest change that covers it, or else the policy. It takes a
+// look-up for each part of the path, however many switches and entries there are.
+func (s *switches) state(path string) (enabled bool, reason string) {
+	named := false
+	for scope := path; ; scope = scope[:max(1, strings.LastIndexByte(scope, '/'))] {
+		if c, ok := s.changes[scope]; ok {
+			return c.enabled, c.reason
+		}
+		if _, ok := s.initial.scopes[scope]; ok {
+			named = true
+		}
+		if scope == "/" {
+			return named == s.initial.allowlist, ""
+		}
+	}
+}
+
+// scopeOf returns what an operator calls "web", "/web" or "/web/" as the scope "/web". Nothing has the scope of "".
+func scopeOf(entry string) string {
+	if entry == "" {
+		return ""
+	}
+	return "/" + strings.Trim(entry, "/")
+}
+
+// covers reports whether the tool or namespace at scope is, or holds, the tool or namespace at path.
+func covers(scope, path string) bool {
+	if scope == "" {
+		return false
+	}
+	rest, ok := strings.CutPrefix(path, scope)
+	return ok && (rest == "" || rest[0] == '/' || scope == "/")
+}

@@ -1,0 +1,53 @@
+package wasmtools_test
+
+import (
+	"context"
+	"encoding/json"
+	"testing"
+
+	"github.com/toolsrv/toolsrv/wasmtools"
+)
+
+// anything is a schema that accepts every body.
+type anything struct{}
+
+var _ wasmtools.Schema = anything{}
+
+func (anything) JSON() json.RawMessage                { return json.RawMessage(`{"type":"object"}`) }
+func (anything) Validate(body []byte) ([]byte, error) { return body, nil }
+
+var echo = wasmtools.CallerFunc(func(_ context.Context, arguments []byte) ([]byte, error) { return arguments, nil })
+
+// tool returns a tool that can be served.
+func tool(namespace, name string) *wasmtools.Tool {
+	return &wasmtools.Tool{Namespace: namespace, Name: name, Description: "A tool.", Parameters: anything{}, Caller: echo}
+}
+
+// from returns a tool with a file.
+func from(source, namespace, name string) *wasmtools.Tool {
+	t := tool(namespace, name)
+	t.Source = source
+	return t
+}
+
+func TestToolNames(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ namespace, name, path, id string }{
+		{"", "add", "/add", "add"},
+		{"math", "add", "/math/add", "math-add"},
+		{"math/basic", "add", "/math/basic/add", "math-basic-add"},
+		{"a-b", "c_d", "/a-b/c_d", "a-b-c_d"},
+	} {
+		got := tool(c.namespace, c.name)
+		if got.Path() != c.path || got.OperationID() != c.id {
+			t.Errorf("%q %q: got %s %s, want %s %s", c.namespace, c.name, got.Path(), got.OperationID(), c.path, c.id)
+		}
+	}
+}
+
+func TestCallerFunc(t *testing.T) {
+	t.Parallel()
+	if got, err := echo.Call(t.Context(), []byte("{}")); string(got) != "{}" || err != nil {
+		t.Errorf("got %s, %v, want {}", got, err)
+	}
+}

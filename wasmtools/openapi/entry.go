@@ -128,7 +128,7 @@ func (a *App) newEntry(tool *wasmtools.Tool) *entry {
 			results[name] = example{checked(e.Result, "result of "+name)}
 		}
 	}
-	op.RequestBody = content{Required: true, Content: inJSON(parameters, arguments)}
+	op.RequestBody = content{Required: needsBody(tool.Parameters), Content: inJSON(parameters, arguments)}
 	op.Responses["200"] = content{Description: "The tool's result", Content: inJSON(result, results)}
 
 	return &entry{
@@ -137,6 +137,18 @@ func (a *App) newEntry(tool *wasmtools.Tool) *entry {
 		item:    newFragment(member(path, mustEncode(pathItem{Post: op}))),
 		schemas: newFragment(members(components)),
 	}
+}
+
+// needsBody reports whether a call must have a body. An empty one counts as {}, so that is up to the schema; one that
+// panics is asked again, under a guard, by each call.
+func needsBody(s wasmtools.Schema) (needed bool) {
+	defer func() {
+		if recover() != nil {
+			needed = true
+		}
+	}()
+	_, err := s.Validate(nil)
+	return err != nil
 }
 
 // failures returns the responses of every tool but 200. They are references, so that ten thousand tools do not

@@ -117,8 +117,8 @@ type Table struct {
 
 func (m *Module) readTypes(r *reader) {
 	n := r.count(maxTypes, "types")
-	m.types = make([]FuncType, 0, n)
-	values := make([]ValueType, 0, r.left()) // of all types; each takes a byte, so this never grows
+	m.types = make([]FuncType, 0, min(n, r.left()/3)) // a type takes three bytes at least
+	values := make([]ValueType, 0, r.left())          // of all types; each takes a byte, so this never grows
 	list := func(limit int, what string) []ValueType {
 		start := len(values)
 		for range r.count(limit, what) {
@@ -142,7 +142,7 @@ func (m *Module) readTypes(r *reader) {
 
 func (m *Module) readImports(r *reader) {
 	n := r.count(maxImports, "imports")
-	m.imports = make([]Import, 0, n)
+	m.imports = make([]Import, 0, min(n, r.left()/4))
 	for range n {
 		start := r.pos
 		i := Import{Module: string(r.name("an import's module")), Name: string(r.name("an import's name"))}
@@ -242,8 +242,8 @@ func (m *Module) readGlobals(r *reader) {
 
 func (m *Module) readExports(r *reader) {
 	n := r.count(maxExports, "exports")
-	m.exports = make([]Export, 0, n)
-	seen := make(map[string]struct{}, n)
+	m.exports = make([]Export, 0, min(n, r.left()/3))
+	seen := map[string]struct{}{}
 	for range n {
 		start := r.pos
 		e := Export{Name: string(r.name("an export's name")), Kind: Kind(r.byte("an export's kind"))}

@@ -18,10 +18,14 @@ type Module struct {
 	memories  []Memory
 	globals   int
 	exports   []Export
-	bodies    int // number of function bodies
-	imported  int // number of imported functions
-	segments  int // number of data segments
-	announced int // number of data segments in the data count section, or -1
+
+	// What Parse needs to know on its way.
+	last      int  // order of the last section
+	named     bool // there was a name section
+	imported  int  // number of imported functions
+	bodies    int  // number of function bodies
+	segments  int  // number of data segments
+	announced int  // number of data segments in the data count section, or -1
 }
 
 // Parse checks a module: header, order and sizes of the sections, every count, and the indices of what it declares. It
@@ -31,41 +35,9 @@ func Parse(module []byte) (*Module, error) {
 	m := &Module{data: module, announced: -1}
 	r := &reader{data: module, end: len(module)}
 	r.readHeader()
-	last := 0
-	named := false
 	for r.left() > 0 {
-		s := r.next()
-		if r.err != nil {
-			break
-		}
-		content := s.within(module)
-		if s.id == sectionCustom {
-			if string(s.name) == nameSection {
-				if named {
-					r.fail(s.start, "a second %q section", nameSection)
-					break
-				}
-				named = true
-				content.checkNames()
-			}
-		} else {
-			order := sections[s.id].order
-			if order == last {
-				r.fail(s.start, "a second %s section", r.section)
-			} else if order < last {
-				r.fail(s.start, "the section stands too late: the order of sections is fixed")
-			}
-			if r.err != nil {
-				break
-			}
-			last = order
-			m.read(s.id, content)
-			if content.left() > 0 {
-				content.fail(content.pos, "%d bytes are left over", content.left())
-			}
-		}
-		if content.err != nil {
-			return nil, content.err
+		if s := r.next(); r.err == nil {
+			m.take(r, s)
 		}
 	}
 	m.checkCounts(r)
@@ -75,9 +47,41 @@ func Parse(module []byte) (*Module, error) {
 	return m, nil
 }
 
-// read takes in the content of a section that is not a custom one.
+// take checks the place of a section that r has just passed, and takes in its content.
+func (m *Module) take(r *reader, s section) {
+	if s.id == sectionCustom {
+		if string(s.name) != nameSection {
+			return
+		}
+		if m.named {
+			r.fail(s.start, "a second %q section", nameSection)
+		}
+		m.named = true
+	} else {
+		order := sections[s.id].order
+		if order == m.last {
+			r.fail(s.start, "a second %s section", r.section)
+		} else if order < m.last {
+			r.fail(s.start, "the section stands too late: the order of sections is fixed")
+		}
+		m.last = order
+	}
+	if r.err != nil {
+		return
+	}
+	content := s.within(r.data)
+	m.read(s.id, content)
+	if content.left() > 0 {
+		content.fail(content.pos, "%d bytes are left over", content.left())
+	}
+	r.err = content.err
+}
+
+// read takes in the content of a section.
 func (m *Module) read(id int, r *reader) {
 	switch id {
+	case sectionCustom:
+		r.checkNames()
 	case sectionType:
 		m.readTypes(r)
 	case sectionImport:

@@ -3,6 +3,7 @@ package wasmbin_test
 import (
 	"errors"
 	"reflect"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -203,6 +204,19 @@ func TestParseRefuses(t *testing.T) {
 				t.Errorf("%q is not ErrUnsupported", err)
 			}
 		})
+	}
+}
+
+// A count that the bytes do not hold costs no memory. Tests that run beside this one would count, too.
+func TestParseAllocatesNothingForNothing(t *testing.T) {
+	for name, c := range refused {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, err := wasmbin.Parse(c.module)
+		runtime.ReadMemStats(&after)
+		if got, most := after.TotalAlloc-before.TotalAlloc, uint64(64<<10); got > most {
+			t.Errorf("%s: %d bytes were allocated for %d (%v), want at most %d", name, got, len(c.module), err, most)
+		}
 	}
 }
 

@@ -19,7 +19,7 @@ import (
 // What Parse accepts goes to wazero, so the two must agree on what a module is: nothing that wazero compiles may be
 // refused, but for what Parse says it does not support.
 
-// newWazero returns a runtime that compiles as ours does, or as quickly as it can.
+// newWazero returns a runtime that decodes and validates as every one does, and then makes no machine code.
 func newWazero(t testing.TB) wazero.Runtime {
 	t.Helper()
 	r := wazero.NewRuntimeWithConfig(context.Background(), wazero.NewRuntimeConfigInterpreter())

@@ -1,0 +1,55 @@
+package catalog_test
+
+import (
+	"fmt"
+	"path"
+	"testing"
+	"time"
+
+	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/catalog"
+)
+
+// fill writes n modules, a thousandth part of them in each folder at most, all with different code.
+func fill(t testing.TB, directory string, n int) (names []string) {
+	t.Helper()
+	for i := range n {
+		name := fmt.Sprintf("t%d", i)
+		names = append(names, fmt.Sprintf("ns%d/%s.wasm", i/1000, name))
+		put(t, directory, names[i], version(t, fmt.Sprintf("v%04d", i), "", name))
+	}
+	return names
+}
+
+// BenchmarkOpen lists 1,000 modules.
+func BenchmarkOpen(b *testing.B) {
+	directory := b.TempDir()
+	fill(b, directory, 1000)
+	engine := newEngine(b)
+	for b.Loop() {
+		c, err := catalog.Open(b.Context(), catalog.Options{Directory: directory, Engine: engine, PollOnly: true, Poll: time.Hour})
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.StopTimer() // closing waits for a compilation
+		c.Close()
+		b.StartTimer()
+	}
+}
+
+// BenchmarkCall calls a tool through the catalog.
+func BenchmarkCall(b *testing.B) {
+	directory := b.TempDir()
+	put(b, directory, path.Join("n", "a.wasm"), version(b, "v0001", "", "a"))
+	c := open(b, catalog.Options{Directory: directory})
+	route, ok := c.Table().Lookup("/n/a")
+	if !ok {
+		b.Fatal(describe(c.Table().Current()))
+	}
+	var caller wasmtools.Caller = route.Tool.Caller
+	for b.Loop() {
+		if _, err := caller.Call(b.Context(), []byte("{}")); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,67 @@
+package catalog
+
+import (
+	"context"
+	"errors"
+
+	"github.com/toolsrv/toolsrv/runtime/sandbox"
+	"github.com/toolsrv/toolsrv/wasmtools"
+)
+
+// A caller calls one tool of one version of its module. It stays right after that version was replaced: a call that was
+// about to begin is made on the old one.
+type caller struct{ tool *sandbox.Tool }
+
+var _ wasmtools.Caller = caller{}
+
+// Call runs the tool in the sandbox.
+func (c caller) Call(ctx context.Context, arguments []byte) ([]byte, error) {
+	result, err := c.tool.Call(ctx, arguments)
+	if err != nil {
+		return nil, translate(err)
+	}
+	return result, nil
+}
+
+// translate makes the service's error of the sandbox's.
+func translate(err error) error {
+	var failed *sandbox.Error
+	if !errors.As(err, &failed) {
+		return err
+	}
+	return &wasmtools.Error{
+		Code:     code(failed.Outcome),
+		Message:  failed.Message,
+		Status:   failed.Status,
+		ToolCode: failed.Code,
+		Data:     failed.Data,
+		Err:      failed.Err,
+	}
+}
+
+// code is the table from outcomes to codes. What is not in it is ours to explain, not the client's.
+func code(o sandbox.Outcome) wasmtools.Code {
+	switch o {
+	case sandbox.ToolError:
+		return wasmtools.CodeToolError
+	case sandbox.ToolTrapped:
+		return wasmtools.CodeToolTrapped
+	case sandbox.ToolTimeout:
+		return wasmtools.CodeToolTimeout
+	case sandbox.ToolFuel:
+		return wasmtools.CodeToolFuel
+	case sandbox.ToolMemory:
+		return wasmtools.CodeToolMemory
+	case sandbox.ToolStack:
+		return wasmtools.CodeToolStack
+	case sandbox.ToolBadOutput:
+		return wasmtools.CodeToolBadOutput
+	case sandbox.InputTooLarge:
+		return wasmtools.CodeInputTooLarge
+	case sandbox.Cancelled:
+		return wasmtools.CodeCancelled
+	case sandbox.Overloaded:
+		return wasmtools.CodeOverloaded
+	}
+	return wasmtools.CodeInternal
+}

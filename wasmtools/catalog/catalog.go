@@ -1,0 +1,124 @@
+// Package catalog turns a directory of .wasm files into a [wasmtools.RouteTable] and keeps the table in step with it.
+//
+// # What counts
+//
+// Every regular file named *.wasm in the directory or a folder below it (at most 16 deep) is a module, of at most
+// 64 MiB. Names that begin with "." or end in "~" or ".tmp" are skipped, folders of such names with all they hold. At
+// most 10,000 modules are served; what is beyond is reported, not served.
+//
+// A file is taken whole or refused whole. A refused file stops nothing: it is logged, reported by
+// [wasmtools.Generation.Refused], and where an older version of it is served, that one stays. Of two files that want
+// the same path or operation id, the one that is served keeps it, and the other waits, refused, until it is free. At
+// the first scan the order is that of the paths, files with a manifest section before those that must be run to be
+// described.
+//
+// Symbolic links are followed to files and folders within the directory (Kubernetes mounts a ConfigMap as links into a
+// hidden folder), never out of it, whoever made them; absolute links count as leading out. A link to a folder that
+// holds the link, or below another linked folder, is reported and not followed, so that no loop multiplies tools.
+//
+// # When the directory itself goes away
+//
+// A directory or folder that can't be read, and a directory in whose place there is an empty one (an unmounted
+// volume), is reported loudly and taken for a fault, not for the wish to remove every tool: what was served stays. A
+// folder that is removed takes its tools along.
+//
+// # Lifetimes
+//
+// [Open] lists tools from their manifests and returns; programs compile in the background. A version that was replaced
+// is closed after the swap: calls that run, or were about to begin, finish on it.
+package catalog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/toolsrv/toolsrv/runtime/sandbox"
+	"github.com/toolsrv/toolsrv/wasmtools"
+)
+
+// Options say what a Catalog serves and how. Directory and Engine are required.
+type Options struct {
+	// Directory is searched with its folders.
+	Directory string
+	// Engine runs the modules. It must stay open until the Catalog is closed.
+	Engine *sandbox.Engine
+	// Limits returns the limits of the tool at a path such as "/math/add". It is called once for each version of a
+	// tool and by Reconfigure, from any goroutine, and must be fast. Nil means the sandbox's defaults.
+	Limits func(path string) sandbox.Limits
+	// Policy says which tools start enabled.
+	Policy wasmtools.Policy
+	// Logger gets a line for each tool that comes, changes or goes and one for each file that is refused. Nil discards.
+	Logger *slog.Logger
+	// Poll is the time between two looks at the directory where the system can't tell of changes; 0 means 500 ms.
+	// Where it can, there is a look every 10 Poll for safety.
+	Poll time.Duration
+	// PollOnly does without the system's file notification, for file systems where that works without an error but
+	// tells nothing of other machines' changes (NFS, SMB).
+	PollOnly bool
+}
+
+// A Catalog is a directory of modules and the table that follows it. Its methods are safe for concurrent use.
+type Catalog struct {
+	table  *wasmtools.RouteTable
+	do     chan<- func()
+	cancel context.CancelFunc
+	done   chan struct{}
+	keeper *keeper
+}
+
+// Open reads the directory once, and then keeps watching it until Close; ctx governs the first reading only. A refused
+// file is no error; a directory that can't be read is.
+func Open(ctx context.Context, o Options) (*Catalog, error) {
+	if o.Directory == "" {
+		return nil, errors.New("open catalog: Options.Directory is empty: name the folder that holds the .wasm files")
+	}
+	if o.Engine == nil {
+		return nil, errors.New("open catalog: Options.Engine is nil: make one with sandbox.New")
+	}
+	table, err := wasmtools.NewRouteTable()
+	if err != nil {
+		return nil, fmt.Errorf("open catalog: %w", err)
+	}
+	table.SetPolicy(o.Policy)
+	k := newKeeper(o, table)
+	if err := k.first(ctx); err != nil {
+		k.close()
+		return nil, fmt.Errorf("open catalog: %w", err)
+	}
+	work, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	c := &Catalog{table: table, do: k.do, cancel: cancel, done: make(chan struct{}), keeper: k}
+	go func() {
+		defer close(c.done)
+		k.run(work)
+		k.close()
+	}()
+	return c, nil
+}
+
+// Table returns the table that follows the directory, the same one at every call. It outlives the Catalog, its tools don't.
+func (c *Catalog) Table() *wasmtools.RouteTable { return c.table }
+
+// Reconfigure puts new limits (nil: the sandbox's defaults) and a new policy in the place of those of Options. Programs
+// are not compiled again, and a tool whose limits are the same keeps its calls and its queue. When it returns, both hold.
+// It fails when the Catalog is closed.
+func (c *Catalog) Reconfigure(limits func(path string) sandbox.Limits, p wasmtools.Policy) error {
+	ready := make(chan struct{})
+	select {
+	case c.do <- func() { c.keeper.reconfigure(limits, p); close(ready) }:
+		<-ready
+		return nil
+	case <-c.done:
+		return errors.New("reconfigure catalog: it is closed")
+	}
+}
+
+// Close stops watching, waits for what runs in the background, and closes all programs; calls that run finish. A second
+// call does nothing more.
+func (c *Catalog) Close() error {
+	c.cancel()
+	<-c.done
+	return nil
+}

@@ -1,0 +1,95 @@
+package catalog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"runtime/debug"
+)
+
+// A load is what came of one version of a file.
+type load struct {
+	info   fs.FileInfo
+	served string // the digest it was compared with
+	// module is nil where err is set, where the content has the digest served, and where undescribed.
+	module *module
+	// undescribed tells that the module must be run to be described, and that it was not.
+	undescribed bool
+	err         error
+}
+
+// How far load goes.
+const (
+	listed = false // manifest and schemas, at little cost: none of the module's code is compiled or run
+	ready  = true  // described and compiled, too
+)
+
+// load reads a file and makes a module of it, safely from any goroutine. served is the digest of the version that is
+// served, or empty.
+func (k *keeper) load(ctx context.Context, file string, info fs.FileInfo, served string, how bool) load {
+	l := load{info: info, served: served}
+	l.err = k.guard(file, func() error {
+		content, err := read(k.directory, file, info)
+		if err != nil {
+			return err
+		}
+		program, err := k.engine.Load(content)
+		if err != nil {
+			return err
+		}
+		defer func() {
+			if l.module == nil {
+				program.Close()
+			}
+		}()
+		if program.Digest() == served {
+			return nil
+		}
+		manifest, err := embedded(content, program)
+		if err != nil {
+			return err
+		}
+		if manifest == nil && how == listed {
+			l.undescribed = true
+			return nil
+		}
+		content = nil // the engine has its own; what follows may take long
+		if how == ready {
+			if err := program.Compile(ctx); err != nil {
+				return err
+			}
+		}
+		if manifest == nil {
+			if manifest, err = describe(ctx, program); err != nil {
+				return err
+			}
+		}
+		m, err := newModule(program, manifest, file, k.source(file))
+		if err != nil {
+			return err
+		}
+		m.compiled = how == ready
+		l.module = m
+		return nil
+	})
+	return l
+}
+
+// guard calls f and makes an error of its panic. Parsers and compilers read strangers' bytes in it: a bug in one of
+// them must cost the file, not the service.
+func (k *keeper) guard(file string, f func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			k.logger.Error("loading a file panicked", "file", k.source(file), "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+			err = errors.New("toolsrv broke on this file: report that as a bug, with the file; the log has the details")
+		}
+	}()
+	return f()
+}
+
+// passing reports whether a load may go better the next time, without any change to the file.
+func passing(err error) bool {
+	var system *fs.PathError // the compiled code could not be stored, say
+	return errors.Is(err, errUnreadable) || errors.As(err, &system)
+}

@@ -1,0 +1,56 @@
+package catalog
+
+import (
+	"time"
+
+	"github.com/toolsrv/toolsrv/wasmtools"
+)
+
+// publish makes the shelf the table's content, logs what is new in it, and closes what is no longer served.
+func (k *keeper) publish() {
+	k.publishAt = time.Time{}
+	var refused []wasmtools.Refusal
+	for _, p := range k.trouble {
+		refused = append(refused, wasmtools.Refusal{Source: k.source(p.path), Err: p.err})
+	}
+	for _, f := range k.shelf.refused() {
+		refused = append(refused, wasmtools.Refusal{Source: k.source(f.path), Err: f.refused})
+	}
+	before := k.table.Current()
+	if err := k.table.Replace(k.shelf.served(), refused); err != nil {
+		k.logger.Error("the route table does not take the tools: those before them stay", "error", err)
+		return
+	}
+	k.logChanges(before, k.table.Current())
+	k.shelf.closeOutgoing()
+}
+
+// logChanges writes a line for each tool that came, changed or went, and for each file that is refused for a new reason.
+func (k *keeper) logChanges(before, after *wasmtools.Generation) {
+	for _, r := range after.Routes() {
+		t := r.Tool
+		old, ok := before.Lookup(t.Path())
+		what := "tool added"
+		if ok {
+			if old.Tool.Digest == t.Digest && old.Tool.Source == t.Source {
+				continue
+			}
+			what = "tool replaced"
+		}
+		k.logger.Info(what, "path", t.Path(), "file", t.Source, "version", t.Version, "digest", t.Digest[:min(12, len(t.Digest))])
+	}
+	for _, r := range before.Routes() {
+		if _, ok := after.Lookup(r.Tool.Path()); !ok {
+			k.logger.Info("tool removed", "path", r.Tool.Path(), "file", r.Tool.Source)
+		}
+	}
+	known := map[string]string{}
+	for _, r := range before.Refused() {
+		known[r.Source] = r.Err.Error()
+	}
+	for _, r := range after.Refused() {
+		if why := r.Err.Error(); known[r.Source] != why {
+			k.logger.Warn("file refused", "file", r.Source, "reason", why)
+		}
+	}
+}

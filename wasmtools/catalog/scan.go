@@ -1,0 +1,200 @@
+package catalog
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"slices"
+	"strings"
+	"syscall"
+)
+
+// The bounds of one scan: what a directory may cost, however it came to be that large.
+const (
+	maxDepth   = 16
+	maxFiles   = 10_000
+	maxEntries = 100_000
+)
+
+// A listing is what one scan saw. Paths are relative to the directory and have slashes.
+type listing struct {
+	files    []found                // sorted by path
+	folders  map[string]fs.FileInfo // all that were listed, the directory itself as "."
+	problems []problem
+	// unread folders could not be listed whole: what they held before may still be there.
+	unread []string
+	// links tells that something was reached through a symbolic link, whose target may lie where nothing is watched.
+	links bool
+}
+
+// found is one module file, or why it can't be one.
+type found struct {
+	path string
+	info fs.FileInfo
+	err  error
+}
+
+// A problem is a file or folder that can't be looked at.
+type problem struct {
+	path string
+	err  error
+}
+
+// knows reports whether the scan saw all there is at path: what it does not list is gone.
+func (l *listing) knows(file string) bool {
+	return !slices.ContainsFunc(l.unread, func(folder string) bool {
+		return folder == "." || strings.HasPrefix(file, folder+"/")
+	})
+}
+
+// same reports whether two looks at a file saw the same content, as far as that can be told without reading it.
+func same(a, b fs.FileInfo) bool {
+	return a != nil && b != nil && a.Size() == b.Size() && a.ModTime().Equal(b.ModTime()) && os.SameFile(a, b)
+}
+
+// scan lists the modules of a directory. It never leaves the directory, opens no file but folders, and fails only where
+// the directory itself can't be read.
+func scan(directory string) (*listing, error) {
+	root, err := os.OpenRoot(directory)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	s := &scanner{root: root, left: maxEntries, seen: &listing{folders: map[string]fs.FileInfo{}}}
+	if err := s.folder(".", nil, false); err != nil {
+		return nil, err
+	}
+	slices.SortFunc(s.seen.files, func(a, b found) int { return cmp.Compare(a.path, b.path) })
+	return s.seen, nil
+}
+
+// A scanner is one scan under way.
+type scanner struct {
+	root *os.Root
+	left int // entries that may still be looked at
+	seen *listing
+}
+
+// folder lists one folder and those below it. above are the folders on the way to it; linked tells that one of them,
+// or the folder itself, was reached through a link.
+func (s *scanner) folder(name string, above []fs.FileInfo, linked bool) error {
+	if len(above) > maxDepth {
+		return fmt.Errorf("is more than %d folders deep: move it up", maxDepth)
+	}
+	// Without O_NONBLOCK, a FIFO put in the folder's place just now would hold the scan until somebody writes to it.
+	f, err := s.root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return err
+	}
+	info, entries, err := list(f, s.left)
+	f.Close()
+	if err != nil {
+		return err
+	}
+	if linked && slices.ContainsFunc(above, func(a fs.FileInfo) bool { return os.SameFile(a, info) }) {
+		return errors.New("is a link to a folder that holds it: remove the link")
+	}
+	s.seen.folders[name] = info
+	above = append(slices.Clip(above), info)
+	for _, e := range entries {
+		if hidden(e.Name()) {
+			continue
+		}
+		if s.left == 0 {
+			s.full(name, fmt.Errorf("holds more than %d entries with its folders: what comes after them is not served", maxEntries))
+			return nil
+		}
+		s.left--
+		s.entry(path.Join(name, e.Name()), e.Type(), above, linked)
+	}
+	return nil
+}
+
+// entry looks at one entry of a folder.
+func (s *scanner) entry(name string, kind fs.FileMode, above []fs.FileInfo, linked bool) {
+	isLink := kind&fs.ModeSymlink != 0
+	isModule := strings.HasSuffix(name, ".wasm")
+	if kind.IsDir() {
+		s.below(name, above, linked)
+		return
+	}
+	if !isLink && !isModule {
+		return
+	}
+	info, err := s.root.Stat(name)
+	switch {
+	case err != nil && isLink && isModule:
+		s.file(found{path: name, err: fmt.Errorf("follow the link: %w: let it lead, by a relative path, to a file in the tools directory", err)})
+	case errors.Is(err, fs.ErrNotExist) || err != nil && !isModule:
+		return // gone since the folder was listed, or a link that is none of ours
+	case err != nil:
+		s.file(found{path: name, err: err})
+	case isLink && info.IsDir():
+		s.seen.links = true
+		if linked {
+			s.problem(name, errors.New("is a link below a linked folder: such are not followed; put the files here"))
+			return
+		}
+		s.below(name, above, true)
+	case !isModule:
+		return
+	case !info.Mode().IsRegular():
+		s.file(found{path: name, err: errors.New("is not a regular file: put a module here, or rename it")})
+	default:
+		s.seen.links = s.seen.links || isLink
+		s.file(found{path: name, info: info})
+	}
+}
+
+// below lists a folder in a folder, and reports where that can't be done.
+func (s *scanner) below(name string, above []fs.FileInfo, linked bool) {
+	if err := s.folder(name, above, linked); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		s.problem(name, err)
+	}
+}
+
+func (s *scanner) file(f found) {
+	if len(s.seen.files) == maxFiles {
+		s.left = 0
+		s.full(".", fmt.Errorf("holds more than %d modules: those after them are not served", maxFiles))
+		return
+	}
+	s.seen.files = append(s.seen.files, f)
+}
+
+// problem reports a folder whose content is unknown.
+func (s *scanner) problem(name string, err error) {
+	s.seen.problems = append(s.seen.problems, problem{name, err})
+	s.seen.unread = append(s.seen.unread, name)
+}
+
+// full reports, once, that the scan ended before the directory did.
+func (s *scanner) full(name string, err error) {
+	if !slices.Contains(s.seen.unread, ".") {
+		s.seen.problems = append(s.seen.problems, problem{name, err})
+		s.seen.unread = append(s.seen.unread, ".")
+	}
+}
+
+// list returns what an open folder is and holds, in lexical order, at most one entry more than limit.
+func list(f *os.File, limit int) (fs.FileInfo, []fs.DirEntry, error) {
+	info, err := f.Stat()
+	if err != nil {
+		return nil, nil, err
+	}
+	entries, err := f.ReadDir(limit + 1)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, nil, err
+	}
+	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return cmp.Compare(a.Name(), b.Name()) })
+	return info, entries, nil
+}
+
+// hidden reports whether an entry is skipped: what editors, copying programs and Kubernetes leave beside the real files.
+func hidden(name string) bool {
+	return strings.HasPrefix(name, ".") || strings.HasSuffix(name, "~") || strings.HasSuffix(name, ".tmp")
+}

@@ -1,0 +1,187 @@
+package catalog
+
+import (
+	"errors"
+	"io/fs"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/toolsrv/toolsrv/runtime/sandbox"
+	"github.com/toolsrv/toolsrv/wasmtools"
+)
+
+// A shelf holds the files of the directory, which of their modules are served, and which wait because another file has
+// their paths. It is owned by one goroutine.
+type shelf struct {
+	files      map[string]*file // by path
+	operations map[string]claim // by operation id; different ids mean different paths, too
+	waiting    []*file          // those with a waiting module, the first to come first
+	outgoing   []*module        // no longer served, to be closed once the table has let go of them
+}
+
+// A file is one .wasm file.
+type file struct {
+	path     string
+	observed fs.FileInfo // as the last scan saw it
+	since    time.Time   // of the first scan that saw it so
+	read     fs.FileInfo // the version that was loaded or refused last; nil: what is there must be read
+	busy     bool        // a worker has it
+	result   *load       // of a file of the first scan whose turn has not come
+	serving  *module     // nil: none
+	waiting  *module     // loaded well, but refused for a conflict; nil: none
+	refused  error       // why what is there is not served; nil: it is
+}
+
+// A claim is a tool that is served, and whose.
+type claim struct {
+	file *file
+	tool *wasmtools.Tool
+}
+
+func newShelf() *shelf {
+	return &shelf{files: map[string]*file{}, operations: map[string]claim{}}
+}
+
+// at returns the file at path, a new one where there is none.
+func (s *shelf) at(path string) *file {
+	f, ok := s.files[path]
+	if !ok {
+		f = &file{path: path}
+		s.files[path] = f
+	}
+	return f
+}
+
+// offer has a new version of a file served in the place of the old, if every path it wants is free; otherwise the old
+// one stays, and the new one waits, refused. It reports whether the new one is served.
+func (s *shelf) offer(f *file, m *module) bool {
+	s.stopWaiting(f)
+	if err := s.conflict(f, m); err != nil {
+		f.waiting, f.refused = m, err
+		s.waiting = append(s.waiting, f)
+		return false
+	}
+	s.withdraw(f)
+	f.serving, f.refused = m, nil
+	s.claim(f)
+	return true
+}
+
+// conflict returns why a module of f can't be served beside those of other files, or nil.
+func (s *shelf) conflict(f *file, m *module) error {
+	for _, t := range m.tools {
+		if c, ok := s.operations[t.OperationID()]; ok && c.file != f {
+			return wasmtools.Conflict(c.tool, t)
+		}
+	}
+	return nil
+}
+
+// claim notes what the file serves.
+func (s *shelf) claim(f *file) {
+	for _, t := range f.serving.tools {
+		s.operations[t.OperationID()] = claim{f, t}
+	}
+}
+
+// withdraw ends the serving of a file's module, if there is one.
+func (s *shelf) withdraw(f *file) {
+	if f.serving == nil {
+		return
+	}
+	for _, t := range f.serving.tools {
+		delete(s.operations, t.OperationID())
+	}
+	s.outgoing = append(s.outgoing, f.serving)
+	f.serving = nil
+}
+
+// stopWaiting drops the version of a file that waits, if there is one.
+func (s *shelf) stopWaiting(f *file) {
+	if f.waiting == nil {
+		return
+	}
+	f.waiting.close() // no table ever had it
+	f.waiting = nil
+	s.waiting = slices.DeleteFunc(s.waiting, func(w *file) bool { return w == f })
+}
+
+// remove takes a file off the shelf.
+func (s *shelf) remove(f *file) {
+	s.stopWaiting(f)
+	s.withdraw(f)
+	delete(s.files, f.path)
+}
+
+// settle lets those that wait take what has become free, in the order of their coming, and returns them. It says of the
+// others what they wait for by now.
+func (s *shelf) settle() (taken []*file) {
+	for {
+		i := slices.IndexFunc(s.waiting, func(f *file) bool {
+			f.refused = s.conflict(f, f.waiting)
+			return f.refused == nil
+		})
+		if i < 0 {
+			return taken
+		}
+		f := s.waiting[i]
+		s.waiting = slices.Delete(s.waiting, i, i+1)
+		m := f.waiting
+		f.waiting = nil
+		s.offer(f, m) // which may free a path in turn
+		taken = append(taken, f)
+	}
+}
+
+// limit gives all modules new limits.
+func (s *shelf) limit(limits func(path string) sandbox.Limits) error {
+	var errs []error
+	for _, f := range s.files {
+		if f.serving != nil {
+			errs = append(errs, f.serving.build(limits))
+			s.claim(f)
+		}
+		if f.waiting != nil {
+			errs = append(errs, f.waiting.build(limits))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// served returns all tools that are served.
+func (s *shelf) served() []*wasmtools.Tool {
+	tools := make([]*wasmtools.Tool, 0, len(s.operations))
+	for _, c := range s.operations {
+		tools = append(tools, c.tool)
+	}
+	return tools
+}
+
+// refused returns the files that are not served as they are, by path.
+func (s *shelf) refused() []*file {
+	var files []*file
+	for _, f := range s.files {
+		if f.refused != nil {
+			files = append(files, f)
+		}
+	}
+	slices.SortFunc(files, func(a, b *file) int { return strings.Compare(a.path, b.path) })
+	return files
+}
+
+// closeOutgoing closes what the table has let go of.
+func (s *shelf) closeOutgoing() {
+	for _, m := range s.outgoing {
+		m.close()
+	}
+	s.outgoing = nil
+}
+
+// close closes all modules.
+func (s *shelf) close() {
+	for _, f := range s.files {
+		s.remove(f)
+	}
+	s.closeOutgoing()
+}

@@ -1,0 +1,64 @@
+package catalog
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/fsnotify/fsnotify"
+)
+
+// A watch has the system tell of changes in folders. Its events say only that there is something to look at: what
+// changed is found by a scan. The zero watch watches nothing.
+type watch struct {
+	notifier *fsnotify.Watcher
+	folders  map[string]fs.FileInfo // as they were when they were added
+	err      error                  // why some folder is not watched, or nil
+	tried    time.Time
+}
+
+// follow watches these folders of the directory and no others. It reports whether it began anew: then a change in a
+// folder may have gone untold between the scan and now, so that another scan is due. Where not all can be watched,
+// it tries again, but not more often than once in retry.
+func (w *watch) follow(directory string, folders map[string]fs.FileInfo, now time.Time, retry time.Duration) bool {
+	if maps.EqualFunc(w.folders, folders, os.SameFile) && (w.err == nil || now.Sub(w.tried) < retry) {
+		return false
+	}
+	// Beginning anew is simpler than moving watches along with renamed folders: the system knows them by inode,
+	// the notifier by path. Folders change rarely.
+	w.close()
+	w.folders, w.tried = folders, now
+	w.notifier, w.err = fsnotify.NewWatcher()
+	if w.err != nil {
+		w.notifier = nil
+		return true
+	}
+	for _, name := range slices.Sorted(maps.Keys(folders)) {
+		if err := w.notifier.Add(filepath.Join(directory, filepath.FromSlash(name))); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			w.err = fmt.Errorf("watch folder %s: %w", name, err)
+			break // one reason, such as too many watches, mostly holds for all that come
+		}
+	}
+	return true
+}
+
+// channels returns those of the present watch; both are nil where there is none.
+func (w *watch) channels() (<-chan fsnotify.Event, <-chan error) {
+	if w.notifier == nil {
+		return nil, nil
+	}
+	return w.notifier.Events, w.notifier.Errors
+}
+
+// close ends the watch. It can be used again.
+func (w *watch) close() {
+	if w.notifier != nil {
+		w.notifier.Close()
+	}
+	*w = watch{}
+}

@@ -1,0 +1,106 @@
+package bench_test
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/toolsrv/toolsrv/runtime/sandbox"
+	"github.com/toolsrv/toolsrv/runtime/wasmbin"
+	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/catalog"
+	"github.com/toolsrv/toolsrv/wasmtools/openapi"
+	"github.com/toolsrv/toolsrv/wasmtools/schema"
+)
+
+// parameters is the schema of both tools, so that validation costs both the same.
+const parameters = `{"type":"object","properties":{"a":{"type":"number"},"b":{"type":"number"}},"required":["a","b"]}`
+
+const body = `{"a": 2, "b": 3}`
+
+// BenchmarkRequest measures one whole request over a kept-alive loopback connection: a tool that is a Go function and
+// a tool in the sandbox, both echoing their arguments behind the same router, validation and request handling.
+func BenchmarkRequest(b *testing.B) {
+	b.Run("native", func(b *testing.B) {
+		table, err := wasmtools.NewRouteTable(&wasmtools.Tool{
+			Namespace: "bench", Name: "echo", Description: "Return the arguments.",
+			Parameters: schema.MustCompile(parameters),
+			Caller: wasmtools.CallerFunc(func(_ context.Context, arguments []byte) ([]byte, error) {
+				return bytes.Clone(arguments), nil
+			}),
+		})
+		if err != nil {
+			b.Fatal(err)
+		}
+		benchmarkRequest(b, table)
+	})
+	b.Run("sandbox", func(b *testing.B) {
+		ctx := context.Background()
+		engine, err := sandbox.New(ctx, sandbox.Config{})
+		if err != nil {
+			b.Fatal(err)
+		}
+		defer engine.Close(ctx)
+		c, err := catalog.Open(ctx, catalog.Options{Directory: echoDirectory(b), Engine: engine})
+		if err != nil {
+			b.Fatal(err)
+		}
+		defer c.Close()
+		benchmarkRequest(b, c.Table())
+	})
+}
+
+func benchmarkRequest(b *testing.B, table *wasmtools.RouteTable) {
+	app := openapi.NewApp(table, openapi.Options{Title: "bench"})
+	defer app.Close()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		b.Fatal(err)
+	}
+	server := &http.Server{Handler: app}
+	go server.Serve(listener)
+	defer server.Close()
+	url := "http://" + listener.Addr().String() + "/bench/echo"
+	client := &http.Client{Transport: &http.Transport{}}
+	defer client.CloseIdleConnections()
+
+	request := func() {
+		answer, err := client.Post(url, "application/json", bytes.NewReader([]byte(body)))
+		if err != nil {
+			b.Fatal(err)
+		}
+		text, err := io.ReadAll(answer.Body)
+		answer.Body.Close()
+		if err != nil || answer.StatusCode != http.StatusOK || string(text) != body {
+			b.Fatalf("got %d %s (%v), want 200 %s", answer.StatusCode, text, err, body)
+		}
+	}
+	request() // compiles the guest
+	b.ReportAllocs()
+	for b.Loop() {
+		request()
+	}
+}
+
+// echoDirectory returns a tools directory with the echo fixture as its only tool.
+func echoDirectory(b *testing.B) string {
+	module, err := os.ReadFile(filepath.Join("..", "testdata", "wat", "good", "echo.wasm"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	manifest := `{"abi":1,"namespace":"bench","tools":[{"name":"echo","description":"Return the arguments.","parameters":` + parameters + `}]}`
+	module, err = wasmbin.SetCustom(module, wasmtools.ManifestSection, []byte(manifest))
+	if err != nil {
+		b.Fatal(err)
+	}
+	dir := b.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "echo.wasm"), module, 0o600); err != nil {
+		b.Fatal(err)
+	}
+	return dir
+}

@@ -1,0 +1,93 @@
+# Two commands need Go and nothing else:
+#   make run    builds the server and the example tools and serves them on 127.0.0.1:8000
+#   make test   runs all tests
+# The rest is for those who work on toolsrv itself; .ci/run calls most of it.
+
+STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
+GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
+WASMTIME    := wasmtime==50.0.1
+
+FUZZTIME ?= 5s
+# The modules of this repository that make test runs. bench/ and test/clients/ have targets of their own.
+MODULES  := . sdk/go examples
+GO_FILES  = $(shell git ls-files --cached --others --exclude-standard '*.go')
+EXAMPLES := math text
+TOOLS    := $(EXAMPLES:%=build/tools/%.wasm)
+
+.PHONY: run build tools test race lint fmt tidy cross bench fuzz fixtures fixtures-check test-clients vuln clean
+
+run: build tools
+	@echo
+	@echo "  Try:  curl -s localhost:8000/math/add -H 'Content-Type: application/json' -d '{\"a\": 2, \"b\": 3}'"
+	@echo
+	@exec bin/toolsrv openapi --config examples/toolsrv.toml
+
+build:
+	go build -trimpath -o bin/toolsrv ./cmd/toolsrv
+
+tools: $(TOOLS)
+
+build/tools/%.wasm: FORCE
+	@mkdir -p build/tools
+	cd examples && GOOS=wasip1 GOARCH=wasm go build -trimpath -buildmode=c-shared -ldflags=-s -o ../$@.tmp ./$*
+	@mv $@.tmp $@
+
+FORCE:
+
+test:
+	@set -e; for m in $(MODULES); do echo "go test $$m/..."; (cd $$m && go test ./...); done
+
+race:
+	@set -e; for m in $(MODULES); do echo "go test -race $$m/..."; (cd $$m && go test -race ./...); done
+
+lint:
+	@unformatted=$$(gofmt -l $(GO_FILES)); if [ -n "$$unformatted" ]; then echo "not formatted, run make fmt:"; echo "$$unformatted"; exit 1; fi
+	@set -e; for m in $(MODULES) bench; do echo "vet and staticcheck $$m"; (cd $$m && go vet ./... && go run $(STATICCHECK) ./...); done
+
+fmt:
+	gofmt -w $(GO_FILES)
+
+# tidy fails where go.mod or go.sum is not what go mod tidy would write.
+tidy:
+	@set -e; for m in $(MODULES) bench; do echo "go mod tidy $$m"; (cd $$m && go mod tidy -diff); done
+
+cross:
+	GOOS=linux GOARCH=arm64 go build ./...
+	GOOS=darwin GOARCH=arm64 go build ./...
+	GOOS=windows GOARCH=amd64 go build ./...
+
+# bench runs every benchmark once, so that none rots. For figures: go test -bench . ./wasmtools/openapi
+bench:
+	go test -run '^$$' -bench . -benchtime 1x ./...
+	cd bench && go test -run '^$$' -bench . -benchtime 1x ./...
+
+# fuzz runs every fuzz target for FUZZTIME.
+fuzz:
+	@set -e; for file in $$(grep -rlE '^func Fuzz' --include='*_test.go' runtime wasmtools cmd); do \
+		for target in $$(sed -nE 's/^func (Fuzz[A-Za-z0-9_]*).*/\1/p' $$file); do \
+			echo "$$target in $$(dirname $$file)"; \
+			go test ./$$(dirname $$file) -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME); \
+		done; \
+	done
+
+# fixtures builds each .wat below testdata into the .wasm beside it; fixtures-check compares instead.
+fixtures: .venv/fixtures
+	.venv/fixtures/bin/python testdata/build.py
+
+fixtures-check: .venv/fixtures
+	.venv/fixtures/bin/python testdata/build.py --check
+
+.venv/fixtures:
+	python3 -m venv $@.tmp && $@.tmp/bin/pip install --quiet --disable-pip-version-check $(WASMTIME)
+	mv $@.tmp $@
+
+# test-clients has real clients take the document and the running service: a generated Go client and schemathesis.
+test-clients: build tools
+	test/clients/run.sh
+
+# vuln needs the internet for its database; CI does without.
+vuln:
+	go run $(GOVULNCHECK) ./...
+
+clean:
+	rm -rf bin build .venv

@@ -1,0 +1,277 @@
+// Package toolsrv_test holds the rules of the house that no compiler checks: who may import whom, which library
+// has which home, and how large files and packages may grow.
+package toolsrv_test
+
+import (
+	"bytes"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/toolsrv/toolsrv"
+
+// edges are the allowed imports between packages of this module. Arrows point down only, so that a reader of a
+// package needs to know nothing above it.
+var edges = map[string][]string{
+	"runtime/wasmbin":           {},                                                                      // pure format: usable by any program
+	"runtime/sandbox":           {"runtime/wasmbin"},                                                     // runs guests; knows no HTTP, no configuration, no schema
+	"wasmtools":                 {},                                                                      // the domain: whoever embeds us depends on this and nothing below
+	"wasmtools/schema/jsontree": {},                                                                      // bytes become values; knows nothing of schemas
+	"wasmtools/schema":          {"wasmtools", "wasmtools/schema/jsontree"},                              // reports violations in the domain's words
+	"wasmtools/auth":            {"wasmtools"},                                                           // refuses with the domain's error
+	"wasmtools/config":          {},                                                                      // a file format: knows nothing of those who are configured
+	"wasmtools/catalog":         {"wasmtools", "wasmtools/schema", "runtime/sandbox", "runtime/wasmbin"}, // files become tools
+	"wasmtools/openapi":         {"wasmtools", "wasmtools/schema", "wasmtools/auth"},                     // HTTP: sees tools, never sandboxes
+	"wasmtools/server":          {"wasmtools", "wasmtools/openapi", "wasmtools/auth", "wasmtools/catalog", "wasmtools/config", "runtime/sandbox"},
+	"cmd/toolsrv/command":       {"wasmtools", "wasmtools/server", "wasmtools/config"},
+	"cmd/toolsrv":               {"cmd/toolsrv/command"},
+}
+
+// homes are the third-party libraries, each with the only package that may import it, so that replacing one is a
+// change in one place.
+var homes = map[string][]string{
+	"github.com/tetratelabs/wazero":            {"runtime/sandbox"},
+	"github.com/santhosh-tekuri/jsonschema/v5": {"wasmtools/schema"},
+	"github.com/julienschmidt/httprouter":      {"wasmtools/openapi"},
+	"github.com/pelletier/go-toml/v2":          {"wasmtools/config"},
+	"github.com/fsnotify/fsnotify":             {"wasmtools/catalog"},
+	"github.com/spf13/cobra":                   {"cmd/toolsrv/command"},
+	"golang.org/x/term":                        {"cmd/toolsrv/command"},
+}
+
+// unsafeHomes may import unsafe.
+var unsafeHomes = []string{}
+
+const (
+	maxLines = 500 // of a file
+	maxFiles = 12  // of a package, tests not counted
+)
+
+// vagueNames say nothing of what stands in a file.
+var vagueNames = []string{"types.go", "helpers.go", "helper.go", "utils.go", "util.go", "common.go", "misc.go"}
+
+type source struct {
+	path    string // relative to the root, with slashes
+	dir     string
+	test    bool
+	lines   int
+	ast     *ast.File
+	imports map[string]string // local name to path
+}
+
+func TestImports(t *testing.T) {
+	t.Parallel()
+	for _, s := range sources(t) {
+		if s.test {
+			continue
+		}
+		allowed, known := edges[s.dir]
+		for _, imported := range s.imports {
+			own, isOwn := strings.CutPrefix(imported, module+"/")
+			switch {
+			case isOwn && !known:
+				t.Errorf("%s: package %s has no line in edges; add one with its reason", s.path, s.dir)
+			case isOwn && !slices.Contains(allowed, own):
+				t.Errorf("%s imports %s: %s may import only %q; arrows point down", s.path, own, s.dir, allowed)
+			case imported == "unsafe" && !slices.Contains(unsafeHomes, s.dir):
+				t.Errorf("%s imports unsafe: only %q may", s.path, unsafeHomes)
+			case !isOwn && strings.Contains(strings.Split(imported, "/")[0], "."):
+				home := homeOf(imported)
+				if !slices.Contains(home, s.dir) {
+					t.Errorf("%s imports %s: only %q may; a library has one home", s.path, imported, home)
+				}
+			}
+		}
+	}
+}
+
+// TestNoForeignTypesInAPI finds third-party types in exported signatures and fields: they would make a library's
+// next major version ours.
+func TestNoForeignTypesInAPI(t *testing.T) {
+	t.Parallel()
+	for _, s := range sources(t) {
+		if s.test {
+			continue
+		}
+		foreign := func(n ast.Node) {
+			ast.Inspect(n, func(n ast.Node) bool {
+				if block, ok := n.(*ast.BlockStmt); ok && block != nil {
+					return false
+				}
+				sel, ok := n.(*ast.SelectorExpr)
+				if !ok {
+					return true
+				}
+				if id, ok := sel.X.(*ast.Ident); ok && homeOf(s.imports[id.Name]) != nil {
+					t.Errorf("%s: exported API names %s.%s of %s", s.path, id.Name, sel.Sel.Name, s.imports[id.Name])
+				}
+				return true
+			})
+		}
+		for _, decl := range s.ast.Decls {
+			switch d := decl.(type) {
+			case *ast.FuncDecl:
+				if d.Name.IsExported() && (d.Recv == nil || exportedReceiver(d.Recv)) {
+					foreign(d.Type)
+				}
+			case *ast.GenDecl:
+				for _, spec := range d.Specs {
+					spec, ok := spec.(*ast.TypeSpec)
+					if !ok || !spec.Name.IsExported() {
+						continue
+					}
+					fields, ok := spec.Type.(*ast.StructType)
+					if !ok {
+						foreign(spec.Type)
+						continue
+					}
+					for _, f := range fields.Fields.List {
+						if len(f.Names) == 0 || slices.ContainsFunc(f.Names, (*ast.Ident).IsExported) {
+							foreign(f.Type)
+						}
+					}
+				}
+			}
+		}
+	}
+}
+
+func TestSizesAndNames(t *testing.T) {
+	t.Parallel()
+	files := map[string]int{}
+	docs := map[string]int{}
+	for _, s := range sources(t) {
+		if s.lines > maxLines {
+			t.Errorf("%s has %d lines, %d are allowed: split it by concept", s.path, s.lines, maxLines)
+		}
+		if slices.Contains(vagueNames, path.Base(s.path)) {
+			t.Errorf("%s: name the file after the concept in it", s.path)
+		}
+		if s.test {
+			continue
+		}
+		files[s.dir]++
+		if s.ast.Doc != nil {
+			docs[s.dir]++
+			if text := s.ast.Doc.Text(); s.ast.Name.Name != "main" && !strings.HasPrefix(text, "Package "+s.ast.Name.Name+" ") {
+				t.Errorf("%s: the package doc starts with %q, want %q", s.path, firstLine(text), "Package "+s.ast.Name.Name+" …")
+			}
+		}
+		for _, decl := range s.ast.Decls {
+			if f, ok := decl.(*ast.FuncDecl); ok && f.Recv == nil && f.Name.Name == "init" {
+				t.Errorf("%s has an init function: work at import time can't be configured, ordered or tested", s.path)
+			}
+		}
+	}
+	for dir, n := range files {
+		if n > maxFiles {
+			t.Errorf("%s has %d files, %d are allowed: split it by concept", dir, n, maxFiles)
+		}
+		if docs[dir] != 1 {
+			t.Errorf("%s has %d package docs, want just one", dir, docs[dir])
+		}
+	}
+	for dir := range edges {
+		if _, ok := files[dir]; !ok {
+			t.Errorf("edges names %s, which has no Go file", dir)
+		}
+	}
+}
+
+// sources parses every Go file of this module; modules nested in it (SDK, examples, benchmarks) keep their own rules.
+func sources(t *testing.T) []source {
+	t.Helper()
+	var all []source
+	err := filepath.WalkDir(".", func(file string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() {
+			base := d.Name()
+			nested := false
+			if file != "." {
+				_, err := os.Stat(filepath.Join(file, "go.mod"))
+				nested = err == nil
+			}
+			if file != "." && (strings.HasPrefix(base, ".") || base == "build" || base == "bin" || base == "testdata" || nested) {
+				return filepath.SkipDir
+			}
+			return nil
+		}
+		if filepath.Ext(file) != ".go" {
+			return nil
+		}
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return err
+		}
+		parsed, err := parser.ParseFile(token.NewFileSet(), file, text, parser.ParseComments|parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		s := source{
+			path:    filepath.ToSlash(file),
+			dir:     path.Dir(filepath.ToSlash(file)),
+			test:    strings.HasSuffix(file, "_test.go"),
+			lines:   bytes.Count(text, []byte("\n")),
+			ast:     parsed,
+			imports: map[string]string{},
+		}
+		for _, spec := range parsed.Imports {
+			imported, err := strconv.Unquote(spec.Path.Value)
+			if err != nil {
+				return err
+			}
+			local := path.Base(strings.TrimSuffix(strings.TrimSuffix(imported, "/v5"), "/v2"))
+			if spec.Name != nil {
+				local = spec.Name.Name
+			}
+			s.imports[local] = imported
+		}
+		all = append(all, s)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(all) < 10 {
+		t.Fatalf("found only %d Go files; is this the module's root?", len(all))
+	}
+	return all
+}
+
+// homeOf returns the packages that may import a third-party package, or nil where none may.
+func homeOf(imported string) []string {
+	for library, home := range homes {
+		if imported == library || strings.HasPrefix(imported, library+"/") {
+			return home
+		}
+	}
+	return nil
+}
+
+func exportedReceiver(recv *ast.FieldList) bool {
+	typ := recv.List[0].Type
+	if star, ok := typ.(*ast.StarExpr); ok {
+		typ = star.X
+	}
+	if generic, ok := typ.(*ast.IndexExpr); ok {
+		typ = generic.X
+	}
+	id, ok := typ.(*ast.Ident)
+	return ok && id.IsExported()
+}
+
+func firstLine(s string) string {
+	line, _, _ := strings.Cut(s, "\n")
+	return line
+}

@@ -100,7 +100,7 @@ func TestRefused(t *testing.T) {
 	}{
 		{"garbage", "x.wasm", []byte("no module at all"), []string{"wasm"}},
 		{"empty", "x.wasm", nil, []string{"wasm"}},
-		{"truncated", "x.wasm", version(t, "v0001", "", "x")[:200], []string{"cut off"}},
+		{"truncated", "x.wasm", version(t, "v0001", "", "x")[:200], []string{"announced"}},
 		{"no manifest", "x.wasm", answer, []string{wasmtools.ManifestSection, "toolsrv pack"}},
 		{"two manifests", "x.wasm", append(version(t, "v0001", "", "x"), version(t, "v0001", "", "x")[len(answer):]...), []string{wasmtools.ManifestSection}},
 		{"manifest is no JSON", "x.wasm", embed(t, answer, []byte("{")), []string{wasmtools.ManifestSection}},
@@ -220,8 +220,12 @@ func TestOutcomes(t *testing.T) {
 		}
 		put(t, directory, r.tool+".wasm", embed(t, fixture(t, r.fixture), manifest(t, "", append(names, r.tool)...)))
 	}
-	c := open(t, catalog.Options{Directory: directory, Limits: func(string) sandbox.Limits {
-		return sandbox.Limits{Timeout: 2 * time.Second, Input: 1000, Memory: 32 << 20}
+	c := open(t, catalog.Options{Directory: directory, Limits: func(path string) sandbox.Limits {
+		l := sandbox.Limits{Timeout: time.Minute, Input: 1000, Memory: 32 << 20}
+		if path == "/spin" {
+			l.Timeout = 100 * time.Millisecond
+		}
+		return l
 	}})
 	for _, r := range rows {
 		route, ok := c.Table().Lookup("/" + r.tool)

@@ -76,7 +76,8 @@ func TestFollow(t *testing.T) {
 	}
 }
 
-// TestWritten writes a file in many small steps: no step may be served or refused.
+// TestWritten writes a file in many small steps: no step may be served or refused, unless a busy machine stopped the
+// writer for so long that the file looked finished.
 func TestWritten(t *testing.T) {
 	t.Parallel()
 	directory := t.TempDir()
@@ -91,16 +92,19 @@ func TestWritten(t *testing.T) {
 	defer f.Close()
 	steps := time.NewTicker(5 * time.Millisecond) // a writer's pace, well below the 100 ms after which a file has settled
 	defer steps.Stop()
+	last, pause := time.Now(), time.Duration(0)
 	for i := range next {
 		if i%8 == 0 {
 			<-steps.C
 		}
+		now := time.Now()
+		pause, last = max(pause, now.Sub(last)), now
 		if _, err := f.Write(next[i : i+1]); err != nil {
 			t.Fatal(err)
 		}
 	}
 	awaitAnswer(t, c, "/a", "v0002")
-	if n := log.count("file refused"); n != 0 {
+	if n := log.count("file refused"); n != 0 && pause < 50*time.Millisecond {
 		t.Errorf("the file was refused %d times while it was written", n)
 	}
 }

@@ -1,0 +1,137 @@
+package catalog
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/toolsrv/toolsrv/wasmtools"
+)
+
+func write(t testing.TB, directory, name, content string) os.FileInfo {
+	t.Helper()
+	path := filepath.Join(directory, name)
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return info
+}
+
+// TestReadSwapped has something else at the path when it is read than when it was scanned.
+func TestReadSwapped(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name string
+		swap func(path string) error
+		want error
+	}{
+		{"nothing", func(string) error { return nil }, nil},
+		{"another file", func(path string) error { return errors.Join(os.Remove(path), os.WriteFile(path, []byte("zzz"), 0o644)) }, errChanged},
+		{"grown", func(path string) error { return os.WriteFile(path, []byte("abcd"), 0o644) }, errChanged},
+		{"touched", func(path string) error { return os.Chtimes(path, time.Time{}, time.Unix(1, 0)) }, errChanged},
+		{"a folder", func(path string) error { return errors.Join(os.Remove(path), os.Mkdir(path, 0o755)) }, errChanged},
+		{"gone", os.Remove, errUnreadable},
+	} {
+		directory := t.TempDir()
+		info := write(t, directory, "a.wasm", "abc")
+		write(t, directory, "other", "keeps the inode from being used again")
+		if err := c.swap(filepath.Join(directory, "a.wasm")); err != nil {
+			t.Fatal(err)
+		}
+		content, err := read(directory, "a.wasm", info)
+		if !errors.Is(err, c.want) || err == nil && string(content) != "abc" {
+			t.Errorf("%s: got %q and error %v, want error %v", c.name, content, err, c.want)
+		}
+	}
+}
+
+// TestScanBounds has a scan end in time in a directory that does not.
+func TestScanBounds(t *testing.T) {
+	t.Parallel()
+	directory := t.TempDir()
+	for i := range maxFiles + 1 {
+		write(t, directory, fmt.Sprintf("f%05d.wasm", i), "")
+	}
+	seen, err := scan(directory)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := len(seen.files); got != maxFiles {
+		t.Errorf("got %d files, want %d", got, maxFiles)
+	}
+	if len(seen.problems) != 1 || !strings.Contains(seen.problems[0].err.Error(), "10000 modules") {
+		t.Errorf("got problems %v, want one that tells of the bound", seen.problems)
+	}
+	if seen.knows("z.wasm") {
+		t.Error("a file that was not looked at counts as gone")
+	}
+}
+
+// TestWatchFails polls folders that can't be watched, and watches them once they can be.
+func TestWatchFails(t *testing.T) {
+	t.Parallel()
+	directory := t.TempDir()
+	write(t, directory, "n/a.wasm", "")
+	seen, err := scan(directory)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var w watch
+	defer w.close()
+	now := time.Now()
+	if !w.follow(filepath.Join(directory, "n", "a.wasm"), seen.folders, now, time.Second) || w.err == nil {
+		t.Errorf("watching below a file: got error %v, want one", w.err)
+	}
+	if w.follow(directory, seen.folders, now.Add(time.Second/2), time.Second) {
+		t.Error("tried again too soon")
+	}
+	if !w.follow(directory, seen.folders, now.Add(time.Second), time.Second) || w.err != nil {
+		t.Errorf("watching again: got error %v, want none", w.err)
+	}
+	if w.follow(directory, seen.folders, now.Add(time.Hour), time.Second) {
+		t.Error("began anew without need")
+	}
+	events, _ := w.channels()
+	write(t, directory, "n/b.wasm", "")
+	select {
+	case <-events:
+	case <-time.After(20 * time.Second):
+		t.Error("a new file was not told of")
+	}
+}
+
+// BenchmarkRescan looks at 1,000 files that have not changed.
+func BenchmarkRescan(b *testing.B) {
+	directory := b.TempDir()
+	for i := range 1000 {
+		write(b, directory, fmt.Sprintf("n%d/f%d.wasm", i/100, i), "")
+	}
+	table, err := wasmtools.NewRouteTable()
+	if err != nil {
+		b.Fatal(err)
+	}
+	k := newKeeper(Options{Directory: directory, PollOnly: true}, table)
+	defer k.close()
+	now := time.Now()
+	k.scan(now)
+	for _, f := range k.shelf.files {
+		f.read = f.observed
+	}
+	for b.Loop() {
+		k.scan(now)
+	}
+	if len(k.work.loads) != 0 {
+		b.Fatalf("%d files are read again", len(k.work.loads))
+	}
+}

@@ -1,0 +1,119 @@
+//go:build unix
+
+package catalog_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/toolsrv/toolsrv/runtime/sandbox"
+	"github.com/toolsrv/toolsrv/wasmtools/catalog"
+)
+
+func link(t testing.TB, target string, path ...string) {
+	t.Helper()
+	if err := os.Symlink(target, filepath.Join(path...)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestStrangeEntries fills the directory with what is no plain file: nothing hangs, nothing outside is read, each is
+// reported, and the good file is served.
+func TestStrangeEntries(t *testing.T) {
+	t.Parallel()
+	base := t.TempDir()
+	directory := filepath.Join(base, "tools")
+	put(t, directory, "good.wasm", version(t, "v0001", "", "good"))
+	put(t, base, "outside.wasm", version(t, "v0002", "", "outside"))
+	put(t, base, "tools/real/folder/a.wasm", version(t, "v0003", "", "a"))
+	for _, name := range []string{"fifo.wasm", "fifo"} {
+		if err := syscall.Mkfifo(filepath.Join(directory, name), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	huge, err := os.Create(filepath.Join(directory, "huge.wasm"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer huge.Close()
+	if err := huge.Truncate(sandbox.MaxModule + 1); err != nil {
+		t.Fatal(err)
+	}
+	link(t, "/dev/zero", directory, "zero.wasm")
+	link(t, "../outside.wasm", directory, "out.wasm")
+	link(t, filepath.Join(directory, "good.wasm"), directory, "absolute.wasm")
+	link(t, "nowhere.wasm", directory, "dangling.wasm")
+	link(t, "self.wasm", directory, "self.wasm")
+	link(t, "..", directory, "above")
+	link(t, ".", directory, "here")
+	link(t, "nowhere", directory, "nothing")
+	link(t, "real/folder", directory, "linked")
+	link(t, "../..", directory, "real/folder/up")
+	link(t, "../../real", directory, "real/folder/again")
+	c := open(t, catalog.Options{Directory: directory})
+	// linked/up and linked/again lie below a link; real/folder/up and again lead back.
+	awaitTable(t, c, []string{"/good", "/linked/a", "/real/folder/a"}, []string{
+		"here", "again", "up", "again", "up",
+		"absolute.wasm", "dangling.wasm", "fifo.wasm", "huge.wasm", "out.wasm", "self.wasm", "zero.wasm",
+	})
+	for name, want := range map[string]string{
+		"here": "holds it", "linked/up": "below a linked folder", "real/folder/again": "holds it", "fifo.wasm": "not a regular file",
+		"huge.wasm": "67108865 bytes", "out.wasm": "escapes", "absolute.wasm": "relative path", "dangling.wasm": "no such file", "zero.wasm": "escapes",
+	} {
+		if got := reason(c.Table().Current(), filepath.Join(directory, name)); !strings.Contains(got, want) {
+			t.Errorf("%s: got reason %q, want one with %q", name, got, want)
+		}
+	}
+}
+
+// TestKubernetes mounts modules as a kubelet does: links to a hidden link to a hidden folder, which is swapped.
+func TestKubernetes(t *testing.T) {
+	t.Parallel()
+	directory := t.TempDir()
+	put(t, directory, "..1/a.wasm", version(t, "v0001", "", "a"))
+	put(t, directory, "..1/math/b.wasm", version(t, "v0001", "", "b"))
+	link(t, "..1", directory, "..data")
+	link(t, "..data/a.wasm", directory, "a.wasm")
+	link(t, "..data/math", directory, "math")
+	log := &record{}
+	c := open(t, catalog.Options{Directory: directory, Logger: log.logger()})
+	awaitAnswer(t, c, "/a", "v0001")
+	awaitAnswer(t, c, "/math/b", "v0001")
+	put(t, directory, "..2/a.wasm", version(t, "v0002", "", "a"))
+	put(t, directory, "..2/math/b.wasm", version(t, "v0002", "", "b"))
+	link(t, "..2", directory, "..data_tmp")
+	rename(t, filepath.Join(directory, "..data_tmp"), filepath.Join(directory, "..data"))
+	remove(t, directory, "..1")
+	awaitAnswer(t, c, "/a", "v0002")
+	awaitAnswer(t, c, "/math/b", "v0002")
+	awaitTable(t, c, []string{"/a", "/math/b"}, nil)
+}
+
+// TestPermission has files that can't be read refused, served as before where they were, and taken up when they can be.
+func TestPermission(t *testing.T) {
+	t.Parallel()
+	if os.Geteuid() == 0 {
+		t.Skip("root may read everything")
+	}
+	directory := t.TempDir()
+	put(t, directory, "n/a.wasm", version(t, "v0001", "", "a"))
+	put(t, directory, "b.wasm", version(t, "v0001", "", "b"))
+	chmod := func(mode os.FileMode, name string) {
+		t.Helper()
+		if err := os.Chmod(filepath.Join(directory, name), mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	chmod(0, "b.wasm")
+	c := open(t, catalog.Options{Directory: directory})
+	awaitTable(t, c, []string{"/n/a"}, []string{"b.wasm"})
+	chmod(0, "n")
+	awaitTable(t, c, []string{"/n/a"}, []string{"n", "b.wasm"})
+	chmod(0o644, "b.wasm")
+	awaitTable(t, c, []string{"/b", "/n/a"}, []string{"n"})
+	chmod(0o755, "n")
+	awaitTable(t, c, []string{"/b", "/n/a"}, nil)
+}

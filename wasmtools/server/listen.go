@@ -23,5 +23,8 @@ func listen(ctx context.Context, address string) (net.Listener, error) {
 	case errors.Is(err, fs.ErrPermission):
 		remedy = "ports below 1024 need a privilege: set server.address or --address to a higher one"
 	}
+	if op := (*net.OpError)(nil); errors.As(err, &op) {
+		err = op.Err // without the address, which is said already
+	}
 	return nil, fmt.Errorf("listen on %s: %w; %s", address, err, remedy)
 }

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -103,4 +104,41 @@ func TestReloadWarns(t *testing.T) {
 	if got := r.status("/shop/echo", ""); got != http.StatusOK {
 		t.Errorf("after all that: %d, want 200", got)
 	}
+}
+
+// TestReloadUnderLoad has no call fail because of a reload that does not concern it.
+func TestReloadUnderLoad(t *testing.T) {
+	t.Parallel()
+	first := settings(t)
+	first.Auth.Tokens = []string{"one"}
+	r := start(t, first)
+	others := []*config.Config{
+		changed(first, func(c *config.Config) { c.Auth.Tokens = []string{"two", "one"} }),
+		changed(first, func(c *config.Config) { c.Auth.Required = true }),
+		changed(first, func(c *config.Config) { c.Tools.Disabled = []string{"shop/spin", "web"} }),
+		changed(first, func(c *config.Config) { c.Limits.Timeout = time.Minute }),
+	}
+	var work sync.WaitGroup
+	for range 4 {
+		work.Go(func() {
+			for range 25 {
+				if status, body, err := r.call("/shop/echo", "one"); status != http.StatusOK || err != nil {
+					t.Errorf("with the token that is always there: %d %s %v", status, body, err)
+				}
+				if status, body, err := r.call("/shop/echo", "none"); status != http.StatusUnauthorized || err != nil {
+					t.Errorf("with a token that is never there: %d %s %v", status, body, err)
+				}
+			}
+		})
+	}
+	for range 2 {
+		work.Go(func() {
+			for i := range 20 {
+				if err := r.Reload(others[i%len(others)]); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	work.Wait()
 }

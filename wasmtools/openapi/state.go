@@ -39,12 +39,10 @@ func (a *App) rebuild(g *wasmtools.Generation) {
 			if old != nil {
 				return
 			}
-			next = &state{generation: new(wasmtools.Generation)}
-			next.router, _ = newRouter(nil)
+			next.generation, next.entries = new(wasmtools.Generation), nil
+			router, _ = newRouter(nil)
 		}
-		if err == nil {
-			next.router = router
-		}
+		next.router = router
 	}
 	a.describe(next)
 	a.state.Store(next)

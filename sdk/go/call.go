@@ -1,0 +1,84 @@
+package toolsrv
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// A Call is one call of a tool: its log and, as a [context.Context], its deadline. The zero Call is usable and logs
+// nothing, so that a test can pass new(toolsrv.Call). Within a guest it is for the goroutine of the call only.
+type Call struct {
+	log func(level Level, message string)
+}
+
+var _ context.Context = (*Call)(nil)
+
+// NewCall returns a Call whose log lines go to log, which may be nil. Tests use it, mostly through package toolsrvtest.
+func NewCall(log func(level Level, message string)) *Call {
+	return &Call{log: log}
+}
+
+// A Level is the weight of a log line.
+type Level int32
+
+// The levels of the host's log. Which of them it shows is the operator's choice.
+const (
+	LevelDebug Level = iota
+	LevelInfo
+	LevelWarn
+	LevelError
+)
+
+// String returns the level as the host's log shows it.
+func (l Level) String() string {
+	switch l {
+	case LevelDebug:
+		return "DEBUG"
+	case LevelInfo:
+		return "INFO"
+	case LevelWarn:
+		return "WARN"
+	case LevelError:
+		return "ERROR"
+	}
+	return fmt.Sprintf("Level(%d)", int32(l))
+}
+
+// Log writes a line to the host's log. The host bounds the number of lines of a call and their length.
+func (c *Call) Log(level Level, message string) {
+	if c != nil && c.log != nil {
+		c.log(level, message)
+	}
+}
+
+// Debugf logs a line for those who look for an error in the tool.
+func (c *Call) Debugf(format string, args ...any) { c.logf(LevelDebug, format, args) }
+
+// Infof logs a line that tells what the tool does.
+func (c *Call) Infof(format string, args ...any) { c.logf(LevelInfo, format, args) }
+
+// Warnf logs a line on something that looks wrong but does not stop the tool.
+func (c *Call) Warnf(format string, args ...any) { c.logf(LevelWarn, format, args) }
+
+// Errorf logs a line on something that broke. The call goes on; return an error to end it.
+func (c *Call) Errorf(format string, args ...any) { c.logf(LevelError, format, args) }
+
+func (c *Call) logf(level Level, format string, args []any) {
+	if c != nil && c.log != nil {
+		c.log(level, fmt.Sprintf(format, args...))
+	}
+}
+
+// Deadline implements [context.Context]. ABI 1 does not tell guests their deadline, so there is none to see; the host
+// holds it all the same and ends the call there.
+func (c *Call) Deadline() (deadline time.Time, ok bool) { return time.Time{}, false }
+
+// Done implements [context.Context]. It returns nil: a call that is cancelled does not go on.
+func (c *Call) Done() <-chan struct{} { return nil }
+
+// Err implements [context.Context]. It returns nil.
+func (c *Call) Err() error { return nil }
+
+// Value implements [context.Context]. It returns nil.
+func (c *Call) Value(any) any { return nil }

@@ -1,0 +1,3 @@
+module github.com/toolsrv/toolsrv/sdk/go
+
+go 1.24

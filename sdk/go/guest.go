@@ -1,0 +1,125 @@
+//go:build wasip1 || tinygo.wasm
+
+package toolsrv
+
+import (
+	"errors"
+	"runtime"
+	"unsafe"
+)
+
+// The host's functions. A pointer is an address in this module's memory; the host copies before it returns.
+
+//go:wasmimport toolsrv_v1 input_size
+func hostInputSize() uint32
+
+//go:wasmimport toolsrv_v1 input_read
+func hostInputRead(ptr unsafe.Pointer)
+
+//go:wasmimport toolsrv_v1 output_write
+func hostOutputWrite(ptr unsafe.Pointer, size uint32)
+
+//go:wasmimport toolsrv_v1 fail
+func hostFail(ptr unsafe.Pointer, size uint32)
+
+//go:wasmimport toolsrv_v1 log
+func hostLog(level int32, ptr unsafe.Pointer, size uint32)
+
+// What toolsrv_call and toolsrv_describe return.
+const (
+	statusOK     = 0 // the output is the result
+	statusFailed = 1 // fail told why
+	statusBroken = 2 // the tool is at fault; the log tells how
+)
+
+// exported is the module's state, the only one of this package: the ABI's functions take no pointer to it. It is
+// written during initialisation and only read after that.
+var exported struct {
+	module Module
+	done   bool
+}
+
+func export(m Module) {
+	if exported.done {
+		panic("toolsrv.Export is called twice: put all tools of the file into one Module")
+	}
+	exported.module, exported.done = m, true
+}
+
+//go:wasmexport toolsrv_call
+func guestCall(tool int32) int32 {
+	c := NewCall(writeLog)
+	tools := exported.module.Tools
+	if tool < 0 || int(tool) >= len(tools) {
+		c.Errorf("there is no tool number %d in the module", tool)
+		return statusBroken
+	}
+	output, err := tools[tool].run(c, readInput())
+	if err != nil {
+		return fail(c, err)
+	}
+	writeOutput(output)
+	return statusOK
+}
+
+//go:wasmexport toolsrv_describe
+func guestDescribe() int32 {
+	text, err := exported.module.Manifest()
+	if err != nil {
+		return fail(NewCall(writeLog), err)
+	}
+	writeOutput(text)
+	return statusOK
+}
+
+// guestWarm has encoding/json build its caches before the snapshot: without that, each call would anew.
+//
+//go:wasmexport toolsrv_warm
+func guestWarm() {
+	for _, t := range exported.module.Tools {
+		if t.warm != nil {
+			t.warm()
+		}
+	}
+	settle()
+}
+
+// fail tells the host of err and returns the status for it.
+func fail(c *Call, err error) int32 {
+	var broken *brokenResult
+	if !errors.As(err, &broken) {
+		text, encodeErr := encodeFailure(err)
+		if encodeErr == nil {
+			writeFailure(text)
+			return statusFailed
+		}
+		err = encodeErr
+	}
+	c.Log(LevelError, err.Error())
+	return statusBroken
+}
+
+func readInput() []byte {
+	size := hostInputSize()
+	if size == 0 {
+		return nil
+	}
+	input := make([]byte, size)
+	hostInputRead(unsafe.Pointer(unsafe.SliceData(input)))
+	return input
+}
+
+func writeLog(level Level, message string) {
+	hostLog(int32(level), unsafe.Pointer(unsafe.StringData(message)), uint32(len(message)))
+	runtime.KeepAlive(message)
+}
+
+func writeOutput(text []byte) {
+	hostOutputWrite(unsafe.Pointer(unsafe.SliceData(text)), uint32(len(text)))
+	runtime.KeepAlive(text)
+}
+
+func writeFailure(text []byte) {
+	hostFail(unsafe.Pointer(unsafe.SliceData(text)), uint32(len(text)))
+	runtime.KeepAlive(text)
+}

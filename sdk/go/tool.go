@@ -1,0 +1,202 @@
+package toolsrv
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+)
+
+// A Tool is a function with its name and description. Make one with [Func].
+type Tool struct {
+	name, description string
+	examples          []Example
+	arguments, result reflect.Type
+	run               func(c *Call, arguments []byte) ([]byte, error)
+	warm              func()
+}
+
+// An Example is one call of a tool, for the documentation and for tests: Arguments is a JSON object, Result is JSON, or
+// empty for a call whose result is not worth comparing (a time, a random number).
+type Example struct {
+	Arguments, Result string
+}
+
+// Func returns the tool that f is. The name is 1 to 64 of the characters A-Z a-z 0-9 _ and -; by the description
+// agents choose the tool, so let it say what the tool does and when to use it.
+//
+// A is a struct (or a map with string keys): the arguments. Their schema follows encoding/json: names, embedding and
+// order come from the struct; a member is required unless it is a pointer, has a default, or is marked omitempty or
+// omitzero; a pointer also takes null; members that A does not have are refused. Struct tags add to it:
+//
+//	description:"…"   required:"true" or "false"   default:"…"   examples:"a,b"
+//	enum:"a,b"        minimum:"0"  maximum:"9"     exclusiveMinimum:"0"  exclusiveMaximum:"9"
+//	minLength:"1"     maxLength:"9"                minItems:"1"  maxItems:"9"
+//	pattern:"^a"      format:"email"
+//
+// A default, an enum and examples are plain text for a string and JSON otherwise; a list whose values hold a comma is
+// written as a JSON array. Host and guest agree: f never sees arguments that the schema refuses.
+//
+// R is the result, any type that can be described; a nil slice or map in it is sent as [] or {}, never as null. A type
+// with its own JSON form needs a method JSONSchema() string ([Describer]).
+//
+// An error of f fails the call; [Error] says how it reaches the client. A panic ends the call with status 500, and its
+// message is only in the host's log.
+func Func[A, R any](name, description string, f func(*Call, A) (R, error), examples ...Example) Tool {
+	t := Tool{
+		name:        name,
+		description: description,
+		examples:    examples,
+		arguments:   reflect.TypeOf((*A)(nil)).Elem(),
+		result:      reflect.TypeOf((*R)(nil)).Elem(),
+	}
+	nils := findNils(t.result)
+	t.run = func(c *Call, arguments []byte) ([]byte, error) {
+		var in A
+		if err := decode(arguments, &in); err != nil {
+			return nil, err
+		}
+		out, err := f(c, in)
+		if err != nil {
+			return nil, err
+		}
+		return result(nils, &out)
+	}
+	t.warm = func() {
+		if text, err := encode(sample(t.arguments).Interface()); err == nil {
+			var in A
+			_ = decode(text, &in)
+		}
+		_, _ = encode(sample(t.result).Interface())
+	}
+	return t
+}
+
+// result returns the JSON of what out points to.
+func result(nils nils, out any) ([]byte, error) {
+	v := reflect.ValueOf(out).Elem()
+	if nils != nil {
+		nils.empty(v, 0)
+	}
+	for ; v.Kind() == reflect.Pointer; v = v.Elem() {
+		if v.IsNil() {
+			return nil, &brokenResult{errors.New("it is a nil pointer")}
+		}
+	}
+	text, err := encode(out)
+	if err != nil {
+		return nil, &brokenResult{err}
+	}
+	return text, nil
+}
+
+// brokenResult is the error of a result that JSON can't express, NaN for one: the tool's fault, not the caller's.
+type brokenResult struct{ err error }
+
+func (e *brokenResult) Error() string { return "the result can't be written as JSON: " + e.err.Error() }
+
+func (e *brokenResult) Unwrap() error { return e.err }
+
+// decode reads arguments, which the host has validated. What is refused here is what a schema can't say, such as a
+// number beyond 64 bits.
+func decode(arguments []byte, in any) error {
+	if len(arguments) == 0 {
+		arguments = []byte("{}")
+	}
+	err := json.Unmarshal(arguments, in)
+	if err == nil {
+		return nil
+	}
+	message := err.Error()
+	var mismatch *json.UnmarshalTypeError
+	if errors.As(err, &mismatch) && mismatch.Field != "" {
+		message = fmt.Sprintf("%s: a JSON %s does not fit %s", mismatch.Field, mismatch.Value, mismatch.Type)
+	}
+	return &Error{Code: "invalid_arguments", Message: "arguments: " + message}
+}
+
+// encode returns v as JSON, without the escapes that only HTML needs.
+func encode(v any) ([]byte, error) {
+	var buffer bytes.Buffer
+	e := json.NewEncoder(&buffer)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSuffix(buffer.Bytes(), []byte("\n")), nil
+}
+
+// manifestTool is a tool as the manifest has it.
+type manifestTool struct {
+	Name        string            `json:"name"`
+	Description string            `json:"description"`
+	Parameters  *schema           `json:"parameters"`
+	Result      *schema           `json:"result,omitempty"`
+	Examples    []manifestExample `json:"examples,omitempty"`
+}
+
+type manifestExample struct {
+	Arguments json.RawMessage `json:"arguments"`
+	Result    json.RawMessage `json:"result,omitempty"`
+}
+
+// describe returns the tool's part of the manifest.
+func (t Tool) describe() (manifestTool, error) {
+	out := manifestTool{Name: t.name, Description: t.description}
+	if t.run == nil {
+		return out, errors.New("it is empty: make tools with toolsrv.Func")
+	}
+	if err := checkName(t.name); err != nil {
+		return out, err
+	}
+	if t.description == "" {
+		return out, errors.New("it has no description: say what it does")
+	}
+	var err error
+	if out.Parameters, err = argumentsSchema(t.arguments); err != nil {
+		return out, err
+	}
+	if out.Result, err = resultSchema(t.result); err != nil {
+		return out, err
+	}
+	for i, e := range t.examples {
+		written, err := t.example(e)
+		if err != nil {
+			return out, fmt.Errorf("example %d: %w", i+1, err)
+		}
+		out.Examples = append(out.Examples, written)
+	}
+	return out, nil
+}
+
+// example checks an example against the types: a typing error there would mislead every agent that reads it.
+func (t Tool) example(e Example) (out manifestExample, err error) {
+	if !isObject(e.Arguments) {
+		return out, fmt.Errorf("the arguments %s are no JSON object", e.Arguments)
+	}
+	if err := fits(e.Arguments, t.arguments); err != nil {
+		return out, fmt.Errorf("the arguments %s: %w", e.Arguments, err)
+	}
+	out.Arguments = json.RawMessage(e.Arguments)
+	if e.Result == "" {
+		return out, nil
+	}
+	if !json.Valid([]byte(e.Result)) {
+		return out, fmt.Errorf("the result %s is no JSON", e.Result)
+	}
+	out.Result = json.RawMessage(e.Result)
+	return out, nil
+}
+
+// fits reports why the JSON text does not decode into a t, or nil.
+func fits(text string, t reflect.Type) error {
+	d := json.NewDecoder(bytes.NewReader([]byte(text)))
+	d.DisallowUnknownFields()
+	return d.Decode(reflect.New(t).Interface())
+}
+
+// isObject reports whether text is one JSON object.
+func isObject(text string) bool {
+	return json.Valid([]byte(text)) && bytes.HasPrefix(bytes.TrimLeft([]byte(text), " \t\r\n"), []byte("{"))
+}

@@ -99,6 +99,10 @@ func (r *run) fillObject(rules *objectRules, at int32) {
 func (r *run) insert(at int32, name string, value *jsontree.Tree) {
 	v := &r.tree.Values[at]
 	r.work -= len(value.Values)
+	if r.room -= len(name) + len(value.Values[0].Text); r.room < 0 {
+		r.work = -1
+		return
+	}
 	r.filled = append(r.filled, filledMember{int(v.Start) + len(v.Text) - 1, v.Count == 0, name, value.Values[0].Text})
 	r.tree.Append(at, name, value, 0)
 }
@@ -151,7 +155,7 @@ func (c *compiler) completeDefaults() error {
 		}
 		working[n] = true
 		text := c.tree.Values[given[n]].Text
-		r := run{work: workBase + workPerByte*len(text), completed: complete}
+		r := run{work: workBase + workPerByte*len(text), room: maxFilled, completed: complete}
 		if err := r.tree.Read(text); err != nil {
 			return nil, at(place, err)
 		}

@@ -8,17 +8,24 @@ import (
 )
 
 // The work of one check, in units of about 20 ns: a schema that is applied to a value, or a member or item that is
-// looked at, is one unit.
+// looked at, is one unit. Plain schemas take less than one unit for a byte. The violations are found in a second
+// check, with less to spend, since each unit may build messages.
 const (
-	workBase    = 1 << 20
-	workPerByte = 32
+	workBase          = 4 << 20
+	workPerByte       = 16
+	reportWorkPerByte = 4
+	reportWorkPerFind = 16
 )
+
+// maxFilled is how much longer, in bytes, a body gets by the defaults that are filled in.
+const maxFilled = 1 << 20
 
 // A run is the check of one body.
 type run struct {
 	tree   jsontree.Tree
 	work   int // left; below 0 nothing is accepted any more, and what check returns has no meaning
 	filled []filledMember
+	room   int // for what is filled in, in bytes
 	// completed, when the defaults themselves are being completed, returns that of a schema.
 	completed func(*node) (*jsontree.Tree, error)
 	err       error // the first of completed
@@ -133,7 +140,7 @@ func hasType(set types, v *jsontree.Value) bool {
 }
 
 func (r *run) chosen(c *choice, at int32) bool {
-	r.work -= len(r.tree.Values[at].Text) / 16
+	r.work -= len(r.tree.Values[at].Text) / 4
 	_, ok := c.canonical[r.tree.Canonical(at)]
 	return ok
 }
@@ -259,8 +266,13 @@ func (r *run) text(rules *textRules, at int32, rep *report) bool {
 			ok = r.mismatch(rep, at, rules.pattern)
 		}
 	}
-	if rules.format != nil && (ok || rep != nil) && !rules.format.match(s) {
-		ok = r.misformed(rep, at, rules.format.name)
+	if f := rules.format; f != nil && (ok || rep != nil) {
+		if r.work -= f.work * min(len(s), f.max); r.work < 0 {
+			return false
+		}
+		if !f.match(s) {
+			ok = r.misformed(rep, at, f.name)
+		}
 	}
 	if rules.base64 && (ok || rep != nil) && !isBase64(s) {
 		ok = r.misformed(rep, at, "base64")

@@ -21,6 +21,7 @@ type textRules struct {
 type format struct {
 	name   string
 	admits func(string) bool
+	work   int // of a match, for each byte
 	max    int // the longest text in bytes that is looked at; a longer one doesn't have the format
 }
 
@@ -32,7 +33,7 @@ const (
 )
 
 // uriTemplate is RFC 6570's grammar.
-var uriTemplate = regexp.MustCompile(`^(?:[^\x00-\x20\x7f"'%<>\\^\x60{|}]|%[0-9A-Fa-f]{2}|\{[+#./;?&=,!@|]?` +
+var uriTemplate = regexp.MustCompile(`^(?:[^\x00-\x20\x7f"%<>\\^\x60{|}]|%[0-9A-Fa-f]{2}|\{[+#./;?&=,!@|]?` +
 	`(?:[\w.]|%[0-9A-Fa-f]{2})+(?:\*|:[1-9]\d{0,3})?(?:,(?:[\w.]|%[0-9A-Fa-f]{2})+(?:\*|:[1-9]\d{0,3})?)*\})*$`)
 
 // findFormat returns a format, or nil for one that nobody knows: it documents only.
@@ -41,12 +42,12 @@ func findFormat(name string) *format {
 	if !ok {
 		return nil
 	}
-	f := &format{name: name, admits: func(s string) bool { return library(s) }, max: maxFormat}
+	f := &format{name: name, admits: func(s string) bool { return library(s) }, work: 1, max: maxFormat}
 	switch name {
 	case "uri", "iri", "uri-reference", "uriref", "iri-reference", "json-pointer", "relative-json-pointer":
 		f.max = maxLongFormat
 	case "uri-template": // the library refuses most operators
-		f.admits, f.max = uriTemplate.MatchString, maxLongFormat
+		f.admits, f.work, f.max = uriTemplate.MatchString, 8, maxLongFormat
 	case "ipv4", "ip-address": // the library admits signs
 		f.admits = isIPv4
 	case "regex": // the library compiles it, which takes memory without end

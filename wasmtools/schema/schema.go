@@ -84,7 +84,7 @@ func (s *Schema) Validate(body []byte) ([]byte, error) {
 	if blank(text) {
 		text, body = "{}", []byte("{}")
 	}
-	r := run{work: workBase + workPerByte*len(text)}
+	r := run{work: workBase + workPerByte*len(text), room: maxFilled}
 	if err := r.tree.Read(text); err != nil {
 		return nil, invalid([]wasmtools.Violation{unreadable(err)})
 	}

@@ -211,6 +211,9 @@ func (s *source) target(i, m int32) (int32, error) {
 	default:
 		to, ok = s.named[base+"#"+fragment]
 	}
+	if s.walk < 0 {
+		return 0, at(s.pointer(m), errors.New("too many references lead far into lists: move what they name into \"$defs\""))
+	}
 	if !ok {
 		return 0, at(s.pointer(m), fmt.Errorf("%s leads to nothing: correct it, or add what it names", quoted(ref)))
 	}

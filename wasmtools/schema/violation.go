@@ -55,6 +55,7 @@ func (r *run) add(rep *report, f finding) bool {
 	if rep == nil || r.work < 0 {
 		return false
 	}
+	r.work -= reportWorkPerFind
 	if len(rep.found) >= MaxViolations {
 		rep.more++
 		return false
@@ -288,7 +289,7 @@ func (r *run) violations(root *node) []wasmtools.Violation {
 	if r.work < 0 {
 		return []wasmtools.Violation{tooMuch}
 	}
-	r.work = workBase + workPerByte*len(r.tree.Values[0].Text)
+	r.work = workBase + reportWorkPerByte*len(r.tree.Values[0].Text)
 	var rep report
 	r.check(root, 0, &rep, nil)
 	size := 0
@@ -301,15 +302,16 @@ func (r *run) violations(root *node) []wasmtools.Violation {
 		}
 		list = append(list, v)
 	}
-	if r.work < 0 {
-		return append(list, tooMuch)
+	rest := counted(rep.more, "more violation") + " not listed"
+	switch {
+	case r.work < 0 && len(list) == 0:
+		return []wasmtools.Violation{tooMuch}
+	case r.work < 0:
+		rest = "the rest of the body was not checked"
+	case rep.more == 0:
+		return list
 	}
-	if rep.more > 0 {
-		list = append(list, wasmtools.Violation{
-			Type: "too_many_violations", Loc: []any{"body"}, Msg: counted(rep.more, "more violation") + " not listed", Input: json.RawMessage("null"),
-		})
-	}
-	return list
+	return append(list, wasmtools.Violation{Type: "too_many_violations", Loc: []any{"body"}, Msg: rest, Input: json.RawMessage("null")})
 }
 
 // violation returns a finding with its place and its input, and about how many bytes it takes.

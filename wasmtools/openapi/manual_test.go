@@ -63,13 +63,13 @@ type manualServer struct {
 }
 
 func manualApp(t *testing.T, dependencies ...openapi.Dependency) manualServer {
-	operation := func(name, description string, f func(a, b float64) (float64, error)) *wasmtools.Tool {
+	operation := func(name, description, first, second string, f func(a, b float64) (float64, error)) *wasmtools.Tool {
 		tool := tool("math/"+name, func(_ context.Context, arguments []byte) ([]byte, error) {
-			var in struct{ A, B float64 }
+			var in map[string]float64
 			if err := json.Unmarshal(arguments, &in); err != nil {
 				return nil, err
 			}
-			out, err := f(in.A, in.B)
+			out, err := f(in[first], in[second])
 			if err != nil {
 				return nil, err
 			}
@@ -79,15 +79,17 @@ func manualApp(t *testing.T, dependencies ...openapi.Dependency) manualServer {
 		if err != nil {
 			t.Fatal(err)
 		}
-		tool.Description, tool.Parameters, tool.Result = description, schema.MustCompile(addSchema), result
+		tool.Description, tool.Result = description, result
+		tool.Parameters = schema.MustCompile(fmt.Sprintf(`{"type":"object","properties":{%q:{"type":"number"},%q:{"type":"number"}},"required":[%[1]q,%q]}`, first, second))
 		tool.Version, tool.Digest = "1.0.0", "fdae9efa4ab8ff1d1b7ceea87ce48ecb44a45f0ddaa4a51c4bbd0e4f7a2f8b5c"
 		return tool
 	}
 	table := tableOf(t,
-		operation("add", "Add two numbers.", func(a, b float64) (float64, error) { return a + b, nil }),
-		operation("divide", "Divide a by b.", func(a, b float64) (float64, error) {
+		operation("add", "Add two numbers.", "a", "b", func(a, b float64) (float64, error) { return a + b, nil }),
+		operation("divide", "Divide one number by another.", "dividend", "divisor", func(a, b float64) (float64, error) {
 			if b == 0 {
-				return 0, &wasmtools.Error{Code: wasmtools.CodeToolError, Message: "cannot divide by zero", Status: 422, ToolCode: "division_by_zero"}
+				return 0, &wasmtools.Error{Code: wasmtools.CodeToolError, Message: "The divisor is 0: pass another number.",
+					ToolCode: "division_by_zero", Data: json.RawMessage(fmt.Sprintf(`{"dividend":%g}`, a))}
 			}
 			return a / b, nil
 		}))

@@ -36,7 +36,7 @@ type node struct {
 
 	never    bool   // the schema is false
 	types    types  // 0 admits all
-	typeList []word // as written
+	typeList []string // as written
 	constant *choice
 	enum     *choice
 	number   *numberRules
@@ -139,6 +139,8 @@ func compile(s *source) (*node, error) {
 	if err := c.completeDefaults(); err != nil {
 		return nil, err
 	}
+	// The rest of the source is for documents; this was for finding the way.
+	s.base, s.order, s.named, s.index, s.dynamic = nil, nil, nil, nil, nil
 	return c.nodes[0], nil
 }
 

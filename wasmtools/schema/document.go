@@ -130,12 +130,13 @@ func array(items [][]byte) []byte {
 	return slices.Concat([]byte{'['}, bytes.Join(items, []byte{','}), []byte{']'})
 }
 
-// withAll returns fields with schemas added to their allOf.
+// withAll returns fields with schemas put before those of their allOf: of several defaults the first counts, and
+// those of a reference come before those of allOf.
 func withAll(fields []field, schemas [][]byte) []field {
 	for n := range fields {
 		if fields[n].key == "allOf" {
-			list := fields[n].value
-			fields[n].value = slices.Concat(list[:len(list)-1], []byte{','}, array(schemas)[1:])
+			all := array(schemas)
+			fields[n].value = slices.Concat(all[:len(all)-1], []byte{','}, fields[n].value[1:])
 			return fields
 		}
 	}
@@ -187,19 +188,19 @@ func component(text string) string {
 
 // fields returns the members of the schema at i in draft 2020-12, in the author's order, and what it refers to.
 func (d *documenter) fields(i int32) (fields []field, refs []int32) {
-	word := func(name string) int32 {
+	keyword := func(name string) int32 {
 		if !d.draft.known(name) {
 			return 0
 		}
 		return d.tree.Member(i, name)
 	}
 	for _, name := range []string{"$ref", "$recursiveRef", "$dynamicRef"} {
-		if to, ok := d.source.targets[word(name)]; ok {
+		if to, ok := d.source.targets[keyword(name)]; ok {
 			refs = append(refs, to)
 		}
 	}
 	alone := d.draft <= draft7 && len(refs) > 0
-	items := word("items")
+	items := keyword("items")
 	tuple := items != 0 && d.tree.Values[items].Kind == jsontree.Array
 	var extra [][]byte
 	for m := d.tree.Values[i].First; m != 0; m = d.tree.Values[m].Next {
@@ -218,9 +219,6 @@ func (d *documenter) fields(i int32) (fields []field, refs []int32) {
 		case key == "minimum" && d.isTrue(i, "exclusiveMinimum"), key == "maximum" && d.isTrue(i, "exclusiveMaximum"):
 			continue
 		case key == "items" && tuple:
-			if v.Count == 0 {
-				continue
-			}
 			key = "prefixItems"
 			value = d.children(m, list)
 		case key == "additionalItems":

@@ -28,8 +28,11 @@ const (
 
 // uri returns the address of the draft's metaschema.
 func (d draft) uri() string {
-	if d >= draft2019 {
-		return fmt.Sprintf("https://json-schema.org/draft/%d-%s/schema", int(d), map[draft]string{draft2019: "09", draft2020: "12"}[d])
+	switch d {
+	case draft2020:
+		return "https://json-schema.org/draft/2020-12/schema"
+	case draft2019:
+		return "https://json-schema.org/draft/2019-09/schema"
 	}
 	return fmt.Sprintf("https://json-schema.org/draft-%02d/schema", int(d))
 }

@@ -11,22 +11,19 @@ import (
 // maxExpected is the number of values that a message lists.
 const maxExpected = 20
 
-// A word is the name of a type.
-type word = string
-
 // typeNames are the names of types in a schema.
-var typeNames = map[word]types{
+var typeNames = map[string]types{
 	"null": typeNull, "boolean": typeBoolean, "number": typeNumber, "string": typeString, "array": typeArray,
 	"object": typeObject, "integer": typeInteger,
 }
 
-func (k *keywordsOf) types() (set types, list []word) {
+func (k *keywordsOf) types() (set types, list []string) {
 	i := k.value("type")
 	if i == 0 {
 		return 0, nil
 	}
 	if k.c.tree.Values[i].Kind == jsontree.String {
-		list = []word{k.c.str(i)}
+		list = []string{k.c.str(i)}
 	}
 	if k.c.tree.Values[i].Kind == jsontree.Array {
 		for _, t := range k.children(i) {

@@ -83,7 +83,7 @@ func (r *run) absent(rep *report, at int32, name, because string) bool {
 }
 
 // typeWords are pydantic's words for a value of a wrong type.
-var typeWords = map[word]struct{ kind, want string }{
+var typeWords = map[string]struct{ kind, want string }{
 	"null":    {"none_required", "None"},
 	"boolean": {"bool_type", "a valid boolean"},
 	"number":  {"float_type", "a valid number"},

@@ -129,6 +129,7 @@ func TestRefused(t *testing.T) {
 					t.Errorf("got reason %q, want one with %q", why, want)
 				}
 			}
+			closeNow(t, k)
 			if n := log.count("level=WARN", "x.wasm", "file refused"); n != 1 {
 				t.Errorf("got %d warnings, want 1", n)
 			}
@@ -172,6 +173,7 @@ func TestTool(t *testing.T) {
 	if tool.MaxInput != 77 {
 		t.Errorf("got MaxInput %d, want 77", tool.MaxInput)
 	}
+	closeNow(t, c)
 	if n := log.count("tool added", "path=/n/a", "version=2.0", "digest="+tool.Digest[:12]); n != 1 {
 		t.Errorf("got %d log lines of the tool, want 1", n)
 	}

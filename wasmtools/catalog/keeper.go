@@ -79,7 +79,7 @@ func (k *keeper) first(ctx context.Context) error {
 	loads := make([]load, len(seen.files))
 	sideBySide(ctx, len(loads), func(i int) {
 		if e := seen.files[i]; e.err == nil {
-			loads[i] = k.load(ctx, e.path, e.info, "", listed)
+			loads[i] = k.load(ctx, e.path, e.info, "", false)
 		}
 	})
 	for i, e := range seen.files {
@@ -260,7 +260,7 @@ func (k *keeper) queueLoad(f *file) {
 		served = f.serving.program.Digest()
 	}
 	k.work.add(&k.work.loads, func(ctx context.Context) func() {
-		l := k.load(ctx, f.path, info, served, ready)
+		l := k.load(ctx, f.path, info, served, true)
 		return func() { k.loaded(f, l) }
 	})
 }

@@ -19,15 +19,9 @@ type load struct {
 	err         error
 }
 
-// How far load goes.
-const (
-	listed = false // manifest and schemas, at little cost: none of the module's code is compiled or run
-	ready  = true  // described and compiled, too
-)
-
 // load reads a file and makes a module of it, safely from any goroutine. served is the digest of the version that is
-// served, or empty.
-func (k *keeper) load(ctx context.Context, file string, info fs.FileInfo, served string, how bool) load {
+// served, or empty. The module is compiled, and run to be described where that is needed, only if it is to be ready.
+func (k *keeper) load(ctx context.Context, file string, info fs.FileInfo, served string, ready bool) load {
 	l := load{info: info, served: served}
 	l.err = k.guard(file, func() error {
 		content, err := read(k.directory, file, info)
@@ -50,12 +44,11 @@ func (k *keeper) load(ctx context.Context, file string, info fs.FileInfo, served
 		if err != nil {
 			return err
 		}
-		if manifest == nil && how == listed {
+		if manifest == nil && !ready {
 			l.undescribed = true
 			return nil
 		}
-		content = nil // the engine has its own; what follows may take long
-		if how == ready {
+		if ready {
 			if err := program.Compile(ctx); err != nil {
 				return err
 			}
@@ -69,7 +62,7 @@ func (k *keeper) load(ctx context.Context, file string, info fs.FileInfo, served
 		if err != nil {
 			return err
 		}
-		m.compiled = how == ready
+		m.compiled = ready
 		l.module = m
 		return nil
 	})

@@ -174,6 +174,14 @@ func open(t testing.TB, o catalog.Options) *catalog.Catalog {
 	return c
 }
 
+// closeNow closes a catalog, so that its log is complete: lines are written after the generation that they tell of.
+func closeNow(t testing.TB, c *catalog.Catalog) {
+	t.Helper()
+	if err := c.Close(); err != nil {
+		t.Errorf("Close: %v", err)
+	}
+}
+
 // await waits until a generation is as it should be.
 func await(t testing.TB, c *catalog.Catalog, what string, good func(*wasmtools.Generation) bool) {
 	t.Helper()

@@ -109,23 +109,26 @@ func (s *scanner) folder(name string, above []fs.FileInfo, linked bool) error {
 			return nil
 		}
 		s.left--
-		s.entry(path.Join(name, e.Name()), e.Type(), above, linked)
+		s.entry(path.Join(name, e.Name()), e, above, linked)
 	}
 	return nil
 }
 
 // entry looks at one entry of a folder.
-func (s *scanner) entry(name string, kind fs.FileMode, above []fs.FileInfo, linked bool) {
-	isLink := kind&fs.ModeSymlink != 0
+func (s *scanner) entry(name string, e fs.DirEntry, above []fs.FileInfo, linked bool) {
+	isLink := e.Type()&fs.ModeSymlink != 0
 	isModule := strings.HasSuffix(name, ".wasm")
-	if kind.IsDir() {
+	if e.IsDir() {
 		s.below(name, above, linked)
 		return
 	}
 	if !isLink && !isModule {
 		return
 	}
-	info, err := s.root.Stat(name)
+	info, err := e.Info() // known from the listing: half the time of asking again
+	if isLink {
+		info, err = s.root.Stat(name)
+	}
 	switch {
 	case err != nil && isLink && isModule:
 		s.file(found{path: name, err: fmt.Errorf("follow the link: %w: let it lead, by a relative path, to a file in the tools directory", err)})

@@ -18,6 +18,7 @@ import (
 type watch struct {
 	notifier *fsnotify.Watcher
 	folders  map[string]fs.FileInfo // as they were when they were added
+	live     int                    // how many watches there were then
 	err      error                  // why some folder is not watched, or nil
 	tried    time.Time
 }
@@ -26,25 +27,35 @@ type watch struct {
 // folder may have gone untold between the scan and now, so that another scan is due. Where not all can be watched,
 // it tries again, but not more often than once in retry.
 func (w *watch) follow(directory string, folders map[string]fs.FileInfo, now time.Time, retry time.Duration) bool {
-	if maps.EqualFunc(w.folders, folders, os.SameFile) && (w.err == nil || now.Sub(w.tried) < retry) {
+	if maps.EqualFunc(w.folders, folders, os.SameFile) && w.alive() && (w.err == nil || now.Sub(w.tried) < retry) {
 		return false
 	}
 	// Beginning anew is simpler than moving watches along with renamed folders: the system knows them by inode,
 	// the notifier by path. Folders change rarely.
 	w.close()
-	w.folders, w.tried = folders, now
+	w.folders, w.tried = maps.Clone(folders), now
 	w.notifier, w.err = fsnotify.NewWatcher()
 	if w.err != nil {
 		w.notifier = nil
 		return true
 	}
 	for _, name := range slices.Sorted(maps.Keys(folders)) {
-		if err := w.notifier.Add(filepath.Join(directory, filepath.FromSlash(name))); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		err := w.notifier.Add(filepath.Join(directory, filepath.FromSlash(name)))
+		if errors.Is(err, fs.ErrNotExist) {
+			delete(w.folders, name) // gone again; should it come back, it is new
+		} else if err != nil {
 			w.err = fmt.Errorf("watch folder %s: %w", name, err)
 			break // one reason, such as too many watches, mostly holds for all that come
 		}
 	}
+	w.live = len(w.notifier.WatchList())
 	return true
+}
+
+// alive reports whether all watches are still there. The system drops one with its folder, and a new folder in the same
+// place may well get the inode of the old one, so that it looks the same.
+func (w *watch) alive() bool {
+	return w.notifier == nil || len(w.notifier.WatchList()) == w.live
 }
 
 // channels returns those of the present watch; both are nil where there is none.

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/tetratelabs/wazero"
 )
@@ -30,6 +31,8 @@ const (
 	entryMagic  = "toolsrv compiled code 1\n"
 	entryHeader = len(entryMagic) + sha256.Size
 	entryName   = 2 * sha256.Size // wazero names a file by a SHA-256 in hexadecimal
+
+	stagingPrefix = ".staging-"
 )
 
 // openCache makes the directory where it is missing.
@@ -37,7 +40,10 @@ func openCache(dir string) (*codeCache, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make the directory for compiled code: %w", err)
 	}
-	staging, err := os.MkdirTemp("", "toolsrv-code-")
+	removeStale(dir)
+	// Below dir and not in the system's directory for temporary files, where it might be tidied away, and made
+	// anew by somebody else.
+	staging, err := os.MkdirTemp(dir, stagingPrefix)
 	if err != nil {
 		return nil, fmt.Errorf("make a directory for code being compiled: %w", err)
 	}
@@ -57,6 +63,16 @@ func openCache(dir string) (*codeCache, error) {
 	return nil, err
 }
 
+// removeStale removes what processes that ended without Close have left. One that still runs makes its own anew.
+func removeStale(dir string) {
+	old, _ := filepath.Glob(filepath.Join(dir, stagingPrefix+"*"))
+	for _, path := range old {
+		if info, err := os.Stat(path); err == nil && time.Since(info.ModTime()) > 24*time.Hour {
+			os.RemoveAll(path)
+		}
+	}
+}
+
 // entry returns the file for the code of a module: another wazero, architecture or rewriter has another one.
 func (c *codeCache) entry(module []byte) string {
 	h := sha256.New()
@@ -68,6 +84,9 @@ func (c *codeCache) entry(module []byte) string {
 // stage gives wazero the code of entry, and returns the name of the file, or "" where there is none. A damaged
 // entry is removed, and an error.
 func (c *codeCache) stage(entry string) (staged string, err error) {
+	if err := os.MkdirAll(c.files, 0o700); err != nil {
+		return "", err
+	}
 	content, err := os.ReadFile(entry)
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", nil
@@ -123,7 +142,7 @@ func keep(entry, name, path string) error {
 	}
 	body := append([]byte(name), code...)
 	sum := sha256.Sum256(body)
-	aside, err := os.CreateTemp(filepath.Dir(entry), ".new-")
+	aside, err := os.CreateTemp(filepath.Dir(path), "entry-")
 	if err != nil {
 		return err
 	}

@@ -57,8 +57,15 @@ func check(m *wasmbin.Module, offered offer) (shape, error) {
 	return s, err
 }
 
+// maxImports is the most imports of a module: an instance pays for each, and the same one may be imported often.
+const maxImports = 1000
+
 func checkImports(m *wasmbin.Module, offered offer) error {
-	for _, i := range m.Imports() {
+	imports := m.Imports()
+	if len(imports) > maxImports {
+		return fmt.Errorf("the module has %d imports, the limit is %d", len(imports), maxImports)
+	}
+	for _, i := range imports {
 		name := fmt.Sprintf("%.80q.%.80q", i.Module, i.Name)
 		if i.Kind != wasmbin.KindFunction {
 			if i.Kind == wasmbin.KindMemory {

@@ -129,7 +129,7 @@ func TestGoReactor(t *testing.T) {
 		{"memory", 6, ample, []sandbox.Outcome{sandbox.ToolMemory}},
 		{"spin", 7, sandbox.Limits{Timeout: 200 * time.Millisecond}, []sandbox.Outcome{sandbox.ToolTimeout}},
 		{"sleep", 8, sandbox.Limits{Timeout: 200 * time.Millisecond}, []sandbox.Outcome{sandbox.ToolTimeout}},
-		{"deadlock", 9, sandbox.Limits{Timeout: 200 * time.Millisecond}, []sandbox.Outcome{sandbox.ToolTrapped}},
+		{"deadlock", 9, ample, []sandbox.Outcome{sandbox.ToolTrapped}},
 		{"exit", 10, ample, []sandbox.Outcome{sandbox.ToolTrapped}},
 	}
 	for _, test := range broken {

@@ -9,10 +9,17 @@ import (
 // rewriteVersion is part of the key of compiled code: raise it when harden makes something else of a module.
 const rewriteVersion = 1
 
+// What each instance pays for, beside memory and tables: the number of globals, and the size of the element section.
+const (
+	maxGlobals  = 10_000
+	maxElements = 4 << 20
+)
+
 // harden makes of a module, whose frame package wasmbin has checked, one that wazero can stop and bound:
 //   - Each function begins with an empty loop. wazero looks at the deadline at the head of a loop only, so that
 //     without this a recursion that branches in two would run for ever.
 //   - A function has no more branches than the compiler can deal with.
+//   - What each instance costs beside its memory is bounded: globals and elements.
 //   - Each table gets a maximum. wazero lets table.grow take 32 GiB, which no memory limit counts.
 //   - Custom sections are left out, but for function names of reasonable length: they do nothing for the program,
 //     and wazero writes the names of 30 frames into the error of each trap.
@@ -38,6 +45,15 @@ func harden(module []byte) ([]byte, error) {
 			}
 		case 4:
 			content = boundTables(s)
+		case 6:
+			if n := s.u32(); n > maxGlobals {
+				return nil, fmt.Errorf("the module has %d globals, the limit is %d", n, maxGlobals)
+			}
+			s.rest = nil
+		case 9:
+			if len(content) > maxElements {
+				return nil, fmt.Errorf("the module's elements take %d bytes, the limit is %s", len(content), size(maxElements))
+			}
 		case 10:
 			content = enterByLoop(s, len(content), arity)
 		}

@@ -84,7 +84,11 @@ func TestOutcomes(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			tool := load(t, e, fixture(t, test.fixture)).Tool("x", test.index, test.limits)
+			p := load(t, e, fixture(t, test.fixture))
+			if err := p.Compile(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			tool := p.Tool("x", test.index, test.limits)
 			begun := time.Now()
 			out, err := tool.Call(t.Context(), []byte(`{}`))
 			if took := time.Since(begun); test.outcome == sandbox.ToolTimeout && took > 10*time.Second {

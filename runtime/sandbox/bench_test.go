@@ -1,0 +1,125 @@
+package sandbox_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/toolsrv/toolsrv/runtime/sandbox"
+)
+
+// The phases of a module's life, one benchmark each.
+
+func BenchmarkLoad(b *testing.B) {
+	for _, guest := range benchGuests(b) {
+		b.Run(guest.name, func(b *testing.B) {
+			e := newEngine(b, sandbox.Config{})
+			b.SetBytes(int64(len(guest.module)))
+			b.ReportAllocs()
+			for b.Loop() {
+				p, err := e.Load(guest.module)
+				if err != nil {
+					b.Fatal(err)
+				}
+				p.Close()
+			}
+		})
+	}
+}
+
+func BenchmarkCompile(b *testing.B) {
+	for _, mode := range []string{"scratch", "cache"} {
+		for _, guest := range benchGuests(b) {
+			b.Run(mode+"/"+guest.name, func(b *testing.B) {
+				c := sandbox.Config{}
+				if mode == "cache" {
+					c.CacheDir = b.TempDir()
+				}
+				e := newEngine(b, c)
+				b.ReportAllocs()
+				for b.Loop() {
+					p, err := e.Load(guest.module)
+					if err != nil {
+						b.Fatal(err)
+					}
+					if err := p.Compile(b.Context()); err != nil {
+						b.Fatal(err)
+					}
+					p.Close()
+				}
+			})
+		}
+	}
+}
+
+func BenchmarkCall(b *testing.B) {
+	for _, guest := range benchGuests(b) {
+		for _, size := range []struct {
+			name  string
+			bytes int
+		}{{"0B", 0}, {"1KB", 1 << 10}, {"64KB", 64 << 10}} {
+			b.Run(guest.name+"/"+size.name, func(b *testing.B) {
+				tool := load(b, newEngine(b, sandbox.Config{}), guest.module).Tool("bench", 0, sandbox.Limits{})
+				input := []byte(`{"a":"` + strings.Repeat("x", size.bytes) + `"}`)
+				if _, err := tool.Call(b.Context(), input); err != nil { // compiles
+					b.Fatal(err)
+				}
+				b.ReportAllocs()
+				for b.Loop() {
+					if _, err := tool.Call(b.Context(), input); err != nil {
+						b.Fatal(err)
+					}
+				}
+			})
+		}
+	}
+}
+
+func BenchmarkCallParallel(b *testing.B) {
+	tool := load(b, newEngine(b, sandbox.Config{}), fixture(b, "good/stages")).Tool("bench", 0, sandbox.Limits{Queue: 1 << 20})
+	if _, err := tool.Call(b.Context(), nil); err != nil {
+		b.Fatal(err)
+	}
+	b.ReportAllocs()
+	b.RunParallel(func(pb *testing.PB) {
+		for pb.Next() {
+			if _, err := tool.Call(b.Context(), nil); err != nil {
+				b.Error(err)
+				return
+			}
+		}
+	})
+}
+
+// BenchmarkHostFunction takes 150 calls of log, of which none is written.
+func BenchmarkHostFunction(b *testing.B) {
+	tool := load(b, newEngine(b, sandbox.Config{}), fixture(b, "hostile/log")).Tool("bench", 4, sandbox.Limits{LogLines: -1})
+	if _, err := tool.Call(b.Context(), nil); err != nil {
+		b.Fatal(err)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := tool.Call(b.Context(), nil); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkTrap(b *testing.B) {
+	tool := load(b, newEngine(b, sandbox.Config{}), fixture(b, "hostile/traps")).Tool("bench", 0, sandbox.Limits{})
+	tool.Call(b.Context(), nil)
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := tool.Call(b.Context(), nil); err == nil {
+			b.Fatal("a trap gives no error")
+		}
+	}
+}
+
+type benchGuest struct {
+	name   string
+	module []byte
+}
+
+func benchGuests(b *testing.B) []benchGuest {
+	return []benchGuest{{"small", fixture(b, "good/echo")}, {"go", goReactor(b)}}
+}

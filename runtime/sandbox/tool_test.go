@@ -1,0 +1,253 @@
+package sandbox_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/toolsrv/toolsrv/runtime/sandbox"
+)
+
+// occupy starts n calls that end with the test, or at their time limit, and returns them.
+func occupy(t *testing.T, tool *sandbox.Tool, n int) *sync.WaitGroup {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	var calls sync.WaitGroup
+	for range n {
+		calls.Go(func() {
+			_, err := tool.Call(ctx, nil)
+			for e := (*sandbox.Error)(nil); errors.As(err, &e) && e.Outcome == sandbox.Overloaded; { // a call of the test was first
+				_, err = tool.Call(ctx, nil)
+			}
+		})
+	}
+	t.Cleanup(func() { cancel(); calls.Wait() })
+	return &calls
+}
+
+// until waits for a condition that another goroutine makes true.
+func until(t *testing.T, what string, done func() bool) {
+	t.Helper()
+	for end := time.Now().Add(20 * time.Second); !done(); runtime.Gosched() {
+		if time.Now().After(end) {
+			t.Fatal("waited in vain for ", what)
+		}
+	}
+}
+
+func TestInput(t *testing.T) {
+	t.Parallel()
+	p := load(t, newEngine(t, sandbox.Config{}), fixture(t, "good/echo"))
+	tool := p.Tool("echo", 0, sandbox.Limits{Input: 10})
+	if out, err := tool.Call(t.Context(), []byte(`"12345678"`)); err != nil || string(out) != `"12345678"` {
+		t.Errorf("got %s, %v, want the input", out, err)
+	}
+	_, err := tool.Call(t.Context(), []byte(`"123456789"`))
+	wantError(t, err, sandbox.InputTooLarge, "has 11 bytes; its limit is 10 bytes")
+	tool = p.Tool("echo", 0, sandbox.Limits{Output: 9})
+	_, err = tool.Call(t.Context(), []byte(`"12345678"`))
+	wantError(t, err, sandbox.ToolBadOutput, "limit of 9 bytes")
+}
+
+// TestOutputIsTheCallers has no two calls share memory.
+func TestOutputIsTheCallers(t *testing.T) {
+	t.Parallel()
+	tool := load(t, newEngine(t, sandbox.Config{}), fixture(t, "good/echo")).Tool("echo", 0, sandbox.Limits{})
+	input := []byte(`"first"`)
+	first, err := tool.Call(t.Context(), input)
+	if err != nil {
+		t.Fatal(err)
+	}
+	copy(input, `"xxxxx"`)
+	if _, err := tool.Call(t.Context(), []byte(`"other"`)); err != nil {
+		t.Fatal(err)
+	}
+	if string(first) != `"first"` {
+		t.Errorf("got %s, want %q", first, "first")
+	}
+}
+
+// TestNothingLeaks counts calls in memory, in a global and in a table, of tools that break in between too.
+func TestNothingLeaks(t *testing.T) {
+	t.Parallel()
+	p := load(t, newEngine(t, sandbox.Config{}), fixture(t, "good/echo"))
+	tool := p.Tool("count", 2, sandbox.Limits{})
+	for range 5 {
+		if out, err := tool.Call(t.Context(), nil); err != nil || string(out) != "1" {
+			t.Fatalf("got %s, %v, want 1", out, err)
+		}
+	}
+}
+
+func TestQueue(t *testing.T) {
+	t.Parallel()
+	e := newEngine(t, sandbox.Config{})
+	p := load(t, e, fixture(t, "hostile/spin"))
+	if err := p.Compile(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	t.Run("full", func(t *testing.T) {
+		t.Parallel()
+		tool := p.Tool("sleep", 4, sandbox.Limits{Concurrency: 1, Queue: -1, Timeout: time.Minute})
+		occupy(t, tool, 1)
+		until(t, "a refusal", func() bool {
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+			defer cancel()
+			_, err := tool.Call(ctx, nil)
+			var e *sandbox.Error
+			return errors.As(err, &e) && e.Outcome == sandbox.Overloaded && strings.Contains(e.Message, "busy")
+		})
+	})
+	t.Run("timeout counts", func(t *testing.T) {
+		t.Parallel()
+		tool := p.Tool("sleep", 4, sandbox.Limits{Concurrency: 1, Timeout: 300 * time.Millisecond})
+		begun := time.Now()
+		occupy(t, tool, 20).Wait() // they would take 6 s if their waiting did not count
+		if took := time.Since(begun); took > 3*time.Second {
+			t.Errorf("20 calls with a limit of 300 ms took %v", took)
+		}
+	})
+	t.Run("cancelled while waiting", func(t *testing.T) {
+		t.Parallel()
+		tool := p.Tool("sleep", 4, sandbox.Limits{Concurrency: 1, Queue: 1, Timeout: time.Minute})
+		occupy(t, tool, 1)
+		var err error
+		until(t, "a place in the queue", func() bool {
+			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+			defer cancel()
+			_, err = tool.Call(ctx, nil)
+			return strings.Contains(err.Error(), "waited for its turn")
+		})
+		wantError(t, err, sandbox.Cancelled, "The caller gave up while the call waited for its turn.")
+	})
+	t.Run("another tool is not held up", func(t *testing.T) {
+		t.Parallel()
+		occupy(t, p.Tool("sleep", 4, sandbox.Limits{Concurrency: 1, Timeout: time.Minute}), 2)
+		_, err := p.Tool("sleep", 4, sandbox.Limits{Concurrency: 1, Timeout: 100 * time.Millisecond}).Call(t.Context(), nil)
+		wantError(t, err, sandbox.ToolTimeout, "ran longer than its limit of 100ms")
+	})
+}
+
+func TestCancel(t *testing.T) {
+	t.Parallel()
+	p := load(t, newEngine(t, sandbox.Config{}), fixture(t, "hostile/spin"))
+	for _, index := range []int32{0, 1, 2, 3, 4} {
+		t.Run(fmt.Sprint(index), func(t *testing.T) {
+			t.Parallel()
+			ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+			defer cancel()
+			_, err := p.Tool("x", index, sandbox.Limits{Timeout: time.Minute}).Call(ctx, nil)
+			wantError(t, err, sandbox.Cancelled, "The caller gave up")
+		})
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := p.Tool("x", 0, sandbox.Limits{}).Call(ctx, nil)
+	wantError(t, err, sandbox.Cancelled, "The caller gave up")
+}
+
+// TestEngineCloses has calls running, sleeping and waiting while the engine closes without patience.
+func TestEngineCloses(t *testing.T) {
+	t.Parallel()
+	e := newEngine(t, sandbox.Config{})
+	p := load(t, e, fixture(t, "hostile/spin"))
+	if err := p.Compile(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	errs := make(chan error)
+	for _, index := range []int32{0, 4} {
+		tool := p.Tool("x", index, sandbox.Limits{Timeout: time.Minute, Concurrency: 1})
+		for range 2 {
+			go func() {
+				_, err := tool.Call(t.Context(), nil)
+				errs <- err
+			}()
+		}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	done := make(chan error, 1)
+	go func() { done <- e.Close(ctx) }()
+	for range 4 {
+		wantError(t, <-errs, sandbox.Cancelled, "shutting down")
+	}
+	if err := <-done; err != nil && !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("Close: %v", err)
+	}
+}
+
+// TestLateCall calls a tool after its program was closed, as a request does that looked it up before.
+func TestLateCall(t *testing.T) {
+	t.Parallel()
+	e := newEngine(t, sandbox.Config{})
+	p, err := e.Load(fixture(t, "good/echo"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	tool := p.Tool("echo", 0, sandbox.Limits{})
+	for range 2 {
+		if err := p.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 2 {
+		if out, err := tool.Call(t.Context(), []byte(`1`)); err != nil || string(out) != "1" {
+			t.Errorf("got %s, %v, want 1", out, err)
+		}
+	}
+}
+
+// TestHammer loads, calls and closes one module from many goroutines, with calls that break in between.
+func TestHammer(t *testing.T) {
+	t.Parallel()
+	e := newEngine(t, sandbox.Config{CacheDir: t.TempDir()})
+	good, bad := fixture(t, "good/echo"), fixture(t, "hostile/traps")
+	shared := load(t, e, good).Tool("shared", 0, sandbox.Limits{Concurrency: 2, Queue: 1000})
+	var wait sync.WaitGroup
+	for worker := range 8 {
+		wait.Go(func() {
+			for i := range 20 {
+				p, err := e.Load(good)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				own := p.Tool("own", 0, sandbox.Limits{})
+				if i%3 == 0 {
+					p.Close()
+				}
+				input := fmt.Appendf(nil, `{"worker": %d, "call": %d}`, worker, i)
+				for _, tool := range []*sandbox.Tool{own, shared} {
+					if out, err := tool.Call(t.Context(), input); err != nil || !bytes.Equal(out, input) {
+						t.Errorf("got %s, %v, want %s", out, err, input)
+					}
+				}
+				p.Close()
+				if p, err = e.Load(bad); err != nil {
+					t.Error(err)
+					return
+				}
+				if _, err := p.Tool("bad", int32(i%15), sandbox.Limits{}).Call(t.Context(), nil); err == nil {
+					t.Error("a trap gives no error")
+				}
+				p.Close()
+			}
+		})
+	}
+	wait.Wait()
+}
+
+func TestLimitsDefaults(t *testing.T) {
+	t.Parallel()
+	p := load(t, newEngine(t, sandbox.Config{}), fixture(t, "good/echo"))
+	l := p.Tool("x", 0, sandbox.Limits{Timeout: -1, Memory: -1}).Limits()
+	if l.Timeout != 5*time.Second || l.Memory != 64<<20 || l.Input != 1<<20 || l.Output != 4<<20 || l.LogLines != 100 || l.Concurrency < 4 || l.Queue != 64 {
+		t.Errorf("got %+v", l)
+	}
+}

@@ -41,20 +41,12 @@ func AsError(err error) *Error {
 	return out
 }
 
-// failure is an Error as the host reads it.
-type failure struct {
-	Message string `json:"message"`
-	Code    string `json:"code,omitempty"`
-	Status  int    `json:"status,omitempty"`
-	Data    any    `json:"data,omitempty"`
-}
-
-// encodeFailure returns err as the host reads it.
-func encodeFailure(err error) ([]byte, error) {
-	e := AsError(err)
-	text, err := encode(failure{Message: e.Message, Code: e.Code, Status: e.Status, Data: e.Data})
-	if err != nil {
-		return nil, &brokenResult{err}
-	}
-	return text, nil
+// MarshalJSON writes the error as the host reads it. It fails where JSON can't express Data.
+func (e *Error) MarshalJSON() ([]byte, error) {
+	return encode(struct {
+		Message string `json:"message"`
+		Code    string `json:"code,omitempty"`
+		Status  int    `json:"status,omitempty"`
+		Data    any    `json:"data,omitempty"`
+	}{e.Error(), e.Code, e.Status, e.Data})
 }

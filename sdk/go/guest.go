@@ -81,19 +81,18 @@ func guestWarm() {
 			t.warm()
 		}
 	}
-	settle()
 }
 
 // fail tells the host of err and returns the status for it.
 func fail(c *Call, err error) int32 {
 	var broken *brokenResult
 	if !errors.As(err, &broken) {
-		text, encodeErr := encodeFailure(err)
-		if encodeErr == nil {
+		text, unwritable := encode(AsError(err))
+		if unwritable == nil {
 			writeFailure(text)
 			return statusFailed
 		}
-		err = encodeErr
+		c.Log(LevelError, "the data of an error can't be written as JSON: "+unwritable.Error())
 	}
 	c.Log(LevelError, err.Error())
 	return statusBroken

@@ -1,0 +1,70 @@
+package toolsrv
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+)
+
+// TestTagSlips builds its structs at run time: written down, they would not pass go vet.
+func TestTagSlips(t *testing.T) {
+	t.Parallel()
+	field := func(name string, v any, tag reflect.StructTag) reflect.StructField {
+		return reflect.StructField{Name: name, Type: reflect.TypeOf(v), Tag: tag}
+	}
+	tests := []struct {
+		name   string
+		fields []reflect.StructField
+		want   string
+	}{
+		{"same name", []reflect.StructField{field("A", 0, `json:"x"`), field("B", 0, `json:"x"`)}, `arguments: the fields A and B are both called "x"`},
+		{"same name, one by its tag", []reflect.StructField{field("A", 0, ``), field("B", "", `json:"A"`)}, ``},
+		{"bad name", []reflect.StructField{field("A", 0, `json:"a\"b"`)}, `the field A: "a\"b" is no name`},
+		{"dash", []reflect.StructField{field("A", 0, `json:"-,"`)}, ``},
+		{"string option of text", []reflect.StructField{field("A", "", `json:"a,string"`)}, `arguments.a: the option string`},
+		{"string option of a list", []reflect.StructField{field("A", []int(nil), `json:"a,string"`)}, ``},
+		{"backslash", []reflect.StructField{field("A", "", `json:"a" pattern:"\d"`)}, `the field A: its tag is broken at pattern:"\d"`},
+		{"no quotes", []reflect.StructField{field("A", "", `json:"a" minLength:3`)}, `the field A: its tag is broken at minLength:3`},
+		{"no key", []reflect.StructField{field("A", "", `"a"`)}, `its tag is broken at "a"`},
+		{"no end", []reflect.StructField{field("A", "", `json:"a`)}, `its tag is broken at json:"a`},
+		{"spaces", []reflect.StructField{field("A", "", `  json:"a"   minLength:"3"  `)}, ``},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			s, err := argumentsSchema(reflect.StructOf(test.fields))
+			switch {
+			case test.want == "" && err != nil:
+				t.Errorf("got %v, want a schema", err)
+			case test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)):
+				t.Errorf("got %v, %v, want an error with %s", s, err, test.want)
+			}
+		})
+	}
+}
+
+// FuzzTag has any tag read: a slip is an error, never a panic and never a broken schema.
+func FuzzTag(f *testing.F) {
+	for _, seed := range []string{
+		``, `json:"a,omitempty" description:"x"`, `json:"a" default:"x" enum:"x,y"`, `enum:"[\"a\",1]"`, `json:"a" minimum:"1"`,
+		`json:"-"`, `json:",string"`, `default:"{}" examples:"[[]]"`, `pattern:"\d"`, `minItems:"99999999999999999999"`,
+	} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, tag string) {
+		for _, v := range []any{"", 0, 1.5, false, []string(nil), map[string]int(nil), struct{ X int }{}, any(nil)} {
+			typ := reflect.TypeOf(&v).Elem()
+			if v != nil {
+				typ = reflect.TypeOf(v)
+			}
+			s, err := argumentsSchema(reflect.StructOf([]reflect.StructField{{Name: "A", Type: typ, Tag: reflect.StructTag(tag)}}))
+			if err != nil {
+				continue
+			}
+			text, err := encode(s)
+			if err != nil || !isObject(string(text)) {
+				t.Errorf("tag %q on %s: got %s, %v, want a JSON object", tag, typ, text, err)
+			}
+		}
+	})
+}

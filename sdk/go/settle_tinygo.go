@@ -1,6 +1,0 @@
-//go:build tinygo.wasm
-
-package toolsrv
-
-// settle does nothing.
-func settle() {}

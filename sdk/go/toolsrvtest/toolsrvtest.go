@@ -1,0 +1,104 @@
+// Package toolsrvtest calls tools in ordinary Go tests, without a server and without WebAssembly.
+//
+// Arguments are JSON. They are checked against the tool's schema and its defaults are filled in, as the server does;
+// then they go through the same decoding, and the result through the same encoding, as in the sandbox:
+//
+//	func TestAdd(t *testing.T) {
+//		result, err := toolsrvtest.Call(t, module, "add", `{"a": 1, "b": 2}`)
+//		if err != nil || result != "3" {
+//			t.Errorf("got %s, %v, want 3", result, err)
+//		}
+//	}
+package toolsrvtest
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"testing"
+
+	toolsrv "github.com/toolsrv/toolsrv/sdk/go"
+)
+
+// manifest is what this package needs of a module's manifest.
+type manifest struct {
+	Tools []struct {
+		Name       string
+		Parameters map[string]any
+		Examples   []struct{ Arguments, Result json.RawMessage }
+	}
+}
+
+// An ArgumentsError tells that the server would refuse the arguments: the tool was not called.
+type ArgumentsError struct {
+	// Violations are all the reasons, each with its place, such as "items[0].price: is missing".
+	Violations []string
+}
+
+// Error returns all violations.
+func (e *ArgumentsError) Error() string { return fmt.Sprintf("invalid arguments: %q", e.Violations) }
+
+// Manifest returns the module's manifest as the server reads it. It fails the test where the module can't be described.
+func Manifest(t testing.TB, m toolsrv.Module) []byte {
+	t.Helper()
+	text, err := m.Manifest()
+	if err != nil {
+		t.Fatalf("the module can't be described: %v", err)
+	}
+	return text
+}
+
+// Call calls a tool of m with arguments, a JSON object, and returns its result, JSON. The tool's log lines go to the
+// test's log. The error is the tool's own, or an *[ArgumentsError]; [toolsrv.AsError] tells what a client would see.
+func Call(t testing.TB, m toolsrv.Module, tool, arguments string) (result string, err error) {
+	t.Helper()
+	parsed := parse(t, m)
+	for _, candidate := range parsed.Tools {
+		if candidate.Name != tool {
+			continue
+		}
+		filled, err := newChecker(candidate.Parameters).check(arguments)
+		if err != nil {
+			return "", err
+		}
+		c := toolsrv.NewCall(func(level toolsrv.Level, message string) { t.Logf("%s: %s: %s", tool, level, message) })
+		out, err := m.Call(c, tool, filled)
+		return string(out), err
+	}
+	t.Fatalf("the module has no tool %q", tool)
+	return "", nil
+}
+
+// Examples runs each example of the manifest as a subtest: the call must succeed, and its result be the example's.
+func Examples(t *testing.T, m toolsrv.Module) {
+	t.Helper()
+	for _, tool := range parse(t, m).Tools {
+		for i, example := range tool.Examples {
+			t.Run(fmt.Sprintf("%s/%d", tool.Name, i+1), func(t *testing.T) {
+				got, err := Call(t, m, tool.Name, string(example.Arguments))
+				if err != nil {
+					t.Fatalf("%s: %v", example.Arguments, err)
+				}
+				if example.Result != nil && !same(got, string(example.Result)) {
+					t.Errorf("%s: got %s, want %s", example.Arguments, got, example.Result)
+				}
+			})
+		}
+	}
+}
+
+func parse(t testing.TB, m toolsrv.Module) (out manifest) {
+	t.Helper()
+	if err := json.Unmarshal(Manifest(t, m), &out); err != nil {
+		t.Fatalf("the manifest is broken: %v", err)
+	}
+	return out
+}
+
+// same reports whether two JSON texts have equal values.
+func same(a, b string) bool {
+	var x, y any
+	err := errors.Join(json.Unmarshal([]byte(a), &x), json.Unmarshal([]byte(b), &y))
+	return err == nil && reflect.DeepEqual(x, y)
+}

@@ -34,8 +34,8 @@ var kindTypes = [...]types{
 type node struct {
 	place int32 // in the source
 
-	never    bool   // the schema is false
-	types    types  // 0 admits all
+	never    bool     // the schema is false
+	types    types    // 0 admits all
 	typeList []string // as written
 	constant *choice
 	enum     *choice

@@ -162,7 +162,7 @@ func (s *source) checkMeta(i int32) (err error) {
 	if err != nil {
 		place = wrong.InstanceLocation
 	}
-	return at(s.pointer(i)+place, fmt.Errorf("%s: correct it as %s says", strings.ToValidUTF8(wrong.Message, "?"), s.draft.uri()))
+	return at(s.pointer(i)+clip(place), fmt.Errorf("%s: correct it as %s says", clip(strings.ToValidUTF8(wrong.Message, "?")), s.draft.uri()))
 }
 
 // plain returns the value at i as the library takes it. Patterns are left out: they are checked when they are

@@ -18,6 +18,8 @@ const (
 	// maxNumber and maxNumberExponent bound a number in a schema, so that the metaschema's check can afford it.
 	maxNumber         = 100
 	maxNumberExponent = 400
+	// maxAddress bounds the address of a schema, which every reference below it is resolved against.
+	maxAddress = 2 << 10
 )
 
 // home is the address of a schema that gives itself none. Nothing is ever fetched from anywhere.
@@ -139,9 +141,9 @@ func (s *source) name(i int32, base string) (string, error) {
 		id := s.str(m)
 		address, anchor, _ := strings.Cut(id, "#")
 		if address != "" {
-			resolved, err := resolve(base, address)
-			if err != nil {
-				return "", at(s.pointer(m), fmt.Errorf("%s is no address: %w", quoted(id), err))
+			resolved, ok := resolve(base, address)
+			if !ok {
+				return "", at(s.pointer(m), fmt.Errorf("%s is no address: write a URI of at most %d bytes", quoted(id), maxAddress))
 			}
 			if err := s.register(m, resolved, i); err != nil {
 				return "", err
@@ -184,11 +186,10 @@ func (s *source) register(m int32, name string, i int32) error {
 func (s *source) target(i, m int32) (int32, error) {
 	ref := s.str(m)
 	address, fragment, _ := strings.Cut(ref, "#")
-	base := s.base[i]
+	base, ok := s.base[i], true
 	if address != "" {
-		var err error
-		if base, err = resolve(base, address); err != nil {
-			return 0, at(s.pointer(m), fmt.Errorf("%s is no reference: %w", quoted(ref), err))
+		if base, ok = resolve(base, address); !ok {
+			return 0, at(s.pointer(m), fmt.Errorf("%s is no reference: write a URI", quoted(ref)))
 		}
 	}
 	root, ok := s.named[base]
@@ -319,14 +320,16 @@ func (s *source) pointer(i int32) string {
 	return out.String()
 }
 
-func resolve(base, address string) (string, error) {
+// resolve returns an address relative to base. It is false where there is none, or it is too long.
+func resolve(base, address string) (string, bool) {
 	b, err := url.Parse(base)
-	if err != nil {
-		return "", err
+	if err != nil || len(address) > maxAddress {
+		return "", false
 	}
 	a, err := url.Parse(address)
 	if err != nil {
-		return "", err
+		return "", false
 	}
-	return b.ResolveReference(a).String(), nil
+	resolved := b.ResolveReference(a).String()
+	return resolved, len(resolved) <= maxAddress
 }

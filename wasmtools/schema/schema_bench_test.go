@@ -78,6 +78,25 @@ func BenchmarkValidate(b *testing.B) {
 	})
 }
 
+// The plain twin, for the ratio: encoding/json and the library's own walk.
+func BenchmarkLibrary(b *testing.B) {
+	judge, err := library(orderSchema)
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, size := range []int{120, 1 << 10, 64 << 10} {
+		body := order(size)
+		b.Run(fmt.Sprintf("%dB", size), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if ok, err := judge(body); !ok || err != nil {
+					b.Fatal(ok, err)
+				}
+			}
+		})
+	}
+}
+
 func BenchmarkCompile(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {

@@ -101,6 +101,15 @@ func Open(ctx context.Context, o Options) (*Catalog, error) {
 // Table returns the table that follows the directory, the same one at every call. It outlives the Catalog, its tools don't.
 func (c *Catalog) Table() *wasmtools.RouteTable { return c.table }
 
+// Ready returns nil once the table tells of every file of the first scan. Those without a manifest section are still to
+// be compiled and run when Open returns, and are missing from it until then.
+func (c *Catalog) Ready() error {
+	if n := c.keeper.awaited.Load(); n > 0 {
+		return fmt.Errorf("%d modules without a manifest section are being run to be described", n)
+	}
+	return nil
+}
+
 // Reconfigure puts new limits (nil: the sandbox's defaults) and a new policy in the place of those of Options. Programs
 // are not compiled again, and a tool whose limits are the same keeps its calls and its queue. When it returns, both hold.
 // It fails when the Catalog is closed.

@@ -188,6 +188,9 @@ func TestDescribed(t *testing.T) {
 	}
 	c := open(t, catalog.Options{Directory: directory})
 	awaitTable(t, c, []string{"/told"}, []string{"b.wasm", "c.wasm"})
+	if err := c.Ready(); err != nil {
+		t.Errorf("got Ready() = %v, want nil: every file is served or refused", err)
+	}
 	awaitAnswer(t, c, "/told", "v000a")
 	// A manifest is known before anything is run, so it wins.
 	put(t, directory, "z.wasm", version(t, "v000z", "", "told"))

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/toolsrv/toolsrv/runtime/sandbox"
@@ -37,6 +38,7 @@ type keeper struct {
 	work      work
 	// undescribed files of the first scan wait for those before them, so that who wins a path depends on no race.
 	undescribed []*file
+	awaited     atomic.Int64 // how many undescribed files no generation tells of yet
 
 	scanAt    time.Time // when the next scan is due
 	publishAt time.Time // when the next generation is due; zero: nothing has changed

@@ -21,6 +21,7 @@ func (k *keeper) publish() {
 		k.logger.Error("the route table does not take the tools: those before them stay", "error", err)
 		return
 	}
+	k.awaited.Store(int64(len(k.undescribed)))
 	k.logChanges(before, k.table.Current())
 	k.shelf.closeOutgoing()
 }

@@ -38,7 +38,7 @@ func (s *Server) ready() error {
 	if s.draining.Load() {
 		return errDraining
 	}
-	return nil
+	return s.catalog.Ready()
 }
 
 // readiness is the dependency that refuses calls while the server drains.
@@ -46,7 +46,7 @@ type readiness struct{ s *Server }
 
 // Check returns nil or a *wasmtools.Error with CodeNotReady.
 func (r readiness) Check(*http.Request) error {
-	if err := r.s.ready(); err != nil {
+	if r.s.draining.Load() {
 		return &wasmtools.Error{Code: wasmtools.CodeNotReady, Message: "The server is shutting down; try again."}
 	}
 	return nil

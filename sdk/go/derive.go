@@ -182,7 +182,7 @@ func (d *deriver) content(t reflect.Type, path string) (*schema, error) {
 		if err != nil {
 			return nil, err
 		}
-		return s.nullable(), nil
+		return d.nullable(s), nil
 	case reflect.Interface:
 		if t.NumMethod() > 0 {
 			return nil, at(path, fmt.Errorf("%s is an interface with methods, which JSON can't hold: use a concrete type, or any", t))
@@ -196,6 +196,15 @@ func (d *deriver) content(t reflect.Type, path string) (*schema, error) {
 		return d.object(t, path)
 	}
 	return nil, at(path, fmt.Errorf("%s is a %s, which JSON can't hold: use another type, or leave the field out with json:\"-\"", t, t.Kind()))
+}
+
+// nullable returns s, or null. Arguments of a definition stay as they are: that would take an anyOf, and no default is
+// filled in below one.
+func (d *deriver) nullable(s *schema) *schema {
+	if d.arguments && !s.inline() {
+		return s
+	}
+	return s.nullable()
 }
 
 func number(n int64) json.RawMessage { return strconv.AppendInt(nil, n, 10) }
@@ -306,7 +315,7 @@ func (d *deriver) member(f field, path string) (s *schema, required bool, err er
 		return nil, false, at(path, err)
 	}
 	if pointer {
-		s = s.nullable()
+		s = d.nullable(s)
 	}
 	if err := tags.annotate(s, t); err != nil {
 		return nil, false, at(path, err)

@@ -58,17 +58,19 @@ func (s *schema) free() bool {
 	return s.raw == nil && reflect.ValueOf(*s).IsZero()
 }
 
+// inline reports whether s tells by itself what it accepts.
+func (s *schema) inline() bool { return s.raw == nil && s.Ref == "" && s.AllOf == nil }
+
 // nullable returns s, or null.
 func (s *schema) nullable() *schema {
-	switch kind, ok := s.Type.(string); {
-	case s.free():
-	case ok && s.raw == nil:
+	if !s.inline() {
+		return &schema{AnyOf: []*schema{s, {Type: "null"}}}
+	}
+	if kind, ok := s.Type.(string); ok {
 		s.Type = []string{kind, "null"}
 		if s.Enum != nil {
 			s.Enum = append(s.Enum, json.RawMessage("null"))
 		}
-	case s.raw != nil || s.Ref != "" || s.AllOf != nil:
-		return &schema{AnyOf: []*schema{s, {Type: "null"}}}
 	}
 	return s
 }

@@ -151,14 +151,14 @@ func TestSchema(t *testing.T) {
 		{"pointer", arguments[v[*int]], optional(`{"type":["integer","null"]}`, "")},
 		{"pointer to pointer", arguments[v[**int]], optional(`{"type":["integer","null"]}`, "")},
 		{"pointer to any", arguments[v[*any]], optional(`{}`, "")},
-		{"pointer to struct", arguments[v[*point]], optional(`{"anyOf":[{"$ref":"#/$defs/point"},{"type":"null"}]}`, pointDef)},
+		{"pointer to struct", arguments[v[*point]], optional(`{"$ref":"#/$defs/point"}`, pointDef)},
 		{"struct", arguments[v[point]], wrap(`{"$ref":"#/$defs/point"}`, pointDef)},
 		{"struct twice", arguments[v[[2]point]], wrap(`{"type":"array","items":{"$ref":"#/$defs/point"},"minItems":2,"maxItems":2}`, pointDef)},
 		{"unnamed struct", arguments[v[struct{ A bool }]], wrap(`{"type":"object","properties":{"A":{"type":"boolean"}},"required":["A"],"additionalProperties":false}`, "")},
 		{"generic", arguments[v[pair[int, names]]], wrap(`{"$ref":"#/$defs/pair_int_github_com_toolsrv_toolsrv_sdk_go_test_names_"}`,
 			`"pair_int_github_com_toolsrv_toolsrv_sdk_go_test_names_":{"type":"object","properties":{"first":{"type":"integer"},"second":{"$ref":"#/$defs/names"}},"required":["first","second"],"additionalProperties":false},"names":{"type":"array","items":{"type":"string"}}`)},
 		{"describer", arguments[v[color]], wrap(`{"enum":["red","green"]}`, "")},
-		{"pointer to describer", arguments[v[*color]], optional(`{"anyOf":[{"enum":["red","green"]},{"type":"null"}]}`, "")},
+		{"pointer to describer", arguments[v[*color]], optional(`{"enum":["red","green"]}`, "")},
 		{"recursive root", arguments[node], `{"type":"object","properties":{"name":{"type":"string"},"kids":{"type":"array","items":{"$ref":"#/$defs/node"}}},"required":["name"],"additionalProperties":false,` +
 			`"$defs":{"node":{"type":"object","properties":{"name":{"type":"string"},"kids":{"type":"array","items":{"$ref":"#/$defs/node"}}},"required":["name"],"additionalProperties":false}}}`},
 		{"recursive slice", arguments[v[loop]], wrap(`{"$ref":"#/$defs/loop"}`, `"loop":{"type":"array","items":{"$ref":"#/$defs/loop"}}`)},
@@ -263,7 +263,7 @@ func TestTags(t *testing.T) {
 		}], optional(`{"type":"array","items":{"type":"string"},"default":["a","b"]}`, "")},
 		{"default struct", arguments[struct {
 			V *Shared `json:"v" default:"{\"s\":\"x\"}" description:"D."`
-		}], optional(`{"description":"D.","anyOf":[{"allOf":[{"$ref":"#/$defs/Shared"}]},{"type":"null"}],"default":{"s":"x"}}`,
+		}], optional(`{"description":"D.","allOf":[{"$ref":"#/$defs/Shared"}],"default":{"s":"x"}}`,
 			`"Shared":{"type":"object","properties":{"s":{"type":"string"}},"required":["s"],"additionalProperties":false}`)},
 		{"default of a pointer", arguments[struct {
 			V *string `json:"v" default:"a"`

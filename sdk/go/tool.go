@@ -28,7 +28,8 @@ type Example struct {
 //
 // A is a struct (or a map with string keys): the arguments. Their schema follows encoding/json: names, embedding and
 // order come from the struct; a member is required unless it is a pointer, has a default, or is marked omitempty or
-// omitzero; a pointer also takes null; members that A does not have are refused. Struct tags add to it:
+// omitzero; a pointer also takes null, but to a named struct, slice or map; members that A does not have are refused.
+// Struct tags add to it:
 //
 //	description:"…"   required:"true" or "false"   default:"…"   examples:"a,b"
 //	enum:"a,b"        minimum:"0"  maximum:"9"     exclusiveMinimum:"0"  exclusiveMaximum:"9"

@@ -10,6 +10,7 @@ import (
 	"reflect"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -85,11 +86,6 @@ func (c *checker) fill(s map[string]any, v any) {
 	for _, part := range parts(s) {
 		c.fill(part, v)
 	}
-	if choices, ok := s["anyOf"].([]any); ok && v != nil {
-		if first, ok := choices[0].(map[string]any); ok { // the other is null
-			c.fill(first, v)
-		}
-	}
 	switch v := v.(type) {
 	case map[string]any:
 		properties, _ := s["properties"].(map[string]any)
@@ -126,11 +122,8 @@ func (c *checker) value(s map[string]any, v any, path string) {
 	for _, part := range parts(s) {
 		c.value(part, v, path)
 	}
-	if choices, ok := s["anyOf"].([]any); ok && v != nil {
-		if first, ok := choices[0].(map[string]any); ok {
-			c.value(first, v, path)
-		}
-		return
+	if choices, ok := s["anyOf"].([]any); ok && !slices.ContainsFunc(choices, func(choice any) bool { return c.accepts(choice, v) }) {
+		c.fault(path, "fits none of the alternatives")
 	}
 	if want, ok := s["type"]; ok && !hasType(want, v) {
 		c.fault(path, "is %s, not of the type %v", kind(v), want)
@@ -154,6 +147,15 @@ func (c *checker) value(s map[string]any, v any, path string) {
 	case map[string]any:
 		c.object(s, v, path)
 	}
+}
+
+// accepts reports whether a schema accepts v.
+func (c *checker) accepts(s, v any) bool {
+	aside := &checker{root: c.root}
+	if s, ok := s.(map[string]any); ok {
+		aside.value(s, v, "")
+	}
+	return aside.violations == nil
 }
 
 func (c *checker) object(s map[string]any, v map[string]any, path string) {
@@ -213,18 +215,27 @@ func (c *checker) number(s map[string]any, v json.Number, path string) {
 		{"exclusiveMinimum", func(cmp int) bool { return cmp <= 0 }},
 		{"exclusiveMaximum", func(cmp int) bool { return cmp >= 0 }},
 	} {
-		if limit, ok := s[bound.key].(float64); ok && (n == nil || bound.fails(n.Cmp(new(big.Rat).SetFloat64(limit)))) {
-			c.fault(path, "%s is beyond the %s %v", v, bound.key, limit)
+		limit, ok := s[bound.key].(json.Number)
+		if !ok {
+			continue
+		}
+		if l := rational(limit); n == nil || l != nil && bound.fails(n.Cmp(l)) {
+			c.fault(path, "%s is beyond the %s %s", v, bound.key, limit)
 		}
 	}
 }
 
 func (c *checker) count(s map[string]any, least, most string, n int, of, path string) {
-	if limit, ok := s[least].(float64); ok && float64(n) < limit {
-		c.fault(path, "has %d %s, and %v is the least", n, of, limit)
+	number := func(key string) (int, bool) {
+		limit, _ := s[key].(json.Number)
+		v, err := strconv.Atoi(limit.String())
+		return v, err == nil
 	}
-	if limit, ok := s[most].(float64); ok && float64(n) > limit {
-		c.fault(path, "has %d %s, and %v is the most", n, of, limit)
+	if limit, ok := number(least); ok && n < limit {
+		c.fault(path, "has %d %s, and %d is the least", n, of, limit)
+	}
+	if limit, ok := number(most); ok && n > limit {
+		c.fault(path, "has %d %s, and %d is the most", n, of, limit)
 	}
 }
 
@@ -263,7 +274,7 @@ func kind(v any) string {
 		return "boolean"
 	case string:
 		return "string"
-	case json.Number, float64:
+	case json.Number:
 		return "number"
 	case []any:
 		return "array"
@@ -271,13 +282,15 @@ func kind(v any) string {
 	return "object"
 }
 
-// equal compares a value of the schema, whose numbers are floats, with one of the arguments.
-func equal(e, v any) bool {
-	if n, ok := v.(json.Number); ok {
-		f, err := n.Float64()
-		return err == nil && e == f
+// equal compares two values; numbers by what they are worth.
+func equal(a, b any) bool {
+	m, ok := a.(json.Number)
+	n, also := b.(json.Number)
+	if ok && also {
+		x, y := rational(m), rational(n)
+		return x != nil && y != nil && x.Cmp(y) == 0
 	}
-	return reflect.DeepEqual(e, v)
+	return reflect.DeepEqual(a, b)
 }
 
 func has(v map[string]any, name string) bool {

@@ -12,6 +12,7 @@
 package toolsrvtest
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -90,7 +91,9 @@ func Examples(t *testing.T, m toolsrv.Module) {
 
 func parse(t testing.TB, m toolsrv.Module) (out manifest) {
 	t.Helper()
-	if err := json.Unmarshal(Manifest(t, m), &out); err != nil {
+	d := json.NewDecoder(bytes.NewReader(Manifest(t, m)))
+	d.UseNumber()
+	if err := d.Decode(&out); err != nil {
 		t.Fatalf("the manifest is broken: %v", err)
 	}
 	return out

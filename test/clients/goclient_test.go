@@ -1,0 +1,73 @@
+package clients_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	_ "github.com/oapi-codegen/runtime" // what is generated imports it
+)
+
+// orderSchema has what Go clients trip over: a recursive definition, a reference, an enumeration, a nullable member,
+// a format, and a default at depth.
+const orderSchema = `{
+	"type": "object",
+	"$defs": {
+		"item": {
+			"type": "object",
+			"properties": {
+				"name": {"type": "string", "minLength": 1},
+				"count": {"type": "integer", "minimum": 1, "default": 1},
+				"parts": {"type": "array", "items": {"$ref": "#/$defs/item"}}
+			},
+			"required": ["name"],
+			"additionalProperties": false
+		}
+	},
+	"properties": {
+		"items": {"type": "array", "minItems": 1, "items": {"$ref": "#/$defs/item"}},
+		"currency": {"type": "string", "enum": ["EUR", "USD"], "default": "EUR"},
+		"note": {"type": ["string", "null"]},
+		"due": {"type": "string", "format": "date-time"}
+	},
+	"required": ["items"]
+}`
+
+// TestGoClient generates a Go client from the document of a running service, compiles it, and has it call tools that
+// run in the sandbox: testdata/call/main.go says what it expects.
+func TestGoClient(t *testing.T) {
+	t.Parallel()
+	tools := t.TempDir()
+	writeExamples(t, tools)
+	write(t, tools, "shop", echo("order", orderSchema),
+		tool{Name: "refuse", Description: "Refuse with a status and data.", Parameters: json.RawMessage(`{"type":"object"}`)})
+	s := start(t, tools, "")
+
+	dir := t.TempDir()
+	document := filepath.Join(dir, "openapi.json")
+	if err := os.WriteFile(document, get(t, s.url+"/openapi.json"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	code := filepath.Join(dir, "api.go")
+	if out, err := run(t, time.Minute, ".", nil, "go", "tool", "oapi-codegen", "-generate", "types,client", "-package", "api", "-o", code, document); err != nil {
+		t.Fatalf("generate a client: %v\n%s", err, out)
+	}
+	// The overlay lets the program import a package that is in no folder of the repository.
+	module, err := filepath.Abs(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	overlay, err := json.Marshal(map[string]any{"Replace": map[string]string{filepath.Join(module, "testdata", "api", "api.go"): code}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	overlayFile := filepath.Join(dir, "overlay.json")
+	if err := os.WriteFile(overlayFile, overlay, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := run(t, 2*time.Minute, ".", []string{"TOKEN=" + token}, "go", "run", "-overlay", overlayFile, "./testdata/call", s.url); err != nil {
+		t.Errorf("call tools: %v\n%s", err, out)
+	}
+}

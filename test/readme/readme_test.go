@@ -1,0 +1,189 @@
+// Package readme_test does what README.md tells a newcomer to do.
+package readme_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestReadme runs the commands of README.md in a copy of the repository against a server on a port of its own, and
+// compares what they print with the comments below them. The two make commands are not run: make test would run this
+// test, and make run is make build and make tools, which are, with a fixed port.
+func TestReadme(t *testing.T) {
+	t.Parallel()
+	for _, program := range []string{"bash", "make", "curl", "git"} {
+		if _, err := exec.LookPath(program); err != nil {
+			if os.Getenv("CI") != "" {
+				t.Fatal(err)
+			}
+			t.Skipf("the README's commands need %s: %v", program, err)
+		}
+	}
+	if runtime.GOOS == "windows" {
+		t.Skip("the README's commands are for a Unix shell")
+	}
+	text, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocks := shellBlocks(string(text))
+	if len(blocks) < 4 || !strings.Contains(blocks[0], "make run") || !strings.Contains(blocks[0], "make test") {
+		t.Fatalf("README.md has %d blocks of shell commands, the first is %q; want make run and make test first", len(blocks), blocks[0])
+	}
+
+	clone := copyRepository(t)
+	shell(t, clone, "make build tools")
+	address := serve(t, clone)
+	for _, block := range blocks[1:] {
+		for _, step := range steps(block) {
+			got := shell(t, clone, strings.ReplaceAll(step.command, "localhost:8000", address))
+			if step.want == "" {
+				continue
+			}
+			if strings.TrimSpace(got) != step.want {
+				t.Errorf("README.md says\n%s\n# %s\nbut it prints\n%s", step.command, step.want, got)
+			}
+		}
+	}
+}
+
+// shellBlocks returns the fenced blocks marked sh.
+func shellBlocks(text string) []string {
+	var blocks []string
+	for {
+		_, rest, ok := strings.Cut(text, "```sh\n")
+		if !ok {
+			return blocks
+		}
+		block, after, ok := strings.Cut(rest, "\n```")
+		if !ok {
+			return blocks
+		}
+		blocks = append(blocks, block)
+		text = after
+	}
+}
+
+type step struct{ command, want string }
+
+// steps splits a block at the comment lines, which tell what the commands before them print.
+func steps(block string) []step {
+	var all []step
+	var command []string
+	for line := range strings.SplitSeq(block, "\n") {
+		if want, ok := strings.CutPrefix(line, "# "); ok {
+			all = append(all, step{strings.Join(command, "\n"), want})
+			command = nil
+			continue
+		}
+		command = append(command, line)
+	}
+	if len(command) > 0 {
+		all = append(all, step{command: strings.Join(command, "\n")})
+	}
+	return all
+}
+
+// copyRepository returns a folder with the files that git knows or would take up, as a clone has them.
+func copyRepository(t *testing.T) string {
+	t.Helper()
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := exec.Command("git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", "go.mod", "go.sum", "Makefile", "*.go", "examples", "sdk")
+	list.Dir = root
+	names, err := list.Output()
+	if err != nil {
+		t.Fatalf("list the repository's files: %v", err)
+	}
+	clone := t.TempDir()
+	for name := range strings.SplitSeq(strings.TrimRight(string(names), "\x00"), "\x00") {
+		content, err := os.ReadFile(filepath.Join(root, name))
+		if err != nil {
+			continue // deleted, but not yet in git's view
+		}
+		target := filepath.Join(clone, name)
+		if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(target, content, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return clone
+}
+
+// shell runs commands and returns what they print. The tool that README.md builds is taken up within a second, so a
+// call that finds nothing is tried again for a while.
+func shell(t *testing.T, dir, commands string) string {
+	t.Helper()
+	deadline := time.Now().Add(10 * time.Second)
+	for {
+		c := exec.Command("bash", "-euo", "pipefail", "-c", commands)
+		c.Dir = dir
+		var stderr bytes.Buffer
+		c.Stderr = &stderr
+		out, err := c.Output()
+		if err != nil {
+			t.Fatalf("%s\n%v\n%s%s", commands, err, out, stderr.Bytes())
+		}
+		if !strings.Contains(string(out), `"code":"not_found"`) || time.Now().After(deadline) {
+			return string(out)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+// serve starts the server as make run does, but on a port of its own, and returns its address once it is ready.
+func serve(t *testing.T, dir string) string {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	c := exec.CommandContext(ctx, "bin/toolsrv", "openapi", "--config", "examples/toolsrv.toml", "--address", "127.0.0.1:0")
+	c.Dir = dir
+	c.Path = filepath.Join(dir, "bin", "toolsrv")
+	stderr, err := c.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		cancel()
+		_ = c.Wait()
+	})
+	lines := bufio.NewScanner(stderr)
+	for lines.Scan() {
+		var line struct{ Msg, Address string }
+		if json.Unmarshal(lines.Bytes(), &line) != nil || line.Msg != "listening" {
+			continue
+		}
+		go func() { _, _ = io.Copy(io.Discard, stderr) }()
+		deadline := time.Now().Add(time.Minute)
+		for time.Now().Before(deadline) {
+			answer, err := http.Get("http://" + line.Address + "/readyz")
+			if err == nil {
+				answer.Body.Close()
+				if answer.StatusCode == http.StatusOK {
+					return line.Address
+				}
+			}
+			time.Sleep(20 * time.Millisecond)
+		}
+		t.Fatal("the server does not get ready")
+	}
+	t.Fatal("the server ended without a line that says where it listens")
+	return ""
+}

@@ -75,20 +75,29 @@ func describe(_ *toolsrv.Call, in query) (stats, error) {
 	return out, nil
 }
 
-// top returns the words that are used most; of those that are used alike, in the order of the alphabet.
+// top returns the words that are used most; of those that are used alike, in the order of the alphabet. It keeps the
+// best so far, since there may be a hundred thousand others to sort.
 func top(words map[string]int, in query) []usage {
 	ignored := make(map[string]bool, len(in.Ignore))
 	for _, word := range in.Ignore {
 		ignored[fold(word)] = true
 	}
-	var list []usage
+	var best []usage
 	for word, n := range words {
-		if !ignored[word] && length(word) >= in.MinLength {
-			list = append(list, usage{word, n})
+		entry := usage{word, n}
+		if len(best) == in.Top && (in.Top == 0 || compare(entry, best[in.Top-1]) > 0) || ignored[word] || length(word) < in.MinLength {
+			continue
 		}
+		place, _ := slices.BinarySearchFunc(best, entry, compare)
+		if len(best) == in.Top {
+			best = best[:in.Top-1]
+		}
+		best = slices.Insert(best, place, entry)
 	}
-	slices.SortFunc(list, func(a, b usage) int {
-		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Word, b.Word))
-	})
-	return list[:min(in.Top, len(list))]
+	return best
+}
+
+// compare orders words by their use.
+func compare(a, b usage) int {
+	return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Word, b.Word))
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"strings"
 	"unicode"
+	"unicode/utf8"
 )
 
 // A tally counts a text in one pass.
@@ -14,6 +15,10 @@ type tally struct {
 	wordCharacters int            // in all words together
 
 	splitter splitter
+	begun    bool // a word
+	start    int  // of the word, in bytes
+	size     int  // of the word so far, in characters
+	last     rune // of the word so far
 	blank    bool // the line so far is empty
 	within   bool // a paragraph has begun
 	ended    bool // by a mark that may end a sentence, if a space follows and no small letter
@@ -24,58 +29,65 @@ type tally struct {
 // read counts text.
 func (c *tally) read(text string) {
 	c.blank = true
-	var word []rune
-	size := 0 // characters in the word
-	runes := []rune(text)
-	for i, r := range runes {
+	before := rune('\n')
+	for i, width := 0, 0; i < len(text); i += width {
+		var r, next rune
+		r, width = utf8.DecodeRuneInString(text[i:])
+		if i+width < len(text) {
+			next, _ = utf8.DecodeRuneInString(text[i+width:])
+		}
 		begins := c.splitter.begins(r)
 		c.characters += count(begins)
-		var next rune
-		if i+1 < len(runes) {
-			next = runes[i+1]
-		}
 		switch {
-		case inWord(r) || len(word) > 0 && (extends(r) || r == '_'):
+		case inWord(r) || c.begun && (r == '_' || extends(r)):
 			single := standsAlone(r)
 			if single {
-				c.add(&word, &size)
+				c.endWord(text[:i])
 			}
 			c.letters += count(begins)
-			word, size = append(word, r), size+count(begins)
+			c.goOn(i, r, begins)
 			c.sentenceGoesOn(r)
 			if single && !extends(next) {
-				c.add(&word, &size)
+				c.endWord(text[:i+width])
 			}
-		case len(word) > 0 && joins(word[len(word)-1], r, next):
-			word, size = append(word, r), size+1
+		case c.begun && joins(c.last, r, next):
+			c.goOn(i, r, true)
 		default:
-			c.add(&word, &size)
+			c.endWord(text[:i])
 			c.mark(r)
 		}
 		c.line(r, next)
+		before = r
 	}
-	c.add(&word, &size)
+	c.endWord(text)
 	c.endSentence()
-	if len(runes) > 0 && runes[len(runes)-1] != '\n' && runes[len(runes)-1] != '\r' {
-		c.lines++
-	}
+	c.lines += count(!breaksLine(before))
 }
 
-// add counts the word that has been collected, if there is one.
-func (c *tally) add(word *[]rune, size *int) {
-	if len(*word) > 0 {
-		c.words[fold(string(*word))]++
-		c.total++
-		c.wordCharacters += *size
+// goOn adds r, which stands at i, to the word, or begins one with it.
+func (c *tally) goOn(i int, r rune, begins bool) {
+	if !c.begun {
+		c.begun, c.start = true, i
 	}
-	*word, *size = (*word)[:0], 0
+	c.size += count(begins)
+	c.last = r
+}
+
+// endWord counts the word that ends where text does, if there is one.
+func (c *tally) endWord(text string) {
+	if c.begun {
+		c.words[fold(text[c.start:])]++
+		c.total++
+		c.wordCharacters += c.size
+	}
+	c.begun, c.size = false, 0
 }
 
 // line counts lines and paragraphs.
 func (c *tally) line(r, next rune) {
 	switch {
 	case r == '\r' && next == '\n':
-	case r == '\n' || r == '\r' || r == '\u2028' || r == '\u2029':
+	case breaksLine(r):
 		c.lines++
 		if c.blank || r == '\u2029' {
 			c.within = false
@@ -91,13 +103,16 @@ func (c *tally) line(r, next rune) {
 	}
 }
 
+// breaksLine reports whether a line ends at r, or with the next character where that is the second of CR LF.
+func breaksLine(r rune) bool { return r == '\n' || r == '\r' || r == '\u2028' || r == '\u2029' }
+
 // mark looks at what stands between words for the end of a sentence.
 func (c *tally) mark(r rune) {
 	switch {
-	case strings.ContainsRune("。！？｡", r):
-		c.endSentence()
-	case strings.ContainsRune(".!?…", r):
+	case r == '.' || r == '!' || r == '?' || r == '…':
 		c.ended, c.spaced = true, false
+	case r == '。' || r == '！' || r == '？' || r == '｡':
+		c.endSentence()
 	case unicode.IsSpace(r):
 		c.spaced = true
 	case c.ended && !c.spaced && !unicode.In(r, unicode.Pe, unicode.Pf, unicode.Pi) && r != '"' && r != '\'':
@@ -129,7 +144,7 @@ func joins(before, r, next rune) bool {
 	if r == '.' || r == ',' {
 		return unicode.IsDigit(before) && unicode.IsDigit(next)
 	}
-	return strings.ContainsRune("'’-‐", r) && inWord(next) && !standsAlone(next)
+	return (r == '\'' || r == '’' || r == '-' || r == '‐') && inWord(next) && !standsAlone(next)
 }
 
 // standsAlone reports whether r is of a script that puts no spaces between words.

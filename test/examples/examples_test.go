@@ -1,0 +1,275 @@
+// Package examples_test builds the example tools and the SDK's guests as their authors would, and runs them in the real
+// host.
+package examples_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/toolsrv/toolsrv/runtime/sandbox"
+	"github.com/toolsrv/toolsrv/runtime/wasmbin"
+	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/catalog"
+)
+
+// build builds the Go program pkg, seen from dir, as a module.
+func build(t *testing.T, dir, pkg, to string) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("builds WebAssembly modules, which takes seconds")
+	}
+	cmd := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-ldflags=-s", "-buildmode=c-shared", "-o", to, pkg)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm", "GOFLAGS=-mod=mod", "GOWORK=off")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("go build %s: %v\n%s", pkg, err, out)
+	}
+}
+
+// serve opens a catalog on a directory, waits until it tells of the tools at paths, and returns its table.
+func serve(t *testing.T, directory string, logger *slog.Logger, paths ...string) *wasmtools.RouteTable {
+	t.Helper()
+	engine, err := sandbox.New(t.Context(), sandbox.Config{Logger: logger})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := catalog.Open(t.Context(), catalog.Options{
+		Directory: directory,
+		Engine:    engine,
+		Logger:    logger,
+		Limits:    func(string) sandbox.Limits { return sandbox.Limits{Timeout: time.Minute} }, // the machine may be busy
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := errors.Join(c.Close(), engine.Close(context.Background())); err != nil {
+			t.Error(err)
+		}
+	})
+	changed := make(chan struct{}, 1)
+	stop := c.Table().Subscribe(func(*wasmtools.Generation) {
+		select {
+		case changed <- struct{}{}:
+		default:
+		}
+	})
+	defer stop()
+	for {
+		missing := ""
+		for _, p := range paths {
+			if _, ok := c.Table().Lookup(p); !ok {
+				missing = p
+			}
+		}
+		for _, r := range c.Table().Current().Refused() {
+			t.Fatalf("%s is refused: %v", r.Source, r.Err)
+		}
+		if missing == "" {
+			return c.Table()
+		}
+		select {
+		case <-changed:
+		case <-time.After(time.Minute):
+			t.Fatalf("the catalog does not tell of %s", missing)
+		}
+	}
+}
+
+// call calls a tool as the HTTP service does.
+func call(t *testing.T, table *wasmtools.RouteTable, path, arguments string) (string, *wasmtools.Error) {
+	t.Helper()
+	route, ok := table.Lookup(path)
+	if !ok {
+		t.Fatalf("there is no tool at %s", path)
+	}
+	result := []byte(nil)
+	filled, err := route.Tool.Parameters.Validate([]byte(arguments))
+	if err == nil {
+		result, err = route.Tool.Caller.Call(t.Context(), filled)
+	}
+	if err == nil {
+		return string(result), nil
+	}
+	var e *wasmtools.Error
+	if !errors.As(err, &e) {
+		t.Fatalf("%s: got the error %v, want one for the client", path, err)
+	}
+	return "", e
+}
+
+func same(a, b string) bool {
+	var x, y any
+	err := errors.Join(json.Unmarshal([]byte(a), &x), json.Unmarshal([]byte(b), &y))
+	return err == nil && reflect.DeepEqual(x, y)
+}
+
+func TestExamples(t *testing.T) {
+	t.Parallel()
+	tools := t.TempDir()
+	for _, name := range []string{"math", "text"} {
+		file := filepath.Join(tools, name+".wasm")
+		build(t, "../../examples", "./"+name, file)
+		checkModule(t, file)
+	}
+	table := serve(t, tools, nil, "/math/add", "/math/divide", "/text/stats")
+	for _, route := range table.Tools() {
+		if len(route.Tool.Examples) == 0 {
+			t.Errorf("%s has no examples", route.Tool.Path())
+		}
+		for i, example := range route.Tool.Examples {
+			t.Run(fmt.Sprintf("%s/%d", route.Tool.Path(), i+1), func(t *testing.T) {
+				t.Parallel()
+				got, err := call(t, table, route.Tool.Path(), string(example.Arguments))
+				if err != nil || !same(got, string(example.Result)) {
+					t.Errorf("%s: got %s, %v, want %s", example.Arguments, got, err, example.Result)
+				}
+			})
+		}
+	}
+	t.Run("error", func(t *testing.T) {
+		t.Parallel()
+		_, err := call(t, table, "/math/divide", `{"dividend": 1, "divisor": 0}`)
+		if err == nil || err.Code != wasmtools.CodeToolError || err.ToolCode != "division_by_zero" || string(err.Data) != `{"dividend":1}` {
+			t.Errorf("got %+v, want a tool error with the code division_by_zero", err)
+		}
+	})
+	t.Run("a megabyte", func(t *testing.T) {
+		t.Parallel()
+		words := &strings.Builder{}
+		for i := 0; words.Len() < 1<<20-100; i++ {
+			fmt.Fprintf(words, "%d ", i)
+		}
+		got, err := call(t, table, "/text/stats", fmt.Sprintf(`{"text": %q}`, words))
+		if err != nil || !strings.Contains(got, `"sentences":1,`) {
+			t.Errorf("got %.200s, %v, want the counts", got, err)
+		}
+	})
+}
+
+// checkModule checks that a module has the exports of ABI 1, and imports of the two modules that are offered only.
+func checkModule(t *testing.T, file string) {
+	t.Helper()
+	content, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := wasmbin.Parse(content)
+	if err != nil {
+		t.Fatalf("%s: %v", file, err)
+	}
+	exports := map[string]string{}
+	for _, e := range m.Exports() {
+		exports[e.Name] = e.Kind.String()
+	}
+	want := map[string]string{
+		"memory": "memory", "_initialize": "function",
+		"toolsrv_call": "function", "toolsrv_warm": "function", "toolsrv_describe": "function",
+	}
+	if !reflect.DeepEqual(exports, want) {
+		t.Errorf("%s: got the exports %v, want %v", file, exports, want)
+	}
+	for _, i := range m.Imports() {
+		if i.Module != "toolsrv_v1" && i.Module != "wasi_snapshot_preview1" {
+			t.Errorf("%s imports %s.%s, which no host offers", file, i.Module, i.Name)
+		}
+	}
+}
+
+// TestGuest has each way in which a call of an SDK's guest can end.
+func TestGuest(t *testing.T) {
+	t.Parallel()
+	tools := t.TempDir()
+	build(t, "../../sdk/go", "./internal/guest", filepath.Join(tools, "guest.wasm"))
+	var log lockedBuffer
+	logger := slog.New(slog.NewJSONHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	table := serve(t, tools, logger, "/guest/echo")
+
+	results := []struct{ tool, arguments, want string }{
+		{"echo", `{"text": "<ä> \u0000"}`, `"<ä> \u0000"`},
+		{"echo", `{"text": ` + strings.Repeat(" ", 1<<19) + `"` + strings.Repeat("x", 1<<18) + `"}`, `"` + strings.Repeat("x", 1<<18) + `"`},
+		{"tree", `{"name": "a", "kids": [{"name": "b"}]}`, `{"name":"a","kids":[{"name":"b"}]}`},
+		{"nil", ``, `[]`},
+		{"count", `{}`, `1`},
+		{"count", `{}`, `1`},
+		{"log", `{}`, `{}`},
+	}
+	for _, test := range results {
+		if got, err := call(t, table, "/guest/"+test.tool, test.arguments); err != nil || got != test.want {
+			t.Errorf("%s: got %.100s, %v, want %.100s", test.tool, got, err, test.want)
+		}
+	}
+
+	failures := []struct {
+		tool, arguments string
+		want            wasmtools.Error // its Message is one that the error's contains
+	}{
+		{"refuse", `{"text": "<a>"}`, wasmtools.Error{Code: wasmtools.CodeToolError, Message: "no: <a>"}},
+		{"reject", `{}`, wasmtools.Error{Code: wasmtools.CodeToolError, Message: "row 3: It is taken.", Status: 409, ToolCode: "taken", Data: json.RawMessage("[1,2]")}},
+		{"nan", `{}`, wasmtools.Error{Code: wasmtools.CodeToolBadOutput}},
+		{"nan_data", `{}`, wasmtools.Error{Code: wasmtools.CodeToolBadOutput}},
+		{"status", `{}`, wasmtools.Error{Code: wasmtools.CodeToolBadOutput}},
+		{"panic", `{"text": "at the disco"}`, wasmtools.Error{Code: wasmtools.CodeToolTrapped}},
+		{"exit", `{}`, wasmtools.Error{Code: wasmtools.CodeToolTrapped}},
+		{"echo", `{"text": 1}`, wasmtools.Error{Code: wasmtools.CodeInvalidArguments}},
+		{"nil", `{"x": 1}`, wasmtools.Error{Code: wasmtools.CodeInvalidArguments}},
+	}
+	for _, test := range failures {
+		got, err := call(t, table, "/guest/"+test.tool, test.arguments)
+		if err == nil {
+			t.Errorf("%s: got %s, want the error %s", test.tool, got, test.want.Code)
+			continue
+		}
+		if err.Code != test.want.Code || !strings.Contains(err.Message, test.want.Message) || err.Status != test.want.Status ||
+			err.ToolCode != test.want.ToolCode || !bytes.Equal(err.Data, test.want.Data) {
+			t.Errorf("%s: got %+v, want %+v", test.tool, err, test.want)
+		}
+	}
+
+	first, _ := call(t, table, "/guest/random", `{}`)
+	second, _ := call(t, table, "/guest/random", `{}`)
+	if first == second {
+		t.Errorf("random: got %s twice, want two numbers", first)
+	}
+
+	lines := log.String()
+	for _, want := range []string{
+		`"level":"DEBUG".*"d 1"`, `"level":"INFO".*"i"`, `"level":"WARN".*"w"`, `"level":"ERROR".*"e"`, `"slog n=2"`, `stdout`, `stderr`,
+		`at the disco`, `the result can't be written as JSON: json: unsupported value: NaN`, `the data of an error can't be written as JSON`,
+	} {
+		if !regexp.MustCompile(want).MatchString(lines) {
+			t.Errorf("the log has no line with %s:\n%s", want, lines)
+		}
+	}
+}
+
+// lockedBuffer is a buffer for many goroutines.
+type lockedBuffer struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String()
+}

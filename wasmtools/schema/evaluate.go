@@ -81,7 +81,7 @@ func (r *run) check(n *node, at int32, rep *report, seen *marks) bool {
 	}
 	v := &r.tree.Values[at] // not to be used after a check of something else, which may move the values
 	if n.types != 0 && !hasType(n.types, v) {
-		return r.wrongType(rep, n, at)
+		return rep != nil && r.wrongType(rep, n, at)
 	}
 	kind := v.Kind
 	outer := seen
@@ -90,10 +90,10 @@ func (r *run) check(n *node, at int32, rep *report, seen *marks) bool {
 	}
 	ok := true
 	if n.constant != nil && !r.chosen(n.constant, at) {
-		ok = r.notChosen(rep, at, "literal_error", n.constant)
+		ok = rep != nil && r.add(rep, notChosen(at, "literal_error", n.constant))
 	}
 	if n.enum != nil && (ok || rep != nil) && !r.chosen(n.enum, at) {
-		ok = r.notChosen(rep, at, "enum", n.enum)
+		ok = rep != nil && r.add(rep, notChosen(at, "enum", n.enum))
 	}
 	if !ok && rep == nil {
 		return false

@@ -82,6 +82,12 @@ func (r *run) absent(rep *report, at int32, name, because string) bool {
 	return r.add(rep, f)
 }
 
+// modelType and modelMsg are pydantic's words for what should be an object with known members.
+const (
+	modelType = "model_attributes_type"
+	modelMsg  = "Input should be a valid dictionary or object to extract fields from"
+)
+
 // typeWords are pydantic's words for a value of a wrong type.
 var typeWords = map[string]struct{ kind, want string }{
 	"null":    {"none_required", "None"},
@@ -94,8 +100,16 @@ var typeWords = map[string]struct{ kind, want string }{
 }
 
 func (r *run) wrongType(rep *report, n *node, at int32) bool {
-	if rep == nil {
-		return false
+	// As in pydantic, the choice says more than the type of what can be chosen.
+	if n.constant != nil && !r.chosen(n.constant, at) {
+		f := notChosen(at, "literal_error", n.constant)
+		f.mismatch = true
+		return r.add(rep, f)
+	}
+	if n.enum != nil && !r.chosen(n.enum, at) {
+		f := notChosen(at, "enum", n.enum)
+		f.mismatch = true
+		return r.add(rep, f)
 	}
 	f := finding{at: at, mismatch: true}
 	var want []string
@@ -110,17 +124,17 @@ func (r *run) wrongType(rep *report, n *node, at int32) bool {
 		want = append(want, typeWords[name].want)
 	}
 	f.msg = "Input should be " + joined(want)
+	if f.kind == "dict_type" && len(want) == 1 && n.object != nil && len(n.object.members) > 0 {
+		f.kind, f.msg = modelType, modelMsg
+	}
 	if f.kind == "int_type" && len(want) == 1 && r.tree.Values[at].Kind == jsontree.Number {
 		f.kind, f.msg = "int_from_float", f.msg+", got a number with a fractional part"
 	}
 	return r.add(rep, f)
 }
 
-func (r *run) notChosen(rep *report, at int32, kind string, c *choice) bool {
-	if rep == nil {
-		return false
-	}
-	return r.add(rep, finding{at: at, kind: kind, msg: "Input should be " + c.expected, ctx: map[string]any{"expected": c.expected}})
+func notChosen(at int32, kind string, c *choice) finding {
+	return finding{at: at, kind: kind, msg: "Input should be " + c.expected, ctx: map[string]any{"expected": c.expected}}
 }
 
 func (r *run) outside(rep *report, at int32, kind, want, ctx string, b *bound) bool {
@@ -181,7 +195,7 @@ var formatWords = map[string]struct{ kind, msg, reason string }{
 	"date":      {"date_from_datetime_parsing", "Input should be a valid date or datetime, %s", "expected a date such as 2024-12-31"},
 	"date-time": {"datetime_from_date_parsing", "Input should be a valid datetime or date, %s", "expected a time such as 2024-12-31T23:59:59Z"},
 	"time":      {"time_parsing", "Input should be in a valid time format, %s", "expected a time such as 23:59:59Z"},
-	"duration":  {"time_delta_parsing", "Input should be a valid duration, %s", "expected a duration such as P1DT12H"},
+	"duration":  {"time_delta_parsing", "Input should be a valid timedelta, %s", "expected a duration such as P1DT12H"},
 	"uuid":      {"uuid_parsing", "Input should be a valid UUID, %s", "expected 32 hexadecimal digits in groups of 8-4-4-4-12"},
 	"uri":       {"url_parsing", "Input should be a valid URL, %s", "expected an absolute one"},
 	"iri":       {"url_parsing", "Input should be a valid URL, %s", "expected an absolute one"},
@@ -271,6 +285,10 @@ func (r *run) noBranch(rep *report, list []*node, at int32) {
 	}
 	if branches == 0 {
 		fit = unfit
+		// As in pydantic, what may be null is described by what else it may be.
+		if rest := slices.DeleteFunc(slices.Clone(unfit), func(f finding) bool { return f.kind == "none_required" }); len(rest) > 0 {
+			fit = rest
+		}
 	}
 	if branches != 1 && len(fit) > maxBranches {
 		r.valueError(rep, at, fmt.Sprintf("input should match one of %d alternatives", len(list)))
@@ -347,7 +365,7 @@ func unreadable(err error) wasmtools.Violation {
 
 func notObject(text string) wasmtools.Violation {
 	return wasmtools.Violation{
-		Type: "model_attributes_type", Loc: []any{"body"}, Msg: "Input should be a valid dictionary or object to extract fields from",
+		Type: modelType, Loc: []any{"body"}, Msg: modelMsg,
 		Input: shortened(strings.Trim(text, " \t\r\n")),
 	}
 }

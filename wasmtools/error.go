@@ -10,6 +10,7 @@ const (
 	CodeUnauthorized         Code = "unauthorized"
 	CodeNotFound             Code = "not_found"
 	CodeMethodNotAllowed     Code = "method_not_allowed"
+	CodeRequestTimeout       Code = "request_timeout"
 	CodeInputTooLarge        Code = "input_too_large"
 	CodeUnsupportedMediaType Code = "unsupported_media_type"
 	CodeInvalidArguments     Code = "invalid_arguments"

@@ -14,6 +14,7 @@ import (
 	"sort"
 	"strings"
 	"testing"
+	"testing/iotest"
 
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/auth"
@@ -177,6 +178,8 @@ func TestConversations(t *testing.T) {
 	t.Parallel()
 	small := echo("small")
 	small.MaxInput = 16
+	slow := post("/echo", "{")
+	slow.Body, slow.ContentLength = io.NopCloser(io.MultiReader(slow.Body, iotest.ErrReader(os.ErrDeadlineExceeded))), -1
 	nine := errors.New("the cause is for the log")
 	code := func(c wasmtools.Code, message string) error {
 		return &wasmtools.Error{Code: c, Message: message, Err: nine}
@@ -237,6 +240,8 @@ func TestConversations(t *testing.T) {
 		{"options", "the methods of a path", app, httptest.NewRequest(http.MethodOptions, "/math/add", nil)},
 		{"options-unknown", "", app, httptest.NewRequest(http.MethodOptions, "/nowhere", nil)},
 		{"too-large", "by its Content-Length, before it is read", app, post("/small", `{"text": "0123456789"}`)},
+		{"request-timeout", "a read deadline of net/http", app, slow},
+		{"not-found-encoded", "a proxy in front may not take an encoded slash for one", app, post("/math%2Fadd", `{"a": 1, "b": 2}`)},
 		{"type-missing", "a page of another site can send that", app, post("/echo", `{}`, "Content-Type", "")},
 		{"type-text", "a page of another site can send that", app, post("/echo", `{}`, "Content-Type", "text/plain")},
 		{"type-charset", "", app, post("/echo", `{}`, "Content-Type", "application/json; charset=latin1")},

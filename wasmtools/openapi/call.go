@@ -7,21 +7,22 @@ import (
 	"math"
 	"mime"
 	"net/http"
+	"os"
 	"slices"
 	"strings"
 
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-const (
-	firstRead  = 4 << 10   // bytes: more than most calls have
-	maxAdvance = 64 << 10  // bytes allocated on the word of a Content-Length alone
-	maxPooled  = 256 << 10 // bytes of a buffer that is kept for the next request
-)
+// firstRead is the first size of a buffer, in bytes: more than most calls have.
+const firstRead = 4 << 10
 
 // A buffer holds the body of a call from its first byte until the answer is written: arguments, violations and
 // the result may all share its memory.
-type buffer struct{ bytes []byte }
+type buffer struct {
+	bytes []byte
+	held  int64 // bytes that memory counts for it
+}
 
 // call answers a POST to the tool that is number i of the state.
 func (x *exchange) call(i int) {
@@ -31,6 +32,7 @@ func (x *exchange) call(i int) {
 		return
 	}
 	b := x.app.buffers.Get().(*buffer)
+	defer func() { x.app.memory.release(b.held) }()
 	result, err := x.run(route.Tool, x.state.entries[i].path, b)
 	if err != nil {
 		x.fail(err)
@@ -38,7 +40,7 @@ func (x *exchange) call(i int) {
 		x.send(http.StatusOK, result)
 	}
 	// After a panic this is not reached: nobody knows who still holds the buffer.
-	if cap(b.bytes) <= maxPooled {
+	if cap(b.bytes) <= small && b.held == 0 {
 		x.app.buffers.Put(b)
 	}
 }
@@ -48,10 +50,13 @@ func (x *exchange) run(tool *wasmtools.Tool, path string, b *buffer) ([]byte, er
 	if limit <= 0 {
 		limit = wasmtools.DefaultMaxInput
 	}
+	if err := x.app.memory.check(); err != nil {
+		return nil, err
+	}
 	if err := x.readBody(b, path, limit); err != nil {
 		return nil, err
 	}
-	arguments, err := tool.Parameters.Validate(b.bytes)
+	arguments, err := x.app.memory.validate(&x.ctx, tool.Parameters, b.bytes)
 	if err != nil {
 		return nil, err
 	}
@@ -61,6 +66,10 @@ func (x *exchange) run(tool *wasmtools.Tool, path string, b *buffer) ([]byte, er
 	}
 	if len(result) == 0 {
 		return nil, &wasmtools.Error{Code: wasmtools.CodeToolBadOutput, Message: "The tool returned no result"}
+	}
+	if n := int64(len(result)); n > small { // it is held for as long as the client takes to read it
+		x.app.memory.hold(n)
+		b.held += n
 	}
 	return result, nil
 }
@@ -86,7 +95,7 @@ func (x *exchange) readBody(b *buffer, path string, limit int64) error {
 		return err
 	}
 	typeErr := checkType(r.Header)
-	if typeErr != nil && (r.ContentLength > 0 || isCrossSite(r.Header)) {
+	if typeErr != nil && (r.ContentLength > 0 || isCrossSite(r)) {
 		x.Header().Set("Accept-Post", "application/json")
 		return typeErr
 	}
@@ -100,13 +109,18 @@ func (x *exchange) readBody(b *buffer, path string, limit int64) error {
 	if typeErr != nil {
 		most = 1 // of unknown length: without a type it must be empty
 	}
-	err := b.read(r.Body, r.ContentLength, most)
+	err := b.read(x.app.memory, r.Body, r.ContentLength, most)
+	var own *wasmtools.Error
 	switch cut := new(http.MaxBytesError); {
 	case typeErr != nil && len(b.bytes) > 0:
 		x.Header().Set("Accept-Post", "application/json")
 		return typeErr
 	case int64(len(b.bytes)) > limit, errors.As(err, &cut):
 		return tooLarge()
+	case errors.As(err, &own):
+		return err
+	case errors.Is(err, os.ErrDeadlineExceeded): // net/http cancels the request then, too
+		return &wasmtools.Error{Code: wasmtools.CodeRequestTimeout, Err: fmt.Errorf("read body: %w", err)}
 	case err != nil && x.ctx.Err() != nil:
 		return &wasmtools.Error{Code: wasmtools.CodeCancelled, Err: fmt.Errorf("read body: %w", err)}
 	case err != nil:
@@ -117,12 +131,19 @@ func (x *exchange) readBody(b *buffer, path string, limit int64) error {
 }
 
 // read fills b until the end of the body, or until most bytes are there. It grows as the bytes come, so that a
-// client which promises much and sends little costs little.
-func (b *buffer) read(body io.Reader, length, most int64) error {
-	b.bytes = slices.Grow(b.bytes, int(min(max(length+1, firstRead), maxAdvance)))
+// client which promises much and sends little costs little. What is large has to be granted by m.
+func (b *buffer) read(m *memory, body io.Reader, length, most int64) error {
+	b.bytes = slices.Grow(b.bytes, int(min(max(length+1, firstRead), small)))
 	for int64(len(b.bytes)) < most {
 		if len(b.bytes) == cap(b.bytes) {
-			b.bytes = slices.Grow(b.bytes, len(b.bytes))
+			next := min(2*int64(len(b.bytes)), most)
+			if n := next - b.held; next > small {
+				if !m.grow(b.held, n) {
+					return errMemory()
+				}
+				b.held += n
+			}
+			b.bytes = append(make([]byte, 0, next), b.bytes...)
 		}
 		free := b.bytes[len(b.bytes):cap(b.bytes)]
 		free = free[:min(int64(len(free)), most-int64(len(b.bytes)))]
@@ -171,9 +192,14 @@ func checkType(h http.Header) error {
 
 // isCrossSite reports whether a browser says that it sends this for a page of another origin. An empty body needs
 // no type, but it must not be a way around the type for such a page.
-func isCrossSite(h http.Header) bool {
-	site := h.Get("Sec-Fetch-Site")
-	return site == "cross-site" || site == "same-site"
+func isCrossSite(r *http.Request) bool {
+	if site := r.Header.Get("Sec-Fetch-Site"); site != "" {
+		return site == "cross-site" || site == "same-site"
+	}
+	// To a plain-HTTP address of another machine browsers say nothing of the site, but always the origin.
+	origin := r.Header.Get("Origin")
+	_, host, _ := strings.Cut(origin, "://")
+	return origin != "" && !strings.EqualFold(host, r.Host)
 }
 
 func checkEncoding(h http.Header) error {

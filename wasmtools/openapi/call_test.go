@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -75,6 +76,13 @@ func TestBodies(t *testing.T) {
 		{"empty form", post("/echo", "", "Content-Type", "application/x-www-form-urlencoded"), 200},
 		{"empty from another site", post("/echo", "", "Content-Type", "", "Sec-Fetch-Site", "cross-site"), 415},
 		{"empty from the own site", post("/echo", "", "Content-Type", "", "Sec-Fetch-Site", "same-origin"), 200},
+		{"empty with the origin of another site", post("/echo", "", "Content-Type", "", "Origin", "https://evil.example"), 415},
+		{"empty with the origin null", post("/echo", "", "Content-Type", "", "Origin", "null"), 415},
+		{"empty with the own origin", post("/echo", "", "Content-Type", "", "Origin", "http://example.com"), 200},
+		{"JSON with the origin of another site", post("/echo", want, "Origin", "https://evil.example"), 200},
+		{"encoded slash", post("/%65cho%2f", want), 404},
+		{"encoded letter", post("/%65cho", want), 200},
+		{"too slow", sent(iotest.ErrReader(fmt.Errorf("read tcp: %w", os.ErrDeadlineExceeded)), "application/json").WithContext(gone), 408},
 		{"empty JSON from another site", post("/echo", "", "Sec-Fetch-Site", "cross-site"), 200},
 		{"unknown length", sent(strings.NewReader(want), "application/json"), 200},
 		{"byte by byte", sent(iotest.OneByteReader(strings.NewReader(want)), "application/json"), 200},

@@ -123,6 +123,7 @@ func failureResponses(secured bool) []failureResponse {
 	all := []failureResponse{
 		{"400", "ToolError", "The tool refused: detail is its message. A tool may choose another status", plain, ""},
 		{"404", "NotFound", "There is no such tool any more", plain, ""},
+		{"408", "RequestTimeout", "The body did not arrive in time", plain, ""},
 		{"413", "InputTooLarge", "The body is too large", plain, ""},
 		{"415", "UnsupportedMediaType", "The body is not application/json", plain, ""},
 		// A tool may choose 422 for an error of its own, with a plain detail. The name is no schema's: client generators

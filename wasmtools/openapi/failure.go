@@ -24,6 +24,8 @@ func answerTo(code wasmtools.Code) (status int, detail string, ok bool) {
 		return http.StatusNotFound, "Not Found", true
 	case wasmtools.CodeMethodNotAllowed:
 		return http.StatusMethodNotAllowed, "Method Not Allowed", true
+	case wasmtools.CodeRequestTimeout:
+		return http.StatusRequestTimeout, "The body did not arrive in time", true
 	case wasmtools.CodeInputTooLarge:
 		return http.StatusRequestEntityTooLarge, "The body is too large", true
 	case wasmtools.CodeUnsupportedMediaType:

@@ -15,6 +15,7 @@ import (
 	"net/http"
 	"regexp"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -39,6 +40,9 @@ type Options struct {
 	Title, Version, Description string
 	// Dependencies are checked in this order; the first refusal is the answer.
 	Dependencies []Dependency
+	// Memory is how many bytes of bodies and results above 64 KiB all calls may hold at the same time; calls that
+	// need more are answered with CodeOverloaded. One call alone may hold as much as its tool allows. Zero: 256 MiB.
+	Memory int64
 	// Logger receives a line for each request, and the causes of failures. Nil: nothing is logged.
 	Logger *slog.Logger
 	// Ready says why the service is not ready, and /readyz answers 503 then. Nil: always ready. The error is
@@ -56,6 +60,7 @@ type App struct {
 	ready        func() error
 	fixed        headers
 	buffers      sync.Pool // of *buffer
+	memory       *memory
 	unsubscribe  func()
 
 	mu    sync.Mutex // orders rebuilds; below the route table's lock
@@ -92,6 +97,7 @@ func NewApp(table *wasmtools.RouteTable, o Options) *App {
 			authorization: []string{"Authorization"},
 		},
 		buffers: sync.Pool{New: func() any { return new(buffer) }},
+		memory:  newMemory(o.Memory),
 	}
 	if a.title == "" {
 		a.title = "Tools"
@@ -128,6 +134,12 @@ func (a *App) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 				return
 			}
 		}
+	}
+	// The router looks at the decoded path, in which an encoded slash is like any other. A proxy in front that decides
+	// by the path may not take it for one.
+	if strings.Contains(strings.ToLower(r.URL.RawPath), "%2f") {
+		x.fail(&wasmtools.Error{Code: wasmtools.CodeNotFound})
+		return
 	}
 	x.state.router.ServeHTTP(x, r)
 }

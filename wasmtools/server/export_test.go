@@ -8,5 +8,8 @@ import (
 // SetDrain changes how long running calls may take to finish, before Run.
 func (s *Server) SetDrain(d time.Duration) { s.drain = d }
 
+// SetMaxConns changes how many connections may be open, before Run.
+func (s *Server) SetMaxConns(n int64) { s.maxConns = n }
+
 // HTTP returns the HTTP server, for a look at its limits.
 func (s *Server) HTTP() *http.Server { return s.http }

@@ -15,6 +15,7 @@ const (
 	replyTimeout      = 30 * time.Second // writing the answer, after the longest call
 	idleTimeout       = 2 * time.Minute  // between two requests of a connection
 	maxHeader         = 32 << 10         // bytes, request line included
+	maxConns          = 10_000           // open connections; one more is closed at once
 	flushTimeout      = time.Second      // the last answers of a drain, on their way
 	drainLimit        = 30 * time.Second // what orchestrators give a process between SIGTERM and SIGKILL
 )

@@ -34,6 +34,8 @@ type Server struct {
 	cut      context.CancelFunc // ends the context of all requests
 	calls    turnstile
 	conns    sync.WaitGroup // open connections
+	opened   atomic.Int64   // their number
+	maxConns int64
 	draining atomic.Bool
 	drain    time.Duration // how long running calls may take to finish
 	// writeTimeout is that of the configuration in force; http.WriteTimeout is that of the start.
@@ -53,7 +55,7 @@ func New(ctx context.Context, c *config.Config, logger *slog.Logger) (*Server, e
 	if logger == nil {
 		logger = slog.New(slog.DiscardHandler)
 	}
-	s := &Server{logger: logger, started: c, drain: drainLimit, cut: func() {}}
+	s := &Server{logger: logger, started: c, drain: drainLimit, maxConns: maxConns, cut: func() {}}
 	if err := s.open(ctx, c); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
@@ -106,13 +108,19 @@ func (s *Server) serveWith(ctx context.Context, write time.Duration) {
 		WriteTimeout:      write,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeader,
-		BaseContext:       func(net.Listener) context.Context { return requests },
-		ErrorLog:          slog.NewLogLogger(s.logger.Handler(), slog.LevelWarn),
-		ConnState: func(_ net.Conn, state http.ConnState) {
+		// net/http would answer OPTIONS * by itself, without a token and without a line in the log.
+		DisableGeneralOptionsHandler: true,
+		BaseContext:                  func(net.Listener) context.Context { return requests },
+		ErrorLog:                     slog.NewLogLogger(s.logger.Handler(), slog.LevelWarn),
+		ConnState: func(c net.Conn, state http.ConnState) {
 			switch state {
 			case http.StateNew:
 				s.conns.Add(1)
+				if s.opened.Add(1) > s.maxConns {
+					_ = c.Close() // unanswered: that takes neither memory nor time
+				}
 			case http.StateClosed, http.StateHijacked:
+				s.opened.Add(-1)
 				s.conns.Done()
 			}
 		},

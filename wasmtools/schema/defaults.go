@@ -11,6 +11,9 @@ import (
 // maxDefaults bounds the defaults of a schema together, in bytes, with their own defaults filled in.
 const maxDefaults = 1 << 20
 
+// maxDefaultWork bounds the checks of a schema's defaults together, in units of run.work: about 0.3 s.
+const maxDefaultWork = 16 << 20
+
 // A filledMember is a default that goes into a body.
 type filledMember struct {
 	end   int  // the offset of the object's closing brace
@@ -87,7 +90,7 @@ func (r *run) fillObject(rules *objectRules, at int32) {
 		}
 		value := m.node.byDefault
 		if r.completed != nil {
-			if value, r.err = r.completed(m.node); r.err != nil {
+			if value, r.err = r.completed(m.node, &r.work); r.err != nil {
 				return
 			}
 		}
@@ -142,10 +145,10 @@ func (c *compiler) completeDefaults() error {
 			}
 		}
 	}
-	left := maxDefaults
+	left, work := maxDefaults, maxDefaultWork
 	working := map[*node]bool{}
-	var complete func(n *node) (*jsontree.Tree, error)
-	complete = func(n *node) (*jsontree.Tree, error) {
+	var complete func(n *node, work *int) (*jsontree.Tree, error)
+	complete = func(n *node, work *int) (*jsontree.Tree, error) {
 		if n.byDefault != nil {
 			return n.byDefault, nil
 		}
@@ -155,14 +158,20 @@ func (c *compiler) completeDefaults() error {
 		}
 		working[n] = true
 		text := c.tree.Values[given[n]].Text
-		r := run{work: workBase + workPerByte*len(text), room: maxFilled, completed: complete}
+		r := run{room: maxFilled, completed: complete}
 		if err := r.tree.Read(text); err != nil {
 			return nil, at(place, err)
 		}
+		r.work = *work
+		defer func() { *work = r.work }()
 		if r.fill(n, 0); r.err != nil {
 			return nil, r.err
 		}
-		if !r.check(n, 0, nil, nil) {
+		fits := r.check(n, 0, nil, nil)
+		if r.work < 0 {
+			return nil, at(place, errors.New("checking the defaults of the schema takes too much work: write shorter ones, or fewer alternatives for them"))
+		}
+		if !fits {
 			return nil, at(place, fmt.Errorf("the default doesn't fit its own schema: %s: correct one of them", r.violations(n)[0].Msg))
 		}
 		done := &jsontree.Tree{}
@@ -178,7 +187,7 @@ func (c *compiler) completeDefaults() error {
 	}
 	for _, n := range c.order {
 		if n.hasDefault {
-			if _, err := complete(n); err != nil {
+			if _, err := complete(n, &work); err != nil {
 				return err
 			}
 		}

@@ -25,8 +25,8 @@ type run struct {
 	work   int // left; below 0 nothing is accepted any more, and what check returns has no meaning
 	filled []filledMember
 	room   int // for what is filled in, in bytes
-	// completed, when the defaults themselves are being completed, returns that of a schema.
-	completed func(*node) (*jsontree.Tree, error)
+	// completed, when the defaults themselves are being completed, returns that of a schema, at the cost of work.
+	completed func(n *node, work *int) (*jsontree.Tree, error)
 	err       error // the first of completed
 }
 

@@ -33,6 +33,8 @@ var hostileSchemas = []struct{ name, want, text string }{
 	{"a long pattern", "4096 are allowed", `{"pattern":"` + strings.Repeat("a", 500_000) + `"}`},
 	{"many defaults", "the defaults, filled in", `{"$ref":"#/$defs/d","$defs":{"d":{"default":"` + strings.Repeat("x", 500_000) + `"},` + numbered(4000, `"e%d":{"$ref":"#/$defs/d"}`) + `}}`},
 	{"defaults that double", "the defaults, filled in", `{"properties":{"a":{"$ref":"#/$defs/d0"}},"$defs":{` + numbered(40, `"d%d":{"default":{},"properties":{"x":{"$ref":"#/$defs/d%[2]d"},"y":{"$ref":"#/$defs/d%[2]d"}}}`) + `,"d40":{"default":1}}}`},
+	{"defaults with many alternatives", "too much work", `{"properties":{` + numbered(400, `"p%d":{"default":[`+strings.Repeat("1,", 500)+`1],"$ref":"#/$defs/t"}`) +
+		`},"$defs":{"t":{"items":{"anyOf":[` + numbered(900, `{"const":"c%d"}`) + `,{"type":"integer"}]}}}}`},
 	{"defaults without end", "never ends", `{"default":{},"properties":{"a":{"$ref":"#"}}}`},
 	{"a long address", "no address", `{"$id":"https://example.com/` + strings.Repeat("a", 400_000) + `","$defs":{` + numbered(4900, `"d%d":{"$anchor":"a%[1]d"}`) + `}}`},
 	{"an address that grows", "no address", strings.Repeat(`{"$id":"`+strings.Repeat("a", 1000)+`/","not":`, 100) + `{}` + strings.Repeat("}", 100)},

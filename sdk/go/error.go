@@ -1,17 +1,21 @@
 package toolsrv
 
-import "errors"
+import (
+	"errors"
+	"strings"
+)
 
 // An Error fails a call with more than a message. Any other error that a tool returns counts as one with that message
 // and nothing else; an Error that another error wraps gives its code, status and data to the whole message.
 type Error struct {
-	// Code is a stable word of the tool's own for programs to act on, such as "division_by_zero", or empty.
+	// Code is a stable word of the tool's own for programs to act on, such as "division_by_zero", or empty. It has at
+	// most 128 bytes.
 	Code string
-	// Message is a sentence for the client: what is wrong, where, and what to do.
+	// Message is a sentence for the client: what is wrong, where, and what to do. Of a longer one clients see 8 KiB.
 	Message string
 	// Status is the HTTP status, 400 to 599, or 0 for 400. Any other is the tool's fault and answered with 500.
 	Status int
-	// Data is anything more, JSON can express it, or nil.
+	// Data is anything more that JSON can express, or nil. The host takes 64 KiB of JSON for the whole error.
 	Data any
 }
 
@@ -41,12 +45,19 @@ func AsError(err error) *Error {
 	return out
 }
 
+// maxMessage is the most of a message that is told, in bytes: quoted as JSON it still fits into what the host takes.
+const maxMessage = 8 << 10
+
 // MarshalJSON writes the error as the host reads it. It fails where JSON can't express Data.
 func (e *Error) MarshalJSON() ([]byte, error) {
+	message := e.Error()
+	if len(message) > maxMessage {
+		message = strings.ToValidUTF8(message[:maxMessage], "") + "..."
+	}
 	return encode(struct {
 		Message string `json:"message"`
 		Code    string `json:"code,omitempty"`
 		Status  int    `json:"status,omitempty"`
 		Data    any    `json:"data,omitempty"`
-	}{e.Error(), e.Code, e.Status, e.Data})
+	}{message, e.Code, e.Status, e.Data})
 }

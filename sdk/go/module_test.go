@@ -57,6 +57,7 @@ func TestManifestRefused(t *testing.T) {
 		{"no name", toolsrv.Module{Tools: tool("", "A.")}, `is no name`},
 		{"long name", toolsrv.Module{Tools: tool(strings.Repeat("a", 65), "A.")}, "use 1 to 64"},
 		{"no description", toolsrv.Module{Tools: tool("add", "")}, "no description"},
+		{"blank description", toolsrv.Module{Tools: tool("add", " \n")}, "no description"},
 		{"twice", toolsrv.Module{Tools: slices.Concat(tool("add", "A."), tool("add", "B."))}, `two tools are called "add"`},
 		{"empty tool", toolsrv.Module{Tools: make([]toolsrv.Tool, 1)}, "make tools with toolsrv.Func"},
 		{"example is a list", toolsrv.Module{Tools: tool("add", "A.", toolsrv.Example{Arguments: `[]`})}, `tool "add": example 1: the arguments [] are no JSON object`},
@@ -220,6 +221,8 @@ func TestErrors(t *testing.T) {
 		{"wrapped", fmt.Errorf("row 3: %w", coded), `{"message":"row 3: It is gone.","code":"gone","status":410,"data":{"n":1}}`},
 		{"code only", &toolsrv.Error{Code: "x"}, `{"message":"x","code":"x"}`},
 		{"nothing", &toolsrv.Error{}, `{"message":"the tool failed"}`},
+		{"long", errors.New(strings.Repeat("ä", 1<<16)), `{"message":"` + strings.Repeat("ä", 1<<12) + `..."}`},
+		{"cut within a letter", errors.New("a" + strings.Repeat("ä", 1<<16)), `{"message":"a` + strings.Repeat("ä", 1<<12-1) + `..."}`},
 		{"wrong UTF-8", errors.New("a\xffb"), `{"message":"a\ufffdb"}`},
 	}
 	for _, test := range tests {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"strings"
 )
 
 // A Tool is a function with its name and description. Make one with [Func].
@@ -151,7 +152,7 @@ func (t Tool) describe() (manifestTool, error) {
 	if err := checkName(t.name); err != nil {
 		return out, err
 	}
-	if t.description == "" {
+	if strings.TrimSpace(t.description) == "" {
 		return out, errors.New("it has no description: say what it does")
 	}
 	var err error

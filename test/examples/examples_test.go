@@ -28,14 +28,20 @@ import (
 // build builds the Go program pkg, seen from dir, as a module.
 func build(t *testing.T, dir, pkg, to string) {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("builds WebAssembly modules, which takes seconds")
-	}
+	skipIfSlow(t)
 	cmd := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-ldflags=-s", "-buildmode=c-shared", "-o", to, pkg)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm", "GOFLAGS=-mod=mod", "GOWORK=off")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("go build %s: %v\n%s", pkg, err, out)
+	}
+}
+
+// skipIfSlow skips a test that builds modules where that would take long, or where no such test is wanted.
+func skipIfSlow(t *testing.T) {
+	t.Helper()
+	if raced || testing.Short() {
+		t.Skip("builds WebAssembly modules: not with -race or -short")
 	}
 }
 
@@ -253,6 +259,34 @@ func TestGuest(t *testing.T) {
 		if !regexp.MustCompile(want).MatchString(lines) {
 			t.Errorf("the log has no line with %s:\n%s", want, lines)
 		}
+	}
+}
+
+// TestRefused has the author of a module that can't be described learn why.
+func TestRefused(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "refused.wasm")
+	build(t, "../../sdk/go", "./internal/refused", file)
+	content, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	engine, err := sandbox.New(t.Context(), sandbox.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer engine.Close(context.Background())
+	program, err := engine.Load(content)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := program.Compile(t.Context()); err != nil { // not within the time limit
+		t.Fatal(err)
+	}
+	got, err := program.Describe(t.Context())
+	const want = `tool "wait": arguments.items[].done: chan bool is a chan, which JSON can't hold`
+	if err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("got %s, %v, want an error with %s", got, err, want)
 	}
 }
 

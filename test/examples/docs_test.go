@@ -1,0 +1,89 @@
+package examples_test
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/toolsrv/toolsrv/wasmtools"
+)
+
+// TestToolsDoc runs the commands of docs/tools.md as a reader would, and calls the tools that they build.
+func TestToolsDoc(t *testing.T) {
+	t.Parallel()
+	skipIfSlow(t)
+	for _, program := range []string{"sh", "python3"} {
+		if _, err := exec.LookPath(program); err != nil {
+			t.Skipf("the page's commands need %s", program)
+		}
+	}
+	page, err := os.ReadFile("../../docs/tools.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sdk, err := filepath.Abs("../../sdk/go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The SDK is the one beside the page, not the last one that was released.
+	get := "go get github.com/toolsrv/toolsrv/sdk/go\n"
+	replace := "go mod edit -require=github.com/toolsrv/toolsrv/sdk/go@v0.1.0 -replace=github.com/toolsrv/toolsrv/sdk/go=" + sdk + "\n"
+	if strings.Count(string(page), get) != 1 {
+		t.Fatalf("docs/tools.md does not say %q once", get)
+	}
+	script := &strings.Builder{}
+	for _, block := range regexp.MustCompile("(?s)```sh\n(.*?)```").FindAllStringSubmatch(strings.Replace(string(page), get, replace, 1), -1) {
+		if !strings.Contains(block[1], "toolsrv openapi") { // the catalog stands in for the server
+			script.WriteString(block[1])
+		}
+	}
+	dir := t.TempDir()
+	cmd := exec.CommandContext(t.Context(), "sh", "-eu", "-c", script.String())
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "GOFLAGS=-mod=mod", "GOWORK=off", "GOPROXY=off")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("the commands of docs/tools.md: %v\n%s", err, out)
+	}
+
+	table := serve(t, filepath.Join(dir, "tools"), nil, "/greetings/greet", "/texts/shout")
+	for _, test := range []struct{ path, arguments, want string }{
+		{"/greetings/greet", `{"name": "Ada"}`, `"Hello, Ada!"`},
+		{"/greetings/greet", `{"name": "Ada", "language": "fr"}`, `"Bonjour, Ada!"`},
+		{"/texts/shout", `{"Text": "hey"}`, "\"HEY!\"\n"},
+	} {
+		if got, err := call(t, table, test.path, test.arguments); err != nil || got != test.want {
+			t.Errorf("%s %s: got %s, %v, want %s", test.path, test.arguments, got, err, test.want)
+		}
+	}
+	if got, err := call(t, table, "/greetings/greet", `{"name": ""}`); err == nil || err.Code != wasmtools.CodeInvalidArguments {
+		t.Errorf("no name: got %s, %v, want invalid arguments", got, err)
+	}
+}
+
+// TestManifestsOfDocs parses the manifests of docs/abi.md.
+func TestManifestsOfDocs(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../docs/abi.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	for _, block := range regexp.MustCompile("(?s)```json\n(.*?)```").FindAllSubmatch(page, -1) {
+		if !json.Valid(block[1]) {
+			t.Errorf("docs/abi.md: this is no JSON:\n%s", block[1])
+		}
+		if strings.Contains(string(block[1]), `"tools"`) {
+			found++
+			if _, err := wasmtools.ParseManifest(block[1]); err != nil {
+				t.Errorf("docs/abi.md: %v in the manifest\n%s", err, block[1])
+			}
+		}
+	}
+	if found != 2 {
+		t.Errorf("docs/abi.md has %d manifests, want 2", found)
+	}
+}

@@ -142,6 +142,7 @@ func TestConnectionLimit(t *testing.T) {
 	if got := ask(r.dial()); got != 0 {
 		t.Errorf("above the limit: got %d, want a closed connection", got)
 	}
+	r.log.wait(t, "too many open connections")
 	if got := ask(two); got != 200 {
 		t.Errorf("a connection that was there: got %d", got)
 	}

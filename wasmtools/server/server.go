@@ -116,7 +116,10 @@ func (s *Server) serveWith(ctx context.Context, write time.Duration) {
 			switch state {
 			case http.StateNew:
 				s.conns.Add(1)
-				if s.opened.Add(1) > s.maxConns {
+				if n := s.opened.Add(1); n > s.maxConns {
+					if n == s.maxConns+1 { // the first one over it speaks for those that follow
+						s.logger.Warn("too many open connections: new ones are closed", "limit", s.maxConns)
+					}
 					_ = c.Close() // unanswered: that takes neither memory nor time
 				}
 			case http.StateClosed, http.StateHijacked:
@@ -127,8 +130,8 @@ func (s *Server) serveWith(ctx context.Context, write time.Duration) {
 	}
 }
 
-// serve answers a request, and counts those that a drain waits for. A write time-out that Reload changed is set here: that of http.Server must not change
-// while it serves.
+// serve answers a request, and counts those that a drain waits for. A write time-out that Reload changed is set here:
+// that of http.Server must not change while it serves.
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	if d := time.Duration(s.writeTimeout.Load()); d != s.http.WriteTimeout {
 		// A connection that takes no deadline is gone; the answer's write reports it.

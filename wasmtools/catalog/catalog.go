@@ -12,6 +12,9 @@
 // the first scan the order is that of the paths, files with a manifest section before those that must be run to be
 // described.
 //
+// A file that is written where it is counts once nothing was written to it for 400 ms; write it under another name (one
+// that is skipped) and rename it, and it is taken at once, however it was written.
+//
 // Symbolic links are followed to files and folders within the directory (Kubernetes mounts a ConfigMap as links into a
 // hidden folder), never out of it, whoever made them; absolute links count as leading out. A link to a folder that
 // holds the link, or below another linked folder, is reported and not followed, so that no loop multiplies tools.

@@ -1,6 +1,7 @@
 package catalog_test
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -10,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/toolsrv/toolsrv/runtime/wasmbin"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/catalog"
 )
@@ -120,7 +122,7 @@ func TestWritten(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	steps := time.NewTicker(5 * time.Millisecond) // a writer's pace, well below the 100 ms after which a file has settled
+	steps := time.NewTicker(5 * time.Millisecond) // a writer's pace, well below the 400 ms after which a file has settled
 	defer steps.Stop()
 	last, pause := time.Now(), time.Duration(0)
 	for i := range next {
@@ -135,8 +137,61 @@ func TestWritten(t *testing.T) {
 	}
 	awaitAnswer(t, c, "/a", "v0002")
 	closeNow(t, c)
-	if n := log.count("file refused"); n != 0 && pause < 50*time.Millisecond {
+	if n := log.count("file refused"); n != 0 && pause < 300*time.Millisecond {
 		t.Errorf("the file was refused %d times while it was written", n)
+	}
+}
+
+// TestPaused writes a module that is one after its first half, too, with a pause between the halves: the first half
+// alone is never served, unless a busy machine made the pause longer.
+func TestPaused(t *testing.T) {
+	t.Parallel()
+	for _, way := range []struct {
+		name     string
+		pollOnly bool
+		before   bool // an older version is there
+	}{
+		{"told, in the place of another", false, true},
+		{"told, new", false, false},
+		{"polled, in the place of another", true, true},
+	} {
+		t.Run(way.name, func(t *testing.T) {
+			t.Parallel()
+			directory := t.TempDir()
+			if way.before {
+				put(t, directory, "a.wasm", version(t, "v0001", "", "a"))
+			}
+			log := &record{}
+			c := open(t, catalog.Options{Directory: directory, Poll: 500 * time.Millisecond, PollOnly: way.pollOnly, Logger: log.logger()})
+			first := version(t, "v0002", "", "a")
+			whole, err := wasmbin.SetCustom(first, "rest", []byte("of the module"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			f, err := os.Create(filepath.Join(directory, "a.wasm"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer f.Close()
+			if _, err := f.Write(first); err != nil {
+				t.Fatal(err)
+			}
+			began := time.Now()
+			<-time.NewTimer(300 * time.Millisecond).C // the writer's pause
+			if _, err := f.Write(whole[len(first):]); err != nil {
+				t.Fatal(err)
+			}
+			pause := time.Since(began)
+			want := fmt.Sprintf("%x", sha256.Sum256(whole))
+			await(t, c, "the whole module", func(g *wasmtools.Generation) bool {
+				route, ok := g.Lookup("/a")
+				return ok && route.Tool.Digest == want
+			})
+			closeNow(t, c)
+			if half := fmt.Sprintf("%x", sha256.Sum256(first))[:12]; log.count(half) != 0 && pause < 350*time.Millisecond {
+				t.Error("half of the module was served")
+			}
+		})
 	}
 }
 

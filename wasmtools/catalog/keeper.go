@@ -230,9 +230,11 @@ func (k *keeper) look(e found, now time.Time) {
 		f.read = nil
 		k.refuse(f, e.err)
 	case same(f.read, e.info):
-	case now.Sub(f.since) < k.pace.settle:
-		k.scanWithin(k.pace.settle)
 	default:
+		if left := k.pace.unsettled(e.info, f.since, now); left > 0 {
+			k.scanWithin(left)
+			return
+		}
 		k.queueLoad(f)
 	}
 }

@@ -1,6 +1,10 @@
 package catalog
 
-import "time"
+import (
+	"io/fs"
+	"reflect"
+	"time"
+)
 
 // pace holds the catalog's periods. All follow from the poll interval, so that a test that polls fast is fast in all.
 type pace struct {
@@ -8,6 +12,7 @@ type pace struct {
 	safety   time.Duration // between two scans where they are
 	debounce time.Duration // from an event to its scan, and between two generations while many files come in
 	settle   time.Duration // how long a changed file must look the same before it is read
+	quiet    time.Duration // how long ago one must have been written that was written where it is
 }
 
 // newPace returns the periods for a poll interval; 0 means 500 ms.
@@ -20,5 +25,38 @@ func newPace(poll time.Duration) pace {
 		safety:   10 * poll,
 		debounce: min(poll/10, 50*time.Millisecond),
 		settle:   min(poll/5, 100*time.Millisecond),
+		quiet:    min(poll*4/5, 400*time.Millisecond),
 	}
+}
+
+// unsettled returns how much longer a file must look the same before it is read; it has since a while ago. Part of a
+// module may be a module, too, so a writer is given time to pause. What was renamed into its place was whole by then.
+func (p pace) unsettled(info fs.FileInfo, since, now time.Time) time.Duration {
+	left := since.Add(p.settle).Sub(now)
+	if touchedLast(info) {
+		return left
+	}
+	written := info.ModTime()
+	if written.After(since) {
+		written = since // the clock of the file system is ahead
+	}
+	return max(left, written.Add(p.quiet).Sub(now))
+}
+
+// touchedLast reports whether the last change to a file was no write, but a new name, owner or mode: then its change
+// time is later than that of its content. It is false where the system doesn't tell.
+func touchedLast(info fs.FileInfo) bool {
+	stat := reflect.Indirect(reflect.ValueOf(info.Sys())) // a syscall.Stat_t, with a field of another name on each system
+	if stat.Kind() != reflect.Struct {
+		return false
+	}
+	for _, name := range []string{"Ctim", "Ctimespec"} {
+		if t := stat.FieldByName(name); t.IsValid() && t.Kind() == reflect.Struct {
+			seconds, nanoseconds := t.FieldByName("Sec"), t.FieldByName("Nsec")
+			if seconds.CanInt() && nanoseconds.CanInt() {
+				return time.Unix(seconds.Int(), nanoseconds.Int()).After(info.ModTime())
+			}
+		}
+	}
+	return false
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -52,6 +53,66 @@ func TestReadSwapped(t *testing.T) {
 		content, err := read(directory, "a.wasm", info)
 		if !errors.Is(err, c.want) || err == nil && string(content) != "abc" {
 			t.Errorf("%s: got %q and error %v, want error %v", c.name, content, err, c.want)
+		}
+	}
+}
+
+// TestUnsettled waits for what was written where it is, and takes at once what was renamed into its place.
+func TestUnsettled(t *testing.T) {
+	t.Parallel()
+	p := newPace(0)
+	now := time.Now()
+	for _, c := range []struct {
+		name           string
+		written, since time.Duration // ago
+		want           time.Duration
+	}{
+		{"written and seen just now", 0, 0, 400 * time.Millisecond},
+		{"seen for long enough, written in a pause", 300 * time.Millisecond, 200 * time.Millisecond, 100 * time.Millisecond},
+		{"written long ago, seen just now", time.Hour, 0, 100 * time.Millisecond},
+		{"written long ago, seen long ago", time.Hour, time.Second, -900 * time.Millisecond},
+		{"the file's clock is ahead", -time.Hour, 100 * time.Millisecond, 300 * time.Millisecond},
+	} {
+		file := writtenAt{modified: now.Add(-c.written)}
+		if got := p.unsettled(file, now.Add(-c.since), now); got != c.want {
+			t.Errorf("%s: got %v, want %v", c.name, got, c.want)
+		}
+	}
+}
+
+// writtenAt is a file of a system that tells no more.
+type writtenAt struct {
+	os.FileInfo
+	modified time.Time
+}
+
+func (w writtenAt) ModTime() time.Time { return w.modified }
+func (writtenAt) Sys() any             { return nil }
+
+// TestTouchedLast tells a renamed file from one that was written, where the system has a change time.
+func TestTouchedLast(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS == "windows" {
+		t.Skip("Windows has no change time")
+	}
+	directory := t.TempDir()
+	path := filepath.Join(directory, "a.wasm")
+	if touchedLast(write(t, directory, "a.wasm", "abc")) {
+		t.Error("a file that was only written counts as touched")
+	}
+	for end := time.Now().Add(10 * time.Second); ; { // the clock of files ticks every few milliseconds
+		if err := errors.Join(os.Rename(path, path+".tmp"), os.Rename(path+".tmp", path)); err != nil {
+			t.Fatal(err)
+		}
+		info, err := os.Stat(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if touchedLast(info) {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatal("a renamed file does not count as touched")
 		}
 	}
 }

@@ -103,6 +103,11 @@ func (x *exchange) readBody(b *buffer, path string, limit int64) error {
 		return tooLarge()
 	}
 	if r.Body == nil || r.ContentLength == 0 {
+		// net/http drops the Transfer-Encoding of HTTP/1.0 and takes the body for empty: the tool would run without
+		// the arguments that the client sent.
+		if typeErr == nil && !r.ProtoAtLeast(1, 1) && len(r.Header["Content-Length"]) == 0 {
+			return incomplete("A body of HTTP/1.0 needs a Content-Length")
+		}
 		return nil
 	}
 	most := min(limit, math.MaxInt64-1) + 1 // one more shows that there is too much
@@ -124,10 +129,14 @@ func (x *exchange) readBody(b *buffer, path string, limit int64) error {
 	case err != nil && x.ctx.Err() != nil:
 		return &wasmtools.Error{Code: wasmtools.CodeCancelled, Err: fmt.Errorf("read body: %w", err)}
 	case err != nil:
-		return &wasmtools.Error{Code: wasmtools.CodeInvalidArguments, Violations: []wasmtools.Violation{
-			{Type: "body_incomplete", Loc: []any{"body"}, Msg: "The body could not be read to its end"}}}
+		return incomplete("The body could not be read to its end")
 	}
 	return nil
+}
+
+func incomplete(message string) error {
+	return &wasmtools.Error{Code: wasmtools.CodeInvalidArguments, Violations: []wasmtools.Violation{
+		{Type: "body_incomplete", Loc: []any{"body"}, Msg: message}}}
 }
 
 // read fills b until the end of the body, or until most bytes are there. It grows as the bytes come, so that a

@@ -42,6 +42,8 @@ func TestHostileRequests(t *testing.T) {
 	}{
 		{"plain", post + length + "\r\n" + body, 200},
 		{"HTTP/1.0", strings.Replace(post, "1.1", "1.0", 1) + length + "\r\n" + body, 200},
+		{"HTTP/1.0 in chunks", strings.Replace(post, "1.1", "1.0", 1) + "Transfer-Encoding: chunked\r\n\r\n7\r\n" + body + "\r\n0\r\n\r\n", 422},
+		{"HTTP/1.0 without a body", strings.Replace(post, "1.1", "1.0", 1) + "Content-Length: 0\r\n\r\n", 200},
 		{"absolute form", strings.Replace(post, "POST ", "POST http://y", 1) + length + "\r\n" + body, 200},
 		{"encoded letter", strings.Replace(post, "echo", "ech%6f", 1) + length + "\r\n" + body, 200},
 		{"encoded slash", strings.Replace(post, "shop/", "shop%2F", 1) + length + "\r\n" + body, 404},

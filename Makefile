@@ -63,10 +63,13 @@ bench:
 
 # fuzz runs every fuzz target for FUZZTIME.
 fuzz:
-	@set -e; for file in $$(grep -rlE '^func Fuzz' --include='*_test.go' runtime wasmtools cmd); do \
-		for target in $$(sed -nE 's/^func (Fuzz[A-Za-z0-9_]*).*/\1/p' $$file); do \
-			echo "$$target in $$(dirname $$file)"; \
-			go test ./$$(dirname $$file) -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME); \
+	@set -e; for m in $(MODULES); do \
+		for file in $$(cd $$m && git ls-files '*_test.go' | xargs grep -lE '^func Fuzz'); do \
+			[ "$$m" != . ] || case $$file in sdk/go/*|examples/*) continue;; esac; \
+			for target in $$(sed -nE 's/^func (Fuzz[A-Za-z0-9_]*).*/\1/p' $$m/$$file); do \
+				echo "$$target in $$m/$$(dirname $$file)"; \
+				(cd $$m && go test ./$$(dirname $$file) -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME)); \
+			done; \
 		done; \
 	done
 

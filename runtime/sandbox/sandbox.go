@@ -26,8 +26,10 @@ import (
 // A Config is what New needs. The zero Config is valid.
 type Config struct {
 	// CacheDir is the directory for compiled code, made where it is missing; "" keeps none on disk. Who can write
-	// there can run code in this process.
+	// there can run code in this process. Several processes may share it.
 	CacheDir string
+	// CacheSize bounds the files in CacheDir in bytes: the least recently used ones go; 2 GiB where 0 or less.
+	CacheSize int64
 	// Logger takes the log lines of guests and of the engine; nil discards them.
 	Logger *slog.Logger
 }
@@ -40,14 +42,16 @@ type Engine struct {
 	cache    *codeCache // nil: none
 	log      *slog.Logger
 	offered  offer
-	compiler chan struct{} // holds a token while a module is compiled: one at a time
+	compiler *compiler
 	stop     context.Context
 	halt     context.CancelCauseFunc // ends stop, and with it all that runs
 
 	mu      sync.Mutex
 	modules map[string]*module // by digest
-	running int                // calls and compilations
+	loads   uint64             // modules loaded so far
+	running int                // calls, and who waits for a compilation
 	closed  bool
+	closing chan struct{} // closed with the engine
 	idle    chan struct{} // closed when the engine is closed and nothing runs
 }
 
@@ -57,11 +61,11 @@ var ErrClosed = errors.New("the sandbox engine is closed")
 // New returns an engine; Close frees it. ctx is for the start only.
 func New(ctx context.Context, c Config) (*Engine, error) {
 	e := &Engine{
-		log:      c.Logger,
-		offered:  offer{},
-		compiler: make(chan struct{}, 1),
-		modules:  map[string]*module{},
-		idle:     make(chan struct{}),
+		log:     c.Logger,
+		offered: offer{},
+		modules: map[string]*module{},
+		closing: make(chan struct{}),
+		idle:    make(chan struct{}),
 	}
 	if e.log == nil {
 		e.log = slog.New(slog.DiscardHandler)
@@ -71,12 +75,13 @@ func New(ctx context.Context, c Config) (*Engine, error) {
 	config := wazero.NewRuntimeConfig().WithCloseOnContextDone(true).WithDebugInfoEnabled(false)
 	if c.CacheDir != "" {
 		var err error
-		if e.cache, err = openCache(c.CacheDir); err != nil {
+		if e.cache, err = openCache(c.CacheDir, c.CacheSize, config); err != nil {
 			return nil, err
 		}
 		config = config.WithCompilationCache(e.cache.wazero)
 	}
 	e.runtime = wazero.NewRuntimeWithConfig(ctx, config)
+	e.compiler = newCompiler(e.runtime, e.cache, e.log)
 	if err := e.offer(ctx, append(abiFuncs(), wasi{time.Now()}.funcs()...)); err != nil {
 		return nil, errors.Join(err, e.free(ctx))
 	}
@@ -152,6 +157,8 @@ func (e *Engine) loaded(digest string, fresh *module) (*Program, error) {
 			return nil, nil
 		}
 		m = fresh
+		m.order = e.loads
+		e.loads++
 		e.modules[digest] = m
 	}
 	m.acquire()
@@ -167,7 +174,7 @@ func (e *Engine) forget(m *module) {
 	}
 }
 
-// begin counts something that runs in, until end. It reports false when the engine is closed.
+// begin counts a call, or who waits for a compilation, until end. It reports false when the engine is closed.
 func (e *Engine) begin() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -176,13 +183,6 @@ func (e *Engine) begin() bool {
 	}
 	e.running++
 	return true
-}
-
-// more counts a second thing for somebody who has begun one: the engine, closed or not, waits for both.
-func (e *Engine) more() {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.running++
 }
 
 func (e *Engine) end() {
@@ -195,13 +195,17 @@ func (e *Engine) end() {
 }
 
 // Close refuses new calls, waits for those that run, and frees everything. When ctx is done first, those that still
-// run are ended as Cancelled, and ctx's error is returned. Closing twice is fine: the second waits like the first.
+// run are ended as Cancelled, and ctx's error is returned. A compilation, which nothing can end, is waited for no longer
+// than 2 s; it then ends in the background and frees what is left. Closing twice is fine: the second waits like the first.
 func (e *Engine) Close(ctx context.Context) error {
 	e.mu.Lock()
 	first := !e.closed
 	e.closed = true
-	if first && e.running == 0 {
-		close(e.idle)
+	if first {
+		close(e.closing)
+		if e.running == 0 {
+			close(e.idle)
+		}
 	}
 	e.mu.Unlock()
 	var err error
@@ -216,6 +220,16 @@ func (e *Engine) Close(ctx context.Context) error {
 		return err
 	}
 	e.halt(errClosing)
+	if !e.compiler.close() {
+		ctx := context.WithoutCancel(ctx)
+		go func() {
+			<-e.compiler.idle
+			if err := e.free(ctx); err != nil {
+				e.log.Warn("free the sandbox engine", "error", err)
+			}
+		}()
+		return err
+	}
 	return errors.Join(err, e.free(ctx))
 }
 
@@ -223,7 +237,7 @@ func (e *Engine) Close(ctx context.Context) error {
 func (e *Engine) free(ctx context.Context) error {
 	errs := []error{e.runtime.Close(ctx)}
 	if e.cache != nil {
-		errs = append(errs, e.cache.wazero.Close(ctx), e.cache.close())
+		errs = append(errs, e.cache.close(ctx))
 	}
 	return errors.Join(errs...)
 }

@@ -1,0 +1,328 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"github.com/tetratelabs/wazero"
+)
+
+// What a compilation may take. wazero can't be interrupted while it compiles, and a module that was made for it
+// keeps it busy for some 25 seconds within all bounds on modules.
+const (
+	// bigModule is from where on modules are compiled one at a time: each takes some hundred megabytes meanwhile.
+	bigModule = 512 << 10
+	// slowBuild is how long a compilation counts as one of those that run. A longer one goes on, while another
+	// begins in its place.
+	slowBuild = time.Second
+	// maxSlow is for how many slow compilations others begin. It bounds memory and threads.
+	maxSlow = 2
+	// closeGrace is how long Close waits for compilations. Later ones end by themselves and free what they used.
+	closeGrace = 2 * time.Second
+)
+
+// A compiler compiles modules in the background: those first that a call waits for, then in the order of loading. It
+// is safe for concurrent use. compiler.mu is held together with no other lock.
+type compiler struct {
+	runtime wazero.Runtime
+	cache   *codeCache // nil: none
+	log     *slog.Logger
+	most    int           // compilations at a time, slow ones not counted
+	slow    time.Duration // slowBuild, but for tests
+
+	mu      sync.Mutex
+	queue   []*build
+	fast    int // running, not slow yet
+	big     int // of these, of big modules
+	running int
+	closed  bool
+	idle    chan struct{} // closed when closed and nothing runs
+}
+
+// A build is one compilation of a module. Its results are there when done is closed.
+type build struct {
+	module *module
+	source []byte
+	done   chan struct{}
+	code   wazero.CompiledModule
+	err    error
+
+	// compiler.mu guards these.
+	urgent bool // a call waits for it
+	fast   bool // it runs and counts as fast
+	big    bool
+}
+
+// before tells which build comes first.
+func (b *build) before(other *build) bool {
+	if b.urgent != other.urgent {
+		return b.urgent
+	}
+	return b.module.order < other.module.order
+}
+
+func newCompiler(r wazero.Runtime, cache *codeCache, log *slog.Logger) *compiler {
+	return &compiler{
+		runtime: r,
+		cache:   cache,
+		log:     log,
+		most:    max(2, runtime.GOMAXPROCS(0)), // two at least, so that a slow one holds up nobody
+		slow:    slowBuild,
+		idle:    make(chan struct{}),
+	}
+}
+
+// add queues a build. Its module must not be locked.
+func (c *compiler) add(b *build) {
+	c.mu.Lock()
+	closed := c.closed
+	if !closed {
+		b.big = len(b.source) >= bigModule
+		c.queue = append(c.queue, b)
+		c.begin()
+	}
+	c.mu.Unlock()
+	if closed {
+		b.finish(nil, errClosing)
+	}
+}
+
+// hurry has a build begin before those that no call waits for.
+func (c *compiler) hurry(b *build) {
+	c.mu.Lock()
+	b.urgent = true
+	c.mu.Unlock()
+}
+
+// begin starts builds as long as there is room. c.mu is held.
+func (c *compiler) begin() {
+	for c.fast < c.most && !c.closed {
+		next := -1
+		for i, b := range c.queue {
+			if (!b.big || c.big == 0) && (next < 0 || b.before(c.queue[next])) {
+				next = i
+			}
+		}
+		if next < 0 {
+			return
+		}
+		b := c.queue[next]
+		last := len(c.queue) - 1
+		c.queue[next], c.queue[last] = c.queue[last], nil
+		c.queue = c.queue[:last]
+		c.running++
+		c.count(b, true)
+		go c.run(b)
+	}
+}
+
+// count has a build count as fast, or no more. c.mu is held.
+func (c *compiler) count(b *build, fast bool) {
+	if b.fast == fast {
+		return
+	}
+	b.fast = fast
+	n := 1
+	if !fast {
+		n = -1
+	}
+	c.fast += n
+	if b.big {
+		c.big += n
+	}
+}
+
+// run runs a build on a goroutine of its own, so that nobody who stops waiting stops it for others.
+func (c *compiler) run(b *build) {
+	if b.hold() {
+		timer := time.AfterFunc(c.slow, func() { c.slowed(b) })
+		b.finish(c.compile(b.source))
+		timer.Stop()
+		b.module.release()
+	} else {
+		b.finish(nil, errUnwanted)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.count(b, false)
+	c.running--
+	if c.closed && c.running == 0 {
+		close(c.idle)
+	}
+	c.begin()
+}
+
+// slowed lets another build begin while b, which takes long, goes on.
+func (c *compiler) slowed(b *build) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if b.fast && c.running-c.fast < maxSlow {
+		c.count(b, false)
+		c.begin()
+	}
+}
+
+// close begins no more builds and waits for those that run, for closeGrace at most. It reports whether none is left;
+// idle tells when that is so.
+func (c *compiler) close() bool {
+	c.mu.Lock()
+	c.closed = true
+	queue := c.queue
+	c.queue = nil
+	if c.running == 0 {
+		close(c.idle)
+	}
+	c.mu.Unlock()
+	for _, b := range queue {
+		b.finish(nil, errClosing)
+	}
+	grace := time.NewTimer(closeGrace)
+	defer grace.Stop()
+	select {
+	case <-c.idle:
+		return true
+	case <-grace.C:
+		return false
+	}
+}
+
+// compile has wazero compile a module, or load its code from the cache.
+func (c *compiler) compile(source []byte) (wazero.CompiledModule, error) {
+	if c.cache == nil {
+		return compileIn(c.runtime, source)
+	}
+	entry := c.cache.entry(source)
+	code, err := c.cache.open(entry)
+	if err != nil {
+		c.log.Warn("compiled code is not used", "error", err)
+	}
+	if code == nil {
+		if code, err = c.cache.make(source); err != nil {
+			return nil, err
+		}
+		if err := c.cache.keep(entry, code); err != nil {
+			c.log.Warn("compiled code is not kept", "error", err)
+		}
+	}
+	staged, err := c.cache.stage(code)
+	if err != nil {
+		return nil, err
+	}
+	module, err := compileIn(c.runtime, source)
+	if gone := os.Remove(staged); gone != nil {
+		c.log.Warn("compiled code is left over", "error", gone)
+	}
+	return module, err
+}
+
+// compileIn has wazero compile, on this goroutine: on one of wazero's a panic could not be recovered. That
+// is why several may not share the work of one module, either.
+func compileIn(r wazero.Runtime, source []byte) (module wazero.CompiledModule, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			module, err = nil, fmt.Errorf("the compiler panicked: %v\n%s", p, debug.Stack())
+		}
+	}()
+	return r.CompileModule(context.Background(), source)
+}
+
+// errUnwanted ends a build whose module has no user any more, and so no one who sees this error.
+var errUnwanted = errors.New("the module was closed before it was compiled")
+
+// compile returns the module's code for a call. The caller has entered the module, and uses the code until it
+// leaves. The error is an *Error, or the cause of ctx.
+func (m *module) compile(ctx context.Context) (wazero.CompiledModule, error) {
+	b := m.begin(true)
+	select {
+	case <-b.done:
+		return b.code, b.err
+	default:
+	}
+	select {
+	case <-b.done:
+		return b.code, b.err
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// prepare is compile without a call: those with one come before it, and it does not hold up Close.
+func (m *module) prepare(ctx context.Context) error {
+	b := m.begin(false)
+	select {
+	case <-b.done:
+		return b.err
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-m.engine.closing:
+		return closing(ErrClosed)
+	}
+}
+
+// begin returns the module's build, queued at least.
+func (m *module) begin(urgent bool) *build {
+	m.mu.Lock()
+	b := m.build
+	first := b == nil
+	if first {
+		b = &build{module: m, source: m.source, done: make(chan struct{}), urgent: urgent}
+		m.build = b
+	}
+	m.mu.Unlock()
+	switch {
+	case first:
+		m.engine.compiler.add(b)
+	case urgent && !b.over():
+		m.engine.compiler.hurry(b)
+	}
+	return b
+}
+
+// over reports whether the build's results are there.
+func (b *build) over() bool {
+	select {
+	case <-b.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// hold makes the build a user of its module, unless nobody else is one: then nothing waits for it.
+func (b *build) hold() bool {
+	b.module.mu.Lock()
+	defer b.module.mu.Unlock()
+	if b.module.users == 0 || b.module.build != b {
+		return false
+	}
+	b.module.users++
+	return true
+}
+
+// finish publishes what came of the build. Only what the module itself is to blame for is remembered as an error.
+func (b *build) finish(code wazero.CompiledModule, err error) {
+	if err != nil {
+		var passing *fs.PathError
+		if errors.As(err, &passing) || errors.Is(err, errClosing) || errors.Is(err, errUnwanted) {
+			b.module.mu.Lock()
+			if b.module.build == b {
+				b.module.build = nil
+			}
+			b.module.mu.Unlock()
+		}
+		b.err = &Error{Outcome: Internal, Message: "The tool could not be compiled.", Err: err}
+		if errors.Is(err, errClosing) {
+			b.err = closing(err)
+		}
+	}
+	b.code, b.source = code, nil
+	close(b.done)
+}

@@ -14,7 +14,7 @@ GO_FILES  = $(shell git ls-files --cached --others --exclude-standard '*.go')
 EXAMPLES := math text
 TOOLS    := $(EXAMPLES:%=build/tools/%.wasm)
 
-.PHONY: run build tools test race lint fmt tidy cross bench fuzz fixtures fixtures-check test-clients vuln clean
+.PHONY: run build tools test race lint fmt tidy cross bench bench-guests bench-sandbox bench-wasmtime soak fuzz fixtures fixtures-check test-clients vuln clean
 
 run: build tools
 	@echo
@@ -60,6 +60,35 @@ cross:
 bench:
 	go test -run '^$$' -bench . -benchtime 1x ./...
 	cd bench && go test -run '^$$' -bench . -benchtime 1x ./...
+
+# What follows measures the sandbox beside other ways to do the same: figures on stdout, explanations on stderr,
+# results kept in bench/RESULTS.md. It needs Rust with rustup, and quiet: nothing else should run.
+BENCH      := build/bench
+RUST_GUEST := rustc --edition 2024 --crate-type cdylib --target wasm32-unknown-unknown \
+	-C opt-level=s -C panic=abort -C lto=fat -C codegen-units=1 -C strip=symbols
+SOAK       ?= 3m
+
+bench-guests:
+	@mkdir -p $(BENCH)
+	rustup target add wasm32-unknown-unknown
+	@set -e; for g in small odd cpu; do $(RUST_GUEST) -o $(BENCH)/$$g.wasm bench/guests/rust/$$g.rs; done
+	@set -e; for g in goadd gocpu extism; do (cd bench && GOOS=wasip1 GOARCH=wasm go build -trimpath \
+		-buildmode=c-shared -ldflags=-s -o ../$(BENCH)/$$g.wasm ./guests/$$g); done
+
+bench-sandbox: build bench-guests
+	cd bench && go build -o ../$(BENCH)/sandbox ./cmd/sandbox
+	@$(BENCH)/sandbox -guests $(BENCH) -server bin/toolsrv
+
+# bench-wasmtime is a target of its own because wasmtime compiles for minutes.
+bench-wasmtime: bench-guests
+	cargo build --release --locked --manifest-path bench/wasmtime/Cargo.toml --target-dir build/wasmtime
+	cd bench && go build -o ../$(BENCH)/sandbox ./cmd/sandbox
+	@$(BENCH)/sandbox -guests $(BENCH) -wasmtime build/wasmtime/release/toolsrv-bench-wasmtime
+
+# soak squeezes an hour's worth of calls into SOAK, and fails where memory, file descriptors or latency grow.
+soak: bench-guests
+	cd bench && go build -o ../$(BENCH)/soak ./cmd/soak
+	@$(BENCH)/soak -guests $(BENCH) -duration $(SOAK)
 
 # fuzz runs every fuzz target for FUZZTIME.
 fuzz:

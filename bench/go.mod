@@ -2,14 +2,26 @@ module github.com/toolsrv/toolsrv/bench
 
 go 1.26.0
 
-require github.com/toolsrv/toolsrv v0.0.0
+require (
+	github.com/extism/go-sdk v1.7.1
+	github.com/tetratelabs/wazero v1.12.0
+	github.com/toolsrv/toolsrv v0.0.0
+	github.com/toolsrv/toolsrv/sdk/go v0.1.0
+)
 
 require (
+	github.com/dylibso/observe-sdk/go v0.0.0-20240819160327-2d926c5d788a // indirect
 	github.com/fsnotify/fsnotify v1.10.1 // indirect
+	github.com/gobwas/glob v0.2.3 // indirect
+	github.com/ianlancetaylor/demangle v0.0.0-20240805132620-81f5be970eca // indirect
 	github.com/julienschmidt/httprouter v1.3.0 // indirect
 	github.com/santhosh-tekuri/jsonschema/v5 v5.3.1 // indirect
-	github.com/tetratelabs/wazero v1.12.0 // indirect
+	github.com/tetratelabs/wabin v0.0.0-20230304001439-f6f874872834 // indirect
+	go.opentelemetry.io/proto/otlp v1.3.1 // indirect
 	golang.org/x/sys v0.49.0 // indirect
+	google.golang.org/protobuf v1.34.2 // indirect
 )
 
 replace github.com/toolsrv/toolsrv => ../
+
+replace github.com/toolsrv/toolsrv/sdk/go => ../sdk/go

@@ -1,0 +1,64 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/toolsrv/toolsrv/bench/internal/guest"
+	"github.com/toolsrv/toolsrv/bench/internal/measure"
+	"github.com/toolsrv/toolsrv/runtime/sandbox"
+)
+
+// ours is the sandbox as a server would use it, with one program and the default limits.
+type ours struct {
+	engine  *sandbox.Engine
+	program *sandbox.Program
+}
+
+func newOurs(ctx context.Context, module []byte) (*ours, error) {
+	engine, err := sandbox.New(ctx, sandbox.Config{})
+	if err != nil {
+		return nil, err
+	}
+	program, err := engine.Load(module)
+	if err == nil {
+		err = program.Compile(ctx)
+	}
+	if err != nil {
+		engine.Close(ctx)
+		return nil, err
+	}
+	return &ours{engine, program}, nil
+}
+
+func (o *ours) close(ctx context.Context) {
+	o.program.Close()
+	o.engine.Close(ctx)
+}
+
+// side calls a tool again and again, and compares what it returns.
+func (o *ours) side(ctx context.Context, index int32, input, output string) measure.Side {
+	tool := o.program.Tool("bench", index, sandbox.Limits{})
+	arguments := []byte(input)
+	return measure.Side{Name: "ours", Do: func() error {
+		return same(output)(tool.Call(ctx, arguments))
+	}}
+}
+
+// same returns a check of a call's results. An empty want takes any output.
+func same(want string) func([]byte, error) error {
+	return func(got []byte, err error) error {
+		if err == nil && want != "" && string(got) != want {
+			err = fmt.Errorf("got %q, want %q", got, want)
+		}
+		return err
+	}
+}
+
+// module reads a guest that a function of this package runs.
+func (b *bench) module(name string) ([]byte, error) { return b.guests.Read(name) }
+
+const (
+	input  = guest.Input
+	output = guest.Output
+)

@@ -1,0 +1,93 @@
+package main
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+
+	"github.com/toolsrv/toolsrv/bench/internal/guest"
+	"github.com/toolsrv/toolsrv/runtime/sandbox"
+	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/catalog"
+	"github.com/toolsrv/toolsrv/wasmtools/openapi"
+)
+
+// A service serves a table over HTTP on a loopback port.
+type service struct {
+	table   *wasmtools.RouteTable
+	app     *openapi.App
+	http    *http.Server
+	address string
+	after   func() // frees what the table needs
+}
+
+// serve serves the modules that fill puts into a directory.
+func (b *bench) serve(ctx context.Context, fill func(directory string) error) (*service, error) {
+	directory, err := os.MkdirTemp("", "toolsrv-bench-")
+	if err != nil {
+		return nil, err
+	}
+	remove := func() { os.RemoveAll(directory) }
+	if err := fill(directory); err != nil {
+		remove()
+		return nil, err
+	}
+	engine, err := sandbox.New(ctx, sandbox.Config{})
+	if err != nil {
+		remove()
+		return nil, err
+	}
+	c, err := catalog.Open(ctx, catalog.Options{Directory: directory, Engine: engine})
+	if err != nil {
+		engine.Close(ctx)
+		remove()
+		return nil, err
+	}
+	return newService(c.Table(), func() {
+		c.Close()
+		engine.Close(context.WithoutCancel(ctx))
+		remove()
+	})
+}
+
+// newService serves a table; after is called by close.
+func newService(table *wasmtools.RouteTable, after func()) (*service, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		after()
+		return nil, err
+	}
+	s := &service{table: table, app: openapi.NewApp(table, openapi.Options{Title: "bench"}), address: listener.Addr().String(), after: after}
+	s.http = &http.Server{Handler: s.app}
+	go s.http.Serve(listener) // until close
+	return s, nil
+}
+
+func (s *service) close(context.Context) {
+	s.http.Close()
+	s.app.Close()
+	s.after()
+}
+
+func (s *service) url(path string) string { return "http://" + s.address + path }
+
+// caller returns the tool at a path, without HTTP, or nil.
+func (s *service) caller(path string) wasmtools.Caller {
+	if route, ok := s.table.Current().Lookup(path); ok {
+		return route.Tool.Caller
+	}
+	return nil
+}
+
+func (s *service) refused() []wasmtools.Refusal { return s.table.Current().Refused() }
+
+// put writes a module with its manifest to directory, named after its first tool.
+func put(directory string, module []byte, parameters string, tools ...string) error {
+	module, err := guest.Describe(module, parameters, tools...)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(directory, tools[0]+".wasm"), module, 0o600)
+}

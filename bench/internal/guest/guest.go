@@ -1,0 +1,118 @@
+// Package guest has the modules that the benchmarks run, as `make bench-guests` has built them.
+package guest
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/toolsrv/toolsrv/runtime/wasmbin"
+	"github.com/toolsrv/toolsrv/wasmtools"
+)
+
+// The modules, by the names that Read takes.
+const (
+	Small   = "small"  // Rust: tool 0 adds
+	Odd     = "odd"    // Rust: the tools Grow, Trap and Spin
+	RustCPU = "cpu"    // Rust: the tools of CPU
+	Go      = "goadd"  // Go with the SDK: tool 0 adds
+	GoCPU   = "gocpu"  // Go with the SDK: the tools of CPU
+	Extism  = "extism" // Go: Go's work as a plugin for Extism
+)
+
+// The tools of Odd.
+const (
+	Grow = iota // touches a megabyte of new memory
+	Trap
+	Spin // never returns
+)
+
+// CPU returns the names of the tools of RustCPU and GoCPU, in the order of their numbers.
+func CPU() []string { return []string{"hash", "sort", "json", "matrix"} }
+
+// Input is what add takes, and Output what it returns.
+const (
+	Input  = `{"a": 2, "b": 3}`
+	Output = `5`
+)
+
+// Parameters is the schema of add.
+const Parameters = `{"type":"object","properties":{"a":{"type":"integer"},"b":{"type":"integer"}},"required":["a","b"],"additionalProperties":false}`
+
+// A Shelf is the directory of the built modules.
+type Shelf string
+
+// Read returns a module.
+func (s Shelf) Read(name string) ([]byte, error) {
+	module, err := os.ReadFile(filepath.Join(string(s), name+".wasm"))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("%w: build it with `make bench-guests`", err)
+	}
+	return module, err
+}
+
+// Path returns where a module stands.
+func (s Shelf) Path(name string) string { return filepath.Join(string(s), name+".wasm") }
+
+// variant is the constant of small.rs that Variant replaces.
+const variant = 0x5eed5eed
+
+// Variant returns small with another constant in its code, so that no two variants share compiled code. n is below 1<<24.
+func Variant(small []byte, n int) ([]byte, error) {
+	from, to := constant(variant), constant(1<<28+int32(n))
+	if found := bytes.Count(small, from); found != 1 || len(from) != len(to) {
+		return nil, fmt.Errorf("the constant of the small guest is there %d times, not once", found)
+	}
+	return bytes.Replace(small, from, to, 1), nil
+}
+
+// constant returns i32.const n as code.
+func constant(n int32) []byte {
+	code := []byte{0x41}
+	for {
+		b := byte(n & 0x7f)
+		n >>= 7
+		if n == 0 && b&0x40 == 0 || n == -1 && b&0x40 != 0 {
+			return append(code, b)
+		}
+		code = append(code, b|0x80)
+	}
+}
+
+// Describe returns module with the manifest of the tools, all of them with the same parameters, in the namespace bench.
+func Describe(module []byte, parameters string, tools ...string) ([]byte, error) {
+	var text bytes.Buffer
+	text.WriteString(`{"abi":1,"namespace":"bench","tools":[`)
+	for i, name := range tools {
+		if i > 0 {
+			text.WriteByte(',')
+		}
+		fmt.Fprintf(&text, `{"name":%q,"description":"A tool of the benchmarks.","parameters":%s}`, name, parameters)
+	}
+	text.WriteString(`]}`)
+	return wasmbin.SetCustom(module, wasmtools.ManifestSection, text.Bytes())
+}
+
+// Fill writes n variants of the small guest to directory, as the tools bench/add0 and so on.
+func (s Shelf) Fill(directory string, n int) error {
+	small, err := s.Read(Small)
+	if err != nil {
+		return err
+	}
+	for i := range n {
+		module, err := Variant(small, i)
+		if err != nil {
+			return err
+		}
+		name := fmt.Sprintf("add%d", i)
+		if module, err = Describe(module, Parameters, name); err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(directory, name+".wasm"), module, 0o600); err != nil {
+			return err
+		}
+	}
+	return nil
+}

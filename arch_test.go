@@ -23,7 +23,8 @@ const module = "github.com/toolsrv/toolsrv"
 // package needs to know nothing above it.
 var edges = map[string][]string{
 	"runtime/wasmbin":           {},                                                                      // pure format: usable by any program
-	"runtime/sandbox":           {"runtime/wasmbin"},                                                     // runs guests; knows no HTTP, no configuration, no schema
+	"runtime/linmem":            {},                                                                      // bytes and pages; knows nothing of WebAssembly but its page size
+	"runtime/sandbox":           {"runtime/linmem", "runtime/wasmbin"},                                   // runs guests; knows no HTTP, no configuration, no schema
 	"wasmtools":                 {},                                                                      // the domain: whoever embeds us depends on this and nothing below
 	"wasmtools/schema/jsontree": {},                                                                      // bytes become values; knows nothing of schemas
 	"wasmtools/schema":          {"wasmtools", "wasmtools/schema/jsontree"},                              // reports violations in the domain's words
@@ -46,10 +47,11 @@ var homes = map[string][]string{
 	"github.com/fsnotify/fsnotify":             {"wasmtools/catalog"},
 	"github.com/spf13/cobra":                   {"cmd/toolsrv/command"},
 	"golang.org/x/term":                        {"cmd/toolsrv/command"},
+	"golang.org/x/sys":                         {"runtime/linmem"},
 }
 
 // unsafeHomes may import unsafe.
-var unsafeHomes = []string{}
+var unsafeHomes = []string{"runtime/linmem"}
 
 const (
 	maxLines = 500 // of a file

@@ -1,0 +1,146 @@
+package linmem
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+)
+
+// granule is what sizes of images are multiples of: a page of WebAssembly, and so a multiple of any system's page.
+const granule = 64 << 10
+
+// An Image is the content of a memory at one moment, from which any number of memories are made and to which they are
+// reset. It is safe for concurrent use. On Linux it takes one file descriptor and one mapping, however many memories
+// share it, and no storage for pages of zeros.
+type Image struct {
+	size   int
+	stored []byte // the content without the zeros at its end; whole pages; read-only
+	blank  []bool // which pages of stored are all zeros
+	page   int    // the system's page size
+	file   *file  // what memories map; nil: they are plain copies of stored
+
+	mu     sync.Mutex
+	users  int // memories that are not yet freed
+	closed bool
+}
+
+// NewImage keeps a copy of content, whose length must be a multiple of 64 KiB. Where the system can tell which pages
+// of a memory were written (Linux with a readable /proc/self/pagemap), memories share the image's pages until they
+// write them, and a reset copies back only what was written; elsewhere the image is as NewPlainImage makes it.
+func NewImage(content []byte) (*Image, error) {
+	image, err := newImage(content)
+	if err != nil {
+		return nil, err
+	}
+	if !canFindDirty() {
+		image.stored = append([]byte(nil), image.stored...)
+		return image, nil
+	}
+	image.file, err = newFile(image.stored, image.blank, image.page)
+	if err != nil {
+		return nil, fmt.Errorf("keep an image of %d bytes: %w", len(content), err)
+	}
+	image.stored = image.file.view
+	return image, nil
+}
+
+// NewPlainImage keeps a copy of content on Go's heap. Each of its memories is a whole copy, and so is each reset: the
+// plain twin of NewImage, for systems without anything better, and for tests to hold the two against each other.
+func NewPlainImage(content []byte) (*Image, error) {
+	image, err := newImage(content)
+	if err != nil {
+		return nil, err
+	}
+	image.stored = append([]byte(nil), image.stored...)
+	return image, nil
+}
+
+// newImage returns an image whose stored still is the caller's.
+func newImage(content []byte) (*Image, error) {
+	if len(content)%granule != 0 {
+		return nil, fmt.Errorf("an image of %d bytes: the size must be a multiple of %d, a page of WebAssembly", len(content), granule)
+	}
+	if uint64(len(content)) > maxReserve {
+		return nil, fmt.Errorf("an image of %d bytes: a memory ends at %d", len(content), uint64(maxReserve))
+	}
+	i := &Image{size: len(content), page: os.Getpagesize()}
+	if granule%i.page != 0 {
+		return nil, fmt.Errorf("pages of %d bytes: at most %d are supported", i.page, granule)
+	}
+	end := len(content)
+	for end > 0 && isZero(content[end-i.page:end]) {
+		end -= i.page
+	}
+	i.stored = content[:end]
+	i.blank = make([]bool, end/i.page)
+	for n := range i.blank {
+		i.blank[n] = isZero(content[n*i.page : (n+1)*i.page])
+	}
+	return i, nil
+}
+
+// Size returns the bytes of the image, zeros at its end included.
+func (i *Image) Size() int { return i.size }
+
+// Map returns a memory that is as the image is and can grow up to reserve bytes, the image's size at least and 4 GiB
+// at most.
+func (i *Image) Map(reserve uint64) (*Memory, error) {
+	if reserve < uint64(i.size) {
+		return nil, fmt.Errorf("reserve %d bytes: the image has %d", reserve, i.size)
+	}
+	if err := i.use(); err != nil {
+		return nil, err
+	}
+	m, err := New(reserve)
+	if err != nil {
+		i.unuse()
+		return nil, err
+	}
+	m.image = i
+	if err := m.fill(); err != nil {
+		return nil, errors.Join(fmt.Errorf("map an image of %d bytes: %w", i.size, err), m.Free())
+	}
+	return m, nil
+}
+
+// Close ends the making of memories. What the image holds is given back when the last memory of it is freed. Closing
+// twice is fine.
+func (i *Image) Close() error {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.closed {
+		return nil
+	}
+	i.closed = true
+	return i.drop()
+}
+
+func (i *Image) use() error {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.closed {
+		return errors.New("map an image: it is closed")
+	}
+	i.users++
+	return nil
+}
+
+func (i *Image) unuse() error {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.users--
+	return i.drop()
+}
+
+// drop gives back what the image holds, once nobody needs it. i.mu is held.
+func (i *Image) drop() error {
+	if !i.closed || i.users > 0 {
+		return nil
+	}
+	i.stored, i.blank = nil, nil
+	if i.file == nil {
+		return nil
+	}
+	return i.file.close()
+}

@@ -1,0 +1,202 @@
+// Package linmem keeps the linear memories of WebAssembly guests: address space reserved up to a limit, a snapshot of
+// a memory's content, and the way back to it after every call.
+//
+// A [Memory] of an [Image] shares the image's pages until it writes them. Reset finds those that it wrote and copies
+// them back, so that it costs what the call wrote and not what the memory holds. A page that can't be shown to be
+// clean is dirty. Whoever calls Reset must make sure that nothing uses the memory meanwhile.
+//
+// A memory takes three mappings at most of the vm.max_map_count (65,530 by default) that a process has on Linux, and
+// no file descriptor; an image takes one mapping and one descriptor, and the process one for /proc/self/pagemap.
+// Reserved address space costs no memory. All errors leave the host whole: what can't be mapped is an error, never a
+// panic. The slices that a memory gave out must not be touched once it is freed: that is a fault that Go can't turn
+// into an error.
+package linmem
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+)
+
+// maxReserve is where a memory of WebAssembly ends.
+const maxReserve = 4 << 30
+
+var (
+	errFreed   = errors.New("the memory is freed")
+	errNoImage = errors.New("the memory was not made of an image")
+	errGrown   = errors.New("the memory has grown since it was made of its image; free it and map a new one")
+)
+
+// A Memory is a range of address space that is reserved up to a limit and can be used up to its size. It is not safe
+// for concurrent use.
+type Memory struct {
+	space  []byte // what is reserved, whole pages; nil once freed
+	limit  uint64 // what may be used of it, in bytes
+	size   int    // what can be used of it, in bytes
+	image  *Image // nil: made by New
+	resets uint
+	finder finder // of dirty pages
+}
+
+// New returns a memory of size 0 that can grow up to reserve bytes, 4 GiB at most. Its bytes are zero.
+func New(reserve uint64) (*Memory, error) {
+	page := uint64(os.Getpagesize())
+	rounded := max(page, (reserve+page-1)/page*page)
+	if reserve > maxReserve || rounded > math.MaxInt {
+		return nil, fmt.Errorf("reserve %d bytes: at most %d are possible", reserve, uint64(min(maxReserve, math.MaxInt)))
+	}
+	space, err := reserveSpace(int(rounded))
+	if err != nil {
+		return nil, fmt.Errorf("reserve %d bytes of address space: %w", reserve, err)
+	}
+	return &Memory{space: space, limit: reserve}, nil
+}
+
+// fill gives a new memory its image's content and size.
+func (m *Memory) fill() error {
+	stored := 0
+	if m.image.file != nil {
+		stored = len(m.image.stored)
+		if err := m.image.file.overlay(m.space); err != nil {
+			return err
+		}
+	}
+	if stored < m.image.size {
+		if err := commit(m.space[stored:m.image.size]); err != nil {
+			return err
+		}
+	}
+	m.size = m.image.size
+	if m.image.file == nil {
+		copy(m.space[:m.size], m.image.stored)
+	}
+	return nil
+}
+
+// Grow makes the memory at least size bytes large and returns its first size bytes, never moved. New bytes are zero.
+// It returns nil for more than was reserved, where the system has no more memory, and once the memory is freed. A size
+// below the present one changes nothing. A memory that grew can't be reset.
+func (m *Memory) Grow(size uint64) []byte {
+	if m.space == nil || size > m.limit {
+		return nil
+	}
+	n := int(size) // limit fits
+	if n > m.size {
+		page := os.Getpagesize()
+		from, to := (m.size+page-1)/page*page, (n+page-1)/page*page
+		if from < to && commit(m.space[from:to]) != nil {
+			return nil
+		}
+		m.size = n
+	}
+	return m.space[:n:n]
+}
+
+// Bytes returns the memory's content itself, not a copy: valid until Free. It is nil once the memory is freed.
+func (m *Memory) Bytes() []byte {
+	if m.space == nil {
+		return nil
+	}
+	return m.space[:m.size:m.size]
+}
+
+// Reset makes the memory again what its image is. It returns how many bytes it copied; they are those that the memory
+// has for itself afterwards and does not share with its image. After an error the content is undefined, and the
+// memory is good for nothing but Free.
+func (m *Memory) Reset() (copied int, err error) {
+	switch {
+	case m.space == nil:
+		return 0, fmt.Errorf("reset: %w", errFreed)
+	case m.image == nil:
+		return 0, fmt.Errorf("reset: %w", errNoImage)
+	case m.size != m.image.size:
+		return 0, fmt.Errorf("reset: %w", errGrown)
+	case m.image.file == nil:
+		stored := copy(m.space[:m.size], m.image.stored)
+		clear(m.space[stored:m.size])
+		return m.size, nil
+	}
+	copied, err = m.resetDirty()
+	if err != nil {
+		return copied, fmt.Errorf("reset: %w", err)
+	}
+	return copied, nil
+}
+
+// Equal reports whether the memory is what its image is, by comparing every byte. It reads the memory as a whole and
+// takes time in proportion: it is for tests and for a mode of operation that trusts nothing.
+func (m *Memory) Equal() bool {
+	if m.space == nil || m.image == nil || m.size != m.image.size {
+		return false
+	}
+	stored := len(m.image.stored)
+	return bytes.Equal(m.space[:stored], m.image.stored) && isZero(m.space[stored:m.size])
+}
+
+// Resident returns the bytes that the memory has for itself: those written at least once and not dropped since. Where
+// the system does not tell, it is the whole size.
+func (m *Memory) Resident() (int, error) {
+	if m.space == nil {
+		return 0, fmt.Errorf("count resident bytes: %w", errFreed)
+	}
+	n, err := m.resident()
+	if err != nil {
+		return 0, fmt.Errorf("count resident bytes: %w", err)
+	}
+	return n, nil
+}
+
+// Free gives address space and pages back. Freeing twice is fine; after an error it can be tried again.
+func (m *Memory) Free() error {
+	if m.space == nil {
+		return nil
+	}
+	if err := release(m.space); err != nil {
+		return fmt.Errorf("free %d bytes of address space: %w", len(m.space), err)
+	}
+	m.space, m.size = nil, 0
+	if m.image == nil {
+		return nil
+	}
+	return m.image.unuse()
+}
+
+// same reports whether the page at offset is what the image has there.
+func (m *Memory) same(offset int) bool {
+	page := m.space[offset : offset+m.image.page]
+	if m.image.zero(offset) {
+		return isZero(page)
+	}
+	return bytes.Equal(page, m.image.stored[offset:offset+m.image.page])
+}
+
+// restore makes the pages from offset to end what the image has there.
+func (m *Memory) restore(offset, end int) {
+	for page := m.image.page; offset < end; offset += page {
+		if m.image.zero(offset) {
+			clear(m.space[offset : offset+page])
+		} else {
+			copy(m.space[offset:offset+page], m.image.stored[offset:offset+page])
+		}
+	}
+}
+
+// zero reports whether the page at offset is all zeros: writing them is faster than copying them, and the image's
+// file need not have the page.
+func (i *Image) zero(offset int) bool {
+	return offset >= len(i.stored) || i.blank[offset/i.page]
+}
+
+// isZero reports whether all of p is zero: if the first eight bytes are, and each byte is as the one eight before it.
+// That is a comparison of two ranges, for which the standard library has vector instructions.
+func isZero(p []byte) bool {
+	head := min(8, len(p))
+	for _, b := range p[:head] {
+		if b != 0 {
+			return false
+		}
+	}
+	return bytes.Equal(p[head:], p[:len(p)-head])
+}

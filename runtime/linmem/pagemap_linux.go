@@ -1,0 +1,211 @@
+package linmem
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// Bits of an entry of /proc/self/pagemap.
+const (
+	entryPresent = 1 << 63
+	entrySwapped = 1 << 62
+	entryFile    = 1 << 61
+)
+
+// Categories of a page, and the ioctl that finds pages by them (Linux 6.7). The number is the same on every
+// architecture: read and write, 96 bytes, 'f', 16.
+const (
+	pageIsFile    = 1 << 2
+	pageIsPresent = 1 << 3
+	pageIsSwapped = 1 << 4
+	pageIsZero    = 1 << 5 // the kernel's page of zeros, which is mapped where untouched memory is read
+
+	pagemapScan = 0xc0606610
+)
+
+// A region is a run of pages, as the kernel writes it.
+type region struct {
+	start, end uint64
+	categories uint64
+}
+
+// scanArg is what the ioctl takes.
+type scanArg struct {
+	size, flags, start, end, walkEnd uint64
+	vec, vecLen, maxPages            uint64
+	inverted, mask, anyOf, returned  uint64
+}
+
+const (
+	regionsPerScan = 64  // two dozen suit most calls; the kernel allocates as many at each scan
+	entriesPerRead = 512 // 4 KiB, and what the kernel walks at a time
+)
+
+// A finder finds the pages of one memory that are not their file's.
+type finder struct {
+	arg     scanArg
+	regions [regionsPerScan]region
+	entries []byte // of a read of the pagemap; nil until one is needed
+}
+
+// A pagemap is the open /proc/self/pagemap of this process.
+type pagemap struct {
+	fd   int
+	scan bool // the ioctl is there
+}
+
+// openPagemap opens the pagemap once for the process and never closes it: it is the same for all memories. A Go process
+// does not fork without exec, and the descriptor does not survive that, so it is never another process's map. Before
+// its answers are trusted they are tested.
+var openPagemap = sync.OnceValues(func() (*pagemap, error) {
+	fd, err := unix.Open("/proc/self/pagemap", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, fmt.Errorf("open /proc/self/pagemap: %w", err)
+	}
+	for _, scan := range []bool{true, false} {
+		p := &pagemap{fd: fd, scan: scan}
+		if err = p.check(); err == nil {
+			return p, nil
+		}
+	}
+	return nil, errors.Join(err, unix.Close(fd))
+})
+
+func canFindDirty() bool {
+	_, err := openPagemap()
+	return err == nil
+}
+
+// find returns the first dirty runs of pages between two addresses, as many as the finder holds, and the address up to
+// which it has looked.
+func (p *pagemap) find(f *finder, start, end uint64) (runs []region, next uint64, err error) {
+	if p.scan {
+		return p.findByScan(f, start, end)
+	}
+	return p.findByRead(f, start, end)
+}
+
+func (p *pagemap) findByScan(f *finder, start, end uint64) ([]region, uint64, error) {
+	f.arg = scanArg{
+		size:     uint64(unsafe.Sizeof(f.arg)),
+		start:    start,
+		end:      end,
+		vec:      uint64(uintptr(unsafe.Pointer(&f.regions))),
+		vecLen:   regionsPerScan,
+		inverted: pageIsFile | pageIsZero,
+		mask:     pageIsFile | pageIsZero,       // neither of them,
+		anyOf:    pageIsPresent | pageIsSwapped, // and either of these
+		returned: pageIsPresent | pageIsSwapped,
+	}
+	n, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(p.fd), pagemapScan, uintptr(unsafe.Pointer(&f.arg)))
+	if errno != 0 {
+		return nil, start, fmt.Errorf("scan /proc/self/pagemap: %w", errno)
+	}
+	if int(n) > len(f.regions) || f.arg.walkEnd <= start || f.arg.walkEnd > end {
+		return nil, start, fmt.Errorf("scan /proc/self/pagemap: %d regions up to %#x of %#x to %#x", n, f.arg.walkEnd, start, end)
+	}
+	return f.regions[:n], f.arg.walkEnd, nil
+}
+
+func (p *pagemap) findByRead(f *finder, start, end uint64) ([]region, uint64, error) {
+	page := uint64(unix.Getpagesize())
+	if f.entries == nil {
+		f.entries = make([]byte, entriesPerRead*8)
+	}
+	entries := f.entries[:min(entriesPerRead, (end-start)/page)*8]
+	n, err := unix.Pread(p.fd, entries, int64(start/page*8))
+	if err != nil {
+		return nil, start, fmt.Errorf("read /proc/self/pagemap: %w", err)
+	}
+	if n < 8 {
+		return nil, start, fmt.Errorf("read /proc/self/pagemap: %w", io.ErrUnexpectedEOF)
+	}
+	runs, next := dirtyRuns(f.regions[:0], entries[:n/8*8], start, page)
+	return runs, next, nil
+}
+
+// dirtyRuns appends the dirty runs of pages that entries tell of, the first of which is for the address start, as far
+// as runs has room. It returns the address of the first page that it has not looked at.
+func dirtyRuns(runs []region, entries []byte, start, page uint64) ([]region, uint64) {
+	at := start
+	for ; len(entries) >= 8; entries = entries[8:] {
+		if dirty(binary.NativeEndian.Uint64(entries)) {
+			if last := len(runs) - 1; last >= 0 && runs[last].end == at {
+				runs[last].end += page
+			} else if len(runs) == cap(runs) {
+				break
+			} else {
+				runs = append(runs, region{start: at, end: at + page})
+			}
+		}
+		at += page
+	}
+	return runs, at
+}
+
+// dirty reports whether a page may differ from what was mapped. It is clean only if it was never touched, or if it is
+// there and still the file's: a written page of a private mapping is not. A swapped page was written once, whatever its
+// other bits say.
+func dirty(entry uint64) bool {
+	switch {
+	case entry&entrySwapped != 0:
+		return true
+	case entry&entryPresent != 0:
+		return entry&entryFile == 0
+	}
+	return false
+}
+
+// check dirties one page of a file and one page of zeros and fails unless they, and no others, are found: a system may
+// have a pagemap that does not tell the truth, as emulated kernels do.
+func (p *pagemap) check() (err error) {
+	page := unix.Getpagesize()
+	stored := make([]byte, 3*page)
+	for n := range stored {
+		stored[n] = 1
+	}
+	f, err := newFile(stored, make([]bool, 3), page)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.close()) }()
+	space, err := reserveSpace(6 * page)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, release(space)) }()
+	if err := f.overlay(space); err != nil {
+		return err
+	}
+	if err := commit(space[3*page:]); err != nil {
+		return err
+	}
+	// Pages 0 and 3 are read, 1 and 4 written, 2 and 5 left alone.
+	space[page], space[4*page] = space[0]+1, space[3*page]+1
+	base := uint64(uintptr(unsafe.Pointer(unsafe.SliceData(space))))
+	var finder finder
+	var found [6]bool
+	for at, end := base, base+uint64(len(space)); at < end; {
+		runs, next, err := p.find(&finder, at, end)
+		if err != nil {
+			return err
+		}
+		for _, run := range runs {
+			for a := max(run.start, base); a < min(run.end, end); a += uint64(page) {
+				found[(a-base)/uint64(page)] = true
+			}
+		}
+		at = next
+	}
+	found[3] = false // a read of untouched zeros may count as dirty
+	if found != [6]bool{1: true, 4: true} {
+		return fmt.Errorf("/proc/self/pagemap calls %v of six pages dirty, want the second and the fifth", found)
+	}
+	return nil
+}

@@ -1,0 +1,23 @@
+//go:build !linux
+
+package linmem
+
+import "errors"
+
+// A file is what memories share on Linux; elsewhere there is none.
+type file struct{ view []byte }
+
+// A finder knows which pages are dirty on Linux; elsewhere nobody does.
+type finder struct{}
+
+func canFindDirty() bool { return false }
+
+func newFile([]byte, []bool, int) (*file, error) { return nil, errors.ErrUnsupported }
+
+func (f *file) overlay([]byte) error { return errors.ErrUnsupported }
+
+func (f *file) close() error { return nil }
+
+func (m *Memory) resetDirty() (int, error) { return 0, errors.ErrUnsupported }
+
+func (m *Memory) resident() (int, error) { return m.size, nil }

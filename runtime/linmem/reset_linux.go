@@ -1,0 +1,109 @@
+package linmem
+
+import (
+	"fmt"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// keepResident is how many bytes of dirty pages a reset copies back. What lies above is dropped, so that one call
+	// that wrote much does not cost memory for ever.
+	keepResident = 4 << 20
+	// ageEvery is how often a reset compares each page before it copies it, and drops those that the call before it
+	// left alone: dirtied by a rare call, they would be copied back after every other.
+	ageEvery = 32
+)
+
+// resetDirty copies back the pages that are not the file's any more. Copied pages stay resident, so that the next call
+// that writes them does not fault.
+func (m *Memory) resetDirty() (copied int, err error) {
+	p, err := openPagemap()
+	if err != nil {
+		return 0, err
+	}
+	m.resets++
+	age := m.resets%ageEvery == 0
+	base := m.base()
+	for at, end := base, base+uint64(m.size); at < end; {
+		runs, next, err := p.find(&m.finder, at, end)
+		if err != nil {
+			return copied, err
+		}
+		for _, run := range runs {
+			if run.start < at || run.end > next || run.start >= run.end {
+				return copied, fmt.Errorf("dirty pages from %#x to %#x while looking from %#x to %#x", run.start, run.end, at, next)
+			}
+			from, to := int(run.start-base), int(run.end-base)
+			if room := keepResident - copied; to-from > room {
+				m.restore(from, from+room)
+				return keepResident, m.drop(from+room, m.size)
+			}
+			if age {
+				kept, err := m.restoreOrDrop(from, to)
+				if err != nil {
+					return copied, err
+				}
+				copied += kept
+				continue
+			}
+			m.restore(from, to)
+			copied += to - from
+		}
+		at = next
+	}
+	return copied, nil
+}
+
+// restoreOrDrop restores the pages from offset to end that differ from the image and drops the others. It returns how
+// many bytes it copied.
+func (m *Memory) restoreOrDrop(offset, end int) (copied int, err error) {
+	for offset < end {
+		first, same := offset, m.same(offset)
+		for offset < end && m.same(offset) == same {
+			offset += m.image.page
+		}
+		if !same {
+			m.restore(first, offset)
+			copied += offset - first
+		} else if err := m.drop(first, offset); err != nil {
+			return copied, err
+		}
+	}
+	return copied, nil
+}
+
+// drop gives private pages back; the next touch finds the image's, or zeros behind them.
+func (m *Memory) drop(offset, end int) error {
+	if err := unix.Madvise(m.space[offset:end], unix.MADV_DONTNEED); err != nil {
+		return fmt.Errorf("drop pages: %w", err)
+	}
+	return nil
+}
+
+func (m *Memory) resident() (int, error) {
+	p, err := openPagemap()
+	if err != nil {
+		return m.size, nil // nobody tells
+	}
+	return p.resident(&m.finder, m.base(), m.size)
+}
+
+func (p *pagemap) resident(f *finder, base uint64, size int) (int, error) {
+	var sum uint64
+	page := uint64(unix.Getpagesize())
+	for at, end := base, base+(uint64(size)+page-1)/page*page; at < end; {
+		runs, next, err := p.find(f, at, end)
+		if err != nil {
+			return 0, err
+		}
+		for _, run := range runs {
+			sum += run.end - run.start
+		}
+		at = next
+	}
+	return int(sum), nil
+}
+
+func (m *Memory) base() uint64 { return uint64(uintptr(unsafe.Pointer(unsafe.SliceData(m.space)))) }

@@ -1,0 +1,30 @@
+//go:build unix
+
+package linmem
+
+import (
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// reserveSpace takes address space that nothing may touch yet.
+func reserveSpace(size int) ([]byte, error) {
+	start, err := unix.MmapPtr(-1, 0, nil, uintptr(size), unix.PROT_NONE, unix.MAP_PRIVATE|unix.MAP_ANON)
+	if err != nil {
+		return nil, err
+	}
+	space := unsafe.Slice((*byte)(start), size)
+	avoidHugePages(space)
+	return space, nil
+}
+
+// commit makes whole pages of reserved space usable. They are zero.
+func commit(pages []byte) error {
+	return unix.Mprotect(pages, unix.PROT_READ|unix.PROT_WRITE)
+}
+
+// release gives back what reserveSpace took.
+func release(space []byte) error {
+	return unix.MunmapPtr(unsafe.Pointer(unsafe.SliceData(space)), uintptr(len(space)))
+}

@@ -35,8 +35,9 @@ type compiler struct {
 	runtime wazero.Runtime
 	cache   *codeCache // nil: none
 	log     *slog.Logger
-	most    int           // compilations at a time, slow ones not counted
-	slow    time.Duration // slowBuild, but for tests
+	most    int // compilations at a time, slow ones not counted
+	slow    time.Duration
+	grace   time.Duration
 
 	mu      sync.Mutex
 	queue   []*build
@@ -76,6 +77,7 @@ func newCompiler(r wazero.Runtime, cache *codeCache, log *slog.Logger) *compiler
 		log:     log,
 		most:    max(2, runtime.GOMAXPROCS(0)), // two at least, so that a slow one holds up nobody
 		slow:    slowBuild,
+		grace:   closeGrace,
 		idle:    make(chan struct{}),
 	}
 }
@@ -105,23 +107,32 @@ func (c *compiler) hurry(b *build) {
 // begin starts builds as long as there is room. c.mu is held.
 func (c *compiler) begin() {
 	for c.fast < c.most && !c.closed {
-		next := -1
-		for i, b := range c.queue {
-			if (!b.big || c.big == 0) && (next < 0 || b.before(c.queue[next])) {
-				next = i
-			}
-		}
-		if next < 0 {
+		b := c.next()
+		if b == nil {
 			return
 		}
-		b := c.queue[next]
-		last := len(c.queue) - 1
-		c.queue[next], c.queue[last] = c.queue[last], nil
-		c.queue = c.queue[:last]
 		c.running++
 		c.count(b, true)
 		go c.run(b)
 	}
+}
+
+// next takes the build whose turn it is from the queue; nil: none may begin. c.mu is held.
+func (c *compiler) next() *build {
+	first := -1
+	for i, b := range c.queue {
+		if (!b.big || c.big == 0) && (first < 0 || b.before(c.queue[first])) {
+			first = i
+		}
+	}
+	if first < 0 {
+		return nil
+	}
+	b := c.queue[first]
+	last := len(c.queue) - 1
+	c.queue[first], c.queue[last] = c.queue[last], nil
+	c.queue = c.queue[:last]
+	return b
 }
 
 // count has a build count as fast, or no more. c.mu is held.
@@ -184,7 +195,7 @@ func (c *compiler) close() bool {
 	for _, b := range queue {
 		b.finish(nil, errClosing)
 	}
-	grace := time.NewTimer(closeGrace)
+	grace := time.NewTimer(c.grace)
 	defer grace.Stop()
 	select {
 	case <-c.idle:

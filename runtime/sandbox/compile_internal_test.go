@@ -1,0 +1,269 @@
+package sandbox
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// The order in which builds begin, and what a slow one holds up, can't be seen from outside without racing it.
+
+func TestBuildOrder(t *testing.T) {
+	t.Parallel()
+	c := &compiler{}
+	queue := func(order uint64, urgent, big bool) {
+		c.queue = append(c.queue, &build{module: &module{order: order}, urgent: urgent, big: big})
+	}
+	queue(7, false, false)
+	queue(2, false, true)
+	queue(5, true, false)
+	queue(1, false, true)
+	queue(3, false, false)
+	queue(4, true, true)
+	var got []uint64
+	for b := c.next(); b != nil; b = c.next() {
+		got = append(got, b.module.order)
+		c.big = 0
+		if b.big {
+			c.big = 1 // until another has begun
+		}
+	}
+	if want := []uint64{4, 5, 1, 3, 2, 7}; !slices.Equal(got, want) {
+		t.Errorf("got %d, want %d: urgent ones first, then by loading, big ones never side by side", got, want)
+	}
+}
+
+// held returns an engine that begins no compilation until release is called.
+func held(t *testing.T) (e *Engine, release func(most int)) {
+	t.Helper()
+	e, err := New(t.Context(), Config{CacheDir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := e.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	set := func(most int) {
+		e.compiler.mu.Lock()
+		defer e.compiler.mu.Unlock()
+		e.compiler.most = most
+		e.compiler.begin()
+	}
+	set(0)
+	return e, set
+}
+
+func loadInternal(t *testing.T, e *Engine, module []byte) *Program {
+	t.Helper()
+	p, err := e.Load(module)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { p.Close() })
+	return p
+}
+
+func echoFixture(t *testing.T) []byte {
+	t.Helper()
+	module, err := os.ReadFile(filepath.Join("..", "..", "testdata", "wat", "good", "echo.wasm"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return module
+}
+
+// queued waits until n builds wait.
+func queued(e *Engine, n int) {
+	for {
+		e.compiler.mu.Lock()
+		ready := len(e.compiler.queue) == n
+		e.compiler.mu.Unlock()
+		if ready {
+			return
+		}
+		runtime.Gosched()
+	}
+}
+
+// TestCompileOnce has one module loaded ten times and compiled by all at once: there is one build.
+func TestCompileOnce(t *testing.T) {
+	t.Parallel()
+	e, release := held(t)
+	errs := make(chan error)
+	for i := range 10 {
+		p := loadInternal(t, e, echoFixture(t))
+		go func() {
+			if i%2 == 0 {
+				errs <- p.Compile(context.Background())
+				return
+			}
+			_, err := p.Tool("echo", 0, Limits{Timeout: time.Minute}).Call(context.Background(), []byte("1"))
+			errs <- err
+		}()
+	}
+	queued(e, 1)
+	if n := len(e.modules); n != 1 {
+		t.Errorf("got %d modules, want 1", n)
+	}
+	release(2)
+	for range 10 {
+		if err := <-errs; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestCompileWaits has calls wait in vain: the deadline and the caller end the waiting, and nothing else.
+func TestCompileWaits(t *testing.T) {
+	t.Parallel()
+	e, release := held(t)
+	p := loadInternal(t, e, echoFixture(t))
+	call := func(ctx context.Context, timeout time.Duration, want Outcome) {
+		t.Helper()
+		_, err := p.Tool("echo", 0, Limits{Timeout: timeout}).Call(ctx, []byte("1"))
+		var failed *Error
+		if !errors.As(err, &failed) || failed.Outcome != want || !strings.Contains(failed.Message, "compiled") {
+			t.Errorf("got %v, want %s while it is compiled", err, want)
+		}
+	}
+	call(t.Context(), time.Millisecond, ToolTimeout)
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	call(gone, time.Minute, Cancelled)
+	if err := p.Compile(gone); err == nil {
+		t.Error("Compile waits for nobody")
+	}
+	if b := p.module.build; b == nil || !b.urgent {
+		t.Errorf("got %+v, want an urgent build", b)
+	}
+	release(2)
+	if err := p.Compile(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestCompileUnwanted closes a program before its turn: it is not compiled, and comes back when it is loaded again.
+func TestCompileUnwanted(t *testing.T) {
+	t.Parallel()
+	e, release := held(t)
+	p := loadInternal(t, e, echoFixture(t))
+	b := p.module.begin(false)
+	p.Close()
+	release(2)
+	<-b.done
+	if !errors.Is(b.err, errUnwanted) {
+		t.Errorf("got %v, want %v", b.err, errUnwanted)
+	}
+	if err := loadInternal(t, e, echoFixture(t)).Compile(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestCompileClosing closes the engine while a program waits to be compiled.
+func TestCompileClosing(t *testing.T) {
+	t.Parallel()
+	e, _ := held(t)
+	p := loadInternal(t, e, echoFixture(t))
+	err := make(chan error)
+	go func() { err <- p.Compile(context.Background()) }()
+	queued(e, 1)
+	if err := e.Close(context.Background()); err != nil {
+		t.Error(err)
+	}
+	var failed *Error
+	if got := <-err; !errors.As(got, &failed) || failed.Outcome != Cancelled {
+		t.Errorf("got %v, want %s", got, Cancelled)
+	}
+}
+
+// TestCompileSlow has one module keep the compiler busy for a second or more. With room for one, others are compiled
+// meanwhile, and closing the engine does not wait for it.
+func TestCompileSlow(t *testing.T) {
+	t.Parallel()
+	for _, cached := range []bool{true, false} {
+		name, c := "without cache", Config{Logger: slog.New(slog.DiscardHandler)}
+		if cached {
+			name, c.CacheDir = "with cache", t.TempDir()
+		}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e, err := New(t.Context(), c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			e.compiler.most, e.compiler.slow, e.compiler.grace = 1, time.Nanosecond, time.Nanosecond
+			slow, err := e.Load(slowModule(t))
+			if err != nil {
+				t.Fatal(err)
+			}
+			b := slow.module.begin(false)
+			p, err := e.Load(echoFixture(t))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if out, err := p.Tool("echo", 0, Limits{}).Call(t.Context(), []byte("1")); err != nil || string(out) != "1" {
+				t.Errorf("got %s, %v, want 1", out, err)
+			}
+			if b.over() {
+				t.Error("the slow build was over first, so this shows nothing: make it slower")
+			}
+			if err := e.Close(context.Background()); err != nil {
+				t.Error(err)
+			}
+			if b.over() {
+				t.Error("Close has waited")
+			}
+			<-b.done
+			<-e.compiler.idle
+			if c.CacheDir == "" {
+				return
+			}
+			for { // what runs last removes the directory
+				left, err := filepath.Glob(filepath.Join(c.CacheDir, stagingPrefix+"*"))
+				if err != nil {
+					t.Fatal(err)
+				}
+				if len(left) == 0 {
+					return
+				}
+				runtime.Gosched()
+			}
+		})
+	}
+}
+
+// slowModule returns a tool with functions of many branches, whose compilation takes a second or more.
+func slowModule(t *testing.T) []byte {
+	t.Helper()
+	// A block that the next branch leaves: block, local.get 0, br_if 0, end.
+	body := []byte{0}
+	for range 5000 {
+		body = append(body, 0x02, 0x40, 0x20, 0x00, 0x0d, 0x00, 0x0b)
+	}
+	body = append(body, 0x41, 0x00, 0x0b)
+	section := func(id byte, content ...byte) []byte {
+		return append(binary.AppendUvarint([]byte{id}, uint64(len(content))), content...)
+	}
+	const n = 6
+	functions, code := []byte{n}, []byte{n}
+	for range n {
+		functions = append(functions, 0)
+		code = append(binary.AppendUvarint(code, uint64(len(body))), body...)
+	}
+	return slices.Concat([]byte("\x00asm\x01\x00\x00\x00"),
+		section(1, 1, 0x60, 1, 0x7f, 1, 0x7f),
+		section(3, functions...),
+		section(5, 1, 0, 1),
+		section(7, append([]byte("\x02\x06memory\x02\x00\x0ctoolsrv_call"), 0, 0)...),
+		section(10, code...))
+}

@@ -14,7 +14,7 @@ type job func(ctx context.Context) (rest func())
 type work struct {
 	most      int // loads at a time
 	loads     []job
-	compiles  []job // the engine compiles one at a time, so one is enough; a load never waits for these
+	compiles  []job // the engine has an order of its own; a load never waits for these
 	loading   int
 	compiling int
 }
@@ -26,7 +26,8 @@ func (w *work) start(ctx context.Context, do chan<- func()) {
 	for w.loading < w.most && len(w.loads) > 0 {
 		begin(ctx, do, &w.loads, &w.loading)
 	}
-	if w.compiling == 0 && len(w.compiles) > 0 {
+	// Some of these only wait for the engine, so that one that takes long does not hold up the next.
+	for w.compiling < 2*w.most && len(w.compiles) > 0 {
 		begin(ctx, do, &w.compiles, &w.compiling)
 	}
 }

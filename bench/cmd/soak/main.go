@@ -1,0 +1,58 @@
+// Command soak squeezes an hour's worth of calls into some minutes and fails where anything grows: memory, file
+// descriptors, memory mappings, goroutines, latency. Two thirds of the time calls of all kinds go to the sandbox (good
+// ones, and ones that trap, spin, grow and are cancelled); the last third goes over HTTP, while files are replaced.
+//
+//	soak -guests DIRECTORY [-duration 3m]
+//
+// `make soak` builds what is needed. Figures go to stdout, one line for each window of time.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"time"
+
+	"github.com/toolsrv/toolsrv/bench/internal/guest"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := run(ctx, os.Args[1:], os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, "soak:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, arguments []string, out io.Writer) error {
+	flags := flag.NewFlagSet("soak", flag.ContinueOnError)
+	guests := flags.String("guests", "build/bench", "the directory of the built guests")
+	duration := flags.Duration("duration", 3*time.Minute, "how long")
+	if err := flags.Parse(arguments); err != nil {
+		return err
+	}
+	var errs []error
+	for _, l := range []struct {
+		name string
+		run  func(ctx context.Context, shelf guest.Shelf, w *watch) error
+		part time.Duration
+	}{
+		{"sandbox", soakSandbox, *duration * 2 / 3},
+		{"http", soakService, *duration / 3},
+	} {
+		w := &watch{name: l.name, span: l.part / windows, out: out}
+		if err := l.run(ctx, guest.Shelf(*guests), w); err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", l.name, err))
+			continue
+		}
+		if err := w.judge(); err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", l.name, err))
+		}
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,139 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/toolsrv/toolsrv/bench/internal/guest"
+	"github.com/toolsrv/toolsrv/wasmtools/config"
+	"github.com/toolsrv/toolsrv/wasmtools/server"
+)
+
+// soakService makes requests to the whole server, while one of its files is replaced again and again, and another
+// one comes and goes.
+func soakService(ctx context.Context, shelf guest.Shelf, w *watch) error {
+	directory, err := os.MkdirTemp("", "toolsrv-soak-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(directory)
+	c := config.Default()
+	c.Server.Address = "127.0.0.1:0"
+	c.Tools.Directory = filepath.Join(directory, "tools")
+	c.Tools.CacheDir = filepath.Join(directory, "cache")
+	if err := os.Mkdir(c.Tools.Directory, 0o700); err != nil {
+		return err
+	}
+	small, err := shelf.Read(guest.Small)
+	if err != nil {
+		return err
+	}
+	r := &replacer{directory: c.Tools.Directory, small: small}
+	if err := errors.Join(r.replace("add", 0), r.replace("guest", 0)); err != nil {
+		return err
+	}
+	s, err := server.New(ctx, c, nil)
+	if err != nil {
+		return err
+	}
+	running, stop := context.WithCancel(ctx)
+	var background sync.WaitGroup
+	var ended, replaced error
+	background.Go(func() { ended = s.Run(running) })
+	background.Go(func() { replaced = r.run(running) })
+
+	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: workers}}
+	url := "http://" + s.Addr().String()
+	err = w.drive(ctx, func(_ context.Context, random *rand.Rand) (time.Duration, error) {
+		if random.IntN(20) == 0 {
+			_, err := post(client, url+"/bench/guest", http.StatusNotFound)
+			return 0, err
+		}
+		return post(client, url+"/bench/add", 0)
+	})
+	client.CloseIdleConnections()
+	stop()
+	background.Wait()
+	fmt.Fprintf(w.out, "http: files were replaced %d times\n", r.times)
+	return errors.Join(err, ended, replaced)
+}
+
+// post calls a tool. Another status than 200 is an error, but for the one that is allowed.
+func post(client *http.Client, url string, allowed int) (time.Duration, error) {
+	begin := time.Now()
+	answer, err := client.Post(url, "application/json", strings.NewReader(guest.Input))
+	if err != nil {
+		return 0, err
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil {
+		return 0, err
+	}
+	if answer.StatusCode != allowed && (answer.StatusCode != http.StatusOK || string(text) != guest.Output) {
+		return 0, fmt.Errorf("%s answered %s: %s", url, answer.Status, text)
+	}
+	return time.Since(begin), nil
+}
+
+// A replacer writes new versions of modules.
+type replacer struct {
+	directory string
+	small     []byte
+	times     int
+}
+
+// versions is the number of different modules; they come round again, as files that are rolled back do.
+const versions = 50
+
+// run replaces add, and has guest come and go, until ctx ends.
+func (r *replacer) run(ctx context.Context) error {
+	tick := time.NewTicker(150 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+		r.times++
+		if err := r.replace("add", r.times%versions); err != nil {
+			return err
+		}
+		var err error
+		switch r.times % 10 {
+		case 4:
+			err = os.Remove(filepath.Join(r.directory, "guest.wasm"))
+		case 9:
+			err = r.replace("guest", r.times%versions)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// replace makes another version of a tool the one that is served, with a rename.
+func (r *replacer) replace(tool string, version int) error {
+	module, err := guest.Variant(r.small, version)
+	if err != nil {
+		return err
+	}
+	if module, err = guest.Describe(module, guest.Parameters, tool); err != nil {
+		return err
+	}
+	path := filepath.Join(r.directory, tool+".wasm")
+	if err := os.WriteFile(path+".tmp", module, 0o600); err != nil {
+		return err
+	}
+	return os.Rename(path+".tmp", path)
+}

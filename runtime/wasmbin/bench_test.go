@@ -28,8 +28,14 @@ func main() {}
 // buildGuest returns a module of some 3 MB as Go's own compiler makes it.
 func buildGuest(t testing.TB) []byte {
 	t.Helper()
+	return buildGo(t, guest)
+}
+
+// buildGo compiles a Go program for WASI.
+func buildGo(t testing.TB, source string) []byte {
+	t.Helper()
 	dir := t.TempDir()
-	for name, text := range map[string]string{"main.go": guest, "go.mod": "module guest\n\ngo 1.24\n"} {
+	for name, text := range map[string]string{"main.go": source, "go.mod": "module guest\n\ngo 1.24\n"} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}

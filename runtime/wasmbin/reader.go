@@ -145,3 +145,20 @@ func appendU32(b []byte, n uint32) []byte {
 	}
 	return append(b, byte(n))
 }
+
+// appendS32 appends n in the fewest bytes of signed LEB128.
+func appendS32(b []byte, n int32) []byte { return appendS64(b, int64(n)) }
+
+// appendS64 appends n in the fewest bytes of signed LEB128.
+func appendS64(b []byte, n int64) []byte {
+	for n < -0x40 || n >= 0x40 {
+		b = append(b, byte(n)|0x80)
+		n >>= 7
+	}
+	return append(b, byte(n)&0x7f)
+}
+
+// appendName appends the length of a name, and the name.
+func appendName(b []byte, name string) []byte {
+	return append(appendU32(b, uint32(len(name))), name...)
+}

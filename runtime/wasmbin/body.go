@@ -1,0 +1,372 @@
+package wasmbin
+
+// What a function may have. wazero's compiler takes time by the square of the number of branches in a function, and
+// some kilobytes of memory for each: 10,000 take a second, a million would take hours and all of the machine's memory,
+// and nothing can stop it. cmd/go has 4,280 in its worst function, and squares of 5e8 together. A call takes memory for
+// each parameter and result of its type, and a branch may for each local.
+const (
+	maxBranches   = 20_000
+	maxCost       = 2_000_000_000 // of the squares together: 25 s
+	maxCode       = 2 << 20       // bytes of a body
+	maxValues     = 4_000_000     // calls and branches × parameters and results of the widest type
+	maxJoins      = 100_000_000   // branches × locals
+	maxIndirect   = 1 << 16       // types of indirect calls in a function
+	maxLoopsTotal = 1 << 24
+)
+
+// A scope is what is open while a body is read: the function, a block, a loop, or a branch of an if.
+type scope struct {
+	op     byte // opBlock, opLoop, opIf, opElse; opBlock for the function, too
+	loop   int  // index in rewriter.loops of the innermost loop, or -1
+	params int
+	result int
+	// What meter keeps of a scope.
+	level  int // index of the innermost charged level
+	least  int // smallest credit of those who branch to its end
+	before int // credit at the if
+}
+
+// A loop is one in a body. A body's loops are numbered as they begin.
+type loop struct {
+	cost     int  // of the instructions in it, but not in loops in it
+	dispatch bool // it holds a br_table: an iteration runs a small part of it
+	calls    bool // what happens in it may change the fuel
+}
+
+// A function is one that the module declares.
+type function struct {
+	start, end int // offsets of the body, beginning with its locals
+	code       int // offset of the first instruction
+	params     int
+	results    []ValueType
+	locals     int // with the parameters
+	loops      int // index of its first loop in rewriter.loops
+	edges      int // index of its first edge in rewriter.edges
+	cost       int // of the instructions that are in no loop
+	dispatch   bool
+	calls      bool
+	indirect   bool // it holds an indirect call
+	frame      int  // bytes of call stack that an activation takes at most, about
+	stack      int  // bytes that it charges for the call stack, 0 if it does not
+}
+
+// flatCost is the most that a function costs which is charged where it is called.
+const flatCost = 24
+
+// analyse reads the body of function number f, checks every index in it and takes in what the metering needs.
+func (w *rewriter) analyse(r *reader, f *function) {
+	f.loops, f.edges = len(w.loops), len(w.edges)
+	scopes := append(w.scopes[:0], scope{op: opBlock, loop: -1, result: len(f.results)})
+	branches, calls, sets, count, joins := 0, 0, 0, 0, 0
+	wide := 0 // 16 instead of 8 bytes for a value
+	f.cost = 1 + f.locals/4
+	var in instruction
+	for r.err == nil && len(scopes) > 0 {
+		in.read(r)
+		count++
+		top := &scopes[len(scopes)-1]
+		inLoop := top.loop
+		switch in.op {
+		case opBlock, opLoop, opIf:
+			params, results := w.arity(r, &in)
+			s := scope{op: byte(in.op), loop: top.loop, params: params, result: results}
+			branches++
+			if in.op == opLoop {
+				s.loop = len(w.loops)
+				w.loops = append(w.loops, loop{})
+			}
+			if in.op == opIf {
+				branches++ // with the way around it
+			}
+			scopes = append(scopes, s)
+		case opElse:
+			if top.op != opIf {
+				r.fail(in.start, "else without if")
+			}
+			top.op = opElse
+			branches++
+		case opEnd:
+			closed := *top
+			scopes = scopes[:len(scopes)-1]
+			if len(scopes) > 0 && closed.op == opLoop && w.loops[closed.loop].calls {
+				w.setCalls(f, scopes[len(scopes)-1].loop)
+			}
+		case opBr, opBrIf:
+			branches++
+			w.checkLabel(r, &in, scopes, in.a)
+		case opBrTable:
+			branches += int(in.a)
+			labels := &reader{data: r.data, pos: in.table, end: r.pos}
+			for range int64(in.a) + 1 {
+				if w.checkLabel(r, &in, scopes, labels.u32("a label")); r.err != nil {
+					break
+				}
+			}
+			w.setDispatch(f, top.loop)
+		case opReturn:
+			branches++
+		case opCall:
+			calls++
+			if int64(in.a) >= int64(len(w.m.functions)) {
+				r.fail(in.start, "function %d is not declared: there are %d", in.a, len(w.m.functions))
+				break
+			}
+			if w.flatAt(in.a) == 0 {
+				w.setCalls(f, top.loop)
+			}
+			w.edge(f, int(in.a))
+		case opCallIndirect:
+			calls++
+			if int64(in.a) >= int64(len(w.m.types)) {
+				r.fail(in.start, "type %d is not declared: there are %d", in.a, len(w.m.types))
+				break
+			}
+			w.table(r, &in, in.b)
+			w.setCalls(f, top.loop)
+			w.edge(f, len(w.m.functions)+w.canonical[in.a])
+			f.indirect = true
+		case opLocalGet, opLocalSet, opLocalTee:
+			if int64(in.a) >= int64(f.locals) {
+				r.fail(in.start, "local %d is not declared: there are %d", in.a, f.locals)
+			}
+			if in.op != opLocalGet {
+				sets++
+			}
+		default:
+			w.check(r, f, &in, top.loop)
+			if in.op>>8 == 0xfd {
+				wide = 1
+			}
+		}
+		if r.err == nil {
+			w.pay(f, inLoop, w.price(&in, scopes, f))
+		}
+		if len(scopes) > maxBranches {
+			r.fail(in.start, "blocks are nested deeper than %d", maxBranches)
+		}
+	}
+	w.scopes = scopes[:0]
+	if r.err == nil && r.left() > 0 {
+		r.fail(r.pos, "%d bytes are left over behind the last end", r.left())
+	}
+	loops := len(w.loops) - f.loops
+	joins = (branches + loops) * f.locals
+	w.total += (branches + loops) * (branches + loops)
+	switch {
+	case f.end-f.code > maxCode:
+		r.fail(f.start, "%d bytes of code, the limit is %d: split the function", f.end-f.code, maxCode)
+	case branches > maxBranches:
+		r.fail(f.start, "%d branches, the limit is %d: split the function", branches, maxBranches)
+	case (branches+calls)*w.widest > maxValues:
+		r.fail(f.start, "%d calls and branches in a module with types of %d parameters and results are too many to compile: split the function", branches+calls, w.widest)
+	case joins > maxJoins:
+		r.fail(f.start, "%d branches and %d locals are too many to compile: split the function", branches, f.locals)
+	case w.total > maxCost:
+		r.fail(f.start, "the functions up to here have too many branches together: split the module")
+	case len(w.loops) > maxLoopsTotal:
+		r.fail(f.start, "more than %d loops in a module", maxLoopsTotal)
+	}
+	// A slot for each value that may be kept across a call: none is used twice.
+	f.frame = (64 + 8*(f.locals+sets+calls) + 2*count) << wide
+}
+
+// pay adds to the cost of the innermost loop, or of the function.
+func (w *rewriter) pay(f *function, loop, cost int) {
+	if loop < 0 {
+		f.cost += cost
+	} else {
+		w.loops[loop].cost += cost
+	}
+}
+
+func (w *rewriter) setCalls(f *function, loop int) {
+	f.calls = true
+	if loop >= 0 {
+		w.loops[loop].calls = true
+	}
+}
+
+func (w *rewriter) setDispatch(f *function, loop int) {
+	if loop < 0 {
+		f.dispatch = true
+	} else {
+		w.loops[loop].dispatch = true
+	}
+}
+
+// check checks the indices of what neither branches nor calls.
+func (w *rewriter) check(r *reader, f *function, in *instruction, loop int) {
+	switch in.op {
+	case opGlobalGet, opGlobalSet:
+		if int64(in.a) >= int64(w.m.globals) {
+			r.fail(in.start, "global %d is not declared: there are %d", in.a, w.m.globals)
+		}
+	case opRefFunc:
+		if int64(in.a) >= int64(len(w.m.functions)) {
+			r.fail(in.start, "function %d is not declared: there are %d", in.a, len(w.m.functions))
+		} else if !w.declared[in.a] {
+			r.fail(in.start, "function %d is in no element segment, global or export, which ref.func asks for", in.a)
+		} else {
+			w.taken[in.a] = true
+		}
+	case opMemoryInit, opDataDrop:
+		if w.m.announced < 0 || int64(in.a) >= int64(w.m.announced) {
+			r.fail(in.start, "data segment %d is not announced: %d are", in.a, max(0, w.m.announced))
+		}
+		w.dataUsed = true
+		if in.op == opDataDrop {
+			w.notFresh("data.drop", f)
+		} else {
+			w.setCalls(f, loop)
+		}
+	case opMemoryCopy:
+		w.copies = true
+		w.setCalls(f, loop)
+	case opMemoryFill:
+		w.fills = true
+		w.setCalls(f, loop)
+	case opMemoryGrow:
+		w.grows = true
+		w.setCalls(f, loop)
+	case opTableGet, opTableSize:
+		w.table(r, in, in.a)
+	case opTableSet, opTableGrow, opTableFill:
+		w.table(r, in, in.a)
+		w.notFresh(map[uint16]string{opTableSet: "table.set", opTableGrow: "table.grow", opTableFill: "table.fill"}[in.op], f)
+		w.setCalls(f, loop)
+	case opTableCopy:
+		w.table(r, in, in.a)
+		w.table(r, in, in.b)
+		w.notFresh("table.copy", f)
+		w.setCalls(f, loop)
+	case opTableInit, opElemDrop:
+		if int64(in.a) >= int64(w.elements) {
+			r.fail(in.start, "element segment %d is not declared: there are %d", in.a, w.elements)
+		}
+		if in.op == opElemDrop {
+			w.notFresh("elem.drop", f)
+			break
+		}
+		w.table(r, in, in.b)
+		w.notFresh("table.init", f)
+		w.setCalls(f, loop)
+	}
+	if in.needsMemory() && len(w.m.memories) == 0 {
+		r.fail(in.start, "there is no memory")
+	}
+}
+
+// needsMemory reports whether the instruction is valid in a module with a memory only.
+func (in *instruction) needsMemory() bool {
+	switch op := in.op; {
+	case op >= 0x28 && op <= opMemoryGrow, op == opMemoryInit, op == opMemoryCopy, op == opMemoryFill:
+		return true
+	case op>>8 == 0xfd:
+		sub := op & 0xff
+		return sub <= 11 || sub >= 84 && sub <= 93
+	}
+	return false
+}
+
+func (w *rewriter) table(r *reader, in *instruction, index uint32) {
+	if int64(index) >= int64(len(w.m.tables)) {
+		r.fail(in.start, "table %d is not declared: there are %d", index, len(w.m.tables))
+	}
+}
+
+// arity returns how many parameters and results a block has.
+func (w *rewriter) arity(r *reader, in *instruction) (params, results int) {
+	switch {
+	case in.block == blockEmpty-0x80:
+		return 0, 0
+	case in.block < 0:
+		return 0, 1
+	case in.block >= int64(len(w.m.types)):
+		r.fail(in.start, "type %d is not declared: there are %d", in.block, len(w.m.types))
+		return 0, 0
+	}
+	t := w.m.types[in.block]
+	return len(t.Params), len(t.Results)
+}
+
+// checkLabel checks a label.
+func (w *rewriter) checkLabel(r *reader, in *instruction, scopes []scope, depth uint32) {
+	if int64(depth) >= int64(len(scopes)) {
+		r.fail(in.start, "label %d is not declared: there are %d", depth, len(scopes))
+	}
+}
+
+// price is what the instruction, whose indices have been checked, costs where it stands: its weight, and the values
+// that it moves.
+func (w *rewriter) price(in *instruction, scopes []scope, f *function) int {
+	cost := in.weight()
+	moved := func(depth uint32) int {
+		s := &scopes[len(scopes)-1-int(depth)]
+		if s.op == opLoop {
+			return s.params
+		}
+		return s.result
+	}
+	switch in.op {
+	case opBlock, opLoop, opIf:
+		params, results := w.arity(&reader{}, in)
+		return cost + params + results
+	case opBr, opBrIf:
+		return cost + moved(in.a)
+	case opBrTable:
+		most := 0
+		labels := &reader{data: w.m.data, pos: in.table, end: len(w.m.data)}
+		for range int64(in.a) + 1 {
+			most = max(most, moved(labels.u32("a label")))
+		}
+		return cost + most
+	case opReturn:
+		return cost + len(f.results)
+	case opCall:
+		t := w.m.types[w.m.functions[in.a]]
+		cost += len(t.Params) + len(t.Results) + w.flatAt(in.a)
+		if int(in.a) < w.m.imported {
+			cost += 100
+		}
+	case opCallIndirect:
+		t := w.m.types[in.a]
+		cost += len(t.Params) + len(t.Results) + flatCost
+	}
+	return cost
+}
+
+// flatAt is what a call of the function costs beside the call if the function does not charge for itself.
+func (w *rewriter) flatAt(index uint32) int {
+	if int(index) < w.m.imported {
+		return 0
+	}
+	return int(w.flat[int(index)-w.m.imported])
+}
+
+// measureFlat returns what the function costs if it has neither loops nor calls nor anything that costs much, or 0.
+func measureFlat(r *reader, locals int) int {
+	if r.left() > 4*flatCost {
+		return 0
+	}
+	cost := 1 + locals/4
+	var in instruction
+	for r.left() > 0 {
+		in.read(r)
+		switch in.op {
+		case opLoop, opCall, opCallIndirect, opBrTable, opMemoryGrow, opRefFunc:
+			return 0
+		case opBlock, opIf:
+			if in.block >= 0 {
+				return 0
+			}
+		}
+		if in.op >= 0xfc08 && in.op <= 0xfcff {
+			return 0
+		}
+		cost += in.weight()
+	}
+	if r.err != nil || cost > flatCost {
+		return 0
+	}
+	return cost
+}

@@ -1,0 +1,108 @@
+package wasmbin
+
+// How the call stack is bounded: a function that can be part of a recursion takes what an activation needs from a
+// global when it is entered, and gives it back when it returns. To do so everywhere would cost too much, so those few
+// charge without which there is no cycle left in the call graph, each for those that it may call in between, too:
+//   - functions with an indirect call, which may lead to any function in a table;
+//   - where a walk through the direct calls comes back to a function that it is still in, that function;
+//   - a function below which the stack may get deeper than maxUncharged.
+
+// maxUncharged is how deep, in bytes, calls may nest that do not charge for themselves.
+const maxUncharged = 8 << 10
+
+// maxStackCharge is the most, in bytes, that an activation may charge.
+const maxStackCharge = 16 << 20
+
+// edge adds a call to the function that is being read: of a function, or of a type of functions, numbered behind them.
+func (w *rewriter) edge(f *function, to int) {
+	if w.seen[to] != w.current+1 {
+		w.seen[to] = w.current + 1
+		w.edges = append(w.edges, uint32(to))
+	}
+}
+
+// calls returns the edges of a function.
+func (w *rewriter) calls(f int) []uint32 {
+	end := len(w.edges)
+	if f+1 < len(w.bodies) {
+		end = w.bodies[f+1].edges
+	}
+	return w.edges[w.bodies[f].edges:end]
+}
+
+// chargeStack decides what each function charges for the call stack.
+func (w *rewriter) chargeStack() {
+	const (
+		unseen = iota
+		open
+		done
+	)
+	type visit struct{ function, next int }
+	state := make([]byte, len(w.bodies))
+	charges := make([]bool, len(w.bodies))
+	depth := make([]int, len(w.bodies)) // below and with the function, as far as nobody there charges
+	var path []visit
+	for root := range w.bodies {
+		if state[root] != unseen {
+			continue
+		}
+		path = append(path[:0], visit{function: root})
+		for len(path) > 0 {
+			v := &path[len(path)-1]
+			f := v.function
+			if v.next == 0 {
+				state[f] = open
+				charges[f] = w.bodies[f].indirect
+			}
+			if calls := w.calls(f); v.next < len(calls) {
+				to := int(calls[v.next]) - w.m.imported
+				v.next++
+				if to < 0 || to >= len(w.bodies) {
+					continue
+				}
+				switch state[to] {
+				case unseen:
+					path = append(path, visit{function: to})
+				case open:
+					charges[to] = true
+				}
+				continue
+			}
+			depth[f] = w.bodies[f].frame + w.deepest(f, charges, depth)
+			if depth[f] > maxUncharged {
+				charges[f] = true
+			}
+			state[f] = done
+			path = path[:len(path)-1]
+		}
+	}
+	// What an indirect call may lead to.
+	indirect := map[int]int{}
+	for f := range w.bodies {
+		if index := f + w.m.imported; w.taken[index] && !charges[f] {
+			t := len(w.m.functions) + w.canonical[w.m.functions[index]]
+			indirect[t] = max(indirect[t], depth[f])
+		}
+	}
+	for f := range w.bodies {
+		if !charges[f] {
+			continue
+		}
+		below := w.deepest(f, charges, depth)
+		for _, to := range w.calls(f) {
+			below = max(below, indirect[int(to)])
+		}
+		w.bodies[f].stack = min(w.bodies[f].frame+below, maxStackCharge)
+	}
+}
+
+// deepest returns the depth below a function.
+func (w *rewriter) deepest(f int, charges []bool, depth []int) int {
+	most := 0
+	for _, to := range w.calls(f) {
+		if to := int(to) - w.m.imported; to >= 0 && to < len(w.bodies) && !charges[to] {
+			most = max(most, depth[to])
+		}
+	}
+	return most
+}

@@ -1,0 +1,282 @@
+package wasmbin
+
+import (
+	"fmt"
+	"strings"
+)
+
+// RewriterVersion changes whenever Rewrite makes something else of a module, so it belongs into the key of whatever is
+// kept of rewritten modules.
+const RewriterVersion = 1
+
+// The names that Rewrite adds to a module.
+const (
+	// FuelGlobal is exported: a mutable i32 with the units of fuel that are left of the slice. The host sets it before
+	// a call.
+	FuelGlobal = "toolsrv.fuel"
+	// StackGlobal is exported: a mutable i32 with the bytes of call stack that are left. The host sets it before a call.
+	StackGlobal = "toolsrv.stack"
+	// RefusedGlobal is exported: a mutable i32 that counts for how often memory.grow failed. The host may set it.
+	RefusedGlobal = "toolsrv.refused"
+	// MeterModule is the module of the imports RefillFunc and OverflowFunc.
+	MeterModule = "toolsrv_meter"
+	// RefillFunc (left i32) -> i32 is called when the slice is used up, with what is left of it, a negative number. It
+	// returns the next slice, which should be above 0.
+	RefillFunc = "refill"
+	// OverflowFunc () -> () is called when the call stack is used up. It must not return: what it panics with ends the
+	// call. Where it returns, the guest traps.
+	OverflowFunc = "overflow"
+)
+
+const (
+	ownPrefix    = "toolsrv." // of our exports: no guest may have it
+	startExport  = ownPrefix + "start"
+	globalExport = ownPrefix + "global."
+)
+
+// The imports that are added, in their order.
+const (
+	importRefill = iota
+	importOverflow
+	added
+)
+
+// The globals that are added, in their order.
+const (
+	globalFuel = iota
+	globalStack
+	globalRefused
+	addedGlobals
+)
+
+// The types that are added, in their order.
+const (
+	typeNothing = iota // () -> ()
+	typeMap            // (i32) -> i32
+	typeTake           // (i32) -> ()
+	typeThree          // (i32, i32, i32) -> ()
+	addedTypes
+)
+
+// maxTable is what the tables of a module may hold together when it starts, and each of them at any time, in elements
+// of 8 bytes: no memory limit counts them, and an instruction can write a whole table.
+const maxTable = 128 << 10
+
+// A Rewritten is a module that can be metered, stopped and reset.
+type Rewritten struct {
+	// Module has no start function and no active data segment. Active element segments stay.
+	Module []byte
+	// Data is what the active data segments hold, in their order. The host writes it before it calls Start.
+	Data []DataSegment
+	// Start is the export of the start function, or "".
+	Start string
+	// Globals are the module's own mutable globals of the types i32, i64, f32 and f64, in their order.
+	Globals []Global
+	// Fresh says why an instance can't be reset by its memory and Globals alone ("table.set in function 12"), or is "".
+	Fresh string
+	// MemoryMin and MemoryMax are the memory's limits in pages of 64 KiB; both are 0 where there is no memory.
+	MemoryMin, MemoryMax uint64
+}
+
+// A DataSegment belongs to Offset in the memory; nothing has checked that it lies inside.
+type DataSegment struct {
+	Offset  uint32
+	Content []byte // shares memory with the module that was rewritten
+}
+
+// A Global is a global that the rewritten module exports as Name.
+type Global struct {
+	Name string
+	Type ValueType
+}
+
+// A rewriter is the state of one Rewrite. Indices of functions are those of the original module.
+type rewriter struct {
+	m        *Module
+	data     []byte
+	sections [len(sections)]section // of which content is 0 where there is none
+	names    section
+
+	types     uint32         // number of the module's own types
+	blocks    []byte         // types that are added for blocks
+	blockAt   map[string]int // results to index of such a type
+	canonical []int          // for each type, the first one that equals it
+	widest    int            // parameters and results of the widest type
+	declared  []bool         // functions that ref.func may name
+	taken     []bool         // functions that may be in a table
+	elements  int            // number of element segments
+	long      map[uint32]int // data segments longer than a chunk: their number among these
+	longOrder []uint32
+
+	bodies  []function
+	flat    []uint8 // cost of each function that is charged where it is called, or 0
+	loops   []loop
+	edges   []uint32
+	seen    []int // function that has the edge already, plus 1
+	scopes  []scope
+	current int // function that is being read
+	total   int // squares of branches
+
+	dataUsed, copies, fills, grows bool
+	out                            Rewritten
+}
+
+// Rewrite instruments a module so that it can be metered and reset. It charges fuel at each function's entry and in each
+// loop, and whatever works in proportion to an operand; an instruction that it does not know is an error. Call stack is
+// charged where functions may recurse. It checks all indices, so that nothing becomes valid by what it adds; types are
+// left to the compiler's validation, which still has to see the result. What it refuses beyond Parse: what makes a
+// compiler or an instance take more than the module's size lets expect. Errors say section or function and offset.
+// Custom sections but for names are left out: they say nothing true of the new code.
+func Rewrite(module []byte) (*Rewritten, error) {
+	m, err := Parse(module)
+	if err != nil {
+		return nil, err
+	}
+	w := &rewriter{m: m, data: module, types: uint32(len(m.types)), blockAt: map[string]int{}, long: map[uint32]int{}}
+	r := &reader{data: module, pos: len(header), end: len(module)}
+	for r.left() > 0 {
+		s := r.next()
+		if s.id != sectionCustom {
+			w.sections[s.id] = s
+		} else if string(s.name) == nameSection {
+			w.names = s
+		}
+	}
+	if r.err != nil {
+		return nil, r.err
+	}
+	return w.rewrite()
+}
+
+// rewrite writes the sections, in an order in which each finds what it needs of the others.
+func (w *rewriter) rewrite() (*Rewritten, error) {
+	if err := w.checkFrame(); err != nil {
+		return nil, err
+	}
+	w.compareTypes()
+	var contents [len(sections)][]byte
+	var err error
+	write := func(id int, f func(*reader) []byte) {
+		if err != nil {
+			return
+		}
+		r := w.sections[id].within(w.data)
+		if r.section = sections[id].name; w.sections[id].content == 0 {
+			r = &reader{section: sections[id].name}
+		}
+		contents[id] = f(r)
+		err = r.err
+	}
+	write(sectionTable, w.writeTables)
+	write(sectionGlobal, w.writeGlobals)
+	write(sectionExport, w.writeExports)
+	write(sectionElement, w.writeElements)
+	write(sectionData, w.writeData)
+	write(sectionCode, w.writeCode)
+	write(sectionImport, w.writeImports)
+	write(sectionFunction, w.writeFunctions)
+	write(sectionType, w.writeTypes)
+	if err != nil {
+		return nil, err
+	}
+	if memory := w.sections[sectionMemory]; memory.content > 0 {
+		contents[sectionMemory] = w.data[memory.content:memory.end]
+	}
+	if w.dataUsed {
+		contents[sectionDataCount] = appendU32(nil, uint32(w.m.segments))
+	} else {
+		contents[sectionData] = nil
+	}
+	total := len(header)
+	for _, c := range contents {
+		total += len(c) + 6
+	}
+	names := w.writeNames()
+	out := append(make([]byte, 0, total+len(names)+6), header[:]...)
+	for _, id := range [...]int{sectionType, sectionImport, sectionFunction, sectionTable, sectionMemory, sectionGlobal, sectionExport, sectionElement, sectionDataCount, sectionCode, sectionData} {
+		if len(contents[id]) == 0 {
+			continue
+		}
+		out = appendU32(append(out, byte(id)), uint32(len(contents[id])))
+		out = append(out, contents[id]...)
+	}
+	out = appendU32(append(out, sectionCustom), uint32(len(names)))
+	w.out.Module = append(out, names...)
+	return &w.out, nil
+}
+
+// checkFrame refuses what would collide with what is added, and what an instance would pay for. Memories are the
+// sandbox's to judge.
+func (w *rewriter) checkFrame() error {
+	for _, i := range w.m.imports {
+		if i.Module == MeterModule {
+			return fmt.Errorf("wasm: import section: %q is imported from %q, which is for the host's own use", clip(i.Name), MeterModule)
+		}
+	}
+	for _, e := range w.m.exports {
+		if strings.HasPrefix(e.Name, ownPrefix) {
+			return fmt.Errorf("wasm: export section: the export %q begins with %q, which is for the host's own use: rename it", clip(e.Name), ownPrefix)
+		}
+	}
+	const mostGlobals, mostElements = 10_000, 4 << 20
+	if w.m.globals > mostGlobals {
+		return fmt.Errorf("wasm: global section: the module has %d globals, the limit is %d", w.m.globals, mostGlobals)
+	}
+	if s := w.sections[sectionElement]; s.end-s.content > mostElements {
+		return fmt.Errorf("wasm: element section: the module's elements take %d bytes, the limit is %d", s.end-s.content, mostElements)
+	}
+	total := uint64(0)
+	for _, t := range w.m.tables {
+		total += t.Min
+	}
+	if total > maxTable {
+		return fmt.Errorf("wasm: table section: the module's tables have %d elements, the limit is %d", total, maxTable)
+	}
+	if len(w.m.memories) > 0 {
+		memory := w.m.memories[0]
+		w.out.MemoryMin, w.out.MemoryMax = memory.Min, 1<<16
+		if memory.HasMax {
+			w.out.MemoryMax = memory.Max
+		}
+	}
+	return nil
+}
+
+// compareTypes finds equal types: an indirect call of one type reaches the functions of all that equal it.
+func (w *rewriter) compareTypes() {
+	w.canonical = make([]int, len(w.m.types))
+	first := make(map[string]int, len(w.m.types))
+	var key []byte
+	for i, t := range w.m.types {
+		w.widest = max(w.widest, len(t.Params)+len(t.Results))
+		key = key[:0]
+		for _, v := range t.Params {
+			key = append(key, byte(v))
+		}
+		key = append(key, 0)
+		for _, v := range t.Results {
+			key = append(key, byte(v))
+		}
+		at, ok := first[string(key)]
+		if !ok {
+			at = i
+			first[string(key)] = i
+		}
+		w.canonical[i] = at
+	}
+}
+
+// shift is the new index of a function.
+func (w *rewriter) shift(index uint32) uint32 {
+	if int64(index) >= int64(w.m.imported) {
+		return index + added
+	}
+	return index
+}
+
+// notFresh keeps the first reason why an instance can't be reset in place.
+func (w *rewriter) notFresh(what string, _ *function) {
+	if w.out.Fresh == "" {
+		w.out.Fresh = fmt.Sprintf("%s in function %d", what, w.m.imported+w.current)
+	}
+}

@@ -175,16 +175,26 @@ func (c *codeCache) make(module []byte) (made *compiled, err error) {
 	return &compiled{kept[0].Name(), code}, nil
 }
 
-// stage puts code where wazero looks for it, and returns the file, which the caller removes.
+// stage puts code where wazero looks for it, and returns the file, which the caller removes. Modules that differ in data
+// only have the same code: who reads a file keeps it when another takes its place.
 func (c *codeCache) stage(code *compiled) (string, error) {
-	path := filepath.Join(c.files, code.name)
-	err := os.WriteFile(path, code.code, 0o600)
-	if errors.Is(err, fs.ErrNotExist) { // somebody has tidied up
-		if err = os.MkdirAll(c.files, 0o700); err == nil {
-			err = os.WriteFile(path, code.code, 0o600)
-		}
+	// The directory is there, unless somebody has tidied up.
+	if err := os.MkdirAll(c.files, 0o700); err != nil {
+		return "", err
 	}
-	return path, err
+	aside, err := os.CreateTemp(c.files, "stage-")
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(c.files, code.name)
+	_, err = aside.Write(code.code)
+	if err = errors.Join(err, aside.Close()); err == nil {
+		err = os.Rename(aside.Name(), path)
+	}
+	if err != nil {
+		return "", errors.Join(err, os.Remove(aside.Name()))
+	}
+	return path, nil
 }
 
 // open returns what an entry holds, or nil where there is none. A damaged entry is removed, and an error.

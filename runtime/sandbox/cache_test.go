@@ -1,9 +1,12 @@
 package sandbox_test
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -119,4 +122,219 @@ func TestCacheStaging(t *testing.T) {
 	if name := filepath.Base(entry(t, dir)); len(name) != 64 {
 		t.Errorf("%s is left over, want an entry", name)
 	}
+}
+
+// variants returns n modules, at most 50, that differ in a constant, so that each has an entry of its own.
+func variants(t testing.TB, n int) [][]byte {
+	t.Helper()
+	list := make([][]byte, n)
+	for i := range list {
+		list[i] = bytes.Replace(fixture(t, "good/echo"), []byte{0x41, 9}, []byte{0x41, byte(10 + i)}, 1) // i32.const 9
+	}
+	return list
+}
+
+// names returns the names of all entries, and their size together.
+func names(t testing.TB, dir string) (names []string, total int64) {
+	t.Helper()
+	files, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		if len(f.Name()) != 64 {
+			continue
+		}
+		info, err := f.Info()
+		if err != nil {
+			t.Fatal(err)
+		}
+		names, total = append(names, f.Name()), total+info.Size()
+	}
+	return names, total
+}
+
+// TestCacheSize compiles more than there is room for. What was used last stays.
+func TestCacheSize(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	modules := variants(t, 12)
+	compile := func(e *sandbox.Engine, module []byte) {
+		t.Helper()
+		p, err := e.Load(module)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer p.Close()
+		if err := p.Compile(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	compile(newEngine(t, sandbox.Config{CacheDir: dir}), modules[0])
+	first, one := names(t, dir)
+	limit := 5 * one
+	e := newEngine(t, sandbox.Config{CacheDir: dir, CacheSize: limit})
+	for _, module := range modules[1:4] {
+		compile(e, module)
+	}
+	all, _ := names(t, dir)
+	for i, name := range all { // all as old as can be, the first the oldest
+		age := time.Duration(100+i) * time.Hour
+		if name == first[0] {
+			age = 1000 * time.Hour
+		}
+		if err := os.Chtimes(filepath.Join(dir, name), time.Time{}, time.Now().Add(-age)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	compile(e, modules[0]) // and so it is the newest
+	for _, module := range modules[4:6] {
+		compile(e, module)
+	}
+	left, total := names(t, dir)
+	if total > limit || len(left) < 3 {
+		t.Errorf("%d entries of %d bytes are left, want some, of at most %d", len(left), total, limit)
+	}
+	if _, err := os.Stat(filepath.Join(dir, first[0])); err != nil {
+		t.Errorf("the entry that was used last is gone: %v", err)
+	}
+	for _, module := range modules {
+		compile(e, module)
+		if _, total := names(t, dir); total > limit {
+			t.Fatalf("the entries have %d bytes, the limit is %d", total, limit)
+		}
+	}
+}
+
+// TestCacheTooSmall has room for no entry at all: all works, nothing is kept.
+func TestCacheTooSmall(t *testing.T) {
+	t.Parallel()
+	var r record
+	dir := t.TempDir()
+	e := newEngine(t, sandbox.Config{CacheDir: dir, CacheSize: 1, Logger: r.logger()})
+	if err := load(t, e, fixture(t, "good/echo")).Compile(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if left, _ := names(t, dir); len(left) != 0 || !strings.Contains(r.String(), "compiled code is not kept") {
+		t.Errorf("got %q and %s, want no entry and a line about it", left, r.String())
+	}
+}
+
+// TestCacheShared has two engines, as in two processes, compile the same modules side by side, with room for few.
+func TestCacheShared(t *testing.T) {
+	t.Parallel()
+	var r record
+	dir := t.TempDir()
+	modules := variants(t, 20)
+	done := make(chan error)
+	for range 2 {
+		e := newEngine(t, sandbox.Config{CacheDir: dir, CacheSize: 20 << 10, Logger: r.logger()})
+		for _, module := range modules {
+			p := load(t, e, module)
+			go func() {
+				out, err := p.Tool("echo", 0, sandbox.Limits{Timeout: time.Minute}).Call(context.Background(), []byte("[1]"))
+				if err == nil && string(out) != "[1]" {
+					err = errors.New(string(out))
+				}
+				done <- err
+			}()
+		}
+	}
+	for range 2 * len(modules) {
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}
+	if logged := r.String(); logged != "" {
+		t.Errorf("got %s, want nothing logged", logged)
+	}
+}
+
+// TestCacheForeign has files where an entry should be that no honest process leaves there.
+func TestCacheForeign(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	echo(t, dir)
+	path := entry(t, dir)
+	if err := os.Truncate(path, 1<<40); err != nil { // sparse: a terabyte that is not there
+		t.Skip(err)
+	}
+	if logged := echo(t, dir); !strings.Contains(logged, "is damaged") {
+		t.Errorf("got %q, want a line about the damage", logged)
+	}
+	if info, err := os.Stat(path); err != nil || info.Size() > 1<<20 {
+		t.Errorf("got %v, %v, want a new entry", info, err)
+	}
+}
+
+// TestCacheOpenToAll refuses a directory where everybody could leave code for us.
+func TestCacheOpenToAll(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS == "windows" {
+		t.Skip("no such permissions")
+	}
+	dir := t.TempDir()
+	if err := os.Chmod(dir, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := sandbox.New(t.Context(), sandbox.Config{CacheDir: dir}); err == nil || !strings.Contains(err.Error(), "chmod o-w") {
+		t.Errorf("got %v, want an error that says what to do", err)
+	}
+	inner := filepath.Join(dir, "inner")
+	echo(t, inner)
+	if info, err := os.Stat(inner); err != nil || info.Mode().Perm() != 0o700 {
+		t.Errorf("got %v, %v, want a directory for us alone", info.Mode(), err)
+	}
+	if info, err := os.Stat(entry(t, inner)); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("got %v, %v, want a file for us alone", info.Mode(), err)
+	}
+}
+
+// FuzzEntry damages an entry in any place and way. The module always works, and the entry is right afterwards.
+func FuzzEntry(f *testing.F) {
+	dir := f.TempDir()
+	e, err := sandbox.New(f.Context(), sandbox.Config{CacheDir: dir})
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Cleanup(func() { e.Close(context.Background()) })
+	module := fixture(f, "good/echo")
+	run := func(t testing.TB) {
+		p, err := e.Load(module)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer p.Close()
+		if out, err := p.Tool("echo", 0, sandbox.Limits{}).Call(t.Context(), []byte("[1]")); err != nil || string(out) != "[1]" {
+			t.Fatalf("got %s, %v, want [1]", out, err)
+		}
+	}
+	run(f)
+	all, _ := names(f, dir)
+	path := filepath.Join(dir, all[0])
+	good, err := os.ReadFile(path)
+	if err != nil {
+		f.Fatal(err)
+	}
+	magic, sum, name, code := 0, 24, 56, 120
+	for _, at := range []int{magic, sum, name, code, code + 6, code + 13, code + 17, code + 25, len(good)/2 + 60, len(good) - 9, len(good) - 1} {
+		f.Add(uint32(at), byte(0xff), uint32(0), []byte(nil))
+	}
+	for _, size := range []int{0, magic + 10, sum, name, code, code + 12, len(good) - 1} {
+		f.Add(uint32(0), byte(0), uint32(len(good)-size), []byte(nil))
+	}
+	f.Add(uint32(0), byte(0), uint32(0), []byte("more"))
+	f.Fuzz(func(t *testing.T, at uint32, flip byte, cut uint32, more []byte) {
+		bad := append(good[:len(good)-int(cut)%(len(good)+1):len(good)-int(cut)%(len(good)+1)], more...)
+		if len(bad) > 0 {
+			bad[int(at)%len(bad)] ^= flip
+		}
+		if err := os.WriteFile(path, bad, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		run(t)
+		if again, err := os.ReadFile(path); err != nil || len(again) != len(good) {
+			t.Fatalf("the entry has %d bytes, %v, want %d", len(again), err, len(good))
+		}
+	})
 }

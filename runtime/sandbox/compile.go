@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
-	"os"
 	"runtime"
 	"runtime/debug"
 	"sync"
@@ -228,7 +227,7 @@ func (c *compiler) compile(source []byte) (wazero.CompiledModule, error) {
 		return nil, err
 	}
 	module, err := compileIn(c.runtime, source)
-	if gone := os.Remove(staged); gone != nil {
+	if gone := remove(staged); gone != nil {
 		c.log.Warn("compiled code is left over", "error", gone)
 	}
 	return module, err

@@ -267,3 +267,31 @@ func slowModule(t *testing.T) []byte {
 		section(7, append([]byte("\x02\x06memory\x02\x00\x0ctoolsrv_call"), 0, 0)...),
 		section(10, code...))
 }
+
+// TestCompileSameCode loads code for two modules at a time again and again, as for modules that differ in data only.
+func TestCompileSameCode(t *testing.T) {
+	t.Parallel()
+	e, release := held(t)
+	release(2)
+	source := loadInternal(t, e, echoFixture(t)).module.source
+	errs := make(chan error)
+	for range 2 {
+		go func() {
+			for range 50 {
+				code, err := e.compiler.compile(source)
+				if err == nil {
+					err = code.Close(context.Background())
+				}
+				errs <- err
+			}
+		}()
+	}
+	for range 100 {
+		if err := <-errs; err != nil {
+			t.Error(err)
+		}
+	}
+	if left, err := os.ReadDir(e.cache.files); err != nil || len(left) != 0 {
+		t.Errorf("%v, %v are left over", left, err)
+	}
+}

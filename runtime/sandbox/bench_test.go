@@ -1,6 +1,8 @@
 package sandbox_test
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -26,17 +28,17 @@ func BenchmarkLoad(b *testing.B) {
 	}
 }
 
+// BenchmarkCompile compiles without a cache (scratch), into an empty one (miss), and from it (hit).
 func BenchmarkCompile(b *testing.B) {
-	for _, mode := range []string{"scratch", "cache"} {
+	for _, mode := range []string{"scratch", "miss", "hit"} {
 		for _, guest := range benchGuests(b) {
 			b.Run(mode+"/"+guest.name, func(b *testing.B) {
 				c := sandbox.Config{}
-				if mode == "cache" {
+				if mode != "scratch" {
 					c.CacheDir = b.TempDir()
 				}
 				e := newEngine(b, c)
-				b.ReportAllocs()
-				for b.Loop() {
+				compile := func() {
 					p, err := e.Load(guest.module)
 					if err != nil {
 						b.Fatal(err)
@@ -45,6 +47,21 @@ func BenchmarkCompile(b *testing.B) {
 						b.Fatal(err)
 					}
 					p.Close()
+				}
+				if mode == "hit" {
+					compile()
+				}
+				b.ReportAllocs()
+				for b.Loop() {
+					compile()
+					if mode == "miss" {
+						all, _ := names(b, c.CacheDir)
+						for _, name := range all {
+							if err := os.Remove(filepath.Join(c.CacheDir, name)); err != nil {
+								b.Fatal(err)
+							}
+						}
+					}
 				}
 			})
 		}

@@ -10,20 +10,21 @@ import (
 
 // A file holds the stored part of an image in memory, sealed, for memories to map.
 type file struct {
-	fd   int
-	view []byte // all of it, read-only
+	fd      int
+	view    []byte // all of it, read-only
+	pagemap *pagemap
 }
 
 // newFile keeps a copy of stored. Blank pages are holes in the file: they cost nothing until somebody touches them.
-func newFile(stored []byte, blank []bool, page int) (*file, error) {
+func newFile(stored []byte, blank []bool, page int, p *pagemap) (*file, error) {
 	if len(stored) == 0 {
-		return &file{fd: -1}, nil
+		return &file{fd: -1, pagemap: p}, nil
 	}
 	fd, err := unix.MemfdCreate("toolsrv-image", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
 	if err != nil {
 		return nil, fmt.Errorf("create a memory file: %w", err)
 	}
-	f := &file{fd: fd}
+	f := &file{fd: fd, pagemap: p}
 	if err := f.write(stored, blank, page); err != nil {
 		return nil, errors.Join(err, f.close())
 	}

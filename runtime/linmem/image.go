@@ -33,11 +33,12 @@ func NewImage(content []byte) (*Image, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !canFindDirty() {
+	p := findPagemap()
+	if p == nil {
 		image.stored = append([]byte(nil), image.stored...)
 		return image, nil
 	}
-	image.file, err = newFile(image.stored, image.blank, image.page)
+	image.file, err = newFile(image.stored, image.blank, image.page, p)
 	if err != nil {
 		return nil, fmt.Errorf("keep an image of %d bytes: %w", len(content), err)
 	}

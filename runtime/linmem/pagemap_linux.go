@@ -43,7 +43,7 @@ type scanArg struct {
 }
 
 const (
-	regionsPerScan = 64  // two dozen suit most calls; the kernel allocates as many at each scan
+	regionsPerScan = 128 // the kernel allocates as many at each scan, which 512 make noticeable; each further scan costs 0.6 µs
 	entriesPerRead = 512 // 4 KiB, and what the kernel walks at a time
 )
 
@@ -77,9 +77,10 @@ var openPagemap = sync.OnceValues(func() (*pagemap, error) {
 	return nil, errors.Join(err, unix.Close(fd))
 })
 
-func canFindDirty() bool {
-	_, err := openPagemap()
-	return err == nil
+// findPagemap returns the pagemap of this process, or nil where there is none to be trusted.
+func findPagemap() *pagemap {
+	p, _ := openPagemap() // whatever the reason, there is the plain way
+	return p
 }
 
 // find returns the first dirty runs of pages between two addresses, as many as the finder holds, and the address up to
@@ -170,7 +171,7 @@ func (p *pagemap) check() (err error) {
 	for n := range stored {
 		stored[n] = 1
 	}
-	f, err := newFile(stored, make([]bool, 3), page)
+	f, err := newFile(stored, make([]bool, 3), page, p)
 	if err != nil {
 		return err
 	}

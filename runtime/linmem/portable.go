@@ -10,9 +10,12 @@ type file struct{ view []byte }
 // A finder knows which pages are dirty on Linux; elsewhere nobody does.
 type finder struct{}
 
-func canFindDirty() bool { return false }
+// A pagemap tells them on Linux.
+type pagemap struct{}
 
-func newFile([]byte, []bool, int) (*file, error) { return nil, errors.ErrUnsupported }
+func findPagemap() *pagemap { return nil }
+
+func newFile([]byte, []bool, int, *pagemap) (*file, error) { return nil, errors.ErrUnsupported }
 
 func (f *file) overlay([]byte) error { return errors.ErrUnsupported }
 

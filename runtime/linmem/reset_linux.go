@@ -19,10 +19,7 @@ const (
 // resetDirty copies back the pages that are not the file's any more. Copied pages stay resident, so that the next call
 // that writes them does not fault.
 func (m *Memory) resetDirty() (copied int, err error) {
-	p, err := openPagemap()
-	if err != nil {
-		return 0, err
-	}
+	p := m.image.file.pagemap
 	m.resets++
 	age := m.resets%ageEvery == 0
 	base := m.base()
@@ -83,8 +80,8 @@ func (m *Memory) drop(offset, end int) error {
 }
 
 func (m *Memory) resident() (int, error) {
-	p, err := openPagemap()
-	if err != nil {
+	p := findPagemap()
+	if p == nil {
 		return m.size, nil // nobody tells
 	}
 	return p.resident(&m.finder, m.base(), m.size)

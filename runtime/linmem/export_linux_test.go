@@ -1,0 +1,12 @@
+package linmem
+
+// NewReadImage is NewImage on a kernel without PAGEMAP_SCAN.
+func NewReadImage(content []byte) (*Image, error) {
+	image, err := NewImage(content)
+	if err == nil && image.file != nil {
+		image.file.pagemap = &pagemap{fd: image.file.pagemap.fd}
+	}
+	return image, err
+}
+
+const KeepResident, AgeEvery = keepResident, ageEvery

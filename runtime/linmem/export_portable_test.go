@@ -1,0 +1,8 @@
+//go:build !linux
+
+package linmem
+
+// NewReadImage is NewImage: what it is on Linux is not there.
+func NewReadImage(content []byte) (*Image, error) { return NewImage(content) }
+
+const KeepResident, AgeEvery = 4 << 20, 32

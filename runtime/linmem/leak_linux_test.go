@@ -1,0 +1,190 @@
+package linmem_test
+
+import (
+	"bytes"
+	"errors"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/toolsrv/toolsrv/runtime/linmem"
+)
+
+// files counts the open descriptors of images.
+func files(t *testing.T) (n int) {
+	t.Helper()
+	links, err := filepath.Glob("/proc/self/fd/*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, link := range links {
+		if target, err := os.Readlink(link); err == nil && strings.Contains(target, "toolsrv-image") {
+			n++
+		}
+	}
+	return n
+}
+
+// mappings counts the mappings of the process, and those of images' files among them.
+func mappings(t *testing.T) (all, images int) {
+	t.Helper()
+	maps, err := os.ReadFile("/proc/self/maps")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return bytes.Count(maps, []byte("\n")), bytes.Count(maps, []byte("toolsrv-image"))
+}
+
+// TestLeaks is not parallel: it counts what the process has.
+func TestLeaks(t *testing.T) {
+	content := filled(4*granule, func(b []byte) { sprinkle(b[:2*granule], 1) })
+	const memories = 2000
+	filesBefore := files(t)
+	allBefore, imagesBefore := mappings(t)
+	image, err := linmem.NewImage(content)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []*linmem.Memory
+	for range memories {
+		m, err := image.Map(64 << 20)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.Bytes()[0]++
+		m.Bytes()[3*granule]++
+		all = append(all, m)
+	}
+	if got := files(t) - filesBefore; got > 1 {
+		t.Errorf("%d memories of one image take %d descriptors, want 1", memories, got)
+	}
+	if got, _ := mappings(t); got-allBefore > 3*memories+50 { // Go's heap may have grown meanwhile
+		t.Errorf("%d memories take %d mappings, want %d at most", memories, got-allBefore, 3*memories)
+	}
+	for _, m := range all {
+		free(t, m)
+	}
+	if err := image.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if got := files(t) - filesBefore; got != 0 {
+		t.Errorf("%d descriptors leaked", got)
+	}
+	if got, images := mappings(t); got-allBefore > 50 || images != imagesBefore {
+		t.Errorf("%d mappings leaked, %d of them of images", got-allBefore, images-imagesBefore)
+	}
+}
+
+func TestReservationIsNotResident(t *testing.T) {
+	t.Parallel()
+	m, err := linmem.New(4 << 30)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer free(t, m)
+	b := m.Grow(1 << 30)
+	if b == nil {
+		t.Fatal("Grow to 1 GiB: got nil")
+	}
+	b[0], b[len(b)-1] = 1, 1
+	if n, err := m.Resident(); n != 2*os.Getpagesize() || err != nil {
+		t.Errorf("Resident: got %d, %v; want two pages", n, err)
+	}
+}
+
+// TestOutOfAddressSpace runs in a process of its own, because there it takes the address space away.
+func TestOutOfAddressSpace(t *testing.T) {
+	t.Parallel()
+	if os.Getenv("LINMEM_OUT_OF_SPACE") == "" {
+		child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestOutOfAddressSpace$", "-test.v")
+		child.Env = append(os.Environ(), "LINMEM_OUT_OF_SPACE=1")
+		if out, err := child.CombinedOutput(); err != nil || !bytes.Contains(out, []byte("PASS: TestOutOfAddressSpace")) {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		return
+	}
+	image, err := linmem.NewImage(filled(granule, func(b []byte) { b[0] = 1 }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	small, err := image.Map(granule)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var now unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_AS, &now); err != nil {
+		t.Fatal(err)
+	}
+	var statm struct{ pages uint64 }
+	text, err := os.ReadFile("/proc/self/statm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, digit := range strings.Fields(string(text))[0] {
+		statm.pages = statm.pages*10 + uint64(digit-'0')
+	}
+	limit := unix.Rlimit{Cur: statm.pages*uint64(os.Getpagesize()) + 2<<30, Max: now.Max}
+	if err := unix.Setrlimit(unix.RLIMIT_AS, &limit); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := linmem.New(4 << 30); !errors.Is(err, unix.ENOMEM) {
+		t.Errorf("New: got error %v, want one of no memory", err)
+	}
+	if _, err := image.Map(4 << 30); !errors.Is(err, unix.ENOMEM) {
+		t.Errorf("Map: got error %v, want one of no memory", err)
+	}
+	small.Bytes()[5]++
+	if _, err := small.Reset(); err != nil || !small.Equal() {
+		t.Errorf("a memory that was there before can't be reset: %v", err)
+	}
+	if err := errors.Join(small.Free(), image.Close()); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestOutOfDescriptors runs in a process of its own, too.
+func TestOutOfDescriptors(t *testing.T) {
+	t.Parallel()
+	if os.Getenv("LINMEM_OUT_OF_DESCRIPTORS") == "" {
+		child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestOutOfDescriptors$", "-test.v")
+		child.Env = append(os.Environ(), "LINMEM_OUT_OF_DESCRIPTORS=1")
+		if out, err := child.CombinedOutput(); err != nil || !bytes.Contains(out, []byte("PASS: TestOutOfDescriptors")) {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		return
+	}
+	content := filled(granule, func(b []byte) { b[0] = 1 })
+	first, err := linmem.NewImage(content) // opens the pagemap
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: 64, Max: 64}); err != nil {
+		t.Fatal(err)
+	}
+	images := []*linmem.Image{first}
+	for range math.MaxInt8 {
+		var image *linmem.Image
+		if image, err = linmem.NewImage(content); err != nil {
+			break
+		}
+		images = append(images, image)
+	}
+	if !errors.Is(err, unix.EMFILE) {
+		t.Errorf("NewImage: got error %v, want one of too many files", err)
+	}
+	m, err := first.Map(granule)
+	if err != nil {
+		t.Errorf("Map needs a descriptor: %v", err)
+	}
+	free(t, m)
+	for _, image := range images {
+		if err := image.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}

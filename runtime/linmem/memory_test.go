@@ -1,0 +1,151 @@
+package linmem_test
+
+import (
+	"bytes"
+	"testing"
+	"unsafe"
+
+	"github.com/toolsrv/toolsrv/runtime/linmem"
+)
+
+func TestGrow(t *testing.T) {
+	t.Parallel()
+	m, err := linmem.New(5 * granule)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer free(t, m)
+	if b := m.Grow(0); b == nil || len(b) != 0 {
+		t.Errorf("Grow(0): got %v, want an empty slice", b)
+	}
+	first := m.Grow(granule)
+	sprinkle(first, 1)
+	before := bytes.Clone(first)
+	for _, size := range []uint64{granule + 1, granule + 4097, 2 * granule, 5 * granule, 3 * granule, granule, 0} {
+		b := m.Grow(size)
+		if uint64(len(b)) != size || b == nil || cap(b) != len(b) {
+			t.Fatalf("Grow(%d): got %d bytes with room for %d", size, len(b), cap(b))
+		}
+		if unsafe.SliceData(b) != unsafe.SliceData(first) {
+			t.Fatalf("Grow(%d) moved the memory", size)
+		}
+		if size >= granule && !bytes.Equal(b[:granule], before) {
+			t.Errorf("Grow(%d) changed what was there", size)
+		}
+		for n := granule; n < len(b); n++ {
+			if b[n] != 0 {
+				t.Fatalf("Grow(%d): byte %d is %d, want 0", size, n, b[n])
+			}
+		}
+	}
+	if got := len(m.Bytes()); got != 5*granule {
+		t.Errorf("after a smaller Grow the memory has %d bytes, want %d", got, 5*granule)
+	}
+	for _, size := range []uint64{5*granule + 1, 6 * granule, 4 << 30, 1 << 63, 1<<64 - 1} {
+		if b := m.Grow(size); b != nil {
+			t.Errorf("Grow(%d) past the reservation: got %d bytes", size, len(b))
+		}
+	}
+}
+
+// TestGrowKeepsToTheLimit has a reservation that is no multiple of a page: what lies between is there, but not given.
+func TestGrowKeepsToTheLimit(t *testing.T) {
+	t.Parallel()
+	m, err := linmem.New(100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer free(t, m)
+	if b := m.Grow(101); b != nil {
+		t.Errorf("Grow(101) of 100: got %d bytes", len(b))
+	}
+	if b := m.Grow(100); len(b) != 100 {
+		t.Errorf("Grow(100): got %d bytes", len(b))
+	}
+}
+
+func TestNewErrors(t *testing.T) {
+	t.Parallel()
+	for _, reserve := range []uint64{4<<30 + 1, 1 << 62, 1<<64 - 1} {
+		if m, err := linmem.New(reserve); err == nil {
+			t.Errorf("New(%d): no error", reserve)
+			free(t, m)
+		}
+	}
+	m, err := linmem.New(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer free(t, m)
+	if b := m.Grow(0); b == nil {
+		t.Error("Grow(0) of nothing: got nil, want an empty slice")
+	}
+	if b := m.Grow(1); b != nil {
+		t.Errorf("Grow(1) of nothing: got %d bytes", len(b))
+	}
+	if _, err := m.Reset(); err == nil {
+		t.Error("Reset of a memory without an image: no error")
+	}
+	if m.Equal() {
+		t.Error("Equal of a memory without an image: got true")
+	}
+}
+
+func TestGrownIsNotReset(t *testing.T) {
+	t.Parallel()
+	for _, kind := range kinds {
+		t.Run(kind.name, func(t *testing.T) {
+			t.Parallel()
+			_, m := mapped(t, kind.make, filled(granule, func(b []byte) { sprinkle(b, 1) }), 3*granule)
+			if b := m.Grow(granule); len(b) != granule {
+				t.Fatalf("Grow to the image's own size: got %d bytes", len(b))
+			}
+			if _, err := m.Reset(); err != nil {
+				t.Fatalf("after a Grow to the same size: %v", err)
+			}
+			b := m.Grow(2 * granule)
+			if len(b) != 2*granule {
+				t.Fatalf("Grow: got %d bytes", len(b))
+			}
+			for n := granule; n < len(b); n++ {
+				if b[n] != 0 {
+					t.Fatalf("new byte %d is %d, want 0", n, b[n])
+				}
+			}
+			b[2*granule-1] = 1
+			if _, err := m.Reset(); err == nil {
+				t.Error("Reset of a memory that grew: no error")
+			}
+			if m.Equal() {
+				t.Error("Equal of a memory that grew: got true")
+			}
+		})
+	}
+}
+
+func TestUseAfterFree(t *testing.T) {
+	t.Parallel()
+	for _, kind := range kinds {
+		t.Run(kind.name, func(t *testing.T) {
+			t.Parallel()
+			_, m := mapped(t, kind.make, make([]byte, granule), granule)
+			for range 2 {
+				if err := m.Free(); err != nil {
+					t.Fatalf("Free: %v", err)
+				}
+			}
+			if m.Bytes() != nil || m.Grow(0) != nil || m.Grow(granule) != nil {
+				t.Error("a freed memory gave bytes out")
+			}
+			if _, err := m.Reset(); err == nil {
+				t.Error("Reset after Free: no error")
+			}
+			if _, err := m.Resident(); err == nil {
+				t.Error("Resident after Free: no error")
+			}
+			if m.Equal() {
+				t.Error("Equal after Free: got true")
+			}
+		})
+	}
+}

@@ -1,0 +1,128 @@
+package linmem
+
+import (
+	"encoding/binary"
+	"slices"
+	"testing"
+)
+
+func TestDirty(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name  string
+		entry uint64
+		want  bool
+	}{
+		{"never touched", 0, false},
+		{"never touched, with flags that mean nothing", 1<<55 | 1<<56 | 1<<57 | 1<<58, false},
+		{"present and the file's", entryPresent | entryFile, false},
+		{"present and the file's, with a frame number and flags", entryPresent | entryFile | 1<<55 | 0x1234, false},
+		{"present and written", entryPresent, true},
+		{"present and written, with a frame number and flags", entryPresent | 1<<55 | 1<<56 | 0x1234, true},
+		{"swapped", entrySwapped, true},
+		{"swapped, with an offset", entrySwapped | 0x1234, true},
+		{"swapped and the file's", entrySwapped | entryFile, true},
+		{"swapped and present, which can't be", entrySwapped | entryPresent, true},
+		{"everything", 1<<64 - 1, true},
+		{"the file's alone, as of a page that is not there", entryFile, false},
+	} {
+		if got := dirty(c.entry); got != c.want {
+			t.Errorf("%s (%#x): got %v, want %v", c.name, c.entry, got, c.want)
+		}
+	}
+}
+
+func TestDirtyRuns(t *testing.T) {
+	t.Parallel()
+	const page, start = 0x1000, 0x70000
+	for _, c := range []struct {
+		name  string
+		pages string // d: dirty, c: clean
+		room  int
+		want  []region
+		next  uint64
+	}{
+		{"nothing", "", 4, nil, start},
+		{"clean", "cccc", 4, nil, start + 4*page},
+		{"all dirty", "dddd", 1, []region{{start: start, end: start + 4*page}}, start + 4*page},
+		{"at both ends", "dccd", 2, []region{{start: start, end: start + page}, {start: start + 3*page, end: start + 4*page}}, start + 4*page},
+		{"no room for the second", "ddcd", 1, []region{{start: start, end: start + 2*page}}, start + 3*page},
+		{"no room but none needed", "cddc", 1, []region{{start: start + page, end: start + 3*page}}, start + 4*page},
+		{"no room at all", "cd", 0, nil, start + page},
+	} {
+		entries := []byte{}
+		for _, p := range c.pages {
+			entry := uint64(entryPresent | entryFile)
+			if p == 'd' {
+				entry = entryPresent
+			}
+			entries = binary.NativeEndian.AppendUint64(entries, entry)
+		}
+		got, next := dirtyRuns(make([]region, 0, c.room), entries, start, page)
+		if !slices.Equal(got, c.want) || next != c.next {
+			t.Errorf("%s: got %#x up to %#x, want %#x up to %#x", c.name, got, next, c.want, c.next)
+		}
+	}
+}
+
+// TestPagemapIsTested has pagemaps that are none.
+func TestPagemapIsTested(t *testing.T) {
+	t.Parallel()
+	for _, scan := range []bool{true, false} {
+		if err := (&pagemap{fd: -1, scan: scan}).check(); err == nil {
+			t.Errorf("a pagemap of a closed file was trusted (scan %v)", scan)
+		}
+	}
+}
+
+// TestWaysAgree looks at the same pages in both ways.
+func TestWaysAgree(t *testing.T) {
+	t.Parallel()
+	p := findPagemap()
+	if p == nil || !p.scan {
+		t.Skip("the kernel has no PAGEMAP_SCAN")
+	}
+	content := make([]byte, 40*granule)
+	for n := range 20 * granule {
+		content[n] = byte(n) | 1
+	}
+	image, err := NewImage(content)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := image.Map(40 * granule)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := m.Free(); err != nil {
+			t.Error(err)
+		}
+		if err := image.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	pages := m.size / image.page
+	for n := 0; n < pages; n += 1 + n%5 { // more runs than a scan returns
+		m.space[n*image.page+n]++
+	}
+	all := func(p *pagemap) (pages []uint64) {
+		for at, end := m.base(), m.base()+uint64(m.size); at < end; {
+			runs, next, err := p.find(&m.finder, at, end)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, run := range runs {
+				for a := run.start; a < run.end; a += uint64(image.page) {
+					pages = append(pages, a-m.base())
+				}
+			}
+			at = next
+		}
+		return pages
+	}
+	scanned, read := all(p), all(&pagemap{fd: p.fd})
+	if len(scanned) < regionsPerScan || !slices.Equal(scanned, read) {
+		t.Errorf("PAGEMAP_SCAN finds %d dirty pages, reading finds %d, or others", len(scanned), len(read))
+	}
+}

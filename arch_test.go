@@ -24,7 +24,8 @@ const module = "github.com/toolsrv/toolsrv"
 var edges = map[string][]string{
 	"runtime/wasmbin":           {},                                                                      // pure format: usable by any program
 	"runtime/linmem":            {},                                                                      // bytes and pages; knows nothing of WebAssembly but its page size
-	"runtime/sandbox":           {"runtime/linmem", "runtime/wasmbin"},                                   // runs guests; knows no HTTP, no configuration, no schema
+	"runtime/sandbox":           {"runtime/linmem", "runtime/sandbox/paranoid", "runtime/wasmbin"},       // runs guests; knows no HTTP, no configuration, no schema
+	"runtime/sandbox/paranoid":  {},                                                                      // one constant, which a build tag sets
 	"wasmtools":                 {},                                                                      // the domain: whoever embeds us depends on this and nothing below
 	"wasmtools/schema/jsontree": {},                                                                      // bytes become values; knows nothing of schemas
 	"wasmtools/schema":          {"wasmtools", "wasmtools/schema/jsontree"},                              // reports violations in the domain's words

@@ -138,5 +138,5 @@ type benchGuest struct {
 }
 
 func benchGuests(b *testing.B) []benchGuest {
-	return []benchGuest{{"small", fixture(b, "good/echo")}, {"go", goReactor(b)}}
+	return []benchGuest{{"small", fixture(b, "good/small")}, {"go", goReactor(b)}}
 }

@@ -19,6 +19,8 @@ import (
 	"time"
 
 	"github.com/tetratelabs/wazero"
+
+	"github.com/toolsrv/toolsrv/runtime/wasmbin"
 )
 
 // A codeCache keeps compiled code on disk. wazero's own cache checks its machine code only, by a CRC, and believes
@@ -136,7 +138,7 @@ func removeStale(dir string) {
 // entry returns the file for the code of a module: another wazero, processor or rewriter has another one.
 func (c *codeCache) entry(module []byte) string {
 	h := sha256.New()
-	fmt.Fprintf(h, "%s %d\n", c.host, rewriteVersion)
+	fmt.Fprintf(h, "%s %d\n", c.host, wasmbin.RewriterVersion)
 	h.Write(module)
 	return filepath.Join(c.dir, hex.EncodeToString(h.Sum(nil)))
 }

@@ -3,20 +3,27 @@ package sandbox
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
+	"runtime"
 	"strings"
+	"time"
 
 	"github.com/tetratelabs/wazero/api"
 )
 
-// A call is everything that the host keeps about one run of a guest. Host functions find it in their context, so
-// nothing of it can outlive the call or reach another one. A guest runs on one goroutine; a call needs no lock.
+// A call is everything that the host keeps about one run of a guest. It belongs to an instance, which wipes it before
+// the next run. It is also the context that wazero and, through it, host functions are given: so they find it without
+// a look-up. A guest runs on one goroutine; a call needs no lock.
 type call struct {
-	limits  Limits
-	command bool // a plain WASI program: JSON on stdin and stdout
-	memory  memory
-	lines   lines
+	engine   *Engine
+	ctx      context.Context // the caller's
+	deadline time.Time
+	limits   *Limits
+	command  bool // a plain WASI program: JSON on stdin and stdout
+	lines    lines
+	meter    meter
 
 	// serving is false while the guest is being started. What it reads then is empty and what it writes is dropped,
 	// so that a start is the same for all calls.
@@ -27,21 +34,119 @@ type call struct {
 	failure []byte // the JSON of fail; nil: none
 }
 
-// A callContext carries a call to the host functions.
-type callContext struct {
-	context.Context
-	call *call
+// begin makes c the state of a run on behalf of a caller.
+func (c *call) begin(w *work) {
+	c.ctx, c.deadline, c.limits = w.ctx, w.deadline, w.limits
+	c.lines.tool, c.lines.left = w.tool, w.limits.LogLines
+	c.meter = meter{}
 }
 
-type callKey struct{}
+// serve makes the input visible, and what the guest says from now on count.
+func (c *call) serve(input []byte) {
+	c.serving, c.input = true, input
+}
 
-// Value returns the call for callKey.
-func (c *callContext) Value(key any) any {
-	if key == (callKey{}) {
-		return c.call
+// wipe forgets the run.
+func (c *call) wipe() {
+	*c = call{engine: c.engine, command: c.command, lines: lines{log: c.lines.log}}
+}
+
+// Deadline is of no use to wazero.
+func (c *call) Deadline() (time.Time, bool) { return c.deadline, true }
+
+// Done tells that the caller has given up, but not that the deadline is over: no timer runs for a call.
+func (c *call) Done() <-chan struct{} { return c.ctx.Done() }
+
+// Err tells why the run has to end, or nil.
+func (c *call) Err() error { return c.over() }
+
+// Value holds nothing: wazero looks for options of experiments here at every call.
+func (c *call) Value(any) any { return nil }
+
+// Why a run has to end before the guest is done.
+var (
+	errTimeout   = errors.New("time limit reached")
+	errFuel      = errors.New("instruction limit reached")
+	errCancelled = errors.New("the caller gave up")
+	errClosing   = errors.New("the engine closes")
+)
+
+// over tells why the run has to end, or nil.
+func (c *call) over() error {
+	switch {
+	case c.engine.stop.Err() != nil:
+		return errClosing
+	case !time.Now().Before(c.deadline):
+		return errTimeout
+	case c.ctx.Err() != nil:
+		return errCancelled
 	}
-	return c.Context.Value(key)
+	return nil
 }
+
+// sliceFuel is how much fuel a guest gets at a time. It bounds how long the deadline, the caller's cancellation and
+// the host's garbage collector wait for a guest: an instruction takes a nanosecond or less, on average.
+const sliceFuel = 200_000
+
+// A meter counts what a run has used.
+type meter struct {
+	used  int64 // fuel
+	slice int64 // what the guest was given last
+	host  int64 // work of host functions since the last look
+}
+
+// next returns how much fuel the guest may use until it calls refill.
+func (c *call) next() int32 {
+	c.meter.slice = sliceFuel
+	if c.limits.Fuel > 0 {
+		c.meter.slice = max(0, min(sliceFuel, c.limits.Fuel-c.meter.used))
+	}
+	return int32(c.meter.slice)
+}
+
+// look lets other goroutines run, and ends the run where its time, its fuel or its caller's patience is over.
+func (c *call) look() {
+	c.meter.used += c.meter.host
+	c.meter.host = 0
+	if err := c.over(); err != nil {
+		panic(err)
+	}
+	if c.limits.Fuel > 0 && c.meter.used > c.limits.Fuel {
+		panic(errFuel)
+	}
+	runtime.Gosched()
+}
+
+// work counts what a host function does, in nanoseconds by a fixed estimate, like instructions. Without it a guest
+// could have the host work for it for long, in few instructions of its own.
+func (c *call) work(nanos int) {
+	if c.meter.host += int64(nanos); c.meter.host >= sliceFuel {
+		c.look()
+	}
+}
+
+// refill is the guest's call when its slice is used up; left is what is left of it, less than zero.
+func refill(ctx context.Context, _ api.Module, stack []uint64) {
+	c := ctx.(*call)
+	c.meter.used += c.meter.slice - int64(int32(uint32(stack[0])))
+	c.look()
+	stack[0] = uint64(uint32(c.next()))
+}
+
+// overflow is the guest's call when its call stack is used up.
+func overflow(ctx context.Context, _ api.Module, _ []uint64) {
+	c := ctx.(*call)
+	panic(&fault{ToolStack, fmt.Sprintf("The tool used up its call stack of %s: it calls itself too deeply.", size(c.limits.Stack))})
+}
+
+// What the work of a host function is taken for, in nanoseconds.
+const (
+	workCall   = 100  // of any
+	workLine   = 2000 // of a log line that is written
+	bytesCopy  = 8    // bytes that are copied in one
+	workRandom = 2    // of a random byte
+	workStream = 16   // of a byte that is searched for lines
+)
 
 // A hostFunc is a function that the host offers to guests.
 type hostFunc struct {
@@ -49,12 +154,14 @@ type hostFunc struct {
 	// params and results hold one letter for each: i for i32, I for i64.
 	params, results string
 	// call reads the parameters from the stack and writes the result over the first.
-	call func(ctx context.Context, c *call, mem guestMemory, stack []uint64)
+	call func(c *call, mem guestMemory, stack []uint64)
 }
 
 // Call adapts the function to wazero.
 func (f *hostFunc) Call(ctx context.Context, mod api.Module, stack []uint64) {
-	f.call(ctx, ctx.Value(callKey{}).(*call), guestMemory{mod.Memory(), f}, stack)
+	c := ctx.(*call)
+	c.work(workCall)
+	f.call(c, guestMemory{mod.Memory(), f}, stack)
 }
 
 // A guestMemory is the calling guest's memory, as a host function sees it. A place outside ends the call.
@@ -96,6 +203,45 @@ func (m guestMemory) outside(ptr, length uint64) {
 		m.caller.name, uint32(length), uint32(ptr), m.Size())})
 }
 
+// abiModule is the import module of ABI 1.
+const abiModule = "toolsrv_v1"
+
+// maxFailure is the largest JSON of fail in bytes.
+const maxFailure = 64 << 10
+
+// abiFuncs returns the functions of ABI 1. docs/abi.md describes them.
+func abiFuncs() []hostFunc {
+	return []hostFunc{
+		{abiModule, "input_size", "", "i", inputSize},
+		{abiModule, "input_read", "i", "", inputRead},
+		{abiModule, "output_write", "ii", "", outputWrite},
+		{abiModule, "fail", "ii", "", fail},
+		{abiModule, "log", "iii", "", logLine},
+	}
+}
+
+func inputSize(c *call, _ guestMemory, stack []uint64) {
+	stack[0] = uint64(len(c.visible()))
+}
+
+func inputRead(c *call, mem guestMemory, stack []uint64) {
+	b := c.visible()
+	c.work(len(b) / bytesCopy)
+	mem.put(stack[0], b)
+}
+
+// visible is the input as the guest may see it: none while it starts.
+func (c *call) visible() []byte {
+	if !c.serving {
+		return nil
+	}
+	return c.input
+}
+
+func outputWrite(c *call, mem guestMemory, stack []uint64) {
+	c.write(mem.view(stack[0], stack[1]), true)
+}
+
 // write takes b as output, behind what is there or in its place. The call ends where the output gets too large.
 func (c *call) write(b []byte, replace bool) {
 	if !c.serving {
@@ -107,10 +253,34 @@ func (c *call) write(b []byte, replace bool) {
 	if int64(len(c.output))+int64(len(b)) > c.limits.Output {
 		panic(&fault{ToolBadOutput, fmt.Sprintf("The tool's output is larger than its limit of %s.", size(c.limits.Output))})
 	}
+	c.work(len(b) / bytesCopy)
 	c.output = append(c.output, b...)
 	if c.output == nil {
 		c.output = []byte{}
 	}
+}
+
+func fail(c *call, mem guestMemory, stack []uint64) {
+	text := mem.view(stack[0], stack[1])
+	if !c.serving {
+		return
+	}
+	if len(text) > maxFailure {
+		panic(&fault{ToolBadOutput, fmt.Sprintf("The tool reported its failure in %d bytes; the limit is %s.", len(text), size(maxFailure))})
+	}
+	c.work(len(text) / bytesCopy)
+	c.failure = append(make([]byte, 0, len(text)), text...)
+}
+
+// logLine logs at the next level where the guest's is none of the four: a log line is no reason to break a call.
+func logLine(c *call, mem guestMemory, stack []uint64) {
+	levels := [...]slog.Level{slog.LevelDebug, slog.LevelInfo, slog.LevelWarn, slog.LevelError}
+	level := min(max(int32(uint32(stack[0])), 0), int32(len(levels)-1))
+	text := mem.view(stack[1], stack[2])
+	if c.lines.left > 0 {
+		c.work(workLine)
+	}
+	c.lines.emit(c.ctx, levels[level], "log", text)
 }
 
 // maxLine is the longest log line of a guest in bytes; the rest of a longer one is dropped.

@@ -18,6 +18,17 @@ type gate struct {
 	waiting list.List
 }
 
+// try takes a place inside if one is free and nobody waits for it.
+func (g *gate) try() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.free == 0 {
+		return false
+	}
+	g.free--
+	return true
+}
+
 // enter takes a place inside, which leave gives back. It waits until ctx is done at most; it fails with errFull or
 // with the cause of ctx, and holds no place then.
 func (g *gate) enter(ctx context.Context) error {

@@ -4,92 +4,259 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime/debug"
+	"math/bits"
+	"slices"
+	"time"
 
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
 	"github.com/tetratelabs/wazero/experimental"
+
+	"github.com/toolsrv/toolsrv/runtime/linmem"
+	"github.com/toolsrv/toolsrv/runtime/wasmbin"
 )
 
-// newCall returns the state of a call that has not begun.
-func (m *module) newCall(tool string, limits Limits, input []byte) *call {
-	return &call{
-		limits:  limits,
-		command: m.shape.command,
-		input:   input,
-		memory:  memory{limit: limits.Memory},
-		lines:   lines{log: m.engine.log, tool: tool, left: limits.LogLines},
-	}
+// A snapshot is a program's memory and globals just after initialisation. It never changes.
+type snapshot struct {
+	image   *linmem.Image
+	globals []uint64 // of the exported mutable ones, in the rewriter's order
 }
 
-// serve starts an instance, runs one export in it, and returns what the guest has to say. It is the one place where
-// guest code runs, and the one place that recovers from a panic on its way.
-func (m *module) serve(ctx context.Context, c *call, export string, params ...uint64) (output []byte, err error) {
-	code, err := m.compile(ctx)
-	if err != nil {
-		if ctx.Err() != nil {
-			err = notBegun(ctx, "the tool to be compiled", c.limits.Timeout)
-		}
-		return nil, err
+// size returns the memory's size in bytes.
+func (s *snapshot) size() int64 { return int64(s.image.Size()) }
+
+// free frees the snapshot, once all instances made of it are closed.
+func (s *snapshot) free() error {
+	if s == nil {
+		return nil
 	}
-	if m.shape.memory > c.limits.Memory {
-		return nil, &Error{Outcome: ToolMemory, Message: fmt.Sprintf("The tool needs %s of memory to start; its limit is %s.", size(m.shape.memory), size(c.limits.Memory))}
-	}
-	ctx = &callContext{ctx, c}
-	defer c.lines.flush(ctx)
-	defer func() {
-		if r := recover(); r != nil {
-			output, err = nil, internal(fmt.Errorf("panic: %v\n%s", r, debug.Stack()))
-		}
-	}()
-	instance, err := m.start(ctx, code, c)
-	if err != nil {
-		return nil, c.classify(ctx, err)
-	}
-	defer instance.Close(ctx)
-	c.serving = true
-	results, err := instance.ExportedFunction(export).Call(ctx, params...)
-	if export == exportStart {
-		return c.ended(ctx, err)
-	}
-	if err != nil {
-		return nil, c.classify(ctx, err)
-	}
-	return c.result(uint32(results[0]))
+	return s.image.Close()
 }
 
-// start makes an instance and runs what comes before a call.
-func (m *module) start(ctx context.Context, code wazero.CompiledModule, c *call) (api.Module, error) {
-	config := wazero.NewModuleConfig().WithName("").WithStartFunctions()
-	instance, err := m.engine.runtime.InstantiateModule(experimental.WithMemoryAllocator(ctx, &c.memory), code, config)
-	if err != nil {
-		return nil, err
+// An instance is one sandbox: a guest with its memory, globals and the state of its call. One call uses it at a time.
+type instance struct {
+	snapshot *snapshot // what it is reset to; nil: it is good for one call
+	guest    api.Module
+	memory   memory
+	globals  []api.MutableGlobal // the guest's
+	fuel     api.MutableGlobal
+	stack    api.MutableGlobal
+	refused  api.MutableGlobal // how often the guest was refused memory
+	entry    api.Function      // toolsrv_call or _start
+	params   [1]uint64         // and results
+	call     call
+
+	calls    uint64    // served
+	since    time.Time // begin of the last one
+	resident int64     // bytes of memory of its own that it keeps while it is idle; an estimate
+	reserved uint64    // bytes of address space
+	most     int64     // bytes of memory that the module declares as its maximum
+	adapted  bool      // it was refused memory while it started
+}
+
+// instantiate makes an instance of code, of a snapshot, or with an empty memory where that is nil. No guest code
+// has run in it then.
+func (m *module) instantiate(code wazero.CompiledModule, s *snapshot) (*instance, error) {
+	i := &instance{snapshot: s, reserved: m.reserve(), most: int64(m.rewritten.MemoryMax) * pageSize}
+	i.call = call{engine: m.engine, command: m.shape.command, lines: lines{log: m.engine.log}}
+	var err error
+	if s != nil {
+		i.memory.linear, err = s.image.Map(i.reserved)
+	} else {
+		i.memory.linear, err = linmem.New(i.reserved)
 	}
-	for _, step := range []struct {
-		there  bool
-		export string
-	}{{m.shape.initialize, exportInitialize}, {m.shape.warm, exportWarm}} {
-		if !step.there {
+	if err != nil {
+		return nil, fmt.Errorf("make a memory: %w", err)
+	}
+	i.memory.limit = maxMemory
+	if err := i.attach(m, code); err != nil {
+		return nil, errors.Join(err, i.memory.linear.Free())
+	}
+	return i, nil
+}
+
+// attach makes the guest, around the memory that is there.
+func (i *instance) attach(m *module, code wazero.CompiledModule) error {
+	least := uint64(m.shape.memory)
+	if uint64(len(i.memory.linear.Bytes())) < least && i.memory.linear.Grow(least) == nil {
+		return fmt.Errorf("make a memory of %d bytes: the system has none", least)
+	}
+	guest, err := m.engine.runtime.InstantiateModule(experimental.WithMemoryAllocator(context.Background(), &i.memory), code, m.engine.anonymous)
+	if err != nil {
+		return err
+	}
+	i.guest = guest
+	global := func(name string) api.MutableGlobal {
+		g, ok := guest.ExportedGlobal(name).(api.MutableGlobal)
+		if !ok {
+			err = fmt.Errorf("the rewritten module does not export the global %q", name)
+		}
+		return g
+	}
+	i.fuel, i.stack, i.refused = global(wasmbin.FuelGlobal), global(wasmbin.StackGlobal), global(wasmbin.RefusedGlobal)
+	i.globals = make([]api.MutableGlobal, len(m.rewritten.Globals))
+	for k, g := range m.rewritten.Globals {
+		i.globals[k] = global(g.Name)
+	}
+	if err != nil {
+		return errors.Join(err, i.close())
+	}
+	if s := i.snapshot; s != nil {
+		if missing := (s.size() - int64(guest.Memory().Size())) / pageSize; missing > 0 {
+			if _, ok := guest.Memory().Grow(uint32(missing)); !ok {
+				return errors.Join(fmt.Errorf("the snapshot of %d bytes does not fit into the memory", s.size()), i.close())
+			}
+		}
+		for k, v := range s.globals {
+			i.globals[k].Set(v)
+		}
+	}
+	i.memory.grown = false
+	name := exportCall
+	if m.shape.command {
+		name = exportStart
+	}
+	i.entry = guest.ExportedFunction(name)
+	return nil
+}
+
+// close frees the guest and its memory.
+func (i *instance) close() error {
+	return errors.Join(i.guest.Close(context.Background()), i.memory.linear.Free())
+}
+
+// start brings an instance that is as the module declares it to where calls can begin: it applies the data, and runs
+// what the module wants to have run, within the limits of w. The error is an *Error.
+func (m *module) start(i *instance, w *work) error {
+	i.call.begin(w)
+	defer i.call.lines.flush(w.ctx)
+	i.memory.limit = w.limits.Memory
+	b := i.memory.linear.Bytes()
+	for n, d := range m.rewritten.Data {
+		if uint64(d.Offset)+uint64(len(d.Content)) > uint64(len(b)) {
+			return &Error{Outcome: ToolTrapped, Message: fmt.Sprintf("The tool broke: its data segment %d (%d bytes at %d) does not fit into its memory of %d bytes.",
+				n, len(d.Content), d.Offset, len(b))}
+		}
+		copy(b[d.Offset:], d.Content)
+	}
+	steps := []string{m.rewritten.Start}
+	if m.shape.initialize {
+		steps = append(steps, exportInitialize)
+	}
+	if m.shape.warm {
+		steps = append(steps, exportWarm)
+	}
+	for _, export := range steps {
+		if export == "" {
 			continue
 		}
-		if _, err := instance.ExportedFunction(step.export).Call(ctx); err != nil {
-			return nil, errors.Join(err, instance.Close(ctx))
+		err := i.invoke(i.guest.ExportedFunction(export), nil)
+		i.adapted = i.adapted || i.starved()
+		if err != nil {
+			return i.classify(err)
 		}
+		i.call.meter.used += i.call.meter.slice - int64(int32(uint32(i.fuel.Get())))
 	}
-	return instance, nil
+	return nil
 }
 
-// ended is what a plain WASI program has to say whose _start returned, or ended with err.
-func (c *call) ended(ctx context.Context, err error) ([]byte, error) {
-	c.lines.flush(ctx)
-	var e *exit
-	switch {
-	case err == nil:
-		return c.exited(0)
-	case errors.As(err, &e) && (e.code == 0 || !c.memory.refused):
-		return c.exited(e.code)
+// take makes a snapshot of an instance that has been started.
+func (i *instance) take() (*snapshot, error) {
+	image, err := linmem.NewImage(i.memory.linear.Bytes())
+	if err != nil {
+		return nil, fmt.Errorf("make a snapshot: %w", err)
 	}
-	return nil, c.classify(ctx, err)
+	s := &snapshot{image: image, globals: make([]uint64, len(i.globals))}
+	for k, g := range i.globals {
+		s.globals[k] = g.Get()
+	}
+	return s, nil
+}
+
+// invoke runs a function of the guest, with the fuel and the call stack that the call has.
+func (i *instance) invoke(f api.Function, stack []uint64) error {
+	i.fuel.Set(uint64(uint32(i.call.next())))
+	i.stack.Set(uint64(uint32(i.call.limits.Stack)))
+	i.refused.Set(0)
+	return f.CallWithStack(&i.call, stack)
+}
+
+// serve runs a function of the guest for a call, and returns what the guest has to say. Unless it reports intact, the
+// instance must be closed. The error is an *Error.
+func (i *instance) serve(w *work, f api.Function, index int32, input []byte) (output []byte, intact bool, err error) {
+	i.call.begin(w)
+	i.call.serve(input)
+	i.memory.limit = w.limits.Memory
+	i.params[0] = uint64(uint32(index))
+	err = i.invoke(f, i.params[:])
+	i.call.lines.flush(w.ctx)
+	switch {
+	case i.call.command:
+		code, ended := exitCode(err)
+		if !ended || code != 0 && i.starved() {
+			return nil, false, i.classify(err)
+		}
+		output, err = i.call.exited(code)
+	case err != nil:
+		return nil, false, i.classify(err)
+	default:
+		output, err = i.call.result(uint32(i.params[0]))
+	}
+	return output, !i.memory.grown, err
+}
+
+// starved reports whether the guest was refused memory. What breaks after that broke for want of memory.
+func (i *instance) starved() bool { return i.refused.Get() != 0 }
+
+// exitCode returns how a plain WASI program ended of its own will, if it did. err is what its _start gave.
+func exitCode(err error) (code uint32, ended bool) {
+	if err == nil {
+		return 0, true
+	}
+	var e *exit
+	if !errors.As(err, &e) {
+		return 0, false
+	}
+	return e.code, true
+}
+
+// reset makes the instance what it was before its first call.
+func (i *instance) reset() error {
+	copied, err := i.memory.linear.Reset()
+	if err != nil {
+		return fmt.Errorf("reset a memory: %w", err)
+	}
+	for k, v := range i.snapshot.globals {
+		i.globals[k].Set(v)
+	}
+	i.call.wipe()
+	i.params[0] = 0
+	// What was copied stays resident. To ask for all that is, is a walk through page tables: now and then will do.
+	if i.calls++; bits.OnesCount64(i.calls) == 1 {
+		if n, err := i.memory.linear.Resident(); err == nil {
+			i.resident = int64(n)
+		}
+	}
+	i.resident = max(i.resident, int64(copied))
+	return nil
+}
+
+// same reports what of an instance that was reset differs from its snapshot.
+func (i *instance) same() error {
+	if !i.memory.linear.Equal() {
+		return errors.New("the memory differs from the snapshot")
+	}
+	if n := i.guest.Memory().Size(); int64(n) != i.snapshot.size() {
+		return fmt.Errorf("the memory has %d bytes, the snapshot %d", n, i.snapshot.size())
+	}
+	got := make([]uint64, len(i.globals))
+	for k, g := range i.globals {
+		got[k] = g.Get()
+	}
+	if !slices.Equal(got, i.snapshot.globals) {
+		return fmt.Errorf("the globals are %d, in the snapshot %d", got, i.snapshot.globals)
+	}
+	return nil
 }
 
 // pageSize is the unit in which memories grow, in bytes.
@@ -100,10 +267,9 @@ const maxMemory = 4<<30 - pageSize
 
 // A memory is a guest's linear memory with a limit. It belongs to one instance.
 type memory struct {
-	bytes []byte
-	limit int64
-	// refused tells that the guest asked for more than the limit. What breaks after that broke for want of memory.
-	refused bool
+	linear *linmem.Memory
+	limit  int64 // bytes
+	grown  bool
 }
 
 var (
@@ -116,21 +282,15 @@ func (m *memory) Allocate(_, _ uint64) experimental.LinearMemory { return m }
 
 // Reallocate makes the memory size bytes long, or returns nil where that is above the limit.
 func (m *memory) Reallocate(size uint64) []byte {
+	if b := m.linear.Bytes(); size <= uint64(len(b)) {
+		return b[:size:size] // wazero begins with what the module declares
+	}
 	if size > uint64(m.limit) {
-		m.refused = true
 		return nil
 	}
-	if size <= uint64(cap(m.bytes)) {
-		m.bytes = m.bytes[:size]
-		return m.bytes
-	}
-	// Half as much again, so that a guest that grows page by page is not copied page by page.
-	room := min(max(size, uint64(cap(m.bytes))*3/2), uint64(m.limit))
-	grown := make([]byte, size, room)
-	copy(grown, m.bytes)
-	m.bytes = grown
-	return grown
+	m.grown = true
+	return m.linear.Grow(size)
 }
 
-// Free lets go of the memory.
-func (m *memory) Free() { m.bytes = nil }
+// Free is for wazero. close frees the memory, and can tell of an error.
+func (m *memory) Free() {}

@@ -10,8 +10,6 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
-
-	"github.com/tetratelabs/wazero/sys"
 )
 
 // An Outcome tells, in a stable word, how a call ended.
@@ -72,68 +70,46 @@ type exit struct{ code uint32 }
 
 func (e *exit) Error() string { return fmt.Sprintf("proc_exit(%d)", e.code) }
 
-var (
-	// errInterrupted is the fault of a host function that stopped waiting because the call's context is done.
-	errInterrupted = errors.New("interrupted")
-	// errTimeout is the cause of a call's context once Limits.Timeout is over.
-	errTimeout = errors.New("time limit reached")
-	// errClosing is the cause of a call's context once the engine closes.
-	errClosing = errors.New("the engine closes")
-)
-
 // The first lines of wazero's traps. Their type is internal to wazero, so the text is what tells them apart;
 // TestTraps pins it.
 const (
 	trapPrefix = "wasm error: "
 	trapStack  = "stack overflow"
-	trapData   = "data["
 )
 
-// classify is the one place where the end of a guest becomes an outcome. err is what wazero returned, not nil; ctx is
-// the call's, which carries the reason of an interruption as its cause.
-func (c *call) classify(ctx context.Context, err error) *Error {
+// classify is the one place where the end of a guest becomes an outcome. err is what wazero returned, not nil.
+func (i *instance) classify(err error) *Error {
 	var (
 		told      *fault
 		ended     *exit
-		closed    *sys.ExitError
 		hostPanic runtime.Error
+		limits    = i.call.limits
 	)
 	line, _, _ := strings.Cut(err.Error(), "\n")
 	switch {
 	case errors.As(err, &told):
 		return &Error{Outcome: told.outcome, Message: told.message, Err: clip(err)}
-	case errors.As(err, &closed), errors.Is(err, errInterrupted):
-		return c.interrupted(ctx, err)
+	case errors.Is(err, errTimeout):
+		return &Error{Outcome: ToolTimeout, Message: fmt.Sprintf("The tool ran longer than its limit of %s.", limits.Timeout), Err: clip(err)}
+	case errors.Is(err, errFuel):
+		return &Error{Outcome: ToolFuel, Message: fmt.Sprintf("The tool ran for more than its limit of %d instructions.", limits.Fuel), Err: clip(err)}
+	case errors.Is(err, errCancelled):
+		return &Error{Outcome: Cancelled, Message: "The caller gave up before the tool was done.", Err: clip(err)}
+	case errors.Is(err, errClosing):
+		return closing(err)
 	case errors.As(err, &hostPanic):
 		return internal(err)
-	case c.memory.refused:
-		return c.outOfMemory(err)
+	case i.starved():
+		return &Error{Outcome: ToolMemory, Message: fmt.Sprintf("The tool needed more memory than its limit of %s.", size(min(limits.Memory, i.most))), Err: clip(err)}
 	case errors.As(err, &ended):
 		return &Error{Outcome: ToolTrapped, Message: fmt.Sprintf("The tool ended itself with exit code %d instead of returning.", ended.code), Err: clip(err)}
 	case strings.HasSuffix(line, trapStack):
 		return &Error{Outcome: ToolStack, Message: "The tool used up its call stack: it calls itself too deeply.", Err: clip(err)}
-	case strings.HasPrefix(line, trapData):
-		return &Error{Outcome: ToolTrapped, Message: "The tool broke: its data do not fit into its memory.", Err: clip(err)}
 	case strings.Contains(line, trapPrefix):
 		_, trap, _ := strings.Cut(line, trapPrefix)
 		return &Error{Outcome: ToolTrapped, Message: fmt.Sprintf("The tool broke: %s.", trap), Err: clip(err)}
 	}
 	return internal(err)
-}
-
-// interrupted tells why the guest was stopped, or why it was not begun: ctx is done, or the engine has closed.
-func (c *call) interrupted(ctx context.Context, err error) *Error {
-	switch cause := context.Cause(ctx); {
-	case errors.Is(cause, errTimeout):
-		return &Error{Outcome: ToolTimeout, Message: fmt.Sprintf("The tool ran longer than its limit of %s.", c.limits.Timeout), Err: clip(err)}
-	case cause != nil && !errors.Is(cause, errClosing):
-		return &Error{Outcome: Cancelled, Message: "The caller gave up before the tool was done.", Err: clip(err)}
-	}
-	return closing(err)
-}
-
-func (c *call) outOfMemory(err error) *Error {
-	return &Error{Outcome: ToolMemory, Message: fmt.Sprintf("The tool needed more memory than its limit of %s.", size(c.limits.Memory)), Err: clip(err)}
 }
 
 func closing(err error) *Error {

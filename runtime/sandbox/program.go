@@ -5,6 +5,9 @@ import (
 	"errors"
 	"sync"
 	"sync/atomic"
+	"time"
+
+	"github.com/toolsrv/toolsrv/runtime/wasmbin"
 )
 
 // A Program is a hold on a loaded module. It is safe for concurrent use.
@@ -47,62 +50,83 @@ func (p *Program) Close() error {
 	return nil
 }
 
-// A module is a checked module with its compiled code, shared by all holds on it and by all running calls.
+// A module is a checked module with its compiled code, its snapshot and its idle instances, shared by all holds on it
+// and by all running calls.
 type module struct {
-	engine *Engine
-	digest string
-	shape  shape
-	source []byte // hardened
-	order  uint64 // modules are compiled in the order of loading
+	engine    *Engine
+	digest    string
+	order     uint64 // modules are compiled in the order of loading
+	shape     shape
+	source    []byte // rewritten
+	rewritten *wasmbin.Rewritten
+	largest   atomic.Int64 // memory limit of its tools, in bytes
 
-	mu    sync.Mutex
-	users int    // holds and running calls
-	build *build // nil: not compiled
+	mu       sync.Mutex
+	attached bool          // the engine knows of it, and is not closed
+	users    int           // holds and calls
+	calls    int           // running, and compilations that somebody waits for
+	called   time.Time     // begin of the last call
+	build    *build        // nil: not compiled
+	snapshot *snapshot     // nil: none yet
+	starting chan struct{} // closed when the start that is under way is over; nil: none is
+	idle     []*instance   // the one used last stands last
 }
 
-// enter is for a call what acquire is for a hold; it reports false when the engine is closed.
-func (m *module) enter() bool {
-	if !m.engine.begin() {
-		return false
+// remains are what a module has let go of. They are freed without a lock.
+type remains struct {
+	instances []*instance
+	snapshot  *snapshot
+	build     *build
+}
+
+// strip takes from a module all that can be made anew. m.mu is held, and no call runs.
+func (m *module) strip() remains {
+	r := remains{m.idle, m.snapshot, m.build}
+	m.idle, m.snapshot, m.build = nil, nil, nil
+	return r
+}
+
+// free frees what a module has let go of.
+func (m *module) free(r remains) {
+	for _, i := range r.instances {
+		m.engine.idle.Add(-i.resident)
+		m.discard(i)
 	}
-	m.acquire()
-	return true
+	if err := r.snapshot.free(); err != nil {
+		m.engine.log.Warn("free a snapshot", "digest", m.digest, "error", err)
+	}
+	if r.build == nil || !r.build.over() || r.build.code == nil {
+		return
+	}
+	if err := r.build.code.Close(context.Background()); err != nil {
+		m.engine.log.Warn("free compiled code", "digest", m.digest, "error", err)
+	}
 }
 
-func (m *module) leave() {
-	m.release()
-	m.engine.end()
-}
-
-func (m *module) acquire() {
+// hold counts a hold, which release gives up.
+func (m *module) hold() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.users++
 }
 
-// release frees the code with the last user.
+// release gives up a hold.
 func (m *module) release() {
 	m.mu.Lock()
 	m.users--
 	last := m.users == 0
-	var over *build
-	if last {
-		over, m.build = m.build, nil
-	}
 	m.mu.Unlock()
-	if !last {
-		return
-	}
-	m.engine.forget(m)
-	if over != nil && over.over() && over.code != nil {
-		if err := over.code.Close(m.engine.stop); err != nil {
-			m.engine.log.Warn("free compiled code", "digest", m.digest, "error", err)
-		}
+	if last {
+		m.engine.forget(m)
 	}
 }
 
-func (m *module) unused() bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.users == 0
+// allow makes room for tools with that memory limit in the instances that are made from now on.
+func (m *module) allow(limit int64) {
+	for {
+		largest := m.largest.Load()
+		if limit <= largest || m.largest.CompareAndSwap(largest, limit) {
+			return
+		}
+	}
 }

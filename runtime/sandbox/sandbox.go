@@ -14,12 +14,15 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	goruntime "runtime"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
 
+	"github.com/toolsrv/toolsrv/runtime/sandbox/paranoid"
 	"github.com/toolsrv/toolsrv/runtime/wasmbin"
 )
 
@@ -32,27 +35,49 @@ type Config struct {
 	CacheSize int64
 	// Logger takes the log lines of guests and of the engine; nil discards them.
 	Logger *slog.Logger
+	// IdleMemory bounds the memory in bytes that instances keep while no call uses them, of all programs together; 1 GiB,
+	// and none where negative. It does not bound running calls: Limits does.
+	IdleMemory int64
+	// IdleTime is how long an instance is kept that no call uses; a minute.
+	IdleTime time.Duration
+	// UnusedTime is how long compiled code is kept in memory that no call uses, where there is a CacheDir from which
+	// it can come back; 15 minutes.
+	UnusedTime time.Duration
+	// Paranoid compares every instance with its snapshot after every reset, which takes longer than the call. A
+	// difference ends the call as Internal. Building with the tag paranoid turns it on, too.
+	Paranoid bool
 }
 
 // An Engine loads programs. It is safe for concurrent use.
 //
-// Locks are taken in this order: Engine.mu, module.mu. gate.mu is never held together with another.
+// Locks are taken in this order: Engine.mu, module.mu, compiler.mu. gate.mu is never held together with another.
 type Engine struct {
 	runtime  wazero.Runtime
 	cache    *codeCache // nil: none
 	log      *slog.Logger
 	offered  offer
 	compiler *compiler
-	stop     context.Context
-	halt     context.CancelCauseFunc // ends stop, and with it all that runs
+	// anonymous is how guests are instantiated: without a name, without running anything, and without a grant.
+	anonymous wazero.ModuleConfig
+	paranoid  bool
+	stop      context.Context
+	halt      context.CancelCauseFunc // ends stop, and with it all that runs
+
+	idleMemory    int64
+	idleTime      time.Duration
+	unusedTime    time.Duration
+	idleInstances int            // of one program, at most
+	idle          atomic.Int64   // bytes that idle instances keep
+	running       sync.WaitGroup // calls; each is added under its module's lock
+	crowd         chan struct{}  // tells the janitor that idle instances take too much
+	closing       chan struct{}  // closed when Close begins
+	janitor       chan struct{}  // closed when the janitor has gone
 
 	mu      sync.Mutex
-	modules map[string]*module // by digest
-	loads   uint64             // modules loaded so far
-	running int                // calls, and who waits for a compilation
-	closed  bool
-	closing chan struct{} // closed with the engine
-	idle    chan struct{} // closed when the engine is closed and nothing runs
+	modules map[string]*module   // by digest
+	live    map[*module]struct{} // attached ones
+	loads   uint64               // modules loaded so far
+	closed  chan struct{}        // closed when everything is freed; nil: Close has not begun
 }
 
 // ErrClosed is the error of Load on an engine that is closed.
@@ -61,18 +86,35 @@ var ErrClosed = errors.New("the sandbox engine is closed")
 // New returns an engine; Close frees it. ctx is for the start only.
 func New(ctx context.Context, c Config) (*Engine, error) {
 	e := &Engine{
-		log:     c.Logger,
-		offered: offer{},
-		modules: map[string]*module{},
-		closing: make(chan struct{}),
-		idle:    make(chan struct{}),
+		log:           c.Logger,
+		offered:       offer{},
+		anonymous:     wazero.NewModuleConfig().WithName("").WithStartFunctions(),
+		paranoid:      c.Paranoid || paranoid.On,
+		idleMemory:    c.IdleMemory,
+		idleTime:      c.IdleTime,
+		unusedTime:    c.UnusedTime,
+		idleInstances: 4 * goruntime.GOMAXPROCS(0),
+		crowd:         make(chan struct{}, 1),
+		closing:       make(chan struct{}),
+		janitor:       make(chan struct{}),
+		modules:       map[string]*module{},
+		live:          map[*module]struct{}{},
 	}
 	if e.log == nil {
 		e.log = slog.New(slog.DiscardHandler)
 	}
+	if e.idleMemory == 0 {
+		e.idleMemory = 1 << 30
+	}
+	if e.idleTime <= 0 {
+		e.idleTime = time.Minute
+	}
+	if e.unusedTime <= 0 {
+		e.unusedTime = 15 * time.Minute
+	}
 	e.stop, e.halt = context.WithCancelCause(context.WithoutCancel(ctx))
-	// Debug information is foreign bytes that nothing here needs.
-	config := wazero.NewRuntimeConfig().WithCloseOnContextDone(true).WithDebugInfoEnabled(false)
+	// Metering ends what runs too long; debug information is foreign bytes that nothing here needs.
+	config := wazero.NewRuntimeConfig().WithCoreFeatures(api.CoreFeaturesV2).WithDebugInfoEnabled(false)
 	if c.CacheDir != "" {
 		var err error
 		if e.cache, err = openCache(c.CacheDir, c.CacheSize, config); err != nil {
@@ -85,7 +127,24 @@ func New(ctx context.Context, c Config) (*Engine, error) {
 	if err := e.offer(ctx, append(abiFuncs(), wasi{time.Now()}.funcs()...)); err != nil {
 		return nil, errors.Join(err, e.free(ctx))
 	}
+	if err := e.offerMeter(ctx); err != nil {
+		return nil, errors.Join(err, e.free(ctx))
+	}
+	go e.tidy()
 	return e, nil
+}
+
+// offerMeter makes the functions that the rewriter has modules import. They are not among those that guests may.
+func (e *Engine) offerMeter(ctx context.Context) error {
+	i32 := []api.ValueType{api.ValueTypeI32}
+	_, err := e.runtime.NewHostModuleBuilder(wasmbin.MeterModule).
+		NewFunctionBuilder().WithGoModuleFunction(api.GoModuleFunc(refill), i32, i32).Export(wasmbin.RefillFunc).
+		NewFunctionBuilder().WithGoModuleFunction(api.GoModuleFunc(overflow), nil, nil).Export(wasmbin.OverflowFunc).
+		Instantiate(ctx)
+	if err != nil {
+		return fmt.Errorf("offer %s: %w", wasmbin.MeterModule, err)
+	}
+	return nil
 }
 
 // offer makes funcs the functions that guests may import.
@@ -138,17 +197,18 @@ func (e *Engine) Load(bytes []byte) (*Program, error) {
 	if m.shape, err = check(parsed, e.offered); err != nil {
 		return nil, err
 	}
-	if m.source, err = harden(bytes); err != nil {
+	if m.rewritten, err = wasmbin.Rewrite(bytes); err != nil {
 		return nil, err
 	}
+	m.source = m.rewritten.Module
 	return e.loaded(digest, m)
 }
 
-// loaded returns a new handle of the module with that digest. Where there is none, it is fresh; a nil fresh gives nil.
+// loaded returns a new hold on the module with that digest. Where there is none, it is fresh; a nil fresh gives nil.
 func (e *Engine) loaded(digest string, fresh *module) (*Program, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.closed {
+	if e.closed != nil {
 		return nil, ErrClosed
 	}
 	m, ok := e.modules[digest]
@@ -157,41 +217,46 @@ func (e *Engine) loaded(digest string, fresh *module) (*Program, error) {
 			return nil, nil
 		}
 		m = fresh
-		m.order = e.loads
+		m.order, m.called = e.loads, time.Now()
 		e.loads++
 		e.modules[digest] = m
 	}
-	m.acquire()
+	m.hold()
 	return &Program{module: m}, nil
 }
 
-// forget drops a module that has no users, so that it can be loaded anew.
-func (e *Engine) forget(m *module) {
+// attach counts a call of a module that the engine does not know of, because it was not called yet or nobody held it any
+// more. It reports false when the engine is closed.
+func (e *Engine) attach(m *module) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.modules[m.digest] == m && m.unused() {
-		delete(e.modules, m.digest)
-	}
-}
-
-// begin counts a call, or who waits for a compilation, until end. It reports false when the engine is closed.
-func (e *Engine) begin() bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.closed {
+	if e.closed != nil {
 		return false
 	}
-	e.running++
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	e.live[m] = struct{}{}
+	m.attached = true
+	m.count(1)
 	return true
 }
 
-func (e *Engine) end() {
+// forget frees a module that has no users, so that it can be loaded anew.
+func (e *Engine) forget(m *module) {
 	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.running--
-	if e.closed && e.running == 0 {
-		close(e.idle)
+	m.mu.Lock()
+	var r remains
+	if m.users == 0 {
+		r = m.strip()
+		m.attached = false
+		delete(e.live, m)
+		if e.modules[m.digest] == m {
+			delete(e.modules, m.digest)
+		}
 	}
+	m.mu.Unlock()
+	e.mu.Unlock()
+	m.free(r)
 }
 
 // Close refuses new calls, waits for those that run, and frees everything. When ctx is done first, those that still
@@ -199,29 +264,57 @@ func (e *Engine) end() {
 // than 2 s; it then ends in the background and frees what is left. Closing twice is fine: the second waits like the first.
 func (e *Engine) Close(ctx context.Context) error {
 	e.mu.Lock()
-	first := !e.closed
-	e.closed = true
+	first := e.closed == nil
 	if first {
+		e.closed = make(chan struct{})
 		close(e.closing)
-		if e.running == 0 {
-			close(e.idle)
+		for m := range e.live {
+			m.mu.Lock()
+			m.attached = false
+			m.mu.Unlock()
 		}
 	}
+	closed := e.closed
 	e.mu.Unlock()
+	if first {
+		return e.shut(ctx, closed)
+	}
+	select {
+	case <-closed:
+		return nil
+	case <-ctx.Done():
+	}
+	e.halt(errClosing)
+	<-closed
+	return ctx.Err()
+}
+
+// shut is the first Close.
+func (e *Engine) shut(ctx context.Context, closed chan struct{}) error {
+	defer close(closed)
+	idle := make(chan struct{})
+	go func() {
+		e.running.Wait()
+		close(idle)
+	}()
 	var err error
 	select {
-	case <-e.idle:
+	case <-idle:
 	case <-ctx.Done():
 		err = ctx.Err()
 		e.halt(errClosing)
-		<-e.idle
+		<-idle
 	}
-	if !first {
-		return err
+	e.halt(errClosing) // stops the janitor
+	<-e.janitor
+	for _, m := range e.attached() {
+		m.mu.Lock()
+		r := m.strip()
+		m.mu.Unlock()
+		m.free(r)
 	}
-	e.halt(errClosing)
+	ctx = context.WithoutCancel(ctx)
 	if !e.compiler.close() {
-		ctx := context.WithoutCancel(ctx)
 		go func() {
 			<-e.compiler.idle
 			if err := e.free(ctx); err != nil {
@@ -235,6 +328,7 @@ func (e *Engine) Close(ctx context.Context) error {
 
 // free frees what New has made.
 func (e *Engine) free(ctx context.Context) error {
+	e.halt(errClosing)
 	errs := []error{e.runtime.Close(ctx)}
 	if e.cache != nil {
 		errs = append(errs, e.cache.close(ctx))

@@ -12,13 +12,12 @@ import (
 type Limits struct {
 	// Timeout is the longest time that a call may take, with its waiting for its turn; 5 s.
 	Timeout time.Duration
-	// Fuel bounds the instructions of a call; 0 is off. It is kept for metered code and has no effect on code that
-	// is not: Timeout bounds that.
+	// Fuel bounds the instructions of a call; 0 is off. It is charged ahead, by whole loop bodies, and work of the host
+	// counts like instructions that take as long.
 	Fuel int64
 	// Memory is the largest linear memory in bytes; 64 MiB.
 	Memory int64
-	// Stack bounds the call stack in bytes. It is kept for metered code; other code has the compiler's own ceiling
-	// of about 100 MB.
+	// Stack bounds the guest's call stack in bytes; 1 MiB. Guests of some compilers have a second stack in their memory.
 	Stack int64
 	// Input and Output are the largest sizes of arguments and result in bytes; 1 MiB and 4 MiB.
 	Input  int64
@@ -31,6 +30,9 @@ type Limits struct {
 	Queue int
 }
 
+// maxStack is the largest limit of a call stack in bytes. It fits into 32 bits.
+const maxStack = 1 << 30
+
 func (l Limits) withDefaults() Limits {
 	positive := func(v *int64, otherwise int64) {
 		if *v <= 0 {
@@ -39,9 +41,11 @@ func (l Limits) withDefaults() Limits {
 	}
 	positive((*int64)(&l.Timeout), int64(5*time.Second))
 	positive(&l.Memory, 64<<20)
+	positive(&l.Stack, 1<<20)
 	positive(&l.Input, 1<<20)
 	positive(&l.Output, 4<<20)
-	l.Memory = min(l.Memory, maxMemory)
+	l.Memory, l.Stack = min(l.Memory, maxMemory), min(l.Stack, maxStack)
+	l.Fuel = max(l.Fuel, 0)
 	if l.LogLines == 0 {
 		l.LogLines = 100
 	}
@@ -68,38 +72,44 @@ type Tool struct {
 // Tool returns tool number index of the module's manifest. name is what log lines call it.
 func (p *Program) Tool(name string, index int32, limits Limits) *Tool {
 	l := limits.withDefaults()
+	p.module.allow(l.Memory)
 	return &Tool{module: p.module, name: name, index: index, limits: l, gate: gate{free: l.Concurrency, queue: l.Queue}}
 }
 
 // Limits returns the tool's limits with their defaults filled in.
 func (t *Tool) Limits() Limits { return t.limits }
 
-// Call runs the tool with input, JSON, in a sandbox that is new, and returns its output, checked JSON that belongs to
+// Call runs the tool with input, JSON, in a sandbox that is as new, and returns its output, checked JSON that belongs to
 // the caller. input is not kept. The error is an *Error.
 func (t *Tool) Call(ctx context.Context, input []byte) (output []byte, err error) {
 	if int64(len(input)) > t.limits.Input {
 		return nil, &Error{Outcome: InputTooLarge, Message: fmt.Sprintf("The tool's input has %d bytes; its limit is %s.", len(input), size(t.limits.Input))}
 	}
-	if !t.module.enter() {
-		return nil, closing(ErrClosed)
-	}
-	defer t.module.leave()
-	ctx, done := t.module.engine.limit(ctx, t.limits.Timeout)
-	defer done()
-	if err := t.gate.enter(ctx); err != nil {
-		if errors.Is(err, errFull) {
-			return nil, &Error{Outcome: Overloaded, Message: "The tool is busy: too many calls wait already."}
-		}
-		return nil, notBegun(ctx, "its turn", t.limits.Timeout)
+	w := work{ctx: ctx, begun: time.Now(), limits: &t.limits, tool: t.name}
+	w.deadline = w.begun.Add(t.limits.Timeout)
+	if err := t.turn(&w); err != nil {
+		return nil, err
 	}
 	defer t.gate.leave()
-	c := t.module.newCall(t.name, t.limits, input)
-	if t.module.shape.command {
-		output, err = t.module.serve(ctx, c, exportStart)
-	} else {
-		output, err = t.module.serve(ctx, c, exportCall, uint64(uint32(t.index)))
-	}
+	output, err = t.module.serve(&w, false, t.index, input)
 	return output, asError(err)
+}
+
+// turn waits for the tool's turn; leaving the gate ends it.
+func (t *Tool) turn(w *work) error {
+	if t.gate.try() {
+		return nil
+	}
+	ctx, done := t.module.engine.limit(w.ctx, w.deadline)
+	defer done()
+	err := t.gate.enter(ctx)
+	if errors.Is(err, errFull) {
+		return &Error{Outcome: Overloaded, Message: "The tool is busy: too many calls wait already."}
+	}
+	if err != nil {
+		return notBegun(ctx, "its turn", t.limits.Timeout)
+	}
+	return nil
 }
 
 // describeLimits bound Describe. The output is that of the largest manifest.
@@ -111,21 +121,19 @@ func (p *Program) Describe(ctx context.Context) ([]byte, error) {
 	if !p.module.shape.describe {
 		return nil, &Error{Outcome: Internal, Message: fmt.Sprintf("The module has no export %s.", exportDescribe)}
 	}
-	if !p.module.enter() {
-		return nil, closing(ErrClosed)
-	}
-	defer p.module.leave()
 	limits := describeLimits()
-	ctx, done := p.module.engine.limit(ctx, limits.Timeout)
-	defer done()
-	output, err := p.module.serve(ctx, p.module.newCall("", limits, nil), exportDescribe)
+	p.module.allow(limits.Memory)
+	w := work{ctx: ctx, begun: time.Now(), limits: &limits}
+	w.deadline = w.begun.Add(limits.Timeout)
+	output, err := p.module.serve(&w, true, 0, nil)
 	return output, asError(err)
 }
 
-// limit returns ctx with the reasons to end a call: its timeout, and the engine's closing.
-func (e *Engine) limit(ctx context.Context, timeout time.Duration) (context.Context, func()) {
+// limit returns ctx with the reasons to stop waiting: the deadline, and the engine's closing. A call that does not wait
+// does without.
+func (e *Engine) limit(ctx context.Context, deadline time.Time) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	ctx, release := context.WithTimeoutCause(ctx, timeout, errTimeout)
+	ctx, release := context.WithDeadlineCause(ctx, deadline, errTimeout)
 	unhook := context.AfterFunc(e.stop, func() { cancel(errClosing) })
 	return ctx, func() {
 		unhook()
@@ -136,8 +144,11 @@ func (e *Engine) limit(ctx context.Context, timeout time.Duration) (context.Cont
 
 // asError gives every error of a call the type that callers are promised.
 func asError(err error) error {
+	if err == nil {
+		return nil
+	}
 	var known *Error
-	if err == nil || errors.As(err, &known) {
+	if errors.As(err, &known) {
 		return err
 	}
 	return internal(err)

@@ -1,7 +1,6 @@
 package sandbox
 
 import (
-	"context"
 	"crypto/rand"
 	"encoding/binary"
 	"runtime"
@@ -27,13 +26,13 @@ type wasi struct{ begun time.Time }
 
 // funcs returns all functions of the preview. What needs a grant answers with an error number.
 func (w wasi) funcs() []hostFunc {
-	type body = func(context.Context, *call, guestMemory, []uint64)
+	type body = func(*call, guestMemory, []uint64)
 	deny := func(errno uint64) body {
-		return func(_ context.Context, _ *call, _ guestMemory, stack []uint64) { stack[0] = errno }
+		return func(_ *call, _ guestMemory, stack []uint64) { stack[0] = errno }
 	}
 	// on3 answers for the three descriptors that are open; any other is a bad one.
 	on3 := func(errno uint64) body {
-		return func(_ context.Context, _ *call, _ guestMemory, stack []uint64) {
+		return func(_ *call, _ guestMemory, stack []uint64) {
 			if uint32(stack[0]) > 2 {
 				stack[0] = wasiBadF
 				return
@@ -99,17 +98,17 @@ func (w wasi) funcs() []hostFunc {
 	return funcs
 }
 
-func procExit(_ context.Context, _ *call, _ guestMemory, stack []uint64) {
+func procExit(_ *call, _ guestMemory, stack []uint64) {
 	panic(&exit{uint32(stack[0])})
 }
 
-func schedYield(_ context.Context, _ *call, _ guestMemory, stack []uint64) {
+func schedYield(_ *call, _ guestMemory, stack []uint64) {
 	runtime.Gosched()
 	stack[0] = wasiSuccess
 }
 
 // zeroSizes tells that there are no arguments, or no environment.
-func zeroSizes(_ context.Context, _ *call, mem guestMemory, stack []uint64) {
+func zeroSizes(_ *call, mem guestMemory, stack []uint64) {
 	mem.put32(stack[0], 0)
 	mem.put32(stack[1], 0)
 	stack[0] = wasiSuccess
@@ -134,7 +133,7 @@ func (w wasi) now(id uint32) (nanos int64, ok bool) {
 	return 0, false
 }
 
-func clockResolution(_ context.Context, _ *call, mem guestMemory, stack []uint64) {
+func clockResolution(_ *call, mem guestMemory, stack []uint64) {
 	if uint32(stack[0]) > clockThread {
 		stack[0] = wasiInval
 		return
@@ -143,7 +142,7 @@ func clockResolution(_ context.Context, _ *call, mem guestMemory, stack []uint64
 	stack[0] = wasiSuccess
 }
 
-func (w wasi) clockTime(_ context.Context, _ *call, mem guestMemory, stack []uint64) {
+func (w wasi) clockTime(_ *call, mem guestMemory, stack []uint64) {
 	nanos, ok := w.now(uint32(stack[0]))
 	if !ok {
 		stack[0] = wasiInval
@@ -164,7 +163,7 @@ const (
 
 // fdStat describes a descriptor as of unknown type, which is what WASI calls a pipe: a terminal would have
 // libraries flush every line.
-func fdStat(_ context.Context, _ *call, mem guestMemory, stack []uint64) {
+func fdStat(_ *call, mem guestMemory, stack []uint64) {
 	fd := uint32(stack[0])
 	if fd > 2 {
 		stack[0] = wasiBadF
@@ -182,7 +181,7 @@ func fdStat(_ context.Context, _ *call, mem guestMemory, stack []uint64) {
 	stack[0] = wasiSuccess
 }
 
-func fileStat(_ context.Context, _ *call, mem guestMemory, stack []uint64) {
+func fileStat(_ *call, mem guestMemory, stack []uint64) {
 	if uint32(stack[0]) > 2 {
 		stack[0] = wasiBadF
 		return
@@ -202,7 +201,7 @@ const (
 )
 
 // fdRead gives a plain WASI program its input, and a reactor nothing.
-func fdRead(_ context.Context, c *call, mem guestMemory, stack []uint64) {
+func fdRead(c *call, mem guestMemory, stack []uint64) {
 	if fd := uint32(stack[0]); fd != 0 {
 		stack[0] = wasiBadF
 		return
@@ -220,6 +219,7 @@ func fdRead(_ context.Context, c *call, mem guestMemory, stack []uint64) {
 		ptr, length := vector(vectors)
 		total += copy(mem.view(ptr, length), rest[total:])
 	}
+	c.work(total / bytesCopy)
 	c.read += total
 	mem.put32(stack[3], uint32(total))
 	stack[0] = wasiSuccess
@@ -227,7 +227,7 @@ func fdRead(_ context.Context, c *call, mem guestMemory, stack []uint64) {
 
 // fdWrite takes a plain WASI program's output from descriptor 1, and log lines otherwise. Of log lines it takes
 // maxChunk bytes at a time; the guest comes back with the rest.
-func fdWrite(ctx context.Context, c *call, mem guestMemory, stack []uint64) {
+func fdWrite(c *call, mem guestMemory, stack []uint64) {
 	fd := uint32(stack[0])
 	if fd != 1 && fd != 2 {
 		stack[0] = wasiBadF
@@ -247,7 +247,8 @@ func fdWrite(ctx context.Context, c *call, mem guestMemory, stack []uint64) {
 			continue
 		}
 		piece = piece[:min(len(piece), maxChunk-total)]
-		c.lines.stream(ctx, fd, piece)
+		c.work(workStream * len(piece))
+		c.lines.stream(c.ctx, fd, piece)
 		total += len(piece)
 		if total == maxChunk {
 			break
@@ -262,15 +263,13 @@ func vector(list []byte) (ptr, length uint64) {
 	return uint64(binary.LittleEndian.Uint32(list)), uint64(binary.LittleEndian.Uint32(list[4:]))
 }
 
-func randomGet(ctx context.Context, _ *call, mem guestMemory, stack []uint64) {
+func randomGet(c *call, mem guestMemory, stack []uint64) {
 	rest := mem.view(stack[0], stack[1])
 	for len(rest) > 0 {
 		piece := rest[:min(len(rest), maxChunk)]
+		c.work(workRandom * len(piece))
 		rand.Read(piece) // never fails
 		rest = rest[len(piece):]
-		if ctx.Err() != nil {
-			panic(errInterrupted)
-		}
 	}
 	stack[0] = wasiSuccess
 }
@@ -290,8 +289,8 @@ const (
 )
 
 // poll waits for the first of the guest's subscriptions. Descriptors are always ready; for a clock it sleeps, until
-// the call's context is done at most.
-func (w wasi) poll(ctx context.Context, _ *call, mem guestMemory, stack []uint64) {
+// the call has to end at most.
+func (w wasi) poll(c *call, mem guestMemory, stack []uint64) {
 	n := uint64(uint32(stack[2]))
 	if n == 0 || n > maxVectors {
 		stack[0] = wasiInval
@@ -303,13 +302,14 @@ func (w wasi) poll(ctx context.Context, _ *call, mem guestMemory, stack []uint64
 	begun := time.Now()
 	occurred := w.events(subscriptions, events[:0], 0)
 	for len(occurred) == 0 {
-		timer := time.NewTimer(w.firstClock(subscriptions, time.Since(begun)))
+		timer := time.NewTimer(min(w.firstClock(subscriptions, time.Since(begun)), time.Until(c.deadline)))
 		select {
 		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
-			panic(errInterrupted)
+		case <-c.ctx.Done():
+		case <-c.engine.stop.Done():
 		}
+		timer.Stop()
+		c.look()
 		occurred = w.events(subscriptions, events[:0], time.Since(begun))
 	}
 	mem.put32(stack[3], uint32(len(occurred)/eventSize))

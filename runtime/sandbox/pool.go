@@ -1,0 +1,338 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"runtime/debug"
+	"slices"
+	"time"
+
+	"github.com/tetratelabs/wazero"
+)
+
+// A work is on whose behalf a guest runs, and how far.
+type work struct {
+	ctx      context.Context // the caller's
+	begun    time.Time
+	deadline time.Time
+	limits   *Limits
+	tool     string
+}
+
+// serve runs the tool with that number, or toolsrv_describe where describe is set, in an instance that nobody has used or
+// that was reset. It is the one place where guest code runs, and the one place that recovers from a panic on its way.
+func (m *module) serve(w *work, describe bool, index int32, input []byte) (output []byte, err error) {
+	i, ok := m.borrow()
+	if !ok {
+		return nil, closing(ErrClosed)
+	}
+	intact := false
+	defer func() {
+		if r := recover(); r != nil {
+			intact = false
+			output, err = nil, internal(fmt.Errorf("panic: %v\n%s", r, debug.Stack()))
+		}
+		m.giveBack(i, intact)
+	}()
+	if i != nil && !m.fits(i, w) {
+		m.discard(i)
+		i = nil
+	}
+	if i == nil {
+		if i, err = m.make(w); err != nil {
+			return nil, err
+		}
+	}
+	i.since = w.begun
+	if s := i.snapshot; s != nil && s.size() > w.limits.Memory {
+		intact = true
+		return nil, tooLarge(s.size(), w.limits.Memory)
+	}
+	if w.ctx.Err() != nil {
+		intact = i.snapshot != nil
+		return nil, notBegun(w.ctx, "its turn", w.limits.Timeout)
+	}
+	f := i.entry
+	if describe {
+		f = i.guest.ExportedFunction(exportDescribe)
+	}
+	output, intact, err = i.serve(w, f, index, input)
+	if intact = intact && i.snapshot != nil; intact {
+		if problem := m.restore(i); problem != nil {
+			intact = false
+			return nil, internal(problem)
+		}
+	}
+	return output, err
+}
+
+// restore resets an instance, and makes sure of it in paranoid mode.
+func (m *module) restore(i *instance) error {
+	err := i.reset()
+	if err == nil && m.engine.paranoid {
+		err = i.same()
+	}
+	if err != nil {
+		m.engine.log.Error("an instance could not be reset", "digest", m.digest, "error", err)
+	}
+	return err
+}
+
+func tooLarge(needs, limit int64) *Error {
+	return &Error{Outcome: ToolMemory, Message: fmt.Sprintf("The tool needs %s of memory to start; its limit is %s.", size(needs), size(limit))}
+}
+
+// enter counts a call, which leave ends. It reports false when the engine is closed.
+func (m *module) enter() bool {
+	m.mu.Lock()
+	if !m.attached {
+		m.mu.Unlock()
+		return m.engine.attach(m)
+	}
+	m.count(1)
+	m.mu.Unlock()
+	return true
+}
+
+// leave ends a call that has no instance.
+func (m *module) leave() { m.giveBack(nil, false) }
+
+// borrow is enter for a call that needs an instance: it gets the one that was used last, because its pages are warm, or
+// nil where none is idle. giveBack ends the call.
+func (m *module) borrow() (*instance, bool) {
+	m.mu.Lock()
+	last := len(m.idle) - 1
+	if last < 0 || !m.attached {
+		m.mu.Unlock()
+		return nil, m.enter()
+	}
+	m.count(1)
+	i := m.idle[last]
+	m.idle[last] = nil
+	m.idle = m.idle[:last]
+	m.mu.Unlock()
+	m.engine.idle.Add(-i.resident)
+	return i, true
+}
+
+// count counts calls that begin or end. m.mu is held.
+func (m *module) count(n int) {
+	m.users += n
+	m.calls += n
+	m.engine.running.Add(n)
+}
+
+// giveBack ends a call. Its instance is kept for the next one if it is intact and there is room, and closed otherwise.
+func (m *module) giveBack(i *instance, intact bool) {
+	if i != nil && !intact {
+		m.discard(i)
+		i = nil
+	}
+	e := m.engine
+	if i != nil && e.idle.Add(i.resident) > e.idleMemory {
+		e.idle.Add(-i.resident)
+		m.discard(i)
+		i = nil
+		e.crowded()
+	}
+	m.mu.Lock()
+	if i != nil {
+		m.called = i.since
+		if m.attached && len(m.idle) < e.idleInstances {
+			m.idle = append(m.idle, i)
+			i = nil
+		}
+	}
+	m.count(-1)
+	last := m.users == 0
+	m.mu.Unlock()
+	if i != nil {
+		e.idle.Add(-i.resident)
+		m.discard(i)
+	}
+	if last {
+		e.forget(m)
+	}
+}
+
+// discard closes an instance.
+func (m *module) discard(i *instance) {
+	if err := i.close(); err != nil {
+		m.engine.log.Warn("close an instance", "digest", m.digest, "error", err)
+	}
+}
+
+// reserve is how much address space an instance gets: what the largest limit of the module's tools allows.
+func (m *module) reserve() uint64 {
+	return min(uint64(m.largest.Load()), m.rewritten.MemoryMax*pageSize)
+}
+
+// fits reports whether the instance was made for limits like those of w.
+func (m *module) fits(i *instance, w *work) bool {
+	return i.reserved >= min(uint64(w.limits.Memory), m.rewritten.MemoryMax*pageSize)
+}
+
+// make makes an instance that is ready for a call. The error is an *Error.
+func (m *module) make(w *work) (*instance, error) {
+	ctx, done := m.engine.limit(w.ctx, w.deadline)
+	defer done()
+	if m.shape.memory > w.limits.Memory {
+		return nil, tooLarge(m.shape.memory, w.limits.Memory)
+	}
+	code, err := m.compile(ctx)
+	if err != nil {
+		if ctx.Err() != nil {
+			err = notBegun(ctx, "the tool to be compiled", w.limits.Timeout)
+		}
+		return nil, err
+	}
+	for m.rewritten.Fresh == "" {
+		m.mu.Lock()
+		s, starting := m.snapshot, m.starting
+		first := s == nil && starting == nil
+		if first {
+			m.starting = make(chan struct{})
+		}
+		m.mu.Unlock()
+		switch {
+		case s != nil:
+			i, err := m.instantiate(code, s)
+			return i, asError(err)
+		case first:
+			return m.first(code, w)
+		}
+		select {
+		case <-starting:
+		case <-ctx.Done():
+			return nil, notBegun(ctx, "the tool to be started", w.limits.Timeout)
+		}
+	}
+	return m.started(code, w)
+}
+
+// first makes the snapshot, and an instance. It is called by one call at a time, while m.starting tells others to wait.
+func (m *module) first(code wazero.CompiledModule, w *work) (i *instance, err error) {
+	var s *snapshot
+	defer func() {
+		m.mu.Lock()
+		m.snapshot = s
+		close(m.starting)
+		m.starting = nil
+		m.mu.Unlock()
+	}()
+	if i, err = m.started(code, w); err != nil {
+		return nil, err
+	}
+	if i.adapted {
+		return i, nil // what it made of that is due to this tool's limit, and no state for others
+	}
+	taken, err := i.take()
+	m.discard(i)
+	if err != nil {
+		return nil, internal(err)
+	}
+	if i, err = m.instantiate(code, taken); err != nil {
+		return nil, internal(errors.Join(err, taken.free()))
+	}
+	s = taken
+	return i, nil
+}
+
+// started makes an instance without a snapshot and starts it.
+func (m *module) started(code wazero.CompiledModule, w *work) (*instance, error) {
+	i, err := m.instantiate(code, nil)
+	if err != nil {
+		return nil, internal(err)
+	}
+	if err := m.start(i, w); err != nil {
+		m.discard(i)
+		return nil, err
+	}
+	i.call.wipe()
+	return i, nil
+}
+
+// tidy is the janitor: it closes what has been idle for long, until the engine stops.
+func (e *Engine) tidy() {
+	defer close(e.janitor)
+	tick := time.NewTicker(max(e.idleTime/4, time.Millisecond))
+	defer tick.Stop()
+	for {
+		select {
+		case <-e.stop.Done():
+			return
+		case now := <-tick.C:
+			e.sweep(now.Add(-e.idleTime), now.Add(-e.unusedTime))
+		case <-e.crowd:
+			e.thin()
+		}
+	}
+}
+
+// crowded tells the janitor that an instance was closed for want of room.
+func (e *Engine) crowded() {
+	select {
+	case e.crowd <- struct{}{}:
+	default: // it knows
+	}
+}
+
+// sweep closes the instances that no call has used since idle, and strips the modules that none has since unused.
+func (e *Engine) sweep(idle, unused time.Time) {
+	for _, m := range e.attached() {
+		m.mu.Lock()
+		var r remains
+		if e.cache != nil && m.calls == 0 && m.called.Before(unused) && (m.build == nil || m.build.over()) {
+			r = m.strip()
+		} else {
+			old := 0
+			for old < len(m.idle) && m.idle[old].since.Before(idle) {
+				old++
+			}
+			r.instances = slices.Clone(m.idle[:old])
+			m.idle = slices.Delete(m.idle, 0, old)
+		}
+		m.mu.Unlock()
+		m.free(r)
+	}
+}
+
+// thin closes the instances that were not used for longest, until there is a quarter of the room again.
+func (e *Engine) thin() {
+	type candidate struct {
+		module *module
+		since  time.Time
+	}
+	var all []candidate
+	for _, m := range e.attached() {
+		m.mu.Lock()
+		for _, i := range m.idle {
+			all = append(all, candidate{m, i.since})
+		}
+		m.mu.Unlock()
+	}
+	slices.SortFunc(all, func(a, b candidate) int { return a.since.Compare(b.since) })
+	for _, c := range all {
+		if e.idle.Load() <= e.idleMemory/4*3 {
+			return
+		}
+		m := c.module
+		m.mu.Lock()
+		var r remains
+		if len(m.idle) > 0 && !m.idle[0].since.After(c.since) {
+			r.instances = []*instance{m.idle[0]}
+			m.idle = slices.Delete(m.idle, 0, 1)
+		}
+		m.mu.Unlock()
+		m.free(r)
+	}
+}
+
+// attached returns the modules that the engine knows of.
+func (e *Engine) attached() []*module {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return slices.Collect(maps.Keys(e.live))
+}

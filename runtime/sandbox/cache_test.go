@@ -290,8 +290,8 @@ func TestCacheOpenToAll(t *testing.T) {
 	}
 }
 
-// FuzzEntry damages an entry in any place and way. The module always works, and the entry is right afterwards.
-func FuzzEntry(f *testing.F) {
+// FuzzCacheEntry damages an entry in any place and way. The module always works, and the entry is right afterwards.
+func FuzzCacheEntry(f *testing.F) {
 	dir := f.TempDir()
 	e, err := sandbox.New(f.Context(), sandbox.Config{CacheDir: dir})
 	if err != nil {

@@ -15,6 +15,7 @@ import (
 	"fmt"
 	"log/slog"
 	goruntime "runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -200,7 +201,10 @@ func (e *Engine) Load(bytes []byte) (*Program, error) {
 	if m.rewritten, err = wasmbin.Rewrite(bytes); err != nil {
 		return nil, err
 	}
-	m.source = m.rewritten.Module
+	for i := range m.rewritten.Data { // so that the module as it came is let go of
+		m.rewritten.Data[i].Content = slices.Clone(m.rewritten.Data[i].Content)
+	}
+	m.source, m.rewritten.Module = m.rewritten.Module, nil
 	return e.loaded(digest, m)
 }
 

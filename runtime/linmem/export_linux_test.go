@@ -4,7 +4,7 @@ package linmem
 func NewReadImage(content []byte) (*Image, error) {
 	image, err := NewImage(content)
 	if err == nil && image.file != nil {
-		image.file.pagemap = &pagemap{fd: image.file.pagemap.fd}
+		image.file.pagemap = &pagemap{fd: image.file.pagemap.fd, faults: noFaultDescriptor}
 	}
 	return image, err
 }

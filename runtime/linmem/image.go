@@ -95,8 +95,7 @@ func (i *Image) Map(reserve uint64) (*Memory, error) {
 	}
 	m, err := New(reserve)
 	if err != nil {
-		i.unuse()
-		return nil, err
+		return nil, errors.Join(err, i.unuse())
 	}
 	m.image = i
 	if err := m.fill(); err != nil {

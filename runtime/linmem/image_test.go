@@ -3,6 +3,7 @@ package linmem_test
 import (
 	"bytes"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/toolsrv/toolsrv/runtime/linmem"
@@ -191,6 +192,55 @@ func TestCloseWhileMapped(t *testing.T) {
 				t.Errorf("a memory can't be reset once its image is closed (error %v)", err)
 			}
 			free(t, m)
+		})
+	}
+}
+
+// TestImageIsShared has many goroutines make, use and free memories of one image, which is closed meanwhile.
+func TestImageIsShared(t *testing.T) {
+	t.Parallel()
+	for _, kind := range kinds {
+		t.Run(kind.name, func(t *testing.T) {
+			t.Parallel()
+			content := filled(3*granule, func(b []byte) { sprinkle(b[:2*granule], 1) })
+			image, err := kind.make(content)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var all sync.WaitGroup
+			for worker := range 8 {
+				m, err := image.Map(4 << 20)
+				if err != nil {
+					t.Fatal(err)
+				}
+				all.Go(func() {
+					for turn := range 20 {
+						b := m.Bytes()
+						for at := worker * 1000; at < len(b); at += 9000 {
+							b[at] = byte(worker + turn)
+						}
+						if _, err := m.Reset(); err != nil || !bytes.Equal(m.Bytes(), content) {
+							t.Errorf("worker %d, turn %d: not restored (error %v)", worker, turn, err)
+						}
+						if turn%5 != 4 {
+							continue
+						}
+						other, err := image.Map(3 * granule)
+						if err != nil {
+							continue // closed by now
+						}
+						if !other.Equal() {
+							t.Error("a new memory is not as its image")
+						}
+						free(t, other)
+					}
+					free(t, m)
+				})
+			}
+			if err := image.Close(); err != nil {
+				t.Error(err)
+			}
+			all.Wait()
 		})
 	}
 }

@@ -6,7 +6,7 @@
 // clean is dirty. Whoever calls Reset must make sure that nothing uses the memory meanwhile.
 //
 // A memory takes three mappings at most of the vm.max_map_count (65,530 by default) that a process has on Linux, and
-// no file descriptor; an image takes one mapping and one descriptor, and the process one for /proc/self/pagemap.
+// no file descriptor; an image takes one mapping and one descriptor, and the process two, for /proc/self/pagemap and for userfaultfd.
 // Reserved address space costs no memory. All errors leave the host whole: what can't be mapped is an error, never a
 // panic. The slices that a memory gave out must not be touched once it is freed: that is a fault that Go can't turn
 // into an error.

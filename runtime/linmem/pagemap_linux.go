@@ -24,7 +24,7 @@ const (
 	pageIsFile    = 1 << 2
 	pageIsPresent = 1 << 3
 	pageIsSwapped = 1 << 4
-	pageIsZero    = 1 << 5 // the kernel's page of zeros, which is mapped where untouched memory is read
+	pageIsZero    = 1 << 5 // the kernel's one page of zeros
 
 	pagemapScan = 0xc0606610
 )
@@ -32,8 +32,13 @@ const (
 // A region is a run of pages, as the kernel writes it.
 type region struct {
 	start, end uint64
-	categories uint64
+	categories uint64 // 0 from a read of the pagemap
 }
+
+// zero reports whether the pages are known to be the kernel's page of zeros: what untouched memory becomes when it is
+// read. In a file's mapping it is no proof of a clean page, because the kernel may have merged pages that the guest had
+// filled with zeros.
+func (r region) zero() bool { return r.categories&pageIsZero != 0 }
 
 // scanArg is what the ioctl takes.
 type scanArg struct {
@@ -56,8 +61,9 @@ type finder struct {
 
 // A pagemap is the open /proc/self/pagemap of this process.
 type pagemap struct {
-	fd   int
-	scan bool // the ioctl is there
+	fd     int
+	scan   bool // the ioctl is there
+	faults int  // descriptor of userfaultfd, or noFaultDescriptor
 }
 
 // openPagemap opens the pagemap once for the process and never closes it: it is the same for all memories. A Go process
@@ -68,11 +74,19 @@ var openPagemap = sync.OnceValues(func() (*pagemap, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open /proc/self/pagemap: %w", err)
 	}
-	for _, scan := range []bool{true, false} {
-		p := &pagemap{fd: fd, scan: scan}
+	faults := openFaults()
+	for _, p := range []*pagemap{
+		{fd: fd, scan: true, faults: faults},
+		{fd: fd, scan: true, faults: noFaultDescriptor},
+		{fd: fd, scan: false, faults: faults},
+		{fd: fd, scan: false, faults: noFaultDescriptor},
+	} {
 		if err = p.check(); err == nil {
-			return p, nil
+			return p, nil // and where userfaultfd is of no use, one idle descriptor stays open
 		}
+	}
+	if faults != noFaultDescriptor {
+		err = errors.Join(err, unix.Close(faults))
 	}
 	return nil, errors.Join(err, unix.Close(fd))
 })
@@ -99,10 +113,10 @@ func (p *pagemap) findByScan(f *finder, start, end uint64) ([]region, uint64, er
 		end:      end,
 		vec:      uint64(uintptr(unsafe.Pointer(&f.regions))),
 		vecLen:   regionsPerScan,
-		inverted: pageIsFile | pageIsZero,
-		mask:     pageIsFile | pageIsZero,       // neither of them,
-		anyOf:    pageIsPresent | pageIsSwapped, // and either of these
-		returned: pageIsPresent | pageIsSwapped,
+		inverted: pageIsFile,
+		mask:     pageIsFile,                    // not the file's,
+		anyOf:    pageIsPresent | pageIsSwapped, // but there
+		returned: pageIsPresent | pageIsSwapped | pageIsZero,
 	}
 	n, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(p.fd), pagemapScan, uintptr(unsafe.Pointer(&f.arg)))
 	if errno != 0 {
@@ -183,6 +197,9 @@ func (p *pagemap) check() (err error) {
 	defer func() { err = errors.Join(err, release(space)) }()
 	if err := f.overlay(space); err != nil {
 		return err
+	}
+	if !p.faultAlone(space[:3*page]) && p.faults != noFaultDescriptor {
+		return errors.New("userfaultfd refuses the mapping of a memory file")
 	}
 	if err := commit(space[3*page:]); err != nil {
 		return err

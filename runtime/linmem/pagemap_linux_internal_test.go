@@ -69,7 +69,7 @@ func TestDirtyRuns(t *testing.T) {
 func TestPagemapIsTested(t *testing.T) {
 	t.Parallel()
 	for _, scan := range []bool{true, false} {
-		if err := (&pagemap{fd: -1, scan: scan}).check(); err == nil {
+		if err := (&pagemap{fd: -1, scan: scan, faults: noFaultDescriptor}).check(); err == nil {
 			t.Errorf("a pagemap of a closed file was trusted (scan %v)", scan)
 		}
 	}
@@ -121,7 +121,7 @@ func TestWaysAgree(t *testing.T) {
 		}
 		return pages
 	}
-	scanned, read := all(p), all(&pagemap{fd: p.fd})
+	scanned, read := all(p), all(&pagemap{fd: p.fd, faults: noFaultDescriptor})
 	if len(scanned) < regionsPerScan || !slices.Equal(scanned, read) {
 		t.Errorf("PAGEMAP_SCAN finds %d dirty pages, reading finds %d, or others", len(scanned), len(read))
 	}

@@ -21,6 +21,10 @@ const (
 func (m *Memory) resetDirty() (copied int, err error) {
 	p := m.image.file.pagemap
 	m.resets++
+	// A memory that is used once gains by pages that come many at a time; one that is reset will be used again.
+	if m.resets == 1 && p.faultAlone(m.space[:len(m.image.stored)]) {
+		return 0, m.drop(0, m.size)
+	}
 	age := m.resets%ageEvery == 0
 	base := m.base()
 	for at, end := base, base+uint64(m.size); at < end; {
@@ -33,6 +37,9 @@ func (m *Memory) resetDirty() (copied int, err error) {
 				return copied, fmt.Errorf("dirty pages from %#x to %#x while looking from %#x to %#x", run.start, run.end, at, next)
 			}
 			from, to := int(run.start-base), int(run.end-base)
+			if run.zero() && from >= len(m.image.stored) {
+				continue
+			}
 			if room := keepResident - copied; to-from > room {
 				m.restore(from, from+room)
 				return keepResident, m.drop(from+room, m.size)
@@ -96,7 +103,9 @@ func (p *pagemap) resident(f *finder, base uint64, size int) (int, error) {
 			return 0, err
 		}
 		for _, run := range runs {
-			sum += run.end - run.start
+			if !run.zero() {
+				sum += run.end - run.start
+			}
 		}
 		at = next
 	}

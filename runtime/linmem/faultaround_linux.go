@@ -1,0 +1,52 @@
+package linmem
+
+import (
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// A read of a page of a file makes the kernel map its neighbours too, up to 16 pages in all. Each is one more page that a
+// scan has to look at, at 35 ns, after every call: a memory of 64 granules with 100 dirty pages here and there took
+// 40 µs to reset, and takes 14 without (3 pages: 3.4 and 1.9 µs). The only way to have it without is to register the
+// mapping with userfaultfd for write protection; nothing is ever protected, so no fault ever waits for us.
+
+// Numbers of userfaultfd, the same on every architecture.
+const (
+	uffdUserModeOnly  = 1
+	uffdAPI           = 0xaa
+	uffdShmem         = 1 << 12 // protects mappings of memory files (Linux 5.19)
+	uffdWriteProtect  = 2
+	uffdioAPI         = 0xc018aa3f
+	uffdioRegister    = 0xc020aa00
+	noFaultDescriptor = -1
+)
+
+// openFaults returns a descriptor of userfaultfd, or noFaultDescriptor where the system has none to give: the kernel is
+// older, or a container's filter forbids it. Then resets take longer and do the same.
+func openFaults() int {
+	fd, _, errno := unix.Syscall(unix.SYS_USERFAULTFD, unix.O_CLOEXEC|uffdUserModeOnly, 0, 0)
+	if errno != 0 {
+		return noFaultDescriptor
+	}
+	api := struct{ api, features, ioctls uint64 }{uffdAPI, uffdShmem, 0}
+	if _, _, errno := unix.Syscall(unix.SYS_IOCTL, fd, uffdioAPI, uintptr(unsafe.Pointer(&api))); errno != 0 {
+		_ = unix.Close(int(fd))
+		return noFaultDescriptor
+	}
+	return int(fd)
+}
+
+// faultAlone has the kernel map no more pages of a mapped file than are touched, and reports whether it will.
+func (p *pagemap) faultAlone(mapping []byte) bool {
+	if p.faults == noFaultDescriptor || len(mapping) == 0 {
+		return false
+	}
+	arg := struct{ start, length, mode, ioctls uint64 }{
+		start:  uint64(uintptr(unsafe.Pointer(unsafe.SliceData(mapping)))),
+		length: uint64(len(mapping)),
+		mode:   uffdWriteProtect,
+	}
+	_, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(p.faults), uffdioRegister, uintptr(unsafe.Pointer(&arg)))
+	return errno == 0
+}

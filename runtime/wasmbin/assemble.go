@@ -7,7 +7,10 @@ import (
 )
 
 func (w *rewriter) writeTypes(r *reader) []byte {
-	n := r.count(maxTypes, "types")
+	n := 0
+	if r.data != nil {
+		n = r.count(maxTypes, "types")
+	}
 	out := appendU32(nil, uint32(n+addedTypes+len(w.blockAt)))
 	out = append(out, r.data[r.pos:r.end]...)
 	i := byte(I32)
@@ -364,7 +367,7 @@ func (w *rewriter) writeCode(r *reader) []byte {
 
 // body returns a reader of a function's body.
 func (w *rewriter) body(i int) *reader {
-	return &reader{data: w.data, pos: w.bodies[i].start, end: w.bodies[i].end, section: "code section, function " + strconv.Itoa(w.m.imported+i)}
+	return &reader{data: w.data, pos: w.bodies[i].start, end: w.bodies[i].end, section: "function " + strconv.Itoa(w.m.imported+i) + ", code"}
 }
 
 // maxName is the longest name, in bytes, that is kept: a trap's error has the names of 30 functions.

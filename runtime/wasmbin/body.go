@@ -28,9 +28,7 @@ type scope struct {
 
 // A loop is one in a body. A body's loops are numbered as they begin.
 type loop struct {
-	cost     int  // of the instructions in it, but not in loops in it
-	dispatch bool // it holds a br_table: an iteration runs a small part of it
-	calls    bool // what happens in it may change the fuel
+	cost int // of the instructions in it, and of what loops in it begin with
 }
 
 // A function is one that the module declares.
@@ -42,9 +40,7 @@ type function struct {
 	locals     int // with the parameters
 	loops      int // index of its first loop in rewriter.loops
 	edges      int // index of its first edge in rewriter.edges
-	cost       int // of the instructions that are in no loop
-	dispatch   bool
-	calls      bool
+	cost       int // of the instructions that are in no loop, and of what loops begin with
 	indirect   bool // it holds an indirect call
 	frame      int  // bytes of call stack that an activation takes at most, about
 	stack      int  // bytes that it charges for the call stack, 0 if it does not
@@ -88,8 +84,8 @@ func (w *rewriter) analyse(r *reader, f *function) {
 		case opEnd:
 			closed := *top
 			scopes = scopes[:len(scopes)-1]
-			if len(scopes) > 0 && closed.op == opLoop && w.loops[closed.loop].calls {
-				w.setCalls(f, scopes[len(scopes)-1].loop)
+			if len(scopes) > 0 && closed.op == opLoop {
+				w.pay(f, scopes[len(scopes)-1].loop, w.loops[closed.loop].begin())
 			}
 		case opBr, opBrIf:
 			branches++
@@ -102,7 +98,6 @@ func (w *rewriter) analyse(r *reader, f *function) {
 					break
 				}
 			}
-			w.setDispatch(f, top.loop)
 		case opReturn:
 			branches++
 		case opCall:
@@ -110,9 +105,6 @@ func (w *rewriter) analyse(r *reader, f *function) {
 			if int64(in.a) >= int64(len(w.m.functions)) {
 				r.fail(in.start, "function %d is not declared: there are %d", in.a, len(w.m.functions))
 				break
-			}
-			if w.flatAt(in.a) == 0 {
-				w.setCalls(f, top.loop)
 			}
 			w.edge(f, int(in.a))
 		case opCallIndirect:
@@ -122,7 +114,6 @@ func (w *rewriter) analyse(r *reader, f *function) {
 				break
 			}
 			w.table(r, &in, in.b)
-			w.setCalls(f, top.loop)
 			w.edge(f, len(w.m.functions)+w.canonical[in.a])
 			f.indirect = true
 		case opLocalGet, opLocalSet, opLocalTee:
@@ -133,7 +124,7 @@ func (w *rewriter) analyse(r *reader, f *function) {
 				sets++
 			}
 		default:
-			w.check(r, f, &in, top.loop)
+			w.check(r, &in)
 			if in.op>>8 == 0xfd {
 				wide = 1
 			}
@@ -179,23 +170,8 @@ func (w *rewriter) pay(f *function, loop, cost int) {
 	}
 }
 
-func (w *rewriter) setCalls(f *function, loop int) {
-	f.calls = true
-	if loop >= 0 {
-		w.loops[loop].calls = true
-	}
-}
-
-func (w *rewriter) setDispatch(f *function, loop int) {
-	if loop < 0 {
-		f.dispatch = true
-	} else {
-		w.loops[loop].dispatch = true
-	}
-}
-
 // check checks the indices of what neither branches nor calls.
-func (w *rewriter) check(r *reader, f *function, in *instruction, loop int) {
+func (w *rewriter) check(r *reader, in *instruction) {
 	switch in.op {
 	case opGlobalGet, opGlobalSet:
 		if int64(in.a) >= int64(w.m.globals) {
@@ -215,41 +191,33 @@ func (w *rewriter) check(r *reader, f *function, in *instruction, loop int) {
 		}
 		w.dataUsed = true
 		if in.op == opDataDrop {
-			w.notFresh("data.drop", f)
-		} else {
-			w.setCalls(f, loop)
+			w.notFresh("data.drop")
 		}
 	case opMemoryCopy:
 		w.copies = true
-		w.setCalls(f, loop)
 	case opMemoryFill:
 		w.fills = true
-		w.setCalls(f, loop)
 	case opMemoryGrow:
 		w.grows = true
-		w.setCalls(f, loop)
 	case opTableGet, opTableSize:
 		w.table(r, in, in.a)
 	case opTableSet, opTableGrow, opTableFill:
 		w.table(r, in, in.a)
-		w.notFresh(map[uint16]string{opTableSet: "table.set", opTableGrow: "table.grow", opTableFill: "table.fill"}[in.op], f)
-		w.setCalls(f, loop)
+		w.notFresh(map[uint16]string{opTableSet: "table.set", opTableGrow: "table.grow", opTableFill: "table.fill"}[in.op])
 	case opTableCopy:
 		w.table(r, in, in.a)
 		w.table(r, in, in.b)
-		w.notFresh("table.copy", f)
-		w.setCalls(f, loop)
+		w.notFresh("table.copy")
 	case opTableInit, opElemDrop:
 		if int64(in.a) >= int64(w.elements) {
 			r.fail(in.start, "element segment %d is not declared: there are %d", in.a, w.elements)
 		}
 		if in.op == opElemDrop {
-			w.notFresh("elem.drop", f)
+			w.notFresh("elem.drop")
 			break
 		}
 		w.table(r, in, in.b)
-		w.notFresh("table.init", f)
-		w.setCalls(f, loop)
+		w.notFresh("table.init")
 	}
 	if in.needsMemory() && len(w.m.memories) == 0 {
 		r.fail(in.start, "there is no memory")

@@ -223,8 +223,8 @@ func (r *reader) zero() {
 // common kind. What depends on an operand is charged at run time.
 func (in *instruction) weight() int {
 	switch op := in.op; {
-	case op == 0x01, op == opBlock, op == opLoop, op == opElse, op == opEnd:
-		return 0
+	case op == 0x01, op == opBlock, op == opLoop, op == opElse, op == opEnd, op == 0x1a, op == opLocalGet, op == opI32Const:
+		return 0 // no machine code, or part of what uses it
 	case op >= 0x28 && op <= 0x3e: // loads and stores
 		return 4
 	case op >= 0x6d && op <= 0x70, op >= 0x7f && op <= 0x82: // integer division

@@ -1,17 +1,14 @@
 package wasmbin
 
-// How fuel is charged: in advance. A point of charge takes an amount from the fuel, and if that leaves less than
-// nothing, asks the host for more. From there on the code lives on credit: while a body is written, meter follows what
-// is left of it on the dearest of all ways that lead to an instruction, and puts another point of charge before an
-// instruction that has no credit. Each function that is not flat begins with such a point, and each iteration of a loop:
-// what jumps backwards goes through a loop's head, so that one pass over the body suffices.
+// How fuel is charged: in advance. A charge takes an amount from the fuel, and if that leaves less than nothing, asks
+// the host for more. From there on the code lives on credit: while a body is written, meter follows what is left of it
+// on the dearest of all ways that lead to an instruction, and puts a charge before an instruction that has too little.
+// A function's entry charges first. A loop begins with a credit that whoever enters it pays, and each branch back to its
+// head charges what is missing of that: so one pass over the body suffices, and an iteration pays for what it did.
 //
-// A point charges what the function or loop costs as a whole, or this much at most. Where a loop jumps into its middle
-// (an interpreter's, and every function of Go's compiler) an iteration runs a small part, so it pays a small sum.
-const (
-	chargeMost     = 256
-	chargeDispatch = 64
-)
+// An entry or a loop is given what the function or loop costs as a whole, or this much at most: more would be wasted on
+// short ways through long code, less would mean more charges.
+const chargeMost = 256
 
 // unreached is the credit of what no way leads to.
 const unreached = 1 << 40
@@ -25,16 +22,14 @@ type meter struct {
 	copied int // offset of the first byte of the body that has not been written
 	scopes []scope
 	levels []level // the function, and each open loop
-	temp   uint32  // local: the fuel that is left
+	temp   uint32  // a local of ours
 	loop   int     // index of the next loop
-	entry  int     // what the function's entry has still to charge
 }
 
 // A level is the function, or a loop in it, with its own credit.
 type level struct {
 	credit int
-	most   int  // of a charge
-	local  bool // temp holds the fuel wherever a charge is in it: there is no call in between
+	begin  int // credit with which it begins
 }
 
 // write appends the body to out, with its size before it.
@@ -47,12 +42,13 @@ func (m *meter) write(out []byte) []byte {
 	m.out = append(m.out, 1, byte(I32))
 	r.pos, m.copied = m.f.code, m.f.code
 	m.temp, m.loop = uint32(m.f.locals), m.f.loops
-	m.levels = append(m.levels[:0], level{most: most(m.f.dispatch), local: !m.f.calls})
-	m.levels[0].credit = min(m.f.cost, m.levels[0].most)
-	m.entry = m.levels[0].credit
+	begin := min(m.f.cost, chargeMost)
+	m.levels = append(m.levels[:0], level{begin, begin})
 	m.scopes = append(m.scopes[:0], scope{op: opBlock, loop: -1, result: len(m.f.results), least: unreached})
 	if m.f.stack > 0 {
-		m.enter()
+		m.enter(begin)
+	} else {
+		m.charge(begin)
 	}
 	m.body()
 	if m.f.stack > 0 {
@@ -66,13 +62,6 @@ func (m *meter) write(out []byte) []byte {
 	return append(out, m.out...)
 }
 
-func most(dispatch bool) int {
-	if dispatch {
-		return chargeDispatch
-	}
-	return chargeMost
-}
-
 // body writes the instructions.
 func (m *meter) body() {
 	var in, last instruction
@@ -80,13 +69,16 @@ func (m *meter) body() {
 		in.read(m.r)
 		top := &m.levels[len(m.levels)-1]
 		cost := m.w.price(&in, m.scopes, m.f)
-		if m.entry > 0 && (!in.straight() || top.credit < cost) {
-			m.settle(&in)
+		if in.op == opLoop {
+			cost += m.w.loops[m.loop].begin()
 		}
-		if top.credit < cost {
+		if back := m.missing(&in, cost); back > 0 {
 			m.flush(in.start)
-			top.credit = max(top.most, cost)
-			m.charge(top.credit, top.local, top.local)
+			m.charge(back)
+		} else if top.credit < cost {
+			m.flush(in.start)
+			top.credit += max(chargeMost, cost)
+			m.charge(max(chargeMost, cost))
 		}
 		top.credit -= cost
 		m.instruction(&in, &last)
@@ -95,20 +87,35 @@ func (m *meter) body() {
 	m.flush(m.r.pos)
 }
 
-// straight reports whether the instruction leads to the next one, and costs little.
-func (in *instruction) straight() bool {
-	return in.op == opBlock || in.op >= opLocalGet && in.op <= opGlobalSet || in.op >= opI32Const && in.op <= 0xc4
-}
+// begin is the credit with which a loop begins.
+func (l *loop) begin() int { return min(l.cost, chargeMost) }
 
-// settle charges for the function's entry, before the first instruction that may not lead to the next one. If that is
-// a loop, the loop's head does it.
-func (m *meter) settle(in *instruction) {
-	if in.op == opLoop && m.entry <= 16 {
-		m.levels[0].local = false
-		return
+// missing returns what a branch that costs cost lacks of the credit with which a loop begins that it may go back to,
+// and adds it to the credit.
+func (m *meter) missing(in *instruction, cost int) int {
+	most := 0
+	look := func(depth uint32) {
+		if s := &m.scopes[len(m.scopes)-1-int(depth)]; s.op == opLoop {
+			need := m.levels[s.level].begin
+			if s.level == len(m.levels)-1 {
+				need += cost
+			}
+			most = max(most, need-m.levels[s.level].credit)
+		}
 	}
-	m.charge(m.entry, false, m.levels[0].local)
-	m.entry = 0
+	switch in.op {
+	case opBr, opBrIf:
+		look(in.a)
+	case opBrTable:
+		labels := &reader{data: m.r.data, pos: in.table, end: m.r.pos}
+		for range int64(in.a) + 1 {
+			look(labels.u32("a label"))
+		}
+	}
+	if most > 0 {
+		m.levels[len(m.levels)-1].credit += most
+	}
+	return most
 }
 
 // instruction writes one, whose cost has been paid.
@@ -163,69 +170,53 @@ func (m *meter) instruction(in, last *instruction) {
 	}
 }
 
-// branch takes the credit of a branch along to its label. A loop's head needs none.
+// branch takes the credit of a branch along to its label. A loop's head has its own.
 func (m *meter) branch(depth uint32) {
 	s := &m.scopes[len(m.scopes)-1-int(depth)]
 	s.least = min(s.least, m.levels[s.level].credit)
 }
 
 func (m *meter) enterLoop(in *instruction) {
-	l := &m.w.loops[m.loop]
 	params, results := m.w.arity(m.r, in)
 	m.scopes = append(m.scopes, scope{op: opLoop, loop: m.loop, params: params, result: results, level: len(m.levels)})
+	begin := m.w.loops[m.loop].begin()
+	m.levels = append(m.levels, level{begin, begin})
 	m.loop++
-	inner := level{most: most(l.dispatch), local: !l.calls}
-	inner.credit = min(l.cost, inner.most)
-	if inner.local && !m.levels[len(m.levels)-1].local {
-		m.flush(in.start)
-		m.global(opGlobalGet, globalFuel)
-		m.index(opLocalSet, m.temp)
-	}
-	m.levels = append(m.levels, inner)
-	m.flush(m.r.pos)
-	m.charge(inner.credit+m.entry, inner.local, inner.local)
-	m.entry = 0
 }
 
-// charge writes a point of charge. If known, temp holds the fuel before it, and if keep, it must do so behind it: so a
-// loop that makes no call waits for no load from memory.
-func (m *meter) charge(amount int, known, keep bool) {
-	if known {
-		m.index(opLocalGet, m.temp)
-	} else {
-		m.global(opGlobalGet, globalFuel)
-	}
+// charge writes a charge of fuel.
+func (m *meter) charge(amount int) {
+	m.subtract(globalFuel, amount)
+	m.global(opGlobalGet, globalFuel)
+	m.slowBelow()
+}
+
+// enter writes the entry of a function that charges for its call stack, too. What follows is a block, so that each way
+// out of the function leads to the block's end, where the charge is given back.
+func (m *meter) enter(amount int) {
+	m.subtract(globalFuel, amount)
+	m.subtract(globalStack, m.f.stack)
+	m.global(opGlobalGet, globalFuel)
+	m.global(opGlobalGet, globalStack)
+	m.op(opI32Or)
+	m.slowBelow()
+	m.op(opBlock)
+	m.out = append(m.out, m.w.blockOf(m.f.results)...)
+}
+
+func (m *meter) subtract(global uint32, amount int) {
+	m.global(opGlobalGet, global)
 	m.constant(amount)
 	m.op(opI32Sub)
-	m.index(opLocalTee, m.temp)
-	m.global(opGlobalSet, globalFuel)
-	m.index(opLocalGet, m.temp)
-	m.constant(0)
-	m.op(opI32LtS)
-	m.op(opIf, blockEmpty)
-	m.index(opCall, m.w.helper(helperSlow))
-	if keep {
-		m.global(opGlobalGet, globalFuel)
-		m.index(opLocalSet, m.temp)
-	}
-	m.op(opEnd)
+	m.global(opGlobalSet, global)
 }
 
-// enter writes the entry of a function that charges for its call stack. What follows is a block, so that each way out
-// of the function leads to the block's end, where the charge is given back.
-func (m *meter) enter() {
-	m.global(opGlobalGet, globalStack)
-	m.constant(m.f.stack)
-	m.op(opI32Sub)
-	m.index(opLocalTee, m.temp)
-	m.global(opGlobalSet, globalStack)
-	m.index(opLocalGet, m.temp)
+// slowBelow takes a number from the stack and asks the host if it is below 0.
+func (m *meter) slowBelow() {
 	m.constant(0)
-	m.op(opI32LtS)
-	m.op(opIf, blockEmpty)
+	m.op(opI32LtS, opIf, blockEmpty)
 	m.index(opCall, m.w.helper(helperSlow))
-	m.op(opEnd, opBlock)
-	m.out = append(m.out, m.w.blockOf(m.f.results)...)
+	m.op(opEnd)
 }
 
 // flush writes the body up to offset to.

@@ -49,7 +49,7 @@ func newPair(t testing.TB, module []byte) *pair {
 		t.Fatal(err)
 	}
 	p.meteredCompile = time.Since(begun)
-	if p.metered, err = p.host.start(ctx, compiled, rewritten, stackSize); err != nil {
+	if p.metered, err = p.host.start(ctx, compiled, "", rewritten, stackSize); err != nil {
 		t.Fatal(err)
 	}
 	if f := p.metered.ExportedFunction("_initialize"); f != nil {

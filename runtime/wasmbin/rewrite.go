@@ -201,8 +201,9 @@ func (w *rewriter) rewrite() (*Rewritten, error) {
 		out = append(out, contents[id]...)
 	}
 	out = appendU32(append(out, sectionCustom), uint32(len(names)))
-	w.out.Module = append(out, names...)
-	return &w.out, nil
+	rewritten := w.out // a copy, so that w goes with its caller
+	rewritten.Module = append(out, names...)
+	return &rewritten, nil
 }
 
 // checkFrame refuses what would collide with what is added, and what an instance would pay for. Memories are the
@@ -275,7 +276,7 @@ func (w *rewriter) shift(index uint32) uint32 {
 }
 
 // notFresh keeps the first reason why an instance can't be reset in place.
-func (w *rewriter) notFresh(what string, _ *function) {
+func (w *rewriter) notFresh(what string) {
 	if w.out.Fresh == "" {
 		w.out.Fresh = fmt.Sprintf("%s in function %d", what, w.m.imported+w.current)
 	}

@@ -30,7 +30,7 @@ func (e hostError) Error() string { return string(e) }
 
 func newHost(t testing.TB, config wazero.RuntimeConfig) *host {
 	t.Helper()
-	h := &host{Runtime: wazero.NewRuntimeWithConfig(t.Context(), config), slice: 100_000}
+	h := &host{Runtime: wazero.NewRuntimeWithConfig(t.Context(), config), slice: 1_000_000}
 	t.Cleanup(func() {
 		if err := h.Close(context.Background()); err != nil {
 			t.Error(err)
@@ -58,16 +58,16 @@ func newHost(t testing.TB, config wazero.RuntimeConfig) *host {
 }
 
 // instantiate makes an instance of a rewritten module, as its sandbox does.
-func (h *host) instantiate(ctx context.Context, r *wasmbin.Rewritten, stack int32) (api.Module, error) {
+func (h *host) instantiate(ctx context.Context, name string, r *wasmbin.Rewritten, stack int32) (api.Module, error) {
 	compiled, err := h.CompileModule(ctx, r.Module)
 	if err != nil {
 		return nil, err
 	}
-	return h.start(ctx, compiled, r, stack)
+	return h.start(ctx, compiled, name, r, stack)
 }
 
-func (h *host) start(ctx context.Context, compiled wazero.CompiledModule, r *wasmbin.Rewritten, stack int32) (api.Module, error) {
-	m, err := h.InstantiateModule(ctx, compiled, wazero.NewModuleConfig().WithName("").WithStartFunctions())
+func (h *host) start(ctx context.Context, compiled wazero.CompiledModule, name string, r *wasmbin.Rewritten, stack int32) (api.Module, error) {
+	m, err := h.InstantiateModule(ctx, compiled, wazero.NewModuleConfig().WithName(name).WithStartFunctions())
 	if err != nil {
 		return nil, err
 	}

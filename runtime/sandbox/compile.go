@@ -29,7 +29,7 @@ const (
 )
 
 // A compiler compiles modules in the background: those first that a call waits for, then in the order of loading. It
-// is safe for concurrent use. compiler.mu is held together with no other lock.
+// is safe for concurrent use. Engine tells the order of locks.
 type compiler struct {
 	runtime wazero.Runtime
 	cache   *codeCache // nil: none
@@ -92,7 +92,7 @@ func (c *compiler) add(b *build) {
 	}
 	c.mu.Unlock()
 	if closed {
-		b.finish(nil, errClosing)
+		b.finish(nil, errClosing) // no code, none is left
 	}
 }
 
@@ -152,11 +152,14 @@ func (c *compiler) count(b *build, fast bool) {
 
 // run runs a build on a goroutine of its own, so that nobody who stops waiting stops it for others.
 func (c *compiler) run(b *build) {
-	if b.hold() {
+	if b.wanted() {
 		timer := time.AfterFunc(c.slow, func() { c.slowed(b) })
-		b.finish(c.compile(b.source))
+		if left := b.finish(c.compile(b.source)); left != nil {
+			if err := left.Close(context.Background()); err != nil {
+				c.log.Warn("free compiled code", "digest", b.module.digest, "error", err)
+			}
+		}
 		timer.Stop()
-		b.module.release()
 	} else {
 		b.finish(nil, errUnwanted)
 	}
@@ -306,28 +309,27 @@ func (b *build) over() bool {
 	}
 }
 
-// hold makes the build a user of its module, unless nobody else is one: then nothing waits for it.
-func (b *build) hold() bool {
+// wanted reports whether the module still waits for the build. It forgets it when its last user goes.
+func (b *build) wanted() bool {
 	b.module.mu.Lock()
 	defer b.module.mu.Unlock()
-	if b.module.users == 0 || b.module.build != b {
-		return false
-	}
-	b.module.users++
-	return true
+	return b.module.build == b
 }
 
-// finish publishes what came of the build. Only what the module itself is to blame for is remembered as an error.
-func (b *build) finish(code wazero.CompiledModule, err error) {
+// finish publishes what came of the build. Only what the module itself is to blame for is remembered as an error. It
+// returns code that the module does not want any more, which the caller closes.
+func (b *build) finish(code wazero.CompiledModule, err error) (left wazero.CompiledModule) {
+	var passing *fs.PathError
+	forget := errors.As(err, &passing) || errors.Is(err, errClosing)
+	b.module.mu.Lock()
+	defer b.module.mu.Unlock()
+	switch {
+	case b.module.build != b:
+		code, left, err = nil, code, errUnwanted
+	case forget:
+		b.module.build = nil
+	}
 	if err != nil {
-		var passing *fs.PathError
-		if errors.As(err, &passing) || errors.Is(err, errClosing) || errors.Is(err, errUnwanted) {
-			b.module.mu.Lock()
-			if b.module.build == b {
-				b.module.build = nil
-			}
-			b.module.mu.Unlock()
-		}
 		b.err = &Error{Outcome: Internal, Message: "The tool could not be compiled.", Err: err}
 		if errors.Is(err, errClosing) {
 			b.err = closing(err)
@@ -335,4 +337,5 @@ func (b *build) finish(code wazero.CompiledModule, err error) {
 	}
 	b.code, b.source = code, nil
 	close(b.done)
+	return left
 }

@@ -65,13 +65,15 @@ bench:
 # results kept in bench/RESULTS.md. It needs Rust with rustup, and quiet: nothing else should run.
 BENCH      := build/bench
 RUST_GUEST := rustc --edition 2024 --crate-type cdylib --target wasm32-unknown-unknown \
-	-C opt-level=s -C panic=abort -C lto=fat -C codegen-units=1 -C strip=symbols
+	-C panic=abort -C lto=fat -C codegen-units=1 -C strip=symbols
 SOAK       ?= 3m
 
 bench-guests:
 	@mkdir -p $(BENCH)
 	rustup target add wasm32-unknown-unknown
-	@set -e; for g in small odd cpu; do $(RUST_GUEST) -o $(BENCH)/$$g.wasm bench/guests/rust/$$g.rs; done
+	@set -e; for g in small odd; do $(RUST_GUEST) -C opt-level=s -o $(BENCH)/$$g.wasm bench/guests/rust/$$g.rs; done
+	$(RUST_GUEST) -C opt-level=3 -o $(BENCH)/rustcpu.wasm bench/guests/rust/cpu.rs
+	$(RUST_GUEST) -C opt-level=s -o $(BENCH)/rustcpu_small.wasm bench/guests/rust/cpu.rs
 	@set -e; for g in goadd gocpu extism; do (cd bench && GOOS=wasip1 GOARCH=wasm go build -trimpath \
 		-buildmode=c-shared -ldflags=-s -o ../$(BENCH)/$$g.wasm ./guests/$$g); done
 

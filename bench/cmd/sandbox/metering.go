@@ -18,8 +18,8 @@ import (
 // instance that is made, initialised and warmed before the clock starts: so all begin in the same state, and what is
 // compared is how code runs, not how instances are made.
 func (b *bench) metering(ctx context.Context) error {
-	overheads, stoppable := []float64{}, []float64{}
-	for _, name := range []string{guest.RustCPU, guest.GoCPU} {
+	overheads, stoppable, forSize := []float64{}, []float64{}, []float64{}
+	for _, name := range []string{guest.RustCPU, guest.RustCPUSmall, guest.GoCPU} {
 		module, err := b.module(name)
 		if err != nil {
 			return err
@@ -65,12 +65,17 @@ func (b *bench) metering(ctx context.Context) error {
 			b.explain("%s %s: plain wazero %.1f ms, ours %.1f ms, WithCloseOnContextDone %.1f ms", name, work, all.Of(1)/1e6, all.Of(0)/1e6, all.Of(2)/1e6)
 			overhead, stops := all.Ratio(0, 1), all.Ratio(2, 0)
 			b.figure("metering_overhead_"+name+"_"+work, overhead)
+			if name == guest.RustCPUSmall { // not how code that computes is compiled: a figure of its own
+				forSize = append(forSize, overhead)
+				continue
+			}
 			overheads, stoppable = append(overheads, overhead), append(stoppable, stops)
 		}
 	}
 	b.explain("metering: geometric means over all of these guests; the worst overhead is %.3g, the least gain over WithCloseOnContextDone %.3g", slices.Max(overheads), slices.Min(stoppable))
 	b.figure("metering_overhead", measure.Mean(overheads))
 	b.figure("metering_vs_close_on_done", measure.Mean(stoppable))
+	b.figure("metering_overhead_for_size", measure.Mean(forSize))
 	return nil
 }
 

@@ -8,9 +8,11 @@ pub extern "C" fn variant() -> u32 {
     0x5eed5eed
 }
 
+/// Does what a call does, so that the heap is there before the snapshot.
 #[unsafe(no_mangle)]
 pub extern "C" fn toolsrv_warm() {
-    std::hint::black_box(add(br#"{"a": 2, "b": 3}"#));
+    let arguments = Vec::from(br#"{"a": 2, "b": 3}"#);
+    std::hint::black_box(add(&arguments).map(|sum| sum.to_string()));
 }
 
 #[unsafe(no_mangle)]

@@ -14,12 +14,13 @@ import (
 
 // The modules, by the names that Read takes.
 const (
-	Small   = "small"  // Rust: tool 0 adds
-	Odd     = "odd"    // Rust: the tools Grow, Trap and Spin
-	RustCPU = "cpu"    // Rust: the tools of CPU
-	Go      = "goadd"  // Go with the SDK: tool 0 adds
-	GoCPU   = "gocpu"  // Go with the SDK: the tools of CPU
-	Extism  = "extism" // Go: Go's work as a plugin for Extism
+	Small        = "small"         // Rust: tool 0 adds
+	Odd          = "odd"           // Rust: the tools Grow, Trap and Spin
+	RustCPU      = "rustcpu"       // Rust: the tools of CPU
+	RustCPUSmall = "rustcpu_small" // the same, compiled for size
+	Go           = "goadd"         // Go with the SDK: tool 0 adds
+	GoCPU        = "gocpu"         // Go with the SDK: the tools of CPU
+	Extism       = "extism"        // Go: Go's work as a plugin for Extism
 )
 
 // The tools of Odd.

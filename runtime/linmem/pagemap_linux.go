@@ -98,7 +98,14 @@ func findPagemap() *pagemap {
 }
 
 // find returns the first dirty runs of pages between two addresses, as many as the finder holds, and the address up to
-// which it has looked.
+// which it has looked. Both ways earn their place: the scan is new (Linux 6.7), and never slower than the read. In µs,
+// for memories of so many granules and so many dirty pages:
+//
+//	           17, 3   64, 3   64, 100   1,024, 3   1,024, 500
+//	scan         1.1     1.7       6.0        2.8           39
+//	read         1.7     3.2       6.1         45           65
+//
+// Of the scan's 1.1, 0.2 are the system call, 0.4 its set-up, 0.3 entries of page tables, and 0.04 each dirty page.
 func (p *pagemap) find(f *finder, start, end uint64) (runs []region, next uint64, err error) {
 	if p.scan {
 		return p.findByScan(f, start, end)

@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"slices"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 func TestDirty(t *testing.T) {
@@ -124,5 +126,99 @@ func TestWaysAgree(t *testing.T) {
 	scanned, read := all(p), all(&pagemap{fd: p.fd, faults: noFaultDescriptor})
 	if len(scanned) < regionsPerScan || !slices.Equal(scanned, read) {
 		t.Errorf("PAGEMAP_SCAN finds %d dirty pages, reading finds %d, or others", len(scanned), len(read))
+	}
+}
+
+// TestAdvisedMemory has the kernel treat the pages of a memory in ways that it chooses by itself at times.
+func TestAdvisedMemory(t *testing.T) {
+	t.Parallel()
+	const size = 8 << 20 // four huge pages
+	content := make([]byte, size)
+	for n := range size / 2 {
+		content[n] = byte(n) | 1
+	}
+	for _, c := range []struct {
+		name   string
+		before int // advice before the memory is written
+		after  int // and between write and reset; 0: none
+	}{
+		{"huge pages", unix.MADV_HUGEPAGE, 0},
+		{"huge pages, split", unix.MADV_HUGEPAGE, unix.MADV_PAGEOUT},
+		{"paged out", unix.MADV_NOHUGEPAGE, unix.MADV_PAGEOUT},
+		{"cold", unix.MADV_RANDOM, unix.MADV_COLD},
+		{"merged", unix.MADV_MERGEABLE, 0},
+		{"all there from the start", unix.MADV_POPULATE_READ, 0},
+		{"all private from the start", unix.MADV_POPULATE_WRITE, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			image, err := NewImage(content)
+			if err != nil {
+				t.Fatal(err)
+			}
+			m, err := image.Map(size)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for range 4 {
+				if err := unix.Madvise(m.space, c.before); err != nil {
+					t.Skipf("the kernel does not take the advice: %v", err)
+				}
+				for at := 0; at < size; at += 100_000 {
+					m.space[at]++
+				}
+				clear(m.space[size/4 : size/4+10*image.page]) // zeros where the image has none
+				if c.after != 0 {
+					if err := unix.Madvise(m.space, c.after); err != nil {
+						t.Skipf("the kernel does not take the advice: %v", err)
+					}
+				}
+				if _, err := m.Reset(); err != nil {
+					t.Fatal(err)
+				}
+				if !m.Equal() {
+					t.Fatal("the memory is not restored")
+				}
+			}
+			if err := m.Free(); err != nil {
+				t.Error(err)
+			}
+			if err := image.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// TestLockedMemory has pages that the kernel will not drop.
+func TestLockedMemory(t *testing.T) {
+	t.Parallel()
+	content := make([]byte, 2*granule)
+	content[0], content[granule] = 1, 2
+	image, err := NewImage(content)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := image.Map(2 * granule)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Mlock(m.space); err != nil {
+		t.Skipf("the system does not lock memory: %v", err)
+	}
+	for range 3 {
+		m.space[granule]++
+		m.space[5]++
+		if _, err := m.Reset(); err != nil {
+			t.Fatal(err)
+		}
+		if !m.Equal() {
+			t.Fatal("the memory is not restored")
+		}
+	}
+	if err := m.Free(); err != nil {
+		t.Error(err)
+	}
+	if err := image.Close(); err != nil {
+		t.Error(err)
 	}
 }

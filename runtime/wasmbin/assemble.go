@@ -297,10 +297,8 @@ func (w *rewriter) writeData(r *reader) []byte {
 		if form != 1 {
 			w.out.Data = append(w.out.Data, DataSegment{offset, content})
 			content = nil
-		} else if len(content) > chunk {
-			w.long[uint32(i)] = len(w.longOrder)
-			w.longOrder = append(w.longOrder, uint32(i))
 		}
+		w.segments = append(w.segments, len(content))
 		out = appendU32(append(out, 1), uint32(len(content)))
 		out = append(out, content...)
 	}

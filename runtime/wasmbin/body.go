@@ -37,10 +37,10 @@ type function struct {
 	code       int // offset of the first instruction
 	params     int
 	results    []ValueType
-	locals     int // with the parameters
-	loops      int // index of its first loop in rewriter.loops
-	edges      int // index of its first edge in rewriter.edges
-	cost       int // of the instructions that are in no loop, and of what loops begin with
+	locals     int  // with the parameters
+	loops      int  // index of its first loop in rewriter.loops
+	edges      int  // index of its first edge in rewriter.edges
+	cost       int  // of the instructions that are in no loop, and of what loops begin with
 	indirect   bool // it holds an indirect call
 	frame      int  // bytes of call stack that an activation takes at most, about
 	stack      int  // bytes that it charges for the call stack, 0 if it does not
@@ -192,6 +192,9 @@ func (w *rewriter) check(r *reader, in *instruction) {
 		w.dataUsed = true
 		if in.op == opDataDrop {
 			w.notFresh("data.drop")
+		} else if _, known := w.long[in.a]; !known && r.err == nil && w.segments[in.a] > chunk {
+			w.long[in.a] = len(w.longOrder)
+			w.longOrder = append(w.longOrder, in.a)
 		}
 	case opMemoryCopy:
 		w.copies = true

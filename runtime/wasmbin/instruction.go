@@ -238,7 +238,7 @@ func (in *instruction) weight() int {
 	case op == opRefFunc: // calls the host
 		return 64
 	case op == opMemoryGrow: // calls the host, and the host the operating system
-		return 4000
+		return 500
 	case op == opTableGrow:
 		return 500
 	case op >= opMemoryInit && op <= opTableFill:

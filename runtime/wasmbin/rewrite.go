@@ -105,7 +105,8 @@ type rewriter struct {
 	declared  []bool         // functions that ref.func may name
 	taken     []bool         // functions that may be in a table
 	elements  int            // number of element segments
-	long      map[uint32]int // data segments longer than a chunk: their number among these
+	segments  []int          // length of each data segment, 0 of an active one
+	long      map[uint32]int // data segments longer than a chunk that memory.init names: their number among these
 	longOrder []uint32
 
 	bodies  []function

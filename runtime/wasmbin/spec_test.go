@@ -259,4 +259,3 @@ func compareWorlds(t *testing.T, root, dir string, s *script, modules, skipped, 
 		}
 	}
 }
-

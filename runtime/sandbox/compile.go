@@ -8,7 +8,9 @@ import (
 	"log/slog"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/tetratelabs/wazero"
@@ -28,6 +30,9 @@ const (
 	closeGrace = 2 * time.Second
 )
 
+// defaultCodeMemory is room for thousands of small tools, or some twenty in Go.
+const defaultCodeMemory = 512 << 20
+
 // A compiler compiles modules in the background: those first that a call waits for, then in the order of loading. It
 // is safe for concurrent use. Engine tells the order of locks.
 type compiler struct {
@@ -37,6 +42,8 @@ type compiler struct {
 	most    int // compilations at a time, slow ones not counted
 	slow    time.Duration
 	grace   time.Duration
+	room    int64        // bytes that code may take
+	held    atomic.Int64 // bytes that it takes
 
 	mu      sync.Mutex
 	queue   []*build
@@ -53,6 +60,7 @@ type build struct {
 	source []byte
 	done   chan struct{}
 	code   wazero.CompiledModule
+	size   int64 // of the code and what wazero keeps beside it, in bytes
 	err    error
 
 	// compiler.mu guards these.
@@ -69,7 +77,10 @@ func (b *build) before(other *build) bool {
 	return b.module.order < other.module.order
 }
 
-func newCompiler(r wazero.Runtime, cache *codeCache, log *slog.Logger) *compiler {
+func newCompiler(r wazero.Runtime, cache *codeCache, room int64, log *slog.Logger) *compiler {
+	if room <= 0 {
+		room = defaultCodeMemory
+	}
 	return &compiler{
 		runtime: r,
 		cache:   cache,
@@ -77,6 +88,7 @@ func newCompiler(r wazero.Runtime, cache *codeCache, log *slog.Logger) *compiler
 		most:    max(2, runtime.GOMAXPROCS(0)), // two at least, so that a slow one holds up nobody
 		slow:    slowBuild,
 		grace:   closeGrace,
+		room:    room,
 		idle:    make(chan struct{}),
 	}
 }
@@ -154,12 +166,16 @@ func (c *compiler) count(b *build, fast bool) {
 func (c *compiler) run(b *build) {
 	if b.wanted() {
 		timer := time.AfterFunc(c.slow, func() { c.slowed(b) })
-		if left := b.finish(c.compile(b.source)); left != nil {
-			if err := left.Close(context.Background()); err != nil {
-				c.log.Warn("free compiled code", "digest", b.module.digest, "error", err)
-			}
-		}
+		code, size, err := c.compile(b.source)
 		timer.Stop()
+		b.size = size
+		held := c.held.Add(size)
+		if left := b.finish(code, err); left != nil {
+			c.drop(b, left)
+		}
+		if held > c.room && c.cache != nil {
+			b.module.engine.shed()
+		}
 	} else {
 		b.finish(nil, errUnwanted)
 	}
@@ -207,10 +223,19 @@ func (c *compiler) close() bool {
 	}
 }
 
-// compile has wazero compile a module, or load its code from the cache.
-func (c *compiler) compile(source []byte) (wazero.CompiledModule, error) {
+// drop frees the code of a build that nobody uses.
+func (c *compiler) drop(b *build, code wazero.CompiledModule) {
+	c.held.Add(-b.size)
+	if err := code.Close(context.Background()); err != nil {
+		c.log.Warn("free compiled code", "digest", b.module.digest, "error", err)
+	}
+}
+
+// compile has wazero compile a module, or load its code from the cache. size is 0 where it is not known, or err is set.
+func (c *compiler) compile(source []byte) (module wazero.CompiledModule, size int64, err error) {
 	if c.cache == nil {
-		return compileIn(c.runtime, source)
+		module, err = compileIn(c.runtime, source)
+		return module, 0, err
 	}
 	entry := c.cache.entry(source)
 	code, err := c.cache.open(entry)
@@ -219,7 +244,7 @@ func (c *compiler) compile(source []byte) (wazero.CompiledModule, error) {
 	}
 	if code == nil {
 		if code, err = c.cache.make(source); err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 		if err := c.cache.keep(entry, code); err != nil {
 			c.log.Warn("compiled code is not kept", "error", err)
@@ -227,13 +252,50 @@ func (c *compiler) compile(source []byte) (wazero.CompiledModule, error) {
 	}
 	staged, err := c.cache.stage(code)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
-	module, err := compileIn(c.runtime, source)
+	module, err = compileIn(c.runtime, source)
 	if gone := remove(staged); gone != nil {
 		c.log.Warn("compiled code is left over", "error", gone)
 	}
-	return module, err
+	if err != nil {
+		return nil, 0, err
+	}
+	return module, int64(len(code.code) + len(source)), nil
+}
+
+// shed drops the code that was not used for longest, until a quarter of the room is free again. It comes back from the cache.
+func (e *Engine) shed() {
+	type candidate struct {
+		module *module
+		called time.Time
+	}
+	var all []candidate
+	for _, m := range e.attached() {
+		m.mu.Lock()
+		if m.disused() {
+			all = append(all, candidate{m, m.called})
+		}
+		m.mu.Unlock()
+	}
+	slices.SortFunc(all, func(a, b candidate) int { return a.called.Compare(b.called) })
+	for _, c := range all {
+		if e.compiler.held.Load() <= e.compiler.room/4*3 {
+			return
+		}
+		var r remains
+		c.module.mu.Lock()
+		if c.module.disused() && c.module.called.Equal(c.called) {
+			r = c.module.strip()
+		}
+		c.module.mu.Unlock()
+		c.module.free(r)
+	}
+}
+
+// disused reports whether the module has code and no call that uses it. m.mu is held.
+func (m *module) disused() bool {
+	return m.calls == 0 && m.build != nil && m.build.over() && m.build.code != nil
 }
 
 // compileIn has wazero compile, on this goroutine: on one of wazero's a panic could not be recovered. That

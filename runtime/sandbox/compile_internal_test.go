@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -278,7 +279,7 @@ func TestCompileSameCode(t *testing.T) {
 	for range 2 {
 		go func() {
 			for range 50 {
-				code, err := e.compiler.compile(source)
+				code, _, err := e.compiler.compile(source)
 				if err == nil {
 					err = code.Close(context.Background())
 				}
@@ -294,4 +295,72 @@ func TestCompileSameCode(t *testing.T) {
 	if left, err := os.ReadDir(e.cache.files); err != nil || len(left) != 0 {
 		t.Errorf("%v, %v are left over", left, err)
 	}
+}
+
+// TestCodeMemory has more code than there is room for: what was called least recently is dropped, and comes back.
+func TestCodeMemory(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	open := func(room int64) (*Engine, []*Program) {
+		e, err := New(t.Context(), Config{CacheDir: dir, CodeMemory: room})
+		if err != nil {
+			t.Fatal(err)
+		}
+		programs := make([]*Program, 10)
+		for i := range programs { // modules that differ in a constant
+			programs[i] = loadInternal(t, e, bytes.Replace(echoFixture(t), []byte{0x41, 9}, []byte{0x41, byte(10 + i)}, 1))
+		}
+		return e, programs
+	}
+	shut := func(e *Engine) {
+		t.Helper()
+		if err := e.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+		if held := e.compiler.held.Load(); held != 0 {
+			t.Errorf("code of %d bytes is counted that is gone", held)
+		}
+	}
+	call := func(p *Program) {
+		t.Helper()
+		if out, err := p.Tool("echo", 0, Limits{}).Call(t.Context(), []byte("1")); err != nil || string(out) != "1" {
+			t.Errorf("got %s, %v, want 1", out, err)
+		}
+		for e := p.module.engine; ; runtime.Gosched() { // what follows a build, too
+			e.compiler.mu.Lock()
+			running := e.compiler.running
+			e.compiler.mu.Unlock()
+			if running == 0 {
+				return
+			}
+		}
+	}
+	e, programs := open(0)
+	call(programs[0])
+	one := e.compiler.held.Load()
+	if one <= 0 {
+		t.Fatalf("the code takes %d bytes", one)
+	}
+	shut(e)
+	room := 5*one + one/2
+	e, programs = open(room)
+	for _, p := range programs {
+		call(p)
+		call(programs[0])
+		if held := e.compiler.held.Load(); held > room {
+			t.Errorf("the code takes %d bytes, the limit is %d", held, room)
+		}
+	}
+	there := func(p *Program) bool {
+		p.module.mu.Lock()
+		defer p.module.mu.Unlock()
+		return p.module.build != nil
+	}
+	if !there(programs[0]) || there(programs[1]) {
+		t.Errorf("got %t for the one called last and %t for the one called first, want true and false", there(programs[0]), there(programs[1]))
+	}
+	for _, p := range programs {
+		call(p)
+	}
+	shut(e)
 }

@@ -95,11 +95,8 @@ func (m *module) free(r remains) {
 	if err := r.snapshot.free(); err != nil {
 		m.engine.log.Warn("free a snapshot", "digest", m.digest, "error", err)
 	}
-	if r.build == nil || !r.build.over() || r.build.code == nil {
-		return
-	}
-	if err := r.build.code.Close(context.Background()); err != nil {
-		m.engine.log.Warn("free compiled code", "digest", m.digest, "error", err)
+	if r.build != nil && r.build.over() && r.build.code != nil {
+		m.engine.compiler.drop(r.build, r.build.code)
 	}
 }
 

@@ -41,6 +41,9 @@ type Config struct {
 	IdleMemory int64
 	// IdleTime is how long an instance is kept that no call uses; a minute.
 	IdleTime time.Duration
+	// CodeMemory bounds the compiled code in memory in bytes, where there is a CacheDir from which it can come back: what
+	// no call uses goes first; 512 MiB where 0 or less.
+	CodeMemory int64
 	// UnusedTime is how long compiled code is kept in memory that no call uses, where there is a CacheDir from which
 	// it can come back; 15 minutes.
 	UnusedTime time.Duration
@@ -124,7 +127,7 @@ func New(ctx context.Context, c Config) (*Engine, error) {
 		config = config.WithCompilationCache(e.cache.wazero)
 	}
 	e.runtime = wazero.NewRuntimeWithConfig(ctx, config)
-	e.compiler = newCompiler(e.runtime, e.cache, e.log)
+	e.compiler = newCompiler(e.runtime, e.cache, c.CodeMemory, e.log)
 	if err := e.offer(ctx, append(abiFuncs(), wasi{time.Now()}.funcs()...)); err != nil {
 		return nil, errors.Join(err, e.free(ctx))
 	}

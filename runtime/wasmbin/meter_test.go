@@ -92,9 +92,6 @@ func endless() map[string][]byte {
 	}
 }
 
-// slice is the number of units that is proposed to the sandbox, at first and while slices are long.
-const slice = 500_000
-
 // Whatever runs for long asks for fuel all the time.
 func TestMeteringBites(t *testing.T) {
 	t.Parallel()
@@ -105,12 +102,13 @@ func TestMeteringBites(t *testing.T) {
 				t.Fatal(err)
 			}
 			h := newHost(t, wazero.NewRuntimeConfigCompiler().WithCoreFeatures(api.CoreFeaturesV2))
-			h.slice, h.most = slice, 200
+			h.most = 200
 			var slices []time.Duration
 			last := time.Now()
 			h.onSlice = func() {
 				now := time.Now()
 				slices = append(slices, now.Sub(last))
+				h.slice = wasmbin.NextSlice(h.slice, now.Sub(last))
 				last = now
 			}
 			m, err := h.instantiate(t.Context(), "", r, 1<<24)

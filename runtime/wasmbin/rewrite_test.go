@@ -30,7 +30,7 @@ func (e hostError) Error() string { return string(e) }
 
 func newHost(t testing.TB, config wazero.RuntimeConfig) *host {
 	t.Helper()
-	h := &host{Runtime: wazero.NewRuntimeWithConfig(t.Context(), config), slice: 1_000_000}
+	h := &host{Runtime: wazero.NewRuntimeWithConfig(t.Context(), config), slice: wasmbin.FirstSlice}
 	t.Cleanup(func() {
 		if err := h.Close(context.Background()); err != nil {
 			t.Error(err)

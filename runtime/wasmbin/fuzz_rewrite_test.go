@@ -1,0 +1,106 @@
+package wasmbin_test
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tetratelabs/wazero"
+	"github.com/tetratelabs/wazero/api"
+
+	"github.com/toolsrv/toolsrv/runtime/wasmbin"
+)
+
+// addRewriteSeeds adds what the other tests rewrite, and a share of the specification's modules.
+func addRewriteSeeds(f *testing.F) {
+	addSeeds(func(m []byte) { f.Add(m) })
+	for _, m := range endless() {
+		if len(m) < 1<<16 || !strings.Contains(string(m), "xxxxx") {
+			f.Add(m)
+		}
+	}
+	directory, err := exec.CommandContext(f.Context(), "go", "list", "-m", "-f", "{{.Dir}}", "github.com/tetratelabs/wazero").Output()
+	if err != nil {
+		return
+	}
+	files, _ := filepath.Glob(filepath.Join(strings.TrimSpace(string(directory)), "internal/integration_test/spectest/v2/testdata/*.[0-7].wasm"))
+	for i := 0; i < len(files); i += 4 {
+		if m, err := os.ReadFile(files[i]); err == nil && len(m) < 8<<10 {
+			f.Add(m)
+		}
+	}
+}
+
+// Any bytes give an error, or a module that is valid exactly if the original is, and that can be stopped.
+func FuzzRewrite(f *testing.F) {
+	addRewriteSeeds(f)
+	h := newHost(f, wazero.NewRuntimeConfigInterpreter().WithCoreFeatures(api.CoreFeaturesV2).WithMemoryLimitPages(256))
+	f.Fuzz(func(t *testing.T, module []byte) {
+		before := slices.Clone(module)
+		r, err := wasmbin.Rewrite(module)
+		if !slices.Equal(before, module) {
+			t.Fatal("the module was changed in place")
+		}
+		if err != nil {
+			return
+		}
+		if len(r.Module) > 16*len(module)+4<<10 {
+			t.Errorf("%d bytes became %d", len(module), len(r.Module))
+		}
+		want, got := compiles(h, module), compiles(h, r.Module)
+		if want != nil && strings.Contains(want.Error(), "custom section") {
+			return // names that nobody can read are left out: they don't make a module invalid
+		}
+		if (want == nil) != (got == nil) {
+			t.Fatalf("the original compiles: %v, the rewritten: %v", want, got)
+		}
+		if got != nil {
+			return
+		}
+		again, err := wasmbin.Rewrite(module)
+		if err != nil || !slices.Equal(again.Module, r.Module) {
+			t.Fatalf("rewritten again it is another: %v", err)
+		}
+		if _, err := wasmbin.Rewrite(r.Module); err == nil {
+			t.Error("what was rewritten is rewritten again")
+		}
+		stop(t, h, r)
+	})
+}
+
+// stop runs all exports without parameters. Each must end within a few slices, of its own or by force.
+func stop(t *testing.T, h *host, r *wasmbin.Rewritten) {
+	ctx := context.Background()
+	h.slice, h.refills, h.most = 1000, 0, 20
+	defer func() { h.most = 0 }()
+	begun := time.Now()
+	m, err := h.instantiate(ctx, "", r, 64<<10)
+	if m == nil || err != nil {
+		return
+	}
+	defer m.Close(ctx)
+	for name, d := range m.ExportedFunctionDefinitions() {
+		h.refills = 0
+		_, _ = m.ExportedFunction(name).Call(ctx, make([]uint64, len(d.ParamTypes())*2)[:slots(d.ParamTypes())]...)
+		m.ExportedGlobal(wasmbin.StackGlobal).(api.MutableGlobal).Set(64 << 10)
+	}
+	if took := time.Since(begun); took > 5*time.Second {
+		t.Errorf("all exports together took %v", took)
+	}
+}
+
+// slots is the number of values that parameters take in a call.
+func slots(types []api.ValueType) int {
+	n := len(types)
+	for _, t := range types {
+		if byte(t) == byte(wasmbin.V128) {
+			n++
+		}
+	}
+	return n
+}

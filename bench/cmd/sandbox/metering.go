@@ -214,7 +214,7 @@ func (b *bench) neighbours(directory string) error {
 	if err := put(directory, small, guest.Parameters, "add"); err != nil {
 		return err
 	}
-	return put(directory, odd, `{"type":"object"}`, "grow", "trap", "spin")
+	return put(directory, odd, `{"type":"object"}`, "grow", "trap", "spin", "grow_mega")
 }
 
 // spun checks that a call ended by its time limit.

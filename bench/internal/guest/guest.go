@@ -25,9 +25,10 @@ const (
 
 // The tools of Odd.
 const (
-	Grow = iota // touches a megabyte of new memory
+	Grow = iota // grows its memory by a little, and writes to it
 	Trap
-	Spin // never returns
+	Spin     // never returns
+	GrowMega // grows its memory by a megabyte, and writes to it
 )
 
 // CPU returns the names of the tools of RustCPU and GoCPU, in the order of their numbers.

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/tetratelabs/wazero/api"
+
+	"github.com/toolsrv/toolsrv/runtime/wasmbin"
 )
 
 // A call is everything that the host keeps about one run of a guest. It belongs to an instance, which wipes it before
@@ -38,7 +40,7 @@ type call struct {
 func (c *call) begin(w *work) {
 	c.ctx, c.deadline, c.limits = w.ctx, w.deadline, w.limits
 	c.lines.tool, c.lines.left = w.tool, w.limits.LogLines
-	c.meter = meter{}
+	c.meter = meter{pace: wasmbin.FirstSlice}
 }
 
 // serve makes the input visible, and what the guest says from now on count.
@@ -58,7 +60,7 @@ func (c *call) Deadline() (time.Time, bool) { return c.deadline, true }
 func (c *call) Done() <-chan struct{} { return c.ctx.Done() }
 
 // Err tells why the run has to end, or nil.
-func (c *call) Err() error { return c.over() }
+func (c *call) Err() error { return c.over(time.Now()) }
 
 // Value holds nothing: wazero looks for options of experiments here at every call.
 func (c *call) Value(any) any { return nil }
@@ -72,11 +74,11 @@ var (
 )
 
 // over tells why the run has to end, or nil.
-func (c *call) over() error {
+func (c *call) over(now time.Time) error {
 	switch {
 	case c.engine.stop.Err() != nil:
 		return errClosing
-	case !time.Now().Before(c.deadline):
+	case !now.Before(c.deadline):
 		return errTimeout
 	case c.ctx.Err() != nil:
 		return errCancelled
@@ -84,31 +86,31 @@ func (c *call) over() error {
 	return nil
 }
 
-// sliceFuel is how much fuel a guest gets at a time. It bounds how long the deadline, the caller's cancellation and
-// the host's garbage collector wait for a guest: an instruction takes a nanosecond or less, on average.
-const sliceFuel = 200_000
-
-// A meter counts what a run has used.
+// A meter counts what a run has used. Fuel comes in slices: one bounds how long the deadline, the caller's
+// cancellation and the host's garbage collector wait for a guest.
 type meter struct {
-	used  int64 // fuel
-	slice int64 // what the guest was given last
-	host  int64 // work of host functions since the last look
+	used  int64     // fuel
+	slice int32     // what the guest was given last
+	pace  int32     // fuel of a slice, as the guest's speed suggests
+	since time.Time // begin of the slice; zero: it is the first
+	host  int64     // work of host functions since the last look
 }
 
 // next returns how much fuel the guest may use until it calls refill.
 func (c *call) next() int32 {
-	c.meter.slice = sliceFuel
+	c.meter.slice = c.meter.pace
 	if c.limits.Fuel > 0 {
-		c.meter.slice = max(0, min(sliceFuel, c.limits.Fuel-c.meter.used))
+		c.meter.slice = int32(max(0, min(int64(c.meter.pace), c.limits.Fuel-c.meter.used)))
 	}
-	return int32(c.meter.slice)
+	return c.meter.slice
 }
 
-// look lets other goroutines run, and ends the run where its time, its fuel or its caller's patience is over.
-func (c *call) look() {
+// look lets other goroutines run, and ends the run where its time, its fuel or its caller's patience is over. now is
+// the time.
+func (c *call) look(now time.Time) {
 	c.meter.used += c.meter.host
 	c.meter.host = 0
-	if err := c.over(); err != nil {
+	if err := c.over(now); err != nil {
 		panic(err)
 	}
 	if c.limits.Fuel > 0 && c.meter.used > c.limits.Fuel {
@@ -120,16 +122,25 @@ func (c *call) look() {
 // work counts what a host function does, in nanoseconds by a fixed estimate, like instructions. Without it a guest
 // could have the host work for it for long, in few instructions of its own.
 func (c *call) work(nanos int) {
-	if c.meter.host += int64(nanos); c.meter.host >= sliceFuel {
-		c.look()
+	if c.meter.host += int64(nanos); c.meter.host >= maxWork {
+		c.look(time.Now())
 	}
 }
+
+// maxWork is how much host functions may do between two looks, in nanoseconds.
+const maxWork = 200_000
 
 // refill is the guest's call when its slice is used up; left is what is left of it, less than zero.
 func refill(ctx context.Context, _ api.Module, stack []uint64) {
 	c := ctx.(*call)
-	c.meter.used += c.meter.slice - int64(int32(uint32(stack[0])))
-	c.look()
+	m := &c.meter
+	now := time.Now()
+	m.used += int64(m.slice) - int64(int32(uint32(stack[0])))
+	if !m.since.IsZero() {
+		m.pace = wasmbin.NextSlice(m.pace, now.Sub(m.since))
+	}
+	c.look(now)
+	m.since = time.Now() // what others ran for does not count
 	stack[0] = uint64(uint32(c.next()))
 }
 
@@ -144,8 +155,9 @@ const (
 	workCall   = 100  // of any
 	workLine   = 2000 // of a log line that is written
 	bytesCopy  = 8    // bytes that are copied in one
-	workRandom = 2    // of a random byte
+	workRandom = 1    // of a random byte
 	workStream = 16   // of a byte that is searched for lines
+	workEvent  = 20   // of a subscription of poll_oneoff
 )
 
 // A hostFunc is a function that the host offers to guests.

@@ -155,7 +155,7 @@ func (m *module) start(i *instance, w *work) error {
 		if err != nil {
 			return i.classify(err)
 		}
-		i.call.meter.used += i.call.meter.slice - int64(int32(uint32(i.fuel.Get())))
+		i.call.meter.used += int64(i.call.meter.slice) - int64(int32(uint32(i.fuel.Get())))
 	}
 	return nil
 }

@@ -296,6 +296,7 @@ func (w wasi) poll(c *call, mem guestMemory, stack []uint64) {
 		stack[0] = wasiInval
 		return
 	}
+	c.work(int(n) * workEvent)
 	// A copy, because the guest may have the events written over the subscriptions.
 	subscriptions := append([]byte(nil), mem.view(stack[0], n*subscriptionSize)...)
 	events := mem.view(stack[1], n*eventSize)
@@ -309,7 +310,7 @@ func (w wasi) poll(c *call, mem guestMemory, stack []uint64) {
 		case <-c.engine.stop.Done():
 		}
 		timer.Stop()
-		c.look()
+		c.look(time.Now())
 		occurred = w.events(subscriptions, events[:0], time.Since(begun))
 	}
 	mem.put32(stack[3], uint32(len(occurred)/eventSize))

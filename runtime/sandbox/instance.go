@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/bits"
 	"slices"
 	"time"
 
@@ -15,6 +14,9 @@ import (
 	"github.com/toolsrv/toolsrv/runtime/linmem"
 	"github.com/toolsrv/toolsrv/runtime/wasmbin"
 )
+
+// instanceSize is what an instance takes beside its memory, in bytes: its call stack, tables and bookkeeping.
+const instanceSize = 32 << 10
 
 // A snapshot is a program's memory and globals just after initialisation. It never changes.
 type snapshot struct {
@@ -46,9 +48,8 @@ type instance struct {
 	params   [1]uint64         // and results
 	call     call
 
-	calls    uint64    // served
 	since    time.Time // begin of the last one
-	resident int64     // bytes of memory of its own that it keeps while it is idle; an estimate
+	resident int64     // bytes that it keeps while it is idle
 	reserved uint64    // bytes of address space
 	most     int64     // bytes of memory that the module declares as its maximum
 	adapted  bool      // it was refused memory while it started
@@ -231,13 +232,7 @@ func (i *instance) reset() error {
 	}
 	i.call.wipe()
 	i.params[0] = 0
-	// What was copied stays resident. To ask for all that is, is a walk through page tables: now and then will do.
-	if i.calls++; bits.OnesCount64(i.calls) == 1 {
-		if n, err := i.memory.linear.Resident(); err == nil {
-			i.resident = int64(n)
-		}
-	}
-	i.resident = max(i.resident, int64(copied))
+	i.resident = int64(copied) + instanceSize
 	return nil
 }
 

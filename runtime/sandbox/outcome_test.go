@@ -43,6 +43,19 @@ func TestOutcomes(t *testing.T) {
 		{"endless recursion with large frames", "hostile/recurse", 2, ample, sandbox.ToolStack, "call stack"},
 		{"endless recursion through a table", "hostile/recurse", 3, ample, sandbox.ToolStack, "call stack"},
 
+		{"deep stack within a small limit", "hostile/recurse", 0, sandbox.Limits{Timeout: time.Minute, Stack: 16 << 10}, sandbox.ToolStack, "call stack of 16 KiB"},
+		{"deep stack within a large limit", "hostile/recurse", 0, sandbox.Limits{Timeout: time.Minute, Stack: 64 << 20}, sandbox.ToolStack, "call stack of 64 MiB"},
+
+		{"fuel, spinning", "hostile/spin", 0, sandbox.Limits{Timeout: time.Minute, Fuel: 1000}, sandbox.ToolFuel, "more than its limit of 1000 instructions"},
+		{"fuel, host", "hostile/spin", 1, sandbox.Limits{Timeout: time.Minute, Fuel: 10_000_000}, sandbox.ToolFuel, ""},
+		{"fuel, filling memory", "hostile/spin", 2, sandbox.Limits{Timeout: time.Minute, Fuel: 10_000_000}, sandbox.ToolFuel, ""},
+		{"fuel, randomness", "hostile/spin", 3, sandbox.Limits{Timeout: time.Minute, Fuel: 10_000_000}, sandbox.ToolFuel, ""},
+		{"fuel, recursion", "hostile/recurse", 1, sandbox.Limits{Timeout: time.Minute, Fuel: 10_000_000}, sandbox.ToolFuel, ""},
+		{"fuel, start", "hostile/start_spin", 0, sandbox.Limits{Timeout: time.Minute, Fuel: 10_000}, sandbox.ToolFuel, ""},
+		{"fuel, warm", "hostile/warm_spin", 0, sandbox.Limits{Timeout: time.Minute, Fuel: 10_000}, sandbox.ToolFuel, ""},
+		{"fuel that suffices", "good/stages", 0, sandbox.Limits{Timeout: time.Minute, Fuel: 100_000}, sandbox.OK, "1234"},
+		{"memory beyond what is declared", "hostile/declared", 0, ample, sandbox.ToolMemory, "more memory than its limit of 128 KiB"},
+
 		{"memory page by page", "hostile/memory", 0, ample, sandbox.ToolMemory, "more memory than its limit of 64 MiB"},
 		{"memory at once", "hostile/memory", 1, ample, sandbox.ToolMemory, "64 MiB"},
 		{"memory, then exit", "hostile/memory", 2, ample, sandbox.ToolMemory, "64 MiB"},

@@ -34,7 +34,7 @@ func (m *module) serve(w *work, describe bool, index int32, input []byte) (outpu
 			intact = false
 			output, err = nil, internal(fmt.Errorf("panic: %v\n%s", r, debug.Stack()))
 		}
-		m.giveBack(i, intact)
+		m.giveBack(i, intact, w.begun)
 	}()
 	if i != nil && !m.fits(i, w) {
 		m.discard(i)
@@ -97,7 +97,7 @@ func (m *module) enter() bool {
 }
 
 // leave ends a call that has no instance.
-func (m *module) leave() { m.giveBack(nil, false) }
+func (m *module) leave() { m.giveBack(nil, false, time.Time{}) }
 
 // borrow is enter for a call that needs an instance: it gets the one that was used last, because its pages are warm, or
 // nil where none is idle. giveBack ends the call.
@@ -124,8 +124,8 @@ func (m *module) count(n int) {
 	m.engine.running.Add(n)
 }
 
-// giveBack ends a call. Its instance is kept for the next one if it is intact and there is room, and closed otherwise.
-func (m *module) giveBack(i *instance, intact bool) {
+// giveBack ends a call that was begun then. Its instance is kept for the next one if it is intact and there is room, and closed otherwise.
+func (m *module) giveBack(i *instance, intact bool, begun time.Time) {
 	if i != nil && !intact {
 		m.discard(i)
 		i = nil
@@ -138,12 +138,12 @@ func (m *module) giveBack(i *instance, intact bool) {
 		e.crowded()
 	}
 	m.mu.Lock()
-	if i != nil {
-		m.called = i.since
-		if m.attached && len(m.idle) < e.idleInstances {
-			m.idle = append(m.idle, i)
-			i = nil
-		}
+	if !begun.IsZero() {
+		m.called = begun
+	}
+	if i != nil && m.attached && len(m.idle) < e.idleInstances {
+		m.idle = append(m.idle, i)
+		i = nil
 	}
 	m.count(-1)
 	last := m.users == 0

@@ -1,0 +1,57 @@
+package sandbox_test
+
+import (
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/toolsrv/toolsrv/runtime/sandbox"
+)
+
+// spinners starts a call that never ends on every core, twice, and returns when all run.
+func spinners(t *testing.T, e *sandbox.Engine, index int32) {
+	t.Helper()
+	n := 2 * runtime.GOMAXPROCS(0)
+	p := load(t, e, fixture(t, "hostile/spin"))
+	if err := p.Compile(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	tool := p.Tool("spin", index, sandbox.Limits{Timeout: time.Minute, Concurrency: n})
+	occupy(t, tool, n)
+}
+
+// TestCollection has the host's garbage collector, which must stop all goroutines, run beside guests that never call the
+// host by themselves. The bound is generous: it is for a machine that does other things, too.
+func TestCollection(t *testing.T) {
+	for _, index := range []int32{0, 2, 7} {
+		e := newEngine(t, sandbox.Config{})
+		spinners(t, e, index)
+		for range 5 {
+			begun := time.Now()
+			runtime.GC()
+			if took := time.Since(begun); took > 2*time.Second {
+				t.Errorf("spinner %d: a collection took %v", index, took)
+			}
+		}
+	}
+}
+
+// TestNeighbour has a small tool called while another spins on every core.
+func TestNeighbour(t *testing.T) {
+	e := newEngine(t, sandbox.Config{})
+	spinners(t, e, 0)
+	tool := load(t, e, fixture(t, "good/small")).Tool("small", 0, sandbox.Limits{})
+	var worst time.Duration
+	for n := range 100 {
+		begun := time.Now()
+		if _, err := tool.Call(t.Context(), []byte(`1`)); err != nil {
+			t.Fatal(err)
+		}
+		if n > 0 { // the first one compiles
+			worst = max(worst, time.Since(begun))
+		}
+	}
+	if worst > time.Second {
+		t.Errorf("a call took %v beside guests that spin", worst)
+	}
+}

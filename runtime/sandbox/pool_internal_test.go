@@ -1,0 +1,202 @@
+package sandbox
+
+import (
+	"context"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// poolEngine returns an engine with no janitor at work during the test, and a program of a fixture.
+func poolEngine(t *testing.T, c Config, name string) (*Engine, *Program) {
+	t.Helper()
+	c.IdleTime = time.Hour
+	e, err := New(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	module, err := os.ReadFile("../../testdata/wat/" + name + ".wasm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := e.Load(module)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		p.Close()
+		if err := e.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+		if n := e.idle.Load(); n != 0 {
+			t.Errorf("%d bytes are idle in a closed engine", n)
+		}
+	})
+	return e, p
+}
+
+func (m *module) idlers() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.idle)
+}
+
+// TestSame is what paranoid mode relies on: one byte or one global that differs is noticed.
+func TestSame(t *testing.T) {
+	t.Parallel()
+	_, p := poolEngine(t, Config{}, "good/leaky")
+	if _, err := p.Tool("x", 0, Limits{}).Call(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	i := p.module.idle[0]
+	if err := i.same(); err != nil {
+		t.Fatal(err)
+	}
+	memory := i.guest.Memory()
+	for _, at := range []uint32{0, 70_001, memory.Size() - 1} {
+		was, _ := memory.ReadByte(at)
+		memory.WriteByte(at, was+1)
+		if err := i.same(); err == nil {
+			t.Errorf("byte %d differs, and nobody notices", at)
+		}
+		memory.WriteByte(at, was)
+	}
+	for n, g := range i.globals {
+		was := g.Get()
+		g.Set(was + 1)
+		if err := i.same(); err == nil || !strings.Contains(err.Error(), "globals") {
+			t.Errorf("global %d differs: got %v", n, err)
+		}
+		g.Set(was)
+	}
+	if err := i.same(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestSweep closes what was idle for long and keeps the rest.
+func TestSweep(t *testing.T) {
+	t.Parallel()
+	e, p := poolEngine(t, Config{CacheDir: t.TempDir()}, "good/small")
+	tool := p.Tool("x", 0, Limits{})
+	call := func() {
+		t.Helper()
+		if out, err := tool.Call(t.Context(), []byte("1")); err != nil || string(out) != "1" {
+			t.Fatalf("got %s, %v, want 1", out, err)
+		}
+	}
+	call()
+	before := time.Now()
+	long := before.Add(-time.Hour)
+	e.sweep(long, long)
+	if n := p.module.idlers(); n != 1 || p.module.snapshot == nil {
+		t.Fatalf("%d instances are idle, want the one that was just used", n)
+	}
+	e.sweep(before, long)
+	if n := p.module.idlers(); n != 0 || e.idle.Load() != 0 {
+		t.Errorf("%d instances with %d bytes are idle, want none", n, e.idle.Load())
+	}
+	call()
+	e.sweep(long, time.Now())
+	if p.module.idlers() != 0 || p.module.snapshot != nil || p.module.build != nil {
+		t.Error("a module that nobody calls is kept")
+	}
+	call()
+	if p.module.idlers() != 1 {
+		t.Error("a module that is called again keeps no instance")
+	}
+}
+
+// TestIdleMemory bounds what idle instances keep.
+func TestIdleMemory(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name   string
+		memory int64
+		want   bool
+	}{{"default", 0, true}, {"none", -1, false}, {"too little", 100, false}} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			e, p := poolEngine(t, Config{IdleMemory: test.memory}, "good/leaky")
+			tool := p.Tool("x", 8, Limits{})
+			for range 3 {
+				if out, err := tool.Call(t.Context(), nil); err != nil || string(out) != "1" {
+					t.Fatalf("got %s, %v, want 1", out, err)
+				}
+			}
+			if kept := p.module.idlers() == 1; kept != test.want || (e.idle.Load() > 0) != test.want {
+				t.Errorf("an instance is kept: %t, with %d bytes, want %t", kept, e.idle.Load(), test.want)
+			}
+		})
+	}
+}
+
+// TestThin closes the instances that were used least recently.
+func TestThin(t *testing.T) {
+	t.Parallel()
+	e, old := poolEngine(t, Config{}, "good/leaky")
+	for range 2 {
+		if _, err := old.Tool("x", 8, Limits{}).Call(t.Context(), nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	module, err := os.ReadFile("../../testdata/wat/good/small.wasm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	recent, err := e.Load(module)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer recent.Close()
+	if _, err := recent.Tool("x", 0, Limits{}).Call(t.Context(), []byte("1")); err != nil {
+		t.Fatal(err)
+	}
+	e.thin()
+	if old.module.idlers() != 1 || recent.module.idlers() != 1 {
+		t.Error("instances are closed without need")
+	}
+	e.idleMemory = e.idle.Load()
+	e.thin()
+	if old.module.idlers() != 0 || recent.module.idlers() != 1 {
+		t.Errorf("%d and %d instances are left, want 0 old ones and 1 recent one", old.module.idlers(), recent.module.idlers())
+	}
+}
+
+// TestFirstIsOne has many calls come before the snapshot is there: one of them makes it.
+func TestFirstIsOne(t *testing.T) {
+	t.Parallel()
+	_, p := poolEngine(t, Config{}, "good/stages")
+	tool := p.Tool("x", 0, Limits{Timeout: time.Minute})
+	var wait sync.WaitGroup
+	for range 8 {
+		wait.Go(func() {
+			if out, err := tool.Call(t.Context(), nil); err != nil || string(out) != "1234" {
+				t.Errorf("got %s, %v, want 1234", out, err)
+			}
+		})
+	}
+	wait.Wait()
+	for _, i := range p.module.idle {
+		if i.snapshot != p.module.snapshot {
+			t.Error("an instance is of another snapshot")
+		}
+	}
+}
+
+// TestAllocations is the ceiling of a small guest's call: the output, and one more.
+func TestAllocations(t *testing.T) {
+	_, p := poolEngine(t, Config{}, "good/small")
+	tool := p.Tool("x", 0, Limits{})
+	input := []byte(`{"a":1}`)
+	n := testing.AllocsPerRun(100, func() {
+		if _, err := tool.Call(t.Context(), input); err != nil {
+			t.Error(err)
+		}
+	})
+	if n > 2 && !p.module.engine.paranoid {
+		t.Errorf("a call allocates %v times, want 2 at most", n)
+	}
+}

@@ -38,7 +38,7 @@ test:
 	@set -e; for m in $(MODULES); do echo "go test $$m/..."; (cd $$m && go test ./...); done
 
 race:
-	@set -e; for m in $(MODULES); do echo "go test -race $$m/..."; (cd $$m && go test -race ./...); done
+	@set -e; for m in $(MODULES); do echo "go test -race -tags paranoid $$m/..."; (cd $$m && go test -race -tags paranoid ./...); done
 
 lint:
 	@unformatted=$$(gofmt -l $(GO_FILES)); if [ -n "$$unformatted" ]; then echo "not formatted, run make fmt:"; echo "$$unformatted"; exit 1; fi

@@ -28,7 +28,16 @@ type scope struct {
 
 // A loop is one in a body. A body's loops are numbered as they begin.
 type loop struct {
-	cost int // of the instructions in it, and of what loops in it begin with
+	cost  int  // of the instructions in it, and of what loops in it begin with
+	short bool // it is written several times over
+}
+
+// begin is the credit with which a loop begins.
+func (l *loop) begin() int {
+	if l.short {
+		return l.cost * unrolled
+	}
+	return min(l.cost, chargeMost)
 }
 
 // A function is one that the module declares.
@@ -69,7 +78,9 @@ func (w *rewriter) analyse(r *reader, f *function) {
 			branches++
 			if in.op == opLoop {
 				s.loop = len(w.loops)
-				w.loops = append(w.loops, loop{})
+				ahead := *r
+				cost, _ := unroll(&ahead, &in, scopes)
+				w.loops = append(w.loops, loop{short: cost > 0})
 			}
 			if in.op == opIf {
 				branches++ // with the way around it
@@ -89,6 +100,9 @@ func (w *rewriter) analyse(r *reader, f *function) {
 			}
 		case opBr, opBrIf:
 			branches++
+			if inLoop >= 0 && w.loops[inLoop].short {
+				branches += unrolled - 1
+			}
 			w.checkLabel(r, &in, scopes, in.a)
 		case opBrTable:
 			branches += int(in.a)

@@ -24,6 +24,7 @@ const (
 	opMemorySize   = 0x3f
 	opMemoryGrow   = 0x40
 	opI32Const     = 0x41
+	opI32Eqz       = 0x45
 	opI32Eq        = 0x46
 	opI32LtS       = 0x48
 	opI32LtU       = 0x49

@@ -26,6 +26,8 @@ type meter struct {
 	levels []level // the function, and each open loop
 	temp   uint32  // a local of ours
 	loop   int     // index of the next loop
+
+	dispatches []dispatch // that are open
 }
 
 // A level is the function, or a loop in it, with its own credit.
@@ -46,6 +48,7 @@ func (m *meter) write(out []byte) []byte {
 	m.temp, m.loop = uint32(m.f.locals), m.f.loops
 	begin := min(m.f.cost, chargeMost)
 	m.levels = append(m.levels[:0], level{begin, begin})
+	m.dispatches = m.dispatches[:0]
 	m.scopes = append(m.scopes[:0], scope{op: opBlock, loop: -1, result: len(m.f.results), least: unreached})
 	if m.f.stack > 0 {
 		m.enter(begin)
@@ -66,13 +69,17 @@ func (m *meter) write(out []byte) []byte {
 
 // body writes the instructions.
 func (m *meter) body() {
-	var in, last instruction
+	var in, last, before instruction
 	for m.r.err == nil && len(m.scopes) > 0 {
 		in.read(m.r)
 		top := &m.levels[len(m.levels)-1]
 		cost := m.w.price(&in, m.scopes, m.f)
 		if in.op == opLoop {
 			cost += m.w.loops[m.loop].begin()
+		}
+		ahead, way := m.ahead(&in, &last, &before)
+		if cost += way; ahead > 0 {
+			in.a = uint32(len(m.scopes) - 1 - ahead) // for the credit only: what is written stays
 		}
 		if back := m.missing(&in, cost); back > 0 {
 			m.flush(in.start)
@@ -84,13 +91,10 @@ func (m *meter) body() {
 		}
 		top.credit -= cost
 		m.instruction(&in, &last)
-		last = in
+		last, before = in, last
 	}
 	m.flush(m.r.pos)
 }
-
-// begin is the credit with which a loop begins.
-func (l *loop) begin() int { return min(l.cost, chargeMost) }
 
 // missing returns what a branch that costs cost lacks of the credit with which a loop begins that it may go back to,
 // and adds it to the credit.
@@ -129,7 +133,9 @@ func (m *meter) instruction(in, last *instruction) {
 		params, results := m.w.arity(m.r, in)
 		m.scopes = append(m.scopes, scope{op: byte(in.op), params: params, result: results, level: depth, least: unreached, before: *credit})
 	case opLoop:
-		m.enterLoop(in)
+		if !m.writeUnrolled(in) {
+			m.enterLoop(in)
+		}
 	case opElse:
 		s := &m.scopes[len(m.scopes)-1]
 		s.least, s.op = min(s.least, *credit), opElse
@@ -137,6 +143,7 @@ func (m *meter) instruction(in, last *instruction) {
 	case opEnd:
 		s := m.scopes[len(m.scopes)-1]
 		m.scopes = m.scopes[:len(m.scopes)-1]
+		m.closeDispatch()
 		switch s.op {
 		case opLoop:
 			m.levels = m.levels[:depth]
@@ -184,6 +191,7 @@ func (m *meter) enterLoop(in *instruction) {
 	begin := m.w.loops[m.loop].begin()
 	m.levels = append(m.levels, level{begin, begin})
 	m.loop++
+	m.openDispatch(in)
 }
 
 // charge writes a charge of fuel.

@@ -2,7 +2,8 @@
 //
 // Modules come from strangers. [Parse] reads every count and size of a module and accepts none that the bytes do not
 // hold, because a compiler that allocates by a hostile count takes the whole process down, and no recover helps. What
-// stands inside a function's body is left to the compiler, which validates it instruction by instruction.
+// stands inside a function's body is left to the compiler, which validates it instruction by instruction. [Rewrite] reads
+// the bodies, too, and makes of the module one that can be metered, stopped and reset.
 package wasmbin
 
 import "slices"

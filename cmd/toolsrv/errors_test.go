@@ -22,6 +22,10 @@ timeout = "200ms"
 match = "shop/wait"
 concurrency = 1
 queue = 0
+[[override]]
+match = "frugal/*"
+fuel = 100000
+stack = "16KiB"
 `
 
 // TestErrors walks through the rows of the table of errors.
@@ -30,6 +34,8 @@ func TestErrors(t *testing.T) {
 	s := start(t, site(t, errorsConfig, map[string][]byte{
 		"shop.wasm":  guest(t, "shop", "1.0.0", guestTools...),
 		"spare.wasm": guest(t, "spare", "1.0.0", "echo"),
+		// The numbers of tools are those of the module, so that spin and recurse stand where they do in shop.
+		"frugal.wasm": guest(t, "frugal", "1.0.0", guestTools...),
 	}))
 	const post = http.MethodPost
 	for _, c := range []struct {
@@ -68,6 +74,10 @@ func TestErrors(t *testing.T) {
 			status: 409, code: "tool_error", detail: "Only 2 are left."},
 		{name: "trap", request: request{method: post, path: "/shop/trap", body: order, token: token}, status: 500, code: "tool_trapped"},
 		{name: "endless recursion", request: request{method: post, path: "/shop/recurse", body: order, token: token}, status: 500, code: "tool_stack"},
+		{name: "endless recursion with a small stack", request: request{method: post, path: "/frugal/recurse", body: order, token: token},
+			status: 500, code: "tool_stack", detail: "The tool used up its call stack of 16 KiB: it calls itself too deeply."},
+		{name: "too many instructions", request: request{method: post, path: "/frugal/spin", body: order, token: token},
+			status: 500, code: "tool_fuel", detail: "The tool ran for more than its limit of 100000 instructions."},
 		{name: "too much memory", request: request{method: post, path: "/shop/grow", body: order, token: token}, status: 500, code: "tool_memory"},
 		{name: "output that is no JSON", request: request{method: post, path: "/shop/garble", body: order, token: token}, status: 500, code: "tool_bad_output"},
 		{name: "no output", request: request{method: post, path: "/shop/silent", body: order, token: token}, status: 500, code: "tool_bad_output"},

@@ -121,6 +121,28 @@ func BenchmarkHostFunction(b *testing.B) {
 	}
 }
 
+// BenchmarkReplaced has calls after which the instance can't be kept: what it takes to make one of the image, and, for a module that
+// can't be reset, to make one from the start.
+func BenchmarkReplaced(b *testing.B) {
+	for _, guest := range []struct {
+		name, fixture string
+		index         int32
+	}{{"grown", "good/leaky", 7}, {"fresh", "good/fresh", 0}} {
+		b.Run(guest.name, func(b *testing.B) {
+			tool := load(b, newEngine(b, sandbox.Config{}), fixture(b, guest.fixture)).Tool("bench", guest.index, sandbox.Limits{})
+			if _, err := tool.Call(b.Context(), nil); err != nil {
+				b.Fatal(err)
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := tool.Call(b.Context(), nil); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
 func BenchmarkTrap(b *testing.B) {
 	tool := load(b, newEngine(b, sandbox.Config{}), fixture(b, "hostile/traps")).Tool("bench", 0, sandbox.Limits{})
 	tool.Call(b.Context(), nil)

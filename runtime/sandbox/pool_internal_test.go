@@ -200,3 +200,88 @@ func TestAllocations(t *testing.T) {
 		t.Errorf("a call allocates %v times, want 2 at most", n)
 	}
 }
+
+// phases returns an instance for benchmarks of what a call is made of.
+func phases(b *testing.B) (*module, *instance) {
+	b.Helper()
+	e, err := New(b.Context(), Config{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	module, err := os.ReadFile("../../testdata/wat/good/small.wasm")
+	if err != nil {
+		b.Fatal(err)
+	}
+	p, err := e.Load(module)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() {
+		p.Close()
+		if err := e.Close(context.Background()); err != nil {
+			b.Error(err)
+		}
+	})
+	if _, err := p.Tool("x", 0, Limits{}).Call(b.Context(), []byte("1")); err != nil {
+		b.Fatal(err)
+	}
+	return p.module, p.module.idle[0]
+}
+
+func BenchmarkBareCall(b *testing.B) {
+	m, i := phases(b)
+	limits := Limits{}.withDefaults()
+	w := work{ctx: b.Context(), deadline: time.Now().Add(time.Hour), limits: &limits}
+	b.ReportAllocs()
+	for b.Loop() {
+		i.call.begin(&w)
+		i.call.serve([]byte("1"))
+		if err := i.invoke(i.entry, i.params[:]); err != nil {
+			b.Fatal(err)
+		}
+		i.call.output = i.call.output[:0]
+	}
+	if err := m.restore(i); err != nil {
+		b.Fatal(err)
+	}
+}
+
+func BenchmarkResetOfThree(b *testing.B) {
+	m, i := phases(b)
+	b.ReportAllocs()
+	for b.Loop() {
+		for _, at := range []uint32{1 << 20, 1<<20 - 64, 1<<20 + 1024} {
+			i.guest.Memory().WriteByte(at, 1)
+		}
+		if err := m.restore(i); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkInstantiate(b *testing.B) {
+	m, _ := phases(b)
+	b.ReportAllocs()
+	for b.Loop() {
+		i, err := m.instantiate(m.build.code, m.snapshot)
+		if err != nil {
+			b.Fatal(err)
+		}
+		if err := i.close(); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkRefill(b *testing.B) {
+	_, i := phases(b)
+	limits := Limits{}.withDefaults()
+	i.call.begin(&work{ctx: b.Context(), deadline: time.Now().Add(time.Hour), limits: &limits})
+	i.call.next()
+	stack := []uint64{0}
+	b.ReportAllocs()
+	for b.Loop() {
+		refill(&i.call, nil, stack)
+	}
+	i.call.wipe()
+}

@@ -1,8 +1,13 @@
 package wasmbin_test
 
 import (
+	"bytes"
 	"context"
+	"math/rand/v2"
+	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
@@ -82,4 +87,266 @@ func (h *host) start(ctx context.Context, compiled wazero.CompiledModule, name s
 		_, err = m.ExportedFunction(r.Start).Call(ctx)
 	}
 	return m, err
+}
+
+// What Rewrite refuses, with what it says.
+func TestRewriteRefuses(t *testing.T) {
+	t.Parallel()
+	one := func(body string) []byte { return program(1, append([]byte{0}, body+"\x41\x00\x0b"...)) }
+	kind := section(1, vec(b(0x60, 0, 0)))
+	for name, c := range map[string]struct {
+		module []byte
+		want   string
+	}{
+		"no module":           {[]byte("#!/bin/sh"), "no WebAssembly module"},
+		"function":            {one("\x41\x00\x10\x01\x1a"), "function 0, code section, offset 0x3a: function 1 is not declared: there are 1"},
+		"our import":          {one("\x10\x02"), "function 2 is not declared"},
+		"local":               {one("\x20\x01\x1a"), "local 1 is not declared: there are 1"},
+		"global":              {one("\x23\x00\x1a"), "global 0 is not declared: there are 0"},
+		"global set":          {one("\x41\x00\x24\x00"), "global 0 is not declared"},
+		"label":               {one("\x0c\x01"), "label 1 is not declared: there are 1"},
+		"label in a table":    {one("\x41\x00\x0e\x01\x00\x02"), "label 2 is not declared"},
+		"type":                {one("\x41\x00\x11\x01\x00"), "type 1 is not declared: there are 1"},
+		"type of a block":     {one("\x02\x01\x0b"), "type 1 is not declared"},
+		"negative block type": {one("\x02\xc0\x7f\x0b"), "negative number of 2 bytes"},
+		"table":               {one("\x41\x00\x25\x01\x1a"), "table 1 is not declared: there are 1"},
+		"data segment":        {one("\xfc\x09\x01"), "data segment 1 is not announced: 1 are"},
+		"element segment":     {one("\xfc\x0d\x01"), "element segment 1 is not declared: there are 1"},
+		"no memory":           {module(kind, section(3, vec(b(0))), section(10, vec(append(leb(6), 0, 0x3f, 0, 0x1a, 0x01, 0x0b)))), "there is no memory"},
+		"undeclared ref.func": {module(kind, section(3, vec(b(0))), section(8, b(0)), section(10, vec(append(leb(5), 0, 0xd2, 0, 0x1a, 0x0b)))), "no element segment, global or export"},
+		"behind the end":      {one("\x0b"), "3 bytes are left over behind the last end"},
+		"no end":              {module(kind, section(3, vec(b(0))), section(10, vec(append(leb(4), 0, 0x02, 0x40, 0x0b)))), "an instruction is cut off"},
+		"else":                {one("\x05"), "else without if"},
+		"exceptions":          {one("\x06\x40\x0b"), "instruction 0x6 is not supported"},
+		"tail call":           {one("\x12\x00"), "instruction 0x12 is not supported"},
+		"atomics":             {one("\xfe\x03\x00"), "instruction 0xfe is not supported"},
+		"bulk":                {one("\xfc\x20"), "instruction 0xfc 0x20 is not supported"},
+		"relaxed vectors":     {one("\xfd\x80\x02"), "instruction 0xfd 0x80 0x2 is not supported"},
+		"long vector":         {one("\xfd\x8c\x00"), "instruction 0xfd 0x8c 0x0 is not supported"},
+		"second memory":       {one("\x3f\x01\x1a"), "memory 1 is not supported"},
+		"alignment":           {one("\x41\x00\x28\x42\x00\x00\x1a"), "alignment of 2**66 is not supported"},
+		"export":              {module(section(5, vec(b(0, 1))), section(7, vec(append(str("toolsrv.fuel"), 2, 0)))), `the export "toolsrv.fuel" begins with "toolsrv.", which is for the host's own use: rename it`},
+		"import":              {module(kind, section(2, vec(append(append(str("toolsrv_meter"), str("x")...), 0, 0)))), `"x" is imported from "toolsrv_meter"`},
+		"global in a segment": {module(section(5, vec(b(0, 1))), section(11, vec(append(b(0, 0x23, 0, 0x0b), str("x")...)))), "data segment 0 has an offset that is not supported"},
+		"data without memory": {module(section(11, vec(append(b(0, 0x41, 0, 0x0b), str("x")...)))), "active, but there is no memory"},
+		"large table":         {module(section(4, vec(append(b(0x70, 0), leb(131_073)...)))), "the module's tables have 131073 elements, the limit is 131072"},
+		"globals":             {module(section(6, append(leb(10_001), bytes.Repeat(b(0x7f, 1, 0x41, 0, 0x0b), 10_001)...))), "the module has 10001 globals, the limit is 10000"},
+		"elements":            {module(section(4, vec(b(0x70, 0, 1))), section(9, append(b(1, 1, 0), append(leb(5_000_000), make([]byte, 5_000_000)...)...))), "the module's elements take"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r, err := wasmbin.Rewrite(c.module)
+			if err == nil || r != nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("got %v, %v, want an error with %q", r, err, c.want)
+			}
+		})
+	}
+}
+
+// Small functions that would take the compiler hours, or all memory.
+func TestRewriteRefusesCompileBombs(t *testing.T) {
+	t.Parallel()
+	repeat := func(n int, what, then string) []byte {
+		return program(1, append([]byte{0}, strings.Repeat(what, n)+strings.Repeat(then, n)+"\x41\x00\x0b"...))
+	}
+	wide := slices.Concat(append(b(0x60), leb(1000)...), bytes.Repeat(b(0x7e), 1000), leb(0))
+	locals := []byte("\x01\xd0\x86\x03\x7f" + strings.Repeat("\x02\x40\x0b", 5000) + "\x41\x00\x0b")
+	many := body(strings.Repeat("\x20\x00\x04\x40\x0b", 9_000))
+	for name, c := range map[string]struct {
+		module []byte
+		want   string
+	}{
+		"nested blocks": {repeat(100_000, "\x02\x40", "\x0b"), "blocks are nested deeper than 20000"},
+		"nested loops":  {repeat(100_000, "\x03\x40", "\x0b"), "nested deeper"},
+		"ifs":           {repeat(30_000, "\x20\x00\x04\x40\x0b", ""), "60000 branches, the limit is 20000: split the function"},
+		"targets":       {program(1, []byte("\x00\x02\x40\x20\x00\x0e\xc0\x84\x3d"+strings.Repeat("\x00", 1_000_001)+"\x0b\x41\x00\x0b")), "the limit is 20000"},
+		"long":          {repeat(1_500_000, "\x01\x01", ""), "the limit is 2097152"},
+		"wide calls":    {module(section(1, vec(b(0x60, 0, 0), wide)), section(3, vec(b(0))), section(10, vec(append(leb(10_002), []byte("\x00"+strings.Repeat("\x10\x00", 5000)+"\x0b")...)))), "types of 1000 parameters and results"},
+		"many locals":   {program(1, locals), "locals are too many to compile"},
+		"all together":  {program(1, many, many, many, many, many, many, many, many), "the functions up to here have too many branches together"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			begun := time.Now()
+			if _, err := wasmbin.Rewrite(c.module); err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("got %v, want an error with %q", err, c.want)
+			}
+			if took := time.Since(begun); took > 5*time.Second {
+				t.Errorf("took %v", took)
+			}
+		})
+	}
+}
+
+func TestRewritten(t *testing.T) {
+	t.Parallel()
+	r, err := wasmbin.Rewrite(module(
+		section(1, vec(b(0x60, 0, 0))),
+		section(2, vec(slices.Concat(str("env"), str("f"), b(0, 0)))),
+		section(3, vec(b(0))),
+		section(4, vec(b(0x70, 1, 1, 0xff, 0xff, 0xff, 0x7f))),
+		section(5, vec(b(1, 2, 9))),
+		section(6, vec(b(0x7f, 1, 0x41, 5, 0x0b), b(0x7f, 0, 0x41, 5, 0x0b), b(0x7e, 1, 0x42, 5, 0x0b), b(0x7d, 1, 0x43, 0, 0, 0, 0, 0x0b), b(0x7c, 1, 0x44, 0, 0, 0, 0, 0, 0, 0, 0, 0x0b))),
+		section(7, vec(append(str("run"), 0, 1))),
+		section(8, b(1)),
+		section(10, vec(append(leb(4), 0, 0x10, 0, 0x0b))),
+		section(11, vec(append(b(0, 0x41, 16, 0x0b), str("one")...), append(b(1), str("passive")...), append(b(2, 0, 0x41, 0x7f, 0x0b), str("two")...))),
+		custom("toolsrv.manifest", "{}"), custom(".debug_info", "…"),
+		custom("name", string(slices.Concat(b(1, 13), vec(append(b(0), str("imp")...), append(b(1), str("guest")...))))),
+	))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []wasmbin.Global{{Name: "toolsrv.global.0", Type: wasmbin.I32}, {Name: "toolsrv.global.2", Type: wasmbin.I64}, {Name: "toolsrv.global.3", Type: wasmbin.F32}, {Name: "toolsrv.global.4", Type: wasmbin.F64}}
+	if !slices.Equal(r.Globals, want) {
+		t.Errorf("globals: got %v, want %v", r.Globals, want)
+	}
+	if len(r.Data) != 2 || r.Data[0].Offset != 16 || string(r.Data[0].Content) != "one" || r.Data[1].Offset != 1<<32-1 || string(r.Data[1].Content) != "two" {
+		t.Errorf("data: got %v", r.Data)
+	}
+	if r.Start != "toolsrv.start" || r.Fresh != "" || r.MemoryMin != 2 || r.MemoryMax != 9 {
+		t.Errorf("got start %q, fresh %q, memory %d to %d", r.Start, r.Fresh, r.MemoryMin, r.MemoryMax)
+	}
+	m, err := wasmbin.Parse(r.Module)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if tables := m.Tables(); tables[0].Max != 131_072 {
+		t.Errorf("got %+v, want a maximum of 131072", tables)
+	}
+	for _, gone := range []string{"toolsrv.manifest", ".debug_info"} {
+		if _, ok, _ := m.Custom(gone); ok {
+			t.Errorf("the section %s is still there", gone)
+		}
+	}
+	names, ok, err := m.Custom("name")
+	if err != nil || !ok || !bytes.Contains(names, slices.Concat(b(0), str("imp"), b(1), str("toolsrv.refill"), b(2), str("toolsrv.overflow"), b(3), str("guest"))) {
+		t.Errorf("names: got %q, %v, %v", names, ok, err)
+	}
+	for _, e := range m.Exports() {
+		if (e.Name == "run" || e.Name == "toolsrv.start") && e.Type.String() != "() -> ()" {
+			t.Errorf("export %+v", e)
+		}
+	}
+}
+
+func TestFresh(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ code, want string }{
+		"nothing":    {"", ""},
+		"table.get":  {i32(0) + "\x25\x00\x1a", ""},
+		"table.set":  {i32(0) + "\xd0\x70\x26\x00", "table.set in function 0"},
+		"table.grow": {"\xd0\x70" + i32(0) + "\xfc\x0f\x00\x1a", "table.grow in function 0"},
+		"table.fill": {i32(0) + "\xd0\x70" + i32(0) + "\xfc\x11\x00", "table.fill in function 0"},
+		"table.copy": {i32(0) + i32(0) + i32(0) + "\xfc\x0e\x00\x00", "table.copy in function 0"},
+		"table.init": {i32(0) + i32(0) + i32(0) + "\xfc\x0c\x00\x00", "table.init in function 0"},
+		"elem.drop":  {"\xfc\x0d\x00", "elem.drop in function 0"},
+		"data.drop":  {"\xfc\x09\x00", "data.drop in function 0"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r, err := wasmbin.Rewrite(program(1, body(c.code)))
+			if err != nil || r.Fresh != c.want {
+				t.Errorf("got %+v, %v, want %q", r, err, c.want)
+			}
+		})
+	}
+	vector := append(b(0x7b, 1, 0xfd, 12), append(make([]byte, 16), 0x0b)...)
+	if r, err := wasmbin.Rewrite(module(section(6, vec(vector)))); err != nil || r.Fresh != "global 0 is a mutable v128" || len(r.Globals) > 0 {
+		t.Errorf("got %+v, %v", r, err)
+	}
+}
+
+// Long bulk instructions do in chunks what they did at once, and nothing where they trap.
+func TestBulkInstructions(t *testing.T) {
+	t.Parallel()
+	const pages = 8
+	three := func(op string) []byte {
+		return []byte("\x00\x20\x00\x28\x02\x00\x20\x00\x28\x02\x04\x20\x00\x28\x02\x08" + op + "\x41\x00\x0b")
+	}
+	text := program(pages, three("\xfc\x0b\x00"), three("\xfc\x0a\x00\x00"), three("\xfc\x08\x00\x00"))
+	h := newHost(t, wazero.NewRuntimeConfigCompiler().WithCoreFeatures(api.CoreFeaturesV2))
+	plain, err := h.InstantiateWithConfig(t.Context(), text, wazero.NewModuleConfig().WithName(""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := wasmbin.Rewrite(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	metered, err := h.instantiate(t.Context(), "", r, 1<<20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.slice = 10_000
+	const end = pages << 16
+	numbers := []uint32{0, 1, 12, 65_535, 65_536, 65_537, 100_000, 131_072, 199_999, 200_000, 200_001, 300_000, end - 65_537, end - 1, end, end + 1, 1 << 31, 1<<32 - 65_537, 1<<32 - 1}
+	random := rand.New(rand.NewPCG(1, 2))
+	run := func(m api.Module, f string, args [3]uint32) ([]byte, string) {
+		memory, _ := m.Memory().Read(0, end)
+		for i := range memory {
+			memory[i] = byte(i*7 + i>>8*13)
+		}
+		for i, a := range args {
+			m.Memory().WriteUint32Le(uint32(i*4), a)
+		}
+		_, err := m.ExportedFunction(f).Call(t.Context(), 0)
+		if err != nil {
+			first, _, _ := strings.Cut(err.Error(), "\n")
+			return memory, first
+		}
+		return memory, ""
+	}
+	trapped, done := 0, 0
+	for f, op := range map[string]string{"f0": "memory.fill", "f1": "memory.copy", "f2": "memory.init"} {
+		for range 400 {
+			args := [3]uint32{numbers[random.IntN(len(numbers))], numbers[random.IntN(len(numbers))], numbers[random.IntN(len(numbers))]}
+			want, wantErr := run(plain, f, args)
+			got, gotErr := run(metered, f, args)
+			if !bytes.Equal(got, want) || gotErr != wantErr {
+				t.Errorf("%s%v: got %q, want %q; memories are equal: %t", op, args, gotErr, wantErr, bytes.Equal(got, want))
+			}
+			if wantErr != "" {
+				trapped++
+			} else {
+				done++
+			}
+		}
+	}
+	if trapped < 100 || done < 100 {
+		t.Errorf("%d trapped, %d did not", trapped, done)
+	}
+}
+
+func TestRefusedGrowIsCounted(t *testing.T) {
+	t.Parallel()
+	grow := "\x20\x00\x40\x00\x1a"
+	r, err := wasmbin.Rewrite(program(1, body(grow)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := newHost(t, wazero.NewRuntimeConfigCompiler().WithMemoryLimitPages(10))
+	m, err := h.instantiate(t.Context(), "", r, 1<<20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ pages, want uint64 }{{1, 0}, {8, 0}, {1, 1}, {1 << 31, 2}, {0, 2}} {
+		if _, err := m.ExportedFunction("f0").Call(t.Context(), c.pages); err != nil {
+			t.Fatal(err)
+		}
+		if got := m.ExportedGlobal(wasmbin.RefusedGlobal).Get(); got != c.want {
+			t.Errorf("after a growth by %d pages: got %d, want %d", c.pages, got, c.want)
+		}
+	}
+}
+
+func BenchmarkRewrite(b *testing.B) {
+	module := buildGuest(b)
+	b.SetBytes(int64(len(module)))
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := wasmbin.Rewrite(module); err != nil {
+			b.Fatal(err)
+		}
+	}
 }

@@ -7,8 +7,10 @@ package wasmbin
 //   - where a walk through the direct calls comes back to a function that it is still in, that function;
 //   - a function below which the stack may get deeper than maxUncharged.
 
-// maxUncharged is how deep, in bytes, calls may nest that do not charge for themselves.
-const maxUncharged = 8 << 10
+// maxUncharged is how deep, in bytes, calls may nest that do not charge for themselves. What charges does so for as much
+// below it, used or not: with 8 KiB a nested value took encoding/json 27 KB for each level, with this 4.5 KB, at the same
+// speed.
+const maxUncharged = 512
 
 // maxStackCharge is the most, in bytes, that an activation may charge.
 const maxStackCharge = 16 << 20

@@ -72,6 +72,16 @@ func TestGoReactor(t *testing.T) {
 			t.Errorf("got %s, %v, want %s", out, err, want)
 		}
 	})
+	t.Run("nested", func(t *testing.T) {
+		t.Parallel()
+		// The deepest body that the service lets pass is within the default limits of a guest in Go.
+		const depth = 128
+		value := strings.Repeat("[", depth-1) + strings.Repeat("]", depth-1)
+		out, err := call(t, 0, ample, `{"a":`+value+`}`)
+		if want := `{"a":` + value + `,"tool":"reactor"}`; err != nil || out != want {
+			t.Errorf("got %s, %v, want %s", out, err, want)
+		}
+	})
 	t.Run("grants", func(t *testing.T) {
 		t.Parallel()
 		type answer struct {

@@ -1,8 +1,12 @@
 // Package sandbox runs WebAssembly guests that nobody trusts.
 //
 // An [Engine] loads modules and makes [Program]s of them. A [Tool] is one function of a program with its limits;
-// each [Tool.Call] runs in an instance that is new and that nothing outlives. Whatever a guest does, a call ends in
+// each [Tool.Call] runs in an instance that is as new: nothing of another call is in it. Whatever a guest does, a call ends in
 // time, in bounded memory, and with a result or an [Error] that tells what happened.
+//
+// A program is initialised once. Its memory and its globals then are its snapshot, of which instances are made, and to
+// which they are reset after a call; one that broke or grew is closed instead. The code is rewritten to be metered, so that a guest
+// stops within a fraction of a millisecond of its deadline without a timer or a goroutine for each call.
 //
 // Guests speak ABI 1 (import module toolsrv_v1) or are plain WASI programs; docs/abi.md describes both.
 package sandbox

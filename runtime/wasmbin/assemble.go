@@ -320,7 +320,7 @@ func (w *rewriter) writeCode(r *reader) []byte {
 		length := int(r.u32("a body's size"))
 		f.start, f.end = r.pos, r.pos+length
 		t := w.m.types[w.m.functions[w.m.imported+i]]
-		f.params, f.results, f.locals = len(t.Params), t.Results, len(t.Params)
+		f.results, f.locals = t.Results, len(t.Params)
 		b := w.body(i)
 		for range b.count(maxLocals, "runs of locals") {
 			f.locals += int(b.u32("a number of locals"))

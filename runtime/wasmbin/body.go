@@ -10,7 +10,6 @@ const (
 	maxCode       = 2 << 20       // bytes of a body
 	maxValues     = 4_000_000     // calls and branches × parameters and results of the widest type
 	maxJoins      = 100_000_000   // branches × locals
-	maxIndirect   = 1 << 16       // types of indirect calls in a function
 	maxLoopsTotal = 1 << 24
 )
 
@@ -44,7 +43,6 @@ func (l *loop) begin() int {
 type function struct {
 	start, end int // offsets of the body, beginning with its locals
 	code       int // offset of the first instruction
-	params     int
 	results    []ValueType
 	locals     int  // with the parameters
 	loops      int  // index of its first loop in rewriter.loops
@@ -62,7 +60,7 @@ const flatCost = 24
 func (w *rewriter) analyse(r *reader, f *function) {
 	f.loops, f.edges = len(w.loops), len(w.edges)
 	scopes := append(w.scopes[:0], scope{op: opBlock, loop: -1, result: len(f.results)})
-	branches, calls, sets, count, joins := 0, 0, 0, 0, 0
+	branches, calls, sets, count := 0, 0, 0, 0
 	wide := 0 // 16 instead of 8 bytes for a value
 	f.cost = 1 + f.locals/4
 	var in instruction
@@ -120,7 +118,7 @@ func (w *rewriter) analyse(r *reader, f *function) {
 				r.fail(in.start, "function %d is not declared: there are %d", in.a, len(w.m.functions))
 				break
 			}
-			w.edge(f, int(in.a))
+			w.edge(int(in.a))
 		case opCallIndirect:
 			calls++
 			if int64(in.a) >= int64(len(w.m.types)) {
@@ -128,7 +126,7 @@ func (w *rewriter) analyse(r *reader, f *function) {
 				break
 			}
 			w.table(r, &in, in.b)
-			w.edge(f, len(w.m.functions)+w.canonical[in.a])
+			w.edge(len(w.m.functions) + w.canonical[in.a])
 			f.indirect = true
 		case opLocalGet, opLocalSet, opLocalTee:
 			if int64(in.a) >= int64(f.locals) {
@@ -155,7 +153,7 @@ func (w *rewriter) analyse(r *reader, f *function) {
 		r.fail(r.pos, "%d bytes are left over behind the last end", r.left())
 	}
 	loops := len(w.loops) - f.loops
-	joins = (branches + loops) * f.locals
+	joins := (branches + loops) * f.locals
 	w.total += (branches + loops) * (branches + loops)
 	switch {
 	case f.end-f.code > maxCode:
@@ -211,12 +209,6 @@ func (w *rewriter) check(r *reader, in *instruction) {
 			w.long[in.a] = len(w.longOrder)
 			w.longOrder = append(w.longOrder, in.a)
 		}
-	case opMemoryCopy:
-		w.copies = true
-	case opMemoryFill:
-		w.fills = true
-	case opMemoryGrow:
-		w.grows = true
 	case opTableGet, opTableSize:
 		w.table(r, in, in.a)
 	case opTableSet, opTableGrow, opTableFill:

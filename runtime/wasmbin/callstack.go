@@ -16,7 +16,7 @@ const maxUncharged = 512
 const maxStackCharge = 16 << 20
 
 // edge adds a call to the function that is being read: of a function, or of a type of functions, numbered behind them.
-func (w *rewriter) edge(f *function, to int) {
+func (w *rewriter) edge(to int) {
 	if w.seen[to] != w.current+1 {
 		w.seen[to] = w.current + 1
 		w.edges = append(w.edges, uint32(to))

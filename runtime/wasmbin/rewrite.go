@@ -118,8 +118,8 @@ type rewriter struct {
 	current int // function that is being read
 	total   int // squares of branches
 
-	dataUsed, copies, fills, grows bool
-	out                            Rewritten
+	dataUsed bool // an instruction names a data segment
+	out      Rewritten
 }
 
 // Rewrite instruments a module so that it can be metered and reset. It charges fuel at each function's entry and in each

@@ -93,6 +93,7 @@ type meter struct {
 	slice int32     // what the guest was given last
 	pace  int32     // fuel of a slice, as the guest's speed suggests
 	since time.Time // begin of the slice; zero: it is the first
+	turn  time.Time // begin of the guest's turn; zero: there was no look yet
 	host  int64     // work of host functions since the last look
 }
 
@@ -105,18 +106,32 @@ func (c *call) next() int32 {
 	return c.meter.slice
 }
 
-// look lets other goroutines run, and ends the run where its time, its fuel or its caller's patience is over. now is
-// the time.
-func (c *call) look(now time.Time) {
-	c.meter.used += c.meter.host
-	c.meter.host = 0
+// turn is how long a guest runs before other goroutines get their turn. The garbage collector need not wait for that:
+// Go can stop a goroutine at every look. Gosched wakes an idle thread even where nobody waits, for 6 µs: at every look,
+// which fast code makes each 25 µs, that made computing guests a quarter slower.
+const turn = 200 * time.Microsecond
+
+// look ends the run where its time, its fuel or its caller's patience is over, and lets other goroutines run where the
+// guest has had its turn. now is the time, and the result the time when the guest goes on.
+func (c *call) look(now time.Time) time.Time {
+	m := &c.meter
+	m.used += m.host
+	m.host = 0
 	if err := c.over(now); err != nil {
 		panic(err)
 	}
-	if c.limits.Fuel > 0 && c.meter.used > c.limits.Fuel {
+	if c.limits.Fuel > 0 && m.used > c.limits.Fuel {
 		panic(errFuel)
 	}
-	runtime.Gosched()
+	switch {
+	case m.turn.IsZero():
+		m.turn = now
+	case now.Sub(m.turn) >= turn:
+		runtime.Gosched()
+		now = time.Now()
+		m.turn = now
+	}
+	return now
 }
 
 // work counts what a host function does, in nanoseconds by a fixed estimate, like instructions. Without it a guest
@@ -139,8 +154,7 @@ func refill(ctx context.Context, _ api.Module, stack []uint64) {
 	if !m.since.IsZero() {
 		m.pace = wasmbin.NextSlice(m.pace, now.Sub(m.since))
 	}
-	c.look(now)
-	m.since = time.Now() // what others ran for does not count
+	m.since = c.look(now) // what others ran for does not count
 	stack[0] = uint64(uint32(c.next()))
 }
 

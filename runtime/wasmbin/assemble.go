@@ -58,7 +58,7 @@ func (w *rewriter) writeImports(r *reader) []byte {
 }
 
 func (w *rewriter) writeFunctions(*reader) []byte {
-	types, _ := w.helpers()
+	types, _ := w.ownFunctions()
 	own := w.m.functions[w.m.imported:]
 	out := appendU32(nil, uint32(len(own)+len(types)))
 	for _, t := range own {
@@ -340,8 +340,8 @@ func (w *rewriter) writeCode(r *reader) []byte {
 		}
 	}
 	w.chargeStack()
-	_, helpers := w.helpers()
-	out := appendU32(make([]byte, 0, size+size/2), uint32(n+len(helpers)))
+	_, own := w.ownFunctions()
+	out := appendU32(make([]byte, 0, size+size/2), uint32(n+len(own)))
 	m := &meter{w: w}
 	for i := range w.bodies {
 		f := &w.bodies[i]
@@ -357,7 +357,7 @@ func (w *rewriter) writeCode(r *reader) []byte {
 			return nil
 		}
 	}
-	for _, body := range helpers {
+	for _, body := range own {
 		out = append(appendU32(out, uint32(len(body))), body...)
 	}
 	return out
@@ -412,14 +412,14 @@ func (w *rewriter) writeNames() []byte {
 		}
 	}
 	imports()
-	add(w.helper(helperSlow), ownPrefix+"slow")
-	add(w.helper(helperCharge), ownPrefix+"charge")
+	add(w.ownFunction(ownSlow), ownPrefix+"slow")
+	add(w.ownFunction(ownCharge), ownPrefix+"charge")
 	if len(w.m.memories) > 0 {
-		add(w.helper(helperGrow), ownPrefix+"memory.grow")
-		add(w.helper(helperFill), ownPrefix+"memory.fill")
-		add(w.helper(helperCopy), ownPrefix+"memory.copy")
+		add(w.ownFunction(ownGrow), ownPrefix+"memory.grow")
+		add(w.ownFunction(ownFill), ownPrefix+"memory.fill")
+		add(w.ownFunction(ownCopy), ownPrefix+"memory.copy")
 		for i := range w.longOrder {
-			add(w.helper(helperInit+i), ownPrefix+"memory.init")
+			add(w.ownFunction(ownInit+i), ownPrefix+"memory.init")
 		}
 	}
 	out := appendName(nil, nameSection)

@@ -7,19 +7,19 @@ const chunk = 64 << 10
 // shortConstant is the longest memory.fill or memory.copy, in bytes, that may stay where its length is a constant.
 const shortConstant = 256
 
-// The helper functions, in the order in which they are appended. A helper of one that the module has no use for is
+// The functions that are added, in the order in which they are appended. One that the module has no use for is
 // there all the same if it needs no memory: order is simpler than a few bytes.
 const (
-	helperSlow   = iota // () -> (): asks the host for fuel or call stack
-	helperCharge        // (n i32): charges for an instruction that does n of something
-	helperGrow          // memory.grow, these three where there is a memory
-	helperFill
-	helperCopy
-	helperInit // memory.init of the first long data segment; the other long ones' follow
+	ownSlow   = iota // () -> (): asks the host for fuel or call stack
+	ownCharge        // (n i32): charges for an instruction that does n of something
+	ownGrow          // memory.grow, these three where there is a memory
+	ownFill
+	ownCopy
+	ownInit // memory.init of the first long data segment; the other long ones' follow
 )
 
-// helper is the index of a helper function.
-func (w *rewriter) helper(number int) uint32 {
+// ownFunction is the index of a function that is added.
+func (w *rewriter) ownFunction(number int) uint32 {
 	return uint32(len(w.m.functions) + added + number)
 }
 
@@ -29,21 +29,21 @@ func (m *meter) bulk(in, last *instruction) {
 	switch in.op {
 	case opMemoryGrow:
 		m.replace(in)
-		m.index(opCall, m.w.helper(helperGrow))
+		m.index(opCall, m.w.ownFunction(ownGrow))
 	case opMemoryFill:
 		if !short {
 			m.replace(in)
-			m.index(opCall, m.w.helper(helperFill))
+			m.index(opCall, m.w.ownFunction(ownFill))
 		}
 	case opMemoryCopy:
 		if !short {
 			m.replace(in)
-			m.index(opCall, m.w.helper(helperCopy))
+			m.index(opCall, m.w.ownFunction(ownCopy))
 		}
 	case opMemoryInit:
 		if at, long := m.w.long[in.a]; long {
 			m.replace(in)
-			m.index(opCall, m.w.helper(helperInit+at))
+			m.index(opCall, m.w.ownFunction(ownInit+at))
 			return
 		}
 		m.chargeOperand(in)
@@ -56,22 +56,22 @@ func (m *meter) bulk(in, last *instruction) {
 func (m *meter) chargeOperand(in *instruction) {
 	m.flush(in.start)
 	m.index(opLocalTee, m.temp)
-	m.index(opCall, m.w.helper(helperCharge))
+	m.index(opCall, m.w.ownFunction(ownCharge))
 	m.index(opLocalGet, m.temp)
 }
 
-// helpers returns the types and the bodies of the helper functions.
-func (w *rewriter) helpers() (types []uint32, bodies [][]byte) {
+// ownFunctions returns the types and the bodies of the functions that are added.
+func (w *rewriter) ownFunctions() (types []uint32, bodies [][]byte) {
 	add := func(kind int, body []byte) {
 		types = append(types, w.types+uint32(kind))
 		bodies = append(bodies, body)
 	}
 	add(typeNothing, w.slow())
-	add(typeTake, w.chargeHelper())
+	add(typeTake, w.chargeFunction())
 	if len(w.m.memories) == 0 {
 		return types, bodies
 	}
-	add(typeMap, w.growHelper())
+	add(typeMap, w.growFunction())
 	add(typeThree, w.chunked(0xfc, byte(opMemoryFill&0xff), 0))
 	add(typeThree, w.chunked(0xfc, byte(opMemoryCopy&0xff), 0, 0))
 	for _, segment := range w.longOrder {
@@ -80,7 +80,7 @@ func (w *rewriter) helpers() (types []uint32, bodies [][]byte) {
 	return types, bodies
 }
 
-func (w *rewriter) helperMeter(locals int) *meter {
+func (w *rewriter) ownBody(locals int) *meter {
 	m := &meter{w: w}
 	if locals == 0 {
 		m.op(0)
@@ -92,7 +92,7 @@ func (w *rewriter) helperMeter(locals int) *meter {
 
 // slow asks the host for fuel, or tells it that the call stack is used up.
 func (w *rewriter) slow() []byte {
-	m := w.helperMeter(0)
+	m := w.ownBody(0)
 	m.global(opGlobalGet, globalStack)
 	m.constant(0)
 	m.op(opI32LtS, opIf, blockEmpty)
@@ -119,15 +119,15 @@ func (m *meter) take(temp uint32) {
 	m.index(opLocalGet, temp)
 	m.constant(0)
 	m.op(opI32LtS, opIf, blockEmpty)
-	m.index(opCall, m.w.helper(helperSlow))
+	m.index(opCall, m.w.ownFunction(ownSlow))
 	m.op(opEnd)
 }
 
-// chargeHelper charges a quarter of its operand, but no more than for a table or chunk at its longest: what is longer
+// chargeFunction charges a quarter of its operand, but no more than for a table or chunk at its longest: what is longer
 // than that traps or fails at once.
-func (w *rewriter) chargeHelper() []byte {
+func (w *rewriter) chargeFunction() []byte {
 	const longest = max(maxTable, chunk)
-	m := w.helperMeter(0)
+	m := w.ownBody(0)
 	m.index(opLocalGet, 0)
 	m.constant(longest)
 	m.op(opI32GtU, opIf, blockEmpty)
@@ -142,9 +142,9 @@ func (w *rewriter) chargeHelper() []byte {
 	return m.out
 }
 
-// growHelper grows the memory, and counts where that is refused.
-func (w *rewriter) growHelper() []byte {
-	m := w.helperMeter(0)
+// growFunction grows the memory, and counts where that is refused.
+func (w *rewriter) growFunction() []byte {
+	m := w.ownBody(0)
 	m.index(opLocalGet, 0)
 	m.op(opMemoryGrow, 0)
 	m.index(opLocalTee, 0)
@@ -160,12 +160,12 @@ func (w *rewriter) growHelper() []byte {
 	return m.out
 }
 
-// chunked returns the body of a helper (to, from or value, length) that does what the instruction does, but charges
+// chunked returns the body of a function (to, from or value, length) that does what the instruction does, but charges
 // for it, and at most a chunk at a time. Where the instruction would trap, nothing is written.
 func (w *rewriter) chunked(instruction ...byte) []byte {
 	const to, from, length, temp = 0, 1, 2, 3
 	kind := uint16(0xfc00) | uint16(instruction[1])
-	m := w.helperMeter(1)
+	m := w.ownBody(1)
 	get := func(locals ...uint32) {
 		for _, l := range locals {
 			m.index(opLocalGet, l)

@@ -225,7 +225,7 @@ func (m *meter) subtract(global uint32, amount int) {
 func (m *meter) slowBelow() {
 	m.constant(0)
 	m.op(opI32LtS, opIf, blockEmpty)
-	m.index(opCall, m.w.helper(helperSlow))
+	m.index(opCall, m.w.ownFunction(ownSlow))
 	m.op(opEnd)
 }
 

@@ -111,6 +111,7 @@ func (w *rewriter) writeGlobals(r *reader) []byte {
 		if mutable == 0 {
 			continue
 		}
+		w.mutable++
 		switch kind {
 		case I32, I64, F32, F64:
 			w.out.Globals = append(w.out.Globals, Global{globalExport + strconv.Itoa(imported+i), kind})
@@ -346,13 +347,14 @@ func (w *rewriter) writeCode(r *reader) []byte {
 	for i := range w.bodies {
 		f := &w.bodies[i]
 		if w.flat[i] > 0 && f.stack == 0 {
+			w.bound(r, f, 0)
 			out = appendU32(out, uint32(f.end-f.start))
 			out = append(out, w.data[f.start:f.end]...)
 			continue
 		}
 		m.f, m.r = f, w.body(i)
 		out = m.write(out)
-		if m.r.err != nil {
+		if w.bound(m.r, f, m.added); m.r.err != nil {
 			r.err = m.r.err
 			return nil
 		}

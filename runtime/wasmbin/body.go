@@ -5,12 +5,15 @@ package wasmbin
 // and nothing can stop it. cmd/go has 4,280 in its worst function, and squares of 5e8 together. A call takes memory for
 // each parameter and result of its type, and a branch may for each local.
 const (
-	maxBranches   = 20_000
-	maxCost       = 2_000_000_000 // of the squares together: 25 s
-	maxCode       = 2 << 20       // bytes of a body
-	maxValues     = 4_000_000     // calls and branches × parameters and results of the widest type
-	maxJoins      = 100_000_000   // branches × locals
-	maxLoopsTotal = 1 << 24
+	maxBranches     = 20_000
+	maxCost         = 2_000_000_000 // of the squares together: 25 s
+	maxCode         = 2 << 20       // bytes of a body
+	maxValues       = 4_000_000     // calls and branches × parameters and results of the widest type
+	maxJoins        = 8_000_000     // branches × locals: 0.5 to 1.5 µs and 100 bytes each. A debug build by zig has 115,000
+	maxJoinsTotal   = 60_000_000
+	maxReloads      = 2_000_000 // calls × mutable globals and what else is read again after a call: 300 bytes each
+	maxReloadsTotal = 40_000_000
+	maxLoopsTotal   = 1 << 24
 )
 
 // A scope is what is open while a body is read: the function, a block, a loop, or a branch of an if.
@@ -51,6 +54,8 @@ type function struct {
 	indirect   bool // it holds an indirect call
 	frame      int  // bytes of call stack that an activation takes at most, about
 	stack      int  // bytes that it charges for the call stack, 0 if it does not
+	branches   int  // and loops
+	calls      int
 }
 
 // flatCost is the most that a function costs which is charged where it is called.
@@ -152,26 +157,39 @@ func (w *rewriter) analyse(r *reader, f *function) {
 	if r.err == nil && r.left() > 0 {
 		r.fail(r.pos, "%d bytes are left over behind the last end", r.left())
 	}
-	loops := len(w.loops) - f.loops
-	joins := (branches + loops) * f.locals
-	w.total += (branches + loops) * (branches + loops)
 	switch {
 	case f.end-f.code > maxCode:
 		r.fail(f.start, "%d bytes of code, the limit is %d: split the function", f.end-f.code, maxCode)
-	case branches > maxBranches:
-		r.fail(f.start, "%d branches, the limit is %d: split the function", branches, maxBranches)
-	case (branches+calls)*w.widest > maxValues:
-		r.fail(f.start, "%d calls and branches in a module with types of %d parameters and results are too many to compile: split the function", branches+calls, w.widest)
-	case joins > maxJoins:
-		r.fail(f.start, "%d branches and %d locals are too many to compile: split the function", branches, f.locals)
-	case w.total > maxCost:
-		r.fail(f.start, "the functions up to here have too many branches together: split the module")
 	case len(w.loops) > maxLoopsTotal:
 		r.fail(f.start, "more than %d loops in a module", maxLoopsTotal)
 	}
+	f.branches, f.calls = branches+len(w.loops)-f.loops, calls
 	// The compiler keeps a slot for each value that outlives a call, and uses none twice. How many do is not known; by
 	// this a frame of a usual function is charged twice over, and one made for the purpose a fifth at least.
 	f.frame = (48 + 4*(f.locals+sets+calls) + count/2) << wide
+}
+
+// bound refuses a function that would keep the compiler busy for too long, with the calls that were added to it, each
+// of which stands in an if at most.
+func (w *rewriter) bound(r *reader, f *function, added int) {
+	branches, calls := f.branches+added, f.calls+added
+	joins := branches * f.locals
+	reloads := calls * (w.mutable + addedGlobals + 2) // with the memory's place and size
+	w.total += branches * branches
+	w.joins += joins
+	w.reloads += reloads
+	switch {
+	case branches > maxBranches:
+		r.fail(f.start, "%d branches, those of the metering among them, the limit is %d: split the function", branches, maxBranches)
+	case calls*w.widest > maxValues, branches*w.widest > maxValues:
+		r.fail(f.start, "%d calls and branches in a module with types of %d parameters and results are too many to compile: split the function", max(calls, branches), w.widest)
+	case joins > maxJoins:
+		r.fail(f.start, "%d branches and %d locals are too many to compile: split the function", branches, f.locals)
+	case reloads > maxReloads:
+		r.fail(f.start, "%d calls and %d mutable globals are too many to compile: split the function", calls, w.mutable)
+	case w.total > maxCost, w.joins > maxJoinsTotal, w.reloads > maxReloadsTotal:
+		r.fail(f.start, "the functions up to here have too many branches together: split the module")
+	}
 }
 
 // pay adds to the cost of the innermost loop, or of the function.

@@ -29,21 +29,21 @@ func (m *meter) bulk(in, last *instruction) {
 	switch in.op {
 	case opMemoryGrow:
 		m.replace(in)
-		m.index(opCall, m.w.ownFunction(ownGrow))
+		m.callOwn(ownGrow)
 	case opMemoryFill:
 		if !short {
 			m.replace(in)
-			m.index(opCall, m.w.ownFunction(ownFill))
+			m.callOwn(ownFill)
 		}
 	case opMemoryCopy:
 		if !short {
 			m.replace(in)
-			m.index(opCall, m.w.ownFunction(ownCopy))
+			m.callOwn(ownCopy)
 		}
 	case opMemoryInit:
 		if at, long := m.w.long[in.a]; long {
 			m.replace(in)
-			m.index(opCall, m.w.ownFunction(ownInit+at))
+			m.callOwn(ownInit + at)
 			return
 		}
 		m.chargeOperand(in)
@@ -56,7 +56,7 @@ func (m *meter) bulk(in, last *instruction) {
 func (m *meter) chargeOperand(in *instruction) {
 	m.flush(in.start)
 	m.index(opLocalTee, m.temp)
-	m.index(opCall, m.w.ownFunction(ownCharge))
+	m.callOwn(ownCharge)
 	m.index(opLocalGet, m.temp)
 }
 
@@ -119,7 +119,7 @@ func (m *meter) take(temp uint32) {
 	m.index(opLocalGet, temp)
 	m.constant(0)
 	m.op(opI32LtS, opIf, blockEmpty)
-	m.index(opCall, m.w.ownFunction(ownSlow))
+	m.callOwn(ownSlow)
 	m.op(opEnd)
 }
 

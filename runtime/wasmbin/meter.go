@@ -26,6 +26,7 @@ type meter struct {
 	levels []level // the function, and each open loop
 	temp   uint32  // a local of ours
 	loop   int     // index of the next loop
+	added  int     // calls of the rewriter's functions that were written
 
 	dispatches []dispatch // that are open
 }
@@ -38,7 +39,7 @@ type level struct {
 
 // write appends the body to out, with its size before it.
 func (m *meter) write(out []byte) []byte {
-	m.out = m.out[:0]
+	m.out, m.added = m.out[:0], 0
 	r := m.r
 	runs := r.count(maxLocals, "runs of locals")
 	m.out = appendU32(m.out, uint32(runs)+1)
@@ -225,8 +226,14 @@ func (m *meter) subtract(global uint32, amount int) {
 func (m *meter) slowBelow() {
 	m.constant(0)
 	m.op(opI32LtS, opIf, blockEmpty)
-	m.index(opCall, m.w.ownFunction(ownSlow))
+	m.callOwn(ownSlow)
 	m.op(opEnd)
+}
+
+// callOwn writes a call of one of the functions that the rewriter adds.
+func (m *meter) callOwn(number int) {
+	m.index(opCall, m.w.ownFunction(number))
+	m.added++
 }
 
 // flush writes the body up to offset to.

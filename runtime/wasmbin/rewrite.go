@@ -117,6 +117,9 @@ type rewriter struct {
 	scopes  []scope
 	current int // function that is being read
 	total   int // squares of branches
+	mutable int // number of the module's mutable globals
+	joins   int // branches × locals
+	reloads int // calls × mutable globals
 
 	dataUsed bool // an instruction names a data segment
 	out      Rewritten

@@ -158,11 +158,14 @@ func TestRewriteRefusesCompileBombs(t *testing.T) {
 	}{
 		"nested blocks": {repeat(100_000, "\x02\x40", "\x0b"), "blocks are nested deeper than 20000"},
 		"nested loops":  {repeat(100_000, "\x03\x40", "\x0b"), "nested deeper"},
-		"ifs":           {repeat(30_000, "\x20\x00\x04\x40\x0b", ""), "60000 branches, the limit is 20000: split the function"},
+		"ifs":           {repeat(30_000, "\x20\x00\x04\x40\x0b", ""), "branches, those of the metering among them, the limit is 20000: split the function"},
 		"targets":       {program(1, []byte("\x00\x02\x40\x20\x00\x0e\xc0\x84\x3d"+strings.Repeat("\x00", 1_000_001)+"\x0b\x41\x00\x0b")), "the limit is 20000"},
 		"long":          {repeat(1_500_000, "\x01\x01", ""), "the limit is 2097152"},
 		"wide calls":    {module(section(1, vec(b(0x60, 0, 0), wide)), section(3, vec(b(0))), section(10, vec(append(leb(10_002), []byte("\x00"+strings.Repeat("\x10\x00", 5000)+"\x0b")...)))), "types of 1000 parameters and results"},
 		"many locals":   {program(1, locals), "locals are too many to compile"},
+		"growing":       {program(1, []byte("\x00\x20\x00"+strings.Repeat("\x40\x00", 15_000)+"\x0b")), "the limit is 20000"},
+		"roots":         {program(1, []byte("\x00\x44\x00\x00\x00\x00\x00\x00\x00\x00"+strings.Repeat("\x9f", 1_000_000)+"\x1a\x41\x00\x0b")), "the limit is 20000"},
+		"globals":       {module(section(1, vec(b(0x60, 0, 0))), section(3, vec(b(0))), section(6, append(leb(2000), bytes.Repeat(b(0x7f, 1, 0x41, 0, 0x0b), 2000)...)), section(10, vec(append(leb(4_002), []byte("\x00"+strings.Repeat("\x10\x00", 2000)+"\x0b")...)))), "2000 mutable globals are too many to compile"},
 		"all together":  {program(1, many, many, many, many, many, many, many, many), "the functions up to here have too many branches together"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -94,6 +94,7 @@ func (w *rewriter) writeTables(r *reader) []byte {
 	return out
 }
 
+// writeGlobals writes the globals, without their number: closeGlobals adds to them.
 func (w *rewriter) writeGlobals(r *reader) []byte {
 	w.declared = make([]bool, len(w.m.functions))
 	w.taken = make([]bool, len(w.m.functions))
@@ -101,7 +102,8 @@ func (w *rewriter) writeGlobals(r *reader) []byte {
 	if r.data != nil {
 		n = r.count(maxGlobals, "globals")
 	}
-	out := appendU32(nil, uint32(n+addedGlobals))
+	var out []byte
+	w.own = n
 	imported := w.m.globals - n
 	for i := range n {
 		kind := r.valueType("a global")
@@ -123,6 +125,17 @@ func (w *rewriter) writeGlobals(r *reader) []byte {
 	}
 	for range addedGlobals {
 		out = append(out, byte(I32), 1, opI32Const, 0, opEnd)
+	}
+	return out
+}
+
+// closeGlobals adds a constant for each function that ref.func names. wazero makes a new object of each ref.func that is
+// executed and keeps it as long as the instance: 48 bytes of the host's, in a loop, without a limit.
+func (w *rewriter) closeGlobals(written []byte) []byte {
+	out := append(appendU32(nil, uint32(w.own+addedGlobals+len(w.refOrder))), written...)
+	for _, index := range w.refOrder {
+		out = appendU32(append(out, byte(FuncRef), 0, opRefFunc), w.shift(index))
+		out = append(out, opEnd)
 	}
 	return out
 }

@@ -213,8 +213,13 @@ func (w *rewriter) check(r *reader, in *instruction) {
 			r.fail(in.start, "function %d is not declared: there are %d", in.a, len(w.m.functions))
 		} else if !w.declared[in.a] {
 			r.fail(in.start, "function %d is in no element segment, global or export, which ref.func asks for", in.a)
-		} else {
+		} else if _, known := w.refs[in.a]; !known {
 			w.taken[in.a] = true
+			w.refs[in.a] = len(w.refOrder)
+			w.refOrder = append(w.refOrder, in.a)
+			if len(w.refs) > mostGlobals {
+				r.fail(in.start, "ref.func names more than %d functions", mostGlobals)
+			}
 		}
 	case opMemoryInit, opDataDrop:
 		if w.m.announced < 0 || int64(in.a) >= int64(w.m.announced) {

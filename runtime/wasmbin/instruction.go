@@ -236,8 +236,6 @@ func (in *instruction) weight() int {
 		return 4
 	case op == opCallIndirect:
 		return 8
-	case op == opRefFunc: // calls the host
-		return 64
 	case op == opMemoryGrow: // calls the host, and the host the operating system
 		return 500
 	case op == opTableGrow:

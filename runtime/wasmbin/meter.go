@@ -172,9 +172,12 @@ func (m *meter) instruction(in, last *instruction) {
 			m.replace(in)
 			m.index(opBr, uint32(len(m.scopes)-1))
 		}
-	case opCall, opRefFunc:
+	case opCall:
 		m.replace(in)
-		m.index(byte(in.op), m.w.shift(in.a))
+		m.index(opCall, m.w.shift(in.a))
+	case opRefFunc:
+		m.replace(in)
+		m.index(opGlobalGet, uint32(m.w.m.globals+addedGlobals+m.w.refs[in.a]))
 	default:
 		m.bulk(in, last)
 	}

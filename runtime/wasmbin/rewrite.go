@@ -7,7 +7,7 @@ import (
 
 // RewriterVersion changes whenever Rewrite makes something else of a module, so it belongs into the key of whatever is
 // kept of rewritten modules.
-const RewriterVersion = 1
+const RewriterVersion = 2
 
 // The names that Rewrite adds to a module.
 const (
@@ -57,6 +57,10 @@ const (
 	typeThree          // (i32, i32, i32) -> ()
 	addedTypes
 )
+
+// mostGlobals is how many globals a module may have, and of how many functions it may take references: an instance pays for
+// each.
+const mostGlobals = 10_000
 
 // maxTable is what the tables of a module may hold together when it starts, and each of them at any time, in elements
 // of 8 bytes: no memory limit counts them, and an instruction can write a whole table.
@@ -108,6 +112,8 @@ type rewriter struct {
 	segments  []int          // length of each data segment, 0 of an active one
 	long      map[uint32]int // data segments longer than a chunk that memory.init names: their number among these
 	longOrder []uint32
+	refs      map[uint32]int // functions that ref.func names: their number among these
+	refOrder  []uint32
 
 	bodies  []function
 	flat    []uint8 // cost of each function that is charged where it is called, or 0
@@ -117,6 +123,7 @@ type rewriter struct {
 	scopes  []scope
 	current int // function that is being read
 	total   int // squares of branches
+	own     int // number of the globals that the module declares itself
 	mutable int // number of the module's mutable globals
 	joins   int // branches × locals
 	reloads int // calls × mutable globals
@@ -136,7 +143,7 @@ func Rewrite(module []byte) (*Rewritten, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &rewriter{m: m, data: module, types: uint32(len(m.types)), blockAt: map[string]int{}, long: map[uint32]int{}}
+	w := &rewriter{m: m, data: module, types: uint32(len(m.types)), blockAt: map[string]int{}, long: map[uint32]int{}, refs: map[uint32]int{}}
 	r := &reader{data: module, pos: len(header), end: len(module)}
 	for r.left() > 0 {
 		s := r.next()
@@ -177,6 +184,7 @@ func (w *rewriter) rewrite() (*Rewritten, error) {
 	write(sectionElement, w.writeElements)
 	write(sectionData, w.writeData)
 	write(sectionCode, w.writeCode)
+	contents[sectionGlobal] = w.closeGlobals(contents[sectionGlobal])
 	write(sectionImport, w.writeImports)
 	write(sectionFunction, w.writeFunctions)
 	write(sectionType, w.writeTypes)
@@ -223,7 +231,7 @@ func (w *rewriter) checkFrame() error {
 			return fmt.Errorf("wasm: export section: the export %q begins with %q, which is for the host's own use: rename it", clip(e.Name), ownPrefix)
 		}
 	}
-	const mostGlobals, mostElements = 10_000, 4 << 20
+	const mostElements = 4 << 20
 	if w.m.globals > mostGlobals {
 		return fmt.Errorf("wasm: global section: the module has %d globals, the limit is %d", w.m.globals, mostGlobals)
 	}

@@ -1,0 +1,66 @@
+package sandbox_test
+
+import (
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/toolsrv/toolsrv/runtime/sandbox"
+)
+
+// importing returns a module like tool's whose function 0 is one of WASI's, () -> i32 or (i32, i32, i32, i32) -> i32,
+// and whose function 1 is toolsrv_call.
+func importing(name string, params int, body []byte) []byte {
+	module := []byte("\x00asm\x01\x00\x00\x00")
+	wanted := fmt.Sprintf("\x60%c%s\x01\x7f", params, strings.Repeat("\x7f", params))
+	module = append(module, section(1, []byte("\x02\x60\x01\x7f\x01\x7f"+wanted))...)
+	module = append(module, section(2, fmt.Appendf(nil, "\x01\x16wasi_snapshot_preview1%c%s\x00\x01", len(name), name))...)
+	module = append(module, section(3, []byte{1, 0})...)
+	module = append(module, section(5, []byte{1, 0, 1})...)
+	module = append(module, section(7, []byte("\x02\x06memory\x02\x00\x0ctoolsrv_call\x00\x01"))...)
+	return append(module, section(10, append([]byte{1}, append([]byte{byte(len(body))}, body...)...))...)
+}
+
+// times returns a body that does what 2,000 times and answers 0.
+func times(what string) []byte {
+	return []byte("\x01\x01\x7f\x03\x40" + what + "\x20\x01\x41\x01\x6a\x22\x01\x41\xd0\x0f\x49\x0d\x00\x0b\x41\x00\x0b")
+}
+
+// TestHostWorkIsCounted has lists of a thousand empty buffers looked through: few instructions, much work.
+func TestHostWorkIsCounted(t *testing.T) {
+	t.Parallel()
+	e := newEngine(t, sandbox.Config{})
+	limits := sandbox.Limits{Fuel: 10_000_000}
+	for _, name := range []string{"fd_write", "fd_read"} {
+		fd := "\x41\x00"
+		if name == "fd_write" {
+			fd = "\x41\x01"
+		}
+		p := load(t, e, importing(name, 4, times(fd+"\x41\x00\x41\x80\x08\x41\xe0\xd4\x03\x10\x00\x1a")))
+		_, err := p.Tool("x", 0, limits).Call(t.Context(), nil)
+		wantError(t, err, sandbox.ToolFuel, "")
+		p = load(t, e, importing(name, 4, times(fd+"\x41\x00\x41\x01\x41\xe0\xd4\x03\x10\x00\x1a")))
+		_, err = p.Tool("x", 0, limits).Call(t.Context(), nil)
+		wantError(t, err, sandbox.ToolBadOutput, "without any output")
+	}
+}
+
+// TestReferences takes the reference of a function again and again, of which wazero would keep each. It runs alone,
+// because it looks at what the process allocates.
+func TestReferences(t *testing.T) {
+	e := newEngine(t, sandbox.Config{})
+	tool := load(t, e, tool(times(strings.Repeat("\xd2\x00\x1a", 500)))).Tool("x", 0, sandbox.Limits{})
+	call := func() uint64 {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, err := tool.Call(t.Context(), nil)
+		runtime.ReadMemStats(&after)
+		wantError(t, err, sandbox.ToolBadOutput, "without any output")
+		return after.TotalAlloc - before.TotalAlloc
+	}
+	call() // compiles
+	if bytes := call(); bytes > 1<<20 {
+		t.Errorf("a call of a million references took %d bytes", bytes)
+	}
+}

@@ -171,7 +171,8 @@ const (
 	bytesCopy  = 8    // bytes that are copied in one
 	workRandom = 1    // of a random byte
 	workStream = 16   // of a byte that is searched for lines
-	workEvent  = 20   // of a subscription of poll_oneoff
+	workVector = 12   // of a buffer in a list of them, empty or not
+	workEvent  = 50   // of a subscription of poll_oneoff
 )
 
 // A hostFunc is a function that the host offers to guests.

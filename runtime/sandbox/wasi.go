@@ -210,6 +210,7 @@ func fdRead(c *call, mem guestMemory, stack []uint64) {
 		stack[0] = wasiInval
 		return
 	}
+	c.work(workVector * int(uint32(stack[2])))
 	var rest []byte
 	if c.command {
 		rest = c.visible()[c.read:]
@@ -237,6 +238,7 @@ func fdWrite(c *call, mem guestMemory, stack []uint64) {
 		stack[0] = wasiInval
 		return
 	}
+	c.work(workVector * int(uint32(stack[2])))
 	total := 0
 	for vectors := mem.view(stack[1], uint64(uint32(stack[2]))*8); len(vectors) > 0; vectors = vectors[8:] {
 		ptr, length := vector(vectors)

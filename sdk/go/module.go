@@ -24,7 +24,8 @@
 //
 // and tested natively with go test and package toolsrvtest. Package-level variables and init functions run once, before
 // the snapshot that every call starts from; main never runs. What a call changes is gone when it returns. Take
-// randomness and the time in the function, not before: what was read at initialisation is the same in every call.
+// randomness and the time in the function, not before: what was read at initialisation is the same in every call. So are
+// the numbers of math/rand's top-level functions, which are seeded then: use crypto/rand or package toolsrand.
 package toolsrv
 
 import (

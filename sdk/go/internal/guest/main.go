@@ -6,12 +6,11 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
-	"math/rand/v2"
 	"os"
-	"time"
 
 	toolsrv "github.com/toolsrv/toolsrv/sdk/go"
 	"github.com/toolsrv/toolsrv/sdk/go/toolslog"
+	"github.com/toolsrv/toolsrv/sdk/go/toolsrand"
 )
 
 type nothing struct{}
@@ -58,8 +57,8 @@ var _ = toolsrv.Export(toolsrv.Module{
 			return nothing{}, nil
 		}),
 		toolsrv.Func("count", "Count the calls of this instance: 1.", count()),
-		toolsrv.Func("random", "Return a random number and the time.", func(*toolsrv.Call, nothing) ([]int64, error) {
-			return []int64{rand.Int64(), time.Now().Unix()}, nil
+		toolsrv.Func("random", "Return a random number.", func(*toolsrv.Call, nothing) (int64, error) {
+			return toolsrand.New().Int64(), nil
 		}),
 	},
 })

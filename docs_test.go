@@ -1,0 +1,44 @@
+package toolsrv_test
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// TestSecurityNamesTests makes sure that each test which docs/security.md names as the proof of a promise is there.
+func TestSecurityNamesTests(t *testing.T) {
+	t.Parallel()
+	const page = "docs/security.md"
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	declared := map[string]bool{}
+	declaration := regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)\w+)\(`)
+	err = filepath.WalkDir(".", func(file string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.HasSuffix(file, "_test.go") {
+			return err
+		}
+		source, err := os.ReadFile(file)
+		for _, match := range declaration.FindAllSubmatch(source, -1) {
+			declared[string(match[1])] = true
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := regexp.MustCompile("`((?:Test|Fuzz)[A-Z]\\w*)`").FindAllSubmatch(text, -1)
+	if len(named) < 20 {
+		t.Errorf("%s names %d tests; is it still the page with the promises?", page, len(named))
+	}
+	for _, match := range named {
+		if name := string(match[1]); !declared[name] {
+			t.Errorf("%s names %s, which is no test: correct the name, or write the test", page, name)
+		}
+	}
+}

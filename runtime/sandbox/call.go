@@ -26,6 +26,7 @@ type call struct {
 	command  bool // a plain WASI program: JSON on stdin and stdout
 	lines    lines
 	meter    meter
+	deep     bool // the guest asked for the rest of its call stack
 
 	// serving is false while the guest is being started. What it reads then is empty and what it writes is dropped,
 	// so that a start is the same for all calls.
@@ -158,10 +159,28 @@ func refill(ctx context.Context, _ api.Module, stack []uint64) {
 	stack[0] = uint64(uint32(c.next()))
 }
 
-// overflow is the guest's call when its call stack is used up.
-func overflow(ctx context.Context, _ api.Module, _ []uint64) {
+// firstStack is the call stack in bytes that a guest is given without asking. wazero keeps what it once needed for a
+// stack, which would be megabytes in every idle instance, so one that asked for more gets a new one when it is reset.
+const firstStack = 64 << 10
+
+// firstPart returns what a guest may use of its call stack until it asks for the rest.
+func (c *call) firstPart() int64 {
+	c.deep = false
+	return min(c.limits.Stack, firstStack)
+}
+
+// overflow is the guest's call when its call stack is used up; left is what is left of it, less than zero.
+func overflow(ctx context.Context, _ api.Module, stack []uint64) {
 	c := ctx.(*call)
-	panic(&fault{ToolStack, fmt.Sprintf("The tool used up its call stack of %s: it calls itself too deeply.", size(c.limits.Stack))})
+	left := int64(int32(uint32(stack[0])))
+	if rest := c.limits.Stack - firstStack; rest > 0 && !c.deep {
+		c.deep = true
+		left += rest
+	}
+	if left < 0 {
+		panic(&fault{ToolStack, fmt.Sprintf("The tool used up its call stack of %s: it calls itself too deeply.", size(c.limits.Stack))})
+	}
+	stack[0] = uint64(uint32(left))
 }
 
 // What the work of a host function is taken for, in nanoseconds.

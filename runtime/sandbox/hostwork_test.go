@@ -64,3 +64,27 @@ func TestReferences(t *testing.T) {
 		t.Errorf("a call of a million references took %d bytes", bytes)
 	}
 }
+
+// TestDeepCallsLeaveNothing has calls that need much of the call stack, and looks at what the idle instance keeps of it. It
+// runs alone, because it looks at the process's memory.
+func TestDeepCallsLeaveNothing(t *testing.T) {
+	e := newEngine(t, sandbox.Config{})
+	// Calls itself with one less until it is called with 0.
+	body := []byte("\x00\x20\x00\x45\x04\x40\x41\x00\x0f\x0b\x20\x00\x41\x01\x6b\x10\x00\x1a\x41\x00\x0b")
+	p := load(t, e, tool(body))
+	call := func(depth int32) uint64 {
+		limits := sandbox.Limits{Stack: 16 << 20}
+		for range 2 {
+			_, err := p.Tool("x", depth, limits).Call(t.Context(), nil)
+			wantError(t, err, sandbox.ToolBadOutput, "without any output")
+		}
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	shallow, deep := call(1), call(100_000)
+	if kept := int64(deep) - int64(shallow); kept > 512<<10 {
+		t.Errorf("an idle instance keeps %d KiB of a deep call", kept>>10)
+	}
+}

@@ -113,12 +113,17 @@ func (i *instance) attach(m *module, code wazero.CompiledModule) error {
 		}
 	}
 	i.memory.grown = false
+	i.enter()
+	return nil
+}
+
+// enter gives the guest an entry with a new call stack.
+func (i *instance) enter() {
 	name := exportCall
-	if m.shape.command {
+	if i.call.command {
 		name = exportStart
 	}
-	i.entry = guest.ExportedFunction(name)
-	return nil
+	i.entry = i.guest.ExportedFunction(name)
 }
 
 // close frees the guest and its memory.
@@ -177,7 +182,7 @@ func (i *instance) take() (*snapshot, error) {
 // invoke runs a function of the guest, with the fuel and the call stack that the call has.
 func (i *instance) invoke(f api.Function, stack []uint64) error {
 	i.fuel.Set(uint64(uint32(i.call.next())))
-	i.stack.Set(uint64(uint32(i.call.limits.Stack)))
+	i.stack.Set(uint64(uint32(i.call.firstPart())))
 	i.refused.Set(0)
 	return f.CallWithStack(&i.call, stack)
 }
@@ -229,6 +234,9 @@ func (i *instance) reset() error {
 	}
 	for k, v := range i.snapshot.globals {
 		i.globals[k].Set(v)
+	}
+	if i.call.deep {
+		i.enter()
 	}
 	i.call.wipe()
 	i.params[0] = 0

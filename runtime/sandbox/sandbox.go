@@ -147,7 +147,7 @@ func (e *Engine) offerMeter(ctx context.Context) error {
 	i32 := []api.ValueType{api.ValueTypeI32}
 	_, err := e.runtime.NewHostModuleBuilder(wasmbin.MeterModule).
 		NewFunctionBuilder().WithGoModuleFunction(api.GoModuleFunc(refill), i32, i32).Export(wasmbin.RefillFunc).
-		NewFunctionBuilder().WithGoModuleFunction(api.GoModuleFunc(overflow), nil, nil).Export(wasmbin.OverflowFunc).
+		NewFunctionBuilder().WithGoModuleFunction(api.GoModuleFunc(overflow), i32, i32).Export(wasmbin.OverflowFunc).
 		Instantiate(ctx)
 	if err != nil {
 		return fmt.Errorf("offer %s: %w", wasmbin.MeterModule, err)

@@ -50,7 +50,7 @@ func (w *rewriter) writeImports(r *reader) []byte {
 	for _, f := range [...]struct {
 		name string
 		kind uint32
-	}{importRefill: {RefillFunc, typeMap}, importOverflow: {OverflowFunc, typeNothing}} {
+	}{importRefill: {RefillFunc, typeMap}, importOverflow: {OverflowFunc, typeMap}} {
 		out = appendName(appendName(out, MeterModule), f.name)
 		out = appendU32(append(out, byte(KindFunction)), w.types+f.kind)
 	}

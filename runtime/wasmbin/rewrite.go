@@ -7,7 +7,7 @@ import (
 
 // RewriterVersion changes whenever Rewrite makes something else of a module, so it belongs into the key of whatever is
 // kept of rewritten modules.
-const RewriterVersion = 2
+const RewriterVersion = 3
 
 // The names that Rewrite adds to a module.
 const (
@@ -23,8 +23,8 @@ const (
 	// RefillFunc (left i32) -> i32 is called when the slice is used up, with what is left of it, a negative number. It
 	// returns the next slice, which should be above 0.
 	RefillFunc = "refill"
-	// OverflowFunc () -> () is called when the call stack is used up. It must not return: what it panics with ends the
-	// call. Where it returns, the guest traps.
+	// OverflowFunc (left i32) -> i32 is called when the call stack is used up, with what is left of it, a negative number.
+	// It returns what is left with what the host adds, or panics to end the call. Where that is less than 0 the guest traps.
 	OverflowFunc = "overflow"
 )
 

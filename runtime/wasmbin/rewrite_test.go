@@ -54,7 +54,7 @@ func newHost(t testing.TB, config wazero.RuntimeConfig) *host {
 	}), i32, i32).Export(wasmbin.RefillFunc).
 		NewFunctionBuilder().WithGoFunction(api.GoFunc(func(context.Context, []uint64) {
 		panic(errOverflow)
-	}), nil, nil).Export(wasmbin.OverflowFunc).
+	}), i32, i32).Export(wasmbin.OverflowFunc).
 		Instantiate(t.Context())
 	if err != nil {
 		t.Fatal(err)

@@ -211,7 +211,12 @@ func (e *Engine) Load(bytes []byte) (*Program, error) {
 	for i := range m.rewritten.Data { // so that the module as it came is let go of
 		m.rewritten.Data[i].Content = slices.Clone(m.rewritten.Data[i].Content)
 	}
-	m.source, m.rewritten.Module = m.rewritten.Module, nil
+	// wazero shares the code of modules that are the same to the byte, and writes to what it shares while others use it.
+	// Two files that differ only in what Rewrite leaves out, such as the manifest, would be the same: the digest tells them apart.
+	if m.source, err = wasmbin.SetCustom(m.rewritten.Module, "toolsrv.digest", sum[:]); err != nil {
+		return nil, err
+	}
+	m.rewritten.Module = nil
 	return e.loaded(digest, m)
 }
 

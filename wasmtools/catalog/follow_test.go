@@ -201,7 +201,7 @@ func TestConflicts(t *testing.T) {
 	directory := t.TempDir()
 	put(t, directory, "b.wasm", version(t, "v000b", "", "b"))
 	c := open(t, catalog.Options{Directory: directory})
-	put(t, directory, "a.wasm", version(t, "v000a", "", "b", "a")) // earlier by path, later by time
+	swap(t, directory, "a.wasm", version(t, "v000a", "", "b", "a")) // earlier by path, later by time
 	awaitTable(t, c, []string{"/b"}, []string{"a.wasm"})
 	why := reason(c.Table().Current(), filepath.Join(directory, "a.wasm"))
 	for _, want := range []string{"/b", filepath.Join(directory, "a.wasm"), filepath.Join(directory, "b.wasm")} {
@@ -209,7 +209,7 @@ func TestConflicts(t *testing.T) {
 			t.Errorf("got reason %q, want one with %q", why, want)
 		}
 	}
-	put(t, directory, "c.wasm", version(t, "v000c", "", "b"))
+	swap(t, directory, "c.wasm", version(t, "v000c", "", "b"))
 	awaitTable(t, c, []string{"/b"}, []string{"a.wasm", "c.wasm"})
 	awaitAnswer(t, c, "/b", "v000b")
 	remove(t, directory, "b.wasm")
@@ -219,16 +219,16 @@ func TestConflicts(t *testing.T) {
 		t.Errorf("got reason %q, want one that names who has the path by now", why)
 	}
 	// A new version of a file that gives its path up lets the other in; one that wants it back must wait.
-	put(t, directory, "a.wasm", version(t, "v001a", "", "a"))
+	swap(t, directory, "a.wasm", version(t, "v001a", "", "a"))
 	awaitTable(t, c, []string{"/a", "/b"}, nil)
 	awaitAnswer(t, c, "/b", "v000c")
-	put(t, directory, "a.wasm", version(t, "v002a", "", "a", "b"))
+	swap(t, directory, "a.wasm", version(t, "v002a", "", "a", "b"))
 	awaitTable(t, c, []string{"/a", "/b"}, []string{"a.wasm"})
 	awaitAnswer(t, c, "/a", "v001a")
 	// An operation id is as good as a path.
-	put(t, directory, "d.wasm", version(t, "v000d", "x/y", "z"))
+	swap(t, directory, "d.wasm", version(t, "v000d", "x/y", "z"))
 	awaitTable(t, c, []string{"/a", "/b", "/x/y/z"}, []string{"a.wasm"})
-	put(t, directory, "e.wasm", version(t, "v000e", "x-y", "z"))
+	swap(t, directory, "e.wasm", version(t, "v000e", "x-y", "z"))
 	awaitTable(t, c, []string{"/a", "/b", "/x/y/z"}, []string{"a.wasm", "e.wasm"})
 }
 

@@ -263,6 +263,7 @@ func abiFuncs() []hostFunc {
 		{abiModule, "output_write", "ii", "", outputWrite},
 		{abiModule, "fail", "ii", "", fail},
 		{abiModule, "log", "iii", "", logLine},
+		{abiModule, "deadline", "", "I", deadline},
 	}
 }
 
@@ -327,6 +328,20 @@ func logLine(c *call, mem guestMemory, stack []uint64) {
 		c.work(workLine)
 	}
 	c.lines.emit(c.ctx, levels[level], "log", text)
+}
+
+// deadline tells how many milliseconds the call has left, by the tool's limit and by the caller's own deadline; 0 when
+// there are none. A start is not told, so that it is the same for all calls.
+func deadline(c *call, _ guestMemory, stack []uint64) {
+	left := int64(-1)
+	if c.serving {
+		end := c.deadline
+		if callers, ok := c.ctx.Deadline(); ok && callers.Before(end) {
+			end = callers
+		}
+		left = max(0, time.Until(end).Milliseconds())
+	}
+	stack[0] = uint64(left)
 }
 
 // maxLine is the longest log line of a guest in bytes; the rest of a longer one is dropped.

@@ -34,6 +34,8 @@ func TestOutcomes(t *testing.T) {
 		{"spin polling", "hostile/spin", 6, soon, sandbox.ToolTimeout, ""},
 		{"spin in calls", "hostile/spin", 7, soon, sandbox.ToolTimeout, ""},
 		{"spin growing by nothing", "hostile/spin", 8, soon, sandbox.ToolTimeout, ""},
+		{"spin asking for the deadline", "hostile/deadline", 2, soon, sandbox.ToolTimeout, ""},
+		{"spin beyond the deadline", "hostile/deadline", 3, soon, sandbox.ToolTimeout, "ran longer than its limit of 200ms"},
 		{"start never ends", "hostile/start_spin", 0, soon, sandbox.ToolTimeout, ""},
 		{"initialize never ends", "hostile/initialize_spin", 0, soon, sandbox.ToolTimeout, ""},
 		{"warm never ends", "hostile/warm_spin", 0, soon, sandbox.ToolTimeout, ""},
@@ -48,6 +50,8 @@ func TestOutcomes(t *testing.T) {
 
 		{"fuel, spinning", "hostile/spin", 0, sandbox.Limits{Timeout: time.Minute, Fuel: 1000}, sandbox.ToolFuel, "more than its limit of 1000 instructions"},
 		{"fuel, host", "hostile/spin", 1, sandbox.Limits{Timeout: time.Minute, Fuel: 10_000_000}, sandbox.ToolFuel, ""},
+		{"fuel, deadline", "hostile/deadline", 2, sandbox.Limits{Timeout: time.Minute, Fuel: 10_000_000}, sandbox.ToolFuel, ""},
+		{"deadline while it starts", "hostile/deadline", 1, ample, sandbox.OK, "-1"},
 		{"fuel, filling memory", "hostile/spin", 2, sandbox.Limits{Timeout: time.Minute, Fuel: 10_000_000}, sandbox.ToolFuel, ""},
 		{"fuel, randomness", "hostile/spin", 3, sandbox.Limits{Timeout: time.Minute, Fuel: 10_000_000}, sandbox.ToolFuel, ""},
 		{"fuel, recursion", "hostile/recurse", 1, sandbox.Limits{Timeout: time.Minute, Fuel: 10_000_000}, sandbox.ToolFuel, ""},

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -82,6 +83,38 @@ func TestNothingLeaks(t *testing.T) {
 		if out, err := tool.Call(t.Context(), nil); err != nil || string(out) != "1" {
 			t.Fatalf("got %s, %v, want 1", out, err)
 		}
+	}
+}
+
+// TestDeadline has a guest told how long it may run: by the tool's limit, or by its caller where he waits for less.
+func TestDeadline(t *testing.T) {
+	t.Parallel()
+	p := load(t, newEngine(t, sandbox.Config{}), fixture(t, "hostile/deadline"))
+	if err := p.Compile(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	tool := p.Tool("deadline", 0, sandbox.Limits{Timeout: 10 * time.Minute})
+	ask := func(ctx context.Context) time.Duration {
+		t.Helper()
+		out, err := tool.Call(ctx, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ms, err := strconv.ParseInt(string(out), 10, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return time.Duration(ms) * time.Millisecond
+	}
+	if left := ask(t.Context()); left > 10*time.Minute || left < 9*time.Minute {
+		t.Errorf("got %v, want what is left of the tool's 10 minutes", left)
+	}
+	for limit, most := range map[time.Duration]time.Duration{5 * time.Minute: 5 * time.Minute, time.Hour: 10 * time.Minute} {
+		ctx, cancel := context.WithTimeout(t.Context(), limit)
+		if left := ask(ctx); left > most || left < most-time.Minute {
+			t.Errorf("caller with a limit of %v: got %v, want what is left of %v", limit, left, most)
+		}
+		cancel()
 	}
 }
 

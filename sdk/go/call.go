@@ -3,13 +3,15 @@ package toolsrv
 import (
 	"context"
 	"fmt"
+	"math"
 	"time"
 )
 
-// A Call is one call of a tool: its log and, as a [context.Context], its deadline. The zero Call is usable and logs
-// nothing, so that a test can pass new(toolsrv.Call). Within a guest it is for the goroutine of the call only.
+// A Call is one call of a tool: its log and, as a [context.Context], its deadline. The zero Call is usable, logs nothing
+// and has no deadline, so that a test can pass new(toolsrv.Call). Within a guest it is for the goroutine of the call only.
 type Call struct {
-	log func(level Level, message string)
+	log      func(level Level, message string)
+	deadline time.Time // in tests; zero: none. A guest asks the host.
 }
 
 var _ context.Context = (*Call)(nil)
@@ -17,6 +19,11 @@ var _ context.Context = (*Call)(nil)
 // NewCall returns a Call whose log lines go to log, which may be nil. Tests use it, mostly through package toolsrvtest.
 func NewCall(log func(level Level, message string)) *Call {
 	return &Call{log: log}
+}
+
+// Until returns a Call like c that has a deadline, for tests. In a guest the host's deadline holds instead.
+func (c *Call) Until(deadline time.Time) *Call {
+	return &Call{log: c.log, deadline: deadline}
 }
 
 // A Level is the weight of a log line.
@@ -70,11 +77,25 @@ func (c *Call) logf(level Level, format string, args []any) {
 	}
 }
 
-// Deadline implements [context.Context]. ABI 1 does not tell guests their deadline, so there is none to see; the host
-// holds it all the same and ends the call there.
-func (c *Call) Deadline() (deadline time.Time, ok bool) { return time.Time{}, false }
+// TimeLeft returns how long the call may still take. The host ends it then whatever the tool does, so a tool that can give
+// a part of its answer does so before. Without a deadline it is the longest Duration.
+func (c *Call) TimeLeft() time.Duration {
+	if left, ok := c.left(); ok {
+		return left
+	}
+	return math.MaxInt64
+}
 
-// Done implements [context.Context]. It returns nil: a call that is cancelled does not go on.
+// Deadline implements [context.Context]: it is when the host ends the call.
+func (c *Call) Deadline() (deadline time.Time, ok bool) {
+	left, ok := c.left()
+	if !ok {
+		return time.Time{}, false
+	}
+	return time.Now().Add(left), true
+}
+
+// Done implements [context.Context]. It returns nil: a call that is cancelled, or whose time is over, does not go on.
 func (c *Call) Done() <-chan struct{} { return nil }
 
 // Err implements [context.Context]. It returns nil.

@@ -5,6 +5,7 @@ package toolsrv
 import (
 	"errors"
 	"runtime"
+	"time"
 	"unsafe"
 )
 
@@ -24,6 +25,11 @@ func hostFail(ptr unsafe.Pointer, size uint32)
 
 //go:wasmimport toolsrv_v1 log
 func hostLog(level int32, ptr unsafe.Pointer, size uint32)
+
+// A guest whose tools don't ask for the deadline does not import this: the linker leaves it out.
+//
+//go:wasmimport toolsrv_v1 deadline
+func hostDeadline() int64
 
 // What toolsrv_call and toolsrv_describe return.
 const (
@@ -96,6 +102,12 @@ func fail(c *Call, err error) int32 {
 	}
 	c.Log(LevelError, err.Error())
 	return statusBroken
+}
+
+// left asks the host each time: a guest without WASI has no clock of its own.
+func (c *Call) left() (time.Duration, bool) {
+	left := hostDeadline()
+	return time.Duration(left) * time.Millisecond, left >= 0
 }
 
 func readInput() []byte {

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	toolsrv "github.com/toolsrv/toolsrv/sdk/go"
 )
@@ -268,6 +269,28 @@ func TestCallIsContext(t *testing.T) {
 	cancel()
 	if ctx.Err() == nil {
 		t.Error("got nil after cancel, want an error")
+	}
+}
+
+func TestDeadline(t *testing.T) {
+	t.Parallel()
+	var none *toolsrv.Call
+	if left := none.TimeLeft(); left != math.MaxInt64 {
+		t.Errorf("without a deadline: got %v left, want the longest time", left)
+	}
+	logged := 0
+	c := toolsrv.NewCall(func(toolsrv.Level, string) { logged++ }).Until(time.Now().Add(time.Hour))
+	if left := c.TimeLeft(); left > time.Hour || left < 59*time.Minute {
+		t.Errorf("got %v left, want an hour", left)
+	}
+	if deadline, ok := c.Deadline(); !ok || time.Until(deadline) > time.Hour || time.Until(deadline) < 59*time.Minute {
+		t.Errorf("got %v, %t, want a deadline in an hour", deadline, ok)
+	}
+	if c.Infof("logged"); logged != 1 {
+		t.Errorf("got %d log lines, want the one", logged)
+	}
+	if left := c.Until(time.Now().Add(-time.Hour)).TimeLeft(); left != 0 {
+		t.Errorf("beyond the deadline: got %v left, want 0", left)
 	}
 }
 

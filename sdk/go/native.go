@@ -2,5 +2,15 @@
 
 package toolsrv
 
+import "time"
+
 // export does nothing on the host: tests call the Module itself.
 func export(Module) {}
+
+// left returns what is left until the deadline of a test, if it set one.
+func (c *Call) left() (time.Duration, bool) {
+	if c == nil || c.deadline.IsZero() {
+		return 0, false
+	}
+	return max(0, time.Until(c.deadline)), true
+}

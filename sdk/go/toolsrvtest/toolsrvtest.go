@@ -18,6 +18,7 @@ import (
 	"fmt"
 	"reflect"
 	"testing"
+	"time"
 
 	toolsrv "github.com/toolsrv/toolsrv/sdk/go"
 )
@@ -50,8 +51,11 @@ func Manifest(t testing.TB, m toolsrv.Module) []byte {
 	return text
 }
 
+// timeout is the time limit of a server that is not told another.
+const timeout = 5 * time.Second
+
 // Call calls a tool of m with arguments, a JSON object, and returns its result, JSON. The tool's log lines go to the
-// test's log. The error is the tool's own, or an *[ArgumentsError]; [toolsrv.AsError] tells what a client would see.
+// test's log. It sees a deadline in 5 s, a server's default, which is not enforced. The error is the tool's own, or an *[ArgumentsError]; [toolsrv.AsError] tells what a client would see.
 func Call(t testing.TB, m toolsrv.Module, tool, arguments string) (result string, err error) {
 	t.Helper()
 	parsed := parse(t, m)
@@ -64,7 +68,7 @@ func Call(t testing.TB, m toolsrv.Module, tool, arguments string) (result string
 			return "", err
 		}
 		c := toolsrv.NewCall(func(level toolsrv.Level, message string) { t.Logf("%s: %s: %s", tool, level, message) })
-		out, err := m.Call(c, tool, filled)
+		out, err := m.Call(c.Until(time.Now().Add(timeout)), tool, filled)
 		return string(out), err
 	}
 	t.Fatalf("the module has no tool %q", tool)

@@ -22,17 +22,18 @@ const module = "github.com/toolsrv/toolsrv"
 // edges are the allowed imports between packages of this module. Arrows point down only, so that a reader of a
 // package needs to know nothing above it.
 var edges = map[string][]string{
-	"runtime/wasmbin":           {},                                                                      // pure format: usable by any program
-	"runtime/linmem":            {},                                                                      // bytes and pages; knows nothing of WebAssembly but its page size
-	"runtime/sandbox":           {"runtime/linmem", "runtime/sandbox/paranoid", "runtime/wasmbin"},       // runs guests; knows no HTTP, no configuration, no schema
-	"runtime/sandbox/paranoid":  {},                                                                      // one constant, which a build tag sets
-	"wasmtools":                 {},                                                                      // the domain: whoever embeds us depends on this and nothing below
-	"wasmtools/schema/jsontree": {},                                                                      // bytes become values; knows nothing of schemas
-	"wasmtools/schema":          {"wasmtools", "wasmtools/schema/jsontree"},                              // reports violations in the domain's words
-	"wasmtools/auth":            {"wasmtools"},                                                           // refuses with the domain's error
-	"wasmtools/config":          {},                                                                      // a file format: knows nothing of those who are configured
-	"wasmtools/catalog":         {"wasmtools", "wasmtools/schema", "runtime/sandbox", "runtime/wasmbin"}, // files become tools
-	"wasmtools/openapi":         {"wasmtools", "wasmtools/schema", "wasmtools/auth"},                     // HTTP: sees tools, never sandboxes
+	"runtime/wasmbin":           {},                                                                                                   // pure format: usable by any program
+	"runtime/linmem":            {},                                                                                                   // bytes and pages; knows nothing of WebAssembly but its page size
+	"runtime/sandbox":           {"runtime/linmem", "runtime/sandbox/paranoid", "runtime/wasmbin"},                                    // runs guests; knows no HTTP, no configuration, no schema
+	"runtime/sandbox/paranoid":  {},                                                                                                   // one constant, which a build tag sets
+	"wasmtools":                 {},                                                                                                   // the domain: whoever embeds us depends on this and nothing below
+	"wasmtools/schema/jsontree": {},                                                                                                   // bytes become values; knows nothing of schemas
+	"wasmtools/schema":          {"wasmtools", "wasmtools/schema/jsontree"},                                                           // reports violations in the domain's words
+	"wasmtools/auth":            {"wasmtools"},                                                                                        // refuses with the domain's error
+	"wasmtools/config":          {},                                                                                                   // a file format: knows nothing of those who are configured
+	"wasmtools/toolfile":        {"wasmtools", "wasmtools/schema", "wasmtools/schema/jsontree", "runtime/sandbox", "runtime/wasmbin"}, // one file becomes tools, the same way for serving and for the author's commands
+	"wasmtools/catalog":         {"wasmtools", "wasmtools/toolfile", "runtime/sandbox"},                                               // a directory of files becomes a route table
+	"wasmtools/openapi":         {"wasmtools", "wasmtools/schema", "wasmtools/auth"},                                                  // HTTP: sees tools, never sandboxes
 	"wasmtools/server":          {"wasmtools", "wasmtools/openapi", "wasmtools/auth", "wasmtools/catalog", "wasmtools/config", "runtime/sandbox"},
 	"cmd/toolsrv/command":       {"wasmtools", "wasmtools/server", "wasmtools/config"},
 	"cmd/toolsrv":               {"cmd/toolsrv/command"},

@@ -143,7 +143,7 @@ func (k *keeper) close() {
 	}
 	for _, f := range k.undescribed {
 		if f.result != nil && f.result.module != nil {
-			f.result.module.close()
+			f.result.module.Close()
 		}
 	}
 	k.shelf.close()
@@ -261,7 +261,7 @@ func (k *keeper) queueLoad(f *file) {
 	f.busy = true
 	info, served := f.observed, ""
 	if f.serving != nil {
-		served = f.serving.program.Digest()
+		served = f.serving.Digest()
 	}
 	k.work.add(&k.work.loads, func(ctx context.Context) func() {
 		l := k.load(ctx, f.path, info, served, true)
@@ -273,7 +273,7 @@ func (k *keeper) queueLoad(f *file) {
 func (k *keeper) loaded(f *file, l load) {
 	if k.shelf.files[f.path] != f { // it is gone; another may be there by now
 		if l.module != nil {
-			l.module.close()
+			l.module.Close()
 		}
 		return
 	}
@@ -298,7 +298,7 @@ func (k *keeper) takeUndescribed() {
 		case here:
 			k.take(f, *f.result)
 		case f.result != nil && f.result.module != nil:
-			f.result.module.close()
+			f.result.module.Close()
 		}
 	}
 }
@@ -310,8 +310,8 @@ func (k *keeper) take(f *file, l load) {
 		k.scanWithin(k.pace.settle)
 	}
 	if l.err == nil && l.module != nil {
-		if l.err = l.module.build(k.limits); l.err != nil {
-			l.module.close()
+		if l.err = l.module.Build(k.limits); l.err != nil {
+			l.module.Close()
 		}
 	}
 	switch {
@@ -324,7 +324,7 @@ func (k *keeper) take(f *file, l load) {
 		}
 		k.shelf.stopWaiting(f)
 		k.refuse(f, l.err)
-	case l.module == nil && (f.serving == nil || f.serving.program.Digest() != l.served):
+	case l.module == nil && (f.serving == nil || f.serving.Digest() != l.served):
 		f.read = nil // what it was compared with has gone since
 		k.scanWithin(k.pace.settle)
 	case l.module == nil: // touched, or put back to what is served
@@ -362,7 +362,7 @@ func (k *keeper) serve(f *file) {
 		return
 	}
 	k.work.add(&k.work.compiles, func(ctx context.Context) func() {
-		err := k.guard(f.path, func() error { return m.program.Compile(ctx) })
+		err := k.guard(f.path, func() error { return m.Compile(ctx) })
 		return func() {
 			m.compiled = true
 			if err == nil || ctx.Err() != nil || f.serving != m {

@@ -5,8 +5,25 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"path"
 	"runtime/debug"
+
+	"github.com/toolsrv/toolsrv/wasmtools/toolfile"
 )
+
+// A module is one version of one file. The keeper's goroutine owns it.
+type module struct {
+	*toolfile.Module
+	compiled bool
+}
+
+// folder returns the folder of a file, both relative to the directory, and "" for the directory itself.
+func folder(file string) string {
+	if f := path.Dir(file); f != "." {
+		return f
+	}
+	return ""
+}
 
 // A load is what came of one version of a file.
 type load struct {
@@ -28,42 +45,31 @@ func (k *keeper) load(ctx context.Context, file string, info fs.FileInfo, served
 		if err != nil {
 			return err
 		}
-		program, err := k.engine.Load(content)
+		m, err := toolfile.Load(k.engine, content, toolfile.Place{Folder: folder(file), Source: k.source(file)})
 		if err != nil {
 			return err
 		}
 		defer func() {
 			if l.module == nil {
-				program.Close()
+				m.Close()
 			}
 		}()
-		if program.Digest() == served {
+		if m.Digest() == served {
 			return nil
 		}
-		manifest, err := embedded(content, program)
-		if err != nil {
-			return err
-		}
-		if manifest == nil && !ready {
+		if m.Manifest() == nil && !ready {
 			l.undescribed = true
 			return nil
 		}
 		if ready {
-			if err := program.Compile(ctx); err != nil {
+			if err := m.Compile(ctx); err != nil {
 				return err
 			}
 		}
-		if manifest == nil {
-			if manifest, err = describe(ctx, program); err != nil {
-				return err
-			}
-		}
-		m, err := newModule(program, manifest, file, k.source(file))
-		if err != nil {
+		if err := m.Describe(ctx); err != nil {
 			return err
 		}
-		m.compiled = ready
-		l.module = m
+		l.module = &module{Module: m, compiled: ready}
 		return nil
 	})
 	return l

@@ -70,7 +70,7 @@ func (s *shelf) offer(f *file, m *module) bool {
 
 // conflict returns why a module of f can't be served beside those of other files, or nil.
 func (s *shelf) conflict(f *file, m *module) error {
-	for _, t := range m.tools {
+	for _, t := range m.Tools() {
 		if c, ok := s.operations[t.OperationID()]; ok && c.file != f {
 			return wasmtools.Conflict(c.tool, t)
 		}
@@ -80,7 +80,7 @@ func (s *shelf) conflict(f *file, m *module) error {
 
 // claim notes what the file serves.
 func (s *shelf) claim(f *file) {
-	for _, t := range f.serving.tools {
+	for _, t := range f.serving.Tools() {
 		s.operations[t.OperationID()] = claim{f, t}
 	}
 }
@@ -90,7 +90,7 @@ func (s *shelf) withdraw(f *file) {
 	if f.serving == nil {
 		return
 	}
-	for _, t := range f.serving.tools {
+	for _, t := range f.serving.Tools() {
 		delete(s.operations, t.OperationID())
 	}
 	s.outgoing = append(s.outgoing, f.serving)
@@ -102,7 +102,7 @@ func (s *shelf) stopWaiting(f *file) {
 	if f.waiting == nil {
 		return
 	}
-	f.waiting.close() // no table ever had it
+	f.waiting.Close() // no table ever had it
 	f.waiting = nil
 	s.waiting = slices.DeleteFunc(s.waiting, func(w *file) bool { return w == f })
 }
@@ -139,11 +139,11 @@ func (s *shelf) limit(limits func(path string) sandbox.Limits) error {
 	var errs []error
 	for _, f := range s.files {
 		if f.serving != nil {
-			errs = append(errs, f.serving.build(limits))
+			errs = append(errs, f.serving.Build(limits))
 			s.claim(f)
 		}
 		if f.waiting != nil {
-			errs = append(errs, f.waiting.build(limits))
+			errs = append(errs, f.waiting.Build(limits))
 		}
 	}
 	return errors.Join(errs...)
@@ -173,7 +173,7 @@ func (s *shelf) refused() []*file {
 // closeOutgoing closes what the table has let go of.
 func (s *shelf) closeOutgoing() {
 	for _, m := range s.outgoing {
-		m.close()
+		m.Close()
 	}
 	s.outgoing = nil
 }

@@ -1,0 +1,207 @@
+// Package toolfile is what one .wasm file is as tools: its manifest, which stands in it or is told by it, its compiled
+// schemas, and the tools made of it with their limits. It also embeds a manifest into a file, reports what is in one
+// without running it, and lints its schemas for clients.
+//
+// The catalog serves what is made here, and the author's commands work on the same, so that what a command accepts is what a
+// server takes. Files are foreign: all of them are checked before anything is allocated or run by what they say.
+package toolfile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/toolsrv/toolsrv/runtime/sandbox"
+	"github.com/toolsrv/toolsrv/runtime/wasmbin"
+	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/schema"
+)
+
+// A Place is where a file lies.
+type Place struct {
+	// Folder is the file's folder below the tools directory, with slashes: its namespace where the manifest has none. It
+	// is empty at the top.
+	Folder string
+	// Source is the file, for people.
+	Source string
+}
+
+// A Module is one version of one file: a program, and the tools made of it. It is not safe for concurrent use, its
+// tools are.
+type Module struct {
+	program   *sandbox.Program
+	place     Place
+	namespace string
+	manifest  *wasmtools.Manifest // nil: the module has to be run to be described
+	schemas   []schemas           // of each tool of the manifest
+	limits    []sandbox.Limits    // of each tool
+	tools     []*wasmtools.Tool   // in the order of the manifest
+}
+
+// schemas are those of one tool; result is nil where there is none.
+type schemas struct{ parameters, result wasmtools.Schema }
+
+// Load checks a file's content and reads its manifest, without compiling or running anything. Close gives it up.
+func Load(engine *sandbox.Engine, content []byte, place Place) (*Module, error) {
+	program, err := engine.Load(content)
+	if err != nil {
+		return nil, err
+	}
+	m := &Module{program: program, place: place}
+	if err := m.readManifest(content); err != nil {
+		m.Close()
+		return nil, err
+	}
+	return m, nil
+}
+
+// readManifest reads the manifest in the custom section, if it is there.
+func (m *Module) readManifest(content []byte) error {
+	text, err := embedded(content)
+	if err != nil {
+		return err
+	}
+	if text == nil {
+		if m.program.Describes() {
+			return nil
+		}
+		return fmt.Errorf("no custom section %s and no export toolsrv_describe: embed the manifest with `toolsrv pack`", wasmtools.ManifestSection)
+	}
+	manifest, err := wasmtools.ParseManifest(text)
+	if err != nil {
+		return fmt.Errorf("custom section %s: %w", wasmtools.ManifestSection, err)
+	}
+	return m.take(manifest)
+}
+
+// embedded returns the text of the manifest in a module's custom section, or nil where there is none. It shares memory
+// with content.
+func embedded(content []byte) ([]byte, error) {
+	binary, err := wasmbin.Parse(content)
+	if err != nil {
+		return nil, err
+	}
+	text, ok, err := binary.Custom(wasmtools.ManifestSection)
+	if ok && text == nil {
+		text = []byte{}
+	}
+	return text, err
+}
+
+// take takes what the manifest says, and compiles the schemas.
+func (m *Module) take(manifest *wasmtools.Manifest) error {
+	if m.program.Command() && len(manifest.Tools) != 1 {
+		return fmt.Errorf("the manifest has %d tools, but a plain WASI program is one tool: export toolsrv_call, or make a file of each", len(manifest.Tools))
+	}
+	m.namespace = manifest.Namespace
+	if m.namespace == "" {
+		m.namespace = m.place.Folder
+		if err := wasmtools.CheckNamespace(m.namespace); err != nil {
+			return fmt.Errorf("its folder is its namespace: %w, or give the manifest a \"namespace\"", err)
+		}
+	}
+	for _, t := range manifest.Tools {
+		s, err := compile(t)
+		if err != nil {
+			return fmt.Errorf("tool %s: %w", t.Name, err)
+		}
+		m.schemas = append(m.schemas, s)
+	}
+	m.manifest = manifest
+	return nil
+}
+
+// compile compiles the schemas of one tool.
+func compile(t wasmtools.ManifestTool) (schemas, error) {
+	parameters, err := schema.CompileParameters(t.Parameters)
+	if err != nil {
+		return schemas{}, fmt.Errorf("parameters: %w", err)
+	}
+	if t.Result == nil {
+		return schemas{parameters: parameters}, nil
+	}
+	result, err := schema.Compile(t.Result)
+	if err != nil {
+		return schemas{}, fmt.Errorf("result: %w", err)
+	}
+	return schemas{parameters, result}, nil
+}
+
+// Digest returns the SHA-256 of the content in lower-case hexadecimal.
+func (m *Module) Digest() string { return m.program.Digest() }
+
+// Program returns the program, which belongs to the module.
+func (m *Module) Program() *sandbox.Program { return m.program }
+
+// Manifest returns what the module says of its tools, or nil where it has to be run first, by Describe. It must not be changed.
+func (m *Module) Manifest() *wasmtools.Manifest { return m.manifest }
+
+// Compile waits until the module is compiled. When ctx is done only the waiting ends.
+func (m *Module) Compile(ctx context.Context) error { return m.program.Compile(ctx) }
+
+// Describe runs the module to learn its manifest, where that is not embedded.
+func (m *Module) Describe(ctx context.Context) error {
+	if m.manifest != nil {
+		return nil
+	}
+	text, err := m.program.Describe(ctx)
+	if err != nil {
+		return fmt.Errorf("run toolsrv_describe: %w", err)
+	}
+	manifest, err := wasmtools.ParseManifest(text)
+	if err != nil {
+		return fmt.Errorf("result of toolsrv_describe: %w", err)
+	}
+	return m.take(manifest)
+}
+
+// errUndescribed is for who forgot to call Describe.
+var errUndescribed = errors.New("the module is not described yet")
+
+// Build makes the module's tools, with the limits of their paths; nil limits are the sandbox's defaults. Building again
+// changes the limits: a tool whose limits are the same as before stays, with the calls that run and wait in it. Where it fails,
+// the tools stay as they were.
+func (m *Module) Build(limits func(path string) sandbox.Limits) error {
+	if m.manifest == nil {
+		return errUndescribed
+	}
+	tools := make([]*wasmtools.Tool, len(m.manifest.Tools))
+	set := make([]sandbox.Limits, len(tools))
+	for i, declared := range m.manifest.Tools {
+		t := &wasmtools.Tool{
+			Namespace:   m.namespace,
+			Name:        declared.Name,
+			Description: declared.Description,
+			Version:     m.manifest.Version,
+			Parameters:  m.schemas[i].parameters,
+			Result:      m.schemas[i].result,
+			Examples:    declared.Examples,
+			Digest:      m.program.Digest(),
+			Source:      m.place.Source,
+		}
+		if limits != nil {
+			set[i] = limits(t.Path())
+		}
+		if m.tools != nil && m.limits[i] == set[i] {
+			tools[i] = m.tools[i]
+			continue
+		}
+		runs := m.program.Tool(t.Path(), int32(i), set[i])
+		t.MaxInput = runs.Limits().Input
+		t.Caller = caller{runs}
+		if err := t.Check(); err != nil {
+			return err
+		}
+		tools[i] = t
+	}
+	m.tools, m.limits = tools, set
+	return nil
+}
+
+// Tools returns the tools that Build made, in the order of the manifest. The slice must not be changed.
+func (m *Module) Tools() []*wasmtools.Tool { return m.tools }
+
+// Close gives up the program. Calls of its tools that run, or that begin by an old generation, are not disturbed.
+func (m *Module) Close() {
+	m.program.Close() // documented not to fail
+}

@@ -28,6 +28,21 @@ type usageError struct{ err error }
 func (e *usageError) Error() string { return e.err.Error() }
 func (e *usageError) Unwrap() error { return e.err }
 
+// exitError ends a command with an exit code of its own. Where err is nil, the command has told why already.
+type exitError struct {
+	code int
+	err  error
+}
+
+func (e *exitError) Error() string {
+	if e.err == nil {
+		return fmt.Sprintf("exit code %d", e.code)
+	}
+	return e.err.Error()
+}
+
+func (e *exitError) Unwrap() error { return e.err }
+
 // Main runs toolsrv with its arguments, without the program's name, and returns the exit code. Only where a second
 // SIGINT or SIGTERM cut a command short does anything still run when it returns.
 func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
@@ -38,6 +53,13 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	cmd, err := root.ExecuteContextC(context.Background())
 	if err == nil {
 		return exitDone
+	}
+	var exit *exitError
+	if errors.As(err, &exit) {
+		if exit.err != nil {
+			fmt.Fprintf(stderr, "toolsrv: %v\n", exit.err)
+		}
+		return exit.code
 	}
 	fmt.Fprintf(stderr, "toolsrv: %v\n", err)
 	// What fails before a command starts is its flags or arguments.

@@ -19,6 +19,7 @@ type work struct {
 	deadline time.Time
 	limits   *Limits
 	tool     string
+	clock    *clock // nil: nobody times it
 }
 
 // serve runs the tool with that number, or toolsrv_describe where describe is set, in an instance that nobody has used or
@@ -58,12 +59,15 @@ func (m *module) serve(w *work, describe bool, index int32, input []byte) (outpu
 	if describe {
 		f = i.guest.ExportedFunction(exportDescribe)
 	}
+	w.clock.tick()
 	output, intact, err = i.serve(w, f, index, input)
+	w.clock.tick()
 	if intact = intact && i.snapshot != nil; intact {
 		if problem := m.restore(i); problem != nil {
 			intact = false
 			return nil, internal(problem)
 		}
+		w.clock.tick()
 	}
 	return output, err
 }

@@ -82,10 +82,22 @@ func (t *Tool) Limits() Limits { return t.limits }
 // Call runs the tool with input, JSON, in a sandbox that is as new, and returns its output, checked JSON that belongs to
 // the caller. input is not kept. The error is an *Error.
 func (t *Tool) Call(ctx context.Context, input []byte) (output []byte, err error) {
+	return t.call(ctx, input, nil)
+}
+
+// CallTimed is Call, and tells what its phases took.
+func (t *Tool) CallTimed(ctx context.Context, input []byte) (output []byte, times Times, err error) {
+	var c clock
+	begun := time.Now()
+	output, err = t.call(ctx, input, &c)
+	return output, c.times(begun), err
+}
+
+func (t *Tool) call(ctx context.Context, input []byte, c *clock) (output []byte, err error) {
 	if int64(len(input)) > t.limits.Input {
 		return nil, &Error{Outcome: InputTooLarge, Message: fmt.Sprintf("The tool's input has %d bytes; its limit is %s.", len(input), size(t.limits.Input))}
 	}
-	w := work{ctx: ctx, begun: time.Now(), limits: &t.limits, tool: t.name}
+	w := work{ctx: ctx, begun: time.Now(), limits: &t.limits, tool: t.name, clock: c}
 	w.deadline = w.begun.Add(t.limits.Timeout)
 	if err := t.turn(&w); err != nil {
 		return nil, err
@@ -93,6 +105,41 @@ func (t *Tool) Call(ctx context.Context, input []byte) (output []byte, err error
 	defer t.gate.leave()
 	output, err = t.module.serve(&w, false, t.index, input)
 	return output, asError(err)
+}
+
+// Times are what the phases of a call took. One that was not reached is 0.
+type Times struct {
+	// Ready is from the call's begin to where an instance is ready: waiting for a turn, and, where none is idle, making one.
+	// That compiles and initialises a program that was not called before.
+	Ready time.Duration
+	// Run is the guest's run.
+	Run time.Duration
+	// Reset is making the instance as new. It is 0 where it was closed instead: because the call broke it, or let its memory
+	// grow, or because instances of the program can't be reset in place.
+	Reset time.Duration
+}
+
+// A clock notes when the phases of a call end. A nil clock notes nothing, which is what calls that nobody times do.
+type clock struct {
+	ends   [3]time.Time
+	phases int
+}
+
+// tick notes the end of a phase.
+func (c *clock) tick() {
+	if c != nil && c.phases < len(c.ends) {
+		c.ends[c.phases] = time.Now()
+		c.phases++
+	}
+}
+
+func (c *clock) times(begun time.Time) Times {
+	var t Times
+	for i, phase := range []*time.Duration{&t.Ready, &t.Run, &t.Reset}[:c.phases] {
+		*phase = c.ends[i].Sub(begun)
+		begun = c.ends[i]
+	}
+	return t
 }
 
 // turn waits for the tool's turn; leaving the gate ends it.

@@ -284,3 +284,33 @@ func TestLimitsDefaults(t *testing.T) {
 		t.Errorf("got %+v", l)
 	}
 }
+
+func TestTimes(t *testing.T) {
+	t.Parallel()
+	e := newEngine(t, sandbox.Config{})
+	for _, c := range []struct {
+		fixture           string
+		ready, run, reset bool // what takes time
+		limits            sandbox.Limits
+	}{
+		{"good/small", true, true, true, sandbox.Limits{}},
+		{"good/echo", true, true, false, sandbox.Limits{}},                                          // grows its memory
+		{"good/fresh", true, true, false, sandbox.Limits{}},                                         // is never reset in place
+		{"hostile/spin", true, true, false, sandbox.Limits{Timeout: 50 * time.Millisecond}},         // is closed
+		{"hostile/start_spin", false, false, false, sandbox.Limits{Timeout: 50 * time.Millisecond}}, // does not get that far
+	} {
+		p := load(t, e, fixture(t, c.fixture))
+		if err := p.Compile(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		tool := p.Tool(c.fixture, 0, c.limits)
+		begun := time.Now()
+		_, got, _ := tool.CallTimed(t.Context(), []byte("{}"))
+		if whole := time.Since(begun); got.Ready+got.Run+got.Reset > whole {
+			t.Errorf("%s: the phases %+v are longer than the call, %s", c.fixture, got, whole)
+		}
+		if got.Ready > 0 != c.ready || got.Run > 0 != c.run || got.Reset > 0 != c.reset {
+			t.Errorf("%s: got %+v; want ready %v, run %v, reset %v", c.fixture, got, c.ready, c.run, c.reset)
+		}
+	}
+}

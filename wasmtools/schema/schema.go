@@ -103,6 +103,19 @@ func (s *Schema) Validate(body []byte) ([]byte, error) {
 	return body, nil
 }
 
+// Check checks any JSON value, such as a result, as Validate checks a body, but fills in nothing.
+func (s *Schema) Check(value []byte) error {
+	text := string(value)
+	r := run{work: workBase + workPerByte*len(text), room: maxFilled}
+	if err := r.tree.Read(text); err != nil {
+		return invalid([]wasmtools.Violation{unreadable(err)})
+	}
+	if !r.check(s.root, 0, nil, nil) || r.work < 0 {
+		return invalid(r.violations(s.root))
+	}
+	return nil
+}
+
 // blank reports whether s has nothing but JSON's white space.
 func blank(s string) bool { return strings.Trim(s, " \t\r\n") == "" }
 

@@ -2,9 +2,11 @@ package schema_test
 
 import (
 	"encoding/json"
+	"errors"
 	"strings"
 	"testing"
 
+	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/schema"
 )
 
@@ -152,6 +154,32 @@ func TestDrafts(t *testing.T) {
 		}
 		if _, err := s.Validate([]byte(test.body)); (err == nil) != test.ok {
 			t.Errorf("%s: got %v, want ok to be %v", test.name, err, test.ok)
+		}
+	}
+}
+
+func TestCheck(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ schema, value, says string }{
+		{`{"type":"number"}`, ` 1 `, ""},
+		{`{"type":"number"}`, `"1"`, "Input should be a valid number"},
+		{`{"type":"object","properties":{"a":{"type":"string","default":"x"}},"required":["a"]}`, `{}`, "Field required"}, // nothing is filled in
+		{`{"type":"array","items":{"minimum":1}}`, `[1,0]`, "Input should be greater than or equal to 1"},
+		{`true`, `{"a":1,"a":2}`, "JSON decode error"},
+		{`true`, ``, "JSON decode error"},
+		{`false`, `null`, "not permitted"},
+	} {
+		s, err := schema.Compile(json.RawMessage(c.schema))
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = s.Check([]byte(c.value))
+		var failed *wasmtools.Error
+		switch {
+		case c.says == "" && err != nil:
+			t.Errorf("%s, %s: %v", c.schema, c.value, err)
+		case c.says != "" && (!errors.As(err, &failed) || len(failed.Violations) != 1 || !strings.Contains(failed.Violations[0].Msg, c.says)):
+			t.Errorf("%s, %s: got %v, want %q", c.schema, c.value, failed.Violations, c.says)
 		}
 	}
 }

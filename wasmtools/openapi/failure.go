@@ -74,21 +74,33 @@ type toolFailure struct {
 	Data json.RawMessage `json:"data,omitempty"`
 }
 
-// fail answers with an error: as it says where it is an *wasmtools.Error, else as an internal one. The cause goes
-// to the log only.
-func (x *exchange) fail(err error) {
-	e := x.classify(err)
+// Failure returns the status and the body with which the application answers a call that ended with err, for programs
+// that report the same without HTTP. The body is JSON, in one line.
+func Failure(err error) (status int, body []byte) {
+	e, ok := errors.AsType[*wasmtools.Error](err)
+	if ok && e != nil {
+		_, _, ok = answerTo(e.Code)
+	}
+	if !ok || e == nil {
+		e = &wasmtools.Error{Code: wasmtools.CodeInternal}
+	}
+	status, answer, _ := answerOf(e)
+	if body, err = encode(answer); err != nil {
+		return Failure(&wasmtools.Error{Code: wasmtools.CodeInternal})
+	}
+	return status, body
+}
+
+// answerOf returns the answer to an error whose code the service has, and what of the error could not be told.
+func answerOf(e *wasmtools.Error) (status int, body errorBody, left error) {
 	status, detail, _ := answerTo(e.Code)
-	body := errorBody{Detail: detail, Code: e.Code}
+	body = errorBody{Detail: detail, Code: e.Code}
 	if e.Message != "" {
 		body.Detail = e.Message
 	}
-	x.code, x.cause = e.Code, e.Err
-	h := x.Header()
 	switch e.Code {
 	case wasmtools.CodeUnauthorized:
 		body.Code = "" // FastAPI's body, exactly
-		h.Set("WWW-Authenticate", "Bearer")
 	case wasmtools.CodeInvalidArguments:
 		if len(e.Violations) > 0 {
 			body.Detail = e.Violations
@@ -97,14 +109,34 @@ func (x *exchange) fail(err error) {
 		if e.Status >= 400 && e.Status <= 599 {
 			status = e.Status
 		}
-		body.Error = x.failureOf(e)
+		body.Error, left = failureOf(e)
+	case wasmtools.CodeInternal:
+		body.Detail = detail
+	}
+	return status, body, left
+}
+
+// fail answers with an error: as it says where it is an *wasmtools.Error, else as an internal one. The cause goes
+// to the log only.
+func (x *exchange) fail(err error) {
+	e := x.classify(err)
+	status, body, left := answerOf(e)
+	x.code, x.cause = e.Code, e.Err
+	if left != nil {
+		x.cause = errors.Join(x.cause, left)
+	}
+	h := x.Header()
+	switch e.Code {
+	case wasmtools.CodeUnauthorized:
+		h.Set("WWW-Authenticate", "Bearer")
 	case wasmtools.CodeOverloaded:
 		h.Set("Retry-After", "1")
 	case wasmtools.CodeInternal:
-		body.Detail, body.RequestID = detail, x.id[0]
+		body.RequestID = x.id[0]
 	}
 	text, err := encode(body)
 	if err != nil { // a violation's Input or Ctx that is no JSON
+		var detail string
 		status, detail, _ = answerTo(wasmtools.CodeInternal)
 		x.code, x.cause = wasmtools.CodeInternal, fmt.Errorf("encode error body: %w", err)
 		text, _ = encode(errorBody{Detail: detail, Code: wasmtools.CodeInternal, RequestID: x.id[0]})
@@ -134,16 +166,16 @@ func (x *exchange) classify(err error) *wasmtools.Error {
 	return &wasmtools.Error{Code: wasmtools.CodeInternal, Err: err}
 }
 
-func (x *exchange) failureOf(e *wasmtools.Error) *toolFailure {
-	f := &toolFailure{Code: e.ToolCode, Data: e.Data}
+func failureOf(e *wasmtools.Error) (f *toolFailure, left error) {
+	f = &toolFailure{Code: e.ToolCode, Data: e.Data}
 	if len(f.Data) > 0 && !json.Valid(f.Data) {
 		f.Data = nil
-		x.cause = errors.Join(x.cause, errors.New("the data of the tool's error is no JSON and was left out"))
+		left = errors.New("the data of the tool's error is no JSON and was left out")
 	}
 	if f.Code == "" && len(f.Data) == 0 {
-		return nil
+		return nil, left
 	}
-	return f
+	return f, left
 }
 
 // encode returns v as compact JSON with <, > and & as they are: schemas are shown as they were written, and no

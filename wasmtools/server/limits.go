@@ -30,8 +30,8 @@ func writeTimeout(c *config.Config) time.Duration {
 	return readTimeout + longest + replyTimeout
 }
 
-// limits returns what the configuration allows the tool at a path such as "/math/add".
-func limits(c *config.Config) func(path string) sandbox.Limits {
+// Limits returns what the configuration allows the tool at a path such as "/math/add".
+func Limits(c *config.Config) func(path string) sandbox.Limits {
 	return func(path string) sandbox.Limits {
 		l := c.LimitsFor(path)
 		return sandbox.Limits{

@@ -76,7 +76,7 @@ func (s *Server) open(ctx context.Context, c *config.Config) (err error) {
 	s.catalog, err = catalog.Open(ctx, catalog.Options{
 		Directory: c.Tools.Directory,
 		Engine:    s.engine,
-		Limits:    limits(c),
+		Limits:    Limits(c),
 		Policy:    policy(c),
 		Logger:    s.logger,
 	})
@@ -206,15 +206,23 @@ func (s *Server) close() error {
 	return nil
 }
 
-// cacheDir returns where compiled code is kept, or "" where no place is known.
-func (s *Server) cacheDir(c *config.Config) string {
+// CacheDir returns where compiled code is kept.
+func CacheDir(c *config.Config) (string, error) {
 	if c.Tools.CacheDir != "" {
-		return c.Tools.CacheDir
+		return c.Tools.CacheDir, nil
 	}
 	base, err := os.UserCacheDir()
 	if err != nil {
-		s.logger.Warn("compiled tools are not kept on disk, so every start compiles them again: set tools.cache_directory", "error", err)
-		return ""
+		return "", err
 	}
-	return filepath.Join(base, "toolsrv")
+	return filepath.Join(base, "toolsrv"), nil
+}
+
+// cacheDir returns where compiled code is kept, or "" where no place is known.
+func (s *Server) cacheDir(c *config.Config) string {
+	directory, err := CacheDir(c)
+	if err != nil {
+		s.logger.Warn("compiled tools are not kept on disk, so every start compiles them again: set tools.cache_directory", "error", err)
+	}
+	return directory
 }

@@ -42,6 +42,17 @@ func FuzzParse(f *testing.F) {
 		if _, _, err := m.Custom("name"); err != nil {
 			t.Errorf("Custom(name): %v", err)
 		}
+		end := 8
+		for s := range m.Sections() {
+			if s.Offset != end || s.Size < 2 {
+				t.Errorf("section %+v, want it at %d", s, end)
+			}
+			end += s.Size
+		}
+		if end != len(module) {
+			t.Errorf("the sections end at %d of %d", end, len(module))
+		}
+		_, _ = m.Features()     // it may know of none, but not break
 		_ = compiles(r, module) // it may refuse it, but not break
 	})
 }

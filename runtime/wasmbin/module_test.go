@@ -245,3 +245,77 @@ func TestStrings(t *testing.T) {
 		}
 	}
 }
+
+func TestSections(t *testing.T) {
+	t.Parallel()
+	m, err := wasmbin.Parse(whole)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	end := 8
+	for s := range m.Sections() {
+		names = append(names, s.Name)
+		if s.Offset != end {
+			t.Errorf("section %s begins at %d, the one before ends at %d", s.Name, s.Offset, end)
+		}
+		end = s.Offset + s.Size
+		if custom := s.Name == "first" || s.Name == "last" || s.Name == "name"; s.Custom != custom {
+			t.Errorf("section %s: custom is %v", s.Name, s.Custom)
+		}
+	}
+	want := "first type import function table memory global export start element data count code data name last"
+	if got := strings.Join(names, " "); got != want || end != len(whole) {
+		t.Errorf("got %s up to %d; want %s up to %d", got, end, want, len(whole))
+	}
+	for range m.Sections() {
+		break // early
+	}
+}
+
+func TestFeatures(t *testing.T) {
+	t.Parallel()
+	// with returns a module with a function of that type, body and runs of locals.
+	with := func(typ []byte, locals []byte, body ...byte) []byte {
+		code := slices.Concat(locals, body, b(0x0b))
+		return module(section(1, vec(b(0x60, 0, 0), typ)), section(3, vec(b(1))), section(10, vec(append(leb(len(code)), code...))))
+	}
+	nothing, none := b(0x60, 0, 0), b(0)
+	for _, c := range []struct {
+		name   string
+		module []byte
+		want   string
+	}{
+		{"empty", module(), ""},
+		{"plain", with(nothing, none, 0x01), ""},
+		{"two results", with(b(0x60, 0, 2, 0x7f, 0x7f), none, 0x00), "multivalue"},
+		{"a block with parameters", with(b(0x60, 1, 0x7f, 0), none, 0x02, 1, 0x0b), "multivalue"},
+		{"a block of an index beyond the types", with(nothing, none, 0x02, 9, 0x0b), ""},
+		{"a vector parameter", with(b(0x60, 1, 0x7b, 0), none), "simd128"},
+		{"a vector local", with(nothing, b(1, 1, 0x7b)), "simd128"},
+		{"a vector instruction", with(nothing, none, 0xfd, 77), "simd128"},
+		{"a reference local", with(nothing, b(1, 1, 0x6f)), "reference-types"},
+		{"ref.null", with(nothing, none, 0xd0, 0x70), "reference-types"},
+		{"sign extension", with(nothing, none, 0xc0), "sign-ext"},
+		{"conversions", with(nothing, none, 0xfc, 7), "nontrapping-fptoint"},
+		{"memory.copy", with(nothing, none, 0xfc, 10, 0, 0), "bulk-memory"},
+		{"table.size", with(nothing, none, 0xfc, 16, 0), "reference-types"},
+		{"two", with(nothing, none, 0xfc, 11, 0, 0xc4), "bulk-memory sign-ext"},
+		{"data count", whole, "bulk-memory"},
+	} {
+		m, err := wasmbin.Parse(c.module)
+		if err != nil {
+			t.Fatalf("%s: %v", c.name, err)
+		}
+		if got, err := m.Features(); err != nil || strings.Join(got, " ") != c.want {
+			t.Errorf("%s: got %q, %v; want %q", c.name, got, err, c.want)
+		}
+	}
+	m, err := wasmbin.Parse(with(nothing, none, 0xfe, 0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := m.Features(); !errors.Is(err, wasmbin.ErrUnsupported) {
+		t.Errorf("an unknown instruction: got %q, %v; want an error", got, err)
+	}
+}

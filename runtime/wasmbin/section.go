@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"iter"
 	"unicode/utf8"
 )
 
@@ -299,6 +300,32 @@ func (r *reader) checkData() int {
 // ErrUnsupported is in the chain of an error of Parse where the module may be valid, but uses a proposal that is not
 // taken here, or is larger than any compiler makes one.
 var ErrUnsupported = errors.New("not supported")
+
+// A Section is one section's place in a module.
+type Section struct {
+	// Name is the section's kind, such as "code", or the own name of a custom section.
+	Name   string
+	Custom bool
+	// Offset is where the section begins in the module. Size is what it takes there in bytes, its head included.
+	Offset, Size int
+}
+
+// Sections goes through the sections in their order. There may be millions, all but empty.
+func (m *Module) Sections() iter.Seq[Section] {
+	return func(yield func(Section) bool) {
+		r := &reader{data: m.data, pos: len(header), end: len(m.data)}
+		for r.left() > 0 {
+			s := r.next()
+			out := Section{Name: sections[s.id].name, Offset: s.start, Size: s.end - s.start}
+			if s.id == sectionCustom {
+				out.Name, out.Custom = string(s.name), true
+			}
+			if r.err != nil || !yield(out) { // Parse has seen that there is no error
+				return
+			}
+		}
+	}
+}
 
 // A reader walks through part of a module. Its first error sticks: from then on every read returns zero at once, so
 // callers check err at the end and in loops only.

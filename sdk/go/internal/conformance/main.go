@@ -32,10 +32,10 @@ type parcel struct {
 	Name  string   `json:"name" default:"world"`
 	Count int64    `json:"count" default:"3"`
 	Tags  []string `json:"tags" default:"[\"a\",\"b\"]"`
-	Inner *inner   `json:"inner"`
+	Inner *Inner   `json:"inner"`
 }
 
-type inner struct {
+type Inner struct {
 	Amount float64 `json:"amount"`
 	Unit   string  `json:"unit" default:"kg"`
 }
@@ -48,10 +48,10 @@ type failure struct {
 }
 
 type lines struct {
-	Lines []line `json:"lines"`
+	Lines []Line `json:"lines"`
 }
 
-type line struct {
+type Line struct {
 	Level string `json:"level" enum:"debug,info,warn,error"`
 	Text  string `json:"text"`
 }

@@ -1,0 +1,40 @@
+//! The macros of the crate `toolsrv`. It re-exports them; depend on it and not on this one.
+
+use proc_macro::TokenStream;
+
+mod export;
+mod names;
+mod tool;
+
+/// Makes a tool of a function: `fn name(arguments: A) -> Result<T, E>`.
+///
+/// The description is the doc comment; agents choose the tool by it, so let it say what the tool does and when to use
+/// it. `A` derives `serde::Deserialize` and `schemars::JsonSchema`, `T` derives `serde::Serialize` and `JsonSchema`, and
+/// `E` is `toolsrv::Error` or anything that can be displayed. A parameter of type `&Call` may stand before the arguments,
+/// and a tool without arguments leaves them out.
+///
+/// - `#[tool(name = "other")]`: the name by which it is called, 1 to 64 of the characters `A-Z a-z 0-9 _ -`. It is the
+///   function's where it is left out.
+/// - `#[tool(example(arguments = r#"{"a": 1}"#, result = "2"))]`: a call with its result, both JSON, for the
+///   documentation and for tests. It can be repeated. Leave `result` out where it is not worth comparing.
+/// - `#[tool(parameters = "schema.json")]`: the JSON Schema of the arguments, in a file beside the source, in place of
+///   the derived one.
+#[proc_macro_attribute]
+pub fn tool(attribute: TokenStream, item: TokenStream) -> TokenStream {
+    tool::expand(attribute.into(), item.into()).unwrap_or_else(syn::Error::into_compile_error).into()
+}
+
+/// Makes the tools of a crate callable: `export! { namespace: "math", version: "1.0.0", tools: [add, sub] }`.
+///
+/// - `tools`: the functions with the attribute `#[tool]`, by their paths. It is required.
+/// - `namespace`: the path before the tools' names: one or more names joined by `/`. Without it the folder of the file
+///   in the server's tools directory decides.
+/// - `version`: shown to clients and not interpreted; the crate's where it is left out.
+/// - `warm`: a function without parameters that prepares what calls need, such as tables and compiled regular
+///   expressions in statics: `warm: prepare`. It runs once, and every call begins with what it left.
+///
+/// It defines `MODULE`, a static of type `toolsrv::Module` for tests. Write it once in a crate, at its root.
+#[proc_macro]
+pub fn export(input: TokenStream) -> TokenStream {
+    export::expand(input.into()).unwrap_or_else(syn::Error::into_compile_error).into()
+}

@@ -1,0 +1,55 @@
+use std::fmt::Display;
+
+use crate::host;
+
+/// A `Call` is one call of a tool: its log. A tool that wants it takes `&Call` before its
+/// arguments. Natively, in tests, the log goes to standard error.
+#[derive(Debug, Default)]
+#[non_exhaustive]
+pub struct Call;
+
+/// The weight of a log line. Which of them the host shows is the operator's choice.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Level {
+    /// For those who look for an error in the tool.
+    Debug = 0,
+    /// What the tool does.
+    Info = 1,
+    /// What looks wrong but does not stop the tool.
+    Warn = 2,
+    /// What broke.
+    Error = 3,
+}
+
+impl Call {
+    /// Returns a call, for tests that call a tool's function themselves.
+    pub fn new() -> Self {
+        Self
+    }
+
+    /// Writes a line to the host's log, such as `call.log(Level::Info, format_args!("{n} rows"))`. The host bounds the
+    /// number of lines of a call and their length. Clients see none of it.
+    pub fn log(&self, level: Level, message: impl Display) {
+        host::log(level, &message.to_string());
+    }
+
+    /// Logs a line for those who look for an error in the tool.
+    pub fn debug(&self, message: impl Display) {
+        self.log(Level::Debug, message);
+    }
+
+    /// Logs a line that tells what the tool does.
+    pub fn info(&self, message: impl Display) {
+        self.log(Level::Info, message);
+    }
+
+    /// Logs a line on something that looks wrong but does not stop the tool.
+    pub fn warn(&self, message: impl Display) {
+        self.log(Level::Warn, message);
+    }
+
+    /// Logs a line on something that broke. The call goes on; return an error to end it.
+    pub fn error(&self, message: impl Display) {
+        self.log(Level::Error, message);
+    }
+}

@@ -1,0 +1,75 @@
+//! What the exports of ABI 1 do. The macro `export!` writes the exports themselves.
+
+use std::panic::PanicHookInfo;
+
+use crate::{Call, Error, Level, Module, host};
+
+/// What `toolsrv_call` and `toolsrv_describe` return.
+const OK: i32 = 0;
+const FAILED: i32 = 1; // fail told why
+const BROKEN: i32 = 2; // the tool is at fault; the log tells how
+
+/// What the heap is grown by before the snapshot: a call that needs more grows the memory, and then its instance can't
+/// be put back and is made anew.
+const HEAP: usize = 1 << 20;
+
+/// Runs tool number `tool` of `module`.
+pub fn call(module: &Module, tool: i32) -> i32 {
+    let Some(found) = usize::try_from(tool).ok().and_then(|tool| module.tools().get(tool)) else {
+        host::log(Level::Error, &format!("there is no tool number {tool} in the module"));
+        return BROKEN;
+    };
+    finish(found.run(&Call::new(), &host::input()))
+}
+
+/// Writes the manifest of `module`.
+pub fn describe(module: &Module) -> i32 {
+    finish(module.manifest().map(String::into_bytes))
+}
+
+/// Prepares what all calls need, before the snapshot.
+pub fn warm(module: &Module) {
+    std::panic::set_hook(Box::new(log_panic));
+    drop(std::hint::black_box(Vec::<u8>::with_capacity(HEAP)));
+    if let Some(warm) = module.warm() {
+        warm();
+    }
+}
+
+/// Tells the host how a call ended.
+fn finish(outcome: Result<Vec<u8>, Error>) -> i32 {
+    match outcome {
+        Ok(output) => {
+            host::output(&output);
+            OK
+        }
+        Err(error) if error.is_broken() => {
+            host::log(Level::Error, error.message());
+            BROKEN
+        }
+        Err(error) => match serde_json::to_vec(&error) {
+            Ok(text) => {
+                host::fail(&text);
+                FAILED
+            }
+            Err(unwritable) => {
+                host::log(Level::Error, &format!("an error can't be written as JSON: {unwritable}"));
+                BROKEN
+            }
+        },
+    }
+}
+
+/// Tells the operator why the call is about to trap. Without it a panic on wasm32-unknown-unknown says nothing.
+fn log_panic(info: &PanicHookInfo<'_>) {
+    let payload = info.payload();
+    let message = payload
+        .downcast_ref::<&str>()
+        .copied()
+        .or_else(|| payload.downcast_ref::<String>().map(String::as_str))
+        .unwrap_or("something that is no text");
+    match info.location() {
+        Some(place) => host::log(Level::Error, &format!("panic at {place}: {message}")),
+        None => host::log(Level::Error, &format!("panic: {message}")),
+    }
+}

@@ -1,0 +1,66 @@
+//! Native tests of tools, without a server and without WebAssembly.
+//!
+//! Arguments are JSON, and go through the same decoding, the result through the same encoding, as in the sandbox.
+//! What only the schema says (a `range`, a `length`, a `regex`, members that the type does not have) is checked by the server, and by
+//! `toolsrv test` and `toolsrv call` on the built file.
+//!
+//! ```
+//! # #[derive(serde::Deserialize, schemars::JsonSchema)] struct Terms { a: i64, b: i64 }
+//! # /// Add.
+//! # #[toolsrv::tool(example(arguments = r#"{"a": 1, "b": 2}"#, result = "3"))]
+//! # fn add(terms: Terms) -> Result<i64, toolsrv::Error> { Ok(terms.a + terms.b) }
+//! # toolsrv::export! { tools: [add] }
+//! # fn main() {
+//! let sum = toolsrv::testing::call(&MODULE, "add", r#"{"a": 1, "b": 2}"#);
+//! assert_eq!(sum, Ok(3.into()));
+//! toolsrv::testing::examples(&MODULE);
+//! # }
+//! ```
+
+use serde_json::Value;
+
+use crate::{Call, Error, Module};
+
+/// Calls a tool of `module` with arguments, a JSON object, and returns its result.
+pub fn call(module: &Module, tool: &str, arguments: &str) -> Result<Value, Error> {
+    let Some(found) = module.tools().iter().find(|t| t.name() == tool) else {
+        return Err(Error::new(format!("the module has no tool {tool:?}")));
+    };
+    Ok(serde_json::from_slice(&found.run(&Call::new(), arguments.as_bytes())?)?)
+}
+
+/// Calls each example of the manifest, and panics where one fails or has another result than it says.
+///
+/// # Panics
+///
+/// That is how a test fails.
+#[track_caller]
+#[allow(clippy::panic)]
+pub fn examples(module: &Module) {
+    for tool in module.tools() {
+        let described = match tool.describe() {
+            Ok(described) => described,
+            Err(error) => panic!("tool {:?}: {}", tool.name(), error.message()),
+        };
+        for (i, example) in described.examples.iter().enumerate() {
+            let place = format!("tool {:?}, example {}: {}", tool.name(), i + 1, example.arguments);
+            match (call(module, tool.name(), &example.arguments.to_string()), &example.result) {
+                (Err(error), _) => panic!("{place}: {}", error.message()),
+                (Ok(got), Some(want)) if !same(&got, want) => panic!("{place}: got {got}, want {want}"),
+                _ => {}
+            }
+        }
+    }
+}
+
+/// Reports whether two values are equal; numbers by what they are worth.
+fn same(a: &Value, b: &Value) -> bool {
+    match (a, b) {
+        (Value::Number(a), Value::Number(b)) => a == b || (a.is_f64() || b.is_f64()) && a.as_f64() == b.as_f64(),
+        (Value::Array(a), Value::Array(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(a, b)),
+        (Value::Object(a), Value::Object(b)) => {
+            a.len() == b.len() && a.iter().all(|(name, a)| b.get(name).is_some_and(|b| same(a, b)))
+        }
+        _ => a == b,
+    }
+}

@@ -1,0 +1,155 @@
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::{Call, Error, schema};
+
+/// A `Tool` is a function with its name, its description and its types. The attribute [`tool`](macro@crate::tool)
+/// makes one.
+#[derive(Debug)]
+pub struct Tool {
+    name: &'static str,
+    description: &'static str,
+    parameters: Parameters,
+    result: fn() -> Option<Value>,
+    examples: &'static [(&'static str, Option<&'static str>)],
+    run: fn(&Call, &[u8]) -> Result<Vec<u8>, Error>,
+}
+
+/// Where the schema of the arguments comes from.
+#[doc(hidden)]
+#[derive(Debug)]
+pub enum Parameters {
+    /// From the type.
+    Derived(fn() -> Value),
+    /// From the author: JSON.
+    Written(&'static str),
+}
+
+impl Parameters {
+    /// Returns those of the type `A`.
+    pub const fn of<A: JsonSchema>() -> Self {
+        Self::Derived(schema::of_arguments::<A>)
+    }
+}
+
+/// A type that stands for a tool: the attribute `tool` makes one beside the function, with its name.
+#[doc(hidden)]
+pub trait Definition {
+    const TOOL: Tool;
+}
+
+/// What a tool returns: a `Result` of something that has a JSON form and a schema, and of an error.
+#[doc(hidden)]
+#[diagnostic::on_unimplemented(
+    message = "a tool can't return `{Self}`",
+    label = "return a `Result<T, toolsrv::Error>`",
+    note = "T derives `serde::Serialize` and `schemars::JsonSchema`; any error that can be displayed does for `toolsrv::Error`"
+)]
+pub trait Outcome {
+    type Value: Serialize + JsonSchema;
+
+    fn into_result(self) -> Result<Self::Value, Error>;
+
+    fn schema() -> Option<Value> {
+        schema::of_result::<Self::Value>()
+    }
+}
+
+impl<T: Serialize + JsonSchema, E: Into<Error>> Outcome for Result<T, E> {
+    type Value = T;
+
+    fn into_result(self) -> Result<T, Error> {
+        self.map_err(Into::into)
+    }
+}
+
+/// The arguments of a tool that takes none.
+#[doc(hidden)]
+#[derive(Deserialize, JsonSchema)]
+pub struct NoArguments {}
+
+impl Tool {
+    #[doc(hidden)]
+    pub const fn new(
+        name: &'static str,
+        description: &'static str,
+        parameters: Parameters,
+        result: fn() -> Option<Value>,
+        examples: &'static [(&'static str, Option<&'static str>)],
+        run: fn(&Call, &[u8]) -> Result<Vec<u8>, Error>,
+    ) -> Self {
+        Self { name, description, parameters, result, examples, run }
+    }
+
+    /// Returns the name by which clients call the tool.
+    pub const fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// Runs the tool as the host does once it has validated the arguments.
+    pub(crate) fn run(&self, call: &Call, arguments: &[u8]) -> Result<Vec<u8>, Error> {
+        (self.run)(call, arguments)
+    }
+
+    /// Returns the tool's part of the manifest.
+    pub(crate) fn describe(&self) -> Result<Described, Error> {
+        let parameters = match self.parameters {
+            Parameters::Derived(derive) => derive(),
+            Parameters::Written(text) => serde_json::from_str(text)
+                .map_err(|e| Error::new(format!("the file of its parameters is no JSON: {e}")))?,
+        };
+        if !schema::is_object(&parameters) {
+            return Err(Error::new("its arguments are no JSON object: take a struct"));
+        }
+        let mut examples = Vec::with_capacity(self.examples.len());
+        for (i, (arguments, result)) in self.examples.iter().enumerate() {
+            let place = |e: String| Error::new(format!("example {}: {e}", i + 1));
+            let arguments: Value = serde_json::from_str(arguments)
+                .map_err(|e| place(format!("the arguments {arguments} are no JSON: {e}")))?;
+            if !arguments.is_object() {
+                return Err(place(format!("the arguments {arguments} are no JSON object")));
+            }
+            let result = match result {
+                Some(result) => Some(
+                    serde_json::from_str(result).map_err(|e| place(format!("the result {result} is no JSON: {e}")))?,
+                ),
+                None => None,
+            };
+            examples.push(Example { arguments, result });
+        }
+        Ok(Described { name: self.name, description: self.description, parameters, result: (self.result)(), examples })
+    }
+}
+
+/// A tool as the manifest has it.
+#[derive(Debug, Serialize)]
+pub(crate) struct Described {
+    pub(crate) name: &'static str,
+    description: &'static str,
+    parameters: Value,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    result: Option<Value>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) examples: Vec<Example>,
+}
+
+/// One call of a tool, for the documentation and for tests.
+#[derive(Debug, Serialize)]
+pub(crate) struct Example {
+    pub(crate) arguments: Value,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) result: Option<Value>,
+}
+
+/// Decodes the arguments, calls the tool's function and encodes its result. What is refused here is what a schema can't
+/// say, such as a number beyond 64 bits.
+#[doc(hidden)]
+pub fn run<A: DeserializeOwned, O: Outcome>(arguments: &[u8], tool: impl FnOnce(A) -> O) -> Result<Vec<u8>, Error> {
+    let arguments = if arguments.is_empty() { b"{}" } else { arguments };
+    let arguments = serde_json::from_slice(arguments)
+        .map_err(|error| Error::new(format!("arguments: {error}")).code("invalid_arguments"))?;
+    let result = tool(arguments).into_result()?;
+    serde_json::to_vec(&result).map_err(|error| Error::broken(format!("the result can't be written as JSON: {error}")))
+}

@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 	"unicode/utf8"
 )
 
@@ -197,10 +196,8 @@ func (c *checker) text(s map[string]any, v, path string) {
 			c.fault(path, "does not match %s", pattern)
 		}
 	}
-	if s["format"] == "date-time" {
-		if _, err := time.Parse(time.RFC3339, v); err != nil {
-			c.fault(path, "is no date-time of RFC 3339")
-		}
+	if format, ok := s["format"].(string); ok && !hasFormat(format, v) {
+		c.fault(path, "is no %s", format)
 	}
 }
 

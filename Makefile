@@ -23,8 +23,9 @@ run: build tools
 	@echo
 	@exec bin/toolsrv openapi --config examples/toolsrv.toml
 
+# The binary of a checkout makes new projects that use the SDKs of the checkout (toolsrv new).
 build:
-	go build -trimpath -o bin/toolsrv ./cmd/toolsrv
+	go build -trimpath -ldflags "-X 'github.com/toolsrv/toolsrv/cmd/toolsrv/command.sdk=$(CURDIR)/sdk'" -o bin/toolsrv ./cmd/toolsrv
 
 tools: $(TOOLS)
 

@@ -1,0 +1,139 @@
+package project
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+)
+
+const (
+	wasmTarget = "wasm32-unknown-unknown"
+	wasiTarget = "wasm32-wasip1"
+)
+
+// buildTarget matches the setting build.target of a Cargo configuration.
+var buildTarget = regexp.MustCompile(`(?m)^\s*(?:build\.)?target\s*=\s*["'](wasm32-[a-z0-9-]+)["']`)
+
+// cargoTarget returns the target that the project's own .cargo/config.toml names where it is one of WebAssembly.
+func cargoTarget(dir string) (string, error) {
+	file := filepath.Join(dir, ".cargo", "config.toml")
+	text, err := readBounded(file, 1<<20)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("read Cargo's configuration: %w", err)
+	}
+	if match := buildTarget.FindSubmatch(text); match != nil {
+		return string(match[1]), nil
+	}
+	return "", nil
+}
+
+// cargo builds the package with Cargo and returns its .wasm file, which is where Cargo's settings want it.
+func (c *compiler) cargo(ctx context.Context) (file string, err error) {
+	if err := find("cargo", "install Rust from https://rustup.rs/"); err != nil {
+		return "", err
+	}
+	target := c.project.target
+	switch {
+	case target != "":
+	case c.project.Plain:
+		target = wasiTarget
+	default:
+		target = wasmTarget
+	}
+	// What Cargo tells in JSON is read while it runs: there is more of it than is worth keeping.
+	reader, writer := io.Pipe()
+	made := artifacts{manifest: filepath.Join(c.project.Dir, "Cargo.toml")}
+	done := make(chan error, 1)
+	go func() {
+		err := made.read(reader)
+		_, _ = io.Copy(io.Discard, reader) // lest Cargo waits
+		done <- err
+	}()
+	err = c.run(ctx, nil, writer, "cargo", "build", "--release", "--target", target, "--message-format=json-render-diagnostics")
+	writer.Close()
+	readErr := <-done
+	switch {
+	case err != nil && ctx.Err() == nil && !c.installed(ctx, target):
+		return "", fmt.Errorf("the Rust target %s is not installed: run rustup target add %[1]s "+
+			"(rustup itself is at https://rustup.rs/)", target)
+	case err != nil:
+		return "", err
+	case readErr != nil:
+		return "", fmt.Errorf("read what Cargo tells: %w", readErr)
+	}
+	switch len(made.files) {
+	case 0:
+		kind := "add a section [lib] with crate-type = [\"cdylib\"]"
+		if c.project.Plain {
+			kind = "add a src/main.rs"
+		}
+		return "", fmt.Errorf("the package of %s makes no .wasm file: %s", made.manifest, kind)
+	case 1:
+		return made.files[0], nil
+	}
+	return "", fmt.Errorf("the package of %s makes %d .wasm files, and a project is one module: keep one of %s",
+		made.manifest, len(made.files), strings.Join(made.files, ", "))
+}
+
+// installed reports whether the compiler has the library of a target. It is asked when a build has failed: building
+// the library from its source needs no target.
+func (c *compiler) installed(ctx context.Context, target string) bool {
+	var out bytes.Buffer
+	quiet := &compiler{project: c.project, stderr: io.Discard}
+	if err := quiet.run(ctx, nil, &out, "rustc", "--print", "target-libdir", "--target", target); err != nil {
+		return true // unknown, so it is not to blame
+	}
+	_, err := os.Stat(strings.TrimSpace(out.String()))
+	return !errors.Is(err, fs.ErrNotExist)
+}
+
+// artifacts are the .wasm files that Cargo made of the package whose Cargo.toml is manifest.
+type artifacts struct {
+	manifest string
+	files    []string
+}
+
+// maxMessage is more than Cargo's longest message, which lists a crate's files.
+const maxMessage = 4 << 20
+
+// read reads Cargo's messages, one a line. What a compiler plug-in prints between them is skipped.
+func (a *artifacts) read(messages io.Reader) error {
+	want, err := os.Stat(a.manifest)
+	if err != nil {
+		return err
+	}
+	lines := bufio.NewScanner(messages)
+	lines.Buffer(nil, maxMessage)
+	for lines.Scan() {
+		var message struct {
+			Reason       string   `json:"reason"`
+			ManifestPath string   `json:"manifest_path"`
+			Filenames    []string `json:"filenames"`
+		}
+		if json.Unmarshal(lines.Bytes(), &message) != nil || message.Reason != "compiler-artifact" {
+			continue
+		}
+		// The same file may have another name, through a link.
+		if got, err := os.Stat(message.ManifestPath); err != nil || !os.SameFile(want, got) {
+			continue
+		}
+		for _, file := range message.Filenames {
+			if filepath.Ext(file) == ".wasm" {
+				a.files = append(a.files, file)
+			}
+		}
+	}
+	return lines.Err()
+}

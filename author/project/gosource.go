@@ -1,0 +1,54 @@
+package project
+
+import (
+	"errors"
+	"fmt"
+	"go/parser"
+	"go/token"
+	"regexp"
+	"strings"
+)
+
+var targetName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]*$`)
+
+// readGo learns from the Go files whether TinyGo compiles them, and for what. A file that is no Go is left to the
+// compiler, whose errors are better.
+func (p *Project) readGo(files []string) error {
+	p.Language = Go
+	for _, file := range files {
+		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ImportsOnly|parser.ParseComments)
+		if err != nil {
+			continue
+		}
+		for _, group := range parsed.Comments {
+			for _, comment := range group.List {
+				words, ok := strings.CutPrefix(comment.Text, "//toolsrv:")
+				if !ok {
+					continue
+				}
+				if err := p.readDirective(strings.Fields(words)); err != nil {
+					return fmt.Errorf("%s: %q: %w", file, comment.Text, err)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// readDirective reads what stands behind //toolsrv: in a Go file.
+func (p *Project) readDirective(words []string) error {
+	if len(words) == 0 || words[0] != "tinygo" || len(words) > 2 {
+		return errors.New("the line that has TinyGo compile a package is //toolsrv:tinygo, or //toolsrv:tinygo TARGET")
+	}
+	target := ""
+	if len(words) == 2 {
+		if target = words[1]; !targetName.MatchString(target) {
+			return fmt.Errorf("%q is no target: write wasip1 or wasm-unknown, or leave it out", target)
+		}
+	}
+	if p.Language == TinyGo && p.target != target {
+		return errors.New("another file of the folder names another target: keep one of the two lines")
+	}
+	p.Language, p.target = TinyGo, target
+	return nil
+}

@@ -1,0 +1,179 @@
+package project
+
+import (
+	"bytes"
+	"embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"text/template"
+	"unicode/utf8"
+
+	"github.com/toolsrv/toolsrv/wasmtools"
+)
+
+// SDKVersion is the published version of the SDKs that a new project requires.
+const SDKVersion = "0.1.0"
+
+//go:embed template
+var templates embed.FS // read-only
+
+// A Scaffold says what a new project is.
+type Scaffold struct {
+	// Name is the name of its first tool. It begins with a letter.
+	Name string
+	// Language is one of Languages.
+	Language Language
+	// Namespace is the path before the tool's name, or empty.
+	Namespace string
+	// SDK is the folder with the SDKs to use in place of the published ones (the folder sdk of toolsrv's source), or
+	// empty.
+	SDK string
+}
+
+// Path returns the path under which the project's tool is served, such as "/texts/shout".
+func (s Scaffold) Path() string {
+	return (&wasmtools.Tool{Namespace: s.Namespace, Name: s.Name}).Path()
+}
+
+// New makes the folder dir with a project that builds. dir must be empty where it is there.
+func New(dir string, s Scaffold) error {
+	if err := s.check(); err != nil {
+		return err
+	}
+	if s.SDK != "" {
+		var err error
+		if s.SDK, err = findSDK(s.SDK, s.Language); err != nil {
+			return err
+		}
+	}
+	entries, err := os.ReadDir(dir)
+	made := errors.Is(err, fs.ErrNotExist)
+	switch {
+	case made:
+		err = os.MkdirAll(dir, 0o755)
+	case err == nil && len(entries) > 0:
+		return fmt.Errorf("%s holds files already: choose another name, or empty the folder", dir)
+	case err != nil:
+		if info, statErr := os.Stat(dir); statErr == nil && !info.IsDir() {
+			return fmt.Errorf("%s is there and is a file: choose another name", dir)
+		}
+	}
+	if err == nil {
+		err = s.write(dir)
+	}
+	if err != nil {
+		if made {
+			_ = os.RemoveAll(dir)
+		}
+		return fmt.Errorf("make the project: %w", err)
+	}
+	return nil
+}
+
+// check reports what is wrong with what the author asked for.
+func (s Scaffold) check() error {
+	if err := wasmtools.CheckName(s.Name); err != nil {
+		return fmt.Errorf("the name of the tool: %w", err)
+	}
+	if c := s.Name[0] | 0x20; c < 'a' || c > 'z' {
+		return fmt.Errorf("the name of the tool: %q begins with no letter: the compilers want one", s.Name)
+	}
+	if !slices.Contains(Languages(), s.Language) {
+		return fmt.Errorf("there is no language %q here: choose go, tinygo or rust", s.Language)
+	}
+	// What a table of routes refuses should not be made in the first place.
+	tool := wasmtools.Tool{
+		Namespace: s.Namespace, Name: s.Name,
+		Parameters: struct{ wasmtools.Schema }{}, Caller: wasmtools.CallerFunc(nil),
+	}
+	return tool.Check()
+}
+
+// sdkFile is where each SDK is in the folder of the SDKs, and a file that is in it.
+func sdkFile(l Language) (dir, file string) {
+	if l == Rust {
+		return filepath.Join("rust", "toolsrv"), "Cargo.toml"
+	}
+	return "go", "go.mod"
+}
+
+// findSDK returns the absolute path of a language's SDK in the folder of the SDKs.
+func findSDK(sdks string, l Language) (string, error) {
+	dir, file := sdkFile(l)
+	abs, err := filepath.Abs(filepath.Join(sdks, dir))
+	if err != nil {
+		return "", err
+	}
+	if !hasFile(abs, file) {
+		return "", fmt.Errorf("%s holds no SDK for %s (there is no %s): name the folder sdk of toolsrv's source",
+			sdks, l, filepath.Join(dir, file))
+	}
+	if !utf8.ValidString(abs) || strings.ContainsFunc(abs, func(r rune) bool { return r < ' ' || r == 0x7f }) {
+		return "", fmt.Errorf("%q can't be written into a project: move the SDK to a folder with a plain name", abs)
+	}
+	return abs, nil
+}
+
+// write fills the folder with what the templates make of s.
+func (s Scaffold) write(dir string) error {
+	root := "template/go" // TinyGo compiles the same source
+	if s.Language == Rust {
+		root = "template/rust"
+	}
+	sdkDir, err := quote(s.SDK)
+	if err != nil {
+		return err
+	}
+	data := struct {
+		Scaffold
+		Version string // of the SDK
+		SDKDir  string // quoted, or ""
+		TinyGo  bool
+	}{s, SDKVersion, "", s.Language == TinyGo}
+	if s.SDK != "" {
+		data.SDKDir = sdkDir
+	}
+	return fs.WalkDir(templates, root, func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		text, err := templates.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		t, err := template.New(path.Base(name)).Option("missingkey=error").Parse(string(text))
+		if err != nil {
+			return err
+		}
+		var out bytes.Buffer
+		if err := t.Execute(&out, data); err != nil {
+			return err
+		}
+		// A name in the templates has .tmpl behind it, lest Go takes it for its own, and no dot in front.
+		to := strings.TrimSuffix(strings.TrimPrefix(name, root+"/"), ".tmpl")
+		if to == "gitignore" {
+			to = ".gitignore"
+		}
+		file := filepath.Join(dir, filepath.FromSlash(to))
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+			return err
+		}
+		return os.WriteFile(file, out.Bytes(), 0o644)
+	})
+}
+
+// quote returns a string as go.mod and TOML both read it.
+func quote(s string) (string, error) {
+	var out bytes.Buffer
+	e := json.NewEncoder(&out)
+	e.SetEscapeHTML(false)
+	err := e.Encode(s)
+	return strings.TrimSuffix(out.String(), "\n"), err
+}

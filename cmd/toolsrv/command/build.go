@@ -1,0 +1,180 @@
+package command
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/toolsrv/toolsrv/author/project"
+	"github.com/toolsrv/toolsrv/runtime/sandbox"
+	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/toolfile"
+)
+
+// built is what `toolsrv build` tells; the JSON members are stable.
+type built struct {
+	File     string           `json:"file"`
+	Language project.Language `json:"language"`
+	Size     int              `json:"size"`
+	Tools    []builtTool      `json:"tools"`
+}
+
+type builtTool struct {
+	Name        string `json:"name"`
+	Path        string `json:"path"`
+	Description string `json:"description"`
+}
+
+func newBuild() *cobra.Command {
+	var output string
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "build [DIR]",
+		Short: "Build the tool in a folder, with its manifest inside",
+		Long: `Build the tool whose source is in DIR, or here: find out its language, run the
+compiler with the right flags, embed the manifest, and check what a server would.
+
+  Go      a package main
+  TinyGo  the same, with the line //toolsrv:tinygo above its imports; behind it may
+          stand a target other than wasip1
+  Rust    a Cargo.toml; .cargo/config.toml may name a target other than
+          wasm32-unknown-unknown
+A program in Go or Rust that knows nothing of toolsrv, but reads JSON from standard
+input and writes JSON to standard output, needs its manifest beside it: tool.json.
+
+A build runs code of the project, such as Cargo's build scripts.`,
+		Example: `  toolsrv build
+  toolsrv build examples/text -o tools/text.wasm`,
+		Args: oneFolder,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if cmd.Flags().Changed("output") && output == "" {
+				return &usageError{errors.New("--output is empty: name a file or leave it out")}
+			}
+			ctx, stop := untilInterrupted(cmd.Context())
+			defer stop()
+			b, err := buildTool(ctx, folderOf(args), output, cmd.ErrOrStderr())
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				encoder := json.NewEncoder(cmd.OutOrStdout())
+				encoder.SetEscapeHTML(false)
+				encoder.SetIndent("", "  ")
+				return encoder.Encode(b)
+			}
+			return b.print(cmd.OutOrStdout())
+		},
+		ValidArgsFunction: completeFolders,
+	}
+	cmd.Flags().StringVarP(&output, "output", "o", "", "`file` to make; DIR/NAME.wasm, where NAME is that of the folder, if left out")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON object")
+	completeFlag(cmd, "output", completeModules)
+	return cmd
+}
+
+// buildTool builds the project in dir, embeds its manifest and writes the file, which is named as the caller will see it.
+func buildTool(ctx context.Context, dir, output string, stderr io.Writer) (*built, error) {
+	p, err := project.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	if output == "" {
+		output = filepath.Join(dir, filepath.Base(p.Output()))
+	}
+	if info, err := os.Stat(output); err == nil && info.IsDir() { // before the compiler runs
+		return nil, fmt.Errorf("%s is a folder: name the file to make, such as %s", output, filepath.Join(output, filepath.Base(p.Output())))
+	}
+	module, err := p.Compile(ctx, stderr)
+	if err != nil {
+		return nil, err
+	}
+	engine, err := sandbox.New(ctx, sandbox.Config{Logger: newLogger(stderr, slog.LevelInfo)})
+	if err != nil {
+		return nil, err
+	}
+	defer engine.Close(context.WithoutCancel(ctx))
+	packed, manifest, err := toolfile.Pack(ctx, engine, module, nil)
+	if err != nil {
+		return nil, fmt.Errorf("%s compiles, but a server would refuse it: %w", dir, err)
+	}
+	if err := replaceFile(output, packed); err != nil {
+		return nil, fmt.Errorf("write the module: %w", err)
+	}
+	b := &built{File: output, Language: p.Language, Size: len(packed)}
+	for _, t := range manifest.Tools {
+		tool := wasmtools.Tool{Namespace: manifest.Namespace, Name: t.Name}
+		b.Tools = append(b.Tools, builtTool{t.Name, tool.Path(), t.Description})
+	}
+	return b, nil
+}
+
+func (b *built) print(w io.Writer) error {
+	if _, err := fmt.Fprintf(w, "%s: %s, %s\n", b.File, b.Language, sizeText(b.Size)); err != nil {
+		return err
+	}
+	for _, t := range b.Tools {
+		if _, err := fmt.Fprintf(w, "  %s  %s\n", t.Path, firstLine(t.Description)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// oneFolder takes at most one argument, a folder.
+func oneFolder(cmd *cobra.Command, args []string) error {
+	if len(args) > 1 {
+		return fmt.Errorf("unexpected argument %q: %s takes one folder", args[1], cmd.CommandPath())
+	}
+	if len(args) == 1 && args[0] == "" {
+		return errors.New("the folder's name is empty: name a folder, or leave it out for this one")
+	}
+	return nil
+}
+
+// folderOf returns the folder that oneFolder has let through.
+func folderOf(args []string) string {
+	if len(args) == 0 {
+		return "."
+	}
+	return args[0]
+}
+
+// replaceFile writes a file whole or not at all: a server that serves it never sees a half.
+func replaceFile(name string, content []byte) error {
+	if info, err := os.Stat(name); err == nil && !info.Mode().IsRegular() {
+		return fmt.Errorf("%s is no regular file: name another", name)
+	}
+	temp := filepath.Join(filepath.Dir(name), fmt.Sprintf(".%s.%d.tmp", filepath.Base(name), os.Getpid()))
+	err := os.WriteFile(temp, content, 0o644)
+	if err == nil {
+		err = os.Rename(temp, name)
+	}
+	if err != nil {
+		_ = os.Remove(temp)
+	}
+	return err
+}
+
+// sizeText returns a size as people read it.
+func sizeText(bytes int) string {
+	switch {
+	case bytes >= 1<<20:
+		return fmt.Sprintf("%.1f MiB", float64(bytes)/(1<<20))
+	case bytes >= 1<<10:
+		return fmt.Sprintf("%.1f KiB", float64(bytes)/(1<<10))
+	}
+	return fmt.Sprintf("%d bytes", bytes)
+}
+
+func firstLine(text string) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
+	return line
+}

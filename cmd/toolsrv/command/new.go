@@ -1,0 +1,120 @@
+package command
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/toolsrv/toolsrv/author/project"
+)
+
+// sdk is the folder of the SDKs that new projects use in place of the published ones. `make build` sets it by -ldflags -X,
+// so that a binary built from a checkout makes projects that build with that checkout; it is empty in a release.
+var sdk string
+
+func newNew() *cobra.Command {
+	s := project.Scaffold{SDK: sdk}
+	var language string
+	cmd := &cobra.Command{
+		Use:   "new NAME --lang LANGUAGE",
+		Short: "Make a folder with a new tool that builds",
+		Long: `Make the folder NAME with a new tool: its source, a test and a README. The last
+element of NAME is the tool's name, too. Edit the source; the JSON Schema, the
+binary interface and the compiler's flags follow from it.`,
+		Example: `  toolsrv new greet --lang go
+  toolsrv new tools/greet --lang rust --namespace texts`,
+		Args: func(_ *cobra.Command, args []string) error {
+			switch {
+			case len(args) == 0 || args[0] == "":
+				return errors.New("the name of the tool is missing: toolsrv new NAME --lang go")
+			case len(args) > 1:
+				return fmt.Errorf("unexpected argument %q: make one tool at a time", args[1])
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if language == "" {
+				return &usageError{errors.New("--lang is missing: choose go, tinygo or rust")}
+			}
+			dir := filepath.Clean(args[0])
+			s.Name, s.Language = filepath.Base(dir), project.Language(language)
+			if err := project.New(dir, s); err != nil {
+				return err
+			}
+			return sayNew(cmd.OutOrStdout(), dir, s)
+		},
+		ValidArgsFunction: cobra.NoFileCompletions,
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&language, "lang", "", "`language` of the tool: go, tinygo or rust")
+	flags.StringVar(&s.Namespace, "namespace", "", "the `path` before the tool's name, such as texts")
+	flags.StringVar(&s.SDK, "sdk", s.SDK, "`folder` with the SDKs to use in place of the published ones: sdk of toolsrv's source")
+	completeFlag(cmd, "lang", cobra.FixedCompletions(languageNames(), cobra.ShellCompDirectiveNoFileComp))
+	completeFlag(cmd, "namespace", cobra.NoFileCompletions)
+	completeFlag(cmd, "sdk", completeFolders)
+	return cmd
+}
+
+// sayNew tells what to do with a new project.
+func sayNew(w io.Writer, dir string, s project.Scaffold) error {
+	test := "go test ."
+	if s.Language == project.Rust {
+		test = "cargo test"
+	}
+	if s.SDK == "" && s.Language != project.Rust {
+		test = "go mod tidy     # gets the SDK\n  " + test
+	}
+	_, err := fmt.Fprintf(w, `Made %s. Next:
+
+  cd %s
+  %s
+  toolsrv dev .
+
+and, in another terminal:
+
+  curl -s localhost:8000%s -H 'Content-Type: application/json' -d '{"name": "Ada"}'
+
+To make the file for a server's tools directory: toolsrv build .
+`, dir, shellQuote(dir), test, s.Path())
+	return err
+}
+
+// shellQuote returns a path as a shell takes it.
+func shellQuote(path string) string {
+	plain := func(r rune) bool {
+		return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune("/._-", r)
+	}
+	if strings.TrimFunc(path, plain) == "" && !strings.HasPrefix(path, "-") {
+		return path
+	}
+	return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
+}
+
+func languageNames() (names []cobra.Completion) {
+	for _, l := range project.Languages() {
+		names = append(names, string(l))
+	}
+	return names
+}
+
+// completeFlag has a shell complete a flag's value. The error, that there is no such flag, is a programmer's, and a test's to
+// find.
+func completeFlag(cmd *cobra.Command, flag string, complete cobra.CompletionFunc) {
+	if err := cmd.RegisterFlagCompletionFunc(flag, complete); err != nil {
+		panic(err)
+	}
+}
+
+// completeFolders has a shell complete one argument, or a flag's value, to folders.
+func completeFolders(_ *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	return nil, cobra.ShellCompDirectiveFilterDirs
+}
+
+// completeModules has a shell complete to .wasm files, and to folders on the way to them.
+func completeModules(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	return []cobra.Completion{"wasm"}, cobra.ShellCompDirectiveFilterFileExt
+}

@@ -1,0 +1,167 @@
+package toolfile
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+
+	"github.com/toolsrv/toolsrv/runtime/wasmbin"
+	"github.com/toolsrv/toolsrv/wasmtools"
+)
+
+// A Report is what stands in a module. Its JSON is stable. Names in it are the file's own and may hold anything.
+type Report struct {
+	Digest string `json:"digest"` // SHA-256, hexadecimal
+	Size   int    `json:"size"`   // bytes
+	SDK    string `json:"sdk,omitempty"`
+	// Manifest is nil where the module has none embedded, or a bad one: then ManifestError says why.
+	Manifest      *wasmtools.Manifest `json:"manifest,omitempty"`
+	ManifestError string              `json:"manifest_error,omitempty"`
+	// Imports, Exports, Memories (in bytes), Tables (in elements) and Sections are lists of at most 1,000; Left is what
+	// stands in none for that.
+	Imports  []Symbol  `json:"imports"`
+	Exports  []Symbol  `json:"exports"`
+	Memories []Limit   `json:"memories"`
+	Tables   []Limit   `json:"tables"`
+	Sections []Section `json:"sections"`
+	Left     Left      `json:"left,omitzero"`
+	// Features are the features beyond WebAssembly 1.0 that types and code use.
+	Features []string `json:"features"`
+	// ResetsInPlace tells that an instance can be used again after a call. Otherwise NoReset says why not.
+	ResetsInPlace bool   `json:"resets_in_place"`
+	NoReset       string `json:"no_reset,omitempty"`
+	// Refused says why the code is refused altogether. There are other reasons to refuse a module, which are not looked for here.
+	Refused string `json:"refused,omitempty"`
+}
+
+// Left counts what a Report leaves out.
+type Left struct {
+	Imports      int `json:"imports,omitempty"`
+	Exports      int `json:"exports,omitempty"`
+	Tables       int `json:"tables,omitempty"`
+	Sections     int `json:"sections,omitempty"`
+	SectionsSize int `json:"sections_size,omitempty"` // bytes
+}
+
+// A Symbol is an import or an export.
+type Symbol struct {
+	Module string `json:"module,omitempty"` // of an import
+	Name   string `json:"name"`
+	Kind   string `json:"kind"`
+	Type   string `json:"type,omitempty"` // of a function
+}
+
+// A Limit is the size that a memory or table begins with, and what it may grow to.
+type Limit struct {
+	Min      uint64  `json:"min"`
+	Max      *uint64 `json:"max,omitempty"` // nil: the module sets none
+	Imported bool    `json:"imported,omitempty"`
+}
+
+// A Section is one section of the file.
+type Section struct {
+	Name   string `json:"name"`
+	Custom bool   `json:"custom,omitempty"`
+	Offset int    `json:"offset"`
+	Size   int    `json:"size"` // bytes, the head included
+}
+
+// maxListed is how much of a kind a Report lists. A hostile file has millions of sections, and of exports, whose types take
+// kilobytes each.
+const maxListed = 1000
+
+// pageSize is the unit of a memory's limits, in bytes.
+const pageSize = 64 << 10
+
+// Inspect reports what stands in a module, without running or compiling it. It fails only where content is no
+// module; whatever else is wrong with it stands in the report.
+func Inspect(content []byte) (*Report, error) {
+	binary, err := wasmbin.Parse(content)
+	if err != nil {
+		return nil, err
+	}
+	sum := sha256.Sum256(content)
+	r := &Report{
+		Digest:   hex.EncodeToString(sum[:]),
+		Size:     len(content),
+		Imports:  []Symbol{},
+		Exports:  []Symbol{},
+		Memories: []Limit{},
+		Tables:   []Limit{},
+		Features: []string{},
+		Sections: []Section{},
+	}
+	r.readManifest(content)
+	for _, i := range first(binary.Imports(), &r.Left.Imports) {
+		r.Imports = append(r.Imports, symbol(i.Module, i.Name, i.Kind, i.Type))
+	}
+	for _, e := range first(binary.Exports(), &r.Left.Exports) {
+		r.Exports = append(r.Exports, symbol("", e.Name, e.Kind, e.Type))
+	}
+	for _, m := range binary.Memories() { // there are 100 at most
+		r.Memories = append(r.Memories, limit(m.Min*pageSize, m.Max*pageSize, m.HasMax, m.Imported))
+	}
+	for _, t := range first(binary.Tables(), &r.Left.Tables) {
+		r.Tables = append(r.Tables, limit(t.Min, t.Max, t.HasMax, t.Imported))
+	}
+	for s := range binary.Sections() {
+		if len(r.Sections) < maxListed {
+			r.Sections = append(r.Sections, Section(s))
+		} else {
+			r.Left.Sections++
+			r.Left.SectionsSize += s.Size
+		}
+	}
+	r.judge(binary, content)
+	return r, nil
+}
+
+// readManifest reads the manifest that is embedded, if there is one.
+func (r *Report) readManifest(content []byte) {
+	text, err := embedded(content)
+	if err == nil && text != nil {
+		if r.Manifest, err = wasmtools.ParseManifest(text); err == nil {
+			r.SDK = r.Manifest.SDK
+		}
+	}
+	if err != nil {
+		r.ManifestError = err.Error()
+	}
+}
+
+// judge finds out how the module can be run.
+func (r *Report) judge(binary *wasmbin.Module, content []byte) {
+	features, err := binary.Features()
+	if err == nil {
+		r.Features = append(r.Features, features...)
+		var rewritten *wasmbin.Rewritten
+		if rewritten, err = wasmbin.Rewrite(content); err == nil {
+			r.ResetsInPlace, r.NoReset = rewritten.Fresh == "", rewritten.Fresh
+		}
+	}
+	if err != nil {
+		r.Refused = err.Error()
+	}
+}
+
+// first returns the part of a list that is listed, and sets left to the number of the others.
+func first[T any](list []T, left *int) []T {
+	n := min(len(list), maxListed)
+	*left = len(list) - n
+	return list[:n]
+}
+
+func symbol(module, name string, kind wasmbin.Kind, typ wasmbin.FuncType) Symbol {
+	s := Symbol{Module: module, Name: name, Kind: kind.String()}
+	if kind == wasmbin.KindFunction {
+		s.Type = typ.String()
+	}
+	return s
+}
+
+func limit(least, most uint64, bounded, imported bool) Limit {
+	l := Limit{Min: least, Imported: imported}
+	if bounded {
+		l.Max = &most
+	}
+	return l
+}

@@ -1,0 +1,185 @@
+package toolfile
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/toolsrv/toolsrv/wasmtools"
+)
+
+// A Finding is something that a server takes, and some client does not, or takes wrongly.
+type Finding struct {
+	// Rule is a stable word.
+	Rule string `json:"rule"`
+	// Tool is the tool's name.
+	Tool string `json:"tool"`
+	// Place leads from the tool's declaration to what is meant, such as "parameters/properties/a"; long names
+	// are shortened.
+	Place string `json:"place"`
+	// Message says what is wrong, and what to do.
+	Message string `json:"message"`
+}
+
+// The rules.
+const (
+	ruleDynamic = "dynamic-ref" // $dynamicRef or $recursiveRef
+	ruleSibling = "ref-sibling" // $ref beside other members
+	rulePointer = "ref-pointer" // $ref that is no JSON pointer
+	ruleRoot    = "root-object" // arguments whose members don't stand at the top
+	ruleName    = "name"        // names that clients don't take
+)
+
+// maxFindings is how many findings one manifest can have: an author mends the first ones first.
+const maxFindings = 100
+
+// Lint looks for what clients of the tools of a manifest stumble over. Its findings are in the order of the manifest, at most 100.
+func Lint(m *wasmtools.Manifest) []Finding {
+	var all []Finding
+	for _, t := range m.Tools {
+		l := linter{tool: t.Name}
+		l.at("parameters", func() {
+			l.root(t.Parameters)
+			l.text(t.Parameters)
+		})
+		if t.Result != nil {
+			l.at("result", func() { l.text(t.Result) })
+		}
+		all = append(all, l.findings...)
+		if len(all) > maxFindings {
+			return all[:maxFindings]
+		}
+	}
+	return all
+}
+
+// A linter lints one tool.
+type linter struct {
+	tool     string
+	path     []string // to where it is; joined for a finding only, since a hostile path is long
+	findings []Finding
+}
+
+func (l *linter) add(rule, format string, args ...any) {
+	if len(l.findings) > maxFindings {
+		return
+	}
+	tokens := make([]string, len(l.path))
+	for i, token := range l.path {
+		tokens[i] = strings.NewReplacer("~", "~0", "/", "~1").Replace(clip(token))
+	}
+	l.findings = append(l.findings, Finding{rule, l.tool, strings.Join(tokens, "/"), fmt.Sprintf(format, args...)})
+}
+
+// at calls f one step below.
+func (l *linter) at(token string, f func()) {
+	l.path = append(l.path, token)
+	f()
+	l.path = l.path[:len(l.path)-1]
+}
+
+// root looks at the top of the schema of the arguments. Clients show its members, and forms and agents fill them in.
+func (l *linter) root(parameters json.RawMessage) {
+	var top map[string]json.RawMessage
+	if json.Unmarshal(parameters, &top) != nil {
+		return // text reports it
+	}
+	if string(top["type"]) != `"object"` {
+		l.add(ruleRoot, `the top does not say "type": "object", which some clients look for: add it`)
+	}
+	for _, keyword := range []string{"$ref", "allOf", "anyOf", "oneOf"} {
+		if _, ok := top[keyword]; ok {
+			l.add(ruleRoot, "clients that read only \"properties\" and \"required\" at the top miss what %s says: write the members there", keyword)
+		}
+	}
+}
+
+// text lints a schema as it was written. ParseManifest has bounded its size and its depth.
+func (l *linter) text(text json.RawMessage) {
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.UseNumber()
+	var value any
+	if err := d.Decode(&value); err != nil {
+		l.add(ruleRoot, "this is no JSON: %v", err)
+		return
+	}
+	l.schema(value)
+}
+
+// What the members of a schema hold, where it is schemas. The values of all others, such as enum, are data.
+var (
+	holdSchemas = map[string]bool{"items": true, "additionalItems": true, "contains": true, "additionalProperties": true,
+		"propertyNames": true, "if": true, "then": true, "else": true, "not": true, "allOf": true, "anyOf": true, "oneOf": true,
+		"prefixItems": true, "unevaluatedItems": true, "unevaluatedProperties": true, "contentSchema": true}
+	holdNamed = map[string]bool{"properties": true, "patternProperties": true, "dependentSchemas": true, "dependencies": true,
+		"$defs": true, "definitions": true}
+)
+
+// schema lints a schema, or a list of them.
+func (l *linter) schema(value any) {
+	switch v := value.(type) {
+	case []any:
+		for i, item := range v {
+			l.at(strconv.Itoa(i), func() { l.schema(item) })
+		}
+	case map[string]any:
+		l.references(v)
+		for _, name := range slices.Sorted(maps.Keys(v)) {
+			named, isObject := v[name].(map[string]any)
+			switch {
+			case holdNamed[name] && isObject:
+				l.at(name, func() { l.named(named, name == "properties") })
+			case holdSchemas[name]:
+				l.at(name, func() { l.schema(v[name]) })
+			}
+		}
+	}
+}
+
+// propertyName is what the interfaces of language models take as the name of an argument.
+var propertyName = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)
+
+// named lints the schemas of an object that holds them by name.
+func (l *linter) named(schemas map[string]any, properties bool) {
+	for _, name := range slices.Sorted(maps.Keys(schemas)) {
+		l.at(name, func() {
+			if properties && !propertyName.MatchString(name) {
+				l.add(ruleName, "language models take names of 1 to 64 of the characters A-Z a-z 0-9 _ . - only: rename %q", clip(name))
+			}
+			l.schema(schemas[name])
+		})
+	}
+}
+
+// references looks at what refers to other schemas.
+func (l *linter) references(schema map[string]any) {
+	for _, name := range []string{"$dynamicRef", "$recursiveRef"} {
+		if _, ok := schema[name]; ok {
+			l.add(ruleDynamic, "many clients do not know %s: use $ref", name)
+		}
+	}
+	to, ok := schema["$ref"].(string)
+	if !ok {
+		return
+	}
+	if to != "#" && !strings.HasPrefix(to, "#/") {
+		l.add(rulePointer, "$ref %q is no JSON pointer, and clients follow nothing else: write it like \"#/$defs/name\"", clip(to))
+	}
+	if len(schema) > 1 {
+		others := slices.DeleteFunc(slices.Sorted(maps.Keys(schema)), func(name string) bool { return name == "$ref" })
+		l.add(ruleSibling, `some clients refuse other members beside $ref, or ignore them (here %q): move them into the schema that is referred to, or write {"allOf": [{"$ref": …}], …}`, clip(others[0]))
+	}
+}
+
+// clip shortens a foreign name.
+func clip(s string) string {
+	if len(s) > 80 {
+		return strings.ToValidUTF8(s[:77], "") + "..."
+	}
+	return s
+}

@@ -1,0 +1,110 @@
+package toolfile_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/toolsrv/toolsrv/runtime/sandbox"
+	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/toolfile"
+)
+
+// built returns a module whose tools are built, and closes it with the test.
+func built(t *testing.T, content []byte, limits sandbox.Limits) *toolfile.Module {
+	t.Helper()
+	m, err := toolfile.Load(newEngine(t), content, toolfile.Place{Source: "x.wasm"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(m.Close)
+	if err := m.Build(func(string) sandbox.Limits { return limits }); err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+func TestLoad(t *testing.T) {
+	t.Parallel()
+	engine := newEngine(t)
+	answer := fixture(t, "catalog/answer")
+	for _, c := range []struct {
+		name, folder string
+		content      []byte
+		path         string // of the first tool
+		says         string // of the error
+	}{
+		{"its own namespace", "folder", with(t, answer, manifest(t, "own", "one")), "/own/one", ""},
+		{"its folder's", "a/b", with(t, answer, manifest(t, "", "one")), "/a/b/one", ""},
+		{"none", "", with(t, answer, manifest(t, "", "one")), "/one", ""},
+		{"a folder that is no namespace", "a b", with(t, answer, manifest(t, "", "one")), "", "its folder is its namespace"},
+		{"the namespace wins over such a folder", "a b", with(t, answer, manifest(t, "own", "one")), "/own/one", ""},
+		{"no manifest", "", answer, "", "`toolsrv pack`"},
+		{"empty manifest", "", with(t, answer, ""), "", "custom section toolsrv.manifest"},
+		{"described", "a", fixture(t, "catalog/described"), "/a/told", ""},
+		{"described in a folder that is no namespace", "a b", fixture(t, "catalog/described"), "", "its folder is its namespace"},
+		{"not for this sandbox", "", with(t, fixture(t, "wat/refused/import_module"), manifest(t, "", "one")), "", "is not offered"},
+		{"the service's own path", "", with(t, answer, manifest(t, "", "healthz")), "", "/healthz is the service's own"},
+	} {
+		m, err := toolfile.Load(engine, c.content, toolfile.Place{Folder: c.folder, Source: "x.wasm"})
+		if err == nil {
+			defer m.Close()
+			if c.name == "described" {
+				if err := m.Build(nil); err == nil || m.Manifest() != nil {
+					t.Errorf("%s: it has tools before it was described", c.name)
+				}
+			}
+			if err = m.Describe(t.Context()); err == nil {
+				err = m.Build(nil)
+			}
+		}
+		switch {
+		case c.says != "" && (err == nil || !strings.Contains(err.Error(), c.says)):
+			t.Errorf("%s: got the error %v, want %q", c.name, err, c.says)
+		case c.says == "" && err != nil:
+			t.Errorf("%s: %v", c.name, err)
+		case c.says == "":
+			tool := m.Tools()[0]
+			if tool.Path() != c.path || tool.Source != "x.wasm" || tool.Digest != m.Digest() {
+				t.Errorf("%s: got %s of %s, want %s", c.name, tool.Path(), tool.Source, c.path)
+			}
+		}
+	}
+}
+
+func TestCall(t *testing.T) {
+	t.Parallel()
+	text := strings.Replace(manifest(t, "", "echo"), `{"type":"object"}`,
+		`{"type":"object","properties":{"n":{"type":"integer","default":7}},"additionalProperties":false}`, 1)
+	m := built(t, with(t, fixture(t, "wat/good/echo"), text), sandbox.Limits{Input: 20})
+	for _, c := range []struct {
+		name, body, want string
+		code             wasmtools.Code
+	}{
+		{"as it came", ` {"n": 1} `, ` {"n": 1} `, ""},
+		{"with the default", `{}`, `{"n":7}`, ""},
+		{"nothing", "", `{"n":7}`, ""},
+		{"not valid", `{"n":"x"}`, "", wasmtools.CodeInvalidArguments},
+		{"no object", `[]`, "", wasmtools.CodeInvalidArguments},
+		{"too large", `{"n":1              }`, "", wasmtools.CodeInputTooLarge},
+	} {
+		got, times, err := m.Call(t.Context(), 0, []byte(c.body))
+		failed, _ := errors.AsType[*wasmtools.Error](err)
+		if string(got) != c.want || (failed == nil) != (c.code == "") || failed != nil && failed.Code != c.code {
+			t.Errorf("%s: got %q, %v; want %q, %q", c.name, got, err, c.want, c.code)
+		}
+		if (times.Run > 0) != (c.code == "") {
+			t.Errorf("%s: got the times %+v", c.name, times)
+		}
+	}
+}
+
+func TestCallTimeout(t *testing.T) {
+	t.Parallel()
+	m := built(t, with(t, fixture(t, "wat/hostile/spin"), manifest(t, "", "spin")), sandbox.Limits{Timeout: 20 * time.Millisecond})
+	_, _, err := m.Call(t.Context(), 0, nil)
+	if failed, _ := errors.AsType[*wasmtools.Error](err); failed == nil || failed.Code != wasmtools.CodeToolTimeout {
+		t.Errorf("got %v, want %s", err, wasmtools.CodeToolTimeout)
+	}
+}

@@ -1,0 +1,46 @@
+package catalog_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/toolsrv/toolsrv/wasmtools/catalog"
+)
+
+// TestList has List see what a catalog serves and refuses.
+func TestList(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	put(t, dir, "b.wasm", []byte("bee"))
+	put(t, dir, "a/deep/a.wasm", []byte("ay"))
+	put(t, dir, ".hidden.wasm", nil)
+	put(t, dir, "c.wasm.tmp", nil)
+	put(t, dir, "readme.txt", nil)
+	if err := os.Symlink("/etc/passwd", filepath.Join(dir, "out.wasm")); err != nil {
+		t.Skip(err)
+	}
+	files, err := catalog.List(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []catalog.File{{Name: "a/deep/a.wasm", Folder: "a/deep"}, {Name: "b.wasm"}, {Name: "out.wasm"}}
+	if len(files) != len(want) {
+		t.Fatalf("got %+v", files)
+	}
+	for i, f := range files {
+		if f.Name != want[i].Name || f.Folder != want[i].Folder || (f.Err != nil) != (f.Name == "out.wasm") {
+			t.Errorf("got %s in %q, %v; want %s in %q", f.Name, f.Folder, f.Err, want[i].Name, want[i].Folder)
+		}
+	}
+	if content, err := files[0].Read(); err != nil || string(content) != "ay" {
+		t.Errorf("got %q, %v", content, err)
+	}
+	put(t, dir, "b.wasm", []byte("something else"))
+	if content, err := files[1].Read(); err == nil {
+		t.Errorf("got %q of a file that has changed", content)
+	}
+	if _, err := catalog.List(filepath.Join(dir, "nowhere")); err == nil {
+		t.Error("no error of a directory that is not there")
+	}
+}

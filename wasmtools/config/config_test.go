@@ -254,3 +254,26 @@ memory = "1MiB"
 		}
 	}
 }
+
+func TestSetLimit(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		key, text string
+		want      config.Limits
+		says      string
+	}{
+		{"timeout", "200ms", config.Limits{Timeout: 200 * time.Millisecond}, ""},
+		{"memory", "1MiB", config.Limits{Memory: 1 << 20}, ""},
+		{"memory", "lots", config.Limits{}, "no size"},
+		{"memory", "1B", config.Limits{}, "out of range"},
+		{"timeout", "", config.Limits{}, "no time"},
+		{"queue", "5", config.Limits{}, "whole number"},
+		{"tiemout", "5s", config.Limits{}, `no limit "tiemout"`},
+	} {
+		var got config.Limits
+		err := got.Set(c.key, c.text)
+		if got != c.want || (err == nil) != (c.says == "") || err != nil && !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s=%q: got %+v, %v; want %+v, %q", c.key, c.text, got, err, c.want, c.says)
+		}
+	}
+}

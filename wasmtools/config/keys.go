@@ -78,6 +78,16 @@ func limitsTable(l *Limits) table {
 	}
 }
 
+// Set sets a limit as the table [limits] would, by its key and a text such as "64MiB": for flags of the command line. It
+// takes the limits that are times and sizes.
+func (l *Limits) Set(key, text string) error {
+	read, ok := limitsTable(l)[key]
+	if !ok {
+		return fmt.Errorf("there is no limit %q", clip(key))
+	}
+	return read(text)
+}
+
 // read returns what text says, above the defaults.
 func (d *document) read(text []byte, directory string) (*Config, error) {
 	values, err := d.parse(text)

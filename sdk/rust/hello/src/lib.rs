@@ -55,6 +55,6 @@ mod tests {
     #[test]
     fn needs_a_name() {
         let error = toolsrv::testing::call(&MODULE, "hello", r#"{"name": ""}"#).unwrap_err();
-        assert_eq!(error.to_json()["code"], "no_name");
+        assert_eq!(error.to_json(), r#"{"message":"The name is empty: say whom to greet.","code":"no_name"}"#);
     }
 }

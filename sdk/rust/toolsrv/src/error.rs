@@ -1,8 +1,9 @@
 use std::fmt::Display;
 
 use serde::Serialize;
-use serde::ser::{SerializeStruct, Serializer};
 use serde_json::Value;
+
+use crate::writer::Writer;
 
 /// The most of a message that is told, in bytes: written as JSON it still fits into what the host takes.
 const MAX_MESSAGE: usize = 8 << 10;
@@ -43,11 +44,7 @@ impl Error {
     /// Returns an error with a sentence for the client: what is wrong, where, and what to do. Agents read it. Of a
     /// longer one clients see 8 KiB.
     pub fn new(message: impl Display) -> Self {
-        let mut message = message.to_string();
-        if message.is_empty() {
-            message.push_str("the tool failed");
-        }
-        Self(Box::new(Parts { message, ..Parts::default() }))
+        Self(Box::new(Parts { message: message.to_string(), ..Parts::default() }))
     }
 
     /// Returns an error that is the tool's fault and not the caller's: a client sees only that the tool broke (status
@@ -88,15 +85,32 @@ impl Error {
         self
     }
 
-    /// Returns the message.
+    /// Returns the message, or the code where there is no message.
     pub fn message(&self) -> &str {
-        &self.0.message
+        match (self.0.message.as_str(), self.0.code.as_deref()) {
+            ("", None | Some("")) => "the tool failed",
+            ("", Some(code)) => code,
+            (message, _) => message,
+        }
     }
 
     /// Returns the error as the host reads it: an object with `message` and, where they are set, `code`, `status` and
     /// `data`.
-    pub fn to_json(&self) -> Value {
-        serde_json::to_value(self).unwrap_or_default()
+    pub fn to_json(&self) -> String {
+        let mut out = Writer::default();
+        out.begin();
+        out.text("message", &bounded(self.message()));
+        if let Some(code) = &self.0.code {
+            out.text("code", code);
+        }
+        if let Some(status) = self.0.status {
+            out.value("status", &status.into());
+        }
+        if let Some(data) = &self.0.data {
+            out.value("data", data);
+        }
+        out.end();
+        out.finish()
     }
 
     pub(crate) fn is_broken(&self) -> bool {
@@ -107,24 +121,6 @@ impl Error {
 impl<E: Display> From<E> for Error {
     fn from(error: E) -> Self {
         Self::new(error)
-    }
-}
-
-impl Serialize for Error {
-    fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
-        let Parts { message, code, status, data, .. } = self.0.as_ref();
-        let mut out = serializer.serialize_struct("Error", 4)?;
-        out.serialize_field("message", &bounded(message))?;
-        if let Some(code) = code {
-            out.serialize_field("code", code)?;
-        }
-        if let Some(status) = status {
-            out.serialize_field("status", status)?;
-        }
-        if let Some(data) = data {
-            out.serialize_field("data", data)?;
-        }
-        out.end()
     }
 }
 

@@ -47,16 +47,10 @@ fn finish(outcome: Result<Vec<u8>, Error>) -> i32 {
             host::log(Level::Error, error.message());
             BROKEN
         }
-        Err(error) => match serde_json::to_vec(&error) {
-            Ok(text) => {
-                host::fail(&text);
-                FAILED
-            }
-            Err(unwritable) => {
-                host::log(Level::Error, &format!("an error can't be written as JSON: {unwritable}"));
-                BROKEN
-            }
-        },
+        Err(error) => {
+            host::fail(error.to_json().as_bytes());
+            FAILED
+        }
     }
 }
 

@@ -44,6 +44,7 @@ pub mod random;
 mod schema;
 pub mod testing;
 mod tool;
+mod writer;
 
 pub use call::{Call, Level};
 pub use clock::now;

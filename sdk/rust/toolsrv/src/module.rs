@@ -1,7 +1,5 @@
-use serde::Serialize;
-
-use crate::Error;
-use crate::tool::{Described, Tool};
+use crate::writer::Writer;
+use crate::{Error, Tool};
 
 /// The version of this SDK, as manifests name it.
 const SDK: &str = concat!("rust/", env!("CARGO_PKG_VERSION"));
@@ -13,18 +11,6 @@ pub struct Module {
     version: &'static str,
     tools: &'static [Tool],
     warm: Option<fn()>,
-}
-
-/// The manifest as it is written.
-#[derive(Serialize)]
-struct Manifest {
-    abi: u32,
-    #[serde(skip_serializing_if = "str::is_empty")]
-    namespace: &'static str,
-    #[serde(skip_serializing_if = "str::is_empty")]
-    version: &'static str,
-    sdk: &'static str,
-    tools: Vec<Described>,
 }
 
 impl Module {
@@ -47,16 +33,24 @@ impl Module {
         self.warm
     }
 
-    /// Returns the manifest, the JSON that the server reads. It fails where an example is no JSON or the arguments are
-    /// no object, and names the tool.
+    /// Returns the manifest, the JSON that the server reads. It fails where a tool's arguments are no object.
     pub fn manifest(&self) -> Result<String, Error> {
-        let mut tools = Vec::with_capacity(self.tools.len());
-        for tool in self.tools {
-            let described =
-                tool.describe().map_err(|e| Error::new(format!("tool {:?}: {}", tool.name(), e.message())))?;
-            tools.push(described);
+        let mut out = Writer::default();
+        out.begin();
+        out.json("abi", "1");
+        if !self.namespace.is_empty() {
+            out.text("namespace", self.namespace);
         }
-        let manifest = Manifest { abi: 1, namespace: self.namespace, version: self.version, sdk: SDK, tools };
-        Ok(serde_json::to_string(&manifest)?)
+        if !self.version.is_empty() {
+            out.text("version", self.version);
+        }
+        out.text("sdk", SDK);
+        out.begin_list("tools");
+        for tool in self.tools {
+            tool.describe(&mut out)?;
+        }
+        out.end_list();
+        out.end();
+        Ok(out.finish())
     }
 }

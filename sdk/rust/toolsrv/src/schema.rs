@@ -5,9 +5,9 @@
 //! bounds, a type that is a plain value stands where it is used, a `$ref` stands alone, and members of a struct that
 //! the type does not have are refused in arguments.
 
-use schemars::generate::{SchemaGenerator, SchemaSettings};
+use schemars::generate::{Contract, SchemaGenerator, SchemaSettings};
 use schemars::{JsonSchema, Schema};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 type Object = Map<String, Value>;
 
@@ -84,13 +84,13 @@ const FORMATS: &[(&str, Option<i64>, Option<i64>)] = &[
 
 /// Returns the schema of a tool's arguments.
 pub(crate) fn of_arguments<T: JsonSchema>() -> Value {
-    derive(SchemaSettings::draft2020_12().for_deserialize(), true, T::json_schema)
+    derive(true, T::json_schema)
 }
 
 /// Returns the schema of a tool's result, or `None` where it would say nothing.
 pub(crate) fn of_result<T: JsonSchema>() -> Option<Value> {
-    let schema = derive(SchemaSettings::draft2020_12().for_serialize(), false, T::json_schema);
-    (schema != json!({})).then_some(schema)
+    let schema = derive(false, T::json_schema);
+    (!is_free(&schema)).then_some(schema)
 }
 
 /// Reports whether values of a schema are objects.
@@ -98,7 +98,9 @@ pub(crate) fn is_object(schema: &Value) -> bool {
     schema.get("type").is_some_and(|t| t == "object")
 }
 
-fn derive(settings: SchemaSettings, arguments: bool, schema: fn(&mut SchemaGenerator) -> Schema) -> Value {
+fn derive(arguments: bool, schema: fn(&mut SchemaGenerator) -> Schema) -> Value {
+    let mut settings = SchemaSettings::draft2020_12();
+    settings.contract = if arguments { Contract::Deserialize } else { Contract::Serialize };
     let mut generator = settings.into_generator();
     let root = schema(&mut generator).to_value();
     let shaper = Shaper { arguments, definitions: generator.take_definitions(false) };
@@ -118,37 +120,37 @@ impl Shaper {
             root = target.clone();
         }
         let mut root = self.schema(root, true);
-        if let Some(object) = root.as_object_mut() {
+        let mut used = Vec::new();
+        references(&root, &mut used);
+        if let Value::Object(object) = &mut root {
             if !object.contains_key("type") && all_objects(object) {
-                object.insert("type".into(), "object".into());
+                set(object, "type", "object".into());
                 sort(object);
             }
-            let definitions = self.used(object);
+            let definitions = self.definitions(used);
             if !definitions.is_empty() {
-                object.insert("$defs".into(), definitions.into());
+                set(object, "$defs", definitions.into());
             }
         }
         root
     }
 
-    /// Returns the definitions that `root` needs, shaped, in the order of `schemars`: that of their first use.
-    fn used(&self, root: &Object) -> Object {
-        let mut found = Object::new();
-        let mut todo = Vec::new();
-        references(root, &mut todo);
-        while let Some(name) = todo.pop() {
-            if found.contains_key(&name) {
-                continue;
+    /// Returns the definitions that are used, and those that they use, in the order of their first use.
+    fn definitions(&self, mut used: Vec<String>) -> Object {
+        let mut i = 0;
+        while let Some(name) = used.get(i) {
+            if let Some(definition) = self.definitions.get(name) {
+                references(&self.schema(definition.clone(), true), &mut used);
             }
-            if let Some(definition) = self.definitions.get(&name) {
-                let shaped = self.schema(definition.clone(), true);
-                if let Some(object) = shaped.as_object() {
-                    references(object, &mut todo);
-                }
-                found.insert(name, shaped);
+            i += 1;
+        }
+        let mut out = Object::new();
+        for (name, definition) in &self.definitions {
+            if used.contains(name) {
+                set(&mut out, name, self.schema(definition.clone(), true));
             }
         }
-        self.definitions.keys().filter_map(|name| found.remove_entry(name)).collect()
+        out
     }
 
     /// Returns the definition that a schema refers to.
@@ -161,7 +163,7 @@ impl Shaper {
     fn schema(&self, schema: Value, whole: bool) -> Value {
         let mut object = match schema {
             Value::Object(object) => object,
-            Value::Bool(true) => return json!({}),
+            Value::Bool(true) => return Object::new().into(),
             other => return other,
         };
         self.resolve(&mut object);
@@ -198,12 +200,14 @@ impl Shaper {
         object.remove("$ref");
         for (key, value) in target {
             match (object.get_mut(key), value) {
-                (Some(Value::Object(own)), Value::Object(more)) => own.extend(more.clone()),
+                (Some(Value::Object(own)), Value::Object(more)) => {
+                    for (name, schema) in more {
+                        set(own, name, schema.clone());
+                    }
+                }
                 (Some(Value::Array(own)), Value::Array(more)) => own.extend(more.clone()),
                 (Some(_), _) => {}
-                (None, _) => {
-                    object.insert(key.clone(), value.clone());
-                }
+                (None, _) => set(object, key, value.clone()),
             }
         }
     }
@@ -240,7 +244,7 @@ impl Shaper {
         let [Value::Object(other), null] = options.as_slice() else {
             return;
         };
-        if *null != json!({"type": "null"}) {
+        if null.get("type").is_none_or(|kind| kind != "null") {
             return;
         }
         let mut other = other.clone();
@@ -249,8 +253,8 @@ impl Shaper {
                 return;
             }
         } else if let Some(Value::String(kind)) = other.get("type") {
-            let kinds = json!([kind, "null"]);
-            other.insert("type".into(), kinds);
+            let kinds = vec![Value::from(kind.as_str()), "null".into()];
+            set(&mut other, "type", kinds.into());
             if let Some(Value::Array(values)) = other.get_mut("enum") {
                 values.push(Value::Null);
             }
@@ -259,7 +263,9 @@ impl Shaper {
         }
         object.remove("anyOf");
         for (key, value) in other {
-            object.entry(key).or_insert(value);
+            if !object.contains_key(&key) {
+                set(object, &key, value);
+            }
         }
     }
 
@@ -273,11 +279,18 @@ impl Shaper {
                 object.remove("additionalProperties");
             }
             None if self.arguments && whole && object.get("type").is_some_and(has_object) => {
-                object.insert("additionalProperties".into(), false.into());
+                set(object, "additionalProperties", false.into());
             }
             _ => {}
         }
     }
+}
+
+/// Returns an object with one member.
+fn object_of(key: &str, value: Value) -> Value {
+    let mut object = Object::new();
+    set(&mut object, key, value);
+    object.into()
 }
 
 fn has_object(kind: &Value) -> bool {
@@ -337,10 +350,10 @@ fn name_values(object: &mut Object) {
         }
     }
     object.remove("oneOf");
-    object.insert("type".into(), "string".into());
-    object.insert("enum".into(), values.into());
+    set(object, "type", "string".into());
+    set(object, "enum", values.into());
     if !lines.is_empty() {
-        object.insert("description".into(), lines.join("\n").into());
+        set(object, "description", lines.join("\n").into());
     }
 }
 
@@ -353,11 +366,11 @@ fn machine_type(object: &mut Object) {
         return;
     };
     object.remove("format");
-    if let Some(minimum) = minimum {
-        object.entry("minimum").or_insert_with(|| (*minimum).into());
-    }
-    if let Some(maximum) = maximum {
-        object.entry("maximum").or_insert_with(|| (*maximum).into());
+    for (key, bound) in [("minimum", *minimum), ("maximum", *maximum)] {
+        match bound {
+            Some(bound) if !object.contains_key(key) => set(object, key, bound.into()),
+            _ => {}
+        }
     }
 }
 
@@ -377,15 +390,15 @@ fn number_keys(object: &mut Object) {
     };
     let values = values.clone();
     object.remove("patternProperties");
-    object.insert("propertyNames".into(), json!({"pattern": pattern}));
-    object.insert("additionalProperties".into(), values);
+    set(object, "propertyNames", object_of("pattern", pattern.into()));
+    set(object, "additionalProperties", values);
 }
 
 /// Has a `$ref` stand alone: some clients look at nothing beside it.
 fn stand_alone(object: &mut Object) {
     if object.len() > 1 {
         if let Some(reference) = object.remove("$ref") {
-            object.insert("allOf".into(), json!([{"$ref": reference}]));
+            set(object, "allOf", vec![object_of("$ref", reference)].into());
         }
     }
 }
@@ -394,24 +407,33 @@ fn stand_alone(object: &mut Object) {
 fn sort(object: &mut Object) {
     let mut rest = std::mem::take(object);
     for key in ORDER {
-        if let Some((key, value)) = rest.remove_entry(*key) {
-            object.insert(key, value);
+        if let Some(value) = rest.remove(*key) {
+            set(object, key, value);
         }
     }
-    object.append(&mut rest);
+    for (key, value) in rest {
+        set(object, &key, value);
+    }
 }
 
-/// Adds the names of the definitions that a schema refers to.
-fn references(object: &Object, to: &mut Vec<String>) {
-    fn walk(value: &Value, to: &mut Vec<String>) {
-        match value {
-            Value::Array(list) => list.iter().for_each(|value| walk(value, to)),
-            Value::Object(object) => references(object, to),
-            _ => {}
+/// Adds the names of the definitions that a schema refers to, each once.
+fn references(schema: &Value, to: &mut Vec<String>) {
+    match schema {
+        Value::String(text) => {
+            if let Some(name) = text.strip_prefix(DEFINITIONS) {
+                if !to.iter().any(|known| known == name) {
+                    to.push(name.into());
+                }
+            }
         }
+        Value::Array(list) => list.iter().for_each(|schema| references(schema, to)),
+        Value::Object(object) => object.values().for_each(|schema| references(schema, to)),
+        _ => {}
     }
-    if let Some(name) = object.get("$ref").and_then(Value::as_str).and_then(|r| r.strip_prefix(DEFINITIONS)) {
-        to.push(name.to_string());
-    }
-    object.values().for_each(|value| walk(value, to));
+}
+
+/// Sets a member. Being no generic and not inlined it keeps modules small.
+#[inline(never)]
+fn set(object: &mut Object, key: &str, value: Value) {
+    object.insert(key.into(), value);
 }

@@ -37,16 +37,16 @@ pub fn call(module: &Module, tool: &str, arguments: &str) -> Result<Value, Error
 #[track_caller]
 #[allow(clippy::panic)]
 pub fn examples(module: &Module) {
+    if let Err(error) = module.manifest() {
+        panic!("{}", error.message());
+    }
     for tool in module.tools() {
-        let described = match tool.describe() {
-            Ok(described) => described,
-            Err(error) => panic!("tool {:?}: {}", tool.name(), error.message()),
-        };
-        for (i, example) in described.examples.iter().enumerate() {
-            let place = format!("tool {:?}, example {}: {}", tool.name(), i + 1, example.arguments);
-            match (call(module, tool.name(), &example.arguments.to_string()), &example.result) {
+        for (i, (arguments, result)) in tool.examples().iter().enumerate() {
+            let place = format!("tool {:?}, example {}: {arguments}", tool.name(), i + 1);
+            let want: Option<Value> = result.and_then(|result| serde_json::from_str(result).ok());
+            match (call(module, tool.name(), arguments), want) {
                 (Err(error), _) => panic!("{place}: {}", error.message()),
-                (Ok(got), Some(want)) if !same(&got, want) => panic!("{place}: got {got}, want {want}"),
+                (Ok(got), Some(want)) if !same(&got, &want) => panic!("{place}: got {got}, want {want}"),
                 _ => {}
             }
         }

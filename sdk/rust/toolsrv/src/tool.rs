@@ -3,6 +3,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::writer::Writer;
 use crate::{Call, Error, schema};
 
 /// A `Tool` is a function with its name, its description and its types. The attribute [`tool`](macro@crate::tool)
@@ -93,54 +94,45 @@ impl Tool {
         (self.run)(call, arguments)
     }
 
-    /// Returns the tool's part of the manifest.
-    pub(crate) fn describe(&self) -> Result<Described, Error> {
-        let parameters = match self.parameters {
-            Parameters::Derived(derive) => derive(),
-            Parameters::Written(text) => serde_json::from_str(text)
-                .map_err(|e| Error::new(format!("the file of its parameters is no JSON: {e}")))?,
-        };
-        if !schema::is_object(&parameters) {
-            return Err(Error::new("its arguments are no JSON object: take a struct"));
-        }
-        let mut examples = Vec::with_capacity(self.examples.len());
-        for (i, (arguments, result)) in self.examples.iter().enumerate() {
-            let place = |e: String| Error::new(format!("example {}: {e}", i + 1));
-            let arguments: Value = serde_json::from_str(arguments)
-                .map_err(|e| place(format!("the arguments {arguments} are no JSON: {e}")))?;
-            if !arguments.is_object() {
-                return Err(place(format!("the arguments {arguments} are no JSON object")));
-            }
-            let result = match result {
-                Some(result) => Some(
-                    serde_json::from_str(result).map_err(|e| place(format!("the result {result} is no JSON: {e}")))?,
-                ),
-                None => None,
-            };
-            examples.push(Example { arguments, result });
-        }
-        Ok(Described { name: self.name, description: self.description, parameters, result: (self.result)(), examples })
+    /// Returns the examples: arguments and result.
+    pub(crate) const fn examples(&self) -> &'static [(&'static str, Option<&'static str>)] {
+        self.examples
     }
-}
 
-/// A tool as the manifest has it.
-#[derive(Debug, Serialize)]
-pub(crate) struct Described {
-    pub(crate) name: &'static str,
-    description: &'static str,
-    parameters: Value,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    result: Option<Value>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(crate) examples: Vec<Example>,
-}
-
-/// One call of a tool, for the documentation and for tests.
-#[derive(Debug, Serialize)]
-pub(crate) struct Example {
-    pub(crate) arguments: Value,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) result: Option<Value>,
+    /// Writes the tool's part of the manifest.
+    pub(crate) fn describe(&self, to: &mut Writer) -> Result<(), Error> {
+        to.begin();
+        to.text("name", self.name);
+        to.text("description", self.description);
+        match self.parameters {
+            Parameters::Written(text) => to.json("parameters", text),
+            Parameters::Derived(derive) => {
+                let parameters = derive();
+                if !schema::is_object(&parameters) {
+                    let message = format!("the arguments of the tool {} are no JSON object: take a struct", self.name);
+                    return Err(Error::new(message));
+                }
+                to.value("parameters", &parameters);
+            }
+        }
+        if let Some(result) = (self.result)() {
+            to.value("result", &result);
+        }
+        if !self.examples.is_empty() {
+            to.begin_list("examples");
+            for (arguments, result) in self.examples {
+                to.begin();
+                to.json("arguments", arguments);
+                if let Some(result) = result {
+                    to.json("result", result);
+                }
+                to.end();
+            }
+            to.end_list();
+        }
+        to.end();
+        Ok(())
+    }
 }
 
 /// Decodes the arguments, calls the tool's function and encodes its result. What is refused here is what a schema can't

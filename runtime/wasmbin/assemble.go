@@ -360,14 +360,14 @@ func (w *rewriter) writeCode(r *reader) []byte {
 	for i := range w.bodies {
 		f := &w.bodies[i]
 		if w.flat[i] > 0 && f.stack == 0 {
-			w.bound(r, f, 0)
+			w.bound(r, f, 0, 0)
 			out = appendU32(out, uint32(f.end-f.start))
 			out = append(out, w.data[f.start:f.end]...)
 			continue
 		}
 		m.f, m.r = f, w.body(i)
 		out = m.write(out)
-		if w.bound(m.r, f, m.added); m.r.err != nil {
+		if w.bound(m.r, f, m.calls, m.jumps); m.r.err != nil {
 			r.err = m.r.err
 			return nil
 		}

@@ -23,9 +23,11 @@ type scope struct {
 	params int
 	result int
 	// What meter keeps of a scope.
-	level  int // index of the innermost charged level
-	least  int // smallest credit of those who branch to its end
-	before int // credit at the if
+	level   int  // index of the innermost charged level
+	least   int  // smallest credit of those who branch to its end
+	before  int  // credit at the if
+	labels  int  // that are open in what is written, with its own
+	refills bool // a loop with a place outside for the case that the fuel is used up
 }
 
 // A loop is one in a body. A body's loops are numbered as they begin.
@@ -169,10 +171,10 @@ func (w *rewriter) analyse(r *reader, f *function) {
 	f.frame = (48 + 4*(f.locals+sets+calls) + count/2) << wide
 }
 
-// bound refuses a function that would keep the compiler busy for too long, with the calls that were added to it, each
-// of which stands in an if at most.
-func (w *rewriter) bound(r *reader, f *function, added int) {
-	branches, calls := f.branches+added, f.calls+added
+// bound refuses a function that would keep the compiler busy for too long, with the branches that were added to it, and
+// the calls, each of which stands in an if at most.
+func (w *rewriter) bound(r *reader, f *function, addedCalls, addedJumps int) {
+	branches, calls := f.branches+addedCalls+addedJumps, f.calls+addedCalls
 	joins := branches * f.locals
 	reloads := calls * (w.mutable + addedGlobals + 2) // with the memory's place and size
 	w.total += branches * branches

@@ -121,10 +121,7 @@ func (m *meter) take(temp uint32) {
 	m.index(opLocalTee, temp)
 	m.global(opGlobalSet, globalFuel)
 	m.index(opLocalGet, temp)
-	m.constant(0)
-	m.op(opI32LtS, opIf, blockEmpty)
-	m.callOwn(ownSlow)
-	m.op(opEnd)
+	m.slowBelow()
 }
 
 // chargeFunction charges a quarter of its operand, but no more than for a table or chunk at its longest: what is longer

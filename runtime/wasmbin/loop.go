@@ -1,5 +1,70 @@
 package wasmbin
 
+// Where the fuel of a loop that goes back to its head is used up, the host has to be called. A call inside of the loop
+// would make of all that the loop keeps in registers something that comes from two places, and the compiler would load
+// and store it in every iteration. So the branch leaves the loop to a place where the call stands, from which the loop is
+// entered again:
+//
+//	block           a loop's end leads here
+//	  loop          and the refill here
+//	    block       where the fuel is used up
+//	      loop
+//	        …       charge, br_if 0 while there is fuel, br 1
+//	      end
+//	      br 2
+//	    end
+//	    call slow
+//	    br 0
+//	  end
+//	end
+
+// refilledLabels is how many labels such a loop has.
+const refilledLabels = 4
+
+// openRefilled writes what begins a loop of that block type.
+func (m *meter) openRefilled(block ...byte) {
+	m.op(append([]byte{opBlock}, block...)...)
+	m.op(append([]byte{opLoop}, block...)...)
+	m.op(opBlock, blockEmpty)
+	m.op(append([]byte{opLoop}, block...)...)
+}
+
+// closeRefilled writes what follows on the end of such a loop.
+func (m *meter) closeRefilled() {
+	m.op(opBr, 2, opEnd)
+	m.callOwn(ownSlow)
+	m.op(opBr, 0, opEnd, opEnd)
+	m.jumps += 2
+}
+
+// back writes a charge and a branch to the head of such a loop, whose label is given.
+func (m *meter) back(label uint32, charge int) {
+	m.subtract(globalFuel, charge)
+	m.global(opGlobalGet, globalFuel)
+	m.constant(0)
+	m.op(opI32LtS)
+	m.index(opBrIf, label+1)
+	m.index(opBr, label)
+	m.jumps += 2
+}
+
+// enterLoop writes a loop's begin.
+func (m *meter) enterLoop(in *instruction) {
+	params, results := m.w.arity(m.r, in)
+	s := scope{op: opLoop, loop: m.loop, params: params, result: results, level: len(m.levels)}
+	labels := 1
+	if params == 0 {
+		m.replace(in)
+		m.openRefilled(m.r.data[in.start+1 : m.r.pos]...)
+		s.refills, labels = true, refilledLabels
+	}
+	m.open(s, labels)
+	begin := m.w.loops[m.loop].begin()
+	m.levels = append(m.levels, level{begin, begin})
+	m.loop++
+	m.openDispatch(in)
+}
+
 // Two kinds of loops are so frequent and so small that a charge in each iteration would be felt.
 
 // Short loops that go back at their end only, as most compilers write them, are written several times over, with one
@@ -68,22 +133,26 @@ func (m *meter) writeUnrolled(in *instruction) bool {
 		return false
 	}
 	m.flush(in.start)
-	m.op(opBlock, blockEmpty, opLoop, blockEmpty)
+	m.openRefilled(blockEmpty)
+	m.labels += refilledLabels
 	for n := range unrolled {
 		m.unrolledBody(branch)
 		if n < unrolled-1 {
 			m.op(opI32Eqz)
-			m.index(opBrIf, 1)
+			m.index(opBrIf, refilledLabels-1)
 		}
 	}
-	m.charge(unrolled * cost)
-	m.op(opBrIf, 0, opEnd, opEnd)
+	m.op(opIf, blockEmpty)
+	m.back(1, unrolled*cost)
+	m.op(opEnd, opEnd)
+	m.closeRefilled()
+	m.labels -= refilledLabels
 	m.r.pos, m.copied = r.pos, r.pos
 	m.loop++
 	return true
 }
 
-// unrolledBody writes the body up to the branch at its end. Labels outside are one block further away.
+// unrolledBody writes the body up to the branch at its end.
 func (m *meter) unrolledBody(branch int) {
 	r := &reader{data: m.r.data, pos: m.r.pos, end: branch}
 	m.copied = r.pos
@@ -91,7 +160,7 @@ func (m *meter) unrolledBody(branch int) {
 	for r.left() > 0 {
 		if in.read(r); in.op == opBrIf {
 			m.flush(in.start)
-			m.index(opBrIf, in.a+1)
+			m.index(opBrIf, m.label(in.a-1))
 			m.copied = r.pos
 			m.branch(in.a - 1)
 		}

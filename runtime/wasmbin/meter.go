@@ -24,9 +24,11 @@ type meter struct {
 	copied int // offset of the first byte of the body that has not been written
 	scopes []scope
 	levels []level // the function, and each open loop
+	labels int     // that are open in what is written
 	temp   uint32  // a local of ours
 	loop   int     // index of the next loop
-	added  int     // calls of the rewriter's functions that were written
+	calls  int     // that were added, of the rewriter's functions
+	jumps  int     // branches that were added
 
 	dispatches []dispatch // that are open
 }
@@ -39,7 +41,7 @@ type level struct {
 
 // write appends the body to out, with its size before it.
 func (m *meter) write(out []byte) []byte {
-	m.out, m.added = m.out[:0], 0
+	m.out, m.calls, m.jumps = m.out[:0], 0, 0
 	r := m.r
 	runs := r.count(maxLocals, "runs of locals")
 	m.out = appendU32(m.out, uint32(runs)+1)
@@ -50,7 +52,8 @@ func (m *meter) write(out []byte) []byte {
 	begin := min(m.f.cost, chargeMost)
 	m.levels = append(m.levels[:0], level{begin, begin})
 	m.dispatches = m.dispatches[:0]
-	m.scopes = append(m.scopes[:0], scope{op: opBlock, loop: -1, result: len(m.f.results), least: unreached})
+	m.scopes, m.labels = m.scopes[:0], 0
+	m.open(scope{op: opBlock, loop: -1, result: len(m.f.results), least: unreached}, 1)
 	if m.f.stack > 0 {
 		m.enter(begin)
 	} else {
@@ -79,35 +82,48 @@ func (m *meter) body() {
 			cost += m.w.loops[m.loop].begin()
 		}
 		ahead, way := m.ahead(&in, &last, &before)
+		label := in.a
 		if cost += way; ahead > 0 {
 			in.a = uint32(len(m.scopes) - 1 - ahead) // for the credit only: what is written stays
 		}
-		if back := m.missing(&in, cost); back > 0 {
-			m.flush(in.start)
-			m.charge(back)
-		} else if top.credit < cost {
-			m.flush(in.start)
-			top.credit += max(chargeMost, cost)
-			m.charge(max(chargeMost, cost))
+		back := m.missing(&in, cost)
+		switch refills := back > 0 && in.op != opBrTable && m.scopeAt(in.a).refills; {
+		case back > 0 && !refills:
+			m.pay(&in, back)
+			back = 0
+		case top.credit < cost && !(refills && in.op == opBr):
+			m.pay(&in, max(chargeMost, cost))
+			back = m.missing(&in, cost)
 		}
 		top.credit -= cost
 		m.instruction(&in, &last)
+		if in.op == opBr || in.op == opBrIf {
+			m.jump(&in, label, back)
+		}
 		last, before = in, last
 	}
 	m.flush(m.r.pos)
 }
 
-// missing returns what a branch that costs cost lacks of the credit with which a loop begins that it may go back to,
-// and adds it to the credit.
+// pay writes a charge before the instruction.
+func (m *meter) pay(in *instruction, amount int) {
+	m.flush(in.start)
+	m.charge(amount)
+	m.levels[len(m.levels)-1].credit += amount
+}
+
+// missing returns what a branch that costs cost lacks of the credit with which a loop begins that it may go back to.
 func (m *meter) missing(in *instruction, cost int) int {
 	most := 0
 	look := func(depth uint32) {
-		if s := &m.scopes[len(m.scopes)-1-int(depth)]; s.op == opLoop {
-			need := m.levels[s.level].begin
+		if s := m.scopeAt(depth); s.op == opLoop {
+			need := m.levels[s.level].begin - m.levels[s.level].credit
 			if s.level == len(m.levels)-1 {
 				need += cost
+			} else {
+				need += max(0, cost-m.levels[len(m.levels)-1].credit)
 			}
-			most = max(most, need-m.levels[s.level].credit)
+			most = max(most, need)
 		}
 	}
 	switch in.op {
@@ -119,9 +135,6 @@ func (m *meter) missing(in *instruction, cost int) int {
 			look(labels.u32("a label"))
 		}
 	}
-	if most > 0 {
-		m.levels[len(m.levels)-1].credit += most
-	}
 	return most
 }
 
@@ -132,7 +145,7 @@ func (m *meter) instruction(in, last *instruction) {
 	switch in.op {
 	case opBlock, opIf:
 		params, results := m.w.arity(m.r, in)
-		m.scopes = append(m.scopes, scope{op: byte(in.op), params: params, result: results, level: depth, least: unreached, before: *credit})
+		m.open(scope{op: byte(in.op), params: params, result: results, level: depth, least: unreached, before: *credit}, 1)
 	case opLoop:
 		if !m.writeUnrolled(in) {
 			m.enterLoop(in)
@@ -142,8 +155,7 @@ func (m *meter) instruction(in, last *instruction) {
 		s.least, s.op = min(s.least, *credit), opElse
 		*credit = s.before
 	case opEnd:
-		s := m.scopes[len(m.scopes)-1]
-		m.scopes = m.scopes[:len(m.scopes)-1]
+		s := m.close()
 		m.closeDispatch()
 		switch s.op {
 		case opLoop:
@@ -159,10 +171,7 @@ func (m *meter) instruction(in, last *instruction) {
 	case opBrIf:
 		m.branch(in.a)
 	case opBrTable:
-		labels := &reader{data: m.r.data, pos: in.table, end: m.r.pos}
-		for range int64(in.a) + 1 {
-			m.branch(labels.u32("a label"))
-		}
+		m.branchTable(in)
 		*credit = unreached
 	case opUnreachable:
 		*credit = unreached
@@ -170,7 +179,7 @@ func (m *meter) instruction(in, last *instruction) {
 		*credit = unreached
 		if m.f.stack > 0 {
 			m.replace(in)
-			m.index(opBr, uint32(len(m.scopes)-1))
+			m.index(opBr, m.label(uint32(len(m.scopes)-1)))
 		}
 	case opCall:
 		m.replace(in)
@@ -183,19 +192,66 @@ func (m *meter) instruction(in, last *instruction) {
 	}
 }
 
+// open takes in a scope, for which so many labels are written.
+func (m *meter) open(s scope, labels int) {
+	m.labels += labels
+	s.labels = m.labels
+	m.scopes = append(m.scopes, s)
+}
+
+// close takes in that the innermost scope ends with the instruction that has just been read, and returns it.
+func (m *meter) close() scope {
+	s := m.scopes[len(m.scopes)-1]
+	m.scopes = m.scopes[:len(m.scopes)-1]
+	m.labels--
+	if s.refills {
+		m.flush(m.r.pos)
+		m.closeRefilled()
+		m.labels -= refilledLabels - 1
+	}
+	return s
+}
+
+func (m *meter) scopeAt(depth uint32) *scope { return &m.scopes[len(m.scopes)-1-int(depth)] }
+
+// label is that of a scope in what is written.
+func (m *meter) label(depth uint32) uint32 { return uint32(m.labels - m.scopeAt(depth).labels) }
+
 // branch takes the credit of a branch along to its label. A loop's head has its own.
 func (m *meter) branch(depth uint32) {
-	s := &m.scopes[len(m.scopes)-1-int(depth)]
+	s := m.scopeAt(depth)
 	s.least = min(s.least, m.levels[s.level].credit)
 }
 
-func (m *meter) enterLoop(in *instruction) {
-	params, results := m.w.arity(m.r, in)
-	m.scopes = append(m.scopes, scope{op: opLoop, loop: m.loop, params: params, result: results, level: len(m.levels)})
-	begin := m.w.loops[m.loop].begin()
-	m.levels = append(m.levels, level{begin, begin})
-	m.loop++
-	m.openDispatch(in)
+// jump writes a br or br_if, which pays charge where it goes.
+func (m *meter) jump(in *instruction, depth uint32, charge int) {
+	label := m.label(depth)
+	switch {
+	case charge > 0:
+		m.replace(in)
+		if in.op == opBr {
+			m.back(label, charge)
+			return
+		}
+		m.op(opIf, blockEmpty)
+		m.back(label+1, charge)
+		m.op(opEnd)
+	case label != depth:
+		m.replace(in)
+		m.index(byte(in.op), label)
+	}
+}
+
+// branchTable writes a br_table.
+func (m *meter) branchTable(in *instruction) {
+	m.replace(in)
+	m.index(opBrTable, in.a)
+	labels := &reader{data: m.r.data, pos: in.table, end: m.r.pos}
+	for range int64(in.a) + 1 {
+		depth := labels.u32("a label")
+		m.branch(depth)
+		m.out = appendU32(m.out, m.label(depth))
+	}
 }
 
 // charge writes a charge of fuel.
@@ -228,7 +284,7 @@ func (m *meter) subtract(global uint32, amount int) {
 // slowBelow takes a number from the stack and asks the host if it is below 0.
 func (m *meter) slowBelow() {
 	m.constant(0)
-	m.op(opI32LtS, opIf, blockEmpty)
+	m.op(opI32GeS, opIf, blockEmpty, opElse)
 	m.callOwn(ownSlow)
 	m.op(opEnd)
 }
@@ -236,7 +292,7 @@ func (m *meter) slowBelow() {
 // callOwn writes a call of one of the functions that the rewriter adds.
 func (m *meter) callOwn(number int) {
 	m.index(opCall, m.w.ownFunction(number))
-	m.added++
+	m.calls++
 }
 
 // flush writes the body up to offset to.

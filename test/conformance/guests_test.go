@@ -20,6 +20,8 @@ func guests() []guest {
 		{"go", "", builder(sdk, "go", "build", "-trimpath", "-ldflags=-s", "-buildmode=c-shared", "-o", "@", pkg)},
 		{"tinygo-wasip1", "", builder(sdk, "tinygo", "build", "-buildmode=c-shared", "-target=wasip1", "-no-debug", "-o", "@", pkg)},
 		{"tinygo-wasm-unknown", "clock", builder(sdk, "tinygo", "build", "-buildmode=c-shared", "-target=wasm-unknown", "-no-debug", "-o", "@", pkg)},
+		{"rust-unknown", "", rustBuilder("wasm32-unknown-unknown")},
+		{"rust-wasip1", "", rustBuilder("wasm32-wasip1")},
 	}
 }
 

@@ -77,6 +77,7 @@ pub(crate) fn expand(attribute: TokenStream, item: TokenStream) -> Result<TokenS
     }
     let description = description(&function)?;
     let Signature { call, arguments, output } = signature(&function)?;
+    let no_arguments = arguments.is_none();
     let (pattern, passed) = match &arguments {
         Some(_) => (quote!(arguments), quote!(arguments)),
         None => (quote!(_), quote!()),
@@ -84,6 +85,7 @@ pub(crate) fn expand(attribute: TokenStream, item: TokenStream) -> Result<TokenS
     let call = call.then(|| quote!(call,));
     let arguments = arguments.map_or_else(|| quote!(::toolsrv::__private::NoArguments), |arguments| quote!(#arguments));
     let parameters = match options.parameters {
+        None if no_arguments => quote!(NONE),
         Some(file) => quote_spanned!(file.span()=> Written(::core::include_str!(#file))),
         None => quote_spanned!(arguments.span()=> of::<#arguments>()),
     };

@@ -1,8 +1,9 @@
 use std::fmt::Display;
+use std::time::Duration;
 
 use crate::host;
 
-/// A `Call` is one call of a tool: its log. A tool that wants it takes `&Call` before its
+/// A `Call` is one call of a tool: its log, and what time is left. A tool that wants it takes `&Call` before its
 /// arguments. Natively, in tests, the log goes to standard error.
 #[derive(Debug, Default)]
 #[non_exhaustive]
@@ -25,6 +26,12 @@ impl Call {
     /// Returns a call, for tests that call a tool's function themselves.
     pub fn new() -> Self {
         Self
+    }
+
+    /// Returns how long the call has left, for tools that can give a part of their answer: the host ends the call then, whatever
+    /// the tool does. It is `None` where there is no call: in `warm`, and natively.
+    pub fn time_left(&self) -> Option<Duration> {
+        u64::try_from(host::milliseconds_left()).ok().map(Duration::from_millis)
     }
 
     /// Writes a line to the host's log, such as `call.log(Level::Info, format_args!("{n} rows"))`. The host bounds the

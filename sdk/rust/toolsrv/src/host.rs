@@ -23,6 +23,7 @@ mod wasm {
         fn fail_write(ptr: *const u8, len: usize);
         #[link_name = "log"]
         fn log_write(level: i32, ptr: *const u8, len: usize);
+        safe fn deadline() -> i64;
     }
 
     // The host has all of WASI preview 1 for every module, so these work on wasm32-unknown-unknown, too.
@@ -56,6 +57,11 @@ mod wasm {
     pub(crate) fn log(level: Level, message: &str) {
         // SAFETY: as in output.
         unsafe { log_write(level as i32, message.as_ptr(), message.len()) };
+    }
+
+    /// Returns the milliseconds that the call has left, -1 where there is no call.
+    pub(crate) fn milliseconds_left() -> i64 {
+        deadline()
     }
 
     /// Fills `to` with random bytes.
@@ -92,6 +98,10 @@ mod native {
 
     pub(crate) fn log(level: Level, message: &str) {
         eprintln!("{level:?}: {message}");
+    }
+
+    pub(crate) fn milliseconds_left() -> i64 {
+        -1
     }
 
     /// Fills `to` with bytes that differ from run to run, which is enough for tests.

@@ -29,6 +29,9 @@ pub enum Parameters {
 }
 
 impl Parameters {
+    /// Those of a tool that takes none.
+    pub const NONE: Self = Self::Written(r#"{"type":"object","additionalProperties":false}"#);
+
     /// Returns those of the type `A`.
     pub const fn of<A: JsonSchema>() -> Self {
         Self::Derived(schema::of_arguments::<A>)
@@ -68,7 +71,7 @@ impl<T: Serialize + JsonSchema, E: Into<Error>> Outcome for Result<T, E> {
 
 /// The arguments of a tool that takes none.
 #[doc(hidden)]
-#[derive(Deserialize, JsonSchema)]
+#[derive(Deserialize)]
 pub struct NoArguments {}
 
 impl Tool {

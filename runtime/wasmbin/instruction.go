@@ -1,5 +1,7 @@
 package wasmbin
 
+import "slices"
+
 // The opcodes that something here looks at. Those behind a prefix are prefix<<8 | the number that follows it.
 const (
 	opUnreachable  = 0x00
@@ -247,4 +249,103 @@ func (in *instruction) weight() int {
 		return 4
 	}
 	return 1
+}
+
+// The features beyond WebAssembly 1.0 that Features looks for, by the names that LLVM gives them as target features.
+const (
+	featureBulkMemory = "bulk-memory"
+	featureMultiValue = "multivalue"
+	featureFPToInt    = "nontrapping-fptoint"
+	featureReferences = "reference-types"
+	featureSignExt    = "sign-ext"
+	featureSIMD       = "simd128"
+)
+
+// Features returns which features beyond WebAssembly 1.0 the types and the code of the module use, sorted. An instruction
+// that is not known is an error.
+func (m *Module) Features() ([]string, error) {
+	used := map[string]bool{featureBulkMemory: m.announced >= 0, featureReferences: len(m.tables) > 1}
+	for _, t := range m.types {
+		m.note(used, t.Params...)
+		m.note(used, t.Results...)
+		if len(t.Results) > 1 {
+			used[featureMultiValue] = true
+		}
+	}
+	r := &reader{data: m.data, pos: len(header), end: len(m.data)}
+	for r.left() > 0 {
+		if s := r.next(); s.id == sectionCode {
+			m.codeFeatures(s.within(r.data), r, used)
+		}
+	}
+	if r.err != nil {
+		return nil, r.err
+	}
+	var list []string
+	for name, is := range used {
+		if is {
+			list = append(list, name)
+		}
+	}
+	slices.Sort(list)
+	return list, nil
+}
+
+// note notes the features that value types need.
+func (m *Module) note(used map[string]bool, types ...ValueType) {
+	for _, t := range types {
+		switch t {
+		case V128:
+			used[featureSIMD] = true
+		case FuncRef, ExternRef:
+			used[featureReferences] = true
+		}
+	}
+}
+
+// codeFeatures notes the features that the code section uses. An error goes to whole.
+func (m *Module) codeFeatures(r, whole *reader, used map[string]bool) {
+	var in instruction
+	section := r.end
+	for range r.count(maxFunctions, "bodies") {
+		size := int(r.u32("a body's size"))
+		r.end = r.pos + min(size, r.left())
+		for range r.count(maxLocals, "runs of locals") {
+			r.u32("a number of locals")
+			m.note(used, r.valueType("locals"))
+		}
+		for r.left() > 0 {
+			in.read(r)
+			if name := m.featureOf(&in); name != "" {
+				used[name] = true
+			}
+		}
+		if r.err != nil {
+			whole.err = r.err
+			return
+		}
+		r.end = section
+	}
+}
+
+// featureOf returns the feature that an instruction belongs to, or "".
+func (m *Module) featureOf(in *instruction) string {
+	switch op := in.op; {
+	case op >= 0xc0 && op <= 0xc4:
+		return featureSignExt
+	case op == opTableGet, op == opTableSet, op == opRefNull, op == opRefFunc, op == 0xd1, op == 0x1c,
+		op == opTableGrow, op == opTableSize, op == opTableFill, op == opCallIndirect && in.b > 0:
+		return featureReferences
+	case op>>8 == 0xfc && op&0xff < 8:
+		return featureFPToInt
+	case op >= opMemoryInit && op <= opTableCopy:
+		return featureBulkMemory
+	case op>>8 == 0xfd:
+		return featureSIMD
+	case op == opBlock, op == opLoop, op == opIf:
+		if in.block >= 0 && in.block < int64(len(m.types)) && (len(m.types[in.block].Params) > 0 || len(m.types[in.block].Results) > 1) {
+			return featureMultiValue
+		}
+	}
+	return ""
 }

@@ -13,7 +13,7 @@ import (
 )
 
 // maxWatched is the largest number of files and folders that a Watcher looks at.
-const maxWatched = 20_000
+const maxWatched = 10_000
 
 // A Watcher tells when the sources of a project have changed. It compares names, sizes and modification times: with
 // the few files of a project that takes less than a notification by the system does to set up, and works everywhere.

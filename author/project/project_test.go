@@ -1,0 +1,105 @@
+package project_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/toolsrv/toolsrv/author/project"
+)
+
+// folder makes a folder with these files, by their paths, and returns it.
+func folder(t *testing.T, files map[string]string) string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "work")
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for name, content := range files {
+		write(t, filepath.Join(dir, name), content)
+	}
+	return dir
+}
+
+func write(t *testing.T, file, content string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, []byte(content), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestOpen(t *testing.T) {
+	t.Parallel()
+	const main = "package main\n\nfunc main() {}\n"
+	for _, c := range []struct {
+		name  string
+		files map[string]string
+		want  project.Language
+		plain bool
+	}{
+		{"go", map[string]string{"go.mod": "module x\n", "main.go": main}, project.Go, false},
+		{"go below a module", map[string]string{"main.go": main}, project.Go, false},
+		{"plain go", map[string]string{"main.go": main, "tool.json": "{}"}, project.Go, true},
+		{"go that does not parse", map[string]string{"main.go": "}{"}, project.Go, false},
+		{"tinygo", map[string]string{"main.go": "//toolsrv:tinygo\n" + main}, project.TinyGo, false},
+		{"tinygo below the package clause", map[string]string{"main.go": "package main\n\n//toolsrv:tinygo\n\nimport _ \"fmt\"\n"}, project.TinyGo, false},
+		{"tinygo with a target", map[string]string{"main.go": "//toolsrv:tinygo wasm-unknown\r\n" + main}, project.TinyGo, false},
+		{"tinygo in both files", map[string]string{"a.go": "//toolsrv:tinygo\n" + main, "b.go": "//toolsrv:tinygo\n" + main}, project.TinyGo, false},
+		{"a sentence on it", map[string]string{"main.go": "// Use //toolsrv:tinygo here.\n" + main}, project.Go, false},
+		{"only in a test", map[string]string{"main.go": main, "main_test.go": "//toolsrv:tinygo\n" + main}, project.Go, false},
+		{"rust", map[string]string{"Cargo.toml": "[package]\n"}, project.Rust, false},
+		{"plain rust", map[string]string{"Cargo.toml": "[package]\n", "tool.json": "{}"}, project.Rust, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			dir := folder(t, c.files)
+			p, err := project.Open(dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if p.Language != c.want || p.Plain != c.plain || p.Name != "work" || p.Output() != filepath.Join(dir, "work.wasm") {
+				t.Errorf("got %+v, want %s, plain %t", p, c.want, c.plain)
+			}
+		})
+	}
+}
+
+func TestOpenRefuses(t *testing.T) {
+	t.Parallel()
+	const main = "package main\n"
+	for _, c := range []struct {
+		name  string
+		files map[string]string
+		below string // what of the folder is opened
+		says  string
+	}{
+		{"nothing", nil, "", "no Go file and no Cargo.toml"},
+		{"another language", map[string]string{"main.c": ""}, "", "toolsrv pack"},
+		{"no folder", nil, "nowhere", "there is no folder"},
+		{"a file", map[string]string{"main.go": main}, "main.go", "is a file"},
+		{"two languages", map[string]string{"Cargo.toml": "", "main.go": main}, "", "a folder of its own"},
+		{"two languages by go.mod", map[string]string{"Cargo.toml": "", "go.mod": ""}, "", "a folder of its own"},
+		{"packages below", map[string]string{"go.mod": "module x\n", "cmd/main.go": main}, "", "the package main"},
+		{"tests only", map[string]string{"go.mod": "module x\n", "main_test.go": main}, "", "the package main"},
+		{"a folder with a file's name", map[string]string{"Cargo.toml/x": "", "main.go/x": ""}, "", "no Go file and no Cargo.toml"},
+		{"unknown line", map[string]string{"main.go": "//toolsrv:tinyg\n" + main}, "", "//toolsrv:tinygo TARGET"},
+		{"empty line", map[string]string{"main.go": "//toolsrv:\n" + main}, "", "//toolsrv:tinygo TARGET"},
+		{"two targets", map[string]string{"main.go": "//toolsrv:tinygo a b\n" + main}, "", "//toolsrv:tinygo TARGET"},
+		{"a flag for a target", map[string]string{"main.go": "//toolsrv:tinygo -o=/etc/passwd\n" + main}, "", "is no target"},
+		{"a file for a target", map[string]string{"main.go": "//toolsrv:tinygo ../evil.json\n" + main}, "", "is no target"},
+		{"targets that differ", map[string]string{"a.go": "//toolsrv:tinygo\n" + main, "b.go": "//toolsrv:tinygo wasm-unknown\n" + main}, "", "keep one"},
+		{"a huge Cargo configuration", map[string]string{"Cargo.toml": "", ".cargo/config.toml": strings.Repeat("#", 1<<20+1)}, "", "larger than"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			p, err := project.Open(filepath.Join(folder(t, c.files), c.below))
+			if err == nil || !strings.Contains(err.Error(), c.says) {
+				t.Errorf("got %+v, %v, want an error with %q", p, err, c.says)
+			}
+		})
+	}
+}

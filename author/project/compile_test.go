@@ -1,0 +1,352 @@
+package project_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/toolsrv/toolsrv/author/project"
+	"github.com/toolsrv/toolsrv/runtime/wasmbin"
+)
+
+const (
+	shoutManifest = `{"abi": 1, "tools": [{"name": "shout", "description": "Make a text loud.",
+		"parameters": {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}}]}`
+	goMod   = "module example.com/work\n\ngo 1.24\n"
+	shoutGo = `package main
+
+import (
+	"encoding/json"
+	"os"
+	"strings"
+)
+
+func main() {
+	var in struct{ Text string }
+	if err := json.NewDecoder(os.Stdin).Decode(&in); err != nil {
+		os.Exit(1)
+	}
+	json.NewEncoder(os.Stdout).Encode(strings.ToUpper(in.Text))
+}
+`
+	shoutRust = `use std::io::{stdin, Read};
+fn main() {
+    let mut text = String::new();
+    stdin().read_to_string(&mut text).unwrap();
+    println!("{}", text.len());
+}
+`
+	reactor = `#[no_mangle]
+pub extern "C" fn toolsrv_call(_tool: i32) -> i32 { 1 }
+#[cfg(target_os = "wasi")]
+#[no_mangle]
+pub extern "C" fn on_wasi() {}
+`
+)
+
+// program returns the Cargo.toml of a package, library that of one that makes a module. Packages that are built side by
+// side have names of their own, because Cargo is told to put what it makes into one folder.
+func program(name string) string {
+	return "[package]\nname = \"" + name + "\"\nedition = \"2021\"\n\n[workspace]\n"
+}
+
+func library(name string) string { return program(name) + "[lib]\ncrate-type = [\"cdylib\"]\n" }
+
+func TestCompilePlain(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name, program, target string
+		files                 map[string]string
+		want                  string
+	}{
+		{"go", "go", "", map[string]string{"go.mod": goMod, "main.go": shoutGo, "tool.json": shoutManifest}, "\"HEY\"\n"},
+		{"with a byte order mark", "go", "", map[string]string{"go.mod": goMod, "main.go": shoutGo, "tool.json": "\ufeff" + shoutManifest}, "\"HEY\"\n"},
+		{"rust", "cargo", "wasm32-wasip1", map[string]string{"Cargo.toml": program("plain"), "src/main.rs": shoutRust, "tool.json": shoutManifest}, "15\n"},
+		// TinyGo makes a program of the same source.
+		{"tinygo", "tinygo", "", map[string]string{"go.mod": goMod, "main.go": "//toolsrv:tinygo\n" + shoutGo, "tool.json": shoutManifest}, "\"HEY\"\n"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			need(t, c.program)
+			if c.target != "" {
+				needTarget(t, c.target)
+			}
+			module, said, err := compile(t, folder(t, c.files))
+			if err != nil {
+				t.Fatalf("%v\n%s", err, said)
+			}
+			tools := load(t, module)
+			if got, err := call(t, tools[0], `{"text": "hey"}`); err != nil || got != c.want {
+				t.Errorf("got %q, %v, want %q", got, err, c.want)
+			}
+		})
+	}
+}
+
+// TestCompileSame has the same source make the same file, wherever it stands.
+func TestCompileSame(t *testing.T) {
+	t.Parallel()
+	need(t, "go")
+	files := map[string]string{"go.mod": goMod, "main.go": shoutGo, "tool.json": shoutManifest}
+	one, said, err := compile(t, folder(t, files))
+	if err != nil {
+		t.Fatalf("%v\n%s", err, said)
+	}
+	two, _, err := compile(t, folder(t, files))
+	if err != nil || !bytes.Equal(one, two) {
+		t.Errorf("two builds differ (%d and %d bytes, %v)", len(one), len(two), err)
+	}
+}
+
+// TestCargoTarget has .cargo/config.toml choose what is built for.
+func TestCargoTarget(t *testing.T) {
+	t.Parallel()
+	needTarget(t, "wasm32-wasip1")
+	needTarget(t, "wasm32-unknown-unknown")
+	for i, c := range []struct {
+		name, config string
+		wasi         bool
+	}{
+		{"none", "", false},
+		{"another setting", "[net]\noffline = true\n", false},
+		{"a native target", "[build]\ntarget = \"x86_64-unknown-linux-gnu\"\n", false},
+		{"wasip1", "[build]\ntarget = \"wasm32-wasip1\" # with clocks\n", true},
+		{"wasip1 by a dotted key", "build.target = 'wasm32-wasip1'\n", true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			module, said, err := compile(t, folder(t, map[string]string{
+				"Cargo.toml": library(fmt.Sprintf("target-%d", i)), "src/lib.rs": reactor, ".cargo/config.toml": c.config,
+			}))
+			if err != nil {
+				t.Fatalf("%v\n%s", err, said)
+			}
+			m, err := wasmbin.Parse(module)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, wasi := m.Export("on_wasi"); wasi != c.wasi {
+				t.Errorf("built for WASI: %t, want %t", wasi, c.wasi)
+			}
+		})
+	}
+}
+
+func TestCompileRefuses(t *testing.T) {
+	t.Parallel()
+	sdk, err := filepath.Abs("../../sdk/go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sdkMod := goMod + "\nrequire github.com/toolsrv/toolsrv/sdk/go v0.1.0\n\nreplace github.com/toolsrv/toolsrv/sdk/go => " + sdk + "\n"
+	const sdkTool = `package main
+
+import toolsrv "github.com/toolsrv/toolsrv/sdk/go"
+
+var _ = toolsrv.Export(toolsrv.Module{})
+
+func main() {}
+`
+	for _, c := range []struct {
+		name, program, target string
+		files                 map[string]string
+		says, compilerSays    string
+	}{
+		{"go does not compile", "go", "", map[string]string{"go.mod": goMod, "main.go": "package main\n\nfunc main() { missing() }\n"},
+			"go ended with exit status 1", "main.go:3:15: undefined: missing"},
+		{"go without a module", "go", "", map[string]string{"main.go": "package main\n\nimport _ \"x.example/y\"\n"}, "does not compile", "go"},
+		{"no package main", "go", "", map[string]string{"go.mod": goMod, "main.go": "package tool\n"}, "does not compile", "main package"},
+		{"go without the SDK", "go", "", map[string]string{"go.mod": goMod, "main.go": "package main\n\nfunc main() {}\n"},
+			"it is no tool (nothing exports toolsrv_call): import github.com/toolsrv/toolsrv/sdk/go", ""},
+		{"SDK and a manifest", "go", "", map[string]string{"go.mod": sdkMod, "main.go": sdkTool, "tool.json": shoutManifest}, "remove one of the two", ""},
+		{"wrong manifest", "go", "", map[string]string{"go.mod": goMod, "main.go": shoutGo, "tool.json": `{"abi": 2}`}, "tool.json: abi is 2", ""},
+		{"no JSON", "go", "", map[string]string{"go.mod": goMod, "main.go": shoutGo, "tool.json": `{`}, "tool.json: ", ""},
+		{"huge manifest", "go", "", map[string]string{"go.mod": goMod, "main.go": shoutGo, "tool.json": strings.Repeat(" ", 1<<20+1)}, "larger than", ""},
+		{"two tools", "go", "", map[string]string{"go.mod": goMod, "main.go": shoutGo, "tool.json": `{"abi": 1, "tools": [
+			{"name": "a", "description": "A.", "parameters": {}}, {"name": "b", "description": "B.", "parameters": {}}]}`}, "2 tools", ""},
+		{"rust does not compile", "cargo", "wasm32-unknown-unknown", map[string]string{"Cargo.toml": library("broken"), "src/lib.rs": "fn f() { missing() }\n"},
+			"cargo ended with exit status 101", "src/lib.rs:1:10"},
+		{"a Cargo.toml that is none", "cargo", "wasm32-unknown-unknown", map[string]string{"Cargo.toml": "[package\n"}, "does not compile", "Cargo.toml"},
+		{"no package", "cargo", "wasm32-unknown-unknown", map[string]string{"Cargo.toml": "[workspace]\n"}, "does not compile", "manifest"},
+		{"rust without the SDK", "cargo", "wasm32-unknown-unknown", map[string]string{"Cargo.toml": library("bare"), "src/lib.rs": ""},
+			"it is no tool (nothing exports toolsrv_call): depend on the crate toolsrv", ""},
+		{"no cdylib", "cargo", "wasm32-unknown-unknown", map[string]string{"Cargo.toml": program("rlib"), "src/lib.rs": reactor},
+			`add a section [lib] with crate-type = ["cdylib"]`, ""},
+		{"two modules", "cargo", "wasm32-unknown-unknown", map[string]string{"Cargo.toml": program("pair"), "src/bin/a.rs": "fn main() {}\n", "src/bin/b.rs": "fn main() {}\n"},
+			"makes 2 .wasm files", ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			need(t, c.program)
+			if c.target != "" {
+				needTarget(t, c.target)
+			}
+			module, said, err := compile(t, folder(t, c.files))
+			if err == nil || !strings.Contains(err.Error(), c.says) || module != nil {
+				t.Errorf("got %d bytes, %v, want an error with %q", len(module), err, c.says)
+			}
+			if !strings.Contains(said, c.compilerSays) {
+				t.Errorf("the compiler said %q, want %q", said, c.compilerSays)
+			}
+		})
+	}
+}
+
+// TestMissingTarget has Rust lack the library of a target.
+func TestMissingTarget(t *testing.T) {
+	t.Parallel()
+	need(t, "cargo", "rustup")
+	_, said, err := compile(t, folder(t, map[string]string{
+		"Cargo.toml": library("lacking"), "src/lib.rs": reactor, ".cargo/config.toml": "[build]\ntarget = \"wasm32-wasip2\"\n",
+	}))
+	if err == nil {
+		t.Skip("every target is installed here")
+	}
+	if !strings.Contains(err.Error(), "run rustup target add wasm32-wasip2") {
+		t.Errorf("got %v, want an error that says how to get it\n%s", err, said)
+	}
+}
+
+// script puts a program of that name, made of a shell script, first in the PATH; the real ones stay behind it.
+func script(t *testing.T, name, text string) {
+	t.Helper()
+	if runtime.GOOS == "windows" {
+		t.Skip("the stand-in for a compiler is a shell script")
+	}
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\n"+text), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", dir+string(os.PathListSeparator)+os.Getenv("PATH"))
+}
+
+// TestMissingProgram has a compiler not be there. It changes the environment, so it runs alone.
+func TestMissingProgram(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	for _, c := range []struct {
+		name  string
+		files map[string]string
+		says  string
+	}{
+		{"go", map[string]string{"main.go": "package main\n"}, "go is not installed, or its folder is not in PATH: install Go 1.24 or later from https://go.dev/dl/"},
+		{"tinygo", map[string]string{"main.go": "//toolsrv:tinygo\npackage main\n"}, "tinygo is not installed, or its folder is not in PATH: install it from https://tinygo.org/getting-started/install/"},
+		{"rust", map[string]string{"Cargo.toml": ""}, "cargo is not installed, or its folder is not in PATH: install Rust from https://rustup.rs/"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if _, _, err := compile(t, folder(t, c.files)); err == nil || err.Error() != c.says {
+				t.Errorf("got %v, want %s", err, c.says)
+			}
+		})
+	}
+}
+
+// TestTinyGoFlags shows what TinyGo is called with, where there is no TinyGo to show what it makes of that: Go builds the
+// file, with the flags that both know.
+func TestTinyGoFlags(t *testing.T) {
+	need(t, "go")
+	script(t, "tinygo", `echo "flags: $*" >&2
+while [ $# -gt 0 ]; do
+	case $1 in -o) out=$2; shift;; -buildmode=*) mode=$1;; esac
+	shift
+done
+GOOS=wasip1 GOARCH=wasm exec go build $mode -o "$out" .
+`)
+	sdk := project.Scaffold{Name: "greet", Language: project.TinyGo, SDK: sdks}
+	for _, c := range []struct {
+		name, directive string
+		plain           bool
+		want            string
+	}{
+		{"a tool", "//toolsrv:tinygo", false, "build -target=wasip1 -gc=leaking -opt=2 -no-debug -o FILE -buildmode=c-shared ."},
+		{"a tool without WASI", "//toolsrv:tinygo wasm-unknown", false, "build -target=wasm-unknown -gc=leaking -opt=2 -no-debug -o FILE -buildmode=c-shared ."},
+		{"a program", "//toolsrv:tinygo", true, "build -target=wasip1 -gc=leaking -opt=2 -no-debug -o FILE ."},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "work")
+			if c.plain {
+				dir = folder(t, map[string]string{"go.mod": goMod, "main.go": c.directive + "\n" + shoutGo, "tool.json": shoutManifest})
+			} else {
+				if err := project.New(dir, sdk); err != nil {
+					t.Fatal(err)
+				}
+				main := filepath.Join(dir, "main.go")
+				text, err := os.ReadFile(main)
+				if err != nil {
+					t.Fatal(err)
+				}
+				write(t, main, strings.Replace(string(text), "//toolsrv:tinygo", c.directive, 1))
+			}
+			module, said, err := compile(t, dir)
+			if err != nil {
+				t.Fatalf("%v\n%s", err, said)
+			}
+			got := strings.Fields(said)
+			for i, word := range got {
+				if i > 0 && got[i-1] == "-o" && filepath.IsAbs(word) {
+					got[i] = "FILE"
+				}
+			}
+			if want := "flags: " + c.want; strings.Join(got, " ") != want {
+				t.Errorf("got  %s\nwant %s", strings.Join(got, " "), want)
+			}
+			if tools := load(t, module); len(tools) != 1 {
+				t.Errorf("got %d tools, want 1", len(tools))
+			}
+		})
+	}
+}
+
+// TestCompileCancelled has all that a compiler has started end with it, also where it does not want to.
+func TestCompileCancelled(t *testing.T) {
+	for _, c := range []struct{ name, text string }{
+		{"obedient", "echo $$ >&2; exec sleep 1000\n"},
+		{"stubborn", "trap '' INT; sleep 1000 & echo $! >&2; wait\n"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			script(t, "go", c.text)
+			p, err := project.Open(folder(t, map[string]string{"main.go": "package main\n"}))
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			reader, writer := io.Pipe()
+			pid := make(chan string, 1)
+			go func() {
+				line := make([]byte, 32)
+				n, _ := reader.Read(line)
+				pid <- strings.TrimSpace(string(line[:n]))
+				cancel()
+				_, _ = io.Copy(io.Discard, reader)
+			}()
+			_, err = p.Compile(ctx, writer)
+			writer.Close()
+			if !errors.Is(err, context.Canceled) {
+				t.Errorf("got %v, want that it was cancelled", err)
+			}
+			if runtime.GOOS != "linux" {
+				return
+			}
+			child := <-pid
+			for deadline := time.Now().Add(10 * time.Second); running(child); time.Sleep(time.Millisecond) {
+				if time.Now().After(deadline) {
+					t.Fatal("what the compiler has started still runs")
+				}
+			}
+		})
+	}
+}
+
+// running reports whether a process runs. One that was killed may stay as a zombie where nobody asks for it.
+func running(pid string) bool {
+	status, err := os.ReadFile(filepath.Join("/proc", pid, "status"))
+	return err == nil && !strings.Contains(string(status), "State:\tZ")
+}

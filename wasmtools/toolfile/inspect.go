@@ -13,8 +13,10 @@ type Report struct {
 	Digest string `json:"digest"` // SHA-256, hexadecimal
 	Size   int    `json:"size"`   // bytes
 	SDK    string `json:"sdk,omitempty"`
-	// Manifest is nil where the module has none embedded, or a bad one: then ManifestError says why.
+	// Manifest is nil where the module has none embedded, or a bad one: then ManifestError says why. Described tells that it
+	// is not embedded, but was told by toolsrv_describe; Inspect itself runs nothing.
 	Manifest      *wasmtools.Manifest `json:"manifest,omitempty"`
+	Described     bool                `json:"described,omitempty"`
 	ManifestError string              `json:"manifest_error,omitempty"`
 	// Imports, Exports, Memories (in bytes), Tables (in elements) and Sections are lists of at most 1,000; Left is what
 	// stands in none for that.

@@ -39,7 +39,7 @@ type Module struct {
 }
 
 // schemas are those of one tool; result is nil where there is none.
-type schemas struct{ parameters, result wasmtools.Schema }
+type schemas struct{ parameters, result *schema.Schema }
 
 // Load checks a file's content and reads its manifest, without compiling or running anything. Close gives it up.
 func Load(engine *sandbox.Engine, content []byte, place Place) (*Module, error) {
@@ -174,10 +174,12 @@ func (m *Module) Build(limits func(path string) sandbox.Limits) error {
 			Description: declared.Description,
 			Version:     m.manifest.Version,
 			Parameters:  m.schemas[i].parameters,
-			Result:      m.schemas[i].result,
 			Examples:    declared.Examples,
 			Digest:      m.program.Digest(),
 			Source:      m.place.Source,
+		}
+		if result := m.schemas[i].result; result != nil {
+			t.Result = result
 		}
 		if limits != nil {
 			set[i] = limits(t.Path())

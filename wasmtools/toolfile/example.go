@@ -1,0 +1,152 @@
+package toolfile
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/schema/jsontree"
+)
+
+// A Trial is what came of an example of a tool when it was tried.
+type Trial struct {
+	// Path is the tool's, and Number the example's place in its list, from 1.
+	Path   string `json:"path"`
+	Number int    `json:"example"`
+	// Arguments and Want are those of the example; Want is nil where it names no result. Got is the result, nil where the call
+	// failed.
+	Arguments json.RawMessage `json:"arguments"`
+	Want      json.RawMessage `json:"want,omitempty"`
+	Got       json.RawMessage `json:"got,omitempty"`
+	// Problem says what is wrong, or is empty.
+	Problem string `json:"problem,omitempty"`
+	// Err is why the call failed, or nil.
+	Err error `json:"-"`
+	// Took is what the call took.
+	Took time.Duration `json:"-"`
+}
+
+// TryExamples calls the tools with the arguments of their examples, in order, and tells each of what came of it. A result
+// has to equal the example's, as a JSON value, and to fit the tool's own result schema. Once ctx is done, no more are tried.
+func (m *Module) TryExamples(ctx context.Context, tell func(Trial)) {
+	for i, t := range m.tools {
+		for n, example := range t.Examples {
+			if ctx.Err() != nil {
+				return
+			}
+			tell(m.try(ctx, i, n, example))
+		}
+	}
+}
+
+// try tries one example.
+func (m *Module) try(ctx context.Context, tool, number int, example wasmtools.Example) Trial {
+	trial := Trial{Path: m.tools[tool].Path(), Number: number + 1, Arguments: example.Arguments, Want: example.Result}
+	begun := time.Now()
+	got, _, err := m.Call(ctx, tool, example.Arguments)
+	trial.Took = time.Since(begun)
+	if err != nil {
+		trial.Err, trial.Problem = err, problemOf(err)
+		return trial
+	}
+	trial.Got = got
+	if s := m.schemas[tool].result; s != nil {
+		if err := s.Check(got); err != nil {
+			trial.Problem = "the result does not fit its own schema: " + problemOf(err)
+			return trial
+		}
+	}
+	if example.Result != nil {
+		trial.Problem = difference(got, example.Result)
+	}
+	return trial
+}
+
+// problemOf returns an error of a call in a sentence.
+func problemOf(err error) string {
+	failed, ok := errors.AsType[*wasmtools.Error](err)
+	if !ok {
+		return err.Error()
+	}
+	text := string(failed.Code) + ": " + failed.Message
+	if failed.Message == "" {
+		text = string(failed.Code)
+	}
+	for i, v := range failed.Violations {
+		sep := "; "
+		if i == 0 {
+			sep = ": "
+		}
+		place := make([]string, len(v.Loc))
+		for n, step := range v.Loc {
+			place[n] = fmt.Sprint(step)
+		}
+		if len(place) > 1 {
+			place = place[1:] // "body"
+		}
+		text += sep + strings.Join(place, ".") + ": " + v.Msg
+	}
+	return text
+}
+
+// difference tells where a result differs from what is wanted, both JSON, or "" where they are the same value.
+func difference(got, want []byte) string {
+	var g, w jsontree.Tree
+	if err := g.Read(string(got)); err != nil {
+		return fmt.Sprintf("the result can't be compared: %v", err)
+	}
+	if err := w.Read(string(want)); err != nil {
+		return fmt.Sprintf("the example's result can't be compared: %v", err)
+	}
+	if g.Canonical(0) == w.Canonical(0) {
+		return ""
+	}
+	return differ(&g, &w, 0, 0, nil)
+}
+
+// differ finds the first place in which two values that are not the same differ.
+func differ(g, w *jsontree.Tree, at, wanted int32, path []string) string {
+	got, want := &g.Values[at], &w.Values[wanted]
+	place := ""
+	if len(path) > 0 {
+		place = "at " + clip(strings.Join(path, ".")) + ": "
+	}
+	if got.Kind != want.Kind || got.Kind != jsontree.Array && got.Kind != jsontree.Object {
+		return fmt.Sprintf("%sgot %s, want %s", place, clip(got.Text), clip(want.Text))
+	}
+	if got.Kind == jsontree.Array && got.Count != want.Count {
+		return fmt.Sprintf("%sgot %d items, want %d", place, got.Count, want.Count)
+	}
+	others := map[string]int32{}
+	for i := got.First; i != 0; i = g.Values[i].Next {
+		others[keyOf(g, i)] = i
+	}
+	for i := want.First; i != 0; i = w.Values[i].Next {
+		key := keyOf(w, i)
+		other, ok := others[key]
+		if !ok {
+			return fmt.Sprintf("%s%q is missing", place, clip(key))
+		}
+		if g.Canonical(other) != w.Canonical(i) {
+			return differ(g, w, other, i, append(path, key))
+		}
+		delete(others, key)
+	}
+	// All that is wanted is there, so there is more.
+	return fmt.Sprintf("%s%q is not wanted", place, clip(slices.Min(slices.Collect(maps.Keys(others)))))
+}
+
+// keyOf returns the name of a member, or the index of an item.
+func keyOf(t *jsontree.Tree, i int32) string {
+	if v := &t.Values[i]; t.Values[v.Parent].Kind == jsontree.Object {
+		return v.Key
+	}
+	return strconv.Itoa(int(t.Values[i].Index))
+}

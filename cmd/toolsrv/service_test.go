@@ -31,6 +31,7 @@ type service struct {
 	url     string // such as http://127.0.0.1:12345
 	exited  chan struct{}
 	waitErr error // valid once exited is closed
+	mixed   bool  // the log has lines of other programs, too, which are no JSON
 }
 
 // site writes a configuration and tool files ("shop.wasm", "sub/x.wasm") into a new directory and returns it.
@@ -75,7 +76,13 @@ func command(args ...string) *exec.Cmd {
 func start(t *testing.T, dir string, flags ...string) *service {
 	t.Helper()
 	args := append([]string{"openapi", "--config", filepath.Join(dir, "toolsrv.toml"), "--address", "127.0.0.1:0"}, flags...)
-	s := &service{t: t, cmd: command(args...), exited: make(chan struct{})}
+	return run(t, command(args...), false)
+}
+
+// run runs a command that serves until the test ends, and waits until it listens.
+func run(t *testing.T, cmd *exec.Cmd, mixed bool) *service {
+	t.Helper()
+	s := &service{t: t, cmd: cmd, exited: make(chan struct{}), mixed: mixed}
 	s.log.changed = make(chan struct{})
 	stderr, err := s.cmd.StderrPipe()
 	if err != nil {
@@ -130,7 +137,10 @@ func (s *service) waitLine(what string, match func(line map[string]any) bool) ma
 		for _, text := range lines {
 			var line map[string]any
 			if err := json.Unmarshal([]byte(text), &line); err != nil {
-				s.t.Fatalf("log line is no JSON: %s", text)
+				if !s.mixed {
+					s.t.Fatalf("log line is no JSON: %s", text)
+				}
+				line = map[string]any{"text": text}
 			}
 			if match(line) {
 				return line

@@ -35,8 +35,8 @@ var edges = map[string][]string{
 	"wasmtools/catalog":         {"wasmtools", "wasmtools/toolfile", "runtime/sandbox"},                                               // a directory of files becomes a route table
 	"wasmtools/openapi":         {"wasmtools", "wasmtools/schema", "wasmtools/auth"},                                                  // HTTP: sees tools, never sandboxes
 	"wasmtools/server":          {"wasmtools", "wasmtools/openapi", "wasmtools/auth", "wasmtools/catalog", "wasmtools/config", "runtime/sandbox"},
-	"author/project":            {"wasmtools", "runtime/wasmbin"}, // runs compilers; never what they made
-	"cmd/toolsrv/command":       {"author/project", "wasmtools", "wasmtools/server", "wasmtools/config", "wasmtools/toolfile", "runtime/sandbox"},
+	"author/project":            {"wasmtools", "runtime/wasmbin"},                                                                                                                           // runs compilers; never what they made
+	"cmd/toolsrv/command":       {"author/project", "wasmtools", "wasmtools/server", "wasmtools/config", "wasmtools/catalog", "wasmtools/openapi", "wasmtools/toolfile", "runtime/sandbox"}, // every part has a command
 	"cmd/toolsrv":               {"cmd/toolsrv/command"},
 }
 

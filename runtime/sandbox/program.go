@@ -25,6 +25,9 @@ func (p *Program) Command() bool { return p.module.shape.command }
 // Describes reports whether the program has an export toolsrv_describe.
 func (p *Program) Describes() bool { return p.module.shape.describe }
 
+// Memory returns the bytes of memory that the program declares to begin with: a tool with a lower limit can't run.
+func (p *Program) Memory() int64 { return p.module.shape.memory }
+
 // Compile waits until the program is compiled, which is once, when it is first called at the latest; an error of the module
 // stays. Programs are compiled in the order of loading, but those that a call waits for come first. When ctx is done, or
 // the engine closes, only the waiting ends. The error is an *Error.

@@ -86,7 +86,8 @@ Exit codes: 0 done, 1 failed, 2 wrong usage.`,
 	root.SetIn(stdin)
 	root.SetOut(stdout) // before the completion command, which looks now
 	root.SetErr(stderr)
-	root.AddCommand(newOpenAPI(), newVersion(), newNew(), newBuild(), newDev())
+	root.AddCommand(newOpenAPI(), newVersion(), newNew(), newBuild(), newDev(),
+		newPack(), newInspect(), newCall(), newTest(), newBench(), newCheck())
 	root.SetHelpCommand(newHelp(root))
 	root.InitDefaultCompletionCmd()
 	group(root)

@@ -1,0 +1,299 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/bits"
+	"sync"
+	"sync/atomic"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/toolsrv/toolsrv/wasmtools"
+)
+
+// bench holds the flags of `toolsrv bench`.
+type bench struct {
+	opener
+	asJSON      bool
+	calls       int64
+	duration    time.Duration
+	warmup      time.Duration
+	concurrency int
+}
+
+// maxConcurrency bounds --concurrency: each takes a goroutine, and an instance with its memory.
+const maxConcurrency = 1000
+
+func newBench() *cobra.Command {
+	b := bench{opener: opener{logLevel: slog.LevelError}}
+	cmd := &cobra.Command{
+		Use:   "bench FILE [TOOL] [JSON|-]",
+		Short: "Measure how long calls of a tool take",
+		Long: `Call a tool of FILE again and again, in the sandbox, and show how long calls take and
+how many there are in a second. A call is what a server does for one without HTTP:
+validation, defaults, the tool in a sandbox that is as new, the reset.
+
+TOOL may be left out where the file has one tool. JSON are the arguments; without them
+those of the tool's first example are taken.
+
+Exit codes: 0 done, 1 where a call failed or the file could not be loaded, 2 wrong
+usage.`,
+		Example: `  toolsrv bench math.wasm add '{"a": 2, "b": 3}'
+  toolsrv bench math.wasm add --concurrency 4 --duration 10s --json`,
+		Args:              fileAnd(2, "a tool and its arguments"),
+		RunE:              b.run,
+		ValidArgsFunction: completeModules,
+	}
+	b.addFlags(cmd)
+	flags := cmd.Flags()
+	flags.BoolVar(&b.asJSON, "json", false, "print a JSON object, times in microseconds")
+	flags.DurationVarP(&b.duration, "duration", "d", 3*time.Second, "how long to measure, a `time`")
+	flags.Int64VarP(&b.calls, "calls", "n", 0, "measure this `number` of calls, however long they take")
+	flags.DurationVar(&b.warmup, "warm-up", 500*time.Millisecond, "how long to call before measuring, a `time`")
+	flags.IntVarP(&b.concurrency, "concurrency", "c", 1, "the `number` of calls at a time")
+	return cmd
+}
+
+// check refuses flags that mean nothing.
+func (b *bench) check(cmd *cobra.Command) error {
+	flags := cmd.Flags()
+	switch {
+	case b.concurrency < 1 || b.concurrency > maxConcurrency:
+		return fmt.Errorf("--concurrency is %d: give a number from 1 to %d", b.concurrency, maxConcurrency)
+	case flags.Changed("calls") && b.calls < 1:
+		return fmt.Errorf("--calls is %d: give a number from 1, or leave it out", b.calls)
+	case flags.Changed("calls") && flags.Changed("duration"):
+		return errors.New("--calls and --duration both say when to end: give one of them")
+	case b.duration <= 0:
+		return fmt.Errorf("--duration is %s: give a time such as 10s", b.duration)
+	case b.warmup < 0:
+		return fmt.Errorf("--warm-up is %s: give a time such as 1s, or 0 for none", b.warmup)
+	}
+	return nil
+}
+
+func (b *bench) run(cmd *cobra.Command, args []string) error {
+	name, body, err := toolAndBody(args[1:])
+	if err == nil {
+		if err = b.check(cmd); err != nil {
+			err = &usageError{err}
+		}
+	}
+	if err != nil {
+		return err
+	}
+	ctx, stop := untilInterrupted(cmd.Context())
+	defer stop()
+	stderr := cmd.ErrOrStderr()
+	b.limits.Concurrency = b.concurrency // waiting for a turn is not to be measured
+	o, err := b.open(ctx, args[0], stderr)
+	if err != nil {
+		return err
+	}
+	defer o.close()
+	number, err := o.pick(name)
+	if err != nil {
+		return err
+	}
+	tool := o.module.Tools()[number]
+	var arguments []byte
+	switch {
+	case body != nil:
+		if arguments, err = readArguments(*body, cmd.InOrStdin(), stderr, tool.MaxInput); err != nil {
+			return err
+		}
+	case len(tool.Examples) > 0:
+		arguments = tool.Examples[0].Arguments
+	default:
+		return &usageError{fmt.Errorf("%s has no example whose arguments could be taken: give them as JSON", tool.Path())}
+	}
+	// A call that fails is a mistake of the arguments most often, and not worth measuring.
+	if _, _, err := o.module.Call(ctx, number, arguments); err != nil {
+		return tellFailure(stderr, err, false)
+	}
+	done := showWaiting(stderr, "measuring "+tool.Path())
+	b.measure(ctx, tool, arguments, b.warmup, 0)
+	m := b.measure(ctx, tool, arguments, b.duration, b.calls)
+	done()
+	if m.calls == 0 {
+		return errors.New("interrupted before anything was measured")
+	}
+	report := m.report(args[0], tool.Path(), b.concurrency)
+	if b.asJSON {
+		err = printJSON(cmd.OutOrStdout(), report)
+	} else {
+		err = report.print(cmd.OutOrStdout())
+	}
+	if err == nil && m.failed > 0 {
+		err = fmt.Errorf("%d of %d calls failed, the first with: %w", m.failed, m.calls, m.err)
+	}
+	return err
+}
+
+// A measurement is what came of calls.
+type measurement struct {
+	times  histogram
+	calls  int64
+	failed int64
+	err    error // of the first that failed
+	took   time.Duration
+}
+
+// measure calls the tool for a while, or, where calls is not 0, for that many times, and until ctx ends at the most.
+func (b *bench) measure(ctx context.Context, tool *wasmtools.Tool, arguments []byte, d time.Duration, calls int64) *measurement {
+	begun := time.Now()
+	end := begun.Add(d)
+	var started atomic.Int64
+	parts := make([]measurement, b.concurrency)
+	var workers sync.WaitGroup
+	for i := range parts {
+		workers.Go(func() {
+			m := &parts[i]
+			for last := time.Now(); ctx.Err() == nil; {
+				if calls > 0 && started.Add(1) > calls || calls == 0 && !last.Before(end) {
+					return
+				}
+				filled, err := tool.Parameters.Validate(arguments)
+				if err == nil {
+					_, err = tool.Caller.Call(ctx, filled)
+				}
+				if ctx.Err() != nil {
+					return // it may have been cut off
+				}
+				now := time.Now()
+				m.times.add(now.Sub(last))
+				m.calls++
+				if err != nil {
+					if m.failed++; m.err == nil {
+						m.err = err
+					}
+				}
+				last = now
+			}
+		})
+	}
+	workers.Wait()
+	whole := &measurement{took: time.Since(begun)}
+	for i := range parts {
+		whole.times.merge(&parts[i].times)
+		whole.calls += parts[i].calls
+		whole.failed += parts[i].failed
+		if whole.err == nil {
+			whole.err = parts[i].err
+		}
+	}
+	return whole
+}
+
+// benched is what `toolsrv bench --json` prints; the members are stable. Times of calls are in microseconds.
+type benched struct {
+	File           string    `json:"file"`
+	Path           string    `json:"path"`
+	Concurrency    int       `json:"concurrency"`
+	Seconds        float64   `json:"seconds"`
+	Calls          int64     `json:"calls"`
+	Failed         int64     `json:"failed"`
+	CallsPerSecond float64   `json:"calls_per_second"`
+	Microseconds   latencies `json:"microseconds"`
+}
+
+// latencies are times of calls: the shortest, the longest, and those that so many percent of the calls do not exceed.
+type latencies struct {
+	Min  float64 `json:"min"`
+	P50  float64 `json:"p50"`
+	P90  float64 `json:"p90"`
+	P99  float64 `json:"p99"`
+	P999 float64 `json:"p99_9"`
+	Max  float64 `json:"max"`
+}
+
+func (m *measurement) report(file, path string, concurrency int) benched {
+	micros := func(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1e3 }
+	h := &m.times
+	return benched{
+		File: file, Path: path, Concurrency: concurrency,
+		Seconds: m.took.Seconds(), Calls: m.calls, Failed: m.failed, CallsPerSecond: float64(m.calls) / m.took.Seconds(),
+		Microseconds: latencies{micros(h.min), micros(h.quantile(0.5)), micros(h.quantile(0.9)), micros(h.quantile(0.99)),
+			micros(h.quantile(0.999)), micros(h.max)},
+	}
+}
+
+func (b benched) print(w io.Writer) error {
+	failed := "none failed"
+	if b.Failed > 0 {
+		failed = fmt.Sprintf("%d failed", b.Failed)
+	}
+	fmt.Fprintf(w, "%s: %d calls in %.1f s, %d at a time, %s\n", b.Path, b.Calls, b.Seconds, b.Concurrency, failed)
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintf(table, "calls/s\t%.0f\t\n", b.CallsPerSecond)
+	l := b.Microseconds
+	for _, row := range []struct {
+		name   string
+		micros float64
+	}{{"min", l.Min}, {"p50", l.P50}, {"p90", l.P90}, {"p99", l.P99}, {"p99.9", l.P999}, {"max", l.Max}} {
+		fmt.Fprintf(table, "%s\t%s\t\n", row.name, timeText(time.Duration(row.micros*1e3)))
+	}
+	return table.Flush()
+}
+
+// A histogram counts times in buckets that are 1/64 wide of what they hold, so that it takes the same memory however many
+// there are. The shortest and the longest are exact. The zero histogram is empty.
+type histogram struct {
+	counts   [(64 - steps) << steps]int64
+	total    int64
+	min, max time.Duration
+}
+
+// steps is the number of bits of a time that tell buckets of one magnitude apart.
+const steps = 6
+
+func (h *histogram) add(d time.Duration) {
+	d = max(d, 0)
+	if h.total == 0 || d < h.min {
+		h.min = d
+	}
+	h.max = max(h.max, d)
+	h.total++
+	h.counts[bucket(d)]++
+}
+
+// bucket returns the bucket of a time: as many as there are nanoseconds below 128, 64 for each doubling from there.
+func bucket(d time.Duration) int {
+	n := uint64(d)
+	shift := max(bits.Len64(n)-steps-1, 0)
+	return shift<<steps + int(n>>shift)
+}
+
+func (h *histogram) merge(other *histogram) {
+	if other.total == 0 {
+		return
+	}
+	if h.total == 0 || other.min < h.min {
+		h.min = other.min
+	}
+	h.max = max(h.max, other.max)
+	h.total += other.total
+	for i, n := range other.counts {
+		h.counts[i] += n
+	}
+}
+
+// quantile returns a time that a part of those counted does not exceed: the upper end of a bucket.
+func (h *histogram) quantile(part float64) time.Duration {
+	rank := int64(part * float64(h.total))
+	seen := int64(0)
+	for i, n := range h.counts {
+		if seen += n; seen > rank {
+			shift := max(i>>steps-1, 0)
+			upper := time.Duration(i-shift<<steps+1)<<shift - 1
+			return min(max(upper, h.min), h.max)
+		}
+	}
+	return h.max
+}

@@ -1,0 +1,448 @@
+package command
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"text/tabwriter"
+	"time"
+	"unicode"
+
+	"github.com/spf13/cobra"
+
+	"github.com/toolsrv/toolsrv/runtime/sandbox"
+	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/config"
+	"github.com/toolsrv/toolsrv/wasmtools/openapi"
+	"github.com/toolsrv/toolsrv/wasmtools/server"
+	"github.com/toolsrv/toolsrv/wasmtools/toolfile"
+)
+
+// The exit codes of `toolsrv call`, beside those of all commands. They are stable.
+const (
+	exitInvalidArguments = 3
+	exitToolError        = 4
+	exitToolTrapped      = 5
+	exitToolBadOutput    = 6
+	exitToolTimeout      = 7
+	exitToolFuel         = 8
+	exitToolMemory       = 9
+	exitToolStack        = 10
+	exitInputTooLarge    = 11
+)
+
+// exitOf returns the exit code that tells how a call ended.
+func exitOf(code wasmtools.Code) int {
+	switch code {
+	case wasmtools.CodeInvalidArguments:
+		return exitInvalidArguments
+	case wasmtools.CodeToolError:
+		return exitToolError
+	case wasmtools.CodeToolTrapped:
+		return exitToolTrapped
+	case wasmtools.CodeToolBadOutput:
+		return exitToolBadOutput
+	case wasmtools.CodeToolTimeout:
+		return exitToolTimeout
+	case wasmtools.CodeToolFuel:
+		return exitToolFuel
+	case wasmtools.CodeToolMemory:
+		return exitToolMemory
+	case wasmtools.CodeToolStack:
+		return exitToolStack
+	case wasmtools.CodeInputTooLarge:
+		return exitInputTooLarge
+	}
+	return exitFailed
+}
+
+// call holds the flags of `toolsrv call`.
+type call struct {
+	opener
+	asJSON bool
+	time   bool
+}
+
+func newCall() *cobra.Command {
+	c := call{opener: opener{logLevel: slog.LevelInfo}}
+	cmd := &cobra.Command{
+		Use:   "call FILE [TOOL] [JSON|-]",
+		Short: "Call a tool of a file once, in the sandbox",
+		Long: `Call a tool of FILE once, with the validation, the defaults and the limits of a
+server. TOOL is its name or its path, and may be left out where the file has one tool.
+JSON are the arguments, {} where they are left out; - reads them from standard input.
+
+The result goes to standard output, why there is none to standard error, as do the
+tool's log lines. With --json the error is one object, as a server would answer it, and
+nothing is logged unless --log-level is given.
+
+Exit codes: 0 done, 1 failed (no such file, a file that a server refuses), 2 wrong
+usage, and those of the call:
+  3 invalid_arguments   5 tool_trapped      8 tool_fuel     11 input_too_large
+  4 tool_error          6 tool_bad_output   9 tool_memory
+                        7 tool_timeout     10 tool_stack`,
+		Example: `  toolsrv call math.wasm add '{"a": 2, "b": 3}'
+  toolsrv call shout.wasm - < arguments.json
+  toolsrv call --time --config toolsrv.toml math.wasm add '{"a": 2, "b": 3}'`,
+		Args:              fileAnd(2, "a tool and its arguments"),
+		RunE:              c.run,
+		ValidArgsFunction: completeModules,
+	}
+	c.addFlags(cmd)
+	cmd.Flags().BoolVar(&c.asJSON, "json", false, "print an error as one JSON object, as a server would answer it")
+	cmd.Flags().BoolVar(&c.time, "time", false, "print what loading, compiling, the call and the reset took, to standard error")
+	return cmd
+}
+
+func (c *call) run(cmd *cobra.Command, args []string) error {
+	name, body, err := toolAndBody(args[1:])
+	if err != nil {
+		return err
+	}
+	ctx, stop := untilInterrupted(cmd.Context())
+	defer stop()
+	stderr := cmd.ErrOrStderr()
+	if c.asJSON && !cmd.Flags().Changed("log-level") {
+		c.logLevel = logNothing
+	}
+	o, err := c.open(ctx, args[0], stderr)
+	if err != nil {
+		return err
+	}
+	defer o.close()
+	number, err := o.pick(name)
+	if err != nil {
+		return err
+	}
+	tool := o.module.Tools()[number]
+	arguments := []byte("{}")
+	if body != nil {
+		if arguments, err = readArguments(*body, cmd.InOrStdin(), stderr, tool.MaxInput); err != nil {
+			return err
+		}
+	}
+	result, times, err := o.module.Call(ctx, number, arguments)
+	if c.time {
+		o.printTimes(stderr, times, c.asJSON)
+	}
+	if err != nil {
+		return tellFailure(stderr, err, c.asJSON)
+	}
+	if !bytes.HasSuffix(result, []byte("\n")) {
+		result = append(result, '\n')
+	}
+	_, err = cmd.OutOrStdout().Write(result)
+	return err
+}
+
+// toolAndBody tells a tool's name from its arguments. Either may be left out; body is nil where it is.
+func toolAndBody(args []string) (name string, body *string, err error) {
+	if len(args) > 0 && args[0] == "" {
+		return "", nil, &usageError{errors.New("TOOL is empty: name a tool, or leave it out where the file has one only")}
+	}
+	if len(args) > 0 && isToolName(args[0]) {
+		name, args = args[0], args[1:]
+	}
+	switch len(args) {
+	case 0:
+		return name, nil, nil
+	case 1:
+		return name, &args[0], nil
+	}
+	return "", nil, &usageError{fmt.Errorf("unexpected argument %q after the arguments: quote the JSON, so that the shell takes it as one word", args[1])}
+}
+
+// isToolName reports whether arg can be a tool's name or path, and not JSON.
+func isToolName(arg string) bool {
+	return arg != "-" && wasmtools.CheckNamespace(strings.TrimPrefix(arg, "/")) == nil
+}
+
+// readArguments returns the JSON that body is, or standard input where that is "-". It reads no more than a call can have
+// and one byte, so that too much is found by the same check as on a server.
+func readArguments(body string, stdin io.Reader, stderr io.Writer, limit int64) ([]byte, error) {
+	if body != "-" {
+		return []byte(body), nil
+	}
+	if file, ok := stdin.(*os.File); ok && isTerminal(file) {
+		fmt.Fprintln(stderr, "Type the arguments, JSON; Ctrl-D ends them.")
+	}
+	text, err := io.ReadAll(io.LimitReader(stdin, limit+1))
+	if err != nil {
+		return nil, fmt.Errorf("read the arguments from standard input: %w", err)
+	}
+	return text, nil
+}
+
+// pick returns the number of the tool that name, or path, or operation id means.
+func (o *opened) pick(name string) (int, error) {
+	tools := o.module.Tools()
+	if name == "" && len(tools) == 1 {
+		return 0, nil
+	}
+	var names []string
+	for i, t := range tools {
+		if name == t.Name || "/"+strings.TrimPrefix(name, "/") == t.Path() || name == t.OperationID() {
+			return i, nil
+		}
+		names = append(names, t.Name)
+	}
+	const most = 20
+	if len(names) > most {
+		names = append(names[:most], fmt.Sprintf("and %d more", len(tools)-most))
+	}
+	list := strings.Join(names, ", ")
+	if name == "" {
+		return 0, &usageError{fmt.Errorf("%s has several tools: name one of them (%s)", o.file, list)}
+	}
+	return 0, &usageError{fmt.Errorf("%s has no tool %q: it has %s", o.file, name, list)}
+}
+
+// tellFailure tells why a call failed, and returns the exit code for it.
+func tellFailure(stderr io.Writer, err error, asJSON bool) error {
+	failed, ok := errors.AsType[*wasmtools.Error](err)
+	if !ok {
+		failed = &wasmtools.Error{Code: wasmtools.CodeInternal, Err: err}
+	}
+	if asJSON {
+		_, body := openapi.Failure(failed)
+		fmt.Fprintf(stderr, "%s\n", body)
+	} else {
+		fmt.Fprintf(stderr, "toolsrv: %s", failureText(failed))
+	}
+	return &exitError{code: exitOf(failed.Code)}
+}
+
+// failureText returns an error for people, in lines, as far as its parts are there: what the client sees, and what only
+// the operator's log would show.
+func failureText(e *wasmtools.Error) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s: %s\n", e.Code, printable(e.Message))
+	for _, v := range e.Violations {
+		place := make([]string, 0, len(v.Loc))
+		for _, step := range v.Loc[min(1, len(v.Loc)):] { // the first says "body"
+			place = append(place, fmt.Sprint(step))
+		}
+		if len(place) == 0 {
+			place = append(place, "(all)")
+		}
+		fmt.Fprintf(&b, "  %s: %s\n", printable(strings.Join(place, ".")), printable(v.Msg))
+	}
+	if e.ToolCode != "" {
+		fmt.Fprintf(&b, "  code: %s\n", printable(e.ToolCode))
+	}
+	if e.Status != 0 {
+		fmt.Fprintf(&b, "  status: %d\n", e.Status)
+	}
+	if len(e.Data) > 0 {
+		fmt.Fprintf(&b, "  data: %s\n", printable(string(e.Data)))
+	}
+	if e.Err != nil {
+		cause := strings.ReplaceAll(strings.TrimSpace(e.Err.Error()), "\n", "\n  ")
+		fmt.Fprintf(&b, "  %s\n", printable(cause))
+	}
+	return b.String()
+}
+
+// printable returns foreign text without what a terminal would obey, or show in another place.
+func printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r == '\n' || r == '\t' || unicode.IsPrint(r) {
+			return r
+		}
+		return '\uFFFD'
+	}, s)
+}
+
+// oneLine is printable, for one cell of a table.
+func oneLine(s string) string { return strings.Join(strings.Fields(printable(s)), " ") }
+
+// printTimes tells what the phases took.
+func (o *opened) printTimes(w io.Writer, t sandbox.Times, asJSON bool) {
+	phases := []struct {
+		name string
+		took time.Duration
+		what string
+	}{
+		{"load", o.loadTook, "read, check and rewrite " + sizeText(o.size)},
+		{"compile", o.compileTook, "or take the compiled code from the cache"},
+		{"ready", t.Ready, "initialise the program, make an instance"},
+		{"call", t.Run, "the tool's own time"},
+		{"reset", t.Reset, "make the instance as new"},
+	}
+	if asJSON {
+		micros := map[string]float64{}
+		for _, p := range phases {
+			micros[p.name] = float64(p.took.Nanoseconds()) / 1e3
+		}
+		_ = json.NewEncoder(w).Encode(map[string]any{"microseconds": micros}) // as all of standard error: nobody to tell
+		return
+	}
+	if t.Reset == 0 {
+		phases[4].what = "not reset: the instance was closed"
+	}
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	for _, p := range phases {
+		fmt.Fprintf(table, "%s\t%s\t  %s\n", p.name, timeText(p.took), p.what)
+	}
+	_ = table.Flush()
+}
+
+// timeText returns a time with three or four digits.
+func timeText(d time.Duration) string {
+	switch {
+	case d >= 10*time.Second:
+		return fmt.Sprintf("%.1f s", d.Seconds())
+	case d >= time.Second:
+		return fmt.Sprintf("%.2f s", d.Seconds())
+	case d >= time.Millisecond:
+		return fmt.Sprintf("%.1f ms", float64(d.Nanoseconds())/1e6)
+	}
+	return fmt.Sprintf("%.1f µs", float64(d.Nanoseconds())/1e3)
+}
+
+// fileAnd takes a file and up to most further arguments, what they are in words.
+func fileAnd(most int, what string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		switch {
+		case len(args) == 0 || args[0] == "":
+			return fmt.Errorf("FILE is missing: name a .wasm file, as in %s", firstExample(cmd))
+		case len(args) > 1+most && most == 0:
+			return fmt.Errorf("unexpected argument %q: %s takes one file", args[1], cmd.CommandPath())
+		case len(args) > 1+most:
+			return fmt.Errorf("unexpected argument %q: %s takes a file, and %s", args[1+most], cmd.CommandPath(), what)
+		}
+		return nil
+	}
+}
+
+func firstExample(cmd *cobra.Command) string {
+	return firstLine(cmd.Example)
+}
+
+// logNothing is a level above all others.
+const logNothing = slog.Level(math.MaxInt32)
+
+// An opener opens files for the commands that call their tools. Its fields are their flags.
+type opener struct {
+	config   string
+	limits   config.Limits // those above the configuration's
+	logLevel slog.Level
+}
+
+func (o *opener) addFlags(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&o.config, "config", "", "configuration `file` whose limits hold, instead of the defaults")
+	flags.Var(limitFlag{&o.limits, "timeout", "time"}, "timeout", "`time` that a call may take, such as 200ms (default 5s)")
+	flags.Var(limitFlag{&o.limits, "memory", "size"}, "memory", "`size` that the tool's memory may have, such as 16MiB (default 64MiB)")
+	flags.TextVar(&o.logLevel, "log-level", o.logLevel, "least `level` of the tool's log lines that are shown: debug, info, warn or error")
+	completeFlag(cmd, "timeout", cobra.NoFileCompletions)
+	completeFlag(cmd, "memory", cobra.NoFileCompletions)
+	completeFlag(cmd, "log-level", cobra.FixedCompletions([]cobra.Completion{"debug", "info", "warn", "error"}, cobra.ShellCompDirectiveNoFileComp))
+}
+
+// A limitFlag is a flag that sets a limit, within the bounds of the configuration file.
+type limitFlag struct {
+	limits    *config.Limits
+	key, kind string
+}
+
+func (f limitFlag) Set(text string) error { return f.limits.Set(f.key, text) }
+func (f limitFlag) String() string        { return "" }
+func (f limitFlag) Type() string          { return f.kind }
+
+// An opened is a file with its tools, ready to be called. close frees it.
+type opened struct {
+	file                  string
+	size                  int
+	engine                *sandbox.Engine
+	module                *toolfile.Module
+	loadTook, compileTook time.Duration
+}
+
+// open makes what a server would of a file. An error names it.
+func (o *opener) open(ctx context.Context, file string, stderr io.Writer) (_ *opened, err error) {
+	c := config.Default()
+	if o.config != "" {
+		if c, err = config.Load(o.config); err != nil {
+			return nil, err
+		}
+	}
+	engine, err := newEngine(ctx, c, newLogger(stderr, o.logLevel))
+	if err != nil {
+		return nil, err
+	}
+	f := &opened{file: file, engine: engine}
+	defer func() {
+		if err != nil {
+			f.close()
+		}
+	}()
+	begun := time.Now()
+	content, err := readModule(file)
+	if err != nil {
+		return nil, err
+	}
+	f.size = len(content)
+	if f.module, err = toolfile.Load(engine, content, toolfile.Place{Folder: folderIn(c.Tools.Directory, file), Source: file}); err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	f.loadTook = time.Since(begun)
+	done := showWaiting(stderr, fmt.Sprintf("compiling %s (%s)", file, sizeText(f.size)))
+	begun = time.Now()
+	err = f.module.Compile(ctx)
+	f.compileTook = time.Since(begun)
+	done()
+	if err == nil {
+		err = f.module.Describe(ctx)
+	}
+	if err == nil {
+		err = f.module.Build(o.limitsOver(server.Limits(c)))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	return f, nil
+}
+
+// limitsOver returns limits with those of the flags above them.
+func (o *opener) limitsOver(limits func(path string) sandbox.Limits) func(path string) sandbox.Limits {
+	return func(path string) sandbox.Limits {
+		l := limits(path)
+		l.Timeout = cmp.Or(o.limits.Timeout, l.Timeout)
+		l.Memory = cmp.Or(o.limits.Memory, l.Memory)
+		l.Concurrency = max(o.limits.Concurrency, l.Concurrency)
+		return l
+	}
+}
+
+func (f *opened) close() {
+	if f.module != nil {
+		f.module.Close()
+	}
+	_ = f.engine.Close(context.Background()) // the process ends
+}
+
+// folderIn returns the folder of a file in the tools directory, with slashes, or "" where it is not below it.
+func folderIn(directory, file string) string {
+	abs, err := filepath.Abs(file)
+	if err != nil {
+		return ""
+	}
+	if directory, err = filepath.Abs(directory); err != nil {
+		return ""
+	}
+	folder, err := filepath.Rel(directory, filepath.Dir(abs))
+	if err != nil || !filepath.IsLocal(folder) || folder == "." {
+		return ""
+	}
+	return filepath.ToSlash(folder)
+}

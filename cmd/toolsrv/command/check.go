@@ -1,0 +1,277 @@
+package command
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"path/filepath"
+	"slices"
+	"sync"
+
+	"github.com/spf13/cobra"
+
+	"github.com/toolsrv/toolsrv/runtime/sandbox"
+	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/catalog"
+	"github.com/toolsrv/toolsrv/wasmtools/config"
+	"github.com/toolsrv/toolsrv/wasmtools/server"
+	"github.com/toolsrv/toolsrv/wasmtools/toolfile"
+)
+
+// check holds the flags of `toolsrv check`.
+type check struct {
+	config string
+	strict bool
+	asJSON bool
+}
+
+func newCheck() *cobra.Command {
+	var c check
+	cmd := &cobra.Command{
+		Use:   "check {FILE... | --config FILE}",
+		Short: "Check files as a server would, and for what clients stumble over",
+		Long: `Find everything for which a server would refuse a file: a module that can't be loaded or
+compiled, imports that are not offered, a wrong manifest or schema, a path or operation
+id that another of the files has, or the service itself, and a memory limit that is too
+low to start with. With --config, the files are those of the configured directory, with
+its limits and namespaces.
+
+A file that a server takes may still trouble clients. These are warnings:
+  dynamic-ref   $dynamicRef and $recursiveRef, which many do not know
+  ref-sibling   members beside $ref, which some refuse or ignore
+  ref-pointer   a $ref that is no JSON pointer
+  root-object   arguments without "type": "object", or with members below allOf and the
+                like, where some look at the top only
+  name          a member's name that language models do not take
+
+No tool is called; of a file without an embedded manifest, toolsrv_describe is run.
+
+Exit codes: 0 where a server takes all files, 1 where it would refuse one (with --strict:
+or there is a warning), 2 wrong usage.`,
+		Example: `  toolsrv check greet.wasm
+  toolsrv check --config toolsrv.toml --strict`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if slices.Contains(args, "") {
+				return errors.New("the name of a file is empty: name a .wasm file")
+			}
+			return nil
+		},
+		RunE:              c.run,
+		ValidArgsFunction: completeModules,
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&c.config, "config", "", "configuration `file` whose tools directory is checked")
+	flags.BoolVar(&c.strict, "strict", false, "fail where there are warnings, too")
+	flags.BoolVar(&c.asJSON, "json", false, "print a JSON object")
+	return cmd
+}
+
+// checked is what `toolsrv check --json` prints; the members are stable.
+type checked struct {
+	Files    []*checkedFile `json:"files"`
+	Refused  int            `json:"refused"`
+	Warnings int            `json:"warnings"`
+}
+
+type checkedFile struct {
+	File string `json:"file"`
+	OK   bool   `json:"ok"`
+	// Reason is why a server would refuse it.
+	Reason   string             `json:"reason,omitempty"`
+	Tools    []string           `json:"tools"` // paths
+	Warnings []toolfile.Finding `json:"warnings"`
+
+	module    *toolfile.Module // nil: refused
+	described bool             // by running it
+}
+
+func (c *check) run(cmd *cobra.Command, args []string) error {
+	switch {
+	case cmd.Flags().Changed("config") && c.config == "":
+		return &usageError{errors.New("--config is empty: name a file or leave it out")}
+	case c.config == "" && len(args) == 0:
+		return &usageError{errors.New("nothing to check: name .wasm files, or a configuration with --config")}
+	case c.config != "" && len(args) > 0:
+		return &usageError{errors.New("--config checks the files of its directory: leave out either it or the files")}
+	}
+	ctx, stop := untilInterrupted(cmd.Context())
+	defer stop()
+	stderr := cmd.ErrOrStderr()
+	settings := config.Default()
+	if c.config != "" {
+		var err error
+		if settings, err = config.Load(c.config); err != nil {
+			return err
+		}
+	}
+	engine, err := newEngine(ctx, settings, newLogger(stderr, slog.LevelWarn))
+	if err != nil {
+		return err
+	}
+	defer engine.Close(context.WithoutCancel(ctx))
+	files, err := c.load(engine, settings, args)
+	if err != nil {
+		return err
+	}
+	done := showWaiting(stderr, fmt.Sprintf("compiling %d files", len(files)))
+	compileAll(ctx, files)
+	done()
+	if ctx.Err() != nil {
+		return errors.New("interrupted: not all files were checked")
+	}
+	all := judge(files, server.Limits(settings))
+	if c.asJSON {
+		err = printJSON(cmd.OutOrStdout(), all)
+	} else {
+		err = all.print(cmd.OutOrStdout())
+	}
+	switch {
+	case err != nil:
+		return err
+	case all.Refused > 0:
+		return fmt.Errorf("a server would refuse %d of %d files", all.Refused, len(all.Files))
+	case c.strict && all.Warnings > 0:
+		return fmt.Errorf("%d warnings, and --strict allows none", all.Warnings)
+	case len(files) == 0:
+		fmt.Fprintf(stderr, "%s has no .wasm files\n", settings.Tools.Directory)
+	}
+	return nil
+}
+
+// load loads the files that args name, or those of the configured directory.
+func (c *check) load(engine *sandbox.Engine, settings *config.Config, args []string) ([]*checkedFile, error) {
+	var files []*checkedFile
+	add := func(name, folder string, read func() ([]byte, error)) {
+		f := &checkedFile{File: name, Tools: []string{}, Warnings: []toolfile.Finding{}}
+		files = append(files, f)
+		content, err := read()
+		if err == nil {
+			f.module, err = toolfile.Load(engine, content, toolfile.Place{Folder: folder, Source: name})
+		}
+		f.refuse(err)
+		f.described = err == nil && f.module.Manifest() == nil
+	}
+	if c.config == "" {
+		for _, name := range args {
+			add(name, "", func() ([]byte, error) { return readModule(name) })
+		}
+		return files, nil
+	}
+	listed, err := catalog.List(settings.Tools.Directory)
+	if err != nil {
+		return nil, fmt.Errorf("%s: the tools directory: %w", c.config, err)
+	}
+	for _, file := range listed {
+		add(filepath.Join(settings.Tools.Directory, filepath.FromSlash(file.Name)), file.Folder, func() ([]byte, error) {
+			if file.Err != nil {
+				return nil, file.Err
+			}
+			return file.Read()
+		})
+	}
+	return files, nil
+}
+
+// refuse notes why a file would be refused, if it is; err is nil where it is not.
+func (f *checkedFile) refuse(err error) {
+	if err == nil {
+		return
+	}
+	if f.module != nil {
+		f.module.Close()
+		f.module = nil
+	}
+	f.Reason = err.Error()
+}
+
+// compileAll compiles the files, as many at a time as the engine does, and describes those that have to be run for it.
+func compileAll(ctx context.Context, files []*checkedFile) {
+	var all sync.WaitGroup
+	for _, f := range files {
+		if f.module == nil {
+			continue
+		}
+		all.Go(func() {
+			err := f.module.Compile(ctx)
+			if err == nil {
+				err = f.module.Describe(ctx)
+			}
+			f.refuse(err)
+		})
+	}
+	all.Wait()
+}
+
+// judge finds out which files a server would take beside each other, and lints these.
+func judge(files []*checkedFile, limits func(path string) sandbox.Limits) *checked {
+	all := &checked{Files: files}
+	// Like a catalog: what has to be run first comes later, and who comes first keeps a path.
+	order := slices.Clone(files)
+	slices.SortStableFunc(order, func(a, b *checkedFile) int { return cmp.Compare(number(a.described), number(b.described)) })
+	taken := map[string]*wasmtools.Tool{}
+	for _, f := range order {
+		if f.module != nil {
+			f.refuse(f.fit(taken, limits))
+		}
+		if f.module == nil {
+			all.Refused++
+			continue
+		}
+		f.OK = true
+		f.Warnings = append(f.Warnings, toolfile.Lint(f.module.Manifest())...)
+		all.Warnings += len(f.Warnings)
+		f.module.Close()
+	}
+	return all
+}
+
+func number(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// fit puts a file's tools beside those that are there, by operation id.
+func (f *checkedFile) fit(taken map[string]*wasmtools.Tool, limits func(path string) sandbox.Limits) error {
+	if err := f.module.Build(limits); err != nil {
+		return err
+	}
+	tools := f.module.Tools()
+	for _, t := range tools {
+		if first, ok := taken[t.OperationID()]; ok {
+			return wasmtools.Conflict(first, t)
+		}
+		if needs, limit := f.module.Program().Memory(), limits(t.Path()).Memory; needs > limit {
+			return fmt.Errorf("%s needs %s of memory to start, its limit is %s: every call would fail; raise the limit \"memory\"",
+				t.Path(), sizeText(int(needs)), sizeText(int(limit)))
+		}
+	}
+	for _, t := range tools {
+		taken[t.OperationID()] = t
+		f.Tools = append(f.Tools, t.Path())
+	}
+	return nil
+}
+
+func (c *checked) print(w io.Writer) error {
+	for _, f := range c.Files {
+		line := fmt.Sprintf("refused  %s: %s", f.File, oneLine(f.Reason))
+		if f.OK {
+			line = fmt.Sprintf("ok       %s: %s", f.File, pathList(f.Tools))
+		}
+		if _, err := fmt.Fprintln(w, line); err != nil {
+			return err
+		}
+		for _, warning := range f.Warnings {
+			if _, err := fmt.Fprintf(w, "warning  %s: tool %s, %s: %s (%s)\n", f.File, warning.Tool, oneLine(warning.Place),
+				oneLine(warning.Message), warning.Rule); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

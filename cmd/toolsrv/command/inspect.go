@@ -1,0 +1,249 @@
+package command
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/toolsrv/toolsrv/runtime/sandbox"
+	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/config"
+	"github.com/toolsrv/toolsrv/wasmtools/server"
+	"github.com/toolsrv/toolsrv/wasmtools/toolfile"
+)
+
+func newInspect() *cobra.Command {
+	var asJSON, describe bool
+	cmd := &cobra.Command{
+		Use:   "inspect FILE",
+		Short: "Show what is in a tool file, without running it",
+		Long: `Show what is in FILE: its manifest, imports and exports, memory, the features of
+WebAssembly that it uses, whether its instances reset in place (what makes calls
+fast), the sizes of its sections, and its digest.
+
+Nothing of it is run, unless --describe asks for it. Whether a server takes the file
+is what 'toolsrv check' tells.`,
+		Example: `  toolsrv inspect math.wasm
+  toolsrv inspect --json math.wasm`,
+		Args: fileAnd(0, ""),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ctx, stop := untilInterrupted(cmd.Context())
+			defer stop()
+			content, err := readModule(args[0])
+			if err != nil {
+				return err
+			}
+			report, err := toolfile.Inspect(content)
+			if err == nil && describe {
+				err = describeInto(ctx, report, content, args[0], cmd.ErrOrStderr())
+			}
+			if err != nil {
+				return fmt.Errorf("%s: %w", args[0], err)
+			}
+			if asJSON {
+				return printJSON(cmd.OutOrStdout(), report)
+			}
+			return printReport(cmd.OutOrStdout(), args[0], report)
+		},
+		ValidArgsFunction: completeModules,
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON object")
+	cmd.Flags().BoolVar(&describe, "describe", false, "run the export toolsrv_describe, in the sandbox, where no manifest is embedded")
+	return cmd
+}
+
+// describeInto runs a module to learn its manifest, where none is embedded.
+func describeInto(ctx context.Context, r *toolfile.Report, content []byte, file string, stderr io.Writer) error {
+	if r.Manifest != nil || r.ManifestError != "" {
+		return nil
+	}
+	engine, err := newEngine(ctx, config.Default(), newLogger(stderr, slog.LevelWarn))
+	if err != nil {
+		return err
+	}
+	defer engine.Close(context.WithoutCancel(ctx))
+	m, err := toolfile.Load(engine, content, toolfile.Place{Source: file})
+	if err != nil {
+		return err
+	}
+	defer m.Close()
+	done := showWaiting(stderr, "asking "+file+" for its manifest")
+	defer done()
+	if err := m.Describe(ctx); err != nil {
+		return err
+	}
+	r.Manifest, r.Described, r.SDK = m.Manifest(), true, m.Manifest().SDK
+	return nil
+}
+
+// printJSON prints a value as JSON for scripts and for people.
+func printJSON(w io.Writer, v any) error {
+	encoder := json.NewEncoder(w)
+	encoder.SetEscapeHTML(false)
+	encoder.SetIndent("", "  ")
+	return encoder.Encode(v)
+}
+
+// printReport prints a report for people.
+func printReport(w io.Writer, file string, r *toolfile.Report) error {
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	row := func(cells ...string) {
+		for i := range cells {
+			cells[i] = oneLine(cells[i])
+		}
+		fmt.Fprintln(table, strings.Join(cells, "\t"))
+	}
+	row("file", file)
+	row("size", fmt.Sprintf("%s (%d bytes)", sizeText(r.Size), r.Size))
+	row("digest", "sha256 "+r.Digest)
+	printManifest(row, r)
+	switch {
+	case r.Refused != "":
+		row("refused", r.Refused)
+	case r.ResetsInPlace:
+		row("reset", "in place")
+	default:
+		row("reset", "by a new instance for each call: "+r.NoReset)
+	}
+	features := strings.Join(r.Features, ", ")
+	if features == "" {
+		features = "none beyond WebAssembly 1.0"
+	}
+	row("features", features)
+	for _, m := range r.Memories {
+		row("memory", limitText(m, func(n uint64) string { return sizeText(int(n)) }))
+	}
+	for _, t := range r.Tables {
+		row("table", limitText(t, func(n uint64) string { return fmt.Sprintf("%d elements", n) }))
+	}
+	for _, i := range r.Imports {
+		row("import", i.Module+" "+i.Name, i.Kind+" "+i.Type)
+	}
+	printLeft(row, "import", r.Left.Imports, "")
+	for _, e := range r.Exports {
+		row("export", e.Name, e.Kind+" "+e.Type)
+	}
+	printLeft(row, "export", r.Left.Exports, "")
+	for _, s := range r.Sections {
+		name := s.Name
+		if s.Custom {
+			name = "custom " + name
+		}
+		row("section", name, sizeText(s.Size))
+	}
+	printLeft(row, "section", r.Left.Sections, sizeText(r.Left.SectionsSize))
+	return table.Flush()
+}
+
+// printManifest prints what the manifest says, or why it is not there.
+func printManifest(row func(cells ...string), r *toolfile.Report) {
+	switch {
+	case r.ManifestError != "":
+		row("manifest", "broken: "+r.ManifestError)
+		return
+	case r.Manifest == nil:
+		text := "none: embed one with `toolsrv pack`"
+		for _, e := range r.Exports {
+			if e.Name == "toolsrv_describe" {
+				text = "not embedded, but told by toolsrv_describe: --describe runs that, `toolsrv pack` embeds what it tells"
+			}
+		}
+		row("manifest", text)
+		return
+	case r.Described:
+		row("manifest", "not embedded; as toolsrv_describe tells it")
+	default:
+		row("manifest", "embedded")
+	}
+	m := r.Manifest
+	for _, c := range [][2]string{{"namespace", m.Namespace}, {"version", m.Version}, {"sdk", m.SDK}} {
+		if c[1] != "" {
+			row(c[0], c[1])
+		}
+	}
+	for _, t := range m.Tools {
+		tool := wasmtools.Tool{Namespace: m.Namespace, Name: t.Name}
+		row("tool", tool.Path(), firstLine(t.Description))
+	}
+}
+
+func printLeft(row func(cells ...string), what string, left int, size string) {
+	if left > 0 {
+		row(what, fmt.Sprintf("and %d more", left), size)
+	}
+}
+
+func limitText(l toolfile.Limit, unit func(uint64) string) string {
+	text := unit(l.Min)
+	if l.Max != nil {
+		text += ", up to " + unit(*l.Max)
+	}
+	if l.Imported {
+		text += ", imported"
+	}
+	return text
+}
+
+// newEngine returns an engine that shares the server's compiled code, or does without where that can't be had.
+func newEngine(ctx context.Context, c *config.Config, logger *slog.Logger) (*sandbox.Engine, error) {
+	dir, err := server.CacheDir(c)
+	if err == nil {
+		var engine *sandbox.Engine
+		if engine, err = sandbox.New(ctx, sandbox.Config{CacheDir: dir, Logger: logger}); err == nil {
+			return engine, nil
+		}
+	}
+	logger.Warn("compiled code is not kept", "error", err)
+	return sandbox.New(ctx, sandbox.Config{Logger: logger})
+}
+
+// readModule reads a module's file, which may be no larger than a module.
+func readModule(name string) ([]byte, error) {
+	file, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	if info, err := file.Stat(); err == nil && info.IsDir() {
+		return nil, fmt.Errorf("%s is a folder: name a .wasm file in it, or make one with `toolsrv build %s`", name, shellQuote(name))
+	}
+	content, err := io.ReadAll(io.LimitReader(file, sandbox.MaxModule+1))
+	if err != nil {
+		return nil, fmt.Errorf("read the module: %w", err)
+	}
+	if len(content) > sandbox.MaxModule {
+		return nil, fmt.Errorf("%s is larger than a module may be, %s: strip it of debug information", name, sizeText(sandbox.MaxModule))
+	}
+	return content, nil
+}
+
+// showWaiting tells on a terminal what is waited for, if it takes longer than a moment, until done is called.
+func showWaiting(w io.Writer, what string) (done func()) {
+	if !isTerminal(w) {
+		return func() {}
+	}
+	stop, gone := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(gone)
+		select {
+		case <-stop:
+			return
+		case <-time.After(300 * time.Millisecond):
+		}
+		fmt.Fprintf(w, "%s ...", what)
+		<-stop
+		fmt.Fprint(w, "\r\x1b[K") // back to the line's begin, and clear it
+	}()
+	return func() {
+		close(stop)
+		<-gone
+	}
+}

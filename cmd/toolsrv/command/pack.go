@@ -1,0 +1,146 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/config"
+	"github.com/toolsrv/toolsrv/wasmtools/toolfile"
+)
+
+// pack holds the flags of `toolsrv pack`.
+type pack struct {
+	manifest string
+	output   string
+}
+
+func newPack() *cobra.Command {
+	var p pack
+	cmd := &cobra.Command{
+		Use:   "pack FILE",
+		Short: "Embed a tool's manifest into its file",
+		Long: `Embed a manifest into FILE, so that a server lists its tools without running it. The
+manifest is that of --manifest, which makes a tool of any WASI program, or else what the
+module tells of itself (its export toolsrv_describe is run once, in the sandbox).
+
+What is written is what a server takes: the manifest, its schemas and the module are
+checked first. FILE is replaced at once or not at all.`,
+		Example: `  toolsrv pack shout.wasm --manifest tool.json
+  toolsrv pack greet.wasm -o tools/greet.wasm`,
+		Args:              fileAnd(0, ""),
+		RunE:              p.run,
+		ValidArgsFunction: completeModules,
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&p.manifest, "manifest", "", "`file` with the manifest, JSON; - reads standard input")
+	flags.StringVarP(&p.output, "output", "o", "", "`file` to write; - is standard output (default FILE)")
+	completeFlag(cmd, "manifest", cobra.FixedCompletions([]cobra.Completion{"json"}, cobra.ShellCompDirectiveFilterFileExt))
+	completeFlag(cmd, "output", completeModules)
+	return cmd
+}
+
+func (p *pack) run(cmd *cobra.Command, args []string) error {
+	for _, name := range []string{"manifest", "output"} {
+		if flag := cmd.Flags().Lookup(name); flag.Changed && flag.Value.String() == "" {
+			return &usageError{fmt.Errorf("--%s is empty: name a file or leave it out", name)}
+		}
+	}
+	stdout, stderr := cmd.OutOrStdout(), cmd.ErrOrStderr()
+	output := p.output
+	switch {
+	case output == "":
+		output = args[0]
+	case output == "-" && isTerminal(stdout):
+		return &usageError{errors.New("-o - would write a binary to the terminal: redirect standard output, or name a file")}
+	}
+	ctx, stop := untilInterrupted(cmd.Context())
+	defer stop()
+	content, err := readModule(args[0])
+	if err != nil {
+		return err
+	}
+	manifest, err := p.readManifest(cmd.InOrStdin())
+	if err != nil {
+		return err
+	}
+	packed, m, err := packModule(ctx, content, manifest, args[0], stderr)
+	if err != nil {
+		return fmt.Errorf("%s: %w", args[0], err)
+	}
+	if output == "-" {
+		_, err = stdout.Write(packed)
+		return err
+	}
+	if err := replaceFile(output, packed); err != nil {
+		return fmt.Errorf("write the module: %w", err)
+	}
+	fmt.Fprintf(stderr, "%s: %s\n", output, toolList(m))
+	return nil
+}
+
+// readManifest returns the manifest of --manifest, or nil. A byte more than one may have is read, for the check to find.
+func (p *pack) readManifest(stdin io.Reader) ([]byte, error) {
+	if p.manifest == "" {
+		return nil, nil
+	}
+	from := stdin
+	if p.manifest != "-" {
+		file, err := os.Open(p.manifest)
+		if err != nil {
+			return nil, err
+		}
+		defer file.Close()
+		from = file
+	}
+	text, err := io.ReadAll(io.LimitReader(from, wasmtools.MaxManifest+4)) // 3 for a byte order mark
+	if err != nil {
+		return nil, fmt.Errorf("read the manifest: %w", err)
+	}
+	if text == nil {
+		text = []byte{}
+	}
+	return text, nil
+}
+
+// packModule embeds a manifest, or that which the module tells.
+func packModule(ctx context.Context, content, manifest []byte, file string, stderr io.Writer) ([]byte, *wasmtools.Manifest, error) {
+	engine, err := newEngine(ctx, config.Default(), newLogger(stderr, slog.LevelWarn))
+	if err != nil {
+		return nil, nil, err
+	}
+	defer engine.Close(context.WithoutCancel(ctx))
+	done := showWaiting(stderr, fmt.Sprintf("asking %s (%s) for its manifest", file, sizeText(len(content))))
+	defer done()
+	return toolfile.Pack(ctx, engine, content, manifest)
+}
+
+// toolList names the tools of a manifest.
+func toolList(m *wasmtools.Manifest) string {
+	var paths []string
+	for _, t := range m.Tools {
+		tool := wasmtools.Tool{Namespace: m.Namespace, Name: t.Name}
+		paths = append(paths, tool.Path())
+	}
+	return pathList(paths)
+}
+
+// pathList tells how many tools there are, and names the first ones.
+func pathList(paths []string) string {
+	const most = 10
+	text := fmt.Sprintf("%d tools: ", len(paths))
+	if len(paths) == 1 {
+		text = "1 tool: "
+	}
+	if len(paths) > most {
+		return text + strings.Join(paths[:most], ", ") + ", ..."
+	}
+	return text + strings.Join(paths, ", ")
+}

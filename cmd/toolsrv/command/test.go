@@ -1,0 +1,141 @@
+package command
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+
+	"github.com/spf13/cobra"
+
+	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/toolfile"
+)
+
+// tested is what `toolsrv test --json` prints; the members are stable.
+type tested struct {
+	File     string         `json:"file"`
+	Passed   int            `json:"passed"`
+	Failed   int            `json:"failed"`
+	Examples []testedResult `json:"examples"`
+}
+
+type testedResult struct {
+	toolfile.Trial
+	OK           bool    `json:"ok"`
+	Milliseconds float64 `json:"milliseconds"`
+}
+
+// test holds the flags of `toolsrv test`.
+type test struct {
+	opener
+	asJSON bool
+}
+
+func newTest() *cobra.Command {
+	t := test{opener: opener{logLevel: slog.LevelWarn}}
+	cmd := &cobra.Command{
+		Use:   "test FILE",
+		Short: "Try the examples of a file's manifest",
+		Long: `Call the tools of FILE with the arguments of the examples in its manifest, in the
+sandbox. The arguments must fit the tool's schema, the result its result schema, and,
+where the example names a result, that one: they are compared as JSON values, so
+that the order of members and 1 or 1.0 make no difference.
+
+Exit codes: 0 where no example failed, 1 where one did or the file could not be
+loaded, 2 wrong usage.`,
+		Example: `  toolsrv test math.wasm
+  toolsrv test --json math.wasm`,
+		Args:              fileAnd(0, ""),
+		RunE:              t.run,
+		ValidArgsFunction: completeModules,
+	}
+	t.addFlags(cmd)
+	cmd.Flags().BoolVar(&t.asJSON, "json", false, "print a JSON object")
+	return cmd
+}
+
+func (t *test) run(cmd *cobra.Command, args []string) error {
+	ctx, stop := untilInterrupted(cmd.Context())
+	defer stop()
+	stdout, stderr := cmd.OutOrStdout(), cmd.ErrOrStderr()
+	o, err := t.open(ctx, args[0], stderr)
+	if err != nil {
+		return err
+	}
+	defer o.close()
+	all := tested{File: args[0], Examples: []testedResult{}}
+	o.module.TryExamples(ctx, func(trial toolfile.Trial) {
+		r := testedResult{trial, trial.Problem == "", float64(trial.Took.Microseconds()) / 1e3}
+		if r.OK {
+			all.Passed++
+		} else {
+			all.Failed++
+		}
+		all.Examples = append(all.Examples, r)
+		if !t.asJSON && err == nil {
+			err = r.print(stdout)
+		}
+	})
+	if t.asJSON {
+		err = printJSON(stdout, all)
+	}
+	switch {
+	case err != nil:
+		return err
+	case ctx.Err() != nil:
+		return errors.New("interrupted: not all examples were tried")
+	case all.Failed > 0:
+		return fmt.Errorf("%d of %d examples failed", all.Failed, len(all.Examples))
+	}
+	all.tellNone(stderr, o.module.Tools())
+	return nil
+}
+
+// print prints a line, and more where the example failed.
+func (r *testedResult) print(w io.Writer) error {
+	word := "ok  "
+	if !r.OK {
+		word = "FAIL"
+	}
+	text := fmt.Sprintf("%s  %s, example %d (%s)\n", word, r.Path, r.Number, timeText(r.Took))
+	if !r.OK {
+		text += fmt.Sprintf("      %s\n      arguments: %s\n", oneLine(r.Problem), shorten(string(r.Arguments)))
+		if r.Want != nil {
+			text += fmt.Sprintf("      want:      %s\n", shorten(string(r.Want)))
+		}
+		if r.Got != nil {
+			text += fmt.Sprintf("      got:       %s\n", shorten(string(r.Got)))
+		}
+		if failed, ok := errors.AsType[*wasmtools.Error](r.Err); ok && failed.Err != nil { // a trap's trace, say
+			text += "      cause:     " + shorten(failed.Err.Error()) + "\n"
+		}
+	}
+	_, err := io.WriteString(w, text)
+	return err
+}
+
+// tellNone tells which tools have no example: that nothing failed says nothing of them.
+func (t *tested) tellNone(w io.Writer, tools []*wasmtools.Tool) {
+	without := ""
+	for _, tool := range tools {
+		if len(tool.Examples) == 0 {
+			without += " " + tool.Path()
+		}
+	}
+	switch {
+	case len(t.Examples) == 0:
+		fmt.Fprintf(w, "%s has no examples: give its tools some, as \"examples\" in the manifest or by the SDK\n", t.File)
+	case without != "":
+		fmt.Fprintf(w, "without an example:%s\n", shorten(without))
+	}
+}
+
+// shorten returns foreign text in one line that is not too long to read.
+func shorten(s string) string {
+	const most = 1000
+	if s = oneLine(s); len(s) > most {
+		return s[:most] + "..."
+	}
+	return s
+}

@@ -44,7 +44,7 @@ func (s Scaffold) Path() string {
 
 // New makes the folder dir with a project that builds. dir must be empty where it is there.
 func New(dir string, s Scaffold) error {
-	if err := s.check(); err != nil {
+	if err := s.Check(); err != nil {
 		return err
 	}
 	if s.SDK != "" {
@@ -77,8 +77,8 @@ func New(dir string, s Scaffold) error {
 	return nil
 }
 
-// check reports what is wrong with what the author asked for.
-func (s Scaffold) check() error {
+// Check reports what is wrong with the words of s, or nil. It looks at no files; New checks, too.
+func (s Scaffold) Check() error {
 	if err := wasmtools.CheckName(s.Name); err != nil {
 		return fmt.Errorf("the name of the tool: %w", err)
 	}

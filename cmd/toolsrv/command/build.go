@@ -72,7 +72,7 @@ A build runs code of the project, such as Cargo's build scripts.`,
 			}
 			return b.print(cmd.OutOrStdout())
 		},
-		ValidArgsFunction: completeFolders,
+		ValidArgsFunction: completeFolder,
 	}
 	cmd.Flags().StringVarP(&output, "output", "o", "", "`file` to make; DIR/NAME.wasm, where NAME is that of the folder, if left out")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON object")

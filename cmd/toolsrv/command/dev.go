@@ -47,13 +47,13 @@ It serves without tokens, on this machine only unless --address says otherwise.`
 			defer stop()
 			return d.run(ctx, folderOf(args), cmd)
 		},
-		ValidArgsFunction: completeFolders,
+		ValidArgsFunction: completeFolder,
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&d.address, "address", "127.0.0.1:8000", "`host:port` to listen on; port 0 takes any free one")
 	flags.TextVar(&d.logLevel, "log-level", d.logLevel, "least `level` that is logged: debug, info, warn or error")
 	completeFlag(cmd, "address", cobra.NoFileCompletions)
-	completeFlag(cmd, "log-level", cobra.FixedCompletions([]cobra.Completion{"debug", "info", "warn", "error"}, cobra.ShellCompDirectiveNoFileComp))
+	completeFlag(cmd, "log-level", completeLevels)
 	return cmd
 }
 

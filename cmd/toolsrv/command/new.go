@@ -42,6 +42,9 @@ binary interface and the compiler's flags follow from it.`,
 			}
 			dir := filepath.Clean(args[0])
 			s.Name, s.Language = filepath.Base(dir), project.Language(language)
+			if err := s.Check(); err != nil {
+				return &usageError{err}
+			}
 			if err := project.New(dir, s); err != nil {
 				return err
 			}
@@ -55,7 +58,7 @@ binary interface and the compiler's flags follow from it.`,
 	flags.StringVar(&s.SDK, "sdk", s.SDK, "`folder` with the SDKs to use in place of the published ones: sdk of toolsrv's source")
 	completeFlag(cmd, "lang", cobra.FixedCompletions(languageNames(), cobra.ShellCompDirectiveNoFileComp))
 	completeFlag(cmd, "namespace", cobra.NoFileCompletions)
-	completeFlag(cmd, "sdk", completeFolders)
+	completeFlag(cmd, "sdk", cobra.FixedCompletions(nil, cobra.ShellCompDirectiveFilterDirs))
 	return cmd
 }
 
@@ -109,12 +112,20 @@ func completeFlag(cmd *cobra.Command, flag string, complete cobra.CompletionFunc
 	}
 }
 
-// completeFolders has a shell complete one argument, or a flag's value, to folders.
-func completeFolders(_ *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+// completeFolder has a shell complete the only argument to folders.
+func completeFolder(_ *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
 	return nil, cobra.ShellCompDirectiveFilterDirs
 }
 
 // completeModules has a shell complete to .wasm files, and to folders on the way to them.
 func completeModules(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	return []cobra.Completion{"wasm"}, cobra.ShellCompDirectiveFilterFileExt
+}
+
+// completeLevels has a shell complete a level of the log.
+func completeLevels(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	return []cobra.Completion{"debug", "info", "warn", "error"}, cobra.ShellCompDirectiveNoFileComp
 }

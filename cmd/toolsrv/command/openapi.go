@@ -58,6 +58,10 @@ with exit code 0; a second one ends it at once with exit code 1.`,
 	flags.StringVar(&o.tokensFile, "auth-tokens-file", "",
 		"`file` with one bearer token per line; tokens of flags take the place of those of the configuration")
 	flags.TextVar(&o.logLevel, "log-level", slog.LevelInfo, "least `level` that is logged: debug, info, warn or error")
+	completeFlag(cmd, "config", cobra.FixedCompletions([]cobra.Completion{"toml"}, cobra.ShellCompDirectiveFilterFileExt))
+	completeFlag(cmd, "address", cobra.NoFileCompletions)
+	completeFlag(cmd, "auth-token", cobra.NoFileCompletions)
+	completeFlag(cmd, "log-level", completeLevels)
 	return cmd
 }
 

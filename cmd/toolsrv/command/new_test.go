@@ -1,0 +1,133 @@
+package command_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// sdks is the folder of the SDKs of this tree.
+const sdks = "../../../sdk"
+
+func TestNew(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name string
+		args []string
+		says []string // what is to be done next
+	}{
+		{"go", []string{"--lang", "go", "--sdk", sdks}, []string{"go test .", "toolsrv dev .", "localhost:8000/greet "}},
+		{"tinygo", []string{"--lang", "tinygo", "--sdk", sdks}, []string{"go test .", "toolsrv dev ."}},
+		{"rust", []string{"--lang", "rust", "--sdk", sdks}, []string{"cargo test", "toolsrv dev ."}},
+		{"namespace", []string{"--lang", "rust", "--namespace", "texts/loud", "--sdk", sdks}, []string{"localhost:8000/texts/loud/greet "}},
+		{"published", []string{"--lang", "go", "--sdk="}, []string{"go mod tidy"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			dir := filepath.Join(t.TempDir(), "it's mine", "greet")
+			code, stdout, stderr := run(append([]string{"new", dir + "/"}, c.args...)...)
+			if code != 0 || stderr != "" {
+				t.Fatalf("exit code %d, standard error %q", code, stderr)
+			}
+			for _, want := range append(c.says, `cd '`, `it'\''s mine/greet'`, "toolsrv build .") {
+				if !strings.Contains(stdout, want) {
+					t.Errorf("no %q in %q", want, stdout)
+				}
+			}
+			if _, err := os.Stat(filepath.Join(dir, "README.md")); err != nil {
+				t.Error(err)
+			}
+			code, _, stderr = run(append([]string{"new", dir}, c.args...)...)
+			if code != 1 || !strings.Contains(stderr, "holds files already") {
+				t.Errorf("once more: exit code %d, standard error %q; want 1 and that there are files", code, stderr)
+			}
+		})
+	}
+}
+
+func TestNewFails(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for _, c := range []struct {
+		name string
+		args []string
+		code int
+		says string
+	}{
+		{"no name", []string{"--lang", "go"}, 2, "the name of the tool is missing"},
+		{"empty name", []string{"", "--lang", "go"}, 2, "the name of the tool is missing"},
+		{"two names", []string{"a", "b", "--lang", "go"}, 2, `unexpected argument "b"`},
+		{"no language", []string{filepath.Join(dir, "greet")}, 2, "--lang is missing: choose go, tinygo or rust"},
+		{"empty language", []string{filepath.Join(dir, "greet"), "--lang="}, 2, "--lang is missing"},
+		{"unknown language", []string{filepath.Join(dir, "greet"), "--lang", "python"}, 2, "choose go, tinygo or rust"},
+		{"language in capitals", []string{filepath.Join(dir, "greet"), "--lang", "Go"}, 2, "choose go, tinygo or rust"},
+		{"bad name", []string{filepath.Join(dir, "my tool"), "--lang", "go"}, 2, "is no name"},
+		{"here", []string{".", "--lang", "go"}, 2, "is no name"},
+		{"bad namespace", []string{filepath.Join(dir, "greet"), "--lang", "go", "--namespace", "/texts"}, 2, "namespace"},
+		{"no SDK", []string{filepath.Join(dir, "greet"), "--lang", "go", "--sdk", dir}, 1, "holds no SDK for go"},
+		{"a digit first", []string{filepath.Join(dir, "2fast"), "--lang", "go"}, 2, "begins with no letter"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			code, stdout, stderr := run(append([]string{"new"}, c.args...)...)
+			if code != c.code || stdout != "" || !strings.Contains(stderr, c.says) {
+				t.Errorf("exit code %d, standard output %q, standard error %q; want %d, nothing, and %q", code, stdout, stderr, c.code, c.says)
+			}
+		})
+	}
+}
+
+// TestCompletion has each shell that is here read its completion script.
+func TestCompletion(t *testing.T) {
+	t.Parallel()
+	for _, shell := range []string{"bash", "zsh", "fish"} {
+		t.Run(shell, func(t *testing.T) {
+			t.Parallel()
+			code, stdout, stderr := run("completion", shell)
+			if code != 0 || !strings.Contains(stdout, "toolsrv") || stderr != "" {
+				t.Fatalf("exit code %d, %d bytes, standard error %q", code, len(stdout), stderr)
+			}
+			if _, err := exec.LookPath(shell); err != nil {
+				t.Skipf("there is no %s to read the script", shell)
+			}
+			cmd := exec.CommandContext(t.Context(), shell, "-n")
+			cmd.Stdin = strings.NewReader(stdout)
+			if out, err := cmd.CombinedOutput(); err != nil || len(out) > 0 {
+				t.Errorf("%s -n: %v\n%s", shell, err, out)
+			}
+		})
+	}
+}
+
+// TestCompletes has words completed as the scripts ask for it. A directive says what a shell adds: 4 nothing, 8 files with
+// the endings that are listed, 16 folders.
+func TestCompletes(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name string
+		args []string
+		want string
+	}{
+		{"commands", []string{"ne"}, "new\tMake a folder with a new tool that builds\n:4"},
+		{"languages", []string{"new", "greet", "--lang", ""}, "go\ntinygo\nrust\n:4"},
+		{"a name", []string{"new", ""}, ":4"},
+		{"an SDK", []string{"new", "--sdk", ""}, ":16"},
+		{"a folder to build", []string{"build", ""}, ":16"},
+		{"a second folder", []string{"build", "a", ""}, ":4"},
+		{"an output", []string{"build", "-o", ""}, "wasm\n:8"},
+		{"a folder to follow", []string{"dev", ""}, ":16"},
+		{"a level", []string{"dev", "--log-level", ""}, "debug\ninfo\nwarn\nerror\n:4"},
+		{"a level of the server", []string{"openapi", "--log-level", ""}, "debug\ninfo\nwarn\nerror\n:4"},
+		{"a configuration", []string{"openapi", "--config", ""}, "toml\n:8"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			code, stdout, _ := run(append([]string{"__complete"}, c.args...)...)
+			if got := strings.TrimSpace(stdout); code != 0 || got != c.want {
+				t.Errorf("exit code %d, %q, want %q", code, got, c.want)
+			}
+		})
+	}
+}

@@ -1,5 +1,7 @@
 //! The smallest tool that has arguments and a result of its own.
 
+#![forbid(unsafe_code)]
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use toolsrv::{Error, tool};

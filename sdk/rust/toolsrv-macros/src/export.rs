@@ -3,14 +3,14 @@ use quote::{quote, quote_spanned};
 use syn::parse::{Parse, ParseStream};
 use syn::punctuated::Punctuated;
 use syn::spanned::Spanned;
-use syn::{Expr, Ident, LitStr, Path, Result, Token, bracketed};
+use syn::{Ident, LitStr, Path, Result, Token, bracketed};
 
-use crate::names;
+use crate::{json, names};
 
 /// What stands in `export! { … }`.
 struct Export {
     namespace: Option<LitStr>,
-    version: Option<Expr>,
+    version: Option<LitStr>,
     warm: Option<Path>,
     tools: Vec<Path>,
 }
@@ -68,17 +68,40 @@ fn tools(input: ParseStream<'_>) -> Result<Vec<Path>> {
     Ok(tools)
 }
 
+/// Returns the manifest up to the first tool.
+fn head(namespace: &str, version: &str) -> String {
+    let mut out = String::from(r#"{"abi":1"#);
+    for (name, value) in [("namespace", namespace), ("version", version)] {
+        if !value.is_empty() {
+            out.push_str(&format!(r#","{name}":{}"#, json::quote(value)));
+        }
+    }
+    out.push_str(concat!(r#","sdk":"rust/"#, env!("CARGO_PKG_VERSION"), r#"","tools":["#));
+    out
+}
+
 pub(crate) fn expand(input: TokenStream) -> Result<TokenStream> {
     let Export { namespace, version, warm, tools } = syn::parse2(input)?;
-    let namespace = namespace.map_or_else(|| quote!(""), |namespace| quote!(#namespace));
-    let version = version.map_or_else(|| quote!(::core::env!("CARGO_PKG_VERSION")), |version| quote!(#version));
-    let warm =
-        warm.map_or_else(|| quote!(::core::option::Option::None), |warm| quote!(::core::option::Option::Some(#warm)));
-    let tools =
-        tools.iter().map(|tool| quote_spanned!(tool.span()=> <#tool as ::toolsrv::__private::Definition>::TOOL));
+    let namespace = namespace.map(|namespace| namespace.value()).unwrap_or_default();
+    let version = match version {
+        Some(version) => version.value(),
+        None => std::env::var("CARGO_PKG_VERSION").unwrap_or_default(), // the author's crate, as the macro runs
+    };
+    let head = head(&namespace, &version);
+    let warm = match warm {
+        Some(warm) => quote!(::core::option::Option::Some(#warm)),
+        None => quote!(::core::option::Option::None),
+    };
+    let definitions = |constant: TokenStream| {
+        let tools = tools
+            .iter()
+            .map(|tool| quote_spanned!(tool.span()=> <#tool as ::toolsrv::__private::Definition>::#constant));
+        quote!(&[#(#tools),*])
+    };
+    let (definitions, manifests) = (definitions(quote!(TOOL)), definitions(quote!(MANIFEST)));
     Ok(quote! {
         /// The tools of this module.
-        pub static MODULE: ::toolsrv::Module = ::toolsrv::Module::new(#namespace, #version, &[#(#tools),*], #warm);
+        pub static MODULE: ::toolsrv::Module = ::toolsrv::Module::new(#namespace, #head, #definitions, #warm);
 
         #[cfg(target_family = "wasm")]
         const _: () = {
@@ -96,6 +119,13 @@ pub(crate) fn expand(input: TokenStream) -> Result<TokenStream> {
             extern "C" fn toolsrv_warm() {
                 ::toolsrv::__private::warm(&MODULE)
             }
+
+            // The manifest where all of it is known now. It is empty otherwise, and then the linker makes no section.
+            const MANIFESTS: &[::core::option::Option<&str>] = #manifests;
+            const SIZE: usize = ::toolsrv::__private::manifest_size(#head, MANIFESTS);
+            #[used]
+            #[unsafe(link_section = "toolsrv.manifest")]
+            static MANIFEST: [u8; SIZE] = ::toolsrv::__private::manifest(#head, MANIFESTS);
         };
     })
 }

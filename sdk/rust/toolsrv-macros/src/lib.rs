@@ -3,7 +3,9 @@
 use proc_macro::TokenStream;
 
 mod export;
+mod json;
 mod names;
+mod signature;
 mod tool;
 
 /// Makes a tool of a function: `fn name(arguments: A) -> Result<T, E>`.
@@ -17,8 +19,10 @@ mod tool;
 ///   function's where it is left out.
 /// - `#[tool(example(arguments = r#"{"a": 1}"#, result = "2"))]`: a call with its result, both JSON, for the
 ///   documentation and for tests. It can be repeated. Leave `result` out where it is not worth comparing.
-/// - `#[tool(parameters = "schema.json")]`: the JSON Schema of the arguments, in a file beside the source, in place of
-///   the derived one.
+/// - `#[tool(parameters = "schema.json", result = "result.json")]`: the JSON Schemas of arguments and result, in files seen
+///   from the folder of Cargo.toml, in place of derived ones. `result` may be left out. The types then need no
+///   `JsonSchema`; and where all tools of a module are written so, its manifest stands in the file from the start, and
+///   `schemars` is not in it.
 #[proc_macro_attribute]
 pub fn tool(attribute: TokenStream, item: TokenStream) -> TokenStream {
     tool::expand(attribute.into(), item.into()).unwrap_or_else(syn::Error::into_compile_error).into()

@@ -1,53 +1,84 @@
-use proc_macro2::{Span, TokenStream};
+use std::path::PathBuf;
+
+use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
 use syn::meta::ParseNestedMeta;
 use syn::parse::Parser;
 use syn::spanned::Spanned;
-use syn::{Attribute, Error, Expr, ExprLit, FnArg, ItemFn, Lit, LitStr, Meta, Result, ReturnType, Safety, Type};
+use syn::{Attribute, Error, Expr, ExprLit, ItemFn, Lit, LitStr, Meta, Result};
 
-use crate::names;
+use crate::signature::Signature;
+use crate::{json, names, signature};
 
 /// What stands in `#[tool(…)]`.
 #[derive(Default)]
 struct Options {
     name: Option<LitStr>,
     parameters: Option<LitStr>,
+    result: Option<LitStr>,
     examples: Vec<Example>,
 }
 
+/// A call of the tool: JSON.
 struct Example {
     arguments: LitStr,
     result: Option<LitStr>,
 }
 
 impl Options {
-    fn parse(&mut self, meta: ParseNestedMeta<'_>) -> Result<()> {
+    fn read(attribute: TokenStream) -> Result<Self> {
+        let mut out = Self::default();
+        syn::meta::parser(|meta| out.option(meta)).parse2(attribute)?;
+        match &out.result {
+            Some(result) if out.parameters.is_none() => Err(Error::new(
+                result.span(),
+                "the schema of the result goes with that of the arguments: add `parameters`",
+            )),
+            _ => Ok(out),
+        }
+    }
+
+    fn option(&mut self, meta: ParseNestedMeta<'_>) -> Result<()> {
         if meta.path.is_ident("name") {
-            set(&mut self.name, &meta)?;
-            match &self.name {
-                Some(name) => names::fault(&name.value()).map_or(Ok(()), |fault| Err(Error::new(name.span(), fault))),
-                None => Ok(()),
-            }
+            set(&mut self.name, &meta)
         } else if meta.path.is_ident("parameters") {
             set(&mut self.parameters, &meta)
+        } else if meta.path.is_ident("result") {
+            set(&mut self.result, &meta)
         } else if meta.path.is_ident("example") {
-            let (mut arguments, mut result) = (None, None);
-            meta.parse_nested_meta(|inner| {
-                if inner.path.is_ident("arguments") {
-                    set(&mut arguments, &inner)
-                } else if inner.path.is_ident("result") {
-                    set(&mut result, &inner)
-                } else {
-                    Err(inner.error("an example has `arguments` and `result`"))
-                }
-            })?;
-            let arguments =
-                arguments.ok_or_else(|| meta.error("an example needs arguments: `arguments = r#\"{}\"#`"))?;
-            self.examples.push(Example { arguments, result });
+            self.examples.push(Example::read(&meta)?);
             Ok(())
         } else {
-            Err(meta.error("`#[tool]` takes `name`, `parameters` and `example`"))
+            Err(meta.error("`#[tool]` takes `name`, `parameters`, `result` and `example`"))
         }
+    }
+}
+
+impl Example {
+    fn read(meta: &ParseNestedMeta<'_>) -> Result<Self> {
+        let (mut arguments, mut result) = (None, None);
+        meta.parse_nested_meta(|inner| {
+            if inner.path.is_ident("arguments") {
+                set(&mut arguments, &inner)
+            } else if inner.path.is_ident("result") {
+                set(&mut result, &inner)
+            } else {
+                Err(inner.error("an example has `arguments` and `result`"))
+            }
+        })?;
+        let arguments: LitStr =
+            arguments.ok_or_else(|| meta.error("an example needs arguments: `arguments = r#\"{}\"#`"))?;
+        check_json(&arguments, &arguments.value(), true)?;
+        if let Some(result) = &result {
+            check_json(result, &result.value(), false)?;
+        }
+        Ok(Self { arguments, result })
+    }
+
+    /// Returns the example as the manifest has it.
+    fn to_json(&self) -> String {
+        let result = self.result.as_ref().map(|result| format!(r#","result":{}"#, result.value())).unwrap_or_default();
+        format!(r#"{{"arguments":{}{result}}}"#, self.arguments.value())
     }
 }
 
@@ -60,39 +91,46 @@ fn set(option: &mut Option<LitStr>, meta: &ParseNestedMeta<'_>) -> Result<()> {
     Ok(())
 }
 
+/// Refuses a text that is no JSON, at the place where the author wrote it.
+fn check_json(at: &LitStr, text: &str, object: bool) -> Result<()> {
+    match json::fault(text) {
+        Some(fault) => Err(Error::new(at.span(), format!("this is no JSON: {fault}"))),
+        None if object && !json::is_object(text) => Err(Error::new(at.span(), "this is no JSON object: `{…}`")),
+        None => Ok(()),
+    }
+}
+
 pub(crate) fn expand(attribute: TokenStream, item: TokenStream) -> Result<TokenStream> {
-    let mut options = Options::default();
-    syn::meta::parser(|meta| options.parse(meta)).parse2(attribute)?;
-    let function: ItemFn = syn::parse2(item).map_err(|e| {
-        Error::new(e.span(), "`#[tool]` stands on a function: `fn name(arguments: A) -> Result<T, Error>`")
+    let options = Options::read(attribute)?;
+    let function: ItemFn = syn::parse2(item).map_err(|error| {
+        Error::new(error.span(), "`#[tool]` stands on a function: `fn name(arguments: A) -> Result<T, Error>`")
     })?;
     let ident = &function.sig.ident;
     let visibility = &function.vis;
-    let name = match options.name {
-        Some(name) => name,
-        None => LitStr::new(ident.to_string().trim_start_matches("r#"), ident.span()),
-    };
-    if let Some(fault) = names::fault(&name.value()) {
-        return Err(Error::new(name.span(), format!("{fault}; or give one: `#[tool(name = \"…\")]`")));
-    }
+    let name = name(&options, &function)?;
     let description = description(&function)?;
-    let Signature { call, arguments, output } = signature(&function)?;
-    let no_arguments = arguments.is_none();
-    let (pattern, passed) = match &arguments {
+    let Signature { call, arguments, output } = signature::read(&function)?;
+    let (parameters, result, manifest) = match &options.parameters {
+        Some(parameters) => written(&options, parameters, &name.value(), &description)?,
+        None => {
+            let parameters = match arguments {
+                Some(arguments) => quote_spanned!(arguments.span()=> of_arguments::<#arguments>()),
+                None => quote!(NO_ARGUMENTS),
+            };
+            (parameters, quote_spanned!(output.span()=> of_result::<#output>()), quote!(::core::option::Option::None))
+        }
+    };
+    let call = call.then(|| quote!(call,));
+    let (pattern, passed) = match arguments {
         Some(_) => (quote!(arguments), quote!(arguments)),
         None => (quote!(_), quote!()),
     };
-    let call = call.then(|| quote!(call,));
     let arguments = arguments.map_or_else(|| quote!(::toolsrv::__private::NoArguments), |arguments| quote!(#arguments));
-    let parameters = match options.parameters {
-        None if no_arguments => quote!(NONE),
-        Some(file) => quote_spanned!(file.span()=> Written(::core::include_str!(#file))),
-        None => quote_spanned!(arguments.span()=> of::<#arguments>()),
-    };
     let examples = options.examples.iter().map(|Example { arguments, result }| {
-        let result = result
-            .as_ref()
-            .map_or_else(|| quote!(::core::option::Option::None), |r| quote!(::core::option::Option::Some(#r)));
+        let result = match result {
+            Some(result) => quote!(::core::option::Option::Some(#result)),
+            None => quote!(::core::option::Option::None),
+        };
         quote!((#arguments, #result))
     });
     // The type has the function's name, so that a path names both: functions and types don't share their names.
@@ -107,13 +145,64 @@ pub(crate) fn expand(attribute: TokenStream, item: TokenStream) -> Result<TokenS
             const TOOL: ::toolsrv::Tool = ::toolsrv::Tool::new(
                 #name,
                 #description,
-                ::toolsrv::__private::Parameters::#parameters,
-                <#output as ::toolsrv::__private::Outcome>::schema,
+                ::toolsrv::__private::Schema::#parameters,
+                ::toolsrv::__private::Schema::#result,
                 &[#(#examples),*],
                 |call, input| ::toolsrv::__private::run::<#arguments, #output>(input, |#pattern| #ident(#call #passed)),
             );
+            const MANIFEST: ::core::option::Option<&'static str> = #manifest;
         }
     })
+}
+
+/// Returns the schemas of arguments and result that the author wrote, and the tool's part of the manifest made of them.
+fn written(
+    options: &Options,
+    parameters: &LitStr,
+    name: &str,
+    description: &str,
+) -> Result<(TokenStream, TokenStream, TokenStream)> {
+    let read = |file: &LitStr| -> Result<(String, TokenStream)> {
+        let path = PathBuf::from(std::env::var_os("CARGO_MANIFEST_DIR").unwrap_or_default()).join(file.value());
+        let refuse = |error: &dyn std::fmt::Display| Error::new(file.span(), format!("{}: {error}", path.display()));
+        let text = std::fs::read_to_string(&path).map_err(|error| refuse(&error))?;
+        check_json(file, &text, true).map_err(|error| refuse(&error))?;
+        let path = path.to_str().ok_or_else(|| refuse(&"the path is no UTF-8"))?;
+        Ok((text, quote!(Written(::core::include_str!(#path))))) // included, so that a change of the file is seen
+    };
+    let (text, parameters) = read(parameters)?;
+    let mut manifest =
+        format!(r#"{{"name":{},"description":{},"parameters":{text}"#, json::quote(name), json::quote(description));
+    let result = match &options.result {
+        Some(result) => {
+            let (text, result) = read(result)?;
+            manifest.push_str(&format!(r#","result":{text}"#));
+            result
+        }
+        None => quote!(Unknown),
+    };
+    if !options.examples.is_empty() {
+        let examples: Vec<String> = options.examples.iter().map(Example::to_json).collect();
+        manifest.push_str(&format!(r#","examples":[{}]"#, examples.join(",")));
+    }
+    manifest.push('}');
+    Ok((parameters, result, quote!(::core::option::Option::Some(#manifest))))
+}
+
+/// Returns the name by which clients call the tool.
+fn name(options: &Options, function: &ItemFn) -> Result<LitStr> {
+    let ident = &function.sig.ident;
+    let (name, hint) = match &options.name {
+        Some(name) => (name.clone(), ""),
+        None => (
+            LitStr::new(ident.to_string().trim_start_matches("r#"), ident.span()),
+            "; or give it one: `#[tool(name = \"…\")]`",
+        ),
+    };
+    match names::fault(&name.value()) {
+        Some(fault) => Err(Error::new(name.span(), format!("{fault}{hint}"))),
+        None => Ok(name),
+    }
 }
 
 /// Returns the doc comment of a tool.
@@ -132,48 +221,4 @@ fn doc_line(attribute: &Attribute) -> Option<String> {
     let Expr::Lit(ExprLit { lit: Lit::Str(text), .. }) = &meta.value else { return None };
     let text = meta.path.is_ident("doc").then(|| text.value())?;
     Some(text.strip_prefix(' ').unwrap_or(&text).trim_end().to_string())
-}
-
-/// What a tool takes and returns.
-struct Signature<'a> {
-    call: bool,
-    arguments: Option<&'a Type>,
-    output: &'a Type,
-}
-
-fn signature(function: &ItemFn) -> Result<Signature<'_>> {
-    let sig = &function.sig;
-    let refuse = |span: Span, message: &str| Err(Error::new(span, message));
-    if let Some(keyword) = sig.asyncness {
-        return refuse(keyword.span(), "a tool is no `async` function: there is nothing to wait for in the sandbox");
-    }
-    if let Safety::Unsafe(keyword) = &sig.safety {
-        return refuse(keyword.span(), "a tool is no `unsafe` function: the server calls it");
-    }
-    if !sig.generics.params.is_empty() {
-        return refuse(sig.generics.span(), "a tool has no generic parameters: name the types");
-    }
-    let mut parameters = Vec::new();
-    for input in &sig.inputs {
-        match input {
-            FnArg::Typed(parameter) => parameters.push(parameter.ty.as_ref()),
-            FnArg::Receiver(receiver) => return refuse(receiver.span(), "a tool is a function of its own, no method"),
-        }
-    }
-    let call = parameters.first().is_some_and(|first| matches!(first, Type::Reference(_)));
-    let mut rest = parameters.into_iter().skip(usize::from(call));
-    let arguments = rest.next();
-    if let Some(more) = rest.next() {
-        return refuse(
-            more.span(),
-            "a tool takes one struct of arguments, and `&Call` before it: put this into the struct",
-        );
-    }
-    if let Some(reference @ Type::Reference(_)) = arguments {
-        return refuse(reference.span(), "a tool owns its arguments: take the struct and no reference");
-    }
-    match &sig.output {
-        ReturnType::Type(_, output) => Ok(Signature { call, arguments, output }),
-        ReturnType::Default => refuse(sig.ident.span(), "a tool returns a `Result<T, toolsrv::Error>`"),
-    }
 }

@@ -57,5 +57,6 @@ pub use toolsrv_macros::{export, tool};
 #[doc(hidden)]
 pub mod __private {
     pub use crate::guest::{call, describe, warm};
-    pub use crate::tool::{Definition, NoArguments, Outcome, Parameters, run};
+    pub use crate::module::{manifest, manifest_size};
+    pub use crate::tool::{Definition, NoArguments, Outcome, Schema, run};
 }

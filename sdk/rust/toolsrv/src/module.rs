@@ -1,27 +1,26 @@
 use crate::writer::Writer;
 use crate::{Error, Tool};
 
-/// The version of this SDK, as manifests name it.
-const SDK: &str = concat!("rust/", env!("CARGO_PKG_VERSION"));
-
 /// A `Module` is a set of tools in one `.wasm` file. [`export!`](macro@crate::export) makes it.
 #[derive(Debug)]
 pub struct Module {
-    namespace: &'static str,
-    version: &'static str,
+    head: &'static str, // of the manifest, up to the first tool
     tools: &'static [Tool],
     warm: Option<fn()>,
 }
 
+/// What ends a manifest.
+const TAIL: &str = "]}";
+
+/// The most bytes of an operation id, which is the namespace and the name.
+const OPERATION_ID: usize = 64;
+
 impl Module {
+    /// Returns a module. It is for static items: what is wrong with the names is an error of the compiler.
     #[doc(hidden)]
-    pub const fn new(
-        namespace: &'static str,
-        version: &'static str,
-        tools: &'static [Tool],
-        warm: Option<fn()>,
-    ) -> Self {
-        Self { namespace, version, tools, warm }
+    pub const fn new(namespace: &'static str, head: &'static str, tools: &'static [Tool], warm: Option<fn()>) -> Self {
+        check_names(namespace, tools);
+        Self { head, tools, warm }
     }
 
     /// Returns the tools.
@@ -35,22 +34,93 @@ impl Module {
 
     /// Returns the manifest, the JSON that the server reads. It fails where a tool's arguments are no object.
     pub fn manifest(&self) -> Result<String, Error> {
-        let mut out = Writer::default();
-        out.begin();
-        out.json("abi", "1");
-        if !self.namespace.is_empty() {
-            out.text("namespace", self.namespace);
-        }
-        if !self.version.is_empty() {
-            out.text("version", self.version);
-        }
-        out.text("sdk", SDK);
-        out.begin_list("tools");
+        let mut out = Writer::new(self.head);
         for tool in self.tools {
             tool.describe(&mut out)?;
         }
-        out.end_list();
-        out.end();
+        out.json_end(TAIL);
         Ok(out.finish())
     }
+}
+
+// What follows runs when a tool is compiled: a panic is an error of the compiler.
+
+/// Refuses two tools of one name, and names that are too long with their namespace.
+#[allow(clippy::indexing_slicing, clippy::panic)]
+const fn check_names(namespace: &str, tools: &[Tool]) {
+    let mut i = 0;
+    while i < tools.len() {
+        let name = tools[i].name().as_bytes();
+        if !namespace.is_empty() && namespace.len() + 1 + name.len() > OPERATION_ID {
+            panic!("a tool's namespace and name have more than 64 characters together: shorten one");
+        }
+        let mut j = 0;
+        while j < i {
+            if equal(name, tools[j].name().as_bytes()) {
+                panic!("two tools have the same name: give one another with `#[tool(name = \"…\")]`");
+            }
+            j += 1;
+        }
+        i += 1;
+    }
+}
+
+#[allow(clippy::indexing_slicing)]
+const fn equal(a: &[u8], b: &[u8]) -> bool {
+    let mut i = 0;
+    while i < a.len() && i < b.len() && a[i] == b[i] {
+        i += 1;
+    }
+    i == a.len() && i == b.len()
+}
+
+/// Returns the size of the manifest, or 0 where a part is not known yet.
+#[allow(clippy::indexing_slicing)]
+pub const fn manifest_size(head: &str, parts: &[Option<&str>]) -> usize {
+    let mut size = head.len() + TAIL.len();
+    let mut i = 0;
+    while i < parts.len() {
+        match parts[i] {
+            Some(part) => size += part.len(),
+            None => return 0,
+        }
+        if i > 0 {
+            size += 1; // a comma
+        }
+        i += 1;
+    }
+    size
+}
+
+/// Returns the manifest, whose size is `SIZE`.
+#[allow(clippy::indexing_slicing)]
+pub const fn manifest<const SIZE: usize>(head: &str, parts: &[Option<&str>]) -> [u8; SIZE] {
+    let mut out = [0; SIZE];
+    if SIZE == 0 {
+        return out;
+    }
+    let mut at = put(&mut out, 0, head);
+    let mut i = 0;
+    while i < parts.len() {
+        if i > 0 {
+            at = put(&mut out, at, ",");
+        }
+        if let Some(part) = parts[i] {
+            at = put(&mut out, at, part);
+        }
+        i += 1;
+    }
+    put(&mut out, at, TAIL);
+    out
+}
+
+#[allow(clippy::indexing_slicing)]
+const fn put(out: &mut [u8], at: usize, text: &str) -> usize {
+    let text = text.as_bytes();
+    let mut i = 0;
+    while i < text.len() {
+        out[at + i] = text[i];
+        i += 1;
+    }
+    at + i
 }

@@ -87,10 +87,9 @@ pub(crate) fn of_arguments<T: JsonSchema>() -> Value {
     derive(true, T::json_schema)
 }
 
-/// Returns the schema of a tool's result, or `None` where it would say nothing.
-pub(crate) fn of_result<T: JsonSchema>() -> Option<Value> {
-    let schema = derive(false, T::json_schema);
-    (!is_free(&schema)).then_some(schema)
+/// Returns the schema of a tool's result.
+pub(crate) fn of_result<T: JsonSchema>() -> Value {
+    derive(false, T::json_schema)
 }
 
 /// Reports whether values of a schema are objects.
@@ -298,7 +297,7 @@ fn has_object(kind: &Value) -> bool {
 }
 
 /// Reports whether a schema accepts everything and says nothing.
-fn is_free(schema: &Value) -> bool {
+pub(crate) fn is_free(schema: &Value) -> bool {
     *schema == Value::Bool(true) || schema.as_object().is_some_and(Object::is_empty)
 }
 

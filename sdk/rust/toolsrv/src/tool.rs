@@ -12,29 +12,36 @@ use crate::{Call, Error, schema};
 pub struct Tool {
     name: &'static str,
     description: &'static str,
-    parameters: Parameters,
-    result: fn() -> Option<Value>,
+    parameters: Schema,
+    result: Schema,
     examples: &'static [(&'static str, Option<&'static str>)],
     run: fn(&Call, &[u8]) -> Result<Vec<u8>, Error>,
 }
 
-/// Where the schema of the arguments comes from.
+/// Where a schema comes from.
 #[doc(hidden)]
 #[derive(Debug)]
-pub enum Parameters {
+pub enum Schema {
     /// From the type.
     Derived(fn() -> Value),
     /// From the author: JSON.
     Written(&'static str),
+    /// There is none.
+    Unknown,
 }
 
-impl Parameters {
-    /// Those of a tool that takes none.
-    pub const NONE: Self = Self::Written(r#"{"type":"object","additionalProperties":false}"#);
+impl Schema {
+    /// The schema of the arguments of a tool that takes none.
+    pub const NO_ARGUMENTS: Self = Self::Written(r#"{"type":"object","additionalProperties":false}"#);
 
-    /// Returns those of the type `A`.
-    pub const fn of<A: JsonSchema>() -> Self {
+    /// Returns the schema of arguments of the type `A`.
+    pub const fn of_arguments<A: JsonSchema>() -> Self {
         Self::Derived(schema::of_arguments::<A>)
+    }
+
+    /// Returns the schema of the result in `O`.
+    pub const fn of_result<O: Outcome<Value: JsonSchema>>() -> Self {
+        Self::Derived(schema::of_result::<O::Value>)
     }
 }
 
@@ -42,9 +49,11 @@ impl Parameters {
 #[doc(hidden)]
 pub trait Definition {
     const TOOL: Tool;
+    /// The tool's part of the manifest, where it is known when the tool is compiled.
+    const MANIFEST: Option<&'static str>;
 }
 
-/// What a tool returns: a `Result` of something that has a JSON form and a schema, and of an error.
+/// What a tool returns: a `Result` of something that has a JSON form, and of an error.
 #[doc(hidden)]
 #[diagnostic::on_unimplemented(
     message = "a tool can't return `{Self}`",
@@ -52,16 +61,12 @@ pub trait Definition {
     note = "T derives `serde::Serialize` and `schemars::JsonSchema`; any error that can be displayed does for `toolsrv::Error`"
 )]
 pub trait Outcome {
-    type Value: Serialize + JsonSchema;
+    type Value: Serialize;
 
     fn into_result(self) -> Result<Self::Value, Error>;
-
-    fn schema() -> Option<Value> {
-        schema::of_result::<Self::Value>()
-    }
 }
 
-impl<T: Serialize + JsonSchema, E: Into<Error>> Outcome for Result<T, E> {
+impl<T: Serialize, E: Into<Error>> Outcome for Result<T, E> {
     type Value = T;
 
     fn into_result(self) -> Result<T, Error> {
@@ -79,8 +84,8 @@ impl Tool {
     pub const fn new(
         name: &'static str,
         description: &'static str,
-        parameters: Parameters,
-        result: fn() -> Option<Value>,
+        parameters: Schema,
+        result: Schema,
         examples: &'static [(&'static str, Option<&'static str>)],
         run: fn(&Call, &[u8]) -> Result<Vec<u8>, Error>,
     ) -> Self {
@@ -108,8 +113,7 @@ impl Tool {
         to.text("name", self.name);
         to.text("description", self.description);
         match self.parameters {
-            Parameters::Written(text) => to.json("parameters", text),
-            Parameters::Derived(derive) => {
+            Schema::Derived(derive) => {
                 let parameters = derive();
                 if !schema::is_object(&parameters) {
                     let message = format!("the arguments of the tool {} are no JSON object: take a struct", self.name);
@@ -117,9 +121,18 @@ impl Tool {
                 }
                 to.value("parameters", &parameters);
             }
+            Schema::Written(text) => to.json("parameters", text),
+            Schema::Unknown => {}
         }
-        if let Some(result) = (self.result)() {
-            to.value("result", &result);
+        match self.result {
+            Schema::Derived(derive) => {
+                let result = derive();
+                if !schema::is_free(&result) {
+                    to.value("result", &result);
+                }
+            }
+            Schema::Written(text) => to.json("result", text),
+            Schema::Unknown => {}
         }
         if !self.examples.is_empty() {
             to.begin_list("examples");

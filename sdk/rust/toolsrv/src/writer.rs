@@ -8,6 +8,11 @@ pub(crate) struct Writer {
 }
 
 impl Writer {
+    /// Returns a writer that goes on where `head` ends.
+    pub(crate) fn new(head: &str) -> Self {
+        Self { out: head.into() }
+    }
+
     /// Begins an object, the whole or an element of a list.
     pub(crate) fn begin(&mut self) {
         self.part();
@@ -46,6 +51,11 @@ impl Writer {
         self.out.push_str(name);
         self.out.push_str("\":");
         self.out.push_str(text);
+    }
+
+    /// Writes what closes the whole.
+    pub(crate) fn json_end(&mut self, tail: &str) {
+        self.out.push_str(tail);
     }
 
     /// Returns what was written.

@@ -1,5 +1,7 @@
 //! The types of testdata/derive, under the same names as in the SDK for Go, have the same schemas.
 
+#![allow(clippy::indexing_slicing, clippy::panic, clippy::unwrap_used)]
+
 use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 

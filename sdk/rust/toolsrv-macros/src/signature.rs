@@ -1,0 +1,48 @@
+use proc_macro2::Span;
+use syn::spanned::Spanned;
+use syn::{Error, FnArg, ItemFn, Result, ReturnType, Safety, Type};
+
+/// What a tool takes and returns.
+pub(crate) struct Signature<'a> {
+    pub(crate) call: bool,
+    pub(crate) arguments: Option<&'a Type>,
+    pub(crate) output: &'a Type,
+}
+
+/// Returns what a tool takes and returns, or what is wrong with it.
+pub(crate) fn read(function: &ItemFn) -> Result<Signature<'_>> {
+    let sig = &function.sig;
+    let refuse = |span: Span, message: &str| Err(Error::new(span, message));
+    if let Some(keyword) = sig.asyncness {
+        return refuse(keyword.span(), "a tool is no `async` function: there is nothing to wait for in the sandbox");
+    }
+    if let Safety::Unsafe(keyword) = &sig.safety {
+        return refuse(keyword.span(), "a tool is no `unsafe` function: the server calls it");
+    }
+    if !sig.generics.params.is_empty() {
+        return refuse(sig.generics.span(), "a tool has no generic parameters: name the types");
+    }
+    let mut parameters = Vec::new();
+    for input in &sig.inputs {
+        match input {
+            FnArg::Typed(parameter) => parameters.push(parameter.ty.as_ref()),
+            FnArg::Receiver(receiver) => return refuse(receiver.span(), "a tool is a function of its own, no method"),
+        }
+    }
+    let call = parameters.first().is_some_and(|first| matches!(first, Type::Reference(_)));
+    let mut rest = parameters.into_iter().skip(usize::from(call));
+    let arguments = rest.next();
+    if let Some(more) = rest.next() {
+        return refuse(
+            more.span(),
+            "a tool takes one struct of arguments, and `&Call` before it: put this into the struct",
+        );
+    }
+    if let Some(reference @ Type::Reference(_)) = arguments {
+        return refuse(reference.span(), "a tool owns its arguments: take the struct and no reference");
+    }
+    match &sig.output {
+        ReturnType::Type(_, output) => Ok(Signature { call, arguments, output }),
+        ReturnType::Default => refuse(sig.ident.span(), "a tool returns a `Result<T, toolsrv::Error>`"),
+    }
+}

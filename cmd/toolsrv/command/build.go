@@ -2,11 +2,9 @@ package command
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,9 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/toolsrv/toolsrv/author/project"
-	"github.com/toolsrv/toolsrv/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/wasmtools"
-	"github.com/toolsrv/toolsrv/wasmtools/toolfile"
 )
 
 // built is what `toolsrv build` tells; the JSON members are stable.
@@ -65,10 +61,7 @@ A build runs code of the project, such as Cargo's build scripts.`,
 				return err
 			}
 			if asJSON {
-				encoder := json.NewEncoder(cmd.OutOrStdout())
-				encoder.SetEscapeHTML(false)
-				encoder.SetIndent("", "  ")
-				return encoder.Encode(b)
+				return printJSON(cmd.OutOrStdout(), b)
 			}
 			return b.print(cmd.OutOrStdout())
 		},
@@ -96,12 +89,7 @@ func buildTool(ctx context.Context, dir, output string, stderr io.Writer) (*buil
 	if err != nil {
 		return nil, err
 	}
-	engine, err := sandbox.New(ctx, sandbox.Config{Logger: newLogger(stderr, slog.LevelInfo)})
-	if err != nil {
-		return nil, err
-	}
-	defer engine.Close(context.WithoutCancel(ctx))
-	packed, manifest, err := toolfile.Pack(ctx, engine, module, nil)
+	packed, manifest, err := packModule(ctx, module, nil, filepath.Base(output), stderr)
 	if err != nil {
 		return nil, fmt.Errorf("%s compiles, but a server would refuse it: %w", dir, err)
 	}

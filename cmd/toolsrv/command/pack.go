@@ -40,19 +40,14 @@ checked first. FILE is replaced at once or not at all.`,
 		ValidArgsFunction: completeModules,
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&p.manifest, "manifest", "", "`file` with the manifest, JSON; - reads standard input")
-	flags.StringVarP(&p.output, "output", "o", "", "`file` to write; - is standard output (default FILE)")
+	flags.Var((*fileFlag)(&p.manifest), "manifest", "`file` with the manifest, JSON; - reads standard input")
+	flags.VarP((*fileFlag)(&p.output), "output", "o", "`file` to write; - is standard output (default FILE)")
 	completeFlag(cmd, "manifest", cobra.FixedCompletions([]cobra.Completion{"json"}, cobra.ShellCompDirectiveFilterFileExt))
 	completeFlag(cmd, "output", completeModules)
 	return cmd
 }
 
 func (p *pack) run(cmd *cobra.Command, args []string) error {
-	for _, name := range []string{"manifest", "output"} {
-		if flag := cmd.Flags().Lookup(name); flag.Changed && flag.Value.String() == "" {
-			return &usageError{fmt.Errorf("--%s is empty: name a file or leave it out", name)}
-		}
-	}
 	stdout, stderr := cmd.OutOrStdout(), cmd.ErrOrStderr()
 	output := p.output
 	switch {
@@ -110,9 +105,9 @@ func (p *pack) readManifest(stdin io.Reader) ([]byte, error) {
 	return text, nil
 }
 
-// packModule embeds a manifest, or that which the module tells.
+// packModule embeds a manifest, or that which the module tells. A panic that keeps it from telling is among its log lines.
 func packModule(ctx context.Context, content, manifest []byte, file string, stderr io.Writer) ([]byte, *wasmtools.Manifest, error) {
-	engine, err := newEngine(ctx, config.Default(), newLogger(stderr, slog.LevelWarn))
+	engine, err := newEngine(ctx, config.Default(), newLogger(stderr, slog.LevelInfo))
 	if err != nil {
 		return nil, nil, err
 	}

@@ -42,7 +42,7 @@ impl Parse for Export {
             }
         }
         if !seen.iter().any(|name| name == "tools") {
-            return Err(input.error("name the tools: `tools: [a, b]`"));
+            return Err(syn::Error::new(input.span(), "name the tools: `tools: [a, b]`"));
         }
         Ok(out)
     }

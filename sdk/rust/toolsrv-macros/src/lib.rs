@@ -25,7 +25,7 @@ mod tool;
 ///   `schemars` is not in it.
 #[proc_macro_attribute]
 pub fn tool(attribute: TokenStream, item: TokenStream) -> TokenStream {
-    tool::expand(attribute.into(), item.into()).unwrap_or_else(syn::Error::into_compile_error).into()
+    tool::expand(attribute.into(), item.into()).into()
 }
 
 /// Makes the tools of a crate callable: `export! { namespace: "math", version: "1.0.0", tools: [add, sub] }`.

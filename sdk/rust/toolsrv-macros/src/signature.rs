@@ -1,5 +1,4 @@
-use proc_macro2::Span;
-use syn::spanned::Spanned;
+use quote::ToTokens;
 use syn::{Error, FnArg, ItemFn, Result, ReturnType, Safety, Type};
 
 /// What a tool takes and returns.
@@ -12,37 +11,34 @@ pub(crate) struct Signature<'a> {
 /// Returns what a tool takes and returns, or what is wrong with it.
 pub(crate) fn read(function: &ItemFn) -> Result<Signature<'_>> {
     let sig = &function.sig;
-    let refuse = |span: Span, message: &str| Err(Error::new(span, message));
+    let refuse = |at: &dyn ToTokens, message: &str| Err(Error::new_spanned(at.to_token_stream(), message));
     if let Some(keyword) = sig.asyncness {
-        return refuse(keyword.span(), "a tool is no `async` function: there is nothing to wait for in the sandbox");
+        return refuse(&keyword, "a tool is no `async` function: there is nothing to wait for in the sandbox");
     }
     if let Safety::Unsafe(keyword) = &sig.safety {
-        return refuse(keyword.span(), "a tool is no `unsafe` function: the server calls it");
+        return refuse(&keyword, "a tool is no `unsafe` function: the server calls it");
     }
     if !sig.generics.params.is_empty() {
-        return refuse(sig.generics.span(), "a tool has no generic parameters: name the types");
+        return refuse(&sig.generics, "a tool has no generic parameters: name the types");
     }
     let mut parameters = Vec::new();
     for input in &sig.inputs {
         match input {
             FnArg::Typed(parameter) => parameters.push(parameter.ty.as_ref()),
-            FnArg::Receiver(receiver) => return refuse(receiver.span(), "a tool is a function of its own, no method"),
+            FnArg::Receiver(receiver) => return refuse(receiver, "a tool is a function of its own, no method"),
         }
     }
     let call = parameters.first().is_some_and(|first| matches!(first, Type::Reference(_)));
     let mut rest = parameters.into_iter().skip(usize::from(call));
     let arguments = rest.next();
     if let Some(more) = rest.next() {
-        return refuse(
-            more.span(),
-            "a tool takes one struct of arguments, and `&Call` before it: put this into the struct",
-        );
+        return refuse(more, "a tool takes one struct of arguments, and `&Call` before it: put this into the struct");
     }
     if let Some(reference @ Type::Reference(_)) = arguments {
-        return refuse(reference.span(), "a tool owns its arguments: take the struct and no reference");
+        return refuse(reference, "a tool owns its arguments: take the struct and no reference");
     }
     match &sig.output {
         ReturnType::Type(_, output) => Ok(Signature { call, arguments, output }),
-        ReturnType::Default => refuse(sig.ident.span(), "a tool returns a `Result<T, toolsrv::Error>`"),
+        ReturnType::Default => refuse(&sig.ident, "a tool returns a `Result<T, toolsrv::Error>`"),
     }
 }

@@ -100,24 +100,59 @@ fn check_json(at: &LitStr, text: &str, object: bool) -> Result<()> {
     }
 }
 
-pub(crate) fn expand(attribute: TokenStream, item: TokenStream) -> Result<TokenStream> {
-    let options = Options::read(attribute)?;
-    let function: ItemFn = syn::parse2(item).map_err(|error| {
-        Error::new(error.span(), "`#[tool]` stands on a function: `fn name(arguments: A) -> Result<T, Error>`")
-    })?;
+pub(crate) fn expand(attribute: TokenStream, item: TokenStream) -> TokenStream {
+    let Ok(function) = syn::parse2::<ItemFn>(item.clone()) else {
+        let message = "`#[tool]` stands on a function: `fn name(arguments: A) -> Result<T, Error>`";
+        return Error::new_spanned(item, message).into_compile_error();
+    };
+    let definition = define(attribute, &function).unwrap_or_else(|error| {
+        // The rest goes on without a tool, so that what is wrong is the only error.
+        let error = error.into_compile_error();
+        let ident = &function.sig.ident;
+        quote! {
+            #error
+
+            impl ::toolsrv::__private::Definition for #ident {
+                const TOOL: ::toolsrv::Tool = ::toolsrv::Tool::broken(::core::stringify!(#ident));
+                const MANIFEST: ::core::option::Option<&'static str> = ::core::option::Option::None;
+            }
+        }
+    });
     let ident = &function.sig.ident;
     let visibility = &function.vis;
-    let name = name(&options, &function)?;
-    let description = description(&function)?;
-    let Signature { call, arguments, output } = signature::read(&function)?;
+    // The type has the function's name, so that a path names both: functions and types don't share their names.
+    quote! {
+        #function
+
+        #[doc(hidden)]
+        #[allow(non_camel_case_types, dead_code)]
+        #visibility struct #ident {}
+
+        #definition
+    }
+}
+
+/// Returns what makes a tool of the type with the function's name.
+fn define(attribute: TokenStream, function: &ItemFn) -> Result<TokenStream> {
+    let options = Options::read(attribute)?;
+    let ident = &function.sig.ident;
+    let name = name(&options, function)?;
+    let description = description(function)?;
+    let Signature { call, arguments, output } = signature::read(function)?;
     let (parameters, result, manifest) = match &options.parameters {
         Some(parameters) => written(&options, parameters, &name.value(), &description)?,
         None => {
             let parameters = match arguments {
-                Some(arguments) => quote_spanned!(arguments.span()=> of_arguments::<#arguments>()),
-                None => quote!(NO_ARGUMENTS),
+                Some(arguments) => {
+                    quote_spanned!(arguments.span()=> ::toolsrv::__private::Schema::of_arguments::<#arguments>())
+                }
+                None => quote!(::toolsrv::__private::Schema::NO_ARGUMENTS),
             };
-            (parameters, quote_spanned!(output.span()=> of_result::<#output>()), quote!(::core::option::Option::None))
+            (
+                parameters,
+                quote_spanned!(output.span()=> ::toolsrv::__private::Schema::of_result::<#output>()),
+                quote!(::core::option::Option::None),
+            )
         }
     };
     let call = call.then(|| quote!(call,));
@@ -133,20 +168,13 @@ pub(crate) fn expand(attribute: TokenStream, item: TokenStream) -> Result<TokenS
         };
         quote!((#arguments, #result))
     });
-    // The type has the function's name, so that a path names both: functions and types don't share their names.
     Ok(quote! {
-        #function
-
-        #[doc(hidden)]
-        #[allow(non_camel_case_types, dead_code)]
-        #visibility struct #ident {}
-
         impl ::toolsrv::__private::Definition for #ident {
             const TOOL: ::toolsrv::Tool = ::toolsrv::Tool::new(
                 #name,
                 #description,
-                ::toolsrv::__private::Schema::#parameters,
-                ::toolsrv::__private::Schema::#result,
+                #parameters,
+                #result,
                 &[#(#examples),*],
                 |call, input| ::toolsrv::__private::run::<#arguments, #output>(input, |#pattern| #ident(#call #passed)),
             );
@@ -164,11 +192,13 @@ fn written(
 ) -> Result<(TokenStream, TokenStream, TokenStream)> {
     let read = |file: &LitStr| -> Result<(String, TokenStream)> {
         let path = PathBuf::from(std::env::var_os("CARGO_MANIFEST_DIR").unwrap_or_default()).join(file.value());
-        let refuse = |error: &dyn std::fmt::Display| Error::new(file.span(), format!("{}: {error}", path.display()));
+        let refuse = |error: &dyn std::fmt::Display| {
+            Error::new(file.span(), format!("{} in the folder of Cargo.toml: {error}", file.value()))
+        };
         let text = std::fs::read_to_string(&path).map_err(|error| refuse(&error))?;
         check_json(file, &text, true).map_err(|error| refuse(&error))?;
         let path = path.to_str().ok_or_else(|| refuse(&"the path is no UTF-8"))?;
-        Ok((text, quote!(Written(::core::include_str!(#path))))) // included, so that a change of the file is seen
+        Ok((text, quote!(::toolsrv::__private::Schema::Written(::core::include_str!(#path))))) // included, so that a change of the file is seen
     };
     let (text, parameters) = read(parameters)?;
     let mut manifest =
@@ -179,7 +209,7 @@ fn written(
             manifest.push_str(&format!(r#","result":{text}"#));
             result
         }
-        None => quote!(Unknown),
+        None => quote!(::toolsrv::__private::Schema::Unknown),
     };
     if !options.examples.is_empty() {
         let examples: Vec<String> = options.examples.iter().map(Example::to_json).collect();

@@ -92,6 +92,14 @@ impl Tool {
         Self { name, description, parameters, result, examples, run }
     }
 
+    /// Returns what stands for a tool that the macro refused, so that its error is the only one.
+    #[doc(hidden)]
+    pub const fn broken(name: &'static str) -> Self {
+        Self::new(name, "", Schema::Unknown, Schema::Unknown, &[], |_, _| {
+            Err(Error::broken("the tool does not compile"))
+        })
+    }
+
     /// Returns the name by which clients call the tool.
     pub const fn name(&self) -> &'static str {
         self.name

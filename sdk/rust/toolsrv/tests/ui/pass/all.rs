@@ -1,0 +1,94 @@
+#![forbid(unsafe_code)]
+#![deny(missing_docs, warnings)]
+//! All that a tool may be.
+
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use toolsrv::{Call, Error, tool};
+
+/// Arguments.
+#[derive(Deserialize, JsonSchema)]
+pub struct In {
+    /// A number.
+    pub a: i64,
+}
+
+/// A result.
+#[derive(Serialize, JsonSchema)]
+pub struct Out {
+    /// A number.
+    pub a: i64,
+}
+
+/// Takes all, with a call.
+#[tool(name = "all-of-it", example(arguments = r#"{"a": 1}"#, result = r#"{"a": 1}"#), example(arguments = r#"{"a": 2}"#))]
+pub fn all(call: &Call, arguments: In) -> Result<Out, Error> {
+    call.info("all of it");
+    call.debug(format_args!("{}", arguments.a));
+    Ok(Out { a: arguments.a })
+}
+
+/// Takes a pattern.
+#[tool]
+fn pattern(In { a }: In) -> toolsrv::Result<i64> {
+    Ok(a)
+}
+
+/// Takes nothing.
+#[tool]
+fn nothing() -> Result<(), Error> {
+    Ok(())
+}
+
+/// Takes a call only.
+#[tool]
+fn only(_: &Call) -> Result<String, &'static str> {
+    Err("no")
+}
+
+/// Has an error of its own.
+#[derive(Debug)]
+pub struct Own;
+
+impl fmt::Display for Own {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("my own")
+    }
+}
+
+impl std::error::Error for Own {}
+
+/// Fails with its own error.
+#[tool]
+fn own(_: In) -> Result<i64, Own> {
+    Err(Own)
+}
+
+mod inner {
+    /// Stands in a module, under a keyword's name.
+    #[toolsrv::tool]
+    pub(crate) fn r#match(_: super::In) -> Result<i64, Box<dyn std::error::Error>> {
+        Err(super::Own)?
+    }
+}
+
+toolsrv::export! {
+    tools: [all, pattern, nothing, only, own, inner::r#match],
+    warm: prepare,
+    version: "2.0 \"beta\"",
+    namespace: "a/b",
+}
+
+fn prepare() {}
+
+fn main() {
+    let error = |tool| toolsrv::testing::call(&MODULE, tool, r#"{"a": 1}"#).unwrap_err().to_json();
+    assert_eq!(error("own"), r#"{"message":"my own"}"#);
+    assert_eq!(error("match"), r#"{"message":"my own"}"#);
+    assert_eq!(error("only"), r#"{"message":"no"}"#);
+    toolsrv::testing::examples(&MODULE);
+    let manifest = MODULE.manifest().unwrap();
+    assert!(manifest.starts_with(r#"{"abi":1,"namespace":"a/b","version":"2.0 \"beta\"","sdk":"rust/"#), "{manifest}");
+}

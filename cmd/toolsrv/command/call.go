@@ -340,7 +340,7 @@ type opener struct {
 
 func (o *opener) addFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringVar(&o.config, "config", "", "configuration `file` whose limits hold, instead of the defaults")
+	flags.Var((*fileFlag)(&o.config), "config", "configuration `file` whose limits hold, instead of the defaults")
 	flags.Var(limitFlag{&o.limits, "timeout", "time"}, "timeout", "`time` that a call may take, such as 200ms (default 5s)")
 	flags.Var(limitFlag{&o.limits, "memory", "size"}, "memory", "`size` that the tool's memory may have, such as 16MiB (default 64MiB)")
 	flags.TextVar(&o.logLevel, "log-level", o.logLevel, "least `level` of the tool's log lines that are shown: debug, info, warn or error")
@@ -358,6 +358,20 @@ type limitFlag struct {
 func (f limitFlag) Set(text string) error { return f.limits.Set(f.key, text) }
 func (f limitFlag) String() string        { return "" }
 func (f limitFlag) Type() string          { return f.kind }
+
+// A fileFlag names a file. It can't be set to nothing: an unset variable in a script must not mean the default.
+type fileFlag string
+
+func (f *fileFlag) Set(name string) error {
+	if name == "" {
+		return errors.New("it is empty: name a file or leave it out")
+	}
+	*f = fileFlag(name)
+	return nil
+}
+
+func (f *fileFlag) String() string { return string(*f) }
+func (f *fileFlag) Type() string   { return "file" }
 
 // An opened is a file with its tools, ready to be called. close frees it.
 type opened struct {

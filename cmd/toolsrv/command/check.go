@@ -63,7 +63,7 @@ or there is a warning), 2 wrong usage.`,
 		ValidArgsFunction: completeModules,
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&c.config, "config", "", "configuration `file` whose tools directory is checked")
+	flags.Var((*fileFlag)(&c.config), "config", "configuration `file` whose tools directory is checked")
 	flags.BoolVar(&c.strict, "strict", false, "fail where there are warnings, too")
 	flags.BoolVar(&c.asJSON, "json", false, "print a JSON object")
 	return cmd
@@ -90,8 +90,6 @@ type checkedFile struct {
 
 func (c *check) run(cmd *cobra.Command, args []string) error {
 	switch {
-	case cmd.Flags().Changed("config") && c.config == "":
-		return &usageError{errors.New("--config is empty: name a file or leave it out")}
 	case c.config == "" && len(args) == 0:
 		return &usageError{errors.New("nothing to check: name .wasm files, or a configuration with --config")}
 	case c.config != "" && len(args) > 0:

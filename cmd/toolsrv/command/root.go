@@ -57,11 +57,11 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	var exit *exitError
 	if errors.As(err, &exit) {
 		if exit.err != nil {
-			fmt.Fprintf(stderr, "toolsrv: %v\n", exit.err)
+			fmt.Fprintf(stderr, "toolsrv: %s\n", printable(exit.err.Error()))
 		}
 		return exit.code
 	}
-	fmt.Fprintf(stderr, "toolsrv: %v\n", err)
+	fmt.Fprintf(stderr, "toolsrv: %s\n", printable(err.Error()))
 	// What fails before a command starts is its flags or arguments.
 	var usage *usageError
 	if !started || errors.As(err, &usage) {

@@ -15,7 +15,7 @@ GO_FILES  = $(shell git ls-files --cached --others --exclude-standard '*.go')
 EXAMPLES := math text
 TOOLS    := $(EXAMPLES:%=build/tools/%.wasm)
 
-.PHONY: run build tools test race lint fmt tidy cross bench bench-guests bench-sandbox bench-wasmtime soak fuzz fixtures fixtures-check test-clients vuln clean
+.PHONY: run build tools test race lint fmt tidy setup-rust test-rust cross bench bench-guests bench-sandbox bench-wasmtime soak fuzz fixtures fixtures-check test-clients vuln clean
 
 run: build tools
 	@echo
@@ -52,6 +52,16 @@ fmt:
 # tidy fails where go.mod or go.sum is not what go mod tidy would write.
 tidy:
 	@set -e; for m in $(MODULES) bench test/clients; do echo "go mod tidy $$m"; (cd $$m && go mod tidy -diff); done
+
+# setup-rust installs what is missing to build tools in Rust: targets of rustup, or without rustup Debian's packages.
+setup-rust:
+	sdk/rust/setup.sh
+
+# The Cargo workspaces that test-rust checks. Those for the size and behaviour of modules are in test/.
+CRATES := sdk/rust
+
+test-rust:
+	@set -e; for w in $(CRATES); do echo "fmt, clippy, test and doc $$w"; sdk/rust/check.sh $$w; done
 
 cross:
 	GOOS=linux GOARCH=arm64 go build ./...

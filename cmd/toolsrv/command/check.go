@@ -132,7 +132,7 @@ func (c *check) run(cmd *cobra.Command, args []string) error {
 	case all.Refused > 0:
 		return fmt.Errorf("a server would refuse %d of %d files", all.Refused, len(all.Files))
 	case c.strict && all.Warnings > 0:
-		return fmt.Errorf("%d warnings, and --strict allows none", all.Warnings)
+		return fmt.Errorf("warnings: %d, and --strict allows none", all.Warnings)
 	case len(files) == 0:
 		fmt.Fprintf(stderr, "%s has no .wasm files\n", settings.Tools.Directory)
 	}

@@ -127,7 +127,7 @@ func (t *tested) tellNone(w io.Writer, tools []*wasmtools.Tool) {
 	case len(t.Examples) == 0:
 		fmt.Fprintf(w, "%s has no examples: give its tools some, as \"examples\" in the manifest or by the SDK\n", t.File)
 	case without != "":
-		fmt.Fprintf(w, "without an example:%s\n", shorten(without))
+		fmt.Fprintf(w, "without an example: %s\n", shorten(without))
 	}
 }
 

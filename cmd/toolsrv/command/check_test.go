@@ -1,0 +1,132 @@
+package command_test
+
+import (
+	"encoding/json"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestCheckFiles(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	guest := fixture(t, "e2e/guest")
+	file := func(name, namespace string, tools ...string) string {
+		return put(t, dir, name, with(t, guest, manifestOf(namespace, tools...)))
+	}
+	one, two := file("one.wasm", "a/b", "echo", "refuse"), file("two.wasm", "a", "echo")
+	lint := put(t, dir, "lint.wasm", with(t, guest, strings.NewReplacer(`"item":{"type":"string"}`, `"item":{"$ref":"#/$defs/i","title":"I"}`,
+		`"required"`, `"$defs":{"i":{}},"required"`).Replace(manifestOf("lint", "echo"))))
+	described := put(t, dir, "described.wasm", fixture(t, "catalog/described"))
+	for _, c := range []struct {
+		name   string
+		args   []string
+		code   int
+		stdout []string
+		stderr string
+	}{
+		{"well", []string{one, two}, 0, []string{"ok       " + one + ": 2 tools: /a/b/echo, /a/b/refuse\n", "ok       " + two + ": 1 tool: /a/echo\n"}, ""},
+		{"described", []string{described}, 0, []string{"described.wasm: 1 tool: /told\n"}, ""},
+		{"the same path", []string{one, file("other.wasm", "a/b", "refuse")}, 1, []string{"ok       " + one, "refused  " + dir + "/other.wasm: path /a/b/refuse is taken: " + one}, "a server would refuse 1 of 2 files"},
+		{"the same operation id", []string{one, file("id.wasm", "a-b", "echo")}, 1, []string{`id.wasm: operation id "a-b-echo" is taken`}, "1 of 2"},
+		{"a path of the service", []string{file("own.wasm", "admin", "echo")}, 1, []string{"own.wasm: path /admin/echo is the service's own"}, "1 of 1"},
+		{"no manifest", []string{put(t, dir, "bare.wasm", guest)}, 1, []string{"`toolsrv pack`"}, "1 of 1"},
+		{"an import that is not offered", []string{put(t, dir, "import.wasm", fixture(t, "wat/refused/import_function"))}, 1, []string{"is not offered"}, "1 of 1"},
+		{"code that does not compile", []string{put(t, dir, "code.wasm", with(t, broken(t), manifestOf("", "x")))}, 1, []string{"refused  "}, "1 of 1"},
+		{"that describes for ever", []string{put(t, dir, "spin.wasm", fixture(t, "wat/hostile/describe_spin"))}, 1, []string{"run toolsrv_describe: "}, "1 of 1"},
+		{"no such file", []string{dir + "/nowhere.wasm", one}, 1, []string{"refused  " + dir + "/nowhere.wasm: ", "ok       " + one}, "1 of 2"},
+		{"warnings", []string{lint}, 0, []string{"ok       " + lint, "warning  " + lint + ": tool echo, parameters/properties/item: ", "(ref-sibling)\n"}, ""},
+		{"strict", []string{lint, "--strict"}, 1, []string{"(ref-sibling)"}, "warnings: 1, and --strict allows none"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			code, stdout, stderr := run(append([]string{"check"}, c.args...)...)
+			if code != c.code || !strings.Contains(stderr, c.stderr) || (stderr == "") != (c.stderr == "") {
+				t.Errorf("exit code %d, standard error %q; want %d and %q", code, stderr, c.code, c.stderr)
+			}
+			for _, want := range c.stdout {
+				if !strings.Contains(stdout, want) {
+					t.Errorf("standard output %q, want %q", stdout, want)
+				}
+			}
+		})
+	}
+	code, stdout, _ := run("check", "--json", one, lint, dir+"/nowhere.wasm")
+	var got struct {
+		Files []struct {
+			File, Reason string
+			OK           bool
+			Tools        []string
+			Warnings     []struct{ Rule, Tool, Place, Message string }
+		}
+		Refused, Warnings int
+	}
+	if err := json.Unmarshal([]byte(stdout), &got); err != nil || code != 1 || got.Refused != 1 || got.Warnings != 1 || len(got.Files) != 3 {
+		t.Fatalf("--json: exit code %d, %v, %s", code, err, stdout)
+	}
+	if f := got.Files; !f[0].OK || len(f[0].Tools) != 2 || f[1].Warnings[0].Rule != "ref-sibling" || f[2].OK || f[2].Reason == "" {
+		t.Errorf("--json: got %+v", f)
+	}
+}
+
+// broken is a module whose frame is right and whose code is not.
+func broken(t *testing.T) []byte {
+	t.Helper()
+	module := string(fixture(t, "catalog/answer"))
+	const body = "\x41\x00\x0b" // i32.const 0, end
+	if strings.Count(module, body) != 2 {
+		t.Fatal("the fixture has changed")
+	}
+	return []byte(strings.Replace(module, body, "\x01\x01\x0b", 1))
+}
+
+func TestCheckConfig(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	guest := fixture(t, "e2e/guest")
+	put(t, dir, "tools/shop/a.wasm", with(t, guest, manifestOf("", "echo")))
+	put(t, dir, "tools/b.wasm", with(t, guest, manifestOf("shop", "echo")))
+	put(t, dir, "tools/c.wasm", fixture(t, "catalog/described"))
+	put(t, dir, "tools/d.wasm", with(t, guest, manifestOf("", "told"))) // later by name, but with a manifest
+	put(t, dir, "tools/e f/g.wasm", with(t, guest, manifestOf("", "echo")))
+	put(t, dir, "tools/.hidden.wasm", []byte("no module"))
+	put(t, dir, "tools/small.wasm", with(t, guest, manifestOf("small", "echo")))
+	config := put(t, dir, "toolsrv.toml", []byte("[tools]\ndirectory = \"tools\"\n[[override]]\nmatch = \"small/*\"\nmemory = \"64KiB\"\n"))
+	code, stdout, stderr := run("check", "--config", config)
+	if code != 1 || !strings.Contains(stderr, "a server would refuse 4 of 6 files") || strings.Contains(stdout, "hidden") {
+		t.Errorf("exit code %d, standard error %q", code, stderr)
+	}
+	tools := filepath.Join(dir, "tools")
+	for _, want := range []string{
+		"ok       " + tools + "/b.wasm: 1 tool: /shop/echo\n",
+		"refused  " + tools + "/shop/a.wasm: path /shop/echo is taken: " + tools + "/b.wasm and ",
+		"ok       " + tools + "/d.wasm: 1 tool: /told\n",
+		"refused  " + tools + "/c.wasm: path /told is taken: ",
+		"refused  " + tools + "/e f/g.wasm: its folder is its namespace: ",
+		"refused  " + tools + "/small.wasm: /small/echo needs 128.0 KiB of memory to start, its limit is 64.0 KiB",
+	} {
+		if !strings.Contains(stdout, want) {
+			t.Errorf("no %q in\n%s", want, stdout)
+		}
+	}
+
+	empty := put(t, t.TempDir(), "toolsrv.toml", nil)
+	for _, c := range []struct {
+		name string
+		args []string
+		code int
+		says string
+	}{
+		{"nothing", nil, 2, "nothing to check"},
+		{"an empty name", []string{""}, 2, "the name of a file is empty"},
+		{"both", []string{config, "--config", config}, 2, "leave out either"},
+		{"no name", []string{"--config", ""}, 2, "it is empty"},
+		{"no configuration", []string{"--config", dir + "/nowhere.toml"}, 1, "nowhere.toml"},
+		{"no directory", []string{"--config", empty}, 1, "the tools directory: "},
+		{"a configuration that is wrong", []string{"--config", put(t, dir, "wrong.toml", []byte("[tool]\n"))}, 1, "wrong.toml:1"},
+	} {
+		if code, stdout, stderr := run(append([]string{"check"}, c.args...)...); code != c.code || stdout != "" || !strings.Contains(stderr, c.says) {
+			t.Errorf("%s: exit code %d, standard output %q, standard error %q; want %d, nothing, and %q", c.name, code, stdout, stderr, c.code, c.says)
+		}
+	}
+}

@@ -1,0 +1,74 @@
+package command_test
+
+import (
+	"encoding/json"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/toolsrv/toolsrv/wasmtools/toolfile"
+)
+
+func TestInspect(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for _, c := range []struct {
+		name    string
+		content []byte
+		args    []string
+		want    []string // regular expressions
+	}{
+		{"with a manifest", with(t, fixture(t, "e2e/guest"), manifestOf("shop", "echo", "refuse")), nil, []string{
+			`size +\d+\.\d KiB \(\d+ bytes\)\n`, `digest +sha256 [0-9a-f]{64}\n`, `manifest +embedded\n`, `namespace +shop\n`, `version +1\.2\.3\n`, `sdk +wat/1\n`,
+			`tool +/shop/echo +Does echo\.\n`, `tool +/shop/refuse `, `reset +in place\n`, `features +none beyond`, `memory +128\.0 KiB\n`, `table +10 elements, up to 10 elements\n`,
+			`import +toolsrv_v1 input_size +function \(\) -> \(i32\)\n`, `export +toolsrv_call +function \(i32\) -> \(i32\)\n`, `section +code +\d+ bytes\n`, `section +custom toolsrv.manifest `}},
+		{"without", fixture(t, "e2e/guest"), nil, []string{"manifest +none: embed one with `toolsrv pack`\n"}},
+		{"that would tell", fixture(t, "catalog/described"), nil, []string{`manifest +not embedded, but told by toolsrv_describe: --describe runs that`}},
+		{"that tells", fixture(t, "catalog/described"), []string{"--describe"}, []string{`manifest +not embedded; as toolsrv_describe tells it\n`, `tool +/told +Tells of itself\.\n`}},
+		{"with a broken manifest", with(t, fixture(t, "e2e/guest"), `{"abi":9}`), []string{"--describe"}, []string{`manifest +broken: abi is 9`}},
+		{"that is made anew", fixture(t, "wat/good/fresh"), nil, []string{`reset +by a new instance for each call: \S+`}},
+		{"that no server takes", fixture(t, "wat/refused/memory_shared"), nil, []string{`memory +\d`}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			code, stdout, stderr := run(append([]string{"inspect", put(t, t.TempDir(), "x.wasm", c.content)}, c.args...)...)
+			if code != 0 || stderr != "" {
+				t.Errorf("exit code %d, standard error %q; want 0 and nothing", code, stderr)
+			}
+			for _, want := range c.want {
+				if !regexp.MustCompile(want).MatchString(stdout) {
+					t.Errorf("no %s in\n%s", want, stdout)
+				}
+			}
+		})
+	}
+
+	code, stdout, _ := run("inspect", "--json", put(t, dir, "shop.wasm", with(t, fixture(t, "e2e/guest"), manifestOf("shop", "echo"))))
+	var r toolfile.Report
+	if err := json.Unmarshal([]byte(stdout), &r); err != nil || code != 0 || r.Manifest.Namespace != "shop" || len(r.Sections) == 0 {
+		t.Errorf("--json: exit code %d, %v, %s", code, err, stdout)
+	}
+	for _, c := range []struct {
+		name, path, says string
+	}{
+		{"no file", dir + "/nowhere.wasm", "nowhere.wasm"},
+		{"no module", put(t, dir, "text.wasm", []byte("text")), "text.wasm: wasm: "},
+		{"describes for ever", "--describe=true " + put(t, dir, "spin.wasm", fixture(t, "wat/hostile/describe_spin")), "run toolsrv_describe: "},
+	} {
+		if code, stdout, stderr := run(append([]string{"inspect"}, strings.Fields(c.path)...)...); code != 1 || stdout != "" || !strings.Contains(stderr, c.says) {
+			t.Errorf("%s: exit code %d, standard output %q, standard error %q; want 1, nothing, and %q", c.name, code, stdout, stderr, c.says)
+		}
+	}
+}
+
+// TestInspectHostileNames has names that would take over a terminal, or forge lines of the table.
+func TestInspectHostileNames(t *testing.T) {
+	t.Parallel()
+	name := "\x1b]0;owned\x07\nmanifest\tembedded \u202egnp.\u009b31m"
+	content := append(fixture(t, "catalog/answer"), 0, byte(len(name)+1), byte(len(name)))
+	content = append(content, name...)
+	code, stdout, _ := run("inspect", put(t, t.TempDir(), "x.wasm", content))
+	if code != 0 || strings.ContainsAny(stdout, "\x1b\x07\u202e\u009b") || strings.Contains(stdout, "\nmanifest  embedded") {
+		t.Errorf("exit code %d, %q", code, stdout)
+	}
+}

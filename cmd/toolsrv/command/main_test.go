@@ -1,0 +1,99 @@
+package command_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/toolsrv/toolsrv/cmd/toolsrv/command"
+	"github.com/toolsrv/toolsrv/runtime/wasmbin"
+	"github.com/toolsrv/toolsrv/wasmtools"
+)
+
+// TestMain has the commands keep compiled code in a folder of the tests' own, and the go command not.
+func TestMain(m *testing.M) {
+	os.Exit(func() int {
+		user, err := os.UserCacheDir()
+		if err != nil {
+			return m.Run() // there is no cache to spare
+		}
+		own, err := os.MkdirTemp("", "toolsrv-test-")
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		defer os.RemoveAll(own)
+		set := map[string]string{"XDG_CACHE_HOME": own}
+		if os.Getenv("GOCACHE") == "" {
+			set["GOCACHE"] = filepath.Join(user, "go-build")
+		}
+		for name, value := range set {
+			if err := os.Setenv(name, value); err != nil {
+				fmt.Fprintln(os.Stderr, err)
+				return 1
+			}
+		}
+		return m.Run()
+	}())
+}
+
+// runWith is run with something on standard input.
+func runWith(stdin string, args ...string) (code int, stdout, stderr string) {
+	var out, err strings.Builder
+	code = command.Main(args, strings.NewReader(stdin), &out, &err)
+	return code, out.String(), err.String()
+}
+
+// put writes a file, and returns its path.
+func put(t testing.TB, dir, name string, content []byte) string {
+	t.Helper()
+	path := filepath.Join(dir, filepath.FromSlash(name))
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// fixture returns a module below testdata.
+func fixture(t testing.TB, name string) []byte {
+	t.Helper()
+	module, err := os.ReadFile(filepath.Join("..", "..", "..", "testdata", filepath.FromSlash(name)+".wasm"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return module
+}
+
+// with returns a module with a manifest.
+func with(t testing.TB, module []byte, manifest string) []byte {
+	t.Helper()
+	module, err := wasmbin.SetCustom(module, wasmtools.ManifestSection, []byte(manifest))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return module
+}
+
+// outcomes are the tools of testdata/e2e/guest.wat in the order of its table, one for each way in which a call can end.
+var outcomes = []string{"echo", "refuse", "reject", "trap", "spin", "recurse", "grow", "garble", "silent", "wait"}
+
+// manifestOf returns a manifest whose tools have these names, and take an item and a count that is 1 by default.
+func manifestOf(namespace string, tools ...string) string {
+	var list []string
+	for _, name := range tools {
+		list = append(list, fmt.Sprintf(`{"name":%q,"description":"Does %s.\nIn lines.","parameters":{"type":"object",`+
+			`"properties":{"item":{"type":"string"},"count":{"type":"integer","minimum":1,"default":1}},"required":["item"],"additionalProperties":false}}`, name, name))
+	}
+	return fmt.Sprintf(`{"abi":1,"namespace":%q,"version":"1.2.3","sdk":"wat/1","tools":[%s]}`, namespace, strings.Join(list, ","))
+}
+
+// shop writes a file with a tool for each outcome, and returns its path.
+func shop(t testing.TB) string {
+	t.Helper()
+	return put(t, t.TempDir(), "shop.wasm", with(t, fixture(t, "e2e/guest"), manifestOf("shop", outcomes...)))
+}

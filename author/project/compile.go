@@ -129,7 +129,7 @@ func (c *compiler) run(ctx context.Context, env []string, stdout io.Writer, prog
 	var exit *exec.ExitError
 	switch {
 	case ctx.Err() != nil:
-		return ctx.Err()
+		return context.Cause(ctx)
 	case errors.As(err, &exit):
 		return fmt.Errorf("%s does not compile: %s ended with %s", c.project.Dir, program, exit.ProcessState)
 	case err != nil:

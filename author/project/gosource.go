@@ -9,6 +9,9 @@ import (
 	"strings"
 )
 
+// maxSource is more than the largest Go file in bytes.
+const maxSource = 64 << 20
+
 var targetName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]*$`)
 
 // readGo learns from the Go files whether TinyGo compiles them, and for what. A file that is no Go is left to the
@@ -16,7 +19,11 @@ var targetName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]*$`)
 func (p *Project) readGo(files []string) error {
 	p.Language = Go
 	for _, file := range files {
-		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ImportsOnly|parser.ParseComments)
+		text, err := readBounded(file, maxSource)
+		if err != nil {
+			return fmt.Errorf("look for the language: %w", err)
+		}
+		parsed, err := parser.ParseFile(token.NewFileSet(), file, text, parser.ImportsOnly|parser.ParseComments)
 		if err != nil {
 			continue
 		}

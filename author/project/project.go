@@ -35,7 +35,7 @@ const ManifestFile = "tool.json"
 type Project struct {
 	// Dir is the folder's absolute path.
 	Dir string
-	// Name is the folder's name; the module's file is called so, too.
+	// Name is the folder's name, and that of the module's file without its ending.
 	Name string
 	// Language is what the project is written in.
 	Language Language
@@ -102,6 +102,3 @@ func Open(dir string) (*Project, error) {
 	}
 	return p, nil
 }
-
-// Output returns the file that a build of the project makes where nothing else is said.
-func (p *Project) Output() string { return filepath.Join(p.Dir, p.Name+".wasm") }

@@ -61,7 +61,7 @@ func TestOpen(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if p.Language != c.want || p.Plain != c.plain || p.Name != "work" || p.Output() != filepath.Join(dir, "work.wasm") {
+			if p.Language != c.want || p.Plain != c.plain || p.Name != "work" || p.Dir != dir {
 				t.Errorf("got %+v, want %s, plain %t", p, c.want, c.plain)
 			}
 		})

@@ -51,9 +51,6 @@ A build runs code of the project, such as Cargo's build scripts.`,
   toolsrv build examples/text -o tools/text.wasm`,
 		Args: oneFolder,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if cmd.Flags().Changed("output") && output == "" {
-				return &usageError{errors.New("--output is empty: name a file or leave it out")}
-			}
 			ctx, stop := untilInterrupted(cmd.Context())
 			defer stop()
 			b, err := buildTool(ctx, folderOf(args), output, cmd.ErrOrStderr())
@@ -67,7 +64,7 @@ A build runs code of the project, such as Cargo's build scripts.`,
 		},
 		ValidArgsFunction: completeFolder,
 	}
-	cmd.Flags().StringVarP(&output, "output", "o", "", "`file` to make; DIR/NAME.wasm, where NAME is that of the folder, if left out")
+	cmd.Flags().VarP((*fileFlag)(&output), "output", "o", "`file` to make (default DIR/NAME.wasm, where NAME is that of the folder)")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON object")
 	completeFlag(cmd, "output", completeModules)
 	return cmd
@@ -80,10 +77,10 @@ func buildTool(ctx context.Context, dir, output string, stderr io.Writer) (*buil
 		return nil, err
 	}
 	if output == "" {
-		output = filepath.Join(dir, filepath.Base(p.Output()))
+		output = filepath.Join(dir, p.Name+".wasm")
 	}
 	if info, err := os.Stat(output); err == nil && info.IsDir() { // before the compiler runs
-		return nil, fmt.Errorf("%s is a folder: name the file to make, such as %s", output, filepath.Join(output, filepath.Base(p.Output())))
+		return nil, fmt.Errorf("%s is a folder: name the file to make, such as %s", output, filepath.Join(output, p.Name+".wasm"))
 	}
 	module, err := p.Compile(ctx, stderr)
 	if err != nil {

@@ -120,7 +120,7 @@ func TestBuildFails(t *testing.T) {
 	}{
 		{"two folders", []string{"a", "b"}, 2, `unexpected argument "b"`},
 		{"empty folder name", []string{""}, 2, "the folder's name is empty"},
-		{"empty output", []string{dir, "-o", ""}, 2, "--output is empty"},
+		{"empty output", []string{dir, "-o", ""}, 2, "name a file or leave it out"},
 		{"no folder", []string{filepath.Join(dir, "nowhere")}, 1, "there is no folder"},
 		{"no source", []string{dir}, 1, "no Go file and no Cargo.toml"},
 		{"a folder for a file", []string{echo(t, echoManifest), "-o", dir}, 1, "is a folder: name the file to make, such as"},

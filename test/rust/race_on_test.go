@@ -1,0 +1,5 @@
+//go:build race
+
+package rust_test
+
+const raced = true

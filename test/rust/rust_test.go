@@ -1,0 +1,190 @@
+// Package rust_test builds guests of the SDK for Rust, and looks at what their authors are promised: small files, calls that
+// are reset in place, a manifest in the file where it can be.
+package rust_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/toolsrv/toolsrv/runtime/sandbox"
+	"github.com/toolsrv/toolsrv/runtime/wasmbin"
+	"github.com/toolsrv/toolsrv/wasmtools"
+)
+
+const (
+	unknown = "wasm32-unknown-unknown"
+	wasip1  = "wasm32-wasip1"
+)
+
+// build returns the module of a crate in sdk/rust, or skips the test where the target is missing.
+func build(t *testing.T, crate, target string) []byte {
+	t.Helper()
+	if raced || testing.Short() {
+		t.Skip("builds WebAssembly modules: not with -race or -short")
+	}
+	if _, err := exec.LookPath("cargo"); err != nil {
+		t.Skip("cargo is not installed: make setup-rust")
+	}
+	cmd := exec.CommandContext(t.Context(), "./cargo.sh", "build", "--release", "--locked", "--package", crate, "--target", target)
+	cmd.Dir = "../../sdk/rust"
+	if out, err := cmd.CombinedOutput(); err != nil {
+		if strings.Contains(string(out), "target may not be installed") || strings.Contains(string(out), "unable to find library -lc") {
+			t.Skipf("the Rust target %s is not installed: make setup-rust", target)
+		}
+		t.Fatalf("%s: %v\n%s", cmd, err, out)
+	}
+	module, err := os.ReadFile(filepath.Join("../../build/rust", target, "release", crate+".wasm"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return module
+}
+
+// load returns a program in an engine of its own.
+func load(t *testing.T, module []byte) *sandbox.Program {
+	t.Helper()
+	engine, err := sandbox.New(t.Context(), sandbox.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := engine.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	program, err := engine.Load(module)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return program
+}
+
+// TestSize holds the promise that a small tool is a small file.
+func TestSize(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		crate, target string
+		most          int
+	}{
+		{"hello", unknown, 120_000},
+		{"hello", wasip1, 145_000}, // with the parts of the standard library that know WASI
+		{"written", unknown, 75_000},
+	} {
+		t.Run(test.crate+" "+test.target, func(t *testing.T) {
+			t.Parallel()
+			module := build(t, test.crate, test.target)
+			t.Logf("%d bytes", len(module))
+			if len(module) > test.most {
+				t.Errorf("got %d bytes, want at most %d", len(module), test.most)
+			}
+		})
+	}
+}
+
+// TestImports makes sure that a tool without WASI asks for none of it, and for nothing that it does not use.
+func TestImports(t *testing.T) {
+	t.Parallel()
+	module, err := wasmbin.Parse(build(t, "hello", unknown))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "toolsrv_v1.fail toolsrv_v1.input_read toolsrv_v1.input_size toolsrv_v1.log toolsrv_v1.output_write"
+	var names []string
+	for _, i := range module.Imports() {
+		names = append(names, i.Module+"."+i.Name)
+	}
+	slices.Sort(names)
+	if got := strings.Join(names, " "); got != want {
+		t.Errorf("got the imports %s, want %s", got, want)
+	}
+}
+
+// TestResetInPlace makes calls of growing size: what toolsrv_warm has grown the heap by holds them all, so that none costs an
+// instance.
+func TestResetInPlace(t *testing.T) {
+	t.Parallel()
+	for _, target := range []string{unknown, wasip1} {
+		t.Run(target, func(t *testing.T) {
+			t.Parallel()
+			tool := load(t, build(t, "hello", target)).Tool("hello", 0, sandbox.Limits{Timeout: time.Minute})
+			for _, size := range []int{1, 1 << 10, 64 << 10, 100 << 10} {
+				body := fmt.Sprintf(`{"name": %q}`, strings.Repeat("a", size))
+				for range 3 {
+					_, times, err := tool.CallTimed(t.Context(), []byte(body))
+					if err != nil {
+						t.Fatal(err)
+					}
+					if times.Reset == 0 {
+						t.Errorf("%d bytes: the instance was closed, want it reset in place", size)
+					}
+				}
+			}
+		})
+	}
+}
+
+// TestWritten finds the manifest of schemas written by hand in the file, where the compiler put it, and equal to the one that
+// the module tells.
+func TestWritten(t *testing.T) {
+	t.Parallel()
+	for _, target := range []string{unknown, wasip1} {
+		t.Run(target, func(t *testing.T) {
+			t.Parallel()
+			file := build(t, "written", target)
+			module, err := wasmbin.Parse(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			section, ok, err := module.Custom("toolsrv.manifest")
+			if !ok {
+				t.Fatalf("the file has no manifest (%v)", err)
+			}
+			manifest, err := wasmtools.ParseManifest(section)
+			if err != nil {
+				t.Fatalf("%v in %s", err, section)
+			}
+			if len(manifest.Tools) != 1 || manifest.Tools[0].Description != `Add "numbers".` || len(manifest.Tools[0].Examples) != 1 {
+				t.Errorf("got %s, want the tool sum with its example", section)
+			}
+			told, err := load(t, file).Describe(t.Context())
+			if err != nil || !equal(told, section) {
+				t.Errorf("the module tells %s, %v, want what stands in the file: %s", told, err, section)
+			}
+		})
+	}
+}
+
+// TestDerived makes sure that a manifest which is known only at run time leaves no section behind, and that the server takes it.
+func TestDerived(t *testing.T) {
+	t.Parallel()
+	file := build(t, "hello", unknown)
+	module, err := wasmbin.Parse(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if section, ok, _ := module.Custom("toolsrv.manifest"); ok {
+		t.Errorf("got the section %q, want none", section)
+	}
+	told, err := load(t, file).Describe(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := wasmtools.ParseManifest(told); err != nil {
+		t.Errorf("%v in %s", err, told)
+	}
+}
+
+// equal compares two JSON texts without their space.
+func equal(a, b []byte) bool {
+	var x, y bytes.Buffer
+	return json.Compact(&x, a) == nil && json.Compact(&y, b) == nil && bytes.Equal(x.Bytes(), y.Bytes())
+}

@@ -102,7 +102,11 @@ func printReport(w io.Writer, file string, r *toolfile.Report) error {
 		fmt.Fprintln(table, strings.Join(cells, "\t"))
 	}
 	row("file", file)
-	row("size", fmt.Sprintf("%s (%d bytes)", sizeText(r.Size), r.Size))
+	size := sizeText(r.Size)
+	if r.Size >= 1<<10 {
+		size += fmt.Sprintf(" (%d bytes)", r.Size)
+	}
+	row("size", size)
 	row("digest", "sha256 "+r.Digest)
 	printManifest(row, r)
 	switch {

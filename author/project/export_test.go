@@ -8,3 +8,6 @@ func ReadArtifacts(manifest string, messages io.Reader) ([]string, error) {
 	err := a.read(messages)
 	return a.files, err
 }
+
+// SetMost changes how many files and folders w looks at.
+func (w *Watcher) SetMost(n int) { w.most = n }

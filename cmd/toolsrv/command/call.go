@@ -87,9 +87,9 @@ nothing is logged unless --log-level is given.
 
 Exit codes: 0 done, 1 failed (no such file, a file that a server refuses), 2 wrong
 usage, and those of the call:
-  3 invalid_arguments   5 tool_trapped      8 tool_fuel     11 input_too_large
-  4 tool_error          6 tool_bad_output   9 tool_memory
-                        7 tool_timeout     10 tool_stack`,
+  3 invalid_arguments   6 tool_bad_output    9 tool_memory
+  4 tool_error          7 tool_timeout      10 tool_stack
+  5 tool_trapped        8 tool_fuel         11 input_too_large`,
 		Example: `  toolsrv call math.wasm add '{"a": 2, "b": 3}'
   toolsrv call shout.wasm - < arguments.json
   toolsrv call --time --config toolsrv.toml math.wasm add '{"a": 2, "b": 3}'`,
@@ -231,10 +231,13 @@ func failureText(e *wasmtools.Error) string {
 		for _, step := range v.Loc[min(1, len(v.Loc)):] { // the first says "body"
 			place = append(place, fmt.Sprint(step))
 		}
-		if len(place) == 0 {
+		switch {
+		case len(place) == 0:
 			place = append(place, "(all)")
+		case v.Type == "json_invalid":
+			place[0] = "at byte " + place[0]
 		}
-		fmt.Fprintf(&b, "  %s: %s\n", printable(strings.Join(place, ".")), printable(v.Msg))
+		fmt.Fprintf(&b, "  %s: %s%s\n", oneLine(strings.Join(place, ".")), oneLine(v.Msg), moreOf(v))
 	}
 	if e.ToolCode != "" {
 		fmt.Fprintf(&b, "  code: %s\n", printable(e.ToolCode))
@@ -250,6 +253,18 @@ func failureText(e *wasmtools.Error) string {
 		fmt.Fprintf(&b, "  %s\n", printable(cause))
 	}
 	return b.String()
+}
+
+// moreOf returns what a violation tells beside its message: what is wrong with the JSON, or a value that is short.
+func moreOf(v wasmtools.Violation) string {
+	const short = 40
+	if cause, ok := v.Ctx["error"].(string); ok && !strings.Contains(v.Msg, cause) {
+		return ": " + oneLine(cause)
+	}
+	if v.Type == "missing" || len(v.Input) > short {
+		return ""
+	}
+	return " (got " + oneLine(string(v.Input)) + ")"
 }
 
 // printable returns foreign text without what a terminal would obey, or show in another place.

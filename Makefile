@@ -14,8 +14,10 @@ MODULES  := . sdk/go examples
 GO_FILES  = $(shell git ls-files --cached --others --exclude-standard '*.go')
 EXAMPLES := math text
 TOOLS    := $(EXAMPLES:%=build/tools/%.wasm)
+# Examples in Rust are kept in git as they are built, so that make run needs no Rust.
+PREBUILT := $(patsubst examples/%/Cargo.toml,build/tools/%.wasm,$(wildcard examples/*/Cargo.toml))
 
-.PHONY: run build tools test race lint fmt tidy setup-rust test-rust cross bench bench-guests bench-sandbox bench-wasmtime soak fuzz fixtures fixtures-check test-clients vuln clean
+.PHONY: run build tools test race lint fmt tidy setup-rust test-rust examples-rust examples-rust-check cross bench bench-guests bench-sandbox bench-wasmtime soak fuzz fixtures fixtures-check test-clients vuln clean
 
 run: build tools
 	@echo
@@ -27,12 +29,16 @@ run: build tools
 build:
 	go build -trimpath -ldflags "-X 'github.com/toolsrv/toolsrv/cmd/toolsrv/command.sdk=$(CURDIR)/sdk'" -o bin/toolsrv ./cmd/toolsrv
 
-tools: $(TOOLS)
+tools: $(TOOLS) $(PREBUILT)
 
 build/tools/%.wasm: FORCE
 	@mkdir -p build/tools
 	cd examples && GOOS=wasip1 GOARCH=wasm go build -trimpath -buildmode=c-shared -ldflags=-s -o ../$@.tmp ./$*
 	@mv $@.tmp $@
+
+$(PREBUILT): build/tools/%.wasm: FORCE
+	@mkdir -p build/tools
+	@cp examples/$*/$*.wasm $@.tmp && mv $@.tmp $@
 
 FORCE:
 
@@ -58,10 +64,17 @@ setup-rust:
 	sdk/rust/setup.sh
 
 # The Cargo workspaces that test-rust checks. Those for the size and behaviour of modules are in test/.
-CRATES := sdk/rust
+CRATES := sdk/rust .
 
 test-rust:
 	@set -e; for w in $(CRATES); do echo "fmt, clippy, test and doc $$w"; sdk/rust/check.sh $$w; done
+
+# examples-rust builds the .wasm beside each example in Rust; examples-rust-check compares instead.
+examples-rust: build
+	examples/prebuild.sh
+
+examples-rust-check: build
+	examples/prebuild.sh --check
 
 cross:
 	GOOS=linux GOARCH=arm64 go build ./...

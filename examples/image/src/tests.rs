@@ -67,7 +67,8 @@ fn examples() {
 fn kinds() {
     use BitDepth::{Eight, One, Sixteen};
     use ColorType::{Grayscale, GrayscaleAlpha, Indexed, Rgb, Rgba};
-    let tests: [(&str, ColorType, BitDepth, &[u8], ColorType, &[u8]); 9] = [
+    type Test<'a> = (&'a str, ColorType, BitDepth, &'a [u8], ColorType, &'a [u8]);
+    let tests: [Test; 9] = [
         ("gray", Grayscale, Eight, &[0, 255], Grayscale, &[0, 255]),
         ("black and white", Grayscale, One, &[0b0100_0000], Grayscale, &[0, 255]),
         ("deep gray", Grayscale, Sixteen, &[0, 0, 255, 255], Grayscale, &[0, 255]),

@@ -1,0 +1,45 @@
+#!/usr/bin/env bash
+# Builds the examples in Rust into the .wasm beside each, which git keeps so that make run needs no Rust; with --check
+# compares instead. The same source, Cargo.lock and compiler make the same bytes on every machine and in every folder: paths
+# are replaced, and packages named relative to the workspace. Another compiler makes other bytes; then --check has
+# the tests run on what was built, so that at least the behaviour is compared.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+root=$PWD
+
+export RUSTUP_TOOLCHAIN=1.95.0 # what made the files that git keeps
+export CARGO_TARGET_DIR=$root/build/cargo
+export RUSTFLAGS="--remap-path-prefix=${CARGO_HOME:-$HOME/.cargo}/registry/src=/crates --remap-path-prefix=$root=/toolsrv"
+
+check=${1:-}
+[[ $# -le 1 && ($check == "" || $check == --check) ]] || { echo "usage: examples/prebuild.sh [--check]" >&2; exit 2; }
+
+version=$(rustc --version)
+if [[ $version != "rustc $RUSTUP_TOOLCHAIN "* ]]; then
+	echo "$version is not $RUSTUP_TOOLCHAIN, so its bytes will differ; rustup would install that one" >&2
+	[[ $check ]] || exit 1
+fi
+
+built=$root/build/prebuilt
+rm -rf "$built"
+mkdir -p "$built"
+for manifest in examples/*/Cargo.toml; do
+	name=$(basename "$(dirname "$manifest")")
+	bin/toolsrv build "examples/$name" -o "$built/$name.wasm"
+done
+git diff --exit-code --stat Cargo.lock || { echo "Cargo.lock has changed: commit it" >&2; exit 1; }
+
+if [[ ! $check ]]; then
+	for file in "$built"/*.wasm; do
+		name=$(basename "$file" .wasm)
+		mv "$file" "examples/$name/$name.wasm"
+	done
+elif [[ $version == "rustc $RUSTUP_TOOLCHAIN "* ]]; then
+	for file in "$built"/*.wasm; do
+		name=$(basename "$file" .wasm)
+		cmp "$file" "examples/$name/$name.wasm" || { echo "run make examples-rust, and commit examples/$name/$name.wasm" >&2; exit 1; }
+	done
+	echo "all files are what their source makes"
+else
+	EXAMPLES_RUST=$built go test -count=1 -run Rust ./test/examples
+fi

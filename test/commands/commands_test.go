@@ -24,7 +24,7 @@ func TestCommandsDoc(t *testing.T) {
 	if raced || testing.Short() {
 		t.Skip("builds WebAssembly modules: not with -race or -short")
 	}
-	for _, program := range []string{"go", "sh"} {
+	for _, program := range []string{"go", "sh", "bash"} {
 		if _, err := exec.LookPath(program); err != nil {
 			t.Skipf("the page's commands need %s", program)
 		}

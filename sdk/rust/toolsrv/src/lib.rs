@@ -60,3 +60,8 @@ pub mod __private {
     pub use crate::module::{manifest, manifest_size};
     pub use crate::tool::{Definition, NoArguments, Outcome, Schema, run};
 }
+
+/// The example of the README, which `cargo test` runs.
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+struct Readme;

@@ -1,6 +1,7 @@
 package command_test
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -69,6 +70,28 @@ func TestPack(t *testing.T) {
 	}
 }
 
+// TestPackKeeps has a file that is replaced keep its mode, and a link stay one.
+func TestPackKeeps(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	manifest := put(t, dir, "tool.json", []byte(manifestOf("shop", "echo")))
+	file := put(t, dir, "v1/a.wasm", fixture(t, "e2e/guest"))
+	link := filepath.Join(dir, "a.wasm")
+	if err := errors.Join(os.Chmod(file, 0o640), os.Symlink(filepath.Join("v1", "a.wasm"), link)); err != nil {
+		t.Skip(err)
+	}
+	if code, _, stderr := run("pack", link, "--manifest", manifest); code != 0 {
+		t.Fatalf("exit code %d, standard error %q", code, stderr)
+	}
+	if to, err := os.Readlink(link); err != nil || to != filepath.Join("v1", "a.wasm") {
+		t.Errorf("the link leads to %q, %v", to, err)
+	}
+	info, err := os.Stat(file)
+	if err != nil || info.Mode().Perm() != 0o640 || packed(t, read(t, file)) != "shop/echo" {
+		t.Errorf("the file has mode %v, %v", info.Mode(), err)
+	}
+}
+
 func TestPackRefuses(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -89,7 +112,7 @@ func TestPackRefuses(t *testing.T) {
 		{"a wrong schema", []string{"--manifest", put(t, dir, "schema.json", []byte(strings.Replace(manifestOf("", "x"), `"minimum":1`, `"minimum":"1"`, 1)))}, 1, "tool x: parameters: at /properties/count/minimum"},
 		{"too large", []string{"--manifest", put(t, dir, "large.json", []byte(strings.Repeat("1", 2<<20)))}, 1, "1048576"},
 		{"into a folder", []string{"--manifest", good, "-o", dir}, 1, "write the module: "},
-		{"into no folder", []string{"--manifest", good, "-o", dir + "/no/where.wasm"}, 1, "no such file"},
+		{"into no folder", []string{"--manifest", good, "-o", dir + "/no/where.wasm"}, 1, "write the module: " + dir + "/no/where.wasm: no such file"},
 		{"no name", []string{"--manifest="}, 2, "it is empty"},
 		{"no output", []string{"-o", ""}, 2, "it is empty"},
 		{"two files", []string{good}, 2, "takes one file"},

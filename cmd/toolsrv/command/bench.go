@@ -48,7 +48,7 @@ usage.`,
   toolsrv bench math.wasm add --concurrency 4 --duration 10s --json`,
 		Args:              fileAnd(2, "a tool and its arguments"),
 		RunE:              b.run,
-		ValidArgsFunction: completeModules,
+		ValidArgsFunction: completeTool,
 	}
 	b.addFlags(cmd)
 	flags := cmd.Flags()

@@ -95,7 +95,7 @@ usage, and those of the call:
   toolsrv call --time --config toolsrv.toml math.wasm add '{"a": 2, "b": 3}'`,
 		Args:              fileAnd(2, "a tool and its arguments"),
 		RunE:              c.run,
-		ValidArgsFunction: completeModules,
+		ValidArgsFunction: completeTool,
 	}
 	c.addFlags(cmd)
 	cmd.Flags().BoolVar(&c.asJSON, "json", false, "print an error as one JSON object, as a server would answer it")
@@ -322,6 +322,24 @@ func timeText(d time.Duration) string {
 		return fmt.Sprintf("%.1f ms", float64(d.Nanoseconds())/1e6)
 	}
 	return fmt.Sprintf("%.1f µs", float64(d.Nanoseconds())/1e3)
+}
+
+// completeTool has a shell complete to a file, and then to the names of the tools in its manifest. It runs none of it.
+func completeTool(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	if len(args) == 0 {
+		return completeModules(cmd, args, typed)
+	}
+	var names []cobra.Completion
+	if content, err := readModule(args[0]); err == nil && len(args) == 1 {
+		if r, err := toolfile.Inspect(content); err == nil && r.Manifest != nil {
+			for _, t := range r.Manifest.Tools {
+				if strings.HasPrefix(t.Name, typed) {
+					names = append(names, cobra.CompletionWithDesc(t.Name, oneLine(firstLine(t.Description))))
+				}
+			}
+		}
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
 }
 
 // fileAnd takes a file and up to most further arguments, what they are in words.

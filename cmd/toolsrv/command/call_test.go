@@ -197,3 +197,24 @@ func TestCallOtherPrograms(t *testing.T) {
 		t.Errorf("plain: exit code %d, standard output %q, standard error %q", code, stdout, stderr)
 	}
 }
+
+// TestCallCompletes completes a tool's name from the manifest.
+func TestCallCompletes(t *testing.T) {
+	t.Parallel()
+	file := shop(t)
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"call", file, ""}, "echo\tDoes echo.\n"},
+		{[]string{"bench", file, "re"}, "refuse\tDoes refuse.\nreject\tDoes reject.\nrecurse\t"},
+		{[]string{"call", ""}, "wasm\n:8\n"}, // filter by extension
+		{[]string{"call", file + "/nowhere", ""}, ":4\n"},
+		{[]string{"call", file, "echo", ""}, ":4\n"},
+	} {
+		_, stdout, _ := run(append([]string{"__complete"}, c.args...)...)
+		if !strings.HasPrefix(stdout, c.want) {
+			t.Errorf("%q: got %q, want %q", c.args, stdout, c.want)
+		}
+	}
+}

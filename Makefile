@@ -12,7 +12,7 @@ FUZZTIME ?= 20000x
 # The modules of this repository that make test runs. bench/ and test/clients/ have targets of their own.
 MODULES  := . sdk/go examples
 GO_FILES  = $(shell git ls-files --cached --others --exclude-standard '*.go')
-EXAMPLES := math text
+EXAMPLES := csv math regex template text time units
 TOOLS    := $(EXAMPLES:%=build/tools/%.wasm)
 # Examples in Rust are kept in git as they are built, so that make run needs no Rust.
 PREBUILT := $(patsubst examples/%/Cargo.toml,build/tools/%.wasm,$(wildcard examples/*/Cargo.toml))

@@ -1,0 +1,118 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	toolsrv "github.com/toolsrv/toolsrv/sdk/go"
+)
+
+// compile makes a test of each condition.
+func (t *table) compile(conditions []condition) ([]func(cells []string) bool, error) {
+	var tests []func([]string) bool
+	for i, c := range conditions {
+		at, err := t.find(c.Column)
+		if err != nil {
+			return nil, err
+		}
+		test, err := c.test(t.kinds[at])
+		if err != nil {
+			return nil, &toolsrv.Error{Code: "invalid_condition", Message: fmt.Sprintf("where[%d]: %v", i, err)}
+		}
+		tests = append(tests, func(cells []string) bool { return test(cells[at]) })
+	}
+	return tests, nil
+}
+
+// test returns what tells whether a cell meets the condition.
+func (c *condition) test(k kind) (func(cell string) bool, error) {
+	switch c.Is {
+	case "empty":
+		return func(cell string) bool { return strings.TrimSpace(cell) == "" }, nil
+	case "not_empty":
+		return func(cell string) bool { return strings.TrimSpace(cell) != "" }, nil
+	}
+	if c.Value == nil || string(c.Value) == "null" {
+		return nil, fmt.Errorf("%s needs a value; to find empty cells, use \"empty\"", c.Is)
+	}
+	if c.Is == "one_of" {
+		var elements []json.RawMessage
+		if json.Unmarshal(c.Value, &elements) != nil {
+			return nil, fmt.Errorf("one_of needs a list of values, such as [\"a\", \"b\"]; got %.100s", c.Value)
+		}
+		wanted := make([]string, len(elements))
+		for i, e := range elements {
+			w, err := c.operand(e, k)
+			if err != nil {
+				return nil, err
+			}
+			wanted[i] = w
+		}
+		return func(cell string) bool {
+			return slices.ContainsFunc(wanted, func(w string) bool { return k.equal(cell, w) })
+		}, nil
+	}
+	switch c.Is {
+	case "contains", "not_contains", "starts_with", "ends_with":
+		k = text // of a number, its digits
+	}
+	w, err := c.operand(c.Value, k)
+	if err != nil {
+		return nil, err
+	}
+	low := strings.ToLower(w)
+	switch c.Is {
+	case "equal":
+		return func(cell string) bool { return k.equal(cell, w) }, nil
+	case "not_equal":
+		return func(cell string) bool { return !k.equal(cell, w) }, nil
+	case "less":
+		return func(cell string) bool { return cell != "" && k.compare(cell, w) < 0 }, nil
+	case "at_most":
+		return func(cell string) bool { return cell != "" && k.compare(cell, w) <= 0 }, nil
+	case "greater":
+		return func(cell string) bool { return cell != "" && k.compare(cell, w) > 0 }, nil
+	case "at_least":
+		return func(cell string) bool { return cell != "" && k.compare(cell, w) >= 0 }, nil
+	case "contains":
+		return func(cell string) bool { return strings.Contains(strings.ToLower(cell), low) }, nil
+	case "not_contains":
+		return func(cell string) bool { return !strings.Contains(strings.ToLower(cell), low) }, nil
+	case "starts_with":
+		return func(cell string) bool { return strings.HasPrefix(strings.ToLower(cell), low) }, nil
+	case "ends_with":
+		return func(cell string) bool { return strings.HasSuffix(strings.ToLower(cell), low) }, nil
+	}
+	return nil, fmt.Errorf("there is no comparison %q", c.Is)
+}
+
+// equal reports whether a cell is worth the same as w. An empty cell equals an empty text only.
+func (k kind) equal(cell, w string) bool {
+	if cell == "" || w == "" {
+		return cell == w
+	}
+	return k.compare(cell, w) == 0
+}
+
+// operand returns a value as the text that cells of a kind compare with.
+func (c *condition) operand(value json.RawMessage, k kind) (string, error) {
+	var s string
+	if json.Unmarshal(value, &s) != nil {
+		s = string(value)
+	}
+	fits := true
+	switch {
+	case len(value) == 0 || value[0] == '[' || value[0] == '{' || string(value) == "null":
+		return "", fmt.Errorf("%.100s is no value to compare with: pass a text, a number or a boolean", value)
+	case k == number:
+		fits = s != "" && isNumber(s)
+	case k == boolean:
+		fits = isBoolean(s)
+	}
+	if !fits {
+		return "", fmt.Errorf("the column %q holds values of the type %s, and %.100s is none: pass one, or \"types\": \"text\"", c.Column, k, value)
+	}
+	return s, nil
+}

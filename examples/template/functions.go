@@ -1,0 +1,375 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"text/template"
+	"text/template/parse"
+	"unicode"
+)
+
+// A decimal is a number with a part behind the point. It prints without an exponent.
+type decimal float64
+
+// String writes the number's shortest digits.
+func (d decimal) String() string { return strconv.FormatFloat(float64(d), 'f', -1, 64) }
+
+// MarshalJSON writes the number as encoding/json would a float64, and not its text.
+func (d decimal) MarshalJSON() ([]byte, error) {
+	return strconv.AppendFloat(nil, float64(d), 'g', -1, 64), nil
+}
+
+// functions are those that a template may call. Go's own that build texts are replaced by ones that bound them, and those that
+// compare by ones that take any two numbers.
+func (r *renderer) functions() template.FuncMap {
+	bounded := func(f func(a ...any) string) func(a ...any) (string, error) {
+		return func(a ...any) (string, error) {
+			if err := r.afford(a...); err != nil {
+				return "", err
+			}
+			return f(a...), nil
+		}
+	}
+	return template.FuncMap{
+		stepName: r.step, enterName: r.enter, leaveName: r.leave,
+		"print": bounded(fmt.Sprint), "println": bounded(fmt.Sprintln), "html": bounded(template.HTMLEscaper),
+		"js": bounded(template.JSEscaper), "urlquery": bounded(template.URLQueryEscaper),
+		"printf": func(format string, a ...any) (string, error) { return r.printf(format, a) },
+		"json": func(v any) (string, error) {
+			if err := r.afford(v); err != nil {
+				return "", err
+			}
+			return asJSON(v)
+		},
+		"upper": r.text(strings.ToUpper), "lower": r.text(strings.ToLower), "trim": r.text(strings.TrimSpace), "title": r.text(title),
+		"replace":     r.replace,
+		"split":       func(separator string, s any) ([]any, error) { return r.split(separator, s) },
+		"join":        r.join,
+		"contains":    func(part, s any) bool { return strings.Contains(show(s), show(part)) },
+		"starts_with": func(part, s any) bool { return strings.HasPrefix(show(s), show(part)) },
+		"ends_with":   func(part, s any) bool { return strings.HasSuffix(show(s), show(part)) },
+		"default": func(otherwise, v any) any {
+			if truth, _ := template.IsTrue(v); !truth {
+				return otherwise
+			}
+			return v
+		},
+		"add": calculate(func(a, b float64) float64 { return a + b }), "sub": calculate(func(a, b float64) float64 { return a - b }),
+		"mul": calculate(func(a, b float64) float64 { return a * b }), "div": calculate(func(a, b float64) float64 { return a / b }),
+		"round": func(places int, v any) (any, error) {
+			f, err := numeric(v)
+			scale := math.Pow(10, float64(max(-15, min(places, 15))))
+			return number(math.Round(f*scale) / scale), err
+		},
+		"first":   func(list any) (any, error) { return element(list, 0) },
+		"last":    func(list any) (any, error) { return element(list, -1) },
+		"sort":    func(list []any) []any { return slices.SortedFunc(slices.Values(list), order) },
+		"reverse": func(list []any) []any { c := slices.Clone(list); slices.Reverse(c); return c },
+		"keys":    keys,
+		"eq":      equal,
+		"ne":      func(a, b any) (bool, error) { same, err := equal(a, b); return !same, err },
+		"lt":      func(a, b any) (bool, error) { n, err := compare(a, b); return n < 0, err },
+		"le":      func(a, b any) (bool, error) { n, err := compare(a, b); return n <= 0, err },
+		"gt":      func(a, b any) (bool, error) { n, err := compare(a, b); return n > 0, err },
+		"ge":      func(a, b any) (bool, error) { n, err := compare(a, b); return n >= 0, err },
+	}
+}
+
+// What watch puts into a template. One that calls them itself only shortens its own rope, but for leave: its calls are
+// counted as steps, too, so that it ends all the same.
+const stepName, enterName, leaveName = "_step", "_enter", "_leave"
+
+// watch puts a call of step before each list of nodes (the body of a template, of a loop, of a condition), and calls of enter
+// and leave around each call of a template.
+func watch(list *parse.ListNode) {
+	if list == nil {
+		return
+	}
+	nodes := []parse.Node{call(stepName, list.Pos)}
+	for _, n := range list.Nodes {
+		switch n := n.(type) {
+		case *parse.RangeNode:
+			watch(n.List)
+			watch(n.ElseList)
+		case *parse.IfNode:
+			watch(n.List)
+			watch(n.ElseList)
+		case *parse.WithNode:
+			watch(n.List)
+			watch(n.ElseList)
+		case *parse.TemplateNode:
+			nodes = append(nodes, call(enterName, n.Pos), n, call(leaveName, n.Pos))
+			continue
+		}
+		nodes = append(nodes, n)
+	}
+	list.Nodes = nodes
+}
+
+// call returns the node of a function's call.
+func call(name string, at parse.Pos) parse.Node {
+	return &parse.ActionNode{NodeType: parse.NodeAction, Pos: at, Pipe: &parse.PipeNode{NodeType: parse.NodePipe, Pos: at, Cmds: []*parse.CommandNode{
+		{NodeType: parse.NodeCommand, Pos: at, Args: []parse.Node{parse.NewIdentifier(name).SetPos(at)}},
+	}}}
+}
+
+// afford counts a step, and refuses to make a text of values that are larger than the result may be.
+func (r *renderer) afford(values ...any) error {
+	if _, err := r.step(); err != nil {
+		return err
+	}
+	room := r.limit
+	for _, v := range values {
+		if room -= size(v, room); room < 0 {
+			return errLong
+		}
+	}
+	return nil
+}
+
+// size returns about how long the text of a value is, or more than most.
+func size(v any, most int) int {
+	switch v := v.(type) {
+	case string:
+		return len(v)
+	case []any:
+		n := 2
+		for _, e := range v {
+			if n += 1 + size(e, most-n); n > most {
+				return n
+			}
+		}
+		return n
+	case map[string]any:
+		n := 5
+		for name, e := range v {
+			if n += 2 + len(name) + size(e, most-n); n > most {
+				return n
+			}
+		}
+		return n
+	}
+	return 8
+}
+
+// printf is Go's, with widths that a text needs, and with whole numbers where the format wants a point.
+func (r *renderer) printf(format string, a []any) (string, error) {
+	if err := r.afford(append([]any{format}, a...)...); err != nil {
+		return "", err
+	}
+	a = slices.Clone(a)
+	next := 0
+	for i := 0; i < len(format); i++ {
+		if format[i] != '%' {
+			continue
+		}
+		width := 0
+		for i++; i < len(format) && strings.IndexByte("+-# .0123456789", format[i]) >= 0; i++ {
+			if width = width*10 + int(format[i]-'0'); format[i] < '0' || format[i] > '9' {
+				width = 0
+			}
+			if width > 1000 {
+				return "", invalid("printf takes a width of 1000 at most")
+			}
+		}
+		if i == len(format) || format[i] == '*' || format[i] == '[' {
+			return "", invalid(fmt.Sprintf("printf does not take the format %.50q: after %% come digits and a letter", format))
+		}
+		if format[i] == '%' {
+			continue
+		}
+		if next == len(a) {
+			return "", invalid(fmt.Sprintf("printf %.50q wants more values than it was given", format))
+		}
+		if n, ok := a[next].(int); ok && strings.IndexByte("eEfFgG", format[i]) >= 0 {
+			a[next] = float64(n)
+		}
+		if _, isNumber := numeric(a[next]); isNumber != nil && strings.IndexByte("bcdoOxXUeEfFgG", format[i]) >= 0 {
+			return "", invalid(fmt.Sprintf("printf %.50q wants a number, and %.50q is none", format, show(a[next])))
+		}
+		next++
+	}
+	return fmt.Sprintf(format, a...), nil
+}
+
+// A misuse is what this program, and not Go, finds wrong with a template.
+type misuse struct{ message string }
+
+// Error returns the message.
+func (e *misuse) Error() string { return e.message }
+
+func invalid(message string) error { return &misuse{message} }
+
+func (r *renderer) text(f func(string) string) func(v any) (string, error) {
+	return func(v any) (string, error) {
+		if err := r.afford(v); err != nil {
+			return "", err
+		}
+		return f(show(v)), nil
+	}
+}
+
+func (r *renderer) replace(old, by string, v any) (string, error) {
+	s := show(v)
+	if err := r.afford(s); err != nil {
+		return "", err
+	}
+	if strings.Count(s, old)*len(by) > r.limit {
+		return "", errLong
+	}
+	return strings.ReplaceAll(s, old, by), nil
+}
+
+func (r *renderer) split(separator string, v any) ([]any, error) {
+	if err := r.afford(v); err != nil {
+		return nil, err
+	}
+	var out []any
+	for _, part := range strings.Split(show(v), separator) {
+		out = append(out, part)
+	}
+	return out, nil
+}
+
+func (r *renderer) join(separator string, list []any) (string, error) {
+	if err := r.afford(list); err != nil {
+		return "", err
+	}
+	if len(separator)*len(list) > r.limit {
+		return "", errLong
+	}
+	parts := make([]string, len(list))
+	for i, e := range list {
+		parts[i] = show(e)
+	}
+	return strings.Join(parts, separator), nil
+}
+
+// title makes the first letter of each word large.
+func title(s string) string {
+	before := ' '
+	return strings.Map(func(c rune) rune {
+		defer func() { before = c }()
+		if unicode.IsSpace(before) || before == '-' {
+			return unicode.ToTitle(c)
+		}
+		return c
+	}, s)
+}
+
+// show returns a value as a template prints it.
+func show(v any) string {
+	if v == nil {
+		return ""
+	}
+	return fmt.Sprint(v)
+}
+
+func numeric(v any) (float64, error) {
+	switch v := v.(type) {
+	case int:
+		return float64(v), nil
+	case float64:
+		return v, nil
+	case decimal:
+		return float64(v), nil
+	}
+	return 0, invalid(fmt.Sprintf("%.50q is no number", show(v)))
+}
+
+// calculate makes a function of a template; the first argument may come through a pipe.
+func calculate(f func(a, b float64) float64) func(a, b any) (any, error) {
+	return func(a, b any) (any, error) {
+		x, err := numeric(a)
+		if err != nil {
+			return nil, err
+		}
+		y, err := numeric(b)
+		if err != nil {
+			return nil, err
+		}
+		n := f(x, y)
+		if math.IsNaN(n) || math.IsInf(n, 0) {
+			return nil, invalid(fmt.Sprintf("%v and %v have no result: a division by zero, or a number too large", a, b))
+		}
+		return number(n), nil
+	}
+}
+
+// equal reports whether the first value equals one of the others.
+func equal(a any, others ...any) (bool, error) {
+	if len(others) == 0 {
+		return false, invalid("eq needs two values")
+	}
+	for _, b := range others {
+		x, errX := numeric(a)
+		y, errY := numeric(b)
+		if errX == nil && errY == nil && x == y || (errX != nil || errY != nil) && reflect.DeepEqual(a, b) {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+func compare(a, b any) (int, error) {
+	x, errX := numeric(a)
+	y, errY := numeric(b)
+	if errX == nil && errY == nil {
+		return cmp.Compare(x, y), nil
+	}
+	s, ok := a.(string)
+	u, also := b.(string)
+	if !ok || !also {
+		return 0, invalid(fmt.Sprintf("%.50q and %.50q can't be compared: take two numbers or two texts", show(a), show(b)))
+	}
+	return strings.Compare(s, u), nil
+}
+
+// order sorts numbers before all else.
+func order(a, b any) int {
+	x, errX := numeric(a)
+	y, errY := numeric(b)
+	switch {
+	case errX == nil && errY == nil:
+		return cmp.Compare(x, y)
+	case errX == nil:
+		return -1
+	case errY == nil:
+		return 1
+	}
+	return strings.Compare(show(a), show(b))
+}
+
+// element returns the first or last element of a list or character of a text, or nothing.
+func element(v any, i int) (any, error) {
+	var list []any
+	switch v := v.(type) {
+	case []any:
+		list = v
+	case string:
+		for _, c := range v {
+			list = append(list, string(c))
+		}
+	default:
+		return nil, invalid(fmt.Sprintf("%.50q is no list", show(v)))
+	}
+	if len(list) == 0 {
+		return "", nil
+	}
+	return list[(i+len(list))%len(list)], nil
+}
+
+// keys returns the names in an object, in order.
+func keys(object map[string]any) []any {
+	var out []any
+	for name := range object {
+		out = append(out, name)
+	}
+	slices.SortFunc(out, order)
+	return out
+}

@@ -1,0 +1,106 @@
+package main
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	toolsrv "github.com/toolsrv/toolsrv/sdk/go"
+)
+
+// load returns the zone of a name.
+func load(name string) (*time.Location, error) {
+	zone, err := time.LoadLocation(name)
+	if err == nil && name != "" && name != "Local" { // which are UTC and the machine's to Go
+		return zone, nil
+	}
+	hint := "use an IANA name such as Europe/Berlin, America/New_York or UTC"
+	if better, ok := usual(name); ok {
+		hint = "use " + better
+	}
+	return nil, &toolsrv.Error{Code: "unknown_zone", Message: fmt.Sprintf("There is no time zone %.100q: %s.", name, hint)}
+}
+
+// usual returns the zone that people mean by an abbreviation. It is a hint only: most abbreviations have several meanings.
+func usual(name string) (string, bool) {
+	zone, ok := map[string]string{
+		"CST": "America/Chicago (or Asia/Shanghai)", "CDT": "America/Chicago", "PST": "America/Los_Angeles", "PDT": "America/Los_Angeles",
+		"EDT": "America/New_York", "MDT": "America/Denver", "BST": "Europe/London", "CEST": "Europe/Berlin",
+		"IST": "Asia/Kolkata (or Europe/Dublin, Asia/Jerusalem)", "JST": "Asia/Tokyo", "AEST": "Australia/Sydney", "AEDT": "Australia/Sydney",
+		"BERLIN": "Europe/Berlin", "LONDON": "Europe/London", "PARIS": "Europe/Paris", "NEW YORK": "America/New_York", "TOKYO": "Asia/Tokyo", "Z": "UTC",
+	}[strings.ToUpper(strings.TrimSpace(name))]
+	return zone, ok
+}
+
+// parse reads a time that a caller gave for a member. Where it names no offset it is meant in the zone.
+func parse(member, text, zoneName string) (t time.Time, note string, err error) {
+	zone, err := load(zoneName)
+	if err != nil {
+		return t, "", err
+	}
+	s := strings.TrimSpace(text)
+	for _, layout := range []string{time.RFC3339Nano, "2006-01-02 15:04:05Z07:00", "2006-01-02T15:04Z07:00", "2006-01-02 15:04Z07:00", "2006-01-02 15:04:05 -0700", time.RFC1123Z} {
+		if t, err := time.Parse(layout, s); err == nil {
+			return checked(member, text, t)
+		}
+	}
+	for _, layout := range []string{"2006-01-02", "2006-01-02T15:04:05", "2006-01-02 15:04:05", "2006-01-02T15:04", "2006-01-02 15:04"} {
+		local, err := time.Parse(layout, s)
+		if err != nil {
+			continue
+		}
+		if t, note, err = at(dateOf(local), clockOf(local), zone); err != nil {
+			return t, "", err
+		}
+		_, _, err = checked(member, text, t)
+		return t, note, err
+	}
+	if seconds, err := strconv.ParseInt(s, 10, 64); err == nil {
+		return checked(member, text, time.Unix(seconds, 0))
+	}
+	return t, "", &toolsrv.Error{Code: "invalid_time", Message: fmt.Sprintf(
+		"%s: %.100q is no time that exists: write it as 2026-03-29T01:30:00Z, 2026-03-29 01:30 or 2026-03-29, or as seconds since 1970.", member, text)}
+}
+
+// checked returns t where it is in the years that can be told.
+func checked(member, text string, t time.Time) (time.Time, string, error) {
+	if year := t.UTC().Year(); year < 1 || year > 9999 {
+		return t, "", &toolsrv.Error{Code: "out_of_range", Message: fmt.Sprintf(
+			"%s: %.100q is not between the years 1 and 9999. A time since 1970 is taken in seconds, not in milliseconds.", member, text)}
+	}
+	return t, "", nil
+}
+
+// A clock is a time of day.
+type clock struct{ hour, minute, second, nanosecond int }
+
+func clockOf(t time.Time) clock { return clock{t.Hour(), t.Minute(), t.Second(), t.Nanosecond()} }
+
+// at returns when a clock in a zone shows a time of a day. Where clocks were put forward over it, it is as much later; where
+// they were put back and it came twice, it is the first. The note says so.
+func at(d date, c clock, zone *time.Location) (t time.Time, note string, err error) {
+	if d.year < 0 || d.year > 10000 {
+		return t, "", &toolsrv.Error{Code: "out_of_range", Message: "The result is not between the years 1 and 9999: take smaller numbers."}
+	}
+	t = time.Date(d.year, d.month, d.day, c.hour, c.minute, c.second, c.nanosecond, zone)
+	text := fmt.Sprintf("%04d-%02d-%02d %02d:%02d:%02d in %s", d.year, d.month, d.day, c.hour, c.minute, c.second, zone)
+	if clockOf(t) != c || dateOf(t) != d {
+		// The offset before the change counts the missing time on.
+		_, before := t.Add(-24 * time.Hour).Zone()
+		t = time.Date(d.year, d.month, d.day, c.hour, c.minute, c.second, c.nanosecond, time.UTC).Add(-time.Duration(before) * time.Second).In(zone)
+		return t, fmt.Sprintf("%s does not exist, because clocks are put forward: %s is taken.", text, t.Format(time.RFC3339)), nil
+	}
+	_, now := t.Zone()
+	for _, other := range []time.Duration{-24 * time.Hour, 24 * time.Hour} {
+		_, offset := t.Add(other).Zone()
+		twin := t.Add(time.Duration(now-offset) * time.Second)
+		if offset != now && clockOf(twin) == c && dateOf(twin) == d {
+			if twin.Before(t) {
+				t = twin
+			}
+			return t, fmt.Sprintf("%s happens twice, because clocks are put back: the first, %s, is taken.", text, t.Format(time.RFC3339)), nil
+		}
+	}
+	return t, "", nil
+}

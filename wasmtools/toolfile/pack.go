@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/toolsrv/toolsrv/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/runtime/wasmbin"
@@ -13,7 +14,8 @@ import (
 
 // Pack returns a copy of a module with its manifest embedded, and the manifest. Where manifest, JSON, is nil, the module
 // has to tell it: by its export toolsrv_describe, which is run, or else by the section that it has already. A manifest that
-// is given takes the place of both. What Pack returns is what a server takes, whatever its folder.
+// is given takes the place of both, unless it gives the tools that the module describes other numbers. What Pack returns is
+// what a server takes, whatever its folder.
 func Pack(ctx context.Context, engine *sandbox.Engine, content, manifest []byte) ([]byte, *wasmtools.Manifest, error) {
 	text, err := manifestOf(ctx, engine, content, manifest)
 	if err != nil {
@@ -35,33 +37,58 @@ func Pack(ctx context.Context, engine *sandbox.Engine, content, manifest []byte)
 }
 
 // manifestOf returns the text of a module's manifest, which has been parsed.
-func manifestOf(ctx context.Context, engine *sandbox.Engine, content, manifest []byte) ([]byte, error) {
+func manifestOf(ctx context.Context, engine *sandbox.Engine, content, given []byte) ([]byte, error) {
 	program, err := engine.Load(content)
 	if err != nil {
 		return nil, err
 	}
 	defer program.Close()
-	source := "manifest"
+	var told []byte
+	source := "result of toolsrv_describe"
 	switch {
-	case manifest != nil:
-		manifest = bytes.TrimPrefix(manifest, []byte("\ufeff")) // some editors write it; JSON has none
 	case program.Describes():
-		source = "result of toolsrv_describe"
-		if manifest, err = program.Describe(ctx); err != nil {
+		if told, err = program.Describe(ctx); err != nil {
 			return nil, fmt.Errorf("run toolsrv_describe: %w", err)
 		}
-	default:
+	case given == nil:
 		source = "custom section " + wasmtools.ManifestSection
-		if manifest, err = embedded(content); err != nil {
+		if told, err = embedded(content); err != nil {
 			return nil, err
 		}
-		if manifest == nil {
+		if told == nil {
 			return nil, errors.New("the module does not tell its tools (it has no export toolsrv_describe): write its manifest to a file, and give that with --manifest")
 		}
 	}
-	manifest = bytes.TrimSpace(manifest)
-	if _, err := wasmtools.ParseManifest(manifest); err != nil {
-		return nil, fmt.Errorf("%s: %w", source, err)
+	var own, other *wasmtools.Manifest
+	if told != nil {
+		told = bytes.TrimSpace(told)
+		if own, err = wasmtools.ParseManifest(told); err != nil {
+			return nil, fmt.Errorf("%s: %w", source, err)
+		}
 	}
-	return manifest, nil
+	if given == nil {
+		return told, nil
+	}
+	given = bytes.TrimSpace(bytes.TrimPrefix(given, []byte("\ufeff"))) // some editors write a byte order mark; JSON has none
+	if other, err = wasmtools.ParseManifest(given); err == nil && own != nil {
+		err = sameNumbers(own, other)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("manifest: %w", err)
+	}
+	return given, nil
+}
+
+// sameNumbers reports a tool that would be called by another one's number. A tool may be renamed.
+func sameNumbers(told, given *wasmtools.Manifest) error {
+	if len(given.Tools) > len(told.Tools) {
+		return fmt.Errorf("it has %d tools, the module describes %d", len(given.Tools), len(told.Tools))
+	}
+	for i, t := range given.Tools {
+		at := slices.IndexFunc(told.Tools, func(o wasmtools.ManifestTool) bool { return o.Name == t.Name })
+		if at >= 0 && at != i {
+			return fmt.Errorf("tools[%d] is %q, which is tools[%d] where the module describes itself: keep its order, because tools are called by their numbers", i, t.Name, at)
+		}
+	}
+	return nil
 }

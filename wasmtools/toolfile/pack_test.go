@@ -13,6 +13,7 @@ func TestPack(t *testing.T) {
 	t.Parallel()
 	engine := newEngine(t)
 	answer, described := fixture(t, "catalog/answer"), fixture(t, "catalog/described")
+	pair := fixture(t, "catalog/pair")
 	for _, c := range []struct {
 		name     string
 		module   []byte
@@ -24,6 +25,9 @@ func TestPack(t *testing.T) {
 		{"with a byte order mark and space", answer, "\ufeff\n " + manifest(t, "", "one") + "\n", "one", ""},
 		{"in the place of another", with(t, answer, "broken"), manifest(t, "", "one"), "one", ""},
 		{"in the place of toolsrv_describe", described, manifest(t, "", "mine"), "mine", ""},
+		{"more tools than are described", described, manifest(t, "", "told", "more"), "", "it has 2 tools, the module describes 1"},
+		{"the tools in another order", pair, manifest(t, "", "b", "a"), "", `tools[0] is "b", which is tools[1]`},
+		{"fewer tools, renamed", pair, manifest(t, "", "mine"), "mine", ""},
 		{"told by the module", described, "", "told", ""},
 		{"told by the module, not by its section", with(t, described, manifest(t, "", "stale")), "", "told", ""},
 		{"there already", with(t, answer, manifest(t, "", "one")), "", "one", ""},

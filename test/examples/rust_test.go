@@ -76,7 +76,7 @@ func TestRustHostile(t *testing.T) {
 	numbers := "[" + strings.Repeat("1,", most/2-10) + "1]"
 	objects := "[" + strings.Repeat("{},", most/3-50) + "{}]"
 	nested := strings.Repeat("[", 100) + strings.Repeat("]", 100)
-	nests := "[" + strings.Repeat(nested+",", 3000) + "[]]"
+	nests := "[" + strings.Repeat(nested+",", 1000) + "[]]"
 	copies := "["
 	for i := range 64 {
 		copies += fmt.Sprintf(`{"op": "copy", "from": "", "path": "/%d"},`, i)
@@ -102,13 +102,13 @@ func TestRustHostile(t *testing.T) {
 		{"json: many numbers", "/json/query", document(numbers, `, "path": "$[*]"`), ""},
 		{"json: many objects", "/json/query", document(objects, `, "path": "$..*"`), ""},
 		{"json: many objects, compared", "/json/query", document(objects, `, "path": "$[?@.a == @.b]"`), ""},
-		{"json: many pointers", "/json/query", document(numbers, `, "path": "$..*", "output": "pointers"`), "*"},
-		{"json: many long pointers", "/json/query", document(nests, `, "path": "$..*", "output": "pointers"`), "*"},
+		{"json: many pointers", "/json/query", document(numbers, `, "path": "$..*", "output": "pointers"`), "too_large"},
+		{"json: many long pointers", "/json/query", document(nests, `, "path": "$..*", "output": "pointers"`), "too_large"},
 		{"json: all at every level", "/json/query", document(nests, `, "path": "$..*"`), "too_large"},
 		{"json: levels of levels", "/json/query", document(nests, `, "path": "$..*..*"`), "too_expensive"},
-		{"json: the same many times", "/json/query", document("["+strings.Repeat("1,", 5000)+"1]", `, "path": "$[`+strings.Repeat("*,", 900)+`0]"`), "too_large"},
-		{"json: levels of the same", "/json/query", document("[[[[[[1]]]]]]", `, "path": "$`+strings.Repeat("[0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0]", 6)+`"`), "*"},
-		{"json: deeper than it reads", "/json/query", document(strings.Repeat("[", 200)+strings.Repeat("]", 200), `, "path": "$"`), "*"},
+		{"json: the same many times", "/json/query", document("["+strings.Repeat("1,", 5000)+"1]", `, "path": "$[`+strings.Repeat("*,", 900)+`0]"`), "too_expensive"},
+		{"json: levels of the same", "/json/query", document("[[[[[[1]]]]]]", `, "path": "$`+strings.Repeat("[0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0]", 6)+`"`), "too_expensive"},
+		{"json: deeper than it reads", "/json/query", document(strings.Repeat("[", 200)+strings.Repeat("]", 200), `, "path": "$"`), "invalid_arguments"},
 		{"json: a query of brackets", "/json/query", document(`{}`, `, "path": "$`+strings.Repeat("[?(", 600)+`"`), "too_deep"},
 		{"json: a query of signs", "/json/query", document(`[1]`, `, "path": "$[?`+strings.Repeat("!", 1900)+`@]"`), "syntax"},
 		{"json: a slow pattern", "/json/query", document(`["`+strings.Repeat("a", 30_000)+`b"]`, `, "path": "$[?match(@, '(a*)*(a*)*(a|aa)*c')]"`), ""},
@@ -117,8 +117,8 @@ func TestRustHostile(t *testing.T) {
 		{"json: copies of much", "/json/patch", document(numbers[:200_000]+"1]", `, "patch": [`+strings.Repeat(`{"op": "copy", "from": "", "path": "/0"},`, 50)+`{"op": "remove", "path": "/0"}]`), "too_large"},
 		{"json: a long pointer", "/json/patch", document(`{}`, `, "patch": [{"op": "remove", "path": "`+strings.Repeat("/", most-100)+`"}]`), "conflict"},
 		{"json: many operations", "/json/patch", document(`[]`, `, "patch": [`+strings.Repeat(`{"op": "add", "path": "/0", "value": 1},`, 9999)+`{"op": "remove", "path": "/0"}]`), ""},
-		{"json: no long number", "/json/patch", document(`[1e999999999999999999999]`, `, "patch": [{"op": "test", "path": "/0", "value": -1e-999999999999999999999}]`), "*"},
-		{"json: all is new", "/json/diff", `{"from": [` + strings.Repeat("1,", 100_000) + `1], "to": [` + strings.Repeat("2,", 100_000) + `2]}`, "*"},
+		{"json: no long number", "/json/patch", document(`[1e999999999999999999999]`, `, "patch": [{"op": "test", "path": "/0", "value": -1e-999999999999999999999}]`), "invalid_arguments"},
+		{"json: all is new", "/json/diff", `{"from": [` + strings.Repeat("1,", 100_000) + `1], "to": [` + strings.Repeat("2,", 100_000) + `2]}`, "too_large"},
 
 		{"markdown: quotes", "/markdown/render", text("text", strings.Repeat(">", 200_000)), "*"},
 		{"markdown: lists", "/markdown/render", text("text", strings.Repeat("- ", 100_000)), "*"},
@@ -128,7 +128,7 @@ func TestRustHostile(t *testing.T) {
 		{"markdown: brackets", "/markdown/render", text("text", strings.Repeat("[", 200_000)), ""},
 		{"markdown: links", "/markdown/render", text("text", strings.Repeat("[a](<b", 33_000)), ""},
 		{"markdown: links within links", "/markdown/render", text("text", strings.Repeat("[", 50_000)+"a"+strings.Repeat("](b)", 37_000)), ""},
-		{"markdown: images within images", "/markdown/render", text("text", strings.Repeat("![", 40_000)+"a"+strings.Repeat("](b)", 30_000)), ""},
+		{"markdown: images within images", "/markdown/render", text("text", strings.Repeat("![", 40_000)+"a"+strings.Repeat("](b)", 29_000)), ""},
 		{"markdown: a table", "/markdown/render", text("text", "|"+strings.Repeat("a|", 1000)+"\n|"+strings.Repeat("-|", 1000)+"\n"+strings.Repeat("|\n", 90_000)), "*"},
 		{"markdown: footnotes", "/markdown/render", text("text", strings.Repeat("[^a]", 45_000)+"\n\n[^a]: x"), "*"},
 		{"markdown: characters", "/markdown/render", text("text", strings.Repeat("€&<", 66_000)), ""},
@@ -144,8 +144,10 @@ func TestRustHostile(t *testing.T) {
 		{"image: the largest, clear", "/image/resize", text("image", picture(t, 2048, 2048, true), `, "width": 1000`), ""},
 		{"image: to the largest", "/image/resize", text("image", picture(t, 512, 512, true), `, "width": 2048`), ""},
 		{"image: the same size", "/image/resize", text("image", picture(t, 2000, 2000, true), `, "width": 2000`), ""},
-		{"image: a line", "/image/resize", text("image", picture(t, 4_000_000, 1, true), `, "width": 4096`), ""},
-		{"image: a column", "/image/resize", text("image", picture(t, 1, 4_000_000, true), `, "height": 4096`), ""},
+		{"image: a line", "/image/resize", text("image", picture(t, 4_000_000, 1, true), `, "width": 4096`), "too_large"},
+		{"image: a column", "/image/resize", text("image", picture(t, 1, 4_000_000, true), `, "height": 4096`), "too_large"},
+		{"image: a long line", "/image/resize", text("image", picture(t, 16_384, 256, true), `, "width": 4096`), ""},
+		{"image: a long column", "/image/resize", text("image", picture(t, 256, 16_384, true), `, "height": 4096`), ""},
 		{"image: too large", "/image/resize", text("image", picture(t, 2100, 2048, false), `, "width": 1`), "too_large"},
 		{"image: noise", "/image/resize", text("image", noise(t, 480), `, "width": 1400`), "*"},
 	}

@@ -6,7 +6,7 @@ use base64::Engine;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig, general_purpose::STANDARD};
 use fast_image_resize::images::Image;
 use fast_image_resize::{FilterType, MulDiv, PixelType, ResizeAlg, ResizeOptions, Resizer};
-use png::{BitDepth, ColorType, Decoder, Encoder, Limits, Reader, Transformations};
+use png::{BitDepth, ColorType, Decoder, DecodingError, Encoder, Limits, Reader, Transformations};
 use toolsrv::Error;
 
 use crate::size::Plan;
@@ -146,7 +146,10 @@ fn open(file: &[u8], transformations: Transformations) -> Result<Reader<Cursor<&
     decoder.set_transformations(transformations);
     decoder.set_ignore_text_chunk(true);
     decoder.set_ignore_iccp_chunk(true);
-    decoder.read_info().map_err(|e| broken(&e.to_string()))
+    decoder.read_info().map_err(|e| match e {
+        DecodingError::LimitsExceeded => Error::new("The image is too large: its rows are too long.").code("too_large"),
+        e => broken(&e.to_string()),
+    })
 }
 
 /// Decodes base64, and looks whether it is a PNG at all.

@@ -10,7 +10,9 @@ const MAX_PIXELS: u64 = 4 << 20;
 /// How many pixels all steps together may have: 48 MiB of the 64 that a sandbox has.
 const MAX_TOTAL: u64 = 12 << 20;
 
+/// How long a side of the result may be, and of the image: its rows and the weights of its pixels take memory, too.
 const MAX_SIDE: u32 = 4096;
+const MAX_SOURCE_SIDE: u32 = 16_384;
 
 /// What part of an image becomes an image of what size.
 #[derive(Debug, PartialEq)]
@@ -26,9 +28,10 @@ pub struct Plan {
 /// Refuses an image by what its header claims, before anything is allocated for it.
 pub fn check(width: u32, height: u32, resize: &Resize) -> Result<(), Error> {
     let (w, h) = (u64::from(width), u64::from(height));
-    if w * h > MAX_PIXELS {
+    if w * h > MAX_PIXELS || width.max(height) > MAX_SOURCE_SIDE {
         return Err(Error::new(format!(
-            "The image has {width} x {height} pixels; {MAX_PIXELS} pixels are the most, about 2048 x 2048. Scale it down before."
+            "The image has {width} x {height} pixels; 2048 x 2048 or as many in another shape are the most, and {MAX_SOURCE_SIDE} on a side. \
+             Scale it down before."
         ))
         .code("too_large"));
     }

@@ -1,61 +1,88 @@
 //! What patch leads from one document to another.
 
 use serde_json::{Map, Value, json};
+use toolsrv::Error;
 
 use crate::equal::equal;
+use crate::pointer::within;
 
 /// Returns the operations of a JSON Patch that makes `to` of `from`. Of arrays, the start and the end that are equal stay.
-pub fn diff(from: &Value, to: &Value) -> Vec<Value> {
-    let mut patch = Vec::new();
-    compare(from, to, &mut String::new(), &mut patch);
-    patch
+pub fn diff(from: &Value, to: &Value) -> Result<Vec<Value>, Error> {
+    let mut patch = Patch { operations: Vec::new(), room: MAX_PATHS };
+    compare(from, to, &mut String::new(), &mut patch).ok_or_else(|| {
+        Error::new(
+            "The documents differ in too many places for a patch: compare parts of them, or use the second as it is.",
+        )
+        .code("too_large")
+    })?;
+    Ok(patch.operations)
 }
 
-fn compare(from: &Value, to: &Value, path: &mut String, patch: &mut Vec<Value>) {
+/// How many bytes paths may have in all, and operations count for as many more as they take beside paths and values. Values have no
+/// more than the documents.
+const MAX_PATHS: usize = 2 << 20;
+const OPERATION: usize = 48;
+
+struct Patch {
+    operations: Vec<Value>,
+    room: usize,
+}
+
+impl Patch {
+    /// Adds an operation, or returns None where the patch gets too long.
+    fn push(&mut self, op: &str, path: &str, value: Option<&Value>) -> Option<()> {
+        self.room = self.room.checked_sub(path.len() + OPERATION)?;
+        let mut operation = json!({"op": op, "path": path});
+        if let (Some(members), Some(value)) = (operation.as_object_mut(), value) {
+            members.insert("value".to_string(), value.clone());
+        }
+        self.operations.push(operation);
+        Some(())
+    }
+}
+
+fn compare(from: &Value, to: &Value, path: &mut String, patch: &mut Patch) -> Option<()> {
     match (from, to) {
         (Value::Object(from), Value::Object(to)) => compare_objects(from, to, path, patch),
         (Value::Array(from), Value::Array(to)) => compare_arrays(from, to, path, patch),
-        _ if equal(from, to) => {}
-        _ => patch.push(json!({"op": "replace", "path": path, "value": to})),
+        _ if equal(from, to) => Some(()),
+        _ => patch.push("replace", path, Some(to)),
     }
 }
 
-fn compare_objects(from: &Map<String, Value>, to: &Map<String, Value>, path: &mut String, patch: &mut Vec<Value>) {
+fn compare_objects(
+    from: &Map<String, Value>,
+    to: &Map<String, Value>,
+    path: &mut String,
+    patch: &mut Patch,
+) -> Option<()> {
     for (name, old) in from {
         within(path, name, |path| match to.get(name) {
             Some(new) => compare(old, new, path, patch),
-            None => patch.push(json!({"op": "remove", "path": path})),
-        });
+            None => patch.push("remove", path, None),
+        })?;
     }
-    for (name, new) in to {
-        if !from.contains_key(name) {
-            within(path, name, |path| patch.push(json!({"op": "add", "path": path, "value": new})));
-        }
+    for (name, new) in to.iter().filter(|(name, _)| !from.contains_key(*name)) {
+        within(path, name, |path| patch.push("add", path, Some(new)))?;
     }
+    Some(())
 }
 
-fn compare_arrays(from: &[Value], to: &[Value], path: &mut String, patch: &mut Vec<Value>) {
+fn compare_arrays(from: &[Value], to: &[Value], path: &mut String, patch: &mut Patch) -> Option<()> {
     let start = from.iter().zip(to).take_while(|(a, b)| equal(a, b)).count();
     let (from, to) = (&from[start..], &to[start..]);
     let end = from.iter().rev().zip(to.iter().rev()).take_while(|(a, b)| equal(a, b)).count();
     let (from, to) = (&from[..from.len() - end], &to[..to.len() - end]);
+    let mut at = |i: usize, f: &mut dyn FnMut(&mut String) -> Option<()>| within(path, &(start + i).to_string(), f);
     let both = from.len().min(to.len());
     for i in 0..both {
-        within(path, &(start + i).to_string(), |path| compare(&from[i], &to[i], path, patch));
+        at(i, &mut |path| compare(&from[i], &to[i], path, patch))?;
     }
     for i in (both..from.len()).rev() {
-        within(path, &(start + i).to_string(), |path| patch.push(json!({"op": "remove", "path": path})));
+        at(i, &mut |path| patch.push("remove", path, None))?;
     }
-    for (i, new) in to.iter().enumerate().skip(both) {
-        within(path, &(start + i).to_string(), |path| patch.push(json!({"op": "add", "path": path, "value": new})));
+    for i in both..to.len() {
+        at(i, &mut |path| patch.push("add", path, Some(&to[i])))?;
     }
-}
-
-/// Calls f with the path of a member.
-fn within(path: &mut String, name: &str, f: impl FnOnce(&mut String)) {
-    let len = path.len();
-    path.push('/');
-    path.push_str(&name.replace('~', "~0").replace('/', "~1"));
-    f(path);
-    path.truncate(len);
+    Some(())
 }

@@ -5,7 +5,7 @@ use serde_json::{Number, Value};
 /// Compares two values as RFC 6902, section 4.6, wants it.
 pub fn equal(a: &Value, b: &Value) -> bool {
     match (a, b) {
-        (Value::Number(a), Value::Number(b)) => decimal(a) == decimal(b),
+        (Value::Number(a), Value::Number(b)) => a == b || decimal(a) == decimal(b),
         (Value::Array(a), Value::Array(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| equal(a, b)),
         (Value::Object(a), Value::Object(b)) => {
             a.len() == b.len() && a.iter().all(|(name, a)| b.get(name).is_some_and(|b| equal(a, b)))

@@ -1,22 +1,24 @@
 //! JSONPath (RFC 9535): finds values in a document. What a query may cost is bounded before it runs.
 
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 use serde_json_path::JsonPath;
 use serde_json_path::functions::{LogicalType, ValueType};
 use toolsrv::Error;
 
+use crate::pointer::within;
+
 /// How deep brackets and parentheses of a query may nest: each level takes stack.
 const MAX_NESTING: usize = 20;
 
-/// How many values a query may have to look at, at a rough guess.
-const MAX_VISITS: usize = 4_000_000;
+/// How many values a query may find on its way, at a rough guess.
+const MAX_FOUND: usize = 2_000_000;
 
 /// How many bytes of JSON the result may have.
 const MAX_RESULT: usize = 3 << 20;
 
-/// Runs a query and returns what it finds, in the order of the document.
+/// Runs a query and returns what it finds, in the order of the query: values, or JSON Pointers to them.
 pub fn find(document: &Value, text: &str, pointers: bool) -> Result<Box<RawValue>, Error> {
     bound(document, text)?;
     let query = JsonPath::parse(text).map_err(|e| {
@@ -26,28 +28,60 @@ pub fn find(document: &Value, text: &str, pointers: bool) -> Result<Box<RawValue
             .code("syntax")
             .data(serde_json::json!({ "position": position }))
     })?;
-    let mut result = Bounded(Vec::new());
-    let written = if pointers {
-        let found = query.query_located(document);
-        result.write(found.locations().map(|path| path.to_json_pointer()))
-    } else {
-        result.write(query.query(document).iter())
-    };
-    written.and_then(|()| Ok(RawValue::from_string(String::from_utf8(result.0)?)?)).map_err(|_| {
-        Error::new(
-            "The query finds more than the 3 MB that a result may have: make it more specific, or ask for \"pointers\".",
-        )
-        .code("too_large")
+    let found = query.query(document).all();
+    let result =
+        if pointers { Places::of(&found, document).and_then(|pointers| write(&pointers)) } else { write(&found) };
+    result.ok_or_else(|| {
+        Error::new("The query finds more than the 3 MB that a result may have: make it more specific.")
+            .code("too_large")
     })
+}
+
+/// Where values stand. They are found by their addresses in the document: lists of places that grow from step to step of a
+/// query would take many times the memory.
+struct Places {
+    wanted: Vec<(*const Value, usize)>, // sorted
+    pointers: Vec<String>,
+    room: usize,
+}
+
+impl Places {
+    fn of(found: &[&Value], document: &Value) -> Option<Vec<String>> {
+        let mut wanted: Vec<_> = found.iter().enumerate().map(|(i, value)| (std::ptr::from_ref(*value), i)).collect();
+        wanted.sort_unstable();
+        let mut places = Self { wanted, pointers: vec![String::new(); found.len()], room: MAX_RESULT };
+        places.look(document, &mut String::new())?;
+        Some(places.pointers)
+    }
+
+    /// Looks for values that are wanted at a place and below it, and returns None where their pointers get too long.
+    fn look(&mut self, value: &Value, pointer: &mut String) -> Option<()> {
+        let here = std::ptr::from_ref(value);
+        let start = self.wanted.partition_point(|(at, _)| *at < here);
+        for (_, i) in self.wanted[start..].iter().take_while(|(at, _)| *at == here) {
+            self.room = self.room.checked_sub(pointer.len() + 3)?;
+            self.pointers[*i].clone_from(pointer);
+        }
+        match value {
+            Value::Array(items) => items
+                .iter()
+                .enumerate()
+                .try_for_each(|(i, item)| within(pointer, &i.to_string(), |pointer| self.look(item, pointer))),
+            Value::Object(members) => {
+                members.iter().try_for_each(|(name, value)| within(pointer, name, |pointer| self.look(value, pointer)))
+            }
+            _ => Some(()),
+        }
+    }
 }
 
 /// A result that stops where it would grow too large. Values are written where they stand: the same one may be found many times.
 struct Bounded(Vec<u8>);
 
-impl Bounded {
-    fn write<T: Serialize>(&mut self, found: impl Iterator<Item = T>) -> Result<(), Box<dyn std::error::Error>> {
-        Ok(serde_json::Serializer::new(self).collect_seq(found)?)
-    }
+fn write(found: &impl Serialize) -> Option<Box<RawValue>> {
+    let mut result = Bounded(Vec::new());
+    serde_json::to_writer(&mut result, found).ok()?;
+    RawValue::from_string(String::from_utf8(result.0).ok()?).ok()
 }
 
 impl std::io::Write for Bounded {
@@ -67,6 +101,7 @@ impl std::io::Write for Bounded {
 /// Refuses a query whose cost could grow beyond bounds.
 fn bound(document: &Value, text: &str) -> Result<(), Error> {
     let (mut nesting, mut deepest, mut descents) = (0usize, 0, 0u32);
+    let (mut selectors, mut repeated) = (1usize, 1usize);
     let (mut quote, mut before) = (None, ' ');
     for c in text.chars() {
         match (quote, c) {
@@ -78,7 +113,13 @@ fn bound(document: &Value, text: &str) -> Result<(), Error> {
             (Some(_), _) => {}
             (None, '"' | '\'') => quote = Some(c),
             (None, '(' | '[') => nesting += 1,
-            (None, ')' | ']') => nesting = nesting.saturating_sub(1),
+            (None, ')' | ']') => {
+                nesting = nesting.saturating_sub(1);
+                if nesting == 0 {
+                    repeated = repeated.saturating_mul(std::mem::replace(&mut selectors, 1));
+                }
+            }
+            (None, ',') if nesting == 1 => selectors += 1,
             (None, '.') if before == '.' => descents += 1,
             _ => {}
         }
@@ -90,13 +131,13 @@ fn bound(document: &Value, text: &str) -> Result<(), Error> {
             Error::new(format!("The query nests brackets more than {MAX_NESTING} deep: simplify it.")).code("too_deep")
         );
     }
-    // Each further descent may visit a value once for each of the levels above it.
+    // Each further descent may find a value once for each of the levels above it, each selector of a list once more.
     let mut size = (0, 0);
     measure(document, 1, &mut size);
-    let visits = size.0.saturating_mul(usize::saturating_pow(size.1, descents.saturating_sub(1)));
-    if visits > MAX_VISITS {
+    let levels = usize::saturating_pow(size.1, descents.saturating_sub(1));
+    if size.0.saturating_mul(levels).saturating_mul(repeated) > MAX_FOUND {
         return Err(Error::new(format!(
-            "The query would visit about {visits} values, more than {MAX_VISITS}: use \"..\" less often, or pass a part of the document."
+            "The query could find more than {MAX_FOUND} values: use \"..\" and lists of selectors less often, or pass a part of the document."
         ))
         .code("too_expensive"));
     }

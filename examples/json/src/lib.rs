@@ -136,7 +136,7 @@ struct Diff {
     example(arguments = r#"{"from": {"a": 1, "b": 2}, "to": {"b": 2.0, "a": 10e-1}}"#, result = "[]")
 )]
 fn diff(diff: Diff) -> Result<Vec<Value>, Error> {
-    Ok(compare::diff(&diff.from, &diff.to))
+    compare::diff(&diff.from, &diff.to)
 }
 
 toolsrv::export! { namespace: "json", tools: [query, patch, merge, diff] }

@@ -121,6 +121,16 @@ pub fn quote(text: &str) -> String {
     Value::from(short).to_string()
 }
 
+/// Calls f with the pointer to a member of the value that the pointer leads to.
+pub fn within<T>(pointer: &mut String, name: &str, f: impl FnOnce(&mut String) -> T) -> T {
+    let len = pointer.len();
+    pointer.push('/');
+    pointer.push_str(&name.replace('~', "~0").replace('/', "~1"));
+    let result = f(pointer);
+    pointer.truncate(len);
+    result
+}
+
 fn unescape(part: &str) -> Result<String, String> {
     let mut pieces = part.split('~');
     let mut name = pieces.next().unwrap_or_default().to_string();

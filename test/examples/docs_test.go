@@ -27,6 +27,7 @@ func TestToolsDoc(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	page = regexp.MustCompile("(?s)## A first tool in Rust\n.*?\n## ").ReplaceAll(page, []byte("## ")) // test/rust runs that
 	// The SDK is the one beside the page, not the last one that was released.
 	get := "go get github.com/toolsrv/toolsrv/sdk/go\n"
 	replace := "go mod edit -require=github.com/toolsrv/toolsrv/sdk/go@v0.1.0 -replace=github.com/toolsrv/toolsrv/sdk/go=" + sdk + "\n"

@@ -32,8 +32,8 @@ func TestMain(m *testing.M) {
 // need skips a test that builds where the compiler is missing, or where no such test is wanted.
 func need(t *testing.T, programs ...string) {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("runs compilers: not with -short")
+	if raced || testing.Short() {
+		t.Skip("builds WebAssembly modules: not with -race or -short")
 	}
 	for _, program := range programs {
 		if _, err := exec.LookPath(program); err != nil {

@@ -1,0 +1,5 @@
+//go:build race
+
+package project_test
+
+const raced = true

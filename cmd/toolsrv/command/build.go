@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -81,8 +82,8 @@ func buildTool(ctx context.Context, dir, output string, stderr io.Writer) (*buil
 	if output == "" {
 		output = filepath.Join(dir, p.Name+".wasm")
 	}
-	if info, err := os.Stat(output); err == nil && info.IsDir() { // before the compiler runs
-		return nil, fmt.Errorf("%s is a folder: name the file to make, such as %s", output, filepath.Join(output, p.Name+".wasm"))
+	if err := checkOutput(output); err != nil { // before the compiler runs
+		return nil, err
 	}
 	module, err := p.Compile(ctx, stderr)
 	if err != nil {
@@ -134,48 +135,33 @@ func folderOf(args []string) string {
 	return args[0]
 }
 
-// replaceFile writes a file whole or not at all: a server that serves it never sees a half. A file that was there keeps its
-// mode, and a symbolic link to one stays a link.
-func replaceFile(name string, content []byte) error {
-	target := name
-	mode := fs.FileMode(0)
-	if info, err := os.Stat(name); err == nil {
-		if !info.Mode().IsRegular() {
-			return fmt.Errorf("%s is no regular file: name another", name)
-		}
-		mode = info.Mode().Perm()
-		if target, err = filepath.EvalSymlinks(name); err != nil {
-			return err
-		}
+// checkOutput reports why a file can't be written or replaced, or nil.
+func checkOutput(name string) error {
+	switch info, err := os.Stat(name); {
+	case err == nil && info.IsDir():
+		return fmt.Errorf("%s is a folder: name a file, such as %s", name, filepath.Join(name, "tool.wasm"))
+	case err == nil && !info.Mode().IsRegular():
+		return fmt.Errorf("%s is no regular file: name another", name)
 	}
-	// A name that nobody can foresee, and that a server skips.
-	temp := filepath.Join(filepath.Dir(target), "."+filepath.Base(target)+"."+rand.Text()[:8]+".tmp")
-	err := writeNew(temp, content, mode)
-	if err == nil {
-		err = os.Rename(temp, target)
+	folder := filepath.Dir(name)
+	if _, err := os.Stat(folder); errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("there is no folder %s: make it first", folder)
 	}
-	if err == nil {
-		return nil
-	}
-	_ = os.Remove(temp) // it may not be there
-	if cause := errors.Unwrap(err); cause != nil {
-		err = cause // without the name of temp, which says nothing to people
-	}
-	return fmt.Errorf("%s: %w", name, err)
+	return nil
 }
 
-// writeNew writes a file that is not there yet, with a mode, or the usual one where that is 0.
-func writeNew(name string, content []byte, mode fs.FileMode) error {
-	file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
-	if err != nil {
+// replaceFile writes a file whole or not at all: a server that serves it never sees a half.
+func replaceFile(name string, content []byte) error {
+	if err := checkOutput(name); err != nil {
 		return err
 	}
-	_, err = file.Write(content)
-	if err == nil && mode != 0 {
-		err = file.Chmod(mode)
+	temp := filepath.Join(filepath.Dir(name), fmt.Sprintf(".%s.%d.tmp", filepath.Base(name), os.Getpid()))
+	err := os.WriteFile(temp, content, 0o644)
+	if err == nil {
+		err = os.Rename(temp, name)
 	}
-	if closed := file.Close(); err == nil {
-		err = closed
+	if err != nil {
+		_ = os.Remove(temp)
 	}
 	return err
 }

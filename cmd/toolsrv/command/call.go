@@ -182,7 +182,7 @@ func readArguments(body string, stdin io.Reader, stderr io.Writer, limit int64) 
 	return text, nil
 }
 
-// pick returns the number of the tool that name, or path, or operation id means.
+// pick returns the number of the tool that a name or a path means.
 func (o *opened) pick(name string) (int, error) {
 	tools := o.module.Tools()
 	if name == "" && len(tools) == 1 {
@@ -190,7 +190,7 @@ func (o *opened) pick(name string) (int, error) {
 	}
 	var names []string
 	for i, t := range tools {
-		if name == t.Name || "/"+strings.TrimPrefix(name, "/") == t.Path() || name == t.OperationID() {
+		if name == t.Name || "/"+strings.TrimPrefix(name, "/") == t.Path() {
 			return i, nil
 		}
 		names = append(names, t.Name)

@@ -32,7 +32,6 @@ input = "30B"
 		{"done", []string{"echo", order}, 0, order + "\n", nil},
 		{"by its path", []string{"/shop/echo", order}, 0, order + "\n", nil},
 		{"by its path without the first slash", []string{"shop/echo", order}, 0, order + "\n", nil},
-		{"by its operation id", []string{"shop-echo", order}, 0, order + "\n", nil},
 		{"a default", []string{"echo", `{"item":"tea"}`}, 0, `{"item":"tea","count":1}` + "\n", nil},
 		{"tool_error with its parts", []string{"refuse", order}, 4, "",
 			[]string{"toolsrv: tool_error: Only 2 are left.\n", "code: out_of_stock\n", "status: 409\n", `data: {"left":2}`}},

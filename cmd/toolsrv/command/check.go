@@ -1,7 +1,6 @@
 package command
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -206,31 +205,26 @@ func compileAll(ctx context.Context, files []*checkedFile) {
 // judge finds out which files a server would take beside each other, and lints these.
 func judge(files []*checkedFile, limits func(path string) sandbox.Limits) *checked {
 	all := &checked{Files: files}
-	// Like a catalog: what has to be run first comes later, and who comes first keeps a path.
-	order := slices.Clone(files)
-	slices.SortStableFunc(order, func(a, b *checkedFile) int { return cmp.Compare(number(a.described), number(b.described)) })
 	taken := map[string]*wasmtools.Tool{}
-	for _, f := range order {
-		if f.module != nil {
-			f.refuse(f.fit(taken, limits))
+	for _, described := range []bool{false, true} { // like a catalog: who comes first keeps a path
+		for _, f := range files {
+			if f.described != described {
+				continue
+			}
+			if f.module != nil {
+				f.refuse(f.fit(taken, limits))
+			}
+			if f.module == nil {
+				all.Refused++
+				continue
+			}
+			f.OK = true
+			f.Warnings = append(f.Warnings, toolfile.Lint(f.module.Manifest())...)
+			all.Warnings += len(f.Warnings)
+			f.module.Close()
 		}
-		if f.module == nil {
-			all.Refused++
-			continue
-		}
-		f.OK = true
-		f.Warnings = append(f.Warnings, toolfile.Lint(f.module.Manifest())...)
-		all.Warnings += len(f.Warnings)
-		f.module.Close()
 	}
 	return all
-}
-
-func number(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
 }
 
 // fit puts a file's tools beside those that are there, by operation id.

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -135,7 +134,7 @@ func folderOf(args []string) string {
 	return args[0]
 }
 
-// checkOutput reports why a file can't be written or replaced, or nil.
+// checkOutput reports why a file can't be made or replaced, or nil.
 func checkOutput(name string) error {
 	switch info, err := os.Stat(name); {
 	case err == nil && info.IsDir():
@@ -150,18 +149,48 @@ func checkOutput(name string) error {
 	return nil
 }
 
-// replaceFile writes a file whole or not at all: a server that serves it never sees a half.
+// replaceFile writes a file whole or not at all: a server that serves it never sees a half. A file that was there keeps its
+// mode, and a symbolic link to one stays a link.
 func replaceFile(name string, content []byte) error {
 	if err := checkOutput(name); err != nil {
 		return err
 	}
-	temp := filepath.Join(filepath.Dir(name), fmt.Sprintf(".%s.%d.tmp", filepath.Base(name), os.Getpid()))
-	err := os.WriteFile(temp, content, 0o644)
-	if err == nil {
-		err = os.Rename(temp, name)
+	target := name
+	mode := fs.FileMode(0)
+	if info, err := os.Stat(name); err == nil {
+		mode = info.Mode().Perm()
+		if target, err = filepath.EvalSymlinks(name); err != nil {
+			return err
+		}
 	}
+	// A name that nobody can foresee, and that a server skips.
+	temp := filepath.Join(filepath.Dir(target), "."+filepath.Base(target)+"."+rand.Text()[:8]+".tmp")
+	err := writeNew(temp, content, mode)
+	if err == nil {
+		err = os.Rename(temp, target)
+	}
+	if err == nil {
+		return nil
+	}
+	_ = os.Remove(temp) // it may not be there
+	if cause := errors.Unwrap(err); cause != nil {
+		err = cause // without the name of temp, which says nothing to people
+	}
+	return fmt.Errorf("%s: %w", name, err)
+}
+
+// writeNew writes a file that is not there yet, with a mode, or the usual one where that is 0.
+func writeNew(name string, content []byte, mode fs.FileMode) error {
+	file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if err != nil {
-		_ = os.Remove(temp)
+		return err
+	}
+	_, err = file.Write(content)
+	if err == nil && mode != 0 {
+		err = file.Chmod(mode)
+	}
+	if closed := file.Close(); err == nil {
+		err = closed
 	}
 	return err
 }

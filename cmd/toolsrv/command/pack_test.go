@@ -112,7 +112,7 @@ func TestPackRefuses(t *testing.T) {
 		{"a wrong schema", []string{"--manifest", put(t, dir, "schema.json", []byte(strings.Replace(manifestOf("", "x"), `"minimum":1`, `"minimum":"1"`, 1)))}, 1, "tool x: parameters: at /properties/count/minimum"},
 		{"too large", []string{"--manifest", put(t, dir, "large.json", []byte(strings.Repeat("1", 2<<20)))}, 1, "1048576"},
 		{"into a folder", []string{"--manifest", good, "-o", dir}, 1, "write the module: "},
-		{"into no folder", []string{"--manifest", good, "-o", dir + "/no/where.wasm"}, 1, "write the module: " + dir + "/no/where.wasm: no such file"},
+		{"into no folder", []string{"--manifest", good, "-o", dir + "/no/where.wasm"}, 1, "write the module: there is no folder " + dir + "/no: make it first"},
 		{"no name", []string{"--manifest="}, 2, "it is empty"},
 		{"no output", []string{"-o", ""}, 2, "it is empty"},
 		{"two files", []string{good}, 2, "takes one file"},

@@ -8,12 +8,16 @@ import (
 	"image"
 	"image/color"
 	"image/png"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/openapi"
 )
 
 // serveRust serves the examples in Rust as git keeps them, or, where EXAMPLES_RUST names a folder, those in it.
@@ -215,4 +219,37 @@ func encode(t *testing.T, img image.Image) string {
 		t.Fatal(err)
 	}
 	return base64.StdEncoding.EncodeToString(b.Bytes())
+}
+
+// TestRustReadmes holds what the READMEs say that curl prints to what the service answers.
+func TestRustReadmes(t *testing.T) {
+	t.Parallel()
+	app := openapi.NewApp(serveRust(t), openapi.Options{Title: "Tools", Version: "1"})
+	t.Cleanup(func() { app.Close() })
+	files, err := filepath.Glob("../../examples/*/Cargo.toml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	curl := regexp.MustCompile(`(?m)^\$ curl -s localhost:8000(\S+) -H 'Content-Type: application/json' -d '(.*)'\n(.*)$`)
+	for _, file := range files {
+		readme := filepath.Join(filepath.Dir(file), "README.md")
+		text, err := os.ReadFile(readme)
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		calls := curl.FindAllStringSubmatch(string(text), -1)
+		if len(calls) < 2 || len(calls) != strings.Count(string(text), "$ curl") {
+			t.Errorf("%s: read %d calls of %d, want all, and two at least", readme, len(calls), strings.Count(string(text), "$ curl"))
+		}
+		for _, c := range calls {
+			request := httptest.NewRequestWithContext(t.Context(), http.MethodPost, c[1], strings.NewReader(c[2]))
+			request.Header.Set("Content-Type", "application/json")
+			answer := httptest.NewRecorder()
+			app.ServeHTTP(answer, request)
+			if got := strings.TrimSpace(answer.Body.String()); got != c[3] {
+				t.Errorf("%s: %s with %s: got\n%s\nwant\n%s", readme, c[1], c[2], got, c[3])
+			}
+		}
+	}
 }

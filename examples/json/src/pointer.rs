@@ -91,7 +91,11 @@ pub fn index(array: &Pointer, part: &str, len: usize) -> Result<usize, String> {
 
 /// Says that an index leads nowhere.
 pub fn beyond(array: &Pointer, part: &str, len: usize) -> String {
-    format!("{array} has {len} items, so there is none at {}; the first is at 0", quote(part))
+    match len {
+        0 => format!("{array} is an empty array, so there is no item {}", quote(part)),
+        1 => format!("{array} has 1 item, so there is no item {}; the only one is at 0", quote(part)),
+        len => format!("{array} has {len} items, so there is no item {}; the last is at {}", quote(part), len - 1),
+    }
 }
 
 /// Says that an object lacks a member.

@@ -37,8 +37,8 @@ enum RawHtml {
         result = r#""<h1>Hello</h1>\n<p><em>Well</em>, <strong>hello</strong>.</p>\n""#
     ),
     example(
-        arguments = r#"{"text": "<script>alert(1)</script> [x](javascript:alert(1))"}"#,
-        result = r#""<p>&lt;script&gt;alert(1)&lt;/script&gt; [x](javascript:alert(1))</p>\n""#
+        arguments = r#"{"text": "Hi <b>you</b>, [click](javascript:alert(1))"}"#,
+        result = r#""<p>Hi &lt;b&gt;you&lt;/b&gt;, click</p>\n""#
     ),
     example(
         arguments = r#"{"text": "a | b\n--|--\n1 | ~~2~~"}"#,

@@ -37,7 +37,7 @@ pub fn render(text: &str, raw: RawHtml, smart: bool) -> Result<String, Error> {
 fn allowed<'a>(event: Event<'a>, raw: RawHtml, links: &mut Vec<bool>) -> Option<Event<'a>> {
     match event {
         Event::Start(Tag::Link { ref dest_url, .. } | Tag::Image { ref dest_url, .. }) => {
-            links.push(leads_nowhere_bad(dest_url));
+            links.push(is_harmless(dest_url));
             links.last().is_some_and(|written| *written).then_some(event)
         }
         Event::End(TagEnd::Link | TagEnd::Image) => links.pop().unwrap_or(false).then_some(event),
@@ -50,7 +50,7 @@ fn allowed<'a>(event: Event<'a>, raw: RawHtml, links: &mut Vec<bool>) -> Option<
 }
 
 /// Whether an address has a scheme that is known to be harmless, or none. Browsers skip white space and control characters.
-fn leads_nowhere_bad(address: &str) -> bool {
+fn is_harmless(address: &str) -> bool {
     let address: String = address.chars().filter(|c| !c.is_control() && !c.is_whitespace()).collect();
     match address.find([':', '/', '?', '#']) {
         Some(end) if address[end..].starts_with(':') => {

@@ -173,13 +173,13 @@ impl Shaper {
         self.nullable(&mut object);
         number_keys(&mut object);
         self.close(&mut object, whole && !composite);
-        stand_alone(&mut object);
         if object.get("items").is_some_and(is_free) {
             object.remove("items");
         }
         if object.get("default").is_some_and(Value::is_null) {
             object.remove("default"); // what is missing is None anyway
         }
+        stand_alone(&mut object);
         sort(&mut object);
         Value::Object(object)
     }
@@ -314,7 +314,7 @@ fn all_objects(object: &Object) -> bool {
 /// Reports whether a definition is that of a plain value, such as an enum without data or a new type of a string.
 fn is_plain(definition: &Object) -> bool {
     match definition.get("type") {
-        Some(Value::String(kind)) => matches!(kind.as_str(), "string" | "integer" | "number" | "boolean"),
+        Some(Value::String(kind)) => matches!(kind.as_str(), "string" | "integer" | "number" | "boolean" | "null"),
         _ => named_values(definition).is_some(),
     }
 }

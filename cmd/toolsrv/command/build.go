@@ -84,6 +84,9 @@ func buildTool(ctx context.Context, dir, output string, stderr io.Writer) (*buil
 	if err := checkOutput(output); err != nil { // before the compiler runs
 		return nil, err
 	}
+	if isTerminal(stderr) { // a first build may take half a minute
+		fmt.Fprintf(stderr, "building %s with %s\n", p.Name, p.Language)
+	}
 	module, err := p.Compile(ctx, stderr)
 	if err != nil {
 		return nil, err
@@ -108,7 +111,7 @@ func (b *built) print(w io.Writer) error {
 		return err
 	}
 	for _, t := range b.Tools {
-		if _, err := fmt.Fprintf(w, "  %s  %s\n", t.Path, firstLine(t.Description)); err != nil {
+		if _, err := fmt.Fprintf(w, "  %s  %s\n", t.Path, oneLine(firstLine(t.Description))); err != nil {
 			return err
 		}
 	}

@@ -88,10 +88,10 @@ To make the file for a server's tools directory: toolsrv build .
 
 // shellQuote returns a path as a shell takes it.
 func shellQuote(path string) string {
-	plain := func(r rune) bool {
-		return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune("/._-", r)
+	odd := func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("/._-", r)
 	}
-	if strings.TrimFunc(path, plain) == "" && !strings.HasPrefix(path, "-") {
+	if !strings.ContainsFunc(path, odd) {
 		return path
 	}
 	return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
@@ -104,8 +104,7 @@ func languageNames() (names []cobra.Completion) {
 	return names
 }
 
-// completeFlag has a shell complete a flag's value. The error, that there is no such flag, is a programmer's, and a test's to
-// find.
+// completeFlag has a shell complete the value of a flag, which must be there.
 func completeFlag(cmd *cobra.Command, flag string, complete cobra.CompletionFunc) {
 	if err := cmd.RegisterFlagCompletionFunc(flag, complete); err != nil {
 		panic(err)

@@ -152,12 +152,19 @@ func TestWritten(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%v in %s", err, section)
 			}
-			if len(manifest.Tools) != 1 || manifest.Tools[0].Description != `Add "numbers".` || len(manifest.Tools[0].Examples) != 1 {
-				t.Errorf("got %s, want the tool sum with its example", section)
+			if len(manifest.Tools) != 2 || manifest.Tools[0].Description != `Add "numbers".` || len(manifest.Tools[0].Examples) != 1 {
+				t.Errorf("got %s, want two tools, sum with its example", section)
 			}
-			told, err := load(t, file).Describe(t.Context())
+			program := load(t, file)
+			told, err := program.Describe(t.Context())
 			if err != nil || !equal(told, section) {
 				t.Errorf("the module tells %s, %v, want what stands in the file: %s", told, err, section)
+			}
+			prepared := program.Tool("prepared", 1, sandbox.Limits{Timeout: time.Minute})
+			for range 3 {
+				if got, err := prepared.Call(t.Context(), nil); err != nil || string(got) != "1" {
+					t.Errorf("got %s, %v, want 1: warm runs once, and each call begins with what it left", got, err)
+				}
 			}
 		})
 	}

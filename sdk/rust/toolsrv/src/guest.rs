@@ -34,9 +34,7 @@ pub fn warm(module: &Module) {
     let mut heap = Vec::<u8>::new();
     let _ = heap.try_reserve_exact(HEAP); // where the limit is lower, calls may do with less
     drop(std::hint::black_box(heap));
-    if let Some(warm) = module.warm() {
-        warm();
-    }
+    module.warm();
 }
 
 /// Tells the host how a call ended.

@@ -1,3 +1,5 @@
+use std::sync::Once;
+
 use crate::writer::Writer;
 use crate::{Error, Tool};
 
@@ -7,6 +9,7 @@ pub struct Module {
     head: &'static str, // of the manifest, up to the first tool
     tools: &'static [Tool],
     warm: Option<fn()>,
+    warmed: Once,
 }
 
 /// What ends a manifest.
@@ -20,7 +23,7 @@ impl Module {
     #[doc(hidden)]
     pub const fn new(namespace: &'static str, head: &'static str, tools: &'static [Tool], warm: Option<fn()>) -> Self {
         check_names(namespace, tools);
-        Self { head, tools, warm }
+        Self { head, tools, warm, warmed: Once::new() }
     }
 
     /// Returns the tools.
@@ -28,8 +31,11 @@ impl Module {
         self.tools
     }
 
-    pub(crate) fn warm(&self) -> Option<fn()> {
-        self.warm
+    /// Calls the author's function that prepares what calls need, once.
+    pub(crate) fn warm(&self) {
+        if let Some(warm) = self.warm {
+            self.warmed.call_once(warm);
+        }
     }
 
     /// Returns the manifest, the JSON that the server reads. It fails where a tool's arguments are no object.

@@ -21,11 +21,13 @@ use serde_json::Value;
 
 use crate::{Call, Error, Module};
 
-/// Calls a tool of `module` with arguments, a JSON object, and returns its result.
+/// Calls a tool of `module` with arguments, a JSON object, and returns its result. The function that `export!` was given as
+/// `warm` runs before, once.
 pub fn call(module: &Module, tool: &str, arguments: &str) -> Result<Value, Error> {
     let Some(found) = module.tools().iter().find(|t| t.name() == tool) else {
         return Err(Error::new(format!("the module has no tool {tool:?}")));
     };
+    module.warm();
     Ok(serde_json::from_slice(&found.run(&Call::new(), arguments.as_bytes())?)?)
 }
 

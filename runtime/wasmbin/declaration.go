@@ -81,20 +81,36 @@ func (t FuncType) String() string {
 	return list(t.Params) + " -> " + list(t.Results)
 }
 
+// A GlobalType is the type of a global.
+type GlobalType struct {
+	Type    ValueType
+	Mutable bool
+}
+
+// String returns the type as the text format writes it.
+func (t GlobalType) String() string {
+	if t.Mutable {
+		return "(mut " + t.Type.String() + ")"
+	}
+	return t.Type.String()
+}
+
 // An Import is what a module needs from outside.
 type Import struct {
 	Module, Name string
 	Kind         Kind
-	// Type is the function's type where Kind is KindFunction.
-	Type FuncType
+	// Type is the function's type where Kind is KindFunction, Global the global's where it is KindGlobal.
+	Type   FuncType
+	Global GlobalType
 }
 
 // An Export is what a module offers.
 type Export struct {
 	Name string
 	Kind Kind
-	// Type is the function's type where Kind is KindFunction.
-	Type FuncType
+	// Type is the function's type where Kind is KindFunction, Global the global's where it is KindGlobal.
+	Type   FuncType
+	Global GlobalType
 }
 
 // A Memory is a linear memory that a module declares or imports.
@@ -162,7 +178,8 @@ func (m *Module) readImports(r *reader) {
 			memory.Imported = true
 			m.memories = append(m.memories, memory)
 		case KindGlobal:
-			r.globalType()
+			i.Global = r.globalType()
+			m.globalTypes = append(m.globalTypes, i.Global)
 			m.globals++
 		default:
 			r.fail(start, "import %q of %q has %s, which is %w", clip(i.Name), clip(i.Module), i.Kind, ErrUnsupported)
@@ -231,7 +248,7 @@ func (m *Module) readMemories(r *reader) {
 func (m *Module) readGlobals(r *reader) {
 	n := r.count(maxGlobals, "globals")
 	for range n {
-		r.globalType()
+		m.globalTypes = append(m.globalTypes, r.globalType())
 		r.constant()
 		if r.err != nil {
 			return
@@ -265,6 +282,9 @@ func (m *Module) readExports(r *reader) {
 			declared = len(m.memories)
 		case KindGlobal:
 			declared = m.globals
+			if index < int64(declared) {
+				e.Global = m.globalTypes[index]
+			}
 		default:
 			r.fail(start, "export %q has %s, which is %w", clip(e.Name), e.Kind, ErrUnsupported)
 		}
@@ -306,11 +326,14 @@ func (r *reader) refType() {
 	}
 }
 
-func (r *reader) globalType() {
-	r.valueType("a global")
-	if b := r.byte("a global's mutability"); b > 1 {
+func (r *reader) globalType() GlobalType {
+	t := GlobalType{Type: r.valueType("a global")}
+	b := r.byte("a global's mutability")
+	if b > 1 {
 		r.fail(r.pos-1, "a global's mutability is %#x, not 0 or 1", b)
 	}
+	t.Mutable = b == 1
+	return t
 }
 
 func (r *reader) table() Table {

@@ -20,6 +20,8 @@ type Module struct {
 	globals   int
 	exports   []Export
 
+	globalTypes []GlobalType // imported ones first
+
 	// What Parse needs to know on its way.
 	last      int  // order of the last section
 	named     bool // there was a name section

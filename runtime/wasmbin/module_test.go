@@ -25,13 +25,13 @@ func TestParse(t *testing.T) {
 	}{
 		{"imports", m.Imports(), []wasmbin.Import{
 			{Module: "env", Name: "log", Kind: wasmbin.KindFunction, Type: binary},
-			{Module: "env", Name: "g", Kind: wasmbin.KindGlobal},
+			{Module: "env", Name: "g", Kind: wasmbin.KindGlobal, Global: wasmbin.GlobalType{Type: wasmbin.I32}},
 		}},
 		{"exports", m.Exports(), []wasmbin.Export{
 			{Name: "memory", Kind: wasmbin.KindMemory},
 			{Name: "run", Kind: wasmbin.KindFunction, Type: nullary},
 			{Name: "log", Kind: wasmbin.KindFunction, Type: binary},
-			{Name: "g", Kind: wasmbin.KindGlobal},
+			{Name: "g", Kind: wasmbin.KindGlobal, Global: wasmbin.GlobalType{Type: wasmbin.I32, Mutable: true}},
 			{Name: "t", Kind: wasmbin.KindTable},
 		}},
 		{"memories", m.Memories(), []wasmbin.Memory{{Min: 1, Max: 4, HasMax: true}}},

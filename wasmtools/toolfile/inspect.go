@@ -49,7 +49,7 @@ type Symbol struct {
 	Module string `json:"module,omitempty"` // of an import
 	Name   string `json:"name"`
 	Kind   string `json:"kind"`
-	Type   string `json:"type,omitempty"` // of a function
+	Type   string `json:"type,omitempty"` // of a function or a global
 }
 
 // A Limit is the size that a memory or table begins with, and what it may grow to.
@@ -94,10 +94,10 @@ func Inspect(content []byte) (*Report, error) {
 	}
 	r.readManifest(content)
 	for _, i := range first(binary.Imports(), &r.Left.Imports) {
-		r.Imports = append(r.Imports, symbol(i.Module, i.Name, i.Kind, i.Type))
+		r.Imports = append(r.Imports, symbol(i.Module, i.Name, i.Kind, i.Type, i.Global))
 	}
 	for _, e := range first(binary.Exports(), &r.Left.Exports) {
-		r.Exports = append(r.Exports, symbol("", e.Name, e.Kind, e.Type))
+		r.Exports = append(r.Exports, symbol("", e.Name, e.Kind, e.Type, e.Global))
 	}
 	for _, m := range binary.Memories() { // there are 100 at most
 		r.Memories = append(r.Memories, limit(m.Min*pageSize, m.Max*pageSize, m.HasMax, m.Imported))
@@ -152,10 +152,13 @@ func first[T any](list []T, left *int) []T {
 	return list[:n]
 }
 
-func symbol(module, name string, kind wasmbin.Kind, typ wasmbin.FuncType) Symbol {
+func symbol(module, name string, kind wasmbin.Kind, function wasmbin.FuncType, global wasmbin.GlobalType) Symbol {
 	s := Symbol{Module: module, Name: name, Kind: kind.String()}
-	if kind == wasmbin.KindFunction {
-		s.Type = typ.String()
+	switch kind {
+	case wasmbin.KindFunction:
+		s.Type = function.String()
+	case wasmbin.KindGlobal:
+		s.Type = global.String()
 	}
 	return s
 }

@@ -66,6 +66,7 @@ func TestInspectOdd(t *testing.T) {
 		{"broken manifest", with(t, answer, "{"), `"manifest_error":"line 1, column 1`, false},
 		{"two manifests", append(with(t, answer, "{}"), with(t, answer, "{}")[len(answer):]...), `"manifest_error":"wasm: two custom sections`, false},
 		{"tables that change", fixture(t, "wat/good/fresh"), `"no_reset":"`, false},
+		{"an imported global", fixture(t, "wat/refused/import_global"), `"kind":"global","type":"i32"`, false},
 		{"two memories", fixture(t, "wat/refused/memory_two"), `"min":`, false},
 		{"a mistyped import", fixture(t, "wat/refused/import_mistyped"), `"imports":[{`, false},
 		{"an imported memory", fixture(t, "wat/refused/import_memory"), `"imported":true`, false},

@@ -91,6 +91,26 @@ func BenchmarkReset(b *testing.B) {
 	}
 }
 
+// BenchmarkWatchedReset is BenchmarkReset with the same pages written each time, under Watch.
+func BenchmarkWatchedReset(b *testing.B) {
+	for _, g := range []struct{ pages, dirty int }{{18, 3}, {64, 30}, {1000, 3}} {
+		b.Run(fmt.Sprintf("pages=%d/dirty=%d", g.pages, g.dirty), func(b *testing.B) {
+			_, m := mapped(b, linmem.NewImage, guestImage(g.pages, max(1, g.pages/2)), 64<<20)
+			memory := m.Bytes()
+			b.ReportAllocs()
+			for b.Loop() {
+				m.Watch()
+				for n := range g.dirty {
+					memory[len(memory)/4096*n/g.dirty*4096]++
+				}
+				if _, err := m.Reset(); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
 // BenchmarkResetAfterReads has pages read that were never written, as a guest's constants are.
 func BenchmarkResetAfterReads(b *testing.B) {
 	_, m := mapped(b, linmem.NewImage, guestImage(18, 2), 64<<20)

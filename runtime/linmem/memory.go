@@ -150,6 +150,7 @@ func (m *Memory) Resident() (int, error) {
 
 // Free gives address space and pages back. Freeing twice is fine; after an error it can be tried again.
 func (m *Memory) Free() error {
+	m.Unwatch()
 	if m.space == nil {
 		return nil
 	}

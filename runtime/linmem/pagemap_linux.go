@@ -57,6 +57,11 @@ type finder struct {
 	arg     scanArg
 	regions [regionsPerScan]region
 	entries []byte // of a read of the pagemap; nil until one is needed
+
+	found   []region // all that there are since the last reset but for those that a watched run adds; nil: not known
+	watched bool     // by the goroutine that Watch has bound to its thread
+	faults  faults   // of that thread when it began
+	usage   unix.Rusage
 }
 
 // A pagemap is the open /proc/self/pagemap of this process.
@@ -64,6 +69,7 @@ type pagemap struct {
 	fd     int
 	scan   bool // the ioctl is there
 	faults int  // descriptor of userfaultfd, or noFaultDescriptor
+	counts bool // page faults are counted, of each thread
 }
 
 // openPagemap opens the pagemap once for the process and never closes it: it is the same for all memories. A Go process
@@ -232,5 +238,6 @@ func (p *pagemap) check() (err error) {
 	if found != [6]bool{1: true, 4: true} {
 		return fmt.Errorf("/proc/self/pagemap calls %v of six pages dirty, want the second and the fifth", found)
 	}
+	p.counts = finder.seesFaults(&space[0], &space[2*page], &space[3*page], &space[5*page])
 	return nil
 }

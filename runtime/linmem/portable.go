@@ -10,6 +10,12 @@ type file struct{ view []byte }
 // A finder knows which pages are dirty on Linux; elsewhere nobody does.
 type finder struct{}
 
+// Watch and Unwatch let Reset do with less on Linux; elsewhere they do nothing.
+func (m *Memory) Watch() {}
+
+// Unwatch does nothing.
+func (m *Memory) Unwatch() {}
+
 // A pagemap tells them on Linux.
 type pagemap struct{}
 

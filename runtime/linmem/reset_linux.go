@@ -23,11 +23,17 @@ const (
 func (m *Memory) resetDirty() (copied int, err error) {
 	p := m.image.file.pagemap
 	m.resets++
+	if m.untouched() {
+		for _, run := range m.finder.found {
+			copied += m.copyBack(run)
+		}
+		return copied, nil
+	}
+	m.finder.found = nil
 	// A memory that is used once gains by pages that come many at a time; one that is reset will be used again.
 	if m.resets == 1 && p.faultAlone(m.space[:len(m.image.stored)]) && m.drop(0, m.size) == nil {
 		return 0, nil
 	}
-	age := m.resets%ageEvery == 0
 	base := m.base()
 	for at, end := base, base+uint64(m.size); at < end; {
 		runs, next, err := p.find(&m.finder, at, end)
@@ -39,14 +45,11 @@ func (m *Memory) resetDirty() (copied int, err error) {
 				return copied, fmt.Errorf("dirty pages from %#x to %#x while looking from %#x to %#x", run.start, run.end, at, next)
 			}
 			from, to := int(run.start-base), int(run.end-base)
-			if run.zero() && from >= len(m.image.stored) {
-				continue
-			}
-			if room := keepResident - copied; to-from > room {
+			if room := keepResident - copied; to-from > room && !m.blank(run) {
 				m.restore(from, from+room)
 				return keepResident, m.drop(from+room, m.size)
 			}
-			if age {
+			if m.ages(m.resets) && !m.blank(run) {
 				kept, err := m.restoreOrDrop(from, to)
 				if err != nil {
 					return copied, err
@@ -54,12 +57,32 @@ func (m *Memory) resetDirty() (copied int, err error) {
 				copied += kept
 				continue
 			}
-			m.restore(from, to)
-			copied += to - from
+			copied += m.copyBack(run)
+		}
+		if at == base && next == end && p.counts && !m.ages(m.resets) {
+			m.finder.found = runs
 		}
 		at = next
 	}
 	return copied, nil
+}
+
+// ages reports whether the reset of that number compares pages.
+func (m *Memory) ages(reset uint) bool { return reset%ageEvery == 0 }
+
+// blank reports whether the pages were read only, behind what the image stores: the kernel put its page of zeros there.
+func (m *Memory) blank(run region) bool {
+	return run.zero() && run.start-m.base() >= uint64(len(m.image.stored))
+}
+
+// copyBack restores a run of dirty pages and returns how many bytes it copied.
+func (m *Memory) copyBack(run region) int {
+	if m.blank(run) {
+		return 0
+	}
+	base := m.base()
+	m.restore(int(run.start-base), int(run.end-base))
+	return int(run.end - run.start)
 }
 
 // restoreOrDrop restores the pages from offset to end that differ from the image and drops the others. It returns how
@@ -93,6 +116,7 @@ func (m *Memory) resident() (int, error) {
 	if p == nil {
 		return m.size, nil // nobody tells
 	}
+	m.finder.found = nil // the finder is used for something else
 	return p.resident(&m.finder, m.base(), m.size)
 }
 

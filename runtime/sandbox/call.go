@@ -12,6 +12,7 @@ import (
 
 	"github.com/tetratelabs/wazero/api"
 
+	"github.com/toolsrv/toolsrv/runtime/linmem"
 	"github.com/toolsrv/toolsrv/runtime/wasmbin"
 )
 
@@ -20,6 +21,7 @@ import (
 // a look-up. A guest runs on one goroutine; a call needs no lock.
 type call struct {
 	engine   *Engine
+	memory   *linmem.Memory  // the guest's
 	ctx      context.Context // the caller's
 	deadline time.Time
 	limits   *Limits
@@ -51,7 +53,7 @@ func (c *call) serve(input []byte) {
 
 // wipe forgets the run.
 func (c *call) wipe() {
-	*c = call{engine: c.engine, command: c.command, lines: lines{log: c.lines.log}}
+	*c = call{engine: c.engine, memory: c.memory, command: c.command, lines: lines{log: c.lines.log}}
 }
 
 // Deadline is of no use to wazero.
@@ -128,6 +130,7 @@ func (c *call) look(now time.Time) time.Time {
 	case m.turn.IsZero():
 		m.turn = now
 	case now.Sub(m.turn) >= turn:
+		c.memory.Unwatch()
 		runtime.Gosched()
 		now = time.Now()
 		m.turn = now

@@ -70,6 +70,7 @@ func (m *module) instantiate(code wazero.CompiledModule, s *snapshot) (*instance
 		return nil, fmt.Errorf("make a memory: %w", err)
 	}
 	i.memory.limit = maxMemory
+	i.call.memory = i.memory.linear
 	if err := i.attach(m, code); err != nil {
 		return nil, errors.Join(err, i.memory.linear.Free())
 	}
@@ -194,6 +195,7 @@ func (i *instance) serve(w *work, f api.Function, index int32, input []byte) (ou
 	i.call.serve(input)
 	i.memory.limit = w.limits.Memory
 	i.params[0] = uint64(uint32(index))
+	i.memory.linear.Watch() // until it is reset or freed
 	err = i.invoke(f, i.params[:])
 	i.call.lines.flush(w.ctx)
 	switch {

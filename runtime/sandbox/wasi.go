@@ -305,6 +305,7 @@ func (w wasi) poll(c *call, mem guestMemory, stack []uint64) {
 	begun := time.Now()
 	occurred := w.events(subscriptions, events[:0], 0)
 	for len(occurred) == 0 {
+		c.memory.Unwatch()
 		timer := time.NewTimer(min(w.firstClock(subscriptions, time.Since(begun)), time.Until(c.deadline)))
 		select {
 		case <-timer.C:

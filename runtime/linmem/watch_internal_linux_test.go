@@ -1,0 +1,160 @@
+package linmem
+
+import (
+	"math/rand/v2"
+	"runtime"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// watchable returns a memory of so many granules, half of them stored, whose dirty pages are known.
+func watchable(t *testing.T, granules int) *Memory {
+	t.Helper()
+	if p := findPagemap(); p == nil || !p.counts {
+		t.Skip("the system does not tell of dirty pages, or not of page faults")
+	}
+	content := make([]byte, granules*granule)
+	for n := range len(content) / 2 {
+		content[n] = byte(n) | 1
+	}
+	image, err := NewImage(content)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := image.Map(uint64(len(content)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := m.Free(); err != nil {
+			t.Error(err)
+		}
+		if err := image.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	for range 2 { // the first reset drops all
+		m.space[0]++
+		m.space[len(m.space)-1]++
+		if _, err := m.Reset(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return m
+}
+
+// TestWatchedReset takes the pagemap away, so that a reset that looks for dirty pages fails.
+func TestWatchedReset(t *testing.T) {
+	t.Parallel()
+	page := unix.Getpagesize()
+	for _, c := range []struct {
+		name  string
+		do    func(m *Memory)
+		looks bool
+	}{
+		{"nothing", func(*Memory) {}, false},
+		{"the pages that were dirty before", func(m *Memory) { m.space[1]++; m.space[len(m.space)-page]++ }, false},
+		{"one of them", func(m *Memory) { m.space[page-1]++ }, false},
+		{"a stored page that was not", func(m *Memory) { m.space[page]++ }, true},
+		{"a page of zeros that was not", func(m *Memory) { m.space[len(m.space)-page-1]++ }, true},
+		{"a page that was read first", func(m *Memory) { _ = m.space[page] + m.space[2*page]; m.space[2*page]++ }, true},
+		{"all", func(m *Memory) { clear(m.space) }, true},
+		{"one that moved", func(m *Memory) { m.Unwatch(); m.space[1]++ }, true},
+		{"one by another goroutine", func(m *Memory) {
+			m.Unwatch()
+			done := make(chan struct{})
+			go func() { runtime.LockOSThread(); m.space[page]++; close(done) }()
+			<-done
+		}, true},
+		{"one that was dropped", func(m *Memory) { _ = m.drop(0, m.size); m.space[0]++ }, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			m := watchable(t, 40)
+			real := m.image.file.pagemap
+			m.image.file.pagemap = &pagemap{fd: -1, scan: true, counts: true, faults: noFaultDescriptor}
+			m.Watch()
+			c.do(m)
+			_, err := m.Reset()
+			m.image.file.pagemap = real
+			if looked := err != nil; looked != c.looks {
+				t.Errorf("Reset looked for dirty pages: got %v (%v), want %v", looked, err, c.looks)
+			}
+			if !c.looks && !m.Equal() {
+				t.Error("the memory is not restored")
+			}
+		})
+	}
+}
+
+// TestWatch does everything at random, with watching and without.
+func TestWatch(t *testing.T) {
+	t.Parallel()
+	m := watchable(t, 100)
+	page := unix.Getpagesize()
+	random := rand.New(rand.NewPCG(1, 2))
+	often := []int{0, 7, 300, 900}
+	quiet := 0
+	for turn := range 3000 {
+		if random.IntN(10) > 0 {
+			m.Watch()
+		}
+		for range random.IntN(4) {
+			m.space[often[random.IntN(len(often))]*page+random.IntN(page)]++
+		}
+		switch random.IntN(30) {
+		case 0:
+			m.space[random.IntN(len(m.space))]++
+		case 1:
+			_ = read(m.space[random.IntN(len(m.space)):])
+		case 2:
+			_ = unix.Madvise(m.space, unix.MADV_PAGEOUT)
+		case 3:
+			m.Unwatch()
+			runtime.Gosched()
+		case 4:
+			runtime.GC()
+		case 5:
+			clear(m.space[random.IntN(len(m.space)):])
+		case 6:
+			if _, err := m.Resident(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		known := m.finder.found != nil && m.finder.watched
+		if _, err := m.Reset(); err != nil {
+			t.Fatal(err)
+		}
+		if known {
+			quiet++
+		}
+		if m.finder.watched {
+			t.Fatal("Reset left the goroutine bound")
+		}
+		if !m.Equal() {
+			t.Fatalf("turn %d: the memory is not restored", turn)
+		}
+	}
+	if quiet < 1000 {
+		t.Errorf("%d of 3000 runs were watched to their end, want most", quiet)
+	}
+}
+
+func read(b []byte) (sum int) {
+	for _, x := range b {
+		sum += int(x)
+	}
+	return sum
+}
+
+// TestUncountedFaults has a counter that does not see the faults of what it is asked about.
+func TestUncountedFaults(t *testing.T) {
+	t.Parallel()
+	var f finder
+	touched := make([]byte, 1)
+	touched[0]++
+	if f.seesFaults(&touched[0], &touched[0], &touched[0]) {
+		t.Error("writes that don't fault were taken for counted faults")
+	}
+}

@@ -132,6 +132,8 @@ func (c *compiler) run(ctx context.Context, env []string, stdout io.Writer, prog
 		return context.Cause(ctx)
 	case errors.As(err, &exit):
 		return fmt.Errorf("%s does not compile: %s ended with %s", c.project.Dir, program, exit.ProcessState)
+	case errors.Is(err, exec.ErrWaitDelay): // it ended well, but has left something running that could still say more
+		return nil
 	case err != nil:
 		return fmt.Errorf("run %s: %w", program, err)
 	}

@@ -237,7 +237,7 @@ func TestMissingProgram(t *testing.T) {
 		says  string
 	}{
 		{"go", map[string]string{"main.go": "package main\n"}, "go is not installed, or its folder is not in PATH: install Go 1.24 or later from https://go.dev/dl/"},
-		{"tinygo", map[string]string{"main.go": "//toolsrv:tinygo\npackage main\n"}, "tinygo is not installed, or its folder is not in PATH: install it from https://tinygo.org/getting-started/install/"},
+		{"tinygo", map[string]string{"main.go": "//toolsrv:tinygo\npackage main\n"}, "tinygo is not installed, or its folder is not in PATH: install TinyGo 0.35 or later from https://tinygo.org/getting-started/install/"},
 		{"rust", map[string]string{"Cargo.toml": ""}, "cargo is not installed, or its folder is not in PATH: install Rust from https://rustup.rs/"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -19,7 +19,7 @@ func (c *compiler) golang(ctx context.Context, file string) error {
 
 // tinygo builds file with TinyGo. A sandbox lives for one call, so nothing needs collecting.
 func (c *compiler) tinygo(ctx context.Context, file string) error {
-	if err := find("tinygo", "install it from https://tinygo.org/getting-started/install/"); err != nil {
+	if err := find("tinygo", "install TinyGo 0.35 or later from https://tinygo.org/getting-started/install/"); err != nil {
 		return err
 	}
 	if err := find("go", "TinyGo needs it; "+getGo); err != nil {

@@ -59,11 +59,15 @@ func (w *Watcher) Wait(ctx context.Context) error {
 
 // look returns a fingerprint of the sources.
 func (w *Watcher) look() (uint64, error) {
+	root, err := filepath.EvalSymlinks(w.dir) // a link is not walked
+	if err != nil {
+		return 0, err
+	}
 	var h maphash.Hash
 	h.SetSeed(w.seed)
 	count := 0
-	err := filepath.WalkDir(w.dir, func(path string, d fs.DirEntry, err error) error {
-		if path == w.dir {
+	err = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if path == root {
 			return err
 		}
 		if count++; count > w.most {

@@ -31,23 +31,25 @@ func TestWatch(t *testing.T) {
 		name   string
 		change func(dir string) error
 		told   bool
+		linked bool // the folder itself is reached through a link
 	}{
-		{"nothing", func(string) error { return nil }, false},
-		{"content", func(dir string) error { return os.WriteFile(filepath.Join(dir, "main.go"), []byte("other"), 0o644) }, true},
-		{"time only", func(dir string) error { return os.Chtimes(filepath.Join(dir, "main.go"), time.Time{}, time.Unix(1, 1)) }, true},
-		{"new file", func(dir string) error { return os.WriteFile(filepath.Join(dir, "src", "b"), nil, 0o644) }, true},
-		{"removed", func(dir string) error { return os.Remove(filepath.Join(dir, "src", "a")) }, true},
+		{"nothing", func(string) error { return nil }, false, false},
+		{"content", func(dir string) error { return os.WriteFile(filepath.Join(dir, "main.go"), []byte("other"), 0o644) }, true, false},
+		{"in a linked folder", func(dir string) error { return os.WriteFile(filepath.Join(dir, "main.go"), []byte("other"), 0o644) }, true, true},
+		{"time only", func(dir string) error { return os.Chtimes(filepath.Join(dir, "main.go"), time.Time{}, time.Unix(1, 1)) }, true, false},
+		{"new file", func(dir string) error { return os.WriteFile(filepath.Join(dir, "src", "b"), nil, 0o644) }, true, false},
+		{"removed", func(dir string) error { return os.Remove(filepath.Join(dir, "src", "a")) }, true, false},
 		{"renamed", func(dir string) error {
 			return os.Rename(filepath.Join(dir, "src", "a"), filepath.Join(dir, "src", "c"))
-		}, true},
-		{"renamed folder", func(dir string) error { return os.Rename(filepath.Join(dir, "src"), filepath.Join(dir, "source")) }, true},
-		{"behind a link", func(dir string) error { return os.WriteFile(filepath.Join(dir, "..", "real"), []byte("x"), 0o644) }, true},
-		{"a build", func(dir string) error { return os.WriteFile(filepath.Join(dir, "work.wasm"), []byte("x"), 0o644) }, false},
+		}, true, false},
+		{"renamed folder", func(dir string) error { return os.Rename(filepath.Join(dir, "src"), filepath.Join(dir, "source")) }, true, false},
+		{"behind a link", func(dir string) error { return os.WriteFile(filepath.Join(dir, "..", "real"), []byte("x"), 0o644) }, true, false},
+		{"a build", func(dir string) error { return os.WriteFile(filepath.Join(dir, "work.wasm"), []byte("x"), 0o644) }, false, false},
 		{"Cargo's builds", func(dir string) error {
 			return os.WriteFile(filepath.Join(dir, "target", "release", "x"), []byte("x"), 0o644)
-		}, false},
-		{"hidden file", func(dir string) error { return os.WriteFile(filepath.Join(dir, ".main.go.swp"), nil, 0o644) }, false},
-		{"hidden folder", func(dir string) error { return os.WriteFile(filepath.Join(dir, ".git", "index"), nil, 0o644) }, false},
+		}, false, false},
+		{"hidden file", func(dir string) error { return os.WriteFile(filepath.Join(dir, ".main.go.swp"), nil, 0o644) }, false, false},
+		{"hidden folder", func(dir string) error { return os.WriteFile(filepath.Join(dir, ".git", "index"), nil, 0o644) }, false, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -55,11 +57,16 @@ func TestWatch(t *testing.T) {
 				"main.go": "package main", "src/a": "", "target/CACHEDIR.TAG": "", "target/release/x": "", ".git/index": "x",
 			})
 			write(t, filepath.Join(dir, "..", "real"), "")
-			if err := os.Symlink("../real", filepath.Join(dir, "link")); err != nil {
-				t.Skip(err)
+			for link, to := range map[string]string{"link": "../real", "../same": "work"} {
+				if err := os.Symlink(to, filepath.Join(dir, link)); err != nil {
+					t.Skip(err)
+				}
 			}
 			synctest.Test(t, func(t *testing.T) {
 				w := project.Watch(dir, interval)
+				if c.linked {
+					w = project.Watch(filepath.Join(dir, "..", "same"), interval)
+				}
 				if told, err := await(t.Context(), w); err != nil || !told {
 					t.Fatalf("at first: got %t, %v, want true", told, err)
 				}

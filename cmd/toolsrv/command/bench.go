@@ -43,7 +43,7 @@ TOOL may be left out where the file has one tool. JSON are the arguments; withou
 those of the tool's first example are taken.
 
 Exit codes: 0 done, 1 where a call failed or the file could not be loaded, 2 wrong
-usage.`,
+usage, and those of 'toolsrv call' where the very first call fails.`,
 		Example: `  toolsrv bench math.wasm add '{"a": 2, "b": 3}'
   toolsrv bench math.wasm add --concurrency 4 --duration 10s --json`,
 		Args:              fileAnd(2, "a tool and its arguments"),

@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"sync"
 
@@ -184,14 +185,17 @@ func (f *checkedFile) refuse(err error) {
 	f.Reason = err.Error()
 }
 
-// compileAll compiles the files, as many at a time as the engine does, and describes those that have to be run for it.
+// compileAll compiles the files, and describes those that have to be run for it, some at a time: each may take much memory.
 func compileAll(ctx context.Context, files []*checkedFile) {
 	var all sync.WaitGroup
+	turns := make(chan struct{}, max(2, runtime.GOMAXPROCS(0)))
 	for _, f := range files {
 		if f.module == nil {
 			continue
 		}
+		turns <- struct{}{}
 		all.Go(func() {
+			defer func() { <-turns }()
 			err := f.module.Compile(ctx)
 			if err == nil {
 				err = f.module.Describe(ctx)

@@ -2,7 +2,7 @@
 //
 // Data goes to standard output, logs and errors go to standard error. A command ends with exit code 0 when it is
 // done, 1 when it failed (a configuration file that is wrong, an address in use), and 2 when it was called wrongly
-// (an unknown command or flag).
+// (an unknown command or flag); `call` and `bench` tell by further codes how a call failed.
 package command
 
 import (

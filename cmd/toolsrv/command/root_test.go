@@ -14,6 +14,23 @@ func run(args ...string) (code int, stdout, stderr string) {
 	return code, out.String(), err.String()
 }
 
+// TestHelp has every command of its own show examples that begin with its name.
+func TestHelp(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"bench", "build", "call", "check", "dev", "inspect", "new", "openapi", "pack", "test"} {
+		code, stdout, stderr := run(name, "--help")
+		if code != 0 || stderr != "" || !strings.Contains(stdout, "Examples:\n  toolsrv "+name) || !strings.Contains(stdout, "Usage:\n  toolsrv "+name) {
+			t.Errorf("%s: exit code %d, standard output %q, standard error %q", name, code, stdout, stderr)
+		}
+		long, _, _ := strings.Cut(stdout, "Usage:")
+		for line := range strings.Lines(long) {
+			if len(line) > 100 {
+				t.Errorf("%s: a line of %d bytes: %s", name, len(line), line)
+			}
+		}
+	}
+}
+
 func TestMainUsage(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -13,6 +13,7 @@ package sandbox
 
 import (
 	"context"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -65,7 +66,9 @@ type Engine struct {
 	log      *slog.Logger
 	offered  offer
 	compiler *compiler
-	// anonymous is how guests are instantiated: without a name, without running anything, and without a grant.
+	// anonymous is how guests are instantiated: without a name, without running anything, and without a grant. Its source
+	// of randomness is read by nobody, but without one wazero seeds a generator for each instance, which takes 10 µs and
+	// 5 KB.
 	anonymous wazero.ModuleConfig
 	paranoid  bool
 	stop      context.Context
@@ -96,7 +99,7 @@ func New(ctx context.Context, c Config) (*Engine, error) {
 	e := &Engine{
 		log:           c.Logger,
 		offered:       offer{},
-		anonymous:     wazero.NewModuleConfig().WithName("").WithStartFunctions(),
+		anonymous:     wazero.NewModuleConfig().WithName("").WithStartFunctions().WithRandSource(rand.Reader),
 		paranoid:      c.Paranoid || paranoid.On,
 		idleMemory:    c.IdleMemory,
 		idleTime:      c.IdleTime,

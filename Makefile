@@ -6,6 +6,7 @@
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
 WASMTIME    := wasmtime==50.0.1
+ZIG         := ziglang==0.17.1
 
 # A number of runs, not a time: where a time ends in the middle of a run, go test may call that a failure.
 FUZZTIME ?= 20000x
@@ -14,10 +15,10 @@ MODULES  := . sdk/go examples
 GO_FILES  = $(shell git ls-files --cached --others --exclude-standard '*.go')
 EXAMPLES := csv math regex template text time units
 TOOLS    := $(EXAMPLES:%=build/tools/%.wasm)
-# Examples in Rust are kept in git as they are built, so that make run needs no Rust.
-PREBUILT := $(patsubst examples/%/Cargo.toml,build/tools/%.wasm,$(wildcard examples/*/Cargo.toml))
+# Examples in Rust and C are kept in git as they are built, so that make run needs neither.
+PREBUILT := $(patsubst examples/%/Cargo.toml,build/tools/%.wasm,$(wildcard examples/*/Cargo.toml)) build/tools/plain-c.wasm
 
-.PHONY: run build tools test race lint fmt tidy setup-rust test-rust examples-rust examples-rust-check cross bench bench-guests bench-sandbox bench-wasmtime soak fuzz fixtures fixtures-check test-clients vuln clean
+.PHONY: run build tools test race lint fmt tidy setup-rust test-rust examples-rust examples-rust-check example-c example-c-check cross bench bench-guests bench-sandbox bench-wasmtime soak fuzz fixtures fixtures-check test-clients vuln clean
 
 run: build tools
 	@echo
@@ -29,7 +30,7 @@ run: build tools
 build:
 	go build -trimpath -ldflags "-X 'github.com/toolsrv/toolsrv/cmd/toolsrv/command.sdk=$(CURDIR)/sdk'" -o bin/toolsrv ./cmd/toolsrv
 
-tools: $(TOOLS) $(PREBUILT)
+tools: $(TOOLS) $(PREBUILT) build/tools/plain-go.wasm
 
 build/tools/%.wasm: FORCE
 	@mkdir -p build/tools
@@ -39,6 +40,12 @@ build/tools/%.wasm: FORCE
 $(PREBUILT): build/tools/%.wasm: FORCE
 	@mkdir -p build/tools
 	@cp examples/$*/$*.wasm $@.tmp && mv $@.tmp $@
+
+# A program that knows nothing of us becomes a tool by its manifest.
+build/tools/plain-go.wasm: build
+	@mkdir -p build/tools
+	cd examples && GOOS=wasip1 GOARCH=wasm go build -trimpath -ldflags=-s -o ../build/plain-go.wasm ./plain-go
+	bin/toolsrv pack build/plain-go.wasm --manifest examples/plain-go/tool.json -o $@
 
 FORCE:
 
@@ -75,6 +82,24 @@ examples-rust: build
 
 examples-rust-check: build
 	examples/prebuild.sh --check
+
+# example-c builds examples/plain-c/plain-c.wasm; example-c-check compares instead.
+ZIG_CC := .venv/zig/bin/python -m ziglang cc --target=wasm32-wasi -Os -s -std=c11 -Wall -Wextra -Werror
+
+example-c: build .venv/zig
+	@mkdir -p build
+	$(ZIG_CC) -o build/plain-c.wasm examples/plain-c/distance.c
+	bin/toolsrv pack build/plain-c.wasm --manifest examples/plain-c/tool.json -o examples/plain-c/plain-c.wasm
+
+example-c-check: build .venv/zig
+	@mkdir -p build
+	$(ZIG_CC) -o build/plain-c.wasm examples/plain-c/distance.c
+	bin/toolsrv pack build/plain-c.wasm --manifest examples/plain-c/tool.json
+	@cmp build/plain-c.wasm examples/plain-c/plain-c.wasm || { echo "run make example-c, and commit examples/plain-c/plain-c.wasm"; exit 1; }
+
+.venv/zig:
+	python3 -m venv $@.tmp && $@.tmp/bin/pip install --quiet --disable-pip-version-check $(ZIG)
+	mv $@.tmp $@
 
 cross:
 	GOOS=linux GOARCH=arm64 go build ./...

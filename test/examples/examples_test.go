@@ -145,7 +145,8 @@ func TestExamples(t *testing.T) {
 		build(t, "../../examples", "./"+name, file)
 		checkModule(t, file)
 	}
-	table := serve(t, tools, nil, "/csv/query", "/math/add", "/math/divide", "/regex/extract", "/regex/replace", "/template/render",
+	buildPlain(t, tools)
+	table := serve(t, tools, nil, "/csv/query", "/fuzzy/distance", "/math/add", "/math/divide", "/net/cidr", "/regex/extract", "/regex/replace", "/template/render",
 		"/text/stats", "/time/add", "/time/convert", "/time/difference", "/time/now", "/units/convert", "/units/list")
 	for _, route := range table.Tools() {
 		if len(route.Tool.Examples) == 0 {
@@ -161,6 +162,8 @@ func TestExamples(t *testing.T) {
 			})
 		}
 	}
+	t.Run("readmes", func(t *testing.T) { checkReadmes(t, table) })
+	t.Run("plain", func(t *testing.T) { checkPlain(t, table) })
 	t.Run("error", func(t *testing.T) {
 		t.Parallel()
 		_, err := call(t, table, "/math/divide", `{"dividend": 1, "divisor": 0}`)
@@ -188,9 +191,7 @@ func TestExamples(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			begun := time.Now()
 			got, err := call(t, table, test.path, test.arguments)
-			t.Logf("took %v", time.Since(begun))
 			if want, fails := strings.CutPrefix(test.want, "!"); fails {
 				if err == nil || err.Code != wasmtools.CodeToolError || !strings.Contains(err.Message, want) {
 					t.Errorf("got %.200s, %v, want a tool error with %q", got, err, want)

@@ -1,0 +1,49 @@
+package examples_test
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/toolsrv/toolsrv/wasmtools"
+)
+
+// checkReadmes calls what the READMEs of the examples in Go and C have curl call, and what their tables of calls have, and
+// compares the results that stand beside. Those of the examples in Rust have a test of their own.
+func checkReadmes(t *testing.T, table *wasmtools.RouteTable) {
+	curl := regexp.MustCompile(`(?s)    curl -s localhost:8000(\S+) -H 'Content-Type: application/json' -d '(.*?)'\n\n((?:    .*?\n)+)`)
+	row := regexp.MustCompile("(?m)^\\| `POST (\\S+)` \\| `(.*?)` \\| (.*?) \\|$")
+	readmes, err := filepath.Glob("../../examples/*/README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, readme := range readmes {
+		if _, err := os.Stat(filepath.Join(filepath.Dir(readme), "Cargo.toml")); err == nil {
+			continue
+		}
+		t.Run(filepath.Base(filepath.Dir(readme)), func(t *testing.T) {
+			text := string(read(t, readme))
+			calls := append(curl.FindAllStringSubmatch(text, -1), row.FindAllStringSubmatch(text, -1)...)
+			if len(calls) == 0 || len(calls) < strings.Count(text, "curl ") {
+				t.Errorf("found %d calls, want one at least, and each curl", len(calls))
+			}
+			for _, c := range calls {
+				path, arguments, want := c[1], c[2], strings.TrimSpace(c[3])
+				got, err := call(t, table, path, arguments)
+				if err != nil {
+					t.Errorf("%s %s: %v", path, arguments, err)
+					continue
+				}
+				result, isJSON := strings.CutPrefix(want, "`")
+				if !strings.HasPrefix(c[0], "|") {
+					result, isJSON = want, true
+				}
+				if isJSON && !same(got, strings.TrimSuffix(result, "`")) {
+					t.Errorf("%s %s: got %s, want %s", path, arguments, got, result)
+				}
+			}
+		})
+	}
+}

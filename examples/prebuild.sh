@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Builds the examples in Rust into the .wasm beside each, which git keeps so that make run needs no Rust; with --check
-# compares instead. The same source, Cargo.lock and compiler make the same bytes on every machine and in every folder: paths
-# are replaced, and packages named relative to the workspace. Another compiler makes other bytes; then --check has
-# the tests run on what was built, so that at least the behaviour is compared.
+# compares instead. The same source, Cargo.lock and compiler make the same bytes on every machine and in every folder:
+# paths are replaced, and packages named relative to the workspace. Another compiler makes other bytes; then --check
+# has the tests run on what was built, so that at least the behaviour is compared.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 root=$PWD

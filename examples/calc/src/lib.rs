@@ -12,17 +12,19 @@ use toolsrv::{Error, tool};
 
 #[derive(Deserialize, JsonSchema)]
 struct Calculation {
-    /// What to compute, such as "(1 + vat) * price" or "sqrt(2)^3". There are + - * / % ^ ! and parentheses, the constants pi, tau and
-    /// e, and the functions abs, sign, sqrt, cbrt, root(n, x), pow, exp, ln, log(x, base), log2, log10, floor, ceil, trunc, round(x,
-    /// places), mod, min, max, sum, mean, hypot, gcd, lcm, factorial, choose(n, k), deg, rad, sin, cos, tan, asin, acos, atan, atan2, sinh,
-    /// cosh and tanh. Angles are in radians. A comma separates arguments, a point starts the decimals.
+    /// What to compute, such as "(1 + vat) * price" or "sqrt(2)^3". There are + - * / % ^ ! and parentheses, the
+    /// constants pi, tau and e, and the functions abs, sign, sqrt, cbrt, root(n, x), pow, exp, ln, log(x, base),
+    /// log2, log10, floor, ceil, trunc, round(x, places), mod, min, max, sum, mean, hypot, gcd, lcm, factorial,
+    /// choose(n, k), deg, rad, sin, cos, tan, asin, acos, atan, atan2, sinh, cosh and tanh. Angles are in radians. A
+    /// comma separates arguments, a point starts the decimals.
     #[schemars(length(min = 1, max = 10_000))]
     expression: String,
     /// The values of names in the expression.
     #[serde(default)]
     #[schemars(extend("maxProperties" = 1000))]
     variables: BTreeMap<String, f64>,
-    /// How many significant digits the result has. Numbers are computed with about 16; 15 hide what binary fractions can't express.
+    /// How many significant digits the result has. Numbers are computed with about 16; 15 hide what binary fractions
+    /// can't express.
     #[serde(default = "fifteen")]
     #[schemars(range(min = 1, max = 17))]
     digits: u32,
@@ -32,7 +34,8 @@ fn fifteen() -> u32 {
     15
 }
 
-/// Compute an arithmetic expression exactly as written, with variables where it has names. Use it for every calculation whose result matters.
+/// Compute an arithmetic expression, with values for the names in it. Use it instead of estimating, wherever the
+/// result of a calculation matters.
 #[tool(
     example(arguments = r#"{"expression": "0.1 + 0.2"}"#, result = "0.3"),
     example(arguments = r#"{"expression": "2^3^2 - -3!"}"#, result = "518"),
@@ -59,7 +62,8 @@ fn is_name(name: &str) -> bool {
     name.starts_with(expression::is_name) && name.chars().all(|c| expression::is_name(c) || c.is_ascii_digit())
 }
 
-/// Rounds a result to so many significant digits. Whole numbers stay as they are while they are exact, and without a ".0".
+/// Rounds a result to so many significant digits. Whole numbers stay as they are while they are exact, and without a
+/// ".0".
 fn number(value: f64, digits: u32) -> Result<Number, Error> {
     let rounded = if value.fract() == 0.0 && digits >= 15 && value.abs() <= function::EXACT {
         value

@@ -11,7 +11,8 @@ use crate::{Encoding, Output};
 const LENIENT: GeneralPurposeConfig =
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent);
 
-/// Decodes the argument that has this name. White space at the ends, such as a line's end, is no part of hex and base64.
+/// Decodes the argument that has this name. White space at the ends, such as a line's end, is no part of hex and
+/// base64.
 pub fn decode(name: &str, text: &str, encoding: Encoding) -> Result<Vec<u8>, Error> {
     let wrong =
         |what: String| Error::new(format!("The argument \"{name}\" is not valid: {what}.")).code("bad_encoding");

@@ -21,11 +21,12 @@ struct Resize {
     #[serde(default)]
     #[schemars(range(min = 1, max = 4096))]
     height: Option<u32>,
-    /// What to do where both are given and the shape differs: "contain" makes the whole image fit within, "cover" fills them and cuts off
-    /// what stands out, "fill" distorts it.
+    /// What to do where both are given and the shape differs: "contain" makes the whole image fit within, "cover"
+    /// fills them and cuts off what stands out, "fill" distorts it.
     #[serde(default)]
     fit: Fit,
-    /// How to compute pixels: "lanczos" for photographs, "linear" where softer and faster will do, "nearest" for pixel art.
+    /// How to compute pixels: "lanczos" for photographs, "linear" where softer and faster will do, "nearest" for
+    /// pixel art.
     #[serde(default)]
     filter: Filter,
 }

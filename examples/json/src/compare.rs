@@ -6,7 +6,8 @@ use toolsrv::Error;
 use crate::equal::equal;
 use crate::pointer::within;
 
-/// Returns the operations of a JSON Patch that makes `to` of `from`. Of arrays, the start and the end that are equal stay.
+/// Returns the operations of a JSON Patch that makes `to` of `from`. Of arrays, the start and the end that are equal
+/// stay.
 pub fn diff(from: &Value, to: &Value) -> Result<Vec<Value>, Error> {
     let mut patch = Patch { operations: Vec::new(), room: MAX_PATHS };
     compare(from, to, &mut String::new(), &mut patch).ok_or_else(|| {
@@ -18,8 +19,8 @@ pub fn diff(from: &Value, to: &Value) -> Result<Vec<Value>, Error> {
     Ok(patch.operations)
 }
 
-/// How many bytes paths may have in all, and operations count for as many more as they take beside paths and values. Values have no
-/// more than the documents.
+/// How many bytes paths may have in all, and operations count for as many more as they take beside paths and values.
+/// Values have no more than the documents.
 const MAX_PATHS: usize = 2 << 20;
 const OPERATION: usize = 48;
 
@@ -81,8 +82,8 @@ fn compare_arrays(from: &[Value], to: &[Value], path: &mut String, patch: &mut P
     for i in (both..from.len()).rev() {
         at(i, &mut |path| patch.push("remove", path, None))?;
     }
-    for i in both..to.len() {
-        at(i, &mut |path| patch.push("add", path, Some(&to[i])))?;
+    for (i, new) in to.iter().enumerate().skip(both) {
+        at(i, &mut |path| patch.push("add", path, Some(new)))?;
     }
     Some(())
 }

@@ -14,8 +14,8 @@ pub fn equal(a: &Value, b: &Value) -> bool {
     }
 }
 
-/// A number as its sign, its digits without zeros at either end, and the power of ten of the last digit. Numbers keep the digits
-/// that they were written with, and may have more of them than a double can tell apart.
+/// A number as its sign, its digits without zeros at either end, and the power of ten of the last digit. Numbers keep
+/// the digits that they were written with, and may have more of them than a double can tell apart.
 fn decimal(number: &Number) -> (bool, String, i128) {
     let text = number.to_string();
     let (negative, text) = match text.strip_prefix('-') {

@@ -37,8 +37,8 @@ pub fn find(document: &Value, text: &str, pointers: bool) -> Result<Box<RawValue
     })
 }
 
-/// Where values stand. They are found by their addresses in the document: lists of places that grow from step to step of a
-/// query would take many times the memory.
+/// Where values stand. They are found by their addresses in the document: lists of places that grow from step to step
+/// of a query would take many times the memory.
 struct Places {
     wanted: Vec<(*const Value, usize)>, // sorted
     pointers: Vec<String>,
@@ -75,7 +75,8 @@ impl Places {
     }
 }
 
-/// A result that stops where it would grow too large. Values are written where they stand: the same one may be found many times.
+/// A result that stops where it would grow too large. Values are written where they stand: the same one may be found
+/// many times.
 struct Bounded(Vec<u8>);
 
 fn write(found: &impl Serialize) -> Option<Box<RawValue>> {

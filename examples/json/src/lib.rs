@@ -16,8 +16,9 @@ use toolsrv::{Error, tool};
 struct Query {
     /// The JSON to look into, any value.
     document: Value,
-    /// A JSONPath (RFC 9535) such as "$.store.books[?@.price < 10].title", "$..id" or "$.items[-1]". Filters can compare with == != < <= >
-    /// >=, combine with && || !, and call length, count, value, match(text, pattern) and search(text, pattern).
+    /// A JSONPath (RFC 9535) such as "$.store.books[?@.price < 10].title", "$..id" or "$.items[-1]". Filters can
+    /// compare with == != < <= > >=, combine with && || !, and call length, count, value, match(text, pattern) and
+    /// search(text, pattern).
     #[schemars(length(min = 1, max = 2000))]
     path: String,
     /// What to return: the "values" that are found, or "pointers" to them, JSON Pointers as a patch takes them.
@@ -36,7 +37,8 @@ enum Output {
 #[derive(Serialize, JsonSchema)]
 struct Found(#[schemars(with = "Vec<Value>")] Box<RawValue>);
 
-/// Find values in a JSON document with a JSONPath. The result is a list, in the order of the document, empty where nothing is found.
+/// Find values in a JSON document with a JSONPath. The result is a list, in the order of the document, empty where
+/// nothing is found.
 #[tool(
     example(
         arguments = r#"{"document": {"books": [{"title": "Emma", "price": 8}, {"title": "Ulysses", "price": 12.50}]}, "path": "$.books[?@.price < 10].title"}"#,
@@ -83,8 +85,8 @@ fn operations(_: &mut SchemaGenerator) -> Schema {
     })
 }
 
-/// Change a JSON document with a JSON Patch: add, remove, replace, move, copy and test. The result is the changed document. A test that
-/// fails is an error with status 409.
+/// Change a JSON document with a JSON Patch: add, remove, replace, move, copy and test. The result is the changed
+/// document. A test that fails is an error with status 409.
 #[tool(
     example(
         arguments = r#"{"document": {"a": [1, 3]}, "patch": [{"op": "add", "path": "/a/1", "value": 2}, {"op": "test", "path": "/a/2", "value": 3.0}, {"op": "move", "from": "/a", "path": "/b~1c"}]}"#,
@@ -107,8 +109,8 @@ struct Merge {
     changes: Value,
 }
 
-/// Change a JSON document with a JSON Merge Patch (RFC 7396): members that are given replace those of the document, at any depth; null removes
-/// one, lists are replaced whole.
+/// Change a JSON document with a JSON Merge Patch (RFC 7396): members that are given replace those of the document,
+/// at any depth; null removes one, lists are replaced whole.
 #[tool(example(
     arguments = r#"{"document": {"title": "Draft", "author": {"name": "Ada", "mail": "a@b.example"}}, "changes": {"title": "Final", "author": {"mail": null}}}"#,
     result = r#"{"title": "Final", "author": {"name": "Ada"}}"#
@@ -127,7 +129,8 @@ struct Diff {
     to: Value,
 }
 
-/// Compare two JSON documents. The result is the JSON Patch that makes the second of the first; it is empty where they are equal.
+/// Compare two JSON documents. The result is the JSON Patch that makes the second of the first; it is empty where
+/// they are equal.
 #[tool(
     example(
         arguments = r#"{"from": {"a": [1, 2, 3], "b": true}, "to": {"a": [1, 3], "c": "new"}}"#,

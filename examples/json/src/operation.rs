@@ -31,7 +31,8 @@ struct Operation<'a> {
     value: Option<&'a Value>,
 }
 
-/// Applies the operations of a patch to a document. An operation that can't be applied is an error, and so is a test that fails.
+/// Applies the operations of a patch to a document. An operation that can't be applied is an error, and so is a test
+/// that fails.
 pub fn apply(mut document: Value, patch: &[Map<String, Value>]) -> Result<Value, Error> {
     let mut copied = 0;
     for (i, members) in patch.iter().enumerate() {
@@ -150,7 +151,8 @@ fn remove(document: &mut Value, path: &Pointer) -> Result<Value, String> {
     }
 }
 
-/// Returns how many levels a value has, and adds the number of values in it to count. It looks no deeper than most allows.
+/// Returns how many levels a value has, and adds the number of values in it to count. It looks no deeper than most
+/// allows.
 fn depth(value: &Value, most: usize, count: &mut usize) -> usize {
     *count += 1;
     let below = |value: &Value, count: &mut usize| if most == 0 { 0 } else { depth(value, most - 1, count) };

@@ -11,8 +11,8 @@ struct Document {
     /// Markdown as GitHub reads it: CommonMark with tables, footnotes, strikethrough, task lists and alerts.
     #[schemars(length(max = 200_000))]
     text: String,
-    /// What becomes of HTML in the text: "escape" shows it as text, "drop" leaves it out, "keep" passes it on. With "keep" the result
-    /// is only as safe as the text: scripts in it run.
+    /// What becomes of HTML in the text: "escape" shows it as text, "drop" leaves it out, "keep" passes it on. With
+    /// "keep" the result is only as safe as the text: scripts in it run.
     #[serde(default)]
     html: RawHtml,
     /// Whether straight quotes, "--" and "..." become typographic ones.
@@ -29,8 +29,8 @@ enum RawHtml {
     Keep,
 }
 
-/// Make HTML of Markdown. It is safe to put into a page where nothing else is asked for: HTML in the text is shown as text, and links
-/// lead to http, https, ftp, mailto and tel addresses only.
+/// Make HTML of Markdown. It is safe to put into a page where nothing else is asked for: HTML in the text is shown as
+/// text, and links lead to http, https, ftp, mailto and tel addresses only.
 #[tool(
     example(
         arguments = r##"{"text": "# Hello\n\n*Well*, **hello**."}"##,

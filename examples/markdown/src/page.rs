@@ -10,7 +10,8 @@ use crate::RawHtml;
 /// How many bytes of HTML there may be: a few characters of Markdown can become many.
 const MAX_HTML: usize = 2 << 20;
 
-/// What a link may lead to. Anything else (javascript:, data:, vbscript: …) can run code or show a foreign page as ours.
+/// What a link may lead to. Anything else (javascript:, data:, vbscript: …) can run code or show a foreign page as
+/// ours.
 const SCHEMES: [&str; 5] = ["http", "https", "mailto", "tel", "ftp"];
 
 /// Renders GitHub's kind of Markdown: CommonMark with tables, footnotes, strikethrough, task lists and alerts.
@@ -33,7 +34,8 @@ pub fn render(text: &str, raw: RawHtml, smart: bool) -> Result<String, Error> {
     Ok(page.0)
 }
 
-/// Returns the event as it may be written, or None. links holds, for each link and image that is open, whether it was written.
+/// Returns the event as it may be written, or None. links holds, for each link and image that is open, whether it was
+/// written.
 fn allowed<'a>(event: Event<'a>, raw: RawHtml, links: &mut Vec<bool>) -> Option<Event<'a>> {
     match event {
         Event::Start(Tag::Link { ref dest_url, .. } | Tag::Image { ref dest_url, .. }) => {
@@ -49,7 +51,8 @@ fn allowed<'a>(event: Event<'a>, raw: RawHtml, links: &mut Vec<bool>) -> Option<
     }
 }
 
-/// Whether an address has a scheme that is known to be harmless, or none. Browsers skip white space and control characters.
+/// Whether an address has a scheme that is known to be harmless, or none. Browsers skip white space and control
+/// characters.
 fn is_harmless(address: &str) -> bool {
     let address: String = address.chars().filter(|c| !c.is_control() && !c.is_whitespace()).collect();
     match address.find([':', '/', '?', '#']) {

@@ -1,4 +1,5 @@
-//! A QR code as an SVG image: each row of dark modules side by side is one line, so that the image is small and has no seams in rows.
+//! A QR code as an SVG image: each row of dark modules side by side is one line, so that the image is small and has
+//! no seams in rows.
 
 use std::fmt::Write;
 

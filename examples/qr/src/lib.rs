@@ -9,11 +9,12 @@ use toolsrv::{Error, tool};
 
 #[derive(Deserialize, JsonSchema)]
 struct Code {
-    /// What a scanner reads, such as an address that starts with "https://". Codes with less text are larger and read better.
+    /// What a scanner reads, such as an address that starts with "https://". Codes with less text are larger and read
+    /// better.
     #[schemars(length(min = 1, max = 7089))]
     text: String,
-    /// How much of the code may be dirty or hidden: "low" 7 %, "medium" 15 %, "quartile" 25 %, "high" 30 %. More of it needs more
-    /// modules.
+    /// How much of the code may be dirty or hidden: "low" 7 %, "medium" 15 %, "quartile" 25 %, "high" 30 %. More of
+    /// it needs more modules.
     #[serde(default)]
     error_correction: Correction,
     /// Width and height of the image in pixels. The image is one of vectors, so it can be shown at any size.

@@ -37,6 +37,7 @@
 mod call;
 mod clock;
 mod error;
+mod finite;
 mod guest;
 mod host;
 mod module;

@@ -14,51 +14,18 @@ type Object = Map<String, Value>;
 /// What a `$ref` begins with.
 const DEFINITIONS: &str = "#/$defs/";
 
-/// The order of members, as people read them. What is not here comes before the last.
+/// The order of members, as people read them. What is not here comes last.
+#[rustfmt::skip]
 const ORDER: &[&str] = &[
-    "$ref",
-    "title",
-    "type",
-    "description",
-    "allOf",
-    "anyOf",
-    "oneOf",
-    "format",
-    "contentEncoding",
-    "pattern",
-    "const",
-    "enum",
-    "minimum",
-    "maximum",
-    "exclusiveMinimum",
-    "exclusiveMaximum",
-    "multipleOf",
-    "minLength",
-    "maxLength",
-    "prefixItems",
-    "items",
-    "minItems",
-    "maxItems",
-    "uniqueItems",
-    "properties",
-    "required",
-    "propertyNames",
-    "additionalProperties",
-    "default",
-    "examples",
+    "$ref", "title", "type", "description", "allOf", "anyOf", "oneOf", "format", "contentEncoding", "pattern", "const", "enum",
+    "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "minLength", "maxLength", "prefixItems", "items",
+    "minItems", "maxItems", "uniqueItems", "properties", "required", "propertyNames", "additionalProperties", "default", "examples",
 ];
 
 /// Members that hold one schema, several in a list, or several by name.
+#[rustfmt::skip]
 const ONE: &[&str] = &[
-    "items",
-    "additionalProperties",
-    "unevaluatedProperties",
-    "propertyNames",
-    "contains",
-    "not",
-    "if",
-    "then",
-    "else",
+    "items", "additionalProperties", "unevaluatedProperties", "propertyNames", "contains", "not", "if", "then", "else",
 ];
 const LISTED: &[&str] = &["allOf", "anyOf", "oneOf", "prefixItems"];
 const NAMED: &[&str] = &["properties", "patternProperties", "dependentSchemas"];
@@ -115,8 +82,12 @@ struct Shaper {
 impl Shaper {
     /// Returns the whole schema. The root is no reference: clients look for its properties.
     fn root(&self, mut root: Value) -> Value {
-        while let Some(target) = self.target(&root) {
-            root = target.clone();
+        for _ in &self.definitions {
+            // a type can be one new type around another, but not for ever
+            match root.as_object().and_then(|object| self.target(object)) {
+                Some(target) => root = target.clone().into(),
+                None => break,
+            }
         }
         let mut root = self.schema(root, true);
         let mut used = Vec::new();
@@ -153,8 +124,8 @@ impl Shaper {
     }
 
     /// Returns the definition that a schema refers to.
-    fn target(&self, schema: &Value) -> Option<&Value> {
-        self.definitions.get(schema.get("$ref")?.as_str()?.strip_prefix(DEFINITIONS)?)
+    fn target(&self, schema: &Object) -> Option<&Object> {
+        self.definitions.get(schema.get("$ref")?.as_str()?.strip_prefix(DEFINITIONS)?)?.as_object()
     }
 
     /// Returns a schema in the shared form. Where it is not `whole`, another schema beside it has members of the same
@@ -187,10 +158,7 @@ impl Shaper {
     /// Puts the target in place of a reference where it is a plain value, or where the reference has members beside it
     /// that say more of the same object.
     fn resolve(&self, object: &mut Object) {
-        let Some(target) = object.get("$ref").and_then(|_| self.target(&Value::Object(object.clone()))) else {
-            return;
-        };
-        let Value::Object(target) = target else {
+        let Some(target) = self.target(object) else {
             return;
         };
         if !is_plain(target) && !object.contains_key("properties") {
@@ -211,14 +179,14 @@ impl Shaper {
         }
     }
 
+    /// Shapes the schemas within a schema.
     fn subschemas(&self, object: &mut Object, whole: bool) {
         for (key, value) in object.iter_mut() {
             let key = key.as_str();
-            let part = LISTED.contains(&key) && key != "prefixItems";
             match value {
                 Value::Array(list) if LISTED.contains(&key) => {
                     for schema in list {
-                        *schema = self.schema(schema.take(), whole || !part);
+                        *schema = self.schema(schema.take(), whole || key == "prefixItems");
                     }
                 }
                 Value::Object(map) if NAMED.contains(&key) => {

@@ -1,10 +1,12 @@
+use std::fmt::Display;
+
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::writer::Writer;
-use crate::{Call, Error, schema};
+use crate::{Call, Error, finite, schema};
 
 /// A `Tool` is a function with its name, its description and its types. The attribute [`tool`](macro@crate::tool)
 /// makes one.
@@ -167,5 +169,10 @@ pub fn run<A: DeserializeOwned, O: Outcome>(arguments: &[u8], tool: impl FnOnce(
     let arguments = serde_json::from_slice(arguments)
         .map_err(|error| Error::new(format!("arguments: {error}")).code("invalid_arguments"))?;
     let result = tool(arguments).into_result()?;
-    serde_json::to_vec(&result).map_err(|error| Error::broken(format!("the result can't be written as JSON: {error}")))
+    let broken = |why: &dyn Display| Error::broken(format!("the result can't be written as JSON: {why}"));
+    let text = serde_json::to_vec(&result).map_err(|error| broken(&error))?;
+    if text.windows(4).any(|part| part == b"null") && !finite::is_finite(&result) {
+        return Err(broken(&"a number is not finite"));
+    }
+    Ok(text)
 }

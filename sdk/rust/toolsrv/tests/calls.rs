@@ -49,7 +49,7 @@ fn prepared() -> Result<u32, Error> {
     Ok(PREPARED.load(Ordering::Relaxed))
 }
 
-toolsrv::export! { tools: [add, unwritable, nothing, prepared], warm: prepare }
+toolsrv::export! { tools: [add, unwritable, nothing, prepared, measured], warm: prepare }
 
 mod wrong {
     use toolsrv::{Error, tool};
@@ -108,6 +108,46 @@ fn wrong_arguments_have_a_code() {
 fn results_that_json_cannot_express() {
     let error = call(&MODULE, "unwritable", "{}").unwrap_err();
     assert_eq!(error.message(), "the result can't be written as JSON: key must be a string");
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Measured {
+    name: String,
+    none: Option<i64>,
+    lists: Vec<HashMap<String, (u8, f64)>>,
+    one: OneOrTwo,
+}
+
+#[derive(Serialize, JsonSchema)]
+enum OneOrTwo {
+    One(Option<f32>),
+    Two { a: f32 },
+}
+
+/// Return numbers that JSON can't express, by the place that `a` is.
+#[tool]
+fn measured(terms: Terms) -> Result<Measured, Error> {
+    let at = |place, number| if terms.a == place { number } else { 1.5 };
+    Ok(Measured {
+        name: "null".into(),
+        none: None,
+        lists: vec![HashMap::from([("a".into(), (1, at(1, f64::NAN)))]), HashMap::new()],
+        one: match terms.a {
+            2 => OneOrTwo::One(Some(f32::INFINITY)),
+            3 => OneOrTwo::Two { a: f32::NEG_INFINITY },
+            _ => OneOrTwo::One(None),
+        },
+    })
+}
+
+#[test]
+fn numbers_that_are_not_finite() {
+    let fine = call(&MODULE, "measured", r#"{"a": 0}"#);
+    assert_eq!(fine, Ok(json!({"name": "null", "none": null, "lists": [{"a": [1, 1.5]}, {}], "one": {"One": null}})));
+    for place in 1..=3 {
+        let error = call(&MODULE, "measured", &format!(r#"{{"a": {place}}}"#)).unwrap_err();
+        assert_eq!(error.message(), "the result can't be written as JSON: a number is not finite", "{place}");
+    }
 }
 
 #[test]

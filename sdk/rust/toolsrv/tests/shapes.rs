@@ -171,6 +171,13 @@ struct Inner {
     sort: Sort,
 }
 
+/// Takes members that it does not have.
+#[derive(Deserialize, Serialize, JsonSchema)]
+#[schemars(extend("additionalProperties" = true))]
+struct Open {
+    a: i64,
+}
+
 /// Makes a tool that takes and returns a type.
 macro_rules! tools {
     ($($name:ident: $type:ty,)*) => {
@@ -201,6 +208,7 @@ tools! {
     chain: Chain,
     odd: Odd,
     strict: Strict,
+    open: Open,
 }
 
 /// The schemas of the arguments. Space between their parts is left out before they are compared.
@@ -313,6 +321,11 @@ const WANT: &[(&str, &str)] = &[
             "properties":{"sort":{"type":"string","description":"How to sort.\n- up: Least first.","enum":["down","up"]}},
             "required":["sort"],"additionalProperties":false}}}"##,
     ),
+    (
+        "open",
+        r##"{"type":"object","description":"Takes members that it does not have.",
+            "properties":{"a":{"type":"integer"}},"required":["a"]}"##,
+    ),
 ];
 
 #[test]
@@ -344,4 +357,27 @@ fn results() {
     for tool in manifest["tools"].as_array().unwrap() {
         assert!(!tool["result"].to_string().contains(r#""additionalProperties":false"#), "{}", tool["result"]);
     }
+}
+
+/// A type that has no value: its schema is of no use, but deriving it ends.
+#[derive(Deserialize, Serialize, JsonSchema)]
+struct Endless(Box<Endless>);
+
+mod endless {
+    use toolsrv::{Error, tool};
+
+    /// A type.
+    #[tool]
+    fn endless(arguments: super::Endless) -> Result<i64, Error> {
+        drop(arguments);
+        Ok(1)
+    }
+
+    toolsrv::export! { tools: [endless] }
+}
+
+#[test]
+fn arguments_that_are_no_object() {
+    let error = endless::MODULE.manifest().unwrap_err();
+    assert_eq!(error.message(), "the arguments of the tool endless are no JSON object: take a struct");
 }

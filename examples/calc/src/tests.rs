@@ -165,3 +165,23 @@ fn hostile() {
     assert_eq!(evaluate(&format!("{}1", "1+".repeat(4999)), json!({})), Ok(json!(5000)));
     assert_eq!(evaluate(&format!("{}1{}", "(".repeat(100), ")".repeat(100)), json!({})), Ok(json!(1)));
 }
+
+/// Whatever is typed, it ends in a value or a sentence.
+#[test]
+fn anything() {
+    let parts = [
+        "1", "0.5", ".", "e", "9e99", "x", "π", " ", "+", "-", "*", "/", "%", "^", "!", "(", ")", ",", "€", "sqrt",
+        "max(", "log(",
+    ];
+    let mut state = 1u64;
+    for _ in 0..20_000 {
+        let mut expression = String::new();
+        for _ in 0..12 {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            expression.push_str(parts[(state >> 33) as usize % parts.len()]);
+        }
+        if let Err(error) = evaluate(&expression, json!({"x": -2})) {
+            assert!(error["code"].is_string(), "{expression}: {error}");
+        }
+    }
+}

@@ -196,3 +196,41 @@ fn refused() {
     let bomb = call("resize", json!({"image": large, "width": 20})).expect("a megabyte of nothing");
     assert_eq!(bomb["height"], 20);
 }
+
+/// Whatever stands in a file whose checksums are right, it ends in an image or a sentence.
+#[test]
+fn anything() {
+    let seeds = [
+        png(5, 3, ColorType::Rgba, BitDepth::Eight, &[9; 60]),
+        png(9, 3, ColorType::Indexed, BitDepth::One, &[0x55; 6]),
+        png(3, 3, ColorType::Grayscale, BitDepth::Sixteen, &[1; 18]),
+    ];
+    let mut state = 1u64;
+    let mut random = |below: usize| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (state >> 33) as usize % below
+    };
+    for i in 0..10_000 {
+        let mut file = seeds[i % seeds.len()].clone();
+        for _ in 0..=random(3) {
+            let at = 8 + random(file.len() - 8);
+            file[at] = random(256) as u8;
+        }
+        let mut at = 8;
+        while at + 12 <= file.len() {
+            let length = u32::from_be_bytes([file[at], file[at + 1], file[at + 2], file[at + 3]]) as usize;
+            let end = at.saturating_add(8).saturating_add(length);
+            if end + 4 > file.len() {
+                break;
+            }
+            let sum = crc(&file[at + 4..end]);
+            file[end..end + 4].copy_from_slice(&sum.to_be_bytes());
+            at = end + 4;
+        }
+        let image = STANDARD.encode(file);
+        if let Err(error) = call("resize", json!({"image": image, "width": 1 + random(9), "height": 7, "fit": "cover"}))
+        {
+            assert!(error["code"].is_string(), "{image}: {error}");
+        }
+    }
+}

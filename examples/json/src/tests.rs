@@ -341,3 +341,29 @@ fn differences() {
         assert!(got.as_ref().is_ok_and(|got| crate::equal::equal(got, &to)), "{name}: got {got:?}, want {to}");
     }
 }
+
+/// Whatever is asked, it ends in a result or a sentence.
+#[test]
+fn anything() {
+    let parts = [
+        "$", "@", ".", "..", "*", "[", "]", "?", "(", ")", "'", "\"", "\\", "a", "0", "-1", ":", ",", "==", "<", "&&",
+        "!", "é", " ", "length(", "match(", "/", "~0", "~",
+    ];
+    let document = json!({"a": [0, {"a": "aé"}, -1], "é": null});
+    let mut state = 1u64;
+    for i in 0..20_000 {
+        let mut text = String::from(if i % 2 == 0 { "$[?@" } else { "/a" });
+        for _ in 0..8 {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            text.push_str(parts[(state >> 33) as usize % parts.len()]);
+        }
+        let outcome = if i % 2 == 0 {
+            query(&document, &text)
+        } else {
+            patch(&document, &json!([{"op": "copy", "from": "/a/1", "path": text}]))
+        };
+        if let Err(error) = outcome {
+            assert!(error["code"].is_string(), "{text}: {error}");
+        }
+    }
+}

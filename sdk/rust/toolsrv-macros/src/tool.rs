@@ -155,9 +155,10 @@ fn define(attribute: TokenStream, function: &ItemFn) -> Result<TokenStream> {
             )
         }
     };
-    let call = call.then(|| quote!(call,));
+    // Names that no author gives: a tool may be called `call`.
+    let call = call.then(|| quote!(__call,));
     let (pattern, passed) = match arguments {
-        Some(_) => (quote!(arguments), quote!(arguments)),
+        Some(_) => (quote!(__arguments), quote!(__arguments)),
         None => (quote!(_), quote!()),
     };
     let arguments = arguments.map_or_else(|| quote!(::toolsrv::__private::NoArguments), |arguments| quote!(#arguments));
@@ -176,7 +177,9 @@ fn define(attribute: TokenStream, function: &ItemFn) -> Result<TokenStream> {
                 #parameters,
                 #result,
                 &[#(#examples),*],
-                |call, input| ::toolsrv::__private::run::<#arguments, #output>(input, |#pattern| #ident(#call #passed)),
+                |__call, __input| {
+                    ::toolsrv::__private::run::<#arguments, #output>(__input, |#pattern| #ident(#call #passed))
+                },
             );
             const MANIFEST: ::core::option::Option<&'static str> = #manifest;
         }
@@ -198,7 +201,8 @@ fn written(
         let text = std::fs::read_to_string(&path).map_err(|error| refuse(&error))?;
         check_json(file, &text, true).map_err(|error| refuse(&error))?;
         let path = path.to_str().ok_or_else(|| refuse(&"the path is no UTF-8"))?;
-        Ok((text, quote!(::toolsrv::__private::Schema::Written(::core::include_str!(#path))))) // included, so that a change of the file is seen
+        // Included, so that the compiler sees when the file changes.
+        Ok((text, quote!(::toolsrv::__private::Schema::Written(::core::include_str!(#path)))))
     };
     let (text, parameters) = read(parameters)?;
     let mut manifest =
@@ -240,7 +244,8 @@ fn description(function: &ItemFn) -> Result<String> {
     let lines: Vec<String> = function.attrs.iter().filter_map(doc_line).collect();
     let text = lines.join("\n").trim().to_string();
     if text.is_empty() {
-        let message = "a tool needs a description: write a doc comment (`/// Count words.`) that says what it does and when to use it";
+        let message = "a tool needs a description: write a doc comment (`/// Count words.`) that says what it does and when \
+                       to use it";
         return Err(Error::new(function.sig.ident.span(), message));
     }
     Ok(text)

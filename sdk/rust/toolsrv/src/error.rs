@@ -97,8 +97,7 @@ impl Error {
     /// Returns the error as the host reads it: an object with `message` and, where they are set, `code`, `status` and
     /// `data`.
     pub fn to_json(&self) -> String {
-        let mut out = Writer::default();
-        out.begin();
+        let mut out = Writer::new("{");
         out.text("message", &bounded(self.message()));
         if let Some(code) = &self.0.code {
             out.text("code", code);
@@ -109,8 +108,7 @@ impl Error {
         if let Some(data) = &self.0.data {
             out.value("data", data);
         }
-        out.end();
-        out.finish()
+        out.finish("}")
     }
 
     pub(crate) fn is_broken(&self) -> bool {

@@ -44,8 +44,7 @@ impl Module {
         for tool in self.tools {
             tool.describe(&mut out)?;
         }
-        out.json_end(TAIL);
-        Ok(out.finish())
+        Ok(out.finish(TAIL))
     }
 }
 

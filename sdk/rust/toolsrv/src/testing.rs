@@ -1,8 +1,8 @@
 //! Native tests of tools, without a server and without WebAssembly.
 //!
 //! Arguments are JSON, and go through the same decoding, the result through the same encoding, as in the sandbox.
-//! What only the schema says (a `range`, a `length`, a `regex`, members that the type does not have) is checked by the server, and by
-//! `toolsrv test` and `toolsrv call` on the built file.
+//! What only the schema says (a `range`, a `length`, a `regex`, members that the type does not have) is checked by the
+//! server, and by `toolsrv test` and `toolsrv call` on the built file.
 //!
 //! ```
 //! # #[derive(serde::Deserialize, schemars::JsonSchema)] struct Terms { a: i64, b: i64 }

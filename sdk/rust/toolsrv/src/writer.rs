@@ -2,18 +2,17 @@ use serde_json::Value;
 
 /// A `Writer` writes JSON whose parts are there already, some as text. It makes a module some KiB smaller than deriving
 /// `Serialize` would, and passes the author's JSON on as it is.
-#[derive(Default)]
 pub(crate) struct Writer {
     out: String,
 }
 
 impl Writer {
-    /// Returns a writer that goes on where `head` ends.
+    /// Returns a writer that goes on where `head` ends, which is in an object or a list.
     pub(crate) fn new(head: &str) -> Self {
         Self { out: head.into() }
     }
 
-    /// Begins an object, the whole or an element of a list.
+    /// Begins an object, an element of a list.
     pub(crate) fn begin(&mut self) {
         self.part();
         self.out.push('{');
@@ -53,19 +52,15 @@ impl Writer {
         self.out.push_str(text);
     }
 
-    /// Writes what closes the whole.
-    pub(crate) fn json_end(&mut self, tail: &str) {
+    /// Returns what was written, up to `tail`, which ends it.
+    pub(crate) fn finish(mut self, tail: &str) -> String {
         self.out.push_str(tail);
-    }
-
-    /// Returns what was written.
-    pub(crate) fn finish(self) -> String {
         self.out
     }
 
     /// Parts what follows from what stands before it.
     fn part(&mut self) {
-        if !matches!(self.out.as_bytes().last(), None | Some(b'{' | b'[')) {
+        if !self.out.ends_with(['{', '[']) {
             self.out.push(',');
         }
     }

@@ -48,6 +48,18 @@ fn only(_: &Call) -> Result<String, &'static str> {
     Err("no")
 }
 
+/// Has the name of what the macros pass.
+#[tool]
+fn call(call: &Call, arguments: In) -> Result<i64, Error> {
+    input(arguments).inspect(|a| call.info(a))
+}
+
+/// Has the name of what the macros pass.
+#[tool]
+fn input(arguments: In) -> Result<i64, Error> {
+    Ok(arguments.a)
+}
+
 /// Has an error of its own.
 #[derive(Debug)]
 pub struct Own;
@@ -75,7 +87,7 @@ mod inner {
 }
 
 toolsrv::export! {
-    tools: [all, pattern, nothing, only, own, inner::r#match],
+    tools: [all, pattern, nothing, only, own, inner::r#match, call, input],
     warm: prepare,
     version: "2.0 \"beta\"",
     namespace: "a/b",

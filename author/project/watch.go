@@ -27,7 +27,7 @@ type Watcher struct {
 }
 
 // Watch returns a Watcher of a project's folder that looks every interval. No sources are hidden files and folders,
-// .wasm files, and folders for what programs can make again (marked by a CACHEDIR.TAG: Cargo's target).
+// .wasm and .log files, and folders for what programs can make again (marked by a CACHEDIR.TAG: Cargo's target).
 func Watch(dir string, interval time.Duration) *Watcher {
 	return &Watcher{dir: dir, interval: interval, most: maxWatched, seed: maphash.MakeSeed()}
 }
@@ -77,7 +77,7 @@ func (w *Watcher) look() (uint64, error) {
 		switch {
 		case d.IsDir() && (strings.HasPrefix(name, ".") || err != nil || hasFile(path, "CACHEDIR.TAG")):
 			return fs.SkipDir
-		case err != nil || d.IsDir() || strings.HasPrefix(name, ".") || filepath.Ext(name) == ".wasm":
+		case err != nil || d.IsDir() || strings.HasPrefix(name, ".") || strings.HasSuffix(name, ".wasm") || strings.HasSuffix(name, ".log"):
 			return nil
 		}
 		info, err := os.Stat(path) // through links

@@ -45,6 +45,7 @@ func TestWatch(t *testing.T) {
 		{"renamed folder", func(dir string) error { return os.Rename(filepath.Join(dir, "src"), filepath.Join(dir, "source")) }, true, false},
 		{"behind a link", func(dir string) error { return os.WriteFile(filepath.Join(dir, "..", "real"), []byte("x"), 0o644) }, true, false},
 		{"a build", func(dir string) error { return os.WriteFile(filepath.Join(dir, "work.wasm"), []byte("x"), 0o644) }, false, false},
+		{"a log", func(dir string) error { return os.WriteFile(filepath.Join(dir, "dev.log"), []byte("x"), 0o644) }, false, false},
 		{"Cargo's builds", func(dir string) error {
 			return os.WriteFile(filepath.Join(dir, "target", "release", "x"), []byte("x"), 0o644)
 		}, false, false},

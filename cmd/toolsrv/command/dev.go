@@ -1,9 +1,11 @@
 package command
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"os/signal"
@@ -93,45 +95,46 @@ func (d *dev) run(ctx context.Context, dir string, cmd *cobra.Command) error {
 	return errors.Join(err, <-served)
 }
 
-// follow builds the project into the folder tools at every change, until ctx ends.
+// follow builds the project into the folder tools at every change, until ctx ends. A build that makes the same module as
+// the one before says nothing: what has changed was no source, and may well be a file that our own output goes to.
 func (d *dev) follow(ctx context.Context, dir, tools string, cmd *cobra.Command, logger *slog.Logger) error {
+	logger.Info("building", "folder", dir)
 	sources := project.Watch(dir, lookInterval)
-	for {
+	var served []byte
+	for failed := true; ; {
 		switch err := sources.Wait(ctx); {
 		case ctx.Err() != nil:
 			return nil
 		case err != nil:
 			return fmt.Errorf("look for changed sources: %w", err)
 		}
-		logger.Info("building", "folder", dir)
 		start := time.Now()
-		size, err := d.build(ctx, dir, tools, cmd)
+		module, err := compile(ctx, dir, cmd.ErrOrStderr())
+		same := bytes.Equal(module, served)
+		if err == nil && !same {
+			err = replaceFile(filepath.Join(tools, "tool.wasm"), module)
+		}
 		switch {
 		case ctx.Err() != nil:
 			return nil
 		case err != nil:
 			logger.Error("not built: the last version that could be built goes on serving", "error", err)
-		default:
-			logger.Info("built", "took", time.Since(start).Round(time.Millisecond).String(), "size", sizeText(size))
+			failed = true
+		case failed || !same:
+			logger.Info("built", "took", time.Since(start).Round(time.Millisecond).String(), "size", sizeText(len(module)))
+			served, failed = module, false
 		}
 	}
 }
 
-// build builds the project into the folder tools and returns the module's size. The manifest is left to the server, which
-// asks the module for it: that way it is compiled once.
-func (d *dev) build(ctx context.Context, dir, tools string, cmd *cobra.Command) (int, error) {
-	p, err := project.Open(dir) // anew: the language may have changed
+// compile compiles the project. Its manifest is left to the server, which asks the module for it: that way it is
+// compiled to machine code once. The project is opened anew, since its language may have changed.
+func compile(ctx context.Context, dir string, stderr io.Writer) ([]byte, error) {
+	p, err := project.Open(dir)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
-	module, err := p.Compile(ctx, cmd.ErrOrStderr())
-	if err != nil {
-		return 0, err
-	}
-	if err := replaceFile(filepath.Join(tools, "tool.wasm"), module); err != nil {
-		return 0, fmt.Errorf("write the module: %w", err)
-	}
-	return len(module), nil
+	return p.Compile(ctx, stderr)
 }
 
 // untilInterrupted returns a context that the first SIGINT or SIGTERM ends; a second one ends the process.

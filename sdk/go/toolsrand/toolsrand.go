@@ -6,7 +6,6 @@
 package toolsrand
 
 import (
-	crand "crypto/rand"
 	"fmt"
 	"math/rand/v2"
 )
@@ -16,7 +15,7 @@ import (
 // gives no randomness. The generator is not safe for concurrent use.
 func New() *rand.Rand {
 	var seed [32]byte
-	if _, err := crand.Read(seed[:]); err != nil {
+	if err := read(seed[:]); err != nil {
 		panic(fmt.Sprintf("toolsrand: the host gives no randomness: %v", err))
 	}
 	return rand.New(rand.NewChaCha8(seed))

@@ -1,0 +1,118 @@
+package toolsrv_test
+
+import (
+	"go/ast"
+	"go/build/constraint"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestPortable holds the packages that become part of a guest to what TinyGo compiles for every target: no goroutine, no
+// channel, no recover (which recovers nothing there), no looking up of methods by reflection (which panics there). Test
+// conformance builds a guest with TinyGo, where there is one.
+func TestPortable(t *testing.T) {
+	t.Parallel()
+	read := 0
+	for _, dir := range []string{".", "toolslog", "toolsrand"} {
+		files, err := filepath.Glob(filepath.Join(dir, "*.go"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range files {
+			if strings.HasSuffix(file, "_test.go") {
+				continue
+			}
+			read++
+			set := token.NewFileSet()
+			parsed, err := parser.ParseFile(set, file, nil, parser.ParseComments)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ast.Inspect(parsed, func(n ast.Node) bool {
+				if what := unportable(n); what != "" {
+					t.Errorf("%s: %s, which TinyGo does not take for every target", set.Position(n.Pos()), what)
+				}
+				return true
+			})
+		}
+	}
+	if read < 10 {
+		t.Errorf("read %d files, want those of the SDK", read)
+	}
+}
+
+// unportable says what is wrong with a node, or nothing.
+func unportable(n ast.Node) string {
+	switch n := n.(type) {
+	case *ast.GoStmt:
+		return "a goroutine"
+	case *ast.SelectStmt, *ast.SendStmt:
+		return "the use of a channel"
+	case *ast.CallExpr:
+		if id, ok := n.Fun.(*ast.Ident); ok && id.Name == "recover" {
+			return "recover"
+		}
+	case *ast.SelectorExpr:
+		switch n.Sel.Name {
+		case "MethodByName", "MakeFunc", "StructOf", "FuncOf", "ArrayOf", "SetFinalizer", "AddCleanup":
+			return n.Sel.Name
+		}
+	case *ast.ImportSpec:
+		switch n.Path.Value {
+		case `"net"`, `"net/http"`, `"os/exec"`, `"os/signal"`, `"plugin"`, `"C"`, `"text/template"`, `"html/template"`:
+			return "the import of " + n.Path.Value
+		}
+	}
+	return ""
+}
+
+// TestConstraints holds the files to the tags of the compilers: those of a guest are built for it and no others.
+func TestConstraints(t *testing.T) {
+	t.Parallel()
+	targets := map[string][]string{
+		"Go on a host":                     {"linux", "amd64", "gc"},
+		"Go for wasip1":                    {"wasip1", "wasm", "gc"},
+		"TinyGo for wasip1":                {"wasip1", "wasm", "tinygo", "tinygo.wasm", "gc.leaking", "scheduler.none"},
+		"TinyGo for wasm-unknown":          {"linux", "arm", "tinygo", "tinygo.wasm", "wasm_unknown", "gc.leaking", "scheduler.none"},
+		"TinyGo on a host": {"linux", "amd64", "tinygo"},
+	}
+	tests := []struct{ file, targets string }{
+		{"guest.go", "Go for wasip1, TinyGo for wasip1, TinyGo for wasm-unknown"},
+		{"native.go", "Go on a host, TinyGo on a host"},
+		{"internal/conformance/output_guest.go", "Go for wasip1, TinyGo for wasip1, TinyGo for wasm-unknown"},
+		{"internal/conformance/output_native.go", "Go on a host, TinyGo on a host"},
+		{"toolsrand/source_host.go", "TinyGo for wasm-unknown"},
+		{"toolsrand/source_crypto.go", "Go on a host, Go for wasip1, TinyGo for wasip1, TinyGo on a host"},
+	}
+	for _, test := range tests {
+		t.Run(test.file, func(t *testing.T) {
+			t.Parallel()
+			text, err := os.ReadFile(test.file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			line, _, _ := strings.Cut(string(text), "\n")
+			expr, err := constraint.Parse(line)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for target, tags := range targets {
+				got := expr.Eval(func(tag string) bool {
+					for _, have := range tags {
+						if tag == have {
+							return true
+						}
+					}
+					return false
+				})
+				if want := strings.Contains(test.targets, target); got != want {
+					t.Errorf("%s: built: %t, want %t", target, got, want)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,11 @@
+//go:build !wasm_unknown
+
+package toolsrand
+
+import "crypto/rand"
+
+// read fills b with the host's randomness.
+func read(b []byte) error {
+	_, err := rand.Read(b)
+	return err
+}

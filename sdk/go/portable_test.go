@@ -74,11 +74,11 @@ func unportable(n ast.Node) string {
 func TestConstraints(t *testing.T) {
 	t.Parallel()
 	targets := map[string][]string{
-		"Go on a host":                     {"linux", "amd64", "gc"},
-		"Go for wasip1":                    {"wasip1", "wasm", "gc"},
-		"TinyGo for wasip1":                {"wasip1", "wasm", "tinygo", "tinygo.wasm", "gc.leaking", "scheduler.none"},
-		"TinyGo for wasm-unknown":          {"linux", "arm", "tinygo", "tinygo.wasm", "wasm_unknown", "gc.leaking", "scheduler.none"},
-		"TinyGo on a host": {"linux", "amd64", "tinygo"},
+		"Go on a host":            {"linux", "amd64", "gc"},
+		"Go for wasip1":           {"wasip1", "wasm", "gc"},
+		"TinyGo for wasip1":       {"wasip1", "wasm", "tinygo", "tinygo.wasm", "gc.leaking", "scheduler.none"},
+		"TinyGo for wasm-unknown": {"linux", "arm", "tinygo", "tinygo.wasm", "wasm_unknown", "gc.leaking", "scheduler.none"},
+		"TinyGo on a host":        {"linux", "amd64", "tinygo"},
 	}
 	tests := []struct{ file, targets string }{
 		{"guest.go", "Go for wasip1, TinyGo for wasip1, TinyGo for wasm-unknown"},

@@ -91,7 +91,7 @@ func (c *compiler) cargo(ctx context.Context) (file string, err error) {
 // the library from its source needs no target.
 func (c *compiler) installed(ctx context.Context, target string) bool {
 	var out bytes.Buffer
-	quiet := &compiler{project: c.project, stderr: io.Discard}
+	quiet := &compiler{project: c.project, temp: c.temp, stderr: io.Discard}
 	if err := quiet.run(ctx, nil, &out, "rustc", "--print", "target-libdir", "--target", target); err != nil {
 		return true // unknown, so it is not to blame
 	}

@@ -35,7 +35,7 @@ func (p *Project) Compile(ctx context.Context, stderr io.Writer) ([]byte, error)
 	}
 	defer os.RemoveAll(temp)
 	file := filepath.Join(temp, "module.wasm")
-	c := compiler{project: p, stderr: stderr}
+	c := compiler{project: p, temp: temp, stderr: stderr}
 	switch p.Language {
 	case Rust:
 		file, err = c.cargo(ctx)
@@ -111,6 +111,7 @@ func readBounded(file string, limit int64) ([]byte, error) {
 // A compiler builds one project.
 type compiler struct {
 	project *Project
+	temp    string // for all that is temporary: a compiler that is interrupted does not always tidy up
 	stderr  io.Writer
 }
 
@@ -118,7 +119,8 @@ type compiler struct {
 func (c *compiler) run(ctx context.Context, env []string, stdout io.Writer, program string, args ...string) error {
 	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Dir = c.project.Dir
-	cmd.Env = append(os.Environ(), env...)
+	cmd.Env = append(os.Environ(), "TMPDIR="+c.temp, "TMP="+c.temp, "TEMP="+c.temp)
+	cmd.Env = append(cmd.Env, env...)
 	cmd.Stdout, cmd.Stderr = stdout, c.stderr
 	if stdout == nil {
 		cmd.Stdout = c.stderr

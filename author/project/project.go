@@ -85,17 +85,17 @@ func Open(dir string) (*Project, error) {
 	}
 	switch {
 	case cargo && (goMod || sources != nil):
-		return nil, fmt.Errorf("%s holds Rust (Cargo.toml) and Go: give each a folder of its own", dir)
+		return nil, fmt.Errorf("%s holds Rust (Cargo.toml) and Go: give each a folder of its own", abs)
 	case cargo:
 		p.Language = Rust
 		p.target, err = cargoTarget(abs)
 	case sources != nil:
 		err = p.readGo(sources)
 	case goMod:
-		return nil, fmt.Errorf("%s has a go.mod, but no Go file: name the folder of the package main", dir)
+		return nil, fmt.Errorf("%s has a go.mod, but no Go file: name the folder of the package main", abs)
 	default:
 		return nil, fmt.Errorf("%s has no Go file and no Cargo.toml: name a folder with a tool in Go or Rust; "+
-			"a .wasm file that another compiler made becomes a tool with: toolsrv pack", dir)
+			"a .wasm file that another compiler made becomes a tool with: toolsrv pack", abs)
 	}
 	if err != nil {
 		return nil, err

@@ -102,7 +102,7 @@ func copyRepository(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	list := exec.Command("git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", "go.mod", "go.sum", "Makefile", "*.go", "examples", "sdk")
+	list := exec.Command("git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", "go.mod", "go.sum", "Makefile", "*.go", "author", "examples", "sdk")
 	list.Dir = root
 	names, err := list.Output()
 	if err != nil {

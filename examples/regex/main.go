@@ -69,6 +69,9 @@ var module = toolsrv.Export(toolsrv.Module{
 
 func main() {}
 
+// What package regexp builds at its first use is built when the module starts, and then there for every call.
+var _, _ = extract(nil, extraction{search{Pattern: `(?P<a>\w+)[^b]{1,2}`, Text: "a c", IgnoreCase: true}, 1})
+
 // maxOutput bounds a result in bytes; JSON may need twice as much, and the server takes 4 MiB.
 const maxOutput = 1500 << 10
 
@@ -172,11 +175,14 @@ func expand(re *regexp.Regexp, in replacement, references int) (replaced, error)
 	return replaced{text, n}, nil
 }
 
+// reference matches $$, ${name} and $name.
+var reference = regexp.MustCompile(`\$(?:\$|\{(\w+)\}|(\w+))`)
+
 // checkReferences returns how many groups a replacement refers to, or an error where one is none: Go would take nothing
 // in its place.
 func checkReferences(re *regexp.Regexp, replacement string) (int, error) {
 	n := 0
-	for _, m := range regexp.MustCompile(`\$(?:\$|\{(\w+)\}|(\w+))`).FindAllStringSubmatch(replacement, -1) {
+	for _, m := range reference.FindAllStringSubmatch(replacement, -1) {
 		name := m[1] + m[2]
 		if name == "" {
 			continue

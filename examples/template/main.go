@@ -39,6 +39,9 @@ var module = toolsrv.Export(toolsrv.Module{
 
 func main() {}
 
+// What text/template builds at its first use is built when the module starts, and then there for every call.
+var _, _ = render(nil, query{Template: `{{range .list}}{{printf "%v" .}}{{end}}`, Data: map[string]any{"list": []any{"", 0.5}}, Missing: "error", MaxBytes: 100})
+
 func render(_ *toolsrv.Call, in query) (string, error) {
 	r := &renderer{limit: in.MaxBytes, steps: maxSteps, empty: in.Missing == "empty"}
 	t := template.New("").Funcs(r.functions())

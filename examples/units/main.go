@@ -140,25 +140,39 @@ func symbols(quantity string) string {
 	return strings.Join(out, ", ")
 }
 
+// bySymbol and byName are made when the module starts, once for all calls.
+var bySymbol, byName = index()
+
+// index returns the units by their symbols as they can be typed, and by their symbols and names in small letters.
+func index() (bySymbol map[string]*unit, byName map[string][]*unit) {
+	bySymbol, byName = map[string]*unit{}, map[string][]*unit{}
+	for i := range units {
+		u := &units[i]
+		symbol := typed.Replace(u.symbol)
+		bySymbol[symbol] = u
+		for _, name := range append(strings.Fields(u.names), strings.ToLower(symbol)) {
+			if !slices.Contains(byName[name], u) {
+				byName[name] = append(byName[name], u)
+			}
+		}
+	}
+	return bySymbol, byName
+}
+
+// typed spells a name as it can be typed.
+var typed = strings.NewReplacer("²", "2", "³", "3", "^", "", "\u00b5", "μ", "_", " ")
+
 // find returns the unit of a name: its symbol as it is written; else a symbol or name in any case and in the plural, if it
 // is only one's.
 func find(member, name string) (*unit, error) {
-	name = strings.NewReplacer("²", "2", "³", "3", "^", "", "\u00b5", "μ", "_", " ").Replace(strings.TrimSpace(name))
-	for i := range units {
-		if spelled(units[i].symbol) == name {
-			return &units[i], nil
-		}
+	name = typed.Replace(strings.TrimSpace(name))
+	if u := bySymbol[name]; u != nil {
+		return u, nil
 	}
 	low := strings.ReplaceAll(strings.ToLower(name), " ", "-")
 	var found []*unit
 	for _, candidate := range []string{low, strings.TrimSuffix(low, "s"), strings.TrimSuffix(low, "es")} {
-		for i := range units {
-			u := &units[i]
-			if (strings.ToLower(spelled(u.symbol)) == candidate || slices.Contains(strings.Fields(u.names), candidate)) && !slices.Contains(found, u) {
-				found = append(found, u)
-			}
-		}
-		if len(found) > 0 {
+		if found = byName[candidate]; found != nil {
 			break
 		}
 	}
@@ -173,11 +187,6 @@ func find(member, name string) (*unit, error) {
 		return nil, &toolsrv.Error{Code: "ambiguous_unit", Message: fmt.Sprintf("%s: %q can mean %s: write the symbol or the name.", member, name, strings.Join(meanings, " or "))}
 	}
 	return nil, &toolsrv.Error{Code: "unknown_unit", Message: fmt.Sprintf("%s: there is no unit %q; did you mean %s? The tool list knows all.", member, name, strings.Join(similar(low), ", "))}
-}
-
-// spelled returns a symbol as it can be typed.
-func spelled(symbol string) string {
-	return strings.NewReplacer("²", "2", "³", "3").Replace(symbol)
 }
 
 // similar returns the names that are nearest to a name.

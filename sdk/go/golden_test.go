@@ -107,6 +107,36 @@ type (
 		Point Point   `json:"point" description:"Its place on the map."`
 		Extra *string `json:"extra" description:"Whatever \"else\" <there> is."`
 	}
+	Members struct {
+		Point      Point            `json:"point"`
+		PointSaid  Point            `json:"point_said" description:"What it is."`
+		Points     []Point          `json:"points"`
+		PointsSaid []Point          `json:"points_said" description:"What it is."`
+		ByName     map[string]Point `json:"by_name"`
+		ByNameSaid map[string]Point `json:"by_name_said" description:"What it is."`
+		Level      string           `json:"level" enum:"debug,info,warn"`
+		LevelSaid  string           `json:"level_said" enum:"debug,info,warn" description:"What it is."`
+		Words      Words            `json:"words"`
+		WordsSaid  Words            `json:"words_said" description:"What it is."`
+		Table      Table            `json:"table"`
+		TableSaid  Table            `json:"table_said" description:"What it is."`
+	}
+	Maybes struct {
+		Point      *Point            `json:"point"`
+		PointSaid  *Point            `json:"point_said" description:"What it is."`
+		Points     *[]Point          `json:"points"`
+		PointsSaid *[]Point          `json:"points_said" description:"What it is."`
+		ByName     *map[string]Point `json:"by_name"`
+		ByNameSaid *map[string]Point `json:"by_name_said" description:"What it is."`
+		Level      *string           `json:"level" enum:"debug,info,warn"`
+		LevelSaid  *string           `json:"level_said" enum:"debug,info,warn" description:"What it is."`
+		Words      *Words            `json:"words"`
+		WordsSaid  *Words            `json:"words_said" description:"What it is."`
+		Table      *Table            `json:"table"`
+		TableSaid  *Table            `json:"table_said" description:"What it is."`
+	}
+	Words   []string
+	Table   map[string]int64
 	Renamed struct {
 		FirstName string `json:"firstName"`
 		Type      string `json:"type"`
@@ -202,7 +232,7 @@ func TestGoldens(t *testing.T) {
 	tests := map[string]toolsrv.Module{
 		"scalars": takes[Scalars](), "optional": takes[Optional](), "lists": takes[Lists](), "maps": takes[Maps](),
 		"nested": takes[Order](), "recursive": takes[Tree](), "defaults": takes[Defaults](), "bounds": takes[Bounds](),
-		"choices": takes[Choices](), "described": takes[Described](), "renamed": takes[Renamed](), "anything": takes[Anything](),
+		"choices": takes[Choices](), "described": takes[Described](), "members": takes[Members](), "maybes": takes[Maybes](), "renamed": takes[Renamed](), "anything": takes[Anything](),
 		"number": gives[float64](), "list": gives[[]Point](), "map": gives[map[string]int64](), "maybe": gives[[]*Point](),
 		"embedded": takes[Composed](), "omitted": takes[Omitted](), "times": takes[Times](), "bytes": takes[Bytes](),
 	}

@@ -64,6 +64,11 @@ func (s *schema) inline() bool { return s.raw == nil && s.Ref == "" && s.AllOf =
 // nullable returns s, or null.
 func (s *schema) nullable() *schema {
 	if !s.inline() {
+		if bare := *s; len(s.AllOf) == 1 {
+			if bare.AllOf = nil; bare.free() {
+				s = s.AllOf[0] // what was annotated stands alone in the anyOf, too
+			}
+		}
 		return &schema{AnyOf: []*schema{s, {Type: "null"}}}
 	}
 	if kind, ok := s.Type.(string); ok {

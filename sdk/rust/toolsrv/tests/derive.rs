@@ -167,6 +167,56 @@ struct Described {
 }
 
 #[derive(Deserialize, Serialize, JsonSchema)]
+struct Members {
+    point: Point,
+    /// What it is.
+    point_said: Point,
+    points: Vec<Point>,
+    /// What it is.
+    points_said: Vec<Point>,
+    by_name: HashMap<String, Point>,
+    /// What it is.
+    by_name_said: HashMap<String, Point>,
+    level: Level,
+    /// What it is.
+    level_said: Level,
+    words: Words,
+    /// What it is.
+    words_said: Words,
+    table: Table,
+    /// What it is.
+    table_said: Table,
+}
+
+#[derive(Deserialize, Serialize, JsonSchema)]
+struct Maybes {
+    point: Option<Point>,
+    /// What it is.
+    point_said: Option<Point>,
+    points: Option<Vec<Point>>,
+    /// What it is.
+    points_said: Option<Vec<Point>>,
+    by_name: Option<HashMap<String, Point>>,
+    /// What it is.
+    by_name_said: Option<HashMap<String, Point>>,
+    level: Option<Level>,
+    /// What it is.
+    level_said: Option<Level>,
+    words: Option<Words>,
+    /// What it is.
+    words_said: Option<Words>,
+    table: Option<Table>,
+    /// What it is.
+    table_said: Option<Table>,
+}
+
+#[derive(Deserialize, Serialize, JsonSchema)]
+struct Words(Vec<String>);
+
+#[derive(Deserialize, Serialize, JsonSchema)]
+struct Table(HashMap<String, i64>);
+
+#[derive(Deserialize, Serialize, JsonSchema)]
 struct Renamed {
     #[serde(rename = "firstName")]
     first_name: String,
@@ -242,6 +292,8 @@ files! {
     described: Described,
     lists: Lists,
     maps: Maps,
+    maybes: Maybes,
+    members: Members,
     nested: Order,
     optional: Optional,
     recursive: Tree,
@@ -258,7 +310,7 @@ results! {
 
 toolsrv::export! {
     tools: [
-        anything, bounds, choices, defaults, described, lists, maps, nested, optional, recursive, renamed, scalars, list, map, maybe,
+        anything, bounds, choices, defaults, described, lists, maps, maybes, members, nested, optional, recursive, renamed, scalars, list, map, maybe,
         number,
     ],
 }

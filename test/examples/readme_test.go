@@ -15,6 +15,12 @@ import (
 func checkReadmes(t *testing.T, table *wasmtools.RouteTable) {
 	curl := regexp.MustCompile(`(?s)    curl -s localhost:8000(\S+) -H 'Content-Type: application/json' -d '(.*?)'\n\n((?:    .*?\n)+)`)
 	row := regexp.MustCompile("(?m)^\\| `POST (\\S+)` \\| `(.*?)` \\| (.*?) \\|$")
+	index := string(read(t, "../../examples/README.md"))
+	for _, route := range table.Tools() {
+		if path := route.Tool.Path(); !strings.Contains(index, "`"+path+"`") {
+			t.Errorf("examples/README.md does not list %s", path)
+		}
+	}
 	readmes, err := filepath.Glob("../../examples/*/README.md")
 	if err != nil {
 		t.Fatal(err)

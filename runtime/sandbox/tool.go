@@ -163,10 +163,14 @@ func (t *Tool) turn(w *work) error {
 func describeLimits() Limits { return Limits{Output: 1 << 20}.withDefaults() }
 
 // Describe runs toolsrv_describe, with the default limits, and returns the manifest that the module tells of itself, at
-// most 1 MiB of JSON. The error is an *Error.
+// most 1 MiB of JSON. The limits do not count what compiling takes, where that is still to be done. The error is an
+// *Error.
 func (p *Program) Describe(ctx context.Context) ([]byte, error) {
 	if !p.module.shape.describe {
 		return nil, &Error{Outcome: Internal, Message: fmt.Sprintf("The module has no export %s.", exportDescribe)}
+	}
+	if err := p.Compile(ctx); err != nil {
+		return nil, err
 	}
 	limits := describeLimits()
 	p.module.allow(limits.Memory)

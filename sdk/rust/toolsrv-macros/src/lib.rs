@@ -5,6 +5,7 @@ use proc_macro::TokenStream;
 mod export;
 mod json;
 mod names;
+mod prose;
 mod signature;
 mod tool;
 

@@ -8,7 +8,7 @@ use syn::spanned::Spanned;
 use syn::{Attribute, Error, Expr, ExprLit, ItemFn, Lit, LitStr, Meta, Result};
 
 use crate::signature::Signature;
-use crate::{json, names, signature};
+use crate::{json, names, prose, signature};
 
 /// What stands in `#[tool(…)]`.
 #[derive(Default)]
@@ -242,7 +242,7 @@ fn name(options: &Options, function: &ItemFn) -> Result<LitStr> {
 /// Returns the doc comment of a tool.
 fn description(function: &ItemFn) -> Result<String> {
     let lines: Vec<String> = function.attrs.iter().filter_map(doc_line).collect();
-    let text = lines.join("\n").trim().to_string();
+    let text = prose::flowed(lines.join("\n").trim());
     if text.is_empty() {
         let message = "a tool needs a description: write a doc comment (`/// Count words.`) that says what it does and when \
                        to use it";

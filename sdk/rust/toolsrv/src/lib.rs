@@ -41,6 +41,7 @@ mod finite;
 mod guest;
 mod host;
 mod module;
+mod prose;
 pub mod random;
 mod schema;
 pub mod testing;

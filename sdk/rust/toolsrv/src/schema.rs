@@ -9,6 +9,8 @@ use schemars::generate::{Contract, SchemaGenerator, SchemaSettings};
 use schemars::{JsonSchema, Schema};
 use serde_json::{Map, Value};
 
+use crate::prose;
+
 type Object = Map<String, Value>;
 
 /// What a `$ref` begins with.
@@ -137,6 +139,9 @@ impl Shaper {
             other => return other,
         };
         self.resolve(&mut object);
+        if let Some(Value::String(text)) = object.get_mut("description") {
+            *text = prose::flowed(text);
+        }
         machine_type(&mut object);
         let composite = object.contains_key("properties") && LISTED.iter().any(|key| object.contains_key(*key));
         self.subschemas(&mut object, whole && !composite);

@@ -107,7 +107,8 @@ struct Day(#[schemars(regex(pattern = "^[a-z]+$"))] String);
 #[derive(Deserialize, Serialize, JsonSchema, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[serde(rename_all = "lowercase")]
 enum Sort {
-    /// Least first.
+    /// Least
+    /// first.
     #[default]
     Up,
     Down,
@@ -116,7 +117,8 @@ enum Sort {
 #[derive(Deserialize, Serialize, JsonSchema)]
 struct Plain {
     day: Day,
-    /// The order.
+    /// The
+    /// order.
     sort: Sort,
     maybe: Option<Sort>,
     #[serde(default)]
@@ -171,7 +173,9 @@ struct Inner {
     sort: Sort,
 }
 
-/// Takes members that it does not have.
+/// Takes members
+/// that it does
+/// not have.
 #[derive(Deserialize, Serialize, JsonSchema)]
 #[schemars(extend("additionalProperties" = true))]
 struct Open {

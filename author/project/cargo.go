@@ -20,23 +20,68 @@ const (
 	wasiTarget = "wasm32-wasip1"
 )
 
-// buildTarget matches the setting build.target of a Cargo configuration.
-var buildTarget = regexp.MustCompile(`(?m)^\s*(?:build\.)?target\s*=\s*["'](wasm32-[a-z0-9-]+)["']`)
+var (
+	// buildTarget matches the setting build.target of a Cargo configuration.
+	buildTarget = regexp.MustCompile(`(?m)^\s*(?:build\.)?target\s*=\s*["'](wasm32-[a-z0-9-]+)["']`)
+	// targetFlags matches the setting target.X.rustflags of one, where X is a target of WebAssembly or a condition for it.
+	targetFlags = regexp.MustCompile(`(?m)^\s*(?:\[\s*target\.` + wasmKey + `\s*\].*\n(?:[ \t]*[^\[\s].*\n|\s*\n)*?[ \t]*|target\.` + wasmKey + `\.)rustflags\s*=`)
+)
 
-// cargoTarget returns the target that the project's own .cargo/config.toml names where it is one of WebAssembly.
-func cargoTarget(dir string) (string, error) {
-	file := filepath.Join(dir, ".cargo", "config.toml")
-	text, err := readBounded(file, 1<<20)
+const wasmKey = `(?:["']?wasm32-[a-z0-9-]+["']?|["']cfg\(.*wasm.*\)["'])`
+
+// readCargo learns from the project's own .cargo/config.toml for which target of WebAssembly to build, if it names one,
+// and whether it has flags for such a target.
+func (p *Project) readCargo() error {
+	text, err := readBounded(filepath.Join(p.Dir, ".cargo", "config.toml"), 1<<20)
 	if errors.Is(err, fs.ErrNotExist) {
-		return "", nil
+		return nil
 	}
 	if err != nil {
-		return "", fmt.Errorf("read Cargo's configuration: %w", err)
+		return fmt.Errorf("read Cargo's configuration: %w", err)
 	}
 	if match := buildTarget.FindSubmatch(text); match != nil {
-		return string(match[1]), nil
+		p.target = string(match[1])
 	}
-	return "", nil
+	p.targetFlags = targetFlags.Match(text)
+	return nil
+}
+
+// remap returns the environment and the arguments that have Cargo leave the paths of this machine out of the module, where
+// they would stand in the texts of panics. Cargo takes flags from one place only: RUSTFLAGS, or those of the target, or those
+// of the build. So ours join those that are in force, and go first where the order can be chosen: the last one wins.
+func (p *Project) remap(target string) (env, args []string) {
+	home, _ := os.UserHomeDir() // "" where there is none
+	cargoHome := os.Getenv("CARGO_HOME")
+	if cargoHome == "" && home != "" {
+		cargoHome = filepath.Join(home, ".cargo")
+	}
+	dir, _ := filepath.EvalSymlinks(p.Dir) // as the compiler will see it
+	var flags []string
+	for _, m := range [][2]string{{home, "/home"}, {cargoHome, "/cargo"}, {dir, "/src"}} {
+		if filepath.IsAbs(m[0]) && len(m[0]) > 1 {
+			flags = append(flags, "--remap-path-prefix="+m[0]+"="+m[1])
+		}
+	}
+	encoded, isEncoded := os.LookupEnv("CARGO_ENCODED_RUSTFLAGS")
+	plain, isPlain := os.LookupEnv("RUSTFLAGS")
+	switch {
+	case isEncoded && encoded != "":
+		flags = append(flags, encoded)
+	case isEncoded:
+	case isPlain:
+		flags = append(flags, strings.Fields(plain)...)
+	default:
+		key := "build"
+		if p.targetFlags {
+			key = "target." + target
+		}
+		list, err := json.Marshal(flags) // TOML reads it alike
+		if err != nil {
+			return nil, nil
+		}
+		return nil, []string{"--config", key + ".rustflags=" + string(list)}
+	}
+	return []string{"CARGO_ENCODED_RUSTFLAGS=" + strings.Join(flags, "\x1f")}, nil
 }
 
 // cargo builds the package with Cargo and returns its .wasm file, which is where Cargo's settings want it.
@@ -61,7 +106,9 @@ func (c *compiler) cargo(ctx context.Context) (file string, err error) {
 		_, _ = io.Copy(io.Discard, reader) // lest Cargo waits
 		done <- err
 	}()
-	err = c.run(ctx, nil, writer, "cargo", "build", "--release", "--target", target, "--message-format=json-render-diagnostics")
+	env, flags := c.project.remap(target)
+	args := append([]string{"build", "--release", "--target", target, "--message-format=json-render-diagnostics"}, flags...)
+	err = c.run(ctx, env, writer, "cargo", args...)
 	writer.Close()
 	readErr := <-done
 	switch {

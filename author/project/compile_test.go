@@ -140,6 +140,81 @@ func TestCargoTarget(t *testing.T) {
 	}
 }
 
+// TestRemap has no path of this machine be in a module, whose texts of panics name files, and has the author's own flags
+// for the compiler stay in force, wherever they stand. It changes the environment, so it runs alone.
+func TestRemap(t *testing.T) {
+	needTarget(t, "wasm32-unknown-unknown")
+	const own = "rustflags = [\"--cfg\", \"own\"]\n"
+	for i, c := range []struct{ name, config, env, flags string }{
+		{"none", "", "", ""},
+		{"of the build", "[build]\n" + own, "", ""},
+		{"of the target", "[build]\nrustflags = [\"--cfg\", \"hidden\"]\n[target.wasm32-unknown-unknown]\n\nrunner = [\"a\"]\n" + own, "", ""},
+		{"of a condition", "[target.'cfg(target_family = \"wasm\")']\n" + own, "", ""},
+		{"of the target by a dotted key", "target.wasm32-unknown-unknown." + own, "", ""},
+		{"of another target", "[target.x86_64-unknown-linux-gnu]\nrustflags = [\"--nonsense\"]\n[build]\n" + own, "", ""},
+		{"of the environment", "[build]\nrustflags = [\"--cfg\", \"hidden\"]\n", "RUSTFLAGS", "--cfg  own"},
+		{"of the environment, encoded", "", "CARGO_ENCODED_RUSTFLAGS", "--cfg\x1fown"},
+		{"of the environment, empty", "[build]\nrustflags = [\"--cfg\", \"hidden\"]\n", "RUSTFLAGS", ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			name := fmt.Sprintf("remap-%d", i)
+			// A package that lies elsewhere is compiled by its whole path, like those of a registry.
+			home := folder(t, map[string]string{
+				"a dep/Cargo.toml": strings.Replace(program(name+"-dep"), "[workspace]\n", "", 1),
+				"a dep/src/lib.rs": "pub fn at(n: i32) -> i32 { assert!(n != 7); n }\n",
+			})
+			t.Setenv("CARGO_HOME", home)
+			if c.env != "" {
+				t.Setenv(c.env, c.flags)
+			}
+			dir := folder(t, map[string]string{
+				"Cargo.toml":         library(name) + "[dependencies]\n" + name + "-dep = { path = \"" + home + "/a dep\" }\n",
+				".cargo/config.toml": c.config,
+				"build.rs": `fn main() {
+    let file = std::path::Path::new(&std::env::var("OUT_DIR").unwrap()).join("made.rs");
+    std::fs::write(file, "pub fn made(n: i32) { assert!(n != 8); }").unwrap();
+}`,
+				"src/lib.rs": `include!(concat!(env!("OUT_DIR"), "/made.rs"));
+#[no_mangle]
+pub extern "C" fn toolsrv_call(tool: i32) -> i32 { made(tool); ` + strings.ReplaceAll(name, "-", "_") + `_dep::at(tool) }
+#[cfg(own)]
+#[no_mangle]
+pub extern "C" fn own() {}
+#[cfg(hidden)]
+#[no_mangle]
+pub extern "C" fn hidden() {}
+`,
+			})
+			t.Setenv("CARGO_TARGET_DIR", filepath.Join(dir, "target"))
+			module, said, err := compile(t, dir)
+			if err != nil {
+				t.Fatalf("%v\n%s", err, said)
+			}
+			for _, path := range []string{home, dir} {
+				if bytes.Contains(module, []byte(path)) {
+					t.Errorf("the module names %s", path)
+				}
+			}
+			for _, path := range []string{"/cargo/a dep/src/lib.rs", "/src/target/"} {
+				if !bytes.Contains(module, []byte(path)) {
+					t.Errorf("the module does not name %s", path)
+				}
+			}
+			m, err := wasmbin.Parse(module)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, got := m.Export("own")
+			if want := strings.Contains(c.config+c.flags, "own"); got != want {
+				t.Errorf("the author's flags are in force: %t, want %t", got, want)
+			}
+			if _, ok := m.Export("hidden"); ok {
+				t.Error("flags that Cargo would not use are in force")
+			}
+		})
+	}
+}
+
 func TestCompileRefuses(t *testing.T) {
 	t.Parallel()
 	sdk, err := filepath.Abs("../../sdk/go")

@@ -42,7 +42,8 @@ type Project struct {
 	// Plain says that there is a ManifestFile.
 	Plain bool
 
-	target string // what the compiler builds for, or empty for the language's default
+	target      string // what the compiler builds for, or empty for the language's default
+	targetFlags bool   // the project's Cargo configuration has flags for its target
 }
 
 // Open finds out what the folder dir holds. A project in Rust has a Cargo.toml, one in Go has Go files; it is for TinyGo
@@ -88,7 +89,7 @@ func Open(dir string) (*Project, error) {
 		return nil, fmt.Errorf("%s holds Rust (Cargo.toml) and Go: give each a folder of its own", abs)
 	case cargo:
 		p.Language = Rust
-		p.target, err = cargoTarget(abs)
+		err = p.readCargo()
 	case sources != nil:
 		err = p.readGo(sources)
 	case goMod:

@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
 # Builds the examples in Rust into the .wasm beside each, which git keeps so that make run needs no Rust; with --check
-# compares instead. The same source, Cargo.lock and compiler make the same bytes on every machine and in every folder:
-# paths are replaced, and packages named relative to the workspace. Another compiler makes other bytes; then --check
-# has the tests run on what was built, so that at least the behaviour is compared.
+# compares instead. The same source, Cargo.lock and compiler make the same bytes on every machine and in every folder,
+# because toolsrv build replaces paths, and Cargo names packages relative to the workspace. Another compiler makes
+# other bytes; then --check has the tests run on what was built, so that at least the behaviour is compared.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 root=$PWD
 
 export RUSTUP_TOOLCHAIN=1.95.0 # what made the files that git keeps
 export CARGO_TARGET_DIR=$root/build/cargo
-export RUSTFLAGS="--remap-path-prefix=${CARGO_HOME:-$HOME/.cargo}/registry/src=/crates --remap-path-prefix=$root=/toolsrv"
+unset RUSTFLAGS CARGO_ENCODED_RUSTFLAGS # those of toolsrv build replace paths
 
 check=${1:-}
 [[ $# -le 1 && ($check == "" || $check == --check) ]] || { echo "usage: examples/prebuild.sh [--check]" >&2; exit 2; }

@@ -40,25 +40,30 @@ impl<'a> Finder<'a> {
     }
 
     fn walk(&mut self, at: &'a Value, segments: &[Segment], visit: Visit<'_, 'a>) -> Step<bool> {
-        let Some((segment, rest)) = segments.split_first() else { return Ok(visit(at)) };
-        for selector in &segment.selectors {
-            if !segment.descend && !self.select(at, selector, rest, visit)? {
-                return Ok(false);
-            }
+        match segments.split_first() {
+            None => Ok(visit(at)),
+            Some((segment, rest)) if segment.descend => self.descend(at, segment, rest, visit),
+            Some((segment, rest)) => self.apply(at, segment, rest, visit),
         }
-        if segment.descend { self.descend(at, segment, rest, visit) } else { Ok(true) }
     }
 
-    /// Applies the selectors of a segment to a value and all that is below it.
+    /// Applies the selectors of a segment to a value, and then to all that is below it.
     fn descend(&mut self, at: &'a Value, segment: &Segment, rest: &[Segment], visit: Visit<'_, 'a>) -> Step<bool> {
-        for selector in &segment.selectors {
-            if !self.select(at, selector, rest, visit)? {
-                return Ok(false);
-            }
+        if !self.apply(at, segment, rest, visit)? {
+            return Ok(false);
         }
         for child in children(at) {
             self.charge(1)?;
             if !self.descend(child, segment, rest, visit)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    fn apply(&mut self, at: &'a Value, segment: &Segment, rest: &[Segment], visit: Visit<'_, 'a>) -> Step<bool> {
+        for selector in &segment.selectors {
+            if !self.select(at, selector, rest, visit)? {
                 return Ok(false);
             }
         }

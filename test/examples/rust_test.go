@@ -71,6 +71,9 @@ func TestRustExamples(t *testing.T) {
 // the tool's own error, never as a trap.
 func TestRustHostile(t *testing.T) {
 	t.Parallel()
+	if raced {
+		t.Skip("takes a minute with -race, and nothing in it is concurrent")
+	}
 	table := serveRust(t)
 	const most = 1<<20 - 200 // of an argument, so that the body stays below the default limit
 	text := func(member, value string, others ...string) string {

@@ -7,7 +7,10 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 root=$PWD
 
-export RUSTUP_TOOLCHAIN=1.95.0 # what made the files that git keeps
+kept=1.95.0 # what made the files that git keeps
+if [[ $(rustc --version) != "rustc $kept "* ]] && RUSTUP_TOOLCHAIN=$kept rustc --version >/dev/null 2>&1; then
+	export RUSTUP_TOOLCHAIN=$kept
+fi
 export CARGO_TARGET_DIR=$root/build/cargo
 unset RUSTFLAGS CARGO_ENCODED_RUSTFLAGS # those of toolsrv build replace paths
 
@@ -15,8 +18,8 @@ check=${1:-}
 [[ $# -le 1 && ($check == "" || $check == --check) ]] || { echo "usage: examples/prebuild.sh [--check]" >&2; exit 2; }
 
 version=$(rustc --version)
-if [[ $version != "rustc $RUSTUP_TOOLCHAIN "* ]]; then
-	echo "$version is not $RUSTUP_TOOLCHAIN, so its bytes will differ; rustup would install that one" >&2
+if [[ $version != "rustc $kept "* ]]; then
+	echo "$version is not $kept, so its bytes will differ: rustup toolchain install $kept" >&2
 	[[ $check ]] || exit 1
 fi
 
@@ -35,7 +38,7 @@ if [[ ! $check ]]; then
 		name=$(basename "$file" .wasm)
 		mv "$file" "examples/$name/$name.wasm"
 	done
-elif [[ $version == "rustc $RUSTUP_TOOLCHAIN "* ]]; then
+elif [[ $version == "rustc $kept "* ]]; then
 	for file in "$built"/*.wasm; do
 		name=$(basename "$file" .wasm)
 		cmp "$file" "examples/$name/$name.wasm" || { echo "run make examples-rust, and commit examples/$name/$name.wasm" >&2; exit 1; }

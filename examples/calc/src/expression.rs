@@ -23,7 +23,9 @@ pub fn evaluate(text: &str, variables: &BTreeMap<String, f64>) -> Result<f64, Er
         Some(c) if c == '(' || is_name(c) || c.is_ascii_digit() => {
             Err(parser.wrong(&format!("expected an operator before {}; write 2*x for 2x", parser.found())))
         }
-        Some('=') => Err(parser.wrong("there are no assignments or comparisons; pass values in \"variables\"")),
+        Some('=' | '<' | '>') => {
+            Err(parser.wrong("there are no assignments or comparisons; pass values in \"variables\""))
+        }
         Some(_) => Err(parser.wrong(&format!("expected an operator or the end, found {}", parser.found()))),
     }
 }

@@ -140,8 +140,7 @@ func (c *call) run(cmd *cobra.Command, args []string) error {
 	if !bytes.HasSuffix(result, []byte("\n")) {
 		result = append(result, '\n')
 	}
-	_, err = cmd.OutOrStdout().Write(result)
-	return err
+	return writeJSON(cmd.OutOrStdout(), result)
 }
 
 // toolAndBody tells a tool's name from its arguments. Either may be left out; body is nil where it is.

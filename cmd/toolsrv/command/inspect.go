@@ -1,6 +1,7 @@
 package command
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -10,6 +11,9 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
+	"unicode"
+	"unicode/utf16"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -86,10 +90,41 @@ func describeInto(ctx context.Context, r *toolfile.Report, content []byte, file 
 
 // printJSON prints a value as JSON for scripts and for people.
 func printJSON(w io.Writer, v any) error {
-	encoder := json.NewEncoder(w)
+	var text bytes.Buffer
+	encoder := json.NewEncoder(&text)
 	encoder.SetEscapeHTML(false)
 	encoder.SetIndent("", "  ")
-	return encoder.Encode(v)
+	if err := encoder.Encode(v); err != nil {
+		return err
+	}
+	return writeJSON(w, text.Bytes())
+}
+
+// writeJSON writes JSON that may hold foreign text: as it is, but on a terminal, which would obey some of it.
+func writeJSON(w io.Writer, text []byte) error {
+	if isTerminal(w) {
+		text = escapeJSON(text)
+	}
+	_, err := w.Write(text)
+	return err
+}
+
+// escapeJSON escapes what is not printable. It is the same JSON: outside of its strings only \r is replaced, by a space.
+func escapeJSON(text []byte) []byte {
+	escaped := make([]byte, 0, len(text))
+	for _, r := range string(text) {
+		switch {
+		case r == '\n' || r == '\t' || unicode.IsPrint(r):
+			escaped = utf8.AppendRune(escaped, r)
+		case r == '\r':
+			escaped = append(escaped, ' ')
+		default:
+			for _, unit := range utf16.AppendRune(nil, r) {
+				escaped = fmt.Appendf(escaped, `\u%04x`, unit)
+			}
+		}
+	}
+	return escaped
 }
 
 // printReport prints a report for people.

@@ -56,6 +56,11 @@ func (p *pack) run(cmd *cobra.Command, args []string) error {
 	case output == "-" && isTerminal(stdout):
 		return &usageError{errors.New("-o - would write a binary to the terminal: redirect standard output, or name a file")}
 	}
+	if p.output != "" && output != "-" {
+		if err := checkOutput(output); err != nil { // before anything is run
+			return fmt.Errorf("write the module: %w", err)
+		}
+	}
 	ctx, stop := untilInterrupted(cmd.Context())
 	defer stop()
 	content, err := readModule(args[0])

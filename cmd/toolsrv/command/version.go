@@ -1,7 +1,6 @@
 package command
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"runtime"
@@ -29,9 +28,7 @@ func newVersion() *cobra.Command {
 		Args:  noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if asJSON {
-				encoder := json.NewEncoder(cmd.OutOrStdout())
-				encoder.SetIndent("", "  ")
-				return encoder.Encode(readBuild())
+				return printJSON(cmd.OutOrStdout(), readBuild())
 			}
 			return readBuild().print(cmd.OutOrStdout())
 		},

@@ -1,8 +1,14 @@
 package command
 
 import (
+	"encoding/json"
+	"errors"
 	"os"
+	"os/signal"
+	"reflect"
+	"runtime"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -37,4 +43,36 @@ func TestShowWaiting(t *testing.T) {
 	if strings.Contains(string(shown), "no time") || file.Len() > 0 {
 		t.Errorf("the terminal shows %q, the file %q", shown, file.String())
 	}
+}
+
+// TestEscapeJSON has JSON on a terminal be the same value, with nothing in it that a terminal obeys.
+func TestEscapeJSON(t *testing.T) {
+	t.Parallel()
+	const text = "{\"a\":\r\n\t[\"\u009b31m\", \"\u202e\x7f\", \"\U000e0001 ü ツ 😀\", \"\\u001b\"]}\n"
+	const want = `{"a":` + " \n\t" + `["\u009b31m", "\u202e\u007f", "\udb40\udc01 ü ツ 😀", "\u001b"]}` + "\n"
+	got := escapeJSON([]byte(text))
+	if string(got) != want {
+		t.Errorf("got  %q\nwant %q", got, want)
+	}
+	var before, after any
+	if err := errors.Join(json.Unmarshal([]byte(text), &before), json.Unmarshal(got, &after)); err != nil || !reflect.DeepEqual(before, after) {
+		t.Errorf("got %q, want %q, %v", after, before, err)
+	}
+}
+
+// TestHangUp has a terminal that is closed end what runs, as Ctrl-C does.
+func TestHangUp(t *testing.T) {
+	if runtime.GOOS == "windows" || signal.Ignored(syscall.SIGHUP) {
+		t.Skip("SIGHUP does not arrive")
+	}
+	ctx, stop := untilInterrupted(t.Context())
+	defer stop()
+	self, err := os.FindProcess(os.Getpid())
+	if err == nil {
+		err = self.Signal(syscall.SIGHUP)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-ctx.Done()
 }

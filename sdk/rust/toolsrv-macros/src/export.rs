@@ -98,10 +98,17 @@ pub(crate) fn expand(input: TokenStream) -> Result<TokenStream> {
             .map(|tool| quote_spanned!(tool.span()=> <#tool as ::toolsrv::__private::Definition>::#constant));
         quote!(&[#(#tools),*])
     };
+    let checks = tools.iter().enumerate().map(|(i, tool)| {
+        quote_spanned!(tool.span()=> const _: () = ::toolsrv::__private::check_name(#namespace, TOOLS, #i);)
+    });
     let (definitions, manifests) = (definitions(quote!(TOOL)), definitions(quote!(MANIFEST)));
     Ok(quote! {
         /// The tools of this module.
-        pub static MODULE: ::toolsrv::Module = ::toolsrv::Module::new(#namespace, #head, #definitions, #warm);
+        pub static MODULE: ::toolsrv::Module = {
+            const TOOLS: &[::toolsrv::Tool] = #definitions;
+            #(#checks)*
+            ::toolsrv::Module::new(#head, TOOLS, #warm)
+        };
 
         #[cfg(target_family = "wasm")]
         const _: () = {

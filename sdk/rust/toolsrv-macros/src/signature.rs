@@ -28,7 +28,13 @@ pub(crate) fn read(function: &ItemFn) -> Result<Signature<'_>> {
             FnArg::Receiver(receiver) => return refuse(receiver, "a tool is a function of its own, no method"),
         }
     }
-    let call = parameters.first().is_some_and(|first| matches!(first, Type::Reference(_)));
+    let call = match parameters.first() {
+        Some(Type::Reference(first)) if first.mutability.is_some() || !is_named(&first.elem) => {
+            return refuse(first, "a tool owns its arguments: take a struct, and before it nothing but `&Call`");
+        }
+        Some(Type::Reference(_)) => true,
+        _ => false,
+    };
     let mut rest = parameters.into_iter().skip(usize::from(call));
     let arguments = rest.next();
     if let Some(more) = rest.next() {
@@ -41,4 +47,9 @@ pub(crate) fn read(function: &ItemFn) -> Result<Signature<'_>> {
         ReturnType::Type(_, output) => Ok(Signature { call, arguments, output }),
         ReturnType::Default => refuse(&sig.ident, "a tool returns a `Result<T, toolsrv::Error>`"),
     }
+}
+
+/// Reports whether a type could be that of a call. What it is only the compiler knows.
+fn is_named(kind: &Type) -> bool {
+    matches!(kind, Type::Path(path) if !path.path.is_ident("str") && !path.path.is_ident("String"))
 }

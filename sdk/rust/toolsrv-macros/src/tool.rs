@@ -105,10 +105,19 @@ pub(crate) fn expand(attribute: TokenStream, item: TokenStream) -> TokenStream {
         let message = "`#[tool]` stands on a function: `fn name(arguments: A) -> Result<T, Error>`";
         return Error::new_spanned(item, message).into_compile_error();
     };
+    let ident = &function.sig.ident;
+    if names::is_primitive(&ident.to_string()) {
+        // No type of that name is made: it would hide that of the language, and each use of it be an error.
+        let message = format!(
+            "`{ident}` is a type of the language: give the function another name, and the tool this one with \
+             `#[tool(name = \"{ident}\")]`"
+        );
+        let error = Error::new(ident.span(), message).into_compile_error();
+        return quote!(#function #error);
+    }
     let definition = define(attribute, &function).unwrap_or_else(|error| {
         // The rest goes on without a tool, so that what is wrong is the only error.
         let error = error.into_compile_error();
-        let ident = &function.sig.ident;
         quote! {
             #error
 
@@ -118,7 +127,6 @@ pub(crate) fn expand(attribute: TokenStream, item: TokenStream) -> TokenStream {
             }
         }
     });
-    let ident = &function.sig.ident;
     let visibility = &function.vis;
     // The type has the function's name, so that a path names both: functions and types don't share their names.
     quote! {

@@ -59,7 +59,7 @@ pub use toolsrv_macros::{export, tool};
 #[doc(hidden)]
 pub mod __private {
     pub use crate::guest::{call, describe, warm};
-    pub use crate::module::{manifest, manifest_size};
+    pub use crate::module::{check_name, manifest, manifest_size};
     pub use crate::tool::{Definition, NoArguments, Outcome, Schema, run};
 }
 

@@ -19,10 +19,9 @@ const TAIL: &str = "]}";
 const OPERATION_ID: usize = 64;
 
 impl Module {
-    /// Returns a module. It is for static items: what is wrong with the names is an error of the compiler.
+    /// Returns a module.
     #[doc(hidden)]
-    pub const fn new(namespace: &'static str, head: &'static str, tools: &'static [Tool], warm: Option<fn()>) -> Self {
-        check_names(namespace, tools);
+    pub const fn new(head: &'static str, tools: &'static [Tool], warm: Option<fn()>) -> Self {
         Self { head, tools, warm, warmed: Once::new() }
     }
 
@@ -50,23 +49,19 @@ impl Module {
 
 // What follows runs when a tool is compiled: a panic is an error of the compiler.
 
-/// Refuses two tools of one name, and names that are too long with their namespace.
+/// Refuses tool number `tool` where its name is that of one before, or too long with the namespace.
 #[allow(clippy::indexing_slicing, clippy::panic)]
-const fn check_names(namespace: &str, tools: &[Tool]) {
-    let mut i = 0;
-    while i < tools.len() {
-        let name = tools[i].name().as_bytes();
-        if !namespace.is_empty() && namespace.len() + 1 + name.len() > OPERATION_ID {
-            panic!("a tool's namespace and name have more than 64 characters together: shorten one");
+pub const fn check_name(namespace: &str, tools: &[Tool], tool: usize) {
+    let name = tools[tool].name().as_bytes();
+    if !namespace.is_empty() && namespace.len() + 1 + name.len() > OPERATION_ID {
+        panic!("a tool's namespace and name have more than 64 characters together: shorten one");
+    }
+    let mut before = 0;
+    while before < tool {
+        if equal(name, tools[before].name().as_bytes()) {
+            panic!("two tools have the same name: give one another with `#[tool(name = \"…\")]`");
         }
-        let mut j = 0;
-        while j < i {
-            if equal(name, tools[j].name().as_bytes()) {
-                panic!("two tools have the same name: give one another with `#[tool(name = \"…\")]`");
-            }
-            j += 1;
-        }
-        i += 1;
+        before += 1;
     }
 }
 

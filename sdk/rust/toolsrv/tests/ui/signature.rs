@@ -25,6 +25,18 @@ fn borrow(_: &toolsrv::Call, arguments: &In) -> Result<i64, Error> {
     Ok(arguments.a)
 }
 
+/// Borrow a text.
+#[tool]
+fn text(text: &str) -> Result<usize, Error> {
+    Ok(text.len())
+}
+
+/// Change the call.
+#[tool]
+fn change(_: &mut toolsrv::Call, arguments: In) -> Result<i64, Error> {
+    Ok(arguments.a)
+}
+
 /// Be generic.
 #[tool]
 fn generic<T>(arguments: In) -> Result<i64, Error> {
@@ -34,6 +46,12 @@ fn generic<T>(arguments: In) -> Result<i64, Error> {
 /// Be unsafe.
 #[tool]
 unsafe fn hazard(arguments: In) -> Result<i64, Error> {
+    Ok(arguments.a)
+}
+
+/// Have the name of a type.
+#[tool]
+fn str(arguments: In) -> Result<i64, Error> {
     Ok(arguments.a)
 }
 

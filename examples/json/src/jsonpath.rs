@@ -111,3 +111,6 @@ impl std::io::Write for Bounded {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests;

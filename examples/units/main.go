@@ -156,6 +156,9 @@ func index() (bySymbol map[string]*unit, byName map[string][]*unit) {
 			}
 		}
 	}
+	for name, symbol := range map[string]string{"nm": "nmi", "cal": "kcal"} { // NM, Cal
+		byName[name] = append(byName[name], bySymbol[symbol])
+	}
 	return bySymbol, byName
 }
 
@@ -169,7 +172,12 @@ func find(member, name string) (*unit, error) {
 	if u := bySymbol[name]; u != nil {
 		return u, nil
 	}
-	low := strings.ReplaceAll(strings.ToLower(name), " ", "-")
+	low := strings.TrimSuffix(strings.ReplaceAll(strings.ToLower(name), " ", "-"), ".")
+	for short, power := range map[string]string{"sq-": "2", "cu-": "3"} { // sq ft, cu in
+		if rest, ok := strings.CutPrefix(low, short); ok && bySymbol[rest+power] != nil {
+			return bySymbol[rest+power], nil
+		}
+	}
 	var found []*unit
 	for _, candidate := range []string{low, strings.TrimSuffix(low, "s"), strings.TrimSuffix(low, "es")} {
 		if found = byName[candidate]; found != nil {
@@ -177,7 +185,11 @@ func find(member, name string) (*unit, error) {
 		}
 	}
 	if len(found) == 1 {
-		return found[0], nil
+		u := found[0]
+		if usual := strings.Fields(u.names)[0]; strings.EqualFold(name, u.symbol) && name[0] != u.symbol[0] && (strings.HasPrefix(usual, "milli") || strings.HasPrefix(usual, "mega")) {
+			return nil, &toolsrv.Error{Code: "ambiguous_unit", Message: fmt.Sprintf("%s: %q is not %s (%s): a small m is milli, a large M mega. Write the symbol or the name.", member, name, u.symbol, usual)}
+		}
+		return u, nil
 	}
 	if len(found) > 1 {
 		var meanings []string

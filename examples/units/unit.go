@@ -144,6 +144,8 @@ var units = []unit{
 	{"data", "kbit", "kilobit kb", 1e3 / 8, 0, false},
 	{"data", "Mbit", "megabit mb", 1e6 / 8, 0, false},
 	{"data", "Gbit", "gigabit gb", 1e9 / 8, 0, false},
+	{"data", "Tbit", "terabit tb", 1e12 / 8, 0, false},
+	{"data", "Pbit", "petabit pb", 1e15 / 8, 0, false},
 
 	{"pressure", "Pa", "pascal", 1, 0, false},
 	{"pressure", "hPa", "hectopascal", 1e2, 0, false},

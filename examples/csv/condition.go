@@ -3,7 +3,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
-	"slices"
+	"strconv"
 	"strings"
 
 	toolsrv "github.com/toolsrv/toolsrv/sdk/go"
@@ -42,17 +42,15 @@ func (c *condition) test(k kind) (func(cell string) bool, error) {
 		if json.Unmarshal(c.Value, &elements) != nil {
 			return nil, fmt.Errorf("one_of needs a list of values, such as [\"a\", \"b\"]; got %.100s", c.Value)
 		}
-		wanted := make([]string, len(elements))
-		for i, e := range elements {
+		wanted := make(map[any]bool, len(elements)) // there may be thousands, and a hundred thousand rows
+		for _, e := range elements {
 			w, err := c.operand(e, k)
 			if err != nil {
 				return nil, err
 			}
-			wanted[i] = w
+			wanted[k.worth(w)] = true
 		}
-		return func(cell string) bool {
-			return slices.ContainsFunc(wanted, func(w string) bool { return k.equal(cell, w) })
-		}, nil
+		return func(cell string) bool { return wanted[k.worth(cell)] }, nil
 	}
 	switch c.Is {
 	case "contains", "not_contains", "starts_with", "ends_with":
@@ -61,6 +59,12 @@ func (c *condition) test(k kind) (func(cell string) bool, error) {
 	w, err := c.operand(c.Value, k)
 	if err != nil {
 		return nil, err
+	}
+	switch c.Is {
+	case "less", "at_most", "greater", "at_least":
+		if k == text && isNumber(string(c.Value)) {
+			return nil, fmt.Errorf("%s compares the number %s with the column %q, which is text (1,5 and 1,000 and $3 are no numbers here): pass the value as a text to compare by the alphabet, or numbers with a decimal point only", c.Is, c.Value, c.Column)
+		}
 	}
 	low := strings.ToLower(w)
 	switch c.Is {
@@ -86,6 +90,14 @@ func (c *condition) test(k kind) (func(cell string) bool, error) {
 		return func(cell string) bool { return strings.HasSuffix(strings.ToLower(cell), low) }, nil
 	}
 	return nil, fmt.Errorf("there is no comparison %q", c.Is)
+}
+
+// worth returns what cells that are worth the same have in common.
+func (k kind) worth(cell string) any {
+	if f, err := strconv.ParseFloat(cell, 64); k == number && err == nil {
+		return f
+	}
+	return strings.ToLower(cell)
 }
 
 // equal reports whether a cell is worth the same as w. An empty cell equals an empty text only.

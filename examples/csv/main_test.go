@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -91,6 +92,7 @@ func TestQuery(t *testing.T) {
 		{"starts", `,"where":[{"column":"people","is":"starts_with","value":"5"}]`, "Lyon"},
 		{"ends", `,"where":[{"column":"city","is":"ends_with","value":"N"}]`, "Lyon Berlin"},
 		{"one of", `,"where":[{"column":"people","is":"one_of","value":[522250,"3677472"]}]`, "Lyon Berlin"},
+		{"one of, empty", `,"where":[{"column":"city","is":"one_of","value":["ULM","x"]}]`, "Ulm"},
 		{"empty", `,"where":[{"column":"people","is":"empty"}]`, "Ulm"},
 		{"not empty", `,"where":[{"column":"people","is":"not_empty"}]`, "Paris Lyon Berlin"},
 		{"name in another case", `,"where":[{"column":" City ","is":"equal","value":"Ulm"}]`, "Ulm"},
@@ -110,6 +112,20 @@ func TestQuery(t *testing.T) {
 				t.Errorf("got %s, %v, want %s", got, err, test.want)
 			}
 		})
+	}
+}
+
+// TestManyValues has a list of values and a table that would be more than 5 s of work one by one.
+func TestManyValues(t *testing.T) {
+	t.Parallel()
+	var rows, values strings.Builder
+	for i := range 50_000 {
+		fmt.Fprintf(&rows, "%d\n", i)
+		fmt.Fprintf(&values, ",%d.0", 2*i)
+	}
+	got, err := call(t, "a\n"+rows.String(), `,"limit":1,"where":[{"column":"a","is":"one_of","value":[`+values.String()[1:]+`]}]`)
+	if err != nil || got.Matched != 25_000 {
+		t.Errorf("got %d rows, %v, want 25000", got.Matched, err)
 	}
 }
 
@@ -142,6 +158,8 @@ func TestSlips(t *testing.T) {
 		{"quote within", "a\nx\"y", ``, "Line 2, column 2: a quote stands within"},
 		{"text for a number", cities, `,"where":[{"column":"people","is":"less","value":"many"}]`, `where[0]: the column "people" holds values of the type number`},
 		{"empty text for a number", cities, `,"where":[{"column":"people","is":"equal","value":""}]`, `holds values of the type number`},
+		{"number for a text", "a;b\n1,5;2", `,"where":[{"column":"a","is":"greater","value":1.2}]`, `which is text (1,5 and`},
+		{"space before a quote", "a, b\n\"x\", \"y\"", ``, "with no space before"},
 		{"no value", cities, `,"where":[{"column":"city","is":"equal"}]`, "where[0]: equal needs a value"},
 		{"null", cities, `,"where":[{"column":"city","is":"equal","value":null}]`, `use "empty"`},
 		{"list for a value", cities, `,"where":[{"column":"city","is":"equal","value":["a"]}]`, "is no value to compare with"},

@@ -180,7 +180,7 @@ func broken(err error) error {
 	case errors.Is(err, csv.ErrQuote):
 		message += "a quote ends before its cell does, or is not closed: write a quote within a quoted cell twice."
 	case errors.Is(err, csv.ErrBareQuote):
-		message += "a quote stands within a cell that does not begin with one: put the whole cell into quotes and write the quote twice."
+		message += "a quote stands within a cell that does not begin with one: put the whole cell into quotes, with no space before, and write the quote twice."
 	default:
 		message += at.Err.Error() + "."
 	}

@@ -35,8 +35,28 @@ func load(name string) (*time.Location, error) {
 	hint := "use an IANA name such as Europe/Berlin, America/New_York or UTC"
 	if better, ok := usual(name); ok {
 		hint = "use " + better
+	} else if better, ok := spelt(name); ok {
+		hint = "use " + better
+	} else if strings.ContainsAny(name, "+-0123456789") {
+		hint += "; an offset of whole hours is Etc/GMT-2 for UTC+2, with the sign turned round"
 	}
 	return nil, &toolsrv.Error{Code: "unknown_zone", Message: fmt.Sprintf("There is no time zone %.100q: %s.", name, hint)}
+}
+
+// spelt returns the zone whose name differs only by case, or by spaces for lines.
+func spelt(name string) (string, bool) {
+	letters := []byte(strings.ToLower(strings.ReplaceAll(strings.TrimSpace(name), " ", "_")))
+	for i, c := range letters {
+		if c >= 'a' && c <= 'z' && (i == 0 || strings.IndexByte("/_-", letters[i-1]) >= 0) {
+			letters[i] -= 'a' - 'A'
+		}
+	}
+	for _, candidate := range []string{string(letters), strings.ToUpper(string(letters))} {
+		if _, err := time.LoadLocation(candidate); err == nil && candidate != "" && candidate != "Local" {
+			return candidate, true
+		}
+	}
+	return "", false
 }
 
 // usual returns the zone that people mean by an abbreviation. It is a hint only: most abbreviations have several meanings.
@@ -57,7 +77,7 @@ func parse(member, text, zoneName string) (t time.Time, note string, err error) 
 		return t, "", err
 	}
 	s := strings.TrimSpace(text)
-	for _, layout := range []string{time.RFC3339Nano, "2006-01-02 15:04:05Z07:00", "2006-01-02T15:04Z07:00", "2006-01-02 15:04Z07:00", "2006-01-02 15:04:05 -0700", time.RFC1123Z} {
+	for _, layout := range []string{time.RFC3339Nano, "2006-01-02T15:04:05Z0700", "2006-01-02 15:04:05Z0700", "2006-01-02 15:04:05Z07", "Mon, 02 Jan 2006 15:04:05 GMT", "2006-01-02 15:04:05Z07:00", "2006-01-02T15:04Z07:00", "2006-01-02 15:04Z07:00", "2006-01-02 15:04:05 -0700", time.RFC1123Z} {
 		if t, err := time.Parse(layout, s); err == nil {
 			return checked(member, text, t)
 		}
@@ -72,6 +92,17 @@ func parse(member, text, zoneName string) (t time.Time, note string, err error) 
 		}
 		_, _, err = checked(member, text, t)
 		return t, note, err
+	}
+	if day, err := time.Parse("20060102", s); err == nil { // as seconds it would be a day of 1970 that nobody means
+		return t, "", &toolsrv.Error{Code: "invalid_time", Message: fmt.Sprintf("%s: is %.100q a date or seconds since 1970? Write the date as %s, or the seconds with a point: %s.0.", member, text, day.Format(time.DateOnly), s)}
+	}
+	if whole, part, ok := strings.Cut(s, "."); ok {
+		// Python's time.time() has a part of a second.
+		seconds, err := strconv.ParseInt(whole, 10, 64)
+		nanoseconds, also := strconv.ParseUint((part + "000000000")[:9], 10, 32)
+		if err == nil && also == nil && part != "" && !strings.HasPrefix(whole, "-") {
+			return checked(member, text, time.Unix(seconds, int64(nanoseconds)))
+		}
 	}
 	if seconds, err := strconv.ParseInt(s, 10, 64); err == nil {
 		return checked(member, text, time.Unix(seconds, 0))

@@ -90,6 +90,7 @@ func TestSlips(t *testing.T) {
 		{"repetition of repetitions", "extract", `((a{100}){100}){100}`, "", ``, "The pattern is broken"},
 		{"deep repetition of a group", "extract", `(a){0,900}`, "", ``, "too large for a sandbox"},
 		{"deep groups", "extract", strings.Repeat("(", 400) + strings.Repeat(")", 400), "", ``, "too large for a sandbox"},
+		{"many groups", "extract", strings.Repeat("()", 300) + "a", many, ``, "too large for a sandbox"},
 		{"large", "extract", strings.Repeat("(?:a{30}){30}", 50), "", ``, "too large for a sandbox"},
 		{"no such group", "replace", `(a)`, "a", `,"replacement":"$2"`, "refers to $2, and the pattern has no such group"},
 		{"group and letter", "replace", `(a)`, "a", `,"replacement":"$1x"`, "write ${1}x"},

@@ -25,7 +25,7 @@ func (s *search) compile() (*regexp.Regexp, error) {
 	tree, err := syntax.Parse(pattern, syntax.Perl)
 	if err == nil {
 		tree = flat(tree)
-		if size(tree) > maxSize || depth(tree) > maxDepth {
+		if size(tree) > maxSize || depth(tree) > maxDepth || tree.MaxCap() > maxDepth {
 			return nil, &toolsrv.Error{Code: "invalid_pattern", Message: "The pattern is too large for a sandbox: repeat less, nest less, or write * for {0,1000}."}
 		}
 		var re *regexp.Regexp
@@ -42,6 +42,7 @@ func (s *search) compile() (*regexp.Regexp, error) {
 }
 
 // The compiler of expressions calls itself for each level of nesting, on a call stack of 1 MiB, and writes repetitions out.
+// So does the search for each group of a row of empty ones.
 const (
 	maxDepth = 100
 	maxSize  = 20_000

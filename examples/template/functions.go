@@ -11,6 +11,7 @@ import (
 	"text/template"
 	"text/template/parse"
 	"unicode"
+	"unicode/utf8"
 )
 
 // A decimal is a number with a part behind the point. It prints without an exponent.
@@ -36,7 +37,7 @@ func (r *renderer) functions() template.FuncMap {
 		}
 	}
 	return template.FuncMap{
-		stepName: r.step, enterName: r.enter, leaveName: r.leave,
+		stepName: r.step, enterName: r.enter, leaveName: r.leave, blankName: blank,
 		"print": bounded(fmt.Sprint), "println": bounded(fmt.Sprintln), "html": bounded(template.HTMLEscaper),
 		"js": bounded(template.JSEscaper), "urlquery": bounded(template.URLQueryEscaper),
 		"printf": func(format string, a ...any) (string, error) { return r.printf(format, a) },
@@ -64,28 +65,45 @@ func (r *renderer) functions() template.FuncMap {
 		"round": func(places int, v any) (any, error) {
 			f, err := numeric(v)
 			scale := math.Pow(10, float64(max(-15, min(places, 15))))
+			if math.IsInf(f*scale, 0) {
+				return number(f), err // has no places behind the point
+			}
 			return number(math.Round(f*scale) / scale), err
 		},
-		"first":   func(list any) (any, error) { return element(list, 0) },
-		"last":    func(list any) (any, error) { return element(list, -1) },
-		"sort":    func(list []any) []any { return slices.SortedFunc(slices.Values(list), order) },
-		"reverse": func(list []any) []any { c := slices.Clone(list); slices.Reverse(c); return c },
-		"keys":    keys,
-		"eq":      equal,
-		"ne":      func(a, b any) (bool, error) { same, err := equal(a, b); return !same, err },
-		"lt":      func(a, b any) (bool, error) { n, err := compare(a, b); return n < 0, err },
-		"le":      func(a, b any) (bool, error) { n, err := compare(a, b); return n <= 0, err },
-		"gt":      func(a, b any) (bool, error) { n, err := compare(a, b); return n > 0, err },
-		"ge":      func(a, b any) (bool, error) { n, err := compare(a, b); return n >= 0, err },
+		"first": func(list any) (any, error) { return element(list, 0) },
+		"last":  func(list any) (any, error) { return element(list, -1) },
+		"sort": func(list []any) ([]any, error) {
+			return slices.SortedFunc(slices.Values(list), order), r.work(list)
+		},
+		"reverse": func(list []any) ([]any, error) {
+			c := slices.Clone(list)
+			slices.Reverse(c)
+			return c, r.work(list)
+		},
+		"keys": func(object map[string]any) ([]any, error) { return keys(object), r.work(object) },
+		"eq":   equal,
+		"ne":   func(a, b any) (bool, error) { same, err := equal(a, b); return !same, err },
+		"lt":   func(a, b any) (bool, error) { n, err := compare(a, b); return n < 0, err },
+		"le":   func(a, b any) (bool, error) { n, err := compare(a, b); return n <= 0, err },
+		"gt":   func(a, b any) (bool, error) { n, err := compare(a, b); return n > 0, err },
+		"ge":   func(a, b any) (bool, error) { n, err := compare(a, b); return n >= 0, err },
 	}
 }
 
 // What watch puts into a template. One that calls them itself only shortens its own rope, but for leave: its calls are
 // counted as steps, too, so that it ends all the same.
-const stepName, enterName, leaveName = "_step", "_enter", "_leave"
+const stepName, enterName, leaveName, blankName = "_step", "_enter", "_leave", "_blank"
+
+// blank has null, and what is missing, print as nothing: Go prints "<no value>".
+func blank(v any) any {
+	if v == nil {
+		return ""
+	}
+	return v
+}
 
 // watch puts a call of step before each list of nodes (the body of a template, of a loop, of a condition), and calls of enter
-// and leave around each call of a template.
+// and leave around each call of a template, and has what is put out go through blank.
 func watch(list *parse.ListNode) {
 	if list == nil {
 		return
@@ -102,6 +120,10 @@ func watch(list *parse.ListNode) {
 		case *parse.WithNode:
 			watch(n.List)
 			watch(n.ElseList)
+		case *parse.ActionNode:
+			if len(n.Pipe.Decl) == 0 {
+				n.Pipe.Cmds = append(n.Pipe.Cmds, call(blankName, n.Pos).Pipe.Cmds...)
+			}
 		case *parse.TemplateNode:
 			nodes = append(nodes, call(enterName, n.Pos), n, call(leaveName, n.Pos))
 			continue
@@ -112,13 +134,13 @@ func watch(list *parse.ListNode) {
 }
 
 // call returns the node of a function's call.
-func call(name string, at parse.Pos) parse.Node {
+func call(name string, at parse.Pos) *parse.ActionNode {
 	return &parse.ActionNode{NodeType: parse.NodeAction, Pos: at, Pipe: &parse.PipeNode{NodeType: parse.NodePipe, Pos: at, Cmds: []*parse.CommandNode{
 		{NodeType: parse.NodeCommand, Pos: at, Args: []parse.Node{parse.NewIdentifier(name).SetPos(at)}},
 	}}}
 }
 
-// afford counts a step, and refuses to make a text of values that are larger than the result may be.
+// afford counts a step, and more for what is long, and refuses to make a text of values that are larger than the result may be.
 func (r *renderer) afford(values ...any) error {
 	if _, err := r.step(); err != nil {
 		return err
@@ -129,7 +151,15 @@ func (r *renderer) afford(values ...any) error {
 			return errLong
 		}
 	}
+	r.steps -= (r.limit - room) / 1000 // what is long takes long
 	return nil
+}
+
+// work counts the steps of going through a value of which no text is made.
+func (r *renderer) work(v any) error {
+	r.steps -= size(v, math.MaxInt) / 1000
+	_, err := r.step()
+	return err
 }
 
 // size returns about how long the text of a value is, or more than most.
@@ -186,15 +216,48 @@ func (r *renderer) printf(format string, a []any) (string, error) {
 		if next == len(a) {
 			return "", invalid(fmt.Sprintf("printf %.50q wants more values than it was given", format))
 		}
-		if n, ok := a[next].(int); ok && strings.IndexByte("eEfFgG", format[i]) >= 0 {
-			a[next] = float64(n)
+		value, err := formatted(format[i], a[next])
+		if err != nil {
+			return "", invalid("printf: " + err.Error())
 		}
-		if _, isNumber := numeric(a[next]); isNumber != nil && strings.IndexByte("bcdoOxXUeEfFgG", format[i]) >= 0 {
-			return "", invalid(fmt.Sprintf("printf %.50q wants a number, and %.50q is none", format, show(a[next])))
-		}
+		a[next] = value
 		next++
 	}
+	if next < len(a) {
+		return "", invalid(fmt.Sprintf("printf %.50q wants %d values and was given %d", format, next, len(a)))
+	}
 	return fmt.Sprintf(format, a...), nil
+}
+
+// formatted returns a value as Go's printf takes it for a letter of the format: where the two don't fit, Go would print
+// an error into the text.
+func formatted(letter byte, v any) (any, error) {
+	f, err := numeric(v)
+	_, whole := v.(int)
+	switch {
+	case strings.IndexByte("eEfFgG", letter) >= 0 && err == nil:
+		return f, nil
+	case strings.IndexByte("bcdoOxXU", letter) >= 0 && err == nil && !whole:
+		return nil, fmt.Errorf("%%%c wants a whole number, and %s is none: round it, or write %%.2f", letter, show(v))
+	case strings.IndexByte("eEfFgGbcdoOxXU", letter) >= 0:
+		if err != nil {
+			return nil, fmt.Errorf("%%%c wants a number, and %.50q is none", letter, show(v))
+		}
+		return v, nil
+	case letter == 's' || letter == 'q':
+		return show(v), nil
+	case letter == 'v':
+		if v == nil {
+			return "", nil
+		}
+		return v, nil
+	case letter == 't':
+		if _, ok := v.(bool); !ok {
+			return nil, fmt.Errorf("%%t wants true or false, and %.50q is neither", show(v))
+		}
+		return v, nil
+	}
+	return nil, fmt.Errorf("there is no %%%c: use %%s, %%d, %%f, %%v, %%q, %%x or %%t", letter)
 }
 
 // A misuse is what this program, and not Go, finds wrong with a template.
@@ -352,9 +415,11 @@ func element(v any, i int) (any, error) {
 	case []any:
 		list = v
 	case string:
-		for _, c := range v {
-			list = append(list, string(c))
+		if _, n := utf8.DecodeRuneInString(v); i == 0 {
+			return v[:n], nil
 		}
+		_, n := utf8.DecodeLastRuneInString(v)
+		return v[len(v)-n:], nil
 	default:
 		return nil, invalid(fmt.Sprintf("%.50q is no list", show(v)))
 	}

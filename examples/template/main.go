@@ -43,9 +43,9 @@ func main() {}
 var _, _ = render(nil, query{Template: `{{range .list}}{{printf "%v" .}}{{end}}`, Data: map[string]any{"list": []any{"", 0.5}}, Missing: "error", MaxBytes: 100})
 
 func render(_ *toolsrv.Call, in query) (string, error) {
-	r := &renderer{limit: in.MaxBytes, steps: maxSteps, empty: in.Missing == "empty"}
+	r := &renderer{limit: in.MaxBytes, steps: maxSteps}
 	t := template.New("").Funcs(r.functions())
-	if !r.empty {
+	if in.Missing == "error" {
 		t.Option("missingkey=error")
 	}
 	t, err := t.Parse(in.Template)
@@ -70,7 +70,6 @@ type renderer struct {
 	limit int
 	steps int
 	depth int // of templates that call templates
-	empty bool
 }
 
 // maxSteps takes about a second. Each level of templates that call templates takes some of the call stack, which is small.
@@ -87,9 +86,6 @@ var (
 
 // Write takes what the template puts out.
 func (r *renderer) Write(b []byte) (int, error) {
-	if r.empty && string(b) == "<no value>" { // which is what Go writes for a missing one
-		return len(b), nil
-	}
 	if r.out.Len()+len(b) > r.limit {
 		return 0, errLong
 	}
@@ -126,6 +122,12 @@ func fault(code string, err error) error {
 	message := err.Error()
 	if m := regexp.MustCompile(`map has no entry for key "(.*)"$`).FindStringSubmatch(message); m != nil {
 		return &toolsrv.Error{Code: "missing", Message: fmt.Sprintf("%sThe data have no %q: pass it, or \"missing\": \"empty\".", place(err), m[1])}
+	}
+	if m := regexp.MustCompile(`function "(.*)" not defined$`).FindStringSubmatch(message); m != nil {
+		return &toolsrv.Error{Code: code, Message: fmt.Sprintf("%sThere is no function %q; a member of the data is written with a point before it: {{.%s}}.", place(err), m[1], m[1])}
+	}
+	if strings.Contains(message, "bad character U+002D '-'") {
+		return &toolsrv.Error{Code: code, Message: place(err) + `A name with a hyphen is written as {{index . "the-name"}}, and a difference as {{sub 3 2}}.`}
 	}
 	if m := regexp.MustCompile(`can't evaluate field (\S+) in type`).FindStringSubmatch(message); m != nil {
 		return &toolsrv.Error{Code: code, Message: fmt.Sprintf("%sWhat stands before .%s is no object, so it has no members.", place(err), m[1])}

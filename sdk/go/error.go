@@ -19,8 +19,12 @@ type Error struct {
 	Data any
 }
 
-// Error returns the message, or the code where there is no message.
+// Error returns the message, or the code where there is no message. A nil *Error that was returned as an error fails
+// the call like an empty one.
 func (e *Error) Error() string {
+	if e == nil {
+		return "the tool failed"
+	}
 	if e.Message != "" {
 		return e.Message
 	}

@@ -222,6 +222,7 @@ func TestErrors(t *testing.T) {
 		{"wrapped", fmt.Errorf("row 3: %w", coded), `{"message":"row 3: It is gone.","code":"gone","status":410,"data":{"n":1}}`},
 		{"code only", &toolsrv.Error{Code: "x"}, `{"message":"x","code":"x"}`},
 		{"nothing", &toolsrv.Error{}, `{"message":"the tool failed"}`},
+		{"nil that is no nil error", (*toolsrv.Error)(nil), `{"message":"the tool failed"}`},
 		{"long", errors.New(strings.Repeat("ä", 1<<16)), `{"message":"` + strings.Repeat("ä", 1<<12) + `..."}`},
 		{"cut within a letter", errors.New("a" + strings.Repeat("ä", 1<<16)), `{"message":"a` + strings.Repeat("ä", 1<<12-1) + `..."}`},
 		{"wrong UTF-8", errors.New("a\xffb"), `{"message":"a\ufffdb"}`},

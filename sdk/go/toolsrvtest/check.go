@@ -26,6 +26,9 @@ func newChecker(parameters map[string]any) *checker { return &checker{root: para
 
 // check returns the arguments with the schema's defaults filled in, or an *ArgumentsError.
 func (c *checker) check(arguments string) ([]byte, error) {
+	if arguments == "" { // a request without a body
+		arguments = "{}"
+	}
 	d := json.NewDecoder(strings.NewReader(arguments))
 	d.UseNumber()
 	var v any

@@ -117,6 +117,14 @@ func TestRefused(t *testing.T) {
 	}
 }
 
+// TestNoArguments calls a tool with nothing, which is what a request without a body is.
+func TestNoArguments(t *testing.T) {
+	t.Parallel()
+	if _, err := toolsrvtest.Call(t, module, "fail", ""); toolsrv.AsError(err).Code != "no" {
+		t.Errorf("got %v, want the tool's error", err)
+	}
+}
+
 func TestToolError(t *testing.T) {
 	t.Parallel()
 	_, err := toolsrvtest.Call(t, module, "fail", `{}`)

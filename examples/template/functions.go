@@ -157,7 +157,7 @@ func (r *renderer) afford(values ...any) error {
 
 // work counts the steps of going through a value of which no text is made.
 func (r *renderer) work(v any) error {
-	r.steps -= size(v, math.MaxInt) / 1000
+	r.steps -= size(v, math.MaxInt) / 50
 	_, err := r.step()
 	return err
 }

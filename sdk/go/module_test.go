@@ -175,6 +175,8 @@ func TestArguments(t *testing.T) {
 		N     int8 `json:"n"`
 		Items []struct{ Price int }
 		P     *terms `json:"p"`
+		Raw   []byte
+		When  time.Time
 	}
 	m := toolsrv.Module{Tools: []toolsrv.Tool{
 		toolsrv.Func("t", "T.", func(_ *toolsrv.Call, in in) (string, error) { return fmt.Sprint(in.N, in.Items, in.P != nil), nil }),
@@ -187,6 +189,9 @@ func TestArguments(t *testing.T) {
 		{"pointer", "p", `{}`, `true`},
 		{"beyond the type", "t", `{"n":300}`, "!arguments: n: a JSON number 300 does not fit int8"},
 		{"fraction", "t", `{"Items":[{"Price":1.5}]}`, "!arguments: Items.Price: a JSON number 1.5 does not fit int"},
+		{"whole number with a point", "t", `{"n":1.0}`, "!arguments: n: a JSON number 1.0 does not fit int8: write a whole number without a point"},
+		{"no base64", "t", `{"n":1,"Raw":"%"}`, "!arguments: Raw: illegal base64"},
+		{"no time", "t", `{"n":1,"When":"2026-01-01T00:00:60Z","Raw":""}`, "!arguments: When: parsing time"},
 		{"no JSON", "t", `{`, "!arguments: unexpected end"},
 		{"two values", "t", `{}{}`, "!arguments: "},
 		{"no such tool", "x", `{}`, `!no tool "x"`},

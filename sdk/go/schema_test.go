@@ -372,6 +372,42 @@ func TestRefused(t *testing.T) {
 		{"broken list", arguments[struct {
 			V int `json:"v" examples:"[1,"`
 		}], []string{"the tag examples"}},
+		{"minimum above the maximum", arguments[struct {
+			V int `json:"v" minimum:"5" maximum:"1"`
+		}], []string{"arguments.v: no value is within the minimum 5 and the maximum 1"}},
+		{"nothing between exclusive bounds", arguments[struct {
+			V float64 `json:"v" exclusiveMinimum:"1" exclusiveMaximum:"1"`
+		}], []string{"arguments.v: no value is within the exclusiveMinimum 1 and the exclusiveMaximum 1"}},
+		{"minLength above maxLength", arguments[struct {
+			V string `json:"v" minLength:"10" maxLength:"9"`
+		}], []string{"arguments.v: no value is within the minLength 10 and the maxLength 9"}},
+		{"minItems of a short array", arguments[struct {
+			V [3]int `json:"v" minItems:"5"`
+		}], []string{"arguments.v: no value is within the minItems 5 and the maxItems 3"}},
+		{"maximum beyond the type", arguments[struct {
+			V int8 `json:"v" maximum:"300"`
+		}], []string{`arguments.v: the tag maximum:"300" is beyond what the type holds, which is 127`}},
+		{"minimum beyond the type", arguments[struct {
+			V *uint `json:"v" minimum:"-5"`
+		}], []string{`arguments.v: the tag minimum:"-5" is beyond what the type holds, which is 0`}},
+		{"default above the maximum", arguments[struct {
+			V int `json:"v" maximum:"100" default:"200"`
+		}], []string{"arguments.v: the tag default: 200 is not within the maximum 100"}},
+		{"default of too few characters", arguments[struct {
+			V *string `json:"v" minLength:"2" default:"ä"`
+		}], []string{`arguments.v: the tag default: "ä" is not within the minLength 2`}},
+		{"default of too few items", arguments[struct {
+			V []int `json:"v" minItems:"3" default:"[1]"`
+		}], []string{"arguments.v: the tag default: [1] is not within the minItems 3"}},
+		{"example at an exclusive bound", arguments[struct {
+			V float64 `json:"v" exclusiveMinimum:"0" examples:"0.5,0"`
+		}], []string{"arguments.v: the tag examples: 0 is not within the exclusiveMinimum 0"}},
+		{"enum below the minimum", arguments[struct {
+			V int `json:"v" minimum:"2" enum:"1,2"`
+		}], []string{"arguments.v: the tag enum: 1 is not within the minimum 2"}},
+		{"tag in capitals", arguments[struct {
+			V int `json:"v" Minimum:"1"`
+		}], []string{"the field V: its tag Minimum is spelt minimum"}},
 		{"bad describer", arguments[in[liar]], []string{"arguments.v:", "JSONSchema returns no JSON object"}},
 	}
 	for _, test := range tests {

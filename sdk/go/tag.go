@@ -53,6 +53,11 @@ func checkTag(tag reflect.StructTag) error {
 		if colon <= 0 || strings.ContainsAny(rest[:colon], " \"") {
 			return fmt.Errorf("its tag is broken at %s: write key:\"value\", with one space between two", rest)
 		}
+		for _, k := range tagKeys() {
+			if key := rest[:colon]; key != k.key && strings.EqualFold(key, k.key) {
+				return fmt.Errorf("its tag %s is spelt %s", key, k.key)
+			}
+		}
 		quoted, err := strconv.QuotedPrefix(rest[colon+1:])
 		if err != nil {
 			return fmt.Errorf("its tag is broken at %s: the value is no Go string (a backslash is written twice)", rest)
@@ -101,6 +106,9 @@ func (t tags) constrain(s *schema, kind string, typ reflect.Type) error {
 	if err != nil {
 		return err
 	}
+	if err := s.contradiction(); err != nil {
+		return err
+	}
 	if v, ok := t["pattern"]; ok {
 		s.Pattern = v
 	}
@@ -113,6 +121,7 @@ func (t tags) constrain(s *schema, kind string, typ reflect.Type) error {
 			return err
 		}
 		s.Enum = values
+		return s.admitAll("enum", values)
 	}
 	return nil
 }
@@ -134,6 +143,9 @@ func (t tags) annotate(s *schema, typ reflect.Type) error {
 		if s.Enum != nil && !containsValue(s.Enum, value) {
 			return fmt.Errorf("the default %s is none of the enum's values", value)
 		}
+		if err := s.admitAll("default", []json.RawMessage{value}); err != nil {
+			return err
+		}
 		s.Default = value
 	}
 	if v, ok := t["examples"]; ok {
@@ -142,6 +154,7 @@ func (t tags) annotate(s *schema, typ reflect.Type) error {
 			return err
 		}
 		s.Examples = values
+		return s.admitAll("examples", values)
 	}
 	return nil
 }
@@ -155,7 +168,11 @@ func (t tags) number(key string, to *json.RawMessage) error {
 	if err := json.Unmarshal([]byte(v), &n); err != nil || v[0] == '"' {
 		return fmt.Errorf("the tag %s:%q is no JSON number", key, v)
 	}
-	*to = json.RawMessage(v)
+	value := json.RawMessage(v)
+	if *to != nil && (key == "minimum" && above(*to, value) || key == "maximum" && above(value, *to)) {
+		return fmt.Errorf("the tag %s:%q is beyond what the type holds, which is %s", key, v, *to)
+	}
+	*to = value
 	return nil
 }
 

@@ -114,8 +114,30 @@ func decode(arguments []byte, in any) error {
 	var mismatch *json.UnmarshalTypeError
 	if errors.As(err, &mismatch) && mismatch.Field != "" {
 		message = fmt.Sprintf("%s: a JSON %s does not fit %s", mismatch.Field, mismatch.Value, mismatch.Type)
+		if n, ok := strings.CutPrefix(mismatch.Value, "number "); ok && mismatch.Type.Kind() <= reflect.Uint64 && strings.ContainsAny(n, ".eE") {
+			message += ": write a whole number without a point or an exponent"
+		}
+	} else if name := culprit(arguments, reflect.TypeOf(in).Elem()); name != "" {
+		message = name + ": " + message
 	}
 	return &Error{Code: "invalid_arguments", Message: "arguments: " + message}
+}
+
+// culprit returns the first member of the arguments that t does not take by itself, or nothing: the errors of
+// UnmarshalText and of base64 name none.
+func culprit(arguments []byte, t reflect.Type) string {
+	var members map[string]json.RawMessage
+	if json.Unmarshal(arguments, &members) != nil {
+		return ""
+	}
+	found := ""
+	for name, value := range members {
+		alone, err := encode(map[string]json.RawMessage{name: value})
+		if err == nil && json.Unmarshal(alone, reflect.New(t).Interface()) != nil && (found == "" || name < found) {
+			found = name
+		}
+	}
+	return found
 }
 
 // encode returns v as JSON, without the escapes that only HTML needs.

@@ -327,20 +327,31 @@ func title(s string) string {
 
 // show returns a value as a template prints it.
 func show(v any) string {
-	if v == nil {
+	switch v := v.(type) {
+	case nil:
 		return ""
+	case string:
+		return v
 	}
 	return fmt.Sprint(v)
 }
 
-func numeric(v any) (float64, error) {
+// asNumber returns the number that v is, if it is one.
+func asNumber(v any) (float64, bool) {
 	switch v := v.(type) {
 	case int:
-		return float64(v), nil
+		return float64(v), true
 	case float64:
-		return v, nil
+		return v, true
 	case decimal:
-		return float64(v), nil
+		return float64(v), true
+	}
+	return 0, false
+}
+
+func numeric(v any) (float64, error) {
+	if f, ok := asNumber(v); ok {
+		return f, nil
 	}
 	return 0, invalid(fmt.Sprintf("%.50q is no number", show(v)))
 }
@@ -370,9 +381,9 @@ func equal(a any, others ...any) (bool, error) {
 		return false, invalid("eq needs two values")
 	}
 	for _, b := range others {
-		x, errX := numeric(a)
-		y, errY := numeric(b)
-		if errX == nil && errY == nil && x == y || (errX != nil || errY != nil) && reflect.DeepEqual(a, b) {
+		x, ok := asNumber(a)
+		y, also := asNumber(b)
+		if ok && also && x == y || !(ok && also) && reflect.DeepEqual(a, b) {
 			return true, nil
 		}
 	}
@@ -380,10 +391,10 @@ func equal(a any, others ...any) (bool, error) {
 }
 
 func compare(a, b any) (int, error) {
-	x, errX := numeric(a)
-	y, errY := numeric(b)
-	if errX == nil && errY == nil {
-		return cmp.Compare(x, y), nil
+	if x, ok := asNumber(a); ok {
+		if y, ok := asNumber(b); ok {
+			return cmp.Compare(x, y), nil
+		}
 	}
 	s, ok := a.(string)
 	u, also := b.(string)
@@ -395,14 +406,14 @@ func compare(a, b any) (int, error) {
 
 // order sorts numbers before all else.
 func order(a, b any) int {
-	x, errX := numeric(a)
-	y, errY := numeric(b)
+	x, ok := asNumber(a)
+	y, also := asNumber(b)
 	switch {
-	case errX == nil && errY == nil:
+	case ok && also:
 		return cmp.Compare(x, y)
-	case errX == nil:
+	case ok:
 		return -1
-	case errY == nil:
+	case also:
 		return 1
 	}
 	return strings.Compare(show(a), show(b))

@@ -57,7 +57,9 @@ func (m *meter) write(out []byte) []byte {
 	if m.f.stack > 0 {
 		m.enter(begin)
 	} else {
-		m.charge(begin)
+		m.subtract(globalFuel, begin)
+		m.global(opGlobalGet, globalFuel)
+		m.slowBelowAtEntry()
 	}
 	m.body()
 	if m.f.stack > 0 {
@@ -269,7 +271,7 @@ func (m *meter) enter(amount int) {
 	m.global(opGlobalGet, globalFuel)
 	m.global(opGlobalGet, globalStack)
 	m.op(opI32Or)
-	m.slowBelow()
+	m.slowBelowAtEntry()
 	m.op(opBlock)
 	m.out = append(m.out, m.w.blockOf(m.f.results)...)
 }
@@ -282,7 +284,19 @@ func (m *meter) subtract(global uint32, amount int) {
 }
 
 // slowBelow takes a number from the stack and asks the host if it is below 0.
+//
+// With an if, wazero forgets there which addresses it has checked already. It keeps a list of them for the end of each
+// block, and where nothing shortened that, 100,000 loads in a row with a check after each fiftieth took 8 GB to compile.
 func (m *meter) slowBelow() {
+	m.constant(0)
+	m.op(opI32LtS, opIf, blockEmpty)
+	m.callOwn(ownSlow)
+	m.op(opEnd)
+}
+
+// slowBelowAtEntry is slowBelow where no address was checked yet. With an else, wazero keeps in registers what the call
+// does not.
+func (m *meter) slowBelowAtEntry() {
 	m.constant(0)
 	m.op(opI32GeS, opIf, blockEmpty, opElse)
 	m.callOwn(ownSlow)

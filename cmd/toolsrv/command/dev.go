@@ -117,6 +117,8 @@ func (d *dev) follow(ctx context.Context, dir, tools string, cmd *cobra.Command,
 		switch {
 		case ctx.Err() != nil:
 			return nil
+		case err != nil && served == nil:
+			logger.Error("not built: nothing is served yet", "error", err)
 		case err != nil:
 			logger.Error("not built: the last version that could be built goes on serving", "error", err)
 			failed = true

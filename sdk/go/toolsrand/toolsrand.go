@@ -6,6 +6,7 @@
 package toolsrand
 
 import (
+	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
 )
@@ -14,9 +15,10 @@ import (
 // in each call. It is not for secrets: take these from crypto/rand. It panics, and so ends the call, where the host
 // gives no randomness. The generator is not safe for concurrent use.
 func New() *rand.Rand {
-	var seed [32]byte
+	var seed [16]byte
 	if err := read(seed[:]); err != nil {
 		panic(fmt.Sprintf("toolsrand: the host gives no randomness: %v", err))
 	}
-	return rand.New(rand.NewChaCha8(seed))
+	// Not ChaCha8: its core is in assembly, which TinyGo does not link.
+	return rand.New(rand.NewPCG(binary.LittleEndian.Uint64(seed[:8]), binary.LittleEndian.Uint64(seed[8:])))
 }

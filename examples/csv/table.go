@@ -277,7 +277,7 @@ func (o object) MarshalJSON() ([]byte, error) { return o, nil }
 
 // JSONSchema makes object a toolsrv.Describer.
 func (object) JSONSchema() string {
-	return `{"type": "object", "additionalProperties": {"type": ["string", "number", "boolean", "null"]}}`
+	return `{"type": "object", "additionalProperties": {"anyOf": [{"type": "string"}, {"type": "number"}, {"type": "boolean"}, {"type": "null"}]}}`
 }
 
 // object returns some columns of a row.

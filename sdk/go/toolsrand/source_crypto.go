@@ -1,4 +1,4 @@
-//go:build !wasm_unknown
+//go:build !tinygo.wasm
 
 package toolsrand
 

@@ -312,7 +312,7 @@ func TestMissingProgram(t *testing.T) {
 		says  string
 	}{
 		{"go", map[string]string{"main.go": "package main\n"}, "go is not installed, or its folder is not in PATH: install Go 1.24 or later from https://go.dev/dl/"},
-		{"tinygo", map[string]string{"main.go": "//toolsrv:tinygo\npackage main\n"}, "tinygo is not installed, or its folder is not in PATH: install TinyGo 0.35 or later from https://tinygo.org/getting-started/install/"},
+		{"tinygo", map[string]string{"main.go": "//toolsrv:tinygo\npackage main\n"}, "tinygo is not installed, or its folder is not in PATH: install TinyGo 0.36 or later from https://tinygo.org/getting-started/install/"},
 		{"rust", map[string]string{"Cargo.toml": ""}, "cargo is not installed, or its folder is not in PATH: install Rust from https://rustup.rs/"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -340,8 +340,8 @@ GOOS=wasip1 GOARCH=wasm exec go build $mode -o "$out" .
 		plain           bool
 		want            string
 	}{
-		{"a tool", "//toolsrv:tinygo", false, "build -target=wasip1 -gc=leaking -opt=2 -no-debug -o FILE -buildmode=c-shared ."},
-		{"a tool without WASI", "//toolsrv:tinygo wasm-unknown", false, "build -target=wasm-unknown -gc=leaking -opt=2 -no-debug -o FILE -buildmode=c-shared ."},
+		{"a tool", "//toolsrv:tinygo", false, "build -target=wasip1 -gc=leaking -opt=2 -no-debug -o FILE -scheduler=none -buildmode=c-shared ."},
+		{"a tool without WASI", "//toolsrv:tinygo wasm-unknown", false, "build -target=wasm-unknown -gc=leaking -opt=2 -no-debug -o FILE -scheduler=none -buildmode=c-shared ."},
 		{"a program", "//toolsrv:tinygo", true, "build -target=wasip1 -gc=leaking -opt=2 -no-debug -o FILE ."},
 	} {
 		t.Run(c.name, func(t *testing.T) {

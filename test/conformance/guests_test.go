@@ -26,7 +26,7 @@ func guests() []guest {
 
 // tinygo builds the guest in Go with the flags of toolsrv build.
 func tinygo(target string) func(*testing.T) []byte {
-	return builder("../../sdk/go", "tinygo", "build", "-target="+target, "-gc=leaking", "-opt=2", "-no-debug", "-buildmode=c-shared", "-o", "@", "./internal/conformance")
+	return builder("../../sdk/go", "tinygo", "build", "-target="+target, "-gc=leaking", "-opt=2", "-no-debug", "-scheduler=none", "-buildmode=c-shared", "-o", "@", "./internal/conformance")
 }
 
 // builder returns the function that builds a guest with a command, whose argument @ is the file to write.

@@ -23,6 +23,7 @@ func (s *Schema) Document(prefix string) (root json.RawMessage, definitions map[
 	for _, to := range s.source.targets {
 		d.targets[to] = true
 	}
+	d.sparing = d.draft == draft2019 && slices.ContainsFunc(d.tree.Values, func(v jsontree.Value) bool { return v.Key == "unevaluatedItems" })
 	root = d.root(s.argument)
 	definitions = map[string]json.RawMessage{}
 	for len(d.queue) > 0 {
@@ -37,6 +38,7 @@ func (s *Schema) Document(prefix string) (root json.RawMessage, definitions map[
 type documenter struct {
 	*source
 	prefix  string
+	sparing bool             // what contains has found may still be judged by unevaluatedItems, which 2020-12 spares
 	targets map[int32]bool   // what some reference leads to: components, if they are needed
 	names   map[int32]string // of the components that are needed
 	taken   map[string]bool
@@ -203,6 +205,7 @@ func (d *documenter) fields(i int32) (fields []field, refs []int32) {
 	items := keyword("items")
 	tuple := items != 0 && d.tree.Values[items].Kind == jsontree.Array
 	var extra [][]byte
+	var counted []field
 	for m := d.tree.Values[i].First; m != 0; m = d.tree.Values[m].Next {
 		v := &d.tree.Values[m]
 		key, value := v.Key, []byte(nil)
@@ -230,10 +233,16 @@ func (d *documenter) fields(i int32) (fields []field, refs []int32) {
 		case key == "dependencies":
 			extra = append(extra, object(d.dependencies(m)))
 			continue
+		case d.sparing && slices.Contains([]string{"contains", "minContains", "maxContains"}, key):
+			counted = append(counted, field{key, d.children(m, d.draft.subschemas(key))})
+			continue
 		default:
 			value = d.children(m, d.draft.subschemas(key))
 		}
 		fields = append(fields, field{key, value})
+	}
+	if len(counted) > 0 { // what a not has found counts for nothing around it, and two are none
+		extra = append(extra, object([]field{{"not", object([]field{{"not", object(counted)}})}}))
 	}
 	if len(extra) > 0 {
 		fields = withAll(fields, extra)

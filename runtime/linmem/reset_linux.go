@@ -44,12 +44,15 @@ func (m *Memory) resetDirty() (copied int, err error) {
 			if run.start < at || run.end > next || run.start >= run.end {
 				return copied, fmt.Errorf("dirty pages from %#x to %#x while looking from %#x to %#x", run.start, run.end, at, next)
 			}
+			if m.blank(run) {
+				continue
+			}
 			from, to := int(run.start-base), int(run.end-base)
-			if room := keepResident - copied; to-from > room && !m.blank(run) {
+			if room := keepResident - copied; to-from > room {
 				m.restore(from, from+room)
 				return keepResident, m.drop(from+room, m.size)
 			}
-			if m.ages(m.resets) && !m.blank(run) {
+			if m.ages(m.resets) {
 				kept, err := m.restoreOrDrop(from, to)
 				if err != nil {
 					return copied, err

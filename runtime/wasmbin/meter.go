@@ -335,7 +335,7 @@ func (m *meter) global(op byte, which uint32) { m.index(op, uint32(m.w.m.globals
 // has many units at first, and few as soon as the guest turns out to be slow.
 const (
 	FirstSlice = 250_000
-	minSlice   = 25_000
+	minSlice   = 2_500
 	maxSlice   = 500_000
 	sliceTime  = 200 * time.Microsecond // aimed at
 )

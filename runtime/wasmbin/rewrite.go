@@ -7,7 +7,7 @@ import (
 
 // RewriterVersion changes whenever Rewrite makes something else of a module, so it belongs into the key of whatever is
 // kept of rewritten modules.
-const RewriterVersion = 5
+const RewriterVersion = 6
 
 // The names that Rewrite adds to a module.
 const (

@@ -26,7 +26,6 @@ const maxReserve = 4 << 30
 var (
 	errFreed   = errors.New("the memory is freed")
 	errNoImage = errors.New("the memory was not made of an image")
-	errGrown   = errors.New("the memory has grown since it was made of its image; free it and map a new one")
 )
 
 // A Memory is a range of address space that is reserved up to a limit and can be used up to its size. It is not safe
@@ -35,6 +34,7 @@ type Memory struct {
 	space  []byte // what is reserved, whole pages; nil once freed
 	limit  uint64 // what may be used of it, in bytes
 	size   int    // what can be used of it, in bytes
+	reach  int    // what was used of it, in bytes: behind it all is as it was reserved. Whole pages of the system, at least size
 	image  *Image // nil: made by New
 	resets uint
 	finder finder // of dirty pages
@@ -68,7 +68,7 @@ func (m *Memory) fill() error {
 			return err
 		}
 	}
-	m.size = m.image.size
+	m.size, m.reach = m.image.size, m.image.size
 	if m.image.file == nil {
 		copy(m.space[:m.size], m.image.stored)
 	}
@@ -77,17 +77,18 @@ func (m *Memory) fill() error {
 
 // Grow makes the memory at least size bytes large and returns its first size bytes, never moved. New bytes are zero.
 // It returns nil for more than was reserved, where the system has no more memory, and once the memory is freed. A size
-// below the present one changes nothing. A memory that grew can't be reset.
+// below the present one changes nothing.
 func (m *Memory) Grow(size uint64) []byte {
 	if m.space == nil || size > m.limit {
 		return nil
 	}
 	n := int(size) // limit fits
 	if n > m.size {
-		page := os.Getpagesize()
-		from, to := (m.size+page-1)/page*page, (n+page-1)/page*page
-		if from < to && commit(m.space[from:to]) != nil {
-			return nil
+		if to := wholePages(n); m.reach < to {
+			if commit(m.space[m.reach:to]) != nil {
+				return nil
+			}
+			m.reach = to
 		}
 		m.size = n
 	}
@@ -102,41 +103,41 @@ func (m *Memory) Bytes() []byte {
 	return m.space[:m.size:m.size]
 }
 
-// Reset makes the memory again what its image is. It returns how many bytes it copied; they are those that the memory
-// has for itself afterwards and does not share with its image. After an error the content is undefined, and the
-// memory is good for nothing but Free.
+// Reset makes the memory again what its image is, and as small. It returns how many bytes it copied; they are those that
+// the memory has for itself afterwards and does not share with its image. Slices that reach behind the image's size
+// must not be used any more. After an error the content is undefined, and the memory is good for nothing but Free.
 func (m *Memory) Reset() (copied int, err error) {
 	switch {
 	case m.space == nil:
 		return 0, fmt.Errorf("reset: %w", errFreed)
 	case m.image == nil:
 		return 0, fmt.Errorf("reset: %w", errNoImage)
-	case m.size != m.image.size:
-		return 0, fmt.Errorf("reset: %w", errGrown)
 	case m.image.file == nil:
-		stored := copy(m.space[:m.size], m.image.stored)
-		clear(m.space[stored:m.size])
-		return m.size, nil
+		stored := copy(m.space, m.image.stored)
+		clear(m.space[stored:m.size]) // behind it there are zeros
+		copied = m.reach
+	default:
+		if copied, err = m.resetDirty(); err != nil {
+			return copied, fmt.Errorf("reset: %w", err)
+		}
 	}
-	copied, err = m.resetDirty()
-	if err != nil {
-		return copied, fmt.Errorf("reset: %w", err)
-	}
+	m.size = m.image.size
 	return copied, nil
 }
 
-// Equal reports whether the memory is what its image is, by comparing every byte. It reads the memory as a whole and
+// Equal reports whether the memory is what its image is, by comparing every byte, and whether a memory that grew again
+// would find zeros. It reads the memory as a whole and
 // takes time in proportion: it is for tests and for a mode of operation that trusts nothing.
 func (m *Memory) Equal() bool {
 	if m.space == nil || m.image == nil || m.size != m.image.size {
 		return false
 	}
 	stored := len(m.image.stored)
-	return bytes.Equal(m.space[:stored], m.image.stored) && isZero(m.space[stored:m.size])
+	return bytes.Equal(m.space[:stored], m.image.stored) && isZero(m.space[stored:m.reach])
 }
 
 // Resident returns the bytes that the memory has for itself: those written at least once and not dropped since. Where
-// the system does not tell, it is the whole size.
+// the system does not tell, it is all that was ever used.
 func (m *Memory) Resident() (int, error) {
 	if m.space == nil {
 		return 0, fmt.Errorf("count resident bytes: %w", errFreed)
@@ -157,11 +158,17 @@ func (m *Memory) Free() error {
 	if err := release(m.space); err != nil {
 		return fmt.Errorf("free %d bytes of address space: %w", len(m.space), err)
 	}
-	m.space, m.size = nil, 0
+	m.space, m.size, m.reach = nil, 0, 0
 	if m.image == nil {
 		return nil
 	}
 	return m.image.unuse()
+}
+
+// wholePages rounds a number of bytes up to the system's pages.
+func wholePages(n int) int {
+	page := os.Getpagesize()
+	return (n + page - 1) / page * page
 }
 
 // same reports whether the page at offset is what the image has there.

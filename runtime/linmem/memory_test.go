@@ -2,6 +2,7 @@ package linmem_test
 
 import (
 	"bytes"
+	"os"
 	"testing"
 	"unsafe"
 
@@ -91,33 +92,73 @@ func TestNewErrors(t *testing.T) {
 	}
 }
 
-func TestGrownIsNotReset(t *testing.T) {
+// TestGrownIsReset has calls that grow a memory, each by as much as it likes: each finds zeros, and leaves the image.
+func TestGrownIsReset(t *testing.T) {
 	t.Parallel()
 	for _, kind := range kinds {
 		t.Run(kind.name, func(t *testing.T) {
 			t.Parallel()
-			_, m := mapped(t, kind.make, filled(granule, func(b []byte) { sprinkle(b, 1) }), 3*granule)
-			if b := m.Grow(granule); len(b) != granule {
-				t.Fatalf("Grow to the image's own size: got %d bytes", len(b))
-			}
-			if _, err := m.Reset(); err != nil {
-				t.Fatalf("after a Grow to the same size: %v", err)
-			}
-			b := m.Grow(2 * granule)
-			if len(b) != 2*granule {
-				t.Fatalf("Grow: got %d bytes", len(b))
-			}
-			for n := granule; n < len(b); n++ {
-				if b[n] != 0 {
-					t.Fatalf("new byte %d is %d, want 0", n, b[n])
+			content := filled(granule, func(b []byte) { sprinkle(b, 1) })
+			_, m := mapped(t, kind.make, content, 200*granule)
+			for turn, size := range []int{1, 2, 1, 3, 2, 1, 200, 1, 2, 200, 3, 1, 100, 2} {
+				size *= granule
+				b := m.Grow(uint64(size))
+				if len(b) != size || len(m.Bytes()) != size {
+					t.Fatalf("turn %d: Grow: got %d bytes and %d, want %d", turn, len(b), len(m.Bytes()), size)
+				}
+				if !bytes.Equal(b[:granule], content) {
+					t.Fatalf("turn %d: the memory does not begin with the image", turn)
+				}
+				for n := granule; n < len(b); n++ {
+					if b[n] != 0 {
+						t.Fatalf("turn %d: new byte %d is %d, want 0", turn, n, b[n])
+					}
+					b[n] = 0xff
+				}
+				if size > granule && m.Equal() {
+					t.Error("Equal of a memory that grew: got true")
+				}
+				if _, err := m.Reset(); err != nil {
+					t.Fatalf("turn %d: %v", turn, err)
+				}
+				if len(m.Bytes()) != granule || !m.Equal() {
+					t.Fatalf("turn %d: after Reset it has %d bytes, equal: %v", turn, len(m.Bytes()), m.Equal())
 				}
 			}
-			b[2*granule-1] = 1
-			if _, err := m.Reset(); err == nil {
-				t.Error("Reset of a memory that grew: no error")
+		})
+	}
+}
+
+// TestGrowthIsGivenBack has one call that grows a memory by much and many that don't.
+func TestGrowthIsGivenBack(t *testing.T) {
+	t.Parallel()
+	page := os.Getpagesize()
+	for _, kind := range kinds {
+		t.Run(kind.name, func(t *testing.T) {
+			t.Parallel()
+			needPagemap(t, kind.name)
+			_, m := mapped(t, kind.make, filled(granule, func(b []byte) { sprinkle(b, 1) }), 4<<30)
+			if _, err := m.Reset(); err != nil { // the first is unlike those that follow
+				t.Fatal(err)
 			}
-			if m.Equal() {
-				t.Error("Equal of a memory that grew: got true")
+			b := m.Grow(3 * linmem.KeepResident)
+			for n := range b {
+				b[n] = 1
+			}
+			if n, err := m.Reset(); n != linmem.KeepResident || err != nil {
+				t.Errorf("Reset after the rare call: got %d, %v", n, err)
+			}
+			for range linmem.AgeEvery {
+				m.Bytes()[0]++
+				if _, err := m.Reset(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if n, err := m.Resident(); n != page || err != nil {
+				t.Errorf("Resident: got %d, %v; want the %d of the calls since", n, err, page)
+			}
+			if n := read(m.Grow(3 * linmem.KeepResident)[granule:]); n != 0 {
+				t.Errorf("what it grows by again holds %d", n)
 			}
 		})
 	}

@@ -29,4 +29,4 @@ func (f *file) close() error { return nil }
 
 func (m *Memory) resetDirty() (int, error) { return 0, errors.ErrUnsupported }
 
-func (m *Memory) resident() (int, error) { return m.size, nil }
+func (m *Memory) resident() (int, error) { return m.reach, nil }

@@ -31,11 +31,18 @@ func (m *Memory) resetDirty() (copied int, err error) {
 	}
 	m.finder.found = nil
 	// A memory that is used once gains by pages that come many at a time; one that is reset will be used again.
-	if m.resets == 1 && p.faultAlone(m.space[:len(m.image.stored)]) && m.drop(0, m.size) == nil {
+	if m.resets == 1 && p.faultAlone(m.space[:len(m.image.stored)]) && m.drop(0, m.reach) == nil {
 		return 0, nil
 	}
+	if end := wholePages(m.size); m.ages(m.resets) && end < m.reach {
+		if err := m.drop(end, m.reach); err != nil {
+			return 0, err
+		}
+		m.reach = end // until it grows as far again
+	}
+	// Also behind the present size: a page that a larger memory left there may be written by the next one without a fault.
 	base := m.base()
-	for at, end := base, base+uint64(m.size); at < end; {
+	for at, end := base, base+uint64(m.reach); at < end; {
 		runs, next, err := p.find(&m.finder, at, end)
 		if err != nil {
 			return copied, err
@@ -50,7 +57,7 @@ func (m *Memory) resetDirty() (copied int, err error) {
 			from, to := int(run.start-base), int(run.end-base)
 			if room := keepResident - copied; to-from > room {
 				m.restore(from, from+room)
-				return keepResident, m.drop(from+room, m.size)
+				return keepResident, m.drop(from+room, m.reach)
 			}
 			if m.ages(m.resets) {
 				kept, err := m.restoreOrDrop(from, to)
@@ -117,16 +124,15 @@ func (m *Memory) drop(offset, end int) error {
 func (m *Memory) resident() (int, error) {
 	p := findPagemap()
 	if p == nil {
-		return m.size, nil // nobody tells
+		return m.reach, nil // nobody tells
 	}
 	m.finder.found = nil // the finder is used for something else
-	return p.resident(&m.finder, m.base(), m.size)
+	return p.resident(&m.finder, m.base(), m.reach)
 }
 
 func (p *pagemap) resident(f *finder, base uint64, size int) (int, error) {
 	var sum uint64
-	page := uint64(unix.Getpagesize())
-	for at, end := base, base+(uint64(size)+page-1)/page*page; at < end; {
+	for at, end := base, base+uint64(size); at < end; {
 		runs, next, err := p.find(f, at, end)
 		if err != nil {
 			return 0, err

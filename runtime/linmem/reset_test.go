@@ -245,28 +245,35 @@ func FuzzReset(f *testing.F) {
 		clear(content[granules*granule-int(shape>>60)*8192:])
 		var memories []*linmem.Memory
 		for _, kind := range kinds {
-			_, m := mapped(t, kind.make, content, granules*granule)
+			_, m := mapped(t, kind.make, content, 3*granules*granule)
 			memories = append(memories, m)
 		}
 		want := bytes.Clone(content)
 		for ; len(ops) >= 4; ops = ops[4:] {
-			at := int(binary.LittleEndian.Uint16(ops[1:])) * (granules * granule) >> 16
+			at := int(binary.LittleEndian.Uint16(ops[1:])) * len(want) >> 16
 			length := min(1+int(ops[3])*int(ops[3])/4, len(want)-at)
 			reset := false
 			do := func(b []byte) { read(b[at : at+length]) }
-			switch ops[0] % 4 {
+			switch ops[0] % 5 {
 			case 1:
 				do = func(b []byte) { sprinkle(b[at:at+length], int(ops[0])) }
 			case 2:
 				do = func(b []byte) { clear(b[at : at+length]) }
 			case 3:
 				reset = true
+			case 4:
+				size := min(len(want)+length, 3*granules*granule)
+				want = append(want, make([]byte, size-len(want))...)
 			}
 			do(want)
 			if reset {
-				copy(want, content)
+				want = append(want[:0], content...)
 			}
 			for n, m := range memories {
+				if n%2 == 0 {
+					m.Watch()
+				}
+				m.Grow(uint64(len(want)))
 				do(m.Bytes())
 				if reset {
 					if _, err := m.Reset(); err != nil {

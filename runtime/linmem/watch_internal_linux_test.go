@@ -22,7 +22,7 @@ func watchable(t *testing.T, granules int) *Memory {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := image.Map(uint64(len(content)))
+	m, err := image.Map(2 * uint64(len(content)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,7 +36,7 @@ func watchable(t *testing.T, granules int) *Memory {
 	})
 	for range 2 { // the first reset drops all
 		m.space[0]++
-		m.space[len(m.space)-1]++
+		m.space[m.size-1]++
 		if _, err := m.Reset(); err != nil {
 			t.Fatal(err)
 		}
@@ -54,12 +54,14 @@ func TestWatchedReset(t *testing.T) {
 		looks bool
 	}{
 		{"nothing", func(*Memory) {}, false},
-		{"the pages that were dirty before", func(m *Memory) { m.space[1]++; m.space[len(m.space)-page]++ }, false},
+		{"the pages that were dirty before", func(m *Memory) { m.space[1]++; m.space[m.size-page]++ }, false},
 		{"one of them", func(m *Memory) { m.space[page-1]++ }, false},
 		{"a stored page that was not", func(m *Memory) { m.space[page]++ }, true},
-		{"a page of zeros that was not", func(m *Memory) { m.space[len(m.space)-page-1]++ }, true},
+		{"a page of zeros that was not", func(m *Memory) { m.space[m.size-page-1]++ }, true},
 		{"a page that was read first", func(m *Memory) { _ = m.space[page] + m.space[2*page]; m.space[2*page]++ }, true},
-		{"all", func(m *Memory) { clear(m.space) }, true},
+		{"all", func(m *Memory) { clear(m.Bytes()) }, true},
+		{"grown", func(m *Memory) { m.Grow(41 * granule) }, false},
+		{"grown, and written there", func(m *Memory) { m.Grow(41 * granule)[40*granule]++ }, true},
 		{"one that moved", func(m *Memory) { m.Unwatch(); m.space[1]++ }, true},
 		{"one by another goroutine", func(m *Memory) {
 			m.Unwatch()
@@ -103,20 +105,29 @@ func TestWatch(t *testing.T) {
 		for range random.IntN(4) {
 			m.space[often[random.IntN(len(often))]*page+random.IntN(page)]++
 		}
+		if random.IntN(3) == 0 {
+			size := m.size
+			b := m.Grow(uint64(size + (1+random.IntN(3))*granule))
+			if sum := read(b[size:]); sum != 0 {
+				t.Fatalf("turn %d: what it grew by holds %d", turn, sum)
+			}
+			b[size]++
+			b[size+random.IntN(3)*page]++
+		}
 		switch random.IntN(30) {
 		case 0:
-			m.space[random.IntN(len(m.space))]++
+			m.Bytes()[random.IntN(m.size)]++
 		case 1:
-			_ = read(m.space[random.IntN(len(m.space)):])
+			_ = read(m.Bytes()[random.IntN(m.size):])
 		case 2:
-			_ = unix.Madvise(m.space, unix.MADV_PAGEOUT)
+			_ = unix.Madvise(m.Bytes(), unix.MADV_PAGEOUT)
 		case 3:
 			m.Unwatch()
 			runtime.Gosched()
 		case 4:
 			runtime.GC()
 		case 5:
-			clear(m.space[random.IntN(len(m.space)):])
+			clear(m.Bytes()[random.IntN(m.size):])
 		case 6:
 			if _, err := m.Resident(); err != nil {
 				t.Fatal(err)

@@ -121,13 +121,14 @@ func BenchmarkHostFunction(b *testing.B) {
 	}
 }
 
-// BenchmarkReplaced has calls after which the instance can't be kept: what it takes to make one of the image, and, for a module that
-// can't be reset, to make one from the start.
-func BenchmarkReplaced(b *testing.B) {
+// BenchmarkHard has calls after which the instance is not as it was even to wazero: its memory grew, and is made smaller again; it grew
+// to the most that the module declares, and the next instance is made of the image; the module can't be reset, and the next one is
+// made from the start.
+func BenchmarkHard(b *testing.B) {
 	for _, guest := range []struct {
 		name, fixture string
 		index         int32
-	}{{"grown", "good/leaky", 7}, {"fresh", "good/fresh", 0}} {
+	}{{"grown", "good/leaky", 7}, {"grown to the most", "good/leaky", 14}, {"fresh", "good/fresh", 0}} {
 		b.Run(guest.name, func(b *testing.B) {
 			tool := load(b, newEngine(b, sandbox.Config{}), fixture(b, guest.fixture)).Tool("bench", guest.index, sandbox.Limits{})
 			if _, err := tool.Call(b.Context(), nil); err != nil {

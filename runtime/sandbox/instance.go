@@ -210,7 +210,20 @@ func (i *instance) serve(w *work, f api.Function, index int32, input []byte) (ou
 	default:
 		output, err = i.call.result(uint32(i.params[0]))
 	}
-	return output, !i.memory.grown, err
+	return output, !i.memory.grown || i.shrink(), err
+}
+
+// shrink makes a guest whose memory grew see it as small as it was, and reports whether it does; reset gives back what
+// lies behind. A memory of wazero's only grows, but to whatever its allocator gives it. One that is as large as it may
+// be is not asked for.
+func (i *instance) shrink() bool {
+	if i.snapshot == nil {
+		return false
+	}
+	i.memory.shrunk = i.memory.linear.Bytes()[:i.snapshot.size():i.snapshot.size()]
+	_, asked := i.guest.Memory().Grow(1)
+	i.memory.shrunk = nil
+	return asked && int64(i.guest.Memory().Size()) == i.snapshot.size()
 }
 
 // starved reports whether the guest was refused memory. What breaks after that broke for want of memory.
@@ -242,6 +255,7 @@ func (i *instance) reset() error {
 	}
 	i.call.wipe()
 	i.params[0] = 0
+	i.memory.grown = false
 	i.resident = int64(copied) + instanceSize
 	return nil
 }
@@ -275,6 +289,7 @@ type memory struct {
 	linear *linmem.Memory
 	limit  int64 // bytes
 	grown  bool
+	shrunk []byte // what Reallocate gives, whatever is asked for; nil: what is asked for
 }
 
 var (
@@ -287,6 +302,9 @@ func (m *memory) Allocate(_, _ uint64) experimental.LinearMemory { return m }
 
 // Reallocate makes the memory size bytes long, or returns nil where that is above the limit.
 func (m *memory) Reallocate(size uint64) []byte {
+	if m.shrunk != nil {
+		return m.shrunk
+	}
 	if b := m.linear.Bytes(); size <= uint64(len(b)) {
 		return b[:size:size] // wazero begins with what the module declares
 	}

@@ -43,6 +43,33 @@ func (m *module) idlers() int {
 	return len(m.idle)
 }
 
+// TestGrown has calls that let the memory grow: the instance is kept, unless there is no way back.
+func TestGrown(t *testing.T) {
+	t.Parallel()
+	_, p := poolEngine(t, Config{}, "good/leaky")
+	call := func(index int32) {
+		t.Helper()
+		if out, err := p.Tool("x", index, Limits{}).Call(t.Context(), nil); err != nil || string(out) != "1" {
+			t.Fatalf("tool %d: got %s, %v, want 1", index, out, err)
+		}
+	}
+	call(0)
+	kept := p.module.idle[0]
+	for range 3 {
+		for _, by := range []int32{7, 13} { // 1 and 59 pages
+			call(by)
+			if p.module.idlers() != 1 || p.module.idle[0] != kept {
+				t.Fatalf("tool %d: the instance was not kept", by)
+			}
+		}
+	}
+	call(14) // 60 pages, which is all that the module declares
+	if n := p.module.idlers(); n != 0 {
+		t.Fatalf("%d instances are idle after the memory grew to its end", n)
+	}
+	call(0)
+}
+
 // TestSame is what paranoid mode relies on: one byte or one global that differs is noticed.
 func TestSame(t *testing.T) {
 	t.Parallel()

@@ -24,28 +24,23 @@ func TestStateLeaks(t *testing.T) {
 			t.Parallel()
 			e := newEngine(t, sandbox.Config{Paranoid: true})
 			p := load(t, e, fixture(t, fixtureName))
-			counters, breakers := int32(9), 3
+			count, breaks := int32(16), map[int32]sandbox.Outcome{9: sandbox.ToolTrapped, 10: sandbox.ToolTrapped, 11: sandbox.ToolTrapped, 15: sandbox.ToolFuel}
 			if fixtureName == "good/fresh" {
-				counters, breakers = 6, 0
+				count, breaks = 6, nil
 			}
 			var tools []*sandbox.Tool
-			for index := range counters + int32(breakers) {
+			for index := range count {
 				limits := sandbox.Limits{Concurrency: 1, Fuel: 2_000_000, Timeout: time.Minute}
 				tools = append(tools, p.Tool("x", index, limits))
 			}
 			r := rand.New(rand.NewPCG(1, 2))
-			for range 500 {
-				index := r.IntN(len(tools))
+			for range 1000 {
+				index := r.Int32N(count)
 				out, err := tools[index].Call(t.Context(), nil)
-				switch {
-				case index < int(counters):
-					if err != nil || string(out) != "1" {
-						t.Fatalf("tool %d: got %s, %v, want 1", index, out, err)
-					}
-				case index == 10:
-					wantError(t, err, sandbox.ToolFuel, "limit of 2000000 instructions")
-				default:
-					wantError(t, err, sandbox.ToolTrapped, "")
+				if outcome, broken := breaks[index]; broken {
+					wantError(t, err, outcome, "")
+				} else if err != nil || string(out) != "1" {
+					t.Fatalf("tool %d: got %s, %v, want 1", index, out, err)
 				}
 			}
 		})
@@ -98,13 +93,12 @@ func TestResetHammer(t *testing.T) {
 	for worker := range 8 {
 		wait.Go(func() {
 			for n := range 60 {
-				index := int32((worker + n) % 12)
+				index := int32((worker + n) % 16)
 				out, err := p.Tool("x", index, limits).Call(t.Context(), nil)
-				if index < 9 && (err != nil || string(out) != "1") {
-					t.Errorf("tool %d: got %s, %v, want 1", index, out, err)
-				}
-				if index >= 9 && err == nil {
+				if breaks := index >= 9 && index <= 11 || index == 15; breaks && err == nil {
 					t.Errorf("tool %d: got no error", index)
+				} else if !breaks && (err != nil || string(out) != "1") {
+					t.Errorf("tool %d: got %s, %v, want 1", index, out, err)
 				}
 			}
 		})
@@ -178,7 +172,7 @@ func FuzzCalls(f *testing.F) {
 	for _, g := range []struct {
 		name  string
 		tools int32
-	}{{"good/leaky", 10}, {"good/small", 1}, {"good/echo", 3}, {"good/fresh", 6}} {
+	}{{"good/leaky", 15}, {"good/small", 1}, {"good/echo", 3}, {"good/fresh", 6}} {
 		module := fixture(f, g.name)
 		p := load(f, e, module)
 		made := guest{plain: newPlain(f, module)}

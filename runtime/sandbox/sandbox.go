@@ -5,7 +5,7 @@
 // time, in bounded memory, and with a result or an [Error] that tells what happened.
 //
 // A program is initialised once. Its memory and its globals then are its snapshot, of which instances are made, and to
-// which they are reset after a call; one that broke or grew is closed instead. The code is rewritten to be metered, so that a guest
+// which they are reset after a call; one that broke is closed instead. The code is rewritten to be metered, so that a guest
 // stops within a fraction of a millisecond of its deadline without a timer or a goroutine for each call.
 //
 // Guests speak ABI 1 (import module toolsrv_v1) or are plain WASI programs; docs/abi.md describes both.

@@ -115,7 +115,7 @@ type Times struct {
 	// Run is the guest's run.
 	Run time.Duration
 	// Reset is making the instance as new. It is 0 where it was closed instead: because the call broke it, or let its memory
-	// grow, or because instances of the program can't be reset in place.
+	// grow to all that the module declares, or because instances of the program can't be reset in place.
 	Reset time.Duration
 }
 

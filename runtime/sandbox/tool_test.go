@@ -294,7 +294,7 @@ func TestTimes(t *testing.T) {
 		limits            sandbox.Limits
 	}{
 		{"good/small", true, true, true, sandbox.Limits{}},
-		{"good/echo", true, true, false, sandbox.Limits{}},                                          // grows its memory
+		{"good/echo", true, true, false, sandbox.Limits{}},                                          // sets a table
 		{"good/fresh", true, true, false, sandbox.Limits{}},                                         // is never reset in place
 		{"hostile/spin", true, true, false, sandbox.Limits{Timeout: 50 * time.Millisecond}},         // is closed
 		{"hostile/start_spin", false, false, false, sandbox.Limits{Timeout: 50 * time.Millisecond}}, // does not get that far

@@ -84,7 +84,7 @@ func (b *bench) pristineGo(ctx context.Context) error {
 	return nil
 }
 
-// grown compares calls that leave an instance which can't be reset: it grew.
+// grown compares calls that let the memory grow.
 func (b *bench) grown(ctx context.Context) error {
 	module, err := b.module(guest.Odd)
 	if err != nil {

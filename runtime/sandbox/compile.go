@@ -1,9 +1,12 @@
 package sandbox
 
 import (
+	"bytes"
+	"compress/flate"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"log/slog"
 	"runtime"
@@ -57,7 +60,7 @@ type compiler struct {
 // A build is one compilation of a module. Its results are there when done is closed.
 type build struct {
 	module *module
-	source []byte
+	source source
 	done   chan struct{}
 	code   wazero.CompiledModule
 	size   int64 // of the code and what wazero keeps beside it, in bytes
@@ -68,6 +71,48 @@ type build struct {
 	fast   bool // it runs and counts as fast
 	big    bool
 }
+
+// A source is a rewritten module, compressed once it was compiled: it waits then for its code to be dropped and to be made
+// again, which is rare, and takes a third of the room.
+type source struct {
+	bytes  []byte
+	size   int // not compressed
+	packed bool
+}
+
+// plain returns the source as it is compiled.
+func (s source) plain() ([]byte, error) {
+	if !s.packed {
+		return s.bytes, nil
+	}
+	plain := make([]byte, s.size)
+	_, err := io.ReadFull(flate.NewReader(bytes.NewReader(s.bytes)), plain)
+	return plain, err
+}
+
+// pack returns the source compressed, or as it is where that is no larger.
+func (s source) pack() source {
+	if s.packed {
+		return s
+	}
+	w := packers.Get().(*flate.Writer)
+	defer packers.Put(w)
+	var b bytes.Buffer
+	w.Reset(&b)
+	if _, err := w.Write(s.bytes); err != nil || w.Close() != nil || b.Len() >= s.size {
+		return s
+	}
+	return source{bytes.Clone(b.Bytes()), s.size, true}
+}
+
+// packers are kept because each takes a megabyte.
+var packers = sync.Pool{New: func() any {
+	w, err := flate.NewWriter(nil, flate.BestSpeed)
+	if err != nil {
+		panic(err) // there is such a level
+	}
+	return w
+}}
 
 // before tells which build comes first.
 func (b *build) before(other *build) bool {
@@ -98,7 +143,7 @@ func (c *compiler) add(b *build) {
 	c.mu.Lock()
 	closed := c.closed
 	if !closed {
-		b.big = len(b.source) >= bigModule
+		b.big = b.source.size >= bigModule
 		c.queue = append(c.queue, b)
 		c.begin()
 	}
@@ -169,6 +214,7 @@ func (c *compiler) run(b *build) {
 		code, size, err := c.compile(b.source)
 		timer.Stop()
 		b.size = size
+		b.source = b.source.pack()
 		held := c.held.Add(size)
 		if left := b.finish(code, err); left != nil {
 			c.drop(b, left)
@@ -232,7 +278,11 @@ func (c *compiler) drop(b *build, code wazero.CompiledModule) {
 }
 
 // compile has wazero compile a module, or load its code from the cache. size is 0 where it is not known, or err is set.
-func (c *compiler) compile(source []byte) (module wazero.CompiledModule, size int64, err error) {
+func (c *compiler) compile(from source) (module wazero.CompiledModule, size int64, err error) {
+	source, err := from.plain()
+	if err != nil {
+		return nil, 0, fmt.Errorf("unpack the module: %w", err)
+	}
 	if c.cache == nil {
 		module, err = compileIn(c.runtime, source)
 		return module, 0, err
@@ -397,7 +447,8 @@ func (b *build) finish(code wazero.CompiledModule, err error) (left wazero.Compi
 			b.err = closing(err)
 		}
 	}
-	b.code, b.source = code, nil
+	b.module.source, b.source = b.source, source{}
+	b.code = code
 	close(b.done)
 	return left
 }

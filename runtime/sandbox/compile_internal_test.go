@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"log/slog"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -267,6 +268,36 @@ func slowModule(t *testing.T) []byte {
 		section(5, 1, 0, 1),
 		section(7, append([]byte("\x02\x06memory\x02\x00\x0ctoolsrv_call"), 0, 0)...),
 		section(10, code...))
+}
+
+// TestSource packs modules, and what gets no smaller by it.
+func TestSource(t *testing.T) {
+	t.Parallel()
+	noise := make([]byte, 1000)
+	for n := range noise {
+		noise[n] = byte(rand.Uint32())
+	}
+	for _, c := range []struct {
+		bytes  []byte
+		packed bool
+	}{{echoFixture(t), true}, {make([]byte, 1<<20), true}, {noise, false}, {nil, false}} {
+		before := source{bytes: c.bytes, size: len(c.bytes)}
+		for range 2 {
+			s := before.pack()
+			if s.packed != c.packed || s.packed && len(s.bytes) >= s.size || s.size != len(c.bytes) {
+				t.Errorf("%d bytes: packed %v into %d for %d", len(c.bytes), s.packed, len(s.bytes), s.size)
+			}
+			if got, err := s.plain(); err != nil || !bytes.Equal(got, c.bytes) {
+				t.Errorf("%d bytes do not come back: %d, %v", len(c.bytes), len(got), err)
+			}
+			before = s
+		}
+	}
+	short := source{bytes: echoFixture(t), size: len(echoFixture(t))}.pack()
+	short.bytes = short.bytes[:len(short.bytes)/2]
+	if _, err := short.plain(); err == nil {
+		t.Error("half of a packed module: no error")
+	}
 }
 
 // TestCompileSameCode loads code for two modules at a time again and again, as for modules that differ in data only.

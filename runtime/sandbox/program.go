@@ -60,11 +60,11 @@ type module struct {
 	digest    string
 	order     uint64 // modules are compiled in the order of loading
 	shape     shape
-	source    []byte // rewritten
 	rewritten *wasmbin.Rewritten
 	largest   atomic.Int64 // memory limit of its tools, in bytes
 
 	mu       sync.Mutex
+	source   source
 	attached bool          // the engine knows of it, and is not closed
 	users    int           // holds and calls
 	calls    int           // running, and compilations that somebody waits for

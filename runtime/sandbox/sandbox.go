@@ -216,9 +216,11 @@ func (e *Engine) Load(bytes []byte) (*Program, error) {
 	}
 	// wazero shares the code of modules that are the same to the byte, and writes to what it shares while others use it.
 	// Two files that differ only in what Rewrite leaves out, such as the manifest, would be the same: the digest tells them apart.
-	if m.source, err = wasmbin.SetCustom(m.rewritten.Module, "toolsrv.digest", sum[:]); err != nil {
+	told, err := wasmbin.SetCustom(m.rewritten.Module, "toolsrv.digest", sum[:])
+	if err != nil {
 		return nil, err
 	}
+	m.source = source{bytes: told, size: len(told)}
 	m.rewritten.Module = nil
 	return e.loaded(digest, m)
 }

@@ -214,11 +214,11 @@ func (c *compiler) run(b *build) {
 		code, size, err := c.compile(b.source)
 		timer.Stop()
 		b.size = size
-		b.source = b.source.pack()
 		held := c.held.Add(size)
 		if left := b.finish(code, err); left != nil {
 			c.drop(b, left)
 		}
+		b.pack() // when nobody waits any more
 		if held > c.room && c.cache != nil {
 			b.module.engine.shed()
 		}
@@ -447,8 +447,16 @@ func (b *build) finish(code wazero.CompiledModule, err error) (left wazero.Compi
 			b.err = closing(err)
 		}
 	}
-	b.module.source, b.source = b.source, source{}
 	b.code = code
 	close(b.done)
 	return left
+}
+
+// pack packs the source that the build was made of.
+func (b *build) pack() {
+	packed := b.source.pack()
+	b.source = source{}
+	b.module.mu.Lock()
+	b.module.source = packed
+	b.module.mu.Unlock()
 }

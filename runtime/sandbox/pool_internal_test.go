@@ -1,12 +1,16 @@
 package sandbox
 
 import (
+	"bytes"
 	"context"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/toolsrv/toolsrv/runtime/wasmbin"
 )
 
 // poolEngine returns an engine with no janitor at work during the test, and a program of a fixture.
@@ -68,6 +72,53 @@ func TestGrown(t *testing.T) {
 		t.Fatalf("%d instances are idle after the memory grew to its end", n)
 	}
 	call(0)
+}
+
+// TestModules loads files that differ in their manifest, which share everything, and one that differs in its data.
+func TestModules(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	e, p := poolEngine(t, Config{CacheDir: dir}, "good/leaky")
+	plain, err := os.ReadFile(filepath.Join("..", "..", "testdata", "wat", "good", "leaky.wasm"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	called := func(p *Program) {
+		t.Helper()
+		if out, err := p.Tool("x", 0, Limits{}).Call(t.Context(), nil); err != nil || string(out) != "1" {
+			t.Fatalf("got %s, %v, want 1", out, err)
+		}
+	}
+	called(p)
+	var told []*Program
+	for _, manifest := range []string{`{"a": 1}`, `{"a": 2}`} {
+		file, err := wasmbin.SetCustom(plain, "toolsrv.manifest", []byte(manifest))
+		if err != nil {
+			t.Fatal(err)
+		}
+		told = append(told, loadInternal(t, e, file))
+		called(told[len(told)-1])
+	}
+	if told[0].module != p.module || told[1].module != p.module || p.module.idlers() != 1 {
+		t.Error("files that differ in their manifest do not share code and instances")
+	}
+	if told[0].Digest() == told[1].Digest() || told[0].Digest() == p.Digest() {
+		t.Error("they have one digest")
+	}
+	data := loadInternal(t, e, bytes.Replace(plain, []byte("data"), []byte("DATA"), 1))
+	called(data)
+	if data.module == p.module {
+		t.Error("modules with other data share instances")
+	}
+	if files, err := filepath.Glob(filepath.Join(dir, strings.Repeat("[0-9a-f]", 64))); err != nil || len(files) != 2 {
+		t.Errorf("got compiled code %v, %v; want that of two modules", files, err)
+	}
+	for _, p := range told {
+		if err := p.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	called(p)
 }
 
 // TestSame is what paranoid mode relies on: one byte or one global that differs is noticed.

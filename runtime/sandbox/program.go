@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"sync"
 	"sync/atomic"
@@ -13,11 +14,12 @@ import (
 // A Program is a hold on a loaded module. It is safe for concurrent use.
 type Program struct {
 	module *module
+	digest string
 	closed atomic.Bool
 }
 
 // Digest returns the SHA-256 of the module as it was loaded, in lower-case hexadecimal.
-func (p *Program) Digest() string { return p.module.digest }
+func (p *Program) Digest() string { return p.digest }
 
 // Command reports whether the program is a plain WASI program, which holds one tool, number 0.
 func (p *Program) Command() bool { return p.module.shape.command }
@@ -53,11 +55,15 @@ func (p *Program) Close() error {
 	return nil
 }
 
+// A sum tells modules apart whose code differs.
+type sum [sha256.Size]byte
+
 // A module is a checked module with its compiled code, its snapshot and its idle instances, shared by all holds on it
 // and by all running calls.
 type module struct {
 	engine    *Engine
-	digest    string
+	sum       sum
+	digest    string // of the file that it was first loaded from
 	order     uint64 // modules are compiled in the order of loading
 	shape     shape
 	rewritten *wasmbin.Rewritten

@@ -85,7 +85,7 @@ type Engine struct {
 	janitor       chan struct{}  // closed when the janitor has gone
 
 	mu      sync.Mutex
-	modules map[string]*module   // by digest
+	modules map[sum]*module      // by what their code is made of
 	live    map[*module]struct{} // attached ones
 	loads   uint64               // modules loaded so far
 	closed  chan struct{}        // closed when everything is freed; nil: Close has not begun
@@ -108,7 +108,7 @@ func New(ctx context.Context, c Config) (*Engine, error) {
 		crowd:         make(chan struct{}, 1),
 		closing:       make(chan struct{}),
 		janitor:       make(chan struct{}),
-		modules:       map[string]*module{},
+		modules:       map[sum]*module{},
 		live:          map[*module]struct{}{},
 	}
 	if e.log == nil {
@@ -189,22 +189,23 @@ func valueTypes(types []wasmbin.ValueType) []api.ValueType {
 }
 
 // Load checks a module without compiling it: that it is well-formed, that all its imports are offered, that its
-// exports are those of a tool, and that it has one memory of its own. Errors say what is wrong and what to do. The
-// same bytes loaded twice share their compiled code. The module is copied; Close of each Program frees it.
+// exports are those of a tool, and that it has one memory of its own. Errors say what is wrong and what to do. Modules
+// that differ in nothing but custom sections, such as the manifest, share code and instances. The module is copied; Close
+// of each Program frees it.
 func (e *Engine) Load(bytes []byte) (*Program, error) {
 	if len(bytes) > MaxModule {
 		return nil, fmt.Errorf("the module has %d bytes, the limit is %s: strip it", len(bytes), size(MaxModule))
-	}
-	sum := sha256.Sum256(bytes)
-	digest := hex.EncodeToString(sum[:])
-	if p, err := e.loaded(digest, nil); p != nil || err != nil {
-		return p, err
 	}
 	parsed, err := wasmbin.Parse(bytes)
 	if err != nil {
 		return nil, err
 	}
-	m := &module{engine: e, digest: digest}
+	whole := sha256.Sum256(bytes)
+	digest := hex.EncodeToString(whole[:])
+	m := &module{engine: e, sum: parsed.Sum(), digest: digest}
+	if p, err := e.loaded(m.sum, digest, nil); p != nil || err != nil {
+		return p, err
+	}
 	if m.shape, err = check(parsed, e.offered); err != nil {
 		return nil, err
 	}
@@ -215,24 +216,25 @@ func (e *Engine) Load(bytes []byte) (*Program, error) {
 		m.rewritten.Data[i].Content = slices.Clone(m.rewritten.Data[i].Content)
 	}
 	// wazero shares the code of modules that are the same to the byte, and writes to what it shares while others use it.
-	// Two files that differ only in what Rewrite leaves out, such as the manifest, would be the same: the digest tells them apart.
-	told, err := wasmbin.SetCustom(m.rewritten.Module, "toolsrv.digest", sum[:])
+	// Two that differ only in their data, which Rewrite takes out, would be the same: the sum tells them apart.
+	told, err := wasmbin.SetCustom(m.rewritten.Module, "toolsrv.sum", m.sum[:])
 	if err != nil {
 		return nil, err
 	}
 	m.source = source{bytes: told, size: len(told)}
 	m.rewritten.Module = nil
-	return e.loaded(digest, m)
+	return e.loaded(m.sum, digest, m)
 }
 
-// loaded returns a new hold on the module with that digest. Where there is none, it is fresh; a nil fresh gives nil.
-func (e *Engine) loaded(digest string, fresh *module) (*Program, error) {
+// loaded returns a new hold, by a file of that digest, on the module of that sum. Where there is none, it is fresh; a nil
+// fresh gives nil.
+func (e *Engine) loaded(of sum, digest string, fresh *module) (*Program, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.closed != nil {
 		return nil, ErrClosed
 	}
-	m, ok := e.modules[digest]
+	m, ok := e.modules[of]
 	if !ok {
 		if fresh == nil {
 			return nil, nil
@@ -240,10 +242,10 @@ func (e *Engine) loaded(digest string, fresh *module) (*Program, error) {
 		m = fresh
 		m.order, m.called = e.loads, time.Now()
 		e.loads++
-		e.modules[digest] = m
+		e.modules[of] = m
 	}
 	m.hold()
-	return &Program{module: m}, nil
+	return &Program{module: m, digest: digest}, nil
 }
 
 // attach counts a call of a module that the engine does not know of, because it was not called yet or nobody held it any
@@ -271,8 +273,8 @@ func (e *Engine) forget(m *module) {
 		r = m.strip()
 		m.attached = false
 		delete(e.live, m)
-		if e.modules[m.digest] == m {
-			delete(e.modules, m.digest)
+		if e.modules[m.sum] == m {
+			delete(e.modules, m.sum)
 		}
 	}
 	m.mu.Unlock()

@@ -1,6 +1,7 @@
 package wasmbin
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"unicode/utf8"
 )
@@ -21,6 +22,20 @@ func (m *Module) Custom(name string) (content []byte, ok bool, err error) {
 		content, ok, first = m.data[s.data:s.end:s.end], true, s.start
 	}
 	return content, ok, r.err
+}
+
+// Sum returns the SHA-256 of what Rewrite reads: of the module without its custom sections, "name" excepted. Two modules of one
+// sum are rewritten to the same.
+func (m *Module) Sum() (sum [sha256.Size]byte) {
+	h := sha256.New()
+	r := &reader{data: m.data, pos: len(header), end: len(m.data)}
+	for r.left() > 0 {
+		if s := r.next(); s.id != sectionCustom || string(s.name) == nameSection {
+			h.Write(m.data[s.start:s.end])
+		}
+	}
+	h.Sum(sum[:0])
+	return sum
 }
 
 // SetCustom returns a copy of module that has content in a custom section of that name, as its last section. Whatever

@@ -97,6 +97,46 @@ func TestSetCustom(t *testing.T) {
 	}
 }
 
+// TestSum changes each byte of a module in turn: whatever Rewrite reads changes the sum, and custom sections do not.
+func TestSum(t *testing.T) {
+	t.Parallel()
+	plain := module(types, section(3, vec(b(0))), section(10, vec(b(2, 0, 0x0b))), section(11, vec([]byte("\x01\x03abc"))))
+	sum := func(m []byte) [32]byte {
+		parsed, err := wasmbin.Parse(m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return parsed.Sum()
+	}
+	want := sum(plain)
+	for _, name := range []string{"toolsrv.manifest", "producers", ""} {
+		told, err := wasmbin.SetCustom(plain, name, []byte("anything"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if sum(told) != want {
+			t.Errorf("a section %q changes the sum", name)
+		}
+	}
+	if named := slices.Concat(plain, custom("name", "\x00\x02\x01m")); sum(named) == want {
+		t.Error("names do not change the sum")
+	}
+	changed := 0
+	for n := range plain {
+		other := slices.Clone(plain)
+		other[n] ^= 1
+		if parsed, err := wasmbin.Parse(other); err == nil {
+			changed++
+			if parsed.Sum() == want {
+				t.Errorf("byte %d does not change the sum", n)
+			}
+		}
+	}
+	if changed < 3 {
+		t.Errorf("%d changed modules are valid, want the data's three at least", changed)
+	}
+}
+
 func TestSetCustomRefuses(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -86,6 +86,9 @@ func FuzzSetCustom(f *testing.F) {
 		if _, there, err := before.Custom(name); !there && err == nil && !bytes.Equal(rest, module) {
 			t.Fatalf("got %q, want %q", rest, module)
 		}
+		if name != "name" && before.Sum() != m.Sum() {
+			t.Fatal("a custom section changed the sum")
+		}
 		again, err := wasmbin.SetCustom(set, name, content)
 		if err != nil || !bytes.Equal(again, set) {
 			t.Fatalf("set again: got %q, %v, want %q", again, err, set)

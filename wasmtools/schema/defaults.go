@@ -14,14 +14,6 @@ const maxDefaults = 1 << 20
 // maxDefaultWork bounds the checks of a schema's defaults together, in units of run.work: about 0.3 s.
 const maxDefaultWork = 16 << 20
 
-// A filledMember is a default that goes into a body.
-type filledMember struct {
-	end   int  // the offset of the object's closing brace
-	first bool // the object has no member before it
-	name  string
-	text  string
-}
-
 // fill adds to the value at, and to all below it, the members that are missing and have a default in n. Only what n
 // asks for in any case counts: alternatives and conditions fill nothing in. Of several defaults for one member the
 // first wins, and a default is not filled in any further.
@@ -106,29 +98,9 @@ func (r *run) insert(at int32, name string, value *jsontree.Tree) {
 		r.work = -1
 		return
 	}
-	r.filled = append(r.filled, filledMember{int(v.Start) + len(v.Text) - 1, v.Count == 0, name, value.Values[0].Text})
+	end := int(v.Start) + len(v.Text) - 1
+	r.edits = append(r.edits, edit{end, end, value.Values[0].Text, name, v.Count == 0})
 	r.tree.Append(at, name, value, 0)
-}
-
-// splice returns body with the members that were filled in, and all else as it is.
-func (r *run) splice(body []byte) []byte {
-	slices.SortStableFunc(r.filled, func(a, b filledMember) int { return a.end - b.end })
-	size := len(body)
-	for _, f := range r.filled {
-		size += len(f.name) + len(f.text) + 4
-	}
-	out := make([]byte, 0, size)
-	done := 0
-	for _, f := range r.filled {
-		out = append(out, body[done:f.end]...)
-		done = f.end
-		if !f.first {
-			out = append(out, ',')
-		}
-		out = append(append(out, jsontree.Quote(f.name)...), ':')
-		out = append(out, f.text...)
-	}
-	return append(out, body[done:]...)
 }
 
 // completeDefaults finds the defaults of all schemas, fills each with the defaults of its own schema, and checks it.

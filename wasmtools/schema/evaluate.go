@@ -1,8 +1,6 @@
 package schema
 
 import (
-	"strings"
-
 	"github.com/toolsrv/toolsrv/wasmtools/schema/jsontree"
 )
 
@@ -21,10 +19,11 @@ const maxFilled = 1 << 20
 
 // A run is the check of one body.
 type run struct {
-	tree   jsontree.Tree
-	work   int // left; below 0 nothing is accepted any more, and what check returns has no meaning
-	filled []filledMember
-	room   int // for what is filled in, in bytes
+	tree    jsontree.Tree
+	work    int // left; below 0 nothing is accepted any more, and what check returns has no meaning
+	edits   []edit
+	written map[int32]struct{} // the integers that have an edit
+	room    int                // for what is filled in, in bytes
 	// completed, when the defaults themselves are being completed, returns that of a schema, at the cost of work.
 	completed func(n *node, work *int) (*jsontree.Tree, error)
 	err       error // the first of completed
@@ -80,7 +79,7 @@ func (r *run) check(n *node, at int32, rep *report, seen *marks) bool {
 		return r.extra(rep, at)
 	}
 	v := &r.tree.Values[at] // not to be used after a check of something else, which may move the values
-	if n.types != 0 && !hasType(n.types, v) {
+	if n.types != 0 && !r.hasType(n.types, at) {
 		return rep != nil && r.wrongType(rep, n, at)
 	}
 	kind := v.Kind
@@ -121,21 +120,6 @@ func (r *run) check(n *node, at int32, rep *report, seen *marks) bool {
 		outer.merge(seen)
 	}
 	return ok
-}
-
-// hasType reports whether a value has one of the types.
-func hasType(set types, v *jsontree.Value) bool {
-	if set&kindTypes[v.Kind] != 0 {
-		return true
-	}
-	if set&typeInteger == 0 || v.Kind != jsontree.Number {
-		return false
-	}
-	if len(v.Text) < 20 && !strings.ContainsAny(v.Text, ".eE") {
-		return true
-	}
-	d := jsontree.ParseDecimal(v.Text)
-	return d.IsInteger()
 }
 
 func (r *run) chosen(c *choice, at int32) bool {

@@ -72,9 +72,9 @@ func MustCompile(text string) *Schema {
 // JSON returns the schema as its author wrote it. The bytes must not be changed.
 func (s *Schema) JSON() json.RawMessage { return s.text }
 
-// Validate checks a body, a JSON object, and returns the bytes for the tool: body itself, or, where members are
-// missing that have a default, a copy with these filled in and all else byte for byte as it was. A body without
-// anything but white space counts as {}.
+// Validate checks a body, a JSON object, and returns the bytes for the tool: body itself, or, where members are missing
+// that have a default, or an integer is written as 1.0 or 1e2, a copy with these filled in or written out and all else
+// byte for byte as it was. A body without anything but white space counts as {}.
 //
 // An error is a *wasmtools.Error with the code CodeInvalidArguments and at least one violation, at most
 // MaxViolations and one that says how many more there are. The order is that of the body, with what is missing
@@ -97,7 +97,7 @@ func (s *Schema) Validate(body []byte) ([]byte, error) {
 	if !r.check(s.root, 0, nil, nil) || r.work < 0 {
 		return nil, invalid(r.violations(s.root))
 	}
-	if len(r.filled) > 0 {
+	if len(r.edits) > 0 {
 		return r.splice(body), nil
 	}
 	return body, nil

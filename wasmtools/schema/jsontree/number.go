@@ -110,6 +110,21 @@ func (d *Decimal) compareMagnitude(e *Decimal) int {
 // IsInteger reports whether the number has no fractional part.
 func (d *Decimal) IsInteger() bool { return d.size() == 0 || d.exp >= 0 }
 
+// Text returns an integer as JSON writes it without a point or an exponent; false where it has more digits than most.
+func (d *Decimal) Text(most int) (string, bool) {
+	if d.size() == 0 {
+		return "0", true
+	}
+	if d.exp < 0 || int64(d.size())+d.exp > int64(most) {
+		return "", false
+	}
+	sign := ""
+	if d.negative {
+		sign = "-"
+	}
+	return sign + d.a + d.b + strings.Repeat("0", int(d.exp)), true
+}
+
 // Uint64 returns the digits as an integer, without sign and power of ten; false where they don't fit.
 func (d *Decimal) Uint64() (uint64, bool) {
 	if d.size() > 19 {

@@ -1,0 +1,123 @@
+package schema_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/toolsrv/toolsrv/wasmtools/schema"
+)
+
+func TestIntegersAreWrittenOut(t *testing.T) {
+	t.Parallel()
+	const integer = `{"properties":{"n":{"type":"integer"}}}`
+	for _, test := range []struct{ name, schema, body, want string }{
+		{"plain", integer, `{"n": 12}`, `{"n": 12}`},
+		{"a point", integer, `{"n":1.0}`, `{"n":1}`},
+		{"an exponent", integer, `{ "n" : -1.25E+2 , "x": 1.0 }`, `{ "n" : -125 , "x": 1.0 }`},
+		{"zero", integer, `{"n":-0.0}`, `{"n":0}`},
+		{"zeros in front", integer, `{"n":0.001e5}`, `{"n":100}`},
+		{"the largest of 64 bits", integer, `{"n":18446744073709551615.0}`, `{"n":18446744073709551615}`},
+		{"too long to write out", integer, `{"n":1e20}`, `{"n":1e20}`},
+		{"without end", integer, `{"n":1e400}`, `{"n":1e400}`},
+		{"long and plain", integer, `{"n":100000000000000000000}`, `{"n":100000000000000000000}`},
+		{"a number", `{"properties":{"n":{"type":"number"}}}`, `{"n":1.0}`, `{"n":1.0}`},
+		{"either", `{"properties":{"n":{"type":["integer","number"]}}}`, `{"n":1.0}`, `{"n":1.0}`},
+		{"or null", `{"properties":{"n":{"type":["null","integer"]}}}`, `{"n":1.0}`, `{"n":1}`},
+		{"no type", `{"properties":{"n":{"minimum":0}}}`, `{"n":1.0}`, `{"n":1.0}`},
+		{"asked twice", `{"allOf":[` + integer + `,` + integer + `]}`, `{"n":1.0}`, `{"n":1}`},
+		{"a branch", `{"properties":{"n":{"anyOf":[{"type":"string"},{"type":"integer"}]}}}`, `{"n":1.0}`, `{"n":1}`},
+		{"items", `{"additionalProperties":{"items":{"type":"integer"}}}`, `{"n":[1.0,2,3e0]}`, `{"n":[1,2,3]}`},
+		{"beside defaults", `{"properties":{"n":{"type":"integer"},"o":{"properties":{"a":{"default":1}}},"z":{"default":2}}}`,
+			`{"o":{},"n":1.0}`, `{"o":{"a":1},"n":1,"z":2}`},
+		{"a default", `{"properties":{"n":{"type":"integer","default":1.0}}}`, `{}`, `{"n":1}`},
+	} {
+		s, err := schema.CompileParameters(json.RawMessage(`{"type":"object",` + test.schema[1:]))
+		if err != nil {
+			t.Errorf("%s: %v", test.name, err)
+			continue
+		}
+		got, err := s.Validate([]byte(test.body))
+		if err != nil {
+			t.Errorf("%s: %s", test.name, violationsOf(t, err))
+		} else if string(got) != test.want {
+			t.Errorf("%s: got %s, want %s", test.name, got, test.want)
+		}
+	}
+}
+
+// TestManyIntegers has each item asked for an integer by many schemas: it is written out once.
+func TestManyIntegers(t *testing.T) {
+	t.Parallel()
+	s := schema.MustCompile(`{"type":"object","properties":{"a":{"items":{"allOf":[` + strings.Repeat(`{"type":"integer"},`, 50) + `{}]}}}}`)
+	const n = 10_000
+	list := func(item string) string { return `{"a":[` + strings.Repeat(item+",", n) + item + `]}` }
+	body := []byte(list("1.0"))
+	got, err := s.Validate(body)
+	if err != nil || string(got) != list("1") {
+		t.Errorf("got %.40s … and %v, want %.40s …", got, err, list("1"))
+	}
+	if size := testing.Benchmark(func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			if _, err := s.Validate(body); err != nil {
+				b.Fatal(err)
+			}
+		}
+	}).AllocedBytesPerOp(); size > int64(500*n) {
+		t.Errorf("%d bytes are allocated for %d items", size, n)
+	}
+}
+
+// FuzzEdits has bodies whose defaults and integers are edited: what comes out needs no more of that, and holds what the body held.
+func FuzzEdits(f *testing.F) {
+	s := schema.MustCompile(`{"type":"object","properties":{"n":{"type":"integer","default":3.0},"o":{"$ref":"#"},
+		"l":{"items":{"anyOf":[{"type":"integer"},{"$ref":"#"},{"type":"string"}]}}}}`)
+	f.Add([]byte(`{"n":1.0,"o":{"l":[1e2,{},"1.0",{"n":0.5e1}]}}`))
+	f.Add([]byte(` { } `))
+	f.Add([]byte(`{"o":{"n":-0.0},"x":[1.0]}`))
+	f.Fuzz(func(t *testing.T, body []byte) {
+		once, err := s.Validate(body)
+		if err != nil {
+			return
+		}
+		twice, err := s.Validate(once)
+		if err != nil || !bytes.Equal(twice, once) {
+			t.Fatalf("edited again: got %s and %v, want %s", twice, err, once)
+		}
+		var before, after map[string]any
+		if len(bytes.TrimSpace(body)) == 0 {
+			body = []byte("{}")
+		}
+		if json.Unmarshal(body, &before) != nil {
+			return // a number beyond float64
+		}
+		if err := json.Unmarshal(once, &after); err != nil {
+			t.Fatalf("%s: %v", once, err)
+		}
+		if !holds(after, before) {
+			t.Fatalf("got %s of %s", once, body)
+		}
+	})
+}
+
+// holds reports whether a has all that b has.
+func holds(a, b any) bool {
+	switch b := b.(type) {
+	case map[string]any:
+		object, ok := a.(map[string]any)
+		for name, value := range b {
+			ok = ok && holds(object[name], value)
+		}
+		return ok
+	case []any:
+		list, ok := a.([]any)
+		ok = ok && len(list) == len(b)
+		for n, value := range b {
+			ok = ok && holds(list[n], value)
+		}
+		return ok
+	}
+	return a == b
+}

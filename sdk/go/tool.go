@@ -66,11 +66,8 @@ func Func[A, R any](name, description string, f func(*Call, A) (R, error), examp
 		return result(nils, &out)
 	}
 	t.warm = func() {
-		if text, err := encode(sample(t.arguments).Interface()); err == nil {
-			var in A
-			_ = decode(text, &in)
-		}
-		_, _ = encode(sample(t.result).Interface())
+		warm((*A)(nil))
+		warm((*R)(nil))
 	}
 	return t
 }

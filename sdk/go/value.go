@@ -120,20 +120,36 @@ func (n nils) emptyElements(v reflect.Value, depth int) {
 	}
 }
 
-// sample returns a value of t that holds something of each type in it, so that encoding/json meets them all.
-func sample(t reflect.Type) reflect.Value {
-	v := reflect.New(t).Elem()
-	sampler{}.fill(v)
-	return v
+// warm has encoding/json prepare for the type that pointer, a nil one, points to, and write and read a value of it once.
+// That calls no method by which a type reads or writes itself, since it may panic for a value that no tool made, and makes
+// no error: inside of encoding/json one is a panic, too, which ends a guest of TinyGo.
+func warm(pointer any) {
+	_, _ = encode(pointer) // writes null, after it has looked at the whole type
+	t := reflect.TypeOf(pointer).Elem()
+	v := reflect.New(t)
+	if !(sampler{}).fill(v.Elem()) {
+		return
+	}
+	if text, err := encode(v.Interface()); err == nil {
+		_ = decode(text, reflect.New(t).Interface())
+	}
 }
 
-// A sampler knows the composite types that it has filled: once is enough, and ends recursion.
+// A sampler fills values so that they hold something of each type in them. It knows the composite types that it has met,
+// and whether encoding/json takes what it made of them: once is enough, and ends recursion.
 type sampler map[reflect.Type]bool
 
-func (s sampler) fill(v reflect.Value) {
+// fill fills v, and reports whether encoding/json takes it, then and when it is zero.
+func (s sampler) fill(v reflect.Value) bool {
 	t := v.Type()
-	if !v.CanSet() || s[t] || ownForm(t) {
-		return
+	switch {
+	case t == timeType || t == rawType:
+		return true
+	case foreign(t), !v.CanSet() && t.Kind() != reflect.Struct:
+		return false
+	case t == numberType:
+		v.SetString("1")
+		return true
 	}
 	switch t.Kind() {
 	case reflect.Bool:
@@ -146,35 +162,60 @@ func (s sampler) fill(v reflect.Value) {
 		v.SetFloat(1.5)
 	case reflect.String:
 		v.SetString("a")
+	case reflect.Interface: // null
 	default:
-		s[t] = true
-		s.compose(v)
+		good, met := s[t]
+		if !met {
+			s[t] = false // while it is being filled
+			good = s.compose(v)
+			s[t] = good
+		}
+		return good
 	}
+	return true
 }
 
-// compose fills a value that is made of others.
-func (s sampler) compose(v reflect.Value) {
+// foreign reports whether a type reads or writes its JSON itself.
+func foreign(t reflect.Type) bool {
+	v := reflect.New(t).Interface()
+	_, reads := v.(json.Unmarshaler)
+	_, readsText := v.(encoding.TextUnmarshaler)
+	return reads || readsText || ownForm(t)
+}
+
+// compose fills a value that is made of others. What has no good elements stays empty.
+func (s sampler) compose(v reflect.Value) bool {
 	t := v.Type()
 	switch t.Kind() {
 	case reflect.Pointer:
-		v.Set(reflect.New(t.Elem()))
-		s.fill(v.Elem())
-	case reflect.Slice:
-		v.Set(reflect.MakeSlice(t, 1, 1))
-		s.fill(v.Index(0))
-	case reflect.Array:
-		if v.Len() > 0 {
-			s.fill(v.Index(0))
+		if to := reflect.New(t.Elem()); s.fill(to.Elem()) {
+			v.Set(to)
 		}
+	case reflect.Slice:
+		if list := reflect.MakeSlice(t, 1, 1); s.fill(list.Index(0)) {
+			v.Set(list)
+		}
+	case reflect.Array:
+		return v.Len() == 0 || s.fill(v.Index(0))
 	case reflect.Map:
 		key, element := reflect.New(t.Key()).Elem(), reflect.New(t.Elem()).Elem()
-		s.fill(key)
-		s.fill(element)
-		v.Set(reflect.MakeMap(t))
-		v.SetMapIndex(key, element)
+		if k := t.Key().Kind(); k != reflect.String && (k < reflect.Int || k > reflect.Uint64) {
+			return false
+		}
+		if s.fill(key) && s.fill(element) {
+			v.Set(reflect.MakeMap(t))
+			v.SetMapIndex(key, element)
+		}
 	case reflect.Struct:
 		for i := 0; i < v.NumField(); i++ {
-			s.fill(v.Field(i))
+			f := t.Field(i)
+			hidden := f.PkgPath != "" && !(f.Anonymous && f.Type.Kind() == reflect.Struct)
+			if !hidden && f.Tag.Get("json") != "-" && !s.fill(v.Field(i)) {
+				return false
+			}
 		}
+	default:
+		return false
 	}
+	return true
 }

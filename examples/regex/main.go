@@ -13,7 +13,7 @@ import (
 
 // A search is what all tools here take. Its options are those that other languages write behind a pattern.
 type search struct {
-	Pattern    string `json:"pattern" minLength:"1" maxLength:"2000" description:"A regular expression in RE2's syntax, (?P<name>…) and (?<name>…) for groups. It has no lookaround and no backreferences, and never takes exponential time." examples:"\"(?P<year>\\\\d{4})-(?P<month>\\\\d{2})\""`
+	Pattern    string `json:"pattern" minLength:"1" maxLength:"2000" description:"A regular expression in RE2's syntax, (?P<name>…) and (?<name>…) for groups. It has no lookaround and no backreferences." examples:"(?P<year>\\d{4})-(?P<month>\\d{2})"`
 	Text       string `json:"text" description:"The text to search."`
 	IgnoreCase bool   `json:"ignore_case" default:"false"`
 	Multiline  bool   `json:"multiline" default:"false" description:"Whether ^ and $ match at each line, too."`

@@ -14,7 +14,7 @@ import (
 )
 
 type query struct {
-	Template string         `json:"template" minLength:"1" maxLength:"200000" description:"A template of Go's text/template: {{.name}}, {{range .items}}…{{end}}, {{if gt .n 3}}…{{else}}…{{end}}, {{.price | printf \"%.2f\"}}." examples:"\"Dear {{.name}},\""`
+	Template string         `json:"template" minLength:"1" maxLength:"200000" description:"A template of Go's text/template: {{.name}}, {{range .items}}…{{end}}, {{if gt .n 3}}…{{else}}…{{end}}, {{.price | printf \"%.2f\"}}." examples:"[\"Dear {{.name}},\"]"`
 	Data     map[string]any `json:"data" default:"{}" description:"What the template refers to."`
 	Missing  string         `json:"missing" enum:"error,empty" default:"error" description:"What a name that the data do not have is: an error, or nothing."`
 	MaxBytes int            `json:"max_bytes" default:"1000000" minimum:"1" maximum:"2000000" description:"How long the result may get; a longer one is an error."`

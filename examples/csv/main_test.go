@@ -220,3 +220,18 @@ func FuzzRead(f *testing.F) {
 		}
 	})
 }
+
+// FuzzCompareTexts holds the comparison of texts against that of their lower case.
+func FuzzCompareTexts(f *testing.F) {
+	for _, seed := range [][2]string{{"", ""}, {"a", ""}, {"a", "B"}, {"ab", "AB"}, {"ab", "A"}, {"Ä", "ä"}, {"İ", "i"}, {"ẞ", "ß"}, {"K", "k"}, {"\uffff", "😀"}, {"\xff", "\xfe"}, {"Z", "a"}, {"_", "a"}} {
+		f.Add(seed[0], seed[1])
+	}
+	f.Fuzz(func(t *testing.T, a, b string) {
+		for _, pair := range [][2]string{{a, b}, {b, a}} {
+			got, want := compareTexts(pair[0], pair[1]), strings.Compare(strings.ToLower(pair[0]), strings.ToLower(pair[1]))
+			if got != want {
+				t.Errorf("%q and %q: got %d, want %d", pair[0], pair[1], got, want)
+			}
+		}
+	})
+}

@@ -12,6 +12,8 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	toolsrv "github.com/toolsrv/toolsrv/sdk/go"
 )
@@ -50,7 +52,23 @@ func (k kind) compare(a, b string) int {
 		y, _ := strconv.ParseFloat(b, 64)
 		return cmp.Compare(x, y)
 	}
-	return cmp.Compare(strings.ToLower(a), strings.ToLower(b))
+	return compareTexts(a, b)
+}
+
+// compareTexts compares without regard to case. Sorting comes by each cell many times, so it makes no texts in lower case,
+// which would take more memory than a tool has where nothing is collected.
+func compareTexts(a, b string) int {
+	for a != "" && b != "" {
+		x, m := utf8.DecodeRuneInString(a)
+		y, n := utf8.DecodeRuneInString(b)
+		if x != y {
+			if order := cmp.Compare(unicode.ToLower(x), unicode.ToLower(y)); order != 0 {
+				return order
+			}
+		}
+		a, b = a[m:], b[n:]
+	}
+	return cmp.Compare(len(a), len(b))
 }
 
 // What a text of nothing but delimiters takes in memory is bounded.

@@ -100,7 +100,7 @@ func TestGrownIsReset(t *testing.T) {
 			t.Parallel()
 			content := filled(granule, func(b []byte) { sprinkle(b, 1) })
 			_, m := mapped(t, kind.make, content, 200*granule)
-			for turn, size := range []int{1, 2, 1, 3, 2, 1, 200, 1, 2, 200, 3, 1, 100, 2} {
+			for turn, size := range []int{3, 1, 2, 1, 3, 2, 1, 200, 1, 2, 200, 3, 1, 100, 2} {
 				size *= granule
 				b := m.Grow(uint64(size))
 				if len(b) != size || len(m.Bytes()) != size {
@@ -123,6 +123,13 @@ func TestGrownIsReset(t *testing.T) {
 				}
 				if len(m.Bytes()) != granule || !m.Equal() {
 					t.Fatalf("turn %d: after Reset it has %d bytes, equal: %v", turn, len(m.Bytes()), m.Equal())
+				}
+				if size > granule {
+					b[size-1] = 1
+					if m.Equal() {
+						t.Errorf("turn %d: Equal of a memory with something behind its end: got true", turn)
+					}
+					b[size-1] = 0
 				}
 			}
 		})
@@ -147,6 +154,9 @@ func TestGrowthIsGivenBack(t *testing.T) {
 			}
 			if n, err := m.Reset(); n != linmem.KeepResident || err != nil {
 				t.Errorf("Reset after the rare call: got %d, %v", n, err)
+			}
+			if n, err := m.Resident(); n != linmem.KeepResident || err != nil {
+				t.Errorf("Resident after the rare call: got %d, %v; want %d, most of it behind the end", n, err, linmem.KeepResident)
 			}
 			for range linmem.AgeEvery {
 				m.Bytes()[0]++

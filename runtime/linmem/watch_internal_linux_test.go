@@ -22,7 +22,7 @@ func watchable(t *testing.T, granules int) *Memory {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := image.Map(2 * uint64(len(content)))
+	m, err := image.Map(64 << 20)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -157,6 +157,127 @@ func read(b []byte) (sum int) {
 		sum += int(x)
 	}
 	return sum
+}
+
+// TestWatchOfManyPages has more dirty pages, none beside another, than are found at a time: those found last are not all.
+func TestWatchOfManyPages(t *testing.T) {
+	t.Parallel()
+	m := watchable(t, 40)
+	page := unix.Getpagesize()
+	for turn := range 5 {
+		m.Watch()
+		for at := 0; at < 2*(regionsPerScan+10)*page; at += 2 * page {
+			m.space[at]++
+		}
+		if _, err := m.Reset(); err != nil {
+			t.Fatal(err)
+		}
+		if !m.Equal() {
+			t.Fatalf("turn %d: the memory is not restored", turn)
+		}
+	}
+}
+
+// TestWatchForgetsRareCalls has one call that writes much and many that write little, all of them watched.
+func TestWatchForgetsRareCalls(t *testing.T) {
+	t.Parallel()
+	m := watchable(t, 40)
+	clear(m.Grow(60 * granule))
+	for range ageEvery + 5 {
+		if _, err := m.Reset(); err != nil {
+			t.Fatal(err)
+		}
+		m.Watch()
+		m.space[0]++
+	}
+	if _, err := m.Reset(); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := m.Resident(); n != unix.Getpagesize() || err != nil {
+		t.Errorf("Resident: got %d, %v; want the one page of the calls since", n, err)
+	}
+}
+
+// TestReadsAreForgotten has one call that reads what nobody wrote: scans must not look at much of it, nor at any for ever.
+func TestReadsAreForgotten(t *testing.T) {
+	t.Parallel()
+	if p := findPagemap(); p == nil || !p.scan {
+		t.Skip("the system does not tell of pages that were read only")
+	}
+	page := unix.Getpagesize()
+	for _, c := range []struct {
+		name               string
+		size, step, resets int
+		left               int // bytes at most, beside what the calls write
+	}{
+		{"much", 40*granule + 3*keepResident, page, 1, keepResident},
+		{"much, here and there", 40*granule + 3*keepResident, 2 * page, 1, keepResident},
+		{"little, of what is declared", 40 * granule, page, ageEvery, 0},
+		{"little, here and there", 40 * granule, 2 * page, ageEvery, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			m := watchable(t, 40)
+			scanned := func() (sum int) {
+				for at, end := m.base(), m.base()+uint64(m.reach); at < end; {
+					runs, next, err := m.image.file.pagemap.find(&m.finder, at, end)
+					if err != nil {
+						t.Fatal(err)
+					}
+					for _, run := range runs {
+						sum += int(run.end - run.start)
+					}
+					at = next
+				}
+				m.finder.found = nil
+				return sum
+			}
+			b := m.Grow(uint64(c.size))
+			zeros := b[len(m.image.stored) : c.size-page] // the last page is dirty in watchable
+			sum := 0
+			for at := 0; at < len(zeros); at += c.step {
+				sum += int(zeros[at])
+			}
+			b[c.size-1]++
+			if got := scanned(); sum != 0 || got < len(zeros)*page/c.step {
+				t.Fatalf("%d bytes are scanned that add up to %d: this shows nothing", got, sum)
+			}
+			for range c.resets {
+				m.space[0]++
+				if _, err := m.Reset(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if got := scanned(); got > c.left+2*page {
+				t.Errorf("%d bytes are scanned after %d resets, want %d at most", got, c.resets, c.left+2*page)
+			}
+			if !m.Equal() {
+				t.Error("the memory is not restored")
+			}
+		})
+	}
+}
+
+// TestBlank has pages of zeros where the kernel puts them by itself, and where it may have merged pages of a guest's.
+func TestBlank(t *testing.T) {
+	t.Parallel()
+	m := watchable(t, 40)
+	page, stored := uint64(unix.Getpagesize()), uint64(len(m.image.stored))
+	for _, c := range []struct {
+		name       string
+		from       uint64
+		categories uint64
+		want       bool
+	}{
+		{"behind what is stored", stored, pageIsPresent | pageIsZero, true},
+		{"written behind what is stored", stored, pageIsPresent, false},
+		{"in what is stored", 0, pageIsPresent | pageIsZero, false},
+		{"across its end", stored - page, pageIsPresent | pageIsZero, false},
+	} {
+		if got := m.blank(region{m.base() + c.from, m.base() + c.from + 2*page, c.categories}); got != c.want {
+			t.Errorf("zeros %s: blank: got %v, want %v", c.name, got, c.want)
+		}
+	}
 }
 
 // TestUncountedFaults has a counter that does not see the faults of what it is asked about.

@@ -362,8 +362,13 @@ func TestCodeMemory(t *testing.T) {
 			running := e.compiler.running
 			e.compiler.mu.Unlock()
 			if running == 0 {
-				return
+				break
 			}
+		}
+		p.module.mu.Lock()
+		defer p.module.mu.Unlock()
+		if b := p.module.build; !p.module.source.packed || b != nil && b.source.bytes != nil {
+			t.Error("a module that is compiled is kept as it was")
 		}
 	}
 	e, programs := open(0)

@@ -121,6 +121,17 @@ func TestSum(t *testing.T) {
 	if named := slices.Concat(plain, custom("name", "\x00\x02\x01m")); sum(named) == want {
 		t.Error("names do not change the sum")
 	}
+	function, code := section(3, vec(b(0))), section(10, vec(b(2, 0, 0x0b)))
+	if sum(module(types, function, section(8, b(0)), code)) == sum(module(types, function, section(12, b(0)), code)) {
+		t.Error("a start of function 0 and a count of 0 data segments have one sum")
+	}
+	between := custom("between", string(section(8, b(0)))) // what a custom section holds is no section
+	parts := [][]byte{types, function, code, section(11, vec([]byte("\x01\x03abc")))}
+	for n := range len(parts) + 1 {
+		if sum(module(slices.Insert(slices.Clone(parts), n, between)...)) != want {
+			t.Errorf("a custom section at place %d changes the sum", n)
+		}
+	}
 	changed := 0
 	for n := range plain {
 		other := slices.Clone(plain)

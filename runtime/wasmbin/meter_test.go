@@ -142,6 +142,58 @@ func takeSlices(t *testing.T, r *wasmbin.Rewritten) (slices []time.Duration) {
 	return slices
 }
 
+// Bulk instructions cost a unit for each four bytes or elements, and ask for fuel after each 16 KiB of bytes at the latest.
+func TestBulkIsCharged(t *testing.T) {
+	t.Parallel()
+	const pages = 20
+	grown := "\xd0\x70" + i32(131_071) + "\xfc\x0f\x00\x1a" // table.grow
+	for _, c := range []struct {
+		name, code string
+		units      int // at least
+		looks      int // at least, where each unit has to be asked for
+	}{
+		{"memory.fill of a chunk", i32(0) + i32(1) + i32(16<<10) + "\xfc\x0b\x00", 4096, 1},
+		{"memory.fill of less", i32(0) + i32(1) + i32(15_000) + "\xfc\x0b\x00", 3750, 1},
+		{"memory.fill", i32(0) + i32(1) + i32(1<<20+5000) + "\xfc\x0b\x00", 1<<18 + 1250, 65},
+		{"memory.copy", i32(1) + i32(9) + i32(1<<20) + "\xfc\x0a\x00\x00", 1 << 18, 64},
+		{"memory.copy backwards", i32(9) + i32(1) + i32(1<<20) + "\xfc\x0a\x00\x00", 1 << 18, 64},
+		{"memory.init", i32(9) + i32(0) + i32(200_000) + "\xfc\x08\x00\x00", 50_000, 12},
+		{"table.grow", grown, 32_767, 1},
+		{"table.fill", grown + i32(0) + "\xd0\x70" + i32(131_072) + "\xfc\x11\x00", 32_767 + 32_768, 2},
+		{"table.copy", grown + i32(1) + i32(0) + i32(131_071) + "\xfc\x0e\x00\x00", 2 * 32_767, 2},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			r, err := wasmbin.Rewrite(program(pages, body(c.code)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			// At once, and unit by unit.
+			for _, slice := range []int32{1 << 30, 0} {
+				h := newHost(t, wazero.NewRuntimeConfigCompiler().WithCoreFeatures(api.CoreFeaturesV2))
+				h.slice = slice
+				m, err := h.instantiate(t.Context(), "", r, 1<<20)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if _, err := m.ExportedFunction("f0").Call(t.Context(), 0); err != nil {
+					t.Fatal(err)
+				}
+				if slice == 0 {
+					if h.refills < c.looks {
+						t.Errorf("it asks for fuel %d times, want %d at least", h.refills, c.looks)
+					}
+					continue
+				}
+				used := int(slice) - int(int32(uint32(m.ExportedGlobal(wasmbin.FuelGlobal).Get())))
+				if used < c.units || used > c.units+1000 {
+					t.Errorf("it takes %d units, want %d and few more", used, c.units)
+				}
+			}
+		})
+	}
+}
+
 func median(list []time.Duration) (middle, longest time.Duration) {
 	slices.Sort(list)
 	return list[len(list)/2], list[len(list)-1]

@@ -164,7 +164,7 @@ func (d *deriver) content(t reflect.Type, path string) (*schema, error) {
 	switch t.Kind() {
 	case reflect.Bool:
 		return &schema{Type: "boolean"}, nil
-	case reflect.Int, reflect.Int64:
+	case reflect.Int, reflect.Int64: // an int of TinyGo has 32 bits, but a tool's contract is the same from all compilers
 		return &schema{Type: "integer"}, nil
 	case reflect.Int8, reflect.Int16, reflect.Int32:
 		top := int64(1)<<(t.Bits()-1) - 1

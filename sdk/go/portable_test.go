@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -69,6 +70,41 @@ func unportable(n ast.Node) string {
 		}
 	}
 	return ""
+}
+
+// TestTagLengths holds the examples' struct tags to the length that TinyGo takes.
+func TestTagLengths(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob("../../examples/*/*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	read := 0
+	for _, file := range files {
+		set := token.NewFileSet()
+		parsed, err := parser.ParseFile(set, file, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(parsed, func(n ast.Node) bool {
+			field, ok := n.(*ast.Field)
+			if !ok || field.Tag == nil {
+				return true
+			}
+			read++
+			tag, err := strconv.Unquote(field.Tag.Value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(tag) > 255 {
+				t.Errorf("%s: the tag has %d bytes, want 255 at most", set.Position(field.Pos()), len(tag))
+			}
+			return true
+		})
+	}
+	if read < 50 {
+		t.Errorf("read %d tags, want those of the examples", read)
+	}
 }
 
 // TestConstraints holds the files to the tags of the compilers: those of a guest are built for it and no others.

@@ -111,9 +111,6 @@ func decode(arguments []byte, in any) error {
 	var mismatch *json.UnmarshalTypeError
 	if errors.As(err, &mismatch) && mismatch.Field != "" {
 		message = fmt.Sprintf("%s: a JSON %s does not fit %s", mismatch.Field, mismatch.Value, mismatch.Type)
-		if n, ok := strings.CutPrefix(mismatch.Value, "number "); ok && mismatch.Type.Kind() <= reflect.Uint64 && strings.ContainsAny(n, ".eE") {
-			message += ": write a whole number without a point or an exponent"
-		}
 	} else if name := culprit(arguments, reflect.TypeOf(in).Elem()); name != "" {
 		message = name + ": " + message
 	}

@@ -334,7 +334,7 @@ func (m *meter) global(op byte, which uint32) { m.index(op, uint32(m.w.m.globals
 // instructions of at once) and 16 ns (loads that miss every cache), and a look at the clock some 300 ns. So a slice
 // has many units at first, and few as soon as the guest turns out to be slow.
 const (
-	FirstSlice = 250_000
+	FirstSlice = 100_000
 	minSlice   = 2_500
 	maxSlice   = 500_000
 	sliceTime  = 200 * time.Microsecond // aimed at

@@ -47,10 +47,6 @@ func (m *module) serve(w *work, describe bool, index int32, input []byte) (outpu
 		}
 	}
 	i.since = w.begun
-	if s := i.snapshot; s != nil && s.size() > w.limits.Memory {
-		intact = true
-		return nil, tooLarge(s.size(), w.limits.Memory)
-	}
 	if w.ctx.Err() != nil {
 		intact = i.snapshot != nil
 		return nil, notBegun(w.ctx, "its turn", w.limits.Timeout)
@@ -175,7 +171,7 @@ func (m *module) reserve() uint64 {
 
 // fits reports whether the instance was made for limits like those of w.
 func (m *module) fits(i *instance, w *work) bool {
-	return i.reserved >= min(uint64(w.limits.Memory), m.rewritten.MemoryMax*pageSize)
+	return i.reserved >= min(uint64(w.limits.Memory), m.rewritten.MemoryMax*pageSize) && i.snapshot.size() <= w.limits.Memory
 }
 
 // make makes an instance that is ready for a call. The error is an *Error.
@@ -201,6 +197,8 @@ func (m *module) make(w *work) (*instance, error) {
 		}
 		m.mu.Unlock()
 		switch {
+		case s != nil && s.size() > w.limits.Memory:
+			return m.started(code, w) // it took more where it might; perhaps it makes do with less
 		case s != nil:
 			i, err := m.instantiate(code, s)
 			return i, asError(err)

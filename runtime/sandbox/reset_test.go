@@ -47,16 +47,26 @@ func TestStateLeaks(t *testing.T) {
 	}
 }
 
-// TestAdapted has a guest that takes all the memory it gets when it is started. What one tool's limit has made of it is
-// not what another tool's calls begin with.
+// TestAdapted has guests that take more memory when they are started: all that they get, or some that they can do without. What
+// one tool's limit has made of it is not what another tool's calls begin with, whichever was called first.
 func TestAdapted(t *testing.T) {
 	t.Parallel()
-	p := load(t, newEngine(t, sandbox.Config{}), fixture(t, "hostile/adapts"))
-	for range 2 {
-		for _, pages := range []int64{3, 7, 5} {
-			out, err := p.Tool("x", 0, sandbox.Limits{Memory: pages << 16}).Call(t.Context(), nil)
-			if want := fmt.Sprint(pages); err != nil || string(out) != want {
-				t.Errorf("got %s, %v, want %s", out, err, want)
+	for _, test := range []struct {
+		fixture string
+		pages   map[int64]string // by limit
+	}{
+		{"hostile/adapts", map[int64]string{3: "3", 7: "7", 5: "5"}},
+		{"good/greedy", map[int64]string{3: "1", 4: "1", 5: "5", 8: "5"}},
+	} {
+		for range 3 {
+			p := load(t, newEngine(t, sandbox.Config{}), fixture(t, test.fixture))
+			for range 2 {
+				for pages, want := range test.pages { // in any order
+					out, err := p.Tool("x", 0, sandbox.Limits{Memory: pages << 16}).Call(t.Context(), nil)
+					if err != nil || string(out) != want {
+						t.Errorf("%s, with %d pages: got %s, %v, want %s", test.fixture, pages, out, err, want)
+					}
+				}
 			}
 		}
 	}

@@ -1,0 +1,9 @@
+;; Takes four pages more when it is started, and makes do where they are refused. It answers with the number of its pages, as one digit.
+(module
+  (import "toolsrv_v1" "output_write" (func $output_write (param i32 i32)))
+  (memory (export "memory") 1)
+  (func (export "_initialize") (drop (memory.grow (i32.const 4))))
+  (func (export "toolsrv_call") (param $tool i32) (result i32)
+    (i32.store8 (i32.const 0) (i32.add (i32.const 48) (memory.size)))
+    (call $output_write (i32.const 0) (i32.const 1))
+    (i32.const 0)))

@@ -35,6 +35,7 @@ import (
 type codeCache struct {
 	dir     string // of the entries, kept
 	limit   int64  // of all entries together, in bytes
+	workers int    // of each compilation
 	staging string // wazero's and ours, for this process
 	files   string // where in staging wazero looks for its files
 	host    string // tells apart versions of wazero, operating systems and processors
@@ -63,7 +64,7 @@ const (
 )
 
 // openCache makes the directory where it is missing. config is that of the engine's runtime.
-func openCache(dir string, limit int64, config wazero.RuntimeConfig) (*codeCache, error) {
+func openCache(dir string, limit int64, workers int, config wazero.RuntimeConfig) (*codeCache, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
 		return nil, fmt.Errorf("find the directory for compiled code: %w", err)
@@ -88,7 +89,7 @@ func openCache(dir string, limit int64, config wazero.RuntimeConfig) (*codeCache
 	if limit <= 0 {
 		limit = defaultCacheSize
 	}
-	c := &codeCache{dir: dir, limit: limit, staging: staging, config: config}
+	c := &codeCache{dir: dir, limit: limit, workers: workers, staging: staging, config: config}
 	c.written.Store(limit) // so that the first entry has all of them counted
 	if err := c.learn(); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(staging))
@@ -160,7 +161,7 @@ func (c *codeCache) make(module []byte) (made *compiled, err error) {
 	ctx := context.Background()
 	r := wazero.NewRuntimeWithConfig(ctx, c.config.WithCompilationCache(cache))
 	defer func() { err = errors.Join(err, r.Close(ctx), cache.Close(ctx)) }()
-	if _, err := compileIn(r, module); err != nil {
+	if _, err := compileIn(r, module, c.workers); err != nil {
 		return nil, err
 	}
 	kept, err := os.ReadDir(files)

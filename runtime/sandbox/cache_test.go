@@ -250,6 +250,33 @@ func TestCacheShared(t *testing.T) {
 	}
 }
 
+// TestCompileWorkers has several processors compile one module: they make what one makes.
+func TestCompileWorkers(t *testing.T) {
+	t.Parallel()
+	var made [][]byte
+	for _, workers := range []int{0, 1, 4} {
+		dir := t.TempDir()
+		e := newEngine(t, sandbox.Config{CacheDir: dir, CompileWorkers: workers})
+		p := load(t, e, fixture(t, "good/leaky"))
+		if err := p.Compile(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := e.Close(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		code, err := os.ReadFile(entry(t, dir))
+		if err != nil {
+			t.Fatal(err)
+		}
+		made = append(made, code)
+	}
+	for n, code := range made[1:] {
+		if !bytes.Equal(code, made[0]) {
+			t.Errorf("case %d: got other code than one processor makes", n+1)
+		}
+	}
+}
+
 // TestCacheForeign has files where an entry should be that no honest process leaves there.
 func TestCacheForeign(t *testing.T) {
 	t.Parallel()

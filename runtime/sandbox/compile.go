@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/tetratelabs/wazero"
+	"github.com/tetratelabs/wazero/experimental"
 )
 
 // What a compilation may take. wazero can't be interrupted while it compiles, and a module that was made for it
@@ -43,6 +44,7 @@ type compiler struct {
 	cache   *codeCache // nil: none
 	log     *slog.Logger
 	most    int // compilations at a time, slow ones not counted
+	workers int // of each
 	slow    time.Duration
 	grace   time.Duration
 	room    int64        // bytes that code may take
@@ -122,7 +124,8 @@ func (b *build) before(other *build) bool {
 	return b.module.order < other.module.order
 }
 
-func newCompiler(r wazero.Runtime, cache *codeCache, room int64, log *slog.Logger) *compiler {
+func newCompiler(r wazero.Runtime, cache *codeCache, c Config, log *slog.Logger) *compiler {
+	room := c.CodeMemory
 	if room <= 0 {
 		room = defaultCodeMemory
 	}
@@ -131,6 +134,7 @@ func newCompiler(r wazero.Runtime, cache *codeCache, room int64, log *slog.Logge
 		cache:   cache,
 		log:     log,
 		most:    max(2, runtime.GOMAXPROCS(0)), // two at least, so that a slow one holds up nobody
+		workers: c.CompileWorkers,
 		slow:    slowBuild,
 		grace:   closeGrace,
 		room:    room,
@@ -284,7 +288,7 @@ func (c *compiler) compile(from source) (module wazero.CompiledModule, size int6
 		return nil, 0, fmt.Errorf("unpack the module: %w", err)
 	}
 	if c.cache == nil {
-		module, err = compileIn(c.runtime, source)
+		module, err = compileIn(c.runtime, source, c.workers)
 		return module, 0, err
 	}
 	entry := c.cache.entry(source)
@@ -304,7 +308,7 @@ func (c *compiler) compile(from source) (module wazero.CompiledModule, size int6
 	if err != nil {
 		return nil, 0, err
 	}
-	module, err = compileIn(c.runtime, source)
+	module, err = compileIn(c.runtime, source, c.workers)
 	if gone := remove(staged); gone != nil {
 		c.log.Warn("compiled code is left over", "error", gone)
 	}
@@ -348,15 +352,15 @@ func (m *module) disused() bool {
 	return m.calls == 0 && m.build != nil && m.build.over() && m.build.code != nil
 }
 
-// compileIn has wazero compile, on this goroutine: on one of wazero's a panic could not be recovered. That
-// is why several may not share the work of one module, either.
-func compileIn(r wazero.Runtime, source []byte) (module wazero.CompiledModule, err error) {
+// compileIn has wazero compile, on this goroutine, or on so many of wazero's, on which a panic can't be recovered. That
+// is also why several modules may not share the work of one that is the same.
+func compileIn(r wazero.Runtime, source []byte, workers int) (module wazero.CompiledModule, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			module, err = nil, fmt.Errorf("the compiler panicked: %v\n%s", p, debug.Stack())
 		}
 	}()
-	return r.CompileModule(context.Background(), source)
+	return r.CompileModule(experimental.WithCompilationWorkers(context.Background(), workers), source)
 }
 
 // errUnwanted ends a build whose module has no user any more, and so no one who sees this error.

@@ -49,6 +49,9 @@ type Config struct {
 	// CodeMemory bounds the compiled code in memory in bytes, where there is a CacheDir from which it can come back: what
 	// no call uses goes first; 512 MiB where 0 or less.
 	CodeMemory int64
+	// CompileWorkers is how many processors compile one module; 1 where 0 or less. With more, a fault of the compiler is no
+	// error but ends the process, so it is for a program whose modules are its user's own.
+	CompileWorkers int
 	// UnusedTime is how long compiled code is kept in memory that no call uses, where there is a CacheDir from which
 	// it can come back; 15 minutes.
 	UnusedTime time.Duration
@@ -128,13 +131,13 @@ func New(ctx context.Context, c Config) (*Engine, error) {
 	config := wazero.NewRuntimeConfig().WithCoreFeatures(api.CoreFeaturesV2).WithDebugInfoEnabled(false)
 	if c.CacheDir != "" {
 		var err error
-		if e.cache, err = openCache(c.CacheDir, c.CacheSize, config); err != nil {
+		if e.cache, err = openCache(c.CacheDir, c.CacheSize, c.CompileWorkers, config); err != nil {
 			return nil, err
 		}
 		config = config.WithCompilationCache(e.cache.wazero)
 	}
 	e.runtime = wazero.NewRuntimeWithConfig(ctx, config)
-	e.compiler = newCompiler(e.runtime, e.cache, c.CodeMemory, e.log)
+	e.compiler = newCompiler(e.runtime, e.cache, c, e.log)
 	if err := e.offer(ctx, append(abiFuncs(), wasi{time.Now()}.funcs()...)); err != nil {
 		return nil, errors.Join(err, e.free(ctx))
 	}

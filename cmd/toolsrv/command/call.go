@@ -422,7 +422,7 @@ func (o *opener) open(ctx context.Context, file string, stderr io.Writer) (_ *op
 			return nil, err
 		}
 	}
-	engine, err := newEngine(ctx, c, newLogger(stderr, o.logLevel))
+	engine, err := newEngine(ctx, c, 1, newLogger(stderr, o.logLevel))
 	if err != nil {
 		return nil, err
 	}

@@ -105,7 +105,7 @@ func (c *check) run(cmd *cobra.Command, args []string) error {
 			return err
 		}
 	}
-	engine, err := newEngine(ctx, settings, newLogger(stderr, slog.LevelWarn))
+	engine, err := newEngine(ctx, settings, 1, newLogger(stderr, slog.LevelWarn))
 	if err != nil {
 		return err
 	}

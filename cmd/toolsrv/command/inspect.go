@@ -69,7 +69,7 @@ func describeInto(ctx context.Context, r *toolfile.Report, content []byte, file 
 	if r.Manifest != nil || r.ManifestError != "" {
 		return nil
 	}
-	engine, err := newEngine(ctx, config.Default(), newLogger(stderr, slog.LevelWarn))
+	engine, err := newEngine(ctx, config.Default(), 1, newLogger(stderr, slog.LevelWarn))
 	if err != nil {
 		return err
 	}
@@ -231,17 +231,18 @@ func limitText(l toolfile.Limit, unit func(uint64) string) string {
 	return text
 }
 
-// newEngine returns an engine that shares the server's compiled code, or does without where that can't be had.
-func newEngine(ctx context.Context, c *config.Config, logger *slog.Logger) (*sandbox.Engine, error) {
+// newEngine returns an engine that shares the server's compiled code, or does without where that can't be had. More than one
+// worker is for modules of the user's own.
+func newEngine(ctx context.Context, c *config.Config, workers int, logger *slog.Logger) (*sandbox.Engine, error) {
 	dir, err := server.CacheDir(c)
 	if err == nil {
 		var engine *sandbox.Engine
-		if engine, err = sandbox.New(ctx, sandbox.Config{CacheDir: dir, Logger: logger}); err == nil {
+		if engine, err = sandbox.New(ctx, sandbox.Config{CacheDir: dir, CompileWorkers: workers, Logger: logger}); err == nil {
 			return engine, nil
 		}
 	}
 	logger.Warn("compiled code is not kept", "error", err)
-	return sandbox.New(ctx, sandbox.Config{Logger: logger})
+	return sandbox.New(ctx, sandbox.Config{CompileWorkers: workers, Logger: logger})
 }
 
 // readModule reads a module's file, which may be no larger than a module.

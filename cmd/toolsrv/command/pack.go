@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"runtime"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -112,7 +113,7 @@ func (p *pack) readManifest(stdin io.Reader) ([]byte, error) {
 
 // packModule embeds a manifest, or that which the module tells. A panic that keeps it from telling is among its log lines.
 func packModule(ctx context.Context, content, manifest []byte, file string, stderr io.Writer) ([]byte, *wasmtools.Manifest, error) {
-	engine, err := newEngine(ctx, config.Default(), newLogger(stderr, slog.LevelInfo))
+	engine, err := newEngine(ctx, config.Default(), runtime.GOMAXPROCS(0), newLogger(stderr, slog.LevelInfo))
 	if err != nil {
 		return nil, nil, err
 	}

@@ -98,6 +98,9 @@ func (c *collector) collect(t reflect.Type, outer field) error {
 			continue
 		}
 		if !exported {
+			if key := ownKey(f.Tag); key != "" {
+				return at(c.path, fmt.Errorf("the field %s has the tag %s, but JSON leaves it out: begin its name with a capital letter, or remove its tags", goName, key))
+			}
 			continue
 		}
 		if err := checkTag(f.Tag); err != nil {

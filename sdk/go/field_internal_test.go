@@ -12,6 +12,9 @@ func TestTagSlips(t *testing.T) {
 	field := func(name string, v any, tag reflect.StructTag) reflect.StructField {
 		return reflect.StructField{Name: name, Type: reflect.TypeOf(v), Tag: tag}
 	}
+	hidden := func(tag reflect.StructTag) reflect.StructField {
+		return reflect.StructField{Name: "a", PkgPath: "example.com/tool", Type: reflect.TypeOf(0), Tag: tag}
+	}
 	tests := []struct {
 		name   string
 		fields []reflect.StructField
@@ -27,6 +30,12 @@ func TestTagSlips(t *testing.T) {
 		{"no quotes", []reflect.StructField{field("A", "", `json:"a" minLength:3`)}, `the field A: its tag is broken at minLength:3`},
 		{"no key", []reflect.StructField{field("A", "", `"a"`)}, `its tag is broken at "a"`},
 		{"no end", []reflect.StructField{field("A", "", `json:"a`)}, `its tag is broken at json:"a`},
+		{"no space", []reflect.StructField{field("A", 0, `json:"a"minimum:"1"`)}, `its tag is broken at minimum:"1"`},
+		{"comma", []reflect.StructField{field("A", 0, `json:"a",minimum:"1"`)}, `its tag is broken at ,minimum:"1": write key:"value", with one space between two`},
+		{"unexported", []reflect.StructField{hidden(`json:"a"`)}, `arguments: the field a has the tag json, but JSON leaves it out: begin its name with a capital letter`},
+		{"unexported, described", []reflect.StructField{hidden(`description:"x"`)}, `the field a has the tag description`},
+		{"unexported for another package", []reflect.StructField{hidden(`db:"a"`)}, ``},
+		{"unexported and left out", []reflect.StructField{hidden(`json:"-" description:"x"`)}, ``},
 		{"spaces", []reflect.StructField{field("A", "", `  json:"a"   minLength:"3"  `)}, ``},
 	}
 	for _, test := range tests {

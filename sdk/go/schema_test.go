@@ -408,6 +408,22 @@ func TestRefused(t *testing.T) {
 		{"tag in capitals", arguments[struct {
 			V int `json:"v" Minimum:"1"`
 		}], []string{"the field V: its tag Minimum is spelt minimum"}},
+		{"unexported in a list of results", result[[]struct {
+			V int
+			w int `description:"A."`
+		}], []string{"result[]: the field w has the tag description"}},
+		{"default that is no number", arguments[struct {
+			V int `json:"v" default:"ten"`
+		}], []string{`arguments.v: the tag default:"ten" is no JSON integer`}},
+		{"default that is no boolean", arguments[struct {
+			V bool `json:"v" default:"yes"`
+		}], []string{`arguments.v: the tag default:"yes" is no JSON boolean`}},
+		{"enum with no number", arguments[struct {
+			V int `json:"v" enum:"1,x"`
+		}], []string{`arguments.v: the tag enum:"x" is no JSON integer`}},
+		{"default without quotes", arguments[struct {
+			V any `json:"v" default:"train"`
+		}], []string{`arguments.v: the tag default:"train" is no JSON: a text stands in quotes, as in default:"\"train\""`}},
 		{"bad describer", arguments[in[liar]], []string{"arguments.v:", "JSONSchema returns no JSON object"}},
 	}
 	for _, test := range tests {

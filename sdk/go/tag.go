@@ -45,12 +45,25 @@ func readTags(tag reflect.StructTag) (tags, error) {
 	return out, nil
 }
 
+// ownKey returns a key of tag that is meant for JSON, or "" where there is none.
+func ownKey(tag reflect.StructTag) string {
+	if _, ok := tag.Lookup("json"); ok {
+		return "json"
+	}
+	for _, k := range tagKeys() {
+		if _, ok := tag.Lookup(k.key); ok {
+			return k.key
+		}
+	}
+	return ""
+}
+
 // checkTag reports whether a tag is in the form that package reflect reads; what follows a slip is ignored there.
 func checkTag(tag reflect.StructTag) error {
 	rest := strings.TrimLeft(string(tag), " ")
-	for rest != "" {
+	for parted := true; rest != ""; {
 		colon := strings.Index(rest, `:"`)
-		if colon <= 0 || strings.ContainsAny(rest[:colon], " \"") {
+		if !parted || colon <= 0 || strings.ContainsAny(rest[:colon], " \"") {
 			return fmt.Errorf("its tag is broken at %s: write key:\"value\", with one space between two", rest)
 		}
 		for _, k := range tagKeys() {
@@ -62,7 +75,9 @@ func checkTag(tag reflect.StructTag) error {
 		if err != nil {
 			return fmt.Errorf("its tag is broken at %s: the value is no Go string (a backslash is written twice)", rest)
 		}
-		rest = strings.TrimLeft(rest[colon+1+len(quoted):], " ")
+		behind := rest[colon+1+len(quoted):]
+		rest = strings.TrimLeft(behind, " ")
+		parted = rest != behind // a comma would count as part of the next key, which nobody reads
 	}
 	return nil
 }
@@ -192,11 +207,16 @@ func (t tags) count(key string, to *json.RawMessage) error {
 // literal returns the JSON of a value in a tag: plain text for a string, JSON otherwise.
 func literal(key, text, kind string, typ reflect.Type) (json.RawMessage, error) {
 	value := []byte(text)
-	if kind == "string" {
+	switch valid := json.Valid(value); {
+	case kind == "string":
 		var err error
 		if value, err = encode(text); err != nil {
 			return nil, err
 		}
+	case !valid && kind == "":
+		return nil, fmt.Errorf("the tag %s:%q is no JSON: a text stands in quotes, as in %s:%q", key, text, key, strconv.Quote(text))
+	case !valid:
+		return nil, fmt.Errorf("the tag %s:%q is no JSON %s", key, text, kind)
 	}
 	return checked(key, value, typ)
 }

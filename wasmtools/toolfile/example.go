@@ -59,7 +59,7 @@ func (m *Module) try(ctx context.Context, tool, number int, example wasmtools.Ex
 	trial.Got = got
 	if s := m.schemas[tool].result; s != nil {
 		if err := s.Check(got); err != nil {
-			trial.Problem = "the result does not fit its own schema: " + problemOf(err)
+			trial.Problem = "the result does not fit its own schema" + violationsOf(err)
 			return trial
 		}
 	}
@@ -79,17 +79,27 @@ func problemOf(err error) string {
 	if failed.Message == "" {
 		text = string(failed.Code)
 	}
+	return text + violationsOf(err)
+}
+
+// violationsOf returns what in a value does not fit a schema, to be put behind a sentence that says so.
+func violationsOf(err error) string {
+	failed, ok := errors.AsType[*wasmtools.Error](err)
+	if !ok {
+		return ": " + err.Error()
+	}
+	text := ""
 	for i, v := range failed.Violations {
 		sep := "; "
 		if i == 0 {
 			sep = ": "
 		}
-		place := make([]string, len(v.Loc))
-		for n, step := range v.Loc {
-			place[n] = fmt.Sprint(step)
+		place := make([]string, 0, len(v.Loc))
+		for _, step := range v.Loc[min(1, len(v.Loc)):] { // the first says "body"
+			place = append(place, fmt.Sprint(step))
 		}
-		if len(place) > 1 {
-			place = place[1:] // "body"
+		if len(place) == 0 {
+			place = append(place, "(all)")
 		}
 		text += sep + strings.Join(place, ".") + ": " + v.Msg
 	}

@@ -28,7 +28,7 @@ func TestTryExamples(t *testing.T) {
 		{"a member too many", `{"a":1,"y":2,"x":1}`, `{"a":1}`, `"x" is not wanted`},
 		{"items", `{"a":1,"b":[1,2]}`, `{"a":1,"b":[1]}`, "at b: got 2 items, want 1"},
 		{"arguments that don't fit", `{"a":"x"}`, `{"a":"x"}`, "invalid_arguments: the arguments do not fit the tool's schema: a: Input should be a valid integer"},
-		{"a result that does not fit its schema", `{"a":101}`, `{"a":101}`, "the result does not fit its own schema: invalid_arguments: the arguments"},
+		{"a result that does not fit its schema", `{"a":101}`, `{"a":101}`, "the result does not fit its own schema: a: Input should be less than or equal to 100"},
 	} {
 		example := fmt.Sprintf(`"examples":[{"arguments":%s}],"parameters"`, c.arguments)
 		if c.want != "" {

@@ -33,10 +33,39 @@ const (
 	rulePointer = "ref-pointer" // $ref that is no JSON pointer
 	ruleRoot    = "root-object" // arguments whose members don't stand at the top
 	ruleName    = "name"        // names that clients don't take
+	ruleExample = "example"     // examples that don't fit the schemas
 )
 
 // maxFindings is how many findings one manifest can have: an author mends the first ones first.
 const maxFindings = 100
+
+// Lint looks for what clients of the module's tools stumble over: what Lint finds in the manifest, and examples that do not fit the
+// schemas. The findings are 100 at most. The module has to be described.
+func (m *Module) Lint() []Finding {
+	all := Lint(m.manifest)
+	for i, t := range m.manifest.Tools {
+		for n, e := range t.Examples {
+			l := linter{tool: t.Name, path: []string{"examples", strconv.Itoa(n)}}
+			if _, err := m.schemas[i].parameters.Validate(e.Arguments); err != nil {
+				l.at("arguments", func() {
+					l.add(ruleExample, "an agent that copies it is refused%s: correct the example or the schema", clipTo(200, violationsOf(err)))
+				})
+			}
+			if s := m.schemas[i].result; s != nil && e.Result != nil {
+				if err := s.Check(e.Result); err != nil {
+					l.at("result", func() {
+						l.add(ruleExample, "it does not fit the schema of the result%s: correct one of them", clipTo(200, violationsOf(err)))
+					})
+				}
+			}
+			all = append(all, l.findings...)
+			if len(all) >= maxFindings {
+				return all[:maxFindings]
+			}
+		}
+	}
+	return all
+}
 
 // Lint looks for what clients of the tools of a manifest stumble over. Its findings are in the order of the manifest, at most 100.
 func Lint(m *wasmtools.Manifest) []Finding {
@@ -177,9 +206,12 @@ func (l *linter) references(schema map[string]any) {
 }
 
 // clip shortens a foreign name.
-func clip(s string) string {
-	if len(s) > 80 {
-		return strings.ToValidUTF8(s[:77], "") + "..."
+func clip(s string) string { return clipTo(80, s) }
+
+// clipTo shortens foreign text to so many bytes.
+func clipTo(most int, s string) string {
+	if len(s) > most {
+		return strings.ToValidUTF8(s[:most-3], "") + "..."
 	}
 	return s
 }

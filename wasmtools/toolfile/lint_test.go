@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/toolsrv/toolsrv/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/toolfile"
 )
@@ -49,6 +50,43 @@ func TestLint(t *testing.T) {
 		}
 		if strings.Join(got, ", ") != c.want {
 			t.Errorf("%s: got %q, want %q", c.name, got, c.want)
+		}
+	}
+}
+
+// TestLintExamples tells examples that don't fit, and of several tools each by its own schemas.
+func TestLintExamples(t *testing.T) {
+	t.Parallel()
+	const text = `{"abi":1,"tools":[
+		{"name":"a","description":"A.","parameters":{"type":"object","properties":{"n":{"type":"integer","default":1}},"additionalProperties":false},
+			"result":{"type":"string"},"examples":[%s]},
+		{"name":"b","description":"B.","parameters":{"type":"object"},"examples":[{"arguments":{"n":"x"},"result":1}]}]}`
+	for _, c := range []struct{ name, examples, place, says string }{
+		{"none", ``, "", ""},
+		{"fit", `{"arguments":{},"result":"x"},{"arguments":{"n":1.0}}`, "", ""},
+		{"arguments of another type", `{"arguments":{}},{"arguments":{"n":"one"}}`, "examples/1/arguments", "n: Input should be a valid integer"},
+		{"arguments that are misspelt", `{"arguments":{"m":1}}`, "examples/0/arguments", "m: Extra inputs are not permitted"},
+		{"a result", `{"arguments":{},"result":2}`, "examples/0/result", "(all): Input should be a valid string"},
+		{"long", `{"arguments":{"` + strings.Repeat("m", 500_000) + `":1}}`, "examples/0/arguments", "mmm..."},
+		{"many", strings.Repeat(`{"arguments":{"m":1},"result":2},`, 200) + `{"arguments":{}}`, "examples/0/arguments", "m: Extra"},
+	} {
+		m := built(t, with(t, fixture(t, "wat/good/echo"), fmt.Sprintf(text, c.examples)), sandbox.Limits{})
+		got := m.Lint()
+		if c.place == "" {
+			if len(got) > 0 {
+				t.Errorf("%s: got %+v, want nothing", c.name, got)
+			}
+			continue
+		}
+		want := 1
+		if c.name == "many" {
+			want = 100
+		}
+		if len(got) != want {
+			t.Fatalf("%s: got %d findings, want %d", c.name, len(got), want)
+		}
+		if f := got[0]; f.Rule != "example" || f.Tool != "a" || f.Place != c.place || !strings.Contains(f.Message, c.says) || len(f.Message) > 400 {
+			t.Errorf("%s: got %+v, want the rule example at %s, saying %q", c.name, f, c.place, c.says)
 		}
 	}
 }

@@ -46,6 +46,7 @@ A file that a server takes may still trouble clients. These are warnings:
   root-object   arguments without "type": "object", or with members below allOf and the
                 like, where some look at the top only
   name          a member's name that language models do not take
+  example       an example that does not fit the schema of arguments or result
 
 No tool is called; of a file without an embedded manifest, toolsrv_describe is run.
 
@@ -223,7 +224,7 @@ func judge(files []*checkedFile, limits func(path string) sandbox.Limits) *check
 				continue
 			}
 			f.OK = true
-			f.Warnings = append(f.Warnings, toolfile.Lint(f.module.Manifest())...)
+			f.Warnings = append(f.Warnings, f.module.Lint()...)
 			all.Warnings += len(f.Warnings)
 			f.module.Close()
 		}

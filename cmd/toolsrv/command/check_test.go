@@ -17,6 +17,7 @@ func TestCheckFiles(t *testing.T) {
 	one, two := file("one.wasm", "a/b", "echo", "refuse"), file("two.wasm", "a", "echo")
 	lint := put(t, dir, "lint.wasm", with(t, guest, strings.NewReplacer(`"item":{"type":"string"}`, `"item":{"$ref":"#/$defs/i","title":"I"}`,
 		`"required"`, `"$defs":{"i":{}},"required"`).Replace(manifestOf("lint", "echo"))))
+	example := put(t, dir, "example.wasm", with(t, guest, strings.Replace(manifestOf("example", "echo"), `"parameters"`, `"examples":[{"arguments":{"item":1}}],"parameters"`, 1)))
 	described := put(t, dir, "described.wasm", fixture(t, "catalog/described"))
 	for _, c := range []struct {
 		name   string
@@ -36,6 +37,7 @@ func TestCheckFiles(t *testing.T) {
 		{"that describes for ever", []string{put(t, dir, "spin.wasm", fixture(t, "wat/hostile/describe_spin"))}, 1, []string{"run toolsrv_describe: "}, "1 of 1"},
 		{"no such file", []string{dir + "/nowhere.wasm", one}, 1, []string{"refused  " + dir + "/nowhere.wasm: ", "ok       " + one}, "1 of 2"},
 		{"warnings", []string{lint}, 0, []string{"ok       " + lint, "warning  " + lint + ": tool echo, parameters/properties/item: ", "(ref-sibling)\n"}, ""},
+		{"an example that does not fit", []string{example}, 0, []string{"warning  " + example + ": tool echo, examples/0/arguments: an agent that copies it is refused: item: Input should be a valid string", "(example)\n"}, ""},
 		{"strict", []string{lint, "--strict"}, 1, []string{"(ref-sibling)"}, "warnings: 1, and --strict allows none"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -53,7 +53,7 @@ It serves without tokens, on this machine only unless --address says otherwise.`
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&d.address, "address", "127.0.0.1:8000", "`host:port` to listen on; port 0 takes any free one")
-	flags.TextVar(&d.logLevel, "log-level", d.logLevel, "least `level` that is logged: debug, info, warn or error")
+	flags.Var((*levelFlag)(&d.logLevel), "log-level", "least `level` that is logged: debug, info, warn or error")
 	completeFlag(cmd, "address", cobra.NoFileCompletions)
 	completeFlag(cmd, "log-level", completeLevels)
 	return cmd

@@ -123,8 +123,3 @@ func completeFolder(_ *cobra.Command, args []string, _ string) ([]cobra.Completi
 func completeModules(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	return []cobra.Completion{"wasm"}, cobra.ShellCompDirectiveFilterFileExt
 }
-
-// completeLevels has a shell complete a level of the log.
-func completeLevels(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	return []cobra.Completion{"debug", "info", "warn", "error"}, cobra.ShellCompDirectiveNoFileComp
-}

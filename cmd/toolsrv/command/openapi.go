@@ -57,12 +57,30 @@ with exit code 0; a second one ends it at once with exit code 1.`,
 		"a bearer `token` that lets a client in; may be given more than once; other users of the machine can see it, a file is safer")
 	flags.StringVar(&o.tokensFile, "auth-tokens-file", "",
 		"`file` with one bearer token per line; tokens of flags take the place of those of the configuration")
-	flags.TextVar(&o.logLevel, "log-level", slog.LevelInfo, "least `level` that is logged: debug, info, warn or error")
+	flags.Var((*levelFlag)(&o.logLevel), "log-level", "least `level` that is logged: debug, info, warn or error")
 	completeFlag(cmd, "config", cobra.FixedCompletions([]cobra.Completion{"toml"}, cobra.ShellCompDirectiveFilterFileExt))
 	completeFlag(cmd, "address", cobra.NoFileCompletions)
 	completeFlag(cmd, "auth-token", cobra.NoFileCompletions)
 	completeFlag(cmd, "log-level", completeLevels)
 	return cmd
+}
+
+// A levelFlag is a level of the log.
+type levelFlag slog.Level
+
+func (f *levelFlag) Set(text string) error {
+	if err := (*slog.Level)(f).UnmarshalText([]byte(text)); err != nil {
+		return errors.New("choose debug, info, warn or error")
+	}
+	return nil
+}
+
+func (f *levelFlag) String() string { return slog.Level(*f).String() }
+func (f *levelFlag) Type() string   { return "level" }
+
+// completeLevels has a shell complete a level of the log.
+func completeLevels(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	return []cobra.Completion{"debug", "info", "warn", "error"}, cobra.ShellCompDirectiveNoFileComp
 }
 
 func (o *openAPI) run(cmd *cobra.Command, _ []string) error {

@@ -104,14 +104,25 @@ func group(cmd *cobra.Command) {
 	cmd.Args = cobra.ArbitraryArgs
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 {
-			return &usageError{fmt.Errorf("no command given after %s", cmd.CommandPath())}
+			return &usageError{fmt.Errorf("no command given after %s: it has %s", cmd.CommandPath(), commandList(cmd))}
 		}
 		text := fmt.Sprintf("unknown command %q for %s", args[0], cmd.CommandPath())
 		if names := cmd.SuggestionsFor(args[0]); len(names) > 0 {
 			text += "; did you mean " + strings.Join(names, " or ") + "?"
+		} else {
+			text += ": it has " + commandList(cmd)
 		}
 		return &usageError{errors.New(text)}
 	}
+}
+
+// commandList names the commands that cmd holds.
+func commandList(cmd *cobra.Command) string {
+	var names []string
+	for _, c := range cmd.Commands() {
+		names = append(names, c.Name())
+	}
+	return strings.Join(names, ", ")
 }
 
 // newHelp replaces cobra's help command, which has no error for an unknown command.

@@ -40,7 +40,7 @@ func TestMainUsage(t *testing.T) {
 		stdout string // what it must hold; nothing is to be written where it is empty
 		stderr string
 	}{
-		{"no command", nil, 2, "", "no command given"},
+		{"no command", nil, 2, "", "no command given after toolsrv: it has bench, build, "},
 		{"unknown command", []string{"serve"}, 2, "", `unknown command "serve"`},
 		{"misspelled command", []string{"verson"}, 2, "", "did you mean version?"},
 		{"unknown flag of root", []string{"--config", "x"}, 2, "", "--config"},
@@ -49,7 +49,10 @@ func TestMainUsage(t *testing.T) {
 		{"help of no command", []string{"help", "serve"}, 2, "", `"serve"`},
 		{"help of a command", []string{"openapi", "-h"}, 0, "SIGHUP", ""},
 		{"completion", []string{"completion", "bash"}, 0, "toolsrv", ""},
-		{"completion of no shell", []string{"completion", "dos"}, 2, "", `"dos"`},
+		{"completion of no shell", []string{"completion", "dos"}, 2, "", `unknown command "dos" for toolsrv completion: it has bash, fish, `},
+		{"completion of none", []string{"completion"}, 2, "", "no command given after toolsrv completion: it has bash, "},
+		{"level of no name", []string{"openapi", "--log-level", "loud"}, 2, "", `invalid argument "loud" for "--log-level" flag: choose debug, info, warn or error`},
+		{"level that is empty", []string{"call", "x.wasm", "--log-level", ""}, 2, "", `"--log-level" flag: choose debug`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

@@ -33,6 +33,8 @@ const (
 	rulePointer = "ref-pointer" // $ref that is no JSON pointer
 	ruleRoot    = "root-object" // arguments whose members don't stand at the top
 	ruleName    = "name"        // names that clients don't take
+	ruleKeyword = "keyword"     // keywords that are misspelt
+	ruleFormat  = "format"      // formats that are misspelt
 	ruleExample = "example"     // examples that don't fit the schemas
 )
 
@@ -158,6 +160,7 @@ func (l *linter) schema(value any) {
 		}
 	case map[string]any:
 		l.references(v)
+		l.slips(v)
 		for _, name := range slices.Sorted(maps.Keys(v)) {
 			named, isObject := v[name].(map[string]any)
 			switch {

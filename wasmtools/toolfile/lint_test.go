@@ -35,6 +35,13 @@ func TestLint(t *testing.T) {
 		{"an empty name", `{` + object + `,"properties":{"":{}}}`, "", "name parameters/properties/"},
 		{"data", `{` + object + `,"properties":{"a":{"enum":[{"$ref":"#a","b":1}],"default":{"properties":{"b c":1}},"const":{"$dynamicRef":1},"examples":[{"$ref":"#a"}]}}}`, "", ""},
 		{"a property of that name", `{` + object + `,"properties":{"$ref":{"type":"string"},"enum":{"$ref":"#/$defs/a"}},"$defs":{"a":true}}`, "", "name parameters/properties/$ref"},
+		{"misspelt", `{` + object + `,"requierd":["a"],"properties":{"a":{"minimun":1,"maxlength":2,"min_length":2,"typ":"string","enmu":[1]}}}`, `{"item":{}}`,
+			"keyword parameters, keyword parameters/properties/a, keyword parameters/properties/a, keyword parameters/properties/a, " +
+				"keyword parameters/properties/a, keyword parameters/properties/a, keyword result"},
+		{"remarks", `{` + object + `,"x-order":1,"unit":"m","nullable":true,"example":1,"i":1,"$id":"http://a.b/c","":1,"` + strings.Repeat("minimum", 9) + `":1}`, "", ""},
+		{"misspelt formats", `{` + object + `,"properties":{"a":{"format":"datetime"},"b":{"format":"ip4"},"c":{"format":"UUID"}}}`, `{"format":"uri_reference"}`,
+			"format parameters/properties/a, format parameters/properties/b, format parameters/properties/c, format result"},
+		{"formats", `{` + object + `,"properties":{"a":{"format":"date"},"b":{"format":"time"},"c":{"format":"int32"},"d":{"format":"uint8"},"e":{"format":"double"},"f":{"format":"binary"},"g":{"format":7}}}`, `{"format":"uri"}`, ""},
 		{"odd values", `{` + object + `,"properties":[{"$ref":1}],"items":"x","allOf":{"$ref":"#a"}}`, "true", "root-object parameters, ref-pointer parameters/allOf"},
 	} {
 		m := &wasmtools.Manifest{Tools: []wasmtools.ManifestTool{{Name: "tool", Parameters: json.RawMessage(c.parameters)}}}

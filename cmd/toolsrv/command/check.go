@@ -46,6 +46,8 @@ A file that a server takes may still trouble clients. These are warnings:
   root-object   arguments without "type": "object", or with members below allOf and the
                 like, where some look at the top only
   name          a member's name that language models do not take
+  keyword       a keyword of JSON Schema that is misspelt, and therefore ignored
+  format        a format that is misspelt, and therefore not checked
   example       an example that does not fit the schema of arguments or result
 
 No tool is called; of a file without an embedded manifest, toolsrv_describe is run.

@@ -242,13 +242,22 @@ func (m *module) first(code wazero.CompiledModule, w *work) (i *instance, err er
 	return i, nil
 }
 
-// started makes an instance without a snapshot and starts it.
+// startFuel is the least that a start may use where calls have a limit of fuel: a module in Go takes 15 million, and whether it
+// starts must not depend on whose call is the first.
+const startFuel = 1_000_000_000
+
+// started makes an instance without a snapshot and starts it, within the limits of the call.
 func (m *module) started(code wazero.CompiledModule, w *work) (*instance, error) {
 	i, err := m.instantiate(code, nil)
 	if err != nil {
 		return nil, internal(err)
 	}
-	if err := m.start(i, w); err != nil {
+	start, limits := *w, *w.limits
+	if limits.Fuel > 0 {
+		limits.Fuel = max(limits.Fuel, startFuel)
+	}
+	start.limits = &limits
+	if err := m.start(i, &start); err != nil {
 		m.discard(i)
 		return nil, err
 	}

@@ -72,6 +72,20 @@ func TestAdapted(t *testing.T) {
 	}
 }
 
+// TestFuelOfStart has a module that takes more to start than a call may use.
+func TestFuelOfStart(t *testing.T) {
+	t.Parallel()
+	for _, pages := range []int64{8, 3} { // started once, and for each call
+		p := load(t, newEngine(t, sandbox.Config{}), fixture(t, "good/greedy"))
+		for range 2 {
+			out, err := p.Tool("x", 0, sandbox.Limits{Memory: pages << 16, Fuel: 1000}).Call(t.Context(), nil)
+			if err != nil || len(out) != 1 {
+				t.Errorf("with %d pages: got %s, %v", pages, out, err)
+			}
+		}
+	}
+}
+
 // TestLimitsOfTools has two tools of one program with limits of their own, which call in turns.
 func TestLimitsOfTools(t *testing.T) {
 	t.Parallel()

@@ -12,8 +12,8 @@ import (
 type Limits struct {
 	// Timeout is the longest time that a call may take, with its waiting for its turn; 5 s.
 	Timeout time.Duration
-	// Fuel bounds the instructions of a call; 0 is off. It is charged ahead, by whole loop bodies, and work of the host
-	// counts like instructions that take as long.
+	// Fuel bounds the instructions of a call, and by itself those of a start, which may have 1e9 at least; 0 is off. It is
+	// charged ahead, by whole loop bodies, and work of the host counts like instructions that take as long.
 	Fuel int64
 	// Memory is the largest linear memory in bytes; 64 MiB.
 	Memory int64

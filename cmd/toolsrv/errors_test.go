@@ -156,13 +156,17 @@ func TestErrors(t *testing.T) {
 			a, _ := s.try(request{method: post, path: "/shop/wait", body: order, token: token})
 			first <- a
 		}()
-		s.waitLine("the guest's word", guestWaits)
+		said := s.waitLine("the guest's word", guestWaits)
 		a := s.post("/shop/wait", order)
 		if a.status != http.StatusServiceUnavailable || failure(t, a).Code != "overloaded" || a.header.Get("Retry-After") == "" {
 			t.Errorf("got %d %s with Retry-After %q, want 503 overloaded", a.status, a.body, a.header.Get("Retry-After"))
 		}
-		if a := <-first; a.status != http.StatusOK || a.body != `"waited"` {
-			t.Errorf("the running call got %d %s, want 200", a.status, a.body)
+		answer := <-first
+		if answer.status != http.StatusOK || answer.body != `"waited"` {
+			t.Errorf("the running call got %d %s, want 200", answer.status, answer.body)
+		}
+		if id := answer.header.Get("X-Request-Id"); id == "" || said["request_id"] != id {
+			t.Errorf("the guest's line has the request id %v, the answer %q", said["request_id"], id)
 		}
 	})
 }

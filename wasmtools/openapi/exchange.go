@@ -140,7 +140,7 @@ func (x *exchange) logRequest() {
 		level = slog.LevelError
 	case isProbe(x.request.URL.Path):
 		level = slog.LevelDebug // an orchestrator asks every few seconds
-	case x.cause != nil:
+	case x.cause != nil || x.status >= http.StatusInternalServerError:
 		level = slog.LevelWarn
 	}
 	ctx := x.request.Context()

@@ -70,7 +70,7 @@ func (s *Server) open(ctx context.Context, c *config.Config) (err error) {
 	if s.listener, err = listen(ctx, c.Server.Address); err != nil {
 		return err
 	}
-	if s.engine, err = sandbox.New(ctx, sandbox.Config{CacheDir: s.cacheDir(c), Logger: s.logger}); err != nil {
+	if s.engine, err = sandbox.New(ctx, sandbox.Config{CacheDir: s.cacheDir(c), Logger: slog.New(tracer{s.logger.Handler()})}); err != nil {
 		return fmt.Errorf("start the sandbox engine: %w", err)
 	}
 	s.catalog, err = catalog.Open(ctx, catalog.Options{

@@ -89,6 +89,8 @@ Exit codes: 0 done, 1 failed, 2 wrong usage.`,
 	root.AddCommand(newOpenAPI(), newVersion(), newNew(), newBuild(), newDev(),
 		newPack(), newInspect(), newCall(), newTest(), newBench(), newCheck())
 	root.SetHelpCommand(newHelp(root))
+	root.Version = readBuild().String() // the flag says what the command says
+	root.SetVersionTemplate("{{.Version}}")
 	root.InitDefaultCompletionCmd()
 	group(root)
 	for _, cmd := range root.Commands() {

@@ -30,7 +30,8 @@ func newVersion() *cobra.Command {
 			if asJSON {
 				return printJSON(cmd.OutOrStdout(), readBuild())
 			}
-			return readBuild().print(cmd.OutOrStdout())
+			_, err := io.WriteString(cmd.OutOrStdout(), readBuild().String())
+			return err
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON object")
@@ -70,12 +71,12 @@ func readBuild() build {
 	return b
 }
 
-func (b build) print(w io.Writer) error {
+// String returns all that was found out, as lines.
+func (b build) String() string {
 	modified := ""
 	if b.Modified {
 		modified = ", modified"
 	}
-	_, err := fmt.Fprintf(w, "toolsrv %s (revision %s%s)\ngo      %s\nwazero  %s\nos/arch %s/%s\n",
+	return fmt.Sprintf("toolsrv %s (revision %s%s)\ngo      %s\nwazero  %s\nos/arch %s/%s\n",
 		b.Version, b.Revision, modified, b.Go, b.Wazero, b.OS, b.Arch)
-	return err
 }

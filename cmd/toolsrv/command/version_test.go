@@ -19,6 +19,10 @@ func TestVersion(t *testing.T) {
 		}
 	}
 
+	if code, flag, _ := run("--version"); code != 0 || flag != text {
+		t.Errorf("--version: got %d %q, want %q", code, flag, text)
+	}
+
 	code, text, _ = run("version", "--json")
 	if code != 0 {
 		t.Errorf("--json: exit code %d, want 0", code)

@@ -58,6 +58,7 @@ func TestManifestRefused(t *testing.T) {
 		{"no name", toolsrv.Module{Tools: tool("", "A.")}, `is no name`},
 		{"long name", toolsrv.Module{Tools: tool(strings.Repeat("a", 65), "A.")}, "use 1 to 64"},
 		{"no description", toolsrv.Module{Tools: tool("add", "")}, "no description"},
+		{"no function", toolsrv.Module{Tools: []toolsrv.Tool{toolsrv.Func[struct{}, struct{}]("add", "Add.", nil)}}, "no function"},
 		{"blank description", toolsrv.Module{Tools: tool("add", " \n")}, "no description"},
 		{"twice", toolsrv.Module{Tools: slices.Concat(tool("add", "A."), tool("add", "B."))}, `two tools are called "add"`},
 		{"empty tool", toolsrv.Module{Tools: make([]toolsrv.Tool, 1)}, "make tools with toolsrv.Func"},

@@ -53,6 +53,9 @@ func Func[A, R any](name, description string, f func(*Call, A) (R, error), examp
 		arguments:   reflect.TypeOf((*A)(nil)).Elem(),
 		result:      reflect.TypeOf((*R)(nil)).Elem(),
 	}
+	if f == nil {
+		return t // describe refuses it
+	}
 	nils := findNils(t.result)
 	t.run = func(c *Call, arguments []byte) ([]byte, error) {
 		var in A
@@ -163,7 +166,7 @@ type manifestExample struct {
 func (t Tool) describe() (manifestTool, error) {
 	out := manifestTool{Name: t.name, Description: t.description}
 	if t.run == nil {
-		return out, errors.New("it is empty: make tools with toolsrv.Func")
+		return out, errors.New("it has no function: make tools with toolsrv.Func, and pass it one")
 	}
 	if err := checkName(t.name); err != nil {
 		return out, err

@@ -146,7 +146,7 @@ const maxTrace = 16 << 10 // bytes
 func clip(err error) error { return clipped{err} }
 
 func (c clipped) Error() string {
-	text := c.error.Error()
+	text := strings.Replace(c.error.Error(), " (recovered by wazero)\n", "\n", 1) // which tells nobody anything
 	if len(text) > maxTrace {
 		return strings.ToValidUTF8(text[:maxTrace], "") + "..."
 	}

@@ -57,22 +57,10 @@ func canonicalNumber(text string) string {
 		return text
 	}
 	d := ParseDecimal(text)
-	if d.size() == 0 {
-		return "0"
+	if text, ok := d.Text(plainDigits); ok {
+		return text
 	}
-	var out strings.Builder
-	if d.negative {
-		out.WriteByte('-')
-	}
-	out.WriteString(d.a)
-	out.WriteString(d.b)
-	if d.exp >= 0 && int64(d.size())+d.exp <= plainDigits {
-		out.WriteString(strings.Repeat("0", int(d.exp)))
-	} else {
-		out.WriteByte('e')
-		out.WriteString(strconv.FormatInt(d.exp, 10))
-	}
-	return out.String()
+	return d.signed() + "e" + strconv.FormatInt(d.exp, 10)
 }
 
 // plainInteger reports whether the text of a number is its own canonical form.

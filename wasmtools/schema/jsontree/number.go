@@ -118,11 +118,15 @@ func (d *Decimal) Text(most int) (string, bool) {
 	if d.exp < 0 || int64(d.size())+d.exp > int64(most) {
 		return "", false
 	}
-	sign := ""
+	return d.signed() + strings.Repeat("0", int(d.exp)), true
+}
+
+// signed returns sign and digits, without the power of ten.
+func (d *Decimal) signed() string {
 	if d.negative {
-		sign = "-"
+		return "-" + d.a + d.b
 	}
-	return sign + d.a + d.b + strings.Repeat("0", int(d.exp)), true
+	return d.a + d.b
 }
 
 // Uint64 returns the digits as an integer, without sign and power of ten; false where they don't fit.

@@ -2,7 +2,6 @@ package schema
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/toolsrv/toolsrv/wasmtools/schema/jsontree"
 )
@@ -31,26 +30,6 @@ func (r *run) writeOut(at int32, d *jsontree.Decimal) {
 	}
 	r.written[at] = struct{}{}
 	r.edits = append(r.edits, edit{start: int(v.Start), end: int(v.Start) + len(v.Text), text: text})
-}
-
-// hasType reports whether the value at has one of the types.
-func (r *run) hasType(set types, at int32) bool {
-	v := &r.tree.Values[at]
-	if set&kindTypes[v.Kind] != 0 {
-		return true
-	}
-	if set&typeInteger == 0 || v.Kind != jsontree.Number {
-		return false
-	}
-	if len(v.Text) < 20 && !strings.ContainsAny(v.Text, ".eE") {
-		return true
-	}
-	d := jsontree.ParseDecimal(v.Text)
-	if !d.IsInteger() {
-		return false
-	}
-	r.writeOut(at, &d)
-	return true
 }
 
 // splice returns body with all edits, and all else as it is.

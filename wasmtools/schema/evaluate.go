@@ -1,6 +1,8 @@
 package schema
 
 import (
+	"strings"
+
 	"github.com/toolsrv/toolsrv/wasmtools/schema/jsontree"
 )
 
@@ -120,6 +122,26 @@ func (r *run) check(n *node, at int32, rep *report, seen *marks) bool {
 		outer.merge(seen)
 	}
 	return ok
+}
+
+// hasType reports whether the value at has one of the types.
+func (r *run) hasType(set types, at int32) bool {
+	v := &r.tree.Values[at]
+	if set&kindTypes[v.Kind] != 0 {
+		return true
+	}
+	if set&typeInteger == 0 || v.Kind != jsontree.Number {
+		return false
+	}
+	if len(v.Text) < 20 && !strings.ContainsAny(v.Text, ".eE") {
+		return true
+	}
+	d := jsontree.ParseDecimal(v.Text)
+	if !d.IsInteger() {
+		return false
+	}
+	r.writeOut(at, &d)
+	return true
 }
 
 func (r *run) chosen(c *choice, at int32) bool {

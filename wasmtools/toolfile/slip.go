@@ -40,18 +40,20 @@ func meant(name string, known []string) string {
 	if len(name) < least || len(name) > most || slices.Contains(known, name) {
 		return ""
 	}
+	written := plain(name)
 	for _, k := range known {
-		if len(k) > least && oneSlip(plain(name), plain(k)) {
+		if len(k) > least && oneSlip(written, plain(k)) {
 			return k
 		}
 	}
 	return ""
 }
 
+// parts stand between words, where somebody writes them apart.
+var parts = strings.NewReplacer("-", "", "_", "", " ", "")
+
 // plain returns a name without what people write differently.
-func plain(name string) string {
-	return strings.ToLower(strings.NewReplacer("-", "", "_", "", " ", "").Replace(name))
-}
+func plain(name string) string { return strings.ToLower(parts.Replace(name)) }
 
 // oneSlip reports whether one letter too many, too few or wrong, or two that changed places, or nothing, is all that parts a
 // from b.

@@ -35,7 +35,6 @@ import (
 type codeCache struct {
 	dir     string // of the entries, kept
 	limit   int64  // of all entries together, in bytes
-	workers int    // of each compilation
 	staging string // wazero's and ours, for this process
 	files   string // where in staging wazero looks for its files
 	host    string // tells apart versions of wazero, operating systems and processors
@@ -64,7 +63,7 @@ const (
 )
 
 // openCache makes the directory where it is missing. config is that of the engine's runtime.
-func openCache(dir string, limit int64, workers int, config wazero.RuntimeConfig) (*codeCache, error) {
+func openCache(dir string, limit int64, config wazero.RuntimeConfig) (*codeCache, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
 		return nil, fmt.Errorf("find the directory for compiled code: %w", err)
@@ -89,7 +88,7 @@ func openCache(dir string, limit int64, workers int, config wazero.RuntimeConfig
 	if limit <= 0 {
 		limit = defaultCacheSize
 	}
-	c := &codeCache{dir: dir, limit: limit, workers: workers, staging: staging, config: config}
+	c := &codeCache{dir: dir, limit: limit, staging: staging, config: config}
 	c.written.Store(limit) // so that the first entry has all of them counted
 	if err := c.learn(); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(staging))
@@ -102,7 +101,7 @@ func (c *codeCache) learn() (err error) {
 	if c.wazero, c.files, err = newWazeroCache(c.staging); err != nil {
 		return err
 	}
-	empty, err := c.make([]byte("\x00asm\x01\x00\x00\x00"))
+	empty, err := c.make([]byte("\x00asm\x01\x00\x00\x00"), 1)
 	if err != nil {
 		return err
 	}
@@ -144,8 +143,8 @@ func (c *codeCache) entry(module []byte) string {
 	return filepath.Join(c.dir, hex.EncodeToString(h.Sum(nil)))
 }
 
-// make compiles a module.
-func (c *codeCache) make(module []byte) (made *compiled, err error) {
+// make compiles a module, with so many workers.
+func (c *codeCache) make(module []byte, workers int) (made *compiled, err error) {
 	if err := os.MkdirAll(c.staging, 0o700); err != nil {
 		return nil, err
 	}
@@ -161,7 +160,7 @@ func (c *codeCache) make(module []byte) (made *compiled, err error) {
 	ctx := context.Background()
 	r := wazero.NewRuntimeWithConfig(ctx, c.config.WithCompilationCache(cache))
 	defer func() { err = errors.Join(err, r.Close(ctx), cache.Close(ctx)) }()
-	if _, err := compileIn(r, module, c.workers); err != nil {
+	if _, err := compileIn(r, module, workers); err != nil {
 		return nil, err
 	}
 	kept, err := os.ReadDir(files)

@@ -297,7 +297,7 @@ func (c *compiler) compile(from source) (module wazero.CompiledModule, size int6
 		c.log.Warn("compiled code is not used", "error", err)
 	}
 	if code == nil {
-		if code, err = c.cache.make(source); err != nil {
+		if code, err = c.cache.make(source, c.workers); err != nil {
 			return nil, 0, err
 		}
 		if err := c.cache.keep(entry, code); err != nil {

@@ -131,7 +131,7 @@ func New(ctx context.Context, c Config) (*Engine, error) {
 	config := wazero.NewRuntimeConfig().WithCoreFeatures(api.CoreFeaturesV2).WithDebugInfoEnabled(false)
 	if c.CacheDir != "" {
 		var err error
-		if e.cache, err = openCache(c.CacheDir, c.CacheSize, c.CompileWorkers, config); err != nil {
+		if e.cache, err = openCache(c.CacheDir, c.CacheSize, config); err != nil {
 			return nil, err
 		}
 		config = config.WithCompilationCache(e.cache.wazero)

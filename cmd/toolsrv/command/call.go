@@ -375,10 +375,9 @@ func (o *opener) addFlags(cmd *cobra.Command) {
 	flags.Var((*fileFlag)(&o.config), "config", "configuration `file` whose limits hold, instead of the defaults")
 	flags.Var(limitFlag{&o.limits, "timeout", "time"}, "timeout", "`time` that a call may take, such as 200ms (default 5s)")
 	flags.Var(limitFlag{&o.limits, "memory", "size"}, "memory", "`size` that the tool's memory may have, such as 16MiB (default 64MiB)")
-	flags.Var((*levelFlag)(&o.logLevel), "log-level", "least `level` of the tool's log lines that are shown: debug, info, warn or error")
+	addLevelFlag(cmd, &o.logLevel, "of the tool's log lines that are shown")
 	completeFlag(cmd, "timeout", cobra.NoFileCompletions)
 	completeFlag(cmd, "memory", cobra.NoFileCompletions)
-	completeFlag(cmd, "log-level", completeLevels)
 }
 
 // A limitFlag is a flag that sets a limit, within the bounds of the configuration file.

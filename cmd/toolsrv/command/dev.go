@@ -53,9 +53,8 @@ It serves without tokens, on this machine only unless --address says otherwise.`
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&d.address, "address", "127.0.0.1:8000", "`host:port` to listen on; port 0 takes any free one")
-	flags.Var((*levelFlag)(&d.logLevel), "log-level", "least `level` that is logged: debug, info, warn or error")
+	addLevelFlag(cmd, &d.logLevel, "that is logged")
 	completeFlag(cmd, "address", cobra.NoFileCompletions)
-	completeFlag(cmd, "log-level", completeLevels)
 	return cmd
 }
 

@@ -57,11 +57,10 @@ with exit code 0; a second one ends it at once with exit code 1.`,
 		"a bearer `token` that lets a client in; may be given more than once; other users of the machine can see it, a file is safer")
 	flags.StringVar(&o.tokensFile, "auth-tokens-file", "",
 		"`file` with one bearer token per line; tokens of flags take the place of those of the configuration")
-	flags.Var((*levelFlag)(&o.logLevel), "log-level", "least `level` that is logged: debug, info, warn or error")
+	addLevelFlag(cmd, &o.logLevel, "that is logged")
 	completeFlag(cmd, "config", cobra.FixedCompletions([]cobra.Completion{"toml"}, cobra.ShellCompDirectiveFilterFileExt))
 	completeFlag(cmd, "address", cobra.NoFileCompletions)
 	completeFlag(cmd, "auth-token", cobra.NoFileCompletions)
-	completeFlag(cmd, "log-level", completeLevels)
 	return cmd
 }
 
@@ -78,9 +77,10 @@ func (f *levelFlag) Set(text string) error {
 func (f *levelFlag) String() string { return slog.Level(*f).String() }
 func (f *levelFlag) Type() string   { return "level" }
 
-// completeLevels has a shell complete a level of the log.
-func completeLevels(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	return []cobra.Completion{"debug", "info", "warn", "error"}, cobra.ShellCompDirectiveNoFileComp
+// addLevelFlag gives cmd the flag --log-level, which sets the least level of what.
+func addLevelFlag(cmd *cobra.Command, level *slog.Level, what string) {
+	cmd.Flags().Var((*levelFlag)(level), "log-level", "least `level` "+what+": debug, info, warn or error")
+	completeFlag(cmd, "log-level", cobra.FixedCompletions([]cobra.Completion{"debug", "info", "warn", "error"}, cobra.ShellCompDirectiveNoFileComp))
 }
 
 func (o *openAPI) run(cmd *cobra.Command, _ []string) error {

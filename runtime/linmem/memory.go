@@ -126,8 +126,8 @@ func (m *Memory) Reset() (copied int, err error) {
 }
 
 // Equal reports whether the memory is what its image is, by comparing every byte, and whether a memory that grew again
-// would find zeros. It reads the memory as a whole and
-// takes time in proportion: it is for tests and for a mode of operation that trusts nothing.
+// would find zeros. It reads the memory as a whole and takes time in proportion: it is for tests and for a mode of
+// operation that trusts nothing.
 func (m *Memory) Equal() bool {
 	if m.space == nil || m.image == nil || m.size != m.image.size {
 		return false

@@ -59,9 +59,9 @@ func (g grower) plainly() {
 	m.free(old)
 }
 
-// TestBehindTheEnd has calls look for what the call before them, in the same instance, left behind the memory's end.
-func TestBehindTheEnd(t *testing.T) {
-	t.Parallel()
+// bothWays runs a test with hostile/grows, called once: with instances that are reset by their dirty pages, where the system
+// tells of them, and by whole copies.
+func bothWays(t *testing.T, test func(g grower)) {
 	for _, kind := range []string{"dirty pages", "whole copies"} {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
@@ -71,27 +71,35 @@ func TestBehindTheEnd(t *testing.T) {
 			if kind == "whole copies" {
 				g.plainly()
 			}
-			g.call(0, Limits{}, "1")
-			kept := g.kept()
-			for _, index := range []int32{1, 2, 2, 0, 2, 1, 0, 1} {
-				g.call(index, Limits{}, "1")
-				if g.kept() != kept {
-					t.Fatalf("tool %d: the instance was not kept", index)
-				}
-			}
-			for index := int32(4); index <= 14; index++ {
-				g.call(0, Limits{}, "1")
-				g.kept()
-				g.breaks(index, Limits{}, ToolTrapped)
-			}
-			g.call(0, Limits{}, "1")
-			g.breaks(2, Limits{Fuel: 30_000}, ToolFuel) // in the middle of filling what it grew by
-			if n := p.module.idlers(); n != 0 {
-				t.Errorf("%d instances are idle after one ran out of fuel", n)
-			}
-			g.call(2, Limits{}, "1")
+			test(g)
 		})
 	}
+}
+
+// TestBehindTheEnd has calls look for what the call before them, in the same instance, left behind the memory's end.
+func TestBehindTheEnd(t *testing.T) {
+	t.Parallel()
+	bothWays(t, func(g grower) {
+		g.call(0, Limits{}, "1")
+		kept := g.kept()
+		for _, index := range []int32{1, 2, 2, 0, 2, 1, 0, 1} {
+			g.call(index, Limits{}, "1")
+			if g.kept() != kept {
+				g.Fatalf("tool %d: the instance was not kept", index)
+			}
+		}
+		for index := int32(4); index <= 14; index++ {
+			g.call(0, Limits{}, "1")
+			g.kept()
+			g.breaks(index, Limits{}, ToolTrapped)
+		}
+		g.call(0, Limits{}, "1")
+		g.breaks(2, Limits{Fuel: 30_000}, ToolFuel) // in the middle of filling what it grew by
+		if n := g.p.module.idlers(); n != 0 {
+			g.Errorf("%d instances are idle after one ran out of fuel", n)
+		}
+		g.call(2, Limits{}, "1")
+	})
 }
 
 // TestGrowthHasTheCallsLimit grows one instance to the limits of several tools, up to what the module declares.
@@ -117,23 +125,14 @@ func TestGrowthHasTheCallsLimit(t *testing.T) {
 // TestGrowthCounts has an idle instance count with what it keeps behind its memory's end.
 func TestGrowthCounts(t *testing.T) {
 	t.Parallel()
-	for _, kind := range []string{"dirty pages", "whole copies"} {
-		t.Run(kind, func(t *testing.T) {
-			t.Parallel()
-			e, p := poolEngine(t, Config{}, "hostile/grows")
-			g := grower{t, p}
-			g.call(0, Limits{}, "1")
-			if kind == "whole copies" {
-				g.plainly()
-			}
-			for _, index := range []int32{0, 0, 1} {
-				g.call(index, Limits{}, "1")
-			}
-			if got, want := e.idle.Load(), int64(5*pageSize+instanceSize); got != want {
-				t.Errorf("an instance that wrote five pages keeps %d bytes, want %d", got, want)
-			}
-		})
-	}
+	bothWays(t, func(g grower) {
+		for _, index := range []int32{0, 0, 1} {
+			g.call(index, Limits{}, "1")
+		}
+		if got, want := g.p.module.engine.idle.Load(), int64(5*pageSize+instanceSize); got != want {
+			g.Errorf("an instance that wrote five pages keeps %d bytes, want %d", got, want)
+		}
+	})
 }
 
 // TestGrowthAtStart has the memory grow from nothing while the module is started, warmed, described and called.

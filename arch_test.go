@@ -22,21 +22,22 @@ const module = "github.com/toolsrv/toolsrv"
 // edges are the allowed imports between packages of this module. Arrows point down only, so that a reader of a
 // package needs to know nothing above it.
 var edges = map[string][]string{
-	"runtime/wasmbin":           {},                                                                                                   // pure format: usable by any program
-	"runtime/linmem":            {},                                                                                                   // bytes and pages; knows nothing of WebAssembly but its page size
-	"runtime/sandbox":           {"runtime/linmem", "runtime/sandbox/paranoid", "runtime/wasmbin"},                                    // runs guests; knows no HTTP, no configuration, no schema
-	"runtime/sandbox/paranoid":  {},                                                                                                   // one constant, which a build tag sets
-	"wasmtools":                 {},                                                                                                   // the domain: whoever embeds us depends on this and nothing below
-	"wasmtools/schema/jsontree": {},                                                                                                   // bytes become values; knows nothing of schemas
-	"wasmtools/schema":          {"wasmtools", "wasmtools/schema/jsontree"},                                                           // reports violations in the domain's words
-	"wasmtools/auth":            {"wasmtools"},                                                                                        // refuses with the domain's error
-	"wasmtools/config":          {},                                                                                                   // a file format: knows nothing of those who are configured
-	"wasmtools/toolfile":        {"wasmtools", "wasmtools/schema", "wasmtools/schema/jsontree", "runtime/sandbox", "runtime/wasmbin"}, // one file becomes tools, the same way for serving and for the author's commands
-	"wasmtools/catalog":         {"wasmtools", "wasmtools/toolfile", "runtime/sandbox"},                                               // a directory of files becomes a route table
-	"wasmtools/openapi":         {"wasmtools", "wasmtools/schema", "wasmtools/auth"},                                                  // HTTP: sees tools, never sandboxes
-	"wasmtools/server":          {"wasmtools", "wasmtools/openapi", "wasmtools/auth", "wasmtools/catalog", "wasmtools/config", "runtime/sandbox"},
-	"author/project":            {"wasmtools", "runtime/wasmbin"},                                                                                                                           // runs compilers; never what they made
-	"cmd/toolsrv/command":       {"author/project", "wasmtools", "wasmtools/server", "wasmtools/config", "wasmtools/catalog", "wasmtools/openapi", "wasmtools/toolfile", "runtime/sandbox"}, // every part has a command
+	"internal/text":             {},                                                                                                                    // what messages do with foreign text: everybody's
+	"runtime/wasmbin":           {"internal/text"},                                                                                                     // pure format: usable by any program
+	"runtime/linmem":            {},                                                                                                                    // bytes and pages; knows nothing of WebAssembly but its page size
+	"runtime/sandbox":           {"internal/text", "runtime/linmem", "runtime/sandbox/paranoid", "runtime/wasmbin"},                                    // runs guests; knows no HTTP, no configuration, no schema
+	"runtime/sandbox/paranoid":  {},                                                                                                                    // one constant, which a build tag sets
+	"wasmtools":                 {"internal/text"},                                                                                                     // the domain: whoever embeds us depends on this and nothing below
+	"wasmtools/schema/jsontree": {},                                                                                                                    // bytes become values; knows nothing of schemas
+	"wasmtools/schema":          {"internal/text", "wasmtools", "wasmtools/schema/jsontree"},                                                           // reports violations in the domain's words
+	"wasmtools/auth":            {"wasmtools"},                                                                                                         // refuses with the domain's error
+	"wasmtools/config":          {"internal/text"},                                                                                                     // a file format: knows nothing of those who are configured
+	"wasmtools/toolfile":        {"internal/text", "wasmtools", "wasmtools/schema", "wasmtools/schema/jsontree", "runtime/sandbox", "runtime/wasmbin"}, // one file becomes tools, the same way for serving and for the author's commands
+	"wasmtools/catalog":         {"internal/text", "wasmtools", "wasmtools/toolfile", "runtime/sandbox"},                                               // a directory of files becomes a route table
+	"wasmtools/openapi":         {"internal/text", "wasmtools", "wasmtools/schema", "wasmtools/auth"},                                                  // HTTP: sees tools, never sandboxes
+	"wasmtools/server":          {"internal/text", "wasmtools", "wasmtools/openapi", "wasmtools/auth", "wasmtools/catalog", "wasmtools/config", "runtime/sandbox"},
+	"author/project":            {"internal/text", "wasmtools", "runtime/wasmbin"},                                                                                                                           // runs compilers; never what they made
+	"cmd/toolsrv/command":       {"internal/text", "author/project", "wasmtools", "wasmtools/server", "wasmtools/config", "wasmtools/catalog", "wasmtools/openapi", "wasmtools/toolfile", "runtime/sandbox"}, // every part has a command
 	"cmd/toolsrv":               {"cmd/toolsrv/command"},
 }
 

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/toolsrv/toolsrv/internal/text"
 )
 
 // ManifestSection is the name of the custom section that holds a module's manifest.
@@ -102,7 +104,7 @@ func (o object) abi() (int, error) {
 	}
 	if string(raw) != fmt.Sprint(ABI) {
 		return 0, fmt.Errorf("abi is %s, this server speaks ABI %d: rebuild the module with an SDK for ABI %d, or update the server",
-			clip(string(raw)), ABI, ABI)
+			text.Short(string(raw)), ABI, ABI)
 	}
 	return ABI, nil
 }
@@ -236,7 +238,7 @@ func (o object) only(known []string) error {
 		return nil
 	}
 	slices.Sort(unknown) // the same error each time
-	if near := nearest(unknown[0], known); near != "" {
+	if near := text.Nearest(unknown[0], known); near != "" {
 		return fmt.Errorf("%s: there is no such member; did you mean %q?", o.at(unknown[0]), near)
 	}
 	return fmt.Errorf("%s: there is no such member: remove it; there can be %s", o.at(unknown[0]), wordList(known))

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/toolsrv/toolsrv/internal/text"
 )
 
 // maxManifestDepth is how deep objects and arrays of a manifest may nest.
@@ -102,7 +104,7 @@ func (w *walker) value() error {
 		return nil
 	}
 	if len(w.place) == maxManifestDepth {
-		return fmt.Errorf("%s...: objects and arrays nest deeper than %d: flatten the schema, with $defs and $ref", clip(w.String()), maxManifestDepth)
+		return fmt.Errorf("%s...: objects and arrays nest deeper than %d: flatten the schema, with $defs and $ref", text.Short(w.String()), maxManifestDepth)
 	}
 	w.place = append(w.place, nil)
 	last := len(w.place) - 1
@@ -161,44 +163,9 @@ func joinPlace(place, member string) string {
 	})
 	switch {
 	case !plain:
-		return place + fmt.Sprintf("[%q]", clip(member))
+		return place + fmt.Sprintf("[%q]", text.Short(member))
 	case place == "":
 		return member
 	}
 	return place + "." + member
-}
-
-// nearest returns the word of known that s was meant to be, or "".
-func nearest(s string, known []string) string {
-	best, distance := "", 3 // two slips at most
-	if len(s) > MaxName {
-		return ""
-	}
-	for _, word := range known {
-		if d := slips(strings.ToLower(s), word); d < distance && d < len(word)-1 {
-			best, distance = word, d
-		}
-	}
-	return best
-}
-
-// slips returns how many letters must be added, dropped or changed to make b of a.
-func slips(a, b string) int {
-	row := make([]int, len(b)+1) // distances of the prefixes of b to the prefix of a
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
 }

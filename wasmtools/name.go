@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+
+	"github.com/toolsrv/toolsrv/internal/text"
 )
 
 // MaxName is the largest length, in bytes, of a name and of an operation id.
@@ -24,7 +26,7 @@ func CheckNamespace(namespace string) error {
 	}
 	for part := range strings.SplitSeq(namespace, "/") {
 		if !name.MatchString(part) {
-			return fmt.Errorf("namespace %q: %w", clip(namespace), badName(part))
+			return fmt.Errorf("namespace %q: %w", text.Short(namespace), badName(part))
 		}
 	}
 	return nil
@@ -39,7 +41,7 @@ func CheckName(s string) error {
 }
 
 func badName(s string) error {
-	return fmt.Errorf("%q is no name: use 1 to %d of the characters A-Z a-z 0-9 _ -", clip(s), MaxName)
+	return fmt.Errorf("%q is no name: use 1 to %d of the characters A-Z a-z 0-9 _ -", text.Short(s), MaxName)
 }
 
 // Check reports whether a table can hold the tool: its namespace and name are valid, its path is not the
@@ -63,7 +65,7 @@ func (t *Tool) Check() error {
 		}
 	}
 	if id := t.OperationID(); len(id) > MaxName {
-		return fmt.Errorf("operation id %q of %s has %d characters, %d are allowed: shorten the namespace or the name", clip(id), clip(path), len(id), MaxName)
+		return fmt.Errorf("operation id %q of %s has %d characters, %d are allowed: shorten the namespace or the name", text.Short(id), text.Short(path), len(id), MaxName)
 	}
 	if t.Parameters == nil {
 		return fmt.Errorf("tool %s has no Parameters: compile its schema with schema.Compile", path)
@@ -95,12 +97,4 @@ func (t *Tool) origin() string {
 		return "the program"
 	}
 	return t.Source
-}
-
-// clip shortens foreign text for an error message.
-func clip(s string) string {
-	if len(s) > 80 {
-		return s[:77] + "..."
-	}
-	return s
 }

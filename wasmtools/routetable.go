@@ -6,6 +6,8 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+
+	"github.com/toolsrv/toolsrv/internal/text"
 )
 
 // A RouteTable is the set of tools that a service serves, with their switches. Every change makes a new
@@ -125,7 +127,7 @@ func (r *RouteTable) change(path string, c change) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !slices.ContainsFunc(r.entries, func(e entry) bool { return covers(scope, e.path) }) {
-		return &Error{Code: CodeNotFound, Message: fmt.Sprintf("there is no tool and no namespace %q", clip(path))}
+		return &Error{Code: CodeNotFound, Message: fmt.Sprintf("there is no tool and no namespace %q", text.Short(path))}
 	}
 	r.switches.set(scope, c)
 	r.publish()

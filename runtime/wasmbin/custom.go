@@ -4,6 +4,8 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"unicode/utf8"
+
+	"github.com/toolsrv/toolsrv/internal/text"
 )
 
 // Custom returns the content of the custom section of that name, which shares the module's memory. ok is false where
@@ -17,7 +19,7 @@ func (m *Module) Custom(name string) (content []byte, ok bool, err error) {
 			continue
 		}
 		if ok {
-			return nil, false, fmt.Errorf("wasm: two custom sections are named %q, at offsets %#x and %#x: remove one", clip(name), first, s.start)
+			return nil, false, fmt.Errorf("wasm: two custom sections are named %q, at offsets %#x and %#x: remove one", text.Short(name), first, s.start)
 		}
 		content, ok, first = m.data[s.data:s.end:s.end], true, s.start
 	}
@@ -45,7 +47,7 @@ func SetCustom(module []byte, name string, content []byte) ([]byte, error) {
 		return nil, err
 	}
 	if !utf8.ValidString(name) {
-		return nil, fmt.Errorf("wasm: the custom section name %q is not UTF-8", clip(name))
+		return nil, fmt.Errorf("wasm: the custom section name %q is not UTF-8", text.Short(name))
 	}
 	if len(name) > maxModule || len(content) > maxModule || len(module)+len(name)+len(content) > maxModule-len(header)*2 {
 		return nil, fmt.Errorf("wasm: %d bytes in a custom section make the module larger than %d", len(content), maxModule)

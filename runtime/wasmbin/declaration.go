@@ -3,6 +3,8 @@ package wasmbin
 import (
 	"fmt"
 	"strings"
+
+	"github.com/toolsrv/toolsrv/internal/text"
 )
 
 // A Kind is what an import or export is.
@@ -182,7 +184,7 @@ func (m *Module) readImports(r *reader) {
 			m.globalTypes = append(m.globalTypes, i.Global)
 			m.globals++
 		default:
-			r.fail(start, "import %q of %q has %s, which is %w", clip(i.Name), clip(i.Module), i.Kind, ErrUnsupported)
+			r.fail(start, "import %q of %q has %s, which is %w", text.Short(i.Name), text.Short(i.Module), i.Kind, ErrUnsupported)
 		}
 		if r.err != nil {
 			return
@@ -266,7 +268,7 @@ func (m *Module) readExports(r *reader) {
 		e := Export{Name: string(r.name("an export's name")), Kind: Kind(r.byte("an export's kind"))}
 		index := int64(r.u32("an export's index"))
 		if _, twice := seen[e.Name]; twice {
-			r.fail(start, "two exports have the name %q", clip(e.Name))
+			r.fail(start, "two exports have the name %q", text.Short(e.Name))
 		}
 		seen[e.Name] = struct{}{}
 		declared := 0
@@ -286,10 +288,10 @@ func (m *Module) readExports(r *reader) {
 				e.Global = m.globalTypes[index]
 			}
 		default:
-			r.fail(start, "export %q has %s, which is %w", clip(e.Name), e.Kind, ErrUnsupported)
+			r.fail(start, "export %q has %s, which is %w", text.Short(e.Name), e.Kind, ErrUnsupported)
 		}
 		if index >= int64(declared) {
-			r.fail(start, "export %q is %s %d, which is not declared: there are %d", clip(e.Name), e.Kind, index, declared)
+			r.fail(start, "export %q is %s %d, which is not declared: there are %d", text.Short(e.Name), e.Kind, index, declared)
 		}
 		if r.err != nil {
 			return
@@ -387,12 +389,4 @@ func (r *reader) checkLimits(at int, what string, low, high uint64) {
 	if low > high {
 		r.fail(at, "%s's minimum %d is above its maximum %d", what, low, high)
 	}
-}
-
-// clip shortens a foreign name for an error message.
-func clip(s string) string {
-	if len(s) > 80 {
-		return s[:77] + "..."
-	}
-	return s
 }

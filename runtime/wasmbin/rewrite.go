@@ -3,6 +3,8 @@ package wasmbin
 import (
 	"fmt"
 	"strings"
+
+	"github.com/toolsrv/toolsrv/internal/text"
 )
 
 // RewriterVersion changes whenever Rewrite makes something else of a module, so it belongs into the key of whatever is
@@ -223,12 +225,12 @@ func (w *rewriter) rewrite() (*Rewritten, error) {
 func (w *rewriter) checkFrame() error {
 	for _, i := range w.m.imports {
 		if i.Module == MeterModule {
-			return fmt.Errorf("wasm: import section: %q is imported from %q, which is for the host's own use", clip(i.Name), MeterModule)
+			return fmt.Errorf("wasm: import section: %q is imported from %q, which is for the host's own use", text.Short(i.Name), MeterModule)
 		}
 	}
 	for _, e := range w.m.exports {
 		if strings.HasPrefix(e.Name, ownPrefix) {
-			return fmt.Errorf("wasm: export section: the export %q begins with %q, which is for the host's own use: rename it", clip(e.Name), ownPrefix)
+			return fmt.Errorf("wasm: export section: the export %q begins with %q, which is for the host's own use: rename it", text.Short(e.Name), ownPrefix)
 		}
 	}
 	const mostElements = 4 << 20

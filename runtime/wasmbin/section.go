@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"iter"
 	"unicode/utf8"
+
+	"github.com/toolsrv/toolsrv/internal/text"
 )
 
 // The ids of sections.
@@ -140,7 +142,7 @@ func (s section) within(data []byte) *reader {
 	r := &reader{data: data, pos: s.content, end: s.end, section: sections[s.id].name}
 	if s.id == sectionCustom {
 		r.pos = s.data
-		r.section = fmt.Sprintf("custom %q", clip(string(s.name)))
+		r.section = fmt.Sprintf("custom %q", text.Short(string(s.name)))
 	}
 	return r
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/pelletier/go-toml/v2"
 	"github.com/pelletier/go-toml/v2/unstable"
+	"github.com/toolsrv/toolsrv/internal/text"
 )
 
 // What a document can hold at most. No valid one comes near, and a hostile one costs no more than its bytes.
@@ -148,7 +149,7 @@ func (d *document) key(table string, e *unstable.Node, lengths map[string]int) (
 			return "", 0, fmt.Errorf("%s: the key has more than %d parts", d.place(offset), maxDepth)
 		}
 		if len(n.Data) > maxKey {
-			return "", 0, fmt.Errorf("%s: unknown key %q", d.place(offset), clip(string(n.Data)))
+			return "", 0, fmt.Errorf("%s: unknown key %q", d.place(offset), text.Short(string(n.Data)))
 		}
 		path = join(path, string(n.Data))
 	}
@@ -195,7 +196,7 @@ func (d *document) value(path string, offset int, v *unstable.Node, depth int) e
 func (d *document) note(path string, offset int) error {
 	switch {
 	case len(path) > maxPath:
-		return fmt.Errorf("%s: unknown key %q", d.place(offset), clip(path))
+		return fmt.Errorf("%s: unknown key %q", d.place(offset), text.Short(path))
 	case d.keys > maxKeys:
 		return fmt.Errorf("%s: the file has more than %d keys", d.place(offset), maxKeys)
 	case d.elements > maxElements:
@@ -228,12 +229,4 @@ func join(table, name string) string {
 
 func index(array string, i int) string {
 	return array + "[" + strconv.Itoa(i) + "]"
-}
-
-// clip shortens foreign text for a message.
-func clip(s string) string {
-	if len(s) > 80 {
-		return s[:77] + "..."
-	}
-	return s
 }

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/toolsrv/toolsrv/internal/text"
 )
 
 // A reader checks the value of one key and stores it. Its error says what is wrong with the value, and what is allowed.
@@ -40,9 +42,9 @@ var errOverride = errors.New("each override is a table of its own: write [[overr
 func tables(c *Config, limits *Limits, mode *string, directory string) map[string]table {
 	return map[string]table{
 		"": {
-			"title":       text(&c.Title, 1, maxText),
-			"version":     text(&c.Version, 1, maxText),
-			"description": text(&c.Description, 0, maxDescription),
+			"title":       prose(&c.Title, 1, maxText),
+			"version":     prose(&c.Version, 1, maxText),
+			"description": prose(&c.Description, 0, maxDescription),
 		},
 		"server": {
 			"address": address(&c.Server.Address),
@@ -80,12 +82,12 @@ func limitsTable(l *Limits) table {
 
 // Set sets a limit as the table [limits] would, by its key and a text such as "64MiB": for flags of the command line. It
 // takes the limits that are times and sizes.
-func (l *Limits) Set(key, text string) error {
+func (l *Limits) Set(key, value string) error {
 	read, ok := limitsTable(l)[key]
 	if !ok {
-		return fmt.Errorf("there is no limit %q", clip(key))
+		return fmt.Errorf("there is no limit %q", text.Short(key))
 	}
-	return read(text)
+	return read(value)
 }
 
 // read returns what text says, above the defaults.
@@ -202,7 +204,7 @@ func (e *unknownKeyError) Error() string {
 	} else if e.place != "" {
 		where = " in [" + e.place + "]"
 	}
-	message := "unknown key " + strconv.Quote(clip(e.name)) + where
+	message := "unknown key " + strconv.Quote(text.Short(e.name)) + where
 	for _, other := range slices.Sorted(maps.Keys(e.known)) {
 		if _, ok := e.known[other][e.name]; !ok {
 			continue
@@ -213,45 +215,8 @@ func (e *unknownKeyError) Error() string {
 		return message + ": it belongs in [" + other + "]"
 	}
 	names := slices.Sorted(maps.Keys(e.table))
-	if near := nearest(e.name, names); near != "" {
+	if near := text.Nearest(e.name, names); near != "" {
 		return message + ": did you mean " + strconv.Quote(near) + "?"
 	}
 	return message + ": there are " + strings.Join(names, ", ")
-}
-
-// nearest returns the name that a mistyped one was meant to be, or "".
-func nearest(typed string, names []string) string {
-	typed = strings.ToLower(strings.ReplaceAll(typed, "-", "_"))
-	best, least := "", 1+max(1, min(len(typed)/3, 3))
-	for _, name := range names {
-		if n := distance(typed, name); n < least {
-			best, least = name, n
-		}
-	}
-	return best
-}
-
-// distance returns how many bytes must be inserted, removed, replaced or swapped with the next to make b of a.
-func distance(a, b string) int {
-	rows := make([][]int, len(a)+1)
-	for i := range rows {
-		rows[i] = make([]int, len(b)+1)
-		rows[i][0] = i
-	}
-	for j := range rows[0] {
-		rows[0][j] = j
-	}
-	for i := 1; i <= len(a); i++ {
-		for j := 1; j <= len(b); j++ {
-			change := 1
-			if a[i-1] == b[j-1] {
-				change = 0
-			}
-			rows[i][j] = min(rows[i-1][j]+1, rows[i][j-1]+1, rows[i-1][j-1]+change)
-			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
-				rows[i][j] = min(rows[i][j], rows[i-2][j-2]+1)
-			}
-		}
-	}
-	return rows[len(a)][len(b)]
 }

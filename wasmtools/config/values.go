@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/toolsrv/toolsrv/internal/text"
 )
 
 // An elementError is what is wrong with one element of a list.
@@ -19,8 +21,8 @@ type elementError struct {
 
 func (e *elementError) Error() string { return e.err.Error() }
 
-// text reads a string of least to most bytes without control characters other than line feeds and tabs.
-func text(to *string, least, most int) reader {
+// prose reads a string of least to most bytes without control characters other than line feeds and tabs.
+func prose(to *string, least, most int) reader {
 	return func(value any) error {
 		s, ok := value.(string)
 		switch {
@@ -51,7 +53,7 @@ func oneOf(to *string, words ...string) reader {
 				return nil
 			}
 		}
-		return fmt.Errorf("%q is not known: use %q", clip(s), words)
+		return fmt.Errorf("%q is not known: use %q", text.Short(s), words)
 	}
 }
 
@@ -95,9 +97,9 @@ func duration(to *time.Duration, least, most time.Duration) reader {
 		d, err := time.ParseDuration(s)
 		switch {
 		case err != nil:
-			return fmt.Errorf(`%q is no time: use numbers with ms, s, m or h such as "200ms", "5s" or "1m30s"`, clip(s))
+			return fmt.Errorf(`%q is no time: use numbers with ms, s, m or h such as "200ms", "5s" or "1m30s"`, text.Short(s))
 		case d < least || d > most:
-			return fmt.Errorf("%q is out of range: %s to %s is allowed", clip(s), formatDuration(least), formatDuration(most))
+			return fmt.Errorf("%q is out of range: %s to %s is allowed", text.Short(s), formatDuration(least), formatDuration(most))
 		}
 		*to = d
 		return nil
@@ -132,7 +134,7 @@ func size(to *int64, least, most int64) reader {
 			if n, err = parseSize(v); err != nil {
 				return err
 			}
-			shown = strconv.Quote(clip(v))
+			shown = strconv.Quote(text.Short(v))
 		default:
 			return wrongType(value, `a size such as "64MiB", or a number of bytes`)
 		}
@@ -159,7 +161,7 @@ func parseSize(s string) (int64, error) {
 	case errors.Is(err, strconv.ErrRange) || err == nil && int64(n) > math.MaxInt64/factor:
 		return math.MaxInt64, nil
 	case err != nil:
-		return 0, fmt.Errorf(`%q is no size: use a whole number with KiB, MiB, GiB, kB, MB, GB or B such as "64MiB"`, clip(s))
+		return 0, fmt.Errorf(`%q is no size: use a whole number with KiB, MiB, GiB, kB, MB, GB or B such as "64MiB"`, text.Short(s))
 	}
 	return int64(n) * factor, nil
 }
@@ -211,10 +213,10 @@ func address(to *string) reader {
 		}
 		host, port, err := net.SplitHostPort(s)
 		if err != nil || strings.ContainsFunc(host, func(r rune) bool { return r <= ' ' || r == '/' || r > '~' }) {
-			return fmt.Errorf(`%q is no address: use host:port such as "127.0.0.1:8000", "[::1]:8000" or ":8000"`, clip(s))
+			return fmt.Errorf(`%q is no address: use host:port such as "127.0.0.1:8000", "[::1]:8000" or ":8000"`, text.Short(s))
 		}
 		if _, err := strconv.ParseUint(port, 10, 16); err != nil {
-			return fmt.Errorf("%q has no valid port: use a number from 0 (any that is free) to 65535", clip(s))
+			return fmt.Errorf("%q has no valid port: use a number from 0 (any that is free) to 65535", text.Short(s))
 		}
 		*to = s
 		return nil
@@ -252,7 +254,7 @@ func toolOrNamespace(s string) (string, error) {
 		return "", errors.New(`the entry is empty: name a namespace or a tool such as "web" or "math/div"`)
 	}
 	if strings.ContainsRune(s, '*') {
-		return "", fmt.Errorf("%q has a *, which only the match of an override can have: name a namespace or a tool", clip(s))
+		return "", fmt.Errorf("%q has a *, which only the match of an override can have: name a namespace or a tool", text.Short(s))
 	}
 	return s, checkNames(s)
 }
@@ -261,13 +263,13 @@ func toolOrNamespace(s string) (string, error) {
 func checkNames(path string) error {
 	for name := range strings.SplitSeq(path, "/") {
 		if name == "" {
-			return fmt.Errorf("%q has an empty name: remove the / too many", clip(path))
+			return fmt.Errorf("%q has an empty name: remove the / too many", text.Short(path))
 		}
 		if strings.ContainsFunc(name, outsidePattern) {
-			return fmt.Errorf("%q has a character that no name has: use A-Z a-z 0-9 _ and -", clip(name))
+			return fmt.Errorf("%q has a character that no name has: use A-Z a-z 0-9 _ and -", text.Short(name))
 		}
 		if len(name) > maxName {
-			return fmt.Errorf("%q has %d bytes, a name has %d at most", clip(name), len(name), maxName)
+			return fmt.Errorf("%q has %d bytes, a name has %d at most", text.Short(name), len(name), maxName)
 		}
 	}
 	return nil

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/toolsrv/toolsrv/internal/text"
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
@@ -191,10 +192,10 @@ func checkType(h http.Header) error {
 	}
 	kind, isApplication := strings.CutPrefix(media, "application/")
 	if !isApplication || (kind != "json" && (!strings.HasSuffix(kind, "+json") || kind == "+json")) {
-		return unsupported(fmt.Sprintf("The body is %q", clip(media, 80)))
+		return unsupported(fmt.Sprintf("The body is %q", text.Clip(media, 80)))
 	}
 	if charset, ok := parameters["charset"]; ok && !strings.EqualFold(charset, "utf-8") && !strings.EqualFold(charset, "utf8") {
-		return unsupported(fmt.Sprintf("The body's charset is %q, not utf-8", clip(charset, 80)))
+		return unsupported(fmt.Sprintf("The body's charset is %q, not utf-8", text.Clip(charset, 80)))
 	}
 	return nil
 }
@@ -216,7 +217,7 @@ func checkEncoding(h http.Header) error {
 		if value != "" && !strings.EqualFold(value, "identity") {
 			return &wasmtools.Error{
 				Code:    wasmtools.CodeUnsupportedMediaType,
-				Message: fmt.Sprintf("The body has the Content-Encoding %q; send it as it is", clip(value, 80)),
+				Message: fmt.Sprintf("The body has the Content-Encoding %q; send it as it is", text.Clip(value, 80)),
 			}
 		}
 	}

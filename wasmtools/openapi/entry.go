@@ -12,6 +12,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/toolsrv/toolsrv/internal/text"
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
@@ -182,11 +183,11 @@ func documentOf(s wasmtools.Schema, prefix string) (root json.RawMessage, compon
 	if !isJSON(root) {
 		return nil, own, fmt.Errorf("the document's schema is no JSON")
 	}
-	for name, text := range components {
+	for name, schema := range components {
 		if !isComponentName(name) || !strings.HasPrefix(name, prefix+".") {
-			return nil, own, fmt.Errorf("component %q does not begin with %q, or has other characters than A-Z a-z 0-9 . _ -", clip(name, 80), prefix+".")
+			return nil, own, fmt.Errorf("component %q does not begin with %q, or has other characters than A-Z a-z 0-9 . _ -", text.Short(name), prefix+".")
 		}
-		if !isJSON(text) {
+		if !isJSON(schema) {
 			return nil, own, fmt.Errorf("component %q is no JSON", name)
 		}
 	}

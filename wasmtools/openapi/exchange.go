@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/toolsrv/toolsrv/internal/text"
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
@@ -149,8 +150,8 @@ func (x *exchange) logRequest() {
 	}
 	attrs := make([]slog.Attr, 0, 7)
 	attrs = append(attrs,
-		slog.String("method", clip(x.request.Method, maxRequestID)),
-		slog.String("path", clip(x.request.URL.Path, maxLoggedPath)),
+		slog.String("method", text.Clip(x.request.Method, maxRequestID)),
+		slog.String("path", text.Clip(x.request.URL.Path, maxLoggedPath)),
 		slog.Int("status", x.status),
 		slog.Duration("duration", time.Since(x.start)),
 		slog.String("request_id", x.id[0]))
@@ -158,15 +159,7 @@ func (x *exchange) logRequest() {
 		attrs = append(attrs, slog.String("code", string(x.code)))
 	}
 	if x.cause != nil {
-		attrs = append(attrs, slog.String("error", clip(x.cause.Error(), maxLoggedText)))
+		attrs = append(attrs, slog.String("error", text.Clip(x.cause.Error(), maxLoggedText)))
 	}
 	x.app.log.LogAttrs(ctx, level, "request", attrs...)
-}
-
-// clip shortens foreign text to limit bytes.
-func clip(s string, limit int) string {
-	if len(s) > limit {
-		return s[:limit-3] + "..."
-	}
-	return s
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 
+	"github.com/toolsrv/toolsrv/internal/text"
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
@@ -154,7 +155,7 @@ func (x *exchange) classify(err error) *wasmtools.Error {
 		if _, _, ok := answerTo(e.Code); ok {
 			return e
 		}
-		err = fmt.Errorf("unknown code %q: %w", clip(string(e.Code), maxLoggedPath), err)
+		err = fmt.Errorf("unknown code %q: %w", text.Clip(string(e.Code), maxLoggedPath), err)
 	} else if x.ctx.Err() != nil { // a Go function may hand on what its context told it
 		switch {
 		case errors.Is(err, context.Canceled):

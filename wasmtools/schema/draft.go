@@ -11,6 +11,7 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v5"
 
+	"github.com/toolsrv/toolsrv/internal/text"
 	"github.com/toolsrv/toolsrv/wasmtools/schema/jsontree"
 )
 
@@ -162,7 +163,7 @@ func (s *source) checkMeta(i int32) (err error) {
 	if err != nil {
 		place = wrong.InstanceLocation
 	}
-	return at(s.pointer(i)+clip(place), fmt.Errorf("%s: correct it as %s says", clip(strings.ToValidUTF8(wrong.Message, "?")), s.draft.uri()))
+	return at(s.pointer(i)+text.Clip(place, maxClip), fmt.Errorf("%s: correct it as %s says", text.Clip(strings.ToValidUTF8(wrong.Message, "?"), maxClip), s.draft.uri()))
 }
 
 // plain returns the value at i as the library takes it. Patterns are left out: they are checked when they are

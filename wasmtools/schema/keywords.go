@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/toolsrv/toolsrv/internal/text"
 	"github.com/toolsrv/toolsrv/wasmtools/schema/jsontree"
 )
 
@@ -69,9 +70,9 @@ func (k *keywordsOf) choice(list []int32) *choice {
 // spelled returns a value of the schema as a message shows it.
 func spelled(v *jsontree.Value) string {
 	if v.Kind == jsontree.String {
-		return "'" + clip(v.Decoded()) + "'"
+		return "'" + text.Clip(v.Decoded(), maxClip) + "'"
 	}
-	return clip(v.Text)
+	return text.Clip(v.Text, maxClip)
 }
 
 // joined returns "a, b or c".

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/toolsrv/toolsrv/internal/text"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/schema/jsontree"
 )
@@ -77,7 +78,7 @@ func (r *run) absent(rep *report, at int32, name, because string) bool {
 	}
 	f := finding{at: at, name: name, isName: true, kind: "missing", msg: "Field required"}
 	if because != "" {
-		f.msg = "Field required where '" + clip(because) + "' is present"
+		f.msg = "Field required where '" + text.Clip(because, maxClip) + "' is present"
 	}
 	return r.add(rep, f)
 }
@@ -186,7 +187,7 @@ func (r *run) mismatch(rep *report, at int32, p *pattern) bool {
 		return false
 	}
 	return r.add(rep, finding{
-		at: at, kind: "string_pattern_mismatch", msg: "String should match pattern '" + clip(p.text) + "'", ctx: map[string]any{"pattern": clip(p.text)},
+		at: at, kind: "string_pattern_mismatch", msg: "String should match pattern '" + text.Clip(p.text, maxClip) + "'", ctx: map[string]any{"pattern": text.Clip(p.text, maxClip)},
 	})
 }
 
@@ -337,14 +338,14 @@ func (r *run) violation(f *finding) (v wasmtools.Violation, size int) {
 	v = wasmtools.Violation{Type: f.kind, Msg: f.msg, Ctx: f.ctx, Input: shortened(r.tree.Values[f.at].Text)}
 	size = 64 + 2*len(f.msg) + len(v.Input)
 	if f.isName {
-		v.Loc = append(v.Loc, clip(f.name))
+		v.Loc = append(v.Loc, text.Clip(f.name, maxClip))
 	}
 	for at := f.at; at > 0; at = r.tree.Values[at].Parent {
 		value := &r.tree.Values[at]
 		if r.tree.Values[value.Parent].Kind == jsontree.Array {
 			v.Loc = append(v.Loc, int(value.Index))
 		} else {
-			v.Loc = append(v.Loc, clip(value.Key))
+			v.Loc = append(v.Loc, text.Clip(value.Key, maxClip))
 			size += min(len(value.Key), maxClip)
 		}
 		size += 8
@@ -377,14 +378,6 @@ func shortened(text string) json.RawMessage {
 	}
 	note := "... (" + strconv.Itoa(len(text)) + " bytes)"
 	return json.RawMessage(jsontree.Quote(strings.ToValidUTF8(text[:maxClip], "") + note))
-}
-
-// clip shortens foreign text.
-func clip(s string) string {
-	if len(s) <= maxClip {
-		return s
-	}
-	return strings.ToValidUTF8(s[:maxClip-3], "") + "..."
 }
 
 // counted returns "1 item" or "2 items".

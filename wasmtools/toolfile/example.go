@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/toolsrv/toolsrv/internal/text"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/schema/jsontree"
 )
@@ -126,10 +127,10 @@ func differ(g, w *jsontree.Tree, at, wanted int32, path []string) string {
 	got, want := &g.Values[at], &w.Values[wanted]
 	place := ""
 	if len(path) > 0 {
-		place = "at " + clip(strings.Join(path, ".")) + ": "
+		place = "at " + text.Short(strings.Join(path, ".")) + ": "
 	}
 	if got.Kind != want.Kind || got.Kind != jsontree.Array && got.Kind != jsontree.Object {
-		return fmt.Sprintf("%sgot %s, want %s", place, clip(got.Text), clip(want.Text))
+		return fmt.Sprintf("%sgot %s, want %s", place, text.Short(got.Text), text.Short(want.Text))
 	}
 	if got.Kind == jsontree.Array && got.Count != want.Count {
 		return fmt.Sprintf("%sgot %d items, want %d", place, got.Count, want.Count)
@@ -142,7 +143,7 @@ func differ(g, w *jsontree.Tree, at, wanted int32, path []string) string {
 		key := keyOf(w, i)
 		other, ok := others[key]
 		if !ok {
-			return fmt.Sprintf("%s%q is missing", place, clip(key))
+			return fmt.Sprintf("%s%q is missing", place, text.Short(key))
 		}
 		if g.Canonical(other) != w.Canonical(i) {
 			return differ(g, w, other, i, append(path, key))
@@ -150,7 +151,7 @@ func differ(g, w *jsontree.Tree, at, wanted int32, path []string) string {
 		delete(others, key)
 	}
 	// All that is wanted is there, so there is more.
-	return fmt.Sprintf("%s%q is not wanted", place, clip(slices.Min(slices.Collect(maps.Keys(others)))))
+	return fmt.Sprintf("%s%q is not wanted", place, text.Short(slices.Min(slices.Collect(maps.Keys(others)))))
 }
 
 // keyOf returns the name of a member, or the index of an item.

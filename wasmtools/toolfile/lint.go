@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/toolsrv/toolsrv/internal/text"
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
@@ -50,13 +51,13 @@ func (m *Module) Lint() []Finding {
 			l := linter{tool: t.Name, path: []string{"examples", strconv.Itoa(n)}}
 			if _, err := m.schemas[i].parameters.Validate(e.Arguments); err != nil {
 				l.at("arguments", func() {
-					l.add(ruleExample, "an agent that copies it is refused%s: correct the example or the schema", clipTo(200, violationsOf(err)))
+					l.add(ruleExample, "an agent that copies it is refused%s: correct the example or the schema", text.Clip(violationsOf(err), 200))
 				})
 			}
 			if s := m.schemas[i].result; s != nil && e.Result != nil {
 				if err := s.Check(e.Result); err != nil {
 					l.at("result", func() {
-						l.add(ruleExample, "it does not fit the schema of the result%s: correct one of them", clipTo(200, violationsOf(err)))
+						l.add(ruleExample, "it does not fit the schema of the result%s: correct one of them", text.Clip(violationsOf(err), 200))
 					})
 				}
 			}
@@ -102,7 +103,7 @@ func (l *linter) add(rule, format string, args ...any) {
 	}
 	tokens := make([]string, len(l.path))
 	for i, token := range l.path {
-		tokens[i] = strings.NewReplacer("~", "~0", "/", "~1").Replace(clip(token))
+		tokens[i] = strings.NewReplacer("~", "~0", "/", "~1").Replace(text.Short(token))
 	}
 	l.findings = append(l.findings, Finding{rule, l.tool, strings.Join(tokens, "/"), fmt.Sprintf(format, args...)})
 }
@@ -181,7 +182,7 @@ func (l *linter) named(schemas map[string]any, properties bool) {
 	for _, name := range slices.Sorted(maps.Keys(schemas)) {
 		l.at(name, func() {
 			if properties && !propertyName.MatchString(name) {
-				l.add(ruleName, "language models take names of 1 to 64 of the characters A-Z a-z 0-9 _ . - only: rename %q", clip(name))
+				l.add(ruleName, "language models take names of 1 to 64 of the characters A-Z a-z 0-9 _ . - only: rename %q", text.Short(name))
 			}
 			l.schema(schemas[name])
 		})
@@ -200,21 +201,10 @@ func (l *linter) references(schema map[string]any) {
 		return
 	}
 	if to != "#" && !strings.HasPrefix(to, "#/") {
-		l.add(rulePointer, "$ref %q is no JSON pointer, and clients follow nothing else: write it like \"#/$defs/name\"", clip(to))
+		l.add(rulePointer, "$ref %q is no JSON pointer, and clients follow nothing else: write it like \"#/$defs/name\"", text.Short(to))
 	}
 	if len(schema) > 1 {
 		others := slices.DeleteFunc(slices.Sorted(maps.Keys(schema)), func(name string) bool { return name == "$ref" })
-		l.add(ruleSibling, `some clients refuse other members beside $ref, or ignore them (here %q): move them into the schema that is referred to, or write {"allOf": [{"$ref": …}], …}`, clip(others[0]))
+		l.add(ruleSibling, `some clients refuse other members beside $ref, or ignore them (here %q): move them into the schema that is referred to, or write {"allOf": [{"$ref": …}], …}`, text.Short(others[0]))
 	}
-}
-
-// clip shortens a foreign name.
-func clip(s string) string { return clipTo(80, s) }
-
-// clipTo shortens foreign text to so many bytes.
-func clipTo(most int, s string) string {
-	if len(s) > most {
-		return strings.ToValidUTF8(s[:most-3], "") + "..."
-	}
-	return s
 }

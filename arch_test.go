@@ -22,6 +22,7 @@ const module = "github.com/toolsrv/toolsrv"
 // edges are the allowed imports between packages of this module. Arrows point down only, so that a reader of a
 // package needs to know nothing above it.
 var edges = map[string][]string{
+	"internal/ownership":        {},                                                                                                                    // owners and modes of files: usable by any program
 	"internal/text":             {},                                                                                                                    // what messages do with foreign text: everybody's
 	"runtime/wasmbin":           {"internal/text"},                                                                                                     // pure format: usable by any program
 	"runtime/linmem":            {},                                                                                                                    // bytes and pages; knows nothing of WebAssembly but its page size

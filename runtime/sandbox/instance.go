@@ -43,9 +43,10 @@ type instance struct {
 	globals  []api.MutableGlobal // the guest's
 	fuel     api.MutableGlobal
 	stack    api.MutableGlobal
-	refused  api.MutableGlobal // how often the guest was refused memory
-	entry    api.Function      // toolsrv_call or _start
-	params   [1]uint64         // and results
+	refused  api.MutableGlobal    // how often the guest was refused memory
+	linear   *wasmbin.LinearStack // nil: the guest is not known to have one
+	entry    api.Function         // toolsrv_call or _start
+	params   [1]uint64            // and results
 	call     call
 
 	since    time.Time // begin of the last one
@@ -58,7 +59,7 @@ type instance struct {
 // instantiate makes an instance of code, of a snapshot, or with an empty memory where that is nil. No guest code
 // has run in it then.
 func (m *module) instantiate(code wazero.CompiledModule, s *snapshot) (*instance, error) {
-	i := &instance{snapshot: s, reserved: m.reserve(), most: int64(m.rewritten.MemoryMax) * pageSize}
+	i := &instance{snapshot: s, linear: m.rewritten.LinearStack, reserved: m.reserve(), most: int64(m.rewritten.MemoryMax) * pageSize}
 	i.call = call{engine: m.engine, command: m.shape.command, lines: lines{log: m.engine.log}}
 	var err error
 	if s != nil {

@@ -25,7 +25,7 @@ const (
 	ToolTimeout   Outcome = "tool_timeout"    // Limits.Timeout was over
 	ToolFuel      Outcome = "tool_fuel"       // Limits.Fuel was used up
 	ToolMemory    Outcome = "tool_memory"     // the tool broke after it had been refused memory
-	ToolStack     Outcome = "tool_stack"      // the call stack was used up
+	ToolStack     Outcome = "tool_stack"      // the call stack was used up, or the one in the guest's memory
 	ToolBadOutput Outcome = "tool_bad_output" // the tool ended well, but with a result that is none
 	InputTooLarge Outcome = "input_too_large" // the input is larger than Limits.Input; nothing was run
 	Cancelled     Outcome = "cancelled"       // the caller gave up, or the engine closes
@@ -88,8 +88,15 @@ func (i *instance) classify(err error) *Error {
 		limits    = i.call.limits
 	)
 	line, _, _ := strings.Cut(err.Error(), "\n")
+	broke := strings.Contains(line, trapPrefix)
+	if errors.As(err, &told) {
+		broke = told.outcome == ToolTrapped
+	}
 	switch {
-	case errors.As(err, &told):
+	case broke && i.overflown(): // whatever it was that the guest then stumbled over
+		return &Error{Outcome: ToolStack, Message: "The tool used up the stack in its memory: it calls itself too deeply, or keeps too much in local variables. It has to be built with a larger one.",
+			Err: clip(err)}
+	case told != nil:
 		return &Error{Outcome: told.outcome, Message: told.message, Err: clip(err)}
 	case errors.Is(err, errTimeout):
 		return &Error{Outcome: ToolTimeout, Message: fmt.Sprintf("The tool ran longer than its limit of %s.", limits.Timeout), Err: clip(err)}
@@ -107,11 +114,16 @@ func (i *instance) classify(err error) *Error {
 		return &Error{Outcome: ToolTrapped, Message: fmt.Sprintf("The tool ended itself with exit code %d instead of returning.", ended.code), Err: clip(err)}
 	case strings.HasSuffix(line, trapStack):
 		return &Error{Outcome: ToolStack, Message: "The tool used up its call stack: it calls itself too deeply.", Err: clip(err)}
-	case strings.Contains(line, trapPrefix):
+	case broke:
 		_, trap, _ := strings.Cut(line, trapPrefix)
 		return &Error{Outcome: ToolTrapped, Message: fmt.Sprintf("The tool broke: %s.", trap), Err: clip(err)}
 	}
 	return internal(err)
+}
+
+// overflown reports whether the stack that the guest keeps in its memory, if it is known to have one, is used up.
+func (i *instance) overflown() bool {
+	return i.linear != nil && i.linear.Overflown(uint32(i.globals[i.linear.Pointer].Get()), i.guest.Memory().Size())
 }
 
 func closing(err error) *Error {

@@ -109,6 +109,11 @@ func (w *rewriter) writeGlobals(r *reader) []byte {
 		kind := r.valueType("a global")
 		mutable := r.byte("a global's mutability")
 		out = append(out, byte(kind), mutable)
+		if ahead := *r; kind == I32 && mutable == 1 && ahead.byte("a constant expression") == opI32Const {
+			if first := ahead.s32(); first > 0 && first%16 == 0 && ahead.byte("a constant expression") == opEnd {
+				w.pointers = append(w.pointers, pointer{imported + i, len(w.out.Globals), first})
+			}
+		}
 		out = w.copyConstant(r, out)
 		if mutable == 0 {
 			continue
@@ -205,9 +210,12 @@ func (w *rewriter) writeExports(r *reader) []byte {
 		name := r.name("an export's name")
 		kind := r.byte("an export's kind")
 		index := r.u32("an export's index")
-		if Kind(kind) == KindFunction {
+		switch {
+		case Kind(kind) == KindFunction:
 			w.declared[index] = true
 			index = w.shift(index)
+		case Kind(kind) == KindGlobal && string(name) == stackPointer:
+			w.stackExport = int(index) + 1
 		}
 		out = appendU32(append(appendName(out, string(name)), kind), index)
 	}
@@ -422,6 +430,13 @@ func (w *rewriter) writeNames() []byte {
 						imports()
 					}
 					add(w.shift(index), shorten(name))
+				}
+			case namesGlobals:
+				for range s.count(maxGlobals, "names") {
+					index, name := s.u32("an index"), s.name("a name")
+					if w.globalNames = w.globalNames || s.err == nil; s.err == nil && string(name) == stackPointer {
+						w.stackName = int(index) + 1
+					}
 				}
 			}
 		}

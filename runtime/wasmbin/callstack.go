@@ -1,5 +1,7 @@
 package wasmbin
 
+import "slices"
+
 // How the call stack is bounded: a function that can be part of a recursion takes what an activation needs from a
 // global when it is entered, and gives it back when it returns. To do so everywhere would cost too much, so those few
 // charge without which there is no cycle left in the call graph, each for those that it may call in between, too:
@@ -107,4 +109,54 @@ func (w *rewriter) deepest(f int, charges []bool, depth []int) int {
 		}
 	}
 	return most
+}
+
+// A LinearStack is the stack that code by LLVM (C, C++, Rust, Zig, TinyGo) keeps in its memory for what it takes addresses
+// of. It grows downwards, and nothing in WebAssembly bounds it: where it is used up, its pointer goes below its end, into
+// data, or around 0 to addresses behind the memory, where the next access traps like any wild one.
+type LinearStack struct {
+	// Pointer is the index in Rewritten.Globals of the global that points to what was taken last.
+	Pointer int
+	// End is the address below which the stack does not go: where the data below it ends, or 0.
+	End uint32
+}
+
+// redZone is how far below the pointer code reaches that calls nothing: for up to 128 bytes LLVM does not move it.
+const redZone = 128
+
+// Overflown reports whether the stack was used up, by its pointer and the size of the memory in bytes. A guest may have
+// further stacks elsewhere in its memory, as TinyGo has for goroutines, so an address above the stack says nothing.
+func (s *LinearStack) Overflown(pointer, memory uint32) bool {
+	return pointer < s.End+redZone || pointer > memory
+}
+
+// stackPointer is what LLVM calls the global that points to its stack.
+const stackPointer = "__stack_pointer"
+
+// A pointer is a global that may be a stack pointer: mutable, i32, and first an address that is aligned as LLVM's ABI asks.
+type pointer struct {
+	global int    // its index
+	number int    // its index in Rewritten.Globals
+	first  uint32 // its value
+}
+
+// findLinearStack finds the stack pointer. It is the global that an export or the name section calls so. Where no global
+// has a name it is the first one of all, which is where wasm-ld places it. What Go has in that place begins as 0.
+func (w *rewriter) findLinearStack() {
+	named := max(w.stackExport, w.stackName)
+	if named == 0 && w.globalNames {
+		return
+	}
+	at := slices.IndexFunc(w.pointers, func(p pointer) bool { return p.global == max(named-1, 0) })
+	if at < 0 || uint64(w.pointers[at].first) > w.out.MemoryMin<<16 {
+		return
+	}
+	top := w.pointers[at].first
+	s := &LinearStack{Pointer: w.pointers[at].number}
+	for _, d := range w.out.Data {
+		if end := uint64(d.Offset) + uint64(len(d.Content)); end <= uint64(top) {
+			s.End = max(s.End, uint32(end))
+		}
+	}
+	w.out.LinearStack = s
 }

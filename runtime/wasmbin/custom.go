@@ -88,6 +88,7 @@ const (
 	namesModule    = 0
 	namesFunctions = 1
 	namesLocals    = 2
+	namesGlobals   = 7
 )
 
 // checkNames passes over a name section.

@@ -80,6 +80,8 @@ type Rewritten struct {
 	Globals []Global
 	// Fresh says why an instance can't be reset by its memory and Globals alone ("table.set in function 12"), or is "".
 	Fresh string
+	// LinearStack is the stack in the module's memory; nil where none is known.
+	LinearStack *LinearStack
 	// MemoryMin and MemoryMax are the memory's limits in pages of 64 KiB; both are 0 where there is no memory.
 	MemoryMin, MemoryMax uint64
 }
@@ -129,6 +131,10 @@ type rewriter struct {
 	mutable int // number of the module's mutable globals
 	joins   int // branches × locals
 	reloads int // calls × mutable globals
+
+	pointers               []pointer // that may be the stack pointer
+	stackExport, stackName int       // index of the global that is called so, plus 1; 0: none is
+	globalNames            bool      // the name section has names of globals
 
 	dataUsed bool // an instruction names a data segment
 	out      Rewritten
@@ -206,6 +212,7 @@ func (w *rewriter) rewrite() (*Rewritten, error) {
 		total += len(c) + 6
 	}
 	names := w.writeNames()
+	w.findLinearStack()
 	out := append(make([]byte, 0, total+len(names)+6), header[:]...)
 	for _, id := range [...]int{sectionType, sectionImport, sectionFunction, sectionTable, sectionMemory, sectionGlobal, sectionExport, sectionElement, sectionDataCount, sectionCode, sectionData} {
 		if len(contents[id]) == 0 {

@@ -13,7 +13,7 @@ FUZZTIME ?= 20000x
 # The modules of this repository that make test runs. bench/ and test/clients/ have targets of their own.
 MODULES  := . sdk/go examples
 GO_FILES  = $(shell git ls-files --cached --others --exclude-standard '*.go')
-EXAMPLES := csv math regex template text time units
+EXAMPLES := csv math plain-go regex template text time units
 TOOLS    := $(EXAMPLES:%=build/tools/%.wasm)
 # Examples in Rust and C are kept in git as they are built, so that make run needs neither.
 PREBUILT := $(patsubst examples/%/Cargo.toml,build/tools/%.wasm,$(wildcard examples/*/Cargo.toml)) build/tools/plain-c.wasm
@@ -30,22 +30,16 @@ run: build tools
 build:
 	go build -trimpath -ldflags "-X 'github.com/toolsrv/toolsrv/cmd/toolsrv/command.sdk=$(CURDIR)/sdk'" -o bin/toolsrv ./cmd/toolsrv
 
-tools: $(TOOLS) $(PREBUILT) build/tools/plain-go.wasm
+tools: $(TOOLS) $(PREBUILT)
 
-build/tools/%.wasm: FORCE
+# toolsrv build embeds the manifest, so that the server has each of them from its first moment.
+$(TOOLS): build/tools/%.wasm: build
 	@mkdir -p build/tools
-	cd examples && GOOS=wasip1 GOARCH=wasm go build -trimpath -buildmode=c-shared -ldflags=-s -o ../$@.tmp ./$*
-	@mv $@.tmp $@
+	bin/toolsrv build examples/$* -o $@
 
 $(PREBUILT): build/tools/%.wasm: FORCE
 	@mkdir -p build/tools
 	@cp examples/$*/$*.wasm $@.tmp && mv $@.tmp $@
-
-# A program that knows nothing of us becomes a tool by its manifest.
-build/tools/plain-go.wasm: build
-	@mkdir -p build/tools
-	cd examples && GOOS=wasip1 GOARCH=wasm go build -trimpath -ldflags=-s -o ../build/plain-go.wasm ./plain-go
-	bin/toolsrv pack build/plain-go.wasm --manifest examples/plain-go/tool.json -o $@
 
 FORCE:
 

@@ -1,4 +1,4 @@
-//go:build unix && !linux
+//go:build unix
 
 package linmem
 
@@ -14,7 +14,9 @@ func reserveSpace(size int) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return unsafe.Slice((*byte)(start), size), nil
+	space := unsafe.Slice((*byte)(start), size)
+	avoidHugePages(space)
+	return space, nil
 }
 
 // commit makes whole pages of reserved space usable. They are zero.

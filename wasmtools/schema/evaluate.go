@@ -395,7 +395,7 @@ func (r *run) otherMember(rules *objectRules, c int32, known bool, rep *report, 
 	}
 	if !known && rules.additional != nil {
 		known = true
-		ok = r.otherwise(rules.additional, c, rep, rules) && ok
+		ok = r.check(rules.additional, c, rep, nil) && ok
 	}
 	if known {
 		seen.mark(c)
@@ -468,12 +468,9 @@ func (r *run) dependentSchemas(rules *objectRules, at int32, rep *report, seen *
 // unevaluated checks the members or items that are not in seen.
 func (r *run) unevaluated(n *node, at int32, rep *report, seen *marks) bool {
 	var rest *node
-	var known []*objectRules
 	switch kind := r.tree.Values[at].Kind; {
 	case kind == jsontree.Object && n.object != nil:
-		if rest = n.object.unevaluated; rep != nil && rest != nil {
-			known = r.known(n)
-		}
+		rest = n.object.unevaluated
 	case kind == jsontree.Array && n.array != nil:
 		rest = n.array.unevaluated
 	}
@@ -483,7 +480,7 @@ func (r *run) unevaluated(n *node, at int32, rep *report, seen *marks) bool {
 	r.work -= int(r.tree.Values[at].Count)
 	ok := true
 	for c := r.tree.Values[at].First; c != 0; c = r.tree.Values[c].Next {
-		if !seen.has(c) && !r.otherwise(rest, c, rep, known...) {
+		if !seen.has(c) && !r.check(rest, c, rep, nil) {
 			if ok = false; rep == nil {
 				return false
 			}

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 
@@ -22,11 +24,15 @@ func newNew() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "new NAME --lang LANGUAGE",
 		Short: "Make a folder with a new tool that builds",
-		Long: `Make the folder NAME with a new tool: its source, a test and a README. The last
-element of NAME is the tool's name, too. Edit the source; the JSON Schema, the
-binary interface and the compiler's flags follow from it.`,
+		Long: `Make the folder NAME with a new tool: its source, a test and a README. Edit the source;
+the JSON Schema, the binary interface and the compiler's flags follow from it.
+
+NAME is the path under which the tool is served: invoice/total is the tool total in the
+namespace invoice. Where NAME begins with "." or is absolute, it is a path of the file
+system only, and its last element is the tool's name. --namespace overrules both.`,
 		Example: `  toolsrv new greet --lang go
-  toolsrv new tools/greet --lang rust --namespace texts`,
+  toolsrv new invoice/total --lang rust
+  toolsrv new ../greet --lang go --namespace texts`,
 		Args: func(_ *cobra.Command, args []string) error {
 			switch {
 			case len(args) == 0 || args[0] == "":
@@ -42,7 +48,15 @@ binary interface and the compiler's flags follow from it.`,
 			}
 			dir := filepath.Clean(args[0])
 			s.Name, s.Language = filepath.Base(dir), project.Language(language)
+			folders := "" // of the name, where they are the namespace
+			if !cmd.Flags().Changed("namespace") {
+				folders = namespaceOf(args[0])
+				s.Namespace = folders
+			}
 			if err := s.Check(); err != nil {
+				if folders != "" {
+					err = fmt.Errorf("%w (for folders that are no namespace, write %s)", err, shellQuote("."+string(filepath.Separator)+dir))
+				}
 				return &usageError{err}
 			}
 			if err := project.New(dir, s); err != nil {
@@ -54,12 +68,37 @@ binary interface and the compiler's flags follow from it.`,
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&language, "lang", "", "`language` of the tool: go, tinygo or rust")
-	flags.StringVar(&s.Namespace, "namespace", "", "the `path` before the tool's name, such as texts")
+	flags.StringVar(&s.Namespace, "namespace", "", "the `path` before the tool's name, such as texts (default that of NAME)")
 	flags.StringVar(&s.SDK, "sdk", s.SDK, "`folder` with the SDKs to use in place of the published ones: sdk of toolsrv's source")
 	completeFlag(cmd, "lang", cobra.FixedCompletions(languageNames(), cobra.ShellCompDirectiveNoFileComp))
 	completeFlag(cmd, "namespace", cobra.NoFileCompletions)
 	completeFlag(cmd, "sdk", cobra.FixedCompletions(nil, cobra.ShellCompDirectiveFilterDirs))
 	return cmd
+}
+
+// namespaceOf returns the namespace that is part of a tool's name, such as "invoice" of "invoice/total". A name that begins
+// as only a path of the file system does has none.
+func namespaceOf(name string) string {
+	if !filepath.IsLocal(name) || strings.HasPrefix(name, ".") {
+		return ""
+	}
+	if folders := filepath.Dir(filepath.Clean(name)); folders != "." {
+		return filepath.ToSlash(folders)
+	}
+	return ""
+}
+
+// ownName returns how this program is called from any folder.
+func ownName() string {
+	const name = "toolsrv"
+	if _, err := exec.LookPath(name); err == nil {
+		return name
+	}
+	path, err := os.Executable()
+	if err != nil {
+		return name
+	}
+	return shellQuote(path)
 }
 
 // sayNew tells what to do with a new project.
@@ -71,18 +110,19 @@ func sayNew(w io.Writer, dir string, s project.Scaffold) error {
 	if s.SDK == "" && s.Language != project.Rust {
 		test = "go mod tidy     # gets the SDK\n  " + test
 	}
+	own := ownName()
 	_, err := fmt.Fprintf(w, `Made %s. Next:
 
   cd %s
   %s
-  toolsrv dev .
+  %s dev .
 
 and, in another terminal:
 
   curl -s localhost:8000%s -H 'Content-Type: application/json' -d '{"name": "Ada"}'
 
-To make the file for a server's tools directory: toolsrv build .
-`, dir, shellQuote(dir), test, s.Path())
+To make the file for a server's tools directory: %s build .
+`, dir, shellQuote(dir), test, own, s.Path(), own)
 	return err
 }
 

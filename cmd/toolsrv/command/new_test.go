@@ -18,9 +18,9 @@ func TestNew(t *testing.T) {
 		args []string
 		says []string // what is to be done next
 	}{
-		{"go", []string{"--lang", "go", "--sdk", sdks}, []string{"go test .", "toolsrv dev .", "localhost:8000/greet "}},
-		{"tinygo", []string{"--lang", "tinygo", "--sdk", sdks}, []string{"go test .", "toolsrv dev ."}},
-		{"rust", []string{"--lang", "rust", "--sdk", sdks}, []string{"cargo test", "toolsrv dev ."}},
+		{"go", []string{"--lang", "go", "--sdk", sdks}, []string{"go test .", " dev .\n", "localhost:8000/greet "}},
+		{"tinygo", []string{"--lang", "tinygo", "--sdk", sdks}, []string{"go test .", " dev .\n"}},
+		{"rust", []string{"--lang", "rust", "--sdk", sdks}, []string{"cargo test", " dev .\n"}},
 		{"namespace", []string{"--lang", "rust", "--namespace", "texts/loud", "--sdk", sdks}, []string{"localhost:8000/texts/loud/greet "}},
 		{"published", []string{"--lang", "go", "--sdk="}, []string{"go mod tidy"}},
 	} {
@@ -31,7 +31,7 @@ func TestNew(t *testing.T) {
 			if code != 0 || stderr != "" {
 				t.Fatalf("exit code %d, standard error %q", code, stderr)
 			}
-			for _, want := range append(c.says, `cd '`, `it'\''s mine/greet'`, "toolsrv build .") {
+			for _, want := range append(c.says, `cd '`, `it'\''s mine/greet'`, " build .") {
 				if !strings.Contains(stdout, want) {
 					t.Errorf("no %q in %q", want, stdout)
 				}
@@ -44,6 +44,48 @@ func TestNew(t *testing.T) {
 				t.Errorf("once more: exit code %d, standard error %q; want 1 and that there are files", code, stderr)
 			}
 		})
+	}
+}
+
+// TestNewNamespace has the folders of a relative name be the namespace, unless it begins with a dot or a flag says otherwise.
+// What is printed next has to work as it stands: a program that is not in PATH is named by its path.
+func TestNewNamespace(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(dir)
+	t.Setenv("PATH", "")
+	own, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name, path string
+		args       []string
+	}{
+		{"invoice/total", "/invoice/total", nil},
+		{"a/b/c/", "/a/b/c", nil},
+		{"plain", "/plain", nil},
+		{"./shop/cart", "/cart", nil},
+		{"../" + filepath.Base(dir) + "/up/here", "/here", nil},
+		{filepath.Join(dir, "abs", "olute"), "/olute", nil},
+		{"work/shout", "/texts/shout", []string{"--namespace", "texts"}},
+		{"work/bare", "/bare", []string{"--namespace="}},
+	} {
+		code, stdout, stderr := run(append([]string{"new", c.name, "--lang", "go"}, c.args...)...)
+		if code != 0 || !strings.Contains(stdout, "localhost:8000"+c.path+" ") || !strings.Contains(stdout, "\n  "+own+" dev .\n") {
+			t.Errorf("%s: exit code %d, %s%s; want %s and %s", c.name, code, stdout, stderr, c.path, own)
+		}
+		readme, err := os.ReadFile(filepath.Join(c.name, "README.md"))
+		if err != nil || !strings.Contains(string(readme), "localhost:8000"+c.path+" ") {
+			t.Errorf("%s: its README does not call %s (%v)", c.name, c.path, err)
+		}
+	}
+	for name, says := range map[string]string{
+		"my tools/greet": "(for folders that are no namespace, write './my tools/greet')",
+		"admin/greet":    "path /admin/greet is the service's own: choose another namespace or name (for folders that are no namespace, write ./admin/greet)",
+	} {
+		if code, _, stderr := run("new", name, "--lang", "go"); code != 2 || !strings.Contains(stderr, says) {
+			t.Errorf("%s: exit code %d, %s; want 2 and %s", name, code, stderr, says)
+		}
 	}
 }
 

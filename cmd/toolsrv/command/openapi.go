@@ -47,8 +47,9 @@ old stays in force. SIGTERM and SIGINT let running calls finish, then end the se
 with exit code 0; a second one ends it at once with exit code 1.`,
 		Example: `  toolsrv openapi --config toolsrv.toml
   toolsrv openapi --auth-tokens-file /run/secrets/tokens --address :8080`,
-		Args: noArguments,
-		RunE: o.run,
+		Args:       noArguments,
+		RunE:       o.run,
+		SuggestFor: []string{"serve", "server", "run", "start"}, // as other servers call it
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&o.config, "config", "", "configuration `file` (TOML)")

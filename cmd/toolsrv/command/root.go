@@ -54,6 +54,9 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	if err == nil {
 		return exitDone
 	}
+	if cmd == root && !started && len(args) > 0 && !strings.HasPrefix(args[0], "-") {
+		err = unknownCommand(root, args[0]) // and not its flags, which no other command has either
+	}
 	var exit *exitError
 	if errors.As(err, &exit) {
 		if exit.err != nil {
@@ -108,14 +111,20 @@ func group(cmd *cobra.Command) {
 		if len(args) == 0 {
 			return &usageError{fmt.Errorf("no command given after %s: it has %s", cmd.CommandPath(), commandList(cmd))}
 		}
-		text := fmt.Sprintf("unknown command %q for %s", args[0], cmd.CommandPath())
-		if names := cmd.SuggestionsFor(args[0]); len(names) > 0 {
-			text += "; did you mean " + strings.Join(names, " or ") + "?"
-		} else {
-			text += ": it has " + commandList(cmd)
-		}
-		return &usageError{errors.New(text)}
+		return &usageError{unknownCommand(cmd, args[0])}
 	}
+}
+
+// unknownCommand returns the error of a command that cmd does not hold, with what it may have been meant to be.
+func unknownCommand(cmd *cobra.Command, typed string) error {
+	if !cmd.HasSubCommands() {
+		return fmt.Errorf("unexpected argument %q: %s holds no other command", typed, cmd.CommandPath())
+	}
+	text := fmt.Sprintf("unknown command %q for %s", typed, cmd.CommandPath())
+	if names := cmd.SuggestionsFor(typed); len(names) > 0 {
+		return errors.New(text + "; did you mean " + strings.Join(names, " or ") + "?")
+	}
+	return errors.New(text + ": it has " + commandList(cmd))
 }
 
 // commandList names the commands that cmd holds.
@@ -134,8 +143,11 @@ func newHelp(root *cobra.Command) *cobra.Command {
 		Short: "Help about any command",
 		RunE: func(_ *cobra.Command, args []string) error {
 			cmd, rest, err := root.Find(args)
-			if err != nil || len(rest) > 0 {
-				return &usageError{fmt.Errorf("unknown command %q", strings.Join(args, " "))}
+			if err != nil {
+				return &usageError{err}
+			}
+			if len(rest) > 0 {
+				return &usageError{unknownCommand(cmd, rest[0])}
 			}
 			cmd.InitDefaultHelpFlag() // cobra adds it to commands that run only
 			return cmd.Help()

@@ -41,12 +41,15 @@ func TestMainUsage(t *testing.T) {
 		stderr string
 	}{
 		{"no command", nil, 2, "", "no command given after toolsrv: it has bench, build, "},
-		{"unknown command", []string{"serve"}, 2, "", `unknown command "serve"`},
+		{"unknown command", []string{"publish"}, 2, "", `unknown command "publish" for toolsrv: it has bench, `},
+		{"as other servers call it", []string{"serve"}, 2, "", `unknown command "serve" for toolsrv; did you mean openapi?`},
+		{"and with flags", []string{"run", "--config", "x"}, 2, "", `did you mean openapi?`},
 		{"misspelled command", []string{"verson"}, 2, "", "did you mean version?"},
 		{"unknown flag of root", []string{"--config", "x"}, 2, "", "--config"},
 		{"help", []string{"--help"}, 0, "Exit codes", ""},
 		{"help command", []string{"help", "openapi"}, 0, "--auth-tokens-file", ""},
-		{"help of no command", []string{"help", "serve"}, 2, "", `"serve"`},
+		{"help of no command", []string{"help", "serve"}, 2, "", `unknown command "serve" for toolsrv; did you mean openapi?`},
+		{"help of too much", []string{"help", "version", "it"}, 2, "", `unexpected argument "it": toolsrv version holds no other command`},
 		{"help of a command", []string{"openapi", "-h"}, 0, "SIGHUP", ""},
 		{"completion", []string{"completion", "bash"}, 0, "toolsrv", ""},
 		{"completion of no shell", []string{"completion", "dos"}, 2, "", `unknown command "dos" for toolsrv completion: it has bash, fish, `},

@@ -95,7 +95,7 @@ func BenchmarkReset(b *testing.B) {
 func BenchmarkWatchedReset(b *testing.B) {
 	for _, g := range []struct{ pages, dirty int }{{18, 3}, {64, 30}, {1000, 3}} {
 		b.Run(fmt.Sprintf("pages=%d/dirty=%d", g.pages, g.dirty), func(b *testing.B) {
-			_, m := mapped(b, linmem.NewImage, guestImage(g.pages, max(1, g.pages/2)), 64<<20)
+			_, m := mapped(b, new(linmem.Store).NewImage, guestImage(g.pages, max(1, g.pages/2)), 64<<20)
 			memory := m.Bytes()
 			b.ReportAllocs()
 			for b.Loop() {
@@ -113,7 +113,7 @@ func BenchmarkWatchedReset(b *testing.B) {
 
 // BenchmarkResetAfterReads has pages read that were never written, as a guest's constants are.
 func BenchmarkResetAfterReads(b *testing.B) {
-	_, m := mapped(b, linmem.NewImage, guestImage(18, 2), 64<<20)
+	_, m := mapped(b, new(linmem.Store).NewImage, guestImage(18, 2), 64<<20)
 	memory := m.Bytes()
 	b.ReportAllocs()
 	for b.Loop() {

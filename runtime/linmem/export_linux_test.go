@@ -2,7 +2,7 @@ package linmem
 
 // NewReadImage is NewImage on a kernel without PAGEMAP_SCAN.
 func NewReadImage(content []byte) (*Image, error) {
-	image, err := NewImage(content)
+	image, err := new(Store).NewImage(content)
 	if err == nil && image.file != nil {
 		image.file.pagemap = &pagemap{fd: image.file.pagemap.fd, faults: noFaultDescriptor}
 	}

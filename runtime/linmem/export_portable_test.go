@@ -3,6 +3,6 @@
 package linmem
 
 // NewReadImage is NewImage: what it is on Linux is not there.
-func NewReadImage(content []byte) (*Image, error) { return NewImage(content) }
+func NewReadImage(content []byte) (*Image, error) { return new(Store).NewImage(content) }
 
 const KeepResident, AgeEvery = 4 << 20, 32

@@ -3,44 +3,151 @@ package linmem
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"sync"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
 
-// A file holds the stored part of an image in memory, sealed, for memories to map.
+// arenaSizes are the sizes of arenas to try, in bytes. A process whose address space is limited has no room for large ones.
+var arenaSizes = [...]int{1 << 30, 64 << 20, 1 << 20}
+
+// A Store keeps the content of images in few memory files, each with many images, so that an image takes neither a
+// descriptor nor a mapping of its own. The zero Store is ready for use and needs no closing: what its images held is given
+// back with the last of them. It is safe for concurrent use.
+type Store struct {
+	mu     sync.Mutex
+	arenas []*arena
+}
+
+// An arena is a memory file of a fixed size. What nobody has written in it is a hole, which costs nothing.
+type arena struct {
+	fd   int
+	view []byte   // all of it, read-only
+	free []extent // by their offsets, never two that touch
+}
+
+// An extent is a range of whole pages.
+type extent struct{ offset, size int }
+
+// A file is the stored part of an image, in an arena, for memories to map.
 type file struct {
-	fd      int
+	store   *Store
+	arena   *arena // nil: nothing is stored
+	offset  int
 	view    []byte // all of it, read-only
 	pagemap *pagemap
 }
 
 // newFile keeps a copy of stored. Blank pages are holes in the file: they cost nothing until somebody touches them.
-func newFile(stored []byte, blank []bool, page int, p *pagemap) (*file, error) {
+func (s *Store) newFile(stored []byte, blank []bool, page int, p *pagemap) (*file, error) {
+	f := &file{store: s, pagemap: p}
 	if len(stored) == 0 {
-		return &file{fd: -1, pagemap: p}, nil
+		return f, nil
 	}
+	if err := s.place(f, len(stored)); err != nil {
+		return nil, err
+	}
+	if err := f.write(stored, blank, page); err != nil {
+		return nil, errors.Join(err, f.close())
+	}
+	return f, nil
+}
+
+// place finds size bytes for f, in a new arena where there is no room.
+func (s *Store) place(f *file, size int) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, a := range s.arenas {
+		if offset, ok := a.take(size); ok {
+			f.arena, f.offset, f.view = a, offset, a.view[offset:offset+size:offset+size]
+			return nil
+		}
+	}
+	a, err := newArena(size)
+	if err != nil {
+		return err
+	}
+	s.arenas = append(s.arenas, a)
+	offset, _ := a.take(size)
+	f.arena, f.offset, f.view = a, offset, a.view[offset:offset+size:offset+size]
+	return nil
+}
+
+// newArena makes an arena with room for size bytes.
+func newArena(size int) (*arena, error) {
 	fd, err := unix.MemfdCreate("toolsrv-image", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
 	if err != nil {
 		return nil, fmt.Errorf("create a memory file: %w", err)
 	}
-	f := &file{fd: fd, pagemap: p}
-	if err := f.write(stored, blank, page); err != nil {
-		return nil, errors.Join(err, f.close())
+	a := &arena{fd: fd}
+	for _, try := range arenaSizes {
+		try = max(try, size)
+		if err = unix.Ftruncate(fd, int64(try)); err != nil {
+			err = fmt.Errorf("size a memory file: %w", err)
+			break
+		}
+		var start unsafe.Pointer
+		if start, err = unix.MmapPtr(fd, 0, nil, uintptr(try), unix.PROT_READ, unix.MAP_SHARED); err == nil {
+			a.view, a.free = unsafe.Slice((*byte)(start), try), []extent{{0, try}}
+			break
+		}
+		err = fmt.Errorf("map a memory file of %d bytes: %w", try, err)
 	}
-	// Private though it is never written: before Linux 6.7 a file that is sealed against writes can't be mapped shared.
-	start, err := unix.MmapPtr(fd, 0, nil, uintptr(len(stored)), unix.PROT_READ, unix.MAP_PRIVATE)
+	if err == nil {
+		// Nobody, this process included, can shrink the file below a mapping of it.
+		if _, err = unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, unix.F_SEAL_SEAL|unix.F_SEAL_SHRINK|unix.F_SEAL_GROW); err != nil {
+			err = fmt.Errorf("seal a memory file: %w", err)
+		}
+	}
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("map a memory file: %w", err), f.close())
+		return nil, errors.Join(err, a.close())
 	}
-	f.view = unsafe.Slice((*byte)(start), len(stored))
-	return f, nil
+	return a, nil
+}
+
+// take takes the first size bytes that are free.
+func (a *arena) take(size int) (offset int, ok bool) {
+	for n := range a.free {
+		e := &a.free[n]
+		if e.size < size {
+			continue
+		}
+		offset = e.offset
+		e.offset, e.size = e.offset+size, e.size-size
+		if e.size == 0 {
+			a.free = slices.Delete(a.free, n, n+1)
+		}
+		return offset, true
+	}
+	return 0, false
+}
+
+// give gives back what take took.
+func (a *arena) give(e extent) {
+	n, _ := slices.BinarySearchFunc(a.free, e.offset, func(f extent, offset int) int { return f.offset - offset })
+	a.free = slices.Insert(a.free, n, e)
+	if n+1 < len(a.free) && e.offset+e.size == a.free[n+1].offset {
+		a.free[n].size += a.free[n+1].size
+		a.free = slices.Delete(a.free, n+1, n+2)
+	}
+	if n > 0 && a.free[n-1].offset+a.free[n-1].size == e.offset {
+		a.free[n-1].size += a.free[n].size
+		a.free = slices.Delete(a.free, n, n+1)
+	}
+}
+
+// close gives back what the arena holds.
+func (a *arena) close() error {
+	var err error
+	if a.view != nil {
+		err = unix.MunmapPtr(unsafe.Pointer(unsafe.SliceData(a.view)), uintptr(len(a.view)))
+	}
+	return errors.Join(err, unix.Close(a.fd))
 }
 
 func (f *file) write(stored []byte, blank []bool, page int) error {
-	if err := unix.Ftruncate(f.fd, int64(len(stored))); err != nil {
-		return fmt.Errorf("size a memory file: %w", err)
-	}
 	for n := 0; n < len(blank); {
 		first := n
 		for n < len(blank) && blank[n] == blank[first] {
@@ -50,17 +157,12 @@ func (f *file) write(stored []byte, blank []bool, page int) error {
 			continue
 		}
 		for from, to := first*page, n*page; from < to; {
-			written, err := unix.Pwrite(f.fd, stored[from:to], int64(from))
+			written, err := unix.Pwrite(f.arena.fd, stored[from:to], int64(f.offset+from))
 			if err != nil && err != unix.EINTR {
 				return fmt.Errorf("write a memory file: %w", err)
 			}
 			from += max(written, 0)
 		}
-	}
-	// Nobody, this process included, can change what memories see or shrink the file below a mapping of it.
-	if _, err := unix.FcntlInt(uintptr(f.fd), unix.F_ADD_SEALS,
-		unix.F_SEAL_SEAL|unix.F_SEAL_SHRINK|unix.F_SEAL_GROW|unix.F_SEAL_WRITE); err != nil {
-		return fmt.Errorf("seal a memory file: %w", err)
 	}
 	return nil
 }
@@ -70,26 +172,28 @@ func (f *file) overlay(space []byte) error {
 	if len(f.view) == 0 {
 		return nil
 	}
-	_, err := unix.MmapPtr(f.fd, 0, unsafe.Pointer(unsafe.SliceData(space)), uintptr(len(f.view)),
+	_, err := unix.MmapPtr(f.arena.fd, int64(f.offset), unsafe.Pointer(unsafe.SliceData(space)), uintptr(len(f.view)),
 		unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_FIXED)
 	return err
 }
 
+// close gives the place back, once no memory maps it any more.
 func (f *file) close() error {
-	var err error
-	if f.view != nil {
-		err = unix.MunmapPtr(unsafe.Pointer(unsafe.SliceData(f.view)), uintptr(len(f.view)))
-		f.view = nil
+	if f.arena == nil {
+		return nil
 	}
-	if f.fd >= 0 {
-		err = errors.Join(err, unix.Close(f.fd))
-		f.fd = -1
+	a, place := f.arena, extent{f.offset, len(f.view)}
+	// The next image must find zeros where it writes none.
+	if err := unix.Fallocate(a.fd, unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, int64(place.offset), int64(place.size)); err != nil {
+		return fmt.Errorf("empty a memory file: %w", err) // and the place is never used again
 	}
-	return err
-}
-
-// avoidHugePages keeps pages small, because a huge one is dirty as a whole. A kernel without huge pages refuses,
-// which is as good.
-func avoidHugePages(space []byte) {
-	_ = unix.Madvise(space, unix.MADV_NOHUGEPAGE)
+	f.arena, f.view = nil, nil
+	f.store.mu.Lock()
+	defer f.store.mu.Unlock()
+	a.give(place)
+	if a.free[0].size < len(a.view) {
+		return nil
+	}
+	f.store.arenas = slices.DeleteFunc(f.store.arenas, func(other *arena) bool { return other == a })
+	return a.close()
 }

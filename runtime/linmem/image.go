@@ -11,13 +11,14 @@ import (
 const granule = 64 << 10
 
 // An Image is the content of a memory at one moment, from which any number of memories are made and to which they are
-// reset. It is safe for concurrent use. On Linux it takes one file descriptor and one mapping, however many memories
-// share it, and no storage for pages of zeros.
+// reset. It is safe for concurrent use. On Linux it takes storage for the pages that are not all zeros, however many
+// memories share it.
 type Image struct {
 	size   int
 	stored []byte // the content without the zeros at its end; whole pages; read-only
 	blank  []bool // which pages of stored are all zeros
 	page   int    // the system's page size
+	filled int    // pages that are not all zeros
 	file   *file  // what memories map; nil: they are plain copies of stored
 
 	mu     sync.Mutex
@@ -28,7 +29,7 @@ type Image struct {
 // NewImage keeps a copy of content, whose length must be a multiple of 64 KiB. Where the system can tell which pages
 // of a memory were written (Linux with a readable /proc/self/pagemap), memories share the image's pages until they
 // write them, and a reset copies back only what was written; elsewhere the image is as NewPlainImage makes it.
-func NewImage(content []byte) (*Image, error) {
+func (s *Store) NewImage(content []byte) (*Image, error) {
 	image, err := newImage(content)
 	if err != nil {
 		return nil, err
@@ -38,7 +39,7 @@ func NewImage(content []byte) (*Image, error) {
 		image.stored = append([]byte(nil), image.stored...)
 		return image, nil
 	}
-	image.file, err = newFile(image.stored, image.blank, image.page, p)
+	image.file, err = s.newFile(image.stored, image.blank, image.page, p)
 	if err != nil {
 		return nil, fmt.Errorf("keep an image of %d bytes: %w", len(content), err)
 	}
@@ -47,7 +48,7 @@ func NewImage(content []byte) (*Image, error) {
 }
 
 // NewPlainImage keeps a copy of content on Go's heap. Each of its memories is a whole copy, and so is each reset: the
-// plain twin of NewImage, for systems without anything better, and for tests to hold the two against each other.
+// plain twin of Store.NewImage, for systems without anything better, and for tests to hold the two against each other.
 func NewPlainImage(content []byte) (*Image, error) {
 	image, err := newImage(content)
 	if err != nil {
@@ -76,13 +77,18 @@ func newImage(content []byte) (*Image, error) {
 	i.stored = content[:end]
 	i.blank = make([]bool, end/i.page)
 	for n := range i.blank {
-		i.blank[n] = isZero(content[n*i.page : (n+1)*i.page])
+		if i.blank[n] = isZero(content[n*i.page : (n+1)*i.page]); !i.blank[n] {
+			i.filled++
+		}
 	}
 	return i, nil
 }
 
 // Size returns the bytes of the image, zeros at its end included.
 func (i *Image) Size() int { return i.size }
+
+// Resident returns the bytes that the image takes, whether or not there are memories of it.
+func (i *Image) Resident() int { return i.filled * i.page }
 
 // Map returns a memory that is as the image is and can grow up to reserve bytes, the image's size at least and 4 GiB
 // at most.

@@ -16,7 +16,7 @@ var kinds = []struct {
 	name string
 	make func([]byte) (*linmem.Image, error)
 }{
-	{"image", linmem.NewImage},
+	{"image", new(linmem.Store).NewImage},
 	{"image without PAGEMAP_SCAN", linmem.NewReadImage},
 	{"plain", linmem.NewPlainImage},
 }

@@ -3,7 +3,6 @@ package linmem_test
 import (
 	"bytes"
 	"errors"
-	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -46,7 +45,7 @@ func TestLeaks(t *testing.T) {
 	const memories = 2000
 	filesBefore := files(t)
 	allBefore, imagesBefore := mappings(t)
-	image, err := linmem.NewImage(content)
+	image, err := new(linmem.Store).NewImage(content)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,8 +62,8 @@ func TestLeaks(t *testing.T) {
 	if got := files(t) - filesBefore; got > 1 {
 		t.Errorf("%d memories of one image take %d descriptors, want 1", memories, got)
 	}
-	if got, _ := mappings(t); got-allBefore > 3*memories+50 { // Go's heap may have grown meanwhile
-		t.Errorf("%d memories take %d mappings, want %d at most", memories, got-allBefore, 3*memories)
+	if got, _ := mappings(t); got-allBefore > all[0].Mappings()*memories+50 || all[0].Mappings() > 3 { // Go's heap may have grown meanwhile
+		t.Errorf("%d memories take %d mappings, want %d each", memories, got-allBefore, all[0].Mappings())
 	}
 	for _, m := range all {
 		free(t, m)
@@ -108,7 +107,7 @@ func TestOutOfAddressSpace(t *testing.T) {
 		}
 		return
 	}
-	image, err := linmem.NewImage(filled(granule, func(b []byte) { b[0] = 1 }))
+	image, err := new(linmem.Store).NewImage(filled(granule, func(b []byte) { b[0] = 1 }))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -147,44 +146,150 @@ func TestOutOfAddressSpace(t *testing.T) {
 	}
 }
 
-// TestOutOfDescriptors runs in a process of its own, too.
-func TestOutOfDescriptors(t *testing.T) {
+// TestDescriptors has more images than descriptors: those of a store share few. It runs in a process of its own, too.
+func TestDescriptors(t *testing.T) {
 	t.Parallel()
-	if os.Getenv("LINMEM_OUT_OF_DESCRIPTORS") == "" {
-		child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestOutOfDescriptors$", "-test.v")
-		child.Env = append(os.Environ(), "LINMEM_OUT_OF_DESCRIPTORS=1")
-		if out, err := child.CombinedOutput(); err != nil || !bytes.Contains(out, []byte("PASS: TestOutOfDescriptors")) {
+	if os.Getenv("LINMEM_DESCRIPTORS") == "" {
+		child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestDescriptors$", "-test.v")
+		child.Env = append(os.Environ(), "LINMEM_DESCRIPTORS=1")
+		if out, err := child.CombinedOutput(); err != nil || !bytes.Contains(out, []byte("PASS: TestDescriptors")) {
 			t.Fatalf("%v\n%s", err, out)
 		}
 		return
 	}
 	content := filled(granule, func(b []byte) { b[0] = 1 })
-	first, err := linmem.NewImage(content) // opens the pagemap
+	var store linmem.Store
+	first, err := store.NewImage(content) // opens the pagemap
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: 64, Max: 64}); err != nil {
 		t.Fatal(err)
 	}
+	before, _ := mappings(t)
 	images := []*linmem.Image{first}
-	for range math.MaxInt8 {
-		var image *linmem.Image
-		if image, err = linmem.NewImage(content); err != nil {
-			break
+	for range 1000 {
+		image, err := store.NewImage(content)
+		if err != nil {
+			t.Fatalf("NewImage number %d: %v", len(images), err)
 		}
 		images = append(images, image)
 	}
-	if !errors.Is(err, unix.EMFILE) {
-		t.Errorf("NewImage: got error %v, want one of too many files", err)
+	if after, _ := mappings(t); after-before > 50 { // Go's heap may have grown meanwhile
+		t.Errorf("1,000 images take %d mappings, want none", after-before)
+	}
+	var kept []*os.File
+	for {
+		f, err := os.Open(os.DevNull)
+		if err != nil {
+			break
+		}
+		kept = append(kept, f)
+	}
+	if _, err := new(linmem.Store).NewImage(content); !errors.Is(err, unix.EMFILE) {
+		t.Errorf("a new store: got error %v, want one of too many files", err)
 	}
 	m, err := first.Map(granule)
 	if err != nil {
 		t.Errorf("Map needs a descriptor: %v", err)
 	}
 	free(t, m)
+	for _, f := range kept {
+		f.Close()
+	}
 	for _, image := range images {
 		if err := image.Close(); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// TestStoreIsEmptied has an image lie where others lay: it must see nothing of them.
+func TestStoreIsEmptied(t *testing.T) {
+	t.Parallel()
+	var store linmem.Store
+	stay, err := store.NewImage(filled(granule, func(b []byte) { b[0] = 1 }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stay.Close()
+	for round := range 20 {
+		full, err := store.NewImage(filled((1+round%3)*granule, func(b []byte) {
+			for i := range b {
+				b[i] = 0xee
+			}
+		}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		old, err := full.Map(uint64(full.Size()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := full.Close(); err != nil { // the memory keeps it
+			t.Fatal(err)
+		}
+		if old.Bytes()[full.Size()-1] != 0xee {
+			t.Fatal("a memory lost its image's content before it was freed")
+		}
+		free(t, old)
+		last := 3*granule - 1
+		sparse, err := store.NewImage(filled(3*granule, func(b []byte) { b[last] = 1 }))
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, err := sparse.Map(3 * granule)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(m.Bytes()[:last], make([]byte, last)) || m.Bytes()[last] != 1 {
+			t.Fatal("an image shows what another one left")
+		}
+		if got, want := sparse.Resident(), os.Getpagesize(); got != want {
+			t.Errorf("Resident: got %d, want %d", got, want)
+		}
+		free(t, m)
+		if err := sparse.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestStrict has the system count what is reserved: memories work there too. It runs in a process of its own, which it limits.
+func TestStrict(t *testing.T) {
+	t.Parallel()
+	if os.Getenv("LINMEM_STRICT") == "" {
+		var now unix.Rlimit
+		if err := unix.Getrlimit(unix.RLIMIT_DATA, &now); err != nil {
+			t.Fatal(err)
+		}
+		child := exec.CommandContext(t.Context(), "sh", "-c", `ulimit -d 2097152 && exec "$0" "$@"`, os.Args[0], "-test.run=^(TestStrict|TestMap|TestReset|TestGrow).*$", "-test.v")
+		child.Env = append(os.Environ(), "LINMEM_STRICT=1")
+		if out, err := child.CombinedOutput(); err != nil || !bytes.Contains(out, []byte("PASS: TestStrict")) {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		return
+	}
+	image, err := new(linmem.Store).NewImage(filled(granule, func(b []byte) { b[0] = 1 }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []*linmem.Memory
+	for range 50 { // of 64 MiB each, which is more than the limit
+		m, err := image.Map(64 << 20)
+		if err != nil {
+			t.Fatalf("memory number %d: %v", len(all), err)
+		}
+		m.Grow(2 * granule)[granule] = 1
+		all = append(all, m)
+	}
+	if got := all[0].Mappings(); got != 3 {
+		t.Errorf("Mappings: got %d, want 3", got)
+	}
+	for _, m := range all {
+		if _, err := m.Reset(); err != nil || !m.Equal() {
+			t.Errorf("Reset: %v", err)
+		}
+		free(t, m)
 	}
 }

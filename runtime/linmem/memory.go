@@ -5,8 +5,9 @@
 // them back, so that it costs what the call wrote and not what the memory holds. A page that can't be shown to be
 // clean is dirty. Whoever calls Reset must make sure that nothing uses the memory meanwhile.
 //
-// A memory takes three mappings at most of the vm.max_map_count (65,530 by default) that a process has on Linux, and
-// no file descriptor; an image takes one mapping and one descriptor, and the process two, for /proc/self/pagemap and for userfaultfd.
+// A memory takes one or two mappings of the vm.max_map_count (65,530 by default) that a process has on Linux, three where
+// the system counts memory that nobody has touched, and no file descriptor. All images of a [Store] lie in a few files, with
+// one mapping and one descriptor for each gibibyte; the process has two descriptors more, for /proc/self/pagemap and for userfaultfd.
 // Reserved address space costs no memory. All errors leave the host whole: what can't be mapped is an error, never a
 // panic. The slices that a memory gave out must not be touched once it is freed: that is a fault that Go can't turn
 // into an error.
@@ -134,6 +135,19 @@ func (m *Memory) Equal() bool {
 	}
 	stored := len(m.image.stored)
 	return bytes.Equal(m.space[:stored], m.image.stored) && isZero(m.space[stored:m.reach])
+}
+
+// Mappings returns how many of the process's mappings the memory takes at most. It is 0 once the memory is freed.
+func (m *Memory) Mappings() int {
+	switch {
+	case m.space == nil:
+		return 0
+	case m.image == nil || m.image.file == nil || len(m.image.stored) == 0:
+		return 1 + tails()
+	case len(m.image.stored) == len(m.space):
+		return 1
+	}
+	return 2 + tails()
 }
 
 // Resident returns the bytes that the memory has for itself: those written at least once and not dropped since. Where

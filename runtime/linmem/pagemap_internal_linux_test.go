@@ -88,7 +88,7 @@ func TestWaysAgree(t *testing.T) {
 	for n := range 20 * granule {
 		content[n] = byte(n) | 1
 	}
-	image, err := NewImage(content)
+	image, err := new(Store).NewImage(content)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -151,7 +151,7 @@ func TestAdvisedMemory(t *testing.T) {
 		{"all private from the start", unix.MADV_POPULATE_WRITE, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			image, err := NewImage(content)
+			image, err := new(Store).NewImage(content)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -194,7 +194,7 @@ func TestLockedMemory(t *testing.T) {
 	t.Parallel()
 	content := make([]byte, 2*granule)
 	content[0], content[granule] = 1, 2
-	image, err := NewImage(content)
+	image, err := new(Store).NewImage(content)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -198,7 +198,7 @@ func (p *pagemap) check() (err error) {
 	for n := range stored {
 		stored[n] = 1
 	}
-	f, err := newFile(stored, make([]bool, 3), page, p)
+	f, err := new(Store).newFile(stored, make([]bool, 3), page, p)
 	if err != nil {
 		return err
 	}

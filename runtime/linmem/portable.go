@@ -4,6 +4,9 @@ package linmem
 
 import "errors"
 
+// A Store keeps the content of images. It needs no closing.
+type Store struct{}
+
 // A file is what memories share on Linux; elsewhere there is none.
 type file struct{ view []byte }
 
@@ -21,7 +24,9 @@ type pagemap struct{}
 
 func findPagemap() *pagemap { return nil }
 
-func newFile([]byte, []bool, int, *pagemap) (*file, error) { return nil, errors.ErrUnsupported }
+func (*Store) newFile([]byte, []bool, int, *pagemap) (*file, error) {
+	return nil, errors.ErrUnsupported
+}
 
 func (f *file) overlay([]byte) error { return errors.ErrUnsupported }
 
@@ -30,3 +35,5 @@ func (f *file) close() error { return nil }
 func (m *Memory) resetDirty() (int, error) { return 0, errors.ErrUnsupported }
 
 func (m *Memory) resident() (int, error) { return m.reach, nil }
+
+func tails() int { return 1 }

@@ -128,7 +128,7 @@ func TestResetCostsWhatWasWritten(t *testing.T) {
 // needPagemap skips a test of what only dirty pages can do.
 func needPagemap(t *testing.T, kind string) {
 	t.Helper()
-	image, err := linmem.NewImage(filled(granule, func(b []byte) { b[0] = 1 }))
+	image, err := new(linmem.Store).NewImage(filled(granule, func(b []byte) { b[0] = 1 }))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -210,7 +210,7 @@ func TestResetForgetsRareCalls(t *testing.T) {
 }
 
 func TestResetAllocatesNothing(t *testing.T) {
-	_, m := mapped(t, linmem.NewImage, filled(17*granule, func(b []byte) { sprinkle(b, 1) }), 64<<20)
+	_, m := mapped(t, new(linmem.Store).NewImage, filled(17*granule, func(b []byte) { sprinkle(b, 1) }), 64<<20)
 	if n := testing.AllocsPerRun(100, func() {
 		m.Bytes()[0]++
 		m.Bytes()[granule]++

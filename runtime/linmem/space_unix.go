@@ -1,4 +1,4 @@
-//go:build unix
+//go:build unix && !linux
 
 package linmem
 
@@ -14,9 +14,7 @@ func reserveSpace(size int) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	space := unsafe.Slice((*byte)(start), size)
-	avoidHugePages(space)
-	return space, nil
+	return unsafe.Slice((*byte)(start), size), nil
 }
 
 // commit makes whole pages of reserved space usable. They are zero.

@@ -18,7 +18,7 @@ func watchable(t *testing.T, granules int) *Memory {
 	for n := range len(content) / 2 {
 		content[n] = byte(n) | 1
 	}
-	image, err := NewImage(content)
+	image, err := new(Store).NewImage(content)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -170,7 +170,7 @@ func (m *module) start(i *instance, w *work) error {
 
 // take makes a snapshot of an instance that has been started.
 func (i *instance) take() (*snapshot, error) {
-	image, err := linmem.NewImage(i.memory.linear.Bytes())
+	image, err := i.call.engine.images.NewImage(i.memory.linear.Bytes())
 	if err != nil {
 		return nil, fmt.Errorf("make a snapshot: %w", err)
 	}

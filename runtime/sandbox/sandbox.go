@@ -28,6 +28,7 @@ import (
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
 
+	"github.com/toolsrv/toolsrv/runtime/linmem"
 	"github.com/toolsrv/toolsrv/runtime/sandbox/paranoid"
 	"github.com/toolsrv/toolsrv/runtime/wasmbin"
 )
@@ -74,6 +75,7 @@ type Engine struct {
 	// 5 KB.
 	anonymous wazero.ModuleConfig
 	paranoid  bool
+	images    linmem.Store // where snapshots are kept
 	stop      context.Context
 	halt      context.CancelCauseFunc // ends stop, and with it all that runs
 

@@ -128,7 +128,7 @@ func failureResponses(secured bool) []failureResponse {
 		{"415", "UnsupportedMediaType", "The body is not application/json", plain, ""},
 		// A tool may choose 422 for an error of its own, with a plain detail. The name is no schema's: client generators
 		// make one type of each component, whatever its kind.
-		{"422", "InvalidArguments", "The arguments do not fit the schema", `{"anyOf":[{"$ref":"#/components/schemas/HTTPValidationError"},` + plain + `]}`, ""},
+		{"422", "InvalidArguments", "The body is not valid JSON, or the arguments do not fit the schema", `{"anyOf":[{"$ref":"#/components/schemas/HTTPValidationError"},` + plain + `]}`, ""},
 		{"500", "ToolFailed", "The tool broke, or the service did", plain, ""},
 		{"503", "Unavailable", "The tool is disabled, or too many calls are running", plain, "Retry-After"},
 		{"504", "ToolTimeout", "The tool ran out of time", plain, ""},

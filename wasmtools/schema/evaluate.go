@@ -395,7 +395,7 @@ func (r *run) otherMember(rules *objectRules, c int32, known bool, rep *report, 
 	}
 	if !known && rules.additional != nil {
 		known = true
-		ok = r.check(rules.additional, c, rep, nil) && ok
+		ok = r.otherwise(rules.additional, c, rep, rules) && ok
 	}
 	if known {
 		seen.mark(c)
@@ -468,9 +468,12 @@ func (r *run) dependentSchemas(rules *objectRules, at int32, rep *report, seen *
 // unevaluated checks the members or items that are not in seen.
 func (r *run) unevaluated(n *node, at int32, rep *report, seen *marks) bool {
 	var rest *node
+	var known []*objectRules
 	switch kind := r.tree.Values[at].Kind; {
 	case kind == jsontree.Object && n.object != nil:
-		rest = n.object.unevaluated
+		if rest = n.object.unevaluated; rep != nil && rest != nil {
+			known = r.known(n)
+		}
 	case kind == jsontree.Array && n.array != nil:
 		rest = n.array.unevaluated
 	}
@@ -480,7 +483,7 @@ func (r *run) unevaluated(n *node, at int32, rep *report, seen *marks) bool {
 	r.work -= int(r.tree.Values[at].Count)
 	ok := true
 	for c := r.tree.Values[at].First; c != 0; c = r.tree.Values[c].Next {
-		if !seen.has(c) && !r.check(rest, c, rep, nil) {
+		if !seen.has(c) && !r.otherwise(rest, c, rep, known...) {
 			if ok = false; rep == nil {
 				return false
 			}

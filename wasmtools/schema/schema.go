@@ -86,16 +86,16 @@ func (s *Schema) Validate(body []byte) ([]byte, error) {
 	}
 	r := run{work: workBase + workPerByte*len(text), room: maxFilled}
 	if err := r.tree.Read(text); err != nil {
-		return nil, invalid([]wasmtools.Violation{unreadable(err)})
+		return nil, unreadable(err)
 	}
 	if r.tree.Values[0].Kind != jsontree.Object {
-		return nil, invalid([]wasmtools.Violation{notObject(text)})
+		return nil, invalid(notFitting, notObject(text))
 	}
 	if s.root.fills {
 		r.fill(s.root, 0)
 	}
 	if !r.check(s.root, 0, nil, nil) || r.work < 0 {
-		return nil, invalid(r.violations(s.root))
+		return nil, invalid(notFitting, r.violations(s.root)...)
 	}
 	if len(r.edits) > 0 {
 		return r.splice(body), nil
@@ -108,10 +108,10 @@ func (s *Schema) Check(value []byte) error {
 	text := string(value)
 	r := run{work: workBase + workPerByte*len(text), room: maxFilled}
 	if err := r.tree.Read(text); err != nil {
-		return invalid([]wasmtools.Violation{unreadable(err)})
+		return unreadable(err)
 	}
 	if !r.check(s.root, 0, nil, nil) || r.work < 0 {
-		return invalid(r.violations(s.root))
+		return invalid("the value does not fit the schema", r.violations(s.root)...)
 	}
 	return nil
 }
@@ -119,12 +119,11 @@ func (s *Schema) Check(value []byte) error {
 // blank reports whether s has nothing but JSON's white space.
 func blank(s string) bool { return strings.Trim(s, " \t\r\n") == "" }
 
-func invalid(violations []wasmtools.Violation) error {
-	return &wasmtools.Error{
-		Code:       wasmtools.CodeInvalidArguments,
-		Message:    "the arguments do not fit the tool's schema",
-		Violations: violations,
-	}
+// notFitting is the message of an error for arguments that are JSON.
+const notFitting = "the arguments do not fit the tool's schema"
+
+func invalid(message string, violations ...wasmtools.Violation) error {
+	return &wasmtools.Error{Code: wasmtools.CodeInvalidArguments, Message: message, Violations: violations}
 }
 
 // quoted shortens and quotes foreign text for an error message.

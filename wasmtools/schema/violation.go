@@ -38,7 +38,8 @@ type finding struct {
 	at       int32
 	name     string // of a member that is missing below at
 	isName   bool
-	mismatch bool // the value has the wrong type, so nothing else was looked at
+	mismatch bool           // the value has the wrong type, so nothing else was looked at
+	known    []*objectRules // of a member that no schema allows: whose names it may have been meant to have
 	kind     string
 	msg      string
 	ctx      map[string]any
@@ -68,8 +69,61 @@ func (r *run) add(rep *report, f finding) bool {
 	return false
 }
 
-func (r *run) extra(rep *report, at int32) bool {
-	return r.add(rep, finding{at: at, kind: "extra_forbidden", msg: "Extra inputs are not permitted"})
+func (r *run) extra(rep *report, at int32, known ...*objectRules) bool {
+	return r.add(rep, finding{at: at, kind: "extra_forbidden", msg: "Extra inputs are not permitted", known: known})
+}
+
+// otherwise checks a member for which there is only n, with the rules of those that know other members.
+func (r *run) otherwise(n *node, at int32, rep *report, known ...*objectRules) bool {
+	if n.never && rep != nil {
+		r.work--
+		return r.extra(rep, at, known...)
+	}
+	return r.check(n, at, rep, nil)
+}
+
+// known returns the rules for objects of n and of what applies together with it.
+func (r *run) known(n *node) (all []*objectRules) {
+	if r.work--; r.work < 0 {
+		return nil
+	}
+	if n.object != nil {
+		all = append(all, n.object)
+	}
+	for _, child := range n.inPlace() {
+		all = append(all, r.known(child)...)
+	}
+	return all
+}
+
+// meant returns the name that a member which is not allowed was meant to have, or "". It takes no more than the work that is
+// left of the check: what would take more is not looked at.
+func (r *run) meant(f *finding) string {
+	value := &r.tree.Values[f.at]
+	cost := int(r.tree.Values[max(value.Parent, 0)].Count) / 8
+	var names []string
+	for _, rules := range f.known {
+		cost += len(rules.members) / 8
+		if cost > r.work {
+			return ""
+		}
+		for i := range rules.members {
+			m := &rules.members[i]
+			if gap := len(m.name) - len(value.Key); m.node != nil && !m.node.never && -4 < gap && gap < 4 {
+				names = append(names, m.name)
+				cost += 1 + len(m.name)*len(value.Key)/4
+			}
+		}
+	}
+	if cost > r.work {
+		return ""
+	}
+	r.work -= cost
+	near := text.Nearest(value.Key, names)
+	if near != "" && r.tree.Member(value.Parent, near) != 0 {
+		return "" // it is there already
+	}
+	return near
 }
 
 func (r *run) absent(rep *report, at int32, name, because string) bool {
@@ -336,7 +390,11 @@ func (r *run) violations(root *node) []wasmtools.Violation {
 // violation returns a finding with its place and its input, and about how many bytes it takes.
 func (r *run) violation(f *finding) (v wasmtools.Violation, size int) {
 	v = wasmtools.Violation{Type: f.kind, Msg: f.msg, Ctx: f.ctx, Input: shortened(r.tree.Values[f.at].Text)}
-	size = 64 + 2*len(f.msg) + len(v.Input)
+	if near := text.Clip(r.meant(f), maxClip); near != "" {
+		v.Msg += ": did you mean '" + near + "'?"
+		v.Ctx = map[string]any{"did_you_mean": near}
+	}
+	size = 64 + 2*len(v.Msg) + len(v.Input)
 	if f.isName {
 		v.Loc = append(v.Loc, text.Clip(f.name, maxClip))
 	}
@@ -355,13 +413,13 @@ func (r *run) violation(f *finding) (v wasmtools.Violation, size int) {
 	return v, size
 }
 
-func unreadable(err error) wasmtools.Violation {
+func unreadable(err error) error {
 	var wrong *jsontree.SyntaxError
 	errors.As(err, &wrong)
-	return wasmtools.Violation{
+	return invalid("the body is not valid JSON", wasmtools.Violation{
 		Type: "json_invalid", Loc: []any{"body", wrong.Offset}, Msg: "JSON decode error", Input: json.RawMessage("{}"),
 		Ctx: map[string]any{"error": wrong.Msg},
-	}
+	})
 }
 
 func notObject(text string) wasmtools.Violation {

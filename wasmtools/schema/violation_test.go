@@ -1,6 +1,7 @@
 package schema_test
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"strings"
@@ -115,6 +116,97 @@ func TestBodies(t *testing.T) {
 		_, err := s.Validate([]byte(test.body))
 		if got := violationsOf(t, err); got != test.want {
 			t.Errorf("%s: got  %s\nwant %s", test.name, got, test.want)
+		}
+	}
+}
+
+// TestMalformed has a body that is no JSON told as that, not as arguments that do not fit.
+func TestMalformed(t *testing.T) {
+	t.Parallel()
+	s := schema.MustCompile(`{"type":"object","required":["a"]}`)
+	for body, want := range map[string]string{
+		`{"a":`:   "the body is not valid JSON",
+		`{'a':1}`: "the body is not valid JSON",
+		`[1]`:     "the arguments do not fit the tool's schema",
+		`{}`:      "the arguments do not fit the tool's schema",
+	} {
+		if _, err := s.Validate([]byte(body)); err == nil || err.Error() != want {
+			t.Errorf("%s: got %v, want %q", body, err, want)
+		}
+	}
+	if err := s.Check([]byte(`{"a":`)); err == nil || err.Error() != "the body is not valid JSON" {
+		t.Errorf("Check: got %v", err)
+	}
+}
+
+func TestDidYouMean(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct{ name, schema, body, want string }{
+		{"a slip", `{"properties":{"name":{},"language":{}},"additionalProperties":false}`, `{"nmae":1,"langauge":2}`, "name language"},
+		{"capitals", `{"properties":{"maxItems":{}},"additionalProperties":false}`, `{"max_items":1}`, "maxItems"},
+		{"nothing near", `{"properties":{"name":{}},"additionalProperties":false}`, `{"colour":1}`, "-"},
+		{"there already", `{"properties":{"name":{}},"additionalProperties":false}`, `{"name":1,"nmae":1}`, "-"},
+		{"forbidden itself", `{"properties":{"name":false},"additionalProperties":false}`, `{"nmae":1}`, "-"},
+		{"deeper", `{"properties":{"o":{"items":{"properties":{"street":{}},"additionalProperties":false}}}}`, `{"o":[{"steret":1}]}`, "street"},
+		{"an alternative", `{"anyOf":[{"type":"object","properties":{"street":{}},"additionalProperties":false}]}`, `{"steret":1}`, "street"},
+		{"unevaluated", `{"allOf":[{"$ref":"#/$defs/a"}],"properties":{"town":{}},"unevaluatedProperties":false,"$defs":{"a":{"properties":{"street":{}}}}}`,
+			`{"steret":1,"twon":2}`, "street town"},
+		{"unevaluated items", `{"properties":{"a":{"unevaluatedItems":false,"properties":{"a":{}}}}}`, `{"a":[1]}`, "-"},
+	} {
+		s, err := schema.CompileParameters(json.RawMessage(`{"type":"object",` + test.schema[1:]))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = s.Validate([]byte(test.body))
+		failed, ok := errors.AsType[*wasmtools.Error](err)
+		if !ok {
+			t.Errorf("%s: got %v", test.name, err)
+			continue
+		}
+		var got []string
+		for _, v := range failed.Violations {
+			if v.Type != "extra_forbidden" {
+				t.Errorf("%s: got the type %s", test.name, v.Type)
+			}
+			meant, said := v.Ctx["did_you_mean"]
+			want := "Extra inputs are not permitted"
+			if said {
+				got = append(got, meant.(string))
+				want += ": did you mean '" + meant.(string) + "'?"
+			}
+			if v.Msg != want {
+				t.Errorf("%s: got %q, want %q", test.name, v.Msg, want)
+			}
+		}
+		if got := cmp.Or(strings.Join(got, " "), "-"); got != test.want {
+			t.Errorf("%s: got %s, want %s", test.name, got, test.want)
+		}
+	}
+}
+
+// TestDidYouMeanIsBounded has many members that are nearly those of a large schema: guesses end where the work of a check does.
+func TestDidYouMeanIsBounded(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("n", 100)
+	for _, test := range []struct{ name, schema, body string }{
+		{"many names", `{"type":"object","additionalProperties":false,"properties":{` + numbered(4900, `"`+long+`%d":{}`) + `}}`,
+			`{` + numbered(5000, `"`+long+`x%d":1`) + `}`},
+		{"many objects", `{"type":"object","additionalProperties":{"additionalProperties":false,"properties":{` + numbered(4900, `"`+long+`%d":{}`) + `}}}`,
+			`{` + numbered(1000, `"a%d":{"`+long+`x%[1]d":1}`) + `}`},
+		{"many schemas", `{"type":"object","unevaluatedProperties":false,"allOf":[` + strings.Repeat(`{"$ref":"#/$defs/a"},`, 99) + `{}],"$defs":{"a":{"properties":{` +
+			numbered(4000, `"`+long+`%d":{}`) + `}}}}`, `{` + numbered(5000, `"`+long+`x%d":1`) + `}`},
+	} {
+		s, err := schema.CompileParameters(json.RawMessage(test.schema))
+		if err != nil {
+			t.Fatalf("%s: %v", test.name, err)
+		}
+		_, err = s.Validate([]byte(test.body))
+		got := violationsOf(t, err)
+		if n := strings.Count(got, "did you mean"); n == schema.MaxViolations {
+			t.Errorf("%s: got %d guesses, want them to end before that", test.name, n)
+		}
+		if n := strings.Count(got, "extra_forbidden"); n < 50 {
+			t.Errorf("%s: got %d violations, want all that fit", test.name, n)
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 )
@@ -26,7 +27,9 @@ const MaxToken = 1024
 type BearerTokenAuth struct {
 	key   [sha256.Size]byte
 	state atomic.Pointer[state]
-	mu    sync.Mutex // held by those that change state
+
+	mu          sync.Mutex // held by those that change state; guards what follows
+	subscribers []*func()
 }
 
 // state never changes once it is published.
@@ -128,13 +131,35 @@ func (s *state) open() bool {
 	return !s.required && (s.disabled || len(s.digests) == 0)
 }
 
+// Subscribe has f called after each change of what Open returns, before the method that made it returns. Calls come one
+// at a time; f must not change the tokens or subscriptions. The returned function ends the subscription; once it has
+// returned, f is not called any more.
+func (a *BearerTokenAuth) Subscribe(f func()) (unsubscribe func()) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	entry := &f
+	a.subscribers = append(a.subscribers, entry)
+	return func() {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		a.subscribers = slices.DeleteFunc(a.subscribers, func(e *func()) bool { return e == entry })
+	}
+}
+
 // change publishes a copy of the state that f has changed. f must replace the map, not write to it.
 func (a *BearerTokenAuth) change(f func(*state)) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	next := *a.state.Load()
+	old := a.state.Load()
+	next := *old
 	f(&next)
 	a.state.Store(&next)
+	if next.open() == old.open() {
+		return
+	}
+	for _, f := range a.subscribers {
+		(*f)()
+	}
 }
 
 // admits reports whether a caller who shows token is let in; token is foreign and may be anything.

@@ -212,3 +212,25 @@ func TestHammer(t *testing.T) {
 		}
 	}
 }
+
+// TestSubscribe tells of each time that the service opens or closes, and of nothing else.
+func TestSubscribe(t *testing.T) {
+	t.Parallel()
+	a := newAuth(t)
+	b := auth.Dependency(a)
+	var told []bool
+	unsubscribe := b.Subscribe(func() { told = append(told, b.Required()) })
+	for _, change := range []func(){
+		func() { _ = a.AddToken("one") }, func() { _ = a.AddToken("two") }, func() { a.RemoveToken("one") },
+		func() { a.SetEnabled(false) }, func() { a.RemoveToken("none") }, func() { a.SetRequired(true) },
+		func() { a.SetEnabled(true) }, func() { _ = a.SetTokens(nil) }, func() { a.SetRequired(false) },
+	} {
+		change()
+	}
+	unsubscribe()
+	unsubscribe()
+	_ = a.AddToken("late")
+	if got, want := fmt.Sprint(told), "[true false true false]"; got != want {
+		t.Errorf("told %s, want %s", got, want)
+	}
+}

@@ -35,6 +35,12 @@ func (b *Bearer) SecurityScheme() (name string, scheme json.RawMessage) {
 	return "bearer", json.RawMessage(`{"type":"http","scheme":"bearer"}`)
 }
 
+// Required reports whether a request must show a token at the moment.
+func (b *Bearer) Required() bool { return !b.auth.Open() }
+
+// Subscribe has changed called after each change of what Required returns, as [BearerTokenAuth.Subscribe] does.
+func (b *Bearer) Subscribe(changed func()) (unsubscribe func()) { return b.auth.Subscribe(changed) }
+
 // bearerToken returns the token of a request's Authorization headers, or "" where there is none. Two headers
 // count as none: a proxy in front may have looked at the other one.
 func bearerToken(headers []string) string {

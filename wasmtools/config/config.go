@@ -35,6 +35,9 @@ type Config struct {
 type Server struct {
 	// Address is host:port to listen on. Port 0 is any that is free, an empty host all of the machine's addresses.
 	Address string
+	// PublicURL is where clients reach the server, or empty where that is its own address: an address such as
+	// "https://example.com/tools", or a path such as "/tools".
+	PublicURL string
 }
 
 // Tools is the table [tools].

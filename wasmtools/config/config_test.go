@@ -131,6 +131,8 @@ func TestValues(t *testing.T) {
 		`server.address = ":8000"`:                 func(c *config.Config) { c.Server.Address = ":8000" },
 		`server.address = "example.com:0"`:         func(c *config.Config) { c.Server.Address = "example.com:0" },
 		`server.address = "[fe80::1%eth0]:1"`:      func(c *config.Config) { c.Server.Address = "[fe80::1%eth0]:1" },
+		`server.public_url = "http://[::1]:80/a"`:  func(c *config.Config) { c.Server.PublicURL = "http://[::1]:80/a" },
+		`server.public_url = "/a/b/"`:              func(c *config.Config) { c.Server.PublicURL = "/a/b/" },
 		`tools.disabled = []`:                      func(c *config.Config) {},
 		`tools.enabled = []`:                       func(c *config.Config) {},
 		`tools.mode = "denylist"`:                  func(c *config.Config) {},

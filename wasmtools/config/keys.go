@@ -22,6 +22,7 @@ type table map[string]reader
 const (
 	maxText        = 200      // bytes of a title or a version
 	maxDescription = 64 << 10 // bytes
+	maxURL         = 2000     // bytes
 	maxOverrides   = 1000
 	maxConcurrency = 10_000
 	maxQueue       = 100_000
@@ -47,7 +48,8 @@ func tables(c *Config, limits *Limits, mode *string, directory string) map[strin
 			"description": prose(&c.Description, 0, maxDescription),
 		},
 		"server": {
-			"address": address(&c.Server.Address),
+			"address":    address(&c.Server.Address),
+			"public_url": publicURL(&c.Server.PublicURL),
 		},
 		"tools": {
 			"directory":       path(&c.Tools.Directory, directory, true),

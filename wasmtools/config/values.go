@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"net"
+	"net/url"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -192,6 +193,26 @@ func path(to *string, directory string, needed bool) reader {
 			return errors.New("has a null character: remove it")
 		}
 		*to = inDirectory(directory, s)
+		return nil
+	}
+}
+
+// publicURL reads where clients reach a server: an address of HTTP, or the path of one.
+func publicURL(to *string) reader {
+	return func(value any) error {
+		s, ok := value.(string)
+		if !ok {
+			return wrongType(value, `an address such as "https://example.com/tools"`)
+		}
+		u, err := url.Parse(s)
+		absolute := err == nil && (u.Scheme == "https" || u.Scheme == "http") && u.Hostname() != "" && u.User == nil
+		path := strings.HasPrefix(s, "/") && !strings.HasPrefix(s, "//")
+		// Braces would be variables in the document.
+		odd := strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r > '~' || strings.ContainsRune(`?#{}<>"\^|`+"`", r) })
+		if s != "" && (err != nil || !absolute && !path || odd || len(s) > maxURL) {
+			return fmt.Errorf("%q is not an address: use one such as %q, or a path such as %q", text.Short(s), "https://example.com/tools", "/tools")
+		}
+		*to = s
 		return nil
 	}
 }

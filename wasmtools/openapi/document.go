@@ -6,8 +6,10 @@ import (
 	"encoding/json"
 )
 
-// describe builds the two documents of a state: of the enabled tools, in the order of their paths.
+// describe builds the two documents of a state: of the enabled tools, in the order of their paths, and of what is required
+// at this moment.
 func (a *App) describe(s *state) {
+	s.security = a.security()
 	var listings, items, schemas []*fragment
 	for i, route := range s.generation.Routes() {
 		if !route.Enabled {
@@ -22,7 +24,11 @@ func (a *App) describe(s *state) {
 	}
 	var tools, openapi assembly
 	tools.add("[").join(listings, "").add("]\n")
-	openapi.add(a.head()).join(items, "").add(`},"components":{"schemas":{`+ownSchemas).join(schemas, ",").add("}" + a.tail() + "}\n")
+	openapi.add(a.head(s.security)).join(items, s.security.failures()).add(`},"components":{"schemas":{` + ownSchemas)
+	if len(schemas) > 0 {
+		openapi.add(",").join(schemas, "")
+	}
+	openapi.add("}" + s.security.tail() + "}\n")
 	s.tools, s.openapi = tools.document(), openapi.document()
 }
 
@@ -37,20 +43,15 @@ func (a *assembly) add(text string) *assembly {
 	return a.append(&f)
 }
 
-// join adds fragments with commas between them, and before them the word first where there are any.
-func (a *assembly) join(fragments []*fragment, first string) *assembly {
-	if len(fragments) == 0 {
-		return a
-	}
-	comma := newFragment([]byte(","))
-	if first != "" {
-		a.add(first)
-	}
+// join adds fragments, each with the same end, and commas between them.
+func (a *assembly) join(fragments []*fragment, end string) *assembly {
+	between, last := newFragment([]byte(end+",")), newFragment([]byte(end))
 	for i, f := range fragments {
-		if i > 0 {
-			a.append(&comma)
+		if a.append(f); i < len(fragments)-1 {
+			a.append(&between)
+		} else {
+			a.append(&last)
 		}
-		a.append(f)
 	}
 	return a
 }
@@ -74,7 +75,7 @@ func (a *assembly) document() document {
 }
 
 // head returns the document up to the members of its paths.
-func (a *App) head() string {
+func (a *App) head(s security) string {
 	head := struct {
 		OpenAPI string `json:"openapi"`
 		Info    struct {
@@ -82,21 +83,21 @@ func (a *App) head() string {
 			Version     string `json:"version"`
 			Description string `json:"description,omitempty"`
 		} `json:"info"`
+		Servers  []documentServer      `json:"servers,omitempty"`
 		Security []map[string][]string `json:"security,omitempty"`
-	}{OpenAPI: "3.1.0"}
+	}{OpenAPI: "3.1.0", Servers: a.servers}
 	head.Info.Title, head.Info.Version, head.Info.Description = a.title, a.version, a.description
-	if len(a.security.requirement) > 0 {
-		head.Security = []map[string][]string{a.security.requirement}
+	if len(s.requirement) > 0 {
+		head.Security = []map[string][]string{s.requirement}
 	}
 	text := mustEncode(head)
 	return string(text[:len(text)-1]) + `,"paths":{`
 }
 
 // tail returns what follows the schemas in the document's components.
-func (a *App) tail() string {
-	secured := len(a.security.schemes) > 0
+func (s security) tail() string {
 	responses := map[string]any{}
-	for _, f := range failureResponses(secured) {
+	for _, f := range s.failureResponses() {
 		r := map[string]any{
 			"description": f.description,
 			"content":     inJSON(json.RawMessage(f.schema), nil),
@@ -107,10 +108,15 @@ func (a *App) tail() string {
 		responses[f.name] = r
 	}
 	tail := `,"responses":` + string(mustEncode(responses))
-	if secured {
-		tail += `,"securitySchemes":` + string(mustEncode(a.security.schemes))
+	if len(s.schemes) > 0 {
+		tail += `,"securitySchemes":` + string(mustEncode(s.schemes))
 	}
 	return tail + "}"
+}
+
+// A documentServer is an address in the document.
+type documentServer struct {
+	URL string `json:"url"`
 }
 
 // A failureResponse is a response of the document that every tool may give.
@@ -118,7 +124,7 @@ type failureResponse struct {
 	status, name, description, schema, header string
 }
 
-func failureResponses(secured bool) []failureResponse {
+func (s security) failureResponses() []failureResponse {
 	const plain = `{"$ref":"#/components/schemas/Error"}`
 	all := []failureResponse{
 		{"400", "ToolError", "The tool refused: detail is its message. A tool may choose another status", plain, ""},
@@ -134,10 +140,21 @@ func failureResponses(secured bool) []failureResponse {
 		{"504", "ToolTimeout", "The tool ran out of time", plain, ""},
 		{"default", "Failed", "Any other failure", plain, ""},
 	}
-	if secured {
+	if len(s.schemes) > 0 {
 		all = append(all, failureResponse{"401", "Unauthorized", "The token is missing or not valid", plain, "WWW-Authenticate"})
 	}
 	return all
+}
+
+// failures returns the end of each path item: its responses but 200, which all tools share. They are references, and
+// stand once in memory, so that ten thousand tools do not repeat them and a change of the security costs little.
+func (s security) failures() string {
+	all := map[string]any{}
+	for _, f := range s.failureResponses() {
+		all[f.status] = map[string]string{"$ref": "#/components/responses/" + f.name}
+	}
+	text := mustEncode(all)
+	return "," + string(text[1:]) + itemEnd
 }
 
 // ownSchemas are the service's components. Those of tools have a dot in their names, so these cannot meet them.

@@ -47,7 +47,7 @@ func indented(tb testing.TB, text string) string {
 }
 
 func options(tb testing.TB) openapi.Options {
-	return openapi.Options{Title: "The <tools>", Version: "3", Description: "Of the shop.", Dependencies: []openapi.Dependency{bearer(tb)}}
+	return openapi.Options{Title: "The <tools>", Version: "3", Description: "Of the shop.", Dependencies: []openapi.Dependency{bearer(tb, "sesame")}}
 }
 
 func TestDocuments(t *testing.T) {
@@ -71,8 +71,8 @@ func TestDocuments(t *testing.T) {
 				}
 			}
 			app := appOf(t, table, tt.options)
-			document := bodyOf(t, serve(app, get("/openapi.json")))
-			golden(t, "tools-"+tt.name+".json", indented(t, bodyOf(t, serve(app, get("/tools")))))
+			document := bodyOf(t, serve(app, get("/openapi.json", "Authorization", "Bearer sesame")))
+			golden(t, "tools-"+tt.name+".json", indented(t, bodyOf(t, serve(app, get("/tools", "Authorization", "Bearer sesame")))))
 			golden(t, "openapi-"+tt.name+".json", indented(t, document))
 			validate(t, document)
 		})

@@ -22,7 +22,7 @@ type entry struct {
 	path string
 
 	listing fragment // an element of /tools
-	item    fragment // a member of the document's paths
+	item    fragment // a member of the document's paths, up to the responses that all tools have
 	schemas fragment // members of the document's components.schemas, may be empty
 }
 
@@ -53,14 +53,20 @@ type pathItem struct {
 	Post operation `json:"post"`
 }
 
+// operation ends with its responses, and they with that of a call that succeeds: security.failures writes the rest.
 type operation struct {
-	OperationID string         `json:"operationId"`
-	Tags        []string       `json:"tags,omitempty"`
-	Summary     string         `json:"summary"`
-	Description string         `json:"description,omitempty"`
-	RequestBody content        `json:"requestBody"`
-	Responses   map[string]any `json:"responses"`
+	OperationID string   `json:"operationId"`
+	Tags        []string `json:"tags,omitempty"`
+	Summary     string   `json:"summary"`
+	Description string   `json:"description,omitempty"`
+	RequestBody content  `json:"requestBody"`
+	Responses   struct {
+		Result content `json:"200"`
+	} `json:"responses"`
 }
+
+// itemEnd is what follows the responses in a path item.
+const itemEnd = "}}"
 
 // content is a request body or a response.
 type content struct {
@@ -98,7 +104,7 @@ func (a *App) newEntry(tool *wasmtools.Tool) *entry {
 		Description: tool.Description, Version: tool.Version, Digest: tool.Digest,
 		Parameters: checked(tool.Parameters.JSON(), "the schema of the parameters"),
 	}
-	op := operation{OperationID: id, Summary: tool.Name, Description: tool.Description, Responses: a.failures()}
+	op := operation{OperationID: id, Summary: tool.Name, Description: tool.Description}
 	if tool.Namespace != "" {
 		op.Tags = []string{tool.Namespace}
 	}
@@ -130,12 +136,13 @@ func (a *App) newEntry(tool *wasmtools.Tool) *entry {
 		}
 	}
 	op.RequestBody = content{Required: needsBody(tool.Parameters), Content: inJSON(parameters, arguments)}
-	op.Responses["200"] = content{Description: "The tool's result", Content: inJSON(result, results)}
+	op.Responses.Result = content{Description: "The tool's result", Content: inJSON(result, results)}
+	item := member(path, mustEncode(pathItem{Post: op}))
 
 	return &entry{
 		tool: tool, path: path,
 		listing: newFragment(mustEncode(shown)),
-		item:    newFragment(member(path, mustEncode(pathItem{Post: op}))),
+		item:    newFragment(bytes.TrimSuffix(item, []byte("}"+itemEnd))),
 		schemas: newFragment(members(components)),
 	}
 }
@@ -150,16 +157,6 @@ func needsBody(s wasmtools.Schema) (needed bool) {
 	}()
 	_, err := s.Validate(nil)
 	return err != nil
-}
-
-// failures returns the responses of every tool but 200. They are references, so that ten thousand tools do not
-// repeat them.
-func (a *App) failures() map[string]any {
-	all := map[string]any{}
-	for _, f := range failureResponses(len(a.security.schemes) > 0) {
-		all[f.status] = map[string]string{"$ref": "#/components/responses/" + f.name}
-	}
-	return all
 }
 
 func inJSON(schema json.RawMessage, examples map[string]example) map[string]mediaType {

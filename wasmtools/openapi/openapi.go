@@ -9,11 +9,9 @@
 package openapi
 
 import (
-	"encoding/json"
-	"fmt"
+	"cmp"
 	"log/slog"
 	"net/http"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -27,7 +25,9 @@ import (
 //
 // A Dependency may also have a method SecurityScheme() (name string, scheme json.RawMessage): a name of the
 // characters A-Z a-z 0-9 . _ - and an OpenAPI security scheme, a JSON object. They go into the document, and so
-// does the requirement. A Dependency made by package auth has it.
+// does the requirement. Where it holds at times only, two more methods say when: Required() bool, which takes no lock,
+// and Subscribe(changed func()) (unsubscribe func()), which has changed called before the change of Required returns.
+// A Dependency made by package auth has all three.
 type Dependency interface {
 	// Check returns nil, or why the request is refused: an *wasmtools.Error is told to the client, any other
 	// error counts as internal and is not shown. It must not read the body, and is called concurrently.
@@ -38,6 +38,10 @@ type Dependency interface {
 type Options struct {
 	// Title, Version and Description go into the document's info. Zero: "Tools", "0.1.0" and none.
 	Title, Version, Description string
+	// Servers are the addresses under which clients reach the application, such as "https://example.com/tools", or
+	// "/tools" where a proxy serves it below a prefix of the same host. They go into the document. None: clients take
+	// the root of the address from which they have the document.
+	Servers []string
 	// Dependencies are checked in this order; the first refusal is the answer.
 	Dependencies []Dependency
 	// Memory is how many bytes of bodies and results above 64 KiB all calls may hold at the same time; calls that
@@ -53,17 +57,18 @@ type Options struct {
 // An App is the HTTP application of one route table. It is an http.Handler, safe for concurrent use.
 type App struct {
 	title, version, description string
+	servers                     []documentServer
 
 	dependencies []Dependency
-	security     security
+	schemes      []scheme
 	log          *slog.Logger
 	ready        func() error
 	fixed        headers
 	buffers      sync.Pool // of *buffer
 	memory       *memory
-	unsubscribe  func()
+	unsubscribe  []func()
 
-	mu    sync.Mutex // orders rebuilds; below the route table's lock
+	mu    sync.Mutex // orders rebuilds; below the locks of the route table and of dependencies
 	state atomic.Pointer[state]
 }
 
@@ -86,7 +91,7 @@ func NewApp(table *wasmtools.RouteTable, o Options) *App {
 		version:      o.Version,
 		description:  o.Description,
 		dependencies: slices.Clone(o.Dependencies),
-		security:     securityOf(o.Dependencies),
+		schemes:      schemesOf(o.Dependencies),
 		log:          o.Logger,
 		ready:        o.Ready,
 		fixed: headers{
@@ -108,16 +113,27 @@ func NewApp(table *wasmtools.RouteTable, o Options) *App {
 	if a.log == nil {
 		a.log = slog.New(slog.DiscardHandler)
 	}
-	// A change between the two calls is seen by both; the older of two generations is dropped.
-	a.unsubscribe = table.Subscribe(a.rebuild)
+	for _, address := range o.Servers {
+		// Clients put a path behind it, which begins with a slash.
+		a.servers = append(a.servers, documentServer{URL: cmp.Or(strings.TrimRight(address, "/"), "/")})
+	}
+	// A change between subscribing and rebuilding is seen by both; the older of two generations is dropped.
+	a.unsubscribe = append(a.unsubscribe, table.Subscribe(a.rebuild))
+	for _, s := range a.schemes {
+		if s.on != nil {
+			a.unsubscribe = append(a.unsubscribe, s.on.Subscribe(a.secure))
+		}
+	}
 	a.rebuild(table.Current())
 	return a
 }
 
-// Close ends the subscription to the table; the application goes on to serve what it serves then. It returns nil
-// and can be called twice.
+// Close ends the subscriptions to the table and to the dependencies; the application goes on to serve what it serves
+// then. It returns nil and can be called twice.
 func (a *App) Close() error {
-	a.unsubscribe()
+	for _, unsubscribe := range a.unsubscribe {
+		unsubscribe()
+	}
 	return nil
 }
 
@@ -146,33 +162,3 @@ func (a *App) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // isProbe reports whether a path is served to everybody, without the dependencies.
 func isProbe(path string) bool { return path == "/healthz" || path == "/readyz" }
-
-// security is what the dependencies say in the document.
-type security struct {
-	schemes     map[string]json.RawMessage
-	requirement map[string][]string // of all schemes: each dependency must be met
-}
-
-func securityOf(dependencies []Dependency) security {
-	s := security{schemes: map[string]json.RawMessage{}, requirement: map[string][]string{}}
-	valid := regexp.MustCompile(`^[a-zA-Z0-9._-]+$`)
-	for i, d := range dependencies {
-		if d == nil {
-			panic(fmt.Sprintf("openapi.NewApp: Dependencies[%d] is nil", i))
-		}
-		described, ok := d.(interface {
-			SecurityScheme() (name string, scheme json.RawMessage)
-		})
-		if !ok {
-			continue
-		}
-		name, scheme := described.SecurityScheme()
-		var object map[string]json.RawMessage
-		if !valid.MatchString(name) || json.Unmarshal(scheme, &object) != nil || object == nil {
-			panic(fmt.Sprintf("openapi.NewApp: the security scheme %q of Dependencies[%d] needs a name of the characters A-Z a-z 0-9 . _ - and a JSON object", name, i))
-		}
-		s.schemes[name] = slices.Clone(scheme)
-		s.requirement[name] = []string{}
-	}
-	return s
-}

@@ -17,6 +17,7 @@ type state struct {
 	router     *httprouter.Router
 	tools      document
 	openapi    document
+	security   security // that openapi tells of
 }
 
 // rebuild makes the state of a generation and swaps it in. Entries of tools that were there before are kept, and

@@ -43,6 +43,7 @@ func needRestart(old, c *config.Config) (keys []string) {
 		{"version", old.Version, c.Version},
 		{"description", old.Description, c.Description},
 		{"server.address", old.Server.Address, c.Server.Address},
+		{"server.public_url", old.Server.PublicURL, c.Server.PublicURL},
 		{"tools.directory", old.Tools.Directory, c.Tools.Directory},
 		{"tools.cache_directory", old.Tools.CacheDir, c.Tools.CacheDir},
 	} {

@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"encoding/json"
 	"net/http"
 	"path/filepath"
 	"strings"
@@ -74,6 +75,42 @@ func TestReloadRefuses(t *testing.T) {
 	}
 }
 
+// TestReloadTellsInTheDocument has the document ask for a token as soon as there is one, under the address that is configured.
+func TestReloadTellsInTheDocument(t *testing.T) {
+	t.Parallel()
+	first := settings(t)
+	first.Server.PublicURL = "https://example.com/tools/"
+	r := start(t, first)
+	for _, tokens := range [][]string{nil, {"one"}, nil} {
+		if err := r.Reload(changed(first, func(c *config.Config) { c.Auth.Tokens = tokens })); err != nil {
+			t.Fatal(err)
+		}
+		request, err := http.NewRequest(http.MethodGet, "http://"+r.Addr().String()+"/openapi.json", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		request.Header.Set("Authorization", "Bearer one")
+		answer, err := http.DefaultClient.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer answer.Body.Close()
+		var document struct {
+			Servers  []struct{ URL string }
+			Security []any
+		}
+		if err := json.NewDecoder(answer.Body).Decode(&document); err != nil {
+			t.Fatal(err)
+		}
+		if got := len(document.Security) > 0; got != (tokens != nil) {
+			t.Errorf("with the tokens %q the document asks for one: %t", tokens, got)
+		}
+		if len(document.Servers) != 1 || document.Servers[0].URL != "https://example.com/tools" {
+			t.Errorf("got the servers %v", document.Servers)
+		}
+	}
+}
+
 // TestReloadWarns names what needs a restart, at every reload until it is as at the start again.
 func TestReloadWarns(t *testing.T) {
 	t.Parallel()
@@ -85,6 +122,7 @@ func TestReloadWarns(t *testing.T) {
 	}{
 		{"title", func(c *config.Config) { c.Title = "Other" }},
 		{"server.address", func(c *config.Config) { c.Server.Address = "127.0.0.1:1" }},
+		{"server.public_url", func(c *config.Config) { c.Server.PublicURL = "/tools" }},
 		{"tools.directory", func(c *config.Config) { c.Tools.Directory = filepath.Join(c.Tools.Directory, "nowhere") }},
 	} {
 		next := changed(first, c.change)

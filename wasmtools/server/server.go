@@ -87,12 +87,21 @@ func (s *Server) open(ctx context.Context, c *config.Config) (err error) {
 		Title:        c.Title,
 		Version:      c.Version,
 		Description:  c.Description,
+		Servers:      servers(c),
 		Dependencies: []openapi.Dependency{readiness{s}, auth.Dependency(s.auth)},
 		Logger:       s.logger,
 		Ready:        s.ready,
 	})
 	s.serveWith(ctx, writeTimeout(c))
 	return nil
+}
+
+// servers returns the addresses that the document names.
+func servers(c *config.Config) []string {
+	if c.Server.PublicURL == "" {
+		return nil
+	}
+	return []string{c.Server.PublicURL}
 }
 
 // serveWith makes the HTTP server, with a limit on everything that a client can stretch.

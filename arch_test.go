@@ -24,7 +24,8 @@ const module = "github.com/toolsrv/toolsrv"
 var edges = map[string][]string{
 	"internal/ownership":        {},                                                                                                                    // owners and modes of files: usable by any program
 	"internal/text":             {},                                                                                                                    // what messages do with foreign text: everybody's
-	"runtime/wasmbin":           {"internal/text"},                                                                                                     // pure format: usable by any program
+	"runtime/wasmbin":           {"internal/text", "runtime/wasmbin/weigh"},                                                                            // pure format: usable by any program
+	"runtime/wasmbin/weigh":     {},                                                                                                                    // counts what a compiler does with a body; knows no sections
 	"runtime/linmem":            {},                                                                                                                    // bytes and pages; knows nothing of WebAssembly but its page size
 	"runtime/sandbox":           {"internal/text", "runtime/linmem", "runtime/sandbox/paranoid", "runtime/wasmbin"},                                    // runs guests; knows no HTTP, no configuration, no schema
 	"runtime/sandbox/paranoid":  {},                                                                                                                    // one constant, which a build tag sets

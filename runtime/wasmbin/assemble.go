@@ -362,15 +362,18 @@ func (w *rewriter) writeCode(r *reader) []byte {
 		}
 	}
 	w.chargeStack()
-	_, own := w.ownFunctions()
+	types, own := w.ownFunctions()
 	out := appendU32(make([]byte, 0, size+size/2), uint32(n+len(own)))
 	m := &meter{w: w}
+	scale := w.scale(types)
 	for i := range w.bodies {
+		w.current = i
 		f := &w.bodies[i]
 		if w.flat[i] > 0 && f.stack == 0 {
 			w.bound(r, f, 0, 0)
 			out = appendU32(out, uint32(f.end-f.start))
 			out = append(out, w.data[f.start:f.end]...)
+			w.weigh(scale, f, out[len(out)-(f.end-f.start):])
 			continue
 		}
 		m.f, m.r = f, w.body(i)
@@ -379,6 +382,7 @@ func (w *rewriter) writeCode(r *reader) []byte {
 			r.err = m.r.err
 			return nil
 		}
+		w.weigh(scale, f, m.out)
 	}
 	for _, body := range own {
 		out = append(appendU32(out, uint32(len(body))), body...)

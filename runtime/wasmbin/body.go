@@ -1,5 +1,7 @@
 package wasmbin
 
+import "github.com/toolsrv/toolsrv/runtime/wasmbin/weigh"
+
 // What a function may have. wazero's compiler takes time by the square of the number of branches in a function, and
 // some kilobytes of memory for each: 10,000 take a second, a million would take hours and all of the machine's memory,
 // and nothing can stop it. cmd/go has 4,280 in its worst function, and squares of 5e8 together. A call takes memory for
@@ -192,6 +194,33 @@ func (w *rewriter) bound(r *reader, f *function, addedCalls, addedJumps int) {
 	case w.total > maxCost, w.joins > maxJoinsTotal, w.reloads > maxReloadsTotal:
 		r.fail(f.start, "the functions up to here have too many branches together: split the module")
 	}
+}
+
+// scale returns what weighs the functions as they are written. own are the types of those that are added.
+func (w *rewriter) scale(own []uint32) *weigh.Scale {
+	m := &weigh.Module{Imported: w.m.imported + added, Mutable: w.mutable + addedGlobals}
+	for _, t := range w.m.types {
+		m.Types = append(m.Types, weigh.Signature{Params: len(t.Params), Results: len(t.Results)})
+	}
+	m.Types = append(m.Types, weigh.Signature{}, weigh.Signature{Params: 1, Results: 1}, weigh.Signature{Params: 1}, weigh.Signature{Params: 3})
+	m.Functions = append(m.Functions, w.m.functions[:w.m.imported]...)
+	for range added {
+		m.Functions = append(m.Functions, w.types+typeMap)
+	}
+	m.Functions = append(append(m.Functions, w.m.functions[w.m.imported:]...), own...)
+	w.compiled = m
+	return weigh.NewScale(m)
+}
+
+// weigh adds what a function takes to compile whose body has been written.
+func (w *rewriter) weigh(s *weigh.Scale, f *function, body []byte) {
+	if len(w.compiled.Types) < int(w.types)+addedTypes+len(w.blockAt) { // the block that the function's body became
+		w.compiled.Types = append(w.compiled.Types, weigh.Signature{Results: len(f.results)})
+	}
+	t := w.m.types[w.m.functions[w.m.imported+w.current]]
+	weight := s.Weigh(weigh.Signature{Params: len(t.Params), Results: len(t.Results)}, body)
+	w.out.Weight.Nanos += weight.Nanos
+	w.out.Weight.Bytes = max(w.out.Weight.Bytes, weight.Bytes)
 }
 
 // pay adds to the cost of the innermost loop, or of the function.

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/toolsrv/toolsrv/internal/text"
+	"github.com/toolsrv/toolsrv/runtime/wasmbin/weigh"
 )
 
 // RewriterVersion changes whenever Rewrite makes something else of a module, so it belongs into the key of whatever is
@@ -82,6 +83,8 @@ type Rewritten struct {
 	Fresh string
 	// LinearStack is the stack in the module's memory; nil where none is known.
 	LinearStack *LinearStack
+	// Weight is what compiling Module is predicted to take.
+	Weight weigh.Weight
 	// MemoryMin and MemoryMax are the memory's limits in pages of 64 KiB; both are 0 where there is no memory.
 	MemoryMin, MemoryMax uint64
 }
@@ -132,9 +135,10 @@ type rewriter struct {
 	joins   int // branches × locals
 	reloads int // calls × mutable globals
 
-	pointers               []pointer // that may be the stack pointer
-	stackExport, stackName int       // index of the global that is called so, plus 1; 0: none is
-	globalNames            bool      // the name section has names of globals
+	pointers               []pointer     // that may be the stack pointer
+	stackExport, stackName int           // index of the global that is called so, plus 1; 0: none is
+	globalNames            bool          // the name section has names of globals
+	compiled               *weigh.Module // what is written, as the compiler will see it
 
 	dataUsed bool // an instruction names a data segment
 	out      Rewritten

@@ -1,0 +1,133 @@
+package weigh
+
+// The opcodes that the walk looks at. Those behind a prefix are prefix<<8 | the number that follows it.
+const (
+	opUnreachable  = 0x00
+	opBlock        = 0x02
+	opLoop         = 0x03
+	opIf           = 0x04
+	opElse         = 0x05
+	opEnd          = 0x0b
+	opBr           = 0x0c
+	opBrIf         = 0x0d
+	opBrTable      = 0x0e
+	opReturn       = 0x0f
+	opCall         = 0x10
+	opCallIndirect = 0x11
+	opLocalGet     = 0x20
+	opLocalSet     = 0x21
+	opLocalTee     = 0x22
+	opGlobalGet    = 0x23
+	opGlobalSet    = 0x24
+	opLoad         = 0x28 // the first of the loads and stores
+	opStore        = 0x36 // the first of the stores
+	opMemorySize   = 0x3f
+	opMemoryGrow   = 0x40
+)
+
+// An effect is what an instruction that neither branches nor calls does to the compiler's state.
+type effect struct {
+	height int8  // values that it adds to the operand stack, or takes from it
+	work   uint8 // machine-independent instructions that are made of it, in quarters
+	memory bool  // it checks an address
+}
+
+// What most instructions cost, in quarters of an instruction.
+const (
+	workNone    = 1
+	workOne     = 4
+	workAddress = 24 // a bounds check and the access
+	workBulk    = 120
+)
+
+// effects holds what instructions of one byte do.
+var effects = func() (table [256]effect) {
+	set := func(from, to int, height int8, work uint8) {
+		for op := from; op <= to; op++ {
+			table[op] = effect{height: height, work: work}
+		}
+	}
+	set(0, 255, 0, workOne)
+	set(0x01, 0x01, 0, workNone)  // nop
+	set(0x1a, 0x1a, -1, workNone) // drop
+	set(0x1b, 0x1c, -2, workOne)  // select
+	set(0x25, 0x25, 0, 40)        // table.get
+	set(0x26, 0x26, -2, 40)       // table.set
+	for op := opLoad; op < opStore; op++ {
+		table[op] = effect{height: 0, work: workAddress, memory: true}
+	}
+	for op := opStore; op < opMemorySize; op++ {
+		table[op] = effect{height: -2, work: workAddress, memory: true}
+	}
+	set(opMemorySize, opMemorySize, 1, 12)
+	set(opMemoryGrow, opMemoryGrow, 0, 80)
+	set(0x41, 0x44, 1, workOne)  // constants
+	set(0x46, 0x4f, -1, workOne) // comparisons
+	set(0x51, 0x66, -1, workOne) // comparisons
+	set(0x6a, 0x78, -1, workOne) // i32
+	set(0x7c, 0x8a, -1, workOne) // i64
+	set(0x92, 0x98, -1, workOne) // f32
+	set(0xa0, 0xa6, -1, workOne) // f64
+	set(0x6d, 0x70, -1, 32)      // divisions
+	set(0x7f, 0x82, -1, 32)      // divisions
+	set(0xa8, 0xab, 0, 24)       // truncations
+	set(0xae, 0xb1, 0, 24)       // truncations
+	set(0xd0, 0xd0, 1, workOne)  // ref.null
+	set(0xd2, 0xd2, 1, 24)       // ref.func
+	set(opGlobalGet, opGlobalGet, 1, workOne)
+	set(opGlobalSet, opGlobalSet, -1, workOne)
+	return table
+}()
+
+// bulkEffect is the effect of an instruction with the prefix 0xfc.
+func bulkEffect(sub byte) effect {
+	switch sub {
+	case 0, 1, 2, 3, 4, 5, 6, 7:
+		return effect{work: 24}
+	case 9, 13: // data.drop, elem.drop
+		return effect{work: 24}
+	case 15: // table.grow
+		return effect{height: -1, work: 80}
+	case 16: // table.size
+		return effect{height: 1, work: 12}
+	}
+	return effect{height: -3, work: workBulk}
+}
+
+// vectorEffect is the effect of an instruction with the prefix 0xfd.
+func vectorEffect(sub byte) effect {
+	switch {
+	case sub <= 10, sub == 92, sub == 93: // loads
+		return effect{work: workAddress + 8, memory: true}
+	case sub == 11: // store
+		return effect{height: -2, work: workAddress, memory: true}
+	case sub == 12: // constant
+		return effect{height: 1, work: workOne}
+	case sub >= 84 && sub <= 87: // loads of lanes
+		return effect{height: -1, work: workAddress + 8, memory: true}
+	case sub >= 88 && sub <= 91: // stores of lanes
+		return effect{height: -2, work: workAddress + 8, memory: true}
+	case sub == 82: // bitselect
+		return effect{height: -2, work: 16}
+	case vectorUnary(sub):
+		return effect{work: 16}
+	}
+	return effect{height: -1, work: 16}
+}
+
+// vectorUnary reports whether the instruction takes as many operands as it gives.
+func vectorUnary(sub byte) bool {
+	switch {
+	case sub >= 15 && sub <= 22, sub == 24, sub == 25, sub == 27, sub == 29, sub == 31, sub == 33: // splats, lanes
+		return true
+	case sub == 77, sub == 83, sub >= 94 && sub <= 100, sub >= 103 && sub <= 106:
+		return true
+	case sub == 116, sub == 117, sub == 122, sub >= 124 && sub <= 129, sub == 131, sub == 132, sub >= 135 && sub <= 138, sub == 148:
+		return true
+	case sub >= 160 && sub <= 164, sub >= 167 && sub <= 170, sub >= 192 && sub <= 196, sub >= 199 && sub <= 202:
+		return true
+	case sub >= 224 && sub <= 227, sub >= 236 && sub <= 239, sub >= 248:
+		return true
+	}
+	return false
+}

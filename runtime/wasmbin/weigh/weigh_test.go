@@ -1,0 +1,49 @@
+package weigh_test
+
+import (
+	"bytes"
+	"slices"
+	"testing"
+
+	"github.com/toolsrv/toolsrv/runtime/wasmbin/weigh"
+)
+
+// What grows with a product is weighed as one: twice as much of both weighs four times as much.
+func TestProducts(t *testing.T) {
+	t.Parallel()
+	shapes := map[string]func(n int) []byte{
+		"values across branches": func(n int) []byte {
+			return slices.Concat([]byte{0}, bytes.Repeat([]byte("\x41\x00\x28\x02\x00"), n), bytes.Repeat([]byte("\x41\x00\x04\x40\x0b"), n), bytes.Repeat([]byte{0x1a}, n), []byte{0x0b})
+		},
+		"locals across branches": func(n int) []byte {
+			b := []byte{1, byte(n) | 0x80, byte(n >> 7), 0x7f}
+			use := func(op byte) {
+				for i := range n {
+					b = append(b, op, byte(i)|0x80, byte(i>>7))
+					if op == 0x20 {
+						b = append(b, 0x1a)
+					}
+				}
+			}
+			b = append(b, bytes.Repeat([]byte("\x41\x00"), n)...)
+			use(0x21)
+			b = append(b, bytes.Repeat([]byte("\x41\x00\x04\x40\x0b"), n)...)
+			use(0x20)
+			return append(b, 0x0b)
+		},
+		"branches to one label": func(n int) []byte {
+			return slices.Concat([]byte("\x00\x02\x40"), bytes.Repeat([]byte("\x41\x00\x0d\x00"), n), []byte{0x0b, 0x0b})
+		},
+	}
+	for name, shape := range shapes {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			of := func(n int) float64 {
+				return float64(weigh.NewScale(&weigh.Module{}).Weigh(weigh.Signature{}, shape(n)).Nanos)
+			}
+			if ratio := of(8000) / of(4000); ratio < 3 || ratio > 5 {
+				t.Errorf("twice as much weighs %.1f times as much, want about 4", ratio)
+			}
+		})
+	}
+}

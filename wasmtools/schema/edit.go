@@ -14,15 +14,20 @@ type edit struct {
 	first      bool   // the object has no member before it
 }
 
-// maxDigits is the longest integer that is written out. No integer of 64 bits has more.
-const maxDigits = 20
+// maxDigits is the longest integer that is written out. No number of 64 bits has more, with or without a fraction, so that
+// hardly a reader can tell what a longer one is.
+const maxDigits = 309
 
-// writeOut has the integer at, which is written as 1.0 or 1e2, written as 1 or 100: languages with types of their own
+// writeOut has the integer at, which is written as 1.0, 1e2 or -0, written as 1, 100 or 0: languages with types of their own
 // for integers do not read it otherwise.
 func (r *run) writeOut(at int32, d *jsontree.Decimal) {
 	v := &r.tree.Values[at]
 	text, ok := d.Text(maxDigits)
 	if _, known := r.written[at]; !ok || known || v.Start < 0 || text == v.Text {
+		return
+	}
+	if r.room -= max(0, len(text)-len(v.Text)); r.room < 0 {
+		r.work = -1
 		return
 	}
 	if r.written == nil {

@@ -3,6 +3,7 @@ package schema_test
 import (
 	"bytes"
 	"encoding/json"
+	"math/big"
 	"runtime"
 	"strings"
 	"testing"
@@ -38,7 +39,12 @@ func TestIntegersAreWrittenOut(t *testing.T) {
 		{"zero", integer, `{"n":-0.0}`, `{"n":0}`},
 		{"zeros in front", integer, `{"n":0.001e5}`, `{"n":100}`},
 		{"the largest of 64 bits", integer, `{"n":18446744073709551615.0}`, `{"n":18446744073709551615}`},
-		{"too long to write out", integer, `{"n":1e20}`, `{"n":1e20}`},
+		{"minus nothing", integer, `{"n":-0}`, `{"n":0}`},
+		{"nothing with an exponent", integer, `{"n":-0e400}`, `{"n":0}`},
+		{"beyond 64 bits", integer, `{"n":1e22}`, `{"n":1` + strings.Repeat("0", 22) + `}`},
+		{"beyond 64 bits, with a point", integer, `{"n":-12345678901234567890123.50e1}`, `{"n":-123456789012345678901235}`},
+		{"the largest of a float", integer, `{"n":1.7976931348623157e308}`, `{"n":17976931348623157` + strings.Repeat("0", 292) + `}`},
+		{"too long to write out", integer, `{"n":1e309}`, `{"n":1e309}`},
 		{"without end", integer, `{"n":1e400}`, `{"n":1e400}`},
 		{"long and plain", integer, `{"n":100000000000000000000}`, `{"n":100000000000000000000}`},
 		{"a number", `{"properties":{"n":{"type":"number"}}}`, `{"n":1.0}`, `{"n":1.0}`},
@@ -73,6 +79,52 @@ func TestManyIntegers(t *testing.T) {
 	if size := after.TotalAlloc - before.TotalAlloc; size > 1000*n {
 		t.Errorf("%d bytes are allocated for %d items", size, n)
 	}
+}
+
+// TestWrittenIntegersAreBounded has short texts stand for long integers: what is written out is bounded as defaults are.
+func TestWrittenIntegersAreBounded(t *testing.T) {
+	t.Parallel()
+	s := schema.MustCompile(`{"type":"object","properties":{"a":{"items":{"type":"integer"}}}}`)
+	list := func(n int) []byte { return []byte(`{"a":[` + strings.Repeat("1e308,", n) + `1]}`) }
+	if got, err := s.Validate(list(3000)); err != nil || len(got) < 3000*309 {
+		t.Errorf("got %d bytes and %v, want 3,000 integers", len(got), err)
+	}
+	if got, err := s.Validate(list(100_000)); err == nil {
+		t.Errorf("got %d bytes, want a refusal", len(got))
+	} else if text := violationsOf(t, err); !strings.Contains(text, "too much work") {
+		t.Errorf("got %.300s", text)
+	}
+}
+
+// FuzzIntegers holds what becomes of a number where an integer is wanted against math/big.
+func FuzzIntegers(f *testing.F) {
+	s := schema.MustCompile(`{"type":"object","properties":{"n":{"type":"integer"}}}`)
+	for _, text := range []string{"0", "-0", "-0.0", "1", "-1.0", "1e2", "1.25e2", "1.25e1", "100e-2", "1e-2", "1e20", "1E22", "1e+308", "1e309", "0.1e310",
+		"18446744073709551616", "123456789012345678901234567890.10e1", "1.5", "0e999999", "-12e-0"} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		if i := strings.IndexAny(text, "eE"); len(text) > 400 || i >= 0 && len(text)-i > 5 || !json.Valid([]byte(text)) {
+			return // math/big would write it out
+		}
+		want, ok := new(big.Rat).SetString(text)
+		if !ok || strings.TrimSpace(text) != text {
+			return // no number, or none alone
+		}
+		got, err := s.Validate([]byte(`{"n":` + text + `}`))
+		if (err == nil) != want.IsInt() {
+			t.Fatalf("%s is an integer: %t, got %v", text, want.IsInt(), err)
+		}
+		if err != nil {
+			return
+		}
+		written := strings.TrimSuffix(strings.TrimPrefix(string(got), `{"n":`), "}")
+		if digits := want.Num().String(); len(strings.TrimPrefix(digits, "-")) <= 309 && written != digits {
+			t.Fatalf("%s reaches the tool as %s, want %s", text, written, digits)
+		} else if len(strings.TrimPrefix(digits, "-")) > 309 && written != text {
+			t.Fatalf("%s is long and reaches the tool as %s, want it as it is", text, written)
+		}
+	})
 }
 
 // FuzzEdits has bodies whose defaults and integers are edited: what comes out needs no more of that, and holds what the body held.

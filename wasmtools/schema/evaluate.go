@@ -16,7 +16,7 @@ const (
 	reportWorkPerFind = 16
 )
 
-// maxFilled is how much longer, in bytes, a body gets by the defaults that are filled in.
+// maxFilled is how much longer, in bytes, a body gets by what is filled in and written out.
 const maxFilled = 1 << 20
 
 // A run is the check of one body.
@@ -25,7 +25,7 @@ type run struct {
 	work    int // left; below 0 nothing is accepted any more, and what check returns has no meaning
 	edits   []edit
 	written map[int32]struct{} // the integers that have an edit
-	room    int                // for what is filled in, in bytes
+	room    int                // for what is filled in and written out, in bytes
 	// completed, when the defaults themselves are being completed, returns that of a schema, at the cost of work.
 	completed func(n *node, work *int) (*jsontree.Tree, error)
 	err       error // the first of completed
@@ -133,7 +133,7 @@ func (r *run) hasType(set types, at int32) bool {
 	if set&typeInteger == 0 || v.Kind != jsontree.Number {
 		return false
 	}
-	if len(v.Text) < 20 && !strings.ContainsAny(v.Text, ".eE") {
+	if len(v.Text) < 20 && v.Text != "-0" && !strings.ContainsAny(v.Text, ".eE") {
 		return true
 	}
 	d := jsontree.ParseDecimal(v.Text)

@@ -73,8 +73,8 @@ func MustCompile(text string) *Schema {
 func (s *Schema) JSON() json.RawMessage { return s.text }
 
 // Validate checks a body, a JSON object, and returns the bytes for the tool: body itself, or, where members are missing
-// that have a default, or an integer is written as 1.0 or 1e2, a copy with these filled in or written out and all else
-// byte for byte as it was. A body without anything but white space counts as {}.
+// that have a default, or an integer of at most 309 digits is written as 1.0 or 1e2, a copy with these filled in or
+// written out and all else byte for byte as it was. A body without anything but white space counts as {}.
 //
 // An error is a *wasmtools.Error with the code CodeInvalidArguments and at least one violation, at most
 // MaxViolations and one that says how many more there are. The order is that of the body, with what is missing

@@ -60,18 +60,19 @@ func (c *Call) Log(level Level, message string) {
 }
 
 // Debugf logs a line for those who look for an error in the tool.
-func (c *Call) Debugf(format string, args ...any) { c.logf(LevelDebug, format, args) }
+func (c *Call) Debugf(format string, args ...any) { c.logf(LevelDebug, format, args...) }
 
 // Infof logs a line that tells what the tool does.
-func (c *Call) Infof(format string, args ...any) { c.logf(LevelInfo, format, args) }
+func (c *Call) Infof(format string, args ...any) { c.logf(LevelInfo, format, args...) }
 
 // Warnf logs a line on something that looks wrong but does not stop the tool.
-func (c *Call) Warnf(format string, args ...any) { c.logf(LevelWarn, format, args) }
+func (c *Call) Warnf(format string, args ...any) { c.logf(LevelWarn, format, args...) }
 
 // Errorf logs a line on something that broke. The call goes on; return an error to end it.
-func (c *Call) Errorf(format string, args ...any) { c.logf(LevelError, format, args) }
+func (c *Call) Errorf(format string, args ...any) { c.logf(LevelError, format, args...) }
 
-func (c *Call) logf(level Level, format string, args []any) {
+// logf passes its arguments on as it got them: so go vet sees that all these are like Printf, and checks their calls.
+func (c *Call) logf(level Level, format string, args ...any) {
 	if c != nil && c.log != nil {
 		c.log(level, fmt.Sprintf(format, args...))
 	}

@@ -52,6 +52,34 @@ func TestTagSlips(t *testing.T) {
 	}
 }
 
+func TestMeant(t *testing.T) {
+	t.Parallel()
+	for typed, want := range map[string]string{
+		"descripton": "description", "desciption": "description", "Description": "description", "discripton": "description", "descriptions": "description",
+		"defualt": "default", "defaults": "default", "example": "examples", "requird": "required", "require": "required", "enums": "enum",
+		"minlength": "minLength", "min_length": "minLength", "maxLenght": "maxLength", "minItem": "minItems", "patern": "pattern", "fromat": "format",
+		"minimun": "minimum", "exclusive_minimum": "exclusiveMinimum",
+	} {
+		if got := meant(typed); got != want {
+			t.Errorf("%s: got %q, want %q", typed, got, want)
+		}
+	}
+	for _, k := range tagKeys() {
+		if got := meant(k.key); got != "" {
+			t.Errorf("%s: got %q, want nothing", k.key, got)
+		}
+	}
+	foreign := "json bson xml yaml toml ini hcl csv avro msgpack codec cbor protobuf db gorm sql datastore firestore dynamodbav redis mapstructure structs " +
+		"env envconfig envDefault envPrefix flag long short arg help name placeholder group hidden choice value-name cmd optional sep " +
+		"validate binding valid mod conform form query param path uri url header cookie schema jsonschema jsonschema_description swaggertype swaggerignore " +
+		"extensions readOnly doc docs title label unit min max len size type key index copier faker fake parquet graphql ffjson easyjson serialize"
+	for _, key := range strings.Fields(foreign) {
+		if got := meant(key); got != "" {
+			t.Errorf("%s, a tag of another package: got %q, want nothing", key, got)
+		}
+	}
+}
+
 // FuzzTag has any tag read: a slip is an error, never a panic and never a broken schema.
 func FuzzTag(f *testing.F) {
 	for _, seed := range []string{

@@ -66,10 +66,8 @@ func checkTag(tag reflect.StructTag) error {
 		if !parted || colon <= 0 || strings.ContainsAny(rest[:colon], " \"") {
 			return fmt.Errorf("its tag is broken at %s: write key:\"value\", with one space between two", rest)
 		}
-		for _, k := range tagKeys() {
-			if key := rest[:colon]; key != k.key && strings.EqualFold(key, k.key) {
-				return fmt.Errorf("its tag %s is spelt %s", key, k.key)
-			}
+		if key := rest[:colon]; meant(key) != "" {
+			return fmt.Errorf("its tag %s is none that is read here: did you mean %s?", key, meant(key))
 		}
 		quoted, err := strconv.QuotedPrefix(rest[colon+1:])
 		if err != nil {
@@ -80,6 +78,44 @@ func checkTag(tag reflect.StructTag) error {
 		parted = rest != behind // a comma would count as part of the next key, which nobody reads
 	}
 	return nil
+}
+
+// meant returns the key that an unknown one was meant to be, or "". Tags of other packages are in the same place, so little
+// may differ: capitals, and one letter, or two in ten. A tag json is not looked for: bson is another package's.
+func meant(key string) string {
+	best, least := "", 1+max(1, min(len(key)/5, 2))
+	for _, k := range tagKeys() {
+		if key == k.key {
+			return ""
+		}
+		if n := distance(strings.ToLower(key), strings.ToLower(k.key)); n < least {
+			best, least = k.key, n
+		}
+	}
+	return best
+}
+
+// distance returns how many bytes must be inserted, removed, replaced or swapped with the next to make b of a.
+func distance(a, b string) int {
+	before, last, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
+	for j := range row {
+		last[j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		row[0] = i
+		for j := 1; j <= len(b); j++ {
+			change := 1
+			if a[i-1] == b[j-1] {
+				change = 0
+			}
+			row[j] = min(last[j]+1, row[j-1]+1, last[j-1]+change)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				row[j] = min(row[j], before[j-2]+1)
+			}
+		}
+		before, last, row = last, row, before
+	}
+	return last[len(b)]
 }
 
 // any reports whether a tag adds a member to the schema.

@@ -4,6 +4,7 @@ package main_test
 
 import (
 	"fmt"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -14,9 +15,9 @@ import (
 	"time"
 )
 
-// author returns an author's folder, made by `toolsrv new`, and `toolsrv dev` on it. temp is where both it and the
+// author returns an author's folder, made by `toolsrv new`, and `toolsrv dev` on it with flags. temp is where both it and the
 // compilers keep what is temporary.
-func author(t *testing.T, language string) (dir, temp string, dev *exec.Cmd) {
+func author(t *testing.T, language string, flags ...string) (dir, temp string, dev *exec.Cmd) {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("runs compilers: not with -short")
@@ -30,7 +31,7 @@ func author(t *testing.T, language string) (dir, temp string, dev *exec.Cmd) {
 		t.Fatalf("toolsrv new: %v\n%s", err, out)
 	}
 	cache := strings.Fields(string(caches))
-	dev = command("dev", dir, "--address", "127.0.0.1:0")
+	dev = command(append([]string{"dev", dir}, flags...)...)
 	dev.Env = append(dev.Env, "GOCACHE="+cache[0], "GOMODCACHE="+cache[1], "TMPDIR="+temp)
 	return dir, temp, dev
 }
@@ -57,9 +58,24 @@ func TestDev(t *testing.T) {
 	if raceEnabled {
 		t.Skip("compiles a Go module several times: a minute with -race")
 	}
+	const usual = "127.0.0.1:8000"
+	if other, err := net.Listen("tcp", usual); err == nil {
+		t.Cleanup(func() { other.Close() })
+	} // otherwise another program has it, which does as well
 	dir, temp, dev := author(t, "go")
 	source := filepath.Join(dir, "main.go")
 	s := run(t, dev, true)
+	_, port, err := net.SplitHostPort(strings.TrimPrefix(s.url, "http://"))
+	if err != nil || port == "8000" {
+		t.Fatalf("it listens on %s (%v), which is in use", s.url, err)
+	}
+	s.waitLine("that another port is in use", func(line map[string]any) bool {
+		return line["level"] == "WARN" && strings.Contains(fmt.Sprint(line["msg"]), usual)
+	})
+	s.waitLog("compiling it for the sandbox")
+	s.waitLine("how to call the tool", func(line map[string]any) bool {
+		return line["text"] == "  curl -s localhost:"+port+`/greet -H 'Content-Type: application/json' -d '{"name":"Ada"}'`
+	})
 	greeting := func() string { return s.post("/greet", `{"name": "Ada"}`).body }
 	answers := func(want string) func() bool {
 		return func() bool { return greeting() == want }
@@ -106,6 +122,9 @@ func TestDev(t *testing.T) {
 	if got := s.post("/greet", `{"name": "Ada"}`).status; got != http.StatusNotFound {
 		t.Errorf("the old name answers %d, want 404", got)
 	}
+	s.waitLine("how to call the renamed tool", func(line map[string]any) bool {
+		return strings.HasPrefix(fmt.Sprint(line["text"]), "  curl -s localhost:"+port+"/salute ")
+	})
 	built := 0
 	for _, line := range s.log.all() {
 		built += strings.Count(line, `"msg":"built"`)
@@ -128,7 +147,7 @@ func TestDev(t *testing.T) {
 // TestDevBroken begins with a source that does not compile, and is interrupted in the midst of a build.
 func TestDevBroken(t *testing.T) {
 	t.Parallel()
-	dir, temp, dev := author(t, "go")
+	dir, temp, dev := author(t, "go", "--address", "127.0.0.1:0")
 	source := filepath.Join(dir, "main.go")
 	edit(t, source, "return in.Greeting", "return misspelled")
 	s := run(t, dev, true)

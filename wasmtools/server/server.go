@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/toolsrv/toolsrv/runtime/sandbox"
+	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/auth"
 	"github.com/toolsrv/toolsrv/wasmtools/catalog"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
@@ -155,6 +156,9 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 
 // Addr returns the address that the server is bound to; the port is the real one where ":0" was configured.
 func (s *Server) Addr() net.Addr { return s.listener.Addr() }
+
+// Table returns the table of the tools that are served, the same one at every call.
+func (s *Server) Table() *wasmtools.RouteTable { return s.catalog.Table() }
 
 // Run serves until ctx ends. Then /readyz answers 503 and so do new calls, while running ones may finish for at most
 // 30 seconds; those that are left are cut off, the server is closed, and Run returns nil. It returns an error

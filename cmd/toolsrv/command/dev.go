@@ -3,19 +3,25 @@ package command
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/toolsrv/toolsrv/author/project"
+	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
 	"github.com/toolsrv/toolsrv/wasmtools/server"
 )
@@ -23,9 +29,15 @@ import (
 // lookInterval is how often `toolsrv dev` looks for changed sources: far less than a build takes.
 const lookInterval = 100 * time.Millisecond
 
+// devPort is where `toolsrv dev` serves unless it is told otherwise.
+const devPort = 8000
+
+func devAddress(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
+
 // dev holds the flags of `toolsrv dev`.
 type dev struct {
 	address  string
+	anyPort  bool // address is nobody's wish
 	logLevel slog.Level
 }
 
@@ -38,7 +50,8 @@ func newDev() *cobra.Command {
 changes, build and serve it again. What the compiler says is shown, and the last
 version that could be built goes on serving. Interrupt it (Ctrl-C) to end.
 
-It serves without tokens, on this machine only unless --address says otherwise.`,
+It serves without tokens, on this machine only unless --address says otherwise. Without
+--address it takes one of the next ports where 8000 is in use.`,
 		Example: `  toolsrv dev greet`,
 		Args:    oneFolder,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -47,12 +60,13 @@ It serves without tokens, on this machine only unless --address says otherwise.`
 			}
 			ctx, stop := untilInterrupted(cmd.Context())
 			defer stop()
+			d.anyPort = !cmd.Flags().Changed("address")
 			return d.run(ctx, folderOf(args), cmd)
 		},
 		ValidArgsFunction: completeFolder,
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&d.address, "address", "127.0.0.1:8000", "`host:port` to listen on; port 0 takes any free one")
+	flags.StringVar(&d.address, "address", devAddress(devPort), "`host:port` to listen on; port 0 takes any free one")
 	addLevelFlag(cmd, &d.logLevel, "that is logged")
 	completeFlag(cmd, "address", cobra.NoFileCompletions)
 	return cmd
@@ -77,21 +91,78 @@ func (d *dev) run(ctx context.Context, dir string, cmd *cobra.Command) error {
 		return fmt.Errorf("make a folder for the builds: %w", err)
 	}
 	logger := newLogger(cmd.ErrOrStderr(), d.logLevel)
-	s, err := server.New(ctx, c, logger)
+	s, err := d.listen(ctx, c, logger)
 	if err != nil {
 		return err
 	}
 
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	served := make(chan error, 1)
+	served, told := make(chan error, 1), make(chan struct{})
 	go func() {
 		defer cancel() // nobody needs builds any more
 		served <- s.Run(ctx)
 	}()
+	go func() {
+		defer close(told)
+		d.tell(ctx, s, cmd.ErrOrStderr())
+	}()
 	err = d.follow(ctx, dir, c.Tools.Directory, cmd, logger)
 	cancel()
+	<-told
 	return errors.Join(err, <-served)
+}
+
+// listen returns a server on the wanted address, or on one of the next ports where nobody has asked for that one.
+func (d *dev) listen(ctx context.Context, c *config.Config, logger *slog.Logger) (*server.Server, error) {
+	s, err := server.New(ctx, c, logger)
+	if !d.anyPort || !errors.Is(err, syscall.EADDRINUSE) {
+		return s, err
+	}
+	for _, port := range []int{devPort + 1, devPort + 2, devPort + 3, devPort + 4, 0} { // 0 is any that is free
+		c.Server.Address = devAddress(port)
+		if s, err = server.New(ctx, c, logger); err == nil {
+			logger.Warn("another program listens on "+d.address+": serving on another port", "address", s.Addr().String())
+			break
+		}
+	}
+	return s, err
+}
+
+// tell prints how to call the tools, whenever that has changed, until ctx ends.
+func (d *dev) tell(ctx context.Context, s *server.Server, w io.Writer) {
+	changed := make(chan struct{}, 1) // full: one more look is due anyway
+	defer s.Table().Subscribe(func(*wasmtools.Generation) {
+		select {
+		case changed <- struct{}{}:
+		default:
+		}
+	})()
+	for told := ""; ; {
+		var text strings.Builder
+		for _, route := range s.Table().Tools() {
+			fmt.Fprintf(&text, "  curl -s %s -H 'Content-Type: application/json' -d %s\n",
+				callAddress(s.Addr())+route.Tool.Path(), shellQuote(sampleArguments(route.Tool)))
+		}
+		if text.Len() > 0 && text.String() != told {
+			told = text.String()
+			fmt.Fprintf(w, "\nServed. Try, in another terminal:\n\n%s\n", told)
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// callAddress returns how a program of this machine reaches a listener.
+func callAddress(listener net.Addr) string {
+	host, port, err := net.SplitHostPort(listener.String())
+	if ip := net.ParseIP(host); err != nil || ip == nil || !ip.IsLoopback() && !ip.IsUnspecified() {
+		return listener.String()
+	}
+	return net.JoinHostPort("localhost", port)
 }
 
 // follow builds the project into the folder tools at every change, until ctx ends. A build that makes the same module as
@@ -123,6 +194,7 @@ func (d *dev) follow(ctx context.Context, dir, tools string, cmd *cobra.Command,
 			failed = true
 		case failed || !same:
 			logger.Info("built", "took", time.Since(start).Round(time.Millisecond).String(), "size", sizeText(len(module)))
+			logger.Info("compiling it for the sandbox") // a second or more for Go, until it is served
 			served, failed = module, false
 		}
 	}
@@ -136,6 +208,48 @@ func compile(ctx context.Context, dir string, stderr io.Writer) ([]byte, error) 
 		return nil, err
 	}
 	return p.Compile(ctx, stderr)
+}
+
+// sampleArguments returns arguments to try a tool with: those of its first example, or else what its schema requires, as far
+// as that can be told without knowing what it is for.
+func sampleArguments(t *wasmtools.Tool) string {
+	if len(t.Examples) > 0 {
+		return string(t.Examples[0].Arguments)
+	}
+	var schema struct {
+		Required   []string
+		Properties map[string]struct {
+			Type           any
+			Const, Default json.RawMessage
+			Enum, Examples []json.RawMessage
+			Minimum        json.RawMessage
+		}
+	}
+	if json.Unmarshal(t.Parameters.JSON(), &schema) != nil {
+		return "{}"
+	}
+	arguments := map[string]json.RawMessage{}
+	for _, name := range schema.Required {
+		p := schema.Properties[name]
+		values := slices.Concat([]json.RawMessage{p.Const, p.Default}, p.Enum, p.Examples, []json.RawMessage{p.Minimum})
+		switch p.Type {
+		case "string":
+			values = append(values, json.RawMessage(`"text"`))
+		case "boolean":
+			values = append(values, json.RawMessage(`true`))
+		case "array":
+			values = append(values, json.RawMessage(`[]`))
+		case "object":
+			values = append(values, json.RawMessage(`{}`))
+		}
+		values = append(values, json.RawMessage(`1`))
+		arguments[name] = values[slices.IndexFunc(values, func(v json.RawMessage) bool { return v != nil })]
+	}
+	text, err := json.Marshal(arguments)
+	if err != nil {
+		return "{}"
+	}
+	return string(text)
 }
 
 // untilInterrupted returns a context that the first SIGINT, SIGTERM or SIGHUP ends; a second one ends the process. A terminal

@@ -18,7 +18,7 @@ TOOLS    := $(EXAMPLES:%=build/tools/%.wasm)
 # Examples in Rust and C are kept in git as they are built, so that make run needs neither.
 PREBUILT := $(patsubst examples/%/Cargo.toml,build/tools/%.wasm,$(wildcard examples/*/Cargo.toml)) build/tools/plain-c.wasm
 
-.PHONY: run build tools test race lint fmt tidy setup-rust test-rust examples-rust examples-rust-check example-c example-c-check cross bench bench-guests bench-sandbox bench-wasmtime soak fuzz fixtures fixtures-check test-clients vuln clean
+.PHONY: run build tools test race lint fmt tidy setup-rust test-rust examples-rust examples-rust-check example-c example-c-check cross bench bench-guests bench-sandbox bench-wasmtime soak attack fuzz fixtures fixtures-check test-clients vuln clean
 
 run: build tools
 	@echo
@@ -135,6 +135,12 @@ bench-wasmtime: bench-guests
 soak: bench-guests
 	cd bench && go build -o ../$(BENCH)/soak ./cmd/soak
 	@$(BENCH)/soak -guests $(BENCH) -duration $(SOAK)
+
+# attack has the real server attacked in the ways that once brought it down, for some minutes; make attack ATTACK=mappings,log
+# makes only those, and make attack ATTACK=list says which there are.
+attack: build
+	cd bench && go build -o ../build/attack ./cmd/attack
+	@build/attack -server bin/toolsrv $(if $(filter list,$(ATTACK)),-list,$(if $(ATTACK),-only $(ATTACK)))
 
 # fuzz runs every fuzz target for FUZZTIME: some seconds each.
 fuzz:

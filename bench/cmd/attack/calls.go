@@ -1,0 +1,132 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"sync"
+	"time"
+
+	"github.com/toolsrv/toolsrv/bench/internal/assemble"
+	"github.com/toolsrv/toolsrv/bench/internal/service"
+)
+
+// The attacks on the log, and on calls of others.
+
+func attackLog(ctx context.Context, a *arena) error {
+	if err := a.fill(1, assemble.Tool{Lines: 100, Line: 1 << 20}); err != nil {
+		return err
+	}
+	s, err := a.start(ctx, service.Options{})
+	if err != nil {
+		return err
+	}
+	const calls = 200
+	before := s.Log.Bytes.Load()
+	got := load{clients: 8, path: times(calls, func(int) string { return path(0) })}.run(ctx, s)
+	err = errors.Join(got.judge(s), s.Stop(20*time.Second)) // so that all is written
+	each := (s.Log.Bytes.Load() - before) / calls
+	a.tell("%v, %d KiB of log for a call", &got, each>>10)
+	if each > 512<<10 {
+		err = errors.Join(err, fmt.Errorf("a call wrote %d KiB of log", each>>10))
+	}
+	return err
+}
+
+func attackOverload(ctx context.Context, a *arena) error {
+	const span = 5 * time.Second
+	err := errors.Join(
+		a.put(assemble.Tool{Namespace: namespace, Name: "t0", Number: 1, Wait: 200}),
+		a.put(assemble.Tool{Namespace: namespace, Name: "t1", Number: 2}))
+	if err != nil {
+		return err
+	}
+	s, err := a.start(ctx, service.Options{Rest: "[limits]\nconcurrency = 8\nqueue = 64\n"})
+	if err != nil {
+		return err
+	}
+	alone, err := measureNeighbour(ctx, s.URL+path(1), span)
+	if err != nil {
+		return err
+	}
+	logged := s.Log.Lines.Load()
+	var crowd tally
+	var all sync.WaitGroup
+	done := make(chan struct{})
+	all.Go(func() {
+		crowd = load{clients: 200, path: until(done, path(0))}.run(ctx, s)
+	})
+	time.Sleep(time.Second)
+	beside, err := measureNeighbour(ctx, s.URL+path(1), span)
+	close(done)
+	all.Wait()
+	err = errors.Join(err, s.Stop(20*time.Second), crowd.answers())
+	// Each request that was served has a line of its own.
+	lines := s.Log.Lines.Load() - logged - int64(crowd.served+beside.Served)
+	a.tell("the crowd %v; the neighbour's p50 %.2f ms, %.2f alone", &crowd, beside.P50*1e3, alone.P50*1e3)
+	a.tell("%d further lines of log", lines)
+	if err != nil {
+		return err
+	}
+	if crowd.refused < 1000 {
+		return errors.New("hardly anything was refused: this was no overload")
+	}
+	if beside.P50 > 3e-3 {
+		err = fmt.Errorf("the neighbour's p50 was %.2f ms", beside.P50*1e3)
+	}
+	if lines > 100 {
+		err = errors.Join(err, fmt.Errorf("%d lines were logged beside those of served requests", lines))
+	}
+	return err
+}
+
+// neighbourCommand makes this program the neighbour: a process of its own, so that it does not wait for its turn behind
+// the crowd's goroutines.
+const neighbourCommand = "neighbour"
+
+// A neighbour is what a client has seen that makes one call after the other.
+type neighbour struct {
+	Served int
+	P50    float64 // seconds
+}
+
+func measureNeighbour(ctx context.Context, url string, span time.Duration) (n neighbour, err error) {
+	self, err := os.Executable()
+	if err != nil {
+		return n, err
+	}
+	cmd := exec.CommandContext(ctx, self, neighbourCommand, url, span.String())
+	cmd.Stderr = os.Stderr
+	text, err := cmd.Output()
+	if err != nil {
+		return n, fmt.Errorf("the neighbour failed: %w", err)
+	}
+	return n, json.Unmarshal(text, &n)
+}
+
+// beNeighbour calls url for a time. It fails where a call is answered otherwise than with 200.
+func beNeighbour(arguments []string, out io.Writer) error {
+	if len(arguments) != 2 {
+		return errors.New("usage: attack neighbour URL SPAN")
+	}
+	span, err := time.ParseDuration(arguments[1])
+	if err != nil {
+		return err
+	}
+	client := &http.Client{Timeout: hang}
+	var sum tally
+	for end := time.Now().Add(span); time.Now().Before(end); {
+		begin := time.Now()
+		code, err := call(client, arguments[0], "{}")
+		if err != nil || code != "" {
+			return fmt.Errorf("a call of the neighbour ended with %q: %w", code, err)
+		}
+		sum.add("", nil, time.Since(begin), nil)
+	}
+	return json.NewEncoder(out).Encode(neighbour{sum.served, sum.at(50).Seconds()})
+}

@@ -1,0 +1,212 @@
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/toolsrv/toolsrv/bench/internal/assemble"
+	"github.com/toolsrv/toolsrv/bench/internal/service"
+)
+
+// The attacks on what compiles.
+
+func attackShapes(ctx context.Context, a *arena) error {
+	for i, body := range []assemble.Body{
+		assemble.Live(2500, 2500),  // 28 KB took 1.0 GB and 6 s
+		assemble.Straight(100_000), // 771 KB took 5.0 GB
+		assemble.Locals(100, 9000), // the most that a bound of locals times branches allowed
+	} {
+		err := a.put(assemble.Tool{Namespace: namespace, Name: fmt.Sprint("t", i), Bodies: []assemble.Body{body}})
+		if err != nil {
+			return err
+		}
+	}
+	s, err := a.start(ctx, service.Options{})
+	if err != nil {
+		return err
+	}
+	got := load{clients: 3, path: times(3, path), allow: []string{"tool_timeout", "not_found"}}.run(ctx, s)
+	if _, err := s.Quiet(ctx); err != nil {
+		return errors.Join(s.Died(), err)
+	}
+	a.tell("%v", &got)
+	used, err := s.Processor()
+	if err != nil {
+		return err
+	}
+	a.tell("%.1f s of processor time", used.Seconds())
+	err = errors.Join(got.judge(s), a.peak(s, 768<<20))
+	if used > 15*time.Second {
+		err = errors.Join(err, fmt.Errorf("compiling took %v of processor time", used))
+	}
+	return err
+}
+
+func attackDear(ctx context.Context, a *arena) error {
+	cheap := assemble.Tool{Namespace: namespace, Name: "cheap", Number: 1}
+	if err := a.put(cheap); err != nil {
+		return err
+	}
+	s, err := a.start(ctx, service.Options{})
+	if err != nil {
+		return err
+	}
+	var got tally
+	var all sync.WaitGroup
+	done := make(chan struct{})
+	all.Go(func() {
+		got = load{clients: 2, path: until(done, "/attack/cheap")}.run(ctx, s)
+	})
+	for i := range 5 {
+		err = errors.Join(err, a.put(assemble.Tool{Namespace: namespace, Name: fmt.Sprint("t", i), Number: int32(i), Bodies: dearBodies(i)}))
+	}
+	time.Sleep(time.Second) // they are seen, and compiled
+	arrived, err1 := a.arrives(ctx, s, "late")
+	cheap.Number = 2
+	replaced, err2 := a.replaces(ctx, s, cheap)
+	close(done)
+	all.Wait()
+	quiet, err3 := s.Quiet(ctx)
+	a.tell("%v, p99 %.1f ms beside them", &got, got.at(99).Seconds()*1e3)
+	a.tell("a new file called after %.1f s, a replaced one listed after %.1f, all compiled %.1f s later",
+		arrived.Seconds(), replaced.Seconds(), quiet.Seconds())
+	if err := errors.Join(err, err1, err2, err3, got.judge(s)); err != nil {
+		return err
+	}
+	if p99 := got.at(99); p99 > 300*time.Millisecond || got.refused > 0 {
+		err = fmt.Errorf("the neighbour's p99 was %v, and %d of its calls were refused", p99, got.refused)
+	}
+	if late := max(arrived, replaced); late > 3*time.Second {
+		err = errors.Join(err, fmt.Errorf("a cheap file was served after %v", late))
+	}
+	return err
+}
+
+// dearBodies are functions that compile for seconds together: a hundred kilobytes of them whose values live long, or
+// megabytes of ordinary ones.
+func dearBodies(kind int) (bodies []assemble.Body) {
+	for i := range 15_000 {
+		switch {
+		case kind%3 == 0:
+			bodies = append(bodies, assemble.Ordinary(i))
+		case kind%3 == 1 && i < 6:
+			bodies = append(bodies, assemble.Live(600, 5000))
+		case kind%3 == 2 && i < 24:
+			bodies = append(bodies, assemble.Locals(100, 2500))
+		}
+	}
+	return bodies
+}
+
+// replaces puts another version in place of a tool, and returns how long it took until it was served: the list of tools
+// tells of a version by its digest.
+func (a *arena) replaces(ctx context.Context, s *service.Service, t assemble.Tool) (time.Duration, error) {
+	module, err := t.Module()
+	if err != nil {
+		return 0, err
+	}
+	digest := fmt.Sprintf("%x", sha256.Sum256(module))
+	begin := time.Now()
+	if err := a.put(t); err != nil {
+		return 0, err
+	}
+	for {
+		answer, err := http.Get(s.URL + "/tools")
+		if err != nil {
+			return 0, errors.Join(s.Died(), err)
+		}
+		text, err := io.ReadAll(answer.Body)
+		answer.Body.Close()
+		if strings.Contains(string(text), digest) {
+			return time.Since(begin), nil
+		}
+		if err := errors.Join(err, ctx.Err()); err != nil {
+			return 0, err
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+// arrives adds a cheap tool and returns how long it took until a call of it was answered with 200.
+func (a *arena) arrives(ctx context.Context, s *service.Service, name string) (time.Duration, error) {
+	begin := time.Now()
+	if err := a.put(assemble.Tool{Namespace: namespace, Name: name, Number: 1000}); err != nil {
+		return 0, err
+	}
+	client := &http.Client{Timeout: hang}
+	for {
+		code, err := call(client, s.URL+"/"+namespace+"/"+name, "{}")
+		if code == "" && err == nil {
+			return time.Since(begin), nil
+		}
+		if err := errors.Join(err, s.Died(), ctx.Err()); err != nil {
+			return 0, err
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+func attackDisk(ctx context.Context, a *arena) error {
+	const tools = 60
+	if err := a.fill(tools, assemble.Tool{Bodies: []assemble.Body{assemble.Ordinary(0), assemble.Ordinary(1)}}); err != nil {
+		return err
+	}
+	const full = `mount -t tmpfs -o size=64k,mode=700 toolsrv-attack "$CACHE"`
+	s, err := a.start(ctx, service.Options{Mounts: full})
+	if err != nil && s == nil {
+		return errors.Join(errSkipped, fmt.Errorf("a small file system could not be mounted, or the server does not start on it: %w", err))
+	}
+	if err != nil {
+		return err
+	}
+	l := load{clients: 4, path: times(2*tools, func(i int) string { return path(i % tools) })}
+	got := l.run(ctx, s)
+	a.tell("%v", &got)
+	if err := got.judge(s); err != nil {
+		return err
+	}
+	if got.refused > 0 {
+		return fmt.Errorf("%d calls were refused", got.refused)
+	}
+	before, lines := s.Log.Lines.Load(), int64(0)
+	used, err := s.Processor()
+	if err != nil {
+		return err
+	}
+	time.Sleep(5 * time.Second)
+	lines = s.Log.Lines.Load() - before
+	after, err := s.Processor()
+	a.tell("then %d lines and %.2f s of processor time in 5 s", lines, (after - used).Seconds())
+	if lines >= 100 || after-used > time.Second {
+		err = errors.Join(err, errors.New("the server goes on trying"))
+	}
+	return err
+}
+
+func attackStart(ctx context.Context, a *arena) error {
+	const tools = 3000
+	if err := a.fill(tools, assemble.Tool{Bodies: []assemble.Body{assemble.Ordinary(0)}}); err != nil {
+		return err
+	}
+	begin := time.Now()
+	s, err := service.Start(ctx, service.Options{Binary: a.binary, Directory: a.directory}) // not until it is ready
+	if err != nil {
+		return err
+	}
+	a.running = append(a.running, s)
+	listens := time.Since(begin)
+	got := load{clients: 8, path: times(4000, func(i int) string { return path((tools - 1 - i%tools + tools) % tools) })}.run(ctx, s)
+	a.tell("listened after %.2f s, %v", listens.Seconds(), &got)
+	if err := errors.Join(got.judge(s), s.Ready(ctx)); err != nil {
+		return err
+	}
+	a.tell("ready and called in %.1f s", time.Since(begin).Seconds())
+	return nil
+}

@@ -1,0 +1,181 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/toolsrv/toolsrv/bench/internal/measure"
+	"github.com/toolsrv/toolsrv/bench/internal/service"
+)
+
+// hang is how long no answer may take.
+const hang = 30 * time.Second
+
+// A tally is how requests were answered.
+type tally struct {
+	served  int // 200, with the output that is due
+	refused int // 503 with Retry-After
+	allowed int // what load was told to allow
+	wrong   int
+	first   []string        // of the wrong ones
+	times   []time.Duration // of the served ones
+	worst   time.Duration   // of all
+}
+
+// A load is many requests.
+type load struct {
+	clients int
+	path    func(i int) (path string, more bool) // of request number i
+	allow   []string                             // codes of errors beside overloaded and not_ready
+}
+
+// times has the requests go to n paths in turn.
+func times(n int, path func(i int) string) func(int) (string, bool) {
+	return func(i int) (string, bool) { return path(i), i < n }
+}
+
+// until has the requests go to one path until done is closed.
+func until(done <-chan struct{}, path string) func(int) (string, bool) {
+	return func(int) (string, bool) {
+		select {
+		case <-done:
+			return "", false
+		default:
+			return path, true
+		}
+	}
+}
+
+// run makes the requests. It ends early when the server has.
+func (l load) run(ctx context.Context, s *service.Service) tally {
+	client := &http.Client{Timeout: hang, Transport: &http.Transport{MaxIdleConnsPerHost: l.clients}}
+	defer client.CloseIdleConnections()
+	var (
+		mu   sync.Mutex
+		next int
+		sum  tally
+		all  sync.WaitGroup
+	)
+	for range l.clients {
+		all.Go(func() {
+			for ctx.Err() == nil && s.Died() == nil {
+				mu.Lock()
+				path, more := l.path(next)
+				number := next
+				next++
+				mu.Unlock()
+				if !more {
+					return
+				}
+				begin := time.Now()
+				code, err := call(client, s.URL+path, fmt.Sprintf(`{"number": %d}`, number))
+				took := time.Since(begin)
+				mu.Lock()
+				sum.add(code, err, took, l.allow)
+				mu.Unlock()
+			}
+		})
+	}
+	all.Wait()
+	return sum
+}
+
+// call makes a request, and returns the code of an error that is told as it should be.
+func call(client *http.Client, url, body string) (code string, err error) {
+	answer, err := client.Post(url, "application/json", strings.NewReader(body))
+	if err != nil {
+		return "", err
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil {
+		return "", err
+	}
+	if answer.StatusCode == http.StatusOK {
+		if string(text) != body {
+			return "", fmt.Errorf("the output is %.100q, want %q", text, body)
+		}
+		return "", nil
+	}
+	var failure struct{ Code string }
+	if err := json.Unmarshal(text, &failure); err != nil || failure.Code == "" {
+		return "", fmt.Errorf("%s: %.300s", answer.Status, text)
+	}
+	if answer.StatusCode == http.StatusServiceUnavailable && answer.Header.Get("Retry-After") == "" {
+		return "", fmt.Errorf("%s without Retry-After: %.300s", answer.Status, text)
+	}
+	return failure.Code, nil
+}
+
+// add counts an answer.
+func (t *tally) add(code string, err error, took time.Duration, allow []string) {
+	t.worst = max(t.worst, took)
+	switch {
+	case err == nil && code == "":
+		t.served++
+		t.times = append(t.times, took)
+		return
+	case err == nil && (code == "overloaded" || code == "not_ready"):
+		t.refused++
+		return
+	case err == nil && slices.Contains(allow, code):
+		t.allowed++
+		return
+	case err == nil:
+		err = errors.New(code)
+	}
+	t.wrong++
+	if len(t.first) < 3 {
+		t.first = append(t.first, err.Error())
+	}
+}
+
+// judge returns what is wrong with the answers: of all attacks alike.
+func (t *tally) judge(s *service.Service) error {
+	if err := s.Died(); err != nil {
+		return err
+	}
+	if err := t.answers(); err != nil {
+		return err
+	}
+	if t.served == 0 && t.refused == 0 && t.allowed == 0 {
+		return errors.New("nothing was answered")
+	}
+	return nil
+}
+
+// String is what an attack's line says of it.
+func (t *tally) String() string {
+	text := fmt.Sprintf("%d served, %d refused", t.served, t.refused)
+	if t.allowed > 0 {
+		text += fmt.Sprintf(", %d failed as they may", t.allowed)
+	}
+	if t.wrong > 0 {
+		text += fmt.Sprintf(", %d WRONG", t.wrong)
+	}
+	return text + fmt.Sprintf(", the longest %.2f s", t.worst.Seconds())
+}
+
+// at is a percentile of the times of what was served.
+func (t *tally) at(percent float64) time.Duration {
+	if len(t.times) == 0 {
+		return hang
+	}
+	return measure.Percentile(t.times, percent)
+}
+
+// answers is judge where the server has been stopped since.
+func (t *tally) answers() error {
+	if t.wrong > 0 {
+		return fmt.Errorf("%d answers were neither right nor 503, such as: %s", t.wrong, strings.Join(t.first, " | "))
+	}
+	return nil
+}

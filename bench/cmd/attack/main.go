@@ -1,0 +1,138 @@
+// Command attack starts the real server with real modules, attacks it in the ways that have once brought it down, and
+// says of each attack whether the server kept what is asked of it: whatever happens, it answers 503 with Retry-After at
+// worst, never 500, never hangs, never ends. Each attack has further bars of its own.
+//
+//	attack [-server BINARY] [-only NAME,...] [-list]
+//
+// `make attack` builds what is needed; `make attack ATTACK=mappings` makes one. One line for each goes to stdout; the exit
+// code is 1 where a bar was missed. The modules are written by hand, so that no compiler is needed.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if len(os.Args) > 1 && os.Args[1] == neighbourCommand {
+		exit(beNeighbour(os.Args[2:], os.Stdout))
+	}
+	exit(run(ctx, os.Args[1:], os.Stdout))
+}
+
+func exit(err error) {
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "attack:", err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+// An attack is one way to harm a server.
+type attack struct {
+	name string
+	what string // is done, and the bar
+	run  func(ctx context.Context, a *arena) error
+}
+
+func attacks() []attack {
+	return []attack{
+		{"mappings", "3,000 small tools, 8 overlapping calls of each: the process stays below vm.max_map_count", attackMappings},
+		{"mappings-busy", "3,000 small tools called in turn by 64 clients at GOMAXPROCS=16: the same", attackMappingsBusy},
+		{"memory", "8 calls of one tool at a time that take 50 MiB each, with 256 MiB for the process: it is not killed, and a fifth is served", attackMemory},
+		{"resident", "40 tools, 3 calls of each at a time that take 50 MiB, with [server] memory at 1 GiB: no more than 1.4 GiB are resident", attackResident},
+		{"descriptors", "1,500 tools called for the first time where 1,024 files may be open: all are served", attackDescriptors},
+		{"elements", "8 calls of modules with 4.19 million passive elements and a limit of 0.5 s: refused at load, or over in 1.5 s and below 512 MiB", attackElements},
+		{"shapes", "modules that take a compiler gigabytes: refused at load, or below 768 MiB and 15 s of processor time together", attackShapes},
+		{"dear", "five dear modules arrive beside a busy cheap one: its p99 stays below 300 ms, and a new cheap file is served in 3 s", attackDear},
+		{"disk", "a cache disk that is full: all 60 tools are served, then nothing is compiled and fewer than 100 lines are logged in 5 s", attackDisk},
+		{"log", "calls that log 100 lines of a mebibyte of zeros: a call's lines take 512 KiB of log at most", attackLog},
+		{"overload", "200 connections call a tool that has room for 72: one line of log a second, and a neighbour's p50 below 3 ms", attackOverload},
+		{"start", "calls while 3,000 tools are read without a cache: none is answered 404", attackStart},
+	}
+}
+
+// errSkipped is the cause of an attack that could not be made as told.
+var errSkipped = errors.New("skipped")
+
+func run(ctx context.Context, arguments []string, out io.Writer) error {
+	flags := flag.NewFlagSet("attack", flag.ContinueOnError)
+	server := flags.String("server", "bin/toolsrv", "the server's binary")
+	only := flags.String("only", "", "only these attacks, separated by commas")
+	list := flags.Bool("list", false, "say which attacks there are")
+	cgroup := flags.String("cgroup", "", "a directory of cgroup v2 in which groups with memory.max can be made; empty: one is looked for")
+	if err := flags.Parse(arguments); err != nil {
+		return err
+	}
+	wanted := strings.FieldsFunc(*only, func(r rune) bool { return r == ',' })
+	all := attacks()
+	for _, name := range wanted {
+		if !slices.ContainsFunc(all, func(a attack) bool { return a.name == name }) {
+			return fmt.Errorf("there is no attack %q: see attack -list", name)
+		}
+	}
+	var missed []string
+	for _, k := range all {
+		if *list {
+			fmt.Fprintf(out, "%-14s %s\n", k.name, k.what)
+			continue
+		}
+		if len(wanted) > 0 && !slices.Contains(wanted, k.name) {
+			continue
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if kept, err := once(ctx, k, *server, *cgroup, out); err != nil {
+			return err
+		} else if !kept {
+			missed = append(missed, k.name)
+		}
+	}
+	if len(missed) > 0 {
+		return fmt.Errorf("%d missed their bar: %s", len(missed), strings.Join(missed, ", "))
+	}
+	return nil
+}
+
+// once makes an attack and prints its line.
+func once(ctx context.Context, k attack, server, cgroup string, out io.Writer) (kept bool, err error) {
+	directory, err := os.MkdirTemp("", "toolsrv-attack-")
+	if err != nil {
+		return false, err
+	}
+	defer os.RemoveAll(directory)
+	ctx, cancel := context.WithTimeout(ctx, 3*time.Minute)
+	defer cancel()
+	a := &arena{directory: directory, binary: server, cgroup: cgroup}
+	begin := time.Now()
+	err = k.run(ctx, a)
+	err = errors.Join(err, a.close())
+	verdict := "ok"
+	switch {
+	case errors.Is(err, errSkipped):
+		verdict = "SKIP"
+	case err != nil:
+		verdict = "MISS"
+	}
+	line := fmt.Sprintf("%-4s %-14s %s; %.0f s", verdict, k.name, strings.Join(a.facts, ", "), time.Since(begin).Seconds())
+	if err != nil {
+		line += "\n       " + strings.ReplaceAll(err.Error(), "\n", "\n       ")
+	}
+	if verdict == "MISS" {
+		line += "\n       the bar: " + k.what
+	}
+	fmt.Fprintln(out, line)
+	return verdict != "MISS", nil
+}

@@ -1,0 +1,226 @@
+// Package assemble writes modules by hand, so that an attack needs no compiler, and can have shapes that none makes.
+package assemble
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+
+	"github.com/toolsrv/toolsrv/runtime/wasmbin"
+	"github.com/toolsrv/toolsrv/wasmtools"
+)
+
+// The host functions, by their index: every module imports them all.
+const (
+	inputSize = iota
+	inputRead
+	outputWrite
+	log
+	pollOneoff
+	imported // the index of toolsrv_call; what a Tool adds comes after it
+)
+
+// The layout of memory is a compiled guest's: a stack of 1 MiB that grows down, then data, then what arrives.
+const (
+	stackTop = 1 << 20
+	waitAt   = stackTop + 64   // a subscription of poll_oneoff
+	eventAt  = stackTop + 128  // what it answers
+	inputAt  = stackTop + 1024 // the input
+	pages    = 19
+	page     = 64 << 10
+)
+
+// A Tool is a module with one tool, which gives back its input.
+type Tool struct {
+	Name      string
+	Namespace string
+	Number    int32 // stands in the code: modules that differ in it share no compiled code
+
+	Wait  int64 // milliseconds that a call waits
+	Grow  int   // bytes by which a call grows its memory, and fills it
+	Lines int   // how often a call logs
+	Line  int   // bytes of zeros in each
+
+	Elements []int  // sizes of passive element segments; a call uses the first
+	Bodies   []Body // further functions
+}
+
+// A Body is a function nobody calls.
+type Body struct {
+	Params, Results int // of i32
+	Locals          []Group
+	Code            []byte // without its end
+}
+
+// A Group is some locals of one type.
+type Group struct {
+	Count int
+	Type  byte
+}
+
+// Module returns the module with its manifest.
+func (t Tool) Module() ([]byte, error) {
+	out := []byte("\x00asm\x01\x00\x00\x00")
+	section := func(id byte, items ...[]byte) {
+		if len(items) > 0 {
+			content := vector(items...)
+			out = append(append(append(out, id), Unsigned(len(content))...), content...)
+		}
+	}
+	types := [][]byte{
+		signature(0, 1), // input_size
+		signature(1, 0), // input_read
+		signature(2, 0), // output_write
+		signature(3, 0), // log
+		signature(4, 1), // poll_oneoff
+		signature(1, 1), // toolsrv_call
+	}
+	functions := [][]byte{Unsigned(5)}
+	code := [][]byte{function(nil, t.call())}
+	for _, b := range t.Bodies {
+		functions = append(functions, Unsigned(len(types)))
+		types = append(types, signature(b.Params, b.Results))
+		code = append(code, function(b.Locals, b.Code))
+	}
+	section(1, types...)
+	section(2,
+		hostFunction("toolsrv_v1", "input_size", 0),
+		hostFunction("toolsrv_v1", "input_read", 1),
+		hostFunction("toolsrv_v1", "output_write", 2),
+		hostFunction("toolsrv_v1", "log", 3),
+		hostFunction("wasi_snapshot_preview1", "poll_oneoff", 4))
+	section(3, functions...)
+	if len(t.Elements) > 0 {
+		section(4, []byte{0x70, 0x00, 1})
+	}
+	section(5, append([]byte{0}, Unsigned(pages)...))
+	section(6, slices.Concat([]byte{0x7f, 1}, Const(stackTop), []byte{0x0b}))
+	section(7, append(name("memory"), 2, 0), append(name("toolsrv_call"), 0, imported))
+	var segments [][]byte
+	for _, n := range t.Elements {
+		// Passive, of functions: as many times the first.
+		segments = append(segments, slices.Concat([]byte{1, 0}, Unsigned(n), make([]byte, n)))
+	}
+	section(9, segments...)
+	section(10, code...)
+	wait := make([]byte, 48)
+	wait[16] = 1 // the monotonic clock
+	for i := range 8 {
+		wait[24+i] = byte(t.Wait * 1e6 >> (8 * i))
+	}
+	section(11, slices.Concat([]byte{0}, Const(waitAt), []byte{0x0b}, Unsigned(len(wait)), wait))
+
+	var manifest bytes.Buffer
+	fmt.Fprintf(&manifest, `{"abi":1,"namespace":%q,"tools":[{"name":%q,"description":"Gives back its input.","parameters":{"type":"object"}}]}`,
+		t.Namespace, t.Name)
+	return wasmbin.SetCustom(out, wasmtools.ManifestSection, manifest.Bytes())
+}
+
+// call is toolsrv_call. It uses its parameter, the number of the tool, as a counter.
+func (t Tool) call() []byte {
+	code := slices.Concat(
+		// As a compiler does: a frame on the stack, and something in the data.
+		GlobalGet(0), Const(64), op(0x6b), GlobalSet(0),
+		GlobalGet(0), Call(inputSize), store,
+		Const(stackTop), Const(t.Number), store,
+		Const(inputAt), Call(inputRead))
+	if t.Grow > 0 {
+		code = slices.Concat(code,
+			If(slices.Concat(Const(int32((t.Grow+page-1)/page)), []byte{0x40, 0}, Const(-1), op(0x46)), op(0x00)), // no memory: a trap
+			Const(pages*page), Const(1), Const(int32(t.Grow)), []byte{0xfc, 11, 0})
+	}
+	if len(t.Elements) > 0 {
+		// Nothing is copied, but the module needs its segments at run time.
+		code = slices.Concat(code, Const(0), Const(0), Const(0), []byte{0xfc, 12, 0, 0})
+	}
+	if t.Lines > 0 {
+		code = slices.Concat(code,
+			Const(int32(t.Lines)), LocalSet(0),
+			[]byte{0x03, 0x40}, // loop
+			Const(1), Const(0), Const(int32(t.Line)), Call(log),
+			LocalGet(0), Const(1), op(0x6b), []byte{0x22, 0}, // tee
+			[]byte{0x0d, 0}, op(0x0b))
+	}
+	if t.Wait > 0 {
+		code = slices.Concat(code, Const(waitAt), Const(eventAt), Const(1), Const(eventAt+64), Call(pollOneoff), op(0x1a))
+	}
+	return slices.Concat(code,
+		Const(inputAt), GlobalGet(0), []byte{0x28, 2, 0}, Call(outputWrite),
+		Const(0))
+}
+
+var store = []byte{0x36, 2, 0}
+
+func op(b byte) []byte { return []byte{b} }
+
+// Const returns i32.const.
+func Const(n int32) []byte { return append([]byte{0x41}, signed(n)...) }
+
+// Call returns a call of a function.
+func Call(index int) []byte { return append([]byte{0x10}, Unsigned(index)...) }
+
+// LocalGet returns local.get.
+func LocalGet(index int) []byte { return append([]byte{0x20}, Unsigned(index)...) }
+
+// LocalSet returns local.set.
+func LocalSet(index int) []byte { return append([]byte{0x21}, Unsigned(index)...) }
+
+// GlobalGet returns global.get.
+func GlobalGet(index int) []byte { return append([]byte{0x23}, Unsigned(index)...) }
+
+// GlobalSet returns global.set.
+func GlobalSet(index int) []byte { return append([]byte{0x24}, Unsigned(index)...) }
+
+// If returns an if without a result.
+func If(condition, then []byte) []byte {
+	return slices.Concat(condition, []byte{0x04, 0x40}, then, []byte{0x0b})
+}
+
+// Unsigned returns n in LEB128.
+func Unsigned(n int) []byte {
+	var out []byte
+	for {
+		b := byte(n & 0x7f)
+		if n >>= 7; n == 0 {
+			return append(out, b)
+		}
+		out = append(out, b|0x80)
+	}
+}
+
+func signed(n int32) []byte {
+	var out []byte
+	for {
+		b := byte(n & 0x7f)
+		n >>= 7
+		if n == 0 && b&0x40 == 0 || n == -1 && b&0x40 != 0 {
+			return append(out, b)
+		}
+		out = append(out, b|0x80)
+	}
+}
+
+func vector(items ...[]byte) []byte {
+	return append(Unsigned(len(items)), slices.Concat(items...)...)
+}
+
+func name(s string) []byte { return append(Unsigned(len(s)), s...) }
+
+// signature is a function type of so many i32.
+func signature(params, results int) []byte {
+	return slices.Concat([]byte{0x60}, Unsigned(params), bytes.Repeat([]byte{0x7f}, params),
+		Unsigned(results), bytes.Repeat([]byte{0x7f}, results))
+}
+
+func hostFunction(module, function string, signature int) []byte {
+	return slices.Concat(name(module), name(function), []byte{0}, Unsigned(signature))
+}
+
+func function(locals []Group, code []byte) []byte {
+	groups := make([][]byte, len(locals))
+	for i, l := range locals {
+		groups[i] = append(Unsigned(l.Count), l.Type)
+	}
+	body := slices.Concat(vector(groups...), code, []byte{0x0b})
+	return append(Unsigned(len(body)), body...)
+}

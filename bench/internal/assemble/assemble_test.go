@@ -1,0 +1,51 @@
+package assemble_test
+
+import (
+	"testing"
+
+	"github.com/toolsrv/toolsrv/bench/internal/assemble"
+	"github.com/toolsrv/toolsrv/runtime/sandbox"
+)
+
+// TestModules has every kind of tool give back its input.
+func TestModules(t *testing.T) {
+	t.Parallel()
+	engine, err := sandbox.New(t.Context(), sandbox.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { engine.Close(t.Context()) })
+	for _, c := range []struct {
+		name string
+		tool assemble.Tool
+	}{
+		{"small", assemble.Tool{}},
+		{"waits", assemble.Tool{Wait: 1}},
+		{"grows", assemble.Tool{Grow: 1 << 20}},
+		{"logs", assemble.Tool{Lines: 2, Line: 10}},
+		{"elements", assemble.Tool{Elements: []int{3, 4}}},
+		{"live", assemble.Tool{Bodies: []assemble.Body{assemble.Live(3, 2)}}},
+		{"straight", assemble.Tool{Bodies: []assemble.Body{assemble.Straight(9)}}},
+		{"locals", assemble.Tool{Bodies: []assemble.Body{assemble.Locals(3, 2)}}},
+		{"ordinary", assemble.Tool{Bodies: []assemble.Body{assemble.Ordinary(7)}}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			c.tool.Name = "tool"
+			module, err := c.tool.Module()
+			if err != nil {
+				t.Fatal(err)
+			}
+			program, err := engine.Load(module)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer program.Close()
+			const input = `{"a": 1}`
+			output, err := program.Tool("tool", 0, sandbox.Limits{}).Call(t.Context(), []byte(input))
+			if err != nil || string(output) != input {
+				t.Errorf("got %q, %v, want %q", output, err, input)
+			}
+		})
+	}
+}

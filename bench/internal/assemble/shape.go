@@ -1,0 +1,63 @@
+package assemble
+
+import (
+	"bytes"
+	"slices"
+)
+
+const (
+	i32 = 0x7f
+	add = 0x6a
+)
+
+// Live is a function that keeps values on the operand stack over branches: a compiler that looks at each value for each
+// branch takes the product.
+func Live(values, branches int) Body {
+	code := bytes.Repeat(slices.Concat(Const(64), load), values)
+	code = append(code, bytes.Repeat(If(LocalGet(0), nil), branches)...)
+	return Body{Params: 1, Results: 1, Code: append(code, bytes.Repeat(op(add), values-1)...)}
+}
+
+// Straight is one without any branch, with so many values on the operand stack.
+func Straight(values int) Body {
+	code := bytes.Repeat(slices.Concat(Const(64), load), values)
+	return Body{Params: 1, Results: 1, Code: append(code, bytes.Repeat(op(add), values-1)...)}
+}
+
+// Locals is one that uses its locals before and after branches.
+func Locals(locals, branches int) Body {
+	var code []byte
+	for i := range locals {
+		code = slices.Concat(code, Const(64), load, LocalSet(1+i))
+	}
+	code = append(code, bytes.Repeat(If(LocalGet(0), nil), branches)...)
+	code = append(code, Const(0)...)
+	for i := range locals {
+		code = slices.Concat(code, LocalGet(1+i), op(add))
+	}
+	return Body{Params: 1, Results: 1, Locals: []Group{{locals, i32}}, Code: code}
+}
+
+// Ordinary is one of a few hundred instructions as compilers write them, with a loop and branches; number stands in it.
+func Ordinary(number int) Body {
+	step := func(n int) []byte {
+		return slices.Concat(
+			LocalGet(1), Const(int32(number)), op(add), LocalGet(2), op(0x73), LocalSet(3), // xor
+			If(slices.Concat(LocalGet(3), Const(int32(n)), op(0x49)), // lt_u
+				slices.Concat(LocalGet(3), Const(4096), op(0x70), LocalGet(1), store)), // rem_u
+			LocalGet(3), Const(1023), op(0x71), load, LocalGet(2), op(0x6c), LocalSet(1)) // and, mul
+	}
+	var code []byte
+	for n := range 6 {
+		code = append(code, step(n)...)
+	}
+	code = append(code, 0x03, 0x40) // loop
+	for n := range 3 {
+		code = append(code, step(7+n)...)
+	}
+	code = slices.Concat(code, LocalGet(2), Const(1), op(add), []byte{0x22, 2}, LocalGet(0), op(0x49), []byte{0x0d, 0, 0x0b},
+		LocalGet(1))
+	return Body{Params: 1, Results: 1, Locals: []Group{{3, i32}}, Code: code}
+}
+
+var load = []byte{0x28, 2, 0}

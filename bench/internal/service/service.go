@@ -1,0 +1,232 @@
+// Package service runs the server's binary as a process of its own, and looks at it from outside.
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"time"
+)
+
+// Options say how to start. Binary and Directory are required.
+type Options struct {
+	Binary    string
+	Directory string   // has the folder tools; toolsrv.toml and the cache are put there
+	Server    string   // keys of [server], a line each
+	Rest      string   // further tables of the configuration
+	Env       []string // beside this process's own
+	Files     int      // RLIMIT_NOFILE, soft and hard; 0: as it is
+	Mounts    string   // shell commands that mount something in a namespace of the server's own; $CACHE is its cache
+	Cgroup    string   // directory of the cgroup that it runs in; "": this process's own
+}
+
+// A Service is a running server.
+type Service struct {
+	URL string
+	Log *Log
+
+	pid     int
+	ended   chan struct{} // closed once the process is gone
+	stopped atomic.Bool
+	err     error // of the process; after ended
+}
+
+// Tools is where the modules of a directory stand.
+func Tools(directory string) string { return filepath.Join(directory, "tools") }
+
+// Cache is where their compiled code is kept.
+func Cache(directory string) string { return filepath.Join(directory, "cache") }
+
+// Start starts the server, and returns once it listens.
+func Start(ctx context.Context, o Options) (*Service, error) {
+	binary, err := filepath.Abs(o.Binary)
+	if err != nil {
+		return nil, err
+	}
+	config := filepath.Join(o.Directory, "toolsrv.toml")
+	text := fmt.Sprintf("[server]\naddress = \"127.0.0.1:0\"\n%s\n[tools]\ndirectory = \"tools\"\ncache_directory = \"cache\"\n%s\n", o.Server, o.Rest)
+	err = errors.Join(os.WriteFile(config, []byte(text), 0o600),
+		os.MkdirAll(Tools(o.Directory), 0o700), os.MkdirAll(Cache(o.Directory), 0o700))
+	if err != nil {
+		return nil, err
+	}
+	script := `exec "$0" "$@"`
+	if o.Files > 0 {
+		script = fmt.Sprintf("ulimit -n %d && %s", o.Files, script)
+	}
+	if o.Mounts != "" {
+		script = o.Mounts + " && " + script
+	}
+	if o.Cgroup != "" {
+		script = `echo $$ > "$CGROUP/cgroup.procs" && ` + script
+	}
+	arguments := []string{"sh", "-c", script, binary, "openapi", "--config", config}
+	if o.Mounts != "" {
+		arguments = append([]string{"unshare", "--mount", "--propagation", "private"}, arguments...)
+		if os.Getuid() != 0 {
+			arguments = append([]string{"unshare", "--user", "--map-root-user"}, arguments...)
+		}
+	}
+	cmd := exec.Command(arguments[0], arguments[1:]...)
+	cmd.Env = append(append(os.Environ(), "CACHE="+Cache(o.Directory), "CGROUP="+o.Cgroup), o.Env...)
+	log := &Log{address: make(chan string, 1)}
+	cmd.Stderr = log
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	s := &Service{Log: log, pid: cmd.Process.Pid, ended: make(chan struct{})}
+	go func() {
+		s.err = cmd.Wait()
+		close(s.ended)
+	}()
+	select {
+	case address := <-log.address:
+		s.URL = "http://" + address
+		return s, nil
+	case <-s.ended:
+		return nil, fmt.Errorf("the server did not start: %w: %s", s.err, log.Tail())
+	case <-ctx.Done():
+	case <-time.After(2 * time.Minute):
+	}
+	s.kill()
+	return nil, errors.Join(errors.New("the server does not listen"), ctx.Err())
+}
+
+// Died returns nil while the process runs, and how it ended afterwards.
+func (s *Service) Died() error {
+	select {
+	case <-s.ended:
+		return fmt.Errorf("the server ended: %v: %s", s.err, s.Log.Cause())
+	default:
+		return nil
+	}
+}
+
+// Stop has the server drain, and fails where it was gone before, is not gone within the time, or says that it failed.
+func (s *Service) Stop(within time.Duration) error {
+	if s.stopped.Swap(true) {
+		return nil
+	}
+	if err := s.Died(); err != nil {
+		return err
+	}
+	if err := syscall.Kill(s.pid, syscall.SIGTERM); err != nil {
+		return err
+	}
+	select {
+	case <-s.ended:
+	case <-time.After(within):
+		s.kill()
+		return fmt.Errorf("the server was not gone %v after SIGTERM", within)
+	}
+	if s.err != nil {
+		return fmt.Errorf("the server ended with %w: %s", s.err, s.Log.Cause())
+	}
+	return nil
+}
+
+func (s *Service) kill() {
+	_ = syscall.Kill(s.pid, syscall.SIGKILL)
+	<-s.ended
+}
+
+// Ready waits until /readyz answers 200.
+func (s *Service) Ready(ctx context.Context) error {
+	for {
+		answer, err := http.Get(s.URL + "/readyz")
+		if err == nil {
+			answer.Body.Close()
+			if answer.StatusCode == http.StatusOK {
+				return nil
+			}
+		}
+		select {
+		case <-s.ended:
+			return s.Died()
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+}
+
+// Quiet waits until the server takes no processor time any more: what it does in the background is done. It returns how
+// long that took, without the waiting itself.
+func (s *Service) Quiet(ctx context.Context) (time.Duration, error) {
+	const still = 1200 * time.Millisecond
+	begin, last := time.Now(), time.Now()
+	used, err := s.Processor()
+	for err == nil && time.Since(last) < still {
+		select {
+		case <-ctx.Done():
+			return 0, ctx.Err()
+		case <-time.After(100 * time.Millisecond):
+		}
+		var now time.Duration
+		if now, err = s.Processor(); now > used+10*time.Millisecond {
+			used, last = now, time.Now()
+		}
+	}
+	return last.Sub(begin), err
+}
+
+// Resident returns the bytes of memory that the process has, those of its memfds that are mapped included, and the most
+// that it had.
+func (s *Service) Resident() (now, peak int64, err error) {
+	text, err := os.ReadFile(s.proc("status"))
+	if err != nil {
+		return 0, 0, err
+	}
+	for line := range strings.Lines(string(text)) {
+		fields := strings.Fields(line)
+		switch {
+		case len(fields) < 2:
+		case fields[0] == "VmRSS:":
+			now, err = strconv.ParseInt(fields[1], 10, 64)
+		case fields[0] == "VmHWM:":
+			peak, err = strconv.ParseInt(fields[1], 10, 64)
+		}
+		if err != nil {
+			return 0, 0, err
+		}
+	}
+	return now << 10, peak << 10, nil
+}
+
+// Mappings returns the number of the process's memory mappings.
+func (s *Service) Mappings() (int, error) {
+	text, err := os.ReadFile(s.proc("maps"))
+	return strings.Count(string(text), "\n"), err
+}
+
+// Files returns the number of its open file descriptors.
+func (s *Service) Files() (int, error) {
+	list, err := os.ReadDir(s.proc("fd"))
+	return len(list), err
+}
+
+// Processor returns the processor time that it has used, in hundredths of a second.
+func (s *Service) Processor() (time.Duration, error) {
+	text, err := os.ReadFile(s.proc("stat"))
+	if err != nil {
+		return 0, err
+	}
+	_, rest, _ := strings.Cut(string(text), ") ")
+	fields := strings.Fields(rest)
+	if len(fields) < 13 {
+		return 0, fmt.Errorf("%s is %q", s.proc("stat"), text)
+	}
+	user, err1 := strconv.ParseInt(fields[11], 10, 64)
+	system, err2 := strconv.ParseInt(fields[12], 10, 64)
+	return time.Duration(user+system) * time.Second / 100, errors.Join(err1, err2)
+}
+
+func (s *Service) proc(file string) string { return fmt.Sprintf("/proc/%d/%s", s.pid, file) }

@@ -93,8 +93,8 @@ func TestOpenToEverybody(t *testing.T) {
 	s.waitLine("a warning that everybody is let in", func(line map[string]any) bool {
 		return line["level"] == "WARN" && strings.Contains(textOf(line), "everybody")
 	})
-	if line := s.waitLog("listening"); line["tools"] != 1.0 {
-		t.Errorf("the line of the start counts %v tools, want 1: %v", line["tools"], line)
+	if line := s.waitLog("ready"); line["tools"] != 1.0 {
+		t.Errorf("the line of the start's end counts %v tools, want 1: %v", line["tools"], line)
 	}
 }
 

@@ -69,6 +69,9 @@ func (s *Server) open(ctx context.Context, c *config.Config) (err error) {
 	if s.auth, err = newAuth(c); err != nil {
 		return err
 	}
+	if err := CheckDirectory(c); err != nil {
+		return err
+	}
 	if s.listener, err = listen(ctx, c.Server.Address); err != nil {
 		return err
 	}

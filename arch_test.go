@@ -24,6 +24,7 @@ const module = "github.com/toolsrv/toolsrv"
 var edges = map[string][]string{
 	"internal/ownership":        {},                                                                                                                    // owners and modes of files: usable by any program
 	"internal/text":             {},                                                                                                                    // what messages do with foreign text: everybody's
+	"internal/journal":          {"internal/text"},                                                                                                     // writes a log; knows nobody who logs
 	"runtime/wasmbin":           {"internal/text", "runtime/wasmbin/weigh"},                                                                            // pure format: usable by any program
 	"runtime/wasmbin/weigh":     {},                                                                                                                    // counts what a compiler does with a body; knows no sections
 	"runtime/linmem":            {},                                                                                                                    // bytes and pages; knows nothing of WebAssembly but its page size
@@ -38,8 +39,8 @@ var edges = map[string][]string{
 	"wasmtools/catalog":         {"internal/text", "wasmtools", "wasmtools/toolfile", "runtime/sandbox"},                                               // a directory of files becomes a route table
 	"wasmtools/openapi":         {"internal/text", "wasmtools", "wasmtools/schema", "wasmtools/auth"},                                                  // HTTP: sees tools, never sandboxes
 	"wasmtools/server":          {"internal/text", "wasmtools", "wasmtools/openapi", "wasmtools/auth", "wasmtools/catalog", "wasmtools/config", "runtime/sandbox"},
-	"author/project":            {"internal/text", "wasmtools", "runtime/wasmbin"},                                                                                                                           // runs compilers; never what they made
-	"cmd/toolsrv/command":       {"internal/text", "author/project", "wasmtools", "wasmtools/server", "wasmtools/config", "wasmtools/catalog", "wasmtools/openapi", "wasmtools/toolfile", "runtime/sandbox"}, // every part has a command
+	"author/project":            {"internal/text", "wasmtools", "runtime/wasmbin"},                                                                                                                                               // runs compilers; never what they made
+	"cmd/toolsrv/command":       {"internal/journal", "internal/text", "author/project", "wasmtools", "wasmtools/server", "wasmtools/config", "wasmtools/catalog", "wasmtools/openapi", "wasmtools/toolfile", "runtime/sandbox"}, // every part has a command
 	"cmd/toolsrv":               {"cmd/toolsrv/command"},
 }
 

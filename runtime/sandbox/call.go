@@ -7,11 +7,11 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime"
-	"strings"
 	"time"
 
 	"github.com/tetratelabs/wazero/api"
 
+	"github.com/toolsrv/toolsrv/internal/text"
 	"github.com/toolsrv/toolsrv/runtime/linmem"
 	"github.com/toolsrv/toolsrv/runtime/wasmbin"
 )
@@ -347,7 +347,7 @@ func deadline(c *call, _ guestMemory, stack []uint64) {
 	stack[0] = uint64(left)
 }
 
-// maxLine is the longest log line of a guest in bytes; the rest of a longer one is dropped.
+// maxLine is the longest log line of a guest in bytes, as the host's log writes it; the rest of a longer one is dropped.
 const maxLine = 4 << 10
 
 // lines turns what a guest logs into lines of the host's log, no more than a call may write.
@@ -362,7 +362,7 @@ type lines struct {
 }
 
 // emit logs one line.
-func (l *lines) emit(ctx context.Context, level slog.Level, source string, text []byte) {
+func (l *lines) emit(ctx context.Context, level slog.Level, source string, said []byte) {
 	if l.left <= 0 {
 		if !l.ended {
 			l.ended = true
@@ -374,10 +374,7 @@ func (l *lines) emit(ctx context.Context, level slog.Level, source string, text 
 	if !l.log.Enabled(ctx, level) {
 		return
 	}
-	line := strings.ToValidUTF8(string(text[:min(len(text), maxLine)]), "\uFFFD")
-	if len(text) > maxLine {
-		line += "..."
-	}
+	line := text.ClipEscaped(string(said[:min(len(said), maxLine+1)]), maxLine)
 	l.log.LogAttrs(ctx, level, line, slog.String("tool", l.tool), slog.String("source", source))
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -269,5 +270,24 @@ func TestLog(t *testing.T) {
 	added := r.String()[before:]
 	if len(added) > 20<<10 || !strings.Contains(added, "level=ERROR") || !strings.Contains(added, "level=DEBUG msg=line") {
 		t.Errorf("got %d bytes of log for one long line: %.200s", len(added), added)
+	}
+}
+
+// TestLogIsBoundedEscaped has a guest log what takes six times as much once it is written.
+func TestLogIsBoundedEscaped(t *testing.T) {
+	t.Parallel()
+	var r record
+	p := load(t, newEngine(t, sandbox.Config{Logger: slog.New(slog.NewJSONHandler(&r, nil))}), fixture(t, "hostile/log"))
+	if _, err := p.Tool("noisy", 5, sandbox.Limits{}).Call(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.SplitAfter(r.String(), "\n")
+	for _, line := range lines {
+		if len(line) > 4<<10+200 {
+			t.Fatalf("got a line of %d bytes, want 4 KiB and what belongs to the line: %.100s", len(line), line)
+		}
+	}
+	if n := strings.Count(r.String(), `"tool":"noisy","source":"log"`); n != 100 {
+		t.Errorf("got %d lines, want 100", n)
 	}
 }

@@ -15,7 +15,6 @@ type state struct {
 	generation *wasmtools.Generation
 	entries    []*entry // one for each route of the generation, in its order
 	router     *httprouter.Router
-	near       *neighbourhood
 	tools      document
 	openapi    document
 	security   security // that openapi tells of
@@ -32,7 +31,7 @@ func (a *App) rebuild(g *wasmtools.Generation) {
 	}
 	next := &state{generation: g}
 	if old != nil && sameTools(old.entries, g.Routes()) {
-		next.entries, next.router, next.near = old.entries, old.router, old.near
+		next.entries, next.router = old.entries, old.router
 	} else {
 		next.entries = a.entriesOf(g, old)
 		router, err := newRouter(next.entries)
@@ -44,7 +43,7 @@ func (a *App) rebuild(g *wasmtools.Generation) {
 			next.generation, next.entries = new(wasmtools.Generation), nil
 			router, _ = newRouter(nil)
 		}
-		next.router, next.near = router, &neighbourhood{entries: next.entries}
+		next.router = router
 	}
 	a.describe(next)
 	a.state.Store(next)
@@ -92,7 +91,7 @@ func newRouter(entries []*entry) (r *httprouter.Router, err error) {
 	r.HandleMethodNotAllowed = true
 	r.HandleOPTIONS = true
 	r.GlobalOPTIONS = http.HandlerFunc(answerOptions)
-	r.NotFound = http.HandlerFunc(answerMissing)
+	r.NotFound = answerCode(wasmtools.CodeNotFound)
 	r.MethodNotAllowed = answerCode(wasmtools.CodeMethodNotAllowed)
 	for _, method := range []string{http.MethodGet, http.MethodHead} {
 		r.Handle(method, "/tools", func(w http.ResponseWriter, _ *http.Request, _ httprouter.Params) {

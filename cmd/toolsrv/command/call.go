@@ -15,10 +15,10 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
-	"unicode"
 
 	"github.com/spf13/cobra"
 
+	"github.com/toolsrv/toolsrv/internal/text"
 	"github.com/toolsrv/toolsrv/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
@@ -224,7 +224,7 @@ func tellFailure(stderr io.Writer, err error, asJSON bool) error {
 // the operator's log would show.
 func failureText(e *wasmtools.Error) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s: %s\n", e.Code, printable(e.Message))
+	fmt.Fprintf(&b, "%s: %s\n", e.Code, text.Escape(e.Message))
 	for _, v := range e.Violations {
 		place := make([]string, 0, len(v.Loc))
 		for _, step := range v.Loc[min(1, len(v.Loc)):] { // the first says "body"
@@ -239,17 +239,17 @@ func failureText(e *wasmtools.Error) string {
 		fmt.Fprintf(&b, "  %s: %s%s\n", oneLine(strings.Join(place, ".")), oneLine(v.Msg), moreOf(v))
 	}
 	if e.ToolCode != "" {
-		fmt.Fprintf(&b, "  code: %s\n", printable(e.ToolCode))
+		fmt.Fprintf(&b, "  code: %s\n", text.Escape(e.ToolCode))
 	}
 	if e.Status != 0 {
 		fmt.Fprintf(&b, "  status: %d\n", e.Status)
 	}
 	if len(e.Data) > 0 {
-		fmt.Fprintf(&b, "  data: %s\n", printable(string(e.Data)))
+		fmt.Fprintf(&b, "  data: %s\n", text.Escape(string(e.Data)))
 	}
 	if e.Err != nil {
 		cause := strings.ReplaceAll(strings.TrimSpace(e.Err.Error()), "\n", "\n  ")
-		fmt.Fprintf(&b, "  %s\n", printable(cause))
+		fmt.Fprintf(&b, "  %s\n", text.Escape(cause))
 	}
 	return b.String()
 }
@@ -266,18 +266,8 @@ func moreOf(v wasmtools.Violation) string {
 	return " (got " + oneLine(string(v.Input)) + ")"
 }
 
-// printable returns foreign text without what a terminal would obey, or show in another place.
-func printable(s string) string {
-	return strings.Map(func(r rune) rune {
-		if r == '\n' || r == '\t' || unicode.IsPrint(r) {
-			return r
-		}
-		return '\uFFFD'
-	}, s)
-}
-
-// oneLine is printable, for one cell of a table.
-func oneLine(s string) string { return strings.Join(strings.Fields(printable(s)), " ") }
+// oneLine is foreign text for one cell of a table.
+func oneLine(s string) string { return strings.Join(strings.Fields(text.Escape(s)), " ") }
 
 // printTimes tells what the phases took.
 func (o *opened) printTimes(w io.Writer, t sandbox.Times, asJSON bool) {

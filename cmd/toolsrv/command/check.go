@@ -161,9 +161,6 @@ func (c *check) load(engine *sandbox.Engine, settings *config.Config, args []str
 		}
 		return files, nil
 	}
-	if err := server.CheckDirectory(settings); err != nil {
-		return nil, fmt.Errorf("%s: %w", c.config, err)
-	}
 	listed, err := catalog.List(settings.Tools.Directory)
 	if err != nil {
 		return nil, fmt.Errorf("%s: the tools directory: %w", c.config, err)
@@ -261,15 +258,15 @@ func (f *checkedFile) fit(taken map[string]*wasmtools.Tool, limits func(path str
 
 func (c *checked) print(w io.Writer) error {
 	for _, f := range c.Files {
-		line := fmt.Sprintf("refused  %s: %s", f.File, oneLine(f.Reason))
+		line := fmt.Sprintf("refused  %s: %s", oneLine(f.File), oneLine(f.Reason))
 		if f.OK {
-			line = fmt.Sprintf("ok       %s: %s", f.File, pathList(f.Tools))
+			line = fmt.Sprintf("ok       %s: %s", oneLine(f.File), pathList(f.Tools))
 		}
 		if _, err := fmt.Fprintln(w, line); err != nil {
 			return err
 		}
 		for _, warning := range f.Warnings {
-			if _, err := fmt.Fprintf(w, "warning  %s: tool %s, %s: %s (%s)\n", f.File, warning.Tool, oneLine(warning.Place),
+			if _, err := fmt.Fprintf(w, "warning  %s: tool %s, %s: %s (%s)\n", oneLine(f.File), oneLine(warning.Tool), oneLine(warning.Place),
 				oneLine(warning.Message), warning.Rule); err != nil {
 				return err
 			}

@@ -112,7 +112,7 @@ func TestCheckConfig(t *testing.T) {
 		}
 	}
 
-	empty := put(t, t.TempDir(), "empty.toml", nil)
+	empty := put(t, t.TempDir(), "toolsrv.toml", nil)
 	for _, c := range []struct {
 		name string
 		args []string
@@ -124,11 +124,27 @@ func TestCheckConfig(t *testing.T) {
 		{"both", []string{config, "--config", config}, 2, "leave out either"},
 		{"no name", []string{"--config", ""}, 2, "it is empty"},
 		{"no configuration", []string{"--config", dir + "/nowhere.toml"}, 1, "nowhere.toml"},
-		{"no directory", []string{"--config", empty}, 1, "empty.toml: there is no tools directory " + filepath.Join(filepath.Dir(empty), "tools") + ": make it"},
+		{"no directory", []string{"--config", empty}, 1, "the tools directory: "},
 		{"a configuration that is wrong", []string{"--config", put(t, dir, "wrong.toml", []byte("[tool]\n"))}, 1, "wrong.toml:1"},
 	} {
 		if code, stdout, stderr := run(append([]string{"check"}, c.args...)...); code != c.code || stdout != "" || !strings.Contains(stderr, c.says) {
 			t.Errorf("%s: exit code %d, standard output %q, standard error %q; want %d, nothing, and %q", c.name, code, stdout, stderr, c.code, c.says)
+		}
+	}
+}
+
+// TestCheckEscapes has nothing in the findings that a terminal obeys, by the name of a file or of a schema's member.
+func TestCheckEscapes(t *testing.T) {
+	t.Parallel()
+	const foreign = "a\u202eb\u009b31m\x1b"
+	guest := fixture(t, "e2e/guest")
+	dir := t.TempDir()
+	bad := put(t, dir, foreign+".wasm", []byte("no module"))
+	odd := put(t, dir, foreign+"-odd.wasm", with(t, guest, strings.ReplaceAll(manifestOf("odd", "echo"), `"item"`, `"it\u202eem\u009b"`)))
+	for _, args := range [][]string{{"check", bad, odd}, {"check", "--json", bad, odd}} {
+		_, stdout, stderr := run(args...)
+		if text := stdout + stderr; strings.ContainsAny(text, "\u202e\u009b\x1b") || !strings.Contains(text, `a\u202eb\u009b31m\u001b-odd.wasm`) {
+			t.Errorf("%s prints %q", args[:len(args)-2], text)
 		}
 	}
 }

@@ -11,12 +11,10 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
-	"unicode"
-	"unicode/utf16"
-	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
+	"github.com/toolsrv/toolsrv/internal/text"
 	"github.com/toolsrv/toolsrv/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
@@ -88,43 +86,31 @@ func describeInto(ctx context.Context, r *toolfile.Report, content []byte, file 
 	return nil
 }
 
-// printJSON prints a value as JSON for scripts and for people.
+// printJSON prints a value as JSON for scripts and for people. What is foreign in it may reach a terminal by way of a log of CI.
 func printJSON(w io.Writer, v any) error {
-	var text bytes.Buffer
-	encoder := json.NewEncoder(&text)
+	var b bytes.Buffer
+	encoder := json.NewEncoder(&b)
 	encoder.SetEscapeHTML(false)
 	encoder.SetIndent("", "  ")
 	if err := encoder.Encode(v); err != nil {
 		return err
 	}
-	return writeJSON(w, text.Bytes())
-}
-
-// writeJSON writes JSON that may hold foreign text: as it is, but on a terminal, which would obey some of it.
-func writeJSON(w io.Writer, text []byte) error {
-	if isTerminal(w) {
-		text = escapeJSON(text)
-	}
-	_, err := w.Write(text)
+	_, err := w.Write(escapeJSON(b.Bytes()))
 	return err
 }
 
-// escapeJSON escapes what is not printable. It is the same JSON: outside of its strings only \r is replaced, by a space.
-func escapeJSON(text []byte) []byte {
-	escaped := make([]byte, 0, len(text))
-	for _, r := range string(text) {
-		switch {
-		case r == '\n' || r == '\t' || unicode.IsPrint(r):
-			escaped = utf8.AppendRune(escaped, r)
-		case r == '\r':
-			escaped = append(escaped, ' ')
-		default:
-			for _, unit := range utf16.AppendRune(nil, r) {
-				escaped = fmt.Appendf(escaped, `\u%04x`, unit)
-			}
-		}
+// writeJSON writes JSON that may hold foreign text: as it is, but on a terminal, which would obey some of it.
+func writeJSON(w io.Writer, b []byte) error {
+	if isTerminal(w) {
+		b = escapeJSON(b)
 	}
-	return escaped
+	_, err := w.Write(b)
+	return err
+}
+
+// escapeJSON escapes what would not be seen. It is the same JSON: \r can only stand between its values, where a space does.
+func escapeJSON(b []byte) []byte {
+	return text.EscapeBytes(bytes.ReplaceAll(b, []byte("\r"), []byte(" ")))
 }
 
 // printReport prints a report for people.
@@ -241,7 +227,7 @@ func newEngine(ctx context.Context, c *config.Config, workers int, logger *slog.
 			return engine, nil
 		}
 	}
-	logger.Warn("compiled code is not kept: set HOME, or with --config tools.cache_directory", "error", err)
+	logger.Warn("compiled code is not kept", "error", err)
 	return sandbox.New(ctx, sandbox.Config{CompileWorkers: workers, Logger: logger})
 }
 

@@ -14,6 +14,8 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"github.com/toolsrv/toolsrv/internal/journal"
+	"github.com/toolsrv/toolsrv/internal/text"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
 	"github.com/toolsrv/toolsrv/wasmtools/server"
 )
@@ -96,12 +98,18 @@ func (o *openAPI) run(cmd *cobra.Command, _ []string) error {
 	if err := o.check(cmd); err != nil {
 		return &usageError{err}
 	}
-	logger := newLogger(cmd.ErrOrStderr(), o.logLevel)
+	stderr := cmd.ErrOrStderr()
+	log, handler := journal.New(stderr, encoder(stderr, o.logLevel))
+	defer log.Close() // also on the way of a panic, and where a second signal leaves the server behind
+	logger := slog.New(handler)
 
 	ctx, cancel := context.WithCancel(cmd.Context())
 	defer cancel()
 	done := make(chan error, 1)
-	go func() { done <- o.serve(ctx, logger, hangup) }()
+	go func() {
+		defer log.Flush()
+		done <- o.serve(ctx, logger, hangup)
+	}()
 	select {
 	case err := <-done:
 		return err
@@ -214,13 +222,31 @@ func (o *openAPI) load() (*config.Config, error) {
 	return c, nil
 }
 
-// newLogger returns a logger of text lines where w is a terminal, of JSON lines elsewhere.
+// newLogger returns a logger that writes each line at once.
 func newLogger(w io.Writer, level slog.Level) *slog.Logger {
+	return slog.New(encoder(w, level)(escaped{w}))
+}
+
+// encoder returns what makes handlers for a log that goes to w: of text lines where that is a terminal, of JSON lines elsewhere.
+func encoder(w io.Writer, level slog.Level) func(io.Writer) slog.Handler {
 	options := &slog.HandlerOptions{Level: level}
-	if isTerminal(w) {
-		return slog.New(slog.NewTextHandler(w, options))
+	person := isTerminal(w)
+	return func(w io.Writer) slog.Handler {
+		if person {
+			return slog.NewTextHandler(w, options)
+		}
+		return slog.NewJSONHandler(w, options)
 	}
-	return slog.New(slog.NewJSONHandler(w, options))
+}
+
+// escaped is a writer of log lines, of which foreign text is a part.
+type escaped struct{ io.Writer }
+
+func (e escaped) Write(line []byte) (int, error) {
+	if _, err := e.Writer.Write(text.EscapeBytes(line)); err != nil {
+		return 0, err
+	}
+	return len(line), nil
 }
 
 // isTerminal reports whether a person reads what is written to w.

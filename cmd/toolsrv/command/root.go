@@ -13,6 +13,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/toolsrv/toolsrv/internal/text"
 )
 
 // Exit codes.
@@ -60,11 +62,11 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	var exit *exitError
 	if errors.As(err, &exit) {
 		if exit.err != nil {
-			fmt.Fprintf(stderr, "toolsrv: %s\n", printable(exit.err.Error()))
+			fmt.Fprintf(stderr, "toolsrv: %s\n", text.Escape(exit.err.Error()))
 		}
 		return exit.code
 	}
-	fmt.Fprintf(stderr, "toolsrv: %s\n", printable(err.Error()))
+	fmt.Fprintf(stderr, "toolsrv: %s\n", text.Escape(err.Error()))
 	// What fails before a command starts is its flags or arguments.
 	var usage *usageError
 	if !started || errors.As(err, &usage) {

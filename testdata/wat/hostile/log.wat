@@ -1,5 +1,5 @@
 ;; Writes log lines for ever, or too long ones: tool 0 with log, 1 on stdout, 2 on stderr without a line's end, 3 one
-;; line of 1 MiB and at levels that there are none, then answers; 4 writes 150 lines and answers.
+;; line of 1 MiB and at levels that there are none, then answers; 4 writes 150 lines and answers; 5 writes 150 lines of 4 KiB of NUL and answers.
 (module
   (import "toolsrv_v1" "log" (func $log (param i32 i32 i32)))
   (import "toolsrv_v1" "output_write" (func $output_write (param i32 i32)))
@@ -23,6 +23,9 @@
         (if (i32.eq (local.get $tool) (i32.const 2)) (then (call $write (i32.const 2) (i32.const 1024) (i32.const 1048576))))
         (if (i32.eq (local.get $tool) (i32.const 4)) (then
           (call $log (i32.const 2) (i32.const 2) (i32.const 4))
+          (local.set $n (i32.add (local.get $n) (i32.const 1)))))
+        (if (i32.eq (local.get $tool) (i32.const 5)) (then
+          (call $log (i32.const 1) (i32.const 0x180000) (i32.const 4096))
           (local.set $n (i32.add (local.get $n) (i32.const 1)))))
         (br_if $again (i32.lt_u (local.get $n) (i32.const 150))))))
     (call $output_write (i32.const 0) (i32.const 2))

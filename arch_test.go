@@ -27,8 +27,9 @@ var edges = map[string][]string{
 	"internal/journal":          {"internal/text"},                                                                                                     // writes a log; knows nobody who logs
 	"runtime/wasmbin":           {"internal/text", "runtime/wasmbin/weigh"},                                                                            // pure format: usable by any program
 	"runtime/wasmbin/weigh":     {},                                                                                                                    // counts what a compiler does with a body; knows no sections
+	"runtime/account":           {},                                                                                                                    // numbers and who waits for them; knows nothing of guests
 	"runtime/linmem":            {},                                                                                                                    // bytes and pages; knows nothing of WebAssembly but its page size
-	"runtime/sandbox":           {"internal/text", "runtime/linmem", "runtime/sandbox/paranoid", "runtime/wasmbin"},                                    // runs guests; knows no HTTP, no configuration, no schema
+	"runtime/sandbox":           {"internal/text", "runtime/account", "runtime/linmem", "runtime/sandbox/paranoid", "runtime/wasmbin"},                 // runs guests; knows no HTTP, no configuration, no schema
 	"runtime/sandbox/paranoid":  {},                                                                                                                    // one constant, which a build tag sets
 	"wasmtools":                 {"internal/text"},                                                                                                     // the domain: whoever embeds us depends on this and nothing below
 	"wasmtools/schema/jsontree": {},                                                                                                                    // bytes become values; knows nothing of schemas
@@ -55,6 +56,7 @@ var homes = map[string][]string{
 	"github.com/spf13/cobra":                   {"cmd/toolsrv/command"},
 	"golang.org/x/term":                        {"cmd/toolsrv/command"},
 	"golang.org/x/sys":                         {"runtime/linmem"},
+	"github.com/KimMachineGun/automemlimit":    {"runtime/account"},
 }
 
 // unsafeHomes may import unsafe.

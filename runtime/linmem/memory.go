@@ -21,6 +21,9 @@ import (
 	"os"
 )
 
+// MaxMappings is how many of the process's mappings a memory takes at most.
+const MaxMappings = 3
+
 // maxReserve is where a memory of WebAssembly ends.
 const maxReserve = 4 << 30
 
@@ -137,7 +140,7 @@ func (m *Memory) Equal() bool {
 	return bytes.Equal(m.space[:stored], m.image.stored) && isZero(m.space[stored:m.reach])
 }
 
-// Mappings returns how many of the process's mappings the memory takes at most. It is 0 once the memory is freed.
+// Mappings returns how many of the process's mappings the memory takes, MaxMappings at most. It is 0 once the memory is freed.
 func (m *Memory) Mappings() int {
 	switch {
 	case m.space == nil:

@@ -21,6 +21,7 @@ import (
 // a look-up. A guest runs on one goroutine; a call needs no lock.
 type call struct {
 	engine   *Engine
+	owner    *instance
 	memory   *linmem.Memory  // the guest's
 	ctx      context.Context // the caller's
 	deadline time.Time
@@ -53,7 +54,7 @@ func (c *call) serve(input []byte) {
 
 // wipe forgets the run.
 func (c *call) wipe() {
-	*c = call{engine: c.engine, memory: c.memory, command: c.command, lines: lines{log: c.lines.log}}
+	*c = call{engine: c.engine, owner: c.owner, memory: c.memory, command: c.command, lines: lines{log: c.lines.log}}
 }
 
 // Deadline is of no use to wazero.
@@ -178,6 +179,7 @@ func overflow(ctx context.Context, _ api.Module, stack []uint64) {
 	left := int64(int32(uint32(stack[0])))
 	if rest := c.limits.Stack - firstStack; rest > 0 && !c.deep {
 		c.deep = true
+		c.owner.extend(c.owner.claimed + rest)
 		left += rest
 	}
 	if left < 0 {
@@ -292,6 +294,9 @@ func outputWrite(c *call, mem guestMemory, stack []uint64) {
 	c.write(mem.view(stack[0], stack[1]), true)
 }
 
+// freeOutput is up to how many bytes output is not counted: an instance's overhead has room for it.
+const freeOutput = 16 << 10
+
 // write takes b as output, behind what is there or in its place. The call ends where the output gets too large.
 func (c *call) write(b []byte, replace bool) {
 	if !c.serving {
@@ -302,6 +307,9 @@ func (c *call) write(b []byte, replace bool) {
 	}
 	if int64(len(c.output))+int64(len(b)) > c.limits.Output {
 		panic(&fault{ToolBadOutput, fmt.Sprintf("The tool's output is larger than its limit of %s.", size(c.limits.Output))})
+	}
+	if total := len(c.output) + len(b); total > max(cap(c.output), freeOutput) {
+		c.owner.extend(c.owner.claimed + int64(total)) // what it is copied from is garbage that is still there
 	}
 	c.work(len(b) / bytesCopy)
 	c.output = append(c.output, b...)

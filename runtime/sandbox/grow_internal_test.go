@@ -7,6 +7,7 @@ import (
 
 	"github.com/tetratelabs/wazero/api"
 
+	"github.com/toolsrv/toolsrv/runtime/account"
 	"github.com/toolsrv/toolsrv/runtime/linmem"
 )
 
@@ -56,6 +57,7 @@ func (g grower) plainly() {
 	}
 	old := remains{instances: m.idle, snapshot: m.snapshot}
 	m.idle, m.snapshot = nil, &snapshot{image, m.snapshot.globals}
+	m.engine.account.Add(account.Memory, m.snapshot.resident())
 	m.free(old)
 }
 
@@ -129,7 +131,8 @@ func TestGrowthCounts(t *testing.T) {
 		for _, index := range []int32{0, 0, 1} {
 			g.call(index, Limits{}, "1")
 		}
-		if got, want := g.p.module.engine.idle.Load(), int64(5*pageSize+instanceSize); got != want {
+		snapshot := g.p.module.snapshot.resident()
+		if got, want := g.p.module.engine.account.Held(account.Memory)-snapshot, int64(5*pageSize+instanceSize); got != want {
 			g.Errorf("an instance that wrote five pages keeps %d bytes, want %d", got, want)
 		}
 	})

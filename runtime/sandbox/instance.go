@@ -11,6 +11,7 @@ import (
 	"github.com/tetratelabs/wazero/api"
 	"github.com/tetratelabs/wazero/experimental"
 
+	"github.com/toolsrv/toolsrv/runtime/account"
 	"github.com/toolsrv/toolsrv/runtime/linmem"
 	"github.com/toolsrv/toolsrv/runtime/wasmbin"
 )
@@ -27,12 +28,18 @@ type snapshot struct {
 // size returns the memory's size in bytes.
 func (s *snapshot) size() int64 { return int64(s.image.Size()) }
 
-// free frees the snapshot, once all instances made of it are closed.
-func (s *snapshot) free() error {
+// resident returns what the snapshot itself takes, in bytes.
+func (s *snapshot) resident() int64 { return int64(s.image.Resident()) }
+
+// drop frees a snapshot, if there is one, once all instances made of it are closed.
+func (e *Engine) drop(s *snapshot) {
 	if s == nil {
-		return nil
+		return
 	}
-	return s.image.Close()
+	e.account.Give(account.Memory, s.resident())
+	if err := s.image.Close(); err != nil {
+		e.log.Warn("free a snapshot", "error", err)
+	}
 }
 
 // An instance is one sandbox: a guest with its memory, globals and the state of its call. One call uses it at a time.
@@ -51,31 +58,117 @@ type instance struct {
 
 	since    time.Time // begin of the last one
 	resident int64     // bytes that it keeps while it is idle
+	overhead int64     // bytes that it takes beside its memory
+	claimed  int64     // bytes that the account holds for it
+	mappings int64     // and mappings
 	reserved uint64    // bytes of address space
 	most     int64     // bytes of memory that the module declares as its maximum
 	adapted  bool      // it was refused memory while it started
 }
 
-// instantiate makes an instance of code, of a snapshot, or with an empty memory where that is nil. No guest code
-// has run in it then.
-func (m *module) instantiate(code wazero.CompiledModule, s *snapshot) (*instance, error) {
-	i := &instance{snapshot: s, linear: m.rewritten.LinearStack, reserved: m.reserve(), most: int64(m.rewritten.MemoryMax) * pageSize}
-	i.call = call{engine: m.engine, command: m.shape.command, lines: lines{log: m.engine.log}}
-	var err error
+// instantiate makes an instance of code for a call, of a snapshot, or with an empty memory where that is nil. It waits for
+// room until ctx is done. No guest code has run in the instance then. The error is an *Error.
+func (m *module) instantiate(ctx context.Context, w *work, code wazero.CompiledModule, s *snapshot) (*instance, error) {
+	e := m.engine
+	i := &instance{
+		snapshot: s, linear: m.rewritten.LinearStack, overhead: instanceSize,
+		reserved: m.reserve(), most: int64(m.rewritten.MemoryMax) * pageSize,
+	}
+	i.call = call{engine: e, owner: i, command: m.shape.command, lines: lines{log: e.log}}
+	i.memory.owner = i
+	begin := m.shape.memory
+	if s != nil {
+		begin = s.size()
+	}
+	bytes, mappings := w.expects(begin)+i.overhead, int64(linmem.MaxMappings)
+	if err := e.take(ctx, account.Memory, bytes, w.first); err != nil {
+		return nil, err
+	}
+	i.claimed = bytes
+	if err := e.take(ctx, account.Mappings, mappings, w.first); err != nil {
+		e.account.Give(account.Memory, bytes)
+		return nil, err
+	}
+	i.mappings = mappings
+	err := i.build(m, code)
+	if err != nil {
+		i.release()
+		return nil, scarce(err)
+	}
+	return i, nil
+}
+
+// build makes the memory and the guest.
+func (i *instance) build(m *module, code wazero.CompiledModule) (err error) {
+	s := i.snapshot
 	if s != nil {
 		i.memory.linear, err = s.image.Map(i.reserved)
 	} else {
 		i.memory.linear, err = linmem.New(i.reserved)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("make a memory: %w", err)
+		return fmt.Errorf("make a memory: %w", err)
 	}
 	i.memory.limit = maxMemory
 	i.call.memory = i.memory.linear
 	if err := i.attach(m, code); err != nil {
-		return nil, errors.Join(err, i.memory.linear.Free())
+		return errors.Join(err, i.memory.linear.Free())
 	}
-	return i, nil
+	// It may take less than was asked for.
+	less := i.mappings - int64(i.memory.linear.Mappings())
+	i.mappings -= less
+	m.engine.account.Give(account.Mappings, less)
+	return nil
+}
+
+// claim has the account hold at least so many bytes for the instance. It waits until the call's deadline. The error is an
+// *Error.
+func (i *instance) claim(w *work, bytes int64) error {
+	more := bytes - i.claimed
+	if more <= 0 {
+		return nil
+	}
+	e := i.call.engine
+	if !e.account.Take(account.Memory, more, w.first) {
+		ctx, done := e.limit(w.ctx, w.deadline)
+		defer done()
+		if err := e.take(ctx, account.Memory, more, w.first); err != nil {
+			return err
+		}
+	}
+	i.claimed = bytes
+	return nil
+}
+
+// extend is claim in the midst of a run: where there is no room, it ends the call. It waits for a quarter of the time that is
+// left, since the call keeps what it has meanwhile, for which others may wait: the first to give up lets them go on.
+func (i *instance) extend(bytes int64) {
+	c := &i.call
+	c.memory.Unwatch()
+	if err := i.claim(&work{ctx: c.ctx, deadline: time.Now().Add(time.Until(c.deadline) / 4)}, bytes); err != nil {
+		panic(err)
+	}
+}
+
+// grow has the account hold what the instance takes once its memory has size bytes.
+func (i *instance) grow(size int64) {
+	if bytes := size + i.overhead; bytes > i.claimed {
+		i.extend(bytes)
+	}
+}
+
+// settle gives back what an idle instance does not keep.
+func (i *instance) settle() {
+	i.call.engine.account.Give(account.Memory, i.claimed-i.resident)
+	i.claimed = i.resident
+}
+
+// release gives back all that the account holds for the instance.
+func (i *instance) release() {
+	a := i.call.engine.account
+	a.Give(account.Memory, i.claimed)
+	a.Give(account.Mappings, i.mappings)
+	i.claimed, i.mappings = 0, 0
 }
 
 // attach makes the guest, around the memory that is there.
@@ -130,6 +223,7 @@ func (i *instance) enter() {
 
 // close frees the guest and its memory.
 func (i *instance) close() error {
+	defer i.release()
 	return errors.Join(i.guest.Close(context.Background()), i.memory.linear.Free())
 }
 
@@ -199,6 +293,7 @@ func (i *instance) serve(w *work, f api.Function, index int32, input []byte) (ou
 	i.memory.linear.Watch() // until it is reset or freed
 	err = i.invoke(f, i.params[:])
 	i.call.lines.flush(w.ctx)
+	w.needed(int64(len(i.memory.linear.Bytes())))
 	switch {
 	case i.call.command:
 		code, ended := exitCode(err)
@@ -257,7 +352,7 @@ func (i *instance) reset() error {
 	i.call.wipe()
 	i.params[0] = 0
 	i.memory.grown = false
-	i.resident = int64(copied) + instanceSize
+	i.resident = int64(copied) + i.overhead
 	return nil
 }
 
@@ -287,6 +382,7 @@ const maxMemory = 4<<30 - pageSize
 
 // A memory is a guest's linear memory with a limit. It belongs to one instance.
 type memory struct {
+	owner  *instance
 	linear *linmem.Memory
 	limit  int64 // bytes
 	grown  bool
@@ -312,6 +408,7 @@ func (m *memory) Reallocate(size uint64) []byte {
 	if size > uint64(m.limit) {
 		return nil
 	}
+	m.owner.grow(int64(size))
 	m.grown = true
 	return m.linear.Grow(size)
 }

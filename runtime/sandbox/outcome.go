@@ -10,6 +10,7 @@ import (
 	"math/bits"
 	"runtime"
 	"strings"
+	"syscall"
 	"time"
 	"unicode/utf8"
 )
@@ -29,7 +30,7 @@ const (
 	ToolBadOutput Outcome = "tool_bad_output" // the tool ended well, but with a result that is none
 	InputTooLarge Outcome = "input_too_large" // the input is larger than Limits.Input; nothing was run
 	Cancelled     Outcome = "cancelled"       // the caller gave up, or the engine closes
-	Overloaded    Outcome = "overloaded"      // the tool's queue is full; nothing was run
+	Overloaded    Outcome = "overloaded"      // the tool's queue is full, or the process has no room
 	Internal      Outcome = "internal"        // none of the tool's doing
 )
 
@@ -82,6 +83,7 @@ const (
 // classify is the one place where the end of a guest becomes an outcome. err is what wazero returned, not nil.
 func (i *instance) classify(err error) *Error {
 	var (
+		refused   *Error // room in the account
 		told      *fault
 		ended     *exit
 		hostPanic runtime.Error
@@ -93,6 +95,8 @@ func (i *instance) classify(err error) *Error {
 		broke = told.outcome == ToolTrapped
 	}
 	switch {
+	case errors.As(err, &refused):
+		return refused
 	case broke && i.overflown(): // whatever it was that the guest then stumbled over
 		return &Error{Outcome: ToolStack, Message: "The tool used up the stack in its memory: it calls itself too deeply, or keeps too much in local variables. It has to be built with a larger one.",
 			Err: clip(err)}
@@ -128,6 +132,19 @@ func (i *instance) overflown() bool {
 
 func closing(err error) *Error {
 	return &Error{Outcome: Cancelled, Message: "The service is shutting down.", Err: err}
+}
+
+// overloaded is the error of a call for which the process has no room. err, if any, is what the system said.
+func overloaded(err error) *Error {
+	return &Error{Outcome: Overloaded, Message: "The service has no memory left for this call: others use it.", Err: err}
+}
+
+// scarce is overloaded where the system refused memory or a descriptor, and internal otherwise.
+func scarce(err error) *Error {
+	if errors.Is(err, syscall.ENOMEM) || errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) {
+		return overloaded(err)
+	}
+	return internal(err)
 }
 
 func internal(err error) *Error {

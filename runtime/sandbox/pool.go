@@ -7,9 +7,12 @@ import (
 	"maps"
 	"runtime/debug"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/tetratelabs/wazero"
+
+	"github.com/toolsrv/toolsrv/runtime/account"
 )
 
 // A work is on whose behalf a guest runs, and how far.
@@ -19,13 +22,35 @@ type work struct {
 	deadline time.Time
 	limits   *Limits
 	tool     string
-	clock    *clock // nil: nobody times it
+	clock    *clock        // nil: nobody times it
+	peak     *atomic.Int64 // bytes of memory that the tool's calls lately needed; nil: nobody counts
+	first    bool          // no other call of the module runs
+}
+
+// expects returns how many bytes of memory the call will need as far as one can tell, of a memory that has size now.
+func (w *work) expects(size int64) int64 {
+	if w.peak != nil {
+		size = max(size, min(w.peak.Load(), w.limits.Memory))
+	}
+	return size
+}
+
+// needed notes what a call needed. One that needed much is forgotten in the course of some ten others.
+func (w *work) needed(size int64) {
+	if w.peak == nil {
+		return
+	}
+	if peak := w.peak.Load(); size > peak {
+		w.peak.Store(size)
+	} else if size < peak {
+		w.peak.Store(size + (peak-size)*3/4)
+	}
 }
 
 // serve runs the tool with that number, or toolsrv_describe where describe is set, in an instance that nobody has used or
 // that was reset. It is the one place where guest code runs, and the one place that recovers from a panic on its way.
 func (m *module) serve(w *work, describe bool, index int32, input []byte) (output []byte, err error) {
-	i, ok := m.borrow()
+	i, ok := m.borrow(w)
 	if !ok {
 		return nil, closing(ErrClosed)
 	}
@@ -45,6 +70,14 @@ func (m *module) serve(w *work, describe bool, index int32, input []byte) (outpu
 		if i, err = m.make(w); err != nil {
 			return nil, err
 		}
+		// What that took is not metered.
+		if !time.Now().Before(w.deadline) {
+			intact = i.snapshot != nil
+			return nil, &Error{Outcome: ToolTimeout, Message: fmt.Sprintf("The tool's limit of %s was over before an instance was ready.", w.limits.Timeout)}
+		}
+	} else if err = i.claim(w, w.expects(i.snapshot.size())+i.overhead); err != nil {
+		intact = true
+		return nil, err
 	}
 	i.since = w.begun
 	if w.ctx.Err() != nil {
@@ -101,19 +134,20 @@ func (m *module) leave() { m.giveBack(nil, false, time.Time{}) }
 
 // borrow is enter for a call that needs an instance: it gets the one that was used last, because its pages are warm, or
 // nil where none is idle. giveBack ends the call.
-func (m *module) borrow() (*instance, bool) {
+func (m *module) borrow(w *work) (*instance, bool) {
 	m.mu.Lock()
 	last := len(m.idle) - 1
 	if last < 0 || !m.attached {
+		w.first = m.calls == 0
 		m.mu.Unlock()
 		return nil, m.enter()
 	}
+	w.first = m.calls == 0
 	m.count(1)
 	i := m.idle[last]
 	m.idle[last] = nil
 	m.idle = m.idle[:last]
 	m.mu.Unlock()
-	m.engine.idle.Add(-i.resident)
 	return i, true
 }
 
@@ -131,11 +165,12 @@ func (m *module) giveBack(i *instance, intact bool, begun time.Time) {
 		i = nil
 	}
 	e := m.engine
-	if i != nil && e.idle.Add(i.resident) > e.idleMemory {
-		e.idle.Add(-i.resident)
-		m.discard(i)
+	if i != nil && e.account.Wanted() {
+		m.discard(i) // rather than keep what somebody waits for
 		i = nil
-		e.crowded()
+	}
+	if i != nil {
+		i.settle()
 	}
 	m.mu.Lock()
 	if !begun.IsZero() {
@@ -149,7 +184,6 @@ func (m *module) giveBack(i *instance, intact bool, begun time.Time) {
 	last := m.users == 0
 	m.mu.Unlock()
 	if i != nil {
-		e.idle.Add(-i.resident)
 		m.discard(i)
 	}
 	if last {
@@ -198,12 +232,11 @@ func (m *module) make(w *work) (*instance, error) {
 		m.mu.Unlock()
 		switch {
 		case s != nil && s.size() > w.limits.Memory:
-			return m.started(code, w) // it took more where it might; perhaps it makes do with less
+			return m.started(ctx, code, w) // it took more where it might; perhaps it makes do with less
 		case s != nil:
-			i, err := m.instantiate(code, s)
-			return i, asError(err)
+			return m.instantiate(ctx, w, code, s)
 		case first:
-			return m.first(code, w)
+			return m.first(ctx, code, w)
 		}
 		select {
 		case <-starting:
@@ -211,11 +244,11 @@ func (m *module) make(w *work) (*instance, error) {
 			return nil, notBegun(ctx, "the tool to be started", w.limits.Timeout)
 		}
 	}
-	return m.started(code, w)
+	return m.started(ctx, code, w)
 }
 
 // first makes the snapshot, and an instance. It is called by one call at a time, while m.starting tells others to wait.
-func (m *module) first(code wazero.CompiledModule, w *work) (i *instance, err error) {
+func (m *module) first(ctx context.Context, code wazero.CompiledModule, w *work) (i *instance, err error) {
 	var s *snapshot
 	defer func() {
 		m.mu.Lock()
@@ -224,7 +257,7 @@ func (m *module) first(code wazero.CompiledModule, w *work) (i *instance, err er
 		m.starting = nil
 		m.mu.Unlock()
 	}()
-	if i, err = m.started(code, w); err != nil {
+	if i, err = m.started(ctx, code, w); err != nil {
 		return nil, err
 	}
 	if i.adapted {
@@ -233,10 +266,14 @@ func (m *module) first(code wazero.CompiledModule, w *work) (i *instance, err er
 	taken, err := i.take()
 	m.discard(i)
 	if err != nil {
-		return nil, internal(err)
+		return nil, scarce(err)
 	}
-	if i, err = m.instantiate(code, taken); err != nil {
-		return nil, internal(errors.Join(err, taken.free()))
+	if err := m.engine.take(ctx, account.Memory, taken.resident(), w.first); err != nil {
+		return nil, errors.Join(err, taken.image.Close())
+	}
+	if i, err = m.instantiate(ctx, w, code, taken); err != nil {
+		m.engine.drop(taken)
+		return nil, err
 	}
 	s = taken
 	return i, nil
@@ -247,10 +284,10 @@ func (m *module) first(code wazero.CompiledModule, w *work) (i *instance, err er
 const startFuel = 1_000_000_000
 
 // started makes an instance without a snapshot and starts it, within the limits of the call.
-func (m *module) started(code wazero.CompiledModule, w *work) (*instance, error) {
-	i, err := m.instantiate(code, nil)
+func (m *module) started(ctx context.Context, code wazero.CompiledModule, w *work) (*instance, error) {
+	i, err := m.instantiate(ctx, w, code, nil)
 	if err != nil {
-		return nil, internal(err)
+		return nil, err
 	}
 	start, limits := *w, *w.limits
 	if limits.Fuel > 0 {
@@ -276,17 +313,7 @@ func (e *Engine) tidy() {
 			return
 		case now := <-tick.C:
 			e.sweep(now.Add(-e.idleTime), now.Add(-e.unusedTime))
-		case <-e.crowd:
-			e.thin()
 		}
-	}
-}
-
-// crowded tells the janitor that an instance was closed for want of room.
-func (e *Engine) crowded() {
-	select {
-	case e.crowd <- struct{}{}:
-	default: // it knows
 	}
 }
 
@@ -310,23 +337,33 @@ func (e *Engine) sweep(idle, unused time.Time) {
 	}
 }
 
-// thin closes the instances that were not used for longest, until there is a quarter of the room again.
-func (e *Engine) thin() {
+// reclaim lets go of what is idle, used longest ago first, until there is room for n of a kind and a sixteenth of all beside, so
+// that the next who asks finds some. Instances go before snapshots, which take longer to make again. One at a time does it.
+func (e *Engine) reclaim(k account.Kind, n int64) {
+	e.reclaiming <- struct{}{}
+	defer func() { <-e.reclaiming }()
+	most := e.account.Most(k, false)
+	most -= most/16 + n
+	enough := func() bool { return e.account.Held(k) <= most }
 	type candidate struct {
 		module *module
 		since  time.Time
 	}
-	var all []candidate
+	var instances, modules []candidate
 	for _, m := range e.attached() {
 		m.mu.Lock()
 		for _, i := range m.idle {
-			all = append(all, candidate{m, i.since})
+			instances = append(instances, candidate{m, i.since})
+		}
+		if m.calls == 0 && (m.snapshot != nil || m.disused()) {
+			modules = append(modules, candidate{m, m.called})
 		}
 		m.mu.Unlock()
 	}
-	slices.SortFunc(all, func(a, b candidate) int { return a.since.Compare(b.since) })
-	for _, c := range all {
-		if e.idle.Load() <= e.idleMemory/4*3 {
+	bySince := func(a, b candidate) int { return a.since.Compare(b.since) }
+	slices.SortFunc(instances, bySince)
+	for _, c := range instances {
+		if enough() {
 			return
 		}
 		m := c.module
@@ -338,6 +375,56 @@ func (e *Engine) thin() {
 		}
 		m.mu.Unlock()
 		m.free(r)
+	}
+	slices.SortFunc(modules, bySince)
+	for _, c := range modules {
+		if enough() {
+			return
+		}
+		m := c.module
+		m.mu.Lock()
+		var r remains
+		if m.calls == 0 && !m.called.After(c.since) {
+			if e.cache != nil {
+				r = m.strip()
+			} else { // to compile it again would be dearer than anything
+				r.instances, r.snapshot = m.idle, m.snapshot
+				m.idle, m.snapshot = nil, nil
+			}
+		}
+		m.mu.Unlock()
+		m.free(r)
+	}
+}
+
+// newAccount returns the account of an engine.
+func newAccount(c Config) *account.Account {
+	if c.Memory <= 0 {
+		c.Memory = account.MachineMemory() / 2
+	}
+	if c.Mappings <= 0 {
+		c.Mappings = account.MachineMappings() / 4 * 3 // Go's heap and threads need some, too
+	}
+	return account.New(map[account.Kind]int64{account.Memory: c.Memory, account.Mappings: c.Mappings})
+}
+
+// take takes n of a kind from the account. It lets go of what is idle where there is no room, and waits then until ctx is
+// done. The error is an *Error.
+func (e *Engine) take(ctx context.Context, k account.Kind, n int64, first bool) error {
+	if e.account.Take(k, n, first) {
+		return nil
+	}
+	if n > e.account.Most(k, first) {
+		return overloaded(nil)
+	}
+	e.reclaim(k, n)
+	switch err := e.account.Wait(ctx, k, n, first); {
+	case err == nil:
+		return nil
+	case errors.Is(err, errTimeout):
+		return overloaded(nil)
+	default:
+		return notBegun(ctx, "memory", 0)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/toolsrv/toolsrv/runtime/account"
 	"github.com/toolsrv/toolsrv/runtime/wasmbin"
 )
 
@@ -34,8 +35,8 @@ func poolEngine(t *testing.T, c Config, name string) (*Engine, *Program) {
 		if err := e.Close(context.Background()); err != nil {
 			t.Error(err)
 		}
-		if n := e.idle.Load(); n != 0 {
-			t.Errorf("%d bytes are idle in a closed engine", n)
+		if memory, mappings := e.account.Held(account.Memory), e.account.Held(account.Mappings); memory != 0 || mappings != 0 {
+			t.Errorf("the account of a closed engine holds %d bytes and %d mappings", memory, mappings)
 		}
 	})
 	return e, p
@@ -173,8 +174,8 @@ func TestSweep(t *testing.T) {
 		t.Fatalf("%d instances are idle, want the one that was just used", n)
 	}
 	e.sweep(before, long)
-	if n := p.module.idlers(); n != 0 || e.idle.Load() != 0 {
-		t.Errorf("%d instances with %d bytes are idle, want none", n, e.idle.Load())
+	if n, held := p.module.idlers(), e.account.Held(account.Memory)-p.module.snapshot.resident(); n != 0 || held != 0 {
+		t.Errorf("%d instances with %d bytes are idle, want none", n, held)
 	}
 	call()
 	e.sweep(long, time.Now())
@@ -187,34 +188,11 @@ func TestSweep(t *testing.T) {
 	}
 }
 
-// TestIdleMemory bounds what idle instances keep.
-func TestIdleMemory(t *testing.T) {
+// TestReclaim closes the instances that were used least recently, and lets go of snapshots after them.
+func TestReclaim(t *testing.T) {
 	t.Parallel()
-	for _, test := range []struct {
-		name   string
-		memory int64
-		want   bool
-	}{{"default", 0, true}, {"none", -1, false}, {"too little", 100, false}} {
-		t.Run(test.name, func(t *testing.T) {
-			t.Parallel()
-			e, p := poolEngine(t, Config{IdleMemory: test.memory}, "good/leaky")
-			tool := p.Tool("x", 8, Limits{})
-			for range 3 {
-				if out, err := tool.Call(t.Context(), nil); err != nil || string(out) != "1" {
-					t.Fatalf("got %s, %v, want 1", out, err)
-				}
-			}
-			if kept := p.module.idlers() == 1; kept != test.want || (e.idle.Load() > 0) != test.want {
-				t.Errorf("an instance is kept: %t, with %d bytes, want %t", kept, e.idle.Load(), test.want)
-			}
-		})
-	}
-}
-
-// TestThin closes the instances that were used least recently.
-func TestThin(t *testing.T) {
-	t.Parallel()
-	e, old := poolEngine(t, Config{}, "good/leaky")
+	const most = 64 << 20
+	e, old := poolEngine(t, Config{Memory: most}, "good/leaky")
 	for range 2 {
 		if _, err := old.Tool("x", 8, Limits{}).Call(t.Context(), nil); err != nil {
 			t.Fatal(err)
@@ -232,14 +210,22 @@ func TestThin(t *testing.T) {
 	if _, err := recent.Tool("x", 0, Limits{}).Call(t.Context(), []byte("1")); err != nil {
 		t.Fatal(err)
 	}
-	e.thin()
+	e.reclaim(account.Memory, 0)
 	if old.module.idlers() != 1 || recent.module.idlers() != 1 {
 		t.Error("instances are closed without need")
 	}
-	e.idleMemory = e.idle.Load()
-	e.thin()
+	room := e.account.Most(account.Memory, false)
+	room -= room / 16
+	e.reclaim(account.Memory, room-e.account.Held(account.Memory)+1)
 	if old.module.idlers() != 0 || recent.module.idlers() != 1 {
 		t.Errorf("%d and %d instances are left, want 0 old ones and 1 recent one", old.module.idlers(), recent.module.idlers())
+	}
+	e.reclaim(account.Memory, room)
+	if held := e.account.Held(account.Memory); held != 0 {
+		t.Errorf("%d bytes are held by what nobody uses", held)
+	}
+	if _, err := recent.Tool("x", 0, Limits{}).Call(t.Context(), []byte("1")); err != nil {
+		t.Error(err)
 	}
 }
 
@@ -339,9 +325,10 @@ func BenchmarkResetOfThree(b *testing.B) {
 
 func BenchmarkInstantiate(b *testing.B) {
 	m, _ := phases(b)
+	w := work{ctx: b.Context(), deadline: time.Now().Add(time.Hour), limits: new(Limits)}
 	b.ReportAllocs()
 	for b.Loop() {
-		i, err := m.instantiate(m.build.code, m.snapshot)
+		i, err := m.instantiate(b.Context(), &w, m.build.code, m.snapshot)
 		if err != nil {
 			b.Fatal(err)
 		}

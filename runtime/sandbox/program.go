@@ -98,12 +98,9 @@ func (m *module) strip() remains {
 // free frees what a module has let go of.
 func (m *module) free(r remains) {
 	for _, i := range r.instances {
-		m.engine.idle.Add(-i.resident)
 		m.discard(i)
 	}
-	if err := r.snapshot.free(); err != nil {
-		m.engine.log.Warn("free a snapshot", "digest", m.digest, "error", err)
-	}
+	m.engine.drop(r.snapshot)
 	if r.build != nil && r.build.over() && r.build.code != nil {
 		m.engine.compiler.drop(r.build, r.build.code)
 	}

@@ -110,7 +110,7 @@ func TestLimitsOfTools(t *testing.T) {
 // TestResetHammer calls tools that count, grow and break from many goroutines.
 func TestResetHammer(t *testing.T) {
 	t.Parallel()
-	e := newEngine(t, sandbox.Config{Paranoid: true, IdleTime: time.Millisecond, IdleMemory: 1 << 20})
+	e := newEngine(t, sandbox.Config{Paranoid: true, IdleTime: time.Millisecond, Memory: 8 << 20})
 	p := load(t, e, fixture(t, "good/leaky"))
 	limits := sandbox.Limits{Concurrency: 4, Queue: 100, Fuel: 500_000, Timeout: time.Minute}
 	var wait sync.WaitGroup

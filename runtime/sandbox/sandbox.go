@@ -22,12 +22,12 @@ import (
 	goruntime "runtime"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
 
+	"github.com/toolsrv/toolsrv/runtime/account"
 	"github.com/toolsrv/toolsrv/runtime/linmem"
 	"github.com/toolsrv/toolsrv/runtime/sandbox/paranoid"
 	"github.com/toolsrv/toolsrv/runtime/wasmbin"
@@ -42,9 +42,12 @@ type Config struct {
 	CacheSize int64
 	// Logger takes the log lines of guests and of the engine; nil discards them.
 	Logger *slog.Logger
-	// IdleMemory bounds the memory in bytes that instances keep while no call uses them, of all programs together; 1 GiB,
-	// and none where negative. It does not bound running calls: Limits does.
-	IdleMemory int64
+	// Memory bounds what all programs take together in bytes: what running calls may touch, what idle instances and
+	// snapshots keep, and what compiling takes. Half of what the process has where 0 or less.
+	Memory int64
+	// Mappings bounds the mappings of the process's address space that instances and compiled code take; three quarters of
+	// what the system allows where 0 or less.
+	Mappings int64
 	// IdleTime is how long an instance is kept that no call uses; a minute.
 	IdleTime time.Duration
 	// CodeMemory bounds the compiled code in memory in bytes, where there is a CacheDir from which it can come back: what
@@ -79,15 +82,14 @@ type Engine struct {
 	stop      context.Context
 	halt      context.CancelCauseFunc // ends stop, and with it all that runs
 
-	idleMemory    int64
 	idleTime      time.Duration
 	unusedTime    time.Duration
 	idleInstances int            // of one program, at most
-	idle          atomic.Int64   // bytes that idle instances keep
 	running       sync.WaitGroup // calls; each is added under its module's lock
-	crowd         chan struct{}  // tells the janitor that idle instances take too much
-	closing       chan struct{}  // closed when Close begins
-	janitor       chan struct{}  // closed when the janitor has gone
+	account       *account.Account
+	reclaiming    chan struct{} // holds one token: who has it lets go of what is idle
+	closing       chan struct{} // closed when Close begins
+	janitor       chan struct{} // closed when the janitor has gone
 
 	mu      sync.Mutex
 	modules map[sum]*module      // by what their code is made of
@@ -106,11 +108,11 @@ func New(ctx context.Context, c Config) (*Engine, error) {
 		offered:       offer{},
 		anonymous:     wazero.NewModuleConfig().WithName("").WithStartFunctions().WithRandSource(rand.Reader),
 		paranoid:      c.Paranoid || paranoid.On,
-		idleMemory:    c.IdleMemory,
 		idleTime:      c.IdleTime,
 		unusedTime:    c.UnusedTime,
 		idleInstances: 4 * goruntime.GOMAXPROCS(0),
-		crowd:         make(chan struct{}, 1),
+		account:       newAccount(c),
+		reclaiming:    make(chan struct{}, 1),
 		closing:       make(chan struct{}),
 		janitor:       make(chan struct{}),
 		modules:       map[sum]*module{},
@@ -118,9 +120,6 @@ func New(ctx context.Context, c Config) (*Engine, error) {
 	}
 	if e.log == nil {
 		e.log = slog.New(slog.DiscardHandler)
-	}
-	if e.idleMemory == 0 {
-		e.idleMemory = 1 << 30
 	}
 	if e.idleTime <= 0 {
 		e.idleTime = time.Minute

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"sync/atomic"
 	"time"
 )
 
@@ -67,6 +68,7 @@ type Tool struct {
 	index  int32
 	limits Limits
 	gate   gate
+	peak   atomic.Int64 // bytes of memory that calls lately needed
 }
 
 // Tool returns tool number index of the module's manifest. name is what log lines call it.
@@ -97,7 +99,7 @@ func (t *Tool) call(ctx context.Context, input []byte, c *clock) (output []byte,
 	if int64(len(input)) > t.limits.Input {
 		return nil, &Error{Outcome: InputTooLarge, Message: fmt.Sprintf("The tool's input has %d bytes; its limit is %s.", len(input), size(t.limits.Input))}
 	}
-	w := work{ctx: ctx, begun: time.Now(), limits: &t.limits, tool: t.name, clock: c}
+	w := work{ctx: ctx, begun: time.Now(), limits: &t.limits, tool: t.name, clock: c, peak: &t.peak}
 	w.deadline = w.begun.Add(t.limits.Timeout)
 	if err := t.turn(&w); err != nil {
 		return nil, err

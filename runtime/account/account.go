@@ -1,0 +1,150 @@
+// Package account keeps what all tools together take of what the process has little of, so that limits which hold for each
+// of them hold for their sum as well.
+package account
+
+import (
+	"container/list"
+	"context"
+	"sync"
+	"sync/atomic"
+)
+
+// A Kind is something that the process has little of.
+type Kind int
+
+const (
+	// Memory is in bytes: what running calls may touch, what idle instances and snapshots keep, and what compiling takes.
+	Memory Kind = iota
+	// Mappings are of the process's address space; the system bounds their number.
+	Mappings
+	// Code is compiled code, in bytes.
+	Code
+
+	kinds
+)
+
+// A reserve is the part of each limit that only a tool without running calls may take, so that one that takes all it can
+// get leaves room for the others: an eighth.
+const reserve = 8
+
+// An Account bounds what is taken of each kind. It is safe for concurrent use.
+type Account struct {
+	lines [kinds]line
+
+	waiters atomic.Int32 // calls of Wait; whoever gives something back looks after them
+	mu      sync.Mutex
+	waiting list.List // of *waiter, in the order of their coming
+}
+
+// A line is what is taken of a kind. Lines are apart by a cache line: each call changes one.
+type line struct {
+	limit int64
+	held  atomic.Int64
+	_     [48]byte
+}
+
+type waiter struct {
+	kind    Kind
+	n       int64
+	first   bool
+	granted chan struct{}
+}
+
+// New returns an account with a limit for each kind; one that is left out, or not above 0, is none.
+func New(limits map[Kind]int64) *Account {
+	a := &Account{}
+	for k := range a.lines {
+		a.lines[k].limit = limits[Kind(k)]
+		if a.lines[k].limit <= 0 {
+			a.lines[k].limit = 1<<63 - 1
+		}
+	}
+	return a
+}
+
+// Most returns how much of a kind may be taken in all, by one that has nothing yet or by the others.
+func (a *Account) Most(k Kind, first bool) int64 {
+	most := a.lines[k].limit
+	if !first {
+		most -= most / reserve
+	}
+	return most
+}
+
+// Held returns how much is taken of a kind.
+func (a *Account) Held(k Kind) int64 { return a.lines[k].held.Load() }
+
+// Take takes n of a kind if there is room. first tells that whoever takes it has nothing yet, and may use the reserve. It
+// takes some 10 ns.
+func (a *Account) Take(k Kind, n int64, first bool) bool {
+	l, limit := &a.lines[k], a.Most(k, first)
+	// Not by adding first and looking then: somebody else would see what is taken for a moment only, and wait for ever.
+	for {
+		held := l.held.Load()
+		if n > 0 && held+n > limit {
+			return false
+		}
+		if l.held.CompareAndSwap(held, held+n) {
+			return true
+		}
+	}
+}
+
+// Add takes n of a kind whether or not there is room: for what is there already.
+func (a *Account) Add(k Kind, n int64) { a.lines[k].held.Add(n) }
+
+// Give gives n of a kind back. Those who wait for it get it in the order of their coming, but who needs little does not wait
+// for who needs more than there is.
+func (a *Account) Give(k Kind, n int64) {
+	a.lines[k].held.Add(-n)
+	if a.waiters.Load() > 0 {
+		a.pass()
+	}
+}
+
+// Wanted reports whether somebody waits.
+func (a *Account) Wanted() bool { return a.waiters.Load() > 0 }
+
+// Wait takes n of a kind as soon as there is room. When ctx is done first, it returns the cause and has taken nothing.
+func (a *Account) Wait(ctx context.Context, k Kind, n int64, first bool) error {
+	w := &waiter{k, n, first, make(chan struct{})}
+	a.mu.Lock()
+	// Counted before the last look: what is given back after it is passed on.
+	a.waiters.Add(1)
+	defer a.waiters.Add(-1)
+	if a.Take(k, n, first) {
+		a.mu.Unlock()
+		return nil
+	}
+	place := a.waiting.PushBack(w)
+	a.mu.Unlock()
+	select {
+	case <-w.granted:
+		return nil
+	case <-ctx.Done():
+	}
+	a.mu.Lock()
+	select {
+	case <-w.granted: // at the same moment
+		a.mu.Unlock()
+		return nil
+	default:
+	}
+	a.waiting.Remove(place)
+	a.mu.Unlock()
+	return context.Cause(ctx)
+}
+
+// pass gives those who wait what there is room for.
+func (a *Account) pass() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for e := a.waiting.Front(); e != nil; {
+		w, this := e.Value.(*waiter), e
+		e = e.Next()
+		if a.Take(w.kind, w.n, w.first) {
+			a.waiting.Remove(this)
+			close(w.granted)
+		}
+	}
+}

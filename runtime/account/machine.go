@@ -1,0 +1,38 @@
+package account
+
+import (
+	"math"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/KimMachineGun/automemlimit/memlimit"
+)
+
+// unknown is what counts as there where the system does not tell, in bytes.
+const unknown = 4 << 30
+
+// MachineMemory returns the bytes of memory that the process has: the limit of its control group, or the machine's memory.
+func MachineMemory() int64 {
+	n, err := memlimit.ApplyFallback(memlimit.FromCgroup, memlimit.FromSystem)()
+	if system, e := memlimit.FromSystem(); err == nil && e == nil {
+		n = min(n, system) // a group's limit may be more than there is
+	}
+	if err != nil || n == 0 || n > math.MaxInt64 {
+		return unknown
+	}
+	return int64(n)
+}
+
+// MachineMappings returns how many mappings the process may have, or 0 where nothing bounds them.
+func MachineMappings() int64 {
+	text, err := os.ReadFile("/proc/sys/vm/max_map_count")
+	if err != nil {
+		return 0
+	}
+	n, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
+	if err != nil {
+		return 0
+	}
+	return n
+}

@@ -1,0 +1,223 @@
+package sandbox
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/toolsrv/toolsrv/runtime/account"
+)
+
+// kin returns programs that differ from p in their data, and so share nothing.
+func kin(t *testing.T, e *Engine, module []byte, n int) []*Program {
+	t.Helper()
+	all := make([]*Program, n)
+	for k := range all {
+		own := bytes.Clone(module)
+		at := bytes.LastIndex(own, []byte("10")) // the data of hoard.wat
+		if at < 0 {
+			t.Fatal("the module has no data to change")
+		}
+		own[at+1] = byte(k)
+		all[k] = loadInternal(t, e, own)
+	}
+	return all
+}
+
+func hoard(t *testing.T) []byte {
+	t.Helper()
+	module, err := os.ReadFile("../../testdata/wat/hostile/hoard.wasm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return module
+}
+
+// watch has f run while the account is looked at, and returns the most that it held of a kind.
+func watch(e *Engine, k account.Kind, f func()) (most int64) {
+	done, watched := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(watched)
+		for {
+			most = max(most, e.account.Held(k))
+			select {
+			case <-done:
+				return
+			case <-time.After(100 * time.Microsecond):
+			}
+		}
+	}()
+	f()
+	close(done)
+	<-watched
+	return most
+}
+
+// TestMemoryInSum has calls of one tool, and of many, take together far more memory than there is, each within its limit.
+// They take turns.
+func TestMemoryInSum(t *testing.T) {
+	t.Parallel()
+	const limit = 64 << 20
+	for _, test := range []struct {
+		name         string
+		tools, calls int
+	}{{"one tool", 1, 12}, {"many tools", 12, 2}} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			e, p := poolEngine(t, Config{Memory: limit}, "hostile/hoard")
+			programs := append(kin(t, e, hoard(t), test.tools-1), p)
+			var ok, refused int
+			var mu sync.Mutex
+			most := watch(e, account.Memory, func() {
+				var wait sync.WaitGroup
+				for _, p := range programs {
+					tool := p.Tool("x", 20, Limits{Timeout: time.Minute, Concurrency: test.calls})
+					for range test.calls {
+						wait.Go(func() {
+							for range 2 {
+								out, err := tool.Call(t.Context(), nil)
+								var told *Error
+								mu.Lock()
+								switch {
+								case err == nil && string(out) == "1":
+									ok++
+								case errors.As(err, &told) && told.Outcome == Overloaded:
+									refused++
+								default:
+									t.Errorf("got %s, %v; want 1, or overloaded", out, err)
+								}
+								mu.Unlock()
+							}
+						})
+					}
+				}
+				wait.Wait()
+			})
+			if most > limit {
+				t.Errorf("at one time %d bytes were held, the limit is %d", most, limit)
+			}
+			if all := 2 * test.tools * test.calls; ok < all/2 {
+				t.Errorf("%d of %d calls ended well and %d were refused, want at least half to wait for room and get it", ok, all, refused)
+			}
+		})
+	}
+}
+
+func TestTooMuchMemory(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name   string
+		module string
+		index  int32
+		memory int64
+		limits Limits
+	}{
+		{"growing", "hostile/hoard", 20, 16 << 20, Limits{}},
+		{"to begin with", "hostile/hoard", 0, 64 << 10, Limits{}},
+		{"call stack", "hostile/recurse", 0, 1 << 20, Limits{Stack: 8 << 20}},
+		{"output", "hostile/output", 9, 10 << 20, Limits{Output: 64 << 20}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			e, p := poolEngine(t, Config{Memory: test.memory}, test.module)
+			for range 2 {
+				_, err := p.Tool("x", test.index, test.limits).Call(t.Context(), nil)
+				var told *Error
+				if !errors.As(err, &told) || told.Outcome != Overloaded {
+					t.Errorf("got %v, want overloaded", err)
+				}
+			}
+			e.reclaim(account.Memory, test.memory)
+			if held := e.account.Held(account.Memory); held != 0 {
+				t.Errorf("%d bytes are held by nobody", held)
+			}
+		})
+	}
+}
+
+// TestHoarderLeavesRoom has one tool take all the memory that it gets, again and again: a call of another is not kept waiting.
+func TestHoarderLeavesRoom(t *testing.T) {
+	t.Parallel()
+	e, p := poolEngine(t, Config{Memory: 64 << 20}, "hostile/hoard")
+	other := kin(t, e, hoard(t), 1)[0].Tool("other", 1, Limits{})
+	if out, err := other.Call(t.Context(), nil); err != nil || string(out) != "1" {
+		t.Fatalf("got %s, %v, want 1", out, err)
+	}
+	stop := make(chan struct{})
+	var wait sync.WaitGroup
+	hoarder := p.Tool("hoarder", 7, Limits{Timeout: time.Minute, Concurrency: 20})
+	for range 20 {
+		wait.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+					_, _ = hoarder.Call(t.Context(), nil) // what comes of it is the test above's
+				}
+			}
+		})
+	}
+	for range 20 {
+		if out, err := other.Call(t.Context(), nil); err != nil || string(out) != "1" {
+			t.Errorf("beside a hoarder: got %s, %v, want 1", out, err)
+		}
+	}
+	close(stop)
+	wait.Wait()
+}
+
+// TestMappingsInSum calls more tools than there are mappings for: those that were not called for longest make room.
+func TestMappingsInSum(t *testing.T) {
+	t.Parallel()
+	const limit = 40
+	e, _ := poolEngine(t, Config{Mappings: limit}, "hostile/hoard")
+	programs := kin(t, e, hoard(t), 30)
+	most := watch(e, account.Mappings, func() {
+		for range 3 {
+			var wait sync.WaitGroup
+			for k, p := range programs {
+				for range 2 {
+					wait.Go(func() {
+						out, err := p.Tool(fmt.Sprint(k), 0, Limits{Timeout: time.Minute}).Call(t.Context(), nil)
+						if err != nil || string(out) != "1" {
+							t.Errorf("tool %d: got %s, %v, want 1", k, out, err)
+						}
+					})
+				}
+			}
+			wait.Wait()
+		}
+	})
+	if most > limit || most < limit/2 {
+		t.Errorf("at one time %d mappings were held, want some of %d", most, limit)
+	}
+}
+
+// TestPeakIsExpected has a call whose tool lately needed much wait for it at once, and not in the midst of its run.
+func TestPeakIsExpected(t *testing.T) {
+	t.Parallel()
+	_, p := poolEngine(t, Config{}, "hostile/hoard")
+	tool := p.Tool("x", 10, Limits{})
+	if out, err := tool.Call(t.Context(), nil); err != nil || string(out) != "1" {
+		t.Fatalf("got %s, %v, want 1", out, err)
+	}
+	w := work{limits: &tool.limits, peak: &tool.peak}
+	if got := w.expects(pageSize); got != 10<<20+pageSize {
+		t.Errorf("after a call that took 10 MiB, %d bytes are expected", got)
+	}
+	for range 60 {
+		w.needed(pageSize)
+	}
+	if got := w.expects(pageSize); got > 2*pageSize {
+		t.Errorf("long after a call that took 10 MiB, %d bytes are expected", got)
+	}
+	w.needed(1 << 40)
+	if got := w.expects(pageSize); got != tool.limits.Memory {
+		t.Errorf("%d bytes are expected of a tool with a limit of %d", got, tool.limits.Memory)
+	}
+}

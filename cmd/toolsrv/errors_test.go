@@ -55,7 +55,7 @@ func TestErrors(t *testing.T) {
 		{name: "no such tool", request: request{method: post, path: "/shop/nothing", body: order, token: token}, status: 404,
 			code: "not_found", detail: "Not Found"},
 		{name: "a tool's path is exact", request: request{method: post, path: "/shop/echo/", body: order, token: token}, status: 404,
-			code: "not_found", detail: "Not Found"},
+			code: "not_found", detail: "Not Found: did you mean /shop/echo?"},
 		{name: "GET of a tool", request: request{method: http.MethodGet, path: "/shop/echo", token: token}, status: 405,
 			code: "method_not_allowed", detail: "Method Not Allowed", header: map[string]string{"Allow": "OPTIONS, POST"}},
 		{name: "POST to a list", request: request{method: post, path: "/tools", token: token}, status: 405,

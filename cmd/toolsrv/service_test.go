@@ -118,6 +118,7 @@ func run(t *testing.T, cmd *exec.Cmd, mixed bool) *service {
 	line := s.waitLog("listening")
 	address, _ := line["address"].(string)
 	s.url = "http://" + address
+	s.waitLog("ready")
 	return s
 }
 

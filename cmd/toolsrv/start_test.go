@@ -24,6 +24,8 @@ func TestStartFails(t *testing.T) {
 	wrong := filepath.Join(site(t, "[server]\nadress = \":0\"\n", nil), "toolsrv.toml")
 	empty := filepath.Join(t.TempDir(), "toolsrv.toml")
 	put(t, empty, nil)
+	missing := filepath.Join(filepath.Dir(empty), "tools")
+	file := filepath.Join(site(t, "[tools]\ndirectory = \"toolsrv.toml\"\n", nil), "toolsrv.toml")
 	for _, c := range []struct {
 		name string
 		args []string
@@ -34,7 +36,8 @@ func TestStartFails(t *testing.T) {
 		{"unknown command", []string{"opnapi"}, 2, []string{`"opnapi"`, "openapi"}},
 		{"no such configuration", []string{"openapi", "--config", "nowhere.toml"}, 1, []string{"nowhere.toml"}},
 		{"wrong configuration", []string{"openapi", "--config", wrong}, 1, []string{wrong + ":2", "adress", "address"}},
-		{"no tools directory", []string{"openapi", "--config", empty, "--address", "127.0.0.1:0"}, 1, []string{"tools"}},
+		{"no tools directory", []string{"openapi", "--config", empty, "--address", "127.0.0.1:0"}, 1, []string{"there is no tools directory " + missing + ": make it", "tools.directory"}},
+		{"a file as tools directory", []string{"openapi", "--config", file, "--address", "127.0.0.1:0"}, 1, []string{file + " is a file", "tools.directory"}},
 		{"address in use", []string{"openapi", "--config", good, "--address", taken.Addr().String()}, 1, []string{"in use", "--address"}},
 		{"no address", []string{"openapi", "--config", good, "--address", "nonsense"}, 1, []string{"nonsense", "--address"}},
 		{"bad token", []string{"openapi", "--config", good, "--address", "127.0.0.1:0", "--auth-token", "two words"}, 1, []string{"token"}},
@@ -65,7 +68,7 @@ func TestStartFails(t *testing.T) {
 func TestStartWithoutConfig(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		name, config, says string
+		name, config, says string // says is the directory
 	}{
 		{"the file is read", "[tools]\ndirectory = \"not-there\"\n", "not-there"},
 		{"defaults", "", "tools"},
@@ -79,10 +82,29 @@ func TestStartWithoutConfig(t *testing.T) {
 			cmd := command("openapi", "--address", "127.0.0.1:0")
 			cmd.Dir = dir
 			out, err := cmd.CombinedOutput() // there is no tools directory, so that it ends
-			if err == nil || !strings.Contains(string(out), c.says) {
-				t.Errorf("got %v and %s, want an error about %s", err, out, c.says)
+			if says := "no tools directory " + filepath.Join(dir, c.says); err == nil || !strings.Contains(string(out), says) {
+				t.Errorf("got %v and %s, want an error about %s", err, out, says)
 			}
 		})
+	}
+}
+
+// TestStartWithoutHome serves without a cache, and says which key sets one.
+func TestStartWithoutHome(t *testing.T) {
+	t.Parallel()
+	dir := site(t, "", map[string][]byte{"shop.wasm": guest(t, "shop", "1.0.0", "echo")})
+	cmd := command("openapi", "--config", filepath.Join(dir, "toolsrv.toml"), "--address", "127.0.0.1:0")
+	cmd.Env = []string{"SystemRoot=" + os.Getenv("SystemRoot")} // Windows' sockets need it
+	s := run(t, cmd, false)
+	s.waitLine("a warning that names the key", func(line map[string]any) bool {
+		return line["level"] == "WARN" && strings.Contains(textOf(line), "tools.cache_directory")
+	})
+	s.eventually("the tool answers", func() bool { return s.post("/shop/echo", `{"item": "tea"}`).status == 200 })
+
+	cmd = command("check", filepath.Join(dir, "tools", "shop.wasm"))
+	cmd.Env = []string{}
+	if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "tools.cache_directory") {
+		t.Errorf("toolsrv check: %v, %s", err, out)
 	}
 }
 
@@ -93,8 +115,8 @@ func TestOpenToEverybody(t *testing.T) {
 	s.waitLine("a warning that everybody is let in", func(line map[string]any) bool {
 		return line["level"] == "WARN" && strings.Contains(textOf(line), "everybody")
 	})
-	if line := s.waitLog("listening"); line["tools"] != 1.0 {
-		t.Errorf("the line of the start counts %v tools, want 1: %v", line["tools"], line)
+	if line := s.waitLog("ready"); line["tools"] != 1.0 {
+		t.Errorf("the line of the start's end counts %v tools, want 1: %v", line["tools"], line)
 	}
 }
 

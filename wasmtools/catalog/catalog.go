@@ -10,7 +10,7 @@
 // [wasmtools.Generation.Refused], and where an older version of it is served, that one stays. Of two files that want
 // the same path or operation id, the one that is served keeps it, and the other waits, refused, until it is free. At
 // the first scan the order is that of the paths, files with a manifest section before those that must be run to be
-// described.
+// described; until all of these are known, one that comes later in this order may serve the path for a moment.
 //
 // A file that is written where it is counts once nothing was written to it for 400 ms; write it under another name (one
 // that is skipped) and rename it, and it is taken at once, however it was written.
@@ -27,8 +27,10 @@
 //
 // # Lifetimes
 //
-// [Open] lists tools from their manifests and returns; programs compile in the background. A version that was replaced
-// is closed after the swap: calls that run, or were about to begin, finish on it.
+// Files are read side by side, the small ones first, and listed from their manifests as soon as they are read; programs
+// compile in the background. A file without a manifest section is compiled and run before it is listed, and a new version
+// of a file that is served is compiled before it takes the place of the old. A version that was replaced is closed after
+// the swap: calls that run, or were about to begin, finish on it.
 package catalog
 
 import (
@@ -72,30 +74,44 @@ type Catalog struct {
 	keeper *keeper
 }
 
-// Open reads the directory once, and then keeps watching it until Close; ctx governs the first reading only. A refused
-// file is no error; a directory that can't be read is.
+// Open is Start and Wait.
 func Open(ctx context.Context, o Options) (*Catalog, error) {
+	c, err := Start(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.Wait(ctx); err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
+	return c, nil
+}
+
+// Start begins to read the directory, and keeps watching it until Close. It returns before the files are read: Wait waits
+// for them, while the table fills. ctx is for the start only. A refused file is no error; a directory that can't be read is.
+func Start(ctx context.Context, o Options) (*Catalog, error) {
 	if o.Directory == "" {
 		return nil, errors.New("open catalog: Options.Directory is empty: name the folder that holds the .wasm files")
 	}
 	if o.Engine == nil {
 		return nil, errors.New("open catalog: Options.Engine is nil: make one with sandbox.New")
 	}
+	if err := readable(o.Directory); err != nil {
+		return nil, fmt.Errorf("open catalog: %w", err)
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("open catalog: %w", err)
+	}
 	table, err := wasmtools.NewRouteTable()
 	if err != nil {
 		return nil, fmt.Errorf("open catalog: %w", err)
 	}
 	table.SetPolicy(o.Policy)
-	k := newKeeper(o, table)
-	if err := k.first(ctx); err != nil {
-		k.close()
-		return nil, fmt.Errorf("open catalog: %w", err)
-	}
 	work, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	k := newKeeper(work, o, table)
 	c := &Catalog{table: table, do: k.do, cancel: cancel, done: make(chan struct{}), keeper: k}
 	go func() {
 		defer close(c.done)
-		k.run(work)
+		k.run()
 		k.close()
 	}()
 	return c, nil
@@ -104,14 +120,32 @@ func Open(ctx context.Context, o Options) (*Catalog, error) {
 // Table returns the table that follows the directory, the same one at every call. It outlives the Catalog, its tools don't.
 func (c *Catalog) Table() *wasmtools.RouteTable { return c.table }
 
-// Ready returns nil once the table tells of every file of the first scan. Those without a manifest section are still to
-// be compiled and run when Open returns, and are missing from it until then.
+// Ready returns nil once the table tells of every file of the first scan, including those that are run to be described.
 func (c *Catalog) Ready() error {
-	if n := c.keeper.awaited.Load(); n > 0 {
-		return fmt.Errorf("%d modules without a manifest section are being run to be described", n)
+	switch n := c.keeper.unready.Load(); {
+	case n < 0:
+		return errors.New("the tools directory has not been listed yet")
+	case n > 0:
+		return fmt.Errorf("%d files of the tools directory are still being read, or run to be described", n)
 	}
 	return nil
 }
+
+// Wait waits until Ready returns nil. It fails where ctx ends first, and where the Catalog is closed.
+func (c *Catalog) Wait(ctx context.Context) error {
+	select {
+	case <-c.keeper.ready:
+		return nil
+	case <-c.done:
+		return errors.New("wait for the catalog: it is closed")
+	case <-ctx.Done():
+		return fmt.Errorf("wait for the catalog: %w", context.Cause(ctx))
+	}
+}
+
+// Settled reports whether the table tells of every file that was seen: otherwise a tool that is not in it may be in a
+// moment. Once it returns true, the table is as new.
+func (c *Catalog) Settled() bool { return !c.keeper.unsettled.Load() }
 
 // Reconfigure puts new limits (nil: the sandbox's defaults) and a new policy in the place of those of Options. Programs
 // are not compiled again, and a tool whose limits are the same keeps its calls and its queue. When it returns, both hold.

@@ -303,7 +303,8 @@ func TestClose(t *testing.T) {
 	directory := t.TempDir()
 	put(t, directory, "a.wasm", version(t, "v0001", "", "a"))
 	put(t, directory, "b.wasm", fixture(t, "wat/hostile/describe_spin"))
-	c := open(t, catalog.Options{Directory: directory})
+	c := start(t, catalog.Options{Directory: directory})
+	awaitTable(t, c, []string{"/a"}, nil)
 	for range 2 {
 		if err := c.Close(); err != nil {
 			t.Errorf("Close: %v", err)

@@ -18,7 +18,7 @@ import (
 )
 
 // A keeper keeps the table in step with the directory. One goroutine, run, owns all that may change in it; workers
-// read and compile, and hand it their results as functions through do.
+// read, compile and describe, and hand it their results as functions through do.
 type keeper struct {
 	directory string
 	engine    *sandbox.Engine
@@ -27,24 +27,29 @@ type keeper struct {
 	pace      pace
 	pollOnly  bool
 	do        chan func()
+	ctx       context.Context // ends with run
 
 	limits func(path string) sandbox.Limits
 	shelf  *shelf
 	watch  watch
 	// unwatched is why not all folders were watched, as it was logged last.
 	unwatched string
-	root      fs.FileInfo // the directory at the last scan
+	root      fs.FileInfo // the directory at the last scan; nil: none went well yet
 	trouble   []problem   // with the directory and its folders, at the last scan
 	work      work
-	// undescribed files of the first scan wait for those before them, so that who wins a path depends on no race.
-	undescribed []*file
-	awaited     atomic.Int64 // how many undescribed files no generation tells of yet
+	loads     map[*load]struct{} // under way
+	published time.Duration      // what the last generation took to build
+	awaited   int                // files of the first scan of which it is not known what comes of them
+
+	unready   atomic.Int64  // how many awaited files no generation tells of yet, -1 before the first scan
+	ready     chan struct{} // closed when unready is 0
+	unsettled atomic.Bool   // something is under way that no generation tells of yet
 
 	scanAt    time.Time // when the next scan is due
 	publishAt time.Time // when the next generation is due; zero: nothing has changed
 }
 
-func newKeeper(o Options, table *wasmtools.RouteTable) *keeper {
+func newKeeper(ctx context.Context, o Options, table *wasmtools.RouteTable) *keeper {
 	k := &keeper{
 		directory: o.Directory,
 		engine:    o.Engine,
@@ -53,13 +58,18 @@ func newKeeper(o Options, table *wasmtools.RouteTable) *keeper {
 		pace:      newPace(o.Poll),
 		pollOnly:  o.PollOnly,
 		do:        make(chan func()),
+		ctx:       ctx,
 		limits:    o.Limits,
 		shelf:     newShelf(),
-		work:      work{most: max(2, runtime.GOMAXPROCS(0)/2)}, // the rest is left to calls
+		work:      newWork(runtime.GOMAXPROCS(0)),
+		loads:     map[*load]struct{}{},
+		ready:     make(chan struct{}),
 	}
 	if k.logger == nil {
 		k.logger = slog.New(slog.DiscardHandler)
 	}
+	k.unready.Store(-1)
+	k.unsettled.Store(true)
 	return k
 }
 
@@ -68,53 +78,25 @@ func (k *keeper) source(name string) string {
 	return filepath.Join(k.directory, filepath.FromSlash(name))
 }
 
-// first scans the directory and publishes what its manifests say. Nothing else runs yet. Where it fails, close must
-// be called.
-func (k *keeper) first(ctx context.Context) error {
-	seen, err := scan(k.directory)
-	if err != nil {
-		return err
-	}
-	now := time.Now()
-	k.scanAt = now.Add(k.pace.safety)
-	k.root, k.trouble = seen.folders["."], seen.problems
-	loads := make([]load, len(seen.files))
-	sideBySide(ctx, len(loads), func(i int) {
-		if e := seen.files[i]; e.err == nil {
-			loads[i] = k.load(ctx, e.path, e.info, "", false)
-		}
-	})
-	for i, e := range seen.files {
-		f := k.shelf.at(e.path)
-		f.observed, f.since = e.info, now
-		switch {
-		case e.err != nil:
-			f.refused = e.err
-		case loads[i].undescribed:
-			k.undescribed = append(k.undescribed, f)
-			k.queueLoad(f)
-		default:
-			k.take(f, loads[i])
-		}
-	}
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	k.follow(seen, now)
-	k.publish()
-	return nil
-}
-
-// run follows the directory until ctx ends.
-func (k *keeper) run(ctx context.Context) {
+// run follows the directory until the keeper's context ends.
+func (k *keeper) run() {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	for ctx.Err() == nil {
-		k.work.start(ctx, k.do)
+	for k.ctx.Err() == nil {
+		now := time.Now()
+		if !now.Before(k.scanAt) {
+			k.scan(now)
+		}
+		k.work.start(k.ctx, k.do)
+		// A file that comes alone is published at once, of many that come together some in each generation.
+		if !k.publishAt.IsZero() && (len(k.loads) == 0 || !now.Before(k.publishAt)) {
+			k.publish()
+		}
+		k.unsettled.Store(k.root == nil || len(k.loads) > 0 || !k.publishAt.IsZero())
 		timer.Reset(time.Until(k.due()))
 		events, failures := k.watch.channels()
 		select {
-		case <-ctx.Done():
+		case <-k.ctx.Done():
 		case f := <-k.do:
 			f()
 		case <-events:
@@ -123,14 +105,6 @@ func (k *keeper) run(ctx context.Context) {
 			k.logger.Debug("file notification failed, scanning instead", "error", err)
 			k.scanWithin(k.pace.debounce)
 		case <-timer.C:
-		}
-		now := time.Now()
-		if !now.Before(k.scanAt) {
-			k.scan(now)
-		}
-		// A file that comes alone is published at once, of many that come together some in each generation.
-		if !k.publishAt.IsZero() && (k.work.idle() || !now.Before(k.publishAt)) {
-			k.publish()
 		}
 	}
 }
@@ -141,10 +115,8 @@ func (k *keeper) close() {
 	for k.work.running() > 0 {
 		(<-k.do)()
 	}
-	for _, f := range k.undescribed {
-		if f.result != nil && f.result.module != nil {
-			f.result.module.Close()
-		}
+	for l := range k.loads {
+		k.drop(l)
 	}
 	k.shelf.close()
 }
@@ -166,16 +138,25 @@ func (k *keeper) scanWithin(d time.Duration) {
 
 // changed has the table published soon.
 func (k *keeper) changed() {
-	if k.publishAt.IsZero() {
-		k.publishAt = time.Now().Add(k.pace.debounce)
+	if !k.publishAt.IsZero() {
+		return
 	}
+	wait := k.pace.debounce
+	if k.shelf.starting && k.work.reading() {
+		wait = startDebounce
+	}
+	// A generation of many tools takes a while to build: leave most of the time to other work.
+	k.publishAt = time.Now().Add(max(wait, min(4*k.published, startDebounce)))
 }
+
+// startDebounce is the time between two generations while the files of the first scan come in.
+const startDebounce = 500 * time.Millisecond
 
 // scan compares the directory with what is known of it.
 func (k *keeper) scan(now time.Time) {
 	k.scanAt = now.Add(k.pace.safety)
 	seen, err := scan(k.directory)
-	if err == nil && len(seen.files) == 0 && len(k.shelf.files) > 0 && !os.SameFile(seen.folders["."], k.root) {
+	if err == nil && k.root != nil && len(seen.files) == 0 && len(k.shelf.files) > 0 && !os.SameFile(seen.folders["."], k.root) {
 		err = errors.New("an empty folder has taken the place of the directory, as when a volume is unmounted: put its modules back, or restart if none are to be served")
 	}
 	if err != nil {
@@ -183,13 +164,35 @@ func (k *keeper) scan(now time.Time) {
 		k.scanWithin(k.pace.poll)
 		return
 	}
+	first := k.root == nil
 	k.root = seen.folders["."]
 	k.follow(seen, now)
 	k.troubled(seen.problems)
+	if first {
+		k.begin(seen, now)
+		return
+	}
 	for _, e := range seen.files {
 		k.look(e, now)
 	}
 	k.forget(seen)
+}
+
+// begin has all files of the first scan loaded. They have been there before us, so none is given time to settle.
+func (k *keeper) begin(seen *listing, now time.Time) {
+	k.shelf.starting = true
+	for _, e := range seen.files {
+		f := k.shelf.at(e.path)
+		f.observed, f.since = e.info, now
+		if e.err != nil {
+			k.refuse(f, e.err)
+			continue
+		}
+		f.awaited = true
+		k.awaited++
+		k.queueLoad(f)
+	}
+	k.changed()
 }
 
 // follow has the folders watched, or scanned often where not all that matters can be watched.
@@ -224,17 +227,27 @@ func (k *keeper) look(e found, now time.Time) {
 	if !same(f.observed, e.info) {
 		f.observed, f.since = e.info, now
 	}
-	switch {
-	case f.busy: // take asks for another scan where the worker has another version
-	case e.err != nil:
-		f.read = nil
-		k.refuse(f, e.err)
-	case same(f.read, e.info):
-	default:
+	known := f.read
+	if f.loading != nil {
+		known = f.loading.info
+	}
+	if e.err == nil {
+		if same(known, e.info) {
+			return
+		}
 		if left := k.pace.unsettled(e.info, f.since, now); left > 0 {
 			k.scanWithin(left)
 			return
 		}
+	}
+	switch {
+	case f.loading != nil:
+		f.loading.cancel() // take has the newer version looked at
+	case e.err != nil:
+		f.read = nil
+		k.refuse(f, e.err)
+		k.arrived(f)
+	default:
 		k.queueLoad(f)
 	}
 }
@@ -245,74 +258,64 @@ func (k *keeper) forget(seen *listing) {
 	for name, f := range k.shelf.files {
 		_, here := slices.BinarySearchFunc(seen.files, name, func(e found, name string) int { return cmp.Compare(e.path, name) })
 		if !here && seen.knows(name) {
+			if f.loading != nil {
+				f.loading.cancel()
+			}
+			k.arrived(f)
 			k.shelf.remove(f)
 			gone = true
 		}
 	}
 	if gone {
-		k.takeUndescribed()
 		k.settle()
 		k.changed()
 	}
 }
 
-// queueLoad has a worker load a file, ready to be served.
-func (k *keeper) queueLoad(f *file) {
-	f.busy = true
-	info, served := f.observed, ""
-	if f.serving != nil {
-		served = f.serving.Digest()
-	}
-	k.work.add(&k.work.loads, func(ctx context.Context) func() {
-		l := k.load(ctx, f.path, info, served, true)
-		return func() { k.loaded(f, l) }
-	})
-}
-
-// loaded takes a worker's result.
-func (k *keeper) loaded(f *file, l load) {
-	if k.shelf.files[f.path] != f { // it is gone; another may be there by now
-		if l.module != nil {
-			l.module.Close()
-		}
+// arrived notes that it is known what comes of a file.
+func (k *keeper) arrived(f *file) {
+	if !f.awaited {
 		return
 	}
-	if slices.Contains(k.undescribed, f) {
-		f.result = &l
-		k.takeUndescribed()
-		return
+	f.awaited = false
+	k.awaited--
+	if k.shelf.starting = k.awaited > 0; !k.shelf.starting {
+		k.changed()
 	}
-	k.take(f, l)
 }
 
-// takeUndescribed takes the results of the first scan that have come and wait for no other.
-func (k *keeper) takeUndescribed() {
-	for len(k.undescribed) > 0 {
-		f := k.undescribed[0]
-		here := k.shelf.files[f.path] == f
-		if here && f.result == nil {
-			return
-		}
-		k.undescribed = k.undescribed[1:]
-		switch {
-		case here:
-			k.take(f, *f.result)
-		case f.result != nil && f.result.module != nil:
-			f.result.module.Close()
-		}
+// drop ends a load.
+func (k *keeper) drop(l *load) {
+	l.cancel()
+	delete(k.loads, l)
+	if l.file.loading == l {
+		l.file.loading = nil
+	}
+	if l.module != nil {
+		l.module.Close()
 	}
 }
 
 // take makes of a load what is to be made: a module that is served, a refusal, or another try.
-func (k *keeper) take(f *file, l load) {
-	f.busy, f.result, f.read = false, nil, l.info
+func (k *keeper) take(l *load) {
+	f, m := l.file, l.module
+	superseded := l.ctx.Err() != nil
+	if k.shelf.files[f.path] != f || superseded { // it is gone, or has a newer version; another may be there by now
+		k.drop(l)
+		k.scanWithin(0)
+		return
+	}
+	l.module = nil
+	k.drop(l)
+	f.read = l.info
 	if !same(f.observed, l.info) {
 		k.scanWithin(k.pace.settle)
 	}
-	if l.err == nil && l.module != nil {
-		if l.err = l.module.Build(k.limits); l.err != nil {
-			l.module.Close()
-		}
+	if l.err == nil && m != nil {
+		l.err = m.Build(k.limits)
+	}
+	if l.err != nil && m != nil {
+		m.Close()
 	}
 	switch {
 	case errors.Is(l.err, errChanged):
@@ -324,19 +327,21 @@ func (k *keeper) take(f *file, l load) {
 		}
 		k.shelf.stopWaiting(f)
 		k.refuse(f, l.err)
-	case l.module == nil && (f.serving == nil || f.serving.Digest() != l.served):
+	case m == nil && (f.serving == nil || f.serving.Digest() != l.served):
 		f.read = nil // what it was compared with has gone since
 		k.scanWithin(k.pace.settle)
-	case l.module == nil: // touched, or put back to what is served
+	case m == nil: // touched, or put back to what is served
 		k.shelf.stopWaiting(f)
 		k.refuse(f, nil)
 	default:
-		if k.shelf.offer(f, l.module) {
+		m.first = f.awaited
+		if k.shelf.offer(f, m) {
 			k.serve(f)
 		}
 		k.settle()
 		k.changed()
 	}
+	k.arrived(f)
 }
 
 // refuse notes why a file is not served as it is, or nil where that is over. What it served before stays.
@@ -358,13 +363,13 @@ func (k *keeper) settle() {
 // serve has the module that a file serves compiled, if it is not yet. One that can't be compiled is withdrawn.
 func (k *keeper) serve(f *file) {
 	m := f.serving
-	if m.compiled {
+	if m == nil || m.compiled {
 		return
 	}
-	k.work.add(&k.work.compiles, func(ctx context.Context) func() {
+	k.work.add(&k.work.compiles, f.observed.Size(), func(ctx context.Context) func() {
 		err := k.guard(f.path, func() error { return m.Compile(ctx) })
 		return func() {
-			m.compiled = true
+			m.compiled = err == nil
 			if err == nil || ctx.Err() != nil || f.serving != m {
 				return
 			}

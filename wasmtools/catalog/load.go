@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"path"
 	"runtime/debug"
+	"time"
 
 	"github.com/toolsrv/toolsrv/wasmtools/toolfile"
 )
@@ -15,6 +16,8 @@ import (
 type module struct {
 	*toolfile.Module
 	compiled bool
+	// first tells that it came with the first scan, and described that it had to be run to be described.
+	first, described bool
 }
 
 // folder returns the folder of a file, both relative to the directory, and "" for the directory itself.
@@ -25,54 +28,112 @@ func folder(file string) string {
 	return ""
 }
 
-// A load is what came of one version of a file.
+// A load is one version of a file on its way: it is read, then compiled and run to be described where that is needed.
+// One goroutine has it at a time.
 type load struct {
+	file   *file
 	info   fs.FileInfo
-	served string // the digest it was compared with
-	// module is nil where err is set, where the content has the digest served, and where undescribed.
-	module *module
-	// undescribed tells that the module must be run to be described, and that it was not.
-	undescribed bool
-	err         error
+	ctx    context.Context // ends with the catalog, and when a newer version has come
+	cancel context.CancelFunc
+	served string  // the digest of the version that was served when it began, or ""
+	module *module // nil: not read yet, or err is set, or the content has the digest served
+	err    error
 }
 
-// load reads a file and makes a module of it, safely from any goroutine. served is the digest of the version that is
-// served, or empty. The module is compiled, and run to be described where that is needed, only if it is to be ready.
-func (k *keeper) load(ctx context.Context, file string, info fs.FileInfo, served string, ready bool) load {
-	l := load{info: info, served: served}
-	l.err = k.guard(file, func() error {
-		content, err := read(k.directory, file, info)
+// quickDescribe is how long a module may run at first to be described. One that needs longer begins anew when those that
+// don't have had their turn, so that none of them waits for it.
+const quickDescribe = 500 * time.Millisecond
+
+// queueLoad has a file loaded.
+func (k *keeper) queueLoad(f *file) {
+	l := &load{file: f, info: f.observed}
+	if f.serving != nil {
+		l.served = f.serving.Digest()
+	}
+	l.ctx, l.cancel = context.WithCancel(k.ctx)
+	f.loading = l
+	k.loads[l] = struct{}{}
+	k.work.read(l.info.Size(), func(context.Context) func() {
+		k.read(l)
+		return func() { k.wasRead(l) }
+	})
+}
+
+// read reads a file and makes a module of it, without compiling it, on any goroutine.
+func (k *keeper) read(l *load) {
+	l.err = k.guard(l.file.path, func() error {
+		if err := l.ctx.Err(); err != nil {
+			return err
+		}
+		content, err := read(k.directory, l.file.path, l.info)
 		if err != nil {
 			return err
 		}
-		m, err := toolfile.Load(k.engine, content, toolfile.Place{Folder: folder(file), Source: k.source(file)})
+		m, err := toolfile.Load(k.engine, content, toolfile.Place{Folder: folder(l.file.path), Source: k.source(l.file.path)})
 		if err != nil {
 			return err
 		}
-		defer func() {
-			if l.module == nil {
-				m.Close()
-			}
-		}()
-		if m.Digest() == served {
+		if m.Digest() == l.served {
+			m.Close()
 			return nil
 		}
-		if m.Manifest() == nil && !ready {
-			l.undescribed = true
-			return nil
-		}
-		if ready {
-			if err := m.Compile(ctx); err != nil {
-				return err
-			}
-		}
-		if err := m.Describe(ctx); err != nil {
-			return err
-		}
-		l.module = &module{Module: m, compiled: ready}
+		l.module = &module{Module: m, described: m.Manifest() == nil}
 		return nil
 	})
-	return l
+}
+
+// wasRead goes on with a load: what only has to be listed is, so that it is compiled later. A version that takes the place
+// of another is compiled first, lest it can't be and the other is gone.
+func (k *keeper) wasRead(l *load) {
+	if k.shelf.starting && !k.work.reading() && !k.publishAt.IsZero() {
+		k.publishAt = time.Now() // all that is quick is there
+	}
+	switch {
+	case l.err != nil || l.module == nil || l.ctx.Err() != nil:
+		k.take(l)
+	case l.module.described:
+		k.compile(l, func() { k.describe(l, &k.work.describes, quickDescribe) })
+	case l.file.serving != nil:
+		k.compile(l, func() { k.take(l) })
+	default:
+		k.take(l)
+	}
+}
+
+// compile has a load compiled, and goes on with next where that went well.
+func (k *keeper) compile(l *load, next func()) {
+	k.work.add(&k.work.waits, l.info.Size(), func(context.Context) func() {
+		l.err = k.guard(l.file.path, func() error { return l.module.Compile(l.ctx) })
+		return func() {
+			if l.err != nil || l.ctx.Err() != nil {
+				k.take(l)
+				return
+			}
+			l.module.compiled = true
+			next()
+		}
+	})
+}
+
+// describe runs a load to be described, for as long as limit at most; 0: as long as the sandbox lets it.
+func (k *keeper) describe(l *load, in *lane, limit time.Duration) {
+	k.work.add(in, l.info.Size(), func(context.Context) func() {
+		ctx, cancel := l.ctx, context.CancelFunc(func() {})
+		if limit > 0 {
+			ctx, cancel = context.WithTimeout(ctx, limit)
+		}
+		defer cancel()
+		l.err = k.guard(l.file.path, func() error { return l.module.Describe(ctx) })
+		late := limit > 0 && l.err != nil && ctx.Err() != nil && l.ctx.Err() == nil
+		return func() {
+			if late {
+				l.err = nil
+				k.describe(l, &k.work.longDescribes, 0)
+				return
+			}
+			k.take(l)
+		}
+	})
 }
 
 // guard calls f and makes an error of its panic. Parsers and compilers read strangers' bytes in it: a bug in one of

@@ -156,13 +156,24 @@ func newEngine(t testing.TB) *sandbox.Engine {
 // open opens a catalog that polls fast and is closed with the test. Zero options are filled in.
 func open(t testing.TB, o catalog.Options) *catalog.Catalog {
 	t.Helper()
+	return with(t, o, catalog.Open)
+}
+
+// start is open without waiting for the files.
+func start(t testing.TB, o catalog.Options) *catalog.Catalog {
+	t.Helper()
+	return with(t, o, catalog.Start)
+}
+
+func with(t testing.TB, o catalog.Options, begin func(context.Context, catalog.Options) (*catalog.Catalog, error)) *catalog.Catalog {
+	t.Helper()
 	if o.Engine == nil {
 		o.Engine = newEngine(t)
 	}
 	if o.Poll == 0 {
 		o.Poll = 20 * time.Millisecond
 	}
-	c, err := catalog.Open(t.Context(), o)
+	c, err := begin(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}

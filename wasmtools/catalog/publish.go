@@ -8,6 +8,7 @@ import (
 
 // publish makes the shelf the table's content, logs what is new in it, and closes what is no longer served.
 func (k *keeper) publish() {
+	began := time.Now()
 	k.publishAt = time.Time{}
 	var refused []wasmtools.Refusal
 	for _, p := range k.trouble {
@@ -19,11 +20,17 @@ func (k *keeper) publish() {
 	before := k.table.Current()
 	if err := k.table.Replace(k.shelf.served(), refused); err != nil {
 		k.logger.Error("the route table does not take the tools: those before them stay", "error", err)
+	} else {
+		k.logChanges(before, k.table.Current())
+		k.shelf.closeOutgoing()
+	}
+	k.published = time.Since(began)
+	if k.root == nil {
 		return
 	}
-	k.awaited.Store(int64(len(k.undescribed)))
-	k.logChanges(before, k.table.Current())
-	k.shelf.closeOutgoing()
+	if k.unready.Swap(int64(k.awaited)) != 0 && k.awaited == 0 {
+		close(k.ready)
+	}
 }
 
 // logChanges writes a line for each tool that came, changed or went, and for each file that is refused for a new reason.

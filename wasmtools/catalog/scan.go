@@ -72,6 +72,24 @@ func scan(directory string) (*listing, error) {
 	return s.seen, nil
 }
 
+// readable returns why a directory can't be listed, or nil.
+func readable(directory string) error {
+	root, err := os.OpenRoot(directory)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	f, err := root.Open(".")
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if _, err := f.ReadDir(1); err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	return nil
+}
+
 // A scanner is one scan under way.
 type scanner struct {
 	root *os.Root

@@ -182,17 +182,18 @@ func BenchmarkRescan(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	k := newKeeper(Options{Directory: directory, PollOnly: true}, table)
+	k := newKeeper(b.Context(), Options{Directory: directory, PollOnly: true}, table)
 	defer k.close()
 	now := time.Now()
 	k.scan(now)
 	for _, f := range k.shelf.files {
+		k.drop(f.loading)
 		f.read = f.observed
 	}
 	for b.Loop() {
 		k.scan(now)
 	}
-	if len(k.work.loads) != 0 {
-		b.Fatalf("%d files are read again", len(k.work.loads))
+	if len(k.loads) != 0 {
+		b.Fatalf("%d files are read again", len(k.loads))
 	}
 }

@@ -18,6 +18,9 @@ type shelf struct {
 	operations map[string]claim // by operation id; different ids mean different paths, too
 	waiting    []*file          // those with a waiting module, the first to come first
 	outgoing   []*module        // no longer served, to be closed once the table has let go of them
+	// starting tells that files of the first scan are still coming in. Until all have, one of them takes a path from
+	// another that comes after it, so that who has it in the end depends on no race.
+	starting bool
 }
 
 // A file is one .wasm file.
@@ -26,8 +29,8 @@ type file struct {
 	observed fs.FileInfo // as the last scan saw it
 	since    time.Time   // of the first scan that saw it so
 	read     fs.FileInfo // the version that was loaded or refused last; nil: what is there must be read
-	busy     bool        // a worker has it
-	result   *load       // of a file of the first scan whose turn has not come
+	loading  *load       // under way; nil: none is
+	awaited  bool        // of the first scan, and what comes of it is not known
 	serving  *module     // nil: none
 	waiting  *module     // loaded well, but refused for a conflict; nil: none
 	refused  error       // why what is there is not served; nil: it is
@@ -57,10 +60,14 @@ func (s *shelf) at(path string) *file {
 // one stays, and the new one waits, refused. It reports whether the new one is served.
 func (s *shelf) offer(f *file, m *module) bool {
 	s.stopWaiting(f)
-	if err := s.conflict(f, m); err != nil {
+	displaced, err := s.conflict(f, m)
+	if err != nil {
 		f.waiting, f.refused = m, err
 		s.waiting = append(s.waiting, f)
 		return false
+	}
+	for _, other := range displaced {
+		s.displace(other)
 	}
 	s.withdraw(f)
 	f.serving, f.refused = m, nil
@@ -68,14 +75,43 @@ func (s *shelf) offer(f *file, m *module) bool {
 	return true
 }
 
-// conflict returns why a module of f can't be served beside those of other files, or nil.
-func (s *shelf) conflict(f *file, m *module) error {
+// conflict returns why a module of f can't be served beside those of other files, or the files that have to make room.
+func (s *shelf) conflict(f *file, m *module) (displaced []*file, err error) {
 	for _, t := range m.Tools() {
-		if c, ok := s.operations[t.OperationID()]; ok && c.file != f {
-			return wasmtools.Conflict(c.tool, t)
+		c, ok := s.operations[t.OperationID()]
+		switch {
+		case !ok || c.file == f || slices.Contains(displaced, c.file):
+		case s.starting && precedes(f.path, m, c.file.path, c.file.serving):
+			displaced = append(displaced, c.file)
+		default:
+			return nil, wasmtools.Conflict(c.tool, t)
 		}
 	}
-	return nil
+	return displaced, nil
+}
+
+// precedes tells the order of the modules of the first scan: those that say themselves what they are come before those
+// that are run for that, and then it is that of the paths.
+func precedes(path string, m *module, otherPath string, other *module) bool {
+	switch {
+	case !m.first || !other.first:
+		return false
+	case m.described != other.described:
+		return other.described
+	}
+	return path < otherPath
+}
+
+// displace has the module that a file serves wait, for the sake of one that comes before it.
+func (s *shelf) displace(f *file) {
+	m := f.serving
+	s.release(f)
+	if f.waiting != nil { // a newer version, which waits already
+		s.outgoing = append(s.outgoing, m)
+		return
+	}
+	f.waiting = m
+	s.waiting = append(s.waiting, f)
 }
 
 // claim notes what the file serves.
@@ -90,10 +126,15 @@ func (s *shelf) withdraw(f *file) {
 	if f.serving == nil {
 		return
 	}
+	s.outgoing = append(s.outgoing, f.serving)
+	s.release(f)
+}
+
+// release frees the paths of what a file serves.
+func (s *shelf) release(f *file) {
 	for _, t := range f.serving.Tools() {
 		delete(s.operations, t.OperationID())
 	}
-	s.outgoing = append(s.outgoing, f.serving)
 	f.serving = nil
 }
 
@@ -119,7 +160,7 @@ func (s *shelf) remove(f *file) {
 func (s *shelf) settle() (taken []*file) {
 	for {
 		i := slices.IndexFunc(s.waiting, func(f *file) bool {
-			f.refused = s.conflict(f, f.waiting)
+			_, f.refused = s.conflict(f, f.waiting)
 			return f.refused == nil
 		})
 		if i < 0 {

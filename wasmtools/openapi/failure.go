@@ -130,7 +130,7 @@ func (x *exchange) fail(err error) {
 	switch e.Code {
 	case wasmtools.CodeUnauthorized:
 		h.Set("WWW-Authenticate", "Bearer")
-	case wasmtools.CodeOverloaded:
+	case wasmtools.CodeOverloaded, wasmtools.CodeNotReady:
 		h.Set("Retry-After", "1")
 	case wasmtools.CodeInternal:
 		body.RequestID = x.id[0]

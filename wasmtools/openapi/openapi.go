@@ -52,6 +52,9 @@ type Options struct {
 	// Ready says why the service is not ready, and /readyz answers 503 then. Nil: always ready. The error is
 	// logged, not shown. Ready is called concurrently.
 	Ready func() error
+	// Settled reports whether the table tells of every tool that there is. While it returns false, a path without a tool
+	// is answered with 503 CodeNotReady, not with 404. Nil: always. Settled is called concurrently, and must be fast.
+	Settled func() bool
 }
 
 // An App is the HTTP application of one route table. It is an http.Handler, safe for concurrent use.
@@ -63,6 +66,7 @@ type App struct {
 	schemes      []scheme
 	log          *slog.Logger
 	ready        func() error
+	settled      func() bool
 	fixed        headers
 	buffers      sync.Pool // of *buffer
 	memory       *memory
@@ -94,6 +98,7 @@ func NewApp(table *wasmtools.RouteTable, o Options) *App {
 		schemes:      schemesOf(o.Dependencies),
 		log:          o.Logger,
 		ready:        o.Ready,
+		settled:      o.Settled,
 		fixed: headers{
 			json:          []string{"application/json"},
 			nosniff:       []string{"nosniff"},

@@ -15,6 +15,7 @@ type state struct {
 	generation *wasmtools.Generation
 	entries    []*entry // one for each route of the generation, in its order
 	router     *httprouter.Router
+	near       *neighbourhood
 	tools      document
 	openapi    document
 	security   security // that openapi tells of
@@ -31,7 +32,7 @@ func (a *App) rebuild(g *wasmtools.Generation) {
 	}
 	next := &state{generation: g}
 	if old != nil && sameTools(old.entries, g.Routes()) {
-		next.entries, next.router = old.entries, old.router
+		next.entries, next.router, next.near = old.entries, old.router, old.near
 	} else {
 		next.entries = a.entriesOf(g, old)
 		router, err := newRouter(next.entries)
@@ -43,7 +44,7 @@ func (a *App) rebuild(g *wasmtools.Generation) {
 			next.generation, next.entries = new(wasmtools.Generation), nil
 			router, _ = newRouter(nil)
 		}
-		next.router = router
+		next.router, next.near = router, &neighbourhood{entries: next.entries}
 	}
 	a.describe(next)
 	a.state.Store(next)
@@ -91,7 +92,7 @@ func newRouter(entries []*entry) (r *httprouter.Router, err error) {
 	r.HandleMethodNotAllowed = true
 	r.HandleOPTIONS = true
 	r.GlobalOPTIONS = http.HandlerFunc(answerOptions)
-	r.NotFound = answerCode(wasmtools.CodeNotFound)
+	r.NotFound = http.HandlerFunc(answerMissing)
 	r.MethodNotAllowed = answerCode(wasmtools.CodeMethodNotAllowed)
 	for _, method := range []string{http.MethodGet, http.MethodHead} {
 		r.Handle(method, "/tools", func(w http.ResponseWriter, _ *http.Request, _ httprouter.Params) {

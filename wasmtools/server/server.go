@@ -43,20 +43,21 @@ type Server struct {
 	writeTimeout atomic.Int64
 
 	started *config.Config // what cannot change without a restart is read from here
+	began   time.Time      // when New was called
 	reload  sync.Mutex     // one Reload at a time
 
 	once   sync.Once
 	closed error
 }
 
-// New binds the configured address, opens the tools directory and gets everything ready for Run, logging to logger
-// (nil discards). A refused file is no error; a missing directory or an address in use is. The caller must call
+// New binds the configured address, begins to read the tools directory and gets everything ready for Run, logging to logger
+// (nil discards). Run serves while the directory is being read. A refused file is no error; a missing directory or an address in use is. The caller must call
 // Run or Close.
 func New(ctx context.Context, c *config.Config, logger *slog.Logger) (*Server, error) {
 	if logger == nil {
 		logger = slog.New(slog.DiscardHandler)
 	}
-	s := &Server{logger: logger, started: c, drain: drainLimit, maxConns: maxConns, cut: func() {}}
+	s := &Server{logger: logger, started: c, began: time.Now(), drain: drainLimit, maxConns: maxConns, cut: func() {}}
 	if err := s.open(ctx, c); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
@@ -68,13 +69,16 @@ func (s *Server) open(ctx context.Context, c *config.Config) (err error) {
 	if s.auth, err = newAuth(c); err != nil {
 		return err
 	}
+	if err := CheckDirectory(c); err != nil {
+		return err
+	}
 	if s.listener, err = listen(ctx, c.Server.Address); err != nil {
 		return err
 	}
 	if s.engine, err = sandbox.New(ctx, sandbox.Config{CacheDir: s.cacheDir(c), Logger: slog.New(tracer{s.logger.Handler()})}); err != nil {
 		return fmt.Errorf("start the sandbox engine: %w", err)
 	}
-	s.catalog, err = catalog.Open(ctx, catalog.Options{
+	s.catalog, err = catalog.Start(ctx, catalog.Options{
 		Directory: c.Tools.Directory,
 		Engine:    s.engine,
 		Limits:    Limits(c),
@@ -92,6 +96,7 @@ func (s *Server) open(ctx context.Context, c *config.Config) (err error) {
 		Dependencies: []openapi.Dependency{readiness{s}, auth.Dependency(s.auth)},
 		Logger:       s.logger,
 		Ready:        s.ready,
+		Settled:      s.catalog.Settled,
 	})
 	s.serveWith(ctx, writeTimeout(c))
 	return nil
@@ -164,24 +169,40 @@ func (s *Server) Table() *wasmtools.RouteTable { return s.catalog.Table() }
 // 30 seconds; those that are left are cut off, the server is closed, and Run returns nil. It returns an error
 // where the server could not go on or could not be closed. It must be called only once.
 func (s *Server) Run(ctx context.Context) error {
-	generation := s.catalog.Table().Current()
 	s.logAuth(s.started)
-	s.logger.Info("listening",
-		"address", s.Addr().String(), "tools", len(generation.Routes()), "refused", len(generation.Refused()))
+	s.logger.Info("listening", "address", s.Addr().String())
+	told := make(chan struct{})
+	go func() {
+		defer close(told)
+		s.logReady(ctx)
+	}()
 
 	served := make(chan error, 1)
 	go func() { served <- s.http.Serve(s.listener) }()
 	select {
 	case err := <-served:
-		return errors.Join(fmt.Errorf("accept connections on %s: %w", s.Addr(), err), s.Close())
+		err = errors.Join(fmt.Errorf("accept connections on %s: %w", s.Addr(), err), s.Close())
+		<-told
+		return err
 	case <-ctx.Done():
 	}
 
+	<-told
 	s.drainCalls()
 	<-served // ErrServerClosed; from here on no connection is added
 	err := s.Close()
 	s.logger.Info("stopped")
 	return err
+}
+
+// logReady says once that all tools are listed.
+func (s *Server) logReady(ctx context.Context) {
+	if err := s.catalog.Wait(ctx); err != nil {
+		return // stopped before
+	}
+	generation := s.catalog.Table().Current()
+	s.logger.Info("ready", "tools", len(generation.Routes()), "refused", len(generation.Refused()),
+		"took", time.Since(s.began).Round(time.Millisecond).String())
 }
 
 // Close cuts off all calls and releases everything; it waits until that is done. It is for a server that is not run:

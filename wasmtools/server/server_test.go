@@ -61,10 +61,12 @@ type running struct {
 	done chan error // what Run returned
 }
 
-// start makes a server and runs it until the test ends.
+// start makes a server, runs it until the test ends, and waits until it is ready.
 func start(tb testing.TB, c *config.Config) *running {
 	tb.Helper()
-	return run(tb, build(tb, c))
+	r := run(tb, build(tb, c))
+	r.log.wait(tb, `"msg":"ready"`)
+	return r
 }
 
 func build(tb testing.TB, c *config.Config) *running {
@@ -181,7 +183,8 @@ func TestRun(t *testing.T) {
 	if status, body, err := r.call("/shop/echo", ""); status != http.StatusOK || body != "{}" {
 		t.Errorf("POST /shop/echo: %d %s %v, want 200 {}", status, body, err)
 	}
-	r.log.wait(t, `"msg":"listening","address":"`+r.Addr().String()+`","tools":10,"refused":0`)
+	r.log.wait(t, `"msg":"listening","address":"`+r.Addr().String()+`"`)
+	r.log.wait(t, `"msg":"ready","tools":10,"refused":0,"took":"`)
 	r.log.wait(t, "everybody")
 	r.stop()
 	if err := r.result(); err != nil {
@@ -236,6 +239,7 @@ func TestDrainLimit(t *testing.T) {
 	r := build(t, c)
 	r.SetDrain(time.Millisecond)
 	run(t, r)
+	r.log.wait(t, `"msg":"ready"`)
 	answer := make(chan int, 1)
 	go func() {
 		status, _, _ := r.call("/shop/spin", "") // the connection may be cut before the refusal is written

@@ -161,6 +161,9 @@ func (c *check) load(engine *sandbox.Engine, settings *config.Config, args []str
 		}
 		return files, nil
 	}
+	if err := server.CheckDirectory(settings); err != nil {
+		return nil, fmt.Errorf("%s: %w", c.config, err)
+	}
 	listed, err := catalog.List(settings.Tools.Directory)
 	if err != nil {
 		return nil, fmt.Errorf("%s: the tools directory: %w", c.config, err)

@@ -112,7 +112,7 @@ func TestCheckConfig(t *testing.T) {
 		}
 	}
 
-	empty := put(t, t.TempDir(), "toolsrv.toml", nil)
+	empty := put(t, t.TempDir(), "empty.toml", nil)
 	for _, c := range []struct {
 		name string
 		args []string
@@ -124,7 +124,7 @@ func TestCheckConfig(t *testing.T) {
 		{"both", []string{config, "--config", config}, 2, "leave out either"},
 		{"no name", []string{"--config", ""}, 2, "it is empty"},
 		{"no configuration", []string{"--config", dir + "/nowhere.toml"}, 1, "nowhere.toml"},
-		{"no directory", []string{"--config", empty}, 1, "the tools directory: "},
+		{"no directory", []string{"--config", empty}, 1, "empty.toml: there is no tools directory " + filepath.Join(filepath.Dir(empty), "tools") + ": make it"},
 		{"a configuration that is wrong", []string{"--config", put(t, dir, "wrong.toml", []byte("[tool]\n"))}, 1, "wrong.toml:1"},
 	} {
 		if code, stdout, stderr := run(append([]string{"check"}, c.args...)...); code != c.code || stdout != "" || !strings.Contains(stderr, c.says) {

@@ -227,7 +227,7 @@ func newEngine(ctx context.Context, c *config.Config, workers int, logger *slog.
 			return engine, nil
 		}
 	}
-	logger.Warn("compiled code is not kept", "error", err)
+	logger.Warn("compiled code is not kept: set HOME, or with --config tools.cache_directory", "error", err)
 	return sandbox.New(ctx, sandbox.Config{CompileWorkers: workers, Logger: logger})
 }
 

@@ -1,0 +1,134 @@
+package catalog
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/toolsrv/toolsrv/runtime/sandbox"
+	"github.com/toolsrv/toolsrv/runtime/wasmbin"
+	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/toolfile"
+)
+
+// TestStartOrder has the files of the first scan come in every order, with tools that others want, too: what is served in
+// the end is always what is served when they come in their own order.
+func TestStartOrder(t *testing.T) {
+	t.Parallel()
+	engine, err := sandbox.New(t.Context(), sandbox.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer engine.Close(context.Background())
+	answer, err := os.ReadFile("../../testdata/catalog/answer.wasm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	type candidate struct {
+		path      string
+		tools     string // a letter for each
+		described bool
+	}
+	load := func(c candidate) *module {
+		var tools []string
+		for _, name := range c.tools {
+			tools = append(tools, fmt.Sprintf(`{"name":"%c","description":"Does it.","parameters":{"type":"object"}}`, name))
+		}
+		content, err := wasmbin.SetCustom(answer, wasmtools.ManifestSection, []byte(`{"abi":1,"tools":[`+strings.Join(tools, ",")+`]}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, err := toolfile.Load(engine, content, toolfile.Place{Source: c.path})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := m.Build(nil); err != nil {
+			t.Fatal(err)
+		}
+		return &module{Module: m, first: true, described: c.described}
+	}
+	// result returns which file serves what when they come in this order.
+	result := func(arrivals []candidate) (served []string) {
+		s := newShelf()
+		defer s.close()
+		s.starting = true
+		for _, c := range arrivals {
+			s.offer(s.at(c.path), load(c))
+			s.settle()
+		}
+		for _, tool := range s.served() {
+			served = append(served, tool.Name+" of "+tool.Source)
+		}
+		waiting := len(s.waiting)
+		for _, f := range s.files {
+			if (f.serving == nil) != (f.refused != nil) || (f.waiting == nil) != (f.serving != nil) {
+				t.Errorf("%s: serving %t, waiting %t, refused %v", f.path, f.serving != nil, f.waiting != nil, f.refused)
+			}
+			if f.waiting != nil {
+				waiting--
+			}
+		}
+		if waiting != 0 {
+			t.Errorf("%d files more wait than have a module that does", waiting)
+		}
+		slices.Sort(served)
+		return served
+	}
+	random := rand.New(rand.NewPCG(1, 2))
+	for range 60 {
+		var all []candidate
+		for i := range 7 {
+			tools := ""
+			for _, letter := range random.Perm(6)[:1+random.IntN(3)] {
+				tools += string(rune('a' + letter))
+			}
+			all = append(all, candidate{fmt.Sprintf("%d.wasm", i), tools, random.IntN(3) == 0})
+		}
+		ordered := slices.Clone(all)
+		slices.SortStableFunc(ordered, func(a, b candidate) int {
+			switch {
+			case a.described == b.described:
+				return 0
+			case a.described:
+				return 1
+			}
+			return -1
+		})
+		want := result(ordered)
+		for range 10 {
+			random.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+			if got := result(all); !slices.Equal(got, want) {
+				t.Fatalf("%v come in this order: got %q, want %q", all, got, want)
+			}
+		}
+	}
+}
+
+// TestServedKeeps has a file that comes after the start wait for one that is served, whatever their paths.
+func TestServedKeeps(t *testing.T) {
+	t.Parallel()
+	first, later := &module{first: true}, &module{}
+	for _, c := range []struct {
+		name        string
+		path        string
+		module      *module
+		other       string
+		otherModule *module
+		want        bool
+	}{
+		{"earlier", "a", first, "b", first, true},
+		{"later", "b", first, "a", first, false},
+		{"with a manifest", "b", first, "a", &module{first: true, described: true}, true},
+		{"without a manifest", "a", &module{first: true, described: true}, "b", first, false},
+		{"dropped in", "a", later, "b", first, false},
+		{"before what was dropped in", "a", first, "b", later, false},
+	} {
+		if got := precedes(c.path, c.module, c.other, c.otherModule); got != c.want {
+			t.Errorf("%s: got %t, want %t", c.name, got, c.want)
+		}
+	}
+}

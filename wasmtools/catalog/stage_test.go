@@ -1,0 +1,146 @@
+package catalog_test
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/toolsrv/toolsrv/runtime/wasmbin"
+	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/catalog"
+)
+
+// unlike returns a module that does what another does, with code of its own as far as an engine can tell.
+func unlike(t testing.TB, module []byte, name string) []byte {
+	t.Helper()
+	module, err := wasmbin.SetCustom(module, "name", append([]byte{0, byte(len(name) + 1), byte(len(name))}, name...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return module
+}
+
+// heavy returns a module with a tool of that name, which takes some tenths of a second to compile. Another seed makes
+// other code.
+func heavy(t testing.TB, seed byte, name string) []byte {
+	t.Helper()
+	number := func(n int) []byte { return binary.AppendUvarint(nil, uint64(n)) }
+	section := func(id byte, content ...[]byte) []byte {
+		all := slices.Concat(content...)
+		return slices.Concat([]byte{id}, number(len(all)), all)
+	}
+	const functions = 400
+	body := []byte{0} // no locals
+	for range 250 {   // local 0 = (local 0 + seed) * local 0
+		body = append(body, 0x20, 0, 0x41, seed&0x3f, 0x6a, 0x20, 0, 0x6c, 0x21, 0)
+	}
+	body = append(body, 0x20, 0, 0x0b)
+	var types, bodies []byte
+	for range functions {
+		types = append(types, 0)
+		bodies = slices.Concat(bodies, number(len(body)), body)
+	}
+	module := slices.Concat([]byte("\x00asm\x01\x00\x00\x00"),
+		section(1, []byte{1, 0x60, 1, 0x7f, 1, 0x7f}),
+		section(3, number(functions), types),
+		section(5, []byte{1, 0, 1}),
+		section(7, []byte{2}, []byte("\x06memory\x02\x00"), []byte("\x0ctoolsrv_call\x00\x00")),
+		section(10, number(functions), bodies))
+	return embed(t, module, manifest(t, "", name))
+}
+
+// TestCheapFirst replaces a small file together with large ones: it is served before most of them are compiled.
+func TestCheapFirst(t *testing.T) {
+	t.Parallel()
+	const large = 8
+	directory := t.TempDir()
+	names := func(seed byte) (digests []string) {
+		for i := range large {
+			module := heavy(t, seed+byte(i), fmt.Sprintf("large%d", i))
+			swap(t, directory, fmt.Sprintf("large%d.wasm", i), module)
+			digests = append(digests, fmt.Sprintf("%x", sha256.Sum256(module)))
+		}
+		return digests
+	}
+	names(0)
+	put(t, directory, "z.wasm", version(t, "v0001", "", "z"))
+	c := open(t, catalog.Options{Directory: directory})
+	newer := names(large)
+	small := version(t, "v0002", "", "z")
+	swap(t, directory, "z.wasm", small)
+	digest := fmt.Sprintf("%x", sha256.Sum256(small))
+	await(t, c, "the small file", func(g *wasmtools.Generation) bool {
+		r, ok := g.Lookup("/z")
+		if !ok || r.Tool.Digest != digest {
+			return false
+		}
+		done := 0
+		for i, d := range newer {
+			if r, ok := g.Lookup(fmt.Sprintf("/large%d", i)); ok && r.Tool.Digest == d {
+				done++
+			}
+		}
+		if done > large/2 {
+			t.Errorf("%d of %d large files were compiled before a small one was served", done, large)
+		}
+		return true
+	})
+}
+
+// TestListedBeforeCompiled lists new files with a manifest while none of them is compiled.
+func TestListedBeforeCompiled(t *testing.T) {
+	t.Parallel()
+	directory := t.TempDir()
+	c := open(t, catalog.Options{Directory: directory})
+	for i := range 4 {
+		swap(t, directory, fmt.Sprintf("bad%d.wasm", i), unlike(t, uncompilable(t, fmt.Sprintf("bad%d", i)), fmt.Sprint(i)))
+	}
+	listed := false
+	await(t, c, "refused by the compiler", func(g *wasmtools.Generation) bool {
+		listed = listed || len(g.Routes()) > 0
+		return len(g.Refused()) == 4
+	})
+	if !listed {
+		t.Error("files that can't be compiled were compiled before they were listed")
+	}
+}
+
+// TestDescribedBesideEndless serves a module that has to be run to be described, while others that come before it by
+// their paths run without end.
+func TestDescribedBesideEndless(t *testing.T) {
+	t.Parallel()
+	directory := t.TempDir()
+	for i := range 12 {
+		put(t, directory, fmt.Sprintf("a%02d.wasm", i), unlike(t, fixture(t, "wat/hostile/describe_spin"), fmt.Sprint(i)))
+	}
+	put(t, directory, "b.wasm", version(t, "v0001", "", "b"))
+	put(t, directory, "z.wasm", fixture(t, "catalog/described"))
+	c := start(t, catalog.Options{Directory: directory})
+	if c.Settled() {
+		t.Error("the catalog is settled before anything was read")
+	}
+	awaitTable(t, c, []string{"/b", "/told"}, nil) // and no endless one is refused yet
+	if c.Ready() == nil || c.Settled() {
+		t.Errorf("got Ready() = %v and Settled() = %t while modules are being run to be described", c.Ready(), c.Settled())
+	}
+}
+
+// TestNewerVersion takes up the next version of a file without waiting for what came before it.
+func TestNewerVersion(t *testing.T) {
+	t.Parallel()
+	directory := t.TempDir()
+	log := &record{}
+	c := open(t, catalog.Options{Directory: directory, Logger: log.logger()})
+	put(t, directory, "a.wasm", fixture(t, "wat/hostile/describe_spin"))
+	put(t, directory, "b.wasm", version(t, "v0001", "", "b"))
+	awaitTable(t, c, []string{"/b"}, nil)
+	swap(t, directory, "a.wasm", fixture(t, "catalog/described"))
+	awaitTable(t, c, []string{"/b", "/told"}, nil)
+	if n := log.count("file refused"); n != 0 {
+		t.Errorf("the first version was refused after %d tries before the second was looked at", n)
+	}
+	remove(t, directory, "a.wasm")
+	awaitTable(t, c, []string{"/b"}, nil)
+}

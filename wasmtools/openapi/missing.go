@@ -1,0 +1,120 @@
+package openapi
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/toolsrv/toolsrv/internal/text"
+	"github.com/toolsrv/toolsrv/wasmtools"
+)
+
+// What a guess at the tool that was meant may cost, however many tools there are and whatever was asked for.
+const (
+	maxGuessed = 72 // bytes of a path: that of a tool has 65 at most
+	guessedFor = 8  // tools looked at on each side of the path's place, in each of two orders
+)
+
+// answerMissing answers for a path that has no tool: with 503 where it may have one in a moment.
+func answerMissing(w http.ResponseWriter, _ *http.Request) {
+	x := w.(*exchange)
+	if x.app.settled != nil && !x.app.settled() {
+		x.fail(&wasmtools.Error{Code: wasmtools.CodeNotReady, Message: "No tool has this path yet, and some are still being read; try again."})
+		return
+	}
+	// What was read between the look-up and the question is in the state by now.
+	if newest := x.app.state.Load(); newest != x.state {
+		x.state = newest
+		newest.router.ServeHTTP(x, x.request)
+		return
+	}
+	e := &wasmtools.Error{Code: wasmtools.CodeNotFound}
+	if meant := x.state.guess(x.request.URL.Path); meant != "" {
+		e.Message = "Not Found: did you mean " + meant + "?"
+	}
+	x.fail(e)
+}
+
+// guess returns the path of an enabled tool that was meant by a path without a tool, or "". Whoever asks may read all
+// of these in the lists.
+func (s *state) guess(path string) string {
+	if len(path) > maxGuessed {
+		return ""
+	}
+	var names, same []string
+	_, name := cutName(path)
+	for _, i := range s.near.around(path) {
+		if !s.generation.Routes()[i].Enabled {
+			continue
+		}
+		near := s.entries[i].path
+		names = append(names, near)
+		if _, n := cutName(near); n == name && name != "" {
+			same = append(same, near)
+		}
+	}
+	if meant := text.Nearest(path, names); meant != "" {
+		return meant
+	}
+	if len(same) > 0 {
+		return slices.Min(same) // the tool of that name in another namespace
+	}
+	return ""
+}
+
+// cutName cuts a path into its namespace and the tool's name.
+func cutName(path string) (namespace, name string) {
+	path = strings.TrimRight(path, "/")
+	i := strings.LastIndexByte(path, '/')
+	return path[:max(i, 0)], path[i+1:]
+}
+
+// A neighbourhood finds the tools whose paths begin or end most like another one. A slip of the pen leaves a beginning or
+// an end as it was, mostly both. It is made when it is first needed.
+type neighbourhood struct {
+	entries []*entry
+	once    sync.Once
+	orders  [2][]place // by the path, and by the path read from its end
+}
+
+// A place is a tool's in an order.
+type place struct {
+	key    string
+	number int // of the entry
+}
+
+// around returns the numbers of the entries whose paths are next to path, at most 4 × guessedFor.
+func (n *neighbourhood) around(path string) (numbers []int) {
+	n.once.Do(func() {
+		for o := range n.orders {
+			n.orders[o] = make([]place, len(n.entries))
+			for i, e := range n.entries {
+				n.orders[o][i] = place{keyOf(e.path, o), i}
+			}
+			slices.SortFunc(n.orders[o], func(a, b place) int { return strings.Compare(a.key, b.key) })
+		}
+	})
+	for o, places := range n.orders {
+		at, _ := slices.BinarySearchFunc(places, keyOf(path, o), func(p place, key string) int { return strings.Compare(p.key, key) })
+		for _, p := range places[max(0, at-guessedFor):min(len(places), at+guessedFor)] {
+			numbers = append(numbers, p.number)
+		}
+	}
+	slices.Sort(numbers) // so that of two that are equally near, the guess is always the same
+	return slices.Compact(numbers)
+}
+
+// keyOf returns a path without what people mistake most, for an order.
+func keyOf(path string, order int) string {
+	key := []byte(strings.ToLower(strings.Trim(path, "/")))
+	for i, c := range key {
+		if c == '-' {
+			key[i] = '_'
+		}
+	}
+	if order == 1 {
+		slices.Reverse(key)
+	}
+	return string(key)
+}

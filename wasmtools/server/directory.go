@@ -1,0 +1,29 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/toolsrv/toolsrv/wasmtools/config"
+)
+
+// CheckDirectory reports a tools directory that is missing, or no directory, in words that say what to do. A relative one is
+// named by its whole path: who reads the message may not know where the server was started.
+func CheckDirectory(c *config.Config) error {
+	directory := c.Tools.Directory
+	if abs, err := filepath.Abs(directory); err == nil {
+		directory = abs
+	}
+	switch info, err := os.Stat(directory); {
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("there is no tools directory %s: make it, and put .wasm files into it, or set tools.directory to the one that holds them", directory)
+	case err != nil:
+		return fmt.Errorf("look at the tools directory: %w", err)
+	case !info.IsDir():
+		return fmt.Errorf("the tools directory %s is a file: set tools.directory to the folder that holds the .wasm files", directory)
+	}
+	return nil
+}

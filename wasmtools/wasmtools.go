@@ -51,11 +51,16 @@ type Schema interface {
 	Validate(body []byte) ([]byte, error)
 }
 
-// A Caller runs a tool.
+// A Caller runs a tool. Clients reach it through [Tool.Call].
 type Caller interface {
-	// Call runs the tool with arguments, a JSON object that the schema accepts, and returns its result, JSON.
-	// The callee must not keep arguments, the caller owns the result. An error that is an *Error has its code;
-	// any other counts as internal and is not shown to clients. Call is safe for concurrent use.
+	// Call runs the tool with arguments, a JSON object that the schema accepts, and returns its result, JSON; what is
+	// no JSON reaches no client and counts as CodeToolBadOutput. The callee must not keep arguments, the caller owns
+	// the result.
+	//
+	// An error is the tool's word, as in the SDKs: clients see its text, with CodeToolError and status 400. One that is
+	// an *Error, or wraps it, has its code; where that is CodeToolError and there is no cause, clients see the text of
+	// the whole. What clients must not see is the Err of an *Error with CodeInternal. An error of ctx that is handed on
+	// counts as the end of the call. Call is safe for concurrent use.
 	Call(ctx context.Context, arguments []byte) (result []byte, err error)
 }
 

@@ -197,7 +197,7 @@ func TestConversations(t *testing.T) {
 		failing("fail/timeout", code(wasmtools.CodeToolTimeout, "The tool did not finish within 5s")),
 		failing("fail/overloaded", code(wasmtools.CodeOverloaded, "")),
 		failing("fail/cancelled", code(wasmtools.CodeCancelled, "")),
-		failing("fail/internal", errors.New("the password is hunter2")),
+		failing("fail/internal", &wasmtools.Error{Code: wasmtools.CodeInternal, Err: errors.New("the password is hunter2")}),
 		failing("fail/coded-internal", code(wasmtools.CodeInternal, "the password is hunter2")),
 		failing("fail/unknown-code", code("surprise", "the password is hunter2")),
 		failing("fail/nil", (*wasmtools.Error)(nil)),

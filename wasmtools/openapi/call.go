@@ -61,12 +61,9 @@ func (x *exchange) run(tool *wasmtools.Tool, path string, b *buffer) ([]byte, er
 	if err != nil {
 		return nil, err
 	}
-	result, err := tool.Caller.Call(&x.ctx, arguments)
+	result, err := tool.Call(&x.ctx, arguments)
 	if err != nil {
 		return nil, err
-	}
-	if len(result) == 0 {
-		return nil, &wasmtools.Error{Code: wasmtools.CodeToolBadOutput, Message: "The tool returned no result"}
 	}
 	if n := int64(len(result)); n > small { // it is held for as long as the client takes to read it
 		x.app.memory.hold(n)

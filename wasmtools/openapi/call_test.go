@@ -175,7 +175,7 @@ func TestContextErrors(t *testing.T) {
 	}{
 		{"client gone", "/wait", gone, 499},
 		{"out of the server's time", "/wait", late, 504},
-		{"the tool's own deadline", "/own", t.Context(), 500},
+		{"the tool's own deadline", "/own", t.Context(), 400},
 	}
 	for _, tt := range tests {
 		if got := serve(app, post(tt.path, `{}`).WithContext(tt.ctx)); got.StatusCode != tt.want {
@@ -278,7 +278,7 @@ func TestLog(t *testing.T) {
 	var text bytes.Buffer
 	log := slog.New(slog.NewJSONHandler(&text, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	trap := failing("trap", &wasmtools.Error{Code: wasmtools.CodeToolTrapped, Err: errors.New("unreachable")})
-	bug := failing("bug", errors.New(strings.Repeat("long", 4<<10)))
+	bug := failing("bug", &wasmtools.Error{Code: wasmtools.CodeInternal, Err: errors.New(strings.Repeat("long", 4<<10))})
 	app := appOf(t, tableOf(t, echo("echo"), trap, bug), openapi.Options{Logger: log, Dependencies: []openapi.Dependency{bearer(t, "sesame")}})
 	tests := []struct {
 		name, path, token, level, code, cause string

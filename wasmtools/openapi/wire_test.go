@@ -20,7 +20,7 @@ import (
 func TestInternalOverTheWire(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
-	app := appOf(t, tableOf(t, echo("echo"), failing("broken", errors.New("hunter2")),
+	app := appOf(t, tableOf(t, echo("echo"), failing("broken", &wasmtools.Error{Code: wasmtools.CodeInternal, Err: errors.New("hunter2")}),
 		tool("panics", func(context.Context, []byte) ([]byte, error) { panic("hunter2") })),
 		openapi.Options{Logger: slog.New(slog.NewJSONHandler(&log, nil))})
 	server := httptest.NewServer(app)

@@ -13,7 +13,10 @@ import (
 // about to begin is made on the old one.
 type caller struct{ tool *sandbox.Tool }
 
-var _ wasmtools.Caller = caller{}
+var _ wasmtools.Runner = caller{}
+
+// IsRunner tells that the sandbox has looked at what it returns.
+func (caller) IsRunner() {}
 
 // Call runs the tool in the sandbox.
 func (c caller) Call(ctx context.Context, arguments []byte) ([]byte, error) {

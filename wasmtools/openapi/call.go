@@ -28,6 +28,7 @@ type buffer struct {
 // call answers a POST to the tool that is number i of the state.
 func (x *exchange) call(i int) {
 	route := x.state.generation.Routes()[i]
+	x.tool = x.state.entries[i].path
 	if !route.Enabled {
 		x.fail(disabled(x.state.entries[i].path, route.Reason))
 		return

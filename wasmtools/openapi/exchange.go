@@ -5,14 +5,12 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
-	"log/slog"
 	"math/rand/v2"
 	"net/http"
 	"runtime/debug"
 	"strconv"
 	"time"
 
-	"github.com/toolsrv/toolsrv/internal/text"
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
@@ -34,6 +32,7 @@ type exchange struct {
 	id      [1]string // the value of X-Request-Id
 	length  [1]string // the value of Content-Length
 
+	tool   string         // path of the tool that is called, or empty
 	status int            // 0 until the header is written
 	code   wasmtools.Code // why the request failed, or empty
 	cause  error          // for the log, or nil
@@ -132,34 +131,4 @@ func (x *exchange) finish() {
 	if abort {
 		panic(http.ErrAbortHandler)
 	}
-}
-
-func (x *exchange) logRequest() {
-	level := slog.LevelInfo
-	switch {
-	case x.code == wasmtools.CodeInternal:
-		level = slog.LevelError
-	case isProbe(x.request.URL.Path):
-		level = slog.LevelDebug // an orchestrator asks every few seconds
-	case x.cause != nil || x.status >= http.StatusInternalServerError:
-		level = slog.LevelWarn
-	}
-	ctx := x.request.Context()
-	if !x.app.log.Enabled(ctx, level) {
-		return
-	}
-	attrs := make([]slog.Attr, 0, 7)
-	attrs = append(attrs,
-		slog.String("method", text.Clip(x.request.Method, maxRequestID)),
-		slog.String("path", text.Clip(x.request.URL.Path, maxLoggedPath)),
-		slog.Int("status", x.status),
-		slog.Duration("duration", time.Since(x.start)),
-		slog.String("request_id", x.id[0]))
-	if x.code != "" {
-		attrs = append(attrs, slog.String("code", string(x.code)))
-	}
-	if x.cause != nil {
-		attrs = append(attrs, slog.String("error", text.Clip(x.cause.Error(), maxLoggedText)))
-	}
-	x.app.log.LogAttrs(ctx, level, "request", attrs...)
 }

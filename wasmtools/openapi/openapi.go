@@ -70,6 +70,7 @@ type App struct {
 	fixed        headers
 	buffers      sync.Pool // of *buffer
 	memory       *memory
+	refusals     refusals
 	unsubscribe  []func()
 
 	mu    sync.Mutex // orders rebuilds; below the locks of the route table and of dependencies
@@ -118,6 +119,7 @@ func NewApp(table *wasmtools.RouteTable, o Options) *App {
 	if a.log == nil {
 		a.log = slog.New(slog.DiscardHandler)
 	}
+	a.refusals = refusals{log: a.log, tools: map[string]*refusal{}}
 	for _, address := range o.Servers {
 		// Clients put a path behind it, which begins with a slash.
 		a.servers = append(a.servers, documentServer{URL: cmp.Or(strings.TrimRight(address, "/"), "/")})
@@ -133,12 +135,13 @@ func NewApp(table *wasmtools.RouteTable, o Options) *App {
 	return a
 }
 
-// Close ends the subscriptions to the table and to the dependencies; the application goes on to serve what it serves
+// Close ends the subscriptions to the table and to the dependencies, and logs what it has not logged yet; the application goes on to serve what it serves
 // then. It returns nil and can be called twice.
 func (a *App) Close() error {
 	for _, unsubscribe := range a.unsubscribe {
 		unsubscribe()
 	}
+	a.refusals.close()
 	return nil
 }
 

@@ -8,8 +8,10 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"testing"
 
+	"github.com/toolsrv/toolsrv/internal/journal"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/openapi"
 	"github.com/toolsrv/toolsrv/wasmtools/schema"
@@ -87,6 +89,9 @@ func TestAllocations(t *testing.T) {
 	app := appOf(t, tableOf(t, any), openapi.Options{})
 	big := appOf(t, many(t, 1000), openapi.Options{})
 	tag := func(path string) string { return serve(big, get(path)).Header.Get("ETag") }
+	j, h := journal.New(io.Discard, func(w io.Writer) slog.Handler { return slog.NewJSONHandler(w, nil) })
+	defer j.Close()
+	logged := appOf(t, tableOf(t, any), openapi.Options{Logger: slog.New(h)})
 	tests := []struct {
 		name    string
 		app     *openapi.App
@@ -95,6 +100,7 @@ func TestAllocations(t *testing.T) {
 		most    float64
 	}{
 		{"call, without its validation", app, post("/math/any", `{"a":1,"b":2}`), 200, 5},
+		{"call, without its validation, logged", logged, post("/math/any", `{"a":1,"b":2}`), 200, 5},
 		{"/tools", big, get("/tools"), 200, 3},
 		{"/tools not modified", big, get("/tools", "If-None-Match", tag("/tools")), 304, 3},
 		{"/openapi.json", big, get("/openapi.json"), 200, 3},
@@ -144,20 +150,43 @@ func BenchmarkCall(b *testing.B) {
 	}
 }
 
-// BenchmarkServer is the whole way: a connection of net/http, and back.
+// BenchmarkServer is the whole way: a connection of net/http, and back; without a log, with one that is written at once to a
+// pipe that is read, and with the service's own.
 func BenchmarkServer(b *testing.B) {
-	server := httptest.NewServer(appOf(b, tableOf(b, quick()), openapi.Options{}))
-	defer server.Close()
-	client := server.Client()
-	b.ReportAllocs()
-	for b.Loop() {
-		r, err := client.Post(server.URL+"/math/add", "application/json", bytes.NewReader([]byte(`{"a":1,"b":2}`)))
-		if err != nil {
-			b.Fatal(err)
+	encode := func(w io.Writer) slog.Handler { return slog.NewJSONHandler(w, nil) }
+	request := func(b *testing.B, log slog.Handler) {
+		server := httptest.NewServer(appOf(b, tableOf(b, quick()), openapi.Options{Logger: slog.New(log)}))
+		defer server.Close()
+		client := server.Client()
+		b.ReportAllocs()
+		for b.Loop() {
+			r, err := client.Post(server.URL+"/math/add", "application/json", bytes.NewReader([]byte(`{"a":1,"b":2}`)))
+			if err != nil {
+				b.Fatal(err)
+			}
+			_, _ = io.Copy(io.Discard, r.Body)
+			r.Body.Close()
 		}
-		_, _ = io.Copy(io.Discard, r.Body)
-		r.Body.Close()
 	}
+	b.Run("no log", func(b *testing.B) { request(b, slog.DiscardHandler) })
+	b.Run("written at once", func(b *testing.B) { request(b, encode(readPipe(b))) })
+	b.Run("journal", func(b *testing.B) {
+		j, h := journal.New(readPipe(b), encode)
+		defer j.Close()
+		request(b, h)
+	})
+}
+
+// readPipe returns the end of a pipe that somebody reads.
+func readPipe(b *testing.B) io.Writer {
+	b.Helper()
+	r, w, err := os.Pipe()
+	if err != nil {
+		b.Fatal(err)
+	}
+	go func() { _, _ = io.Copy(io.Discard, r) }()
+	b.Cleanup(func() { w.Close(); r.Close() })
+	return w
 }
 
 func BenchmarkLists(b *testing.B) {

@@ -1,0 +1,122 @@
+package openapi
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/toolsrv/toolsrv/internal/text"
+	"github.com/toolsrv/toolsrv/wasmtools"
+)
+
+// logRequest writes the line of a request that was answered.
+func (x *exchange) logRequest() {
+	level := slog.LevelInfo
+	switch {
+	case x.code == wasmtools.CodeInternal:
+		level = slog.LevelError
+	case isProbe(x.request.URL.Path):
+		level = slog.LevelDebug // an orchestrator asks every few seconds
+	case x.cause != nil || x.status >= http.StatusInternalServerError:
+		level = slog.LevelWarn
+	}
+	if x.code == wasmtools.CodeOverloaded && !x.app.refusals.first(x.tool, x.id[0]) {
+		level = slog.LevelDebug
+	}
+	ctx := x.request.Context()
+	if !x.app.log.Enabled(ctx, level) {
+		return
+	}
+	attrs := make([]slog.Attr, 0, 7)
+	attrs = append(attrs,
+		slog.String("method", text.Clip(x.request.Method, maxRequestID)),
+		slog.String("path", text.Clip(x.request.URL.Path, maxLoggedPath)),
+		slog.Int("status", x.status),
+		slog.Duration("duration", time.Since(x.start)),
+		slog.String("request_id", x.id[0]))
+	if x.code != "" {
+		attrs = append(attrs, slog.String("code", string(x.code)))
+	}
+	if x.cause != nil {
+		attrs = append(attrs, slog.String("error", text.Clip(x.cause.Error(), maxLoggedText)))
+	}
+	x.app.log.LogAttrs(ctx, level, "request", attrs...)
+}
+
+// refusalsEvery is how often the log says how many calls of a tool were refused: 200 clients that come back at once are
+// refused thousands of times a second, and a line for each would slow down everybody else.
+const refusalsEvery = time.Second
+
+// refusals count the calls that were refused because too many ran already.
+type refusals struct {
+	log *slog.Logger
+
+	mu     sync.Mutex
+	tools  map[string]*refusal // those of which a call was refused just now, by path
+	closed bool
+}
+
+// A refusal is that of a tool.
+type refusal struct {
+	calls int    // that the log was not told of
+	id    string // of the request that was refused last
+	timer *time.Timer
+}
+
+// first reports whether a refused call is to have a line of its own: the first one does, so that nobody has to wait for the
+// news. Those that follow are counted, and each second a line says how many they were, until there is a second without.
+func (r *refusals) first(path, id string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed {
+		return true
+	}
+	t := r.tools[path]
+	if t == nil {
+		r.tools[path] = &refusal{timer: time.AfterFunc(refusalsEvery, func() { r.tell(path) })}
+		return true
+	}
+	t.calls++
+	t.id = id
+	return false
+}
+
+// tell logs how many calls of a tool were refused since the last line.
+func (r *refusals) tell(path string) {
+	r.mu.Lock()
+	t := r.tools[path]
+	if t == nil { // told by close
+		r.mu.Unlock()
+		return
+	}
+	calls, id := t.calls, t.id
+	t.calls = 0
+	if calls == 0 {
+		delete(r.tools, path)
+	} else {
+		t.timer.Reset(refusalsEvery)
+	}
+	r.mu.Unlock()
+	r.write(path, calls, id)
+}
+
+// close tells what was not told yet. From then on each refused call has a line of its own.
+func (r *refusals) close() {
+	r.mu.Lock()
+	tools := r.tools
+	r.tools, r.closed = nil, true
+	r.mu.Unlock()
+	for path, t := range tools {
+		t.timer.Stop()
+		r.write(path, t.calls, t.id)
+	}
+}
+
+func (r *refusals) write(path string, calls int, id string) {
+	if calls > 0 {
+		r.log.LogAttrs(context.Background(), slog.LevelWarn, "further calls refused", slog.String("path", path), slog.Int("calls", calls),
+			slog.String("code", string(wasmtools.CodeOverloaded)), slog.String("last_request_id", id))
+	}
+}

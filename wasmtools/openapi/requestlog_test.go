@@ -1,0 +1,105 @@
+package openapi_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"log/slog"
+	"net/http"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/openapi"
+)
+
+// A logged line of requests that were refused, or of one.
+type refusedLine struct {
+	Msg, Path, Level string
+	Calls            int
+	Last             string `json:"last_request_id"`
+}
+
+// refusedLines returns the lines that were logged, and forgets them.
+func refusedLines(t *testing.T, log *bytes.Buffer) (lines []refusedLine) {
+	t.Helper()
+	for line := range bytes.Lines(log.Bytes()) {
+		var l refusedLine
+		if err := json.Unmarshal(line, &l); err != nil {
+			t.Fatal(err)
+		}
+		lines = append(lines, l)
+	}
+	log.Reset()
+	return lines
+}
+
+// TestRefusedCalls has the log say once a second how many calls of a tool were refused.
+func TestRefusedCalls(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		full := func(name string) *wasmtools.Tool {
+			tool := add()
+			tool.Name = name
+			tool.Caller = wasmtools.CallerFunc(func(context.Context, []byte) ([]byte, error) {
+				return nil, &wasmtools.Error{Code: wasmtools.CodeOverloaded}
+			})
+			return tool
+		}
+		var log bytes.Buffer
+		app := openapi.NewApp(tableOf(t, full("one"), full("two")), openapi.Options{Logger: slog.New(slog.NewJSONHandler(&log, nil))})
+		call := func(path string, times int) {
+			for range times {
+				if a := serve(app, post(path, `{"a":1,"b":2}`, "X-Request-Id", "mine")); a.StatusCode != http.StatusServiceUnavailable {
+					t.Fatalf("got %d, want 503", a.StatusCode)
+				}
+			}
+		}
+		want := func(when string, want ...refusedLine) {
+			t.Helper()
+			got := refusedLines(t, &log)
+			if len(got) != len(want) {
+				t.Fatalf("%s: got %d lines, want %d: %+v", when, len(got), len(want), got)
+			}
+			for i := range want {
+				if got[i] != want[i] {
+					t.Errorf("%s: got %+v, want %+v", when, got[i], want[i])
+				}
+			}
+		}
+		request := func(path string) refusedLine { return refusedLine{Msg: "request", Path: path, Level: "WARN"} }
+		further := func(path string, calls int) refusedLine {
+			return refusedLine{"further calls refused", path, "WARN", calls, "mine"}
+		}
+		second := func() {
+			time.Sleep(time.Second)
+			synctest.Wait()
+		}
+
+		call("/math/one", 5000)
+		want("at once", request("/math/one"))
+		time.Sleep(500 * time.Millisecond)
+		call("/math/two", 1)
+		want("of another tool", request("/math/two"))
+		time.Sleep(500 * time.Millisecond)
+		synctest.Wait()
+		want("after a second", further("/math/one", 4999))
+		call("/math/one", 3)
+		want("in the next second")
+		second()
+		want("after it", further("/math/one", 3))
+		second()
+		want("after a second without")
+		call("/math/one", 1)
+		want("later", request("/math/one"))
+		call("/math/one", 2)
+		if err := app.Close(); err != nil {
+			t.Fatal(err)
+		}
+		want("at the end", further("/math/one", 2))
+		call("/math/one", 2)
+		want("after the end", request("/math/one"), request("/math/one"))
+		second()
+		want("much later")
+	})
+}

@@ -55,6 +55,9 @@ type Options struct {
 	Limits func(path string) sandbox.Limits
 	// Policy says which tools start enabled.
 	Policy wasmtools.Policy
+	// Tools are tools of the program itself, such as those of [wasmtools.NewTool]. They are in the table from the start
+	// and stay there; a file that wants the path or operation id of one is refused. Limits do not reach them.
+	Tools []*wasmtools.Tool
 	// Logger gets a line for each tool that comes, changes or goes and one for each file that is refused. Nil discards.
 	Logger *slog.Logger
 	// Poll is the time between two looks at the directory where the system can't tell of changes; 0 means 500 ms.
@@ -101,9 +104,9 @@ func Start(ctx context.Context, o Options) (*Catalog, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("open catalog: %w", err)
 	}
-	table, err := wasmtools.NewRouteTable()
+	table, err := wasmtools.NewRouteTable(o.Tools...)
 	if err != nil {
-		return nil, fmt.Errorf("open catalog: %w", err)
+		return nil, fmt.Errorf("open catalog: tools of the program: %w", err)
 	}
 	table.SetPolicy(o.Policy)
 	work, cancel := context.WithCancel(context.WithoutCancel(ctx))

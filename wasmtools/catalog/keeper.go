@@ -60,7 +60,7 @@ func newKeeper(ctx context.Context, o Options, table *wasmtools.RouteTable) *kee
 		do:        make(chan func()),
 		ctx:       ctx,
 		limits:    o.Limits,
-		shelf:     newShelf(),
+		shelf:     newShelf(o.Tools),
 		work:      newWork(runtime.GOMAXPROCS(0)),
 		loads:     map[*load]struct{}{},
 		ready:     make(chan struct{}),

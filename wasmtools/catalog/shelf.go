@@ -38,12 +38,17 @@ type file struct {
 
 // A claim is a tool that is served, and whose.
 type claim struct {
-	file *file
+	file *file // nil for a tool of the program, which keeps its path
 	tool *wasmtools.Tool
 }
 
-func newShelf() *shelf {
-	return &shelf{files: map[string]*file{}, operations: map[string]claim{}}
+// newShelf returns a shelf without files, beside tools of the program.
+func newShelf(own []*wasmtools.Tool) *shelf {
+	s := &shelf{files: map[string]*file{}, operations: map[string]claim{}}
+	for _, t := range own {
+		s.operations[t.OperationID()] = claim{nil, t}
+	}
+	return s
 }
 
 // at returns the file at path, a new one where there is none.
@@ -75,13 +80,13 @@ func (s *shelf) offer(f *file, m *module) bool {
 	return true
 }
 
-// conflict returns why a module of f can't be served beside those of other files, or the files that have to make room.
+// conflict returns why a module of f can't be served beside what is there, or the files that have to make room.
 func (s *shelf) conflict(f *file, m *module) (displaced []*file, err error) {
 	for _, t := range m.Tools() {
 		c, ok := s.operations[t.OperationID()]
 		switch {
 		case !ok || c.file == f || slices.Contains(displaced, c.file):
-		case s.starting && precedes(f.path, m, c.file.path, c.file.serving):
+		case s.starting && c.file != nil && precedes(f.path, m, c.file.path, c.file.serving):
 			displaced = append(displaced, c.file)
 		default:
 			return nil, wasmtools.Conflict(c.tool, t)

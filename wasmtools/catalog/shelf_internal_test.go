@@ -53,7 +53,7 @@ func TestStartOrder(t *testing.T) {
 	}
 	// result returns which file serves what when they come in this order.
 	result := func(arrivals []candidate) (served []string) {
-		s := newShelf()
+		s := newShelf(nil)
 		defer s.close()
 		s.starting = true
 		for _, c := range arrivals {

@@ -51,21 +51,23 @@ type Server struct {
 }
 
 // New binds the configured address, begins to read the tools directory and gets everything ready for Run, logging to logger
-// (nil discards). Run serves while the directory is being read. A refused file is no error; a missing directory or an address in use is. The caller must call
-// Run or Close.
-func New(ctx context.Context, c *config.Config, logger *slog.Logger) (*Server, error) {
+// (nil discards). Run serves while the directory is being read. A refused file is no error; a missing directory or an address
+// in use is. The caller must call Run or Close.
+//
+// Tools are tools of the program itself, which are served beside those of the directory; see [catalog.Options].
+func New(ctx context.Context, c *config.Config, logger *slog.Logger, tools ...*wasmtools.Tool) (*Server, error) {
 	if logger == nil {
 		logger = slog.New(slog.DiscardHandler)
 	}
 	s := &Server{logger: logger, started: c, began: time.Now(), drain: drainLimit, maxConns: maxConns, cut: func() {}}
-	if err := s.open(ctx, c); err != nil {
+	if err := s.open(ctx, c, tools); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil
 }
 
 // open fills in the parts, cheapest failure first. What was opened before an error is left to Close.
-func (s *Server) open(ctx context.Context, c *config.Config) (err error) {
+func (s *Server) open(ctx context.Context, c *config.Config, tools []*wasmtools.Tool) (err error) {
 	if s.auth, err = newAuth(c); err != nil {
 		return err
 	}
@@ -83,6 +85,7 @@ func (s *Server) open(ctx context.Context, c *config.Config) (err error) {
 		Engine:    s.engine,
 		Limits:    Limits(c),
 		Policy:    policy(c),
+		Tools:     tools,
 		Logger:    s.logger,
 	})
 	if err != nil {

@@ -69,10 +69,10 @@ func start(tb testing.TB, c *config.Config) *running {
 	return r
 }
 
-func build(tb testing.TB, c *config.Config) *running {
+func build(tb testing.TB, c *config.Config, tools ...*wasmtools.Tool) *running {
 	tb.Helper()
 	r := &running{tb: tb, log: newLog(), done: make(chan error, 1)}
-	s, err := server.New(tb.Context(), c, slog.New(slog.NewJSONHandler(r.log, nil)))
+	s, err := server.New(tb.Context(), c, slog.New(slog.NewJSONHandler(r.log, nil)), tools...)
 	if err != nil {
 		tb.Fatal(err)
 	}

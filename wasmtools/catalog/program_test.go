@@ -1,0 +1,66 @@
+package catalog_test
+
+import (
+	"context"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/catalog"
+	"github.com/toolsrv/toolsrv/wasmtools/schema"
+)
+
+// own returns a tool of the program.
+func own(namespace, name string) *wasmtools.Tool {
+	return &wasmtools.Tool{Namespace: namespace, Name: name, Description: "Does " + name + ".", Parameters: schema.MustCompile(`{"type":"object"}`),
+		Caller: wasmtools.CallerFunc(func(context.Context, []byte) ([]byte, error) { return []byte(`"of the program"`), nil })}
+}
+
+// TestToolsOfTheProgram are served beside those of files, from the first moment, and whatever files come and go.
+func TestToolsOfTheProgram(t *testing.T) {
+	t.Parallel()
+	directory := t.TempDir()
+	put(t, directory, "a.wasm", version(t, "v0001", "math", "add", "sub"))
+	put(t, directory, "b.wasm", version(t, "v0001", "math", "mul"))
+	k := start(t, catalog.Options{Directory: directory, Tools: []*wasmtools.Tool{own("math", "add"), own("", "now")}})
+	for _, path := range []string{"/math/add", "/now"} {
+		if _, ok := k.Table().Lookup(path); !ok {
+			t.Errorf("%s is not served at once", path)
+		}
+	}
+	// The file that wants the path of one is refused whole.
+	awaitTable(t, k, []string{"/math/add", "/math/mul", "/now"}, []string{"a.wasm"})
+	if why := reason(k.Table().Current(), filepath.Join(directory, "a.wasm")); !strings.Contains(why, "path /math/add is taken: the program") {
+		t.Errorf("a.wasm is refused with %q", why)
+	}
+	swap(t, directory, "a.wasm", version(t, "v0002", "math", "sub"))
+	swap(t, directory, "b.wasm", version(t, "v0002", "math-add", "x"))
+	awaitTable(t, k, []string{"/math-add/x", "/math/add", "/math/sub", "/now"}, nil)
+	route, _ := k.Table().Lookup("/math/add")
+	if got, err := route.Tool.Call(t.Context(), []byte("{}")); string(got) != `"of the program"` || err != nil {
+		t.Errorf("got %s, %v", got, err)
+	}
+	if err := k.Reconfigure(nil, wasmtools.Policy{Disabled: []string{"now"}}); err != nil {
+		t.Fatal(err)
+	}
+	if route, _ := k.Table().Lookup("/now"); route.Enabled {
+		t.Error("the policy does not reach a tool of the program")
+	}
+}
+
+func TestToolsOfTheProgramRefused(t *testing.T) {
+	t.Parallel()
+	bad := own("", "bad")
+	bad.Parameters = nil
+	for want, tools := range map[string][]*wasmtools.Tool{
+		"path /add is taken": {own("", "add"), own("", "add")},
+		"has no Parameters":  {bad},
+		"is the service's":   {own("", "tools")},
+	} {
+		k, err := catalog.Start(t.Context(), catalog.Options{Directory: t.TempDir(), Engine: newEngine(t), Tools: tools})
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, %v, want an error with %q", k, err, want)
+		}
+	}
+}

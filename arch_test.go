@@ -22,6 +22,7 @@ const module = "github.com/toolsrv/toolsrv"
 // edges are the allowed imports between packages of this module. Arrows point down only, so that a reader of a
 // package needs to know nothing above it.
 var edges = map[string][]string{
+	"internal/heap":             {},                                                                                                                    // Go's own memory: process-wide, so for main programs only
 	"internal/ownership":        {},                                                                                                                    // owners and modes of files: usable by any program
 	"internal/text":             {},                                                                                                                    // what messages do with foreign text: everybody's
 	"internal/journal":          {"internal/text"},                                                                                                     // writes a log; knows nobody who logs
@@ -39,9 +40,9 @@ var edges = map[string][]string{
 	"wasmtools/toolfile":        {"internal/text", "wasmtools", "wasmtools/schema", "wasmtools/schema/jsontree", "runtime/sandbox", "runtime/wasmbin"}, // one file becomes tools, the same way for serving and for the author's commands
 	"wasmtools/catalog":         {"internal/text", "wasmtools", "wasmtools/toolfile", "runtime/sandbox"},                                               // a directory of files becomes a route table
 	"wasmtools/openapi":         {"internal/text", "wasmtools", "wasmtools/schema", "wasmtools/auth"},                                                  // HTTP: sees tools, never sandboxes
-	"wasmtools/server":          {"internal/text", "wasmtools", "wasmtools/openapi", "wasmtools/auth", "wasmtools/catalog", "wasmtools/config", "runtime/sandbox"},
-	"author/project":            {"internal/text", "wasmtools", "runtime/wasmbin"},                                                                                                                                               // runs compilers; never what they made
-	"cmd/toolsrv/command":       {"internal/journal", "internal/text", "author/project", "wasmtools", "wasmtools/server", "wasmtools/config", "wasmtools/catalog", "wasmtools/openapi", "wasmtools/toolfile", "runtime/sandbox"}, // every part has a command
+	"wasmtools/server":          {"runtime/account", "internal/text", "wasmtools", "wasmtools/openapi", "wasmtools/auth", "wasmtools/catalog", "wasmtools/config", "runtime/sandbox"},
+	"author/project":            {"internal/text", "wasmtools", "runtime/wasmbin"},                                                                                                                                                                // runs compilers; never what they made
+	"cmd/toolsrv/command":       {"internal/heap", "internal/journal", "internal/text", "author/project", "wasmtools", "wasmtools/server", "wasmtools/config", "wasmtools/catalog", "wasmtools/openapi", "wasmtools/toolfile", "runtime/sandbox"}, // every part has a command
 	"cmd/toolsrv":               {"cmd/toolsrv/command"},
 }
 

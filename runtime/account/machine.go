@@ -24,6 +24,9 @@ func MachineMemory() int64 {
 	return int64(n)
 }
 
+// DefaultMemory returns how many of them tools may take together where nobody says otherwise: half.
+func DefaultMemory() int64 { return MachineMemory() / 2 }
+
 // MachineMappings returns how many mappings the process may have, or 0 where nothing bounds them.
 func MachineMappings() int64 {
 	text, err := os.ReadFile("/proc/sys/vm/max_map_count")

@@ -400,7 +400,7 @@ func (e *Engine) reclaim(k account.Kind, n int64) {
 // newAccount returns the account of an engine.
 func newAccount(c Config) *account.Account {
 	if c.Memory <= 0 {
-		c.Memory = account.MachineMemory() / 2
+		c.Memory = account.DefaultMemory()
 	}
 	if c.Mappings <= 0 {
 		c.Mappings = account.MachineMappings() / 4 * 3 // Go's heap and threads need some, too

@@ -38,6 +38,8 @@ type Server struct {
 	// PublicURL is where clients reach the server, or empty where that is its own address: an address such as
 	// "https://example.com/tools", or a path such as "/tools".
 	PublicURL string
+	// Memory bounds what all tools take together, in bytes; 0 is half of what the process has.
+	Memory int64
 }
 
 // Tools is the table [tools].

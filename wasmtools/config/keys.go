@@ -30,11 +30,13 @@ const (
 	minTimeout     = time.Millisecond
 	maxTimeout     = time.Hour
 	minMemory      = 64 << 10 // one page of WebAssembly
-	maxMemory      = 4 << 30  // all that 32 bits address
-	minStack       = 16 << 10
-	maxStack       = 32 << 20
-	maxInput       = 1 << 30
-	maxOutput      = 1 << 30
+
+	minServerMemory, maxServerMemory = 16 << 20, 1 << 40
+	maxMemory                        = 4 << 30 // all that 32 bits address
+	minStack                         = 16 << 10
+	maxStack                         = 32 << 20
+	maxInput                         = 1 << 30
+	maxOutput                        = 1 << 30
 )
 
 var errOverride = errors.New("each override is a table of its own: write [[override]] above its keys")
@@ -50,6 +52,7 @@ func tables(c *Config, limits *Limits, mode *string, directory string) map[strin
 		"server": {
 			"address":    address(&c.Server.Address),
 			"public_url": publicURL(&c.Server.PublicURL),
+			"memory":     sizeOrZero(&c.Server.Memory, minServerMemory, maxServerMemory),
 		},
 		"tools": {
 			"directory":       path(&c.Tools.Directory, directory, true),

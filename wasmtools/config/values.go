@@ -147,6 +147,18 @@ func size(to *int64, least, most int64) reader {
 	}
 }
 
+// sizeOrZero reads a size, or the number 0, which leaves the choice to the server.
+func sizeOrZero(to *int64, least, most int64) reader {
+	read := size(to, least, most)
+	return func(value any) error {
+		if value == int64(0) {
+			*to = 0
+			return nil
+		}
+		return read(value)
+	}
+}
+
 // parseSize returns the bytes of a size with its unit; one that an int64 can't hold counts as the largest that it can.
 func parseSize(s string) (int64, error) {
 	digits := s

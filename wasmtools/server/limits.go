@@ -3,6 +3,7 @@ package server
 import (
 	"time"
 
+	"github.com/toolsrv/toolsrv/runtime/account"
 	"github.com/toolsrv/toolsrv/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
@@ -15,10 +16,26 @@ const (
 	replyTimeout      = 30 * time.Second // writing the answer, after the longest call
 	idleTimeout       = 2 * time.Minute  // between two requests of a connection
 	maxHeader         = 32 << 10         // bytes, request line included
-	maxConns          = 10_000           // open connections; one more is closed at once
+	maxConns          = 10_000           // open connections at most; one more is closed at once
 	flushTimeout      = time.Second      // the last answers of a drain, on their way
 	drainLimit        = 30 * time.Second // what orchestrators give a process between SIGTERM and SIGKILL
 )
+
+// connections returns how many connections may be open at a time where the process may have so many descriptors: a quarter of
+// them is kept for files.
+func connections(descriptors int64) int64 {
+	return min(maxConns, max(1, descriptors-descriptors/4))
+}
+
+// HeapLimit returns how large Go's heap should get at most, in bytes: nine tenths of the memory that the process has, less
+// what tools may take, and a quarter at least. Compiling takes of both, since it counts as taken by tools.
+func HeapLimit(c *config.Config) int64 {
+	machine, tools := account.MachineMemory(), c.Server.Memory
+	if tools == 0 {
+		tools = account.DefaultMemory()
+	}
+	return max(machine/4, machine/10*9-tools)
+}
 
 // writeTimeout returns how long a request may take from the end of its header to the end of the answer: net/http
 // counts reading the body and running the tool, too.

@@ -59,7 +59,9 @@ func New(ctx context.Context, c *config.Config, logger *slog.Logger, tools ...*w
 	if logger == nil {
 		logger = slog.New(slog.DiscardHandler)
 	}
-	s := &Server{logger: logger, started: c, began: time.Now(), drain: drainLimit, maxConns: maxConns, cut: func() {}}
+	s := &Server{
+		logger: logger, started: c, began: time.Now(), drain: drainLimit, maxConns: connections(descriptors()), cut: func() {},
+	}
 	if err := s.open(ctx, c, tools); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
@@ -77,7 +79,7 @@ func (s *Server) open(ctx context.Context, c *config.Config, tools []*wasmtools.
 	if s.listener, err = listen(ctx, c.Server.Address); err != nil {
 		return err
 	}
-	if s.engine, err = sandbox.New(ctx, sandbox.Config{CacheDir: s.cacheDir(c), Logger: slog.New(tracer{s.logger.Handler()})}); err != nil {
+	if s.engine, err = sandbox.New(ctx, sandbox.Config{CacheDir: s.cacheDir(c), Memory: c.Server.Memory, Logger: slog.New(tracer{s.logger.Handler()})}); err != nil {
 		return fmt.Errorf("start the sandbox engine: %w", err)
 	}
 	s.catalog, err = catalog.Start(ctx, catalog.Options{

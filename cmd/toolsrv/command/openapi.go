@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"github.com/toolsrv/toolsrv/internal/heap"
 	"github.com/toolsrv/toolsrv/internal/journal"
 	"github.com/toolsrv/toolsrv/internal/text"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
@@ -159,6 +160,7 @@ func (o *openAPI) serve(ctx context.Context, logger *slog.Logger, hangup <-chan 
 	} else {
 		logger.Info("configuration read", "file", o.config, "directory", c.Tools.Directory)
 	}
+	go heap.Keep(ctx, server.HeapLimit(c)) // it ends with the command
 	s, err := server.New(ctx, c, logger)
 	if ctx.Err() != nil && err != nil {
 		return nil // stopped before it had begun

@@ -1,0 +1,17 @@
+//go:build unix
+
+package server
+
+import (
+	"math"
+	"syscall"
+)
+
+// descriptors returns how many files and connections the process may have open. Go has raised the limit as far as it may.
+func descriptors() int64 {
+	var limit syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil || uint64(limit.Cur) > math.MaxInt32 {
+		return math.MaxInt32
+	}
+	return int64(limit.Cur)
+}

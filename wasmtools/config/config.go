@@ -51,6 +51,8 @@ type Tools struct {
 	// "web", "math/div".
 	Allowlist         bool
 	Enabled, Disabled []string
+	// Reasons says of entries of Disabled why they are, where the file does.
+	Reasons map[string]string
 	// CacheDir is where compiled code is kept, or empty for "toolsrv" in the user's cache directory.
 	CacheDir string
 }

@@ -107,6 +107,9 @@ func (w *work) reading() bool { return w.reads.running > 0 || len(w.reads.queue)
 
 func (w *work) start(ctx context.Context, do chan<- func()) {
 	for _, l := range w.lanes() {
+		if l == &w.compiles && w.reading() {
+			continue // what is to be listed comes before what is
+		}
 		l.start(ctx, do)
 	}
 }

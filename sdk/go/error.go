@@ -3,8 +3,6 @@ package toolsrv
 import (
 	"errors"
 	"strings"
-
-	"github.com/toolsrv/toolsrv/sdk/go/internal/typed"
 )
 
 // An Error fails a call with more than a message. Any other error that a tool returns counts as one with that message
@@ -60,7 +58,7 @@ func (e *Error) MarshalJSON() ([]byte, error) {
 	if len(message) > maxMessage {
 		message = strings.ToValidUTF8(message[:maxMessage], "") + "..."
 	}
-	return typed.Encode(struct {
+	return encode(struct {
 		Message string `json:"message"`
 		Code    string `json:"code,omitempty"`
 		Status  int    `json:"status,omitempty"`

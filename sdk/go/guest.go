@@ -7,8 +7,6 @@ import (
 	"runtime"
 	"time"
 	"unsafe"
-
-	"github.com/toolsrv/toolsrv/sdk/go/internal/typed"
 )
 
 // The host's functions. A pointer is an address in this module's memory; the host copies before it returns.
@@ -95,7 +93,7 @@ func guestWarm() {
 func fail(c *Call, err error) int32 {
 	var broken *brokenResult
 	if !errors.As(err, &broken) {
-		text, unwritable := typed.Encode(AsError(err))
+		text, unwritable := encode(AsError(err))
 		if unwritable == nil {
 			writeFailure(text)
 			return statusFailed

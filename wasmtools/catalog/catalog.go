@@ -4,7 +4,7 @@
 //
 // Every regular file named *.wasm in the directory or a folder below it (at most 16 deep) is a module, of at most
 // 64 MiB. Names that begin with "." or end in "~" or ".tmp" are skipped, folders of such names with all they hold. At
-// most 10,000 modules are served; what is beyond is reported, not served.
+// most Options.Modules are served; what is beyond is reported, not served.
 //
 // A file is taken whole or refused whole. A refused file stops nothing: it is logged, reported by
 // [wasmtools.Generation.Refused], and where an older version of it is served, that one stays. Of two files that want
@@ -48,6 +48,8 @@ import (
 type Options struct {
 	// Directory is searched with its folders.
 	Directory string
+	// Modules is how many modules of the directory are served at most; 0 means DefaultModules.
+	Modules int
 	// Engine runs the modules. It must stay open until the Catalog is closed.
 	Engine *sandbox.Engine
 	// Limits returns the limits of the tool at a path such as "/math/add". It is called once for each version of a

@@ -21,6 +21,7 @@ import (
 // read, compile and describe, and hand it their results as functions through do.
 type keeper struct {
 	directory string
+	modules   int
 	engine    *sandbox.Engine
 	table     *wasmtools.RouteTable
 	logger    *slog.Logger
@@ -52,6 +53,7 @@ type keeper struct {
 func newKeeper(ctx context.Context, o Options, table *wasmtools.RouteTable) *keeper {
 	k := &keeper{
 		directory: o.Directory,
+		modules:   cmp.Or(o.Modules, DefaultModules),
 		engine:    o.Engine,
 		table:     table,
 		logger:    o.Logger,
@@ -155,7 +157,7 @@ const startDebounce = 500 * time.Millisecond
 // scan compares the directory with what is known of it.
 func (k *keeper) scan(now time.Time) {
 	k.scanAt = now.Add(k.pace.safety)
-	seen, err := scan(k.directory)
+	seen, err := scan(k.directory, k.modules)
 	if err == nil && k.root != nil && len(seen.files) == 0 && len(k.shelf.files) > 0 && !os.SameFile(seen.folders["."], k.root) {
 		err = errors.New("an empty folder has taken the place of the directory, as when a volume is unmounted: put its modules back, or restart if none are to be served")
 	}
@@ -172,15 +174,21 @@ func (k *keeper) scan(now time.Time) {
 		k.begin(seen, now)
 		return
 	}
+	var fresh []found
 	for _, e := range seen.files {
-		k.look(e, now)
+		if k.look(e, now) {
+			fresh = append(fresh, e)
+		}
 	}
+	k.warnOfFiles(fresh, seen.folders)
 	k.forget(seen)
 }
 
 // begin has all files of the first scan loaded. They have been there before us, so none is given time to settle.
 func (k *keeper) begin(seen *listing, now time.Time) {
 	k.shelf.starting = true
+	k.warnOfDirectory()
+	var fresh []found
 	for _, e := range seen.files {
 		f := k.shelf.at(e.path)
 		f.observed, f.since = e.info, now
@@ -191,7 +199,9 @@ func (k *keeper) begin(seen *listing, now time.Time) {
 		f.awaited = true
 		k.awaited++
 		k.queueLoad(f)
+		fresh = append(fresh, e)
 	}
+	k.warnOfFiles(fresh, seen.folders)
 	k.changed()
 }
 
@@ -221,8 +231,8 @@ func (k *keeper) troubled(problems []problem) {
 	}
 }
 
-// look compares a file with what is known of it, and has it loaded once it has settled.
-func (k *keeper) look(e found, now time.Time) {
+// look compares a file with what is known of it, and has it loaded once it has settled. It reports whether it does.
+func (k *keeper) look(e found, now time.Time) bool {
 	f := k.shelf.at(e.path)
 	if !same(f.observed, e.info) {
 		f.observed, f.since = e.info, now
@@ -233,11 +243,11 @@ func (k *keeper) look(e found, now time.Time) {
 	}
 	if e.err == nil {
 		if same(known, e.info) {
-			return
+			return false
 		}
 		if left := k.pace.unsettled(e.info, f.since, now); left > 0 {
 			k.scanWithin(left)
-			return
+			return false
 		}
 	}
 	switch {
@@ -249,7 +259,9 @@ func (k *keeper) look(e found, now time.Time) {
 		k.arrived(f)
 	default:
 		k.queueLoad(f)
+		return true
 	}
+	return false
 }
 
 // forget drops the files that are gone.

@@ -1,6 +1,9 @@
 package catalog
 
-import "io/fs"
+import (
+	"cmp"
+	"io/fs"
+)
 
 // A File is a file that a Catalog looks at, as List saw it.
 type File struct {
@@ -15,9 +18,10 @@ type File struct {
 	info      fs.FileInfo
 }
 
-// List returns the files that a Catalog of the directory would look at, by path, and the folders that it could not.
-func List(directory string) ([]File, error) {
-	seen, err := scan(directory)
+// List returns the files that a Catalog of the directory would look at, by path, and the folders that it could not. modules is as in
+// Options.
+func List(directory string, modules int) ([]File, error) {
+	seen, err := scan(directory, cmp.Or(modules, DefaultModules))
 	if err != nil {
 		return nil, err
 	}

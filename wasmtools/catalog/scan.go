@@ -13,11 +13,14 @@ import (
 	"syscall"
 )
 
-// The bounds of one scan: what a directory may cost, however it came to be that large.
+// DefaultModules is how many modules of a directory are served where Options.Modules says nothing else.
+const DefaultModules = 10_000
+
+// The bounds of one scan, beside the number of modules: what a directory may cost, however it came to be that large.
 const (
-	maxDepth   = 16
-	maxFiles   = 10_000
-	maxEntries = 100_000
+	maxDepth         = 16
+	leastEntries     = 100_000 // that may be looked at
+	entriesPerModule = 10
 )
 
 // A listing is what one scan saw. Paths are relative to the directory and have slashes.
@@ -33,9 +36,10 @@ type listing struct {
 
 // found is one module file, or why it can't be one.
 type found struct {
-	path string
-	info fs.FileInfo
-	err  error
+	path   string
+	info   fs.FileInfo
+	linked bool // it is a link to what info tells of
+	err    error
 }
 
 // A problem is a file or folder that can't be looked at.
@@ -57,14 +61,15 @@ func same(a, b fs.FileInfo) bool {
 }
 
 // scan lists the modules of a directory. It never leaves the directory, opens no file but folders, and fails only where
-// the directory itself can't be read.
-func scan(directory string) (*listing, error) {
+// the directory itself can't be read. It lists that many modules at most.
+func scan(directory string, modules int) (*listing, error) {
 	root, err := os.OpenRoot(directory)
 	if err != nil {
 		return nil, err
 	}
 	defer root.Close()
-	s := &scanner{root: root, left: maxEntries, seen: &listing{folders: map[string]fs.FileInfo{}}}
+	entries := max(leastEntries, modules*entriesPerModule)
+	s := &scanner{root: root, modules: modules, entries: entries, left: entries, seen: &listing{folders: map[string]fs.FileInfo{}}}
 	if err := s.folder(".", nil, false); err != nil {
 		return nil, err
 	}
@@ -92,9 +97,10 @@ func readable(directory string) error {
 
 // A scanner is one scan under way.
 type scanner struct {
-	root *os.Root
-	left int // entries that may still be looked at
-	seen *listing
+	root             *os.Root
+	modules, entries int // the bounds
+	left             int // entries that may still be looked at
+	seen             *listing
 }
 
 // folder lists one folder and those below it. above are the folders on the way to it; linked tells that one of them,
@@ -123,7 +129,7 @@ func (s *scanner) folder(name string, above []fs.FileInfo, linked bool) error {
 			continue
 		}
 		if s.left == 0 {
-			s.full(name, fmt.Errorf("holds more than %d entries with its folders: what comes after them is not served", maxEntries))
+			s.full(name, fmt.Errorf("holds more than %d entries with its folders: what comes after them is not served", s.entries))
 			return nil
 		}
 		s.left--
@@ -167,7 +173,7 @@ func (s *scanner) entry(name string, e fs.DirEntry, above []fs.FileInfo, linked 
 		s.file(found{path: name, err: errors.New("is not a regular file: put a module here, or rename it")})
 	default:
 		s.seen.links = s.seen.links || isLink
-		s.file(found{path: name, info: info})
+		s.file(found{path: name, info: info, linked: isLink})
 	}
 }
 
@@ -179,9 +185,9 @@ func (s *scanner) below(name string, above []fs.FileInfo, linked bool) {
 }
 
 func (s *scanner) file(f found) {
-	if len(s.seen.files) == maxFiles {
+	if len(s.seen.files) == s.modules {
 		s.left = 0
-		s.full(".", fmt.Errorf("holds more than %d modules: those after them are not served", maxFiles))
+		s.full(".", fmt.Errorf("holds more than %d modules: those after them are not served; set tools.modules to allow more", s.modules))
 		return
 	}
 	s.seen.files = append(s.seen.files, f)

@@ -121,21 +121,44 @@ func TestTouchedLast(t *testing.T) {
 func TestScanBounds(t *testing.T) {
 	t.Parallel()
 	directory := t.TempDir()
-	for i := range maxFiles + 1 {
+	const modules = 50
+	for i := range modules + 1 {
 		write(t, directory, fmt.Sprintf("f%05d.wasm", i), "")
 	}
-	seen, err := scan(directory)
+	seen, err := scan(directory, modules)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := len(seen.files); got != maxFiles {
-		t.Errorf("got %d files, want %d", got, maxFiles)
+	if got := len(seen.files); got != modules {
+		t.Errorf("got %d files, want %d", got, modules)
 	}
-	if len(seen.problems) != 1 || !strings.Contains(seen.problems[0].err.Error(), "10000 modules") {
+	if len(seen.problems) != 1 || !strings.Contains(seen.problems[0].err.Error(), "50 modules") {
 		t.Errorf("got problems %v, want one that tells of the bound", seen.problems)
 	}
 	if seen.knows("z.wasm") {
 		t.Error("a file that was not looked at counts as gone")
+	}
+}
+
+// TestScanBoundOfOptions has as many modules served as the options say.
+func TestScanBoundOfOptions(t *testing.T) {
+	t.Parallel()
+	directory := t.TempDir()
+	for _, name := range []string{"a.wasm", "b.wasm", "c.wasm"} {
+		write(t, directory, name, "")
+	}
+	listed, err := List(directory, 2)
+	if err != nil || len(listed) != 3 || listed[2].Err == nil || !strings.Contains(listed[2].Err.Error(), "tools.modules") {
+		t.Errorf("got %+v, %v, want two files and what to do about the third", listed, err)
+	}
+	table, err := wasmtools.NewRouteTable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for modules, want := range map[int]int{0: DefaultModules, 2: 2} {
+		if k := newKeeper(t.Context(), Options{Modules: modules}, table); k.modules != want {
+			t.Errorf("Options.Modules %d: got %d, want %d", modules, k.modules, want)
+		}
 	}
 }
 
@@ -144,7 +167,7 @@ func TestWatchFails(t *testing.T) {
 	t.Parallel()
 	directory := t.TempDir()
 	write(t, directory, "n/a.wasm", "")
-	seen, err := scan(directory)
+	seen, err := scan(directory, DefaultModules)
 	if err != nil {
 		t.Fatal(err)
 	}

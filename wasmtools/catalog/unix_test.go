@@ -92,6 +92,68 @@ func TestKubernetes(t *testing.T) {
 	awaitTable(t, c, []string{"/a", "/math/b"}, nil)
 }
 
+// TestOwners warns of files that others can change, once for all that come together, and serves them.
+func TestOwners(t *testing.T) {
+	t.Parallel()
+	directory := filepath.Join(t.TempDir(), "tools")
+	put(t, directory, "a.wasm", version(t, "v0001", "", "a"))
+	put(t, directory, "open/b.wasm", version(t, "v0001", "", "b"))
+	put(t, directory, "c.wasm", version(t, "v0001", "", "c"))
+	chmod := func(mode os.FileMode, name string) {
+		t.Helper()
+		if err := os.Chmod(filepath.Join(directory, name), mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, mode := range map[string]os.FileMode{".": 0o777, "a.wasm": 0o666, "open": 0o777, "open/b.wasm": 0o644, "c.wasm": 0o644} {
+		chmod(mode, name)
+	}
+	log := &record{}
+	c := open(t, catalog.Options{Directory: directory, Logger: log.logger()})
+	awaitTable(t, c, []string{"/a", "/c", "/open/b"}, nil)
+	for _, parts := range [][]string{
+		{"level=WARN", "others can change the tools directory", directory, "every user"},
+		{"level=WARN", "others can change files", "a.wasm", "files=2"},
+	} {
+		if n := log.count(parts...); n != 1 {
+			t.Errorf("got %d lines with %q, want 1", n, parts)
+		}
+	}
+	put(t, directory, "later.wasm.tmp", version(t, "v0001", "", "later"))
+	chmod(0o666, "later.wasm.tmp")
+	rename(t, filepath.Join(directory, "later.wasm.tmp"), filepath.Join(directory, "later.wasm"))
+	put(t, directory, "private.wasm.tmp", version(t, "v0001", "", "private"))
+	chmod(0o644, "private.wasm.tmp")
+	rename(t, filepath.Join(directory, "private.wasm.tmp"), filepath.Join(directory, "private.wasm"))
+	awaitTable(t, c, []string{"/a", "/c", "/later", "/open/b", "/private"}, nil)
+	closeNow(t, c)
+	if n := log.count("others can change files", "later.wasm", "files=1"); n != 1 {
+		t.Errorf("got %d warnings of the file that came later, want 1", n)
+	}
+	if n := log.count("others can"); n != 3 {
+		t.Errorf("got %d warnings, want 3", n)
+	}
+}
+
+// TestOwnersPrivate warns of nothing where only the server's user can change the tools.
+func TestOwnersPrivate(t *testing.T) {
+	t.Parallel()
+	directory := t.TempDir()
+	put(t, directory, "n/a.wasm", version(t, "v0001", "", "a"))
+	link(t, "n/a.wasm", directory, "z.wasm")
+	for _, name := range []string{".", "n", "n/a.wasm"} {
+		if err := os.Chmod(filepath.Join(directory, name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	log := &record{}
+	c := open(t, catalog.Options{Directory: directory, Logger: log.logger()})
+	closeNow(t, c)
+	if n := log.count("others can"); n != 0 {
+		t.Errorf("got %d warnings, want none", n)
+	}
+}
+
 // TestPermission has files that can't be read refused, served as before where they were, and taken up when they can be.
 func TestPermission(t *testing.T) {
 	t.Parallel()

@@ -51,8 +51,8 @@ type Tools struct {
 	// "web", "math/div".
 	Allowlist         bool
 	Enabled, Disabled []string
-	// Reasons says of entries of Disabled why they are, where the file does.
-	Reasons map[string]string
+	// Modules is how many modules of the directory are served at most.
+	Modules int
 	// CacheDir is where compiled code is kept, or empty for "toolsrv" in the user's cache directory.
 	CacheDir string
 }
@@ -99,7 +99,7 @@ func Default() *Config {
 		Title:   "Tools",
 		Version: "0.1.0",
 		Server:  Server{Address: "127.0.0.1:8000"},
-		Tools:   Tools{Directory: "tools"},
+		Tools:   Tools{Directory: "tools", Modules: defaultModules},
 		Limits: Limits{
 			Timeout:     5 * time.Second,
 			Memory:      64 << 20,

@@ -55,6 +55,7 @@ lines."""
 address = "[::1]:0"
 [tools]
 directory = "sub/../wasm"
+modules = 20_000
 mode = "allowlist"
 enabled = ["web", "/math/div"]
 disabled = ["a/b/c"]
@@ -86,7 +87,7 @@ fuel = 0
 		Title: "My tools", Version: "2.0", Description: "Two\nlines.",
 		Server: config.Server{Address: "[::1]:0"},
 		Tools: config.Tools{
-			Directory: filepath.Join("dir", "wasm"), Allowlist: true,
+			Directory: filepath.Join("dir", "wasm"), Modules: 20_000, Allowlist: true,
 			Enabled: []string{"web", "math/div"}, Disabled: []string{"a/b/c"}, CacheDir: "/var/cache/x",
 		},
 		Auth: config.Auth{Tokens: []string{"one", "two"}, TokensFile: filepath.Join("dir", "secret", "tokens"), Required: true},
@@ -133,6 +134,8 @@ func TestValues(t *testing.T) {
 		`server.address = "[fe80::1%eth0]:1"`:      func(c *config.Config) { c.Server.Address = "[fe80::1%eth0]:1" },
 		`server.public_url = "http://[::1]:80/a"`:  func(c *config.Config) { c.Server.PublicURL = "http://[::1]:80/a" },
 		`server.public_url = "/a/b/"`:              func(c *config.Config) { c.Server.PublicURL = "/a/b/" },
+		`tools.modules = 0`:                        func(c *config.Config) { c.Tools.Modules = 10_000 },
+		`tools.modules = 100000`:                   func(c *config.Config) { c.Tools.Modules = 100_000 },
 		`tools.disabled = []`:                      func(c *config.Config) {},
 		`tools.enabled = []`:                       func(c *config.Config) {},
 		`tools.mode = "denylist"`:                  func(c *config.Config) {},

@@ -22,9 +22,10 @@ type table map[string]reader
 const (
 	maxText        = 200      // bytes of a title or a version
 	maxDescription = 64 << 10 // bytes
-	maxReason      = 1000     // bytes
 	maxURL         = 2000     // bytes
 	maxOverrides   = 1000
+	defaultModules = 10_000
+	maxModules     = 100_000
 	maxConcurrency = 10_000
 	maxQueue       = 100_000
 	maxLogLines    = 10_000
@@ -57,9 +58,10 @@ func tables(c *Config, limits *Limits, mode *string, directory string) map[strin
 		},
 		"tools": {
 			"directory":       path(&c.Tools.Directory, directory, true),
+			"modules":         number(&c.Tools.Modules, maxModules, defaultModules),
 			"mode":            oneOf(mode, "denylist", "allowlist"),
 			"enabled":         list(&c.Tools.Enabled, toolOrNamespace),
-			"disabled":        disabled(&c.Tools),
+			"disabled":        list(&c.Tools.Disabled, toolOrNamespace),
 			"cache_directory": path(&c.Tools.CacheDir, directory, false),
 		},
 		"auth": {

@@ -2,6 +2,7 @@ package server
 
 import (
 	"fmt"
+	"strconv"
 
 	"github.com/toolsrv/toolsrv/wasmtools/auth"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
@@ -33,10 +34,6 @@ func (s *Server) Reload(c *config.Config) error {
 	}
 	s.logger.Info("configuration taken up", "tools", len(s.catalog.Table().Tools()))
 	s.logAuth(c)
-	s.current = c
-	if s.listed {
-		s.warnUnmatched(c)
-	}
 	return nil
 }
 
@@ -49,6 +46,7 @@ func needRestart(old, c *config.Config) (keys []string) {
 		{"server.address", old.Server.Address, c.Server.Address},
 		{"server.public_url", old.Server.PublicURL, c.Server.PublicURL},
 		{"tools.directory", old.Tools.Directory, c.Tools.Directory},
+		{"tools.modules", strconv.Itoa(old.Tools.Modules), strconv.Itoa(c.Tools.Modules)},
 		{"tools.cache_directory", old.Tools.CacheDir, c.Tools.CacheDir},
 	} {
 		if setting.old != setting.new {

@@ -1,4 +1,4 @@
-package typed
+package toolsrv
 
 import (
 	"encoding"
@@ -55,7 +55,8 @@ func (e *placed) Unwrap() error { return e.err }
 
 // at adds the place to err, unless it has one.
 func at(path string, err error) error {
-	if _, ok := err.(*placed); err == nil || ok {
+	var p *placed
+	if err == nil || errors.As(err, &p) {
 		return err
 	}
 	return &placed{path, err}
@@ -133,7 +134,7 @@ func (d *deriver) special(t reflect.Type) (s *schema, known bool, err error) {
 		return &schema{Type: "number"}, true, nil
 	}
 	zero := reflect.New(t).Interface()
-	if v, ok := zero.(describer); ok {
+	if v, ok := zero.(Describer); ok {
 		s, err := custom(v)
 		if err != nil {
 			err = fmt.Errorf("%s: %w", t, err)

@@ -69,6 +69,16 @@ type instance struct {
 // instantiate makes an instance of code for a call, of a snapshot, or with an empty memory where that is nil. It waits for
 // room until ctx is done. No guest code has run in the instance then. The error is an *Error.
 func (m *module) instantiate(ctx context.Context, w *work, code wazero.CompiledModule, s *snapshot) (*instance, error) {
+	i, err := m.allot(ctx, w, code, s)
+	if scarce(err) { // the system has less than the account knows of: other programs need some, too
+		m.engine.reclaim(account.Mappings, m.engine.account.Most(account.Mappings, false))
+		i, err = m.allot(ctx, w, code, s)
+	}
+	return i, err
+}
+
+// allot is instantiate without a second try.
+func (m *module) allot(ctx context.Context, w *work, code wazero.CompiledModule, s *snapshot) (*instance, error) {
 	e := m.engine
 	i := &instance{
 		snapshot: s, linear: m.rewritten.LinearStack, overhead: instanceSize,
@@ -93,7 +103,7 @@ func (m *module) instantiate(ctx context.Context, w *work, code wazero.CompiledM
 	err := i.build(m, code)
 	if err != nil {
 		i.release()
-		return nil, scarce(err)
+		return nil, failed(err)
 	}
 	return i, nil
 }

@@ -139,9 +139,14 @@ func overloaded(err error) *Error {
 	return &Error{Outcome: Overloaded, Message: "The service has no memory left for this call: others use it.", Err: err}
 }
 
-// scarce is overloaded where the system refused memory or a descriptor, and internal otherwise.
-func scarce(err error) *Error {
-	if errors.Is(err, syscall.ENOMEM) || errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) {
+// scarce reports whether the system refused memory or a descriptor.
+func scarce(err error) bool {
+	return errors.Is(err, syscall.ENOMEM) || errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)
+}
+
+// failed is overloaded where the system refused something, and internal otherwise.
+func failed(err error) *Error {
+	if scarce(err) {
 		return overloaded(err)
 	}
 	return internal(err)

@@ -266,7 +266,7 @@ func (m *module) first(ctx context.Context, code wazero.CompiledModule, w *work)
 	taken, err := i.take()
 	m.discard(i)
 	if err != nil {
-		return nil, scarce(err)
+		return nil, failed(err)
 	}
 	if err := m.engine.take(ctx, account.Memory, taken.resident(), w.first); err != nil {
 		return nil, errors.Join(err, taken.image.Close())

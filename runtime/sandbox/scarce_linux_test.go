@@ -1,0 +1,62 @@
+package sandbox
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// TestSystemHasLess has the system refuse address space of which the account knows nothing: what is idle makes room. It runs in
+// a process of its own, from which it takes the address space away.
+func TestSystemHasLess(t *testing.T) {
+	t.Parallel()
+	if os.Getenv("SANDBOX_SCARCE") == "" {
+		child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestSystemHasLess$", "-test.v")
+		child.Env = append(os.Environ(), "SANDBOX_SCARCE=1")
+		if out, err := child.CombinedOutput(); err != nil || !bytes.Contains(out, []byte("PASS: TestSystemHasLess")) {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		return
+	}
+	e, err := New(t.Context(), Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close(context.Background())
+	programs := kin(t, e, hoard(t), 12)
+	for _, p := range programs {
+		if err := p.Compile(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	call := func(k int, limit int64) {
+		t.Helper()
+		if out, err := programs[k].Tool("x", 0, Limits{Memory: limit}).Call(t.Context(), nil); err != nil || string(out) != "1" {
+			t.Fatalf("tool %d: got %s, %v, want 1", k, out, err)
+		}
+	}
+	const reserve = 1 << 30
+	call(0, reserve)
+	text, err := os.ReadFile("/proc/self/statm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	pages, err := strconv.ParseUint(strings.Fields(string(text))[0], 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	limit := syscall.Rlimit{Cur: pages*uint64(os.Getpagesize()) + 3*reserve, Max: syscall.RLIM_INFINITY & (1<<63 - 1)}
+	if err := syscall.Setrlimit(syscall.RLIMIT_AS, &limit); err != nil {
+		t.Skipf("no limit on the address space: %v", err)
+	}
+	for range 3 {
+		for k := range programs {
+			call(k, reserve)
+		}
+	}
+}

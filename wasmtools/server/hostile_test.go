@@ -2,11 +2,13 @@ package server_test
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -116,6 +118,74 @@ func TestUnreadBody(t *testing.T) {
 		a.Body.Close()
 		if a.StatusCode != want {
 			t.Errorf("got %s, want %d", a.Status, want)
+		}
+	}
+}
+
+// TestTwoEnds has the connection closed after a request that tells the end of its body in two ways, and what follows it
+// not be taken for a request; other connections are kept.
+func TestTwoEnds(t *testing.T) {
+	t.Parallel()
+	r := start(t, settings(t))
+	const (
+		chunks = "2\r\n{}\r\n0\r\n\r\n"
+		plain  = "POST /shop/echo HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}"
+		next   = "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
+	)
+	post := func(version string, headers ...string) string {
+		return "POST /shop/echo HTTP/" + version + "\r\nHost: x\r\nContent-Type: application/json\r\n" + strings.Join(headers, "\r\n") + "\r\n\r\n"
+	}
+	for _, c := range []struct {
+		name, sends string
+		statuses    []int // of all answers
+		kept        bool  // the connection
+	}{
+		{"a length", plain + next, []int{200, 200}, true},
+		{"chunks", post("1.1", "Transfer-Encoding: chunked") + chunks + next, []int{200, 200}, true},
+		{"a length, then chunks", plain + post("1.1", "Transfer-Encoding: chunked") + chunks + next, []int{200, 200, 200}, true},
+		{"both", post("1.1", "Content-Length: 2", "Transfer-Encoding: chunked") + chunks + next, []int{200}, false},
+		{"both, the other way around", post("1.1", "Transfer-Encoding: chunked", "Content-Length: 12") + chunks + next, []int{200}, false},
+		{"both, in other letters", post("1.1", "tRANSFER-eNCODING: chunked", "CONTENT-LENGTH: 2") + chunks + next, []int{200}, false},
+		{"both, with another line's end", strings.ReplaceAll(post("1.1", "Content-Length:2", "Transfer-Encoding:chunked"), "\r\n", "\n") + chunks + next, []int{200}, false},
+		{"both, after others", plain + next + post("1.1", "Content-Length: 2", "Transfer-Encoding: chunked") + chunks + next, []int{200, 200, 200}, false},
+		{"both, and nobody listens", strings.Replace(post("1.1", "Content-Length: 2", "Transfer-Encoding: chunked"), "echo", "nobody", 1) + chunks + next, []int{404}, false},
+		{"both, and the length ends in a request", post("1.1", "Content-Length: 5", "Transfer-Encoding: chunked") + "0\r\n\r\n" + next, []int{200}, false},
+		{"chunks in HTTP/1.0", post("1.0", "Connection: keep-alive", "Content-Length: 2", "Transfer-Encoding: chunked") + "{}" + next, []int{200}, false},
+		{"a length in HTTP/1.0", post("1.0", "Connection: keep-alive", "Content-Length: 2") + "{}" + next, []int{200, 200}, true},
+	} {
+		for way, pieces := range map[string]int{"at once": len(c.sends), "byte by byte": 1} {
+			t.Run(c.name+", "+way, func(t *testing.T) {
+				t.Parallel()
+				conn := r.dial()
+				go func() {
+					for from := 0; from < len(c.sends); from += pieces {
+						if _, err := io.WriteString(conn, c.sends[from:min(from+pieces, len(c.sends))]); err != nil {
+							return // the server is done with it
+						}
+					}
+				}()
+				reader := bufio.NewReader(conn)
+				for i, want := range c.statuses {
+					a, err := http.ReadResponse(reader, nil)
+					if err != nil {
+						t.Fatal(err)
+					}
+					_, _ = io.Copy(io.Discard, a.Body)
+					a.Body.Close()
+					if a.StatusCode != want {
+						t.Errorf("answer %d: got %s, want %d", i+1, a.Status, want)
+					}
+					if last := i == len(c.statuses)-1; a.Close != (last && !c.kept) {
+						t.Errorf("answer %d: it says that the connection is closed: %t", i+1, a.Close)
+					}
+				}
+				if c.kept {
+					return
+				}
+				if rest, err := io.ReadAll(reader); len(rest) > 0 || err != nil && !errors.Is(err, syscall.ECONNRESET) {
+					t.Errorf("got %q (%v) after the last answer, want the end of the connection", rest, err)
+				}
+			})
 		}
 	}
 }

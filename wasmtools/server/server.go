@@ -132,6 +132,7 @@ func (s *Server) serveWith(ctx context.Context, write time.Duration) {
 		// net/http would answer OPTIONS * by itself, without a token and without a line in the log.
 		DisableGeneralOptionsHandler: true,
 		BaseContext:                  func(net.Listener) context.Context { return requests },
+		ConnContext:                  withWire,
 		ErrorLog:                     slog.NewLogLogger(s.logger.Handler(), slog.LevelWarn),
 		ConnState: func(c net.Conn, state http.ConnState) {
 			switch state {
@@ -159,8 +160,11 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(d))
 	}
 	// Who comes too late is answered, too: by readiness or as a probe.
-	if s.calls.enter() {
-		defer s.calls.leave()
+	if place, in := s.calls.enter(r.URL.Path); in {
+		defer s.calls.leave(place)
+	}
+	if isDoubtful(r) {
+		w.Header().Set("Connection", "close")
 	}
 	s.app.ServeHTTP(w, r)
 }
@@ -184,7 +188,7 @@ func (s *Server) Run(ctx context.Context) error {
 	}()
 
 	served := make(chan error, 1)
-	go func() { served <- s.http.Serve(s.listener) }()
+	go func() { served <- s.http.Serve(wires{s.listener}) }()
 	select {
 	case err := <-served:
 		err = errors.Join(fmt.Errorf("accept connections on %s: %w", s.Addr(), err), s.Close())

@@ -255,7 +255,8 @@ func TestDrainLimit(t *testing.T) {
 	if got := <-answer; got != 0 && got < 400 {
 		t.Errorf("the endless call was answered with %d", got)
 	}
-	r.log.wait(t, "cutting off")
+	r.log.wait(t, `"msg":"cutting off the calls that still run","after":"1ms","calls":1`)
+	r.log.wait(t, `"msg":"calls cut off","tool":"/shop/spin","calls":1`)
 }
 
 func TestNewFails(t *testing.T) {

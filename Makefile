@@ -18,7 +18,7 @@ TOOLS    := $(EXAMPLES:%=build/tools/%.wasm)
 # Examples in Rust and C are kept in git as they are built, so that make run needs neither.
 PREBUILT := $(patsubst examples/%/Cargo.toml,build/tools/%.wasm,$(wildcard examples/*/Cargo.toml)) build/tools/plain-c.wasm
 
-.PHONY: run build tools test race lint fmt tidy setup-rust test-rust examples-rust examples-rust-check example-c example-c-check cross bench bench-guests bench-sandbox bench-wasmtime soak attack fuzz fixtures fixtures-check test-clients vuln clean
+.PHONY: run build tools test race lint fmt tidy setup-rust test-rust examples-rust examples-rust-check example-c example-c-check cross bench bench-guests bench-sandbox bench-wasmtime soak attack fuzz typed fixtures fixtures-check test-clients vuln clean
 
 run: build tools
 	@echo
@@ -153,6 +153,11 @@ fuzz:
 			done; \
 		done; \
 	done
+
+# typed copies what the SDK for Go and the server share: see RATIONALE.md. A test compares.
+typed:
+	rm -f internal/typed/*.go
+	cp $(filter-out %_test.go,$(wildcard sdk/go/internal/typed/*.go)) internal/typed/
 
 # fixtures builds each .wat below testdata into the .wasm beside it; fixtures-check compares instead.
 fixtures: .venv/fixtures

@@ -32,9 +32,10 @@ var edges = map[string][]string{
 	"runtime/linmem":            {},                                                                                                                    // bytes and pages; knows nothing of WebAssembly but its page size
 	"runtime/sandbox":           {"internal/text", "runtime/account", "runtime/linmem", "runtime/sandbox/paranoid", "runtime/wasmbin"},                 // runs guests; knows no HTTP, no configuration, no schema
 	"runtime/sandbox/paranoid":  {},                                                                                                                    // one constant, which a build tag sets
-	"wasmtools":                 {"internal/text"},                                                                                                     // the domain: whoever embeds us depends on this and nothing below
+	"wasmtools/failure":         {},                                                                                                                    // the words of errors, for all that can say one
+	"wasmtools":                 {"internal/text", "internal/typed", "wasmtools/failure", "wasmtools/schema"},                                          // the domain: whoever embeds us depends on this, and on schemas for tools of Go functions
 	"wasmtools/schema/jsontree": {},                                                                                                                    // bytes become values; knows nothing of schemas
-	"wasmtools/schema":          {"internal/text", "wasmtools", "wasmtools/schema/jsontree"},                                                           // reports violations in the domain's words
+	"wasmtools/schema":          {"internal/text", "wasmtools/failure", "wasmtools/schema/jsontree"},                                                   // knows no tools: what is valid, and what is wrong where it is not
 	"wasmtools/auth":            {"wasmtools"},                                                                                                         // refuses with the domain's error
 	"wasmtools/config":          {"internal/text"},                                                                                                     // a file format: knows nothing of those who are configured
 	"wasmtools/toolfile":        {"internal/text", "wasmtools", "wasmtools/schema", "wasmtools/schema/jsontree", "runtime/sandbox", "runtime/wasmbin"}, // one file becomes tools, the same way for serving and for the author's commands

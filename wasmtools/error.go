@@ -1,9 +1,9 @@
 package wasmtools
 
-import "encoding/json"
+import "github.com/toolsrv/toolsrv/wasmtools/failure"
 
 // A Code tells clients, in a stable word, why a request failed.
-type Code string
+type Code = failure.Code
 
 // The codes of the service. Package openapi holds the one table from code to HTTP status.
 const (
@@ -13,7 +13,7 @@ const (
 	CodeRequestTimeout       Code = "request_timeout"
 	CodeInputTooLarge        Code = "input_too_large"
 	CodeUnsupportedMediaType Code = "unsupported_media_type"
-	CodeInvalidArguments     Code = "invalid_arguments"
+	CodeInvalidArguments     Code = failure.InvalidArguments
 	CodeToolError            Code = "tool_error"
 	CodeToolTrapped          Code = "tool_trapped"
 	CodeToolBadOutput        Code = "tool_bad_output"
@@ -29,47 +29,7 @@ const (
 )
 
 // An Error is a failure that a client may be told of.
-type Error struct {
-	// Code is why.
-	Code Code
-	// Message is a sentence for the client; it is the "detail" of the answer unless there are Violations.
-	Message string
-	// Status is the HTTP status that a tool asked for (CodeToolError only), 400 to 599, or 0 for 400.
-	Status int
-	// ToolCode and Data are what the tool said of its own failure (CodeToolError only); either may be empty.
-	ToolCode string
-	Data     json.RawMessage
-	// Violations are all the reasons for CodeInvalidArguments.
-	Violations []Violation
-	// Err is the cause, for the log. It is never shown to a client.
-	Err error
-}
-
-// Error returns the message and the cause.
-func (e *Error) Error() string {
-	text := e.Message
-	if text == "" {
-		text = string(e.Code)
-	}
-	if e.Err != nil {
-		return text + ": " + e.Err.Error()
-	}
-	return text
-}
-
-// Unwrap returns the cause.
-func (e *Error) Unwrap() error { return e.Err }
+type Error = failure.Error
 
 // A Violation is one way in which arguments do not fit their schema, in the shape that FastAPI's clients read.
-type Violation struct {
-	// Type is a stable word such as "missing" or "string_type".
-	Type string `json:"type"`
-	// Loc leads to the place: "body", then member names (string) and indices (int).
-	Loc []any `json:"loc"`
-	// Msg is a sentence.
-	Msg string `json:"msg"`
-	// Input is the offending value, JSON, shortened where it is long.
-	Input json.RawMessage `json:"input"`
-	// Ctx holds the numbers and words of Msg, or is nil.
-	Ctx map[string]any `json:"ctx,omitempty"`
-}
+type Violation = failure.Violation

@@ -94,12 +94,17 @@ func TestPolicy(t *testing.T) {
 		"unknown off":         {wasmtools.Policy{Disabled: []string{"mat", "math/ad", "add"}}, all},
 		"all off":             {wasmtools.Policy{Disabled: []string{"/"}}, none},
 		"empty entry off":     {wasmtools.Policy{Disabled: []string{""}}, all},
-		"enabled is not read": {wasmtools.Policy{Enabled: []string{"math"}}, all},
-		"nothing on":          {wasmtools.Policy{Allowlist: true}, none},
-		"disabled not read":   {wasmtools.Policy{Allowlist: true, Enabled: []string{"/"}, Disabled: []string{"math"}}, all},
-		"empty entry on":      {wasmtools.Policy{Allowlist: true, Enabled: []string{""}}, none},
-		"namespace on":        {wasmtools.Policy{Allowlist: true, Enabled: []string{"math"}}, "/math/add /math/big/add /math/div /mathematics/prove! /now! /web/get!"},
-		"tool on":             {wasmtools.Policy{Allowlist: true, Enabled: []string{"math/big/add"}}, "/math/add! /math/big/add /math/div! /mathematics/prove! /now! /web/get!"},
+		"reasons": {wasmtools.Policy{
+			Disabled: []string{"math", "math/div", "/math/big", "now"},
+			Reasons:  map[string]string{"/math": "audit", "math/big": "too slow", "web": "not in the list"},
+		}, "/math/add!audit /math/big/add!too slow /math/div!audit /mathematics/prove /now! /web/get"},
+		"reasons of a denylist": {wasmtools.Policy{Allowlist: true, Disabled: []string{"math"}, Reasons: map[string]string{"math": "audit"}}, none},
+		"enabled is not read":   {wasmtools.Policy{Enabled: []string{"math"}}, all},
+		"nothing on":            {wasmtools.Policy{Allowlist: true}, none},
+		"disabled not read":     {wasmtools.Policy{Allowlist: true, Enabled: []string{"/"}, Disabled: []string{"math"}}, all},
+		"empty entry on":        {wasmtools.Policy{Allowlist: true, Enabled: []string{""}}, none},
+		"namespace on":          {wasmtools.Policy{Allowlist: true, Enabled: []string{"math"}}, "/math/add /math/big/add /math/div /mathematics/prove! /now! /web/get!"},
+		"tool on":               {wasmtools.Policy{Allowlist: true, Enabled: []string{"math/big/add"}}, "/math/add! /math/big/add /math/div! /mathematics/prove! /now! /web/get!"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -107,6 +112,7 @@ func TestPolicy(t *testing.T) {
 			table.SetPolicy(c.policy)
 			clear(c.policy.Enabled) // the table keeps no hold of the caller's
 			clear(c.policy.Disabled)
+			clear(c.policy.Reasons)
 			if err := table.Replace(someTools(), nil); err != nil {
 				t.Fatal(err)
 			}

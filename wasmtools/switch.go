@@ -13,6 +13,8 @@ type Policy struct {
 	Allowlist bool
 	Enabled   []string
 	Disabled  []string
+	// Reasons says of entries of Disabled why they are; callers of a tool are told that of the entry nearest to it.
+	Reasons map[string]string
 }
 
 // switches say which tools are enabled.
@@ -25,6 +27,7 @@ type switches struct {
 type initial struct {
 	allowlist bool
 	scopes    map[string]struct{} // enabled ones of an allowlist, disabled ones otherwise
+	reasons   map[string]string   // of disabled ones; by scope
 }
 
 // change is what Enable or Disable said of a scope.
@@ -42,7 +45,14 @@ func newInitial(p Policy) initial {
 	for _, entry := range entries {
 		scopes[scopeOf(entry)] = struct{}{}
 	}
-	return initial{allowlist: p.Allowlist, scopes: scopes}
+	if p.Allowlist {
+		return initial{allowlist: true, scopes: scopes}
+	}
+	reasons := make(map[string]string, len(p.Reasons))
+	for entry, reason := range p.Reasons {
+		reasons[scopeOf(entry)] = reason
+	}
+	return initial{scopes: scopes, reasons: reasons}
 }
 
 // set makes c the newest change. It takes the place of those that it covers, so that the nearest to a tool is
@@ -65,9 +75,12 @@ func (s *switches) state(path string) (enabled bool, reason string) {
 		}
 		if _, ok := s.initial.scopes[scope]; ok {
 			named = true
+			if reason == "" {
+				reason = s.initial.reasons[scope]
+			}
 		}
 		if scope == "/" {
-			return named == s.initial.allowlist, ""
+			return named == s.initial.allowlist, reason
 		}
 	}
 }

@@ -266,6 +266,10 @@ func (w *rewriter) writeElements(r *reader) []byte {
 		}
 		n := r.count(maxElements, "elements")
 		out = appendU32(out, uint32(n))
+		if w.out.Elements += n; w.out.Elements+w.elements > maxInit {
+			r.fail(start, "the module has more than %d elements and element segments: each instance pays for all of them", maxInit)
+			return nil
+		}
 		for range n {
 			if form&elementExpressions != 0 {
 				out = w.copyConstant(r, out)

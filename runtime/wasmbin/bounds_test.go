@@ -41,3 +41,19 @@ func TestCompilingLoads(t *testing.T) {
 		})
 	}
 }
+
+// Elements are counted in segments of all kinds.
+func TestElements(t *testing.T) {
+	t.Parallel()
+	r, err := wasmbin.Rewrite(module(
+		section(1, vec(b(0x60, 0, 0))), section(3, vec(b(0))), section(4, vec(b(0x70, 0, 5), b(0x6f, 0, 7))),
+		section(9, vec(append(b(0, 0x41, 0, 0x0b), vec(b(0), b(0))...), append(b(1, 0), vec(b(0), b(0), b(0))...), append(b(3, 0), vec(b(0))...), append(b(5, 0x70), vec(b(0xd2, 0, 0x0b))...))),
+		section(10, vec(append(leb(2), 0, 0x0b))),
+	))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Elements != 7 || r.TableMin != 12 {
+		t.Errorf("got %d elements, %d in tables, want 7 and 12", r.Elements, r.TableMin)
+	}
+}

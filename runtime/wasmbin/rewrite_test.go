@@ -131,7 +131,8 @@ func TestRewriteRefuses(t *testing.T) {
 		"data without memory": {module(section(11, vec(append(b(0, 0x41, 0, 0x0b), str("x")...)))), "active, but there is no memory"},
 		"large table":         {module(section(4, vec(append(b(0x70, 0), leb(131_073)...)))), "the module's tables have 131073 elements, the limit is 131072"},
 		"globals":             {module(section(6, append(leb(10_001), bytes.Repeat(b(0x7f, 1, 0x41, 0, 0x0b), 10_001)...))), "the module has 10001 globals, the limit is 10000"},
-		"elements":            {module(section(4, vec(b(0x70, 0, 1))), section(9, append(b(1, 1, 0), append(leb(5_000_000), make([]byte, 5_000_000)...)...))), "the module's elements take"},
+		"elements":            {module(kind, section(3, vec(b(0))), section(9, append(b(1, 1, 0), append(leb(131_072), make([]byte, 131_072)...)...)), section(10, vec(append(leb(2), 0, 0x0b)))), "more than 131072 elements and element segments"},
+		"element segments":    {module(section(9, append(leb(131_073), bytes.Repeat(b(1, 0, 0), 131_073)...))), "more than 131072 elements and element segments"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

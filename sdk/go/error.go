@@ -3,6 +3,8 @@ package toolsrv
 import (
 	"errors"
 	"strings"
+
+	"github.com/toolsrv/toolsrv/sdk/go/internal/typed"
 )
 
 // An Error fails a call with more than a message. Any other error that a tool returns counts as one with that message
@@ -58,7 +60,7 @@ func (e *Error) MarshalJSON() ([]byte, error) {
 	if len(message) > maxMessage {
 		message = strings.ToValidUTF8(message[:maxMessage], "") + "..."
 	}
-	return encode(struct {
+	return typed.Encode(struct {
 		Message string `json:"message"`
 		Code    string `json:"code,omitempty"`
 		Status  int    `json:"status,omitempty"`

@@ -7,6 +7,8 @@ import (
 	"runtime"
 	"time"
 	"unsafe"
+
+	"github.com/toolsrv/toolsrv/sdk/go/internal/typed"
 )
 
 // The host's functions. A pointer is an address in this module's memory; the host copies before it returns.
@@ -93,7 +95,7 @@ func guestWarm() {
 func fail(c *Call, err error) int32 {
 	var broken *brokenResult
 	if !errors.As(err, &broken) {
-		text, unwritable := encode(AsError(err))
+		text, unwritable := typed.Encode(AsError(err))
 		if unwritable == nil {
 			writeFailure(text)
 			return statusFailed

@@ -31,6 +31,8 @@ package toolsrv
 import (
 	"errors"
 	"fmt"
+
+	"github.com/toolsrv/toolsrv/sdk/go/internal/typed"
 )
 
 // Version is the version of this SDK. Manifests name it.
@@ -89,7 +91,7 @@ func (m Module) Manifest() ([]byte, error) {
 		}
 		out.Tools = append(out.Tools, described)
 	}
-	return encode(out)
+	return typed.Encode(out)
 }
 
 // Call runs the tool of that name as the host would once it has validated the arguments, a JSON object. It returns the

@@ -19,7 +19,7 @@ import (
 func TestPortable(t *testing.T) {
 	t.Parallel()
 	read := 0
-	for _, dir := range []string{".", "internal/random", "toolslog", "toolsrand"} {
+	for _, dir := range []string{".", "internal/random", "internal/typed", "toolslog", "toolsrand"} {
 		files, err := filepath.Glob(filepath.Join(dir, "*.go"))
 		if err != nil {
 			t.Fatal(err)

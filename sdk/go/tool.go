@@ -1,12 +1,13 @@
 package toolsrv
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"reflect"
 	"strings"
+
+	"github.com/toolsrv/toolsrv/sdk/go/internal/typed"
 )
 
 // A Tool is a function with its name and description. Make one with [Func].
@@ -56,41 +57,27 @@ func Func[A, R any](name, description string, f func(*Call, A) (R, error), examp
 	if f == nil {
 		return t // describe refuses it
 	}
-	nils := findNils(t.result)
+	results := typed.ResultsOf(t.result)
 	t.run = func(c *Call, arguments []byte) ([]byte, error) {
 		var in A
-		if err := decode(arguments, &in); err != nil {
-			return nil, err
+		if err := typed.Decode(arguments, &in); err != nil {
+			return nil, &Error{Code: "invalid_arguments", Message: err.Error()}
 		}
 		out, err := f(c, in)
 		if err != nil {
 			return nil, err
 		}
-		return result(nils, &out)
+		text, err := results.Encode(&out)
+		if err != nil {
+			return nil, &brokenResult{err}
+		}
+		return text, nil
 	}
 	t.warm = func() {
-		warm((*A)(nil))
-		warm((*R)(nil))
+		typed.Warm((*A)(nil))
+		typed.Warm((*R)(nil))
 	}
 	return t
-}
-
-// result returns the JSON of what out points to.
-func result(nils nils, out any) ([]byte, error) {
-	v := reflect.ValueOf(out).Elem()
-	if nils != nil {
-		nils.empty(v, 0)
-	}
-	for ; v.Kind() == reflect.Pointer; v = v.Elem() {
-		if v.IsNil() {
-			return nil, &brokenResult{errors.New("it is a nil pointer")}
-		}
-	}
-	text, err := encode(out)
-	if err != nil {
-		return nil, &brokenResult{err}
-	}
-	return text, nil
 }
 
 // brokenResult is the error of a result that JSON can't express, NaN for one: the tool's fault, not the caller's.
@@ -100,60 +87,18 @@ func (e *brokenResult) Error() string { return "the result can't be written as J
 
 func (e *brokenResult) Unwrap() error { return e.err }
 
-// decode reads arguments, which the host has validated. What is refused here is what a schema can't say, such as a
-// number beyond 64 bits.
-func decode(arguments []byte, in any) error {
-	if len(arguments) == 0 {
-		arguments = []byte("{}")
-	}
-	err := json.Unmarshal(arguments, in)
-	if err == nil {
-		return nil
-	}
-	message := err.Error()
-	var mismatch *json.UnmarshalTypeError
-	if errors.As(err, &mismatch) && mismatch.Field != "" {
-		message = fmt.Sprintf("%s: a JSON %s does not fit %s", mismatch.Field, mismatch.Value, mismatch.Type)
-	} else if name := culprit(arguments, reflect.TypeOf(in).Elem()); name != "" {
-		message = name + ": " + message
-	}
-	return &Error{Code: "invalid_arguments", Message: "arguments: " + message}
-}
-
-// culprit returns the first member of the arguments that t does not take by itself, or nothing: the errors of
-// UnmarshalText and of base64 name none.
-func culprit(arguments []byte, t reflect.Type) string {
-	var members map[string]json.RawMessage
-	if json.Unmarshal(arguments, &members) != nil {
-		return ""
-	}
-	found := ""
-	for name, value := range members {
-		alone, err := encode(map[string]json.RawMessage{name: value})
-		if err == nil && json.Unmarshal(alone, reflect.New(t).Interface()) != nil && (found == "" || name < found) {
-			found = name
-		}
-	}
-	return found
-}
-
-// encode returns v as JSON, without the escapes that only HTML needs.
-func encode(v any) ([]byte, error) {
-	var buffer bytes.Buffer
-	e := json.NewEncoder(&buffer)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(v); err != nil {
-		return nil, err
-	}
-	return bytes.TrimSuffix(buffer.Bytes(), []byte("\n")), nil
+// A Describer is a type that has a JSON form of its own and tells its JSON Schema (2020-12), an object, as text. The
+// method is called on a zero value.
+type Describer interface {
+	JSONSchema() string
 }
 
 // manifestTool is a tool as the manifest has it.
 type manifestTool struct {
 	Name        string            `json:"name"`
 	Description string            `json:"description"`
-	Parameters  *schema           `json:"parameters"`
-	Result      *schema           `json:"result,omitempty"`
+	Parameters  json.RawMessage   `json:"parameters"`
+	Result      json.RawMessage   `json:"result,omitempty"`
 	Examples    []manifestExample `json:"examples,omitempty"`
 }
 
@@ -175,10 +120,10 @@ func (t Tool) describe() (manifestTool, error) {
 		return out, errors.New("it has no description: say what it does")
 	}
 	var err error
-	if out.Parameters, err = argumentsSchema(t.arguments); err != nil {
+	if out.Parameters, err = typed.Arguments(t.arguments); err != nil {
 		return out, err
 	}
-	if out.Result, err = resultSchema(t.result); err != nil {
+	if out.Result, err = typed.Result(t.result); err != nil {
 		return out, err
 	}
 	for i, e := range t.examples {
@@ -193,10 +138,10 @@ func (t Tool) describe() (manifestTool, error) {
 
 // example checks an example against the types: a typing error there would mislead every agent that reads it.
 func (t Tool) example(e Example) (out manifestExample, err error) {
-	if !isObject(e.Arguments) {
+	if !typed.IsObject(e.Arguments) {
 		return out, fmt.Errorf("the arguments %s are no JSON object", e.Arguments)
 	}
-	if err := fits(e.Arguments, t.arguments); err != nil {
+	if err := typed.Fits(e.Arguments, t.arguments); err != nil {
 		return out, fmt.Errorf("the arguments %s: %w", e.Arguments, err)
 	}
 	out.Arguments = json.RawMessage(e.Arguments)
@@ -208,16 +153,4 @@ func (t Tool) example(e Example) (out manifestExample, err error) {
 	}
 	out.Result = json.RawMessage(e.Result)
 	return out, nil
-}
-
-// fits reports why the JSON text does not decode into a t, or nil.
-func fits(text string, t reflect.Type) error {
-	d := json.NewDecoder(bytes.NewReader([]byte(text)))
-	d.DisallowUnknownFields()
-	return d.Decode(reflect.New(t).Interface())
-}
-
-// isObject reports whether text is one JSON object.
-func isObject(text string) bool {
-	return json.Valid([]byte(text)) && bytes.HasPrefix(bytes.TrimLeft([]byte(text), " \t\r\n"), []byte("{"))
 }

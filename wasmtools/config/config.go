@@ -53,6 +53,8 @@ type Tools struct {
 	Enabled, Disabled []string
 	// Modules is how many modules of the directory are served at most.
 	Modules int
+	// Reasons says of entries of Disabled why they are, where the file does.
+	Reasons map[string]string
 	// CacheDir is where compiled code is kept, or empty for "toolsrv" in the user's cache directory.
 	CacheDir string
 }

@@ -22,6 +22,7 @@ type table map[string]reader
 const (
 	maxText        = 200      // bytes of a title or a version
 	maxDescription = 64 << 10 // bytes
+	maxReason      = 1000     // bytes
 	maxURL         = 2000     // bytes
 	maxOverrides   = 1000
 	defaultModules = 10_000
@@ -61,7 +62,7 @@ func tables(c *Config, limits *Limits, mode *string, directory string) map[strin
 			"modules":         number(&c.Tools.Modules, maxModules, defaultModules),
 			"mode":            oneOf(mode, "denylist", "allowlist"),
 			"enabled":         list(&c.Tools.Enabled, toolOrNamespace),
-			"disabled":        list(&c.Tools.Disabled, toolOrNamespace),
+			"disabled":        disabled(&c.Tools),
 			"cache_directory": path(&c.Tools.CacheDir, directory, false),
 		},
 		"auth": {

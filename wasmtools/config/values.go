@@ -3,10 +3,12 @@ package config
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"net"
 	"net/url"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -278,6 +280,68 @@ func list(to *[]string, convert func(string) (string, error)) reader {
 		*to = strs
 		return nil
 	}
+}
+
+// disabled reads the list of what starts disabled, whose entries may be tables that give a reason.
+func disabled(to *Tools) reader {
+	return func(value any) error {
+		values, ok := value.([]any)
+		if !ok {
+			return wrongType(value, `a list such as ["web", {tool = "math/div", reason = "being repaired"}]`)
+		}
+		var entries []string
+		reasons := map[string]string{}
+		for i, v := range values {
+			entry, reason := "", ""
+			var err error
+			if t, ok := v.(map[string]any); ok {
+				entry, reason, err = readDisabled(t)
+			} else {
+				entry, err = disabledName(v)
+			}
+			if err != nil {
+				return &elementError{i, err}
+			}
+			entries = append(entries, entry)
+			if reason != "" {
+				reasons[entry] = reason
+			}
+		}
+		to.Disabled = entries
+		if len(reasons) > 0 {
+			to.Reasons = reasons
+		}
+		return nil
+	}
+}
+
+func disabledName(value any) (string, error) {
+	s, ok := value.(string)
+	if !ok {
+		return "", wrongType(value, `a string, or a table such as {tool = "math/div", reason = "being repaired"}`)
+	}
+	return toolOrNamespace(s)
+}
+
+// readDisabled reads a table of the list of what starts disabled.
+func readDisabled(t map[string]any) (entry, reason string, err error) {
+	readers := table{
+		"tool":   func(v any) (err error) { entry, err = disabledName(v); return err },
+		"reason": prose(&reason, 1, maxReason),
+	}
+	for _, key := range slices.Sorted(maps.Keys(t)) {
+		read, ok := readers[key]
+		if !ok {
+			return "", "", &unknownKeyError{name: key, table: readers}
+		}
+		if err := read(t[key]); err != nil {
+			return "", "", fmt.Errorf("%s: %w", key, err)
+		}
+	}
+	if entry == "" {
+		return "", "", errors.New(`tool is missing: name a tool or a namespace, as in {tool = "math/div", reason = "being repaired"}`)
+	}
+	return entry, reason, nil
 }
 
 // toolOrNamespace checks an entry of a list of tools, and takes the slash off that it may begin with.

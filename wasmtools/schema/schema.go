@@ -13,7 +13,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/failure"
 	"github.com/toolsrv/toolsrv/wasmtools/schema/jsontree"
 )
 
@@ -28,8 +28,6 @@ type Schema struct {
 	root     *node
 	argument bool // compiled by CompileParameters
 }
-
-var _ wasmtools.Schema = (*Schema)(nil)
 
 // Compile compiles any JSON Schema. Its "$schema" may name draft 4, 6, 7, 2019-09 or 2020-12, which is meant where
 // there is none. Formats are asserted in every draft. The text is kept and must not be changed. An error says where
@@ -122,8 +120,8 @@ func blank(s string) bool { return strings.Trim(s, " \t\r\n") == "" }
 // notFitting is the message of an error for arguments that are JSON.
 const notFitting = "the arguments do not fit the tool's schema"
 
-func invalid(message string, violations ...wasmtools.Violation) error {
-	return &wasmtools.Error{Code: wasmtools.CodeInvalidArguments, Message: message, Violations: violations}
+func invalid(message string, violations ...failure.Violation) error {
+	return &failure.Error{Code: failure.InvalidArguments, Message: message, Violations: violations}
 }
 
 // quoted shortens and quotes foreign text for an error message.

@@ -10,6 +10,8 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/schema"
 )
 
+var _ wasmtools.Schema = (*schema.Schema)(nil)
+
 func TestCompileRefuses(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {

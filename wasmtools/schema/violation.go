@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/toolsrv/toolsrv/internal/text"
-	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/failure"
 	"github.com/toolsrv/toolsrv/wasmtools/schema/jsontree"
 )
 
@@ -355,18 +355,18 @@ func (r *run) noBranch(rep *report, list []*node, at int32) {
 }
 
 // violations tells why a body that check has rejected does not fit.
-func (r *run) violations(root *node) []wasmtools.Violation {
-	tooMuch := wasmtools.Violation{
+func (r *run) violations(root *node) []failure.Violation {
+	tooMuch := failure.Violation{
 		Type: "value_error", Loc: []any{"body"}, Msg: "Value error, checking the whole body takes too much work: send less at a time", Input: json.RawMessage("null"),
 	}
 	if r.work < 0 {
-		return []wasmtools.Violation{tooMuch}
+		return []failure.Violation{tooMuch}
 	}
 	r.work = workBase + reportWorkPerByte*len(r.tree.Values[0].Text)
 	var rep report
 	r.check(root, 0, &rep, nil)
 	size := 0
-	var list []wasmtools.Violation
+	var list []failure.Violation
 	for i := range rep.found {
 		v, n := r.violation(&rep.found[i])
 		if size += n; size > maxReport {
@@ -378,18 +378,18 @@ func (r *run) violations(root *node) []wasmtools.Violation {
 	rest := counted(rep.more, "more violation") + " not listed"
 	switch {
 	case r.work < 0 && len(list) == 0:
-		return []wasmtools.Violation{tooMuch}
+		return []failure.Violation{tooMuch}
 	case r.work < 0:
 		rest = "the rest of the body was not checked"
 	case rep.more == 0:
 		return list
 	}
-	return append(list, wasmtools.Violation{Type: "too_many_violations", Loc: []any{"body"}, Msg: rest, Input: json.RawMessage("null")})
+	return append(list, failure.Violation{Type: "too_many_violations", Loc: []any{"body"}, Msg: rest, Input: json.RawMessage("null")})
 }
 
 // violation returns a finding with its place and its input, and about how many bytes it takes.
-func (r *run) violation(f *finding) (v wasmtools.Violation, size int) {
-	v = wasmtools.Violation{Type: f.kind, Msg: f.msg, Ctx: f.ctx, Input: shortened(r.tree.Values[f.at].Text)}
+func (r *run) violation(f *finding) (v failure.Violation, size int) {
+	v = failure.Violation{Type: f.kind, Msg: f.msg, Ctx: f.ctx, Input: shortened(r.tree.Values[f.at].Text)}
 	if near := text.Clip(r.meant(f), maxClip); near != "" {
 		v.Msg += ": did you mean '" + near + "'?"
 		v.Ctx = map[string]any{"did_you_mean": near}
@@ -416,14 +416,14 @@ func (r *run) violation(f *finding) (v wasmtools.Violation, size int) {
 func unreadable(err error) error {
 	var wrong *jsontree.SyntaxError
 	errors.As(err, &wrong)
-	return invalid("the body is not valid JSON", wasmtools.Violation{
+	return invalid("the body is not valid JSON", failure.Violation{
 		Type: "json_invalid", Loc: []any{"body", wrong.Offset}, Msg: "JSON decode error", Input: json.RawMessage("{}"),
 		Ctx: map[string]any{"error": wrong.Msg},
 	})
 }
 
-func notObject(text string) wasmtools.Violation {
-	return wasmtools.Violation{
+func notObject(text string) failure.Violation {
+	return failure.Violation{
 		Type: modelType, Loc: []any{"body"}, Msg: modelMsg,
 		Input: shortened(strings.Trim(text, " \t\r\n")),
 	}

@@ -67,5 +67,7 @@ func Limits(c *config.Config) func(path string) sandbox.Limits {
 
 // policy returns which tools the configuration has start enabled.
 func policy(c *config.Config) wasmtools.Policy {
-	return wasmtools.Policy{Allowlist: c.Tools.Allowlist, Enabled: c.Tools.Enabled, Disabled: c.Tools.Disabled}
+	return wasmtools.Policy{
+		Allowlist: c.Tools.Allowlist, Enabled: c.Tools.Enabled, Disabled: c.Tools.Disabled, Reasons: c.Tools.Reasons,
+	}
 }

@@ -34,6 +34,10 @@ func (s *Server) Reload(c *config.Config) error {
 	}
 	s.logger.Info("configuration taken up", "tools", len(s.catalog.Table().Tools()))
 	s.logAuth(c)
+	s.current = c
+	if s.listed {
+		s.warnUnmatched(c)
+	}
 	return nil
 }
 

@@ -44,7 +44,9 @@ type Server struct {
 
 	started *config.Config // what cannot change without a restart is read from here
 	began   time.Time      // when New was called
-	reload  sync.Mutex     // one Reload at a time
+	reload  sync.Mutex     // one Reload at a time; guards what follows
+	current *config.Config // that of the last Reload
+	listed  bool           // all tools are, so that what matches none is wrong
 
 	once   sync.Once
 	closed error
@@ -60,7 +62,7 @@ func New(ctx context.Context, c *config.Config, logger *slog.Logger, tools ...*w
 		logger = slog.New(slog.DiscardHandler)
 	}
 	s := &Server{
-		logger: logger, started: c, began: time.Now(), drain: drainLimit, maxConns: connections(descriptors()), cut: func() {},
+		logger: logger, started: c, current: c, began: time.Now(), drain: drainLimit, maxConns: connections(descriptors()), cut: func() {},
 	}
 	if err := s.open(ctx, c, tools); err != nil {
 		return nil, errors.Join(err, s.Close())
@@ -213,6 +215,10 @@ func (s *Server) logReady(ctx context.Context) {
 	generation := s.catalog.Table().Current()
 	s.logger.Info("ready", "tools", len(generation.Routes()), "refused", len(generation.Refused()),
 		"took", time.Since(s.began).Round(time.Millisecond).String())
+	s.reload.Lock()
+	defer s.reload.Unlock()
+	s.listed = true
+	s.warnUnmatched(s.current)
 }
 
 // Close cuts off all calls and releases everything; it waits until that is done. It is for a server that is not run:

@@ -136,6 +136,18 @@ func (m *Module) Program() *sandbox.Program { return m.program }
 // Manifest returns what the module says of its tools, or nil where it has to be run first, by Describe. It must not be changed.
 func (m *Module) Manifest() *wasmtools.Manifest { return m.manifest }
 
+// Paths returns the paths of the tools that the manifest declares, whether or not they can be built.
+func (m *Module) Paths() []string {
+	if m.manifest == nil {
+		return nil
+	}
+	paths := make([]string, len(m.manifest.Tools))
+	for i, declared := range m.manifest.Tools {
+		paths[i] = (&wasmtools.Tool{Namespace: m.namespace, Name: declared.Name}).Path()
+	}
+	return paths
+}
+
 // Compile waits until the module is compiled. When ctx is done only the waiting ends.
 func (m *Module) Compile(ctx context.Context) error { return m.program.Compile(ctx) }
 

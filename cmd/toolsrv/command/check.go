@@ -49,6 +49,8 @@ A file that a server takes may still trouble clients. These are warnings:
   keyword       a keyword of JSON Schema that is misspelt, and therefore ignored
   format        a format that is misspelt, and therefore not checked
   example       an example that does not fit the schema of arguments or result
+  unmatched     an entry of the configuration's enabled or disabled, or the match of an
+                override, that matches no tool
 
 No tool is called; of a file without an embedded manifest, toolsrv_describe is run.
 
@@ -74,9 +76,19 @@ or there is a warning), 2 wrong usage.`,
 
 // checked is what `toolsrv check --json` prints; the members are stable.
 type checked struct {
-	Files    []*checkedFile `json:"files"`
-	Refused  int            `json:"refused"`
-	Warnings int            `json:"warnings"`
+	Files []*checkedFile `json:"files"`
+	// Unmatched are entries of the configuration that match no tool.
+	Unmatched []unmatched `json:"unmatched,omitempty"`
+	Refused   int         `json:"refused"`
+	Warnings  int         `json:"warnings"`
+
+	config string
+}
+
+type unmatched struct {
+	Key     string `json:"key"`
+	Entry   string `json:"entry"`
+	Message string `json:"message"`
 }
 
 type checkedFile struct {
@@ -87,6 +99,7 @@ type checkedFile struct {
 	Tools    []string           `json:"tools"` // paths
 	Warnings []toolfile.Finding `json:"warnings"`
 
+	declared  []string         // paths, of a file that is refused, too
 	module    *toolfile.Module // nil: refused
 	described bool             // by running it
 }
@@ -124,6 +137,9 @@ func (c *check) run(cmd *cobra.Command, args []string) error {
 		return errors.New("interrupted: not all files were checked")
 	}
 	all := judge(files, server.Limits(settings))
+	if c.config != "" {
+		all.match(c.config, settings)
+	}
 	if c.asJSON {
 		err = printJSON(cmd.OutOrStdout(), all)
 	} else {
@@ -222,6 +238,7 @@ func judge(files []*checkedFile, limits func(path string) sandbox.Limits) *check
 				continue
 			}
 			if f.module != nil {
+				f.declared = f.module.Paths()
 				f.refuse(f.fit(taken, limits))
 			}
 			if f.module == nil {
@@ -235,6 +252,19 @@ func judge(files []*checkedFile, limits func(path string) sandbox.Limits) *check
 		}
 	}
 	return all
+}
+
+// match finds what the configuration says of tools that are not there.
+func (c *checked) match(file string, settings *config.Config) {
+	c.config = file
+	var paths []string
+	for _, f := range c.Files {
+		paths = append(paths, f.declared...)
+	}
+	for _, u := range settings.Unmatched(paths) {
+		c.Unmatched = append(c.Unmatched, unmatched{u.Key, u.Entry, u.String()})
+	}
+	c.Warnings += len(c.Unmatched)
 }
 
 // fit puts a file's tools beside those that are there, by operation id.
@@ -273,6 +303,11 @@ func (c *checked) print(w io.Writer) error {
 				oneLine(warning.Message), warning.Rule); err != nil {
 				return err
 			}
+		}
+	}
+	for _, u := range c.Unmatched {
+		if _, err := fmt.Fprintf(w, "warning  %s: %s: %s (unmatched)\n", c.config, u.Key, u.Message); err != nil {
+			return err
 		}
 	}
 	return nil

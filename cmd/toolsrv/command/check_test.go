@@ -112,6 +112,32 @@ func TestCheckConfig(t *testing.T) {
 		}
 	}
 
+	settings := put(t, dir, "settings.toml", []byte(`[tools]
+directory = "tools"
+disabled = ["shop", {tool = "small/ecco", reason = "x"}]
+[[override]]
+match = "small/echo" # of a file that is refused
+memory = "64KiB"
+[[override]]
+match = "shop/*/*"
+queue = 1
+`))
+	_, stdout, _ = run("check", "--config", settings)
+	for _, want := range []string{
+		"warning  " + settings + `: tools.disabled[1]: "small/ecco" matches no tool: did you mean "small/echo"? (unmatched)` + "\n",
+		"warning  " + settings + `: override[1].match: "shop/*/*" matches no tool (unmatched)` + "\n",
+	} {
+		if !strings.Contains(stdout, want) {
+			t.Errorf("no %q in\n%s", want, stdout)
+		}
+	}
+	if n := strings.Count(stdout, "(unmatched)"); n != 2 {
+		t.Errorf("%d entries match nothing, want 2:\n%s", n, stdout)
+	}
+	if _, stdout, _ := run("check", "--config", settings, "--json"); !strings.Contains(stdout, `"key": "override[1].match"`) || !strings.Contains(stdout, `"warnings": 2`) {
+		t.Errorf("--json: %s", stdout)
+	}
+
 	empty := put(t, t.TempDir(), "empty.toml", nil)
 	for _, c := range []struct {
 		name string

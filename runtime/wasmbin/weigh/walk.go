@@ -15,9 +15,10 @@ type Scale struct {
 	height int
 	count  Count
 	sets   int // locals set so far
-	defs   int // values defined so far
+	defs   int // values defined so far, of the stack and of locals
 	outer  int // index of the outermost open loop in loops, or -1
 	open   int // loops that are open
+	nested int // loops that were open at most
 	stamp  int // number of the current block
 }
 
@@ -26,7 +27,9 @@ type place struct {
 	depth  int32 // blocks above it in the dominator tree
 	chain  int32 // blocks since the last that is reached from several
 	known  int32 // addresses that are known to be in bounds
+	part   int32 // number of the last block that is reached from several
 	header int32 // block that heads the innermost loop above it in the dominator tree, or -1
+	defs   int32 // values defined where that loop begins
 }
 
 // A block is a basic block.
@@ -35,8 +38,9 @@ type block struct {
 	preds  int32
 	params int32 // of its type
 	sets   int32 // of locals since the way here parted
-	defs   int32 // values defined up to here
-	header int32 // of place
+	defs   int32 // of values since the loop above began
+	header int32 // of the loop above it, or -1
+	split  int32 // of preds: those on whose way the compiler puts a block
 	chains int64 // of those that lead here
 	loop   bool
 }
@@ -54,6 +58,7 @@ type frame struct {
 	block   int32 // a loop's
 
 	preds  int32 // that lead to its end so far
+	split  int32
 	chains int64
 	depths int64
 	least  place
@@ -66,6 +71,8 @@ type local struct {
 	from  int32 // first block in which it is live, plus 1; 0: in none
 	to    int32
 	loop  int32 // outermost loop in which it is read, plus 1
+	part  int32 // place.part in which it was last read
+	links int32 // such parts in a row
 }
 
 // NewScale returns a scale for functions of m.
@@ -91,7 +98,7 @@ func (s *Scale) Count(t Signature, body []byte) Count {
 	}
 	s.locals = s.locals[:locals]
 	clear(s.locals)
-	s.count, s.height, s.sets, s.defs, s.outer, s.open = Count{Work: int64(locals)}, 0, 0, 0, -1, 0
+	s.count, s.height, s.sets, s.defs, s.outer, s.open, s.nested = Count{Work: int64(locals)}, 0, 0, 0, -1, 0, 0
 	s.place = place{header: -1}
 	s.begin(block{preds: 1, header: -1})
 	for i := range t.Params {
@@ -105,11 +112,11 @@ func (s *Scale) Count(t Signature, body []byte) Count {
 	return s.count
 }
 
-var unreached = place{1 << 30, 1 << 30, 1 << 30, 1 << 30}
+var unreached = place{depth: 1 << 30, known: 1 << 30, header: 1 << 30}
 
 // begin begins a basic block.
 func (s *Scale) begin(b block) {
-	b.height, b.defs, b.header = int32(s.height), int32(s.defs), s.header
+	b.height, b.header = int32(s.height), s.header
 	s.blocks = append(s.blocks, b)
 	s.stamp = len(s.blocks)
 	s.count.Known += int64(s.known)
@@ -134,7 +141,7 @@ func (s *Scale) instruction() {
 	case opEnd:
 		s.end()
 	case opBr:
-		s.branch(s.r.u32(), 1)
+		s.branch(s.r.u32(), 0)
 		s.count.Work += 3 * workOne
 		s.skip()
 	case opBrIf:
@@ -236,6 +243,11 @@ func (s *Scale) get(l *local) {
 		return
 	}
 	s.count.Steps += int64(s.chain) + 1
+	if l.part != s.part {
+		l.part = s.part
+		l.links++
+	}
+	s.count.Alias += int64(l.links)
 	now := int32(s.stamp)
 	if l.from == 0 {
 		l.from = max(l.first, 1)
@@ -252,7 +264,7 @@ func (s *Scale) set(l *local) {
 	s.count.Work += workNone
 	s.sets++
 	s.defs++
-	l.set = int32(s.stamp)
+	l.set, l.links = int32(s.stamp), 0
 	if l.first == 0 {
 		l.first = l.set
 	}
@@ -272,15 +284,17 @@ func (s *Scale) enter(op byte) {
 		chain := s.chain
 		s.depth++
 		s.chain = 0
+		s.part = int32(s.stamp) + 1
 		f.block = int32(len(s.blocks))
-		s.header = f.block
-		s.begin(block{preds: 1, params: int32(t.Params), chains: int64(chain), loop: true})
+		s.begin(block{preds: 1, params: int32(t.Params), chains: int64(chain), loop: true, defs: int32(s.defs) - s.place.defs})
+		s.header, s.place.defs = f.block, int32(s.defs)
 		if s.open == 0 {
 			f.outer = true
 			s.outer = len(s.loops)
 			s.loops = append(s.loops, int32(s.stamp))
 		}
 		s.open++
+		s.nested = max(s.nested, s.open)
 	case opIf:
 		s.count.Work += 4 * workOne
 		f.entry = s.place
@@ -289,13 +303,14 @@ func (s *Scale) enter(op byte) {
 	s.frames = append(s.frames, f)
 }
 
-// branch takes in an edge to a label, and returns how many values go along.
+// branch takes in an edge to a label, on which the compiler puts extra blocks. It returns how many values go along.
 func (s *Scale) branch(label uint32, extra int32) int {
 	f := &s.frames[len(s.frames)-1-int(label)]
 	s.count.Dominate += int64(s.depth)
 	if f.op == opLoop {
 		b := &s.blocks[f.block]
 		b.preds++
+		b.split += extra
 		b.chains += int64(s.chain + extra)
 		return f.params
 	}
@@ -306,12 +321,15 @@ func (s *Scale) branch(label uint32, extra int32) int {
 // leave takes in an edge to the end of a frame.
 func (s *Scale) leave(f *frame, extra int32) {
 	f.preds++
+	f.split += extra
 	f.chains += int64(s.chain + extra)
 	f.depths += int64(s.depth)
 	f.least.depth = min(f.least.depth, s.depth)
 	f.least.known = min(f.least.known, s.known)
-	f.least.header = min(f.least.header, s.header)
-	f.least.chain = s.chain
+	if s.header < f.least.header {
+		f.least.header, f.least.defs = s.header, s.place.defs
+	}
+	f.least.chain, f.least.part = s.chain, s.part
 }
 
 // otherwise takes in an else.
@@ -333,10 +351,16 @@ func (s *Scale) end() {
 	f := &s.frames[len(s.frames)-1]
 	s.leave(f, 0)
 	if f.op == opIf {
-		s.other(f)
-		s.leave(f, 0)
+		s.absent(f)
 	}
 	s.close()
+}
+
+// absent passes over the other branch of an if that has none. The compiler forgets there what addresses it knows.
+func (s *Scale) absent(f *frame) {
+	s.other(f)
+	s.known = 0
+	s.leave(f, 0)
 }
 
 // close begins what follows on the innermost frame.
@@ -344,6 +368,7 @@ func (s *Scale) close() {
 	f := s.frames[len(s.frames)-1]
 	s.frames = s.frames[:len(s.frames)-1]
 	if f.op == opLoop {
+		s.blocks[f.block].sets = int32(s.sets - f.sets)
 		s.open--
 		if f.outer {
 			s.loops[s.outer] = int32(s.stamp)
@@ -363,12 +388,13 @@ func (s *Scale) close() {
 	default:
 		s.place = f.least
 		if f.op == opElse {
-			s.depth, s.header = f.entry.depth, f.entry.header
+			s.depth, s.header, s.place.defs = f.entry.depth, f.entry.header, f.entry.defs
 		}
 		s.depth++
 		s.chain = 0
+		s.part = int32(s.stamp) + 1
 		s.count.Dominate += f.depths
-		s.begin(block{preds: f.preds, params: int32(f.results), sets: int32(s.sets - f.sets), chains: f.chains})
+		s.begin(block{preds: f.preds, split: f.split, params: int32(f.results), sets: int32(s.sets - f.sets), chains: f.chains})
 	}
 }
 
@@ -391,8 +417,7 @@ func (s *Scale) skip() {
 				continue
 			}
 			if f := &s.frames[len(s.frames)-1]; f.op == opIf {
-				s.other(f)
-				s.leave(f, 0)
+				s.absent(f)
 			}
 			s.close()
 			return
@@ -444,25 +469,25 @@ func (s *Scale) finish() {
 		locals += int64(s.diff[i+1])
 		live := locals + int64(b.height) + 2
 		above := int64(0)
-		if b.header >= 0 && int(b.header) != i {
+		if b.header >= 0 {
 			above = s.carry[b.header]
 		}
 		if b.loop {
-			s.carry[i] = above + live // an upper bound
+			s.carry[i] = above + min(live, int64(b.sets+b.defs))
 		}
-		c.Live += (live + above) * int64(1+b.preds)
+		c.Live += (live + above) * int64(1+b.preds+2*b.split)
 		if b.preds < 2 && !b.loop {
 			continue
 		}
-		preds := int64(b.preds)
-		params := locals
+		preds, passes := int64(b.preds), int64(s.nested)
+		first := locals + int64(b.params)
+		params := first
 		if !b.loop {
-			params = min(locals, int64(b.sets))
+			params = min(first, int64(b.sets+b.params))
 		}
-		params += int64(b.params)
 		c.Joins += locals + preds*params
 		c.Steps += locals * (b.chains + preds)
-		c.Argument += params * params * preds
+		c.Argument += first*first*preds + params*params*preds*passes
 		c.Preds += preds * preds
 	}
 }

@@ -37,11 +37,11 @@ const (
 	nanosBlock    = 700
 	nanosLive     = 10 // a value that is live in a block
 	nanosJoin     = 300
-	nanosStep     = 8 // a look at a block on the way to where a local was set
-	nanosArgument = 2 // parameters × branches × parameters
+	nanosStep     = 5 // a look at a block on the way to where a local was set
+	nanosArgument = 1 // parameters × branches × parameters
 	nanosDominate = 3
 	nanosPred     = 1
-	nanosKnown    = 60 // an address that is known to be in bounds at the end of a block
+	nanosKnown    = 15 // an address that is known to be in bounds at the end of a block
 
 	bytesFunction = 400
 	bytesWork     = 160
@@ -59,6 +59,7 @@ type Count struct {
 	Joins    int64 // values × blocks that are reached from several
 	Steps    int64 // blocks that the search for a local's value passes
 	Argument int64 // parameters of a block × branches to it × parameters
+	Alias    int64 // reads of a local × parts of the function in which it was read before
 	Dominate int64 // edges × blocks above them in the dominator tree
 	Preds    int64 // squares of the branches to one block
 	Known    int64 // known addresses × blocks
@@ -68,7 +69,7 @@ type Count struct {
 func (c *Count) weight() Weight {
 	return Weight{
 		Nanos: nanosFunction + nanosWork*c.Work + nanosBlock*c.Blocks + nanosLive*c.Live + nanosJoin*c.Joins +
-			nanosStep*c.Steps + nanosArgument*c.Argument + nanosDominate*c.Dominate + nanosPred*c.Preds + nanosKnown*c.Known,
+			nanosStep*c.Steps + nanosArgument*c.Argument/2 + 3*c.Alias + nanosDominate*c.Dominate + nanosPred*c.Preds + nanosKnown*c.Known,
 		Bytes: bytesFunction + bytesWork*c.Work + bytesBlock*c.Blocks + bytesLive*c.Live + bytesJoin*c.Joins + bytesKnown*c.Known,
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/toolsrv/toolsrv/runtime/wasmbin/weigh"
 )
 
-// What grows with a product is weighed as one: twice as much of both weighs four times as much.
+// What grows with a product is weighed as one: twice as much of both weighs four times as much at least.
 func TestProducts(t *testing.T) {
 	t.Parallel()
 	shapes := map[string]func(n int) []byte{
@@ -41,8 +41,8 @@ func TestProducts(t *testing.T) {
 			of := func(n int) float64 {
 				return float64(weigh.NewScale(&weigh.Module{}).Weigh(weigh.Signature{}, shape(n)).Nanos)
 			}
-			if ratio := of(8000) / of(4000); ratio < 3 || ratio > 5 {
-				t.Errorf("twice as much weighs %.1f times as much, want about 4", ratio)
+			if ratio := of(8000) / of(4000); ratio < 3 {
+				t.Errorf("twice as much weighs %.1f times as much, want 4 or more", ratio)
 			}
 		})
 	}

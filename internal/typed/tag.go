@@ -1,4 +1,4 @@
-package toolsrv
+package typed
 
 import (
 	"bytes"
@@ -246,7 +246,7 @@ func literal(key, text, kind string, typ reflect.Type) (json.RawMessage, error) 
 	switch valid := json.Valid(value); {
 	case kind == "string":
 		var err error
-		if value, err = encode(text); err != nil {
+		if value, err = Encode(text); err != nil {
 			return nil, err
 		}
 	case !valid && kind == "":
@@ -296,7 +296,7 @@ func checked(key string, value []byte, typ reflect.Type) (json.RawMessage, error
 	if compact.String() == "null" {
 		return nil, fmt.Errorf("the tag %s: null is not taken; leave the value out", key)
 	}
-	if err := fits(compact.String(), typ); err != nil {
+	if err := Fits(compact.String(), typ); err != nil {
 		return nil, fmt.Errorf("the tag %s: %s does not fit %s", key, value, typ)
 	}
 	return compact.Bytes(), nil

@@ -1,4 +1,4 @@
-package toolsrv
+package typed
 
 import (
 	"reflect"
@@ -98,8 +98,8 @@ func FuzzTag(f *testing.F) {
 			if err != nil {
 				continue
 			}
-			text, err := encode(s)
-			if err != nil || !isObject(string(text)) {
+			text, err := Encode(s)
+			if err != nil || !IsObject(string(text)) {
 				t.Errorf("tag %q on %s: got %s, %v, want a JSON object", tag, typ, text, err)
 			}
 		}

@@ -1,4 +1,4 @@
-package toolsrv
+package typed
 
 import (
 	"encoding/json"
@@ -98,12 +98,12 @@ func TestWarm(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			warm(test.pointer)
+			Warm(test.pointer)
 			v := reflect.New(reflect.TypeOf(test.pointer).Elem())
 			got := []byte{}
 			if (sampler{}).fill(v.Elem()) {
 				var err error
-				if got, err = encode(v.Interface()); err != nil {
+				if got, err = Encode(v.Interface()); err != nil {
 					t.Fatalf("the sample can't be written: %v", err)
 				}
 			}

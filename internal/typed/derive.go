@@ -1,4 +1,4 @@
-package toolsrv
+package typed
 
 import (
 	"encoding"
@@ -55,8 +55,7 @@ func (e *placed) Unwrap() error { return e.err }
 
 // at adds the place to err, unless it has one.
 func at(path string, err error) error {
-	var p *placed
-	if err == nil || errors.As(err, &p) {
+	if _, ok := err.(*placed); err == nil || ok {
 		return err
 	}
 	return &placed{path, err}
@@ -134,7 +133,7 @@ func (d *deriver) special(t reflect.Type) (s *schema, known bool, err error) {
 		return &schema{Type: "number"}, true, nil
 	}
 	zero := reflect.New(t).Interface()
-	if v, ok := zero.(Describer); ok {
+	if v, ok := zero.(describer); ok {
 		s, err := custom(v)
 		if err != nil {
 			err = fmt.Errorf("%s: %w", t, err)

@@ -1,4 +1,4 @@
-package toolsrv
+package typed
 
 import (
 	"encoding/json"
@@ -7,15 +7,15 @@ import (
 	"reflect"
 )
 
-// A Describer is a type that has a JSON form of its own and tells its JSON Schema (2020-12), an object, as text. The
-// method is called on a zero value.
-type Describer interface {
+// A describer is a type that has a JSON form of its own and tells its JSON Schema, an object, as text. The method is called on
+// a zero value.
+type describer interface {
 	JSONSchema() string
 }
 
 // schema is a JSON Schema with its members in the order in which people read them.
 type schema struct {
-	raw json.RawMessage // in place of all others, where a Describer wrote it
+	raw json.RawMessage // in place of all others, where a describer wrote it
 
 	Ref                  string            `json:"$ref,omitempty"`
 	Type                 any               `json:"type,omitempty"` // a string, or []string
@@ -50,7 +50,7 @@ func (s *schema) MarshalJSON() ([]byte, error) {
 		return s.raw, nil
 	}
 	type plain schema
-	return encode((*plain)(s))
+	return Encode((*plain)(s))
 }
 
 // free reports whether s accepts everything and says nothing.
@@ -106,11 +106,11 @@ func (d *definitions) MarshalJSON() ([]byte, error) {
 		if i > 0 {
 			out = append(out, ',')
 		}
-		key, err := encode(name)
+		key, err := Encode(name)
 		if err != nil {
 			return nil, err
 		}
-		value, err := encode(d.schemas[i])
+		value, err := Encode(d.schemas[i])
 		if err != nil {
 			return nil, err
 		}
@@ -126,7 +126,7 @@ func argumentsSchema(t reflect.Type) (*schema, error) {
 	if err != nil {
 		return nil, err
 	}
-	if s.raw == nil && s.Type != "object" || s.raw != nil && !isObject(string(s.raw)) {
+	if s.raw == nil && s.Type != "object" || s.raw != nil && !IsObject(string(s.raw)) {
 		return nil, fmt.Errorf("arguments: %s is no JSON object: take a struct", t)
 	}
 	return s, nil
@@ -143,9 +143,9 @@ func resultSchema(t reflect.Type) (*schema, error) {
 }
 
 // custom returns the schema that v, a pointer to a zero value, tells itself.
-func custom(v Describer) (*schema, error) {
+func custom(v describer) (*schema, error) {
 	text := v.JSONSchema()
-	if !isObject(text) {
+	if !IsObject(text) {
 		return nil, errors.New("its JSONSchema returns no JSON object")
 	}
 	return &schema{raw: json.RawMessage(text)}, nil

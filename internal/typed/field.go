@@ -1,4 +1,4 @@
-package toolsrv
+package typed
 
 import (
 	"fmt"

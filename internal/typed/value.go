@@ -1,4 +1,4 @@
-package toolsrv
+package typed
 
 import (
 	"encoding"
@@ -120,18 +120,18 @@ func (n nils) emptyElements(v reflect.Value, depth int) {
 	}
 }
 
-// warm has encoding/json prepare for the type that pointer, a nil one, points to, and write and read a value of it once.
+// Warm has encoding/json prepare for the type that pointer, a nil one, points to, and write and read a value of it once.
 // That calls no method by which a type reads or writes itself, since it may panic for a value that no tool made, and makes
 // no error: inside of encoding/json one is a panic, too, which ends a guest of TinyGo.
-func warm(pointer any) {
-	_, _ = encode(pointer) // writes null, after it has looked at the whole type
+func Warm(pointer any) {
+	_, _ = Encode(pointer) // writes null, after it has looked at the whole type
 	t := reflect.TypeOf(pointer).Elem()
 	v := reflect.New(t)
 	if !(sampler{}).fill(v.Elem()) {
 		return
 	}
-	if text, err := encode(v.Interface()); err == nil {
-		_ = decode(text, reflect.New(t).Interface())
+	if text, err := Encode(v.Interface()); err == nil {
+		_ = Decode(text, reflect.New(t).Interface())
 	}
 }
 

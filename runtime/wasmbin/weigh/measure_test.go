@@ -1,0 +1,84 @@
+package weigh_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/tetratelabs/wazero"
+	"github.com/tetratelabs/wazero/api"
+)
+
+// A child process compiles one module, so that what it took can be measured.
+const child = "TOOLSRV_WEIGH_CHILD"
+
+func TestMain(m *testing.M) {
+	if file := os.Getenv(child); file != "" {
+		compile(file)
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// Taken is what compiling took.
+type taken struct {
+	CPU   time.Duration
+	Bytes int64 // resident at most, less what was before
+	Error string
+}
+
+func compile(file string) {
+	module, err := os.ReadFile(file)
+	if err != nil {
+		panic(err)
+	}
+	r := wazero.NewRuntimeWithConfig(context.Background(), wazero.NewRuntimeConfigCompiler().WithCoreFeatures(api.CoreFeaturesV2).WithDebugInfoEnabled(false))
+	before := usage()
+	_, err = r.CompileModule(context.Background(), module)
+	t := usage()
+	t.CPU -= before.CPU
+	t.Bytes -= before.Bytes
+	if err != nil {
+		t.Error = err.Error()
+	}
+	if err := json.NewEncoder(os.Stdout).Encode(t); err != nil {
+		panic(err)
+	}
+}
+
+func usage() taken {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		panic(err)
+	}
+	return taken{CPU: time.Duration(u.Utime.Nano() + u.Stime.Nano()), Bytes: u.Maxrss << 10}
+}
+
+// measure compiles a rewritten module in a process of its own.
+func measure(t *testing.T, module []byte) taken {
+	t.Helper()
+	file := t.TempDir() + "/module.wasm"
+	if err := os.WriteFile(file, module, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, os.Args[0])
+	cmd.Env = append(os.Environ(), child+"="+file)
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	if err := cmd.Run(); err != nil {
+		t.Fatalf("compile: %v\n%s", err, errs.String()[:min(errs.Len(), 2000)])
+	}
+	var got taken
+	if err := json.Unmarshal(out.Bytes(), &got); err != nil {
+		t.Fatal(fmt.Errorf("read what it took: %w", err))
+	}
+	return got
+}

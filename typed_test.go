@@ -1,0 +1,44 @@
+package toolsrv_test
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestTypedIsTheSDKs holds the copy of what the server and the SDK for Go share to its original.
+func TestTypedIsTheSDKs(t *testing.T) {
+	t.Parallel()
+	read := func(dir string) map[string][]byte {
+		files, err := filepath.Glob(filepath.Join(dir, "*"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		texts := map[string][]byte{}
+		for _, file := range files {
+			if strings.HasSuffix(file, "_test.go") {
+				continue
+			}
+			if texts[filepath.Base(file)], err = os.ReadFile(file); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return texts
+	}
+	original, copied := read("sdk/go/internal/typed"), read("internal/typed")
+	if len(original) < 5 {
+		t.Fatalf("sdk/go/internal/typed has %d files; has the package moved?", len(original))
+	}
+	const remedy = "change sdk/go/internal/typed, and run make typed"
+	for name, text := range original {
+		if !bytes.Equal(copied[name], text) {
+			t.Errorf("internal/typed/%s is not that of the SDK: %s", name, remedy)
+		}
+		delete(copied, name)
+	}
+	for name := range copied {
+		t.Errorf("internal/typed/%s is none of the SDK's: %s", name, remedy)
+	}
+}

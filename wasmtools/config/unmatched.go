@@ -1,0 +1,77 @@
+package config
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/toolsrv/toolsrv/internal/text"
+)
+
+// An Unmatched is an entry of the configuration that names tools, and of which there is none.
+type Unmatched struct {
+	// Key is where the entry stands, such as "tools.disabled[0]" or "override[2].match".
+	Key string
+	// Entry is the entry.
+	Entry string
+	// Meant is a tool or namespace that is there and whose name is near, or empty.
+	Meant string
+}
+
+// String says it in a sentence.
+func (u Unmatched) String() string {
+	message := strconv.Quote(text.Short(u.Entry)) + " matches no tool"
+	if u.Meant != "" {
+		return message + ": did you mean " + strconv.Quote(u.Meant) + "?"
+	}
+	return message
+}
+
+// maxGuesses bounds the work for entries that are all wrong: each is compared with all names.
+const maxGuesses = 20
+
+// Unmatched returns the entries of Tools.Disabled and Tools.Enabled and the patterns of Overrides that match none of the
+// tools, which are given by their paths, such as "/math/add".
+func (c *Config) Unmatched(paths []string) []Unmatched {
+	known := map[string]struct{}{} // tools and namespaces
+	for _, path := range paths {
+		for path = strings.TrimPrefix(path, "/"); ; {
+			known[path] = struct{}{}
+			slash := strings.LastIndexByte(path, '/')
+			if slash < 0 {
+				break
+			}
+			path = path[:slash]
+		}
+	}
+	names := slices.Sorted(maps.Keys(known))
+	var all []Unmatched
+	add := func(key, entry string) {
+		u := Unmatched{Key: key, Entry: entry}
+		typed := strings.TrimSuffix(strings.TrimPrefix(entry, "/"), "/*") // which means the same
+		if len(all) < maxGuesses && !strings.Contains(typed, "*") {
+			u.Meant = text.Nearest(typed, names)
+		}
+		all = append(all, u)
+	}
+	for _, list := range []struct {
+		key     string
+		entries []string
+	}{{"tools.disabled", c.Tools.Disabled}, {"tools.enabled", c.Tools.Enabled}} {
+		for i, entry := range list.entries {
+			if _, ok := known[strings.Trim(entry, "/")]; !ok {
+				add(index(list.key, i), entry)
+			}
+		}
+	}
+	for i, o := range c.Overrides {
+		if _, ok := known[strings.TrimPrefix(o.Match, "/")]; ok {
+			continue
+		}
+		if !strings.Contains(o.Match, "*") || !slices.ContainsFunc(paths, func(path string) bool { return matches(o.Match, path) }) {
+			add(index("override", i)+".match", o.Match)
+		}
+	}
+	return all
+}

@@ -1,0 +1,27 @@
+package server
+
+import "github.com/toolsrv/toolsrv/wasmtools/config"
+
+// maxUnmatched is how many entries are warned of by a line each: a directory that is empty by mistake leaves all without a tool.
+const maxUnmatched = 20
+
+// warnUnmatched warns of what a configuration says of tools that are not there. It is called once all files have been read,
+// because a tool that is still being read is no mistake.
+func (s *Server) warnUnmatched(c *config.Config) {
+	var paths []string
+	for _, route := range s.catalog.Table().Tools() {
+		paths = append(paths, route.Tool.Path())
+	}
+	unmatched := c.Unmatched(paths)
+	for i, u := range unmatched {
+		if i == maxUnmatched {
+			s.logger.Warn("more entries of the configuration match no tool", "entries", len(unmatched)-i)
+			return
+		}
+		attrs := []any{"key", u.Key, "entry", u.Entry}
+		if u.Meant != "" {
+			attrs = append(attrs, "did_you_mean", u.Meant)
+		}
+		s.logger.Warn("an entry of the configuration matches no tool that is served", attrs...)
+	}
+}

@@ -1,0 +1,75 @@
+package server_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/toolsrv/toolsrv/wasmtools/config"
+)
+
+const matchesNothing = "matches no tool that is served"
+
+// TestUnmatched warns of what a configuration says of tools that are not there, once all files have been read: the tool of
+// told.wasm is known only after the module was compiled and run.
+func TestUnmatched(t *testing.T) {
+	t.Parallel()
+	c := settings(t)
+	module, err := os.ReadFile("../../testdata/catalog/described.wasm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(c.Tools.Directory, "told.wasm"), module, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r := build(t, changed(c, func(c *config.Config) { c.Tools.Disabled = []string{"before"} }))
+	// What a reload says before all is read counts when it is.
+	if err := r.Reload(changed(c, func(c *config.Config) {
+		c.Tools.Disabled = []string{"told", "shop", "shop/ecco"}
+		c.Overrides = []config.Override{{Match: "sop/*"}, {Match: "shop/*"}}
+	})); err != nil {
+		t.Fatal(err)
+	}
+	run(t, r)
+	r.log.wait(t, `"key":"override[0].match","entry":"sop/*","did_you_mean":"shop"`)
+	text, _ := r.log.read()
+	if strings.Count(text, matchesNothing) != 2 || !strings.Contains(text, `"key":"tools.disabled[2]","entry":"shop/ecco","did_you_mean":"shop/echo"`) {
+		t.Errorf("at the start:\n%s", text)
+	}
+
+	if err := r.Reload(changed(c, func(c *config.Config) { c.Tools.Allowlist, c.Tools.Enabled = true, []string{"shop", "elsewhere"} })); err != nil {
+		t.Fatal(err)
+	}
+	after, _ := r.log.read()
+	after = strings.TrimPrefix(after, text)
+	if strings.Count(after, matchesNothing) != 1 || !strings.Contains(after, `"key":"tools.enabled[1]","entry":"elsewhere"}`) {
+		t.Errorf("after a reload:\n%s", after)
+	}
+
+	if err := r.Reload(changed(c, func(c *config.Config) {
+		for i := range 50 {
+			c.Tools.Disabled = append(c.Tools.Disabled, fmt.Sprint("x", i))
+		}
+	})); err != nil {
+		t.Fatal(err)
+	}
+	many, _ := r.log.read()
+	many = strings.TrimPrefix(many, text+after)
+	if strings.Count(many, matchesNothing) != 20 || !strings.Contains(many, `"entries":30`) {
+		t.Errorf("with 50 of them:\n%s", many)
+	}
+}
+
+// TestDisabledReason tells callers why a tool is disabled.
+func TestDisabledReason(t *testing.T) {
+	t.Parallel()
+	c := settings(t)
+	c.Tools.Disabled, c.Tools.Reasons = []string{"shop"}, map[string]string{"shop": "being repaired"}
+	r := start(t, c)
+	status, body, err := r.call("/shop/echo", "")
+	if err != nil || status != 503 || !strings.Contains(body, "Tool /shop/echo is disabled: being repaired") {
+		t.Errorf("got %d %s (%v)", status, body, err)
+	}
+}

@@ -189,8 +189,8 @@ func widest(source string, delimiter rune) (most int) {
 
 // broken tells of an error of encoding/csv.
 func broken(err error) error {
-	var at *csv.ParseError
-	if !errors.As(err, &at) {
+	at, ok := toolsrv.AsType[*csv.ParseError](err)
+	if !ok {
 		return err
 	}
 	message := fmt.Sprintf("Line %d, column %d: ", at.Line, at.Column)

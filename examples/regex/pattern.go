@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"regexp"
 	"regexp/syntax"
@@ -34,8 +33,7 @@ func (s *search) compile() (*regexp.Regexp, error) {
 		}
 	}
 	message := fmt.Sprintf("The pattern is none: %v.", err)
-	var wrong *syntax.Error
-	if errors.As(err, &wrong) {
+	if wrong, ok := toolsrv.AsType[*syntax.Error](err); ok {
 		message = fmt.Sprintf("The pattern is broken at %.100q: %s. %s", wrong.Expr, wrong.Code, remedy(wrong))
 	}
 	return nil, &toolsrv.Error{Code: "invalid_pattern", Message: strings.TrimSpace(message)}

@@ -1,7 +1,6 @@
 package toolsrv
 
 import (
-	"errors"
 	"strings"
 
 	"github.com/toolsrv/toolsrv/sdk/go/internal/typed"
@@ -40,8 +39,7 @@ func (e *Error) Error() string {
 // with the message only.
 func AsError(err error) *Error {
 	out := &Error{}
-	var e *Error
-	if errors.As(err, &e) && e != nil {
+	if e, ok := AsType[*Error](err); ok && e != nil {
 		*out = *e
 	}
 	out.Message = err.Error()
@@ -49,6 +47,39 @@ func AsError(err error) *Error {
 		out.Message = out.Error()
 	}
 	return out
+}
+
+// AsType returns the first error that err is or wraps and whose type is E, and whether there is one. It finds what
+// [errors.As] finds, without reflection: a program that reaches both errors.As and encoding/json panics when TinyGo up to
+// 0.40.1 has compiled it ("reflect: unimplemented: AssignableTo with interface"). From Go 1.26 on, package errors has a
+// function of this name that does the same.
+func AsType[E error](err error) (E, bool) {
+	for err != nil {
+		if found, ok := err.(E); ok {
+			return found, true
+		}
+		if x, ok := err.(interface{ As(any) bool }); ok {
+			var found E
+			if x.As(&found) {
+				return found, true
+			}
+		}
+		switch x := err.(type) {
+		case interface{ Unwrap() error }:
+			err = x.Unwrap()
+		case interface{ Unwrap() []error }:
+			for _, wrapped := range x.Unwrap() {
+				if found, ok := AsType[E](wrapped); ok {
+					return found, true
+				}
+			}
+			err = nil
+		default:
+			err = nil
+		}
+	}
+	var none E
+	return none, false
 }
 
 // maxMessage is the most of a message that is told, in bytes: quoted as JSON it still fits into what the host takes.

@@ -3,7 +3,6 @@
 package toolsrv
 
 import (
-	"errors"
 	"runtime"
 	"time"
 	"unsafe"
@@ -93,8 +92,7 @@ func guestWarm() {
 
 // fail tells the host of err and returns the status for it.
 func fail(c *Call, err error) int32 {
-	var broken *brokenResult
-	if !errors.As(err, &broken) {
+	if _, broken := AsType[*brokenResult](err); !broken {
 		text, unwritable := typed.Encode(AsError(err))
 		if unwritable == nil {
 			writeFailure(text)

@@ -15,11 +15,22 @@ import (
 
 // TestPortable holds the packages that become part of a guest to what TinyGo compiles for every target: no goroutine, no
 // channel, no recover (which recovers nothing there), no looking up of methods by reflection (which panics there), no
-// ChaCha8 (whose core is in assembly). Test conformance builds a guest with TinyGo, where there is one.
+// errors.As (beside which encoding/json panics there), no ChaCha8 (whose core is in assembly). The same holds for the
+// examples, but for template. make test-tinygo builds them with TinyGo.
 func TestPortable(t *testing.T) {
 	t.Parallel()
+	dirs := []string{".", "internal/conformance", "internal/random", "internal/typed", "toolslog", "toolsrand"}
+	examples, err := filepath.Glob("../../examples/*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range examples {
+		if filepath.Base(dir) != "template" {
+			dirs = append(dirs, dir)
+		}
+	}
 	read := 0
-	for _, dir := range []string{".", "internal/random", "internal/typed", "toolslog", "toolsrand"} {
+	for _, dir := range dirs {
 		files, err := filepath.Glob(filepath.Join(dir, "*.go"))
 		if err != nil {
 			t.Fatal(err)
@@ -42,8 +53,8 @@ func TestPortable(t *testing.T) {
 			})
 		}
 	}
-	if read < 10 {
-		t.Errorf("read %d files, want those of the SDK", read)
+	if read < 25 {
+		t.Errorf("read %d files, want those of the SDK and of the examples", read)
 	}
 }
 
@@ -59,6 +70,9 @@ func unportable(n ast.Node) string {
 			return "recover"
 		}
 	case *ast.SelectorExpr:
+		if id, ok := n.X.(*ast.Ident); ok && id.Name == "errors" && n.Sel.Name == "As" {
+			return "errors.As (take toolsrv.AsType)"
+		}
 		switch n.Sel.Name {
 		case "MethodByName", "MakeFunc", "StructOf", "FuncOf", "ArrayOf", "SetFinalizer", "AddCleanup", "NewChaCha8":
 			return n.Sel.Name

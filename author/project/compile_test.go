@@ -312,68 +312,12 @@ func TestMissingProgram(t *testing.T) {
 		says  string
 	}{
 		{"go", map[string]string{"main.go": "package main\n"}, "go is not installed, or its folder is not in PATH: install Go 1.24 or later from https://go.dev/dl/"},
-		{"tinygo", map[string]string{"main.go": "//toolsrv:tinygo\npackage main\n"}, "tinygo is not installed, or its folder is not in PATH: install TinyGo 0.36 or later from https://tinygo.org/getting-started/install/"},
+		{"tinygo", map[string]string{"main.go": "//toolsrv:tinygo\npackage main\n"}, "tinygo is not installed, or its folder is not in PATH: install TinyGo 0.37 or later from https://tinygo.org/getting-started/install/"},
 		{"rust", map[string]string{"Cargo.toml": ""}, "cargo is not installed, or its folder is not in PATH: install Rust from https://rustup.rs/"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if _, _, err := compile(t, folder(t, c.files)); err == nil || err.Error() != c.says {
 				t.Errorf("got %v, want %s", err, c.says)
-			}
-		})
-	}
-}
-
-// TestTinyGoFlags shows what TinyGo is called with, where there is no TinyGo to show what it makes of that: Go builds the
-// file, with the flags that both know.
-func TestTinyGoFlags(t *testing.T) {
-	need(t, "go")
-	script(t, "tinygo", `echo "flags: $*" >&2
-while [ $# -gt 0 ]; do
-	case $1 in -o) out=$2; shift;; -buildmode=*) mode=$1;; esac
-	shift
-done
-GOOS=wasip1 GOARCH=wasm exec go build $mode -o "$out" .
-`)
-	sdk := project.Scaffold{Name: "greet", Language: project.TinyGo, SDK: sdks}
-	for _, c := range []struct {
-		name, directive string
-		plain           bool
-		want            string
-	}{
-		{"a tool", "//toolsrv:tinygo", false, "build -target=wasip1 -gc=leaking -opt=2 -no-debug -o FILE -scheduler=none -buildmode=c-shared ."},
-		{"a tool without WASI", "//toolsrv:tinygo wasm-unknown", false, "build -target=wasm-unknown -gc=leaking -opt=2 -no-debug -o FILE -scheduler=none -buildmode=c-shared ."},
-		{"a program", "//toolsrv:tinygo", true, "build -target=wasip1 -gc=leaking -opt=2 -no-debug -o FILE ."},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			dir := filepath.Join(t.TempDir(), "work")
-			if c.plain {
-				dir = folder(t, map[string]string{"go.mod": goMod, "main.go": c.directive + "\n" + shoutGo, "tool.json": shoutManifest})
-			} else {
-				if err := project.New(dir, sdk); err != nil {
-					t.Fatal(err)
-				}
-				main := filepath.Join(dir, "main.go")
-				text, err := os.ReadFile(main)
-				if err != nil {
-					t.Fatal(err)
-				}
-				write(t, main, strings.Replace(string(text), "//toolsrv:tinygo", c.directive, 1))
-			}
-			module, said, err := compile(t, dir)
-			if err != nil {
-				t.Fatalf("%v\n%s", err, said)
-			}
-			got := strings.Fields(said)
-			for i, word := range got {
-				if i > 0 && got[i-1] == "-o" && filepath.IsAbs(word) {
-					got[i] = "FILE"
-				}
-			}
-			if want := "flags: " + c.want; strings.Join(got, " ") != want {
-				t.Errorf("got  %s\nwant %s", strings.Join(got, " "), want)
-			}
-			if tools := load(t, module); len(tools) != 1 {
-				t.Errorf("got %d tools, want 1", len(tools))
 			}
 		})
 	}

@@ -44,18 +44,25 @@ func (p *Project) readGo(files []string) error {
 
 // readDirective reads what stands behind //toolsrv: in a Go file.
 func (p *Project) readDirective(words []string) error {
-	if len(words) == 0 || words[0] != "tinygo" || len(words) > 2 {
-		return errors.New("the line that has TinyGo compile a package is //toolsrv:tinygo, or //toolsrv:tinygo TARGET")
-	}
 	target := ""
+	goroutines := len(words) > 1 && words[len(words)-1] == "goroutines"
+	if goroutines {
+		words = words[:len(words)-1]
+	}
+	if len(words) == 0 || words[0] != "tinygo" || len(words) > 2 {
+		return errors.New("the line that has TinyGo compile a package is //toolsrv:tinygo [TARGET] [goroutines]")
+	}
 	if len(words) == 2 {
 		if target = words[1]; !targetName.MatchString(target) {
-			return fmt.Errorf("%q is no target: write wasip1 or wasm-unknown, or leave it out", target)
+			return fmt.Errorf("%q is not a target: write wasip1 or wasm-unknown, or leave it out", target)
 		}
 	}
-	if p.Language == TinyGo && p.target != target {
-		return errors.New("another file of the folder names another target: keep one of the two lines")
+	if goroutines && target == "wasm-unknown" {
+		return errors.New("TinyGo runs goroutines on wasip1, not on wasm-unknown: leave out the target, or goroutines")
 	}
-	p.Language, p.target = TinyGo, target
+	if p.Language == TinyGo && (p.target != target || p.goroutines != goroutines) {
+		return errors.New("another file of the folder has another such line: keep one of the two")
+	}
+	p.Language, p.target, p.goroutines = TinyGo, target, goroutines
 	return nil
 }

@@ -43,6 +43,7 @@ type Project struct {
 	Plain bool
 
 	target      string // what the compiler builds for, or empty for the language's default
+	goroutines  bool   // TinyGo compiles them, too
 	targetFlags bool   // the project's Cargo configuration has flags for its target
 }
 
@@ -51,7 +52,8 @@ type Project struct {
 //
 //	//toolsrv:tinygo
 //
-// above its imports, followed by a target of TinyGo's where it shall not be wasip1.
+// above its imports, followed by a target of TinyGo's where it shall not be wasip1, and by the word goroutines where the
+// tool needs them.
 func Open(dir string) (*Project, error) {
 	abs, err := filepath.Abs(dir)
 	if err != nil {

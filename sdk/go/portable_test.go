@@ -136,6 +136,7 @@ func TestConstraints(t *testing.T) {
 		{"native.go", "Go on a host, TinyGo on a host"},
 		{"internal/conformance/output_guest.go", "Go for wasip1, TinyGo for wasip1, TinyGo for wasm-unknown"},
 		{"internal/conformance/output_native.go", "Go on a host, TinyGo on a host"},
+		{"memory_tinygo.go", "TinyGo for wasip1, TinyGo for wasm-unknown"},
 		{"random_tinygo.go", "TinyGo for wasip1, TinyGo for wasm-unknown"},
 		{"internal/random/random.go", "TinyGo for wasip1, TinyGo for wasm-unknown"},
 		{"toolsrand/source_host.go", "TinyGo for wasip1, TinyGo for wasm-unknown"},

@@ -1,10 +1,14 @@
 package conformance_test
 
 import (
+	"bytes"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"testing"
+
+	"github.com/toolsrv/toolsrv/author/project"
 )
 
 // A guest is an SDK's build of the kit's tools.
@@ -18,27 +22,72 @@ func guests() []guest {
 	return []guest{
 		{"go", nil, builder("../../sdk/go", "go", "build", "-trimpath", "-ldflags=-s", "-buildmode=c-shared", "-o", "@", "./internal/conformance")},
 		{"tinygo-wasip1", nil, tinygo("wasip1")},
+		{"tinygo-goroutines", nil, tinygo("wasip1 goroutines")},
 		{"tinygo-wasm-unknown", []string{"clock", "standard error"}, tinygo("wasm-unknown")},
-		{"rust-unknown", nil, rustBuilder("wasm32-unknown-unknown")},
-		{"rust-wasip1", nil, rustBuilder("wasm32-wasip1")},
+		{"rust-unknown", []string{"128 levels"}, rustBuilder("wasm32-unknown-unknown")},
+		{"rust-wasip1", []string{"128 levels"}, rustBuilder("wasm32-wasip1")},
 	}
 }
 
-// tinygo builds the guest in Go with the flags of toolsrv build.
-func tinygo(target string) func(*testing.T) []byte {
-	return builder("../../sdk/go", "tinygo", "build", "-target="+target, "-gc=leaking", "-opt=2", "-no-debug", "-scheduler=none", "-buildmode=c-shared", "-o", "@", "./internal/conformance")
+// tinygo has toolsrv build compile the guest in Go with TinyGo, with what may stand behind //toolsrv:tinygo.
+func tinygo(line string) func(*testing.T) []byte {
+	return func(t *testing.T) []byte {
+		t.Helper()
+		need(t, "tinygo")
+		sdk, err := filepath.Abs("../../sdk/go")
+		if err != nil {
+			t.Fatal(err)
+		}
+		dir := t.TempDir()
+		files := map[string]string{
+			"go.mod":    fmt.Sprintf("module example.com/guest\n\ngo 1.24\n\nrequire github.com/toolsrv/toolsrv/sdk/go v0.1.0\n\nreplace github.com/toolsrv/toolsrv/sdk/go => %q\n", sdk),
+			"tinygo.go": "//toolsrv:tinygo " + line + "\n\npackage main\n",
+		}
+		sources, err := filepath.Glob(filepath.Join(sdk, "internal", "conformance", "*.go"))
+		if err != nil || len(sources) == 0 {
+			t.Fatalf("the guest has the files %q, %v", sources, err)
+		}
+		for _, source := range sources {
+			text, err := os.ReadFile(source)
+			if err != nil {
+				t.Fatal(err)
+			}
+			files[filepath.Base(source)] = string(text)
+		}
+		for name, text := range files {
+			if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		p, err := project.Open(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var said bytes.Buffer
+		module, err := p.Compile(t.Context(), &said)
+		if err != nil {
+			t.Fatalf("%v\n%s", err, said.String())
+		}
+		return module
+	}
+}
+
+// need skips a test that builds a guest where the compiler is missing, or where no such test is wanted.
+func need(t *testing.T, program string) {
+	t.Helper()
+	if raced || testing.Short() {
+		t.Skip("builds WebAssembly modules: not with -race or -short")
+	}
+	if _, err := exec.LookPath(program); err != nil {
+		t.Skipf("%s is not installed, so its guest was not tried", program)
+	}
 }
 
 // builder returns the function that builds a guest with a command, whose argument @ is the file to write.
 func builder(dir, program string, args ...string) func(*testing.T) []byte {
 	return func(t *testing.T) []byte {
 		t.Helper()
-		if raced || testing.Short() {
-			t.Skip("builds WebAssembly modules: not with -race or -short")
-		}
-		if _, err := exec.LookPath(program); err != nil {
-			t.Skipf("%s is not installed, so its guest was not tried", program)
-		}
+		need(t, program)
 		file := filepath.Join(t.TempDir(), "guest.wasm")
 		for i, a := range args {
 			if a == "@" {

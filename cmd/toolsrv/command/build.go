@@ -42,7 +42,7 @@ compiler with the right flags, embed the manifest, and check what a server would
 
   Go      a package main
   TinyGo  the same, with the line //toolsrv:tinygo above its imports; behind it may
-          stand a target other than wasip1
+          stand a target other than wasip1, and the word goroutines
   Rust    a Cargo.toml; .cargo/config.toml may name a target other than
           wasm32-unknown-unknown
 A program in Go or Rust that knows nothing of toolsrv, but reads JSON from standard

@@ -40,6 +40,12 @@ type Inner struct {
 	Unit   string  `json:"unit" default:"kg"`
 }
 
+// Tree holds itself, so decoding it takes call stack for each level.
+type Tree struct {
+	Name     string `json:"name"`
+	Children []Tree `json:"children" default:"[]"`
+}
+
 type failure struct {
 	Message string          `json:"message"`
 	Code    string          `json:"code" default:""`
@@ -69,6 +75,7 @@ var _ = toolsrv.Export(toolsrv.Module{
 		toolsrv.Func("text", "Return the text.", func(_ *toolsrv.Call, in text) (string, error) { return in.Text, nil }),
 		toolsrv.Func("numbers", "Return the numbers.", func(_ *toolsrv.Call, in numbers) (numbers, error) { return in, nil }),
 		toolsrv.Func("defaults", "Return the arguments.", func(_ *toolsrv.Call, in parcel) (parcel, error) { return in, nil }),
+		toolsrv.Func("tree", "Return the tree.", func(_ *toolsrv.Call, in Tree) (Tree, error) { return in, nil }),
 		toolsrv.Func("empty", "Return an object without members.", func(*toolsrv.Call, nothing) (nothing, error) { return nothing{}, nil }),
 		toolsrv.Func("null", "Return null.", func(*toolsrv.Call, nothing) (any, error) { return nil, nil }),
 		toolsrv.Func("list", "Return a list without elements.", func(*toolsrv.Call, nothing) ([]int64, error) { return nil, nil }),

@@ -66,6 +66,14 @@ fn unit() -> String {
     "kg".into()
 }
 
+// It holds itself, so decoding it takes call stack for each level.
+#[derive(Deserialize, Serialize, JsonSchema)]
+struct Tree {
+    name: String,
+    #[serde(default)]
+    children: Vec<Tree>,
+}
+
 #[derive(Deserialize, JsonSchema)]
 struct Failure {
     message: String,
@@ -125,6 +133,12 @@ fn numbers(arguments: Numbers) -> Result<Numbers, Error> {
 /// Return the arguments.
 #[tool]
 fn defaults(arguments: Parcel) -> Result<Parcel, Error> {
+    Ok(arguments)
+}
+
+/// Return the tree.
+#[tool]
+fn tree(arguments: Tree) -> Result<Tree, Error> {
     Ok(arguments)
 }
 
@@ -242,7 +256,7 @@ fn hoard() -> Result<Nothing, Error> {
 toolsrv::export! {
     namespace: "conformance",
     tools: [
-        echo, text, numbers, defaults, empty, null, list, fail, log, panic_with, count, random, clock, deadline, rewrite, repeat,
+        echo, text, numbers, defaults, tree, empty, null, list, fail, log, panic_with, count, random, clock, deadline, rewrite, repeat,
         spin, hoard,
     ],
 }

@@ -1,0 +1,134 @@
+package project
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// tinygoStack is how many bytes of a module's memory TinyGo's calls have for what they keep there. Of its own 64 KiB an
+// argument that holds itself uses up all when it is nested 47 deep; the host lets 64 pass. It costs a call nothing: what is
+// not written is not reset.
+const tinygoStack = 512 << 10
+
+// tinygo builds file with TinyGo. A sandbox lives for one call, so nothing needs collecting.
+func (c *compiler) tinygo(ctx context.Context, file string) error {
+	if err := find("tinygo", "install TinyGo 0.37 or later from https://tinygo.org/getting-started/install/"); err != nil {
+		return err
+	}
+	if err := find("go", "TinyGo needs it; "+getGo); err != nil {
+		return err
+	}
+	env, err := c.tinygoEnv(ctx)
+	if err != nil {
+		return err
+	}
+	return c.run(ctx, env, nil, "tinygo", c.project.tinygoArgs(file)...)
+}
+
+// tinygoArgs returns the arguments that have TinyGo build file.
+func (p *Project) tinygoArgs(file string) []string {
+	args := []string{
+		"build", "-target=" + p.tinygoTarget(), "-gc=leaking", "-no-debug", "-o", file,
+		fmt.Sprintf("-ldflags=-extldflags='-z stack-size=%d'", tinygoStack),
+	}
+	if p.goroutines || p.Plain {
+		// All code runs in a goroutine, and each has a stack of its own. What asyncify makes of larger functions is slower,
+		// and takes more of the call stack than the host has.
+		args = append(args, "-opt=s", "-scheduler=asyncify", fmt.Sprintf("-stack-size=%dKB", tinygoStack>>10))
+	} else {
+		args = append(args, "-opt=2", "-scheduler=none")
+	}
+	if !p.Plain {
+		args = append(args, "-buildmode=c-shared") // a reactor: it can be called again and again
+	}
+	return append(args, ".")
+}
+
+func (p *Project) tinygoTarget() string {
+	if p.target == "" {
+		return "wasip1"
+	}
+	return p.target
+}
+
+var (
+	// goRefused is how TinyGo refuses a Go that is newer, or older, than it knows.
+	goRefused = regexp.MustCompile(`requires go version 1\.(\d+) through 1\.(\d+), got go1\.(\d+)`)
+	// goUnknown is how a TinyGo refuses a Go that it would know, had it been compiled with one.
+	goUnknown = regexp.MustCompile(`cannot compile with Go toolchain version go1\.(\d+) \(TinyGo was built using toolchain version go1\.(\d+)`)
+)
+
+// tinygoEnv returns what has TinyGo find a Go that it takes: nothing where the one at hand will do. Each TinyGo knows the
+// releases of Go that were there before it.
+func (c *compiler) tinygoEnv(ctx context.Context) ([]string, error) {
+	text, err := c.ask(ctx, "tinygo", "info", "-target="+c.project.tinygoTarget())
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	if err == nil {
+		return nil, nil
+	}
+	var newest, have string
+	if match := goRefused.FindStringSubmatch(text); match != nil {
+		newest, have = match[2], match[3]
+	} else if match := goUnknown.FindStringSubmatch(text); match != nil {
+		newest, have = match[2], match[1]
+	}
+	minor, _ := strconv.Atoi(newest)
+	if got, _ := strconv.Atoi(have); minor >= got { // too old, or nothing of this: the build tells it as well
+		return nil, nil
+	}
+	version, err := c.findGo(ctx, minor)
+	if err != nil {
+		return nil, fmt.Errorf("this TinyGo takes Go up to 1.%d, and the go here is 1.%s: %w", minor, have, err)
+	}
+	fmt.Fprintf(c.stderr, "this TinyGo takes Go up to 1.%d, and the go here is 1.%s: building with GOTOOLCHAIN=%s\n", minor, have, version)
+	return []string{"GOTOOLCHAIN=" + version}, nil
+}
+
+// findGo returns the name of the newest release of Go 1.minor: of those that the go command has downloaded before, or else
+// of all, where it may download one.
+func (c *compiler) findGo(ctx context.Context, minor int) (string, error) {
+	text, err := c.ask(ctx, "go", "env", "GOTOOLCHAIN", "GOMODCACHE", "GOHOSTOS", "GOHOSTARCH")
+	lines := strings.Split(strings.ReplaceAll(text, "\r", ""), "\n")
+	if err != nil || len(lines) < 4 {
+		return "", fmt.Errorf("go env fails: %s", strings.TrimSpace(text))
+	}
+	setting, cache, platform := lines[0], lines[1], "."+lines[2]+"-"+lines[3]
+	found := -1
+	prefix := fmt.Sprintf("toolchain@v0.0.1-go1.%d.", minor)
+	matches, _ := filepath.Glob(filepath.Join(cache, "golang.org", prefix+"*"+platform)) // none for a pattern that is none
+	for _, m := range matches {
+		patch, err := strconv.Atoi(strings.TrimSuffix(strings.TrimPrefix(filepath.Base(m), prefix), platform))
+		if err == nil {
+			found = max(found, patch)
+		}
+	}
+	if found >= 0 {
+		return fmt.Sprintf("go1.%d.%d", minor, found), nil
+	}
+	if setting != "auto" && !strings.HasSuffix(setting, "+auto") {
+		return "", fmt.Errorf("install Go 1.%d and put it first in PATH, or let go download it, which GOTOOLCHAIN=%s forbids: "+
+			"GOTOOLCHAIN=go1.%[1]d.0 toolsrv build", minor, setting)
+	}
+	text, err = c.ask(ctx, "go", "-C", c.temp, "list", "-m", "-f", "{{.Version}}", fmt.Sprintf("go@1.%d", minor))
+	if err != nil {
+		return "", fmt.Errorf("install Go 1.%d and put it first in PATH: %s", minor, strings.TrimSpace(text))
+	}
+	return "go" + strings.TrimSpace(text), nil
+}
+
+// ask runs a program and returns what it prints, or where it fails, what it complains of.
+func (c *compiler) ask(ctx context.Context, program string, args ...string) (string, error) {
+	var out, complaint bytes.Buffer
+	quiet := &compiler{project: c.project, temp: c.temp, stderr: &complaint}
+	if err := quiet.run(ctx, nil, &out, program, args...); err != nil {
+		return complaint.String(), err
+	}
+	return out.String(), nil
+}

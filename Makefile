@@ -18,7 +18,7 @@ TOOLS    := $(EXAMPLES:%=build/tools/%.wasm)
 # Examples in Rust and C are kept in git as they are built, so that make run needs neither.
 PREBUILT := $(patsubst examples/%/Cargo.toml,build/tools/%.wasm,$(wildcard examples/*/Cargo.toml)) build/tools/plain-c.wasm
 
-.PHONY: run build tools test race lint fmt tidy setup-rust test-rust examples-rust examples-rust-check example-c example-c-check cross bench bench-guests bench-sandbox bench-wasmtime soak attack fuzz typed fixtures fixtures-check test-clients vuln clean
+.PHONY: run build tools test race lint fmt tidy setup-rust test-rust examples-rust examples-rust-check example-c example-c-check cross test-arm64 test-unprivileged bench bench-guests bench-sandbox bench-wasmtime bench-scale soak attack fuzz typed fixtures fixtures-check test-clients vuln clean
 
 run: build tools
 	@echo
@@ -95,10 +95,18 @@ example-c-check: build .venv/zig
 	python3 -m venv $@.tmp && $@.tmp/bin/pip install --quiet --disable-pip-version-check $(ZIG)
 	mv $@.tmp $@
 
+# cross compiles everything, tests too, for systems that are not at hand.
 cross:
-	GOOS=linux GOARCH=arm64 go build ./...
-	GOOS=darwin GOARCH=arm64 go build ./...
-	GOOS=windows GOARCH=amd64 go build ./...
+	@set -e; for system in linux/arm64 darwin/arm64 windows/amd64; do echo "build and vet for $$system"; \
+		for m in $(MODULES); do (cd $$m && export CGO_ENABLED=0 GOOS=$${system%/*} GOARCH=$${system#*/} && go build ./... && go vet ./...); done; done
+
+# test-arm64 runs what depends on the processor as linux/arm64 under qemu-user (Debian's packages qemu-user and
+# qemu-user-static have it), in paranoid mode.
+QEMU := $(shell command -v qemu-aarch64 || command -v qemu-aarch64-static)
+
+test-arm64:
+	@[ -n "$(QEMU)" ] || { echo "qemu-aarch64 is not installed: apt install qemu-user"; exit 1; }
+	CGO_ENABLED=0 GOOS=linux GOARCH=arm64 TOOLSRV_EMULATED=1 go test -timeout 20m -tags paranoid -exec $(QEMU) ./runtime/... ./test/conformance
 
 # bench runs every benchmark once, so that none rots. For figures: go test -bench . ./wasmtools/openapi
 bench:

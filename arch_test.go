@@ -24,6 +24,7 @@ const module = "github.com/toolsrv/toolsrv"
 var edges = map[string][]string{
 	"internal/heap":             {},                                                                                                                    // Go's own memory: process-wide, so for main programs only
 	"internal/ownership":        {},                                                                                                                    // owners and modes of files: usable by any program
+	"internal/testkit":          {},                                                                                                                    // what tests share
 	"internal/text":             {},                                                                                                                    // what messages do with foreign text: everybody's
 	"internal/journal":          {"internal/text"},                                                                                                     // writes a log; knows nobody who logs
 	"runtime/wasmbin":           {"internal/text", "runtime/wasmbin/weigh"},                                                                            // pure format: usable by any program

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/toolsrv/toolsrv/internal/testkit"
 	"github.com/toolsrv/toolsrv/runtime/linmem"
 )
 
@@ -99,6 +100,7 @@ func TestReservationIsNotResident(t *testing.T) {
 // TestOutOfAddressSpace runs in a process of its own, because there it takes the address space away.
 func TestOutOfAddressSpace(t *testing.T) {
 	t.Parallel()
+	testkit.SkipEmulated(t, "it can't start itself again, and limits of address space are not its own")
 	if os.Getenv("LINMEM_OUT_OF_SPACE") == "" {
 		child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestOutOfAddressSpace$", "-test.v")
 		child.Env = append(os.Environ(), "LINMEM_OUT_OF_SPACE=1")
@@ -149,6 +151,7 @@ func TestOutOfAddressSpace(t *testing.T) {
 // TestDescriptors has more images than descriptors: those of a store share few. It runs in a process of its own, too.
 func TestDescriptors(t *testing.T) {
 	t.Parallel()
+	testkit.SkipEmulated(t, "it can't start itself again")
 	if os.Getenv("LINMEM_DESCRIPTORS") == "" {
 		child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestDescriptors$", "-test.v")
 		child.Env = append(os.Environ(), "LINMEM_DESCRIPTORS=1")
@@ -258,6 +261,7 @@ func TestStoreIsEmptied(t *testing.T) {
 // TestStrict has the system count what is reserved: memories work there too. It runs in a process of its own, which it limits.
 func TestStrict(t *testing.T) {
 	t.Parallel()
+	testkit.SkipEmulated(t, "it can't start itself again, and limits of memory are not its own")
 	if os.Getenv("LINMEM_STRICT") == "" {
 		var now unix.Rlimit
 		if err := unix.Getrlimit(unix.RLIMIT_DATA, &now); err != nil {

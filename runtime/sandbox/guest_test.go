@@ -160,7 +160,7 @@ func TestGoReactor(t *testing.T) {
 func commands(t *testing.T, module []byte) {
 	var r record
 	p := load(t, newEngine(t, sandbox.Config{Logger: r.logger()}), module)
-	tool := p.Tool("command", 0, sandbox.Limits{Timeout: time.Minute})
+	tool := p.Tool("command", 0, sandbox.Limits{Timeout: 5 * time.Minute})
 	out, err := tool.Call(t.Context(), []byte(`{"a":1}`))
 	if want := `{"a":1}`; err != nil || strings.TrimSpace(string(out)) != want {
 		t.Errorf("got %s, %v, want %s", out, err, want)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/toolsrv/toolsrv/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/toolfile"
 )
 
 // A keeper keeps the table in step with the directory. One goroutine, run, owns all that may change in it; workers
@@ -324,7 +325,7 @@ func (k *keeper) take(l *load) {
 		k.scanWithin(k.pace.settle)
 	}
 	if l.err == nil && m != nil {
-		l.err = m.Build(k.limits)
+		l.err = m.limit(k.limits)
 	}
 	if l.err != nil && m != nil {
 		m.Close()
@@ -399,9 +400,17 @@ func (k *keeper) serve(f *file) {
 // reconfigure changes limits and policy.
 func (k *keeper) reconfigure(limits func(path string) sandbox.Limits, p wasmtools.Policy) {
 	k.limits = limits
-	if err := k.shelf.limit(limits); err != nil {
-		k.logger.Error("some tools keep their old limits", "error", err)
+	for _, f := range k.shelf.files {
+		var memory *toolfile.MemoryError
+		if errors.As(f.refused, &memory) { // it may be taken now
+			f.read = nil
+			k.scanWithin(0)
+		}
+		if err := k.shelf.limit(f, limits); err != nil {
+			k.refuse(f, err)
+		}
 	}
+	k.settle()
 	k.table.SetPolicy(p)
 	k.publish()
 }

@@ -9,6 +9,7 @@ import (
 	"runtime/debug"
 	"time"
 
+	"github.com/toolsrv/toolsrv/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/wasmtools/toolfile"
 )
 
@@ -18,6 +19,14 @@ type module struct {
 	compiled bool
 	// first tells that it came with the first scan, and described that it had to be run to be described.
 	first, described bool
+}
+
+// limit gives a module's tools the limits of their paths. The error is why one of them can't run within them.
+func (m *module) limit(limits func(path string) sandbox.Limits) error {
+	if err := m.Build(limits); err != nil {
+		return err
+	}
+	return m.CheckMemory()
 }
 
 // folder returns the folder of a file, both relative to the directory, and "" for the directory itself.

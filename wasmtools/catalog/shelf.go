@@ -1,7 +1,6 @@
 package catalog
 
 import (
-	"errors"
 	"io/fs"
 	"slices"
 	"strings"
@@ -180,19 +179,22 @@ func (s *shelf) settle() (taken []*file) {
 	}
 }
 
-// limit gives all modules new limits.
-func (s *shelf) limit(limits func(path string) sandbox.Limits) error {
-	var errs []error
-	for _, f := range s.files {
-		if f.serving != nil {
-			errs = append(errs, f.serving.Build(limits))
-			s.claim(f)
-		}
-		if f.waiting != nil {
-			errs = append(errs, f.waiting.Build(limits))
+// limit gives the modules of a file new limits. One that can't run within them is neither served nor waits any more; the error
+// is why.
+func (s *shelf) limit(f *file, limits func(path string) sandbox.Limits) (err error) {
+	if f.waiting != nil {
+		if err = f.waiting.limit(limits); err != nil {
+			s.stopWaiting(f)
 		}
 	}
-	return errors.Join(errs...)
+	if f.serving != nil {
+		if served := f.serving.limit(limits); served != nil {
+			s.withdraw(f)
+			return served
+		}
+		s.claim(f)
+	}
+	return err
 }
 
 // served returns all tools that are served.

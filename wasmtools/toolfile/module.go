@@ -167,6 +167,18 @@ func (m *Module) Describe(ctx context.Context) error {
 	return m.take(manifest)
 }
 
+// A MemoryError is that of a tool which has a limit of memory below what its module declares, so that none of its calls
+// could begin.
+type MemoryError struct {
+	Path         string
+	Needs, Limit int64 // in bytes
+}
+
+// Error says which limit to raise.
+func (e *MemoryError) Error() string {
+	return fmt.Sprintf("%s needs %d KiB of memory to start, its limit is %d KiB: raise its limit \"memory\"", e.Path, e.Needs>>10, e.Limit>>10)
+}
+
 // errUndescribed is for who forgot to call Describe.
 var errUndescribed = errors.New("the module is not described yet")
 
@@ -209,6 +221,17 @@ func (m *Module) Build(limits func(path string) sandbox.Limits) error {
 		tools[i] = t
 	}
 	m.tools, m.limits = tools, set
+	return nil
+}
+
+// CheckMemory returns a *MemoryError where a tool that Build made can't run within its limits.
+func (m *Module) CheckMemory() error {
+	needs := m.program.Memory()
+	for _, t := range m.tools {
+		if limit := t.Caller.(caller).tool.Limits().Memory; needs > limit {
+			return &MemoryError{t.Path(), needs, limit}
+		}
+	}
 	return nil
 }
 

@@ -272,14 +272,13 @@ func (f *checkedFile) fit(taken map[string]*wasmtools.Tool, limits func(path str
 	if err := f.module.Build(limits); err != nil {
 		return err
 	}
+	if err := f.module.CheckMemory(); err != nil {
+		return err
+	}
 	tools := f.module.Tools()
 	for _, t := range tools {
 		if first, ok := taken[t.OperationID()]; ok {
 			return wasmtools.Conflict(first, t)
-		}
-		if needs, limit := f.module.Program().Memory(), limits(t.Path()).Memory; needs > limit {
-			return fmt.Errorf("%s needs %s of memory to start, its limit is %s: every call would fail; raise the limit \"memory\"",
-				t.Path(), sizeText(int(needs)), sizeText(int(limit)))
 		}
 	}
 	for _, t := range tools {

@@ -42,3 +42,33 @@ func TestSecurityNamesTests(t *testing.T) {
 		}
 	}
 }
+
+// TestPagesShowExamples holds the Go code of docs/http.md to the examples that are run.
+func TestPagesShowExamples(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("docs/http.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var examples string
+	for _, file := range []string{"wasmtools/example_test.go", "wasmtools/server/example_test.go"} {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		examples += string(text)
+	}
+	// Comments stand in the source and not on the page.
+	examples = regexp.MustCompile(`(?m)^// .*\n`).ReplaceAllString(examples, "")
+	blocks := regexp.MustCompile("(?s)```go\n(.*?)```").FindAllSubmatch(page, -1)
+	if len(blocks) < 3 {
+		t.Errorf("docs/http.md shows %d pieces of Go; has the section moved?", len(blocks))
+	}
+	for _, block := range blocks {
+		for piece := range strings.SplitSeq(string(block[1]), "\n\n") {
+			if !strings.Contains(examples, strings.TrimSpace(piece)) {
+				t.Errorf("no example has this of docs/http.md:\n%s", piece)
+			}
+		}
+	}
+}

@@ -4,10 +4,97 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"reflect"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/toolsrv/toolsrv/internal/text"
+	"github.com/toolsrv/toolsrv/internal/typed"
+	"github.com/toolsrv/toolsrv/wasmtools/schema"
 )
+
+// NewTool returns a tool that is a Go function. Its name is its path without the first slash, such as "math/add"; by the
+// description agents choose it, so let it say what the tool does and when to use it.
+//
+// In is the arguments, a struct or a map with string keys, and Out the result. Their schemas are derived as the SDK for Go
+// derives those of its tools, by struct tags such as description:"…", default:"…", minimum:"0" and enum:"a,b": the page
+// docs/tools.md has the tables. f gets no arguments that the schema refuses, with defaults filled in. It is called
+// concurrently.
+//
+// An error of f is the tool's word, and clients see it; [Caller] tells more. A result that JSON can't express, such as NaN,
+// counts as CodeToolBadOutput. The other fields of the Tool may be set until a table has it.
+//
+// NewTool panics where the name is not valid, the description or f is missing, or a type can't be described: that is a
+// mistake in the program, which it tells when it starts.
+func NewTool[In, Out any](name, description string, f func(ctx context.Context, in In) (Out, error)) *Tool {
+	n := &native[In, Out]{f: f}
+	t, err := newTool(name, description, n, reflect.TypeFor[In](), reflect.TypeFor[Out]())
+	if err == nil && f == nil {
+		err = errors.New("it has no function")
+	}
+	if err != nil {
+		panic(fmt.Sprintf("wasmtools.NewTool %q: %v", name, err))
+	}
+	n.results = typed.ResultsOf(reflect.TypeFor[Out]())
+	return t
+}
+
+// newTool is what NewTool does for all types alike.
+func newTool(name, description string, caller Caller, in, out reflect.Type) (*Tool, error) {
+	t := &Tool{Name: strings.TrimPrefix(name, "/"), Description: description, Caller: caller}
+	if i := strings.LastIndexByte(t.Name, '/'); i >= 0 {
+		t.Namespace, t.Name = t.Name[:i], t.Name[i+1:]
+	}
+	if strings.TrimSpace(description) == "" {
+		return nil, errors.New("it has no description: say what it does")
+	}
+	parameters, err := typed.Arguments(in)
+	if err != nil {
+		return nil, err
+	}
+	compiled, err := schema.CompileParameters(parameters)
+	if err != nil {
+		return nil, fmt.Errorf("the schema of the arguments: %w", err)
+	}
+	t.Parameters = compiled
+	result, err := typed.Result(out)
+	if err != nil {
+		return nil, err
+	}
+	if result != nil { // a nil *schema.Schema would be a Schema that is not nil
+		if t.Result, err = schema.Compile(result); err != nil {
+			return nil, fmt.Errorf("the schema of the result: %w", err)
+		}
+	}
+	return t, t.Check()
+}
+
+// native is the Caller of NewTool.
+type native[In, Out any] struct {
+	f       func(context.Context, In) (Out, error)
+	results typed.Results
+}
+
+// IsRunner tells that results are JSON, and errors as clients are told.
+func (*native[In, Out]) IsRunner() {}
+
+// Call decodes the arguments, calls the function and encodes its result.
+func (n *native[In, Out]) Call(ctx context.Context, arguments []byte) ([]byte, error) {
+	var in In
+	if err := typed.Decode(arguments, &in); err != nil {
+		return nil, &Error{Code: CodeToolError, ToolCode: string(CodeInvalidArguments), Message: err.Error()}
+	}
+	out, err := n.f(ctx, in)
+	if err != nil {
+		return nil, nativeError(ctx, err)
+	}
+	result, err := n.results.Encode(&out)
+	if err != nil {
+		return nil, &Error{Code: CodeToolBadOutput, Err: fmt.Errorf("the result can't be written as JSON: %w", err)}
+	}
+	return result, nil
+}
 
 // A Runner is a Caller that is part of the service and not a tool's own code, such as the sandbox's: what it returns is JSON,
 // and an error of it that is no *Error is a failure of the service.

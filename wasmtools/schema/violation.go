@@ -99,8 +99,11 @@ func (r *run) known(n *node) (all []*objectRules) {
 // meant returns the name that a member which is not allowed was meant to have, or "". It takes no more than the work that is
 // left of the check: what would take more is not looked at.
 func (r *run) meant(f *finding) string {
-	value := &r.tree.Values[f.at]
-	cost := int(r.tree.Values[max(value.Parent, 0)].Count) / 8
+	if len(f.known) == 0 {
+		return ""
+	}
+	value := &r.tree.Values[f.at] // a member
+	cost := int(r.tree.Values[value.Parent].Count) / 8
 	var names []string
 	for _, rules := range f.known {
 		cost += len(rules.members) / 8
@@ -120,8 +123,8 @@ func (r *run) meant(f *finding) string {
 	}
 	r.work -= cost
 	near := text.Nearest(value.Key, names)
-	if near != "" && r.tree.Member(value.Parent, near) != 0 {
-		return "" // it is there already
+	if there := r.tree.Member(value.Parent, near); there != 0 && r.tree.Values[there].Start >= 0 {
+		return "" // the client sent that, too
 	}
 	return near
 }

@@ -146,6 +146,7 @@ func TestDidYouMean(t *testing.T) {
 		{"capitals", `{"properties":{"maxItems":{}},"additionalProperties":false}`, `{"max_items":1}`, "maxItems"},
 		{"nothing near", `{"properties":{"name":{}},"additionalProperties":false}`, `{"colour":1}`, "-"},
 		{"there already", `{"properties":{"name":{}},"additionalProperties":false}`, `{"name":1,"nmae":1}`, "-"},
+		{"there by its default", `{"properties":{"nights":{"default":1}},"additionalProperties":false}`, `{"night":2}`, "nights"},
 		{"forbidden itself", `{"properties":{"name":false},"additionalProperties":false}`, `{"nmae":1}`, "-"},
 		{"deeper", `{"properties":{"o":{"items":{"properties":{"street":{}},"additionalProperties":false}}}}`, `{"o":[{"steret":1}]}`, "street"},
 		{"an alternative", `{"anyOf":[{"type":"object","properties":{"street":{}},"additionalProperties":false}]}`, `{"steret":1}`, "street"},

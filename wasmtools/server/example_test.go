@@ -1,0 +1,61 @@
+package server_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/config"
+	"github.com/toolsrv/toolsrv/wasmtools/server"
+)
+
+// A program serves a directory of modules, and beside them a function of its own.
+func ExampleNew() {
+	type words struct {
+		Text string `json:"text" description:"What to count the words of."`
+	}
+	count := wasmtools.NewTool("text/words", "Count the words of a text.", func(_ context.Context, in words) (int, error) {
+		return len(strings.Fields(in.Text)), nil
+	})
+
+	directory, err := os.MkdirTemp("", "tools") // in your program: the folder of the modules
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer os.RemoveAll(directory)
+	c := config.Default()
+	c.Server.Address = "127.0.0.1:0" // any port that is free
+	c.Tools.Directory = directory
+	c.Tools.CacheDir = filepath.Join(directory, ".cache") // names with a point are no tools
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	s, err := server.New(ctx, c, nil, count) // nil: log nothing
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	done := make(chan error)
+	go func() { done <- s.Run(ctx) }()
+
+	answer, err := http.Post("http://"+s.Addr().String()+"/text/words", "application/json", strings.NewReader(`{"text": "to be or not to be"}`))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	text, err := io.ReadAll(answer.Body)
+	answer.Body.Close()
+	fmt.Println(answer.StatusCode, string(text), err)
+
+	stop()
+	fmt.Println(<-done)
+
+	// Output:
+	// 200 6 <nil>
+	// <nil>
+}

@@ -39,8 +39,20 @@ type source struct {
 	resources int                        // schemas with an address of their own, and the root
 }
 
-// readSource reads a schema, checks it against its draft's metaschema, and finds all schemas in it.
+// readSource reads a schema, finds all schemas in it, and checks it against its draft's metaschema.
 func readSource(text string) (*source, error) {
+	s, err := findSchemas(text)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.checkMeta(0); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// findSchemas is readSource without the metaschema's check.
+func findSchemas(text string) (*source, error) {
 	if len(text) > MaxSize {
 		return nil, fmt.Errorf("the schema has %d bytes, %d are allowed: shorten it", len(text), MaxSize)
 	}
@@ -62,9 +74,6 @@ func readSource(text string) (*source, error) {
 	}
 	s.named[home] = 0
 	if err := s.find(0, home); err != nil {
-		return nil, err
-	}
-	if err := s.checkMeta(0); err != nil {
 		return nil, err
 	}
 	return s, nil

@@ -1,0 +1,90 @@
+package schema
+
+import (
+	"bufio"
+	"encoding/json"
+	"os"
+	"testing"
+)
+
+// TestOrdinary has the library accept all that passes without it: the schemas of the official tests, and each of them with
+// one value after the other replaced by what may be wrong there.
+func TestOrdinary(t *testing.T) {
+	t.Parallel()
+	f, err := os.Open("testdata/suite/suite.jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	replacements := []string{`"x"`, `"object"`, `"#/$defs/x"`, `"https://json-schema.org/draft/2020-12/schema"`, `-1`, `0`, `1.5`, `1e2`, `[]`, `["a"]`, `["a","a"]`, `["null","null"]`, `["null","string"]`, `["\u0061","a"]`,
+		`[1]`, `{}`, `{"a":1}`, `{"type":1}`, `[{}]`, `[{"type":"x"}]`, `null`, `true`}
+	ordinary, judged, accepted := 0, 0, map[string]bool{}
+	judge := func(text string) {
+		s, err := findSchemas(text)
+		if err != nil || s.draft != draft2020 {
+			return
+		}
+		judged++
+		if !s.isOrdinary(0) {
+			return
+		}
+		ordinary++
+		if accepted[text] {
+			return
+		}
+		accepted[text] = true
+		if err := s.checkLibrary(0); err != nil {
+			t.Errorf("%s passes, but the library says: %v", text, err)
+		}
+	}
+	lines := bufio.NewScanner(f)
+	lines.Buffer(nil, 1<<20)
+	for n := 0; lines.Scan(); n++ {
+		var g struct{ Schema json.RawMessage }
+		if err := json.Unmarshal(lines.Bytes(), &g); err != nil {
+			t.Fatal(err)
+		}
+		text := string(g.Schema)
+		judge(text)
+		s, err := findSchemas(text)
+		if err != nil || testing.Short() && n%10 != 0 {
+			continue
+		}
+		for _, v := range s.tree.Values {
+			for _, r := range replacements {
+				judge(text[:v.Start] + r + text[int(v.Start)+len(v.Text):])
+			}
+		}
+	}
+	if err := lines.Err(); err != nil {
+		t.Fatal(err)
+	}
+	if ordinary < 1000 || judged < 2*ordinary {
+		t.Errorf("%d of %d schemas are ordinary: the comparison means little", ordinary, judged)
+	}
+	t.Logf("%d of %d schemas are ordinary, %d different ones", ordinary, judged, len(accepted))
+}
+
+// TestOrdinaryIsUsed has the fast way taken by what SDKs make of types.
+func TestOrdinaryIsUsed(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]bool{
+		`{"type":"object","properties":{"a":{"type":"number","description":"the first","minimum":0},"b":{"type":["array","null"],"items":{"enum":["x","y"]},"maxItems":3}},"required":["a"],"additionalProperties":false}`: true,
+		`{"type":"object","properties":{"a":{"anyOf":[{"type":"string","format":"date"},{"type":"null"}],"default":null}}}`:                                                                                                true,
+		`{"$schema":"https://json-schema.org/draft/2020-12/schema","properties":{"a":{"$ref":"#/$defs/my.Type_1"}},"$defs":{"my.Type_1":true}}`:                                                                            true,
+		`{"$ref":"#/a b"}`:                        false,
+		`{"type":"object","minProperties":"one"}`: false,
+		`{"type":"object","multipleOf":2}`:        false,
+		`{"properties":{"a":{"type":"text"}}}`:    false,
+		`{"required":["a","a"]}`:                  false,
+		`{"anyOf":[]}`:                            false,
+	} {
+		s, err := findSchemas(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := s.isOrdinary(0); got != want {
+			t.Errorf("%s: got %t, want %t", text, got, want)
+		}
+	}
+}

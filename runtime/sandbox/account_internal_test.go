@@ -80,12 +80,11 @@ func TestMemoryInSum(t *testing.T) {
 						wait.Go(func() {
 							for range 2 {
 								out, err := tool.Call(t.Context(), nil)
-								var told *Error
 								mu.Lock()
 								switch {
 								case err == nil && string(out) == "1":
 									ok++
-								case errors.As(err, &told) && told.Outcome == Overloaded:
+								case isOverloaded(err):
 									refused++
 								default:
 									t.Errorf("got %s, %v; want 1, or overloaded", out, err)
@@ -125,9 +124,7 @@ func TestTooMuchMemory(t *testing.T) {
 			t.Parallel()
 			e, p := poolEngine(t, Config{Memory: test.memory}, test.module)
 			for range 2 {
-				_, err := p.Tool("x", test.index, test.limits).Call(t.Context(), nil)
-				var told *Error
-				if !errors.As(err, &told) || told.Outcome != Overloaded {
+				if _, err := p.Tool("x", test.index, test.limits).Call(t.Context(), nil); !isOverloaded(err) {
 					t.Errorf("got %v, want overloaded", err)
 				}
 			}
@@ -220,4 +217,30 @@ func TestPeakIsExpected(t *testing.T) {
 	if got := w.expects(pageSize); got != tool.limits.Memory {
 		t.Errorf("%d bytes are expected of a tool with a limit of %d", got, tool.limits.Memory)
 	}
+}
+
+// TestElementsCount has an instance count with its tables and element segments, which wazero allocates for each.
+func TestElementsCount(t *testing.T) {
+	t.Parallel()
+	e, p := poolEngine(t, Config{Memory: 10 << 20}, "good/fresh")
+	p.module.rewritten.Elements = 1 << 18
+	if _, err := p.Tool("x", 0, Limits{}).Call(t.Context(), []byte("1")); !isOverloaded(err) {
+		t.Errorf("10 MiB of elements: got %v, want overloaded", err)
+	}
+	p.module.rewritten.Elements = 1 << 10
+	most := watch(e, account.Memory, func() {
+		for range 100 {
+			if _, err := p.Tool("x", 0, Limits{}).Call(t.Context(), []byte("1")); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	if most < 40<<10+instanceSize {
+		t.Errorf("an instance with 1,024 elements holds %d bytes", most)
+	}
+}
+
+func isOverloaded(err error) bool {
+	var told *Error
+	return errors.As(err, &told) && told.Outcome == Overloaded
 }

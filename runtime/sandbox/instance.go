@@ -16,8 +16,14 @@ import (
 	"github.com/toolsrv/toolsrv/runtime/wasmbin"
 )
 
-// instanceSize is what an instance takes beside its memory, in bytes: its call stack, tables and bookkeeping.
+// instanceSize is what any instance takes beside its memory, in bytes: its call stack and bookkeeping.
 const instanceSize = 32 << 10
+
+// overhead returns what an instance of the module takes beside its memory, in bytes.
+func (m *module) overhead() int64 {
+	const element, reference = 40, 8 // what wazero allocates for each
+	return instanceSize + element*int64(m.rewritten.Elements) + reference*int64(m.rewritten.TableMin)
+}
 
 // A snapshot is a program's memory and globals just after initialisation. It never changes.
 type snapshot struct {
@@ -81,7 +87,7 @@ func (m *module) instantiate(ctx context.Context, w *work, code wazero.CompiledM
 func (m *module) allot(ctx context.Context, w *work, code wazero.CompiledModule, s *snapshot) (*instance, error) {
 	e := m.engine
 	i := &instance{
-		snapshot: s, linear: m.rewritten.LinearStack, overhead: instanceSize,
+		snapshot: s, linear: m.rewritten.LinearStack, overhead: m.overhead(),
 		reserved: m.reserve(), most: int64(m.rewritten.MemoryMax) * pageSize,
 	}
 	i.call = call{engine: e, owner: i, command: m.shape.command, lines: lines{log: e.log}}

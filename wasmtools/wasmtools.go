@@ -2,7 +2,8 @@
 // served, and how a call fails.
 //
 // It knows no sandbox, no HTTP router and no file system. A [Tool] is called through its [Caller], checks its
-// arguments through its [Schema], and is served from a [RouteTable]; other packages fill these in.
+// arguments through its [Schema], and is served from a [RouteTable]; other packages fill these in for modules, and
+// [NewTool] does for a function of the program.
 package wasmtools
 
 import (

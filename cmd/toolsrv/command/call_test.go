@@ -49,7 +49,8 @@ input = "30B"
 		{"input_too_large", []string{"echo", `{"item":"a very long name indeed"}`, "--config", config}, 11, "", []string{"larger than 30 bytes"}},
 		{"invalid_arguments", []string{"echo", `{"count":0,"x":1}`}, 3, "",
 			[]string{"toolsrv: invalid_arguments: ", "  item: Field required\n", "  count: Input should be greater than or equal to 1 (got 0)\n", "  x: Extra inputs"}},
-		{"no JSON", []string{"echo", `{"item"`}, 3, "", []string{"  at byte 7: JSON decode error: "}},
+		{"no JSON", []string{"echo", `{"item"`}, 3, "", []string{"toolsrv: invalid_arguments: the body is not valid JSON\n", "  at byte 7: JSON decode error: "}},
+		{"a misspelt member", []string{"echo", `{"itme":"tea"}`}, 3, "", []string{"  itme: Extra inputs are not permitted: did you mean 'item'? (got \"tea\")\n"}},
 		{"no object", []string{"echo", `["item"]`}, 3, "", []string{"(all): "}},
 		{"no arguments", []string{"echo"}, 3, "", []string{"item: Field required"}},
 	} {

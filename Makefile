@@ -43,11 +43,30 @@ $(PREBUILT): build/tools/%.wasm: FORCE
 
 FORCE:
 
+# Where SKIPS names a file, as in .ci/run, each run of tests leaves there what it has skipped; test/skips tells of it.
+ifdef SKIPS
+GO_TEST = SKIPS_RUN=$@ $(CURDIR)/build/skips test
+test race test-unprivileged test-arm64: build/skips
+build/skips: FORCE
+	go build -o $@ ./test/skips
+else
+GO_TEST = go test
+endif
+
 test:
-	@set -e; for m in $(MODULES); do echo "go test $$m/..."; (cd $$m && go test ./...); done
+	@set -e; for m in $(MODULES); do echo "go test $$m/..."; (cd $$m && $(GO_TEST) ./...); done
 
 race:
-	@set -e; for m in $(MODULES); do echo "go test -race -tags paranoid $$m/..."; (cd $$m && go test -race -tags paranoid ./...); done
+	@set -e; for m in $(MODULES); do echo "go test -race -tags paranoid $$m/..."; (cd $$m && $(GO_TEST) -race -tags paranoid ./...); done
+
+# test-unprivileged is for those who are root: it runs what is skipped for root, and what depends on the kernel's features,
+# of which another user has fewer, as nobody.
+UNPRIVILEGED = $(sort $(dir $(shell grep -rlE 'Gete?uid\(\)' --include='*_test.go' internal runtime wasmtools author cmd))) \
+	runtime/linmem/ runtime/sandbox/
+
+test-unprivileged:
+	@[ "$$(id -u)" = 0 ] || { echo "this is not root, so make test has run everything as another user"; exit 0; }; \
+		$(GO_TEST) -count=1 -short -exec $(CURDIR)/test/unprivileged.sh $(addprefix ./,$(sort $(UNPRIVILEGED)))
 
 lint:
 	@unformatted=$$(gofmt -l $(GO_FILES)); if [ -n "$$unformatted" ]; then echo "not formatted, run make fmt:"; echo "$$unformatted"; exit 1; fi
@@ -106,12 +125,12 @@ QEMU := $(shell command -v qemu-aarch64 || command -v qemu-aarch64-static)
 
 test-arm64:
 	@[ -n "$(QEMU)" ] || { echo "qemu-aarch64 is not installed: apt install qemu-user"; exit 1; }
-	CGO_ENABLED=0 GOOS=linux GOARCH=arm64 TOOLSRV_EMULATED=1 go test -timeout 20m -tags paranoid -exec $(QEMU) ./runtime/... ./test/conformance
+	CGO_ENABLED=0 GOOS=linux GOARCH=arm64 TOOLSRV_EMULATED=1 $(GO_TEST) -timeout 20m -tags paranoid -exec $(QEMU) ./runtime/... ./test/conformance
 
-# bench runs every benchmark once, so that none rots. For figures: go test -bench . ./wasmtools/openapi
+# bench runs every benchmark once, so that none rots, and the tests of what the others measure with. For figures: go test -bench . ./wasmtools/openapi
 bench:
 	go test -run '^$$' -bench . -benchtime 1x ./...
-	cd bench && go test -run '^$$' -bench . -benchtime 1x ./...
+	cd bench && go test -bench . -benchtime 1x ./...
 
 # What follows measures the sandbox beside other ways to do the same: figures on stdout, explanations on stderr,
 # results kept in bench/RESULTS.md. It needs Rust with rustup, and quiet: nothing else should run.
@@ -138,6 +157,11 @@ bench-wasmtime: bench-guests
 	cargo build --release --locked --manifest-path bench/wasmtime/Cargo.toml --target-dir build/wasmtime
 	cd bench && go build -o ../$(BENCH)/sandbox ./cmd/sandbox
 	@$(BENCH)/sandbox -guests $(BENCH) -wasmtime build/wasmtime/release/toolsrv-bench-wasmtime
+
+# bench-scale prints what a server with many tools takes: to start, for each tool, and until a new one is served.
+bench-scale: build bench-guests
+	cd bench && go build -o ../$(BENCH)/scale ./cmd/scale
+	@$(BENCH)/scale -guests $(BENCH) -server bin/toolsrv
 
 # soak squeezes an hour's worth of calls into SOAK, and fails where memory, file descriptors or latency grow.
 soak: bench-guests

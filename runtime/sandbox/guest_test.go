@@ -28,6 +28,9 @@ func (g *guests) build(t testing.TB, name string, command ...string) []byte {
 	if module, ok := g.built[name]; ok {
 		return module
 	}
+	if _, err := exec.LookPath(command[0]); err != nil {
+		t.Skipf("there is no %s to build with: %v", command[0], err)
+	}
 	out := filepath.Join(t.TempDir(), name+".wasm")
 	cmd := exec.Command(command[0], append(command[1:], "-o", out)...)
 	if command[0] == "go" { // flags stand before the package

@@ -1,0 +1,137 @@
+// Command skips runs `go test` and remembers which tests were skipped and why, so that one summary at the end of a whole
+// run tells of everything that was not tried.
+//
+//	skips test ARGUMENTS     go test ARGUMENTS; what it saw is appended to the file that $SKIPS names, under the name $SKIPS_RUN
+//	skips show FILE          the summary of that file
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+)
+
+func main() {
+	err := errors.New("usage: skips test ARGUMENTS | skips show FILE")
+	if len(os.Args) > 1 {
+		switch {
+		case os.Args[1] == "test":
+			err = runTests(os.Args[2:])
+		case os.Args[1] == "show" && len(os.Args) == 3:
+			err = showFile(os.Args[2])
+		}
+	}
+	var failed *exec.ExitError
+	if errors.As(err, &failed) {
+		os.Exit(failed.ExitCode()) // go test has said why
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "skips:", err)
+		os.Exit(1)
+	}
+}
+
+func runTests(arguments []string) error {
+	file, err := os.OpenFile(os.Getenv("SKIPS"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return fmt.Errorf("open what $SKIPS names: %w", err)
+	}
+	defer file.Close()
+	cmd := exec.Command("go", append([]string{"test", "-json"}, arguments...)...)
+	cmd.Stderr = os.Stderr
+	events, err := cmd.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	read := follow(events, os.Stdout, file, os.Getenv("SKIPS_RUN"))
+	return errors.Join(cmd.Wait(), read)
+}
+
+// An event is a line of go test -json.
+type event struct {
+	Action, Package, Test, Output string
+	ImportPath                    string // of what is built
+}
+
+// A result is a line of the file: a test that was skipped, or that has passed.
+type result struct {
+	Run, Package, Test string
+	Skipped            bool   `json:",omitempty"`
+	Reason             string `json:",omitempty"`
+}
+
+// follow writes what go test would have written to out, and results to file.
+func follow(events io.Reader, out, file io.Writer, run string) error {
+	results := json.NewEncoder(file)
+	outputs := map[[2]string][]string{} // of tests that have not ended well, by package and test
+	order := map[string][]string{}      // their names, by package
+	lines := bufio.NewScanner(events)
+	lines.Buffer(nil, 64<<20)
+	var errs []error
+	for lines.Scan() {
+		var e event
+		if json.Unmarshal(lines.Bytes(), &e) != nil {
+			fmt.Fprintln(out, lines.Text()) // not an event: the tool chain says something
+			continue
+		}
+		key := [2]string{e.Package, e.Test}
+		switch {
+		case e.Action == "build-output":
+			fmt.Fprint(out, e.Output)
+		case e.Action == "output":
+			if _, known := outputs[key]; !known {
+				order[e.Package] = append(order[e.Package], e.Test)
+			}
+			outputs[key] = append(outputs[key], e.Output)
+		case e.Test != "" && (e.Action == "pass" || e.Action == "skip"):
+			r := result{Run: run, Package: e.Package, Test: e.Test, Skipped: e.Action == "skip"}
+			if r.Skipped {
+				r.Reason = reason(outputs[key])
+			}
+			errs = append(errs, results.Encode(r))
+			outputs[key] = nil
+		case e.Test == "" && e.Action == "fail":
+			for _, test := range order[e.Package] {
+				fmt.Fprint(out, strings.Join(outputs[[2]string{e.Package, test}], ""))
+			}
+		case e.Test == "" && (e.Action == "pass" || e.Action == "skip"):
+			if all := outputs[key]; len(all) > 0 {
+				fmt.Fprint(out, all[len(all)-1]) // ok, and how long it took
+			}
+		}
+	}
+	return errors.Join(append(errs, lines.Err())...)
+}
+
+// reason is what a skipped test said, without where.
+func reason(output []string) string {
+	var said []string
+	for _, line := range output {
+		line = strings.TrimSpace(line)
+		if line == "" || strings.HasPrefix(line, "=== ") || strings.HasPrefix(line, "--- ") {
+			continue
+		}
+		if place, rest, ok := strings.Cut(line, ": "); ok && strings.Contains(place, ".go:") {
+			line = rest
+		}
+		said = append(said, line)
+	}
+	return strings.Join(said, " ")
+}
+
+func showFile(path string) error {
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	return show(os.Stdout, bytes.NewReader(content))
+}

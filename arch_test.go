@@ -65,6 +65,18 @@ var homes = map[string][]string{
 // unsafeHomes may import unsafe.
 var unsafeHomes = []string{"runtime/linmem"}
 
+// recoverHomes are the files that may recover from a panic, each with the work on foreign bytes that it guards. A panic
+// anywhere else is a fault that must show.
+var recoverHomes = map[string]string{
+	"runtime/sandbox/pool.go":       "a call of a guest",
+	"runtime/sandbox/compile.go":    "wazero's compiler",
+	"wasmtools/catalog/load.go":     "the loading of a file",
+	"wasmtools/schema/draft.go":     "the check of a schema by its library",
+	"wasmtools/openapi/state.go":    "the router, which panics where it refuses a route",
+	"wasmtools/openapi/exchange.go": "a request, with an embedder's tools and dependencies",
+	"wasmtools/openapi/entry.go":    "an embedder's schema, when it is asked whether it needs a body",
+}
+
 const (
 	maxLines = 500 // of a file
 	maxFiles = 12  // of a package, tests not counted
@@ -104,6 +116,32 @@ func TestImports(t *testing.T) {
 					t.Errorf("%s imports %s: only %q may; a library has one home", s.path, imported, home)
 				}
 			}
+		}
+	}
+}
+
+// TestRecovers holds the list of places that recover, of which docs/security.md tells.
+func TestRecovers(t *testing.T) {
+	t.Parallel()
+	found := map[string]bool{}
+	for _, s := range sources(t) {
+		if s.test {
+			continue
+		}
+		ast.Inspect(s.ast, func(n ast.Node) bool {
+			if call, ok := n.(*ast.CallExpr); ok {
+				if f, ok := call.Fun.(*ast.Ident); ok && f.Name == "recover" {
+					if found[s.path] = true; recoverHomes[s.path] == "" {
+						t.Errorf("%s recovers from panics: add it to recoverHomes with what it guards, and to docs/security.md", s.path)
+					}
+				}
+			}
+			return true
+		})
+	}
+	for path := range recoverHomes {
+		if !found[path] {
+			t.Errorf("recoverHomes has %s, which recovers from nothing", path)
 		}
 	}
 }

@@ -73,7 +73,7 @@ type Auth struct {
 type Limits struct {
 	// Timeout is the longest time of a call, waiting for its turn included.
 	Timeout time.Duration
-	// Fuel is the most that a call may compute, in function calls and loop iterations. Unlimited: 0, or negative in
+	// Fuel is the most that a call may compute, in units of about an instruction. Unlimited: 0, or negative in
 	// an Override.
 	Fuel int64
 	// Memory, Stack, Input and Output are the largest sizes, in bytes, of a guest's memory, its call stack, a call's

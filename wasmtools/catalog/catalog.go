@@ -125,7 +125,8 @@ func Start(ctx context.Context, o Options) (*Catalog, error) {
 // Table returns the table that follows the directory, the same one at every call. It outlives the Catalog, its tools don't.
 func (c *Catalog) Table() *wasmtools.RouteTable { return c.table }
 
-// Ready returns nil once the table tells of every file of the first scan, including those that are run to be described.
+// Ready returns nil once the table tells of every file of the first scan, including those that are run to be described; for
+// those that run long it does not wait more than half a minute.
 func (c *Catalog) Ready() error {
 	switch n := c.keeper.unready.Load(); {
 	case n < 0:

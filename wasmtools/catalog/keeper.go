@@ -41,6 +41,8 @@ type keeper struct {
 	work      work
 	loads     map[*load]struct{} // under way
 	published time.Duration      // what the last generation took to build
+	delayed   int                // awaited files that take long to be described
+	patience  time.Time          // when the start does not wait for them any more; zero: it waits for others, too
 	awaited   int                // files of the first scan of which it is not known what comes of them
 
 	unready   atomic.Int64  // how many awaited files no generation tells of yet, -1 before the first scan
@@ -90,6 +92,9 @@ func (k *keeper) run() {
 		if !now.Before(k.scanAt) {
 			k.scan(now)
 		}
+		if !k.patience.IsZero() && !now.Before(k.patience) {
+			k.goOn()
+		}
 		k.work.start(k.ctx, k.do)
 		// A file that comes alone is published at once, of many that come together some in each generation.
 		if !k.publishAt.IsZero() && (len(k.loads) == 0 || !now.Before(k.publishAt)) {
@@ -126,10 +131,13 @@ func (k *keeper) close() {
 
 // due returns when there is something to do unless something happens before.
 func (k *keeper) due() time.Time {
-	if !k.publishAt.IsZero() && k.publishAt.Before(k.scanAt) {
-		return k.publishAt
+	next := k.scanAt
+	for _, at := range []time.Time{k.publishAt, k.patience} {
+		if !at.IsZero() && at.Before(next) {
+			next = at
+		}
 	}
-	return k.scanAt
+	return next
 }
 
 // scanWithin has a scan run in d at the latest.
@@ -290,10 +298,41 @@ func (k *keeper) arrived(f *file) {
 	if !f.awaited {
 		return
 	}
-	f.awaited = false
+	if f.delayed {
+		k.delayed--
+	}
+	f.awaited, f.delayed = false, false
 	k.awaited--
 	if k.shelf.starting = k.awaited > 0; !k.shelf.starting {
 		k.changed()
+	}
+	k.hold()
+}
+
+// delay notes that a file takes long to be described.
+func (k *keeper) delay(f *file) {
+	if f.awaited && !f.delayed {
+		f.delayed = true
+		k.delayed++
+		k.hold()
+	}
+}
+
+// hold sets how long the start waits, once it waits for nothing but what takes long.
+func (k *keeper) hold() {
+	switch {
+	case k.awaited == 0 || k.awaited > k.delayed:
+		k.patience = time.Time{}
+	case k.patience.IsZero():
+		k.patience = time.Now().Add(k.pace.patience)
+	}
+}
+
+// goOn has the start wait for no more files: each may run for as long as the sandbox lets it, and there may be thousands.
+func (k *keeper) goOn() {
+	k.logger.Warn("the start does not wait for modules that take long to be described: embed their manifests with `toolsrv pack`", "files", k.awaited)
+	for _, f := range k.shelf.files {
+		k.arrived(f)
 	}
 }
 

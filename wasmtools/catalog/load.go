@@ -137,6 +137,7 @@ func (k *keeper) describe(l *load, in *lane, limit time.Duration) {
 		return func() {
 			if late {
 				l.err = nil
+				k.delay(l.file)
 				k.describe(l, &k.work.longDescribes, 0)
 				return
 			}

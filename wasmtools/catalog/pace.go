@@ -12,6 +12,7 @@ type pace struct {
 	safety   time.Duration // between two scans where they are
 	debounce time.Duration // from an event to its scan, and between two generations while many files come in
 	settle   time.Duration // how long a changed file must look the same before it is read
+	patience time.Duration // how long the start waits for modules that take long to be described, and for nothing else
 	quiet    time.Duration // how long ago one must have been written that was written where it is
 }
 
@@ -24,6 +25,7 @@ func newPace(poll time.Duration) pace {
 		poll:     poll,
 		safety:   10 * poll,
 		debounce: min(poll/10, 50*time.Millisecond),
+		patience: 60 * poll,
 		settle:   min(poll/5, 100*time.Millisecond),
 		quiet:    min(poll*4/5, 400*time.Millisecond),
 	}

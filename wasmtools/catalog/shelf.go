@@ -30,6 +30,7 @@ type file struct {
 	read     fs.FileInfo // the version that was loaded or refused last; nil: what is there must be read
 	loading  *load       // under way; nil: none is
 	awaited  bool        // of the first scan, and what comes of it is not known
+	delayed  bool        // awaited, and takes long to be described
 	serving  *module     // nil: none
 	waiting  *module     // loaded well, but refused for a conflict; nil: none
 	refused  error       // why what is there is not served; nil: it is

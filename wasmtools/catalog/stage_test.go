@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/toolsrv/toolsrv/runtime/wasmbin"
 	"github.com/toolsrv/toolsrv/wasmtools"
@@ -117,13 +118,34 @@ func TestDescribedBesideEndless(t *testing.T) {
 	}
 	put(t, directory, "b.wasm", version(t, "v0001", "", "b"))
 	put(t, directory, "z.wasm", fixture(t, "catalog/described"))
-	c := start(t, catalog.Options{Directory: directory})
+	c := start(t, catalog.Options{Directory: directory, Poll: 500 * time.Millisecond})
 	if c.Settled() {
 		t.Error("the catalog is settled before anything was read")
 	}
 	awaitTable(t, c, []string{"/b", "/told"}, nil) // and no endless one is refused yet
 	if c.Ready() == nil || c.Settled() {
 		t.Errorf("got Ready() = %v and Settled() = %t while modules are being run to be described", c.Ready(), c.Settled())
+	}
+}
+
+// TestStartGoesOn does not wait without end for many modules that run without end: each is refused in its time.
+func TestStartGoesOn(t *testing.T) {
+	t.Parallel()
+	directory := t.TempDir()
+	for i := range 20 { // 50 s, two at a time
+		put(t, directory, fmt.Sprintf("a%02d.wasm", i), unlike(t, fixture(t, "wat/hostile/describe_spin"), fmt.Sprint(i)))
+	}
+	put(t, directory, "b.wasm", version(t, "v0001", "", "b"))
+	log := &record{}
+	c := open(t, catalog.Options{Directory: directory, Logger: log.logger()}) // which waits
+	if n := len(c.Table().Current().Refused()); n > 10 || c.Settled() {
+		t.Errorf("the start waited until %d files were refused, and the catalog is settled: %t", n, c.Settled())
+	}
+	if n := log.count("does not wait"); n != 1 {
+		t.Errorf("got %d warnings, want 1", n)
+	}
+	if _, ok := c.Table().Lookup("/b"); !ok {
+		t.Error("a good file is not listed")
 	}
 }
 

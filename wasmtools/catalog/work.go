@@ -75,7 +75,7 @@ const largeFile = 1 << 20
 func newWork(processors int) work {
 	return work{
 		reads:         lane{most: max(2, processors)},
-		longReads:     lane{most: max(1, processors/2)}, // each holds a file, and what is made of it
+		longReads:     lane{most: max(2, processors/2)}, // each holds a file, and what is made of it
 		waits:         lane{most: math.MaxInt},
 		describes:     lane{most: max(2, processors)},
 		longDescribes: lane{most: max(2, processors/2)}, // these may take a processor each; the rest is left to calls

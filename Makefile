@@ -138,6 +138,7 @@ BENCH      := build/bench
 RUST_GUEST := rustc --edition 2024 --crate-type cdylib --target wasm32-unknown-unknown \
 	-C panic=abort -C lto=fat -C codegen-units=1 -C strip=symbols
 SOAK       ?= 3m
+SOAK_TOOLS ?= 0
 
 bench-guests:
 	@mkdir -p $(BENCH)
@@ -163,10 +164,11 @@ bench-scale: build bench-guests
 	cd bench && go build -o ../$(BENCH)/scale ./cmd/scale
 	@$(BENCH)/scale -guests $(BENCH) -server bin/toolsrv
 
-# soak squeezes an hour's worth of calls into SOAK, and fails where memory, file descriptors or latency grow.
+# soak squeezes an hour's worth of calls into SOAK, and fails where memory, file descriptors or latency grow. The server has
+# SOAK_TOOLS further tools: make soak SOAK=10m SOAK_TOOLS=5000.
 soak: bench-guests
 	cd bench && go build -o ../$(BENCH)/soak ./cmd/soak
-	@$(BENCH)/soak -guests $(BENCH) -duration $(SOAK)
+	@$(BENCH)/soak -guests $(BENCH) -duration $(SOAK) -tools $(SOAK_TOOLS)
 
 # attack has the real server attacked in the ways that once brought it down, for some minutes; make attack ATTACK=mappings,log
 # makes only those, and make attack ATTACK=list says which there are.

@@ -2,7 +2,7 @@
 // descriptors, memory mappings, goroutines, latency. Two thirds of the time calls of all kinds go to the sandbox (good
 // ones, and ones that trap, spin, grow and are cancelled); the last third goes over HTTP, while files are replaced.
 //
-//	soak -guests DIRECTORY [-duration 3m]
+//	soak -guests DIRECTORY [-duration 3m] [-tools 0]
 //
 // `make soak` builds what is needed. Figures go to stdout, one line for each window of time.
 package main
@@ -33,6 +33,7 @@ func run(ctx context.Context, arguments []string, out io.Writer) error {
 	flags := flag.NewFlagSet("soak", flag.ContinueOnError)
 	guests := flags.String("guests", "build/bench", "the directory of the built guests")
 	duration := flags.Duration("duration", 3*time.Minute, "how long")
+	tools := flags.Int("tools", 0, "how many further tools the server has; half of the requests go to them in turn")
 	if err := flags.Parse(arguments); err != nil {
 		return err
 	}
@@ -43,7 +44,7 @@ func run(ctx context.Context, arguments []string, out io.Writer) error {
 		part time.Duration
 	}{
 		{"sandbox", soakSandbox, *duration * 2 / 3},
-		{"http", soakService, *duration / 3},
+		{"http", service(*tools).soak, *duration / 3},
 	} {
 		w := &watch{name: l.name, span: l.part / windows, out: out}
 		if err := l.run(ctx, guest.Shelf(*guests), w); err != nil {

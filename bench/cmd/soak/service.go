@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/toolsrv/toolsrv/bench/internal/guest"
@@ -19,9 +20,11 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/server"
 )
 
-// soakService makes requests to the whole server, while one of its files is replaced again and again, and another
-// one comes and goes.
-func soakService(ctx context.Context, shelf guest.Shelf, w *watch) error {
+// service is the whole server, by the number of further tools that it has.
+type service int
+
+// soak makes requests to the server, while one of its files is replaced again and again, and another one comes and goes.
+func (further service) soak(ctx context.Context, shelf guest.Shelf, w *watch) error {
 	directory, err := os.MkdirTemp("", "toolsrv-soak-")
 	if err != nil {
 		return err
@@ -39,7 +42,7 @@ func soakService(ctx context.Context, shelf guest.Shelf, w *watch) error {
 		return err
 	}
 	r := &replacer{directory: c.Tools.Directory, small: small}
-	if err := errors.Join(r.replace("add", 0), r.replace("guest", 0)); err != nil {
+	if err := errors.Join(r.replace("add", 0), r.replace("guest", 0), shelf.Fill(c.Tools.Directory, int(further))); err != nil {
 		return err
 	}
 	s, err := server.New(ctx, c, nil)
@@ -54,7 +57,11 @@ func soakService(ctx context.Context, shelf guest.Shelf, w *watch) error {
 
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: workers}}
 	url := "http://" + s.Addr().String()
+	var turn atomic.Int64
 	call := func(_ context.Context, random *rand.Rand) (time.Duration, error) {
+		if further > 0 && random.IntN(2) == 0 {
+			return post(client, further.next(url, &turn))
+		}
 		if random.IntN(20) == 0 { // 503 while a file is being read, which may be this one
 			_, err := post(client, url+"/bench/guest", http.StatusNotFound, http.StatusServiceUnavailable)
 			return 0, err
@@ -62,6 +69,9 @@ func soakService(ctx context.Context, shelf guest.Shelf, w *watch) error {
 		return post(client, url+"/bench/add")
 	}
 	if err = untilReady(ctx, client, url); err == nil {
+		err = further.callAll(ctx, client, url)
+	}
+	if err == nil {
 		err = w.drive(ctx, call)
 	}
 	client.CloseIdleConnections()
@@ -69,6 +79,27 @@ func soakService(ctx context.Context, shelf guest.Shelf, w *watch) error {
 	background.Wait()
 	fmt.Fprintf(w.out, "http: files were replaced %d times\n", r.times)
 	return errors.Join(err, ended, replaced)
+}
+
+// next is the address of the further tool whose turn it is.
+func (further service) next(url string, turn *atomic.Int64) string {
+	return fmt.Sprintf("%s/bench/add%d", url, int(turn.Add(1))%int(further))
+}
+
+// callAll calls each of the further tools once, before anything is watched: what they take does not grow from there on.
+func (further service) callAll(ctx context.Context, client *http.Client, url string) error {
+	var turn atomic.Int64
+	errs := make([]error, workers)
+	var all sync.WaitGroup
+	for i := range workers {
+		all.Go(func() {
+			for n := i; n < int(further) && errs[i] == nil && ctx.Err() == nil; n += workers {
+				_, errs[i] = post(client, further.next(url, &turn))
+			}
+		})
+	}
+	all.Wait()
+	return errors.Join(append(errs, ctx.Err())...)
 }
 
 // untilReady waits until the tools are listed.

@@ -101,3 +101,39 @@ func textOf(line map[string]any) string {
 	}
 	return text.String()
 }
+
+// TestCheckAgrees compares what the service serves with what `toolsrv check` accepts: of two files that want a path, the one that
+// was served, before a restart and after it, and no file whose memory does not suffice.
+func TestCheckAgrees(t *testing.T) {
+	t.Parallel()
+	dir := site(t, "[[override]]\nmatch = \"tiny\"\nmemory = \"64KiB\"\n", map[string][]byte{
+		"m.wasm":    guest(t, "shop", "1.0.0", "echo"),
+		"tiny.wasm": guest(t, "tiny", "1.0.0", "echo"),
+	})
+	const refused = "needs 128 KiB of memory to start, its limit is 64 KiB"
+	agree := func(s *service) {
+		t.Helper()
+		s.waitLine("the refusal of first.wasm", refusal("first.wasm"))
+		s.waitLine("the refusal of tiny.wasm", func(line map[string]any) bool { return strings.Contains(textOf(line), refused) })
+		if got := s.listed(); !slices.Equal(got, []string{"/shop/echo 1.0.0"}) {
+			t.Errorf("/tools lists %q", got)
+		}
+		out, err := command("check", "--config", filepath.Join(dir, "toolsrv.toml")).CombinedOutput()
+		for _, want := range []string{"ok       " + filepath.Join(dir, "tools", "m.wasm"), "refused  " + filepath.Join(dir, "tools", "first.wasm") + ": path /shop/echo is taken", refused} {
+			if err == nil || !strings.Contains(string(out), want) {
+				t.Errorf("toolsrv check does not say %q (%v):\n%s", want, err, out)
+			}
+		}
+	}
+	s := start(t, dir)
+	s.waitLog("ready")
+	put(t, filepath.Join(dir, "tools", "first.wasm"), guest(t, "shop", "2.0.0", "echo"))
+	agree(s)
+	if err := s.cmd.Process.Kill(); err != nil { // a crash
+		t.Fatal(err)
+	}
+	s.exitCode()
+	s = start(t, dir)
+	s.waitLog("ready")
+	agree(s)
+}

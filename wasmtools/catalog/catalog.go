@@ -8,9 +8,9 @@
 //
 // A file is taken whole or refused whole. A refused file stops nothing: it is logged, reported by
 // [wasmtools.Generation.Refused], and where an older version of it is served, that one stays. Of two files that want
-// the same path or operation id, the one that is served keeps it, and the other waits, refused, until it is free. At
-// the first scan the order is that of the paths, files with a manifest section before those that must be run to be
-// described; until all of these are known, one that comes later in this order may serve the path for a moment.
+// the same path or operation id, the one that is served keeps it, and the other waits, refused, until it is free, after a
+// restart, too: Options.Record. Where nothing is known of before, the order at the first scan is that of the paths, files with a
+// manifest section before those that must be run to be described; until all of these are known, one that comes later in this order may serve the path for a moment.
 //
 // A file that is written where it is counts once nothing was written to it for 400 ms; write it under another name (one
 // that is skipped) and rename it, and it is taken at once, however it was written.
@@ -55,6 +55,9 @@ type Options struct {
 	// Limits returns the limits of the tool at a path such as "/math/add". It is called once for each version of a
 	// tool and by Reconfigure, from any goroutine, and must be fast. Nil means the sandbox's defaults.
 	Limits func(path string) sandbox.Limits
+	// Record names a file, in a folder that is there, in which the Catalog notes which files keep a path from which others, so
+	// that the next one decides alike. Empty: after a restart the order of the paths decides.
+	Record string
 	// Policy says which tools start enabled.
 	Policy wasmtools.Policy
 	// Tools are tools of the program itself, such as those of [wasmtools.NewTool]. They are in the table from the start

@@ -15,6 +15,7 @@ import (
 
 	"github.com/toolsrv/toolsrv/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/catalog/precedence"
 	"github.com/toolsrv/toolsrv/wasmtools/toolfile"
 )
 
@@ -44,6 +45,8 @@ type keeper struct {
 	delayed   int                // awaited files that take long to be described
 	patience  time.Time          // when the start does not wait for them any more; zero: it waits for others, too
 	awaited   int                // files of the first scan of which it is not known what comes of them
+	record    string             // where the precedence is kept, or ""
+	forgetful bool               // the last one could not be
 
 	unready   atomic.Int64  // how many awaited files no generation tells of yet, -1 before the first scan
 	ready     chan struct{} // closed when unready is 0
@@ -68,10 +71,15 @@ func newKeeper(ctx context.Context, o Options, table *wasmtools.RouteTable) *kee
 		shelf:     newShelf(o.Tools),
 		work:      newWork(runtime.GOMAXPROCS(0)),
 		loads:     map[*load]struct{}{},
+		record:    o.Record,
 		ready:     make(chan struct{}),
 	}
 	if k.logger == nil {
 		k.logger = slog.New(slog.DiscardHandler)
+	}
+	var err error
+	if k.shelf.before, err = precedence.Read(o.Record, o.Directory); err != nil {
+		k.logger.Warn("who had a path that two files want is not known any more", "error", err)
 	}
 	k.unready.Store(-1)
 	k.unsettled.Store(true)

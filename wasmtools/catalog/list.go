@@ -3,6 +3,8 @@ package catalog
 import (
 	"cmp"
 	"io/fs"
+
+	"github.com/toolsrv/toolsrv/wasmtools/catalog/precedence"
 )
 
 // A File is a file that a Catalog looks at, as List saw it.
@@ -13,21 +15,24 @@ type File struct {
 	Folder string
 	// Err is why it is not served, whatever is in it, or nil. A folder that can't be read, or is too deep, is a File with an Err.
 	Err error
+	// WaitsFor are the names of files that keep a path from it, by the record of the last Catalog.
+	WaitsFor []string
 
 	directory string
 	info      fs.FileInfo
 }
 
-// List returns the files that a Catalog of the directory would look at, by path, and the folders that it could not. modules is as in
-// Options.
-func List(directory string, modules int) ([]File, error) {
+// List returns the files that a Catalog of the directory would look at, by path, and the folders that it could not. modules and
+// record are as in Options.
+func List(directory string, modules int, record string) ([]File, error) {
+	before, _ := precedence.Read(record, directory) // a server that can't read it does without, too
 	seen, err := scan(directory, cmp.Or(modules, DefaultModules))
 	if err != nil {
 		return nil, err
 	}
 	var files []File
 	for _, f := range seen.files {
-		files = append(files, File{f.path, folder(f.path), f.err, directory, f.info})
+		files = append(files, File{f.path, folder(f.path), f.err, before[f.path], directory, f.info})
 	}
 	for _, p := range seen.problems {
 		files = append(files, File{Name: p.path, Err: p.err})

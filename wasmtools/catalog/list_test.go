@@ -20,7 +20,7 @@ func TestList(t *testing.T) {
 	if err := os.Symlink("/etc/passwd", filepath.Join(dir, "out.wasm")); err != nil {
 		t.Skip(err)
 	}
-	files, err := catalog.List(dir, 0)
+	files, err := catalog.List(dir, 0, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,7 +40,7 @@ func TestList(t *testing.T) {
 	if content, err := files[1].Read(); err == nil {
 		t.Errorf("got %q of a file that has changed", content)
 	}
-	if _, err := catalog.List(filepath.Join(dir, "nowhere"), 0); err == nil {
+	if _, err := catalog.List(filepath.Join(dir, "nowhere"), 0, ""); err == nil {
 		t.Error("no error of a directory that is not there")
 	}
 }

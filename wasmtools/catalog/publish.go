@@ -10,6 +10,7 @@ import (
 func (k *keeper) publish() {
 	began := time.Now()
 	k.publishAt = time.Time{}
+	k.remember() // before anybody is told
 	var refused []wasmtools.Refusal
 	for _, p := range k.trouble {
 		refused = append(refused, wasmtools.Refusal{Source: k.source(p.path), Err: p.err})
@@ -61,4 +62,21 @@ func (k *keeper) logChanges(before, after *wasmtools.Generation) {
 			k.logger.Warn("file refused", "file", r.Source, "reason", why)
 		}
 	}
+}
+
+// remember keeps who waits for whom on disk, where that has changed and all files of the first scan are known.
+func (k *keeper) remember() {
+	if k.record == "" || k.root == nil || k.awaited > 0 {
+		return
+	}
+	now := k.shelf.precedence()
+	if now.Equal(k.shelf.before) {
+		return
+	}
+	k.shelf.before = now
+	err := now.Write(k.record, k.directory)
+	if err != nil && !k.forgetful {
+		k.logger.Warn("after a restart another file may have a path that two files want: who has it now can't be noted", "error", err)
+	}
+	k.forgetful = err != nil
 }

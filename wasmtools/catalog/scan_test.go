@@ -147,7 +147,7 @@ func TestScanBoundOfOptions(t *testing.T) {
 	for _, name := range []string{"a.wasm", "b.wasm", "c.wasm"} {
 		write(t, directory, name, "")
 	}
-	listed, err := List(directory, 2)
+	listed, err := List(directory, 2, "")
 	if err != nil || len(listed) != 3 || listed[2].Err == nil || !strings.Contains(listed[2].Err.Error(), "tools.modules") {
 		t.Errorf("got %+v, %v, want two files and what to do about the third", listed, err)
 	}

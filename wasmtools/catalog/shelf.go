@@ -8,6 +8,7 @@ import (
 
 	"github.com/toolsrv/toolsrv/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/catalog/precedence"
 )
 
 // A shelf holds the files of the directory, which of their modules are served, and which wait because another file has
@@ -20,6 +21,7 @@ type shelf struct {
 	// starting tells that files of the first scan are still coming in. Until all have, one of them takes a path from
 	// another that comes after it, so that who has it in the end depends on no race.
 	starting bool
+	before   precedence.Precedence // as it was on disk at the start, and as it was noted there last
 }
 
 // A file is one .wasm file.
@@ -86,7 +88,7 @@ func (s *shelf) conflict(f *file, m *module) (displaced []*file, err error) {
 		c, ok := s.operations[t.OperationID()]
 		switch {
 		case !ok || c.file == f || slices.Contains(displaced, c.file):
-		case s.starting && c.file != nil && precedes(f.path, m, c.file.path, c.file.serving):
+		case s.starting && c.file != nil && s.precedes(f.path, m, c.file.path, c.file.serving):
 			displaced = append(displaced, c.file)
 		default:
 			return nil, wasmtools.Conflict(c.tool, t)
@@ -95,16 +97,38 @@ func (s *shelf) conflict(f *file, m *module) (displaced []*file, err error) {
 	return displaced, nil
 }
 
-// precedes tells the order of the modules of the first scan: those that say themselves what they are come before those
-// that are run for that, and then it is that of the paths.
-func precedes(path string, m *module, otherPath string, other *module) bool {
+// precedes tells the order of the modules of the first scan: who kept a path from another before the start keeps it, then those
+// that say themselves what they are come before those that are run for that, and then it is that of the paths.
+func (s *shelf) precedes(path string, m *module, otherPath string, other *module) bool {
 	switch {
 	case !m.first || !other.first:
+		return false
+	case s.before.Keeps(path, otherPath):
+		return true
+	case s.before.Keeps(otherPath, path):
 		return false
 	case m.described != other.described:
 		return other.described
 	}
 	return path < otherPath
+}
+
+// precedence returns which files wait for which.
+func (s *shelf) precedence() precedence.Precedence {
+	p := precedence.Precedence{}
+	for _, f := range s.waiting {
+		var holders []string
+		for _, t := range f.waiting.Tools() {
+			if c, ok := s.operations[t.OperationID()]; ok && c.file != nil && c.file != f {
+				holders = append(holders, c.file.path)
+			}
+		}
+		slices.Sort(holders)
+		if holders = slices.Compact(holders); holders != nil {
+			p[f.path] = holders
+		}
+	}
+	return p
 }
 
 // displace has the module that a file serves wait, for the sake of one that comes before it.

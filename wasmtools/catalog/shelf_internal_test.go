@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/toolsrv/toolsrv/wasmtools/catalog/precedence"
+
 	"github.com/toolsrv/toolsrv/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/runtime/wasmbin"
 	"github.com/toolsrv/toolsrv/wasmtools"
@@ -112,6 +114,8 @@ func TestStartOrder(t *testing.T) {
 func TestServedKeeps(t *testing.T) {
 	t.Parallel()
 	first, later := &module{first: true}, &module{}
+	s := newShelf(nil)
+	s.before = precedence.Precedence{"kept/a": {"kept/z"}}
 	for _, c := range []struct {
 		name        string
 		path        string
@@ -124,10 +128,14 @@ func TestServedKeeps(t *testing.T) {
 		{"later", "b", first, "a", first, false},
 		{"with a manifest", "b", first, "a", &module{first: true, described: true}, true},
 		{"without a manifest", "a", &module{first: true, described: true}, "b", first, false},
+		{"kept before", "kept/z", &module{first: true, described: true}, "kept/a", first, true},
+		{"waited before", "kept/a", first, "kept/z", &module{first: true, described: true}, false},
+		{"waited for another", "kept/a", first, "kept/x", first, true},
+		{"waited before, and dropped in", "kept/z", later, "kept/a", first, false},
 		{"dropped in", "a", later, "b", first, false},
 		{"before what was dropped in", "a", first, "b", later, false},
 	} {
-		if got := precedes(c.path, c.module, c.other, c.otherModule); got != c.want {
+		if got := s.precedes(c.path, c.module, c.other, c.otherModule); got != c.want {
 			t.Errorf("%s: got %t, want %t", c.name, got, c.want)
 		}
 	}

@@ -4,6 +4,7 @@ package server
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -90,6 +91,7 @@ func (s *Server) open(ctx context.Context, c *config.Config, tools []*wasmtools.
 		Engine:    s.engine,
 		Limits:    Limits(c),
 		Policy:    policy(c),
+		Record:    RecordFile(c),
 		Tools:     tools,
 		Logger:    s.logger,
 	})
@@ -266,6 +268,20 @@ func CacheDir(c *config.Config) (string, error) {
 		return "", err
 	}
 	return filepath.Join(base, "toolsrv"), nil
+}
+
+// RecordFile returns where it is noted who keeps a path of the tools directory, as [catalog.Options] have it, or "".
+func RecordFile(c *config.Config) string {
+	cache, err := CacheDir(c)
+	if err != nil {
+		return ""
+	}
+	directory, err := filepath.Abs(c.Tools.Directory)
+	if err != nil {
+		return ""
+	}
+	id := sha256.Sum256([]byte(directory))
+	return filepath.Join(cache, fmt.Sprintf("paths-%x.json", id[:8]))
 }
 
 // cacheDir returns where compiled code is kept, or "" where no place is known.

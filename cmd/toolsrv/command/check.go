@@ -99,6 +99,7 @@ type checkedFile struct {
 	Tools    []string           `json:"tools"` // paths
 	Warnings []toolfile.Finding `json:"warnings"`
 
+	waitsFor  []*checkedFile   // those that kept a path from it where a server ran
 	declared  []string         // paths, of a file that is refused, too
 	module    *toolfile.Module // nil: refused
 	described bool             // by running it
@@ -161,7 +162,7 @@ func (c *check) run(cmd *cobra.Command, args []string) error {
 // load loads the files that args name, or those of the configured directory.
 func (c *check) load(engine *sandbox.Engine, settings *config.Config, args []string) ([]*checkedFile, error) {
 	var files []*checkedFile
-	add := func(name, folder string, read func() ([]byte, error)) {
+	add := func(name, folder string, read func() ([]byte, error)) *checkedFile {
 		f := &checkedFile{File: name, Tools: []string{}, Warnings: []toolfile.Finding{}}
 		files = append(files, f)
 		content, err := read()
@@ -170,6 +171,7 @@ func (c *check) load(engine *sandbox.Engine, settings *config.Config, args []str
 		}
 		f.refuse(err)
 		f.described = err == nil && f.module.Manifest() == nil
+		return f
 	}
 	if c.config == "" {
 		for _, name := range args {
@@ -180,17 +182,25 @@ func (c *check) load(engine *sandbox.Engine, settings *config.Config, args []str
 	if err := server.CheckDirectory(settings); err != nil {
 		return nil, fmt.Errorf("%s: %w", c.config, err)
 	}
-	listed, err := catalog.List(settings.Tools.Directory, settings.Tools.Modules)
+	listed, err := catalog.List(settings.Tools.Directory, settings.Tools.Modules, server.RecordFile(settings))
 	if err != nil {
 		return nil, fmt.Errorf("%s: the tools directory: %w", c.config, err)
 	}
+	byName := map[string]*checkedFile{}
 	for _, file := range listed {
-		add(filepath.Join(settings.Tools.Directory, filepath.FromSlash(file.Name)), file.Folder, func() ([]byte, error) {
+		byName[file.Name] = add(filepath.Join(settings.Tools.Directory, filepath.FromSlash(file.Name)), file.Folder, func() ([]byte, error) {
 			if file.Err != nil {
 				return nil, file.Err
 			}
 			return file.Read()
 		})
+	}
+	for _, file := range listed {
+		for _, name := range file.WaitsFor {
+			if holder, ok := byName[name]; ok {
+				byName[file.Name].waitsFor = append(byName[file.Name].waitsFor, holder)
+			}
+		}
 	}
 	return files, nil
 }
@@ -232,26 +242,46 @@ func compileAll(ctx context.Context, files []*checkedFile) {
 func judge(files []*checkedFile, limits func(path string) sandbox.Limits) *checked {
 	all := &checked{Files: files}
 	taken := map[string]*wasmtools.Tool{}
-	for _, described := range []bool{false, true} { // like a catalog: who comes first keeps a path
-		for _, f := range files {
-			if f.described != described {
-				continue
-			}
-			if f.module != nil {
-				f.declared = f.module.Paths()
-				f.refuse(f.fit(taken, limits))
-			}
-			if f.module == nil {
-				all.Refused++
-				continue
-			}
-			f.OK = true
-			f.Warnings = append(f.Warnings, f.module.Lint()...)
-			all.Warnings += len(f.Warnings)
-			f.module.Close()
+	for _, f := range inTurn(files) {
+		if f.module != nil {
+			f.declared = f.module.Paths()
+			f.refuse(f.fit(taken, limits))
 		}
+		if f.module == nil {
+			all.Refused++
+			continue
+		}
+		f.OK = true
+		f.Warnings = append(f.Warnings, f.module.Lint()...)
+		all.Warnings += len(f.Warnings)
+		f.module.Close()
 	}
 	return all
+}
+
+// inTurn returns the files in the order in which a catalog gives them their paths: who comes first keeps one.
+func inTurn(files []*checkedFile) []*checkedFile {
+	var ordered []*checkedFile
+	seen := map[*checkedFile]bool{}
+	var visit func(f *checkedFile)
+	visit = func(f *checkedFile) {
+		if seen[f] {
+			return
+		}
+		seen[f] = true
+		for _, holder := range f.waitsFor {
+			visit(holder)
+		}
+		ordered = append(ordered, f)
+	}
+	for _, described := range []bool{false, true} {
+		for _, f := range files {
+			if f.described == described {
+				visit(f)
+			}
+		}
+	}
+	return ordered
 }
 
 // match finds what the configuration says of tools that are not there.

@@ -1,0 +1,66 @@
+package precedence_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/toolsrv/toolsrv/wasmtools/catalog/precedence"
+)
+
+func TestRecord(t *testing.T) {
+	t.Parallel()
+	name := filepath.Join(t.TempDir(), "paths.json")
+	if p, err := precedence.Read(name, "tools"); p != nil || err != nil {
+		t.Errorf("of no file: got %v, %v", p, err)
+	}
+	if p, err := precedence.Read("", "tools"); p != nil || err != nil {
+		t.Errorf("without a name: got %v, %v", p, err)
+	}
+	want := precedence.Precedence{"a.wasm": {"sub/b.wasm", "z.wasm"}}
+	if err := want.Write(name, "tools"); err != nil {
+		t.Fatal(err)
+	}
+	abs, err := filepath.Abs("tools")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := precedence.Read(name, abs)
+	if err != nil || !got.Equal(want) || !got.Keeps("z.wasm", "a.wasm") || got.Keeps("a.wasm", "z.wasm") {
+		t.Errorf("got %v, %v", got, err)
+	}
+	if p, err := precedence.Read(name, "elsewhere"); p != nil || err != nil {
+		t.Errorf("of another directory: got %v, %v", p, err)
+	}
+	for range 2 {
+		if err := (precedence.Precedence{}).Write(name, "tools"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	left, err := os.ReadDir(filepath.Dir(name))
+	if err != nil || len(left) > 0 {
+		t.Errorf("%v is left (%v)", left, err)
+	}
+	if err := want.Write(filepath.Join(name, "nowhere"), "tools"); err == nil {
+		t.Error("written into a folder that is not there")
+	}
+}
+
+// TestRecordDamaged does without a record that can't be read.
+func TestRecordDamaged(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for what, text := range map[string]string{"half": `{"directory":`, "other JSON": `[1]`, "large": strings.Repeat(" ", 5<<20)} {
+		name := filepath.Join(dir, what)
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if p, err := precedence.Read(name, "tools"); p != nil || err == nil {
+			t.Errorf("%s: got %v and no error", what, p)
+		}
+	}
+	if p, err := precedence.Read(dir, "tools"); p != nil || err == nil {
+		t.Errorf("a folder: got %v and no error", p)
+	}
+}

@@ -1,0 +1,64 @@
+package catalog_test
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/toolsrv/toolsrv/wasmtools/catalog"
+)
+
+// TestRestartKeeps has the file that served a path serve it after a restart, too: another that wants it comes first by its name,
+// and the one that serves was replaced since.
+func TestRestartKeeps(t *testing.T) {
+	t.Parallel()
+	directory, record := t.TempDir(), filepath.Join(t.TempDir(), "paths.json")
+	o := catalog.Options{Directory: directory, Record: record}
+	put(t, directory, "m.wasm", version(t, "v0001", "", "a", "b"))
+	c := open(t, o)
+	swap(t, directory, "first.wasm", version(t, "v0002", "", "b"))
+	awaitTable(t, c, []string{"/a", "/b"}, []string{"first.wasm"})
+	swap(t, directory, "m.wasm", version(t, "v0003", "", "a", "b"))
+	awaitAnswer(t, c, "/b", "v0003")
+	closeNow(t, c)
+
+	for range 2 { // what was read from the record is kept in it
+		c = open(t, o)
+		awaitTable(t, c, []string{"/a", "/b"}, []string{"first.wasm"})
+		awaitAnswer(t, c, "/b", "v0003")
+		closeNow(t, c)
+	}
+	files, err := catalog.List(directory, 0, record)
+	if err != nil || len(files) != 2 || !slices.Equal(files[0].WaitsFor, []string{"m.wasm"}) || files[1].WaitsFor != nil {
+		t.Errorf("List: got %v, %v; want that first.wasm waits for m.wasm", files, err)
+	}
+
+	// Without the record the order of the paths decides, as for a replica that never saw the one before the other.
+	other := open(t, catalog.Options{Directory: directory})
+	awaitTable(t, other, []string{"/b"}, []string{"m.wasm"})
+
+	// Once nobody waits any more, there is nothing to remember.
+	c = open(t, o)
+	remove(t, directory, "m.wasm")
+	awaitTable(t, c, []string{"/b"}, nil)
+	closeNow(t, c)
+	if _, err := os.Stat(record); !os.IsNotExist(err) {
+		t.Errorf("the record is still there (%v)", err)
+	}
+}
+
+// TestRecordUnwritable serves without a record, and says once that it can't keep it.
+func TestRecordUnwritable(t *testing.T) {
+	t.Parallel()
+	directory, log := t.TempDir(), &record{}
+	put(t, directory, "a.wasm", version(t, "v0001", "", "a"))
+	put(t, directory, "b.wasm", version(t, "v0002", "", "a"))
+	c := open(t, catalog.Options{Directory: directory, Record: filepath.Join(directory, "nowhere", "paths.json"), Logger: log.logger()})
+	put(t, directory, "c.wasm", version(t, "v0003", "", "a"))
+	awaitTable(t, c, []string{"/a"}, []string{"b.wasm", "c.wasm"})
+	closeNow(t, c)
+	if n := log.count("level=WARN", "after a restart another file may have a path"); n != 1 {
+		t.Errorf("it was said %d times, want once", n)
+	}
+}

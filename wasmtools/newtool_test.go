@@ -149,7 +149,7 @@ func TestNewToolRefuses(t *testing.T) {
 			}) (int, error) {
 				return 0, nil
 			})
-		}, `did you mean description?`},
+		}, `did you mean "description"?`},
 		{"a pattern that is none", func() {
 			wasmtools.NewTool("f", "F.", func(context.Context, struct {
 				A string `pattern:"("`

@@ -407,11 +407,11 @@ func TestRefused(t *testing.T) {
 		}], []string{"arguments.v: the tag enum: 1 is not within the minimum 2"}},
 		{"tag in capitals", arguments[struct {
 			V int `json:"v" Minimum:"1"`
-		}], []string{"the field V: its tag Minimum is none that is read here: did you mean minimum?"}},
+		}], []string{"the field V: its tag \"Minimum\" is not known: did you mean \"minimum\"?"}},
 		{"tag that is misspelt", arguments[struct {
 			V int `json:"v" descripton:"A."`
-		}], []string{"arguments: the field V: its tag descripton is none that is read here: did you mean description?"}},
-		{"tag that is misspelt in an embedded struct of a result", result[[]struct{ misspelt }], []string{"result[]: the field misspelt.V: its tag minimim is none"}},
+		}], []string{"arguments: the field V: its tag \"descripton\" is not known: did you mean \"description\"?"}},
+		{"tag that is misspelt in an embedded struct of a result", result[[]struct{ misspelt }], []string{"result[]: the field misspelt.V: its tag \"minimim\" is not known"}},
 		{"unexported in a list of results", result[[]struct {
 			V int
 			w int `description:"A."`

@@ -67,7 +67,7 @@ func checkTag(tag reflect.StructTag) error {
 			return fmt.Errorf("its tag is broken at %s: write key:\"value\", with one space between two", rest)
 		}
 		if key := rest[:colon]; meant(key) != "" {
-			return fmt.Errorf("its tag %s is none that is read here: did you mean %s?", key, meant(key))
+			return fmt.Errorf("its tag %q is not known: did you mean %q?", key, meant(key))
 		}
 		quoted, err := strconv.QuotedPrefix(rest[colon+1:])
 		if err != nil {

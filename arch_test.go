@@ -31,7 +31,6 @@ var edges = map[string][]string{
 	"runtime/wasmbin/weigh":        {},                                                                                                                            // counts what a compiler does with a body; knows no sections
 	"runtime/account":              {},                                                                                                                            // numbers and who waits for them; knows nothing of guests
 	"runtime/linmem":               {},                                                                                                                            // bytes and pages; knows nothing of WebAssembly but its page size
-	"runtime/sandbox":              {"internal/text", "runtime/account", "runtime/linmem", "runtime/sandbox/paranoid", "runtime/wasmbin"},                         // runs guests; knows no HTTP, no configuration, no schema
 	"runtime/sandbox/paranoid":     {},                                                                                                                            // one constant, which a build tag sets
 	"wasmtools/failure":            {},                                                                                                                            // the words of errors, for all that can say one
 	"wasmtools":                    {"internal/text", "internal/typed", "wasmtools/failure", "wasmtools/schema"},                                                  // the domain: whoever embeds us depends on this, and on schemas for tools of Go functions
@@ -47,6 +46,13 @@ var edges = map[string][]string{
 	"author/project":               {"internal/text", "wasmtools", "runtime/wasmbin"},                                                                                                                                                                // runs compilers; never what they made
 	"cmd/toolsrv/command":          {"internal/heap", "internal/journal", "internal/text", "author/project", "wasmtools", "wasmtools/server", "wasmtools/config", "wasmtools/catalog", "wasmtools/openapi", "wasmtools/toolfile", "runtime/sandbox"}, // every part has a command
 	"cmd/toolsrv":                  {"cmd/toolsrv/command"},
+
+	// Runs guests; knows no HTTP, no configuration, no schema.
+	"runtime/sandbox": {"internal/text", "runtime/account", "runtime/codecache", "runtime/linmem", "runtime/sandbox/paranoid", "runtime/schedule", "runtime/wasmbin"},
+	// Files of bytes that are to be trusted; knows no compiler.
+	"runtime/codecache": {"internal/ownership"},
+	// Orders jobs by what they take; knows not what they do.
+	"runtime/schedule": {},
 }
 
 // homes are the third-party libraries, each with the only package that may import it, so that replacing one is a

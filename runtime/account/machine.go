@@ -27,6 +27,9 @@ func MachineMemory() int64 {
 // DefaultMemory returns how many of them tools may take together where nobody says otherwise: half.
 func DefaultMemory() int64 { return MachineMemory() / 2 }
 
+// DefaultCode returns how many of them compiled code may take where nobody says otherwise: an eighth, a GiB at most.
+func DefaultCode() int64 { return min(MachineMemory()/8, 1<<30) }
+
 // MachineMappings returns how many mappings the process may have, or 0 where nothing bounds them.
 func MachineMappings() int64 {
 	text, err := os.ReadFile("/proc/sys/vm/max_map_count")

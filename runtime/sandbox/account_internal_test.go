@@ -223,6 +223,9 @@ func TestPeakIsExpected(t *testing.T) {
 func TestElementsCount(t *testing.T) {
 	t.Parallel()
 	e, p := poolEngine(t, Config{Memory: 10 << 20}, "good/fresh")
+	if err := p.Compile(t.Context()); err != nil { // and so it is known what it has
+		t.Fatal(err)
+	}
 	p.module.rewritten.Elements = 1 << 18
 	if _, err := p.Tool("x", 0, Limits{}).Call(t.Context(), []byte("1")); !isOverloaded(err) {
 		t.Errorf("10 MiB of elements: got %v, want overloaded", err)

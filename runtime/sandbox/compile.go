@@ -2,80 +2,64 @@ package sandbox
 
 import (
 	"bytes"
+	"cmp"
 	"compress/flate"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"log/slog"
+	"math/rand/v2"
 	"runtime"
 	"runtime/debug"
 	"slices"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/experimental"
+
+	"github.com/toolsrv/toolsrv/runtime/account"
+	"github.com/toolsrv/toolsrv/runtime/schedule"
 )
 
-// What a compilation may take. wazero can't be interrupted while it compiles, and a module that was made for it
-// keeps it busy for some 25 seconds within all bounds on modules.
 const (
-	// bigModule is from where on modules are compiled one at a time: each takes some hundred megabytes meanwhile.
-	bigModule = 512 << 10
-	// slowBuild is how long a compilation counts as one of those that run. A longer one goes on, while another
-	// begins in its place.
-	slowBuild = time.Second
-	// maxSlow is for how many slow compilations others begin. It bounds memory and threads.
-	maxSlow = 2
+	// compileMemory is what dear compilations that run side by side are predicted to take at most, in bytes, where half of
+	// the memory for all tools is not less.
+	compileMemory = 1 << 30
 	// closeGrace is how long Close waits for compilations. Later ones end by themselves and free what they used.
 	closeGrace = 2 * time.Second
+	// cooling is after what time calls count half.
+	cooling = time.Minute
 )
 
-// defaultCodeMemory is room for thousands of small tools, or some twenty in Go.
-const defaultCodeMemory = 512 << 20
-
-// A compiler compiles modules in the background: those first that a call waits for, then in the order of loading. It
-// is safe for concurrent use. Engine tells the order of locks.
+// A compiler has modules compiled in the background, as runtime/schedule tells. It is safe for concurrent use. Engine
+// tells the order of locks.
 type compiler struct {
-	runtime wazero.Runtime
-	cache   *codeCache // nil: none
-	log     *slog.Logger
-	most    int // compilations at a time, slow ones not counted
-	workers int // of each
-	slow    time.Duration
-	grace   time.Duration
-	room    int64        // bytes that code may take
-	held    atomic.Int64 // bytes that it takes
-
-	mu      sync.Mutex
-	queue   []*build
-	fast    int // running, not slow yet
-	big     int // of these, of big modules
-	running int
-	closed  bool
-	idle    chan struct{} // closed when closed and nothing runs
+	foundry  *foundry
+	schedule *schedule.Scheduler
+	log      *slog.Logger
+	grace    time.Duration
+	account  *account.Account
+	shedding sync.Mutex // held while code is dropped for want of room
+	cooled   time.Time  // when calls last began to count half; guarded by shedding
 }
 
-// A build is one compilation of a module. Its results are there when done is closed.
+// A build makes the code of a module, or has it made sure that the cache has it. Its results are there when done is closed.
 type build struct {
 	module *module
 	source source
+	job    atomic.Pointer[schedule.Job]
+	needed atomic.Bool // a call waits for the code
 	done   chan struct{}
-	code   wazero.CompiledModule
-	size   int64 // of the code and what wazero keeps beside it, in bytes
+	native *native // nil: err tells why
 	err    error
-
-	// compiler.mu guards these.
-	urgent bool // a call waits for it
-	fast   bool // it runs and counts as fast
-	big    bool
 }
 
-// A source is a rewritten module, compressed once it was compiled: it waits then for its code to be dropped and to be made
-// again, which is rare, and takes a third of the room.
+// A source is a module, compressed once it was compiled: it waits then for its code to be lost from the cache, which is
+// rare, and takes a third of the room.
 type source struct {
 	bytes  []byte
 	size   int // not compressed
@@ -116,230 +100,165 @@ var packers = sync.Pool{New: func() any {
 	return w
 }}
 
-// before tells which build comes first.
-func (b *build) before(other *build) bool {
-	if b.urgent != other.urgent {
-		return b.urgent
-	}
-	return b.module.order < other.module.order
-}
-
-func newCompiler(r wazero.Runtime, cache *codeCache, c Config, log *slog.Logger) *compiler {
-	room := c.CodeMemory
-	if room <= 0 {
-		room = defaultCodeMemory
-	}
+func newCompiler(f *foundry, a *account.Account, log *slog.Logger) *compiler {
 	return &compiler{
-		runtime: r,
-		cache:   cache,
-		log:     log,
-		most:    max(2, runtime.GOMAXPROCS(0)), // two at least, so that a slow one holds up nobody
-		workers: c.CompileWorkers,
-		slow:    slowBuild,
-		grace:   closeGrace,
-		room:    room,
-		idle:    make(chan struct{}),
+		foundry:  f,
+		schedule: schedule.New(runtime.GOMAXPROCS(0), min(compileMemory, a.Most(account.Memory, true)/2)),
+		log:      log,
+		grace:    closeGrace,
+		account:  a,
 	}
 }
 
-// add queues a build. Its module must not be locked.
-func (c *compiler) add(b *build) {
-	c.mu.Lock()
-	closed := c.closed
-	if !closed {
-		b.big = b.source.size >= bigModule
-		c.queue = append(c.queue, b)
-		c.begin()
+// add queues a build, of code that is in the cache where stored is set. Its module must not be locked.
+func (c *compiler) add(b *build, stored bool) {
+	j := &schedule.Job{Order: b.module.order, Load: stored, Run: func() { c.run(b) }, Cancel: func() { b.finish(nil, errClosing) }}
+	if stored {
+		j.Time, j.Bytes = time.Duration(b.source.size)*loadPace, int64(b.source.size)*2*codeFactor
+	} else {
+		j.Time, j.Bytes = b.module.cost.time, b.module.cost.bytes
 	}
-	c.mu.Unlock()
-	if closed {
-		b.finish(nil, errClosing) // no code, none is left
+	if b.job.Store(j); b.needed.Load() {
+		c.schedule.Hurry(j)
 	}
+	c.schedule.Add(j)
 }
 
-// hurry has a build begin before those that no call waits for.
+// hurry has a build begin before those that no call waits for, and load the code.
 func (c *compiler) hurry(b *build) {
-	c.mu.Lock()
-	b.urgent = true
-	c.mu.Unlock()
-}
-
-// begin starts builds as long as there is room. c.mu is held.
-func (c *compiler) begin() {
-	for c.fast < c.most && !c.closed {
-		b := c.next()
-		if b == nil {
-			return
-		}
-		c.running++
-		c.count(b, true)
-		go c.run(b)
+	b.needed.Store(true)
+	if j := b.job.Load(); j != nil { // otherwise add, which is under way, sees that it is needed
+		c.schedule.Hurry(j)
 	}
 }
 
-// next takes the build whose turn it is from the queue; nil: none may begin. c.mu is held.
-func (c *compiler) next() *build {
-	first := -1
-	for i, b := range c.queue {
-		if (!b.big || c.big == 0) && (first < 0 || b.before(c.queue[first])) {
-			first = i
-		}
-	}
-	if first < 0 {
-		return nil
-	}
-	b := c.queue[first]
-	last := len(c.queue) - 1
-	c.queue[first], c.queue[last] = c.queue[last], nil
-	c.queue = c.queue[:last]
-	return b
+// A cost is what compiling a module is predicted to take.
+type cost struct {
+	time  time.Duration
+	bytes int64
 }
 
-// count has a build count as fast, or no more. c.mu is held.
-func (c *compiler) count(b *build, fast bool) {
-	if b.fast == fast {
-		return
-	}
-	b.fast = fast
-	n := 1
-	if !fast {
-		n = -1
-	}
-	c.fast += n
-	if b.big {
-		c.big += n
-	}
-}
+// What loading takes for each byte of a module, and what compiling an ordinary one does.
+const (
+	loadPace     = 20 * time.Nanosecond
+	compilePace  = 300 * time.Nanosecond
+	compileBytes = 60
+)
 
 // run runs a build on a goroutine of its own, so that nobody who stops waiting stops it for others.
 func (c *compiler) run(b *build) {
-	if b.wanted() {
-		timer := time.AfterFunc(c.slow, func() { c.slowed(b) })
-		code, size, err := c.compile(b.source)
-		timer.Stop()
-		b.size = size
-		held := c.held.Add(size)
-		if left := b.finish(code, err); left != nil {
-			c.drop(b, left)
-		}
-		b.pack() // when nobody waits any more
-		if held > c.room && c.cache != nil {
-			b.module.engine.shed()
-		}
-	} else {
+	if !b.wanted() {
 		b.finish(nil, errUnwanted)
+		return
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.count(b, false)
-	c.running--
-	if c.closed && c.running == 0 {
-		close(c.idle)
+	n, err := c.make(b)
+	if n == nil && err == nil {
+		c.add(b, false)
+		return
 	}
-	c.begin()
+	if n != nil {
+		c.account.Add(account.Code, n.size)
+	}
+	if left := b.finish(n, err); left != nil {
+		c.drop(b.module, left)
+	}
+	b.pack() // when nobody waits any more
+	b.module.engine.shed()
 }
 
-// slowed lets another build begin while b, which takes long, goes on.
-func (c *compiler) slowed(b *build) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if b.fast && c.running-c.fast < maxSlow {
-		c.count(b, false)
-		c.begin()
+// make makes or loads the code of a build. Without code and error it was to be loaded, and there is none.
+func (c *compiler) make(b *build) (n *native, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			n, err = nil, panicked(p)
+		}
+	}()
+	m := b.module
+	if b.job.Load().Load {
+		if c.foundry.failing() {
+			return nil, nil
+		}
+		if n, err = c.foundry.load(m.sum); err != nil {
+			c.foundry.warn(notUsed, err)
+		}
+		return n, nil
 	}
+	source, err := b.source.plain()
+	if err != nil {
+		return nil, fmt.Errorf("unpack the module: %w", err)
+	}
+	// What is idle makes room for it, but calls that run are not waited for: they may wait for this.
+	if !c.account.Take(account.Memory, m.cost.bytes, true) {
+		m.engine.reclaim(account.Memory, m.cost.bytes)
+		c.account.Add(account.Memory, m.cost.bytes)
+	}
+	defer c.account.Give(account.Memory, m.cost.bytes)
+	return c.foundry.compile(m.sum, source, b.needed.Load)
 }
 
-// close begins no more builds and waits for those that run, for closeGrace at most. It reports whether none is left;
-// idle tells when that is so.
+// close begins no more builds and waits for those that run, for grace at most. It reports whether none is left;
+// the schedule's Idle tells when that is so.
 func (c *compiler) close() bool {
-	c.mu.Lock()
-	c.closed = true
-	queue := c.queue
-	c.queue = nil
-	if c.running == 0 {
-		close(c.idle)
-	}
-	c.mu.Unlock()
-	for _, b := range queue {
-		b.finish(nil, errClosing)
-	}
+	c.schedule.Close()
 	grace := time.NewTimer(c.grace)
 	defer grace.Stop()
 	select {
-	case <-c.idle:
+	case <-c.schedule.Idle():
 		return true
 	case <-grace.C:
 		return false
 	}
 }
 
-// drop frees the code of a build that nobody uses.
-func (c *compiler) drop(b *build, code wazero.CompiledModule) {
-	c.held.Add(-b.size)
-	if err := code.Close(context.Background()); err != nil {
-		c.log.Warn("free compiled code", "digest", b.module.digest, "error", err)
+// drop frees code that nobody uses.
+func (c *compiler) drop(m *module, n *native) {
+	c.account.Give(account.Code, n.size)
+	if n.code == nil {
+		return
+	}
+	if err := n.code.Close(context.Background()); err != nil {
+		c.log.Warn("free compiled code", "digest", m.digest, "error", err)
 	}
 }
 
-// compile has wazero compile a module, or load its code from the cache. size is 0 where it is not known, or err is set.
-func (c *compiler) compile(from source) (module wazero.CompiledModule, size int64, err error) {
-	source, err := from.plain()
-	if err != nil {
-		return nil, 0, fmt.Errorf("unpack the module: %w", err)
-	}
-	if c.cache == nil {
-		module, err = compileIn(c.runtime, source, c.workers)
-		return module, 0, err
-	}
-	entry := c.cache.entry(source)
-	code, err := c.cache.open(entry)
-	if err != nil {
-		c.log.Warn("compiled code is not used", "error", err)
-	}
-	if code == nil {
-		if code, err = c.cache.make(source, c.workers); err != nil {
-			return nil, 0, err
-		}
-		if err := c.cache.keep(entry, code); err != nil {
-			c.log.Warn("compiled code is not kept", "error", err)
-		}
-	}
-	staged, err := c.cache.stage(code)
-	if err != nil {
-		return nil, 0, err
-	}
-	module, err = compileIn(c.runtime, source, c.workers)
-	if gone := remove(staged); gone != nil {
-		c.log.Warn("compiled code is left over", "error", gone)
-	}
-	if err != nil {
-		return nil, 0, err
-	}
-	return module, int64(len(code.code) + len(source)), nil
-}
-
-// shed drops the code that was not used for longest, until a quarter of the room is free again. It comes back from the cache.
+// shed drops code where it takes more than its room, until a sixteenth of that is free. What was called least goes first,
+// in random order among equals: were it by time, many modules that are called in turn would each drop the one that
+// is called next.
 func (e *Engine) shed() {
+	room := e.account.Most(account.Code, true)
+	if e.account.Held(account.Code) <= room || !e.compiler.shedding.TryLock() {
+		return
+	}
+	defer e.compiler.shedding.Unlock()
 	type candidate struct {
 		module *module
-		called time.Time
+		heat   uint32
 	}
 	var all []candidate
+	now := time.Now()
+	cool := now.Sub(e.compiler.cooled) > cooling
+	if cool {
+		e.compiler.cooled = now
+	}
 	for _, m := range e.attached() {
 		m.mu.Lock()
 		if m.disused() {
-			all = append(all, candidate{m, m.called})
+			all = append(all, candidate{m, m.heat})
+		}
+		if cool {
+			m.heat /= 2
 		}
 		m.mu.Unlock()
 	}
-	slices.SortFunc(all, func(a, b candidate) int { return a.called.Compare(b.called) })
+	rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	slices.SortFunc(all, func(a, b candidate) int { return cmp.Compare(a.heat, b.heat) })
 	for _, c := range all {
-		if e.compiler.held.Load() <= e.compiler.room/4*3 {
+		if e.account.Held(account.Code) <= room-room/16 {
 			return
 		}
 		var r remains
 		c.module.mu.Lock()
-		if c.module.disused() && c.module.called.Equal(c.called) {
+		if c.module.disused() {
 			r = c.module.strip()
 		}
 		c.module.mu.Unlock()
@@ -347,20 +266,9 @@ func (e *Engine) shed() {
 	}
 }
 
-// disused reports whether the module has code and no call that uses it. m.mu is held.
+// disused reports whether the module has code that no call uses, and that comes back from the cache. m.mu is held.
 func (m *module) disused() bool {
-	return m.calls == 0 && m.build != nil && m.build.over() && m.build.code != nil
-}
-
-// compileIn has wazero compile, on this goroutine, or on so many of wazero's, on which a panic can't be recovered. That
-// is also why several modules may not share the work of one that is the same.
-func compileIn(r wazero.Runtime, source []byte, workers int) (module wazero.CompiledModule, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			module, err = nil, fmt.Errorf("the compiler panicked: %v\n%s", p, debug.Stack())
-		}
-	}()
-	return r.CompileModule(experimental.WithCompilationWorkers(context.Background(), workers), source)
+	return m.calls == 0 && m.build != nil && m.build.over() && m.build.native != nil && m.build.native.stored
 }
 
 // errUnwanted ends a build whose module has no user any more, and so no one who sees this error.
@@ -369,25 +277,40 @@ var errUnwanted = errors.New("the module was closed before it was compiled")
 // compile returns the module's code for a call. The caller has entered the module, and uses the code until it
 // leaves. The error is an *Error, or the cause of ctx.
 func (m *module) compile(ctx context.Context) (wazero.CompiledModule, error) {
-	b := m.begin(true)
-	select {
-	case <-b.done:
-		return b.code, b.err
-	default:
-	}
-	select {
-	case <-b.done:
-		return b.code, b.err
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
+	for {
+		b := m.begin(true)
+		if !b.over() {
+			select {
+			case <-b.done:
+			case <-ctx.Done():
+				return nil, context.Cause(ctx)
+			}
+		}
+		if b.err != nil {
+			return nil, b.err
+		}
+		if b.native.code != nil {
+			return b.native.code, nil
+		}
+		// It was made for the cache only, and was done before it heard that a call waits.
 	}
 }
 
-// prepare is compile without a call: those with one come before it, and it does not hold up Close.
+// prepare waits until the module's code is in the cache, or in memory where there is none. Calls come before it, and it
+// does not hold up Close. What passes, such as a lack of memory, is no error: a call compiles again.
 func (m *module) prepare(ctx context.Context) error {
+	m.mu.Lock()
+	there := m.stored && m.build == nil
+	m.mu.Unlock()
+	if there {
+		return nil
+	}
 	b := m.begin(false)
 	select {
 	case <-b.done:
+		if passing(b.err) {
+			return nil
+		}
 		return b.err
 	case <-ctx.Done():
 		return context.Cause(ctx)
@@ -397,19 +320,20 @@ func (m *module) prepare(ctx context.Context) error {
 }
 
 // begin returns the module's build, queued at least.
-func (m *module) begin(urgent bool) *build {
+func (m *module) begin(needed bool) *build {
 	m.mu.Lock()
-	b := m.build
+	b, stored := m.build, m.stored
 	first := b == nil
 	if first {
-		b = &build{module: m, source: m.source, done: make(chan struct{}), urgent: urgent}
+		b = &build{module: m, source: m.source, done: make(chan struct{})}
+		b.needed.Store(needed)
 		m.build = b
 	}
 	m.mu.Unlock()
 	switch {
 	case first:
-		m.engine.compiler.add(b)
-	case urgent && !b.over():
+		m.engine.compiler.add(b, stored)
+	case needed && !b.over():
 		m.engine.compiler.hurry(b)
 	}
 	return b
@@ -432,26 +356,36 @@ func (b *build) wanted() bool {
 	return b.module.build == b
 }
 
+// passing reports whether an error of a build says nothing about the module.
+func passing(err error) bool { return errors.Is(err, errNoMemory) || errors.Is(err, errDisk) }
+
 // finish publishes what came of the build. Only what the module itself is to blame for is remembered as an error. It
-// returns code that the module does not want any more, which the caller closes.
-func (b *build) finish(code wazero.CompiledModule, err error) (left wazero.CompiledModule) {
-	var passing *fs.PathError
-	forget := errors.As(err, &passing) || errors.Is(err, errClosing)
-	b.module.mu.Lock()
-	defer b.module.mu.Unlock()
+// returns code that the module does not want any more, which the caller drops.
+func (b *build) finish(n *native, err error) (left *native) {
+	m := b.module
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	switch {
-	case b.module.build != b:
-		code, left, err = nil, code, errUnwanted
-	case forget:
-		b.module.build = nil
-	}
-	if err != nil {
-		b.err = &Error{Outcome: Internal, Message: "The tool could not be compiled.", Err: err}
-		if errors.Is(err, errClosing) {
-			b.err = closing(err)
+	case m.build != b:
+		n, left, err = nil, n, errUnwanted
+	case err != nil:
+		if passing(err) || errors.Is(err, errClosing) {
+			m.build = nil
 		}
+	case n.code == nil:
+		m.build, m.stored = nil, true
+	default:
+		m.rewritten, m.runtime, m.stored = n.rewritten, n.runtime, n.stored
 	}
-	b.code = code
+	switch {
+	case errors.Is(err, errClosing):
+		b.err = closing(err)
+	case errors.Is(err, errNoMemory):
+		b.err = &Error{Outcome: Overloaded, Message: "The server has no memory for the tool's code now.", Err: err}
+	case err != nil:
+		b.err = &Error{Outcome: Internal, Message: "The tool could not be compiled.", Err: err}
+	}
+	b.native = n
 	close(b.done)
 	return left
 }
@@ -459,8 +393,30 @@ func (b *build) finish(code wazero.CompiledModule, err error) (left wazero.Compi
 // pack packs the source that the build was made of.
 func (b *build) pack() {
 	packed := b.source.pack()
-	b.source = source{}
 	b.module.mu.Lock()
-	b.module.source = packed
-	b.module.mu.Unlock()
+	defer b.module.mu.Unlock()
+	b.source, b.module.source = source{}, packed
+}
+
+// errNoMemory is why the system gave no memory for code. It says nothing about the module.
+var errNoMemory = errors.New("the system has no memory for code")
+
+// compileIn has wazero compile, on this goroutine, or on so many of wazero's, on which a panic can't be recovered. That
+// is also why several modules may not share the work of one that is the same.
+func compileIn(r wazero.Runtime, source []byte, workers int) (module wazero.CompiledModule, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			module, err = nil, panicked(p)
+		}
+	}()
+	return r.CompileModule(experimental.WithCompilationWorkers(context.Background(), workers), source)
+}
+
+// panicked makes an error of a panic of the compiler.
+func panicked(p any) error {
+	var number syscall.Errno // of the mapping that wazero could not make
+	if err, ok := p.(error); ok && errors.As(err, &number) {
+		return fmt.Errorf("%w: %w", errNoMemory, err)
+	}
+	return fmt.Errorf("the compiler panicked: %v\n%s", p, debug.Stack())
 }

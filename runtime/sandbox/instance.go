@@ -193,7 +193,7 @@ func (i *instance) attach(m *module, code wazero.CompiledModule) error {
 	if uint64(len(i.memory.linear.Bytes())) < least && i.memory.linear.Grow(least) == nil {
 		return fmt.Errorf("make a memory of %d bytes: the system has none", least)
 	}
-	guest, err := m.engine.runtime.InstantiateModule(experimental.WithMemoryAllocator(context.Background(), &i.memory), code, m.engine.anonymous)
+	guest, err := m.runtime.InstantiateModule(experimental.WithMemoryAllocator(context.Background(), &i.memory), code, m.engine.anonymous)
 	if err != nil {
 		return err
 	}

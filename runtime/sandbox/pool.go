@@ -175,6 +175,7 @@ func (m *module) giveBack(i *instance, intact bool, begun time.Time) {
 	m.mu.Lock()
 	if !begun.IsZero() {
 		m.called = begun
+		m.heat++
 	}
 	if i != nil && m.attached && len(m.idle) < e.idleInstances {
 		m.idle = append(m.idle, i)
@@ -322,7 +323,7 @@ func (e *Engine) sweep(idle, unused time.Time) {
 	for _, m := range e.attached() {
 		m.mu.Lock()
 		var r remains
-		if e.cache != nil && m.calls == 0 && m.called.Before(unused) && (m.build == nil || m.build.over()) {
+		if m.calls == 0 && m.called.Before(unused) && (m.build == nil || m.disused()) {
 			r = m.strip()
 		} else {
 			old := 0
@@ -385,7 +386,7 @@ func (e *Engine) reclaim(k account.Kind, n int64) {
 		m.mu.Lock()
 		var r remains
 		if m.calls == 0 && !m.called.After(c.since) {
-			if e.cache != nil {
+			if m.disused() {
 				r = m.strip()
 			} else { // to compile it again would be dearer than anything
 				r.instances, r.snapshot = m.idle, m.snapshot
@@ -405,7 +406,10 @@ func newAccount(c Config) *account.Account {
 	if c.Mappings <= 0 {
 		c.Mappings = account.MachineMappings() / 4 * 3 // Go's heap and threads need some, too
 	}
-	return account.New(map[account.Kind]int64{account.Memory: c.Memory, account.Mappings: c.Mappings})
+	if c.CodeMemory <= 0 {
+		c.CodeMemory = account.DefaultCode()
+	}
+	return account.New(map[account.Kind]int64{account.Memory: c.Memory, account.Mappings: c.Mappings, account.Code: c.CodeMemory})
 }
 
 // take takes n of a kind from the account. It lets go of what is idle where there is no room, and waits then until ctx is

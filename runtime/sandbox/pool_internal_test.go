@@ -328,7 +328,7 @@ func BenchmarkInstantiate(b *testing.B) {
 	w := work{ctx: b.Context(), deadline: time.Now().Add(time.Hour), limits: new(Limits)}
 	b.ReportAllocs()
 	for b.Loop() {
-		i, err := m.instantiate(b.Context(), &w, m.build.code, m.snapshot)
+		i, err := m.instantiate(b.Context(), &w, m.build.native.code, m.snapshot)
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -8,6 +8,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/tetratelabs/wazero"
+
 	"github.com/toolsrv/toolsrv/runtime/wasmbin"
 )
 
@@ -31,8 +33,8 @@ func (p *Program) Describes() bool { return p.module.shape.describe }
 func (p *Program) Memory() int64 { return p.module.shape.memory }
 
 // Compile waits until the program is compiled, which is once, when it is first called at the latest; an error of the module
-// stays. Programs are compiled in the order of loading, but those that a call waits for come first. When ctx is done, or
-// the engine closes, only the waiting ends. The error is an *Error.
+// stays. Where there is a cache, its code is there then, and the first call loads it. Programs that a call waits for come
+// first, then cheap ones. When ctx is done, or the engine closes, only the waiting ends. The error is an *Error.
 func (p *Program) Compile(ctx context.Context) error {
 	if !p.module.enter() {
 		return closing(ErrClosed)
@@ -61,20 +63,26 @@ type sum [sha256.Size]byte
 // A module is a checked module with its compiled code, its snapshot and its idle instances, shared by all holds on it
 // and by all running calls.
 type module struct {
-	engine    *Engine
-	sum       sum
-	digest    string // of the file that it was first loaded from
-	order     uint64 // modules are compiled in the order of loading
-	shape     shape
+	engine  *Engine
+	sum     sum
+	digest  string // of the file that it was first loaded from
+	order   uint64 // modules are compiled in the order of loading
+	shape   shape
+	cost    cost         // of compiling it, predicted
+	largest atomic.Int64 // memory limit of its tools, in bytes
+
+	// These are of the code that is loaded: set before its build is done, and used by calls only.
 	rewritten *wasmbin.Rewritten
-	largest   atomic.Int64 // memory limit of its tools, in bytes
+	runtime   wazero.Runtime
 
 	mu       sync.Mutex
 	source   source
+	stored   bool          // there is code in the cache, as far as is known
 	attached bool          // the engine knows of it, and is not closed
 	users    int           // holds and calls
 	calls    int           // running, and compilations that somebody waits for
 	called   time.Time     // begin of the last call
+	heat     uint32        // calls, those long ago counting less
 	build    *build        // nil: not compiled
 	snapshot *snapshot     // nil: none yet
 	starting chan struct{} // closed when the start that is under way is over; nil: none is
@@ -92,6 +100,7 @@ type remains struct {
 func (m *module) strip() remains {
 	r := remains{m.idle, m.snapshot, m.build}
 	m.idle, m.snapshot, m.build = nil, nil, nil
+	m.rewritten, m.runtime = nil, nil
 	return r
 }
 
@@ -101,8 +110,8 @@ func (m *module) free(r remains) {
 		m.discard(i)
 	}
 	m.engine.drop(r.snapshot)
-	if r.build != nil && r.build.over() && r.build.code != nil {
-		m.engine.compiler.drop(r.build, r.build.code)
+	if r.build != nil && r.build.over() && r.build.native != nil {
+		m.engine.compiler.drop(m, r.build.native)
 	}
 }
 

@@ -20,7 +20,6 @@ import (
 	"fmt"
 	"log/slog"
 	goruntime "runtime"
-	"slices"
 	"sync"
 	"time"
 
@@ -36,7 +35,8 @@ import (
 // A Config is what New needs. The zero Config is valid.
 type Config struct {
 	// CacheDir is the directory for compiled code, made where it is missing; "" keeps none on disk. Who can write
-	// there can run code in this process. Several processes may share it.
+	// there can run code in this process, so one that others can change is not used, nor is one that can't be made; Logger
+	// is told. Several processes may share it.
 	CacheDir string
 	// CacheSize bounds the files in CacheDir in bytes: the least recently used ones go; 2 GiB where 0 or less.
 	CacheSize int64
@@ -51,7 +51,7 @@ type Config struct {
 	// IdleTime is how long an instance is kept that no call uses; a minute.
 	IdleTime time.Duration
 	// CodeMemory bounds the compiled code in memory in bytes, where there is a CacheDir from which it can come back: what
-	// no call uses goes first; 512 MiB where 0 or less.
+	// no call uses goes first; an eighth of what the process has, 1 GiB at most, where 0 or less.
 	CodeMemory int64
 	// CompileWorkers is how many processors compile one module; 1 where 0 or less. With more, a fault of the compiler is no
 	// error but ends the process, so it is for a program whose modules are its user's own.
@@ -68,10 +68,9 @@ type Config struct {
 //
 // Locks are taken in this order: Engine.mu, module.mu, compiler.mu. gate.mu is never held together with another.
 type Engine struct {
-	runtime  wazero.Runtime
-	cache    *codeCache // nil: none
 	log      *slog.Logger
 	offered  offer
+	foundry  *foundry
 	compiler *compiler
 	// anonymous is how guests are instantiated: without a name, without running anything, and without a grant. Its source
 	// of randomness is read by nobody, but without one wazero seeds a generator for each instance, which takes 10 µs and
@@ -130,47 +129,33 @@ func New(ctx context.Context, c Config) (*Engine, error) {
 	e.stop, e.halt = context.WithCancelCause(context.WithoutCancel(ctx))
 	// Metering ends what runs too long; debug information is foreign bytes that nothing here needs.
 	config := wazero.NewRuntimeConfig().WithCoreFeatures(api.CoreFeaturesV2).WithDebugInfoEnabled(false)
-	if c.CacheDir != "" {
-		var err error
-		if e.cache, err = openCache(c.CacheDir, c.CacheSize, config); err != nil {
-			return nil, err
-		}
-		config = config.WithCompilationCache(e.cache.wazero)
+	funcs := append(abiFuncs(), wasi{time.Now()}.funcs()...)
+	for i := range funcs {
+		e.offered[[2]string{funcs[i].module, funcs[i].name}] = &funcs[i]
 	}
-	e.runtime = wazero.NewRuntimeWithConfig(ctx, config)
-	e.compiler = newCompiler(e.runtime, e.cache, c, e.log)
-	if err := e.offer(ctx, append(abiFuncs(), wasi{time.Now()}.funcs()...)); err != nil {
-		return nil, errors.Join(err, e.free(ctx))
+	var err error
+	if e.foundry, err = newFoundry(ctx, c, e.log, config, e.furnish); err != nil {
+		e.halt(errClosing)
+		return nil, err
 	}
-	if err := e.offerMeter(ctx); err != nil {
-		return nil, errors.Join(err, e.free(ctx))
-	}
+	e.compiler = newCompiler(e.foundry, e.account, e.log)
 	go e.tidy()
 	return e, nil
 }
 
-// offerMeter makes the functions that the rewriter has modules import. They are not among those that guests may.
-func (e *Engine) offerMeter(ctx context.Context) error {
+// furnish makes the functions that guests may import in a runtime, and those that the rewriter has modules import, which
+// are not among them.
+func (e *Engine) furnish(ctx context.Context, r wazero.Runtime) error {
 	i32 := []api.ValueType{api.ValueTypeI32}
-	_, err := e.runtime.NewHostModuleBuilder(wasmbin.MeterModule).
-		NewFunctionBuilder().WithGoModuleFunction(api.GoModuleFunc(refill), i32, i32).Export(wasmbin.RefillFunc).
-		NewFunctionBuilder().WithGoModuleFunction(api.GoModuleFunc(overflow), i32, i32).Export(wasmbin.OverflowFunc).
-		Instantiate(ctx)
-	if err != nil {
-		return fmt.Errorf("offer %s: %w", wasmbin.MeterModule, err)
+	builders := map[string]wazero.HostModuleBuilder{
+		wasmbin.MeterModule: r.NewHostModuleBuilder(wasmbin.MeterModule).
+			NewFunctionBuilder().WithGoModuleFunction(api.GoModuleFunc(refill), i32, i32).Export(wasmbin.RefillFunc).
+			NewFunctionBuilder().WithGoModuleFunction(api.GoModuleFunc(overflow), i32, i32).Export(wasmbin.OverflowFunc),
 	}
-	return nil
-}
-
-// offer makes funcs the functions that guests may import.
-func (e *Engine) offer(ctx context.Context, funcs []hostFunc) error {
-	builders := map[string]wazero.HostModuleBuilder{}
-	for i := range funcs {
-		f := &funcs[i]
-		e.offered[[2]string{f.module, f.name}] = f
+	for _, f := range e.offered {
 		b, ok := builders[f.module]
 		if !ok {
-			b = e.runtime.NewHostModuleBuilder(f.module)
+			b = r.NewHostModuleBuilder(f.module)
 			builders[f.module] = b
 		}
 		t := f.funcType()
@@ -213,20 +198,17 @@ func (e *Engine) Load(bytes []byte) (*Program, error) {
 	if m.shape, err = check(parsed, e.offered); err != nil {
 		return nil, err
 	}
-	if m.rewritten, err = wasmbin.Rewrite(bytes); err != nil {
-		return nil, err
+	m.source.bytes = parsed.Bare()
+	m.source.size = len(m.source.bytes)
+	m.cost = cost{time.Duration(m.source.size) * compilePace, int64(m.source.size) * compileBytes}
+	// What the cache has was accepted by this rewriter when it was compiled.
+	if m.stored = e.foundry.has(m.sum); !m.stored {
+		rewritten, err := wasmbin.Rewrite(bytes)
+		if err != nil {
+			return nil, err
+		}
+		m.cost = cost{time.Duration(rewritten.Weight.Nanos), rewritten.Weight.Bytes + int64(m.source.size)*codeFactor}
 	}
-	for i := range m.rewritten.Data { // so that the module as it came is let go of
-		m.rewritten.Data[i].Content = slices.Clone(m.rewritten.Data[i].Content)
-	}
-	// wazero shares the code of modules that are the same to the byte, and writes to what it shares while others use it.
-	// Two that differ only in their data, which Rewrite takes out, would be the same: the sum tells them apart.
-	told, err := wasmbin.SetCustom(m.rewritten.Module, "toolsrv.sum", m.sum[:])
-	if err != nil {
-		return nil, err
-	}
-	m.source = source{bytes: told, size: len(told)}
-	m.rewritten.Module = nil
 	return e.loaded(m.sum, digest, m)
 }
 
@@ -343,7 +325,7 @@ func (e *Engine) shut(ctx context.Context, closed chan struct{}) error {
 	ctx = context.WithoutCancel(ctx)
 	if !e.compiler.close() {
 		go func() {
-			<-e.compiler.idle
+			<-e.compiler.schedule.Idle()
 			if err := e.free(ctx); err != nil {
 				e.log.Warn("free the sandbox engine", "error", err)
 			}
@@ -356,9 +338,5 @@ func (e *Engine) shut(ctx context.Context, closed chan struct{}) error {
 // free frees what New has made.
 func (e *Engine) free(ctx context.Context) error {
 	e.halt(errClosing)
-	errs := []error{e.runtime.Close(ctx)}
-	if e.cache != nil {
-		errs = append(errs, e.cache.close(ctx))
-	}
-	return errors.Join(errs...)
+	return e.foundry.close(ctx)
 }

@@ -40,6 +40,24 @@ func (m *Module) Sum() (sum [sha256.Size]byte) {
 	return sum
 }
 
+// Bare returns a copy of the module without what Sum leaves out. Both are rewritten to the same.
+func (m *Module) Bare() []byte {
+	size := len(header)
+	r := &reader{data: m.data, pos: len(header), end: len(m.data)}
+	for r.left() > 0 {
+		if s := r.next(); s.id != sectionCustom || string(s.name) == nameSection {
+			size += s.end - s.start
+		}
+	}
+	bare := append(make([]byte, 0, size), header[:]...)
+	for r.pos = len(header); r.left() > 0; {
+		if s := r.next(); s.id != sectionCustom || string(s.name) == nameSection {
+			bare = append(bare, m.data[s.start:s.end]...)
+		}
+	}
+	return bare
+}
+
 // SetCustom returns a copy of module that has content in a custom section of that name, as its last section. Whatever
 // custom sections of the name were there are gone; all other sections are as they were, byte for byte.
 func SetCustom(module []byte, name string, content []byte) ([]byte, error) {

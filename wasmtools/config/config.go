@@ -40,6 +40,9 @@ type Server struct {
 	PublicURL string
 	// Memory bounds what all tools take together, in bytes; 0 is half of what the process has.
 	Memory int64
+	// CodeMemory bounds the compiled code in memory, in bytes, where it can come back from Tools.CacheDir; 0 is an eighth of what the
+	// process has, 1 GiB at most.
+	CodeMemory int64
 }
 
 // Tools is the table [tools].

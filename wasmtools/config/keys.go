@@ -53,9 +53,10 @@ func tables(c *Config, limits *Limits, mode *string, directory string) map[strin
 			"description": prose(&c.Description, 0, maxDescription),
 		},
 		"server": {
-			"address":    address(&c.Server.Address),
-			"public_url": publicURL(&c.Server.PublicURL),
-			"memory":     sizeOrZero(&c.Server.Memory, minServerMemory, maxServerMemory),
+			"address":     address(&c.Server.Address),
+			"public_url":  publicURL(&c.Server.PublicURL),
+			"memory":      sizeOrZero(&c.Server.Memory, minServerMemory, maxServerMemory),
+			"code_memory": sizeOrZero(&c.Server.CodeMemory, minServerMemory, maxServerMemory),
 		},
 		"tools": {
 			"directory":       path(&c.Tools.Directory, directory, true),

@@ -28,13 +28,16 @@ func connections(descriptors int64) int64 {
 }
 
 // HeapLimit returns how large Go's heap should get at most, in bytes: nine tenths of the memory that the process has, less
-// what tools may take, and a quarter at least. Compiling takes of both, since it counts as taken by tools.
+// what tools and their code may take, and a quarter at least. Compiling takes of both, since it counts as taken by tools.
 func HeapLimit(c *config.Config) int64 {
-	machine, tools := account.MachineMemory(), c.Server.Memory
+	machine, tools, code := account.MachineMemory(), c.Server.Memory, c.Server.CodeMemory
 	if tools == 0 {
 		tools = account.DefaultMemory()
 	}
-	return max(machine/4, machine/10*9-tools)
+	if code == 0 {
+		code = account.DefaultCode()
+	}
+	return max(machine/4, machine/10*9-tools-code)
 }
 
 // writeTimeout returns how long a request may take from the end of its header to the end of the answer: net/http

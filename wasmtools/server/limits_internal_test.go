@@ -22,8 +22,8 @@ func TestConnections(t *testing.T) {
 func TestHeapLimit(t *testing.T) {
 	t.Parallel()
 	machine, c := account.MachineMemory(), config.Default()
-	if got := HeapLimit(c); got < machine/3 || got > machine/2 {
-		t.Errorf("by default: got %d of %d bytes, want some 40 percent", got, machine)
+	if got := HeapLimit(c); got < machine/4 || got > machine/2 {
+		t.Errorf("by default: got %d of %d bytes, want 27 to 40 percent", got, machine)
 	}
 	c.Server.Memory = machine * 2
 	if got := HeapLimit(c); got != machine/4 {

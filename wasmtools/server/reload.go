@@ -49,6 +49,8 @@ func needRestart(old, c *config.Config) (keys []string) {
 		{"description", old.Description, c.Description},
 		{"server.address", old.Server.Address, c.Server.Address},
 		{"server.public_url", old.Server.PublicURL, c.Server.PublicURL},
+		{"server.code_memory", strconv.FormatInt(old.Server.CodeMemory, 10), strconv.FormatInt(c.Server.CodeMemory, 10)},
+		{"server.memory", strconv.FormatInt(old.Server.Memory, 10), strconv.FormatInt(c.Server.Memory, 10)},
 		{"tools.directory", old.Tools.Directory, c.Tools.Directory},
 		{"tools.modules", strconv.Itoa(old.Tools.Modules), strconv.Itoa(c.Tools.Modules)},
 		{"tools.cache_directory", old.Tools.CacheDir, c.Tools.CacheDir},

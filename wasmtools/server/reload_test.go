@@ -123,6 +123,8 @@ func TestReloadWarns(t *testing.T) {
 		{"title", func(c *config.Config) { c.Title = "Other" }},
 		{"server.address", func(c *config.Config) { c.Server.Address = "127.0.0.1:1" }},
 		{"server.public_url", func(c *config.Config) { c.Server.PublicURL = "/tools" }},
+		{"server.code_memory", func(c *config.Config) { c.Server.CodeMemory = 64 << 20 }},
+		{"server.memory", func(c *config.Config) { c.Server.Memory = 64 << 20 }},
 		{"tools.directory", func(c *config.Config) { c.Tools.Directory = filepath.Join(c.Tools.Directory, "nowhere") }},
 	} {
 		next := changed(first, c.change)

@@ -82,7 +82,7 @@ func (s *Server) open(ctx context.Context, c *config.Config, tools []*wasmtools.
 	if s.listener, err = listen(ctx, c.Server.Address); err != nil {
 		return err
 	}
-	if s.engine, err = sandbox.New(ctx, sandbox.Config{CacheDir: s.cacheDir(c), Memory: c.Server.Memory, Logger: slog.New(tracer{s.logger.Handler()})}); err != nil {
+	if s.engine, err = sandbox.New(ctx, sandbox.Config{CacheDir: s.cacheDir(c), Memory: c.Server.Memory, CodeMemory: c.Server.CodeMemory, Logger: slog.New(tracer{s.logger.Handler()})}); err != nil {
 		return fmt.Errorf("start the sandbox engine: %w", err)
 	}
 	s.catalog, err = catalog.Start(ctx, catalog.Options{

@@ -1,0 +1,52 @@
+package sandbox_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/toolsrv/toolsrv/runtime/sandbox"
+)
+
+// fails has an engine work while its disk for compiled code does not: every tool is compiled, once, and answers each
+// time, and the log says so in one line or two.
+func fails(t *testing.T, e *sandbox.Engine, r *record, modules [][]byte) {
+	t.Helper()
+	for range 2 {
+		for n, module := range modules {
+			p := load(t, e, module)
+			if err := p.Compile(t.Context()); err != nil {
+				t.Fatalf("module %d: %v", n, err)
+			}
+			for range 2 {
+				if out, err := p.Tool("x", 0, sandbox.Limits{}).Call(t.Context(), []byte("[1]")); err != nil || string(out) != "[1]" {
+					t.Fatalf("module %d: got %s, %v, want [1]", n, out, err)
+				}
+			}
+		}
+	}
+	if logged := r.String(); strings.Count(logged, "\n") < 1 || strings.Count(logged, "\n") > 2 {
+		t.Errorf("got %q, want a line or two", logged)
+	}
+}
+
+// TestDiskGone takes the directory for compiled code away, and puts a file in its place.
+func TestDiskGone(t *testing.T) {
+	t.Parallel()
+	var r record
+	dir := filepath.Join(t.TempDir(), "cache")
+	e := newEngine(t, sandbox.Config{CacheDir: dir, Logger: r.logger()})
+	modules := variants(t, 20)
+	before := load(t, e, modules[0])
+	if err := before.Compile(t.Context()); err != nil { // its code is on the disk only, then
+		t.Fatal(err)
+	}
+	if err := os.RemoveAll(dir); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(dir, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	fails(t, e, &r, modules)
+}

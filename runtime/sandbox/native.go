@@ -1,0 +1,409 @@
+package sandbox
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/tetratelabs/wazero"
+
+	"github.com/toolsrv/toolsrv/runtime/codecache"
+	"github.com/toolsrv/toolsrv/runtime/wasmbin"
+)
+
+// A native is a module as machine code, ready to be instantiated.
+type native struct {
+	code      wazero.CompiledModule // nil: it was only made sure that it is in the cache
+	runtime   wazero.Runtime
+	rewritten *wasmbin.Rewritten // without Module
+	size      int64              // what it takes in memory, in bytes
+	stored    bool               // it comes back from the cache
+}
+
+// A foundry makes machine code of modules. It is safe for concurrent use.
+//
+// wazero's own cache checks its machine code only, by a CRC, and believes the rest of a file: lengths that it allocates,
+// offsets that it jumps to. So a runtime that loads code gets an empty directory of its own, and sees no file there that
+// the cache did not vouch for just before. A module that has no entry is compiled in a runtime and a directory of its own,
+// where the only file is its code; so any number of modules can be compiled at a time.
+//
+// Without a cache, and while its disk can't be written to, modules are compiled in a runtime whose code stays in memory.
+type foundry struct {
+	log     *slog.Logger
+	config  wazero.RuntimeConfig
+	workers int                                         // that compile one module
+	furnish func(context.Context, wazero.Runtime) error // offers the host's functions
+	plain   func() (wazero.Runtime, error)              // of code that stays in memory, made when it is first needed
+	used    atomic.Pointer[wazero.Runtime]              // plain's
+	cache   *codecache.Cache                            // nil: none, and so are those that follow
+	loader  wazero.Runtime                              // of code from the cache
+	loads   wazero.CompilationCache                     // the loader's
+	files   string                                      // where it looks for files, below the cache's scratch directory
+	host    string                                      // tells apart versions of wazero, operating systems and processors
+	trouble struct {
+		since atomic.Int64 // when the disk last failed, in Unix nanoseconds
+		warn  map[string]*seldom
+	}
+}
+
+// troubleTime is how long a disk that failed is left alone.
+const troubleTime = time.Minute
+
+// What is wrong with the cache is told once in warnTime: it concerns every module alike.
+const (
+	warnTime    = 10 * time.Minute
+	notUsed     = "compiled code is not used"
+	notKept     = "compiled code is not kept on disk, but in memory"
+	notPossible = "compiled code can't be handed over on disk: it stays in memory, and is compiled again after a restart"
+)
+
+// errDisk is why nothing could be compiled or loaded by way of the disk. It says nothing about the module.
+var errDisk = errors.New("the disk for compiled code")
+
+// newFoundry returns a foundry. A cache that can't be used is told, and done without.
+func newFoundry(ctx context.Context, c Config, log *slog.Logger, config wazero.RuntimeConfig, furnish func(context.Context, wazero.Runtime) error) (*foundry, error) {
+	f := &foundry{log: log, config: config, workers: c.CompileWorkers, furnish: furnish}
+	f.trouble.warn = map[string]*seldom{notUsed: {}, notKept: {}, notPossible: {}}
+	f.plain = sync.OnceValues(func() (wazero.Runtime, error) {
+		r := wazero.NewRuntimeWithConfig(context.WithoutCancel(ctx), f.config)
+		f.used.Store(&r)
+		return r, f.furnish(context.WithoutCancel(ctx), r)
+	})
+	if c.CacheDir != "" {
+		if err := f.open(ctx, c); err != nil {
+			log.Warn("compiled code is not kept on disk: every start compiles all tools again", "error", err)
+		}
+	}
+	if f.cache == nil { // an error of the host's functions is to be known now
+		if _, err := f.plain(); err != nil {
+			return nil, errors.Join(err, f.close(ctx))
+		}
+	}
+	return f, nil
+}
+
+// open makes the cache, the runtime that loads from it, and finds out by a module without content how wazero names its
+// files.
+func (f *foundry) open(ctx context.Context, c Config) (err error) {
+	if f.cache, err = codecache.Open(c.CacheDir, c.CacheSize); err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, f.close(ctx))
+			f.cache = nil
+		}
+	}()
+	scratch, err := f.cache.Scratch()
+	if err != nil {
+		return err
+	}
+	loads, files, err := newWazeroCache(scratch)
+	if err != nil {
+		return err
+	}
+	f.loads, f.files = loads, filepath.Base(files)
+	empty, err := f.make([]byte("\x00asm\x01\x00\x00\x00"))
+	if err != nil {
+		return err
+	}
+	f.host = f.files + " " + empty.name
+	f.loader = wazero.NewRuntimeWithConfig(ctx, f.config.WithCompilationCache(f.loads))
+	return f.furnish(ctx, f.loader)
+}
+
+// close frees everything. Nothing may run any more.
+func (f *foundry) close(ctx context.Context) error {
+	var errs []error
+	if r := f.used.Load(); r != nil {
+		errs = append(errs, (*r).Close(ctx))
+	}
+	if f.loader != nil {
+		errs = append(errs, f.loader.Close(ctx))
+	}
+	if f.loads != nil {
+		errs = append(errs, f.loads.Close(ctx))
+	}
+	if f.cache != nil {
+		if err := f.cache.Close(); err != nil { // nothing depends on it
+			f.log.Warn("what was under way to the cache of compiled code is left there", "error", err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// key names the entry of a module: another wazero, processor or rewriter has another one.
+func (f *foundry) key(of sum) codecache.Key {
+	return codecache.KeyOf(f.host, fmt.Sprint(wasmbin.RewriterVersion), string(of[:]))
+}
+
+// has reports whether there is code for a module in the cache.
+func (f *foundry) has(of sum) bool { return f.cache != nil && f.cache.Has(f.key(of)) }
+
+// A seldom is told the first time, and again after a while.
+type seldom struct {
+	mu     sync.Mutex
+	last   time.Time
+	missed int
+}
+
+// warn logs what is wrong with the cache.
+func (f *foundry) warn(what string, err error) {
+	s := f.trouble.warn[what]
+	s.mu.Lock()
+	tell, missed := s.last.IsZero() || time.Since(s.last) > warnTime, s.missed
+	if tell {
+		s.last, s.missed = time.Now(), 0
+	} else {
+		s.missed++
+	}
+	s.mu.Unlock()
+	if tell {
+		f.log.Warn(what, "error", err, "not_logged", missed)
+	}
+}
+
+// failing reports whether the disk failed just now.
+func (f *foundry) failing() bool {
+	since := f.trouble.since.Load()
+	return since != 0 && time.Now().UnixNano()-since < int64(troubleTime)
+}
+
+// The parts of an entry. What a host needs to know of a module beside its code is JSON.
+const (
+	partAbout  = iota // an about
+	partModule        // what wazero is given
+	partName          // of wazero's file
+	partCode          // wazero's file
+	partData          // contents of the data segments, one after the other
+	entryParts
+)
+
+// An about is a wasmbin.Rewritten whose data stands elsewhere.
+type about struct {
+	wasmbin.Rewritten
+	Segments [][2]uint32 // offset and length
+}
+
+// load returns a module's code from the cache, or nil where it has none.
+func (f *foundry) load(of sum) (*native, error) {
+	parts, err := f.cache.Get(f.key(of))
+	if parts == nil || err != nil {
+		return nil, err
+	}
+	if len(parts) != entryParts {
+		return nil, fmt.Errorf("an entry has %d parts, not %d", len(parts), entryParts)
+	}
+	var a about
+	if err := json.Unmarshal(parts[partAbout], &a); err != nil {
+		return nil, fmt.Errorf("read an entry: %w", err)
+	}
+	r := &a.Rewritten
+	data := slices.Clone(parts[partData]) // so that the rest is let go of
+	for _, d := range a.Segments {
+		if uint64(d[1]) > uint64(len(data)) {
+			return nil, errors.New("an entry has less data than it says")
+		}
+		r.Data = append(r.Data, wasmbin.DataSegment{Offset: d[0], Content: data[:d[1]:d[1]]})
+		data = data[d[1]:]
+	}
+	return f.hand(parts[partModule], made{string(parts[partName]), parts[partCode]}, r)
+}
+
+// keep puts code into the cache.
+func (f *foundry) keep(of sum, module []byte, m made, r *wasmbin.Rewritten) error {
+	a := about{Rewritten: *r}
+	var data []byte
+	for _, d := range r.Data {
+		a.Segments = append(a.Segments, [2]uint32{d.Offset, uint32(len(d.Content))})
+		data = append(data, d.Content...)
+	}
+	a.Module, a.Data = nil, nil
+	text, err := json.Marshal(a)
+	if err != nil {
+		return err
+	}
+	return f.cache.Put(f.key(of), text, module, []byte(m.name), m.code, data)
+}
+
+// compile makes code of a module. Where it is in the cache then, and needed reports false, it is not loaded.
+func (f *foundry) compile(of sum, source []byte, needed func() bool) (*native, error) {
+	r, err := wasmbin.Rewrite(source)
+	if err != nil {
+		return nil, err
+	}
+	// wazero shares the code of modules that are the same to the byte, and writes to what it shares while others use it.
+	// Two that differ only in their data, which Rewrite takes out, would be the same: the sum tells them apart.
+	module, err := wasmbin.SetCustom(r.Module, "toolsrv.sum", of[:])
+	if err != nil {
+		return nil, err
+	}
+	r.Module = nil
+	for i := range r.Data { // so that the source is let go of
+		r.Data[i].Content = slices.Clone(r.Data[i].Content)
+	}
+	if f.cache != nil && !f.failing() {
+		n, err := f.compileStored(of, module, r, needed)
+		if err == nil || !errors.Is(err, errDisk) {
+			return n, err
+		}
+		f.trouble.since.Store(time.Now().UnixNano())
+		f.warn(notPossible, err)
+	}
+	plain, err := f.plain()
+	if err != nil {
+		return nil, err
+	}
+	code, err := compileIn(plain, module, f.workers)
+	if err != nil {
+		return nil, err
+	}
+	return &native{code: code, runtime: plain, rewritten: r, size: int64(codeFactor * len(module))}, nil
+}
+
+// codeFactor is how many times as large as a module its code is, with what wazero keeps beside it, where nothing tells.
+const codeFactor = 6
+
+// compileStored is compile by way of the disk.
+func (f *foundry) compileStored(of sum, module []byte, r *wasmbin.Rewritten, needed func() bool) (*native, error) {
+	m, err := f.make(module)
+	if err != nil {
+		return nil, err
+	}
+	stored := true
+	if err := f.keep(of, module, m, r); err != nil {
+		f.warn(notKept, err)
+		stored = false
+	}
+	if stored && !needed() {
+		return &native{stored: true}, nil
+	}
+	n, err := f.hand(module, m, r)
+	if err == nil {
+		n.stored = stored
+	}
+	return n, err
+}
+
+// A made is what wazero makes of a module: the file that it keeps, and the name that it gives it.
+type made struct {
+	name string
+	code []byte
+}
+
+// newWazeroCache returns wazero's cache for an empty directory, and the one that it makes in it for its files.
+func newWazeroCache(dir string) (wazero.CompilationCache, string, error) {
+	cache, err := wazero.NewCompilationCacheWithDir(dir)
+	if err != nil {
+		return nil, "", err
+	}
+	inside, err := os.ReadDir(dir)
+	if err == nil && len(inside) != 1 {
+		err = fmt.Errorf("wazero keeps its code in %d directories, not in one", len(inside))
+	}
+	if err != nil {
+		return nil, "", errors.Join(err, cache.Close(context.Background()))
+	}
+	return cache, filepath.Join(dir, inside[0].Name()), nil
+}
+
+// make compiles a module in a runtime of its own. An error that is not the module's is errDisk.
+func (f *foundry) make(module []byte) (m made, err error) {
+	var fault error // the module's
+	m, err = func() (m made, err error) {
+		scratch, err := f.cache.Scratch()
+		if err != nil {
+			return m, err
+		}
+		dir, err := os.MkdirTemp(scratch, "compile-")
+		if err != nil {
+			return m, err
+		}
+		defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+		cache, files, err := newWazeroCache(dir)
+		if err != nil {
+			return m, err
+		}
+		ctx := context.Background()
+		r := wazero.NewRuntimeWithConfig(ctx, f.config.WithCompilationCache(cache))
+		defer func() { err = errors.Join(err, r.Close(ctx), cache.Close(ctx)) }()
+		if _, err := compileIn(r, module, f.workers); err != nil {
+			var path *fs.PathError // wazero could not write what it made
+			if !errors.As(err, &path) {
+				fault = err
+			}
+			return m, err
+		}
+		inside, err := os.ReadDir(files)
+		if err == nil && len(inside) != 1 {
+			err = fmt.Errorf("wazero keeps the code of a module in %d files, not in one", len(inside))
+		}
+		if err != nil {
+			return m, err
+		}
+		m.name = inside[0].Name()
+		m.code, err = os.ReadFile(filepath.Join(files, m.name))
+		return m, err
+	}()
+	switch {
+	case fault != nil:
+		return made{}, fault
+	case err != nil:
+		return made{}, fmt.Errorf("%w: %w", errDisk, err)
+	}
+	return m, nil
+}
+
+// hand gives code to wazero. An error is errDisk, or the module's.
+func (f *foundry) hand(module []byte, m made, r *wasmbin.Rewritten) (*native, error) {
+	staged, err := f.stage(m)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", errDisk, err)
+	}
+	code, err := compileIn(f.loader, module, f.workers)
+	if gone := os.Remove(staged); gone != nil && !errors.Is(gone, fs.ErrNotExist) {
+		f.warn(notUsed, gone)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &native{code: code, runtime: f.loader, rewritten: r, size: int64(len(m.code) + len(module)), stored: true}, nil
+}
+
+// stage puts code where the loader looks for it, and returns the file, which the caller removes. Who reads a file keeps
+// it when another takes its place.
+func (f *foundry) stage(m made) (string, error) {
+	if m.name != filepath.Base(m.name) {
+		return "", fmt.Errorf("wazero's file is named %q", m.name)
+	}
+	scratch, err := f.cache.Scratch()
+	if err != nil {
+		return "", err
+	}
+	files := filepath.Join(scratch, f.files)
+	if err := os.MkdirAll(files, 0o700); err != nil {
+		return "", err
+	}
+	aside, err := os.CreateTemp(files, "stage-")
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(files, m.name)
+	_, err = aside.Write(m.code)
+	if err = errors.Join(err, aside.Close()); err == nil {
+		err = os.Rename(aside.Name(), path)
+	}
+	if err != nil {
+		return "", errors.Join(err, os.Remove(aside.Name()))
+	}
+	return path, nil
+}

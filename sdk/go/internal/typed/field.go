@@ -82,6 +82,9 @@ func (c *collector) collect(t reflect.Type, outer field) error {
 		}
 		name, options, _ := strings.Cut(tag, ",")
 		goName := outer.goName + f.Name
+		if err := checkTag(f.Tag); err != nil {
+			return at(c.path, fmt.Errorf("the field %s: %w", goName, err))
+		}
 		inner, pointer := f.Type, false
 		if f.Anonymous && inner.Kind() == reflect.Pointer {
 			inner, pointer = inner.Elem(), true
@@ -90,6 +93,9 @@ func (c *collector) collect(t reflect.Type, outer field) error {
 		if f.Anonymous && inner.Kind() == reflect.Struct && name == "" {
 			if pointer && !exported {
 				return at(c.path, fmt.Errorf("the field %s embeds a pointer to an unexported struct, which JSON can't fill: embed the struct", goName))
+			}
+			if key := ownKey(f.Tag); key != "" && key != "json" {
+				return at(c.path, fmt.Errorf("the field %s has the tag %s, but its own fields stand in its place: put the tag there", goName, key))
 			}
 			below := field{goName: goName + ".", depth: outer.depth + 1, optional: outer.optional || pointer}
 			if err := c.collect(inner, below); err != nil {
@@ -102,9 +108,6 @@ func (c *collector) collect(t reflect.Type, outer field) error {
 				return at(c.path, fmt.Errorf("the field %s has the tag %s, but JSON leaves it out: begin its name with a capital letter, or remove its tags", goName, key))
 			}
 			continue
-		}
-		if err := checkTag(f.Tag); err != nil {
-			return at(c.path, fmt.Errorf("the field %s: %w", goName, err))
 		}
 		out := field{name: name, typ: f.Type, tag: f.Tag, goName: goName, depth: outer.depth, named: name != "", optional: outer.optional}
 		switch {

@@ -6,6 +6,9 @@ import (
 	"testing"
 )
 
+// Base is embedded by TestTagSlips.
+type Base struct{ V int }
+
 // TestTagSlips builds its structs at run time: written down, they would not pass go vet.
 func TestTagSlips(t *testing.T) {
 	t.Parallel()
@@ -14,6 +17,9 @@ func TestTagSlips(t *testing.T) {
 	}
 	hidden := func(tag reflect.StructTag) reflect.StructField {
 		return reflect.StructField{Name: "a", PkgPath: "example.com/tool", Type: reflect.TypeOf(0), Tag: tag}
+	}
+	embedded := func(tag reflect.StructTag) reflect.StructField {
+		return reflect.StructField{Name: "Base", Anonymous: true, Type: reflect.TypeOf(Base{}), Tag: tag}
 	}
 	tests := []struct {
 		name   string
@@ -34,6 +40,11 @@ func TestTagSlips(t *testing.T) {
 		{"comma", []reflect.StructField{field("A", 0, `json:"a",minimum:"1"`)}, `its tag is broken at ,minimum:"1": write key:"value", with one space between two`},
 		{"unexported", []reflect.StructField{hidden(`json:"a"`)}, `arguments: the field a has the tag json, but JSON leaves it out: begin its name with a capital letter`},
 		{"unexported, described", []reflect.StructField{hidden(`description:"x"`)}, `the field a has the tag description`},
+		{"unexported, misspelt", []reflect.StructField{hidden(`descripton:"x"`)}, `the field a: its tag "descripton" is not known: did you mean "description"?`},
+		{"embedded, described", []reflect.StructField{embedded(`description:"x"`)}, `the field Base has the tag description, but its own fields stand in its place`},
+		{"embedded, misspelt", []reflect.StructField{embedded(`descripton:"x"`)}, `the field Base: its tag "descripton" is not known`},
+		{"embedded for another package", []reflect.StructField{embedded(`gorm:"embedded"`)}, ``},
+		{"embedded under a name", []reflect.StructField{embedded(`json:"base" description:"x"`)}, ``},
 		{"unexported for another package", []reflect.StructField{hidden(`db:"a"`)}, ``},
 		{"unexported and left out", []reflect.StructField{hidden(`json:"-" description:"x"`)}, ``},
 		{"spaces", []reflect.StructField{field("A", "", `  json:"a"   minLength:"3"  `)}, ``},

@@ -119,7 +119,7 @@ func NewApp(table *wasmtools.RouteTable, o Options) *App {
 	if a.log == nil {
 		a.log = slog.New(slog.DiscardHandler)
 	}
-	a.refusals = refusals{log: a.log, tools: map[string]*refusal{}}
+	a.refusals = refusals{log: a.log, recent: map[refused]*refusal{}}
 	for _, address := range o.Servers {
 		// Clients put a path behind it, which begins with a slash.
 		a.servers = append(a.servers, documentServer{URL: cmp.Or(strings.TrimRight(address, "/"), "/")})

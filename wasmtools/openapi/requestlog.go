@@ -22,8 +22,10 @@ func (x *exchange) logRequest() {
 	case x.cause != nil || x.status >= http.StatusInternalServerError:
 		level = slog.LevelWarn
 	}
-	if x.code == wasmtools.CodeOverloaded && !x.app.refusals.first(x.tool, x.id[0]) {
-		level = slog.LevelDebug
+	if x.code == wasmtools.CodeOverloaded || x.code == wasmtools.CodeNotReady && !isProbe(x.request.URL.Path) {
+		if !x.app.refusals.first(refused{x.tool, x.code}, x.id[0]) {
+			level = slog.LevelDebug
+		}
 	}
 	ctx := x.request.Context()
 	if !x.app.log.Enabled(ctx, level) {
@@ -45,20 +47,26 @@ func (x *exchange) logRequest() {
 	x.app.log.LogAttrs(ctx, level, "request", attrs...)
 }
 
-// refusalsEvery is how often the log says how many calls of a tool were refused: 200 clients that come back at once are
+// refusalsEvery is how often the log says how many calls were refused: 200 clients that come back at once are
 // refused thousands of times a second, and a line for each would slow down everybody else.
 const refusalsEvery = time.Second
 
-// refusals count the calls that were refused because too many ran already.
+// refusals count the calls that were refused because too many ran already, or because the service is not ready for them.
 type refusals struct {
 	log *slog.Logger
 
 	mu     sync.Mutex
-	tools  map[string]*refusal // those of which a call was refused just now, by path
+	recent map[refused]*refusal // those of which a call was refused just now
 	closed bool
 }
 
-// A refusal is that of a tool.
+// refused is of what calls are refused, and why.
+type refused struct {
+	tool string // its path; empty where no tool was found yet
+	code wasmtools.Code
+}
+
+// A refusal counts calls.
 type refusal struct {
 	calls int    // that the log was not told of
 	id    string // of the request that was refused last
@@ -67,15 +75,15 @@ type refusal struct {
 
 // first reports whether a refused call is to have a line of its own: the first one does, so that nobody has to wait for the
 // news. Those that follow are counted, and each second a line says how many they were, until there is a second without.
-func (r *refusals) first(path, id string) bool {
+func (r *refusals) first(what refused, id string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.closed {
 		return true
 	}
-	t := r.tools[path]
+	t := r.recent[what]
 	if t == nil {
-		r.tools[path] = &refusal{timer: time.AfterFunc(refusalsEvery, func() { r.tell(path) })}
+		r.recent[what] = &refusal{timer: time.AfterFunc(refusalsEvery, func() { r.tell(what) })}
 		return true
 	}
 	t.calls++
@@ -83,10 +91,10 @@ func (r *refusals) first(path, id string) bool {
 	return false
 }
 
-// tell logs how many calls of a tool were refused since the last line.
-func (r *refusals) tell(path string) {
+// tell logs how many calls were refused since the last line.
+func (r *refusals) tell(what refused) {
 	r.mu.Lock()
-	t := r.tools[path]
+	t := r.recent[what]
 	if t == nil { // told by close
 		r.mu.Unlock()
 		return
@@ -94,29 +102,33 @@ func (r *refusals) tell(path string) {
 	calls, id := t.calls, t.id
 	t.calls = 0
 	if calls == 0 {
-		delete(r.tools, path)
+		delete(r.recent, what)
 	} else {
 		t.timer.Reset(refusalsEvery)
 	}
 	r.mu.Unlock()
-	r.write(path, calls, id)
+	r.write(what, calls, id)
 }
 
 // close tells what was not told yet. From then on each refused call has a line of its own.
 func (r *refusals) close() {
 	r.mu.Lock()
-	tools := r.tools
-	r.tools, r.closed = nil, true
+	recent := r.recent
+	r.recent, r.closed = nil, true
 	r.mu.Unlock()
-	for path, t := range tools {
+	for what, t := range recent {
 		t.timer.Stop()
-		r.write(path, t.calls, t.id)
+		r.write(what, t.calls, t.id)
 	}
 }
 
-func (r *refusals) write(path string, calls int, id string) {
-	if calls > 0 {
-		r.log.LogAttrs(context.Background(), slog.LevelWarn, "further calls refused", slog.String("path", path), slog.Int("calls", calls),
-			slog.String("code", string(wasmtools.CodeOverloaded)), slog.String("last_request_id", id))
+func (r *refusals) write(what refused, calls int, id string) {
+	if calls == 0 {
+		return
 	}
+	attrs := []slog.Attr{slog.Int("calls", calls), slog.String("code", string(what.code)), slog.String("last_request_id", id)}
+	if what.tool != "" {
+		attrs = append(attrs, slog.String("path", what.tool))
+	}
+	r.log.LogAttrs(context.Background(), slog.LevelWarn, "further calls refused", attrs...)
 }

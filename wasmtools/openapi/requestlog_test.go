@@ -4,8 +4,11 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -33,6 +36,29 @@ func refusedLines(t *testing.T, log *bytes.Buffer) (lines []refusedLine) {
 	}
 	log.Reset()
 	return lines
+}
+
+// TestCallsBeforeReady has what nobody can answer yet counted, whatever its path, and not what probes ask.
+func TestCallsBeforeReady(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		app := openapi.NewApp(tableOf(t), openapi.Options{Logger: slog.New(slog.NewJSONHandler(&log, nil)), Settled: func() bool { return false },
+			Ready: func() error { return errors.New("not yet") }})
+		for n := range 100 {
+			if a := serve(app, post(fmt.Sprintf("/tool/%d", n), `{}`, "X-Request-Id", "mine")); a.StatusCode != http.StatusServiceUnavailable {
+				t.Fatalf("got %d, want 503", a.StatusCode)
+			}
+			serve(app, get("/readyz"))
+		}
+		if err := app.Close(); err != nil {
+			t.Fatal(err)
+		}
+		got := refusedLines(t, &log)
+		want := []refusedLine{{Msg: "request", Path: "/tool/0", Level: "WARN"}, {Msg: "further calls refused", Level: "WARN", Calls: 99, Last: "mine"}}
+		if !slices.Equal(got, want) {
+			t.Errorf("got %+v, want %+v", got, want)
+		}
+	})
 }
 
 // TestRefusedCalls has the log say once a second how many calls of a tool were refused.

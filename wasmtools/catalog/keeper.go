@@ -52,6 +52,7 @@ type keeper struct {
 	ready     chan struct{} // closed when unready is 0
 	unsettled atomic.Bool   // something is under way that no generation tells of yet
 
+	expected  time.Time // until when a new file is given time to settle
 	scanAt    time.Time // when the next scan is due
 	publishAt time.Time // when the next generation is due; zero: nothing has changed
 }
@@ -104,11 +105,14 @@ func (k *keeper) run() {
 			k.goOn()
 		}
 		k.work.start(k.ctx, k.do)
+		if k.pending(now) { // before a generation lacks what comes back in another place
+			k.unsettled.Store(true)
+		}
 		// A file that comes alone is published at once, of many that come together some in each generation.
 		if !k.publishAt.IsZero() && (len(k.loads) == 0 || !now.Before(k.publishAt)) {
 			k.publish()
 		}
-		k.unsettled.Store(k.root == nil || len(k.loads) > 0 || !k.publishAt.IsZero())
+		k.unsettled.Store(k.pending(now))
 		timer.Reset(time.Until(k.due()))
 		events, failures := k.watch.channels()
 		select {
@@ -123,6 +127,11 @@ func (k *keeper) run() {
 		case <-timer.C:
 		}
 	}
+}
+
+// pending reports whether there may be tools that no generation tells of yet.
+func (k *keeper) pending(now time.Time) bool {
+	return k.root == nil || len(k.loads) > 0 || !k.publishAt.IsZero() || now.Before(k.expected)
 }
 
 // close waits for the workers and closes all programs.
@@ -254,6 +263,9 @@ func (k *keeper) look(e found, now time.Time) bool {
 	if !same(f.observed, e.info) {
 		f.observed, f.since = e.info, now
 	}
+	if f.appeared.IsZero() {
+		f.appeared = now
+	}
 	known := f.read
 	if f.loading != nil {
 		known = f.loading.info
@@ -264,6 +276,9 @@ func (k *keeper) look(e found, now time.Time) bool {
 		}
 		if left := k.pace.unsettled(e.info, f.since, now); left > 0 {
 			k.scanWithin(left)
+			if now.Sub(f.appeared) < maxExpected { // not for as long as somebody writes
+				k.expected = later(k.expected, now.Add(left))
+			}
 			return false
 		}
 	}
@@ -279,6 +294,16 @@ func (k *keeper) look(e found, now time.Time) bool {
 		return true
 	}
 	return false
+}
+
+// maxExpected is how long a new file that has not settled may have clients wait for its tools.
+const maxExpected = time.Second
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
 }
 
 // forget drops the files that are gone.

@@ -28,6 +28,7 @@ type shelf struct {
 type file struct {
 	path     string
 	observed fs.FileInfo // as the last scan saw it
+	appeared time.Time   // when a scan saw it first, of those after the start
 	since    time.Time   // of the first scan that saw it so
 	read     fs.FileInfo // the version that was loaded or refused last; nil: what is there must be read
 	loading  *load       // under way; nil: none is

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"testing"
 	"time"
@@ -147,6 +148,24 @@ func TestStartGoesOn(t *testing.T) {
 	if _, ok := c.Table().Lookup("/b"); !ok {
 		t.Error("a good file is not listed")
 	}
+}
+
+// TestRenamed gives a served file another name: while no generation has its tool, the catalog is not settled.
+func TestRenamed(t *testing.T) {
+	t.Parallel()
+	directory := t.TempDir()
+	put(t, directory, "a.wasm", version(t, "v0001", "n", "tool"))
+	c := open(t, catalog.Options{Directory: directory, Poll: 500 * time.Millisecond})
+	defer c.Table().Subscribe(func(g *wasmtools.Generation) {
+		if _, ok := g.Lookup("/n/tool"); !ok && c.Settled() {
+			t.Error("a client would take the tool for gone")
+		}
+	})()
+	rename(t, filepath.Join(directory, "a.wasm"), filepath.Join(directory, "b.wasm"))
+	await(t, c, "the new name", func(g *wasmtools.Generation) bool {
+		r, ok := g.Lookup("/n/tool")
+		return ok && filepath.Base(r.Tool.Source) == "b.wasm"
+	})
 }
 
 // TestNewerVersion takes up the next version of a file without waiting for what came before it.

@@ -213,6 +213,7 @@ func (k *keeper) scan(now time.Time) {
 // begin has all files of the first scan loaded. They have been there before us, so none is given time to settle.
 func (k *keeper) begin(seen *listing, now time.Time) {
 	k.shelf.starting = true
+	k.shelf.turn = k.shelf.before.Turns(seen.paths())
 	k.warnOfDirectory()
 	var fresh []found
 	for _, e := range seen.files {

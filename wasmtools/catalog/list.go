@@ -15,8 +15,8 @@ type File struct {
 	Folder string
 	// Err is why it is not served, whatever is in it, or nil. A folder that can't be read, or is too deep, is a File with an Err.
 	Err error
-	// WaitsFor are the names of files that keep a path from it, by the record of the last Catalog.
-	WaitsFor []string
+	// Turn tells when it gets its paths, by the record of the last Catalog: before files of a higher one.
+	Turn int
 
 	directory string
 	info      fs.FileInfo
@@ -30,9 +30,10 @@ func List(directory string, modules int, record string) ([]File, error) {
 	if err != nil {
 		return nil, err
 	}
+	turn := before.Turns(seen.paths())
 	var files []File
 	for _, f := range seen.files {
-		files = append(files, File{f.path, folder(f.path), f.err, before[f.path], directory, f.info})
+		files = append(files, File{f.path, folder(f.path), f.err, turn(f.path), directory, f.info})
 	}
 	for _, p := range seen.problems {
 		files = append(files, File{Name: p.path, Err: p.err})

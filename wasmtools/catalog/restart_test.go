@@ -3,7 +3,6 @@ package catalog_test
 import (
 	"os"
 	"path/filepath"
-	"slices"
 	"testing"
 
 	"github.com/toolsrv/toolsrv/wasmtools/catalog"
@@ -30,7 +29,7 @@ func TestRestartKeeps(t *testing.T) {
 		closeNow(t, c)
 	}
 	files, err := catalog.List(directory, 0, record)
-	if err != nil || len(files) != 2 || !slices.Equal(files[0].WaitsFor, []string{"m.wasm"}) || files[1].WaitsFor != nil {
+	if err != nil || len(files) != 2 || files[0].Turn <= files[1].Turn {
 		t.Errorf("List: got %v, %v; want that first.wasm waits for m.wasm", files, err)
 	}
 
@@ -46,6 +45,23 @@ func TestRestartKeeps(t *testing.T) {
 	if _, err := os.Stat(record); !os.IsNotExist(err) {
 		t.Errorf("the record is still there (%v)", err)
 	}
+}
+
+// TestRestartWithAThird has a third file that wants the path come while no server runs, whose name stands between those of the
+// other two: by the record z goes before a, by the names a before b and b before z.
+func TestRestartWithAThird(t *testing.T) {
+	t.Parallel()
+	directory, record := t.TempDir(), filepath.Join(t.TempDir(), "paths.json")
+	o := catalog.Options{Directory: directory, Record: record}
+	put(t, directory, "z.wasm", version(t, "v0001", "", "tool"))
+	c := open(t, o)
+	swap(t, directory, "a.wasm", version(t, "v0002", "", "tool"))
+	awaitTable(t, c, []string{"/tool"}, []string{"a.wasm"})
+	closeNow(t, c)
+	put(t, directory, "b.wasm", version(t, "v0003", "", "tool"))
+	c = open(t, o)
+	awaitTable(t, c, []string{"/tool"}, []string{"a.wasm", "b.wasm"})
+	awaitAnswer(t, c, "/tool", "v0001")
 }
 
 // TestRecordUnwritable serves without a record, and says once that it can't keep it.

@@ -34,6 +34,15 @@ type listing struct {
 	links bool
 }
 
+// paths returns those of the files.
+func (l *listing) paths() []string {
+	var paths []string
+	for _, f := range l.files {
+		paths = append(paths, f.path)
+	}
+	return paths
+}
+
 // found is one module file, or why it can't be one.
 type found struct {
 	path   string

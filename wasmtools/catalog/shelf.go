@@ -21,6 +21,7 @@ type shelf struct {
 	// starting tells that files of the first scan are still coming in. Until all have, one of them takes a path from
 	// another that comes after it, so that who has it in the end depends on no race.
 	starting bool
+	turn     func(path string) int // of the files of the first scan, by the precedence at the start
 	before   precedence.Precedence // as it was on disk at the start, and as it was noted there last
 }
 
@@ -47,7 +48,7 @@ type claim struct {
 
 // newShelf returns a shelf without files, beside tools of the program.
 func newShelf(own []*wasmtools.Tool) *shelf {
-	s := &shelf{files: map[string]*file{}, operations: map[string]claim{}}
+	s := &shelf{files: map[string]*file{}, operations: map[string]claim{}, turn: precedence.Precedence(nil).Turns(nil)}
 	for _, t := range own {
 		s.operations[t.OperationID()] = claim{nil, t}
 	}
@@ -98,16 +99,15 @@ func (s *shelf) conflict(f *file, m *module) (displaced []*file, err error) {
 	return displaced, nil
 }
 
-// precedes tells the order of the modules of the first scan: who kept a path from another before the start keeps it, then those
-// that say themselves what they are come before those that are run for that, and then it is that of the paths.
+// precedes tells the order of the modules of the first scan, a total one: first by their turns, so that who kept a path from another
+// before the start keeps it, then those that say themselves what they are come before those that are run for that, and then it is that of the paths.
 func (s *shelf) precedes(path string, m *module, otherPath string, other *module) bool {
+	turn, otherTurn := s.turn(path), s.turn(otherPath)
 	switch {
 	case !m.first || !other.first:
 		return false
-	case s.before.Keeps(path, otherPath):
-		return true
-	case s.before.Keeps(otherPath, path):
-		return false
+	case turn != otherTurn:
+		return turn < otherTurn
 	case m.described != other.described:
 		return other.described
 	}

@@ -34,6 +34,7 @@ func TestStartOrder(t *testing.T) {
 		path      string
 		tools     string // a letter for each
 		described bool
+		turn      int
 	}
 	load := func(c candidate) *module {
 		var tools []string
@@ -58,6 +59,11 @@ func TestStartOrder(t *testing.T) {
 		s := newShelf(nil)
 		defer s.close()
 		s.starting = true
+		turns := map[string]int{}
+		for _, c := range arrivals {
+			turns[c.path] = c.turn
+		}
+		s.turn = func(path string) int { return turns[path] }
 		for _, c := range arrivals {
 			s.offer(s.at(c.path), load(c))
 			s.settle()
@@ -88,11 +94,13 @@ func TestStartOrder(t *testing.T) {
 			for _, letter := range random.Perm(6)[:1+random.IntN(3)] {
 				tools += string(rune('a' + letter))
 			}
-			all = append(all, candidate{fmt.Sprintf("%d.wasm", i), tools, random.IntN(3) == 0})
+			all = append(all, candidate{fmt.Sprintf("%d.wasm", i), tools, random.IntN(3) == 0, random.IntN(3)})
 		}
 		ordered := slices.Clone(all)
 		slices.SortStableFunc(ordered, func(a, b candidate) int {
 			switch {
+			case a.turn != b.turn:
+				return a.turn - b.turn
 			case a.described == b.described:
 				return 0
 			case a.described:
@@ -115,7 +123,7 @@ func TestServedKeeps(t *testing.T) {
 	t.Parallel()
 	first, later := &module{first: true}, &module{}
 	s := newShelf(nil)
-	s.before = precedence.Precedence{"kept/a": {"kept/z"}}
+	s.turn = precedence.Precedence{"kept/a": {"kept/z"}}.Turns([]string{"kept/a", "kept/x", "kept/z"})
 	for _, c := range []struct {
 		name        string
 		path        string
@@ -130,7 +138,8 @@ func TestServedKeeps(t *testing.T) {
 		{"without a manifest", "a", &module{first: true, described: true}, "b", first, false},
 		{"kept before", "kept/z", &module{first: true, described: true}, "kept/a", first, true},
 		{"waited before", "kept/a", first, "kept/z", &module{first: true, described: true}, false},
-		{"waited for another", "kept/a", first, "kept/x", first, true},
+		{"waited for another", "kept/a", first, "kept/x", first, false},
+		{"kept from another", "kept/z", first, "kept/x", first, true},
 		{"waited before, and dropped in", "kept/z", later, "kept/a", first, false},
 		{"dropped in", "a", later, "b", first, false},
 		{"before what was dropped in", "a", first, "b", later, false},

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -99,7 +100,7 @@ type checkedFile struct {
 	Tools    []string           `json:"tools"` // paths
 	Warnings []toolfile.Finding `json:"warnings"`
 
-	waitsFor  []*checkedFile   // those that kept a path from it where a server ran
+	turn      int              // of a catalog in giving it its paths
 	declared  []string         // paths, of a file that is refused, too
 	module    *toolfile.Module // nil: refused
 	described bool             // by running it
@@ -186,21 +187,14 @@ func (c *check) load(engine *sandbox.Engine, settings *config.Config, args []str
 	if err != nil {
 		return nil, fmt.Errorf("%s: the tools directory: %w", c.config, err)
 	}
-	byName := map[string]*checkedFile{}
 	for _, file := range listed {
-		byName[file.Name] = add(filepath.Join(settings.Tools.Directory, filepath.FromSlash(file.Name)), file.Folder, func() ([]byte, error) {
+		f := add(filepath.Join(settings.Tools.Directory, filepath.FromSlash(file.Name)), file.Folder, func() ([]byte, error) {
 			if file.Err != nil {
 				return nil, file.Err
 			}
 			return file.Read()
 		})
-	}
-	for _, file := range listed {
-		for _, name := range file.WaitsFor {
-			if holder, ok := byName[name]; ok {
-				byName[file.Name].waitsFor = append(byName[file.Name].waitsFor, holder)
-			}
-		}
+		f.turn = file.Turn
 	}
 	return files, nil
 }
@@ -261,27 +255,17 @@ func judge(files []*checkedFile, limits func(path string) sandbox.Limits) *check
 
 // inTurn returns the files in the order in which a catalog gives them their paths: who comes first keeps one.
 func inTurn(files []*checkedFile) []*checkedFile {
-	var ordered []*checkedFile
-	seen := map[*checkedFile]bool{}
-	var visit func(f *checkedFile)
-	visit = func(f *checkedFile) {
-		if seen[f] {
-			return
+	return slices.SortedStableFunc(slices.Values(files), func(a, b *checkedFile) int {
+		switch {
+		case a.turn != b.turn:
+			return cmp.Compare(a.turn, b.turn)
+		case a.described == b.described:
+			return 0
+		case a.described:
+			return 1
 		}
-		seen[f] = true
-		for _, holder := range f.waitsFor {
-			visit(holder)
-		}
-		ordered = append(ordered, f)
-	}
-	for _, described := range []bool{false, true} {
-		for _, f := range files {
-			if f.described == described {
-				visit(f)
-			}
-		}
-	}
-	return ordered
+		return -1
+	})
 }
 
 // match finds what the configuration says of tools that are not there.

@@ -19,8 +19,39 @@ import (
 // A Precedence says of a file that waits for a path which files have it. It never changes once it is made.
 type Precedence map[string][]string
 
-// Keeps reports whether the file at path keeps a path from the file at other.
-func (p Precedence) Keeps(path, other string) bool { return slices.Contains(p[other], path) }
+// The turns in which files get their paths at a start.
+const (
+	kept    = iota // a file that kept a path from another
+	unknown        // one of which nothing is noted
+	waited         // one that waited for a file that is still there
+)
+
+// Turns returns the turn of each file of a directory. To go by who kept a path from whom, file by file, would be no order: with a third,
+// of which nothing is noted, each of the three could come before another one.
+func (p Precedence) Turns(files []string) func(file string) int {
+	here := make(map[string]bool, len(files))
+	for _, f := range files {
+		here[f] = true
+	}
+	turns := map[string]int{}
+	for _, f := range files {
+		for _, holder := range p[f] {
+			if !here[holder] {
+				continue
+			}
+			turns[f] = waited
+			if turns[holder] != waited {
+				turns[holder] = kept
+			}
+		}
+	}
+	return func(file string) int {
+		if turn, ok := turns[file]; ok {
+			return turn
+		}
+		return unknown
+	}
+}
 
 // Equal reports whether both say the same.
 func (p Precedence) Equal(other Precedence) bool {

@@ -54,6 +54,7 @@ func attackOverload(ctx context.Context, a *arena) error {
 	if err != nil {
 		return err
 	}
+	time.Sleep(300 * time.Millisecond) // the last lines are written 100 ms later
 	logged := s.Log.Lines.Load()
 	var crowd tally
 	var all sync.WaitGroup

@@ -232,7 +232,7 @@ func TestElementsCount(t *testing.T) {
 	}
 	p.module.rewritten.Elements = 1 << 10
 	most := watch(e, account.Memory, func() {
-		for range 100 {
+		for range 1000 {
 			if _, err := p.Tool("x", 0, Limits{}).Call(t.Context(), []byte("1")); err != nil {
 				t.Error(err)
 			}

@@ -16,7 +16,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/toolsrv/toolsrv/runtime/account"
 	"github.com/toolsrv/toolsrv/runtime/schedule"
 )
 
@@ -224,6 +223,42 @@ func TestCompileSlow(t *testing.T) {
 	}
 }
 
+// entry was lost.
+func TestFoundIsPacked(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for round := range 2 {
+		e, err := New(t.Context(), Config{CacheDir: dir, IdleTime: 4 * time.Millisecond})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer e.Close(context.Background())
+		p := loadInternal(t, e, echoFixture(t))
+		if round == 0 {
+			if err := p.Compile(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			continue
+		}
+		if !p.module.stored {
+			t.Error("what was compiled before is not found")
+		}
+		for !p.module.settled() {
+			runtime.Gosched()
+		}
+		entries, err := filepath.Glob(filepath.Join(dir, "[0-9a-f]*"))
+		if err != nil || len(entries) != 1 {
+			t.Fatalf("got the entries %q, %v, want one", entries, err)
+		}
+		if err := os.Remove(entries[0]); err != nil {
+			t.Fatal(err)
+		}
+		if out, err := p.Tool("echo", 0, Limits{}).Call(t.Context(), []byte("1")); err != nil || string(out) != "1" {
+			t.Errorf("got %s, %v, want 1", out, err)
+		}
+	}
+}
+
 // TestDearBesideCheap queues modules that each take the compiler a second or more. One that is cheap is compiled and
 // called while at most one of them is done.
 func TestDearBesideCheap(t *testing.T) {
@@ -353,80 +388,4 @@ func TestCompileSameCode(t *testing.T) {
 	if left, err := os.ReadDir(filepath.Join(scratch, e.foundry.files)); err != nil || len(left) != 0 {
 		t.Errorf("%v, %v are left over", left, err)
 	}
-}
-
-// settled reports whether a module was packed that is compiled.
-func (m *module) settled() bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.source.packed && (m.build == nil || m.build.source.bytes == nil)
-}
-
-// TestCodeMemory has more code than there is room for: what was called least is dropped, and comes back.
-func TestCodeMemory(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	open := func(room int64) (*Engine, []*Program) {
-		e, err := New(t.Context(), Config{CacheDir: dir, CodeMemory: room})
-		if err != nil {
-			t.Fatal(err)
-		}
-		programs := make([]*Program, 10)
-		for i := range programs { // modules that differ in a constant
-			programs[i] = loadInternal(t, e, bytes.Replace(echoFixture(t), []byte{0x41, 9}, []byte{0x41, byte(10 + i)}, 1))
-		}
-		return e, programs
-	}
-	shut := func(e *Engine) {
-		t.Helper()
-		if err := e.Close(context.Background()); err != nil {
-			t.Error(err)
-		}
-		if held := e.account.Held(account.Code); held != 0 {
-			t.Errorf("code of %d bytes is counted that is gone", held)
-		}
-	}
-	call := func(p *Program) {
-		t.Helper()
-		if out, err := p.Tool("echo", 0, Limits{}).Call(t.Context(), []byte("1")); err != nil || string(out) != "1" {
-			t.Errorf("got %s, %v, want 1", out, err)
-		}
-		for !p.module.settled() { // what follows a build, too
-			runtime.Gosched()
-		}
-	}
-	e, programs := open(0)
-	call(programs[0])
-	one := e.account.Held(account.Code)
-	if one <= 0 {
-		t.Fatalf("the code takes %d bytes", one)
-	}
-	shut(e)
-	room := 5*one + one/2
-	e, programs = open(room)
-	for _, p := range programs {
-		call(p)
-		call(programs[0])
-		for e.account.Held(account.Code) > room {
-			runtime.Gosched()
-		}
-	}
-	there := func(p *Program) bool {
-		p.module.mu.Lock()
-		defer p.module.mu.Unlock()
-		return p.module.build != nil
-	}
-	left := 0
-	for _, p := range programs {
-		if there(p) {
-			left++
-		}
-	}
-	if !there(programs[0]) || left < 4 || left > 5 {
-		t.Errorf("got %t for the one called often, and %d of all, want it and 4 or 5", there(programs[0]), left)
-	}
-	for _, p := range programs {
-		call(p)
-	}
-	shut(e)
 }

@@ -314,6 +314,7 @@ func (e *Engine) tidy() {
 			return
 		case now := <-tick.C:
 			e.sweep(now.Add(-e.idleTime), now.Add(-e.unusedTime))
+			e.packAll()
 		}
 	}
 }

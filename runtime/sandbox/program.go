@@ -82,7 +82,7 @@ type module struct {
 	users    int           // holds and calls
 	calls    int           // running, and compilations that somebody waits for
 	called   time.Time     // begin of the last call
-	heat     uint32        // calls, those long ago counting less
+	heat     uint32        // calls since its code was loaded, those long ago counting less
 	build    *build        // nil: not compiled
 	snapshot *snapshot     // nil: none yet
 	starting chan struct{} // closed when the start that is under way is over; nil: none is
@@ -100,7 +100,7 @@ type remains struct {
 func (m *module) strip() remains {
 	r := remains{m.idle, m.snapshot, m.build}
 	m.idle, m.snapshot, m.build = nil, nil, nil
-	m.rewritten, m.runtime = nil, nil
+	m.rewritten, m.runtime, m.heat = nil, nil, 0
 	return r
 }
 

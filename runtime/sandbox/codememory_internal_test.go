@@ -1,0 +1,140 @@
+package sandbox
+
+import (
+	"bytes"
+	"context"
+	"runtime"
+	"testing"
+
+	"github.com/toolsrv/toolsrv/runtime/account"
+)
+
+// TestFoundIsPacked loads a module whose code is in the cache: after a while it is compressed, and still works where the
+// TestCodeInTurn calls more tools in turn than there is room for: most of those that could have their code in memory do.
+func TestCodeInTurn(t *testing.T) {
+	t.Parallel()
+	const n, fit = 24, 18
+	dir := t.TempDir()
+	open := func(room int64) (*Engine, []*Program) {
+		e, err := New(t.Context(), Config{CacheDir: dir, CodeMemory: room})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { e.Close(context.Background()) })
+		programs := make([]*Program, n)
+		for i := range programs {
+			programs[i] = loadInternal(t, e, bytes.Replace(echoFixture(t), []byte{0x41, 9}, []byte{0x41, byte(10 + i)}, 1))
+			if err := programs[i].Compile(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return e, programs
+	}
+	call := func(p *Program) {
+		t.Helper()
+		if out, err := p.Tool("echo", 0, Limits{}).Call(t.Context(), []byte("1")); err != nil || string(out) != "1" {
+			t.Fatalf("got %s, %v, want 1", out, err)
+		}
+	}
+	e, programs := open(0)
+	if held := e.account.Held(account.Code); held != 0 {
+		t.Errorf("%d bytes of code are in memory that nobody called, and that the cache has", held)
+	}
+	call(programs[0])
+	room := fit * e.account.Held(account.Code)
+	e, programs = open(room)
+	found := 0
+	for round := range 12 {
+		for _, p := range programs {
+			p.module.mu.Lock()
+			loaded := p.module.build != nil
+			p.module.mu.Unlock()
+			if loaded && round >= 10 {
+				found++
+			}
+			call(p)
+			for e.account.Held(account.Code) > room {
+				runtime.Gosched()
+			}
+		}
+	}
+	if found < n {
+		t.Errorf("%d of %d calls found their code, want half at least", found, 2*n)
+	}
+}
+
+// settled reports whether a module was packed that is compiled.
+func (m *module) settled() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.source.packed && (m.build == nil || m.build.source.bytes == nil)
+}
+
+// TestCodeMemory has more code than there is room for: what was called least is dropped, and comes back.
+func TestCodeMemory(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	open := func(room int64) (*Engine, []*Program) {
+		e, err := New(t.Context(), Config{CacheDir: dir, CodeMemory: room})
+		if err != nil {
+			t.Fatal(err)
+		}
+		programs := make([]*Program, 10)
+		for i := range programs { // modules that differ in a constant
+			programs[i] = loadInternal(t, e, bytes.Replace(echoFixture(t), []byte{0x41, 9}, []byte{0x41, byte(10 + i)}, 1))
+		}
+		return e, programs
+	}
+	shut := func(e *Engine) {
+		t.Helper()
+		if err := e.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+		if held := e.account.Held(account.Code); held != 0 {
+			t.Errorf("code of %d bytes is counted that is gone", held)
+		}
+	}
+	call := func(p *Program) {
+		t.Helper()
+		if out, err := p.Tool("echo", 0, Limits{}).Call(t.Context(), []byte("1")); err != nil || string(out) != "1" {
+			t.Errorf("got %s, %v, want 1", out, err)
+		}
+		for !p.module.settled() { // what follows a build, too
+			runtime.Gosched()
+		}
+	}
+	e, programs := open(0)
+	call(programs[0])
+	one := e.account.Held(account.Code)
+	if one <= 0 {
+		t.Fatalf("the code takes %d bytes", one)
+	}
+	shut(e)
+	room := 5*one + one/2
+	e, programs = open(room)
+	for _, p := range programs {
+		call(p)
+		call(programs[0])
+		for e.account.Held(account.Code) > room {
+			runtime.Gosched()
+		}
+	}
+	there := func(p *Program) bool {
+		p.module.mu.Lock()
+		defer p.module.mu.Unlock()
+		return p.module.build != nil
+	}
+	left := 0
+	for _, p := range programs {
+		if there(p) {
+			left++
+		}
+	}
+	if !there(programs[0]) || left < 4 || left > 5 {
+		t.Errorf("got %t for the one called often, and %d of all, want it and 4 or 5", there(programs[0]), left)
+	}
+	for _, p := range programs {
+		call(p)
+	}
+	shut(e)
+}

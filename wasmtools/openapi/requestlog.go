@@ -58,6 +58,8 @@ type refusals struct {
 	mu     sync.Mutex
 	recent map[refused]*refusal // those of which a call was refused just now
 	closed bool
+
+	telling sync.WaitGroup // those who write a line that is not counted any more
 }
 
 // refused is of what calls are refused, and why.
@@ -106,11 +108,13 @@ func (r *refusals) tell(what refused) {
 	} else {
 		t.timer.Reset(refusalsEvery)
 	}
+	r.telling.Add(1)
+	defer r.telling.Done()
 	r.mu.Unlock()
 	r.write(what, calls, id)
 }
 
-// close tells what was not told yet. From then on each refused call has a line of its own.
+// close tells what was not told yet, and waits until all is told. From then on each refused call has a line of its own.
 func (r *refusals) close() {
 	r.mu.Lock()
 	recent := r.recent
@@ -120,6 +124,7 @@ func (r *refusals) close() {
 		t.timer.Stop()
 		r.write(what, t.calls, t.id)
 	}
+	r.telling.Wait()
 }
 
 func (r *refusals) write(what refused, calls int, id string) {

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net/http"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -24,24 +25,38 @@ type refusedLine struct {
 	Last             string `json:"last_request_id"`
 }
 
+// lockedLog keeps what is logged by several goroutines.
+type lockedLog struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *lockedLog) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(b)
+}
+
 // refusedLines returns the lines that were logged, and forgets them.
-func refusedLines(t *testing.T, log *bytes.Buffer) (lines []refusedLine) {
+func refusedLines(t *testing.T, log *lockedLog) (lines []refusedLine) {
 	t.Helper()
-	for line := range bytes.Lines(log.Bytes()) {
+	log.mu.Lock()
+	defer log.mu.Unlock()
+	for line := range bytes.Lines(log.text.Bytes()) {
 		var l refusedLine
 		if err := json.Unmarshal(line, &l); err != nil {
 			t.Fatal(err)
 		}
 		lines = append(lines, l)
 	}
-	log.Reset()
+	log.text.Reset()
 	return lines
 }
 
 // TestCallsBeforeReady has what nobody can answer yet counted, whatever its path, and not what probes ask.
 func TestCallsBeforeReady(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var log bytes.Buffer
+		var log lockedLog
 		app := openapi.NewApp(tableOf(t), openapi.Options{Logger: slog.New(slog.NewJSONHandler(&log, nil)), Settled: func() bool { return false },
 			Ready: func() error { return errors.New("not yet") }})
 		for n := range 100 {
@@ -72,7 +87,7 @@ func TestRefusedCalls(t *testing.T) {
 			})
 			return tool
 		}
-		var log bytes.Buffer
+		var log lockedLog
 		app := openapi.NewApp(tableOf(t, full("one"), full("two")), openapi.Options{Logger: slog.New(slog.NewJSONHandler(&log, nil))})
 		call := func(path string, times int) {
 			for range times {

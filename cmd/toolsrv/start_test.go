@@ -89,22 +89,33 @@ func TestStartWithoutConfig(t *testing.T) {
 	}
 }
 
-// TestStartWithoutHome serves without a cache, and says which key sets one.
+// TestStartWithoutHome serves without a cache where there is no home, or none that can be used, and says which key sets one.
 func TestStartWithoutHome(t *testing.T) {
 	t.Parallel()
-	dir := site(t, "", map[string][]byte{"shop.wasm": guest(t, "shop", "1.0.0", "echo")})
-	cmd := command("openapi", "--config", filepath.Join(dir, "toolsrv.toml"), "--address", "127.0.0.1:0")
-	cmd.Env = []string{"SystemRoot=" + os.Getenv("SystemRoot")} // Windows' sockets need it
-	s := run(t, cmd, false)
-	s.waitLine("a warning that names the key", func(line map[string]any) bool {
-		return line["level"] == "WARN" && strings.Contains(textOf(line), "tools.cache_directory")
-	})
-	s.eventually("the tool answers", func() bool { return s.post("/shop/echo", `{"item": "tea"}`).status == 200 })
+	for name, home := range map[string][]string{"no home": nil, "a home that is a file": {"HOME=" + os.DevNull, "LocalAppData=" + os.DevNull}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := site(t, "", map[string][]byte{"shop.wasm": guest(t, "shop", "1.0.0", "echo")})
+			environment := append([]string{"SystemRoot=" + os.Getenv("SystemRoot")}, home...) // Windows' sockets need it
+			cmd := command("openapi", "--config", filepath.Join(dir, "toolsrv.toml"), "--address", "127.0.0.1:0")
+			cmd.Env = environment
+			s := run(t, cmd, false)
+			s.waitLine("a warning that names the key", func(line map[string]any) bool {
+				return line["level"] == "WARN" && strings.Contains(textOf(line), "tools.cache_directory")
+			})
+			s.eventually("the tool answers", func() bool { return s.post("/shop/echo", `{"item": "tea"}`).status == 200 })
+			for _, line := range s.log.all() {
+				if strings.Contains(line, "two files want") {
+					t.Errorf("it speaks of what it could not remember: %s", line)
+				}
+			}
 
-	cmd = command("check", filepath.Join(dir, "tools", "shop.wasm"))
-	cmd.Env = []string{}
-	if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "tools.cache_directory") {
-		t.Errorf("toolsrv check: %v, %s", err, out)
+			cmd = command("check", filepath.Join(dir, "tools", "shop.wasm"))
+			cmd.Env = environment
+			if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "tools.cache_directory") {
+				t.Errorf("toolsrv check: %v, %s", err, out)
+			}
+		})
 	}
 }
 

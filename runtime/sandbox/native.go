@@ -80,7 +80,8 @@ func newFoundry(ctx context.Context, c Config, log *slog.Logger, config wazero.R
 	})
 	if c.CacheDir != "" {
 		if err := f.open(ctx, c); err != nil {
-			log.Warn("compiled code is not kept on disk: every start compiles all tools again", "error", err)
+			// The key is the server's; an operator who reads this has no other.
+			log.Warn("compiled code is not kept on disk: every start compiles all tools again; set tools.cache_directory to another folder", "error", err)
 		}
 	}
 	if f.cache == nil { // an error of the host's functions is to be known now

@@ -14,6 +14,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"syscall"
 )
 
 // A Precedence says of a file that waits for a path which files have it. It never changes once it is made.
@@ -75,7 +76,7 @@ func Read(name, directory string) (Precedence, error) {
 		return nil, nil
 	}
 	f, err := os.Open(name)
-	if errors.Is(err, fs.ErrNotExist) {
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
 		return nil, nil
 	}
 	if err != nil {

@@ -15,6 +15,9 @@ func TestRecord(t *testing.T) {
 	if p, err := precedence.Read(name, "tools"); p != nil || err != nil {
 		t.Errorf("of no file: got %v, %v", p, err)
 	}
+	if p, err := precedence.Read(filepath.Join(os.Args[0], "paths.json"), "tools"); p != nil || err != nil {
+		t.Errorf("below a file: got %v, %v", p, err)
+	}
 	if p, err := precedence.Read("", "tools"); p != nil || err != nil {
 		t.Errorf("without a name: got %v, %v", p, err)
 	}

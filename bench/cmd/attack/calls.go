@@ -50,12 +50,11 @@ func attackOverload(ctx context.Context, a *arena) error {
 	if err != nil {
 		return err
 	}
+	logged := s.Log.Lines.Load()
 	alone, err := measureNeighbour(ctx, s.URL+path(1), span)
 	if err != nil {
 		return err
 	}
-	time.Sleep(300 * time.Millisecond) // the last lines are written 100 ms later
-	logged := s.Log.Lines.Load()
 	var crowd tally
 	var all sync.WaitGroup
 	done := make(chan struct{})
@@ -67,8 +66,8 @@ func attackOverload(ctx context.Context, a *arena) error {
 	close(done)
 	all.Wait()
 	err = errors.Join(err, s.Stop(20*time.Second), crowd.answers())
-	// Each request that was served has a line of its own.
-	lines := s.Log.Lines.Load() - logged - int64(crowd.served+beside.Served)
+	// Each request that was served has a line of its own; all are written, now that it has ended.
+	lines := s.Log.Lines.Load() - logged - int64(alone.Served+crowd.served+beside.Served)
 	a.tell("the crowd %v; the neighbour's p50 %.2f ms, %.2f alone", &crowd, beside.P50*1e3, alone.P50*1e3)
 	a.tell("%d further lines of log", lines)
 	if err != nil {

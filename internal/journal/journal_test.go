@@ -174,6 +174,28 @@ func TestClose(t *testing.T) {
 	})
 }
 
+// TestPanic has what was logged before a panic written on its way out.
+func TestPanic(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var r reader
+		j, h := journal.New(&r, encodeJSON)
+		defer j.Close()
+		func() {
+			defer func() {
+				if v := recover(); v != "broken" {
+					t.Errorf("got %v, want the panic", v)
+				}
+				wantNumbers(t, strings.Join(r.taken(), ""), 0, 3)
+			}()
+			defer j.Flush()
+			for n := range 3 {
+				slog.New(h).Info("line", "n", n)
+			}
+			panic("broken")
+		}()
+	})
+}
+
 // TestEscaped has nothing in a log that a terminal obeys, in either form.
 func TestEscaped(t *testing.T) {
 	t.Parallel()

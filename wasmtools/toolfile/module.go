@@ -158,7 +158,7 @@ func (m *Module) Describe(ctx context.Context) error {
 	}
 	text, err := m.program.Describe(ctx)
 	if err != nil {
-		return fmt.Errorf("run toolsrv_describe: %w", err)
+		return fmt.Errorf("run toolsrv_describe: %s%w", explain(err), err)
 	}
 	manifest, err := wasmtools.ParseManifest(text)
 	if err != nil {

@@ -48,7 +48,7 @@ func manifestOf(ctx context.Context, engine *sandbox.Engine, content, given []by
 	switch {
 	case program.Describes():
 		if told, err = program.Describe(ctx); err != nil {
-			return nil, fmt.Errorf("run toolsrv_describe: %w", err)
+			return nil, fmt.Errorf("run toolsrv_describe: %s%w", explain(err), err)
 		}
 	case given == nil:
 		source = "custom section " + wasmtools.ManifestSection

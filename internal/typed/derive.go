@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"reflect"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -94,17 +95,13 @@ func (d *deriver) define(t reflect.Type, path string) (*schema, error) {
 	return &schema{Ref: "#/$defs/" + name}, nil
 }
 
-// name returns a name for t that no other definition has.
+// name returns a name for t that no other definition has. A generic type is called without its arguments: TinyGo doesn't
+// keep them, and in Go they have the path of a package, which in a test is another one than in the module.
 func (d *deriver) name(t reflect.Type) string {
-	clean := []byte(t.Name())
-	for i, c := range clean { // generic types have brackets, dots and slashes in their names
-		if c < 0x80 && !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_') {
-			clean[i] = '_'
-		}
-	}
-	name := string(clean)
+	own, _, _ := strings.Cut(t.Name(), "[")
+	name := own
 	for n := 2; d.taken[name]; n++ {
-		name = string(clean) + strconv.Itoa(n)
+		name = own + strconv.Itoa(n)
 	}
 	d.taken[name] = true
 	return name

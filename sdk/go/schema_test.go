@@ -155,8 +155,12 @@ func TestSchema(t *testing.T) {
 		{"struct", arguments[v[point]], wrap(`{"$ref":"#/$defs/point"}`, pointDef)},
 		{"struct twice", arguments[v[[2]point]], wrap(`{"type":"array","items":{"$ref":"#/$defs/point"},"minItems":2,"maxItems":2}`, pointDef)},
 		{"unnamed struct", arguments[v[struct{ A bool }]], wrap(`{"type":"object","properties":{"A":{"type":"boolean"}},"required":["A"],"additionalProperties":false}`, "")},
-		{"generic", arguments[v[pair[int, names]]], wrap(`{"$ref":"#/$defs/pair_int_github_com_toolsrv_toolsrv_sdk_go_test_names_"}`,
-			`"pair_int_github_com_toolsrv_toolsrv_sdk_go_test_names_":{"type":"object","properties":{"first":{"type":"integer"},"second":{"$ref":"#/$defs/names"}},"required":["first","second"],"additionalProperties":false},"names":{"type":"array","items":{"type":"string"}}`)},
+		{"generic", arguments[v[pair[int, names]]], wrap(`{"$ref":"#/$defs/pair"}`,
+			`"pair":{"type":"object","properties":{"first":{"type":"integer"},"second":{"$ref":"#/$defs/names"}},"required":["first","second"],"additionalProperties":false},"names":{"type":"array","items":{"type":"string"}}`)},
+		{"generic, thrice", arguments[v[pair[pair[bool, bool], pair[int, int]]]], wrap(`{"$ref":"#/$defs/pair"}`,
+			`"pair":{"type":"object","properties":{"first":{"$ref":"#/$defs/pair2"},"second":{"$ref":"#/$defs/pair3"}},"required":["first","second"],"additionalProperties":false},`+
+				`"pair2":{"type":"object","properties":{"first":{"type":"boolean"},"second":{"type":"boolean"}},"required":["first","second"],"additionalProperties":false},`+
+				`"pair3":{"type":"object","properties":{"first":{"type":"integer"},"second":{"type":"integer"}},"required":["first","second"],"additionalProperties":false}`)},
 		{"describer", arguments[v[color]], wrap(`{"enum":["red","green"]}`, "")},
 		{"pointer to describer", arguments[v[*color]], optional(`{"enum":["red","green"]}`, "")},
 		{"recursive root", arguments[node], `{"type":"object","properties":{"name":{"type":"string"},"kids":{"type":"array","items":{"$ref":"#/$defs/node"}}},"required":["name"],"additionalProperties":false,` +

@@ -18,7 +18,7 @@ TOOLS    := $(EXAMPLES:%=build/tools/%.wasm)
 # Examples in Rust and C are kept in git as they are built, so that make run needs neither.
 PREBUILT := $(patsubst examples/%/Cargo.toml,build/tools/%.wasm,$(wildcard examples/*/Cargo.toml)) build/tools/plain-c.wasm
 
-.PHONY: run build tools test race lint fmt tidy setup-rust test-rust examples-rust examples-rust-check example-c example-c-check cross test-arm64 test-unprivileged bench bench-guests bench-sandbox bench-wasmtime bench-scale soak attack fuzz typed fixtures fixtures-check test-clients vuln clean
+.PHONY: run build tools test race lint fmt tidy setup-rust test-rust examples-rust examples-rust-check example-c example-c-check cross test-arm64 test-tinygo test-unprivileged bench bench-guests bench-sandbox bench-wasmtime bench-scale soak attack fuzz typed fixtures fixtures-check test-clients vuln clean
 
 run: build tools
 	@echo
@@ -46,7 +46,7 @@ FORCE:
 # Where SKIPS names a file, as in .ci/run, each run of tests leaves there what it has skipped; test/skips tells of it.
 ifdef SKIPS
 GO_TEST = SKIPS_RUN=$@ $(CURDIR)/build/skips test
-test race test-unprivileged test-arm64: build/skips
+test race test-unprivileged test-arm64 test-tinygo: build/skips
 build/skips: FORCE
 	go build -o $@ ./test/skips
 else
@@ -126,6 +126,14 @@ QEMU := $(shell command -v qemu-aarch64 || command -v qemu-aarch64-static)
 test-arm64:
 	@[ -n "$(QEMU)" ] || { echo "qemu-aarch64 is not installed: apt install qemu-user"; exit 1; }
 	CGO_ENABLED=0 GOOS=linux GOARCH=arm64 TOOLSRV_EMULATED=1 $(GO_TEST) -timeout 20m -tags paranoid -exec $(QEMU) ./runtime/... ./test/conformance
+
+# test-tinygo has TinyGo build the conformance guest and the examples for each of its targets, and projects of toolsrv new, and
+# runs them: that takes minutes.
+test-tinygo:
+	@command -v tinygo >/dev/null || { echo "there is no tinygo in PATH: https://tinygo.org/getting-started/install/"; exit 1; }
+	tinygo version
+	TOOLSRV_TINYGO=1 $(GO_TEST) -count=1 -timeout 40m -p 1 -run '(?i)tinygo|^TestVectors$$/^tinygo|^TestNew$$/^tinygo|^TestCompilePlain$$/^tinygo' \
+		./test/conformance ./test/examples ./author/project
 
 # bench runs every benchmark once, so that none rots, and the tests of what the others measure with. For figures: go test -bench . ./wasmtools/openapi
 bench:

@@ -149,6 +149,21 @@ func TestExamples(t *testing.T) {
 	buildPlain(t, tools)
 	table := serve(t, tools, nil, "/csv/query", "/fuzzy/distance", "/math/add", "/math/divide", "/net/cidr", "/regex/extract", "/regex/replace", "/template/render",
 		"/text/stats", "/time/add", "/time/convert", "/time/difference", "/time/now", "/units/convert", "/units/list")
+	checkManifests(t, table)
+	t.Run("readmes", func(t *testing.T) { checkReadmes(t, table) })
+	t.Run("plain", func(t *testing.T) { checkPlain(t, table) })
+	t.Run("error", func(t *testing.T) {
+		t.Parallel()
+		_, err := call(t, table, "/math/divide", `{"dividend": 1, "divisor": 0}`)
+		if err == nil || err.Code != wasmtools.CodeToolError || err.ToolCode != "division_by_zero" || string(err.Data) != `{"dividend":1}` {
+			t.Errorf("got %+v, want a tool error with the code division_by_zero", err)
+		}
+	})
+	checkHard(t, table)
+}
+
+// checkManifests makes the calls that the manifests give as examples.
+func checkManifests(t *testing.T, table *wasmtools.RouteTable) {
 	for _, route := range table.Tools() {
 		if len(route.Tool.Examples) == 0 {
 			t.Errorf("%s has no examples", route.Tool.Path())
@@ -163,15 +178,10 @@ func TestExamples(t *testing.T) {
 			})
 		}
 	}
-	t.Run("readmes", func(t *testing.T) { checkReadmes(t, table) })
-	t.Run("plain", func(t *testing.T) { checkPlain(t, table) })
-	t.Run("error", func(t *testing.T) {
-		t.Parallel()
-		_, err := call(t, table, "/math/divide", `{"dividend": 1, "divisor": 0}`)
-		if err == nil || err.Code != wasmtools.CodeToolError || err.ToolCode != "division_by_zero" || string(err.Data) != `{"dividend":1}` {
-			t.Errorf("got %+v, want a tool error with the code division_by_zero", err)
-		}
-	})
+}
+
+// checkHard calls the tools with what is much, deep or costly.
+func checkHard(t *testing.T, table *wasmtools.RouteTable) {
 	for _, test := range []struct{ name, path, arguments, want string }{
 		{"a megabyte of numbers", "/text/stats", fmt.Sprintf(`{"text": %q}`, numbers(1<<20-300)), `"sentences":1,`},
 		{"a megabyte of cells", "/csv/query", fmt.Sprintf(`{"csv": "a,b\n%s", "limit": 1, "sort": [{"column": "b"}]}`, strings.Repeat(`1,2\n`, 200_000)), `"total":200000`},
@@ -190,6 +200,9 @@ func TestExamples(t *testing.T) {
 		{"far dates", "/time/difference", `{"from": "0001-01-01", "to": "9999-12-31 23:59:59"}`, `"years":9998,`},
 		{"many business days", "/time/add", `{"time": "2026-01-01", "business_days": 100000}`, `"2409-`},
 	} {
+		if _, ok := table.Lookup(test.path); !ok {
+			continue
+		}
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			got, err := call(t, table, test.path, test.arguments)

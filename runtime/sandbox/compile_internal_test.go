@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -256,6 +257,30 @@ func TestFoundIsPacked(t *testing.T) {
 		if out, err := p.Tool("echo", 0, Limits{}).Call(t.Context(), []byte("1")); err != nil || string(out) != "1" {
 			t.Errorf("got %s, %v, want 1", out, err)
 		}
+	}
+}
+
+// TestNoMemoryPasses has the system refuse memory for code, which wazero tells by a panic: it is not the module's fault.
+func TestNoMemoryPasses(t *testing.T) {
+	t.Parallel()
+	e, release := held(t)
+	release()
+	p := loadInternal(t, e, echoFixture(t))
+	b := &build{module: p.module, done: make(chan struct{})}
+	p.module.build = b
+	b.finish(nil, panicked(syscall.ENOMEM))
+	var failed *Error
+	if !errors.As(b.err, &failed) || failed.Outcome != Overloaded {
+		t.Errorf("got %v, want %s", b.err, Overloaded)
+	}
+	if !passing(b.err) || p.module.build != nil {
+		t.Errorf("%v is remembered, or blamed on the module", b.err)
+	}
+	if err := p.Compile(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if err := panicked("index out of range"); passing(err) || !strings.Contains(err.Error(), "the compiler panicked: index out of range") {
+		t.Errorf("got %v, want a fault of the compiler with this module", err)
 	}
 }
 

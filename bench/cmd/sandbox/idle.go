@@ -40,14 +40,18 @@ func (b *bench) idle(ctx context.Context) error {
 		return err
 	}
 	defer os.RemoveAll(directory)
-	if err := b.guests.Fill(directory, many); err != nil {
+	tools, cache := filepath.Join(directory, "tools"), filepath.Join(directory, "cache")
+	if err := os.Mkdir(tools, 0o700); err != nil {
+		return err
+	}
+	if err := b.guests.Fill(tools, many); err != nil {
 		return err
 	}
 	self, err := os.Executable()
 	if err != nil {
 		return err
 	}
-	c := exec.CommandContext(ctx, self, idleCommand, "-tools", directory, "-guests", string(b.guests))
+	c := exec.CommandContext(ctx, self, idleCommand, "-tools", tools, "-cache", cache, "-guests", string(b.guests))
 	c.Stderr = b.log
 	text, err := c.Output()
 	if err != nil {
@@ -70,11 +74,12 @@ func idleChild(arguments []string, out io.Writer) error {
 	flags := flag.NewFlagSet(idleCommand, flag.ContinueOnError)
 	tools := flags.String("tools", "", "the directory of the tools")
 	guests := flags.String("guests", "", "the directory of the guests")
+	cache := flags.String("cache", "", "the directory for compiled code, as a server has one")
 	if err := flags.Parse(arguments); err != nil {
 		return err
 	}
 	ctx := context.Background()
-	engine, err := sandbox.New(ctx, sandbox.Config{})
+	engine, err := sandbox.New(ctx, sandbox.Config{CacheDir: *cache})
 	if err != nil {
 		return err
 	}

@@ -95,7 +95,7 @@ func bars() map[string]bar {
 		"neighbour_p99_ms":          {50, false},
 		"grown_vs_fresh_rust":       {8, true},
 		"http_vs_native":            {0.85, true},
-		"idle_kib_per_tool":         {150, false},
+		"idle_kib_per_tool":         {60, false},
 		"start_1000_ms":             {1000, false},
 	}
 }

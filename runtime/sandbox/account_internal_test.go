@@ -172,14 +172,18 @@ func TestHoarderLeavesRoom(t *testing.T) {
 func TestMappingsInSum(t *testing.T) {
 	t.Parallel()
 	const limit = 40
-	e, _ := poolEngine(t, Config{Mappings: limit}, "hostile/hoard")
+	e, _ := poolEngine(t, Config{Mappings: limit, CacheDir: t.TempDir()}, "hostile/hoard") // from which code comes back
 	programs := kin(t, e, hoard(t), 30)
+	const side = 8 // calls at a time
+	turns := make(chan struct{}, side)
 	most := watch(e, account.Mappings, func() {
 		for range 3 {
 			var wait sync.WaitGroup
 			for k, p := range programs {
 				for range 2 {
+					turns <- struct{}{}
 					wait.Go(func() {
+						defer func() { <-turns }()
 						out, err := p.Tool(fmt.Sprint(k), 0, Limits{Timeout: time.Minute}).Call(t.Context(), nil)
 						if err != nil || string(out) != "1" {
 							t.Errorf("tool %d: got %s, %v, want 1", k, out, err)
@@ -190,7 +194,8 @@ func TestMappingsInSum(t *testing.T) {
 			wait.Wait()
 		}
 	})
-	if most > limit || most < limit/2 {
+	// Code that has just been compiled counts whether or not there is room.
+	if most > limit+side || most < limit/2 {
 		t.Errorf("at one time %d mappings were held, want some of %d", most, limit)
 	}
 }

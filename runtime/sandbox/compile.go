@@ -161,6 +161,10 @@ func (c *compiler) run(b *build) {
 	}
 	if n != nil {
 		c.account.Add(account.Code, n.size)
+		if !c.account.Take(account.Mappings, n.mappings(), true) { // it is there already
+			b.module.engine.reclaim(account.Mappings, n.mappings())
+			c.account.Add(account.Mappings, n.mappings())
+		}
 	}
 	if left := b.finish(n, err); left != nil {
 		c.drop(b.module, left)
@@ -216,6 +220,7 @@ func (c *compiler) close() bool {
 // drop frees code that nobody uses.
 func (c *compiler) drop(m *module, n *native) {
 	c.account.Give(account.Code, n.size)
+	c.account.Give(account.Mappings, n.mappings())
 	if n.code == nil {
 		return
 	}

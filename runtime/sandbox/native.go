@@ -29,6 +29,14 @@ type native struct {
 	stored    bool               // it comes back from the cache
 }
 
+// mappings returns how many of the process's mappings the code takes.
+func (n *native) mappings() int64 {
+	if n.code == nil {
+		return 0
+	}
+	return 1
+}
+
 // A foundry makes machine code of modules. It is safe for concurrent use.
 //
 // wazero's own cache checks its machine code only, by a CRC, and believes the rest of a file: lengths that it allocates,

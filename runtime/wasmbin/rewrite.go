@@ -8,8 +8,8 @@ import (
 	"github.com/toolsrv/toolsrv/runtime/wasmbin/weigh"
 )
 
-// RewriterVersion changes whenever Rewrite makes something else of a module, so it belongs into the key of whatever is
-// kept of rewritten modules.
+// RewriterVersion changes whenever Rewrite makes something else of a module, or refuses another one, so it belongs into the
+// key of whatever is kept of rewritten modules: what is found under it is not rewritten again, and not refused.
 const RewriterVersion = 6
 
 // The names that Rewrite adds to a module.

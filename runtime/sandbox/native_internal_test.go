@@ -1,0 +1,73 @@
+package sandbox
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"reflect"
+	"testing"
+
+	"github.com/toolsrv/toolsrv/runtime/wasmbin"
+)
+
+// TestEntryIsWhole loads what was compiled before: all that the host knows of a module comes back from the cache, and it
+// is what Rewrite makes of the module with all its custom sections.
+func TestEntryIsWhole(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob(filepath.Join("..", "..", "testdata", "wat", "*", "*.wasm"))
+	if err != nil || len(files) < 20 {
+		t.Fatalf("got %d modules, %v", len(files), err)
+	}
+	e, release := held(t)
+	release()
+	for _, file := range files {
+		module, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		module, err = wasmbin.SetCustom(module, "other", make([]byte, 1000))
+		if err != nil {
+			t.Fatalf("%s: %v", file, err)
+		}
+		want, err := wasmbin.Rewrite(module)
+		if err != nil {
+			continue // it is a fixture of what is refused
+		}
+		p, err := e.Load(module)
+		if err != nil {
+			continue
+		}
+		if err := p.Compile(t.Context()); err != nil {
+			t.Fatalf("%s: %v", file, err)
+		}
+		n, err := e.foundry.load(p.module.sum)
+		if err != nil || n == nil {
+			t.Fatalf("%s: got %v, %v from the cache", file, n, err)
+		}
+		got := n.rewritten
+		if len(got.Data) == 0 && len(want.Data) == 0 {
+			got.Data, want.Data = nil, nil
+		}
+		if len(got.Globals) == 0 && len(want.Globals) == 0 {
+			got.Globals, want.Globals = nil, nil
+		}
+		p.module.mu.Lock()
+		plain, err := p.module.source.plain()
+		p.module.mu.Unlock()
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := wasmbin.Rewrite(plain)
+		if err != nil || !bytes.Equal(again.Module, want.Module) {
+			t.Errorf("%s: without its custom sections it is rewritten to something else, %v", file, err)
+		}
+		want.Module = nil
+		if !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: got %+v from the cache, want %+v", file, got, want)
+		}
+		if err := n.code.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		p.Close()
+	}
+}

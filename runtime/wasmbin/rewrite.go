@@ -10,7 +10,7 @@ import (
 
 // RewriterVersion changes whenever Rewrite makes something else of a module, or refuses another one, so it belongs into the
 // key of whatever is kept of rewritten modules: what is found under it is not rewritten again, and not refused.
-const RewriterVersion = 6
+const RewriterVersion = 7
 
 // The names that Rewrite adds to a module.
 const (

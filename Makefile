@@ -18,7 +18,7 @@ TOOLS    := $(EXAMPLES:%=build/tools/%.wasm)
 # Examples in Rust and C are kept in git as they are built, so that make run needs neither.
 PREBUILT := $(patsubst examples/%/Cargo.toml,build/tools/%.wasm,$(wildcard examples/*/Cargo.toml)) build/tools/plain-c.wasm
 
-.PHONY: run build tools test race lint fmt tidy setup-rust test-rust examples-rust examples-rust-check example-c example-c-check cross test-arm64 test-tinygo test-unprivileged bench bench-guests bench-sandbox bench-wasmtime bench-scale soak attack fuzz typed fixtures fixtures-check test-clients vuln clean
+.PHONY: run build tools test race lint fmt tidy setup-rust test-rust examples-rust examples-rust-check example-c example-c-check cross test-arm64 test-tinygo test-unprivileged bench bench-guests bench-sandbox bench-wasmtime bench-scale soak attack attack-compile fuzz typed fixtures fixtures-check test-clients vuln clean
 
 run: build tools
 	@echo
@@ -184,6 +184,12 @@ soak: bench-guests
 attack: build
 	cd bench && go build -o ../build/attack ./cmd/attack
 	@build/attack -server bin/toolsrv $(if $(filter list,$(ATTACK)),-list,$(if $(ATTACK),-only $(ATTACK)) $(if $(CGROUP),-cgroup $(CGROUP)))
+
+# attack-compile compiles hostile functions as large as they are accepted, and large modules of others that must be, and
+# compares what that takes with the bounds, for half an hour. One kind: make attack-compile SHAPES=nested
+attack-compile:
+	runtime/wasmbin/weigh/real.sh build/real
+	TOOLSRV_ATTACK_COMPILE=1 TOOLSRV_REAL_MODULES=$(CURDIR)/build/real go test ./runtime/wasmbin/weigh -count 1 -v -timeout 2h -run 'CompileAttack/$(SHAPES)|RealModules'
 
 # fuzz runs every fuzz target for FUZZTIME: some seconds each.
 fuzz:

@@ -48,10 +48,9 @@ func TestCompileBombs(t *testing.T) {
 	}{
 		{"nested blocks", tool(repeat(100_000, "\x02\x40", "\x0b")), "deeper than 20000"},
 		{"nested loops", tool(repeat(100_000, "\x03\x40", "\x0b")), "deeper than 20000"},
-		{"ifs", tool(repeat(30_000, "\x20\x00\x04\x40\x0b", "")), "the limit is 20000"},
-		{"targets", tool([]byte("\x00\x02\x40\x20\x00\x0e\xc0\x84\x3d" + strings.Repeat("\x00", 1_000_001) + "\x0b\x41\x00\x0b")), "the limit is 20000"},
-		{"long", tool(repeat(1_500_000, "\x01\x01", "")), "the limit is 2097152"},
-		{"wide calls", wide, "types of 2000 parameters and results"},
+		{"ifs", tool(repeat(30_000, "\x20\x00\x04\x40\x0b", "")), "very many branches"},
+		{"targets", tool([]byte("\x00\x02\x40\x20\x00\x0e\xc0\x84\x3d" + strings.Repeat("\x00", 1_000_001) + "\x0b\x41\x00\x0b")), "very many branches"},
+		{"wide calls", wide, "would take too much"},
 		{"unknown instruction", tool([]byte("\x00\x06\x40\x0b\x41\x00\x0b")), "instruction 0x6 is not supported"},
 		{"atomics", tool([]byte("\x00\xfe\x03\x00\x41\x00\x0b")), "instruction 0xfe is not supported"},
 		{"unknown bulk", tool([]byte("\x00\xfc\x20\x41\x00\x0b")), "0xfc 0x20 is not supported"},
@@ -81,7 +80,7 @@ func TestCompileBombs(t *testing.T) {
 		module = append(module, section(7, []byte("\x02\x06memory\x02\x00\x0ctoolsrv_call\x00\x00"))...)
 		one := append(binary.AppendUvarint(nil, uint64(len(body))), body...)
 		module = append(module, section(10, append([]byte{n}, bytes.Repeat(one, n)...))...)
-		if _, err := e.Load(module); err == nil || !strings.Contains(err.Error(), "too many branches together") {
+		if _, err := e.Load(module); err == nil || !strings.Contains(err.Error(), "would take too much") {
 			t.Errorf("got %v, want an error", err)
 		}
 	})

@@ -267,7 +267,7 @@ func (w *rewriter) writeElements(r *reader) []byte {
 		n := r.count(maxElements, "elements")
 		out = appendU32(out, uint32(n))
 		if w.out.Elements += n; w.out.Elements+w.elements > maxInit {
-			r.fail(start, "the module has more than %d elements and element segments: each instance pays for all of them", maxInit)
+			r.fail(start, "the module has %d elements and element segments at least, the limit is %d: every instance pays for each", w.out.Elements+w.elements, maxInit)
 			return nil
 		}
 		for range n {
@@ -373,21 +373,23 @@ func (w *rewriter) writeCode(r *reader) []byte {
 	for i := range w.bodies {
 		w.current = i
 		f := &w.bodies[i]
+		m.f, m.r = f, w.body(i)
 		if w.flat[i] > 0 && f.stack == 0 {
-			w.bound(r, f, 0, 0)
 			out = appendU32(out, uint32(f.end-f.start))
 			out = append(out, w.data[f.start:f.end]...)
-			w.weigh(scale, f, out[len(out)-(f.end-f.start):])
+			if w.weigh(scale, m.r, f, out[len(out)-(f.end-f.start):]); m.r.err != nil {
+				r.err = m.r.err
+				return nil
+			}
 			continue
 		}
-		m.f, m.r = f, w.body(i)
 		out = m.write(out)
-		if w.bound(m.r, f, m.calls, m.jumps); m.r.err != nil {
+		if w.weigh(scale, m.r, f, m.out); m.r.err != nil {
 			r.err = m.r.err
 			return nil
 		}
-		w.weigh(scale, f, m.out)
 	}
+	w.total(r, len(out))
 	for _, body := range own {
 		out = append(appendU32(out, uint32(len(body))), body...)
 	}

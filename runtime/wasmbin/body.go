@@ -1,21 +1,23 @@
 package wasmbin
 
-import "github.com/toolsrv/toolsrv/runtime/wasmbin/weigh"
+import (
+	"time"
 
-// What a function may have. wazero's compiler takes time by the square of the number of branches in a function, and
-// some kilobytes of memory for each: 10,000 take a second, a million would take hours and all of the machine's memory,
-// and nothing can stop it. cmd/go has 4,280 in its worst function, and squares of 5e8 together. A call takes memory for
-// each parameter and result of its type, and a branch may for each local.
+	"github.com/toolsrv/toolsrv/runtime/wasmbin/weigh"
+)
+
+// What compiling may take, as package weigh predicts it. Nothing can stop wazero's compiler, and a function of 28 KB can
+// have it take a gigabyte. Of hostile functions that are within these bounds, none takes more than 5 s or 512 MB. A
+// module of 20 MB takes 16 s and 350 MB with nothing in it that is hostile, so each megabyte has its share.
 const (
-	maxBranches     = 20_000
-	maxCost         = 2_000_000_000 // of the squares together: 25 s
-	maxCode         = 2 << 20       // bytes of a body
-	maxValues       = 4_000_000     // calls and branches × parameters and results of the widest type
-	maxJoins        = 8_000_000     // branches × locals: 0.5 to 1.5 µs and 100 bytes each. A debug build by zig has 115,000
-	maxJoinsTotal   = 60_000_000
-	maxReloads      = 2_000_000 // calls × mutable globals and what else is read again after a call: 300 bytes each
-	maxReloadsTotal = 40_000_000
-	maxLoopsTotal   = 1 << 24
+	maxNanos      = 3_000_000_000 // of a function
+	maxBytes      = 384 << 20
+	maxBytesTotal = 512 << 20 // of the dearest function, and of bytesCode for each byte of code
+	bytesCode     = 14
+	maxNanosBase  = 3_500_000_000 // of all functions together, and for each byte of code
+	maxNanosByte  = 1_200
+	maxNesting    = 20_000
+	maxLoopsTotal = 1 << 24
 )
 
 // A scope is what is open while a body is read: the function, a block, a loop, or a branch of an if.
@@ -58,8 +60,6 @@ type function struct {
 	indirect   bool // it holds an indirect call
 	frame      int  // bytes of call stack that an activation takes at most, about
 	stack      int  // bytes that it charges for the call stack, 0 if it does not
-	branches   int  // and loops
-	calls      int
 }
 
 // flatCost is the most that a function costs which is charged where it is called.
@@ -69,7 +69,7 @@ const flatCost = 24
 func (w *rewriter) analyse(r *reader, f *function) {
 	f.loops, f.edges = len(w.loops), len(w.edges)
 	scopes := append(w.scopes[:0], scope{op: opBlock, loop: -1, result: len(f.results)})
-	branches, calls, sets, count := 0, 0, 0, 0
+	calls, sets, count := 0, 0, 0
 	wide := 0 // 16 instead of 8 bytes for a value
 	f.cost = 1 + f.locals/4
 	var in instruction
@@ -82,15 +82,11 @@ func (w *rewriter) analyse(r *reader, f *function) {
 		case opBlock, opLoop, opIf:
 			params, results := w.arity(r, &in)
 			s := scope{op: byte(in.op), loop: top.loop, params: params, result: results}
-			branches++
 			if in.op == opLoop {
 				s.loop = len(w.loops)
 				ahead := *r
 				cost, _ := unroll(&ahead, &in, scopes)
 				w.loops = append(w.loops, loop{short: cost > 0})
-			}
-			if in.op == opIf {
-				branches++ // with the way around it
 			}
 			scopes = append(scopes, s)
 		case opElse:
@@ -98,7 +94,6 @@ func (w *rewriter) analyse(r *reader, f *function) {
 				r.fail(in.start, "else without if")
 			}
 			top.op = opElse
-			branches++
 		case opEnd:
 			closed := *top
 			scopes = scopes[:len(scopes)-1]
@@ -106,21 +101,14 @@ func (w *rewriter) analyse(r *reader, f *function) {
 				w.pay(f, scopes[len(scopes)-1].loop, w.loops[closed.loop].begin())
 			}
 		case opBr, opBrIf:
-			branches++
-			if inLoop >= 0 && w.loops[inLoop].short {
-				branches += unrolled - 1
-			}
 			w.checkLabel(r, &in, scopes, in.a)
 		case opBrTable:
-			branches += int(in.a)
 			labels := &reader{data: r.data, pos: in.table, end: r.pos}
 			for range int64(in.a) + 1 {
 				if w.checkLabel(r, &in, scopes, labels.u32("a label")); r.err != nil {
 					break
 				}
 			}
-		case opReturn:
-			branches++
 		case opCall:
 			calls++
 			if int64(in.a) >= int64(len(w.m.functions)) {
@@ -153,47 +141,20 @@ func (w *rewriter) analyse(r *reader, f *function) {
 		if r.err == nil {
 			w.pay(f, inLoop, w.price(&in, scopes, f))
 		}
-		if len(scopes) > maxBranches {
-			r.fail(in.start, "blocks are nested deeper than %d", maxBranches)
+		if len(scopes) > maxNesting {
+			r.fail(in.start, "blocks are nested deeper than %d", maxNesting)
 		}
 	}
 	w.scopes = scopes[:0]
 	if r.err == nil && r.left() > 0 {
 		r.fail(r.pos, "%d bytes are left over behind the last end", r.left())
 	}
-	switch {
-	case f.end-f.code > maxCode:
-		r.fail(f.start, "%d bytes of code, the limit is %d: split the function", f.end-f.code, maxCode)
-	case len(w.loops) > maxLoopsTotal:
+	if len(w.loops) > maxLoopsTotal {
 		r.fail(f.start, "more than %d loops in a module", maxLoopsTotal)
 	}
-	f.branches, f.calls = branches+len(w.loops)-f.loops, calls
 	// The compiler keeps a slot for each value that outlives a call, and uses none twice. How many do is not known; by
 	// this a frame of a usual function is charged twice over, and one made for the purpose a fifth at least.
 	f.frame = (48 + 4*(f.locals+sets+calls) + count/2) << wide
-}
-
-// bound refuses a function that would keep the compiler busy for too long, with the branches that were added to it, and
-// the calls, each of which stands in an if at most.
-func (w *rewriter) bound(r *reader, f *function, addedCalls, addedJumps int) {
-	branches, calls := f.branches+addedCalls+addedJumps, f.calls+addedCalls
-	joins := branches * f.locals
-	reloads := calls * (w.mutable + addedGlobals + 2) // with the memory's place and size
-	w.total += branches * branches
-	w.joins += joins
-	w.reloads += reloads
-	switch {
-	case branches > maxBranches:
-		r.fail(f.start, "%d branches, those of the metering among them, the limit is %d: split the function", branches, maxBranches)
-	case calls*w.widest > maxValues, branches*w.widest > maxValues:
-		r.fail(f.start, "%d calls and branches in a module with types of %d parameters and results are too many to compile: split the function", max(calls, branches), w.widest)
-	case joins > maxJoins:
-		r.fail(f.start, "%d branches and %d locals are too many to compile: split the function", branches, f.locals)
-	case reloads > maxReloads:
-		r.fail(f.start, "%d calls and %d mutable globals are too many to compile: split the function", calls, w.mutable)
-	case w.total > maxCost, w.joins > maxJoinsTotal, w.reloads > maxReloadsTotal:
-		r.fail(f.start, "the functions up to here have too many branches together: split the module")
-	}
 }
 
 // scale returns what weighs the functions as they are written. own are the types of those that are added.
@@ -212,15 +173,29 @@ func (w *rewriter) scale(own []uint32) *weigh.Scale {
 	return weigh.NewScale(m)
 }
 
-// weigh adds what a function takes to compile whose body has been written.
-func (w *rewriter) weigh(s *weigh.Scale, f *function, body []byte) {
+// weigh adds what a function takes to compile whose body has been written, and refuses what takes too much.
+func (w *rewriter) weigh(s *weigh.Scale, r *reader, f *function, body []byte) {
 	if len(w.compiled.Types) < int(w.types)+addedTypes+len(w.blockAt) { // the block that the function's body became
 		w.compiled.Types = append(w.compiled.Types, weigh.Signature{Results: len(f.results)})
 	}
 	t := w.m.types[w.m.functions[w.m.imported+w.current]]
-	weight := s.Weigh(weigh.Signature{Params: len(t.Params), Results: len(t.Results)}, body)
-	w.out.Weight.Nanos += weight.Nanos
-	w.out.Weight.Bytes = max(w.out.Weight.Bytes, weight.Bytes)
+	count := s.Count(weigh.Signature{Params: len(t.Params), Results: len(t.Results)}, body)
+	weight := count.Weight()
+	if alone := weight.Grow(); alone.Nanos > maxNanos || alone.Bytes > maxBytes {
+		r.fail(f.start, "compiling the function would take too much, about %s and %d MB, since %s: split it, or have a compiler or wasm-opt optimise it",
+			alone.Time().Round(100*time.Millisecond), alone.Bytes>>20, count.Cause(alone.Bytes/maxBytes > alone.Nanos/maxNanos))
+	}
+	w.out.Weight = w.out.Weight.Add(weight)
+}
+
+// total finishes the module's weight, whose code takes so many bytes, and refuses one that takes too much.
+func (w *rewriter) total(r *reader, code int) {
+	w.out.Weight = w.out.Weight.Grow()
+	w.out.Weight.Bytes += bytesCode * int64(code)
+	if w.out.Weight.Nanos > maxNanosBase+maxNanosByte*int64(code) || w.out.Weight.Bytes > maxBytesTotal {
+		r.fail(r.end, "compiling the module's %d functions would take too much, about %s and %d MB: split the module, or have a compiler or wasm-opt optimise it",
+			len(w.bodies), w.out.Weight.Time().Round(100*time.Millisecond), w.out.Weight.Bytes>>20)
+	}
 }
 
 // pay adds to the cost of the innermost loop, or of the function.

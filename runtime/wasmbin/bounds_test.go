@@ -19,7 +19,7 @@ func TestCompilingLoads(t *testing.T) {
 		"nothing else":   strings.Repeat(load, 100_000),
 		"then if else":   strings.Repeat(load, 100_000) + strings.Repeat("\x20\x00\x04\x40\x05\x0b", 3_000),
 		"between br_ifs": "\x02\x40" + strings.Repeat("\x20\x00\x0d\x00"+strings.Repeat(load, 14), 6_000) + "\x0b",
-		"in loops":       strings.Repeat("\x03\x40"+strings.Repeat(load, 40)+"\x20\x00\x0d\x00\x0b", 1_500),
+		"in loops":       strings.Repeat("\x03\x40"+strings.Repeat(load, 40)+"\x20\x00\x0d\x00\x0b", 700),
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, err := wasmbin.Rewrite(program(1, []byte("\x00"+code+"\x41\x00\x0b")))

@@ -34,7 +34,6 @@ func (m *meter) closeRefilled() {
 	m.op(opBr, 2, opEnd)
 	m.callOwn(ownSlow)
 	m.op(opBr, 0, opEnd, opEnd)
-	m.jumps += 2
 }
 
 // back writes a charge and a branch to the head of such a loop, whose label is given.
@@ -45,7 +44,6 @@ func (m *meter) back(label uint32, charge int) {
 	m.op(opI32LtS)
 	m.index(opBrIf, label+1)
 	m.index(opBr, label)
-	m.jumps += 2
 }
 
 // enterLoop writes a loop's begin.

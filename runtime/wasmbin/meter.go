@@ -27,8 +27,6 @@ type meter struct {
 	labels int     // that are open in what is written
 	temp   uint32  // a local of ours
 	loop   int     // index of the next loop
-	calls  int     // that were added, of the rewriter's functions
-	jumps  int     // branches that were added
 
 	dispatches []dispatch // that are open
 }
@@ -41,7 +39,7 @@ type level struct {
 
 // write appends the body to out, with its size before it.
 func (m *meter) write(out []byte) []byte {
-	m.out, m.calls, m.jumps = m.out[:0], 0, 0
+	m.out = m.out[:0]
 	r := m.r
 	runs := r.count(maxLocals, "runs of locals")
 	m.out = appendU32(m.out, uint32(runs)+1)
@@ -306,7 +304,6 @@ func (m *meter) slowBelowAtEntry() {
 // callOwn writes a call of one of the functions that the rewriter adds.
 func (m *meter) callOwn(number int) {
 	m.index(opCall, m.w.ownFunction(number))
-	m.calls++
 }
 
 // flush writes the body up to offset to.

@@ -73,7 +73,7 @@ func endless() map[string][]byte {
 		"indirect in two":     program(1, body("\x20\x00\x45\x04\x40"+i32(0)+"\x0f\x0b\x20\x00"+i32(1)+"\x6b"+i32(0)+"\x11\x00\x00\x1a\x20\x00"+i32(1)+"\x6b"+i32(0)+"\x11\x00\x00\x1a")),
 		"small function":      program(1, body("\x03\x40"+i32(0)+"\x10\x01\x1a\x0c\x00\x0b"), body()),
 		"long straight line":  program(1, body("\x03\x40"+strings.Repeat("\x20\x01\x28\x02\x00\x21\x01", 100_000)+"\x0c\x00\x0b")),
-		"long if":             program(1, body("\x03\x40\x20\x00\x04\x40"+strings.Repeat("\x20\x01\x41\x03\x6e\x21\x01", 50_000)+"\x05"+strings.Repeat("\x20\x01\x41\x05\x6e\x21\x01", 50_000)+"\x0b\x0c\x00\x0b")),
+		"long if":             program(1, body("\x03\x40\x20\x00\x04\x40"+strings.Repeat("\x20\x01\x41\x03\x6e\x21\x01", 30_000)+"\x05"+strings.Repeat("\x20\x01\x41\x05\x6e\x21\x01", 30_000)+"\x0b\x0c\x00\x0b")),
 		"division":            program(1, body("\x03\x40"+strings.Repeat("\x20\x01\x20\x00\x6e\x21\x01", 100)+"\x0c\x00\x0b")),
 		"memory.fill":         program(big, body("\x03\x40"+i32(0)+i32(1)+size+"\xfc\x0b\x00\x0c\x00\x0b")),
 		"memory.copy":         program(big, body("\x03\x40"+i32(0)+i32(1)+i32(big<<16-1)+"\xfc\x0a\x00\x00\x0c\x00\x0b")),

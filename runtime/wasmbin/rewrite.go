@@ -120,7 +120,6 @@ type rewriter struct {
 	blocks    []byte         // types that are added for blocks
 	blockAt   map[string]int // results to index of such a type
 	canonical []int          // for each type, the first one that equals it
-	widest    int            // parameters and results of the widest type
 	declared  []bool         // functions that ref.func may name
 	taken     []bool         // functions that may be in a table
 	elements  int            // number of element segments
@@ -137,11 +136,8 @@ type rewriter struct {
 	seen    []int // function that has the edge already, plus 1
 	scopes  []scope
 	current int // function that is being read
-	total   int // squares of branches
 	own     int // number of the globals that the module declares itself
 	mutable int // number of the module's mutable globals
-	joins   int // branches × locals
-	reloads int // calls × mutable globals
 
 	pointers               []pointer     // that may be the stack pointer
 	stackExport, stackName int           // index of the global that is called so, plus 1; 0: none is
@@ -279,7 +275,6 @@ func (w *rewriter) compareTypes() {
 	first := make(map[string]int, len(w.m.types))
 	var key []byte
 	for i, t := range w.m.types {
-		w.widest = max(w.widest, len(t.Params)+len(t.Results))
 		key = key[:0]
 		for _, v := range t.Params {
 			key = append(key, byte(v))

@@ -82,8 +82,8 @@ var effects = func() (table [256]effect) {
 // bulkEffect is the effect of an instruction with the prefix 0xfc.
 func bulkEffect(sub byte) effect {
 	switch sub {
-	case 0, 1, 2, 3, 4, 5, 6, 7:
-		return effect{work: 24}
+	case 0, 1, 2, 3, 4, 5, 6, 7: // truncations
+		return effect{work: 40}
 	case 9, 13: // data.drop, elem.drop
 		return effect{work: 24}
 	case 15: // table.grow

@@ -140,7 +140,9 @@ var ways = []struct {
 			c.op(0x0b)
 			c.load(i)
 			c.set(0)
-			c.index(0x0c, m-i)
+			if i < m {
+				c.index(0x0c, m-i)
+			}
 		}
 		c.op(0x0b)
 	}},

@@ -39,7 +39,8 @@ func TestProducts(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			of := func(n int) float64 {
-				return float64(weigh.NewScale(&weigh.Module{}).Weigh(weigh.Signature{}, shape(n)).Nanos)
+				c := weigh.NewScale(&weigh.Module{}).Count(weigh.Signature{}, shape(n))
+				return float64(c.Weight().Nanos)
 			}
 			if ratio := of(8000) / of(4000); ratio < 3 {
 				t.Errorf("twice as much weighs %.1f times as much, want 4 or more", ratio)

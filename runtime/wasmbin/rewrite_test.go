@@ -150,7 +150,7 @@ func TestRewriteRefusesCompileBombs(t *testing.T) {
 	repeat := func(n int, what, then string) []byte {
 		return program(1, append([]byte{0}, strings.Repeat(what, n)+strings.Repeat(then, n)+"\x41\x00\x0b"...))
 	}
-	many := body(strings.Repeat("\x20\x00\x04\x40\x0b", 9_000))
+	many := body(strings.Repeat("\x20\x00\x04\x40\x0b", 6_000))
 	for name, c := range map[string]struct {
 		module []byte
 		want   string

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"testing"
 	"time"
@@ -173,10 +174,12 @@ func TestNewerVersion(t *testing.T) {
 	t.Parallel()
 	directory := t.TempDir()
 	log := &record{}
+	put(t, directory, "b.wasm", version(t, "v0001", "", "b"))
 	c := open(t, catalog.Options{Directory: directory, Logger: log.logger()})
 	put(t, directory, "a.wasm", fixture(t, "wat/hostile/describe_spin"))
-	put(t, directory, "b.wasm", version(t, "v0001", "", "b"))
-	awaitTable(t, c, []string{"/b"}, nil)
+	for end := time.Now().Add(20 * time.Second); c.Settled() && time.Now().Before(end); {
+		runtime.Gosched() // until the first version is being looked at
+	}
 	swap(t, directory, "a.wasm", fixture(t, "catalog/described"))
 	awaitTable(t, c, []string{"/b", "/told"}, nil)
 	if n := log.count("file refused"); n != 0 {

@@ -70,8 +70,8 @@ var effects = func() (table [256]effect) {
 	set(0xa0, 0xa6, -1, workOne) // f64
 	set(0x6d, 0x70, -1, 32)      // divisions
 	set(0x7f, 0x82, -1, 32)      // divisions
-	set(0xa8, 0xab, 0, 24)       // truncations
-	set(0xae, 0xb1, 0, 24)       // truncations
+	set(0xa8, 0xab, 0, 60)       // truncations
+	set(0xae, 0xb1, 0, 60)       // truncations
 	set(0xd0, 0xd0, 1, workOne)  // ref.null
 	set(0xd2, 0xd2, 1, 24)       // ref.func
 	set(opGlobalGet, opGlobalGet, 1, workOne)

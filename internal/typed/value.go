@@ -67,7 +67,52 @@ func ownForm(t reflect.Type) bool {
 	return ownJSON || ownText
 }
 
-// empty makes each nil slice and map in v empty. v is addressable.
+// any reports whether there is a nil slice or map in v.
+func (n nils) any(v reflect.Value, depth int) bool {
+	t := v.Type()
+	if depth > maxDepth || !n[t] {
+		return false
+	}
+	switch t.Kind() {
+	case reflect.Pointer:
+		return !v.IsNil() && n.any(v.Elem(), depth+1)
+	case reflect.Slice, reflect.Map:
+		if v.IsNil() || !n[t.Elem()] {
+			return v.IsNil()
+		}
+	}
+	switch t.Kind() {
+	case reflect.Array, reflect.Slice:
+		for i := 0; i < v.Len(); i++ {
+			if n.any(v.Index(i), depth+1) {
+				return true
+			}
+		}
+	case reflect.Map:
+		for _, key := range v.MapKeys() {
+			if n.any(v.MapIndex(key), depth+1) {
+				return true
+			}
+		}
+	case reflect.Struct:
+		for i := 0; i < v.NumField(); i++ {
+			if n.walks(v, i) && n.any(v.Field(i), depth+1) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// walks reports whether encoding/json may write a field of the struct v, so that the nil ones in it matter.
+func (n nils) walks(v reflect.Value, i int) bool {
+	f := v.Type().Field(i)
+	return n[f.Type] && (f.PkgPath == "" || f.Anonymous && f.Type.Kind() == reflect.Struct) &&
+		!(strings.Contains(f.Tag.Get("json"), ",omitzero") && v.Field(i).IsZero())
+}
+
+// empty makes each nil slice and map in v empty. v is addressable and nobody else's; what it points to, and the elements of its
+// slices and maps, may be shared by calls that run at the same time, so a copy takes their place.
 func (n nils) empty(v reflect.Value, depth int) {
 	t := v.Type()
 	if depth > maxDepth || !n[t] {
@@ -76,47 +121,41 @@ func (n nils) empty(v reflect.Value, depth int) {
 	switch t.Kind() {
 	case reflect.Pointer:
 		if !v.IsNil() {
-			n.empty(v.Elem(), depth+1)
+			own := reflect.New(t.Elem())
+			own.Elem().Set(v.Elem())
+			n.empty(own.Elem(), depth+1)
+			v.Set(own)
 		}
 	case reflect.Array:
 		for i := 0; i < v.Len(); i++ {
 			n.empty(v.Index(i), depth+1)
 		}
 	case reflect.Slice:
-		if v.IsNil() {
-			v.Set(reflect.MakeSlice(t, 0, 0))
-		} else if n[t.Elem()] {
+		if v.IsNil() || n[t.Elem()] {
+			own := reflect.MakeSlice(t, v.Len(), v.Len())
 			for i := 0; i < v.Len(); i++ {
-				n.empty(v.Index(i), depth+1)
+				own.Index(i).Set(v.Index(i))
+				n.empty(own.Index(i), depth+1)
 			}
+			v.Set(own)
 		}
 	case reflect.Map:
-		if v.IsNil() {
-			v.Set(reflect.MakeMap(t))
-		} else if n[t.Elem()] {
-			n.emptyElements(v, depth)
+		if v.IsNil() || n[t.Elem()] {
+			own := reflect.MakeMap(t)
+			for _, key := range v.MapKeys() {
+				element := reflect.New(t.Elem()).Elem()
+				element.Set(v.MapIndex(key))
+				n.empty(element, depth+1)
+				own.SetMapIndex(key, element)
+			}
+			v.Set(own)
 		}
 	case reflect.Struct:
 		for i := 0; i < v.NumField(); i++ {
-			f := v.Field(i)
-			if !n[f.Type()] || strings.Contains(t.Field(i).Tag.Get("json"), ",omitzero") && f.IsZero() {
-				continue
-			}
-			if f.CanSet() || f.Kind() == reflect.Struct {
+			if f := v.Field(i); n.walks(v, i) && (f.CanSet() || f.Kind() == reflect.Struct) {
 				n.empty(f, depth+1)
 			}
 		}
-	}
-}
-
-// emptyElements makes each nil slice and map in the elements of a map empty. They can't be changed in place.
-func (n nils) emptyElements(v reflect.Value, depth int) {
-	element := v.Type().Elem()
-	for _, key := range v.MapKeys() {
-		changed := reflect.New(element).Elem()
-		changed.Set(v.MapIndex(key))
-		n.empty(changed, depth+1)
-		v.SetMapIndex(key, changed)
 	}
 }
 

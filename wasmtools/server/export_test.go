@@ -9,7 +9,7 @@ import (
 func (s *Server) SetDrain(d time.Duration) { s.drain = d }
 
 // SetMaxConns changes how many connections may be open, before Run.
-func (s *Server) SetMaxConns(n int64) { s.maxConns = n }
+func (s *Server) SetMaxConns(n int64) { s.conns.most = n }
 
 // HTTP returns the HTTP server, for a look at its limits.
 func (s *Server) HTTP() *http.Server { return s.http }

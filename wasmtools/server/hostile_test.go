@@ -225,3 +225,31 @@ func TestConnectionLimit(t *testing.T) {
 		}
 	}
 }
+
+// TestConnectionLimitLog has connections above the limit knock one after the other: the log does not grow by a line with each.
+func TestConnectionLimitLog(t *testing.T) {
+	t.Parallel()
+	r := build(t, settings(t))
+	r.SetMaxConns(1)
+	run(t, r)
+	kept := r.dial()
+	if _, err := io.WriteString(kept, "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := http.ReadResponse(bufio.NewReader(kept), nil); err != nil {
+		t.Fatal(err)
+	}
+	const knocks = 200
+	begun := time.Now()
+	for range knocks {
+		if _, err := r.dial().Read(make([]byte, 1)); err == nil {
+			t.Fatal("a connection above the limit was answered")
+		}
+	}
+	r.log.wait(t, "too many open connections")
+	most := 1 + int(time.Since(begun)/time.Second)
+	all, _ := r.log.read()
+	if lines := strings.Count(all, "too many open connections"); lines > most {
+		t.Errorf("got %d lines for %d connections in %v, want %d at most", lines, knocks, time.Since(begun), most)
+	}
+}

@@ -21,9 +21,9 @@ const (
 	drainLimit        = 30 * time.Second // what orchestrators give a process between SIGTERM and SIGKILL
 )
 
-// connections returns how many connections may be open at a time where the process may have so many descriptors: a quarter of
+// mostConnections returns how many connections may be open at a time where the process may have so many descriptors: a quarter of
 // them is kept for files.
-func connections(descriptors int64) int64 {
+func mostConnections(descriptors int64) int64 {
 	return min(maxConns, max(1, descriptors-descriptors/4))
 }
 

@@ -10,7 +10,7 @@ import (
 func TestConnections(t *testing.T) {
 	t.Parallel()
 	for descriptors, want := range map[int64]int64{1024: 768, 20: 15, 1: 1, 1 << 20: maxConns, 13_000: 9750} {
-		if got := connections(descriptors); got != want {
+		if got := mostConnections(descriptors); got != want {
 			t.Errorf("with %d descriptors: got %d connections, want %d", descriptors, got, want)
 		}
 	}

@@ -35,9 +35,7 @@ type Server struct {
 	http     *http.Server
 	cut      context.CancelFunc // ends the context of all requests
 	calls    turnstile
-	conns    sync.WaitGroup // open connections
-	opened   atomic.Int64   // their number
-	maxConns int64
+	conns    connections
 	draining atomic.Bool
 	drain    time.Duration // how long running calls may take to finish
 	// writeTimeout is that of the configuration in force; http.WriteTimeout is that of the start.
@@ -63,8 +61,9 @@ func New(ctx context.Context, c *config.Config, logger *slog.Logger, tools ...*w
 		logger = slog.New(slog.DiscardHandler)
 	}
 	s := &Server{
-		logger: logger, started: c, current: c, began: time.Now(), drain: drainLimit, maxConns: connections(descriptors()), cut: func() {},
+		logger: logger, started: c, current: c, began: time.Now(), drain: drainLimit, cut: func() {},
 	}
+	s.conns.most, s.conns.logger = mostConnections(descriptors()), logger
 	if err := s.open(ctx, c, tools); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
@@ -138,21 +137,7 @@ func (s *Server) serveWith(ctx context.Context, write time.Duration) {
 		BaseContext:                  func(net.Listener) context.Context { return requests },
 		ConnContext:                  withWire,
 		ErrorLog:                     slog.NewLogLogger(s.logger.Handler(), slog.LevelWarn),
-		ConnState: func(c net.Conn, state http.ConnState) {
-			switch state {
-			case http.StateNew:
-				s.conns.Add(1)
-				if n := s.opened.Add(1); n > s.maxConns {
-					if n == s.maxConns+1 { // the first one over it speaks for those that follow
-						s.logger.Warn("too many open connections: new ones are closed", "limit", s.maxConns)
-					}
-					_ = c.Close() // unanswered: that takes neither memory nor time
-				}
-			case http.StateClosed, http.StateHijacked:
-				s.opened.Add(-1)
-				s.conns.Done()
-			}
-		},
+		ConnState:                    s.conns.changed,
 	}
 }
 
@@ -236,7 +221,7 @@ func (s *Server) close() error {
 	s.cut()
 	if s.http != nil {
 		errs = append(errs, s.http.Close())
-		s.conns.Wait()
+		s.conns.open.Wait()
 	}
 	if s.listener != nil {
 		if err := s.listener.Close(); !errors.Is(err, net.ErrClosed) {

@@ -153,7 +153,8 @@ func (c *Catalog) Wait(ctx context.Context) error {
 }
 
 // Settled reports whether the table tells of every file that was seen: otherwise a tool that is not in it may be in a
-// moment. Once it returns true, the table is as new.
+// moment. Once it returns true, the table is as new. Where files keep coming after the start, or run long to be described, it
+// returns true after half a minute all the same.
 func (c *Catalog) Settled() bool { return !c.keeper.unsettled.Load() }
 
 // Reconfigure puts new limits (nil: the sandbox's defaults) and a new policy in the place of those of Options. Programs

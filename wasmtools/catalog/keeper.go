@@ -52,6 +52,7 @@ type keeper struct {
 	ready     chan struct{} // closed when unready is 0
 	unsettled atomic.Bool   // something is under way that no generation tells of yet
 
+	calm      time.Time // when nothing was pending last, or the start was not over
 	expected  time.Time // until when a new file is given time to settle
 	scanAt    time.Time // when the next scan is due
 	publishAt time.Time // when the next generation is due; zero: nothing has changed
@@ -105,14 +106,14 @@ func (k *keeper) run() {
 			k.goOn()
 		}
 		k.work.start(k.ctx, k.do)
-		if k.pending(now) { // before a generation lacks what comes back in another place
+		if k.comeAgain(now) { // before a generation lacks what comes back in another place
 			k.unsettled.Store(true)
 		}
 		// A file that comes alone is published at once, of many that come together some in each generation.
 		if !k.publishAt.IsZero() && (len(k.loads) == 0 || !now.Before(k.publishAt)) {
 			k.publish()
 		}
-		k.unsettled.Store(k.pending(now))
+		k.unsettled.Store(k.comeAgain(now))
 		timer.Reset(time.Until(k.due()))
 		events, failures := k.watch.channels()
 		select {
@@ -127,11 +128,6 @@ func (k *keeper) run() {
 		case <-timer.C:
 		}
 	}
-}
-
-// pending reports whether there may be tools that no generation tells of yet.
-func (k *keeper) pending(now time.Time) bool {
-	return k.root == nil || len(k.loads) > 0 || !k.publishAt.IsZero() || now.Before(k.expected)
 }
 
 // close waits for the workers and closes all programs.

@@ -12,7 +12,7 @@ type pace struct {
 	safety   time.Duration // between two scans where they are
 	debounce time.Duration // from an event to its scan, and between two generations while many files come in
 	settle   time.Duration // how long a changed file must look the same before it is read
-	patience time.Duration // how long the start waits for modules that take long to be described, and for nothing else
+	patience time.Duration // how long the start waits for modules that take long to be described, and for nothing else; and clients after it
 	quiet    time.Duration // how long ago one must have been written that was written where it is
 }
 

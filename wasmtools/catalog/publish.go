@@ -6,6 +6,21 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
+// pending reports whether there may be tools that no generation tells of yet.
+func (k *keeper) pending(now time.Time) bool {
+	return k.root == nil || len(k.loads) > 0 || !k.publishAt.IsZero() || now.Before(k.expected)
+}
+
+// comeAgain reports whether clients of a path without a tool are to try again: while tools are pending, but after the start
+// not for as long as files keep coming, or run long to be described. Whoever misspelt a path would not be told.
+func (k *keeper) comeAgain(now time.Time) bool {
+	pending := k.pending(now)
+	if !pending || k.unready.Load() != 0 {
+		k.calm = now
+	}
+	return pending && now.Sub(k.calm) < k.pace.patience
+}
+
 // publish makes the shelf the table's content, logs what is new in it, and closes what is no longer served.
 func (k *keeper) publish() {
 	began := time.Now()

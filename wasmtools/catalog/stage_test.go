@@ -151,6 +151,27 @@ func TestStartGoesOn(t *testing.T) {
 	}
 }
 
+// TestSettlesBesideEndless has clients wait for modules that run without end no longer than for anything else.
+func TestSettlesBesideEndless(t *testing.T) {
+	t.Parallel()
+	directory := t.TempDir()
+	put(t, directory, "b.wasm", version(t, "v0001", "", "b"))
+	c := open(t, catalog.Options{Directory: directory})
+	const endless = 8
+	for i := range endless { // 20 s, two at a time
+		put(t, directory, fmt.Sprintf("a%02d.wasm", i), unlike(t, fixture(t, "wat/hostile/describe_spin"), fmt.Sprint(i)))
+	}
+	await(t, c, "refused", func(g *wasmtools.Generation) bool { return len(g.Refused()) > 0 })
+	for deadline := time.Now().Add(2 * time.Second); !c.Settled(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("who asks for a path that is not there is told to come again for as long as modules run")
+		}
+	}
+	if n := len(c.Table().Current().Refused()); n == endless {
+		t.Error("no module ran any more: this tests nothing")
+	}
+}
+
 // TestRenamed gives a served file another name: while no generation has its tool, the catalog is not settled.
 func TestRenamed(t *testing.T) {
 	t.Parallel()

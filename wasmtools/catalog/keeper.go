@@ -254,7 +254,8 @@ func (k *keeper) troubled(problems []problem) {
 	}
 }
 
-// look compares a file with what is known of it, and has it loaded once it has settled. It reports whether it does.
+// look compares a file with what is known of it, and has it loaded once it has settled. It reports whether it does so for the
+// first time with what is there now.
 func (k *keeper) look(e found, now time.Time) bool {
 	f := k.shelf.at(e.path)
 	if !same(f.observed, e.info) {
@@ -287,8 +288,9 @@ func (k *keeper) look(e found, now time.Time) bool {
 		k.refuse(f, e.err)
 		k.arrived(f)
 	default:
+		again := same(f.tried, e.info)
 		k.queueLoad(f)
-		return true
+		return !again
 	}
 	return false
 }

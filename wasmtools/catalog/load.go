@@ -56,6 +56,7 @@ const quickDescribe = 500 * time.Millisecond
 // queueLoad has a file loaded.
 func (k *keeper) queueLoad(f *file) {
 	l := &load{file: f, info: f.observed}
+	f.tried = l.info
 	if f.serving != nil {
 		l.served = f.serving.Digest()
 	}

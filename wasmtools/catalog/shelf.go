@@ -32,6 +32,7 @@ type file struct {
 	appeared time.Time   // when a scan saw it first, of those after the start
 	since    time.Time   // of the first scan that saw it so
 	read     fs.FileInfo // the version that was loaded or refused last; nil: what is there must be read
+	tried    fs.FileInfo // the version of the last load
 	loading  *load       // under way; nil: none is
 	awaited  bool        // of the first scan, and what comes of it is not known
 	delayed  bool        // awaited, and takes long to be described

@@ -3,13 +3,16 @@
 package catalog_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/toolsrv/toolsrv/runtime/sandbox"
+	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/catalog"
 )
 
@@ -132,6 +135,30 @@ func TestOwners(t *testing.T) {
 	}
 	if n := log.count("others can"); n != 3 {
 		t.Errorf("got %d warnings, want 3", n)
+	}
+}
+
+// TestOwnersAgain warns of a file once, however often it is looked at again because it can't be read.
+func TestOwnersAgain(t *testing.T) {
+	t.Parallel()
+	if os.Geteuid() == 0 {
+		t.Skip("root may read everything")
+	}
+	directory := t.TempDir()
+	put(t, directory, "a.wasm", version(t, "v0001", "", "a"))
+	if err := os.Chmod(filepath.Join(directory, "a.wasm"), 0o222); err != nil {
+		t.Fatal(err)
+	}
+	log := &record{}
+	c := open(t, catalog.Options{Directory: directory, Poll: 10 * time.Millisecond, PollOnly: true, Logger: log.logger()})
+	for i := range 20 { // each is looked at, and those before it
+		name := fmt.Sprintf("b%d", i)
+		swap(t, directory, name+".wasm", version(t, "v0001", "", name))
+		await(t, c, name, func(g *wasmtools.Generation) bool { _, ok := g.Lookup("/" + name); return ok })
+	}
+	closeNow(t, c)
+	if n := log.count("others can change files", "a.wasm"); n != 1 {
+		t.Errorf("got %d warnings of the same file, want 1", n)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/toolsrv/toolsrv/internal/journal"
+	"github.com/toolsrv/toolsrv/internal/testkit"
 )
 
 // A reader takes what a journal writes.
@@ -266,6 +267,9 @@ func TestMany(t *testing.T) {
 
 // Not parallel: AllocsPerRun counts what the whole process allocates.
 func TestAllocations(t *testing.T) {
+	if testkit.Race {
+		t.Skip("the race detector allocates")
+	}
 	j, h := journal.New(io.Discard, encodeJSON)
 	defer j.Close()
 	log := slog.New(h)

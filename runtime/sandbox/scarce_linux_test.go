@@ -9,12 +9,17 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/toolsrv/toolsrv/internal/testkit"
 )
 
 // TestSystemHasLess has the system refuse address space of which the account knows nothing: what is idle makes room. It runs in
 // a process of its own, from which it takes the address space away.
 func TestSystemHasLess(t *testing.T) {
 	t.Parallel()
+	if testkit.Race {
+		t.Skip("the race detector needs address space of its own, and ends the process where it gets none")
+	}
 	if os.Getenv("SANDBOX_SCARCE") == "" {
 		child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestSystemHasLess$", "-test.v")
 		child.Env = append(os.Environ(), "SANDBOX_SCARCE=1")

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/toolsrv/toolsrv/internal/testkit"
 	"github.com/toolsrv/toolsrv/runtime/wasmbin"
 )
 
@@ -118,8 +119,8 @@ func TestRefused(t *testing.T) {
 
 // TestPredicted compares what is predicted with what is taken, with room for a machine that is busy.
 func TestPredicted(t *testing.T) {
-	if testing.Short() {
-		t.Skip("compiles for some seconds")
+	if testing.Short() || testkit.Race {
+		t.Skip("compiles for some seconds, and the race detector takes several times as many")
 	}
 	for _, s := range []shape{shapes()[0], joins[0], joins[3], lines[8]} {
 		n, best := 8, (*wasmbin.Rewritten)(nil)

@@ -28,7 +28,7 @@ const (
 // A Journal is a log. Its methods are safe for concurrent use.
 type Journal struct {
 	out     io.Writer
-	notice  slog.Handler // writes to noticed, under mu
+	notice  slog.Handler // writes to noticed; both are run's
 	noticed bytes.Buffer
 
 	mu      sync.Mutex

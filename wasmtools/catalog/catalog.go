@@ -129,7 +129,7 @@ func Start(ctx context.Context, o Options) (*Catalog, error) {
 func (c *Catalog) Table() *wasmtools.RouteTable { return c.table }
 
 // Ready returns nil once the table tells of every file of the first scan, including those that are run to be described; for
-// those that run long it does not wait more than half a minute.
+// those that run long, or change all the time, it does not wait more than half a minute.
 func (c *Catalog) Ready() error {
 	switch n := c.keeper.unready.Load(); {
 	case n < 0:

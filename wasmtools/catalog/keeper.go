@@ -42,9 +42,9 @@ type keeper struct {
 	work      work
 	loads     map[*load]struct{} // under way
 	published time.Duration      // what the last generation took to build
-	delayed   int                // awaited files that take long to be described
-	patience  time.Time          // when the start does not wait for them any more; zero: it waits for others, too
 	awaited   int                // files of the first scan of which it is not known what comes of them
+	delayed   int                // those of them of which that takes long
+	patience  time.Time          // when the start does not wait for them any more; zero: it waits for others, too
 	record    string             // where the precedence is kept, or ""
 	forgetful bool               // the last one could not be
 
@@ -341,7 +341,7 @@ func (k *keeper) arrived(f *file) {
 	k.hold()
 }
 
-// delay notes that a file takes long to be described.
+// delay notes that what comes of a file takes long to be known.
 func (k *keeper) delay(f *file) {
 	if f.awaited && !f.delayed {
 		f.delayed = true
@@ -362,7 +362,7 @@ func (k *keeper) hold() {
 
 // goOn has the start wait for no more files: each may run for as long as the sandbox lets it, and there may be thousands.
 func (k *keeper) goOn() {
-	k.logger.Warn("the start does not wait for modules that take long to be described: embed their manifests with `toolsrv pack`", "files", k.awaited)
+	k.logger.Warn("the start does not wait for modules that take long to be described, or change all the time: embed their manifests with `toolsrv pack`", "files", k.awaited)
 	for _, f := range k.shelf.files {
 		k.arrived(f)
 	}
@@ -385,6 +385,7 @@ func (k *keeper) take(l *load) {
 	f, m := l.file, l.module
 	superseded := l.ctx.Err() != nil
 	if k.shelf.files[f.path] != f || superseded { // it is gone, or has a newer version; another may be there by now
+		k.delay(f) // the next one may be replaced in time, too
 		k.drop(l)
 		k.scanWithin(0)
 		return

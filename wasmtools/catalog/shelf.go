@@ -35,7 +35,7 @@ type file struct {
 	tried    fs.FileInfo // the version of the last load
 	loading  *load       // under way; nil: none is
 	awaited  bool        // of the first scan, and what comes of it is not known
-	delayed  bool        // awaited, and takes long to be described
+	delayed  bool        // awaited, and that takes long
 	serving  *module     // nil: none
 	waiting  *module     // loaded well, but refused for a conflict; nil: none
 	refused  error       // why what is there is not served; nil: it is

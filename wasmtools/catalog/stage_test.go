@@ -151,6 +151,27 @@ func TestStartGoesOn(t *testing.T) {
 	}
 }
 
+// TestStartGoesOnBesideSwaps does not wait without end for a file whose newer version always comes before what it holds is known.
+func TestStartGoesOnBesideSwaps(t *testing.T) {
+	t.Parallel()
+	directory := t.TempDir()
+	endless := fixture(t, "wat/hostile/describe_spin")
+	put(t, directory, "a.wasm", endless)
+	put(t, directory, "b.wasm", version(t, "v0001", "", "b"))
+	c := start(t, catalog.Options{Directory: directory})
+	deadline := time.After(10 * time.Second)
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for i := 0; c.Ready() != nil; i++ {
+		select {
+		case <-tick.C:
+			swap(t, directory, "a.wasm", unlike(t, endless, fmt.Sprint(i)))
+		case <-deadline:
+			t.Fatalf("the start waits without end: %v", c.Ready())
+		}
+	}
+}
+
 // TestSettlesBesideEndless has clients wait for modules that run without end no longer than for anything else.
 func TestSettlesBesideEndless(t *testing.T) {
 	t.Parallel()

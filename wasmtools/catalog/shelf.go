@@ -14,10 +14,11 @@ import (
 // A shelf holds the files of the directory, which of their modules are served, and which wait because another file has
 // their paths. It is owned by one goroutine.
 type shelf struct {
-	files      map[string]*file // by path
-	operations map[string]claim // by operation id; different ids mean different paths, too
-	waiting    []*file          // those with a waiting module, the first to come first
-	outgoing   []*module        // no longer served, to be closed once the table has let go of them
+	files      map[string]*file    // by path
+	operations map[string]claim    // by operation id; different ids mean different paths, too
+	released   map[string]struct{} // operation ids that somebody had when settle was called last
+	waiting    []*file             // those with a waiting module, the first to come first
+	outgoing   []*module           // no longer served, to be closed once the table has let go of them
 	// starting tells that files of the first scan are still coming in. Until all have, one of them takes a path from
 	// another that comes after it, so that who has it in the end depends on no race.
 	starting bool
@@ -49,7 +50,7 @@ type claim struct {
 
 // newShelf returns a shelf without files, beside tools of the program.
 func newShelf(own []*wasmtools.Tool) *shelf {
-	s := &shelf{files: map[string]*file{}, operations: map[string]claim{}, turn: precedence.Precedence(nil).Turns(nil)}
+	s := &shelf{files: map[string]*file{}, operations: map[string]claim{}, released: map[string]struct{}{}, turn: precedence.Precedence(nil).Turns(nil)}
 	for _, t := range own {
 		s.operations[t.OperationID()] = claim{nil, t}
 	}
@@ -165,6 +166,7 @@ func (s *shelf) withdraw(f *file) {
 func (s *shelf) release(f *file) {
 	for _, t := range f.serving.Tools() {
 		delete(s.operations, t.OperationID())
+		s.released[t.OperationID()] = struct{}{}
 	}
 	f.serving = nil
 }
@@ -186,24 +188,34 @@ func (s *shelf) remove(f *file) {
 	delete(s.files, f.path)
 }
 
-// settle lets those that wait take what has become free, in the order of their coming, and returns them. It says of the
-// others what they wait for by now.
+// settle lets those that wait take what has become free since the last time, in the order of their coming, and returns them. It
+// says of those that wanted it, too, what they wait for by now. To look at all others is not needed, and there may be thousands.
 func (s *shelf) settle() (taken []*file) {
-	for {
-		i := slices.IndexFunc(s.waiting, func(f *file) bool {
-			_, f.refused = s.conflict(f, f.waiting)
-			return f.refused == nil
-		})
-		if i < 0 {
-			return taken
+	for i := 0; len(s.released) > 0 && i < len(s.waiting); {
+		f, m := s.waiting[i], s.waiting[i].waiting
+		i++
+		if !s.wantsReleased(m) {
+			continue
 		}
-		f := s.waiting[i]
-		s.waiting = slices.Delete(s.waiting, i, i+1)
-		m := f.waiting
+		if _, f.refused = s.conflict(f, m); f.refused != nil {
+			continue
+		}
+		s.waiting = slices.Delete(s.waiting, i-1, i)
 		f.waiting = nil
 		s.offer(f, m) // which may free a path in turn
 		taken = append(taken, f)
+		i = 0
 	}
+	clear(s.released)
+	return taken
+}
+
+// wantsReleased reports whether a module wants something that was released since settle was called last.
+func (s *shelf) wantsReleased(m *module) bool {
+	return slices.ContainsFunc(m.Tools(), func(t *wasmtools.Tool) bool {
+		_, ok := s.released[t.OperationID()]
+		return ok
+	})
 }
 
 // limit gives the modules of a file new limits. One that can't run within them is neither served nor waits any more; the error

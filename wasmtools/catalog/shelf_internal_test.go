@@ -9,11 +9,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/toolsrv/toolsrv/wasmtools/catalog/precedence"
-
 	"github.com/toolsrv/toolsrv/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/runtime/wasmbin"
 	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/catalog/precedence"
 	"github.com/toolsrv/toolsrv/wasmtools/toolfile"
 )
 
@@ -147,5 +146,46 @@ func TestServedKeeps(t *testing.T) {
 		if got := s.precedes(c.path, c.module, c.other, c.otherModule); got != c.want {
 			t.Errorf("%s: got %t, want %t", c.name, got, c.want)
 		}
+	}
+}
+
+// TestManyWait does not look closely at all that wait for others whenever a file comes: a copy of a large directory below it has
+// thousands of them. Not parallel: AllocsPerRun counts what the whole process allocates.
+func TestManyWait(t *testing.T) {
+	engine, err := sandbox.New(t.Context(), sandbox.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer engine.Close(context.Background())
+	content, err := os.ReadFile("../../testdata/catalog/answer.wasm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	content, err = wasmbin.SetCustom(content, wasmtools.ManifestSection, []byte(`{"abi":1,"tools":[{"name":"a","description":"Does it.","parameters":{"type":"object"}}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newShelf(nil)
+	defer s.close()
+	const files = 50
+	for i := range files {
+		m, err := toolfile.Load(engine, content, toolfile.Place{})
+		if err == nil {
+			err = m.Build(nil)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.offer(s.at(fmt.Sprint(i)), &module{Module: m})
+	}
+	if n := testing.AllocsPerRun(10, func() { s.settle() }); n > 0 {
+		t.Errorf("settling what nobody has left makes %v allocations, want none", n)
+	}
+	s.remove(s.files["0"])
+	if taken := s.settle(); len(taken) != 1 || taken[0].path != "1" || len(s.waiting) != files-2 {
+		t.Errorf("%d files take what has become free, and %d wait, want 1 and %d", len(taken), len(s.waiting), files-2)
+	}
+	if why := s.files["2"].refused; why == nil || len(s.released) > 0 {
+		t.Errorf("got %v for the next one", why)
 	}
 }

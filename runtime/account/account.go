@@ -7,6 +7,7 @@ import (
 	"context"
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 // A Kind is something that the process has little of.
@@ -35,6 +36,9 @@ type Account struct {
 	mu      sync.Mutex
 	waiting list.List // of *waiter, in the order of their coming
 }
+
+// patience is after what time a wait first looks around: most calls are over by then. Each later time is twice as long.
+const patience = 100 * time.Millisecond
 
 // A line is what is taken of a kind. Lines are apart by a cache line: each call changes one.
 type line struct {
@@ -106,7 +110,9 @@ func (a *Account) Give(k Kind, n int64) {
 func (a *Account) Wanted() bool { return a.waiters.Load() > 0 }
 
 // Wait takes n of a kind as soon as there is room. When ctx is done first, it returns the cause and has taken nothing.
-func (a *Account) Wait(ctx context.Context, k Kind, n int64, first bool) error {
+//
+// Now and then it calls look, if that is not nil, to give back what became idle meanwhile: until granted is closed, that is.
+func (a *Account) Wait(ctx context.Context, k Kind, n int64, first bool, look func(granted <-chan struct{})) error {
 	w := &waiter{k, n, first, make(chan struct{})}
 	a.mu.Lock()
 	// Counted before the last look: what is given back after it is passed on.
@@ -118,10 +124,21 @@ func (a *Account) Wait(ctx context.Context, k Kind, n int64, first bool) error {
 	}
 	place := a.waiting.PushBack(w)
 	a.mu.Unlock()
-	select {
-	case <-w.granted:
-		return nil
-	case <-ctx.Done():
+	pause := patience
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	for ctx.Err() == nil {
+		select {
+		case <-w.granted:
+			return nil
+		case <-ctx.Done():
+		case <-timer.C:
+			if look != nil {
+				look(w.granted)
+			}
+			pause *= 2
+			timer.Reset(pause)
+		}
 	}
 	a.mu.Lock()
 	select {

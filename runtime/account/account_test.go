@@ -54,7 +54,7 @@ func TestWait(t *testing.T) {
 		var mu sync.Mutex
 		wait := func(name string, n int64) {
 			go func() {
-				if err := a.Wait(t.Context(), account.Memory, n, true); err != nil {
+				if err := a.Wait(t.Context(), account.Memory, n, true, nil); err != nil {
 					t.Errorf("%s: %v", name, err)
 				}
 				mu.Lock()
@@ -68,7 +68,7 @@ func TestWait(t *testing.T) {
 		wait("other", 10)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if err := a.Wait(ctx, account.Memory, 5, true); !errors.Is(err, context.DeadlineExceeded) {
+		if err := a.Wait(ctx, account.Memory, 5, true, nil); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("a wait without end: got %v", err)
 		}
 		for _, step := range []struct {
@@ -92,6 +92,36 @@ func TestWait(t *testing.T) {
 	})
 }
 
+// TestLook has a wait find room that nobody gave back by himself.
+func TestLook(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		a := account.New(map[account.Kind]int64{account.Memory: 100})
+		a.Add(account.Memory, 100)
+		begun, looks := time.Now(), 0
+		err := a.Wait(t.Context(), account.Memory, 60, true, func(granted <-chan struct{}) {
+			looks++
+			a.Give(account.Memory, 30)
+			select {
+			case <-granted:
+				if looks < 2 {
+					t.Error("granted what is not there")
+				}
+			default:
+				if looks == 2 {
+					t.Error("looks on, although there is room")
+				}
+			}
+		})
+		if took := time.Since(begun); err != nil || looks != 2 || took > time.Second {
+			t.Errorf("got %v after %v and %d looks, want room after two", err, took, looks)
+		}
+		if held := a.Held(account.Memory); held != 100 {
+			t.Errorf("%d are held, want 100", held)
+		}
+	})
+}
+
 // TestSum has many take and give: no limit is passed at any time, and nothing is lost.
 func TestSum(t *testing.T) {
 	t.Parallel()
@@ -104,7 +134,7 @@ func TestSum(t *testing.T) {
 			for n := range 500 {
 				size := int64((worker*37+n*101)%300 + 1)
 				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-				if err := a.Wait(ctx, account.Memory, size, n%2 == 0); err != nil {
+				if err := a.Wait(ctx, account.Memory, size, n%2 == 0, nil); err != nil {
 					t.Error(err)
 				}
 				cancel()

@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"os"
@@ -128,7 +129,7 @@ func TestTooMuchMemory(t *testing.T) {
 					t.Errorf("got %v, want overloaded", err)
 				}
 			}
-			e.reclaim(account.Memory, test.memory)
+			e.reclaim(nil, account.Memory, test.memory)
 			if held := e.account.Held(account.Memory); held != 0 {
 				t.Errorf("%d bytes are held by nobody", held)
 			}
@@ -245,6 +246,59 @@ func TestElementsCount(t *testing.T) {
 	})
 	if most < 40<<10+instanceSize {
 		t.Errorf("an instance with 1,024 elements holds %d bytes", most)
+	}
+}
+
+// TestInstanceCounts has an instance count that no call has used, and one whose call takes stack and output beside its memory.
+func TestInstanceCounts(t *testing.T) {
+	t.Parallel()
+	e, p := poolEngine(t, Config{}, "hostile/hoard")
+	m, limits := p.module, Limits{}.withDefaults()
+	m.allow(limits.Memory)
+	w := &work{ctx: t.Context(), begun: time.Now(), deadline: time.Now().Add(time.Minute), limits: &limits}
+	if !m.enter() {
+		t.Fatal("the engine is closed")
+	}
+	i, err := m.make(w)
+	if err != nil {
+		m.leave()
+		t.Fatal(err)
+	}
+	snapshot := e.account.Held(account.Memory) - i.claimed
+	m.giveBack(i, true, w.begun)
+	if held := e.account.Held(account.Memory) - snapshot; held < instanceSize {
+		t.Errorf("an instance that no call has used holds %d bytes, want %d at least", held, instanceSize)
+	}
+	i, _ = m.borrow(w)
+	i.call.begin(w)
+	i.call.extend(1 << 20)
+	i.call.extend(2 << 20)
+	i.grow(4 << 20)
+	if want := int64(7<<20 + instanceSize); i.claimed < want {
+		t.Errorf("with 3 MiB beside 4 of memory, %d bytes are held, want %d", i.claimed, want)
+	}
+	m.giveBack(i, false, w.begun)
+}
+
+// TestDataCounts has code count with its data segments, which are kept as long.
+func TestDataCounts(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]Config{"in memory": {}, "from the cache": {CacheDir: t.TempDir()}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e, _ := poolEngine(t, c, "hostile/hoard")
+			segment := append([]byte("\x01\x00\x41\x00\x0b"), binary.AppendUvarint(nil, pageSize)...)
+			segment = append(segment, bytes.Repeat([]byte("1"), pageSize)...)
+			module := append(bytes.Clone(logs), 11) // the data section
+			module = append(binary.AppendUvarint(module, uint64(len(segment))), segment...)
+			p := loadInternal(t, e, module)
+			if out, err := p.Tool("x", 0, Limits{}).Call(t.Context(), nil); err != nil || string(out) != "1" {
+				t.Fatalf("got %s, %v, want 1", out, err)
+			}
+			if held := e.account.Held(account.Code); held < pageSize {
+				t.Errorf("%d bytes are held, the data segments have %d", held, pageSize)
+			}
+		})
 	}
 }
 

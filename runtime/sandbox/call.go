@@ -29,7 +29,8 @@ type call struct {
 	command  bool // a plain WASI program: JSON on stdin and stdout
 	lines    lines
 	meter    meter
-	deep     bool // the guest asked for the rest of its call stack
+	deep     bool  // the guest asked for the rest of its call stack
+	beside   int64 // bytes that the account holds for that, and for output
 
 	// serving is false while the guest is being started. What it reads then is empty and what it writes is dropped,
 	// so that a start is the same for all calls.
@@ -179,13 +180,19 @@ func overflow(ctx context.Context, _ api.Module, stack []uint64) {
 	left := int64(int32(uint32(stack[0])))
 	if rest := c.limits.Stack - firstStack; rest > 0 && !c.deep {
 		c.deep = true
-		c.owner.extend(c.owner.claimed + rest)
+		c.extend(rest)
 		left += rest
 	}
 	if left < 0 {
 		panic(&fault{ToolStack, fmt.Sprintf("The tool used up its call stack of %s: it calls itself too deeply.", size(c.limits.Stack))})
 	}
 	stack[0] = uint64(uint32(left))
+}
+
+// extend has the account hold more for the call than its memory takes. Where there is no room, it ends the call.
+func (c *call) extend(bytes int64) {
+	c.beside += bytes
+	c.owner.grow(int64(len(c.memory.Bytes())))
 }
 
 // What the work of a host function is taken for, in nanoseconds.
@@ -309,7 +316,7 @@ func (c *call) write(b []byte, replace bool) {
 		panic(&fault{ToolBadOutput, fmt.Sprintf("The tool's output is larger than its limit of %s.", size(c.limits.Output))})
 	}
 	if total := len(c.output) + len(b); total > max(cap(c.output), freeOutput) {
-		c.owner.extend(c.owner.claimed + int64(total)) // what it is copied from is garbage that is still there
+		c.extend(int64(total)) // what it is copied from is garbage that is still there
 	}
 	c.work(len(b) / bytesCopy)
 	c.output = append(c.output, b...)

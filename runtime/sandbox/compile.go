@@ -162,7 +162,7 @@ func (c *compiler) run(b *build) {
 	if n != nil {
 		c.account.Add(account.Code, n.size)
 		if !c.account.Take(account.Mappings, n.mappings(), true) { // it is there already
-			b.module.engine.reclaim(account.Mappings, n.mappings())
+			b.module.engine.reclaim(nil, account.Mappings, n.mappings())
 			c.account.Add(account.Mappings, n.mappings())
 		}
 	}
@@ -196,7 +196,7 @@ func (c *compiler) make(b *build) (n *native, err error) {
 	}
 	// What is idle makes room for it, but calls that run are not waited for: they may wait for this.
 	if !c.account.Take(account.Memory, m.cost.bytes, true) {
-		m.engine.reclaim(account.Memory, m.cost.bytes)
+		m.engine.reclaim(nil, account.Memory, m.cost.bytes)
 		c.account.Add(account.Memory, m.cost.bytes)
 	}
 	defer c.account.Give(account.Memory, m.cost.bytes)

@@ -77,7 +77,7 @@ type instance struct {
 func (m *module) instantiate(ctx context.Context, w *work, code wazero.CompiledModule, s *snapshot) (*instance, error) {
 	i, err := m.allot(ctx, w, code, s)
 	if scarce(err) { // the system has less than the account knows of: other programs need some, too
-		m.engine.reclaim(account.Mappings, m.engine.account.Most(account.Mappings, false))
+		m.engine.reclaim(nil, account.Mappings, m.engine.account.Most(account.Mappings, false))
 		i, err = m.allot(ctx, w, code, s)
 	}
 	return i, err
@@ -90,6 +90,7 @@ func (m *module) allot(ctx context.Context, w *work, code wazero.CompiledModule,
 		snapshot: s, linear: m.rewritten.LinearStack, overhead: m.overhead(),
 		reserved: m.reserve(), most: int64(m.rewritten.MemoryMax) * pageSize,
 	}
+	i.resident = i.overhead // until there was a reset
 	i.call = call{engine: e, owner: i, command: m.shape.command, lines: lines{log: e.log}}
 	i.memory.owner = i
 	begin := m.shape.memory
@@ -156,20 +157,18 @@ func (i *instance) claim(w *work, bytes int64) error {
 	return nil
 }
 
-// extend is claim in the midst of a run: where there is no room, it ends the call. It waits for a quarter of the time that is
-// left, since the call keeps what it has meanwhile, for which others may wait: the first to give up lets them go on.
-func (i *instance) extend(bytes int64) {
+// grow has the account hold what the instance takes once its memory has size bytes. Where there is no room, it ends the call.
+// It waits for a quarter of the time that is left, since the call keeps what it has meanwhile, for which others may wait: the
+// first to give up lets them go on.
+func (i *instance) grow(size int64) {
 	c := &i.call
+	bytes := size + i.overhead + c.beside
+	if bytes <= i.claimed {
+		return
+	}
 	c.memory.Unwatch()
 	if err := i.claim(&work{ctx: c.ctx, deadline: time.Now().Add(time.Until(c.deadline) / 4)}, bytes); err != nil {
 		panic(err)
-	}
-}
-
-// grow has the account hold what the instance takes once its memory has size bytes.
-func (i *instance) grow(size int64) {
-	if bytes := size + i.overhead; bytes > i.claimed {
-		i.extend(bytes)
 	}
 }
 

@@ -25,7 +25,7 @@ type native struct {
 	code      wazero.CompiledModule // nil: it was only made sure that it is in the cache
 	runtime   wazero.Runtime
 	rewritten *wasmbin.Rewritten // without Module
-	size      int64              // what it takes in memory, in bytes
+	size      int64              // what it takes in memory, in bytes, with the data segments
 	stored    bool               // it comes back from the cache
 }
 
@@ -276,7 +276,15 @@ func (f *foundry) compile(of sum, source []byte, needed func() bool) (*native, e
 	if err != nil {
 		return nil, err
 	}
-	return &native{code: code, runtime: plain, rewritten: r, size: int64(codeFactor * len(module))}, nil
+	return &native{code: code, runtime: plain, rewritten: r, size: int64(codeFactor*len(module) + dataSize(r))}, nil
+}
+
+// dataSize returns the bytes of a module's data segments, which are kept as long as its code.
+func dataSize(r *wasmbin.Rewritten) (size int) {
+	for _, d := range r.Data {
+		size += len(d.Content)
+	}
+	return size
 }
 
 // codeFactor is how many times as large as a module its code is, with what wazero keeps beside it, where nothing tells.
@@ -385,7 +393,7 @@ func (f *foundry) hand(module []byte, m made, r *wasmbin.Rewritten) (*native, er
 	if err != nil {
 		return nil, err
 	}
-	return &native{code: code, runtime: f.loader, rewritten: r, size: int64(len(m.code) + len(module)), stored: true}, nil
+	return &native{code: code, runtime: f.loader, rewritten: r, size: int64(len(m.code) + len(module) + dataSize(r)), stored: true}, nil
 }
 
 // stage puts code where the loader looks for it, and returns the file, which the caller removes. Who reads a file keeps

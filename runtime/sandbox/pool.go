@@ -265,12 +265,14 @@ func (m *module) first(ctx context.Context, code wazero.CompiledModule, w *work)
 		return i, nil // what it made of that is due to this tool's limit, and no state for others
 	}
 	taken, err := i.take()
+	if err == nil {
+		// It is no larger than the memory that it was taken of, and gets that one's room: to wait for some, while it is there
+		// already, would be memory that nobody counts.
+		i.claimed -= taken.resident()
+	}
 	m.discard(i)
 	if err != nil {
 		return nil, failed(err)
-	}
-	if err := m.engine.take(ctx, account.Memory, taken.resident(), w.first); err != nil {
-		return nil, errors.Join(err, taken.image.Close())
 	}
 	if i, err = m.instantiate(ctx, w, code, taken); err != nil {
 		m.engine.drop(taken)
@@ -340,13 +342,29 @@ func (e *Engine) sweep(idle, unused time.Time) {
 }
 
 // reclaim lets go of what is idle, used longest ago first, until there is room for n of a kind and a sixteenth of all beside, so
-// that the next who asks finds some. Instances go before snapshots, which take longer to make again. One at a time does it.
-func (e *Engine) reclaim(k account.Kind, n int64) {
-	e.reclaiming <- struct{}{}
+// that the next who asks finds some; or until done is closed. Instances go before snapshots, which take longer to make again. One
+// at a time does it.
+func (e *Engine) reclaim(done <-chan struct{}, k account.Kind, n int64) {
+	select {
+	case <-done:
+		return
+	case e.reclaiming <- struct{}{}:
+	}
 	defer func() { <-e.reclaiming }()
 	most := e.account.Most(k, false)
 	most -= most/16 + n
-	enough := func() bool { return e.account.Held(k) <= most }
+	enough := func() bool {
+		select {
+		case <-done:
+			return true
+		default:
+			return e.account.Held(k) <= most
+		}
+	}
+	if enough() { // by what another has let go of
+		return
+	}
+	code := k == account.Mappings // which it takes; its memory is another account's
 	type candidate struct {
 		module *module
 		since  time.Time
@@ -357,7 +375,7 @@ func (e *Engine) reclaim(k account.Kind, n int64) {
 		for _, i := range m.idle {
 			instances = append(instances, candidate{m, i.since})
 		}
-		if m.calls == 0 && (m.snapshot != nil || m.disused()) {
+		if m.calls == 0 && (m.snapshot != nil || code && m.disused()) {
 			modules = append(modules, candidate{m, m.called})
 		}
 		m.mu.Unlock()
@@ -387,7 +405,7 @@ func (e *Engine) reclaim(k account.Kind, n int64) {
 		m.mu.Lock()
 		var r remains
 		if m.calls == 0 && !m.called.After(c.since) {
-			if m.disused() {
+			if code && m.disused() {
 				r = m.strip()
 			} else { // to compile it again would be dearer than anything
 				r.instances, r.snapshot = m.idle, m.snapshot
@@ -422,8 +440,9 @@ func (e *Engine) take(ctx context.Context, k account.Kind, n int64, first bool) 
 	if n > e.account.Most(k, first) {
 		return overloaded(nil)
 	}
-	e.reclaim(k, n)
-	switch err := e.account.Wait(ctx, k, n, first); {
+	e.reclaim(ctx.Done(), k, n)
+	look := func(granted <-chan struct{}) { e.reclaim(granted, k, n) }
+	switch err := e.account.Wait(ctx, k, n, first, look); {
 	case err == nil:
 		return nil
 	case errors.Is(err, errTimeout):

@@ -210,17 +210,17 @@ func TestReclaim(t *testing.T) {
 	if _, err := recent.Tool("x", 0, Limits{}).Call(t.Context(), []byte("1")); err != nil {
 		t.Fatal(err)
 	}
-	e.reclaim(account.Memory, 0)
+	e.reclaim(nil, account.Memory, 0)
 	if old.module.idlers() != 1 || recent.module.idlers() != 1 {
 		t.Error("instances are closed without need")
 	}
 	room := e.account.Most(account.Memory, false)
 	room -= room / 16
-	e.reclaim(account.Memory, room-e.account.Held(account.Memory)+1)
+	e.reclaim(nil, account.Memory, room-e.account.Held(account.Memory)+1)
 	if old.module.idlers() != 0 || recent.module.idlers() != 1 {
 		t.Errorf("%d and %d instances are left, want 0 old ones and 1 recent one", old.module.idlers(), recent.module.idlers())
 	}
-	e.reclaim(account.Memory, room)
+	e.reclaim(nil, account.Memory, room)
 	if held := e.account.Held(account.Memory); held != 0 {
 		t.Errorf("%d bytes are held by what nobody uses", held)
 	}

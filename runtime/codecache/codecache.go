@@ -35,9 +35,10 @@ type Cache struct {
 	written atomic.Int64 // bytes of entries since they were last counted
 }
 
-// An entry is one file: a magic line, the SHA-256 of what follows, the number of parts, the size of each, and the parts.
+// An entry is one file: a magic line, the SHA-256 of the key and what follows, the number of parts, the size of each, and the
+// parts. The key keeps an entry from being taken for another in whose place somebody has put it.
 const (
-	entryMagic  = "toolsrv compiled code 2\n"
+	entryMagic  = "toolsrv compiled code 3\n"
 	entryHeader = len(entryMagic) + sha256.Size
 	maxEntry    = 768 << 20 // bytes; the largest module makes about half of it
 	maxParts    = 16
@@ -199,7 +200,7 @@ func (c *Cache) Get(key Key) ([][]byte, error) {
 	if info.Size() <= maxEntry {
 		content := make([]byte, info.Size())
 		if _, err := io.ReadFull(f, content); err == nil {
-			parts = parse(content)
+			parts = parse(key, content)
 		} else if !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
 			return nil, err
 		}
@@ -211,13 +212,16 @@ func (c *Cache) Get(key Key) ([][]byte, error) {
 	return parts, nil
 }
 
-// parse returns the parts of an entry, if it is whole, and nil otherwise.
-func parse(content []byte) [][]byte {
+// parse returns the parts of an entry, if it is whole and that of the key, and nil otherwise.
+func parse(key Key, content []byte) [][]byte {
 	if len(content) < entryHeader+4 || string(content[:len(entryMagic)]) != entryMagic {
 		return nil
 	}
 	rest := content[entryHeader:]
-	if sum := sha256.Sum256(rest); !bytes.Equal(sum[:], content[len(entryMagic):entryHeader]) {
+	h := sha256.New()
+	h.Write(key[:])
+	h.Write(rest)
+	if !bytes.Equal(h.Sum(nil), content[len(entryMagic):entryHeader]) {
 		return nil
 	}
 	n := binary.LittleEndian.Uint32(rest)
@@ -255,6 +259,7 @@ func (c *Cache) Put(key Key, parts ...[]byte) error {
 		return err
 	}
 	h := sha256.New()
+	h.Write(key[:])
 	h.Write(head)
 	for _, p := range parts {
 		h.Write(p)

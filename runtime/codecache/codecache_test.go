@@ -2,6 +2,7 @@ package codecache_test
 
 import (
 	"bytes"
+	"encoding/hex"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -155,6 +156,22 @@ func TestForeign(t *testing.T) {
 	}
 	if _, err := c.Get(key); err == nil || c.Has(key) || c.Put(key, []byte("code")) == nil {
 		t.Errorf("got %v for a directory, which is no entry and can't be made one", err)
+	}
+}
+
+// TestOther puts one entry in the place of another, as who may put links into a directory that many share could: it is whole, but
+// it is the code of something else.
+func TestOther(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	c, key, other := open(t, dir, 0), codecache.KeyOf("x"), codecache.KeyOf("y")
+	put(t, c, other, []byte("other code"))
+	paths, _ := entries(t, dir)
+	if err := os.Rename(paths[0], filepath.Join(dir, hex.EncodeToString(key[:]))); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := c.Get(key); got != nil || err == nil {
+		t.Errorf("got %q, %v, want an error: it is another entry", got, err)
 	}
 }
 

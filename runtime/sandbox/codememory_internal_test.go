@@ -3,13 +3,14 @@ package sandbox
 import (
 	"bytes"
 	"context"
+	"os"
+	"path/filepath"
 	"runtime"
 	"testing"
 
 	"github.com/toolsrv/toolsrv/runtime/account"
 )
 
-// TestFoundIsPacked loads a module whose code is in the cache: after a while it is compressed, and still works where the
 // TestCodeInTurn calls more tools in turn than there is room for: most of those that could have their code in memory do.
 func TestCodeInTurn(t *testing.T) {
 	t.Parallel()
@@ -137,4 +138,37 @@ func TestCodeMemory(t *testing.T) {
 		call(p)
 	}
 	shut(e)
+}
+
+// TestLostCode has code vanish from the cache after a start that found it there, and so did not weigh the module. It is weighed before
+// it is compiled, as any other.
+func TestLostCode(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	_, p := poolEngine(t, Config{CacheDir: dir}, "hostile/hoard")
+	if err := p.Compile(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	want := p.module.cost
+	_, p = poolEngine(t, Config{CacheDir: dir}, "hostile/hoard")
+	if p.module.cost == want || !p.module.stored {
+		t.Fatal("the module was weighed, although there is code")
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, entry := range entries {
+		if len(entry.Name()) == 64 {
+			if err := os.Remove(filepath.Join(dir, entry.Name())); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if out, err := p.Tool("x", 0, Limits{}).Call(t.Context(), nil); err != nil || string(out) != "1" {
+		t.Fatalf("got %s, %v, want 1", out, err)
+	}
+	if got := p.module.cost; got != want {
+		t.Errorf("the module was compiled at a cost of %v, want %v", got, want)
+	}
 }

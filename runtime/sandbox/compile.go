@@ -24,6 +24,7 @@ import (
 
 	"github.com/toolsrv/toolsrv/runtime/account"
 	"github.com/toolsrv/toolsrv/runtime/schedule"
+	"github.com/toolsrv/toolsrv/runtime/wasmbin"
 )
 
 const (
@@ -141,6 +142,11 @@ type cost struct {
 	bytes int64
 }
 
+// costOf returns what compiling a module of that size is predicted to take, once it was rewritten and so weighed.
+func costOf(r *wasmbin.Rewritten, size int) cost {
+	return cost{r.Weight.Time(), r.Weight.Bytes + int64(size)*codeFactor}
+}
+
 // What loading takes for each byte of a module, and what compiling an ordinary one does.
 const (
 	loadPace     = 20 * time.Nanosecond
@@ -180,19 +186,26 @@ func (c *compiler) make(b *build) (n *native, err error) {
 			n, err = nil, panicked(p)
 		}
 	}()
-	m := b.module
-	if b.job.Load().Load {
-		if c.foundry.failing() {
-			return nil, nil
-		}
+	m, load := b.module, b.job.Load().Load
+	if load && !c.foundry.failing() {
 		if n, err = c.foundry.load(m.sum); err != nil {
 			c.foundry.warn(notUsed, err)
 		}
-		return n, nil
+		if n != nil {
+			return n, nil
+		}
 	}
 	source, err := b.source.plain()
 	if err != nil {
 		return nil, fmt.Errorf("unpack the module: %w", err)
+	}
+	if load { // there was something when the module was loaded, so that nobody weighed it
+		r, err := wasmbin.Rewrite(source)
+		if err != nil {
+			return nil, err
+		}
+		m.cost = costOf(r, b.source.size)
+		return nil, nil
 	}
 	// What is idle makes room for it, but calls that run are not waited for: they may wait for this.
 	if !c.account.Take(account.Memory, m.cost.bytes, true) {

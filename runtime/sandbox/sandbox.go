@@ -207,7 +207,7 @@ func (e *Engine) Load(bytes []byte) (*Program, error) {
 		if err != nil {
 			return nil, err
 		}
-		m.cost = cost{time.Duration(rewritten.Weight.Nanos), rewritten.Weight.Bytes + int64(m.source.size)*codeFactor}
+		m.cost = costOf(rewritten, m.source.size)
 	}
 	return e.loaded(m.sum, digest, m)
 }

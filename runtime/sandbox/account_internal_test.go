@@ -280,6 +280,24 @@ func TestInstanceCounts(t *testing.T) {
 	m.giveBack(i, false, w.begun)
 }
 
+// TestPanicGivesBack has an instance be made in vain because wazero panics: nothing is held for it then.
+func TestPanicGivesBack(t *testing.T) {
+	t.Parallel()
+	e, p := poolEngine(t, Config{}, "hostile/hoard")
+	if err := p.Compile(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	code := e.account.Held(account.Mappings)
+	p.module.runtime = nil
+	var told *Error
+	if _, err := p.Tool("x", 0, Limits{}).Call(t.Context(), nil); !errors.As(err, &told) || told.Outcome != Internal {
+		t.Errorf("got %v, want internal", err)
+	}
+	if memory, mappings := e.account.Held(account.Memory), e.account.Held(account.Mappings); memory != 0 || mappings != code {
+		t.Errorf("%d bytes and %d mappings are held by nobody", memory, mappings-code)
+	}
+}
+
 // TestDataCounts has code count with its data segments, which are kept as long.
 func TestDataCounts(t *testing.T) {
 	t.Parallel()

@@ -107,11 +107,20 @@ func (m *module) allot(ctx context.Context, w *work, code wazero.CompiledModule,
 		return nil, err
 	}
 	i.mappings = mappings
-	err := i.build(m, code)
-	if err != nil {
-		i.release()
+	built := false
+	defer func() {
+		if built {
+			return
+		}
+		i.release() // after a panic, too
+		if i.memory.linear != nil {
+			_ = i.memory.linear.Free() // build has told
+		}
+	}()
+	if err := i.build(m, code); err != nil {
 		return nil, failed(err)
 	}
+	built = true
 	return i, nil
 }
 

@@ -144,6 +144,7 @@ type Key [sha256.Size]byte
 // KeyOf returns the key of what is made of all parts: of the module, and of the versions of all that worked on it.
 func KeyOf(parts ...string) (key Key) {
 	h := sha256.New()
+	io.WriteString(h, entryMagic) // an entry of another format is none, rather than a damaged one
 	for _, p := range parts {
 		fmt.Fprintf(h, "%d ", len(p))
 		io.WriteString(h, p)

@@ -59,29 +59,33 @@ func TestCheapFirst(t *testing.T) {
 	t.Parallel()
 	const large = 8
 	directory := t.TempDir()
-	names := func(seed byte) (digests []string) {
-		for i := range large {
-			module := heavy(t, seed+byte(i), fmt.Sprintf("large%d", i))
-			swap(t, directory, fmt.Sprintf("large%d.wasm", i), module)
-			digests = append(digests, fmt.Sprintf("%x", sha256.Sum256(module)))
+	build := func(seed byte) (modules [large][]byte) {
+		for i := range modules {
+			modules[i] = heavy(t, seed+byte(i), fmt.Sprintf("large%d", i))
 		}
-		return digests
+		return modules
 	}
-	names(0)
+	swapAll := func(modules [large][]byte) {
+		for i, module := range modules {
+			swap(t, directory, fmt.Sprintf("large%d.wasm", i), module)
+		}
+	}
+	swapAll(build(0))
 	put(t, directory, "z.wasm", version(t, "v0001", "", "z"))
+	// Made before anything is written, so that the small file does not come seconds after the large ones.
+	newer, small := build(large), version(t, "v0002", "", "z")
 	c := open(t, catalog.Options{Directory: directory})
-	newer := names(large)
-	small := version(t, "v0002", "", "z")
+	swapAll(newer)
 	swap(t, directory, "z.wasm", small)
-	digest := fmt.Sprintf("%x", sha256.Sum256(small))
+	digestOf := func(module []byte) string { return fmt.Sprintf("%x", sha256.Sum256(module)) }
 	await(t, c, "the small file", func(g *wasmtools.Generation) bool {
 		r, ok := g.Lookup("/z")
-		if !ok || r.Tool.Digest != digest {
+		if !ok || r.Tool.Digest != digestOf(small) {
 			return false
 		}
 		done := 0
-		for i, d := range newer {
-			if r, ok := g.Lookup(fmt.Sprintf("/large%d", i)); ok && r.Tool.Digest == d {
+		for i, module := range newer {
+			if r, ok := g.Lookup(fmt.Sprintf("/large%d", i)); ok && r.Tool.Digest == digestOf(module) {
 				done++
 			}
 		}

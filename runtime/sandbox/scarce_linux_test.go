@@ -17,6 +17,7 @@ import (
 // a process of its own, from which it takes the address space away.
 func TestSystemHasLess(t *testing.T) {
 	t.Parallel()
+	testkit.SkipEmulated(t, "it can't start the process that it limits")
 	if testkit.Race {
 		t.Skip("the race detector needs address space of its own, and ends the process where it gets none")
 	}

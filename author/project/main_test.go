@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/toolsrv/toolsrv/author/project"
+	"github.com/toolsrv/toolsrv/internal/testkit"
 	"github.com/toolsrv/toolsrv/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/toolfile"
@@ -32,7 +33,7 @@ func TestMain(m *testing.M) {
 // need skips a test that builds where the compiler is missing, or where no such test is wanted.
 func need(t *testing.T, programs ...string) {
 	t.Helper()
-	if raced || testing.Short() {
+	if testkit.Race || testing.Short() {
 		t.Skip("builds WebAssembly modules: not with -race or -short")
 	}
 	for _, program := range programs {

@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/toolsrv/toolsrv/internal/testkit"
 )
 
 // author returns an author's folder, made by `toolsrv new`, and `toolsrv dev` on it with flags. temp is where both it and the
@@ -55,7 +57,7 @@ func edit(t *testing.T, file, from, to string) {
 // harm, and Ctrl-C leaves nothing behind.
 func TestDev(t *testing.T) {
 	t.Parallel()
-	if raceEnabled {
+	if testkit.Race {
 		t.Skip("compiles a Go module several times: a minute with -race")
 	}
 	const usual = "127.0.0.1:8000"

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"runtime"
 	"testing"
+
+	"github.com/toolsrv/toolsrv/internal/testkit"
 )
 
 // These tests start the real binary on a real directory and talk to it as a client and an operator do. None waits
@@ -29,7 +31,7 @@ func TestMain(m *testing.M) {
 			binary += ".exe"
 		}
 		args := []string{"build", "-o", binary}
-		if raceEnabled {
+		if testkit.Race {
 			args = append(args, "-race")
 		}
 		if out, err := exec.Command("go", append(args, ".")...).CombinedOutput(); err != nil {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/toolsrv/toolsrv/internal/testkit"
 	"github.com/toolsrv/toolsrv/runtime/wasmbin"
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
@@ -21,7 +22,7 @@ const toolJSON = `{"abi": 1, "namespace": "texts", "tools": [{"name": "echo", "d
 
 func TestCommandsDoc(t *testing.T) {
 	t.Parallel()
-	if raced || testing.Short() {
+	if testkit.Race || testing.Short() {
 		t.Skip("builds WebAssembly modules: not with -race or -short")
 	}
 	for _, program := range []string{"go", "sh", "bash"} {

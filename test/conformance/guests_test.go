@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/toolsrv/toolsrv/author/project"
+	"github.com/toolsrv/toolsrv/internal/testkit"
 )
 
 // A guest is an SDK's build of the kit's tools.
@@ -75,7 +76,7 @@ func tinygo(line string) func(*testing.T) []byte {
 // need skips a test that builds a guest where the compiler is missing, or where no such test is wanted.
 func need(t *testing.T, program string) {
 	t.Helper()
-	if raced || testing.Short() {
+	if testkit.Race || testing.Short() {
 		t.Skip("builds WebAssembly modules: not with -race or -short")
 	}
 	if _, err := exec.LookPath(program); err != nil {

@@ -6,13 +6,15 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/toolsrv/toolsrv/internal/testkit"
 )
 
 // rustBuilder returns the function that builds the Rust guest for a target.
 func rustBuilder(target string) func(*testing.T) []byte {
 	return func(t *testing.T) []byte {
 		t.Helper()
-		if raced || testing.Short() {
+		if testkit.Race || testing.Short() {
 			t.Skip("builds WebAssembly modules: not with -race or -short")
 		}
 		if _, err := exec.LookPath("cargo"); err != nil {

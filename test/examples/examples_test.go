@@ -20,6 +20,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/toolsrv/toolsrv/internal/testkit"
 	"github.com/toolsrv/toolsrv/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/runtime/wasmbin"
 	"github.com/toolsrv/toolsrv/wasmtools"
@@ -41,7 +42,7 @@ func build(t *testing.T, dir, pkg, to string) {
 // skipIfSlow skips a test that builds modules where that would take long, or where no such test is wanted.
 func skipIfSlow(t *testing.T) {
 	t.Helper()
-	if raced || testing.Short() {
+	if testkit.Race || testing.Short() {
 		t.Skip("builds WebAssembly modules: not with -race or -short")
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/toolsrv/toolsrv/internal/testkit"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/openapi"
 )
@@ -71,7 +72,7 @@ func TestRustExamples(t *testing.T) {
 // the tool's own error, never as a trap.
 func TestRustHostile(t *testing.T) {
 	t.Parallel()
-	if raced {
+	if testkit.Race {
 		t.Skip("takes a minute with -race, and nothing in it is concurrent")
 	}
 	table := serveRust(t)

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/toolsrv/toolsrv/internal/testkit"
 	"github.com/toolsrv/toolsrv/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/runtime/wasmbin"
 	"github.com/toolsrv/toolsrv/wasmtools"
@@ -28,7 +29,7 @@ const (
 // build returns the module of a crate in sdk/rust, or skips the test where the target is missing.
 func build(t *testing.T, crate, target string) []byte {
 	t.Helper()
-	if raced || testing.Short() {
+	if testkit.Race || testing.Short() {
 		t.Skip("builds WebAssembly modules: not with -race or -short")
 	}
 	if _, err := exec.LookPath("cargo"); err != nil {

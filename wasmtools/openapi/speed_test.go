@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/toolsrv/toolsrv/internal/journal"
+	"github.com/toolsrv/toolsrv/internal/testkit"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/openapi"
 	"github.com/toolsrv/toolsrv/wasmtools/schema"
@@ -114,7 +115,7 @@ func TestAllocations(t *testing.T) {
 			}
 		})
 		t.Logf("%s: %v allocations", tt.name, got)
-		if !raceEnabled && got > tt.most {
+		if !testkit.Race && got > tt.most {
 			t.Errorf("%s: got %v allocations, want at most %v", tt.name, got, tt.most)
 		}
 	}

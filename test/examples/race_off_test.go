@@ -1,7 +1,0 @@
-//go:build !race
-
-package examples_test
-
-// raced tells that the race detector watches. It makes compiling a Go module take 15 s instead of 1, and the host has
-// tests of its own for it.
-const raced = false

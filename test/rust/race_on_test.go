@@ -1,5 +1,0 @@
-//go:build race
-
-package rust_test
-
-const raced = true

@@ -27,6 +27,7 @@ var edges = map[string][]string{
 	"internal/testkit":             {},                                                                                                                            // what tests share
 	"internal/text":                {},                                                                                                                            // what messages do with foreign text: everybody's
 	"internal/journal":             {"internal/text"},                                                                                                             // writes a log; knows nobody who logs
+	"internal/jsontree":            {},                                                                                                                            // bytes become values; knows nothing of schemas
 	"runtime/wasmbin":              {"internal/text", "runtime/wasmbin/weigh"},                                                                                    // pure format: usable by any program
 	"runtime/wasmbin/weigh":        {},                                                                                                                            // counts what a compiler does with a body; knows no sections
 	"runtime/account":              {},                                                                                                                            // numbers and who waits for them; knows nothing of guests
@@ -34,11 +35,10 @@ var edges = map[string][]string{
 	"runtime/sandbox/paranoid":     {},                                                                                                                            // one constant, which a build tag sets
 	"wasmtools/failure":            {},                                                                                                                            // the words of errors, for all that can say one
 	"wasmtools":                    {"internal/text", "internal/typed", "wasmtools/failure", "wasmtools/schema"},                                                  // the domain: whoever embeds us depends on this, and on schemas for tools of Go functions
-	"wasmtools/schema/jsontree":    {},                                                                                                                            // bytes become values; knows nothing of schemas
-	"wasmtools/schema":             {"internal/text", "wasmtools/failure", "wasmtools/schema/jsontree"},                                                           // knows no tools: what is valid, and what is wrong where it is not
+	"wasmtools/schema":             {"internal/text", "wasmtools/failure", "internal/jsontree"},                                                                   // knows no tools: what is valid, and what is wrong where it is not
 	"wasmtools/auth":               {"wasmtools"},                                                                                                                 // refuses with the domain's error
 	"wasmtools/config":             {"internal/text"},                                                                                                             // a file format: knows nothing of those who are configured
-	"wasmtools/toolfile":           {"internal/text", "wasmtools", "wasmtools/schema", "wasmtools/schema/jsontree", "runtime/sandbox", "runtime/wasmbin"},         // one file becomes tools, the same way for serving and for the author's commands
+	"wasmtools/toolfile":           {"internal/text", "wasmtools", "wasmtools/schema", "internal/jsontree", "runtime/sandbox", "runtime/wasmbin"},                 // one file becomes tools, the same way for serving and for the author's commands
 	"wasmtools/catalog/precedence": {},                                                                                                                            // a file on disk: knows no modules
 	"wasmtools/catalog":            {"internal/ownership", "internal/text", "wasmtools", "wasmtools/toolfile", "runtime/sandbox", "wasmtools/catalog/precedence"}, // a directory of files becomes a route table
 	"wasmtools/openapi":            {"internal/text", "wasmtools", "wasmtools/schema", "wasmtools/auth"},                                                          // HTTP: sees tools, never sandboxes

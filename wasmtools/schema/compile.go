@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/toolsrv/toolsrv/wasmtools/schema/jsontree"
+	"github.com/toolsrv/toolsrv/internal/jsontree"
 )
 
 // maxExpansion bounds the schemas that apply to one value, counted once for every way that leads to them.

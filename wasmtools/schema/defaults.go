@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/toolsrv/toolsrv/wasmtools/schema/jsontree"
+	"github.com/toolsrv/toolsrv/internal/jsontree"
 )
 
 // maxDefaults bounds the defaults of a schema together, in bytes, with their own defaults filled in.

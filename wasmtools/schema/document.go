@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/toolsrv/toolsrv/wasmtools/schema/jsontree"
+	"github.com/toolsrv/toolsrv/internal/jsontree"
 )
 
 // maxComponent bounds the part of a component's name that comes from the schema.

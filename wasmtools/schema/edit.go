@@ -3,7 +3,7 @@ package schema
 import (
 	"slices"
 
-	"github.com/toolsrv/toolsrv/wasmtools/schema/jsontree"
+	"github.com/toolsrv/toolsrv/internal/jsontree"
 )
 
 // An edit is a change of a body: a default that goes in, or an integer that is written differently.

@@ -3,7 +3,7 @@ package schema
 import (
 	"strings"
 
-	"github.com/toolsrv/toolsrv/wasmtools/schema/jsontree"
+	"github.com/toolsrv/toolsrv/internal/jsontree"
 )
 
 // The work of one check, in units of about 20 ns: a schema that is applied to a value, or a member or item that is

@@ -13,8 +13,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/toolsrv/toolsrv/internal/jsontree"
 	"github.com/toolsrv/toolsrv/wasmtools/failure"
-	"github.com/toolsrv/toolsrv/wasmtools/schema/jsontree"
 )
 
 // MaxSize is the largest text of a schema, in bytes.

@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/toolsrv/toolsrv/wasmtools/schema/jsontree"
+	"github.com/toolsrv/toolsrv/internal/jsontree"
 )
 
 const (

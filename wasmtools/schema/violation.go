@@ -8,9 +8,9 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/toolsrv/toolsrv/internal/jsontree"
 	"github.com/toolsrv/toolsrv/internal/text"
 	"github.com/toolsrv/toolsrv/wasmtools/failure"
-	"github.com/toolsrv/toolsrv/wasmtools/schema/jsontree"
 )
 
 // MaxViolations is the number of violations after which the others are only counted.

@@ -11,9 +11,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/toolsrv/toolsrv/internal/jsontree"
 	"github.com/toolsrv/toolsrv/internal/text"
 	"github.com/toolsrv/toolsrv/wasmtools"
-	"github.com/toolsrv/toolsrv/wasmtools/schema/jsontree"
 )
 
 // A Trial is what came of an example of a tool when it was tried.

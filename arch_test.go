@@ -1,5 +1,5 @@
 // Package toolsrv_test holds the rules of the house that no compiler checks: who may import whom, which library
-// has which home, and how large files and packages may grow.
+// has which home, and how large files may grow.
 package toolsrv_test
 
 import (
@@ -84,10 +84,8 @@ var recoverHomes = map[string]string{
 	"wasmtools/openapi/entry.go":    "an embedder's schema, when it is asked whether it needs a body",
 }
 
-const (
-	maxLines = 500 // of a file
-	maxFiles = 12  // of a package, tests not counted
-)
+// maxLines is the limit of a file. A package has none: it would push code into files that are named after something else.
+const maxLines = 500
 
 // vagueNames say nothing of what stands in a file.
 var vagueNames = []string{"types.go", "helpers.go", "helper.go", "utils.go", "util.go", "common.go", "misc.go"}
@@ -206,7 +204,7 @@ func TestNoForeignTypesInAPI(t *testing.T) {
 
 func TestSizesAndNames(t *testing.T) {
 	t.Parallel()
-	files := map[string]int{}
+	files := map[string]bool{}
 	docs := map[string]int{}
 	for _, s := range sources(t) {
 		if s.lines > maxLines {
@@ -218,7 +216,7 @@ func TestSizesAndNames(t *testing.T) {
 		if s.test {
 			continue
 		}
-		files[s.dir]++
+		files[s.dir] = true
 		if s.ast.Doc != nil {
 			docs[s.dir]++
 			if text := s.ast.Doc.Text(); s.ast.Name.Name != "main" && !strings.HasPrefix(text, "Package "+s.ast.Name.Name+" ") {
@@ -231,16 +229,13 @@ func TestSizesAndNames(t *testing.T) {
 			}
 		}
 	}
-	for dir, n := range files {
-		if n > maxFiles {
-			t.Errorf("%s has %d files, %d are allowed: split it by concept", dir, n, maxFiles)
-		}
+	for dir := range files {
 		if docs[dir] != 1 {
 			t.Errorf("%s has %d package docs, want just one", dir, docs[dir])
 		}
 	}
 	for dir := range edges {
-		if _, ok := files[dir]; !ok {
+		if !files[dir] {
 			t.Errorf("edges names %s, which has no Go file", dir)
 		}
 	}

@@ -75,11 +75,11 @@ type Options struct {
 
 // A Catalog is a directory of modules and the table that follows it. Its methods are safe for concurrent use.
 type Catalog struct {
-	table  *wasmtools.RouteTable
-	do     chan<- func()
-	cancel context.CancelFunc
-	done   chan struct{}
-	keeper *keeper
+	table      *wasmtools.RouteTable
+	do         chan<- func()
+	cancel     context.CancelFunc
+	done       chan struct{}
+	reconciler *reconciler
 }
 
 // Open is Start and Wait.
@@ -114,13 +114,13 @@ func Start(ctx context.Context, o Options) (*Catalog, error) {
 		return nil, fmt.Errorf("open catalog: tools of the program: %w", err)
 	}
 	table.SetPolicy(o.Policy)
-	work, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	k := newKeeper(work, o, table)
-	c := &Catalog{table: table, do: k.do, cancel: cancel, done: make(chan struct{}), keeper: k}
+	background, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	r := newReconciler(background, o, table)
+	c := &Catalog{table: table, do: r.do, cancel: cancel, done: make(chan struct{}), reconciler: r}
 	go func() {
 		defer close(c.done)
-		k.run()
-		k.close()
+		r.run()
+		r.close()
 	}()
 	return c, nil
 }
@@ -131,7 +131,7 @@ func (c *Catalog) Table() *wasmtools.RouteTable { return c.table }
 // Ready returns nil once the table tells of every file of the first scan, including those that are run to be described; for
 // those that run long, or change all the time, it does not wait more than half a minute.
 func (c *Catalog) Ready() error {
-	switch n := c.keeper.unready.Load(); {
+	switch n := c.reconciler.unready.Load(); {
 	case n < 0:
 		return errors.New("the tools directory has not been listed yet")
 	case n > 0:
@@ -143,7 +143,7 @@ func (c *Catalog) Ready() error {
 // Wait waits until Ready returns nil. It fails where ctx ends first, and where the Catalog is closed.
 func (c *Catalog) Wait(ctx context.Context) error {
 	select {
-	case <-c.keeper.ready:
+	case <-c.reconciler.ready:
 		return nil
 	case <-c.done:
 		return errors.New("wait for the catalog: it is closed")
@@ -155,7 +155,7 @@ func (c *Catalog) Wait(ctx context.Context) error {
 // Settled reports whether the table tells of every file that was seen: otherwise a tool that is not in it may be in a
 // moment. Once it returns true, the table is as new. Where files keep coming after the start, or run long to be described, it
 // returns true after half a minute all the same.
-func (c *Catalog) Settled() bool { return !c.keeper.unsettled.Load() }
+func (c *Catalog) Settled() bool { return !c.reconciler.unsettled.Load() }
 
 // Reconfigure puts new limits (nil: the sandbox's defaults) and a new policy in the place of those of Options. Programs
 // are not compiled again, and a tool whose limits are the same keeps its calls and its queue. When it returns, both hold.
@@ -163,7 +163,7 @@ func (c *Catalog) Settled() bool { return !c.keeper.unsettled.Load() }
 func (c *Catalog) Reconfigure(limits func(path string) sandbox.Limits, p wasmtools.Policy) error {
 	ready := make(chan struct{})
 	select {
-	case c.do <- func() { c.keeper.reconfigure(limits, p); close(ready) }:
+	case c.do <- func() { c.reconciler.reconfigure(limits, p); close(ready) }:
 		<-ready
 		return nil
 	case <-c.done:

@@ -121,15 +121,15 @@ func TestRefused(t *testing.T) {
 			put(t, directory, c.file, c.content)
 			put(t, directory, "good.wasm", version(t, "v0001", "", "good"))
 			log := &record{}
-			k := open(t, catalog.Options{Directory: directory, Logger: log.logger()})
-			awaitTable(t, k, []string{"/good"}, []string{"x.wasm"})
-			why := reason(k.Table().Current(), filepath.Join(directory, filepath.FromSlash(c.file)))
+			cat := open(t, catalog.Options{Directory: directory, Logger: log.logger()})
+			awaitTable(t, cat, []string{"/good"}, []string{"x.wasm"})
+			why := reason(cat.Table().Current(), filepath.Join(directory, filepath.FromSlash(c.file)))
 			for _, want := range c.want {
 				if !strings.Contains(why, want) {
 					t.Errorf("got reason %q, want one with %q", why, want)
 				}
 			}
-			closeNow(t, k)
+			closeNow(t, cat)
 			if n := log.count("level=WARN", "x.wasm", "file refused"); n != 1 {
 				t.Errorf("got %d warnings, want 1", n)
 			}

@@ -13,7 +13,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/toolfile"
 )
 
-// A module is one version of one file. The keeper's goroutine owns it.
+// A module is one version of one file. The reconciler's goroutine owns it.
 type module struct {
 	*toolfile.Module
 	compiled bool
@@ -54,32 +54,32 @@ type load struct {
 const quickDescribe = 500 * time.Millisecond
 
 // queueLoad has a file loaded.
-func (k *keeper) queueLoad(f *file) {
+func (r *reconciler) queueLoad(f *file) {
 	l := &load{file: f, info: f.observed}
 	f.tried = l.info
 	if f.serving != nil {
 		l.served = f.serving.Digest()
 	}
-	l.ctx, l.cancel = context.WithCancel(k.ctx)
+	l.ctx, l.cancel = context.WithCancel(r.ctx)
 	f.loading = l
-	k.loads[l] = struct{}{}
-	k.work.read(l.info.Size(), func(context.Context) func() {
-		k.read(l)
-		return func() { k.wasRead(l) }
+	r.loads[l] = struct{}{}
+	r.queues.read(l.info.Size(), func(context.Context) func() {
+		r.read(l)
+		return func() { r.wasRead(l) }
 	})
 }
 
 // read reads a file and makes a module of it, without compiling it, on any goroutine.
-func (k *keeper) read(l *load) {
-	l.err = k.guard(l.file.path, func() error {
+func (r *reconciler) read(l *load) {
+	l.err = r.guard(l.file.path, func() error {
 		if err := l.ctx.Err(); err != nil {
 			return err
 		}
-		content, err := read(k.directory, l.file.path, l.info)
+		content, err := read(r.directory, l.file.path, l.info)
 		if err != nil {
 			return err
 		}
-		m, err := toolfile.Load(k.engine, content, toolfile.Place{Folder: folder(l.file.path), Source: k.source(l.file.path)})
+		m, err := toolfile.Load(r.engine, content, toolfile.Place{Folder: folder(l.file.path), Source: r.source(l.file.path)})
 		if err != nil {
 			return err
 		}
@@ -94,29 +94,29 @@ func (k *keeper) read(l *load) {
 
 // wasRead goes on with a load: what only has to be listed is, so that it is compiled later. A version that takes the place
 // of another is compiled first, lest it can't be and the other is gone.
-func (k *keeper) wasRead(l *load) {
-	if k.shelf.starting && !k.work.reading() && !k.publishAt.IsZero() {
-		k.publishAt = time.Now() // all that is quick is there
+func (r *reconciler) wasRead(l *load) {
+	if r.index.starting && !r.queues.reading() && !r.publishAt.IsZero() {
+		r.publishAt = time.Now() // all that is quick is there
 	}
 	switch {
 	case l.err != nil || l.module == nil || l.ctx.Err() != nil:
-		k.take(l)
+		r.finish(l)
 	case l.module.described:
-		k.compile(l, func() { k.describe(l, &k.work.describes, quickDescribe) })
+		r.compile(l, func() { r.describe(l, &r.queues.describes, quickDescribe) })
 	case l.file.serving != nil:
-		k.compile(l, func() { k.take(l) })
+		r.compile(l, func() { r.finish(l) })
 	default:
-		k.take(l)
+		r.finish(l)
 	}
 }
 
 // compile has a load compiled, and goes on with next where that went well.
-func (k *keeper) compile(l *load, next func()) {
-	k.work.add(&k.work.waits, l.info.Size(), func(context.Context) func() {
-		l.err = k.guard(l.file.path, func() error { return l.module.Compile(l.ctx) })
+func (r *reconciler) compile(l *load, next func()) {
+	r.queues.add(&r.queues.waits, l.info.Size(), func(context.Context) func() {
+		l.err = r.guard(l.file.path, func() error { return l.module.Compile(l.ctx) })
 		return func() {
 			if l.err != nil || l.ctx.Err() != nil {
-				k.take(l)
+				r.finish(l)
 				return
 			}
 			l.module.compiled = true
@@ -126,41 +126,41 @@ func (k *keeper) compile(l *load, next func()) {
 }
 
 // describe runs a load to be described, for as long as limit at most; 0: as long as the sandbox lets it.
-func (k *keeper) describe(l *load, in *lane, limit time.Duration) {
-	k.work.add(in, l.info.Size(), func(context.Context) func() {
+func (r *reconciler) describe(l *load, in *queue, limit time.Duration) {
+	r.queues.add(in, l.info.Size(), func(context.Context) func() {
 		ctx, cancel := l.ctx, context.CancelFunc(func() {})
 		if limit > 0 {
 			ctx, cancel = context.WithTimeout(ctx, limit)
 		}
 		defer cancel()
-		l.err = k.guard(l.file.path, func() error { return l.module.Describe(ctx) })
+		l.err = r.guard(l.file.path, func() error { return l.module.Describe(ctx) })
 		late := limit > 0 && l.err != nil && ctx.Err() != nil && l.ctx.Err() == nil
 		return func() {
 			if late {
 				l.err = nil
-				k.delay(l.file)
-				k.describe(l, &k.work.longDescribes, 0)
+				r.markSlow(l.file)
+				r.describe(l, &r.queues.longDescribes, 0)
 				return
 			}
-			k.take(l)
+			r.finish(l)
 		}
 	})
 }
 
 // guard calls f and makes an error of its panic. Parsers and compilers read strangers' bytes in it: a bug in one of
 // them must cost the file, not the service.
-func (k *keeper) guard(file string, f func() error) (err error) {
+func (r *reconciler) guard(file string, f func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			k.logger.Error("loading a file panicked", "file", k.source(file), "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+			r.logger.Error("loading a file panicked", "file", r.source(file), "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
 			err = errors.New("toolsrv broke on this file: report that as a bug, with the file; the log has the details")
 		}
 	}()
 	return f()
 }
 
-// passing reports whether a load may go better the next time, without any change to the file.
-func passing(err error) bool {
+// transient reports whether a load may go better the next time, without any change to the file.
+func transient(err error) bool {
 	var system *fs.PathError // the compiled code could not be stored, say
 	return errors.Is(err, errUnreadable) || errors.As(err, &system)
 }

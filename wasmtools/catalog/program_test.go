@@ -23,28 +23,28 @@ func TestToolsOfTheProgram(t *testing.T) {
 	directory := t.TempDir()
 	put(t, directory, "a.wasm", version(t, "v0001", "math", "add", "sub"))
 	put(t, directory, "b.wasm", version(t, "v0001", "math", "mul"))
-	k := start(t, catalog.Options{Directory: directory, Tools: []*wasmtools.Tool{own("math", "add"), own("", "now")}})
+	c := start(t, catalog.Options{Directory: directory, Tools: []*wasmtools.Tool{own("math", "add"), own("", "now")}})
 	for _, path := range []string{"/math/add", "/now"} {
-		if _, ok := k.Table().Lookup(path); !ok {
+		if _, ok := c.Table().Lookup(path); !ok {
 			t.Errorf("%s is not served at once", path)
 		}
 	}
 	// The file that wants the path of one is refused whole.
-	awaitTable(t, k, []string{"/math/add", "/math/mul", "/now"}, []string{"a.wasm"})
-	if why := reason(k.Table().Current(), filepath.Join(directory, "a.wasm")); !strings.Contains(why, "path /math/add is taken: the program") {
+	awaitTable(t, c, []string{"/math/add", "/math/mul", "/now"}, []string{"a.wasm"})
+	if why := reason(c.Table().Current(), filepath.Join(directory, "a.wasm")); !strings.Contains(why, "path /math/add is taken: the program") {
 		t.Errorf("a.wasm is refused with %q", why)
 	}
 	swap(t, directory, "a.wasm", version(t, "v0002", "math", "sub"))
 	swap(t, directory, "b.wasm", version(t, "v0002", "math-add", "x"))
-	awaitTable(t, k, []string{"/math-add/x", "/math/add", "/math/sub", "/now"}, nil)
-	route, _ := k.Table().Lookup("/math/add")
+	awaitTable(t, c, []string{"/math-add/x", "/math/add", "/math/sub", "/now"}, nil)
+	route, _ := c.Table().Lookup("/math/add")
 	if got, err := route.Tool.Call(t.Context(), []byte("{}")); string(got) != `"of the program"` || err != nil {
 		t.Errorf("got %s, %v", got, err)
 	}
-	if err := k.Reconfigure(nil, wasmtools.Policy{Disabled: []string{"now"}}); err != nil {
+	if err := c.Reconfigure(nil, wasmtools.Policy{Disabled: []string{"now"}}); err != nil {
 		t.Fatal(err)
 	}
-	if route, _ := k.Table().Lookup("/now"); route.Enabled {
+	if route, _ := c.Table().Lookup("/now"); route.Enabled {
 		t.Error("the policy does not reach a tool of the program")
 	}
 }
@@ -58,9 +58,9 @@ func TestToolsOfTheProgramRefused(t *testing.T) {
 		"has no Parameters":  {bad},
 		"is the service's":   {own("", "tools")},
 	} {
-		k, err := catalog.Start(t.Context(), catalog.Options{Directory: t.TempDir(), Engine: newEngine(t), Tools: tools})
+		c, err := catalog.Start(t.Context(), catalog.Options{Directory: t.TempDir(), Engine: newEngine(t), Tools: tools})
 		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("got %v, %v, want an error with %q", k, err, want)
+			t.Errorf("got %v, %v, want an error with %q", c, err, want)
 		}
 	}
 }

@@ -7,52 +7,52 @@ import (
 )
 
 // pending reports whether there may be tools that no generation tells of yet.
-func (k *keeper) pending(now time.Time) bool {
-	return k.root == nil || len(k.loads) > 0 || !k.publishAt.IsZero() || now.Before(k.expected)
+func (r *reconciler) pending(now time.Time) bool {
+	return r.root == nil || len(r.loads) > 0 || !r.publishAt.IsZero() || now.Before(r.settling)
 }
 
-// comeAgain reports whether clients of a path without a tool are to try again: while tools are pending, but after the start
+// adviseRetry reports whether clients of a path without a tool are to try again: while tools are pending, but after the start
 // not for as long as files keep coming, or run long to be described. Whoever misspelt a path would not be told.
-func (k *keeper) comeAgain(now time.Time) bool {
-	pending := k.pending(now)
-	if !pending || k.unready.Load() != 0 {
-		k.calm = now
+func (r *reconciler) adviseRetry(now time.Time) bool {
+	pending := r.pending(now)
+	if !pending || r.unready.Load() != 0 {
+		r.calmSince = now
 	}
-	return pending && now.Sub(k.calm) < k.pace.patience
+	return pending && now.Sub(r.calmSince) < r.intervals.wait
 }
 
-// publish makes the shelf the table's content, logs what is new in it, and closes what is no longer served.
-func (k *keeper) publish() {
+// publish makes the index the table's content, logs what is new in it, and closes what is no longer served.
+func (r *reconciler) publish() {
 	began := time.Now()
-	k.publishAt = time.Time{}
-	k.remember() // before anybody is told
+	r.publishAt = time.Time{}
+	r.writeRecord() // before anybody is told
 	var refused []wasmtools.Refusal
-	for _, p := range k.trouble {
-		refused = append(refused, wasmtools.Refusal{Source: k.source(p.path), Err: p.err})
+	for _, p := range r.problems {
+		refused = append(refused, wasmtools.Refusal{Source: r.source(p.path), Err: p.err})
 	}
-	for _, f := range k.shelf.refused() {
-		refused = append(refused, wasmtools.Refusal{Source: k.source(f.path), Err: f.refused})
+	for _, f := range r.index.refused() {
+		refused = append(refused, wasmtools.Refusal{Source: r.source(f.path), Err: f.refused})
 	}
-	before := k.table.Current()
-	if err := k.table.Replace(k.shelf.served(), refused); err != nil {
-		k.logger.Error("the route table does not take the tools: those before them stay", "error", err)
+	before := r.table.Current()
+	if err := r.table.Replace(r.index.served(), refused); err != nil {
+		r.logger.Error("the route table does not take the tools: those before them stay", "error", err)
 	} else {
-		k.logChanges(before, k.table.Current())
-		k.shelf.closeOutgoing()
+		r.logChanges(before, r.table.Current())
+		r.index.closeOutgoing()
 	}
-	k.published = time.Since(began)
-	if k.root == nil {
+	r.published = time.Since(began)
+	if r.root == nil {
 		return
 	}
-	if k.unready.Swap(int64(k.awaited)) != 0 && k.awaited == 0 {
-		close(k.ready)
+	if r.unready.Swap(int64(r.awaited)) != 0 && r.awaited == 0 {
+		close(r.ready)
 	}
 }
 
 // logChanges writes a line for each tool that came, changed or went, and for each file that is refused for a new reason.
-func (k *keeper) logChanges(before, after *wasmtools.Generation) {
-	for _, r := range after.Routes() {
-		t := r.Tool
+func (r *reconciler) logChanges(before, after *wasmtools.Generation) {
+	for _, route := range after.Routes() {
+		t := route.Tool
 		old, ok := before.Lookup(t.Path())
 		what := "tool added"
 		if ok {
@@ -61,37 +61,37 @@ func (k *keeper) logChanges(before, after *wasmtools.Generation) {
 			}
 			what = "tool replaced"
 		}
-		k.logger.Info(what, "path", t.Path(), "file", t.Source, "version", t.Version, "digest", t.Digest[:min(12, len(t.Digest))])
+		r.logger.Info(what, "path", t.Path(), "file", t.Source, "version", t.Version, "digest", t.Digest[:min(12, len(t.Digest))])
 	}
-	for _, r := range before.Routes() {
-		if _, ok := after.Lookup(r.Tool.Path()); !ok {
-			k.logger.Info("tool removed", "path", r.Tool.Path(), "file", r.Tool.Source)
+	for _, route := range before.Routes() {
+		if _, ok := after.Lookup(route.Tool.Path()); !ok {
+			r.logger.Info("tool removed", "path", route.Tool.Path(), "file", route.Tool.Source)
 		}
 	}
 	known := map[string]string{}
-	for _, r := range before.Refused() {
-		known[r.Source] = r.Err.Error()
+	for _, refusal := range before.Refused() {
+		known[refusal.Source] = refusal.Err.Error()
 	}
-	for _, r := range after.Refused() {
-		if why := r.Err.Error(); known[r.Source] != why {
-			k.logger.Warn("file refused", "file", r.Source, "reason", why)
+	for _, refusal := range after.Refused() {
+		if why := refusal.Err.Error(); known[refusal.Source] != why {
+			r.logger.Warn("file refused", "file", refusal.Source, "reason", why)
 		}
 	}
 }
 
-// remember keeps who waits for whom on disk, where that has changed and all files of the first scan are known.
-func (k *keeper) remember() {
-	if k.record == "" || k.root == nil || k.awaited > 0 {
+// writeRecord keeps who waits for whom on disk, where that has changed and all files of the first scan are known.
+func (r *reconciler) writeRecord() {
+	if r.record == "" || r.root == nil || r.awaited > 0 {
 		return
 	}
-	now := k.shelf.precedence()
-	if now.Equal(k.shelf.before) {
+	now := r.index.precedence()
+	if now.Equal(r.index.before) {
 		return
 	}
-	k.shelf.before = now
-	err := now.Write(k.record, k.directory)
-	if err != nil && !k.forgetful {
-		k.logger.Warn("after a restart another file may have a path that two files want: who has it now can't be noted", "error", err)
+	r.index.before = now
+	err := now.Write(r.record, r.directory)
+	if err != nil && !r.recordFailed {
+		r.logger.Warn("after a restart another file may have a path that two files want: who has it now can't be noted", "error", err)
 	}
-	k.forgetful = err != nil
+	r.recordFailed = err != nil
 }

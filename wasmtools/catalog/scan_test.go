@@ -60,7 +60,7 @@ func TestReadSwapped(t *testing.T) {
 // TestUnsettled waits for what was written where it is, and takes at once what was renamed into its place.
 func TestUnsettled(t *testing.T) {
 	t.Parallel()
-	p := newPace(0)
+	p := newIntervals(0)
 	now := time.Now()
 	for _, c := range []struct {
 		name           string
@@ -156,8 +156,8 @@ func TestScanBoundOfOptions(t *testing.T) {
 		t.Fatal(err)
 	}
 	for modules, want := range map[int]int{0: DefaultModules, 2: 2} {
-		if k := newKeeper(t.Context(), Options{Modules: modules}, table); k.modules != want {
-			t.Errorf("Options.Modules %d: got %d, want %d", modules, k.modules, want)
+		if r := newReconciler(t.Context(), Options{Modules: modules}, table); r.modules != want {
+			t.Errorf("Options.Modules %d: got %d, want %d", modules, r.modules, want)
 		}
 	}
 }
@@ -205,18 +205,18 @@ func BenchmarkRescan(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	k := newKeeper(b.Context(), Options{Directory: directory, PollOnly: true}, table)
-	defer k.close()
+	r := newReconciler(b.Context(), Options{Directory: directory, PollOnly: true}, table)
+	defer r.close()
 	now := time.Now()
-	k.scan(now)
-	for _, f := range k.shelf.files {
-		k.drop(f.loading)
+	r.scan(now)
+	for _, f := range r.index.files {
+		r.endLoad(f.loading)
 		f.read = f.observed
 	}
 	for b.Loop() {
-		k.scan(now)
+		r.scan(now)
 	}
-	if len(k.loads) != 0 {
-		b.Fatalf("%d files are read again", len(k.loads))
+	if len(r.loads) != 0 {
+		b.Fatalf("%d files are read again", len(r.loads))
 	}
 }

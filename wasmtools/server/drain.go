@@ -41,7 +41,7 @@ const maxCutLines = 50
 
 // logCut says which calls are about to be cut off.
 func (s *Server) logCut() {
-	running := s.calls.running()
+	running := s.calls.byPath()
 	all := 0
 	for _, n := range running {
 		all += n
@@ -75,72 +75,73 @@ func (r readiness) Check(*http.Request) error {
 	return nil
 }
 
-// A turnstile knows the requests that are inside.
-type turnstile struct {
+// inFlight counts the requests that are being answered, by path.
+type inFlight struct {
 	mu     sync.Mutex
-	inside int
-	places []place // of those inside, and free ones
-	free   []int   // numbers of these
+	count  int
+	slots  []slot
+	free   []int // indexes of the slots that hold no request
 	closed bool
-	empty  chan struct{} // made by close; closed when nobody is inside any more
+	empty  chan struct{} // made by close; closed when no request is left
 }
 
-// A place is where a request is inside, so that none has to be allocated for it.
-type place struct {
+// A slot holds a request, so that none has to be allocated for it.
+type slot struct {
 	path  string
 	taken bool
 }
 
-// enter reports whether a request is let in, which must then leave its place.
-func (t *turnstile) enter(path string) (number int, in bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.closed {
+// add counts a request until remove is called with its slot. It reports false after close: such a request is not counted.
+func (f *inFlight) add(path string) (slotIndex int, counted bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.closed {
 		return 0, false
 	}
-	t.inside++
-	if last := len(t.free) - 1; last >= 0 {
-		number, t.free = t.free[last], t.free[:last]
+	f.count++
+	if last := len(f.free) - 1; last >= 0 {
+		slotIndex, f.free = f.free[last], f.free[:last]
 	} else {
-		number, t.places = len(t.places), append(t.places, place{})
+		slotIndex, f.slots = len(f.slots), append(f.slots, slot{})
 	}
-	t.places[number] = place{path, true}
-	return number, true
+	f.slots[slotIndex] = slot{path, true}
+	return slotIndex, true
 }
 
-func (t *turnstile) leave(number int) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.inside--
-	t.places[number] = place{}
-	t.free = append(t.free, number)
-	if t.closed && t.inside == 0 {
-		close(t.empty)
+// remove ends the counting of the request in a slot.
+func (f *inFlight) remove(slotIndex int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.count--
+	f.slots[slotIndex] = slot{}
+	f.free = append(f.free, slotIndex)
+	if f.closed && f.count == 0 {
+		close(f.empty)
 	}
 }
 
-// running returns how many requests are inside, by path.
-func (t *turnstile) running() map[string]int {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+// byPath returns how many requests are in flight, by path.
+func (f *inFlight) byPath() map[string]int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	calls := map[string]int{}
-	for _, p := range t.places {
-		if p.taken {
-			calls[p.path]++
+	for _, s := range f.slots {
+		if s.taken {
+			calls[s.path]++
 		}
 	}
 	return calls
 }
 
-// close lets nobody in from now on; the channel is closed when everybody has left.
-func (t *turnstile) close() <-chan struct{} {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if !t.closed {
-		t.closed, t.empty = true, make(chan struct{})
-		if t.inside == 0 {
-			close(t.empty)
+// close counts no further requests. The channel that it returns is closed when those that were counted are answered.
+func (f *inFlight) close() <-chan struct{} {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !f.closed {
+		f.closed, f.empty = true, make(chan struct{})
+		if f.count == 0 {
+			close(f.empty)
 		}
 	}
-	return t.empty
+	return f.empty
 }

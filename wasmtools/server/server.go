@@ -34,7 +34,7 @@ type Server struct {
 	app      *openapi.App
 	http     *http.Server
 	cut      context.CancelFunc // ends the context of all requests
-	calls    turnstile
+	calls    inFlight
 	conns    connections
 	draining atomic.Bool
 	drain    time.Duration // how long running calls may take to finish
@@ -148,9 +148,9 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		// A connection that takes no deadline is gone; the answer's write reports it.
 		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(d))
 	}
-	// Who comes too late is answered, too: by readiness or as a probe.
-	if place, in := s.calls.enter(r.URL.Path); in {
-		defer s.calls.leave(place)
+	// A request that comes after the drain began is answered, too: readiness refuses a call, and probes go on.
+	if slot, counted := s.calls.add(r.URL.Path); counted {
+		defer s.calls.remove(slot)
 	}
 	if isDoubtful(r) {
 		w.Header().Set("Connection", "close")

@@ -55,7 +55,7 @@ func TestStartOrder(t *testing.T) {
 	}
 	// result returns which file serves what when they come in this order.
 	result := func(arrivals []candidate) (served []string) {
-		s := newShelf(nil)
+		s := newIndex(nil)
 		defer s.close()
 		s.starting = true
 		turns := map[string]int{}
@@ -121,7 +121,7 @@ func TestStartOrder(t *testing.T) {
 func TestServedKeeps(t *testing.T) {
 	t.Parallel()
 	first, later := &module{first: true}, &module{}
-	s := newShelf(nil)
+	s := newIndex(nil)
 	s.turn = precedence.Precedence{"kept/a": {"kept/z"}}.Turns([]string{"kept/a", "kept/x", "kept/z"})
 	for _, c := range []struct {
 		name        string
@@ -165,7 +165,7 @@ func TestManyWait(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := newShelf(nil)
+	s := newIndex(nil)
 	defer s.close()
 	const files = 50
 	for i := range files {

@@ -6,26 +6,26 @@ import (
 	"time"
 )
 
-// pace holds the catalog's periods. All follow from the poll interval, so that a test that polls fast is fast in all.
-type pace struct {
+// intervals are the catalog's periods. All follow from the poll interval, so that a test that polls fast is fast in all.
+type intervals struct {
 	poll     time.Duration // between two scans where changes are not told
 	safety   time.Duration // between two scans where they are
 	debounce time.Duration // from an event to its scan, and between two generations while many files come in
 	settle   time.Duration // how long a changed file must look the same before it is read
-	patience time.Duration // how long the start waits for modules that take long to be described, and for nothing else; and clients after it
+	wait     time.Duration // how long the start waits for modules that take long to be described, and for nothing else; and clients after it
 	quiet    time.Duration // how long ago one must have been written that was written where it is
 }
 
-// newPace returns the periods for a poll interval; 0 means 500 ms.
-func newPace(poll time.Duration) pace {
+// newIntervals returns the periods for a poll interval; 0 means 500 ms.
+func newIntervals(poll time.Duration) intervals {
 	if poll <= 0 {
 		poll = 500 * time.Millisecond
 	}
-	return pace{
+	return intervals{
 		poll:     poll,
 		safety:   10 * poll,
 		debounce: min(poll/10, 50*time.Millisecond),
-		patience: 60 * poll,
+		wait:     60 * poll,
 		settle:   min(poll/5, 100*time.Millisecond),
 		quiet:    min(poll*4/5, 400*time.Millisecond),
 	}
@@ -33,8 +33,8 @@ func newPace(poll time.Duration) pace {
 
 // unsettled returns how much longer a file must look the same before it is read; it has since a while ago. Part of a
 // module may be a module, too, so a writer is given time to pause. What was renamed into its place was whole by then.
-func (p pace) unsettled(info fs.FileInfo, since, now time.Time) time.Duration {
-	left := since.Add(p.settle).Sub(now)
+func (i intervals) unsettled(info fs.FileInfo, since, now time.Time) time.Duration {
+	left := since.Add(i.settle).Sub(now)
 	if touchedLast(info) {
 		return left
 	}
@@ -42,7 +42,7 @@ func (p pace) unsettled(info fs.FileInfo, since, now time.Time) time.Duration {
 	if written.After(since) {
 		written = since // the clock of the file system is ahead
 	}
-	return max(left, written.Add(p.quiet).Sub(now))
+	return max(left, written.Add(i.quiet).Sub(now))
 }
 
 // touchedLast reports whether the last change to a file was no write, but a new name, owner or mode: then its change

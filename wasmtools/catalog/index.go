@@ -11,9 +11,9 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/catalog/precedence"
 )
 
-// A shelf holds the files of the directory, which of their modules are served, and which wait because another file has
+// An index holds the files of the directory, which of their modules are served, and which wait because another file has
 // their paths. It is owned by one goroutine.
-type shelf struct {
+type index struct {
 	files      map[string]*file    // by path
 	operations map[string]claim    // by operation id; different ids mean different paths, too
 	released   map[string]struct{} // operation ids that somebody had when settle was called last
@@ -36,7 +36,7 @@ type file struct {
 	tried    fs.FileInfo // the version of the last load
 	loading  *load       // under way; nil: none is
 	awaited  bool        // of the first scan, and what comes of it is not known
-	delayed  bool        // awaited, and that takes long
+	slow     bool        // awaited, and that takes long
 	serving  *module     // nil: none
 	waiting  *module     // loaded well, but refused for a conflict; nil: none
 	refused  error       // why what is there is not served; nil: it is
@@ -48,51 +48,51 @@ type claim struct {
 	tool *wasmtools.Tool
 }
 
-// newShelf returns a shelf without files, beside tools of the program.
-func newShelf(own []*wasmtools.Tool) *shelf {
-	s := &shelf{files: map[string]*file{}, operations: map[string]claim{}, released: map[string]struct{}{}, turn: precedence.Precedence(nil).Turns(nil)}
+// newIndex returns an index without files, beside tools of the program.
+func newIndex(own []*wasmtools.Tool) *index {
+	x := &index{files: map[string]*file{}, operations: map[string]claim{}, released: map[string]struct{}{}, turn: precedence.Precedence(nil).Turns(nil)}
 	for _, t := range own {
-		s.operations[t.OperationID()] = claim{nil, t}
+		x.operations[t.OperationID()] = claim{nil, t}
 	}
-	return s
+	return x
 }
 
 // at returns the file at path, a new one where there is none.
-func (s *shelf) at(path string) *file {
-	f, ok := s.files[path]
+func (x *index) at(path string) *file {
+	f, ok := x.files[path]
 	if !ok {
 		f = &file{path: path}
-		s.files[path] = f
+		x.files[path] = f
 	}
 	return f
 }
 
 // offer has a new version of a file served in the place of the old, if every path it wants is free; otherwise the old
 // one stays, and the new one waits, refused. It reports whether the new one is served.
-func (s *shelf) offer(f *file, m *module) bool {
-	s.stopWaiting(f)
-	displaced, err := s.conflict(f, m)
+func (x *index) offer(f *file, m *module) bool {
+	x.stopWaiting(f)
+	displaced, err := x.conflict(f, m)
 	if err != nil {
 		f.waiting, f.refused = m, err
-		s.waiting = append(s.waiting, f)
+		x.waiting = append(x.waiting, f)
 		return false
 	}
 	for _, other := range displaced {
-		s.displace(other)
+		x.displace(other)
 	}
-	s.withdraw(f)
+	x.withdraw(f)
 	f.serving, f.refused = m, nil
-	s.claim(f)
+	x.claim(f)
 	return true
 }
 
 // conflict returns why a module of f can't be served beside what is there, or the files that have to make room.
-func (s *shelf) conflict(f *file, m *module) (displaced []*file, err error) {
+func (x *index) conflict(f *file, m *module) (displaced []*file, err error) {
 	for _, t := range m.Tools() {
-		c, ok := s.operations[t.OperationID()]
+		c, ok := x.operations[t.OperationID()]
 		switch {
 		case !ok || c.file == f || slices.Contains(displaced, c.file):
-		case s.starting && c.file != nil && s.precedes(f.path, m, c.file.path, c.file.serving):
+		case x.starting && c.file != nil && x.precedes(f.path, m, c.file.path, c.file.serving):
 			displaced = append(displaced, c.file)
 		default:
 			return nil, wasmtools.Conflict(c.tool, t)
@@ -103,8 +103,8 @@ func (s *shelf) conflict(f *file, m *module) (displaced []*file, err error) {
 
 // precedes tells the order of the modules of the first scan, a total one: first by their turns, so that who kept a path from another
 // before the start keeps it, then those that say themselves what they are come before those that are run for that, and then it is that of the paths.
-func (s *shelf) precedes(path string, m *module, otherPath string, other *module) bool {
-	turn, otherTurn := s.turn(path), s.turn(otherPath)
+func (x *index) precedes(path string, m *module, otherPath string, other *module) bool {
+	turn, otherTurn := x.turn(path), x.turn(otherPath)
 	switch {
 	case !m.first || !other.first:
 		return false
@@ -117,12 +117,12 @@ func (s *shelf) precedes(path string, m *module, otherPath string, other *module
 }
 
 // precedence returns which files wait for which.
-func (s *shelf) precedence() precedence.Precedence {
+func (x *index) precedence() precedence.Precedence {
 	p := precedence.Precedence{}
-	for _, f := range s.waiting {
+	for _, f := range x.waiting {
 		var holders []string
 		for _, t := range f.waiting.Tools() {
-			if c, ok := s.operations[t.OperationID()]; ok && c.file != nil && c.file != f {
+			if c, ok := x.operations[t.OperationID()]; ok && c.file != nil && c.file != f {
 				holders = append(holders, c.file.path)
 			}
 		}
@@ -135,120 +135,120 @@ func (s *shelf) precedence() precedence.Precedence {
 }
 
 // displace has the module that a file serves wait, for the sake of one that comes before it.
-func (s *shelf) displace(f *file) {
+func (x *index) displace(f *file) {
 	m := f.serving
-	s.release(f)
+	x.release(f)
 	if f.waiting != nil { // a newer version, which waits already
-		s.outgoing = append(s.outgoing, m)
+		x.outgoing = append(x.outgoing, m)
 		return
 	}
 	f.waiting = m
-	s.waiting = append(s.waiting, f)
+	x.waiting = append(x.waiting, f)
 }
 
 // claim notes what the file serves.
-func (s *shelf) claim(f *file) {
+func (x *index) claim(f *file) {
 	for _, t := range f.serving.Tools() {
-		s.operations[t.OperationID()] = claim{f, t}
+		x.operations[t.OperationID()] = claim{f, t}
 	}
 }
 
-// withdraw ends the serving of a file's module, if there is one.
-func (s *shelf) withdraw(f *file) {
+// withdraw ends the serving of a file'x module, if there is one.
+func (x *index) withdraw(f *file) {
 	if f.serving == nil {
 		return
 	}
-	s.outgoing = append(s.outgoing, f.serving)
-	s.release(f)
+	x.outgoing = append(x.outgoing, f.serving)
+	x.release(f)
 }
 
 // release frees the paths of what a file serves.
-func (s *shelf) release(f *file) {
+func (x *index) release(f *file) {
 	for _, t := range f.serving.Tools() {
-		delete(s.operations, t.OperationID())
-		s.released[t.OperationID()] = struct{}{}
+		delete(x.operations, t.OperationID())
+		x.released[t.OperationID()] = struct{}{}
 	}
 	f.serving = nil
 }
 
 // stopWaiting drops the version of a file that waits, if there is one.
-func (s *shelf) stopWaiting(f *file) {
+func (x *index) stopWaiting(f *file) {
 	if f.waiting == nil {
 		return
 	}
 	f.waiting.Close() // no table ever had it
 	f.waiting = nil
-	s.waiting = slices.DeleteFunc(s.waiting, func(w *file) bool { return w == f })
+	x.waiting = slices.DeleteFunc(x.waiting, func(w *file) bool { return w == f })
 }
 
-// remove takes a file off the shelf.
-func (s *shelf) remove(f *file) {
-	s.stopWaiting(f)
-	s.withdraw(f)
-	delete(s.files, f.path)
+// remove takes a file out of the index.
+func (x *index) remove(f *file) {
+	x.stopWaiting(f)
+	x.withdraw(f)
+	delete(x.files, f.path)
 }
 
 // settle lets those that wait take what has become free since the last time, in the order of their coming, and returns them. It
 // says of those that wanted it, too, what they wait for by now. To look at all others is not needed, and there may be thousands.
-func (s *shelf) settle() (taken []*file) {
-	for i := 0; len(s.released) > 0 && i < len(s.waiting); {
-		f, m := s.waiting[i], s.waiting[i].waiting
+func (x *index) settle() (taken []*file) {
+	for i := 0; len(x.released) > 0 && i < len(x.waiting); {
+		f, m := x.waiting[i], x.waiting[i].waiting
 		i++
-		if !s.wantsReleased(m) {
+		if !x.wantsReleased(m) {
 			continue
 		}
-		if _, f.refused = s.conflict(f, m); f.refused != nil {
+		if _, f.refused = x.conflict(f, m); f.refused != nil {
 			continue
 		}
-		s.waiting = slices.Delete(s.waiting, i-1, i)
+		x.waiting = slices.Delete(x.waiting, i-1, i)
 		f.waiting = nil
-		s.offer(f, m) // which may free a path in turn
+		x.offer(f, m) // which may free a path in turn
 		taken = append(taken, f)
 		i = 0
 	}
-	clear(s.released)
+	clear(x.released)
 	return taken
 }
 
 // wantsReleased reports whether a module wants something that was released since settle was called last.
-func (s *shelf) wantsReleased(m *module) bool {
+func (x *index) wantsReleased(m *module) bool {
 	return slices.ContainsFunc(m.Tools(), func(t *wasmtools.Tool) bool {
-		_, ok := s.released[t.OperationID()]
+		_, ok := x.released[t.OperationID()]
 		return ok
 	})
 }
 
 // limit gives the modules of a file new limits. One that can't run within them is neither served nor waits any more; the error
 // is why.
-func (s *shelf) limit(f *file, limits func(path string) sandbox.Limits) (err error) {
+func (x *index) limit(f *file, limits func(path string) sandbox.Limits) (err error) {
 	if f.waiting != nil {
 		if err = f.waiting.limit(limits); err != nil {
-			s.stopWaiting(f)
+			x.stopWaiting(f)
 		}
 	}
 	if f.serving != nil {
 		if served := f.serving.limit(limits); served != nil {
-			s.withdraw(f)
+			x.withdraw(f)
 			return served
 		}
-		s.claim(f)
+		x.claim(f)
 	}
 	return err
 }
 
 // served returns all tools that are served.
-func (s *shelf) served() []*wasmtools.Tool {
-	tools := make([]*wasmtools.Tool, 0, len(s.operations))
-	for _, c := range s.operations {
+func (x *index) served() []*wasmtools.Tool {
+	tools := make([]*wasmtools.Tool, 0, len(x.operations))
+	for _, c := range x.operations {
 		tools = append(tools, c.tool)
 	}
 	return tools
 }
 
 // refused returns the files that are not served as they are, by path.
-func (s *shelf) refused() []*file {
+func (x *index) refused() []*file {
 	var files []*file
-	for _, f := range s.files {
+	for _, f := range x.files {
 		if f.refused != nil {
 			files = append(files, f)
 		}
@@ -258,17 +258,17 @@ func (s *shelf) refused() []*file {
 }
 
 // closeOutgoing closes what the table has let go of.
-func (s *shelf) closeOutgoing() {
-	for _, m := range s.outgoing {
+func (x *index) closeOutgoing() {
+	for _, m := range x.outgoing {
 		m.Close()
 	}
-	s.outgoing = nil
+	x.outgoing = nil
 }
 
 // close closes all modules.
-func (s *shelf) close() {
-	for _, f := range s.files {
-		s.remove(f)
+func (x *index) close() {
+	for _, f := range x.files {
+		x.remove(f)
 	}
-	s.closeOutgoing()
+	x.closeOutgoing()
 }

@@ -1,0 +1,123 @@
+package catalog
+
+import (
+	"cmp"
+	"context"
+	"math"
+	"slices"
+)
+
+// A job does its part on a goroutine of its own and returns the rest, for the reconciler's.
+type job func(ctx context.Context) (rest func())
+
+// A queue is jobs of one kind that wait for one another, the cheap ones first. The reconciler's goroutine owns it.
+type queue struct {
+	limit   int // how many run at a time
+	running int
+	tasks   []task // sorted up to the last sort, the first one last
+	sorted  bool
+}
+
+// A task is a job in a queue.
+type task struct {
+	cost int64
+	turn int // of equal cost, the first to come is the first to go
+	job  job
+}
+
+func (l *queue) add(cost int64, turn int, j job) {
+	l.tasks = append(l.tasks, task{cost, turn, j})
+	l.sorted = false
+}
+
+// start begins as many jobs as may run. Each hands its rest to do, which must be served until running is 0.
+func (l *queue) start(ctx context.Context, do chan<- func()) {
+	if !l.sorted {
+		slices.SortFunc(l.tasks, func(a, b task) int { return cmp.Or(cmp.Compare(b.cost, a.cost), b.turn-a.turn) })
+		l.sorted = true
+	}
+	for l.running < l.limit && len(l.tasks) > 0 {
+		last := len(l.tasks) - 1
+		j := l.tasks[last].job
+		l.tasks[last] = task{}
+		l.tasks = l.tasks[:last]
+		l.running++
+		go func() {
+			rest := j(ctx)
+			do <- func() {
+				l.running--
+				rest()
+			}
+		}()
+	}
+}
+
+// queues hold the jobs that run beside the reconciler's goroutine, which owns them. In no queue does a small file wait for a
+// large one that has begun.
+type queues struct {
+	turn      int
+	reads     queue // of small files
+	longReads queue // of large ones
+	// waits only wait for the engine, which has an order of its own, so there is no need for another.
+	waits queue
+	// describes run modules for a moment. Who needs longer goes to longDescribes.
+	describes     queue
+	longDescribes queue
+	// compiles are of modules that are listed already, which nobody waits for: a call has the engine compile its module at
+	// once.
+	compiles queue
+}
+
+// largeFile is from how many bytes on a file is a large one: reading it takes milliseconds.
+const largeFile = 1 << 20
+
+// newQueues returns the queues for a number of processors.
+func newQueues(processors int) queues {
+	return queues{
+		reads:         queue{limit: max(2, processors)},
+		longReads:     queue{limit: max(2, processors/2)}, // each holds a file, and what is made of it
+		waits:         queue{limit: math.MaxInt},
+		describes:     queue{limit: max(2, processors)},
+		longDescribes: queue{limit: max(2, processors/2)}, // these may take a processor each; the rest is left to calls
+		compiles:      queue{limit: 64},                   // enough for the engine to choose from
+	}
+}
+
+func (q *queues) all() []*queue {
+	return []*queue{&q.reads, &q.longReads, &q.waits, &q.describes, &q.longDescribes, &q.compiles}
+}
+
+// add gives a queue a job for a file of that size.
+func (q *queues) add(l *queue, size int64, j job) {
+	q.turn++
+	l.add(size, q.turn, j)
+}
+
+// read gives the queue for a file of that size a job.
+func (q *queues) read(size int64, j job) {
+	l := &q.reads
+	if size >= largeFile {
+		l = &q.longReads
+	}
+	q.add(l, size, j)
+}
+
+// reading reports whether small files are still to be read.
+func (q *queues) reading() bool { return q.reads.running > 0 || len(q.reads.tasks) > 0 }
+
+func (q *queues) start(ctx context.Context, do chan<- func()) {
+	for _, l := range q.all() {
+		if l == &q.compiles && q.reading() {
+			continue // what is to be listed comes before what is
+		}
+		l.start(ctx, do)
+	}
+}
+
+// running returns the number of jobs at work.
+func (q *queues) running() (n int) {
+	for _, l := range q.all() {
+		n += l.running
+	}
+	return n
+}

@@ -25,6 +25,7 @@ var edges = map[string][]string{
 	"internal/heap":                {},                                                                                                                            // Go's own memory: process-wide, so for main programs only
 	"internal/ownership":           {},                                                                                                                            // owners and modes of files: usable by any program
 	"internal/testkit":             {},                                                                                                                            // what tests share
+	"internal/pattern":             {"internal/text"},                                                                                                             // paths and patterns of them; knows no tools
 	"internal/text":                {},                                                                                                                            // what messages do with foreign text: everybody's
 	"internal/journal":             {"internal/text"},                                                                                                             // writes a log; knows nobody who logs
 	"internal/jsontree":            {},                                                                                                                            // bytes become values; knows nothing of schemas
@@ -37,7 +38,7 @@ var edges = map[string][]string{
 	"wasmtools":                    {"internal/text", "internal/typed", "wasmtools/failure", "wasmtools/schema"},                                                  // the domain: whoever embeds us depends on this, and on schemas for tools of Go functions
 	"wasmtools/schema":             {"internal/text", "wasmtools/failure", "internal/jsontree"},                                                                   // knows no tools: what is valid, and what is wrong where it is not
 	"wasmtools/auth":               {"wasmtools"},                                                                                                                 // refuses with the domain's error
-	"wasmtools/config":             {"internal/text"},                                                                                                             // a file format: knows nothing of those who are configured
+	"wasmtools/config":             {"internal/pattern", "internal/text"},                                                                                         // a file format: knows nothing of those who are configured
 	"wasmtools/toolfile":           {"internal/text", "wasmtools", "wasmtools/schema", "internal/jsontree", "runtime/sandbox", "runtime/wasmbin"},                 // one file becomes tools, the same way for serving and for the author's commands
 	"wasmtools/catalog/precedence": {},                                                                                                                            // a file on disk: knows no modules
 	"wasmtools/catalog":            {"internal/ownership", "internal/text", "wasmtools", "wasmtools/toolfile", "runtime/sandbox", "wasmtools/catalog/precedence"}, // a directory of files becomes a route table

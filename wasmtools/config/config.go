@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 	"runtime"
 	"time"
+
+	"github.com/toolsrv/toolsrv/internal/pattern"
 )
 
 // MaxFile is the largest size, in bytes, of a configuration file and of a tokens file: 1 MiB.
@@ -154,7 +156,7 @@ func Parse(text []byte, directory string) (*Config, error) {
 func (c *Config) LimitsFor(path string) Limits {
 	l := c.Limits
 	for i := range c.Overrides {
-		if o := &c.Overrides[i]; matches(o.Match, path) {
+		if o := &c.Overrides[i]; pattern.Match(o.Match, path) {
 			l = o.Limits.over(l)
 		}
 	}

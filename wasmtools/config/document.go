@@ -218,13 +218,22 @@ func (d *document) element(path string, lengths map[string]int) string {
 
 // join returns the path of a table's member. A name that would need quotes has them, so that no two paths are alike.
 func join(table, name string) string {
-	if name == "" || strings.ContainsFunc(name, func(r rune) bool { return r == '*' || outsidePattern(r) }) {
+	if name == "" || strings.ContainsFunc(name, needsQuotes) {
 		name = strconv.Quote(name)
 	}
 	if table == "" {
 		return name
 	}
 	return table + "." + name
+}
+
+// needsQuotes reports whether TOML wants a key with a character in quotes.
+func needsQuotes(r rune) bool {
+	switch {
+	case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '_', r == '-':
+		return false
+	}
+	return true
 }
 
 func index(array string, i int) string {

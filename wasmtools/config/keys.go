@@ -188,7 +188,7 @@ func (d *document) overridesReader(overrides *[]Override, known map[string]table
 			}
 			o := &(*overrides)[i]
 			t := limitsTable(&o.Limits)
-			t["match"] = pattern(&o.Match)
+			t["match"] = match(&o.Match)
 			d.readTable(place, values, t, known)
 			if _, ok := values["match"]; !ok {
 				d.failValue(place, errors.New(`match is missing: name the tools, as in match = "math/*"`))

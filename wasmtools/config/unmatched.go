@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/toolsrv/toolsrv/internal/pattern"
 	"github.com/toolsrv/toolsrv/internal/text"
 )
 
@@ -69,7 +70,7 @@ func (c *Config) Unmatched(paths []string) []Unmatched {
 		if _, ok := known[strings.TrimPrefix(o.Match, "/")]; ok {
 			continue
 		}
-		if !strings.Contains(o.Match, "*") || !slices.ContainsFunc(paths, func(path string) bool { return matches(o.Match, path) }) {
+		if !strings.Contains(o.Match, "*") || !slices.ContainsFunc(paths, func(path string) bool { return pattern.Match(o.Match, path) }) {
 			add(index("override", i)+".match", o.Match)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/toolsrv/toolsrv/internal/pattern"
 	"github.com/toolsrv/toolsrv/internal/text"
 )
 
@@ -353,36 +354,20 @@ func toolOrNamespace(s string) (string, error) {
 	if strings.ContainsRune(s, '*') {
 		return "", fmt.Errorf("%q has a *, which only the match of an override can have: name a namespace or a tool", text.Short(s))
 	}
-	return s, checkNames(s)
-}
-
-// checkNames reports what is wrong with names joined by /, which may be parts of a pattern.
-func checkNames(path string) error {
-	for name := range strings.SplitSeq(path, "/") {
-		if name == "" {
-			return fmt.Errorf("%q has an empty name: remove the / too many", text.Short(path))
-		}
-		if strings.ContainsFunc(name, outsidePattern) {
-			return fmt.Errorf("%q has a character that no name has: use A-Z a-z 0-9 _ and -", text.Short(name))
-		}
-		if len(name) > maxName {
-			return fmt.Errorf("%q has %d bytes, a name has %d at most", text.Short(name), len(name), maxName)
-		}
-	}
-	return nil
+	return s, pattern.CheckNames(s)
 }
 
 // token checks a token.
 func token(s string) (string, error) { return s, checkToken(s) }
 
-// pattern reads the match of an override.
-func pattern(to *string) reader {
+// match reads the match of an override.
+func match(to *string) reader {
 	return func(value any) error {
 		s, ok := value.(string)
 		if !ok {
 			return wrongType(value, `a pattern such as "math/*"`)
 		}
-		if err := checkPattern(s); err != nil {
+		if err := pattern.Check(s); err != nil {
 			return err
 		}
 		*to = s

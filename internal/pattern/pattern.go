@@ -1,9 +1,16 @@
-package config
+// Package pattern matches paths of tools with patterns, which name tools and namespaces in configuration files and scopes.
+//
+// "math/add" matches the tool of that path, and "math" all tools of that namespace and of those below it. In a pattern * stands
+// for any characters of one name, and a part ** for any number of names: "*" matches every tool, "math/*" all of math, and
+// "**/add" every tool that is called add. The first slash may be missing.
+package pattern
 
 import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/toolsrv/toolsrv/internal/text"
 )
 
 // The longest pattern and the longest name in bytes. No path that a tool can have is longer than 65.
@@ -12,10 +19,9 @@ const (
 	maxName    = 64
 )
 
-// matches reports whether a pattern matches the tool at path, or a namespace that holds it: "math" and "m*h" match
-// math/add, and so do "math/*" and "**/add". In a pattern * stands for any characters of one name, and a part ** for
-// any number of names, none included. It allocates nothing, and never takes longer than the product of both lengths.
-func matches(pattern, path string) bool {
+// Match reports whether a pattern matches the tool at path, or a namespace that holds it. It allocates nothing, and never
+// takes longer than the product of both lengths.
+func Match(pattern, path string) bool {
 	pattern, path = strings.TrimPrefix(pattern, "/"), strings.TrimPrefix(path, "/")
 	// Where the last ** was, the names that it stands for can grow; an earlier one never needs to.
 	var retry bool
@@ -65,8 +71,8 @@ func matchesName(part, name string) bool {
 	return strings.Trim(part[p:], "*") == ""
 }
 
-// checkPattern reports why a pattern could never match a tool, or nil.
-func checkPattern(pattern string) error {
+// Check reports why a pattern could never match a tool, or nil.
+func Check(pattern string) error {
 	pattern = strings.TrimPrefix(pattern, "/")
 	switch {
 	case pattern == "":
@@ -79,10 +85,27 @@ func checkPattern(pattern string) error {
 			return fmt.Errorf("%q has ** beside other characters: write * there, or ** between two /", part)
 		}
 	}
-	return checkNames(pattern)
+	return CheckNames(pattern)
 }
 
-func outsidePattern(r rune) bool {
+// CheckNames reports what is wrong with names joined by /, which may be parts of a pattern.
+func CheckNames(path string) error {
+	for name := range strings.SplitSeq(path, "/") {
+		if name == "" {
+			return fmt.Errorf("%q has an empty name: remove the / too many", text.Short(path))
+		}
+		if strings.ContainsFunc(name, outside) {
+			return fmt.Errorf("%q has a character that no name has: use A-Z a-z 0-9 _ and -", text.Short(name))
+		}
+		if len(name) > maxName {
+			return fmt.Errorf("%q has %d bytes, a name has %d at most", text.Short(name), len(name), maxName)
+		}
+	}
+	return nil
+}
+
+// outside reports whether no pattern has a character.
+func outside(r rune) bool {
 	switch {
 	case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '_', r == '-', r == '*':
 		return false

@@ -209,18 +209,18 @@ func TestPeakIsExpected(t *testing.T) {
 	if out, err := tool.Call(t.Context(), nil); err != nil || string(out) != "1" {
 		t.Fatalf("got %s, %v, want 1", out, err)
 	}
-	w := work{limits: &tool.limits, peak: &tool.peak}
-	if got := w.expects(pageSize); got != 10<<20+pageSize {
+	r := run{limits: &tool.limits, peak: &tool.peak}
+	if got := r.expects(pageSize); got != 10<<20+pageSize {
 		t.Errorf("after a call that took 10 MiB, %d bytes are expected", got)
 	}
 	for range 60 {
-		w.needed(pageSize)
+		r.needed(pageSize)
 	}
-	if got := w.expects(pageSize); got > 2*pageSize {
+	if got := r.expects(pageSize); got > 2*pageSize {
 		t.Errorf("long after a call that took 10 MiB, %d bytes are expected", got)
 	}
-	w.needed(1 << 40)
-	if got := w.expects(pageSize); got != tool.limits.Memory {
+	r.needed(1 << 40)
+	if got := r.expects(pageSize); got != tool.limits.Memory {
 		t.Errorf("%d bytes are expected of a tool with a limit of %d", got, tool.limits.Memory)
 	}
 }
@@ -255,29 +255,29 @@ func TestInstanceCounts(t *testing.T) {
 	e, p := poolEngine(t, Config{}, "hostile/hoard")
 	m, limits := p.module, Limits{}.withDefaults()
 	m.allow(limits.Memory)
-	w := &work{ctx: t.Context(), begun: time.Now(), deadline: time.Now().Add(time.Minute), limits: &limits}
+	r := &run{ctx: t.Context(), begun: time.Now(), deadline: time.Now().Add(time.Minute), limits: &limits}
 	if !m.enter() {
 		t.Fatal("the engine is closed")
 	}
-	i, err := m.make(w)
+	i, err := m.make(r)
 	if err != nil {
 		m.leave()
 		t.Fatal(err)
 	}
 	snapshot := e.account.Held(account.Memory) - i.claimed
-	m.giveBack(i, true, w.begun)
+	m.giveBack(i, true, r.begun)
 	if held := e.account.Held(account.Memory) - snapshot; held < instanceSize {
 		t.Errorf("an instance that no call has used holds %d bytes, want %d at least", held, instanceSize)
 	}
-	i, _ = m.borrow(w)
-	i.call.begin(w)
+	i, _ = m.borrow(r)
+	i.call.begin(r)
 	i.call.extend(1 << 20)
 	i.call.extend(2 << 20)
 	i.grow(4 << 20)
 	if want := int64(7<<20 + instanceSize); i.claimed < want {
 		t.Errorf("with 3 MiB beside 4 of memory, %d bytes are held, want %d", i.claimed, want)
 	}
-	m.giveBack(i, false, w.begun)
+	m.giveBack(i, false, r.begun)
 }
 
 // TestPanicGivesBack has an instance be made in vain because wazero panics: nothing is held for it then.

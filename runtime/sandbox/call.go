@@ -42,9 +42,9 @@ type call struct {
 }
 
 // begin makes c the state of a run on behalf of a caller.
-func (c *call) begin(w *work) {
-	c.ctx, c.deadline, c.limits = w.ctx, w.deadline, w.limits
-	c.lines.tool, c.lines.left = w.tool, w.limits.LogLines
+func (c *call) begin(r *run) {
+	c.ctx, c.deadline, c.limits = r.ctx, r.deadline, r.limits
+	c.lines.tool, c.lines.left = r.tool, r.limits.LogLines
 	c.meter = meter{pace: wasmbin.FirstSlice}
 }
 

@@ -277,7 +277,7 @@ func (e *Engine) shed() {
 		if e.account.Held(account.Code) <= room-room/16 {
 			return
 		}
-		var r remains
+		var r released
 		c.module.mu.Lock()
 		if c.module.disused() {
 			r = c.module.strip()

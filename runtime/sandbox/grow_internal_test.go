@@ -55,7 +55,7 @@ func (g grower) plainly() {
 	if err != nil {
 		g.Fatal(err)
 	}
-	old := remains{instances: m.idle, snapshot: m.snapshot}
+	old := released{instances: m.idle, snapshot: m.snapshot}
 	m.idle, m.snapshot = nil, &snapshot{image, m.snapshot.globals}
 	m.engine.account.Add(account.Memory, m.snapshot.resident())
 	m.free(old)

@@ -74,17 +74,17 @@ type instance struct {
 
 // instantiate makes an instance of code for a call, of a snapshot, or with an empty memory where that is nil. It waits for
 // room until ctx is done. No guest code has run in the instance then. The error is an *Error.
-func (m *module) instantiate(ctx context.Context, w *work, code wazero.CompiledModule, s *snapshot) (*instance, error) {
-	i, err := m.allot(ctx, w, code, s)
+func (m *module) instantiate(ctx context.Context, r *run, code wazero.CompiledModule, s *snapshot) (*instance, error) {
+	i, err := m.allot(ctx, r, code, s)
 	if scarce(err) { // the system has less than the account knows of: other programs need some, too
 		m.engine.reclaim(nil, account.Mappings, m.engine.account.Most(account.Mappings, false))
-		i, err = m.allot(ctx, w, code, s)
+		i, err = m.allot(ctx, r, code, s)
 	}
 	return i, err
 }
 
 // allot is instantiate without a second try.
-func (m *module) allot(ctx context.Context, w *work, code wazero.CompiledModule, s *snapshot) (*instance, error) {
+func (m *module) allot(ctx context.Context, r *run, code wazero.CompiledModule, s *snapshot) (*instance, error) {
 	e := m.engine
 	i := &instance{
 		snapshot: s, linear: m.rewritten.LinearStack, overhead: m.overhead(),
@@ -97,12 +97,12 @@ func (m *module) allot(ctx context.Context, w *work, code wazero.CompiledModule,
 	if s != nil {
 		begin = s.size()
 	}
-	bytes, mappings := w.expects(begin)+i.overhead, int64(linmem.MaxMappings)
-	if err := e.take(ctx, account.Memory, bytes, w.first); err != nil {
+	bytes, mappings := r.expects(begin)+i.overhead, int64(linmem.MaxMappings)
+	if err := e.take(ctx, account.Memory, bytes, r.first); err != nil {
 		return nil, err
 	}
 	i.claimed = bytes
-	if err := e.take(ctx, account.Mappings, mappings, w.first); err != nil {
+	if err := e.take(ctx, account.Mappings, mappings, r.first); err != nil {
 		e.account.Give(account.Memory, bytes)
 		return nil, err
 	}
@@ -149,16 +149,16 @@ func (i *instance) build(m *module, code wazero.CompiledModule) (err error) {
 
 // claim has the account hold at least so many bytes for the instance. It waits until the call's deadline. The error is an
 // *Error.
-func (i *instance) claim(w *work, bytes int64) error {
+func (i *instance) claim(r *run, bytes int64) error {
 	more := bytes - i.claimed
 	if more <= 0 {
 		return nil
 	}
 	e := i.call.engine
-	if !e.account.Take(account.Memory, more, w.first) {
-		ctx, done := e.limit(w.ctx, w.deadline)
+	if !e.account.Take(account.Memory, more, r.first) {
+		ctx, done := e.limit(r.ctx, r.deadline)
 		defer done()
-		if err := e.take(ctx, account.Memory, more, w.first); err != nil {
+		if err := e.take(ctx, account.Memory, more, r.first); err != nil {
 			return err
 		}
 	}
@@ -176,7 +176,7 @@ func (i *instance) grow(size int64) {
 		return
 	}
 	c.memory.Unwatch()
-	if err := i.claim(&work{ctx: c.ctx, deadline: time.Now().Add(time.Until(c.deadline) / 4)}, bytes); err != nil {
+	if err := i.claim(&run{ctx: c.ctx, deadline: time.Now().Add(time.Until(c.deadline) / 4)}, bytes); err != nil {
 		panic(err)
 	}
 }
@@ -252,11 +252,11 @@ func (i *instance) close() error {
 }
 
 // start brings an instance that is as the module declares it to where calls can begin: it applies the data, and runs
-// what the module wants to have run, within the limits of w. The error is an *Error.
-func (m *module) start(i *instance, w *work) error {
-	i.call.begin(w)
-	defer i.call.lines.flush(w.ctx)
-	i.memory.limit = w.limits.Memory
+// what the module wants to have run, within the limits of r. The error is an *Error.
+func (m *module) start(i *instance, r *run) error {
+	i.call.begin(r)
+	defer i.call.lines.flush(r.ctx)
+	i.memory.limit = r.limits.Memory
 	b := i.memory.linear.Bytes()
 	for n, d := range m.rewritten.Data {
 		if uint64(d.Offset)+uint64(len(d.Content)) > uint64(len(b)) {
@@ -309,15 +309,15 @@ func (i *instance) invoke(f api.Function, stack []uint64) error {
 
 // serve runs a function of the guest for a call, and returns what the guest has to say. Unless it reports intact, the
 // instance must be closed. The error is an *Error.
-func (i *instance) serve(w *work, f api.Function, index int32, input []byte) (output []byte, intact bool, err error) {
-	i.call.begin(w)
+func (i *instance) serve(r *run, f api.Function, index int32, input []byte) (output []byte, intact bool, err error) {
+	i.call.begin(r)
 	i.call.serve(input)
-	i.memory.limit = w.limits.Memory
+	i.memory.limit = r.limits.Memory
 	i.params[0] = uint64(uint32(index))
 	i.memory.linear.Watch() // until it is reset or freed
 	err = i.invoke(f, i.params[:])
-	i.call.lines.flush(w.ctx)
-	w.needed(int64(len(i.memory.linear.Bytes())))
+	i.call.lines.flush(r.ctx)
+	r.needed(int64(len(i.memory.linear.Bytes())))
 	switch {
 	case i.call.command:
 		code, ended := exitCode(err)

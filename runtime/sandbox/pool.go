@@ -15,8 +15,8 @@ import (
 	"github.com/toolsrv/toolsrv/runtime/account"
 )
 
-// A work is on whose behalf a guest runs, and how far.
-type work struct {
+// A run is what a guest is to do, on whose behalf, and within which bounds.
+type run struct {
 	ctx      context.Context // the caller's
 	begun    time.Time
 	deadline time.Time
@@ -28,75 +28,75 @@ type work struct {
 }
 
 // expects returns how many bytes of memory the call will need as far as one can tell, of a memory that has size now.
-func (w *work) expects(size int64) int64 {
-	if w.peak != nil {
-		size = max(size, min(w.peak.Load(), w.limits.Memory))
+func (r *run) expects(size int64) int64 {
+	if r.peak != nil {
+		size = max(size, min(r.peak.Load(), r.limits.Memory))
 	}
 	return size
 }
 
 // needed notes what a call needed. One that needed much is forgotten in the course of some ten others.
-func (w *work) needed(size int64) {
-	if w.peak == nil {
+func (r *run) needed(size int64) {
+	if r.peak == nil {
 		return
 	}
-	if peak := w.peak.Load(); size > peak {
-		w.peak.Store(size)
+	if peak := r.peak.Load(); size > peak {
+		r.peak.Store(size)
 	} else if size < peak {
-		w.peak.Store(size + (peak-size)*3/4)
+		r.peak.Store(size + (peak-size)*3/4)
 	}
 }
 
 // serve runs the tool with that number, or toolsrv_describe where describe is set, in an instance that nobody has used or
 // that was reset. It is the one place where guest code runs, and the one place that recovers from a panic on its way.
-func (m *module) serve(w *work, describe bool, index int32, input []byte) (output []byte, err error) {
-	i, ok := m.borrow(w)
+func (m *module) serve(r *run, describe bool, index int32, input []byte) (output []byte, err error) {
+	i, ok := m.borrow(r)
 	if !ok {
 		return nil, closing(ErrClosed)
 	}
 	intact := false
 	defer func() {
-		if r := recover(); r != nil {
+		if p := recover(); p != nil {
 			intact = false
-			output, err = nil, internal(fmt.Errorf("panic: %v\n%s", r, debug.Stack()))
+			output, err = nil, internal(fmt.Errorf("panic: %v\n%s", p, debug.Stack()))
 		}
-		m.giveBack(i, intact, w.begun)
+		m.giveBack(i, intact, r.begun)
 	}()
-	if i != nil && !m.fits(i, w) {
+	if i != nil && !m.fits(i, r) {
 		m.discard(i)
 		i = nil
 	}
 	if i == nil {
-		if i, err = m.make(w); err != nil {
+		if i, err = m.make(r); err != nil {
 			return nil, err
 		}
 		// What that took is not metered.
-		if !time.Now().Before(w.deadline) {
+		if !time.Now().Before(r.deadline) {
 			intact = i.snapshot != nil
-			return nil, &Error{Outcome: ToolTimeout, Message: fmt.Sprintf("The tool's limit of %s was over before an instance was ready.", w.limits.Timeout)}
+			return nil, &Error{Outcome: ToolTimeout, Message: fmt.Sprintf("The tool's limit of %s was over before an instance was ready.", r.limits.Timeout)}
 		}
-	} else if err = i.claim(w, w.expects(i.snapshot.size())+i.overhead); err != nil {
+	} else if err = i.claim(r, r.expects(i.snapshot.size())+i.overhead); err != nil {
 		intact = true
 		return nil, err
 	}
-	i.since = w.begun
-	if w.ctx.Err() != nil {
+	i.since = r.begun
+	if r.ctx.Err() != nil {
 		intact = i.snapshot != nil
-		return nil, notBegun(w.ctx, "its turn", w.limits.Timeout)
+		return nil, notBegun(r.ctx, "its turn", r.limits.Timeout)
 	}
 	f := i.entry
 	if describe {
 		f = i.guest.ExportedFunction(exportDescribe)
 	}
-	w.clock.tick()
-	output, intact, err = i.serve(w, f, index, input)
-	w.clock.tick()
+	r.clock.tick()
+	output, intact, err = i.serve(r, f, index, input)
+	r.clock.tick()
 	if intact = intact && i.snapshot != nil; intact {
 		if problem := m.restore(i); problem != nil {
 			intact = false
 			return nil, internal(problem)
 		}
-		w.clock.tick()
+		r.clock.tick()
 	}
 	return output, err
 }
@@ -134,15 +134,15 @@ func (m *module) leave() { m.giveBack(nil, false, time.Time{}) }
 
 // borrow is enter for a call that needs an instance: it gets the one that was used last, because its pages are warm, or
 // nil where none is idle. giveBack ends the call.
-func (m *module) borrow(w *work) (*instance, bool) {
+func (m *module) borrow(r *run) (*instance, bool) {
 	m.mu.Lock()
 	last := len(m.idle) - 1
 	if last < 0 || !m.attached {
-		w.first = m.calls == 0
+		r.first = m.calls == 0
 		m.mu.Unlock()
 		return nil, m.enter()
 	}
-	w.first = m.calls == 0
+	r.first = m.calls == 0
 	m.count(1)
 	i := m.idle[last]
 	m.idle[last] = nil
@@ -204,22 +204,22 @@ func (m *module) reserve() uint64 {
 	return min(uint64(m.largest.Load()), m.rewritten.MemoryMax*pageSize)
 }
 
-// fits reports whether the instance was made for limits like those of w.
-func (m *module) fits(i *instance, w *work) bool {
-	return i.reserved >= min(uint64(w.limits.Memory), m.rewritten.MemoryMax*pageSize) && i.snapshot.size() <= w.limits.Memory
+// fits reports whether the instance was made for limits like those of r.
+func (m *module) fits(i *instance, r *run) bool {
+	return i.reserved >= min(uint64(r.limits.Memory), m.rewritten.MemoryMax*pageSize) && i.snapshot.size() <= r.limits.Memory
 }
 
 // make makes an instance that is ready for a call. The error is an *Error.
-func (m *module) make(w *work) (*instance, error) {
-	ctx, done := m.engine.limit(w.ctx, w.deadline)
+func (m *module) make(r *run) (*instance, error) {
+	ctx, done := m.engine.limit(r.ctx, r.deadline)
 	defer done()
-	if m.shape.memory > w.limits.Memory {
-		return nil, tooLarge(m.shape.memory, w.limits.Memory)
+	if m.shape.memory > r.limits.Memory {
+		return nil, tooLarge(m.shape.memory, r.limits.Memory)
 	}
 	code, err := m.compile(ctx)
 	if err != nil {
 		if ctx.Err() != nil {
-			err = notBegun(ctx, "the tool to be compiled", w.limits.Timeout)
+			err = notBegun(ctx, "the tool to be compiled", r.limits.Timeout)
 		}
 		return nil, err
 	}
@@ -232,24 +232,24 @@ func (m *module) make(w *work) (*instance, error) {
 		}
 		m.mu.Unlock()
 		switch {
-		case s != nil && s.size() > w.limits.Memory:
-			return m.started(ctx, code, w) // it took more where it might; perhaps it makes do with less
+		case s != nil && s.size() > r.limits.Memory:
+			return m.started(ctx, code, r) // it took more where it might; perhaps it makes do with less
 		case s != nil:
-			return m.instantiate(ctx, w, code, s)
+			return m.instantiate(ctx, r, code, s)
 		case first:
-			return m.first(ctx, code, w)
+			return m.first(ctx, code, r)
 		}
 		select {
 		case <-starting:
 		case <-ctx.Done():
-			return nil, notBegun(ctx, "the tool to be started", w.limits.Timeout)
+			return nil, notBegun(ctx, "the tool to be started", r.limits.Timeout)
 		}
 	}
-	return m.started(ctx, code, w)
+	return m.started(ctx, code, r)
 }
 
 // first makes the snapshot, and an instance. It is called by one call at a time, while m.starting tells others to wait.
-func (m *module) first(ctx context.Context, code wazero.CompiledModule, w *work) (i *instance, err error) {
+func (m *module) first(ctx context.Context, code wazero.CompiledModule, r *run) (i *instance, err error) {
 	var s *snapshot
 	defer func() {
 		m.mu.Lock()
@@ -258,7 +258,7 @@ func (m *module) first(ctx context.Context, code wazero.CompiledModule, w *work)
 		m.starting = nil
 		m.mu.Unlock()
 	}()
-	if i, err = m.started(ctx, code, w); err != nil {
+	if i, err = m.started(ctx, code, r); err != nil {
 		return nil, err
 	}
 	if i.adapted {
@@ -274,7 +274,7 @@ func (m *module) first(ctx context.Context, code wazero.CompiledModule, w *work)
 	if err != nil {
 		return nil, failed(err)
 	}
-	if i, err = m.instantiate(ctx, w, code, taken); err != nil {
+	if i, err = m.instantiate(ctx, r, code, taken); err != nil {
 		m.engine.drop(taken)
 		return nil, err
 	}
@@ -287,12 +287,12 @@ func (m *module) first(ctx context.Context, code wazero.CompiledModule, w *work)
 const startFuel = 1_000_000_000
 
 // started makes an instance without a snapshot and starts it, within the limits of the call.
-func (m *module) started(ctx context.Context, code wazero.CompiledModule, w *work) (*instance, error) {
-	i, err := m.instantiate(ctx, w, code, nil)
+func (m *module) started(ctx context.Context, code wazero.CompiledModule, r *run) (*instance, error) {
+	i, err := m.instantiate(ctx, r, code, nil)
 	if err != nil {
 		return nil, err
 	}
-	start, limits := *w, *w.limits
+	start, limits := *r, *r.limits
 	if limits.Fuel > 0 {
 		limits.Fuel = max(limits.Fuel, startFuel)
 	}
@@ -325,7 +325,7 @@ func (e *Engine) tidy() {
 func (e *Engine) sweep(idle, unused time.Time) {
 	for _, m := range e.attached() {
 		m.mu.Lock()
-		var r remains
+		var r released
 		if m.calls == 0 && m.called.Before(unused) && (m.build == nil || m.disused()) {
 			r = m.strip()
 		} else {
@@ -388,7 +388,7 @@ func (e *Engine) reclaim(done <-chan struct{}, k account.Kind, n int64) {
 		}
 		m := c.module
 		m.mu.Lock()
-		var r remains
+		var r released
 		if len(m.idle) > 0 && !m.idle[0].since.After(c.since) {
 			r.instances = []*instance{m.idle[0]}
 			m.idle = slices.Delete(m.idle, 0, 1)
@@ -403,7 +403,7 @@ func (e *Engine) reclaim(done <-chan struct{}, k account.Kind, n int64) {
 		}
 		m := c.module
 		m.mu.Lock()
-		var r remains
+		var r released
 		if m.calls == 0 && !m.called.After(c.since) {
 			if code && m.disused() {
 				r = m.strip()

@@ -295,10 +295,10 @@ func phases(b *testing.B) (*module, *instance) {
 func BenchmarkBareCall(b *testing.B) {
 	m, i := phases(b)
 	limits := Limits{}.withDefaults()
-	w := work{ctx: b.Context(), deadline: time.Now().Add(time.Hour), limits: &limits}
+	r := run{ctx: b.Context(), deadline: time.Now().Add(time.Hour), limits: &limits}
 	b.ReportAllocs()
 	for b.Loop() {
-		i.call.begin(&w)
+		i.call.begin(&r)
 		i.call.serve([]byte("1"))
 		if err := i.invoke(i.entry, i.params[:]); err != nil {
 			b.Fatal(err)
@@ -325,10 +325,10 @@ func BenchmarkResetOfThree(b *testing.B) {
 
 func BenchmarkInstantiate(b *testing.B) {
 	m, _ := phases(b)
-	w := work{ctx: b.Context(), deadline: time.Now().Add(time.Hour), limits: new(Limits)}
+	r := run{ctx: b.Context(), deadline: time.Now().Add(time.Hour), limits: new(Limits)}
 	b.ReportAllocs()
 	for b.Loop() {
-		i, err := m.instantiate(b.Context(), &w, m.build.native.code, m.snapshot)
+		i, err := m.instantiate(b.Context(), &r, m.build.native.code, m.snapshot)
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -341,7 +341,7 @@ func BenchmarkInstantiate(b *testing.B) {
 func BenchmarkRefill(b *testing.B) {
 	_, i := phases(b)
 	limits := Limits{}.withDefaults()
-	i.call.begin(&work{ctx: b.Context(), deadline: time.Now().Add(time.Hour), limits: &limits})
+	i.call.begin(&run{ctx: b.Context(), deadline: time.Now().Add(time.Hour), limits: &limits})
 	i.call.next()
 	stack := []uint64{0}
 	b.ReportAllocs()

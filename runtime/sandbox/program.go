@@ -89,23 +89,23 @@ type module struct {
 	idle     []*instance   // the one used last stands last
 }
 
-// remains are what a module has let go of. They are freed without a lock.
-type remains struct {
+// released is what a module has let go of. It is freed without a lock.
+type released struct {
 	instances []*instance
 	snapshot  *snapshot
 	build     *build
 }
 
 // strip takes from a module all that can be made anew. m.mu is held, and no call runs.
-func (m *module) strip() remains {
-	r := remains{m.idle, m.snapshot, m.build}
+func (m *module) strip() released {
+	r := released{m.idle, m.snapshot, m.build}
 	m.idle, m.snapshot, m.build = nil, nil, nil
 	m.rewritten, m.runtime, m.heat = nil, nil, 0
 	return r
 }
 
 // free frees what a module has let go of.
-func (m *module) free(r remains) {
+func (m *module) free(r released) {
 	for _, i := range r.instances {
 		m.discard(i)
 	}

@@ -254,7 +254,7 @@ func (e *Engine) attach(m *module) bool {
 func (e *Engine) forget(m *module) {
 	e.mu.Lock()
 	m.mu.Lock()
-	var r remains
+	var r released
 	if m.users == 0 {
 		r = m.strip()
 		m.attached = false

@@ -99,13 +99,13 @@ func (t *Tool) call(ctx context.Context, input []byte, c *clock) (output []byte,
 	if int64(len(input)) > t.limits.Input {
 		return nil, &Error{Outcome: InputTooLarge, Message: fmt.Sprintf("The tool's input has %d bytes; its limit is %s.", len(input), size(t.limits.Input))}
 	}
-	w := work{ctx: ctx, begun: time.Now(), limits: &t.limits, tool: t.name, clock: c, peak: &t.peak}
-	w.deadline = w.begun.Add(t.limits.Timeout)
-	if err := t.turn(&w); err != nil {
+	r := run{ctx: ctx, begun: time.Now(), limits: &t.limits, tool: t.name, clock: c, peak: &t.peak}
+	r.deadline = r.begun.Add(t.limits.Timeout)
+	if err := t.turn(&r); err != nil {
 		return nil, err
 	}
 	defer t.gate.leave()
-	output, err = t.module.serve(&w, false, t.index, input)
+	output, err = t.module.serve(&r, false, t.index, input)
 	return output, asError(err)
 }
 
@@ -145,11 +145,11 @@ func (c *clock) times(begun time.Time) Times {
 }
 
 // turn waits for the tool's turn; leaving the gate ends it.
-func (t *Tool) turn(w *work) error {
+func (t *Tool) turn(r *run) error {
 	if t.gate.try() {
 		return nil
 	}
-	ctx, done := t.module.engine.limit(w.ctx, w.deadline)
+	ctx, done := t.module.engine.limit(r.ctx, r.deadline)
 	defer done()
 	err := t.gate.enter(ctx)
 	if errors.Is(err, errFull) {
@@ -176,9 +176,9 @@ func (p *Program) Describe(ctx context.Context) ([]byte, error) {
 	}
 	limits := describeLimits()
 	p.module.allow(limits.Memory)
-	w := work{ctx: ctx, begun: time.Now(), limits: &limits}
-	w.deadline = w.begun.Add(limits.Timeout)
-	output, err := p.module.serve(&w, true, 0, nil)
+	r := run{ctx: ctx, begun: time.Now(), limits: &limits}
+	r.deadline = r.begun.Add(limits.Timeout)
+	output, err := p.module.serve(&r, true, 0, nil)
 	return output, asError(err)
 }
 

@@ -76,7 +76,7 @@ var unsafeHomes = []string{"runtime/linmem"}
 // recoverHomes are the files that may recover from a panic, each with the work on foreign bytes that it guards. A panic
 // anywhere else is a fault that must show.
 var recoverHomes = map[string]string{
-	"runtime/sandbox/pool.go":       "a call of a guest",
+	"runtime/sandbox/lease.go":      "a call of a guest",
 	"runtime/sandbox/compile.go":    "wazero's compiler",
 	"wasmtools/catalog/load.go":     "the loading of a file",
 	"wasmtools/schema/draft.go":     "the check of a schema by its library",

@@ -25,29 +25,6 @@ func (m *module) overhead() int64 {
 	return instanceSize + element*int64(m.rewritten.Elements) + reference*int64(m.rewritten.TableMin)
 }
 
-// A snapshot is a program's memory and globals just after initialisation. It never changes.
-type snapshot struct {
-	image   *linmem.Image
-	globals []uint64 // of the exported mutable ones, in the rewriter's order
-}
-
-// size returns the memory's size in bytes.
-func (s *snapshot) size() int64 { return int64(s.image.Size()) }
-
-// resident returns what the snapshot itself takes, in bytes.
-func (s *snapshot) resident() int64 { return int64(s.image.Resident()) }
-
-// drop frees a snapshot, if there is one, once all instances made of it are closed.
-func (e *Engine) drop(s *snapshot) {
-	if s == nil {
-		return
-	}
-	e.account.Give(account.Memory, s.resident())
-	if err := s.image.Close(); err != nil {
-		e.log.Warn("free a snapshot", "error", err)
-	}
-}
-
 // An instance is one sandbox: a guest with its memory, globals and the state of its call. One call uses it at a time.
 type instance struct {
 	snapshot *snapshot // what it is reset to; nil: it is good for one call
@@ -251,54 +228,6 @@ func (i *instance) close() error {
 	return errors.Join(i.guest.Close(context.Background()), i.memory.linear.Free())
 }
 
-// start brings an instance that is as the module declares it to where calls can begin: it applies the data, and runs
-// what the module wants to have run, within the limits of r. The error is an *Error.
-func (m *module) start(i *instance, r *run) error {
-	i.call.begin(r)
-	defer i.call.lines.flush(r.ctx)
-	i.memory.limit = r.limits.Memory
-	b := i.memory.linear.Bytes()
-	for n, d := range m.rewritten.Data {
-		if uint64(d.Offset)+uint64(len(d.Content)) > uint64(len(b)) {
-			return &Error{Outcome: ToolTrapped, Message: fmt.Sprintf("The tool broke: its data segment %d (%d bytes at %d) does not fit into its memory of %d bytes.",
-				n, len(d.Content), d.Offset, len(b))}
-		}
-		copy(b[d.Offset:], d.Content)
-	}
-	steps := []string{m.rewritten.Start}
-	if m.shape.initialize {
-		steps = append(steps, exportInitialize)
-	}
-	if m.shape.warm {
-		steps = append(steps, exportWarm)
-	}
-	for _, export := range steps {
-		if export == "" {
-			continue
-		}
-		err := i.invoke(i.guest.ExportedFunction(export), nil)
-		i.adapted = i.adapted || i.starved()
-		if err != nil {
-			return i.classify(err)
-		}
-		i.call.meter.used += int64(i.call.meter.slice) - int64(int32(uint32(i.fuel.Get())))
-	}
-	return nil
-}
-
-// take makes a snapshot of an instance that has been started.
-func (i *instance) take() (*snapshot, error) {
-	image, err := i.call.engine.images.NewImage(i.memory.linear.Bytes())
-	if err != nil {
-		return nil, fmt.Errorf("make a snapshot: %w", err)
-	}
-	s := &snapshot{image: image, globals: make([]uint64, len(i.globals))}
-	for k, g := range i.globals {
-		s.globals[k] = g.Get()
-	}
-	return s, nil
-}
-
 // invoke runs a function of the guest, with the fuel and the call stack that the call has.
 func (i *instance) invoke(f api.Function, stack []uint64) error {
 	i.fuel.Set(uint64(uint32(i.call.next())))
@@ -397,45 +326,3 @@ func (i *instance) same() error {
 	}
 	return nil
 }
-
-// pageSize is the unit in which memories grow, in bytes.
-const pageSize = 64 << 10
-
-// maxMemory is the largest limit of a memory: one page below 4 GiB, so that its size fits into 32 bits.
-const maxMemory = 4<<30 - pageSize
-
-// A memory is a guest's linear memory with a limit. It belongs to one instance.
-type memory struct {
-	owner  *instance
-	linear *linmem.Memory
-	limit  int64 // bytes
-	grown  bool
-	shrunk []byte // what Reallocate gives, whatever is asked for; nil: what is asked for
-}
-
-var (
-	_ experimental.MemoryAllocator = (*memory)(nil)
-	_ experimental.LinearMemory    = (*memory)(nil)
-)
-
-// Allocate returns m: a module has one memory.
-func (m *memory) Allocate(_, _ uint64) experimental.LinearMemory { return m }
-
-// Reallocate makes the memory size bytes long, or returns nil where that is above the limit.
-func (m *memory) Reallocate(size uint64) []byte {
-	if m.shrunk != nil {
-		return m.shrunk
-	}
-	if b := m.linear.Bytes(); size <= uint64(len(b)) {
-		return b[:size:size] // wazero begins with what the module declares
-	}
-	if size > uint64(m.limit) {
-		return nil
-	}
-	m.owner.grow(int64(size))
-	m.grown = true
-	return m.linear.Grow(size)
-}
-
-// Free is for wazero. close frees the memory, and can tell of an error.
-func (m *memory) Free() {}

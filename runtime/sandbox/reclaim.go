@@ -1,0 +1,165 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/toolsrv/toolsrv/runtime/account"
+)
+
+// tidy is the janitor: it closes what has been idle for long, until the engine stops.
+func (e *Engine) tidy() {
+	defer close(e.janitor)
+	tick := time.NewTicker(max(e.idleTime/4, time.Millisecond))
+	defer tick.Stop()
+	for {
+		select {
+		case <-e.stop.Done():
+			return
+		case now := <-tick.C:
+			e.sweep(now.Add(-e.idleTime), now.Add(-e.unusedTime))
+			e.packAll()
+		}
+	}
+}
+
+// sweep closes the instances that no call has used since idle, and strips the modules that none has since unused.
+func (e *Engine) sweep(idle, unused time.Time) {
+	for _, m := range e.attached() {
+		m.mu.Lock()
+		var r released
+		if m.calls == 0 && m.called.Before(unused) && (m.build == nil || m.disused()) {
+			r = m.strip()
+		} else {
+			old := 0
+			for old < len(m.idle) && m.idle[old].since.Before(idle) {
+				old++
+			}
+			r.instances = slices.Clone(m.idle[:old])
+			m.idle = slices.Delete(m.idle, 0, old)
+		}
+		m.mu.Unlock()
+		m.free(r)
+	}
+}
+
+// newAccount returns the account of an engine.
+func newAccount(c Config) *account.Account {
+	if c.Memory <= 0 {
+		c.Memory = account.DefaultMemory()
+	}
+	if c.Mappings <= 0 {
+		c.Mappings = account.MachineMappings() / 4 * 3 // Go's heap and threads need some, too
+	}
+	if c.CodeMemory <= 0 {
+		c.CodeMemory = account.DefaultCode()
+	}
+	return account.New(map[account.Kind]int64{account.Memory: c.Memory, account.Mappings: c.Mappings, account.Code: c.CodeMemory})
+}
+
+// take takes n of a kind from the account. It lets go of what is idle where there is no room, and waits then until ctx is
+// done. The error is an *Error.
+func (e *Engine) take(ctx context.Context, k account.Kind, n int64, first bool) error {
+	if e.account.Take(k, n, first) {
+		return nil
+	}
+	if n > e.account.Most(k, first) {
+		return overloaded(nil)
+	}
+	e.reclaim(ctx.Done(), k, n)
+	look := func(granted <-chan struct{}) { e.reclaim(granted, k, n) }
+	switch err := e.account.Wait(ctx, k, n, first, look); {
+	case err == nil:
+		return nil
+	case errors.Is(err, errTimeout):
+		return overloaded(nil)
+	default:
+		return notBegun(ctx, "memory", 0)
+	}
+}
+
+// reclaim lets go of what is idle, used longest ago first, until there is room for n of a kind and a sixteenth of all beside, so
+// that the next who asks finds some; or until done is closed. Instances go before snapshots, which take longer to make again. One
+// at a time does it.
+func (e *Engine) reclaim(done <-chan struct{}, k account.Kind, n int64) {
+	select {
+	case <-done:
+		return
+	case e.reclaiming <- struct{}{}:
+	}
+	defer func() { <-e.reclaiming }()
+	most := e.account.Most(k, false)
+	most -= most/16 + n
+	enough := func() bool {
+		select {
+		case <-done:
+			return true
+		default:
+			return e.account.Held(k) <= most
+		}
+	}
+	if enough() { // by what another has let go of
+		return
+	}
+	code := k == account.Mappings // which it takes; its memory is another account's
+	type candidate struct {
+		module *module
+		since  time.Time
+	}
+	var instances, modules []candidate
+	for _, m := range e.attached() {
+		m.mu.Lock()
+		for _, i := range m.idle {
+			instances = append(instances, candidate{m, i.since})
+		}
+		if m.calls == 0 && (m.snapshot != nil || code && m.disused()) {
+			modules = append(modules, candidate{m, m.called})
+		}
+		m.mu.Unlock()
+	}
+	bySince := func(a, b candidate) int { return a.since.Compare(b.since) }
+	slices.SortFunc(instances, bySince)
+	for _, c := range instances {
+		if enough() {
+			return
+		}
+		m := c.module
+		m.mu.Lock()
+		var r released
+		if len(m.idle) > 0 && !m.idle[0].since.After(c.since) {
+			r.instances = []*instance{m.idle[0]}
+			m.idle = slices.Delete(m.idle, 0, 1)
+		}
+		m.mu.Unlock()
+		m.free(r)
+	}
+	slices.SortFunc(modules, bySince)
+	for _, c := range modules {
+		if enough() {
+			return
+		}
+		m := c.module
+		m.mu.Lock()
+		var r released
+		if m.calls == 0 && !m.called.After(c.since) {
+			if code && m.disused() {
+				r = m.strip()
+			} else { // to compile it again would be dearer than anything
+				r.instances, r.snapshot = m.idle, m.snapshot
+				m.idle, m.snapshot = nil, nil
+			}
+		}
+		m.mu.Unlock()
+		m.free(r)
+	}
+}
+
+// attached returns the modules that the engine knows of.
+func (e *Engine) attached() []*module {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return slices.Collect(maps.Keys(e.live))
+}

@@ -1,0 +1,103 @@
+package sandbox
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+)
+
+// result is what a guest that returned from toolsrv_call or toolsrv_describe has to say.
+func (c *call) result(returned uint32) ([]byte, error) {
+	switch returned {
+	case 0:
+		return c.checkedOutput()
+	case 1:
+		if c.failure == nil {
+			return nil, badOutput("The tool told that it failed, but not why: it returned 1 without a call of fail.")
+		}
+		e, err := parseFailure(c.failure)
+		if err != nil {
+			return nil, badOutput("The tool reported its failure with JSON that does not fit: %s.", err)
+		}
+		return nil, e
+	}
+	return nil, badOutput("The tool returned %d instead of 0 (done) or 1 (failed).", int32(returned))
+}
+
+// exited is what a plain WASI program has to say that ended with that exit code.
+func (c *call) exited(code uint32) ([]byte, error) {
+	if code == 0 {
+		return c.checkedOutput()
+	}
+	message := fmt.Sprintf("The tool ended with exit code %d.", code)
+	if len(c.lines.last) > 0 {
+		message = string(bytes.ToValidUTF8(bytes.TrimSpace(c.lines.last), []byte("\uFFFD")))
+	}
+	return nil, &Error{Outcome: ToolError, Message: message}
+}
+
+func (c *call) checkedOutput() ([]byte, error) {
+	if c.output == nil {
+		return nil, badOutput("The tool ended without any output.")
+	}
+	if err := checkJSON(c.output); err != nil {
+		return nil, badOutput("The tool's output is no JSON: %s.", err)
+	}
+	return c.output, nil
+}
+
+// badOutput is the error of a guest that ended well with a result that is none.
+func badOutput(format string, args ...any) *Error {
+	return &Error{Outcome: ToolBadOutput, Message: fmt.Sprintf(format, args...)}
+}
+
+// maxToolCode is the longest code in a guest's failure, in bytes.
+const maxToolCode = 128
+
+// parseFailure reads the JSON of fail. It is strict, because a misspelt member would silently change what clients see.
+func parseFailure(text []byte) (*Error, error) {
+	if err := checkJSON(text); err != nil {
+		return nil, err
+	}
+	d := json.NewDecoder(bytes.NewReader(text))
+	if t, err := d.Token(); err != nil || t != json.Delim('{') {
+		return nil, fmt.Errorf(`it is no object with a "message"`)
+	}
+	e := &Error{Outcome: ToolError}
+	seen := map[string]bool{}
+	for d.More() {
+		t, err := d.Token()
+		name, ok := t.(string)
+		if err != nil || !ok {
+			return nil, fmt.Errorf("it cannot be read: %w", err)
+		}
+		if seen[name] {
+			return nil, fmt.Errorf("the member %.40q stands there twice", name)
+		}
+		seen[name] = true
+		switch name {
+		case "message":
+			err = d.Decode(&e.Message)
+		case "code":
+			err = d.Decode(&e.Code)
+		case "status":
+			err = d.Decode(&e.Status)
+		case "data":
+			err = d.Decode(&e.Data)
+		default:
+			return nil, fmt.Errorf("the member %.40q is unknown: message, code, status and data are known", name)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("the member %q is of the wrong type", name)
+		}
+	}
+	switch {
+	case e.Message == "":
+		return nil, fmt.Errorf("the message is missing")
+	case len(e.Code) > maxToolCode:
+		return nil, fmt.Errorf("the code has %d bytes, the limit is %d", len(e.Code), maxToolCode)
+	case seen["status"] && (e.Status < 400 || e.Status > 599):
+		return nil, fmt.Errorf("the status is %d, not 400 to 599", e.Status)
+	}
+	return e, nil
+}

@@ -1,0 +1,153 @@
+package sandbox
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/tetratelabs/wazero"
+)
+
+// make makes an instance that is ready for a call. The error is an *Error.
+func (m *module) make(r *run) (*instance, error) {
+	ctx, done := m.engine.limit(r.ctx, r.deadline)
+	defer done()
+	if m.shape.memory > r.limits.Memory {
+		return nil, tooLarge(m.shape.memory, r.limits.Memory)
+	}
+	code, err := m.compile(ctx)
+	if err != nil {
+		if ctx.Err() != nil {
+			err = notBegun(ctx, "the tool to be compiled", r.limits.Timeout)
+		}
+		return nil, err
+	}
+	for m.rewritten.Fresh == "" {
+		m.mu.Lock()
+		s, starting := m.snapshot, m.starting
+		first := s == nil && starting == nil
+		if first {
+			m.starting = make(chan struct{})
+		}
+		m.mu.Unlock()
+		switch {
+		case s != nil && s.size() > r.limits.Memory:
+			return m.started(ctx, code, r) // it took more where it might; perhaps it makes do with less
+		case s != nil:
+			return m.instantiate(ctx, r, code, s)
+		case first:
+			return m.first(ctx, code, r)
+		}
+		select {
+		case <-starting:
+		case <-ctx.Done():
+			return nil, notBegun(ctx, "the tool to be started", r.limits.Timeout)
+		}
+	}
+	return m.started(ctx, code, r)
+}
+
+func tooLarge(needs, limit int64) *Error {
+	return &Error{Outcome: ToolMemory, Message: fmt.Sprintf("The tool needs %s of memory to start; its limit is %s.", size(needs), size(limit))}
+}
+
+// first makes the snapshot, and an instance. It is called by one call at a time, while m.starting tells others to wait.
+func (m *module) first(ctx context.Context, code wazero.CompiledModule, r *run) (i *instance, err error) {
+	var s *snapshot
+	defer func() {
+		m.mu.Lock()
+		m.snapshot = s
+		close(m.starting)
+		m.starting = nil
+		m.mu.Unlock()
+	}()
+	if i, err = m.started(ctx, code, r); err != nil {
+		return nil, err
+	}
+	if i.adapted {
+		return i, nil // what it made of that is due to this tool's limit, and no state for others
+	}
+	taken, err := i.take()
+	if err == nil {
+		// It is no larger than the memory that it was taken of, and gets that one's room: to wait for some, while it is there
+		// already, would be memory that nobody counts.
+		i.claimed -= taken.resident()
+	}
+	m.discard(i)
+	if err != nil {
+		return nil, failed(err)
+	}
+	if i, err = m.instantiate(ctx, r, code, taken); err != nil {
+		m.engine.drop(taken)
+		return nil, err
+	}
+	s = taken
+	return i, nil
+}
+
+// startFuel is the least that a start may use where calls have a limit of fuel: a module in Go takes 15 million, and whether it
+// starts must not depend on whose call is the first.
+const startFuel = 1_000_000_000
+
+// started makes an instance without a snapshot and starts it, within the limits of the call.
+func (m *module) started(ctx context.Context, code wazero.CompiledModule, r *run) (*instance, error) {
+	i, err := m.instantiate(ctx, r, code, nil)
+	if err != nil {
+		return nil, err
+	}
+	start, limits := *r, *r.limits
+	if limits.Fuel > 0 {
+		limits.Fuel = max(limits.Fuel, startFuel)
+	}
+	start.limits = &limits
+	if err := m.start(i, &start); err != nil {
+		m.discard(i)
+		return nil, err
+	}
+	i.call.wipe()
+	return i, nil
+}
+
+// start brings an instance that is as the module declares it to where calls can begin: it applies the data, and runs
+// what the module wants to have run, within the limits of r. The error is an *Error.
+func (m *module) start(i *instance, r *run) error {
+	i.call.begin(r)
+	defer i.call.lines.flush(r.ctx)
+	i.memory.limit = r.limits.Memory
+	b := i.memory.linear.Bytes()
+	for n, d := range m.rewritten.Data {
+		if uint64(d.Offset)+uint64(len(d.Content)) > uint64(len(b)) {
+			return &Error{Outcome: ToolTrapped, Message: fmt.Sprintf("The tool broke: its data segment %d (%d bytes at %d) does not fit into its memory of %d bytes.",
+				n, len(d.Content), d.Offset, len(b))}
+		}
+		copy(b[d.Offset:], d.Content)
+	}
+	steps := []string{m.rewritten.Start}
+	if m.shape.initialize {
+		steps = append(steps, exportInitialize)
+	}
+	if m.shape.warm {
+		steps = append(steps, exportWarm)
+	}
+	for _, export := range steps {
+		if export == "" {
+			continue
+		}
+		err := i.invoke(i.guest.ExportedFunction(export), nil)
+		i.adapted = i.adapted || i.starved()
+		if err != nil {
+			return i.classify(err)
+		}
+		i.call.meter.used += int64(i.call.meter.slice) - int64(int32(uint32(i.fuel.Get())))
+	}
+	return nil
+}
+
+// reserve is how much address space an instance gets: what the largest limit of the module's tools allows.
+func (m *module) reserve() uint64 {
+	return min(uint64(m.largest.Load()), m.rewritten.MemoryMax*pageSize)
+}
+
+// fits reports whether the instance was made for limits like those of r.
+func (m *module) fits(i *instance, r *run) bool {
+	return i.reserved >= min(uint64(r.limits.Memory), m.rewritten.MemoryMax*pageSize) && i.snapshot.size() <= r.limits.Memory
+}

@@ -18,7 +18,7 @@ TOOLS    := $(EXAMPLES:%=build/tools/%.wasm)
 # Examples in Rust and C are kept in git as they are built, so that make run needs neither.
 PREBUILT := $(patsubst examples/%/Cargo.toml,build/tools/%.wasm,$(wildcard examples/*/Cargo.toml)) build/tools/plain-c.wasm
 
-.PHONY: run build tools test race lint fmt tidy setup-rust test-rust examples-rust examples-rust-check example-c example-c-check cross test-arm64 test-tinygo test-unprivileged bench bench-guests bench-sandbox bench-wasmtime bench-scale soak attack attack-compile fuzz typed fixtures fixtures-check test-clients vuln clean
+.PHONY: run build tools test suite race lint fmt tidy setup-rust test-rust examples-rust examples-rust-check example-c example-c-check cross test-arm64 test-tinygo test-unprivileged bench bench-guests bench-sandbox bench-wasmtime bench-scale soak attack attack-compile fuzz typed fixtures fixtures-check test-clients vuln clean
 
 run: build tools
 	@echo
@@ -58,6 +58,13 @@ test:
 
 race:
 	@set -e; for m in $(MODULES); do echo "go test -race -tags paranoid $$m/..."; (cd $$m && $(GO_TEST) -race -tags paranoid ./...); done
+
+# suite fetches what tests skip where it is missing: the official JSON Schema test suite with all drafts. It needs Python.
+suite: build/json-schema-suite
+
+build/json-schema-suite: $(wildcard wasmtools/schema/testdata/suite/*)
+	wasmtools/schema/testdata/suite/fetch.sh $@
+	@touch $@
 
 # test-unprivileged is for those who are root: it runs what is skipped for root, and what depends on the kernel's features,
 # of which another user has fewer, as nobody.

@@ -1,24 +1,21 @@
 package schema_test
 
 import (
-	"bufio"
-	"encoding/json"
-	"os"
-	"path/filepath"
+	"maps"
 	"strings"
 	"testing"
 
 	"github.com/toolsrv/toolsrv/wasmtools/schema"
 )
 
-// suiteRefused tells by a part of the error which groups of the official suite we refuse to compile, and how many.
-var suiteRefused = map[string]int{
-	"leads outside the file":          15, // to the suite's server, or to a metaschema
-	"depends on the way there":        17, // dynamic references that RATIONALE.md tells of
-	"the default doesn't fit its own": 15, // which the suite allows
-}
+// Parts of the errors with which we may refuse to compile a schema of the official suite.
+const (
+	outside = "leads outside the file"          // to the suite's server, or to a metaschema
+	dynamic = "depends on the way there"        // dynamic references that RATIONALE.md tells of
+	misfits = "the default doesn't fit its own" // which the suite allows
+)
 
-// suiteUnlike tells where we judge otherwise than the suite, by file and group: JSON Schema leaves these open.
+// suiteUnlike says where we judge otherwise than the suite, by file and group: JSON Schema leaves these open.
 var suiteUnlike = map[string]string{
 	"content": "contentEncoding is asserted in every draft",
 	"optional/content/validation of string-encoded content based on media type": "contentMediaType is not",
@@ -29,94 +26,65 @@ var suiteUnlike = map[string]string{
 	"optional/zeroTerminatedFloats":                                             "1.0 is an integer in draft 4, too, as in all later ones",
 }
 
-// TestSuite judges as the official tests want it.
+// TestSuite judges as the official tests of JSON Schema want it.
 func TestSuite(t *testing.T) {
 	t.Parallel()
-	f, err := os.Open(filepath.Join("testdata", "suite", "suite.jsonl"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	uris := map[string]string{
-		"4": "http://json-schema.org/draft-04/schema#", "6": "http://json-schema.org/draft-06/schema#", "7": "http://json-schema.org/draft-07/schema#",
-		"2019-09": "https://json-schema.org/draft/2019-09/schema", "2020-12": "https://json-schema.org/draft/2020-12/schema",
-	}
-	judged := 0
-	met := map[string]bool{}
-	refused := map[string]int{}
-	lines := bufio.NewScanner(f)
-	lines.Buffer(nil, 1<<20)
-	for lines.Scan() {
-		var g struct {
-			Drafts      []string
-			File, Group string
-			Schema      json.RawMessage
-			Tests       []struct {
-				Description string
-				Data        json.RawMessage
-				Valid       bool
-			}
-		}
-		if err := json.Unmarshal(lines.Bytes(), &g); err != nil {
-			t.Fatal(err)
-		}
-		unlike := g.File
-		if suiteUnlike[unlike] == "" {
-			unlike += "/" + g.Group
-		}
-		for _, draft := range g.Drafts {
-			s, err := schema.Compile(withDraft(string(g.Schema), uris[draft]))
-			if err != nil {
-				known := ""
-				for part := range suiteRefused {
-					if strings.Contains(err.Error(), part) {
-						known = part
+	for _, tt := range []struct {
+		name    string
+		groups  func(*testing.T) []schema.SuiteGroup
+		judged  int            // how many values
+		refused map[string]int // how many schemas, by a part of the error
+		unlike  map[string]string
+	}{
+		{"drafts 7 and 2020-12", schema.SuiteOfModule, 1800, map[string]int{outside: 9, dynamic: 9, misfits: 6}, nil},
+		{"all drafts", schema.SuiteOfPackage, 6000, map[string]int{outside: 15, dynamic: 17, misfits: 15}, suiteUnlike},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			judged, refused, unlike := 0, map[string]int{}, map[string]bool{}
+			for _, g := range tt.groups(t) {
+				at := "draft " + g.Draft + ", " + g.File + ", " + g.Description
+				s, err := schema.Compile(g.Schema)
+				if err != nil {
+					known := ""
+					for part := range tt.refused {
+						if strings.Contains(err.Error(), part) {
+							known = part
+						}
+					}
+					if refused[known]++; known == "" {
+						t.Errorf("%s: %v", at, err)
+					}
+					continue
+				}
+				open := g.File
+				if suiteUnlike[open] == "" {
+					open += "/" + g.Description
+				}
+				for _, test := range g.Tests {
+					judged++
+					got, err := s.Admits(string(test.Data))
+					switch {
+					case got == test.Valid:
+					case suiteUnlike[open] != "":
+						unlike[open] = true
+					default:
+						t.Errorf("%s, %s: got %v (%v), want %v", at, test.Description, got, err, test.Valid)
 					}
 				}
-				if known == "" {
-					t.Errorf("draft %s, %s, %s: %v", draft, g.File, g.Group, err)
-				}
-				refused[known]++
-				continue
 			}
-			for _, test := range g.Tests {
-				judged++
-				if got, err := s.Admits(string(test.Data)); got != test.Valid {
-					if suiteUnlike[unlike] != "" {
-						met[unlike] = true
-						continue
-					}
-					t.Errorf("draft %s, %s, %s, %s: got %v (%v), want %v", draft, g.File, g.Group, test.Description, got, err, test.Valid)
+			if !maps.Equal(refused, tt.refused) {
+				t.Errorf("refused schemas: got %v, want %v", refused, tt.refused)
+			}
+			for open := range tt.unlike {
+				if !unlike[open] {
+					t.Errorf("%s: we judge as the suite does by now; take it off the list", open)
 				}
 			}
-		}
+			if judged < tt.judged {
+				t.Errorf("only %d values were judged, want at least %d", judged, tt.judged)
+			}
+			t.Logf("%d values were judged", judged)
+		})
 	}
-	if err := lines.Err(); err != nil {
-		t.Fatal(err)
-	}
-	for part, want := range suiteRefused {
-		if got := refused[part]; got != want {
-			t.Errorf("refused with %q: got %d groups, want %d", part, got, want)
-		}
-	}
-	for name := range suiteUnlike {
-		if !met[name] {
-			t.Errorf("%s: we judge as the suite does by now; take it off the list", name)
-		}
-	}
-	if judged < 6000 {
-		t.Errorf("only %d tests were judged", judged)
-	}
-}
-
-// withDraft puts "$schema" into a schema that has none.
-func withDraft(text, uri string) json.RawMessage {
-	var keywords map[string]json.RawMessage
-	if json.Unmarshal([]byte(text), &keywords) != nil || keywords["$schema"] != nil {
-		return json.RawMessage(text) // a boolean, or one that says it itself
-	}
-	if len(keywords) == 0 {
-		return json.RawMessage(`{"$schema":"` + uri + `"}`)
-	}
-	return json.RawMessage(`{"$schema":"` + uri + `",` + text[1:])
 }

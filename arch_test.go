@@ -42,10 +42,11 @@ var edges = map[string][]string{
 	"wasmtools/toolfile":           {"internal/text", "wasmtools", "wasmtools/schema", "internal/jsontree", "runtime/sandbox", "runtime/wasmbin"},                 // one file becomes tools, the same way for serving and for the author's commands
 	"wasmtools/catalog/precedence": {},                                                                                                                            // a file on disk: knows no modules
 	"wasmtools/catalog":            {"internal/ownership", "internal/text", "wasmtools", "wasmtools/toolfile", "runtime/sandbox", "wasmtools/catalog/precedence"}, // a directory of files becomes a route table
-	"wasmtools/openapi":            {"internal/text", "wasmtools", "wasmtools/schema", "wasmtools/auth"},                                                          // HTTP: sees tools, never sandboxes
-	"wasmtools/server":             {"runtime/account", "internal/text", "wasmtools", "wasmtools/openapi", "wasmtools/auth", "wasmtools/catalog", "wasmtools/config", "runtime/sandbox"},
-	"author/project":               {"internal/text", "wasmtools", "runtime/wasmbin"},                                                                                                                                                                // runs compilers; never what they made
-	"cmd/toolsrv/command":          {"internal/heap", "internal/journal", "internal/text", "author/project", "wasmtools", "wasmtools/server", "wasmtools/config", "wasmtools/catalog", "wasmtools/openapi", "wasmtools/toolfile", "runtime/sandbox"}, // every part has a command
+	"wasmtools/web":                {"internal/text", "wasmtools"},                                                                                                // what every HTTP door needs; knows none of them
+	"wasmtools/openapi":            {"internal/text", "wasmtools", "wasmtools/web"},                                                                               // REST: sees tools, never sandboxes
+	"wasmtools/server":             {"runtime/account", "internal/text", "wasmtools", "wasmtools/web", "wasmtools/openapi", "wasmtools/auth", "wasmtools/catalog", "wasmtools/config", "runtime/sandbox"},
+	"author/project":               {"internal/text", "wasmtools", "runtime/wasmbin"},                                                                                                                                                            // runs compilers; never what they made
+	"cmd/toolsrv/command":          {"internal/heap", "internal/journal", "internal/text", "author/project", "wasmtools", "wasmtools/server", "wasmtools/config", "wasmtools/catalog", "wasmtools/web", "wasmtools/toolfile", "runtime/sandbox"}, // every part has a command
 	"cmd/toolsrv":                  {"cmd/toolsrv/command"},
 
 	// Runs guests; knows no HTTP, no configuration, no schema.
@@ -76,13 +77,13 @@ var unsafeHomes = []string{"runtime/linmem"}
 // recoverHomes are the files that may recover from a panic, each with the work on foreign bytes that it guards. A panic
 // anywhere else is a fault that must show.
 var recoverHomes = map[string]string{
-	"runtime/sandbox/lease.go":      "a call of a guest",
-	"runtime/sandbox/compile.go":    "wazero's compiler",
-	"wasmtools/catalog/load.go":     "the loading of a file",
-	"wasmtools/schema/draft.go":     "the check of a schema by its library",
-	"wasmtools/openapi/state.go":    "the router, which panics where it refuses a route",
-	"wasmtools/openapi/exchange.go": "a request, with an embedder's tools and dependencies",
-	"wasmtools/openapi/entry.go":    "an embedder's schema, when it is asked whether it needs a body",
+	"runtime/sandbox/lease.go":   "a call of a guest",
+	"runtime/sandbox/compile.go": "wazero's compiler",
+	"wasmtools/catalog/load.go":  "the loading of a file",
+	"wasmtools/schema/draft.go":  "the check of a schema by its library",
+	"wasmtools/openapi/state.go": "the router, which panics where it refuses a route",
+	"wasmtools/web/exchange.go":  "a request, with an embedder's tools and dependencies",
+	"wasmtools/openapi/entry.go": "an embedder's schema, when it is asked whether it needs a body",
 }
 
 // maxLines is the limit of a file. A package has none: it would push code into files that are named after something else.

@@ -359,19 +359,20 @@ func TestNewAppPanics(t *testing.T) {
 		name  string
 		table *wasmtools.RouteTable
 		deps  []openapi.Dependency
+		want  string
 	}{
-		{"no table", nil, nil},
-		{"nil dependency", table, []openapi.Dependency{nil}},
-		{"scheme without a name", table, []openapi.Dependency{scheme{"", `{}`}}},
-		{"scheme with a slash", table, []openapi.Dependency{scheme{"a/b", `{}`}}},
-		{"scheme that is no JSON", table, []openapi.Dependency{scheme{"a", `{`}}},
-		{"scheme that is null", table, []openapi.Dependency{scheme{"a", `null`}}},
+		{"no table", nil, nil, "openapi.NewApp: table is nil"},
+		{"nil dependency", table, []openapi.Dependency{nil}, "web.NewMux: Dependencies[0] is nil"},
+		{"scheme without a name", table, []openapi.Dependency{scheme{"", `{}`}}, "web.NewMux: the security scheme"},
+		{"scheme with a slash", table, []openapi.Dependency{scheme{"a/b", `{}`}}, "web.NewMux: the security scheme"},
+		{"scheme that is no JSON", table, []openapi.Dependency{scheme{"a", `{`}}, "web.NewMux: the security scheme"},
+		{"scheme that is null", table, []openapi.Dependency{scheme{"a", `null`}}, "web.NewMux: the security scheme"},
 	}
 	for _, tt := range tests {
 		func() {
 			defer func() {
-				if v := recover(); v == nil || !strings.HasPrefix(fmt.Sprint(v), "openapi.NewApp: ") {
-					t.Errorf("%s: got panic %v", tt.name, v)
+				if v := recover(); v == nil || !strings.HasPrefix(fmt.Sprint(v), tt.want) {
+					t.Errorf("%s: got panic %v, want %s", tt.name, v, tt.want)
 				}
 			}()
 			openapi.NewApp(tt.table, openapi.Options{Dependencies: tt.deps})

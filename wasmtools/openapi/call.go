@@ -26,48 +26,48 @@ type buffer struct {
 }
 
 // call answers a POST to the tool that is number i of the state.
-func (x *exchange) call(i int) {
+func (x exchange) call(i int) {
 	route := x.state.generation.Routes()[i]
-	x.tool = x.state.entries[i].path
+	x.SetTool(x.state.entries[i].path)
 	if !route.Enabled {
-		x.fail(disabled(x.state.entries[i].path, route.Reason))
+		x.Fail(disabled(x.state.entries[i].path, route.Reason))
 		return
 	}
-	b := x.app.buffers.Get().(*buffer)
-	defer func() { x.app.memory.release(b.held) }()
+	b := x.state.door.buffers.Get().(*buffer)
+	defer func() { x.state.door.memory.release(b.held) }()
 	result, err := x.run(route.Tool, x.state.entries[i].path, b)
 	if err != nil {
-		x.fail(err)
+		x.Fail(err)
 	} else {
-		x.send(http.StatusOK, result)
+		x.Send(http.StatusOK, result)
 	}
 	// After a panic this is not reached: nobody knows who still holds the buffer.
 	if cap(b.bytes) <= small && b.held == 0 {
-		x.app.buffers.Put(b)
+		x.state.door.buffers.Put(b)
 	}
 }
 
-func (x *exchange) run(tool *wasmtools.Tool, path string, b *buffer) ([]byte, error) {
+func (x exchange) run(tool *wasmtools.Tool, path string, b *buffer) ([]byte, error) {
 	limit := tool.MaxInput
 	if limit <= 0 {
 		limit = wasmtools.DefaultMaxInput
 	}
-	if err := x.app.memory.check(); err != nil {
+	if err := x.state.door.memory.check(); err != nil {
 		return nil, err
 	}
 	if err := x.readBody(b, path, limit); err != nil {
 		return nil, err
 	}
-	arguments, err := x.app.memory.validate(&x.ctx, tool.Parameters, b.bytes)
+	arguments, err := x.state.door.memory.validate(x.Context(), tool.Parameters, b.bytes)
 	if err != nil {
 		return nil, err
 	}
-	result, err := tool.Call(&x.ctx, arguments)
+	result, err := tool.Call(x.Context(), arguments)
 	if err != nil {
 		return nil, err
 	}
 	if n := int64(len(result)); n > small { // it is held for as long as the client takes to read it
-		x.app.memory.hold(n)
+		x.state.door.memory.hold(n)
 		b.held += n
 	}
 	return result, nil
@@ -83,8 +83,8 @@ func disabled(path, reason string) error {
 
 // readBody reads the request's body of at most limit bytes into b. A body of another type than JSON is refused
 // before it is read.
-func (x *exchange) readBody(b *buffer, path string, limit int64) error {
-	r := x.request
+func (x exchange) readBody(b *buffer, path string, limit int64) error {
+	r := x.Request()
 	b.bytes = b.bytes[:0]
 	tooLarge := func() error {
 		return &wasmtools.Error{Code: wasmtools.CodeInputTooLarge, Message: fmt.Sprintf("The body is larger than %d bytes, the limit of %s", limit, path)}
@@ -113,7 +113,7 @@ func (x *exchange) readBody(b *buffer, path string, limit int64) error {
 	if typeErr != nil {
 		most = 1 // of unknown length: without a type it must be empty
 	}
-	err := b.read(x.app.memory, r.Body, r.ContentLength, most)
+	err := b.read(x.state.door.memory, r.Body, r.ContentLength, most)
 	var own *wasmtools.Error
 	switch cut := new(http.MaxBytesError); {
 	case typeErr != nil && len(b.bytes) > 0:
@@ -125,7 +125,7 @@ func (x *exchange) readBody(b *buffer, path string, limit int64) error {
 		return err
 	case errors.Is(err, os.ErrDeadlineExceeded): // net/http cancels the request then, too
 		return &wasmtools.Error{Code: wasmtools.CodeRequestTimeout, Err: fmt.Errorf("read body: %w", err)}
-	case err != nil && x.ctx.Err() != nil:
+	case err != nil && x.Context().Err() != nil:
 		return &wasmtools.Error{Code: wasmtools.CodeCancelled, Err: fmt.Errorf("read body: %w", err)}
 	case err != nil:
 		return incomplete("The body could not be read to its end")

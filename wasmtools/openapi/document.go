@@ -4,12 +4,14 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
+
+	"github.com/toolsrv/toolsrv/wasmtools/web"
 )
 
 // describe builds the two documents of a state: of the enabled tools, in the order of their paths, and of what is required
 // at this moment.
-func (a *App) describe(s *state) {
-	s.security = a.security()
+func (d *Door) describe(s *state) {
+	s.security = d.security()
 	var listings, items, schemas []*fragment
 	for i, route := range s.generation.Routes() {
 		if !route.Enabled {
@@ -24,7 +26,7 @@ func (a *App) describe(s *state) {
 	}
 	var tools, openapi assembly
 	tools.add("[").join(listings, "").add("]\n")
-	openapi.add(a.head(s.security)).join(items, s.security.failures()).add(`},"components":{"schemas":{` + ownSchemas)
+	openapi.add(d.head(s.security)).join(items, s.security.failures()).add(`},"components":{"schemas":{` + ownSchemas)
 	if len(schemas) > 0 {
 		openapi.add(",").join(schemas, "")
 	}
@@ -64,18 +66,18 @@ func (a *assembly) append(f *fragment) *assembly {
 
 // document returns the whole. Its tag is the hash of the parts' hashes: equal content is always cut into equal
 // parts, so it is the same on every replica and after a restart.
-func (a *assembly) document() document {
+func (a *assembly) document() *web.Document {
 	body := make([]byte, 0, a.size)
 	all := sha256.New()
 	for _, f := range a.parts {
 		body = append(body, f.text...)
 		all.Write(f.sum[:])
 	}
-	return newDocument(body, `"`+base64.RawURLEncoding.EncodeToString(all.Sum(nil)[:18])+`"`)
+	return web.NewDocument(body, `"`+base64.RawURLEncoding.EncodeToString(all.Sum(nil)[:18])+`"`)
 }
 
 // head returns the document up to the members of its paths.
-func (a *App) head(s security) string {
+func (d *Door) head(s security) string {
 	head := struct {
 		OpenAPI string `json:"openapi"`
 		Info    struct {
@@ -85,8 +87,8 @@ func (a *App) head(s security) string {
 		} `json:"info"`
 		Servers  []documentServer      `json:"servers,omitempty"`
 		Security []map[string][]string `json:"security,omitempty"`
-	}{OpenAPI: "3.1.0", Servers: a.servers}
-	head.Info.Title, head.Info.Version, head.Info.Description = a.title, a.version, a.description
+	}{OpenAPI: "3.1.0", Servers: d.servers}
+	head.Info.Title, head.Info.Version, head.Info.Description = d.title, d.version, d.description
 	if len(s.requirement) > 0 {
 		head.Security = []map[string][]string{s.requirement}
 	}

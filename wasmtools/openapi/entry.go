@@ -14,6 +14,7 @@ import (
 
 	"github.com/toolsrv/toolsrv/internal/text"
 	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/web"
 )
 
 // An entry is what one tool adds to the documents, made once for as long as tables hold it.
@@ -86,10 +87,10 @@ type example struct {
 
 // newEntry describes a tool. What an odd implementation of wasmtools.Schema says wrongly is left out and logged: a
 // tool must not take the documents of all others with it.
-func (a *App) newEntry(tool *wasmtools.Tool) *entry {
+func (d *Door) newEntry(tool *wasmtools.Tool) *entry {
 	path, id := tool.Path(), tool.OperationID()
 	report := func(problem string) {
-		a.log.Warn("a tool is described in part", slog.String("path", path), slog.String("problem", problem))
+		d.log.Warn("a tool is described in part", slog.String("path", path), slog.String("problem", problem))
 	}
 	checked := func(text json.RawMessage, what string) json.RawMessage {
 		if !isJSON(text) {
@@ -235,7 +236,7 @@ func member(name string, value []byte) []byte {
 
 // mustEncode encodes what is made of strings, maps of strings and JSON that was checked.
 func mustEncode(v any) []byte {
-	text, err := encode(v)
+	text, err := web.JSON(v)
 	if err != nil {
 		panic(fmt.Sprintf("openapi: encode %T: %v", v, err))
 	}

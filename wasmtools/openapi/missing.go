@@ -18,22 +18,23 @@ const (
 
 // answerMissing answers for a path that has no tool: with 503 where it may have one in a moment.
 func answerMissing(w http.ResponseWriter, _ *http.Request) {
-	x := w.(*exchange)
-	if x.app.settled != nil && !x.app.settled() {
-		x.fail(&wasmtools.Error{Code: wasmtools.CodeNotReady, Message: "No tool has this path yet, and some are still being read; try again."})
+	x := exchangeOf(w)
+	door := x.state.door
+	if door.settled != nil && !door.settled() {
+		x.Fail(&wasmtools.Error{Code: wasmtools.CodeNotReady, Message: "No tool has this path yet, and some are still being read; try again."})
 		return
 	}
 	// What was read between the look-up and the question is in the state by now.
-	if newest := x.app.state.Load(); newest != x.state {
-		x.state = newest
-		newest.router.ServeHTTP(x, x.request)
+	if newest := door.state.Load(); newest != x.state {
+		x.Local = newest
+		newest.router.ServeHTTP(w, x.Request())
 		return
 	}
 	e := &wasmtools.Error{Code: wasmtools.CodeNotFound}
-	if meant := x.state.guess(x.request.URL.Path); meant != "" {
+	if meant := x.state.guess(x.Request().URL.Path); meant != "" {
 		e.Message = "Not Found: did you mean " + meant + "?"
 	}
-	x.fail(e)
+	x.Fail(e)
 }
 
 // guess returns the path of an enabled tool that was meant by a path without a tool, or "". Whoever asks may read all

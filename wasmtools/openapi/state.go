@@ -8,36 +8,38 @@ import (
 	"github.com/julienschmidt/httprouter"
 
 	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/web"
 )
 
 // A state is all that requests need of one generation of the table. It never changes.
 type state struct {
+	door       *Door
 	generation *wasmtools.Generation
 	entries    []*entry // one for each route of the generation, in its order
 	router     *httprouter.Router
 	near       *neighbourhood
-	tools      document
-	openapi    document
+	tools      *web.Document
+	openapi    *web.Document
 	security   security // that openapi tells of
 }
 
 // rebuild makes the state of a generation and swaps it in. Entries of tools that were there before are kept, and
 // the router too where only switches changed: httprouter cannot remove a route, so new tools mean a new one.
-func (a *App) rebuild(g *wasmtools.Generation) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	old := a.state.Load()
+func (d *Door) rebuild(g *wasmtools.Generation) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	old := d.state.Load()
 	if old != nil && g.Number() <= old.generation.Number() {
 		return
 	}
-	next := &state{generation: g}
+	next := &state{door: d, generation: g}
 	if old != nil && sameTools(old.entries, g.Routes()) {
 		next.entries, next.router, next.near = old.entries, old.router, old.near
 	} else {
-		next.entries = a.entriesOf(g, old)
+		next.entries = d.entriesOf(g, old)
 		router, err := newRouter(next.entries)
 		if err != nil { // names are checked, so this is a bug; what serves goes on to serve
-			a.log.Error("the new tools cannot be routed; the old ones keep serving", slog.Any("error", err))
+			d.log.Error("the new tools cannot be routed; the old ones keep serving", slog.Any("error", err))
 			if old != nil {
 				return
 			}
@@ -46,8 +48,8 @@ func (a *App) rebuild(g *wasmtools.Generation) {
 		}
 		next.router, next.near = router, &neighbourhood{entries: next.entries}
 	}
-	a.describe(next)
-	a.state.Store(next)
+	d.describe(next)
+	d.state.Store(next)
 }
 
 func sameTools(entries []*entry, routes []wasmtools.Route) bool {
@@ -62,7 +64,7 @@ func sameTools(entries []*entry, routes []wasmtools.Route) bool {
 	return true
 }
 
-func (a *App) entriesOf(g *wasmtools.Generation, old *state) []*entry {
+func (d *Door) entriesOf(g *wasmtools.Generation, old *state) []*entry {
 	known := map[*wasmtools.Tool]*entry{}
 	if old != nil {
 		for _, e := range old.entries {
@@ -72,13 +74,13 @@ func (a *App) entriesOf(g *wasmtools.Generation, old *state) []*entry {
 	entries := make([]*entry, len(g.Routes()))
 	for i, route := range g.Routes() {
 		if entries[i] = known[route.Tool]; entries[i] == nil {
-			entries[i] = a.newEntry(route.Tool)
+			entries[i] = d.newEntry(route.Tool)
 		}
 	}
 	return entries
 }
 
-// newRouter returns a router whose handlers expect an exchange as their ResponseWriter. They know a tool by its
+// newRouter returns a router whose handlers expect a web.Exchange as their ResponseWriter. They know a tool by its
 // number, so that they find its switch in the state that the request began with.
 func newRouter(entries []*entry) (r *httprouter.Router, err error) {
 	defer func() {
@@ -96,25 +98,23 @@ func newRouter(entries []*entry) (r *httprouter.Router, err error) {
 	r.MethodNotAllowed = answerCode(wasmtools.CodeMethodNotAllowed)
 	for _, method := range []string{http.MethodGet, http.MethodHead} {
 		r.Handle(method, "/tools", func(w http.ResponseWriter, _ *http.Request, _ httprouter.Params) {
-			x := w.(*exchange)
-			x.sendDocument(&x.state.tools)
+			x := exchangeOf(w)
+			x.SendDocument(x.state.tools)
 		})
 		r.Handle(method, "/openapi.json", func(w http.ResponseWriter, _ *http.Request, _ httprouter.Params) {
-			x := w.(*exchange)
-			x.sendDocument(&x.state.openapi)
+			x := exchangeOf(w)
+			x.SendDocument(x.state.openapi)
 		})
-		r.Handle(method, "/healthz", answerHealth)
-		r.Handle(method, "/readyz", answerReady)
 	}
 	for i, e := range entries {
-		r.POST(e.path, func(w http.ResponseWriter, _ *http.Request, _ httprouter.Params) { w.(*exchange).call(i) })
+		r.POST(e.path, func(w http.ResponseWriter, _ *http.Request, _ httprouter.Params) { exchangeOf(w).call(i) })
 	}
 	return r, nil
 }
 
 func answerCode(code wasmtools.Code) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.(*exchange).fail(&wasmtools.Error{Code: code})
+		w.(*web.Exchange).Fail(&wasmtools.Error{Code: code})
 	})
 }
 
@@ -122,19 +122,4 @@ func answerCode(code wasmtools.Code) http.Handler {
 // of other origins to call tools wraps the App.
 func answerOptions(w http.ResponseWriter, _ *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
-}
-
-func answerHealth(w http.ResponseWriter, _ *http.Request, _ httprouter.Params) {
-	w.(*exchange).send(http.StatusOK, []byte(`{"status":"ok"}`))
-}
-
-func answerReady(w http.ResponseWriter, _ *http.Request, _ httprouter.Params) {
-	x := w.(*exchange)
-	if x.app.ready != nil {
-		if err := x.app.ready(); err != nil {
-			x.fail(&wasmtools.Error{Code: wasmtools.CodeNotReady, Err: err})
-			return
-		}
-	}
-	x.send(http.StatusOK, []byte(`{"status":"ready"}`))
 }

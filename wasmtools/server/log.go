@@ -4,7 +4,7 @@ import (
 	"context"
 	"log/slog"
 
-	"github.com/toolsrv/toolsrv/wasmtools/openapi"
+	"github.com/toolsrv/toolsrv/wasmtools/web"
 )
 
 // A tracer adds to what is logged on behalf of a request the id that its answer has.
@@ -12,7 +12,7 @@ type tracer struct{ slog.Handler }
 
 // Handle adds the id, if there is one.
 func (t tracer) Handle(ctx context.Context, line slog.Record) error {
-	if id := openapi.RequestID(ctx); id != "" {
+	if id := web.RequestID(ctx); id != "" {
 		line.AddAttrs(slog.String("request_id", id))
 	}
 	return t.Handler.Handle(ctx, line)

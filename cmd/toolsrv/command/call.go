@@ -22,9 +22,9 @@ import (
 	"github.com/toolsrv/toolsrv/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
-	"github.com/toolsrv/toolsrv/wasmtools/openapi"
 	"github.com/toolsrv/toolsrv/wasmtools/server"
 	"github.com/toolsrv/toolsrv/wasmtools/toolfile"
+	"github.com/toolsrv/toolsrv/wasmtools/web"
 )
 
 // The exit codes of `toolsrv call`, beside those of all commands. They are stable.
@@ -212,7 +212,7 @@ func tellFailure(stderr io.Writer, err error, asJSON bool) error {
 		failed = &wasmtools.Error{Code: wasmtools.CodeInternal, Err: err}
 	}
 	if asJSON {
-		_, body := openapi.Failure(failed)
+		_, body := web.Failure(failed)
 		fmt.Fprintf(stderr, "%s\n", body)
 	} else {
 		fmt.Fprintf(stderr, "toolsrv: %s", failureText(failed))

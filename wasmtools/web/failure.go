@@ -1,4 +1,4 @@
-package openapi
+package web
 
 import (
 	"bytes"
@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
+	"strings"
 
 	"github.com/toolsrv/toolsrv/internal/text"
 	"github.com/toolsrv/toolsrv/wasmtools"
@@ -75,7 +77,7 @@ type toolFailure struct {
 	Data json.RawMessage `json:"data,omitempty"`
 }
 
-// Failure returns the status and the body with which the application answers a call that ended with err, for programs
+// Failure returns the status and the body with which a door answers a call that ended with err, for programs
 // that report the same without HTTP. The body is JSON, in one line.
 func Failure(err error) (status int, body []byte) {
 	e, ok := errors.AsType[*wasmtools.Error](err)
@@ -86,7 +88,7 @@ func Failure(err error) (status int, body []byte) {
 		e = &wasmtools.Error{Code: wasmtools.CodeInternal}
 	}
 	status, answer, _ := answerOf(e)
-	if body, err = encode(answer); err != nil {
+	if body, err = JSON(answer); err != nil {
 		return Failure(&wasmtools.Error{Code: wasmtools.CodeInternal})
 	}
 	return status, body
@@ -117,9 +119,9 @@ func answerOf(e *wasmtools.Error) (status int, body errorBody, left error) {
 	return status, body, left
 }
 
-// fail answers with an error: as it says where it is an *wasmtools.Error, else as an internal one. The cause goes
+// Fail answers with an error: as it says where it is an *wasmtools.Error, else as an internal one. The cause goes
 // to the log only.
-func (x *exchange) fail(err error) {
+func (x *Exchange) Fail(err error) {
 	e := x.classify(err)
 	status, body, left := answerOf(e)
 	x.code, x.cause = e.Code, e.Err
@@ -135,18 +137,18 @@ func (x *exchange) fail(err error) {
 	case wasmtools.CodeInternal:
 		body.RequestID = x.id[0]
 	}
-	text, err := encode(body)
+	text, err := JSON(body)
 	if err != nil { // a violation's Input or Ctx that is no JSON
 		var detail string
 		status, detail, _ = answerTo(wasmtools.CodeInternal)
 		x.code, x.cause = wasmtools.CodeInternal, fmt.Errorf("encode error body: %w", err)
-		text, _ = encode(errorBody{Detail: detail, Code: wasmtools.CodeInternal, RequestID: x.id[0]})
+		text, _ = JSON(errorBody{Detail: detail, Code: wasmtools.CodeInternal, RequestID: x.id[0]})
 	}
-	x.send(status, text)
+	x.Send(status, text)
 }
 
 // classify makes any error one of the service's.
-func (x *exchange) classify(err error) *wasmtools.Error {
+func (x *Exchange) classify(err error) *wasmtools.Error {
 	var e *wasmtools.Error
 	if errors.As(err, &e) {
 		if e == nil {
@@ -167,6 +169,23 @@ func (x *exchange) classify(err error) *wasmtools.Error {
 	return &wasmtools.Error{Code: wasmtools.CodeInternal, Err: err}
 }
 
+// Allow reports whether the request has one of the methods. Where it has not, Allow answers: OPTIONS with 204, others with
+// CodeMethodNotAllowed.
+func (x *Exchange) Allow(methods ...string) bool {
+	if slices.Contains(methods, x.request.Method) {
+		return true
+	}
+	allowed := append(slices.Clone(methods), http.MethodOptions)
+	slices.Sort(allowed)
+	x.Header().Set("Allow", strings.Join(allowed, ", "))
+	if x.request.Method == http.MethodOptions {
+		x.WriteHeader(http.StatusNoContent)
+	} else {
+		x.Fail(&wasmtools.Error{Code: wasmtools.CodeMethodNotAllowed})
+	}
+	return false
+}
+
 func failureOf(e *wasmtools.Error) (f *toolFailure, left error) {
 	f = &toolFailure{Code: e.ToolCode, Data: e.Data}
 	if len(f.Data) > 0 && !json.Valid(f.Data) {
@@ -179,9 +198,9 @@ func failureOf(e *wasmtools.Error) (f *toolFailure, left error) {
 	return f, left
 }
 
-// encode returns v as compact JSON with <, > and & as they are: schemas are shown as they were written, and no
+// JSON returns v as compact JSON with <, > and & as they are: schemas are shown as they were written, and no
 // answer of the service is HTML.
-func encode(v any) ([]byte, error) {
+func JSON(v any) ([]byte, error) {
 	var text bytes.Buffer
 	e := json.NewEncoder(&text)
 	e.SetEscapeHTML(false)

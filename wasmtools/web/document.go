@@ -1,4 +1,4 @@
-package openapi
+package web
 
 import (
 	"net/http"
@@ -6,31 +6,33 @@ import (
 	"strings"
 )
 
-// A document is a list as it is served: its bytes and the header values that go with them, made once.
-type document struct {
+// A Document is JSON that clients may keep and ask for again: its bytes and the header values that go with them, made
+// once. It never changes.
+type Document struct {
 	body   []byte
 	etag   string // strong, quoted
 	tag    []string
 	length []string
 }
 
-func newDocument(body []byte, etag string) document {
-	return document{body: body, etag: etag, tag: []string{etag}, length: []string{strconv.Itoa(len(body))}}
+// NewDocument returns the document of a body that must not change any more. The tag is strong, and quoted: `"…"`.
+func NewDocument(body []byte, etag string) *Document {
+	return &Document{body: body, etag: etag, tag: []string{etag}, length: []string{strconv.Itoa(len(body))}}
 }
 
-// sendDocument answers GET and HEAD.
-func (x *exchange) sendDocument(d *document) {
+// SendDocument answers GET and HEAD.
+func (x *Exchange) SendDocument(d *Document) {
 	h := x.Header()
 	h["Etag"] = d.tag
-	h["Cache-Control"] = x.app.fixed.noCache
-	if len(x.app.dependencies) > 0 {
-		h["Vary"] = x.app.fixed.authorization
+	h["Cache-Control"] = x.mux.fixed.noCache
+	if len(x.mux.dependencies) > 0 {
+		h["Vary"] = x.mux.fixed.authorization
 	}
 	if matchesAny(x.request.Header["If-None-Match"], d.etag) {
 		x.WriteHeader(http.StatusNotModified)
 		return
 	}
-	h["Content-Type"] = x.app.fixed.json
+	h["Content-Type"] = x.mux.fixed.json
 	h["Content-Length"] = d.length
 	x.WriteHeader(http.StatusOK)
 	if x.request.Method != http.MethodHead {

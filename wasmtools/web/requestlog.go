@@ -1,4 +1,4 @@
-package openapi
+package web
 
 import (
 	"context"
@@ -12,7 +12,7 @@ import (
 )
 
 // logRequest writes the line of a request that was answered.
-func (x *exchange) logRequest() {
+func (x *Exchange) logRequest() {
 	level := slog.LevelInfo
 	switch {
 	case x.code == wasmtools.CodeInternal:
@@ -23,12 +23,12 @@ func (x *exchange) logRequest() {
 		level = slog.LevelWarn
 	}
 	if x.code == wasmtools.CodeOverloaded || x.code == wasmtools.CodeNotReady && !isProbe(x.request.URL.Path) {
-		if !x.app.refusals.first(refused{x.tool, x.code}, x.id[0]) {
+		if !x.mux.refusals.first(refused{x.tool, x.code}, x.id[0]) {
 			level = slog.LevelDebug
 		}
 	}
 	ctx := x.request.Context()
-	if !x.app.log.Enabled(ctx, level) {
+	if !x.mux.log.Enabled(ctx, level) {
 		return
 	}
 	attrs := make([]slog.Attr, 0, 7)
@@ -44,7 +44,7 @@ func (x *exchange) logRequest() {
 	if x.cause != nil {
 		attrs = append(attrs, slog.String("error", text.Clip(x.cause.Error(), maxLoggedText)))
 	}
-	x.app.log.LogAttrs(ctx, level, "request", attrs...)
+	x.mux.log.LogAttrs(ctx, level, "request", attrs...)
 }
 
 // refusalsEvery is how often the log says how many calls were refused: 200 clients that come back at once are

@@ -1,4 +1,4 @@
-package openapi_test
+package web_test
 
 import (
 	"encoding/json"
@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/toolsrv/toolsrv/wasmtools"
-	"github.com/toolsrv/toolsrv/wasmtools/openapi"
+	"github.com/toolsrv/toolsrv/wasmtools/web"
 )
 
 // TestFailure has Failure say what the table of errors says.
@@ -32,7 +32,7 @@ func TestFailure(t *testing.T) {
 		{"a code that is not known", &wasmtools.Error{Code: "odd", Message: "secret"}, 500, internal},
 		{"a nil *Error", (*wasmtools.Error)(nil), 500, internal},
 	} {
-		if status, body := openapi.Failure(c.err); status != c.status || string(body) != c.body {
+		if status, body := web.Failure(c.err); status != c.status || string(body) != c.body {
 			t.Errorf("%s: got %d %s, want %d %s", c.name, status, body, c.status, c.body)
 		}
 	}

@@ -1,4 +1,4 @@
-package openapi
+package web
 
 import (
 	"context"
@@ -20,12 +20,14 @@ const (
 	maxLoggedText = 4096 // bytes of a cause; a panic's stack fits
 )
 
-// An exchange is one request with its response. It is the ResponseWriter that the router hands on, so that a
-// handler finds the state that its route was found in. It is not pooled: its context may outlive the request.
-type exchange struct {
-	http.ResponseWriter
-	app     *App
-	state   *state
+// An Exchange is one request with its response, of which it is the http.ResponseWriter. It must not be used once the
+// door's Serve has returned, except for its context.
+type Exchange struct {
+	// Local is the door's own: what it found when the request began, for its handlers. A pointer takes no allocation.
+	Local any
+
+	w       http.ResponseWriter
+	mux     *Mux
 	request *http.Request
 	start   time.Time
 	ctx     requestContext
@@ -37,6 +39,18 @@ type exchange struct {
 	code   wasmtools.Code // why the request failed, or empty
 	cause  error          // for the log, or nil
 }
+
+// Request returns the request. Its context lacks the id: see [Exchange.Context].
+func (x *Exchange) Request() *http.Request { return x.request }
+
+// Context returns the request's context, with the id that [RequestID] returns.
+func (x *Exchange) Context() context.Context { return &x.ctx }
+
+// Header returns the header of the response.
+func (x *Exchange) Header() http.Header { return x.w.Header() }
+
+// SetTool names the tool that the request calls. The log counts refused calls by it.
+func (x *Exchange) SetTool(path string) { x.tool = path }
 
 // requestContext is a request's context with its id, in one allocation with the exchange.
 type requestContext struct {
@@ -54,7 +68,7 @@ func (c *requestContext) Value(key any) any {
 }
 
 // RequestID returns the id of the request that a [wasmtools.Caller] is called for: the X-Request-Id of the
-// response. It is empty for a context that no App made.
+// response. It is empty for a context that no Mux made.
 func RequestID(ctx context.Context) string {
 	id, _ := ctx.Value(requestIDKey{}).(string)
 	return id
@@ -62,7 +76,7 @@ func RequestID(ctx context.Context) string {
 
 // identify gives the exchange its id: the client's own where it is well-formed, so that a gateway's logs and ours
 // tell of the same request; else a new one.
-func (x *exchange) identify() {
+func (x *Exchange) identify() {
 	id := ""
 	if own := x.request.Header["X-Request-Id"]; len(own) == 1 && isRequestID(own[0]) {
 		id = own[0]
@@ -75,7 +89,7 @@ func (x *exchange) identify() {
 	x.id[0] = id
 	x.ctx = requestContext{Context: x.request.Context(), id: id}
 	x.Header()["X-Request-Id"] = x.id[:1:1]
-	x.Header()["X-Content-Type-Options"] = x.app.fixed.nosniff
+	x.Header()["X-Content-Type-Options"] = x.mux.fixed.nosniff
 }
 
 func isRequestID(s string) bool {
@@ -93,16 +107,21 @@ func isRequestID(s string) bool {
 }
 
 // WriteHeader records the status for the log.
-func (x *exchange) WriteHeader(status int) {
+func (x *Exchange) WriteHeader(status int) {
 	x.status = status
-	x.ResponseWriter.WriteHeader(status)
+	x.w.WriteHeader(status)
 }
 
-// send answers with a JSON body that no cache keeps.
-func (x *exchange) send(status int, body []byte) {
+// Write writes a part of the response's body.
+func (x *Exchange) Write(p []byte) (int, error) {
+	return x.w.Write(p)
+}
+
+// Send answers with a JSON body that no cache keeps.
+func (x *Exchange) Send(status int, body []byte) {
 	h := x.Header()
-	h["Content-Type"] = x.app.fixed.json
-	h["Cache-Control"] = x.app.fixed.noStore
+	h["Content-Type"] = x.mux.fixed.json
+	h["Cache-Control"] = x.mux.fixed.noStore
 	x.length[0] = strconv.Itoa(len(body))
 	h["Content-Length"] = x.length[:1:1]
 	x.WriteHeader(status)
@@ -111,7 +130,7 @@ func (x *exchange) send(status int, body []byte) {
 }
 
 // finish recovers a panic of a tool, a schema or a dependency, and writes the log line.
-func (x *exchange) finish() {
+func (x *Exchange) finish() {
 	v := recover()
 	if v == nil {
 		x.logRequest()
@@ -124,7 +143,7 @@ func (x *exchange) finish() {
 		if abort = x.status != 0; abort {
 			x.code, x.cause = wasmtools.CodeInternal, err
 		} else {
-			x.fail(err)
+			x.Fail(err)
 		}
 	}
 	x.logRequest()

@@ -1,0 +1,94 @@
+package openapi
+
+import (
+	"cmp"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/web"
+)
+
+// DoorOptions are the settings of a Door, with the meaning that they have in [Options]. The zero value is usable.
+type DoorOptions struct {
+	Title, Version, Description string
+	Servers                     []string
+	Memory                      int64
+	Logger                      *slog.Logger // receives what is wrong with the tools' descriptions
+	Settled                     func() bool
+}
+
+// A Door serves the tools of one route table over REST, and describes them.
+type Door struct {
+	mux                         *web.Mux
+	title, version, description string
+	servers                     []documentServer
+
+	log         *slog.Logger
+	settled     func() bool
+	buffers     sync.Pool // of *buffer
+	memory      *memory
+	unsubscribe []func()
+
+	mu    sync.Mutex // orders rebuilds; below the locks of the route table and of dependencies
+	state atomic.Pointer[state]
+}
+
+var _ web.Door = (*Door)(nil)
+
+// NewDoor returns the door of a table, which it follows until Close; mount it on mux at "/". Its document tells of the
+// dependencies of mux. NewDoor panics where mux or table is nil.
+func NewDoor(mux *web.Mux, table *wasmtools.RouteTable, o DoorOptions) *Door {
+	if mux == nil || table == nil {
+		panic("openapi.NewDoor: mux or table is nil")
+	}
+	d := &Door{
+		mux:         mux,
+		title:       cmp.Or(o.Title, "Tools"),
+		version:     cmp.Or(o.Version, "0.1.0"),
+		description: o.Description,
+		log:         cmp.Or(o.Logger, slog.New(slog.DiscardHandler)),
+		settled:     o.Settled,
+		buffers:     sync.Pool{New: func() any { return new(buffer) }},
+		memory:      newMemory(o.Memory),
+	}
+	for _, address := range o.Servers {
+		// Clients put a path behind it, which begins with a slash.
+		d.servers = append(d.servers, documentServer{URL: cmp.Or(strings.TrimRight(address, "/"), "/")})
+	}
+	// A change between subscribing and rebuilding is seen by both; the older of two generations is dropped.
+	d.unsubscribe = []func(){table.Subscribe(d.rebuild), mux.SubscribeSecurity(d.secure)}
+	d.rebuild(table.Current())
+	return d
+}
+
+// Close ends the subscriptions to the table and to the dependencies; the door continues to serve what it serves then.
+// It returns nil and can be called twice.
+func (d *Door) Close() error {
+	for _, unsubscribe := range d.unsubscribe {
+		unsubscribe()
+	}
+	return nil
+}
+
+// Serve answers one request.
+func (d *Door) Serve(x *web.Exchange) {
+	s := d.state.Load()
+	x.Local = s
+	s.router.ServeHTTP(x, x.Request())
+}
+
+// An exchange is a request to a Door, with the state that its route was found in.
+type exchange struct {
+	*web.Exchange
+	state *state
+}
+
+// exchangeOf returns the exchange that the router hands to a handler as its ResponseWriter.
+func exchangeOf(w http.ResponseWriter) exchange {
+	x := w.(*web.Exchange)
+	return exchange{x, x.Local.(*state)}
+}

@@ -1,0 +1,146 @@
+// Package web is what every HTTP door of the service needs, whatever it serves: request ids, the request log, recovery
+// from panics, authorisation before routing, error bodies, ETags and probes.
+//
+// A [Mux] hands each request to the [Door] that is mounted at the beginning of its path. The door gets an [Exchange],
+// the request with its response, and answers with the exchange's methods. What a door serves is none of this package's
+// business: REST is package openapi's.
+package web
+
+import (
+	"log/slog"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/toolsrv/toolsrv/wasmtools"
+)
+
+// A Door answers the requests for its part of the paths.
+type Door interface {
+	// Serve answers one request. It is called concurrently. A panic is answered with CodeInternal, and logged.
+	Serve(x *Exchange)
+}
+
+// Options are the settings of a Mux. The zero value is usable.
+type Options struct {
+	// Dependencies are checked in this order; the first refusal is the answer.
+	Dependencies []Dependency
+	// Logger receives a line for each request, and the causes of failures. Nil: nothing is logged.
+	Logger *slog.Logger
+	// Ready returns why the service is not ready, or nil. While it returns an error, /readyz answers 503. The error is
+	// logged, not shown. Ready is called concurrently. Nil: always ready.
+	Ready func() error
+}
+
+// A Mux serves the doors of one service, and the probes /healthz and /readyz. It is an http.Handler, safe for
+// concurrent use once all doors are mounted.
+type Mux struct {
+	dependencies []Dependency
+	schemes      []scheme
+	log          *slog.Logger
+	ready        func() error
+	fixed        headers
+	refusals     refusals
+	mounts       []mount // those with longer prefixes first
+}
+
+var _ http.Handler = (*Mux)(nil)
+
+// A mount is a door in its place.
+type mount struct {
+	prefix string // begins with a slash and does not end with one; empty: every path
+	door   Door
+}
+
+// headers are values that responses share. Nobody writes to them.
+type headers struct {
+	json, nosniff, noStore, noCache, authorization []string
+}
+
+// NewMux returns a Mux without doors. It panics where a dependency is nil, and where a security scheme has a bad name
+// or is not a JSON object.
+func NewMux(o Options) *Mux {
+	m := &Mux{
+		dependencies: slices.Clone(o.Dependencies),
+		schemes:      schemesOf(o.Dependencies),
+		log:          o.Logger,
+		ready:        o.Ready,
+		fixed: headers{
+			json:          []string{"application/json"},
+			nosniff:       []string{"nosniff"},
+			noStore:       []string{"no-store"},
+			noCache:       []string{"no-cache"},
+			authorization: []string{"Authorization"},
+		},
+	}
+	if m.log == nil {
+		m.log = slog.New(slog.DiscardHandler)
+	}
+	m.refusals = refusals{log: m.log, recent: map[refused]*refusal{}}
+	return m
+}
+
+// Mount has door answer the requests for path and for all that is below it, unless another door is mounted at a longer
+// path. "/" is everything. Mount must not be called once the Mux serves. It panics where the path is not of the form
+// "/a/b", or has a door already.
+func (m *Mux) Mount(path string, door Door) {
+	prefix := strings.TrimSuffix(path, "/")
+	switch {
+	case door == nil:
+		panic("web.Mount: the door is nil")
+	case path != "/" && (path != prefix || !strings.HasPrefix(path, "/")), isProbe(path):
+		panic("web.Mount: cannot mount a door at " + path)
+	case slices.ContainsFunc(m.mounts, func(m mount) bool { return m.prefix == prefix }):
+		panic("web.Mount: two doors at " + path)
+	}
+	m.mounts = append(m.mounts, mount{prefix, door})
+	slices.SortStableFunc(m.mounts, func(a, b mount) int { return len(b.prefix) - len(a.prefix) })
+}
+
+// doorOf returns the door of a path, or nil.
+func (m *Mux) doorOf(path string) Door {
+	for i := range m.mounts {
+		p := m.mounts[i].prefix
+		if p == "" || strings.HasPrefix(path, p) && (len(path) == len(p) || path[len(p)] == '/') {
+			return m.mounts[i].door
+		}
+	}
+	return nil
+}
+
+// Close logs what has not been logged yet. The Mux can serve afterwards. Close returns nil and can be called twice.
+func (m *Mux) Close() error {
+	m.refusals.close()
+	return nil
+}
+
+// ServeHTTP answers one request.
+func (m *Mux) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	x := &Exchange{w: w, mux: m, request: r, start: time.Now()}
+	x.identify()
+	defer x.finish()
+	probe := isProbe(r.URL.Path)
+	// Whoever may not call a tool may not learn either which paths exist, so this comes before routing.
+	if !probe {
+		for _, d := range m.dependencies {
+			if err := d.Check(r); err != nil {
+				x.Fail(err)
+				return
+			}
+		}
+	}
+	// Doors look at the decoded path, in which an encoded slash is like any other. A proxy in front that decides by the
+	// path may not take it for one.
+	if strings.Contains(strings.ToLower(r.URL.RawPath), "%2f") {
+		x.Fail(&wasmtools.Error{Code: wasmtools.CodeNotFound})
+		return
+	}
+	if probe {
+		x.answerProbe()
+	} else if door := m.doorOf(r.URL.Path); door != nil {
+		door.Serve(x)
+	} else {
+		x.Fail(&wasmtools.Error{Code: wasmtools.CodeNotFound})
+	}
+}

@@ -1,8 +1,9 @@
-// Package jsontree reads JSON strictly, in one pass, into a flat tree of values.
+// Package jsontree reads JSON strictly: in one pass into a flat tree of values, or without one where only the syntax
+// matters.
 //
-// It refuses what encoding/json lets pass: invalid UTF-8, duplicate names, lone surrogates, and nesting or exponents
-// without end. The work and the memory of every function are linear in the text, whatever the text is. Values are
-// parts of the text that was read and keep it alive.
+// [Tree.Read] refuses what encoding/json lets pass: invalid UTF-8, duplicate names, lone surrogates, and nesting or
+// exponents without end. The work and the memory of every function are linear in the text, whatever the text is. Values
+// are parts of the text that was read and keep it alive.
 package jsontree
 
 import (
@@ -59,53 +60,55 @@ type Tree struct {
 	Values []Value
 }
 
+// Those messages of a SyntaxError that say more than that the grammar is not followed.
+const (
+	InvalidUTF8   = "Invalid UTF-8"
+	LoneSurrogate = `Lone surrogate in \uXXXX escape`
+	Duplicate     = "Duplicate property name"
+	TooDeep       = "Nested too deeply"
+)
+
 // A SyntaxError says why a text is not accepted.
 type SyntaxError struct {
 	// Offset is the byte where it shows, from 0.
 	Offset int
 	// Msg is a short phrase, in the words of Python's json module where it has them.
 	Msg string
+	// In is, after Read, the object that has a name twice, or the array or object that is nested too deeply: a value of
+	// the tree, of which only Key, Parent, Index and Kind are to be used, as of those above it. It is -1 in other errors.
+	In int32
+	// Name is the name that In has twice.
+	Name string
 }
 
 // Error returns the message with its place.
 func (e *SyntaxError) Error() string { return e.Msg + " at byte " + strconv.Itoa(e.Offset) }
 
 // Read reads text into the tree, in place of what it held; the memory of Values is used again. The error is a
-// *SyntaxError, and the tree is then not to be used.
+// *SyntaxError, and the tree is then to be used only as SyntaxError.In says.
 func (t *Tree) Read(text string) error {
 	t.Values = t.Values[:0]
 	if len(text) > maxText {
-		return &SyntaxError{maxText, "Text too long"}
+		return &SyntaxError{Offset: maxText, Msg: "Text too long", In: -1}
 	}
 	if !utf8.ValidString(text) {
-		return &SyntaxError{invalidUTF8(text), "Invalid UTF-8"}
+		return &SyntaxError{Offset: invalidUTF8(text), Msg: InvalidUTF8, In: -1}
 	}
 	// As many values as the text can have, were it not for strings with commas in them: those bound the guess.
 	guess := 1 + strings.Count(text, ",") + strings.Count(text, "{") + strings.Count(text, "[")
 	if guess = min(guess, 16+len(text)/4); cap(t.Values) < guess {
 		t.Values = make([]Value, 0, guess)
 	}
-	r := reader{text: text, tree: t}
+	r := reader{text: text, tree: t, in: -1}
 	r.space()
 	if !r.value(-1, "", 0, 0) {
-		return &SyntaxError{r.pos, r.msg}
+		return &SyntaxError{Offset: r.pos, Msg: messages[r.flaw], In: r.in, Name: r.name}
 	}
 	r.space()
 	if r.pos < len(text) {
-		return &SyntaxError{r.pos, "Extra data"}
+		return &SyntaxError{Offset: r.pos, Msg: messages[extraData], In: -1}
 	}
 	return nil
-}
-
-func invalidUTF8(text string) int {
-	for i, c := range text {
-		if c == utf8.RuneError {
-			if _, size := utf8.DecodeRuneInString(text[i:]); size == 1 {
-				return i
-			}
-		}
-	}
-	return len(text)
 }
 
 // Member returns the member of object with the given name, or 0. It costs a look at every member.

@@ -59,8 +59,10 @@ test:
 race:
 	@set -e; for m in $(MODULES); do echo "go test -race -tags paranoid $$m/..."; (cd $$m && $(GO_TEST) -race -tags paranoid ./...); done
 
-# suite fetches what tests skip where it is missing: the official JSON Schema test suite with all drafts. It needs Python.
+# suite fetches what tests skip where it is missing: the official JSON Schema test suite with all drafts, and the official
+# schema of OpenAPI. It needs Python.
 suite: build/json-schema-suite
+	cd test/clients && go mod download github.com/pb33f/libopenapi
 
 build/json-schema-suite: $(wildcard wasmtools/schema/testdata/suite/*)
 	wasmtools/schema/testdata/suite/fetch.sh $@

@@ -31,8 +31,8 @@ func BenchmarkRequest(b *testing.B) {
 		table, err := wasmtools.NewRouteTable(&wasmtools.Tool{
 			Namespace: "bench", Name: "echo", Description: "Return the arguments.",
 			Parameters: schema.MustCompile(parameters),
-			Caller: wasmtools.CallerFunc(func(_ context.Context, arguments []byte) ([]byte, error) {
-				return bytes.Clone(arguments), nil
+			Caller: wasmtools.CallerFunc(func(_ context.Context, call *wasmtools.Call) ([]byte, error) {
+				return bytes.Clone(call.Arguments), nil
 			}),
 		})
 		if err != nil {

@@ -28,6 +28,15 @@ import (
 // NewTool panics where the name is not valid, the description or f is missing, or a type can't be described: that is a
 // mistake in the program, which it tells when it starts.
 func NewTool[In, Out any](name, description string, f func(ctx context.Context, in In) (Out, error)) *Tool {
+	if f == nil {
+		return NewToolWithCall[In, Out](name, description, nil)
+	}
+	return NewToolWithCall(name, description, func(ctx context.Context, _ *Call, in In) (Out, error) { return f(ctx, in) })
+}
+
+// NewToolWithCall is [NewTool] for a function that needs to know of its call: who calls, as call.Principal, or whom to tell
+// what it does before it is done, by call.Log. f must not keep the call.
+func NewToolWithCall[In, Out any](name, description string, f func(ctx context.Context, call *Call, in In) (Out, error)) *Tool {
 	n := &native[In, Out]{f: f}
 	t, err := newTool(name, description, n, reflect.TypeFor[In](), reflect.TypeFor[Out]())
 	if err == nil && f == nil {
@@ -72,7 +81,7 @@ func newTool(name, description string, caller Caller, in, out reflect.Type) (*To
 
 // native is the Caller of NewTool.
 type native[In, Out any] struct {
-	f       func(context.Context, In) (Out, error)
+	f       func(context.Context, *Call, In) (Out, error)
 	results typed.Results
 }
 
@@ -80,12 +89,12 @@ type native[In, Out any] struct {
 func (*native[In, Out]) IsRunner() {}
 
 // Call decodes the arguments, calls the function and encodes its result.
-func (n *native[In, Out]) Call(ctx context.Context, arguments []byte) ([]byte, error) {
+func (n *native[In, Out]) Call(ctx context.Context, call *Call) ([]byte, error) {
 	var in In
-	if err := typed.Decode(arguments, &in); err != nil {
+	if err := typed.Decode(call.Arguments, &in); err != nil {
 		return nil, &Error{Code: CodeToolError, ToolCode: string(CodeInvalidArguments), Message: err.Error()}
 	}
-	out, err := n.f(ctx, in)
+	out, err := n.f(ctx, call, in)
 	if err != nil {
 		return nil, nativeError(ctx, err)
 	}
@@ -96,32 +105,8 @@ func (n *native[In, Out]) Call(ctx context.Context, arguments []byte) ([]byte, e
 	return result, nil
 }
 
-// A Runner is a Caller that is part of the service and not a tool's own code, such as the sandbox's: what it returns is JSON,
-// and an error of it that is no *Error is a failure of the service.
-type Runner interface {
-	Caller
-	// IsRunner does nothing: it tells a Runner from other Callers.
-	IsRunner()
-}
-
 // maxMessage is the most of a plain error's text that clients see, in bytes, as in the SDKs.
 const maxMessage = 8 << 10
-
-// Call runs the tool with arguments that its schema accepts, and makes of what its Caller returns what clients are told: see
-// [Caller]. The caller owns the result.
-func (t *Tool) Call(ctx context.Context, arguments []byte) (result []byte, err error) {
-	result, err = t.Caller.Call(ctx, arguments)
-	if _, ok := t.Caller.(Runner); !ok {
-		result, err = nativeOutcome(ctx, result, err)
-	}
-	if err != nil {
-		return nil, err
-	}
-	if len(result) == 0 {
-		return nil, &Error{Code: CodeToolBadOutput, Message: "The tool returned no result"}
-	}
-	return result, nil
-}
 
 // nativeOutcome returns what clients are told of a call that the tool's own code answered.
 func nativeOutcome(ctx context.Context, result []byte, err error) ([]byte, error) {

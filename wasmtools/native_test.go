@@ -49,8 +49,8 @@ func TestNativeOutcomes(t *testing.T) {
 		{"the end of something else", t.Context(), "", context.Canceled, "tool_error 0 - context canceled"},
 	} {
 		native := tool("", "native")
-		native.Caller = wasmtools.CallerFunc(func(context.Context, []byte) ([]byte, error) { return []byte(test.result), test.err })
-		got, err := native.Call(test.ctx, []byte("{}"))
+		native.Caller = wasmtools.CallerFunc(func(context.Context, *wasmtools.Call) ([]byte, error) { return []byte(test.result), test.err })
+		got, err := native.Call(test.ctx, &wasmtools.Call{Arguments: []byte("{}")})
 		if text := outcome(got, err); text != test.want {
 			t.Errorf("%s: got %.200q, want %.200q", test.name, text, test.want)
 		}
@@ -63,13 +63,13 @@ func TestRunnerOutcomes(t *testing.T) {
 	var result []byte
 	var err error
 	guest := tool("", "guest")
-	guest.Caller = runner{func(context.Context, []byte) ([]byte, error) { return result, err }}
+	guest.Caller = runner{func(context.Context, *wasmtools.Call) ([]byte, error) { return result, err }}
 	result = []byte("not looked at")
-	if got, err := guest.Call(t.Context(), nil); outcome(got, err) != "not looked at" {
+	if got, err := guest.Call(t.Context(), &wasmtools.Call{}); outcome(got, err) != "not looked at" {
 		t.Errorf("got %s, %v", got, err)
 	}
 	result, err = nil, errors.New("the engine is closed")
-	if got, err := guest.Call(t.Context(), nil); outcome(got, err) != "error the engine is closed" {
+	if got, err := guest.Call(t.Context(), &wasmtools.Call{}); outcome(got, err) != "error the engine is closed" {
 		t.Errorf("got %s, %v", got, err)
 	}
 }

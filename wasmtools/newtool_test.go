@@ -41,7 +41,7 @@ func called(t *testing.T, tool *wasmtools.Tool, body string) string {
 	if err != nil {
 		return outcome(nil, err)
 	}
-	return outcome(tool.Call(t.Context(), arguments))
+	return outcome(tool.Call(t.Context(), &wasmtools.Call{Arguments: arguments}))
 }
 
 func TestNewTool(t *testing.T) {
@@ -138,6 +138,7 @@ func TestNewToolRefuses(t *testing.T) {
 		{"the service's path", func() { wasmtools.NewTool("tools", "F.", good) }, `/tools is the service's own`},
 		{"no description", func() { wasmtools.NewTool("add", " ", good) }, `it has no description`},
 		{"no function", func() { wasmtools.NewTool[in, int]("add", "F.", nil) }, `it has no function`},
+		{"no function of its call", func() { wasmtools.NewToolWithCall[in, int]("add", "F.", nil) }, `it has no function`},
 		{"arguments that are no object", func() { wasmtools.NewTool("f", "F.", func(context.Context, int) (int, error) { return 0, nil }) }, `arguments: int is no JSON object`},
 		{"a type that JSON can't hold", func() {
 			wasmtools.NewTool("f", "F.", func(context.Context, struct{ C chan int }) (int, error) { return 0, nil })

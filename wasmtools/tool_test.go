@@ -16,7 +16,7 @@ var _ wasmtools.Schema = anything{}
 func (anything) JSON() json.RawMessage                { return json.RawMessage(`{"type":"object"}`) }
 func (anything) Validate(body []byte) ([]byte, error) { return body, nil }
 
-var echo = wasmtools.CallerFunc(func(_ context.Context, arguments []byte) ([]byte, error) { return arguments, nil })
+var echo = wasmtools.CallerFunc(func(_ context.Context, call *wasmtools.Call) ([]byte, error) { return call.Arguments, nil })
 
 // tool returns a tool that can be served.
 func tool(namespace, name string) *wasmtools.Tool {
@@ -47,7 +47,7 @@ func TestToolNames(t *testing.T) {
 
 func TestCallerFunc(t *testing.T) {
 	t.Parallel()
-	if got, err := echo.Call(t.Context(), []byte("{}")); string(got) != "{}" || err != nil {
+	if got, err := echo.Call(t.Context(), &wasmtools.Call{Arguments: []byte("{}")}); string(got) != "{}" || err != nil {
 		t.Errorf("got %s, %v, want {}", got, err)
 	}
 }

@@ -7,7 +7,6 @@
 package wasmtools
 
 import (
-	"context"
 	"encoding/json"
 	"strings"
 )
@@ -50,27 +49,6 @@ type Schema interface {
 	// body itself, or a copy with the schema's defaults filled in. The result may share memory with body.
 	// An error is an *Error with the code CodeInvalidArguments and all violations.
 	Validate(body []byte) ([]byte, error)
-}
-
-// A Caller runs a tool. Clients reach it through [Tool.Call].
-type Caller interface {
-	// Call runs the tool with arguments, a JSON object that the schema accepts, and returns its result, JSON; what is
-	// no JSON reaches no client and counts as CodeToolBadOutput. The callee must not keep arguments, the caller owns
-	// the result.
-	//
-	// An error is the tool's word, as in the SDKs: clients see its text, with CodeToolError and status 400. One that is
-	// an *Error, or wraps it, has its code; where that is CodeToolError and there is no cause, clients see the text of
-	// the whole. What clients must not see is the Err of an *Error with CodeInternal. An error of ctx that is handed on
-	// counts as the end of the call. Call is safe for concurrent use.
-	Call(ctx context.Context, arguments []byte) (result []byte, err error)
-}
-
-// CallerFunc makes a Caller of a plain function.
-type CallerFunc func(ctx context.Context, arguments []byte) ([]byte, error)
-
-// Call calls f.
-func (f CallerFunc) Call(ctx context.Context, arguments []byte) ([]byte, error) {
-	return f(ctx, arguments)
 }
 
 // An Example is one call of a tool with the result that it should have.

@@ -104,6 +104,6 @@ func call(t *testing.T, tool *wasmtools.Tool, arguments string) (string, error) 
 	if err != nil {
 		return "", err
 	}
-	result, err := tool.Caller.Call(t.Context(), filled)
+	result, err := tool.Caller.Call(t.Context(), &wasmtools.Call{Arguments: filled})
 	return string(result), err
 }

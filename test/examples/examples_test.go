@@ -107,7 +107,7 @@ func call(t *testing.T, table *wasmtools.RouteTable, path, arguments string) (st
 	result := []byte(nil)
 	filled, err := route.Tool.Parameters.Validate([]byte(arguments))
 	if err == nil {
-		result, err = route.Tool.Caller.Call(t.Context(), filled)
+		result, err = route.Tool.Caller.Call(t.Context(), &wasmtools.Call{Arguments: filled})
 	}
 	if err == nil {
 		return string(result), nil

@@ -48,7 +48,7 @@ func BenchmarkCall(b *testing.B) {
 	}
 	var caller wasmtools.Caller = route.Tool.Caller
 	for b.Loop() {
-		if _, err := caller.Call(b.Context(), []byte("{}")); err != nil {
+		if _, err := caller.Call(b.Context(), &wasmtools.Call{Arguments: []byte("{}")}); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -237,7 +237,7 @@ func TestOutcomes(t *testing.T) {
 		if !ok {
 			t.Fatal(describe(c.Table().Current()))
 		}
-		_, err := route.Tool.Caller.Call(t.Context(), []byte(r.input))
+		_, err := route.Tool.Caller.Call(t.Context(), &wasmtools.Call{Arguments: []byte(r.input)})
 		var failed *wasmtools.Error
 		if !errors.As(err, &failed) {
 			t.Errorf("%s: got %v, want an *Error", r.tool, err)
@@ -253,7 +253,7 @@ func TestOutcomes(t *testing.T) {
 	cancelled, cancel := context.WithCancel(t.Context())
 	cancel()
 	route, _ := c.Table().Lookup("/spin")
-	_, err := route.Tool.Caller.Call(cancelled, []byte("{}"))
+	_, err := route.Tool.Caller.Call(cancelled, &wasmtools.Call{Arguments: []byte("{}")})
 	if failed := (*wasmtools.Error)(nil); !errors.As(err, &failed) || failed.Code != wasmtools.CodeCancelled {
 		t.Errorf("a cancelled call: got %v, want code %s", err, wasmtools.CodeCancelled)
 	}

@@ -314,7 +314,7 @@ func TestHammer(t *testing.T) {
 					t.Error("the tool was gone")
 					return
 				}
-				result, err := route.Tool.Caller.Call(t.Context(), []byte("{}"))
+				result, err := route.Tool.Caller.Call(t.Context(), &wasmtools.Call{Arguments: []byte("{}")})
 				got := strings.Trim(string(result), `"`)
 				newest := fmt.Sprintf("v%04d", written.Load())
 				if err != nil || got < last || got > newest {

@@ -233,7 +233,7 @@ func awaitAnswer(t testing.TB, c *catalog.Catalog, path, answer string) {
 
 func call(t testing.TB, tool *wasmtools.Tool) string {
 	t.Helper()
-	result, err := tool.Caller.Call(t.Context(), []byte("{}"))
+	result, err := tool.Caller.Call(t.Context(), &wasmtools.Call{Arguments: []byte("{}")})
 	if err != nil {
 		t.Fatalf("call %s: %v", tool.Path(), err)
 	}

@@ -14,7 +14,7 @@ import (
 // own returns a tool of the program.
 func own(namespace, name string) *wasmtools.Tool {
 	return &wasmtools.Tool{Namespace: namespace, Name: name, Description: "Does " + name + ".", Parameters: schema.MustCompile(`{"type":"object"}`),
-		Caller: wasmtools.CallerFunc(func(context.Context, []byte) ([]byte, error) { return []byte(`"of the program"`), nil })}
+		Caller: wasmtools.CallerFunc(func(context.Context, *wasmtools.Call) ([]byte, error) { return []byte(`"of the program"`), nil })}
 }
 
 // TestToolsOfTheProgram are served beside those of files, from the first moment, and whatever files come and go.
@@ -38,7 +38,7 @@ func TestToolsOfTheProgram(t *testing.T) {
 	swap(t, directory, "b.wasm", version(t, "v0002", "math-add", "x"))
 	awaitTable(t, c, []string{"/math-add/x", "/math/add", "/math/sub", "/now"}, nil)
 	route, _ := c.Table().Lookup("/math/add")
-	if got, err := route.Tool.Call(t.Context(), []byte("{}")); string(got) != `"of the program"` || err != nil {
+	if got, err := route.Tool.Call(t.Context(), &wasmtools.Call{Arguments: []byte("{}")}); string(got) != `"of the program"` || err != nil {
 		t.Errorf("got %s, %v", got, err)
 	}
 	if err := c.Reconfigure(nil, wasmtools.Policy{Disabled: []string{"now"}}); err != nil {

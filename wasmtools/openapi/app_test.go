@@ -41,17 +41,17 @@ func tool(path string, f wasmtools.CallerFunc) *wasmtools.Tool {
 }
 
 func failing(path string, err error) *wasmtools.Tool {
-	return tool(path, func(context.Context, []byte) ([]byte, error) { return nil, err })
+	return tool(path, func(context.Context, *wasmtools.Call) ([]byte, error) { return nil, err })
 }
 
 func echo(path string) *wasmtools.Tool {
-	return tool(path, func(_ context.Context, arguments []byte) ([]byte, error) { return arguments, nil })
+	return tool(path, func(_ context.Context, call *wasmtools.Call) ([]byte, error) { return call.Arguments, nil })
 }
 
 func add() *wasmtools.Tool {
-	t := tool("math/add", func(_ context.Context, arguments []byte) ([]byte, error) {
+	t := tool("math/add", func(_ context.Context, call *wasmtools.Call) ([]byte, error) {
 		var in struct{ A, B float64 }
-		if err := json.Unmarshal(arguments, &in); err != nil {
+		if err := json.Unmarshal(call.Arguments, &in); err != nil {
 			return nil, &wasmtools.Error{Code: wasmtools.CodeToolError, Message: "a or b is too large", Err: err}
 		}
 		sum, err := json.Marshal(in.A + in.B)
@@ -202,8 +202,8 @@ func TestConversations(t *testing.T) {
 		failing("fail/unknown-code", code("surprise", "the password is hunter2")),
 		failing("fail/nil", (*wasmtools.Error)(nil)),
 		failing("fail/bad-violation", &wasmtools.Error{Code: wasmtools.CodeInvalidArguments, Violations: []wasmtools.Violation{{Input: json.RawMessage("{")}}}),
-		tool("fail/empty", func(context.Context, []byte) ([]byte, error) { return nil, nil }),
-		tool("fail/panic", func(context.Context, []byte) ([]byte, error) { panic("the password is hunter2") }),
+		tool("fail/empty", func(context.Context, *wasmtools.Call) ([]byte, error) { return nil, nil }),
+		tool("fail/panic", func(context.Context, *wasmtools.Call) ([]byte, error) { panic("the password is hunter2") }),
 	)
 	for path, reason := range map[string]string{"off/named": "rebuilding the index", "off/plain": ""} {
 		if err := table.Disable(path, reason); err != nil {
@@ -288,7 +288,7 @@ func TestConversations(t *testing.T) {
 func TestRequestID(t *testing.T) {
 	t.Parallel()
 	var seen string
-	app := appOf(t, tableOf(t, tool("who", func(ctx context.Context, _ []byte) ([]byte, error) {
+	app := appOf(t, tableOf(t, tool("who", func(ctx context.Context, _ *wasmtools.Call) ([]byte, error) {
 		seen = openapi.RequestID(ctx)
 		return []byte("1"), nil
 	})), openapi.Options{})

@@ -62,7 +62,9 @@ func (x exchange) run(tool *wasmtools.Tool, path string, b *buffer) ([]byte, err
 	if err != nil {
 		return nil, err
 	}
-	result, err := tool.Call(x.Context(), arguments)
+	call := x.Call()
+	call.Arguments = arguments
+	result, err := tool.Call(x.Context(), call)
 	if err != nil {
 		return nil, err
 	}

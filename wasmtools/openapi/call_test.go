@@ -159,7 +159,7 @@ func TestDefaultsReachTheTool(t *testing.T) {
 // A client that goes away, or runs out of its own time, is no fault of the service.
 func TestContextErrors(t *testing.T) {
 	t.Parallel()
-	wait := tool("wait", func(ctx context.Context, _ []byte) ([]byte, error) {
+	wait := tool("wait", func(ctx context.Context, _ *wasmtools.Call) ([]byte, error) {
 		<-ctx.Done()
 		return nil, fmt.Errorf("wait: %w", ctx.Err())
 	})
@@ -187,7 +187,7 @@ func TestContextErrors(t *testing.T) {
 // Panics of every foreign part end in an answer, but the one that net/http knows goes on.
 func TestPanics(t *testing.T) {
 	t.Parallel()
-	abort := tool("abort", func(context.Context, []byte) ([]byte, error) { panic(http.ErrAbortHandler) })
+	abort := tool("abort", func(context.Context, *wasmtools.Call) ([]byte, error) { panic(http.ErrAbortHandler) })
 	odd := echo("odd")
 	odd.Parameters = oddSchema{text: `{}`, validate: func([]byte) ([]byte, error) { panic("odd") }}
 	app := appOf(t, tableOf(t, abort, odd), openapi.Options{})

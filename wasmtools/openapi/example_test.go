@@ -26,9 +26,9 @@ func ExampleNewApp() {
 			"properties": {"name": {"type": "string", "minLength": 1}, "greeting": {"type": "string", "default": "Hello"}},
 			"required": ["name"]
 		}`),
-		Caller: wasmtools.CallerFunc(func(_ context.Context, arguments []byte) ([]byte, error) {
+		Caller: wasmtools.CallerFunc(func(_ context.Context, call *wasmtools.Call) ([]byte, error) {
 			var in struct{ Greeting, Name string }
-			if err := json.Unmarshal(arguments, &in); err != nil {
+			if err := json.Unmarshal(call.Arguments, &in); err != nil {
 				return nil, err
 			}
 			if in.Name == "nobody" {

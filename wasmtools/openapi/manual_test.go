@@ -64,9 +64,9 @@ type manualServer struct {
 
 func manualApp(t *testing.T, dependencies ...openapi.Dependency) manualServer {
 	operation := func(name, description, first, second string, f func(a, b float64) (float64, error)) *wasmtools.Tool {
-		tool := tool("math/"+name, func(_ context.Context, arguments []byte) ([]byte, error) {
+		tool := tool("math/"+name, func(_ context.Context, call *wasmtools.Call) ([]byte, error) {
 			var in map[string]float64
-			if err := json.Unmarshal(arguments, &in); err != nil {
+			if err := json.Unmarshal(call.Arguments, &in); err != nil {
 				return nil, err
 			}
 			out, err := f(in[first], in[second])

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/openapi"
 )
 
@@ -36,7 +37,7 @@ func (s *stalled) Read(p []byte) (int, error) {
 // is given back.
 func TestBodyMemory(t *testing.T) {
 	t.Parallel()
-	panics := tool("panics", func(context.Context, []byte) ([]byte, error) { panic("odd") })
+	panics := tool("panics", func(context.Context, *wasmtools.Call) ([]byte, error) { panic("odd") })
 	app := appOf(t, tableOf(t, echo("echo"), panics), openapi.Options{Memory: 600 << 10})
 	large := `{"a":"` + strings.Repeat("x", 300<<10) + `"}`
 	for range 3 {
@@ -69,7 +70,7 @@ func TestBodyMemory(t *testing.T) {
 func TestResultMemory(t *testing.T) {
 	t.Parallel()
 	result := []byte(`"` + strings.Repeat("x", 500<<10) + `"`)
-	app := appOf(t, tableOf(t, echo("echo"), tool("long", func(context.Context, []byte) ([]byte, error) { return result, nil })),
+	app := appOf(t, tableOf(t, echo("echo"), tool("long", func(context.Context, *wasmtools.Call) ([]byte, error) { return result, nil })),
 		openapi.Options{Memory: 400 << 10})
 	w := slowWriter{httptest.NewRecorder(), make(chan struct{}), make(chan struct{})}
 	done := make(chan struct{})

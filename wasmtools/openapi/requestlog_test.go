@@ -82,7 +82,7 @@ func TestRefusedCalls(t *testing.T) {
 		full := func(name string) *wasmtools.Tool {
 			tool := add()
 			tool.Name = name
-			tool.Caller = wasmtools.CallerFunc(func(context.Context, []byte) ([]byte, error) {
+			tool.Caller = wasmtools.CallerFunc(func(context.Context, *wasmtools.Call) ([]byte, error) {
 				return nil, &wasmtools.Error{Code: wasmtools.CodeOverloaded}
 			})
 			return tool

@@ -65,7 +65,7 @@ func many(tb testing.TB, n int) *wasmtools.RouteTable {
 	parameters := schema.MustCompile(`{"type":"object","properties":{"query":{"type":"string","description":"What to look for, in plain words."},
 		"limit":{"type":"integer","minimum":1,"maximum":100,"default":10},"filter":{"$ref":"#/$defs/Filter"}},"required":["query"],
 		"$defs":{"Filter":{"type":"object","properties":{"any":{"type":"array","items":{"$ref":"#/$defs/Filter"}},"name":{"type":"string"}}}}}`)
-	nothing := wasmtools.CallerFunc(func(context.Context, []byte) ([]byte, error) { return []byte("{}"), nil })
+	nothing := wasmtools.CallerFunc(func(context.Context, *wasmtools.Call) ([]byte, error) { return []byte("{}"), nil })
 	tools := make([]*wasmtools.Tool, n)
 	for i := range tools {
 		tools[i] = &wasmtools.Tool{
@@ -79,7 +79,7 @@ func many(tb testing.TB, n int) *wasmtools.RouteTable {
 func quick() *wasmtools.Tool {
 	result := []byte("3")
 	t := add()
-	t.Caller = wasmtools.CallerFunc(func(context.Context, []byte) ([]byte, error) { return result, nil })
+	t.Caller = wasmtools.CallerFunc(func(context.Context, *wasmtools.Call) ([]byte, error) { return result, nil })
 	return t
 }
 

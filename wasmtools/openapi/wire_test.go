@@ -21,7 +21,7 @@ func TestInternalOverTheWire(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
 	app := appOf(t, tableOf(t, echo("echo"), failing("broken", &wasmtools.Error{Code: wasmtools.CodeInternal, Err: errors.New("hunter2")}),
-		tool("panics", func(context.Context, []byte) ([]byte, error) { panic("hunter2") })),
+		tool("panics", func(context.Context, *wasmtools.Call) ([]byte, error) { panic("hunter2") })),
 		openapi.Options{Logger: slog.New(slog.NewJSONHandler(&log, nil))})
 	server := httptest.NewServer(app)
 	ids := map[string]string{}
@@ -85,7 +85,7 @@ func TestRunningCallsGoOn(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			entered, free := make(chan struct{}), make(chan struct{})
-			table := tableOf(t, tool("wait", func(ctx context.Context, _ []byte) ([]byte, error) {
+			table := tableOf(t, tool("wait", func(ctx context.Context, _ *wasmtools.Call) ([]byte, error) {
 				close(entered)
 				<-free
 				return []byte(`"waited"`), ctx.Err()

@@ -13,7 +13,7 @@ import (
 func TestToolsOfTheProgram(t *testing.T) {
 	t.Parallel()
 	hours := &wasmtools.Tool{Namespace: "shop", Name: "hours", Description: "Tell when the shop is open.", Parameters: schema.MustCompile(`{"type":"object"}`),
-		Caller: wasmtools.CallerFunc(func(context.Context, []byte) ([]byte, error) { return []byte(`"9 to 5"`), nil })}
+		Caller: wasmtools.CallerFunc(func(context.Context, *wasmtools.Call) ([]byte, error) { return []byte(`"9 to 5"`), nil })}
 	c := settings(t)
 	c.Auth.Tokens = []string{"one"}
 	r := run(t, build(t, c, hours))

@@ -19,8 +19,8 @@ var _ wasmtools.Runner = caller{}
 func (caller) IsRunner() {}
 
 // Call runs the tool in the sandbox.
-func (c caller) Call(ctx context.Context, arguments []byte) ([]byte, error) {
-	result, err := c.tool.Call(ctx, arguments)
+func (c caller) Call(ctx context.Context, call *wasmtools.Call) ([]byte, error) {
+	result, err := c.tool.Call(ctx, call.Arguments)
 	if err != nil {
 		return nil, translate(err)
 	}

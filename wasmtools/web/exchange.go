@@ -35,6 +35,7 @@ type Exchange struct {
 	length  [1]string // the value of Content-Length
 
 	tool   string         // path of the tool that is called, or empty
+	call   wasmtools.Call // of that tool
 	status int            // 0 until the header is written
 	code   wasmtools.Code // why the request failed, or empty
 	cause  error          // for the log, or nil
@@ -51,6 +52,9 @@ func (x *Exchange) Header() http.Header { return x.w.Header() }
 
 // SetTool names the tool that the request calls. The log counts refused calls by it.
 func (x *Exchange) SetTool(path string) { x.tool = path }
+
+// Call returns the call that the request makes of a tool, with its principal. It is part of the exchange, to save an allocation.
+func (x *Exchange) Call() *wasmtools.Call { return &x.call }
 
 // requestContext is a request's context with its id, in one allocation with the exchange.
 type requestContext struct {

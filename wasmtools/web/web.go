@@ -118,6 +118,7 @@ func (m *Mux) Close() error {
 // ServeHTTP answers one request.
 func (m *Mux) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x := &Exchange{w: w, mux: m, request: r, start: time.Now()}
+	x.call.Principal = wasmtools.Everybody()
 	x.identify()
 	defer x.finish()
 	probe := isProbe(r.URL.Path)

@@ -17,6 +17,7 @@ import (
 	"github.com/toolsrv/toolsrv/bench/internal/guest"
 	"github.com/toolsrv/toolsrv/bench/internal/measure"
 	"github.com/toolsrv/toolsrv/runtime/sandbox"
+	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/catalog"
 	"github.com/toolsrv/toolsrv/wasmtools/openapi"
 )
@@ -120,7 +121,7 @@ func idleChild(arguments []string, out io.Writer) error {
 		return err
 	}
 	for _, route := range c.Table().Tools() {
-		if err := same(output)(route.Tool.Caller.Call(ctx, []byte(input))); err != nil {
+		if err := same(output)(route.Tool.Caller.Call(ctx, &wasmtools.Call{Arguments: []byte(input)})); err != nil {
 			return err
 		}
 	}

@@ -78,9 +78,9 @@ func (b *bench) http(ctx context.Context) error {
 }
 
 // add is small.rs in Go.
-func add(_ context.Context, arguments []byte) ([]byte, error) {
+func add(_ context.Context, call *wasmtools.Call) ([]byte, error) {
 	var in struct{ A, B int64 }
-	if err := json.Unmarshal(arguments, &in); err != nil {
+	if err := json.Unmarshal(call.Arguments, &in); err != nil {
 		return nil, err
 	}
 	return strconv.AppendInt(nil, in.A+in.B, 10), nil

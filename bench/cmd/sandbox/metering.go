@@ -13,6 +13,7 @@ import (
 	"github.com/toolsrv/toolsrv/bench/internal/measure"
 	"github.com/toolsrv/toolsrv/bench/internal/peer"
 	"github.com/toolsrv/toolsrv/runtime/sandbox"
+	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
 // metering compares calls that compute. Ours are whole calls; of the others only the call itself is timed, each in an
@@ -165,7 +166,7 @@ func (b *bench) neighbour(ctx context.Context) error {
 	if small == nil || spin == nil {
 		return fmt.Errorf("the tools are not served: %v", s.refused())
 	}
-	if _, err := small.Call(ctx, []byte(input)); err != nil {
+	if _, err := small.Call(ctx, &wasmtools.Call{Arguments: []byte(input)}); err != nil {
 		return err
 	}
 	spinning, stop := context.WithCancel(ctx)
@@ -173,7 +174,7 @@ func (b *bench) neighbour(ctx context.Context) error {
 	for range 4 * runtime.GOMAXPROCS(0) { // the default concurrency
 		spinners.Go(func() {
 			for spinning.Err() == nil {
-				_, _ = spin.Call(spinning, []byte("{}")) // ends by its time limit or by stop
+				_, _ = spin.Call(spinning, &wasmtools.Call{Arguments: []byte("{}")}) // ends by its time limit or by stop
 			}
 		})
 	}
@@ -189,7 +190,7 @@ func (b *bench) neighbour(ctx context.Context) error {
 			return ctx.Err()
 		case <-time.After(time.Until(begin)):
 		}
-		if err := same(output)(small.Call(ctx, []byte(input))); err != nil {
+		if err := same(output)(small.Call(ctx, &wasmtools.Call{Arguments: []byte(input)})); err != nil {
 			return err
 		}
 		list = append(list, time.Since(begin))

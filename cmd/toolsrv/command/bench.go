@@ -161,7 +161,7 @@ func (b *bench) measure(ctx context.Context, tool *wasmtools.Tool, arguments []b
 				}
 				filled, err := tool.Parameters.Validate(arguments)
 				if err == nil {
-					_, err = tool.Caller.Call(ctx, filled)
+					_, err = tool.Caller.Call(ctx, &wasmtools.Call{Arguments: filled, Principal: wasmtools.Self()})
 				}
 				if ctx.Err() != nil {
 					return // it may have been cut off

@@ -1,0 +1,114 @@
+package wasmtools
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/toolsrv/toolsrv/internal/pattern"
+	"github.com/toolsrv/toolsrv/internal/text"
+)
+
+// MaxPrincipalName is the largest length of a principal's name in bytes.
+const MaxPrincipalName = 128
+
+// The origins of the principals that the service makes itself. Other programs may use their own words.
+const (
+	OriginOpen    = "open"    // the service is open: nobody had to show who he is
+	OriginProcess = "process" // the call comes from the process itself, such as a command
+	OriginToken   = "token"   // a bearer token
+)
+
+// A Principal is who calls a tool: a name for logs and metrics, and which tools it may call. Package auth makes one of
+// each request; it travels in the [Call].
+//
+// A Principal never changes and is safe for concurrent use. The zero Principal, like nil, has no name and may call nothing.
+type Principal struct {
+	name, origin string
+	scopes       []string
+	all          bool // a scope is every tool
+}
+
+// NewPrincipal returns a principal that may call the tools that match one of the scopes; without any, it may call nothing. A
+// scope is a path such as "math/add", a namespace such as "math", or a pattern such as "math/*" and "**/add"; "*" is every
+// tool. The name stands in logs, so it must not be a secret; origin says in a word how the principal came to be, such as
+// "token".
+//
+// NewPrincipal fails where the name or the origin is empty, longer than MaxPrincipalName or has characters that can't be
+// printed, and where a scope can't match any tool.
+func NewPrincipal(name, origin string, scopes ...string) (*Principal, error) {
+	if err := checkWord(name); err != nil {
+		return nil, fmt.Errorf("principal's name: %w", err)
+	}
+	if err := checkWord(origin); err != nil {
+		return nil, fmt.Errorf("origin of principal %q: %w", text.Short(name), err)
+	}
+	p := &Principal{name: name, origin: origin, scopes: slices.Clone(scopes)}
+	for _, scope := range scopes {
+		if err := pattern.Check(scope); err != nil {
+			return nil, fmt.Errorf("scope of principal %q: %w", text.Short(name), err)
+		}
+		if s := strings.TrimPrefix(scope, "/"); s == "*" || s == "**" {
+			p.all = true
+		}
+	}
+	return p, nil
+}
+
+func checkWord(s string) error {
+	switch {
+	case s == "":
+		return errors.New("it is empty")
+	case len(s) > MaxPrincipalName:
+		return fmt.Errorf("it has %d bytes, %d are allowed", len(s), MaxPrincipalName)
+	case !utf8.ValidString(s) || strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }):
+		return fmt.Errorf("%q has characters that can't be printed", text.Short(s))
+	}
+	return nil
+}
+
+var (
+	everybody = &Principal{name: "everybody", origin: OriginOpen, scopes: []string{"*"}, all: true}
+	self      = &Principal{name: "process", origin: OriginProcess, scopes: []string{"*"}, all: true}
+)
+
+// Everybody returns the principal of callers that need not show who they are, which may call every tool.
+func Everybody() *Principal { return everybody }
+
+// Self returns the principal of calls that the process makes for itself, such as a command's. It may call every tool.
+func Self() *Principal { return self }
+
+// String returns the name.
+func (p *Principal) String() string {
+	if p == nil {
+		return ""
+	}
+	return p.name
+}
+
+// Origin says in a word how the principal came to be, such as OriginToken.
+func (p *Principal) Origin() string {
+	if p == nil {
+		return ""
+	}
+	return p.origin
+}
+
+// Scopes returns the patterns of the tools that the principal may call.
+func (p *Principal) Scopes() []string {
+	if p == nil {
+		return nil
+	}
+	return slices.Clone(p.scopes)
+}
+
+// May reports whether the principal may call the tool at a path such as "/math/add". It allocates nothing.
+func (p *Principal) May(path string) bool {
+	if p == nil {
+		return false
+	}
+	return p.all || slices.ContainsFunc(p.scopes, func(scope string) bool { return pattern.Match(scope, path) })
+}

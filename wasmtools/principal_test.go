@@ -1,0 +1,114 @@
+package wasmtools_test
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/toolsrv/toolsrv/wasmtools"
+)
+
+func TestPrincipal(t *testing.T) {
+	t.Parallel()
+	given := []string{"math/*", "/text/upper"}
+	p, err := wasmtools.NewPrincipal("ci", wasmtools.OriginToken, given...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	given[0] = "*"
+	p.Scopes()[0] = "*"
+	for path, want := range map[string]bool{
+		"/math/add": true, "/math/deep/add": true, "/text/upper": true,
+		"/math": false, "/maths/add": false, "/text/lower": false, "/": false, "": false,
+	} {
+		if got := p.May(path); got != want {
+			t.Errorf("%q: got %t, want %t", path, got, want)
+		}
+	}
+	if p.String() != "ci" || p.Origin() != "token" || strings.Join(p.Scopes(), " ") != "math/* /text/upper" {
+		t.Errorf("got %s, %s, %q", p, p.Origin(), p.Scopes())
+	}
+}
+
+// TestWhoMayAll has principals that may call every tool, and others that may call none.
+func TestWhoMayAll(t *testing.T) {
+	t.Parallel()
+	made := func(scopes ...string) *wasmtools.Principal {
+		p, err := wasmtools.NewPrincipal("ci", "test", scopes...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	for name, test := range map[string]struct {
+		principal *wasmtools.Principal
+		want      bool
+	}{
+		"everybody":       {wasmtools.Everybody(), true},
+		"the process":     {wasmtools.Self(), true},
+		"every tool":      {made("*"), true},
+		"every namespace": {made("none", "/**"), true},
+		"one namespace":   {made("text"), false},
+		"no scope":        {made(), false},
+		"zero":            {&wasmtools.Principal{}, false},
+		"nil":             {nil, false},
+	} {
+		for _, path := range []string{"/math/add", "/add"} {
+			if got := test.principal.May(path); got != test.want {
+				t.Errorf("%s: %s: got %t, want %t", name, path, got, test.want)
+			}
+		}
+		_, _, _ = test.principal.String(), test.principal.Origin(), test.principal.Scopes()
+	}
+}
+
+func TestPrincipalRefused(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct{ name, origin, scope, want string }{
+		"no name":        {"", "test", "*", "principal's name: it is empty"},
+		"a long name":    {strings.Repeat("x", wasmtools.MaxPrincipalName+1), "test", "*", "it has 129 bytes, 128 are allowed"},
+		"a line feed":    {"ci\nadmin", "test", "*", "can't be printed"},
+		"a direction":    {"ci\u202eadmin", "test", "*", "can't be printed"},
+		"broken text":    {"ci\xff", "test", "*", "can't be printed"},
+		"no origin":      {"ci", "", "*", `origin of principal "ci": it is empty`},
+		"an empty scope": {"ci", "test", "", `scope of principal "ci": the pattern is empty`},
+		"a bad scope":    {"ci", "test", "math add", `scope of principal "ci"`},
+	} {
+		p, err := wasmtools.NewPrincipal(test.name, test.origin, test.scope)
+		if p != nil || err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%s: got %v, %v, want %q", name, p, err, test.want)
+		}
+	}
+}
+
+func TestMayAllocatesNothing(t *testing.T) {
+	p, err := wasmtools.NewPrincipal("ci", "test", "text", "**/add")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := testing.AllocsPerRun(100, func() { p.May("/math/deep/add") }); n != 0 {
+		t.Errorf("got %v allocations, want none", n)
+	}
+}
+
+// TestToolKnowsItsCall has a Go function look at who calls, and say something before it is done.
+func TestToolKnowsItsCall(t *testing.T) {
+	t.Parallel()
+	tool := wasmtools.NewToolWithCall("who", "Tell who calls.", func(_ context.Context, call *wasmtools.Call, in struct{}) (string, error) {
+		call.Log(slog.LevelWarn, "looking")
+		return call.Principal.String(), nil
+	})
+	var heard []wasmtools.LogLine
+	listener := wasmtools.Listener{Log: func(l wasmtools.LogLine) { heard = append(heard, l) }}
+	for range 2 { // once with a listener, and once without
+		got, err := tool.Call(t.Context(), &wasmtools.Call{Arguments: []byte("{}"), Principal: wasmtools.Self(), Listener: listener})
+		if string(got) != `"process"` || err != nil {
+			t.Errorf("got %s, %v", got, err)
+		}
+		listener = wasmtools.Listener{}
+	}
+	if len(heard) != 1 || heard[0] != (wasmtools.LogLine{Level: slog.LevelWarn, Text: "looking"}) {
+		t.Errorf("heard %v", heard)
+	}
+}

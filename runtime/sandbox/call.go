@@ -8,8 +8,8 @@ import (
 
 	"github.com/tetratelabs/wazero/api"
 
+	"github.com/toolsrv/toolsrv/runtime/instrument"
 	"github.com/toolsrv/toolsrv/runtime/linmem"
-	"github.com/toolsrv/toolsrv/runtime/wasmbin"
 )
 
 // A call is everything that the host keeps about one run of a guest. It belongs to an instance, which wipes it before
@@ -41,7 +41,7 @@ type call struct {
 func (c *call) begin(r *run) {
 	c.ctx, c.deadline, c.limits = r.ctx, r.deadline, r.limits
 	c.lines.tool, c.lines.left = r.tool, r.limits.LogLines
-	c.meter = meter{pace: wasmbin.FirstSlice}
+	c.meter = meter{pace: instrument.FirstSlice}
 }
 
 // serve makes the input visible, and what the guest says from now on count.

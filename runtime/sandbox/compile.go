@@ -23,8 +23,8 @@ import (
 	"github.com/tetratelabs/wazero/experimental"
 
 	"github.com/toolsrv/toolsrv/runtime/account"
+	"github.com/toolsrv/toolsrv/runtime/instrument"
 	"github.com/toolsrv/toolsrv/runtime/schedule"
-	"github.com/toolsrv/toolsrv/runtime/wasmbin"
 )
 
 const (
@@ -143,7 +143,7 @@ type cost struct {
 }
 
 // costOf returns what compiling a module of that size is predicted to take, once it was rewritten and so weighed.
-func costOf(r *wasmbin.Rewritten, size int) cost {
+func costOf(r *instrument.Rewritten, size int) cost {
 	return cost{r.Weight.Time(), r.Weight.Bytes + int64(size)*codeFactor}
 }
 
@@ -200,7 +200,7 @@ func (c *compiler) make(b *build) (n *native, err error) {
 		return nil, fmt.Errorf("unpack the module: %w", err)
 	}
 	if load { // there was something when the module was loaded, so that nobody weighed it
-		r, err := wasmbin.Rewrite(source)
+		r, err := instrument.Rewrite(source)
 		if err != nil {
 			return nil, err
 		}

@@ -12,8 +12,8 @@ import (
 	"github.com/tetratelabs/wazero/experimental"
 
 	"github.com/toolsrv/toolsrv/runtime/account"
+	"github.com/toolsrv/toolsrv/runtime/instrument"
 	"github.com/toolsrv/toolsrv/runtime/linmem"
-	"github.com/toolsrv/toolsrv/runtime/wasmbin"
 )
 
 // instanceSize is what any instance takes beside its memory, in bytes: its call stack and bookkeeping.
@@ -33,10 +33,10 @@ type instance struct {
 	globals  []api.MutableGlobal // the guest's
 	fuel     api.MutableGlobal
 	stack    api.MutableGlobal
-	refused  api.MutableGlobal    // how often the guest was refused memory
-	linear   *wasmbin.LinearStack // nil: the guest is not known to have one
-	entry    api.Function         // toolsrv_call or _start
-	params   [1]uint64            // and results
+	refused  api.MutableGlobal       // how often the guest was refused memory
+	linear   *instrument.LinearStack // nil: the guest is not known to have one
+	entry    api.Function            // toolsrv_call or _start
+	params   [1]uint64               // and results
 	call     call
 
 	since    time.Time // begin of the last one
@@ -190,7 +190,7 @@ func (i *instance) attach(m *module, code wazero.CompiledModule) error {
 		}
 		return g
 	}
-	i.fuel, i.stack, i.refused = global(wasmbin.FuelGlobal), global(wasmbin.StackGlobal), global(wasmbin.RefusedGlobal)
+	i.fuel, i.stack, i.refused = global(instrument.FuelGlobal), global(instrument.StackGlobal), global(instrument.RefusedGlobal)
 	i.globals = make([]api.MutableGlobal, len(m.rewritten.Globals))
 	for k, g := range m.rewritten.Globals {
 		i.globals[k] = global(g.Name)

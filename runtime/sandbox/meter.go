@@ -9,7 +9,7 @@ import (
 
 	"github.com/tetratelabs/wazero/api"
 
-	"github.com/toolsrv/toolsrv/runtime/wasmbin"
+	"github.com/toolsrv/toolsrv/runtime/instrument"
 )
 
 // Why a run has to end before the guest is done.
@@ -100,7 +100,7 @@ func refill(ctx context.Context, _ api.Module, stack []uint64) {
 	now := time.Now()
 	m.used += int64(m.slice) - int64(int32(uint32(stack[0])))
 	if !m.since.IsZero() {
-		m.pace = wasmbin.NextSlice(m.pace, now.Sub(m.since))
+		m.pace = instrument.NextSlice(m.pace, now.Sub(m.since))
 	}
 	m.since = c.look(now) // what others ran for does not count
 	stack[0] = uint64(uint32(c.next()))

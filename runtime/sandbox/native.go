@@ -17,6 +17,7 @@ import (
 	"github.com/tetratelabs/wazero"
 
 	"github.com/toolsrv/toolsrv/runtime/codecache"
+	"github.com/toolsrv/toolsrv/runtime/instrument"
 	"github.com/toolsrv/toolsrv/runtime/wasmbin"
 )
 
@@ -24,9 +25,9 @@ import (
 type native struct {
 	code      wazero.CompiledModule // nil: it was only made sure that it is in the cache
 	runtime   wazero.Runtime
-	rewritten *wasmbin.Rewritten // without Module
-	size      int64              // what it takes in memory, in bytes, with the data segments
-	stored    bool               // it comes back from the cache
+	rewritten *instrument.Rewritten // without Module
+	size      int64                 // what it takes in memory, in bytes, with the data segments
+	stored    bool                  // it comes back from the cache
 }
 
 // mappings returns how many of the process's mappings the code takes.
@@ -152,7 +153,7 @@ func (f *foundry) close(ctx context.Context) error {
 
 // key names the entry of a module: another wazero, processor or rewriter has another one.
 func (f *foundry) key(of sum) codecache.Key {
-	return codecache.KeyOf(f.host, fmt.Sprint(wasmbin.RewriterVersion), string(of[:]))
+	return codecache.KeyOf(f.host, fmt.Sprint(instrument.RewriterVersion), string(of[:]))
 }
 
 // has reports whether there is code for a module in the cache.
@@ -197,9 +198,9 @@ const (
 	entryParts
 )
 
-// An about is a wasmbin.Rewritten whose data stands elsewhere.
+// An about is a instrument.Rewritten whose data stands elsewhere.
 type about struct {
-	wasmbin.Rewritten
+	instrument.Rewritten
 	Segments [][2]uint32 // offset and length
 }
 
@@ -222,14 +223,14 @@ func (f *foundry) load(of sum) (*native, error) {
 		if uint64(d[1]) > uint64(len(data)) {
 			return nil, errors.New("an entry has less data than it says")
 		}
-		r.Data = append(r.Data, wasmbin.DataSegment{Offset: d[0], Content: data[:d[1]:d[1]]})
+		r.Data = append(r.Data, instrument.DataSegment{Offset: d[0], Content: data[:d[1]:d[1]]})
 		data = data[d[1]:]
 	}
 	return f.hand(parts[partModule], made{string(parts[partName]), parts[partCode]}, r)
 }
 
 // keep puts code into the cache.
-func (f *foundry) keep(of sum, module []byte, m made, r *wasmbin.Rewritten) error {
+func (f *foundry) keep(of sum, module []byte, m made, r *instrument.Rewritten) error {
 	a := about{Rewritten: *r}
 	var data []byte
 	for _, d := range r.Data {
@@ -246,7 +247,7 @@ func (f *foundry) keep(of sum, module []byte, m made, r *wasmbin.Rewritten) erro
 
 // compile makes code of a module. Where it is in the cache then, and needed reports false, it is not loaded.
 func (f *foundry) compile(of sum, source []byte, needed func() bool) (*native, error) {
-	r, err := wasmbin.Rewrite(source)
+	r, err := instrument.Rewrite(source)
 	if err != nil {
 		return nil, err
 	}
@@ -280,7 +281,7 @@ func (f *foundry) compile(of sum, source []byte, needed func() bool) (*native, e
 }
 
 // dataSize returns the bytes of a module's data segments, which are kept as long as its code.
-func dataSize(r *wasmbin.Rewritten) (size int) {
+func dataSize(r *instrument.Rewritten) (size int) {
 	for _, d := range r.Data {
 		size += len(d.Content)
 	}
@@ -291,7 +292,7 @@ func dataSize(r *wasmbin.Rewritten) (size int) {
 const codeFactor = 6
 
 // compileStored is compile by way of the disk.
-func (f *foundry) compileStored(of sum, module []byte, r *wasmbin.Rewritten, needed func() bool) (*native, error) {
+func (f *foundry) compileStored(of sum, module []byte, r *instrument.Rewritten, needed func() bool) (*native, error) {
 	m, err := f.make(module)
 	if err != nil {
 		return nil, err
@@ -381,7 +382,7 @@ func (f *foundry) make(module []byte) (m made, err error) {
 }
 
 // hand gives code to wazero. An error is errDisk, or the module's.
-func (f *foundry) hand(module []byte, m made, r *wasmbin.Rewritten) (*native, error) {
+func (f *foundry) hand(module []byte, m made, r *instrument.Rewritten) (*native, error) {
 	staged, err := f.stage(m)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", errDisk, err)

@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"testing"
 
+	"github.com/toolsrv/toolsrv/runtime/instrument"
 	"github.com/toolsrv/toolsrv/runtime/wasmbin"
 )
 
@@ -29,7 +30,7 @@ func TestEntryIsWhole(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", file, err)
 		}
-		want, err := wasmbin.Rewrite(module)
+		want, err := instrument.Rewrite(module)
 		if err != nil {
 			continue // it is a fixture of what is refused
 		}
@@ -57,7 +58,7 @@ func TestEntryIsWhole(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		again, err := wasmbin.Rewrite(plain)
+		again, err := instrument.Rewrite(plain)
 		if err != nil || !bytes.Equal(again.Module, want.Module) {
 			t.Errorf("%s: without its custom sections it is rewritten to something else, %v", file, err)
 		}

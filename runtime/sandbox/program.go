@@ -10,7 +10,7 @@ import (
 
 	"github.com/tetratelabs/wazero"
 
-	"github.com/toolsrv/toolsrv/runtime/wasmbin"
+	"github.com/toolsrv/toolsrv/runtime/instrument"
 )
 
 // A Program is a hold on a loaded module. It is safe for concurrent use.
@@ -72,7 +72,7 @@ type module struct {
 	largest atomic.Int64 // memory limit of its tools, in bytes
 
 	// These are of the code that is loaded: set before its build is done, and used by calls only.
-	rewritten *wasmbin.Rewritten
+	rewritten *instrument.Rewritten
 	runtime   wazero.Runtime
 
 	mu       sync.Mutex

@@ -27,6 +27,7 @@ import (
 	"github.com/tetratelabs/wazero/api"
 
 	"github.com/toolsrv/toolsrv/runtime/account"
+	"github.com/toolsrv/toolsrv/runtime/instrument"
 	"github.com/toolsrv/toolsrv/runtime/linmem"
 	"github.com/toolsrv/toolsrv/runtime/sandbox/paranoid"
 	"github.com/toolsrv/toolsrv/runtime/wasmbin"
@@ -148,9 +149,9 @@ func New(ctx context.Context, c Config) (*Engine, error) {
 func (e *Engine) furnish(ctx context.Context, r wazero.Runtime) error {
 	i32 := []api.ValueType{api.ValueTypeI32}
 	builders := map[string]wazero.HostModuleBuilder{
-		wasmbin.MeterModule: r.NewHostModuleBuilder(wasmbin.MeterModule).
-			NewFunctionBuilder().WithGoModuleFunction(api.GoModuleFunc(refill), i32, i32).Export(wasmbin.RefillFunc).
-			NewFunctionBuilder().WithGoModuleFunction(api.GoModuleFunc(overflow), i32, i32).Export(wasmbin.OverflowFunc),
+		instrument.MeterModule: r.NewHostModuleBuilder(instrument.MeterModule).
+			NewFunctionBuilder().WithGoModuleFunction(api.GoModuleFunc(refill), i32, i32).Export(instrument.RefillFunc).
+			NewFunctionBuilder().WithGoModuleFunction(api.GoModuleFunc(overflow), i32, i32).Export(instrument.OverflowFunc),
 	}
 	for _, f := range e.offered {
 		b, ok := builders[f.module]
@@ -203,7 +204,7 @@ func (e *Engine) Load(bytes []byte) (*Program, error) {
 	m.cost = cost{time.Duration(m.source.size) * compilePace, int64(m.source.size) * compileBytes}
 	// What the cache has was accepted by this rewriter when it was compiled.
 	if m.stored = e.foundry.has(m.sum); !m.stored {
-		rewritten, err := wasmbin.Rewrite(bytes)
+		rewritten, err := instrument.Rewrite(bytes)
 		if err != nil {
 			return nil, err
 		}

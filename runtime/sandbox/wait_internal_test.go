@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/toolsrv/toolsrv/runtime/account"
-	"github.com/toolsrv/toolsrv/runtime/wasmbin"
+	"github.com/toolsrv/toolsrv/runtime/instrument"
 )
 
 // full has the one page of a module's memory be full of what is not zero, and so its snapshot.
@@ -18,7 +18,7 @@ func full(t *testing.T, p *Program) {
 		t.Fatal(err)
 	}
 	content := bytes.Repeat([]byte("1"), pageSize)
-	p.module.rewritten.Data = []wasmbin.DataSegment{{Content: content}}
+	p.module.rewritten.Data = []instrument.DataSegment{{Content: content}}
 }
 
 // A snapshot of such a module, and an instance in a call.

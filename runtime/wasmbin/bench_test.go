@@ -1,61 +1,15 @@
 package wasmbin_test
 
 import (
-	"os"
-	"os/exec"
-	"path/filepath"
 	"testing"
 
+	"github.com/toolsrv/toolsrv/internal/testkit/wasmtest"
 	"github.com/toolsrv/toolsrv/runtime/wasmbin"
 )
 
-const guest = `package main
-
-import "encoding/json"
-
-//go:wasmexport toolsrv_call
-func call(tool int32) int32 {
-	var v any
-	if json.Unmarshal([]byte("{}"), &v) != nil {
-		return 1
-	}
-	return 0
-}
-
-func main() {}
-`
-
-// buildGuest returns a module of some 3 MB as Go's own compiler makes it.
-func buildGuest(t testing.TB) []byte {
-	t.Helper()
-	return buildGo(t, guest)
-}
-
-// buildGo compiles a Go program for WASI.
-func buildGo(t testing.TB, source string) []byte {
-	t.Helper()
-	dir := t.TempDir()
-	for name, text := range map[string]string{"main.go": source, "go.mod": "module guest\n\ngo 1.24\n"} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	build := exec.CommandContext(t.Context(), "go", "build", "-buildmode=c-shared", "-o", "guest.wasm", ".")
-	build.Dir = dir
-	build.Env = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm", "GOWORK=off", "GOFLAGS=")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v\n%s", err, out)
-	}
-	module, err := os.ReadFile(filepath.Join(dir, "guest.wasm"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return module
-}
-
 func TestParseGoModule(t *testing.T) {
 	t.Parallel()
-	m, err := wasmbin.Parse(buildGuest(t))
+	m, err := wasmbin.Parse(wasmtest.BuildGuest(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,7 +30,7 @@ func TestParseGoModule(t *testing.T) {
 }
 
 func BenchmarkParse(b *testing.B) {
-	module := buildGuest(b)
+	module := wasmtest.BuildGuest(b)
 	b.SetBytes(int64(len(module)))
 	b.ReportAllocs()
 	for b.Loop() {
@@ -87,7 +41,7 @@ func BenchmarkParse(b *testing.B) {
 }
 
 func BenchmarkCustom(b *testing.B) {
-	module, err := wasmbin.SetCustom(buildGuest(b), "toolsrv.manifest", []byte("{}"))
+	module, err := wasmbin.SetCustom(wasmtest.BuildGuest(b), "toolsrv.manifest", []byte("{}"))
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -104,7 +58,7 @@ func BenchmarkCustom(b *testing.B) {
 }
 
 func BenchmarkSetCustom(b *testing.B) {
-	module := buildGuest(b)
+	module := wasmtest.BuildGuest(b)
 	content := []byte("{}")
 	b.SetBytes(int64(len(module)))
 	b.ReportAllocs()

@@ -11,11 +11,11 @@ import (
 // Custom returns the content of the custom section of that name, which shares the module's memory. ok is false where
 // there is none. Two of one name are an error: each reader would take another one for the truth.
 func (m *Module) Custom(name string) (content []byte, ok bool, err error) {
-	r := &reader{data: m.data, pos: len(header), end: len(m.data)}
+	r := &Reader{Data: m.data, Pos: len(Header), End: len(m.data)}
 	first := 0
-	for r.left() > 0 {
+	for r.Left() > 0 {
 		s := r.next()
-		if s.id != sectionCustom || string(s.name) != name {
+		if s.id != SectionCustom || string(s.name) != name {
 			continue
 		}
 		if ok {
@@ -23,16 +23,16 @@ func (m *Module) Custom(name string) (content []byte, ok bool, err error) {
 		}
 		content, ok, first = m.data[s.data:s.end:s.end], true, s.start
 	}
-	return content, ok, r.err
+	return content, ok, r.Err
 }
 
 // Sum returns the SHA-256 of what Rewrite reads: of the module without its custom sections, "name" excepted. Two modules of one
 // sum are rewritten to the same.
 func (m *Module) Sum() (sum [sha256.Size]byte) {
 	h := sha256.New()
-	r := &reader{data: m.data, pos: len(header), end: len(m.data)}
-	for r.left() > 0 {
-		if s := r.next(); s.id != sectionCustom || string(s.name) == nameSection {
+	r := &Reader{Data: m.data, Pos: len(Header), End: len(m.data)}
+	for r.Left() > 0 {
+		if s := r.next(); s.id != SectionCustom || string(s.name) == NameSection {
 			h.Write(m.data[s.start:s.end])
 		}
 	}
@@ -42,16 +42,16 @@ func (m *Module) Sum() (sum [sha256.Size]byte) {
 
 // Bare returns a copy of the module without what Sum leaves out. Both are rewritten to the same.
 func (m *Module) Bare() []byte {
-	size := len(header)
-	r := &reader{data: m.data, pos: len(header), end: len(m.data)}
-	for r.left() > 0 {
-		if s := r.next(); s.id != sectionCustom || string(s.name) == nameSection {
+	size := len(Header)
+	r := &Reader{Data: m.data, Pos: len(Header), End: len(m.data)}
+	for r.Left() > 0 {
+		if s := r.next(); s.id != SectionCustom || string(s.name) == NameSection {
 			size += s.end - s.start
 		}
 	}
-	bare := append(make([]byte, 0, size), header[:]...)
-	for r.pos = len(header); r.left() > 0; {
-		if s := r.next(); s.id != sectionCustom || string(s.name) == nameSection {
+	bare := append(make([]byte, 0, size), Header...)
+	for r.Pos = len(Header); r.Left() > 0; {
+		if s := r.next(); s.id != SectionCustom || string(s.name) == NameSection {
 			bare = append(bare, m.data[s.start:s.end]...)
 		}
 	}
@@ -67,89 +67,89 @@ func SetCustom(module []byte, name string, content []byte) ([]byte, error) {
 	if !utf8.ValidString(name) {
 		return nil, fmt.Errorf("wasm: the custom section name %q is not UTF-8", text.Short(name))
 	}
-	if len(name) > maxModule || len(content) > maxModule || len(module)+len(name)+len(content) > maxModule-len(header)*2 {
+	if len(name) > maxModule || len(content) > maxModule || len(module)+len(name)+len(content) > maxModule-len(Header)*2 {
 		return nil, fmt.Errorf("wasm: %d bytes in a custom section make the module larger than %d", len(content), maxModule)
 	}
-	if name == nameSection {
-		r := &reader{data: content, end: len(content), section: fmt.Sprintf("custom %q", nameSection)}
+	if name == NameSection {
+		r := &Reader{Data: content, End: len(content), Section: fmt.Sprintf("custom %q", NameSection)}
 		r.checkNames()
-		if r.err != nil {
-			return nil, r.err
+		if r.Err != nil {
+			return nil, r.Err
 		}
 	}
-	length := appendU32(nil, uint32(len(name)))
+	length := AppendU32(nil, uint32(len(name)))
 	size := len(length) + len(name) + len(content)
 	out := make([]byte, 0, len(module)+size+6) // 6: the id and the longest size
-	out = append(out, header[:]...)
-	r := &reader{data: module, pos: len(header), end: len(module)}
-	for r.left() > 0 {
-		if s := r.next(); s.id != sectionCustom || string(s.name) != name {
+	out = append(out, Header...)
+	r := &Reader{Data: module, Pos: len(Header), End: len(module)}
+	for r.Left() > 0 {
+		if s := r.next(); s.id != SectionCustom || string(s.name) != name {
 			out = append(out, module[s.start:s.end]...)
 		}
 	}
-	if r.err != nil {
-		return nil, r.err
+	if r.Err != nil {
+		return nil, r.Err
 	}
-	out = append(out, sectionCustom)
-	out = appendU32(out, uint32(size))
+	out = append(out, SectionCustom)
+	out = AppendU32(out, uint32(size))
 	out = append(out, length...)
 	out = append(out, name...)
 	return append(out, content...), nil
 }
 
-// nameSection is the custom section with the names for traces. The compiler reads it and allocates by its counts, so
+// NameSection is the custom section with the names for traces. The compiler reads it and allocates by its counts, so
 // it must be whole although it means nothing to the program.
-const nameSection = "name"
+const NameSection = "name"
 
 // The subsections of the name section that the compiler reads.
 const (
-	namesModule    = 0
-	namesFunctions = 1
+	NamesModule    = 0
+	NamesFunctions = 1
 	namesLocals    = 2
-	namesGlobals   = 7
+	NamesGlobals   = 7
 )
 
 // checkNames passes over a name section.
-func (r *reader) checkNames() {
-	whole := r.end
-	for r.left() > 0 {
-		start := r.pos
-		id := r.byte("a subsection's id")
-		size := int64(r.u32("a subsection's size"))
-		if size > int64(r.left()) {
-			r.fail(start, "subsection %d: %d bytes are announced, %d are there", id, size, r.left())
+func (r *Reader) checkNames() {
+	whole := r.End
+	for r.Left() > 0 {
+		start := r.Pos
+		id := r.Byte("a subsection's id")
+		size := int64(r.U32("a subsection's size"))
+		if size > int64(r.Left()) {
+			r.Fail(start, "subsection %d: %d bytes are announced, %d are there", id, size, r.Left())
 			return
 		}
-		r.end = r.pos + int(size)
+		r.End = r.Pos + int(size)
 		switch id {
-		case namesModule:
-			r.name("the module's name")
-		case namesFunctions:
+		case NamesModule:
+			r.Name("the module's name")
+		case NamesFunctions:
 			r.nameMap()
 		case namesLocals:
 			for range r.count(maxFunctions, "functions with names") {
-				r.u32("a function's index")
+				r.U32("a function's index")
 				r.nameMap()
-				if r.err != nil {
+				if r.Err != nil {
 					return
 				}
 			}
 		default:
-			r.pos = r.end
+			r.Pos = r.End
 		}
 		// What a subsection leaves over, the compiler would take for the next one.
-		if r.left() > 0 {
-			r.fail(r.pos, "subsection %d has %d bytes left over, which is %w", id, r.left(), ErrUnsupported)
+		if r.Left() > 0 {
+			r.Fail(r.Pos, "subsection %d has %d bytes left over, which is %w", id, r.Left(), ErrUnsupported)
 		}
-		r.end = whole
+		r.End = whole
 	}
 }
 
-func (r *reader) nameMap() {
+func (r *Reader) nameMap() {
 	for range r.count(maxFunctions, "names") {
-		r.u32("an index")
-		r.name("a name")
-		if r.err != nil {
+		r.U32("an index")
+		r.Name("a name")
+		if r.Err != nil {
 			return
 		}
 	}

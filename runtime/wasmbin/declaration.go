@@ -133,46 +133,46 @@ type Table struct {
 	HasMax   bool
 }
 
-func (m *Module) readTypes(r *reader) {
+func (m *Module) readTypes(r *Reader) {
 	n := r.count(maxTypes, "types")
-	m.types = make([]FuncType, 0, min(n, r.left()/3)) // a type takes three bytes at least
-	values := make([]ValueType, 0, r.left())          // of all types; each takes a byte, so this never grows
+	m.types = make([]FuncType, 0, min(n, r.Left()/3)) // a type takes three bytes at least
+	values := make([]ValueType, 0, r.Left())          // of all types; each takes a byte, so this never grows
 	list := func(limit int, what string) []ValueType {
 		start := len(values)
 		for range r.count(limit, what) {
-			values = append(values, r.valueType(what))
-			if r.err != nil {
+			values = append(values, r.ValueType(what))
+			if r.Err != nil {
 				return nil
 			}
 		}
 		return values[start:len(values):len(values)]
 	}
 	for range n {
-		if form := r.byte("a type"); form != 0x60 {
-			r.fail(r.pos-1, "type form %#x is %w: only functions (0x60) are", form, ErrUnsupported)
+		if form := r.Byte("a type"); form != 0x60 {
+			r.Fail(r.Pos-1, "type form %#x is %w: only functions (0x60) are", form, ErrUnsupported)
 		}
 		m.types = append(m.types, FuncType{Params: list(maxParams, "parameters"), Results: list(maxResults, "results")})
-		if r.err != nil {
+		if r.Err != nil {
 			return
 		}
 	}
 }
 
-func (m *Module) readImports(r *reader) {
+func (m *Module) readImports(r *Reader) {
 	n := r.count(maxImports, "imports")
-	m.imports = make([]Import, 0, min(n, r.left()/4))
+	m.imports = make([]Import, 0, min(n, r.Left()/4))
 	for range n {
-		start := r.pos
-		i := Import{Module: string(r.name("an import's module")), Name: string(r.name("an import's name"))}
-		i.Kind = Kind(r.byte("an import's kind"))
+		start := r.Pos
+		i := Import{Module: string(r.Name("an import's module")), Name: string(r.Name("an import's name"))}
+		i.Kind = Kind(r.Byte("an import's kind"))
 		switch i.Kind {
 		case KindFunction:
-			index := r.u32("a type's index")
+			index := r.U32("a type's index")
 			i.Type = m.typeAt(r, start, index)
 			m.functions = append(m.functions, index)
 			m.imported++
 		case KindTable:
-			t := r.table()
+			t := r.Table()
 			t.Imported = true
 			m.tables = append(m.tables, t)
 		case KindMemory:
@@ -181,12 +181,11 @@ func (m *Module) readImports(r *reader) {
 			m.memories = append(m.memories, memory)
 		case KindGlobal:
 			i.Global = r.globalType()
-			m.globalTypes = append(m.globalTypes, i.Global)
-			m.globals++
+			m.globals = append(m.globals, i.Global)
 		default:
-			r.fail(start, "import %q of %q has %s, which is %w", text.Short(i.Name), text.Short(i.Module), i.Kind, ErrUnsupported)
+			r.Fail(start, "import %q of %q has %s, which is %w", text.Short(i.Name), text.Short(i.Module), i.Kind, ErrUnsupported)
 		}
-		if r.err != nil {
+		if r.Err != nil {
 			return
 		}
 		m.imports = append(m.imports, i)
@@ -194,23 +193,23 @@ func (m *Module) readImports(r *reader) {
 }
 
 // typeAt returns the function type of that index.
-func (m *Module) typeAt(r *reader, at int, index uint32) FuncType {
+func (m *Module) typeAt(r *Reader, at int, index uint32) FuncType {
 	if int64(index) >= int64(len(m.types)) {
-		r.fail(at, "type %d is not declared: there are %d", index, len(m.types))
+		r.Fail(at, "type %d is not declared: there are %d", index, len(m.types))
 		return FuncType{}
 	}
 	return m.types[index]
 }
 
-func (m *Module) readFunctions(r *reader) {
+func (m *Module) readFunctions(r *Reader) {
 	n := r.count(maxFunctions, "functions")
 	all := make([]uint32, len(m.functions), len(m.functions)+n)
 	copy(all, m.functions)
 	for range n {
-		start := r.pos
-		index := r.u32("a type's index")
+		start := r.Pos
+		index := r.U32("a type's index")
 		m.typeAt(r, start, index)
-		if r.err != nil {
+		if r.Err != nil {
 			return
 		}
 		all = append(all, index)
@@ -218,57 +217,55 @@ func (m *Module) readFunctions(r *reader) {
 	m.functions = all
 }
 
-func (m *Module) readTables(r *reader) {
+func (m *Module) readTables(r *Reader) {
 	for range r.count(maxTables, "tables") {
-		start := r.pos
-		initialised := r.left() > 0 && r.data[r.pos] == 0x40
+		start := r.Pos
+		initialised := r.Left() > 0 && r.Data[r.Pos] == 0x40
 		if initialised {
-			r.pos++
-			if b := r.byte("a table"); b != 0 {
-				r.fail(start, "table form 0x40 %#x is unknown", b)
+			r.Pos++
+			if b := r.Byte("a table"); b != 0 {
+				r.Fail(start, "table form 0x40 %#x is unknown", b)
 			}
 		}
-		m.tables = append(m.tables, r.table())
+		m.tables = append(m.tables, r.Table())
 		if initialised {
-			r.constant()
+			r.Constant()
 		}
-		if r.err != nil {
+		if r.Err != nil {
 			return
 		}
 	}
 }
 
-func (m *Module) readMemories(r *reader) {
+func (m *Module) readMemories(r *Reader) {
 	for range r.count(maxMemories, "memories") {
 		m.memories = append(m.memories, r.memory())
-		if r.err != nil {
+		if r.Err != nil {
 			return
 		}
 	}
 }
 
-func (m *Module) readGlobals(r *reader) {
-	n := r.count(maxGlobals, "globals")
-	for range n {
-		m.globalTypes = append(m.globalTypes, r.globalType())
-		r.constant()
-		if r.err != nil {
+func (m *Module) readGlobals(r *Reader) {
+	for range r.count(maxGlobals, "globals") {
+		m.globals = append(m.globals, r.globalType())
+		r.Constant()
+		if r.Err != nil {
 			return
 		}
 	}
-	m.globals += n
 }
 
-func (m *Module) readExports(r *reader) {
+func (m *Module) readExports(r *Reader) {
 	n := r.count(maxExports, "exports")
-	m.exports = make([]Export, 0, min(n, r.left()/3))
+	m.exports = make([]Export, 0, min(n, r.Left()/3))
 	seen := map[string]struct{}{}
 	for range n {
-		start := r.pos
-		e := Export{Name: string(r.name("an export's name")), Kind: Kind(r.byte("an export's kind"))}
-		index := int64(r.u32("an export's index"))
+		start := r.Pos
+		e := Export{Name: string(r.Name("an export's name")), Kind: Kind(r.Byte("an export's kind"))}
+		index := int64(r.U32("an export's index"))
 		if _, twice := seen[e.Name]; twice {
-			r.fail(start, "two exports have the name %q", text.Short(e.Name))
+			r.Fail(start, "two exports have the name %q", text.Short(e.Name))
 		}
 		seen[e.Name] = struct{}{}
 		declared := 0
@@ -283,74 +280,77 @@ func (m *Module) readExports(r *reader) {
 		case KindMemory:
 			declared = len(m.memories)
 		case KindGlobal:
-			declared = m.globals
+			declared = len(m.globals)
 			if index < int64(declared) {
-				e.Global = m.globalTypes[index]
+				e.Global = m.globals[index]
 			}
 		default:
-			r.fail(start, "export %q has %s, which is %w", text.Short(e.Name), e.Kind, ErrUnsupported)
+			r.Fail(start, "export %q has %s, which is %w", text.Short(e.Name), e.Kind, ErrUnsupported)
 		}
 		if index >= int64(declared) {
-			r.fail(start, "export %q is %s %d, which is not declared: there are %d", text.Short(e.Name), e.Kind, index, declared)
+			r.Fail(start, "export %q is %s %d, which is not declared: there are %d", text.Short(e.Name), e.Kind, index, declared)
 		}
-		if r.err != nil {
+		if r.Err != nil {
 			return
 		}
 		m.exports = append(m.exports, e)
 	}
 }
 
-func (m *Module) readStart(r *reader) {
-	start := r.pos
-	index := int64(r.u32("the start function's index"))
+func (m *Module) readStart(r *Reader) {
+	start := r.Pos
+	index := int64(r.U32("the start function's index"))
 	if index >= int64(len(m.functions)) {
-		r.fail(start, "function %d is not declared: there are %d", index, len(m.functions))
+		r.Fail(start, "function %d is not declared: there are %d", index, len(m.functions))
 		return
 	}
 	if t := m.types[m.functions[index]]; len(t.Params)+len(t.Results) > 0 {
-		r.fail(start, "the start function is %s: it must be () -> ()", t)
+		r.Fail(start, "the start function is %s: it must be () -> ()", t)
 	}
 }
 
-func (r *reader) valueType(what string) ValueType {
-	t := ValueType(r.byte(what))
+// ValueType reads a value type.
+func (r *Reader) ValueType(what string) ValueType {
+	t := ValueType(r.Byte(what))
 	switch t {
 	case I32, I64, F32, F64, V128, FuncRef, ExternRef:
 	default:
-		r.fail(r.pos-1, "value type %#x in %s is %w", byte(t), what, ErrUnsupported)
+		r.Fail(r.Pos-1, "value type %#x in %s is %w", byte(t), what, ErrUnsupported)
 	}
 	return t
 }
 
-func (r *reader) refType() {
-	if t := ValueType(r.byte("a reference type")); t != FuncRef && t != ExternRef {
-		r.fail(r.pos-1, "reference type %#x is %w: funcref and externref are", byte(t), ErrUnsupported)
+// RefType reads the type of a reference, which must be one that is known.
+func (r *Reader) RefType() {
+	if t := ValueType(r.Byte("a reference type")); t != FuncRef && t != ExternRef {
+		r.Fail(r.Pos-1, "reference type %#x is %w: funcref and externref are", byte(t), ErrUnsupported)
 	}
 }
 
-func (r *reader) globalType() GlobalType {
-	t := GlobalType{Type: r.valueType("a global")}
-	b := r.byte("a global's mutability")
+func (r *Reader) globalType() GlobalType {
+	t := GlobalType{Type: r.ValueType("a global")}
+	b := r.Byte("a global's mutability")
 	if b > 1 {
-		r.fail(r.pos-1, "a global's mutability is %#x, not 0 or 1", b)
+		r.Fail(r.Pos-1, "a global's mutability is %#x, not 0 or 1", b)
 	}
 	t.Mutable = b == 1
 	return t
 }
 
-func (r *reader) table() Table {
-	start := r.pos
-	r.refType()
-	flags := r.byte("a table's limits")
+// Table reads the type of a table.
+func (r *Reader) Table() Table {
+	start := r.Pos
+	r.RefType()
+	flags := r.Byte("a table's limits")
 	if flags > 1 {
-		r.fail(start, "a table with limits of form %#x is %w", flags, ErrUnsupported)
+		r.Fail(start, "a table with limits of form %#x is %w", flags, ErrUnsupported)
 	}
-	t := Table{HasMax: flags == 1, Min: uint64(r.u32("a table's minimum"))}
+	t := Table{HasMax: flags == 1, Min: uint64(r.U32("a table's minimum"))}
 	if t.Min > maxTableSize {
-		r.fail(start, "a table of %d elements is %w: the most are %d", t.Min, ErrUnsupported, maxTableSize)
+		r.Fail(start, "a table of %d elements is %w: the most are %d", t.Min, ErrUnsupported, maxTableSize)
 	}
 	if t.HasMax {
-		t.Max = uint64(r.u32("a table's maximum"))
+		t.Max = uint64(r.U32("a table's maximum"))
 		r.checkLimits(start, "a table", t.Min, t.Max)
 	}
 	return t
@@ -363,11 +363,11 @@ const (
 	limits64     = 4
 )
 
-func (r *reader) memory() Memory {
-	start := r.pos
-	flags := r.byte("a memory's limits")
+func (r *Reader) memory() Memory {
+	start := r.Pos
+	flags := r.Byte("a memory's limits")
 	if flags > limitsMax|limitsShared|limits64 {
-		r.fail(start, "a memory with limits of form %#x is %w", flags, ErrUnsupported)
+		r.Fail(start, "a memory with limits of form %#x is %w", flags, ErrUnsupported)
 	}
 	m := Memory{HasMax: flags&limitsMax != 0, Shared: flags&limitsShared != 0, Is64: flags&limits64 != 0}
 	width, most := 32, uint64(1)<<16
@@ -380,13 +380,13 @@ func (r *reader) memory() Memory {
 		r.checkLimits(start, "a memory", m.Min, m.Max)
 	}
 	if m.Min > most || m.Max > most {
-		r.fail(start, "a memory of %d to %d pages is larger than its address space of %d", m.Min, m.Max, most)
+		r.Fail(start, "a memory of %d to %d pages is larger than its address space of %d", m.Min, m.Max, most)
 	}
 	return m
 }
 
-func (r *reader) checkLimits(at int, what string, low, high uint64) {
+func (r *Reader) checkLimits(at int, what string, low, high uint64) {
 	if low > high {
-		r.fail(at, "%s's minimum %d is above its maximum %d", what, low, high)
+		r.Fail(at, "%s's minimum %d is above its maximum %d", what, low, high)
 	}
 }

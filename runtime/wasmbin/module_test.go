@@ -78,31 +78,6 @@ func TestParseMemories(t *testing.T) {
 	}
 }
 
-// What wazero accepts, in forms that the whole module above does not have.
-var accepted = map[string][]byte{
-	"empty":                 module(),
-	"padded number":         module(section(1, b(0x81, 0x80, 0x80, 0x80, 0), b(0x60, 0, 0))),
-	"padded size":           module(slices.Concat(b(1, 0x84, 0x80, 0x80, 0x80, 0), vec(b(0x60, 0, 0)))),
-	"every value type":      module(section(1, vec(b(0x60, 7, 0x7f, 0x7e, 0x7d, 0x7c, 0x7b, 0x70, 0x6f, 0)))),
-	"custom without data":   module(custom("", ""), types), // wazero can't read it at the very end
-	"two custom of a name":  module(custom("a", "1"), custom("a", "2")),
-	"empty vectors":         module(section(1, vec()), section(2, vec()), section(3, vec()), section(7, vec()), section(9, vec()), section(10, vec()), section(11, vec())),
-	"constants":             module(section(6, vec(b(0x7e, 0, 0x42, 0x7f, 0x0b), slices.Concat(b(0x7d, 0, 0x43), make([]byte, 4), b(0x0b)), slices.Concat(b(0x7c, 0, 0x44), make([]byte, 8), b(0x0b)), slices.Concat(b(0x7b, 0, 0xfd, 0x0c), make([]byte, 16), b(0x0b)), b(0x6f, 0, 0xd0, 0x6f, 0x0b)))),
-	"every form of element": module(types, functions0(3), tables, section(9, vec(b(0, 0x41, 0, 0x0b, 1, 0), b(1, 0, 1, 0), b(2, 0, 0x41, 0, 0x0b, 0, 1, 0), b(3, 0, 1, 0), b(4, 0x41, 0, 0x0b, 1, 0xd2, 0, 0x0b), b(5, 0x70, 1, 0xd0, 0x70, 0x0b), b(6, 0, 0x41, 0, 0x0b, 0x70, 1, 0xd2, 0, 0x0b), b(7, 0x70, 1, 0xd2, 0, 0x0b))), bodies(3)),
-	"every form of data":    module(memories, dataCount3, section(11, vec(b(0, 0x41, 0, 0x0b, 1, 'x'), b(1, 1, 'y'), b(2, 0, 0x41, 1, 0x0b, 0)))),
-	"most locals":           module(types, functions, section(10, vec(append(leb(6), 1, 0xd0, 0x86, 3, 0x7f, 0x0b)))),
-	"a name subsection":     module(custom("name", "\x00\x02\x01m\x02\x06\x01\x00\x01\x00\x01x\x09\x02zz")),
-	"whole":                 whole,
-}
-
-var dataCount3 = section(12, b(3))
-
-func functions0(n int) []byte { return section(3, leb(n), make([]byte, n)) }
-
-func bodies(n int) []byte {
-	return section(10, leb(n), slices.Repeat([]byte{2, 0, 0x0b}, n))
-}
-
 // Modules that must be refused, with a part of the error.
 var refused = map[string]struct {
 	module []byte

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 
+	"github.com/toolsrv/toolsrv/runtime/instrument"
 	"github.com/toolsrv/toolsrv/runtime/wasmbin"
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
@@ -135,8 +136,8 @@ func (r *Report) judge(binary *wasmbin.Module, content []byte) {
 	features, err := binary.Features()
 	if err == nil {
 		r.Features = append(r.Features, features...)
-		var rewritten *wasmbin.Rewritten
-		if rewritten, err = wasmbin.Rewrite(content); err == nil {
+		var rewritten *instrument.Rewritten
+		if rewritten, err = instrument.Rewrite(content); err == nil {
 			r.ResetsInPlace, r.NoReset = rewritten.Fresh == "", rewritten.Fresh
 		}
 	}

@@ -1,5 +1,7 @@
 package weigh
 
+import "github.com/toolsrv/toolsrv/runtime/wasmbin/opcode"
+
 // A reader reads code that has been checked.
 type reader struct {
 	data []byte
@@ -68,20 +70,20 @@ func (r *reader) vector(sub byte) {
 // pass passes over what follows an opcode that opens and closes nothing.
 func (r *reader) pass(op byte) {
 	switch {
-	case op == opBr, op == opBrIf, op == opCall, op >= opLocalGet && op <= 0x26, op == 0x41, op == 0x42, op == 0xd2:
+	case op == opcode.Br, op == opcode.BrIf, op == opcode.Call, op >= opcode.LocalGet && op <= 0x26, op == 0x41, op == 0x42, op == 0xd2:
 		r.skip()
-	case op == opBrTable:
+	case op == opcode.BrTable:
 		for n := r.u32(); ; n-- {
 			r.skip()
 			if n == 0 {
 				return
 			}
 		}
-	case op == opCallIndirect:
+	case op == opcode.CallIndirect:
 		r.memory()
-	case op >= opLoad && op < opMemorySize:
+	case op >= opcode.Load && op < opcode.MemorySize:
 		r.memory()
-	case op == opMemorySize, op == opMemoryGrow, op == 0xd0:
+	case op == opcode.MemorySize, op == opcode.MemoryGrow, op == 0xd0:
 		r.pos++
 	case op == 0x43:
 		r.pos += 4

@@ -1,5 +1,7 @@
 package weigh
 
+import "github.com/toolsrv/toolsrv/runtime/wasmbin/opcode"
+
 // A Scale weighs functions of one module, one after the other. It keeps what it allocates for the next one.
 type Scale struct {
 	m      *Module
@@ -84,7 +86,7 @@ func (s *Scale) Count(t Signature, body []byte) Count {
 	s.place = place{header: -1}
 	s.begin(block{preds: 1, header: -1})
 	s.diff = append(s.diff[:0], make([]int32, len(body)+3)...) // there are no more blocks than bytes
-	s.frames = append(s.frames, frame{op: opBlock, results: t.Results, least: unreached})
+	s.frames = append(s.frames, frame{op: opcode.Block, results: t.Results, least: unreached})
 	for i := range t.Params {
 		s.set(&s.locals[i])
 	}
@@ -117,23 +119,23 @@ func (s *Scale) instruction() {
 	op := s.r.byte()
 	top := &s.frames[len(s.frames)-1]
 	switch op {
-	case opBlock, opLoop, opIf:
+	case opcode.Block, opcode.Loop, opcode.If:
 		s.enter(op)
-	case opElse:
+	case opcode.Else:
 		s.otherwise(top)
-	case opEnd:
+	case opcode.End:
 		s.end()
-	case opBr:
+	case opcode.Br:
 		s.branch(s.r.u32(), 0)
 		s.count.Work += 3 * workOne
 		s.skip()
-	case opBrIf:
+	case opcode.BrIf:
 		s.height--
 		s.branch(s.r.u32(), 1)
 		s.count.Work += 4 * workOne
 		s.count.Blocks++ // its edge is split
 		s.next()
-	case opBrTable:
+	case opcode.BrTable:
 		s.height--
 		n := s.r.u32()
 		args := 0
@@ -143,34 +145,34 @@ func (s *Scale) instruction() {
 		s.count.Blocks += float64(n) + 1
 		s.count.Work += float64(n+1) * float64(3+args) * workOne
 		s.skip()
-	case opReturn:
+	case opcode.Return:
 		s.count.Work += float64(3+s.frames[0].results) * workOne
 		s.count.Blocks++
 		s.skip()
-	case opUnreachable:
+	case opcode.Unreachable:
 		s.count.Work += 2 * workOne
 		s.skip()
-	case opCall:
+	case opcode.Call:
 		f := s.r.u32()
 		t := s.m.Types[s.m.Functions[f]]
 		s.call(t)
 		if int(f) < s.m.Imported {
 			s.count.Work += 8*workOne + float64(f)/32 // wazero counts the imports up to it
 		}
-	case opCallIndirect:
+	case opcode.CallIndirect:
 		t := s.m.Types[s.r.u32()]
 		s.r.u32()
 		s.height--
 		s.call(t)
 		s.count.Work += 30 * workOne
-	case opLocalGet:
+	case opcode.LocalGet:
 		s.get(&s.locals[s.r.u32()])
 		s.height++
-	case opLocalSet:
+	case opcode.LocalSet:
 		s.set(&s.locals[s.r.u32()])
 		s.height--
 		s.dip(s.height)
-	case opLocalTee:
+	case opcode.LocalTee:
 		s.set(&s.locals[s.r.u32()])
 	default:
 		s.plain(op)
@@ -181,7 +183,7 @@ func (s *Scale) instruction() {
 func (s *Scale) plain(op byte) {
 	e := effects[op]
 	switch {
-	case op >= opLoad && op < opMemorySize:
+	case op >= opcode.Load && op < opcode.MemorySize:
 		s.r.memory()
 	case op == 0x41, op == 0x42:
 		s.r.skip()
@@ -189,12 +191,12 @@ func (s *Scale) plain(op byte) {
 		s.r.pos += 4
 	case op == 0x44:
 		s.r.pos += 8
-	case op == opGlobalGet, op == opGlobalSet, op == 0x25, op == 0x26, op == 0xd2:
+	case op == opcode.GlobalGet, op == opcode.GlobalSet, op == 0x25, op == 0x26, op == 0xd2:
 		s.r.u32()
 		s.count.Steps += float64(s.chain) + 1
 	case op == 0x1c:
 		s.r.pos += 2
-	case op == opMemorySize, op == opMemoryGrow, op == 0xd0:
+	case op == opcode.MemorySize, op == opcode.MemoryGrow, op == 0xd0:
 		s.r.pos++
 	case op == 0xfc:
 		sub := s.r.byte()
@@ -229,12 +231,12 @@ func (s *Scale) enter(op byte) {
 	t := s.blockType()
 	s.serial++
 	f := frame{op: op, serial: s.serial, params: t.Params, results: t.Results, sets: s.sets, least: unreached}
-	if op == opIf {
+	if op == opcode.If {
 		s.height--
 	}
 	f.base = s.height - t.Params
 	switch op {
-	case opLoop:
+	case opcode.Loop:
 		s.count.Work += float64(4+2*t.Params) * workOne
 		chain := s.chain
 		s.depth++
@@ -246,7 +248,7 @@ func (s *Scale) enter(op byte) {
 		s.inside = append(s.inside, int32(len(s.loops)))
 		s.loops = append(s.loops, loop{from: int32(s.stamp)})
 		s.nested = max(s.nested, len(s.inside))
-	case opIf:
+	case opcode.If:
 		s.count.Work += 4 * workOne
 		f.entry = s.place
 		s.next()
@@ -258,7 +260,7 @@ func (s *Scale) enter(op byte) {
 func (s *Scale) branch(label uint32, extra int32) int {
 	f := &s.frames[len(s.frames)-1-int(label)]
 	s.count.Dominate += float64(s.depth)
-	if f.op == opLoop {
+	if f.op == opcode.Loop {
 		b := &s.blocks[f.block]
 		b.preds++
 		b.split += extra
@@ -295,7 +297,7 @@ func (s *Scale) otherwise(f *frame) {
 // other begins the other branch of an if.
 func (s *Scale) other(f *frame) {
 	s.serial++
-	f.op, f.serial = opElse, s.serial
+	f.op, f.serial = opcode.Else, s.serial
 	s.height = f.base + f.params
 	s.place = f.entry
 	s.dip(s.height - f.params)
@@ -306,7 +308,7 @@ func (s *Scale) other(f *frame) {
 func (s *Scale) end() {
 	f := &s.frames[len(s.frames)-1]
 	s.leave(f, 0)
-	if f.op == opIf {
+	if f.op == opcode.If {
 		s.absent(f)
 	}
 	s.close()
@@ -323,7 +325,7 @@ func (s *Scale) absent(f *frame) {
 func (s *Scale) close() {
 	f := s.frames[len(s.frames)-1]
 	s.frames = s.frames[:len(s.frames)-1]
-	if f.op == opLoop {
+	if f.op == opcode.Loop {
 		s.blocks[f.block].sets = int32(s.sets - f.sets)
 		s.loops[s.inside[len(s.inside)-1]].to = int32(s.stamp)
 		s.inside = s.inside[:len(s.inside)-1]
@@ -341,7 +343,7 @@ func (s *Scale) close() {
 		s.next()
 	default:
 		s.place = f.least
-		if f.op == opElse {
+		if f.op == opcode.Else {
 			s.depth, s.header, s.place.sets, s.low = f.entry.depth, f.entry.header, f.entry.sets, f.entry.low
 		}
 		s.dip(f.base)
@@ -358,20 +360,20 @@ func (s *Scale) skip() {
 	for nested := 0; s.r.pos < len(s.r.data); {
 		op := s.r.byte()
 		switch op {
-		case opBlock, opLoop, opIf:
+		case opcode.Block, opcode.Loop, opcode.If:
 			s.r.skip()
 			nested++
-		case opElse:
+		case opcode.Else:
 			if nested == 0 {
 				s.other(&s.frames[len(s.frames)-1])
 				return
 			}
-		case opEnd:
+		case opcode.End:
 			if nested > 0 {
 				nested--
 				continue
 			}
-			if f := &s.frames[len(s.frames)-1]; f.op == opIf {
+			if f := &s.frames[len(s.frames)-1]; f.op == opcode.If {
 				s.absent(f)
 			}
 			s.close()

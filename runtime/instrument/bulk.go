@@ -1,4 +1,9 @@
-package wasmbin
+package instrument
+
+import (
+	"github.com/toolsrv/toolsrv/runtime/wasmbin"
+	"github.com/toolsrv/toolsrv/runtime/wasmbin/opcode"
+)
 
 // chunk is the most that a bulk instruction works on between two looks at the fuel, in bytes: four pages, each of which
 // takes up to 30 µs where a virtual machine has to fetch it from its host, and 2 µs of copying, of which a look is little.
@@ -23,62 +28,62 @@ const (
 
 // ownFunction is the index of a function that is added.
 func (w *rewriter) ownFunction(number int) uint32 {
-	return uint32(len(w.m.functions) + added + number)
+	return uint32(len(w.functions) + added + number)
 }
 
 // bulk writes an instruction whose time depends on an operand.
-func (m *meter) bulk(in, last *instruction) {
-	short := last.op == opI32Const && last.a <= shortConstant
-	switch in.op {
-	case opMemoryGrow:
+func (m *meter) bulk(in, last *wasmbin.Instruction) {
+	short := last.Op == opcode.I32Const && last.A <= shortConstant
+	switch in.Op {
+	case opcode.MemoryGrow:
 		m.replace(in)
 		m.callOwn(ownGrow)
-	case opMemoryFill:
+	case opcode.MemoryFill:
 		if !short {
 			m.replace(in)
 			m.callOwn(ownFill)
 		}
-	case opMemoryCopy:
+	case opcode.MemoryCopy:
 		if !short {
 			m.replace(in)
 			m.callOwn(ownCopy)
 		}
-	case opMemoryInit:
-		if at, long := m.w.long[in.a]; long {
+	case opcode.MemoryInit:
+		if at, long := m.w.long[in.A]; long {
 			m.replace(in)
 			m.callOwn(ownInit + at)
 			return
 		}
 		m.chargeOperand(in)
-	case opTableInit, opTableCopy, opTableGrow, opTableFill:
+	case opcode.TableInit, opcode.TableCopy, opcode.TableGrow, opcode.TableFill:
 		m.chargeOperand(in)
 	}
 }
 
 // chargeOperand charges for the number on top of the stack, and leaves it there.
-func (m *meter) chargeOperand(in *instruction) {
-	m.flush(in.start)
-	m.index(opLocalTee, m.temp)
+func (m *meter) chargeOperand(in *wasmbin.Instruction) {
+	m.flush(in.Start)
+	m.index(opcode.LocalTee, m.temp)
 	m.callOwn(ownCharge)
-	m.index(opLocalGet, m.temp)
+	m.index(opcode.LocalGet, m.temp)
 }
 
 // ownFunctions returns the types and the bodies of the functions that are added.
 func (w *rewriter) ownFunctions() (types []uint32, bodies [][]byte) {
 	add := func(kind int, body []byte) {
-		types = append(types, w.types+uint32(kind))
+		types = append(types, w.addedType(uint32(kind)))
 		bodies = append(bodies, body)
 	}
 	add(typeNothing, w.slow())
 	add(typeTake, w.chargeFunction())
-	if len(w.m.memories) == 0 {
+	if len(w.memories) == 0 {
 		return types, bodies
 	}
 	add(typeMap, w.growFunction())
-	add(typeThree, w.chunked(0xfc, byte(opMemoryFill&0xff), 0))
-	add(typeThree, w.chunked(0xfc, byte(opMemoryCopy&0xff), 0, 0))
+	add(typeThree, w.chunked(0xfc, byte(opcode.MemoryFill&0xff), 0))
+	add(typeThree, w.chunked(0xfc, byte(opcode.MemoryCopy&0xff), 0, 0))
 	for _, segment := range w.longOrder {
-		add(typeThree, w.chunked(append(appendU32([]byte{0xfc, byte(opMemoryInit & 0xff)}, segment), 0)...))
+		add(typeThree, w.chunked(append(wasmbin.AppendU32([]byte{0xfc, byte(opcode.MemoryInit & 0xff)}, segment), 0)...))
 	}
 	return types, bodies
 }
@@ -88,7 +93,7 @@ func (w *rewriter) ownBody(locals int) *meter {
 	if locals == 0 {
 		m.op(0)
 	} else {
-		m.op(1, byte(locals), byte(I32))
+		m.op(1, byte(locals), byte(wasmbin.I32))
 	}
 	return m
 }
@@ -96,34 +101,34 @@ func (w *rewriter) ownBody(locals int) *meter {
 // slow asks the host for fuel, or tells it that the call stack is used up.
 func (w *rewriter) slow() []byte {
 	m := w.ownBody(0)
-	m.global(opGlobalGet, globalStack)
+	m.global(opcode.GlobalGet, globalStack)
 	m.constant(0)
-	m.op(opI32LtS, opIf, blockEmpty)
-	m.global(opGlobalGet, globalStack)
-	m.index(opCall, uint32(w.m.imported)+importOverflow)
-	m.global(opGlobalSet, globalStack)
-	m.global(opGlobalGet, globalStack)
+	m.op(opcode.I32LtS, opcode.If, opcode.BlockEmpty)
+	m.global(opcode.GlobalGet, globalStack)
+	m.index(opcode.Call, uint32(w.imported)+importOverflow)
+	m.global(opcode.GlobalSet, globalStack)
+	m.global(opcode.GlobalGet, globalStack)
 	m.constant(0)
-	m.op(opI32LtS, opIf, blockEmpty, opUnreachable, opEnd, opEnd)
-	m.global(opGlobalGet, globalFuel)
+	m.op(opcode.I32LtS, opcode.If, opcode.BlockEmpty, opcode.Unreachable, opcode.End, opcode.End)
+	m.global(opcode.GlobalGet, globalFuel)
 	m.constant(0)
-	m.op(opI32LtS, opIf, blockEmpty)
-	m.global(opGlobalGet, globalFuel)
-	m.index(opCall, uint32(w.m.imported)+importRefill)
-	m.global(opGlobalSet, globalFuel)
-	m.op(opEnd, opEnd)
+	m.op(opcode.I32LtS, opcode.If, opcode.BlockEmpty)
+	m.global(opcode.GlobalGet, globalFuel)
+	m.index(opcode.Call, uint32(w.imported)+importRefill)
+	m.global(opcode.GlobalSet, globalFuel)
+	m.op(opcode.End, opcode.End)
 	return m.out
 }
 
 // take charges amounts, an i32 on top of the stack that is 1<<24 at most.
 func (m *meter) take(temp uint32) {
-	m.index(opLocalSet, temp)
-	m.global(opGlobalGet, globalFuel)
-	m.index(opLocalGet, temp)
-	m.op(opI32Sub)
-	m.index(opLocalTee, temp)
-	m.global(opGlobalSet, globalFuel)
-	m.index(opLocalGet, temp)
+	m.index(opcode.LocalSet, temp)
+	m.global(opcode.GlobalGet, globalFuel)
+	m.index(opcode.LocalGet, temp)
+	m.op(opcode.I32Sub)
+	m.index(opcode.LocalTee, temp)
+	m.global(opcode.GlobalSet, globalFuel)
+	m.index(opcode.LocalGet, temp)
 	m.slowBelow()
 }
 
@@ -132,35 +137,35 @@ func (m *meter) take(temp uint32) {
 func (w *rewriter) chargeFunction() []byte {
 	const longest = max(maxTable, chunk)
 	m := w.ownBody(0)
-	m.index(opLocalGet, 0)
+	m.index(opcode.LocalGet, 0)
 	m.constant(longest)
-	m.op(opI32GtU, opIf, blockEmpty)
+	m.op(opcode.I32GtU, opcode.If, opcode.BlockEmpty)
 	m.constant(longest)
-	m.index(opLocalSet, 0)
-	m.op(opEnd)
-	m.index(opLocalGet, 0)
+	m.index(opcode.LocalSet, 0)
+	m.op(opcode.End)
+	m.index(opcode.LocalGet, 0)
 	m.constant(quarter)
-	m.op(opI32ShrU)
+	m.op(opcode.I32ShrU)
 	m.take(0)
-	m.op(opEnd)
+	m.op(opcode.End)
 	return m.out
 }
 
 // growFunction grows the memory, and counts where that is refused.
 func (w *rewriter) growFunction() []byte {
 	m := w.ownBody(0)
-	m.index(opLocalGet, 0)
-	m.op(opMemoryGrow, 0)
-	m.index(opLocalTee, 0)
+	m.index(opcode.LocalGet, 0)
+	m.op(opcode.MemoryGrow, 0)
+	m.index(opcode.LocalTee, 0)
 	m.constant(-1)
-	m.op(opI32Eq, opIf, blockEmpty)
-	m.global(opGlobalGet, globalRefused)
+	m.op(opcode.I32Eq, opcode.If, opcode.BlockEmpty)
+	m.global(opcode.GlobalGet, globalRefused)
 	m.constant(1)
-	m.op(opI32Add)
-	m.global(opGlobalSet, globalRefused)
-	m.op(opEnd)
-	m.index(opLocalGet, 0)
-	m.op(opEnd)
+	m.op(opcode.I32Add)
+	m.global(opcode.GlobalSet, globalRefused)
+	m.op(opcode.End)
+	m.index(opcode.LocalGet, 0)
+	m.op(opcode.End)
 	return m.out
 }
 
@@ -172,27 +177,27 @@ func (w *rewriter) chunked(instruction ...byte) []byte {
 	m := w.ownBody(1)
 	get := func(locals ...uint32) {
 		for _, l := range locals {
-			m.index(opLocalGet, l)
+			m.index(opcode.LocalGet, l)
 		}
 	}
 	add := func(local uint32, n int) {
 		get(local)
 		m.constant(n)
-		m.op(opI32Add)
-		m.index(opLocalSet, local)
+		m.op(opcode.I32Add)
+		m.index(opcode.LocalSet, local)
 	}
 	sum := func(local uint32) {
 		get(local, length)
-		m.op(opI32Add)
+		m.op(opcode.I32Add)
 	}
 	long := func() { // whether more than one chunk is left
 		get(length)
 		m.constant(chunk)
-		m.op(opI32GtU)
+		m.op(opcode.I32GtU)
 	}
 	// One chunk: forwards from the beginning, or backwards from the end.
 	step := func(forwards bool) {
-		m.op(opLoop, blockEmpty)
+		m.op(opcode.Loop, opcode.BlockEmpty)
 		m.constant(chunk >> quarter)
 		m.take(temp)
 		add(length, -chunk)
@@ -206,55 +211,55 @@ func (w *rewriter) chunked(instruction ...byte) []byte {
 		m.op(instruction...)
 		if forwards {
 			add(to, chunk)
-			if kind != opMemoryFill {
+			if kind != opcode.MemoryFill {
 				add(from, chunk)
 			}
 		}
 		long()
-		m.op(opBrIf, 0, opEnd)
+		m.op(opcode.BrIf, 0, opcode.End)
 	}
 
 	long()
-	m.op(opIf, blockEmpty)
+	m.op(opcode.If, opcode.BlockEmpty)
 	// If an end wraps around, the whole instruction traps. If an end lies outside, an empty one at the ends does.
 	sum(to)
 	get(to)
-	m.op(opI32LtU)
-	if kind != opMemoryFill {
+	m.op(opcode.I32LtU)
+	if kind != opcode.MemoryFill {
 		sum(from)
 		get(from)
-		m.op(opI32LtU, opI32Or)
+		m.op(opcode.I32LtU, opcode.I32Or)
 	}
-	m.op(opIf, blockEmpty)
+	m.op(opcode.If, opcode.BlockEmpty)
 	get(to, from, length)
 	m.op(instruction...)
-	m.op(opUnreachable, opEnd)
+	m.op(opcode.Unreachable, opcode.End)
 	sum(to)
-	if kind == opMemoryFill {
+	if kind == opcode.MemoryFill {
 		get(from)
 	} else {
 		sum(from)
 	}
 	m.constant(0)
 	m.op(instruction...)
-	if kind == opMemoryCopy {
+	if kind == opcode.MemoryCopy {
 		get(from, to) // where the source lies before the target, the end has to be copied first
-		m.op(opI32LtU, opIf, blockEmpty)
+		m.op(opcode.I32LtU, opcode.If, opcode.BlockEmpty)
 		step(false)
-		m.op(opElse)
+		m.op(opcode.Else)
 		step(true)
-		m.op(opEnd)
+		m.op(opcode.End)
 	} else {
 		step(true)
 	}
-	m.op(opEnd)
+	m.op(opcode.End)
 
 	get(length)
 	m.constant(quarter)
-	m.op(opI32ShrU)
+	m.op(opcode.I32ShrU)
 	m.take(temp)
 	get(to, from, length)
 	m.op(instruction...)
-	m.op(opEnd)
+	m.op(opcode.End)
 	return m.out
 }

@@ -1,11 +1,17 @@
-package wasmbin
+// Package instrument rewrites WebAssembly modules so that they can be metered, stopped and reset.
+//
+// [Rewrite] reads what package wasmbin left unread, the bodies of functions, and makes of the module another one that charges
+// fuel and call stack, keeps its mutable globals where the host can reach them, and leaves its data to the host. Package weigh,
+// below this one, predicts what that takes to compile.
+package instrument
 
 import (
 	"fmt"
 	"strings"
 
 	"github.com/toolsrv/toolsrv/internal/text"
-	"github.com/toolsrv/toolsrv/runtime/wasmbin/weigh"
+	"github.com/toolsrv/toolsrv/runtime/instrument/weigh"
+	"github.com/toolsrv/toolsrv/runtime/wasmbin"
 )
 
 // RewriterVersion changes whenever Rewrite makes something else of a module, or refuses another one, so it belongs into the
@@ -106,17 +112,22 @@ type DataSegment struct {
 // A Global is a global that the rewritten module exports as Name.
 type Global struct {
 	Name string
-	Type ValueType
+	Type wasmbin.ValueType
 }
 
 // A rewriter is the state of one Rewrite. Indices of functions are those of the original module.
 type rewriter struct {
-	m        *Module
-	data     []byte
-	sections [len(sections)]section // of which content is 0 where there is none
-	names    section
+	m    *wasmbin.Module
+	data []byte
 
-	types     uint32         // number of the module's own types
+	types     []wasmbin.FuncType
+	functions []uint32 // type of each function, imported ones first
+	imported  int      // number of imported functions
+	tables    []wasmbin.Table
+	memories  []wasmbin.Memory
+	globals   int // number of globals, with the imported ones
+	announced int // number of data segments in the data count section
+
 	blocks    []byte         // types that are added for blocks
 	blockAt   map[string]int // results to index of such a type
 	canonical []int          // for each type, the first one that equals it
@@ -155,22 +166,25 @@ type rewriter struct {
 // compiler or an instance take more than the module's size lets expect. Errors say section or function and offset.
 // Custom sections but for names are left out: they say nothing true of the new code.
 func Rewrite(module []byte) (*Rewritten, error) {
-	m, err := Parse(module)
+	m, err := wasmbin.Parse(module)
 	if err != nil {
 		return nil, err
 	}
-	w := &rewriter{m: m, data: module, types: uint32(len(m.types)), blockAt: map[string]int{}, long: map[uint32]int{}, refs: map[uint32]int{}}
-	r := &reader{data: module, pos: len(header), end: len(module)}
-	for r.left() > 0 {
-		s := r.next()
-		if s.id != sectionCustom {
-			w.sections[s.id] = s
-		} else if string(s.name) == nameSection {
-			w.names = s
-		}
+	w := &rewriter{
+		m:         m,
+		data:      module,
+		types:     m.Types(),
+		functions: m.Functions(),
+		imported:  m.ImportedFunctions(),
+		tables:    m.Tables(),
+		memories:  m.Memories(),
+		globals:   len(m.Globals()),
+		blockAt:   map[string]int{},
+		long:      map[uint32]int{},
+		refs:      map[uint32]int{},
 	}
-	if r.err != nil {
-		return nil, r.err
+	if r := m.Open(wasmbin.SectionDataCount); r.Left() > 0 {
+		w.announced = int(r.U32("the number of data segments"))
 	}
 	return w.rewrite()
 }
@@ -181,55 +195,55 @@ func (w *rewriter) rewrite() (*Rewritten, error) {
 		return nil, err
 	}
 	w.compareTypes()
-	var contents [len(sections)][]byte
+	var contents [wasmbin.SectionTag + 1][]byte
 	var err error
-	write := func(id int, f func(*reader) []byte) {
+	write := func(id int, f func(*wasmbin.Reader) []byte) {
 		if err != nil {
 			return
 		}
-		r := w.sections[id].within(w.data)
-		if r.section = sections[id].name; w.sections[id].content == 0 {
-			r = &reader{section: sections[id].name}
-		}
+		r := w.m.Open(id)
 		contents[id] = f(r)
-		err = r.err
+		err = r.Err
 	}
-	write(sectionTable, w.writeTables)
-	write(sectionGlobal, w.writeGlobals)
-	write(sectionExport, w.writeExports)
-	write(sectionElement, w.writeElements)
-	write(sectionData, w.writeData)
-	write(sectionCode, w.writeCode)
-	contents[sectionGlobal] = w.closeGlobals(contents[sectionGlobal])
-	write(sectionImport, w.writeImports)
-	write(sectionFunction, w.writeFunctions)
-	write(sectionType, w.writeTypes)
+	write(wasmbin.SectionTable, w.writeTables)
+	write(wasmbin.SectionGlobal, w.writeGlobals)
+	write(wasmbin.SectionExport, w.writeExports)
+	write(wasmbin.SectionElement, w.writeElements)
+	write(wasmbin.SectionData, w.writeData)
+	write(wasmbin.SectionCode, w.writeCode)
+	contents[wasmbin.SectionGlobal] = w.closeGlobals(contents[wasmbin.SectionGlobal])
+	write(wasmbin.SectionImport, w.writeImports)
+	write(wasmbin.SectionFunction, w.writeFunctions)
+	write(wasmbin.SectionType, w.writeTypes)
 	if err != nil {
 		return nil, err
 	}
-	if memory := w.sections[sectionMemory]; memory.content > 0 {
-		contents[sectionMemory] = w.data[memory.content:memory.end]
-	}
+	memory := w.m.Open(wasmbin.SectionMemory)
+	contents[wasmbin.SectionMemory] = memory.Data[memory.Pos:memory.End]
 	if w.dataUsed {
-		contents[sectionDataCount] = appendU32(nil, uint32(w.m.segments))
+		contents[wasmbin.SectionDataCount] = wasmbin.AppendU32(nil, uint32(len(w.segments)))
 	} else {
-		contents[sectionData] = nil
+		contents[wasmbin.SectionData] = nil
 	}
-	total := len(header)
+	total := len(wasmbin.Header)
 	for _, c := range contents {
 		total += len(c) + 6
 	}
-	names := w.writeNames()
+	named, _, err := w.m.Custom(wasmbin.NameSection)
+	if err != nil {
+		return nil, err
+	}
+	names := w.writeNames(&wasmbin.Reader{Data: named, End: len(named)})
 	w.findLinearStack()
-	out := append(make([]byte, 0, total+len(names)+6), header[:]...)
-	for _, id := range [...]int{sectionType, sectionImport, sectionFunction, sectionTable, sectionMemory, sectionGlobal, sectionExport, sectionElement, sectionDataCount, sectionCode, sectionData} {
+	out := append(make([]byte, 0, total+len(names)+6), wasmbin.Header...)
+	for _, id := range [...]int{wasmbin.SectionType, wasmbin.SectionImport, wasmbin.SectionFunction, wasmbin.SectionTable, wasmbin.SectionMemory, wasmbin.SectionGlobal, wasmbin.SectionExport, wasmbin.SectionElement, wasmbin.SectionDataCount, wasmbin.SectionCode, wasmbin.SectionData} {
 		if len(contents[id]) == 0 {
 			continue
 		}
-		out = appendU32(append(out, byte(id)), uint32(len(contents[id])))
+		out = wasmbin.AppendU32(append(out, byte(id)), uint32(len(contents[id])))
 		out = append(out, contents[id]...)
 	}
-	out = appendU32(append(out, sectionCustom), uint32(len(names)))
+	out = wasmbin.AppendU32(append(out, wasmbin.SectionCustom), uint32(len(names)))
 	rewritten := w.out // a copy, so that w goes with its caller
 	rewritten.Module = append(out, names...)
 	return &rewritten, nil
@@ -238,29 +252,29 @@ func (w *rewriter) rewrite() (*Rewritten, error) {
 // checkFrame refuses what would collide with what is added, and what an instance would pay for. Memories are the
 // sandbox's to judge.
 func (w *rewriter) checkFrame() error {
-	for _, i := range w.m.imports {
+	for _, i := range w.m.Imports() {
 		if i.Module == MeterModule {
 			return fmt.Errorf("wasm: import section: %q is imported from %q, which is for the host's own use", text.Short(i.Name), MeterModule)
 		}
 	}
-	for _, e := range w.m.exports {
+	for _, e := range w.m.Exports() {
 		if strings.HasPrefix(e.Name, ownPrefix) {
 			return fmt.Errorf("wasm: export section: the export %q begins with %q, which is for the host's own use: rename it", text.Short(e.Name), ownPrefix)
 		}
 	}
-	if w.m.globals > mostGlobals {
-		return fmt.Errorf("wasm: global section: the module has %d globals, the limit is %d", w.m.globals, mostGlobals)
+	if w.globals > mostGlobals {
+		return fmt.Errorf("wasm: global section: the module has %d globals, the limit is %d", w.globals, mostGlobals)
 	}
 	total := uint64(0)
-	for _, t := range w.m.tables {
+	for _, t := range w.tables {
 		total += t.Min
 	}
 	w.out.TableMin = total
 	if total > maxTable {
 		return fmt.Errorf("wasm: table section: the module's tables have %d elements, the limit is %d", total, maxTable)
 	}
-	if len(w.m.memories) > 0 {
-		memory := w.m.memories[0]
+	if len(w.memories) > 0 {
+		memory := w.memories[0]
 		w.out.MemoryMin, w.out.MemoryMax = memory.Min, 1<<16
 		if memory.HasMax {
 			w.out.MemoryMax = memory.Max
@@ -271,10 +285,10 @@ func (w *rewriter) checkFrame() error {
 
 // compareTypes finds equal types: an indirect call of one type reaches the functions of all that equal it.
 func (w *rewriter) compareTypes() {
-	w.canonical = make([]int, len(w.m.types))
-	first := make(map[string]int, len(w.m.types))
+	w.canonical = make([]int, len(w.types))
+	first := make(map[string]int, len(w.types))
 	var key []byte
-	for i, t := range w.m.types {
+	for i, t := range w.types {
 		key = key[:0]
 		for _, v := range t.Params {
 			key = append(key, byte(v))
@@ -292,9 +306,12 @@ func (w *rewriter) compareTypes() {
 	}
 }
 
+// addedType is the index of a type that is added.
+func (w *rewriter) addedType(number uint32) uint32 { return uint32(len(w.types)) + number }
+
 // shift is the new index of a function.
 func (w *rewriter) shift(index uint32) uint32 {
-	if int64(index) >= int64(w.m.imported) {
+	if int64(index) >= int64(w.imported) {
 		return index + added
 	}
 	return index
@@ -303,6 +320,6 @@ func (w *rewriter) shift(index uint32) uint32 {
 // notFresh keeps the first reason why an instance can't be reset in place.
 func (w *rewriter) notFresh(what string) {
 	if w.out.Fresh == "" {
-		w.out.Fresh = fmt.Sprintf("%s in function %d", what, w.m.imported+w.current)
+		w.out.Fresh = fmt.Sprintf("%s in function %d", what, w.imported+w.current)
 	}
 }

@@ -1,4 +1,4 @@
-package wasmbin_test
+package instrument_test
 
 import (
 	"bytes"
@@ -13,7 +13,7 @@ import (
 	"github.com/tetratelabs/wazero/api"
 
 	"github.com/toolsrv/toolsrv/internal/testkit"
-	"github.com/toolsrv/toolsrv/runtime/wasmbin"
+	"github.com/toolsrv/toolsrv/runtime/instrument"
 )
 
 // program returns a module with a memory of that many pages and exports f0, f1 … of the type (i32) -> i32.
@@ -99,7 +99,7 @@ func TestMeteringBites(t *testing.T) {
 	t.Parallel()
 	for name, module := range endless() {
 		t.Run(name, func(t *testing.T) {
-			r, err := wasmbin.Rewrite(module)
+			r, err := instrument.Rewrite(module)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -125,14 +125,14 @@ func TestMeteringBites(t *testing.T) {
 }
 
 // takeSlices runs f0 until it has asked for fuel 200 times, and returns how long each slice took.
-func takeSlices(t *testing.T, r *wasmbin.Rewritten) (slices []time.Duration) {
+func takeSlices(t *testing.T, r *instrument.Rewritten) (slices []time.Duration) {
 	h := newHost(t, wazero.NewRuntimeConfigCompiler().WithCoreFeatures(api.CoreFeaturesV2))
 	h.most = 200
 	var last time.Time
 	h.onSlice = func() {
 		now := time.Now()
 		slices = append(slices, now.Sub(last))
-		h.slice = wasmbin.NextSlice(h.slice, now.Sub(last))
+		h.slice = instrument.NextSlice(h.slice, now.Sub(last))
 		last = now
 	}
 	m, err := h.instantiate(t.Context(), "", r, 1<<24)
@@ -168,7 +168,7 @@ func TestBulkIsCharged(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			r, err := wasmbin.Rewrite(program(pages, body(c.code)))
+			r, err := instrument.Rewrite(program(pages, body(c.code)))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -189,7 +189,7 @@ func TestBulkIsCharged(t *testing.T) {
 					}
 					continue
 				}
-				used := int(slice) - int(int32(uint32(m.ExportedGlobal(wasmbin.FuelGlobal).Get())))
+				used := int(slice) - int(int32(uint32(m.ExportedGlobal(instrument.FuelGlobal).Get())))
 				if used < c.units || used > c.units+1000 {
 					t.Errorf("it takes %d units, want %d and few more", used, c.units)
 				}
@@ -222,7 +222,7 @@ func TestCallStack(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r, err := wasmbin.Rewrite(module)
+			r, err := instrument.Rewrite(module)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -232,7 +232,7 @@ func TestCallStack(t *testing.T) {
 				t.Fatal(err)
 			}
 			for range 2 {
-				m.ExportedGlobal(wasmbin.StackGlobal).(api.MutableGlobal).Set(1 << 20)
+				m.ExportedGlobal(instrument.StackGlobal).(api.MutableGlobal).Set(1 << 20)
 				if _, err := m.ExportedFunction("f0").Call(t.Context(), 1); !errors.Is(err, errOverflow) {
 					t.Fatalf("got %v, want %v", err, errOverflow)
 				}
@@ -244,7 +244,7 @@ func TestCallStack(t *testing.T) {
 // What a call takes of the call stack it gives back, however it returns.
 func TestCallStackIsGivenBack(t *testing.T) {
 	t.Parallel()
-	r, err := wasmbin.Rewrite(program(1,
+	r, err := instrument.Rewrite(program(1,
 		// returns from within blocks, by branches to the function's label, and at its end
 		body("\x20\x00\x45\x04\x40"+i32(7)+"\x0f\x0b\x02\x40\x20\x00"+i32(1)+"\x46\x04\x40"+i32(8)+"\x0c\x02\x0b"+
 			"\x20\x00"+i32(2)+"\x46\x04\x40\x02\x40\x02\x40"+i32(9)+i32(2)+"\x0e\x00\x04\x0b\x0b\x0b\x0b\x20\x00"+i32(1)+"\x6b\x10\x00\x1a")))
@@ -261,7 +261,7 @@ func TestCallStackIsGivenBack(t *testing.T) {
 		if err != nil || got[0] != want {
 			t.Errorf("f0(%d): got %v, %v, want %d", n, got, err, want)
 		}
-		if left := m.ExportedGlobal(wasmbin.StackGlobal).Get(); left != 1<<20 {
+		if left := m.ExportedGlobal(instrument.StackGlobal).Get(); left != 1<<20 {
 			t.Errorf("after f0(%d) the call stack has %d bytes left, want %d", n, left, 1<<20)
 		}
 	}

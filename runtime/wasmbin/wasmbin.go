@@ -1,9 +1,9 @@
-// Package wasmbin reads and rewrites WebAssembly binaries: sections, custom sections, imports and exports.
+// Package wasmbin reads and writes WebAssembly binaries: sections, declarations, instructions and custom sections.
 //
 // Modules come from strangers. [Parse] reads every count and size of a module and accepts none that the bytes do not
 // hold, because a compiler that allocates by a hostile count takes the whole process down, and no recover helps. What
-// stands inside a function's body is left to the compiler, which validates it instruction by instruction. [Rewrite] reads
-// the bodies, too, and makes of the module one that can be metered, stopped and reset.
+// stands inside a function's body is left to the compiler, which validates it instruction by instruction. An
+// [Instruction] reads them, too.
 package wasmbin
 
 import "slices"
@@ -17,10 +17,9 @@ type Module struct {
 	functions []uint32 // type of each function, imported ones first
 	tables    []Table
 	memories  []Memory
-	globals   int
+	globals   []GlobalType // imported ones first
 	exports   []Export
-
-	globalTypes []GlobalType // imported ones first
+	places    [len(sections)]section // of which the end is 0 where there is none
 
 	// What Parse needs to know on its way.
 	last      int  // order of the last section
@@ -36,97 +35,110 @@ type Module struct {
 // that no compiler makes (errors.Is(err, ErrUnsupported)). Errors say section, offset and what is wrong.
 func Parse(module []byte) (*Module, error) {
 	m := &Module{data: module, announced: -1}
-	r := &reader{data: module, end: len(module)}
+	r := &Reader{Data: module, End: len(module)}
 	r.readHeader()
-	for r.left() > 0 {
-		if s := r.next(); r.err == nil {
+	for r.Left() > 0 {
+		if s := r.next(); r.Err == nil {
 			m.take(r, s)
 		}
 	}
 	m.checkCounts(r)
-	if r.err != nil {
-		return nil, r.err
+	if r.Err != nil {
+		return nil, r.Err
 	}
 	return m, nil
 }
 
 // take checks the place of a section that r has just passed, and takes in its content.
-func (m *Module) take(r *reader, s section) {
-	if s.id == sectionCustom {
-		if string(s.name) != nameSection {
+func (m *Module) take(r *Reader, s section) {
+	if s.id == SectionCustom {
+		if string(s.name) != NameSection {
 			return
 		}
 		if m.named {
-			r.fail(s.start, "a second %q section", nameSection)
+			r.Fail(s.start, "a second %q section", NameSection)
 		}
 		m.named = true
 	} else {
 		order := sections[s.id].order
 		if order == m.last {
-			r.fail(s.start, "a second %s section", r.section)
+			r.Fail(s.start, "a second %s section", r.Section)
 		} else if order < m.last {
-			r.fail(s.start, "the section stands too late: the order of sections is fixed")
+			r.Fail(s.start, "the section stands too late: the order of sections is fixed")
 		}
 		m.last = order
+		m.places[s.id] = s
 	}
-	if r.err != nil {
+	if r.Err != nil {
 		return
 	}
-	content := s.within(r.data)
+	content := s.within(r.Data)
 	m.read(s.id, content)
-	if content.left() > 0 {
-		content.fail(content.pos, "%d bytes are left over", content.left())
+	if content.Left() > 0 {
+		content.Fail(content.Pos, "%d bytes are left over", content.Left())
 	}
-	r.err = content.err
+	r.Err = content.Err
 }
 
 // read takes in the content of a section.
-func (m *Module) read(id int, r *reader) {
+func (m *Module) read(id int, r *Reader) {
 	switch id {
-	case sectionCustom:
+	case SectionCustom:
 		r.checkNames()
-	case sectionType:
+	case SectionType:
 		m.readTypes(r)
-	case sectionImport:
+	case SectionImport:
 		m.readImports(r)
-	case sectionFunction:
+	case SectionFunction:
 		m.readFunctions(r)
-	case sectionTable:
+	case SectionTable:
 		m.readTables(r)
-	case sectionMemory:
+	case SectionMemory:
 		m.readMemories(r)
-	case sectionGlobal:
+	case SectionGlobal:
 		m.readGlobals(r)
-	case sectionExport:
+	case SectionExport:
 		m.readExports(r)
-	case sectionStart:
+	case SectionStart:
 		m.readStart(r)
-	case sectionElement:
+	case SectionElement:
 		r.checkElements()
-	case sectionDataCount:
-		m.announced = int(r.u32("the number of data segments"))
-	case sectionCode:
+	case SectionDataCount:
+		m.announced = int(r.U32("the number of data segments"))
+	case SectionCode:
 		m.bodies = r.checkBodies()
-	case sectionData:
+	case SectionData:
 		m.segments = r.checkData()
 	default:
-		r.fail(r.pos, "%s sections are %w", sections[id].name, ErrUnsupported)
+		r.Fail(r.Pos, "%s sections are %w", sections[id].name, ErrUnsupported)
 	}
 }
 
 // checkCounts compares the sections that must be of one length.
-func (m *Module) checkCounts(r *reader) {
-	if r.err != nil {
+func (m *Module) checkCounts(r *Reader) {
+	if r.Err != nil {
 		return
 	}
-	r.section = ""
+	r.Section = ""
 	if own := len(m.functions) - m.imported; own != m.bodies {
-		r.fail(r.end, "%d functions are declared, %d have a body", own, m.bodies)
+		r.Fail(r.End, "%d functions are declared, %d have a body", own, m.bodies)
 	}
 	if m.announced >= 0 && m.announced != m.segments {
-		r.fail(r.end, "the data count section says %d segments, the data section has %d", m.announced, m.segments)
+		r.Fail(r.End, "the data count section says %d segments, the data section has %d", m.announced, m.segments)
 	}
 }
+
+// Types returns the types that the module declares. The slice is the caller's.
+func (m *Module) Types() []FuncType { return slices.Clone(m.types) }
+
+// Functions returns the index of each function's type, imported functions first. The slice is the caller's.
+func (m *Module) Functions() []uint32 { return slices.Clone(m.functions) }
+
+// ImportedFunctions returns how many of the functions are imported.
+func (m *Module) ImportedFunctions() int { return m.imported }
+
+// Globals returns the types of all globals, imported ones first. The slice is the caller's.
+func (m *Module) Globals() []GlobalType { return slices.Clone(m.globals) }
 
 // Imports returns what the module imports, in its order. The slice is the caller's.
 func (m *Module) Imports() []Import { return slices.Clone(m.imports) }

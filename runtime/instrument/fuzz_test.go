@@ -1,4 +1,4 @@
-package wasmbin_test
+package instrument_test
 
 import (
 	"context"
@@ -15,12 +15,16 @@ import (
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
 
+	"github.com/toolsrv/toolsrv/internal/testkit/wasmtest"
+	"github.com/toolsrv/toolsrv/runtime/instrument"
 	"github.com/toolsrv/toolsrv/runtime/wasmbin"
 )
 
 // addRewriteSeeds adds what the other tests rewrite, and a share of the specification's modules.
 func addRewriteSeeds(f *testing.F) {
-	addSeeds(func(m []byte) { f.Add(m) })
+	for _, m := range wasmtest.Accepted() {
+		f.Add(m)
+	}
 	for _, m := range endless() {
 		if len(m) < 1<<16 || !strings.Contains(string(m), "xxxxx") {
 			f.Add(m)
@@ -44,7 +48,7 @@ func FuzzRewrite(f *testing.F) {
 	h := newHost(f, wazero.NewRuntimeConfigInterpreter().WithCoreFeatures(api.CoreFeaturesV2).WithMemoryLimitPages(256))
 	f.Fuzz(func(t *testing.T, module []byte) {
 		before := slices.Clone(module)
-		r, err := wasmbin.Rewrite(module)
+		r, err := instrument.Rewrite(module)
 		if !slices.Equal(before, module) {
 			t.Fatal("the module was changed in place")
 		}
@@ -64,11 +68,11 @@ func FuzzRewrite(f *testing.F) {
 		if got != nil {
 			return
 		}
-		again, err := wasmbin.Rewrite(module)
+		again, err := instrument.Rewrite(module)
 		if err != nil || !slices.Equal(again.Module, r.Module) {
 			t.Fatalf("rewritten again it is another: %v", err)
 		}
-		if _, err := wasmbin.Rewrite(r.Module); err == nil {
+		if _, err := instrument.Rewrite(r.Module); err == nil {
 			t.Error("what was rewritten is rewritten again")
 		}
 		stop(t, h, module, r)
@@ -77,7 +81,7 @@ func FuzzRewrite(f *testing.F) {
 
 // stop runs all exports with zeros. Each must end within a few slices, of its own or by force; what ends of its own does
 // what it does in the original.
-func stop(t *testing.T, h *host, module []byte, r *wasmbin.Rewritten) {
+func stop(t *testing.T, h *host, module []byte, r *instrument.Rewritten) {
 	ctx := context.Background()
 	h.slice, h.refills, h.most = 1000, 0, 20
 	defer func() { h.most = 0 }()
@@ -95,7 +99,7 @@ func stop(t *testing.T, h *host, module []byte, r *wasmbin.Rewritten) {
 	same := true // as long as nothing was stopped on its way
 	for _, name := range slices.Sorted(maps.Keys(plain.ExportedFunctionDefinitions())) {
 		h.refills = 0
-		m.ExportedGlobal(wasmbin.StackGlobal).(api.MutableGlobal).Set(64 << 10)
+		m.ExportedGlobal(instrument.StackGlobal).(api.MutableGlobal).Set(64 << 10)
 		f := m.ExportedFunction(name)
 		args := make([]uint64, slots(f.Definition().ParamTypes()))
 		got, err := f.Call(ctx, args...)
@@ -114,6 +118,15 @@ func stop(t *testing.T, h *host, module []byte, r *wasmbin.Rewritten) {
 	if took := time.Since(begun); took > 5*time.Second {
 		t.Errorf("all exports together took %v", took)
 	}
+}
+
+// compiles reports what wazero says of a module.
+func compiles(r wazero.Runtime, module []byte) error {
+	compiled, err := r.CompileModule(context.Background(), module)
+	if err != nil {
+		return err
+	}
+	return compiled.Close(context.Background())
 }
 
 // firstLine returns what an error says before its stack trace.

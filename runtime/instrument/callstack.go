@@ -1,4 +1,4 @@
-package wasmbin
+package instrument
 
 import "slices"
 
@@ -59,7 +59,7 @@ func (w *rewriter) chargeStack() {
 				charges[f] = w.bodies[f].indirect
 			}
 			if calls := w.calls(f); v.next < len(calls) {
-				to := int(calls[v.next]) - w.m.imported
+				to := int(calls[v.next]) - w.imported
 				v.next++
 				if to < 0 || to >= len(w.bodies) {
 					continue
@@ -83,8 +83,8 @@ func (w *rewriter) chargeStack() {
 	// What an indirect call may lead to.
 	indirect := map[int]int{}
 	for f := range w.bodies {
-		if index := f + w.m.imported; w.taken[index] && !charges[f] {
-			t := len(w.m.functions) + w.canonical[w.m.functions[index]]
+		if index := f + w.imported; w.taken[index] && !charges[f] {
+			t := len(w.functions) + w.canonical[w.functions[index]]
 			indirect[t] = max(indirect[t], depth[f])
 		}
 	}
@@ -104,7 +104,7 @@ func (w *rewriter) chargeStack() {
 func (w *rewriter) deepest(f int, charges []bool, depth []int) int {
 	most := 0
 	for _, to := range w.calls(f) {
-		if to := int(to) - w.m.imported; to >= 0 && to < len(w.bodies) && !charges[to] {
+		if to := int(to) - w.imported; to >= 0 && to < len(w.bodies) && !charges[to] {
 			most = max(most, depth[to])
 		}
 	}

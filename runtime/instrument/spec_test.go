@@ -1,4 +1,4 @@
-package wasmbin_test
+package instrument_test
 
 import (
 	"context"
@@ -15,6 +15,7 @@ import (
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
 
+	"github.com/toolsrv/toolsrv/runtime/instrument"
 	"github.com/toolsrv/toolsrv/runtime/wasmbin"
 )
 
@@ -80,7 +81,7 @@ func (w *world) module(ctx context.Context, name string, module []byte) (err, re
 		w.last, err = w.InstantiateWithConfig(ctx, module, wazero.NewModuleConfig().WithName(name).WithStartFunctions())
 		return err, nil
 	}
-	r, refused := wasmbin.Rewrite(module)
+	r, refused := instrument.Rewrite(module)
 	if refused != nil {
 		return nil, refused
 	}
@@ -101,7 +102,7 @@ func (w *world) invoke(ctx context.Context, m api.Module, a action) ([]uint64, s
 		return nil, "no function"
 	}
 	if w.rewritten {
-		m.ExportedGlobal(wasmbin.StackGlobal).(api.MutableGlobal).Set(1 << 20)
+		m.ExportedGlobal(instrument.StackGlobal).(api.MutableGlobal).Set(1 << 20)
 	}
 	var args []uint64
 	for _, arg := range a.Args {
@@ -252,7 +253,7 @@ func compareWorlds(t *testing.T, root, dir string, s *script, modules, skipped, 
 				t.Fatal(err)
 			}
 			invalid.Add(1)
-			r, err := wasmbin.Rewrite(module)
+			r, err := instrument.Rewrite(module)
 			if err == nil && compiles(metered, r.Module) == nil && compiles(plain, module) != nil {
 				t.Errorf("line %d: %s (%s) is valid when rewritten", c.Line, c.Filename, c.Text)
 			}

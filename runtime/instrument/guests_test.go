@@ -1,10 +1,12 @@
-package wasmbin_test
+package instrument_test
 
 import (
 	"os"
 	"os/exec"
 	"path/filepath"
 	"testing"
+
+	"github.com/toolsrv/toolsrv/internal/testkit/wasmtest"
 )
 
 const cpuGuest = `package main
@@ -164,7 +166,7 @@ var cpuCalls = []cpuCall{{"hash", 400}, {"sorting", 60_000}, {"jsons", 400}, {"m
 // buildCPUGuests returns guests as compilers make them; a compiler that is not there is skipped.
 func buildCPUGuests(t testing.TB) []cpuGuestModule {
 	t.Helper()
-	guests := []cpuGuestModule{{"go", buildGo(t, cpuGuest), cpuCalls}}
+	guests := []cpuGuestModule{{"go", wasmtest.BuildGo(t, cpuGuest), cpuCalls}}
 	dir := t.TempDir()
 	source, out := filepath.Join(dir, "guest.rs"), filepath.Join(dir, "guest.wasm")
 	if err := os.WriteFile(source, []byte(rustGuest), 0o600); err != nil {

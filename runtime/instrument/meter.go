@@ -1,6 +1,11 @@
-package wasmbin
+package instrument
 
-import "time"
+import (
+	"time"
+
+	"github.com/toolsrv/toolsrv/runtime/wasmbin"
+	"github.com/toolsrv/toolsrv/runtime/wasmbin/opcode"
+)
 
 // How fuel is charged: in advance. A charge takes an amount from the fuel, and if that leaves less than nothing, asks
 // the host for more. From there on the code lives on credit: while a body is written, meter follows what is left of it
@@ -19,7 +24,7 @@ const unreached = 1 << 40
 type meter struct {
 	w      *rewriter
 	f      *function
-	r      *reader
+	r      *wasmbin.Reader
 	out    []byte
 	copied int // offset of the first byte of the body that has not been written
 	scopes []scope
@@ -41,82 +46,82 @@ type level struct {
 func (m *meter) write(out []byte) []byte {
 	m.out = m.out[:0]
 	r := m.r
-	runs := r.count(maxLocals, "runs of locals")
-	m.out = appendU32(m.out, uint32(runs)+1)
-	m.out = append(m.out, r.data[r.pos:m.f.code]...)
-	m.out = append(m.out, 1, byte(I32))
-	r.pos, m.copied = m.f.code, m.f.code
+	runs := int(r.U32("runs of locals"))
+	m.out = wasmbin.AppendU32(m.out, uint32(runs)+1)
+	m.out = append(m.out, r.Data[r.Pos:m.f.code]...)
+	m.out = append(m.out, 1, byte(wasmbin.I32))
+	r.Pos, m.copied = m.f.code, m.f.code
 	m.temp, m.loop = uint32(m.f.locals), m.f.loops
 	begin := min(m.f.cost, chargeMost)
 	m.levels = append(m.levels[:0], level{begin, begin})
 	m.dispatches = m.dispatches[:0]
 	m.scopes, m.labels = m.scopes[:0], 0
-	m.open(scope{op: opBlock, loop: -1, result: len(m.f.results), least: unreached}, 1)
+	m.open(scope{op: opcode.Block, loop: -1, result: len(m.f.results), least: unreached}, 1)
 	if m.f.stack > 0 {
 		m.enter(begin)
 	} else {
 		m.subtract(globalFuel, begin)
-		m.global(opGlobalGet, globalFuel)
+		m.global(opcode.GlobalGet, globalFuel)
 		m.slowBelowAtEntry()
 	}
 	m.body()
 	if m.f.stack > 0 {
-		m.global(opGlobalGet, globalStack)
+		m.global(opcode.GlobalGet, globalStack)
 		m.constant(m.f.stack)
-		m.op(opI32Add)
-		m.global(opGlobalSet, globalStack)
-		m.op(opEnd)
+		m.op(opcode.I32Add)
+		m.global(opcode.GlobalSet, globalStack)
+		m.op(opcode.End)
 	}
-	out = appendU32(out, uint32(len(m.out)))
+	out = wasmbin.AppendU32(out, uint32(len(m.out)))
 	return append(out, m.out...)
 }
 
 // body writes the instructions.
 func (m *meter) body() {
-	var in, last, before instruction
-	for m.r.err == nil && len(m.scopes) > 0 {
-		in.read(m.r)
+	var in, last, before wasmbin.Instruction
+	for m.r.Err == nil && len(m.scopes) > 0 {
+		in.Read(m.r)
 		top := &m.levels[len(m.levels)-1]
 		cost := m.w.price(&in, m.scopes, m.f)
-		if in.op == opLoop {
+		if in.Op == opcode.Loop {
 			cost += m.w.loops[m.loop].begin()
 		}
 		ahead, way := m.ahead(&in, &last, &before)
-		label := in.a
+		label := in.A
 		if cost += way; ahead > 0 {
-			in.a = uint32(len(m.scopes) - 1 - ahead) // for the credit only: what is written stays
+			in.A = uint32(len(m.scopes) - 1 - ahead) // for the credit only: what is written stays
 		}
 		back := m.missing(&in, cost)
-		switch refills := back > 0 && in.op != opBrTable && m.scopeAt(in.a).refills; {
+		switch refills := back > 0 && in.Op != opcode.BrTable && m.scopeAt(in.A).refills; {
 		case back > 0 && !refills:
 			m.pay(&in, back)
 			back = 0
-		case top.credit < cost && !(refills && in.op == opBr):
+		case top.credit < cost && !(refills && in.Op == opcode.Br):
 			m.pay(&in, max(chargeMost, cost))
 			back = m.missing(&in, cost)
 		}
 		top.credit -= cost
 		m.instruction(&in, &last)
-		if in.op == opBr || in.op == opBrIf {
+		if in.Op == opcode.Br || in.Op == opcode.BrIf {
 			m.jump(&in, label, back)
 		}
 		last, before = in, last
 	}
-	m.flush(m.r.pos)
+	m.flush(m.r.Pos)
 }
 
 // pay writes a charge before the instruction.
-func (m *meter) pay(in *instruction, amount int) {
-	m.flush(in.start)
+func (m *meter) pay(in *wasmbin.Instruction, amount int) {
+	m.flush(in.Start)
 	m.charge(amount)
 	m.levels[len(m.levels)-1].credit += amount
 }
 
 // missing returns what a branch that costs cost lacks of the credit with which a loop begins that it may go back to.
-func (m *meter) missing(in *instruction, cost int) int {
+func (m *meter) missing(in *wasmbin.Instruction, cost int) int {
 	most := 0
 	look := func(depth uint32) {
-		if s := m.scopeAt(depth); s.op == opLoop {
+		if s := m.scopeAt(depth); s.op == opcode.Loop {
 			need := m.levels[s.level].begin - m.levels[s.level].credit
 			if s.level == len(m.levels)-1 {
 				need += cost
@@ -126,67 +131,67 @@ func (m *meter) missing(in *instruction, cost int) int {
 			most = max(most, need)
 		}
 	}
-	switch in.op {
-	case opBr, opBrIf:
-		look(in.a)
-	case opBrTable:
-		labels := &reader{data: m.r.data, pos: in.table, end: m.r.pos}
-		for range int64(in.a) + 1 {
-			look(labels.u32("a label"))
+	switch in.Op {
+	case opcode.Br, opcode.BrIf:
+		look(in.A)
+	case opcode.BrTable:
+		labels := &wasmbin.Reader{Data: m.r.Data, Pos: in.Table, End: m.r.Pos}
+		for range int64(in.A) + 1 {
+			look(labels.U32("a label"))
 		}
 	}
 	return most
 }
 
 // instruction writes one, whose cost has been paid.
-func (m *meter) instruction(in, last *instruction) {
+func (m *meter) instruction(in, last *wasmbin.Instruction) {
 	depth := len(m.levels) - 1
 	credit := &m.levels[depth].credit
-	switch in.op {
-	case opBlock, opIf:
+	switch in.Op {
+	case opcode.Block, opcode.If:
 		params, results := m.w.arity(m.r, in)
-		m.open(scope{op: byte(in.op), params: params, result: results, level: depth, least: unreached, before: *credit}, 1)
-	case opLoop:
+		m.open(scope{op: byte(in.Op), params: params, result: results, level: depth, least: unreached, before: *credit}, 1)
+	case opcode.Loop:
 		if !m.writeUnrolled(in) {
 			m.enterLoop(in)
 		}
-	case opElse:
+	case opcode.Else:
 		s := &m.scopes[len(m.scopes)-1]
-		s.least, s.op = min(s.least, *credit), opElse
+		s.least, s.op = min(s.least, *credit), opcode.Else
 		*credit = s.before
-	case opEnd:
+	case opcode.End:
 		s := m.close()
 		m.closeDispatch()
 		switch s.op {
-		case opLoop:
+		case opcode.Loop:
 			m.levels = m.levels[:depth]
-		case opIf:
+		case opcode.If:
 			*credit = min(*credit, s.least, s.before)
 		default:
 			*credit = min(*credit, s.least)
 		}
-	case opBr:
-		m.branch(in.a)
+	case opcode.Br:
+		m.branch(in.A)
 		*credit = unreached
-	case opBrIf:
-		m.branch(in.a)
-	case opBrTable:
+	case opcode.BrIf:
+		m.branch(in.A)
+	case opcode.BrTable:
 		m.branchTable(in)
 		*credit = unreached
-	case opUnreachable:
+	case opcode.Unreachable:
 		*credit = unreached
-	case opReturn:
+	case opcode.Return:
 		*credit = unreached
 		if m.f.stack > 0 {
 			m.replace(in)
-			m.index(opBr, m.label(uint32(len(m.scopes)-1)))
+			m.index(opcode.Br, m.label(uint32(len(m.scopes)-1)))
 		}
-	case opCall:
+	case opcode.Call:
 		m.replace(in)
-		m.index(opCall, m.w.shift(in.a))
-	case opRefFunc:
+		m.index(opcode.Call, m.w.shift(in.A))
+	case opcode.RefFunc:
 		m.replace(in)
-		m.index(opGlobalGet, uint32(m.w.m.globals+addedGlobals+m.w.refs[in.a]))
+		m.index(opcode.GlobalGet, uint32(m.w.globals+addedGlobals+m.w.refs[in.A]))
 	default:
 		m.bulk(in, last)
 	}
@@ -205,7 +210,7 @@ func (m *meter) close() scope {
 	m.scopes = m.scopes[:len(m.scopes)-1]
 	m.labels--
 	if s.refills {
-		m.flush(m.r.pos)
+		m.flush(m.r.Pos)
 		m.closeRefilled()
 		m.labels -= refilledLabels - 1
 	}
@@ -224,40 +229,40 @@ func (m *meter) branch(depth uint32) {
 }
 
 // jump writes a br or br_if, which pays charge where it goes.
-func (m *meter) jump(in *instruction, depth uint32, charge int) {
+func (m *meter) jump(in *wasmbin.Instruction, depth uint32, charge int) {
 	label := m.label(depth)
 	switch {
 	case charge > 0:
 		m.replace(in)
-		if in.op == opBr {
+		if in.Op == opcode.Br {
 			m.back(label, charge)
 			return
 		}
-		m.op(opIf, blockEmpty)
+		m.op(opcode.If, opcode.BlockEmpty)
 		m.back(label+1, charge)
-		m.op(opEnd)
+		m.op(opcode.End)
 	case label != depth:
 		m.replace(in)
-		m.index(byte(in.op), label)
+		m.index(byte(in.Op), label)
 	}
 }
 
 // branchTable writes a br_table.
-func (m *meter) branchTable(in *instruction) {
+func (m *meter) branchTable(in *wasmbin.Instruction) {
 	m.replace(in)
-	m.index(opBrTable, in.a)
-	labels := &reader{data: m.r.data, pos: in.table, end: m.r.pos}
-	for range int64(in.a) + 1 {
-		depth := labels.u32("a label")
+	m.index(opcode.BrTable, in.A)
+	labels := &wasmbin.Reader{Data: m.r.Data, Pos: in.Table, End: m.r.Pos}
+	for range int64(in.A) + 1 {
+		depth := labels.U32("a label")
 		m.branch(depth)
-		m.out = appendU32(m.out, m.label(depth))
+		m.out = wasmbin.AppendU32(m.out, m.label(depth))
 	}
 }
 
 // charge writes a charge of fuel.
 func (m *meter) charge(amount int) {
 	m.subtract(globalFuel, amount)
-	m.global(opGlobalGet, globalFuel)
+	m.global(opcode.GlobalGet, globalFuel)
 	m.slowBelow()
 }
 
@@ -266,19 +271,19 @@ func (m *meter) charge(amount int) {
 func (m *meter) enter(amount int) {
 	m.subtract(globalFuel, amount)
 	m.subtract(globalStack, m.f.stack)
-	m.global(opGlobalGet, globalFuel)
-	m.global(opGlobalGet, globalStack)
-	m.op(opI32Or)
+	m.global(opcode.GlobalGet, globalFuel)
+	m.global(opcode.GlobalGet, globalStack)
+	m.op(opcode.I32Or)
 	m.slowBelowAtEntry()
-	m.op(opBlock)
+	m.op(opcode.Block)
 	m.out = append(m.out, m.w.blockOf(m.f.results)...)
 }
 
 func (m *meter) subtract(global uint32, amount int) {
-	m.global(opGlobalGet, global)
+	m.global(opcode.GlobalGet, global)
 	m.constant(amount)
-	m.op(opI32Sub)
-	m.global(opGlobalSet, global)
+	m.op(opcode.I32Sub)
+	m.global(opcode.GlobalSet, global)
 }
 
 // slowBelow takes a number from the stack and asks the host if it is below 0.
@@ -287,45 +292,45 @@ func (m *meter) subtract(global uint32, amount int) {
 // block, and where nothing shortened that, 100,000 loads in a row with a check after each fiftieth took 8 GB to compile.
 func (m *meter) slowBelow() {
 	m.constant(0)
-	m.op(opI32LtS, opIf, blockEmpty)
+	m.op(opcode.I32LtS, opcode.If, opcode.BlockEmpty)
 	m.callOwn(ownSlow)
-	m.op(opEnd)
+	m.op(opcode.End)
 }
 
 // slowBelowAtEntry is slowBelow where no address was checked yet. With an else, wazero keeps in registers what the call
 // does not.
 func (m *meter) slowBelowAtEntry() {
 	m.constant(0)
-	m.op(opI32GeS, opIf, blockEmpty, opElse)
+	m.op(opcode.I32GeS, opcode.If, opcode.BlockEmpty, opcode.Else)
 	m.callOwn(ownSlow)
-	m.op(opEnd)
+	m.op(opcode.End)
 }
 
 // callOwn writes a call of one of the functions that the rewriter adds.
 func (m *meter) callOwn(number int) {
-	m.index(opCall, m.w.ownFunction(number))
+	m.index(opcode.Call, m.w.ownFunction(number))
 }
 
 // flush writes the body up to offset to.
 func (m *meter) flush(to int) {
-	m.out = append(m.out, m.r.data[m.copied:to]...)
+	m.out = append(m.out, m.r.Data[m.copied:to]...)
 	m.copied = to
 }
 
 // replace writes what stands before the instruction and leaves the instruction out.
-func (m *meter) replace(in *instruction) {
-	m.flush(in.start)
-	m.copied = m.r.pos
+func (m *meter) replace(in *wasmbin.Instruction) {
+	m.flush(in.Start)
+	m.copied = m.r.Pos
 }
 
 func (m *meter) op(ops ...byte) { m.out = append(m.out, ops...) }
 
-func (m *meter) index(op byte, index uint32) { m.out = appendU32(append(m.out, op), index) }
+func (m *meter) index(op byte, index uint32) { m.out = wasmbin.AppendU32(append(m.out, op), index) }
 
-func (m *meter) constant(n int) { m.out = appendS32(append(m.out, opI32Const), int32(n)) }
+func (m *meter) constant(n int) { m.out = wasmbin.AppendS32(append(m.out, opcode.I32Const), int32(n)) }
 
 // global writes an access to one of the globals that the rewriter adds.
-func (m *meter) global(op byte, which uint32) { m.index(op, uint32(m.w.m.globals)+which) }
+func (m *meter) global(op byte, which uint32) { m.index(op, uint32(m.w.globals)+which) }
 
 // How many units a slice of fuel has. A unit takes between 0.05 ns (code that the processor runs four or five
 // instructions of at once) and 16 ns (loads that miss every cache), and a look at the clock some 300 ns. So a slice

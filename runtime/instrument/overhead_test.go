@@ -1,4 +1,4 @@
-package wasmbin_test
+package instrument_test
 
 import (
 	"context"
@@ -9,7 +9,7 @@ import (
 	"github.com/tetratelabs/wazero/api"
 	"github.com/tetratelabs/wazero/imports/wasi_snapshot_preview1"
 
-	"github.com/toolsrv/toolsrv/runtime/wasmbin"
+	"github.com/toolsrv/toolsrv/runtime/instrument"
 )
 
 const stackSize = 64 << 20
@@ -39,7 +39,7 @@ func newPair(t testing.TB, module []byte) *pair {
 	if p.plain, err = p.host.InstantiateModule(ctx, compiled, wazero.NewModuleConfig().WithName("").WithStartFunctions("_initialize")); err != nil {
 		t.Fatal(err)
 	}
-	rewritten, err := wasmbin.Rewrite(module)
+	rewritten, err := instrument.Rewrite(module)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/toolsrv/toolsrv/internal/testkit"
-	"github.com/toolsrv/toolsrv/runtime/wasmbin"
+	"github.com/toolsrv/toolsrv/runtime/instrument"
 )
 
 // What compiling may take that is accepted, in a module without 5 MB of code.
@@ -48,14 +48,14 @@ func (s *shape) product() bool {
 }
 
 // largest returns the largest module of a shape that is accepted, within an eighth.
-func largest(t *testing.T, s shape, ratio [2]int) (n int, best *wasmbin.Rewritten) {
+func largest(t *testing.T, s shape, ratio [2]int) (n int, best *instrument.Rewritten) {
 	t.Helper()
 	accepted := func(try int) bool {
 		module := s.make(try*ratio[0], try*ratio[1])
 		if len(module) > 7_000_000 {
 			return false
 		}
-		r, err := wasmbin.Rewrite(module)
+		r, err := instrument.Rewrite(module)
 		if err != nil {
 			return false
 		}
@@ -106,7 +106,7 @@ func TestRefused(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			begun := time.Now()
-			_, err := wasmbin.Rewrite(c.module)
+			_, err := instrument.Rewrite(c.module)
 			if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "function 2, code section") {
 				t.Errorf("%d KB: got %v, want an error with %q", len(c.module)>>10, err, c.want)
 			}
@@ -123,9 +123,9 @@ func TestPredicted(t *testing.T) {
 		t.Skip("compiles for some seconds, and the race detector takes several times as many")
 	}
 	for _, s := range []shape{shapes()[0], joins[0], joins[3], lines[8]} {
-		n, best := 8, (*wasmbin.Rewritten)(nil)
+		n, best := 8, (*instrument.Rewritten)(nil)
 		for ; best == nil || best.Weight.Time() < 300*time.Millisecond; n *= 2 {
-			r, err := wasmbin.Rewrite(s.make(n, n))
+			r, err := instrument.Rewrite(s.make(n, n))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -154,7 +154,7 @@ func TestRealModules(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			r, err := wasmbin.Rewrite(module)
+			r, err := instrument.Rewrite(module)
 			if err != nil {
 				t.Fatal(err)
 			}

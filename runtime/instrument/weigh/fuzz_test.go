@@ -4,8 +4,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/toolsrv/toolsrv/runtime/wasmbin"
-	"github.com/toolsrv/toolsrv/runtime/wasmbin/weigh"
+	"github.com/toolsrv/toolsrv/runtime/instrument"
+	"github.com/toolsrv/toolsrv/runtime/instrument/weigh"
 )
 
 // FuzzWeigh has the code of functions weighed as it stands. What Rewrite accepts has a weight; weighing neither panics nor
@@ -18,7 +18,7 @@ func FuzzWeigh(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, module []byte) {
 		begun := time.Now()
-		r, err := wasmbin.Rewrite(module)
+		r, err := instrument.Rewrite(module)
 		if took := time.Since(begun); took > 5*time.Second {
 			t.Fatalf("%d bytes took %v", len(module), took)
 		}

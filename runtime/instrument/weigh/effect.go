@@ -1,29 +1,6 @@
 package weigh
 
-// The opcodes that the walk looks at. Those behind a prefix are prefix<<8 | the number that follows it.
-const (
-	opUnreachable  = 0x00
-	opBlock        = 0x02
-	opLoop         = 0x03
-	opIf           = 0x04
-	opElse         = 0x05
-	opEnd          = 0x0b
-	opBr           = 0x0c
-	opBrIf         = 0x0d
-	opBrTable      = 0x0e
-	opReturn       = 0x0f
-	opCall         = 0x10
-	opCallIndirect = 0x11
-	opLocalGet     = 0x20
-	opLocalSet     = 0x21
-	opLocalTee     = 0x22
-	opGlobalGet    = 0x23
-	opGlobalSet    = 0x24
-	opLoad         = 0x28 // the first of the loads and stores
-	opStore        = 0x36 // the first of the stores
-	opMemorySize   = 0x3f
-	opMemoryGrow   = 0x40
-)
+import "github.com/toolsrv/toolsrv/runtime/wasmbin/opcode"
 
 // An effect is what an instruction that neither branches nor calls does to the compiler's state.
 type effect struct {
@@ -53,14 +30,14 @@ var effects = func() (table [256]effect) {
 	set(0x1b, 0x1c, -2, workOne)  // select
 	set(0x25, 0x25, 0, 40)        // table.get
 	set(0x26, 0x26, -2, 40)       // table.set
-	for op := opLoad; op < opStore; op++ {
+	for op := opcode.Load; op < opcode.Store; op++ {
 		table[op] = effect{height: 0, work: workAddress, memory: true}
 	}
-	for op := opStore; op < opMemorySize; op++ {
+	for op := opcode.Store; op < opcode.MemorySize; op++ {
 		table[op] = effect{height: -2, work: workAddress, memory: true}
 	}
-	set(opMemorySize, opMemorySize, 1, 12)
-	set(opMemoryGrow, opMemoryGrow, 0, 80)
+	set(opcode.MemorySize, opcode.MemorySize, 1, 12)
+	set(opcode.MemoryGrow, opcode.MemoryGrow, 0, 80)
 	set(0x41, 0x44, 1, workOne)  // constants
 	set(0x46, 0x4f, -1, workOne) // comparisons
 	set(0x51, 0x66, -1, workOne) // comparisons
@@ -74,8 +51,8 @@ var effects = func() (table [256]effect) {
 	set(0xae, 0xb1, 0, 60)       // truncations
 	set(0xd0, 0xd0, 1, workOne)  // ref.null
 	set(0xd2, 0xd2, 1, 24)       // ref.func
-	set(opGlobalGet, opGlobalGet, 1, workOne)
-	set(opGlobalSet, opGlobalSet, -1, workOne)
+	set(opcode.GlobalGet, opcode.GlobalGet, 1, workOne)
+	set(opcode.GlobalSet, opcode.GlobalSet, -1, workOne)
 	return table
 }()
 

@@ -1,4 +1,4 @@
-package wasmbin_test
+package instrument_test
 
 import (
 	"bytes"
@@ -12,6 +12,8 @@ import (
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
 
+	"github.com/toolsrv/toolsrv/internal/testkit/wasmtest"
+	"github.com/toolsrv/toolsrv/runtime/instrument"
 	"github.com/toolsrv/toolsrv/runtime/wasmbin"
 )
 
@@ -35,14 +37,14 @@ func (e hostError) Error() string { return string(e) }
 
 func newHost(t testing.TB, config wazero.RuntimeConfig) *host {
 	t.Helper()
-	h := &host{Runtime: wazero.NewRuntimeWithConfig(t.Context(), config), slice: wasmbin.FirstSlice}
+	h := &host{Runtime: wazero.NewRuntimeWithConfig(t.Context(), config), slice: instrument.FirstSlice}
 	t.Cleanup(func() {
 		if err := h.Close(context.Background()); err != nil {
 			t.Error(err)
 		}
 	})
 	i32 := []api.ValueType{api.ValueTypeI32}
-	_, err := h.NewHostModuleBuilder(wasmbin.MeterModule).
+	_, err := h.NewHostModuleBuilder(instrument.MeterModule).
 		NewFunctionBuilder().WithGoFunction(api.GoFunc(func(_ context.Context, stack []uint64) {
 		if h.refills++; h.refills == h.most {
 			panic(errStopped)
@@ -51,10 +53,10 @@ func newHost(t testing.TB, config wazero.RuntimeConfig) *host {
 			h.onSlice()
 		}
 		stack[0] = api.EncodeI32(h.slice)
-	}), i32, i32).Export(wasmbin.RefillFunc).
+	}), i32, i32).Export(instrument.RefillFunc).
 		NewFunctionBuilder().WithGoFunction(api.GoFunc(func(context.Context, []uint64) {
 		panic(errOverflow)
-	}), i32, i32).Export(wasmbin.OverflowFunc).
+	}), i32, i32).Export(instrument.OverflowFunc).
 		Instantiate(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -63,7 +65,7 @@ func newHost(t testing.TB, config wazero.RuntimeConfig) *host {
 }
 
 // instantiate makes an instance of a rewritten module, as its sandbox does.
-func (h *host) instantiate(ctx context.Context, name string, r *wasmbin.Rewritten, stack int32) (api.Module, error) {
+func (h *host) instantiate(ctx context.Context, name string, r *instrument.Rewritten, stack int32) (api.Module, error) {
 	compiled, err := h.CompileModule(ctx, r.Module)
 	if err != nil {
 		return nil, err
@@ -71,13 +73,13 @@ func (h *host) instantiate(ctx context.Context, name string, r *wasmbin.Rewritte
 	return h.start(ctx, compiled, name, r, stack)
 }
 
-func (h *host) start(ctx context.Context, compiled wazero.CompiledModule, name string, r *wasmbin.Rewritten, stack int32) (api.Module, error) {
+func (h *host) start(ctx context.Context, compiled wazero.CompiledModule, name string, r *instrument.Rewritten, stack int32) (api.Module, error) {
 	m, err := h.InstantiateModule(ctx, compiled, wazero.NewModuleConfig().WithName(name).WithStartFunctions())
 	if err != nil {
 		return nil, err
 	}
-	m.ExportedGlobal(wasmbin.FuelGlobal).(api.MutableGlobal).Set(uint64(uint32(h.slice)))
-	m.ExportedGlobal(wasmbin.StackGlobal).(api.MutableGlobal).Set(uint64(uint32(stack)))
+	m.ExportedGlobal(instrument.FuelGlobal).(api.MutableGlobal).Set(uint64(uint32(h.slice)))
+	m.ExportedGlobal(instrument.StackGlobal).(api.MutableGlobal).Set(uint64(uint32(stack)))
 	for _, d := range r.Data {
 		if !m.Memory().Write(d.Offset, d.Content) {
 			return m, hostError("data segment out of bounds")
@@ -136,7 +138,7 @@ func TestRewriteRefuses(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r, err := wasmbin.Rewrite(c.module)
+			r, err := instrument.Rewrite(c.module)
 			if err == nil || r != nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("got %v, %v, want an error with %q", r, err, c.want)
 			}
@@ -167,7 +169,7 @@ func TestRewriteRefusesCompileBombs(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			begun := time.Now()
-			if _, err := wasmbin.Rewrite(c.module); err == nil || !strings.Contains(err.Error(), c.want) {
+			if _, err := instrument.Rewrite(c.module); err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("got %v, want an error with %q", err, c.want)
 			}
 			if took := time.Since(begun); took > 5*time.Second {
@@ -179,7 +181,7 @@ func TestRewriteRefusesCompileBombs(t *testing.T) {
 
 func TestRewritten(t *testing.T) {
 	t.Parallel()
-	r, err := wasmbin.Rewrite(module(
+	r, err := instrument.Rewrite(module(
 		section(1, vec(b(0x60, 0, 0))),
 		section(2, vec(slices.Concat(str("env"), str("f"), b(0, 0)))),
 		section(3, vec(b(0))),
@@ -196,7 +198,7 @@ func TestRewritten(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []wasmbin.Global{{Name: "toolsrv.global.0", Type: wasmbin.I32}, {Name: "toolsrv.global.2", Type: wasmbin.I64}, {Name: "toolsrv.global.3", Type: wasmbin.F32}, {Name: "toolsrv.global.4", Type: wasmbin.F64}}
+	want := []instrument.Global{{Name: "toolsrv.global.0", Type: wasmbin.I32}, {Name: "toolsrv.global.2", Type: wasmbin.I64}, {Name: "toolsrv.global.3", Type: wasmbin.F32}, {Name: "toolsrv.global.4", Type: wasmbin.F64}}
 	if !slices.Equal(r.Globals, want) {
 		t.Errorf("globals: got %v, want %v", r.Globals, want)
 	}
@@ -244,14 +246,14 @@ func TestFresh(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r, err := wasmbin.Rewrite(program(1, body(c.code)))
+			r, err := instrument.Rewrite(program(1, body(c.code)))
 			if err != nil || r.Fresh != c.want {
 				t.Errorf("got %+v, %v, want %q", r, err, c.want)
 			}
 		})
 	}
 	vector := append(b(0x7b, 1, 0xfd, 12), append(make([]byte, 16), 0x0b)...)
-	if r, err := wasmbin.Rewrite(module(section(6, vec(vector)))); err != nil || r.Fresh != "global 0 is a mutable v128" || len(r.Globals) > 0 {
+	if r, err := instrument.Rewrite(module(section(6, vec(vector)))); err != nil || r.Fresh != "global 0 is a mutable v128" || len(r.Globals) > 0 {
 		t.Errorf("got %+v, %v", r, err)
 	}
 }
@@ -269,7 +271,7 @@ func TestBulkInstructions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := wasmbin.Rewrite(text)
+	r, err := instrument.Rewrite(text)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -320,7 +322,7 @@ func TestBulkInstructions(t *testing.T) {
 func TestRefusedGrowIsCounted(t *testing.T) {
 	t.Parallel()
 	grow := "\x20\x00\x40\x00\x1a"
-	r, err := wasmbin.Rewrite(program(1, body(grow)))
+	r, err := instrument.Rewrite(program(1, body(grow)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -333,18 +335,18 @@ func TestRefusedGrowIsCounted(t *testing.T) {
 		if _, err := m.ExportedFunction("f0").Call(t.Context(), c.pages); err != nil {
 			t.Fatal(err)
 		}
-		if got := m.ExportedGlobal(wasmbin.RefusedGlobal).Get(); got != c.want {
+		if got := m.ExportedGlobal(instrument.RefusedGlobal).Get(); got != c.want {
 			t.Errorf("after a growth by %d pages: got %d, want %d", c.pages, got, c.want)
 		}
 	}
 }
 
 func BenchmarkRewrite(b *testing.B) {
-	module := buildGuest(b)
+	module := wasmtest.BuildGuest(b)
 	b.SetBytes(int64(len(module)))
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := wasmbin.Rewrite(module); err != nil {
+		if _, err := instrument.Rewrite(module); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -1,9 +1,11 @@
-package wasmbin
+package instrument
 
 import (
 	"time"
 
-	"github.com/toolsrv/toolsrv/runtime/wasmbin/weigh"
+	"github.com/toolsrv/toolsrv/runtime/instrument/weigh"
+	"github.com/toolsrv/toolsrv/runtime/wasmbin"
+	"github.com/toolsrv/toolsrv/runtime/wasmbin/opcode"
 )
 
 // What compiling may take, as package weigh predicts it. Nothing can stop wazero's compiler, and a function of 28 KB can
@@ -52,7 +54,7 @@ func (l *loop) begin() int {
 type function struct {
 	start, end int // offsets of the body, beginning with its locals
 	code       int // offset of the first instruction
-	results    []ValueType
+	results    []wasmbin.ValueType
 	locals     int  // with the parameters
 	loops      int  // index of its first loop in rewriter.loops
 	edges      int  // index of its first edge in rewriter.edges
@@ -66,91 +68,91 @@ type function struct {
 const flatCost = 24
 
 // analyse reads the body of function number f, checks every index in it and takes in what the metering needs.
-func (w *rewriter) analyse(r *reader, f *function) {
+func (w *rewriter) analyse(r *wasmbin.Reader, f *function) {
 	f.loops, f.edges = len(w.loops), len(w.edges)
-	scopes := append(w.scopes[:0], scope{op: opBlock, loop: -1, result: len(f.results)})
+	scopes := append(w.scopes[:0], scope{op: opcode.Block, loop: -1, result: len(f.results)})
 	calls, sets, count := 0, 0, 0
 	wide := 0 // 16 instead of 8 bytes for a value
 	f.cost = 1 + f.locals/4
-	var in instruction
-	for r.err == nil && len(scopes) > 0 {
-		in.read(r)
+	var in wasmbin.Instruction
+	for r.Err == nil && len(scopes) > 0 {
+		in.Read(r)
 		count++
 		top := &scopes[len(scopes)-1]
 		inLoop := top.loop
-		switch in.op {
-		case opBlock, opLoop, opIf:
+		switch in.Op {
+		case opcode.Block, opcode.Loop, opcode.If:
 			params, results := w.arity(r, &in)
-			s := scope{op: byte(in.op), loop: top.loop, params: params, result: results}
-			if in.op == opLoop {
+			s := scope{op: byte(in.Op), loop: top.loop, params: params, result: results}
+			if in.Op == opcode.Loop {
 				s.loop = len(w.loops)
 				ahead := *r
 				cost, _ := unroll(&ahead, &in, scopes)
 				w.loops = append(w.loops, loop{short: cost > 0})
 			}
 			scopes = append(scopes, s)
-		case opElse:
-			if top.op != opIf {
-				r.fail(in.start, "else without if")
+		case opcode.Else:
+			if top.op != opcode.If {
+				r.Fail(in.Start, "else without if")
 			}
-			top.op = opElse
-		case opEnd:
+			top.op = opcode.Else
+		case opcode.End:
 			closed := *top
 			scopes = scopes[:len(scopes)-1]
-			if len(scopes) > 0 && closed.op == opLoop {
+			if len(scopes) > 0 && closed.op == opcode.Loop {
 				w.pay(f, scopes[len(scopes)-1].loop, w.loops[closed.loop].begin())
 			}
-		case opBr, opBrIf:
-			w.checkLabel(r, &in, scopes, in.a)
-		case opBrTable:
-			labels := &reader{data: r.data, pos: in.table, end: r.pos}
-			for range int64(in.a) + 1 {
-				if w.checkLabel(r, &in, scopes, labels.u32("a label")); r.err != nil {
+		case opcode.Br, opcode.BrIf:
+			w.checkLabel(r, &in, scopes, in.A)
+		case opcode.BrTable:
+			labels := &wasmbin.Reader{Data: r.Data, Pos: in.Table, End: r.Pos}
+			for range int64(in.A) + 1 {
+				if w.checkLabel(r, &in, scopes, labels.U32("a label")); r.Err != nil {
 					break
 				}
 			}
-		case opCall:
+		case opcode.Call:
 			calls++
-			if int64(in.a) >= int64(len(w.m.functions)) {
-				r.fail(in.start, "function %d is not declared: there are %d", in.a, len(w.m.functions))
+			if int64(in.A) >= int64(len(w.functions)) {
+				r.Fail(in.Start, "function %d is not declared: there are %d", in.A, len(w.functions))
 				break
 			}
-			w.edge(int(in.a))
-		case opCallIndirect:
+			w.edge(int(in.A))
+		case opcode.CallIndirect:
 			calls++
-			if int64(in.a) >= int64(len(w.m.types)) {
-				r.fail(in.start, "type %d is not declared: there are %d", in.a, len(w.m.types))
+			if int64(in.A) >= int64(len(w.types)) {
+				r.Fail(in.Start, "type %d is not declared: there are %d", in.A, len(w.types))
 				break
 			}
-			w.table(r, &in, in.b)
-			w.edge(len(w.m.functions) + w.canonical[in.a])
+			w.table(r, &in, in.B)
+			w.edge(len(w.functions) + w.canonical[in.A])
 			f.indirect = true
-		case opLocalGet, opLocalSet, opLocalTee:
-			if int64(in.a) >= int64(f.locals) {
-				r.fail(in.start, "local %d is not declared: there are %d", in.a, f.locals)
+		case opcode.LocalGet, opcode.LocalSet, opcode.LocalTee:
+			if int64(in.A) >= int64(f.locals) {
+				r.Fail(in.Start, "local %d is not declared: there are %d", in.A, f.locals)
 			}
-			if in.op != opLocalGet {
+			if in.Op != opcode.LocalGet {
 				sets++
 			}
 		default:
 			w.check(r, &in)
-			if in.op>>8 == 0xfd {
+			if in.Op>>8 == 0xfd {
 				wide = 1
 			}
 		}
-		if r.err == nil {
+		if r.Err == nil {
 			w.pay(f, inLoop, w.price(&in, scopes, f))
 		}
 		if len(scopes) > maxNesting {
-			r.fail(in.start, "blocks are nested deeper than %d", maxNesting)
+			r.Fail(in.Start, "blocks are nested deeper than %d", maxNesting)
 		}
 	}
 	w.scopes = scopes[:0]
-	if r.err == nil && r.left() > 0 {
-		r.fail(r.pos, "%d bytes are left over behind the last end", r.left())
+	if r.Err == nil && r.Left() > 0 {
+		r.Fail(r.Pos, "%d bytes are left over behind the last end", r.Left())
 	}
 	if len(w.loops) > maxLoopsTotal {
-		r.fail(f.start, "more than %d loops in a module", maxLoopsTotal)
+		r.Fail(f.start, "more than %d loops in a module", maxLoopsTotal)
 	}
 	// The compiler keeps a slot for each value that outlives a call, and uses none twice. How many do is not known; by
 	// this a frame of a usual function is charged twice over, and one made for the purpose a fifth at least.
@@ -159,41 +161,41 @@ func (w *rewriter) analyse(r *reader, f *function) {
 
 // scale returns what weighs the functions as they are written. own are the types of those that are added.
 func (w *rewriter) scale(own []uint32) *weigh.Scale {
-	m := &weigh.Module{Imported: w.m.imported + added, Mutable: w.mutable + addedGlobals}
-	for _, t := range w.m.types {
+	m := &weigh.Module{Imported: w.imported + added, Mutable: w.mutable + addedGlobals}
+	for _, t := range w.types {
 		m.Types = append(m.Types, weigh.Signature{Params: len(t.Params), Results: len(t.Results)})
 	}
 	m.Types = append(m.Types, weigh.Signature{}, weigh.Signature{Params: 1, Results: 1}, weigh.Signature{Params: 1}, weigh.Signature{Params: 3})
-	m.Functions = append(m.Functions, w.m.functions[:w.m.imported]...)
+	m.Functions = append(m.Functions, w.functions[:w.imported]...)
 	for range added {
-		m.Functions = append(m.Functions, w.types+typeMap)
+		m.Functions = append(m.Functions, w.addedType(typeMap))
 	}
-	m.Functions = append(append(m.Functions, w.m.functions[w.m.imported:]...), own...)
+	m.Functions = append(append(m.Functions, w.functions[w.imported:]...), own...)
 	w.compiled = m
 	return weigh.NewScale(m)
 }
 
 // weigh adds what a function takes to compile whose body has been written, and refuses what takes too much.
-func (w *rewriter) weigh(s *weigh.Scale, r *reader, f *function, body []byte) {
-	if len(w.compiled.Types) < int(w.types)+addedTypes+len(w.blockAt) { // the block that the function's body became
+func (w *rewriter) weigh(s *weigh.Scale, r *wasmbin.Reader, f *function, body []byte) {
+	if len(w.compiled.Types) < len(w.types)+addedTypes+len(w.blockAt) { // the block that the function's body became
 		w.compiled.Types = append(w.compiled.Types, weigh.Signature{Results: len(f.results)})
 	}
-	t := w.m.types[w.m.functions[w.m.imported+w.current]]
+	t := w.types[w.functions[w.imported+w.current]]
 	count := s.Count(weigh.Signature{Params: len(t.Params), Results: len(t.Results)}, body)
 	weight := count.Weight()
 	if alone := weight.Grow(); alone.Nanos > maxNanos || alone.Bytes > maxBytes {
-		r.fail(f.start, "compiling the function would take too much, about %s and %d MB, since %s: split it, or have a compiler or wasm-opt optimise it",
+		r.Fail(f.start, "compiling the function would take too much, about %s and %d MB, since %s: split it, or have a compiler or wasm-opt optimise it",
 			alone.Time().Round(100*time.Millisecond), alone.Bytes>>20, count.Cause(alone.Bytes/maxBytes > alone.Nanos/maxNanos))
 	}
 	w.out.Weight = w.out.Weight.Add(weight)
 }
 
 // total finishes the module's weight, whose code takes so many bytes, and refuses one that takes too much.
-func (w *rewriter) total(r *reader, code int) {
+func (w *rewriter) total(r *wasmbin.Reader, code int) {
 	w.out.Weight = w.out.Weight.Grow()
 	w.out.Weight.Bytes += bytesCode * int64(code)
 	if w.out.Weight.Nanos > maxNanosBase+maxNanosByte*int64(code) || w.out.Weight.Bytes > maxBytesTotal {
-		r.fail(r.end, "compiling the module's %d functions would take too much, about %s and %d MB: split the module, or have a compiler or wasm-opt optimise it",
+		r.Fail(r.End, "compiling the module's %d functions would take too much, about %s and %d MB: split the module, or have a compiler or wasm-opt optimise it",
 			len(w.bodies), w.out.Weight.Time().Round(100*time.Millisecond), w.out.Weight.Bytes>>20)
 	}
 }
@@ -208,65 +210,65 @@ func (w *rewriter) pay(f *function, loop, cost int) {
 }
 
 // check checks the indices of what neither branches nor calls.
-func (w *rewriter) check(r *reader, in *instruction) {
-	switch in.op {
-	case opGlobalGet, opGlobalSet:
-		if int64(in.a) >= int64(w.m.globals) {
-			r.fail(in.start, "global %d is not declared: there are %d", in.a, w.m.globals)
+func (w *rewriter) check(r *wasmbin.Reader, in *wasmbin.Instruction) {
+	switch in.Op {
+	case opcode.GlobalGet, opcode.GlobalSet:
+		if int64(in.A) >= int64(w.globals) {
+			r.Fail(in.Start, "global %d is not declared: there are %d", in.A, w.globals)
 		}
-	case opRefFunc:
-		if int64(in.a) >= int64(len(w.m.functions)) {
-			r.fail(in.start, "function %d is not declared: there are %d", in.a, len(w.m.functions))
-		} else if !w.declared[in.a] {
-			r.fail(in.start, "function %d is in no element segment, global or export, which ref.func asks for", in.a)
-		} else if _, known := w.refs[in.a]; !known {
-			w.taken[in.a] = true
-			w.refs[in.a] = len(w.refOrder)
-			w.refOrder = append(w.refOrder, in.a)
+	case opcode.RefFunc:
+		if int64(in.A) >= int64(len(w.functions)) {
+			r.Fail(in.Start, "function %d is not declared: there are %d", in.A, len(w.functions))
+		} else if !w.declared[in.A] {
+			r.Fail(in.Start, "function %d is in no element segment, global or export, which ref.func asks for", in.A)
+		} else if _, known := w.refs[in.A]; !known {
+			w.taken[in.A] = true
+			w.refs[in.A] = len(w.refOrder)
+			w.refOrder = append(w.refOrder, in.A)
 			if len(w.refs) > mostGlobals {
-				r.fail(in.start, "ref.func names more than %d functions", mostGlobals)
+				r.Fail(in.Start, "ref.func names more than %d functions", mostGlobals)
 			}
 		}
-	case opMemoryInit, opDataDrop:
-		if w.m.announced < 0 || int64(in.a) >= int64(w.m.announced) {
-			r.fail(in.start, "data segment %d is not announced: %d are", in.a, max(0, w.m.announced))
+	case opcode.MemoryInit, opcode.DataDrop:
+		if int64(in.A) >= int64(w.announced) {
+			r.Fail(in.Start, "data segment %d is not announced: %d are", in.A, w.announced)
 		}
 		w.dataUsed = true
-		if in.op == opDataDrop {
+		if in.Op == opcode.DataDrop {
 			w.notFresh("data.drop")
-		} else if _, known := w.long[in.a]; !known && r.err == nil && w.segments[in.a] > chunk {
-			w.long[in.a] = len(w.longOrder)
-			w.longOrder = append(w.longOrder, in.a)
+		} else if _, known := w.long[in.A]; !known && r.Err == nil && w.segments[in.A] > chunk {
+			w.long[in.A] = len(w.longOrder)
+			w.longOrder = append(w.longOrder, in.A)
 		}
-	case opTableGet, opTableSize:
-		w.table(r, in, in.a)
-	case opTableSet, opTableGrow, opTableFill:
-		w.table(r, in, in.a)
-		w.notFresh(map[uint16]string{opTableSet: "table.set", opTableGrow: "table.grow", opTableFill: "table.fill"}[in.op])
-	case opTableCopy:
-		w.table(r, in, in.a)
-		w.table(r, in, in.b)
+	case opcode.TableGet, opcode.TableSize:
+		w.table(r, in, in.A)
+	case opcode.TableSet, opcode.TableGrow, opcode.TableFill:
+		w.table(r, in, in.A)
+		w.notFresh(map[uint16]string{opcode.TableSet: "table.set", opcode.TableGrow: "table.grow", opcode.TableFill: "table.fill"}[in.Op])
+	case opcode.TableCopy:
+		w.table(r, in, in.A)
+		w.table(r, in, in.B)
 		w.notFresh("table.copy")
-	case opTableInit, opElemDrop:
-		if int64(in.a) >= int64(w.elements) {
-			r.fail(in.start, "element segment %d is not declared: there are %d", in.a, w.elements)
+	case opcode.TableInit, opcode.ElemDrop:
+		if int64(in.A) >= int64(w.elements) {
+			r.Fail(in.Start, "element segment %d is not declared: there are %d", in.A, w.elements)
 		}
-		if in.op == opElemDrop {
+		if in.Op == opcode.ElemDrop {
 			w.notFresh("elem.drop")
 			break
 		}
-		w.table(r, in, in.b)
+		w.table(r, in, in.B)
 		w.notFresh("table.init")
 	}
-	if in.needsMemory() && len(w.m.memories) == 0 {
-		r.fail(in.start, "there is no memory")
+	if needsMemory(in) && len(w.memories) == 0 {
+		r.Fail(in.Start, "there is no memory")
 	}
 }
 
 // needsMemory reports whether the instruction is valid in a module with a memory only.
-func (in *instruction) needsMemory() bool {
-	switch op := in.op; {
-	case op >= 0x28 && op <= opMemoryGrow, op == opMemoryInit, op == opMemoryCopy, op == opMemoryFill:
+func needsMemory(in *wasmbin.Instruction) bool {
+	switch op := in.Op; {
+	case op >= 0x28 && op <= opcode.MemoryGrow, op == opcode.MemoryInit, op == opcode.MemoryCopy, op == opcode.MemoryFill:
 		return true
 	case op>>8 == 0xfd:
 		sub := op & 0xff
@@ -275,68 +277,68 @@ func (in *instruction) needsMemory() bool {
 	return false
 }
 
-func (w *rewriter) table(r *reader, in *instruction, index uint32) {
-	if int64(index) >= int64(len(w.m.tables)) {
-		r.fail(in.start, "table %d is not declared: there are %d", index, len(w.m.tables))
+func (w *rewriter) table(r *wasmbin.Reader, in *wasmbin.Instruction, index uint32) {
+	if int64(index) >= int64(len(w.tables)) {
+		r.Fail(in.Start, "table %d is not declared: there are %d", index, len(w.tables))
 	}
 }
 
 // arity returns how many parameters and results a block has.
-func (w *rewriter) arity(r *reader, in *instruction) (params, results int) {
+func (w *rewriter) arity(r *wasmbin.Reader, in *wasmbin.Instruction) (params, results int) {
 	switch {
-	case in.block == blockEmpty-0x80:
+	case in.Block == opcode.BlockEmpty-0x80:
 		return 0, 0
-	case in.block < 0:
+	case in.Block < 0:
 		return 0, 1
-	case in.block >= int64(len(w.m.types)):
-		r.fail(in.start, "type %d is not declared: there are %d", in.block, len(w.m.types))
+	case in.Block >= int64(len(w.types)):
+		r.Fail(in.Start, "type %d is not declared: there are %d", in.Block, len(w.types))
 		return 0, 0
 	}
-	t := w.m.types[in.block]
+	t := w.types[in.Block]
 	return len(t.Params), len(t.Results)
 }
 
 // checkLabel checks a label.
-func (w *rewriter) checkLabel(r *reader, in *instruction, scopes []scope, depth uint32) {
+func (w *rewriter) checkLabel(r *wasmbin.Reader, in *wasmbin.Instruction, scopes []scope, depth uint32) {
 	if int64(depth) >= int64(len(scopes)) {
-		r.fail(in.start, "label %d is not declared: there are %d", depth, len(scopes))
+		r.Fail(in.Start, "label %d is not declared: there are %d", depth, len(scopes))
 	}
 }
 
 // price is what the instruction, whose indices have been checked, costs where it stands: its weight, and the values
 // that it moves.
-func (w *rewriter) price(in *instruction, scopes []scope, f *function) int {
-	cost := in.weight()
+func (w *rewriter) price(in *wasmbin.Instruction, scopes []scope, f *function) int {
+	cost := weight(in)
 	moved := func(depth uint32) int {
 		s := &scopes[len(scopes)-1-int(depth)]
-		if s.op == opLoop {
+		if s.op == opcode.Loop {
 			return s.params
 		}
 		return s.result
 	}
-	switch in.op {
-	case opBlock, opLoop, opIf:
-		params, results := w.arity(&reader{}, in)
+	switch in.Op {
+	case opcode.Block, opcode.Loop, opcode.If:
+		params, results := w.arity(&wasmbin.Reader{}, in)
 		return cost + params + results
-	case opBr, opBrIf:
-		return cost + moved(in.a)
-	case opBrTable:
+	case opcode.Br, opcode.BrIf:
+		return cost + moved(in.A)
+	case opcode.BrTable:
 		most := 0
-		labels := &reader{data: w.m.data, pos: in.table, end: len(w.m.data)}
-		for range int64(in.a) + 1 {
-			most = max(most, moved(labels.u32("a label")))
+		labels := &wasmbin.Reader{Data: w.data, Pos: in.Table, End: len(w.data)}
+		for range int64(in.A) + 1 {
+			most = max(most, moved(labels.U32("a label")))
 		}
 		return cost + most
-	case opReturn:
+	case opcode.Return:
 		return cost + len(f.results)
-	case opCall:
-		t := w.m.types[w.m.functions[in.a]]
-		cost += len(t.Params) + len(t.Results) + w.flatAt(in.a)
-		if int(in.a) < w.m.imported {
+	case opcode.Call:
+		t := w.types[w.functions[in.A]]
+		cost += len(t.Params) + len(t.Results) + w.flatAt(in.A)
+		if int(in.A) < w.imported {
 			cost += 100
 		}
-	case opCallIndirect:
-		t := w.m.types[in.a]
+	case opcode.CallIndirect:
+		t := w.types[in.A]
 		cost += len(t.Params) + len(t.Results) + flatCost
 	}
 	return cost
@@ -344,35 +346,35 @@ func (w *rewriter) price(in *instruction, scopes []scope, f *function) int {
 
 // flatAt is what a call of the function costs beside the call if the function does not charge for itself.
 func (w *rewriter) flatAt(index uint32) int {
-	if int(index) < w.m.imported {
+	if int(index) < w.imported {
 		return 0
 	}
-	return int(w.flat[int(index)-w.m.imported])
+	return int(w.flat[int(index)-w.imported])
 }
 
 // measureFlat returns what the function costs if it has neither loops nor calls nor anything that costs much, or 0.
-func measureFlat(r *reader, locals int) int {
-	if r.left() > 4*flatCost {
+func measureFlat(r *wasmbin.Reader, locals int) int {
+	if r.Left() > 4*flatCost {
 		return 0
 	}
 	cost := 1 + locals/4
-	var in instruction
-	for r.left() > 0 {
-		in.read(r)
-		switch in.op {
-		case opLoop, opCall, opCallIndirect, opBrTable, opMemoryGrow, opRefFunc:
+	var in wasmbin.Instruction
+	for r.Left() > 0 {
+		in.Read(r)
+		switch in.Op {
+		case opcode.Loop, opcode.Call, opcode.CallIndirect, opcode.BrTable, opcode.MemoryGrow, opcode.RefFunc:
 			return 0
-		case opBlock, opIf:
-			if in.block >= 0 {
+		case opcode.Block, opcode.If:
+			if in.Block >= 0 {
 				return 0
 			}
 		}
-		if in.op >= 0xfc08 && in.op <= 0xfcff {
+		if in.Op >= 0xfc08 && in.Op <= 0xfcff {
 			return 0
 		}
-		cost += in.weight()
+		cost += weight(&in)
 	}
-	if r.err != nil || cost > flatCost {
+	if r.Err != nil || cost > flatCost {
 		return 0
 	}
 	return cost

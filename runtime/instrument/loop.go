@@ -1,4 +1,9 @@
-package wasmbin
+package instrument
+
+import (
+	"github.com/toolsrv/toolsrv/runtime/wasmbin"
+	"github.com/toolsrv/toolsrv/runtime/wasmbin/opcode"
+)
 
 // Where the fuel of a loop that goes back to its head is used up, the host has to be called. A call inside of the loop
 // would make of all that the loop keeps in registers something that comes from two places, and the compiler would load
@@ -23,37 +28,37 @@ const refilledLabels = 4
 
 // openRefilled writes what begins a loop of that block type.
 func (m *meter) openRefilled(block ...byte) {
-	m.op(append([]byte{opBlock}, block...)...)
-	m.op(append([]byte{opLoop}, block...)...)
-	m.op(opBlock, blockEmpty)
-	m.op(append([]byte{opLoop}, block...)...)
+	m.op(append([]byte{opcode.Block}, block...)...)
+	m.op(append([]byte{opcode.Loop}, block...)...)
+	m.op(opcode.Block, opcode.BlockEmpty)
+	m.op(append([]byte{opcode.Loop}, block...)...)
 }
 
 // closeRefilled writes what follows on the end of such a loop.
 func (m *meter) closeRefilled() {
-	m.op(opBr, 2, opEnd)
+	m.op(opcode.Br, 2, opcode.End)
 	m.callOwn(ownSlow)
-	m.op(opBr, 0, opEnd, opEnd)
+	m.op(opcode.Br, 0, opcode.End, opcode.End)
 }
 
 // back writes a charge and a branch to the head of such a loop, whose label is given.
 func (m *meter) back(label uint32, charge int) {
 	m.subtract(globalFuel, charge)
-	m.global(opGlobalGet, globalFuel)
+	m.global(opcode.GlobalGet, globalFuel)
 	m.constant(0)
-	m.op(opI32LtS)
-	m.index(opBrIf, label+1)
-	m.index(opBr, label)
+	m.op(opcode.I32LtS)
+	m.index(opcode.BrIf, label+1)
+	m.index(opcode.Br, label)
 }
 
 // enterLoop writes a loop's begin.
-func (m *meter) enterLoop(in *instruction) {
+func (m *meter) enterLoop(in *wasmbin.Instruction) {
 	params, results := m.w.arity(m.r, in)
-	s := scope{op: opLoop, loop: m.loop, params: params, result: results, level: len(m.levels)}
+	s := scope{op: opcode.Loop, loop: m.loop, params: params, result: results, level: len(m.levels)}
 	labels := 1
 	if params == 0 {
 		m.replace(in)
-		m.openRefilled(m.r.data[in.start+1 : m.r.pos]...)
+		m.openRefilled(m.r.Data[in.Start+1 : m.r.Pos]...)
 		s.refills, labels = true, refilledLabels
 	}
 	m.open(s, labels)
@@ -75,92 +80,92 @@ const (
 
 // unroll reads the loop that in has just opened at r.pos, inside of scopes. If it is a short one, unroll returns its cost,
 // the reader stands behind its end, and the branch back at offset branch.
-func unroll(r *reader, in *instruction, scopes []scope) (cost, branch int) {
-	if in.block != blockEmpty-0x80 {
+func unroll(r *wasmbin.Reader, in *wasmbin.Instruction, scopes []scope) (cost, branch int) {
+	if in.Block != opcode.BlockEmpty-0x80 {
 		return 0, 0
 	}
-	start := r.pos
-	var next instruction
+	start := r.Pos
+	var next wasmbin.Instruction
 	for {
-		next.read(r)
-		cost += next.weight()
-		if r.err != nil || r.pos-start > unrollBytes || cost > unrollCost {
+		next.Read(r)
+		cost += weight(&next)
+		if r.Err != nil || r.Pos-start > unrollBytes || cost > unrollCost {
 			return 0, 0
 		}
-		if next.op == opBrIf && next.a == 0 {
+		if next.Op == opcode.BrIf && next.A == 0 {
 			break
 		}
-		if !next.straight() && !next.leaves(scopes) {
+		if !straight(&next) && !leaves(&next, scopes) {
 			return 0, 0
 		}
 	}
-	branch = next.start
-	if next.read(r); r.err != nil || next.op != opEnd {
+	branch = next.Start
+	if next.Read(r); r.Err != nil || next.Op != opcode.End {
 		return 0, 0
 	}
 	return cost, branch
 }
 
 // leaves reports whether the instruction, in a loop inside of scopes, is a conditional branch to the end of one of them.
-func (in *instruction) leaves(scopes []scope) bool {
-	if in.op != opBrIf || in.a == 0 || int64(in.a) > int64(len(scopes)) {
+func leaves(in *wasmbin.Instruction, scopes []scope) bool {
+	if in.Op != opcode.BrIf || in.A == 0 || int64(in.A) > int64(len(scopes)) {
 		return false
 	}
-	s := &scopes[len(scopes)-int(in.a)]
-	return s.op != opLoop && s.result == 0
+	s := &scopes[len(scopes)-int(in.A)]
+	return s.op != opcode.Loop && s.result == 0
 }
 
 // straight reports whether the instruction leads to the next one or traps, and takes no more than its weight.
-func (in *instruction) straight() bool {
-	switch op := in.op; {
+func straight(in *wasmbin.Instruction) bool {
+	switch op := in.Op; {
 	case op == 0x1a, op == 0x1b, op == 0x1c: // drop, select
 		return true
-	case op >= opLocalGet && op <= opGlobalSet, op >= 0x28 && op <= opMemorySize:
+	case op >= opcode.LocalGet && op <= opcode.GlobalSet, op >= 0x28 && op <= opcode.MemorySize:
 		return true
-	case op >= opI32Const && op <= 0xc4, op >= 0xfc00 && op <= 0xfc07, op>>8 == 0xfd:
+	case op >= opcode.I32Const && op <= 0xc4, op >= 0xfc00 && op <= 0xfc07, op>>8 == 0xfd:
 		return true
 	}
 	return false
 }
 
 // writeUnrolled writes the loop that in opens, if it is a short one, whose begin has been paid.
-func (m *meter) writeUnrolled(in *instruction) bool {
+func (m *meter) writeUnrolled(in *wasmbin.Instruction) bool {
 	r := *m.r
 	cost, branch := unroll(&r, in, m.scopes)
 	if cost == 0 {
 		return false
 	}
-	m.flush(in.start)
-	m.openRefilled(blockEmpty)
+	m.flush(in.Start)
+	m.openRefilled(opcode.BlockEmpty)
 	m.labels += refilledLabels
 	for n := range unrolled {
 		m.unrolledBody(branch)
 		if n < unrolled-1 {
-			m.op(opI32Eqz)
-			m.index(opBrIf, refilledLabels-1)
+			m.op(opcode.I32Eqz)
+			m.index(opcode.BrIf, refilledLabels-1)
 		}
 	}
-	m.op(opIf, blockEmpty)
+	m.op(opcode.If, opcode.BlockEmpty)
 	m.back(1, unrolled*cost)
-	m.op(opEnd, opEnd)
+	m.op(opcode.End, opcode.End)
 	m.closeRefilled()
 	m.labels -= refilledLabels
-	m.r.pos, m.copied = r.pos, r.pos
+	m.r.Pos, m.copied = r.Pos, r.Pos
 	m.loop++
 	return true
 }
 
 // unrolledBody writes the body up to the branch at its end.
 func (m *meter) unrolledBody(branch int) {
-	r := &reader{data: m.r.data, pos: m.r.pos, end: branch}
-	m.copied = r.pos
-	var in instruction
-	for r.left() > 0 {
-		if in.read(r); in.op == opBrIf {
-			m.flush(in.start)
-			m.index(opBrIf, m.label(in.a-1))
-			m.copied = r.pos
-			m.branch(in.a - 1)
+	r := &wasmbin.Reader{Data: m.r.Data, Pos: m.r.Pos, End: branch}
+	m.copied = r.Pos
+	var in wasmbin.Instruction
+	for r.Left() > 0 {
+		if in.Read(r); in.Op == opcode.BrIf {
+			m.flush(in.Start)
+			m.index(opcode.BrIf, m.label(in.A-1))
+			m.copied = r.Pos
+			m.branch(in.A - 1)
 		}
 	}
 	m.flush(branch)
@@ -184,30 +189,30 @@ type dispatch struct {
 }
 
 // openDispatch takes in the loop that has just been opened, if it is a dispatch.
-func (m *meter) openDispatch(in *instruction) {
-	if in.block != blockEmpty-0x80 {
+func (m *meter) openDispatch(in *wasmbin.Instruction) {
+	if in.Block != opcode.BlockEmpty-0x80 {
 		return
 	}
-	r := &reader{data: m.r.data, pos: m.r.pos, end: m.r.end}
+	r := &wasmbin.Reader{Data: m.r.Data, Pos: m.r.Pos, End: m.r.End}
 	d := dispatch{loop: len(m.scopes) - 1}
-	var next instruction
-	for next.read(r); next.op == opBlock && next.block == blockEmpty-0x80; next.read(r) {
+	var next wasmbin.Instruction
+	for next.Read(r); next.Op == opcode.Block && next.Block == opcode.BlockEmpty-0x80; next.Read(r) {
 		d.blocks++
 	}
-	if next.op != opLocalGet {
+	if next.Op != opcode.LocalGet {
 		return
 	}
-	d.local = next.a
-	d.cost = next.weight()
-	if next.read(r); next.op != opBrTable || r.err != nil {
+	d.local = next.A
+	d.cost = weight(&next)
+	if next.Read(r); next.Op != opcode.BrTable || r.Err != nil {
 		return
 	}
-	d.cost += next.weight()
+	d.cost += weight(&next)
 	d.open = d.blocks
-	d.labels = make([]uint32, 0, next.a+1)
-	labels := &reader{data: r.data, pos: next.table, end: r.pos}
-	for range int64(next.a) + 1 {
-		d.labels = append(d.labels, labels.u32("a label"))
+	d.labels = make([]uint32, 0, next.A+1)
+	labels := &wasmbin.Reader{Data: r.Data, Pos: next.Table, End: r.Pos}
+	for range int64(next.A) + 1 {
+		d.labels = append(d.labels, labels.U32("a label"))
 	}
 	m.dispatches = append(m.dispatches, d)
 }
@@ -228,15 +233,15 @@ func (m *meter) closeDispatch() {
 
 // ahead returns the scope of the block that a branch to a dispatch leads to, behind an assignment to its local, and what
 // the way there costs. It returns 0 where that is not known, or not open.
-func (m *meter) ahead(in, last, before *instruction) (scope, cost int) {
-	if in.op != opBr || len(m.dispatches) == 0 || last.op != opLocalSet || before.op != opI32Const {
+func (m *meter) ahead(in, last, before *wasmbin.Instruction) (scope, cost int) {
+	if in.Op != opcode.Br || len(m.dispatches) == 0 || last.Op != opcode.LocalSet || before.Op != opcode.I32Const {
 		return 0, 0
 	}
 	d := &m.dispatches[len(m.dispatches)-1]
-	if last.a != d.local || len(m.scopes)-1-int(in.a) != d.loop {
+	if last.A != d.local || len(m.scopes)-1-int(in.A) != d.loop {
 		return 0, 0
 	}
-	label := int(d.labels[min(int(before.a), len(d.labels)-1)])
+	label := int(d.labels[min(int(before.A), len(d.labels)-1)])
 	if scope = d.loop + d.blocks - label; scope <= d.loop || scope > d.loop+d.open {
 		return 0, 0
 	}

@@ -1,0 +1,484 @@
+package instrument
+
+import (
+	"fmt"
+	"strconv"
+	"unicode/utf8"
+
+	"github.com/toolsrv/toolsrv/runtime/wasmbin"
+	"github.com/toolsrv/toolsrv/runtime/wasmbin/opcode"
+)
+
+func (w *rewriter) writeTypes(r *wasmbin.Reader) []byte {
+	n := 0
+	if r.Left() > 0 {
+		n = int(r.U32("types"))
+	}
+	out := wasmbin.AppendU32(nil, uint32(n+addedTypes+len(w.blockAt)))
+	out = append(out, r.Data[r.Pos:r.End]...)
+	i := byte(wasmbin.I32)
+	out = append(out, 0x60, 0, 0, 0x60, 1, i, 1, i, 0x60, 1, i, 0, 0x60, 3, i, i, i, 0)
+	return append(out, w.blocks...)
+}
+
+// blockOf returns the type of a block with these results, for which it may add a function type.
+func (w *rewriter) blockOf(results []wasmbin.ValueType) []byte {
+	switch len(results) {
+	case 0:
+		return []byte{opcode.BlockEmpty}
+	case 1:
+		return []byte{byte(results[0])}
+	}
+	key := make([]byte, len(results))
+	for i, t := range results {
+		key[i] = byte(t)
+	}
+	at, ok := w.blockAt[string(key)]
+	if !ok {
+		at = len(w.types) + addedTypes + len(w.blockAt)
+		w.blockAt[string(key)] = at
+		w.blocks = append(wasmbin.AppendU32(append(w.blocks, 0x60, 0), uint32(len(key))), key...)
+	}
+	return wasmbin.AppendS64(nil, int64(at))
+}
+
+// writeImports adds ours behind the guest's, so that the indices of imported functions stay.
+func (w *rewriter) writeImports(r *wasmbin.Reader) []byte {
+	n := 0
+	if r.Left() > 0 {
+		n = int(r.U32("imports"))
+	}
+	out := wasmbin.AppendU32(nil, uint32(n+added))
+	out = append(out, r.Data[r.Pos:r.End]...)
+	for _, f := range [...]struct {
+		name string
+		kind uint32
+	}{importRefill: {RefillFunc, typeMap}, importOverflow: {OverflowFunc, typeMap}} {
+		out = wasmbin.AppendName(wasmbin.AppendName(out, MeterModule), f.name)
+		out = wasmbin.AppendU32(append(out, byte(wasmbin.KindFunction)), w.addedType(f.kind))
+	}
+	return out
+}
+
+func (w *rewriter) writeFunctions(*wasmbin.Reader) []byte {
+	types, _ := w.ownFunctions()
+	own := w.functions[w.imported:]
+	out := wasmbin.AppendU32(nil, uint32(len(own)+len(types)))
+	for _, t := range own {
+		out = wasmbin.AppendU32(out, t)
+	}
+	for _, t := range types {
+		out = wasmbin.AppendU32(out, t)
+	}
+	return out
+}
+
+// writeTables gives each table a maximum.
+func (w *rewriter) writeTables(r *wasmbin.Reader) []byte {
+	if r.Left() == 0 {
+		return nil
+	}
+	n := int(r.U32("tables"))
+	out := wasmbin.AppendU32(nil, uint32(n))
+	for range n {
+		start := r.Pos
+		if r.Data[r.Pos] == 0x40 {
+			r.Fail(start, "a table with an initial value is %w: fill it by an element segment", wasmbin.ErrUnsupported)
+			return nil
+		}
+		t := r.Table()
+		most := uint64(maxTable)
+		if t.HasMax {
+			most = min(most, t.Max)
+		}
+		out = append(out, r.Data[start], 1)
+		out = wasmbin.AppendU32(wasmbin.AppendU32(out, uint32(t.Min)), uint32(most))
+	}
+	return out
+}
+
+// writeGlobals writes the globals, without their number: closeGlobals adds to them.
+func (w *rewriter) writeGlobals(r *wasmbin.Reader) []byte {
+	w.declared = make([]bool, len(w.functions))
+	w.taken = make([]bool, len(w.functions))
+	n := 0
+	if r.Left() > 0 {
+		n = int(r.U32("globals"))
+	}
+	var out []byte
+	w.own = n
+	imported := w.globals - n
+	for i := range n {
+		kind := r.ValueType("a global")
+		mutable := r.Byte("a global's mutability")
+		out = append(out, byte(kind), mutable)
+		if ahead := *r; kind == wasmbin.I32 && mutable == 1 && ahead.Byte("a constant expression") == opcode.I32Const {
+			if first := ahead.S32(); first > 0 && first%16 == 0 && ahead.Byte("a constant expression") == opcode.End {
+				w.pointers = append(w.pointers, pointer{imported + i, len(w.out.Globals), first})
+			}
+		}
+		out = w.copyConstant(r, out)
+		if mutable == 0 {
+			continue
+		}
+		w.mutable++
+		switch kind {
+		case wasmbin.I32, wasmbin.I64, wasmbin.F32, wasmbin.F64:
+			w.out.Globals = append(w.out.Globals, Global{globalExport + strconv.Itoa(imported+i), kind})
+		default:
+			if w.out.Fresh == "" {
+				w.out.Fresh = fmt.Sprintf("global %d is a mutable %s", imported+i, kind)
+			}
+		}
+	}
+	for range addedGlobals {
+		out = append(out, byte(wasmbin.I32), 1, opcode.I32Const, 0, opcode.End)
+	}
+	return out
+}
+
+// closeGlobals adds a constant for each function that ref.func names. wazero makes a new object of each ref.func that is
+// executed and keeps it as long as the instance: 48 bytes of the host's, in a loop, without a limit.
+func (w *rewriter) closeGlobals(written []byte) []byte {
+	out := append(wasmbin.AppendU32(nil, uint32(w.own+addedGlobals+len(w.refOrder))), written...)
+	for _, index := range w.refOrder {
+		out = wasmbin.AppendU32(append(out, byte(wasmbin.FuncRef), 0, opcode.RefFunc), w.shift(index))
+		out = append(out, opcode.End)
+	}
+	return out
+}
+
+// copyConstant copies a constant expression, in which the indices of functions move along. Those functions are
+// declared, and may be in a table from then on.
+func (w *rewriter) copyConstant(r *wasmbin.Reader, out []byte) []byte {
+	start, begin := r.Pos, len(out)
+	r.Constant()
+	if r.Err != nil {
+		return nil
+	}
+	c := &wasmbin.Reader{Data: r.Data, Pos: start, End: r.Pos, Section: r.Section}
+	for c.Left() > 0 {
+		at := c.Pos
+		switch op := c.Byte("a constant expression"); op {
+		case opcode.RefFunc:
+			index := c.U32("a function's index")
+			w.declare(c, at, index)
+			out = wasmbin.AppendU32(append(out, op), w.shift(index))
+			continue
+		case opcode.GlobalGet:
+			if index := c.U32("a global's index"); int64(index) >= int64(w.globals) {
+				c.Fail(at, "global %d is not declared: there are %d", index, w.globals)
+			}
+		case opcode.I32Const:
+			c.SkipSigned(32, "an i32 constant")
+		case 0x42:
+			c.SkipSigned(64, "an i64 constant")
+		case 0x43:
+			c.Bytes(4, "an f32 constant")
+		case 0x44:
+			c.Bytes(8, "an f64 constant")
+		case opcode.RefNull:
+			c.RefType()
+		case 0xfd:
+			c.Bytes(17, "a v128 constant")
+		case opcode.End:
+		default:
+			c.Fail(at, "instruction %#x in a constant expression is %w", op, wasmbin.ErrUnsupported)
+		}
+		out = append(out, c.Data[at:c.Pos]...)
+	}
+	if r.Err = c.Err; r.Err == nil && len(out)-begin < 2 {
+		r.Fail(start, "a constant expression is empty")
+	}
+	return out
+}
+
+// declare takes in that a function may be in a table, and may be named by ref.func.
+func (w *rewriter) declare(r *wasmbin.Reader, at int, index uint32) {
+	if int64(index) >= int64(len(w.functions)) {
+		r.Fail(at, "function %d is not declared: there are %d", index, len(w.functions))
+		return
+	}
+	w.declared[index], w.taken[index] = true, true
+}
+
+// writeExports adds ours. Parse has checked the indices.
+func (w *rewriter) writeExports(r *wasmbin.Reader) []byte {
+	n := 0
+	if r.Left() > 0 {
+		n = int(r.U32("exports"))
+	}
+	out := make([]byte, 0, r.End-r.Pos+64*(len(w.out.Globals)+addedGlobals))
+	for range n {
+		name := r.Name("an export's name")
+		kind := r.Byte("an export's kind")
+		index := r.U32("an export's index")
+		switch {
+		case wasmbin.Kind(kind) == wasmbin.KindFunction:
+			w.declared[index] = true
+			index = w.shift(index)
+		case wasmbin.Kind(kind) == wasmbin.KindGlobal && string(name) == stackPointer:
+			w.stackExport = int(index) + 1
+		}
+		out = wasmbin.AppendU32(append(wasmbin.AppendName(out, string(name)), kind), index)
+	}
+	global := func(name string, index int) {
+		out = wasmbin.AppendU32(append(wasmbin.AppendName(out, name), byte(wasmbin.KindGlobal)), uint32(index))
+		n++
+	}
+	for _, g := range w.out.Globals {
+		index, _ := strconv.Atoi(g.Name[len(globalExport):])
+		global(g.Name, index)
+	}
+	global(FuelGlobal, w.globals+globalFuel)
+	global(StackGlobal, w.globals+globalStack)
+	global(RefusedGlobal, w.globals+globalRefused)
+	if start := w.m.Open(wasmbin.SectionStart); start.Left() > 0 {
+		w.out.Start = startExport
+		out = wasmbin.AppendU32(append(wasmbin.AppendName(out, startExport), byte(wasmbin.KindFunction)), w.shift(start.U32("the start function's index")))
+		n++
+	}
+	return append(wasmbin.AppendU32(nil, uint32(n)), out...)
+}
+
+func (w *rewriter) writeElements(r *wasmbin.Reader) []byte {
+	if r.Left() == 0 {
+		return nil
+	}
+	w.elements = int(r.U32("element segments"))
+	out := wasmbin.AppendU32(make([]byte, 0, r.Left()+r.Left()/4), uint32(w.elements))
+	for range w.elements {
+		start := r.Pos
+		form := r.U32("an element segment's form")
+		out = wasmbin.AppendU32(out, form)
+		if form&wasmbin.ElementPassive == 0 {
+			table := uint32(0)
+			if form&wasmbin.ElementExplicit != 0 {
+				table = r.U32("a table's index")
+				out = wasmbin.AppendU32(out, table)
+			}
+			if int64(table) >= int64(len(w.tables)) {
+				r.Fail(start, "table %d is not declared: there are %d", table, len(w.tables))
+				return nil
+			}
+			out = w.copyConstant(r, out)
+		}
+		if form&(wasmbin.ElementPassive|wasmbin.ElementExplicit) != 0 {
+			out = append(out, r.Byte("a type"))
+		}
+		n := int(r.U32("elements"))
+		out = wasmbin.AppendU32(out, uint32(n))
+		if w.out.Elements += n; w.out.Elements+w.elements > maxInit {
+			r.Fail(start, "the module has %d elements and element segments at least, the limit is %d: every instance pays for each", w.out.Elements+w.elements, maxInit)
+			return nil
+		}
+		for range n {
+			if form&wasmbin.ElementExpressions != 0 {
+				out = w.copyConstant(r, out)
+			} else {
+				at := r.Pos
+				index := r.U32("a function's index")
+				w.declare(r, at, index)
+				out = wasmbin.AppendU32(out, w.shift(index))
+			}
+			if r.Err != nil {
+				return nil
+			}
+		}
+	}
+	return out
+}
+
+// writeData takes what is active out of the data section. An empty segment stays in its place, as after an active
+// one has been written to the memory.
+func (w *rewriter) writeData(r *wasmbin.Reader) []byte {
+	if r.Left() == 0 {
+		return nil
+	}
+	n := int(r.U32("data segments"))
+	out := wasmbin.AppendU32(nil, uint32(n))
+	for i := range n {
+		start := r.Pos
+		form := r.U32("a data segment's form")
+		if form == 2 {
+			if memory := r.U32("a memory's index"); memory != 0 {
+				r.Fail(start, "memory %d is not declared", memory)
+			}
+		}
+		offset := uint32(0)
+		if form != 1 {
+			if op := r.Byte("an offset"); op != opcode.I32Const {
+				r.Fail(start, "data segment %d has an offset that is %w: it must be an i32.const", i, wasmbin.ErrUnsupported)
+			}
+			offset = r.S32()
+			if op := r.Byte("an offset"); op != opcode.End {
+				r.Fail(start, "data segment %d has an offset that is %w: it must be one i32.const", i, wasmbin.ErrUnsupported)
+			}
+			if len(w.memories) == 0 {
+				r.Fail(start, "data segment %d is active, but there is no memory", i)
+			}
+		}
+		content := r.Bytes(int(r.U32("a data segment's size")), "a data segment")
+		if r.Err != nil {
+			return nil
+		}
+		if form != 1 {
+			w.out.Data = append(w.out.Data, DataSegment{offset, content})
+			content = nil
+		}
+		w.segments = append(w.segments, len(content))
+		out = wasmbin.AppendU32(append(out, 1), uint32(len(content)))
+		out = append(out, content...)
+	}
+	return out
+}
+
+// writeCode reads all bodies, and then writes them.
+func (w *rewriter) writeCode(r *wasmbin.Reader) []byte {
+	n := 0
+	if r.Left() > 0 {
+		n = int(r.U32("bodies"))
+	}
+	size := r.Left()
+	w.bodies = make([]function, n)
+	w.flat = make([]uint8, n)
+	w.seen = make([]int, len(w.functions)+len(w.types))
+	for i := range w.bodies {
+		f := &w.bodies[i]
+		length := int(r.U32("a body's size"))
+		f.start, f.end = r.Pos, r.Pos+length
+		t := w.types[w.functions[w.imported+i]]
+		f.results, f.locals = t.Results, len(t.Params)
+		b := w.body(i)
+		for range int(b.U32("runs of locals")) {
+			f.locals += int(b.U32("a number of locals"))
+			b.ValueType("locals")
+		}
+		f.code = b.Pos
+		w.flat[i] = uint8(measureFlat(b, f.locals))
+		r.Pos = f.end
+	}
+	for i := range w.bodies {
+		w.current = i
+		b := w.body(i)
+		b.Pos = w.bodies[i].code
+		if w.analyse(b, &w.bodies[i]); b.Err != nil {
+			r.Err = b.Err
+			return nil
+		}
+	}
+	w.chargeStack()
+	types, own := w.ownFunctions()
+	out := wasmbin.AppendU32(make([]byte, 0, size+size/2), uint32(n+len(own)))
+	m := &meter{w: w}
+	scale := w.scale(types)
+	for i := range w.bodies {
+		w.current = i
+		f := &w.bodies[i]
+		m.f, m.r = f, w.body(i)
+		if w.flat[i] > 0 && f.stack == 0 {
+			out = wasmbin.AppendU32(out, uint32(f.end-f.start))
+			out = append(out, w.data[f.start:f.end]...)
+			if w.weigh(scale, m.r, f, out[len(out)-(f.end-f.start):]); m.r.Err != nil {
+				r.Err = m.r.Err
+				return nil
+			}
+			continue
+		}
+		out = m.write(out)
+		if w.weigh(scale, m.r, f, m.out); m.r.Err != nil {
+			r.Err = m.r.Err
+			return nil
+		}
+	}
+	w.total(r, len(out))
+	for _, body := range own {
+		out = append(wasmbin.AppendU32(out, uint32(len(body))), body...)
+	}
+	return out
+}
+
+// body returns a reader of a function's body.
+func (w *rewriter) body(i int) *wasmbin.Reader {
+	return &wasmbin.Reader{Data: w.data, Pos: w.bodies[i].start, End: w.bodies[i].end, Section: "function " + strconv.Itoa(w.imported+i) + ", code"}
+}
+
+// maxName is the longest name, in bytes, that is kept: a trap's error has the names of 30 functions.
+const maxName = 128
+
+// writeNames returns the content of a name section with the names of functions and ours; those of locals show up nowhere.
+func (w *rewriter) writeNames(r *wasmbin.Reader) []byte {
+	module := ""
+	var names []byte
+	n, ours := 0, false
+	add := func(index uint32, name string) {
+		names = wasmbin.AppendName(wasmbin.AppendU32(names, index), name)
+		n++
+	}
+	imports := func() {
+		if !ours {
+			add(uint32(w.imported+importRefill), ownPrefix+RefillFunc)
+			add(uint32(w.imported+importOverflow), ownPrefix+OverflowFunc)
+		}
+		ours = true
+	}
+	for r.Left() > 0 {
+		id := r.Byte("a subsection's id")
+		size := int(r.U32("a subsection's size"))
+		s := &wasmbin.Reader{Data: r.Data, Pos: r.Pos, End: r.Pos + size}
+		r.Pos += size
+		switch id {
+		case wasmbin.NamesModule:
+			module = shorten(s.Name("the module's name"))
+		case wasmbin.NamesFunctions:
+			for range int(s.U32("names")) {
+				index, name := s.U32("an index"), s.Name("a name")
+				if int64(index) >= int64(len(w.functions)) {
+					continue
+				}
+				if int(index) >= w.imported {
+					imports()
+				}
+				add(w.shift(index), shorten(name))
+			}
+		case wasmbin.NamesGlobals:
+			for range int(s.U32("names")) {
+				index, name := s.U32("an index"), s.Name("a name")
+				if w.globalNames = w.globalNames || s.Err == nil; s.Err == nil && string(name) == stackPointer {
+					w.stackName = int(index) + 1
+				}
+			}
+		}
+	}
+	imports()
+	add(w.ownFunction(ownSlow), ownPrefix+"slow")
+	add(w.ownFunction(ownCharge), ownPrefix+"charge")
+	if len(w.memories) > 0 {
+		add(w.ownFunction(ownGrow), ownPrefix+"memory.grow")
+		add(w.ownFunction(ownFill), ownPrefix+"memory.fill")
+		add(w.ownFunction(ownCopy), ownPrefix+"memory.copy")
+		for i := range w.longOrder {
+			add(w.ownFunction(ownInit+i), ownPrefix+"memory.init")
+		}
+	}
+	out := wasmbin.AppendName(nil, wasmbin.NameSection)
+	if module != "" {
+		content := wasmbin.AppendName(nil, module)
+		out = append(wasmbin.AppendU32(append(out, wasmbin.NamesModule), uint32(len(content))), content...)
+	}
+	count := wasmbin.AppendU32(nil, uint32(n))
+	out = wasmbin.AppendU32(append(out, wasmbin.NamesFunctions), uint32(len(count)+len(names)))
+	return append(append(out, count...), names...)
+}
+
+// shorten cuts a name to maxName bytes.
+func shorten(name []byte) string {
+	if len(name) <= maxName {
+		return string(name)
+	}
+	cut := maxName
+	for !utf8.RuneStart(name[cut]) {
+		cut--
+	}
+	return string(name[:cut])
+}

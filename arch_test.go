@@ -22,36 +22,64 @@ const module = "github.com/toolsrv/toolsrv"
 // edges are the allowed imports between packages of this module. Arrows point down only, so that a reader of a
 // package needs to know nothing above it.
 var edges = map[string][]string{
-	"internal/heap":                {},                                                                                                                                  // Go's own memory: process-wide, so for main programs only
-	"internal/ownership":           {},                                                                                                                                  // owners and modes of files: usable by any program
-	"internal/testkit":             {},                                                                                                                                  // what tests share
-	"internal/testkit/wasmtest":    {},                                                                                                                                  // modules for tests, byte by byte
-	"internal/pattern":             {"internal/text"},                                                                                                                   // paths and patterns of them; knows no tools
-	"internal/text":                {},                                                                                                                                  // what messages do with foreign text: everybody's
-	"internal/journal":             {"internal/text"},                                                                                                                   // writes a log; knows nobody who logs
-	"internal/jsontree":            {},                                                                                                                                  // bytes become values; knows nothing of schemas
-	"runtime/wasmbin":              {"internal/text", "runtime/wasmbin/opcode"},                                                                                         // pure format: usable by any program
-	"runtime/wasmbin/opcode":       {},                                                                                                                                  // names of numbers
-	"runtime/instrument":           {"internal/text", "runtime/instrument/weigh", "runtime/wasmbin", "runtime/wasmbin/opcode"},                                          // bytes in, bytes out: runs nothing
-	"runtime/instrument/weigh":     {"runtime/wasmbin/opcode"},                                                                                                          // counts what a compiler does with a body; knows no sections
-	"runtime/account":              {},                                                                                                                                  // numbers and who waits for them; knows nothing of guests
-	"runtime/linmem":               {},                                                                                                                                  // bytes and pages; knows nothing of WebAssembly but its page size
-	"runtime/sandbox/paranoid":     {},                                                                                                                                  // one constant, which a build tag sets
-	"wasmtools/failure":            {},                                                                                                                                  // the words of errors, for all that can say one
-	"wasmtools":                    {"internal/pattern", "internal/text", "internal/typed", "wasmtools/failure", "wasmtools/schema"},                                    // the domain: whoever embeds us depends on this, and on schemas for tools of Go functions
-	"wasmtools/schema":             {"internal/text", "wasmtools/failure", "internal/jsontree"},                                                                         // knows no tools: what is valid, and what is wrong where it is not
-	"wasmtools/auth":               {"wasmtools"},                                                                                                                       // refuses with the domain's error
-	"wasmtools/config":             {"internal/pattern", "internal/text"},                                                                                               // a file format: knows nothing of those who are configured
-	"wasmtools/toolfile":           {"internal/text", "wasmtools", "wasmtools/schema", "internal/jsontree", "runtime/sandbox", "runtime/instrument", "runtime/wasmbin"}, // one file becomes tools, the same way for serving and for the author's commands
-	"wasmtools/catalog/precedence": {},                                                                                                                                  // a file on disk: knows no modules
-	"wasmtools/catalog":            {"internal/ownership", "internal/text", "wasmtools", "wasmtools/toolfile", "runtime/sandbox", "wasmtools/catalog/precedence"},       // a directory of files becomes a route table
-	"wasmtools/web":                {"internal/text", "wasmtools"},                                                                                                      // what every HTTP door needs; knows none of them
-	"wasmtools/openapi":            {"internal/text", "wasmtools", "wasmtools/web"},                                                                                     // REST: sees tools, never sandboxes
-	"wasmtools/server":             {"runtime/account", "internal/text", "wasmtools", "wasmtools/web", "wasmtools/openapi", "wasmtools/auth", "wasmtools/catalog", "wasmtools/config", "runtime/sandbox"},
-	"author/project":               {"internal/text", "wasmtools", "runtime/wasmbin"},                                                                                                                                                            // runs compilers; never what they made
-	"cmd/toolsrv/command":          {"internal/heap", "internal/journal", "internal/text", "author/project", "wasmtools", "wasmtools/server", "wasmtools/config", "wasmtools/catalog", "wasmtools/web", "wasmtools/toolfile", "runtime/sandbox"}, // every part has a command
-	"cmd/toolsrv":                  {"cmd/toolsrv/command"},
-
+	// Go's own memory: process-wide, so for main programs only.
+	"internal/heap": {},
+	// Owners and modes of files: usable by any program.
+	"internal/ownership": {},
+	// What tests share.
+	"internal/testkit": {},
+	// Modules for tests, byte by byte.
+	"internal/testkit/wasmtest": {},
+	// Paths and patterns of them; knows no tools.
+	"internal/pattern": {"internal/text"},
+	// What messages do with foreign text: everybody's.
+	"internal/text": {},
+	// Writes a log; knows nobody who logs.
+	"internal/journal": {"internal/text"},
+	// Bytes become values; knows nothing of schemas.
+	"internal/jsontree": {},
+	// Pure format: usable by any program.
+	"runtime/wasmbin": {"internal/text", "runtime/wasmbin/opcode"},
+	// Names of numbers.
+	"runtime/wasmbin/opcode": {},
+	// Bytes in, bytes out: runs nothing.
+	"runtime/instrument": {"internal/text", "runtime/instrument/weigh", "runtime/wasmbin", "runtime/wasmbin/opcode"},
+	// Counts what a compiler does with a body; knows no sections.
+	"runtime/instrument/weigh": {"runtime/wasmbin/opcode"},
+	// Numbers and who waits for them; knows nothing of guests.
+	"runtime/account": {},
+	// Bytes and pages; knows nothing of WebAssembly but its page size.
+	"runtime/linmem": {},
+	// One constant, which a build tag sets.
+	"runtime/sandbox/paranoid": {},
+	// The words of errors, for all that can say one.
+	"wasmtools/failure": {},
+	// The domain: whoever embeds us depends on this, and on schemas for tools of Go functions.
+	"wasmtools": {"internal/jsontree", "internal/pattern", "internal/text", "internal/typed", "wasmtools/failure", "wasmtools/schema"},
+	// Knows no tools: what is valid, and what is wrong where it is not.
+	"wasmtools/schema": {"internal/text", "wasmtools/failure", "internal/jsontree"},
+	// Refuses with the domain's error.
+	"wasmtools/auth": {"wasmtools"},
+	// A file format: knows nothing of those who are configured.
+	"wasmtools/config": {"internal/pattern", "internal/text"},
+	// One file becomes tools, the same way for serving and for the author's commands.
+	"wasmtools/toolfile": {"internal/text", "wasmtools", "wasmtools/schema", "internal/jsontree", "runtime/sandbox", "runtime/instrument", "runtime/wasmbin"},
+	// A file on disk: knows no modules.
+	"wasmtools/catalog/precedence": {},
+	// A directory of files becomes a route table.
+	"wasmtools/catalog": {"internal/ownership", "internal/text", "wasmtools", "wasmtools/toolfile", "runtime/sandbox", "wasmtools/catalog/precedence"},
+	// What every HTTP door needs; knows none of them.
+	"wasmtools/web": {"internal/text", "wasmtools"},
+	// REST: sees tools, never sandboxes.
+	"wasmtools/openapi": {"internal/text", "wasmtools", "wasmtools/web"},
+	// The service: listeners, and every part wired to the others.
+	"wasmtools/server": {"runtime/account", "internal/text", "wasmtools", "wasmtools/web", "wasmtools/openapi", "wasmtools/auth", "wasmtools/catalog", "wasmtools/config", "runtime/sandbox"},
+	// Runs compilers; never what they made.
+	"author/project": {"internal/text", "wasmtools", "runtime/wasmbin"},
+	// Every part has a command.
+	"cmd/toolsrv/command": {"internal/heap", "internal/journal", "internal/text", "author/project", "wasmtools", "wasmtools/server", "wasmtools/config", "wasmtools/catalog", "wasmtools/web", "wasmtools/toolfile", "runtime/sandbox"},
+	// main.
+	"cmd/toolsrv": {"cmd/toolsrv/command"},
 	// Runs guests; knows no HTTP, no configuration, no schema.
 	"runtime/sandbox": {"internal/text", "runtime/account", "runtime/codecache", "runtime/instrument", "runtime/linmem", "runtime/sandbox/paranoid", "runtime/schedule", "runtime/wasmbin"},
 	// Files of bytes that are to be trusted; knows no compiler.

@@ -1,12 +1,13 @@
 package wasmtools
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
+	"github.com/toolsrv/toolsrv/internal/jsontree"
 	"github.com/toolsrv/toolsrv/internal/text"
 )
 
@@ -63,12 +64,13 @@ func ParseManifest(text []byte) (*Manifest, error) {
 	if len(text) > MaxManifest {
 		return nil, fmt.Errorf("%d bytes are more than the %d that are allowed: shorten its texts, or split the module", len(text), MaxManifest)
 	}
-	if err := checkJSON(text); err != nil {
-		return nil, err
-	}
-	top, err := objectAt("", text)
+	tree, err := readJSON(text)
 	if err != nil {
 		return nil, err
+	}
+	top := part{tree: tree}
+	if kind := top.kind(); kind != jsontree.Object {
+		return nil, fmt.Errorf("a manifest must be an object, not %s", kindNames[kind])
 	}
 	// The ABI comes first: a manifest of a later one may have members that this server does not know.
 	m := &Manifest{}
@@ -97,40 +99,43 @@ func ParseManifest(text []byte) (*Manifest, error) {
 }
 
 // abi reads the manifest's ABI.
-func (o object) abi() (int, error) {
-	raw, err := o.required("abi", "a number", "set it to 1")
+func (p part) abi() (int, error) {
+	abi, err := p.required("abi", jsontree.Number, "set it to 1")
 	if err != nil {
 		return 0, err
 	}
-	if string(raw) != fmt.Sprint(ABI) {
+	if got := abi.value().Text; got != strconv.Itoa(ABI) {
 		return 0, fmt.Errorf("abi is %s, this server speaks ABI %d: rebuild the module with an SDK for ABI %d, or update the server",
-			text.Short(string(raw)), ABI, ABI)
+			text.Short(got), ABI, ABI)
 	}
 	return ABI, nil
 }
 
 // tools reads the manifest's tools.
-func (o object) tools() ([]ManifestTool, error) {
-	list, err := o.list("tools")
+func (p part) tools() ([]ManifestTool, error) {
+	array, err := p.array("tools")
 	if err != nil {
 		return nil, err
 	}
-	switch {
-	case len(list) == 0:
+	switch n := array.value().Count; {
+	case n == 0:
 		return nil, fmt.Errorf("tools: there is none: declare at least one tool, with %s", wordList(toolMembers[:3]))
-	case len(list) > MaxManifestTools:
-		return nil, fmt.Errorf("tools: %d are more than the %d that are allowed: split the module", len(list), MaxManifestTools)
+	case n > MaxManifestTools:
+		return nil, fmt.Errorf("tools: %d are more than the %d that are allowed: split the module", n, MaxManifestTools)
+	}
+	list, err := array.objects()
+	if err != nil {
+		return nil, err
 	}
 	tools := make([]ManifestTool, len(list))
 	places := make(map[string]int, len(list))
-	for i, raw := range list {
-		place := fmt.Sprintf("tools[%d]", i)
-		t, err := toolAt(place, raw)
+	for i, item := range list {
+		t, err := item.tool()
 		if err != nil {
 			return nil, err
 		}
 		if first, twice := places[t.Name]; twice {
-			return nil, fmt.Errorf("%s.name: %q is the name of tools[%d], too: rename one", place, t.Name, first)
+			return nil, fmt.Errorf("%s.name: %q is the name of tools[%d], too: rename one", item.place, t.Name, first)
 		}
 		places[t.Name] = i
 		tools[i] = t
@@ -138,162 +143,162 @@ func (o object) tools() ([]ManifestTool, error) {
 	return tools, nil
 }
 
-// toolAt reads one tool.
-func toolAt(place string, raw json.RawMessage) (t ManifestTool, err error) {
-	o, err := objectAt(place, raw)
-	if err != nil {
+// tool reads one tool.
+func (p part) tool() (t ManifestTool, err error) {
+	if err := p.only(toolMembers); err != nil {
 		return t, err
 	}
-	if err := o.only(toolMembers); err != nil {
+	if _, err := p.required("name", jsontree.String, "name the tool"); err != nil {
 		return t, err
 	}
-	if _, err := o.required("name", "a string", "name the tool"); err != nil {
-		return t, err
-	}
-	if t.Name, err = o.text("name"); err != nil {
+	if t.Name, err = p.text("name"); err != nil {
 		return t, err
 	}
 	if err := CheckName(t.Name); err != nil {
-		return t, fmt.Errorf("%s: %w", o.at("name"), err)
+		return t, fmt.Errorf("%s: %w", p.at("name"), err)
 	}
 	const say = "say what the tool does and when to call it; agents choose tools by that"
-	if _, err := o.required("description", "a string", say); err != nil {
+	if _, err := p.required("description", jsontree.String, say); err != nil {
 		return t, err
 	}
-	if t.Description, err = o.text("description"); err != nil {
+	if t.Description, err = p.text("description"); err != nil {
 		return t, err
 	}
 	if strings.TrimSpace(t.Description) == "" {
-		return t, fmt.Errorf("%s is empty: %s", o.at("description"), say)
+		return t, fmt.Errorf("%s is empty: %s", p.at("description"), say)
 	}
-	if t.Parameters, err = o.required("parameters", "an object", `write a schema, {"type": "object"} where the tool takes nothing`); err != nil {
+	parameters, err := p.required("parameters", jsontree.Object, `write a schema, {"type": "object"} where the tool takes nothing`)
+	if err != nil {
 		return t, err
 	}
-	if result, ok := o.members["result"]; ok {
-		if kind := kindOf(result); kind != "an object" && kind != "a boolean" {
-			return t, fmt.Errorf("%s must be a schema, an object or a boolean, not %s: leave it out where the tool declares none", o.at("result"), kind)
+	t.Parameters = parameters.raw()
+	if result, ok := p.member("result"); ok {
+		if kind := result.kind(); kind != jsontree.Object && kind != jsontree.Bool {
+			return t, fmt.Errorf("%s must be a schema, an object or a boolean, not %s: leave it out where the tool declares none", p.at("result"), kindNames[kind])
 		}
-		t.Result = result
+		t.Result = result.raw()
 	}
-	t.Examples, err = o.examples()
+	t.Examples, err = p.examples()
 	return t, err
 }
 
 // examples reads a tool's examples.
-func (o object) examples() ([]Example, error) {
-	if _, ok := o.members["examples"]; !ok {
+func (p part) examples() ([]Example, error) {
+	if _, ok := p.member("examples"); !ok {
 		return nil, nil
 	}
-	list, err := o.list("examples")
+	array, err := p.array("examples")
+	if err != nil {
+		return nil, err
+	}
+	list, err := array.objects()
 	if err != nil {
 		return nil, err
 	}
 	examples := make([]Example, len(list))
-	for i, raw := range list {
-		example, err := objectAt(fmt.Sprintf("%s[%d]", o.at("examples"), i), raw)
-		if err != nil {
-			return nil, err
-		}
+	for i, example := range list {
 		if err := example.only(exampleMembers); err != nil {
 			return nil, err
 		}
-		if examples[i].Arguments, err = example.required("arguments", "an object", "write the body of a call, {} where the tool takes nothing"); err != nil {
+		arguments, err := example.required("arguments", jsontree.Object, "write the body of a call, {} where the tool takes nothing")
+		if err != nil {
 			return nil, err
 		}
-		examples[i].Result = example.members["result"]
+		examples[i].Arguments = arguments.raw()
+		if result, ok := example.member("result"); ok {
+			examples[i].Result = result.raw()
+		}
 	}
 	return examples, nil
 }
 
-// An object is one object of a manifest.
-type object struct {
-	place   string // such as "tools[1]", empty for the manifest itself
-	members map[string]json.RawMessage
+// A part is one value of a manifest.
+type part struct {
+	tree  *jsontree.Tree
+	index int32
+	place string // such as "tools[1]", empty for the manifest itself
 }
 
-// objectAt returns the object in raw, which checkJSON has accepted as part of a manifest.
-func objectAt(place string, raw json.RawMessage) (object, error) {
-	o := object{place: place}
-	if kind := kindOf(raw); kind != "an object" {
-		if place == "" {
-			place = "a manifest"
-		}
-		return o, fmt.Errorf("%s must be an object, not %s", place, kind)
-	}
-	return o, json.Unmarshal(raw, &o.members)
-}
+func (p part) value() *jsontree.Value { return &p.tree.Values[p.index] }
+
+func (p part) kind() jsontree.Kind { return p.value().Kind }
+
+// raw returns a copy of the value as it was written.
+func (p part) raw() json.RawMessage { return json.RawMessage(p.value().Text) }
 
 // at returns the place of a member.
-func (o object) at(name string) string { return joinPlace(o.place, name) }
+func (p part) at(name string) string { return joinPlace(p.place, name) }
+
+// member returns the member of that name of an object.
+func (p part) member(name string) (member part, ok bool) {
+	i := p.tree.Member(p.index, name)
+	return part{p.tree, i, p.at(name)}, i != 0
+}
 
 // only reports a member that is not known.
-func (o object) only(known []string) error {
+func (p part) only(known []string) error {
 	var unknown []string
-	for name := range o.members {
-		if !slices.Contains(known, name) {
+	for i := p.value().First; i != 0; i = p.tree.Values[i].Next {
+		if name := p.tree.Values[i].Key; !slices.Contains(known, name) {
 			unknown = append(unknown, name)
 		}
 	}
 	if unknown == nil {
 		return nil
 	}
-	slices.Sort(unknown) // the same error each time
-	if near := text.Nearest(unknown[0], known); near != "" {
-		return fmt.Errorf("%s: there is no such member; did you mean %q?", o.at(unknown[0]), near)
+	first := slices.Min(unknown)
+	if near := text.Nearest(first, known); near != "" {
+		return fmt.Errorf("%s: there is no such member; did you mean %q?", p.at(first), near)
 	}
-	return fmt.Errorf("%s: there is no such member: remove it; there can be %s", o.at(unknown[0]), wordList(known))
+	return fmt.Errorf("%s: there is no such member: remove it; there can be %s", p.at(first), wordList(known))
 }
 
 // required returns the member of that name and kind.
-func (o object) required(name, kind, remedy string) (json.RawMessage, error) {
-	raw, ok := o.members[name]
+func (p part) required(name string, kind jsontree.Kind, remedy string) (part, error) {
+	member, ok := p.member(name)
 	if !ok {
-		return nil, fmt.Errorf("%s is missing: %s", o.at(name), remedy)
+		return part{}, fmt.Errorf("%s is missing: %s", p.at(name), remedy)
 	}
-	if got := kindOf(raw); got != kind {
-		return nil, fmt.Errorf("%s must be %s, not %s: %s", o.at(name), kind, got, remedy)
+	if got := member.kind(); got != kind {
+		return part{}, fmt.Errorf("%s must be %s, not %s: %s", p.at(name), kindNames[kind], kindNames[got], remedy)
 	}
-	return raw, nil
+	return member, nil
 }
 
-// text returns the string of that name, "" where there is none.
-func (o object) text(name string) (string, error) {
-	raw, ok := o.members[name]
+// text returns a copy of the string of that name, "" where there is none.
+func (p part) text(name string) (string, error) {
+	member, ok := p.member(name)
 	if !ok {
 		return "", nil
 	}
-	if kind := kindOf(raw); kind != "a string" {
-		return "", fmt.Errorf("%s must be a string, not %s: leave it out where there is none", o.at(name), kind)
+	if kind := member.kind(); kind != jsontree.String {
+		return "", fmt.Errorf("%s must be a string, not %s: leave it out where there is none", p.at(name), kindNames[kind])
 	}
-	var s string
-	return s, json.Unmarshal(raw, &s)
+	return strings.Clone(member.value().Decoded()), nil
 }
 
-// list returns the elements of the array of that name.
-func (o object) list(name string) ([]json.RawMessage, error) {
-	raw, err := o.required(name, "an array", "write a list in brackets")
-	if err != nil {
-		return nil, err
-	}
-	var list []json.RawMessage
-	return list, json.Unmarshal(raw, &list)
+// array returns the array of that name.
+func (p part) array(name string) (part, error) {
+	return p.required(name, jsontree.Array, "write a list in brackets")
 }
 
-// kindOf returns the type of a JSON value, which is valid, in words.
-func kindOf(raw json.RawMessage) string {
-	switch bytes.TrimLeft(raw, " \t\r\n")[0] {
-	case '{':
-		return "an object"
-	case '[':
-		return "an array"
-	case '"':
-		return "a string"
-	case 't', 'f':
-		return "a boolean"
-	case 'n':
-		return "null"
+// objects returns the elements of an array of objects.
+func (p part) objects() ([]part, error) {
+	list := make([]part, 0, p.value().Count)
+	for i := p.value().First; i != 0; i = p.tree.Values[i].Next {
+		item := part{p.tree, i, fmt.Sprintf("%s[%d]", p.place, len(list))}
+		if kind := item.kind(); kind != jsontree.Object {
+			return nil, fmt.Errorf("%s must be an object, not %s", item.place, kindNames[kind])
+		}
+		list = append(list, item)
 	}
-	return "a number"
+	return list, nil
+}
+
+// kindNames are the types of JSON values in words.
+var kindNames = [...]string{
+	jsontree.Null: "null", jsontree.Bool: "a boolean", jsontree.Number: "a number",
+	jsontree.String: "a string", jsontree.Array: "an array", jsontree.Object: "an object",
 }
 
 // wordList joins words as prose.

@@ -73,7 +73,7 @@ func TestParseManifestRefuses(t *testing.T) {
 		"array":                    {`[1]`, "a manifest must be an object, not an array"},
 		"string":                   {` "x"`, "a manifest must be an object, not a string"},
 		"endless nesting":          {one(`,"result":` + strings.Repeat(`{"a":`, 200) + "1" + strings.Repeat("}", 200)), "tools[0].result.a.a.a.a.a.a.a.a.a"},
-		"endless arrays":           {strings.Repeat("[", wasmtools.MaxManifest), "line 1, column "},
+		"endless arrays":           {strings.Repeat("[", wasmtools.MaxManifest), "nest deeper than 128: flatten"},
 		"closed endless arrays":    {strings.Repeat("[", 5000) + strings.Repeat("]", 5000), "nest deeper than 128: flatten"},
 		"no abi":                   {top(`"sdk":""`), "abi is missing: set it to 1"},
 		"other abi":                {top(`"abi":2,"magic":true`), "abi is 2, this server speaks ABI 1: rebuild the module with an SDK for ABI 1"},

@@ -6,8 +6,6 @@ import (
 	"testing"
 
 	"github.com/tetratelabs/wazero"
-
-	"github.com/toolsrv/toolsrv/runtime/instrument"
 )
 
 // TestCompilingLoads has functions of many loads, each from an address of its own, and many blocks. At the end of each
@@ -22,7 +20,7 @@ func TestCompilingLoads(t *testing.T) {
 		"in loops":       strings.Repeat("\x03\x40"+strings.Repeat(load, 40)+"\x20\x00\x0d\x00\x0b", 700),
 	} {
 		t.Run(name, func(t *testing.T) {
-			r, err := instrument.Rewrite(program(1, []byte("\x00"+code+"\x41\x00\x0b")))
+			r, err := rewrite(program(1, []byte("\x00"+code+"\x41\x00\x0b")))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -45,7 +43,7 @@ func TestCompilingLoads(t *testing.T) {
 // Elements are counted in segments of all kinds.
 func TestElements(t *testing.T) {
 	t.Parallel()
-	r, err := instrument.Rewrite(module(
+	r, err := rewrite(module(
 		section(1, vec(b(0x60, 0, 0))), section(3, vec(b(0))), section(4, vec(b(0x70, 0, 5), b(0x6f, 0, 7))),
 		section(9, vec(append(b(0, 0x41, 0, 0x0b), vec(b(0), b(0))...), append(b(1, 0), vec(b(0), b(0), b(0))...), append(b(3, 0), vec(b(0))...), append(b(5, 0x70), vec(b(0xd2, 0, 0x0b))...))),
 		section(10, vec(append(leb(2), 0, 0x0b))),

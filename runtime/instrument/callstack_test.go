@@ -3,8 +3,6 @@ package instrument_test
 import (
 	"slices"
 	"testing"
-
-	"github.com/toolsrv/toolsrv/runtime/instrument"
 )
 
 // TestLinearStack checks what is taken for the pointer of a stack in memory, and what is not.
@@ -49,7 +47,7 @@ func TestLinearStack(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			rewritten, err := instrument.Rewrite(module(append([][]byte{section(5, vec(b(0, 1)))}, test.sections...)...))
+			rewritten, err := rewrite(module(append([][]byte{section(5, vec(b(0, 1)))}, test.sections...)...))
 			if err != nil {
 				t.Fatal(err)
 			}

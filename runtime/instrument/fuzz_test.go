@@ -48,7 +48,7 @@ func FuzzRewrite(f *testing.F) {
 	h := newHost(f, wazero.NewRuntimeConfigInterpreter().WithCoreFeatures(api.CoreFeaturesV2).WithMemoryLimitPages(256))
 	f.Fuzz(func(t *testing.T, module []byte) {
 		before := slices.Clone(module)
-		r, err := instrument.Rewrite(module)
+		r, err := rewrite(module)
 		if !slices.Equal(before, module) {
 			t.Fatal("the module was changed in place")
 		}
@@ -68,11 +68,11 @@ func FuzzRewrite(f *testing.F) {
 		if got != nil {
 			return
 		}
-		again, err := instrument.Rewrite(module)
+		again, err := rewrite(module)
 		if err != nil || !slices.Equal(again.Module, r.Module) {
 			t.Fatalf("rewritten again it is another: %v", err)
 		}
-		if _, err := instrument.Rewrite(r.Module); err == nil {
+		if _, err := rewrite(r.Module); err == nil {
 			t.Error("what was rewritten is rewritten again")
 		}
 		stop(t, h, module, r)

@@ -165,14 +165,10 @@ type rewriter struct {
 // left to the compiler's validation, which still has to see the result. What it refuses beyond Parse: what makes a
 // compiler or an instance take more than the module's size lets expect. Errors say section or function and offset.
 // Custom sections but for names are left out: they say nothing true of the new code.
-func Rewrite(module []byte) (*Rewritten, error) {
-	m, err := wasmbin.Parse(module)
-	if err != nil {
-		return nil, err
-	}
+func Rewrite(m *wasmbin.Module) (*Rewritten, error) {
 	w := &rewriter{
 		m:         m,
-		data:      module,
+		data:      m.Bytes(),
 		types:     m.Types(),
 		functions: m.Functions(),
 		imported:  m.ImportedFunctions(),

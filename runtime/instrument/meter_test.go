@@ -99,7 +99,7 @@ func TestMeteringBites(t *testing.T) {
 	t.Parallel()
 	for name, module := range endless() {
 		t.Run(name, func(t *testing.T) {
-			r, err := instrument.Rewrite(module)
+			r, err := rewrite(module)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -168,7 +168,7 @@ func TestBulkIsCharged(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			r, err := instrument.Rewrite(program(pages, body(c.code)))
+			r, err := rewrite(program(pages, body(c.code)))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -222,7 +222,7 @@ func TestCallStack(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r, err := instrument.Rewrite(module)
+			r, err := rewrite(module)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -244,7 +244,7 @@ func TestCallStack(t *testing.T) {
 // What a call takes of the call stack it gives back, however it returns.
 func TestCallStackIsGivenBack(t *testing.T) {
 	t.Parallel()
-	r, err := instrument.Rewrite(program(1,
+	r, err := rewrite(program(1,
 		// returns from within blocks, by branches to the function's label, and at its end
 		body("\x20\x00\x45\x04\x40"+i32(7)+"\x0f\x0b\x02\x40\x20\x00"+i32(1)+"\x46\x04\x40"+i32(8)+"\x0c\x02\x0b"+
 			"\x20\x00"+i32(2)+"\x46\x04\x40\x02\x40\x02\x40"+i32(9)+i32(2)+"\x0e\x00\x04\x0b\x0b\x0b\x0b\x20\x00"+i32(1)+"\x6b\x10\x00\x1a")))

@@ -8,8 +8,6 @@ import (
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
 	"github.com/tetratelabs/wazero/imports/wasi_snapshot_preview1"
-
-	"github.com/toolsrv/toolsrv/runtime/instrument"
 )
 
 const stackSize = 64 << 20
@@ -39,7 +37,7 @@ func newPair(t testing.TB, module []byte) *pair {
 	if p.plain, err = p.host.InstantiateModule(ctx, compiled, wazero.NewModuleConfig().WithName("").WithStartFunctions("_initialize")); err != nil {
 		t.Fatal(err)
 	}
-	rewritten, err := instrument.Rewrite(module)
+	rewritten, err := rewrite(module)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -138,7 +138,7 @@ func TestRewriteRefuses(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r, err := instrument.Rewrite(c.module)
+			r, err := rewrite(c.module)
 			if err == nil || r != nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("got %v, %v, want an error with %q", r, err, c.want)
 			}
@@ -169,7 +169,7 @@ func TestRewriteRefusesCompileBombs(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			begun := time.Now()
-			if _, err := instrument.Rewrite(c.module); err == nil || !strings.Contains(err.Error(), c.want) {
+			if _, err := rewrite(c.module); err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("got %v, want an error with %q", err, c.want)
 			}
 			if took := time.Since(begun); took > 5*time.Second {
@@ -181,7 +181,7 @@ func TestRewriteRefusesCompileBombs(t *testing.T) {
 
 func TestRewritten(t *testing.T) {
 	t.Parallel()
-	r, err := instrument.Rewrite(module(
+	r, err := rewrite(module(
 		section(1, vec(b(0x60, 0, 0))),
 		section(2, vec(slices.Concat(str("env"), str("f"), b(0, 0)))),
 		section(3, vec(b(0))),
@@ -246,14 +246,14 @@ func TestFresh(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r, err := instrument.Rewrite(program(1, body(c.code)))
+			r, err := rewrite(program(1, body(c.code)))
 			if err != nil || r.Fresh != c.want {
 				t.Errorf("got %+v, %v, want %q", r, err, c.want)
 			}
 		})
 	}
 	vector := append(b(0x7b, 1, 0xfd, 12), append(make([]byte, 16), 0x0b)...)
-	if r, err := instrument.Rewrite(module(section(6, vec(vector)))); err != nil || r.Fresh != "global 0 is a mutable v128" || len(r.Globals) > 0 {
+	if r, err := rewrite(module(section(6, vec(vector)))); err != nil || r.Fresh != "global 0 is a mutable v128" || len(r.Globals) > 0 {
 		t.Errorf("got %+v, %v", r, err)
 	}
 }
@@ -271,7 +271,7 @@ func TestBulkInstructions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := instrument.Rewrite(text)
+	r, err := rewrite(text)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -322,7 +322,7 @@ func TestBulkInstructions(t *testing.T) {
 func TestRefusedGrowIsCounted(t *testing.T) {
 	t.Parallel()
 	grow := "\x20\x00\x40\x00\x1a"
-	r, err := instrument.Rewrite(program(1, body(grow)))
+	r, err := rewrite(program(1, body(grow)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -346,7 +346,7 @@ func BenchmarkRewrite(b *testing.B) {
 	b.SetBytes(int64(len(module)))
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := instrument.Rewrite(module); err != nil {
+		if _, err := rewrite(module); err != nil {
 			b.Fatal(err)
 		}
 	}

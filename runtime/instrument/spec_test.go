@@ -81,7 +81,7 @@ func (w *world) module(ctx context.Context, name string, module []byte) (err, re
 		w.last, err = w.InstantiateWithConfig(ctx, module, wazero.NewModuleConfig().WithName(name).WithStartFunctions())
 		return err, nil
 	}
-	r, refused := instrument.Rewrite(module)
+	r, refused := rewrite(module)
 	if refused != nil {
 		return nil, refused
 	}
@@ -253,7 +253,7 @@ func compareWorlds(t *testing.T, root, dir string, s *script, modules, skipped, 
 				t.Fatal(err)
 			}
 			invalid.Add(1)
-			r, err := instrument.Rewrite(module)
+			r, err := rewrite(module)
 			if err == nil && compiles(metered, r.Module) == nil && compiles(plain, module) != nil {
 				t.Errorf("line %d: %s (%s) is valid when rewritten", c.Line, c.Filename, c.Text)
 			}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/toolsrv/toolsrv/runtime/sandbox"
+	"github.com/toolsrv/toolsrv/runtime/wasmbin"
 )
 
 func TestLoadRefuses(t *testing.T) {
@@ -60,7 +61,7 @@ func TestLoadRefusesBytes(t *testing.T) {
 		}
 		p.Close()
 	}
-	if _, err := e.Load(make([]byte, sandbox.MaxModule+1)); err == nil || !strings.Contains(err.Error(), "the limit is 64 MiB") {
+	if _, err := e.Load(wasmbin.AppendCustom(good, "large", make([]byte, sandbox.MaxModule))); err == nil || !strings.Contains(err.Error(), "the limit is 64 MiB") {
 		t.Errorf("got %v, want an error with the limit", err)
 	}
 }

@@ -25,6 +25,7 @@ import (
 	"github.com/toolsrv/toolsrv/runtime/account"
 	"github.com/toolsrv/toolsrv/runtime/instrument"
 	"github.com/toolsrv/toolsrv/runtime/schedule"
+	"github.com/toolsrv/toolsrv/runtime/wasmbin"
 )
 
 const (
@@ -199,8 +200,12 @@ func (c *compiler) make(b *build) (n *native, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("unpack the module: %w", err)
 	}
+	parsed, err := wasmbin.Parse(source)
+	if err != nil {
+		return nil, err
+	}
 	if load { // there was something when the module was loaded, so that nobody weighed it
-		r, err := instrument.Rewrite(source)
+		r, err := instrument.Rewrite(parsed)
 		if err != nil {
 			return nil, err
 		}
@@ -213,7 +218,7 @@ func (c *compiler) make(b *build) (n *native, err error) {
 		c.account.Add(account.Memory, m.cost.bytes)
 	}
 	defer c.account.Give(account.Memory, m.cost.bytes)
-	return c.foundry.compile(m.sum, source, b.needed.Load)
+	return c.foundry.compile(m.sum, parsed, b.needed.Load)
 }
 
 // close begins no more builds and waits for those that run, for grace at most. It reports whether none is left;

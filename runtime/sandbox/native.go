@@ -246,17 +246,14 @@ func (f *foundry) keep(of sum, module []byte, m made, r *instrument.Rewritten) e
 }
 
 // compile makes code of a module. Where it is in the cache then, and needed reports false, it is not loaded.
-func (f *foundry) compile(of sum, source []byte, needed func() bool) (*native, error) {
-	r, err := instrument.Rewrite(source)
+func (f *foundry) compile(of sum, parsed *wasmbin.Module, needed func() bool) (*native, error) {
+	r, err := instrument.Rewrite(parsed)
 	if err != nil {
 		return nil, err
 	}
 	// wazero shares the code of modules that are the same to the byte, and writes to what it shares while others use it.
 	// Two that differ only in their data, which Rewrite takes out, would be the same: the sum tells them apart.
-	module, err := wasmbin.SetCustom(r.Module, "toolsrv.sum", of[:])
-	if err != nil {
-		return nil, err
-	}
+	module := wasmbin.AppendCustom(r.Module, "toolsrv.sum", of[:])
 	r.Module = nil
 	for i := range r.Data { // so that the source is let go of
 		r.Data[i].Content = slices.Clone(r.Data[i].Content)

@@ -30,7 +30,7 @@ func TestEntryIsWhole(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", file, err)
 		}
-		want, err := instrument.Rewrite(module)
+		want, err := rewrite(module)
 		if err != nil {
 			continue // it is a fixture of what is refused
 		}
@@ -58,7 +58,7 @@ func TestEntryIsWhole(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		again, err := instrument.Rewrite(plain)
+		again, err := rewrite(plain)
 		if err != nil || !bytes.Equal(again.Module, want.Module) {
 			t.Errorf("%s: without its custom sections it is rewritten to something else, %v", file, err)
 		}
@@ -71,4 +71,12 @@ func TestEntryIsWhole(t *testing.T) {
 		}
 		p.Close()
 	}
+}
+
+func rewrite(module []byte) (*instrument.Rewritten, error) {
+	m, err := wasmbin.Parse(module)
+	if err != nil {
+		return nil, err
+	}
+	return instrument.Rewrite(m)
 }

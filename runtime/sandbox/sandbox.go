@@ -178,17 +178,22 @@ func valueTypes(types []wasmbin.ValueType) []api.ValueType {
 	return list
 }
 
-// Load checks a module without compiling it: that it is well-formed, that all its imports are offered, that its
-// exports are those of a tool, and that it has one memory of its own. Errors say what is wrong and what to do. Modules
-// that differ in nothing but custom sections, such as the manifest, share code and instances. The module is copied; Close
-// of each Program frees it.
+// Load parses a module and loads it as LoadModule does.
 func (e *Engine) Load(bytes []byte) (*Program, error) {
-	if len(bytes) > MaxModule {
-		return nil, fmt.Errorf("the module has %d bytes, the limit is %s: strip it", len(bytes), size(MaxModule))
-	}
 	parsed, err := wasmbin.Parse(bytes)
 	if err != nil {
 		return nil, err
+	}
+	return e.LoadModule(parsed)
+}
+
+// LoadModule checks a module without compiling it: that all its imports are offered, that its exports are those of a tool,
+// and that it has one memory of its own. Errors say what is wrong and what to do. Modules that differ in nothing but custom
+// sections, such as the manifest, share code and instances. The module is copied; Close of each Program frees it.
+func (e *Engine) LoadModule(parsed *wasmbin.Module) (_ *Program, err error) {
+	bytes := parsed.Bytes()
+	if len(bytes) > MaxModule {
+		return nil, fmt.Errorf("the module has %d bytes, the limit is %s: strip it", len(bytes), size(MaxModule))
 	}
 	whole := sha256.Sum256(bytes)
 	digest := hex.EncodeToString(whole[:])
@@ -204,7 +209,7 @@ func (e *Engine) Load(bytes []byte) (*Program, error) {
 	m.cost = cost{time.Duration(m.source.size) * compilePace, int64(m.source.size) * compileBytes}
 	// What the cache has was accepted by this rewriter when it was compiled.
 	if m.stored = e.foundry.has(m.sum); !m.stored {
-		rewritten, err := instrument.Rewrite(bytes)
+		rewritten, err := instrument.Rewrite(parsed)
 		if err != nil {
 			return nil, err
 		}

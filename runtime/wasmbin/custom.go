@@ -77,9 +77,7 @@ func SetCustom(module []byte, name string, content []byte) ([]byte, error) {
 			return nil, r.Err
 		}
 	}
-	length := AppendU32(nil, uint32(len(name)))
-	size := len(length) + len(name) + len(content)
-	out := make([]byte, 0, len(module)+size+6) // 6: the id and the longest size
+	out := make([]byte, 0, len(module)+len(name)+len(content)+11) // 11: the id and two numbers at their longest
 	out = append(out, Header...)
 	r := &Reader{Data: module, Pos: len(Header), End: len(module)}
 	for r.Left() > 0 {
@@ -90,11 +88,14 @@ func SetCustom(module []byte, name string, content []byte) ([]byte, error) {
 	if r.Err != nil {
 		return nil, r.Err
 	}
-	out = append(out, SectionCustom)
-	out = AppendU32(out, uint32(size))
-	out = append(out, length...)
-	out = append(out, name...)
-	return append(out, content...), nil
+	return AppendCustom(out, name, content), nil
+}
+
+// AppendCustom appends a custom section to a module that has none of that name.
+func AppendCustom(module []byte, name string, content []byte) []byte {
+	size := len(AppendU32(nil, uint32(len(name)))) + len(name) + len(content)
+	module = AppendU32(append(module, SectionCustom), uint32(size))
+	return append(AppendName(module, name), content...)
 }
 
 // NameSection is the custom section with the names for traces. The compiler reads it and allocates by its counts, so

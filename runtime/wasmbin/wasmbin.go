@@ -128,6 +128,9 @@ func (m *Module) checkCounts(r *Reader) {
 	}
 }
 
+// Bytes returns what the module was parsed from. It must not be changed.
+func (m *Module) Bytes() []byte { return m.data }
+
 // Types returns the types that the module declares. The slice is the caller's.
 func (m *Module) Types() []FuncType { return slices.Clone(m.types) }
 

@@ -114,7 +114,7 @@ func Inspect(content []byte) (*Report, error) {
 			r.Left.SectionsSize += s.Size
 		}
 	}
-	r.judge(binary, content)
+	r.judge(binary)
 	return r, nil
 }
 
@@ -132,12 +132,12 @@ func (r *Report) readManifest(content []byte) {
 }
 
 // judge finds out how the module can be run.
-func (r *Report) judge(binary *wasmbin.Module, content []byte) {
+func (r *Report) judge(binary *wasmbin.Module) {
 	features, err := binary.Features()
 	if err == nil {
 		r.Features = append(r.Features, features...)
 		var rewritten *instrument.Rewritten
-		if rewritten, err = instrument.Rewrite(content); err == nil {
+		if rewritten, err = instrument.Rewrite(binary); err == nil {
 			r.ResetsInPlace, r.NoReset = rewritten.Fresh == "", rewritten.Fresh
 		}
 	}

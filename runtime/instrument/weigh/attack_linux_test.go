@@ -55,7 +55,7 @@ func largest(t *testing.T, s shape, ratio [2]int) (n int, best *instrument.Rewri
 		if len(module) > 7_000_000 {
 			return false
 		}
-		r, err := instrument.Rewrite(module)
+		r, err := rewrite(module)
 		if err != nil {
 			return false
 		}
@@ -106,7 +106,7 @@ func TestRefused(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			begun := time.Now()
-			_, err := instrument.Rewrite(c.module)
+			_, err := rewrite(c.module)
 			if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "function 2, code section") {
 				t.Errorf("%d KB: got %v, want an error with %q", len(c.module)>>10, err, c.want)
 			}
@@ -125,7 +125,7 @@ func TestPredicted(t *testing.T) {
 	for _, s := range []shape{shapes()[0], joins[0], joins[3], lines[8]} {
 		n, best := 8, (*instrument.Rewritten)(nil)
 		for ; best == nil || best.Weight.Time() < 300*time.Millisecond; n *= 2 {
-			r, err := instrument.Rewrite(s.make(n, n))
+			r, err := rewrite(s.make(n, n))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -154,7 +154,7 @@ func TestRealModules(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			r, err := instrument.Rewrite(module)
+			r, err := rewrite(module)
 			if err != nil {
 				t.Fatal(err)
 			}

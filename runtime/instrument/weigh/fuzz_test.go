@@ -4,7 +4,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/toolsrv/toolsrv/runtime/instrument"
 	"github.com/toolsrv/toolsrv/runtime/instrument/weigh"
 )
 
@@ -18,7 +17,7 @@ func FuzzWeigh(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, module []byte) {
 		begun := time.Now()
-		r, err := instrument.Rewrite(module)
+		r, err := rewrite(module)
 		if took := time.Since(begun); took > 5*time.Second {
 			t.Fatalf("%d bytes took %v", len(module), took)
 		}

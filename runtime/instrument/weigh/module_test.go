@@ -3,6 +3,9 @@ package weigh_test
 import (
 	"bytes"
 	"slices"
+
+	"github.com/toolsrv/toolsrv/runtime/instrument"
+	"github.com/toolsrv/toolsrv/runtime/wasmbin"
 )
 
 // A code is a function's body while it is written.
@@ -113,4 +116,13 @@ func (p plan) module(bodies ...[]byte) []byte {
 		add(slices.Concat(locals, b, []byte{0x0b}))
 	}
 	return append(out, section(10, all)...)
+}
+
+// rewrite parses a module and rewrites it.
+func rewrite(module []byte) (*instrument.Rewritten, error) {
+	m, err := wasmbin.Parse(module)
+	if err != nil {
+		return nil, err
+	}
+	return instrument.Rewrite(m)
 }

@@ -69,7 +69,7 @@ var edges = map[string][]string{
 	// A directory of files becomes a route table.
 	"wasmtools/catalog": {"internal/ownership", "internal/text", "wasmtools", "wasmtools/toolfile", "runtime/sandbox", "wasmtools/catalog/precedence"},
 	// What every HTTP door needs; knows none of them.
-	"wasmtools/web": {"internal/text", "wasmtools"},
+	"wasmtools/web": {"internal/text", "wasmtools", "wasmtools/auth"},
 	// REST: sees tools, never sandboxes.
 	"wasmtools/openapi": {"internal/text", "wasmtools", "wasmtools/web"},
 	// The service: listeners, and every part wired to the others.

@@ -65,3 +65,46 @@ func ExampleNewTool() {
 	// 404 {"detail":"There is no hotel in Atlantis: choose another city.","code":"tool_error"} <nil>
 	// 422 {"detail":[{"type":"extra_forbidden","loc":["body","night"],"msg":"Extra inputs are not permitted: did you mean 'nights'?","input":2,"ctx":{"did_you_mean":"nights"}}],"code":"invalid_arguments"} <nil>
 }
+
+// A proxy is a dependency of the application: it says who calls.
+type proxy struct{}
+
+// Check lets every request in.
+func (proxy) Check(*http.Request) error { return nil }
+
+// A proxy in front has authenticated the user, and sends the name.
+func (proxy) Principal(r *http.Request, current *wasmtools.Principal) (*wasmtools.Principal, error) {
+	user := r.Header.Get("X-User")
+	if user == "" {
+		return nil, &wasmtools.Error{Code: wasmtools.CodeUnauthorized}
+	}
+	return wasmtools.NewPrincipal(user, "proxy", "travel/*")
+}
+
+// A function that needs to know who calls it is given the call.
+func ExampleNewToolWithCall() {
+	whoami := wasmtools.NewToolWithCall("travel/whoami", "Tell who calls.",
+		func(_ context.Context, call *wasmtools.Call, _ struct{}) (string, error) {
+			return call.Principal.String(), nil
+		})
+	table, err := wasmtools.NewRouteTable(whoami)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	app := openapi.NewApp(table, openapi.Options{Dependencies: []openapi.Dependency{proxy{}}})
+	defer app.Close()
+	for _, user := range []string{"alice", ""} {
+		r := httptest.NewRequest(http.MethodPost, "/travel/whoami", nil)
+		if user != "" {
+			r.Header.Set("X-User", user)
+		}
+		answer := httptest.NewRecorder()
+		app.ServeHTTP(answer, r)
+		fmt.Println(answer.Code, answer.Body)
+	}
+
+	// Output:
+	// 200 "alice"
+	// 401 {"detail":"Invalid or missing bearer token"}
+}

@@ -1,5 +1,5 @@
-// Package auth decides who may call: a set of bearer tokens that can change while requests run, and the
-// dependency of an application that is made of it.
+// Package auth decides who may call, and who it is that calls: a set of bearer tokens that can change while requests run,
+// and the dependency of an application that is made of it.
 package auth
 
 import (
@@ -9,8 +9,11 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"sync"
 	"sync/atomic"
+
+	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
 // MaxToken is the largest length of a token in bytes.
@@ -24,17 +27,21 @@ const MaxToken = 1024
 // Tokens are not kept, only their SHA-256 digests, keyed with a secret that is new for each BearerTokenAuth. Looking
 // a digest up takes no time that a caller could learn from: what is compared with what is unknown without the key, so
 // neither how far a guess was right, nor which token matched, nor how many there are can be measured.
+//
+// Each token stands for a principal that may call every tool. Its name is "token-1" for the first token and so on: a token
+// keeps its number for as long as it is in the set, and no other token of the process gets the same.
 type BearerTokenAuth struct {
 	key   [sha256.Size]byte
 	state atomic.Pointer[state]
 
 	mu          sync.Mutex // held by those that change state; guards what follows
+	numbered    int        // tokens that were ever added
 	subscribers []*func()
 }
 
 // state never changes once it is published.
 type state struct {
-	digests  map[digest]struct{}
+	tokens   map[digest]*wasmtools.Principal
 	disabled bool
 	required bool
 }
@@ -74,9 +81,12 @@ func (a *BearerTokenAuth) AddToken(token string) error {
 	if err := CheckToken(token); err != nil {
 		return err
 	}
+	d := a.digest(token)
 	a.change(func(s *state) {
-		s.digests = maps.Clone(s.digests)
-		s.digests[a.digest(token)] = struct{}{}
+		if s.tokens[d] == nil {
+			s.tokens = maps.Clone(s.tokens)
+			s.tokens[d] = a.next()
+		}
 	})
 	return nil
 }
@@ -89,9 +99,9 @@ func (a *BearerTokenAuth) RemoveToken(token string) bool {
 	}
 	d, found := a.digest(token), false
 	a.change(func(s *state) {
-		if _, found = s.digests[d]; found {
-			s.digests = maps.Clone(s.digests)
-			delete(s.digests, d)
+		if _, found = s.tokens[d]; found {
+			s.tokens = maps.Clone(s.tokens)
+			delete(s.tokens, d)
 		}
 	})
 	return found
@@ -99,15 +109,35 @@ func (a *BearerTokenAuth) RemoveToken(token string) bool {
 
 // SetTokens makes tokens the whole set, in one step. It fails, and changes nothing, where [CheckToken] refuses one.
 func (a *BearerTokenAuth) SetTokens(tokens []string) error {
-	digests := make(map[digest]struct{}, len(tokens))
+	digests := make([]digest, len(tokens))
 	for i, token := range tokens {
 		if err := CheckToken(token); err != nil {
 			return fmt.Errorf("token %d of %d: %w", i+1, len(tokens), err)
 		}
-		digests[a.digest(token)] = struct{}{}
+		digests[i] = a.digest(token)
 	}
-	a.change(func(s *state) { s.digests = digests })
+	a.change(func(s *state) {
+		old := s.tokens
+		s.tokens = make(map[digest]*wasmtools.Principal, len(digests))
+		for _, d := range digests {
+			if s.tokens[d] == nil {
+				if s.tokens[d] = old[d]; s.tokens[d] == nil {
+					s.tokens[d] = a.next()
+				}
+			}
+		}
+	})
 	return nil
+}
+
+// next returns the principal of a token that is new. a.mu is held.
+func (a *BearerTokenAuth) next() *wasmtools.Principal {
+	a.numbered++
+	p, err := wasmtools.NewPrincipal("token-"+strconv.Itoa(a.numbered), wasmtools.OriginToken, "*")
+	if err != nil {
+		panic("auth: " + err.Error()) // none of the three comes from outside
+	}
+	return p
 }
 
 // Enabled reports what SetEnabled said last; a new BearerTokenAuth is enabled.
@@ -128,7 +158,7 @@ func (a *BearerTokenAuth) SetRequired(on bool) {
 func (a *BearerTokenAuth) Open() bool { return a.state.Load().open() }
 
 func (s *state) open() bool {
-	return !s.required && (s.disabled || len(s.digests) == 0)
+	return !s.required && (s.disabled || len(s.tokens) == 0)
 }
 
 // Subscribe has f called after each change of what Open returns, before the method that made it returns. Calls come one
@@ -162,17 +192,17 @@ func (a *BearerTokenAuth) change(f func(*state)) {
 	}
 }
 
-// admits reports whether a caller who shows token is let in; token is foreign and may be anything.
-func (a *BearerTokenAuth) admits(token string) bool {
+// principal returns who a caller is that shows token, or nil where it is not let in. While the service is open that is
+// current, whatever token is shown. token is foreign and may be anything.
+func (a *BearerTokenAuth) principal(token string, current *wasmtools.Principal) *wasmtools.Principal {
 	s := a.state.Load()
 	if s.open() {
-		return true
+		return current
 	}
 	if CheckToken(token) != nil {
-		return false
+		return nil
 	}
-	_, ok := s.digests[a.digest(token)]
-	return ok
+	return s.tokens[a.digest(token)]
 }
 
 // digest returns the keyed digest of a token that CheckToken accepts. The key in front is enough of a MAC here,

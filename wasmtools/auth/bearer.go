@@ -24,10 +24,16 @@ func Dependency(a *BearerTokenAuth) *Bearer {
 
 // Check returns nil, or a *wasmtools.Error with CodeUnauthorized that tells nothing of why.
 func (b *Bearer) Check(r *http.Request) error {
-	if b.auth.admits(bearerToken(r.Header["Authorization"])) {
-		return nil
+	_, err := b.Principal(r, wasmtools.Everybody())
+	return err
+}
+
+// Principal returns the principal of the request's token, or current while no token is required. It fails as Check does.
+func (b *Bearer) Principal(r *http.Request, current *wasmtools.Principal) (*wasmtools.Principal, error) {
+	if p := b.auth.principal(bearerToken(r.Header["Authorization"]), current); p != nil {
+		return p, nil
 	}
-	return &wasmtools.Error{Code: wasmtools.CodeUnauthorized, Message: "Invalid or missing bearer token"}
+	return nil, &wasmtools.Error{Code: wasmtools.CodeUnauthorized, Message: "Invalid or missing bearer token"}
 }
 
 // SecurityScheme returns the name and the OpenAPI description of the condition.

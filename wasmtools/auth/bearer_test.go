@@ -153,3 +153,44 @@ func BenchmarkCheck(b *testing.B) {
 		}
 	}
 }
+
+// nameOf returns the name of a token's principal.
+func nameOf(t *testing.T, b *auth.Bearer, token string) string {
+	t.Helper()
+	p, err := b.Principal(&http.Request{Header: http.Header{"Authorization": {"Bearer " + token}}}, wasmtools.Everybody())
+	if err != nil {
+		return "refused"
+	}
+	if p.Origin() != wasmtools.OriginToken && p != wasmtools.Everybody() || !p.May("/math/add") {
+		t.Errorf("%s: got %s of %s with %q", token, p, p.Origin(), p.Scopes())
+	}
+	return p.String()
+}
+
+// TestTokensKeepTheirNames changes the set of tokens: no token gets a name that another one had.
+func TestTokensKeepTheirNames(t *testing.T) {
+	t.Parallel()
+	a := newAuth(t, "one", "two", "one", "three")
+	b := auth.Dependency(a)
+	for _, step := range []struct {
+		change func()
+		want   string // names of one, two, three and four
+	}{
+		{func() {}, "token-1 token-2 token-3 refused"},
+		{func() { _ = a.AddToken("one") }, "token-1 token-2 token-3 refused"},
+		{func() { _ = a.SetTokens([]string{"four", "three", "two"}) }, "refused token-2 token-3 token-4"},
+		{func() { a.RemoveToken("two") }, "refused refused token-3 token-4"},
+		{func() { _ = a.AddToken("one") }, "token-5 refused token-3 token-4"},
+		{func() { _ = a.SetTokens([]string{"two", "bad token"}) }, "token-5 refused token-3 token-4"},
+		{func() { a.SetEnabled(false) }, "everybody everybody everybody everybody"},
+	} {
+		step.change()
+		var got []string
+		for _, token := range []string{"one", "two", "three", "four"} {
+			got = append(got, nameOf(t, b, token))
+		}
+		if got := strings.Join(got, " "); got != step.want {
+			t.Errorf("got %s, want %s", got, step.want)
+		}
+	}
+}

@@ -31,13 +31,16 @@ func (x *Exchange) logRequest() {
 	if !x.mux.log.Enabled(ctx, level) {
 		return
 	}
-	attrs := make([]slog.Attr, 0, 7)
+	attrs := make([]slog.Attr, 0, 8)
 	attrs = append(attrs,
 		slog.String("method", text.Clip(x.request.Method, maxRequestID)),
 		slog.String("path", text.Clip(x.request.URL.Path, maxLoggedPath)),
 		slog.Int("status", x.status),
 		slog.Duration("duration", time.Since(x.start)),
 		slog.String("request_id", x.id[0]))
+	if p := x.call.Principal; p != nil && p != wasmtools.Everybody() {
+		attrs = append(attrs, slog.String("principal", p.String()))
+	}
 	if x.code != "" {
 		attrs = append(attrs, slog.String("code", string(x.code)))
 	}

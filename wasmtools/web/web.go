@@ -36,7 +36,7 @@ type Options struct {
 // A Mux serves the doors of one service, and the probes /healthz and /readyz. It is an http.Handler, safe for
 // concurrent use once all doors are mounted.
 type Mux struct {
-	dependencies []Dependency
+	dependencies []dependency
 	schemes      []scheme
 	log          *slog.Logger
 	ready        func() error
@@ -62,7 +62,7 @@ type headers struct {
 // or is not a JSON object.
 func NewMux(o Options) *Mux {
 	m := &Mux{
-		dependencies: slices.Clone(o.Dependencies),
+		dependencies: dependenciesOf(o.Dependencies),
 		schemes:      schemesOf(o.Dependencies),
 		log:          o.Logger,
 		ready:        o.Ready,
@@ -118,18 +118,17 @@ func (m *Mux) Close() error {
 // ServeHTTP answers one request.
 func (m *Mux) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x := &Exchange{w: w, mux: m, request: r, start: time.Now()}
-	x.call.Principal = wasmtools.Everybody()
 	x.identify()
 	defer x.finish()
 	probe := isProbe(r.URL.Path)
 	// Whoever may not call a tool may not learn either which paths exist, so this comes before routing.
 	if !probe {
-		for _, d := range m.dependencies {
-			if err := d.Check(r); err != nil {
-				x.Fail(err)
-				return
-			}
+		principal, err := m.identify(r)
+		if err != nil {
+			x.Fail(err)
+			return
 		}
+		x.call.Principal = principal
 	}
 	// Doors look at the decoded path, in which an encoded slash is like any other. A proxy in front that decides by the
 	// path may not take it for one.

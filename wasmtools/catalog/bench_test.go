@@ -27,7 +27,8 @@ func BenchmarkOpen(b *testing.B) {
 	fill(b, directory, 1000)
 	engine := newEngine(b)
 	for b.Loop() {
-		c, err := catalog.Open(b.Context(), catalog.Options{Directory: directory, Engine: engine, PollOnly: true, Poll: time.Hour})
+		source := newDirectory(b, options{Directory: directory, PollOnly: true, Poll: time.Hour})
+		c, err := catalog.Open(b.Context(), catalog.Options{Source: source, Engine: engine, Poll: time.Hour})
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -41,7 +42,7 @@ func BenchmarkOpen(b *testing.B) {
 func BenchmarkCall(b *testing.B) {
 	directory := b.TempDir()
 	put(b, directory, path.Join("n", "a.wasm"), version(b, "v0001", "", "a"))
-	c := open(b, catalog.Options{Directory: directory})
+	c := open(b, options{Directory: directory})
 	route, ok := c.Table().Lookup("/n/a")
 	if !ok {
 		b.Fatal(describe(c.Table().Current()))

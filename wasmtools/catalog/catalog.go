@@ -1,29 +1,17 @@
-// Package catalog turns a directory of .wasm files into a [wasmtools.RouteTable] and keeps the table in step with it.
+// Package catalog turns the .wasm files of a source into a [wasmtools.RouteTable] and keeps the table in step with them.
 //
-// # What counts
+// A [Source] lists files and opens them: package directory has the one for a directory on disk.
 //
-// Every regular file named *.wasm in the directory or a folder below it (at most 16 deep) is a module, of at most
-// 64 MiB. Names that begin with "." or end in "~" or ".tmp" are skipped, folders of such names with all they hold. At
-// most Options.Modules are served; what is beyond is reported, not served.
+// # What is served
 //
-// A file is taken whole or refused whole. A refused file stops nothing: it is logged, reported by
+// A file of at most 64 MiB is taken whole or refused whole. A refused file stops nothing: it is logged, reported by
 // [wasmtools.Generation.Refused], and where an older version of it is served, that one stays. Of two files that want
 // the same path or operation id, the one that is served keeps it, and the other waits, refused, until it is free, after a
-// restart, too: Options.Record. Where nothing is known of before, the order at the first scan is that of the paths, files with a
-// manifest section before those that must be run to be described; until all of these are known, one that comes later in this order may serve the path for a moment.
+// restart, too: Options.Record. Where nothing is known of before, the order at the first listing is that of the names, files
+// with a manifest section before those that must be run to be described; until all of these are known, one that comes later
+// in this order may serve the path for a moment.
 //
-// A file that is written where it is counts once nothing was written to it for 400 ms; write it under another name (one
-// that is skipped) and rename it, and it is taken at once, however it was written.
-//
-// Symbolic links are followed to files and folders within the directory (Kubernetes mounts a ConfigMap as links into a
-// hidden folder), never out of it, whoever made them; absolute links count as leading out. A link to a folder that
-// holds the link, or below another linked folder, is reported and not followed, so that no loop multiplies tools.
-//
-// # When the directory itself goes away
-//
-// A directory or folder that can't be read, and a directory in whose place there is an empty one (an unmounted
-// volume), is reported loudly and taken for a fault, not for the wish to remove every tool: what was served stays. A
-// folder that is removed takes its tools along.
+// A source that can't be listed is reported, and what was served stays. A file that can't be read is reported and tried again.
 //
 // # Lifetimes
 //
@@ -44,12 +32,10 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// Options say what a Catalog serves and how. Directory and Engine are required.
+// Options say what a Catalog serves and how. Source and Engine are required.
 type Options struct {
-	// Directory is searched with its folders.
-	Directory string
-	// Modules is how many modules of the directory are served at most; 0 means DefaultModules.
-	Modules int
+	// Source is where the files come from. It belongs to the Catalog's caller, and must stay open until the Catalog is closed.
+	Source Source
 	// Engine runs the modules. It must stay open until the Catalog is closed.
 	Engine *sandbox.Engine
 	// Limits returns the limits of the tool at a path such as "/math/add". It is called once for each version of a
@@ -65,15 +51,12 @@ type Options struct {
 	Tools []*wasmtools.Tool
 	// Logger gets a line for each tool that comes, changes or goes and one for each file that is refused. Nil discards.
 	Logger *slog.Logger
-	// Poll is the time between two looks at the directory where the system can't tell of changes; 0 means 500 ms.
-	// Where it can, there is a look every 10 Poll for safety.
+	// Poll is the time between two tries to list a source that can't be listed; 0 means 500 ms. The Catalog's other periods
+	// follow from it.
 	Poll time.Duration
-	// PollOnly does without the system's file notification, for file systems where that works without an error but
-	// tells nothing of other machines' changes (NFS, SMB).
-	PollOnly bool
 }
 
-// A Catalog is a directory of modules and the table that follows it. Its methods are safe for concurrent use.
+// A Catalog is the files of a source and the table that follows them. Its methods are safe for concurrent use.
 type Catalog struct {
 	table      *wasmtools.RouteTable
 	do         chan<- func()
@@ -94,17 +77,14 @@ func Open(ctx context.Context, o Options) (*Catalog, error) {
 	return c, nil
 }
 
-// Start begins to read the directory, and keeps watching it until Close. It returns before the files are read: Wait waits
-// for them, while the table fills. ctx is for the start only. A refused file is no error; a directory that can't be read is.
+// Start begins to read the source, and follows it until Close. It returns before the files are read: Wait waits for them,
+// while the table fills. ctx is for the start only.
 func Start(ctx context.Context, o Options) (*Catalog, error) {
-	if o.Directory == "" {
-		return nil, errors.New("open catalog: Options.Directory is empty: name the folder that holds the .wasm files")
+	if o.Source == nil {
+		return nil, errors.New("open catalog: Options.Source is nil: directory.Open makes one")
 	}
 	if o.Engine == nil {
 		return nil, errors.New("open catalog: Options.Engine is nil: make one with sandbox.New")
-	}
-	if err := readable(o.Directory); err != nil {
-		return nil, fmt.Errorf("open catalog: %w", err)
 	}
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("open catalog: %w", err)
@@ -125,17 +105,17 @@ func Start(ctx context.Context, o Options) (*Catalog, error) {
 	return c, nil
 }
 
-// Table returns the table that follows the directory, the same one at every call. It outlives the Catalog, its tools don't.
+// Table returns the table that follows the source, the same one at every call. It outlives the Catalog, its tools don't.
 func (c *Catalog) Table() *wasmtools.RouteTable { return c.table }
 
-// Ready returns nil once the table tells of every file of the first scan, including those that are run to be described; for
+// Ready returns nil once the table tells of every file of the first listing, including those that are run to be described; for
 // those that run long, or change all the time, it does not wait more than half a minute.
 func (c *Catalog) Ready() error {
 	switch n := c.reconciler.unready.Load(); {
 	case n < 0:
-		return errors.New("the tools directory has not been listed yet")
+		return errors.New("the tools have not been listed yet")
 	case n > 0:
-		return fmt.Errorf("%d files of the tools directory are still being read, or run to be described", n)
+		return fmt.Errorf("%d tool files are still being read, or run to be described", n)
 	}
 	return nil
 }
@@ -171,7 +151,7 @@ func (c *Catalog) Reconfigure(limits func(path string) sandbox.Limits, p wasmtoo
 	}
 }
 
-// Close stops watching, waits for what runs in the background, and closes all programs; calls that run finish. A second
+// Close stops following, waits for what runs in the background, and closes all programs; calls that run finish. A second
 // call does nothing more.
 func (c *Catalog) Close() error {
 	c.cancel()

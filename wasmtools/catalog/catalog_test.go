@@ -20,8 +20,6 @@ import (
 func TestOpenFails(t *testing.T) {
 	t.Parallel()
 	engine := newEngine(t)
-	file := filepath.Join(t.TempDir(), "file")
-	put(t, filepath.Dir(file), "file", nil)
 	cancelled, cancel := context.WithCancel(t.Context())
 	cancel()
 	full := t.TempDir()
@@ -32,11 +30,9 @@ func TestOpenFails(t *testing.T) {
 		o    catalog.Options
 		want string
 	}{
-		{"no directory named", t.Context(), catalog.Options{Engine: engine}, "Options.Directory is empty"},
-		{"no engine", t.Context(), catalog.Options{Directory: t.TempDir()}, "Options.Engine is nil"},
-		{"missing directory", t.Context(), catalog.Options{Engine: engine, Directory: file + "s"}, "files"},
-		{"a file", t.Context(), catalog.Options{Engine: engine, Directory: file}, "not a directory"},
-		{"cancelled", cancelled, catalog.Options{Engine: engine, Directory: full}, "context canceled"},
+		{"no source", t.Context(), catalog.Options{Engine: engine}, "Options.Source is nil"},
+		{"no engine", t.Context(), catalog.Options{Source: newDirectory(t, options{Directory: t.TempDir()})}, "Options.Engine is nil"},
+		{"cancelled", cancelled, catalog.Options{Engine: engine, Source: newDirectory(t, options{Directory: full})}, "context canceled"},
 	} {
 		got, err := catalog.Open(c.ctx, c.o)
 		if err == nil {
@@ -79,7 +75,7 @@ func TestOpen(t *testing.T) {
 		for name, content := range c.files {
 			put(t, directory, name, content)
 		}
-		g := open(t, catalog.Options{Directory: directory}).Table().Current()
+		g := open(t, options{Directory: directory}).Table().Current()
 		if got := paths(g); !slices.Equal(got, c.tools) {
 			t.Errorf("%s: got tools %q, want %q", c.name, got, c.tools)
 		}
@@ -121,7 +117,7 @@ func TestRefused(t *testing.T) {
 			put(t, directory, c.file, c.content)
 			put(t, directory, "good.wasm", version(t, "v0001", "", "good"))
 			log := &record{}
-			cat := open(t, catalog.Options{Directory: directory, Logger: log.logger()})
+			cat := open(t, options{Directory: directory, Logger: log.logger()})
 			awaitTable(t, cat, []string{"/good"}, []string{"x.wasm"})
 			why := reason(cat.Table().Current(), filepath.Join(directory, filepath.FromSlash(c.file)))
 			for _, want := range c.want {
@@ -144,7 +140,7 @@ func TestTool(t *testing.T) {
 		"parameters":{"type":"object","required":["x"]},"result":{"type":"string"},"examples":[{"arguments":{"x":1},"result":"v"}]}]}`))
 	put(t, directory, "n/a.wasm", module)
 	log := &record{}
-	c := open(t, catalog.Options{Directory: directory, Logger: log.logger(), Limits: func(path string) sandbox.Limits {
+	c := open(t, options{Directory: directory, Logger: log.logger(), Limits: func(path string) sandbox.Limits {
 		if path != "/n/a" {
 			t.Errorf("limits of %q were asked for", path)
 		}
@@ -186,7 +182,7 @@ func TestDescribed(t *testing.T) {
 	for _, name := range []string{"c", "a", "b"} { // all different, each wants /told
 		put(t, directory, name+".wasm", patch(t, fixture(t, "catalog/described"), "v0000", "v000"+name))
 	}
-	c := open(t, catalog.Options{Directory: directory})
+	c := open(t, options{Directory: directory})
 	awaitTable(t, c, []string{"/told"}, []string{"b.wasm", "c.wasm"})
 	if err := c.Ready(); err != nil {
 		t.Errorf("got Ready() = %v, want nil: every file is served or refused", err)
@@ -194,7 +190,7 @@ func TestDescribed(t *testing.T) {
 	awaitAnswer(t, c, "/told", "v000a")
 	// A manifest is known before anything is run, so it wins.
 	put(t, directory, "z.wasm", version(t, "v000z", "", "told"))
-	c = open(t, catalog.Options{Directory: directory})
+	c = open(t, options{Directory: directory})
 	awaitTable(t, c, []string{"/told"}, []string{"a.wasm", "b.wasm", "c.wasm"})
 	awaitAnswer(t, c, "/told", "v000z")
 }
@@ -225,7 +221,7 @@ func TestOutcomes(t *testing.T) {
 		}
 		put(t, directory, r.tool+".wasm", embed(t, fixture(t, r.fixture), manifest(t, "", append(names, r.tool)...)))
 	}
-	c := open(t, catalog.Options{Directory: directory, Limits: func(path string) sandbox.Limits {
+	c := open(t, options{Directory: directory, Limits: func(path string) sandbox.Limits {
 		l := sandbox.Limits{Timeout: time.Minute, Input: 1000, Memory: 32 << 20}
 		if path == "/spin" {
 			l.Timeout = 100 * time.Millisecond
@@ -264,7 +260,7 @@ func TestReconfigure(t *testing.T) {
 	directory := t.TempDir()
 	put(t, directory, "m.wasm", version(t, "v0001", "", "a", "b"))
 	put(t, directory, "z.wasm", version(t, "v0002", "", "a")) // waits
-	c := open(t, catalog.Options{Directory: directory, Policy: wasmtools.Policy{Disabled: []string{"a"}}})
+	c := open(t, options{Directory: directory, Policy: wasmtools.Policy{Disabled: []string{"a"}}})
 	before := c.Table().Tools()
 	if before[0].Enabled || !before[1].Enabled {
 		t.Error("the policy of the options does not hold")
@@ -303,7 +299,7 @@ func TestClose(t *testing.T) {
 	directory := t.TempDir()
 	put(t, directory, "a.wasm", version(t, "v0001", "", "a"))
 	put(t, directory, "b.wasm", fixture(t, "wat/hostile/describe_spin"))
-	c := start(t, catalog.Options{Directory: directory})
+	c := start(t, options{Directory: directory})
 	awaitTable(t, c, []string{"/a"}, nil)
 	for range 2 {
 		if err := c.Close(); err != nil {
@@ -327,7 +323,7 @@ func TestThousand(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	c := open(t, catalog.Options{Directory: directory})
+	c := open(t, options{Directory: directory})
 	if got := len(c.Table().Tools()); got != 1000 {
 		t.Fatalf("got %d tools, want 1000", got)
 	}

@@ -13,7 +13,6 @@ import (
 
 	"github.com/toolsrv/toolsrv/runtime/wasmbin"
 	"github.com/toolsrv/toolsrv/wasmtools"
-	"github.com/toolsrv/toolsrv/wasmtools/catalog"
 )
 
 // TestFollow goes through all that can happen to a file while the catalog runs, told by the system and found by polling.
@@ -32,7 +31,7 @@ func TestFollow(t *testing.T) {
 			t.Parallel()
 			directory := t.TempDir()
 			log := &record{}
-			c := open(t, catalog.Options{Directory: directory, Poll: way.poll, PollOnly: way.pollOnly, Logger: log.logger()})
+			c := open(t, options{Directory: directory, Poll: way.poll, PollOnly: way.pollOnly, Logger: log.logger()})
 
 			put(t, directory, "a.wasm", version(t, "v0001", "", "a"))
 			awaitAnswer(t, c, "/a", "v0001")
@@ -92,7 +91,7 @@ func TestLog(t *testing.T) {
 	put(t, directory, "bad.wasm", []byte("garbage"))
 	put(t, directory, "a.wasm", version(t, "v0001", "", "a"))
 	log := &record{}
-	c := open(t, catalog.Options{Directory: directory, Logger: log.logger(), PollOnly: true, Poll: time.Millisecond})
+	c := open(t, options{Directory: directory, Logger: log.logger(), PollOnly: true, Poll: time.Millisecond})
 	for i := range 5 {
 		swap(t, directory, "b.wasm", version(t, fmt.Sprintf("v%04d", i), "", "b"))
 		awaitAnswer(t, c, "/b", fmt.Sprintf("v%04d", i))
@@ -115,7 +114,7 @@ func TestWritten(t *testing.T) {
 	directory := t.TempDir()
 	put(t, directory, "a.wasm", version(t, "v0001", "", "a"))
 	log := &record{}
-	c := open(t, catalog.Options{Directory: directory, Poll: time.Second, Logger: log.logger()})
+	c := open(t, options{Directory: directory, Poll: time.Second, Logger: log.logger()})
 	next := version(t, "v0002", "", "a")
 	f, err := os.Create(filepath.Join(directory, "a.wasm"))
 	if err != nil {
@@ -162,7 +161,7 @@ func TestPaused(t *testing.T) {
 				put(t, directory, "a.wasm", version(t, "v0001", "", "a"))
 			}
 			log := &record{}
-			c := open(t, catalog.Options{Directory: directory, Poll: 500 * time.Millisecond, PollOnly: way.pollOnly, Logger: log.logger()})
+			c := open(t, options{Directory: directory, Poll: 500 * time.Millisecond, PollOnly: way.pollOnly, Logger: log.logger()})
 			first := version(t, "v0002", "", "a")
 			whole, err := wasmbin.SetCustom(first, "rest", []byte("of the module"))
 			if err != nil {
@@ -200,7 +199,7 @@ func TestConflicts(t *testing.T) {
 	t.Parallel()
 	directory := t.TempDir()
 	put(t, directory, "b.wasm", version(t, "v000b", "", "b"))
-	c := open(t, catalog.Options{Directory: directory})
+	c := open(t, options{Directory: directory})
 	swap(t, directory, "a.wasm", version(t, "v000a", "", "b", "a")) // earlier by path, later by time
 	awaitTable(t, c, []string{"/b"}, []string{"a.wasm"})
 	why := reason(c.Table().Current(), filepath.Join(directory, "a.wasm"))
@@ -239,7 +238,7 @@ func TestCompileFails(t *testing.T) {
 	directory := t.TempDir()
 	put(t, directory, "a.wasm", uncompilable(t, "one"))
 	put(t, directory, "b.wasm", version(t, "v000b", "", "one"))
-	c := open(t, catalog.Options{Directory: directory})
+	c := open(t, options{Directory: directory})
 	awaitTable(t, c, []string{"/one"}, []string{"a.wasm"})
 	awaitAnswer(t, c, "/one", "v000b")
 }
@@ -268,7 +267,7 @@ func TestDirectoryGone(t *testing.T) {
 			directory, aside := filepath.Join(base, "tools"), filepath.Join(base, "aside")
 			put(t, directory, "n/a.wasm", version(t, "v0001", "", "a"))
 			log := &record{}
-			c := open(t, catalog.Options{Directory: directory, Logger: log.logger()})
+			c := open(t, options{Directory: directory, Logger: log.logger()})
 			rename(t, directory, aside)
 			way.instead(t, directory)
 			await(t, c, "the directory is reported", func(g *wasmtools.Generation) bool {
@@ -296,7 +295,7 @@ func TestHammer(t *testing.T) {
 	const versions = 12
 	directory := t.TempDir()
 	put(t, directory, "a.wasm", version(t, "v0000", "", "a"))
-	c := open(t, catalog.Options{Directory: directory})
+	c := open(t, options{Directory: directory})
 	var written atomic.Int64
 	done := make(chan struct{})
 	var callers sync.WaitGroup

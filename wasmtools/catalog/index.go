@@ -1,7 +1,6 @@
 package catalog
 
 import (
-	"io/fs"
 	"slices"
 	"strings"
 	"time"
@@ -11,10 +10,10 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/catalog/precedence"
 )
 
-// An index holds the files of the directory, which of their modules are served, and which wait because another file has
+// An index holds the files of the source, which of their modules are served, and which wait because another file has
 // their paths. It is owned by one goroutine.
 type index struct {
-	files      map[string]*file    // by path
+	files      map[string]*file    // by name
 	operations map[string]claim    // by operation id; different ids mean different paths, too
 	released   map[string]struct{} // operation ids that somebody had when settle was called last
 	waiting    []*file             // those with a waiting module, the first to come first
@@ -28,18 +27,17 @@ type index struct {
 
 // A file is one .wasm file.
 type file struct {
-	path     string
-	observed fs.FileInfo // as the last scan saw it
-	appeared time.Time   // when a scan saw it first, of those after the start
-	since    time.Time   // of the first scan that saw it so
-	read     fs.FileInfo // the version that was loaded or refused last; nil: what is there must be read
-	tried    fs.FileInfo // the version of the last load
-	loading  *load       // under way; nil: none is
-	awaited  bool        // of the first scan, and what comes of it is not known
-	slow     bool        // awaited, and that takes long
-	serving  *module     // nil: none
-	waiting  *module     // loaded well, but refused for a conflict; nil: none
-	refused  error       // why what is there is not served; nil: it is
+	name     string
+	listed   Entry     // as the last listing had it
+	appeared time.Time // when a listing had it first, of those after the start
+	read     string    // the version that was loaded or refused last; "": what is there must be read
+	retry    time.Time // when that is read again though it is the same; zero: never
+	loading  *load     // under way; nil: none is
+	awaited  bool      // of the first listing, and what comes of it is not known
+	slow     bool      // awaited, and that takes long
+	serving  *module   // nil: none
+	waiting  *module   // loaded well, but refused for a conflict; nil: none
+	refused  error     // why what is there is not served; nil: it is
 }
 
 // A claim is a tool that is served, and whose.
@@ -57,12 +55,12 @@ func newIndex(own []*wasmtools.Tool) *index {
 	return x
 }
 
-// at returns the file at path, a new one where there is none.
-func (x *index) at(path string) *file {
-	f, ok := x.files[path]
+// at returns the file of a name, a new one where there is none.
+func (x *index) at(name string) *file {
+	f, ok := x.files[name]
 	if !ok {
-		f = &file{path: path}
-		x.files[path] = f
+		f = &file{name: name}
+		x.files[name] = f
 	}
 	return f
 }
@@ -92,7 +90,7 @@ func (x *index) conflict(f *file, m *module) (displaced []*file, err error) {
 		c, ok := x.operations[t.OperationID()]
 		switch {
 		case !ok || c.file == f || slices.Contains(displaced, c.file):
-		case x.starting && c.file != nil && x.precedes(f.path, m, c.file.path, c.file.serving):
+		case x.starting && c.file != nil && x.precedes(f.name, m, c.file.name, c.file.serving):
 			displaced = append(displaced, c.file)
 		default:
 			return nil, wasmtools.Conflict(c.tool, t)
@@ -123,12 +121,12 @@ func (x *index) precedence() precedence.Precedence {
 		var holders []string
 		for _, t := range f.waiting.Tools() {
 			if c, ok := x.operations[t.OperationID()]; ok && c.file != nil && c.file != f {
-				holders = append(holders, c.file.path)
+				holders = append(holders, c.file.name)
 			}
 		}
 		slices.Sort(holders)
 		if holders = slices.Compact(holders); holders != nil {
-			p[f.path] = holders
+			p[f.name] = holders
 		}
 	}
 	return p
@@ -185,7 +183,7 @@ func (x *index) stopWaiting(f *file) {
 func (x *index) remove(f *file) {
 	x.stopWaiting(f)
 	x.withdraw(f)
-	delete(x.files, f.path)
+	delete(x.files, f.name)
 }
 
 // settle lets those that wait take what has become free since the last time, in the order of their coming, and returns them. It
@@ -253,7 +251,7 @@ func (x *index) refused() []*file {
 			files = append(files, f)
 		}
 	}
-	slices.SortFunc(files, func(a, b *file) int { return strings.Compare(a.path, b.path) })
+	slices.SortFunc(files, func(a, b *file) int { return strings.Compare(a.name, b.name) })
 	return files
 }
 

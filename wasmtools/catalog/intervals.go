@@ -1,19 +1,15 @@
 package catalog
 
-import (
-	"io/fs"
-	"reflect"
-	"time"
-)
+import "time"
 
-// intervals are the catalog's periods. All follow from the poll interval, so that a test that polls fast is fast in all.
+// intervals are the periods of a Catalog. All follow from Options.Poll, so that a test that polls fast is fast in all.
 type intervals struct {
-	poll     time.Duration // between two scans where changes are not told
-	safety   time.Duration // between two scans where they are
-	debounce time.Duration // from an event to its scan, and between two generations while many files come in
-	settle   time.Duration // how long a changed file must look the same before it is read
-	wait     time.Duration // how long the start waits for modules that take long to be described, and for nothing else; and clients after it
-	quiet    time.Duration // how long ago one must have been written that was written where it is
+	retry    time.Duration // until a source that could not be listed is listed again
+	debounce time.Duration // from a change that is told to the listing, and between two generations while many files come in
+	recheck  time.Duration // until the next listing, where a file changed while it was read
+	stall    time.Duration // a read that takes longer keeps no other file from being read
+	wait     time.Duration // how long the start waits for what takes long, and for nothing else; and clients after it
+	most     time.Duration // how long a listing or a read may take
 }
 
 // newIntervals returns the periods for a poll interval; 0 means 500 ms.
@@ -22,43 +18,11 @@ func newIntervals(poll time.Duration) intervals {
 		poll = 500 * time.Millisecond
 	}
 	return intervals{
-		poll:     poll,
-		safety:   10 * poll,
+		retry:    poll,
 		debounce: min(poll/10, 50*time.Millisecond),
+		recheck:  min(poll/5, 100*time.Millisecond),
+		stall:    2 * poll,
 		wait:     60 * poll,
-		settle:   min(poll/5, 100*time.Millisecond),
-		quiet:    min(poll*4/5, 400*time.Millisecond),
+		most:     max(120*poll, 5*time.Second),
 	}
-}
-
-// unsettled returns how much longer a file must look the same before it is read; it has since a while ago. Part of a
-// module may be a module, too, so a writer is given time to pause. What was renamed into its place was whole by then.
-func (i intervals) unsettled(info fs.FileInfo, since, now time.Time) time.Duration {
-	left := since.Add(i.settle).Sub(now)
-	if touchedLast(info) {
-		return left
-	}
-	written := info.ModTime()
-	if written.After(since) {
-		written = since // the clock of the file system is ahead
-	}
-	return max(left, written.Add(i.quiet).Sub(now))
-}
-
-// touchedLast reports whether the last change to a file was no write, but a new name, owner or mode: then its change
-// time is later than that of its content. It is false where the system doesn't tell.
-func touchedLast(info fs.FileInfo) bool {
-	stat := reflect.Indirect(reflect.ValueOf(info.Sys())) // a syscall.Stat_t, with a field of another name on each system
-	if stat.Kind() != reflect.Struct {
-		return false
-	}
-	for _, name := range []string{"Ctim", "Ctimespec"} {
-		if t := stat.FieldByName(name); t.IsValid() && t.Kind() == reflect.Struct {
-			seconds, nanoseconds := t.FieldByName("Sec"), t.FieldByName("Nsec")
-			if seconds.CanInt() && nanoseconds.CanInt() {
-				return time.Unix(seconds.Int(), nanoseconds.Int()).After(info.ModTime())
-			}
-		}
-	}
-	return false
 }

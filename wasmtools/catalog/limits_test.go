@@ -26,7 +26,7 @@ func TestTooLittleMemory(t *testing.T) {
 	put(t, directory, "large.wasm", embed(t, fixture(t, "e2e/guest"), manifest(t, "", "large"))) // two pages
 	put(t, directory, "small.wasm", version(t, "v0001", "", "small"))
 	put(t, directory, "waits.wasm", version(t, "v0002", "", "large"))
-	c := open(t, catalog.Options{Directory: directory, Limits: memory(page)})
+	c := open(t, options{Directory: directory, Limits: memory(page)})
 	awaitTable(t, c, []string{"/large", "/small"}, []string{"large.wasm"})
 	if got := reason(c.Table().Current(), directory+"/large.wasm"); !strings.Contains(got, "/large needs 128 KiB of memory to start, its limit is 64 KiB") {
 		t.Errorf("large.wasm is refused for %q", got)

@@ -20,7 +20,7 @@ func TestList(t *testing.T) {
 	if err := os.Symlink("/etc/passwd", filepath.Join(dir, "out.wasm")); err != nil {
 		t.Skip(err)
 	}
-	files, err := catalog.List(dir, 0, "")
+	files, err := catalog.List(t.Context(), newDirectory(t, options{Directory: dir}), "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,14 +33,16 @@ func TestList(t *testing.T) {
 			t.Errorf("got %s in %q, %v; want %s in %q", f.Name, f.Folder, f.Err, want[i].Name, want[i].Folder)
 		}
 	}
-	if content, err := files[0].Read(); err != nil || string(content) != "ay" {
+	if content, err := files[0].Read(t.Context()); err != nil || string(content) != "ay" {
 		t.Errorf("got %q, %v", content, err)
 	}
 	put(t, dir, "b.wasm", []byte("something else"))
-	if content, err := files[1].Read(); err == nil {
+	if content, err := files[1].Read(t.Context()); err == nil {
 		t.Errorf("got %q of a file that has changed", content)
 	}
-	if _, err := catalog.List(filepath.Join(dir, "nowhere"), 0, ""); err == nil {
+	source := newDirectory(t, options{Directory: dir})
+	remove(t, dir)
+	if _, err := catalog.List(t.Context(), source, ""); err == nil {
 		t.Error("no error of a directory that is not there")
 	}
 }

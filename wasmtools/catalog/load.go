@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
-	"path"
 	"runtime/debug"
 	"time"
 
@@ -29,19 +27,11 @@ func (m *module) limit(limits func(path string) sandbox.Limits) error {
 	return m.CheckMemory()
 }
 
-// folder returns the folder of a file, both relative to the directory, and "" for the directory itself.
-func folder(file string) string {
-	if f := path.Dir(file); f != "." {
-		return f
-	}
-	return ""
-}
-
 // A load is one version of a file on its way: it is read, then compiled and run to be described where that is needed.
 // One goroutine has it at a time.
 type load struct {
 	file   *file
-	info   fs.FileInfo
+	entry  Entry
 	ctx    context.Context // ends with the catalog, and when a newer version has come
 	cancel context.CancelFunc
 	served string  // the digest of the version that was served when it began, or ""
@@ -55,31 +45,72 @@ const quickDescribe = 500 * time.Millisecond
 
 // queueLoad has a file loaded.
 func (r *reconciler) queueLoad(f *file) {
-	l := &load{file: f, info: f.observed}
-	f.tried = l.info
+	l := &load{file: f, entry: f.listed}
+	f.retry = time.Time{}
 	if f.serving != nil {
 		l.served = f.serving.Digest()
 	}
 	l.ctx, l.cancel = context.WithCancel(r.ctx)
 	f.loading = l
 	r.loads[l] = struct{}{}
-	r.queues.read(l.info.Size(), func(context.Context) func() {
-		r.read(l)
-		return func() { r.wasRead(l) }
+	r.queues.read(l.entry.Size, func(context.Context) func() {
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			r.read(l)
+		}()
+		stall := time.NewTimer(r.intervals.stall)
+		defer stall.Stop()
+		select {
+		case <-done:
+			return func() { r.wasRead(l) }
+		case <-stall.C:
+		}
+		if l.entry.Size >= largeFile { // it keeps its place in the queue, since it takes memory
+			r.do <- func() { r.stall(l) }
+			<-done
+			return func() { r.stallEnded(l) }
+		}
+		return func() {
+			r.stall(l)
+			r.queues.add(&r.queues.stalled, 0, func(context.Context) func() {
+				<-done
+				return func() { r.stallEnded(l) }
+			})
+		}
 	})
 }
 
+// stall notes that reading a file takes long.
+func (r *reconciler) stall(l *load) {
+	r.stalled++
+	r.markSlow(l.file)
+	r.setDeadline()
+}
+
+// stallEnded goes on with a load whose reading took long.
+func (r *reconciler) stallEnded(l *load) {
+	r.stalled--
+	r.setDeadline()
+	r.wasRead(l)
+}
+
+// errSlow tells that a file could not be read in time.
+var errSlow = errors.New("reading it took too long")
+
 // read reads a file and makes a module of it, without compiling it, on any goroutine.
 func (r *reconciler) read(l *load) {
-	l.err = r.guard(l.file.path, func() error {
-		if err := l.ctx.Err(); err != nil {
+	l.err = r.guard(l.file.name, func() error {
+		ctx, cancel := context.WithTimeoutCause(l.ctx, r.intervals.most, fmt.Errorf("%w (more than %v)", errSlow, r.intervals.most))
+		defer cancel()
+		if err := ctx.Err(); err != nil {
 			return err
 		}
-		content, err := read(r.directory, l.file.path, l.info)
+		content, err := read(ctx, r.source, l.entry)
 		if err != nil {
 			return err
 		}
-		m, err := toolfile.Load(r.engine, content, toolfile.Place{Folder: folder(l.file.path), Source: r.source(l.file.path)})
+		m, err := toolfile.Load(r.engine, content, toolfile.Place{Folder: folder(l.file.name), Source: r.source.Place(l.file.name)})
 		if err != nil {
 			return err
 		}
@@ -112,8 +143,8 @@ func (r *reconciler) wasRead(l *load) {
 
 // compile has a load compiled, and goes on with next where that went well.
 func (r *reconciler) compile(l *load, next func()) {
-	r.queues.add(&r.queues.waits, l.info.Size(), func(context.Context) func() {
-		l.err = r.guard(l.file.path, func() error { return l.module.Compile(l.ctx) })
+	r.queues.add(&r.queues.waits, l.entry.Size, func(context.Context) func() {
+		l.err = r.guard(l.file.name, func() error { return l.module.Compile(l.ctx) })
 		return func() {
 			if l.err != nil || l.ctx.Err() != nil {
 				r.finish(l)
@@ -127,13 +158,13 @@ func (r *reconciler) compile(l *load, next func()) {
 
 // describe runs a load to be described, for as long as limit at most; 0: as long as the sandbox lets it.
 func (r *reconciler) describe(l *load, in *queue, limit time.Duration) {
-	r.queues.add(in, l.info.Size(), func(context.Context) func() {
+	r.queues.add(in, l.entry.Size, func(context.Context) func() {
 		ctx, cancel := l.ctx, context.CancelFunc(func() {})
 		if limit > 0 {
 			ctx, cancel = context.WithTimeout(ctx, limit)
 		}
 		defer cancel()
-		l.err = r.guard(l.file.path, func() error { return l.module.Describe(ctx) })
+		l.err = r.guard(l.file.name, func() error { return l.module.Describe(ctx) })
 		late := limit > 0 && l.err != nil && ctx.Err() != nil && l.ctx.Err() == nil
 		return func() {
 			if late {
@@ -152,15 +183,9 @@ func (r *reconciler) describe(l *load, in *queue, limit time.Duration) {
 func (r *reconciler) guard(file string, f func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			r.logger.Error("loading a file panicked", "file", r.source(file), "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+			r.logger.Error("loading a file panicked", "file", r.source.Place(file), "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
 			err = errors.New("toolsrv broke on this file: report that as a bug, with the file; the log has the details")
 		}
 	}()
 	return f()
-}
-
-// transient reports whether a load may go better the next time, without any change to the file.
-func transient(err error) bool {
-	var system *fs.PathError // the compiled code could not be stored, say
-	return errors.Is(err, errUnreadable) || errors.As(err, &system)
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/toolsrv/toolsrv/runtime/wasmbin"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/catalog"
+	"github.com/toolsrv/toolsrv/wasmtools/catalog/directory"
 )
 
 // TestMain fails when goroutines outlive the tests: every catalog has been closed by then.
@@ -38,7 +39,7 @@ func leaked() (left string) {
 		stacks = stacks[:runtime.Stack(stacks, true)]
 		left = ""
 		for stack := range strings.SplitSeq(string(stacks), "\n\n") {
-			if (strings.Contains(stack, "wasmtools/catalog.") || strings.Contains(stack, "fsnotify.")) && !strings.Contains(stack, "TestMain") {
+			if (strings.Contains(stack, "wasmtools/catalog") || strings.Contains(stack, "fsnotify.")) && !strings.Contains(stack, "TestMain") {
 				left += stack + "\n\n"
 			}
 		}
@@ -153,19 +154,33 @@ func newEngine(t testing.TB) *sandbox.Engine {
 	return e
 }
 
+// options are those of a catalog and of the directory that is its source.
+type options struct {
+	Directory string
+	PollOnly  bool
+
+	Engine *sandbox.Engine
+	Limits func(path string) sandbox.Limits
+	Record string
+	Policy wasmtools.Policy
+	Tools  []*wasmtools.Tool
+	Logger *slog.Logger
+	Poll   time.Duration
+}
+
 // open opens a catalog that polls fast and is closed with the test. Zero options are filled in.
-func open(t testing.TB, o catalog.Options) *catalog.Catalog {
+func open(t testing.TB, o options) *catalog.Catalog {
 	t.Helper()
 	return with(t, o, catalog.Open)
 }
 
 // start is open without waiting for the files.
-func start(t testing.TB, o catalog.Options) *catalog.Catalog {
+func start(t testing.TB, o options) *catalog.Catalog {
 	t.Helper()
 	return with(t, o, catalog.Start)
 }
 
-func with(t testing.TB, o catalog.Options, begin func(context.Context, catalog.Options) (*catalog.Catalog, error)) *catalog.Catalog {
+func with(t testing.TB, o options, begin func(context.Context, catalog.Options) (*catalog.Catalog, error)) *catalog.Catalog {
 	t.Helper()
 	if o.Engine == nil {
 		o.Engine = newEngine(t)
@@ -173,7 +188,14 @@ func with(t testing.TB, o catalog.Options, begin func(context.Context, catalog.O
 	if o.Poll == 0 {
 		o.Poll = 20 * time.Millisecond
 	}
-	c, err := begin(t.Context(), o)
+	return of(t, newDirectory(t, o), o, begin)
+}
+
+// of is with for a source of any kind.
+func of(t testing.TB, s catalog.Source, o options, begin func(context.Context, catalog.Options) (*catalog.Catalog, error)) *catalog.Catalog {
+	t.Helper()
+	c, err := begin(t.Context(), catalog.Options{Source: s, Engine: o.Engine, Limits: o.Limits, Record: o.Record, Policy: o.Policy,
+		Tools: o.Tools, Logger: o.Logger, Poll: o.Poll})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -183,6 +205,21 @@ func with(t testing.TB, o catalog.Options, begin func(context.Context, catalog.O
 		}
 	})
 	return c
+}
+
+// newDirectory returns the source of a catalog with these options. It is closed with the test.
+func newDirectory(t testing.TB, o options) *directory.Directory {
+	t.Helper()
+	d, err := directory.Open(o.Directory, directory.Options{Logger: o.Logger, Poll: o.Poll, PollOnly: o.PollOnly})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := d.Close(); err != nil {
+			t.Errorf("close the directory: %v", err)
+		}
+	})
+	return d
 }
 
 // closeNow closes a catalog, so that its log is complete: lines are written after the generation that they tell of.

@@ -23,7 +23,7 @@ func TestToolsOfTheProgram(t *testing.T) {
 	directory := t.TempDir()
 	put(t, directory, "a.wasm", version(t, "v0001", "math", "add", "sub"))
 	put(t, directory, "b.wasm", version(t, "v0001", "math", "mul"))
-	c := start(t, catalog.Options{Directory: directory, Tools: []*wasmtools.Tool{own("math", "add"), own("", "now")}})
+	c := start(t, options{Directory: directory, Tools: []*wasmtools.Tool{own("math", "add"), own("", "now")}})
 	for _, path := range []string{"/math/add", "/now"} {
 		if _, ok := c.Table().Lookup(path); !ok {
 			t.Errorf("%s is not served at once", path)
@@ -58,7 +58,7 @@ func TestToolsOfTheProgramRefused(t *testing.T) {
 		"has no Parameters":  {bad},
 		"is the service's":   {own("", "tools")},
 	} {
-		c, err := catalog.Start(t.Context(), catalog.Options{Directory: t.TempDir(), Engine: newEngine(t), Tools: tools})
+		c, err := catalog.Start(t.Context(), catalog.Options{Source: newDirectory(t, options{Directory: t.TempDir()}), Engine: newEngine(t), Tools: tools})
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, %v, want an error with %q", c, err, want)
 		}

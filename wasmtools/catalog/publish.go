@@ -8,7 +8,7 @@ import (
 
 // pending reports whether there may be tools that no generation tells of yet.
 func (r *reconciler) pending(now time.Time) bool {
-	return r.root == nil || len(r.loads) > 0 || !r.publishAt.IsZero() || now.Before(r.settling)
+	return !r.listed || len(r.loads) > 0 || !r.publishAt.IsZero() || now.Before(r.settling)
 }
 
 // adviseRetry reports whether clients of a path without a tool are to try again: while tools are pending, but after the start
@@ -28,10 +28,10 @@ func (r *reconciler) publish() {
 	r.writeRecord() // before anybody is told
 	var refused []wasmtools.Refusal
 	for _, p := range r.problems {
-		refused = append(refused, wasmtools.Refusal{Source: r.source(p.path), Err: p.err})
+		refused = append(refused, wasmtools.Refusal{Source: r.source.Place(p.Name), Err: p.Err})
 	}
 	for _, f := range r.index.refused() {
-		refused = append(refused, wasmtools.Refusal{Source: r.source(f.path), Err: f.refused})
+		refused = append(refused, wasmtools.Refusal{Source: r.source.Place(f.name), Err: f.refused})
 	}
 	before := r.table.Current()
 	if err := r.table.Replace(r.index.served(), refused); err != nil {
@@ -41,7 +41,7 @@ func (r *reconciler) publish() {
 		r.index.closeOutgoing()
 	}
 	r.published = time.Since(began)
-	if r.root == nil {
+	if !r.listed {
 		return
 	}
 	if r.unready.Swap(int64(r.awaited)) != 0 && r.awaited == 0 {
@@ -81,7 +81,7 @@ func (r *reconciler) logChanges(before, after *wasmtools.Generation) {
 
 // writeRecord keeps who waits for whom on disk, where that has changed and all files of the first scan are known.
 func (r *reconciler) writeRecord() {
-	if r.record == "" || r.root == nil || r.awaited > 0 {
+	if r.record == "" || !r.listed || r.awaited > 0 {
 		return
 	}
 	now := r.index.precedence()
@@ -89,7 +89,7 @@ func (r *reconciler) writeRecord() {
 		return
 	}
 	r.index.before = now
-	err := now.Write(r.record, r.directory)
+	err := now.Write(r.record, r.source.ID())
 	if err != nil && !r.recordFailed {
 		r.logger.Warn("after a restart another file may have a path that two files want: who has it now can't be noted", "error", err)
 	}

@@ -56,8 +56,10 @@ func (l *queue) start(ctx context.Context, do chan<- func()) {
 // large one that has begun.
 type queues struct {
 	turn      int
+	lists     queue // of the source
 	reads     queue // of small files
 	longReads queue // of large ones
+	stalled   queue // of small ones that take long
 	// waits only wait for the engine, which has an order of its own, so there is no need for another.
 	waits queue
 	// describes run modules for a moment. Who needs longer goes to longDescribes.
@@ -74,8 +76,10 @@ const largeFile = 1 << 20
 // newQueues returns the queues for a number of processors.
 func newQueues(processors int) queues {
 	return queues{
+		lists:         queue{limit: 1},
 		reads:         queue{limit: max(2, processors)},
 		longReads:     queue{limit: max(2, processors/2)}, // each holds a file, and what is made of it
+		stalled:       queue{limit: math.MaxInt},
 		waits:         queue{limit: math.MaxInt},
 		describes:     queue{limit: max(2, processors)},
 		longDescribes: queue{limit: max(2, processors/2)}, // these may take a processor each; the rest is left to calls
@@ -84,7 +88,7 @@ func newQueues(processors int) queues {
 }
 
 func (q *queues) all() []*queue {
-	return []*queue{&q.reads, &q.longReads, &q.waits, &q.describes, &q.longDescribes, &q.compiles}
+	return []*queue{&q.lists, &q.reads, &q.longReads, &q.stalled, &q.waits, &q.describes, &q.longDescribes, &q.compiles}
 }
 
 // add gives a queue a job for a file of that size.

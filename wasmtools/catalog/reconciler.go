@@ -1,13 +1,10 @@
 package catalog
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"io/fs"
+	"fmt"
 	"log/slog"
-	"os"
-	"path/filepath"
 	"runtime"
 	"slices"
 	"sync/atomic"
@@ -19,54 +16,52 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/toolfile"
 )
 
-// A reconciler keeps the table in step with the directory. One goroutine, run, owns all that may change in it; workers
-// read, compile and describe, and hand it their results as functions through do.
+// A reconciler keeps the table in step with the source. One goroutine, run, owns all that may change in it; workers
+// list, read, compile and describe, and hand it their results as functions through do.
 type reconciler struct {
-	directory string
-	modules   int
+	source    Source
 	engine    *sandbox.Engine
 	table     *wasmtools.RouteTable
 	logger    *slog.Logger
 	intervals intervals
-	pollOnly  bool
 	do        chan func()
 	ctx       context.Context // ends with run
 
 	limits func(path string) sandbox.Limits
 	index  *index
-	watch  watch
-	// unwatched is why not all folders were watched, as it was logged last.
-	unwatched    string
-	root         fs.FileInfo // the directory at the last scan; nil: none went well yet
-	problems     []problem   // with the directory and its folders, at the last scan
-	queues       queues
-	loads        map[*load]struct{} // under way
-	published    time.Duration      // what the last generation took to build
-	awaited      int                // files of the first scan of which it is not known what comes of them
-	slow         int                // those of them of which that takes long
-	deadline     time.Time          // when the start does not wait for them any more; zero: it waits for others, too
-	record       string             // where the precedence is kept, or ""
-	recordFailed bool               // the last one could not be
+	queues queues
+	loads  map[*load]struct{} // under way
 
-	unready   atomic.Int64  // how many awaited files no generation tells of yet, -1 before the first scan
+	listing  bool          // a listing is under way
+	listed   bool          // one went well
+	listTook time.Duration // the last one
+	problems []Problem     // with the source and its folders, at the last listing
+
+	published    time.Duration // what the last generation took to build
+	awaited      int           // files of the first listing of which it is not known what comes of them
+	slow         int           // those of them of which that takes long
+	stalled      int           // reads that take long
+	deadline     time.Time     // when the start does not wait for them any more; zero: it waits for others, too
+	record       string        // where the precedence is kept, or ""
+	recordFailed bool          // the last one could not be
+
+	unready   atomic.Int64  // how many awaited files no generation tells of yet, -1 before the first listing
 	ready     chan struct{} // closed when unready is 0
 	unsettled atomic.Bool   // something is under way that no generation tells of yet
 
 	calmSince time.Time // when nothing was pending last, or the start was not over
 	settling  time.Time // until when a new file is given time to settle
-	scanAt    time.Time // when the next scan is due
+	listAt    time.Time // when the next listing is due; zero: when a change is told
 	publishAt time.Time // when the next generation is due; zero: nothing has changed
 }
 
 func newReconciler(ctx context.Context, o Options, table *wasmtools.RouteTable) *reconciler {
 	r := &reconciler{
-		directory: o.Directory,
-		modules:   cmp.Or(o.Modules, DefaultModules),
+		source:    o.Source,
 		engine:    o.Engine,
 		table:     table,
 		logger:    o.Logger,
 		intervals: newIntervals(o.Poll),
-		pollOnly:  o.PollOnly,
 		do:        make(chan func()),
 		ctx:       ctx,
 		limits:    o.Limits,
@@ -75,12 +70,13 @@ func newReconciler(ctx context.Context, o Options, table *wasmtools.RouteTable) 
 		loads:     map[*load]struct{}{},
 		record:    o.Record,
 		ready:     make(chan struct{}),
+		listAt:    time.Now(),
 	}
 	if r.logger == nil {
 		r.logger = slog.New(slog.DiscardHandler)
 	}
 	var err error
-	if r.index.before, err = precedence.Read(o.Record, o.Directory); err != nil {
+	if r.index.before, err = precedence.Read(o.Record, o.Source.ID()); err != nil {
 		r.logger.Warn("who had a path that two files want is not known any more", "error", err)
 	}
 	r.unready.Store(-1)
@@ -88,21 +84,17 @@ func newReconciler(ctx context.Context, o Options, table *wasmtools.RouteTable) 
 	return r
 }
 
-// source names a file or folder of the directory for people.
-func (r *reconciler) source(name string) string {
-	return filepath.Join(r.directory, filepath.FromSlash(name))
-}
-
-// run follows the directory until the reconciler's context ends.
+// run follows the source until the reconciler's context ends.
 func (r *reconciler) run() {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
+	changes := r.source.Changes()
 	for r.ctx.Err() == nil {
 		now := time.Now()
-		if !now.Before(r.scanAt) {
-			r.scan(now)
+		if !r.listing && isDue(r.listAt, now) {
+			r.list()
 		}
-		if !r.deadline.IsZero() && !now.Before(r.deadline) {
+		if isDue(r.deadline, now) {
 			r.stopAwaiting()
 		}
 		r.queues.start(r.ctx, r.do)
@@ -114,17 +106,17 @@ func (r *reconciler) run() {
 			r.publish()
 		}
 		r.unsettled.Store(r.adviseRetry(now))
-		timer.Reset(time.Until(r.due()))
-		events, failures := r.watch.channels()
+		timer.Reset(time.Until(r.due(now)))
 		select {
 		case <-r.ctx.Done():
 		case f := <-r.do:
 			f()
-		case <-events:
-			r.scanWithin(r.intervals.debounce)
-		case err := <-failures:
-			r.logger.Debug("file notification failed, scanning instead", "error", err)
-			r.scanWithin(r.intervals.debounce)
+		case _, ok := <-changes:
+			if !ok {
+				changes = nil
+			}
+			// A source that always changes is listed half of the time at most.
+			r.listWithin(max(r.intervals.debounce, min(r.listTook, startDebounce)))
 		case <-timer.C:
 		}
 	}
@@ -132,7 +124,6 @@ func (r *reconciler) run() {
 
 // close waits for the workers and closes all programs.
 func (r *reconciler) close() {
-	r.watch.close()
 	for r.queues.running() > 0 {
 		(<-r.do)()
 	}
@@ -142,21 +133,24 @@ func (r *reconciler) close() {
 	r.index.close()
 }
 
+// isDue reports whether a time has come that is set.
+func isDue(at, now time.Time) bool { return !at.IsZero() && !now.Before(at) }
+
 // due returns when there is something to do unless something happens before.
-func (r *reconciler) due() time.Time {
-	next := r.scanAt
-	for _, at := range []time.Time{r.publishAt, r.deadline} {
-		if !at.IsZero() && at.Before(next) {
+func (r *reconciler) due(now time.Time) time.Time {
+	next := now.Add(time.Hour)
+	for _, at := range []time.Time{r.listAt, r.publishAt, r.deadline} {
+		if !at.IsZero() && at.Before(next) && (at != r.listAt || !r.listing) {
 			next = at
 		}
 	}
 	return next
 }
 
-// scanWithin has a scan run in d at the latest.
-func (r *reconciler) scanWithin(d time.Duration) {
-	if at := time.Now().Add(d); at.Before(r.scanAt) {
-		r.scanAt = at
+// listWithin has the source listed in d at the latest.
+func (r *reconciler) listWithin(d time.Duration) {
+	if at := time.Now().Add(d); r.listAt.IsZero() || at.Before(r.listAt) {
+		r.listAt = at
 	}
 }
 
@@ -173,126 +167,106 @@ func (r *reconciler) publishSoon() {
 	r.publishAt = time.Now().Add(max(wait, min(4*r.published, startDebounce)))
 }
 
-// startDebounce is the time between two generations while the files of the first scan come in.
+// startDebounce is the time between two generations while the files of the first listing come in.
 const startDebounce = 500 * time.Millisecond
 
-// scan compares the directory with what is known of it.
-func (r *reconciler) scan(now time.Time) {
-	r.scanAt = now.Add(r.intervals.safety)
-	seen, err := scan(r.directory, r.modules)
-	if err == nil && r.root != nil && len(seen.files) == 0 && len(r.index.files) > 0 && !os.SameFile(seen.folders["."], r.root) {
-		err = errors.New("an empty folder has taken the place of the directory, as when a volume is unmounted: put its modules back, or restart if none are to be served")
-	}
-	if err != nil {
-		r.setProblems([]problem{{".", err}})
-		r.scanWithin(r.intervals.poll)
-		return
-	}
-	first := r.root == nil
-	r.root = seen.folders["."]
-	r.follow(seen, now)
-	r.setProblems(seen.problems)
-	if first {
-		r.begin(seen, now)
-		return
-	}
-	var fresh []found
-	for _, e := range seen.files {
-		if r.compare(e, now) {
-			fresh = append(fresh, e)
+// list has the source listed.
+func (r *reconciler) list() {
+	r.listing, r.listAt = true, time.Time{}
+	began := time.Now()
+	r.queues.add(&r.queues.lists, 0, func(ctx context.Context) func() {
+		ctx, cancel := context.WithTimeoutCause(ctx, r.intervals.most, fmt.Errorf("listing it took longer than %v", r.intervals.most))
+		defer cancel()
+		listing, err := list(ctx, r.source)
+		if err != nil && ctx.Err() != nil {
+			err = context.Cause(ctx)
 		}
-	}
-	r.warnOfFiles(fresh, seen.folders)
-	r.forget(seen)
+		return func() {
+			r.listing, r.listTook = false, time.Since(began)
+			if r.ctx.Err() == nil {
+				r.reconcile(listing, err, began)
+			}
+		}
+	})
 }
 
-// begin has all files of the first scan loaded. They have been there before us, so none is given time to settle.
-func (r *reconciler) begin(seen *listing, now time.Time) {
+// reconcile compares what the source holds with what is known of it.
+func (r *reconciler) reconcile(listing *Listing, err error, now time.Time) {
+	if err != nil {
+		r.setProblems([]Problem{{".", err}})
+		r.listWithin(r.intervals.retry)
+		return
+	}
+	if listing.Again > 0 {
+		r.listWithin(time.Until(now.Add(listing.Again)))
+	}
+	r.setProblems(listing.Problems)
+	if !r.listed {
+		r.listed = true
+		r.begin(listing)
+		return
+	}
+	for _, e := range listing.Entries {
+		r.compare(e, now)
+	}
+	r.forget(listing)
+}
+
+// begin has all files of the first listing loaded.
+func (r *reconciler) begin(listing *Listing) {
 	r.index.starting = true
-	r.index.turn = r.index.before.Turns(seen.paths())
-	r.warnOfDirectory()
-	var fresh []found
-	for _, e := range seen.files {
-		f := r.index.at(e.path)
-		f.observed, f.since = e.info, now
-		if e.err != nil {
-			r.refuse(f, e.err)
+	r.index.turn = r.index.before.Turns(listing.names())
+	for _, e := range listing.Entries {
+		f := r.index.at(e.Name)
+		f.listed = e
+		if e.Err != nil {
+			r.refuse(f, e.Err)
 			continue
 		}
 		f.awaited = true
 		r.awaited++
-		r.queueLoad(f)
-		fresh = append(fresh, e)
+		if e.Settling == 0 {
+			r.queueLoad(f)
+		} else {
+			r.listWithin(e.Settling)
+			r.markSlow(f)
+		}
 	}
-	r.warnOfFiles(fresh, seen.folders)
 	r.publishSoon()
 }
 
-// follow has the folders watched, or scanned often where not all that matters can be watched.
-func (r *reconciler) follow(seen *listing, now time.Time) {
-	if r.pollOnly {
-		r.scanWithin(r.intervals.poll)
-		return
-	}
-	if r.watch.follow(r.directory, seen.folders, now, r.intervals.safety) {
-		r.scanWithin(r.intervals.debounce) // for what came between the scan and the watch
-		if err := r.watch.err; err != nil && err.Error() != r.unwatched {
-			r.unwatched = err.Error()
-			r.logger.Warn("not all folders can be watched: looking at them again and again instead", "every", r.intervals.poll, "error", err)
-		}
-	}
-	if r.watch.err != nil || seen.links {
-		r.scanWithin(r.intervals.poll)
-	}
-}
-
-// setProblems notes what is wrong with folders.
-func (r *reconciler) setProblems(problems []problem) {
-	if !slices.EqualFunc(problems, r.problems, func(a, b problem) bool { return a.path == b.path && a.err.Error() == b.err.Error() }) {
+// setProblems notes what is wrong with the source and its folders.
+func (r *reconciler) setProblems(problems []Problem) {
+	if !slices.EqualFunc(problems, r.problems, func(a, b Problem) bool { return a.Name == b.Name && a.Err.Error() == b.Err.Error() }) {
 		r.problems = problems
 		r.publishSoon()
 	}
 }
 
-// compare compares a file with what is known of it, and has it loaded once it has settled. It reports whether it does so for the
-// first time with what is there now.
-func (r *reconciler) compare(e found, now time.Time) bool {
-	f := r.index.at(e.path)
-	if !same(f.observed, e.info) {
-		f.observed, f.since = e.info, now
-	}
+// compare compares a file with what is known of it, and has it loaded once it has settled.
+func (r *reconciler) compare(e Entry, now time.Time) {
+	f := r.index.at(e.Name)
+	f.listed = e
 	if f.appeared.IsZero() {
 		f.appeared = now
 	}
-	known := f.read
-	if f.loading != nil {
-		known = f.loading.info
-	}
-	if e.err == nil {
-		if same(known, e.info) {
-			return false
-		}
-		if left := r.intervals.unsettled(e.info, f.since, now); left > 0 {
-			r.scanWithin(left)
-			if now.Sub(f.appeared) < maxSettling { // not for as long as somebody writes
-				r.settling = later(r.settling, now.Add(left))
-			}
-			return false
-		}
-	}
 	switch {
+	case e.Err != nil && f.loading == nil:
+		f.read = ""
+		r.refuse(f, e.Err)
+		r.decided(f)
+	case e.Err == nil && f.loading == nil && e.Version == f.read && !isDue(f.retry, now):
+	case e.Err == nil && f.loading != nil && e.Version == f.loading.entry.Version:
+	case e.Err == nil && e.Settling > 0:
+		r.listWithin(e.Settling)
+		if now.Sub(f.appeared) < maxSettling { // not for as long as somebody writes
+			r.settling = later(r.settling, now.Add(e.Settling))
+		}
 	case f.loading != nil:
 		f.loading.cancel() // finish has the newer version looked at
-	case e.err != nil:
-		f.read = nil
-		r.refuse(f, e.err)
-		r.decided(f)
 	default:
-		again := same(f.tried, e.info)
 		r.queueLoad(f)
-		return !again
 	}
-	return false
 }
 
 // maxSettling is how long a new file that has not settled may have clients wait for its tools.
@@ -306,11 +280,10 @@ func later(a, b time.Time) time.Time {
 }
 
 // forget drops the files that are gone.
-func (r *reconciler) forget(seen *listing) {
+func (r *reconciler) forget(listing *Listing) {
 	gone := false
 	for name, f := range r.index.files {
-		_, here := slices.BinarySearchFunc(seen.files, name, func(e found, name string) int { return cmp.Compare(e.path, name) })
-		if !here && seen.knows(name) {
+		if !listing.has(name) && listing.Knows(name) {
 			if f.loading != nil {
 				f.loading.cancel()
 			}
@@ -350,10 +323,10 @@ func (r *reconciler) markSlow(f *file) {
 	}
 }
 
-// setDeadline sets how long the start waits, once it waits for nothing but what takes long.
+// setDeadline sets how long the start waits, once it waits for nothing but what takes long, or the source stalls.
 func (r *reconciler) setDeadline() {
 	switch {
-	case r.awaited == 0 || r.awaited > r.slow:
+	case r.awaited == 0 || r.awaited > r.slow && r.stalled == 0:
 		r.deadline = time.Time{}
 	case r.deadline.IsZero():
 		r.deadline = time.Now().Add(r.intervals.wait)
@@ -362,7 +335,7 @@ func (r *reconciler) setDeadline() {
 
 // stopAwaiting has the start wait for no more files: each may run for as long as the sandbox lets it, and there may be thousands.
 func (r *reconciler) stopAwaiting() {
-	r.logger.Warn("the start does not wait for modules that take long to be described, or change all the time: embed their manifests with `toolsrv pack`", "files", r.awaited)
+	r.logger.Warn("the start does not wait for modules that take long to be read or described, or change all the time: embed their manifests with `toolsrv pack`", "files", r.awaited)
 	for _, f := range r.index.files {
 		r.decided(f)
 	}
@@ -384,17 +357,17 @@ func (r *reconciler) endLoad(l *load) {
 func (r *reconciler) finish(l *load) {
 	f, m := l.file, l.module
 	superseded := l.ctx.Err() != nil
-	if r.index.files[f.path] != f || superseded { // it is gone, or has a newer version; another may be there by now
+	if r.index.files[f.name] != f || superseded { // it is gone, or has a newer version; another may be there by now
 		r.markSlow(f) // the next one may be replaced in time, too
 		r.endLoad(l)
-		r.scanWithin(0)
+		r.listWithin(0)
 		return
 	}
 	l.module = nil
 	r.endLoad(l)
-	f.read = l.info
-	if !same(f.observed, l.info) {
-		r.scanWithin(r.intervals.settle)
+	f.read = l.entry.Version
+	if f.listed.Version != f.read {
+		r.listWithin(r.intervals.recheck)
 	}
 	if l.err == nil && m != nil {
 		l.err = m.limit(r.limits)
@@ -403,18 +376,22 @@ func (r *reconciler) finish(l *load) {
 		m.Close()
 	}
 	switch {
-	case errors.Is(l.err, errChanged):
-		f.read = nil
-		r.scanWithin(r.intervals.settle)
+	case errors.Is(l.err, ErrChanged):
+		f.read = ""
+		r.listWithin(r.intervals.recheck)
 	case l.err != nil:
-		if transient(l.err) {
-			f.read = nil
+		switch {
+		case errors.Is(l.err, errSlow):
+			f.retry = time.Now().Add(r.intervals.wait)
+			r.listWithin(r.intervals.wait)
+		case errors.Is(l.err, errUnreadable):
+			f.read = ""
 		}
 		r.index.stopWaiting(f)
 		r.refuse(f, l.err)
 	case m == nil && (f.serving == nil || f.serving.Digest() != l.served):
-		f.read = nil // what it was compared with has gone since
-		r.scanWithin(r.intervals.settle)
+		f.read = "" // what it was compared with has gone since
+		r.listWithin(r.intervals.recheck)
 	case m == nil: // touched, or put back to what is served
 		r.index.stopWaiting(f)
 		r.refuse(f, nil)
@@ -451,8 +428,8 @@ func (r *reconciler) serve(f *file) {
 	if m == nil || m.compiled {
 		return
 	}
-	r.queues.add(&r.queues.compiles, f.observed.Size(), func(ctx context.Context) func() {
-		err := r.guard(f.path, func() error { return m.Compile(ctx) })
+	r.queues.add(&r.queues.compiles, f.listed.Size, func(ctx context.Context) func() {
+		err := r.guard(f.name, func() error { return m.Compile(ctx) })
 		return func() {
 			m.compiled = err == nil
 			if err == nil || ctx.Err() != nil || f.serving != m {
@@ -460,9 +437,6 @@ func (r *reconciler) serve(f *file) {
 			}
 			r.index.withdraw(f)
 			r.refuse(f, err)
-			if transient(err) {
-				f.read = nil
-			}
 			r.settle()
 			r.publishSoon()
 		}
@@ -475,8 +449,8 @@ func (r *reconciler) reconfigure(limits func(path string) sandbox.Limits, p wasm
 	for _, f := range r.index.files {
 		var memory *toolfile.MemoryError
 		if errors.As(f.refused, &memory) { // it may be taken now
-			f.read = nil
-			r.scanWithin(0)
+			f.read = ""
+			r.listWithin(0)
 		}
 		if err := r.index.limit(f, limits); err != nil {
 			r.refuse(f, err)

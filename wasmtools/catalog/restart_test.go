@@ -13,7 +13,7 @@ import (
 func TestRestartKeeps(t *testing.T) {
 	t.Parallel()
 	directory, record := t.TempDir(), filepath.Join(t.TempDir(), "paths.json")
-	o := catalog.Options{Directory: directory, Record: record}
+	o := options{Directory: directory, Record: record}
 	put(t, directory, "m.wasm", version(t, "v0001", "", "a", "b"))
 	c := open(t, o)
 	swap(t, directory, "first.wasm", version(t, "v0002", "", "b"))
@@ -28,13 +28,13 @@ func TestRestartKeeps(t *testing.T) {
 		awaitAnswer(t, c, "/b", "v0003")
 		closeNow(t, c)
 	}
-	files, err := catalog.List(directory, 0, record)
+	files, err := catalog.List(t.Context(), newDirectory(t, o), record)
 	if err != nil || len(files) != 2 || files[0].Turn <= files[1].Turn {
 		t.Errorf("List: got %v, %v; want that first.wasm waits for m.wasm", files, err)
 	}
 
 	// Without the record the order of the paths decides, as for a replica that never saw the one before the other.
-	other := open(t, catalog.Options{Directory: directory})
+	other := open(t, options{Directory: directory})
 	awaitTable(t, other, []string{"/b"}, []string{"m.wasm"})
 
 	// Once nobody waits any more, there is nothing to remember.
@@ -52,7 +52,7 @@ func TestRestartKeeps(t *testing.T) {
 func TestRestartWithAThird(t *testing.T) {
 	t.Parallel()
 	directory, record := t.TempDir(), filepath.Join(t.TempDir(), "paths.json")
-	o := catalog.Options{Directory: directory, Record: record}
+	o := options{Directory: directory, Record: record}
 	put(t, directory, "z.wasm", version(t, "v0001", "", "tool"))
 	c := open(t, o)
 	swap(t, directory, "a.wasm", version(t, "v0002", "", "tool"))
@@ -70,7 +70,7 @@ func TestRecordUnwritable(t *testing.T) {
 	directory, log := t.TempDir(), &record{}
 	put(t, directory, "a.wasm", version(t, "v0001", "", "a"))
 	put(t, directory, "b.wasm", version(t, "v0002", "", "a"))
-	c := open(t, catalog.Options{Directory: directory, Record: filepath.Join(directory, "nowhere", "paths.json"), Logger: log.logger()})
+	c := open(t, options{Directory: directory, Record: filepath.Join(directory, "nowhere", "paths.json"), Logger: log.logger()})
 	put(t, directory, "c.wasm", version(t, "v0003", "", "a"))
 	awaitTable(t, c, []string{"/a"}, []string{"b.wasm", "c.wasm"})
 	closeNow(t, c)

@@ -74,7 +74,7 @@ func TestCheapFirst(t *testing.T) {
 	put(t, directory, "z.wasm", version(t, "v0001", "", "z"))
 	// Made before anything is written, so that the small file does not come seconds after the large ones.
 	newer, small := build(large), version(t, "v0002", "", "z")
-	c := open(t, catalog.Options{Directory: directory})
+	c := open(t, options{Directory: directory})
 	swapAll(newer)
 	swap(t, directory, "z.wasm", small)
 	digestOf := func(module []byte) string { return fmt.Sprintf("%x", sha256.Sum256(module)) }
@@ -100,7 +100,7 @@ func TestCheapFirst(t *testing.T) {
 func TestListedBeforeCompiled(t *testing.T) {
 	t.Parallel()
 	directory := t.TempDir()
-	c := open(t, catalog.Options{Directory: directory})
+	c := open(t, options{Directory: directory})
 	for i := range 4 {
 		swap(t, directory, fmt.Sprintf("bad%d.wasm", i), unlike(t, uncompilable(t, fmt.Sprintf("bad%d", i)), fmt.Sprint(i)))
 	}
@@ -124,7 +124,7 @@ func TestDescribedBesideEndless(t *testing.T) {
 	}
 	put(t, directory, "b.wasm", version(t, "v0001", "", "b"))
 	put(t, directory, "z.wasm", fixture(t, "catalog/described"))
-	c := start(t, catalog.Options{Directory: directory, Poll: 500 * time.Millisecond})
+	c := start(t, options{Directory: directory, Poll: 500 * time.Millisecond})
 	if c.Settled() {
 		t.Error("the catalog is settled before anything was read")
 	}
@@ -143,7 +143,7 @@ func TestStartGoesOn(t *testing.T) {
 	}
 	put(t, directory, "b.wasm", version(t, "v0001", "", "b"))
 	log := &record{}
-	c := open(t, catalog.Options{Directory: directory, Logger: log.logger()}) // which waits
+	c := open(t, options{Directory: directory, Logger: log.logger()}) // which waits
 	if n := len(c.Table().Current().Refused()); n > 10 || c.Settled() {
 		t.Errorf("the start waited until %d files were refused, and the catalog is settled: %t", n, c.Settled())
 	}
@@ -162,7 +162,7 @@ func TestStartGoesOnBesideSwaps(t *testing.T) {
 	endless := fixture(t, "wat/hostile/describe_spin")
 	put(t, directory, "a.wasm", endless)
 	put(t, directory, "b.wasm", version(t, "v0001", "", "b"))
-	c := start(t, catalog.Options{Directory: directory})
+	c := start(t, options{Directory: directory})
 	deadline := time.After(10 * time.Second)
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
@@ -181,7 +181,7 @@ func TestSettlesBesideEndless(t *testing.T) {
 	t.Parallel()
 	directory := t.TempDir()
 	put(t, directory, "b.wasm", version(t, "v0001", "", "b"))
-	c := open(t, catalog.Options{Directory: directory})
+	c := open(t, options{Directory: directory})
 	const endless = 8
 	for i := range endless { // 20 s, two at a time
 		put(t, directory, fmt.Sprintf("a%02d.wasm", i), unlike(t, fixture(t, "wat/hostile/describe_spin"), fmt.Sprint(i)))
@@ -202,7 +202,7 @@ func TestRenamed(t *testing.T) {
 	t.Parallel()
 	directory := t.TempDir()
 	put(t, directory, "a.wasm", version(t, "v0001", "n", "tool"))
-	c := open(t, catalog.Options{Directory: directory, Poll: 500 * time.Millisecond})
+	c := open(t, options{Directory: directory, Poll: 500 * time.Millisecond})
 	defer c.Table().Subscribe(func(g *wasmtools.Generation) {
 		if _, ok := g.Lookup("/n/tool"); !ok && c.Settled() {
 			t.Error("a client would take the tool for gone")
@@ -221,7 +221,7 @@ func TestNewerVersion(t *testing.T) {
 	directory := t.TempDir()
 	log := &record{}
 	put(t, directory, "b.wasm", version(t, "v0001", "", "b"))
-	c := open(t, catalog.Options{Directory: directory, Logger: log.logger()})
+	c := open(t, options{Directory: directory, Logger: log.logger()})
 	put(t, directory, "a.wasm", fixture(t, "wat/hostile/describe_spin"))
 	for since := time.Now(); time.Since(since) < 200*time.Millisecond; runtime.Gosched() { // until it has settled, and runs
 		if c.Settled() {

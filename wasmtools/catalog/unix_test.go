@@ -56,7 +56,7 @@ func TestStrangeEntries(t *testing.T) {
 	link(t, "real/folder", directory, "linked")
 	link(t, "../..", directory, "real/folder/up")
 	link(t, "../../real", directory, "real/folder/again")
-	c := open(t, catalog.Options{Directory: directory})
+	c := open(t, options{Directory: directory})
 	// linked/up and linked/again lie below a link; real/folder/up and again lead back.
 	awaitTable(t, c, []string{"/good", "/linked/a", "/real/folder/a"}, []string{
 		"here", "again", "up", "again", "up",
@@ -82,7 +82,7 @@ func TestKubernetes(t *testing.T) {
 	link(t, "..data/a.wasm", directory, "a.wasm")
 	link(t, "..data/math", directory, "math")
 	log := &record{}
-	c := open(t, catalog.Options{Directory: directory, Logger: log.logger()})
+	c := open(t, options{Directory: directory, Logger: log.logger()})
 	awaitAnswer(t, c, "/a", "v0001")
 	awaitAnswer(t, c, "/math/b", "v0001")
 	put(t, directory, "..2/a.wasm", version(t, "v0002", "", "a"))
@@ -112,7 +112,7 @@ func TestOwners(t *testing.T) {
 		chmod(mode, name)
 	}
 	log := &record{}
-	c := open(t, catalog.Options{Directory: directory, Logger: log.logger()})
+	c := open(t, options{Directory: directory, Logger: log.logger()})
 	awaitTable(t, c, []string{"/a", "/c", "/open/b"}, nil)
 	for _, parts := range [][]string{
 		{"level=WARN", "others can change the tools directory", directory, "every user"},
@@ -150,7 +150,7 @@ func TestOwnersAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	log := &record{}
-	c := open(t, catalog.Options{Directory: directory, Poll: 10 * time.Millisecond, PollOnly: true, Logger: log.logger()})
+	c := open(t, options{Directory: directory, Poll: 10 * time.Millisecond, PollOnly: true, Logger: log.logger()})
 	for i := range 20 { // each is looked at, and those before it
 		name := fmt.Sprintf("b%d", i)
 		swap(t, directory, name+".wasm", version(t, "v0001", "", name))
@@ -174,7 +174,7 @@ func TestOwnersPrivate(t *testing.T) {
 		}
 	}
 	log := &record{}
-	c := open(t, catalog.Options{Directory: directory, Logger: log.logger()})
+	c := open(t, options{Directory: directory, Logger: log.logger()})
 	closeNow(t, c)
 	if n := log.count("others can"); n != 0 {
 		t.Errorf("got %d warnings, want none", n)
@@ -197,7 +197,7 @@ func TestPermission(t *testing.T) {
 		}
 	}
 	chmod(0, "b.wasm")
-	c := open(t, catalog.Options{Directory: directory})
+	c := open(t, options{Directory: directory})
 	awaitTable(t, c, []string{"/n/a"}, []string{"b.wasm"})
 	chmod(0, "n")
 	awaitTable(t, c, []string{"/n/a"}, []string{"n", "b.wasm"})

@@ -27,7 +27,7 @@ const (
 	waited         // one that waited for a file that is still there
 )
 
-// Turns returns the turn of each file of a directory. To go by who kept a path from whom, file by file, would be no order: with a third,
+// Turns returns the turn of each file of a source. To go by who kept a path from whom, file by file, would be no order: with a third,
 // of which nothing is noted, each of the three could come before another one.
 func (p Precedence) Turns(files []string) func(file string) int {
 	here := make(map[string]bool, len(files))
@@ -64,14 +64,14 @@ const maxRecord = 4 << 20
 
 // A record is what a Precedence is on disk.
 type record struct {
-	// Directory is whose files they are: a record of another one says nothing.
-	Directory string `json:"directory"`
+	// Source is whose files they are: a record of another one says nothing.
+	Source string `json:"directory"`
 	// WaitsFor is the Precedence.
 	WaitsFor Precedence `json:"waits_for"`
 }
 
-// Read returns what a record says of a directory. One that is missing says nothing.
-func Read(name, directory string) (Precedence, error) {
+// Read returns what a record says of a source. One that is missing says nothing.
+func Read(name, source string) (Precedence, error) {
 	if name == "" {
 		return nil, nil
 	}
@@ -94,21 +94,21 @@ func Read(name, directory string) (Precedence, error) {
 	if err := json.Unmarshal(text, &r); err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
-	if r.Directory != absolute(directory) {
+	if r.Source != source {
 		return nil, nil
 	}
 	return r.WaitsFor, nil
 }
 
 // Write replaces a record whole or not at all. That of a Precedence without any entry is removed.
-func (p Precedence) Write(name, directory string) error {
+func (p Precedence) Write(name, source string) error {
 	if len(p) == 0 {
 		if err := os.Remove(name); !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 		return nil
 	}
-	text, err := json.Marshal(record{absolute(directory), p})
+	text, err := json.Marshal(record{source, p})
 	if err != nil {
 		return err
 	}
@@ -124,11 +124,4 @@ func (p Precedence) Write(name, directory string) error {
 		return errors.Join(err, os.Remove(f.Name()))
 	}
 	return nil
-}
-
-func absolute(directory string) string {
-	if abs, err := filepath.Abs(directory); err == nil {
-		return abs
-	}
-	return directory
 }

@@ -1,4 +1,4 @@
-package catalog
+package directory
 
 import (
 	"cmp"
@@ -11,10 +11,9 @@ import (
 	"slices"
 	"strings"
 	"syscall"
-)
 
-// DefaultModules is how many modules of a directory are served where Options.Modules says nothing else.
-const DefaultModules = 10_000
+	"github.com/toolsrv/toolsrv/wasmtools/catalog"
+)
 
 // The bounds of one scan, beside the number of modules: what a directory may cost, however it came to be that large.
 const (
@@ -23,24 +22,13 @@ const (
 	entriesPerModule = 10
 )
 
-// A listing is what one scan saw. Paths are relative to the directory and have slashes.
-type listing struct {
+// scanned is what one scan saw. Paths are relative to the directory and have slashes.
+type scanned struct {
 	files    []found                // sorted by path
 	folders  map[string]fs.FileInfo // all that were listed, the directory itself as "."
-	problems []problem
-	// unread folders could not be listed whole: what they held before may still be there.
-	unread []string
-	// links tells that something was reached through a symbolic link, whose target may lie where nothing is watched.
-	links bool
-}
-
-// paths returns those of the files.
-func (l *listing) paths() []string {
-	var paths []string
-	for _, f := range l.files {
-		paths = append(paths, f.path)
-	}
-	return paths
+	problems []catalog.Problem      // folders that could not be listed whole: what they held before may still be there
+	partial  bool                   // the scan ended before the directory did
+	links    bool                   // something was reached through a symbolic link, whose target may lie where nothing is watched
 }
 
 // found is one module file, or why it can't be one.
@@ -51,19 +39,6 @@ type found struct {
 	err    error
 }
 
-// A problem is a file or folder that can't be looked at.
-type problem struct {
-	path string
-	err  error
-}
-
-// knows reports whether the scan saw all there is at path: what it does not list is gone.
-func (l *listing) knows(file string) bool {
-	return !slices.ContainsFunc(l.unread, func(folder string) bool {
-		return folder == "." || strings.HasPrefix(file, folder+"/")
-	})
-}
-
 // same reports whether two looks at a file saw the same content, as far as that can be told without reading it.
 func same(a, b fs.FileInfo) bool {
 	return a != nil && b != nil && a.Size() == b.Size() && a.ModTime().Equal(b.ModTime()) && os.SameFile(a, b)
@@ -71,14 +46,14 @@ func same(a, b fs.FileInfo) bool {
 
 // scan lists the modules of a directory. It never leaves the directory, opens no file but folders, and fails only where
 // the directory itself can't be read. It lists that many modules at most.
-func scan(directory string, modules int) (*listing, error) {
+func scan(directory string, modules int) (*scanned, error) {
 	root, err := os.OpenRoot(directory)
 	if err != nil {
 		return nil, err
 	}
 	defer root.Close()
 	entries := max(leastEntries, modules*entriesPerModule)
-	s := &scanner{root: root, modules: modules, entries: entries, left: entries, seen: &listing{folders: map[string]fs.FileInfo{}}}
+	s := &scanner{root: root, modules: modules, entries: entries, left: entries, seen: &scanned{folders: map[string]fs.FileInfo{}}}
 	if err := s.folder(".", nil, false); err != nil {
 		return nil, err
 	}
@@ -109,7 +84,7 @@ type scanner struct {
 	root             *os.Root
 	modules, entries int // the bounds
 	left             int // entries that may still be looked at
-	seen             *listing
+	seen             *scanned
 }
 
 // folder lists one folder and those below it. above are the folders on the way to it; linked tells that one of them,
@@ -204,15 +179,14 @@ func (s *scanner) file(f found) {
 
 // problem reports a folder whose content is unknown.
 func (s *scanner) problem(name string, err error) {
-	s.seen.problems = append(s.seen.problems, problem{name, err})
-	s.seen.unread = append(s.seen.unread, name)
+	s.seen.problems = append(s.seen.problems, catalog.Problem{Name: name, Err: err})
 }
 
 // full reports, once, that the scan ended before the directory did.
 func (s *scanner) full(name string, err error) {
-	if !slices.Contains(s.seen.unread, ".") {
-		s.seen.problems = append(s.seen.problems, problem{name, err})
-		s.seen.unread = append(s.seen.unread, ".")
+	if !s.seen.partial {
+		s.problem(name, err)
+		s.seen.partial = true
 	}
 }
 

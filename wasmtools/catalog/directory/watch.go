@@ -1,26 +1,32 @@
-package catalog
+package directory
 
 import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"maps"
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/fsnotify/fsnotify"
 )
 
 // A watch has the system tell of changes in folders. Its events say only that there is something to look at: what
-// changed is found by a scan. The zero watch watches nothing.
+// changed is found by a scan.
 type watch struct {
-	notifier *fsnotify.Watcher
-	folders  map[string]fs.FileInfo // as they were when they were added
-	live     int                    // how many watches there were then
-	err      error                  // why some folder is not watched, or nil
-	tried    time.Time
+	logger  *slog.Logger
+	changes chan struct{} // receives a value after a change; holds one, which stands for all
+
+	notifier   *fsnotify.Watcher
+	forwarding sync.WaitGroup
+	folders    map[string]fs.FileInfo // as they were when they were added
+	live       int                    // how many watches there were then
+	err        error                  // why some folder is not watched, or nil
+	tried      time.Time
 }
 
 // follow watches these folders of the directory and no others. It reports whether it began anew: then a change in a
@@ -49,6 +55,8 @@ func (w *watch) follow(directory string, folders map[string]fs.FileInfo, now tim
 		}
 	}
 	w.live = len(w.notifier.WatchList())
+	notifier := w.notifier
+	w.forwarding.Go(func() { w.forward(notifier) })
 	return true
 }
 
@@ -58,18 +66,32 @@ func (w *watch) alive() bool {
 	return w.notifier == nil || len(w.notifier.WatchList()) == w.live
 }
 
-// channels returns those of the present watch; both are nil where there is none.
-func (w *watch) channels() (<-chan fsnotify.Event, <-chan error) {
-	if w.notifier == nil {
-		return nil, nil
+// forward passes on what a notifier tells, until it is closed.
+func (w *watch) forward(n *fsnotify.Watcher) {
+	for {
+		select {
+		case _, ok := <-n.Events:
+			if !ok {
+				return
+			}
+		case err, ok := <-n.Errors:
+			if !ok {
+				return
+			}
+			w.logger.Debug("file notification failed, scanning instead", "error", err)
+		}
+		select {
+		case w.changes <- struct{}{}:
+		default:
+		}
 	}
-	return w.notifier.Events, w.notifier.Errors
 }
 
 // close ends the watch. It can be used again.
 func (w *watch) close() {
 	if w.notifier != nil {
 		w.notifier.Close()
+		w.forwarding.Wait()
 	}
-	*w = watch{}
+	w.notifier, w.folders, w.live, w.err = nil, nil, 0, nil
 }

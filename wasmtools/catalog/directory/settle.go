@@ -1,0 +1,62 @@
+package directory
+
+import (
+	"io/fs"
+	"reflect"
+	"time"
+)
+
+// intervals are the periods of a Directory. All follow from the poll interval, so that a test that polls fast is fast in all.
+type intervals struct {
+	poll     time.Duration // between two scans where changes are not told
+	safety   time.Duration // between two scans where they are
+	debounce time.Duration // from the beginning of a watch to the scan for what came before it
+	settle   time.Duration // how long a changed file must look the same before it is read
+	quiet    time.Duration // how long ago a file must have been written that was written in place
+}
+
+// newIntervals returns the periods for a poll interval; 0 means 500 ms.
+func newIntervals(poll time.Duration) intervals {
+	if poll <= 0 {
+		poll = 500 * time.Millisecond
+	}
+	return intervals{
+		poll:     poll,
+		safety:   10 * poll,
+		debounce: min(poll/10, 50*time.Millisecond),
+		settle:   min(poll/5, 100*time.Millisecond),
+		quiet:    min(poll*4/5, 400*time.Millisecond),
+	}
+}
+
+// unsettled returns how much longer a file must look the same before it is read; it has since a while ago. Part of a
+// module may be a module, too, so a writer is given time to pause. What was renamed into its place was whole by then.
+func (i intervals) unsettled(info fs.FileInfo, since, now time.Time) time.Duration {
+	left := since.Add(i.settle).Sub(now)
+	if touchedLast(info) {
+		return left
+	}
+	written := info.ModTime()
+	if written.After(since) {
+		written = since // the clock of the file system is ahead
+	}
+	return max(left, written.Add(i.quiet).Sub(now))
+}
+
+// touchedLast reports whether the last change to a file was no write, but a new name, owner or mode: then its change
+// time is later than that of its content. It is false where the system doesn't tell.
+func touchedLast(info fs.FileInfo) bool {
+	stat := reflect.Indirect(reflect.ValueOf(info.Sys())) // a syscall.Stat_t, with a field of another name on each system
+	if stat.Kind() != reflect.Struct {
+		return false
+	}
+	for _, name := range []string{"Ctim", "Ctimespec"} {
+		if t := stat.FieldByName(name); t.IsValid() && t.Kind() == reflect.Struct {
+			seconds, nanoseconds := t.FieldByName("Sec"), t.FieldByName("Nsec")
+			if seconds.CanInt() && nanoseconds.CanInt() {
+				return time.Unix(seconds.Int(), nanoseconds.Int()).After(info.ModTime())
+			}
+		}
+	}
+	return false
+}

@@ -1,0 +1,158 @@
+package catalog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/toolsrv/toolsrv/runtime/sandbox"
+)
+
+// A Source is where a Catalog takes its files from. What it holds is foreign: a Catalog checks how large a file is and how
+// long it takes, so that a file that lies costs itself and nothing else.
+type Source interface {
+	// ID names the source, the same after a restart.
+	ID() string
+	// Place says where a file or folder lies, for people: a path on disk, or an address. "." is the source itself.
+	Place(name string) string
+	// List returns what is there now. An error means that this is not known: the Catalog keeps what it has, and tries again.
+	// List is not called while another List runs. It must return when ctx ends.
+	List(ctx context.Context) (*Listing, error)
+	// Open returns the content of a file at the version that was listed, or ErrChanged where that version is no longer there.
+	// After any other error the Catalog tries again. Open is called from many goroutines and must return when ctx ends;
+	// closing what it returns must end a Read of it.
+	Open(ctx context.Context, name, version string) (io.ReadCloser, error)
+	// Changes receives a value when there may be something new to list, the same channel at every call. Nil is for a source
+	// that can't tell; it has [Listing.Again]. Values that come faster than the Catalog lists count as one.
+	Changes() <-chan struct{}
+}
+
+// ErrChanged is what [Source.Open], or a Read of what it returned, fails with where a file no longer has the version that was
+// listed. The Catalog lists again.
+var ErrChanged = errors.New("the file changes while it is read")
+
+// A Listing is what a Source holds.
+type Listing struct {
+	// Entries are all files, each name once.
+	Entries []Entry
+	// Problems are with folders, or with the source as a whole. A file below one that Entries does not have is not known
+	// to be gone: what is served of it stays.
+	Problems []Problem
+	// Partial means that Entries ends before the source does: no file is known to be gone.
+	Partial bool
+	// Again is after what time to list again, even if no change is told; 0 means that Changes tells of all.
+	Again time.Duration
+}
+
+// An Entry is one file of a Source.
+type Entry struct {
+	// Name is the file's path in the source, with slashes. Its folder is the namespace of tools whose manifest has none.
+	Name string
+	// Version differs from that of any other content that the name had, and is not empty; otherwise it has no meaning.
+	Version string
+	// Size is the content's, in bytes.
+	Size int64
+	// Settling is how much longer somebody may be writing the file. Until it is 0 the version is not opened. The Catalog lists
+	// again after that time.
+	Settling time.Duration
+	// Err is why the file is not served, whatever is in it, or nil.
+	Err error
+}
+
+// A Problem is a folder of a Source that can't be listed, or not whole.
+type Problem struct {
+	Name string
+	Err  error
+}
+
+// Knows reports whether a file that is not among the entries is gone.
+func (l *Listing) Knows(file string) bool {
+	return !l.Partial && !slices.ContainsFunc(l.Problems, func(p Problem) bool {
+		return p.Name == "." || strings.HasPrefix(file, p.Name+"/")
+	})
+}
+
+// has reports whether a file is listed, in entries that are sorted.
+func (l *Listing) has(name string) bool {
+	_, ok := slices.BinarySearchFunc(l.Entries, name, func(e Entry, name string) int { return strings.Compare(e.Name, name) })
+	return ok
+}
+
+// names returns those of the files.
+func (l *Listing) names() []string {
+	names := make([]string, len(l.Entries))
+	for i, e := range l.Entries {
+		names[i] = e.Name
+	}
+	return names
+}
+
+// folder returns the folder of a file in its source, or "" at the top.
+func folder(file string) string {
+	if f := path.Dir(file); f != "." {
+		return f
+	}
+	return ""
+}
+
+// list lists a source, by name.
+func list(ctx context.Context, s Source) (*Listing, error) {
+	l, err := s.List(ctx)
+	if err != nil {
+		return nil, err
+	}
+	byName := func(a, b Entry) int { return strings.Compare(a.Name, b.Name) }
+	if !slices.IsSortedFunc(l.Entries, byName) {
+		l.Entries = slices.SortedStableFunc(slices.Values(l.Entries), byName)
+	}
+	l.Entries = slices.CompactFunc(l.Entries, func(a, b Entry) bool { return a.Name == b.Name })
+	return l, nil
+}
+
+// errUnreadable tells that the file's content is not to blame, so that a new try may go well without any change to it.
+var errUnreadable = errors.New("can't be read")
+
+// read returns the content of a file. Errors are ErrChanged, errUnreadable, or of the file's size.
+func read(ctx context.Context, s Source, e Entry) ([]byte, error) {
+	if e.Size < 0 || e.Size > sandbox.MaxModule {
+		return nil, fmt.Errorf("has %d bytes, a module may have %d: strip it of debug information (wasm-opt, wasm-strip)", e.Size, sandbox.MaxModule)
+	}
+	f, err := s.Open(ctx, e.Name, e.Version)
+	if err != nil {
+		return nil, unreadable(ctx, err)
+	}
+	defer f.Close()
+	// A source that sends nothing more is not waited for.
+	defer context.AfterFunc(ctx, func() { f.Close() })()
+	content := make([]byte, e.Size)
+	n, err := io.ReadFull(f, content)
+	switch {
+	case errors.Is(err, io.EOF) && e.Size > 0, errors.Is(err, io.ErrUnexpectedEOF):
+		return nil, fmt.Errorf("has %d bytes, but its source listed it with %d: the source is at fault", n, e.Size)
+	case err != nil && !errors.Is(err, io.EOF):
+		return nil, unreadable(ctx, err)
+	}
+	switch n, err := io.ReadFull(f, make([]byte, 1)); {
+	case n > 0:
+		return nil, fmt.Errorf("has more than the %d bytes that its source listed it with: the source is at fault", e.Size)
+	case err != nil && !errors.Is(err, io.EOF):
+		return nil, unreadable(ctx, err)
+	}
+	return content, nil
+}
+
+// unreadable makes of an error of a source what read returns.
+func unreadable(ctx context.Context, err error) error {
+	if errors.Is(err, ErrChanged) {
+		return ErrChanged
+	}
+	if ctx.Err() != nil {
+		err = context.Cause(ctx) // not that its file is closed
+	}
+	return fmt.Errorf("%w: %w", errUnreadable, err)
+}

@@ -66,18 +66,20 @@ var edges = map[string][]string{
 	"wasmtools/toolfile": {"internal/text", "wasmtools", "wasmtools/schema", "internal/jsontree", "runtime/sandbox", "runtime/instrument", "runtime/wasmbin"},
 	// A file on disk: knows no modules.
 	"wasmtools/catalog/precedence": {},
-	// A directory of files becomes a route table.
-	"wasmtools/catalog": {"internal/ownership", "internal/text", "wasmtools", "wasmtools/toolfile", "runtime/sandbox", "wasmtools/catalog/precedence"},
+	// The files of a source become a route table.
+	"wasmtools/catalog": {"wasmtools", "wasmtools/toolfile", "runtime/sandbox", "wasmtools/catalog/precedence"},
+	// The source that is a directory on disk.
+	"wasmtools/catalog/directory": {"internal/ownership", "wasmtools/catalog"},
 	// What every HTTP door needs; knows none of them.
 	"wasmtools/web": {"internal/text", "wasmtools", "wasmtools/auth"},
 	// REST: sees tools, never sandboxes.
 	"wasmtools/openapi": {"internal/text", "wasmtools", "wasmtools/web"},
 	// The service: listeners, and every part wired to the others.
-	"wasmtools/server": {"runtime/account", "internal/text", "wasmtools", "wasmtools/web", "wasmtools/openapi", "wasmtools/auth", "wasmtools/catalog", "wasmtools/config", "runtime/sandbox"},
+	"wasmtools/server": {"runtime/account", "internal/text", "wasmtools", "wasmtools/web", "wasmtools/openapi", "wasmtools/auth", "wasmtools/catalog", "wasmtools/catalog/directory", "wasmtools/config", "runtime/sandbox"},
 	// Runs compilers; never what they made.
 	"author/project": {"internal/text", "wasmtools", "runtime/wasmbin"},
 	// Every part has a command.
-	"cmd/toolsrv/command": {"internal/heap", "internal/journal", "internal/text", "author/project", "wasmtools", "wasmtools/server", "wasmtools/config", "wasmtools/catalog", "wasmtools/web", "wasmtools/toolfile", "runtime/sandbox"},
+	"cmd/toolsrv/command": {"internal/heap", "internal/journal", "internal/text", "author/project", "wasmtools", "wasmtools/server", "wasmtools/config", "wasmtools/catalog", "wasmtools/catalog/directory", "wasmtools/web", "wasmtools/toolfile", "runtime/sandbox"},
 	// main.
 	"cmd/toolsrv": {"cmd/toolsrv/command"},
 	// Runs guests; knows no HTTP, no configuration, no schema.
@@ -95,7 +97,7 @@ var homes = map[string][]string{
 	"github.com/santhosh-tekuri/jsonschema/v5": {"wasmtools/schema"},
 	"github.com/julienschmidt/httprouter":      {"wasmtools/openapi"},
 	"github.com/pelletier/go-toml/v2":          {"wasmtools/config"},
-	"github.com/fsnotify/fsnotify":             {"wasmtools/catalog"},
+	"github.com/fsnotify/fsnotify":             {"wasmtools/catalog/directory"},
 	"github.com/spf13/cobra":                   {"cmd/toolsrv/command"},
 	"golang.org/x/term":                        {"cmd/toolsrv/command"},
 	"golang.org/x/sys":                         {"runtime/linmem"},

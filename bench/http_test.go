@@ -14,6 +14,7 @@ import (
 	"github.com/toolsrv/toolsrv/runtime/wasmbin"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/catalog"
+	"github.com/toolsrv/toolsrv/wasmtools/catalog/directory"
 	"github.com/toolsrv/toolsrv/wasmtools/openapi"
 	"github.com/toolsrv/toolsrv/wasmtools/schema"
 )
@@ -48,7 +49,12 @@ func BenchmarkRequest(b *testing.B) {
 				b.Fatal(err)
 			}
 			defer engine.Close(ctx)
-			c, err := catalog.Open(ctx, catalog.Options{Directory: directoryOf(b, guest.module), Engine: engine})
+			source, err := directory.Open(directoryOf(b, guest.module), directory.Options{})
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer source.Close()
+			c, err := catalog.Open(ctx, catalog.Options{Source: source, Engine: engine})
 			if err != nil {
 				b.Fatal(err)
 			}

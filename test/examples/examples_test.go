@@ -25,6 +25,7 @@ import (
 	"github.com/toolsrv/toolsrv/runtime/wasmbin"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/catalog"
+	"github.com/toolsrv/toolsrv/wasmtools/catalog/directory"
 )
 
 // build builds the Go program pkg, seen from dir, as a module.
@@ -48,23 +49,27 @@ func skipIfSlow(t *testing.T) {
 }
 
 // serve opens a catalog on a directory, waits until it tells of the tools at paths, and returns its table.
-func serve(t *testing.T, directory string, logger *slog.Logger, paths ...string) *wasmtools.RouteTable {
+func serve(t *testing.T, folder string, logger *slog.Logger, paths ...string) *wasmtools.RouteTable {
 	t.Helper()
 	engine, err := sandbox.New(t.Context(), sandbox.Config{Logger: logger})
 	if err != nil {
 		t.Fatal(err)
 	}
+	source, err := directory.Open(folder, directory.Options{Logger: logger})
+	if err != nil {
+		t.Fatal(err)
+	}
 	c, err := catalog.Open(t.Context(), catalog.Options{
-		Directory: directory,
-		Engine:    engine,
-		Logger:    logger,
-		Limits:    func(string) sandbox.Limits { return sandbox.Limits{Timeout: time.Minute} }, // the machine may be busy
+		Source: source,
+		Engine: engine,
+		Logger: logger,
+		Limits: func(string) sandbox.Limits { return sandbox.Limits{Timeout: time.Minute} }, // the machine may be busy
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := errors.Join(c.Close(), engine.Close(context.Background())); err != nil {
+		if err := errors.Join(c.Close(), source.Close(), engine.Close(context.Background())); err != nil {
 			t.Error(err)
 		}
 	})

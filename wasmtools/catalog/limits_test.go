@@ -6,7 +6,6 @@ import (
 
 	"github.com/toolsrv/toolsrv/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/wasmtools"
-	"github.com/toolsrv/toolsrv/wasmtools/catalog"
 )
 
 // TestTooLittleMemory refuses a file whose module declares more memory than its tool may have, as `toolsrv check` does: listed,

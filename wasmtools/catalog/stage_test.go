@@ -12,7 +12,6 @@ import (
 
 	"github.com/toolsrv/toolsrv/runtime/wasmbin"
 	"github.com/toolsrv/toolsrv/wasmtools"
-	"github.com/toolsrv/toolsrv/wasmtools/catalog"
 )
 
 // unlike returns a module that does what another does, with code of its own as far as an engine can tell.

@@ -13,7 +13,6 @@ import (
 
 	"github.com/toolsrv/toolsrv/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/wasmtools"
-	"github.com/toolsrv/toolsrv/wasmtools/catalog"
 )
 
 func link(t testing.TB, target string, path ...string) {

@@ -20,6 +20,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/auth"
 	"github.com/toolsrv/toolsrv/wasmtools/catalog"
+	"github.com/toolsrv/toolsrv/wasmtools/catalog/directory"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
 	"github.com/toolsrv/toolsrv/wasmtools/openapi"
 )
@@ -29,6 +30,7 @@ type Server struct {
 	logger   *slog.Logger
 	listener net.Listener
 	engine   *sandbox.Engine
+	source   *directory.Directory
 	catalog  *catalog.Catalog
 	auth     *auth.BearerTokenAuth
 	app      *openapi.App
@@ -84,18 +86,21 @@ func (s *Server) open(ctx context.Context, c *config.Config, tools []*wasmtools.
 	if s.engine, err = sandbox.New(ctx, sandbox.Config{CacheDir: s.cacheDir(c), Memory: c.Server.Memory, CodeMemory: c.Server.CodeMemory, Logger: slog.New(tracer{s.logger.Handler()})}); err != nil {
 		return fmt.Errorf("start the sandbox engine: %w", err)
 	}
-	s.catalog, err = catalog.Start(ctx, catalog.Options{
-		Directory: c.Tools.Directory,
-		Modules:   c.Tools.Modules,
-		Engine:    s.engine,
-		Limits:    Limits(c),
-		Policy:    policy(c),
-		Record:    RecordFile(c),
-		Tools:     tools,
-		Logger:    s.logger,
-	})
+	s.source, err = directory.Open(c.Tools.Directory, directory.Options{Modules: c.Tools.Modules, Logger: s.logger})
 	if err != nil {
 		return fmt.Errorf("open the tools directory: %w", err)
+	}
+	s.catalog, err = catalog.Start(ctx, catalog.Options{
+		Source: s.source,
+		Engine: s.engine,
+		Limits: Limits(c),
+		Policy: policy(c),
+		Record: RecordFile(c),
+		Tools:  tools,
+		Logger: s.logger,
+	})
+	if err != nil {
+		return fmt.Errorf("start the catalog: %w", err)
 	}
 	s.app = openapi.NewApp(s.catalog.Table(), openapi.Options{
 		Title:        c.Title,
@@ -233,6 +238,9 @@ func (s *Server) close() error {
 	}
 	if s.catalog != nil {
 		errs = append(errs, s.catalog.Close())
+	}
+	if s.source != nil {
+		errs = append(errs, s.source.Close())
 	}
 	if s.engine != nil {
 		errs = append(errs, s.engine.Close(context.Background()))

@@ -19,6 +19,7 @@ import (
 	"github.com/toolsrv/toolsrv/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/catalog"
+	"github.com/toolsrv/toolsrv/wasmtools/catalog/directory"
 	"github.com/toolsrv/toolsrv/wasmtools/openapi"
 )
 
@@ -102,7 +103,12 @@ func idleChild(arguments []string, out io.Writer) error {
 		return err
 	}
 
-	c, err := catalog.Open(ctx, catalog.Options{Directory: *tools, Engine: engine})
+	source, err := directory.Open(*tools, directory.Options{})
+	if err != nil {
+		return err
+	}
+	defer source.Close()
+	c, err := catalog.Open(ctx, catalog.Options{Source: source, Engine: engine})
 	if err != nil {
 		return err
 	}

@@ -6,11 +6,13 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/toolsrv/toolsrv/bench/internal/guest"
 	"github.com/toolsrv/toolsrv/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/catalog"
+	"github.com/toolsrv/toolsrv/wasmtools/catalog/directory"
 	"github.com/toolsrv/toolsrv/wasmtools/openapi"
 )
 
@@ -24,39 +26,48 @@ type service struct {
 }
 
 // serve serves the modules that fill puts into a directory.
-func (b *bench) serve(ctx context.Context, fill func(directory string) error) (*service, error) {
-	directory, err := os.MkdirTemp("", "toolsrv-bench-")
+func (b *bench) serve(ctx context.Context, fill func(directory string) error) (_ *service, err error) {
+	folder, err := os.MkdirTemp("", "toolsrv-bench-")
 	if err != nil {
 		return nil, err
 	}
-	remove := func() { os.RemoveAll(directory) }
-	if err := fill(directory); err != nil {
-		remove()
+	var closers []func()
+	closeAll := func() {
+		for _, c := range slices.Backward(closers) {
+			c()
+		}
+	}
+	defer func() {
+		if err != nil {
+			closeAll()
+		}
+	}()
+	closers = append(closers, func() { os.RemoveAll(folder) })
+	if err := fill(folder); err != nil {
 		return nil, err
 	}
 	engine, err := sandbox.New(ctx, sandbox.Config{})
 	if err != nil {
-		remove()
 		return nil, err
 	}
-	c, err := catalog.Open(ctx, catalog.Options{Directory: directory, Engine: engine})
+	closers = append(closers, func() { engine.Close(context.WithoutCancel(ctx)) })
+	source, err := directory.Open(folder, directory.Options{})
 	if err != nil {
-		engine.Close(ctx)
-		remove()
 		return nil, err
 	}
-	return newService(c.Table(), func() {
-		c.Close()
-		engine.Close(context.WithoutCancel(ctx))
-		remove()
-	})
+	closers = append(closers, func() { source.Close() })
+	c, err := catalog.Open(ctx, catalog.Options{Source: source, Engine: engine})
+	if err != nil {
+		return nil, err
+	}
+	closers = append(closers, func() { c.Close() })
+	return newService(c.Table(), closeAll)
 }
 
-// newService serves a table; after is called by close.
+// newService serves a table; after is called by close, unless newService fails.
 func newService(table *wasmtools.RouteTable, after func()) (*service, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
-		after()
 		return nil, err
 	}
 	s := &service{table: table, app: openapi.NewApp(table, openapi.Options{Title: "bench"}), address: listener.Addr().String(), after: after}

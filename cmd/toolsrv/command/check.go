@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"path/filepath"
 	"runtime"
 	"slices"
 	"sync"
@@ -17,6 +16,7 @@ import (
 	"github.com/toolsrv/toolsrv/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/catalog"
+	"github.com/toolsrv/toolsrv/wasmtools/catalog/directory"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
 	"github.com/toolsrv/toolsrv/wasmtools/server"
 	"github.com/toolsrv/toolsrv/wasmtools/toolfile"
@@ -128,7 +128,7 @@ func (c *check) run(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	defer engine.Close(context.WithoutCancel(ctx))
-	files, err := c.load(engine, settings, args)
+	files, err := c.load(ctx, engine, settings, args)
 	if err != nil {
 		return err
 	}
@@ -161,7 +161,7 @@ func (c *check) run(cmd *cobra.Command, args []string) error {
 }
 
 // load loads the files that args name, or those of the configured directory.
-func (c *check) load(engine *sandbox.Engine, settings *config.Config, args []string) ([]*checkedFile, error) {
+func (c *check) load(ctx context.Context, engine *sandbox.Engine, settings *config.Config, args []string) ([]*checkedFile, error) {
 	var files []*checkedFile
 	add := func(name, folder string, read func() ([]byte, error)) *checkedFile {
 		f := &checkedFile{File: name, Tools: []string{}, Warnings: []toolfile.Finding{}}
@@ -183,16 +183,21 @@ func (c *check) load(engine *sandbox.Engine, settings *config.Config, args []str
 	if err := server.CheckDirectory(settings); err != nil {
 		return nil, fmt.Errorf("%s: %w", c.config, err)
 	}
-	listed, err := catalog.List(settings.Tools.Directory, settings.Tools.Modules, server.RecordFile(settings))
+	source, err := directory.Open(settings.Tools.Directory, directory.Options{Modules: settings.Tools.Modules})
+	if err != nil {
+		return nil, fmt.Errorf("%s: the tools directory: %w", c.config, err)
+	}
+	defer source.Close()
+	listed, err := catalog.List(ctx, source, server.RecordFile(settings))
 	if err != nil {
 		return nil, fmt.Errorf("%s: the tools directory: %w", c.config, err)
 	}
 	for _, file := range listed {
-		f := add(filepath.Join(settings.Tools.Directory, filepath.FromSlash(file.Name)), file.Folder, func() ([]byte, error) {
+		f := add(source.Place(file.Name), file.Folder, func() ([]byte, error) {
 			if file.Err != nil {
 				return nil, file.Err
 			}
-			return file.Read()
+			return file.Read(ctx)
 		})
 		f.turn = file.Turn
 	}

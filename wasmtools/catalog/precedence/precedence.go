@@ -1,7 +1,7 @@
 // Package precedence keeps on disk which files keep a path from which others.
 //
-// Two files that want the same path are told apart by who came first, which no look at the directory tells. With what is noted here
-// the next start, and `toolsrv check`, decide as the server that runs.
+// Of two files that want the same path, the one that came first has it. No look at their source tells which that was. With
+// what is noted here the next start, and `toolsrv check`, decide as the server that runs.
 package precedence
 
 import (

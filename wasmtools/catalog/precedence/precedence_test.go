@@ -25,16 +25,12 @@ func TestRecord(t *testing.T) {
 	if err := want.Write(name, "tools"); err != nil {
 		t.Fatal(err)
 	}
-	abs, err := filepath.Abs("tools")
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, err := precedence.Read(name, abs)
+	got, err := precedence.Read(name, "tools")
 	if err != nil || !got.Equal(want) {
 		t.Errorf("got %v, %v", got, err)
 	}
 	if p, err := precedence.Read(name, "elsewhere"); p != nil || err != nil {
-		t.Errorf("of another directory: got %v, %v", p, err)
+		t.Errorf("of another source: got %v, %v", p, err)
 	}
 	for range 2 {
 		if err := (precedence.Precedence{}).Write(name, "tools"); err != nil {

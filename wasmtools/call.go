@@ -12,30 +12,22 @@ type Call struct {
 	Arguments []byte
 	// Principal is who calls. It is never nil in a call that a tool of the service is given.
 	Principal *Principal
-	// Listener hears what the tool says before its result.
+	// Listener hears what the tool says before its result. Nil: nobody listens.
 	Listener Listener
 }
 
-// A Listener hears what a call says before its result. The zero Listener hears nothing.
-//
-// Its functions are called while the tool runs, which waits for them, so they should be quick. They are called one at a
-// time, and not after the call has returned.
-type Listener struct {
-	// Log is given each line that the tool logs. Nil: lines are dropped. What the service writes to its own log does not
-	// depend on it.
-	Log func(LogLine)
-}
-
-// A LogLine is what a tool logs.
-type LogLine struct {
-	Level slog.Level
-	Text  string
+// A Listener hears what a call says before its result. It is called by one goroutine at a time, while the tool runs and waits
+// for it, and not after the call has returned.
+type Listener interface {
+	// Log hears a line that the tool logs, and from where: "log", or the "stdout" or "stderr" of a program. The service's own
+	// log has the lines as well.
+	Log(level slog.Level, source, line string)
 }
 
 // Log tells the listener a line.
-func (c *Call) Log(level slog.Level, text string) {
-	if c.Listener.Log != nil {
-		c.Listener.Log(LogLine{Level: level, Text: text})
+func (c *Call) Log(level slog.Level, line string) {
+	if c.Listener != nil {
+		c.Listener.Log(level, "log", line)
 	}
 }
 

@@ -60,14 +60,14 @@ var edges = map[string][]string{
 	"wasmtools/schema": {"internal/text", "wasmtools/failure", "internal/jsontree"},
 	// Refuses with the domain's error.
 	"wasmtools/auth": {"wasmtools"},
-	// A file format: knows nothing of those who are configured.
-	"wasmtools/config": {"internal/pattern", "internal/text"},
+	// A file format: knows nothing of those who are configured, but the table of limits.
+	"wasmtools/config": {"runtime/limits", "internal/pattern", "internal/text"},
 	// One file becomes tools, the same way for serving and for the author's commands.
-	"wasmtools/toolfile": {"internal/text", "wasmtools", "wasmtools/schema", "internal/jsontree", "runtime/sandbox", "runtime/instrument", "runtime/wasmbin"},
+	"wasmtools/toolfile": {"runtime/limits", "internal/text", "wasmtools", "wasmtools/schema", "internal/jsontree", "runtime/sandbox", "runtime/instrument", "runtime/wasmbin"},
 	// A file on disk: knows no modules.
 	"wasmtools/catalog/precedence": {},
 	// The files of a source become a route table.
-	"wasmtools/catalog": {"wasmtools", "wasmtools/toolfile", "runtime/sandbox", "wasmtools/catalog/precedence"},
+	"wasmtools/catalog": {"runtime/limits", "wasmtools", "wasmtools/toolfile", "runtime/sandbox", "wasmtools/catalog/precedence"},
 	// The source that is a directory on disk.
 	"wasmtools/catalog/directory": {"internal/ownership", "wasmtools/catalog"},
 	// What every HTTP door needs; knows none of them.
@@ -79,11 +79,13 @@ var edges = map[string][]string{
 	// Runs compilers; never what they made.
 	"author/project": {"internal/text", "wasmtools", "runtime/wasmbin"},
 	// Every part has a command.
-	"cmd/toolsrv/command": {"internal/heap", "internal/journal", "internal/text", "author/project", "wasmtools", "wasmtools/server", "wasmtools/config", "wasmtools/catalog", "wasmtools/catalog/directory", "wasmtools/web", "wasmtools/toolfile", "runtime/sandbox"},
+	"cmd/toolsrv/command": {"runtime/limits", "internal/heap", "internal/journal", "internal/text", "author/project", "wasmtools", "wasmtools/server", "wasmtools/config", "wasmtools/catalog", "wasmtools/catalog/directory", "wasmtools/web", "wasmtools/toolfile", "runtime/sandbox"},
 	// main.
 	"cmd/toolsrv": {"cmd/toolsrv/command"},
+	// What can be limited, as data: for those that configure and those that enforce.
+	"runtime/limits": {"internal/text"},
 	// Runs guests; knows no HTTP, no configuration, no schema.
-	"runtime/sandbox": {"internal/text", "runtime/account", "runtime/codecache", "runtime/instrument", "runtime/linmem", "runtime/sandbox/paranoid", "runtime/schedule", "runtime/wasmbin"},
+	"runtime/sandbox": {"runtime/limits", "internal/text", "runtime/account", "runtime/codecache", "runtime/instrument", "runtime/linmem", "runtime/sandbox/paranoid", "runtime/schedule", "runtime/wasmbin"},
 	// Files of bytes that are to be trusted; knows no compiler.
 	"runtime/codecache": {"internal/ownership"},
 	// Orders jobs by what they take; knows not what they do.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/toolsrv/toolsrv/runtime/account"
+	"github.com/toolsrv/toolsrv/runtime/limits"
 )
 
 // kin returns programs that differ from p in their data, and so share nothing.
@@ -76,7 +77,7 @@ func TestMemoryInSum(t *testing.T) {
 			most := watch(e, account.Memory, func() {
 				var wait sync.WaitGroup
 				for _, p := range programs {
-					tool := p.Tool("x", 20, Limits{Timeout: time.Minute, Concurrency: test.calls})
+					tool := p.Tool("x", 20, limits.Limits{Timeout: time.Minute, Concurrency: test.calls})
 					for range test.calls {
 						wait.Go(func() {
 							for range 2 {
@@ -114,12 +115,12 @@ func TestTooMuchMemory(t *testing.T) {
 		module string
 		index  int32
 		memory int64
-		limits Limits
+		limits limits.Limits
 	}{
-		{"growing", "hostile/hoard", 20, 16 << 20, Limits{}},
-		{"to begin with", "hostile/hoard", 0, 64 << 10, Limits{}},
-		{"call stack", "hostile/recurse", 0, 1 << 20, Limits{Stack: 8 << 20}},
-		{"output", "hostile/output", 9, 10 << 20, Limits{Output: 64 << 20}},
+		{"growing", "hostile/hoard", 20, 16 << 20, limits.Limits{}},
+		{"to begin with", "hostile/hoard", 0, 64 << 10, limits.Limits{}},
+		{"call stack", "hostile/recurse", 0, 1 << 20, limits.Limits{Stack: 8 << 20}},
+		{"output", "hostile/output", 9, 10 << 20, limits.Limits{Output: 64 << 20}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -141,13 +142,13 @@ func TestTooMuchMemory(t *testing.T) {
 func TestHoarderLeavesRoom(t *testing.T) {
 	t.Parallel()
 	e, p := poolEngine(t, Config{Memory: 64 << 20}, "hostile/hoard")
-	other := kin(t, e, hoard(t), 1)[0].Tool("other", 1, Limits{})
+	other := kin(t, e, hoard(t), 1)[0].Tool("other", 1, limits.Limits{})
 	if out, err := other.Call(t.Context(), nil); err != nil || string(out) != "1" {
 		t.Fatalf("got %s, %v, want 1", out, err)
 	}
 	stop := make(chan struct{})
 	var wait sync.WaitGroup
-	hoarder := p.Tool("hoarder", 7, Limits{Timeout: time.Minute, Concurrency: 20})
+	hoarder := p.Tool("hoarder", 7, limits.Limits{Timeout: time.Minute, Concurrency: 20})
 	for range 20 {
 		wait.Go(func() {
 			for {
@@ -185,7 +186,7 @@ func TestMappingsInSum(t *testing.T) {
 					turns <- struct{}{}
 					wait.Go(func() {
 						defer func() { <-turns }()
-						out, err := p.Tool(fmt.Sprint(k), 0, Limits{Timeout: time.Minute}).Call(t.Context(), nil)
+						out, err := p.Tool(fmt.Sprint(k), 0, limits.Limits{Timeout: time.Minute}).Call(t.Context(), nil)
 						if err != nil || string(out) != "1" {
 							t.Errorf("tool %d: got %s, %v, want 1", k, out, err)
 						}
@@ -205,7 +206,7 @@ func TestMappingsInSum(t *testing.T) {
 func TestPeakIsExpected(t *testing.T) {
 	t.Parallel()
 	_, p := poolEngine(t, Config{}, "hostile/hoard")
-	tool := p.Tool("x", 10, Limits{})
+	tool := p.Tool("x", 10, limits.Limits{})
 	if out, err := tool.Call(t.Context(), nil); err != nil || string(out) != "1" {
 		t.Fatalf("got %s, %v, want 1", out, err)
 	}
@@ -233,13 +234,13 @@ func TestElementsCount(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.module.rewritten.Elements = 1 << 18
-	if _, err := p.Tool("x", 0, Limits{}).Call(t.Context(), []byte("1")); !isOverloaded(err) {
+	if _, err := p.Tool("x", 0, limits.Limits{}).Call(t.Context(), []byte("1")); !isOverloaded(err) {
 		t.Errorf("10 MiB of elements: got %v, want overloaded", err)
 	}
 	p.module.rewritten.Elements = 1 << 10
 	most := watch(e, account.Memory, func() {
 		for range 1000 {
-			if _, err := p.Tool("x", 0, Limits{}).Call(t.Context(), []byte("1")); err != nil {
+			if _, err := p.Tool("x", 0, limits.Limits{}).Call(t.Context(), []byte("1")); err != nil {
 				t.Error(err)
 			}
 		}
@@ -253,7 +254,7 @@ func TestElementsCount(t *testing.T) {
 func TestInstanceCounts(t *testing.T) {
 	t.Parallel()
 	e, p := poolEngine(t, Config{}, "hostile/hoard")
-	m, limits := p.module, Limits{}.withDefaults()
+	m, limits := p.module, inForce(limits.Limits{})
 	m.allow(limits.Memory)
 	r := &run{ctx: t.Context(), begun: time.Now(), deadline: time.Now().Add(time.Minute), limits: &limits}
 	if !m.enter() {
@@ -290,7 +291,7 @@ func TestPanicGivesBack(t *testing.T) {
 	code := e.account.Held(account.Mappings)
 	p.module.runtime = nil
 	var told *Error
-	if _, err := p.Tool("x", 0, Limits{}).Call(t.Context(), nil); !errors.As(err, &told) || told.Outcome != Internal {
+	if _, err := p.Tool("x", 0, limits.Limits{}).Call(t.Context(), nil); !errors.As(err, &told) || told.Outcome != Internal {
 		t.Errorf("got %v, want internal", err)
 	}
 	if memory, mappings := e.account.Held(account.Memory), e.account.Held(account.Mappings); memory != 0 || mappings != code {
@@ -310,7 +311,7 @@ func TestDataCounts(t *testing.T) {
 			module := append(bytes.Clone(logs), 11) // the data section
 			module = append(binary.AppendUvarint(module, uint64(len(segment))), segment...)
 			p := loadInternal(t, e, module)
-			if out, err := p.Tool("x", 0, Limits{}).Call(t.Context(), nil); err != nil || string(out) != "1" {
+			if out, err := p.Tool("x", 0, limits.Limits{}).Call(t.Context(), nil); err != nil || string(out) != "1" {
 				t.Fatalf("got %s, %v, want 1", out, err)
 			}
 			if held := e.account.Held(account.Code); held < pageSize {

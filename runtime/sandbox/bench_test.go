@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/toolsrv/toolsrv/runtime/limits"
 	"github.com/toolsrv/toolsrv/runtime/sandbox"
 )
 
@@ -75,7 +76,7 @@ func BenchmarkCall(b *testing.B) {
 			bytes int
 		}{{"0B", 0}, {"1KB", 1 << 10}, {"64KB", 64 << 10}} {
 			b.Run(guest.name+"/"+size.name, func(b *testing.B) {
-				tool := load(b, newEngine(b, sandbox.Config{}), guest.module).Tool("bench", 0, sandbox.Limits{})
+				tool := load(b, newEngine(b, sandbox.Config{}), guest.module).Tool("bench", 0, limits.Limits{})
 				input := []byte(`{"a":"` + strings.Repeat("x", size.bytes) + `"}`)
 				if _, err := tool.Call(b.Context(), input); err != nil { // compiles
 					b.Fatal(err)
@@ -92,7 +93,7 @@ func BenchmarkCall(b *testing.B) {
 }
 
 func BenchmarkCallParallel(b *testing.B) {
-	tool := load(b, newEngine(b, sandbox.Config{}), fixture(b, "good/stages")).Tool("bench", 0, sandbox.Limits{Queue: 1 << 20})
+	tool := load(b, newEngine(b, sandbox.Config{}), fixture(b, "good/stages")).Tool("bench", 0, limits.Limits{Queue: 1 << 20})
 	if _, err := tool.Call(b.Context(), nil); err != nil {
 		b.Fatal(err)
 	}
@@ -109,7 +110,7 @@ func BenchmarkCallParallel(b *testing.B) {
 
 // BenchmarkHostFunction takes 150 calls of log, of which none is written.
 func BenchmarkHostFunction(b *testing.B) {
-	tool := load(b, newEngine(b, sandbox.Config{}), fixture(b, "hostile/log")).Tool("bench", 4, sandbox.Limits{LogLines: -1})
+	tool := load(b, newEngine(b, sandbox.Config{}), fixture(b, "hostile/log")).Tool("bench", 4, limits.Limits{LogLines: -1})
 	if _, err := tool.Call(b.Context(), nil); err != nil {
 		b.Fatal(err)
 	}
@@ -130,7 +131,7 @@ func BenchmarkHard(b *testing.B) {
 		index         int32
 	}{{"grown", "good/leaky", 7}, {"grown to the most", "good/leaky", 14}, {"fresh", "good/fresh", 0}} {
 		b.Run(guest.name, func(b *testing.B) {
-			tool := load(b, newEngine(b, sandbox.Config{}), fixture(b, guest.fixture)).Tool("bench", guest.index, sandbox.Limits{})
+			tool := load(b, newEngine(b, sandbox.Config{}), fixture(b, guest.fixture)).Tool("bench", guest.index, limits.Limits{})
 			if _, err := tool.Call(b.Context(), nil); err != nil {
 				b.Fatal(err)
 			}
@@ -145,7 +146,7 @@ func BenchmarkHard(b *testing.B) {
 }
 
 func BenchmarkTrap(b *testing.B) {
-	tool := load(b, newEngine(b, sandbox.Config{}), fixture(b, "hostile/traps")).Tool("bench", 0, sandbox.Limits{})
+	tool := load(b, newEngine(b, sandbox.Config{}), fixture(b, "hostile/traps")).Tool("bench", 0, limits.Limits{})
 	tool.Call(b.Context(), nil)
 	b.ReportAllocs()
 	for b.Loop() {

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/toolsrv/toolsrv/runtime/limits"
 	"github.com/toolsrv/toolsrv/runtime/sandbox"
 )
 
@@ -140,7 +141,7 @@ func TestInvalidCode(t *testing.T) {
 			}
 			defer p.Close()
 			wantError(t, p.Compile(t.Context()), sandbox.Internal, "could not be compiled")
-			_, err = p.Tool("x", 0, sandbox.Limits{}).Call(t.Context(), nil)
+			_, err = p.Tool("x", 0, limits.Limits{}).Call(t.Context(), nil)
 			wantError(t, err, sandbox.Internal, "could not be compiled")
 		})
 	}
@@ -161,7 +162,7 @@ func TestNames(t *testing.T) {
 	}{{"short", "the_culprit", true}, {"long", strings.Repeat("x", 1<<20), false}} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			_, err := load(t, e, tool(unreachable, names(test.function))).Tool("x", 0, sandbox.Limits{}).Call(t.Context(), nil)
+			_, err := load(t, e, tool(unreachable, names(test.function))).Tool("x", 0, limits.Limits{}).Call(t.Context(), nil)
 			got := wantError(t, err, sandbox.ToolTrapped, "unreachable").Err.Error()
 			if len(got) > 17<<10 {
 				t.Errorf("the trace has %d bytes", len(got))
@@ -181,7 +182,7 @@ func FuzzLoad(f *testing.F) {
 	f.Add(tool(repeat(10, "\x02\x40", "\x0b")))
 	f.Add([]byte("\x00asm\x01\x00\x00\x00"))
 	e := newEngine(f, sandbox.Config{})
-	limits := sandbox.Limits{Timeout: 50 * time.Millisecond, Memory: 4 << 20, Output: 1 << 10}
+	limits := limits.Limits{Timeout: 50 * time.Millisecond, Memory: 4 << 20, Output: 1 << 10}
 	f.Fuzz(func(t *testing.T, module []byte) {
 		p, err := e.Load(module)
 		if err != nil {

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/toolsrv/toolsrv/runtime/limits"
 	"github.com/toolsrv/toolsrv/runtime/sandbox"
 )
 
@@ -25,7 +26,7 @@ func echo(t *testing.T, dir string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	out, err := p.Tool("echo", 0, sandbox.Limits{}).Call(t.Context(), []byte(`[1]`))
+	out, err := p.Tool("echo", 0, limits.Limits{}).Call(t.Context(), []byte(`[1]`))
 	if err != nil || string(out) != `[1]` {
 		t.Errorf("got %s, %v, want [1]", out, err)
 	}
@@ -180,7 +181,7 @@ func TestCacheShared(t *testing.T) {
 		for _, module := range modules {
 			p := load(t, e, module)
 			go func() {
-				out, err := p.Tool("echo", 0, sandbox.Limits{Timeout: time.Minute}).Call(context.Background(), []byte("[1]"))
+				out, err := p.Tool("echo", 0, limits.Limits{Timeout: time.Minute}).Call(context.Background(), []byte("[1]"))
 				if err == nil && string(out) != "[1]" {
 					err = errors.New(string(out))
 				}
@@ -240,7 +241,7 @@ func FuzzCacheEntry(f *testing.F) {
 			t.Fatal(err)
 		}
 		defer p.Close()
-		if out, err := p.Tool("echo", 0, sandbox.Limits{}).Call(t.Context(), []byte("[1]")); err != nil || string(out) != "[1]" {
+		if out, err := p.Tool("echo", 0, limits.Limits{}).Call(t.Context(), []byte("[1]")); err != nil || string(out) != "[1]" {
 			t.Fatalf("got %s, %v, want [1]", out, err)
 		}
 	}

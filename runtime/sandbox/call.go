@@ -9,6 +9,7 @@ import (
 	"github.com/tetratelabs/wazero/api"
 
 	"github.com/toolsrv/toolsrv/runtime/instrument"
+	"github.com/toolsrv/toolsrv/runtime/limits"
 	"github.com/toolsrv/toolsrv/runtime/linmem"
 )
 
@@ -21,7 +22,7 @@ type call struct {
 	memory   *linmem.Memory  // the guest's
 	ctx      context.Context // the caller's
 	deadline time.Time
-	limits   *Limits
+	limits   *limits.Limits
 	command  bool // a plain WASI program: JSON on stdin and stdout
 	lines    lines
 	meter    meter

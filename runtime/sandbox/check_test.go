@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/toolsrv/toolsrv/runtime/limits"
 	"github.com/toolsrv/toolsrv/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/runtime/wasmbin"
 )
@@ -94,7 +95,7 @@ func TestLoadAfterClose(t *testing.T) {
 	if _, err := e.Load(fixture(t, "good/echo")); !errors.Is(err, sandbox.ErrClosed) {
 		t.Errorf("Load: got %v, want ErrClosed", err)
 	}
-	_, err := p.Tool("echo", 0, sandbox.Limits{}).Call(t.Context(), []byte(`{}`))
+	_, err := p.Tool("echo", 0, limits.Limits{}).Call(t.Context(), []byte(`{}`))
 	wantError(t, err, sandbox.Cancelled, "shutting down")
 	wantError(t, p.Compile(t.Context()), sandbox.Cancelled, "shutting down")
 	if err := e.Close(t.Context()); err != nil {

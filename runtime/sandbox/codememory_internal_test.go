@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/toolsrv/toolsrv/runtime/account"
+	"github.com/toolsrv/toolsrv/runtime/limits"
 )
 
 // TestCodeInTurn calls more tools in turn than there is room for: most of those that could have their code in memory do.
@@ -33,7 +34,7 @@ func TestCodeInTurn(t *testing.T) {
 	}
 	call := func(p *Program) {
 		t.Helper()
-		if out, err := p.Tool("echo", 0, Limits{}).Call(t.Context(), []byte("1")); err != nil || string(out) != "1" {
+		if out, err := p.Tool("echo", 0, limits.Limits{}).Call(t.Context(), []byte("1")); err != nil || string(out) != "1" {
 			t.Fatalf("got %s, %v, want 1", out, err)
 		}
 	}
@@ -97,7 +98,7 @@ func TestCodeMemory(t *testing.T) {
 	}
 	call := func(p *Program) {
 		t.Helper()
-		if out, err := p.Tool("echo", 0, Limits{}).Call(t.Context(), []byte("1")); err != nil || string(out) != "1" {
+		if out, err := p.Tool("echo", 0, limits.Limits{}).Call(t.Context(), []byte("1")); err != nil || string(out) != "1" {
 			t.Errorf("got %s, %v, want 1", out, err)
 		}
 		for !p.module.settled() { // what follows a build, too
@@ -165,7 +166,7 @@ func TestLostCode(t *testing.T) {
 			}
 		}
 	}
-	if out, err := p.Tool("x", 0, Limits{}).Call(t.Context(), nil); err != nil || string(out) != "1" {
+	if out, err := p.Tool("x", 0, limits.Limits{}).Call(t.Context(), nil); err != nil || string(out) != "1" {
 		t.Fatalf("got %s, %v, want 1", out, err)
 	}
 	if got := p.module.cost; got != want {

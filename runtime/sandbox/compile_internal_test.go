@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/toolsrv/toolsrv/runtime/limits"
 	"github.com/toolsrv/toolsrv/runtime/schedule"
 )
 
@@ -87,7 +88,7 @@ func TestCompileOnce(t *testing.T) {
 				errs <- p.Compile(context.Background())
 				return
 			}
-			_, err := p.Tool("echo", 0, Limits{Timeout: time.Minute}).Call(context.Background(), []byte("1"))
+			_, err := p.Tool("echo", 0, limits.Limits{Timeout: time.Minute}).Call(context.Background(), []byte("1"))
 			errs <- err
 		}()
 	}
@@ -110,7 +111,7 @@ func TestCompileWaits(t *testing.T) {
 	p := loadInternal(t, e, echoFixture(t))
 	call := func(ctx context.Context, timeout time.Duration, want Outcome) {
 		t.Helper()
-		_, err := p.Tool("echo", 0, Limits{Timeout: timeout}).Call(ctx, []byte("1"))
+		_, err := p.Tool("echo", 0, limits.Limits{Timeout: timeout}).Call(ctx, []byte("1"))
 		var failed *Error
 		if !errors.As(err, &failed) || failed.Outcome != want || !strings.Contains(failed.Message, "compiled") {
 			t.Errorf("got %v, want %s while it is compiled", err, want)
@@ -193,7 +194,7 @@ func TestCompileSlow(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if out, err := p.Tool("echo", 0, Limits{}).Call(t.Context(), []byte("1")); err != nil || string(out) != "1" {
+			if out, err := p.Tool("echo", 0, limits.Limits{}).Call(t.Context(), []byte("1")); err != nil || string(out) != "1" {
 				t.Errorf("got %s, %v, want 1", out, err)
 			}
 			if b.over() {
@@ -254,7 +255,7 @@ func TestFoundIsPacked(t *testing.T) {
 		if err := os.Remove(entries[0]); err != nil {
 			t.Fatal(err)
 		}
-		if out, err := p.Tool("echo", 0, Limits{}).Call(t.Context(), []byte("1")); err != nil || string(out) != "1" {
+		if out, err := p.Tool("echo", 0, limits.Limits{}).Call(t.Context(), []byte("1")); err != nil || string(out) != "1" {
 			t.Errorf("got %s, %v, want 1", out, err)
 		}
 	}
@@ -305,7 +306,7 @@ func TestDearBesideCheap(t *testing.T) {
 		module[len(module)-2] = byte(n) // what the last function returns
 		dear = append(dear, loadInternal(t, e, module).module.begin(true))
 	}
-	tool := loadInternal(t, e, echoFixture(t)).Tool("echo", 0, Limits{})
+	tool := loadInternal(t, e, echoFixture(t)).Tool("echo", 0, limits.Limits{})
 	if out, err := tool.Call(t.Context(), []byte("1")); err != nil || string(out) != "1" {
 		t.Errorf("got %s, %v, want 1", out, err)
 	}

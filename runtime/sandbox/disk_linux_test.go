@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/toolsrv/toolsrv/runtime/limits"
 	"github.com/toolsrv/toolsrv/runtime/sandbox"
 )
 
@@ -103,7 +104,7 @@ func onSmallDisk(t *testing.T, dir string) {
 		var r record
 		e = newEngine(t, sandbox.Config{CacheDir: at, Logger: r.logger()})
 		p := load(t, e, modules[0])
-		if out, err := p.Tool("x", 0, sandbox.Limits{}).Call(t.Context(), []byte("[1]")); err != nil || string(out) != "[1]" {
+		if out, err := p.Tool("x", 0, limits.Limits{}).Call(t.Context(), []byte("[1]")); err != nil || string(out) != "[1]" {
 			t.Errorf("got %s, %v, want [1]", out, err)
 		}
 		if logged := r.String(); logged != "" {

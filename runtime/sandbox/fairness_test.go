@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/toolsrv/toolsrv/runtime/limits"
 	"github.com/toolsrv/toolsrv/runtime/sandbox"
 )
 
@@ -17,7 +18,7 @@ func spinners(t *testing.T, e *sandbox.Engine, index int32) {
 	if err := p.Compile(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	tool := p.Tool("spin", index, sandbox.Limits{Timeout: time.Minute, Concurrency: n})
+	tool := p.Tool("spin", index, limits.Limits{Timeout: time.Minute, Concurrency: n})
 	occupy(t, tool, n)
 }
 
@@ -44,7 +45,7 @@ func TestCollection(t *testing.T) {
 func TestNeighbour(t *testing.T) {
 	e := newEngine(t, sandbox.Config{})
 	spinners(t, e, 0)
-	tool := load(t, e, fixture(t, "good/small")).Tool("small", 0, sandbox.Limits{})
+	tool := load(t, e, fixture(t, "good/small")).Tool("small", 0, limits.Limits{})
 	var took []time.Duration
 	for n := range 100 {
 		begun := time.Now()

@@ -8,6 +8,7 @@ import (
 	"github.com/tetratelabs/wazero/api"
 
 	"github.com/toolsrv/toolsrv/runtime/account"
+	"github.com/toolsrv/toolsrv/runtime/limits"
 	"github.com/toolsrv/toolsrv/runtime/linmem"
 )
 
@@ -18,7 +19,7 @@ type grower struct {
 }
 
 // call makes a call that has to be answered.
-func (g grower) call(index int32, limits Limits, want string) {
+func (g grower) call(index int32, limits limits.Limits, want string) {
 	g.Helper()
 	if out, err := g.p.Tool("x", index, limits).Call(g.Context(), []byte("[1]")); err != nil || string(out) != want {
 		g.Fatalf("tool %d: got %s, %v, want %s", index, out, err, want)
@@ -26,7 +27,7 @@ func (g grower) call(index int32, limits Limits, want string) {
 }
 
 // breaks makes a call that has to break.
-func (g grower) breaks(index int32, limits Limits, want Outcome) {
+func (g grower) breaks(index int32, limits limits.Limits, want Outcome) {
 	g.Helper()
 	out, err := g.p.Tool("x", index, limits).Call(g.Context(), []byte("[1]"))
 	var failed *Error
@@ -69,7 +70,7 @@ func bothWays(t *testing.T, test func(g grower)) {
 			t.Parallel()
 			_, p := poolEngine(t, Config{}, "hostile/grows")
 			g := grower{t, p}
-			g.call(1, Limits{}, "1")
+			g.call(1, limits.Limits{}, "1")
 			if kind == "whole copies" {
 				g.plainly()
 			}
@@ -82,25 +83,25 @@ func bothWays(t *testing.T, test func(g grower)) {
 func TestBehindTheEnd(t *testing.T) {
 	t.Parallel()
 	bothWays(t, func(g grower) {
-		g.call(0, Limits{}, "1")
+		g.call(0, limits.Limits{}, "1")
 		kept := g.kept()
 		for _, index := range []int32{1, 2, 2, 0, 2, 1, 0, 1} {
-			g.call(index, Limits{}, "1")
+			g.call(index, limits.Limits{}, "1")
 			if g.kept() != kept {
 				g.Fatalf("tool %d: the instance was not kept", index)
 			}
 		}
 		for index := int32(4); index <= 14; index++ {
-			g.call(0, Limits{}, "1")
+			g.call(0, limits.Limits{}, "1")
 			g.kept()
-			g.breaks(index, Limits{}, ToolTrapped)
+			g.breaks(index, limits.Limits{}, ToolTrapped)
 		}
-		g.call(0, Limits{}, "1")
-		g.breaks(2, Limits{Fuel: 30_000}, ToolFuel) // in the middle of filling what it grew by
+		g.call(0, limits.Limits{}, "1")
+		g.breaks(2, limits.Limits{Fuel: 30_000}, ToolFuel) // in the middle of filling what it grew by
 		if n := g.p.module.idlers(); n != 0 {
 			g.Errorf("%d instances are idle after one ran out of fuel", n)
 		}
-		g.call(2, Limits{}, "1")
+		g.call(2, limits.Limits{}, "1")
 	})
 }
 
@@ -109,15 +110,15 @@ func TestGrowthHasTheCallsLimit(t *testing.T) {
 	t.Parallel()
 	_, p := poolEngine(t, Config{}, "hostile/grows")
 	g := grower{t, p}
-	g.call(3, Limits{Memory: 5 * pageSize}, "4") // in an instance that has no room for more
-	g.call(3, Limits{}, "9")                     // pages more, which is all that there are
+	g.call(3, limits.Limits{Memory: 5 * pageSize}, "4") // in an instance that has no room for more
+	g.call(3, limits.Limits{}, "9")                     // pages more, which is all that there are
 	if n := p.module.idlers(); n != 0 {
 		t.Errorf("%d instances are idle after the memory grew to its end", n)
 	}
-	g.call(3, Limits{Memory: 9 * pageSize}, "8")
+	g.call(3, limits.Limits{Memory: 9 * pageSize}, "8")
 	kept := g.kept()
 	for _, pages := range []int64{5, 1, 9, 2} {
-		g.call(3, Limits{Memory: pages * pageSize}, string(rune('0'+pages-1)))
+		g.call(3, limits.Limits{Memory: pages * pageSize}, string(rune('0'+pages-1)))
 		if g.kept() != kept {
 			t.Errorf("%d pages: the instance was not kept", pages)
 		}
@@ -129,7 +130,7 @@ func TestGrowthCounts(t *testing.T) {
 	t.Parallel()
 	bothWays(t, func(g grower) {
 		for _, index := range []int32{0, 0, 1} {
-			g.call(index, Limits{}, "1")
+			g.call(index, limits.Limits{}, "1")
 		}
 		snapshot := g.p.module.snapshot.resident()
 		if got, want := g.p.module.engine.account.Held(account.Memory)-snapshot, int64(5*pageSize+instanceSize); got != want {
@@ -143,15 +144,15 @@ func TestGrowthAtStart(t *testing.T) {
 	t.Parallel()
 	_, p := poolEngine(t, Config{}, "hostile/grows_start")
 	g := grower{t, p}
-	g.breaks(0, Limits{Memory: pageSize}, ToolMemory)
+	g.breaks(0, limits.Limits{Memory: pageSize}, ToolMemory)
 	for range 2 {
 		for _, pages := range []int64{9, 4, 2, 9} {
-			g.call(0, Limits{Memory: pages * pageSize}, "1")
+			g.call(0, limits.Limits{Memory: pages * pageSize}, "1")
 			if out, err := p.Describe(t.Context()); err != nil || string(out) != "1" {
 				t.Fatalf("Describe: got %s, %v, want 1", out, err)
 			}
 		}
-		g.breaks(0, Limits{Memory: pageSize}, ToolMemory)
+		g.breaks(0, limits.Limits{Memory: pageSize}, ToolMemory)
 	}
 }
 
@@ -160,16 +161,16 @@ func TestGrowthFromNothing(t *testing.T) {
 	t.Parallel()
 	_, p := poolEngine(t, Config{}, "hostile/grows_empty")
 	g := grower{t, p}
-	g.call(0, Limits{}, "1")
+	g.call(0, limits.Limits{}, "1")
 	kept := g.kept()
 	for range 3 {
-		g.call(0, Limits{}, "1")
+		g.call(0, limits.Limits{}, "1")
 		if g.kept() != kept {
 			t.Fatal("the instance was not kept")
 		}
 	}
-	g.breaks(1, Limits{}, ToolTrapped)
-	g.call(0, Limits{}, "1")
+	g.breaks(1, limits.Limits{}, ToolTrapped)
+	g.call(0, limits.Limits{}, "1")
 }
 
 // TestGrowthOfCommand has a plain WASI program grow, and end itself.
@@ -177,10 +178,10 @@ func TestGrowthOfCommand(t *testing.T) {
 	t.Parallel()
 	_, p := poolEngine(t, Config{}, "hostile/grows_command")
 	g := grower{t, p}
-	g.call(0, Limits{}, "1")
+	g.call(0, limits.Limits{}, "1")
 	kept := g.kept()
 	for range 3 {
-		g.call(0, Limits{}, "1")
+		g.call(0, limits.Limits{}, "1")
 		if g.kept() != kept {
 			t.Fatal("the instance was not kept")
 		}
@@ -201,7 +202,7 @@ func TestSameSize(t *testing.T) {
 	t.Parallel()
 	_, p := poolEngine(t, Config{}, "hostile/grows")
 	g := grower{t, p}
-	g.call(1, Limits{}, "1")
+	g.call(1, limits.Limits{}, "1")
 	i := g.kept()
 	if _, ok := i.guest.Memory().Grow(1); !ok {
 		t.Fatal("the memory does not grow")
@@ -225,12 +226,12 @@ func TestShrinkIsReadBack(t *testing.T) {
 	t.Parallel()
 	_, p := poolEngine(t, Config{}, "hostile/grows")
 	g := grower{t, p}
-	g.call(1, Limits{}, "1")
+	g.call(1, limits.Limits{}, "1")
 	i := g.kept()
 	i.guest = stubborn{i.guest}
-	g.call(0, Limits{}, "1")
+	g.call(0, limits.Limits{}, "1")
 	if n := p.module.idlers(); n != 0 {
 		t.Fatal("an instance is kept that sees more than its snapshot")
 	}
-	g.call(2, Limits{}, "1")
+	g.call(2, limits.Limits{}, "1")
 }

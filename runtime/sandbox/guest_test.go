@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/toolsrv/toolsrv/runtime/limits"
 	"github.com/toolsrv/toolsrv/runtime/sandbox"
 )
 
@@ -59,8 +60,8 @@ func TestGoReactor(t *testing.T) {
 	var r record
 	e := newEngine(t, sandbox.Config{Logger: r.logger()})
 	p := load(t, e, goReactor(t))
-	ample := sandbox.Limits{Timeout: time.Minute}
-	call := func(t *testing.T, index int32, limits sandbox.Limits, input string) (string, error) {
+	ample := limits.Limits{Timeout: time.Minute}
+	call := func(t *testing.T, index int32, limits limits.Limits, input string) (string, error) {
 		out, err := p.Tool("go", index, limits).Call(t.Context(), []byte(input))
 		return string(out), err
 	}
@@ -133,15 +134,15 @@ func TestGoReactor(t *testing.T) {
 	broken := []struct {
 		name     string
 		index    int32
-		limits   sandbox.Limits
+		limits   limits.Limits
 		outcomes []sandbox.Outcome
 	}{
 		{"panic", 4, ample, []sandbox.Outcome{sandbox.ToolTrapped}},
 		// Go's stack lies in linear memory: which limit is reached first is the compiler's business.
 		{"recursion", 5, ample, []sandbox.Outcome{sandbox.ToolStack, sandbox.ToolMemory}},
 		{"memory", 6, ample, []sandbox.Outcome{sandbox.ToolMemory}},
-		{"spin", 7, sandbox.Limits{Timeout: 200 * time.Millisecond}, []sandbox.Outcome{sandbox.ToolTimeout}},
-		{"sleep", 8, sandbox.Limits{Timeout: 200 * time.Millisecond}, []sandbox.Outcome{sandbox.ToolTimeout}},
+		{"spin", 7, limits.Limits{Timeout: 200 * time.Millisecond}, []sandbox.Outcome{sandbox.ToolTimeout}},
+		{"sleep", 8, limits.Limits{Timeout: 200 * time.Millisecond}, []sandbox.Outcome{sandbox.ToolTimeout}},
 		{"deadlock", 9, ample, []sandbox.Outcome{sandbox.ToolTrapped}},
 		{"exit", 10, ample, []sandbox.Outcome{sandbox.ToolTrapped}},
 	}
@@ -163,7 +164,7 @@ func TestGoReactor(t *testing.T) {
 func commands(t *testing.T, module []byte) {
 	var r record
 	p := load(t, newEngine(t, sandbox.Config{Logger: r.logger()}), module)
-	tool := p.Tool("command", 0, sandbox.Limits{Timeout: 5 * time.Minute})
+	tool := p.Tool("command", 0, limits.Limits{Timeout: 5 * time.Minute})
 	out, err := tool.Call(t.Context(), []byte(`{"a":1}`))
 	if want := `{"a":1}`; err != nil || strings.TrimSpace(string(out)) != want {
 		t.Errorf("got %s, %v, want %s", out, err, want)
@@ -202,7 +203,7 @@ func TestRustCommand(t *testing.T) {
 func TestCommand(t *testing.T) {
 	t.Parallel()
 	p := load(t, newEngine(t, sandbox.Config{}), fixture(t, "good/command"))
-	tool := p.Tool("x", 0, sandbox.Limits{})
+	tool := p.Tool("x", 0, limits.Limits{})
 	for _, test := range []struct {
 		name, input, output string
 		outcome             sandbox.Outcome

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/toolsrv/toolsrv/runtime/limits"
 	"github.com/toolsrv/toolsrv/runtime/sandbox"
 )
 
@@ -31,7 +32,7 @@ func times(what string) []byte {
 func TestHostWorkIsCounted(t *testing.T) {
 	t.Parallel()
 	e := newEngine(t, sandbox.Config{})
-	limits := sandbox.Limits{Fuel: 10_000_000}
+	limits := limits.Limits{Fuel: 10_000_000}
 	for _, name := range []string{"fd_write", "fd_read"} {
 		fd := "\x41\x00"
 		if name == "fd_write" {
@@ -50,7 +51,7 @@ func TestHostWorkIsCounted(t *testing.T) {
 // because it looks at what the process allocates.
 func TestReferences(t *testing.T) {
 	e := newEngine(t, sandbox.Config{})
-	tool := load(t, e, tool(times(strings.Repeat("\xd2\x00\x1a", 500)))).Tool("x", 0, sandbox.Limits{})
+	tool := load(t, e, tool(times(strings.Repeat("\xd2\x00\x1a", 500)))).Tool("x", 0, limits.Limits{})
 	call := func() uint64 {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
@@ -73,7 +74,7 @@ func TestDeepCallsLeaveNothing(t *testing.T) {
 	body := []byte("\x00\x20\x00\x45\x04\x40\x41\x00\x0f\x0b\x20\x00\x41\x01\x6b\x10\x00\x1a\x41\x00\x0b")
 	p := load(t, e, tool(body))
 	call := func(depth int32) uint64 {
-		limits := sandbox.Limits{Stack: 16 << 20}
+		limits := limits.Limits{Stack: 16 << 20}
 		for range 2 {
 			_, err := p.Tool("x", depth, limits).Call(t.Context(), nil)
 			wantError(t, err, sandbox.ToolBadOutput, "without any output")

@@ -6,6 +6,8 @@ import (
 	"runtime/debug"
 	"sync/atomic"
 	"time"
+
+	"github.com/toolsrv/toolsrv/runtime/limits"
 )
 
 // A run is what a guest is to do, on whose behalf, and within which bounds.
@@ -13,7 +15,7 @@ type run struct {
 	ctx      context.Context // the caller's
 	begun    time.Time
 	deadline time.Time
-	limits   *Limits
+	limits   *limits.Limits
 	tool     string
 	clock    *clock        // nil: nobody times it
 	peak     *atomic.Int64 // bytes of memory that the tool's calls lately needed; nil: nobody counts

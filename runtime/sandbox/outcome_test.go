@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/toolsrv/toolsrv/runtime/limits"
 	"github.com/toolsrv/toolsrv/runtime/sandbox"
 )
 
@@ -16,13 +17,13 @@ import (
 func TestOutcomes(t *testing.T) {
 	t.Parallel()
 	e := newEngine(t, sandbox.Config{})
-	soon := sandbox.Limits{Timeout: 200 * time.Millisecond}
-	ample := sandbox.Limits{Timeout: time.Minute}
+	soon := limits.Limits{Timeout: 200 * time.Millisecond}
+	ample := limits.Limits{Timeout: time.Minute}
 	tests := []struct {
 		name    string
 		fixture string
 		index   int32
-		limits  sandbox.Limits
+		limits  limits.Limits
 		outcome sandbox.Outcome
 		message string // or the output where the outcome is OK
 	}{
@@ -46,19 +47,19 @@ func TestOutcomes(t *testing.T) {
 		{"endless recursion with large frames", "hostile/recurse", 2, ample, sandbox.ToolStack, "call stack"},
 		{"endless recursion through a table", "hostile/recurse", 3, ample, sandbox.ToolStack, "call stack"},
 
-		{"deep stack within a small limit", "hostile/recurse", 0, sandbox.Limits{Timeout: time.Minute, Stack: 16 << 10}, sandbox.ToolStack, "call stack of 16 KiB"},
-		{"deep stack within a large limit", "hostile/recurse", 0, sandbox.Limits{Timeout: time.Minute, Stack: 64 << 20}, sandbox.ToolStack, "call stack of 64 MiB"},
+		{"deep stack within a small limit", "hostile/recurse", 0, limits.Limits{Timeout: time.Minute, Stack: 16 << 10}, sandbox.ToolStack, "call stack of 16 KiB"},
+		{"deep stack within a large limit", "hostile/recurse", 0, limits.Limits{Timeout: time.Minute, Stack: 64 << 20}, sandbox.ToolStack, "call stack of 64 MiB"},
 
-		{"fuel, spinning", "hostile/spin", 0, sandbox.Limits{Timeout: time.Minute, Fuel: 1000}, sandbox.ToolFuel, "more than its limit of 1000 instructions"},
-		{"fuel, host", "hostile/spin", 1, sandbox.Limits{Timeout: time.Minute, Fuel: 10_000_000}, sandbox.ToolFuel, ""},
-		{"fuel, deadline", "hostile/deadline", 2, sandbox.Limits{Timeout: time.Minute, Fuel: 10_000_000}, sandbox.ToolFuel, ""},
+		{"fuel, spinning", "hostile/spin", 0, limits.Limits{Timeout: time.Minute, Fuel: 1000}, sandbox.ToolFuel, "more than its limit of 1000 instructions"},
+		{"fuel, host", "hostile/spin", 1, limits.Limits{Timeout: time.Minute, Fuel: 10_000_000}, sandbox.ToolFuel, ""},
+		{"fuel, deadline", "hostile/deadline", 2, limits.Limits{Timeout: time.Minute, Fuel: 10_000_000}, sandbox.ToolFuel, ""},
 		{"deadline while it starts", "hostile/deadline", 1, ample, sandbox.OK, "-1"},
-		{"fuel, filling memory", "hostile/spin", 2, sandbox.Limits{Timeout: time.Minute, Fuel: 10_000_000}, sandbox.ToolFuel, ""},
-		{"fuel, randomness", "hostile/spin", 3, sandbox.Limits{Timeout: time.Minute, Fuel: 10_000_000}, sandbox.ToolFuel, ""},
-		{"fuel, recursion", "hostile/recurse", 1, sandbox.Limits{Timeout: time.Minute, Fuel: 10_000_000}, sandbox.ToolFuel, ""},
-		{"fuel, start", "hostile/start_spin", 0, sandbox.Limits{Timeout: time.Minute, Fuel: 10_000}, sandbox.ToolFuel, ""},
-		{"fuel, warm", "hostile/warm_spin", 0, sandbox.Limits{Timeout: time.Minute, Fuel: 10_000}, sandbox.ToolFuel, ""},
-		{"fuel that suffices", "good/stages", 0, sandbox.Limits{Timeout: time.Minute, Fuel: 100_000}, sandbox.OK, "1234"},
+		{"fuel, filling memory", "hostile/spin", 2, limits.Limits{Timeout: time.Minute, Fuel: 10_000_000}, sandbox.ToolFuel, ""},
+		{"fuel, randomness", "hostile/spin", 3, limits.Limits{Timeout: time.Minute, Fuel: 10_000_000}, sandbox.ToolFuel, ""},
+		{"fuel, recursion", "hostile/recurse", 1, limits.Limits{Timeout: time.Minute, Fuel: 10_000_000}, sandbox.ToolFuel, ""},
+		{"fuel, start", "hostile/start_spin", 0, limits.Limits{Timeout: time.Minute, Fuel: 10_000}, sandbox.ToolFuel, ""},
+		{"fuel, warm", "hostile/warm_spin", 0, limits.Limits{Timeout: time.Minute, Fuel: 10_000}, sandbox.ToolFuel, ""},
+		{"fuel that suffices", "good/stages", 0, limits.Limits{Timeout: time.Minute, Fuel: 100_000}, sandbox.OK, "1234"},
 		{"memory beyond what is declared", "hostile/declared", 0, ample, sandbox.ToolMemory, "more memory than its limit of 128 KiB"},
 
 		{"memory page by page", "hostile/memory", 0, ample, sandbox.ToolMemory, "more memory than its limit of 64 MiB"},
@@ -67,7 +68,7 @@ func TestOutcomes(t *testing.T) {
 		{"memory refused and lived with", "hostile/memory", 3, ample, sandbox.OK, `"still here"`},
 		{"table", "hostile/memory", 4, ample, sandbox.OK, `"still here"`},
 		{"memory declared", "hostile/memory_4gib", 0, ample, sandbox.ToolMemory, "needs 4096 MiB of memory to start; its limit is 64 MiB"},
-		{"memory declared, all allowed", "hostile/memory_4gib", 0, sandbox.Limits{Memory: 1 << 40}, sandbox.ToolMemory, "to start"},
+		{"memory declared, all allowed", "hostile/memory_4gib", 0, limits.Limits{Memory: 1 << 40}, sandbox.ToolMemory, "to start"},
 
 		{"no output", "hostile/output", 0, ample, sandbox.ToolBadOutput, "without any output"},
 		{"empty output", "hostile/output", 1, ample, sandbox.ToolBadOutput, "it is empty"},
@@ -143,7 +144,7 @@ func TestTraps(t *testing.T) {
 	} {
 		t.Run(fmt.Sprint(i, " ", want), func(t *testing.T) {
 			t.Parallel()
-			_, err := p.Tool("x", int32(i), sandbox.Limits{}).Call(t.Context(), []byte(`{}`))
+			_, err := p.Tool("x", int32(i), limits.Limits{}).Call(t.Context(), []byte(`{}`))
 			e := wantError(t, err, sandbox.ToolTrapped, "The tool broke: "+want+".")
 			if e.Err == nil || !strings.Contains(e.Err.Error(), "wasm stack trace") {
 				t.Errorf("got cause %v, want one with a stack trace", e.Err)
@@ -168,7 +169,7 @@ func TestWildPointers(t *testing.T) {
 		}
 		t.Run(fmt.Sprint(i, " ", function), func(t *testing.T) {
 			t.Parallel()
-			_, err := p.Tool("x", int32(i), sandbox.Limits{}).Call(t.Context(), []byte(`{}`))
+			_, err := p.Tool("x", int32(i), limits.Limits{}).Call(t.Context(), []byte(`{}`))
 			wantError(t, err, sandbox.ToolTrapped, "it gave "+function+" a place outside its memory")
 		})
 	}
@@ -211,7 +212,7 @@ func TestFailure(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			_, err := p.Tool("x", 1, sandbox.Limits{}).Call(t.Context(), []byte(test.json))
+			_, err := p.Tool("x", 1, limits.Limits{}).Call(t.Context(), []byte(test.json))
 			if test.bad != "" {
 				wantError(t, err, sandbox.ToolBadOutput, test.bad)
 				return
@@ -244,21 +245,21 @@ func TestLog(t *testing.T) {
 	var r record
 	e := newEngine(t, sandbox.Config{Logger: r.logger()})
 	p := load(t, e, fixture(t, "hostile/log"))
-	call := func(index int32, limits sandbox.Limits) {
+	call := func(index int32, limits limits.Limits) {
 		t.Helper()
 		if _, err := p.Tool("noisy", index, limits).Call(t.Context(), nil); err != nil {
 			t.Fatal(err)
 		}
 	}
-	call(4, sandbox.Limits{})
+	call(4, limits.Limits{})
 	if n := strings.Count(r.String(), "level=WARN msg=line tool=noisy source=log"); n != 100 {
 		t.Errorf("got %d lines, want 100", n)
 	}
-	call(4, sandbox.Limits{LogLines: 7})
+	call(4, limits.Limits{LogLines: 7})
 	if n := strings.Count(r.String(), "msg=line"); n != 107 {
 		t.Errorf("got %d lines, want 107", n)
 	}
-	call(4, sandbox.Limits{LogLines: -1})
+	call(4, limits.Limits{LogLines: -1})
 	if n := strings.Count(r.String(), "msg=line"); n != 107 {
 		t.Errorf("got %d lines, want 107", n)
 	}
@@ -266,7 +267,7 @@ func TestLog(t *testing.T) {
 		t.Errorf("got %d notes of dropped lines, want 3", n)
 	}
 	before := len(r.String())
-	call(3, sandbox.Limits{})
+	call(3, limits.Limits{})
 	added := r.String()[before:]
 	if len(added) > 20<<10 || !strings.Contains(added, "level=ERROR") || !strings.Contains(added, "level=DEBUG msg=line") {
 		t.Errorf("got %d bytes of log for one long line: %.200s", len(added), added)
@@ -278,7 +279,7 @@ func TestLogIsBoundedEscaped(t *testing.T) {
 	t.Parallel()
 	var r record
 	p := load(t, newEngine(t, sandbox.Config{Logger: slog.New(slog.NewJSONHandler(&r, nil))}), fixture(t, "hostile/log"))
-	if _, err := p.Tool("noisy", 5, sandbox.Limits{}).Call(t.Context(), nil); err != nil {
+	if _, err := p.Tool("noisy", 5, limits.Limits{}).Call(t.Context(), nil); err != nil {
 		t.Fatal(err)
 	}
 	lines := strings.SplitAfter(r.String(), "\n")

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/toolsrv/toolsrv/runtime/account"
+	"github.com/toolsrv/toolsrv/runtime/limits"
 	"github.com/toolsrv/toolsrv/runtime/wasmbin"
 )
 
@@ -54,7 +55,7 @@ func TestGrown(t *testing.T) {
 	_, p := poolEngine(t, Config{}, "good/leaky")
 	call := func(index int32) {
 		t.Helper()
-		if out, err := p.Tool("x", index, Limits{}).Call(t.Context(), nil); err != nil || string(out) != "1" {
+		if out, err := p.Tool("x", index, limits.Limits{}).Call(t.Context(), nil); err != nil || string(out) != "1" {
 			t.Fatalf("tool %d: got %s, %v, want 1", index, out, err)
 		}
 	}
@@ -86,7 +87,7 @@ func TestModules(t *testing.T) {
 	}
 	called := func(p *Program) {
 		t.Helper()
-		if out, err := p.Tool("x", 0, Limits{}).Call(t.Context(), nil); err != nil || string(out) != "1" {
+		if out, err := p.Tool("x", 0, limits.Limits{}).Call(t.Context(), nil); err != nil || string(out) != "1" {
 			t.Fatalf("got %s, %v, want 1", out, err)
 		}
 	}
@@ -126,7 +127,7 @@ func TestModules(t *testing.T) {
 func TestSame(t *testing.T) {
 	t.Parallel()
 	_, p := poolEngine(t, Config{}, "good/leaky")
-	if _, err := p.Tool("x", 0, Limits{}).Call(t.Context(), nil); err != nil {
+	if _, err := p.Tool("x", 0, limits.Limits{}).Call(t.Context(), nil); err != nil {
 		t.Fatal(err)
 	}
 	i := p.module.idle[0]
@@ -159,7 +160,7 @@ func TestSame(t *testing.T) {
 func TestSweep(t *testing.T) {
 	t.Parallel()
 	e, p := poolEngine(t, Config{CacheDir: t.TempDir()}, "good/small")
-	tool := p.Tool("x", 0, Limits{})
+	tool := p.Tool("x", 0, limits.Limits{})
 	call := func() {
 		t.Helper()
 		if out, err := tool.Call(t.Context(), []byte("1")); err != nil || string(out) != "1" {
@@ -194,7 +195,7 @@ func TestReclaim(t *testing.T) {
 	const most = 64 << 20
 	e, old := poolEngine(t, Config{Memory: most}, "good/leaky")
 	for range 2 {
-		if _, err := old.Tool("x", 8, Limits{}).Call(t.Context(), nil); err != nil {
+		if _, err := old.Tool("x", 8, limits.Limits{}).Call(t.Context(), nil); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -207,7 +208,7 @@ func TestReclaim(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer recent.Close()
-	if _, err := recent.Tool("x", 0, Limits{}).Call(t.Context(), []byte("1")); err != nil {
+	if _, err := recent.Tool("x", 0, limits.Limits{}).Call(t.Context(), []byte("1")); err != nil {
 		t.Fatal(err)
 	}
 	e.reclaim(nil, account.Memory, 0)
@@ -224,7 +225,7 @@ func TestReclaim(t *testing.T) {
 	if held := e.account.Held(account.Memory); held != 0 {
 		t.Errorf("%d bytes are held by what nobody uses", held)
 	}
-	if _, err := recent.Tool("x", 0, Limits{}).Call(t.Context(), []byte("1")); err != nil {
+	if _, err := recent.Tool("x", 0, limits.Limits{}).Call(t.Context(), []byte("1")); err != nil {
 		t.Error(err)
 	}
 }
@@ -233,7 +234,7 @@ func TestReclaim(t *testing.T) {
 func TestFirstIsOne(t *testing.T) {
 	t.Parallel()
 	_, p := poolEngine(t, Config{}, "good/stages")
-	tool := p.Tool("x", 0, Limits{Timeout: time.Minute})
+	tool := p.Tool("x", 0, limits.Limits{Timeout: time.Minute})
 	var wait sync.WaitGroup
 	for range 8 {
 		wait.Go(func() {
@@ -253,7 +254,7 @@ func TestFirstIsOne(t *testing.T) {
 // TestAllocations is the ceiling of a small guest's call: the output, and one more.
 func TestAllocations(t *testing.T) {
 	_, p := poolEngine(t, Config{}, "good/small")
-	tool := p.Tool("x", 0, Limits{})
+	tool := p.Tool("x", 0, limits.Limits{})
 	input := []byte(`{"a":1}`)
 	n := testing.AllocsPerRun(100, func() {
 		if _, err := tool.Call(t.Context(), input); err != nil {
@@ -286,7 +287,7 @@ func phases(b *testing.B) (*module, *instance) {
 			b.Error(err)
 		}
 	})
-	if _, err := p.Tool("x", 0, Limits{}).Call(b.Context(), []byte("1")); err != nil {
+	if _, err := p.Tool("x", 0, limits.Limits{}).Call(b.Context(), []byte("1")); err != nil {
 		b.Fatal(err)
 	}
 	return p.module, p.module.idle[0]
@@ -294,7 +295,7 @@ func phases(b *testing.B) (*module, *instance) {
 
 func BenchmarkBareCall(b *testing.B) {
 	m, i := phases(b)
-	limits := Limits{}.withDefaults()
+	limits := inForce(limits.Limits{})
 	r := run{ctx: b.Context(), deadline: time.Now().Add(time.Hour), limits: &limits}
 	b.ReportAllocs()
 	for b.Loop() {
@@ -325,7 +326,7 @@ func BenchmarkResetOfThree(b *testing.B) {
 
 func BenchmarkInstantiate(b *testing.B) {
 	m, _ := phases(b)
-	r := run{ctx: b.Context(), deadline: time.Now().Add(time.Hour), limits: new(Limits)}
+	r := run{ctx: b.Context(), deadline: time.Now().Add(time.Hour), limits: new(limits.Limits)}
 	b.ReportAllocs()
 	for b.Loop() {
 		i, err := m.instantiate(b.Context(), &r, m.build.native.code, m.snapshot)
@@ -340,7 +341,7 @@ func BenchmarkInstantiate(b *testing.B) {
 
 func BenchmarkRefill(b *testing.B) {
 	_, i := phases(b)
-	limits := Limits{}.withDefaults()
+	limits := inForce(limits.Limits{})
 	i.call.begin(&run{ctx: b.Context(), deadline: time.Now().Add(time.Hour), limits: &limits})
 	i.call.next()
 	stack := []uint64{0}

@@ -12,6 +12,7 @@ import (
 	"github.com/tetratelabs/wazero/api"
 	"github.com/tetratelabs/wazero/imports/wasi_snapshot_preview1"
 
+	"github.com/toolsrv/toolsrv/runtime/limits"
 	"github.com/toolsrv/toolsrv/runtime/sandbox"
 )
 
@@ -30,7 +31,7 @@ func TestStateLeaks(t *testing.T) {
 			}
 			var tools []*sandbox.Tool
 			for index := range count {
-				limits := sandbox.Limits{Concurrency: 1, Fuel: 2_000_000, Timeout: time.Minute}
+				limits := limits.Limits{Concurrency: 1, Fuel: 2_000_000, Timeout: time.Minute}
 				tools = append(tools, p.Tool("x", index, limits))
 			}
 			r := rand.New(rand.NewPCG(1, 2))
@@ -62,7 +63,7 @@ func TestAdapted(t *testing.T) {
 			p := load(t, newEngine(t, sandbox.Config{}), fixture(t, test.fixture))
 			for range 2 {
 				for pages, want := range test.pages { // in any order
-					out, err := p.Tool("x", 0, sandbox.Limits{Memory: pages << 16}).Call(t.Context(), nil)
+					out, err := p.Tool("x", 0, limits.Limits{Memory: pages << 16}).Call(t.Context(), nil)
 					if err != nil || string(out) != want {
 						t.Errorf("%s, with %d pages: got %s, %v, want %s", test.fixture, pages, out, err, want)
 					}
@@ -78,7 +79,7 @@ func TestFuelOfStart(t *testing.T) {
 	for _, pages := range []int64{8, 3} { // started once, and for each call
 		p := load(t, newEngine(t, sandbox.Config{}), fixture(t, "good/greedy"))
 		for range 2 {
-			out, err := p.Tool("x", 0, sandbox.Limits{Memory: pages << 16, Fuel: 1000}).Call(t.Context(), nil)
+			out, err := p.Tool("x", 0, limits.Limits{Memory: pages << 16, Fuel: 1000}).Call(t.Context(), nil)
 			if err != nil || len(out) != 1 {
 				t.Errorf("with %d pages: got %s, %v", pages, out, err)
 			}
@@ -90,11 +91,11 @@ func TestFuelOfStart(t *testing.T) {
 func TestLimitsOfTools(t *testing.T) {
 	t.Parallel()
 	p := load(t, newEngine(t, sandbox.Config{}), fixture(t, "good/leaky"))
-	small := p.Tool("small", 7, sandbox.Limits{Memory: 4 << 16})
-	tiny := p.Tool("tiny", 0, sandbox.Limits{Memory: 3 << 16})
+	small := p.Tool("small", 7, limits.Limits{Memory: 4 << 16})
+	tiny := p.Tool("tiny", 0, limits.Limits{Memory: 3 << 16})
 	for range 3 {
 		for _, pages := range []int64{5, 64} {
-			out, err := p.Tool("large", 7, sandbox.Limits{Memory: pages << 16}).Call(t.Context(), nil)
+			out, err := p.Tool("large", 7, limits.Limits{Memory: pages << 16}).Call(t.Context(), nil)
 			if err != nil || string(out) != "1" {
 				t.Errorf("%d pages: got %s, %v, want 1", pages, out, err)
 			}
@@ -112,7 +113,7 @@ func TestResetHammer(t *testing.T) {
 	t.Parallel()
 	e := newEngine(t, sandbox.Config{Paranoid: true, IdleTime: time.Millisecond, Memory: 8 << 20})
 	p := load(t, e, fixture(t, "good/leaky"))
-	limits := sandbox.Limits{Concurrency: 4, Queue: 100, Fuel: 500_000, Timeout: time.Minute}
+	limits := limits.Limits{Concurrency: 4, Queue: 100, Fuel: 500_000, Timeout: time.Minute}
 	var wait sync.WaitGroup
 	for worker := range 8 {
 		wait.Go(func() {
@@ -201,7 +202,7 @@ func FuzzCalls(f *testing.F) {
 		p := load(f, e, module)
 		made := guest{plain: newPlain(f, module)}
 		for index := range g.tools {
-			made.tools = append(made.tools, p.Tool("x", index, sandbox.Limits{}))
+			made.tools = append(made.tools, p.Tool("x", index, limits.Limits{}))
 		}
 		guests = append(guests, made)
 	}

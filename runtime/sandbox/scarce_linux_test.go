@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/toolsrv/toolsrv/internal/testkit"
+	"github.com/toolsrv/toolsrv/runtime/limits"
 )
 
 // TestSystemHasLess has the system refuse address space of which the account knows nothing: what is idle makes room. It runs in
@@ -42,7 +43,7 @@ func TestSystemHasLess(t *testing.T) {
 	}
 	call := func(k int, limit int64) {
 		t.Helper()
-		if out, err := programs[k].Tool("x", 0, Limits{Memory: limit}).Call(t.Context(), nil); err != nil || string(out) != "1" {
+		if out, err := programs[k].Tool("x", 0, limits.Limits{Memory: limit}).Call(t.Context(), nil); err != nil || string(out) != "1" {
 			t.Fatalf("tool %d: got %s, %v, want 1", k, out, err)
 		}
 	}

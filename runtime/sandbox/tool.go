@@ -4,59 +4,19 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
 	"sync/atomic"
 	"time"
-)
 
-// Limits bound the calls of one tool. A field that is zero, or negative where nothing else is said, has its default.
-type Limits struct {
-	// Timeout is the longest time that a call may take, with its waiting for its turn; 5 s.
-	Timeout time.Duration
-	// Fuel bounds the instructions of a call, and by itself those of a start, which may have 1e9 at least; 0 is off. It is
-	// charged ahead, by whole loop bodies, and work of the host counts like instructions that take as long.
-	Fuel int64
-	// Memory is the largest linear memory in bytes; 64 MiB.
-	Memory int64
-	// Stack bounds the guest's call stack in bytes; 1 MiB. Guests of some compilers have a second stack in their memory.
-	Stack int64
-	// Input and Output are the largest sizes of arguments and result in bytes; 1 MiB and 4 MiB.
-	Input  int64
-	Output int64
-	// LogLines is the number of log lines that a call may write; 100, and none where negative.
-	LogLines int
-	// Concurrency is the number of calls that run at a time; 4 × GOMAXPROCS.
-	Concurrency int
-	// Queue is the number of calls that wait while Concurrency others run; 64, and none where negative.
-	Queue int
-}
+	"github.com/toolsrv/toolsrv/runtime/limits"
+)
 
 // maxStack is the largest limit of a call stack in bytes. It fits into 32 bits.
 const maxStack = 1 << 30
 
-func (l Limits) withDefaults() Limits {
-	positive := func(v *int64, otherwise int64) {
-		if *v <= 0 {
-			*v = otherwise
-		}
-	}
-	positive((*int64)(&l.Timeout), int64(5*time.Second))
-	positive(&l.Memory, 64<<20)
-	positive(&l.Stack, 1<<20)
-	positive(&l.Input, 1<<20)
-	positive(&l.Output, 4<<20)
+// inForce returns what l means, no more than an engine can give.
+func inForce(l limits.Limits) limits.Limits {
+	l = l.WithDefaults()
 	l.Memory, l.Stack = min(l.Memory, maxMemory), min(l.Stack, maxStack)
-	l.Fuel = max(l.Fuel, 0)
-	if l.LogLines == 0 {
-		l.LogLines = 100
-	}
-	if l.Concurrency <= 0 {
-		l.Concurrency = 4 * runtime.GOMAXPROCS(0)
-	}
-	if l.Queue == 0 {
-		l.Queue = 64
-	}
-	l.LogLines, l.Queue = max(l.LogLines, 0), max(l.Queue, 0)
 	return l
 }
 
@@ -66,20 +26,20 @@ type Tool struct {
 	module *module
 	name   string
 	index  int32
-	limits Limits
+	limits limits.Limits
 	gate   gate
 	peak   atomic.Int64 // bytes of memory that calls lately needed
 }
 
 // Tool returns tool number index of the module's manifest. name is what log lines call it.
-func (p *Program) Tool(name string, index int32, limits Limits) *Tool {
-	l := limits.withDefaults()
+func (p *Program) Tool(name string, index int32, l limits.Limits) *Tool {
+	l = inForce(l)
 	p.module.allow(l.Memory)
 	return &Tool{module: p.module, name: name, index: index, limits: l, gate: gate{free: l.Concurrency, queue: l.Queue}}
 }
 
 // Limits returns the tool's limits with their defaults filled in.
-func (t *Tool) Limits() Limits { return t.limits }
+func (t *Tool) Limits() limits.Limits { return t.limits }
 
 // Call runs the tool with input, JSON, in a sandbox that is as new, and returns its output, checked JSON that belongs to
 // the caller. input is not kept. The error is an *Error.
@@ -127,7 +87,7 @@ func (t *Tool) turn(r *run) error {
 }
 
 // describeLimits bound Describe. The output is that of the largest manifest.
-func describeLimits() Limits { return Limits{Output: 1 << 20}.withDefaults() }
+func describeLimits() limits.Limits { return inForce(limits.Limits{Output: 1 << 20}) }
 
 // Describe runs toolsrv_describe, with the default limits, and returns the manifest that the module tells of itself, at
 // most 1 MiB of JSON. The limits do not count what compiling takes, where that is still to be done. The error is an
@@ -139,10 +99,10 @@ func (p *Program) Describe(ctx context.Context) ([]byte, error) {
 	if err := p.Compile(ctx); err != nil {
 		return nil, err
 	}
-	limits := describeLimits()
-	p.module.allow(limits.Memory)
-	r := run{ctx: ctx, begun: time.Now(), limits: &limits}
-	r.deadline = r.begun.Add(limits.Timeout)
+	l := describeLimits()
+	p.module.allow(l.Memory)
+	r := run{ctx: ctx, begun: time.Now(), limits: &l}
+	r.deadline = r.begun.Add(l.Timeout)
 	output, err := p.module.serve(&r, true, 0, nil)
 	return output, asError(err)
 }

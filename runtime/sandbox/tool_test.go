@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/toolsrv/toolsrv/runtime/limits"
 	"github.com/toolsrv/toolsrv/runtime/sandbox"
 )
 
@@ -45,13 +46,13 @@ func until(t *testing.T, what string, done func() bool) {
 func TestInput(t *testing.T) {
 	t.Parallel()
 	p := load(t, newEngine(t, sandbox.Config{}), fixture(t, "good/echo"))
-	tool := p.Tool("echo", 0, sandbox.Limits{Input: 10})
+	tool := p.Tool("echo", 0, limits.Limits{Input: 10})
 	if out, err := tool.Call(t.Context(), []byte(`"12345678"`)); err != nil || string(out) != `"12345678"` {
 		t.Errorf("got %s, %v, want the input", out, err)
 	}
 	_, err := tool.Call(t.Context(), []byte(`"123456789"`))
 	wantError(t, err, sandbox.InputTooLarge, "has 11 bytes; its limit is 10 bytes")
-	tool = p.Tool("echo", 0, sandbox.Limits{Output: 9})
+	tool = p.Tool("echo", 0, limits.Limits{Output: 9})
 	_, err = tool.Call(t.Context(), []byte(`"12345678"`))
 	wantError(t, err, sandbox.ToolBadOutput, "limit of 9 bytes")
 }
@@ -59,7 +60,7 @@ func TestInput(t *testing.T) {
 // TestOutputIsTheCallers has no two calls share memory.
 func TestOutputIsTheCallers(t *testing.T) {
 	t.Parallel()
-	tool := load(t, newEngine(t, sandbox.Config{}), fixture(t, "good/echo")).Tool("echo", 0, sandbox.Limits{})
+	tool := load(t, newEngine(t, sandbox.Config{}), fixture(t, "good/echo")).Tool("echo", 0, limits.Limits{})
 	input := []byte(`"first"`)
 	first, err := tool.Call(t.Context(), input)
 	if err != nil {
@@ -78,7 +79,7 @@ func TestOutputIsTheCallers(t *testing.T) {
 func TestNothingLeaks(t *testing.T) {
 	t.Parallel()
 	p := load(t, newEngine(t, sandbox.Config{}), fixture(t, "good/echo"))
-	tool := p.Tool("count", 2, sandbox.Limits{})
+	tool := p.Tool("count", 2, limits.Limits{})
 	for range 5 {
 		if out, err := tool.Call(t.Context(), nil); err != nil || string(out) != "1" {
 			t.Fatalf("got %s, %v, want 1", out, err)
@@ -93,7 +94,7 @@ func TestDeadline(t *testing.T) {
 	if err := p.Compile(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	tool := p.Tool("deadline", 0, sandbox.Limits{Timeout: 10 * time.Minute})
+	tool := p.Tool("deadline", 0, limits.Limits{Timeout: 10 * time.Minute})
 	ask := func(ctx context.Context) time.Duration {
 		t.Helper()
 		out, err := tool.Call(ctx, nil)
@@ -127,7 +128,7 @@ func TestQueue(t *testing.T) {
 	}
 	t.Run("full", func(t *testing.T) {
 		t.Parallel()
-		tool := p.Tool("sleep", 4, sandbox.Limits{Concurrency: 1, Queue: -1, Timeout: time.Minute})
+		tool := p.Tool("sleep", 4, limits.Limits{Concurrency: 1, Queue: -1, Timeout: time.Minute})
 		occupy(t, tool, 1)
 		until(t, "a refusal", func() bool {
 			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
@@ -139,7 +140,7 @@ func TestQueue(t *testing.T) {
 	})
 	t.Run("timeout counts", func(t *testing.T) {
 		t.Parallel()
-		tool := p.Tool("sleep", 4, sandbox.Limits{Concurrency: 1, Timeout: 300 * time.Millisecond})
+		tool := p.Tool("sleep", 4, limits.Limits{Concurrency: 1, Timeout: 300 * time.Millisecond})
 		begun := time.Now()
 		occupy(t, tool, 20).Wait() // they would take 6 s if their waiting did not count
 		if took := time.Since(begun); took > 3*time.Second {
@@ -148,7 +149,7 @@ func TestQueue(t *testing.T) {
 	})
 	t.Run("cancelled while waiting", func(t *testing.T) {
 		t.Parallel()
-		tool := p.Tool("sleep", 4, sandbox.Limits{Concurrency: 1, Queue: 1, Timeout: time.Minute})
+		tool := p.Tool("sleep", 4, limits.Limits{Concurrency: 1, Queue: 1, Timeout: time.Minute})
 		occupy(t, tool, 1)
 		var err error
 		until(t, "a place in the queue", func() bool {
@@ -161,8 +162,8 @@ func TestQueue(t *testing.T) {
 	})
 	t.Run("another tool is not held up", func(t *testing.T) {
 		t.Parallel()
-		occupy(t, p.Tool("sleep", 4, sandbox.Limits{Concurrency: 1, Timeout: time.Minute}), 2)
-		_, err := p.Tool("sleep", 4, sandbox.Limits{Concurrency: 1, Timeout: 100 * time.Millisecond}).Call(t.Context(), nil)
+		occupy(t, p.Tool("sleep", 4, limits.Limits{Concurrency: 1, Timeout: time.Minute}), 2)
+		_, err := p.Tool("sleep", 4, limits.Limits{Concurrency: 1, Timeout: 100 * time.Millisecond}).Call(t.Context(), nil)
 		wantError(t, err, sandbox.ToolTimeout, "ran longer than its limit of 100ms")
 	})
 }
@@ -175,13 +176,13 @@ func TestCancel(t *testing.T) {
 			t.Parallel()
 			ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 			defer cancel()
-			_, err := p.Tool("x", index, sandbox.Limits{Timeout: time.Minute}).Call(ctx, nil)
+			_, err := p.Tool("x", index, limits.Limits{Timeout: time.Minute}).Call(ctx, nil)
 			wantError(t, err, sandbox.Cancelled, "The caller gave up")
 		})
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err := p.Tool("x", 0, sandbox.Limits{}).Call(ctx, nil)
+	_, err := p.Tool("x", 0, limits.Limits{}).Call(ctx, nil)
 	wantError(t, err, sandbox.Cancelled, "The caller gave up")
 }
 
@@ -195,7 +196,7 @@ func TestEngineCloses(t *testing.T) {
 	}
 	errs := make(chan error)
 	for _, index := range []int32{0, 4} {
-		tool := p.Tool("x", index, sandbox.Limits{Timeout: time.Minute, Concurrency: 1})
+		tool := p.Tool("x", index, limits.Limits{Timeout: time.Minute, Concurrency: 1})
 		for range 2 {
 			go func() {
 				_, err := tool.Call(t.Context(), nil)
@@ -223,7 +224,7 @@ func TestLateCall(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tool := p.Tool("echo", 0, sandbox.Limits{})
+	tool := p.Tool("echo", 0, limits.Limits{})
 	for range 2 {
 		if err := p.Close(); err != nil {
 			t.Fatal(err)
@@ -241,7 +242,7 @@ func TestHammer(t *testing.T) {
 	t.Parallel()
 	e := newEngine(t, sandbox.Config{CacheDir: t.TempDir()})
 	good, bad := fixture(t, "good/echo"), fixture(t, "hostile/traps")
-	shared := load(t, e, good).Tool("shared", 0, sandbox.Limits{Concurrency: 2, Queue: 1000})
+	shared := load(t, e, good).Tool("shared", 0, limits.Limits{Concurrency: 2, Queue: 1000})
 	var wait sync.WaitGroup
 	for worker := range 8 {
 		wait.Go(func() {
@@ -251,7 +252,7 @@ func TestHammer(t *testing.T) {
 					t.Error(err)
 					return
 				}
-				own := p.Tool("own", 0, sandbox.Limits{})
+				own := p.Tool("own", 0, limits.Limits{})
 				if i%3 == 0 {
 					p.Close()
 				}
@@ -266,7 +267,7 @@ func TestHammer(t *testing.T) {
 					t.Error(err)
 					return
 				}
-				if _, err := p.Tool("bad", int32(i%15), sandbox.Limits{}).Call(t.Context(), nil); err == nil {
+				if _, err := p.Tool("bad", int32(i%15), limits.Limits{}).Call(t.Context(), nil); err == nil {
 					t.Error("a trap gives no error")
 				}
 				p.Close()
@@ -279,7 +280,7 @@ func TestHammer(t *testing.T) {
 func TestLimitsDefaults(t *testing.T) {
 	t.Parallel()
 	p := load(t, newEngine(t, sandbox.Config{}), fixture(t, "good/echo"))
-	l := p.Tool("x", 0, sandbox.Limits{Timeout: -1, Memory: -1}).Limits()
+	l := p.Tool("x", 0, limits.Limits{Timeout: -1, Memory: -1}).Limits()
 	if l.Timeout != 5*time.Second || l.Memory != 64<<20 || l.Input != 1<<20 || l.Output != 4<<20 || l.LogLines != 100 || l.Concurrency < 4 || l.Queue != 64 {
 		t.Errorf("got %+v", l)
 	}
@@ -291,13 +292,13 @@ func TestTimes(t *testing.T) {
 	for _, c := range []struct {
 		fixture           string
 		ready, run, reset bool // what takes time
-		limits            sandbox.Limits
+		limits            limits.Limits
 	}{
-		{"good/small", true, true, true, sandbox.Limits{}},
-		{"good/echo", true, true, false, sandbox.Limits{}},                                          // sets a table
-		{"good/fresh", true, true, false, sandbox.Limits{}},                                         // is never reset in place
-		{"hostile/spin", true, true, false, sandbox.Limits{Timeout: 50 * time.Millisecond}},         // is closed
-		{"hostile/start_spin", false, false, false, sandbox.Limits{Timeout: 50 * time.Millisecond}}, // does not get that far
+		{"good/small", true, true, true, limits.Limits{}},
+		{"good/echo", true, true, false, limits.Limits{}},                                          // sets a table
+		{"good/fresh", true, true, false, limits.Limits{}},                                         // is never reset in place
+		{"hostile/spin", true, true, false, limits.Limits{Timeout: 50 * time.Millisecond}},         // is closed
+		{"hostile/start_spin", false, false, false, limits.Limits{Timeout: 50 * time.Millisecond}}, // does not get that far
 	} {
 		p := load(t, e, fixture(t, c.fixture))
 		if err := p.Compile(t.Context()); err != nil {

@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/toolsrv/toolsrv/runtime/limits"
 	"github.com/toolsrv/toolsrv/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/schema"
@@ -176,7 +177,7 @@ func difference(got, want string) string {
 
 // run makes the vector's calls.
 func (h *host) run(t *testing.T, v *vector) {
-	limits := sandbox.Limits{Timeout: time.Minute}
+	limits := limits.Limits{Timeout: time.Minute}
 	if v.Limits.Timeout != "" {
 		d, err := time.ParseDuration(v.Limits.Timeout)
 		if err != nil {

@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/toolsrv/toolsrv/internal/testkit"
+	"github.com/toolsrv/toolsrv/runtime/limits"
 	"github.com/toolsrv/toolsrv/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/runtime/wasmbin"
 	"github.com/toolsrv/toolsrv/wasmtools"
@@ -63,7 +64,7 @@ func serve(t *testing.T, folder string, logger *slog.Logger, paths ...string) *w
 		Source: source,
 		Engine: engine,
 		Logger: logger,
-		Limits: func(string) sandbox.Limits { return sandbox.Limits{Timeout: time.Minute} }, // the machine may be busy
+		Limits: func(string) limits.Limits { return limits.Limits{Timeout: time.Minute} }, // the machine may be busy
 	})
 	if err != nil {
 		t.Fatal(err)

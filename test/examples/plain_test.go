@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/toolsrv/toolsrv/runtime/limits"
 	"github.com/toolsrv/toolsrv/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/runtime/wasmbin"
 	"github.com/toolsrv/toolsrv/wasmtools"
@@ -97,7 +98,7 @@ func TestPlainCParser(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tool := program.Tool("distance", 0, sandbox.Limits{})
+	tool := program.Tool("distance", 0, limits.Limits{})
 	for _, test := range []struct{ name, input, want string }{
 		{"nothing", ``, "no JSON object"},
 		{"list", `[]`, "no JSON object"},

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/toolsrv/toolsrv/runtime/sandbox"
+	"github.com/toolsrv/toolsrv/runtime/limits"
 )
 
 // TestToolsDoc runs the commands of docs/tools.md on Rust as a reader would, and calls the tool that they build.
@@ -46,7 +46,7 @@ func TestToolsDoc(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tool := load(t, module).Tool("count", 0, sandbox.Limits{Timeout: time.Minute})
+	tool := load(t, module).Tool("count", 0, limits.Limits{Timeout: time.Minute})
 	const want = `{"words":2,"characters":10}`
 	if got, err := tool.Call(t.Context(), []byte(`{"text": "Hallo Welt", "spaces": true}`)); err != nil || string(got) != want {
 		t.Errorf("got %s, %v, want %s", got, err, want)

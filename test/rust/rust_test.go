@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/toolsrv/toolsrv/internal/testkit"
+	"github.com/toolsrv/toolsrv/runtime/limits"
 	"github.com/toolsrv/toolsrv/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/runtime/wasmbin"
 	"github.com/toolsrv/toolsrv/wasmtools"
@@ -116,7 +117,7 @@ func TestResetInPlace(t *testing.T) {
 	for _, target := range []string{unknown, wasip1} {
 		t.Run(target, func(t *testing.T) {
 			t.Parallel()
-			tool := load(t, build(t, "hello", target)).Tool("hello", 0, sandbox.Limits{Timeout: time.Minute})
+			tool := load(t, build(t, "hello", target)).Tool("hello", 0, limits.Limits{Timeout: time.Minute})
 			for _, size := range []int{1, 1 << 10, 64 << 10, 100 << 10} {
 				body := fmt.Sprintf(`{"name": %q}`, strings.Repeat("a", size))
 				for range 3 {
@@ -161,7 +162,7 @@ func TestWritten(t *testing.T) {
 			if err != nil || !equal(told, section) {
 				t.Errorf("the module tells %s, %v, want what stands in the file: %s", told, err, section)
 			}
-			prepared := program.Tool("prepared", 1, sandbox.Limits{Timeout: time.Minute})
+			prepared := program.Tool("prepared", 1, limits.Limits{Timeout: time.Minute})
 			for range 3 {
 				if got, err := prepared.Call(t.Context(), nil); err != nil || string(got) != "1" {
 					t.Errorf("got %s, %v, want 1: warm runs once, and each call begins with what it left", got, err)

@@ -28,6 +28,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/toolsrv/toolsrv/runtime/limits"
 	"github.com/toolsrv/toolsrv/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
@@ -40,7 +41,7 @@ type Options struct {
 	Engine *sandbox.Engine
 	// Limits returns the limits of the tool at a path such as "/math/add". It is called once for each version of a
 	// tool and by Reconfigure, from any goroutine, and must be fast. Nil means the sandbox's defaults.
-	Limits func(path string) sandbox.Limits
+	Limits func(path string) limits.Limits
 	// Record names a file, in a folder that is there, in which the Catalog notes which files keep a path from which others, so
 	// that the next one decides alike. Empty: after a restart the order of the paths decides.
 	Record string
@@ -140,10 +141,10 @@ func (c *Catalog) Settled() bool { return !c.reconciler.unsettled.Load() }
 // Reconfigure puts new limits (nil: the sandbox's defaults) and a new policy in the place of those of Options. Programs
 // are not compiled again, and a tool whose limits are the same keeps its calls and its queue. When it returns, both hold.
 // It fails when the Catalog is closed.
-func (c *Catalog) Reconfigure(limits func(path string) sandbox.Limits, p wasmtools.Policy) error {
+func (c *Catalog) Reconfigure(limitsFor func(path string) limits.Limits, p wasmtools.Policy) error {
 	ready := make(chan struct{})
 	select {
-	case c.do <- func() { c.reconciler.reconfigure(limits, p); close(ready) }:
+	case c.do <- func() { c.reconciler.reconfigure(limitsFor, p); close(ready) }:
 		<-ready
 		return nil
 	case <-c.done:

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/toolsrv/toolsrv/runtime/sandbox"
+	"github.com/toolsrv/toolsrv/runtime/limits"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/catalog"
 )
@@ -140,11 +140,11 @@ func TestTool(t *testing.T) {
 		"parameters":{"type":"object","required":["x"]},"result":{"type":"string"},"examples":[{"arguments":{"x":1},"result":"v"}]}]}`))
 	put(t, directory, "n/a.wasm", module)
 	log := &record{}
-	c := open(t, options{Directory: directory, Logger: log.logger(), Limits: func(path string) sandbox.Limits {
+	c := open(t, options{Directory: directory, Logger: log.logger(), Limits: func(path string) limits.Limits {
 		if path != "/n/a" {
 			t.Errorf("limits of %q were asked for", path)
 		}
-		return sandbox.Limits{Input: 77}
+		return limits.Limits{Input: 77}
 	}})
 	r, ok := c.Table().Lookup("/n/a")
 	if !ok {
@@ -221,8 +221,8 @@ func TestOutcomes(t *testing.T) {
 		}
 		put(t, directory, r.tool+".wasm", embed(t, fixture(t, r.fixture), manifest(t, "", append(names, r.tool)...)))
 	}
-	c := open(t, options{Directory: directory, Limits: func(path string) sandbox.Limits {
-		l := sandbox.Limits{Timeout: time.Minute, Input: 1000, Memory: 32 << 20}
+	c := open(t, options{Directory: directory, Limits: func(path string) limits.Limits {
+		l := limits.Limits{Timeout: time.Minute, Input: 1000, Memory: 32 << 20}
 		if path == "/spin" {
 			l.Timeout = 100 * time.Millisecond
 		}
@@ -265,11 +265,11 @@ func TestReconfigure(t *testing.T) {
 	if before[0].Enabled || !before[1].Enabled {
 		t.Error("the policy of the options does not hold")
 	}
-	limits := func(path string) sandbox.Limits {
+	limits := func(path string) limits.Limits {
 		if path == "/a" {
-			return sandbox.Limits{Input: 9}
+			return limits.Limits{Input: 9}
 		}
-		return sandbox.Limits{}
+		return limits.Limits{}
 	}
 	if err := c.Reconfigure(limits, wasmtools.Policy{Disabled: []string{"b"}}); err != nil {
 		t.Fatal(err)

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/toolsrv/toolsrv/runtime/sandbox"
+	"github.com/toolsrv/toolsrv/runtime/limits"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/catalog/precedence"
 )
@@ -218,14 +218,14 @@ func (x *index) wantsReleased(m *module) bool {
 
 // limit gives the modules of a file new limits. One that can't run within them is neither served nor waits any more; the error
 // is why.
-func (x *index) limit(f *file, limits func(path string) sandbox.Limits) (err error) {
+func (x *index) limit(f *file, limitsFor func(path string) limits.Limits) (err error) {
 	if f.waiting != nil {
-		if err = f.waiting.limit(limits); err != nil {
+		if err = f.waiting.limit(limitsFor); err != nil {
 			x.stopWaiting(f)
 		}
 	}
 	if f.serving != nil {
-		if served := f.serving.limit(limits); served != nil {
+		if served := f.serving.limit(limitsFor); served != nil {
 			x.withdraw(f)
 			return served
 		}

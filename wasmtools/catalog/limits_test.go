@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/toolsrv/toolsrv/runtime/sandbox"
+	"github.com/toolsrv/toolsrv/runtime/limits"
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
@@ -13,12 +13,12 @@ import (
 func TestTooLittleMemory(t *testing.T) {
 	t.Parallel()
 	const page = 64 << 10
-	memory := func(bytes int64) func(path string) sandbox.Limits {
-		return func(path string) sandbox.Limits {
+	memory := func(bytes int64) func(path string) limits.Limits {
+		return func(path string) limits.Limits {
 			if path == "/large" {
-				return sandbox.Limits{Memory: bytes}
+				return limits.Limits{Memory: bytes}
 			}
-			return sandbox.Limits{}
+			return limits.Limits{}
 		}
 	}
 	directory := t.TempDir()

@@ -7,7 +7,7 @@ import (
 	"runtime/debug"
 	"time"
 
-	"github.com/toolsrv/toolsrv/runtime/sandbox"
+	"github.com/toolsrv/toolsrv/runtime/limits"
 	"github.com/toolsrv/toolsrv/wasmtools/toolfile"
 )
 
@@ -20,8 +20,8 @@ type module struct {
 }
 
 // limit gives a module's tools the limits of their paths. The error is why one of them can't run within them.
-func (m *module) limit(limits func(path string) sandbox.Limits) error {
-	if err := m.Build(limits); err != nil {
+func (m *module) limit(limitsFor func(path string) limits.Limits) error {
+	if err := m.Build(limitsFor); err != nil {
 		return err
 	}
 	return m.CheckMemory()

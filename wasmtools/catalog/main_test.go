@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/toolsrv/toolsrv/runtime/limits"
 	"github.com/toolsrv/toolsrv/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/runtime/wasmbin"
 	"github.com/toolsrv/toolsrv/wasmtools"
@@ -160,7 +161,7 @@ type options struct {
 	PollOnly  bool
 
 	Engine *sandbox.Engine
-	Limits func(path string) sandbox.Limits
+	Limits func(path string) limits.Limits
 	Record string
 	Policy wasmtools.Policy
 	Tools  []*wasmtools.Tool

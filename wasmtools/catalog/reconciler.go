@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/toolsrv/toolsrv/runtime/limits"
 	"github.com/toolsrv/toolsrv/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/catalog/precedence"
@@ -27,7 +28,7 @@ type reconciler struct {
 	do        chan func()
 	ctx       context.Context // ends with run
 
-	limits func(path string) sandbox.Limits
+	limits func(path string) limits.Limits
 	index  *index
 	queues queues
 	loads  map[*load]struct{} // under way
@@ -444,15 +445,15 @@ func (r *reconciler) serve(f *file) {
 }
 
 // reconfigure changes limits and policy.
-func (r *reconciler) reconfigure(limits func(path string) sandbox.Limits, p wasmtools.Policy) {
-	r.limits = limits
+func (r *reconciler) reconfigure(limitsFor func(path string) limits.Limits, p wasmtools.Policy) {
+	r.limits = limitsFor
 	for _, f := range r.index.files {
 		var memory *toolfile.MemoryError
 		if errors.As(f.refused, &memory) { // it may be taken now
 			f.read = ""
 			r.listWithin(0)
 		}
-		if err := r.index.limit(f, limits); err != nil {
+		if err := r.index.limit(f, limitsFor); err != nil {
 			r.refuse(f, err)
 		}
 	}

@@ -4,16 +4,14 @@ package config
 
 import (
 	"bytes"
-	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
-	"runtime"
-	"time"
 
 	"github.com/toolsrv/toolsrv/internal/pattern"
+	"github.com/toolsrv/toolsrv/runtime/limits"
 )
 
 // MaxFile is the largest size, in bytes, of a configuration file and of a tokens file: 1 MiB.
@@ -29,7 +27,7 @@ type Config struct {
 	Tools  Tools
 	Auth   Auth
 	// Limits hold for every tool, and Overrides for those that match, later ones above earlier ones.
-	Limits    Limits
+	Limits    limits.Limits
 	Overrides []Override
 }
 
@@ -74,30 +72,12 @@ type Auth struct {
 	Required bool
 }
 
-// Limits bound the calls of a tool. In an Override, a zero field leaves the limit as it is.
-type Limits struct {
-	// Timeout is the longest time of a call, waiting for its turn included.
-	Timeout time.Duration
-	// Fuel is the most that a call may compute, in units of about an instruction. Unlimited: 0, or negative in
-	// an Override.
-	Fuel int64
-	// Memory, Stack, Input and Output are the largest sizes, in bytes, of a guest's memory, its call stack, a call's
-	// body and its result.
-	Memory, Stack, Input, Output int64
-	// LogLines is how many lines a call may log; negative: none.
-	LogLines int
-	// Concurrency is how many calls of a tool run at the same time.
-	Concurrency int
-	// Queue is how many more wait for their turn; negative: none.
-	Queue int
-}
-
 // An Override changes the limits of the tools that Match matches.
 type Override struct {
 	// Match is a path such as "math/add" or a pattern such as "math/*"; see docs/configuration.md.
 	Match string
 	// Limits are the limits to change.
-	Limits Limits
+	Limits limits.Limits
 }
 
 // Default returns the configuration that an empty file has. It is the caller's own.
@@ -107,20 +87,9 @@ func Default() *Config {
 		Version: "0.1.0",
 		Server:  Server{Address: "127.0.0.1:8000"},
 		Tools:   Tools{Directory: "tools", Modules: defaultModules},
-		Limits: Limits{
-			Timeout:     5 * time.Second,
-			Memory:      64 << 20,
-			Stack:       1 << 20,
-			Input:       1 << 20,
-			Output:      4 << 20,
-			LogLines:    100,
-			Concurrency: defaultConcurrency(),
-			Queue:       64,
-		},
+		Limits:  limits.Default(),
 	}
 }
-
-func defaultConcurrency() int { return 4 * runtime.GOMAXPROCS(0) }
 
 // Load reads the file at path, and the tokens file that it names. Paths in it are relative to its folder. An error
 // names the file and, where there is one, the line, the key and what is allowed; tokens are never part of it.
@@ -153,29 +122,14 @@ func Parse(text []byte, directory string) (*Config, error) {
 }
 
 // LimitsFor returns the limits of the tool at a path such as "/math/add".
-func (c *Config) LimitsFor(path string) Limits {
+func (c *Config) LimitsFor(path string) limits.Limits {
 	l := c.Limits
 	for i := range c.Overrides {
 		if o := &c.Overrides[i]; pattern.Match(o.Match, path) {
-			l = o.Limits.over(l)
+			l = o.Limits.Over(l)
 		}
 	}
 	return l
-}
-
-// over returns base with the fields of l that are not zero.
-func (l Limits) over(base Limits) Limits {
-	return Limits{
-		Timeout:     cmp.Or(l.Timeout, base.Timeout),
-		Fuel:        max(cmp.Or(l.Fuel, base.Fuel), 0),
-		Memory:      cmp.Or(l.Memory, base.Memory),
-		Stack:       cmp.Or(l.Stack, base.Stack),
-		Input:       cmp.Or(l.Input, base.Input),
-		Output:      cmp.Or(l.Output, base.Output),
-		LogLines:    cmp.Or(l.LogLines, base.LogLines),
-		Concurrency: cmp.Or(l.Concurrency, base.Concurrency),
-		Queue:       cmp.Or(l.Queue, base.Queue),
-	}
 }
 
 var errTooLarge = errors.New("the file is larger than 1 MiB")

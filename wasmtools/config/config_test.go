@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/toolsrv/toolsrv/runtime/limits"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
 )
 
@@ -91,13 +92,13 @@ fuel = 0
 			Enabled: []string{"web", "math/div"}, Disabled: []string{"a/b/c"}, CacheDir: "/var/cache/x",
 		},
 		Auth: config.Auth{Tokens: []string{"one", "two"}, TokensFile: filepath.Join("dir", "secret", "tokens"), Required: true},
-		Limits: config.Limits{
+		Limits: limits.Limits{
 			Timeout: 90 * time.Second, Fuel: 1_000_000, Memory: 1 << 30, Stack: 65536,
 			Input: 2_000_000, Output: 3_000, LogLines: 7, Concurrency: 3, Queue: 9,
 		},
 		Overrides: []config.Override{
-			{Match: "math/*", Limits: config.Limits{Timeout: 200 * time.Millisecond}},
-			{Match: "/web", Limits: config.Limits{Queue: -1, LogLines: -1, Fuel: -1}},
+			{Match: "math/*", Limits: limits.Limits{Timeout: 200 * time.Millisecond}},
+			{Match: "/web", Limits: limits.Limits{Queue: -1, LogLines: -1, Fuel: -1}},
 		},
 	}
 	if !reflect.DeepEqual(c, want) {
@@ -107,28 +108,28 @@ fuel = 0
 
 func TestValues(t *testing.T) {
 	t.Parallel()
-	limits := func(f func(*config.Limits)) func(*config.Config) {
+	limit := func(f func(*limits.Limits)) func(*config.Config) {
 		return func(c *config.Config) { f(&c.Limits) }
 	}
 	tests := map[string]func(*config.Config){
-		`limits.timeout = "1ms"`:                   limits(func(l *config.Limits) { l.Timeout = time.Millisecond }),
-		`limits.timeout = "1h"`:                    limits(func(l *config.Limits) { l.Timeout = time.Hour }),
-		`limits.timeout = "1.5s"`:                  limits(func(l *config.Limits) { l.Timeout = 1500 * time.Millisecond }),
-		`limits.memory = "64KiB"`:                  limits(func(l *config.Limits) { l.Memory = 65536 }),
-		`limits.memory = 65536`:                    limits(func(l *config.Limits) { l.Memory = 65536 }),
-		`limits.memory = "65536"`:                  limits(func(l *config.Limits) { l.Memory = 65536 }),
-		`limits.memory = "4GiB"`:                   limits(func(l *config.Limits) { l.Memory = 4 << 30 }),
-		`limits.memory = "4GB"`:                    limits(func(l *config.Limits) { l.Memory = 4_000_000_000 }),
-		`limits.memory = 0x10000`:                  limits(func(l *config.Limits) { l.Memory = 65536 }),
-		`limits.input = "1B"`:                      limits(func(l *config.Limits) { l.Input = 1 }),
-		`limits.input = 1`:                         limits(func(l *config.Limits) { l.Input = 1 }),
-		`limits.output = "512MB"`:                  limits(func(l *config.Limits) { l.Output = 512_000_000 }),
-		`limits.queue = 0`:                         limits(func(l *config.Limits) { l.Queue = -1 }),
-		`limits.log_lines = 0`:                     limits(func(l *config.Limits) { l.LogLines = -1 }),
-		`limits.concurrency = 0`:                   limits(func(l *config.Limits) { l.Concurrency = 4 * runtime.GOMAXPROCS(0) }),
-		`limits.fuel = 0`:                          limits(func(l *config.Limits) { l.Fuel = 0 }),
-		`limits.fuel = 9223372036854775807`:        limits(func(l *config.Limits) { l.Fuel = 1<<63 - 1 }),
-		`limits = {queue = 1, log_lines=2}`:        limits(func(l *config.Limits) { l.Queue, l.LogLines = 1, 2 }),
+		`limits.timeout = "1ms"`:                   limit(func(l *limits.Limits) { l.Timeout = time.Millisecond }),
+		`limits.timeout = "1h"`:                    limit(func(l *limits.Limits) { l.Timeout = time.Hour }),
+		`limits.timeout = "1.5s"`:                  limit(func(l *limits.Limits) { l.Timeout = 1500 * time.Millisecond }),
+		`limits.memory = "64KiB"`:                  limit(func(l *limits.Limits) { l.Memory = 65536 }),
+		`limits.memory = 65536`:                    limit(func(l *limits.Limits) { l.Memory = 65536 }),
+		`limits.memory = "65536"`:                  limit(func(l *limits.Limits) { l.Memory = 65536 }),
+		`limits.memory = "4GiB"`:                   limit(func(l *limits.Limits) { l.Memory = 4 << 30 }),
+		`limits.memory = "4GB"`:                    limit(func(l *limits.Limits) { l.Memory = 4_000_000_000 }),
+		`limits.memory = 0x10000`:                  limit(func(l *limits.Limits) { l.Memory = 65536 }),
+		`limits.input = "1B"`:                      limit(func(l *limits.Limits) { l.Input = 1 }),
+		`limits.input = 1`:                         limit(func(l *limits.Limits) { l.Input = 1 }),
+		`limits.output = "512MB"`:                  limit(func(l *limits.Limits) { l.Output = 512_000_000 }),
+		`limits.queue = 0`:                         limit(func(l *limits.Limits) { l.Queue = -1 }),
+		`limits.log_lines = 0`:                     limit(func(l *limits.Limits) { l.LogLines = -1 }),
+		`limits.concurrency = 0`:                   limit(func(l *limits.Limits) { l.Concurrency = 4 * runtime.GOMAXPROCS(0) }),
+		`limits.fuel = 0`:                          limit(func(l *limits.Limits) { l.Fuel = 0 }),
+		`limits.fuel = 9223372036854775807`:        limit(func(l *limits.Limits) { l.Fuel = 1<<63 - 1 }),
+		`limits = {queue = 1, log_lines=2}`:        limit(func(l *limits.Limits) { l.Queue, l.LogLines = 1, 2 }),
 		`server.address = ":8000"`:                 func(c *config.Config) { c.Server.Address = ":8000" },
 		`server.address = "example.com:0"`:         func(c *config.Config) { c.Server.Address = "example.com:0" },
 		`server.address = "[fe80::1%eth0]:1"`:      func(c *config.Config) { c.Server.Address = "[fe80::1%eth0]:1" },
@@ -264,19 +265,19 @@ func TestSetLimit(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		key, text string
-		want      config.Limits
+		want      limits.Limits
 		says      string
 	}{
-		{"timeout", "200ms", config.Limits{Timeout: 200 * time.Millisecond}, ""},
-		{"memory", "1MiB", config.Limits{Memory: 1 << 20}, ""},
-		{"memory", "lots", config.Limits{}, "no size"},
-		{"memory", "1B", config.Limits{}, "out of range"},
-		{"timeout", "", config.Limits{}, "no time"},
-		{"queue", "5", config.Limits{}, "whole number"},
-		{"tiemout", "5s", config.Limits{}, `no limit "tiemout"`},
+		{"timeout", "200ms", limits.Limits{Timeout: 200 * time.Millisecond}, ""},
+		{"memory", "1MiB", limits.Limits{Memory: 1 << 20}, ""},
+		{"memory", "lots", limits.Limits{}, "not a size"},
+		{"memory", "1B", limits.Limits{}, "out of range"},
+		{"timeout", "", limits.Limits{}, "not a time"},
+		{"queue", "5", limits.Limits{}, "whole number"},
+		{"tiemout", "5s", limits.Limits{}, `no limit "tiemout"`},
 	} {
-		var got config.Limits
-		err := got.Set(c.key, c.text)
+		var got limits.Limits
+		err := config.SetLimit(&got, c.key, c.text)
 		if got != c.want || (err == nil) != (c.says == "") || err != nil && !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s=%q: got %+v, %v; want %+v, %q", c.key, c.text, got, err, c.want, c.says)
 		}

@@ -1,15 +1,16 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/toolsrv/toolsrv/internal/text"
+	"github.com/toolsrv/toolsrv/runtime/limits"
 )
 
 // A reader checks the value of one key and stores it. Its error says what is wrong with the value, and what is allowed.
@@ -27,25 +28,14 @@ const (
 	maxOverrides   = 1000
 	defaultModules = 10_000
 	maxModules     = 100_000
-	maxConcurrency = 10_000
-	maxQueue       = 100_000
-	maxLogLines    = 10_000
-	minTimeout     = time.Millisecond
-	maxTimeout     = time.Hour
-	minMemory      = 64 << 10 // one page of WebAssembly
-
-	minServerMemory, maxServerMemory = 16 << 20, 1 << 40
-	maxMemory                        = 4 << 30 // all that 32 bits address
-	minStack                         = 16 << 10
-	maxStack                         = 32 << 20
-	maxInput                         = 1 << 30
-	maxOutput                        = 1 << 30
+	minMemory      = 16 << 20 // bytes for all tools
+	maxMemory      = 1 << 40
 )
 
 var errOverride = errors.New("each override is a table of its own: write [[override]] above its keys")
 
 // tables returns the readers of all keys but those of [[override]], by the names of their tables.
-func tables(c *Config, limits *Limits, mode *string, directory string) map[string]table {
+func tables(c *Config, l *limits.Limits, mode *string, directory string) map[string]table {
 	return map[string]table{
 		"": {
 			"title":       prose(&c.Title, 1, maxText),
@@ -55,12 +45,12 @@ func tables(c *Config, limits *Limits, mode *string, directory string) map[strin
 		"server": {
 			"address":     address(&c.Server.Address),
 			"public_url":  publicURL(&c.Server.PublicURL),
-			"memory":      sizeOrZero(&c.Server.Memory, minServerMemory, maxServerMemory),
-			"code_memory": sizeOrZero(&c.Server.CodeMemory, minServerMemory, maxServerMemory),
+			"memory":      zeroOr(&c.Server.Memory, quantity(limits.Bytes, minMemory, maxMemory, func(n int64) { c.Server.Memory = n })),
+			"code_memory": zeroOr(&c.Server.CodeMemory, quantity(limits.Bytes, minMemory, maxMemory, func(n int64) { c.Server.CodeMemory = n })),
 		},
 		"tools": {
 			"directory":       path(&c.Tools.Directory, directory, true),
-			"modules":         number(&c.Tools.Modules, maxModules, defaultModules),
+			"modules":         quantity(limits.Count, 0, maxModules, func(n int64) { c.Tools.Modules = cmp.Or(int(n), defaultModules) }),
 			"mode":            oneOf(mode, "denylist", "allowlist"),
 			"enabled":         list(&c.Tools.Enabled, toolOrNamespace),
 			"disabled":        disabled(&c.Tools),
@@ -71,28 +61,22 @@ func tables(c *Config, limits *Limits, mode *string, directory string) map[strin
 			"tokens_file": path(&c.Auth.TokensFile, directory, false),
 			"required":    boolean(&c.Auth.Required),
 		},
-		"limits": limitsTable(limits),
+		"limits": limitsTable(l),
 	}
 }
 
 // limitsTable returns the readers of the keys that [limits] and [[override]] have in common.
-func limitsTable(l *Limits) table {
-	return table{
-		"timeout":     duration(&l.Timeout, minTimeout, maxTimeout),
-		"fuel":        number(&l.Fuel, 1<<63-1, -1),
-		"memory":      size(&l.Memory, minMemory, maxMemory),
-		"stack":       size(&l.Stack, minStack, maxStack),
-		"input":       size(&l.Input, 1, maxInput),
-		"output":      size(&l.Output, 1, maxOutput),
-		"log_lines":   number(&l.LogLines, maxLogLines, -1),
-		"concurrency": number(&l.Concurrency, maxConcurrency, defaultConcurrency()),
-		"queue":       number(&l.Queue, maxQueue, -1),
+func limitsTable(l *limits.Limits) table {
+	t := table{}
+	for _, e := range limits.All() {
+		t[e.Key] = quantity(e.Unit, e.Least, e.Most, func(n int64) { e.Set(l, n) })
 	}
+	return t
 }
 
-// Set sets a limit as the table [limits] would, by its key and a text such as "64MiB": for flags of the command line. It
+// SetLimit sets a limit as the table [limits] would, by its key and a text such as "64MiB": for flags of the command line. It
 // takes the limits that are times and sizes.
-func (l *Limits) Set(key, value string) error {
+func SetLimit(l *limits.Limits, key, value string) error {
 	read, ok := limitsTable(l)[key]
 	if !ok {
 		return fmt.Errorf("there is no limit %q", text.Short(key))
@@ -108,9 +92,9 @@ func (d *document) read(text []byte, directory string) (*Config, error) {
 	}
 	c := Default()
 	c.Tools.Directory = inDirectory(directory, c.Tools.Directory)
-	var limits Limits
+	var set limits.Limits
 	mode := ""
-	known := tables(c, &limits, &mode, directory)
+	known := tables(c, &set, &mode, directory)
 
 	top := known[""]
 	for name, t := range known {
@@ -128,7 +112,7 @@ func (d *document) read(text []byte, directory string) (*Config, error) {
 		return nil, err
 	}
 	c.Tools.Allowlist = mode == "allowlist"
-	c.Limits = limits.over(c.Limits)
+	c.Limits = set.Over(c.Limits)
 	return c, nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/toolsrv/toolsrv/runtime/limits"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
 )
 
@@ -32,12 +33,12 @@ match = "math/sub"
 concurrency = 0
 `)
 	d := config.Default().Limits
-	tests := map[string]func(l *config.Limits){
-		"/web/get":  func(l *config.Limits) {},
-		"/math/mul": func(l *config.Limits) { l.Timeout, l.Memory = time.Second, 1<<20 },
-		"/math/add": func(l *config.Limits) { l.Timeout, l.Memory, l.Fuel, l.Queue = 2*time.Second, 1<<20, 0, -1 },
-		"/math/sub": func(l *config.Limits) { l.Timeout, l.Memory = 3*time.Second, 1<<20 },
-		"/web/sub":  func(l *config.Limits) { l.Timeout, l.Concurrency = 3*time.Second, 1 },
+	tests := map[string]func(l *limits.Limits){
+		"/web/get":  func(l *limits.Limits) {},
+		"/math/mul": func(l *limits.Limits) { l.Timeout, l.Memory = time.Second, 1<<20 },
+		"/math/add": func(l *limits.Limits) { l.Timeout, l.Memory, l.Fuel, l.Queue = 2*time.Second, 1<<20, 0, -1 },
+		"/math/sub": func(l *limits.Limits) { l.Timeout, l.Memory = 3*time.Second, 1<<20 },
+		"/web/sub":  func(l *limits.Limits) { l.Timeout, l.Concurrency = 3*time.Second, 1 },
 	}
 	for path, change := range tests {
 		want := d
@@ -53,7 +54,7 @@ concurrency = 0
 func TestOverridesMadeByHand(t *testing.T) {
 	t.Parallel()
 	c := config.Default()
-	c.Overrides = []config.Override{{Match: "math/*", Limits: config.Limits{Fuel: 5}}, {Match: "**/add", Limits: config.Limits{Fuel: -1, Queue: 2}}}
+	c.Overrides = []config.Override{{Match: "math/*", Limits: limits.Limits{Fuel: 5}}, {Match: "**/add", Limits: limits.Limits{Fuel: -1, Queue: 2}}}
 	if got := c.LimitsFor("/math/sub").Fuel; got != 5 {
 		t.Errorf("/math/sub: got fuel %d, want 5", got)
 	}
@@ -73,7 +74,7 @@ func BenchmarkLimitsFor(b *testing.B) {
 	for _, n := range []int{0, 1, 100} {
 		c := config.Default()
 		for i := range n {
-			c.Overrides = append(c.Overrides, config.Override{Match: fmt.Sprintf("namespace-%d/*", i), Limits: config.Limits{Queue: i}})
+			c.Overrides = append(c.Overrides, config.Override{Match: fmt.Sprintf("namespace-%d/*", i), Limits: limits.Limits{Queue: i}})
 		}
 		b.Run(fmt.Sprintf("overrides=%d", n), func(b *testing.B) {
 			b.ReportAllocs()

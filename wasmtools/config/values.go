@@ -4,17 +4,16 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"math"
 	"net"
 	"net/url"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/toolsrv/toolsrv/internal/pattern"
 	"github.com/toolsrv/toolsrv/internal/text"
+	"github.com/toolsrv/toolsrv/runtime/limits"
 )
 
 // An elementError is what is wrong with one element of a list.
@@ -73,86 +72,40 @@ func boolean(to *bool) reader {
 	}
 }
 
-// number reads a whole number up to most, and stores zero instead of 0, which an Override has a meaning of its own for.
-func number[N int | int64](to *N, most, zero N) reader {
-	return func(value any) error {
-		n, ok := value.(int64)
-		switch {
-		case !ok:
-			return wrongType(value, "a whole number")
-		case n < 0 || n > int64(most):
-			return fmt.Errorf("%d is out of range: 0 to %d is allowed", n, most)
-		}
-		*to = N(n)
-		if n == 0 {
-			*to = zero
-		}
-		return nil
+// quantity reads a number in a unit: 100, "5s", "64MiB" or 65536.
+func quantity(unit limits.Unit, least, most int64, set func(int64)) reader {
+	want := "a whole number"
+	switch unit {
+	case limits.Time:
+		want = `a time in quotes such as "200ms", "5s" or "1m30s"`
+	case limits.Bytes:
+		want = `a size such as "64MiB", or a number of bytes`
 	}
-}
-
-// duration reads a time such as "5s".
-func duration(to *time.Duration, least, most time.Duration) reader {
 	return func(value any) error {
-		s, ok := value.(string)
-		if !ok {
-			return wrongType(value, `a time in quotes such as "200ms", "5s" or "1m30s"`)
-		}
-		d, err := time.ParseDuration(s)
+		n, isNumber := value.(int64)
+		s, isText := value.(string)
+		shown := strconv.FormatInt(n, 10)
 		switch {
-		case err != nil:
-			return fmt.Errorf(`%q is no time: use numbers with ms, s, m or h such as "200ms", "5s" or "1m30s"`, text.Short(s))
-		case d < least || d > most:
-			return fmt.Errorf("%q is out of range: %s to %s is allowed", text.Short(s), formatDuration(least), formatDuration(most))
-		}
-		*to = d
-		return nil
-	}
-}
-
-// formatDuration returns d without the zeros at its end.
-func formatDuration(d time.Duration) string {
-	s := strings.Replace(d.String(), "m0s", "m", 1)
-	return strings.Replace(s, "h0m", "h", 1)
-}
-
-// units are the powers that a size can be given in, the longer names first.
-var units = [...]struct {
-	name  string
-	bytes int64
-}{
-	{"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10},
-	{"GB", 1_000_000_000}, {"MB", 1_000_000}, {"kB", 1_000},
-	{"B", 1},
-}
-
-// size reads a number of bytes: 65536, or "64KiB".
-func size(to *int64, least, most int64) reader {
-	return func(value any) error {
-		n, shown := int64(0), ""
-		switch v := value.(type) {
-		case int64:
-			n, shown = v, strconv.FormatInt(v, 10)
-		case string:
+		case isNumber && unit != limits.Time:
+		case isText && unit != limits.Count:
 			var err error
-			if n, err = parseSize(v); err != nil {
+			if n, err = unit.Parse(s); err != nil {
 				return err
 			}
-			shown = strconv.Quote(text.Short(v))
+			shown = strconv.Quote(text.Short(s))
 		default:
-			return wrongType(value, `a size such as "64MiB", or a number of bytes`)
+			return wrongType(value, want)
 		}
 		if n < least || n > most {
-			return fmt.Errorf("%s is out of range: %s to %s is allowed", shown, formatSize(least), formatSize(most))
+			return fmt.Errorf("%s is out of range: %s to %s is allowed", shown, unit.Format(least), unit.Format(most))
 		}
-		*to = n
+		set(n)
 		return nil
 	}
 }
 
-// sizeOrZero reads a size, or the number 0, which leaves the choice to the server.
-func sizeOrZero(to *int64, least, most int64) reader {
-	read := size(to, least, most)
+// zeroOr reads the number 0, which leaves the choice to the server, or else what read reads.
+func zeroOr(to *int64, read reader) reader {
 	return func(value any) error {
 		if value == int64(0) {
 			*to = 0
@@ -160,36 +113,6 @@ func sizeOrZero(to *int64, least, most int64) reader {
 		}
 		return read(value)
 	}
-}
-
-// parseSize returns the bytes of a size with its unit; one that an int64 can't hold counts as the largest that it can.
-func parseSize(s string) (int64, error) {
-	digits := s
-	factor := int64(1)
-	for _, u := range units {
-		if number, ok := strings.CutSuffix(s, u.name); ok {
-			digits, factor = number, u.bytes
-			break
-		}
-	}
-	n, err := strconv.ParseUint(digits, 10, 63)
-	switch {
-	case errors.Is(err, strconv.ErrRange) || err == nil && int64(n) > math.MaxInt64/factor:
-		return math.MaxInt64, nil
-	case err != nil:
-		return 0, fmt.Errorf(`%q is no size: use a whole number with KiB, MiB, GiB, kB, MB, GB or B such as "64MiB"`, text.Short(s))
-	}
-	return int64(n) * factor, nil
-}
-
-// formatSize returns n with the largest binary unit that divides it.
-func formatSize(n int64) string {
-	for _, u := range units[:3] {
-		if n%u.bytes == 0 {
-			return strconv.FormatInt(n/u.bytes, 10) + u.name
-		}
-	}
-	return strconv.FormatInt(n, 10) + "B"
 }
 
 // path reads the path of a file or folder, relative to directory.

@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/toolsrv/toolsrv/runtime/account"
-	"github.com/toolsrv/toolsrv/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
 )
@@ -48,24 +47,6 @@ func writeTimeout(c *config.Config) time.Duration {
 		longest = max(longest, o.Limits.Timeout)
 	}
 	return readTimeout + longest + replyTimeout
-}
-
-// Limits returns what the configuration allows the tool at a path such as "/math/add".
-func Limits(c *config.Config) func(path string) sandbox.Limits {
-	return func(path string) sandbox.Limits {
-		l := c.LimitsFor(path)
-		return sandbox.Limits{
-			Timeout:     l.Timeout,
-			Fuel:        l.Fuel,
-			Memory:      l.Memory,
-			Stack:       l.Stack,
-			Input:       l.Input,
-			Output:      l.Output,
-			LogLines:    l.LogLines,
-			Concurrency: l.Concurrency,
-			Queue:       l.Queue,
-		}
-	}
 }
 
 // policy returns which tools the configuration has start enabled.

@@ -18,7 +18,7 @@ func (s *Server) Reload(c *config.Config) error {
 	if _, err := newAuth(c); err != nil {
 		return err
 	}
-	if err := s.catalog.Reconfigure(Limits(c), policy(c)); err != nil {
+	if err := s.catalog.Reconfigure(c.LimitsFor, policy(c)); err != nil {
 		return fmt.Errorf("take up the new configuration: %w", err)
 	}
 	if c.Auth.Required { // before the tokens, lest a moment without any lets everybody in

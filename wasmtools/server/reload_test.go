@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/toolsrv/toolsrv/runtime/limits"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
 )
 
@@ -39,7 +40,7 @@ func TestReload(t *testing.T) {
 		{"allowlist", func(c *config.Config) { c.Tools.Allowlist, c.Tools.Enabled = true, []string{"shop/echo"} }, "one", 200, 503},
 		{"limits", func(c *config.Config) { c.Limits.Timeout = 50 * time.Millisecond }, "one", 200, 504},
 		{"override", func(c *config.Config) {
-			c.Overrides = []config.Override{{Match: "shop/spin", Limits: config.Limits{Timeout: 50 * time.Millisecond}}}
+			c.Overrides = []config.Override{{Match: "shop/spin", Limits: limits.Limits{Timeout: 50 * time.Millisecond}}}
 		}, "one", 200, 504},
 		{"longer time-outs", func(c *config.Config) { c.Limits.Timeout = time.Hour }, "one", 200, 0},
 	} {

@@ -93,7 +93,7 @@ func (s *Server) open(ctx context.Context, c *config.Config, tools []*wasmtools.
 	s.catalog, err = catalog.Start(ctx, catalog.Options{
 		Source: s.source,
 		Engine: s.engine,
-		Limits: Limits(c),
+		Limits: c.LimitsFor,
 		Policy: policy(c),
 		Record: RecordFile(c),
 		Tools:  tools,

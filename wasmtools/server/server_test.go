@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/toolsrv/toolsrv/runtime/limits"
 	"github.com/toolsrv/toolsrv/runtime/wasmbin"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
@@ -330,7 +331,7 @@ func TestNewReleases(t *testing.T) {
 func TestLimits(t *testing.T) {
 	t.Parallel()
 	c := settings(t)
-	c.Overrides = []config.Override{{Match: "shop/wait", Limits: config.Limits{Timeout: 10 * time.Minute}}}
+	c.Overrides = []config.Override{{Match: "shop/wait", Limits: limits.Limits{Timeout: 10 * time.Minute}}}
 	r := start(t, c)
 	h := r.HTTP()
 	for name, got := range map[string]time.Duration{

@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/toolsrv/toolsrv/runtime/limits"
 	"github.com/toolsrv/toolsrv/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/runtime/wasmbin"
 	"github.com/toolsrv/toolsrv/wasmtools"
@@ -34,7 +35,7 @@ type Module struct {
 	namespace string
 	manifest  *wasmtools.Manifest // nil: the module has to be run to be described
 	schemas   []schemas           // of each tool of the manifest
-	limits    []sandbox.Limits    // of each tool
+	limits    []limits.Limits     // of each tool
 	tools     []*wasmtools.Tool   // in the order of the manifest
 }
 
@@ -185,12 +186,12 @@ var errUndescribed = errors.New("the module is not described yet")
 // Build makes the module's tools, with the limits of their paths; nil limits are the sandbox's defaults. Building again
 // changes the limits: a tool whose limits are the same as before stays, with the calls that run and wait in it. Where it fails,
 // the tools stay as they were.
-func (m *Module) Build(limits func(path string) sandbox.Limits) error {
+func (m *Module) Build(limitsFor func(path string) limits.Limits) error {
 	if m.manifest == nil {
 		return errUndescribed
 	}
 	tools := make([]*wasmtools.Tool, len(m.manifest.Tools))
-	set := make([]sandbox.Limits, len(tools))
+	set := make([]limits.Limits, len(tools))
 	for i, declared := range m.manifest.Tools {
 		t := &wasmtools.Tool{
 			Namespace:   m.namespace,
@@ -205,8 +206,8 @@ func (m *Module) Build(limits func(path string) sandbox.Limits) error {
 		if result := m.schemas[i].result; result != nil {
 			t.Result = result
 		}
-		if limits != nil {
-			set[i] = limits(t.Path())
+		if limitsFor != nil {
+			set[i] = limitsFor(t.Path())
 		}
 		if m.tools != nil && m.limits[i] == set[i] {
 			tools[i] = m.tools[i]

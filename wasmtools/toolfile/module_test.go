@@ -6,20 +6,20 @@ import (
 	"testing"
 	"time"
 
-	"github.com/toolsrv/toolsrv/runtime/sandbox"
+	"github.com/toolsrv/toolsrv/runtime/limits"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/toolfile"
 )
 
 // built returns a module whose tools are built, and closes it with the test.
-func built(t *testing.T, content []byte, limits sandbox.Limits) *toolfile.Module {
+func built(t *testing.T, content []byte, l limits.Limits) *toolfile.Module {
 	t.Helper()
 	m, err := toolfile.Load(newEngine(t), content, toolfile.Place{Source: "x.wasm"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(m.Close)
-	if err := m.Build(func(string) sandbox.Limits { return limits }); err != nil {
+	if err := m.Build(func(string) limits.Limits { return l }); err != nil {
 		t.Fatal(err)
 	}
 	return m
@@ -77,7 +77,7 @@ func TestCall(t *testing.T) {
 	t.Parallel()
 	text := strings.Replace(manifest(t, "", "echo"), `{"type":"object"}`,
 		`{"type":"object","properties":{"n":{"type":"integer","default":7}},"additionalProperties":false}`, 1)
-	m := built(t, with(t, fixture(t, "wat/good/echo"), text), sandbox.Limits{Input: 20})
+	m := built(t, with(t, fixture(t, "wat/good/echo"), text), limits.Limits{Input: 20})
 	for _, c := range []struct {
 		name, body, want string
 		code             wasmtools.Code
@@ -102,7 +102,7 @@ func TestCall(t *testing.T) {
 
 func TestCallTimeout(t *testing.T) {
 	t.Parallel()
-	m := built(t, with(t, fixture(t, "wat/hostile/spin"), manifest(t, "", "spin")), sandbox.Limits{Timeout: 20 * time.Millisecond})
+	m := built(t, with(t, fixture(t, "wat/hostile/spin"), manifest(t, "", "spin")), limits.Limits{Timeout: 20 * time.Millisecond})
 	_, _, err := m.Call(t.Context(), 0, nil)
 	if failed, _ := errors.AsType[*wasmtools.Error](err); failed == nil || failed.Code != wasmtools.CodeToolTimeout {
 		t.Errorf("got %v, want %s", err, wasmtools.CodeToolTimeout)

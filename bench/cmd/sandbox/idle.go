@@ -16,6 +16,7 @@ import (
 
 	"github.com/toolsrv/toolsrv/bench/internal/guest"
 	"github.com/toolsrv/toolsrv/bench/internal/measure"
+	"github.com/toolsrv/toolsrv/runtime/limits"
 	"github.com/toolsrv/toolsrv/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/catalog"
@@ -95,7 +96,7 @@ func idleChild(arguments []string, out io.Writer) error {
 		return err
 	}
 	defer first.Close()
-	if _, err := first.Tool("grow", guest.Grow, sandbox.Limits{}).Call(ctx, []byte("{}")); err != nil {
+	if _, err := first.Tool("grow", guest.Grow, limits.Limits{}).Call(ctx, []byte("{}")); err != nil {
 		return err
 	}
 	before, err := measure.Resident()

@@ -12,6 +12,7 @@ import (
 	"github.com/toolsrv/toolsrv/bench/internal/guest"
 	"github.com/toolsrv/toolsrv/bench/internal/measure"
 	"github.com/toolsrv/toolsrv/bench/internal/peer"
+	"github.com/toolsrv/toolsrv/runtime/limits"
 	"github.com/toolsrv/toolsrv/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
@@ -116,7 +117,7 @@ func (b *bench) gcStall(ctx context.Context) error {
 	}
 	defer o.close(ctx)
 	longest := func(guests int) (time.Duration, int, error) {
-		tool := o.program.Tool("spin", guest.Spin, sandbox.Limits{Timeout: time.Second})
+		tool := o.program.Tool("spin", guest.Spin, limits.Limits{Timeout: time.Second})
 		done := make(chan error, guests)
 		for range guests {
 			go func() { done <- spun(tool.Call(ctx, []byte("{}"))) }()

@@ -6,6 +6,7 @@ import (
 
 	"github.com/toolsrv/toolsrv/bench/internal/guest"
 	"github.com/toolsrv/toolsrv/bench/internal/measure"
+	"github.com/toolsrv/toolsrv/runtime/limits"
 	"github.com/toolsrv/toolsrv/runtime/sandbox"
 )
 
@@ -38,7 +39,7 @@ func (o *ours) close(ctx context.Context) {
 
 // side calls a tool again and again, and compares what it returns.
 func (o *ours) side(ctx context.Context, index int32, input, output string) measure.Side {
-	tool := o.program.Tool("bench", index, sandbox.Limits{})
+	tool := o.program.Tool("bench", index, limits.Limits{})
 	arguments := []byte(input)
 	return measure.Side{Name: "ours", Do: func() error {
 		return same(output)(tool.Call(ctx, arguments))

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/toolsrv/toolsrv/bench/internal/guest"
+	"github.com/toolsrv/toolsrv/runtime/limits"
 	"github.com/toolsrv/toolsrv/runtime/sandbox"
 )
 
@@ -73,15 +74,15 @@ func kindsOf(ctx context.Context, engine *sandbox.Engine, shelf guest.Shelf) (ki
 		return nil, release, err
 	}
 	terms, none := []byte(guest.Input), []byte("{}")
-	limits := sandbox.Limits{}
-	short := sandbox.Limits{Timeout: 5 * time.Millisecond, Concurrency: workers}
+	ample := limits.Limits{}
+	short := limits.Limits{Timeout: 5 * time.Millisecond, Concurrency: workers}
 	return []kind{
-		{share: 88, tool: small.Tool("small", 0, limits), input: terms, output: guest.Output, timed: true},
-		{share: 6, tool: golang.Tool("go", 0, limits), input: terms, output: guest.Output},
-		{share: 2, tool: odd.Tool("grow", guest.Grow, limits), input: none, output: "true"},
-		{share: 2, tool: odd.Tool("trap", guest.Trap, limits), input: none, outcome: sandbox.ToolTrapped},
+		{share: 88, tool: small.Tool("small", 0, ample), input: terms, output: guest.Output, timed: true},
+		{share: 6, tool: golang.Tool("go", 0, ample), input: terms, output: guest.Output},
+		{share: 2, tool: odd.Tool("grow", guest.Grow, ample), input: none, output: "true"},
+		{share: 2, tool: odd.Tool("trap", guest.Trap, ample), input: none, outcome: sandbox.ToolTrapped},
 		{share: 1, tool: odd.Tool("spin", guest.Spin, short), input: none, outcome: sandbox.ToolTimeout},
-		{share: 1, tool: odd.Tool("left", guest.Spin, limits), input: none, cancel: 2 * time.Millisecond, outcome: sandbox.Cancelled},
+		{share: 1, tool: odd.Tool("left", guest.Spin, ample), input: none, cancel: 2 * time.Millisecond, outcome: sandbox.Cancelled},
 	}, release, nil
 }
 

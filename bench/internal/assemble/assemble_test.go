@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/toolsrv/toolsrv/bench/internal/assemble"
+	"github.com/toolsrv/toolsrv/runtime/limits"
 	"github.com/toolsrv/toolsrv/runtime/sandbox"
 )
 
@@ -42,7 +43,7 @@ func TestModules(t *testing.T) {
 			}
 			defer program.Close()
 			const input = `{"a": 1}`
-			output, err := program.Tool("tool", 0, sandbox.Limits{}).Call(t.Context(), []byte(input))
+			output, err := program.Tool("tool", 0, limits.Limits{}).Call(t.Context(), []byte(input))
 			if err != nil || string(output) != input {
 				t.Errorf("got %q, %v, want %q", output, err, input)
 			}

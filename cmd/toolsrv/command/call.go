@@ -2,7 +2,6 @@ package command
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -19,10 +18,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/toolsrv/toolsrv/internal/text"
+	"github.com/toolsrv/toolsrv/runtime/limits"
 	"github.com/toolsrv/toolsrv/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
-	"github.com/toolsrv/toolsrv/wasmtools/server"
 	"github.com/toolsrv/toolsrv/wasmtools/toolfile"
 	"github.com/toolsrv/toolsrv/wasmtools/web"
 )
@@ -356,7 +355,7 @@ const logNothing = slog.Level(math.MaxInt32)
 // An opener opens files for the commands that call their tools. Its fields are their flags.
 type opener struct {
 	config   string
-	limits   config.Limits // those above the configuration's
+	limits   limits.Limits // those above the configuration's
 	logLevel slog.Level
 }
 
@@ -372,11 +371,11 @@ func (o *opener) addFlags(cmd *cobra.Command) {
 
 // A limitFlag is a flag that sets a limit, within the bounds of the configuration file.
 type limitFlag struct {
-	limits    *config.Limits
+	limits    *limits.Limits
 	key, kind string
 }
 
-func (f limitFlag) Set(text string) error { return f.limits.Set(f.key, text) }
+func (f limitFlag) Set(text string) error { return config.SetLimit(f.limits, f.key, text) }
 func (f limitFlag) String() string        { return "" }
 func (f limitFlag) Type() string          { return f.kind }
 
@@ -440,7 +439,7 @@ func (o *opener) open(ctx context.Context, file string, stderr io.Writer) (_ *op
 		err = f.module.Describe(ctx)
 	}
 	if err == nil {
-		err = f.module.Build(o.limitsOver(server.Limits(c)))
+		err = f.module.Build(o.limitsOver(c.LimitsFor))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)
@@ -448,15 +447,9 @@ func (o *opener) open(ctx context.Context, file string, stderr io.Writer) (_ *op
 	return f, nil
 }
 
-// limitsOver returns limits with those of the flags above them.
-func (o *opener) limitsOver(limits func(path string) sandbox.Limits) func(path string) sandbox.Limits {
-	return func(path string) sandbox.Limits {
-		l := limits(path)
-		l.Timeout = cmp.Or(o.limits.Timeout, l.Timeout)
-		l.Memory = cmp.Or(o.limits.Memory, l.Memory)
-		l.Concurrency = max(o.limits.Concurrency, l.Concurrency)
-		return l
-	}
+// limitsOver returns of limits, with those of the flags above them.
+func (o *opener) limitsOver(of func(path string) limits.Limits) func(path string) limits.Limits {
+	return func(path string) limits.Limits { return o.limits.Over(of(path)) }
 }
 
 func (f *opened) close() {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/toolsrv/toolsrv/runtime/limits"
 	"github.com/toolsrv/toolsrv/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/catalog"
@@ -138,7 +139,7 @@ func (c *check) run(cmd *cobra.Command, args []string) error {
 	if ctx.Err() != nil {
 		return errors.New("interrupted: not all files were checked")
 	}
-	all := judge(files, server.Limits(settings))
+	all := judge(files, settings.LimitsFor)
 	if c.config != "" {
 		all.match(c.config, settings)
 	}
@@ -238,13 +239,13 @@ func compileAll(ctx context.Context, files []*checkedFile) {
 }
 
 // judge finds out which files a server would take beside each other, and lints these.
-func judge(files []*checkedFile, limits func(path string) sandbox.Limits) *checked {
+func judge(files []*checkedFile, limitsFor func(path string) limits.Limits) *checked {
 	all := &checked{Files: files}
 	taken := map[string]*wasmtools.Tool{}
 	for _, f := range inTurn(files) {
 		if f.module != nil {
 			f.declared = f.module.Paths()
-			f.refuse(f.fit(taken, limits))
+			f.refuse(f.fit(taken, limitsFor))
 		}
 		if f.module == nil {
 			all.Refused++
@@ -287,8 +288,8 @@ func (c *checked) match(file string, settings *config.Config) {
 }
 
 // fit puts a file's tools beside those that are there, by operation id.
-func (f *checkedFile) fit(taken map[string]*wasmtools.Tool, limits func(path string) sandbox.Limits) error {
-	if err := f.module.Build(limits); err != nil {
+func (f *checkedFile) fit(taken map[string]*wasmtools.Tool, limitsFor func(path string) limits.Limits) error {
+	if err := f.module.Build(limitsFor); err != nil {
 		return err
 	}
 	if err := f.module.CheckMemory(); err != nil {

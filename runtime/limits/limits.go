@@ -1,0 +1,57 @@
+// Package limits is the one table of what can be limited in the calls of a tool. Each field of [Limits] is an entry, from which
+// the configuration takes its keys, ranges and messages, the documentation its rows, and the sandbox its defaults.
+package limits
+
+import (
+	"reflect"
+	"time"
+)
+
+// Limits bound the calls of one tool. A zero field is not set: it leaves the limit as it is, which is the default in the end. A
+// negative one means what 0 means in the configuration (see [Limit.Zero]), or is not set where 0 is not allowed there.
+//
+// The tag of a field is the limit's entry. To add a limit, add a field and enforce it.
+type Limits struct {
+	Timeout time.Duration `key:"timeout" unit:"time" default:"5s" least:"1ms" most:"1h" means:"longest time of a call, waiting for its turn included"`
+	// Fuel bounds by itself, too, what a start computes, which may be 1e9 at least. It is charged ahead, by whole loop bodies, and
+	// work of the host counts like instructions that take as long.
+	Fuel   int64 `key:"fuel" default:"0" least:"0" most:"9223372036854775807" zero:"unlimited" means:"most that a call may compute, in units of about a WebAssembly instruction"`
+	Memory int64 `key:"memory" unit:"bytes" default:"64MiB" least:"64KiB" most:"4GiB" means:"largest memory of a tool; whole pages of 64 KiB count"`
+	// Stack bounds the stack of the sandbox. Guests of some compilers have a second one in their memory.
+	Stack       int64 `key:"stack" unit:"bytes" default:"1MiB" least:"16KiB" most:"32MiB" means:"largest call stack of a tool"`
+	Input       int64 `key:"input" unit:"bytes" default:"1MiB" least:"1B" most:"1GiB" means:"largest body of a call"`
+	Output      int64 `key:"output" unit:"bytes" default:"4MiB" least:"1B" most:"1GiB" means:"largest result of a call"`
+	LogLines    int   `key:"log_lines" default:"100" least:"0" most:"10000" zero:"none" means:"lines that a call may log; the rest is dropped"`
+	Concurrency int   `key:"concurrency" default:"0" least:"0" most:"10000" zero:"4 for each processor" means:"calls of one tool that run at the same time"`
+	Queue       int   `key:"queue" default:"64" least:"0" most:"100000" zero:"none" means:"calls of one tool that wait for their turn; one more is answered with 503"`
+}
+
+// Default returns the limits where nothing is configured.
+func Default() Limits { return Limits{}.WithDefaults() }
+
+// WithDefaults returns what l means: fields that are not set have their defaults, and a field is 0 where the limit is unlimited
+// or none.
+func (l Limits) WithDefaults() Limits {
+	v := reflect.ValueOf(&l).Elem()
+	for _, e := range table() {
+		f := v.Field(e.field)
+		f.SetInt(e.meaning(f.Int()))
+	}
+	return l
+}
+
+// Over returns base with the fields of l that are set.
+func (l Limits) Over(base Limits) Limits {
+	from, to := reflect.ValueOf(&l).Elem(), reflect.ValueOf(&base).Elem()
+	for _, e := range table() {
+		n := from.Field(e.field).Int()
+		if n == 0 {
+			continue
+		}
+		if n < 0 && e.meaning(n) == e.Default() {
+			n = 0
+		}
+		to.Field(e.field).SetInt(n)
+	}
+	return base
+}

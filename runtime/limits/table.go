@@ -1,0 +1,124 @@
+package limits
+
+import (
+	"fmt"
+	"reflect"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/toolsrv/toolsrv/internal/text"
+)
+
+// A Limit is an entry of the table. Its numbers are nanoseconds, bytes or counts, as its unit says.
+type Limit struct {
+	// Key is what configurations call the limit.
+	Key  string
+	Unit Unit
+	// Least and Most are the range that a configuration may set.
+	Least, Most int64
+	// Zero is what 0 means in a configuration, such as "unlimited", or "" where Least is more.
+	Zero string
+	// Means says in one sentence what is limited.
+	Means string
+
+	field         int
+	otherwise     int64 // the default, where it is not for each processor
+	eachProcessor int64
+}
+
+// All returns the table, in the order of the fields. The caller owns it.
+func All() []Limit { return slices.Clone(table()) }
+
+// Default returns what holds where nothing is configured.
+func (e *Limit) Default() int64 {
+	return e.otherwise + e.eachProcessor*int64(runtime.GOMAXPROCS(0))
+}
+
+// DefaultText returns what a configuration can write for the default, which is 0 where it depends on the machine.
+func (e *Limit) DefaultText() string { return e.Unit.Format(e.otherwise) }
+
+// Set sets the limit to what n means in a configuration. n must be in range.
+func (e *Limit) Set(l *Limits, n int64) {
+	if n == 0 {
+		if n = e.meaning(-1); n == 0 {
+			n = -1
+		}
+	}
+	reflect.ValueOf(l).Elem().Field(e.field).SetInt(n)
+}
+
+// meaning returns the limit that the value of a field stands for.
+func (e *Limit) meaning(n int64) int64 {
+	switch {
+	case n > 0:
+		return n
+	case n < 0 && e.Zero != "" && e.eachProcessor == 0:
+		return 0
+	}
+	return e.Default()
+}
+
+// A Unit is what a limit is counted in, and how it is written.
+type Unit string
+
+const (
+	Count Unit = ""      // 100
+	Time  Unit = "time"  // "1m30s", in nanoseconds
+	Bytes Unit = "bytes" // "64MiB"
+)
+
+// Parse reads a number in the unit.
+func (u Unit) Parse(s string) (int64, error) {
+	switch u {
+	case Bytes:
+		return text.ParseSize(s)
+	case Time:
+		d, err := time.ParseDuration(s)
+		if err != nil {
+			return 0, fmt.Errorf(`%q is not a time: use numbers with ms, s, m or h, such as "200ms", "5s" or "1m30s"`, text.Short(s))
+		}
+		return int64(d), nil
+	}
+	n, err := strconv.ParseInt(s, 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("%q is not a whole number", text.Short(s))
+	}
+	return n, nil
+}
+
+// Format returns n as Parse reads it.
+func (u Unit) Format(n int64) string {
+	switch u {
+	case Bytes:
+		return text.FormatSize(n)
+	case Time: // without the zeros at its end
+		s := strings.Replace(time.Duration(n).String(), "m0s", "m", 1)
+		return strings.Replace(s, "h0m", "h", 1)
+	}
+	return strconv.FormatInt(n, 10)
+}
+
+// table is made of the fields' tags when it is first used. A tag that is wrong is a programming error.
+var table = sync.OnceValue(func() []Limit {
+	t := reflect.TypeFor[Limits]()
+	entries := make([]Limit, t.NumField())
+	for i := range entries {
+		tag := t.Field(i).Tag
+		e := Limit{Key: tag.Get("key"), Unit: Unit(tag.Get("unit")), Zero: tag.Get("zero"), Means: tag.Get("means"), field: i}
+		for name, to := range map[string]*int64{"default": &e.otherwise, "least": &e.Least, "most": &e.Most} {
+			n, err := e.Unit.Parse(tag.Get(name))
+			if err != nil {
+				panic(fmt.Sprintf("limits: the %s of %s: %v", name, t.Field(i).Name, err))
+			}
+			*to = n
+		}
+		// What else 0 means needs no number: unlimited, or none.
+		_, _ = fmt.Sscanf(e.Zero, "%d for each processor", &e.eachProcessor)
+		entries[i] = e
+	}
+	return entries
+})

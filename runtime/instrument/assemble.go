@@ -3,8 +3,8 @@ package instrument
 import (
 	"fmt"
 	"strconv"
-	"unicode/utf8"
 
+	"github.com/toolsrv/toolsrv/internal/text"
 	"github.com/toolsrv/toolsrv/runtime/wasmbin"
 	"github.com/toolsrv/toolsrv/runtime/wasmbin/opcode"
 )
@@ -429,7 +429,7 @@ func (w *rewriter) writeNames(r *wasmbin.Reader) []byte {
 		r.Pos += size
 		switch id {
 		case wasmbin.NamesModule:
-			module = shorten(s.Name("the module's name"))
+			module = string(text.Prefix(s.Name("the module's name"), maxName))
 		case wasmbin.NamesFunctions:
 			for range int(s.U32("names")) {
 				index, name := s.U32("an index"), s.Name("a name")
@@ -439,7 +439,7 @@ func (w *rewriter) writeNames(r *wasmbin.Reader) []byte {
 				if int(index) >= w.imported {
 					imports()
 				}
-				add(w.shift(index), shorten(name))
+				add(w.shift(index), string(text.Prefix(name, maxName)))
 			}
 		case wasmbin.NamesGlobals:
 			for range int(s.U32("names")) {
@@ -469,16 +469,4 @@ func (w *rewriter) writeNames(r *wasmbin.Reader) []byte {
 	count := wasmbin.AppendU32(nil, uint32(n))
 	out = wasmbin.AppendU32(append(out, wasmbin.NamesFunctions), uint32(len(count)+len(names)))
 	return append(append(out, count...), names...)
-}
-
-// shorten cuts a name to maxName bytes.
-func shorten(name []byte) string {
-	if len(name) <= maxName {
-		return string(name)
-	}
-	cut := maxName
-	for !utf8.RuneStart(name[cut]) {
-		cut--
-	}
-	return string(name[:cut])
 }

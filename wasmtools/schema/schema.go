@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/toolsrv/toolsrv/internal/jsontree"
+	"github.com/toolsrv/toolsrv/internal/text"
 	"github.com/toolsrv/toolsrv/wasmtools/failure"
 )
 
@@ -126,10 +127,7 @@ func invalid(message string, violations ...failure.Violation) error {
 
 // quoted shortens and quotes foreign text for an error message.
 func quoted(s string) string {
-	if len(s) > 80 {
-		s = strings.ToValidUTF8(s[:77], "") + "..."
-	}
-	return strconv.Quote(s)
+	return strconv.Quote(text.Short(s))
 }
 
 // at tells where in a schema an error is.

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/toolsrv/toolsrv/internal/jsontree"
+	"github.com/toolsrv/toolsrv/internal/text"
 )
 
 const (
@@ -317,10 +318,7 @@ func (s *source) pointer(i int32) string {
 		if s.tree.Values[v.Parent].Kind == jsontree.Array {
 			token = strconv.Itoa(int(v.Index))
 		}
-		if len(token) > 64 {
-			token = strings.ToValidUTF8(token[:61], "") + "..."
-		}
-		tokens = append(tokens, strings.ReplaceAll(strings.ReplaceAll(token, "~", "~0"), "/", "~1"))
+		tokens = append(tokens, strings.ReplaceAll(strings.ReplaceAll(text.Clip(token, 64), "~", "~0"), "/", "~1"))
 	}
 	var out strings.Builder
 	for n := len(tokens) - 1; n >= 0; n-- {

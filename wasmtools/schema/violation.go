@@ -433,12 +433,12 @@ func notObject(text string) failure.Violation {
 }
 
 // shortened returns the JSON of a value, or, where that is long, a string with its beginning.
-func shortened(text string) json.RawMessage {
-	if len(text) <= maxInput {
-		return json.RawMessage(text)
+func shortened(value string) json.RawMessage {
+	if len(value) <= maxInput {
+		return json.RawMessage(value)
 	}
-	note := "... (" + strconv.Itoa(len(text)) + " bytes)"
-	return json.RawMessage(jsontree.Quote(strings.ToValidUTF8(text[:maxClip], "") + note))
+	note := "... (" + strconv.Itoa(len(value)) + " bytes)"
+	return json.RawMessage(jsontree.Quote(text.Prefix(value, maxClip) + note))
 }
 
 // counted returns "1 item" or "2 items".

@@ -4,6 +4,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/toolsrv/toolsrv/internal/text"
 )
 
 // The keywords that JSON Schema has in its drafts from 4 on, and OpenAPI beside. Any other counts as an author's own remark
@@ -34,40 +36,11 @@ func (l *linter) slips(schema map[string]any) {
 	}
 }
 
-// meant returns which of known a name was meant to be that is none of them, or "" where it is none or far from all.
+// meant returns which of known a name was meant to be that is none of them, or "" where it is none or far from all. One
+// letter may be wrong: other keywords are an author's own. Shorter names are near to too many.
 func meant(name string, known []string) string {
-	const least, most = 3, 30 // shorter ones are near to too many; longer ones are near to none
-	if len(name) < least || len(name) > most || slices.Contains(known, name) {
+	if slices.Contains(known, name) {
 		return ""
 	}
-	written := plain(name)
-	for _, k := range known {
-		if len(k) > least && oneSlip(written, plain(k)) {
-			return k
-		}
-	}
-	return ""
-}
-
-// parts stand between words, where somebody writes them apart.
-var parts = strings.NewReplacer("-", "", "_", "", " ", "")
-
-// plain returns a name without what people write differently.
-func plain(name string) string { return strings.ToLower(parts.Replace(name)) }
-
-// oneSlip reports whether one letter too many, too few or wrong, or two that changed places, or nothing, is all that parts a
-// from b.
-func oneSlip(a, b string) bool {
-	for a != "" && b != "" && a[0] == b[0] {
-		a, b = a[1:], b[1:]
-	}
-	switch len(a) - len(b) {
-	case 0:
-		return a == "" || a[1:] == b[1:] || len(a) > 1 && a[0] == b[1] && a[1] == b[0] && a[2:] == b[2:]
-	case 1:
-		return a[1:] == b
-	case -1:
-		return a == b[1:]
-	}
-	return false
+	return text.Reach{Letters: 1, Share: 1, Shortest: 4, Longest: 30, Joined: true}.Nearest(name, known)
 }

@@ -20,30 +20,25 @@ func TestFormatsAreChecked(t *testing.T) {
 	}
 }
 
-func TestOneSlip(t *testing.T) {
+func TestMeant(t *testing.T) {
 	t.Parallel()
-	for _, c := range []struct {
-		a, b string
-		want bool
-	}{
-		{"minimum", "minimum", true},
-		{"minimun", "minimum", true},
-		{"mnimum", "minimum", true},
-		{"minimumm", "minimum", true},
-		{"requierd", "required", true},
-		{"", "a", true},
-		{"", "", true},
-		{"", "ab", false},
-		{"ba", "ab", true},
-		{"bac", "abd", false},
-		{"mninum", "minimum", false},
-		{"maximum", "minimum", false},
+	for name, want := range map[string]string{
+		"minimum":                       "",
+		"minimun":                       "minimum",
+		"mnimum":                        "minimum",
+		"minimumm":                      "minimum",
+		"requierd":                      "required",
+		"max_length":                    "maxLength",
+		"additional properties":         "additionalProperties",
+		"mninum":                        "",
+		"x":                             "",
+		"nto":                           "", // not
+		"typ":                           "type",
+		"comment":                       "$comment",
+		"additionalPropertiesOfThisOne": "",
 	} {
-		if got := oneSlip(c.a, c.b); got != c.want {
-			t.Errorf("%q and %q: got %t, want %t", c.a, c.b, got, c.want)
-		}
-		if got := oneSlip(c.b, c.a); got != c.want {
-			t.Errorf("%q and %q: got %t, want %t", c.b, c.a, got, c.want)
+		if got := meant(name, keywords); got != want {
+			t.Errorf("%q: got %q, want %q", name, got, want)
 		}
 	}
 }

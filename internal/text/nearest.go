@@ -1,0 +1,83 @@
+package text
+
+import "strings"
+
+// A Reach says how far a typed name may be from the known one that was meant. Case counts for nothing.
+type Reach struct {
+	// Letters is how many letters may be missing, added, changed or swapped with the next.
+	Letters int
+	// Share allows one such letter for each so many that are typed. One is always allowed.
+	Share int
+	// Shortest is from how many bytes on a known name is a candidate.
+	Shortest int
+	// Longest is up to how many bytes a typed name is looked at, so that the work of a guess is bounded.
+	Longest int
+	// Joined has "-", "_" and spaces count for nothing. Otherwise "-" is the same as "_".
+	Joined bool
+}
+
+// Nearest returns the name of known that a mistyped one was meant to be, or "" where none is near: up to three letters may be
+// wrong, and no more than a third of them.
+func Nearest(typed string, known []string) string {
+	return Reach{Letters: 3, Share: 3, Longest: 256}.Nearest(typed, known)
+}
+
+// Nearest returns the name of known that a mistyped one was meant to be, or "" where none is within reach. The first of
+// several that are equally near wins. The work is len(typed) times the bytes of all names, at most.
+func (r Reach) Nearest(typed string, known []string) string {
+	if len(typed) > r.Longest {
+		return ""
+	}
+	written := len(typed)
+	typed = r.plain(typed)
+	best, least := "", 1+max(1, min(len(typed)/r.Share, r.Letters))
+	for _, name := range known {
+		if gap := len(name) - written; len(name) < r.Shortest || !r.Joined && (gap >= least || -gap >= least) {
+			continue
+		}
+		if n := distance(typed, r.plain(name), least); n < least && n < len(name) {
+			best, least = name, n
+		}
+	}
+	return best
+}
+
+var (
+	dashes = strings.NewReplacer("-", "_")
+	joined = strings.NewReplacer("-", "", "_", "", " ", "")
+)
+
+// plain returns a name without what counts for nothing.
+func (r Reach) plain(name string) string {
+	if r.Joined {
+		return strings.ToLower(joined.Replace(name))
+	}
+	return strings.ToLower(dashes.Replace(name))
+}
+
+// distance returns how many bytes must be inserted, removed, replaced or swapped with the next to make b of a: the
+// optimal string alignment distance. It need not be right where it is most or more.
+func distance(a, b string, most int) int {
+	if gap := len(a) - len(b); gap >= most || -gap >= most {
+		return most
+	}
+	before, last, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
+	for j := range row {
+		last[j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		row[0] = i
+		for j := 1; j <= len(b); j++ {
+			change := 1
+			if a[i-1] == b[j-1] {
+				change = 0
+			}
+			row[j] = min(last[j]+1, row[j-1]+1, last[j-1]+change)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				row[j] = min(row[j], before[j-2]+1)
+			}
+		}
+		before, last, row = last, row, before
+	}
+	return last[len(b)]
+}

@@ -92,8 +92,9 @@ func (x *Exchange) identify() {
 	}
 	x.id[0] = id
 	x.ctx = requestContext{Context: x.request.Context(), id: id}
-	x.Header()["X-Request-Id"] = x.id[:1:1]
-	x.Header()["X-Content-Type-Options"] = x.mux.fixed.nosniff
+	h := x.Header()
+	h["X-Request-Id"] = x.id[:1:1]
+	h["X-Content-Type-Options"] = x.mux.fixed.nosniff
 }
 
 func isRequestID(s string) bool {

@@ -20,6 +20,7 @@ var errDraining = errors.New("the server is shutting down")
 // net/http would drop both without an answer.)
 func (s *Server) drainCalls() {
 	s.draining.Store(true)
+	s.web.EndStreams()
 	s.http.SetKeepAlivesEnabled(false)
 	s.logger.Info("draining", "limit", s.drain.String())
 	limit := time.NewTimer(s.drain)

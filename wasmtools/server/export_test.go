@@ -3,6 +3,8 @@ package server
 import (
 	"net/http"
 	"time"
+
+	"github.com/toolsrv/toolsrv/wasmtools/web"
 )
 
 // SetDrain changes how long running calls may take to finish, before Run.
@@ -13,3 +15,9 @@ func (s *Server) SetMaxConns(n int64) { s.conns.most = n }
 
 // HTTP returns the HTTP server, for a look at its limits.
 func (s *Server) HTTP() *http.Server { return s.http }
+
+// SetWriteTimeout changes the write time-out, as Reload does.
+func (s *Server) SetWriteTimeout(d time.Duration) { s.writeTimeout.Store(int64(d)) }
+
+// Mount adds a door, before Run.
+func (s *Server) Mount(path string, door web.Door) { s.web.Mount(path, door) }

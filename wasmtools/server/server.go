@@ -23,6 +23,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/catalog/directory"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
 	"github.com/toolsrv/toolsrv/wasmtools/openapi"
+	"github.com/toolsrv/toolsrv/wasmtools/web"
 )
 
 // A Server is the whole service. Its address is bound from New on, requests are answered while Run runs.
@@ -33,7 +34,8 @@ type Server struct {
 	source   *directory.Directory
 	catalog  *catalog.Catalog
 	auth     *auth.BearerTokenAuth
-	app      *openapi.App
+	web      *web.Mux
+	rest     *openapi.Door
 	http     *http.Server
 	cut      context.CancelFunc // ends the context of all requests
 	calls    inFlight
@@ -102,16 +104,20 @@ func (s *Server) open(ctx context.Context, c *config.Config, tools []*wasmtools.
 	if err != nil {
 		return fmt.Errorf("start the catalog: %w", err)
 	}
-	s.app = openapi.NewApp(s.catalog.Table(), openapi.Options{
-		Title:        c.Title,
-		Version:      c.Version,
-		Description:  c.Description,
-		Servers:      servers(c),
-		Dependencies: []openapi.Dependency{readiness{s}, auth.Dependency(s.auth)},
+	s.web = web.NewMux(web.Options{
+		Dependencies: []web.Dependency{readiness{s}, auth.Dependency(s.auth)},
 		Logger:       s.logger,
 		Ready:        s.ready,
-		Settled:      s.catalog.Settled,
 	})
+	s.rest = openapi.NewDoor(s.web, s.catalog.Table(), openapi.DoorOptions{
+		Title:       c.Title,
+		Version:     c.Version,
+		Description: c.Description,
+		Servers:     servers(c),
+		Logger:      s.logger,
+		Settled:     s.catalog.Settled,
+	})
+	s.web.Mount("/", s.rest)
 	s.serveWith(ctx, writeTimeout(c))
 	return nil
 }
@@ -160,7 +166,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	if isDoubtful(r) {
 		w.Header().Set("Connection", "close")
 	}
-	s.app.ServeHTTP(w, r)
+	s.web.ServeHTTP(w, r)
 }
 
 // Addr returns the address that the server is bound to; the port is the real one where ":0" was configured.
@@ -233,8 +239,8 @@ func (s *Server) close() error {
 			errs = append(errs, err)
 		}
 	}
-	if s.app != nil {
-		errs = append(errs, s.app.Close())
+	if s.rest != nil {
+		errs = append(errs, s.rest.Close(), s.web.Close())
 	}
 	if s.catalog != nil {
 		errs = append(errs, s.catalog.Close())

@@ -120,7 +120,8 @@ func answerOf(e *wasmtools.Error) (status int, body errorBody, left error) {
 }
 
 // Fail answers with an error: as it says where it is an *wasmtools.Error, else as an internal one. The cause goes
-// to the log only.
+// to the log only. Where the header was sent already, the connection is cut when Serve returns: only that tells the
+// client that the body is not whole.
 func (x *Exchange) Fail(err error) {
 	e := x.classify(err)
 	status, body, left := answerOf(e)
@@ -128,7 +129,15 @@ func (x *Exchange) Fail(err error) {
 	if left != nil {
 		x.cause = errors.Join(x.cause, left)
 	}
+	if x.status != 0 {
+		x.broken = true
+		return
+	}
 	h := x.Header()
+	// They may have been set for the response that failed.
+	delete(h, "Etag")
+	delete(h, "Last-Modified")
+	delete(h, "Content-Encoding")
 	switch e.Code {
 	case wasmtools.CodeUnauthorized:
 		h.Set("WWW-Authenticate", "Bearer")

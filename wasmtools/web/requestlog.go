@@ -2,6 +2,7 @@ package web
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"sync"
@@ -9,6 +10,11 @@ import (
 
 	"github.com/toolsrv/toolsrv/internal/text"
 	"github.com/toolsrv/toolsrv/wasmtools"
+)
+
+const (
+	maxLoggedPath = 256  // bytes
+	maxLoggedText = 4096 // bytes of a cause; a panic's stack fits
 )
 
 // logRequest writes the line of a request that was answered.
@@ -44,8 +50,8 @@ func (x *Exchange) logRequest() {
 	if x.code != "" {
 		attrs = append(attrs, slog.String("code", string(x.code)))
 	}
-	if x.cause != nil {
-		attrs = append(attrs, slog.String("error", text.Clip(x.cause.Error(), maxLoggedText)))
+	if x.cause != nil { // fmt survives an Error method that panics
+		attrs = append(attrs, slog.String("error", text.Clip(fmt.Sprint(x.cause), maxLoggedText)))
 	}
 	x.mux.log.LogAttrs(ctx, level, "request", attrs...)
 }

@@ -31,6 +31,8 @@ type Options struct {
 	// Ready returns why the service is not ready, or nil. While it returns an error, /readyz answers 503. The error is
 	// logged, not shown. Ready is called concurrently. Nil: always ready.
 	Ready func() error
+	// StreamWrite is how long the client of a stream may take to read a part of it, of at most 64 KiB. Zero: 10 seconds.
+	StreamWrite time.Duration
 }
 
 // A Mux serves the doors of one service, and the probes /healthz and /readyz. It is an http.Handler, safe for
@@ -43,6 +45,8 @@ type Mux struct {
 	fixed        headers
 	refusals     refusals
 	mounts       []mount // those with longer prefixes first
+	streams      streams
+	streamWrite  time.Duration
 }
 
 var _ http.Handler = (*Mux)(nil)
@@ -66,6 +70,7 @@ func NewMux(o Options) *Mux {
 		schemes:      schemesOf(o.Dependencies),
 		log:          o.Logger,
 		ready:        o.Ready,
+		streamWrite:  o.StreamWrite,
 		fixed: headers{
 			json:          []string{"application/json"},
 			nosniff:       []string{"nosniff"},
@@ -77,6 +82,10 @@ func NewMux(o Options) *Mux {
 	if m.log == nil {
 		m.log = slog.New(slog.DiscardHandler)
 	}
+	if m.streamWrite <= 0 {
+		m.streamWrite = defaultStreamWrite
+	}
+	m.streams.open = map[*stream]struct{}{}
 	m.refusals = refusals{log: m.log, recent: map[refused]*refusal{}}
 	return m
 }
@@ -109,8 +118,10 @@ func (m *Mux) doorOf(path string) Door {
 	return nil
 }
 
-// Close logs what has not been logged yet. The Mux can serve afterwards. Close returns nil and can be called twice.
+// Close ends the streams and logs what has not been logged yet. The Mux can serve afterwards. Close returns nil and can
+// be called twice.
 func (m *Mux) Close() error {
+	m.EndStreams()
 	m.refusals.close()
 	return nil
 }

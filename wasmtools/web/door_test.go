@@ -1,0 +1,193 @@
+package web_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/openapi"
+	"github.com/toolsrv/toolsrv/wasmtools/schema"
+	"github.com/toolsrv/toolsrv/wasmtools/web"
+)
+
+// lockedLog keeps what is logged by several goroutines.
+type lockedLog struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *lockedLog) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(b)
+}
+
+// lines returns what was logged, a map of each line.
+func (l *lockedLog) lines() (all []map[string]any) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for line := range strings.Lines(l.text.String()) {
+		all = append(all, decoded(line))
+	}
+	return all
+}
+
+// TestSecondDoor mounts a door beside REST: it gets ids, authorisation, recovery, the log, error bodies, ETags and
+// streams for nothing, and REST goes on as before.
+func TestSecondDoor(t *testing.T) {
+	t.Parallel()
+	var log lockedLog
+	logger := slog.New(slog.NewJSONHandler(&log, nil))
+	table, err := wasmtools.NewRouteTable(&wasmtools.Tool{
+		Namespace: "toys", Name: "echo", Description: "Echo.", Parameters: schema.MustCompile(`{"type":"object"}`),
+		Caller: wasmtools.CallerFunc(func(_ context.Context, c *wasmtools.Call) ([]byte, error) { return c.Arguments, nil }),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	mux := web.NewMux(web.Options{Dependencies: []web.Dependency{bearer(t, "secret")}, Logger: logger})
+	rest := openapi.NewDoor(mux, table, openapi.DoorOptions{Title: "Toys"})
+	defer rest.Close()
+	door := newToy()
+	mux.Mount("/", rest)
+	mux.Mount("/toy", door)
+	server := httptest.NewServer(mux)
+
+	send := func(method, path, body string, headers ...string) *http.Response {
+		t.Helper()
+		r, err := http.NewRequest(method, server.URL+path, strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("X-Request-Id", strings.Trim(strings.ReplaceAll(path, "/", "-"), "-"))
+		r.Header.Set("Authorization", "Bearer secret")
+		r.Header.Set("Content-Type", "application/json")
+		for i := 0; i < len(headers); i += 2 {
+			r.Header.Set(headers[i], headers[i+1])
+		}
+		answer, err := server.Client().Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return answer
+	}
+	for _, test := range []struct {
+		name, method, path, body string
+		headers                  []string
+		status                   int
+		want                     string
+		header, value            string
+		level                    string // of the line in the log
+	}{
+		{"REST", "POST", "/toys/echo", `{"a":1}`, nil, 200, `{"a":1}`, "Cache-Control", "no-store", "INFO"},
+		{"REST of a path that begins alike", "GET", "/toybox", "", nil, 404, `{"detail":"Not Found","code":"not_found"}`, "", "", "INFO"},
+		{"the document", "GET", "/toy", "", nil, 200, `["car","ball"]`, "Etag", `"two"`, "INFO"},
+		{"the document, known", "GET", "/toy", "", []string{"If-None-Match", `"one", W/"two"`}, 304, "", "Vary", "Authorization", "INFO"},
+		{"another method", "DELETE", "/toy", "", nil, 405, `{"detail":"Method Not Allowed","code":"method_not_allowed"}`, "Allow", "GET, HEAD, OPTIONS", "INFO"},
+		{"OPTIONS", "OPTIONS", "/toy", "", nil, 204, "", "Allow", "GET, HEAD, OPTIONS", "INFO"},
+		{"no token", "GET", "/toy", "", []string{"Authorization", ""}, 401, `{"detail":"Invalid or missing bearer token"}`, "Www-Authenticate", "Bearer", "INFO"},
+		{"no token, below", "GET", "/toy/nothing", "", []string{"Authorization", ""}, 401, `{"detail":"Invalid or missing bearer token"}`, "", "", "INFO"},
+		{"a path that is not there", "GET", "/toy/nothing", "", nil, 404, `{"detail":"Not Found","code":"not_found"}`, "", "", "INFO"},
+		{"an encoded slash", "GET", "/toy%2Fme", "", nil, 404, `{"detail":"Not Found","code":"not_found"}`, "", "", "INFO"},
+		{"the id", "GET", "/toy/me", "", nil, 200, `"toy-me"`, "X-Request-Id", "toy-me", "INFO"},
+		{"an error", "GET", "/toy/broken", "", nil, 503, `{"detail":"Too many calls are running; try again later","code":"overloaded"}`, "Retry-After", "1", "WARN"},
+		{"a panic", "GET", "/toy/panics", "", nil, 500, `{"detail":"Internal error; tell the operator the request id","code":"internal","request_id":"toy-panics"}`, "", "", "ERROR"},
+		{"a probe", "GET", "/readyz", "", []string{"Authorization", ""}, 200, `{"status":"ready"}`, "", "", ""},
+	} {
+		before := len(log.lines())
+		answer := send(test.method, test.path, test.body, test.headers...)
+		body, err := readAll(answer)
+		if answer.StatusCode != test.status || body != test.want || err != nil {
+			t.Errorf("%s: got %d %s (%v), want %d %s", test.name, answer.StatusCode, body, err, test.status, test.want)
+		}
+		if got := answer.Header.Get(test.header); test.header != "" && got != test.value {
+			t.Errorf("%s: got %s %q, want %q", test.name, test.header, got, test.value)
+		}
+		if answer.Header.Get("X-Content-Type-Options") != "nosniff" {
+			t.Errorf("%s: there is no nosniff", test.name)
+		}
+		if test.level == "" {
+			continue
+		}
+		lines := waitFor(t, before+1, log.lines)
+		line := lines[len(lines)-1]
+		if line["level"] != test.level || line["status"] != float64(test.status) || line["request_id"] != answer.Header.Get("X-Request-Id") {
+			t.Errorf("%s: logged %v, want level %s and the status %d", test.name, line, test.level, test.status)
+		}
+	}
+
+	events := send("GET", "/toy/events", "")
+	reader := bufio.NewReader(events.Body)
+	for _, tick := range []string{"one", "two"} {
+		door.ticks <- tick
+		line, err := reader.ReadString('\n')
+		blank, _ := reader.ReadString('\n')
+		if line != "data: "+tick+"\n" || blank != "\n" {
+			t.Errorf("got the event %q (%v), want %s", line, err, tick)
+		}
+	}
+	mux.EndStreams()
+	if rest, err := readAll(events); rest != "" || err != nil {
+		t.Errorf("after the end of the streams: got %q (%v), want a clean end", rest, err)
+	}
+	server.Close()
+
+	document := httptest.NewRecorder()
+	r := httptest.NewRequest("GET", "/openapi.json", nil)
+	r.Header.Set("Authorization", "Bearer secret")
+	mux.ServeHTTP(document, r)
+	var d struct{ Paths map[string]any }
+	if err := json.Unmarshal(document.Body.Bytes(), &d); err != nil || len(d.Paths) != 1 {
+		t.Errorf("the document has the paths %v (%v), want that of the tool", d.Paths, err)
+	}
+	_ = mux.Close()
+	text := log.text.String()
+	if strings.Contains(text, "secret") || !strings.Contains(text, "panic: the password is hunter2") {
+		t.Errorf("the log shows the token, or not the panic: %s", text)
+	}
+}
+
+func TestMount(t *testing.T) {
+	t.Parallel()
+	mux := web.NewMux(web.Options{})
+	for _, path := range []string{"/", "/a", "/a/b", "/ab"} {
+		mux.Mount(path, doorFunc(func(x *web.Exchange) { x.Send(http.StatusOK, []byte(path)) }))
+	}
+	for path, want := range map[string]string{
+		"/": "/", "/a": "/a", "/a/": "/a", "/a/c": "/a", "/a/b": "/a/b", "/a/b/c": "/a/b", "/a/bc": "/a", "/ab": "/ab", "/abc": "/", "*": "/", "": "/", "//a": "/",
+	} {
+		r := httptest.NewRequest("GET", "/", nil)
+		r.URL.Path = path
+		w := httptest.NewRecorder()
+		if mux.ServeHTTP(w, r); w.Body.String() != want {
+			t.Errorf("%q is answered by the door at %q, want %q", path, w.Body, want)
+		}
+	}
+	for _, path := range []string{"", "a", "/a", "/a/", "/healthz", "/readyz", "//"} {
+		if !panics(func() { mux.Mount(path, newToy()) }) {
+			t.Errorf("Mount(%q) does not panic", path)
+		}
+	}
+	if !panics(func() { mux.Mount("/c", nil) }) {
+		t.Error("Mount of nil does not panic")
+	}
+	empty := httptest.NewRecorder()
+	web.NewMux(web.Options{}).ServeHTTP(empty, httptest.NewRequest("GET", "/a", nil))
+	if empty.Code != http.StatusNotFound {
+		t.Errorf("without doors: got %d, want 404", empty.Code)
+	}
+}
+
+func panics(f func()) (did bool) {
+	defer func() { did = recover() != nil }()
+	f()
+	return false
+}

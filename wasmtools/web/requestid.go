@@ -1,0 +1,66 @@
+package web
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/hex"
+	"math/rand/v2"
+)
+
+// maxRequestID is how many characters a client's X-Request-Id may have.
+const maxRequestID = 64
+
+// requestContext is a request's context with its id, in one allocation with the exchange.
+type requestContext struct {
+	context.Context
+	id string
+}
+
+type requestIDKey struct{}
+
+func (c *requestContext) Value(key any) any {
+	if key == (requestIDKey{}) {
+		return c.id
+	}
+	return c.Context.Value(key)
+}
+
+// RequestID returns the id of the request that a [wasmtools.Caller] is called for: the X-Request-Id of the
+// response. It is empty for a context that no Mux made.
+func RequestID(ctx context.Context) string {
+	id, _ := ctx.Value(requestIDKey{}).(string)
+	return id
+}
+
+// identify gives the exchange its id: the client's own where it is well-formed, so that a gateway's logs and ours
+// tell of the same request; else a new one.
+func (x *Exchange) identify() {
+	id := ""
+	if own := x.request.Header["X-Request-Id"]; len(own) == 1 && isRequestID(own[0]) {
+		id = own[0]
+	} else {
+		var raw [16]byte
+		binary.NativeEndian.PutUint64(raw[:8], rand.Uint64())
+		binary.NativeEndian.PutUint64(raw[8:], rand.Uint64())
+		id = hex.EncodeToString(raw[:])
+	}
+	x.id[0] = id
+	x.ctx = requestContext{Context: x.request.Context(), id: id}
+	h := x.Header()
+	h["X-Request-Id"] = x.id[:1:1]
+	h["X-Content-Type-Options"] = x.mux.fixed.nosniff
+}
+
+func isRequestID(s string) bool {
+	if s == "" || len(s) > maxRequestID {
+		return false
+	}
+	for i := range len(s) {
+		switch c := s[i]; {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '-', c == '_', c == '.':
+		default:
+			return false
+		}
+	}
+	return true
+}

@@ -5,6 +5,7 @@ package account
 import (
 	"container/list"
 	"context"
+	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -40,6 +41,9 @@ type Account struct {
 // patience is after what time a wait first looks around: most calls are over by then. Each later time is twice as long.
 const patience = 100 * time.Millisecond
 
+// unlimited is the limit of a kind that has none.
+const unlimited = math.MaxInt64
+
 // A line is what is taken of a kind. Lines are apart by a cache line: each call changes one.
 type line struct {
 	limit int64
@@ -60,7 +64,7 @@ func New(limits map[Kind]int64) *Account {
 	for k := range a.lines {
 		a.lines[k].limit = limits[Kind(k)]
 		if a.lines[k].limit <= 0 {
-			a.lines[k].limit = 1<<63 - 1
+			a.lines[k].limit = unlimited
 		}
 	}
 	return a
@@ -77,6 +81,32 @@ func (a *Account) Most(k Kind, first bool) int64 {
 
 // Held returns how much is taken of a kind.
 func (a *Account) Held(k Kind) int64 { return a.lines[k].held.Load() }
+
+// A Use is how much of a kind is taken.
+type Use struct {
+	Held    int64
+	Limit   int64 // 0: there is none
+	Waiting int   // how many wait for more
+}
+
+// Use returns how much is taken of a kind.
+func (a *Account) Use(k Kind) Use {
+	u := Use{Held: a.Held(k), Limit: a.lines[k].limit}
+	if u.Limit == unlimited {
+		u.Limit = 0
+	}
+	if !a.Wanted() {
+		return u
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for e := a.waiting.Front(); e != nil; e = e.Next() {
+		if e.Value.(*waiter).kind == k {
+			u.Waiting++
+		}
+	}
+	return u
+}
 
 // Take takes n of a kind if there is room. first tells that whoever takes it has nothing yet, and may use the reserve. It
 // takes some 10 ns.

@@ -66,6 +66,12 @@ func TestWait(t *testing.T) {
 		wait("large", 90)
 		wait("small", 10)
 		wait("other", 10)
+		if got, want := a.Use(account.Memory), (account.Use{Held: 100, Limit: 100, Waiting: 3}); got != want {
+			t.Errorf("got %+v, want %+v", got, want)
+		}
+		if got := a.Use(account.Code); got != (account.Use{}) {
+			t.Errorf("got %+v of a kind that nobody takes", got)
+		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if err := a.Wait(ctx, account.Memory, 5, true, nil); !errors.Is(err, context.DeadlineExceeded) {

@@ -137,6 +137,24 @@ func (s *Scheduler) Close() {
 // Idle is closed when the scheduler is closed and no job runs.
 func (s *Scheduler) Idle() <-chan struct{} { return s.idle }
 
+// A State is how many jobs there are.
+type State struct {
+	Queued, Running int
+	// Late is how many of those that run take longer than was foreseen.
+	Late int
+}
+
+// State tells how many jobs there are.
+func (s *Scheduler) State() State {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	state := State{Running: s.running, Late: s.overruns}
+	for _, l := range s.lanes() {
+		state.Queued += len(l.queue)
+	}
+	return state
+}
+
 func (s *Scheduler) lanes() [3]*lane { return [...]*lane{&s.loads, &s.cheap, &s.dear} }
 
 func (s *Scheduler) laneOf(j *Job) *lane {

@@ -69,8 +69,14 @@ func TestCheapPassesDear(t *testing.T) {
 			load.Load = true
 			s.Add(load)
 			synctest.Wait()
+			if state := s.State(); state.Queued+state.Running != 52 || state.Running < 3 || state.Late > 0 {
+				t.Errorf("got %+v, want 52 jobs, of which 3 run at least", state)
+			}
 			s.Close()
 			<-s.Idle()
+			if state := s.State(); state != (schedule.State{}) {
+				t.Errorf("got %+v at the end", state)
+			}
 			l.end(t, "cheap", small)
 			l.end(t, "load", small)
 		})

@@ -3,6 +3,7 @@ package wasmtools
 import (
 	"context"
 	"log/slog"
+	"time"
 )
 
 // A Call is one call of a tool. Whoever makes the call owns it; a tool must not keep it.
@@ -14,6 +15,21 @@ type Call struct {
 	Principal *Principal
 	// Listener hears what the tool says before its result. Nil: nobody listens.
 	Listener Listener
+	// Times is told what the phases of the call took. Nil: nobody measures them.
+	Times *Times
+}
+
+// Times are what the phases of a call took. One that was not reached, or that the tool does not have, is 0.
+type Times struct {
+	// Validate is the check of the arguments, with their defaults.
+	Validate time.Duration
+	// Ready is from there to where the tool begins: waiting for a turn, and, where none is idle, making an instance. The first
+	// call of a program compiles and initialises it.
+	Ready time.Duration
+	// Run is the tool's own time.
+	Run time.Duration
+	// Reset is making the instance as new. It is 0 where the instance was closed instead.
+	Reset time.Duration
 }
 
 // A Listener hears what a call says before its result. It is called by one goroutine at a time, while the tool runs and waits

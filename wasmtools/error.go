@@ -1,11 +1,19 @@
 package wasmtools
 
-import "github.com/toolsrv/toolsrv/wasmtools/failure"
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/toolsrv/toolsrv/internal/text"
+	"github.com/toolsrv/toolsrv/wasmtools/failure"
+)
 
 // A Code tells clients, in a stable word, why a request failed.
 type Code = failure.Code
 
-// The codes of the service. Package openapi holds the one table from code to HTTP status.
+// The codes of the service. Package web holds the one table from code to HTTP status.
 const (
 	CodeUnauthorized         Code = "unauthorized"
 	CodeNotFound             Code = "not_found"
@@ -33,3 +41,31 @@ type Error = failure.Error
 
 // A Violation is one way in which arguments do not fit their schema, in the shape that FastAPI's clients read.
 type Violation = failure.Violation
+
+var codes = [...]Code{CodeUnauthorized, CodeNotFound, CodeMethodNotAllowed, CodeRequestTimeout, CodeInputTooLarge, CodeUnsupportedMediaType,
+	CodeInvalidArguments, CodeToolError, CodeToolTrapped, CodeToolBadOutput, CodeToolMemory, CodeToolStack, CodeToolFuel, CodeToolTimeout,
+	CodeToolDisabled, CodeOverloaded, CodeNotReady, CodeCancelled, CodeInternal}
+
+// Codes returns all codes of the service.
+func Codes() []Code { return slices.Clone(codes[:]) }
+
+// AsError returns an error of the service for any error that a call with ctx or a request ended with: the *Error that err is or
+// wraps, where its code is one of the service's; what the end of ctx means, where err is that; or else one with CodeInternal and
+// err as its cause. err must not be nil.
+func AsError(ctx context.Context, err error) *Error {
+	e, ok := errors.AsType[*Error](err)
+	switch {
+	case ok && e == nil:
+		err = errors.New("the error is a nil *wasmtools.Error")
+	case ok && slices.Contains(codes[:], e.Code):
+		return e
+	case ok:
+		err = fmt.Errorf("unknown code %q: %w", text.Clip(string(e.Code), 256), err)
+	case ctx.Err() == nil:
+	case errors.Is(err, context.Canceled): // a Go function may hand on what its context told it
+		return &Error{Code: CodeCancelled, Err: err}
+	case errors.Is(err, context.DeadlineExceeded):
+		return &Error{Code: CodeToolTimeout, Err: err}
+	}
+	return &Error{Code: CodeInternal, Err: err}
+}

@@ -1,8 +1,10 @@
 package wasmtools_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"testing"
 
@@ -43,5 +45,39 @@ func TestViolationJSON(t *testing.T) {
 		if got, err := json.Marshal(c.violation); string(got) != c.want || err != nil {
 			t.Errorf("got %s, %v, want %s", got, err, c.want)
 		}
+	}
+}
+
+// TestAsError makes one of the service's errors of each error that a call can end with.
+func TestAsError(t *testing.T) {
+	t.Parallel()
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	late, cancel := context.WithTimeout(t.Context(), 0)
+	defer cancel()
+	own := &wasmtools.Error{Code: wasmtools.CodeOverloaded, Message: "full"}
+	for _, test := range []struct {
+		name string
+		ctx  context.Context
+		err  error
+		want string
+	}{
+		{"its own", t.Context(), own, "overloaded full"},
+		{"its own, wrapped", t.Context(), fmt.Errorf("call: %w", own), "overloaded full"},
+		{"its own, at the end", gone, own, "overloaded full"},
+		{"nil", t.Context(), (*wasmtools.Error)(nil), "internal internal: the error is a nil *wasmtools.Error"},
+		{"a code that is not known", t.Context(), &wasmtools.Error{Code: "odd", Message: "m"}, `internal internal: unknown code "odd": m`},
+		{"any other", t.Context(), io.EOF, "internal internal: EOF"},
+		{"any other, at the end", gone, io.EOF, "internal internal: EOF"},
+		{"the end of the call", gone, fmt.Errorf("query: %w", context.Canceled), "cancelled cancelled: query: context canceled"},
+		{"the end of something else", t.Context(), context.Canceled, "internal internal: context canceled"},
+		{"the end of the call's time", late, context.DeadlineExceeded, "tool_timeout tool_timeout: context deadline exceeded"},
+	} {
+		if e := wasmtools.AsError(test.ctx, test.err); string(e.Code)+" "+e.Error() != test.want {
+			t.Errorf("%s: got %s %v, want %s", test.name, e.Code, e, test.want)
+		}
+	}
+	if e := wasmtools.AsError(t.Context(), own); e != own {
+		t.Error("the service's own error is copied")
 	}
 }

@@ -31,7 +31,9 @@ type entry struct {
 
 // A Route is a tool with its switch.
 type Route struct {
-	Tool    *Tool
+	Tool *Tool
+	// Path is the tool's, such as "/math/add".
+	Path    string
 	Enabled bool
 	// Reason says why the tool is disabled, or is empty.
 	Reason string
@@ -160,7 +162,7 @@ func (r *RouteTable) publish() {
 		refused: r.refused,
 	}
 	for i, e := range r.entries {
-		g.routes[i].Tool = e.tool
+		g.routes[i].Tool, g.routes[i].Path = e.tool, e.path
 		g.routes[i].Enabled, g.routes[i].Reason = r.switches.state(e.path)
 	}
 	r.current.Store(g)

@@ -10,57 +10,55 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/toolsrv/toolsrv/internal/text"
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
 // statusClientClosed is nginx's status for a client that went away before it was answered; it is for the log.
 const statusClientClosed = 499
 
-// answerTo is the one table from a code to its status, and to the detail where the error brings none. ok is false
-// for a code that the service does not have.
-func answerTo(code wasmtools.Code) (status int, detail string, ok bool) {
+// answerTo is the one table from a code to its status, and to the detail where the error brings none.
+func answerTo(code wasmtools.Code) (status int, detail string) {
 	switch code {
 	case wasmtools.CodeUnauthorized:
-		return http.StatusUnauthorized, "Invalid or missing bearer token", true
+		return http.StatusUnauthorized, "Invalid or missing bearer token"
 	case wasmtools.CodeNotFound:
-		return http.StatusNotFound, "Not Found", true
+		return http.StatusNotFound, "Not Found"
 	case wasmtools.CodeMethodNotAllowed:
-		return http.StatusMethodNotAllowed, "Method Not Allowed", true
+		return http.StatusMethodNotAllowed, "Method Not Allowed"
 	case wasmtools.CodeRequestTimeout:
-		return http.StatusRequestTimeout, "The body did not arrive in time", true
+		return http.StatusRequestTimeout, "The body did not arrive in time"
 	case wasmtools.CodeInputTooLarge:
-		return http.StatusRequestEntityTooLarge, "The body is too large", true
+		return http.StatusRequestEntityTooLarge, "The body is too large"
 	case wasmtools.CodeUnsupportedMediaType:
-		return http.StatusUnsupportedMediaType, "The body must be application/json", true
+		return http.StatusUnsupportedMediaType, "The body must be application/json"
 	case wasmtools.CodeInvalidArguments:
-		return http.StatusUnprocessableEntity, "The arguments do not fit the tool's schema", true
+		return http.StatusUnprocessableEntity, "The arguments do not fit the tool's schema"
 	case wasmtools.CodeToolError:
-		return http.StatusBadRequest, "The tool failed without a message", true
+		return http.StatusBadRequest, "The tool failed without a message"
 	case wasmtools.CodeToolTrapped:
-		return http.StatusInternalServerError, "The tool crashed", true
+		return http.StatusInternalServerError, "The tool crashed"
 	case wasmtools.CodeToolBadOutput:
-		return http.StatusInternalServerError, "The tool returned no valid result", true
+		return http.StatusInternalServerError, "The tool returned no valid result"
 	case wasmtools.CodeToolMemory:
-		return http.StatusInternalServerError, "The tool ran out of memory", true
+		return http.StatusInternalServerError, "The tool ran out of memory"
 	case wasmtools.CodeToolStack:
-		return http.StatusInternalServerError, "The tool ran out of stack", true
+		return http.StatusInternalServerError, "The tool ran out of stack"
 	case wasmtools.CodeToolFuel:
-		return http.StatusInternalServerError, "The tool ran out of fuel", true
+		return http.StatusInternalServerError, "The tool ran out of fuel"
 	case wasmtools.CodeToolTimeout:
-		return http.StatusGatewayTimeout, "The tool ran out of time", true
+		return http.StatusGatewayTimeout, "The tool ran out of time"
 	case wasmtools.CodeToolDisabled:
-		return http.StatusServiceUnavailable, "The tool is disabled", true
+		return http.StatusServiceUnavailable, "The tool is disabled"
 	case wasmtools.CodeOverloaded:
-		return http.StatusServiceUnavailable, "Too many calls are running; try again later", true
+		return http.StatusServiceUnavailable, "Too many calls are running; try again later"
 	case wasmtools.CodeNotReady:
-		return http.StatusServiceUnavailable, "Not ready", true
+		return http.StatusServiceUnavailable, "Not ready"
 	case wasmtools.CodeCancelled:
-		return statusClientClosed, "The request was cancelled", true
+		return statusClientClosed, "The request was cancelled"
 	case wasmtools.CodeInternal:
-		return http.StatusInternalServerError, "Internal error; tell the operator the request id", true
+		return http.StatusInternalServerError, "Internal error; tell the operator the request id"
 	}
-	return 0, "", false
+	panic("web: no status for the code " + string(code)) // wasmtools.AsError returns no other
 }
 
 // errorBody is the body of every error.
@@ -80,14 +78,7 @@ type toolFailure struct {
 // Failure returns the status and the body with which a door answers a call that ended with err, for programs
 // that report the same without HTTP. The body is JSON, in one line.
 func Failure(err error) (status int, body []byte) {
-	e, ok := errors.AsType[*wasmtools.Error](err)
-	if ok && e != nil {
-		_, _, ok = answerTo(e.Code)
-	}
-	if !ok || e == nil {
-		e = &wasmtools.Error{Code: wasmtools.CodeInternal}
-	}
-	status, answer, _ := answerOf(e)
+	status, answer, _ := answerOf(wasmtools.AsError(context.Background(), err))
 	if body, err = JSON(answer); err != nil {
 		return Failure(&wasmtools.Error{Code: wasmtools.CodeInternal})
 	}
@@ -96,7 +87,7 @@ func Failure(err error) (status int, body []byte) {
 
 // answerOf returns the answer to an error whose code the service has, and what of the error could not be told.
 func answerOf(e *wasmtools.Error) (status int, body errorBody, left error) {
-	status, detail, _ := answerTo(e.Code)
+	status, detail := answerTo(e.Code)
 	body = errorBody{Detail: detail, Code: e.Code}
 	if e.Message != "" {
 		body.Detail = e.Message
@@ -123,7 +114,7 @@ func answerOf(e *wasmtools.Error) (status int, body errorBody, left error) {
 // to the log only. Where the header was sent already, the connection is cut when Serve returns: only that tells the
 // client that the body is not whole.
 func (x *Exchange) Fail(err error) {
-	e := x.classify(err)
+	e := wasmtools.AsError(&x.ctx, err)
 	status, body, left := answerOf(e)
 	x.code, x.cause = e.Code, e.Err
 	if left != nil {
@@ -149,33 +140,11 @@ func (x *Exchange) Fail(err error) {
 	text, err := JSON(body)
 	if err != nil { // a violation's Input or Ctx that is no JSON
 		var detail string
-		status, detail, _ = answerTo(wasmtools.CodeInternal)
+		status, detail = answerTo(wasmtools.CodeInternal)
 		x.code, x.cause = wasmtools.CodeInternal, fmt.Errorf("encode error body: %w", err)
 		text, _ = JSON(errorBody{Detail: detail, Code: wasmtools.CodeInternal, RequestID: x.id[0]})
 	}
 	x.Send(status, text)
-}
-
-// classify makes any error one of the service's.
-func (x *Exchange) classify(err error) *wasmtools.Error {
-	var e *wasmtools.Error
-	if errors.As(err, &e) {
-		if e == nil {
-			return &wasmtools.Error{Code: wasmtools.CodeInternal, Err: errors.New("the error is a nil *wasmtools.Error")}
-		}
-		if _, _, ok := answerTo(e.Code); ok {
-			return e
-		}
-		err = fmt.Errorf("unknown code %q: %w", text.Clip(string(e.Code), maxLoggedPath), err)
-	} else if x.ctx.Err() != nil { // a Go function may hand on what its context told it
-		switch {
-		case errors.Is(err, context.Canceled):
-			return &wasmtools.Error{Code: wasmtools.CodeCancelled, Err: err}
-		case errors.Is(err, context.DeadlineExceeded):
-			return &wasmtools.Error{Code: wasmtools.CodeToolTimeout, Err: err}
-		}
-	}
-	return &wasmtools.Error{Code: wasmtools.CodeInternal, Err: err}
 }
 
 // Allow reports whether the request has one of the methods. Where it has not, Allow answers: OPTIONS with 204, others with

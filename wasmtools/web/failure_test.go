@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/toolsrv/toolsrv/wasmtools"
@@ -34,6 +35,17 @@ func TestFailure(t *testing.T) {
 	} {
 		if status, body := web.Failure(c.err); status != c.status || string(body) != c.body {
 			t.Errorf("%s: got %d %s, want %d %s", c.name, status, body, c.status, c.body)
+		}
+	}
+}
+
+// TestEveryCodeHasAnAnswer holds the table of statuses to the codes of the domain.
+func TestEveryCodeHasAnAnswer(t *testing.T) {
+	t.Parallel()
+	for _, code := range wasmtools.Codes() {
+		status, body := web.Failure(&wasmtools.Error{Code: code})
+		if status < 400 || status > 599 || !strings.Contains(string(body), `"detail":"`) {
+			t.Errorf("%s: got %d, %s", code, status, body)
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 
+	"github.com/toolsrv/toolsrv/internal/text"
 	"github.com/toolsrv/toolsrv/runtime/wasmbin"
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
@@ -103,7 +104,7 @@ func readBounded(file string, limit int64) ([]byte, error) {
 	defer f.Close()
 	content, err := io.ReadAll(io.LimitReader(f, limit+1))
 	if err == nil && int64(len(content)) > limit {
-		err = fmt.Errorf("%s is larger than the %d MiB that are allowed", file, limit>>20)
+		err = fmt.Errorf("%s is larger than the %s that are allowed", file, text.Size(limit))
 	}
 	return content, err
 }

@@ -40,10 +40,38 @@ func ParseSize(s string) (int64, error) {
 
 // FormatSize returns n as ParseSize reads it, in the largest power of 1024 that divides it.
 func FormatSize(n int64) string {
+	n, unit := inUnit(n)
+	return strconv.FormatInt(n, 10) + unit
+}
+
+// Size returns n as FormatSize does, but as a sentence has it: "64 MiB" or "1500 bytes".
+func Size(n int64) string {
+	count, unit := inUnit(n)
+	switch {
+	case unit != "B":
+		return strconv.FormatInt(count, 10) + " " + unit
+	case count == 1:
+		return "1 byte"
+	}
+	return strconv.FormatInt(count, 10) + " bytes"
+}
+
+// inUnit returns n in the largest power of 1024 that divides it.
+func inUnit(n int64) (count int64, unit string) {
 	for _, u := range units[:3] {
-		if n%u.bytes == 0 {
-			return strconv.FormatInt(n/u.bytes, 10) + u.name
+		if n != 0 && n%u.bytes == 0 {
+			return n / u.bytes, u.name
 		}
 	}
-	return strconv.FormatInt(n, 10) + "B"
+	return n, "B"
+}
+
+// RoundSize returns about n, as people read it: "1.5 MiB".
+func RoundSize[N int | int64 | uint64](n N) string {
+	for _, u := range units[:3] {
+		if n > 0 && uint64(n) >= uint64(u.bytes) {
+			return strconv.FormatFloat(float64(n)/float64(u.bytes), 'f', 1, 64) + " " + u.name
+		}
+	}
+	return Size(int64(n))
 }

@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/toolsrv/toolsrv/internal/text"
 	"github.com/toolsrv/toolsrv/runtime/limits"
 	"github.com/toolsrv/toolsrv/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/runtime/wasmbin"
@@ -177,7 +178,7 @@ type MemoryError struct {
 
 // Error says which limit to raise.
 func (e *MemoryError) Error() string {
-	return fmt.Sprintf("%s needs %d KiB of memory to start, its limit is %d KiB: raise its limit \"memory\"", e.Path, e.Needs>>10, e.Limit>>10)
+	return fmt.Sprintf("%s needs %s of memory to start, its limit is %s: raise its limit \"memory\"", e.Path, text.Size(e.Needs), text.Size(e.Limit))
 }
 
 // errUndescribed is for who forgot to call Describe.

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/toolsrv/toolsrv/author/project"
+	"github.com/toolsrv/toolsrv/internal/text"
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
@@ -107,7 +108,7 @@ func buildTool(ctx context.Context, dir, output string, stderr io.Writer) (*buil
 }
 
 func (b *built) print(w io.Writer) error {
-	if _, err := fmt.Fprintf(w, "%s: %s, %s\n", b.File, b.Language, sizeText(b.Size)); err != nil {
+	if _, err := fmt.Fprintf(w, "%s: %s, %s\n", b.File, b.Language, text.RoundSize(b.Size)); err != nil {
 		return err
 	}
 	for _, t := range b.Tools {
@@ -196,17 +197,6 @@ func writeNew(name string, content []byte, mode fs.FileMode) error {
 		err = closed
 	}
 	return err
-}
-
-// sizeText returns a size as people read it.
-func sizeText(bytes int) string {
-	switch {
-	case bytes >= 1<<20:
-		return fmt.Sprintf("%.1f MiB", float64(bytes)/(1<<20))
-	case bytes >= 1<<10:
-		return fmt.Sprintf("%.1f KiB", float64(bytes)/(1<<10))
-	}
-	return fmt.Sprintf("%d bytes", bytes)
 }
 
 func firstLine(text string) string {

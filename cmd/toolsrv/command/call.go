@@ -275,7 +275,7 @@ func (o *opened) printTimes(w io.Writer, t sandbox.Times, asJSON bool) {
 		took time.Duration
 		what string
 	}{
-		{"load", o.loadTook, "read, check and rewrite " + sizeText(o.size)},
+		{"load", o.loadTook, "read, check and rewrite " + text.RoundSize(o.size)},
 		{"compile", o.compileTook, "or take the compiled code from the cache"},
 		{"ready", t.Ready, "initialise the program, make an instance"},
 		{"call", t.Run, "the tool's own time"},
@@ -430,7 +430,7 @@ func (o *opener) open(ctx context.Context, file string, stderr io.Writer) (_ *op
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}
 	f.loadTook = time.Since(begun)
-	done := showWaiting(stderr, fmt.Sprintf("compiling %s (%s)", file, sizeText(f.size)))
+	done := showWaiting(stderr, fmt.Sprintf("compiling %s (%s)", file, text.RoundSize(f.size)))
 	begun = time.Now()
 	err = f.module.Compile(ctx)
 	f.compileTook = time.Since(begun)

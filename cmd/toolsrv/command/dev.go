@@ -21,6 +21,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/toolsrv/toolsrv/author/project"
+	"github.com/toolsrv/toolsrv/internal/text"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
 	"github.com/toolsrv/toolsrv/wasmtools/server"
@@ -193,7 +194,7 @@ func (d *dev) follow(ctx context.Context, dir, tools string, cmd *cobra.Command,
 			logger.Error("not built: the last version that could be built goes on serving", "error", err)
 			failed = true
 		case failed || !same:
-			logger.Info("built", "took", time.Since(start).Round(time.Millisecond).String(), "size", sizeText(len(module)))
+			logger.Info("built", "took", time.Since(start).Round(time.Millisecond).String(), "size", text.RoundSize(len(module)))
 			logger.Info("compiling it for the sandbox") // a second or more for Go, until it is served
 			served, failed = module, false
 		}

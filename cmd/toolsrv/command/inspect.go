@@ -123,7 +123,7 @@ func printReport(w io.Writer, file string, r *toolfile.Report) error {
 		fmt.Fprintln(table, strings.Join(cells, "\t"))
 	}
 	row("file", file)
-	size := sizeText(r.Size)
+	size := text.RoundSize(r.Size)
 	if r.Size >= 1<<10 {
 		size += fmt.Sprintf(" (%d bytes)", r.Size)
 	}
@@ -144,7 +144,7 @@ func printReport(w io.Writer, file string, r *toolfile.Report) error {
 	}
 	row("features", features)
 	for _, m := range r.Memories {
-		row("memory", limitText(m, func(n uint64) string { return sizeText(int(n)) }))
+		row("memory", limitText(m, func(n uint64) string { return text.RoundSize(n) }))
 	}
 	for _, t := range r.Tables {
 		row("table", limitText(t, func(n uint64) string { return fmt.Sprintf("%d elements", n) }))
@@ -162,9 +162,9 @@ func printReport(w io.Writer, file string, r *toolfile.Report) error {
 		if s.Custom {
 			name = "custom " + name
 		}
-		row("section", name, sizeText(s.Size))
+		row("section", name, text.RoundSize(s.Size))
 	}
-	printLeft(row, "section", r.Left.Sections, sizeText(r.Left.SectionsSize))
+	printLeft(row, "section", r.Left.Sections, text.RoundSize(r.Left.SectionsSize))
 	return table.Flush()
 }
 
@@ -246,7 +246,7 @@ func readModule(name string) ([]byte, error) {
 		return nil, fmt.Errorf("read the module: %w", err)
 	}
 	if len(content) > sandbox.MaxModule {
-		return nil, fmt.Errorf("%s is larger than a module may be, %s: strip it of debug information", name, sizeText(sandbox.MaxModule))
+		return nil, fmt.Errorf("%s is larger than a module may be, %s: strip it of debug information", name, text.Size(sandbox.MaxModule))
 	}
 	return content, nil
 }

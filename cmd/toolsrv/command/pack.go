@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/toolsrv/toolsrv/internal/text"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
 	"github.com/toolsrv/toolsrv/wasmtools/toolfile"
@@ -118,7 +119,7 @@ func packModule(ctx context.Context, content, manifest []byte, file string, stde
 		return nil, nil, err
 	}
 	defer engine.Close(context.WithoutCancel(ctx))
-	done := showWaiting(stderr, fmt.Sprintf("asking %s (%s) for its manifest", file, sizeText(len(content))))
+	done := showWaiting(stderr, fmt.Sprintf("asking %s (%s) for its manifest", file, text.RoundSize(len(content))))
 	defer done()
 	return toolfile.Pack(ctx, engine, content, manifest)
 }

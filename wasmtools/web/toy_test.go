@@ -23,7 +23,7 @@ type toy struct {
 }
 
 func newToy() *toy {
-	return &toy{list: web.NewDocument([]byte(`["car","ball"]`), `"two"`), ticks: make(chan string), ended: make(chan error, 1)}
+	return &toy{list: web.NewDocument([]byte(`["car","ball"]`), tag), ticks: make(chan string), ended: make(chan error, 1)}
 }
 
 func (t *toy) Serve(x *web.Exchange) {

@@ -1,21 +1,20 @@
-package openapi_test
+package web_test
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
+	"net/http/httptest"
 	"slices"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/toolsrv/toolsrv/wasmtools"
-	"github.com/toolsrv/toolsrv/wasmtools/openapi"
+	"github.com/toolsrv/toolsrv/wasmtools/web"
 )
 
 // A logged line of requests that were refused, or of one.
@@ -23,18 +22,6 @@ type refusedLine struct {
 	Msg, Path, Level string
 	Calls            int
 	Last             string `json:"last_request_id"`
-}
-
-// lockedLog keeps what is logged by several goroutines.
-type lockedLog struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (l *lockedLog) Write(b []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(b)
 }
 
 // refusedLines returns the lines that were logged, and forgets them.
@@ -53,19 +40,37 @@ func refusedLines(t *testing.T, log *lockedLog) (lines []refusedLine) {
 	return lines
 }
 
+// refusing returns a Mux whose calls are all refused: below /math because of a tool, elsewhere before one was found.
+func refusing(log *lockedLog) *web.Mux {
+	mux := web.NewMux(web.Options{Logger: slog.New(slog.NewJSONHandler(log, nil)), Ready: func() error { return errors.New("not yet") }})
+	mux.Mount("/", doorFunc(func(x *web.Exchange) { x.Fail(&wasmtools.Error{Code: wasmtools.CodeNotReady}) }))
+	mux.Mount("/math", doorFunc(func(x *web.Exchange) {
+		x.SetTool(x.Request().URL.Path)
+		x.Fail(&wasmtools.Error{Code: wasmtools.CodeOverloaded})
+	}))
+	return mux
+}
+
+// refuse sends a request that must be refused.
+func refuse(t *testing.T, mux *web.Mux, path string) {
+	t.Helper()
+	r, w := httptest.NewRequest("POST", path, nil), httptest.NewRecorder()
+	r.Header.Set("X-Request-Id", "mine")
+	if mux.ServeHTTP(w, r); w.Code != http.StatusServiceUnavailable {
+		t.Fatalf("%s: got %d, want 503", path, w.Code)
+	}
+}
+
 // TestCallsBeforeReady has what nobody can answer yet counted, whatever its path, and not what probes ask.
 func TestCallsBeforeReady(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log lockedLog
-		app := openapi.NewApp(tableOf(t), openapi.Options{Logger: slog.New(slog.NewJSONHandler(&log, nil)), Settled: func() bool { return false },
-			Ready: func() error { return errors.New("not yet") }})
+		mux := refusing(&log)
 		for n := range 100 {
-			if a := serve(app, post(fmt.Sprintf("/tool/%d", n), `{}`, "X-Request-Id", "mine")); a.StatusCode != http.StatusServiceUnavailable {
-				t.Fatalf("got %d, want 503", a.StatusCode)
-			}
-			serve(app, get("/readyz"))
+			refuse(t, mux, fmt.Sprintf("/tool/%d", n))
+			mux.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "/readyz", nil))
 		}
-		if err := app.Close(); err != nil {
+		if err := mux.Close(); err != nil {
 			t.Fatal(err)
 		}
 		got := refusedLines(t, &log)
@@ -79,21 +84,11 @@ func TestCallsBeforeReady(t *testing.T) {
 // TestRefusedCalls has the log say once a second how many calls of a tool were refused.
 func TestRefusedCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		full := func(name string) *wasmtools.Tool {
-			tool := add()
-			tool.Name = name
-			tool.Caller = wasmtools.CallerFunc(func(context.Context, *wasmtools.Call) ([]byte, error) {
-				return nil, &wasmtools.Error{Code: wasmtools.CodeOverloaded}
-			})
-			return tool
-		}
 		var log lockedLog
-		app := openapi.NewApp(tableOf(t, full("one"), full("two")), openapi.Options{Logger: slog.New(slog.NewJSONHandler(&log, nil))})
+		mux := refusing(&log)
 		call := func(path string, times int) {
 			for range times {
-				if a := serve(app, post(path, `{"a":1,"b":2}`, "X-Request-Id", "mine")); a.StatusCode != http.StatusServiceUnavailable {
-					t.Fatalf("got %d, want 503", a.StatusCode)
-				}
+				refuse(t, mux, path)
 			}
 		}
 		want := func(when string, want ...refusedLine) {
@@ -134,7 +129,7 @@ func TestRefusedCalls(t *testing.T) {
 		call("/math/one", 1)
 		want("later", request("/math/one"))
 		call("/math/one", 2)
-		if err := app.Close(); err != nil {
+		if err := mux.Close(); err != nil {
 			t.Fatal(err)
 		}
 		want("at the end", further("/math/one", 2))

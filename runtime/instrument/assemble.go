@@ -112,8 +112,8 @@ func (w *rewriter) writeGlobals(r *wasmbin.Reader) []byte {
 		kind := r.ValueType("a global")
 		mutable := r.Byte("a global's mutability")
 		out = append(out, byte(kind), mutable)
-		if ahead := *r; kind == wasmbin.I32 && mutable == 1 && ahead.Byte("a constant expression") == opcode.I32Const {
-			if first := ahead.S32(); first > 0 && first%16 == 0 && ahead.Byte("a constant expression") == opcode.End {
+		if ahead := *r; kind == wasmbin.I32 && mutable == 1 {
+			if first, ok := i32Constant(&ahead); ok && first > 0 && first%16 == 0 {
 				w.pointers = append(w.pointers, pointer{imported + i, len(w.out.Globals), first})
 			}
 		}
@@ -151,46 +151,44 @@ func (w *rewriter) closeGlobals(written []byte) []byte {
 // copyConstant copies a constant expression, in which the indices of functions move along. Those functions are
 // declared, and may be in a table from then on.
 func (w *rewriter) copyConstant(r *wasmbin.Reader, out []byte) []byte {
-	start, begin := r.Pos, len(out)
-	r.Constant()
-	if r.Err != nil {
-		return nil
-	}
-	c := &wasmbin.Reader{Data: r.Data, Pos: start, End: r.Pos, Section: r.Section}
-	for c.Left() > 0 {
-		at := c.Pos
-		switch op := c.Byte("a constant expression"); op {
-		case opcode.RefFunc:
-			index := c.U32("a function's index")
-			w.declare(c, at, index)
-			out = wasmbin.AppendU32(append(out, op), w.shift(index))
-			continue
-		case opcode.GlobalGet:
-			if index := c.U32("a global's index"); int64(index) >= int64(w.globals) {
-				c.Fail(at, "global %d is not declared: there are %d", index, w.globals)
-			}
-		case opcode.I32Const:
-			c.SkipSigned(32, "an i32 constant")
-		case 0x42:
-			c.SkipSigned(64, "an i64 constant")
-		case 0x43:
-			c.Bytes(4, "an f32 constant")
-		case 0x44:
-			c.Bytes(8, "an f64 constant")
-		case opcode.RefNull:
-			c.RefType()
-		case 0xfd:
-			c.Bytes(17, "a v128 constant")
-		case opcode.End:
-		default:
-			c.Fail(at, "instruction %#x in a constant expression is %w", op, wasmbin.ErrUnsupported)
+	start := r.Pos
+	var in wasmbin.Instruction
+	for {
+		if in.ReadConstant(r); r.Err != nil {
+			return nil
 		}
-		out = append(out, c.Data[at:c.Pos]...)
+		switch in.Op {
+		case opcode.RefFunc:
+			w.declare(r, in.Start, in.A)
+			out = wasmbin.AppendU32(append(out, opcode.RefFunc), w.shift(in.A))
+		case opcode.GlobalGet:
+			if int64(in.A) >= int64(w.globals) {
+				r.Fail(in.Start, "global %d is not declared: there are %d", in.A, w.globals)
+			}
+			fallthrough
+		default:
+			out = append(out, r.Data[in.Start:r.Pos]...)
+		case opcode.I32Add, opcode.I32Sub, opcode.I32Mul, opcode.I64Add, opcode.I64Sub, opcode.I64Mul: // of what the compiler does not know
+			r.Fail(in.Start, "instruction %#x is %w in a constant expression", in.Op, wasmbin.ErrUnsupported)
+		case opcode.End:
+			if in.Start == start {
+				r.Fail(start, "a constant expression is empty")
+			}
+			return append(out, opcode.End)
+		}
 	}
-	if r.Err = c.Err; r.Err == nil && len(out)-begin < 2 {
-		r.Fail(start, "a constant expression is empty")
+}
+
+// i32Constant reads a constant expression, and returns its value if it is one i32.const.
+func i32Constant(r *wasmbin.Reader) (value uint32, ok bool) {
+	var in wasmbin.Instruction
+	in.ReadConstant(r)
+	if in.Op != opcode.I32Const {
+		return 0, false
 	}
-	return out
+	value = in.A
+	in.ReadConstant(r)
+	return value, r.Err == nil && in.Op == opcode.End
 }
 
 // declare takes in that a function may be in a table, and may be named by ref.func.
@@ -307,11 +305,8 @@ func (w *rewriter) writeData(r *wasmbin.Reader) []byte {
 		}
 		offset := uint32(0)
 		if form != 1 {
-			if op := r.Byte("an offset"); op != opcode.I32Const {
-				r.Fail(start, "data segment %d has an offset that is %w: it must be an i32.const", i, wasmbin.ErrUnsupported)
-			}
-			offset = r.S32()
-			if op := r.Byte("an offset"); op != opcode.End {
+			var ok bool
+			if offset, ok = i32Constant(r); !ok {
 				r.Fail(start, "data segment %d has an offset that is %w: it must be one i32.const", i, wasmbin.ErrUnsupported)
 			}
 			if len(w.memories) == 0 {

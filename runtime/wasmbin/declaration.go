@@ -229,7 +229,7 @@ func (m *Module) readTables(r *Reader) {
 		}
 		m.tables = append(m.tables, r.Table())
 		if initialised {
-			r.Constant()
+			r.constant()
 		}
 		if r.Err != nil {
 			return
@@ -249,7 +249,7 @@ func (m *Module) readMemories(r *Reader) {
 func (m *Module) readGlobals(r *Reader) {
 	for range r.count(maxGlobals, "globals") {
 		m.globals = append(m.globals, r.globalType())
-		r.Constant()
+		r.constant()
 		if r.Err != nil {
 			return
 		}
@@ -320,8 +320,7 @@ func (r *Reader) ValueType(what string) ValueType {
 	return t
 }
 
-// RefType reads the type of a reference, which must be one that is known.
-func (r *Reader) RefType() {
+func (r *Reader) refType() {
 	if t := ValueType(r.Byte("a reference type")); t != FuncRef && t != ExternRef {
 		r.Fail(r.Pos-1, "reference type %#x is %w: funcref and externref are", byte(t), ErrUnsupported)
 	}
@@ -340,7 +339,7 @@ func (r *Reader) globalType() GlobalType {
 // Table reads the type of a table.
 func (r *Reader) Table() Table {
 	start := r.Pos
-	r.RefType()
+	r.refType()
 	flags := r.Byte("a table's limits")
 	if flags > 1 {
 		r.Fail(start, "a table with limits of form %#x is %w", flags, ErrUnsupported)

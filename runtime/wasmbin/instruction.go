@@ -27,7 +27,7 @@ func (in *Instruction) Read(r *Reader) {
 	case op == opcode.I32Const:
 		in.A = r.S32()
 	case op == 0x42:
-		r.SkipSigned(64, "an i64 constant")
+		r.skipSigned(64, "an i64 constant")
 	case op == 0x43:
 		r.Bytes(4, "an f32 constant")
 	case op == 0x44:
@@ -59,13 +59,40 @@ func (in *Instruction) Read(r *Reader) {
 	case op == opcode.MemorySize, op == opcode.MemoryGrow:
 		r.zero()
 	case op == opcode.RefNull:
-		r.RefType()
+		r.refType()
 	case op == 0xfc:
 		in.bulk(r)
 	case op == 0xfd:
 		in.vector(r)
 	default:
 		r.Fail(in.Start, "instruction %#x is %w", op, ErrUnsupported)
+	}
+}
+
+// ReadConstant reads the next instruction of a constant expression, whose last one is opcode.End. Of the others, it
+// accepts constants, the values of globals, references, and what the proposal of extended constants adds.
+func (in *Instruction) ReadConstant(r *Reader) {
+	if r.Left() == 0 {
+		r.Fail(r.Pos, "a constant expression is cut off")
+		return
+	}
+	switch op := r.Data[r.Pos]; op {
+	case opcode.End, opcode.I32Const, opcode.I64Const, opcode.F32Const, opcode.F64Const, opcode.GlobalGet, opcode.RefNull, opcode.RefFunc,
+		opcode.I32Add, opcode.I32Sub, opcode.I32Mul, opcode.I64Add, opcode.I64Sub, opcode.I64Mul:
+		in.Read(r)
+	case opcode.Vector:
+		if in.Read(r); in.Op != opcode.VectorConst {
+			r.Fail(in.Start, "instruction 0xfd %#x is %w in a constant expression", in.Op&0xff, ErrUnsupported)
+		}
+	default:
+		r.Fail(r.Pos, "instruction %#x is %w in a constant expression", op, ErrUnsupported)
+	}
+}
+
+// constant passes over a constant expression.
+func (r *Reader) constant() {
+	var in Instruction
+	for in.ReadConstant(r); r.Err == nil && in.Op != opcode.End; in.ReadConstant(r) {
 	}
 }
 

@@ -90,9 +90,9 @@ func (r *Reader) unsigned(width int, what string) uint64 {
 // U32 reads an unsigned number of 32 bits.
 func (r *Reader) U32(what string) uint32 { return uint32(r.unsigned(32, what)) }
 
-// SkipSigned passes over a signed LEB128 number of at most width bits. Nothing here needs its value, so the bits
+// skipSigned passes over a signed LEB128 number of at most width bits. Nothing here needs its value, so the bits
 // beyond the width are left to the compiler's check.
-func (r *Reader) SkipSigned(width int, what string) {
+func (r *Reader) skipSigned(width int, what string) {
 	start := r.Pos
 	for shift := 0; shift < width; shift += 7 {
 		if r.Byte(what) < 0x80 {

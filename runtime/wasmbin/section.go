@@ -147,39 +147,6 @@ func (s section) within(data []byte) *Reader {
 	return r
 }
 
-// Constant passes over a constant expression.
-func (r *Reader) Constant() {
-	for r.Err == nil {
-		start := r.Pos
-		switch op := r.Byte("a constant expression"); op {
-		case 0x0b: // end
-			return
-		case 0x41: // i32.const
-			r.SkipSigned(32, "an i32 constant")
-		case 0x42: // i64.const
-			r.SkipSigned(64, "an i64 constant")
-		case 0x43: // f32.const
-			r.Bytes(4, "an f32 constant")
-		case 0x44: // f64.const
-			r.Bytes(8, "an f64 constant")
-		case 0x23: // global.get
-			r.U32("a global's index")
-		case 0xd0: // ref.null
-			r.RefType()
-		case 0xd2: // ref.func
-			r.U32("a function's index")
-		case 0x6a, 0x6b, 0x6c, 0x7c, 0x7d, 0x7e: // add, sub, mul of i32 and i64 (extended constants)
-		case 0xfd: // v128.const
-			if sub := r.Byte("a constant expression"); sub != 0x0c {
-				r.Fail(start, "instruction 0xfd %#x is %w in a constant expression", sub, ErrUnsupported)
-			}
-			r.Bytes(16, "a v128 constant")
-		default:
-			r.Fail(start, "instruction %#x is %w in a constant expression", op, ErrUnsupported)
-		}
-	}
-}
-
 // The bits of an element segment's form.
 const (
 	ElementPassive     = 1 // or declared, with elementExplicit
@@ -199,15 +166,15 @@ func (r *Reader) checkElements() {
 			if form&ElementExplicit != 0 {
 				r.U32("a table's index")
 			}
-			r.Constant()
+			r.constant()
 		}
 		typed := form&(ElementPassive|ElementExplicit) != 0
 		if form&ElementExpressions != 0 {
 			if typed {
-				r.RefType()
+				r.refType()
 			}
 			for range r.count(maxElements, "elements") {
-				r.Constant()
+				r.constant()
 				if r.Err != nil {
 					return
 				}
@@ -283,11 +250,11 @@ func (r *Reader) checkData() int {
 		start := r.Pos
 		switch form := r.U32("a data segment's form"); form {
 		case 0:
-			r.Constant()
+			r.constant()
 		case 1: // passive
 		case 2:
 			r.U32("a memory's index")
-			r.Constant()
+			r.constant()
 		default:
 			r.Fail(start, "a data segment of form %d is %w", form, ErrUnsupported)
 		}

@@ -63,7 +63,7 @@ var edges = map[string][]string{
 	// A file format: knows nothing of those who are configured, but the table of limits.
 	"wasmtools/config": {"runtime/limits", "internal/pattern", "internal/text"},
 	// One file becomes tools, the same way for serving and for the author's commands.
-	"wasmtools/toolfile": {"runtime/limits", "internal/text", "wasmtools", "wasmtools/schema", "internal/jsontree", "runtime/sandbox", "runtime/instrument", "runtime/wasmbin"},
+	"wasmtools/toolfile": {"runtime/abi1", "runtime/limits", "internal/text", "wasmtools", "wasmtools/schema", "internal/jsontree", "runtime/sandbox", "runtime/instrument", "runtime/wasmbin"},
 	// A file on disk: knows no modules.
 	"wasmtools/catalog/precedence": {},
 	// The files of a source become a route table.
@@ -75,19 +75,24 @@ var edges = map[string][]string{
 	// REST: sees tools, never sandboxes.
 	"wasmtools/openapi": {"internal/text", "wasmtools", "wasmtools/web"},
 	// The service: listeners, and every part wired to the others.
-	"wasmtools/server": {"runtime/account", "internal/text", "wasmtools", "wasmtools/web", "wasmtools/openapi", "wasmtools/auth", "wasmtools/catalog", "wasmtools/catalog/directory", "wasmtools/config", "runtime/sandbox"},
+	"wasmtools/server": {"runtime/abi1", "runtime/account", "internal/text", "wasmtools", "wasmtools/web", "wasmtools/openapi", "wasmtools/auth", "wasmtools/catalog", "wasmtools/catalog/directory", "wasmtools/config", "runtime/sandbox"},
 	// Runs compilers; never what they made.
 	"author/project": {"internal/text", "wasmtools", "runtime/wasmbin"},
 	// Every part has a command.
-	"cmd/toolsrv/command": {"runtime/limits", "internal/heap", "internal/journal", "internal/text", "author/project", "wasmtools", "wasmtools/server", "wasmtools/config", "wasmtools/catalog", "wasmtools/catalog/directory", "wasmtools/web", "wasmtools/toolfile", "runtime/sandbox"},
+	"cmd/toolsrv/command": {"runtime/abi1", "runtime/limits", "internal/heap", "internal/journal", "internal/text", "author/project", "wasmtools", "wasmtools/server", "wasmtools/config", "wasmtools/catalog", "wasmtools/catalog/directory", "wasmtools/web", "wasmtools/toolfile", "runtime/sandbox"},
 	// main.
 	"cmd/toolsrv": {"cmd/toolsrv/command"},
 	// What can be limited, as data: for those that configure and those that enforce.
 	"runtime/limits": {"internal/text"},
 	// Runs guests; knows no HTTP, no configuration, no schema.
-	"runtime/sandbox": {"runtime/limits", "internal/text", "runtime/account", "runtime/codecache", "runtime/instrument", "runtime/linmem", "runtime/sandbox/paranoid", "runtime/schedule", "runtime/wasmbin"},
+	"runtime/sandbox": {"runtime/hostabi", "runtime/limits", "internal/text", "runtime/account", "runtime/codecache", "runtime/instrument", "runtime/linmem", "runtime/sandbox/paranoid", "runtime/schedule", "runtime/wasmbin"},
 	// Files of bytes that are to be trusted; knows no compiler.
 	"runtime/codecache": {"internal/ownership"},
+	// What a host function is given; knows neither who gives it nor what runs a guest.
+	"runtime/hostabi": {},
+	// A set of functions each; they know no sandbox.
+	"runtime/abi1": {"runtime/hostabi", "runtime/wasi"},
+	"runtime/wasi": {"runtime/hostabi"},
 	// Orders jobs by what they take; knows not what they do.
 	"runtime/schedule": {},
 }

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/toolsrv/toolsrv/runtime/abi1"
 	"github.com/toolsrv/toolsrv/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/runtime/wasmbin"
 	"github.com/toolsrv/toolsrv/wasmtools"
@@ -44,7 +45,7 @@ func BenchmarkRequest(b *testing.B) {
 	for _, guest := range []struct{ name, module string }{{"sandbox", "small"}, {"sandbox new instance", "echo"}} {
 		b.Run(guest.name, func(b *testing.B) {
 			ctx := context.Background()
-			engine, err := sandbox.New(ctx, sandbox.Config{})
+			engine, err := sandbox.New(ctx, sandbox.Config{Imports: abi1.Sets()})
 			if err != nil {
 				b.Fatal(err)
 			}

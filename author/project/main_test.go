@@ -12,6 +12,7 @@ import (
 
 	"github.com/toolsrv/toolsrv/author/project"
 	"github.com/toolsrv/toolsrv/internal/testkit"
+	"github.com/toolsrv/toolsrv/runtime/abi1"
 	"github.com/toolsrv/toolsrv/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/toolfile"
@@ -71,7 +72,7 @@ func compile(t *testing.T, dir string) (module []byte, said string, err error) {
 // load loads a module into a sandbox and returns its tools.
 func load(t *testing.T, module []byte) []*wasmtools.Tool {
 	t.Helper()
-	engine, err := sandbox.New(t.Context(), sandbox.Config{})
+	engine, err := sandbox.New(t.Context(), sandbox.Config{Imports: abi1.Sets()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -81,7 +81,7 @@ func TestMemoryInSum(t *testing.T) {
 					for range test.calls {
 						wait.Go(func() {
 							for range 2 {
-								out, err := tool.Call(t.Context(), nil)
+								out, err := tool.Call(t.Context(), CallSpec{})
 								mu.Lock()
 								switch {
 								case err == nil && string(out) == "1":
@@ -126,7 +126,7 @@ func TestTooMuchMemory(t *testing.T) {
 			t.Parallel()
 			e, p := poolEngine(t, Config{Memory: test.memory}, test.module)
 			for range 2 {
-				if _, err := p.Tool("x", test.index, test.limits).Call(t.Context(), nil); !isOverloaded(err) {
+				if _, err := p.Tool("x", test.index, test.limits).Call(t.Context(), CallSpec{}); !isOverloaded(err) {
 					t.Errorf("got %v, want overloaded", err)
 				}
 			}
@@ -143,7 +143,7 @@ func TestHoarderLeavesRoom(t *testing.T) {
 	t.Parallel()
 	e, p := poolEngine(t, Config{Memory: 64 << 20}, "hostile/hoard")
 	other := kin(t, e, hoard(t), 1)[0].Tool("other", 1, limits.Limits{})
-	if out, err := other.Call(t.Context(), nil); err != nil || string(out) != "1" {
+	if out, err := other.Call(t.Context(), CallSpec{}); err != nil || string(out) != "1" {
 		t.Fatalf("got %s, %v, want 1", out, err)
 	}
 	stop := make(chan struct{})
@@ -156,13 +156,13 @@ func TestHoarderLeavesRoom(t *testing.T) {
 				case <-stop:
 					return
 				default:
-					_, _ = hoarder.Call(t.Context(), nil) // what comes of it is the test above's
+					_, _ = hoarder.Call(t.Context(), CallSpec{}) // what comes of it is the test above's
 				}
 			}
 		})
 	}
 	for range 20 {
-		if out, err := other.Call(t.Context(), nil); err != nil || string(out) != "1" {
+		if out, err := other.Call(t.Context(), CallSpec{}); err != nil || string(out) != "1" {
 			t.Errorf("beside a hoarder: got %s, %v, want 1", out, err)
 		}
 	}
@@ -186,7 +186,7 @@ func TestMappingsInSum(t *testing.T) {
 					turns <- struct{}{}
 					wait.Go(func() {
 						defer func() { <-turns }()
-						out, err := p.Tool(fmt.Sprint(k), 0, limits.Limits{Timeout: time.Minute}).Call(t.Context(), nil)
+						out, err := p.Tool(fmt.Sprint(k), 0, limits.Limits{Timeout: time.Minute}).Call(t.Context(), CallSpec{})
 						if err != nil || string(out) != "1" {
 							t.Errorf("tool %d: got %s, %v, want 1", k, out, err)
 						}
@@ -207,7 +207,7 @@ func TestPeakIsExpected(t *testing.T) {
 	t.Parallel()
 	_, p := poolEngine(t, Config{}, "hostile/hoard")
 	tool := p.Tool("x", 10, limits.Limits{})
-	if out, err := tool.Call(t.Context(), nil); err != nil || string(out) != "1" {
+	if out, err := tool.Call(t.Context(), CallSpec{}); err != nil || string(out) != "1" {
 		t.Fatalf("got %s, %v, want 1", out, err)
 	}
 	r := run{limits: &tool.limits, peak: &tool.peak}
@@ -234,13 +234,13 @@ func TestElementsCount(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.module.rewritten.Elements = 1 << 18
-	if _, err := p.Tool("x", 0, limits.Limits{}).Call(t.Context(), []byte("1")); !isOverloaded(err) {
+	if _, err := p.Tool("x", 0, limits.Limits{}).Call(t.Context(), CallSpec{Input: []byte("1")}); !isOverloaded(err) {
 		t.Errorf("10 MiB of elements: got %v, want overloaded", err)
 	}
 	p.module.rewritten.Elements = 1 << 10
 	most := watch(e, account.Memory, func() {
 		for range 1000 {
-			if _, err := p.Tool("x", 0, limits.Limits{}).Call(t.Context(), []byte("1")); err != nil {
+			if _, err := p.Tool("x", 0, limits.Limits{}).Call(t.Context(), CallSpec{Input: []byte("1")}); err != nil {
 				t.Error(err)
 			}
 		}
@@ -291,7 +291,7 @@ func TestPanicGivesBack(t *testing.T) {
 	code := e.account.Held(account.Mappings)
 	p.module.runtime = nil
 	var told *Error
-	if _, err := p.Tool("x", 0, limits.Limits{}).Call(t.Context(), nil); !errors.As(err, &told) || told.Outcome != Internal {
+	if _, err := p.Tool("x", 0, limits.Limits{}).Call(t.Context(), CallSpec{}); !errors.As(err, &told) || told.Outcome != Internal {
 		t.Errorf("got %v, want internal", err)
 	}
 	if memory, mappings := e.account.Held(account.Memory), e.account.Held(account.Mappings); memory != 0 || mappings != code {
@@ -311,7 +311,7 @@ func TestDataCounts(t *testing.T) {
 			module := append(bytes.Clone(logs), 11) // the data section
 			module = append(binary.AppendUvarint(module, uint64(len(segment))), segment...)
 			p := loadInternal(t, e, module)
-			if out, err := p.Tool("x", 0, limits.Limits{}).Call(t.Context(), nil); err != nil || string(out) != "1" {
+			if out, err := p.Tool("x", 0, limits.Limits{}).Call(t.Context(), CallSpec{}); err != nil || string(out) != "1" {
 				t.Fatalf("got %s, %v, want 1", out, err)
 			}
 			if held := e.account.Held(account.Code); held < pageSize {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/toolsrv/toolsrv/runtime/abi1"
 	"github.com/toolsrv/toolsrv/runtime/limits"
 	"github.com/toolsrv/toolsrv/runtime/sandbox"
 )
@@ -19,7 +20,7 @@ func BenchmarkLoad(b *testing.B) {
 			b.SetBytes(int64(len(guest.module)))
 			b.ReportAllocs()
 			for b.Loop() {
-				p, err := e.Load(guest.module)
+				p, err := e.Load(guest.module, abi1.Modules()...)
 				if err != nil {
 					b.Fatal(err)
 				}
@@ -40,7 +41,7 @@ func BenchmarkCompile(b *testing.B) {
 				}
 				e := newEngine(b, c)
 				compile := func() {
-					p, err := e.Load(guest.module)
+					p, err := e.Load(guest.module, abi1.Modules()...)
 					if err != nil {
 						b.Fatal(err)
 					}
@@ -78,12 +79,12 @@ func BenchmarkCall(b *testing.B) {
 			b.Run(guest.name+"/"+size.name, func(b *testing.B) {
 				tool := load(b, newEngine(b, sandbox.Config{}), guest.module).Tool("bench", 0, limits.Limits{})
 				input := []byte(`{"a":"` + strings.Repeat("x", size.bytes) + `"}`)
-				if _, err := tool.Call(b.Context(), input); err != nil { // compiles
+				if _, err := tool.Call(b.Context(), sandbox.CallSpec{Input: input}); err != nil { // compiles
 					b.Fatal(err)
 				}
 				b.ReportAllocs()
 				for b.Loop() {
-					if _, err := tool.Call(b.Context(), input); err != nil {
+					if _, err := tool.Call(b.Context(), sandbox.CallSpec{Input: input}); err != nil {
 						b.Fatal(err)
 					}
 				}
@@ -94,13 +95,13 @@ func BenchmarkCall(b *testing.B) {
 
 func BenchmarkCallParallel(b *testing.B) {
 	tool := load(b, newEngine(b, sandbox.Config{}), fixture(b, "good/stages")).Tool("bench", 0, limits.Limits{Queue: 1 << 20})
-	if _, err := tool.Call(b.Context(), nil); err != nil {
+	if _, err := tool.Call(b.Context(), sandbox.CallSpec{}); err != nil {
 		b.Fatal(err)
 	}
 	b.ReportAllocs()
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {
-			if _, err := tool.Call(b.Context(), nil); err != nil {
+			if _, err := tool.Call(b.Context(), sandbox.CallSpec{}); err != nil {
 				b.Error(err)
 				return
 			}
@@ -111,12 +112,12 @@ func BenchmarkCallParallel(b *testing.B) {
 // BenchmarkHostFunction takes 150 calls of log, of which none is written.
 func BenchmarkHostFunction(b *testing.B) {
 	tool := load(b, newEngine(b, sandbox.Config{}), fixture(b, "hostile/log")).Tool("bench", 4, limits.Limits{LogLines: -1})
-	if _, err := tool.Call(b.Context(), nil); err != nil {
+	if _, err := tool.Call(b.Context(), sandbox.CallSpec{}); err != nil {
 		b.Fatal(err)
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := tool.Call(b.Context(), nil); err != nil {
+		if _, err := tool.Call(b.Context(), sandbox.CallSpec{}); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -132,12 +133,12 @@ func BenchmarkHard(b *testing.B) {
 	}{{"grown", "good/leaky", 7}, {"grown to the most", "good/leaky", 14}, {"fresh", "good/fresh", 0}} {
 		b.Run(guest.name, func(b *testing.B) {
 			tool := load(b, newEngine(b, sandbox.Config{}), fixture(b, guest.fixture)).Tool("bench", guest.index, limits.Limits{})
-			if _, err := tool.Call(b.Context(), nil); err != nil {
+			if _, err := tool.Call(b.Context(), sandbox.CallSpec{}); err != nil {
 				b.Fatal(err)
 			}
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := tool.Call(b.Context(), nil); err != nil {
+				if _, err := tool.Call(b.Context(), sandbox.CallSpec{}); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -147,10 +148,10 @@ func BenchmarkHard(b *testing.B) {
 
 func BenchmarkTrap(b *testing.B) {
 	tool := load(b, newEngine(b, sandbox.Config{}), fixture(b, "hostile/traps")).Tool("bench", 0, limits.Limits{})
-	tool.Call(b.Context(), nil)
+	tool.Call(b.Context(), sandbox.CallSpec{})
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := tool.Call(b.Context(), nil); err == nil {
+		if _, err := tool.Call(b.Context(), sandbox.CallSpec{}); err == nil {
 			b.Fatal("a trap gives no error")
 		}
 	}

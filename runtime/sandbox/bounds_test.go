@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/toolsrv/toolsrv/runtime/abi1"
 	"github.com/toolsrv/toolsrv/runtime/limits"
 	"github.com/toolsrv/toolsrv/runtime/sandbox"
 )
@@ -61,7 +62,7 @@ func TestCompileBombs(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			begun := time.Now()
-			_, err := e.Load(test.module)
+			_, err := e.Load(test.module, abi1.Modules()...)
 			if err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("got %v, want an error with %q", err, test.want)
 			}
@@ -81,7 +82,7 @@ func TestCompileBombs(t *testing.T) {
 		module = append(module, section(7, []byte("\x02\x06memory\x02\x00\x0ctoolsrv_call\x00\x00"))...)
 		one := append(binary.AppendUvarint(nil, uint64(len(body))), body...)
 		module = append(module, section(10, append([]byte{n}, bytes.Repeat(one, n)...))...)
-		if _, err := e.Load(module); err == nil || !strings.Contains(err.Error(), "would take too much") {
+		if _, err := e.Load(module, abi1.Modules()...); err == nil || !strings.Contains(err.Error(), "would take too much") {
 			t.Errorf("got %v, want an error", err)
 		}
 	})
@@ -108,12 +109,12 @@ func TestCostlyInstances(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if _, err := e.Load(module); err == nil || !strings.Contains(err.Error(), name) || !strings.Contains(err.Error(), "the limit is") && !strings.Contains(err.Error(), "more than") {
+			if _, err := e.Load(module, abi1.Modules()...); err == nil || !strings.Contains(err.Error(), name) || !strings.Contains(err.Error(), "the limit is") && !strings.Contains(err.Error(), "more than") {
 				t.Errorf("got %v, want an error with the limit", err)
 			}
 		})
 	}
-	if _, err := e.Load(plain); err != nil {
+	if _, err := e.Load(plain, abi1.Modules()...); err != nil {
 		t.Error(err)
 	}
 }
@@ -135,13 +136,13 @@ func TestInvalidCode(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p, err := e.Load(tool([]byte(body)))
+			p, err := e.Load(tool([]byte(body)), abi1.Modules()...)
 			if err != nil {
 				return
 			}
 			defer p.Close()
 			wantError(t, p.Compile(t.Context()), sandbox.Internal, "could not be compiled")
-			_, err = p.Tool("x", 0, limits.Limits{}).Call(t.Context(), nil)
+			_, err = p.Tool("x", 0, limits.Limits{}).Call(t.Context(), sandbox.CallSpec{})
 			wantError(t, err, sandbox.Internal, "could not be compiled")
 		})
 	}
@@ -162,7 +163,7 @@ func TestNames(t *testing.T) {
 	}{{"short", "the_culprit", true}, {"long", strings.Repeat("x", 1<<20), false}} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			_, err := load(t, e, tool(unreachable, names(test.function))).Tool("x", 0, limits.Limits{}).Call(t.Context(), nil)
+			_, err := load(t, e, tool(unreachable, names(test.function))).Tool("x", 0, limits.Limits{}).Call(t.Context(), sandbox.CallSpec{})
 			got := wantError(t, err, sandbox.ToolTrapped, "unreachable").Err.Error()
 			if len(got) > 17<<10 {
 				t.Errorf("the trace has %d bytes", len(got))
@@ -184,7 +185,7 @@ func FuzzLoad(f *testing.F) {
 	e := newEngine(f, sandbox.Config{})
 	limits := limits.Limits{Timeout: 50 * time.Millisecond, Memory: 4 << 20, Output: 1 << 10}
 	f.Fuzz(func(t *testing.T, module []byte) {
-		p, err := e.Load(module)
+		p, err := e.Load(module, abi1.Modules()...)
 		if err != nil {
 			return
 		}
@@ -193,7 +194,7 @@ func FuzzLoad(f *testing.F) {
 			return
 		}
 		for index := range int32(2) {
-			out, err := p.Tool("fuzz", index, limits).Call(t.Context(), []byte(`{"message":"no"}`))
+			out, err := p.Tool("fuzz", index, limits).Call(t.Context(), sandbox.CallSpec{Input: []byte(`{"message":"no"}`)})
 			if err == nil && len(out) > 1<<10 {
 				t.Errorf("got %d bytes of output", len(out))
 			}

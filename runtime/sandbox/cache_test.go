@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/toolsrv/toolsrv/runtime/abi1"
 	"github.com/toolsrv/toolsrv/runtime/limits"
 	"github.com/toolsrv/toolsrv/runtime/sandbox"
 )
@@ -18,15 +19,15 @@ import (
 func echo(t *testing.T, dir string) string {
 	t.Helper()
 	var r record
-	e, err := sandbox.New(t.Context(), sandbox.Config{CacheDir: dir, Logger: r.logger()})
+	e, err := sandbox.New(t.Context(), sandbox.Config{Imports: abi1.Sets(), CacheDir: dir, Logger: r.logger()})
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := e.Load(fixture(t, "good/echo"))
+	p, err := e.Load(fixture(t, "good/echo"), abi1.Modules()...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	out, err := p.Tool("echo", 0, limits.Limits{}).Call(t.Context(), []byte(`[1]`))
+	out, err := p.Tool("echo", 0, limits.Limits{}).Call(t.Context(), sandbox.CallSpec{Input: []byte(`[1]`)})
 	if err != nil || string(out) != `[1]` {
 		t.Errorf("got %s, %v, want [1]", out, err)
 	}
@@ -181,7 +182,7 @@ func TestCacheShared(t *testing.T) {
 		for _, module := range modules {
 			p := load(t, e, module)
 			go func() {
-				out, err := p.Tool("echo", 0, limits.Limits{Timeout: time.Minute}).Call(context.Background(), []byte("[1]"))
+				out, err := p.Tool("echo", 0, limits.Limits{Timeout: time.Minute}).Call(context.Background(), sandbox.CallSpec{Input: []byte("[1]")})
 				if err == nil && string(out) != "[1]" {
 					err = errors.New(string(out))
 				}
@@ -229,19 +230,19 @@ func TestCompileWorkers(t *testing.T) {
 // FuzzCacheEntry damages an entry in any place and way. The module always works, and the entry is right afterwards.
 func FuzzCacheEntry(f *testing.F) {
 	dir := f.TempDir()
-	e, err := sandbox.New(f.Context(), sandbox.Config{CacheDir: dir})
+	e, err := sandbox.New(f.Context(), sandbox.Config{Imports: abi1.Sets(), CacheDir: dir})
 	if err != nil {
 		f.Fatal(err)
 	}
 	f.Cleanup(func() { e.Close(context.Background()) })
 	module := fixture(f, "good/echo")
 	run := func(t testing.TB) {
-		p, err := e.Load(module)
+		p, err := e.Load(module, abi1.Modules()...)
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer p.Close()
-		if out, err := p.Tool("echo", 0, limits.Limits{}).Call(t.Context(), []byte("[1]")); err != nil || string(out) != "[1]" {
+		if out, err := p.Tool("echo", 0, limits.Limits{}).Call(t.Context(), sandbox.CallSpec{Input: []byte("[1]")}); err != nil || string(out) != "[1]" {
 			t.Fatalf("got %s, %v, want [1]", out, err)
 		}
 	}

@@ -3,8 +3,6 @@ package sandbox
 import (
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
 
 	"github.com/toolsrv/toolsrv/runtime/wasmbin"
 )
@@ -38,14 +36,8 @@ type shape struct {
 	memory     int64 // bytes at the start
 }
 
-// An offer is the set of functions that guests may import.
-type offer map[[2]string]*hostFunc
-
-// check reports what keeps a module from being a tool; errors say what to do.
-func check(m *wasmbin.Module, offered offer) (shape, error) {
-	if err := checkImports(m, offered); err != nil {
-		return shape{}, err
-	}
+// check reports what keeps a module from being a tool, whatever it imports; errors say what to do.
+func check(m *wasmbin.Module) (shape, error) {
 	if err := checkTables(m); err != nil {
 		return shape{}, err
 	}
@@ -55,48 +47,6 @@ func check(m *wasmbin.Module, offered offer) (shape, error) {
 	}
 	s.memory, err = checkMemory(m)
 	return s, err
-}
-
-// maxImports is the most imports of a module: an instance pays for each, and the same one may be imported often.
-const maxImports = 1000
-
-func checkImports(m *wasmbin.Module, offered offer) error {
-	imports := m.Imports()
-	if len(imports) > maxImports {
-		return fmt.Errorf("the module has %d imports, the limit is %d", len(imports), maxImports)
-	}
-	for _, i := range imports {
-		name := fmt.Sprintf("%.80q.%.80q", i.Module, i.Name)
-		if i.Kind != wasmbin.KindFunction {
-			if i.Kind == wasmbin.KindMemory {
-				return fmt.Errorf("the memory is imported, from %s: a tool's memory must be its own; link without --import-memory", name)
-			}
-			return fmt.Errorf("the %s %s is imported: only functions are offered", i.Kind, name)
-		}
-		f, ok := offered[[2]string{i.Module, i.Name}]
-		if !ok {
-			return fmt.Errorf("the import %s is not offered: %s", name, offered.describe(i.Module))
-		}
-		if want := f.funcType(); i.Type.String() != want.String() {
-			return fmt.Errorf("the import %s is declared as %s, but offered as %s: correct the declaration", name, i.Type, want)
-		}
-	}
-	return nil
-}
-
-// describe tells what is offered to somebody who looked in module.
-func (o offer) describe(module string) string {
-	var names []string
-	for key := range o {
-		if key[0] == module {
-			names = append(names, key[1])
-		}
-	}
-	if len(names) == 0 {
-		return fmt.Sprintf("the modules %s and %s are; build for one of them (in C and Rust: target wasm32-wasip1, in Go: GOOS=wasip1)", abiModule, wasiModule)
-	}
-	slices.Sort(names)
-	return fmt.Sprintf("%s has %s", module, strings.Join(names, ", "))
 }
 
 func checkTables(m *wasmbin.Module) error {
@@ -159,19 +109,4 @@ func checkMemory(m *wasmbin.Module) (int64, error) {
 		return 0, fmt.Errorf("the export %q is a %s: it must be the memory", exportMemory, e.Kind)
 	}
 	return int64(memories[0].Min) * pageSize, nil
-}
-
-// funcType returns the function's type as modules declare it.
-func (f *hostFunc) funcType() wasmbin.FuncType {
-	types := func(letters string) []wasmbin.ValueType {
-		list := make([]wasmbin.ValueType, len(letters))
-		for i, letter := range letters {
-			list[i] = wasmbin.I32
-			if letter == 'I' {
-				list[i] = wasmbin.I64
-			}
-		}
-		return list
-	}
-	return wasmbin.FuncType{Params: types(f.params), Results: types(f.results)}
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/toolsrv/toolsrv/runtime/abi1"
 	"github.com/toolsrv/toolsrv/runtime/limits"
 	"github.com/toolsrv/toolsrv/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/runtime/wasmbin"
@@ -39,7 +40,7 @@ func TestLoadRefuses(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			_, err := e.Load(fixture(t, "refused/"+test.name))
+			_, err := e.Load(fixture(t, "refused/"+test.name), abi1.Modules()...)
 			if err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("got %v, want an error with %q", err, test.want)
 			}
@@ -52,7 +53,7 @@ func TestLoadRefusesBytes(t *testing.T) {
 	e := newEngine(t, sandbox.Config{})
 	good := fixture(t, "good/stages")
 	for cut := range good {
-		p, err := e.Load(good[:cut])
+		p, err := e.Load(good[:cut], abi1.Modules()...)
 		if err != nil {
 			continue
 		}
@@ -62,7 +63,7 @@ func TestLoadRefusesBytes(t *testing.T) {
 		}
 		p.Close()
 	}
-	if _, err := e.Load(wasmbin.AppendCustom(good, "large", make([]byte, sandbox.MaxModule))); err == nil || !strings.Contains(err.Error(), "the limit is 64 MiB") {
+	if _, err := e.Load(wasmbin.AppendCustom(good, "large", make([]byte, sandbox.MaxModule)), abi1.Modules()...); err == nil || !strings.Contains(err.Error(), "the limit is 64 MiB") {
 		t.Errorf("got %v, want an error with the limit", err)
 	}
 }
@@ -92,10 +93,10 @@ func TestLoadAfterClose(t *testing.T) {
 	if err := e.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := e.Load(fixture(t, "good/echo")); !errors.Is(err, sandbox.ErrClosed) {
+	if _, err := e.Load(fixture(t, "good/echo"), abi1.Modules()...); !errors.Is(err, sandbox.ErrClosed) {
 		t.Errorf("Load: got %v, want ErrClosed", err)
 	}
-	_, err := p.Tool("echo", 0, limits.Limits{}).Call(t.Context(), []byte(`{}`))
+	_, err := p.Tool("echo", 0, limits.Limits{}).Call(t.Context(), sandbox.CallSpec{Input: []byte(`{}`)})
 	wantError(t, err, sandbox.Cancelled, "shutting down")
 	wantError(t, p.Compile(t.Context()), sandbox.Cancelled, "shutting down")
 	if err := e.Close(t.Context()); err != nil {

@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"testing"
 
+	"github.com/toolsrv/toolsrv/runtime/abi1"
 	"github.com/toolsrv/toolsrv/runtime/account"
 	"github.com/toolsrv/toolsrv/runtime/limits"
 )
@@ -18,7 +19,7 @@ func TestCodeInTurn(t *testing.T) {
 	const n, fit = 24, 18
 	dir := t.TempDir()
 	open := func(room int64) (*Engine, []*Program) {
-		e, err := New(t.Context(), Config{CacheDir: dir, CodeMemory: room})
+		e, err := New(t.Context(), Config{Imports: abi1.Sets(), CacheDir: dir, CodeMemory: room})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -34,7 +35,7 @@ func TestCodeInTurn(t *testing.T) {
 	}
 	call := func(p *Program) {
 		t.Helper()
-		if out, err := p.Tool("echo", 0, limits.Limits{}).Call(t.Context(), []byte("1")); err != nil || string(out) != "1" {
+		if out, err := p.Tool("echo", 0, limits.Limits{}).Call(t.Context(), CallSpec{Input: []byte("1")}); err != nil || string(out) != "1" {
 			t.Fatalf("got %s, %v, want 1", out, err)
 		}
 	}
@@ -77,7 +78,7 @@ func TestCodeMemory(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	open := func(room int64) (*Engine, []*Program) {
-		e, err := New(t.Context(), Config{CacheDir: dir, CodeMemory: room})
+		e, err := New(t.Context(), Config{Imports: abi1.Sets(), CacheDir: dir, CodeMemory: room})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -98,7 +99,7 @@ func TestCodeMemory(t *testing.T) {
 	}
 	call := func(p *Program) {
 		t.Helper()
-		if out, err := p.Tool("echo", 0, limits.Limits{}).Call(t.Context(), []byte("1")); err != nil || string(out) != "1" {
+		if out, err := p.Tool("echo", 0, limits.Limits{}).Call(t.Context(), CallSpec{Input: []byte("1")}); err != nil || string(out) != "1" {
 			t.Errorf("got %s, %v, want 1", out, err)
 		}
 		for !p.module.settled() { // what follows a build, too
@@ -166,7 +167,7 @@ func TestLostCode(t *testing.T) {
 			}
 		}
 	}
-	if out, err := p.Tool("x", 0, limits.Limits{}).Call(t.Context(), nil); err != nil || string(out) != "1" {
+	if out, err := p.Tool("x", 0, limits.Limits{}).Call(t.Context(), CallSpec{}); err != nil || string(out) != "1" {
 		t.Fatalf("got %s, %v, want 1", out, err)
 	}
 	if got := p.module.cost; got != want {

@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/toolsrv/toolsrv/runtime/abi1"
 	"github.com/toolsrv/toolsrv/runtime/limits"
 	"github.com/toolsrv/toolsrv/runtime/schedule"
 )
@@ -24,7 +25,7 @@ import (
 // held returns an engine that begins no compilation until release is called.
 func held(t *testing.T) (e *Engine, release func()) {
 	t.Helper()
-	e, err := New(t.Context(), Config{CacheDir: t.TempDir()})
+	e, err := New(t.Context(), Config{Imports: abi1.Sets(), CacheDir: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,7 +45,7 @@ func held(t *testing.T) (e *Engine, release func()) {
 
 func loadInternal(t *testing.T, e *Engine, module []byte) *Program {
 	t.Helper()
-	p, err := e.Load(module)
+	p, err := e.Load(module, abi1.Modules()...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,7 +89,7 @@ func TestCompileOnce(t *testing.T) {
 				errs <- p.Compile(context.Background())
 				return
 			}
-			_, err := p.Tool("echo", 0, limits.Limits{Timeout: time.Minute}).Call(context.Background(), []byte("1"))
+			_, err := p.Tool("echo", 0, limits.Limits{Timeout: time.Minute}).Call(context.Background(), CallSpec{Input: []byte("1")})
 			errs <- err
 		}()
 	}
@@ -111,7 +112,7 @@ func TestCompileWaits(t *testing.T) {
 	p := loadInternal(t, e, echoFixture(t))
 	call := func(ctx context.Context, timeout time.Duration, want Outcome) {
 		t.Helper()
-		_, err := p.Tool("echo", 0, limits.Limits{Timeout: timeout}).Call(ctx, []byte("1"))
+		_, err := p.Tool("echo", 0, limits.Limits{Timeout: timeout}).Call(ctx, CallSpec{Input: []byte("1")})
 		var failed *Error
 		if !errors.As(err, &failed) || failed.Outcome != want || !strings.Contains(failed.Message, "compiled") {
 			t.Errorf("got %v, want %s while it is compiled", err, want)
@@ -180,21 +181,22 @@ func TestCompileSlow(t *testing.T) {
 		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			c.Imports = abi1.Sets()
 			e, err := New(t.Context(), c)
 			if err != nil {
 				t.Fatal(err)
 			}
 			e.compiler.grace = time.Nanosecond
-			slow, err := e.Load(slowModule(t))
+			slow, err := e.Load(slowModule(t), abi1.Modules()...)
 			if err != nil {
 				t.Fatal(err)
 			}
 			b := slow.module.begin(false)
-			p, err := e.Load(echoFixture(t))
+			p, err := e.Load(echoFixture(t), abi1.Modules()...)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if out, err := p.Tool("echo", 0, limits.Limits{}).Call(t.Context(), []byte("1")); err != nil || string(out) != "1" {
+			if out, err := p.Tool("echo", 0, limits.Limits{}).Call(t.Context(), CallSpec{Input: []byte("1")}); err != nil || string(out) != "1" {
 				t.Errorf("got %s, %v, want 1", out, err)
 			}
 			if b.over() {
@@ -230,7 +232,7 @@ func TestFoundIsPacked(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for round := range 2 {
-		e, err := New(t.Context(), Config{CacheDir: dir, IdleTime: 4 * time.Millisecond})
+		e, err := New(t.Context(), Config{Imports: abi1.Sets(), CacheDir: dir, IdleTime: 4 * time.Millisecond})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -255,7 +257,7 @@ func TestFoundIsPacked(t *testing.T) {
 		if err := os.Remove(entries[0]); err != nil {
 			t.Fatal(err)
 		}
-		if out, err := p.Tool("echo", 0, limits.Limits{}).Call(t.Context(), []byte("1")); err != nil || string(out) != "1" {
+		if out, err := p.Tool("echo", 0, limits.Limits{}).Call(t.Context(), CallSpec{Input: []byte("1")}); err != nil || string(out) != "1" {
 			t.Errorf("got %s, %v, want 1", out, err)
 		}
 	}
@@ -289,7 +291,7 @@ func TestNoMemoryPasses(t *testing.T) {
 // called while at most one of them is done.
 func TestDearBesideCheap(t *testing.T) {
 	t.Parallel()
-	e, err := New(t.Context(), Config{CacheDir: t.TempDir()})
+	e, err := New(t.Context(), Config{Imports: abi1.Sets(), CacheDir: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -307,7 +309,7 @@ func TestDearBesideCheap(t *testing.T) {
 		dear = append(dear, loadInternal(t, e, module).module.begin(true))
 	}
 	tool := loadInternal(t, e, echoFixture(t)).Tool("echo", 0, limits.Limits{})
-	if out, err := tool.Call(t.Context(), []byte("1")); err != nil || string(out) != "1" {
+	if out, err := tool.Call(t.Context(), CallSpec{Input: []byte("1")}); err != nil || string(out) != "1" {
 		t.Errorf("got %s, %v, want 1", out, err)
 	}
 	done := 0
@@ -381,7 +383,7 @@ func TestSource(t *testing.T) {
 // its code is still being loaded.
 func TestCompileSameCode(t *testing.T) {
 	t.Parallel()
-	e, err := New(t.Context(), Config{CacheDir: t.TempDir()})
+	e, err := New(t.Context(), Config{Imports: abi1.Sets(), CacheDir: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/toolsrv/toolsrv/runtime/abi1"
 	"github.com/toolsrv/toolsrv/runtime/limits"
 	"github.com/toolsrv/toolsrv/runtime/sandbox"
 )
@@ -88,7 +89,7 @@ func onSmallDisk(t *testing.T, dir string) {
 	t.Run("read-only", func(t *testing.T) {
 		at := mount(t, "readonly", 0)
 		var first record
-		e, err := sandbox.New(t.Context(), sandbox.Config{CacheDir: at, Logger: first.logger()})
+		e, err := sandbox.New(t.Context(), sandbox.Config{Imports: abi1.Sets(), CacheDir: at, Logger: first.logger()})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -104,7 +105,7 @@ func onSmallDisk(t *testing.T, dir string) {
 		var r record
 		e = newEngine(t, sandbox.Config{CacheDir: at, Logger: r.logger()})
 		p := load(t, e, modules[0])
-		if out, err := p.Tool("x", 0, limits.Limits{}).Call(t.Context(), []byte("[1]")); err != nil || string(out) != "[1]" {
+		if out, err := p.Tool("x", 0, limits.Limits{}).Call(t.Context(), sandbox.CallSpec{Input: []byte("[1]")}); err != nil || string(out) != "[1]" {
 			t.Errorf("got %s, %v, want [1]", out, err)
 		}
 		if logged := r.String(); logged != "" {

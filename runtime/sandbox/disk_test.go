@@ -21,7 +21,7 @@ func fails(t *testing.T, e *sandbox.Engine, r *record, modules [][]byte) {
 				t.Fatalf("module %d: %v", n, err)
 			}
 			for range 2 {
-				if out, err := p.Tool("x", 0, limits.Limits{}).Call(t.Context(), []byte("[1]")); err != nil || string(out) != "[1]" {
+				if out, err := p.Tool("x", 0, limits.Limits{}).Call(t.Context(), sandbox.CallSpec{Input: []byte("[1]")}); err != nil || string(out) != "[1]" {
 					t.Fatalf("module %d: got %s, %v, want [1]", n, out, err)
 				}
 			}

@@ -49,7 +49,7 @@ func TestNeighbour(t *testing.T) {
 	var took []time.Duration
 	for n := range 100 {
 		begun := time.Now()
-		if _, err := tool.Call(t.Context(), []byte(`1`)); err != nil {
+		if _, err := tool.Call(t.Context(), sandbox.CallSpec{Input: []byte(`1`)}); err != nil {
 			t.Fatal(err)
 		}
 		if n > 0 { // the first one compiles

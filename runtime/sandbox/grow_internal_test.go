@@ -21,7 +21,7 @@ type grower struct {
 // call makes a call that has to be answered.
 func (g grower) call(index int32, limits limits.Limits, want string) {
 	g.Helper()
-	if out, err := g.p.Tool("x", index, limits).Call(g.Context(), []byte("[1]")); err != nil || string(out) != want {
+	if out, err := g.p.Tool("x", index, limits).Call(g.Context(), CallSpec{Input: []byte("[1]")}); err != nil || string(out) != want {
 		g.Fatalf("tool %d: got %s, %v, want %s", index, out, err, want)
 	}
 }
@@ -29,7 +29,7 @@ func (g grower) call(index int32, limits limits.Limits, want string) {
 // breaks makes a call that has to break.
 func (g grower) breaks(index int32, limits limits.Limits, want Outcome) {
 	g.Helper()
-	out, err := g.p.Tool("x", index, limits).Call(g.Context(), []byte("[1]"))
+	out, err := g.p.Tool("x", index, limits).Call(g.Context(), CallSpec{Input: []byte("[1]")})
 	var failed *Error
 	if !errors.As(err, &failed) || failed.Outcome != want {
 		g.Errorf("tool %d: got %s, %v, want %s", index, out, err, want)

@@ -62,7 +62,7 @@ func TestGoReactor(t *testing.T) {
 	p := load(t, e, goReactor(t))
 	ample := limits.Limits{Timeout: time.Minute}
 	call := func(t *testing.T, index int32, limits limits.Limits, input string) (string, error) {
-		out, err := p.Tool("go", index, limits).Call(t.Context(), []byte(input))
+		out, err := p.Tool("go", index, limits).Call(t.Context(), sandbox.CallSpec{Input: []byte(input)})
 		return string(out), err
 	}
 	if err := p.Compile(t.Context()); err != nil {
@@ -165,19 +165,19 @@ func commands(t *testing.T, module []byte) {
 	var r record
 	p := load(t, newEngine(t, sandbox.Config{Logger: r.logger()}), module)
 	tool := p.Tool("command", 0, limits.Limits{Timeout: 5 * time.Minute})
-	out, err := tool.Call(t.Context(), []byte(`{"a":1}`))
+	out, err := tool.Call(t.Context(), sandbox.CallSpec{Input: []byte(`{"a":1}`)})
 	if want := `{"a":1}`; err != nil || strings.TrimSpace(string(out)) != want {
 		t.Errorf("got %s, %v, want %s", out, err, want)
 	}
 	if !strings.Contains(r.String(), `msg="a log line" tool=command source=stderr`) {
 		t.Errorf("stderr is not in the log: %s", r.String())
 	}
-	_, err = tool.Call(t.Context(), []byte(`{"do":"fail"}`))
+	_, err = tool.Call(t.Context(), sandbox.CallSpec{Input: []byte(`{"do":"fail"}`)})
 	if e := wantError(t, err, sandbox.ToolError, "the reason"); e.Message != "the reason" {
 		t.Errorf("got message %q, want the last line alone", e.Message)
 	}
 	big := `{"a":"` + strings.Repeat("x", 500_000) + `"}`
-	if out, err = tool.Call(t.Context(), []byte(big)); err != nil || strings.TrimSpace(string(out)) != big {
+	if out, err = tool.Call(t.Context(), sandbox.CallSpec{Input: []byte(big)}); err != nil || strings.TrimSpace(string(out)) != big {
 		t.Errorf("got %d bytes, %v, want %d", len(out), err, len(big))
 	}
 }
@@ -218,7 +218,7 @@ func TestCommand(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			out, err := tool.Call(t.Context(), []byte(test.input))
+			out, err := tool.Call(t.Context(), sandbox.CallSpec{Input: []byte(test.input)})
 			if test.outcome != "" {
 				wantError(t, err, test.outcome, strings.TrimSpace(test.message))
 				return

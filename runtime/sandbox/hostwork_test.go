@@ -39,10 +39,10 @@ func TestHostWorkIsCounted(t *testing.T) {
 			fd = "\x41\x01"
 		}
 		p := load(t, e, importing(name, 4, times(fd+"\x41\x00\x41\x80\x08\x41\xe0\xd4\x03\x10\x00\x1a")))
-		_, err := p.Tool("x", 0, limits).Call(t.Context(), nil)
+		_, err := p.Tool("x", 0, limits).Call(t.Context(), sandbox.CallSpec{})
 		wantError(t, err, sandbox.ToolFuel, "")
 		p = load(t, e, importing(name, 4, times(fd+"\x41\x00\x41\x01\x41\xe0\xd4\x03\x10\x00\x1a")))
-		_, err = p.Tool("x", 0, limits).Call(t.Context(), nil)
+		_, err = p.Tool("x", 0, limits).Call(t.Context(), sandbox.CallSpec{})
 		wantError(t, err, sandbox.ToolBadOutput, "without any output")
 	}
 }
@@ -55,7 +55,7 @@ func TestReferences(t *testing.T) {
 	call := func() uint64 {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		_, err := tool.Call(t.Context(), nil)
+		_, err := tool.Call(t.Context(), sandbox.CallSpec{})
 		runtime.ReadMemStats(&after)
 		wantError(t, err, sandbox.ToolBadOutput, "without any output")
 		return after.TotalAlloc - before.TotalAlloc
@@ -76,7 +76,7 @@ func TestDeepCallsLeaveNothing(t *testing.T) {
 	call := func(depth int32) uint64 {
 		limits := limits.Limits{Stack: 16 << 20}
 		for range 2 {
-			_, err := p.Tool("x", depth, limits).Call(t.Context(), nil)
+			_, err := p.Tool("x", depth, limits).Call(t.Context(), sandbox.CallSpec{})
 			wantError(t, err, sandbox.ToolBadOutput, "without any output")
 		}
 		runtime.GC()

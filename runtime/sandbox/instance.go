@@ -12,6 +12,7 @@ import (
 	"github.com/tetratelabs/wazero/experimental"
 
 	"github.com/toolsrv/toolsrv/runtime/account"
+	"github.com/toolsrv/toolsrv/runtime/hostabi"
 	"github.com/toolsrv/toolsrv/runtime/instrument"
 	"github.com/toolsrv/toolsrv/runtime/linmem"
 )
@@ -29,6 +30,7 @@ func (m *module) overhead() int64 {
 type instance struct {
 	snapshot *snapshot // what it is reset to; nil: it is good for one call
 	guest    api.Module
+	command  bool // the guest is a plain WASI program
 	memory   memory
 	globals  []api.MutableGlobal // the guest's
 	fuel     api.MutableGlobal
@@ -68,7 +70,7 @@ func (m *module) allot(ctx context.Context, r *run, code wazero.CompiledModule, 
 		reserved: m.reserve(), most: int64(m.rewritten.MemoryMax) * pageSize,
 	}
 	i.resident = i.overhead // until there was a reset
-	i.call = call{engine: e, owner: i, command: m.shape.command, lines: lines{log: e.log}}
+	i.call = call{engine: e, owner: i, lines: lines{log: e.log}}
 	i.memory.owner = i
 	begin := m.shape.memory
 	if s != nil {
@@ -182,7 +184,8 @@ func (i *instance) attach(m *module, code wazero.CompiledModule) error {
 	if err != nil {
 		return err
 	}
-	i.guest = guest
+	i.guest, i.command = guest, m.shape.command
+	i.call.host = hostabi.NewCall(&i.call, hostabi.Guest{Memory: guest.Memory(), Command: i.command, Sets: len(m.engine.offered.sets)})
 	global := func(name string) api.MutableGlobal {
 		g, ok := guest.ExportedGlobal(name).(api.MutableGlobal)
 		if !ok {
@@ -216,7 +219,7 @@ func (i *instance) attach(m *module, code wazero.CompiledModule) error {
 // enter gives the guest an entry with a new call stack.
 func (i *instance) enter() {
 	name := exportCall
-	if i.call.command {
+	if i.command {
 		name = exportStart
 	}
 	i.entry = i.guest.ExportedFunction(name)
@@ -238,22 +241,21 @@ func (i *instance) invoke(f api.Function, stack []uint64) error {
 
 // serve runs a function of the guest for a call, and returns what the guest has to say. Unless it reports intact, the
 // instance must be closed. The error is an *Error.
-func (i *instance) serve(r *run, f api.Function, index int32, input []byte) (output []byte, intact bool, err error) {
+func (i *instance) serve(r *run, f api.Function) (output []byte, intact bool, err error) {
 	i.call.begin(r)
-	i.call.serve(input)
 	i.memory.limit = r.limits.Memory
-	i.params[0] = uint64(uint32(index))
+	i.params[0] = uint64(uint32(r.index))
 	i.memory.linear.Watch() // until it is reset or freed
 	err = i.invoke(f, i.params[:])
-	i.call.lines.flush(r.ctx)
+	i.call.host.End()
 	r.needed(int64(len(i.memory.linear.Bytes())))
 	switch {
-	case i.call.command:
-		code, ended := exitCode(err)
-		if !ended || code != 0 && i.starved() {
+	case i.command:
+		end, ended := exit(err)
+		if !ended || end.Code != 0 && i.starved() {
 			return nil, false, i.classify(err)
 		}
-		output, err = i.call.exited(code)
+		output, err = i.call.exited(end)
 	case err != nil:
 		return nil, false, i.classify(err)
 	default:
@@ -278,16 +280,16 @@ func (i *instance) shrink() bool {
 // starved reports whether the guest was refused memory. What breaks after that broke for want of memory.
 func (i *instance) starved() bool { return i.refused.Get() != 0 }
 
-// exitCode returns how a plain WASI program ended of its own will, if it did. err is what its _start gave.
-func exitCode(err error) (code uint32, ended bool) {
+// exit returns how a plain WASI program ended of its own will, if it did. err is what its _start gave.
+func exit(err error) (end hostabi.Exit, ended bool) {
 	if err == nil {
-		return 0, true
+		return end, true
 	}
-	var e *exit
+	var e *hostabi.Exit
 	if !errors.As(err, &e) {
-		return 0, false
+		return end, false
 	}
-	return e.code, true
+	return *e, true
 }
 
 // reset makes the instance what it was before its first call.

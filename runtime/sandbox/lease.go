@@ -7,11 +7,16 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/toolsrv/toolsrv/runtime/hostabi"
 	"github.com/toolsrv/toolsrv/runtime/limits"
 )
 
 // A run is what a guest is to do, on whose behalf, and within which bounds.
 type run struct {
+	index    int32       // of the tool
+	describe bool        // rather than call a tool
+	guest    hostabi.Run // what host functions may know
+	listener hostabi.Listener
 	ctx      context.Context // the caller's
 	begun    time.Time
 	deadline time.Time
@@ -42,9 +47,9 @@ func (r *run) needed(size int64) {
 	}
 }
 
-// serve runs the tool with that number, or toolsrv_describe where describe is set, in an instance that nobody has used or
+// serve runs a guest in an instance that nobody has used or
 // that was reset. It is the one place where guest code runs, and the one place that recovers from a panic on its way.
-func (m *module) serve(r *run, describe bool, index int32, input []byte) (output []byte, err error) {
+func (m *module) serve(r *run) (output []byte, err error) {
 	i, ok := m.borrow(r)
 	if !ok {
 		return nil, closing(ErrClosed)
@@ -80,11 +85,11 @@ func (m *module) serve(r *run, describe bool, index int32, input []byte) (output
 		return nil, notBegun(r.ctx, "its turn", r.limits.Timeout)
 	}
 	f := i.entry
-	if describe {
+	if r.describe {
 		f = i.guest.ExportedFunction(exportDescribe)
 	}
 	r.clock.tick()
-	output, intact, err = i.serve(r, f, index, input)
+	output, intact, err = i.serve(r, f)
 	r.clock.tick()
 	if intact = intact && i.snapshot != nil; intact {
 		if problem := m.restore(i); problem != nil {

@@ -33,7 +33,7 @@ func TestLinearStack(t *testing.T) {
 	} {
 		t.Run(want.name, func(t *testing.T) {
 			t.Parallel()
-			_, err := p.Tool("x", int32(i), limits.Limits{Timeout: 300 * time.Millisecond, Stack: 32 << 20}).Call(t.Context(), nil)
+			_, err := p.Tool("x", int32(i), limits.Limits{Timeout: 300 * time.Millisecond, Stack: 32 << 20}).Call(t.Context(), sandbox.CallSpec{})
 			wantError(t, err, want.outcome, want.message)
 		})
 	}
@@ -79,7 +79,7 @@ func TestLinearStackOfCompilers(t *testing.T) {
 			t.Parallel()
 			p := load(t, newEngine(t, sandbox.Config{}), test.compile(t, "stack-"+test.name, test.flags...))
 			call := func(index int32) ([]byte, error) {
-				return p.Tool("x", index, limits.Limits{Timeout: time.Minute, Stack: 32 << 20}).Call(t.Context(), nil)
+				return p.Tool("x", index, limits.Limits{Timeout: time.Minute, Stack: 32 << 20}).Call(t.Context(), sandbox.CallSpec{})
 			}
 			for i, want := range []sandbox.Outcome{sandbox.ToolStack, sandbox.ToolStack, sandbox.ToolTrapped, sandbox.ToolTrapped} {
 				_, err := call(int32(i))

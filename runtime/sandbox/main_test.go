@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/toolsrv/toolsrv/runtime/abi1"
 	"github.com/toolsrv/toolsrv/runtime/sandbox"
 )
 
@@ -49,6 +50,9 @@ func leaked() string {
 // newEngine returns an engine that is closed with the test.
 func newEngine(t testing.TB, c sandbox.Config) *sandbox.Engine {
 	t.Helper()
+	if c.Imports == nil {
+		c.Imports = abi1.Sets()
+	}
 	e, err := sandbox.New(t.Context(), c)
 	if err != nil {
 		t.Fatal(err)
@@ -73,7 +77,7 @@ func fixture(t testing.TB, name string) []byte {
 
 func load(t testing.TB, e *sandbox.Engine, module []byte) *sandbox.Program {
 	t.Helper()
-	p, err := e.Load(module)
+	p, err := e.Load(module, abi1.Modules()...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -41,7 +41,6 @@ type meter struct {
 	pace  int32     // fuel of a slice, as the guest's speed suggests
 	since time.Time // begin of the slice; zero: it is the first
 	turn  time.Time // begin of the guest's turn; zero: there was no look yet
-	host  int64     // work of host functions since the last look
 }
 
 // next returns how much fuel the guest may use until it calls refill.
@@ -62,8 +61,7 @@ const turn = 200 * time.Microsecond
 // guest has had its turn. now is the time, and the result the time when the guest goes on.
 func (c *call) look(now time.Time) time.Time {
 	m := &c.meter
-	m.used += m.host
-	m.host = 0
+	m.used += c.host.Spent()
 	if err := c.over(now); err != nil {
 		panic(err)
 	}
@@ -81,17 +79,6 @@ func (c *call) look(now time.Time) time.Time {
 	}
 	return now
 }
-
-// work counts what a host function does, in nanoseconds by a fixed estimate, like instructions. Without it a guest
-// could have the host work for it for long, in few instructions of its own.
-func (c *call) work(nanos int) {
-	if c.meter.host += int64(nanos); c.meter.host >= maxWork {
-		c.look(time.Now())
-	}
-}
-
-// maxWork is how much host functions may do between two looks, in nanoseconds.
-const maxWork = 200_000
 
 // refill is the guest's call when its slice is used up; left is what is left of it, less than zero.
 func refill(ctx context.Context, _ api.Module, stack []uint64) {

@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"testing"
 
+	"github.com/toolsrv/toolsrv/runtime/abi1"
 	"github.com/toolsrv/toolsrv/runtime/instrument"
 	"github.com/toolsrv/toolsrv/runtime/wasmbin"
 )
@@ -34,7 +35,7 @@ func TestEntryIsWhole(t *testing.T) {
 		if err != nil {
 			continue // it is a fixture of what is refused
 		}
-		p, err := e.Load(module)
+		p, err := e.Load(module, abi1.Modules()...)
 		if err != nil {
 			continue
 		}

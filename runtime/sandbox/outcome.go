@@ -9,6 +9,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/toolsrv/toolsrv/runtime/hostabi"
 )
 
 // An Outcome tells, in a stable word, how a call ended.
@@ -64,11 +66,6 @@ type fault struct {
 
 func (f *fault) Error() string { return f.message }
 
-// An exit is the fault of proc_exit.
-type exit struct{ code uint32 }
-
-func (e *exit) Error() string { return fmt.Sprintf("proc_exit(%d)", e.code) }
-
 // The first lines of wazero's traps. Their type is internal to wazero, so the text is what tells them apart;
 // TestTraps pins it.
 const (
@@ -81,14 +78,15 @@ func (i *instance) classify(err error) *Error {
 	var (
 		refused   *Error // room in the account
 		told      *fault
-		ended     *exit
+		misused   *hostabi.Trap
+		ended     *hostabi.Exit
 		hostPanic runtime.Error
 		limits    = i.call.limits
 	)
 	line, _, _ := strings.Cut(err.Error(), "\n")
-	broke := strings.Contains(line, trapPrefix)
+	broke := strings.Contains(line, trapPrefix) || errors.As(err, &misused)
 	if errors.As(err, &told) {
-		broke = told.outcome == ToolTrapped
+		broke = false
 	}
 	switch {
 	case errors.As(err, &refused):
@@ -98,6 +96,8 @@ func (i *instance) classify(err error) *Error {
 			Err: clip(err)}
 	case told != nil:
 		return &Error{Outcome: told.outcome, Message: told.message, Err: clip(err)}
+	case misused != nil:
+		return &Error{Outcome: ToolTrapped, Message: fmt.Sprintf("The tool broke: %s.", misused.Message), Err: clip(err)}
 	case errors.Is(err, errTimeout):
 		return &Error{Outcome: ToolTimeout, Message: fmt.Sprintf("The tool ran longer than its limit of %s.", limits.Timeout), Err: clip(err)}
 	case errors.Is(err, errFuel):
@@ -111,7 +111,7 @@ func (i *instance) classify(err error) *Error {
 	case i.starved():
 		return &Error{Outcome: ToolMemory, Message: fmt.Sprintf("The tool needed more memory than its limit of %s.", size(min(limits.Memory, i.most))), Err: clip(err)}
 	case errors.As(err, &ended):
-		return &Error{Outcome: ToolTrapped, Message: fmt.Sprintf("The tool ended itself with exit code %d instead of returning.", ended.code), Err: clip(err)}
+		return &Error{Outcome: ToolTrapped, Message: fmt.Sprintf("The tool ended itself with exit code %d instead of returning.", ended.Code), Err: clip(err)}
 	case strings.HasSuffix(line, trapStack):
 		return &Error{Outcome: ToolStack, Message: "The tool used up its call stack: it calls itself too deeply.", Err: clip(err)}
 	case broke:

@@ -109,7 +109,7 @@ func TestOutcomes(t *testing.T) {
 			}
 			tool := p.Tool("x", test.index, test.limits)
 			begun := time.Now()
-			out, err := tool.Call(t.Context(), []byte(`{}`))
+			out, err := tool.Call(t.Context(), sandbox.CallSpec{Input: []byte(`{}`)})
 			if took := time.Since(begun); test.outcome == sandbox.ToolTimeout && took > 10*time.Second {
 				t.Errorf("took %v", took)
 			}
@@ -144,7 +144,7 @@ func TestTraps(t *testing.T) {
 	} {
 		t.Run(fmt.Sprint(i, " ", want), func(t *testing.T) {
 			t.Parallel()
-			_, err := p.Tool("x", int32(i), limits.Limits{}).Call(t.Context(), []byte(`{}`))
+			_, err := p.Tool("x", int32(i), limits.Limits{}).Call(t.Context(), sandbox.CallSpec{Input: []byte(`{}`)})
 			e := wantError(t, err, sandbox.ToolTrapped, "The tool broke: "+want+".")
 			if e.Err == nil || !strings.Contains(e.Err.Error(), "wasm stack trace") {
 				t.Errorf("got cause %v, want one with a stack trace", e.Err)
@@ -169,7 +169,7 @@ func TestWildPointers(t *testing.T) {
 		}
 		t.Run(fmt.Sprint(i, " ", function), func(t *testing.T) {
 			t.Parallel()
-			_, err := p.Tool("x", int32(i), limits.Limits{}).Call(t.Context(), []byte(`{}`))
+			_, err := p.Tool("x", int32(i), limits.Limits{}).Call(t.Context(), sandbox.CallSpec{Input: []byte(`{}`)})
 			wantError(t, err, sandbox.ToolTrapped, "it gave "+function+" a place outside its memory")
 		})
 	}
@@ -212,7 +212,7 @@ func TestFailure(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			_, err := p.Tool("x", 1, limits.Limits{}).Call(t.Context(), []byte(test.json))
+			_, err := p.Tool("x", 1, limits.Limits{}).Call(t.Context(), sandbox.CallSpec{Input: []byte(test.json)})
 			if test.bad != "" {
 				wantError(t, err, sandbox.ToolBadOutput, test.bad)
 				return
@@ -247,7 +247,7 @@ func TestLog(t *testing.T) {
 	p := load(t, e, fixture(t, "hostile/log"))
 	call := func(index int32, limits limits.Limits) {
 		t.Helper()
-		if _, err := p.Tool("noisy", index, limits).Call(t.Context(), nil); err != nil {
+		if _, err := p.Tool("noisy", index, limits).Call(t.Context(), sandbox.CallSpec{}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -279,7 +279,7 @@ func TestLogIsBoundedEscaped(t *testing.T) {
 	t.Parallel()
 	var r record
 	p := load(t, newEngine(t, sandbox.Config{Logger: slog.New(slog.NewJSONHandler(&r, nil))}), fixture(t, "hostile/log"))
-	if _, err := p.Tool("noisy", 5, limits.Limits{}).Call(t.Context(), nil); err != nil {
+	if _, err := p.Tool("noisy", 5, limits.Limits{}).Call(t.Context(), sandbox.CallSpec{}); err != nil {
 		t.Fatal(err)
 	}
 	lines := strings.SplitAfter(r.String(), "\n")

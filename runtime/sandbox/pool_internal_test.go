@@ -10,7 +10,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/toolsrv/toolsrv/runtime/abi1"
 	"github.com/toolsrv/toolsrv/runtime/account"
+	"github.com/toolsrv/toolsrv/runtime/hostabi"
 	"github.com/toolsrv/toolsrv/runtime/limits"
 	"github.com/toolsrv/toolsrv/runtime/wasmbin"
 )
@@ -19,6 +21,7 @@ import (
 func poolEngine(t *testing.T, c Config, name string) (*Engine, *Program) {
 	t.Helper()
 	c.IdleTime = time.Hour
+	c.Imports = abi1.Sets()
 	e, err := New(t.Context(), c)
 	if err != nil {
 		t.Fatal(err)
@@ -27,7 +30,7 @@ func poolEngine(t *testing.T, c Config, name string) (*Engine, *Program) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := e.Load(module)
+	p, err := e.Load(module, abi1.Modules()...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,7 +58,7 @@ func TestGrown(t *testing.T) {
 	_, p := poolEngine(t, Config{}, "good/leaky")
 	call := func(index int32) {
 		t.Helper()
-		if out, err := p.Tool("x", index, limits.Limits{}).Call(t.Context(), nil); err != nil || string(out) != "1" {
+		if out, err := p.Tool("x", index, limits.Limits{}).Call(t.Context(), CallSpec{}); err != nil || string(out) != "1" {
 			t.Fatalf("tool %d: got %s, %v, want 1", index, out, err)
 		}
 	}
@@ -87,7 +90,7 @@ func TestModules(t *testing.T) {
 	}
 	called := func(p *Program) {
 		t.Helper()
-		if out, err := p.Tool("x", 0, limits.Limits{}).Call(t.Context(), nil); err != nil || string(out) != "1" {
+		if out, err := p.Tool("x", 0, limits.Limits{}).Call(t.Context(), CallSpec{}); err != nil || string(out) != "1" {
 			t.Fatalf("got %s, %v, want 1", out, err)
 		}
 	}
@@ -127,7 +130,7 @@ func TestModules(t *testing.T) {
 func TestSame(t *testing.T) {
 	t.Parallel()
 	_, p := poolEngine(t, Config{}, "good/leaky")
-	if _, err := p.Tool("x", 0, limits.Limits{}).Call(t.Context(), nil); err != nil {
+	if _, err := p.Tool("x", 0, limits.Limits{}).Call(t.Context(), CallSpec{}); err != nil {
 		t.Fatal(err)
 	}
 	i := p.module.idle[0]
@@ -163,7 +166,7 @@ func TestSweep(t *testing.T) {
 	tool := p.Tool("x", 0, limits.Limits{})
 	call := func() {
 		t.Helper()
-		if out, err := tool.Call(t.Context(), []byte("1")); err != nil || string(out) != "1" {
+		if out, err := tool.Call(t.Context(), CallSpec{Input: []byte("1")}); err != nil || string(out) != "1" {
 			t.Fatalf("got %s, %v, want 1", out, err)
 		}
 	}
@@ -195,7 +198,7 @@ func TestReclaim(t *testing.T) {
 	const most = 64 << 20
 	e, old := poolEngine(t, Config{Memory: most}, "good/leaky")
 	for range 2 {
-		if _, err := old.Tool("x", 8, limits.Limits{}).Call(t.Context(), nil); err != nil {
+		if _, err := old.Tool("x", 8, limits.Limits{}).Call(t.Context(), CallSpec{}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -203,12 +206,12 @@ func TestReclaim(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	recent, err := e.Load(module)
+	recent, err := e.Load(module, abi1.Modules()...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer recent.Close()
-	if _, err := recent.Tool("x", 0, limits.Limits{}).Call(t.Context(), []byte("1")); err != nil {
+	if _, err := recent.Tool("x", 0, limits.Limits{}).Call(t.Context(), CallSpec{Input: []byte("1")}); err != nil {
 		t.Fatal(err)
 	}
 	e.reclaim(nil, account.Memory, 0)
@@ -225,7 +228,7 @@ func TestReclaim(t *testing.T) {
 	if held := e.account.Held(account.Memory); held != 0 {
 		t.Errorf("%d bytes are held by what nobody uses", held)
 	}
-	if _, err := recent.Tool("x", 0, limits.Limits{}).Call(t.Context(), []byte("1")); err != nil {
+	if _, err := recent.Tool("x", 0, limits.Limits{}).Call(t.Context(), CallSpec{Input: []byte("1")}); err != nil {
 		t.Error(err)
 	}
 }
@@ -238,7 +241,7 @@ func TestFirstIsOne(t *testing.T) {
 	var wait sync.WaitGroup
 	for range 8 {
 		wait.Go(func() {
-			if out, err := tool.Call(t.Context(), nil); err != nil || string(out) != "1234" {
+			if out, err := tool.Call(t.Context(), CallSpec{}); err != nil || string(out) != "1234" {
 				t.Errorf("got %s, %v, want 1234", out, err)
 			}
 		})
@@ -257,7 +260,7 @@ func TestAllocations(t *testing.T) {
 	tool := p.Tool("x", 0, limits.Limits{})
 	input := []byte(`{"a":1}`)
 	n := testing.AllocsPerRun(100, func() {
-		if _, err := tool.Call(t.Context(), input); err != nil {
+		if _, err := tool.Call(t.Context(), CallSpec{Input: input}); err != nil {
 			t.Error(err)
 		}
 	})
@@ -269,7 +272,7 @@ func TestAllocations(t *testing.T) {
 // phases returns an instance for benchmarks of what a call is made of.
 func phases(b *testing.B) (*module, *instance) {
 	b.Helper()
-	e, err := New(b.Context(), Config{})
+	e, err := New(b.Context(), Config{Imports: abi1.Sets()})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -277,7 +280,7 @@ func phases(b *testing.B) (*module, *instance) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	p, err := e.Load(module)
+	p, err := e.Load(module, abi1.Modules()...)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -287,7 +290,7 @@ func phases(b *testing.B) (*module, *instance) {
 			b.Error(err)
 		}
 	})
-	if _, err := p.Tool("x", 0, limits.Limits{}).Call(b.Context(), []byte("1")); err != nil {
+	if _, err := p.Tool("x", 0, limits.Limits{}).Call(b.Context(), CallSpec{Input: []byte("1")}); err != nil {
 		b.Fatal(err)
 	}
 	return p.module, p.module.idle[0]
@@ -296,11 +299,10 @@ func phases(b *testing.B) (*module, *instance) {
 func BenchmarkBareCall(b *testing.B) {
 	m, i := phases(b)
 	limits := inForce(limits.Limits{})
-	r := run{ctx: b.Context(), deadline: time.Now().Add(time.Hour), limits: &limits}
+	r := run{ctx: b.Context(), deadline: time.Now().Add(time.Hour), limits: &limits, guest: hostabi.Run{Serving: true, Input: []byte("1")}}
 	b.ReportAllocs()
 	for b.Loop() {
 		i.call.begin(&r)
-		i.call.serve([]byte("1"))
 		if err := i.invoke(i.entry, i.params[:]); err != nil {
 			b.Fatal(err)
 		}

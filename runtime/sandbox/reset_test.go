@@ -37,7 +37,7 @@ func TestStateLeaks(t *testing.T) {
 			r := rand.New(rand.NewPCG(1, 2))
 			for range 1000 {
 				index := r.Int32N(count)
-				out, err := tools[index].Call(t.Context(), nil)
+				out, err := tools[index].Call(t.Context(), sandbox.CallSpec{})
 				if outcome, broken := breaks[index]; broken {
 					wantError(t, err, outcome, "")
 				} else if err != nil || string(out) != "1" {
@@ -63,7 +63,7 @@ func TestAdapted(t *testing.T) {
 			p := load(t, newEngine(t, sandbox.Config{}), fixture(t, test.fixture))
 			for range 2 {
 				for pages, want := range test.pages { // in any order
-					out, err := p.Tool("x", 0, limits.Limits{Memory: pages << 16}).Call(t.Context(), nil)
+					out, err := p.Tool("x", 0, limits.Limits{Memory: pages << 16}).Call(t.Context(), sandbox.CallSpec{})
 					if err != nil || string(out) != want {
 						t.Errorf("%s, with %d pages: got %s, %v, want %s", test.fixture, pages, out, err, want)
 					}
@@ -79,7 +79,7 @@ func TestFuelOfStart(t *testing.T) {
 	for _, pages := range []int64{8, 3} { // started once, and for each call
 		p := load(t, newEngine(t, sandbox.Config{}), fixture(t, "good/greedy"))
 		for range 2 {
-			out, err := p.Tool("x", 0, limits.Limits{Memory: pages << 16, Fuel: 1000}).Call(t.Context(), nil)
+			out, err := p.Tool("x", 0, limits.Limits{Memory: pages << 16, Fuel: 1000}).Call(t.Context(), sandbox.CallSpec{})
 			if err != nil || len(out) != 1 {
 				t.Errorf("with %d pages: got %s, %v", pages, out, err)
 			}
@@ -95,15 +95,15 @@ func TestLimitsOfTools(t *testing.T) {
 	tiny := p.Tool("tiny", 0, limits.Limits{Memory: 3 << 16})
 	for range 3 {
 		for _, pages := range []int64{5, 64} {
-			out, err := p.Tool("large", 7, limits.Limits{Memory: pages << 16}).Call(t.Context(), nil)
+			out, err := p.Tool("large", 7, limits.Limits{Memory: pages << 16}).Call(t.Context(), sandbox.CallSpec{})
 			if err != nil || string(out) != "1" {
 				t.Errorf("%d pages: got %s, %v, want 1", pages, out, err)
 			}
 		}
-		if out, err := small.Call(t.Context(), nil); err != nil || string(out) != "9" {
+		if out, err := small.Call(t.Context(), sandbox.CallSpec{}); err != nil || string(out) != "9" {
 			t.Errorf("4 pages: got %s, %v, want 9, the answer to a refusal", out, err)
 		}
-		_, err := tiny.Call(t.Context(), nil)
+		_, err := tiny.Call(t.Context(), sandbox.CallSpec{})
 		wantError(t, err, sandbox.ToolMemory, "needs 256 KiB of memory to start; its limit is 192 KiB")
 	}
 }
@@ -119,7 +119,7 @@ func TestResetHammer(t *testing.T) {
 		wait.Go(func() {
 			for n := range 60 {
 				index := int32((worker + n) % 16)
-				out, err := p.Tool("x", index, limits).Call(t.Context(), nil)
+				out, err := p.Tool("x", index, limits).Call(t.Context(), sandbox.CallSpec{})
 				if breaks := index >= 9 && index <= 11 || index == 15; breaks && err == nil {
 					t.Errorf("tool %d: got no error", index)
 				} else if !breaks && (err != nil || string(out) != "1") {
@@ -215,7 +215,7 @@ func FuzzCalls(f *testing.F) {
 			index := int32(b&63) % int32(len(g.tools))
 			input := fmt.Appendf(nil, `[%d,"%x"]`, n, calls[n:min(len(calls), n+20)])
 			want, wantOK := g.plain.call(index, input)
-			got, err := g.tools[index].Call(t.Context(), input)
+			got, err := g.tools[index].Call(t.Context(), sandbox.CallSpec{Input: input})
 			if (err == nil) != wantOK || string(got) != want {
 				t.Fatalf("call %d, guest %d, tool %d: got %s, %v, want %s, %t", n, b>>6, index, got, err, want, wantOK)
 			}

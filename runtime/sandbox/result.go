@@ -4,6 +4,9 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"strings"
+
+	"github.com/toolsrv/toolsrv/runtime/hostabi"
 )
 
 // result is what a guest that returned from toolsrv_call or toolsrv_describe has to say.
@@ -24,14 +27,14 @@ func (c *call) result(returned uint32) ([]byte, error) {
 	return nil, badOutput("The tool returned %d instead of 0 (done) or 1 (failed).", int32(returned))
 }
 
-// exited is what a plain WASI program has to say that ended with that exit code.
-func (c *call) exited(code uint32) ([]byte, error) {
-	if code == 0 {
+// exited is what a plain WASI program has to say that ended in that way.
+func (c *call) exited(e hostabi.Exit) ([]byte, error) {
+	if e.Code == 0 {
 		return c.checkedOutput()
 	}
-	message := fmt.Sprintf("The tool ended with exit code %d.", code)
-	if len(c.lines.last) > 0 {
-		message = string(bytes.ToValidUTF8(bytes.TrimSpace(c.lines.last), []byte("\uFFFD")))
+	message := strings.ToValidUTF8(strings.TrimSpace(e.Message), "\uFFFD")
+	if message == "" {
+		message = fmt.Sprintf("The tool ended with exit code %d.", e.Code)
 	}
 	return nil, &Error{Outcome: ToolError, Message: message}
 }

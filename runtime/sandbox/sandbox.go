@@ -27,6 +27,7 @@ import (
 	"github.com/tetratelabs/wazero/api"
 
 	"github.com/toolsrv/toolsrv/runtime/account"
+	"github.com/toolsrv/toolsrv/runtime/hostabi"
 	"github.com/toolsrv/toolsrv/runtime/instrument"
 	"github.com/toolsrv/toolsrv/runtime/linmem"
 	"github.com/toolsrv/toolsrv/runtime/sandbox/paranoid"
@@ -54,6 +55,8 @@ type Config struct {
 	// CodeMemory bounds the compiled code in memory in bytes, where there is a CacheDir from which it can come back: what
 	// no call uses goes first; an eighth of what the process has, 1 GiB at most, where 0 or less.
 	CodeMemory int64
+	// Imports are the functions that programs may be given. An engine without any runs programs that import nothing.
+	Imports []*hostabi.Set
 	// CompileWorkers is how many processors compile one module; 1 where 0 or less. With more, a fault of the compiler is no
 	// error but ends the process, so it is for a program whose modules are its user's own.
 	CompileWorkers int
@@ -70,7 +73,7 @@ type Config struct {
 // Locks are taken in this order: Engine.mu, module.mu, compiler.mu. gate.mu is never held together with another.
 type Engine struct {
 	log      *slog.Logger
-	offered  offer
+	offered  *offer
 	foundry  *foundry
 	compiler *compiler
 	// anonymous is how guests are instantiated: without a name, without running anything, and without a grant. Its source
@@ -105,7 +108,6 @@ var ErrClosed = errors.New("the sandbox engine is closed")
 func New(ctx context.Context, c Config) (*Engine, error) {
 	e := &Engine{
 		log:           c.Logger,
-		offered:       offer{},
 		anonymous:     wazero.NewModuleConfig().WithName("").WithStartFunctions().WithRandSource(rand.Reader),
 		paranoid:      c.Paranoid || paranoid.On,
 		idleTime:      c.IdleTime,
@@ -130,12 +132,12 @@ func New(ctx context.Context, c Config) (*Engine, error) {
 	e.stop, e.halt = context.WithCancelCause(context.WithoutCancel(ctx))
 	// Metering ends what runs too long; debug information is foreign bytes that nothing here needs.
 	config := wazero.NewRuntimeConfig().WithCoreFeatures(api.CoreFeaturesV2).WithDebugInfoEnabled(false)
-	funcs := append(abiFuncs(), wasi{time.Now()}.funcs()...)
-	for i := range funcs {
-		e.offered[[2]string{funcs[i].module, funcs[i].name}] = &funcs[i]
-	}
 	var err error
-	if e.foundry, err = newFoundry(ctx, c, e.log, config, e.furnish); err != nil {
+	if e.offered, err = newOffer(c.Imports); err != nil {
+		e.halt(errClosing)
+		return nil, err
+	}
+	if e.foundry, err = newFoundry(ctx, c, e.log, config, e.offered.furnish); err != nil {
 		e.halt(errClosing)
 		return nil, err
 	}
@@ -144,56 +146,26 @@ func New(ctx context.Context, c Config) (*Engine, error) {
 	return e, nil
 }
 
-// furnish makes the functions that guests may import in a runtime, and those that the rewriter has modules import, which
-// are not among them.
-func (e *Engine) furnish(ctx context.Context, r wazero.Runtime) error {
-	i32 := []api.ValueType{api.ValueTypeI32}
-	builders := map[string]wazero.HostModuleBuilder{
-		instrument.MeterModule: r.NewHostModuleBuilder(instrument.MeterModule).
-			NewFunctionBuilder().WithGoModuleFunction(api.GoModuleFunc(refill), i32, i32).Export(instrument.RefillFunc).
-			NewFunctionBuilder().WithGoModuleFunction(api.GoModuleFunc(overflow), i32, i32).Export(instrument.OverflowFunc),
-	}
-	for _, f := range e.offered {
-		b, ok := builders[f.module]
-		if !ok {
-			b = r.NewHostModuleBuilder(f.module)
-			builders[f.module] = b
-		}
-		t := f.funcType()
-		b.NewFunctionBuilder().WithGoModuleFunction(f, valueTypes(t.Params), valueTypes(t.Results)).WithName(f.name).Export(f.name)
-	}
-	for name, b := range builders {
-		if _, err := b.Instantiate(ctx); err != nil {
-			return fmt.Errorf("offer %s: %w", name, err)
-		}
-	}
-	return nil
-}
-
-func valueTypes(types []wasmbin.ValueType) []api.ValueType {
-	list := make([]api.ValueType, len(types))
-	for i, t := range types {
-		list[i] = api.ValueType(t)
-	}
-	return list
-}
-
 // Load parses a module and loads it as LoadModule does.
-func (e *Engine) Load(bytes []byte) (*Program, error) {
+func (e *Engine) Load(bytes []byte, imports ...string) (*Program, error) {
 	parsed, err := wasmbin.Parse(bytes)
 	if err != nil {
 		return nil, err
 	}
-	return e.LoadModule(parsed)
+	return e.LoadModule(parsed, imports...)
 }
 
-// LoadModule checks a module without compiling it: that all its imports are offered, that its exports are those of a tool,
-// and that it has one memory of its own. Errors say what is wrong and what to do. Modules that differ in nothing but custom
-// sections, such as the manifest, share code and instances. The module is copied; Close of each Program frees it.
-func (e *Engine) LoadModule(parsed *wasmbin.Module) (_ *Program, err error) {
+// LoadModule checks a module without compiling it: that it imports nothing but functions of the engine's sets with those
+// import modules, that its exports are those of a tool, and that it has one memory of its own. Errors say what is wrong and
+// what to do. Modules that differ in nothing but custom sections, such as the manifest, share code and instances; each may
+// import only what its own Load allows. The module is copied; Close of each Program frees it.
+func (e *Engine) LoadModule(parsed *wasmbin.Module, imports ...string) (_ *Program, err error) {
 	bytes := parsed.Bytes()
 	if len(bytes) > MaxModule {
 		return nil, fmt.Errorf("the module has %d bytes, the limit is %s: strip it", len(bytes), size(MaxModule))
+	}
+	if err := e.offered.check(parsed, imports); err != nil {
+		return nil, err
 	}
 	whole := sha256.Sum256(bytes)
 	digest := hex.EncodeToString(whole[:])
@@ -201,7 +173,7 @@ func (e *Engine) LoadModule(parsed *wasmbin.Module) (_ *Program, err error) {
 	if p, err := e.loaded(m.sum, digest, nil); p != nil || err != nil {
 		return p, err
 	}
-	if m.shape, err = check(parsed, e.offered); err != nil {
+	if m.shape, err = check(parsed); err != nil {
 		return nil, err
 	}
 	m.source.bytes = parsed.Bare()

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/toolsrv/toolsrv/internal/testkit"
+	"github.com/toolsrv/toolsrv/runtime/abi1"
 	"github.com/toolsrv/toolsrv/runtime/limits"
 )
 
@@ -30,7 +31,7 @@ func TestSystemHasLess(t *testing.T) {
 		}
 		return
 	}
-	e, err := New(t.Context(), Config{})
+	e, err := New(t.Context(), Config{Imports: abi1.Sets()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,7 +44,7 @@ func TestSystemHasLess(t *testing.T) {
 	}
 	call := func(k int, limit int64) {
 		t.Helper()
-		if out, err := programs[k].Tool("x", 0, limits.Limits{Memory: limit}).Call(t.Context(), nil); err != nil || string(out) != "1" {
+		if out, err := programs[k].Tool("x", 0, limits.Limits{Memory: limit}).Call(t.Context(), CallSpec{}); err != nil || string(out) != "1" {
 			t.Fatalf("tool %d: got %s, %v, want 1", k, out, err)
 		}
 	}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 
 	"github.com/tetratelabs/wazero"
+
+	"github.com/toolsrv/toolsrv/runtime/hostabi"
 )
 
 // make makes an instance that is ready for a call. The error is an *Error.
@@ -95,6 +97,7 @@ func (m *module) started(ctx context.Context, code wazero.CompiledModule, r *run
 		return nil, err
 	}
 	start, limits := *r, *r.limits
+	start.guest, start.listener = hostabi.Run{}, nil // the same for all calls
 	if limits.Fuel > 0 {
 		limits.Fuel = max(limits.Fuel, startFuel)
 	}
@@ -111,7 +114,7 @@ func (m *module) started(ctx context.Context, code wazero.CompiledModule, r *run
 // what the module wants to have run, within the limits of r. The error is an *Error.
 func (m *module) start(i *instance, r *run) error {
 	i.call.begin(r)
-	defer i.call.lines.flush(r.ctx)
+	defer i.call.host.End()
 	i.memory.limit = r.limits.Memory
 	b := i.memory.linear.Bytes()
 	for n, d := range m.rewritten.Data {

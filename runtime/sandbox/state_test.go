@@ -39,7 +39,7 @@ func TestState(t *testing.T) {
 	}
 	settled(t, e)
 	expect("compiled ahead", 1, sandbox.CodeStored, 0)
-	if _, err := p.Tool("small", 0, limits.Limits{}).Call(t.Context(), []byte(`1`)); err != nil {
+	if _, err := p.Tool("small", 0, limits.Limits{}).Call(t.Context(), sandbox.CallSpec{Input: []byte(`1`)}); err != nil {
 		t.Fatal(err)
 	}
 	settled(t, e)
@@ -73,7 +73,7 @@ func TestToolState(t *testing.T) {
 	defer cancel()
 	var wait sync.WaitGroup
 	for range 3 {
-		wait.Go(func() { _, _ = tool.Call(ctx, nil) })
+		wait.Go(func() { _, _ = tool.Call(ctx, sandbox.CallSpec{}) })
 	}
 	for begun := time.Now(); ; time.Sleep(time.Millisecond) {
 		if s := tool.State(); s == (sandbox.ToolState{Running: 2, Waiting: 1}) {

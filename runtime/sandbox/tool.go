@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/toolsrv/toolsrv/runtime/hostabi"
 	"github.com/toolsrv/toolsrv/runtime/limits"
 )
 
@@ -27,45 +28,57 @@ type Tool struct {
 	name   string
 	index  int32
 	limits limits.Limits
+	grants []any // by the numbers of the sets of functions
 	gate   gate
 	peak   atomic.Int64 // bytes of memory that calls lately needed
 }
 
-// Tool returns tool number index of the module's manifest. name is what log lines call it.
-func (p *Program) Tool(name string, index int32, l limits.Limits) *Tool {
+// Tool returns tool number index of the module's manifest. name is what log lines call it. The tool has the grants, which
+// concern no other tool of the module, and none of those for sets that the program does not import.
+func (p *Program) Tool(name string, index int32, l limits.Limits, grants ...Grant) *Tool {
 	l = inForce(l)
 	p.module.allow(l.Memory)
-	return &Tool{module: p.module, name: name, index: index, limits: l, gate: gate{free: l.Concurrency, queue: l.Queue}}
+	return &Tool{
+		module: p.module, name: name, index: index, limits: l, grants: p.module.engine.offered.granted(grants),
+		gate: gate{free: l.Concurrency, queue: l.Queue},
+	}
 }
 
 // Limits returns the tool's limits with their defaults filled in.
 func (t *Tool) Limits() limits.Limits { return t.limits }
 
-// Call runs the tool with input, JSON, in a sandbox that is as new, and returns its output, checked JSON that belongs to
-// the caller. input is not kept. The error is an *Error.
-func (t *Tool) Call(ctx context.Context, input []byte) (output []byte, err error) {
-	return t.call(ctx, input, nil)
+// A CallSpec is what a tool is called with.
+type CallSpec struct {
+	// Input is the arguments, JSON. It is not kept.
+	Input []byte
+	// Principal tells on whose behalf the tool runs, to the functions that it imports; nil: on nobody's.
+	Principal fmt.Stringer
+	// Listener hears what the tool says before its result, beside the log; nil: nobody listens.
+	Listener hostabi.Listener
+	// Times is set to what the phases of the call took; nil: nobody times it.
+	Times *Times
 }
 
-// CallTimed is Call, and tells what its phases took.
-func (t *Tool) CallTimed(ctx context.Context, input []byte) (output []byte, times Times, err error) {
-	var c clock
-	begun := time.Now()
-	output, err = t.call(ctx, input, &c)
-	return output, c.times(begun), err
-}
-
-func (t *Tool) call(ctx context.Context, input []byte, c *clock) (output []byte, err error) {
-	if int64(len(input)) > t.limits.Input {
-		return nil, &Error{Outcome: InputTooLarge, Message: fmt.Sprintf("The tool's input has %d bytes; its limit is %s.", len(input), size(t.limits.Input))}
+// Call runs the tool in a sandbox that is as new, and returns its output, checked JSON that belongs to the caller. The error
+// is an *Error.
+func (t *Tool) Call(ctx context.Context, spec CallSpec) (output []byte, err error) {
+	r := run{
+		ctx: ctx, begun: time.Now(), limits: &t.limits, tool: t.name, index: t.index, peak: &t.peak, listener: spec.Listener,
+		guest: hostabi.Run{Serving: true, Input: spec.Input, Principal: spec.Principal, Grants: t.grants},
 	}
-	r := run{ctx: ctx, begun: time.Now(), limits: &t.limits, tool: t.name, clock: c, peak: &t.peak}
+	if spec.Times != nil {
+		r.clock = &clock{}
+		defer func() { *spec.Times = r.clock.times(r.begun) }()
+	}
+	if int64(len(spec.Input)) > t.limits.Input {
+		return nil, &Error{Outcome: InputTooLarge, Message: fmt.Sprintf("The tool's input has %d bytes; its limit is %s.", len(spec.Input), size(t.limits.Input))}
+	}
 	r.deadline = r.begun.Add(t.limits.Timeout)
 	if err := t.turn(&r); err != nil {
 		return nil, err
 	}
 	defer t.gate.leave()
-	output, err = t.module.serve(&r, false, t.index, input)
+	output, err = t.module.serve(&r)
 	return output, asError(err)
 }
 
@@ -101,9 +114,9 @@ func (p *Program) Describe(ctx context.Context) ([]byte, error) {
 	}
 	l := describeLimits()
 	p.module.allow(l.Memory)
-	r := run{ctx: ctx, begun: time.Now(), limits: &l}
+	r := run{ctx: ctx, begun: time.Now(), limits: &l, describe: true, guest: hostabi.Run{Serving: true}}
 	r.deadline = r.begun.Add(l.Timeout)
-	output, err := p.module.serve(&r, true, 0, nil)
+	output, err := p.module.serve(&r)
 	return output, asError(err)
 }
 

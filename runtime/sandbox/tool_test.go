@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/toolsrv/toolsrv/runtime/abi1"
 	"github.com/toolsrv/toolsrv/runtime/limits"
 	"github.com/toolsrv/toolsrv/runtime/sandbox"
 )
@@ -23,9 +24,9 @@ func occupy(t *testing.T, tool *sandbox.Tool, n int) *sync.WaitGroup {
 	var calls sync.WaitGroup
 	for range n {
 		calls.Go(func() {
-			_, err := tool.Call(ctx, nil)
+			_, err := tool.Call(ctx, sandbox.CallSpec{})
 			for e := (*sandbox.Error)(nil); errors.As(err, &e) && e.Outcome == sandbox.Overloaded; { // a call of the test was first
-				_, err = tool.Call(ctx, nil)
+				_, err = tool.Call(ctx, sandbox.CallSpec{})
 			}
 		})
 	}
@@ -47,13 +48,13 @@ func TestInput(t *testing.T) {
 	t.Parallel()
 	p := load(t, newEngine(t, sandbox.Config{}), fixture(t, "good/echo"))
 	tool := p.Tool("echo", 0, limits.Limits{Input: 10})
-	if out, err := tool.Call(t.Context(), []byte(`"12345678"`)); err != nil || string(out) != `"12345678"` {
+	if out, err := tool.Call(t.Context(), sandbox.CallSpec{Input: []byte(`"12345678"`)}); err != nil || string(out) != `"12345678"` {
 		t.Errorf("got %s, %v, want the input", out, err)
 	}
-	_, err := tool.Call(t.Context(), []byte(`"123456789"`))
+	_, err := tool.Call(t.Context(), sandbox.CallSpec{Input: []byte(`"123456789"`)})
 	wantError(t, err, sandbox.InputTooLarge, "has 11 bytes; its limit is 10 bytes")
 	tool = p.Tool("echo", 0, limits.Limits{Output: 9})
-	_, err = tool.Call(t.Context(), []byte(`"12345678"`))
+	_, err = tool.Call(t.Context(), sandbox.CallSpec{Input: []byte(`"12345678"`)})
 	wantError(t, err, sandbox.ToolBadOutput, "limit of 9 bytes")
 }
 
@@ -62,12 +63,12 @@ func TestOutputIsTheCallers(t *testing.T) {
 	t.Parallel()
 	tool := load(t, newEngine(t, sandbox.Config{}), fixture(t, "good/echo")).Tool("echo", 0, limits.Limits{})
 	input := []byte(`"first"`)
-	first, err := tool.Call(t.Context(), input)
+	first, err := tool.Call(t.Context(), sandbox.CallSpec{Input: input})
 	if err != nil {
 		t.Fatal(err)
 	}
 	copy(input, `"xxxxx"`)
-	if _, err := tool.Call(t.Context(), []byte(`"other"`)); err != nil {
+	if _, err := tool.Call(t.Context(), sandbox.CallSpec{Input: []byte(`"other"`)}); err != nil {
 		t.Fatal(err)
 	}
 	if string(first) != `"first"` {
@@ -81,7 +82,7 @@ func TestNothingLeaks(t *testing.T) {
 	p := load(t, newEngine(t, sandbox.Config{}), fixture(t, "good/echo"))
 	tool := p.Tool("count", 2, limits.Limits{})
 	for range 5 {
-		if out, err := tool.Call(t.Context(), nil); err != nil || string(out) != "1" {
+		if out, err := tool.Call(t.Context(), sandbox.CallSpec{}); err != nil || string(out) != "1" {
 			t.Fatalf("got %s, %v, want 1", out, err)
 		}
 	}
@@ -97,7 +98,7 @@ func TestDeadline(t *testing.T) {
 	tool := p.Tool("deadline", 0, limits.Limits{Timeout: 10 * time.Minute})
 	ask := func(ctx context.Context) time.Duration {
 		t.Helper()
-		out, err := tool.Call(ctx, nil)
+		out, err := tool.Call(ctx, sandbox.CallSpec{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -133,7 +134,7 @@ func TestQueue(t *testing.T) {
 		until(t, "a refusal", func() bool {
 			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 			defer cancel()
-			_, err := tool.Call(ctx, nil)
+			_, err := tool.Call(ctx, sandbox.CallSpec{})
 			var e *sandbox.Error
 			return errors.As(err, &e) && e.Outcome == sandbox.Overloaded && strings.Contains(e.Message, "busy")
 		})
@@ -155,7 +156,7 @@ func TestQueue(t *testing.T) {
 		until(t, "a place in the queue", func() bool {
 			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 			defer cancel()
-			_, err = tool.Call(ctx, nil)
+			_, err = tool.Call(ctx, sandbox.CallSpec{})
 			return strings.Contains(err.Error(), "waited for its turn")
 		})
 		wantError(t, err, sandbox.Cancelled, "The caller gave up while the call waited for its turn.")
@@ -163,7 +164,7 @@ func TestQueue(t *testing.T) {
 	t.Run("another tool is not held up", func(t *testing.T) {
 		t.Parallel()
 		occupy(t, p.Tool("sleep", 4, limits.Limits{Concurrency: 1, Timeout: time.Minute}), 2)
-		_, err := p.Tool("sleep", 4, limits.Limits{Concurrency: 1, Timeout: 100 * time.Millisecond}).Call(t.Context(), nil)
+		_, err := p.Tool("sleep", 4, limits.Limits{Concurrency: 1, Timeout: 100 * time.Millisecond}).Call(t.Context(), sandbox.CallSpec{})
 		wantError(t, err, sandbox.ToolTimeout, "ran longer than its limit of 100ms")
 	})
 }
@@ -176,13 +177,13 @@ func TestCancel(t *testing.T) {
 			t.Parallel()
 			ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 			defer cancel()
-			_, err := p.Tool("x", index, limits.Limits{Timeout: time.Minute}).Call(ctx, nil)
+			_, err := p.Tool("x", index, limits.Limits{Timeout: time.Minute}).Call(ctx, sandbox.CallSpec{})
 			wantError(t, err, sandbox.Cancelled, "The caller gave up")
 		})
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err := p.Tool("x", 0, limits.Limits{}).Call(ctx, nil)
+	_, err := p.Tool("x", 0, limits.Limits{}).Call(ctx, sandbox.CallSpec{})
 	wantError(t, err, sandbox.Cancelled, "The caller gave up")
 }
 
@@ -199,7 +200,7 @@ func TestEngineCloses(t *testing.T) {
 		tool := p.Tool("x", index, limits.Limits{Timeout: time.Minute, Concurrency: 1})
 		for range 2 {
 			go func() {
-				_, err := tool.Call(t.Context(), nil)
+				_, err := tool.Call(t.Context(), sandbox.CallSpec{})
 				errs <- err
 			}()
 		}
@@ -220,7 +221,7 @@ func TestEngineCloses(t *testing.T) {
 func TestLateCall(t *testing.T) {
 	t.Parallel()
 	e := newEngine(t, sandbox.Config{})
-	p, err := e.Load(fixture(t, "good/echo"))
+	p, err := e.Load(fixture(t, "good/echo"), abi1.Modules()...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -231,7 +232,7 @@ func TestLateCall(t *testing.T) {
 		}
 	}
 	for range 2 {
-		if out, err := tool.Call(t.Context(), []byte(`1`)); err != nil || string(out) != "1" {
+		if out, err := tool.Call(t.Context(), sandbox.CallSpec{Input: []byte(`1`)}); err != nil || string(out) != "1" {
 			t.Errorf("got %s, %v, want 1", out, err)
 		}
 	}
@@ -247,7 +248,7 @@ func TestHammer(t *testing.T) {
 	for worker := range 8 {
 		wait.Go(func() {
 			for i := range 20 {
-				p, err := e.Load(good)
+				p, err := e.Load(good, abi1.Modules()...)
 				if err != nil {
 					t.Error(err)
 					return
@@ -258,16 +259,16 @@ func TestHammer(t *testing.T) {
 				}
 				input := fmt.Appendf(nil, `{"worker": %d, "call": %d}`, worker, i)
 				for _, tool := range []*sandbox.Tool{own, shared} {
-					if out, err := tool.Call(t.Context(), input); err != nil || !bytes.Equal(out, input) {
+					if out, err := tool.Call(t.Context(), sandbox.CallSpec{Input: input}); err != nil || !bytes.Equal(out, input) {
 						t.Errorf("got %s, %v, want %s", out, err, input)
 					}
 				}
 				p.Close()
-				if p, err = e.Load(bad); err != nil {
+				if p, err = e.Load(bad, abi1.Modules()...); err != nil {
 					t.Error(err)
 					return
 				}
-				if _, err := p.Tool("bad", int32(i%15), limits.Limits{}).Call(t.Context(), nil); err == nil {
+				if _, err := p.Tool("bad", int32(i%15), limits.Limits{}).Call(t.Context(), sandbox.CallSpec{}); err == nil {
 					t.Error("a trap gives no error")
 				}
 				p.Close()
@@ -306,7 +307,8 @@ func TestTimes(t *testing.T) {
 		}
 		tool := p.Tool(c.fixture, 0, c.limits)
 		begun := time.Now()
-		_, got, _ := tool.CallTimed(t.Context(), []byte("{}"))
+		var got sandbox.Times
+		_, _ = tool.Call(t.Context(), sandbox.CallSpec{Input: []byte("{}"), Times: &got})
 		if whole := time.Since(begun); got.Ready+got.Run+got.Reset > whole {
 			t.Errorf("%s: the phases %+v are longer than the call, %s", c.fixture, got, whole)
 		}

@@ -45,7 +45,7 @@ func TestIdleWhileOneWaits(t *testing.T) {
 	const limit = fullSnapshot + 2*fullInstance
 	e, p := poolEngine(t, Config{Memory: limit}, "hostile/hoard")
 	full(t, p)
-	if out, err := p.Tool("x", 0, limits.Limits{}).Call(t.Context(), nil); err != nil || string(out) != "1" {
+	if out, err := p.Tool("x", 0, limits.Limits{}).Call(t.Context(), CallSpec{}); err != nil || string(out) != "1" {
 		t.Fatalf("got %s, %v, want 1", out, err)
 	}
 	if !p.module.enter() {
@@ -101,7 +101,7 @@ func TestSnapshotHasRoom(t *testing.T) {
 	p := loadInternal(t, e, logs)
 	full(t, p)
 	e.account.Add(account.Memory, limit-fullInstance) // one instance has room, and with what is given then, a snapshot
-	out, err := p.Tool("x", 0, limits.Limits{Timeout: 5 * time.Second}).Call(t.Context(), nil)
+	out, err := p.Tool("x", 0, limits.Limits{Timeout: 5 * time.Second}).Call(t.Context(), CallSpec{})
 	if err != nil || string(out) != "1" {
 		t.Errorf("got %s, %v, want 1", out, err)
 	}
@@ -116,7 +116,7 @@ func TestSnapshotHasRoom(t *testing.T) {
 func TestMemoryLeavesCode(t *testing.T) {
 	t.Parallel()
 	e, p := poolEngine(t, Config{CacheDir: t.TempDir()}, "hostile/hoard")
-	if out, err := p.Tool("x", 0, limits.Limits{}).Call(t.Context(), nil); err != nil || string(out) != "1" {
+	if out, err := p.Tool("x", 0, limits.Limits{}).Call(t.Context(), CallSpec{}); err != nil || string(out) != "1" {
 		t.Fatalf("got %s, %v, want 1", out, err)
 	}
 	e.reclaim(nil, account.Memory, e.account.Most(account.Memory, true))

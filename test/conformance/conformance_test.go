@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/toolsrv/toolsrv/runtime/abi1"
 	"github.com/toolsrv/toolsrv/runtime/limits"
 	"github.com/toolsrv/toolsrv/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/wasmtools"
@@ -114,7 +115,7 @@ type host struct {
 func start(t *testing.T, module []byte) *host {
 	t.Helper()
 	h := &host{log: &record{}}
-	engine, err := sandbox.New(t.Context(), sandbox.Config{Logger: slog.New(h.log)})
+	engine, err := sandbox.New(t.Context(), sandbox.Config{Imports: abi1.Sets(), Logger: slog.New(h.log)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,7 +124,7 @@ func start(t *testing.T, module []byte) *host {
 			t.Error(err)
 		}
 	})
-	if h.program, err = engine.Load(module); err != nil {
+	if h.program, err = engine.Load(module, abi1.Modules()...); err != nil {
 		t.Fatal(err)
 	}
 	if err := h.program.Compile(t.Context()); err != nil { // not within a call's time limit
@@ -196,7 +197,7 @@ func (h *host) run(t *testing.T, v *vector) {
 		filled, err := parameters.Validate(body)
 		var result []byte
 		if err == nil {
-			result, err = tool.Call(t.Context(), filled)
+			result, err = tool.Call(t.Context(), sandbox.CallSpec{Input: filled})
 		}
 		v.check(t, result, err)
 		if v.Want.Check == "differs" && seen[string(result)] {

@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/toolsrv/toolsrv/internal/testkit"
+	"github.com/toolsrv/toolsrv/runtime/abi1"
 	"github.com/toolsrv/toolsrv/runtime/limits"
 	"github.com/toolsrv/toolsrv/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/runtime/wasmbin"
@@ -52,7 +53,7 @@ func skipIfSlow(t *testing.T) {
 // serve opens a catalog on a directory, waits until it tells of the tools at paths, and returns its table.
 func serve(t *testing.T, folder string, logger *slog.Logger, paths ...string) *wasmtools.RouteTable {
 	t.Helper()
-	engine, err := sandbox.New(t.Context(), sandbox.Config{Logger: logger})
+	engine, err := sandbox.New(t.Context(), sandbox.Config{Imports: abi1.Sets(), Logger: logger})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -325,12 +326,12 @@ func TestRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	engine, err := sandbox.New(t.Context(), sandbox.Config{})
+	engine, err := sandbox.New(t.Context(), sandbox.Config{Imports: abi1.Sets()})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer engine.Close(context.Background())
-	program, err := engine.Load(content)
+	program, err := engine.Load(content, abi1.Modules()...)
 	if err != nil {
 		t.Fatal(err)
 	}

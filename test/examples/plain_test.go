@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/toolsrv/toolsrv/runtime/abi1"
 	"github.com/toolsrv/toolsrv/runtime/limits"
 	"github.com/toolsrv/toolsrv/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/runtime/wasmbin"
@@ -85,7 +86,7 @@ func checkPlain(t *testing.T, table *wasmtools.RouteTable) {
 // TestPlainCParser gives the C program what no schema lets through: each is refused with a sentence, and none breaks it.
 func TestPlainCParser(t *testing.T) {
 	t.Parallel()
-	engine, err := sandbox.New(t.Context(), sandbox.Config{})
+	engine, err := sandbox.New(t.Context(), sandbox.Config{Imports: abi1.Sets()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,7 +95,7 @@ func TestPlainCParser(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	program, err := engine.Load(read(t, "../../examples/plain-c/plain-c.wasm"))
+	program, err := engine.Load(read(t, "../../examples/plain-c/plain-c.wasm"), abi1.Modules()...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,7 +129,7 @@ func TestPlainCParser(t *testing.T) {
 		{"too long", strings.Repeat(" ", 600_000), "512 KiB"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			got, err := tool.Call(t.Context(), []byte(test.input))
+			got, err := tool.Call(t.Context(), sandbox.CallSpec{Input: []byte(test.input)})
 			var failed *sandbox.Error
 			if !errors.As(err, &failed) || failed.Outcome != sandbox.ToolError || !strings.Contains(failed.Message, test.want) {
 				t.Errorf("got %s, %v, want a tool error with %q", got, err, test.want)

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/toolsrv/toolsrv/author/project"
+	"github.com/toolsrv/toolsrv/runtime/abi1"
 	"github.com/toolsrv/toolsrv/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/runtime/wasmbin"
 	"github.com/toolsrv/toolsrv/wasmtools"
@@ -153,12 +154,12 @@ func buildProject(t *testing.T, dir string, files map[string]string) []byte {
 // pack has a module tell its manifest, and returns the module with it inside, and the manifest but for the SDK that made it.
 func pack(t *testing.T, module []byte) (packed []byte, manifest map[string]any) {
 	t.Helper()
-	engine, err := sandbox.New(t.Context(), sandbox.Config{})
+	engine, err := sandbox.New(t.Context(), sandbox.Config{Imports: abi1.Sets()})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer engine.Close(t.Context())
-	program, err := engine.Load(module)
+	program, err := engine.Load(module, abi1.Modules()...)
 	if err != nil {
 		t.Fatal(err)
 	}

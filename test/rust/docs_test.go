@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/toolsrv/toolsrv/runtime/limits"
+	"github.com/toolsrv/toolsrv/runtime/sandbox"
 )
 
 // TestToolsDoc runs the commands of docs/tools.md on Rust as a reader would, and calls the tool that they build.
@@ -48,7 +49,7 @@ func TestToolsDoc(t *testing.T) {
 	}
 	tool := load(t, module).Tool("count", 0, limits.Limits{Timeout: time.Minute})
 	const want = `{"words":2,"characters":10}`
-	if got, err := tool.Call(t.Context(), []byte(`{"text": "Hallo Welt", "spaces": true}`)); err != nil || string(got) != want {
+	if got, err := tool.Call(t.Context(), sandbox.CallSpec{Input: []byte(`{"text": "Hallo Welt", "spaces": true}`)}); err != nil || string(got) != want {
 		t.Errorf("got %s, %v, want %s", got, err, want)
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/toolsrv/toolsrv/internal/testkit"
+	"github.com/toolsrv/toolsrv/runtime/abi1"
 	"github.com/toolsrv/toolsrv/runtime/limits"
 	"github.com/toolsrv/toolsrv/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/runtime/wasmbin"
@@ -54,7 +55,7 @@ func build(t *testing.T, crate, target string) []byte {
 // load returns a program in an engine of its own.
 func load(t *testing.T, module []byte) *sandbox.Program {
 	t.Helper()
-	engine, err := sandbox.New(t.Context(), sandbox.Config{})
+	engine, err := sandbox.New(t.Context(), sandbox.Config{Imports: abi1.Sets()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,7 +64,7 @@ func load(t *testing.T, module []byte) *sandbox.Program {
 			t.Error(err)
 		}
 	})
-	program, err := engine.Load(module)
+	program, err := engine.Load(module, abi1.Modules()...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,7 +122,8 @@ func TestResetInPlace(t *testing.T) {
 			for _, size := range []int{1, 1 << 10, 64 << 10, 100 << 10} {
 				body := fmt.Sprintf(`{"name": %q}`, strings.Repeat("a", size))
 				for range 3 {
-					_, times, err := tool.CallTimed(t.Context(), []byte(body))
+					var times sandbox.Times
+					_, err := tool.Call(t.Context(), sandbox.CallSpec{Input: []byte(body), Times: &times})
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -164,7 +166,7 @@ func TestWritten(t *testing.T) {
 			}
 			prepared := program.Tool("prepared", 1, limits.Limits{Timeout: time.Minute})
 			for range 3 {
-				if got, err := prepared.Call(t.Context(), nil); err != nil || string(got) != "1" {
+				if got, err := prepared.Call(t.Context(), sandbox.CallSpec{}); err != nil || string(got) != "1" {
 					t.Errorf("got %s, %v, want 1: warm runs once, and each call begins with what it left", got, err)
 				}
 			}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/toolsrv/toolsrv/runtime/abi1"
 	"github.com/toolsrv/toolsrv/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/runtime/wasmbin"
 	"github.com/toolsrv/toolsrv/wasmtools"
@@ -20,7 +21,7 @@ import (
 // the end is always what is served when they come in their own order.
 func TestStartOrder(t *testing.T) {
 	t.Parallel()
-	engine, err := sandbox.New(t.Context(), sandbox.Config{})
+	engine, err := sandbox.New(t.Context(), sandbox.Config{Imports: abi1.Sets()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -152,7 +153,7 @@ func TestServedKeeps(t *testing.T) {
 // TestManyWait does not look closely at all that wait for others whenever a file comes: a copy of a large directory below it has
 // thousands of them. Not parallel: AllocsPerRun counts what the whole process allocates.
 func TestManyWait(t *testing.T) {
-	engine, err := sandbox.New(t.Context(), sandbox.Config{})
+	engine, err := sandbox.New(t.Context(), sandbox.Config{Imports: abi1.Sets()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/toolsrv/toolsrv/runtime/abi1"
 	"github.com/toolsrv/toolsrv/runtime/limits"
 	"github.com/toolsrv/toolsrv/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/runtime/wasmbin"
@@ -143,7 +144,7 @@ func remove(t testing.TB, path ...string) {
 
 func newEngine(t testing.TB) *sandbox.Engine {
 	t.Helper()
-	e, err := sandbox.New(t.Context(), sandbox.Config{})
+	e, err := sandbox.New(t.Context(), sandbox.Config{Imports: abi1.Sets()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,6 +16,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/toolsrv/toolsrv/runtime/abi1"
 	"github.com/toolsrv/toolsrv/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/auth"
@@ -85,7 +86,7 @@ func (s *Server) open(ctx context.Context, c *config.Config, tools []*wasmtools.
 	if s.listener, err = listen(ctx, c.Server.Address); err != nil {
 		return err
 	}
-	if s.engine, err = sandbox.New(ctx, sandbox.Config{CacheDir: s.cacheDir(c), Memory: c.Server.Memory, CodeMemory: c.Server.CodeMemory, Logger: slog.New(tracer{s.logger.Handler()})}); err != nil {
+	if s.engine, err = sandbox.New(ctx, sandbox.Config{Imports: abi1.Sets(), CacheDir: s.cacheDir(c), Memory: c.Server.Memory, CodeMemory: c.Server.CodeMemory, Logger: slog.New(tracer{s.logger.Handler()})}); err != nil {
 		return fmt.Errorf("start the sandbox engine: %w", err)
 	}
 	s.source, err = directory.Open(c.Tools.Directory, directory.Options{Modules: c.Tools.Modules, Logger: s.logger})

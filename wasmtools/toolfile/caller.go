@@ -20,7 +20,13 @@ func (caller) IsRunner() {}
 
 // Call runs the tool in the sandbox.
 func (c caller) Call(ctx context.Context, call *wasmtools.Call) ([]byte, error) {
-	result, err := c.tool.Call(ctx, call.Arguments)
+	spec := sandbox.CallSpec{Input: call.Arguments, Principal: call.Principal, Listener: call.Listener}
+	if call.Times != nil {
+		var times sandbox.Times
+		spec.Times = &times
+		defer func() { call.Times.Ready, call.Times.Run, call.Times.Reset = times.Ready, times.Run, times.Reset }()
+	}
+	result, err := c.tool.Call(ctx, spec)
 	if err != nil {
 		return nil, translate(err)
 	}
@@ -39,7 +45,7 @@ func (m *Module) Call(ctx context.Context, i int, body []byte) (result []byte, t
 	if err != nil {
 		return nil, times, err
 	}
-	result, times, err = t.Caller.(caller).tool.CallTimed(ctx, arguments) // as Build made it
+	result, err = t.Caller.(caller).tool.Call(ctx, sandbox.CallSpec{Input: arguments, Times: &times}) // as Build made it
 	if err != nil {
 		return nil, times, translate(err)
 	}

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/toolsrv/toolsrv/runtime/abi1"
 	"github.com/toolsrv/toolsrv/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/runtime/wasmbin"
 	"github.com/toolsrv/toolsrv/wasmtools"
@@ -48,7 +49,7 @@ func manifest(t testing.TB, namespace string, names ...string) string {
 
 func newEngine(t testing.TB) *sandbox.Engine {
 	t.Helper()
-	e, err := sandbox.New(t.Context(), sandbox.Config{})
+	e, err := sandbox.New(t.Context(), sandbox.Config{Imports: abi1.Sets()})
 	if err != nil {
 		t.Fatal(err)
 	}

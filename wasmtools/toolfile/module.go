@@ -12,6 +12,7 @@ import (
 	"fmt"
 
 	"github.com/toolsrv/toolsrv/internal/text"
+	"github.com/toolsrv/toolsrv/runtime/abi1"
 	"github.com/toolsrv/toolsrv/runtime/limits"
 	"github.com/toolsrv/toolsrv/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/runtime/wasmbin"
@@ -45,7 +46,7 @@ type schemas struct{ parameters, result *schema.Schema }
 
 // Load checks a file's content and reads its manifest, without compiling or running anything. Close gives it up.
 func Load(engine *sandbox.Engine, content []byte, place Place) (*Module, error) {
-	program, err := engine.Load(content)
+	program, err := engine.Load(content, abi1.Modules()...)
 	if err != nil {
 		return nil, err
 	}

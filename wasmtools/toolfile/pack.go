@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/toolsrv/toolsrv/runtime/abi1"
 	"github.com/toolsrv/toolsrv/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/runtime/wasmbin"
 	"github.com/toolsrv/toolsrv/wasmtools"
@@ -38,7 +39,7 @@ func Pack(ctx context.Context, engine *sandbox.Engine, content, manifest []byte)
 
 // manifestOf returns the text of a module's manifest, which has been parsed.
 func manifestOf(ctx context.Context, engine *sandbox.Engine, content, given []byte) ([]byte, error) {
-	program, err := engine.Load(content)
+	program, err := engine.Load(content, abi1.Modules()...)
 	if err != nil {
 		return nil, err
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/toolsrv/toolsrv/bench/internal/guest"
 	"github.com/toolsrv/toolsrv/bench/internal/measure"
+	"github.com/toolsrv/toolsrv/runtime/abi1"
 	"github.com/toolsrv/toolsrv/runtime/limits"
 	"github.com/toolsrv/toolsrv/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/wasmtools"
@@ -82,7 +83,7 @@ func idleChild(arguments []string, out io.Writer) error {
 		return err
 	}
 	ctx := context.Background()
-	engine, err := sandbox.New(ctx, sandbox.Config{CacheDir: *cache})
+	engine, err := sandbox.New(ctx, sandbox.Config{Imports: abi1.Sets(), CacheDir: *cache})
 	if err != nil {
 		return err
 	}
@@ -91,12 +92,12 @@ func idleChild(arguments []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	first, err := engine.Load(odd)
+	first, err := engine.Load(odd, abi1.Modules()...)
 	if err != nil {
 		return err
 	}
 	defer first.Close()
-	if _, err := first.Tool("grow", guest.Grow, limits.Limits{}).Call(ctx, []byte("{}")); err != nil {
+	if _, err := first.Tool("grow", guest.Grow, limits.Limits{}).Call(ctx, sandbox.CallSpec{Input: []byte("{}")}); err != nil {
 		return err
 	}
 	before, err := measure.Resident()
@@ -157,7 +158,7 @@ func compileAll(ctx context.Context, engine *sandbox.Engine, directory string) e
 		if err != nil {
 			return err
 		}
-		p, err := engine.Load(module)
+		p, err := engine.Load(module, abi1.Modules()...)
 		if err != nil {
 			return err
 		}
@@ -183,7 +184,7 @@ func (b *bench) start(ctx context.Context) error {
 	if err := b.guests.Fill(tools, many); err != nil {
 		return err
 	}
-	engine, err := sandbox.New(ctx, sandbox.Config{CacheDir: cache})
+	engine, err := sandbox.New(ctx, sandbox.Config{Imports: abi1.Sets(), CacheDir: cache})
 	if err != nil {
 		return err
 	}

@@ -120,7 +120,7 @@ func (b *bench) gcStall(ctx context.Context) error {
 		tool := o.program.Tool("spin", guest.Spin, limits.Limits{Timeout: time.Second})
 		done := make(chan error, guests)
 		for range guests {
-			go func() { done <- spun(tool.Call(ctx, []byte("{}"))) }()
+			go func() { done <- spun(tool.Call(ctx, sandbox.CallSpec{Input: []byte("{}")})) }()
 		}
 		longest, n := time.Duration(0), 0
 		for left := guests; left > 0; {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/toolsrv/toolsrv/bench/internal/guest"
 	"github.com/toolsrv/toolsrv/bench/internal/measure"
+	"github.com/toolsrv/toolsrv/runtime/abi1"
 	"github.com/toolsrv/toolsrv/runtime/limits"
 	"github.com/toolsrv/toolsrv/runtime/sandbox"
 )
@@ -17,11 +18,11 @@ type ours struct {
 }
 
 func newOurs(ctx context.Context, module []byte) (*ours, error) {
-	engine, err := sandbox.New(ctx, sandbox.Config{})
+	engine, err := sandbox.New(ctx, sandbox.Config{Imports: abi1.Sets()})
 	if err != nil {
 		return nil, err
 	}
-	program, err := engine.Load(module)
+	program, err := engine.Load(module, abi1.Modules()...)
 	if err == nil {
 		err = program.Compile(ctx)
 	}
@@ -42,7 +43,7 @@ func (o *ours) side(ctx context.Context, index int32, input, output string) meas
 	tool := o.program.Tool("bench", index, limits.Limits{})
 	arguments := []byte(input)
 	return measure.Side{Name: "ours", Do: func() error {
-		return same(output)(tool.Call(ctx, arguments))
+		return same(output)(tool.Call(ctx, sandbox.CallSpec{Input: arguments}))
 	}}
 }
 

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/toolsrv/toolsrv/bench/internal/guest"
+	"github.com/toolsrv/toolsrv/runtime/abi1"
 	"github.com/toolsrv/toolsrv/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/catalog"
@@ -46,7 +47,7 @@ func (b *bench) serve(ctx context.Context, fill func(directory string) error) (_
 	if err := fill(folder); err != nil {
 		return nil, err
 	}
-	engine, err := sandbox.New(ctx, sandbox.Config{})
+	engine, err := sandbox.New(ctx, sandbox.Config{Imports: abi1.Sets()})
 	if err != nil {
 		return nil, err
 	}

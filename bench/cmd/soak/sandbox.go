@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/toolsrv/toolsrv/bench/internal/guest"
+	"github.com/toolsrv/toolsrv/runtime/abi1"
 	"github.com/toolsrv/toolsrv/runtime/limits"
 	"github.com/toolsrv/toolsrv/runtime/sandbox"
 )
@@ -25,7 +26,7 @@ type kind struct {
 
 // soakSandbox makes calls of all kinds.
 func soakSandbox(ctx context.Context, shelf guest.Shelf, w *watch) error {
-	engine, err := sandbox.New(ctx, sandbox.Config{})
+	engine, err := sandbox.New(ctx, sandbox.Config{Imports: abi1.Sets()})
 	if err != nil {
 		return err
 	}
@@ -63,7 +64,7 @@ func kindsOf(ctx context.Context, engine *sandbox.Engine, shelf guest.Shelf) (ki
 			return nil
 		}
 		var p *sandbox.Program
-		if p, err = engine.Load(module); err == nil {
+		if p, err = engine.Load(module, abi1.Modules()...); err == nil {
 			programs = append(programs, p)
 			err = p.Compile(ctx) // a call of five milliseconds has no time for that
 		}
@@ -95,7 +96,7 @@ func (k *kind) call(ctx context.Context) (time.Duration, error) {
 		ctx = leaving
 	}
 	begin := time.Now()
-	output, err := k.tool.Call(ctx, k.input)
+	output, err := k.tool.Call(ctx, sandbox.CallSpec{Input: k.input})
 	took := time.Since(begin)
 	var failed *sandbox.Error
 	switch {

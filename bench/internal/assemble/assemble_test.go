@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/toolsrv/toolsrv/bench/internal/assemble"
+	"github.com/toolsrv/toolsrv/runtime/abi1"
 	"github.com/toolsrv/toolsrv/runtime/limits"
 	"github.com/toolsrv/toolsrv/runtime/sandbox"
 )
@@ -11,7 +12,7 @@ import (
 // TestModules has every kind of tool give back its input.
 func TestModules(t *testing.T) {
 	t.Parallel()
-	engine, err := sandbox.New(t.Context(), sandbox.Config{})
+	engine, err := sandbox.New(t.Context(), sandbox.Config{Imports: abi1.Sets()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,13 +38,13 @@ func TestModules(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			program, err := engine.Load(module)
+			program, err := engine.Load(module, abi1.Modules()...)
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer program.Close()
 			const input = `{"a": 1}`
-			output, err := program.Tool("tool", 0, limits.Limits{}).Call(t.Context(), []byte(input))
+			output, err := program.Tool("tool", 0, limits.Limits{}).Call(t.Context(), sandbox.CallSpec{Input: []byte(input)})
 			if err != nil || string(output) != input {
 				t.Errorf("got %q, %v, want %q", output, err, input)
 			}

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/toolsrv/toolsrv/internal/text"
+	"github.com/toolsrv/toolsrv/runtime/abi1"
 	"github.com/toolsrv/toolsrv/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
@@ -223,12 +224,12 @@ func newEngine(ctx context.Context, c *config.Config, workers int, logger *slog.
 	dir, err := server.CacheDir(c)
 	if err == nil {
 		var engine *sandbox.Engine
-		if engine, err = sandbox.New(ctx, sandbox.Config{CacheDir: dir, CompileWorkers: workers, Logger: logger}); err == nil {
+		if engine, err = sandbox.New(ctx, sandbox.Config{Imports: abi1.Sets(), CacheDir: dir, CompileWorkers: workers, Logger: logger}); err == nil {
 			return engine, nil
 		}
 	}
 	logger.Warn("compiled code is not kept: set HOME, or with --config tools.cache_directory", "error", err)
-	return sandbox.New(ctx, sandbox.Config{CompileWorkers: workers, Logger: logger})
+	return sandbox.New(ctx, sandbox.Config{Imports: abi1.Sets(), CompileWorkers: workers, Logger: logger})
 }
 
 // readModule reads a module's file, which may be no larger than a module.

@@ -1,0 +1,60 @@
+package wasi
+
+import (
+	"bytes"
+	"log/slog"
+
+	"github.com/toolsrv/toolsrv/runtime/hostabi"
+)
+
+// streams makes log lines of what a guest writes to stdout and stderr.
+type streams struct {
+	begun [3][]byte // of each descriptor, the line that has not ended; at most MaxLine and one byte
+	last  []byte    // last line of stderr that is not blank
+}
+
+// said takes a piece of stdout or stderr.
+func said(c *hostabi.Call, fd uint32, piece []byte) {
+	s, ok := c.State().(*streams)
+	if !ok {
+		s = &streams{}
+		c.Keep(s)
+	}
+	begun := &s.begun[fd]
+	for len(piece) > 0 {
+		end := bytes.IndexByte(piece, '\n')
+		if end < 0 {
+			*begun = join(*begun, piece)
+			return
+		}
+		s.line(c, fd, join(*begun, piece[:end]))
+		*begun = (*begun)[:0]
+		piece = piece[end+1:]
+	}
+}
+
+// End logs the lines that were begun and not ended.
+func (s *streams) End(c *hostabi.Call) {
+	for fd, begun := range s.begun {
+		s.line(c, uint32(fd), begun)
+		s.begun[fd] = nil
+	}
+}
+
+func (s *streams) line(c *hostabi.Call, fd uint32, text []byte) {
+	text = bytes.TrimRight(text, "\r")
+	if len(bytes.TrimSpace(text)) == 0 {
+		return
+	}
+	if fd == 2 {
+		s.last = append(s.last[:0], text...)
+		c.Log(slog.LevelInfo, "stderr", text)
+		return
+	}
+	c.Log(slog.LevelInfo, "stdout", text)
+}
+
+// join appends what a line still has room for: one byte above MaxLine tells that there was more.
+func join(begun, piece []byte) []byte {
+	return append(begun, piece[:min(len(piece), hostabi.MaxLine+1-len(begun))]...)
+}

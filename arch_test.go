@@ -28,6 +28,8 @@ var edges = map[string][]string{
 	"internal/ownership": {},
 	// What tests share.
 	"internal/testkit": {},
+	// What tests share that run guests.
+	"internal/testkit/sandboxtest": {"runtime/sandbox", "runtime/wasmbin"},
 	// Modules for tests, byte by byte.
 	"internal/testkit/wasmtest": {},
 	// Paths and patterns of them; knows no tools.

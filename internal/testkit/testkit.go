@@ -1,4 +1,4 @@
-// Package testkit has what the tests of several packages share.
+// Package testkit has what the tests of several packages share. It imports no other package, so that all can use it.
 package testkit
 
 import (

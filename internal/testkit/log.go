@@ -1,0 +1,97 @@
+package testkit
+
+import (
+	"bytes"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// Patience bounds every wait for an event. It is not a pace: tests go on as soon as the event is there.
+const Patience = 30 * time.Second
+
+// A Log keeps what many goroutines write. The zero Log is empty.
+type Log struct {
+	mu      sync.Mutex
+	text    bytes.Buffer
+	changed chan struct{} // closed by the next write, where somebody waits
+}
+
+// Write appends to the log.
+func (l *Log) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.changed != nil {
+		close(l.changed)
+		l.changed = nil
+	}
+	return l.text.Write(b)
+}
+
+// String returns all that was written.
+func (l *Log) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+// Logger returns a logger that writes lines of text from level on.
+func (l *Log) Logger(level slog.Level) *slog.Logger {
+	return slog.New(slog.NewTextHandler(l, &slog.HandlerOptions{Level: level}))
+}
+
+// Count returns the number of lines that hold all parts.
+func (l *Log) Count(parts ...string) (n int) {
+	for line := range strings.Lines(l.String()) {
+		if !slices.ContainsFunc(parts, func(part string) bool { return !strings.Contains(line, part) }) {
+			n++
+		}
+	}
+	return n
+}
+
+// Wait waits until the log holds a text.
+func (l *Log) Wait(t testing.TB, text string) {
+	t.Helper()
+	l.WaitFor(t, text, func(all string) bool { return strings.Contains(all, text) })
+}
+
+// WaitFor waits until the log is as it should be.
+func (l *Log) WaitFor(t testing.TB, what string, good func(all string) bool) {
+	t.Helper()
+	deadline := time.After(Patience)
+	for {
+		all, changed := l.next()
+		if good(all) {
+			return
+		}
+		select {
+		case <-changed:
+		case <-deadline:
+			t.Fatalf("waited in vain for %s in the log:\n%s", what, all)
+		}
+	}
+}
+
+// next returns what was written, and a channel that is closed when there is more.
+func (l *Log) next() (string, <-chan struct{}) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.changed == nil {
+		l.changed = make(chan struct{})
+	}
+	return l.text.String(), l.changed
+}
+
+// Until waits for a condition that another goroutine, or another process, makes true.
+func Until(t testing.TB, what string, done func() bool) {
+	t.Helper()
+	for end := time.Now().Add(Patience); !done(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("waited in vain for ", what)
+		}
+	}
+}

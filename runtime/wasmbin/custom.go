@@ -58,12 +58,19 @@ func (m *Module) Bare() []byte {
 	return bare
 }
 
-// SetCustom returns a copy of module that has content in a custom section of that name, as its last section. Whatever
-// custom sections of the name were there are gone; all other sections are as they were, byte for byte.
+// SetCustom parses a module and returns a copy of it as [Module.SetCustom] does.
 func SetCustom(module []byte, name string, content []byte) ([]byte, error) {
-	if _, err := Parse(module); err != nil {
+	m, err := Parse(module)
+	if err != nil {
 		return nil, err
 	}
+	return m.SetCustom(name, content)
+}
+
+// SetCustom returns a copy of the module's bytes that has content in a custom section of that name, as its last section.
+// Whatever custom sections of the name were there are gone; all other sections are as they were, byte for byte.
+func (m *Module) SetCustom(name string, content []byte) ([]byte, error) {
+	module := m.data
 	if !utf8.ValidString(name) {
 		return nil, fmt.Errorf("wasm: the custom section name %q is not UTF-8", text.Short(name))
 	}

@@ -93,7 +93,7 @@ func Inspect(content []byte) (*Report, error) {
 		Features: []string{},
 		Sections: []Section{},
 	}
-	r.readManifest(content)
+	r.readManifest(binary)
 	for _, i := range first(binary.Imports(), &r.Left.Imports) {
 		r.Imports = append(r.Imports, symbol(i.Module, i.Name, i.Kind, i.Type, i.Global))
 	}
@@ -119,8 +119,8 @@ func Inspect(content []byte) (*Report, error) {
 }
 
 // readManifest reads the manifest that is embedded, if there is one.
-func (r *Report) readManifest(content []byte) {
-	text, err := embedded(content)
+func (r *Report) readManifest(binary *wasmbin.Module) {
+	text, err := embedded(binary)
 	if err == nil && text != nil {
 		if r.Manifest, err = wasmtools.ParseManifest(text); err == nil {
 			r.SDK = r.Manifest.SDK

@@ -46,12 +46,16 @@ type schemas struct{ parameters, result *schema.Schema }
 
 // Load checks a file's content and reads its manifest, without compiling or running anything. Close gives it up.
 func Load(engine *sandbox.Engine, content []byte, place Place) (*Module, error) {
-	program, err := engine.Load(content, abi1.Modules()...)
+	binary, err := wasmbin.Parse(content)
+	if err != nil {
+		return nil, err
+	}
+	program, err := engine.LoadModule(binary, abi1.Modules()...)
 	if err != nil {
 		return nil, err
 	}
 	m := &Module{program: program, place: place}
-	if err := m.readManifest(content); err != nil {
+	if err := m.readManifest(binary); err != nil {
 		m.Close()
 		return nil, err
 	}
@@ -59,8 +63,8 @@ func Load(engine *sandbox.Engine, content []byte, place Place) (*Module, error) 
 }
 
 // readManifest reads the manifest in the custom section, if it is there.
-func (m *Module) readManifest(content []byte) error {
-	text, err := embedded(content)
+func (m *Module) readManifest(binary *wasmbin.Module) error {
+	text, err := embedded(binary)
 	if err != nil {
 		return err
 	}
@@ -78,12 +82,8 @@ func (m *Module) readManifest(content []byte) error {
 }
 
 // embedded returns the text of the manifest in a module's custom section, or nil where there is none. It shares memory
-// with content.
-func embedded(content []byte) ([]byte, error) {
-	binary, err := wasmbin.Parse(content)
-	if err != nil {
-		return nil, err
-	}
+// with it.
+func embedded(binary *wasmbin.Module) ([]byte, error) {
 	text, ok, err := binary.Custom(wasmtools.ManifestSection)
 	if ok && text == nil {
 		text = []byte{}

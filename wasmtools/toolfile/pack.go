@@ -18,11 +18,15 @@ import (
 // is given takes the place of both, unless it gives the tools that the module describes other numbers. What Pack returns is
 // what a server takes, whatever its folder.
 func Pack(ctx context.Context, engine *sandbox.Engine, content, manifest []byte) ([]byte, *wasmtools.Manifest, error) {
-	text, err := manifestOf(ctx, engine, content, manifest)
+	binary, err := wasmbin.Parse(content)
 	if err != nil {
 		return nil, nil, err
 	}
-	packed, err := wasmbin.SetCustom(content, wasmtools.ManifestSection, text)
+	text, err := manifestOf(ctx, engine, binary, manifest)
+	if err != nil {
+		return nil, nil, err
+	}
+	packed, err := binary.SetCustom(wasmtools.ManifestSection, text)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -38,8 +42,8 @@ func Pack(ctx context.Context, engine *sandbox.Engine, content, manifest []byte)
 }
 
 // manifestOf returns the text of a module's manifest, which has been parsed.
-func manifestOf(ctx context.Context, engine *sandbox.Engine, content, given []byte) ([]byte, error) {
-	program, err := engine.Load(content, abi1.Modules()...)
+func manifestOf(ctx context.Context, engine *sandbox.Engine, binary *wasmbin.Module, given []byte) ([]byte, error) {
+	program, err := engine.LoadModule(binary, abi1.Modules()...)
 	if err != nil {
 		return nil, err
 	}
@@ -53,7 +57,7 @@ func manifestOf(ctx context.Context, engine *sandbox.Engine, content, given []by
 		}
 	case given == nil:
 		source = "custom section " + wasmtools.ManifestSection
-		if told, err = embedded(content); err != nil {
+		if told, err = embedded(binary); err != nil {
 			return nil, err
 		}
 		if told == nil {

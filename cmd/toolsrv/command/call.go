@@ -318,7 +318,7 @@ func completeTool(cmd *cobra.Command, args []string, typed string) ([]cobra.Comp
 		return completeModules(cmd, args, typed)
 	}
 	var names []cobra.Completion
-	if content, err := readModule(args[0]); err == nil && len(args) == 1 {
+	if content, err := toolfile.ReadFile(args[0]); err == nil && len(args) == 1 {
 		if r, err := toolfile.Inspect(content); err == nil && r.Manifest != nil {
 			for _, t := range r.Manifest.Tools {
 				if strings.HasPrefix(t.Name, typed) {
@@ -421,7 +421,7 @@ func (o *opener) open(ctx context.Context, file string, stderr io.Writer) (_ *op
 		}
 	}()
 	begun := time.Now()
-	content, err := readModule(file)
+	content, err := toolfile.ReadFile(file)
 	if err != nil {
 		return nil, err
 	}

@@ -177,7 +177,7 @@ func (c *check) load(ctx context.Context, engine *sandbox.Engine, settings *conf
 	}
 	if c.config == "" {
 		for _, name := range args {
-			add(name, "", func() ([]byte, error) { return readModule(name) })
+			add(name, "", func() ([]byte, error) { return toolfile.ReadFile(name) })
 		}
 		return files, nil
 	}

@@ -140,13 +140,13 @@ func (d *dev) tell(ctx context.Context, s *server.Server, w io.Writer) {
 		}
 	})()
 	for told := ""; ; {
-		var text strings.Builder
+		var commands strings.Builder
 		for _, route := range s.Table().Tools() {
-			fmt.Fprintf(&text, "  curl -s %s -H 'Content-Type: application/json' -d %s\n",
-				callAddress(s.Addr())+route.Tool.Path(), shellQuote(sampleArguments(route.Tool)))
+			fmt.Fprintf(&commands, "  curl -s %s -H 'Content-Type: application/json' -d %s\n",
+				callAddress(s.Addr())+route.Tool.Path(), text.ShellQuote(sampleArguments(route.Tool)))
 		}
-		if text.Len() > 0 && text.String() != told {
-			told = text.String()
+		if commands.Len() > 0 && commands.String() != told {
+			told = commands.String()
 			fmt.Fprintf(w, "\nServed. Try, in another terminal:\n\n%s\n", told)
 		}
 		select {

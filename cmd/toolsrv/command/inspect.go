@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"os"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -40,7 +39,7 @@ is what 'toolsrv check' tells.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx, stop := untilInterrupted(cmd.Context())
 			defer stop()
-			content, err := readModule(args[0])
+			content, err := toolfile.ReadFile(args[0])
 			if err != nil {
 				return err
 			}
@@ -230,26 +229,6 @@ func newEngine(ctx context.Context, c *config.Config, workers int, logger *slog.
 	}
 	logger.Warn("compiled code is not kept: set HOME, or with --config tools.cache_directory", "error", err)
 	return sandbox.New(ctx, sandbox.Config{Imports: abi1.Sets(), CompileWorkers: workers, Logger: logger})
-}
-
-// readModule reads a module's file, which may be no larger than a module.
-func readModule(name string) ([]byte, error) {
-	file, err := os.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close()
-	if info, err := file.Stat(); err == nil && info.IsDir() {
-		return nil, fmt.Errorf("%s is a folder: name a .wasm file in it, or make one with `toolsrv build %s`", name, shellQuote(name))
-	}
-	content, err := io.ReadAll(io.LimitReader(file, sandbox.MaxModule+1))
-	if err != nil {
-		return nil, fmt.Errorf("read the module: %w", err)
-	}
-	if len(content) > sandbox.MaxModule {
-		return nil, fmt.Errorf("%s is larger than a module may be, %s: strip it of debug information", name, text.Size(sandbox.MaxModule))
-	}
-	return content, nil
 }
 
 // showWaiting tells on a terminal what is waited for, if it takes longer than a moment, until done is called.

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/toolsrv/toolsrv/author/project"
+	"github.com/toolsrv/toolsrv/internal/text"
 )
 
 // sdk is the folder of the SDKs that new projects use in place of the published ones. `make build` sets it by -ldflags -X,
@@ -55,7 +56,7 @@ system only, and its last element is the tool's name. --namespace overrules both
 			}
 			if err := s.Check(); err != nil {
 				if folders != "" {
-					err = fmt.Errorf("%w (for folders that are no namespace, write %s)", err, shellQuote("."+string(filepath.Separator)+dir))
+					err = fmt.Errorf("%w (for folders that are no namespace, write %s)", err, text.ShellQuote("."+string(filepath.Separator)+dir))
 				}
 				return &usageError{err}
 			}
@@ -98,7 +99,7 @@ func ownName() string {
 	if err != nil {
 		return name
 	}
-	return shellQuote(path)
+	return text.ShellQuote(path)
 }
 
 // sayNew tells what to do with a new project.
@@ -122,19 +123,8 @@ and, in another terminal:
   curl -s localhost:8000%s -H 'Content-Type: application/json' -d '{"name": "Ada"}'
 
 To make the file for a server's tools directory: %s build .
-`, dir, shellQuote(dir), test, own, s.Path(), own)
+`, dir, text.ShellQuote(dir), test, own, s.Path(), own)
 	return err
-}
-
-// shellQuote returns a path as a shell takes it.
-func shellQuote(path string) string {
-	odd := func(r rune) bool {
-		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("/._-", r)
-	}
-	if !strings.ContainsFunc(path, odd) {
-		return path
-	}
-	return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
 }
 
 func languageNames() (names []cobra.Completion) {

@@ -65,7 +65,7 @@ func (p *pack) run(cmd *cobra.Command, args []string) error {
 	}
 	ctx, stop := untilInterrupted(cmd.Context())
 	defer stop()
-	content, err := readModule(args[0])
+	content, err := toolfile.ReadFile(args[0])
 	if err != nil {
 		return err
 	}

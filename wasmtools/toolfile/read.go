@@ -1,0 +1,30 @@
+package toolfile
+
+import (
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/toolsrv/toolsrv/internal/text"
+	"github.com/toolsrv/toolsrv/runtime/sandbox"
+)
+
+// ReadFile reads a module's file for a command. It is an error if the file is larger than a module may be.
+func ReadFile(name string) ([]byte, error) {
+	file, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	if info, err := file.Stat(); err == nil && info.IsDir() {
+		return nil, fmt.Errorf("%s is a folder: name a .wasm file in it, or make one with `toolsrv build %s`", name, text.ShellQuote(name))
+	}
+	content, err := io.ReadAll(io.LimitReader(file, sandbox.MaxModule+1))
+	if err != nil {
+		return nil, fmt.Errorf("read the module: %w", err)
+	}
+	if len(content) > sandbox.MaxModule {
+		return nil, fmt.Errorf("%s is larger than a module may be, %s: strip it of debug information", name, text.Size(sandbox.MaxModule))
+	}
+	return content, nil
+}

@@ -274,6 +274,33 @@ func TestLog(t *testing.T) {
 	}
 }
 
+// TestListener has a call's lines heard, as many as are logged, and as long.
+func TestListener(t *testing.T) {
+	t.Parallel()
+	var r record
+	p := load(t, newEngine(t, sandbox.Config{Logger: r.logger()}), fixture(t, "hostile/log"))
+	for _, test := range []struct {
+		index  int32
+		limits limits.Limits
+		want   string
+	}{
+		{4, limits.Limits{LogLines: 7}, strings.Repeat("WARN log line\n", 7)},
+		{4, limits.Limits{LogLines: -1}, ""},
+		{3, limits.Limits{}, "ERROR log \uFFFD\nDEBUG log line\n"},
+	} {
+		var heard listener
+		if _, err := p.Tool("noisy", test.index, test.limits).Call(t.Context(), sandbox.CallSpec{Listener: &heard}); err != nil {
+			t.Fatal(err)
+		}
+		if got := heard.text.String(); got != test.want {
+			t.Errorf("tool %d: heard %q, want %q", test.index, got, test.want)
+		}
+	}
+	if n := strings.Count(r.String(), "msg=line tool=noisy source=log"); n != 8 {
+		t.Errorf("got %d lines in the log, want 8", n)
+	}
+}
+
 // TestLogIsBoundedEscaped has a guest log what takes six times as much once it is written.
 func TestLogIsBoundedEscaped(t *testing.T) {
 	t.Parallel()

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/toolsrv/toolsrv/internal/text"
 )
@@ -49,10 +50,37 @@ type Refusal struct {
 
 // A Generation is a RouteTable at one moment. It never changes.
 type Generation struct {
-	number  uint64
-	routes  []Route // sorted by path
-	byPath  map[string]int
-	refused []Refusal
+	number    uint64
+	published time.Time
+	routes    []Route // sorted by path
+	byPath    map[string]int
+	disabled  int // of routes
+	refused   []Refusal
+	switches  []Switch
+}
+
+// A TableState is what a RouteTable holds at one moment.
+type TableState struct {
+	// Generation is the number of the generation, and Published when it took the place of the one before it.
+	Generation uint64
+	Published  time.Time
+	// Tools is how many tools there are, and Disabled how many of them are switched off. Refused is how many files or folders
+	// could not be taken up.
+	Tools, Disabled, Refused int
+	// Switches are what Enable and Disable said, by scope: the nearest to a tool holds above the [Policy]. The slice is shared
+	// and must not be changed.
+	Switches []Switch
+}
+
+// A Switch is what [RouteTable.Enable] or [RouteTable.Disable] said of a tool, or of a namespace with those below it.
+type Switch struct {
+	// Scope is the path, such as "/math" or "/math/add"; "/" is all there are.
+	Scope   string
+	Enabled bool
+	// Reason says why it is disabled, or is empty.
+	Reason string
+	// Since is when it was said.
+	Since time.Time
 }
 
 // NewRouteTable returns a table of tools, all enabled. It fails as Replace does.
@@ -67,6 +95,19 @@ func NewRouteTable(tools ...*Tool) (*RouteTable, error) {
 
 // Current returns the generation of this moment.
 func (r *RouteTable) Current() *Generation { return r.current.Load() }
+
+// State tells what the table holds, in no time: it is made with the generation.
+func (r *RouteTable) State() TableState {
+	g := r.Current()
+	return TableState{
+		Generation: g.number,
+		Published:  g.published,
+		Tools:      len(g.routes),
+		Disabled:   g.disabled,
+		Refused:    len(g.refused),
+		Switches:   g.switches,
+	}
+}
 
 // Tools returns all tools with their switches, sorted by path. The slice is shared and must not be changed.
 func (r *RouteTable) Tools() []Route { return r.Current().Routes() }
@@ -116,12 +157,14 @@ func (r *RouteTable) SetPolicy(p Policy) {
 // Enable switches a tool ("/math/add", the first slash may be missing) or all tools of a namespace and of those below it
 // on; "/" is all there are. Tools that appear in the namespace later are on, too. It fails with CodeNotFound where the
 // table has neither.
-func (r *RouteTable) Enable(path string) error { return r.change(path, change{enabled: true}) }
+func (r *RouteTable) Enable(path string) error {
+	return r.change(path, change{enabled: true, since: time.Now()})
+}
 
 // Disable switches a tool or a namespace off, as Enable switches it on. Calls that run are not cut off; later
 // ones are answered with CodeToolDisabled and the reason, which may be empty.
 func (r *RouteTable) Disable(path, reason string) error {
-	return r.change(path, change{reason: reason})
+	return r.change(path, change{reason: reason, since: time.Now()})
 }
 
 func (r *RouteTable) change(path string, c change) error {
@@ -156,14 +199,19 @@ func (r *RouteTable) Subscribe(f func(*Generation)) (unsubscribe func()) {
 // reach everybody in order.
 func (r *RouteTable) publish() {
 	g := &Generation{
-		number:  r.Current().number + 1,
-		routes:  make([]Route, len(r.entries)),
-		byPath:  r.byPath,
-		refused: r.refused,
+		number:    r.Current().number + 1,
+		published: time.Now(),
+		routes:    make([]Route, len(r.entries)),
+		byPath:    r.byPath,
+		refused:   r.refused,
+		switches:  r.switches.list(),
 	}
 	for i, e := range r.entries {
 		g.routes[i].Tool, g.routes[i].Path = e.tool, e.path
 		g.routes[i].Enabled, g.routes[i].Reason = r.switches.state(e.path)
+		if !g.routes[i].Enabled {
+			g.disabled++
+		}
 	}
 	r.current.Store(g)
 	for _, f := range r.subscribers {

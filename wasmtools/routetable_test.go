@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
@@ -203,6 +204,36 @@ func TestSwitchesOfWhatComesLater(t *testing.T) {
 	}
 	if got := states(table.Current()); got != "/math/add!audit" {
 		t.Errorf("after it was away: got %s", got)
+	}
+}
+
+// TestTableState tells how much there is, and which switches hold since when.
+func TestTableState(t *testing.T) {
+	t.Parallel()
+	began := time.Now()
+	table := newTable(t, tool("math", "add"), tool("math", "sub"), tool("web", "get"))
+	table.SetPolicy(wasmtools.Policy{Disabled: []string{"web"}})
+	if err := errors.Join(table.Disable("math/sub", "wrong sums"), table.Disable("/math", "audit"), table.Enable("math/add")); err != nil {
+		t.Fatal(err)
+	}
+	if err := table.Replace([]*wasmtools.Tool{tool("math", "add"), tool("math", "sub"), tool("web", "get")}, []wasmtools.Refusal{{Source: "x", Err: errors.New("bad")}}); err != nil {
+		t.Fatal(err)
+	}
+	s := table.State()
+	if s.Generation != table.Current().Number() || s.Tools != 3 || s.Disabled != 2 || s.Refused != 1 || s.Published.Before(began) {
+		t.Errorf("got %+v, want 3 tools, 2 disabled, 1 refused", s)
+	}
+	if len(s.Switches) != 2 {
+		t.Fatalf("got the switches %+v, want those of /math and /math/add", s.Switches)
+	}
+	for i, want := range []wasmtools.Switch{{Scope: "/math", Reason: "audit"}, {Scope: "/math/add", Enabled: true}} {
+		got := s.Switches[i]
+		if got.Since.Before(began) || got.Since.After(s.Published) {
+			t.Errorf("%s: since %v, want a time between %v and %v", got.Scope, got.Since, began, s.Published)
+		}
+		if got.Since = (time.Time{}); got != want {
+			t.Errorf("got the switch %+v, want %+v", got, want)
+		}
 	}
 }
 

@@ -2,7 +2,9 @@ package wasmtools
 
 import (
 	"maps"
+	"slices"
 	"strings"
+	"time"
 )
 
 // A Policy says which tools start enabled. The zero Policy enables all.
@@ -34,6 +36,7 @@ type initial struct {
 type change struct {
 	enabled bool
 	reason  string
+	since   time.Time
 }
 
 func newInitial(p Policy) initial {
@@ -63,6 +66,16 @@ func (s *switches) set(scope string, c change) {
 	}
 	maps.DeleteFunc(s.changes, func(old string, _ change) bool { return covers(scope, old) })
 	s.changes[scope] = c
+}
+
+// list returns the changes by scope.
+func (s *switches) list() []Switch {
+	var list []Switch
+	for _, scope := range slices.Sorted(maps.Keys(s.changes)) {
+		c := s.changes[scope]
+		list = append(list, Switch{scope, c.enabled, c.reason, c.since})
+	}
+	return list
 }
 
 // state returns the switch of the tool at path: the newest change that covers it, or else the policy. It takes a

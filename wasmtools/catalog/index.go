@@ -38,6 +38,17 @@ type file struct {
 	serving  *module   // nil: none
 	waiting  *module   // loaded well, but refused for a conflict; nil: none
 	refused  error     // why what is there is not served; nil: it is
+
+	refusedSince time.Time
+}
+
+// refuse notes why what is there is not served, or nil where it is. It reports whether that is news.
+func (f *file) refuse(err error) bool {
+	if f.refused == nil && err == nil || f.refused != nil && err != nil && f.refused.Error() == err.Error() {
+		return false
+	}
+	f.refused, f.refusedSince = err, time.Now()
+	return true
 }
 
 // A claim is a tool that is served, and whose.
@@ -71,7 +82,8 @@ func (x *index) offer(f *file, m *module) bool {
 	x.stopWaiting(f)
 	displaced, err := x.conflict(f, m)
 	if err != nil {
-		f.waiting, f.refused = m, err
+		f.waiting = m
+		f.refuse(err)
 		x.waiting = append(x.waiting, f)
 		return false
 	}
@@ -79,7 +91,8 @@ func (x *index) offer(f *file, m *module) bool {
 		x.displace(other)
 	}
 	x.withdraw(f)
-	f.serving, f.refused = m, nil
+	f.serving = m
+	f.refuse(nil)
 	x.claim(f)
 	return true
 }
@@ -195,7 +208,9 @@ func (x *index) settle() (taken []*file) {
 		if !x.wantsReleased(m) {
 			continue
 		}
-		if _, f.refused = x.conflict(f, m); f.refused != nil {
+		_, err := x.conflict(f, m)
+		f.refuse(err)
+		if err != nil {
 			continue
 		}
 		x.waiting = slices.Delete(x.waiting, i-1, i)

@@ -34,8 +34,10 @@ type load struct {
 	entry  Entry
 	ctx    context.Context // ends with the catalog, and when a newer version has come
 	cancel context.CancelFunc
-	served string  // the digest of the version that was served when it began, or ""
-	module *module // nil: not read yet, or err is set, or the content has the digest served
+	stage  Stage
+	since  time.Time // when it was queued
+	served string    // the digest of the version that was served when it began, or ""
+	module *module   // nil: not read yet, or err is set, or the content has the digest served
 	err    error
 }
 
@@ -45,7 +47,7 @@ const quickDescribe = 500 * time.Millisecond
 
 // queueLoad has a file loaded.
 func (r *reconciler) queueLoad(f *file) {
-	l := &load{file: f, entry: f.listed}
+	l := &load{file: f, entry: f.listed, stage: StageReading, since: time.Now()}
 	f.retry = time.Time{}
 	if f.serving != nil {
 		l.served = f.serving.Digest()
@@ -143,6 +145,7 @@ func (r *reconciler) wasRead(l *load) {
 
 // compile has a load compiled, and goes on with next where that went well.
 func (r *reconciler) compile(l *load, next func()) {
+	l.stage = StageCompiling
 	r.queues.add(&r.queues.waits, l.entry.Size, func(context.Context) func() {
 		l.err = r.guard(l.file.name, func() error { return l.module.Compile(l.ctx) })
 		return func() {
@@ -158,6 +161,7 @@ func (r *reconciler) compile(l *load, next func()) {
 
 // describe runs a load to be described, for as long as limit at most; 0: as long as the sandbox lets it.
 func (r *reconciler) describe(l *load, in *queue, limit time.Duration) {
+	l.stage = StageDescribing
 	r.queues.add(in, l.entry.Size, func(context.Context) func() {
 		ctx, cancel := l.ctx, context.CancelFunc(func() {})
 		if limit > 0 {

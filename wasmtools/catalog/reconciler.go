@@ -35,8 +35,9 @@ type reconciler struct {
 
 	listing  bool          // a listing is under way
 	listed   bool          // one went well
+	listedAt time.Time     // the last one that went well began
 	listTook time.Duration // the last one
-	problems []Problem     // with the source and its folders, at the last listing
+	problems []problem     // with the source and its folders, at the last listing
 
 	published    time.Duration // what the last generation took to build
 	awaited      int           // files of the first listing of which it is not known what comes of them
@@ -202,6 +203,7 @@ func (r *reconciler) reconcile(listing *Listing, err error, now time.Time) {
 		r.listWithin(time.Until(now.Add(listing.Again)))
 	}
 	r.setProblems(listing.Problems)
+	r.listedAt = now
 	if !r.listed {
 		r.listed = true
 		r.begin(listing)
@@ -236,12 +238,35 @@ func (r *reconciler) begin(listing *Listing) {
 	r.publishSoon()
 }
 
+// A problem is one of a source, and since when it is there.
+type problem struct {
+	Problem
+	since time.Time
+}
+
+// is reports whether a problem is the same as another one.
+func (p Problem) is(other problem) bool {
+	return p.Name == other.Name && p.Err.Error() == other.Err.Error()
+}
+
 // setProblems notes what is wrong with the source and its folders.
 func (r *reconciler) setProblems(problems []Problem) {
-	if !slices.EqualFunc(problems, r.problems, func(a, b Problem) bool { return a.Name == b.Name && a.Err.Error() == b.Err.Error() }) {
-		r.problems = problems
-		r.publishSoon()
+	if slices.EqualFunc(problems, r.problems, Problem.is) {
+		return
 	}
+	known := make(map[string]problem, len(r.problems))
+	for _, p := range r.problems {
+		known[p.Name] = p
+	}
+	next := make([]problem, len(problems))
+	for i, p := range problems {
+		next[i] = problem{p, time.Now()}
+		if old, ok := known[p.Name]; ok && p.is(old) {
+			next[i].since = old.since
+		}
+	}
+	r.problems = next
+	r.publishSoon()
 }
 
 // compare compares a file with what is known of it, and has it loaded once it has settled.
@@ -409,11 +434,9 @@ func (r *reconciler) finish(l *load) {
 
 // refuse notes why a file is not served as it is, or nil where that is over. What it served before stays.
 func (r *reconciler) refuse(f *file, err error) {
-	if f.refused == nil && err == nil || f.refused != nil && err != nil && f.refused.Error() == err.Error() {
-		return
+	if f.refuse(err) {
+		r.publishSoon()
 	}
-	f.refused = err
-	r.publishSoon()
 }
 
 // settle lets files in that waited for others.

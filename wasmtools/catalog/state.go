@@ -1,0 +1,123 @@
+package catalog
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+)
+
+// A State is what a Catalog holds and does at one moment. What is served of it is in the table: [wasmtools.RouteTable.State].
+type State struct {
+	// Closed tells that the Catalog is closed, and nothing else is told.
+	Closed bool
+	// Listed is when the source was listed last without an error, or zero, and ListTook what that took.
+	Listed   time.Time
+	ListTook time.Duration
+	// Published is what the last generation of the table took to build.
+	Published time.Duration
+	// Awaited is how many files of the first listing the start still waits for.
+	Awaited int
+	// Files is how many files are known, in each stage. Served is how many of them have a version in the table, if only an
+	// older one.
+	Files  map[Stage]int
+	Served int
+	// Loading are the files whose newest version is on its way, the first to begin first: 100 at most.
+	Loading []Loading
+	// Refused are the files of which a version is not served, and the folders that can't be listed, by name.
+	Refused []Refused
+}
+
+// A Stage is how far the newest version of a file is.
+type Stage string
+
+// The stages of a file.
+const (
+	StageSettling   Stage = "settling"   // somebody may still be writing it
+	StageReading    Stage = "reading"    // or queued for it
+	StageCompiling  Stage = "compiling"  // before it is served, because it has to be described or replaces another
+	StageDescribing Stage = "describing" // it is run to be described, or queued for it
+	StageServed     Stage = "served"     // it is compiled in the background, or by its first call
+	StageRefused    Stage = "refused"
+)
+
+// A Loading file is one on its way.
+type Loading struct {
+	// Source is where it lies.
+	Source string
+	Stage  Stage
+	// Since is when it was listed, or began anew.
+	Since time.Time
+}
+
+// A Refused file or folder is one that is not served as it is.
+type Refused struct {
+	// Source is where it lies.
+	Source string
+	// Err is the reason, and Since when it was found; a try that fails for the same reason does not change it.
+	Err   error
+	Since time.Time
+	// Waits tells that the file is good, and waits for a path that another one has.
+	Waits bool
+	// Served tells that an older version is served.
+	Served bool
+}
+
+// maxLoading is the length of State.Loading.
+const maxLoading = 100
+
+// State tells what the Catalog holds. It takes some milliseconds for 10,000 files, and waits for a generation that is being built. It must not
+// be called by a subscriber of the table.
+func (c *Catalog) State() State {
+	told := make(chan State, 1)
+	select {
+	case c.do <- func() { told <- c.reconciler.state() }:
+		return <-told
+	case <-c.done:
+		return State{Closed: true}
+	}
+}
+
+// state is State, on the reconciler's goroutine.
+func (r *reconciler) state() State {
+	s := State{
+		Listed:    r.listedAt,
+		ListTook:  r.listTook,
+		Published: r.published,
+		Awaited:   r.awaited,
+		Files:     map[Stage]int{},
+	}
+	for _, p := range r.problems {
+		s.Refused = append(s.Refused, Refused{Source: r.source.Place(p.Name), Err: p.Err, Since: p.since})
+	}
+	for _, f := range r.index.files {
+		stage := f.stage()
+		s.Files[stage]++
+		if f.serving != nil {
+			s.Served++
+		}
+		if f.loading != nil {
+			s.Loading = append(s.Loading, Loading{Source: r.source.Place(f.name), Stage: stage, Since: f.loading.since})
+		}
+		if f.refused != nil {
+			s.Refused = append(s.Refused, Refused{r.source.Place(f.name), f.refused, f.refusedSince, f.waiting != nil, f.serving != nil})
+		}
+	}
+	slices.SortFunc(s.Loading, func(a, b Loading) int { return cmp.Or(a.Since.Compare(b.Since), strings.Compare(a.Source, b.Source)) })
+	s.Loading = s.Loading[:min(len(s.Loading), maxLoading)]
+	slices.SortStableFunc(s.Refused, func(a, b Refused) int { return strings.Compare(a.Source, b.Source) })
+	return s
+}
+
+// stage tells how far the newest version of a file is.
+func (f *file) stage() Stage {
+	switch {
+	case f.loading != nil:
+		return f.loading.stage
+	case f.refused != nil:
+		return StageRefused
+	case f.read != f.listed.Version:
+		return StageSettling
+	}
+	return StageServed
+}

@@ -29,7 +29,7 @@ var edges = map[string][]string{
 	// What tests share.
 	"internal/testkit": {},
 	// What tests share that run guests.
-	"internal/testkit/sandboxtest": {"runtime/sandbox", "runtime/wasmbin"},
+	"internal/testkit/sandboxtest": {"runtime/abi1", "runtime/sandbox", "runtime/wasmbin"},
 	// Modules for tests, byte by byte.
 	"internal/testkit/wasmtest": {},
 	// Paths and patterns of them; knows no tools.

@@ -5,11 +5,11 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"os"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/toolsrv/toolsrv/internal/testkit"
 	"github.com/toolsrv/toolsrv/runtime/account"
 	"github.com/toolsrv/toolsrv/runtime/limits"
 )
@@ -32,11 +32,7 @@ func kin(t *testing.T, e *Engine, module []byte, n int) []*Program {
 
 func hoard(t *testing.T) []byte {
 	t.Helper()
-	module, err := os.ReadFile("../../testdata/wat/hostile/hoard.wasm")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return module
+	return testkit.Fixture(t, "wat/hostile/hoard")
 }
 
 // watch has f run while the account is looked at, and returns the most that it held of a kind.

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/toolsrv/toolsrv/internal/testkit"
+	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
 	"github.com/toolsrv/toolsrv/runtime/abi1"
 	"github.com/toolsrv/toolsrv/runtime/limits"
 	"github.com/toolsrv/toolsrv/runtime/sandbox"
@@ -16,7 +18,7 @@ import (
 func BenchmarkLoad(b *testing.B) {
 	for _, guest := range benchGuests(b) {
 		b.Run(guest.name, func(b *testing.B) {
-			e := newEngine(b, sandbox.Config{})
+			e := sandboxtest.Engine(b, sandbox.Config{})
 			b.SetBytes(int64(len(guest.module)))
 			b.ReportAllocs()
 			for b.Loop() {
@@ -39,7 +41,7 @@ func BenchmarkCompile(b *testing.B) {
 				if mode != "scratch" {
 					c.CacheDir = b.TempDir()
 				}
-				e := newEngine(b, c)
+				e := sandboxtest.Engine(b, c)
 				compile := func() {
 					p, err := e.Load(guest.module, abi1.Modules()...)
 					if err != nil {
@@ -77,7 +79,7 @@ func BenchmarkCall(b *testing.B) {
 			bytes int
 		}{{"0B", 0}, {"1KB", 1 << 10}, {"64KB", 64 << 10}} {
 			b.Run(guest.name+"/"+size.name, func(b *testing.B) {
-				tool := load(b, newEngine(b, sandbox.Config{}), guest.module).Tool("bench", 0, limits.Limits{})
+				tool := sandboxtest.Load(b, sandboxtest.Engine(b, sandbox.Config{}), guest.module).Tool("bench", 0, limits.Limits{})
 				input := []byte(`{"a":"` + strings.Repeat("x", size.bytes) + `"}`)
 				if _, err := tool.Call(b.Context(), sandbox.CallSpec{Input: input}); err != nil { // compiles
 					b.Fatal(err)
@@ -94,7 +96,7 @@ func BenchmarkCall(b *testing.B) {
 }
 
 func BenchmarkCallParallel(b *testing.B) {
-	tool := load(b, newEngine(b, sandbox.Config{}), fixture(b, "good/stages")).Tool("bench", 0, limits.Limits{Queue: 1 << 20})
+	tool := sandboxtest.Load(b, sandboxtest.Engine(b, sandbox.Config{}), testkit.Fixture(b, "wat/good/stages")).Tool("bench", 0, limits.Limits{Queue: 1 << 20})
 	if _, err := tool.Call(b.Context(), sandbox.CallSpec{}); err != nil {
 		b.Fatal(err)
 	}
@@ -111,7 +113,7 @@ func BenchmarkCallParallel(b *testing.B) {
 
 // BenchmarkHostFunction takes 150 calls of log, of which none is written.
 func BenchmarkHostFunction(b *testing.B) {
-	tool := load(b, newEngine(b, sandbox.Config{}), fixture(b, "hostile/log")).Tool("bench", 4, limits.Limits{LogLines: -1})
+	tool := sandboxtest.Load(b, sandboxtest.Engine(b, sandbox.Config{}), testkit.Fixture(b, "wat/hostile/log")).Tool("bench", 4, limits.Limits{LogLines: -1})
 	if _, err := tool.Call(b.Context(), sandbox.CallSpec{}); err != nil {
 		b.Fatal(err)
 	}
@@ -132,7 +134,7 @@ func BenchmarkHard(b *testing.B) {
 		index         int32
 	}{{"grown", "good/leaky", 7}, {"grown to the most", "good/leaky", 14}, {"fresh", "good/fresh", 0}} {
 		b.Run(guest.name, func(b *testing.B) {
-			tool := load(b, newEngine(b, sandbox.Config{}), fixture(b, guest.fixture)).Tool("bench", guest.index, limits.Limits{})
+			tool := sandboxtest.Load(b, sandboxtest.Engine(b, sandbox.Config{}), testkit.Fixture(b, "wat/"+guest.fixture)).Tool("bench", guest.index, limits.Limits{})
 			if _, err := tool.Call(b.Context(), sandbox.CallSpec{}); err != nil {
 				b.Fatal(err)
 			}
@@ -147,7 +149,7 @@ func BenchmarkHard(b *testing.B) {
 }
 
 func BenchmarkTrap(b *testing.B) {
-	tool := load(b, newEngine(b, sandbox.Config{}), fixture(b, "hostile/traps")).Tool("bench", 0, limits.Limits{})
+	tool := sandboxtest.Load(b, sandboxtest.Engine(b, sandbox.Config{}), testkit.Fixture(b, "wat/hostile/traps")).Tool("bench", 0, limits.Limits{})
 	tool.Call(b.Context(), sandbox.CallSpec{})
 	b.ReportAllocs()
 	for b.Loop() {
@@ -163,5 +165,5 @@ type benchGuest struct {
 }
 
 func benchGuests(b *testing.B) []benchGuest {
-	return []benchGuest{{"small", fixture(b, "good/small")}, {"go", goReactor(b)}}
+	return []benchGuest{{"small", testkit.Fixture(b, "wat/good/small")}, {"go", goReactor(b)}}
 }

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/toolsrv/toolsrv/internal/testkit"
+	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
 	"github.com/toolsrv/toolsrv/runtime/abi1"
 	"github.com/toolsrv/toolsrv/runtime/limits"
 	"github.com/toolsrv/toolsrv/runtime/sandbox"
@@ -37,7 +39,7 @@ func repeat(n int, what, then string) []byte {
 // TestCompileBombs has small modules that would take the compiler hours, or all memory.
 func TestCompileBombs(t *testing.T) {
 	t.Parallel()
-	e := newEngine(t, sandbox.Config{})
+	e := sandboxtest.Engine(t, sandbox.Config{})
 	wide := []byte("\x00asm\x01\x00\x00\x00")
 	types := append([]byte{2, 0x60, 1, 0x7f, 1, 0x7f, 0x60, 0xe8, 7}, bytes.Repeat([]byte{0x7e}, 1000)...)
 	types = append(append(types, 0xe8, 7), bytes.Repeat([]byte{0x7e}, 1000)...)
@@ -91,7 +93,7 @@ func TestCompileBombs(t *testing.T) {
 // TestCostlyInstances has small modules of which each instance would take much memory that no limit counts.
 func TestCostlyInstances(t *testing.T) {
 	t.Parallel()
-	e := newEngine(t, sandbox.Config{})
+	e := sandboxtest.Engine(t, sandbox.Config{})
 	const header, types = 8, 8 // bytes at the beginning of what tool returns
 	plain := tool(repeat(1, "\x01", ""))
 	insert := func(at int, s []byte) []byte {
@@ -122,7 +124,7 @@ func TestCostlyInstances(t *testing.T) {
 // TestInvalidCode has modules whose frame is right: the compiler refuses them, and says so to each caller.
 func TestInvalidCode(t *testing.T) {
 	t.Parallel()
-	e := newEngine(t, sandbox.Config{})
+	e := sandboxtest.Engine(t, sandbox.Config{})
 	for name, body := range map[string]string{
 		"empty stack":  "\x00\x1a\x41\x00\x0b",
 		"no end":       "\x00\x41\x00",
@@ -151,7 +153,7 @@ func TestInvalidCode(t *testing.T) {
 // TestNames keeps a trap's error small, however long the guest's function names are, and readable where they are short.
 func TestNames(t *testing.T) {
 	t.Parallel()
-	e := newEngine(t, sandbox.Config{})
+	e := sandboxtest.Engine(t, sandbox.Config{})
 	names := func(name string) []byte {
 		function := append(binary.AppendUvarint([]byte{1, 0}, uint64(len(name))), name...)
 		return section(0, append([]byte("\x04name"), section(1, function)...))
@@ -163,7 +165,7 @@ func TestNames(t *testing.T) {
 	}{{"short", "the_culprit", true}, {"long", strings.Repeat("x", 1<<20), false}} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			_, err := load(t, e, tool(unreachable, names(test.function))).Tool("x", 0, limits.Limits{}).Call(t.Context(), sandbox.CallSpec{})
+			_, err := sandboxtest.Load(t, e, tool(unreachable, names(test.function))).Tool("x", 0, limits.Limits{}).Call(t.Context(), sandbox.CallSpec{})
 			got := wantError(t, err, sandbox.ToolTrapped, "unreachable").Err.Error()
 			if len(got) > 17<<10 {
 				t.Errorf("the trace has %d bytes", len(got))
@@ -178,11 +180,11 @@ func TestNames(t *testing.T) {
 // FuzzLoad loads, compiles and calls anything. Nothing may panic, hang or take the process down.
 func FuzzLoad(f *testing.F) {
 	for _, name := range []string{"good/echo", "good/stages", "good/command", "hostile/traps", "hostile/recurse", "hostile/memory", "hostile/wild", "hostile/log"} {
-		f.Add(fixture(f, name))
+		f.Add(testkit.Fixture(f, "wat/"+name))
 	}
 	f.Add(tool(repeat(10, "\x02\x40", "\x0b")))
 	f.Add([]byte("\x00asm\x01\x00\x00\x00"))
-	e := newEngine(f, sandbox.Config{})
+	e := sandboxtest.Engine(f, sandbox.Config{})
 	limits := limits.Limits{Timeout: 50 * time.Millisecond, Memory: 4 << 20, Output: 1 << 10}
 	f.Fuzz(func(t *testing.T, module []byte) {
 		p, err := e.Load(module, abi1.Modules()...)

@@ -4,12 +4,15 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/toolsrv/toolsrv/internal/testkit"
+	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
 	"github.com/toolsrv/toolsrv/runtime/abi1"
 	"github.com/toolsrv/toolsrv/runtime/limits"
 	"github.com/toolsrv/toolsrv/runtime/sandbox"
@@ -18,12 +21,12 @@ import (
 // echo calls the echo fixture once on an engine of its own, and returns what was logged.
 func echo(t *testing.T, dir string) string {
 	t.Helper()
-	var r record
-	e, err := sandbox.New(t.Context(), sandbox.Config{Imports: abi1.Sets(), CacheDir: dir, Logger: r.logger()})
+	var r testkit.Log
+	e, err := sandbox.New(t.Context(), sandbox.Config{Imports: abi1.Sets(), CacheDir: dir, Logger: r.Logger(slog.LevelDebug)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := e.Load(fixture(t, "good/echo"), abi1.Modules()...)
+	p, err := e.Load(testkit.Fixture(t, "wat/good/echo"), abi1.Modules()...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,11 +114,11 @@ func TestCacheStaging(t *testing.T) {
 	if err := os.Chtimes(stale, time.Time{}, time.Now().Add(-48*time.Hour)); err != nil {
 		t.Fatal(err)
 	}
-	e := newEngine(t, sandbox.Config{CacheDir: dir})
+	e := sandboxtest.Engine(t, sandbox.Config{CacheDir: dir})
 	if err := os.RemoveAll(entry(t, dir)); err != nil { // the stale one is gone, so that this is the engine's
 		t.Fatal(err)
 	}
-	if err := load(t, e, fixture(t, "good/echo")).Compile(t.Context()); err != nil {
+	if err := sandboxtest.Load(t, e, testkit.Fixture(t, "wat/good/echo")).Compile(t.Context()); err != nil {
 		t.Error(err)
 	}
 	if err := e.Close(t.Context()); err != nil {
@@ -131,7 +134,7 @@ func variants(t testing.TB, n int) [][]byte {
 	t.Helper()
 	list := make([][]byte, n)
 	for i := range list {
-		list[i] = bytes.Replace(fixture(t, "good/echo"), []byte{0x41, 9}, []byte{0x41, byte(10 + i)}, 1) // i32.const 9
+		list[i] = bytes.Replace(testkit.Fixture(t, "wat/good/echo"), []byte{0x41, 9}, []byte{0x41, byte(10 + i)}, 1) // i32.const 9
 	}
 	return list
 }
@@ -159,10 +162,10 @@ func names(t testing.TB, dir string) (names []string, total int64) {
 // TestCacheTooSmall has room for no entry at all: all works, nothing is kept.
 func TestCacheTooSmall(t *testing.T) {
 	t.Parallel()
-	var r record
+	var r testkit.Log
 	dir := t.TempDir()
-	e := newEngine(t, sandbox.Config{CacheDir: dir, CacheSize: 1, Logger: r.logger()})
-	if err := load(t, e, fixture(t, "good/echo")).Compile(t.Context()); err != nil {
+	e := sandboxtest.Engine(t, sandbox.Config{CacheDir: dir, CacheSize: 1, Logger: r.Logger(slog.LevelDebug)})
+	if err := sandboxtest.Load(t, e, testkit.Fixture(t, "wat/good/echo")).Compile(t.Context()); err != nil {
 		t.Error(err)
 	}
 	if left, _ := names(t, dir); len(left) != 0 || !strings.Contains(r.String(), "compiled code is not kept") {
@@ -173,14 +176,14 @@ func TestCacheTooSmall(t *testing.T) {
 // TestCacheShared has two engines, as in two processes, compile the same modules side by side, with room for few.
 func TestCacheShared(t *testing.T) {
 	t.Parallel()
-	var r record
+	var r testkit.Log
 	dir := t.TempDir()
 	modules := variants(t, 20)
 	done := make(chan error)
 	for range 2 {
-		e := newEngine(t, sandbox.Config{CacheDir: dir, CacheSize: 20 << 10, Logger: r.logger()})
+		e := sandboxtest.Engine(t, sandbox.Config{CacheDir: dir, CacheSize: 20 << 10, Logger: r.Logger(slog.LevelDebug)})
 		for _, module := range modules {
-			p := load(t, e, module)
+			p := sandboxtest.Load(t, e, module)
 			go func() {
 				out, err := p.Tool("echo", 0, limits.Limits{Timeout: time.Minute}).Call(context.Background(), sandbox.CallSpec{Input: []byte("[1]")})
 				if err == nil && string(out) != "[1]" {
@@ -206,8 +209,8 @@ func TestCompileWorkers(t *testing.T) {
 	var made [][]byte
 	for _, workers := range []int{0, 1, 4} {
 		dir := t.TempDir()
-		e := newEngine(t, sandbox.Config{CacheDir: dir, CompileWorkers: workers})
-		p := load(t, e, fixture(t, "good/leaky"))
+		e := sandboxtest.Engine(t, sandbox.Config{CacheDir: dir, CompileWorkers: workers})
+		p := sandboxtest.Load(t, e, testkit.Fixture(t, "wat/good/leaky"))
 		if err := p.Compile(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -235,7 +238,7 @@ func FuzzCacheEntry(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Cleanup(func() { e.Close(context.Background()) })
-	module := fixture(f, "good/echo")
+	module := testkit.Fixture(f, "wat/good/echo")
 	run := func(t testing.TB) {
 		p, err := e.Load(module, abi1.Modules()...)
 		if err != nil {

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/toolsrv/toolsrv/internal/testkit"
+	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
 	"github.com/toolsrv/toolsrv/runtime/abi1"
 	"github.com/toolsrv/toolsrv/runtime/limits"
 	"github.com/toolsrv/toolsrv/runtime/sandbox"
@@ -13,7 +15,7 @@ import (
 
 func TestLoadRefuses(t *testing.T) {
 	t.Parallel()
-	e := newEngine(t, sandbox.Config{})
+	e := sandboxtest.Engine(t, sandbox.Config{})
 	tests := []struct{ name, want string }{
 		{"import_module", `the import "env"."abort" is not offered: the modules toolsrv_v1 and wasi_snapshot_preview1 are`},
 		{"import_function", `the import "toolsrv_v1"."open_file" is not offered: toolsrv_v1 has deadline, fail, input_read, input_size, log, output_write`},
@@ -40,7 +42,7 @@ func TestLoadRefuses(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			_, err := e.Load(fixture(t, "refused/"+test.name), abi1.Modules()...)
+			_, err := e.Load(testkit.Fixture(t, "wat/"+"refused/"+test.name), abi1.Modules()...)
 			if err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("got %v, want an error with %q", err, test.want)
 			}
@@ -50,8 +52,8 @@ func TestLoadRefuses(t *testing.T) {
 
 func TestLoadRefusesBytes(t *testing.T) {
 	t.Parallel()
-	e := newEngine(t, sandbox.Config{})
-	good := fixture(t, "good/stages")
+	e := sandboxtest.Engine(t, sandbox.Config{})
+	good := testkit.Fixture(t, "wat/good/stages")
 	for cut := range good {
 		p, err := e.Load(good[:cut], abi1.Modules()...)
 		if err != nil {
@@ -70,13 +72,13 @@ func TestLoadRefusesBytes(t *testing.T) {
 
 func TestProgramTells(t *testing.T) {
 	t.Parallel()
-	e := newEngine(t, sandbox.Config{})
+	e := sandboxtest.Engine(t, sandbox.Config{})
 	tests := []struct {
 		name               string
 		command, describes bool
 	}{{"good/echo", false, false}, {"good/stages", false, true}, {"good/command", true, false}}
 	for _, test := range tests {
-		p := load(t, e, fixture(t, test.name))
+		p := sandboxtest.Load(t, e, testkit.Fixture(t, "wat/"+test.name))
 		if p.Command() != test.command || p.Describes() != test.describes {
 			t.Errorf("%s: got Command %t, Describes %t, want %t, %t", test.name, p.Command(), p.Describes(), test.command, test.describes)
 		}
@@ -88,12 +90,12 @@ func TestProgramTells(t *testing.T) {
 
 func TestLoadAfterClose(t *testing.T) {
 	t.Parallel()
-	e := newEngine(t, sandbox.Config{})
-	p := load(t, e, fixture(t, "good/echo"))
+	e := sandboxtest.Engine(t, sandbox.Config{})
+	p := sandboxtest.Load(t, e, testkit.Fixture(t, "wat/good/echo"))
 	if err := e.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := e.Load(fixture(t, "good/echo"), abi1.Modules()...); !errors.Is(err, sandbox.ErrClosed) {
+	if _, err := e.Load(testkit.Fixture(t, "wat/good/echo"), abi1.Modules()...); !errors.Is(err, sandbox.ErrClosed) {
 		t.Errorf("Load: got %v, want ErrClosed", err)
 	}
 	_, err := p.Tool("echo", 0, limits.Limits{}).Call(t.Context(), sandbox.CallSpec{Input: []byte(`{}`)})

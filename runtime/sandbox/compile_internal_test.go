@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/toolsrv/toolsrv/internal/testkit"
 	"github.com/toolsrv/toolsrv/runtime/abi1"
 	"github.com/toolsrv/toolsrv/runtime/limits"
 	"github.com/toolsrv/toolsrv/runtime/schedule"
@@ -55,11 +56,7 @@ func loadInternal(t *testing.T, e *Engine, module []byte) *Program {
 
 func echoFixture(t *testing.T) []byte {
 	t.Helper()
-	module, err := os.ReadFile(filepath.Join("..", "..", "testdata", "wat", "good", "echo.wasm"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return module
+	return testkit.Fixture(t, "wat/good/echo")
 }
 
 // queued waits until a module has a build.

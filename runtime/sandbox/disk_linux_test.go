@@ -2,6 +2,7 @@ package sandbox_test
 
 import (
 	"context"
+	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -9,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/toolsrv/toolsrv/internal/testkit"
+	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
 	"github.com/toolsrv/toolsrv/runtime/abi1"
 	"github.com/toolsrv/toolsrv/runtime/limits"
 	"github.com/toolsrv/toolsrv/runtime/sandbox"
@@ -64,10 +67,10 @@ func onSmallDisk(t *testing.T, dir string) {
 	}
 	modules := variants(t, 10)
 	t.Run("while it runs", func(t *testing.T) {
-		var r record
+		var r testkit.Log
 		at := mount(t, "filled", 0)
-		e := newEngine(t, sandbox.Config{CacheDir: at, Logger: r.logger()})
-		if err := load(t, e, modules[0]).Compile(t.Context()); err != nil {
+		e := sandboxtest.Engine(t, sandbox.Config{CacheDir: at, Logger: r.Logger(slog.LevelDebug)})
+		if err := sandboxtest.Load(t, e, modules[0]).Compile(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		if logged := r.String(); logged != "" {
@@ -77,23 +80,23 @@ func onSmallDisk(t *testing.T, dir string) {
 		fails(t, e, &r, modules)
 	})
 	t.Run("before the start", func(t *testing.T) {
-		var r record
+		var r testkit.Log
 		at := mount(t, "full", 0)
 		fill(t, at)
 		// What is under way goes to the directory for temporary files; without one, nothing is kept.
-		fails(t, newEngine(t, sandbox.Config{CacheDir: at, Logger: r.logger()}), &r, modules)
+		fails(t, sandboxtest.Engine(t, sandbox.Config{CacheDir: at, Logger: r.Logger(slog.LevelDebug)}), &r, modules)
 		t.Setenv("TMPDIR", at)
-		var other record
-		fails(t, newEngine(t, sandbox.Config{CacheDir: at, Logger: other.logger()}), &other, modules)
+		var other testkit.Log
+		fails(t, sandboxtest.Engine(t, sandbox.Config{CacheDir: at, Logger: other.Logger(slog.LevelDebug)}), &other, modules)
 	})
 	t.Run("read-only", func(t *testing.T) {
 		at := mount(t, "readonly", 0)
-		var first record
-		e, err := sandbox.New(t.Context(), sandbox.Config{Imports: abi1.Sets(), CacheDir: at, Logger: first.logger()})
+		var first testkit.Log
+		e, err := sandbox.New(t.Context(), sandbox.Config{Imports: abi1.Sets(), CacheDir: at, Logger: first.Logger(slog.LevelDebug)})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := load(t, e, modules[0]).Compile(t.Context()); err != nil {
+		if err := sandboxtest.Load(t, e, modules[0]).Compile(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		if err := e.Close(context.Background()); err != nil {
@@ -102,9 +105,9 @@ func onSmallDisk(t *testing.T, dir string) {
 		if err := syscall.Mount("", at, "", syscall.MS_REMOUNT|syscall.MS_RDONLY, ""); err != nil {
 			t.Skip("cannot mount:", err)
 		}
-		var r record
-		e = newEngine(t, sandbox.Config{CacheDir: at, Logger: r.logger()})
-		p := load(t, e, modules[0])
+		var r testkit.Log
+		e = sandboxtest.Engine(t, sandbox.Config{CacheDir: at, Logger: r.Logger(slog.LevelDebug)})
+		p := sandboxtest.Load(t, e, modules[0])
 		if out, err := p.Tool("x", 0, limits.Limits{}).Call(t.Context(), sandbox.CallSpec{Input: []byte("[1]")}); err != nil || string(out) != "[1]" {
 			t.Errorf("got %s, %v, want [1]", out, err)
 		}

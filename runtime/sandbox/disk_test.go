@@ -1,22 +1,25 @@
 package sandbox_test
 
 import (
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/toolsrv/toolsrv/internal/testkit"
+	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
 	"github.com/toolsrv/toolsrv/runtime/limits"
 	"github.com/toolsrv/toolsrv/runtime/sandbox"
 )
 
 // fails has an engine work while its disk for compiled code does not: every tool is compiled, once, and answers each
 // time, and the log says so in one line or two.
-func fails(t *testing.T, e *sandbox.Engine, r *record, modules [][]byte) {
+func fails(t *testing.T, e *sandbox.Engine, r *testkit.Log, modules [][]byte) {
 	t.Helper()
 	for range 2 {
 		for n, module := range modules {
-			p := load(t, e, module)
+			p := sandboxtest.Load(t, e, module)
 			if err := p.Compile(t.Context()); err != nil {
 				t.Fatalf("module %d: %v", n, err)
 			}
@@ -35,11 +38,11 @@ func fails(t *testing.T, e *sandbox.Engine, r *record, modules [][]byte) {
 // TestDiskGone takes the directory for compiled code away, and puts a file in its place.
 func TestDiskGone(t *testing.T) {
 	t.Parallel()
-	var r record
+	var r testkit.Log
 	dir := filepath.Join(t.TempDir(), "cache")
-	e := newEngine(t, sandbox.Config{CacheDir: dir, Logger: r.logger()})
+	e := sandboxtest.Engine(t, sandbox.Config{CacheDir: dir, Logger: r.Logger(slog.LevelDebug)})
 	modules := variants(t, 20)
-	before := load(t, e, modules[0])
+	before := sandboxtest.Load(t, e, modules[0])
 	if err := before.Compile(t.Context()); err != nil { // its code is on the disk only, then
 		t.Fatal(err)
 	}

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/toolsrv/toolsrv/internal/testkit"
+	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
 	"github.com/toolsrv/toolsrv/runtime/limits"
 	"github.com/toolsrv/toolsrv/runtime/sandbox"
 )
@@ -14,7 +16,7 @@ import (
 func spinners(t *testing.T, e *sandbox.Engine, index int32) {
 	t.Helper()
 	n := 2 * runtime.GOMAXPROCS(0)
-	p := load(t, e, fixture(t, "hostile/spin"))
+	p := sandboxtest.Load(t, e, testkit.Fixture(t, "wat/hostile/spin"))
 	if err := p.Compile(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -26,7 +28,7 @@ func spinners(t *testing.T, e *sandbox.Engine, index int32) {
 // host by themselves. The bound is generous: it is for a machine that does other things, too.
 func TestCollection(t *testing.T) {
 	for _, index := range []int32{0, 2, 7} {
-		e := newEngine(t, sandbox.Config{})
+		e := sandboxtest.Engine(t, sandbox.Config{})
 		spinners(t, e, index)
 		var took []time.Duration
 		for range 5 {
@@ -43,9 +45,9 @@ func TestCollection(t *testing.T) {
 
 // TestNeighbour has a small tool called while another spins on every core.
 func TestNeighbour(t *testing.T) {
-	e := newEngine(t, sandbox.Config{})
+	e := sandboxtest.Engine(t, sandbox.Config{})
 	spinners(t, e, 0)
-	tool := load(t, e, fixture(t, "good/small")).Tool("small", 0, limits.Limits{})
+	tool := sandboxtest.Load(t, e, testkit.Fixture(t, "wat/good/small")).Tool("small", 0, limits.Limits{})
 	var took []time.Duration
 	for n := range 100 {
 		begun := time.Now()

@@ -2,6 +2,7 @@ package sandbox_test
 
 import (
 	"encoding/json"
+	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -10,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/toolsrv/toolsrv/internal/testkit"
+	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
 	"github.com/toolsrv/toolsrv/runtime/limits"
 	"github.com/toolsrv/toolsrv/runtime/sandbox"
 )
@@ -57,9 +60,9 @@ func goCommand(t testing.TB) []byte { return built.build(t, "command", "go", "bu
 
 func TestGoReactor(t *testing.T) {
 	t.Parallel()
-	var r record
-	e := newEngine(t, sandbox.Config{Logger: r.logger()})
-	p := load(t, e, goReactor(t))
+	var r testkit.Log
+	e := sandboxtest.Engine(t, sandbox.Config{Logger: r.Logger(slog.LevelDebug)})
+	p := sandboxtest.Load(t, e, goReactor(t))
 	ample := limits.Limits{Timeout: time.Minute}
 	call := func(t *testing.T, index int32, limits limits.Limits, input string) (string, error) {
 		out, err := p.Tool("go", index, limits).Call(t.Context(), sandbox.CallSpec{Input: []byte(input)})
@@ -162,8 +165,8 @@ func TestGoReactor(t *testing.T) {
 
 // commands are the cases that every plain WASI program in testdata has.
 func commands(t *testing.T, module []byte) {
-	var r record
-	p := load(t, newEngine(t, sandbox.Config{Logger: r.logger()}), module)
+	var r testkit.Log
+	p := sandboxtest.Load(t, sandboxtest.Engine(t, sandbox.Config{Logger: r.Logger(slog.LevelDebug)}), module)
 	tool := p.Tool("command", 0, limits.Limits{Timeout: 5 * time.Minute})
 	out, err := tool.Call(t.Context(), sandbox.CallSpec{Input: []byte(`{"a":1}`)})
 	if want := `{"a":1}`; err != nil || strings.TrimSpace(string(out)) != want {
@@ -202,7 +205,7 @@ func TestRustCommand(t *testing.T) {
 // TestCommand has every step of a plain WASI program under control.
 func TestCommand(t *testing.T) {
 	t.Parallel()
-	p := load(t, newEngine(t, sandbox.Config{}), fixture(t, "good/command"))
+	p := sandboxtest.Load(t, sandboxtest.Engine(t, sandbox.Config{}), testkit.Fixture(t, "wat/good/command"))
 	tool := p.Tool("x", 0, limits.Limits{})
 	for _, test := range []struct {
 		name, input, output string

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
 	"github.com/toolsrv/toolsrv/runtime/limits"
 	"github.com/toolsrv/toolsrv/runtime/sandbox"
 )
@@ -31,17 +32,17 @@ func times(what string) []byte {
 // TestHostWorkIsCounted has lists of a thousand empty buffers looked through: few instructions, much work.
 func TestHostWorkIsCounted(t *testing.T) {
 	t.Parallel()
-	e := newEngine(t, sandbox.Config{})
+	e := sandboxtest.Engine(t, sandbox.Config{})
 	limits := limits.Limits{Fuel: 10_000_000}
 	for _, name := range []string{"fd_write", "fd_read"} {
 		fd := "\x41\x00"
 		if name == "fd_write" {
 			fd = "\x41\x01"
 		}
-		p := load(t, e, importing(name, 4, times(fd+"\x41\x00\x41\x80\x08\x41\xe0\xd4\x03\x10\x00\x1a")))
+		p := sandboxtest.Load(t, e, importing(name, 4, times(fd+"\x41\x00\x41\x80\x08\x41\xe0\xd4\x03\x10\x00\x1a")))
 		_, err := p.Tool("x", 0, limits).Call(t.Context(), sandbox.CallSpec{})
 		wantError(t, err, sandbox.ToolFuel, "")
-		p = load(t, e, importing(name, 4, times(fd+"\x41\x00\x41\x01\x41\xe0\xd4\x03\x10\x00\x1a")))
+		p = sandboxtest.Load(t, e, importing(name, 4, times(fd+"\x41\x00\x41\x01\x41\xe0\xd4\x03\x10\x00\x1a")))
 		_, err = p.Tool("x", 0, limits).Call(t.Context(), sandbox.CallSpec{})
 		wantError(t, err, sandbox.ToolBadOutput, "without any output")
 	}
@@ -50,8 +51,8 @@ func TestHostWorkIsCounted(t *testing.T) {
 // TestReferences takes the reference of a function again and again, of which wazero would keep each. It runs alone,
 // because it looks at what the process allocates.
 func TestReferences(t *testing.T) {
-	e := newEngine(t, sandbox.Config{})
-	tool := load(t, e, tool(times(strings.Repeat("\xd2\x00\x1a", 500)))).Tool("x", 0, limits.Limits{})
+	e := sandboxtest.Engine(t, sandbox.Config{})
+	tool := sandboxtest.Load(t, e, tool(times(strings.Repeat("\xd2\x00\x1a", 500)))).Tool("x", 0, limits.Limits{})
 	call := func() uint64 {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
@@ -69,10 +70,10 @@ func TestReferences(t *testing.T) {
 // TestDeepCallsLeaveNothing has calls that need much of the call stack, and looks at what the idle instance keeps of it. It
 // runs alone, because it looks at the process's memory.
 func TestDeepCallsLeaveNothing(t *testing.T) {
-	e := newEngine(t, sandbox.Config{})
+	e := sandboxtest.Engine(t, sandbox.Config{})
 	// Calls itself with one less until it is called with 0.
 	body := []byte("\x00\x20\x00\x45\x04\x40\x41\x00\x0f\x0b\x20\x00\x41\x01\x6b\x10\x00\x1a\x41\x00\x0b")
-	p := load(t, e, tool(body))
+	p := sandboxtest.Load(t, e, tool(body))
 	call := func(depth int32) uint64 {
 		limits := limits.Limits{Stack: 16 << 20}
 		for range 2 {

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
 	"github.com/toolsrv/toolsrv/runtime/abi1"
 	"github.com/toolsrv/toolsrv/runtime/hostabi"
 	"github.com/toolsrv/toolsrv/runtime/limits"
@@ -137,7 +138,7 @@ func toucher(name string) []byte {
 
 func toyEngine(t *testing.T, y *toy, c sandbox.Config) *sandbox.Engine {
 	c.Imports = append(abi1.Sets(), y.set())
-	return newEngine(t, c)
+	return sandboxtest.Engine(t, c)
 }
 
 // withToy is what a program may import that was granted the toy.
@@ -178,7 +179,7 @@ func TestImportsOfEachProgram(t *testing.T) {
 
 	e = toyEngine(t, &y, sandbox.Config{CacheDir: dir})
 	refused(e, "in the cache")
-	e = newEngine(t, sandbox.Config{CacheDir: dir})
+	e = sandboxtest.Engine(t, sandbox.Config{CacheDir: dir})
 	refused(e, "in the cache of an engine without it")
 	if _, err := e.Load(other, withToy()...); err == nil || !strings.Contains(err.Error(), `the engine has no functions for the import module "toy_v1"`) {
 		t.Errorf("got %v, want an unknown set refused", err)

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/toolsrv/toolsrv/internal/testkit"
+	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
 	"github.com/toolsrv/toolsrv/runtime/limits"
 	"github.com/toolsrv/toolsrv/runtime/sandbox"
 )
@@ -15,8 +17,8 @@ import (
 // TestLinearStack tells a guest that used up the stack in its memory from one that broke for another reason.
 func TestLinearStack(t *testing.T) {
 	t.Parallel()
-	e := newEngine(t, sandbox.Config{})
-	p := load(t, e, fixture(t, "hostile/linear_stack"))
+	e := sandboxtest.Engine(t, sandbox.Config{})
+	p := sandboxtest.Load(t, e, testkit.Fixture(t, "wat/hostile/linear_stack"))
 	for i, want := range []struct {
 		name    string
 		outcome sandbox.Outcome
@@ -77,7 +79,7 @@ func TestLinearStackOfCompilers(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			p := load(t, newEngine(t, sandbox.Config{}), test.compile(t, "stack-"+test.name, test.flags...))
+			p := sandboxtest.Load(t, sandboxtest.Engine(t, sandbox.Config{}), test.compile(t, "stack-"+test.name, test.flags...))
 			call := func(index int32) ([]byte, error) {
 				return p.Tool("x", index, limits.Limits{Timeout: time.Minute, Stack: 32 << 20}).Call(t.Context(), sandbox.CallSpec{})
 			}

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/toolsrv/toolsrv/internal/testkit"
+	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
 	"github.com/toolsrv/toolsrv/runtime/limits"
 	"github.com/toolsrv/toolsrv/runtime/sandbox"
 )
@@ -16,7 +18,7 @@ import (
 // TestOutcomes provokes every way in which a guest can end.
 func TestOutcomes(t *testing.T) {
 	t.Parallel()
-	e := newEngine(t, sandbox.Config{})
+	e := sandboxtest.Engine(t, sandbox.Config{})
 	soon := limits.Limits{Timeout: 200 * time.Millisecond}
 	ample := limits.Limits{Timeout: time.Minute}
 	tests := []struct {
@@ -103,7 +105,7 @@ func TestOutcomes(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			p := load(t, e, fixture(t, test.fixture))
+			p := sandboxtest.Load(t, e, testkit.Fixture(t, "wat/"+test.fixture))
 			if err := p.Compile(t.Context()); err != nil {
 				t.Fatal(err)
 			}
@@ -132,8 +134,8 @@ func TestOutcomes(t *testing.T) {
 // TestTraps pins the texts by which wazero's traps are told apart.
 func TestTraps(t *testing.T) {
 	t.Parallel()
-	e := newEngine(t, sandbox.Config{})
-	p := load(t, e, fixture(t, "hostile/traps"))
+	e := sandboxtest.Engine(t, sandbox.Config{})
+	p := sandboxtest.Load(t, e, testkit.Fixture(t, "wat/hostile/traps"))
 	for i, want := range []string{
 		"unreachable",
 		"out of bounds memory access", "out of bounds memory access",
@@ -156,8 +158,8 @@ func TestTraps(t *testing.T) {
 // TestWildPointers gives each host function that takes one a pointer that leads outside.
 func TestWildPointers(t *testing.T) {
 	t.Parallel()
-	e := newEngine(t, sandbox.Config{})
-	p := load(t, e, fixture(t, "hostile/wild"))
+	e := sandboxtest.Engine(t, sandbox.Config{})
+	p := sandboxtest.Load(t, e, testkit.Fixture(t, "wat/hostile/wild"))
 	for i, function := range []string{
 		"input_read", "output_write", "output_write", "output_write", "fail", "log", "log",
 		"args_sizes_get", "args_sizes_get", "environ_sizes_get", "clock_res_get", "clock_time_get",
@@ -177,8 +179,8 @@ func TestWildPointers(t *testing.T) {
 
 func TestFailure(t *testing.T) {
 	t.Parallel()
-	e := newEngine(t, sandbox.Config{})
-	p := load(t, e, fixture(t, "good/echo"))
+	e := sandboxtest.Engine(t, sandbox.Config{})
+	p := sandboxtest.Load(t, e, testkit.Fixture(t, "wat/good/echo"))
 	long := strings.Repeat("x", 200)
 	tests := []struct {
 		name, json string
@@ -227,24 +229,24 @@ func TestFailure(t *testing.T) {
 
 func TestDescribe(t *testing.T) {
 	t.Parallel()
-	e := newEngine(t, sandbox.Config{})
-	if out, err := load(t, e, fixture(t, "good/stages")).Describe(t.Context()); err != nil || string(out) != "12" && string(out) != "123" {
+	e := sandboxtest.Engine(t, sandbox.Config{})
+	if out, err := sandboxtest.Load(t, e, testkit.Fixture(t, "wat/good/stages")).Describe(t.Context()); err != nil || string(out) != "12" && string(out) != "123" {
 		t.Errorf("got %s, %v, want 123", out, err)
 	}
-	_, err := load(t, e, fixture(t, "good/echo")).Describe(t.Context())
+	_, err := sandboxtest.Load(t, e, testkit.Fixture(t, "wat/good/echo")).Describe(t.Context())
 	wantError(t, err, sandbox.Internal, "no export toolsrv_describe")
 
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
-	_, err = load(t, e, fixture(t, "hostile/describe_spin")).Describe(ctx)
+	_, err = sandboxtest.Load(t, e, testkit.Fixture(t, "wat/hostile/describe_spin")).Describe(ctx)
 	wantError(t, err, sandbox.Cancelled, "gave up")
 }
 
 func TestLog(t *testing.T) {
 	t.Parallel()
-	var r record
-	e := newEngine(t, sandbox.Config{Logger: r.logger()})
-	p := load(t, e, fixture(t, "hostile/log"))
+	var r testkit.Log
+	e := sandboxtest.Engine(t, sandbox.Config{Logger: r.Logger(slog.LevelDebug)})
+	p := sandboxtest.Load(t, e, testkit.Fixture(t, "wat/hostile/log"))
 	call := func(index int32, limits limits.Limits) {
 		t.Helper()
 		if _, err := p.Tool("noisy", index, limits).Call(t.Context(), sandbox.CallSpec{}); err != nil {
@@ -277,8 +279,8 @@ func TestLog(t *testing.T) {
 // TestListener has a call's lines heard, as many as are logged, and as long.
 func TestListener(t *testing.T) {
 	t.Parallel()
-	var r record
-	p := load(t, newEngine(t, sandbox.Config{Logger: r.logger()}), fixture(t, "hostile/log"))
+	var r testkit.Log
+	p := sandboxtest.Load(t, sandboxtest.Engine(t, sandbox.Config{Logger: r.Logger(slog.LevelDebug)}), testkit.Fixture(t, "wat/hostile/log"))
 	for _, test := range []struct {
 		index  int32
 		limits limits.Limits
@@ -304,8 +306,8 @@ func TestListener(t *testing.T) {
 // TestLogIsBoundedEscaped has a guest log what takes six times as much once it is written.
 func TestLogIsBoundedEscaped(t *testing.T) {
 	t.Parallel()
-	var r record
-	p := load(t, newEngine(t, sandbox.Config{Logger: slog.New(slog.NewJSONHandler(&r, nil))}), fixture(t, "hostile/log"))
+	var r testkit.Log
+	p := sandboxtest.Load(t, sandboxtest.Engine(t, sandbox.Config{Logger: slog.New(slog.NewJSONHandler(&r, nil))}), testkit.Fixture(t, "wat/hostile/log"))
 	if _, err := p.Tool("noisy", 5, limits.Limits{}).Call(t.Context(), sandbox.CallSpec{}); err != nil {
 		t.Fatal(err)
 	}

@@ -3,13 +3,13 @@ package sandbox
 import (
 	"bytes"
 	"context"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/toolsrv/toolsrv/internal/testkit"
 	"github.com/toolsrv/toolsrv/runtime/abi1"
 	"github.com/toolsrv/toolsrv/runtime/account"
 	"github.com/toolsrv/toolsrv/runtime/hostabi"
@@ -26,10 +26,7 @@ func poolEngine(t *testing.T, c Config, name string) (*Engine, *Program) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	module, err := os.ReadFile("../../testdata/wat/" + name + ".wasm")
-	if err != nil {
-		t.Fatal(err)
-	}
+	module := testkit.Fixture(t, "wat/"+name)
 	p, err := e.Load(module, abi1.Modules()...)
 	if err != nil {
 		t.Fatal(err)
@@ -84,10 +81,7 @@ func TestModules(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	e, p := poolEngine(t, Config{CacheDir: dir}, "good/leaky")
-	plain, err := os.ReadFile(filepath.Join("..", "..", "testdata", "wat", "good", "leaky.wasm"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	plain := testkit.Fixture(t, "wat/good/leaky")
 	called := func(p *Program) {
 		t.Helper()
 		if out, err := p.Tool("x", 0, limits.Limits{}).Call(t.Context(), CallSpec{}); err != nil || string(out) != "1" {
@@ -202,10 +196,7 @@ func TestReclaim(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	module, err := os.ReadFile("../../testdata/wat/good/small.wasm")
-	if err != nil {
-		t.Fatal(err)
-	}
+	module := testkit.Fixture(t, "wat/good/small")
 	recent, err := e.Load(module, abi1.Modules()...)
 	if err != nil {
 		t.Fatal(err)
@@ -276,10 +267,7 @@ func phases(b *testing.B) (*module, *instance) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	module, err := os.ReadFile("../../testdata/wat/good/small.wasm")
-	if err != nil {
-		b.Fatal(err)
-	}
+	module := testkit.Fixture(b, "wat/good/small")
 	p, err := e.Load(module, abi1.Modules()...)
 	if err != nil {
 		b.Fatal(err)

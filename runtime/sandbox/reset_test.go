@@ -12,6 +12,8 @@ import (
 	"github.com/tetratelabs/wazero/api"
 	"github.com/tetratelabs/wazero/imports/wasi_snapshot_preview1"
 
+	"github.com/toolsrv/toolsrv/internal/testkit"
+	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
 	"github.com/toolsrv/toolsrv/runtime/limits"
 	"github.com/toolsrv/toolsrv/runtime/sandbox"
 )
@@ -23,8 +25,8 @@ func TestStateLeaks(t *testing.T) {
 	for _, fixtureName := range []string{"good/leaky", "good/fresh"} {
 		t.Run(fixtureName, func(t *testing.T) {
 			t.Parallel()
-			e := newEngine(t, sandbox.Config{Paranoid: true})
-			p := load(t, e, fixture(t, fixtureName))
+			e := sandboxtest.Engine(t, sandbox.Config{Paranoid: true})
+			p := sandboxtest.Load(t, e, testkit.Fixture(t, "wat/"+fixtureName))
 			count, breaks := int32(16), map[int32]sandbox.Outcome{9: sandbox.ToolTrapped, 10: sandbox.ToolTrapped, 11: sandbox.ToolTrapped, 15: sandbox.ToolFuel}
 			if fixtureName == "good/fresh" {
 				count, breaks = 6, nil
@@ -60,7 +62,7 @@ func TestAdapted(t *testing.T) {
 		{"good/greedy", map[int64]string{3: "1", 4: "1", 5: "5", 8: "5"}},
 	} {
 		for range 3 {
-			p := load(t, newEngine(t, sandbox.Config{}), fixture(t, test.fixture))
+			p := sandboxtest.Load(t, sandboxtest.Engine(t, sandbox.Config{}), testkit.Fixture(t, "wat/"+test.fixture))
 			for range 2 {
 				for pages, want := range test.pages { // in any order
 					out, err := p.Tool("x", 0, limits.Limits{Memory: pages << 16}).Call(t.Context(), sandbox.CallSpec{})
@@ -77,7 +79,7 @@ func TestAdapted(t *testing.T) {
 func TestFuelOfStart(t *testing.T) {
 	t.Parallel()
 	for _, pages := range []int64{8, 3} { // started once, and for each call
-		p := load(t, newEngine(t, sandbox.Config{}), fixture(t, "good/greedy"))
+		p := sandboxtest.Load(t, sandboxtest.Engine(t, sandbox.Config{}), testkit.Fixture(t, "wat/good/greedy"))
 		for range 2 {
 			out, err := p.Tool("x", 0, limits.Limits{Memory: pages << 16, Fuel: 1000}).Call(t.Context(), sandbox.CallSpec{})
 			if err != nil || len(out) != 1 {
@@ -90,7 +92,7 @@ func TestFuelOfStart(t *testing.T) {
 // TestLimitsOfTools has two tools of one program with limits of their own, which call in turns.
 func TestLimitsOfTools(t *testing.T) {
 	t.Parallel()
-	p := load(t, newEngine(t, sandbox.Config{}), fixture(t, "good/leaky"))
+	p := sandboxtest.Load(t, sandboxtest.Engine(t, sandbox.Config{}), testkit.Fixture(t, "wat/good/leaky"))
 	small := p.Tool("small", 7, limits.Limits{Memory: 4 << 16})
 	tiny := p.Tool("tiny", 0, limits.Limits{Memory: 3 << 16})
 	for range 3 {
@@ -111,8 +113,8 @@ func TestLimitsOfTools(t *testing.T) {
 // TestResetHammer calls tools that count, grow and break from many goroutines.
 func TestResetHammer(t *testing.T) {
 	t.Parallel()
-	e := newEngine(t, sandbox.Config{Paranoid: true, IdleTime: time.Millisecond, Memory: 8 << 20})
-	p := load(t, e, fixture(t, "good/leaky"))
+	e := sandboxtest.Engine(t, sandbox.Config{Paranoid: true, IdleTime: time.Millisecond, Memory: 8 << 20})
+	p := sandboxtest.Load(t, e, testkit.Fixture(t, "wat/good/leaky"))
 	limits := limits.Limits{Concurrency: 4, Queue: 100, Fuel: 500_000, Timeout: time.Minute}
 	var wait sync.WaitGroup
 	for worker := range 8 {
@@ -192,14 +194,14 @@ func FuzzCalls(f *testing.F) {
 		plain *plain
 		tools []*sandbox.Tool
 	}
-	e := newEngine(f, sandbox.Config{Paranoid: true})
+	e := sandboxtest.Engine(f, sandbox.Config{Paranoid: true})
 	var guests []guest
 	for _, g := range []struct {
 		name  string
 		tools int32
 	}{{"good/leaky", 15}, {"good/small", 1}, {"good/echo", 3}, {"good/fresh", 6}} {
-		module := fixture(f, g.name)
-		p := load(f, e, module)
+		module := testkit.Fixture(f, "wat/"+g.name)
+		p := sandboxtest.Load(f, e, module)
 		made := guest{plain: newPlain(f, module)}
 		for index := range g.tools {
 			made.tools = append(made.tools, p.Tool("x", index, limits.Limits{}))

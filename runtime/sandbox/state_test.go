@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/toolsrv/toolsrv/internal/testkit"
+	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
 	"github.com/toolsrv/toolsrv/runtime/limits"
 	"github.com/toolsrv/toolsrv/runtime/sandbox"
 )
@@ -13,7 +15,7 @@ import (
 // TestState follows one program from the load of its file to its close.
 func TestState(t *testing.T) {
 	t.Parallel()
-	e := newEngine(t, sandbox.Config{CacheDir: t.TempDir(), Memory: 1 << 30})
+	e := sandboxtest.Engine(t, sandbox.Config{CacheDir: t.TempDir(), Memory: 1 << 30})
 	expect := func(when string, modules int, code sandbox.CodeState, idle int) {
 		t.Helper()
 		s := e.State()
@@ -31,8 +33,8 @@ func TestState(t *testing.T) {
 		}
 	}
 	expect("empty", 0, "", 0)
-	p := load(t, e, fixture(t, "good/small"))
-	other := load(t, e, fixture(t, "good/small")) // one module
+	p := sandboxtest.Load(t, e, testkit.Fixture(t, "wat/good/small"))
+	other := sandboxtest.Load(t, e, testkit.Fixture(t, "wat/good/small")) // one module
 	expect("loaded", 1, sandbox.CodeMissing, 0)
 	if err := p.Compile(t.Context()); err != nil {
 		t.Fatal(err)
@@ -66,8 +68,8 @@ func settled(t *testing.T, e *sandbox.Engine) {
 // TestToolState has more calls of a tool than it has places.
 func TestToolState(t *testing.T) {
 	t.Parallel()
-	e := newEngine(t, sandbox.Config{})
-	p := load(t, e, fixture(t, "hostile/spin"))
+	e := sandboxtest.Engine(t, sandbox.Config{})
+	p := sandboxtest.Load(t, e, testkit.Fixture(t, "wat/hostile/spin"))
 	tool := p.Tool("spin", 0, limits.Limits{Timeout: time.Minute, Concurrency: 2, Queue: 1})
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -93,8 +95,8 @@ func TestToolState(t *testing.T) {
 }
 
 func BenchmarkState(b *testing.B) {
-	e := newEngine(b, sandbox.Config{})
-	load(b, e, fixture(b, "good/small"))
+	e := sandboxtest.Engine(b, sandbox.Config{})
+	sandboxtest.Load(b, e, testkit.Fixture(b, "wat/good/small"))
 	b.ReportAllocs()
 	for b.Loop() {
 		e.State()

@@ -5,13 +5,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
 	"strconv"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/toolsrv/toolsrv/internal/testkit"
+	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
 	"github.com/toolsrv/toolsrv/runtime/abi1"
 	"github.com/toolsrv/toolsrv/runtime/limits"
 	"github.com/toolsrv/toolsrv/runtime/sandbox"
@@ -34,19 +35,9 @@ func occupy(t *testing.T, tool *sandbox.Tool, n int) *sync.WaitGroup {
 	return &calls
 }
 
-// until waits for a condition that another goroutine makes true.
-func until(t *testing.T, what string, done func() bool) {
-	t.Helper()
-	for end := time.Now().Add(20 * time.Second); !done(); runtime.Gosched() {
-		if time.Now().After(end) {
-			t.Fatal("waited in vain for ", what)
-		}
-	}
-}
-
 func TestInput(t *testing.T) {
 	t.Parallel()
-	p := load(t, newEngine(t, sandbox.Config{}), fixture(t, "good/echo"))
+	p := sandboxtest.Load(t, sandboxtest.Engine(t, sandbox.Config{}), testkit.Fixture(t, "wat/good/echo"))
 	tool := p.Tool("echo", 0, limits.Limits{Input: 10})
 	if out, err := tool.Call(t.Context(), sandbox.CallSpec{Input: []byte(`"12345678"`)}); err != nil || string(out) != `"12345678"` {
 		t.Errorf("got %s, %v, want the input", out, err)
@@ -61,7 +52,7 @@ func TestInput(t *testing.T) {
 // TestOutputIsTheCallers has no two calls share memory.
 func TestOutputIsTheCallers(t *testing.T) {
 	t.Parallel()
-	tool := load(t, newEngine(t, sandbox.Config{}), fixture(t, "good/echo")).Tool("echo", 0, limits.Limits{})
+	tool := sandboxtest.Load(t, sandboxtest.Engine(t, sandbox.Config{}), testkit.Fixture(t, "wat/good/echo")).Tool("echo", 0, limits.Limits{})
 	input := []byte(`"first"`)
 	first, err := tool.Call(t.Context(), sandbox.CallSpec{Input: input})
 	if err != nil {
@@ -79,7 +70,7 @@ func TestOutputIsTheCallers(t *testing.T) {
 // TestNothingLeaks counts calls in memory, in a global and in a table, of tools that break in between too.
 func TestNothingLeaks(t *testing.T) {
 	t.Parallel()
-	p := load(t, newEngine(t, sandbox.Config{}), fixture(t, "good/echo"))
+	p := sandboxtest.Load(t, sandboxtest.Engine(t, sandbox.Config{}), testkit.Fixture(t, "wat/good/echo"))
 	tool := p.Tool("count", 2, limits.Limits{})
 	for range 5 {
 		if out, err := tool.Call(t.Context(), sandbox.CallSpec{}); err != nil || string(out) != "1" {
@@ -91,7 +82,7 @@ func TestNothingLeaks(t *testing.T) {
 // TestDeadline has a guest told how long it may run: by the tool's limit, or by its caller where he waits for less.
 func TestDeadline(t *testing.T) {
 	t.Parallel()
-	p := load(t, newEngine(t, sandbox.Config{}), fixture(t, "hostile/deadline"))
+	p := sandboxtest.Load(t, sandboxtest.Engine(t, sandbox.Config{}), testkit.Fixture(t, "wat/hostile/deadline"))
 	if err := p.Compile(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -122,8 +113,8 @@ func TestDeadline(t *testing.T) {
 
 func TestQueue(t *testing.T) {
 	t.Parallel()
-	e := newEngine(t, sandbox.Config{})
-	p := load(t, e, fixture(t, "hostile/spin"))
+	e := sandboxtest.Engine(t, sandbox.Config{})
+	p := sandboxtest.Load(t, e, testkit.Fixture(t, "wat/hostile/spin"))
 	if err := p.Compile(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -131,7 +122,7 @@ func TestQueue(t *testing.T) {
 		t.Parallel()
 		tool := p.Tool("sleep", 4, limits.Limits{Concurrency: 1, Queue: -1, Timeout: time.Minute})
 		occupy(t, tool, 1)
-		until(t, "a refusal", func() bool {
+		testkit.Until(t, "a refusal", func() bool {
 			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 			defer cancel()
 			_, err := tool.Call(ctx, sandbox.CallSpec{})
@@ -153,7 +144,7 @@ func TestQueue(t *testing.T) {
 		tool := p.Tool("sleep", 4, limits.Limits{Concurrency: 1, Queue: 1, Timeout: time.Minute})
 		occupy(t, tool, 1)
 		var err error
-		until(t, "a place in the queue", func() bool {
+		testkit.Until(t, "a place in the queue", func() bool {
 			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 			defer cancel()
 			_, err = tool.Call(ctx, sandbox.CallSpec{})
@@ -171,7 +162,7 @@ func TestQueue(t *testing.T) {
 
 func TestCancel(t *testing.T) {
 	t.Parallel()
-	p := load(t, newEngine(t, sandbox.Config{}), fixture(t, "hostile/spin"))
+	p := sandboxtest.Load(t, sandboxtest.Engine(t, sandbox.Config{}), testkit.Fixture(t, "wat/hostile/spin"))
 	for _, index := range []int32{0, 1, 2, 3, 4} {
 		t.Run(fmt.Sprint(index), func(t *testing.T) {
 			t.Parallel()
@@ -190,8 +181,8 @@ func TestCancel(t *testing.T) {
 // TestEngineCloses has calls running, sleeping and waiting while the engine closes without patience.
 func TestEngineCloses(t *testing.T) {
 	t.Parallel()
-	e := newEngine(t, sandbox.Config{})
-	p := load(t, e, fixture(t, "hostile/spin"))
+	e := sandboxtest.Engine(t, sandbox.Config{})
+	p := sandboxtest.Load(t, e, testkit.Fixture(t, "wat/hostile/spin"))
 	if err := p.Compile(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -220,8 +211,8 @@ func TestEngineCloses(t *testing.T) {
 // TestLateCall calls a tool after its program was closed, as a request does that looked it up before.
 func TestLateCall(t *testing.T) {
 	t.Parallel()
-	e := newEngine(t, sandbox.Config{})
-	p, err := e.Load(fixture(t, "good/echo"), abi1.Modules()...)
+	e := sandboxtest.Engine(t, sandbox.Config{})
+	p, err := e.Load(testkit.Fixture(t, "wat/good/echo"), abi1.Modules()...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -241,9 +232,9 @@ func TestLateCall(t *testing.T) {
 // TestHammer loads, calls and closes one module from many goroutines, with calls that break in between.
 func TestHammer(t *testing.T) {
 	t.Parallel()
-	e := newEngine(t, sandbox.Config{CacheDir: t.TempDir()})
-	good, bad := fixture(t, "good/echo"), fixture(t, "hostile/traps")
-	shared := load(t, e, good).Tool("shared", 0, limits.Limits{Concurrency: 2, Queue: 1000})
+	e := sandboxtest.Engine(t, sandbox.Config{CacheDir: t.TempDir()})
+	good, bad := testkit.Fixture(t, "wat/good/echo"), testkit.Fixture(t, "wat/hostile/traps")
+	shared := sandboxtest.Load(t, e, good).Tool("shared", 0, limits.Limits{Concurrency: 2, Queue: 1000})
 	var wait sync.WaitGroup
 	for worker := range 8 {
 		wait.Go(func() {
@@ -280,7 +271,7 @@ func TestHammer(t *testing.T) {
 
 func TestLimitsDefaults(t *testing.T) {
 	t.Parallel()
-	p := load(t, newEngine(t, sandbox.Config{}), fixture(t, "good/echo"))
+	p := sandboxtest.Load(t, sandboxtest.Engine(t, sandbox.Config{}), testkit.Fixture(t, "wat/good/echo"))
 	l := p.Tool("x", 0, limits.Limits{Timeout: -1, Memory: -1}).Limits()
 	if l.Timeout != 5*time.Second || l.Memory != 64<<20 || l.Input != 1<<20 || l.Output != 4<<20 || l.LogLines != 100 || l.Concurrency < 4 || l.Queue != 64 {
 		t.Errorf("got %+v", l)
@@ -289,7 +280,7 @@ func TestLimitsDefaults(t *testing.T) {
 
 func TestTimes(t *testing.T) {
 	t.Parallel()
-	e := newEngine(t, sandbox.Config{})
+	e := sandboxtest.Engine(t, sandbox.Config{})
 	for _, c := range []struct {
 		fixture           string
 		ready, run, reset bool // what takes time
@@ -301,7 +292,7 @@ func TestTimes(t *testing.T) {
 		{"hostile/spin", true, true, false, limits.Limits{Timeout: 50 * time.Millisecond}},         // is closed
 		{"hostile/start_spin", false, false, false, limits.Limits{Timeout: 50 * time.Millisecond}}, // does not get that far
 	} {
-		p := load(t, e, fixture(t, c.fixture))
+		p := sandboxtest.Load(t, e, testkit.Fixture(t, "wat/"+c.fixture))
 		if err := p.Compile(t.Context()); err != nil {
 			t.Fatal(err)
 		}

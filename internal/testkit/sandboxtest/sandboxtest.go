@@ -5,13 +5,17 @@ import (
 	"context"
 	"testing"
 
+	"github.com/toolsrv/toolsrv/runtime/abi1"
 	"github.com/toolsrv/toolsrv/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/runtime/wasmbin"
 )
 
-// Engine returns an engine that is closed with the test.
+// Engine returns an engine that is closed with the test. Where c has no imports, guests get those that a server offers.
 func Engine(t testing.TB, c sandbox.Config) *sandbox.Engine {
 	t.Helper()
+	if c.Imports == nil {
+		c.Imports = abi1.Sets()
+	}
 	e, err := sandbox.New(t.Context(), c)
 	if err != nil {
 		t.Fatal(err)
@@ -24,10 +28,10 @@ func Engine(t testing.TB, c sandbox.Config) *sandbox.Engine {
 	return e
 }
 
-// Load returns a program that is closed with the test.
+// Load returns a program that is closed with the test. Its module may import what a server offers.
 func Load(t testing.TB, e *sandbox.Engine, module []byte) *sandbox.Program {
 	t.Helper()
-	p, err := e.Load(module)
+	p, err := e.Load(module, abi1.Modules()...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -107,6 +107,11 @@ func serve(t *testing.T, folder string, logger *slog.Logger, paths ...string) *w
 // call calls a tool as the HTTP service does.
 func call(t *testing.T, table *wasmtools.RouteTable, path, arguments string) (string, *wasmtools.Error) {
 	t.Helper()
+	return callWithin(t.Context(), t, table, path, arguments)
+}
+
+func callWithin(ctx context.Context, t *testing.T, table *wasmtools.RouteTable, path, arguments string) (string, *wasmtools.Error) {
+	t.Helper()
 	route, ok := table.Lookup(path)
 	if !ok {
 		t.Fatalf("there is no tool at %s", path)
@@ -114,7 +119,7 @@ func call(t *testing.T, table *wasmtools.RouteTable, path, arguments string) (st
 	result := []byte(nil)
 	filled, err := route.Tool.Parameters.Validate([]byte(arguments))
 	if err == nil {
-		result, err = route.Tool.Caller.Call(t.Context(), &wasmtools.Call{Arguments: filled})
+		result, err = route.Tool.Caller.Call(ctx, &wasmtools.Call{Arguments: filled})
 	}
 	if err == nil {
 		return string(result), nil

@@ -1,16 +1,16 @@
 //! What patch leads from one document to another.
 
+use jsonptr::PointerBuf;
 use serde_json::{Map, Value, json};
 use toolsrv::Error;
 
 use crate::equal::equal;
-use crate::pointer::within;
 
 /// Returns the operations of a JSON Patch that makes `to` of `from`. Of arrays, the start and the end that are equal
 /// stay.
 pub fn diff(from: &Value, to: &Value) -> Result<Vec<Value>, Error> {
     let mut patch = Patch { operations: Vec::new(), room: MAX_PATHS };
-    compare(from, to, &mut String::new(), &mut patch).ok_or_else(|| {
+    compare(from, to, &mut PointerBuf::new(), &mut patch).ok_or_else(|| {
         Error::new(
             "The documents differ in too many places for a patch: compare parts of them, or use the second as it is.",
         )
@@ -31,9 +31,9 @@ struct Patch {
 
 impl Patch {
     /// Adds an operation, or returns None where the patch gets too long.
-    fn push(&mut self, op: &str, path: &str, value: Option<&Value>) -> Option<()> {
+    fn push(&mut self, op: &str, path: &PointerBuf, value: Option<&Value>) -> Option<()> {
         self.room = self.room.checked_sub(path.len() + OPERATION)?;
-        let mut operation = json!({"op": op, "path": path});
+        let mut operation = json!({"op": op, "path": path.as_str()});
         if let (Some(members), Some(value)) = (operation.as_object_mut(), value) {
             members.insert("value".to_string(), value.clone());
         }
@@ -42,7 +42,7 @@ impl Patch {
     }
 }
 
-fn compare(from: &Value, to: &Value, path: &mut String, patch: &mut Patch) -> Option<()> {
+fn compare(from: &Value, to: &Value, path: &mut PointerBuf, patch: &mut Patch) -> Option<()> {
     match (from, to) {
         (Value::Object(from), Value::Object(to)) => compare_objects(from, to, path, patch),
         (Value::Array(from), Value::Array(to)) => compare_arrays(from, to, path, patch),
@@ -54,7 +54,7 @@ fn compare(from: &Value, to: &Value, path: &mut String, patch: &mut Patch) -> Op
 fn compare_objects(
     from: &Map<String, Value>,
     to: &Map<String, Value>,
-    path: &mut String,
+    path: &mut PointerBuf,
     patch: &mut Patch,
 ) -> Option<()> {
     for (name, old) in from {
@@ -69,12 +69,12 @@ fn compare_objects(
     Some(())
 }
 
-fn compare_arrays(from: &[Value], to: &[Value], path: &mut String, patch: &mut Patch) -> Option<()> {
+fn compare_arrays(from: &[Value], to: &[Value], path: &mut PointerBuf, patch: &mut Patch) -> Option<()> {
     let start = from.iter().zip(to).take_while(|(a, b)| equal(a, b)).count();
     let (from, to) = (&from[start..], &to[start..]);
     let end = from.iter().rev().zip(to.iter().rev()).take_while(|(a, b)| equal(a, b)).count();
     let (from, to) = (&from[..from.len() - end], &to[..to.len() - end]);
-    let mut at = |i: usize, f: &mut dyn FnMut(&mut String) -> Option<()>| within(path, &(start + i).to_string(), f);
+    let mut at = |i: usize, f: &mut dyn FnMut(&mut PointerBuf) -> Option<()>| within(path, &(start + i).to_string(), f);
     let both = from.len().min(to.len());
     for i in 0..both {
         at(i, &mut |path| compare(&from[i], &to[i], path, patch))?;
@@ -86,4 +86,12 @@ fn compare_arrays(from: &[Value], to: &[Value], path: &mut String, patch: &mut P
         at(i, &mut |path| patch.push("add", path, Some(new)))?;
     }
     Some(())
+}
+
+/// Calls f with the pointer to a member of the value that the pointer leads to.
+fn within<T>(path: &mut PointerBuf, name: &str, f: impl FnOnce(&mut PointerBuf) -> T) -> T {
+    path.push_back(name);
+    let result = f(path);
+    path.pop_back();
+    result
 }

@@ -1,100 +1,123 @@
-//! JSONPath (RFC 9535): finds values in a document. What a query may cost is bounded.
+//! JSONPath (RFC 9535): finds values in a document.
 
-mod filter;
-mod finder;
-mod parser;
-mod query;
+mod pattern;
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
+use serde_json_path::{JsonPath, ParseError};
 use toolsrv::Error;
 
-use crate::pointer::within;
-use finder::Finder;
-use parser::Parser;
+/// How deep brackets and parentheses may be nested: the time that it takes to read a query doubles with each level.
+const MAX_DEPTH: usize = 10;
 
-/// How many values a query may find, and how many bytes of JSON the result may have.
-const MAX_FOUND: usize = 1_000_000;
+/// How many bytes of JSON a result may have.
 const MAX_RESULT: usize = 3 << 20;
 
 /// Runs a query and returns what it finds, in the standard's order: values, or JSON Pointers to them.
 pub fn find(document: &Value, text: &str, pointers: bool) -> Result<Box<RawValue>, Error> {
-    let mut parser = Parser::new(text);
-    let query = parser.query().map_err(|fault| {
-        let position = text[..parser.at].chars().count() + 1;
-        Error::new(format!("At character {position} of the path: {}.", fault.what))
-            .code(fault.code)
-            .data(serde_json::json!({ "position": position }))
-    })?;
-    let mut found = Vec::new();
-    let whole = Finder::new(document)
-        .find(&query, document, &mut |value| {
-            found.push(value);
-            found.len() < MAX_FOUND
-        })
-        .map_err(|_| {
-            Error::new(
-                "The query has too much to look at: use \"..\" and nested filters less often, or pass a part of the document.",
-            )
-            .code("too_expensive")
-        })?;
-    let result = match pointers {
-        _ if !whole => None,
-        true => Places::of(&found, document).and_then(|pointers| write(&pointers)),
-        false => write(&found),
+    let query = parse(text)?;
+    let result = if pointers {
+        write(query.query_located(document).locations().map(|place| place.to_json_pointer()))
+    } else {
+        write(query.query(document).iter())
     };
+    if pattern::was_too_large() {
+        return Err(Error::new("A pattern is too large: use repetitions like {1,99} less often.").code("too_expensive"));
+    }
     result.ok_or_else(|| {
         Error::new("The query finds more than the 3 MB that a result may have: make it more specific.")
             .code("too_large")
     })
 }
 
-/// Where values stand. They are found by their addresses in the document: lists of places that grow from step to step
-/// of a query would take many times the memory.
-struct Places {
-    wanted: Vec<(*const Value, usize)>, // sorted
-    pointers: Vec<String>,
-    room: usize,
+fn parse(text: &str) -> Result<JsonPath, Error> {
+    let wrong = |at: usize, what: &str, code: &str| {
+        let position = text.get(..at).unwrap_or(text).chars().count() + 1;
+        Error::new(format!("At character {position} of the path: {what}."))
+            .code(code)
+            .data(serde_json::json!({ "position": position }))
+    };
+    if let Some(at) = too_deep(text) {
+        return Err(wrong(at, "brackets and parentheses are nested more than 10 deep", "too_deep"));
+    }
+    JsonPath::parse(text).map_err(|e| wrong(e.position(), &explain(text, &e), "syntax"))
 }
 
-impl Places {
-    fn of(found: &[&Value], document: &Value) -> Option<Vec<String>> {
-        let mut wanted: Vec<_> = found.iter().enumerate().map(|(i, value)| (std::ptr::from_ref(*value), i)).collect();
-        wanted.sort_unstable();
-        let mut places = Self { wanted, pointers: vec![String::new(); found.len()], room: MAX_RESULT };
-        places.look(document, &mut String::new())?;
-        Some(places.pointers)
-    }
-
-    /// Looks for values that are wanted at a place and below it, and returns None where their pointers get too long.
-    fn look(&mut self, value: &Value, pointer: &mut String) -> Option<()> {
-        let here = std::ptr::from_ref(value);
-        let start = self.wanted.partition_point(|(at, _)| *at < here);
-        for (_, i) in self.wanted[start..].iter().take_while(|(at, _)| *at == here) {
-            self.room = self.room.checked_sub(pointer.len() + 3)?;
-            self.pointers[*i].clone_from(pointer);
+/// Returns where the first bracket or parenthesis beyond `MAX_DEPTH` stands.
+fn too_deep(text: &str) -> Option<usize> {
+    let (mut depth, mut quote, mut escaped) = (0usize, None, false);
+    for (at, c) in text.char_indices() {
+        match (quote, c) {
+            _ if escaped => escaped = false,
+            (Some(_), '\\') => escaped = true,
+            (Some(end), _) if c == end => quote = None,
+            (Some(_), _) => {}
+            (None, '\'' | '"') => quote = Some(c),
+            (None, '[' | '(') => depth += 1,
+            (None, ']' | ')') => depth = depth.saturating_sub(1),
+            _ => {}
         }
-        match value {
-            Value::Array(items) => items
-                .iter()
-                .enumerate()
-                .try_for_each(|(i, item)| within(pointer, &i.to_string(), |pointer| self.look(item, pointer))),
-            Value::Object(members) => {
-                members.iter().try_for_each(|(name, value)| within(pointer, name, |pointer| self.look(value, pointer)))
-            }
-            _ => Some(()),
+        if depth > MAX_DEPTH {
+            return Some(at);
         }
     }
+    None
 }
 
-/// A result that stops where it would grow too large. Values are written where they stand: the same one may be found
-/// many times.
+/// Says what is wrong with a query. The library knows the place, but often says no more than "parser error".
+fn explain(text: &str, error: &ParseError) -> String {
+    let rest = text.get(error.position()..).unwrap_or_default();
+    let inside = rest.trim_start_matches(['[', ' ']);
+    let (first, message) = (rest.chars().next(), error.message());
+    let message = message.strip_prefix("in long-hand segment, ").unwrap_or(message);
+    let hint = match (message, first) {
+        _ if !text.starts_with('$') => "a query starts with \"$\", which stands for the document",
+        (_, Some(_)) if rest.trim().is_empty() => "white space can't end a query",
+        (m, Some('[')) if m.starts_with("in dot member name") => "write \"$.list[0]\" for \"$.list.[0]\"",
+        (m, Some('0'..='9')) if m.starts_with("in dot member name") => {
+            "a name that starts with a digit stands in brackets and quotes, as in \"$['1st']\""
+        }
+        (m, _) if m.starts_with("in dot member name") => {
+            "expected a name or \"*\"; other names stand in brackets and quotes, as in \"$['a-b']\""
+        }
+        ("expected an ending quote", None) => "the string has no quote at its end",
+        ("expected an ending quote", _) => "this can't stand in a string: there is no such escape, or one is missing",
+        ("expected closing ']'", None) => "expected \",\" or \"]\", but the query ends",
+        ("expected closing ']'", Some('=')) if !rest.starts_with("==") => "to compare values write \"==\"",
+        ("expected closing ']'", _) if inside.starts_with(['=', '!', '<', '>']) => {
+            "a comparison has one value on either side: a number, text in quotes, true, false, null, a query that finds \
+             one value at most, or length(), count() or value(); !(…) negates it"
+        }
+        ("expected closing ']'", _) => "expected \",\" or \"]\"",
+        (m, _) if m.ends_with("received literal") => "count() and value() take a query such as \"@.name\"",
+        (m, _) if m.contains(" args, ") => "match() and search() take two arguments, the other functions one",
+        ("parser error", Some('[')) if inside.starts_with('(') => {
+            "there are no scripts: count from the end with a negative index, as in \"$.list[-1]\""
+        }
+        ("parser error", Some('[')) if inside.starts_with('@') => {
+            "a filter starts with \"?\", as in \"[?@.price < 10]\""
+        }
+        ("parser error", Some('[')) if inside.starts_with(|c: char| c.is_alphabetic() || c == '_') => {
+            "a name in brackets stands in quotes, as in \"$['name']\""
+        }
+        ("parser error", Some('[')) => "expected a name in quotes, an index, a slice, \"*\" or a filter",
+        ("parser error", _) if message != error.message() => "expected a comparison, a query, match() or search()",
+        ("parser error", _) => "expected \".name\", \"..name\" or \"[\"",
+        (m, _) if m.ends_with("is not defined") => {
+            return format!("{m}; there are length, count, value, match and search");
+        }
+        _ => return message.to_string(),
+    };
+    hint.to_string()
+}
+
+/// A result that stops where it would grow too large: the same value may be found many times.
 struct Bounded(Vec<u8>);
 
-fn write(found: &impl Serialize) -> Option<Box<RawValue>> {
+fn write(found: impl IntoIterator<Item = impl Serialize>) -> Option<Box<RawValue>> {
     let mut result = Bounded(Vec::new());
-    serde_json::to_writer(&mut result, found).ok()?;
+    serde_json::Serializer::new(&mut result).collect_seq(found).ok()?;
     RawValue::from_string(String::from_utf8(result.0).ok()?).ok()
 }
 

@@ -1,10 +1,11 @@
 //! JSON Patch (RFC 6902): applies operations one after the other, all of them or none.
 
+use jsonptr::Pointer;
 use serde_json::{Map, Value};
 use toolsrv::Error;
 
 use crate::equal::equal;
-use crate::pointer::{self, Pointer};
+use crate::pointer::{self, show};
 
 /// How deep a document may become. It is as deep as what can be read again.
 const MAX_DEPTH: usize = 120;
@@ -26,8 +27,8 @@ enum Op {
 /// One operation, its places parsed.
 struct Operation<'a> {
     op: Op,
-    path: Pointer,
-    from: Option<Pointer>,
+    path: &'a Pointer,
+    from: Option<&'a Pointer>,
     value: Option<&'a Value>,
 }
 
@@ -44,7 +45,7 @@ pub fn apply(mut document: Value, patch: &[Map<String, Value>]) -> Result<Value,
         };
         let operation = read(members).map_err(|what| failed("invalid_operation", what))?;
         let fits = |value: &Value, copied: &mut usize| {
-            let deepest = operation.path.depth() + depth(value, MAX_DEPTH, copied);
+            let deepest = operation.path.count() + depth(value, MAX_DEPTH, copied);
             if deepest > MAX_DEPTH {
                 return Err(failed("too_deep", format!("the document would be more than {MAX_DEPTH} levels deep")));
             }
@@ -54,38 +55,37 @@ pub fn apply(mut document: Value, patch: &[Map<String, Value>]) -> Result<Value,
             Ok(())
         };
         let conflict = |what| failed("conflict", what);
-        match (operation.op, &operation.from, operation.value) {
+        let path = operation.path;
+        match (operation.op, operation.from, operation.value) {
             (Op::Test, _, Some(value)) => {
-                let found = operation.path.find(&mut document).map_err(conflict)?;
+                let found = pointer::find(path, &mut document).map_err(conflict)?;
                 if !equal(found, value) {
-                    return Err(
-                        failed("test_failed", format!("{} does not equal the value", operation.path)).status(409)
-                    );
+                    return Err(failed("test_failed", format!("{} does not equal the value", show(path))).status(409));
                 }
             }
-            (Op::Remove, ..) => drop(remove(&mut document, &operation.path).map_err(conflict)?),
+            (Op::Remove, ..) => drop(remove(&mut document, path).map_err(conflict)?),
             (Op::Replace, _, Some(value)) => {
                 fits(value, &mut 0)?;
-                *operation.path.find(&mut document).map_err(conflict)? = value.clone();
+                *pointer::find(path, &mut document).map_err(conflict)? = value.clone();
             }
             (Op::Add, _, Some(value)) => {
                 fits(value, &mut 0)?;
-                add(&mut document, &operation.path, value.clone()).map_err(conflict)?;
+                add(&mut document, path, value.clone()).map_err(conflict)?;
             }
             (Op::Copy, Some(from), _) => {
-                let value = from.find(&mut document).map_err(conflict)?;
+                let value = pointer::find(from, &mut document).map_err(conflict)?;
                 fits(value, &mut copied)?;
                 let value = value.clone();
-                add(&mut document, &operation.path, value).map_err(conflict)?;
+                add(&mut document, path, value).map_err(conflict)?;
             }
             (Op::Move, Some(from), _) => {
-                if from.contains(&operation.path) {
-                    return Err(conflict(format!("{from} can't be moved into itself")));
+                if from != path && path.starts_with(from) {
+                    return Err(conflict(format!("{} can't be moved into itself", show(from))));
                 }
-                fits(from.find(&mut document).map_err(conflict)?, &mut 0)?;
-                if *from != operation.path {
+                fits(pointer::find(from, &mut document).map_err(conflict)?, &mut 0)?;
+                if from != path {
                     let value = remove(&mut document, from).map_err(conflict)?;
-                    add(&mut document, &operation.path, value).map_err(conflict)?;
+                    add(&mut document, path, value).map_err(conflict)?;
                 }
             }
             _ => return Err(failed("invalid_operation", "a member is missing".to_string())),
@@ -106,7 +106,7 @@ fn read(members: &Map<String, Value>) -> Result<Operation<'_>, String> {
         _ => return Err("\"op\" has to be add, remove, replace, move, copy or test".to_string()),
     };
     let place = |name: &str| match members.get(name) {
-        Some(Value::String(text)) => Pointer::parse(text).map_err(|what| format!("\"{name}\": {what}")),
+        Some(Value::String(text)) => pointer::parse(text).map_err(|what| format!("\"{name}\": {what}")),
         Some(_) => Err(format!("\"{name}\" has to be a string, a JSON Pointer such as \"/items/0\"")),
         None => Err(format!("\"{name}\" is missing, a JSON Pointer such as \"/items/0\"")),
     };
@@ -120,35 +120,31 @@ fn read(members: &Map<String, Value>) -> Result<Operation<'_>, String> {
 }
 
 fn add(document: &mut Value, path: &Pointer, value: Value) -> Result<(), String> {
-    let Some((place, name)) = path.split_last() else {
+    let Some((place, name)) = path.split_back() else {
         *document = value;
         return Ok(());
     };
-    match place.find(document)? {
-        Value::Object(members) => {
-            members.insert(name.to_string(), value);
-        }
-        Value::Array(items) => items.insert(pointer::index(&place, name, items.len())?, value),
-        other => return Err(pointer::no_container(&place, other)),
+    let container = pointer::find(place, document)?;
+    let index = container.is_array().then(|| pointer::index(place, container, &name)).transpose()?;
+    match (container, index) {
+        (Value::Object(members), _) => drop(members.insert(name.decoded().into_owned(), value)),
+        (Value::Array(items), Some(i)) => items.insert(i, value),
+        (other, _) => return Err(pointer::leads_nowhere(place, other, &name)),
     }
     Ok(())
 }
 
 fn remove(document: &mut Value, path: &Pointer) -> Result<Value, String> {
-    let Some((place, name)) = path.split_last() else {
+    let Some((place, name)) = path.split_back() else {
         return Ok(document.take()); // of the whole document, null is left
     };
-    match place.find(document)? {
-        Value::Object(members) => members.shift_remove(name).ok_or_else(|| pointer::no_member(&place, name)),
-        Value::Array(items) => {
-            let i = pointer::index(&place, name, items.len())?;
-            if i == items.len() {
-                return Err(pointer::beyond(&place, name, i));
-            }
-            Ok(items.remove(i))
-        }
-        other => Err(pointer::no_container(&place, other)),
+    pointer::find(path, document)?;
+    match pointer::find(place, document)? {
+        Value::Object(members) => members.shift_remove(name.decoded().as_ref()),
+        Value::Array(items) => name.to_index().ok().and_then(|i| i.for_len(items.len()).ok()).map(|i| items.remove(i)),
+        _ => None,
     }
+    .ok_or_else(|| format!("{} can't be removed", show(path)))
 }
 
 /// Returns how many levels a value has, and adds the number of values in it to count. It looks no deeper than most

@@ -152,8 +152,8 @@ fn wrong_patches() {
             "conflict",
             "there is no item \"2\"",
         ),
-        ("zeros in front", json!({"op": "add", "path": "/items/00", "value": 1}), "conflict", "\"00\" is no index"),
-        ("a sign", json!({"op": "add", "path": "/items/+1", "value": 1}), "conflict", "\"+1\" is no index"),
+        ("zeros in front", json!({"op": "add", "path": "/items/00", "value": 1}), "conflict", "\"00\" is not an index"),
+        ("a sign", json!({"op": "add", "path": "/items/+1", "value": 1}), "conflict", "\"+1\" is not an index"),
         (
             "a large index",
             json!({"op": "add", "path": "/items/99999999999999999999", "value": 1}),

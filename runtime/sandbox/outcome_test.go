@@ -73,17 +73,17 @@ func TestOutcomes(t *testing.T) {
 		{"memory declared, all allowed", "hostile/memory_4gib", 0, limits.Limits{Memory: 1 << 40}, sandbox.ToolMemory, "to start"},
 
 		{"no output", "hostile/output", 0, ample, sandbox.ToolBadOutput, "without any output"},
-		{"empty output", "hostile/output", 1, ample, sandbox.ToolBadOutput, "it is empty"},
+		{"empty output", "hostile/output", 1, ample, sandbox.ToolBadOutput, "output is empty"},
 		{"cut output", "hostile/output", 2, ample, sandbox.ToolBadOutput, "not valid JSON"},
 		{"output not UTF-8", "hostile/output", 3, ample, sandbox.ToolBadOutput, "not UTF-8"},
 		{"two values", "hostile/output", 4, ample, sandbox.ToolBadOutput, "not valid JSON"},
 		{"NaN", "hostile/output", 5, ample, sandbox.ToolBadOutput, "not valid JSON"},
-		{"blank", "hostile/output", 6, ample, sandbox.ToolBadOutput, "it is empty"},
+		{"blank", "hostile/output", 6, ample, sandbox.ToolBadOutput, "output is empty"},
 		{"deep output", "hostile/output", 7, ample, sandbox.ToolBadOutput, "nested deeper than 1000 levels"},
 		{"output replaced", "hostile/output", 8, ample, sandbox.OK, `"good"`},
 		{"large output", "hostile/output", 9, ample, sandbox.ToolBadOutput, "larger than its limit of 4 MiB"},
 		{"returns -1", "hostile/output", 10, ample, sandbox.ToolBadOutput, "returned -1"},
-		{"returns 1 without fail", "hostile/output", 12, ample, sandbox.ToolBadOutput, "without a call of fail"},
+		{"returns 1 without fail", "hostile/output", 12, ample, sandbox.ToolBadOutput, "did not call fail"},
 		{"returns 2", "hostile/output", 13, ample, sandbox.ToolBadOutput, "returned 2"},
 		{"stdout without end", "hostile/flood", 0, ample, sandbox.ToolBadOutput, "larger than its limit of 4 MiB"},
 
@@ -100,7 +100,7 @@ func TestOutcomes(t *testing.T) {
 
 		{"stages", "good/stages", 0, ample, sandbox.OK, "1234"},
 		{"output of the start does not count", "good/stages", 1, ample, sandbox.ToolBadOutput, "without any output"},
-		{"fail of the start does not count", "good/stages", 2, ample, sandbox.ToolBadOutput, "without a call of fail"},
+		{"fail of the start does not count", "good/stages", 2, ample, sandbox.ToolBadOutput, "did not call fail"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -185,28 +185,28 @@ func TestFailure(t *testing.T) {
 	tests := []struct {
 		name, json string
 		want       sandbox.Error
-		bad        string // what the sentence says where the JSON does not fit
+		bad        string // what the sentence says where the JSON is refused
 	}{
 		{name: "message", json: `{"message": "no"}`, want: sandbox.Error{Message: "no"}},
 		{name: "all", json: `{"message":"no","code":"c","status":409,"data":{"a":[1]}}`, want: sandbox.Error{Message: "no", Code: "c", Status: 409, Data: json.RawMessage(`{"a":[1]}`)}},
 		{name: "null data", json: `{"message":"no","data":null}`, want: sandbox.Error{Message: "no", Data: json.RawMessage(`null`)}},
-		{name: "empty", json: ``, bad: "it is empty"},
+		{name: "empty", json: ``, bad: "fail is empty"},
 		{name: "text", json: `no`, bad: "not valid JSON"},
-		{name: "string", json: `"no"`, bad: "no object"},
-		{name: "array", json: `[]`, bad: "no object"},
-		{name: "no message", json: `{"code":"c"}`, bad: "message is missing"},
-		{name: "empty message", json: `{"message":""}`, bad: "message is missing"},
-		{name: "null message", json: `{"message":null}`, bad: "message is missing"},
-		{name: "number", json: `{"message":1}`, bad: `"message" is of the wrong type`},
-		{name: "case", json: `{"Message":"no"}`, bad: `"Message" is unknown`},
-		{name: "unknown", json: `{"message":"no","detail":1}`, bad: `"detail" is unknown`},
+		{name: "string", json: `"no"`, bad: "is not an object"},
+		{name: "array", json: `[]`, bad: "is not an object"},
+		{name: "no message", json: `{"code":"c"}`, bad: "has no message"},
+		{name: "empty message", json: `{"message":""}`, bad: "has no message"},
+		{name: "null message", json: `{"message":null}`, bad: "has no message"},
+		{name: "number", json: `{"message":1}`, bad: `has a message of the wrong type`},
+		{name: "case", json: `{"Message":"no"}`, bad: `unknown member "Message"`},
+		{name: "unknown", json: `{"message":"no","detail":1}`, bad: `unknown member "detail"`},
 		{name: "twice", json: `{"message":"no","message":"yes"}`, bad: "twice"},
-		{name: "status 399", json: `{"message":"no","status":399}`, bad: "not 400 to 599"},
-		{name: "status 600", json: `{"message":"no","status":600}`, bad: "not 400 to 599"},
-		{name: "status 0", json: `{"message":"no","status":0}`, bad: "not 400 to 599"},
+		{name: "status 399", json: `{"message":"no","status":399}`, bad: "not within 400 to 599"},
+		{name: "status 600", json: `{"message":"no","status":600}`, bad: "not within 400 to 599"},
+		{name: "status 0", json: `{"message":"no","status":0}`, bad: "not within 400 to 599"},
 		{name: "status 1e2", json: `{"message":"no","status":4e2}`, bad: "wrong type"},
 		{name: "huge status", json: `{"message":"no","status":` + strings.Repeat("9", 1000) + `}`, bad: "wrong type"},
-		{name: "long code", json: `{"message":"no","code":"` + long + `"}`, bad: "the code has 200 bytes"},
+		{name: "long code", json: `{"message":"no","code":"` + long + `"}`, bad: "a code of 200 bytes"},
 		{name: "deep", json: `{"message":"no","data":` + strings.Repeat("[", 2000) + strings.Repeat("]", 2000) + `}`, bad: "nested deeper"},
 		{name: "long", json: `{"message":"` + strings.Repeat("x", 70<<10) + `"}`, bad: "the limit is 64 KiB"},
 		{name: "not UTF-8", json: "{\"message\":\"\xff\"}", bad: "not UTF-8"},

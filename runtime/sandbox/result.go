@@ -3,9 +3,11 @@ package sandbox
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 
+	"github.com/toolsrv/toolsrv/internal/jsontree"
 	"github.com/toolsrv/toolsrv/runtime/hostabi"
 )
 
@@ -16,11 +18,11 @@ func (c *call) result(returned uint32) ([]byte, error) {
 		return c.checkedOutput()
 	case 1:
 		if c.failure == nil {
-			return nil, badOutput("The tool told that it failed, but not why: it returned 1 without a call of fail.")
+			return nil, badOutput("The tool failed without saying why: it returned 1, but did not call fail.")
 		}
 		e, err := parseFailure(c.failure)
 		if err != nil {
-			return nil, badOutput("The tool reported its failure with JSON that does not fit: %s.", err)
+			return nil, badOutput("What the tool passed to fail %s.", err)
 		}
 		return nil, e
 	}
@@ -44,12 +46,35 @@ func (c *call) checkedOutput() ([]byte, error) {
 		return nil, badOutput("The tool ended without any output.")
 	}
 	if err := checkJSON(c.output); err != nil {
-		return nil, badOutput("The tool's output is no JSON: %s.", err)
+		return nil, badOutput("The tool's output %s.", err)
 	}
 	return c.output, nil
 }
 
-// badOutput is the error of a guest that ended well with a result that is none.
+// maxDepth is how deeply a guest's JSON may be nested. Clients decode it, and many do so recursively.
+const maxDepth = 1000
+
+// checkJSON reports why clients can't be given text as JSON, or nil. The error goes on where a sentence named the text.
+func checkJSON(text []byte) error {
+	err := jsontree.Check(text, maxDepth)
+	if err == nil {
+		return nil
+	}
+	var wrong *jsontree.SyntaxError
+	switch {
+	case len(bytes.TrimSpace(text)) == 0:
+		return errors.New("is empty")
+	case !errors.As(err, &wrong):
+		return fmt.Errorf("is not valid JSON: %w", err)
+	case wrong.Msg == jsontree.InvalidUTF8:
+		return fmt.Errorf("is not UTF-8 at byte %d", wrong.Offset)
+	case wrong.Msg == jsontree.TooDeep:
+		return fmt.Errorf("is nested deeper than %d levels", maxDepth)
+	}
+	return fmt.Errorf("is not valid JSON: %w", err)
+}
+
+// badOutput is the error of a guest that ended well, but without a valid result.
 func badOutput(format string, args ...any) *Error {
 	return &Error{Outcome: ToolBadOutput, Message: fmt.Sprintf(format, args...)}
 }
@@ -57,14 +82,15 @@ func badOutput(format string, args ...any) *Error {
 // maxToolCode is the longest code in a guest's failure, in bytes.
 const maxToolCode = 128
 
-// parseFailure reads the JSON of fail. It is strict, because a misspelt member would silently change what clients see.
+// parseFailure reads the JSON of fail. It is strict, because a misspelt member would silently change what clients see. The
+// error goes on where a sentence named the text.
 func parseFailure(text []byte) (*Error, error) {
 	if err := checkJSON(text); err != nil {
 		return nil, err
 	}
 	d := json.NewDecoder(bytes.NewReader(text))
 	if t, err := d.Token(); err != nil || t != json.Delim('{') {
-		return nil, fmt.Errorf(`it is no object with a "message"`)
+		return nil, errors.New(`is not an object with a "message"`)
 	}
 	e := &Error{Outcome: ToolError}
 	seen := map[string]bool{}
@@ -72,10 +98,10 @@ func parseFailure(text []byte) (*Error, error) {
 		t, err := d.Token()
 		name, ok := t.(string)
 		if err != nil || !ok {
-			return nil, fmt.Errorf("it cannot be read: %w", err)
+			return nil, fmt.Errorf("can't be read: %w", err)
 		}
 		if seen[name] {
-			return nil, fmt.Errorf("the member %.40q stands there twice", name)
+			return nil, fmt.Errorf("has the member %.40q twice", name)
 		}
 		seen[name] = true
 		switch name {
@@ -88,19 +114,19 @@ func parseFailure(text []byte) (*Error, error) {
 		case "data":
 			err = d.Decode(&e.Data)
 		default:
-			return nil, fmt.Errorf("the member %.40q is unknown: message, code, status and data are known", name)
+			return nil, fmt.Errorf("has the unknown member %.40q; message, code, status and data are known", name)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("the member %q is of the wrong type", name)
+			return nil, fmt.Errorf("has a %s of the wrong type", name)
 		}
 	}
 	switch {
 	case e.Message == "":
-		return nil, fmt.Errorf("the message is missing")
+		return nil, errors.New("has no message")
 	case len(e.Code) > maxToolCode:
-		return nil, fmt.Errorf("the code has %d bytes, the limit is %d", len(e.Code), maxToolCode)
+		return nil, fmt.Errorf("has a code of %d bytes; the limit is %d", len(e.Code), maxToolCode)
 	case seen["status"] && (e.Status < 400 || e.Status > 599):
-		return nil, fmt.Errorf("the status is %d, not 400 to 599", e.Status)
+		return nil, fmt.Errorf("has the status %d, which is not within 400 to 599", e.Status)
 	}
 	return e, nil
 }

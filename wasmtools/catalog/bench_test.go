@@ -6,6 +6,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/toolsrv/toolsrv/internal/testkit"
+	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
+	"github.com/toolsrv/toolsrv/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/catalog"
 )
@@ -16,7 +19,7 @@ func fill(t testing.TB, directory string, n int) (names []string) {
 	for i := range n {
 		name := fmt.Sprintf("t%d", i)
 		names = append(names, fmt.Sprintf("ns%d/%s.wasm", i/1000, name))
-		put(t, directory, names[i], version(t, fmt.Sprintf("v%04d", i), "", name))
+		testkit.Put(t, directory, names[i], version(t, fmt.Sprintf("v%04d", i), "", name))
 	}
 	return names
 }
@@ -25,7 +28,7 @@ func fill(t testing.TB, directory string, n int) (names []string) {
 func BenchmarkOpen(b *testing.B) {
 	directory := b.TempDir()
 	fill(b, directory, 1000)
-	engine := newEngine(b)
+	engine := sandboxtest.Engine(b, sandbox.Config{})
 	for b.Loop() {
 		source := newDirectory(b, options{Directory: directory, PollOnly: true, Poll: time.Hour})
 		c, err := catalog.Open(b.Context(), catalog.Options{Source: source, Engine: engine, Poll: time.Hour})
@@ -41,7 +44,7 @@ func BenchmarkOpen(b *testing.B) {
 // BenchmarkCall calls a tool through the catalog.
 func BenchmarkCall(b *testing.B) {
 	directory := b.TempDir()
-	put(b, directory, path.Join("n", "a.wasm"), version(b, "v0001", "", "a"))
+	testkit.Put(b, directory, path.Join("n", "a.wasm"), version(b, "v0001", "", "a"))
 	c := open(b, options{Directory: directory})
 	route, ok := c.Table().Lookup("/n/a")
 	if !ok {

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -12,18 +13,21 @@ import (
 	"testing"
 	"time"
 
+	"github.com/toolsrv/toolsrv/internal/testkit"
+	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
 	"github.com/toolsrv/toolsrv/runtime/limits"
+	"github.com/toolsrv/toolsrv/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/catalog"
 )
 
 func TestOpenFails(t *testing.T) {
 	t.Parallel()
-	engine := newEngine(t)
+	engine := sandboxtest.Engine(t, sandbox.Config{})
 	cancelled, cancel := context.WithCancel(t.Context())
 	cancel()
 	full := t.TempDir()
-	put(t, full, "a.wasm", version(t, "v0001", "", "a"))
+	testkit.Put(t, full, "a.wasm", version(t, "v0001", "", "a"))
 	for _, c := range []struct {
 		name string
 		ctx  context.Context
@@ -73,7 +77,7 @@ func TestOpen(t *testing.T) {
 	} {
 		directory := t.TempDir()
 		for name, content := range c.files {
-			put(t, directory, name, content)
+			testkit.Put(t, directory, name, content)
 		}
 		g := open(t, options{Directory: directory}).Table().Current()
 		if got := paths(g); !slices.Equal(got, c.tools) {
@@ -88,7 +92,7 @@ func TestOpen(t *testing.T) {
 // TestRefused has each bad file refused with its reason and remedy, beside a good one that is served.
 func TestRefused(t *testing.T) {
 	t.Parallel()
-	answer := fixture(t, "catalog/answer")
+	answer := testkit.Fixture(t, "catalog/answer")
 	for _, c := range []struct {
 		name, file string
 		content    []byte
@@ -99,25 +103,25 @@ func TestRefused(t *testing.T) {
 		{"truncated", "x.wasm", version(t, "v0001", "", "x")[:200], []string{"announced"}},
 		{"no manifest", "x.wasm", answer, []string{wasmtools.ManifestSection, "toolsrv pack"}},
 		{"two manifests", "x.wasm", append(version(t, "v0001", "", "x"), version(t, "v0001", "", "x")[len(answer):]...), []string{wasmtools.ManifestSection}},
-		{"manifest is no JSON", "x.wasm", embed(t, answer, []byte("{")), []string{wasmtools.ManifestSection}},
-		{"unknown member", "x.wasm", embed(t, answer, []byte(`{"abi":1,"tools":[],"colour":1}`)), []string{"colour"}},
-		{"namespace climbs", "x.wasm", embed(t, answer, manifest(t, "../etc", "x")), []string{`".."`}},
+		{"manifest is no JSON", "x.wasm", sandboxtest.WithManifest(t, answer, []byte("{")), []string{wasmtools.ManifestSection}},
+		{"unknown member", "x.wasm", sandboxtest.WithManifest(t, answer, []byte(`{"abi":1,"tools":[],"colour":1}`)), []string{"colour"}},
+		{"namespace climbs", "x.wasm", sandboxtest.WithManifest(t, answer, manifest(t, "../etc", "x")), []string{`".."`}},
 		{"folder is no namespace", "a b/x.wasm", version(t, "v0001", "", "x"), []string{`"a b"`, "namespace"}},
 		{"path is the service's", "x.wasm", version(t, "v0001", "", "tools"), []string{"/tools"}},
-		{"schema is none", "x.wasm", embed(t, answer, []byte(`{"abi":1,"tools":[{"name":"x","description":"Does x.","parameters":{"type":"object","minProperties":"one"}}]}`)), []string{"tool x", "parameters"}},
-		{"result schema is none", "x.wasm", embed(t, answer, []byte(`{"abi":1,"tools":[{"name":"x","description":"Does x.","parameters":{"type":"object"},"result":{"type":7}}]}`)), []string{"tool x", "result"}},
-		{"two tools in a command", "x.wasm", embed(t, fixture(t, "wat/good/command"), manifest(t, "", "x", "y")), []string{"2 tools", "toolsrv_call"}},
-		{"an import that is not offered", "x.wasm", embed(t, fixture(t, "wat/refused/import_module"), manifest(t, "", "x")), []string{"import"}},
+		{"schema is none", "x.wasm", sandboxtest.WithManifest(t, answer, []byte(`{"abi":1,"tools":[{"name":"x","description":"Does x.","parameters":{"type":"object","minProperties":"one"}}]}`)), []string{"tool x", "parameters"}},
+		{"result schema is none", "x.wasm", sandboxtest.WithManifest(t, answer, []byte(`{"abi":1,"tools":[{"name":"x","description":"Does x.","parameters":{"type":"object"},"result":{"type":7}}]}`)), []string{"tool x", "result"}},
+		{"two tools in a command", "x.wasm", sandboxtest.WithManifest(t, testkit.Fixture(t, "wat/good/command"), manifest(t, "", "x", "y")), []string{"2 tools", "toolsrv_call"}},
+		{"an import that is not offered", "x.wasm", sandboxtest.WithManifest(t, testkit.Fixture(t, "wat/refused/import_module"), manifest(t, "", "x")), []string{"import"}},
 		{"does not compile", "x.wasm", uncompilable(t, "x"), []string{"compiled"}},
-		{"describes without end", "x.wasm", fixture(t, "wat/hostile/describe_spin"), []string{"toolsrv_describe", "limit of 5s"}},
+		{"describes without end", "x.wasm", testkit.Fixture(t, "wat/hostile/describe_spin"), []string{"toolsrv_describe", "limit of 5s"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			directory := t.TempDir()
-			put(t, directory, c.file, c.content)
-			put(t, directory, "good.wasm", version(t, "v0001", "", "good"))
-			log := &record{}
-			cat := open(t, options{Directory: directory, Logger: log.logger()})
+			testkit.Put(t, directory, c.file, c.content)
+			testkit.Put(t, directory, "good.wasm", version(t, "v0001", "", "good"))
+			log := &testkit.Log{}
+			cat := open(t, options{Directory: directory, Logger: log.Logger(slog.LevelInfo)})
 			awaitTable(t, cat, []string{"/good"}, []string{"x.wasm"})
 			why := reason(cat.Table().Current(), filepath.Join(directory, filepath.FromSlash(c.file)))
 			for _, want := range c.want {
@@ -126,7 +130,7 @@ func TestRefused(t *testing.T) {
 				}
 			}
 			closeNow(t, cat)
-			if n := log.count("level=WARN", "x.wasm", "file refused"); n != 1 {
+			if n := log.Count("level=WARN", "x.wasm", "file refused"); n != 1 {
 				t.Errorf("got %d warnings, want 1", n)
 			}
 		})
@@ -136,11 +140,11 @@ func TestRefused(t *testing.T) {
 func TestTool(t *testing.T) {
 	t.Parallel()
 	directory := t.TempDir()
-	module := embed(t, fixture(t, "catalog/answer"), []byte(`{"abi":1,"version":"2.0","tools":[{"name":"a","description":"Adds.",
+	module := sandboxtest.WithManifest(t, testkit.Fixture(t, "catalog/answer"), []byte(`{"abi":1,"version":"2.0","tools":[{"name":"a","description":"Adds.",
 		"parameters":{"type":"object","required":["x"]},"result":{"type":"string"},"examples":[{"arguments":{"x":1},"result":"v"}]}]}`))
-	put(t, directory, "n/a.wasm", module)
-	log := &record{}
-	c := open(t, options{Directory: directory, Logger: log.logger(), Limits: func(path string) limits.Limits {
+	testkit.Put(t, directory, "n/a.wasm", module)
+	log := &testkit.Log{}
+	c := open(t, options{Directory: directory, Logger: log.Logger(slog.LevelInfo), Limits: func(path string) limits.Limits {
 		if path != "/n/a" {
 			t.Errorf("limits of %q were asked for", path)
 		}
@@ -170,7 +174,7 @@ func TestTool(t *testing.T) {
 		t.Errorf("got MaxInput %d, want 77", tool.MaxInput)
 	}
 	closeNow(t, c)
-	if n := log.count("tool added", "path=/n/a", "version=2.0", "digest="+tool.Digest[:12]); n != 1 {
+	if n := log.Count("tool added", "path=/n/a", "version=2.0", "digest="+tool.Digest[:12]); n != 1 {
 		t.Errorf("got %d log lines of the tool, want 1", n)
 	}
 }
@@ -180,7 +184,7 @@ func TestDescribed(t *testing.T) {
 	t.Parallel()
 	directory := t.TempDir()
 	for _, name := range []string{"c", "a", "b"} { // all different, each wants /told
-		put(t, directory, name+".wasm", patch(t, fixture(t, "catalog/described"), "v0000", "v000"+name))
+		testkit.Put(t, directory, name+".wasm", patch(t, testkit.Fixture(t, "catalog/described"), "v0000", "v000"+name))
 	}
 	c := open(t, options{Directory: directory})
 	awaitTable(t, c, []string{"/told"}, []string{"b.wasm", "c.wasm"})
@@ -189,7 +193,7 @@ func TestDescribed(t *testing.T) {
 	}
 	awaitAnswer(t, c, "/told", "v000a")
 	// A manifest is known before anything is run, so it wins.
-	put(t, directory, "z.wasm", version(t, "v000z", "", "told"))
+	testkit.Put(t, directory, "z.wasm", version(t, "v000z", "", "told"))
 	c = open(t, options{Directory: directory})
 	awaitTable(t, c, []string{"/told"}, []string{"a.wasm", "b.wasm", "c.wasm"})
 	awaitAnswer(t, c, "/told", "v000z")
@@ -219,7 +223,7 @@ func TestOutcomes(t *testing.T) {
 		for i := range names {
 			names[i] = r.tool + names[i]
 		}
-		put(t, directory, r.tool+".wasm", embed(t, fixture(t, r.fixture), manifest(t, "", append(names, r.tool)...)))
+		testkit.Put(t, directory, r.tool+".wasm", sandboxtest.WithManifest(t, testkit.Fixture(t, r.fixture), manifest(t, "", append(names, r.tool)...)))
 	}
 	c := open(t, options{Directory: directory, Limits: func(path string) limits.Limits {
 		l := limits.Limits{Timeout: time.Minute, Input: 1000, Memory: 32 << 20}
@@ -258,8 +262,8 @@ func TestOutcomes(t *testing.T) {
 func TestReconfigure(t *testing.T) {
 	t.Parallel()
 	directory := t.TempDir()
-	put(t, directory, "m.wasm", version(t, "v0001", "", "a", "b"))
-	put(t, directory, "z.wasm", version(t, "v0002", "", "a")) // waits
+	testkit.Put(t, directory, "m.wasm", version(t, "v0001", "", "a", "b"))
+	testkit.Put(t, directory, "z.wasm", version(t, "v0002", "", "a")) // waits
 	c := open(t, options{Directory: directory, Policy: wasmtools.Policy{Disabled: []string{"a"}}})
 	before := c.Table().Tools()
 	if before[0].Enabled || !before[1].Enabled {
@@ -297,8 +301,8 @@ func TestReconfigure(t *testing.T) {
 func TestClose(t *testing.T) {
 	t.Parallel()
 	directory := t.TempDir()
-	put(t, directory, "a.wasm", version(t, "v0001", "", "a"))
-	put(t, directory, "b.wasm", fixture(t, "wat/hostile/describe_spin"))
+	testkit.Put(t, directory, "a.wasm", version(t, "v0001", "", "a"))
+	testkit.Put(t, directory, "b.wasm", testkit.Fixture(t, "wat/hostile/describe_spin"))
 	c := start(t, options{Directory: directory})
 	awaitTable(t, c, []string{"/a"}, nil)
 	for range 2 {
@@ -327,6 +331,6 @@ func TestThousand(t *testing.T) {
 	if got := len(c.Table().Tools()); got != 1000 {
 		t.Fatalf("got %d tools, want 1000", got)
 	}
-	put(t, directory, "ns0/t500.wasm", version(t, "v9999", "", "t500"))
+	testkit.Put(t, directory, "ns0/t500.wasm", version(t, "v9999", "", "t500"))
 	awaitAnswer(t, c, "/ns0/t500", "v9999")
 }

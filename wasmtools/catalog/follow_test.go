@@ -3,6 +3,7 @@ package catalog_test
 import (
 	"crypto/sha256"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/toolsrv/toolsrv/internal/testkit"
 	"github.com/toolsrv/toolsrv/runtime/wasmbin"
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
@@ -30,18 +32,18 @@ func TestFollow(t *testing.T) {
 		t.Run(way.name, func(t *testing.T) {
 			t.Parallel()
 			directory := t.TempDir()
-			log := &record{}
-			c := open(t, options{Directory: directory, Poll: way.poll, PollOnly: way.pollOnly, Logger: log.logger()})
+			log := &testkit.Log{}
+			c := open(t, options{Directory: directory, Poll: way.poll, PollOnly: way.pollOnly, Logger: log.Logger(slog.LevelInfo)})
 
-			put(t, directory, "a.wasm", version(t, "v0001", "", "a"))
+			testkit.Put(t, directory, "a.wasm", version(t, "v0001", "", "a"))
 			awaitAnswer(t, c, "/a", "v0001")
-			put(t, directory, "a.wasm", version(t, "v0002", "", "a"))
+			testkit.Put(t, directory, "a.wasm", version(t, "v0002", "", "a"))
 			awaitAnswer(t, c, "/a", "v0002")
 			swap(t, directory, "a.wasm", version(t, "v0003", "", "a"))
 			awaitAnswer(t, c, "/a", "v0003")
-			put(t, directory, "new/deep/b.wasm", version(t, "v0001", "", "b"))
+			testkit.Put(t, directory, "new/deep/b.wasm", version(t, "v0001", "", "b"))
 			awaitAnswer(t, c, "/new/deep/b", "v0001")
-			put(t, directory, "new/deep/b.wasm", version(t, "v0002", "", "b"))
+			testkit.Put(t, directory, "new/deep/b.wasm", version(t, "v0002", "", "b"))
 			awaitAnswer(t, c, "/new/deep/b", "v0002")
 			rename(t, filepath.Join(directory, "new"), filepath.Join(directory, "other"))
 			awaitTable(t, c, []string{"/a", "/other/deep/b"}, nil)
@@ -49,26 +51,26 @@ func TestFollow(t *testing.T) {
 			awaitAnswer(t, c, "/other/deep/b", "v0003")
 
 			// A bad version leaves the old one serving, a good one ends that, and so does taking the file away.
-			put(t, directory, "a.wasm", []byte("garbage"))
+			testkit.Put(t, directory, "a.wasm", []byte("garbage"))
 			awaitTable(t, c, []string{"/a", "/other/deep/b"}, []string{"a.wasm"})
 			awaitAnswer(t, c, "/a", "v0003")
-			put(t, directory, "a.wasm", uncompilable(t, "a"))
+			testkit.Put(t, directory, "a.wasm", uncompilable(t, "a"))
 			await(t, c, "refused as uncompilable", func(g *wasmtools.Generation) bool {
 				return strings.Contains(reason(g, filepath.Join(directory, "a.wasm")), "compiled")
 			})
 			awaitAnswer(t, c, "/a", "v0003")
-			put(t, directory, "a.wasm", version(t, "v0003", "", "a")) // the very bytes that are served
+			testkit.Put(t, directory, "a.wasm", version(t, "v0003", "", "a")) // the very bytes that are served
 			awaitTable(t, c, []string{"/a", "/other/deep/b"}, nil)
-			put(t, directory, "x.wasm", []byte("garbage"))
+			testkit.Put(t, directory, "x.wasm", []byte("garbage"))
 			awaitTable(t, c, []string{"/a", "/other/deep/b"}, []string{"x.wasm"})
 			remove(t, directory, "x.wasm")
 			awaitTable(t, c, []string{"/a", "/other/deep/b"}, nil)
 
 			// A folder that is made anew often gets the inode of the old one.
 			remove(t, directory, "other")
-			put(t, directory, "other/deep/b.wasm", version(t, "v0004", "", "b"))
+			testkit.Put(t, directory, "other/deep/b.wasm", version(t, "v0004", "", "b"))
 			awaitAnswer(t, c, "/other/deep/b", "v0004")
-			put(t, directory, "other/deep/b.wasm", version(t, "v0005", "", "b"))
+			testkit.Put(t, directory, "other/deep/b.wasm", version(t, "v0005", "", "b"))
 			awaitAnswer(t, c, "/other/deep/b", "v0005")
 			remove(t, directory, "other")
 			awaitTable(t, c, []string{"/a"}, nil)
@@ -76,7 +78,7 @@ func TestFollow(t *testing.T) {
 			awaitTable(t, c, nil, nil)
 			closeNow(t, c)
 			for line, want := range map[string]int{"tool added\" path=/a ": 1, "tool replaced\" path=/a ": 2, "tool removed\" path=/a ": 1} {
-				if got := log.count(line); got != want {
+				if got := log.Count(line); got != want {
 					t.Errorf("got %d log lines with %q, want %d", got, line, want)
 				}
 			}
@@ -88,10 +90,10 @@ func TestFollow(t *testing.T) {
 func TestLog(t *testing.T) {
 	t.Parallel()
 	directory := t.TempDir()
-	put(t, directory, "bad.wasm", []byte("garbage"))
-	put(t, directory, "a.wasm", version(t, "v0001", "", "a"))
-	log := &record{}
-	c := open(t, options{Directory: directory, Logger: log.logger(), PollOnly: true, Poll: time.Millisecond})
+	testkit.Put(t, directory, "bad.wasm", []byte("garbage"))
+	testkit.Put(t, directory, "a.wasm", version(t, "v0001", "", "a"))
+	log := &testkit.Log{}
+	c := open(t, options{Directory: directory, Logger: log.Logger(slog.LevelInfo), PollOnly: true, Poll: time.Millisecond})
 	for i := range 5 {
 		swap(t, directory, "b.wasm", version(t, fmt.Sprintf("v%04d", i), "", "b"))
 		awaitAnswer(t, c, "/b", fmt.Sprintf("v%04d", i))
@@ -101,7 +103,7 @@ func TestLog(t *testing.T) {
 	awaitTable(t, c, []string{"/a", "/b"}, []string{"bad.wasm", "z.wasm"})
 	closeNow(t, c)
 	for line, want := range map[string]int{"path=/a ": 1, "tool added\" path=/b ": 1, "tool replaced\" path=/b ": 4, "bad.wasm reason=": 1, "z.wasm reason=": 1} {
-		if got := log.count(line); got != want {
+		if got := log.Count(line); got != want {
 			t.Errorf("got %d log lines with %q, want %d", got, line, want)
 		}
 	}
@@ -112,9 +114,9 @@ func TestLog(t *testing.T) {
 func TestWritten(t *testing.T) {
 	t.Parallel()
 	directory := t.TempDir()
-	put(t, directory, "a.wasm", version(t, "v0001", "", "a"))
-	log := &record{}
-	c := open(t, options{Directory: directory, Poll: time.Second, Logger: log.logger()})
+	testkit.Put(t, directory, "a.wasm", version(t, "v0001", "", "a"))
+	log := &testkit.Log{}
+	c := open(t, options{Directory: directory, Poll: time.Second, Logger: log.Logger(slog.LevelInfo)})
 	next := version(t, "v0002", "", "a")
 	f, err := os.Create(filepath.Join(directory, "a.wasm"))
 	if err != nil {
@@ -136,7 +138,7 @@ func TestWritten(t *testing.T) {
 	}
 	awaitAnswer(t, c, "/a", "v0002")
 	closeNow(t, c)
-	if n := log.count("file refused"); n != 0 && pause < 300*time.Millisecond {
+	if n := log.Count("file refused"); n != 0 && pause < 300*time.Millisecond {
 		t.Errorf("the file was refused %d times while it was written", n)
 	}
 }
@@ -158,10 +160,10 @@ func TestPaused(t *testing.T) {
 			t.Parallel()
 			directory := t.TempDir()
 			if way.before {
-				put(t, directory, "a.wasm", version(t, "v0001", "", "a"))
+				testkit.Put(t, directory, "a.wasm", version(t, "v0001", "", "a"))
 			}
-			log := &record{}
-			c := open(t, options{Directory: directory, Poll: 500 * time.Millisecond, PollOnly: way.pollOnly, Logger: log.logger()})
+			log := &testkit.Log{}
+			c := open(t, options{Directory: directory, Poll: 500 * time.Millisecond, PollOnly: way.pollOnly, Logger: log.Logger(slog.LevelInfo)})
 			first := version(t, "v0002", "", "a")
 			whole, err := wasmbin.SetCustom(first, "rest", []byte("of the module"))
 			if err != nil {
@@ -187,7 +189,7 @@ func TestPaused(t *testing.T) {
 				return ok && route.Tool.Digest == want
 			})
 			closeNow(t, c)
-			if half := fmt.Sprintf("%x", sha256.Sum256(first))[:12]; log.count(half) != 0 && pause < 350*time.Millisecond {
+			if half := fmt.Sprintf("%x", sha256.Sum256(first))[:12]; log.Count(half) != 0 && pause < 350*time.Millisecond {
 				t.Error("half of the module was served")
 			}
 		})
@@ -198,7 +200,7 @@ func TestPaused(t *testing.T) {
 func TestConflicts(t *testing.T) {
 	t.Parallel()
 	directory := t.TempDir()
-	put(t, directory, "b.wasm", version(t, "v000b", "", "b"))
+	testkit.Put(t, directory, "b.wasm", version(t, "v000b", "", "b"))
 	c := open(t, options{Directory: directory})
 	swap(t, directory, "a.wasm", version(t, "v000a", "", "b", "a")) // earlier by path, later by time
 	awaitTable(t, c, []string{"/b"}, []string{"a.wasm"})
@@ -236,8 +238,8 @@ func TestConflicts(t *testing.T) {
 func TestCompileFails(t *testing.T) {
 	t.Parallel()
 	directory := t.TempDir()
-	put(t, directory, "a.wasm", uncompilable(t, "one"))
-	put(t, directory, "b.wasm", version(t, "v000b", "", "one"))
+	testkit.Put(t, directory, "a.wasm", uncompilable(t, "one"))
+	testkit.Put(t, directory, "b.wasm", version(t, "v000b", "", "one"))
 	c := open(t, options{Directory: directory})
 	awaitTable(t, c, []string{"/one"}, []string{"a.wasm"})
 	awaitAnswer(t, c, "/one", "v000b")
@@ -258,16 +260,16 @@ func TestDirectoryGone(t *testing.T) {
 			}
 		}, "unmounted"},
 		{"a file in its place", func(t *testing.T, directory string) {
-			put(t, filepath.Dir(directory), filepath.Base(directory), nil)
+			testkit.Put(t, filepath.Dir(directory), filepath.Base(directory), "")
 		}, "not a directory"},
 	} {
 		t.Run(way.name, func(t *testing.T) {
 			t.Parallel()
 			base := t.TempDir()
 			directory, aside := filepath.Join(base, "tools"), filepath.Join(base, "aside")
-			put(t, directory, "n/a.wasm", version(t, "v0001", "", "a"))
-			log := &record{}
-			c := open(t, options{Directory: directory, Logger: log.logger()})
+			testkit.Put(t, directory, "n/a.wasm", version(t, "v0001", "", "a"))
+			log := &testkit.Log{}
+			c := open(t, options{Directory: directory, Logger: log.Logger(slog.LevelInfo)})
 			rename(t, directory, aside)
 			way.instead(t, directory)
 			await(t, c, "the directory is reported", func(g *wasmtools.Generation) bool {
@@ -282,7 +284,7 @@ func TestDirectoryGone(t *testing.T) {
 			remove(t, directory, "n")
 			awaitTable(t, c, nil, nil)
 			closeNow(t, c)
-			if log.count("level=WARN", "tools", way.wantLike) == 0 {
+			if log.Count("level=WARN", "tools", way.wantLike) == 0 {
 				t.Error("no warning says that the directory is gone")
 			}
 		})
@@ -294,7 +296,7 @@ func TestHammer(t *testing.T) {
 	t.Parallel()
 	const versions = 12
 	directory := t.TempDir()
-	put(t, directory, "a.wasm", version(t, "v0000", "", "a"))
+	testkit.Put(t, directory, "a.wasm", version(t, "v0000", "", "a"))
 	c := open(t, options{Directory: directory})
 	var written atomic.Int64
 	done := make(chan struct{})

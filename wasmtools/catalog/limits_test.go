@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/toolsrv/toolsrv/internal/testkit"
+	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
 	"github.com/toolsrv/toolsrv/runtime/limits"
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
@@ -22,9 +24,9 @@ func TestTooLittleMemory(t *testing.T) {
 		}
 	}
 	directory := t.TempDir()
-	put(t, directory, "large.wasm", embed(t, fixture(t, "e2e/guest"), manifest(t, "", "large"))) // two pages
-	put(t, directory, "small.wasm", version(t, "v0001", "", "small"))
-	put(t, directory, "waits.wasm", version(t, "v0002", "", "large"))
+	testkit.Put(t, directory, "large.wasm", sandboxtest.WithManifest(t, testkit.Fixture(t, "e2e/guest"), manifest(t, "", "large"))) // two pages
+	testkit.Put(t, directory, "small.wasm", version(t, "v0001", "", "small"))
+	testkit.Put(t, directory, "waits.wasm", version(t, "v0002", "", "large"))
 	c := open(t, options{Directory: directory, Limits: memory(page)})
 	awaitTable(t, c, []string{"/large", "/small"}, []string{"large.wasm"})
 	if got := reason(c.Table().Current(), directory+"/large.wasm"); !strings.Contains(got, "/large needs 128 KiB of memory to start, its limit is 64 KiB") {
@@ -51,7 +53,7 @@ func TestTooLittleMemory(t *testing.T) {
 		t.Fatal(err)
 	}
 	awaitTable(t, c, []string{"/large", "/small"}, nil)
-	swap(t, directory, "small.wasm", embed(t, fixture(t, "wat/hostile/memory_4gib"), manifest(t, "", "small")))
+	swap(t, directory, "small.wasm", sandboxtest.WithManifest(t, testkit.Fixture(t, "wat/hostile/memory_4gib"), manifest(t, "", "small")))
 	awaitTable(t, c, []string{"/large", "/small"}, []string{"small.wasm"}) // the version before it stays
 	awaitAnswer(t, c, "/small", "v0001")
 }

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/toolsrv/toolsrv/internal/testkit"
 	"github.com/toolsrv/toolsrv/wasmtools/catalog"
 )
 
@@ -12,11 +13,11 @@ import (
 func TestList(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	put(t, dir, "b.wasm", []byte("bee"))
-	put(t, dir, "a/deep/a.wasm", []byte("ay"))
-	put(t, dir, ".hidden.wasm", nil)
-	put(t, dir, "c.wasm.tmp", nil)
-	put(t, dir, "readme.txt", nil)
+	testkit.Put(t, dir, "b.wasm", []byte("bee"))
+	testkit.Put(t, dir, "a/deep/a.wasm", []byte("ay"))
+	testkit.Put(t, dir, ".hidden.wasm", "")
+	testkit.Put(t, dir, "c.wasm.tmp", "")
+	testkit.Put(t, dir, "readme.txt", "")
 	if err := os.Symlink("/etc/passwd", filepath.Join(dir, "out.wasm")); err != nil {
 		t.Skip(err)
 	}
@@ -36,7 +37,7 @@ func TestList(t *testing.T) {
 	if content, err := files[0].Read(t.Context()); err != nil || string(content) != "ay" {
 		t.Errorf("got %q, %v", content, err)
 	}
-	put(t, dir, "b.wasm", []byte("something else"))
+	testkit.Put(t, dir, "b.wasm", []byte("something else"))
 	if content, err := files[1].Read(t.Context()); err == nil {
 		t.Errorf("got %q of a file that has changed", content)
 	}

@@ -8,64 +8,27 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
-	"github.com/toolsrv/toolsrv/runtime/abi1"
+	"github.com/toolsrv/toolsrv/internal/testkit"
+	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
 	"github.com/toolsrv/toolsrv/runtime/limits"
 	"github.com/toolsrv/toolsrv/runtime/sandbox"
-	"github.com/toolsrv/toolsrv/runtime/wasmbin"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/catalog"
 	"github.com/toolsrv/toolsrv/wasmtools/catalog/directory"
 )
 
 // TestMain fails when goroutines outlive the tests: every catalog has been closed by then.
-func TestMain(m *testing.M) {
-	code := m.Run()
-	if left := leaked(); code == 0 && left != "" {
-		fmt.Fprintln(os.Stderr, "goroutines outlive their catalogs:\n"+left)
-		code = 1
-	}
-	os.Exit(code)
-}
-
-// leaked returns the stacks of the package's goroutines, once they do not get fewer any more.
-func leaked() (left string) {
-	for end := time.Now().Add(5 * time.Second); time.Now().Before(end); runtime.Gosched() {
-		stacks := make([]byte, 1<<20)
-		stacks = stacks[:runtime.Stack(stacks, true)]
-		left = ""
-		for stack := range strings.SplitSeq(string(stacks), "\n\n") {
-			if (strings.Contains(stack, "wasmtools/catalog") || strings.Contains(stack, "fsnotify.")) && !strings.Contains(stack, "TestMain") {
-				left += stack + "\n\n"
-			}
-		}
-		if left == "" {
-			break
-		}
-	}
-	return left
-}
-
-// fixture returns a module below testdata.
-func fixture(t testing.TB, name string) []byte {
-	t.Helper()
-	module, err := os.ReadFile(filepath.Join("..", "..", "testdata", filepath.FromSlash(name)+".wasm"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return module
-}
+func TestMain(m *testing.M) { testkit.Main(m, "wasmtools/catalog", "fsnotify.") }
 
 // version returns a module with tools of these names that answer with version, five characters.
 func version(t testing.TB, version, namespace string, names ...string) []byte {
 	t.Helper()
-	return embed(t, patch(t, fixture(t, "catalog/answer"), "v0000", version), manifest(t, namespace, names...))
+	return sandboxtest.WithManifest(t, patch(t, testkit.Fixture(t, "catalog/answer"), "v0000", version), manifest(t, namespace, names...))
 }
 
 func patch(t testing.TB, module []byte, from, to string) []byte {
@@ -74,15 +37,6 @@ func patch(t testing.TB, module []byte, from, to string) []byte {
 		t.Fatalf("%q can't be patched to %q", from, to)
 	}
 	return bytes.Replace(module, []byte(from), []byte(to), 1)
-}
-
-func embed(t testing.TB, module, manifest []byte) []byte {
-	t.Helper()
-	module, err := wasmbin.SetCustom(module, wasmtools.ManifestSection, manifest)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return module
 }
 
 func manifest(t testing.TB, namespace string, names ...string) []byte {
@@ -101,30 +55,18 @@ func manifest(t testing.TB, namespace string, names ...string) []byte {
 // uncompilable is a module whose frame is right and whose code is not.
 func uncompilable(t testing.TB, names ...string) []byte {
 	t.Helper()
-	module := fixture(t, "catalog/answer")
+	module := testkit.Fixture(t, "catalog/answer")
 	body := []byte{0x41, 0x00, 0x0b}    // i32.const 0, end
 	if bytes.Count(module, body) != 2 { // that of toolsrv_call, and the data segment's offset
 		t.Fatal("the fixture has changed")
 	}
-	return embed(t, bytes.Replace(module, body, []byte{0x01, 0x01, 0x0b}, 1), manifest(t, "", names...))
-}
-
-// put writes a file in place, with the folders on its way.
-func put(t testing.TB, directory, name string, content []byte) {
-	t.Helper()
-	path := filepath.Join(directory, filepath.FromSlash(name))
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, content, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	return sandboxtest.WithManifest(t, bytes.Replace(module, body, []byte{0x01, 0x01, 0x0b}, 1), manifest(t, "", names...))
 }
 
 // swap writes a file beside its place and renames it.
 func swap(t testing.TB, directory, name string, content []byte) {
 	t.Helper()
-	put(t, directory, name+".tmp", content)
+	testkit.Put(t, directory, name+".tmp", content)
 	rename(t, filepath.Join(directory, name+".tmp"), filepath.Join(directory, name))
 }
 
@@ -140,20 +82,6 @@ func remove(t testing.TB, path ...string) {
 	if err := os.RemoveAll(filepath.Join(path...)); err != nil {
 		t.Fatal(err)
 	}
-}
-
-func newEngine(t testing.TB) *sandbox.Engine {
-	t.Helper()
-	e, err := sandbox.New(t.Context(), sandbox.Config{Imports: abi1.Sets()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := e.Close(context.Background()); err != nil {
-			t.Errorf("close the engine: %v", err)
-		}
-	})
-	return e
 }
 
 // options are those of a catalog and of the directory that is its source.
@@ -185,7 +113,7 @@ func start(t testing.TB, o options) *catalog.Catalog {
 func with(t testing.TB, o options, begin func(context.Context, catalog.Options) (*catalog.Catalog, error)) *catalog.Catalog {
 	t.Helper()
 	if o.Engine == nil {
-		o.Engine = newEngine(t)
+		o.Engine = sandboxtest.Engine(t, sandbox.Config{})
 	}
 	if o.Poll == 0 {
 		o.Poll = 20 * time.Millisecond
@@ -318,32 +246,4 @@ func describe(g *wasmtools.Generation) string {
 		fmt.Fprintln(&b, "refuses", r.Source+":", r.Err)
 	}
 	return b.String()
-}
-
-// A record keeps what is logged.
-type record struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (r *record) Write(b []byte) (int, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.text.Write(b)
-}
-
-// count returns the number of lines that hold all parts.
-func (r *record) count(parts ...string) (n int) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for line := range strings.Lines(r.text.String()) {
-		if !slices.ContainsFunc(parts, func(part string) bool { return !strings.Contains(line, part) }) {
-			n++
-		}
-	}
-	return n
-}
-
-func (r *record) logger() *slog.Logger {
-	return slog.New(slog.NewTextHandler(r, nil))
 }

@@ -6,6 +6,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/toolsrv/toolsrv/internal/testkit"
+	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
+	"github.com/toolsrv/toolsrv/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/catalog"
 	"github.com/toolsrv/toolsrv/wasmtools/schema"
@@ -21,8 +24,8 @@ func own(namespace, name string) *wasmtools.Tool {
 func TestToolsOfTheProgram(t *testing.T) {
 	t.Parallel()
 	directory := t.TempDir()
-	put(t, directory, "a.wasm", version(t, "v0001", "math", "add", "sub"))
-	put(t, directory, "b.wasm", version(t, "v0001", "math", "mul"))
+	testkit.Put(t, directory, "a.wasm", version(t, "v0001", "math", "add", "sub"))
+	testkit.Put(t, directory, "b.wasm", version(t, "v0001", "math", "mul"))
 	c := start(t, options{Directory: directory, Tools: []*wasmtools.Tool{own("math", "add"), own("", "now")}})
 	for _, path := range []string{"/math/add", "/now"} {
 		if _, ok := c.Table().Lookup(path); !ok {
@@ -58,7 +61,7 @@ func TestToolsOfTheProgramRefused(t *testing.T) {
 		"has no Parameters":  {bad},
 		"is the service's":   {own("", "tools")},
 	} {
-		c, err := catalog.Start(t.Context(), catalog.Options{Source: newDirectory(t, options{Directory: t.TempDir()}), Engine: newEngine(t), Tools: tools})
+		c, err := catalog.Start(t.Context(), catalog.Options{Source: newDirectory(t, options{Directory: t.TempDir()}), Engine: sandboxtest.Engine(t, sandbox.Config{}), Tools: tools})
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, %v, want an error with %q", c, err, want)
 		}

@@ -1,10 +1,12 @@
 package catalog_test
 
 import (
+	"log/slog"
 	"os"
 	"path/filepath"
 	"testing"
 
+	"github.com/toolsrv/toolsrv/internal/testkit"
 	"github.com/toolsrv/toolsrv/wasmtools/catalog"
 )
 
@@ -14,7 +16,7 @@ func TestRestartKeeps(t *testing.T) {
 	t.Parallel()
 	directory, record := t.TempDir(), filepath.Join(t.TempDir(), "paths.json")
 	o := options{Directory: directory, Record: record}
-	put(t, directory, "m.wasm", version(t, "v0001", "", "a", "b"))
+	testkit.Put(t, directory, "m.wasm", version(t, "v0001", "", "a", "b"))
 	c := open(t, o)
 	swap(t, directory, "first.wasm", version(t, "v0002", "", "b"))
 	awaitTable(t, c, []string{"/a", "/b"}, []string{"first.wasm"})
@@ -53,12 +55,12 @@ func TestRestartWithAThird(t *testing.T) {
 	t.Parallel()
 	directory, record := t.TempDir(), filepath.Join(t.TempDir(), "paths.json")
 	o := options{Directory: directory, Record: record}
-	put(t, directory, "z.wasm", version(t, "v0001", "", "tool"))
+	testkit.Put(t, directory, "z.wasm", version(t, "v0001", "", "tool"))
 	c := open(t, o)
 	swap(t, directory, "a.wasm", version(t, "v0002", "", "tool"))
 	awaitTable(t, c, []string{"/tool"}, []string{"a.wasm"})
 	closeNow(t, c)
-	put(t, directory, "b.wasm", version(t, "v0003", "", "tool"))
+	testkit.Put(t, directory, "b.wasm", version(t, "v0003", "", "tool"))
 	c = open(t, o)
 	awaitTable(t, c, []string{"/tool"}, []string{"a.wasm", "b.wasm"})
 	awaitAnswer(t, c, "/tool", "v0001")
@@ -67,14 +69,14 @@ func TestRestartWithAThird(t *testing.T) {
 // TestRecordUnwritable serves without a record, and says once that it can't keep it.
 func TestRecordUnwritable(t *testing.T) {
 	t.Parallel()
-	directory, log := t.TempDir(), &record{}
-	put(t, directory, "a.wasm", version(t, "v0001", "", "a"))
-	put(t, directory, "b.wasm", version(t, "v0002", "", "a"))
-	c := open(t, options{Directory: directory, Record: filepath.Join(directory, "nowhere", "paths.json"), Logger: log.logger()})
-	put(t, directory, "c.wasm", version(t, "v0003", "", "a"))
+	directory, log := t.TempDir(), &testkit.Log{}
+	testkit.Put(t, directory, "a.wasm", version(t, "v0001", "", "a"))
+	testkit.Put(t, directory, "b.wasm", version(t, "v0002", "", "a"))
+	c := open(t, options{Directory: directory, Record: filepath.Join(directory, "nowhere", "paths.json"), Logger: log.Logger(slog.LevelInfo)})
+	testkit.Put(t, directory, "c.wasm", version(t, "v0003", "", "a"))
 	awaitTable(t, c, []string{"/a"}, []string{"b.wasm", "c.wasm"})
 	closeNow(t, c)
-	if n := log.count("level=WARN", "after a restart another file may have a path"); n != 1 {
+	if n := log.Count("level=WARN", "after a restart another file may have a path"); n != 1 {
 		t.Errorf("it was said %d times, want once", n)
 	}
 }

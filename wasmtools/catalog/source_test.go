@@ -6,12 +6,16 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/toolsrv/toolsrv/internal/testkit"
+	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
+	"github.com/toolsrv/toolsrv/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/catalog"
 )
@@ -120,10 +124,10 @@ func (m *memory) listed() int {
 }
 
 // openMemory opens a catalog of a memory.
-func openMemory(t testing.TB, m *memory, begin func(context.Context, catalog.Options) (*catalog.Catalog, error)) (*catalog.Catalog, *record) {
+func openMemory(t testing.TB, m *memory, begin func(context.Context, catalog.Options) (*catalog.Catalog, error)) (*catalog.Catalog, *testkit.Log) {
 	t.Helper()
-	log := &record{}
-	return of(t, m, options{Engine: newEngine(t), Poll: 20 * time.Millisecond, Logger: log.logger()}, begin), log
+	log := &testkit.Log{}
+	return of(t, m, options{Engine: sandboxtest.Engine(t, sandbox.Config{}), Poll: 20 * time.Millisecond, Logger: log.Logger(slog.LevelInfo)}, begin), log
 }
 
 // TestSource follows a source that is no directory: files come, change, are renamed and go.
@@ -157,7 +161,7 @@ func TestSource(t *testing.T) {
 	m.set("n/a.wasm", nil, func(f *stored) { f.Err = errors.New("is signed by nobody") })
 	awaitTable(t, c, []string{"/n/a", "/z"}, []string{"a.wasm"}) // the version before it stays
 	closeNow(t, c)
-	if n := log.count("file refused", "file=memory:n/a.wasm", `reason="is signed by nobody"`); n != 1 {
+	if n := log.Count("file refused", "file=memory:n/a.wasm", `reason="is signed by nobody"`); n != 1 {
 		t.Errorf("it was said %d times why a file is refused, want once", n)
 	}
 }
@@ -285,7 +289,7 @@ func TestSourceFile(t *testing.T) {
 				}
 				awaitTable(t, k, []string{"/x", "/y", "/z"}, nil)
 				closeNow(t, k)
-				if n := log.count("file refused", "x.wasm"); (n > 0) != (c.says != "") || n > 1 {
+				if n := log.Count("file refused", "x.wasm"); (n > 0) != (c.says != "") || n > 1 {
 					t.Errorf("it was said %d times that the file is refused", n)
 				}
 			})
@@ -319,7 +323,7 @@ func TestSourceHangs(t *testing.T) {
 		t.Errorf("the start waited for %v", took)
 	}
 	await(t, c, "the good file", func(g *wasmtools.Generation) bool { _, ok := g.Lookup("/z"); return ok })
-	if n := log.count("does not wait"); n != 1 {
+	if n := log.Count("does not wait"); n != 1 {
 		t.Errorf("got %d warnings, want 1", n)
 	}
 }

@@ -4,12 +4,15 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
+	"log/slog"
 	"path/filepath"
 	"runtime"
 	"slices"
 	"testing"
 	"time"
 
+	"github.com/toolsrv/toolsrv/internal/testkit"
+	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
 	"github.com/toolsrv/toolsrv/runtime/wasmbin"
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
@@ -50,7 +53,7 @@ func heavy(t testing.TB, seed byte, name string) []byte {
 		section(5, []byte{1, 0, 1}),
 		section(7, []byte{2}, []byte("\x06memory\x02\x00"), []byte("\x0ctoolsrv_call\x00\x00")),
 		section(10, number(functions), bodies))
-	return embed(t, module, manifest(t, "", name))
+	return sandboxtest.WithManifest(t, module, manifest(t, "", name))
 }
 
 // TestCheapFirst replaces a small file together with large ones: it is served before most of them are compiled.
@@ -70,7 +73,7 @@ func TestCheapFirst(t *testing.T) {
 		}
 	}
 	swapAll(build(0))
-	put(t, directory, "z.wasm", version(t, "v0001", "", "z"))
+	testkit.Put(t, directory, "z.wasm", version(t, "v0001", "", "z"))
 	// Made before anything is written, so that the small file does not come seconds after the large ones.
 	newer, small := build(large), version(t, "v0002", "", "z")
 	c := open(t, options{Directory: directory})
@@ -119,10 +122,10 @@ func TestDescribedBesideEndless(t *testing.T) {
 	t.Parallel()
 	directory := t.TempDir()
 	for i := range 12 {
-		put(t, directory, fmt.Sprintf("a%02d.wasm", i), unlike(t, fixture(t, "wat/hostile/describe_spin"), fmt.Sprint(i)))
+		testkit.Put(t, directory, fmt.Sprintf("a%02d.wasm", i), unlike(t, testkit.Fixture(t, "wat/hostile/describe_spin"), fmt.Sprint(i)))
 	}
-	put(t, directory, "b.wasm", version(t, "v0001", "", "b"))
-	put(t, directory, "z.wasm", fixture(t, "catalog/described"))
+	testkit.Put(t, directory, "b.wasm", version(t, "v0001", "", "b"))
+	testkit.Put(t, directory, "z.wasm", testkit.Fixture(t, "catalog/described"))
 	c := start(t, options{Directory: directory, Poll: 500 * time.Millisecond})
 	if c.Settled() {
 		t.Error("the catalog is settled before anything was read")
@@ -138,15 +141,15 @@ func TestStartGoesOn(t *testing.T) {
 	t.Parallel()
 	directory := t.TempDir()
 	for i := range 20 { // 50 s, two at a time
-		put(t, directory, fmt.Sprintf("a%02d.wasm", i), unlike(t, fixture(t, "wat/hostile/describe_spin"), fmt.Sprint(i)))
+		testkit.Put(t, directory, fmt.Sprintf("a%02d.wasm", i), unlike(t, testkit.Fixture(t, "wat/hostile/describe_spin"), fmt.Sprint(i)))
 	}
-	put(t, directory, "b.wasm", version(t, "v0001", "", "b"))
-	log := &record{}
-	c := open(t, options{Directory: directory, Logger: log.logger()}) // which waits
+	testkit.Put(t, directory, "b.wasm", version(t, "v0001", "", "b"))
+	log := &testkit.Log{}
+	c := open(t, options{Directory: directory, Logger: log.Logger(slog.LevelInfo)}) // which waits
 	if n := len(c.Table().Current().Refused()); n > 10 || c.Settled() {
 		t.Errorf("the start waited until %d files were refused, and the catalog is settled: %t", n, c.Settled())
 	}
-	if n := log.count("does not wait"); n != 1 {
+	if n := log.Count("does not wait"); n != 1 {
 		t.Errorf("got %d warnings, want 1", n)
 	}
 	if _, ok := c.Table().Lookup("/b"); !ok {
@@ -158,9 +161,9 @@ func TestStartGoesOn(t *testing.T) {
 func TestStartGoesOnBesideSwaps(t *testing.T) {
 	t.Parallel()
 	directory := t.TempDir()
-	endless := fixture(t, "wat/hostile/describe_spin")
-	put(t, directory, "a.wasm", endless)
-	put(t, directory, "b.wasm", version(t, "v0001", "", "b"))
+	endless := testkit.Fixture(t, "wat/hostile/describe_spin")
+	testkit.Put(t, directory, "a.wasm", endless)
+	testkit.Put(t, directory, "b.wasm", version(t, "v0001", "", "b"))
 	c := start(t, options{Directory: directory})
 	deadline := time.After(10 * time.Second)
 	tick := time.NewTicker(100 * time.Millisecond)
@@ -179,11 +182,11 @@ func TestStartGoesOnBesideSwaps(t *testing.T) {
 func TestSettlesBesideEndless(t *testing.T) {
 	t.Parallel()
 	directory := t.TempDir()
-	put(t, directory, "b.wasm", version(t, "v0001", "", "b"))
+	testkit.Put(t, directory, "b.wasm", version(t, "v0001", "", "b"))
 	c := open(t, options{Directory: directory})
 	const endless = 8
 	for i := range endless { // 20 s, two at a time
-		put(t, directory, fmt.Sprintf("a%02d.wasm", i), unlike(t, fixture(t, "wat/hostile/describe_spin"), fmt.Sprint(i)))
+		testkit.Put(t, directory, fmt.Sprintf("a%02d.wasm", i), unlike(t, testkit.Fixture(t, "wat/hostile/describe_spin"), fmt.Sprint(i)))
 	}
 	await(t, c, "refused", func(g *wasmtools.Generation) bool { return len(g.Refused()) > 0 })
 	for deadline := time.Now().Add(2 * time.Second); !c.Settled(); time.Sleep(time.Millisecond) {
@@ -200,7 +203,7 @@ func TestSettlesBesideEndless(t *testing.T) {
 func TestRenamed(t *testing.T) {
 	t.Parallel()
 	directory := t.TempDir()
-	put(t, directory, "a.wasm", version(t, "v0001", "n", "tool"))
+	testkit.Put(t, directory, "a.wasm", version(t, "v0001", "n", "tool"))
 	c := open(t, options{Directory: directory, Poll: 500 * time.Millisecond})
 	defer c.Table().Subscribe(func(g *wasmtools.Generation) {
 		if _, ok := g.Lookup("/n/tool"); !ok && c.Settled() {
@@ -218,18 +221,18 @@ func TestRenamed(t *testing.T) {
 func TestNewerVersion(t *testing.T) {
 	t.Parallel()
 	directory := t.TempDir()
-	log := &record{}
-	put(t, directory, "b.wasm", version(t, "v0001", "", "b"))
-	c := open(t, options{Directory: directory, Logger: log.logger()})
-	put(t, directory, "a.wasm", fixture(t, "wat/hostile/describe_spin"))
+	log := &testkit.Log{}
+	testkit.Put(t, directory, "b.wasm", version(t, "v0001", "", "b"))
+	c := open(t, options{Directory: directory, Logger: log.Logger(slog.LevelInfo)})
+	testkit.Put(t, directory, "a.wasm", testkit.Fixture(t, "wat/hostile/describe_spin"))
 	for since := time.Now(); time.Since(since) < 200*time.Millisecond; runtime.Gosched() { // until it has settled, and runs
 		if c.Settled() {
 			since = time.Now()
 		}
 	}
-	swap(t, directory, "a.wasm", fixture(t, "catalog/described"))
+	swap(t, directory, "a.wasm", testkit.Fixture(t, "catalog/described"))
 	awaitTable(t, c, []string{"/b", "/told"}, nil)
-	if n := log.count("file refused"); n != 0 {
+	if n := log.Count("file refused"); n != 0 {
 		t.Errorf("the first version was refused after %d tries before the second was looked at", n)
 	}
 	remove(t, directory, "a.wasm")

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/toolsrv/toolsrv/internal/testkit"
 	"github.com/toolsrv/toolsrv/wasmtools/catalog"
 )
 
@@ -39,7 +40,7 @@ func TestState(t *testing.T) {
 	c, _ := openMemory(t, m, catalog.Open)
 	first := awaitState(t, c, "refusals", func(s catalog.State) bool { return len(s.Refused) == 3 })
 	m.set("c.wasm", []byte("no module either"), nil) // its first version is served
-	m.set("e.wasm", fixture(t, "wat/hostile/describe_spin"), nil)
+	m.set("e.wasm", testkit.Fixture(t, "wat/hostile/describe_spin"), nil)
 	m.set("f.wasm", nil, func(f *stored) { f.Settling = time.Hour })
 	want := map[catalog.Stage]int{catalog.StageServed: 1, catalog.StageRefused: 3, catalog.StageDescribing: 1, catalog.StageSettling: 1}
 	s := awaitState(t, c, fmt.Sprint(want), func(s catalog.State) bool { return maps.Equal(s.Files, want) })

@@ -4,6 +4,7 @@ package catalog_test
 
 import (
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/toolsrv/toolsrv/internal/testkit"
 	"github.com/toolsrv/toolsrv/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
@@ -28,9 +30,9 @@ func TestStrangeEntries(t *testing.T) {
 	t.Parallel()
 	base := t.TempDir()
 	directory := filepath.Join(base, "tools")
-	put(t, directory, "good.wasm", version(t, "v0001", "", "good"))
-	put(t, base, "outside.wasm", version(t, "v0002", "", "outside"))
-	put(t, base, "tools/real/folder/a.wasm", version(t, "v0003", "", "a"))
+	testkit.Put(t, directory, "good.wasm", version(t, "v0001", "", "good"))
+	testkit.Put(t, base, "outside.wasm", version(t, "v0002", "", "outside"))
+	testkit.Put(t, base, "tools/real/folder/a.wasm", version(t, "v0003", "", "a"))
 	for _, name := range []string{"fifo.wasm", "fifo"} {
 		if err := syscall.Mkfifo(filepath.Join(directory, name), 0o644); err != nil {
 			t.Fatal(err)
@@ -75,17 +77,17 @@ func TestStrangeEntries(t *testing.T) {
 func TestKubernetes(t *testing.T) {
 	t.Parallel()
 	directory := t.TempDir()
-	put(t, directory, "..1/a.wasm", version(t, "v0001", "", "a"))
-	put(t, directory, "..1/math/b.wasm", version(t, "v0001", "", "b"))
+	testkit.Put(t, directory, "..1/a.wasm", version(t, "v0001", "", "a"))
+	testkit.Put(t, directory, "..1/math/b.wasm", version(t, "v0001", "", "b"))
 	link(t, "..1", directory, "..data")
 	link(t, "..data/a.wasm", directory, "a.wasm")
 	link(t, "..data/math", directory, "math")
-	log := &record{}
-	c := open(t, options{Directory: directory, Logger: log.logger()})
+	log := &testkit.Log{}
+	c := open(t, options{Directory: directory, Logger: log.Logger(slog.LevelInfo)})
 	awaitAnswer(t, c, "/a", "v0001")
 	awaitAnswer(t, c, "/math/b", "v0001")
-	put(t, directory, "..2/a.wasm", version(t, "v0002", "", "a"))
-	put(t, directory, "..2/math/b.wasm", version(t, "v0002", "", "b"))
+	testkit.Put(t, directory, "..2/a.wasm", version(t, "v0002", "", "a"))
+	testkit.Put(t, directory, "..2/math/b.wasm", version(t, "v0002", "", "b"))
 	link(t, "..2", directory, "..data_tmp")
 	rename(t, filepath.Join(directory, "..data_tmp"), filepath.Join(directory, "..data"))
 	remove(t, directory, "..1")
@@ -98,9 +100,9 @@ func TestKubernetes(t *testing.T) {
 func TestOwners(t *testing.T) {
 	t.Parallel()
 	directory := filepath.Join(t.TempDir(), "tools")
-	put(t, directory, "a.wasm", version(t, "v0001", "", "a"))
-	put(t, directory, "open/b.wasm", version(t, "v0001", "", "b"))
-	put(t, directory, "c.wasm", version(t, "v0001", "", "c"))
+	testkit.Put(t, directory, "a.wasm", version(t, "v0001", "", "a"))
+	testkit.Put(t, directory, "open/b.wasm", version(t, "v0001", "", "b"))
+	testkit.Put(t, directory, "c.wasm", version(t, "v0001", "", "c"))
 	chmod := func(mode os.FileMode, name string) {
 		t.Helper()
 		if err := os.Chmod(filepath.Join(directory, name), mode); err != nil {
@@ -110,29 +112,29 @@ func TestOwners(t *testing.T) {
 	for name, mode := range map[string]os.FileMode{".": 0o777, "a.wasm": 0o666, "open": 0o777, "open/b.wasm": 0o644, "c.wasm": 0o644} {
 		chmod(mode, name)
 	}
-	log := &record{}
-	c := open(t, options{Directory: directory, Logger: log.logger()})
+	log := &testkit.Log{}
+	c := open(t, options{Directory: directory, Logger: log.Logger(slog.LevelInfo)})
 	awaitTable(t, c, []string{"/a", "/c", "/open/b"}, nil)
 	for _, parts := range [][]string{
 		{"level=WARN", "others can change the tools directory", directory, "every user"},
 		{"level=WARN", "others can change files", "a.wasm", "files=2"},
 	} {
-		if n := log.count(parts...); n != 1 {
+		if n := log.Count(parts...); n != 1 {
 			t.Errorf("got %d lines with %q, want 1", n, parts)
 		}
 	}
-	put(t, directory, "later.wasm.tmp", version(t, "v0001", "", "later"))
+	testkit.Put(t, directory, "later.wasm.tmp", version(t, "v0001", "", "later"))
 	chmod(0o666, "later.wasm.tmp")
 	rename(t, filepath.Join(directory, "later.wasm.tmp"), filepath.Join(directory, "later.wasm"))
-	put(t, directory, "private.wasm.tmp", version(t, "v0001", "", "private"))
+	testkit.Put(t, directory, "private.wasm.tmp", version(t, "v0001", "", "private"))
 	chmod(0o644, "private.wasm.tmp")
 	rename(t, filepath.Join(directory, "private.wasm.tmp"), filepath.Join(directory, "private.wasm"))
 	awaitTable(t, c, []string{"/a", "/c", "/later", "/open/b", "/private"}, nil)
 	closeNow(t, c)
-	if n := log.count("others can change files", "later.wasm", "files=1"); n != 1 {
+	if n := log.Count("others can change files", "later.wasm", "files=1"); n != 1 {
 		t.Errorf("got %d warnings of the file that came later, want 1", n)
 	}
-	if n := log.count("others can"); n != 3 {
+	if n := log.Count("others can"); n != 3 {
 		t.Errorf("got %d warnings, want 3", n)
 	}
 }
@@ -144,19 +146,19 @@ func TestOwnersAgain(t *testing.T) {
 		t.Skip("root may read everything")
 	}
 	directory := t.TempDir()
-	put(t, directory, "a.wasm", version(t, "v0001", "", "a"))
+	testkit.Put(t, directory, "a.wasm", version(t, "v0001", "", "a"))
 	if err := os.Chmod(filepath.Join(directory, "a.wasm"), 0o222); err != nil {
 		t.Fatal(err)
 	}
-	log := &record{}
-	c := open(t, options{Directory: directory, Poll: 10 * time.Millisecond, PollOnly: true, Logger: log.logger()})
+	log := &testkit.Log{}
+	c := open(t, options{Directory: directory, Poll: 10 * time.Millisecond, PollOnly: true, Logger: log.Logger(slog.LevelInfo)})
 	for i := range 20 { // each is looked at, and those before it
 		name := fmt.Sprintf("b%d", i)
 		swap(t, directory, name+".wasm", version(t, "v0001", "", name))
 		await(t, c, name, func(g *wasmtools.Generation) bool { _, ok := g.Lookup("/" + name); return ok })
 	}
 	closeNow(t, c)
-	if n := log.count("others can change files", "a.wasm"); n != 1 {
+	if n := log.Count("others can change files", "a.wasm"); n != 1 {
 		t.Errorf("got %d warnings of the same file, want 1", n)
 	}
 }
@@ -165,17 +167,17 @@ func TestOwnersAgain(t *testing.T) {
 func TestOwnersPrivate(t *testing.T) {
 	t.Parallel()
 	directory := t.TempDir()
-	put(t, directory, "n/a.wasm", version(t, "v0001", "", "a"))
+	testkit.Put(t, directory, "n/a.wasm", version(t, "v0001", "", "a"))
 	link(t, "n/a.wasm", directory, "z.wasm")
 	for _, name := range []string{".", "n", "n/a.wasm"} {
 		if err := os.Chmod(filepath.Join(directory, name), 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}
-	log := &record{}
-	c := open(t, options{Directory: directory, Logger: log.logger()})
+	log := &testkit.Log{}
+	c := open(t, options{Directory: directory, Logger: log.Logger(slog.LevelInfo)})
 	closeNow(t, c)
-	if n := log.count("others can"); n != 0 {
+	if n := log.Count("others can"); n != 0 {
 		t.Errorf("got %d warnings, want none", n)
 	}
 }
@@ -187,8 +189,8 @@ func TestPermission(t *testing.T) {
 		t.Skip("root may read everything")
 	}
 	directory := t.TempDir()
-	put(t, directory, "n/a.wasm", version(t, "v0001", "", "a"))
-	put(t, directory, "b.wasm", version(t, "v0001", "", "b"))
+	testkit.Put(t, directory, "n/a.wasm", version(t, "v0001", "", "a"))
+	testkit.Put(t, directory, "b.wasm", version(t, "v0001", "", "b"))
 	chmod := func(mode os.FileMode, name string) {
 		t.Helper()
 		if err := os.Chmod(filepath.Join(directory, name), mode); err != nil {

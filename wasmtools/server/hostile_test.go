@@ -95,7 +95,7 @@ func TestHostileRequests(t *testing.T) {
 		})
 	}
 	t.Cleanup(func() {
-		if text, _ := r.log.read(); strings.Contains(text, "sesame") {
+		if text := r.log.String(); strings.Contains(text, "sesame") {
 			t.Error("the log shows the token")
 		}
 	})
@@ -214,7 +214,7 @@ func TestConnectionLimit(t *testing.T) {
 	if got := ask(r.dial()); got != 0 {
 		t.Errorf("above the limit: got %d, want a closed connection", got)
 	}
-	r.log.wait(t, "too many open connections")
+	r.log.Wait(t, "too many open connections")
 	if got := ask(two); got != 200 {
 		t.Errorf("a connection that was there: got %d", got)
 	}
@@ -246,9 +246,9 @@ func TestConnectionLimitLog(t *testing.T) {
 			t.Fatal("a connection above the limit was answered")
 		}
 	}
-	r.log.wait(t, "too many open connections")
+	r.log.Wait(t, "too many open connections")
 	most := 1 + int(time.Since(begun)/time.Second)
-	all, _ := r.log.read()
+	all := r.log.String()
 	if lines := strings.Count(all, "too many open connections"); lines > most {
 		t.Errorf("got %d lines for %d connections in %v, want %d at most", lines, knocks, time.Since(begun), most)
 	}

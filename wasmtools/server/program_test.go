@@ -17,7 +17,7 @@ func TestToolsOfTheProgram(t *testing.T) {
 	c := settings(t)
 	c.Auth.Tokens = []string{"one"}
 	r := run(t, build(t, c, hours))
-	r.log.wait(t, `"msg":"ready"`)
+	r.log.Wait(t, `"msg":"ready"`)
 	if status, body, err := r.call("/shop/hours", "one"); status != 200 || body != `"9 to 5"` || err != nil {
 		t.Errorf("the function: got %d %s %v", status, body, err)
 	}

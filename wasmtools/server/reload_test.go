@@ -133,7 +133,7 @@ func TestReloadWarns(t *testing.T) {
 			if err := r.Reload(next); err != nil {
 				t.Fatal(err)
 			}
-			text, _ := r.log.read()
+			text := r.log.String()
 			if got := strings.Count(text, `"level":"WARN","msg":"a changed setting needs a restart","key":"`+c.key+`"`); got != times {
 				t.Errorf("%d warnings of %s after %d reloads", got, c.key, times)
 			}

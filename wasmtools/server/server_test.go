@@ -1,7 +1,6 @@
 package server_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,15 +9,14 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
+	"github.com/toolsrv/toolsrv/internal/testkit"
+	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
 	"github.com/toolsrv/toolsrv/runtime/limits"
-	"github.com/toolsrv/toolsrv/runtime/wasmbin"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
 	"github.com/toolsrv/toolsrv/wasmtools/server"
@@ -34,21 +32,12 @@ func settings(tb testing.TB) *config.Config {
 	c.Server.Address = "127.0.0.1:0"
 	c.Tools.Directory = tb.TempDir()
 	c.Tools.CacheDir = tb.TempDir()
-	module, err := os.ReadFile("../../testdata/e2e/guest.wasm")
-	if err != nil {
-		tb.Fatal(err)
-	}
 	var tools []string
 	for _, name := range []string{"echo", "refuse", "reject", "trap", "spin", "recurse", "grow", "garble", "silent", "wait"} {
 		tools = append(tools, fmt.Sprintf(`{"name":%q,"description":"Does %s.","parameters":{"type":"object"}}`, name, name))
 	}
 	manifest := fmt.Sprintf(`{"abi":1,"namespace":"shop","tools":[%s]}`, strings.Join(tools, ","))
-	if module, err = wasmbin.SetCustom(module, wasmtools.ManifestSection, []byte(manifest)); err != nil {
-		tb.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(c.Tools.Directory, "shop.wasm"), module, 0o600); err != nil {
-		tb.Fatal(err)
-	}
+	testkit.Put(tb, c.Tools.Directory, "shop.wasm", sandboxtest.WithManifest(tb, testkit.Fixture(tb, "e2e/guest"), manifest))
 	return c
 }
 
@@ -57,7 +46,7 @@ type running struct {
 	*server.Server
 	tb   testing.TB
 	url  string
-	log  *log
+	log  *testkit.Log
 	stop context.CancelFunc
 	done chan error // what Run returned
 }
@@ -66,13 +55,13 @@ type running struct {
 func start(tb testing.TB, c *config.Config) *running {
 	tb.Helper()
 	r := run(tb, build(tb, c))
-	r.log.wait(tb, `"msg":"ready"`)
+	r.log.Wait(tb, `"msg":"ready"`)
 	return r
 }
 
 func build(tb testing.TB, c *config.Config, tools ...*wasmtools.Tool) *running {
 	tb.Helper()
-	r := &running{tb: tb, log: newLog(), done: make(chan error, 1)}
+	r := &running{tb: tb, log: &testkit.Log{}, done: make(chan error, 1)}
 	s, err := server.New(tb.Context(), c, slog.New(slog.NewJSONHandler(r.log, nil)), tools...)
 	if err != nil {
 		tb.Fatal(err)
@@ -138,55 +127,15 @@ func (r *running) status(path, token string) int {
 	return status
 }
 
-// log collects JSON log lines.
-type log struct {
-	mu      sync.Mutex
-	text    bytes.Buffer
-	changed chan struct{} // closed with the next write
-}
-
-func newLog() *log { return &log{changed: make(chan struct{})} }
-
-func (l *log) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	close(l.changed)
-	l.changed = make(chan struct{})
-	return l.text.Write(p)
-}
-
-func (l *log) read() (string, <-chan struct{}) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String(), l.changed
-}
-
-// wait waits until the log holds a text.
-func (l *log) wait(tb testing.TB, text string) {
-	tb.Helper()
-	deadline := time.After(patience)
-	for {
-		all, changed := l.read()
-		if strings.Contains(all, text) {
-			return
-		}
-		select {
-		case <-changed:
-		case <-deadline:
-			tb.Fatalf("no %q in the log:\n%s", text, all)
-		}
-	}
-}
-
 func TestRun(t *testing.T) {
 	t.Parallel()
 	r := start(t, settings(t))
 	if status, body, err := r.call("/shop/echo", ""); status != http.StatusOK || body != "{}" {
 		t.Errorf("POST /shop/echo: %d %s %v, want 200 {}", status, body, err)
 	}
-	r.log.wait(t, `"msg":"listening","address":"`+r.Addr().String()+`"`)
-	r.log.wait(t, `"msg":"ready","tools":10,"refused":0,"took":"`)
-	r.log.wait(t, "everybody")
+	r.log.Wait(t, `"msg":"listening","address":"`+r.Addr().String()+`"`)
+	r.log.Wait(t, `"msg":"ready","tools":10,"refused":0,"took":"`)
+	r.log.Wait(t, "everybody")
 	r.stop()
 	if err := r.result(); err != nil {
 		t.Errorf("Run: %v, want nil", err)
@@ -208,9 +157,9 @@ func TestDrain(t *testing.T) {
 		status, body, err := r.call("/shop/wait", "")
 		answer <- fmt.Sprint(status, " ", body, " ", err)
 	}()
-	r.log.wait(t, "waiting")
+	r.log.Wait(t, "waiting")
 	r.stop()
-	r.log.wait(t, "draining")
+	r.log.Wait(t, "draining")
 	for path, want := range map[string]int{"/readyz": http.StatusServiceUnavailable, "/healthz": http.StatusOK} {
 		a, err := http.Get(r.url + path)
 		if err != nil {
@@ -240,7 +189,7 @@ func TestDrainLimit(t *testing.T) {
 	r := build(t, c)
 	r.SetDrain(time.Millisecond)
 	run(t, r)
-	r.log.wait(t, `"msg":"ready"`)
+	r.log.Wait(t, `"msg":"ready"`)
 	answer := make(chan int, 1)
 	go func() {
 		status, _, _ := r.call("/shop/spin", "") // the connection may be cut before the refusal is written
@@ -256,8 +205,8 @@ func TestDrainLimit(t *testing.T) {
 	if got := <-answer; got != 0 && got < 400 {
 		t.Errorf("the endless call was answered with %d", got)
 	}
-	r.log.wait(t, `"msg":"cutting off the calls that still run","after":"1ms","calls":1`)
-	r.log.wait(t, `"msg":"calls cut off","tool":"/shop/spin","calls":1`)
+	r.log.Wait(t, `"msg":"cutting off the calls that still run","after":"1ms","calls":1`)
+	r.log.Wait(t, `"msg":"calls cut off","tool":"/shop/spin","calls":1`)
 }
 
 func TestNewFails(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/toolsrv/toolsrv/internal/testkit"
 	"github.com/toolsrv/toolsrv/runtime/wasmbin"
 )
 
@@ -16,10 +17,7 @@ import (
 func TestStart(t *testing.T) {
 	t.Parallel()
 	c := settings(t)
-	spin, err := os.ReadFile("../../testdata/wat/hostile/describe_spin.wasm")
-	if err != nil {
-		t.Fatal(err)
-	}
+	spin := testkit.Fixture(t, "wat/hostile/describe_spin")
 	for i := range 3 {
 		module, err := wasmbin.SetCustom(spin, "name", []byte{0, 2, 1, byte('a' + i)})
 		if err != nil {
@@ -30,7 +28,7 @@ func TestStart(t *testing.T) {
 		}
 	}
 	r := run(t, build(t, c))
-	r.log.wait(t, `"tool added","path":"/shop/echo"`)
+	r.log.Wait(t, `"tool added","path":"/shop/echo"`)
 	probe := func(path string) int {
 		t.Helper()
 		a, err := http.Get(r.url + path)
@@ -51,10 +49,10 @@ func TestStart(t *testing.T) {
 	if status, body, err := r.call("/shop/ecko", ""); status != http.StatusServiceUnavailable || !strings.Contains(body, `"not_ready"`) {
 		t.Errorf("a path without a tool at the start: got %d %s %v, want 503 not_ready", status, body, err)
 	}
-	if all, _ := r.log.read(); strings.Contains(all, `"msg":"ready"`) {
+	if all := r.log.String(); strings.Contains(all, `"msg":"ready"`) {
 		t.Error("the log says ready before all files are known")
 	}
-	r.log.wait(t, `"msg":"ready","tools":10,"refused":3,"took":"`)
+	r.log.Wait(t, `"msg":"ready","tools":10,"refused":3,"took":"`)
 	if got := probe("/readyz"); got != http.StatusOK {
 		t.Errorf("/readyz after the start: got %d", got)
 	}

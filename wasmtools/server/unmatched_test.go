@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/toolsrv/toolsrv/internal/testkit"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
 )
 
@@ -17,10 +18,7 @@ const matchesNothing = "matches no tool that is served"
 func TestUnmatched(t *testing.T) {
 	t.Parallel()
 	c := settings(t)
-	module, err := os.ReadFile("../../testdata/catalog/described.wasm")
-	if err != nil {
-		t.Fatal(err)
-	}
+	module := testkit.Fixture(t, "catalog/described")
 	if err := os.WriteFile(filepath.Join(c.Tools.Directory, "told.wasm"), module, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -33,8 +31,8 @@ func TestUnmatched(t *testing.T) {
 		t.Fatal(err)
 	}
 	run(t, r)
-	r.log.wait(t, `"key":"override[0].match","entry":"sop/*","did_you_mean":"shop"`)
-	text, _ := r.log.read()
+	r.log.Wait(t, `"key":"override[0].match","entry":"sop/*","did_you_mean":"shop"`)
+	text := r.log.String()
 	if strings.Count(text, matchesNothing) != 2 || !strings.Contains(text, `"key":"tools.disabled[2]","entry":"shop/ecco","did_you_mean":"shop/echo"`) {
 		t.Errorf("at the start:\n%s", text)
 	}
@@ -42,7 +40,7 @@ func TestUnmatched(t *testing.T) {
 	if err := r.Reload(changed(c, func(c *config.Config) { c.Tools.Allowlist, c.Tools.Enabled = true, []string{"shop", "elsewhere"} })); err != nil {
 		t.Fatal(err)
 	}
-	after, _ := r.log.read()
+	after := r.log.String()
 	after = strings.TrimPrefix(after, text)
 	if strings.Count(after, matchesNothing) != 1 || !strings.Contains(after, `"key":"tools.enabled[1]","entry":"elsewhere"}`) {
 		t.Errorf("after a reload:\n%s", after)
@@ -55,7 +53,7 @@ func TestUnmatched(t *testing.T) {
 	})); err != nil {
 		t.Fatal(err)
 	}
-	many, _ := r.log.read()
+	many := r.log.String()
 	many = strings.TrimPrefix(many, text+after)
 	if strings.Count(many, matchesNothing) != 20 || !strings.Contains(many, `"entries":30`) {
 		t.Errorf("with 50 of them:\n%s", many)

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/toolsrv/toolsrv/internal/testkit"
+	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
 	"github.com/toolsrv/toolsrv/runtime/limits"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/toolfile"
@@ -36,7 +38,7 @@ func TestTryExamples(t *testing.T) {
 		}
 		text := strings.NewReplacer(`"parameters"`, example, `{"type":"object"}`,
 			`{"type":"object","properties":{"a":{"type":"integer","default":7}}},"result":{"properties":{"a":{"maximum":100}}}`).Replace(manifest(t, "", "echo"))
-		m := built(t, with(t, fixture(t, "wat/good/echo"), text), limits.Limits{})
+		m := built(t, sandboxtest.WithManifest(t, testkit.Fixture(t, "wat/good/echo"), text), limits.Limits{})
 		var trials []toolfile.Trial
 		m.TryExamples(t.Context(), func(trial toolfile.Trial) { trials = append(trials, trial) })
 		if len(trials) != 1 {
@@ -53,7 +55,7 @@ func TestTryExamples(t *testing.T) {
 func TestTryExamplesStops(t *testing.T) {
 	t.Parallel()
 	text := strings.Replace(manifest(t, "", "spin"), `"parameters"`, `"examples":[{"arguments":{}},{"arguments":{}},{"arguments":{}}],"parameters"`, 1)
-	m := built(t, with(t, fixture(t, "wat/hostile/spin"), text), limits.Limits{Timeout: 1e7})
+	m := built(t, sandboxtest.WithManifest(t, testkit.Fixture(t, "wat/hostile/spin"), text), limits.Limits{Timeout: 1e7})
 	ctx, cancel := context.WithCancel(t.Context())
 	tried := 0
 	m.TryExamples(ctx, func(trial toolfile.Trial) {

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
+	"github.com/toolsrv/toolsrv/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/wasmtools/toolfile"
 )
 
@@ -28,7 +30,7 @@ func panicking(function string) []byte {
 // TestExplain has the author of a module that a fault of TinyGo breaks learn what the matter is, and what to do.
 func TestExplain(t *testing.T) {
 	t.Parallel()
-	engine := newEngine(t)
+	engine := sandboxtest.Engine(t, sandbox.Config{})
 	for _, c := range []struct {
 		name, function string
 		explained      bool

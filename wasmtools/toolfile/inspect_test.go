@@ -10,12 +10,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/toolsrv/toolsrv/internal/testkit"
+	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
 	"github.com/toolsrv/toolsrv/wasmtools/toolfile"
 )
 
 func TestInspect(t *testing.T) {
 	t.Parallel()
-	content := with(t, fixture(t, "catalog/described"), strings.Replace(manifest(t, "a", "one"), `"tools"`, `"sdk":"go/1.0","tools"`, 1))
+	content := sandboxtest.WithManifest(t, testkit.Fixture(t, "catalog/described"), strings.Replace(manifest(t, "a", "one"), `"tools"`, `"sdk":"go/1.0","tools"`, 1))
 	r, err := toolfile.Inspect(content)
 	if err != nil {
 		t.Fatal(err)
@@ -52,7 +54,7 @@ func TestInspect(t *testing.T) {
 // TestInspectOdd has modules that no server takes reported all the same, or refused with a reason.
 func TestInspectOdd(t *testing.T) {
 	t.Parallel()
-	answer := fixture(t, "catalog/answer")
+	answer := testkit.Fixture(t, "catalog/answer")
 	flood := bytes.Repeat([]byte{0, 1, 0}, 5000) // custom sections without name or content
 	for _, c := range []struct {
 		name    string
@@ -63,13 +65,13 @@ func TestInspectOdd(t *testing.T) {
 		{"empty", nil, "no WebAssembly module", true},
 		{"cut off", answer[:len(answer)-1], "announced", true},
 		{"no manifest", answer, `"manifest_error"`, false},
-		{"broken manifest", with(t, answer, "{"), `"manifest_error":"line 1, column 1`, false},
-		{"two manifests", append(with(t, answer, "{}"), with(t, answer, "{}")[len(answer):]...), `"manifest_error":"wasm: two custom sections`, false},
-		{"tables that change", fixture(t, "wat/good/fresh"), `"no_reset":"`, false},
-		{"an imported global", fixture(t, "wat/refused/import_global"), `"kind":"global","type":"i32"`, false},
-		{"two memories", fixture(t, "wat/refused/memory_two"), `"min":`, false},
-		{"a mistyped import", fixture(t, "wat/refused/import_mistyped"), `"imports":[{`, false},
-		{"an imported memory", fixture(t, "wat/refused/import_memory"), `"imported":true`, false},
+		{"broken manifest", sandboxtest.WithManifest(t, answer, "{"), `"manifest_error":"line 1, column 1`, false},
+		{"two manifests", append(sandboxtest.WithManifest(t, answer, "{}"), sandboxtest.WithManifest(t, answer, "{}")[len(answer):]...), `"manifest_error":"wasm: two custom sections`, false},
+		{"tables that change", testkit.Fixture(t, "wat/good/fresh"), `"no_reset":"`, false},
+		{"an imported global", testkit.Fixture(t, "wat/refused/import_global"), `"kind":"global","type":"i32"`, false},
+		{"two memories", testkit.Fixture(t, "wat/refused/memory_two"), `"min":`, false},
+		{"a mistyped import", testkit.Fixture(t, "wat/refused/import_mistyped"), `"imports":[{`, false},
+		{"an imported memory", testkit.Fixture(t, "wat/refused/import_memory"), `"imported":true`, false},
 		{"an unknown instruction", []byte("\x00asm\x01\x00\x00\x00\x01\x04\x01\x60\x00\x00\x03\x02\x01\x00\x0a\x06\x01\x04\x00\xfe\x00\x0b"), `"refused":"wasm: code section`, false},
 		{"a flood of sections", append(bytes.Clone(answer), flood...), `"sections_size":`, false},
 	} {
@@ -116,8 +118,8 @@ func TestInspectFixtures(t *testing.T) {
 
 // No bytes make Inspect panic.
 func FuzzInspect(f *testing.F) {
-	f.Add(fixture(f, "catalog/answer"))
-	f.Add(with(f, fixture(f, "wat/good/fresh"), manifest(f, "", "one")))
+	f.Add(testkit.Fixture(f, "catalog/answer"))
+	f.Add(sandboxtest.WithManifest(f, testkit.Fixture(f, "wat/good/fresh"), manifest(f, "", "one")))
 	f.Fuzz(func(t *testing.T, content []byte) {
 		r, err := toolfile.Inspect(content)
 		if (r == nil) == (err == nil) {

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/toolsrv/toolsrv/internal/testkit"
+	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
 	"github.com/toolsrv/toolsrv/runtime/limits"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/toolfile"
@@ -77,7 +79,7 @@ func TestLintExamples(t *testing.T) {
 		{"long", `{"arguments":{"` + strings.Repeat("m", 500_000) + `":1}}`, "examples/0/arguments", "mmm..."},
 		{"many", strings.Repeat(`{"arguments":{"m":1},"result":2},`, 200) + `{"arguments":{}}`, "examples/0/arguments", "m: Extra"},
 	} {
-		m := built(t, with(t, fixture(t, "wat/good/echo"), fmt.Sprintf(text, c.examples)), limits.Limits{})
+		m := built(t, sandboxtest.WithManifest(t, testkit.Fixture(t, "wat/good/echo"), fmt.Sprintf(text, c.examples)), limits.Limits{})
 		got := m.Lint()
 		if c.place == "" {
 			if len(got) > 0 {

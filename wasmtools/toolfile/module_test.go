@@ -6,7 +6,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/toolsrv/toolsrv/internal/testkit"
+	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
 	"github.com/toolsrv/toolsrv/runtime/limits"
+	"github.com/toolsrv/toolsrv/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/toolfile"
 )
@@ -14,7 +17,7 @@ import (
 // built returns a module whose tools are built, and closes it with the test.
 func built(t *testing.T, content []byte, l limits.Limits) *toolfile.Module {
 	t.Helper()
-	m, err := toolfile.Load(newEngine(t), content, toolfile.Place{Source: "x.wasm"})
+	m, err := toolfile.Load(sandboxtest.Engine(t, sandbox.Config{}), content, toolfile.Place{Source: "x.wasm"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -27,25 +30,25 @@ func built(t *testing.T, content []byte, l limits.Limits) *toolfile.Module {
 
 func TestLoad(t *testing.T) {
 	t.Parallel()
-	engine := newEngine(t)
-	answer := fixture(t, "catalog/answer")
+	engine := sandboxtest.Engine(t, sandbox.Config{})
+	answer := testkit.Fixture(t, "catalog/answer")
 	for _, c := range []struct {
 		name, folder string
 		content      []byte
 		path         string // of the first tool
 		says         string // of the error
 	}{
-		{"its own namespace", "folder", with(t, answer, manifest(t, "own", "one")), "/own/one", ""},
-		{"its folder's", "a/b", with(t, answer, manifest(t, "", "one")), "/a/b/one", ""},
-		{"none", "", with(t, answer, manifest(t, "", "one")), "/one", ""},
-		{"a folder that is no namespace", "a b", with(t, answer, manifest(t, "", "one")), "", "its folder is its namespace"},
-		{"the namespace wins over such a folder", "a b", with(t, answer, manifest(t, "own", "one")), "/own/one", ""},
+		{"its own namespace", "folder", sandboxtest.WithManifest(t, answer, manifest(t, "own", "one")), "/own/one", ""},
+		{"its folder's", "a/b", sandboxtest.WithManifest(t, answer, manifest(t, "", "one")), "/a/b/one", ""},
+		{"none", "", sandboxtest.WithManifest(t, answer, manifest(t, "", "one")), "/one", ""},
+		{"a folder that is no namespace", "a b", sandboxtest.WithManifest(t, answer, manifest(t, "", "one")), "", "its folder is its namespace"},
+		{"the namespace wins over such a folder", "a b", sandboxtest.WithManifest(t, answer, manifest(t, "own", "one")), "/own/one", ""},
 		{"no manifest", "", answer, "", "`toolsrv pack`"},
-		{"empty manifest", "", with(t, answer, ""), "", "custom section toolsrv.manifest"},
-		{"described", "a", fixture(t, "catalog/described"), "/a/told", ""},
-		{"described in a folder that is no namespace", "a b", fixture(t, "catalog/described"), "", "its folder is its namespace"},
-		{"not for this sandbox", "", with(t, fixture(t, "wat/refused/import_module"), manifest(t, "", "one")), "", "is not offered"},
-		{"the service's own path", "", with(t, answer, manifest(t, "", "healthz")), "", "/healthz is the service's own"},
+		{"empty manifest", "", sandboxtest.WithManifest(t, answer, ""), "", "custom section toolsrv.manifest"},
+		{"described", "a", testkit.Fixture(t, "catalog/described"), "/a/told", ""},
+		{"described in a folder that is no namespace", "a b", testkit.Fixture(t, "catalog/described"), "", "its folder is its namespace"},
+		{"not for this sandbox", "", sandboxtest.WithManifest(t, testkit.Fixture(t, "wat/refused/import_module"), manifest(t, "", "one")), "", "is not offered"},
+		{"the service's own path", "", sandboxtest.WithManifest(t, answer, manifest(t, "", "healthz")), "", "/healthz is the service's own"},
 	} {
 		m, err := toolfile.Load(engine, c.content, toolfile.Place{Folder: c.folder, Source: "x.wasm"})
 		if err == nil {
@@ -77,7 +80,7 @@ func TestCall(t *testing.T) {
 	t.Parallel()
 	text := strings.Replace(manifest(t, "", "echo"), `{"type":"object"}`,
 		`{"type":"object","properties":{"n":{"type":"integer","default":7}},"additionalProperties":false}`, 1)
-	m := built(t, with(t, fixture(t, "wat/good/echo"), text), limits.Limits{Input: 20})
+	m := built(t, sandboxtest.WithManifest(t, testkit.Fixture(t, "wat/good/echo"), text), limits.Limits{Input: 20})
 	for _, c := range []struct {
 		name, body, want string
 		code             wasmtools.Code
@@ -102,7 +105,7 @@ func TestCall(t *testing.T) {
 
 func TestCallTimeout(t *testing.T) {
 	t.Parallel()
-	m := built(t, with(t, fixture(t, "wat/hostile/spin"), manifest(t, "", "spin")), limits.Limits{Timeout: 20 * time.Millisecond})
+	m := built(t, sandboxtest.WithManifest(t, testkit.Fixture(t, "wat/hostile/spin"), manifest(t, "", "spin")), limits.Limits{Timeout: 20 * time.Millisecond})
 	_, _, err := m.Call(t.Context(), 0, nil)
 	if failed, _ := errors.AsType[*wasmtools.Error](err); failed == nil || failed.Code != wasmtools.CodeToolTimeout {
 		t.Errorf("got %v, want %s", err, wasmtools.CodeToolTimeout)

@@ -4,6 +4,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/toolsrv/toolsrv/internal/testkit"
+	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
+	"github.com/toolsrv/toolsrv/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/runtime/wasmbin"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/toolfile"
@@ -11,9 +14,9 @@ import (
 
 func TestPack(t *testing.T) {
 	t.Parallel()
-	engine := newEngine(t)
-	answer, described := fixture(t, "catalog/answer"), fixture(t, "catalog/described")
-	pair := fixture(t, "catalog/pair")
+	engine := sandboxtest.Engine(t, sandbox.Config{})
+	answer, described := testkit.Fixture(t, "catalog/answer"), testkit.Fixture(t, "catalog/described")
+	pair := testkit.Fixture(t, "catalog/pair")
 	for _, c := range []struct {
 		name     string
 		module   []byte
@@ -23,14 +26,14 @@ func TestPack(t *testing.T) {
 	}{
 		{"given", answer, manifest(t, "a/b", "one", "two"), "one two", ""},
 		{"with a byte order mark and space", answer, "\ufeff\n " + manifest(t, "", "one") + "\n", "one", ""},
-		{"in the place of another", with(t, answer, "broken"), manifest(t, "", "one"), "one", ""},
+		{"in the place of another", sandboxtest.WithManifest(t, answer, "broken"), manifest(t, "", "one"), "one", ""},
 		{"in the place of toolsrv_describe", described, manifest(t, "", "mine"), "mine", ""},
 		{"more tools than are described", described, manifest(t, "", "told", "more"), "", "it has 2 tools, the module describes 1"},
 		{"the tools in another order", pair, manifest(t, "", "b", "a"), "", `tools[0] is "b", which is tools[1]`},
 		{"fewer tools, renamed", pair, manifest(t, "", "mine"), "mine", ""},
 		{"told by the module", described, "", "told", ""},
-		{"told by the module, not by its section", with(t, described, manifest(t, "", "stale")), "", "told", ""},
-		{"there already", with(t, answer, manifest(t, "", "one")), "", "one", ""},
+		{"told by the module, not by its section", sandboxtest.WithManifest(t, described, manifest(t, "", "stale")), "", "told", ""},
+		{"there already", sandboxtest.WithManifest(t, answer, manifest(t, "", "one")), "", "one", ""},
 		{"none", answer, "", "", "--manifest"},
 		{"empty", answer, " ", "", "manifest: "},
 		{"no JSON", answer, "{", "", "manifest: line 1"},
@@ -40,10 +43,10 @@ func TestPack(t *testing.T) {
 		{"no object", answer, strings.Replace(manifest(t, "", "one"), `"object"`, `"array"`, 1), "", "arguments are always one"},
 		{"the service's own path", answer, manifest(t, "", "tools"), "", "/tools is the service's own"},
 		{"endless operation id", answer, manifest(t, strings.Repeat("n", 60), "endless"), "", "operation id"},
-		{"several tools of a plain program", fixture(t, "wat/good/command"), manifest(t, "", "one", "two"), "", "a plain WASI program is one tool"},
-		{"a plain program", fixture(t, "wat/good/command"), manifest(t, "", "one"), "one", ""},
+		{"several tools of a plain program", testkit.Fixture(t, "wat/good/command"), manifest(t, "", "one", "two"), "", "a plain WASI program is one tool"},
+		{"a plain program", testkit.Fixture(t, "wat/good/command"), manifest(t, "", "one"), "one", ""},
 		{"no module", []byte("\x7fELF"), manifest(t, "", "one"), "", "no WebAssembly module"},
-		{"broken section in the module", with(t, answer, "broken"), "", "", "custom section toolsrv.manifest: "},
+		{"broken section in the module", sandboxtest.WithManifest(t, answer, "broken"), "", "", "custom section toolsrv.manifest: "},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

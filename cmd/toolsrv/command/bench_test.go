@@ -4,6 +4,9 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+
+	"github.com/toolsrv/toolsrv/internal/testkit"
+	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
 )
 
 func TestBench(t *testing.T) {
@@ -47,7 +50,7 @@ func TestBench(t *testing.T) {
 // TestBenchExample takes the arguments of the first example.
 func TestBenchExample(t *testing.T) {
 	t.Parallel()
-	file := put(t, t.TempDir(), "shop.wasm", with(t, fixture(t, "e2e/guest"), examples(`{"arguments":{"item":"tea"}}`)))
+	file := testkit.Put(t, t.TempDir(), "shop.wasm", sandboxtest.WithManifest(t, testkit.Fixture(t, "e2e/guest"), examples(`{"arguments":{"item":"tea"}}`)))
 	if code, stdout, stderr := run("bench", file, "-n", "5", "--warm-up", "0"); code != 0 || !strings.HasPrefix(stdout, "/shop/echo: 5 calls in ") {
 		t.Errorf("exit code %d, standard output %q, standard error %q", code, stdout, stderr)
 	}

@@ -4,6 +4,9 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+
+	"github.com/toolsrv/toolsrv/internal/testkit"
+	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
 )
 
 const order = `{"item":"tea","count":2}`
@@ -12,7 +15,7 @@ const order = `{"item":"tea","count":2}`
 func TestCallOutcomes(t *testing.T) {
 	t.Parallel()
 	file := shop(t)
-	config := put(t, t.TempDir(), "toolsrv.toml", []byte(`
+	config := testkit.Put(t, t.TempDir(), "toolsrv.toml", []byte(`
 [limits]
 timeout = "50ms"
 [[override]]
@@ -78,7 +81,7 @@ func TestCallInput(t *testing.T) {
 	if code, _, stderr := runWith(`{"item":"`+strings.Repeat("x", 2<<20), "call", file, "echo", "-"); code != 11 {
 		t.Errorf("2 MiB on standard input: exit code %d, standard error %q; want 11", code, stderr)
 	}
-	single := put(t, t.TempDir(), "single.wasm", with(t, fixture(t, "e2e/guest"), manifestOf("", "echo")))
+	single := testkit.Put(t, t.TempDir(), "single.wasm", sandboxtest.WithManifest(t, testkit.Fixture(t, "e2e/guest"), manifestOf("", "echo")))
 	for _, args := range [][]string{{order}, {"-"}, {"echo", order}, {"/echo", "-"}} {
 		if code, stdout, stderr := runWith(order, append([]string{"call", single}, args...)...); code != 0 || stdout != order+"\n" {
 			t.Errorf("%q: exit code %d, standard output %q, standard error %q; want 0 and the order", args, code, stdout, stderr)
@@ -167,12 +170,12 @@ func TestCallRefuses(t *testing.T) {
 		{"too small", []string{file, "echo", order, "--memory", "1B"}, 2, "out of range"},
 		{"no such file", []string{dir + "/nowhere.wasm", "echo"}, 1, "nowhere.wasm: no such file"},
 		{"a folder", []string{dir, "echo"}, 1, "is a folder: name a .wasm file in it"},
-		{"no module", []string{put(t, dir, "elf.wasm", []byte("\x7fELF")), "echo"}, 1, "elf.wasm: wasm: offset 0x0: this is no WebAssembly module"},
-		{"an empty file", []string{put(t, dir, "empty.wasm", nil), "echo"}, 1, "this is no WebAssembly module"},
-		{"no manifest", []string{put(t, dir, "bare.wasm", fixture(t, "e2e/guest")), "echo"}, 1, "`toolsrv pack`"},
+		{"no module", []string{testkit.Put(t, dir, "elf.wasm", []byte("\x7fELF")), "echo"}, 1, "elf.wasm: wasm: offset 0x0: this is no WebAssembly module"},
+		{"an empty file", []string{testkit.Put(t, dir, "empty.wasm", ""), "echo"}, 1, "this is no WebAssembly module"},
+		{"no manifest", []string{testkit.Put(t, dir, "bare.wasm", testkit.Fixture(t, "e2e/guest")), "echo"}, 1, "`toolsrv pack`"},
 		{"no configuration", []string{file, "echo", order, "--config", dir + "/nowhere.toml"}, 1, "nowhere.toml"},
 		{"a configuration without a name", []string{file, "echo", order, "--config", ""}, 2, "it is empty: name a file"},
-		{"a name with an escape sequence", []string{put(t, dir, "odd.wasm", with(t, fixture(t, "e2e/guest"), `{"abi":1,"\u001b[31m":1}`)), "echo"}, 1, "there is no such member"},
+		{"a name with an escape sequence", []string{testkit.Put(t, dir, "odd.wasm", sandboxtest.WithManifest(t, testkit.Fixture(t, "e2e/guest"), `{"abi":1,"\u001b[31m":1}`)), "echo"}, 1, "there is no such member"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -188,11 +191,11 @@ func TestCallRefuses(t *testing.T) {
 func TestCallOtherPrograms(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	described := put(t, dir, "described.wasm", fixture(t, "catalog/described"))
+	described := testkit.Put(t, dir, "described.wasm", testkit.Fixture(t, "catalog/described"))
 	if code, stdout, stderr := run("call", described); code != 0 || stdout != "\"v0000\"\n" {
 		t.Errorf("described: exit code %d, standard output %q, standard error %q", code, stdout, stderr)
 	}
-	plain := put(t, dir, "plain.wasm", with(t, fixture(t, "wat/good/command"), manifestOf("", "plain")))
+	plain := testkit.Put(t, dir, "plain.wasm", sandboxtest.WithManifest(t, testkit.Fixture(t, "wat/good/command"), manifestOf("", "plain")))
 	if code, stdout, stderr := run("call", plain, order); code != 0 || stdout == "" {
 		t.Errorf("plain: exit code %d, standard output %q, standard error %q", code, stdout, stderr)
 	}

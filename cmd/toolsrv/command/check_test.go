@@ -5,20 +5,23 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/toolsrv/toolsrv/internal/testkit"
+	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
 )
 
 func TestCheckFiles(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	guest := fixture(t, "e2e/guest")
+	guest := testkit.Fixture(t, "e2e/guest")
 	file := func(name, namespace string, tools ...string) string {
-		return put(t, dir, name, with(t, guest, manifestOf(namespace, tools...)))
+		return testkit.Put(t, dir, name, sandboxtest.WithManifest(t, guest, manifestOf(namespace, tools...)))
 	}
 	one, two := file("one.wasm", "a/b", "echo", "refuse"), file("two.wasm", "a", "echo")
-	lint := put(t, dir, "lint.wasm", with(t, guest, strings.NewReplacer(`"item":{"type":"string"}`, `"item":{"$ref":"#/$defs/i","title":"I"}`,
+	lint := testkit.Put(t, dir, "lint.wasm", sandboxtest.WithManifest(t, guest, strings.NewReplacer(`"item":{"type":"string"}`, `"item":{"$ref":"#/$defs/i","title":"I"}`,
 		`"required"`, `"$defs":{"i":{}},"required"`).Replace(manifestOf("lint", "echo"))))
-	example := put(t, dir, "example.wasm", with(t, guest, strings.Replace(manifestOf("example", "echo"), `"parameters"`, `"examples":[{"arguments":{"item":1}}],"parameters"`, 1)))
-	described := put(t, dir, "described.wasm", fixture(t, "catalog/described"))
+	example := testkit.Put(t, dir, "example.wasm", sandboxtest.WithManifest(t, guest, strings.Replace(manifestOf("example", "echo"), `"parameters"`, `"examples":[{"arguments":{"item":1}}],"parameters"`, 1)))
+	described := testkit.Put(t, dir, "described.wasm", testkit.Fixture(t, "catalog/described"))
 	for _, c := range []struct {
 		name   string
 		args   []string
@@ -31,10 +34,10 @@ func TestCheckFiles(t *testing.T) {
 		{"the same path", []string{one, file("other.wasm", "a/b", "refuse")}, 1, []string{"ok       " + one, "refused  " + dir + "/other.wasm: path /a/b/refuse is taken: " + one}, "a server would refuse 1 of 2 files"},
 		{"the same operation id", []string{one, file("id.wasm", "a-b", "echo")}, 1, []string{`id.wasm: operation id "a-b-echo" is taken`}, "1 of 2"},
 		{"a path of the service", []string{file("own.wasm", "admin", "echo")}, 1, []string{"own.wasm: path /admin/echo is the service's own"}, "1 of 1"},
-		{"no manifest", []string{put(t, dir, "bare.wasm", guest)}, 1, []string{"`toolsrv pack`"}, "1 of 1"},
-		{"an import that is not offered", []string{put(t, dir, "import.wasm", fixture(t, "wat/refused/import_function"))}, 1, []string{"is not offered"}, "1 of 1"},
-		{"code that does not compile", []string{put(t, dir, "code.wasm", with(t, broken(t), manifestOf("", "x")))}, 1, []string{"refused  "}, "1 of 1"},
-		{"that describes for ever", []string{put(t, dir, "spin.wasm", fixture(t, "wat/hostile/describe_spin"))}, 1, []string{"run toolsrv_describe: "}, "1 of 1"},
+		{"no manifest", []string{testkit.Put(t, dir, "bare.wasm", guest)}, 1, []string{"`toolsrv pack`"}, "1 of 1"},
+		{"an import that is not offered", []string{testkit.Put(t, dir, "import.wasm", testkit.Fixture(t, "wat/refused/import_function"))}, 1, []string{"is not offered"}, "1 of 1"},
+		{"code that does not compile", []string{testkit.Put(t, dir, "code.wasm", sandboxtest.WithManifest(t, broken(t), manifestOf("", "x")))}, 1, []string{"refused  "}, "1 of 1"},
+		{"that describes for ever", []string{testkit.Put(t, dir, "spin.wasm", testkit.Fixture(t, "wat/hostile/describe_spin"))}, 1, []string{"run toolsrv_describe: "}, "1 of 1"},
 		{"no such file", []string{dir + "/nowhere.wasm", one}, 1, []string{"refused  " + dir + "/nowhere.wasm: ", "ok       " + one}, "1 of 2"},
 		{"warnings", []string{lint}, 0, []string{"ok       " + lint, "warning  " + lint + ": tool echo, parameters/properties/item: ", "(ref-sibling)\n"}, ""},
 		{"an example that does not fit", []string{example}, 0, []string{"warning  " + example + ": tool echo, examples/0/arguments: an agent that copies it is refused: item: Input should be a valid string", "(example)\n"}, ""},
@@ -74,7 +77,7 @@ func TestCheckFiles(t *testing.T) {
 // broken is a module whose frame is right and whose code is not.
 func broken(t *testing.T) []byte {
 	t.Helper()
-	module := string(fixture(t, "catalog/answer"))
+	module := string(testkit.Fixture(t, "catalog/answer"))
 	const body = "\x41\x00\x0b" // i32.const 0, end
 	if strings.Count(module, body) != 2 {
 		t.Fatal("the fixture has changed")
@@ -85,15 +88,15 @@ func broken(t *testing.T) []byte {
 func TestCheckConfig(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	guest := fixture(t, "e2e/guest")
-	put(t, dir, "tools/shop/a.wasm", with(t, guest, manifestOf("", "echo")))
-	put(t, dir, "tools/b.wasm", with(t, guest, manifestOf("shop", "echo")))
-	put(t, dir, "tools/c.wasm", fixture(t, "catalog/described"))
-	put(t, dir, "tools/d.wasm", with(t, guest, manifestOf("", "told"))) // later by name, but with a manifest
-	put(t, dir, "tools/e f/g.wasm", with(t, guest, manifestOf("", "echo")))
-	put(t, dir, "tools/.hidden.wasm", []byte("no module"))
-	put(t, dir, "tools/small.wasm", with(t, guest, manifestOf("small", "echo")))
-	config := put(t, dir, "toolsrv.toml", []byte("[tools]\ndirectory = \"tools\"\n[[override]]\nmatch = \"small/*\"\nmemory = \"64KiB\"\n"))
+	guest := testkit.Fixture(t, "e2e/guest")
+	testkit.Put(t, dir, "tools/shop/a.wasm", sandboxtest.WithManifest(t, guest, manifestOf("", "echo")))
+	testkit.Put(t, dir, "tools/b.wasm", sandboxtest.WithManifest(t, guest, manifestOf("shop", "echo")))
+	testkit.Put(t, dir, "tools/c.wasm", testkit.Fixture(t, "catalog/described"))
+	testkit.Put(t, dir, "tools/d.wasm", sandboxtest.WithManifest(t, guest, manifestOf("", "told"))) // later by name, but with a manifest
+	testkit.Put(t, dir, "tools/e f/g.wasm", sandboxtest.WithManifest(t, guest, manifestOf("", "echo")))
+	testkit.Put(t, dir, "tools/.hidden.wasm", []byte("no module"))
+	testkit.Put(t, dir, "tools/small.wasm", sandboxtest.WithManifest(t, guest, manifestOf("small", "echo")))
+	config := testkit.Put(t, dir, "toolsrv.toml", []byte("[tools]\ndirectory = \"tools\"\n[[override]]\nmatch = \"small/*\"\nmemory = \"64KiB\"\n"))
 	code, stdout, stderr := run("check", "--config", config)
 	if code != 1 || !strings.Contains(stderr, "a server would refuse 4 of 6 files") || strings.Contains(stdout, "hidden") {
 		t.Errorf("exit code %d, standard error %q", code, stderr)
@@ -112,7 +115,7 @@ func TestCheckConfig(t *testing.T) {
 		}
 	}
 
-	settings := put(t, dir, "settings.toml", []byte(`[tools]
+	settings := testkit.Put(t, dir, "settings.toml", []byte(`[tools]
 directory = "tools"
 disabled = ["shop", {tool = "small/ecco", reason = "x"}]
 [[override]]
@@ -138,7 +141,7 @@ queue = 1
 		t.Errorf("--json: %s", stdout)
 	}
 
-	empty := put(t, t.TempDir(), "empty.toml", nil)
+	empty := testkit.Put(t, t.TempDir(), "empty.toml", "")
 	for _, c := range []struct {
 		name string
 		args []string
@@ -151,7 +154,7 @@ queue = 1
 		{"no name", []string{"--config", ""}, 2, "it is empty"},
 		{"no configuration", []string{"--config", dir + "/nowhere.toml"}, 1, "nowhere.toml"},
 		{"no directory", []string{"--config", empty}, 1, "empty.toml: there is no tools directory " + filepath.Join(filepath.Dir(empty), "tools") + ": make it"},
-		{"a configuration that is wrong", []string{"--config", put(t, dir, "wrong.toml", []byte("[tool]\n"))}, 1, "wrong.toml:1"},
+		{"a configuration that is wrong", []string{"--config", testkit.Put(t, dir, "wrong.toml", []byte("[tool]\n"))}, 1, "wrong.toml:1"},
 	} {
 		if code, stdout, stderr := run(append([]string{"check"}, c.args...)...); code != c.code || stdout != "" || !strings.Contains(stderr, c.says) {
 			t.Errorf("%s: exit code %d, standard output %q, standard error %q; want %d, nothing, and %q", c.name, code, stdout, stderr, c.code, c.says)
@@ -163,10 +166,10 @@ queue = 1
 func TestCheckEscapes(t *testing.T) {
 	t.Parallel()
 	const foreign = "a\u202eb\u009b31m\x1b"
-	guest := fixture(t, "e2e/guest")
+	guest := testkit.Fixture(t, "e2e/guest")
 	dir := t.TempDir()
-	bad := put(t, dir, foreign+".wasm", []byte("no module"))
-	odd := put(t, dir, foreign+"-odd.wasm", with(t, guest, strings.ReplaceAll(manifestOf("odd", "echo"), `"item"`, `"it\u202eem\u009b"`)))
+	bad := testkit.Put(t, dir, foreign+".wasm", []byte("no module"))
+	odd := testkit.Put(t, dir, foreign+"-odd.wasm", sandboxtest.WithManifest(t, guest, strings.ReplaceAll(manifestOf("odd", "echo"), `"item"`, `"it\u202eem\u009b"`)))
 	for _, args := range [][]string{{"check", bad, odd}, {"check", "--json", bad, odd}} {
 		_, stdout, stderr := run(args...)
 		if text := stdout + stderr; strings.ContainsAny(text, "\u202e\u009b\x1b") || !strings.Contains(text, `a\u202eb\u009b31m\u001b-odd.wasm`) {

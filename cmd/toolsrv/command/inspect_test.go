@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/toolsrv/toolsrv/internal/testkit"
+	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
 	"github.com/toolsrv/toolsrv/wasmtools/toolfile"
 )
 
@@ -18,20 +20,20 @@ func TestInspect(t *testing.T) {
 		args    []string
 		want    []string // regular expressions
 	}{
-		{"with a manifest", with(t, fixture(t, "e2e/guest"), manifestOf("shop", "echo", "refuse")), nil, []string{
+		{"with a manifest", sandboxtest.WithManifest(t, testkit.Fixture(t, "e2e/guest"), manifestOf("shop", "echo", "refuse")), nil, []string{
 			`size +\d+\.\d KiB \(\d+ bytes\)\n`, `digest +sha256 [0-9a-f]{64}\n`, `manifest +embedded\n`, `namespace +shop\n`, `version +1\.2\.3\n`, `sdk +wat/1\n`,
 			`tool +/shop/echo +Does echo\.\n`, `tool +/shop/refuse `, `reset +in place\n`, `features +none beyond`, `memory +128\.0 KiB\n`, `table +10 elements, up to 10 elements\n`,
 			`import +toolsrv_v1 input_size +function \(\) -> \(i32\)\n`, `export +toolsrv_call +function \(i32\) -> \(i32\)\n`, `section +code +\d+ bytes\n`, `section +custom toolsrv.manifest `}},
-		{"without", fixture(t, "e2e/guest"), nil, []string{"manifest +none: embed one with `toolsrv pack`\n"}},
-		{"that would tell", fixture(t, "catalog/described"), nil, []string{`manifest +not embedded, but told by toolsrv_describe: --describe runs that`}},
-		{"that tells", fixture(t, "catalog/described"), []string{"--describe"}, []string{`manifest +not embedded; as toolsrv_describe tells it\n`, `tool +/told +Tells of itself\.\n`}},
-		{"with a broken manifest", with(t, fixture(t, "e2e/guest"), `{"abi":9}`), []string{"--describe"}, []string{`manifest +broken: abi is 9`}},
-		{"that is made anew", fixture(t, "wat/good/fresh"), nil, []string{`reset +by a new instance for each call: \S+`}},
-		{"that no server takes", fixture(t, "wat/refused/memory_shared"), nil, []string{`memory +\d`}},
+		{"without", testkit.Fixture(t, "e2e/guest"), nil, []string{"manifest +none: embed one with `toolsrv pack`\n"}},
+		{"that would tell", testkit.Fixture(t, "catalog/described"), nil, []string{`manifest +not embedded, but told by toolsrv_describe: --describe runs that`}},
+		{"that tells", testkit.Fixture(t, "catalog/described"), []string{"--describe"}, []string{`manifest +not embedded; as toolsrv_describe tells it\n`, `tool +/told +Tells of itself\.\n`}},
+		{"with a broken manifest", sandboxtest.WithManifest(t, testkit.Fixture(t, "e2e/guest"), `{"abi":9}`), []string{"--describe"}, []string{`manifest +broken: abi is 9`}},
+		{"that is made anew", testkit.Fixture(t, "wat/good/fresh"), nil, []string{`reset +by a new instance for each call: \S+`}},
+		{"that no server takes", testkit.Fixture(t, "wat/refused/memory_shared"), nil, []string{`memory +\d`}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			code, stdout, stderr := run(append([]string{"inspect", put(t, t.TempDir(), "x.wasm", c.content)}, c.args...)...)
+			code, stdout, stderr := run(append([]string{"inspect", testkit.Put(t, t.TempDir(), "x.wasm", c.content)}, c.args...)...)
 			if code != 0 || stderr != "" {
 				t.Errorf("exit code %d, standard error %q; want 0 and nothing", code, stderr)
 			}
@@ -43,7 +45,7 @@ func TestInspect(t *testing.T) {
 		})
 	}
 
-	code, stdout, _ := run("inspect", "--json", put(t, dir, "shop.wasm", with(t, fixture(t, "e2e/guest"), manifestOf("shop", "echo"))))
+	code, stdout, _ := run("inspect", "--json", testkit.Put(t, dir, "shop.wasm", sandboxtest.WithManifest(t, testkit.Fixture(t, "e2e/guest"), manifestOf("shop", "echo"))))
 	var r toolfile.Report
 	if err := json.Unmarshal([]byte(stdout), &r); err != nil || code != 0 || r.Manifest.Namespace != "shop" || len(r.Sections) == 0 {
 		t.Errorf("--json: exit code %d, %v, %s", code, err, stdout)
@@ -52,8 +54,8 @@ func TestInspect(t *testing.T) {
 		name, path, says string
 	}{
 		{"no file", dir + "/nowhere.wasm", "nowhere.wasm"},
-		{"no module", put(t, dir, "text.wasm", []byte("text")), "text.wasm: wasm: "},
-		{"describes for ever", "--describe=true " + put(t, dir, "spin.wasm", fixture(t, "wat/hostile/describe_spin")), "run toolsrv_describe: "},
+		{"no module", testkit.Put(t, dir, "text.wasm", []byte("text")), "text.wasm: wasm: "},
+		{"describes for ever", "--describe=true " + testkit.Put(t, dir, "spin.wasm", testkit.Fixture(t, "wat/hostile/describe_spin")), "run toolsrv_describe: "},
 	} {
 		if code, stdout, stderr := run(append([]string{"inspect"}, strings.Fields(c.path)...)...); code != 1 || stdout != "" || !strings.Contains(stderr, c.says) {
 			t.Errorf("%s: exit code %d, standard output %q, standard error %q; want 1, nothing, and %q", c.name, code, stdout, stderr, c.says)
@@ -65,9 +67,9 @@ func TestInspect(t *testing.T) {
 func TestInspectHostileNames(t *testing.T) {
 	t.Parallel()
 	name := "\x1b]0;owned\x07\nmanifest\tembedded \u202egnp.\u009b31m"
-	content := append(fixture(t, "catalog/answer"), 0, byte(len(name)+1), byte(len(name)))
+	content := append(testkit.Fixture(t, "catalog/answer"), 0, byte(len(name)+1), byte(len(name)))
 	content = append(content, name...)
-	code, stdout, _ := run("inspect", put(t, t.TempDir(), "x.wasm", content))
+	code, stdout, _ := run("inspect", testkit.Put(t, t.TempDir(), "x.wasm", content))
 	if code != 0 || strings.ContainsAny(stdout, "\x1b\x07\u202e\u009b") || strings.Contains(stdout, "\nmanifest  embedded") {
 		t.Errorf("exit code %d, %q", code, stdout)
 	}

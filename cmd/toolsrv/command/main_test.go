@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"github.com/toolsrv/toolsrv/cmd/toolsrv/command"
-	"github.com/toolsrv/toolsrv/runtime/wasmbin"
-	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/internal/testkit"
+	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
 )
 
 // TestMain has the commands keep compiled code in a folder of the tests' own, and the go command not.
@@ -46,39 +46,6 @@ func runWith(stdin string, args ...string) (code int, stdout, stderr string) {
 	return code, out.String(), err.String()
 }
 
-// put writes a file, and returns its path.
-func put(t testing.TB, dir, name string, content []byte) string {
-	t.Helper()
-	path := filepath.Join(dir, filepath.FromSlash(name))
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, content, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return path
-}
-
-// fixture returns a module below testdata.
-func fixture(t testing.TB, name string) []byte {
-	t.Helper()
-	module, err := os.ReadFile(filepath.Join("..", "..", "..", "testdata", filepath.FromSlash(name)+".wasm"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return module
-}
-
-// with returns a module with a manifest.
-func with(t testing.TB, module []byte, manifest string) []byte {
-	t.Helper()
-	module, err := wasmbin.SetCustom(module, wasmtools.ManifestSection, []byte(manifest))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return module
-}
-
 // outcomes are the tools of testdata/e2e/guest.wat in the order of its table, one for each way in which a call can end.
 var outcomes = []string{"echo", "refuse", "reject", "trap", "spin", "recurse", "grow", "garble", "silent", "wait"}
 
@@ -95,5 +62,5 @@ func manifestOf(namespace string, tools ...string) string {
 // shop writes a file with a tool for each outcome, and returns its path.
 func shop(t testing.TB) string {
 	t.Helper()
-	return put(t, t.TempDir(), "shop.wasm", with(t, fixture(t, "e2e/guest"), manifestOf("shop", outcomes...)))
+	return testkit.Put(t, t.TempDir(), "shop.wasm", sandboxtest.WithManifest(t, testkit.Fixture(t, "e2e/guest"), manifestOf("shop", outcomes...)))
 }

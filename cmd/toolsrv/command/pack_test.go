@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/toolsrv/toolsrv/internal/testkit"
 	"github.com/toolsrv/toolsrv/wasmtools/toolfile"
 )
 
@@ -36,10 +37,10 @@ func read(t *testing.T, path string) []byte {
 func TestPack(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	bare := fixture(t, "e2e/guest")
-	manifest := put(t, dir, "tool.json", []byte(manifestOf("shop", "echo")))
+	bare := testkit.Fixture(t, "e2e/guest")
+	manifest := testkit.Put(t, dir, "tool.json", []byte(manifestOf("shop", "echo")))
 
-	file := put(t, dir, "a.wasm", bare)
+	file := testkit.Put(t, dir, "a.wasm", bare)
 	code, stdout, stderr := run("pack", file, "--manifest", manifest)
 	if code != 0 || stdout != "" || stderr != file+": 1 tool: /shop/echo\n" {
 		t.Errorf("in place: exit code %d, standard output %q, standard error %q", code, stdout, stderr)
@@ -51,7 +52,7 @@ func TestPack(t *testing.T) {
 		t.Errorf("the tool that was packed: exit code %d, standard output %q", code, stdout)
 	}
 
-	file = put(t, dir, "b.wasm", bare)
+	file = testkit.Put(t, dir, "b.wasm", bare)
 	code, stdout, stderr = run("pack", file, "--manifest", manifest, "-o", "-")
 	if code != 0 || stderr != "" || packed(t, []byte(stdout)) != "shop/echo" || string(read(t, file)) != string(bare) {
 		t.Errorf("to standard output: exit code %d, %d bytes, standard error %q", code, len(stdout), stderr)
@@ -61,7 +62,7 @@ func TestPack(t *testing.T) {
 	if code != 0 || packed(t, read(t, out)) != "read/echo read/refuse" || string(read(t, file)) != string(bare) {
 		t.Errorf("from standard input: exit code %d, standard error %q", code, stderr)
 	}
-	if code, _, stderr = run("pack", put(t, dir, "c.wasm", fixture(t, "catalog/described")), "-o", out); code != 0 || packed(t, read(t, out)) != "/told" {
+	if code, _, stderr = run("pack", testkit.Put(t, dir, "c.wasm", testkit.Fixture(t, "catalog/described")), "-o", out); code != 0 || packed(t, read(t, out)) != "/told" {
 		t.Errorf("as the module tells: exit code %d, standard error %q", code, stderr)
 	}
 	left, err := filepath.Glob(filepath.Join(dir, ".*"))
@@ -74,8 +75,8 @@ func TestPack(t *testing.T) {
 func TestPackKeeps(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	manifest := put(t, dir, "tool.json", []byte(manifestOf("shop", "echo")))
-	file := put(t, dir, "v1/a.wasm", fixture(t, "e2e/guest"))
+	manifest := testkit.Put(t, dir, "tool.json", []byte(manifestOf("shop", "echo")))
+	file := testkit.Put(t, dir, "v1/a.wasm", testkit.Fixture(t, "e2e/guest"))
 	link := filepath.Join(dir, "a.wasm")
 	if err := errors.Join(os.Chmod(file, 0o640), os.Symlink(filepath.Join("v1", "a.wasm"), link)); err != nil {
 		t.Skip(err)
@@ -95,8 +96,8 @@ func TestPackKeeps(t *testing.T) {
 func TestPackRefuses(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	bare := fixture(t, "e2e/guest")
-	good := put(t, dir, "good.json", []byte(manifestOf("shop", "echo")))
+	bare := testkit.Fixture(t, "e2e/guest")
+	good := testkit.Put(t, dir, "good.json", []byte(manifestOf("shop", "echo")))
 	for _, c := range []struct {
 		name string
 		args []string // after the file
@@ -106,11 +107,11 @@ func TestPackRefuses(t *testing.T) {
 		{"nothing to embed", nil, 1, "give that with --manifest"},
 		{"no such manifest", []string{"--manifest", dir + "/nowhere.json"}, 1, "nowhere.json"},
 		{"a folder", []string{"--manifest", dir}, 1, "read the manifest: "},
-		{"no JSON", []string{"--manifest", put(t, dir, "bad.json", []byte("{\n  abi: 1}"))}, 1, "manifest: line 2, column 3"},
-		{"an empty manifest", []string{"--manifest", put(t, dir, "empty.json", nil)}, 1, "manifest: line 1"},
-		{"a wrong member", []string{"--manifest", put(t, dir, "wrong.json", []byte(strings.Replace(manifestOf("", "x"), "parameters", "paramters", 1)))}, 1, `tools[0].paramters: there is no such member; did you mean "parameters"?`},
-		{"a wrong schema", []string{"--manifest", put(t, dir, "schema.json", []byte(strings.Replace(manifestOf("", "x"), `"minimum":1`, `"minimum":"1"`, 1)))}, 1, "tool x: parameters: at /properties/count/minimum"},
-		{"too large", []string{"--manifest", put(t, dir, "large.json", []byte(strings.Repeat("1", 2<<20)))}, 1, "1048576"},
+		{"no JSON", []string{"--manifest", testkit.Put(t, dir, "bad.json", []byte("{\n  abi: 1}"))}, 1, "manifest: line 2, column 3"},
+		{"an empty manifest", []string{"--manifest", testkit.Put(t, dir, "empty.json", "")}, 1, "manifest: line 1"},
+		{"a wrong member", []string{"--manifest", testkit.Put(t, dir, "wrong.json", []byte(strings.Replace(manifestOf("", "x"), "parameters", "paramters", 1)))}, 1, `tools[0].paramters: there is no such member; did you mean "parameters"?`},
+		{"a wrong schema", []string{"--manifest", testkit.Put(t, dir, "schema.json", []byte(strings.Replace(manifestOf("", "x"), `"minimum":1`, `"minimum":"1"`, 1)))}, 1, "tool x: parameters: at /properties/count/minimum"},
+		{"too large", []string{"--manifest", testkit.Put(t, dir, "large.json", []byte(strings.Repeat("1", 2<<20)))}, 1, "1048576"},
 		{"into a folder", []string{"--manifest", good, "-o", dir}, 1, "write the module: "},
 		{"into no folder", []string{"--manifest", good, "-o", dir + "/no/where.wasm"}, 1, "write the module: there is no folder " + dir + "/no: make it first"},
 		{"no name", []string{"--manifest="}, 2, "it is empty"},
@@ -119,7 +120,7 @@ func TestPackRefuses(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			file := put(t, t.TempDir(), "shop.wasm", bare)
+			file := testkit.Put(t, t.TempDir(), "shop.wasm", bare)
 			code, stdout, stderr := run(append([]string{"pack", file}, c.args...)...)
 			if code != c.code || stdout != "" || !strings.Contains(stderr, c.says) {
 				t.Errorf("exit code %d, standard output %q, standard error %q; want %d, nothing, and %q", code, stdout, stderr, c.code, c.says)

@@ -4,6 +4,9 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+
+	"github.com/toolsrv/toolsrv/internal/testkit"
+	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
 )
 
 // examples returns the manifest of one tool, echo, with examples.
@@ -29,7 +32,7 @@ func TestTest(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			file := put(t, t.TempDir(), "shop.wasm", with(t, fixture(t, "e2e/guest"), examples(c.list)))
+			file := testkit.Put(t, t.TempDir(), "shop.wasm", sandboxtest.WithManifest(t, testkit.Fixture(t, "e2e/guest"), examples(c.list)))
 			code, stdout, stderr := run("test", file)
 			if code != c.code || (stdout == "") != (c.stdout == nil) || (stderr == "") != (c.stderr == nil) {
 				t.Errorf("exit code %d, standard output %q, standard error %q; want %d", code, stdout, stderr, c.code)
@@ -70,14 +73,14 @@ func TestTest(t *testing.T) {
 func TestTestTells(t *testing.T) {
 	t.Parallel()
 	text := strings.Replace(manifestOf("shop", "echo", "refuse", "reject", "trap"), `"name":"trap",`, `"name":"trap","examples":[{"arguments":{"item":"tea"}}],`, 1)
-	file := put(t, t.TempDir(), "shop.wasm", with(t, fixture(t, "e2e/guest"), text))
+	file := testkit.Put(t, t.TempDir(), "shop.wasm", sandboxtest.WithManifest(t, testkit.Fixture(t, "e2e/guest"), text))
 	code, stdout, stderr := run("test", file)
 	if code != 1 || !strings.Contains(stdout, "tool_trapped: The tool broke: unreachable.") || !strings.Contains(stdout, "cause:     ") {
 		t.Errorf("exit code %d, standard output %q, standard error %q", code, stdout, stderr)
 	}
 	text = strings.Replace(text, `"name":"trap","examples":[{"arguments":{"item":"tea"}}]`, `"name":"trap"`, 1)
 	text = strings.Replace(text, `"name":"echo",`, `"name":"echo","examples":[{"arguments":{"item":"tea"}}],`, 1)
-	code, _, stderr = run("test", put(t, t.TempDir(), "shop.wasm", with(t, fixture(t, "e2e/guest"), text)))
+	code, _, stderr = run("test", testkit.Put(t, t.TempDir(), "shop.wasm", sandboxtest.WithManifest(t, testkit.Fixture(t, "e2e/guest"), text)))
 	if code != 0 || stderr != "without an example: /shop/refuse /shop/reject /shop/trap\n" {
 		t.Errorf("exit code %d, standard error %q", code, stderr)
 	}

@@ -1,5 +1,5 @@
-// Package auth decides who may call, and who it is that calls: a set of bearer tokens that can change while requests run,
-// and the dependency of an application that is made of it.
+// Package auth decides who may call and finds out who is calling: with a set of bearer tokens that can change while requests
+// run, and a dependency for package web that asks for one of them.
 package auth
 
 import (
@@ -21,21 +21,21 @@ const MaxToken = 1024
 
 // A BearerTokenAuth is a set of tokens, one of which a caller must show. Make one with [NewBearerTokenAuth].
 //
-// Requests read an immutable state through one atomic pointer and never wait for a change; a change holds for the
-// next request. All methods are safe for concurrent use.
+// A change applies to the next request. Requests never wait for one: they read an immutable state through an atomic
+// pointer. All methods are safe for concurrent use.
 //
-// Tokens are not kept, only their SHA-256 digests, keyed with a secret that is new for each BearerTokenAuth. Looking
-// a digest up takes no time that a caller could learn from: what is compared with what is unknown without the key, so
-// neither how far a guess was right, nor which token matched, nor how many there are can be measured.
+// Tokens are not kept, only their SHA-256 digests, keyed with a secret that is new for each BearerTokenAuth. How long a
+// lookup takes tells a caller nothing. Without the key nobody knows which digests are compared, so it can't be measured
+// how much of a guess was right, which token matched, or how many there are.
 //
-// Each token stands for a principal that may call every tool. Its name is "token-1" for the first token and so on: a token
-// keeps its number for as long as it is in the set, and no other token of the process gets the same.
+// Each token stands for a principal that may call every tool. The first one is named "token-1", the next "token-2". A token
+// keeps its number for as long as it is in the set, and the number is not used again.
 type BearerTokenAuth struct {
 	key   [sha256.Size]byte
 	state atomic.Pointer[state]
 
 	mu          sync.Mutex // held by those that change state; guards what follows
-	numbered    int        // tokens that were ever added
+	numbered    int        // how many tokens were ever added
 	subscribers []*func()
 }
 
@@ -59,8 +59,8 @@ func NewBearerTokenAuth(tokens []string) (*BearerTokenAuth, error) {
 	return a, nil
 }
 
-// CheckToken reports why a token cannot be used, or nil: it is empty, longer than MaxToken, or has a character that
-// is not printable ASCII or is a blank, which clients could not send unchanged. The error does not show the token.
+// CheckToken returns why a token can't be used, or nil. A token must not be empty or longer than MaxToken, and consists of
+// printable ASCII without blanks: clients could not send anything else unchanged. The error does not show the token.
 func CheckToken(token string) error {
 	switch {
 	case token == "":
@@ -70,13 +70,13 @@ func CheckToken(token string) error {
 	}
 	for i := range len(token) {
 		if c := token[i]; c <= ' ' || c > '~' {
-			return fmt.Errorf("the token has a character that is no printable ASCII or a blank, at byte %d", i+1)
+			return fmt.Errorf("byte %d of the token is a blank or not printable ASCII", i+1)
 		}
 	}
 	return nil
 }
 
-// AddToken lets callers in that show token; one that is there already is no error. It fails as [CheckToken] does.
+// AddToken admits callers that show token. Adding a token again does nothing. It fails as [CheckToken] does.
 func (a *BearerTokenAuth) AddToken(token string) error {
 	if err := CheckToken(token); err != nil {
 		return err
@@ -91,7 +91,7 @@ func (a *BearerTokenAuth) AddToken(token string) error {
 	return nil
 }
 
-// RemoveToken takes a token back and reports whether it was there. The last one leaves the service open to everybody
+// RemoveToken removes a token and reports whether it was there. Removing the last one opens the service to everybody,
 // unless SetRequired was called: see [BearerTokenAuth.Open].
 func (a *BearerTokenAuth) RemoveToken(token string) bool {
 	if CheckToken(token) != nil {
@@ -107,7 +107,7 @@ func (a *BearerTokenAuth) RemoveToken(token string) bool {
 	return found
 }
 
-// SetTokens makes tokens the whole set, in one step. It fails, and changes nothing, where [CheckToken] refuses one.
+// SetTokens replaces the whole set in one step. It fails, and changes nothing, if [CheckToken] refuses one of the tokens.
 func (a *BearerTokenAuth) SetTokens(tokens []string) error {
 	digests := make([]digest, len(tokens))
 	for i, token := range tokens {
@@ -130,39 +130,39 @@ func (a *BearerTokenAuth) SetTokens(tokens []string) error {
 	return nil
 }
 
-// next returns the principal of a token that is new. a.mu is held.
+// next returns the principal of a new token. a.mu is held.
 func (a *BearerTokenAuth) next() *wasmtools.Principal {
 	a.numbered++
 	p, err := wasmtools.NewPrincipal("token-"+strconv.Itoa(a.numbered), wasmtools.OriginToken, "*")
 	if err != nil {
-		panic("auth: " + err.Error()) // none of the three comes from outside
+		panic("auth: " + err.Error()) // name, origin and scope are our own
 	}
 	return p
 }
 
-// Enabled reports what SetEnabled said last; a new BearerTokenAuth is enabled.
+// Enabled returns what SetEnabled set last. A new BearerTokenAuth is enabled.
 func (a *BearerTokenAuth) Enabled() bool { return !a.state.Load().disabled }
 
-// SetEnabled says whether callers have to show a token, where there is one.
+// SetEnabled sets whether the tokens count. While they don't, everybody is admitted, unless SetRequired was called.
 func (a *BearerTokenAuth) SetEnabled(on bool) {
 	a.change(func(s *state) { s.disabled = !on })
 }
 
-// SetRequired, when on, has callers show a token always: where there is none, or tokens are disabled, callers without
-// a good token are refused instead of let in. It is off at first.
+// SetRequired sets whether a token is always required. While it is, callers without a valid token are refused even if the
+// set is empty or tokens are disabled. It is off at first.
 func (a *BearerTokenAuth) SetRequired(on bool) {
 	a.change(func(s *state) { s.required = on })
 }
 
-// Open reports whether everybody is let in at the moment: no token is required, and there is none or they are disabled.
+// Open reports whether everybody is admitted at the moment: a token is not required, and there is none or they are disabled.
 func (a *BearerTokenAuth) Open() bool { return a.state.Load().open() }
 
 func (s *state) open() bool {
 	return !s.required && (s.disabled || len(s.tokens) == 0)
 }
 
-// Subscribe has f called after each change of what Open returns, before the method that made it returns. Calls come one
-// at a time; f must not change the tokens or subscriptions. The returned function ends the subscription; once it has
+// Subscribe has f called after each change of what Open returns, before the method that made the change returns. Calls come
+// one at a time; f must not change tokens or subscriptions. The returned function ends the subscription; once it has
 // returned, f is not called any more.
 func (a *BearerTokenAuth) Subscribe(f func()) (unsubscribe func()) {
 	a.mu.Lock()
@@ -192,8 +192,8 @@ func (a *BearerTokenAuth) change(f func(*state)) {
 	}
 }
 
-// principal returns who a caller is that shows token, or nil where it is not let in. While the service is open that is
-// current, whatever token is shown. token is foreign and may be anything.
+// principal returns who shows the token, or nil if it is not valid. While the service is open that is current, whatever the
+// token. A token comes from outside and may be anything.
 func (a *BearerTokenAuth) principal(token string, current *wasmtools.Principal) *wasmtools.Principal {
 	s := a.state.Load()
 	if s.open() {
@@ -205,8 +205,8 @@ func (a *BearerTokenAuth) principal(token string, current *wasmtools.Principal) 
 	return s.tokens[a.digest(token)]
 }
 
-// digest returns the keyed digest of a token that CheckToken accepts. The key in front is enough of a MAC here,
-// where no digest ever leaves the process; the buffer on the stack keeps requests free of allocations.
+// digest returns the keyed digest of a token that CheckToken accepts. A key in front of the token is enough, because no
+// digest leaves the process. The buffer is on the stack, so that requests don't allocate.
 func (a *BearerTokenAuth) digest(token string) digest {
 	var buf [sha256.Size + MaxToken]byte
 	n := copy(buf[:], a.key[:])

@@ -8,13 +8,12 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// A Bearer is the condition that a request shows a good token. It is a dependency of package openapi's applications,
-// and safe for concurrent use.
+// A Bearer is a dependency that requires a valid token of each request. It is safe for concurrent use.
 type Bearer struct {
 	auth *BearerTokenAuth
 }
 
-// Dependency returns the condition that a lets a request's token in. It panics where a is nil.
+// Dependency returns the dependency that requires a token of a. It panics if a is nil.
 func Dependency(a *BearerTokenAuth) *Bearer {
 	if a == nil {
 		panic("auth.Dependency(nil): make a BearerTokenAuth with NewBearerTokenAuth")
@@ -22,7 +21,7 @@ func Dependency(a *BearerTokenAuth) *Bearer {
 	return &Bearer{auth: a}
 }
 
-// Check returns nil, or a *wasmtools.Error with CodeUnauthorized that tells nothing of why.
+// Check returns nil, or a *wasmtools.Error with CodeUnauthorized that does not say what was wrong with the token.
 func (b *Bearer) Check(r *http.Request) error {
 	_, err := b.Principal(r, wasmtools.Everybody())
 	return err
@@ -36,7 +35,7 @@ func (b *Bearer) Principal(r *http.Request, current *wasmtools.Principal) (*wasm
 	return nil, &wasmtools.Error{Code: wasmtools.CodeUnauthorized, Message: "Invalid or missing bearer token"}
 }
 
-// SecurityScheme returns the name and the OpenAPI description of the condition.
+// SecurityScheme returns the name and the OpenAPI description of the dependency.
 func (b *Bearer) SecurityScheme() (name string, scheme json.RawMessage) {
 	return "bearer", json.RawMessage(`{"type":"http","scheme":"bearer"}`)
 }
@@ -47,8 +46,8 @@ func (b *Bearer) Required() bool { return !b.auth.Open() }
 // Subscribe has changed called after each change of what Required returns, as [BearerTokenAuth.Subscribe] does.
 func (b *Bearer) Subscribe(changed func()) (unsubscribe func()) { return b.auth.Subscribe(changed) }
 
-// bearerToken returns the token of a request's Authorization headers, or "" where there is none. Two headers
-// count as none: a proxy in front may have looked at the other one.
+// bearerToken returns the token of a request's Authorization headers, or "" if there is none. Two headers count as none:
+// a proxy in front may have looked at the other one.
 func bearerToken(headers []string) string {
 	if len(headers) != 1 {
 		return ""
@@ -57,5 +56,5 @@ func bearerToken(headers []string) string {
 	if !ok || !strings.EqualFold(scheme, "Bearer") {
 		return ""
 	}
-	return strings.TrimLeft(token, " ") // RFC 9110, section 11.4: one blank or more
+	return strings.TrimLeft(token, " ") // RFC 9110, section 11.4: one or more blanks
 }

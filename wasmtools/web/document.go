@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// A Document is JSON that clients may keep and ask for again: its bytes and the header values that go with them, made
-// once. It never changes.
+// A Document is JSON that clients may cache and revalidate: its bytes, and the header values that go with them. It never
+// changes.
 type Document struct {
 	body   []byte
 	etag   string // strong, quoted
@@ -15,12 +15,12 @@ type Document struct {
 	length []string
 }
 
-// NewDocument returns the document of a body that must not change any more. The tag is strong, and quoted: `"…"`.
+// NewDocument returns a document. The body must not change afterwards; etag is a strong tag with its quotes.
 func NewDocument(body []byte, etag string) *Document {
 	return &Document{body: body, etag: etag, tag: []string{etag}, length: []string{strconv.Itoa(len(body))}}
 }
 
-// SendDocument answers GET and HEAD.
+// SendDocument answers GET and HEAD with d, or with 304 if the client has it already.
 func (x *Exchange) SendDocument(d *Document) {
 	h := x.Header()
 	h["Etag"] = d.tag
@@ -50,9 +50,8 @@ func matchesAny(fields []string, etag string) bool {
 	return false
 }
 
-// matches reports whether an If-None-Match field (RFC 9110, section 13.1.2) names etag, by weak comparison: "*",
-// or a list of entity tags. What follows the first thing that is no entity tag counts for nothing. It takes one
-// pass over the field and no memory.
+// matches reports whether an If-None-Match field (RFC 9110, section 13.1.2) names etag, by weak comparison. The field is
+// "*" or a list of entity tags; whatever follows something else is ignored. It takes one pass and no memory.
 func matches(field, etag string) bool {
 	if strings.Trim(field, " \t") == "*" {
 		return true
@@ -75,7 +74,7 @@ func matches(field, etag string) bool {
 	}
 }
 
-// tagEnd returns the length of the quoted tag that s begins with, or 0.
+// tagEnd returns the length of the quoted tag at the beginning of s, or 0.
 func tagEnd(s string) int {
 	if s == "" || s[0] != '"' {
 		return 0

@@ -11,10 +11,10 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// An Exchange is one request with its response, of which it is the http.ResponseWriter. It must not be used once the
-// door's Serve has returned, except for its context.
+// An Exchange is a request with its response, and the response's http.ResponseWriter. It must not be used after the door's
+// Serve has returned, except for its context.
 type Exchange struct {
-	// Local is the door's own: what it found when the request began, for its handlers. A pointer takes no allocation.
+	// Local belongs to the door, for what its parts have to know of the request. Storing a pointer does not allocate.
 	Local any
 
 	w       http.ResponseWriter
@@ -26,15 +26,15 @@ type Exchange struct {
 	length  [1]string // the value of Content-Length
 	stream  *stream   // nil before Stream
 
-	tool   string         // path of the tool that is called, or empty
+	tool   string         // path of the called tool, or empty
 	call   wasmtools.Call // of that tool
 	status int            // 0 until the header is written
-	broken bool           // the response failed half-way
+	broken bool           // the response failed after its header was sent
 	code   wasmtools.Code // why the request failed, or empty
 	cause  error          // for the log, or nil
 }
 
-// Request returns the request. Its context lacks the id: see [Exchange.Context].
+// Request returns the request. Its context does not have the id: use [Exchange.Context].
 func (x *Exchange) Request() *http.Request { return x.request }
 
 // Context returns the request's context, with the id that [RequestID] returns.
@@ -43,10 +43,11 @@ func (x *Exchange) Context() context.Context { return &x.ctx }
 // SetTool names the tool that the request calls. The log counts refused calls by it.
 func (x *Exchange) SetTool(path string) { x.tool = path }
 
-// Call returns the call that the request makes of a tool, with its principal. It is part of the exchange, to save an allocation.
+// Call returns the call of a tool that the request makes. Its principal is set. It is part of the exchange, which saves an
+// allocation.
 func (x *Exchange) Call() *wasmtools.Call { return &x.call }
 
-// Send answers with a JSON body that no cache keeps.
+// Send answers with JSON that must not be cached.
 func (x *Exchange) Send(status int, body []byte) {
 	h := x.Header()
 	h["Content-Type"] = x.mux.fixed.json
@@ -54,11 +55,11 @@ func (x *Exchange) Send(status int, body []byte) {
 	x.length[0] = strconv.Itoa(len(body))
 	h["Content-Length"] = x.length[:1:1]
 	x.WriteHeader(status)
-	// A failed write means that the client is gone: there is nobody left to tell.
+	// If the write fails, the client is gone and there is nobody left to tell.
 	_, _ = x.Write(body)
 }
 
-// finish recovers a panic of a door, a tool or a dependency, and writes the log line.
+// finish recovers from a panic of a door, a tool or a dependency, and logs the request.
 func (x *Exchange) finish() {
 	v := recover()
 	if v != nil && v != http.ErrAbortHandler {
@@ -68,7 +69,7 @@ func (x *Exchange) finish() {
 		x.stream.end(x.mux)
 	}
 	if v == nil && x.status == 0 {
-		x.status = http.StatusOK // net/http sends it for a door that wrote nothing
+		x.status = http.StatusOK // net/http sends that for a door that wrote nothing
 	}
 	x.logRequest()
 	if v == http.ErrAbortHandler || x.broken {

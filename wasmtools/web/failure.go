@@ -13,10 +13,10 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// statusClientClosed is nginx's status for a client that went away before it was answered; it is for the log.
+// statusClientClosed is nginx's status for a client that went away before the response. Mostly only the log shows it.
 const statusClientClosed = 499
 
-// answerTo is the one table from a code to its status, and to the detail where the error brings none.
+// answerTo is the table of statuses: it returns the status of a code, and the detail for errors without a message.
 func answerTo(code wasmtools.Code) (status int, detail string) {
 	switch code {
 	case wasmtools.CodeUnauthorized:
@@ -58,7 +58,7 @@ func answerTo(code wasmtools.Code) (status int, detail string) {
 	case wasmtools.CodeInternal:
 		return http.StatusInternalServerError, "Internal error; tell the operator the request id"
 	}
-	panic("web: no status for the code " + string(code)) // wasmtools.AsError returns no other
+	panic("web: no status for the code " + string(code)) // wasmtools.AsError returns no other code
 }
 
 // errorBody is the body of every error.
@@ -69,14 +69,14 @@ type errorBody struct {
 	RequestID string         `json:"request_id,omitempty"`
 }
 
-// toolFailure is what a tool said of its own failure, beside the message.
+// toolFailure is what a tool added to the message of its error.
 type toolFailure struct {
 	Code string          `json:"code,omitempty"`
 	Data json.RawMessage `json:"data,omitempty"`
 }
 
-// Failure returns the status and the body with which a door answers a call that ended with err, for programs
-// that report the same without HTTP. The body is JSON, in one line.
+// Failure returns the status and the body that [Exchange.Fail] answers with, for programs that report errors in the same
+// way without HTTP. The body is one line of JSON.
 func Failure(err error) (status int, body []byte) {
 	status, answer, _ := answerOf(wasmtools.AsError(context.Background(), err))
 	if body, err = JSON(answer); err != nil {
@@ -85,7 +85,7 @@ func Failure(err error) (status int, body []byte) {
 	return status, body
 }
 
-// answerOf returns the answer to an error whose code the service has, and what of the error could not be told.
+// answerOf returns the answer to an error, and what was wrong with the parts of the error that it leaves out.
 func answerOf(e *wasmtools.Error) (status int, body errorBody, left error) {
 	status, detail := answerTo(e.Code)
 	body = errorBody{Detail: detail, Code: e.Code}
@@ -110,9 +110,9 @@ func answerOf(e *wasmtools.Error) (status int, body errorBody, left error) {
 	return status, body, left
 }
 
-// Fail answers with an error: as it says where it is an *wasmtools.Error, else as an internal one. The cause goes
-// to the log only. Where the header was sent already, the connection is cut when Serve returns: only that tells the
-// client that the body is not whole.
+// Fail answers with an error. Clients see an *wasmtools.Error as it is, and any other error as an internal one. Causes go
+// to the log only. If the header has been sent already, the connection is cut when Serve returns: nothing else tells
+// the client that the body is incomplete.
 func (x *Exchange) Fail(err error) {
 	e := wasmtools.AsError(&x.ctx, err)
 	status, body, left := answerOf(e)
@@ -125,7 +125,7 @@ func (x *Exchange) Fail(err error) {
 		return
 	}
 	h := x.Header()
-	// They may have been set for the response that failed.
+	// A door may have set these for the response that failed.
 	delete(h, "Etag")
 	delete(h, "Last-Modified")
 	delete(h, "Content-Encoding")
@@ -138,7 +138,7 @@ func (x *Exchange) Fail(err error) {
 		body.RequestID = x.id[0]
 	}
 	text, err := JSON(body)
-	if err != nil { // a violation's Input or Ctx that is no JSON
+	if err != nil { // a violation's Input or Ctx is not JSON
 		var detail string
 		status, detail = answerTo(wasmtools.CodeInternal)
 		x.code, x.cause = wasmtools.CodeInternal, fmt.Errorf("encode error body: %w", err)
@@ -147,8 +147,8 @@ func (x *Exchange) Fail(err error) {
 	x.Send(status, text)
 }
 
-// Allow reports whether the request has one of the methods. Where it has not, Allow answers: OPTIONS with 204, others with
-// CodeMethodNotAllowed.
+// Allow reports whether the request's method is one of these. If not, Allow answers: OPTIONS with 204, any other method
+// with CodeMethodNotAllowed.
 func (x *Exchange) Allow(methods ...string) bool {
 	if slices.Contains(methods, x.request.Method) {
 		return true
@@ -168,7 +168,7 @@ func failureOf(e *wasmtools.Error) (f *toolFailure, left error) {
 	f = &toolFailure{Code: e.ToolCode, Data: e.Data}
 	if len(f.Data) > 0 && !json.Valid(f.Data) {
 		f.Data = nil
-		left = errors.New("the data of the tool's error is no JSON and was left out")
+		left = errors.New("the data of the tool's error is not JSON and was left out")
 	}
 	if f.Code == "" && len(f.Data) == 0 {
 		return nil, left
@@ -176,8 +176,8 @@ func failureOf(e *wasmtools.Error) (f *toolFailure, left error) {
 	return f, left
 }
 
-// JSON returns v as compact JSON with <, > and & as they are: schemas are shown as they were written, and no
-// answer of the service is HTML.
+// JSON returns v as compact JSON. It leaves <, > and & as they are: schemas are shown as they were written, and the service
+// answers with no HTML that they could break.
 func JSON(v any) ([]byte, error) {
 	var text bytes.Buffer
 	e := json.NewEncoder(&text)

@@ -11,10 +11,10 @@ const (
 	readyPath  = "/readyz"
 )
 
-// isProbe reports whether a path is answered for everybody, without the dependencies.
+// isProbe reports whether a path is a probe, which is answered without checking the dependencies.
 func isProbe(path string) bool { return path == healthPath || path == readyPath }
 
-// answerProbe says how the service is: /healthz that it runs, /readyz whether it takes calls.
+// answerProbe answers /healthz, which says that the service runs, and /readyz, which says whether it takes calls.
 func (x *Exchange) answerProbe() {
 	if !x.Allow(http.MethodGet, http.MethodHead) {
 		return

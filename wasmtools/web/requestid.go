@@ -7,7 +7,7 @@ import (
 	"math/rand/v2"
 )
 
-// maxRequestID is how many characters a client's X-Request-Id may have.
+// maxRequestID is the largest length of a client's X-Request-Id.
 const maxRequestID = 64
 
 // requestContext is a request's context with its id, in one allocation with the exchange.
@@ -25,15 +25,15 @@ func (c *requestContext) Value(key any) any {
 	return c.Context.Value(key)
 }
 
-// RequestID returns the id of the request that a [wasmtools.Caller] is called for: the X-Request-Id of the
-// response. It is empty for a context that no Mux made.
+// RequestID returns the id of the request that a tool is called for: the X-Request-Id of the response. It is empty for a
+// context that no Mux made.
 func RequestID(ctx context.Context) string {
 	id, _ := ctx.Value(requestIDKey{}).(string)
 	return id
 }
 
-// identify gives the exchange its id: the client's own where it is well-formed, so that a gateway's logs and ours
-// tell of the same request; else a new one.
+// identify gives the exchange its id: the client's if that is well-formed, so that a gateway's logs and ours use the same
+// one, else a new one.
 func (x *Exchange) identify() {
 	id := ""
 	if own := x.request.Header["X-Request-Id"]; len(own) == 1 && isRequestID(own[0]) {

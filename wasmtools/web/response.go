@@ -7,7 +7,6 @@ import (
 	"net/http"
 )
 
-// An Exchange is a ResponseWriter that http.ResponseController finds its way through.
 var (
 	_ http.ResponseWriter = (*Exchange)(nil)
 	_ http.Flusher        = (*Exchange)(nil)
@@ -17,8 +16,8 @@ var (
 // Header returns the header of the response.
 func (x *Exchange) Header() http.Header { return x.w.Header() }
 
-// WriteHeader sends the header with a status. Only the first one counts, as in net/http; statuses from 100 to 199 but
-// 101 may come before it.
+// WriteHeader sends the header with a status. As in net/http, only the first one counts, not including informational ones
+// (100 to 199, except 101).
 func (x *Exchange) WriteHeader(status int) {
 	x.w.WriteHeader(status)
 	if x.status == 0 && (status >= http.StatusOK || status == http.StatusSwitchingProtocols) {
@@ -26,7 +25,7 @@ func (x *Exchange) WriteHeader(status int) {
 	}
 }
 
-// Write writes a part of the response's body, after the header with the status 200 where none was sent.
+// Write writes a part of the body. The first Write sends the header with the status 200, if WriteHeader did not.
 func (x *Exchange) Write(p []byte) (int, error) {
 	if x.status == 0 {
 		x.status = http.StatusOK
@@ -37,7 +36,7 @@ func (x *Exchange) Write(p []byte) (int, error) {
 	return x.w.Write(p)
 }
 
-// FlushError sends what was written so far.
+// FlushError sends what has been written so far.
 func (x *Exchange) FlushError() error {
 	if x.status == 0 {
 		x.status = http.StatusOK
@@ -48,10 +47,10 @@ func (x *Exchange) FlushError() error {
 	return http.NewResponseController(x.w).Flush()
 }
 
-// Flush does as FlushError, for handlers that ask for an http.Flusher.
+// Flush is FlushError for handlers that look for an http.Flusher.
 func (x *Exchange) Flush() { _ = x.FlushError() }
 
-// Hijack refuses: the log, the limits and the end of the service would lose sight of the connection.
+// Hijack fails. A connection that a door takes over would escape the log, the limits and the end of the service.
 func (x *Exchange) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	return nil, nil, fmt.Errorf("take over the connection: %w", http.ErrNotSupported)
 }

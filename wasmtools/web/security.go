@@ -11,37 +11,44 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/auth"
 )
 
-// A Dependency is a condition that every request but those for /healthz and /readyz must meet.
+// A Dependency is a condition that every request must meet, except those for /healthz and /readyz. It may have more
+// methods; a Dependency of package auth has all of these:
 //
-// A Dependency may also say who calls, with a method Principal(r *http.Request, current *wasmtools.Principal)
-// (*wasmtools.Principal, error). It is called after Check, concurrently like that, with the principal that the dependencies
-// before this one found, [wasmtools.Everybody] at first, and returns that one or another, never nil. An error refuses the
-// request, as an error of Check does.
+//	Principal(r *http.Request, current *wasmtools.Principal) (*wasmtools.Principal, error)
 //
-// A Dependency may also have a method SecurityScheme() (name string, scheme json.RawMessage): a name of the
-// characters A-Z a-z 0-9 . _ - and an OpenAPI security scheme, a JSON object. They go into the documents, and so
-// does the requirement. Where it holds at times only, two more methods say when: Required() bool, which takes no lock,
-// and Subscribe(changed func()) (unsubscribe func()), which has changed called before the change of Required returns.
-// A Dependency made by package auth has all of these methods.
+// Principal says who makes the request. It is called after Check, and concurrently like that. current is what the
+// dependencies before this one found, at first [wasmtools.Everybody]. Principal returns current or another principal, never
+// nil. An error refuses the request, as one of Check does.
+//
+//	SecurityScheme() (name string, scheme json.RawMessage)
+//
+// SecurityScheme returns an OpenAPI security scheme, a JSON object, and its name of the characters A-Z a-z 0-9 . _ -. Both
+// go into the documents, as required.
+//
+//	Required() bool
+//	Subscribe(changed func()) (unsubscribe func())
+//
+// Required reports whether the security scheme is required at the moment. It must not take a lock. Subscribe has changed
+// called after each change of what Required returns. Without these two methods the scheme is always required.
 type Dependency interface {
-	// Check returns nil, or why the request is refused: an *wasmtools.Error is told to the client, any other
-	// error counts as internal and is not shown. It must not read the body, and is called concurrently.
+	// Check returns nil, or why the request is refused. The client sees an *wasmtools.Error, while any other error counts as
+	// internal and is not shown. Check must not read the body. It is called concurrently.
 	Check(r *http.Request) error
 }
 
-// An identifier is a Dependency that says who calls.
+// An identifier is a Dependency that says who makes a request.
 type identifier interface {
 	Principal(r *http.Request, current *wasmtools.Principal) (*wasmtools.Principal, error)
 }
 
-// A dependency is a Dependency with what it can do besides.
+// A dependency is a Dependency with its methods taken apart.
 type dependency struct {
-	check    Dependency // nil: identify checks, too
-	identify identifier // nil: the principal stays
+	check    Dependency // nil: identify checks as well
+	identify identifier // nil: the principal stays the same
 }
 
-// dependenciesOf finds out what dependencies can do. Bearer's own Principal does all that its Check does, and looking a token
-// up twice would cost a tenth of a call. A type that embeds a Bearer may have a Check of its own, so both are called there.
+// dependenciesOf takes dependencies apart. The Principal method of an auth.Bearer also does what its Check does, and looking
+// a token up twice would cost a tenth of a call. A type that embeds a Bearer may have a Check of its own, so both are called.
 func dependenciesOf(all []Dependency) []dependency {
 	found := make([]dependency, len(all))
 	for i, d := range all {
@@ -77,25 +84,25 @@ func (m *Mux) identify(r *http.Request) (*wasmtools.Principal, error) {
 	return principal, nil
 }
 
-// A described is a Dependency that documents tell of.
+// A described is a Dependency that stands in documents.
 type described interface {
 	SecurityScheme() (name string, scheme json.RawMessage)
 }
 
-// A conditional is a described Dependency that does not always ask for something.
+// A conditional is a described Dependency that is not always required.
 type conditional interface {
 	Required() bool
 	Subscribe(changed func()) (unsubscribe func())
 }
 
-// A scheme is what one dependency says to documents.
+// A scheme is a dependency as it stands in documents.
 type scheme struct {
 	name string
 	text json.RawMessage
 	on   conditional // nil: always required
 }
 
-// schemesOf returns what the dependencies say.
+// schemesOf returns the schemes of the dependencies.
 func schemesOf(dependencies []Dependency) (all []scheme) {
 	valid := regexp.MustCompile(`^[a-zA-Z0-9._-]+$`)
 	for i, d := range dependencies {
@@ -109,7 +116,7 @@ func schemesOf(dependencies []Dependency) (all []scheme) {
 		name, text := d.SecurityScheme()
 		var object map[string]json.RawMessage
 		if !valid.MatchString(name) || json.Unmarshal(text, &object) != nil || object == nil {
-			panic(fmt.Sprintf("web.NewMux: the security scheme %q of Dependencies[%d] needs a name of the characters A-Z a-z 0-9 . _ - and a JSON object", name, i))
+			panic(fmt.Sprintf("web.NewMux: the security scheme %q of Dependencies[%d] must have a name of the characters A-Z a-z 0-9 . _ - and be a JSON object", name, i))
 		}
 		s := scheme{name: name, text: slices.Clone(text)}
 		s.on, _ = d.(conditional)
@@ -118,7 +125,7 @@ func schemesOf(dependencies []Dependency) (all []scheme) {
 	return all
 }
 
-// Security returns the OpenAPI security schemes that are required at this moment, by name. Each of them must be met.
+// Security returns the OpenAPI security schemes that are required at the moment, by name. A request must meet each of them.
 func (m *Mux) Security() map[string]json.RawMessage {
 	schemes := map[string]json.RawMessage{}
 	for _, s := range m.schemes {

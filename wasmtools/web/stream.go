@@ -9,30 +9,29 @@ import (
 )
 
 const (
-	// defaultStreamWrite is Options.StreamWrite where it is zero.
+	// defaultStreamWrite is Options.StreamWrite if that is zero.
 	defaultStreamWrite = 10 * time.Second
-	// streamPart is how many bytes have a time limit of their own: a client that reads 6.4 KiB a second keeps up with
-	// the default.
+	// streamPart is how many bytes share a time limit. With the default limit, a client that reads 6.4 KiB a second is
+	// fast enough.
 	streamPart = 64 << 10
 )
 
-// errStreamsEnd is why the context of a stream is done once EndStreams was called.
+// errStreamsEnd is the cause of a stream's context after EndStreams.
 var errStreamsEnd = errors.New("the service ends its streams")
 
-// A stream is a response that may take any time, as long as its client reads it.
+// A stream is a response that may take any time, as long as the client reads it.
 type stream struct {
 	ctx     context.Context
 	cancel  context.CancelCauseFunc
 	control *http.ResponseController
 }
 
-// Stream makes the response a stream: the server's write time-out no longer ends it. Instead, each part that is written
-// has a limit of its own, Options.StreamWrite, so that a client that stops reading is dropped: Write and Flush return an
-// error then.
+// Stream makes the response a stream, which the server's write time-out does not end. Instead, each part that is written
+// has a time limit, Options.StreamWrite. Write and Flush fail if the client does not read it within that time.
 //
 // The context ends when the client goes away, when [Mux.EndStreams] is called, and when Serve returns. The door must
-// return soon after. Call Stream once the request's body has been read: until then, nobody watches whether the client
-// is still there.
+// return soon after. Call Stream after reading the request's body: before that, net/http does not notice that the client
+// goes away.
 func (x *Exchange) Stream() context.Context {
 	if x.stream == nil {
 		s := &stream{control: http.NewResponseController(x.w)}
@@ -44,14 +43,14 @@ func (x *Exchange) Stream() context.Context {
 	return x.stream.ctx
 }
 
-// limit has what is written from now on fail after a time; zero: never. Between writes there is no limit, because in
-// HTTP/2 a deadline that passes ends the stream even where nothing is being written.
+// limit sets how long writes may take from now on. Zero is without limit, for the pauses between writes: in HTTP/2 a
+// deadline that passes ends the stream even if nothing is being written.
 func (s *stream) limit(d time.Duration) {
 	var deadline time.Time
 	if d > 0 {
 		deadline = time.Now().Add(d)
 	}
-	// A ResponseWriter without deadlines is not a connection's, but a test's or that of an embedder who hides it.
+	// A ResponseWriter without deadlines belongs to a test, or to an embedder whose own writer hides the connection's.
 	_ = s.control.SetWriteDeadline(deadline)
 }
 
@@ -73,7 +72,7 @@ func (s *stream) flush(m *Mux) error {
 	return s.control.Flush()
 }
 
-// end gives the rest, which net/http sends after the door has returned, its time.
+// end closes the stream. What net/http still has to send after that gets the time of one part.
 func (s *stream) end(m *Mux) {
 	m.streams.remove(s)
 	s.cancel(nil)
@@ -113,6 +112,6 @@ func (o *streams) end() {
 	clear(o.open)
 }
 
-// EndStreams ends the contexts of all streams, and of those that begin later. A service that shuts down calls it,
-// because streams would not end by themselves.
+// EndStreams ends the contexts of all streams, and of streams that begin later. A service calls it when it shuts down,
+// because streams don't end by themselves.
 func (m *Mux) EndStreams() { m.streams.end() }

@@ -1,9 +1,9 @@
-// Package web is what every HTTP door of the service needs, whatever it serves: request ids, the request log, recovery
-// from panics, authorisation before routing, error bodies, ETags and probes.
+// Package web has what every HTTP door of the service needs: request ids, the request log, recovery from panics,
+// authorisation before routing, error bodies, ETags, streams and probes.
 //
-// A [Mux] hands each request to the [Door] that is mounted at the beginning of its path. The door gets an [Exchange],
-// the request with its response, and answers with the exchange's methods. What a door serves is none of this package's
-// business: REST is package openapi's.
+// A [Mux] hands each request to the [Door] that is mounted at the beginning of its path. The door gets an [Exchange], the
+// request with its response, and answers with the methods of that. The doors themselves are other packages, such as openapi
+// for REST.
 package web
 
 import (
@@ -24,14 +24,14 @@ type Door interface {
 
 // Options are the settings of a Mux. The zero value is usable.
 type Options struct {
-	// Dependencies are checked in this order; the first refusal is the answer.
+	// Dependencies are checked in this order. The first refusal is the answer.
 	Dependencies []Dependency
-	// Logger receives a line for each request, and the causes of failures. Nil: nothing is logged.
+	// Logger gets a line for each request, with the cause of a failure. Nil: nothing is logged.
 	Logger *slog.Logger
 	// Ready returns why the service is not ready, or nil. While it returns an error, /readyz answers 503. The error is
 	// logged, not shown. Ready is called concurrently. Nil: always ready.
 	Ready func() error
-	// StreamWrite is how long the client of a stream may take to read a part of it, of at most 64 KiB. Zero: 10 seconds.
+	// StreamWrite is how long the client of a stream may take to read a part of it, at most 64 KiB. Zero: 10 seconds.
 	StreamWrite time.Duration
 }
 
@@ -57,13 +57,13 @@ type mount struct {
 	door   Door
 }
 
-// headers are values that responses share. Nobody writes to them.
+// headers are values that responses share. They never change.
 type headers struct {
 	json, nosniff, noStore, noCache, authorization []string
 }
 
-// NewMux returns a Mux without doors. It panics where a dependency is nil, and where a security scheme has a bad name
-// or is not a JSON object.
+// NewMux returns a Mux without doors. It panics if a dependency is nil, or if a security scheme has a bad name or is not a
+// JSON object.
 func NewMux(o Options) *Mux {
 	m := &Mux{
 		dependencies: dependenciesOf(o.Dependencies),
@@ -90,9 +90,9 @@ func NewMux(o Options) *Mux {
 	return m
 }
 
-// Mount has door answer the requests for path and for all that is below it, unless another door is mounted at a longer
-// path. "/" is everything. Mount must not be called once the Mux serves. It panics where the path is not of the form
-// "/a/b", or has a door already.
+// Mount has door answer the requests for path and everything below it, except what is mounted at a longer path. "/" is
+// every path. Mount must not be called after the Mux has begun to serve. It panics if the path is not of the form "/a/b" or
+// has a door already.
 func (m *Mux) Mount(path string, door Door) {
 	prefix := strings.TrimSuffix(path, "/")
 	switch {
@@ -132,7 +132,7 @@ func (m *Mux) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x.identify()
 	defer x.finish()
 	probe := isProbe(r.URL.Path)
-	// Whoever may not call a tool may not learn either which paths exist, so this comes before routing.
+	// Those who may not call a tool must not learn which paths exist, so this comes before routing.
 	if !probe {
 		principal, err := m.identify(r)
 		if err != nil {
@@ -141,8 +141,8 @@ func (m *Mux) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		x.call.Principal = principal
 	}
-	// Doors look at the decoded path, in which an encoded slash is like any other. A proxy in front that decides by the
-	// path may not take it for one.
+	// In the decoded path that doors look at, an encoded slash is like any other. A proxy in front that decides by the path
+	// may see it differently.
 	if strings.Contains(strings.ToLower(r.URL.RawPath), "%2f") {
 		x.Fail(&wasmtools.Error{Code: wasmtools.CodeNotFound})
 		return

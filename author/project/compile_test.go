@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/toolsrv/toolsrv/author/project"
+	"github.com/toolsrv/toolsrv/internal/testkit"
 	"github.com/toolsrv/toolsrv/runtime/wasmbin"
 )
 
@@ -24,7 +25,6 @@ const (
 	shoutGo = `package main
 
 import (
-	"encoding/json"
 	"os"
 	"strings"
 )
@@ -75,7 +75,7 @@ func TestCompilePlain(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			need(t, c.program)
+			testkit.NeedBuild(t, c.program)
 			if c.target != "" {
 				needTarget(t, c.target)
 			}
@@ -94,7 +94,7 @@ func TestCompilePlain(t *testing.T) {
 // TestCompileSame has the same source make the same file, wherever it stands.
 func TestCompileSame(t *testing.T) {
 	t.Parallel()
-	need(t, "go")
+	testkit.NeedBuild(t, "go")
 	files := map[string]string{"go.mod": goMod, "main.go": shoutGo, "tool.json": shoutManifest}
 	one, said, err := compile(t, folder(t, files))
 	if err != nil {
@@ -260,7 +260,7 @@ func main() {}
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			need(t, c.program)
+			testkit.NeedBuild(t, c.program)
 			if c.target != "" {
 				needTarget(t, c.target)
 			}
@@ -278,7 +278,7 @@ func main() {}
 // TestMissingTarget has Rust lack the library of a target.
 func TestMissingTarget(t *testing.T) {
 	t.Parallel()
-	need(t, "cargo", "rustup")
+	testkit.NeedBuild(t, "cargo", "rustup")
 	_, said, err := compile(t, folder(t, map[string]string{
 		"Cargo.toml": library("lacking"), "src/lib.rs": reactor, ".cargo/config.toml": "[build]\ntarget = \"wasm32-wasip2\"\n",
 	}))

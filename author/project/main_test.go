@@ -2,7 +2,6 @@ package project_test
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -12,7 +11,7 @@ import (
 
 	"github.com/toolsrv/toolsrv/author/project"
 	"github.com/toolsrv/toolsrv/internal/testkit"
-	"github.com/toolsrv/toolsrv/runtime/abi1"
+	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
 	"github.com/toolsrv/toolsrv/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/toolfile"
@@ -31,23 +30,10 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// need skips a test that builds where the compiler is missing, or where no such test is wanted.
-func need(t *testing.T, programs ...string) {
-	t.Helper()
-	if testkit.Race || testing.Short() {
-		t.Skip("builds WebAssembly modules: not with -race or -short")
-	}
-	for _, program := range programs {
-		if _, err := exec.LookPath(program); err != nil {
-			t.Skipf("there is no %s to build with: %v", program, err)
-		}
-	}
-}
-
 // needTarget skips a test where Rust has no library for a target.
 func needTarget(t *testing.T, target string) {
 	t.Helper()
-	need(t, "cargo", "rustc")
+	testkit.NeedBuild(t, "cargo", "rustc")
 	dir, err := exec.CommandContext(t.Context(), "rustc", "--print", "target-libdir", "--target", target).Output()
 	if err == nil {
 		_, err = os.Stat(strings.TrimSpace(string(dir)))
@@ -72,15 +58,7 @@ func compile(t *testing.T, dir string) (module []byte, said string, err error) {
 // load loads a module into a sandbox and returns its tools.
 func load(t *testing.T, module []byte) []*wasmtools.Tool {
 	t.Helper()
-	engine, err := sandbox.New(t.Context(), sandbox.Config{Imports: abi1.Sets()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := engine.Close(context.Background()); err != nil {
-			t.Error(err)
-		}
-	})
+	engine := sandboxtest.Engine(t, sandbox.Config{})
 	m, err := toolfile.Load(engine, module, toolfile.Place{})
 	if err != nil {
 		t.Fatal(err)

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/toolsrv/toolsrv/author/project"
+	"github.com/toolsrv/toolsrv/internal/testkit"
 )
 
 const sdks = "../../sdk"
@@ -30,7 +31,7 @@ func TestNew(t *testing.T) {
 	} {
 		t.Run(string(c.language)+" "+c.name, func(t *testing.T) {
 			t.Parallel()
-			need(t, c.test[0])
+			testkit.NeedBuild(t, c.test[0])
 			if c.language == project.Rust {
 				needTarget(t, "wasm32-unknown-unknown")
 			}
@@ -67,7 +68,7 @@ func TestNew(t *testing.T) {
 				t.Errorf("it is taken for %s, want %s", p.Language, c.language)
 			}
 			if c.language == project.TinyGo {
-				need(t, "tinygo")
+				testkit.NeedBuild(t, "tinygo")
 			}
 			module, said, err := compile(t, dir)
 			if err != nil {
@@ -240,7 +241,7 @@ func TestNewKeeps(t *testing.T) {
 // TestNewQuotesSDK has the SDK lie in a folder whose name means something in go.mod and TOML.
 func TestNewQuotesSDK(t *testing.T) {
 	t.Parallel()
-	need(t, "go", "cargo")
+	testkit.NeedBuild(t, "go", "cargo")
 	odd := filepath.Join(t.TempDir(), `it's "my" #1 folder => {ü}`)
 	write(t, filepath.Join(odd, "go", "go.mod"), "module github.com/toolsrv/toolsrv/sdk/go\n\ngo 1.24\n")
 	write(t, filepath.Join(odd, "go", "sdk.go"), "package toolsrv\n")

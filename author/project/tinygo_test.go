@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/toolsrv/toolsrv/author/project"
+	"github.com/toolsrv/toolsrv/internal/testkit"
 )
 
 // fakeTinyGo takes a Go that the variable FAKE_REFUSES does not speak of, says how it is called, and has Go build the file
@@ -44,7 +45,7 @@ func tinygoProject(t *testing.T, line string) string {
 
 // TestTinyGoFlags shows what TinyGo is called with, where there is no TinyGo to show what it makes of that.
 func TestTinyGoFlags(t *testing.T) {
-	need(t, "go")
+	testkit.NeedBuild(t, "go")
 	script(t, "tinygo", fakeTinyGo)
 	const begin, stack = " -gc=leaking -no-debug -o FILE ", "-ldflags=-extldflags='-z stack-size=524288' "
 	for _, c := range []struct {
@@ -88,7 +89,7 @@ func TestTinyGoFlags(t *testing.T) {
 
 // TestTinyGoRefusesGo has TinyGo run with a Go that it takes where it takes the one at hand no more.
 func TestTinyGoRefusesGo(t *testing.T) {
-	need(t, "go")
+	testkit.NeedBuild(t, "go")
 	script(t, "tinygo", fakeTinyGo)
 	fakeGo(t)
 	const newer = "requires go version 1.19 through 1.25, got go1.26"

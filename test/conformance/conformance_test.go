@@ -18,7 +18,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/toolsrv/toolsrv/runtime/abi1"
+	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
 	"github.com/toolsrv/toolsrv/runtime/limits"
 	"github.com/toolsrv/toolsrv/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/wasmtools"
@@ -115,21 +115,12 @@ type host struct {
 func start(t *testing.T, module []byte) *host {
 	t.Helper()
 	h := &host{log: &record{}}
-	engine, err := sandbox.New(t.Context(), sandbox.Config{Imports: abi1.Sets(), Logger: slog.New(h.log)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := engine.Close(context.Background()); err != nil {
-			t.Error(err)
-		}
-	})
-	if h.program, err = engine.Load(module, abi1.Modules()...); err != nil {
-		t.Fatal(err)
-	}
+	engine := sandboxtest.Engine(t, sandbox.Config{Logger: slog.New(h.log)})
+	h.program = sandboxtest.Load(t, engine, module)
 	if err := h.program.Compile(t.Context()); err != nil { // not within a call's time limit
 		t.Fatal(err)
 	}
+	var err error
 	if h.text, err = h.program.Describe(t.Context()); err != nil {
 		t.Fatal(err)
 	}

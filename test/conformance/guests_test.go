@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"testing"
 
@@ -34,7 +33,7 @@ func guests() []guest {
 func tinygo(line string) func(*testing.T) []byte {
 	return func(t *testing.T) []byte {
 		t.Helper()
-		need(t, "tinygo")
+		testkit.NeedBuild(t, "tinygo")
 		sdk, err := filepath.Abs("../../sdk/go")
 		if err != nil {
 			t.Fatal(err)
@@ -73,41 +72,10 @@ func tinygo(line string) func(*testing.T) []byte {
 	}
 }
 
-// need skips a test that builds a guest where the compiler is missing, or where no such test is wanted.
-func need(t *testing.T, program string) {
-	t.Helper()
-	if testkit.Race || testing.Short() {
-		t.Skip("builds WebAssembly modules: not with -race or -short")
-	}
-	if _, err := exec.LookPath(program); err != nil {
-		t.Skipf("%s is not installed, so its guest was not tried", program)
-	}
-}
-
 // builder returns the function that builds a guest with a command, whose argument @ is the file to write.
 func builder(dir, program string, args ...string) func(*testing.T) []byte {
 	return func(t *testing.T) []byte {
 		t.Helper()
-		need(t, program)
-		file := filepath.Join(t.TempDir(), "guest.wasm")
-		for i, a := range args {
-			if a == "@" {
-				args[i] = file
-			}
-		}
-		cmd := exec.CommandContext(t.Context(), program, args...)
-		cmd.Dir = dir
-		cmd.Env = append(os.Environ(), "GOFLAGS=-mod=mod", "GOWORK=off")
-		if program == "go" {
-			cmd.Env = append(cmd.Env, "GOOS=wasip1", "GOARCH=wasm")
-		}
-		if out, err := cmd.CombinedOutput(); err != nil {
-			t.Fatalf("%s: %v\n%s", cmd, err, out)
-		}
-		module, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return module
+		return testkit.Guest(t, dir, program, args...)
 	}
 }

@@ -12,13 +12,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/toolsrv/toolsrv/internal/testkit"
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
 // TestToolsDoc runs the commands of docs/tools.md as a reader would, and calls the tools that they build.
 func TestToolsDoc(t *testing.T) {
 	t.Parallel()
-	skipIfSlow(t)
+	testkit.NeedBuild(t)
 	if _, err := exec.LookPath("sh"); err != nil {
 		t.Skip("the page's commands need sh")
 	}

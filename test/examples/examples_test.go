@@ -16,12 +16,11 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/toolsrv/toolsrv/internal/testkit"
-	"github.com/toolsrv/toolsrv/runtime/abi1"
+	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
 	"github.com/toolsrv/toolsrv/runtime/limits"
 	"github.com/toolsrv/toolsrv/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/runtime/wasmbin"
@@ -33,7 +32,7 @@ import (
 // build builds the Go program pkg, seen from dir, as a module.
 func build(t *testing.T, dir, pkg, to string) {
 	t.Helper()
-	skipIfSlow(t)
+	testkit.NeedBuild(t)
 	cmd := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-ldflags=-s", "-buildmode=c-shared", "-o", to, pkg)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm", "GOFLAGS=-mod=mod", "GOWORK=off")
@@ -42,21 +41,10 @@ func build(t *testing.T, dir, pkg, to string) {
 	}
 }
 
-// skipIfSlow skips a test that builds modules where that would take long, or where no such test is wanted.
-func skipIfSlow(t *testing.T) {
-	t.Helper()
-	if testkit.Race || testing.Short() {
-		t.Skip("builds WebAssembly modules: not with -race or -short")
-	}
-}
-
 // serve opens a catalog on a directory, waits until it tells of the tools at paths, and returns its table.
 func serve(t *testing.T, folder string, logger *slog.Logger, paths ...string) *wasmtools.RouteTable {
 	t.Helper()
-	engine, err := sandbox.New(t.Context(), sandbox.Config{Imports: abi1.Sets(), Logger: logger})
-	if err != nil {
-		t.Fatal(err)
-	}
+	engine := sandboxtest.Engine(t, sandbox.Config{Logger: logger})
 	source, err := directory.Open(folder, directory.Options{Logger: logger})
 	if err != nil {
 		t.Fatal(err)
@@ -71,7 +59,7 @@ func serve(t *testing.T, folder string, logger *slog.Logger, paths ...string) *w
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := errors.Join(c.Close(), source.Close(), engine.Close(context.Background())); err != nil {
+		if err := errors.Join(c.Close(), source.Close()); err != nil {
 			t.Error(err)
 		}
 	})
@@ -283,7 +271,7 @@ func TestGuest(t *testing.T) {
 	t.Parallel()
 	tools := t.TempDir()
 	build(t, "../../sdk/go", "./internal/guest", filepath.Join(tools, "guest.wasm"))
-	var log lockedBuffer
+	var log testkit.Log
 	logger := slog.New(slog.NewJSONHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	table := serve(t, tools, logger, "/guest/tree")
 
@@ -327,19 +315,8 @@ func TestRefused(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "refused.wasm")
 	build(t, "../../sdk/go", "./internal/refused", file)
-	content, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	engine, err := sandbox.New(t.Context(), sandbox.Config{Imports: abi1.Sets()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer engine.Close(context.Background())
-	program, err := engine.Load(content, abi1.Modules()...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	content := testkit.Read(t, file)
+	program := sandboxtest.Load(t, sandboxtest.Engine(t, sandbox.Config{}), content)
 	if err := program.Compile(t.Context()); err != nil { // not within the time limit
 		t.Fatal(err)
 	}
@@ -348,22 +325,4 @@ func TestRefused(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("got %s, %v, want an error with %s", got, err, want)
 	}
-}
-
-// lockedBuffer is a buffer for many goroutines.
-type lockedBuffer struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (b *lockedBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.Write(p)
-}
-
-func (b *lockedBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.String()
 }

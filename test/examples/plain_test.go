@@ -1,7 +1,6 @@
 package examples_test
 
 import (
-	"context"
 	"errors"
 	"os"
 	"os/exec"
@@ -9,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/toolsrv/toolsrv/internal/testkit"
+	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
 	"github.com/toolsrv/toolsrv/runtime/abi1"
 	"github.com/toolsrv/toolsrv/runtime/limits"
 	"github.com/toolsrv/toolsrv/runtime/sandbox"
@@ -27,25 +28,16 @@ func buildPlain(t *testing.T, tools string) {
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("go build ./plain-go: %v\n%s", err, out)
 	}
-	module, manifest := read(t, file), read(t, "../../examples/plain-go/tool.json")
+	module, manifest := testkit.Read(t, file), testkit.Read(t, "../../examples/plain-go/tool.json")
 	module, err := wasmbin.SetCustom(module, "toolsrv.manifest", manifest)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, content := range map[string][]byte{"plain-go": module, "plain-c": read(t, "../../examples/plain-c/plain-c.wasm")} {
+	for name, content := range map[string][]byte{"plain-go": module, "plain-c": testkit.Read(t, "../../examples/plain-c/plain-c.wasm")} {
 		if err := os.WriteFile(filepath.Join(tools, name+".wasm"), content, 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-}
-
-func read(t *testing.T, file string) []byte {
-	t.Helper()
-	content, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return content
 }
 
 // checkPlain calls the plain programs with what users get wrong.
@@ -86,16 +78,8 @@ func checkPlain(t *testing.T, table *wasmtools.RouteTable) {
 // TestPlainCParser gives the C program what no schema lets through: each is refused with a sentence, and none breaks it.
 func TestPlainCParser(t *testing.T) {
 	t.Parallel()
-	engine, err := sandbox.New(t.Context(), sandbox.Config{Imports: abi1.Sets()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := engine.Close(context.Background()); err != nil {
-			t.Error(err)
-		}
-	})
-	program, err := engine.Load(read(t, "../../examples/plain-c/plain-c.wasm"), abi1.Modules()...)
+	engine := sandboxtest.Engine(t, sandbox.Config{})
+	program, err := engine.Load(testkit.Read(t, "../../examples/plain-c/plain-c.wasm"), abi1.Modules()...)
 	if err != nil {
 		t.Fatal(err)
 	}

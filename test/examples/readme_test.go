@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/toolsrv/toolsrv/internal/testkit"
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
@@ -15,7 +16,7 @@ import (
 func checkReadmes(t *testing.T, table *wasmtools.RouteTable) {
 	curl := regexp.MustCompile(`(?s)    curl -s localhost:8000(\S+) -H 'Content-Type: application/json' -d '(.*?)'\n\n((?:    .*?\n)+)`)
 	row := regexp.MustCompile("(?m)^\\| `POST (\\S+)` \\| `(.*?)` \\| (.*?) \\|$")
-	index := string(read(t, "../../examples/README.md"))
+	index := string(testkit.Read(t, "../../examples/README.md"))
 	for _, route := range table.Tools() {
 		if path := route.Tool.Path(); !strings.Contains(index, "`"+path+"`") {
 			t.Errorf("examples/README.md does not list %s", path)
@@ -30,7 +31,7 @@ func checkReadmes(t *testing.T, table *wasmtools.RouteTable) {
 			continue
 		}
 		t.Run(filepath.Base(filepath.Dir(readme)), func(t *testing.T) {
-			text := string(read(t, readme))
+			text := string(testkit.Read(t, readme))
 			calls := append(curl.FindAllStringSubmatch(text, -1), row.FindAllStringSubmatch(text, -1)...)
 			if len(calls) == 0 || len(calls) < strings.Count(text, "curl ") {
 				t.Errorf("found %d calls, want one at least, and each curl", len(calls))

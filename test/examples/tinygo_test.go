@@ -11,7 +11,8 @@ import (
 	"testing"
 
 	"github.com/toolsrv/toolsrv/author/project"
-	"github.com/toolsrv/toolsrv/runtime/abi1"
+	"github.com/toolsrv/toolsrv/internal/testkit"
+	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
 	"github.com/toolsrv/toolsrv/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/runtime/wasmbin"
 	"github.com/toolsrv/toolsrv/wasmtools"
@@ -30,7 +31,7 @@ func TestTinyGo(t *testing.T) {
 			names = append(names, name)
 			file := filepath.Join(built, name+".wasm")
 			build(t, "../../examples", "./"+name, file)
-			packed, manifest := pack(t, read(t, file))
+			packed, manifest := pack(t, testkit.Read(t, file))
 			if err := os.WriteFile(file, packed, 0o600); err != nil {
 				t.Fatal(err)
 			}
@@ -72,7 +73,7 @@ func TestTinyGo(t *testing.T) {
 // needTinyGo skips a test where TinyGo is missing, and outside make test-tinygo: TinyGo takes minutes for all the examples.
 func needTinyGo(t *testing.T) {
 	t.Helper()
-	skipIfSlow(t)
+	testkit.NeedBuild(t)
 	if os.Getenv("TOOLSRV_TINYGO") == "" {
 		t.Skip("builds the examples with TinyGo: make test-tinygo does")
 	}
@@ -154,15 +155,7 @@ func buildProject(t *testing.T, dir string, files map[string]string) []byte {
 // pack has a module tell its manifest, and returns the module with it inside, and the manifest but for the SDK that made it.
 func pack(t *testing.T, module []byte) (packed []byte, manifest map[string]any) {
 	t.Helper()
-	engine, err := sandbox.New(t.Context(), sandbox.Config{Imports: abi1.Sets()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer engine.Close(t.Context())
-	program, err := engine.Load(module, abi1.Modules()...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	program := sandboxtest.Load(t, sandboxtest.Engine(t, sandbox.Config{}), module)
 	if err := program.Compile(t.Context()); err != nil { // not within the time limit
 		t.Fatal(err)
 	}

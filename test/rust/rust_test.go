@@ -4,7 +4,6 @@ package rust_test
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -16,6 +15,7 @@ import (
 	"time"
 
 	"github.com/toolsrv/toolsrv/internal/testkit"
+	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
 	"github.com/toolsrv/toolsrv/runtime/abi1"
 	"github.com/toolsrv/toolsrv/runtime/limits"
 	"github.com/toolsrv/toolsrv/runtime/sandbox"
@@ -31,9 +31,7 @@ const (
 // build returns the module of a crate in sdk/rust, or skips the test where the target is missing.
 func build(t *testing.T, crate, target string) []byte {
 	t.Helper()
-	if testkit.Race || testing.Short() {
-		t.Skip("builds WebAssembly modules: not with -race or -short")
-	}
+	testkit.NeedBuild(t)
 	if _, err := exec.LookPath("cargo"); err != nil {
 		t.Skip("cargo is not installed: make setup-rust")
 	}
@@ -55,15 +53,7 @@ func build(t *testing.T, crate, target string) []byte {
 // load returns a program in an engine of its own.
 func load(t *testing.T, module []byte) *sandbox.Program {
 	t.Helper()
-	engine, err := sandbox.New(t.Context(), sandbox.Config{Imports: abi1.Sets()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := engine.Close(context.Background()); err != nil {
-			t.Error(err)
-		}
-	})
+	engine := sandboxtest.Engine(t, sandbox.Config{})
 	program, err := engine.Load(module, abi1.Modules()...)
 	if err != nil {
 		t.Fatal(err)

@@ -1,15 +1,14 @@
 package catalog
 
 import (
-	"context"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/toolsrv/toolsrv/runtime/abi1"
+	"github.com/toolsrv/toolsrv/internal/testkit"
+	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
 	"github.com/toolsrv/toolsrv/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/runtime/wasmbin"
 	"github.com/toolsrv/toolsrv/wasmtools"
@@ -21,15 +20,8 @@ import (
 // the end is always what is served when they come in their own order.
 func TestStartOrder(t *testing.T) {
 	t.Parallel()
-	engine, err := sandbox.New(t.Context(), sandbox.Config{Imports: abi1.Sets()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer engine.Close(context.Background())
-	answer, err := os.ReadFile("../../testdata/catalog/answer.wasm")
-	if err != nil {
-		t.Fatal(err)
-	}
+	engine := sandboxtest.Engine(t, sandbox.Config{})
+	answer := testkit.Fixture(t, "catalog/answer")
 	type candidate struct {
 		path      string
 		tools     string // a letter for each
@@ -153,16 +145,9 @@ func TestServedKeeps(t *testing.T) {
 // TestManyWait does not look closely at all that wait for others whenever a file comes: a copy of a large directory below it has
 // thousands of them. Not parallel: AllocsPerRun counts what the whole process allocates.
 func TestManyWait(t *testing.T) {
-	engine, err := sandbox.New(t.Context(), sandbox.Config{Imports: abi1.Sets()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer engine.Close(context.Background())
-	content, err := os.ReadFile("../../testdata/catalog/answer.wasm")
-	if err != nil {
-		t.Fatal(err)
-	}
-	content, err = wasmbin.SetCustom(content, wasmtools.ManifestSection, []byte(`{"abi":1,"tools":[{"name":"a","description":"Does it.","parameters":{"type":"object"}}]}`))
+	engine := sandboxtest.Engine(t, sandbox.Config{})
+	content := testkit.Fixture(t, "catalog/answer")
+	content, err := wasmbin.SetCustom(content, wasmtools.ManifestSection, []byte(`{"abi":1,"tools":[{"name":"a","description":"Does it.","parameters":{"type":"object"}}]}`))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -190,7 +190,7 @@ func TestConversations(t *testing.T) {
 		failing("fail/status", &wasmtools.Error{Code: wasmtools.CodeToolError, Message: "Odd", Status: 200}),
 		failing("fail/data", &wasmtools.Error{Code: wasmtools.CodeToolError, Message: "Odd", Data: json.RawMessage(`{`)}),
 		failing("fail/trapped", code(wasmtools.CodeToolTrapped, "The tool crashed: unreachable")),
-		failing("fail/bad-output", code(wasmtools.CodeToolBadOutput, "The tool's result is no JSON")),
+		failing("fail/bad-output", code(wasmtools.CodeToolBadOutput, "The tool's result is not JSON")),
 		failing("fail/memory", code(wasmtools.CodeToolMemory, "")),
 		failing("fail/stack", code(wasmtools.CodeToolStack, "")),
 		failing("fail/fuel", code(wasmtools.CodeToolFuel, "")),
@@ -253,7 +253,7 @@ func TestConversations(t *testing.T) {
 		{"tool-error", "", app, post("/fail/plain", `{}`)},
 		{"tool-error-full", "the tool's own status, code and data", app, post("/fail/full", `{}`)},
 		{"tool-error-bad-status", "400 where the tool's own is none", app, post("/fail/status", `{}`)},
-		{"tool-error-bad-data", "data that is no JSON is left out", app, post("/fail/data", `{}`)},
+		{"tool-error-bad-data", "data that is not JSON is left out", app, post("/fail/data", `{}`)},
 		{"tool-trapped", "", app, post("/fail/trapped", `{}`)},
 		{"tool-bad-output", "", app, post("/fail/bad-output", `{}`)},
 		{"tool-empty-output", "a Go function that returned nothing", app, post("/fail/empty", `{}`)},
@@ -270,7 +270,7 @@ func TestConversations(t *testing.T) {
 		{"internal-coded", "the cause is not shown", app, post("/fail/coded-internal", `{}`)},
 		{"internal-unknown-code", "a code that the service does not have", app, post("/fail/unknown-code", `{}`)},
 		{"internal-nil", "a Go function that returned a nil *Error", app, post("/fail/nil", `{}`)},
-		{"internal-violation", "a violation that is no JSON", app, post("/fail/bad-violation", `{}`)},
+		{"internal-violation", "a violation that is not JSON", app, post("/fail/bad-violation", `{}`)},
 		{"internal-panic", "a Go function that panicked", app, post("/fail/panic", `{}`)},
 	}
 	for _, tt := range tests {
@@ -365,7 +365,7 @@ func TestNewAppPanics(t *testing.T) {
 		{"nil dependency", table, []openapi.Dependency{nil}, "web.NewMux: Dependencies[0] is nil"},
 		{"scheme without a name", table, []openapi.Dependency{scheme{"", `{}`}}, "web.NewMux: the security scheme"},
 		{"scheme with a slash", table, []openapi.Dependency{scheme{"a/b", `{}`}}, "web.NewMux: the security scheme"},
-		{"scheme that is no JSON", table, []openapi.Dependency{scheme{"a", `{`}}, "web.NewMux: the security scheme"},
+		{"scheme that is not JSON", table, []openapi.Dependency{scheme{"a", `{`}}, "web.NewMux: the security scheme"},
 		{"scheme that is null", table, []openapi.Dependency{scheme{"a", `null`}}, "web.NewMux: the security scheme"},
 	}
 	for _, tt := range tests {

@@ -8,8 +8,8 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/web"
 )
 
-// describe builds the two documents of a state: of the enabled tools, in the order of their paths, and of what is required
-// at this moment.
+// describe builds the two documents of a state. They have the enabled tools, in the order of their paths, and the security
+// schemes that are required at the moment.
 func (d *Door) describe(s *state) {
 	s.security = d.security()
 	var listings, items, schemas []*fragment
@@ -34,7 +34,7 @@ func (d *Door) describe(s *state) {
 	s.tools, s.openapi = tools.document(), openapi.document()
 }
 
-// An assembly puts fragments together to a document.
+// An assembly is a document that is being put together from fragments.
 type assembly struct {
 	parts []*fragment
 	size  int
@@ -45,7 +45,7 @@ func (a *assembly) add(text string) *assembly {
 	return a.append(&f)
 }
 
-// join adds fragments, each with the same end, and commas between them.
+// join adds fragments with commas between them, each followed by end.
 func (a *assembly) join(fragments []*fragment, end string) *assembly {
 	between, last := newFragment([]byte(end+",")), newFragment([]byte(end))
 	for i, f := range fragments {
@@ -64,8 +64,8 @@ func (a *assembly) append(f *fragment) *assembly {
 	return a
 }
 
-// document returns the whole. Its tag is the hash of the parts' hashes: equal content is always cut into equal
-// parts, so it is the same on every replica and after a restart.
+// document returns the finished document. Its tag is a hash of the fragments' hashes. Equal content always consists of equal
+// fragments, so the tag is the same on every replica and after a restart.
 func (a *assembly) document() *web.Document {
 	body := make([]byte, 0, a.size)
 	all := sha256.New()
@@ -76,7 +76,7 @@ func (a *assembly) document() *web.Document {
 	return web.NewDocument(body, `"`+base64.RawURLEncoding.EncodeToString(all.Sum(nil)[:18])+`"`)
 }
 
-// head returns the document up to the members of its paths.
+// head returns the beginning of the document, up to the first of its paths.
 func (d *Door) head(s security) string {
 	head := struct {
 		OpenAPI string `json:"openapi"`
@@ -96,7 +96,7 @@ func (d *Door) head(s security) string {
 	return string(text[:len(text)-1]) + `,"paths":{`
 }
 
-// tail returns what follows the schemas in the document's components.
+// tail returns the end of the document's components, after the schemas.
 func (s security) tail() string {
 	responses := map[string]any{}
 	for _, f := range s.failureResponses() {
@@ -134,8 +134,8 @@ func (s security) failureResponses() []failureResponse {
 		{"408", "RequestTimeout", "The body did not arrive in time", plain, ""},
 		{"413", "InputTooLarge", "The body is too large", plain, ""},
 		{"415", "UnsupportedMediaType", "The body is not application/json", plain, ""},
-		// A tool may choose 422 for an error of its own, with a plain detail. The name is no schema's: client generators
-		// make one type of each component, whatever its kind.
+		// A tool may choose 422 for an error of its own, with a plain detail. No schema has the name of this response: client
+		// generators make one type of each component, whatever its kind.
 		{"422", "InvalidArguments", "The body is not valid JSON, or the arguments do not fit the schema", `{"anyOf":[{"$ref":"#/components/schemas/HTTPValidationError"},` + plain + `]}`, ""},
 		{"500", "ToolFailed", "The tool broke, or the service did", plain, ""},
 		{"503", "Unavailable", "The tool is disabled, or too many calls are running", plain, "Retry-After"},
@@ -148,8 +148,8 @@ func (s security) failureResponses() []failureResponse {
 	return all
 }
 
-// failures returns the end of each path item: its responses but 200, which all tools share. They are references, and
-// stand once in memory, so that ten thousand tools do not repeat them and a change of the security costs little.
+// failures returns the end of each path item: all responses except 200. They are the same for every tool, and references.
+// Keeping them in memory once saves ten thousand tools from repeating them, and makes a change of the security cheap.
 func (s security) failures() string {
 	all := map[string]any{}
 	for _, f := range s.failureResponses() {
@@ -159,7 +159,7 @@ func (s security) failures() string {
 	return "," + string(text[1:]) + itemEnd
 }
 
-// ownSchemas are the service's components. Those of tools have a dot in their names, so these cannot meet them.
+// ownSchemas are the service's components. Names of tools' components have a dot, so none of these can be one of them.
 // The first two have the names and the shape that FastAPI gives them.
 const ownSchemas = `"HTTPValidationError":{"type":"object","title":"HTTPValidationError","properties":{` +
 	`"detail":{"type":"array","title":"Detail","items":{"$ref":"#/components/schemas/ValidationError"}},` +

@@ -159,7 +159,7 @@ func officialSchema(t *testing.T) *jsonschema.Schema {
 	return official
 }
 
-// Somebody's own Schema may say anything. What is no JSON, or would take a name that is not its own, is left out.
+// Somebody's own Schema may say anything. What is not JSON, or would take a name that is not its own, is left out.
 func TestOddSchemas(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -174,7 +174,7 @@ func TestOddSchemas(t *testing.T) {
 		{"the service's name", oddSchema{text: `{"title":"raw"}`, root: `{}`, defs: map[string]json.RawMessage{"Error": json.RawMessage(`{}`)}}, `{"title":"raw"}`},
 		{"another tool's name", oddSchema{text: `{"title":"raw"}`, root: `{}`, defs: map[string]json.RawMessage{"math-add.X": json.RawMessage(`{}`)}}, `{"title":"raw"}`},
 		{"a slash in a name", oddSchema{text: `{"title":"raw"}`, root: `{}`, defs: map[string]json.RawMessage{"odd./": json.RawMessage(`{}`)}}, `{"title":"raw"}`},
-		{"a definition that is no JSON", oddSchema{text: `{"title":"raw"}`, root: `{}`, defs: map[string]json.RawMessage{"odd.X": json.RawMessage(`]`)}}, `{"title":"raw"}`},
+		{"a definition that is not JSON", oddSchema{text: `{"title":"raw"}`, root: `{}`, defs: map[string]json.RawMessage{"odd.X": json.RawMessage(`]`)}}, `{"title":"raw"}`},
 	}
 	for _, tt := range tests {
 		odd := echo("odd")
@@ -185,7 +185,7 @@ func TestOddSchemas(t *testing.T) {
 		document := bodyOf(t, serve(app, get("/openapi.json")))
 		validate(t, document)
 		if !json.Valid([]byte(bodyOf(t, serve(app, get("/tools"))))) {
-			t.Errorf("%s: /tools is no JSON", tt.name)
+			t.Errorf("%s: /tools is not JSON", tt.name)
 		}
 		var got struct {
 			Paths map[string]struct {

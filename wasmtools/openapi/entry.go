@@ -17,18 +17,18 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/web"
 )
 
-// An entry is what one tool adds to the documents, made once for as long as tables hold it.
+// An entry is what a tool adds to the documents. It is made once, and kept for as long as tables hold the tool.
 type entry struct {
 	tool *wasmtools.Tool
 	path string
 
 	listing fragment // an element of /tools
-	item    fragment // a member of the document's paths, up to the responses that all tools have
-	schemas fragment // members of the document's components.schemas, may be empty
+	item    fragment // a member of the document's paths, without the responses that all tools have
+	schemas fragment // members of the document's components.schemas; may be empty
 }
 
-// A fragment is a piece of a document with its hash. A document's ETag is made of the hashes of its fragments, so
-// that a switch does not cost the hashing of all bytes again.
+// A fragment is a piece of a document, with its hash. A document's ETag is made of the hashes of its fragments, so that a
+// switch does not mean hashing all bytes again.
 type fragment struct {
 	text []byte
 	sum  [sha256.Size]byte
@@ -54,7 +54,7 @@ type pathItem struct {
 	Post operation `json:"post"`
 }
 
-// operation ends with its responses, and they with that of a call that succeeds: security.failures writes the rest.
+// operation ends with its responses, of which it has that of a call that succeeds: security.failures writes the others.
 type operation struct {
 	OperationID string   `json:"operationId"`
 	Tags        []string `json:"tags,omitempty"`
@@ -85,8 +85,8 @@ type example struct {
 	Value json.RawMessage `json:"value"`
 }
 
-// newEntry describes a tool. What an odd implementation of wasmtools.Schema says wrongly is left out and logged: a
-// tool must not take the documents of all others with it.
+// newEntry describes a tool. What an odd implementation of wasmtools.Schema gets wrong is left out and logged: one tool must
+// not spoil the documents of all others.
 func (d *Door) newEntry(tool *wasmtools.Tool) *entry {
 	path, id := tool.Path(), tool.OperationID()
 	report := func(problem string) {
@@ -94,7 +94,7 @@ func (d *Door) newEntry(tool *wasmtools.Tool) *entry {
 	}
 	checked := func(text json.RawMessage, what string) json.RawMessage {
 		if !isJSON(text) {
-			report(what + " is no JSON")
+			report(what + " is not JSON")
 			return json.RawMessage("{}")
 		}
 		return text
@@ -148,8 +148,8 @@ func (d *Door) newEntry(tool *wasmtools.Tool) *entry {
 	}
 }
 
-// needsBody reports whether a call must have a body. An empty one counts as {}, so that is up to the schema; one that
-// panics is asked again, under a guard, by each call.
+// needsBody reports whether a call must have a body: an empty one counts as {}, which the schema may refuse. If the schema
+// panics, the body counts as needed, and each call asks the schema again.
 func needsBody(s wasmtools.Schema) (needed bool) {
 	defer func() {
 		if recover() != nil {
@@ -164,8 +164,8 @@ func inJSON(schema json.RawMessage, examples map[string]example) map[string]medi
 	return map[string]mediaType{"application/json": {Schema: schema, Examples: examples}}
 }
 
-// documentOf returns a schema as the document shows it, with the components that it refers to. A schema without a
-// method Document is shown as it is.
+// documentOf returns a schema as the document shows it, with the components that it refers to. A schema that has no method
+// Document is shown as it is.
 func documentOf(s wasmtools.Schema, prefix string) (root json.RawMessage, components map[string]json.RawMessage, err error) {
 	own := map[string]json.RawMessage{}
 	d, ok := s.(interface {
@@ -173,29 +173,29 @@ func documentOf(s wasmtools.Schema, prefix string) (root json.RawMessage, compon
 	})
 	if !ok {
 		if !isJSON(s.JSON()) {
-			return nil, own, fmt.Errorf("the schema is no JSON")
+			return nil, own, fmt.Errorf("the schema is not JSON")
 		}
 		return s.JSON(), own, nil
 	}
 	root, components = d.Document(prefix)
 	if !isJSON(root) {
-		return nil, own, fmt.Errorf("the document's schema is no JSON")
+		return nil, own, fmt.Errorf("the document's schema is not JSON")
 	}
 	for name, schema := range components {
 		if !isComponentName(name) || !strings.HasPrefix(name, prefix+".") {
-			return nil, own, fmt.Errorf("component %q does not begin with %q, or has other characters than A-Z a-z 0-9 . _ -", text.Short(name), prefix+".")
+			return nil, own, fmt.Errorf("the name of component %q does not begin with %q, or has characters other than A-Z a-z 0-9 . _ -", text.Short(name), prefix+".")
 		}
 		if !isJSON(schema) {
-			return nil, own, fmt.Errorf("component %q is no JSON", name)
+			return nil, own, fmt.Errorf("component %q is not JSON", name)
 		}
 	}
-	maps.Copy(own, components) // the schema's map stays as it is
+	maps.Copy(own, components) // a copy: the caller adds to it
 	return root, own, nil
 }
 
-// resultOf returns the schema of a result. A definition of the parameters may have the name that one of the
-// result would get ("math-add.result.X"): then the prefix of the latter grows until nothing is named twice. No
-// operation id has a dot, so names of two tools cannot meet.
+// resultOf returns the schema of a result. If a definition of the parameters has a name that one of the result would get
+// ("math-add.result.X"), the prefix grows until no name is taken. Operation ids have no dot, so names of two tools can't be
+// equal.
 func resultOf(s wasmtools.Schema, id string, taken map[string]json.RawMessage) (json.RawMessage, map[string]json.RawMessage, error) {
 	prefix := id + ".result"
 	for range len(taken) + 1 {
@@ -221,7 +221,7 @@ func isComponentName(s string) bool {
 	return s != ""
 }
 
-// members returns the members of an object, sorted by name, without its braces.
+// members returns the members of an object without its braces, sorted by name.
 func members(of map[string]json.RawMessage) []byte {
 	var parts [][]byte
 	for _, name := range slices.Sorted(maps.Keys(of)) {
@@ -234,7 +234,7 @@ func member(name string, value []byte) []byte {
 	return slices.Concat(mustEncode(name), []byte(":"), value)
 }
 
-// mustEncode encodes what is made of strings, maps of strings and JSON that was checked.
+// mustEncode encodes values that consist of strings, maps and JSON that was checked.
 func mustEncode(v any) []byte {
 	text, err := web.JSON(v)
 	if err != nil {

@@ -6,13 +6,13 @@ import (
 	"slices"
 )
 
-// A security is what the document says of the schemes that are required at one moment. It never changes.
+// A security holds the security schemes that the document requires. It never changes.
 type security struct {
 	schemes     map[string]json.RawMessage
-	requirement map[string][]string // of all schemes: each dependency must be met
+	requirement map[string][]string // one that names all schemes, because a request must meet each
 }
 
-// security returns that of this moment.
+// security returns what is required at the moment.
 func (d *Door) security() security {
 	s := security{schemes: d.mux.Security(), requirement: map[string][]string{}}
 	for name := range s.schemes {
@@ -21,13 +21,12 @@ func (d *Door) security() security {
 	return s
 }
 
-// equal reports whether two of the same Mux say the same.
+// equal reports whether two values of the same Mux require the same.
 func (s security) equal(other security) bool {
 	return slices.Equal(slices.Sorted(maps.Keys(s.schemes)), slices.Sorted(maps.Keys(other.schemes)))
 }
 
-// secure makes the documents of this moment's security, if it is another one. A change that comes while it works calls it
-// again.
+// secure rebuilds the documents if what is required has changed. A change in the meantime calls it again.
 func (d *Door) secure() {
 	d.mu.Lock()
 	defer d.mu.Unlock()

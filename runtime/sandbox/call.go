@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/toolsrv/toolsrv/internal/text"
 	"github.com/toolsrv/toolsrv/runtime/hostabi"
 	"github.com/toolsrv/toolsrv/runtime/instrument"
 	"github.com/toolsrv/toolsrv/runtime/limits"
@@ -91,7 +92,7 @@ func (c *call) Output(b []byte, replace bool) {
 		c.output = c.output[:0]
 	}
 	if int64(len(c.output))+int64(len(b)) > c.limits.Output {
-		panic(&fault{ToolBadOutput, fmt.Sprintf("The tool's output is larger than its limit of %s.", size(c.limits.Output))})
+		panic(&fault{ToolBadOutput, fmt.Sprintf("The tool's output is larger than its limit of %s.", text.Size(c.limits.Output))})
 	}
 	if total := len(c.output) + len(b); total > max(cap(c.output), freeOutput) {
 		c.extend(int64(total)) // what it is copied from is garbage that is still there
@@ -108,7 +109,7 @@ const maxFailure = 64 << 10
 // Fail takes b as the failure.
 func (c *call) Fail(b []byte) {
 	if len(b) > maxFailure {
-		panic(&fault{ToolBadOutput, fmt.Sprintf("The tool reported its failure in %d bytes; the limit is %s.", len(b), size(maxFailure))})
+		panic(&fault{ToolBadOutput, fmt.Sprintf("The tool reported its failure in %d bytes; the limit is %s.", len(b), text.Size(maxFailure))})
 	}
 	c.failure = append(make([]byte, 0, len(b)), b...)
 }

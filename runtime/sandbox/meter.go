@@ -9,6 +9,7 @@ import (
 
 	"github.com/tetratelabs/wazero/api"
 
+	"github.com/toolsrv/toolsrv/internal/text"
 	"github.com/toolsrv/toolsrv/runtime/instrument"
 )
 
@@ -113,7 +114,7 @@ func overflow(ctx context.Context, _ api.Module, stack []uint64) {
 		left += rest
 	}
 	if left < 0 {
-		panic(&fault{ToolStack, fmt.Sprintf("The tool used up its call stack of %s: it calls itself too deeply.", size(c.limits.Stack))})
+		panic(&fault{ToolStack, fmt.Sprintf("The tool used up its call stack of %s: it calls itself too deeply.", text.Size(c.limits.Stack))})
 	}
 	stack[0] = uint64(uint32(left))
 }

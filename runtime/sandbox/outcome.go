@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/toolsrv/toolsrv/internal/text"
 	"github.com/toolsrv/toolsrv/runtime/hostabi"
 )
 
@@ -109,7 +110,7 @@ func (i *instance) classify(err error) *Error {
 	case errors.As(err, &hostPanic):
 		return internal(err)
 	case i.starved():
-		return &Error{Outcome: ToolMemory, Message: fmt.Sprintf("The tool needed more memory than its limit of %s.", size(min(limits.Memory, i.most))), Err: clip(err)}
+		return &Error{Outcome: ToolMemory, Message: fmt.Sprintf("The tool needed more memory than its limit of %s.", text.Size(min(limits.Memory, i.most))), Err: clip(err)}
 	case errors.As(err, &ended):
 		return &Error{Outcome: ToolTrapped, Message: fmt.Sprintf("The tool ended itself with exit code %d instead of returning.", ended.Code), Err: clip(err)}
 	case strings.HasSuffix(line, trapStack):
@@ -171,22 +172,8 @@ const maxTrace = 16 << 10 // bytes
 func clip(err error) error { return clipped{err} }
 
 func (c clipped) Error() string {
-	text := strings.Replace(c.error.Error(), " (recovered by wazero)\n", "\n", 1) // which tells nobody anything
-	if len(text) > maxTrace {
-		return strings.ToValidUTF8(text[:maxTrace], "") + "..."
-	}
-	return text
+	trace := strings.Replace(c.error.Error(), " (recovered by wazero)\n", "\n", 1) // which tells nobody anything
+	return text.Clip(trace, maxTrace)
 }
 
 func (c clipped) Unwrap() error { return c.error }
-
-// size writes a number of bytes as people do.
-func size(bytes int64) string {
-	switch {
-	case bytes >= 1<<20 && bytes%(1<<20) == 0:
-		return fmt.Sprintf("%d MiB", bytes>>20)
-	case bytes >= 1<<10 && bytes%(1<<10) == 0:
-		return fmt.Sprintf("%d KiB", bytes>>10)
-	}
-	return fmt.Sprintf("%d bytes", bytes)
-}

@@ -69,7 +69,7 @@ func TestOutcomes(t *testing.T) {
 		{"memory, then exit", "hostile/memory", 2, ample, sandbox.ToolMemory, "64 MiB"},
 		{"memory refused and lived with", "hostile/memory", 3, ample, sandbox.OK, `"still here"`},
 		{"table", "hostile/memory", 4, ample, sandbox.OK, `"still here"`},
-		{"memory declared", "hostile/memory_4gib", 0, ample, sandbox.ToolMemory, "needs 4096 MiB of memory to start; its limit is 64 MiB"},
+		{"memory declared", "hostile/memory_4gib", 0, ample, sandbox.ToolMemory, "needs 4 GiB of memory to start; its limit is 64 MiB"},
 		{"memory declared, all allowed", "hostile/memory_4gib", 0, limits.Limits{Memory: 1 << 40}, sandbox.ToolMemory, "to start"},
 
 		{"no output", "hostile/output", 0, ample, sandbox.ToolBadOutput, "without any output"},

@@ -26,6 +26,7 @@ import (
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
 
+	"github.com/toolsrv/toolsrv/internal/text"
 	"github.com/toolsrv/toolsrv/runtime/account"
 	"github.com/toolsrv/toolsrv/runtime/hostabi"
 	"github.com/toolsrv/toolsrv/runtime/instrument"
@@ -162,7 +163,7 @@ func (e *Engine) Load(bytes []byte, imports ...string) (*Program, error) {
 func (e *Engine) LoadModule(parsed *wasmbin.Module, imports ...string) (_ *Program, err error) {
 	bytes := parsed.Bytes()
 	if len(bytes) > MaxModule {
-		return nil, fmt.Errorf("the module has %d bytes, the limit is %s: strip it", len(bytes), size(MaxModule))
+		return nil, fmt.Errorf("the module has %d bytes, the limit is %s: strip it", len(bytes), text.Size(MaxModule))
 	}
 	if err := e.offered.check(parsed, imports); err != nil {
 		return nil, err

@@ -6,6 +6,7 @@ import (
 
 	"github.com/tetratelabs/wazero"
 
+	"github.com/toolsrv/toolsrv/internal/text"
 	"github.com/toolsrv/toolsrv/runtime/hostabi"
 )
 
@@ -49,7 +50,7 @@ func (m *module) make(r *run) (*instance, error) {
 }
 
 func tooLarge(needs, limit int64) *Error {
-	return &Error{Outcome: ToolMemory, Message: fmt.Sprintf("The tool needs %s of memory to start; its limit is %s.", size(needs), size(limit))}
+	return &Error{Outcome: ToolMemory, Message: fmt.Sprintf("The tool needs %s of memory to start; its limit is %s.", text.Size(needs), text.Size(limit))}
 }
 
 // first makes the snapshot, and an instance. It is called by one call at a time, while m.starting tells others to wait.

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/toolsrv/toolsrv/internal/text"
 	"github.com/toolsrv/toolsrv/runtime/hostabi"
 	"github.com/toolsrv/toolsrv/runtime/limits"
 )
@@ -71,7 +72,7 @@ func (t *Tool) Call(ctx context.Context, spec CallSpec) (output []byte, err erro
 		defer func() { *spec.Times = r.clock.times(r.begun) }()
 	}
 	if int64(len(spec.Input)) > t.limits.Input {
-		return nil, &Error{Outcome: InputTooLarge, Message: fmt.Sprintf("The tool's input has %d bytes; its limit is %s.", len(spec.Input), size(t.limits.Input))}
+		return nil, &Error{Outcome: InputTooLarge, Message: fmt.Sprintf("The tool's input has %d bytes; its limit is %s.", len(spec.Input), text.Size(t.limits.Input))}
 	}
 	r.deadline = r.begun.Add(t.limits.Timeout)
 	if err := t.turn(&r); err != nil {

@@ -253,20 +253,22 @@ func TestInstanceCounts(t *testing.T) {
 	m, limits := p.module, inForce(limits.Limits{})
 	m.allow(limits.Memory)
 	r := &run{ctx: t.Context(), begun: time.Now(), deadline: time.Now().Add(time.Minute), limits: &limits}
-	if !m.enter() {
+	l := lease{module: m, run: r}
+	if !l.begin() {
 		t.Fatal("the engine is closed")
 	}
-	i, err := m.make(r)
-	if err != nil {
-		m.leave()
+	if err := l.prepare(); err != nil {
+		l.end()
 		t.Fatal(err)
 	}
-	snapshot := e.account.Held(account.Memory) - i.claimed
-	m.giveBack(i, true, r.begun)
+	snapshot := e.account.Held(account.Memory) - l.instance.claimed
+	l.end()
 	if held := e.account.Held(account.Memory) - snapshot; held < instanceSize {
 		t.Errorf("an instance that no call has used holds %d bytes, want %d at least", held, instanceSize)
 	}
-	i, _ = m.borrow(r)
+	l = lease{module: m, run: r}
+	l.begin()
+	i := l.instance
 	i.call.begin(r)
 	i.call.extend(1 << 20)
 	i.call.extend(2 << 20)
@@ -274,7 +276,7 @@ func TestInstanceCounts(t *testing.T) {
 	if want := int64(7<<20 + instanceSize); i.claimed < want {
 		t.Errorf("with 3 MiB beside 4 of memory, %d bytes are held, want %d", i.claimed, want)
 	}
-	m.giveBack(i, false, r.begun)
+	l.end()
 }
 
 // TestPanicGivesBack has an instance be made in vain because wazero panics: nothing is held for it then.

@@ -1,103 +1,107 @@
 package sandbox
 
 import (
-	"context"
 	"fmt"
 	"runtime/debug"
-	"sync/atomic"
 	"time"
-
-	"github.com/toolsrv/toolsrv/runtime/hostabi"
-	"github.com/toolsrv/toolsrv/runtime/limits"
 )
 
-// A run is what a guest is to do, on whose behalf, and within which bounds.
-type run struct {
-	index    int32       // of the tool
-	describe bool        // rather than call a tool
-	guest    hostabi.Run // what host functions may know
-	listener hostabi.Listener
-	ctx      context.Context // the caller's
-	begun    time.Time
-	deadline time.Time
-	limits   *limits.Limits
-	tool     string
-	clock    *clock        // nil: nobody times it
-	peak     *atomic.Int64 // bytes of memory that the tool's calls lately needed; nil: nobody counts
-	first    bool          // no other call of the module runs
+// A lease is an instance that is lent to one run: one that nobody has used, or that was reset.
+type lease struct {
+	module   *module
+	run      *run
+	instance *instance // nil: there is none yet
+	intact   bool      // the instance is good for another run
 }
 
-// expects returns how many bytes of memory the call will need as far as one can tell, of a memory that has size now.
-func (r *run) expects(size int64) int64 {
-	if r.peak != nil {
-		size = max(size, min(r.peak.Load(), r.limits.Memory))
-	}
-	return size
-}
-
-// needed notes what a call needed. One that needed much is forgotten in the course of some ten others.
-func (r *run) needed(size int64) {
-	if r.peak == nil {
-		return
-	}
-	if peak := r.peak.Load(); size > peak {
-		r.peak.Store(size)
-	} else if size < peak {
-		r.peak.Store(size + (peak-size)*3/4)
-	}
-}
-
-// serve runs a guest in an instance that nobody has used or
-// that was reset. It is the one place where guest code runs, and the one place that recovers from a panic on its way.
+// serve has a guest serve a run. It is the one place where guest code runs, and the one place that recovers from a panic on
+// its way. The error is an *Error.
 func (m *module) serve(r *run) (output []byte, err error) {
-	i, ok := m.borrow(r)
-	if !ok {
+	l := lease{module: m, run: r}
+	if !l.begin() {
 		return nil, closing(ErrClosed)
 	}
-	intact := false
 	defer func() {
 		if p := recover(); p != nil {
-			intact = false
+			l.intact = false
 			output, err = nil, internal(fmt.Errorf("panic: %v\n%s", p, debug.Stack()))
 		}
-		m.giveBack(i, intact, r.begun)
+		l.end()
 	}()
-	if i != nil && !m.fits(i, r) {
-		m.discard(i)
-		i = nil
-	}
-	if i == nil {
-		if i, err = m.make(r); err != nil {
-			return nil, err
-		}
-		// What that took is not metered.
-		if !time.Now().Before(r.deadline) {
-			intact = i.snapshot != nil
-			return nil, &Error{Outcome: ToolTimeout, Message: fmt.Sprintf("The tool's limit of %s was over before an instance was ready.", r.limits.Timeout)}
-		}
-	} else if err = i.claim(r, r.expects(i.snapshot.size())+i.overhead); err != nil {
-		intact = true
+	if err := l.prepare(); err != nil {
 		return nil, err
 	}
-	i.since = r.begun
-	if r.ctx.Err() != nil {
-		intact = i.snapshot != nil
-		return nil, notBegun(r.ctx, "its turn", r.limits.Timeout)
+	return l.serve()
+}
+
+// begin counts the run, and takes the idle instance that was used last, because its pages are warm, if there is one. It
+// reports false where the engine is closed; end is not called then.
+func (l *lease) begin() bool {
+	m := l.module
+	m.mu.Lock()
+	l.run.first = m.calls == 0
+	last := len(m.idle) - 1
+	if last < 0 || !m.attached {
+		m.mu.Unlock()
+		return m.enter()
 	}
+	m.count(1)
+	l.instance = m.idle[last]
+	m.idle[last] = nil
+	m.idle = m.idle[:last]
+	m.mu.Unlock()
+	return true
+}
+
+// prepare makes sure that there is an instance, with room in the account for what the run will need. It waits until the run's
+// deadline.
+func (l *lease) prepare() (err error) {
+	m, r := l.module, l.run
+	if l.instance != nil && !m.fits(l.instance, r) {
+		m.discard(l.instance)
+		l.instance = nil
+	}
+	if i := l.instance; i != nil {
+		l.intact = true
+		if err := i.claim(r, r.expects(i.snapshot.size())+i.overhead); err != nil {
+			return err
+		}
+	} else {
+		if l.instance, err = m.make(r); err != nil {
+			return err
+		}
+		l.intact = l.instance.snapshot != nil
+		// What that took is not metered.
+		if !time.Now().Before(r.deadline) {
+			return &Error{Outcome: ToolTimeout, Message: fmt.Sprintf("The tool's limit of %s was over before an instance was ready.", r.limits.Timeout)}
+		}
+	}
+	l.instance.since = r.begun
+	if r.ctx.Err() != nil {
+		return notBegun(r.ctx, "its turn", r.limits.Timeout)
+	}
+	return nil
+}
+
+// serve runs the guest, and resets the instance.
+func (l *lease) serve() (output []byte, err error) {
+	i, r := l.instance, l.run
+	l.intact = false
 	f := i.entry
 	if r.describe {
 		f = i.guest.ExportedFunction(exportDescribe)
 	}
 	r.clock.tick()
-	output, intact, err = i.serve(r, f)
+	output, intact, err := i.serve(r, f)
 	r.clock.tick()
-	if intact = intact && i.snapshot != nil; intact {
-		if problem := m.restore(i); problem != nil {
-			intact = false
-			return nil, internal(problem)
-		}
-		r.clock.tick()
+	if !intact || i.snapshot == nil {
+		return output, err
 	}
+	if problem := l.module.restore(i); problem != nil {
+		return nil, internal(problem)
+	}
+	l.intact = true
+	r.clock.tick()
 	return output, err
 }
 
@@ -113,7 +117,35 @@ func (m *module) restore(i *instance) error {
 	return err
 }
 
-// enter counts a call, which leave ends. It reports false when the engine is closed.
+// end ends the run. The instance is kept for the next one if it is intact and there is room, and closed otherwise.
+func (l *lease) end() {
+	m, e, i := l.module, l.module.engine, l.instance
+	// Rather than keep what somebody waits for, it is let go of.
+	if i != nil && (!l.intact || e.account.Wanted()) {
+		m.discard(i)
+		i = nil
+	}
+	if i != nil {
+		i.settle()
+	}
+	m.mu.Lock()
+	m.called = l.run.begun
+	m.heat++
+	if i != nil && m.attached && len(m.idle) < e.idleInstances {
+		m.idle = append(m.idle, i)
+		i = nil
+	}
+	last := m.count(-1)
+	m.mu.Unlock()
+	if i != nil {
+		m.discard(i)
+	}
+	if last {
+		e.forget(m)
+	}
+}
+
+// enter counts a use of the module that needs no instance, which leave ends. It reports false when the engine is closed.
 func (m *module) enter() bool {
 	m.mu.Lock()
 	if !m.attached {
@@ -125,67 +157,22 @@ func (m *module) enter() bool {
 	return true
 }
 
-// leave ends a call that has no instance.
-func (m *module) leave() { m.giveBack(nil, false, time.Time{}) }
-
-// borrow is enter for a call that needs an instance: it gets the one that was used last, because its pages are warm, or
-// nil where none is idle. giveBack ends the call.
-func (m *module) borrow(r *run) (*instance, bool) {
+// leave ends what enter has begun.
+func (m *module) leave() {
 	m.mu.Lock()
-	last := len(m.idle) - 1
-	if last < 0 || !m.attached {
-		r.first = m.calls == 0
-		m.mu.Unlock()
-		return nil, m.enter()
-	}
-	r.first = m.calls == 0
-	m.count(1)
-	i := m.idle[last]
-	m.idle[last] = nil
-	m.idle = m.idle[:last]
+	last := m.count(-1)
 	m.mu.Unlock()
-	return i, true
+	if last {
+		m.engine.forget(m)
+	}
 }
 
-// count counts calls that begin or end. m.mu is held.
-func (m *module) count(n int) {
+// count counts uses that begin or end, and reports whether nobody uses or holds the module any more. m.mu is held.
+func (m *module) count(n int) (last bool) {
 	m.users += n
 	m.calls += n
 	m.engine.running.Add(n)
-}
-
-// giveBack ends a call that was begun then. Its instance is kept for the next one if it is intact and there is room, and closed otherwise.
-func (m *module) giveBack(i *instance, intact bool, begun time.Time) {
-	if i != nil && !intact {
-		m.discard(i)
-		i = nil
-	}
-	e := m.engine
-	if i != nil && e.account.Wanted() {
-		m.discard(i) // rather than keep what somebody waits for
-		i = nil
-	}
-	if i != nil {
-		i.settle()
-	}
-	m.mu.Lock()
-	if !begun.IsZero() {
-		m.called = begun
-		m.heat++
-	}
-	if i != nil && m.attached && len(m.idle) < e.idleInstances {
-		m.idle = append(m.idle, i)
-		i = nil
-	}
-	m.count(-1)
-	last := m.users == 0
-	m.mu.Unlock()
-	if i != nil {
-		m.discard(i)
-	}
-	if last {
-		e.forget(m)
-	}
+	return m.users == 0
 }
 
 // discard closes an instance.

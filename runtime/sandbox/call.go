@@ -3,7 +3,6 @@ package sandbox
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"time"
 
 	"github.com/toolsrv/toolsrv/internal/text"
@@ -17,10 +16,15 @@ import (
 // the next run. It is also the context that wazero and, through it, host functions are given: so they find it without
 // a look-up. A guest runs on one goroutine; a call needs no lock.
 type call struct {
-	host     hostabi.Call // what host functions see of it
-	engine   *Engine
-	owner    *instance
-	memory   *linmem.Memory  // the guest's
+	host   hostabi.Call // what host functions see of it
+	engine *Engine
+	owner  *instance
+	memory *linmem.Memory // the guest's
+	progress
+}
+
+// A progress is what is known of one run, and what came of it so far.
+type progress struct {
 	ctx      context.Context // the caller's
 	deadline time.Time
 	limits   *limits.Limits
@@ -40,14 +44,14 @@ var (
 // begin makes c the state of a run.
 func (c *call) begin(r *run) {
 	c.ctx, c.deadline, c.limits = r.ctx, r.deadline, r.limits
-	c.lines.tool, c.lines.left, c.lines.listener = r.tool, r.limits.LogLines, r.listener
+	c.lines = lines{tool: r.tool, left: r.limits.LogLines, listener: r.listener}
 	c.meter = meter{pace: instrument.FirstSlice}
 	c.host.Begin(r.guest)
 }
 
 // wipe forgets the run.
 func (c *call) wipe() {
-	*c = call{host: c.host, engine: c.engine, owner: c.owner, memory: c.memory, lines: lines{log: c.lines.log}}
+	c.progress = progress{}
 	c.host.Begin(hostabi.Run{})
 }
 
@@ -112,9 +116,4 @@ func (c *call) Fail(b []byte) {
 		panic(&fault{ToolBadOutput, fmt.Sprintf("The tool reported its failure in %d bytes; the limit is %s.", len(b), text.Size(maxFailure))})
 	}
 	c.failure = append(make([]byte, 0, len(b)), b...)
-}
-
-// Log has the guest write a line.
-func (c *call) Log(level slog.Level, source string, line []byte) bool {
-	return c.lines.emit(c.ctx, level, source, line)
 }

@@ -70,7 +70,7 @@ func (m *module) allot(ctx context.Context, r *run, code wazero.CompiledModule, 
 		reserved: m.reserve(), most: int64(m.rewritten.MemoryMax) * pageSize,
 	}
 	i.resident = i.overhead // until there was a reset
-	i.call = call{engine: e, owner: i, lines: lines{log: e.log}}
+	i.call = call{engine: e, owner: i}
 	i.memory.owner = i
 	begin := m.shape.memory
 	if s != nil {

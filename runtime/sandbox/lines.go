@@ -1,7 +1,6 @@
 package sandbox
 
 import (
-	"context"
 	"log/slog"
 	"strings"
 
@@ -9,31 +8,31 @@ import (
 	"github.com/toolsrv/toolsrv/runtime/hostabi"
 )
 
-// lines are what a guest logs: no more of them than a call may write, each as long as a line may be.
+// lines count what a run logs.
 type lines struct {
-	log      *slog.Logger
-	listener hostabi.Listener // nil: nobody listens
 	tool     string
-	left     int // lines that the call may still write
-	ended    bool
+	listener hostabi.Listener // nil: nobody listens
+	left     int              // lines that may still be written
+	dropped  bool             // the log says that there were more
 }
 
-// emit logs one line. It reports false where the call has written all its lines.
-func (l *lines) emit(ctx context.Context, level slog.Level, source string, said []byte) bool {
+// Log writes one line to the engine's log, and tells the listener. It reports false where the run has written all its lines.
+func (c *call) Log(level slog.Level, source string, line []byte) bool {
+	l, log := &c.lines, c.engine.log
 	if l.left <= 0 {
-		if !l.ended {
-			l.ended = true
-			l.log.LogAttrs(ctx, slog.LevelWarn, "further lines dropped", slog.String("tool", l.tool))
+		if !l.dropped {
+			l.dropped = true
+			log.LogAttrs(c.ctx, slog.LevelWarn, "further lines dropped", slog.String("tool", l.tool))
 		}
 		return false
 	}
 	l.left--
-	said = said[:min(len(said), hostabi.MaxLine+1)]
+	line = line[:min(len(line), hostabi.MaxLine+1)]
 	if l.listener != nil {
-		l.listener.Log(level, source, text.Clip(strings.ToValidUTF8(string(said), "\uFFFD"), hostabi.MaxLine))
+		l.listener.Log(level, source, text.Clip(strings.ToValidUTF8(string(line), "\uFFFD"), hostabi.MaxLine))
 	}
-	if l.log.Enabled(ctx, level) {
-		l.log.LogAttrs(ctx, level, text.ClipEscaped(string(said), hostabi.MaxLine), slog.String("tool", l.tool), slog.String("source", source))
+	if log.Enabled(c.ctx, level) {
+		log.LogAttrs(c.ctx, level, text.ClipEscaped(string(line), hostabi.MaxLine), slog.String("tool", l.tool), slog.String("source", source))
 	}
 	return true
 }

@@ -140,7 +140,8 @@ func (c *Catalog) Settled() bool { return !c.reconciler.unsettled.Load() }
 
 // Reconfigure puts new limits (nil: the sandbox's defaults) and a new policy in the place of those of Options. Programs
 // are not compiled again, and a tool whose limits are the same keeps its calls and its queue. When it returns, both hold.
-// It fails when the Catalog is closed.
+// A file that was refused
+// because its tool had too little memory is read again: until it is, Settled returns false. It fails when the Catalog is closed.
 func (c *Catalog) Reconfigure(limitsFor func(path string) limits.Limits, p wasmtools.Policy) error {
 	ready := make(chan struct{})
 	select {

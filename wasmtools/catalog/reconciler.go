@@ -472,9 +472,8 @@ func (r *reconciler) reconfigure(limitsFor func(path string) limits.Limits, p wa
 	r.limits = limitsFor
 	for _, f := range r.index.files {
 		var memory *toolfile.MemoryError
-		if errors.As(f.refused, &memory) { // it may be taken now
-			f.read = ""
-			r.listWithin(0)
+		if errors.As(f.refused, &memory) && f.loading == nil && f.listed.Settling == 0 { // it may be taken now
+			r.queueLoad(f)
 		}
 		if err := r.index.limit(f, limitsFor); err != nil {
 			r.refuse(f, err)
@@ -483,4 +482,5 @@ func (r *reconciler) reconfigure(limitsFor func(path string) limits.Limits, p wa
 	r.settle()
 	r.table.SetPolicy(p)
 	r.publish()
+	r.unsettled.Store(r.adviseRetry(time.Now())) // as soon as Reconfigure returns
 }

@@ -35,8 +35,15 @@ func (s *Server) Reload(c *config.Config) error {
 	s.logger.Info("configuration taken up", "tools", len(s.catalog.Table().Tools()))
 	s.logAuth(c)
 	s.current = c
-	if s.listed {
+	switch {
+	case !s.listed: // it is warned of what is unmatched once it is
+	case s.catalog.Settled():
 		s.warnUnmatched(c)
+	default:
+		select {
+		case s.unmatched <- struct{}{}:
+		default:
+		}
 	}
 	return nil
 }

@@ -52,6 +52,8 @@ type Server struct {
 	current *config.Config // that of the last Reload
 	listed  bool           // all tools are, so that what matches none is wrong
 
+	unmatched chan struct{} // receives a value when it is to be warned of what is unmatched once the catalog has settled
+
 	once   sync.Once
 	closed error
 }
@@ -66,7 +68,7 @@ func New(ctx context.Context, c *config.Config, logger *slog.Logger, tools ...*w
 		logger = slog.New(slog.DiscardHandler)
 	}
 	s := &Server{
-		logger: logger, started: c, current: c, began: time.Now(), drain: drainLimit, cut: func() {},
+		logger: logger, started: c, current: c, began: time.Now(), drain: drainLimit, cut: func() {}, unmatched: make(chan struct{}, 1),
 	}
 	s.conns.most, s.conns.logger = mostConnections(descriptors()), logger
 	if err := s.open(ctx, c, tools); err != nil {
@@ -183,9 +185,12 @@ func (s *Server) Run(ctx context.Context) error {
 	s.logAuth(s.started)
 	s.logger.Info("listening", "address", s.Addr().String())
 	told := make(chan struct{})
+	telling, stopTelling := context.WithCancel(ctx)
+	defer stopTelling()
 	go func() {
 		defer close(told)
-		s.logReady(ctx)
+		s.logReady(telling)
+		s.warnAfterReloads(telling)
 	}()
 
 	served := make(chan error, 1)
@@ -193,6 +198,7 @@ func (s *Server) Run(ctx context.Context) error {
 	select {
 	case err := <-served:
 		err = errors.Join(fmt.Errorf("accept connections on %s: %w", s.Addr(), err), s.Close())
+		stopTelling()
 		<-told
 		return err
 	case <-ctx.Done():

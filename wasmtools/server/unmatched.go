@@ -1,9 +1,38 @@
 package server
 
-import "github.com/toolsrv/toolsrv/wasmtools/config"
+import (
+	"context"
+	"time"
+
+	"github.com/toolsrv/toolsrv/wasmtools/config"
+)
 
 // maxUnmatched is how many entries are warned of by a line each: a directory that is empty by mistake leaves all without a tool.
 const maxUnmatched = 20
+
+// settledEvery is the time between two looks whether the catalog has settled after a reload.
+const settledEvery = 20 * time.Millisecond
+
+// warnAfterReloads calls warnUnmatched after each reload that let tools in: a higher limit of memory may, a moment later.
+func (s *Server) warnAfterReloads(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-s.unmatched:
+		}
+		for ticker := time.NewTicker(settledEvery); !s.catalog.Settled(); {
+			select {
+			case <-ctx.Done():
+				return
+			case <-ticker.C:
+			}
+		}
+		s.reload.Lock()
+		s.warnUnmatched(s.current)
+		s.reload.Unlock()
+	}
+}
 
 // warnUnmatched warns of what a configuration says of tools that are not there. It is called once all files have been read,
 // because a tool that is still being read is no mistake.

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/toolsrv/toolsrv/internal/testkit"
+	"github.com/toolsrv/toolsrv/runtime/wasmbin"
+	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
 )
 
@@ -57,6 +59,32 @@ func TestUnmatched(t *testing.T) {
 	many = strings.TrimPrefix(many, text+after)
 	if strings.Count(many, matchesNothing) != 20 || !strings.Contains(many, `"entries":30`) {
 		t.Errorf("with 50 of them:\n%s", many)
+	}
+}
+
+// TestUnmatchedAfterMoreMemory does not warn of a tool that a reload lets in.
+func TestUnmatchedAfterMoreMemory(t *testing.T) {
+	t.Parallel()
+	c := settings(t)
+	c.Limits.Memory = 64 << 10
+	module, err := wasmbin.SetCustom(testkit.Fixture(t, "e2e/guest"), wasmtools.ManifestSection, // which needs two pages
+		[]byte(`{"abi":1,"tools":[{"name":"large","description":"Is large.","parameters":{"type":"object"}}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(c.Tools.Directory, "large.wasm"), module, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r := start(t, c)
+	if err := r.Reload(changed(c, func(c *config.Config) {
+		c.Limits.Memory = 128 << 10
+		c.Tools.Disabled = []string{"large", "larch"}
+	})); err != nil {
+		t.Fatal(err)
+	}
+	r.log.Wait(t, `"key":"tools.disabled[1]","entry":"larch"`)
+	if text := r.log.String(); strings.Count(text, matchesNothing) != 1 {
+		t.Errorf("it was warned of a tool that is there:\n%s", text)
 	}
 }
 

@@ -191,7 +191,7 @@ func (d *Directory) follow(seen *scanned, now time.Time) time.Duration {
 		again = d.intervals.debounce // for what came between the scan and the watch
 		if err := d.watch.err; err != nil && err.Error() != d.unwatched {
 			d.unwatched = err.Error()
-			d.logger.Warn("not all folders can be watched: looking at them again and again instead", "every", d.intervals.poll, "error", err)
+			d.logger.Warn("not all folders can be watched: looking at them again and again instead", "every", d.intervals.poll.String(), "error", err)
 		}
 	}
 	if d.watch.err != nil || seen.links {

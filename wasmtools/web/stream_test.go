@@ -235,3 +235,50 @@ func TestStreamWithoutConnection(t *testing.T) {
 		t.Errorf("got %q, Flush: %v", w.Body, flushed)
 	}
 }
+
+// piped is a listener of one connection without buffers: whatever the client does not read blocks the server.
+type piped struct {
+	conns  chan net.Conn
+	closed chan struct{}
+}
+
+func (p piped) Accept() (net.Conn, error) {
+	select {
+	case c := <-p.conns:
+		return c, nil
+	case <-p.closed:
+		return nil, net.ErrClosed
+	}
+}
+func (p piped) Close() error   { close(p.closed); return nil }
+func (p piped) Addr() net.Addr { return &net.TCPAddr{} }
+
+// TestRestOfStreamIsLimited has a door return before its response is on the way, to a client that does not read it.
+func TestRestOfStreamIsLimited(t *testing.T) {
+	t.Parallel()
+	mux := web.NewMux(web.Options{StreamWrite: short})
+	mux.Mount("/", doorFunc(func(x *web.Exchange) {
+		x.Stream()
+		_, _ = x.Write([]byte("event\n")) // net/http keeps it until Serve returns
+	}))
+	ended := make(chan struct{})
+	server := &http.Server{Handler: mux, ConnState: func(_ net.Conn, s http.ConnState) {
+		if s == http.StateClosed {
+			close(ended)
+		}
+	}}
+	listener := piped{make(chan net.Conn, 1), make(chan struct{})}
+	client, conn := net.Pipe()
+	defer client.Close()
+	listener.conns <- conn
+	go func() { _ = server.Serve(listener) }()
+	defer server.Close()
+	if _, err := client.Write([]byte("GET / HTTP/1.1\r\nHost: x\r\n\r\n")); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-ended:
+	case <-time.After(20 * time.Second):
+		t.Fatal("the server waits for a client that does not read")
+	}
+}

@@ -56,7 +56,7 @@ var edges = map[string][]string{
 	// A file format: knows nothing of those who are configured, but the table of limits.
 	"wasmtools/config": {"runtime/limits", "internal/pattern", "internal/text"},
 	// One file becomes tools, the same way for serving and for the author's commands.
-	"wasmtools/toolfile": {"runtime/abi1", "runtime/limits", "internal/text", "wasmtools", "wasmtools/schema", "internal/jsontree", "runtime/sandbox", "runtime/instrument", "runtime/wasmbin"},
+	"wasmtools/toolfile": {"runtime/abi1", "runtime/limits", "internal/text", "wasmtools", "wasmtools/invoke", "wasmtools/schema", "internal/jsontree", "runtime/sandbox", "runtime/instrument", "runtime/wasmbin"},
 	// A file on disk: knows no modules.
 	"wasmtools/catalog/precedence": {},
 	// The files of a source become a route table.
@@ -65,14 +65,16 @@ var edges = map[string][]string{
 	"wasmtools/catalog/directory": {"internal/ownership", "wasmtools/catalog"},
 	// What every HTTP door needs; knows none of them.
 	"wasmtools/web": {"internal/text", "wasmtools", "wasmtools/auth"},
+	// The one way to call a tool; knows no door.
+	"wasmtools/invoke": {"wasmtools"},
 	// REST: sees tools, never sandboxes.
-	"wasmtools/openapi": {"internal/text", "wasmtools", "wasmtools/web"},
+	"wasmtools/openapi": {"internal/text", "wasmtools", "wasmtools/invoke", "wasmtools/web"},
 	// The service: listeners, and every part wired to the others.
 	"wasmtools/server": {"runtime/abi1", "runtime/account", "internal/text", "wasmtools", "wasmtools/web", "wasmtools/openapi", "wasmtools/auth", "wasmtools/catalog", "wasmtools/catalog/directory", "wasmtools/config", "runtime/sandbox"},
 	// Runs compilers; never what they made.
 	"author/project": {"internal/text", "wasmtools", "runtime/wasmbin"},
 	// Every part has a command.
-	"cmd/toolsrv/command": {"runtime/abi1", "runtime/limits", "internal/heap", "internal/journal", "internal/text", "author/project", "wasmtools", "wasmtools/server", "wasmtools/config", "wasmtools/catalog", "wasmtools/catalog/directory", "wasmtools/web", "wasmtools/toolfile", "runtime/sandbox"},
+	"cmd/toolsrv/command": {"runtime/abi1", "runtime/limits", "internal/heap", "internal/journal", "internal/text", "author/project", "wasmtools", "wasmtools/invoke", "wasmtools/server", "wasmtools/config", "wasmtools/catalog", "wasmtools/catalog/directory", "wasmtools/web", "wasmtools/toolfile", "runtime/sandbox"},
 	// main.
 	"cmd/toolsrv": {"cmd/toolsrv/command"},
 	// What can be limited, as data: for those that configure and those that enforce.

@@ -47,6 +47,21 @@ func (c *Call) Log(level slog.Level, line string) {
 	}
 }
 
+// start returns the time, where somebody measures.
+func (c *Call) start() (begun time.Time) {
+	if c.Times != nil {
+		begun = time.Now()
+	}
+	return begun
+}
+
+// ran tells what the tool itself took.
+func (c *Call) ran(begun time.Time) {
+	if c.Times != nil {
+		c.Times.Run = time.Since(begun)
+	}
+}
+
 // A Caller runs a tool. Clients reach it through [Tool.Call].
 type Caller interface {
 	// Call runs the tool and returns its result, JSON; what is not JSON reaches no client and counts as CodeToolBadOutput.
@@ -78,8 +93,12 @@ type Runner interface {
 //
 // Call looks neither at the arguments nor at whether the principal may call the tool: package invoke does.
 func (t *Tool) Call(ctx context.Context, call *Call) (result []byte, err error) {
-	result, err = t.Caller.Call(ctx, call)
-	if _, ok := t.Caller.(Runner); !ok {
+	if _, ok := t.Caller.(Runner); ok {
+		result, err = t.Caller.Call(ctx, call)
+	} else {
+		begun := call.start()
+		result, err = t.Caller.Call(ctx, call)
+		call.ran(begun)
 		result, err = nativeOutcome(ctx, result, err)
 	}
 	if err != nil {

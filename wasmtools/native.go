@@ -94,7 +94,9 @@ func (n *native[In, Out]) Call(ctx context.Context, call *Call) ([]byte, error) 
 	if err := typed.Decode(call.Arguments, &in); err != nil {
 		return nil, &Error{Code: CodeToolError, ToolCode: string(CodeInvalidArguments), Message: err.Error()}
 	}
+	begun := call.start()
 	out, err := n.f(ctx, call, in)
+	call.ran(begun)
 	if err != nil {
 		return nil, nativeError(ctx, err)
 	}

@@ -107,8 +107,9 @@ func (p *Principal) Scopes() []string {
 
 // May reports whether the principal may call the tool at a path such as "/math/add". It allocates nothing.
 func (p *Principal) May(path string) bool {
-	if p == nil {
-		return false
-	}
-	return p.all || slices.ContainsFunc(p.scopes, func(scope string) bool { return pattern.Match(scope, path) })
+	return p != nil && (p.all || p.matches(path))
+}
+
+func (p *Principal) matches(path string) bool {
+	return slices.ContainsFunc(p.scopes, func(scope string) bool { return pattern.Match(scope, path) })
 }

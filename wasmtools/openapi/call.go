@@ -3,94 +3,51 @@ package openapi
 import (
 	"errors"
 	"fmt"
-	"io"
-	"math"
 	"mime"
 	"net/http"
 	"os"
-	"slices"
 	"strings"
 
 	"github.com/toolsrv/toolsrv/internal/text"
 	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/invoke"
 )
 
-// firstRead is the first size of a buffer, in bytes: more than most calls have.
-const firstRead = 4 << 10
-
-// A buffer holds the body of a call from its first byte until the answer is written: arguments, violations and
-// the result may all share its memory.
-type buffer struct {
-	bytes []byte
-	held  int64 // bytes that memory counts for it
-}
-
-// call answers a POST to the tool that is number i of the state.
-func (x exchange) call(i int) {
-	route := x.state.generation.Routes()[i]
-	x.SetTool(x.state.entries[i].path)
-	if !route.Enabled {
-		x.Fail(disabled(x.state.entries[i].path, route.Reason))
+// call answers a POST to the tool that is number n of the state.
+func (x exchange) call(n int) {
+	route := x.state.generation.Routes()[n]
+	x.SetTool(route.Path)
+	i, err := x.state.door.invoker.Begin(route, x.Call())
+	if err != nil {
+		x.refuse(err)
 		return
 	}
-	b := x.state.door.buffers.Get().(*buffer)
-	defer func() { x.state.door.memory.release(b.held) }()
-	result, err := x.run(route.Tool, x.state.entries[i].path, b)
-	if err != nil {
+	defer func() { i.End(err) }()
+	if err = x.readBody(i); err != nil {
 		x.Fail(err)
-	} else {
-		x.Send(http.StatusOK, result)
+		return
 	}
-	// After a panic this is not reached: nobody knows who still holds the buffer.
-	if cap(b.bytes) <= small && b.held == 0 {
-		x.state.door.buffers.Put(b)
+	var result []byte
+	if result, err = i.Run(x.Context()); err != nil {
+		x.Fail(err)
+		return
 	}
+	x.Send(http.StatusOK, result)
 }
 
-func (x exchange) run(tool *wasmtools.Tool, path string, b *buffer) ([]byte, error) {
-	limit := tool.MaxInput
-	if limit <= 0 {
-		limit = wasmtools.DefaultMaxInput
+// refuse answers a call that was not admitted. What a principal may not call is missing, with all that this means for the
+// answer.
+func (x exchange) refuse(err error) {
+	if failed, ok := errors.AsType[*wasmtools.Error](err); ok && failed.Code == wasmtools.CodeNotFound {
+		x.answerMissing()
+		return
 	}
-	if err := x.state.door.memory.check(); err != nil {
-		return nil, err
-	}
-	if err := x.readBody(b, path, limit); err != nil {
-		return nil, err
-	}
-	arguments, err := x.state.door.memory.validate(x.Context(), tool.Parameters, b.bytes)
-	if err != nil {
-		return nil, err
-	}
-	call := x.Call()
-	call.Arguments = arguments
-	result, err := tool.Call(x.Context(), call)
-	if err != nil {
-		return nil, err
-	}
-	if n := int64(len(result)); n > small { // it is held for as long as the client takes to read it
-		x.state.door.memory.hold(n)
-		b.held += n
-	}
-	return result, nil
+	x.Fail(err)
 }
 
-func disabled(path, reason string) error {
-	message := "Tool " + path + " is disabled"
-	if reason != "" {
-		message += ": " + reason
-	}
-	return &wasmtools.Error{Code: wasmtools.CodeToolDisabled, Message: message}
-}
-
-// readBody reads the request's body of at most limit bytes into b. A body of another type than JSON is refused
-// before it is read.
-func (x exchange) readBody(b *buffer, path string, limit int64) error {
+// readBody reads the request's body. A body of another type than JSON is refused before it is read.
+func (x exchange) readBody(i *invoke.Invocation) error {
 	r := x.Request()
-	b.bytes = b.bytes[:0]
-	tooLarge := func() error {
-		return &wasmtools.Error{Code: wasmtools.CodeInputTooLarge, Message: fmt.Sprintf("The body is larger than %d bytes, the limit of %s", limit, path)}
-	}
 	if err := checkEncoding(r.Header); err != nil {
 		x.Header().Set("Accept-Encoding", "identity")
 		return err
@@ -100,8 +57,8 @@ func (x exchange) readBody(b *buffer, path string, limit int64) error {
 		x.Header().Set("Accept-Post", "application/json")
 		return typeErr
 	}
-	if r.ContentLength > limit {
-		return tooLarge()
+	if r.ContentLength > i.Limit() {
+		return i.TooLarge()
 	}
 	if r.Body == nil || r.ContentLength == 0 {
 		// net/http drops the Transfer-Encoding of HTTP/1.0 and takes the body for empty: the tool would run without
@@ -111,18 +68,19 @@ func (x exchange) readBody(b *buffer, path string, limit int64) error {
 		}
 		return nil
 	}
-	most := min(limit, math.MaxInt64-1) + 1 // one more shows that there is too much
+	most := i.Limit()
 	if typeErr != nil {
-		most = 1 // of unknown length: without a type it must be empty
+		most = 0 // of unknown length: without a type it must be empty
 	}
-	err := b.read(x.state.door.memory, r.Body, r.ContentLength, most)
+	err := i.Read(r.Body, r.ContentLength, most)
+	size := int64(len(x.Call().Arguments))
 	var own *wasmtools.Error
 	switch cut := new(http.MaxBytesError); {
-	case typeErr != nil && len(b.bytes) > 0:
+	case typeErr != nil && size > 0:
 		x.Header().Set("Accept-Post", "application/json")
 		return typeErr
-	case int64(len(b.bytes)) > limit, errors.As(err, &cut):
-		return tooLarge()
+	case size > i.Limit(), errors.As(err, &cut):
+		return i.TooLarge()
 	case errors.As(err, &own):
 		return err
 	case errors.Is(err, os.ErrDeadlineExceeded): // net/http cancels the request then, too
@@ -138,35 +96,6 @@ func (x exchange) readBody(b *buffer, path string, limit int64) error {
 func incomplete(message string) error {
 	return &wasmtools.Error{Code: wasmtools.CodeInvalidArguments, Violations: []wasmtools.Violation{
 		{Type: "body_incomplete", Loc: []any{"body"}, Msg: message}}}
-}
-
-// read fills b until the end of the body, or until most bytes are there. It grows as the bytes come, so that a
-// client which promises much and sends little costs little. What is large has to be granted by m.
-func (b *buffer) read(m *memory, body io.Reader, length, most int64) error {
-	b.bytes = slices.Grow(b.bytes, int(min(max(length+1, firstRead), small)))
-	for int64(len(b.bytes)) < most {
-		if len(b.bytes) == cap(b.bytes) {
-			next := min(2*int64(len(b.bytes)), most)
-			if n := next - b.held; next > small {
-				if !m.grow(b.held, n) {
-					return errMemory()
-				}
-				b.held += n
-			}
-			b.bytes = append(make([]byte, 0, next), b.bytes...)
-		}
-		free := b.bytes[len(b.bytes):cap(b.bytes)]
-		free = free[:min(int64(len(free)), most-int64(len(b.bytes)))]
-		n, err := body.Read(free)
-		b.bytes = b.bytes[:len(b.bytes)+n]
-		if err == io.EOF {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // checkType reports why the request's type is not JSON in UTF-8, or nil. Without a type a body is refused, too: a

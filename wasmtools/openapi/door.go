@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 
 	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/invoke"
 	"github.com/toolsrv/toolsrv/wasmtools/web"
 )
 
@@ -16,7 +17,7 @@ import (
 type DoorOptions struct {
 	Title, Version, Description string
 	Servers                     []string
-	Memory                      int64
+	Invoker                     *invoke.Invoker
 	Logger                      *slog.Logger // receives what is wrong with the tools' descriptions
 	Settled                     func() bool
 }
@@ -29,8 +30,7 @@ type Door struct {
 
 	log         *slog.Logger
 	settled     func() bool
-	buffers     sync.Pool // of *buffer
-	memory      *memory
+	invoker     *invoke.Invoker
 	unsubscribe []func()
 
 	mu    sync.Mutex // orders rebuilds; below the locks of the route table and of dependencies
@@ -45,6 +45,10 @@ func NewDoor(mux *web.Mux, table *wasmtools.RouteTable, o DoorOptions) *Door {
 	if mux == nil || table == nil {
 		panic("openapi.NewDoor: mux or table is nil")
 	}
+	invoker := o.Invoker
+	if invoker == nil {
+		invoker = invoke.New(invoke.Options{})
+	}
 	d := &Door{
 		mux:         mux,
 		title:       cmp.Or(o.Title, "Tools"),
@@ -52,8 +56,7 @@ func NewDoor(mux *web.Mux, table *wasmtools.RouteTable, o DoorOptions) *Door {
 		description: o.Description,
 		log:         cmp.Or(o.Logger, slog.New(slog.DiscardHandler)),
 		settled:     o.Settled,
-		buffers:     sync.Pool{New: func() any { return new(buffer) }},
-		memory:      newMemory(o.Memory),
+		invoker:     invoker,
 	}
 	for _, address := range o.Servers {
 		// Clients put a path behind it, which begins with a slash.

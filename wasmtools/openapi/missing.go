@@ -1,7 +1,6 @@
 package openapi
 
 import (
-	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -17,8 +16,7 @@ const (
 )
 
 // answerMissing answers for a path that has no tool: with 503 where it may have one in a moment.
-func answerMissing(w http.ResponseWriter, _ *http.Request) {
-	x := exchangeOf(w)
+func (x exchange) answerMissing() {
 	door := x.state.door
 	if door.settled != nil && !door.settled() {
 		x.Fail(&wasmtools.Error{Code: wasmtools.CodeNotReady, Message: "No tool has this path yet, and some are still being read; try again."})
@@ -27,29 +25,28 @@ func answerMissing(w http.ResponseWriter, _ *http.Request) {
 	// What was read between the look-up and the question is in the state by now.
 	if newest := door.state.Load(); newest != x.state {
 		x.Local = newest
-		newest.router.ServeHTTP(w, x.Request())
+		newest.router.ServeHTTP(x.Exchange, x.Request())
 		return
 	}
 	e := &wasmtools.Error{Code: wasmtools.CodeNotFound}
-	if meant := x.state.guess(x.Request().URL.Path); meant != "" {
+	if meant := x.state.guess(x.Request().URL.Path, x.Call().Principal); meant != "" {
 		e.Message = "Not Found: did you mean " + meant + "?"
 	}
 	x.Fail(e)
 }
 
-// guess returns the path of an enabled tool that was meant by a path without a tool, or "". Whoever asks may read all
-// of these in the lists.
-func (s *state) guess(path string) string {
+// guess returns the path of an enabled tool that was meant by a path without a tool, or "". Who asks may call it.
+func (s *state) guess(path string, p *wasmtools.Principal) string {
 	if len(path) > maxGuessed {
 		return ""
 	}
 	var names, same []string
 	_, name := cutName(path)
 	for _, i := range s.near.around(path) {
-		if !s.generation.Routes()[i].Enabled {
+		near := s.entries[i].path
+		if !s.generation.Routes()[i].Enabled || !p.May(near) {
 			continue
 		}
-		near := s.entries[i].path
 		names = append(names, near)
 		if _, n := cutName(near); n == name && name != "" {
 			same = append(same, near)

@@ -15,6 +15,7 @@ import (
 	"net/http"
 
 	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/invoke"
 	"github.com/toolsrv/toolsrv/wasmtools/web"
 )
 
@@ -34,6 +35,9 @@ type Options struct {
 	// Memory is how many bytes of bodies and results above 64 KiB all calls may hold at the same time; calls that
 	// need more are answered with CodeOverloaded. One call alone may hold as much as its tool allows. Zero: 256 MiB.
 	Memory int64
+	// Invoker calls the tools. Doors that have the same one share its memory, and Memory counts for nothing. Nil: one of the
+	// application's own.
+	Invoker *invoke.Invoker
 	// Logger receives a line for each request, and the causes of failures. Nil: nothing is logged.
 	Logger *slog.Logger
 	// Ready says why the service is not ready, and /readyz answers 503 then. Nil: always ready. The error is
@@ -60,13 +64,17 @@ func NewApp(table *wasmtools.RouteTable, o Options) *App {
 	if table == nil {
 		panic("openapi.NewApp: table is nil; make one with wasmtools.NewRouteTable")
 	}
+	invoker := o.Invoker
+	if invoker == nil {
+		invoker = invoke.New(invoke.Options{Memory: o.Memory})
+	}
 	mux := web.NewMux(web.Options{Dependencies: o.Dependencies, Logger: o.Logger, Ready: o.Ready})
 	door := NewDoor(mux, table, DoorOptions{
 		Title:       o.Title,
 		Version:     o.Version,
 		Description: o.Description,
 		Servers:     o.Servers,
-		Memory:      o.Memory,
+		Invoker:     invoker,
 		Logger:      o.Logger,
 		Settled:     o.Settled,
 	})

@@ -94,8 +94,8 @@ func newRouter(entries []*entry) (r *httprouter.Router, err error) {
 	r.HandleMethodNotAllowed = true
 	r.HandleOPTIONS = true
 	r.GlobalOPTIONS = http.HandlerFunc(answerOptions)
-	r.NotFound = http.HandlerFunc(answerMissing)
-	r.MethodNotAllowed = answerCode(wasmtools.CodeMethodNotAllowed)
+	r.NotFound = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { exchangeOf(w).answerMissing() })
+	r.MethodNotAllowed = http.HandlerFunc(answerMethod)
 	for _, method := range []string{http.MethodGet, http.MethodHead} {
 		r.Handle(method, "/tools", func(w http.ResponseWriter, _ *http.Request, _ httprouter.Params) {
 			x := exchangeOf(w)
@@ -112,14 +112,29 @@ func newRouter(entries []*entry) (r *httprouter.Router, err error) {
 	return r, nil
 }
 
-func answerCode(code wasmtools.Code) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.(*web.Exchange).Fail(&wasmtools.Error{Code: code})
-	})
+// answerMethod answers another method than a path has.
+func answerMethod(w http.ResponseWriter, _ *http.Request) {
+	if x := exchangeOf(w); !x.hidden() {
+		x.Fail(&wasmtools.Error{Code: wasmtools.CodeMethodNotAllowed})
+	}
 }
 
 // answerOptions says which methods a path has; the router has set Allow. There is no CORS: whoever wants browsers
 // of other origins to call tools wraps the App.
 func answerOptions(w http.ResponseWriter, _ *http.Request) {
-	w.WriteHeader(http.StatusNoContent)
+	if x := exchangeOf(w); !x.hidden() {
+		x.WriteHeader(http.StatusNoContent)
+	}
+}
+
+// hidden answers, and reports true, where the path is that of a tool that the principal may not call: it is missing, whatever
+// the method.
+func (x exchange) hidden() bool {
+	path := x.Request().URL.Path
+	if _, ok := x.state.generation.Lookup(path); !ok || x.Call().Principal.May(path) {
+		return false
+	}
+	x.Header().Del("Allow")
+	x.answerMissing()
+	return true
 }

@@ -3,7 +3,6 @@ package toolfile
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/toolsrv/toolsrv/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/wasmtools"
@@ -31,25 +30,6 @@ func (c caller) Call(ctx context.Context, call *wasmtools.Call) ([]byte, error) 
 		return nil, translate(err)
 	}
 	return result, nil
-}
-
-// Call calls tool number i with a body, as the server does: the body is bounded, validated, and filled in with defaults.
-// It tells what the phases of the call in the sandbox took. Build made the tool. The error is a *wasmtools.Error.
-func (m *Module) Call(ctx context.Context, i int, body []byte) (result []byte, times sandbox.Times, err error) {
-	t := m.tools[i]
-	if int64(len(body)) > t.MaxInput {
-		return nil, times, &wasmtools.Error{Code: wasmtools.CodeInputTooLarge,
-			Message: fmt.Sprintf("The body is larger than %d bytes, the limit of %s", t.MaxInput, t.Path())}
-	}
-	arguments, err := t.Parameters.Validate(body)
-	if err != nil {
-		return nil, times, err
-	}
-	result, err = t.Caller.(caller).tool.Call(ctx, sandbox.CallSpec{Input: arguments, Times: &times}) // as Build made it
-	if err != nil {
-		return nil, times, translate(err)
-	}
-	return result, times, nil
 }
 
 // translate makes the service's error of the sandbox's.

@@ -14,6 +14,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/jsontree"
 	"github.com/toolsrv/toolsrv/internal/text"
 	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/invoke"
 )
 
 // A Trial is what came of an example of a tool when it was tried.
@@ -37,21 +38,22 @@ type Trial struct {
 // TryExamples calls the tools with the arguments of their examples, in order, and tells each of what came of it. A result
 // has to equal the example's, as a JSON value, and to fit the tool's own result schema. Once ctx is done, no more are tried.
 func (m *Module) TryExamples(ctx context.Context, tell func(Trial)) {
+	v := invoke.New(invoke.Options{})
 	for i, t := range m.tools {
 		for n, example := range t.Examples {
 			if ctx.Err() != nil {
 				return
 			}
-			tell(m.try(ctx, i, n, example))
+			tell(m.try(ctx, v, i, n, example))
 		}
 	}
 }
 
 // try tries one example.
-func (m *Module) try(ctx context.Context, tool, number int, example wasmtools.Example) Trial {
+func (m *Module) try(ctx context.Context, v *invoke.Invoker, tool, number int, example wasmtools.Example) Trial {
 	trial := Trial{Path: m.tools[tool].Path(), Number: number + 1, Arguments: example.Arguments, Want: example.Result}
 	begun := time.Now()
-	got, _, err := m.Call(ctx, tool, example.Arguments)
+	got, err := v.Call(ctx, invoke.RouteTo(m.tools[tool]), &wasmtools.Call{Arguments: example.Arguments, Principal: wasmtools.Self()})
 	trial.Took = time.Since(begun)
 	if err != nil {
 		trial.Err, trial.Problem = err, problemOf(err)

@@ -11,6 +11,7 @@ import (
 	"github.com/toolsrv/toolsrv/runtime/limits"
 	"github.com/toolsrv/toolsrv/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/invoke"
 	"github.com/toolsrv/toolsrv/wasmtools/toolfile"
 )
 
@@ -92,7 +93,8 @@ func TestCall(t *testing.T) {
 		{"no object", `[]`, "", wasmtools.CodeInvalidArguments},
 		{"too large", `{"n":1              }`, "", wasmtools.CodeInputTooLarge},
 	} {
-		got, times, err := m.Call(t.Context(), 0, []byte(c.body))
+		var times wasmtools.Times
+		got, err := call(t, m, c.body, &times)
 		failed, _ := errors.AsType[*wasmtools.Error](err)
 		if string(got) != c.want || (failed == nil) != (c.code == "") || failed != nil && failed.Code != c.code {
 			t.Errorf("%s: got %q, %v; want %q, %q", c.name, got, err, c.want, c.code)
@@ -103,10 +105,17 @@ func TestCall(t *testing.T) {
 	}
 }
 
+// call calls the first tool of a module as a server does.
+func call(t *testing.T, m *toolfile.Module, body string, times *wasmtools.Times) ([]byte, error) {
+	t.Helper()
+	return invoke.New(invoke.Options{}).Call(t.Context(), invoke.RouteTo(m.Tools()[0]),
+		&wasmtools.Call{Arguments: []byte(body), Principal: wasmtools.Self(), Times: times})
+}
+
 func TestCallTimeout(t *testing.T) {
 	t.Parallel()
 	m := built(t, sandboxtest.WithManifest(t, testkit.Fixture(t, "wat/hostile/spin"), manifest(t, "", "spin")), limits.Limits{Timeout: 20 * time.Millisecond})
-	_, _, err := m.Call(t.Context(), 0, nil)
+	_, err := call(t, m, "", nil)
 	if failed, _ := errors.AsType[*wasmtools.Error](err); failed == nil || failed.Code != wasmtools.CodeToolTimeout {
 		t.Errorf("got %v, want %s", err, wasmtools.CodeToolTimeout)
 	}

@@ -97,11 +97,10 @@ func (b *bench) run(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	defer o.close()
-	number, err := o.pick(name)
+	tool, err := o.pick(name)
 	if err != nil {
 		return err
 	}
-	tool := o.module.Tools()[number]
 	var arguments []byte
 	switch {
 	case body != nil:
@@ -114,12 +113,12 @@ func (b *bench) run(cmd *cobra.Command, args []string) error {
 		return &usageError{fmt.Errorf("%s has no example whose arguments could be taken: give them as JSON", tool.Path())}
 	}
 	// A call that fails is a mistake of the arguments most often, and not worth measuring.
-	if _, _, err := o.module.Call(ctx, number, arguments); err != nil {
+	if _, err := o.call(ctx, tool, arguments, nil); err != nil {
 		return tellFailure(stderr, err, false)
 	}
 	done := showWaiting(stderr, "measuring "+tool.Path())
-	b.measure(ctx, tool, arguments, b.warmup, 0)
-	m := b.measure(ctx, tool, arguments, b.duration, b.calls)
+	b.measure(ctx, o, tool, arguments, b.warmup, 0)
+	m := b.measure(ctx, o, tool, arguments, b.duration, b.calls)
 	done()
 	if m.calls == 0 {
 		return errors.New("interrupted before anything was measured")
@@ -146,7 +145,7 @@ type measurement struct {
 }
 
 // measure calls the tool for a while, or, where calls is not 0, for that many times, and until ctx ends at the most.
-func (b *bench) measure(ctx context.Context, tool *wasmtools.Tool, arguments []byte, d time.Duration, calls int64) *measurement {
+func (b *bench) measure(ctx context.Context, o *opened, tool *wasmtools.Tool, arguments []byte, d time.Duration, calls int64) *measurement {
 	begun := time.Now()
 	end := begun.Add(d)
 	var started atomic.Int64
@@ -159,10 +158,7 @@ func (b *bench) measure(ctx context.Context, tool *wasmtools.Tool, arguments []b
 				if calls > 0 && started.Add(1) > calls || calls == 0 && !last.Before(end) {
 					return
 				}
-				filled, err := tool.Parameters.Validate(arguments)
-				if err == nil {
-					_, err = tool.Caller.Call(ctx, &wasmtools.Call{Arguments: filled, Principal: wasmtools.Self()})
-				}
+				_, err := o.call(ctx, tool, arguments, nil)
 				if ctx.Err() != nil {
 					return // it may have been cut off
 				}

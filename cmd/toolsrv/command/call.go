@@ -22,6 +22,7 @@ import (
 	"github.com/toolsrv/toolsrv/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
+	"github.com/toolsrv/toolsrv/wasmtools/invoke"
 	"github.com/toolsrv/toolsrv/wasmtools/toolfile"
 	"github.com/toolsrv/toolsrv/wasmtools/web"
 )
@@ -118,18 +119,18 @@ func (c *call) run(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	defer o.close()
-	number, err := o.pick(name)
+	tool, err := o.pick(name)
 	if err != nil {
 		return err
 	}
-	tool := o.module.Tools()[number]
 	arguments := []byte("{}")
 	if body != nil {
 		if arguments, err = readArguments(*body, cmd.InOrStdin(), stderr, tool.MaxInput); err != nil {
 			return err
 		}
 	}
-	result, times, err := o.module.Call(ctx, number, arguments)
+	var times wasmtools.Times
+	result, err := o.call(ctx, tool, arguments, &times)
 	if c.time {
 		o.printTimes(stderr, times, c.asJSON)
 	}
@@ -180,16 +181,16 @@ func readArguments(body string, stdin io.Reader, stderr io.Writer, limit int64) 
 	return text, nil
 }
 
-// pick returns the number of the tool that a name or a path means.
-func (o *opened) pick(name string) (int, error) {
+// pick returns the tool that a name or a path means.
+func (o *opened) pick(name string) (*wasmtools.Tool, error) {
 	tools := o.module.Tools()
 	if name == "" && len(tools) == 1 {
-		return 0, nil
+		return tools[0], nil
 	}
 	var names []string
-	for i, t := range tools {
+	for _, t := range tools {
 		if name == t.Name || "/"+strings.TrimPrefix(name, "/") == t.Path() {
-			return i, nil
+			return t, nil
 		}
 		names = append(names, t.Name)
 	}
@@ -199,9 +200,9 @@ func (o *opened) pick(name string) (int, error) {
 	}
 	list := strings.Join(names, ", ")
 	if name == "" {
-		return 0, &usageError{fmt.Errorf("%s has several tools: name one of them (%s)", o.file, list)}
+		return nil, &usageError{fmt.Errorf("%s has several tools: name one of them (%s)", o.file, list)}
 	}
-	return 0, &usageError{fmt.Errorf("%s has no tool %q: it has %s", o.file, name, list)}
+	return nil, &usageError{fmt.Errorf("%s has no tool %q: it has %s", o.file, name, list)}
 }
 
 // tellFailure tells why a call failed, and returns the exit code for it.
@@ -269,7 +270,7 @@ func moreOf(v wasmtools.Violation) string {
 func oneLine(s string) string { return strings.Join(strings.Fields(text.Escape(s)), " ") }
 
 // printTimes tells what the phases took.
-func (o *opened) printTimes(w io.Writer, t sandbox.Times, asJSON bool) {
+func (o *opened) printTimes(w io.Writer, t wasmtools.Times, asJSON bool) {
 	phases := []struct {
 		name string
 		took time.Duration
@@ -398,6 +399,7 @@ type opened struct {
 	file                  string
 	size                  int
 	engine                *sandbox.Engine
+	invoker               *invoke.Invoker
 	module                *toolfile.Module
 	loadTook, compileTook time.Duration
 }
@@ -414,7 +416,7 @@ func (o *opener) open(ctx context.Context, file string, stderr io.Writer) (_ *op
 	if err != nil {
 		return nil, err
 	}
-	f := &opened{file: file, engine: engine}
+	f := &opened{file: file, engine: engine, invoker: invoke.New(invoke.Options{})}
 	defer func() {
 		if err != nil {
 			f.close()
@@ -450,6 +452,11 @@ func (o *opener) open(ctx context.Context, file string, stderr io.Writer) (_ *op
 // limitsOver returns of limits, with those of the flags above them.
 func (o *opener) limitsOver(of func(path string) limits.Limits) func(path string) limits.Limits {
 	return func(path string) limits.Limits { return o.limits.Over(of(path)) }
+}
+
+// call calls a tool of the file as a server does. times is told what the phases took; nil: nobody measures them.
+func (f *opened) call(ctx context.Context, tool *wasmtools.Tool, arguments []byte, times *wasmtools.Times) ([]byte, error) {
+	return f.invoker.Call(ctx, invoke.RouteTo(tool), &wasmtools.Call{Arguments: arguments, Principal: wasmtools.Self(), Times: times})
 }
 
 func (f *opened) close() {

@@ -1,0 +1,200 @@
+package invoke_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/invoke"
+	"github.com/toolsrv/toolsrv/wasmtools/openapi"
+	"github.com/toolsrv/toolsrv/wasmtools/schema"
+	"github.com/toolsrv/toolsrv/wasmtools/web"
+)
+
+// as is a dependency that says who calls.
+type as struct{ principal *wasmtools.Principal }
+
+func (as) Check(*http.Request) error { return nil }
+
+func (a as) Principal(*http.Request, *wasmtools.Principal) (*wasmtools.Principal, error) {
+	return a.principal, nil
+}
+
+// tool returns a tool whose argument n is 7 where it is left out.
+func tool(path string, f wasmtools.CallerFunc) *wasmtools.Tool {
+	namespace, name := "", path
+	if i := strings.LastIndexByte(path, '/'); i >= 0 {
+		namespace, name = path[:i], path[i+1:]
+	}
+	return &wasmtools.Tool{Namespace: namespace, Name: name, Description: "A tool.", MaxInput: 100, Caller: f,
+		Parameters: schema.MustCompile(`{"type":"object","properties":{"n":{"type":"integer","default":7}},"additionalProperties":false}`)}
+}
+
+func echo(_ context.Context, call *wasmtools.Call) ([]byte, error) { return call.Arguments, nil }
+
+// ends returns a function that ends each call so.
+func ends(result string, err error) wasmtools.CallerFunc {
+	return func(context.Context, *wasmtools.Call) ([]byte, error) { return []byte(result), err }
+}
+
+func principal(t *testing.T, scopes ...string) *wasmtools.Principal {
+	t.Helper()
+	p, err := wasmtools.NewPrincipal("test", "test", scopes...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func tableOf(t *testing.T, tools ...*wasmtools.Tool) *wasmtools.RouteTable {
+	t.Helper()
+	table, err := wasmtools.NewRouteTable(tools...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return table
+}
+
+// TestDoorsAgree calls tools through REST and from memory: both answer the same, whatever a call ends with.
+func TestDoorsAgree(t *testing.T) {
+	t.Parallel()
+	secret := errors.New("the password is hunter2")
+	table := tableOf(t, tool("echo", echo), tool("math/add", echo), tool("off", echo), tool("math/off", echo),
+		tool("who", func(_ context.Context, call *wasmtools.Call) ([]byte, error) {
+			return json.Marshal(call.Principal.String())
+		}),
+		tool("fail/plain", ends("", errors.New("2 are left"))),
+		tool("fail/own", ends("", &wasmtools.Error{Code: wasmtools.CodeToolError, Message: "2 are left", Status: 409, ToolCode: "few", Data: json.RawMessage(`{"left":2}`)})),
+		tool("fail/trap", ends("", &wasmtools.Error{Code: wasmtools.CodeToolTrapped, Message: "It trapped.", Err: secret})),
+		tool("fail/busy", ends("", &wasmtools.Error{Code: wasmtools.CodeOverloaded})),
+		tool("fail/missing", ends("", &wasmtools.Error{Code: wasmtools.CodeNotFound, Message: "No such row"})),
+		tool("fail/internal", ends("", &wasmtools.Error{Code: wasmtools.CodeInternal, Message: "hunter2", Err: secret})),
+		tool("fail/odd", ends("", &wasmtools.Error{Code: "odd", Err: secret})),
+		tool("fail/nil", ends("", (*wasmtools.Error)(nil))),
+		tool("fail/output", ends("hunter2", nil)),
+		tool("fail/empty", ends("", nil)),
+	)
+	if err := errors.Join(table.Disable("/off", "being repaired"), table.Disable("/math/off", "")); err != nil {
+		t.Fatal(err)
+	}
+	everybody, math, none := wasmtools.Everybody(), principal(t, "math/*"), principal(t)
+	for _, test := range []struct {
+		name       string
+		principal  *wasmtools.Principal
+		path, body string
+		want       string
+	}{
+		{"a result", everybody, "/echo", ` {"n": 1} `, ` {"n": 1} `},
+		{"a default", everybody, "/echo", `{}`, `{"n":7}`},
+		{"nothing", everybody, "/echo", ``, `{"n":7}`},
+		{"who calls", everybody, "/who", ``, `"everybody"`},
+		{"who calls by name", principal(t, "*"), "/who", ``, `"test"`},
+		{"within the scope", math, "/math/add", `{"n":2}`, `{"n":2}`},
+		{"not JSON", everybody, "/echo", `{"n":`, `"code":"invalid_arguments"`},
+		{"not valid", everybody, "/echo", `{"n":"x"}`, `"loc":["body","n"]`},
+		{"of the largest size", everybody, "/echo", `{"n":1` + strings.Repeat(" ", 93) + `}`, `{"n":1` + strings.Repeat(" ", 93) + `}`},
+		{"too large", everybody, "/echo", `{"n":1` + strings.Repeat(" ", 94) + `}`, `{"detail":"The body is larger than 100 bytes, the limit of /echo","code":"input_too_large"}`},
+		{"disabled", everybody, "/math/off", `{}`, `{"detail":"Tool /math/off is disabled","code":"tool_disabled"}`},
+		{"disabled with a reason", everybody, "/off", `{}`, `{"detail":"Tool /off is disabled: being repaired","code":"tool_disabled"}`},
+		{"no such tool", everybody, "/zz", `{}`, `{"detail":"Not Found","code":"not_found"}`},
+		{"out of scope", math, "/echo", `{}`, `{"detail":"Not Found","code":"not_found"}`},
+		{"out of scope and disabled", math, "/off", `{}`, `{"detail":"Not Found","code":"not_found"}`},
+		{"out of scope and not valid", math, "/echo", `{"n":"x"}`, `{"detail":"Not Found","code":"not_found"}`},
+		{"no scope", none, "/math/add", `{}`, `{"detail":"Not Found","code":"not_found"}`},
+		{"the zero principal", &wasmtools.Principal{}, "/math/add", `{}`, `{"detail":"Not Found","code":"not_found"}`},
+		{"no principal", nil, "/echo", `{}`, `"code":"internal"`},
+		{"a plain error", everybody, "/fail/plain", `{}`, `{"detail":"2 are left","code":"tool_error"}`},
+		{"an error of its own", everybody, "/fail/own", `{}`, `{"detail":"2 are left","code":"tool_error","error":{"code":"few","data":{"left":2}}}`},
+		{"a trap", everybody, "/fail/trap", `{}`, `{"detail":"It trapped.","code":"tool_trapped"}`},
+		{"overloaded", everybody, "/fail/busy", `{}`, `"code":"overloaded"`},
+		{"what the tool did not find", everybody, "/fail/missing", `{}`, `{"detail":"No such row","code":"not_found"}`},
+		{"internal", everybody, "/fail/internal", `{}`, `"code":"internal"`},
+		{"a code that is not known", everybody, "/fail/odd", `{}`, `"code":"internal"`},
+		{"a nil error", everybody, "/fail/nil", `{}`, `"code":"internal"`},
+		{"a result that is not JSON", everybody, "/fail/output", `{}`, `"code":"tool_bad_output"`},
+		{"no result", everybody, "/fail/empty", `{}`, `"code":"tool_bad_output"`},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			status, rest := overREST(t, table, test.principal, test.path, test.body)
+			inMemory, memory := fromMemory(t, table, test.principal, test.path, test.body)
+			if status != inMemory || rest != memory {
+				t.Errorf("REST answers %d %s, a call from memory %d %s", status, rest, inMemory, memory)
+			}
+			if rest != test.want && !strings.Contains(rest, test.want) || strings.Contains(rest, "hunter2") {
+				t.Errorf("got %s, want %s", rest, test.want)
+			}
+		})
+	}
+}
+
+// overREST returns the answer to a request.
+func overREST(t *testing.T, table *wasmtools.RouteTable, p *wasmtools.Principal, path, body string) (int, string) {
+	t.Helper()
+	app := openapi.NewApp(table, openapi.Options{Dependencies: []openapi.Dependency{as{p}}})
+	defer app.Close()
+	r := httptest.NewRequest(http.MethodPost, path, strings.NewReader(body))
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("X-Request-Id", "test")
+	answer := httptest.NewRecorder()
+	app.ServeHTTP(answer, r)
+	text, err := io.ReadAll(answer.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer.Code, strings.Replace(string(text), `,"request_id":"test"`, "", 1)
+}
+
+// fromMemory returns what REST would answer to how a call from memory ends.
+func fromMemory(t *testing.T, table *wasmtools.RouteTable, p *wasmtools.Principal, path, body string) (int, string) {
+	t.Helper()
+	result, err := callOf(t.Context(), invoke.New(invoke.Options{}), table, p, path, body)
+	if err != nil {
+		status, answer := web.Failure(err)
+		return status, string(answer)
+	}
+	return http.StatusOK, string(result)
+}
+
+func callOf(ctx context.Context, v *invoke.Invoker, table *wasmtools.RouteTable, p *wasmtools.Principal, path, body string) ([]byte, error) {
+	route, err := invoke.Find(table.Current(), path, p)
+	if p == nil {
+		route, err = invoke.RouteTo(tool("echo", echo)), nil // a door that forgot to ask who calls
+	}
+	if err != nil {
+		return nil, err
+	}
+	return v.Call(ctx, route, &wasmtools.Call{Arguments: []byte(body), Principal: p})
+}
+
+// TestHiddenOverREST has a principal look for a tool that it may not call: nothing tells it from one that is not there.
+func TestHiddenOverREST(t *testing.T) {
+	t.Parallel()
+	p := principal(t, "math")
+	with, without := tableOf(t, tool("secret/plan", echo), tool("math/plan", echo)), tableOf(t, tool("math/plan", echo))
+	for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodDelete, http.MethodOptions} {
+		for _, path := range []string{"/secret/plan", "/secret/plam", "/secret/plan/", "/secret", "/secret/plan?x", "/math/plan", "/math/plam"} {
+			answers := [2]string{}
+			for i, table := range []*wasmtools.RouteTable{with, without} {
+				app := openapi.NewApp(table, openapi.Options{Dependencies: []openapi.Dependency{as{p}}})
+				r := httptest.NewRequest(method, path, nil)
+				r.Header.Set("X-Request-Id", "test")
+				answer := httptest.NewRecorder()
+				app.ServeHTTP(answer, r)
+				app.Close()
+				var text strings.Builder
+				_ = answer.Result().Write(&text)
+				answers[i] = text.String()
+			}
+			if answers[0] != answers[1] || strings.Contains(answers[0], "secret") {
+				t.Errorf("%s %s: got\n%s\nand without the tool\n%s", method, path, answers[0], answers[1])
+			}
+		}
+	}
+}

@@ -1,0 +1,327 @@
+package invoke_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/iotest"
+
+	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/invoke"
+)
+
+// codeOf returns why a call failed, or "".
+func codeOf(err error) wasmtools.Code {
+	if err == nil {
+		return ""
+	}
+	failed, ok := err.(*wasmtools.Error)
+	if !ok {
+		return wasmtools.Code(fmt.Sprintf("a %T: %v", err, err))
+	}
+	return failed.Code
+}
+
+func call(body string) *wasmtools.Call {
+	return &wasmtools.Call{Arguments: []byte(body), Principal: wasmtools.Everybody()}
+}
+
+// TestChangesBetweenFindAndCall changes the table after a route was found: the call goes on with what was found.
+func TestChangesBetweenFindAndCall(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(*wasmtools.RouteTable) error{
+		"removed":  func(r *wasmtools.RouteTable) error { return r.Replace(nil, nil) },
+		"disabled": func(r *wasmtools.RouteTable) error { return r.Disable("/echo", "late") },
+		"replaced": func(r *wasmtools.RouteTable) error {
+			return r.Replace([]*wasmtools.Tool{tool("echo", ends(`"new"`, nil))}, nil)
+		},
+	} {
+		v, table := invoke.New(invoke.Options{}), tableOf(t, tool("echo", ends(`"old"`, nil)))
+		route, err := invoke.Find(table.Current(), "/echo", wasmtools.Everybody())
+		if err != nil {
+			t.Fatal(err)
+		}
+		admitted, err := v.Begin(route, call(`{}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := change(table); err != nil {
+			t.Fatal(err)
+		}
+		if result, err := admitted.Run(t.Context()); string(result) != `"old"` || err != nil {
+			t.Errorf("%s, after it was admitted: got %s, %v", name, result, err)
+		}
+		admitted.End(nil)
+		if result, err := v.Call(t.Context(), route, call(`{}`)); string(result) != `"old"` || err != nil {
+			t.Errorf("%s, after it was found: got %s, %v", name, result, err)
+		}
+	}
+}
+
+// TestRefusals refuses before anybody looks at the arguments, and has the first reason of these in this order: a call without
+// a principal, a tool that it may not call, a tool that is disabled.
+func TestRefusals(t *testing.T) {
+	t.Parallel()
+	on, off := invoke.RouteTo(tool("echo", echo)), invoke.RouteTo(tool("echo", echo))
+	off.Enabled = false
+	v := invoke.New(invoke.Options{})
+	for _, test := range []struct {
+		name      string
+		route     wasmtools.Route
+		principal *wasmtools.Principal
+		want      wasmtools.Code
+	}{
+		{"everybody", on, wasmtools.Everybody(), ""},
+		{"the process", on, wasmtools.Self(), ""},
+		{"within the scope", on, principal(t, "none", "echo"), ""},
+		{"nil", on, nil, wasmtools.CodeInternal},
+		{"nil, and disabled", off, nil, wasmtools.CodeInternal},
+		{"zero", on, &wasmtools.Principal{}, wasmtools.CodeNotFound},
+		{"without a scope", on, principal(t), wasmtools.CodeNotFound},
+		{"out of scope", on, principal(t, "echo/*", "math"), wasmtools.CodeNotFound},
+		{"out of scope, and disabled", off, principal(t, "math"), wasmtools.CodeNotFound},
+		{"disabled", off, principal(t, "*"), wasmtools.CodeToolDisabled},
+	} {
+		// The arguments are not valid either: nobody is told who may not call.
+		_, err := v.Call(t.Context(), test.route, &wasmtools.Call{Arguments: []byte(`{"n":1}`), Principal: test.principal})
+		if got := codeOf(err); got != test.want {
+			t.Errorf("%s: got %q, want %q", test.name, got, test.want)
+		}
+	}
+}
+
+// TestMemory has large arguments and results of calls from memory count like those that are read, until they have ended.
+func TestMemory(t *testing.T) {
+	t.Parallel()
+	large := `{"n":1` + strings.Repeat(" ", 300<<10) + `}`
+	wide := func(path string, f wasmtools.CallerFunc) wasmtools.Route {
+		t := tool(path, f)
+		t.MaxInput = 1 << 20
+		return invoke.RouteTo(t)
+	}
+	v := invoke.New(invoke.Options{Memory: 600 << 10})
+	idle := func(step string) {
+		t.Helper()
+		if _, err := v.Call(t.Context(), wide("echo", echo), call(large)); err != nil {
+			t.Fatalf("%s: got %v: the memory was not given back", step, err)
+		}
+	}
+	idle("at first")
+	begin := func(f wasmtools.CallerFunc, body string) *invoke.Invocation {
+		i, err := v.Begin(wide("echo", f), call(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return i
+	}
+	refused := func(step string) {
+		t.Helper()
+		if _, err := v.Call(t.Context(), wide("echo", echo), call(large)); codeOf(err) != wasmtools.CodeOverloaded {
+			t.Errorf("%s: got %v, want overloaded", step, err)
+		}
+		if _, err := v.Call(t.Context(), wide("small", ends("1", nil)), call(`{}`)); err != nil {
+			t.Errorf("%s: a small call: got %v", step, err)
+		}
+	}
+	i := begin(ends("1", nil), large)
+	if _, err := i.Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	refused("large arguments beside others")
+	i.End(nil)
+	idle("after large arguments")
+
+	i = begin(ends("1", nil), "")
+	if err := i.Read(strings.NewReader(large), -1, i.Limit()); err != nil {
+		t.Fatal(err)
+	}
+	refused("large arguments beside those that were read")
+	i.End(nil)
+	idle("after arguments that were read")
+
+	i = begin(ends("1", nil), "")
+	if err := i.Read(iotest.TimeoutReader(strings.NewReader(large)), -1, i.Limit()); !errors.Is(err, iotest.ErrTimeout) {
+		t.Errorf("got %v, want the reader's error", err)
+	}
+	i.End(nil)
+	idle("after a body that could not be read")
+
+	i = begin(ends(`"`+strings.Repeat("x", 300<<10)+`"`, nil), `{}`)
+	if _, err := i.Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	refused("beside a large result")
+	i.End(nil)
+	idle("after a large result")
+
+	func() {
+		defer func() { _ = recover() }()
+		_, _ = v.Call(t.Context(), wide("echo", func(context.Context, *wasmtools.Call) ([]byte, error) { panic("odd") }), call(large))
+		t.Error("the panic does not reach the door")
+	}()
+	idle("after a panic")
+
+	// A call that is alone may have more than there is.
+	huge := begin(ends("1", nil), `{"n":1`+strings.Repeat(" ", 800<<10)+`}`)
+	if _, err := huge.Run(t.Context()); err != nil {
+		t.Errorf("alone: got %v", err)
+	}
+	if _, err := v.Begin(wide("small", echo), call(`{}`)); codeOf(err) != wasmtools.CodeOverloaded {
+		t.Errorf("beside more than all memory: got %v", err)
+	}
+	huge.End(nil)
+	idle("after more than all memory")
+}
+
+// TestRead reads no more than one byte above what is allowed.
+func TestRead(t *testing.T) {
+	t.Parallel()
+	v := invoke.New(invoke.Options{})
+	for _, test := range []struct{ size, length, most, want int64 }{
+		{0, -1, 100, 0}, {0, 50, 100, 0}, {100, 100, 100, 100}, {101, 101, 100, 101}, {5000, -1, 100, 101}, {5000, -1, 1 << 40, 101}, {10, -1, 0, 1},
+		{10, 1 << 40, 100, 10},
+	} {
+		c := call("")
+		i, err := v.Begin(invoke.RouteTo(tool("echo", echo)), c) // its limit is 100 bytes
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := i.Read(strings.NewReader(strings.Repeat("x", int(test.size))), test.length, test.most); err != nil || int64(len(c.Arguments)) != test.want {
+			t.Errorf("%+v: got %d bytes, %v", test, len(c.Arguments), err)
+		}
+		i.End(nil)
+		if c.Arguments != nil {
+			t.Error("the call keeps memory that the next one reads into")
+		}
+	}
+}
+
+// TestAccount accounts for each call once, however it ends.
+func TestAccount(t *testing.T) {
+	t.Parallel()
+	var all []invoke.Record
+	v := invoke.New(invoke.Options{Account: func(r invoke.Record) { all = append(all, r) }})
+	last := func(name string, want string) {
+		t.Helper()
+		if len(all) != 1 {
+			t.Fatalf("%s: accounted %d times", name, len(all))
+		}
+		r := all[0]
+		if got := fmt.Sprintf("%s by %s: %d>%d %s", r.Path, r.Principal, r.Arguments, r.Result, r.Code); got != want {
+			t.Errorf("%s: got %q, want %q", name, got, want)
+		}
+		all = nil
+	}
+	off := invoke.RouteTo(tool("math/off", echo))
+	off.Enabled = false
+	for _, test := range []struct {
+		name  string
+		route wasmtools.Route
+		body  string
+		want  string
+	}{
+		{"a result", invoke.RouteTo(tool("echo", echo)), `{}`, "/echo by everybody: 2>7 "},
+		{"not valid", invoke.RouteTo(tool("echo", echo)), `[]`, "/echo by everybody: 2>0 invalid_arguments"},
+		{"too large", invoke.RouteTo(tool("echo", echo)), strings.Repeat(" ", 101), "/echo by everybody: 101>0 input_too_large"},
+		{"an error", invoke.RouteTo(tool("math/f", ends("", errors.New("odd")))), `{}`, "/math/f by everybody: 2>0 tool_error"},
+		{"disabled", off, `{}`, "/math/off by everybody: 0>0 tool_disabled"},
+	} {
+		_, _ = v.Call(t.Context(), test.route, call(test.body))
+		last(test.name, test.want)
+	}
+	_, _ = v.Call(t.Context(), off, &wasmtools.Call{Principal: principal(t, "echo")})
+	last("out of scope", "/math/off by test: 0>0 not_found")
+
+	func() {
+		defer func() { _ = recover() }()
+		_, _ = v.Call(t.Context(), invoke.RouteTo(tool("f", func(context.Context, *wasmtools.Call) ([]byte, error) { panic("odd") })), call(`{}`))
+	}()
+	last("a panic", "/f by everybody: 2>0 internal")
+
+	i, err := v.Begin(invoke.RouteTo(tool("echo", echo)), call(""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	i.End(&wasmtools.Error{Code: wasmtools.CodeRequestTimeout})
+	last("the door's own error", "/echo by everybody: 0>0 request_timeout")
+}
+
+// TestTimes measures the phases of a call for whoever asks.
+func TestTimes(t *testing.T) {
+	t.Parallel()
+	var told invoke.Record
+	v := invoke.New(invoke.Options{Account: func(r invoke.Record) { told = r }})
+	typed := wasmtools.NewTool("typed", "A function.", func(context.Context, struct{}) (int, error) { return 0, errors.New("odd") })
+	for _, tool := range []*wasmtools.Tool{tool("echo", echo), typed} {
+		var times wasmtools.Times
+		c := call(`{}`)
+		c.Times = &times
+		_, _ = v.Call(t.Context(), invoke.RouteTo(tool), c)
+		if times.Validate <= 0 || times.Run <= 0 || times.Ready != 0 || times.Reset != 0 || told.Times != times {
+			t.Errorf("%s: got %+v, accounted %+v", tool.Path(), times, told.Times)
+		}
+	}
+	if _, err := v.Call(t.Context(), invoke.RouteTo(typed), call(`{}`)); codeOf(err) != wasmtools.CodeToolError || told.Times != (wasmtools.Times{}) {
+		t.Errorf("without: got %+v", told.Times)
+	}
+}
+
+// TestConcurrentCalls has calls of several principals side by side: nothing of one is in another.
+func TestConcurrentCalls(t *testing.T) {
+	t.Parallel()
+	v := invoke.New(invoke.Options{})
+	who := tool("who", func(_ context.Context, call *wasmtools.Call) ([]byte, error) {
+		return fmt.Appendf(nil, `"%s %s"`, call.Principal, strings.Trim(string(call.Arguments), "{}\"n: ")), nil
+	})
+	route := invoke.RouteTo(who)
+	var calls sync.WaitGroup
+	for n := range 8 {
+		p, err := wasmtools.NewPrincipal(fmt.Sprint("p", n), "test", "who")
+		if err != nil {
+			t.Fatal(err)
+		}
+		calls.Go(func() {
+			for range 200 {
+				i, err := v.Begin(route, &wasmtools.Call{Principal: p})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				err = i.Read(strings.NewReader(fmt.Sprintf(`{"n":%d}`, n)), -1, i.Limit())
+				var result []byte
+				if err == nil {
+					result, err = i.Run(t.Context())
+				}
+				if want := fmt.Sprintf(`"p%d %d"`, n, n); string(result) != want || err != nil {
+					t.Errorf("got %s, %v, want %s", result, err, want)
+				}
+				i.End(err)
+			}
+		})
+	}
+	calls.Wait()
+}
+
+func TestCallAllocatesLittle(t *testing.T) {
+	result := []byte("3")
+	bare := tool("echo", func(context.Context, *wasmtools.Call) ([]byte, error) { return result, nil })
+	bare.Parameters = anything{bare.Parameters}
+	v, route, c := invoke.New(invoke.Options{}), invoke.RouteTo(bare), call(`{}`)
+	body := c.Arguments
+	if n := testing.AllocsPerRun(100, func() {
+		c.Arguments = body
+		if _, err := v.Call(t.Context(), route, c); err != nil {
+			t.Fatal(err)
+		}
+	}); n > 0 {
+		t.Errorf("got %v allocations, want none", n)
+	}
+}
+
+// anything accepts all arguments.
+type anything struct{ wasmtools.Schema }
+
+func (anything) Validate(body []byte) ([]byte, error) { return body, nil }

@@ -1,0 +1,115 @@
+package invoke
+
+import (
+	"context"
+	"io"
+	"runtime"
+	"slices"
+	"sync/atomic"
+
+	"github.com/toolsrv/toolsrv/wasmtools"
+)
+
+const (
+	// small is up to how many bytes arguments or a result cost what a connection costs anyway, so nobody counts them. It
+	// keeps small calls going while large ones use up the memory.
+	small = 64 << 10
+	// defaultMemory is Options.Memory where it is zero: 256 calls with the largest arguments that the default limit allows.
+	defaultMemory = 256 << 20
+	// firstRead is the first size of a buffer, in bytes: more than most calls have.
+	firstRead = 4 << 10
+)
+
+// A memory counts the bytes of large arguments and results that all calls hold at the same time. Without it, as many
+// clients as there are connections could each have the largest arguments wait.
+type memory struct {
+	most  int64
+	used  atomic.Int64
+	large chan struct{} // a place for each validation of large arguments
+}
+
+func newMemory(most int64) *memory {
+	if most <= 0 {
+		most = defaultMemory
+	}
+	// Validation needs a hundred times the arguments' bytes where they are all small values, and never waits: more at a
+	// time than there are processors would be no faster, only larger.
+	return &memory{most: most, large: make(chan struct{}, runtime.GOMAXPROCS(0))}
+}
+
+// grow lets a holder of held bytes have n more, or reports false. A call that is alone gets what it asks for, so that
+// a limit of one tool above all that there is does not make it uncallable.
+func (m *memory) grow(held, n int64) bool {
+	used := m.used.Add(n)
+	if used > m.most && used > held+n {
+		m.used.Add(-n)
+		return false
+	}
+	return true
+}
+
+// hold counts bytes that are there already, such as a result; they keep later calls out.
+func (m *memory) hold(n int64) { m.used.Add(n) }
+
+func (m *memory) release(n int64) { m.used.Add(-n) }
+
+// check refuses a call while there is too much.
+func (m *memory) check() error {
+	if m.used.Load() > m.most {
+		return errMemory()
+	}
+	return nil
+}
+
+// validate checks arguments with the schema of a tool; large ones wait for a place.
+func (m *memory) validate(ctx context.Context, s wasmtools.Schema, arguments []byte) ([]byte, error) {
+	if len(arguments) > small {
+		select {
+		case m.large <- struct{}{}:
+			defer func() { <-m.large }()
+		case <-ctx.Done():
+			return nil, &wasmtools.Error{Code: wasmtools.CodeCancelled, Err: context.Cause(ctx)}
+		}
+	}
+	return s.Validate(arguments)
+}
+
+func errMemory() error {
+	return &wasmtools.Error{Code: wasmtools.CodeOverloaded, Message: "Too many large calls are running; try again later"}
+}
+
+// A buffer holds the arguments of a call from their first byte until the answer is written: arguments, violations and the
+// result may all share its memory.
+type buffer struct {
+	bytes []byte
+	held  int64 // bytes that memory counts for it
+}
+
+// read fills b until the end of r, or until most bytes are there. It grows as the bytes come, so that a client which
+// promises much and sends little costs little. What is large has to be granted by m.
+func (b *buffer) read(m *memory, r io.Reader, length, most int64) error {
+	b.bytes = slices.Grow(b.bytes, int(min(max(length+1, firstRead), small)))
+	for int64(len(b.bytes)) < most {
+		if len(b.bytes) == cap(b.bytes) {
+			next := min(2*int64(len(b.bytes)), most)
+			if n := next - b.held; next > small {
+				if !m.grow(b.held, n) {
+					return errMemory()
+				}
+				b.held += n
+			}
+			b.bytes = append(make([]byte, 0, next), b.bytes...)
+		}
+		free := b.bytes[len(b.bytes):cap(b.bytes)]
+		free = free[:min(int64(len(free)), most-int64(len(b.bytes)))]
+		n, err := r.Read(free)
+		b.bytes = b.bytes[:len(b.bytes)+n]
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

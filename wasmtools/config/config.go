@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"reflect"
 
 	"github.com/toolsrv/toolsrv/internal/pattern"
 	"github.com/toolsrv/toolsrv/runtime/limits"
@@ -19,9 +20,13 @@ const MaxFile = 1 << 20
 
 // A Config says what a server serves, where, to whom and with which limits. It can be changed until a server has it;
 // from then on it must not be, and is safe for concurrent use.
+//
+// A field with the tag restart is read at a server's start only. The tag is its key.
 type Config struct {
 	// Title, Version and Description are those of the OpenAPI document.
-	Title, Version, Description string
+	Title       string `restart:"title"`
+	Version     string `restart:"version"`
+	Description string `restart:"description"`
 
 	Server Server
 	Tools  Tools
@@ -34,32 +39,32 @@ type Config struct {
 // Server is the table [server].
 type Server struct {
 	// Address is host:port to listen on. Port 0 is any that is free, an empty host all of the machine's addresses.
-	Address string
+	Address string `restart:"server.address"`
 	// PublicURL is where clients reach the server, or empty where that is its own address: an address such as
 	// "https://example.com/tools", or a path such as "/tools".
-	PublicURL string
+	PublicURL string `restart:"server.public_url"`
 	// Memory bounds what all tools take together, in bytes; 0 is half of what the process has.
-	Memory int64
+	Memory int64 `restart:"server.memory"`
 	// CodeMemory bounds the compiled code in memory, in bytes, where it can come back from Tools.CacheDir; 0 is an eighth of what the
 	// process has, 1 GiB at most.
-	CodeMemory int64
+	CodeMemory int64 `restart:"server.code_memory"`
 }
 
 // Tools is the table [tools].
 type Tools struct {
 	// Directory holds the .wasm files, in its subfolders too.
-	Directory string
+	Directory string `restart:"tools.directory"`
 	// Allowlist, when true, lets only those tools start enabled that Enabled names (mode = "allowlist"); otherwise
 	// all start enabled but those that Disabled names. Entries are namespaces, with those below, or tools:
 	// "web", "math/div".
 	Allowlist         bool
 	Enabled, Disabled []string
 	// Modules is how many modules of the directory are served at most.
-	Modules int
+	Modules int `restart:"tools.modules"`
 	// Reasons says of entries of Disabled why they are, where the file does.
 	Reasons map[string]string
 	// CacheDir is where compiled code is kept, or empty for "toolsrv" in the user's cache directory.
-	CacheDir string
+	CacheDir string `restart:"tools.cache_directory"`
 }
 
 // Auth is the table [auth].
@@ -98,8 +103,8 @@ func Load(path string) (*Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the configuration: %w", err)
 	}
-	d := &document{name: path}
-	c, err := d.read(text, filepath.Dir(path))
+	d := &document{scanner: scanner{name: path, text: text}}
+	c, err := d.read(filepath.Dir(path))
 	if err != nil {
 		return nil, err
 	}
@@ -108,7 +113,7 @@ func Load(path string) (*Config, error) {
 	}
 	tokens, err := ReadTokens(c.Auth.TokensFile)
 	if err != nil {
-		return nil, d.errorAt("auth.tokens_file", err)
+		return nil, fmt.Errorf("%s: auth.tokens_file: %w", d.place(d.offsets["auth.tokens_file"]), err)
 	}
 	c.Auth.Tokens = append(c.Auth.Tokens, tokens...)
 	return c, nil
@@ -117,8 +122,8 @@ func Load(path string) (*Config, error) {
 // Parse turns the text of a file in directory into a Config. It opens no file: Auth.TokensFile is set and not read.
 // The caller keeps text.
 func Parse(text []byte, directory string) (*Config, error) {
-	d := &document{name: "configuration"}
-	return d.read(text, directory)
+	d := &document{scanner: scanner{name: "configuration", text: text}}
+	return d.read(directory)
 }
 
 // LimitsFor returns the limits of the tool at a path such as "/math/add".
@@ -130,6 +135,24 @@ func (c *Config) LimitsFor(path string) limits.Limits {
 		}
 	}
 	return l
+}
+
+// NeedRestart returns the keys whose values differ from those that a server was started with, and that only a start reads.
+func (c *Config) NeedRestart(started *Config) []string {
+	return needRestart(reflect.ValueOf(started).Elem(), reflect.ValueOf(c).Elem())
+}
+
+func needRestart(started, now reflect.Value) (keys []string) {
+	for i := range now.NumField() {
+		if key := now.Type().Field(i).Tag.Get("restart"); key != "" {
+			if !now.Field(i).Equal(started.Field(i)) {
+				keys = append(keys, key)
+			}
+		} else if now.Field(i).Kind() == reflect.Struct {
+			keys = append(keys, needRestart(started.Field(i), now.Field(i))...)
+		}
+	}
+	return keys
 }
 
 var errTooLarge = errors.New("the file is larger than 1 MiB")

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -258,6 +259,39 @@ memory = "1MiB"
 		if _, err := config.Parse(text, ""); err != nil {
 			b.Fatal(err)
 		}
+	}
+}
+
+// TestNeedRestart finds a key that neither a reload takes up nor a start is needed for: each is one of both.
+func TestNeedRestart(t *testing.T) {
+	t.Parallel()
+	c := config.Default()
+	started := config.Default()
+	var change func(v reflect.Value)
+	change = func(v reflect.Value) {
+		switch v.Kind() {
+		case reflect.Struct:
+			for i := range v.NumField() {
+				change(v.Field(i))
+			}
+		case reflect.String:
+			v.SetString("changed")
+		case reflect.Int, reflect.Int64:
+			v.SetInt(v.Int() + 1)
+		case reflect.Bool:
+			v.SetBool(!v.Bool())
+		}
+	}
+	change(reflect.ValueOf(c).Elem())
+	got := c.NeedRestart(started)
+	reloads := []string{"tools.mode", "tools.enabled", "tools.disabled", "auth.tokens", "auth.tokens_file", "auth.required"}
+	for _, key := range knownKeys(t) {
+		if want := !slices.Contains(reloads, key) && !strings.HasPrefix(key, "limits."); slices.Contains(got, key) != want {
+			t.Errorf("%s: needs a restart: %v, want %v", key, !want, want)
+		}
+	}
+	if keys := started.NeedRestart(config.Default()); keys != nil {
+		t.Errorf("nothing changed: got %q", keys)
 	}
 }
 

@@ -4,22 +4,13 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
-	"strconv"
-	"strings"
 
+	"github.com/toolsrv/toolsrv/internal/pattern"
 	"github.com/toolsrv/toolsrv/internal/text"
 	"github.com/toolsrv/toolsrv/runtime/limits"
 )
 
-// A reader checks the value of one key and stores it. Its error says what is wrong with the value, and what is allowed.
-type reader func(value any) error
-
-// A table holds the readers of its keys.
-type table map[string]reader
-
-// The ranges of what can be set. The table of defaults in docs/configuration.md repeats them.
+// The ranges of what can be set, besides those of package limits. The table in docs/configuration.md repeats them.
 const (
 	maxText        = 200      // bytes of a title or a version
 	maxDescription = 64 << 10 // bytes
@@ -32,33 +23,34 @@ const (
 	maxMemory      = 1 << 40
 )
 
-var errOverride = errors.New("each override is a table of its own: write [[override]] above its keys")
-
 // tables returns the readers of all keys but those of [[override]], by the names of their tables.
 func tables(c *Config, l *limits.Limits, mode *string, directory string) map[string]table {
+	memory := func(to *int64) reader {
+		return zeroOr(to, quantity(limits.Bytes, minMemory, maxMemory, func(n int64) { *to = n }))
+	}
 	return map[string]table{
 		"": {
-			"title":       prose(&c.Title, 1, maxText),
-			"version":     prose(&c.Version, 1, maxText),
-			"description": prose(&c.Description, 0, maxDescription),
+			"title":       word(&c.Title, "a string", prose(1, maxText)),
+			"version":     word(&c.Version, "a string", prose(1, maxText)),
+			"description": word(&c.Description, "a string", prose(0, maxDescription)),
 		},
 		"server": {
-			"address":     address(&c.Server.Address),
-			"public_url":  publicURL(&c.Server.PublicURL),
-			"memory":      zeroOr(&c.Server.Memory, quantity(limits.Bytes, minMemory, maxMemory, func(n int64) { c.Server.Memory = n })),
-			"code_memory": zeroOr(&c.Server.CodeMemory, quantity(limits.Bytes, minMemory, maxMemory, func(n int64) { c.Server.CodeMemory = n })),
+			"address":     word(&c.Server.Address, `an address such as "127.0.0.1:8000"`, address),
+			"public_url":  word(&c.Server.PublicURL, `an address such as "https://example.com/tools"`, publicURL),
+			"memory":      memory(&c.Server.Memory),
+			"code_memory": memory(&c.Server.CodeMemory),
 		},
 		"tools": {
-			"directory":       path(&c.Tools.Directory, directory, true),
+			"directory":       word(&c.Tools.Directory, "a path", path(directory, true)),
 			"modules":         quantity(limits.Count, 0, maxModules, func(n int64) { c.Tools.Modules = cmp.Or(int(n), defaultModules) }),
-			"mode":            oneOf(mode, "denylist", "allowlist"),
-			"enabled":         list(&c.Tools.Enabled, toolOrNamespace),
+			"mode":            word(mode, "a string", oneOf("denylist", "allowlist")),
+			"enabled":         words(&c.Tools.Enabled, toolOrNamespace),
 			"disabled":        disabled(&c.Tools),
-			"cache_directory": path(&c.Tools.CacheDir, directory, false),
+			"cache_directory": word(&c.Tools.CacheDir, "a path", path(directory, false)),
 		},
 		"auth": {
-			"tokens":      list(&c.Auth.Tokens, token),
-			"tokens_file": path(&c.Auth.TokensFile, directory, false),
+			"tokens":      words(&c.Auth.Tokens, token),
+			"tokens_file": word(&c.Auth.TokensFile, "a path", path(directory, false)),
 			"required":    boolean(&c.Auth.Required),
 		},
 		"limits": limitsTable(l),
@@ -84,9 +76,9 @@ func SetLimit(l *limits.Limits, key, value string) error {
 	return read(value)
 }
 
-// read returns what text says, above the defaults.
-func (d *document) read(text []byte, directory string) (*Config, error) {
-	values, err := d.parse(text)
+// read returns what the text says, above the defaults.
+func (d *document) read(directory string) (*Config, error) {
+	values, err := d.parse()
 	if err != nil {
 		return nil, err
 	}
@@ -94,19 +86,18 @@ func (d *document) read(text []byte, directory string) (*Config, error) {
 	c.Tools.Directory = inDirectory(directory, c.Tools.Directory)
 	var set limits.Limits
 	mode := ""
-	known := tables(c, &set, &mode, directory)
-
-	top := known[""]
-	for name, t := range known {
+	d.known = tables(c, &set, &mode, directory)
+	top := d.known[""]
+	for name, t := range d.known {
 		if name != "" {
-			top[name] = d.tableReader(name, t, known)
+			top[name] = d.table(name, t)
 		}
 	}
-	top["override"] = d.overridesReader(&c.Overrides, known)
-	d.readTable("", values, top, known)
+	top["override"] = d.overrides(&c.Overrides)
+	d.readTable("", values, top)
 
 	if mode == "" && len(c.Tools.Enabled) > 0 {
-		d.failValue("tools.enabled", errors.New(`the list counts only with mode = "allowlist": set mode, too`))
+		d.fail("tools.enabled", errors.New(`the list counts only with mode = "allowlist": set mode, too`))
 	}
 	if err := d.err(); err != nil {
 		return nil, err
@@ -116,44 +107,22 @@ func (d *document) read(text []byte, directory string) (*Config, error) {
 	return c, nil
 }
 
-// readTable reads the members of the table at place; known is where a key that is not in t may belong.
-func (d *document) readTable(place string, values map[string]any, t table, known map[string]table) {
-	for name, value := range values {
-		key := join(place, name)
-		read, ok := t[name]
-		if !ok {
-			d.fail(key, &unknownKeyError{place, name, t, known})
-			continue
-		}
-		if err := read(value); err != nil {
-			d.failValue(key, err)
-		}
-	}
-}
-
-// failValue notes what a reader said of the value at key.
-func (d *document) failValue(key string, err error) {
-	if e, ok := err.(*elementError); ok {
-		key = index(key, e.index)
-		err = e.err
-	}
-	d.fail(key, fmt.Errorf("%s: %w", key, err))
-}
-
-// tableReader reads a table such as [server].
-func (d *document) tableReader(name string, t table, known map[string]table) reader {
+// table reads a table such as [server].
+func (d *document) table(name string, t table) reader {
 	return func(value any) error {
 		values, ok := value.(map[string]any)
 		if !ok {
 			return fmt.Errorf("%s is a table: write [%s] above its keys", name, name)
 		}
-		d.readTable(name, values, t, known)
+		d.readTable(name, values, t)
 		return nil
 	}
 }
 
-// overridesReader reads the tables [[override]].
-func (d *document) overridesReader(overrides *[]Override, known map[string]table) reader {
+var errOverride = errors.New("each override is a table of its own: write [[override]] above its keys")
+
+// overrides reads the tables [[override]].
+func (d *document) overrides(to *[]Override) reader {
 	return func(value any) error {
 		list, ok := value.([]any)
 		if !ok {
@@ -162,55 +131,22 @@ func (d *document) overridesReader(overrides *[]Override, known map[string]table
 		if len(list) > maxOverrides {
 			return fmt.Errorf("there are %d overrides, %d are allowed: use patterns such as \"math/*\"", len(list), maxOverrides)
 		}
-		*overrides = make([]Override, len(list))
+		*to = make([]Override, len(list))
 		for i, element := range list {
 			place := index("override", i)
 			values, ok := element.(map[string]any)
 			if !ok {
-				d.failValue(place, errOverride)
+				d.fail(place, errOverride)
 				continue
 			}
-			o := &(*overrides)[i]
+			o := &(*to)[i]
 			t := limitsTable(&o.Limits)
-			t["match"] = match(&o.Match)
-			d.readTable(place, values, t, known)
+			t["match"] = word(&o.Match, `a pattern such as "math/*"`, func(s string) (string, error) { return s, pattern.Check(s) })
+			d.readTable(place, values, t)
 			if _, ok := values["match"]; !ok {
-				d.failValue(place, errors.New(`match is missing: name the tools, as in match = "math/*"`))
+				d.fail(place, errors.New(`match is missing: name the tools, as in match = "math/*"`))
 			}
 		}
 		return nil
 	}
-}
-
-// An unknownKeyError is a key that its table does not have. The message is made when it is shown, because a hostile
-// file has more of them than are.
-type unknownKeyError struct {
-	place, name string
-	table       table
-	known       map[string]table
-}
-
-// Error says where the key belongs, what it may mean, or else what there is.
-func (e *unknownKeyError) Error() string {
-	where := ""
-	if strings.HasPrefix(e.place, "override[") {
-		where = " in [[override]]"
-	} else if e.place != "" {
-		where = " in [" + e.place + "]"
-	}
-	message := "unknown key " + strconv.Quote(text.Short(e.name)) + where
-	for _, other := range slices.Sorted(maps.Keys(e.known)) {
-		if _, ok := e.known[other][e.name]; !ok {
-			continue
-		}
-		if other == "" {
-			return message + ": it belongs above the first table"
-		}
-		return message + ": it belongs in [" + other + "]"
-	}
-	names := slices.Sorted(maps.Keys(e.table))
-	if near := text.Nearest(e.name, names); near != "" {
-		return message + ": did you mean " + strconv.Quote(near) + "?"
-	}
-	return message + ": there are " + strings.Join(names, ", ")
 }

@@ -16,50 +16,6 @@ import (
 	"github.com/toolsrv/toolsrv/runtime/limits"
 )
 
-// An elementError is what is wrong with one element of a list.
-type elementError struct {
-	index int
-	err   error
-}
-
-func (e *elementError) Error() string { return e.err.Error() }
-
-// prose reads a string of least to most bytes without control characters other than line feeds and tabs.
-func prose(to *string, least, most int) reader {
-	return func(value any) error {
-		s, ok := value.(string)
-		switch {
-		case !ok:
-			return wrongType(value, "a string")
-		case len(s) < least:
-			return errors.New("must not be empty")
-		case len(s) > most:
-			return fmt.Errorf("has %d bytes, %d are allowed", len(s), most)
-		case strings.ContainsFunc(s, func(r rune) bool { return r < ' ' && r != '\n' && r != '\t' || r == 0x7f }):
-			return errors.New("has a control character: remove it")
-		}
-		*to = s
-		return nil
-	}
-}
-
-// oneOf reads one of some words.
-func oneOf(to *string, words ...string) reader {
-	return func(value any) error {
-		s, ok := value.(string)
-		if !ok {
-			return wrongType(value, "a string")
-		}
-		for _, word := range words {
-			if s == word {
-				*to = s
-				return nil
-			}
-		}
-		return fmt.Errorf("%q is not known: use %q", text.Short(s), words)
-	}
-}
-
 // boolean reads true or false.
 func boolean(to *bool) reader {
 	return func(value any) error {
@@ -115,43 +71,118 @@ func zeroOr(to *int64, read reader) reader {
 	}
 }
 
-// path reads the path of a file or folder, relative to directory.
-func path(to *string, directory string, needed bool) reader {
+// word reads a string as check returns it; want says what it must be.
+func word(to *string, want string, check func(string) (string, error)) reader {
 	return func(value any) error {
 		s, ok := value.(string)
-		switch {
-		case !ok:
-			return wrongType(value, "a path")
-		case s == "" && needed:
-			return errors.New("must not be empty")
-		case s == "":
-			*to = ""
-			return nil
-		case strings.ContainsRune(s, 0):
-			return errors.New("has a null character: remove it")
+		if !ok {
+			return wrongType(value, want)
 		}
-		*to = inDirectory(directory, s)
+		s, err := check(s)
+		if err != nil {
+			return err
+		}
+		*to = s
 		return nil
 	}
 }
 
-// publicURL reads where clients reach a server: an address of HTTP, or the path of one.
-func publicURL(to *string) reader {
-	return func(value any) error {
-		s, ok := value.(string)
-		if !ok {
-			return wrongType(value, `an address such as "https://example.com/tools"`)
+// words reads a list of strings as check returns them.
+func words(to *[]string, check func(string) (string, error)) reader {
+	return list(`a list such as ["one", "two"]`, func(value any) error {
+		var s string
+		if err := word(&s, "a string", check)(value); err != nil {
+			return err
 		}
-		u, err := url.Parse(s)
-		absolute := err == nil && (u.Scheme == "https" || u.Scheme == "http") && u.Hostname() != "" && u.User == nil
-		path := strings.HasPrefix(s, "/") && !strings.HasPrefix(s, "//")
-		// Braces would be variables in the document.
-		odd := strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r > '~' || strings.ContainsRune(`?#{}<>"\^|`+"`", r) })
-		if s != "" && (err != nil || !absolute && !path || odd || len(s) > maxURL) {
-			return fmt.Errorf("%q is not an address: use one such as %q, or a path such as %q", text.Short(s), "https://example.com/tools", "/tools")
-		}
-		*to = s
+		*to = append(*to, s)
 		return nil
+	})
+}
+
+// list reads a list, element by element.
+func list(want string, read reader) reader {
+	return func(value any) error {
+		values, ok := value.([]any)
+		if !ok {
+			return wrongType(value, want)
+		}
+		for i, v := range values {
+			if err := read(v); err != nil {
+				return &elementError{i, err}
+			}
+		}
+		return nil
+	}
+}
+
+// disabled reads the list of what starts disabled, whose entries may be tables that give a reason.
+func disabled(to *Tools) reader {
+	return list(`a list such as ["web", {tool = "math/div", reason = "being repaired"}]`, func(value any) error {
+		var entry, reason string
+		read := word(&entry, `a string, or a table such as {tool = "math/div", reason = "being repaired"}`, toolOrNamespace)
+		if values, ok := value.(map[string]any); ok {
+			readers := table{"tool": read, "reason": word(&reason, "a string", prose(1, maxReason))}
+			for _, key := range slices.Sorted(maps.Keys(values)) {
+				if readers[key] == nil {
+					return &unknownKeyError{name: key, table: readers}
+				}
+				if err := readers[key](values[key]); err != nil {
+					return fmt.Errorf("%s: %w", key, err)
+				}
+			}
+			if entry == "" {
+				return errors.New(`tool is missing: name a tool or a namespace, as in {tool = "math/div", reason = "being repaired"}`)
+			}
+		} else if err := read(value); err != nil {
+			return err
+		}
+		to.Disabled = append(to.Disabled, entry)
+		if reason != "" {
+			if to.Reasons == nil {
+				to.Reasons = map[string]string{}
+			}
+			to.Reasons[entry] = reason
+		}
+		return nil
+	})
+}
+
+// prose checks a text of least to most bytes, without control characters other than line feeds and tabs.
+func prose(least, most int) func(string) (string, error) {
+	return func(s string) (string, error) {
+		switch {
+		case len(s) < least:
+			return "", errors.New("must not be empty")
+		case len(s) > most:
+			return "", fmt.Errorf("has %d bytes, %d are allowed", len(s), most)
+		case strings.ContainsFunc(s, func(r rune) bool { return r < ' ' && r != '\n' && r != '\t' || r == 0x7f }):
+			return "", errors.New("has a control character: remove it")
+		}
+		return s, nil
+	}
+}
+
+func oneOf(words ...string) func(string) (string, error) {
+	return func(s string) (string, error) {
+		if !slices.Contains(words, s) {
+			return "", fmt.Errorf("%q is not known: use %q", text.Short(s), words)
+		}
+		return s, nil
+	}
+}
+
+// path checks the path of a file or folder, and returns it relative to directory.
+func path(directory string, needed bool) func(string) (string, error) {
+	return func(s string) (string, error) {
+		switch {
+		case s == "" && needed:
+			return "", errors.New("must not be empty")
+		case s == "":
+			return "", nil
+		case strings.ContainsRune(s, 0):
+			return "", errors.New("has a null character: remove it")
+		}
+		return inDirectory(directory, s), nil
 	}
 }
 
@@ -163,109 +194,29 @@ func inDirectory(directory, path string) string {
 	return filepath.Join(directory, path)
 }
 
-// address reads host:port.
-func address(to *string) reader {
-	return func(value any) error {
-		s, ok := value.(string)
-		if !ok {
-			return wrongType(value, `an address such as "127.0.0.1:8000"`)
-		}
-		host, port, err := net.SplitHostPort(s)
-		if err != nil || strings.ContainsFunc(host, func(r rune) bool { return r <= ' ' || r == '/' || r > '~' }) {
-			return fmt.Errorf(`%q is no address: use host:port such as "127.0.0.1:8000", "[::1]:8000" or ":8000"`, text.Short(s))
-		}
-		if _, err := strconv.ParseUint(port, 10, 16); err != nil {
-			return fmt.Errorf("%q has no valid port: use a number from 0 (any that is free) to 65535", text.Short(s))
-		}
-		*to = s
-		return nil
+// address checks host:port.
+func address(s string) (string, error) {
+	host, port, err := net.SplitHostPort(s)
+	if err != nil || strings.ContainsFunc(host, func(r rune) bool { return r <= ' ' || r == '/' || r > '~' }) {
+		return "", fmt.Errorf(`%q is not an address: use host:port, such as "127.0.0.1:8000", "[::1]:8000" or ":8000"`, text.Short(s))
 	}
+	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
+		return "", fmt.Errorf("%q has no valid port: use a number from 0 (any that is free) to 65535", text.Short(s))
+	}
+	return s, nil
 }
 
-// list reads a list of strings, each of which convert checks.
-func list(to *[]string, convert func(string) (string, error)) reader {
-	return func(value any) error {
-		values, ok := value.([]any)
-		if !ok {
-			return wrongType(value, `a list such as ["one", "two"]`)
-		}
-		var strs []string
-		for i, v := range values {
-			s, ok := v.(string)
-			if !ok {
-				return &elementError{i, wrongType(v, "a string")}
-			}
-			s, err := convert(s)
-			if err != nil {
-				return &elementError{i, err}
-			}
-			strs = append(strs, s)
-		}
-		*to = strs
-		return nil
+// publicURL checks where clients reach a server: an address of HTTP, or the path of one.
+func publicURL(s string) (string, error) {
+	u, err := url.Parse(s)
+	absolute := err == nil && (u.Scheme == "https" || u.Scheme == "http") && u.Hostname() != "" && u.User == nil
+	path := strings.HasPrefix(s, "/") && !strings.HasPrefix(s, "//")
+	// Braces would be variables in the document.
+	odd := strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r > '~' || strings.ContainsRune(`?#{}<>"\^|`+"`", r) })
+	if s != "" && (err != nil || !absolute && !path || odd || len(s) > maxURL) {
+		return "", fmt.Errorf("%q is not an address: use one such as %q, or a path such as %q", text.Short(s), "https://example.com/tools", "/tools")
 	}
-}
-
-// disabled reads the list of what starts disabled, whose entries may be tables that give a reason.
-func disabled(to *Tools) reader {
-	return func(value any) error {
-		values, ok := value.([]any)
-		if !ok {
-			return wrongType(value, `a list such as ["web", {tool = "math/div", reason = "being repaired"}]`)
-		}
-		var entries []string
-		reasons := map[string]string{}
-		for i, v := range values {
-			entry, reason := "", ""
-			var err error
-			if t, ok := v.(map[string]any); ok {
-				entry, reason, err = readDisabled(t)
-			} else {
-				entry, err = disabledName(v)
-			}
-			if err != nil {
-				return &elementError{i, err}
-			}
-			entries = append(entries, entry)
-			if reason != "" {
-				reasons[entry] = reason
-			}
-		}
-		to.Disabled = entries
-		if len(reasons) > 0 {
-			to.Reasons = reasons
-		}
-		return nil
-	}
-}
-
-func disabledName(value any) (string, error) {
-	s, ok := value.(string)
-	if !ok {
-		return "", wrongType(value, `a string, or a table such as {tool = "math/div", reason = "being repaired"}`)
-	}
-	return toolOrNamespace(s)
-}
-
-// readDisabled reads a table of the list of what starts disabled.
-func readDisabled(t map[string]any) (entry, reason string, err error) {
-	readers := table{
-		"tool":   func(v any) (err error) { entry, err = disabledName(v); return err },
-		"reason": prose(&reason, 1, maxReason),
-	}
-	for _, key := range slices.Sorted(maps.Keys(t)) {
-		read, ok := readers[key]
-		if !ok {
-			return "", "", &unknownKeyError{name: key, table: readers}
-		}
-		if err := read(t[key]); err != nil {
-			return "", "", fmt.Errorf("%s: %w", key, err)
-		}
-	}
-	if entry == "" {
-		return "", "", errors.New(`tool is missing: name a tool or a namespace, as in {tool = "math/div", reason = "being repaired"}`)
-	}
-	return entry, reason, nil
+	return s, nil
 }
 
 // toolOrNamespace checks an entry of a list of tools, and takes the slash off that it may begin with.
@@ -282,21 +233,6 @@ func toolOrNamespace(s string) (string, error) {
 
 // token checks a token.
 func token(s string) (string, error) { return s, checkToken(s) }
-
-// match reads the match of an override.
-func match(to *string) reader {
-	return func(value any) error {
-		s, ok := value.(string)
-		if !ok {
-			return wrongType(value, `a pattern such as "math/*"`)
-		}
-		if err := pattern.Check(s); err != nil {
-			return err
-		}
-		*to = s
-		return nil
-	}
-}
 
 // wrongType says what a value is, and what it must be. It does not show the value, which may be a secret.
 func wrongType(value any, want string) error {

@@ -2,7 +2,6 @@ package server
 
 import (
 	"fmt"
-	"strconv"
 
 	"github.com/toolsrv/toolsrv/wasmtools/auth"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
@@ -29,7 +28,7 @@ func (s *Server) Reload(c *config.Config) error {
 	}
 	s.auth.SetRequired(c.Auth.Required)
 	s.writeTimeout.Store(int64(writeTimeout(c)))
-	for _, key := range needRestart(s.started, c) {
+	for _, key := range c.NeedRestart(s.started) {
 		s.logger.Warn("a changed setting needs a restart", "key", key)
 	}
 	s.logger.Info("configuration taken up", "tools", len(s.catalog.Table().Tools()))
@@ -46,27 +45,6 @@ func (s *Server) Reload(c *config.Config) error {
 		}
 	}
 	return nil
-}
-
-// needRestart returns the keys that differ and that only a start reads.
-func needRestart(old, c *config.Config) (keys []string) {
-	for _, setting := range []struct{ key, old, new string }{
-		{"title", old.Title, c.Title},
-		{"version", old.Version, c.Version},
-		{"description", old.Description, c.Description},
-		{"server.address", old.Server.Address, c.Server.Address},
-		{"server.public_url", old.Server.PublicURL, c.Server.PublicURL},
-		{"server.code_memory", strconv.FormatInt(old.Server.CodeMemory, 10), strconv.FormatInt(c.Server.CodeMemory, 10)},
-		{"server.memory", strconv.FormatInt(old.Server.Memory, 10), strconv.FormatInt(c.Server.Memory, 10)},
-		{"tools.directory", old.Tools.Directory, c.Tools.Directory},
-		{"tools.modules", strconv.Itoa(old.Tools.Modules), strconv.Itoa(c.Tools.Modules)},
-		{"tools.cache_directory", old.Tools.CacheDir, c.Tools.CacheDir},
-	} {
-		if setting.old != setting.new {
-			keys = append(keys, setting.key)
-		}
-	}
-	return keys
 }
 
 func newAuth(c *config.Config) (*auth.BearerTokenAuth, error) {

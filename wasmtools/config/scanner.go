@@ -1,0 +1,213 @@
+package config
+
+import (
+	"bytes"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/pelletier/go-toml/v2"
+	"github.com/toolsrv/toolsrv/internal/text"
+)
+
+// What a file can hold at most. No valid one comes near, and a hostile one costs no more than its bytes.
+const (
+	maxPath     = 256     // bytes of a key with the tables and lists that hold it, which bounds how deep they are nested
+	maxKeys     = 12_000  // parts of keys: more than maxOverrides full ones have; the decoder's time grows with the square
+	maxElements = 100_000 // of lists
+)
+
+// A scanner finds the places of all keys and elements of a TOML file. It runs before the decoder, to bound what that has to do, so
+// it accepts more than TOML, and leaves it to the decoder to say what is wrong.
+type scanner struct {
+	name           string
+	text           []byte
+	at             int            // where the next token begins
+	offsets        map[string]int // from "limits.timeout" or "override[0].match" to its place in text
+	lengths        map[string]int // of the arrays of tables
+	keys, elements int
+}
+
+// scan reads the whole text. Its error says what is too much, and where.
+func (s *scanner) scan() error {
+	s.offsets, s.lengths = map[string]int{}, map[string]int{}
+	table := ""
+	for {
+		token, offset := s.next()
+		var err error
+		switch {
+		case token == "":
+			return nil
+		case token == "\n":
+		case token != "[":
+			s.at = offset
+			err = s.keyValue(table)
+		case bytes.HasPrefix(s.text[offset:], []byte("[[")):
+			s.next()
+			if table, offset, err = s.key("", "]"); err == nil {
+				s.next()
+				s.lengths[table]++
+				table = s.newest(table)
+				err = s.note(table, offset)
+			}
+		default:
+			if table, _, err = s.key("", "]"); err == nil {
+				table = s.newest(table)
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// keyValue reads a key in a table, and its value.
+func (s *scanner) keyValue(table string) error {
+	path, _, err := s.key(table, "=")
+	if err != nil {
+		return err
+	}
+	return s.value(path)
+}
+
+// key reads a key in a table up to the token that ends it.
+func (s *scanner) key(table, end string) (path string, offset int, err error) {
+	path, offset = table, -1
+	for {
+		token, at := s.next()
+		if offset < 0 {
+			offset = at
+		}
+		switch token {
+		case ".":
+			continue
+		case end, "\n", "":
+			if path != table {
+				return path, offset, nil
+			}
+			token = `""` // so that a path grows with everything that can be nested
+			s.at = at
+		}
+		s.keys++
+		path = join(s.newest(path), unquote(token))
+		if err := s.note(path, offset); err != nil {
+			return "", 0, err
+		}
+	}
+}
+
+// value reads the value of the key or the element at path.
+func (s *scanner) value(path string) error {
+	open, _ := s.next()
+	for i := 0; ; {
+		token, at := s.next()
+		switch {
+		case token == "":
+			return nil
+		case open != "[" && open != "{": // a plain value ends where something else begins
+			if token == "\n" || token == "," || token == "]" || token == "}" {
+				s.at = at
+				return nil
+			}
+			continue
+		case token == "]", token == "}":
+			return nil
+		case token == ",", token == "\n":
+			continue
+		}
+		s.at = at
+		var err error
+		if open == "{" {
+			err = s.keyValue(path)
+		} else {
+			s.elements++
+			element := index(path, i)
+			i++
+			if err = s.note(element, at); err == nil {
+				err = s.value(element)
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// next returns the next token and its place: a word or a number, a string with its quotes, or a single character. It is empty at
+// the end.
+func (s *scanner) next() (token string, offset int) {
+	at := tokens.FindSubmatchIndex(s.text[s.at:])
+	offset = s.at + at[2]
+	s.at += at[3]
+	return string(s.text[offset:s.at]), offset
+}
+
+// tokens matches what stands before a token, and the token. The decoder stops at a string without an end, so nothing is looked for
+// behind one.
+var tokens = regexp.MustCompile(`^[ \t\r]*(?:#[^\n]*)?(` +
+	`"""(?s:\\.|[^\\])*?(?:"""(?:"{0,2})|\\?$)` + // two more quotes may belong to the string
+	`|'''(?s:.)*?(?:'''(?:'{0,2})|$)` +
+	`|"(?:\\.|[^"\\\n])*"?` +
+	`|'[^'\n]*'?` +
+	`|[^ \t\r\n#"'.,=[\]{}]+` +
+	`|(?s:.?))`)
+
+// unquote returns the name that a part of a key stands for.
+func unquote(token string) string {
+	var key struct{ Name string }
+	if strings.ContainsAny(token[:1], `"'`) && toml.Unmarshal([]byte("Name="+token), &key) == nil {
+		return key.Name
+	}
+	return token
+}
+
+// note keeps the place of a key or an element.
+func (s *scanner) note(path string, offset int) error {
+	switch {
+	case len(path) > maxPath:
+		return fmt.Errorf("%s: unknown key %q", s.place(offset), text.Short(path))
+	case s.keys > maxKeys:
+		return fmt.Errorf("%s: the file has more than %d keys", s.place(offset), maxKeys)
+	case s.elements > maxElements:
+		return fmt.Errorf("%s: the lists have more than %d elements: keep tokens in a tokens_file", s.place(offset), maxElements)
+	}
+	if _, ok := s.offsets[path]; !ok {
+		s.offsets[path] = offset
+	}
+	return nil
+}
+
+// place returns "file:line:column" of an offset.
+func (s *scanner) place(offset int) string {
+	before := s.text[:offset]
+	line := 1 + bytes.Count(before, []byte("\n"))
+	column := offset - bytes.LastIndexByte(before, '\n')
+	return fmt.Sprintf("%s:%d:%d", s.name, line, column)
+}
+
+// newest returns the path of the newest element of an array of tables, or else path.
+func (s *scanner) newest(path string) string {
+	if n := s.lengths[path]; n > 0 {
+		return index(path, n-1)
+	}
+	return path
+}
+
+// join returns the path of a table's member. A name that would need quotes has them, so that no two paths are alike.
+func join(table, name string) string {
+	if name == "" || strings.ContainsFunc(name, func(r rune) bool { return !strings.ContainsRune(bare, r) }) {
+		name = strconv.Quote(name)
+	}
+	if table == "" {
+		return name
+	}
+	return table + "." + name
+}
+
+// bare is what a key without quotes is made of.
+const bare = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-"
+
+func index(list string, i int) string {
+	return list + "[" + strconv.Itoa(i) + "]"
+}

@@ -141,6 +141,7 @@ var testHomes = map[string][]string{
 	"github.com/tetratelabs/wazero":            {"runtime/instrument", "runtime/instrument/weigh", "runtime/sandbox", "runtime/wasmbin"},
 	"github.com/santhosh-tekuri/jsonschema/v5": {"test/clients", "test/conformance", "wasmtools/openapi", "wasmtools/schema"},
 	"github.com/google/jsonschema-go":          {"wasmtools/schema"},
+	"github.com/pelletier/go-toml/v2":          {"wasmtools/config"},
 	"github.com/oapi-codegen/runtime":          {"test/clients"},
 	"github.com/pb33f/libopenapi":              {"test/clients"},
 	"golang.org/x/sys":                         {"runtime/linmem"},

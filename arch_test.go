@@ -38,7 +38,7 @@ var edges = map[string][]string{
 	// Bytes in, bytes out: runs nothing.
 	"runtime/instrument": {"internal/text", "runtime/instrument/weigh", "runtime/wasmbin", "runtime/wasmbin/opcode"},
 	// Counts what a compiler does with a body; knows no sections.
-	"runtime/instrument/weigh": {"runtime/wasmbin/opcode"},
+	"runtime/instrument/weigh": {"runtime/wasmbin", "runtime/wasmbin/opcode"}, // counts what a compiler does with a body; knows no sections
 	// Numbers and who waits for them; knows nothing of guests.
 	"runtime/account": {},
 	// Bytes and pages; knows nothing of WebAssembly but its page size.

@@ -105,7 +105,7 @@ func (w *rewriter) analyse(r *wasmbin.Reader, f *function) {
 		case opcode.Br, opcode.BrIf:
 			w.checkLabel(r, &in, scopes, in.A)
 		case opcode.BrTable:
-			labels := &wasmbin.Reader{Data: r.Data, Pos: in.Table, End: r.Pos}
+			labels := in.Labels(r.Data)
 			for range int64(in.A) + 1 {
 				if w.checkLabel(r, &in, scopes, labels.U32("a label")); r.Err != nil {
 					break
@@ -136,7 +136,7 @@ func (w *rewriter) analyse(r *wasmbin.Reader, f *function) {
 			}
 		default:
 			w.check(r, &in)
-			if in.Op>>8 == 0xfd {
+			if in.Op>>8 == opcode.Vector {
 				wide = 1
 			}
 		}
@@ -181,7 +181,11 @@ func (w *rewriter) weigh(s *weigh.Scale, r *wasmbin.Reader, f *function, body []
 		w.compiled.Types = append(w.compiled.Types, weigh.Signature{Results: len(f.results)})
 	}
 	t := w.types[w.functions[w.imported+w.current]]
-	count := s.Count(weigh.Signature{Params: len(t.Params), Results: len(t.Results)}, body)
+	count, err := s.Count(weigh.Signature{Params: len(t.Params), Results: len(t.Results)}, body)
+	if err != nil {
+		r.Fail(f.start, "weigh what was written: %w", err)
+		return
+	}
 	weight := count.Weight()
 	if alone := weight.Grow(); alone.Nanos > maxNanos || alone.Bytes > maxBytes {
 		r.Fail(f.start, "compiling the function would take too much, about %s and %d MB, since %s: split it, or have a compiler or wasm-opt optimise it",
@@ -268,9 +272,9 @@ func (w *rewriter) check(r *wasmbin.Reader, in *wasmbin.Instruction) {
 // needsMemory reports whether the instruction is valid in a module with a memory only.
 func needsMemory(in *wasmbin.Instruction) bool {
 	switch op := in.Op; {
-	case op >= 0x28 && op <= opcode.MemoryGrow, op == opcode.MemoryInit, op == opcode.MemoryCopy, op == opcode.MemoryFill:
+	case op >= opcode.Load && op <= opcode.MemoryGrow, op == opcode.MemoryInit, op == opcode.MemoryCopy, op == opcode.MemoryFill:
 		return true
-	case op>>8 == 0xfd:
+	case op>>8 == opcode.Vector:
 		sub := op & 0xff
 		return sub <= 11 || sub >= 84 && sub <= 93
 	}
@@ -286,7 +290,7 @@ func (w *rewriter) table(r *wasmbin.Reader, in *wasmbin.Instruction, index uint3
 // arity returns how many parameters and results a block has.
 func (w *rewriter) arity(r *wasmbin.Reader, in *wasmbin.Instruction) (params, results int) {
 	switch {
-	case in.Block == opcode.BlockEmpty-0x80:
+	case in.Block == wasmbin.EmptyBlock:
 		return 0, 0
 	case in.Block < 0:
 		return 0, 1
@@ -324,7 +328,7 @@ func (w *rewriter) price(in *wasmbin.Instruction, scopes []scope, f *function) i
 		return cost + moved(in.A)
 	case opcode.BrTable:
 		most := 0
-		labels := &wasmbin.Reader{Data: w.data, Pos: in.Table, End: len(w.data)}
+		labels := in.Labels(w.data)
 		for range int64(in.A) + 1 {
 			most = max(most, moved(labels.U32("a label")))
 		}
@@ -369,7 +373,7 @@ func measureFlat(r *wasmbin.Reader, locals int) int {
 				return 0
 			}
 		}
-		if in.Op >= 0xfc08 && in.Op <= 0xfcff {
+		if in.Op>>8 == opcode.Bulk && in.Op >= opcode.MemoryInit {
 			return 0
 		}
 		cost += weight(&in)

@@ -80,10 +80,10 @@ func (w *rewriter) ownFunctions() (types []uint32, bodies [][]byte) {
 		return types, bodies
 	}
 	add(typeMap, w.growFunction())
-	add(typeThree, w.chunked(0xfc, byte(opcode.MemoryFill&0xff), 0))
-	add(typeThree, w.chunked(0xfc, byte(opcode.MemoryCopy&0xff), 0, 0))
+	add(typeThree, w.chunked(opcode.Bulk, byte(opcode.MemoryFill&0xff), 0))
+	add(typeThree, w.chunked(opcode.Bulk, byte(opcode.MemoryCopy&0xff), 0, 0))
 	for _, segment := range w.longOrder {
-		add(typeThree, w.chunked(append(wasmbin.AppendU32([]byte{0xfc, byte(opcode.MemoryInit & 0xff)}, segment), 0)...))
+		add(typeThree, w.chunked(append(wasmbin.AppendU32([]byte{opcode.Bulk, byte(opcode.MemoryInit & 0xff)}, segment), 0)...))
 	}
 	return types, bodies
 }
@@ -173,7 +173,7 @@ func (w *rewriter) growFunction() []byte {
 // for it, and at most a chunk at a time. Where the instruction would trap, nothing is written.
 func (w *rewriter) chunked(instruction ...byte) []byte {
 	const to, from, length, temp = 0, 1, 2, 3
-	kind := uint16(0xfc00) | uint16(instruction[1])
+	kind := opcode.Bulk<<8 | uint16(instruction[1])
 	m := w.ownBody(1)
 	get := func(locals ...uint32) {
 		for _, l := range locals {

@@ -81,7 +81,7 @@ const (
 // unroll reads the loop that in has just opened at r.pos, inside of scopes. If it is a short one, unroll returns its cost,
 // the reader stands behind its end, and the branch back at offset branch.
 func unroll(r *wasmbin.Reader, in *wasmbin.Instruction, scopes []scope) (cost, branch int) {
-	if in.Block != opcode.BlockEmpty-0x80 {
+	if in.Block != wasmbin.EmptyBlock {
 		return 0, 0
 	}
 	start := r.Pos
@@ -118,11 +118,11 @@ func leaves(in *wasmbin.Instruction, scopes []scope) bool {
 // straight reports whether the instruction leads to the next one or traps, and takes no more than its weight.
 func straight(in *wasmbin.Instruction) bool {
 	switch op := in.Op; {
-	case op == 0x1a, op == 0x1b, op == 0x1c: // drop, select
+	case op == opcode.Drop, op == opcode.Select, op == opcode.SelectTyped:
 		return true
-	case op >= opcode.LocalGet && op <= opcode.GlobalSet, op >= 0x28 && op <= opcode.MemorySize:
+	case op >= opcode.LocalGet && op <= opcode.GlobalSet, op >= opcode.Load && op <= opcode.MemorySize:
 		return true
-	case op >= opcode.I32Const && op <= 0xc4, op >= 0xfc00 && op <= 0xfc07, op>>8 == 0xfd:
+	case op >= opcode.I32Const && op <= opcode.I64Extend32S, op >= opcode.Bulk<<8 && op < opcode.MemoryInit, op>>8 == opcode.Vector:
 		return true
 	}
 	return false
@@ -190,13 +190,13 @@ type dispatch struct {
 
 // openDispatch takes in the loop that has just been opened, if it is a dispatch.
 func (m *meter) openDispatch(in *wasmbin.Instruction) {
-	if in.Block != opcode.BlockEmpty-0x80 {
+	if in.Block != wasmbin.EmptyBlock {
 		return
 	}
 	r := &wasmbin.Reader{Data: m.r.Data, Pos: m.r.Pos, End: m.r.End}
 	d := dispatch{loop: len(m.scopes) - 1}
 	var next wasmbin.Instruction
-	for next.Read(r); next.Op == opcode.Block && next.Block == opcode.BlockEmpty-0x80; next.Read(r) {
+	for next.Read(r); next.Op == opcode.Block && next.Block == wasmbin.EmptyBlock; next.Read(r) {
 		d.blocks++
 	}
 	if next.Op != opcode.LocalGet {
@@ -210,7 +210,7 @@ func (m *meter) openDispatch(in *wasmbin.Instruction) {
 	d.cost += weight(&next)
 	d.open = d.blocks
 	d.labels = make([]uint32, 0, next.A+1)
-	labels := &wasmbin.Reader{Data: r.Data, Pos: next.Table, End: r.Pos}
+	labels := next.Labels(r.Data)
 	for range int64(next.A) + 1 {
 		d.labels = append(d.labels, labels.U32("a label"))
 	}

@@ -78,34 +78,34 @@ func (m *meter) write(out []byte) []byte {
 
 // body writes the instructions.
 func (m *meter) body() {
-	var in, last, before wasmbin.Instruction
+	in, last, before := &wasmbin.Instruction{}, &wasmbin.Instruction{}, &wasmbin.Instruction{}
 	for m.r.Err == nil && len(m.scopes) > 0 {
 		in.Read(m.r)
 		top := &m.levels[len(m.levels)-1]
-		cost := m.w.price(&in, m.scopes, m.f)
+		cost := m.w.price(in, m.scopes, m.f)
 		if in.Op == opcode.Loop {
 			cost += m.w.loops[m.loop].begin()
 		}
-		ahead, way := m.ahead(&in, &last, &before)
+		ahead, way := m.ahead(in, last, before)
 		label := in.A
 		if cost += way; ahead > 0 {
 			in.A = uint32(len(m.scopes) - 1 - ahead) // for the credit only: what is written stays
 		}
-		back := m.missing(&in, cost)
+		back := m.missing(in, cost)
 		switch refills := back > 0 && in.Op != opcode.BrTable && m.scopeAt(in.A).refills; {
 		case back > 0 && !refills:
-			m.pay(&in, back)
+			m.pay(in, back)
 			back = 0
 		case top.credit < cost && !(refills && in.Op == opcode.Br):
-			m.pay(&in, max(chargeMost, cost))
-			back = m.missing(&in, cost)
+			m.pay(in, max(chargeMost, cost))
+			back = m.missing(in, cost)
 		}
 		top.credit -= cost
-		m.instruction(&in, &last)
+		m.instruction(in, last)
 		if in.Op == opcode.Br || in.Op == opcode.BrIf {
-			m.jump(&in, label, back)
+			m.jump(in, label, back)
 		}
-		last, before = in, last
+		in, last, before = before, in, last
 	}
 	m.flush(m.r.Pos)
 }
@@ -135,7 +135,7 @@ func (m *meter) missing(in *wasmbin.Instruction, cost int) int {
 	case opcode.Br, opcode.BrIf:
 		look(in.A)
 	case opcode.BrTable:
-		labels := &wasmbin.Reader{Data: m.r.Data, Pos: in.Table, End: m.r.Pos}
+		labels := in.Labels(m.r.Data)
 		for range int64(in.A) + 1 {
 			look(labels.U32("a label"))
 		}
@@ -251,7 +251,7 @@ func (m *meter) jump(in *wasmbin.Instruction, depth uint32, charge int) {
 func (m *meter) branchTable(in *wasmbin.Instruction) {
 	m.replace(in)
 	m.index(opcode.BrTable, in.A)
-	labels := &wasmbin.Reader{Data: m.r.Data, Pos: in.Table, End: m.r.Pos}
+	labels := in.Labels(m.r.Data)
 	for range int64(in.A) + 1 {
 		depth := labels.U32("a label")
 		m.branch(depth)

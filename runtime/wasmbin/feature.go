@@ -84,16 +84,16 @@ func (m *Module) codeFeatures(used map[string]bool) error {
 // featureOf returns the feature that an instruction belongs to, or "".
 func (m *Module) featureOf(in *Instruction) string {
 	switch op := in.Op; {
-	case op >= 0xc0 && op <= 0xc4:
+	case op >= opcode.I32Extend8S && op <= opcode.I64Extend32S:
 		return featureSignExt
-	case op == opcode.TableGet, op == opcode.TableSet, op == opcode.RefNull, op == opcode.RefFunc, op == 0xd1, op == 0x1c,
+	case op == opcode.TableGet, op == opcode.TableSet, op == opcode.RefNull, op == opcode.RefFunc, op == opcode.RefIsNull, op == opcode.SelectTyped,
 		op == opcode.TableGrow, op == opcode.TableSize, op == opcode.TableFill, op == opcode.CallIndirect && in.B > 0:
 		return featureReferences
-	case op>>8 == 0xfc && op&0xff < 8:
+	case op>>8 == opcode.Bulk && op&0xff < 8:
 		return featureFPToInt
 	case op >= opcode.MemoryInit && op <= opcode.TableCopy:
 		return featureBulkMemory
-	case op>>8 == 0xfd:
+	case op>>8 == opcode.Vector:
 		return featureSIMD
 	case op == opcode.Block, op == opcode.Loop, op == opcode.If:
 		if in.Block >= 0 && in.Block < int64(len(m.types)) && (len(m.types[in.Block].Params) > 0 || len(m.types[in.Block].Results) > 1) {

@@ -11,6 +11,9 @@ type Instruction struct {
 	Table int    // offset of a br_table's labels, the default last
 }
 
+// EmptyBlock is Instruction.Block of a block without parameters and results.
+const EmptyBlock = opcode.BlockEmpty - 0x80
+
 // Read reads the instruction at r.pos. It accepts what the compiler does with the features that are turned on, as the
 // compiler reads it: an unknown opcode is an error, and so is one that two readers could take for two things.
 func (in *Instruction) Read(r *Reader) {
@@ -18,19 +21,19 @@ func (in *Instruction) Read(r *Reader) {
 	op := r.Byte("an instruction")
 	in.Op = uint16(op)
 	switch {
-	case op >= 0x45 && op <= 0xc4: // numbers
-	case op == opcode.Unreachable, op == 0x01, op == opcode.Else, op == opcode.End, op == opcode.Return, op == 0x1a, op == 0x1b, op == 0xd1:
-	case op == opcode.LocalGet, op == opcode.LocalSet, op == opcode.LocalTee, op == opcode.GlobalGet, op == opcode.GlobalSet, op == opcode.TableGet, op == opcode.TableSet:
+	case op >= opcode.LocalGet && op <= opcode.TableSet: // first, for half of all instructions are such
 		in.A = r.U32("an index")
-	case op >= 0x28 && op <= 0x3e: // loads and stores
+	case op >= opcode.I32Eqz && op <= opcode.I64Extend32S: // numbers
+	case op == opcode.Unreachable, op == opcode.Nop, op == opcode.Else, op == opcode.End, op == opcode.Return, op == opcode.Drop, op == opcode.Select, op == opcode.RefIsNull:
+	case op >= opcode.Load && op < opcode.MemorySize:
 		in.memory(r)
 	case op == opcode.I32Const:
 		in.A = r.S32()
-	case op == 0x42:
+	case op == opcode.I64Const:
 		r.skipSigned(64, "an i64 constant")
-	case op == 0x43:
+	case op == opcode.F32Const:
 		r.Bytes(4, "an f32 constant")
-	case op == 0x44:
+	case op == opcode.F64Const:
 		r.Bytes(8, "an f64 constant")
 	case op == opcode.Call, op == opcode.RefFunc:
 		in.A = r.U32("a function's index")
@@ -51,7 +54,7 @@ func (in *Instruction) Read(r *Reader) {
 			}
 		}
 		r.U32("a label")
-	case op == 0x1c: // select with a type
+	case op == opcode.SelectTyped:
 		if n := r.U32("the number of types"); n != 1 {
 			r.Fail(in.Start, "select has %d types: it must have one", n)
 		}
@@ -60,9 +63,9 @@ func (in *Instruction) Read(r *Reader) {
 		r.zero()
 	case op == opcode.RefNull:
 		r.refType()
-	case op == 0xfc:
+	case op == opcode.Bulk:
 		in.bulk(r)
-	case op == 0xfd:
+	case op == opcode.Vector:
 		in.vector(r)
 	default:
 		r.Fail(in.Start, "instruction %#x is %w", op, ErrUnsupported)
@@ -96,6 +99,11 @@ func (r *Reader) constant() {
 	}
 }
 
+// Labels returns a reader of a br_table's labels, of which there are A and the default. The instruction was read from data.
+func (in *Instruction) Labels(data []byte) Reader {
+	return Reader{Data: data, Pos: in.Table, End: len(data)}
+}
+
 // memory reads what follows a load or a store.
 func (in *Instruction) memory(r *Reader) {
 	if align := r.U32("an alignment"); align > 4 {
@@ -107,7 +115,7 @@ func (in *Instruction) memory(r *Reader) {
 // bulk reads what follows the prefix 0xfc.
 func (in *Instruction) bulk(r *Reader) {
 	sub := r.Byte("an instruction")
-	in.Op = 0xfc00 | uint16(sub)
+	in.Op = opcode.Bulk<<8 | uint16(sub)
 	switch {
 	case sub < 8: // conversions
 	case in.Op == opcode.MemoryInit:
@@ -141,7 +149,7 @@ func (in *Instruction) vector(r *Reader) {
 			r.Fail(in.Start, "instruction 0xfd %#x %#x is %w", sub, next, ErrUnsupported)
 		}
 	}
-	in.Op = 0xfd00 | uint16(sub)
+	in.Op = opcode.Vector<<8 | uint16(sub)
 	switch {
 	case sub <= 11, sub == 92, sub == 93: // loads and stores
 		in.memory(r)

@@ -88,7 +88,13 @@ func (r *Reader) unsigned(width int, what string) uint64 {
 }
 
 // U32 reads an unsigned number of 32 bits.
-func (r *Reader) U32(what string) uint32 { return uint32(r.unsigned(32, what)) }
+func (r *Reader) U32(what string) uint32 {
+	if r.Err == nil && r.Pos < r.End && r.Data[r.Pos] < 0x80 { // nearly all numbers
+		r.Pos++
+		return uint32(r.Data[r.Pos-1])
+	}
+	return uint32(r.unsigned(32, what))
+}
 
 // skipSigned passes over a signed LEB128 number of at most width bits. Nothing here needs its value, so the bits
 // beyond the width are left to the compiler's check.

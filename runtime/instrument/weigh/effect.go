@@ -56,6 +56,17 @@ var effects = func() (table [256]effect) {
 	return table
 }()
 
+// effectOf returns the effect of an instruction that neither branches nor calls.
+func effectOf(op uint16) effect {
+	switch op >> 8 {
+	case opcode.Bulk:
+		return bulkEffect(byte(op))
+	case opcode.Vector:
+		return vectorEffect(byte(op))
+	}
+	return effects[op]
+}
+
 // bulkEffect is the effect of an instruction with the prefix 0xfc.
 func bulkEffect(sub byte) effect {
 	switch sub {

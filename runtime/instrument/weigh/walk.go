@@ -1,11 +1,15 @@
 package weigh
 
-import "github.com/toolsrv/toolsrv/runtime/wasmbin/opcode"
+import (
+	"github.com/toolsrv/toolsrv/runtime/wasmbin"
+	"github.com/toolsrv/toolsrv/runtime/wasmbin/opcode"
+)
 
 // A Scale weighs functions of one module, one after the other. It keeps what it allocates for the next one.
 type Scale struct {
 	m      *Module
-	r      reader
+	r      wasmbin.Reader
+	in     wasmbin.Instruction // the current one
 	frames []frame
 	blocks []block
 	locals []local
@@ -68,13 +72,14 @@ type frame struct {
 // NewScale returns a scale for functions of m.
 func NewScale(m *Module) *Scale { return &Scale{m: m} }
 
-// Count counts in a function whose body has been checked.
-func (s *Scale) Count(t Signature, body []byte) Count {
-	s.r = reader{data: body}
+// Count counts in a function. Its body must be valid but for the types of its operands; an instruction that can't be read is an
+// error.
+func (s *Scale) Count(t Signature, body []byte) (Count, error) {
+	s.r = wasmbin.Reader{Data: body, End: len(body)}
 	locals := t.Params
-	for range s.r.u32() {
-		locals += int(s.r.u32())
-		s.r.pos++
+	for range s.r.U32("the number of runs of locals") {
+		locals += int(s.r.U32("a number of locals"))
+		s.r.Byte("the type of locals")
 	}
 	s.frames, s.blocks, s.loops, s.inside = s.frames[:0], s.blocks[:0], s.loops[:0], s.inside[:0]
 	if cap(s.locals) < locals {
@@ -90,11 +95,14 @@ func (s *Scale) Count(t Signature, body []byte) Count {
 	for i := range t.Params {
 		s.set(&s.locals[i])
 	}
-	for len(s.frames) > 0 && s.r.pos < len(body) {
+	for len(s.frames) > 0 && s.r.Left() > 0 {
 		s.instruction()
 	}
+	if s.r.Err != nil {
+		return Count{}, s.r.Err
+	}
 	s.finish()
-	return s.count
+	return s.count, nil
 }
 
 var unreached = place{depth: 1 << 30, known: 1 << 30, header: 1 << 30}
@@ -116,31 +124,34 @@ func (s *Scale) next() {
 }
 
 func (s *Scale) instruction() {
-	op := s.r.byte()
+	if s.in.Read(&s.r); s.r.Err != nil {
+		return
+	}
 	top := &s.frames[len(s.frames)-1]
-	switch op {
+	switch s.in.Op {
 	case opcode.Block, opcode.Loop, opcode.If:
-		s.enter(op)
+		s.enter()
 	case opcode.Else:
 		s.otherwise(top)
 	case opcode.End:
 		s.end()
 	case opcode.Br:
-		s.branch(s.r.u32(), 0)
+		s.branch(s.in.A, 0)
 		s.count.Work += 3 * workOne
 		s.skip()
 	case opcode.BrIf:
 		s.height--
-		s.branch(s.r.u32(), 1)
+		s.branch(s.in.A, 1)
 		s.count.Work += 4 * workOne
 		s.count.Blocks++ // its edge is split
 		s.next()
 	case opcode.BrTable:
 		s.height--
-		n := s.r.u32()
+		n := s.in.A
 		args := 0
-		for i := uint32(0); i <= n; i++ {
-			args = s.branch(s.r.u32(), 1)
+		labels := s.in.Labels(s.r.Data)
+		for range int64(n) + 1 {
+			args = s.branch(labels.U32("a label"), 1)
 		}
 		s.count.Blocks += float64(n) + 1
 		s.count.Work += float64(n+1) * float64(3+args) * workOne
@@ -153,59 +164,36 @@ func (s *Scale) instruction() {
 		s.count.Work += 2 * workOne
 		s.skip()
 	case opcode.Call:
-		f := s.r.u32()
+		f := s.in.A
 		t := s.m.Types[s.m.Functions[f]]
 		s.call(t)
 		if int(f) < s.m.Imported {
 			s.count.Work += 8*workOne + float64(f)/32 // wazero counts the imports up to it
 		}
 	case opcode.CallIndirect:
-		t := s.m.Types[s.r.u32()]
-		s.r.u32()
 		s.height--
-		s.call(t)
+		s.call(s.m.Types[s.in.A])
 		s.count.Work += 30 * workOne
 	case opcode.LocalGet:
-		s.get(&s.locals[s.r.u32()])
+		s.get(&s.locals[s.in.A])
 		s.height++
 	case opcode.LocalSet:
-		s.set(&s.locals[s.r.u32()])
+		s.set(&s.locals[s.in.A])
 		s.height--
 		s.dip(s.height)
 	case opcode.LocalTee:
-		s.set(&s.locals[s.r.u32()])
+		s.set(&s.locals[s.in.A])
 	default:
-		s.plain(op)
+		s.plain()
 	}
 }
 
 // plain takes in an instruction that neither branches nor calls.
-func (s *Scale) plain(op byte) {
-	e := effects[op]
-	switch {
-	case op >= opcode.Load && op < opcode.MemorySize:
-		s.r.memory()
-	case op == 0x41, op == 0x42:
-		s.r.skip()
-	case op == 0x43:
-		s.r.pos += 4
-	case op == 0x44:
-		s.r.pos += 8
-	case op == opcode.GlobalGet, op == opcode.GlobalSet, op == 0x25, op == 0x26, op == 0xd2:
-		s.r.u32()
+func (s *Scale) plain() {
+	e := effectOf(s.in.Op)
+	switch s.in.Op {
+	case opcode.GlobalGet, opcode.GlobalSet, opcode.TableGet, opcode.TableSet, opcode.RefFunc:
 		s.count.Steps += float64(s.chain) + 1
-	case op == 0x1c:
-		s.r.pos += 2
-	case op == opcode.MemorySize, op == opcode.MemoryGrow, op == 0xd0:
-		s.r.pos++
-	case op == 0xfc:
-		sub := s.r.byte()
-		s.r.bulk(sub)
-		e = bulkEffect(sub)
-	case op == 0xfd:
-		sub := s.r.byte()
-		s.r.vector(sub)
-		e = vectorEffect(sub)
 	}
 	if e.memory {
 		s.known++
@@ -227,10 +215,10 @@ func (s *Scale) call(t Signature) {
 func (s *Scale) dip(height int) { s.low = min(s.low, int32(height)) }
 
 // enter opens a block, loop or if.
-func (s *Scale) enter(op byte) {
-	t := s.blockType()
+func (s *Scale) enter() {
+	t, op := s.blockType(), s.in.Op
 	s.serial++
-	f := frame{op: op, serial: s.serial, params: t.Params, results: t.Results, sets: s.sets, least: unreached}
+	f := frame{op: byte(op), serial: s.serial, params: t.Params, results: t.Results, sets: s.sets, least: unreached}
 	if op == opcode.If {
 		s.height--
 	}
@@ -357,11 +345,10 @@ func (s *Scale) close() {
 
 // skip passes over what nothing reaches, up to an else or end of the innermost frame.
 func (s *Scale) skip() {
-	for nested := 0; s.r.pos < len(s.r.data); {
-		op := s.r.byte()
-		switch op {
+	for nested := 0; s.r.Left() > 0; {
+		s.in.Read(&s.r)
+		switch s.in.Op {
 		case opcode.Block, opcode.Loop, opcode.If:
-			s.r.skip()
 			nested++
 		case opcode.Else:
 			if nested == 0 {
@@ -378,22 +365,17 @@ func (s *Scale) skip() {
 			}
 			s.close()
 			return
-		default:
-			s.r.pass(op)
 		}
 	}
 }
 
-// blockType reads a block's type.
+// blockType returns the type of the block that the current instruction opens.
 func (s *Scale) blockType() Signature {
-	b := s.r.data[s.r.pos]
-	switch {
-	case b == 0x40:
-		s.r.pos++
+	switch b := s.in.Block; {
+	case b >= 0:
+		return s.m.Types[b]
+	case b == wasmbin.EmptyBlock:
 		return Signature{}
-	case b&0xc0 == 0x40:
-		s.r.pos++
-		return Signature{Results: 1}
 	}
-	return s.m.Types[s.r.u32()]
+	return Signature{Results: 1}
 }

@@ -39,12 +39,24 @@ func TestProducts(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			of := func(n int) float64 {
-				c := weigh.NewScale(&weigh.Module{}).Count(weigh.Signature{}, shape(n))
+				c, err := weigh.NewScale(&weigh.Module{}).Count(weigh.Signature{}, shape(n))
+				if err != nil {
+					t.Fatal(err)
+				}
 				return float64(c.Weight().Nanos)
 			}
 			if ratio := of(8000) / of(4000); ratio < 3 {
 				t.Errorf("twice as much weighs %.1f times as much, want 4 or more", ratio)
 			}
 		})
+	}
+}
+
+func TestCountRefuses(t *testing.T) {
+	t.Parallel()
+	for name, body := range map[string]string{"no such instruction": "\x00\x06\x0b", "cut off": "\x00\x20", "unreached": "\x00\x00\x41", "locals": "\x01"} {
+		if c, err := weigh.NewScale(&weigh.Module{}).Count(weigh.Signature{}, []byte(body)); err == nil {
+			t.Errorf("%s: got %+v, want an error", name, c)
+		}
 	}
 }

@@ -29,6 +29,8 @@ var edges = map[string][]string{
 	"internal/text": {},
 	// Writes a log; knows nobody who logs.
 	"internal/journal": {"internal/text"},
+	// Writes files; knows nothing of what is in them.
+	"internal/wholefile": {},
 	// Bytes become values; knows nothing of schemas.
 	"internal/jsontree": {},
 	// Pure format: usable by any program.
@@ -74,7 +76,7 @@ var edges = map[string][]string{
 	// Runs compilers; never what they made.
 	"author/project": {"internal/text", "wasmtools", "runtime/wasmbin"},
 	// Every part has a command.
-	"cmd/toolsrv/command": {"runtime/abi1", "runtime/limits", "internal/heap", "internal/journal", "internal/text", "author/project", "wasmtools", "wasmtools/invoke", "wasmtools/server", "wasmtools/config", "wasmtools/catalog", "wasmtools/catalog/directory", "wasmtools/web", "wasmtools/toolfile", "runtime/sandbox"},
+	"cmd/toolsrv/command": {"runtime/abi1", "runtime/limits", "internal/heap", "internal/journal", "internal/text", "internal/wholefile", "author/project", "wasmtools", "wasmtools/invoke", "wasmtools/server", "wasmtools/config", "wasmtools/catalog", "wasmtools/catalog/directory", "wasmtools/web", "wasmtools/toolfile", "runtime/sandbox"},
 	// main.
 	"cmd/toolsrv": {"cmd/toolsrv/command"},
 	// What can be limited, as data: for those that configure and those that enforce.

@@ -2,19 +2,15 @@ package command
 
 import (
 	"context"
-	"crypto/rand"
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
-	"os"
 	"path/filepath"
-	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/toolsrv/toolsrv/author/project"
 	"github.com/toolsrv/toolsrv/internal/text"
+	"github.com/toolsrv/toolsrv/internal/wholefile"
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
@@ -82,7 +78,7 @@ func buildTool(ctx context.Context, dir, output string, stderr io.Writer) (*buil
 	if output == "" {
 		output = filepath.Join(dir, p.Name+".wasm")
 	}
-	if err := checkOutput(output); err != nil { // before the compiler runs
+	if err := wholefile.Check(output); err != nil { // before the compiler runs
 		return nil, err
 	}
 	if isTerminal(stderr) { // a first build may take half a minute
@@ -96,7 +92,7 @@ func buildTool(ctx context.Context, dir, output string, stderr io.Writer) (*buil
 	if err != nil {
 		return nil, fmt.Errorf("%s compiles, but a server would refuse it: %w", dir, err)
 	}
-	if err := replaceFile(output, packed); err != nil {
+	if err := wholefile.Write(output, packed); err != nil {
 		return nil, fmt.Errorf("write the module: %w", err)
 	}
 	b := &built{File: output, Language: p.Language, Size: len(packed)}
@@ -117,89 +113,4 @@ func (b *built) print(w io.Writer) error {
 		}
 	}
 	return nil
-}
-
-// oneFolder takes at most one argument, a folder.
-func oneFolder(cmd *cobra.Command, args []string) error {
-	if len(args) > 1 {
-		return fmt.Errorf("unexpected argument %q: %s takes one folder", args[1], cmd.CommandPath())
-	}
-	if len(args) == 1 && args[0] == "" {
-		return errors.New("the folder's name is empty: name a folder, or leave it out for this one")
-	}
-	return nil
-}
-
-// folderOf returns the folder that oneFolder has let through.
-func folderOf(args []string) string {
-	if len(args) == 0 {
-		return "."
-	}
-	return args[0]
-}
-
-// checkOutput reports why a file can't be made or replaced, or nil.
-func checkOutput(name string) error {
-	switch info, err := os.Stat(name); {
-	case err == nil && info.IsDir():
-		return fmt.Errorf("%s is a folder: name a file, such as %s", name, filepath.Join(name, "tool.wasm"))
-	case err == nil && !info.Mode().IsRegular():
-		return fmt.Errorf("%s is no regular file: name another", name)
-	}
-	folder := filepath.Dir(name)
-	if _, err := os.Stat(folder); errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("there is no folder %s: make it first", folder)
-	}
-	return nil
-}
-
-// replaceFile writes a file whole or not at all: a server that serves it never sees a half. A file that was there keeps its
-// mode, and a symbolic link to one stays a link.
-func replaceFile(name string, content []byte) error {
-	if err := checkOutput(name); err != nil {
-		return err
-	}
-	target := name
-	mode := fs.FileMode(0)
-	if info, err := os.Stat(name); err == nil {
-		mode = info.Mode().Perm()
-		if target, err = filepath.EvalSymlinks(name); err != nil {
-			return err
-		}
-	}
-	// A name that nobody can foresee, and that a server skips.
-	temp := filepath.Join(filepath.Dir(target), "."+filepath.Base(target)+"."+rand.Text()[:8]+".tmp")
-	err := writeNew(temp, content, mode)
-	if err == nil {
-		err = os.Rename(temp, target)
-	}
-	if err == nil {
-		return nil
-	}
-	_ = os.Remove(temp) // it may not be there
-	if cause := errors.Unwrap(err); cause != nil {
-		err = cause // without the name of temp, which says nothing to people
-	}
-	return fmt.Errorf("%s: %w", name, err)
-}
-
-// writeNew writes a file that is not there yet, with a mode, or the usual one where that is 0.
-func writeNew(name string, content []byte, mode fs.FileMode) error {
-	file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
-	if err != nil {
-		return err
-	}
-	_, err = file.Write(content)
-	if err == nil && mode != 0 {
-		err = file.Chmod(mode)
-	}
-	if closed := file.Close(); err == nil {
-		err = closed
-	}
-	return err
-}
-
-func firstLine(text string) string {
-	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
-	return line
 }

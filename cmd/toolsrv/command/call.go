@@ -4,12 +4,9 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
-	"math"
-	"os"
 	"path/filepath"
 	"strings"
 	"text/tabwriter"
@@ -24,46 +21,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/config"
 	"github.com/toolsrv/toolsrv/wasmtools/invoke"
 	"github.com/toolsrv/toolsrv/wasmtools/toolfile"
-	"github.com/toolsrv/toolsrv/wasmtools/web"
 )
-
-// The exit codes of `toolsrv call`, beside those of all commands. They are stable.
-const (
-	exitInvalidArguments = 3
-	exitToolError        = 4
-	exitToolTrapped      = 5
-	exitToolBadOutput    = 6
-	exitToolTimeout      = 7
-	exitToolFuel         = 8
-	exitToolMemory       = 9
-	exitToolStack        = 10
-	exitInputTooLarge    = 11
-)
-
-// exitOf returns the exit code that tells how a call ended.
-func exitOf(code wasmtools.Code) int {
-	switch code {
-	case wasmtools.CodeInvalidArguments:
-		return exitInvalidArguments
-	case wasmtools.CodeToolError:
-		return exitToolError
-	case wasmtools.CodeToolTrapped:
-		return exitToolTrapped
-	case wasmtools.CodeToolBadOutput:
-		return exitToolBadOutput
-	case wasmtools.CodeToolTimeout:
-		return exitToolTimeout
-	case wasmtools.CodeToolFuel:
-		return exitToolFuel
-	case wasmtools.CodeToolMemory:
-		return exitToolMemory
-	case wasmtools.CodeToolStack:
-		return exitToolStack
-	case wasmtools.CodeInputTooLarge:
-		return exitInputTooLarge
-	}
-	return exitFailed
-}
 
 // call holds the flags of `toolsrv call`.
 type call struct {
@@ -143,44 +101,6 @@ func (c *call) run(cmd *cobra.Command, args []string) error {
 	return writeJSON(cmd.OutOrStdout(), result)
 }
 
-// toolAndBody tells a tool's name from its arguments. Either may be left out; body is nil where it is.
-func toolAndBody(args []string) (name string, body *string, err error) {
-	if len(args) > 0 && args[0] == "" {
-		return "", nil, &usageError{errors.New("TOOL is empty: name a tool, or leave it out where the file has one only")}
-	}
-	if len(args) > 0 && isToolName(args[0]) {
-		name, args = args[0], args[1:]
-	}
-	switch len(args) {
-	case 0:
-		return name, nil, nil
-	case 1:
-		return name, &args[0], nil
-	}
-	return "", nil, &usageError{fmt.Errorf("unexpected argument %q after the arguments: quote the JSON, so that the shell takes it as one word", args[1])}
-}
-
-// isToolName reports whether arg can be a tool's name or path, and not JSON.
-func isToolName(arg string) bool {
-	return arg != "-" && wasmtools.CheckNamespace(strings.TrimPrefix(arg, "/")) == nil
-}
-
-// readArguments returns the JSON that body is, or standard input where that is "-". It reads no more than a call can have
-// and one byte, so that too much is found by the same check as on a server.
-func readArguments(body string, stdin io.Reader, stderr io.Writer, limit int64) ([]byte, error) {
-	if body != "-" {
-		return []byte(body), nil
-	}
-	if file, ok := stdin.(*os.File); ok && isTerminal(file) {
-		fmt.Fprintln(stderr, "Type the arguments, JSON; Ctrl-D ends them.")
-	}
-	text, err := io.ReadAll(io.LimitReader(stdin, limit+1))
-	if err != nil {
-		return nil, fmt.Errorf("read the arguments from standard input: %w", err)
-	}
-	return text, nil
-}
-
 // pick returns the tool that a name or a path means.
 func (o *opened) pick(name string) (*wasmtools.Tool, error) {
 	tools := o.module.Tools()
@@ -204,70 +124,6 @@ func (o *opened) pick(name string) (*wasmtools.Tool, error) {
 	}
 	return nil, &usageError{fmt.Errorf("%s has no tool %q: it has %s", o.file, name, list)}
 }
-
-// tellFailure tells why a call failed, and returns the exit code for it.
-func tellFailure(stderr io.Writer, err error, asJSON bool) error {
-	failed, ok := errors.AsType[*wasmtools.Error](err)
-	if !ok {
-		failed = &wasmtools.Error{Code: wasmtools.CodeInternal, Err: err}
-	}
-	if asJSON {
-		_, body := web.Failure(failed)
-		fmt.Fprintf(stderr, "%s\n", body)
-	} else {
-		fmt.Fprintf(stderr, "toolsrv: %s", failureText(failed))
-	}
-	return &exitError{code: exitOf(failed.Code)}
-}
-
-// failureText returns an error for people, in lines, as far as its parts are there: what the client sees, and what only
-// the operator's log would show.
-func failureText(e *wasmtools.Error) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s: %s\n", e.Code, text.Escape(e.Message))
-	for _, v := range e.Violations {
-		place := make([]string, 0, len(v.Loc))
-		for _, step := range v.Loc[min(1, len(v.Loc)):] { // the first says "body"
-			place = append(place, fmt.Sprint(step))
-		}
-		switch {
-		case len(place) == 0:
-			place = append(place, "(all)")
-		case v.Type == "json_invalid":
-			place[0] = "at byte " + place[0]
-		}
-		fmt.Fprintf(&b, "  %s: %s%s\n", oneLine(strings.Join(place, ".")), oneLine(v.Msg), moreOf(v))
-	}
-	if e.ToolCode != "" {
-		fmt.Fprintf(&b, "  code: %s\n", text.Escape(e.ToolCode))
-	}
-	if e.Status != 0 {
-		fmt.Fprintf(&b, "  status: %d\n", e.Status)
-	}
-	if len(e.Data) > 0 {
-		fmt.Fprintf(&b, "  data: %s\n", text.Escape(string(e.Data)))
-	}
-	if e.Err != nil {
-		cause := strings.ReplaceAll(strings.TrimSpace(e.Err.Error()), "\n", "\n  ")
-		fmt.Fprintf(&b, "  %s\n", text.Escape(cause))
-	}
-	return b.String()
-}
-
-// moreOf returns what a violation tells beside its message: what is wrong with the JSON, or a value that is short.
-func moreOf(v wasmtools.Violation) string {
-	const short = 40
-	if cause, ok := v.Ctx["error"].(string); ok && !strings.Contains(v.Msg, cause) {
-		return ": " + oneLine(cause)
-	}
-	if v.Type == "missing" || len(v.Input) > short {
-		return ""
-	}
-	return " (got " + oneLine(string(v.Input)) + ")"
-}
-
-// oneLine is foreign text for one cell of a table.
-func oneLine(s string) string { return strings.Join(strings.Fields(text.Escape(s)), " ") }
 
 // printTimes tells what the phases took.
 func (o *opened) printTimes(w io.Writer, t wasmtools.Times, asJSON bool) {
@@ -300,59 +156,6 @@ func (o *opened) printTimes(w io.Writer, t wasmtools.Times, asJSON bool) {
 	_ = table.Flush()
 }
 
-// timeText returns a time with three or four digits.
-func timeText(d time.Duration) string {
-	switch {
-	case d >= 10*time.Second:
-		return fmt.Sprintf("%.1f s", d.Seconds())
-	case d >= time.Second:
-		return fmt.Sprintf("%.2f s", d.Seconds())
-	case d >= time.Millisecond:
-		return fmt.Sprintf("%.1f ms", float64(d.Nanoseconds())/1e6)
-	}
-	return fmt.Sprintf("%.1f µs", float64(d.Nanoseconds())/1e3)
-}
-
-// completeTool has a shell complete to a file, and then to the names of the tools in its manifest. It runs none of it.
-func completeTool(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	if len(args) == 0 {
-		return completeModules(cmd, args, typed)
-	}
-	var names []cobra.Completion
-	if content, err := toolfile.ReadFile(args[0]); err == nil && len(args) == 1 {
-		if r, err := toolfile.Inspect(content); err == nil && r.Manifest != nil {
-			for _, t := range r.Manifest.Tools {
-				if strings.HasPrefix(t.Name, typed) {
-					names = append(names, cobra.CompletionWithDesc(t.Name, oneLine(firstLine(t.Description))))
-				}
-			}
-		}
-	}
-	return names, cobra.ShellCompDirectiveNoFileComp
-}
-
-// fileAnd takes a file and up to most further arguments, what they are in words.
-func fileAnd(most int, what string) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		switch {
-		case len(args) == 0 || args[0] == "":
-			return fmt.Errorf("FILE is missing: name a .wasm file, as in %s", firstExample(cmd))
-		case len(args) > 1+most && most == 0:
-			return fmt.Errorf("unexpected argument %q: %s takes one file", args[1], cmd.CommandPath())
-		case len(args) > 1+most:
-			return fmt.Errorf("unexpected argument %q: %s takes a file, and %s", args[1+most], cmd.CommandPath(), what)
-		}
-		return nil
-	}
-}
-
-func firstExample(cmd *cobra.Command) string {
-	return firstLine(cmd.Example)
-}
-
-// logNothing is a level above all others.
-const logNothing = slog.Level(math.MaxInt32)
-
 // An opener opens files for the commands that call their tools. Its fields are their flags.
 type opener struct {
 	config   string
@@ -369,30 +172,6 @@ func (o *opener) addFlags(cmd *cobra.Command) {
 	completeFlag(cmd, "timeout", cobra.NoFileCompletions)
 	completeFlag(cmd, "memory", cobra.NoFileCompletions)
 }
-
-// A limitFlag is a flag that sets a limit, within the bounds of the configuration file.
-type limitFlag struct {
-	limits    *limits.Limits
-	key, kind string
-}
-
-func (f limitFlag) Set(text string) error { return config.SetLimit(f.limits, f.key, text) }
-func (f limitFlag) String() string        { return "" }
-func (f limitFlag) Type() string          { return f.kind }
-
-// A fileFlag names a file. It can't be set to nothing: an unset variable in a script must not mean the default.
-type fileFlag string
-
-func (f *fileFlag) Set(name string) error {
-	if name == "" {
-		return errors.New("it is empty: name a file or leave it out")
-	}
-	*f = fileFlag(name)
-	return nil
-}
-
-func (f *fileFlag) String() string { return string(*f) }
-func (f *fileFlag) Type() string   { return "file" }
 
 // An opened is a file with its tools, ready to be called. close frees it.
 type opened struct {

@@ -10,7 +10,6 @@ import (
 	"log/slog"
 	"net"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -22,6 +21,7 @@ import (
 
 	"github.com/toolsrv/toolsrv/author/project"
 	"github.com/toolsrv/toolsrv/internal/text"
+	"github.com/toolsrv/toolsrv/internal/wholefile"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
 	"github.com/toolsrv/toolsrv/wasmtools/server"
@@ -183,7 +183,7 @@ func (d *dev) follow(ctx context.Context, dir, tools string, cmd *cobra.Command,
 		module, err := compile(ctx, dir, cmd.ErrOrStderr())
 		same := bytes.Equal(module, served)
 		if err == nil && !same {
-			err = replaceFile(filepath.Join(tools, "tool.wasm"), module)
+			err = wholefile.Write(filepath.Join(tools, "tool.wasm"), module)
 		}
 		switch {
 		case ctx.Err() != nil:
@@ -251,16 +251,4 @@ func sampleArguments(t *wasmtools.Tool) string {
 		return "{}"
 	}
 	return string(text)
-}
-
-// untilInterrupted returns a context that the first SIGINT, SIGTERM or SIGHUP ends; a second one ends the process. A terminal
-// that is closed sends SIGHUP, and compilers, which are in groups of their own, would not hear of it; under nohup it is ignored.
-func untilInterrupted(ctx context.Context) (context.Context, context.CancelFunc) {
-	signals := []os.Signal{os.Interrupt, syscall.SIGTERM}
-	if !signal.Ignored(syscall.SIGHUP) {
-		signals = append(signals, syscall.SIGHUP)
-	}
-	ctx, stop := signal.NotifyContext(ctx, signals...)
-	context.AfterFunc(ctx, stop)
-	return ctx, stop
 }

@@ -1,15 +1,12 @@
 package command
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"log/slog"
 	"strings"
 	"text/tabwriter"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -84,33 +81,6 @@ func describeInto(ctx context.Context, r *toolfile.Report, content []byte, file 
 	}
 	r.Manifest, r.Described, r.SDK = m.Manifest(), true, m.Manifest().SDK
 	return nil
-}
-
-// printJSON prints a value as JSON for scripts and for people. What is foreign in it may reach a terminal by way of a log of CI.
-func printJSON(w io.Writer, v any) error {
-	var b bytes.Buffer
-	encoder := json.NewEncoder(&b)
-	encoder.SetEscapeHTML(false)
-	encoder.SetIndent("", "  ")
-	if err := encoder.Encode(v); err != nil {
-		return err
-	}
-	_, err := w.Write(escapeJSON(b.Bytes()))
-	return err
-}
-
-// writeJSON writes JSON that may hold foreign text: as it is, but on a terminal, which would obey some of it.
-func writeJSON(w io.Writer, b []byte) error {
-	if isTerminal(w) {
-		b = escapeJSON(b)
-	}
-	_, err := w.Write(b)
-	return err
-}
-
-// escapeJSON escapes what would not be seen. It is the same JSON: \r can only stand between its values, where a space does.
-func escapeJSON(b []byte) []byte {
-	return text.EscapeBytes(bytes.ReplaceAll(b, []byte("\r"), []byte(" ")))
 }
 
 // printReport prints a report for people.
@@ -229,27 +199,4 @@ func newEngine(ctx context.Context, c *config.Config, workers int, logger *slog.
 	}
 	logger.Warn("compiled code is not kept: set HOME, or with --config tools.cache_directory", "error", err)
 	return sandbox.New(ctx, sandbox.Config{Imports: abi1.Sets(), CompileWorkers: workers, Logger: logger})
-}
-
-// showWaiting tells on a terminal what is waited for, if it takes longer than a moment, until done is called.
-func showWaiting(w io.Writer, what string) (done func()) {
-	if !isTerminal(w) {
-		return func() {}
-	}
-	stop, gone := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(gone)
-		select {
-		case <-stop:
-			return
-		case <-time.After(300 * time.Millisecond):
-		}
-		fmt.Fprintf(w, "%s ...", what)
-		<-stop
-		fmt.Fprint(w, "\r\x1b[K") // back to the line's begin, and clear it
-	}()
-	return func() {
-		close(stop)
-		<-gone
-	}
 }

@@ -133,23 +133,3 @@ func languageNames() (names []cobra.Completion) {
 	}
 	return names
 }
-
-// completeFlag has a shell complete the value of a flag, which must be there.
-func completeFlag(cmd *cobra.Command, flag string, complete cobra.CompletionFunc) {
-	if err := cmd.RegisterFlagCompletionFunc(flag, complete); err != nil {
-		panic(err)
-	}
-}
-
-// completeFolder has a shell complete the only argument to folders.
-func completeFolder(_ *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	if len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	return nil, cobra.ShellCompDirectiveFilterDirs
-}
-
-// completeModules has a shell complete to .wasm files, and to folders on the way to them.
-func completeModules(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	return []cobra.Completion{"wasm"}, cobra.ShellCompDirectiveFilterFileExt
-}

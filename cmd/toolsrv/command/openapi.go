@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"log/slog"
 	"os"
@@ -12,11 +11,9 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"github.com/toolsrv/toolsrv/internal/heap"
 	"github.com/toolsrv/toolsrv/internal/journal"
-	"github.com/toolsrv/toolsrv/internal/text"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
 	"github.com/toolsrv/toolsrv/wasmtools/server"
 )
@@ -66,25 +63,6 @@ with exit code 0; a second one ends it at once with exit code 1.`,
 	completeFlag(cmd, "address", cobra.NoFileCompletions)
 	completeFlag(cmd, "auth-token", cobra.NoFileCompletions)
 	return cmd
-}
-
-// A levelFlag is a level of the log.
-type levelFlag slog.Level
-
-func (f *levelFlag) Set(text string) error {
-	if err := (*slog.Level)(f).UnmarshalText([]byte(text)); err != nil {
-		return errors.New("choose debug, info, warn or error")
-	}
-	return nil
-}
-
-func (f *levelFlag) String() string { return slog.Level(*f).String() }
-func (f *levelFlag) Type() string   { return "level" }
-
-// addLevelFlag gives cmd the flag --log-level, which sets the least level of what.
-func addLevelFlag(cmd *cobra.Command, level *slog.Level, what string) {
-	cmd.Flags().Var((*levelFlag)(level), "log-level", "least `level` "+what+": debug, info, warn or error")
-	completeFlag(cmd, "log-level", cobra.FixedCompletions([]cobra.Completion{"debug", "info", "warn", "error"}, cobra.ShellCompDirectiveNoFileComp))
 }
 
 func (o *openAPI) run(cmd *cobra.Command, _ []string) error {
@@ -222,37 +200,4 @@ func (o *openAPI) load() (*config.Config, error) {
 		c.Auth.Tokens, c.Auth.TokensFile = tokens, o.tokensFile
 	}
 	return c, nil
-}
-
-// newLogger returns a logger that writes each line at once.
-func newLogger(w io.Writer, level slog.Level) *slog.Logger {
-	return slog.New(encoder(w, level)(escaped{w}))
-}
-
-// encoder returns what makes handlers for a log that goes to w: of text lines where that is a terminal, of JSON lines elsewhere.
-func encoder(w io.Writer, level slog.Level) func(io.Writer) slog.Handler {
-	options := &slog.HandlerOptions{Level: level}
-	person := isTerminal(w)
-	return func(w io.Writer) slog.Handler {
-		if person {
-			return slog.NewTextHandler(w, options)
-		}
-		return slog.NewJSONHandler(w, options)
-	}
-}
-
-// escaped is a writer of log lines, of which foreign text is a part.
-type escaped struct{ io.Writer }
-
-func (e escaped) Write(line []byte) (int, error) {
-	if _, err := e.Writer.Write(text.EscapeBytes(line)); err != nil {
-		return 0, err
-	}
-	return len(line), nil
-}
-
-// isTerminal reports whether a person reads what is written to w.
-func isTerminal(w io.Writer) bool {
-	file, ok := w.(*os.File)
-	return ok && term.IsTerminal(int(file.Fd()))
 }

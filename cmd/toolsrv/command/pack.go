@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/toolsrv/toolsrv/internal/text"
+	"github.com/toolsrv/toolsrv/internal/wholefile"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
 	"github.com/toolsrv/toolsrv/wasmtools/toolfile"
@@ -59,7 +60,7 @@ func (p *pack) run(cmd *cobra.Command, args []string) error {
 		return &usageError{errors.New("-o - would write a binary to the terminal: redirect standard output, or name a file")}
 	}
 	if p.output != "" && output != "-" {
-		if err := checkOutput(output); err != nil { // before anything is run
+		if err := wholefile.Check(output); err != nil { // before anything is run
 			return fmt.Errorf("write the module: %w", err)
 		}
 	}
@@ -81,7 +82,7 @@ func (p *pack) run(cmd *cobra.Command, args []string) error {
 		_, err = stdout.Write(packed)
 		return err
 	}
-	if err := replaceFile(output, packed); err != nil {
+	if err := wholefile.Write(output, packed); err != nil {
 		return fmt.Errorf("write the module: %w", err)
 	}
 	fmt.Fprintf(stderr, "%s: %s\n", output, toolList(m))

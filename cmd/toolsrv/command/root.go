@@ -156,11 +156,3 @@ func newHelp(root *cobra.Command) *cobra.Command {
 		},
 	}
 }
-
-// noArguments refuses arguments that are no flags.
-func noArguments(cmd *cobra.Command, args []string) error {
-	if len(args) == 0 {
-		return nil
-	}
-	return fmt.Errorf("unexpected argument %q: %s takes flags only", args[0], cmd.CommandPath())
-}

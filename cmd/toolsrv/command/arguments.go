@@ -1,0 +1,97 @@
+package command
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/toolsrv/toolsrv/wasmtools"
+)
+
+// fileAnd takes a file and up to most further arguments, what they are in words.
+func fileAnd(most int, what string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		switch {
+		case len(args) == 0 || args[0] == "":
+			return fmt.Errorf("FILE is missing: name a .wasm file, as in %s", firstExample(cmd))
+		case len(args) > 1+most && most == 0:
+			return fmt.Errorf("unexpected argument %q: %s takes one file", args[1], cmd.CommandPath())
+		case len(args) > 1+most:
+			return fmt.Errorf("unexpected argument %q: %s takes a file, and %s", args[1+most], cmd.CommandPath(), what)
+		}
+		return nil
+	}
+}
+
+func firstExample(cmd *cobra.Command) string {
+	return firstLine(cmd.Example)
+}
+
+// toolAndBody tells a tool's name from its arguments. Either may be left out; body is nil where it is.
+func toolAndBody(args []string) (name string, body *string, err error) {
+	if len(args) > 0 && args[0] == "" {
+		return "", nil, &usageError{errors.New("TOOL is empty: name a tool, or leave it out where the file has one only")}
+	}
+	if len(args) > 0 && isToolName(args[0]) {
+		name, args = args[0], args[1:]
+	}
+	switch len(args) {
+	case 0:
+		return name, nil, nil
+	case 1:
+		return name, &args[0], nil
+	}
+	return "", nil, &usageError{fmt.Errorf("unexpected argument %q after the arguments: quote the JSON, so that the shell takes it as one word", args[1])}
+}
+
+// isToolName reports whether arg can be a tool's name or path, and not JSON.
+func isToolName(arg string) bool {
+	return arg != "-" && wasmtools.CheckNamespace(strings.TrimPrefix(arg, "/")) == nil
+}
+
+// readArguments returns the JSON that body is, or standard input where that is "-". It reads no more than a call can have
+// and one byte, so that too much is found by the same check as on a server.
+func readArguments(body string, stdin io.Reader, stderr io.Writer, limit int64) ([]byte, error) {
+	if body != "-" {
+		return []byte(body), nil
+	}
+	if file, ok := stdin.(*os.File); ok && isTerminal(file) {
+		fmt.Fprintln(stderr, "Type the arguments, JSON; Ctrl-D ends them.")
+	}
+	text, err := io.ReadAll(io.LimitReader(stdin, limit+1))
+	if err != nil {
+		return nil, fmt.Errorf("read the arguments from standard input: %w", err)
+	}
+	return text, nil
+}
+
+// oneFolder takes at most one argument, a folder.
+func oneFolder(cmd *cobra.Command, args []string) error {
+	if len(args) > 1 {
+		return fmt.Errorf("unexpected argument %q: %s takes one folder", args[1], cmd.CommandPath())
+	}
+	if len(args) == 1 && args[0] == "" {
+		return errors.New("the folder's name is empty: name a folder, or leave it out for this one")
+	}
+	return nil
+}
+
+// folderOf returns the folder that oneFolder has let through.
+func folderOf(args []string) string {
+	if len(args) == 0 {
+		return "."
+	}
+	return args[0]
+}
+
+// noArguments refuses arguments that are no flags.
+func noArguments(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	return fmt.Errorf("unexpected argument %q: %s takes flags only", args[0], cmd.CommandPath())
+}

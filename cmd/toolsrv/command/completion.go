@@ -1,0 +1,47 @@
+package command
+
+import (
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/toolsrv/toolsrv/wasmtools/toolfile"
+)
+
+// completeFlag has a shell complete the value of a flag, which must be there.
+func completeFlag(cmd *cobra.Command, flag string, complete cobra.CompletionFunc) {
+	if err := cmd.RegisterFlagCompletionFunc(flag, complete); err != nil {
+		panic(err)
+	}
+}
+
+// completeFolder has a shell complete the only argument to folders.
+func completeFolder(_ *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return nil, cobra.ShellCompDirectiveFilterDirs
+}
+
+// completeModules has a shell complete to .wasm files, and to folders on the way to them.
+func completeModules(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	return []cobra.Completion{"wasm"}, cobra.ShellCompDirectiveFilterFileExt
+}
+
+// completeTool has a shell complete to a file, and then to the names of the tools in its manifest. It runs none of it.
+func completeTool(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	if len(args) == 0 {
+		return completeModules(cmd, args, typed)
+	}
+	var names []cobra.Completion
+	if content, err := toolfile.ReadFile(args[0]); err == nil && len(args) == 1 {
+		if r, err := toolfile.Inspect(content); err == nil && r.Manifest != nil {
+			for _, t := range r.Manifest.Tools {
+				if strings.HasPrefix(t.Name, typed) {
+					names = append(names, cobra.CompletionWithDesc(t.Name, oneLine(firstLine(t.Description))))
+				}
+			}
+		}
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
+}

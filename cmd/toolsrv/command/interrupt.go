@@ -1,0 +1,20 @@
+package command
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+// untilInterrupted returns a context that the first SIGINT, SIGTERM or SIGHUP ends; a second one ends the process. A terminal
+// that is closed sends SIGHUP, and compilers, which are in groups of their own, would not hear of it; under nohup it is ignored.
+func untilInterrupted(ctx context.Context) (context.Context, context.CancelFunc) {
+	signals := []os.Signal{os.Interrupt, syscall.SIGTERM}
+	if !signal.Ignored(syscall.SIGHUP) {
+		signals = append(signals, syscall.SIGHUP)
+	}
+	ctx, stop := signal.NotifyContext(ctx, signals...)
+	context.AfterFunc(ctx, stop)
+	return ctx, stop
+}

@@ -1,0 +1,35 @@
+package command
+
+import (
+	"io"
+	"log/slog"
+
+	"github.com/toolsrv/toolsrv/internal/text"
+)
+
+// newLogger returns a logger that writes each line at once.
+func newLogger(w io.Writer, level slog.Level) *slog.Logger {
+	return slog.New(encoder(w, level)(escaped{w}))
+}
+
+// encoder returns what makes handlers for a log that goes to w: of text lines where that is a terminal, of JSON lines elsewhere.
+func encoder(w io.Writer, level slog.Level) func(io.Writer) slog.Handler {
+	options := &slog.HandlerOptions{Level: level}
+	person := isTerminal(w)
+	return func(w io.Writer) slog.Handler {
+		if person {
+			return slog.NewTextHandler(w, options)
+		}
+		return slog.NewJSONHandler(w, options)
+	}
+}
+
+// escaped is a writer of log lines, of which foreign text is a part.
+type escaped struct{ io.Writer }
+
+func (e escaped) Write(line []byte) (int, error) {
+	if _, err := e.Writer.Write(text.EscapeBytes(line)); err != nil {
+		return 0, err
+	}
+	return len(line), nil
+}

@@ -1,0 +1,62 @@
+package command
+
+import (
+	"fmt"
+	"github.com/toolsrv/toolsrv/internal/text"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"golang.org/x/term"
+)
+
+// showWaiting tells on a terminal what is waited for, if it takes longer than a moment, until done is called.
+func showWaiting(w io.Writer, what string) (done func()) {
+	if !isTerminal(w) {
+		return func() {}
+	}
+	stop, gone := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(gone)
+		select {
+		case <-stop:
+			return
+		case <-time.After(300 * time.Millisecond):
+		}
+		fmt.Fprintf(w, "%s ...", what)
+		<-stop
+		fmt.Fprint(w, "\r\x1b[K") // back to the line's begin, and clear it
+	}()
+	return func() {
+		close(stop)
+		<-gone
+	}
+}
+
+// isTerminal reports whether a person reads what is written to w.
+func isTerminal(w io.Writer) bool {
+	file, ok := w.(*os.File)
+	return ok && term.IsTerminal(int(file.Fd()))
+}
+
+// oneLine is foreign text for one cell of a table.
+func oneLine(s string) string { return strings.Join(strings.Fields(text.Escape(s)), " ") }
+
+// timeText returns a time with three or four digits.
+func timeText(d time.Duration) string {
+	switch {
+	case d >= 10*time.Second:
+		return fmt.Sprintf("%.1f s", d.Seconds())
+	case d >= time.Second:
+		return fmt.Sprintf("%.2f s", d.Seconds())
+	case d >= time.Millisecond:
+		return fmt.Sprintf("%.1f ms", float64(d.Nanoseconds())/1e6)
+	}
+	return fmt.Sprintf("%.1f µs", float64(d.Nanoseconds())/1e3)
+}
+
+func firstLine(text string) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
+	return line
+}

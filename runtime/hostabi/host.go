@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// A Host runs the guest that a Call belongs to: it is the sandbox's side of it.
+// A Host runs guests. It is the sandbox's side of a Call.
 type Host interface {
-	// Look ends the call where its time, its fuel or its caller's patience is over. It lets others run where it is their turn.
+	// Look ends the call where its time or its fuel is used up, or its caller gave up. It lets other goroutines run.
 	Look()
 	// Wait is [Call.Wait].
 	Wait(f func(ctx context.Context))
@@ -31,45 +31,45 @@ type Memory interface {
 	Size() uint32
 }
 
-// A Guest is what does not change from one run of a guest to the next.
+// A Guest is what a Call tells of its guest.
 type Guest struct {
 	Memory Memory
-	// Command tells of a plain WASI program.
+	// Command is set for a plain WASI program.
 	Command bool
 	// Sets is how many sets the engine has.
 	Sets int
 }
 
-// A Run is what a Call tells of one run. That of a start is empty.
+// A Run is what a Call tells of one run. The zero Run is that of a start.
 type Run struct {
 	Serving   bool
 	Input     []byte
 	Principal fmt.Stringer
-	// Grants are what the tool was granted, by the numbers of the sets; the last ones may be missing.
+	// Grants are what the tool was granted, by the numbers of the sets. It may be shorter than there are sets.
 	Grants []any
 }
 
-// NewCall returns the Call of a guest. It serves one run after the other.
+// NewCall returns the Call of a guest, which is used for one run after the other.
 func NewCall(host Host, guest Guest) Call { return Call{host: host, guest: guest} }
 
 // Begin makes c the call of a run.
 func (c *Call) Begin(r Run) { c.run, c.read, c.spent = r, 0, 0 }
 
-// Invoke runs a function of the set with that number.
+// Invoke calls a function of the set with that number.
 func (c *Call) Invoke(f *Function, set int, stack []uint64) {
 	c.function, c.set = f, set
-	c.charge(f.Cost)
+	c.Charge(f.Cost)
 	f.Do(c, stack)
 }
 
-// Spent returns the work of host functions, in nanoseconds, since it was last asked.
+// Spent returns what was charged since the last call of Spent, in nanoseconds.
 func (c *Call) Spent() int64 {
 	spent := c.spent
 	c.spent = 0
 	return spent
 }
 
-// End ends what was kept for the run, and forgets the run. All states end, even where one panics.
+// End ends the states that were kept for the run: all of them, even where one panics.
 func (c *Call) End() {
 	for i := range c.states {
 		if s := c.states[i]; s != nil {
@@ -84,7 +84,7 @@ func (c *Call) End() {
 
 // A Listener hears what a call says before its result. It is called by one goroutine at a time, while the guest waits for it.
 type Listener interface {
-	// Log hears a log line, made valid UTF-8, and at most MaxLine bytes of that. source is a word for where it came from: log,
-	// stdout or stderr.
+	// Log hears a log line, of valid UTF-8 and of at most MaxLine bytes. source says where the line came from: "log", "stdout" or
+	// "stderr".
 	Log(level slog.Level, source, line string)
 }

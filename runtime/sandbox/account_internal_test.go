@@ -253,11 +253,11 @@ func TestInstanceCounts(t *testing.T) {
 	m, limits := p.module, inForce(limits.Limits{})
 	m.allow(limits.Memory)
 	r := &run{ctx: t.Context(), begun: time.Now(), deadline: time.Now().Add(time.Minute), limits: &limits}
-	l := lease{module: m, run: r}
-	if !l.begin() {
+	l := lease{module: m, begun: r.begun}
+	if !l.begin(r) {
 		t.Fatal("the engine is closed")
 	}
-	if err := l.prepare(); err != nil {
+	if err := l.prepare(r); err != nil {
 		l.end()
 		t.Fatal(err)
 	}
@@ -266,8 +266,8 @@ func TestInstanceCounts(t *testing.T) {
 	if held := e.account.Held(account.Memory) - snapshot; held < instanceSize {
 		t.Errorf("an instance that no call has used holds %d bytes, want %d at least", held, instanceSize)
 	}
-	l = lease{module: m, run: r}
-	l.begin()
+	l = lease{module: m, begun: r.begun}
+	l.begin(r)
 	i := l.instance
 	i.call.begin(r)
 	i.call.extend(1 << 20)

@@ -6,10 +6,11 @@ import (
 	"time"
 )
 
-// A lease is an instance that is lent to one run: one that nobody has used, or that was reset.
+// A lease is an instance that is lent to one run: one that nobody has used, or that was reset. It does not hold the run, which
+// the compiler would have to put on the heap then.
 type lease struct {
 	module   *module
-	run      *run
+	begun    time.Time
 	instance *instance // nil: there is none yet
 	intact   bool      // the instance is good for another run
 }
@@ -17,8 +18,8 @@ type lease struct {
 // serve has a guest serve a run. It is the one place where guest code runs, and the one place that recovers from a panic on
 // its way. The error is an *Error.
 func (m *module) serve(r *run) (output []byte, err error) {
-	l := lease{module: m, run: r}
-	if !l.begin() {
+	l := lease{module: m, begun: r.begun}
+	if !l.begin(r) {
 		return nil, closing(ErrClosed)
 	}
 	defer func() {
@@ -28,18 +29,18 @@ func (m *module) serve(r *run) (output []byte, err error) {
 		}
 		l.end()
 	}()
-	if err := l.prepare(); err != nil {
+	if err := l.prepare(r); err != nil {
 		return nil, err
 	}
-	return l.serve()
+	return l.serve(r)
 }
 
 // begin counts the run, and takes the idle instance that was used last, because its pages are warm, if there is one. It
 // reports false where the engine is closed; end is not called then.
-func (l *lease) begin() bool {
+func (l *lease) begin(r *run) bool {
 	m := l.module
 	m.mu.Lock()
-	l.run.first = m.calls == 0
+	r.first = m.calls == 0
 	last := len(m.idle) - 1
 	if last < 0 || !m.attached {
 		m.mu.Unlock()
@@ -55,8 +56,8 @@ func (l *lease) begin() bool {
 
 // prepare makes sure that there is an instance, with room in the account for what the run will need. It waits until the run's
 // deadline.
-func (l *lease) prepare() (err error) {
-	m, r := l.module, l.run
+func (l *lease) prepare(r *run) (err error) {
+	m := l.module
 	if l.instance != nil && !m.fits(l.instance, r) {
 		m.discard(l.instance)
 		l.instance = nil
@@ -84,8 +85,8 @@ func (l *lease) prepare() (err error) {
 }
 
 // serve runs the guest, and resets the instance.
-func (l *lease) serve() (output []byte, err error) {
-	i, r := l.instance, l.run
+func (l *lease) serve(r *run) (output []byte, err error) {
+	i := l.instance
 	l.intact = false
 	f := i.entry
 	if r.describe {
@@ -129,7 +130,7 @@ func (l *lease) end() {
 		i.settle()
 	}
 	m.mu.Lock()
-	m.called = l.run.begun
+	m.called = l.begun
 	m.heat++
 	if i != nil && m.attached && len(m.idle) < e.idleInstances {
 		m.idle = append(m.idle, i)

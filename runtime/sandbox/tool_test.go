@@ -308,3 +308,21 @@ func TestTimes(t *testing.T) {
 		}
 	}
 }
+
+// TestCallAllocates holds what a call leaves to the garbage collector: its output, and no more. It runs alone, because it looks
+// at what the process allocates.
+func TestCallAllocates(t *testing.T) {
+	if testkit.Race {
+		t.Skip("the race detector allocates")
+	}
+	p := sandboxtest.Load(t, sandboxtest.Engine(t, sandbox.Config{}), testkit.Fixture(t, "wat/good/small"))
+	tool := p.Tool("small", 0, limits.Limits{})
+	spec := sandbox.CallSpec{Input: []byte(`{"a":1}`), Principal: word("somebody")}
+	if n := testing.AllocsPerRun(200, func() {
+		if _, err := tool.Call(t.Context(), spec); err != nil {
+			t.Fatal(err)
+		}
+	}); n > 1 {
+		t.Errorf("a call allocates %v times, want once", n)
+	}
+}

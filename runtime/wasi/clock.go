@@ -14,10 +14,10 @@ const (
 	clockThread    = 3
 )
 
-// clocks are those of the set, which has made them when it was begun.
+// clocks are the clocks of guests. All but the real one count from when the set was made.
 type clocks struct{ begun time.Time }
 
-// now reads a clock in nanoseconds. CPU time is not told; the time that has passed stands in for it.
+// now reads a clock, in nanoseconds. Guests do not learn of CPU time; the time that has passed stands in for it.
 func (k clocks) now(id uint32) (nanos int64, ok bool) {
 	switch id {
 	case clockReal:

@@ -8,13 +8,13 @@ import (
 	"github.com/toolsrv/toolsrv/runtime/hostabi"
 )
 
-// A subscription and an event of poll_oneoff take that many bytes.
+// The sizes of a subscription and of an event of poll_oneoff, in bytes.
 const (
 	subscriptionSize = 48
 	eventSize        = 32
 )
 
-// The kinds of subscriptions, and the flag of a clock's that makes its timeout a moment.
+// The kinds of subscriptions, and the flag that makes a clock's timeout a point in time.
 const (
 	pollClock    = 0
 	pollRead     = 1
@@ -31,7 +31,7 @@ func (k clocks) poll(c *hostabi.Call, stack []uint64) {
 		return
 	}
 	c.Charge(int(n) * costEvent)
-	// A copy, because the guest may have the events written over the subscriptions.
+	// This is a copy, because the guest may have the events written over the subscriptions.
 	subscriptions := c.Read(stack[0], n*subscriptionSize)
 	events := c.View(stack[1], n*eventSize)
 	begun := time.Now()
@@ -83,7 +83,7 @@ func (k clocks) events(subscriptions, list []byte, slept time.Duration) []byte {
 	return list
 }
 
-// firstClock is how long it still is until the first clock of subscriptions, which has nothing but valid clocks.
+// firstClock returns how long it still is until the first of the subscriptions, which are all of valid clocks.
 func (k clocks) firstClock(subscriptions []byte, slept time.Duration) time.Duration {
 	first := time.Duration(1<<63 - 1)
 	for ; len(subscriptions) > 0; subscriptions = subscriptions[subscriptionSize:] {
@@ -93,7 +93,7 @@ func (k clocks) firstClock(subscriptions []byte, slept time.Duration) time.Durat
 	return first
 }
 
-// wait is how long it is until the clock of the first subscription, where the guest has slept for that long.
+// wait returns how long it still is until the clock of the first subscription, where the guest has slept for that long.
 func (k clocks) wait(subscription []byte, slept time.Duration) (time.Duration, bool) {
 	timeout := binary.LittleEndian.Uint64(subscription[24:])
 	nanos := int64(min(timeout, 1<<63-1))

@@ -13,7 +13,7 @@ type streams struct {
 	last  []byte    // last line of stderr that is not blank
 }
 
-// said takes a piece of stdout or stderr.
+// said takes what the guest wrote to stdout or stderr.
 func said(c *hostabi.Call, fd uint32, piece []byte) {
 	s, ok := c.State().(*streams)
 	if !ok {
@@ -33,8 +33,11 @@ func said(c *hostabi.Call, fd uint32, piece []byte) {
 	}
 }
 
-// End logs the lines that were begun and not ended.
-func (s *streams) End(c *hostabi.Call) {
+// End is flush.
+func (s *streams) End(c *hostabi.Call) { s.flush(c) }
+
+// flush logs the lines that were begun and not ended.
+func (s *streams) flush(c *hostabi.Call) {
 	for fd, begun := range s.begun {
 		s.line(c, uint32(fd), begun)
 		s.begun[fd] = nil

@@ -23,7 +23,7 @@ const (
 	errnoNotCapable = 76
 )
 
-// What the work of a function is taken for, in nanoseconds.
+// What the host's work is estimated to take, in nanoseconds.
 const (
 	costRandom = 1  // of a random byte
 	costStream = 16 // of a byte that is searched for lines
@@ -107,11 +107,11 @@ func Set() *hostabi.Set {
 	return &hostabi.Set{Module: Module, Functions: funcs, Target: "in C and Rust: target wasm32-wasip1, in Go: GOOS=wasip1"}
 }
 
-// procExit ends the guest. What a program said last on stderr tells why.
+// procExit ends the guest. A program's last line on stderr is its reason.
 func procExit(c *hostabi.Call, stack []uint64) {
 	last := ""
 	if s, ok := c.State().(*streams); ok {
-		s.End(c)
+		s.flush(c)
 		last = string(s.last)
 	}
 	c.Exit(uint32(stack[0]), last)

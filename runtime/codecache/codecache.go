@@ -253,7 +253,7 @@ func (c *Cache) Put(key Key, parts ...[]byte) error {
 	}
 	total += int64(len(head))
 	if total > min(maxEntry, c.limit) {
-		return fmt.Errorf("it has %d bytes, more than all of the cache may have, or one file in it (%d)", total, maxEntry)
+		return fmt.Errorf("the entry has %d bytes, the limit is %d", total, min(maxEntry, c.limit))
 	}
 	aside, err := os.CreateTemp(c.dir, entryPrefix)
 	if err != nil {

@@ -129,7 +129,7 @@ func TestSize(t *testing.T) {
 			t.Fatalf("the entries have %d bytes, the limit is %d", total, limit)
 		}
 	}
-	if err := c.Put(key(30), make([]byte, 2*limit)); err == nil || !strings.Contains(err.Error(), "more than all of the cache may have") {
+	if err := c.Put(key(30), make([]byte, 2*limit)); err == nil || !strings.Contains(err.Error(), "the limit is ") {
 		t.Errorf("got %v for an entry above the limit", err)
 	}
 }

@@ -149,7 +149,7 @@ func (w *rewriter) analyse(r *wasmbin.Reader, f *function) {
 	}
 	w.scopes = scopes[:0]
 	if r.Err == nil && r.Left() > 0 {
-		r.Fail(r.Pos, "%d bytes are left over behind the last end", r.Left())
+		r.Fail(r.Pos, "%d bytes are left over after the last end", r.Left())
 	}
 	if len(w.loops) > maxLoopsTotal {
 		r.Fail(f.start, "more than %d loops in a module", maxLoopsTotal)
@@ -188,7 +188,7 @@ func (w *rewriter) weigh(s *weigh.Scale, r *wasmbin.Reader, f *function, body []
 	}
 	weight := count.Weight()
 	if alone := weight.Grow(); alone.Nanos > maxNanos || alone.Bytes > maxBytes {
-		r.Fail(f.start, "compiling the function would take too much, about %s and %d MB, since %s: split it, or have a compiler or wasm-opt optimise it",
+		r.Fail(f.start, "compiling the function would take too much, about %s and %d MB, because %s: split it, or optimise it with the compiler or wasm-opt",
 			alone.Time().Round(100*time.Millisecond), alone.Bytes>>20, count.Cause(alone.Bytes/maxBytes > alone.Nanos/maxNanos))
 	}
 	w.out.Weight = w.out.Weight.Add(weight)
@@ -199,7 +199,7 @@ func (w *rewriter) total(r *wasmbin.Reader, code int) {
 	w.out.Weight = w.out.Weight.Grow()
 	w.out.Weight.Bytes += bytesCode * int64(code)
 	if w.out.Weight.Nanos > maxNanosBase+maxNanosByte*int64(code) || w.out.Weight.Bytes > maxBytesTotal {
-		r.Fail(r.End, "compiling the module's %d functions would take too much, about %s and %d MB: split the module, or have a compiler or wasm-opt optimise it",
+		r.Fail(r.End, "compiling the module's %d functions would take too much, about %s and %d MB: split the module, or optimise it with the compiler or wasm-opt",
 			len(w.bodies), w.out.Weight.Time().Round(100*time.Millisecond), w.out.Weight.Bytes>>20)
 	}
 }
@@ -224,7 +224,7 @@ func (w *rewriter) check(r *wasmbin.Reader, in *wasmbin.Instruction) {
 		if int64(in.A) >= int64(len(w.functions)) {
 			r.Fail(in.Start, "function %d is not declared: there are %d", in.A, len(w.functions))
 		} else if !w.declared[in.A] {
-			r.Fail(in.Start, "function %d is in no element segment, global or export, which ref.func asks for", in.A)
+			r.Fail(in.Start, "ref.func names function %d, which is in no element segment, global or export", in.A)
 		} else if _, known := w.refs[in.A]; !known {
 			w.taken[in.A] = true
 			w.refs[in.A] = len(w.refOrder)
@@ -235,7 +235,7 @@ func (w *rewriter) check(r *wasmbin.Reader, in *wasmbin.Instruction) {
 		}
 	case opcode.MemoryInit, opcode.DataDrop:
 		if int64(in.A) >= int64(w.announced) {
-			r.Fail(in.Start, "data segment %d is not announced: %d are", in.A, w.announced)
+			r.Fail(in.Start, "data segment %d is not declared: the data count section says %d", in.A, w.announced)
 		}
 		w.dataUsed = true
 		if in.Op == opcode.DataDrop {

@@ -250,12 +250,12 @@ func (w *rewriter) rewrite() (*Rewritten, error) {
 func (w *rewriter) checkFrame() error {
 	for _, i := range w.m.Imports() {
 		if i.Module == MeterModule {
-			return fmt.Errorf("wasm: import section: %q is imported from %q, which is for the host's own use", text.Short(i.Name), MeterModule)
+			return fmt.Errorf("wasm: import section: %q is imported from %q, which is reserved for the host", text.Short(i.Name), MeterModule)
 		}
 	}
 	for _, e := range w.m.Exports() {
 		if strings.HasPrefix(e.Name, ownPrefix) {
-			return fmt.Errorf("wasm: export section: the export %q begins with %q, which is for the host's own use: rename it", text.Short(e.Name), ownPrefix)
+			return fmt.Errorf("wasm: export section: the export %q begins with %q, which is reserved for the host: rename it", text.Short(e.Name), ownPrefix)
 		}
 	}
 	if w.globals > mostGlobals {

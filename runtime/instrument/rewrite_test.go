@@ -100,7 +100,7 @@ func TestRewriteRefuses(t *testing.T) {
 		module []byte
 		want   string
 	}{
-		"no module":           {[]byte("#!/bin/sh"), "no WebAssembly module"},
+		"no module":           {[]byte("#!/bin/sh"), "not a WebAssembly module"},
 		"function":            {one("\x41\x00\x10\x01\x1a"), "function 0, code section, offset 0x3a: function 1 is not declared: there are 1"},
 		"our import":          {one("\x10\x02"), "function 2 is not declared"},
 		"local":               {one("\x20\x01\x1a"), "local 1 is not declared: there are 1"},
@@ -112,11 +112,11 @@ func TestRewriteRefuses(t *testing.T) {
 		"type of a block":     {one("\x02\x01\x0b"), "type 1 is not declared"},
 		"negative block type": {one("\x02\xc0\x7f\x0b"), "negative number of 2 bytes"},
 		"table":               {one("\x41\x00\x25\x01\x1a"), "table 1 is not declared: there are 1"},
-		"data segment":        {one("\xfc\x09\x01"), "data segment 1 is not announced: 1 are"},
+		"data segment":        {one("\xfc\x09\x01"), "data segment 1 is not declared: the data count section says 1"},
 		"element segment":     {one("\xfc\x0d\x01"), "element segment 1 is not declared: there are 1"},
 		"no memory":           {module(kind, section(3, vec(b(0))), section(10, vec(append(leb(6), 0, 0x3f, 0, 0x1a, 0x01, 0x0b)))), "there is no memory"},
 		"undeclared ref.func": {module(kind, section(3, vec(b(0))), section(8, b(0)), section(10, vec(append(leb(5), 0, 0xd2, 0, 0x1a, 0x0b)))), "no element segment, global or export"},
-		"behind the end":      {one("\x0b"), "3 bytes are left over behind the last end"},
+		"behind the end":      {one("\x0b"), "3 bytes are left over after the last end"},
 		"no end":              {module(kind, section(3, vec(b(0))), section(10, vec(append(leb(4), 0, 0x02, 0x40, 0x0b)))), "an instruction is cut off"},
 		"else":                {one("\x05"), "else without if"},
 		"exceptions":          {one("\x06\x40\x0b"), "instruction 0x6 is not supported"},
@@ -127,14 +127,14 @@ func TestRewriteRefuses(t *testing.T) {
 		"long vector":         {one("\xfd\x8c\x00"), "instruction 0xfd 0x8c 0x0 is not supported"},
 		"second memory":       {one("\x3f\x01\x1a"), "memory 1 is not supported"},
 		"alignment":           {one("\x41\x00\x28\x42\x00\x00\x1a"), "alignment of 2**66 is not supported"},
-		"export":              {module(section(5, vec(b(0, 1))), section(7, vec(append(str("toolsrv.fuel"), 2, 0)))), `the export "toolsrv.fuel" begins with "toolsrv.", which is for the host's own use: rename it`},
+		"export":              {module(section(5, vec(b(0, 1))), section(7, vec(append(str("toolsrv.fuel"), 2, 0)))), `the export "toolsrv.fuel" begins with "toolsrv.", which is reserved for the host: rename it`},
 		"import":              {module(kind, section(2, vec(append(append(str("toolsrv_meter"), str("x")...), 0, 0)))), `"x" is imported from "toolsrv_meter"`},
 		"global in a segment": {module(section(5, vec(b(0, 1))), section(11, vec(append(b(0, 0x23, 0, 0x0b), str("x")...)))), "data segment 0 has an offset that is not supported"},
 		"data without memory": {module(section(11, vec(append(b(0, 0x41, 0, 0x0b), str("x")...)))), "active, but there is no memory"},
 		"large table":         {module(section(4, vec(append(b(0x70, 0), leb(131_073)...)))), "the module's tables have 131073 elements, the limit is 131072"},
 		"globals":             {module(section(6, append(leb(10_001), bytes.Repeat(b(0x7f, 1, 0x41, 0, 0x0b), 10_001)...))), "the module has 10001 globals, the limit is 10000"},
-		"elements":            {module(kind, section(3, vec(b(0))), section(9, append(b(1, 1, 0), append(leb(131_072), make([]byte, 131_072)...)...)), section(10, vec(append(leb(2), 0, 0x0b)))), "elements and element segments at least, the limit is 131072"},
-		"element segments":    {module(section(9, append(leb(131_073), bytes.Repeat(b(1, 0, 0), 131_073)...))), "elements and element segments at least, the limit is 131072"},
+		"elements":            {module(kind, section(3, vec(b(0))), section(9, append(b(1, 1, 0), append(leb(131_072), make([]byte, 131_072)...)...)), section(10, vec(append(leb(2), 0, 0x0b)))), "elements and element segments, the limit is 131072"},
+		"element segments":    {module(section(9, append(leb(131_073), bytes.Repeat(b(1, 0, 0), 131_073)...))), "elements and element segments, the limit is 131072"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

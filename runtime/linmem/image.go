@@ -64,7 +64,7 @@ func newImage(content []byte) (*Image, error) {
 		return nil, fmt.Errorf("an image of %d bytes: the size must be a multiple of %d, a page of WebAssembly", len(content), granule)
 	}
 	if uint64(len(content)) > maxReserve {
-		return nil, fmt.Errorf("an image of %d bytes: a memory ends at %d", len(content), uint64(maxReserve))
+		return nil, fmt.Errorf("an image of %d bytes: a memory has at most %d", len(content), uint64(maxReserve))
 	}
 	i := &Image{size: len(content), page: os.Getpagesize()}
 	if granule%i.page != 0 {

@@ -29,7 +29,7 @@ const maxReserve = 4 << 30
 
 var (
 	errFreed   = errors.New("the memory is freed")
-	errNoImage = errors.New("the memory was not made of an image")
+	errNoImage = errors.New("the memory was not made from an image")
 )
 
 // A Memory is a range of address space that is reserved up to a limit and can be used up to its size. It is not safe

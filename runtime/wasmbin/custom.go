@@ -75,7 +75,7 @@ func (m *Module) SetCustom(name string, content []byte) ([]byte, error) {
 		return nil, fmt.Errorf("wasm: the custom section name %q is not UTF-8", text.Short(name))
 	}
 	if len(name) > maxModule || len(content) > maxModule || len(module)+len(name)+len(content) > maxModule-len(Header)*2 {
-		return nil, fmt.Errorf("wasm: %d bytes in a custom section make the module larger than %d", len(content), maxModule)
+		return nil, fmt.Errorf("wasm: with a custom section of %d bytes the module is larger than the limit, %d bytes", len(content), maxModule)
 	}
 	if name == NameSection {
 		r := &Reader{Data: content, End: len(content), Section: fmt.Sprintf("custom %q", NameSection)}
@@ -125,7 +125,7 @@ func (r *Reader) checkNames() {
 		id := r.Byte("a subsection's id")
 		size := int64(r.U32("a subsection's size"))
 		if size > int64(r.Left()) {
-			r.Fail(start, "subsection %d: %d bytes are announced, %d are there", id, size, r.Left())
+			r.Fail(start, "subsection %d: %d bytes are declared, but only %d are left", id, size, r.Left())
 			return
 		}
 		r.End = r.Pos + int(size)

@@ -155,7 +155,7 @@ func TestSetCustomRefuses(t *testing.T) {
 		name, content string
 		want          string
 	}{
-		"no module":     {[]byte("#!/bin/sh"), "a", "", "no WebAssembly module"},
+		"no module":     {[]byte("#!/bin/sh"), "a", "", "not a WebAssembly module"},
 		"broken module": {module(imports), "a", "", "type 1 is not declared"},
 		"no UTF-8":      {module(), "\xff", "", `the custom section name "\xff" is not UTF-8`},
 		"bad names":     {module(), "name", "\x01\x05\xff\xff\xff\xff\x0f", "4294967295 names do not fit"},

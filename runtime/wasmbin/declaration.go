@@ -149,7 +149,7 @@ func (m *Module) readTypes(r *Reader) {
 	}
 	for range n {
 		if form := r.Byte("a type"); form != 0x60 {
-			r.Fail(r.Pos-1, "type form %#x is %w: only functions (0x60) are", form, ErrUnsupported)
+			r.Fail(r.Pos-1, "type form %#x is %w: only function types (0x60) are", form, ErrUnsupported)
 		}
 		m.types = append(m.types, FuncType{Params: list(maxParams, "parameters"), Results: list(maxResults, "results")})
 		if r.Err != nil {
@@ -183,7 +183,7 @@ func (m *Module) readImports(r *Reader) {
 			i.Global = r.globalType()
 			m.globals = append(m.globals, i.Global)
 		default:
-			r.Fail(start, "import %q of %q has %s, which is %w", text.Short(i.Name), text.Short(i.Module), i.Kind, ErrUnsupported)
+			r.Fail(start, "import %q from %q has %s, which is %w", text.Short(i.Name), text.Short(i.Module), i.Kind, ErrUnsupported)
 		}
 		if r.Err != nil {
 			return
@@ -346,7 +346,7 @@ func (r *Reader) Table() Table {
 	}
 	t := Table{HasMax: flags == 1, Min: uint64(r.U32("a table's minimum"))}
 	if t.Min > maxTableSize {
-		r.Fail(start, "a table of %d elements is %w: the most are %d", t.Min, ErrUnsupported, maxTableSize)
+		r.Fail(start, "a table of %d elements is %w: the limit is %d", t.Min, ErrUnsupported, maxTableSize)
 	}
 	if t.HasMax {
 		t.Max = uint64(r.U32("a table's maximum"))

@@ -184,6 +184,6 @@ func (r *Reader) blockType() int64 {
 // zero reads the byte that stands for the only memory.
 func (r *Reader) zero() {
 	if b := r.Byte("a memory's index"); b != 0 {
-		r.Fail(r.Pos-1, "memory %d is %w: one memory is", b, ErrUnsupported)
+		r.Fail(r.Pos-1, "memory %d is %w: a module has one, memory 0", b, ErrUnsupported)
 	}
 }

@@ -67,14 +67,14 @@ func (r *Reader) leb(width int) (value uint64, problem string) {
 		b := r.Data[r.Pos]
 		r.Pos++
 		if rest := width - shift; rest < 7 && b&0x7f>>rest != 0 {
-			return 0, "overflows its bits"
+			return 0, "overflows its type"
 		}
 		value |= uint64(b&0x7f) << shift
 		if b < 0x80 {
 			return value, ""
 		}
 	}
-	return 0, "is longer than its largest value"
+	return 0, "has more bytes than its type allows"
 }
 
 // unsigned reads an unsigned number of at most width bits.
@@ -105,7 +105,7 @@ func (r *Reader) skipSigned(width int, what string) {
 			return
 		}
 	}
-	r.Fail(start, "%s is longer than its largest value", what)
+	r.Fail(start, "%s has more bytes than its type allows", what)
 }
 
 // S32 reads a signed number of 32 bits.
@@ -122,7 +122,7 @@ func (r *Reader) S32() uint32 {
 			return value
 		}
 	}
-	r.Fail(start, "an i32 constant is longer than its largest value")
+	r.Fail(start, "an i32 constant has more bytes than its type allows")
 	return 0
 }
 
@@ -137,7 +137,7 @@ func (r *Reader) count(limit int, what string) int {
 	case n > int64(r.Left()):
 		r.Fail(start, "%d %s do not fit into the %d bytes that are left", n, what, r.Left())
 	case n > int64(limit):
-		r.Fail(start, "%d %s are %w: the most are %d", n, what, ErrUnsupported, limit)
+		r.Fail(start, "%d %s are %w: the limit is %d", n, what, ErrUnsupported, limit)
 	}
 	if r.Err != nil {
 		return 0

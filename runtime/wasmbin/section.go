@@ -86,11 +86,11 @@ type section struct {
 // readHeader reads the magic number and the version.
 func (r *Reader) readHeader() {
 	if len(r.Data) > maxModule {
-		r.Fail(0, "a module of %d bytes is %w: the most are %d", len(r.Data), ErrUnsupported, maxModule)
+		r.Fail(0, "a module of %d bytes is %w: the limit is %d", len(r.Data), ErrUnsupported, maxModule)
 		return
 	}
 	if !bytes.HasPrefix(r.Data, []byte(Header[:4])) {
-		r.Fail(0, `this is no WebAssembly module: it does not begin with "\0asm"`)
+		r.Fail(0, `this is not a WebAssembly module: it does not begin with "\0asm"`)
 		return
 	}
 	if len(r.Data) < len(Header) {
@@ -119,7 +119,7 @@ func (r *Reader) next() section {
 	r.Section = sections[s.id].name
 	size := int64(r.U32("the section's size"))
 	if size > int64(r.Left()) {
-		r.Fail(s.start, "%d bytes are announced, %d are there", size, r.Left())
+		r.Fail(s.start, "%d bytes are declared, but only %d are left", size, r.Left())
 		return s
 	}
 	s.content = r.Pos
@@ -203,21 +203,21 @@ func (r *Reader) checkElements() {
 // the section has bytes beside that; code that uses a local takes two.
 func (r *Reader) checkBodies() int {
 	n := r.count(maxFunctions, "bodies")
-	section := r.End
-	locals, most := int64(0), int64(r.Left())+maxLocals
+	section, size := r.End, r.Left()
+	locals, most := int64(0), int64(size)+maxLocals
 	for i := range n {
 		start := r.Pos
-		size := int64(r.U32("a body's size"))
+		length := int64(r.U32("a body's size"))
 		switch {
-		case size > int64(r.Left()):
-			r.Fail(start, "body %d: %d bytes are announced, %d are there", i, size, r.Left())
-		case size > maxBody:
-			r.Fail(start, "body %d: %d bytes are %w: the most are %d", i, size, ErrUnsupported, maxBody)
+		case length > int64(r.Left()):
+			r.Fail(start, "body %d: %d bytes are declared, but only %d are left", i, length, r.Left())
+		case length > maxBody:
+			r.Fail(start, "body %d: %d bytes are %w: the limit is %d", i, length, ErrUnsupported, maxBody)
 		}
 		if r.Err != nil {
 			return 0
 		}
-		r.End = r.Pos + int(size)
+		r.End = r.Pos + int(length)
 		own := int64(0)
 		for range r.count(maxLocals, "runs of locals") {
 			own += int64(r.U32("a number of locals"))
@@ -230,7 +230,7 @@ func (r *Reader) checkBodies() int {
 			}
 		}
 		if locals += own; locals > most {
-			r.Fail(start, "body %d: %d locals in %d bytes of code are %w", i, locals, section, ErrUnsupported)
+			r.Fail(start, "body %d: %d locals in %d bytes of code are %w", i, locals, size, ErrUnsupported)
 		}
 		if r.Left() == 0 || r.Data[r.End-1] != 0x0b {
 			r.Fail(start, "body %d does not end with the instruction end", i)

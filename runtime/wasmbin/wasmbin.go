@@ -64,7 +64,7 @@ func (m *Module) take(r *Reader, s section) {
 		if order == m.last {
 			r.Fail(s.start, "a second %s section", r.Section)
 		} else if order < m.last {
-			r.Fail(s.start, "the section stands too late: the order of sections is fixed")
+			r.Fail(s.start, "the section comes too late: sections have a fixed order")
 		}
 		m.last = order
 		m.places[s.id] = s
@@ -121,10 +121,10 @@ func (m *Module) checkCounts(r *Reader) {
 	}
 	r.Section = ""
 	if own := len(m.functions) - m.imported; own != m.bodies {
-		r.Fail(r.End, "%d functions are declared, %d have a body", own, m.bodies)
+		r.Fail(r.End, "%d functions are declared, but %d have a body", own, m.bodies)
 	}
 	if m.announced >= 0 && m.announced != m.segments {
-		r.Fail(r.End, "the data count section says %d segments, the data section has %d", m.announced, m.segments)
+		r.Fail(r.End, "the data count section says %d segments, but the data section has %d", m.announced, m.segments)
 	}
 }
 

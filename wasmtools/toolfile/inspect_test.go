@@ -62,8 +62,8 @@ func TestInspectOdd(t *testing.T) {
 		says    string // in the JSON, or in the error
 		fails   bool
 	}{
-		{"empty", nil, "no WebAssembly module", true},
-		{"cut off", answer[:len(answer)-1], "announced", true},
+		{"empty", nil, "not a WebAssembly module", true},
+		{"cut off", answer[:len(answer)-1], "are declared, but only", true},
 		{"no manifest", answer, `"manifest_error"`, false},
 		{"broken manifest", sandboxtest.WithManifest(t, answer, "{"), `"manifest_error":"line 1, column 1`, false},
 		{"two manifests", append(sandboxtest.WithManifest(t, answer, "{}"), sandboxtest.WithManifest(t, answer, "{}")[len(answer):]...), `"manifest_error":"wasm: two custom sections`, false},

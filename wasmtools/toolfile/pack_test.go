@@ -45,7 +45,7 @@ func TestPack(t *testing.T) {
 		{"endless operation id", answer, manifest(t, strings.Repeat("n", 60), "endless"), "", "operation id"},
 		{"several tools of a plain program", testkit.Fixture(t, "wat/good/command"), manifest(t, "", "one", "two"), "", "a plain WASI program is one tool"},
 		{"a plain program", testkit.Fixture(t, "wat/good/command"), manifest(t, "", "one"), "one", ""},
-		{"no module", []byte("\x7fELF"), manifest(t, "", "one"), "", "no WebAssembly module"},
+		{"no module", []byte("\x7fELF"), manifest(t, "", "one"), "", "not a WebAssembly module"},
 		{"broken section in the module", sandboxtest.WithManifest(t, answer, "broken"), "", "", "custom section toolsrv.manifest: "},
 	} {
 		t.Run(c.name, func(t *testing.T) {

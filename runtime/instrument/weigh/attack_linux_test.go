@@ -100,7 +100,7 @@ func TestRefused(t *testing.T) {
 		"28 KB":  {across(3_000, 3_000), "many values are kept across many branches"},
 		"80 KB":  {across(9_000, 9_000), "many values are kept across many branches"},
 		"771 KB": {across(100_000, 1), "many values are kept across many branches"},
-		"locals": {joins[4].make(300, 300), "many locals come from many places"},
+		"locals": {joins[4].make(300, 300), "many locals are set on many branches"},
 		"ifs":    {across(1, 200_000), "it has very many branches"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -105,8 +105,8 @@ func (c *Count) Cause(ofBytes bool) string {
 		{c.Reloads * by.Reloads, "many globals are read again after many calls"},
 		{c.Blocks*by.Blocks + c.Dominate*by.Dominate + c.Preds*by.Preds, "it has very many branches"},
 		{c.Live*by.Live + c.Above*by.Above, "many values are kept across many branches"},
-		{c.Joins*by.Joins + c.Moves*by.Moves + c.Argument*by.Argument, "many locals come from many places"},
-		{c.Steps*by.Steps + c.Alias*by.Alias, "many locals are read many branches behind where they are set"},
+		{c.Joins*by.Joins + c.Moves*by.Moves + c.Argument*by.Argument, "many locals are set on many branches"},
+		{c.Steps*by.Steps + c.Alias*by.Alias, "many locals are read many branches after they are set"},
 		{c.Known * by.Known, "many addresses are used across many branches"},
 	} {
 		if part.takes > most {

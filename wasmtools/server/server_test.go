@@ -32,13 +32,19 @@ func settings(tb testing.TB) *config.Config {
 	c.Server.Address = "127.0.0.1:0"
 	c.Tools.Directory = tb.TempDir()
 	c.Tools.CacheDir = tb.TempDir()
+	testkit.Put(tb, c.Tools.Directory, "shop.wasm", guest(tb, "shop"))
+	return c
+}
+
+// guest returns the guest's module for a namespace.
+func guest(tb testing.TB, namespace string) []byte {
+	tb.Helper()
 	var tools []string
 	for _, name := range []string{"echo", "refuse", "reject", "trap", "spin", "recurse", "grow", "garble", "silent", "wait"} {
 		tools = append(tools, fmt.Sprintf(`{"name":%q,"description":"Does %s.","parameters":{"type":"object"}}`, name, name))
 	}
-	manifest := fmt.Sprintf(`{"abi":1,"namespace":"shop","tools":[%s]}`, strings.Join(tools, ","))
-	testkit.Put(tb, c.Tools.Directory, "shop.wasm", sandboxtest.WithManifest(tb, testkit.Fixture(tb, "e2e/guest"), manifest))
-	return c
+	manifest := fmt.Sprintf(`{"abi":1,"namespace":%q,"tools":[%s]}`, namespace, strings.Join(tools, ","))
+	return sandboxtest.WithManifest(tb, testkit.Fixture(tb, "e2e/guest"), manifest)
 }
 
 // A running server.

@@ -159,10 +159,10 @@ func TestRewriteRefusesCompileBombs(t *testing.T) {
 	}{
 		"nested blocks": {repeat(100_000, "\x02\x40", "\x0b"), "blocks are nested deeper than 20000"},
 		"nested loops":  {repeat(100_000, "\x03\x40", "\x0b"), "nested deeper"},
-		"ifs":           {repeat(30_000, "\x20\x00\x04\x40\x0b", ""), "since it has very many branches"},
-		"targets":       {program(1, []byte("\x00\x02\x40\x20\x00\x0e\xc0\x84\x3d"+strings.Repeat("\x00", 1_000_001)+"\x0b\x41\x00\x0b")), "since it has very many branches"},
-		"growing":       {program(1, []byte("\x00\x20\x00"+strings.Repeat("\x40\x00", 15_000)+"\x0b")), "since it has very many branches"},
-		"roots":         {program(1, []byte("\x00\x44\x00\x00\x00\x00\x00\x00\x00\x00"+strings.Repeat("\x9f", 1_000_000)+"\x1a\x41\x00\x0b")), "since it has very many branches"},
+		"ifs":           {repeat(30_000, "\x20\x00\x04\x40\x0b", ""), "because it has very many branches"},
+		"targets":       {program(1, []byte("\x00\x02\x40\x20\x00\x0e\xc0\x84\x3d"+strings.Repeat("\x00", 1_000_001)+"\x0b\x41\x00\x0b")), "because it has very many branches"},
+		"growing":       {program(1, []byte("\x00\x20\x00"+strings.Repeat("\x40\x00", 15_000)+"\x0b")), "because it has very many branches"},
+		"roots":         {program(1, []byte("\x00\x44\x00\x00\x00\x00\x00\x00\x00\x00"+strings.Repeat("\x9f", 1_000_000)+"\x1a\x41\x00\x0b")), "because it has very many branches"},
 		"globals":       {module(section(1, vec(b(0x60, 0, 0))), section(3, vec(b(0))), section(6, append(leb(2000), bytes.Repeat(b(0x7f, 1, 0x41, 0, 0x0b), 2000)...)), section(10, vec(append(leb(4_002), []byte("\x00"+strings.Repeat("\x10\x00", 2000)+"\x0b")...)))), "many globals are read again after many calls"},
 		"all together":  {program(1, many, many, many, many, many, many, many, many), "compiling the module's 8 functions would take too much"},
 	} {

@@ -75,8 +75,10 @@ var edges = map[string][]string{
 	"wasmtools/server": {"runtime/abi1", "runtime/account", "internal/text", "wasmtools", "wasmtools/web", "wasmtools/openapi", "wasmtools/auth", "wasmtools/catalog", "wasmtools/catalog/directory", "wasmtools/config", "runtime/sandbox"},
 	// Runs compilers; never what they made.
 	"author/project": {"internal/text", "wasmtools", "runtime/wasmbin"},
+	// One file as a server would have it, without a server.
+	"author/workbench": {"runtime/abi1", "runtime/limits", "runtime/sandbox", "wasmtools", "wasmtools/config", "wasmtools/invoke", "wasmtools/server", "wasmtools/toolfile"},
 	// Every part has a command.
-	"cmd/toolsrv/command": {"runtime/abi1", "runtime/limits", "internal/heap", "internal/journal", "internal/text", "internal/wholefile", "author/project", "wasmtools", "wasmtools/invoke", "wasmtools/server", "wasmtools/config", "wasmtools/catalog", "wasmtools/catalog/directory", "wasmtools/web", "wasmtools/toolfile", "runtime/sandbox"},
+	"cmd/toolsrv/command": {"runtime/limits", "internal/heap", "internal/journal", "internal/text", "internal/wholefile", "author/project", "author/workbench", "wasmtools", "wasmtools/server", "wasmtools/config", "wasmtools/catalog", "wasmtools/catalog/directory", "wasmtools/web", "wasmtools/toolfile", "runtime/sandbox"},
 	// main.
 	"cmd/toolsrv": {"cmd/toolsrv/command"},
 	// What can be limited, as data: for those that configure and those that enforce.

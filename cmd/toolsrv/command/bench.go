@@ -13,12 +13,13 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/toolsrv/toolsrv/author/workbench"
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
 // bench holds the flags of `toolsrv bench`.
 type bench struct {
-	opener
+	fileFlags
 	asJSON      bool
 	calls       int64
 	duration    time.Duration
@@ -30,7 +31,7 @@ type bench struct {
 const maxConcurrency = 1000
 
 func newBench() *cobra.Command {
-	b := bench{opener: opener{logLevel: slog.LevelError}}
+	b := bench{fileFlags: fileFlags{logLevel: slog.LevelError}}
 	cmd := &cobra.Command{
 		Use:   "bench FILE [TOOL] [JSON|-]",
 		Short: "Measure how long calls of a tool take",
@@ -49,7 +50,7 @@ usage, and those of 'toolsrv call' where the very first call fails.`,
 		RunE:              b.run,
 		ValidArgsFunction: completeTool,
 	}
-	b.addFlags(cmd)
+	b.add(cmd)
 	flags := cmd.Flags()
 	flags.BoolVar(&b.asJSON, "json", false, "print a JSON object, times in microseconds")
 	flags.DurationVarP(&b.duration, "duration", "d", 3*time.Second, "how long to measure, a `time`")
@@ -91,14 +92,14 @@ func (b *bench) run(cmd *cobra.Command, args []string) error {
 	defer stop()
 	stderr := cmd.ErrOrStderr()
 	b.limits.Concurrency = b.concurrency // waiting for a turn is not to be measured
-	o, err := b.open(ctx, args[0], stderr)
+	file, err := b.open(ctx, args[0], stderr)
 	if err != nil {
 		return err
 	}
-	defer o.close()
-	tool, err := o.pick(name)
+	defer file.Close()
+	tool, err := file.Pick(name)
 	if err != nil {
-		return err
+		return &usageError{err}
 	}
 	var arguments []byte
 	switch {
@@ -112,12 +113,12 @@ func (b *bench) run(cmd *cobra.Command, args []string) error {
 		return &usageError{fmt.Errorf("%s has no example whose arguments could be taken: give them as JSON", tool.Path())}
 	}
 	// A call that fails is a mistake of the arguments most often, and not worth measuring.
-	if _, err := o.call(ctx, tool, arguments, nil); err != nil {
+	if _, err := file.Call(ctx, tool, arguments, nil); err != nil {
 		return tellFailure(stderr, err, false)
 	}
 	done := showWaiting(stderr, "measuring "+tool.Path())
-	b.measure(ctx, o, tool, arguments, b.warmup, 0)
-	m := b.measure(ctx, o, tool, arguments, b.duration, b.calls)
+	b.measure(ctx, file, tool, arguments, b.warmup, 0)
+	m := b.measure(ctx, file, tool, arguments, b.duration, b.calls)
 	done()
 	if m.calls == 0 {
 		return errors.New("interrupted before anything was measured")
@@ -144,7 +145,7 @@ type measurement struct {
 }
 
 // measure calls the tool for a while, or, where calls is not 0, for that many times, and until ctx ends at the most.
-func (b *bench) measure(ctx context.Context, o *opened, tool *wasmtools.Tool, arguments []byte, d time.Duration, calls int64) *measurement {
+func (b *bench) measure(ctx context.Context, file *workbench.File, tool *wasmtools.Tool, arguments []byte, d time.Duration, calls int64) *measurement {
 	begun := time.Now()
 	end := begun.Add(d)
 	var started atomic.Int64
@@ -157,7 +158,7 @@ func (b *bench) measure(ctx context.Context, o *opened, tool *wasmtools.Tool, ar
 				if calls > 0 && started.Add(1) > calls || calls == 0 && !last.Before(end) {
 					return
 				}
-				_, err := o.call(ctx, tool, arguments, nil)
+				_, err := file.Call(ctx, tool, arguments, nil)
 				if ctx.Err() != nil {
 					return // it may have been cut off
 				}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/toolsrv/toolsrv/author/workbench"
 	"github.com/toolsrv/toolsrv/runtime/limits"
 	"github.com/toolsrv/toolsrv/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/wasmtools"
@@ -124,7 +125,7 @@ func (c *check) run(cmd *cobra.Command, args []string) error {
 			return err
 		}
 	}
-	engine, err := newEngine(ctx, settings, 1, newLogger(stderr, slog.LevelWarn))
+	engine, err := workbench.NewEngine(ctx, settings, 1, newLogger(stderr, slog.LevelWarn))
 	if err != nil {
 		return err
 	}

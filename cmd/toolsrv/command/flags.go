@@ -1,12 +1,17 @@
 package command
 
 import (
+	"context"
 	"errors"
+	"fmt"
+	"io"
 	"log/slog"
 	"math"
 
 	"github.com/spf13/cobra"
 
+	"github.com/toolsrv/toolsrv/author/workbench"
+	"github.com/toolsrv/toolsrv/internal/text"
 	"github.com/toolsrv/toolsrv/runtime/limits"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
 )
@@ -59,4 +64,40 @@ func (f *levelFlag) Type() string { return "level" }
 func addLevelFlag(cmd *cobra.Command, level *slog.Level, what string) {
 	cmd.Flags().Var((*levelFlag)(level), "log-level", "least `level` "+what+": debug, info, warn or error")
 	completeFlag(cmd, "log-level", cobra.FixedCompletions([]cobra.Completion{"debug", "info", "warn", "error"}, cobra.ShellCompDirectiveNoFileComp))
+}
+
+// fileFlags are the flags of the commands that call the tools of a file.
+type fileFlags struct {
+	config   string
+	limits   limits.Limits // those above the configuration's
+	logLevel slog.Level
+}
+
+func (f *fileFlags) add(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.Var((*fileFlag)(&f.config), "config", "configuration `file` whose limits hold, instead of the defaults")
+	flags.Var(limitFlag{&f.limits, "timeout", "time"}, "timeout", "`time` that a call may take, such as 200ms (default 5s)")
+	flags.Var(limitFlag{&f.limits, "memory", "size"}, "memory", "`size` that the tool's memory may have, such as 16MiB (default 64MiB)")
+	addLevelFlag(cmd, &f.logLevel, "of the tool's log lines that are shown")
+	completeFlag(cmd, "timeout", cobra.NoFileCompletions)
+	completeFlag(cmd, "memory", cobra.NoFileCompletions)
+}
+
+// open opens a file as the flags say.
+func (f *fileFlags) open(ctx context.Context, name string, stderr io.Writer) (*workbench.File, error) {
+	c := config.Default()
+	if f.config != "" {
+		var err error
+		if c, err = config.Load(f.config); err != nil {
+			return nil, err
+		}
+	}
+	return workbench.Open(ctx, name, workbench.Options{
+		Config: c,
+		Limits: f.limits,
+		Logger: newLogger(stderr, f.logLevel),
+		Compiling: func(size int) (done func()) {
+			return showWaiting(stderr, fmt.Sprintf("compiling %s (%s)", name, text.RoundSize(size)))
+		},
+	})
 }

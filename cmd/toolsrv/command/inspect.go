@@ -10,12 +10,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/toolsrv/toolsrv/author/workbench"
 	"github.com/toolsrv/toolsrv/internal/text"
-	"github.com/toolsrv/toolsrv/runtime/abi1"
-	"github.com/toolsrv/toolsrv/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
-	"github.com/toolsrv/toolsrv/wasmtools/server"
 	"github.com/toolsrv/toolsrv/wasmtools/toolfile"
 )
 
@@ -64,7 +62,7 @@ func describeInto(ctx context.Context, r *toolfile.Report, content []byte, file 
 	if r.Manifest != nil || r.ManifestError != "" {
 		return nil
 	}
-	engine, err := newEngine(ctx, config.Default(), 1, newLogger(stderr, slog.LevelWarn))
+	engine, err := workbench.NewEngine(ctx, config.Default(), 1, newLogger(stderr, slog.LevelWarn))
 	if err != nil {
 		return err
 	}
@@ -185,18 +183,4 @@ func limitText(l toolfile.Limit, unit func(uint64) string) string {
 		text += ", imported"
 	}
 	return text
-}
-
-// newEngine returns an engine that shares the server's compiled code, or does without where that can't be had. More than one
-// worker is for modules of the user's own.
-func newEngine(ctx context.Context, c *config.Config, workers int, logger *slog.Logger) (*sandbox.Engine, error) {
-	dir, err := server.CacheDir(c)
-	if err == nil {
-		var engine *sandbox.Engine
-		if engine, err = sandbox.New(ctx, sandbox.Config{Imports: abi1.Sets(), CacheDir: dir, CompileWorkers: workers, Logger: logger}); err == nil {
-			return engine, nil
-		}
-	}
-	logger.Warn("compiled code is not kept: set HOME, or with --config tools.cache_directory", "error", err)
-	return sandbox.New(ctx, sandbox.Config{Imports: abi1.Sets(), CompileWorkers: workers, Logger: logger})
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/toolsrv/toolsrv/author/workbench"
 	"github.com/toolsrv/toolsrv/internal/text"
 	"github.com/toolsrv/toolsrv/internal/wholefile"
 	"github.com/toolsrv/toolsrv/wasmtools"
@@ -115,7 +116,7 @@ func (p *pack) readManifest(stdin io.Reader) ([]byte, error) {
 
 // packModule embeds a manifest, or that which the module tells. A panic that keeps it from telling is among its log lines.
 func packModule(ctx context.Context, content, manifest []byte, file string, stderr io.Writer) ([]byte, *wasmtools.Manifest, error) {
-	engine, err := newEngine(ctx, config.Default(), runtime.GOMAXPROCS(0), newLogger(stderr, slog.LevelInfo))
+	engine, err := workbench.NewEngine(ctx, config.Default(), runtime.GOMAXPROCS(0), newLogger(stderr, slog.LevelInfo))
 	if err != nil {
 		return nil, nil, err
 	}

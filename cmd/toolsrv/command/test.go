@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/toolsrv/toolsrv/internal/text"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/toolfile"
 )
@@ -28,12 +29,12 @@ type testedResult struct {
 
 // test holds the flags of `toolsrv test`.
 type test struct {
-	opener
+	fileFlags
 	asJSON bool
 }
 
 func newTest() *cobra.Command {
-	t := test{opener: opener{logLevel: slog.LevelWarn}}
+	t := test{fileFlags: fileFlags{logLevel: slog.LevelWarn}}
 	cmd := &cobra.Command{
 		Use:   "test FILE",
 		Short: "Try the examples of a file's manifest",
@@ -50,7 +51,7 @@ loaded, 2 wrong usage.`,
 		RunE:              t.run,
 		ValidArgsFunction: completeModules,
 	}
-	t.addFlags(cmd)
+	t.add(cmd)
 	cmd.Flags().BoolVar(&t.asJSON, "json", false, "print a JSON object")
 	return cmd
 }
@@ -59,13 +60,13 @@ func (t *test) run(cmd *cobra.Command, args []string) error {
 	ctx, stop := untilInterrupted(cmd.Context())
 	defer stop()
 	stdout, stderr := cmd.OutOrStdout(), cmd.ErrOrStderr()
-	o, err := t.open(ctx, args[0], stderr)
+	file, err := t.open(ctx, args[0], stderr)
 	if err != nil {
 		return err
 	}
-	defer o.close()
+	defer file.Close()
 	all := tested{File: args[0], Examples: []testedResult{}}
-	o.module.TryExamples(ctx, func(trial toolfile.Trial) {
+	file.TryExamples(ctx, func(trial toolfile.Trial) {
 		r := testedResult{trial, trial.Problem == "", float64(trial.Took.Microseconds()) / 1e3}
 		if r.OK {
 			all.Passed++
@@ -88,7 +89,7 @@ func (t *test) run(cmd *cobra.Command, args []string) error {
 	case all.Failed > 0:
 		return fmt.Errorf("%d of %d examples failed", all.Failed, len(all.Examples))
 	}
-	all.tellNone(stderr, o.module.Tools())
+	all.tellNone(stderr, file.Tools())
 	return nil
 }
 
@@ -133,9 +134,5 @@ func (t *tested) tellNone(w io.Writer, tools []*wasmtools.Tool) {
 
 // shorten returns foreign text in one line that is not too long to read.
 func shorten(s string) string {
-	const most = 1000
-	if s = oneLine(s); len(s) > most {
-		return s[:most] + "..."
-	}
-	return s
+	return text.Clip(oneLine(s), 1000)
 }

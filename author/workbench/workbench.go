@@ -1,0 +1,172 @@
+// Package workbench makes of a tool file what a server would, so that its author can call it, try its examples and measure it.
+package workbench
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/toolsrv/toolsrv/runtime/abi1"
+	"github.com/toolsrv/toolsrv/runtime/limits"
+	"github.com/toolsrv/toolsrv/runtime/sandbox"
+	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/config"
+	"github.com/toolsrv/toolsrv/wasmtools/invoke"
+	"github.com/toolsrv/toolsrv/wasmtools/server"
+	"github.com/toolsrv/toolsrv/wasmtools/toolfile"
+)
+
+// Options say how a file is opened. Config and Logger are required.
+type Options struct {
+	// Config has the limits, and the tools directory and cache, of the server whose place is taken.
+	Config *config.Config
+	// Limits hold instead of those of Config, where they are set.
+	Limits limits.Limits
+	Logger *slog.Logger
+	// Compiling is told when the module is going to be compiled, which may take seconds; the function that it returns is
+	// called when that is done. Nil: nobody is told.
+	Compiling func(size int) (done func())
+}
+
+// A File is a tool file whose tools can be called. Close frees it.
+type File struct {
+	// Name is how the file was named, and Size how many bytes it has.
+	Name string
+	Size int
+	// Load and Compile are how long it took to read, check and rewrite the module, and to compile it.
+	Load, Compile time.Duration
+
+	engine  *sandbox.Engine
+	invoker *invoke.Invoker
+	module  *toolfile.Module
+}
+
+// Open opens a file. An error names it.
+func Open(ctx context.Context, name string, o Options) (_ *File, err error) {
+	engine, err := NewEngine(ctx, o.Config, 1, o.Logger)
+	if err != nil {
+		return nil, err
+	}
+	f := &File{Name: name, engine: engine, invoker: invoke.New(invoke.Options{})}
+	defer func() {
+		if err != nil {
+			f.Close()
+		}
+	}()
+	begun := time.Now()
+	content, err := toolfile.ReadFile(name)
+	if err != nil {
+		return nil, err
+	}
+	f.Size = len(content)
+	f.module, err = toolfile.Load(engine, content, toolfile.Place{Folder: folderIn(o.Config.Tools.Directory, name), Source: name})
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	f.Load = time.Since(begun)
+	if err := f.prepare(ctx, o); err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return f, nil
+}
+
+// prepare makes the tools ready to be called.
+func (f *File) prepare(ctx context.Context, o Options) error {
+	done := func() {}
+	if o.Compiling != nil {
+		done = o.Compiling(f.Size)
+	}
+	begun := time.Now()
+	err := f.module.Compile(ctx)
+	f.Compile = time.Since(begun)
+	done()
+	if err != nil {
+		return err
+	}
+	if err := f.module.Describe(ctx); err != nil {
+		return err
+	}
+	return f.module.Build(func(path string) limits.Limits { return o.Limits.Over(o.Config.LimitsFor(path)) })
+}
+
+// Close frees the file. It has to be called once.
+func (f *File) Close() {
+	if f.module != nil {
+		f.module.Close()
+	}
+	_ = f.engine.Close(context.Background()) // nothing is left that could be done about it
+}
+
+// Tools returns the tools, in the order of the manifest. The slice is not to be changed.
+func (f *File) Tools() []*wasmtools.Tool { return f.module.Tools() }
+
+// Pick returns the tool that a name or a path means; "" means the only one.
+func (f *File) Pick(name string) (*wasmtools.Tool, error) {
+	tools := f.Tools()
+	if name == "" && len(tools) == 1 {
+		return tools[0], nil
+	}
+	var names []string
+	for _, t := range tools {
+		if name == t.Name || "/"+strings.TrimPrefix(name, "/") == t.Path() {
+			return t, nil
+		}
+		names = append(names, t.Name)
+	}
+	const most = 20
+	if len(names) > most {
+		names = append(names[:most], fmt.Sprintf("and %d more", len(tools)-most))
+	}
+	list := strings.Join(names, ", ")
+	if name == "" {
+		return nil, fmt.Errorf("%s has several tools: name one of them (%s)", f.Name, list)
+	}
+	return nil, fmt.Errorf("%s has no tool %q: it has %s", f.Name, name, list)
+}
+
+// Call calls a tool as a server does. times is told what the phases took; nil: nobody measures them. The error is a
+// *wasmtools.Error.
+func (f *File) Call(ctx context.Context, tool *wasmtools.Tool, arguments []byte, times *wasmtools.Times) ([]byte, error) {
+	return f.invoker.Call(ctx, invoke.RouteTo(tool), &wasmtools.Call{Arguments: arguments, Principal: wasmtools.Self(), Times: times})
+}
+
+// TryExamples calls the tools with the arguments of their examples, in order, and tells what came of each.
+func (f *File) TryExamples(ctx context.Context, tell func(toolfile.Trial)) {
+	f.module.TryExamples(ctx, tell)
+}
+
+// NewEngine returns an engine that shares the server's compiled code, or does without where that can't be had. More than one
+// worker is for modules that the user has written.
+func NewEngine(ctx context.Context, c *config.Config, workers int, logger *slog.Logger) (*sandbox.Engine, error) {
+	o := sandbox.Config{Imports: abi1.Sets(), CompileWorkers: workers, Logger: logger}
+	dir, err := server.CacheDir(c)
+	if err == nil {
+		cached := o
+		cached.CacheDir = dir
+		var engine *sandbox.Engine
+		if engine, err = sandbox.New(ctx, cached); err == nil {
+			return engine, nil
+		}
+	}
+	logger.Warn("compiled code is not kept: set HOME, or with --config tools.cache_directory", "error", err)
+	return sandbox.New(ctx, o)
+}
+
+// folderIn returns the folder of a file in the tools directory, with slashes, or "" where it is not below it.
+func folderIn(directory, file string) string {
+	abs, err := filepath.Abs(file)
+	if err != nil {
+		return ""
+	}
+	if directory, err = filepath.Abs(directory); err != nil {
+		return ""
+	}
+	folder, err := filepath.Rel(directory, filepath.Dir(abs))
+	if err != nil || !filepath.IsLocal(folder) || folder == "." {
+		return ""
+	}
+	return filepath.ToSlash(folder)
+}

@@ -14,8 +14,8 @@ import (
 	"github.com/toolsrv/toolsrv/runtime/wasmbin"
 )
 
-// An offer is the functions that an engine has for guests. wazero finds host modules by name, so each of its runtimes has
-// them all. What a program may import is checked when it is loaded, also where its code is there already.
+// An offer is the functions that an engine has for guests. wazero finds host modules by name, so each of its runtimes has all of
+// them. What a program may import is checked each time that one is loaded, even where its code is there already.
 type offer struct {
 	sets  []*hostabi.Set
 	funcs map[[2]string]*hostFunc // by module and name
@@ -33,7 +33,7 @@ func (f *hostFunc) Call(ctx context.Context, _ api.Module, stack []uint64) {
 	ctx.(*call).host.Invoke(&f.Function, f.set, stack)
 }
 
-// newOffer returns the offer of all functions of the sets.
+// newOffer returns the offer of the functions of all sets.
 func newOffer(sets []*hostabi.Set) (*offer, error) {
 	o := &offer{sets: sets, funcs: map[[2]string]*hostFunc{}}
 	for i, set := range sets {
@@ -79,8 +79,7 @@ func (o *offer) number(module string) int {
 	return slices.IndexFunc(o.sets, func(s *hostabi.Set) bool { return s.Module == module })
 }
 
-// furnish makes the functions of the offer in a runtime, and those that the rewriter has modules import, which are not
-// among them.
+// furnish makes the functions of the offer in a runtime, and those that only rewritten modules can import.
 func (o *offer) furnish(ctx context.Context, r wazero.Runtime) error {
 	i32 := []api.ValueType{api.ValueTypeI32}
 	meter := r.NewHostModuleBuilder(instrument.MeterModule).
@@ -110,10 +109,10 @@ func wazeroTypes(types []wasmbin.ValueType) []api.ValueType {
 	return list
 }
 
-// maxImports is the most imports of a module: an instance pays for each, and the same one may be imported often.
+// maxImports bounds the imports of a module: each costs every instance something, and a function can be imported many times.
 const maxImports = 1000
 
-// check reports what a module imports but may not: it may import from those modules only.
+// check reports an import that the module may not have. from are the import modules that it may use.
 func (o *offer) check(m *wasmbin.Module, from []string) error {
 	imports := m.Imports()
 	if len(imports) > maxImports {
@@ -143,7 +142,7 @@ func (o *offer) check(m *wasmbin.Module, from []string) error {
 	return nil
 }
 
-// describe tells what is offered, of those modules, to somebody who looked in module.
+// describe says what can be imported from those modules, to an author who tried module.
 func (o *offer) describe(module string, from []string) string {
 	if slices.Contains(from, module) {
 		var names []string
@@ -177,17 +176,17 @@ func (o *offer) describe(module string, from []string) string {
 type Grant struct {
 	// Module is the set's import module.
 	Module string
-	// Value is of the set's own type. Calls share it.
+	// Value is of a type that the set defines. Calls share it.
 	Value any
 }
 
-// granted returns what functions find, by the numbers of the sets.
+// granted returns the values of the grants, by the numbers of the sets.
 func (o *offer) granted(grants []Grant) []any {
 	var values []any
 	for _, g := range grants {
 		i := o.number(g.Module)
 		if i < 0 {
-			continue // whatever it allows, nobody can do it
+			continue // nothing can be imported from there
 		}
 		for len(values) <= i {
 			values = append(values, nil)

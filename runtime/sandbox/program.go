@@ -29,12 +29,12 @@ func (p *Program) Command() bool { return p.module.shape.command }
 // Describes reports whether the program has an export toolsrv_describe.
 func (p *Program) Describes() bool { return p.module.shape.describe }
 
-// Memory returns the bytes of memory that the program declares to begin with: a tool with a lower limit can't run.
+// Memory returns the size in bytes of the memory that the program declares. A tool with a lower limit can't run.
 func (p *Program) Memory() int64 { return p.module.shape.memory }
 
-// Compile waits until the program is compiled, which is once, when it is first called at the latest; an error of the module
-// stays. Where there is a cache, its code is there then, and the first call loads it. Programs that a call waits for come
-// first, then cheap ones. When ctx is done, or the engine closes, only the waiting ends. The error is an *Error.
+// Compile compiles the program, which the first call would do otherwise. Where there is a cache, the code is then in the cache, and
+// the first call loads it. Programs that a call waits for are compiled first, then cheap ones. When ctx is done, or the engine
+// closes, only the waiting ends. An error of the module is final. The error is an *Error.
 func (p *Program) Compile(ctx context.Context) error {
 	if !p.module.enter() {
 		return closing(ErrClosed)
@@ -47,9 +47,8 @@ func (p *Program) Compile(ctx context.Context) error {
 	return asError(err)
 }
 
-// Close gives up the hold. Calls that run finish; the code is freed with the last hold and the last call. A call
-// that comes later, through a Tool that was looked up before, is still right: it brings the code back for as long as
-// it runs. Closing twice is fine.
+// Close gives up the hold. Running calls finish; the code is freed after the last hold and the last call. A later call of a Tool
+// of the program works, too: it brings the code back for as long as it runs. Close can be called twice.
 func (p *Program) Close() error {
 	if p.closed.CompareAndSwap(false, true) {
 		p.module.release()
@@ -57,7 +56,7 @@ func (p *Program) Close() error {
 	return nil
 }
 
-// A sum tells modules apart whose code differs.
+// A sum identifies the code of a module.
 type sum [sha256.Size]byte
 
 // A module is a checked module with its compiled code, its snapshot and its idle instances, shared by all holds on it
@@ -69,24 +68,24 @@ type module struct {
 	order   uint64 // modules are compiled in the order of loading
 	shape   shape
 	cost    cost         // of compiling it, predicted
-	largest atomic.Int64 // memory limit of its tools, in bytes
+	largest atomic.Int64 // largest memory limit of its tools, in bytes
 
-	// These are of the code that is loaded: set before its build is done, and used by calls only.
+	// These belong to the loaded code. They are set before its build is done, and only calls use them.
 	rewritten *instrument.Rewritten
 	runtime   wazero.Runtime
 
 	mu       sync.Mutex
 	source   source
-	stored   bool          // there is code in the cache, as far as is known
+	stored   bool          // the cache has its code, as far as is known
 	attached bool          // the engine knows of it, and is not closed
-	users    int           // holds and calls
-	calls    int           // running, and compilations that somebody waits for
+	users    int           // holds and calls; without any, the module is freed
+	calls    int           // that run or wait, and compilations that somebody waits for
 	called   time.Time     // begin of the last call
 	heat     uint32        // calls since its code was loaded, those long ago counting less
 	build    *build        // nil: not compiled
 	snapshot *snapshot     // nil: none yet
-	starting chan struct{} // closed when the start that is under way is over; nil: none is
-	idle     []*instance   // the one used last stands last
+	starting chan struct{} // closed when the start under way is over; nil: none is
+	idle     []*instance   // in the order of use
 }
 
 // released is what a module has let go of. It is freed without a lock.
@@ -96,7 +95,7 @@ type released struct {
 	build     *build
 }
 
-// strip takes from a module all that can be made anew. m.mu is held, and no call runs.
+// strip takes from the module all that can be made again. m.mu is held, and no call runs.
 func (m *module) strip() released {
 	r := released{m.idle, m.snapshot, m.build}
 	m.idle, m.snapshot, m.build = nil, nil, nil
@@ -133,7 +132,7 @@ func (m *module) release() {
 	}
 }
 
-// allow makes room for tools with that memory limit in the instances that are made from now on.
+// allow has instances that are made from now on have room for tools with that memory limit.
 func (m *module) allow(limit int64) {
 	for {
 		largest := m.largest.Load()

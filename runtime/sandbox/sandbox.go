@@ -2,13 +2,14 @@
 //
 // An [Engine] loads modules and makes [Program]s of them. A [Tool] is one function of a program with its limits;
 // each [Tool.Call] runs in an instance that is as new: nothing of another call is in it. Whatever a guest does, a call ends in
-// time, in bounded memory, and with a result or an [Error] that tells what happened.
+// time, within its memory, and with a result or an [Error] that says what happened.
 //
-// A program is initialised once. Its memory and its globals then are its snapshot, of which instances are made, and to
-// which they are reset after a call; one that broke is closed instead. The code is rewritten to be metered, so that a guest
-// stops within a fraction of a millisecond of its deadline without a timer or a goroutine for each call.
+// A program is initialised once. Its memory and its globals are then its snapshot. Instances are made of it, and reset to it after
+// each call; one that broke is closed instead. The code is rewritten so that it is metered: a guest stops within a fraction of a
+// millisecond of its deadline, without a timer or a goroutine for each call.
 //
-// Guests speak ABI 1 (import module toolsrv_v1) or are plain WASI programs; docs/abi.md describes both.
+// Guests follow ABI 1 or are plain WASI programs; docs/abi.md describes both. The functions that they import are not part of this
+// package: see package hostabi.
 package sandbox
 
 import (
@@ -37,35 +38,35 @@ import (
 
 // A Config is what New needs. The zero Config is valid.
 type Config struct {
-	// CacheDir is the directory for compiled code, made where it is missing; "" keeps none on disk. Who can write
-	// there can run code in this process, so one that others can change is not used, nor is one that can't be made; Logger
-	// is told. Several processes may share it.
+	// CacheDir is the directory for compiled code, made where it is missing; "" keeps none on disk. Whoever can write there can
+	// run code in this process, so a directory that others can change is not used. Neither is one that can't be made. Logger is
+	// told of both. Several processes may share a directory.
 	CacheDir string
-	// CacheSize bounds the files in CacheDir in bytes: the least recently used ones go; 2 GiB where 0 or less.
+	// CacheSize bounds the files in CacheDir, in bytes; 2 GiB where 0 or less. The least recently used ones are removed.
 	CacheSize int64
 	// Logger takes the log lines of guests and of the engine; nil discards them.
 	Logger *slog.Logger
-	// Memory bounds what all programs take together in bytes: what running calls may touch, what idle instances and
-	// snapshots keep, and what compiling takes. Half of what the process has where 0 or less.
+	// Memory bounds what all programs take together, in bytes: what running calls may touch, what idle instances and snapshots
+	// keep, and what compiling takes; half of what the process has where 0 or less.
 	Memory int64
 	// Mappings bounds the mappings of the process's address space that instances and compiled code take; three quarters of
 	// what the system allows where 0 or less.
 	Mappings int64
-	// IdleTime is how long an instance is kept that no call uses; a minute.
+	// IdleTime is how long an unused instance is kept; a minute where 0 or less.
 	IdleTime time.Duration
-	// CodeMemory bounds the compiled code in memory in bytes, where there is a CacheDir from which it can come back: what
-	// no call uses goes first; an eighth of what the process has, 1 GiB at most, where 0 or less.
+	// CodeMemory bounds the compiled code in memory, in bytes, where it can be loaded again from CacheDir; an eighth of what the
+	// process has, 1 GiB at most, where 0 or less. Only code that no call uses is dropped.
 	CodeMemory int64
-	// Imports are the functions that programs may be given. An engine without any runs programs that import nothing.
+	// Imports are the sets of functions that programs can be allowed to import. Without any, programs can import nothing.
 	Imports []*hostabi.Set
-	// CompileWorkers is how many processors compile one module; 1 where 0 or less. With more, a fault of the compiler is no
-	// error but ends the process, so it is for a program whose modules are its user's own.
+	// CompileWorkers is how many processors compile one module; 1 where 0 or less. With more, a fault of the compiler ends the
+	// process instead of being an error, so more are for modules that the user of the process has made.
 	CompileWorkers int
-	// UnusedTime is how long compiled code is kept in memory that no call uses, where there is a CacheDir from which
-	// it can come back; 15 minutes.
+	// UnusedTime is how long unused code is kept in memory, where it can be loaded again from CacheDir; 15 minutes where 0 or
+	// less.
 	UnusedTime time.Duration
-	// Paranoid compares every instance with its snapshot after every reset, which takes longer than the call. A
-	// difference ends the call as Internal. Building with the tag paranoid turns it on, too.
+	// Paranoid compares every instance with its snapshot after every reset, which takes longer than the call. A difference ends
+	// the call as Internal. The build tag paranoid turns this on, too.
 	Paranoid bool
 }
 
@@ -77,26 +78,25 @@ type Engine struct {
 	offered  *offer
 	foundry  *foundry
 	compiler *compiler
-	// anonymous is how guests are instantiated: without a name, without running anything, and without a grant. Its source
-	// of randomness is read by nobody, but without one wazero seeds a generator for each instance, which takes 10 µs and
-	// 5 KB.
+	// anonymous is how guests are instantiated: without a name, so that no other can import from them, and without running
+	// anything. Nobody reads its source of randomness; without one, wazero seeds a generator for each instance, in 10 µs and 5 KB.
 	anonymous wazero.ModuleConfig
 	paranoid  bool
 	images    linmem.Store // where snapshots are kept
 	stop      context.Context
-	halt      context.CancelCauseFunc // ends stop, and with it all that runs
+	halt      context.CancelCauseFunc // ends stop, and with it all calls
 
 	idleTime      time.Duration
 	unusedTime    time.Duration
-	idleInstances int            // of one program, at most
+	idleInstances int            // most of one program
 	running       sync.WaitGroup // calls; each is added under its module's lock
 	account       *account.Account
-	reclaiming    chan struct{} // holds one token: who has it lets go of what is idle
+	reclaiming    chan struct{} // holds one token, for whoever lets go of what is idle
 	closing       chan struct{} // closed when Close begins
 	janitor       chan struct{} // closed when the janitor has gone
 
 	mu      sync.Mutex
-	modules map[sum]*module      // by what their code is made of
+	modules map[sum]*module      // loaded ones, by what their code is made of
 	live    map[*module]struct{} // attached ones
 	loads   uint64               // modules loaded so far
 	closed  chan struct{}        // closed when everything is freed; nil: Close has not begun
@@ -105,7 +105,7 @@ type Engine struct {
 // ErrClosed is the error of Load on an engine that is closed.
 var ErrClosed = errors.New("the sandbox engine is closed")
 
-// New returns an engine; Close frees it. ctx is for the start only.
+// New returns an engine, which Close frees. ctx is used by New only.
 func New(ctx context.Context, c Config) (*Engine, error) {
 	e := &Engine{
 		log:           c.Logger,
@@ -131,7 +131,7 @@ func New(ctx context.Context, c Config) (*Engine, error) {
 		e.unusedTime = 15 * time.Minute
 	}
 	e.stop, e.halt = context.WithCancelCause(context.WithoutCancel(ctx))
-	// Metering ends what runs too long; debug information is foreign bytes that nothing here needs.
+	// Metering ends what runs too long, so wazero need not. Debug information is foreign bytes that nothing here needs.
 	config := wazero.NewRuntimeConfig().WithCoreFeatures(api.CoreFeaturesV2).WithDebugInfoEnabled(false)
 	var err error
 	if e.offered, err = newOffer(c.Imports); err != nil {
@@ -147,7 +147,7 @@ func New(ctx context.Context, c Config) (*Engine, error) {
 	return e, nil
 }
 
-// Load parses a module and loads it as LoadModule does.
+// Load parses a module, and then does what LoadModule does.
 func (e *Engine) Load(bytes []byte, imports ...string) (*Program, error) {
 	parsed, err := wasmbin.Parse(bytes)
 	if err != nil {
@@ -156,10 +156,10 @@ func (e *Engine) Load(bytes []byte, imports ...string) (*Program, error) {
 	return e.LoadModule(parsed, imports...)
 }
 
-// LoadModule checks a module without compiling it: that it imports nothing but functions of the engine's sets with those
-// import modules, that its exports are those of a tool, and that it has one memory of its own. Errors say what is wrong and
-// what to do. Modules that differ in nothing but custom sections, such as the manifest, share code and instances; each may
-// import only what its own Load allows. The module is copied; Close of each Program frees it.
+// LoadModule checks a module without compiling it: that it imports only functions of the engine's sets, and those only from the
+// import modules named in imports; that its exports are those of a tool; and that it has one memory of its own. Errors say what is
+// wrong and what to do. Modules that differ only in custom sections, such as the manifest, share code and instances; each may
+// import only what its own load allows. The module is copied; closing the Program frees the copy.
 func (e *Engine) LoadModule(parsed *wasmbin.Module, imports ...string) (_ *Program, err error) {
 	bytes := parsed.Bytes()
 	if len(bytes) > MaxModule {
@@ -180,7 +180,7 @@ func (e *Engine) LoadModule(parsed *wasmbin.Module, imports ...string) (_ *Progr
 	m.source.bytes = parsed.Bare()
 	m.source.size = len(m.source.bytes)
 	m.cost = cost{time.Duration(m.source.size) * compilePace, int64(m.source.size) * compileBytes}
-	// What the cache has was accepted by this rewriter when it was compiled.
+	// What is in the cache was accepted by this rewriter when it was compiled.
 	if m.stored = e.foundry.has(m.sum); !m.stored {
 		rewritten, err := instrument.Rewrite(parsed)
 		if err != nil {
@@ -191,8 +191,8 @@ func (e *Engine) LoadModule(parsed *wasmbin.Module, imports ...string) (_ *Progr
 	return e.loaded(m.sum, digest, m)
 }
 
-// loaded returns a new hold, by a file of that digest, on the module of that sum. Where there is none, it is fresh; a nil
-// fresh gives nil.
+// loaded returns a new hold on the module of that sum, for a file of that digest. Where there is no such module, fresh becomes
+// it; without fresh, loaded returns nil.
 func (e *Engine) loaded(of sum, digest string, fresh *module) (*Program, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -213,8 +213,8 @@ func (e *Engine) loaded(of sum, digest string, fresh *module) (*Program, error) 
 	return &Program{module: m, digest: digest}, nil
 }
 
-// attach counts a call of a module that the engine does not know of, because it was not called yet or nobody held it any
-// more. It reports false when the engine is closed.
+// attach counts a call of a module that is not attached: it was not called yet, or nobody held it any more. It reports false when
+// the engine is closed.
 func (e *Engine) attach(m *module) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -229,7 +229,7 @@ func (e *Engine) attach(m *module) bool {
 	return true
 }
 
-// forget frees a module that has no users, so that it can be loaded anew.
+// forget frees a module that has no users.
 func (e *Engine) forget(m *module) {
 	e.mu.Lock()
 	m.mu.Lock()
@@ -247,9 +247,9 @@ func (e *Engine) forget(m *module) {
 	m.free(r)
 }
 
-// Close refuses new calls, waits for those that run, and frees everything. When ctx is done first, those that still
-// run are ended as Cancelled, and ctx's error is returned. A compilation, which nothing can end, is waited for no longer
-// than 2 s; it then ends in the background and frees what is left. Closing twice is fine: the second waits like the first.
+// Close refuses new calls, waits for those that run, and frees everything. When ctx is done first, the calls that still run end
+// as Cancelled, and Close returns ctx's error. Nothing can end a compilation: Close waits 2 s for one, which then goes on in the
+// background and frees the rest when it is done. A second Close waits like the first.
 func (e *Engine) Close(ctx context.Context) error {
 	e.mu.Lock()
 	first := e.closed == nil

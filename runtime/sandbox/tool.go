@@ -15,15 +15,15 @@ import (
 // maxStack is the largest limit of a call stack in bytes. It fits into 32 bits.
 const maxStack = 1 << 30
 
-// inForce returns what l means, no more than an engine can give.
+// inForce returns what l means, bounded by what an engine can give.
 func inForce(l limits.Limits) limits.Limits {
 	l = l.WithDefaults()
 	l.Memory, l.Stack = min(l.Memory, maxMemory), min(l.Stack, maxStack)
 	return l
 }
 
-// A Tool is one tool of a program with its limits, and with its own turns: calls of one tool do not wait for calls of
-// another. It is safe for concurrent use and needs no closing.
+// A Tool is one tool of a program with its limits and its own queue: calls of one tool do not wait for calls of another. It is safe
+// for concurrent use, and needs no closing.
 type Tool struct {
 	module *module
 	name   string
@@ -31,11 +31,11 @@ type Tool struct {
 	limits limits.Limits
 	grants []any // by the numbers of the sets of functions
 	gate   gate
-	peak   atomic.Int64 // bytes of memory that calls lately needed
+	peak   atomic.Int64 // bytes of memory that recent calls needed
 }
 
-// Tool returns tool number index of the module's manifest. name is what log lines call it. The tool has the grants, which
-// concern no other tool of the module, and none of those for sets that the program does not import.
+// Tool returns tool number index of the module's manifest. name is its name in log lines. The grants are for this tool alone; one
+// for a set that the program may not import has no effect.
 func (p *Program) Tool(name string, index int32, l limits.Limits, grants ...Grant) *Tool {
 	l = inForce(l)
 	p.module.allow(l.Memory)
@@ -52,16 +52,16 @@ func (t *Tool) Limits() limits.Limits { return t.limits }
 type CallSpec struct {
 	// Input is the arguments, JSON. It is not kept.
 	Input []byte
-	// Principal tells on whose behalf the tool runs, to the functions that it imports; nil: on nobody's.
+	// Principal is on whose behalf the tool runs, for the functions that it imports; it may be nil.
 	Principal fmt.Stringer
 	// Listener hears what the tool says before its result, beside the log; nil: nobody listens.
 	Listener hostabi.Listener
-	// Times is set to what the phases of the call took; nil: nobody times it.
+	// Times, where it is not nil, is set to what the phases of the call took.
 	Times *Times
 }
 
-// Call runs the tool in a sandbox that is as new, and returns its output, checked JSON that belongs to the caller. The error
-// is an *Error.
+// Call runs the tool in a sandbox that is as new. It returns the tool's output: valid JSON, which belongs to the caller. The error is
+// an *Error.
 func (t *Tool) Call(ctx context.Context, spec CallSpec) (output []byte, err error) {
 	r := run{
 		ctx: ctx, begun: time.Now(), limits: &t.limits, tool: t.name, index: t.index, peak: &t.peak, listener: spec.Listener,
@@ -83,7 +83,7 @@ func (t *Tool) Call(ctx context.Context, spec CallSpec) (output []byte, err erro
 	return output, asError(err)
 }
 
-// turn waits for the tool's turn; leaving the gate ends it.
+// turn waits for one of the tool's places, which leaving the gate gives back.
 func (t *Tool) turn(r *run) error {
 	if t.gate.try() {
 		return nil
@@ -92,7 +92,7 @@ func (t *Tool) turn(r *run) error {
 	defer done()
 	err := t.gate.enter(ctx)
 	if errors.Is(err, errFull) {
-		return &Error{Outcome: Overloaded, Message: "The tool is busy: too many calls wait already."}
+		return &Error{Outcome: Overloaded, Message: "The tool is busy: too many calls are waiting already."}
 	}
 	if err != nil {
 		return notBegun(ctx, "its turn", t.limits.Timeout)
@@ -100,12 +100,11 @@ func (t *Tool) turn(r *run) error {
 	return nil
 }
 
-// describeLimits bound Describe. The output is that of the largest manifest.
+// describeLimits returns the limits of Describe. The largest output is the largest manifest.
 func describeLimits() limits.Limits { return inForce(limits.Limits{Output: 1 << 20}) }
 
-// Describe runs toolsrv_describe, with the default limits, and returns the manifest that the module tells of itself, at
-// most 1 MiB of JSON. The limits do not count what compiling takes, where that is still to be done. The error is an
-// *Error.
+// Describe runs toolsrv_describe with the default limits, and returns the module's own manifest, at most 1 MiB of JSON. A
+// compilation that is needed first does not count towards the limits. The error is an *Error.
 func (p *Program) Describe(ctx context.Context) ([]byte, error) {
 	if !p.module.shape.describe {
 		return nil, &Error{Outcome: Internal, Message: fmt.Sprintf("The module has no export %s.", exportDescribe)}
@@ -121,8 +120,7 @@ func (p *Program) Describe(ctx context.Context) ([]byte, error) {
 	return output, asError(err)
 }
 
-// limit returns ctx with the reasons to stop waiting: the deadline, and the engine's closing. A call that does not wait
-// does without.
+// limit returns a context that is also done at the deadline, and when the engine closes. A call that never waits does without it.
 func (e *Engine) limit(ctx context.Context, deadline time.Time) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	ctx, release := context.WithDeadlineCause(ctx, deadline, errTimeout)
@@ -134,7 +132,7 @@ func (e *Engine) limit(ctx context.Context, deadline time.Time) (context.Context
 	}
 }
 
-// asError gives every error of a call the type that callers are promised.
+// asError makes an *Error of any error of a call.
 func asError(err error) error {
 	if err == nil {
 		return nil

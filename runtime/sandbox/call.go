@@ -12,9 +12,9 @@ import (
 	"github.com/toolsrv/toolsrv/runtime/linmem"
 )
 
-// A call is everything that the host keeps about one run of a guest. It belongs to an instance, which wipes it before
-// the next run. It is also the context that wazero and, through it, host functions are given: so they find it without
-// a look-up. A guest runs on one goroutine; a call needs no lock.
+// A call is everything that the host keeps about one run of a guest. It belongs to an instance, which wipes it before the next
+// run. It is also the context that wazero passes to host functions, so that they find it without a look-up. A guest runs on
+// one goroutine, so a call needs no lock.
 type call struct {
 	host   hostabi.Call // what host functions see of it
 	engine *Engine
@@ -23,7 +23,7 @@ type call struct {
 	progress
 }
 
-// A progress is what is known of one run, and what came of it so far.
+// A progress is what one run is given, and what came of it so far.
 type progress struct {
 	ctx      context.Context // the caller's
 	deadline time.Time
@@ -58,19 +58,19 @@ func (c *call) wipe() {
 // Deadline is of no use to wazero.
 func (c *call) Deadline() (time.Time, bool) { return c.deadline, true }
 
-// Done tells that the caller has given up, but not that the deadline is over: no timer runs for a call.
+// Done is closed when the caller gives up, but not at the deadline: a call has no timer.
 func (c *call) Done() <-chan struct{} { return c.ctx.Done() }
 
-// Err tells why the run has to end, or nil.
+// Err returns why the run has to end, or nil.
 func (c *call) Err() error { return c.over(time.Now()) }
 
-// Value holds nothing: wazero looks for options of experiments here at every call.
+// Value returns nil: wazero asks for its experimental options at every call.
 func (c *call) Value(any) any { return nil }
 
-// Look is [call.look] for host functions.
+// Look is look for host functions.
 func (c *call) Look() { c.look(time.Now()) }
 
-// Wait has a host function wait.
+// Wait calls f, which waits for something.
 func (c *call) Wait(f func(context.Context)) {
 	c.memory.Unwatch()
 	ctx, done := c.engine.limit(c.ctx, c.deadline)
@@ -87,10 +87,10 @@ func (c *call) Ends() time.Time {
 	return c.deadline
 }
 
-// freeOutput is up to how many bytes output is not counted: an instance's overhead has room for it.
+// freeOutput is the size in bytes up to which output is not counted: it fits into an instance's overhead.
 const freeOutput = 16 << 10
 
-// Output takes b as output, behind what is there or in its place.
+// Output adds b to the output, or replaces it by b.
 func (c *call) Output(b []byte, replace bool) {
 	if replace {
 		c.output = c.output[:0]
@@ -99,7 +99,7 @@ func (c *call) Output(b []byte, replace bool) {
 		panic(&fault{ToolBadOutput, fmt.Sprintf("The tool's output is larger than its limit of %s.", text.Size(c.limits.Output))})
 	}
 	if total := len(c.output) + len(b); total > max(cap(c.output), freeOutput) {
-		c.extend(int64(total)) // what it is copied from is garbage that is still there
+		c.extend(int64(total)) // the old buffer is garbage that still takes room
 	}
 	c.output = append(c.output, b...)
 	if c.output == nil {
@@ -113,7 +113,7 @@ const maxFailure = 64 << 10
 // Fail takes b as the failure.
 func (c *call) Fail(b []byte) {
 	if len(b) > maxFailure {
-		panic(&fault{ToolBadOutput, fmt.Sprintf("The tool reported its failure in %d bytes; the limit is %s.", len(b), text.Size(maxFailure))})
+		panic(&fault{ToolBadOutput, fmt.Sprintf("What the tool passed to fail has %d bytes; the limit is %s.", len(b), text.Size(maxFailure))})
 	}
 	c.failure = append(make([]byte, 0, len(b)), b...)
 }

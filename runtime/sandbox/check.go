@@ -20,8 +20,8 @@ const (
 	exportDescribe   = "toolsrv_describe"
 )
 
-// What a module's tables may hold together at most when it starts and each of them later, in elements of 8 bytes,
-// and how many there may be. The memory limit does not count tables, so they are bounded for all modules alike.
+// How many elements, of 8 bytes, a module's tables may have together when it starts, and each of them later; and how many tables it
+// may have. The memory limit does not count tables, so they are bounded for all modules alike.
 const (
 	maxTableElements = 1 << 20
 	maxTables        = 8
@@ -33,10 +33,10 @@ type shape struct {
 	initialize bool
 	warm       bool
 	describe   bool
-	memory     int64 // bytes at the start
+	memory     int64 // bytes that it declares
 }
 
-// check reports what keeps a module from being a tool, whatever it imports; errors say what to do.
+// check reports what keeps a module from being a tool, apart from its imports. Errors say what to do.
 func check(m *wasmbin.Module) (shape, error) {
 	if err := checkTables(m); err != nil {
 		return shape{}, err

@@ -29,17 +29,17 @@ import (
 )
 
 const (
-	// compileMemory is what dear compilations that run side by side are predicted to take at most, in bytes, where half of
-	// the memory for all tools is not less.
+	// compileMemory bounds the memory that compilations which run side by side are predicted to take, in bytes; half of the memory
+	// of all tools does, too.
 	compileMemory = 1 << 30
-	// closeGrace is how long Close waits for compilations. Later ones end by themselves and free what they used.
+	// closeGrace is how long Close waits for compilations. Longer ones free what they used when they end.
 	closeGrace = 2 * time.Second
-	// cooling is after what time calls count half.
+	// cooling is the time after which a call counts half.
 	cooling = time.Minute
 )
 
-// A compiler has modules compiled in the background, as runtime/schedule tells. It is safe for concurrent use. Engine
-// tells the order of locks.
+// A compiler compiles modules in the background, in the order of runtime/schedule. It is safe for concurrent use. For the order of
+// locks, see Engine.
 type compiler struct {
 	foundry  *foundry
 	schedule *schedule.Scheduler
@@ -50,24 +50,24 @@ type compiler struct {
 	cooled   time.Time  // when calls last began to count half; guarded by shedding
 }
 
-// A build makes the code of a module, or has it made sure that the cache has it. Its results are there when done is closed.
+// A build makes the code of a module, or sees to it that the cache has the code. Its results are there when done is closed.
 type build struct {
 	module *module
 	source source
 	job    atomic.Pointer[schedule.Job]
 	needed atomic.Bool // a call waits for the code
 	done   chan struct{}
-	native *native // nil: err tells why
+	native *native // nil: err says why
 	err    error
 }
 
-// A source is a module, compressed once it was compiled: it waits then for its code to be lost from the cache, which is
-// rare, and takes a third of the room.
+// A source is a module's bytes. They are compressed, to a third, once the module was compiled: they are needed again only if the
+// code gets lost from the cache.
 type source struct {
 	bytes  []byte
 	size   int // not compressed
 	packed bool
-	hard   bool // it gets no smaller
+	hard   bool // compressing does not make it smaller
 }
 
 // plain returns the source as it is compiled.
@@ -100,7 +100,7 @@ func (s source) pack() source {
 var packers = sync.Pool{New: func() any {
 	w, err := flate.NewWriter(nil, flate.BestSpeed)
 	if err != nil {
-		panic(err) // there is such a level
+		panic(err) // the level is valid
 	}
 	return w
 }}
@@ -115,7 +115,7 @@ func newCompiler(f *foundry, a *account.Account, log *slog.Logger) *compiler {
 	}
 }
 
-// add queues a build, of code that is in the cache where stored is set. Its module must not be locked.
+// add queues a build; stored says that the cache has the code. The build's module must not be locked.
 func (c *compiler) add(b *build, stored bool) {
 	j := &schedule.Job{Order: b.module.order, Load: stored, Run: func() { c.run(b) }, Cancel: func() { b.finish(nil, errClosing) }}
 	if stored {
@@ -129,10 +129,10 @@ func (c *compiler) add(b *build, stored bool) {
 	c.schedule.Add(j)
 }
 
-// hurry has a build begin before those that no call waits for, and load the code.
+// hurry puts a build before those that no call waits for, and has it load the code.
 func (c *compiler) hurry(b *build) {
 	b.needed.Store(true)
-	if j := b.job.Load(); j != nil { // otherwise add, which is under way, sees that it is needed
+	if j := b.job.Load(); j != nil { // otherwise add is under way, and sees that the code is needed
 		c.schedule.Hurry(j)
 	}
 }
@@ -143,19 +143,19 @@ type cost struct {
 	bytes int64
 }
 
-// costOf returns what compiling a module of that size is predicted to take, once it was rewritten and so weighed.
+// costOf returns what compiling a rewritten module is predicted to take. size is that of the original.
 func costOf(r *instrument.Rewritten, size int) cost {
 	return cost{r.Weight.Time(), r.Weight.Bytes + int64(size)*codeFactor}
 }
 
-// What loading takes for each byte of a module, and what compiling an ordinary one does.
+// What loading a module takes for each of its bytes, and what compiling an ordinary one does.
 const (
 	loadPace     = 20 * time.Nanosecond
 	compilePace  = 300 * time.Nanosecond
 	compileBytes = 60
 )
 
-// run runs a build on a goroutine of its own, so that nobody who stops waiting stops it for others.
+// run runs a build, on a goroutine of its own, so that whoever stops waiting does not stop it for others.
 func (c *compiler) run(b *build) {
 	if !b.wanted() {
 		b.finish(nil, errUnwanted)
@@ -168,7 +168,7 @@ func (c *compiler) run(b *build) {
 	}
 	if n != nil {
 		c.account.Add(account.Code, n.size)
-		if !c.account.Take(account.Mappings, n.mappings(), true) { // it is there already
+		if !c.account.Take(account.Mappings, n.mappings(), true) { // they are in use already
 			b.module.engine.reclaim(nil, account.Mappings, n.mappings())
 			c.account.Add(account.Mappings, n.mappings())
 		}
@@ -176,11 +176,11 @@ func (c *compiler) run(b *build) {
 	if left := b.finish(n, err); left != nil {
 		c.drop(b.module, left)
 	}
-	b.pack() // when nobody waits any more
+	b.pack() // now that nobody waits any more
 	b.module.engine.shed()
 }
 
-// make makes or loads the code of a build. Without code and error it was to be loaded, and there is none.
+// make compiles or loads the code of a build. It returns neither code nor error where it was to load code that is not there.
 func (c *compiler) make(b *build) (n *native, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -204,7 +204,7 @@ func (c *compiler) make(b *build) (n *native, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if load { // there was something when the module was loaded, so that nobody weighed it
+	if load { // the cache had code when the module was loaded, so the module was not weighed
 		r, err := instrument.Rewrite(parsed)
 		if err != nil {
 			return nil, err
@@ -212,7 +212,7 @@ func (c *compiler) make(b *build) (n *native, err error) {
 		m.cost = costOf(r, b.source.size)
 		return nil, nil
 	}
-	// What is idle makes room for it, but calls that run are not waited for: they may wait for this.
+	// What is idle makes room for it. Running calls are not waited for: they may be waiting for this build.
 	if !c.account.Take(account.Memory, m.cost.bytes, true) {
 		m.engine.reclaim(nil, account.Memory, m.cost.bytes)
 		c.account.Add(account.Memory, m.cost.bytes)
@@ -221,8 +221,8 @@ func (c *compiler) make(b *build) (n *native, err error) {
 	return c.foundry.compile(m.sum, parsed, b.needed.Load)
 }
 
-// close begins no more builds and waits for those that run, for grace at most. It reports whether none is left;
-// the schedule's Idle tells when that is so.
+// close begins no more builds, and waits for those that run, for the time of grace at most. It reports whether none is left;
+// otherwise the schedule's Idle tells when the last one is done.
 func (c *compiler) close() bool {
 	c.schedule.Close()
 	grace := time.NewTimer(c.grace)
@@ -247,9 +247,9 @@ func (c *compiler) drop(m *module, n *native) {
 	}
 }
 
-// shed drops code where it takes more than its room, until a sixteenth of that is free. What was called least goes first,
-// in random order among equals: were it by time, many modules that are called in turn would each drop the one that
-// is called next.
+// shed drops code where there is more than there is room for, until a sixteenth of the room is free. Code that was called least goes
+// first, in random order among equals. If it went by the time of the last call, many modules that are called in turn would each
+// drop the one that is called next.
 func (e *Engine) shed() {
 	room := e.account.Most(account.Code, true)
 	if e.account.Held(account.Code) <= room || !e.compiler.shedding.TryLock() {
@@ -292,16 +292,16 @@ func (e *Engine) shed() {
 	}
 }
 
-// disused reports whether the module has code that no call uses, and that comes back from the cache. m.mu is held.
+// disused reports whether the module has code that no call uses and that the cache has, too. m.mu is held.
 func (m *module) disused() bool {
 	return m.calls == 0 && m.build != nil && m.build.over() && m.build.native != nil && m.build.native.stored
 }
 
-// errUnwanted ends a build whose module has no user any more, and so no one who sees this error.
+// errUnwanted ends a build whose module has no users any more. So nobody sees it.
 var errUnwanted = errors.New("the module was closed before it was compiled")
 
-// compile returns the module's code for a call. The caller has entered the module, and uses the code until it
-// leaves. The error is an *Error, or the cause of ctx.
+// compile returns the module's code for a call. The caller has entered the module, and may use the code until it leaves. The error is
+// an *Error, or the cause of ctx.
 func (m *module) compile(ctx context.Context) (wazero.CompiledModule, error) {
 	for {
 		b := m.begin(true)
@@ -318,12 +318,12 @@ func (m *module) compile(ctx context.Context) (wazero.CompiledModule, error) {
 		if b.native.code != nil {
 			return b.native.code, nil
 		}
-		// It was made for the cache only, and was done before it heard that a call waits.
+		// The build was for the cache only, and was done before it learned that a call waits.
 	}
 }
 
-// prepare waits until the module's code is in the cache, or in memory where there is none. Calls come before it, and it
-// does not hold up Close. What passes, such as a lack of memory, is no error: a call compiles again.
+// prepare waits until the module's code is in the cache, or in memory where there is no cache. Builds for calls come before it, and it
+// does not hold up Close. A problem that passes, such as a lack of memory, is not an error: the next call compiles again.
 func (m *module) prepare(ctx context.Context) error {
 	m.mu.Lock()
 	there := m.stored && m.build == nil
@@ -345,7 +345,7 @@ func (m *module) prepare(ctx context.Context) error {
 	}
 }
 
-// begin returns the module's build, queued at least.
+// begin returns the module's build, and queues one where there is none.
 func (m *module) begin(needed bool) *build {
 	m.mu.Lock()
 	b, stored := m.build, m.stored
@@ -375,18 +375,18 @@ func (b *build) over() bool {
 	}
 }
 
-// wanted reports whether the module still waits for the build. It forgets it when its last user goes.
+// wanted reports whether the build is still the module's. A module without users forgets its build.
 func (b *build) wanted() bool {
 	b.module.mu.Lock()
 	defer b.module.mu.Unlock()
 	return b.module.build == b
 }
 
-// passing reports whether an error of a build says nothing about the module.
+// passing reports whether an error of a build is not the module's fault.
 func passing(err error) bool { return errors.Is(err, errNoMemory) || errors.Is(err, errDisk) }
 
-// finish publishes what came of the build. Only what the module itself is to blame for is remembered as an error. It
-// returns code that the module does not want any more, which the caller drops.
+// finish publishes the results of the build. Only an error that is the module's fault is remembered. finish returns code that the
+// module does not want any more, for the caller to drop.
 func (b *build) finish(n *native, err error) (left *native) {
 	m := b.module
 	m.mu.Lock()
@@ -407,7 +407,7 @@ func (b *build) finish(n *native, err error) (left *native) {
 	case errors.Is(err, errClosing):
 		b.err = closing(err)
 	case errors.Is(err, errNoMemory):
-		b.err = &Error{Outcome: Overloaded, Message: "The server has no memory for the tool's code now.", Err: err}
+		b.err = &Error{Outcome: Overloaded, Message: "The service has no memory for the tool's code now.", Err: err}
 	case err != nil:
 		b.err = &Error{Outcome: Internal, Message: "The tool could not be compiled.", Err: err}
 	}
@@ -424,8 +424,8 @@ func (b *build) pack() {
 	b.source, b.module.source = source{}, packed
 }
 
-// packAll packs the modules that were found in the cache when they were loaded. That takes a tenth of a millisecond for each
-// small one, which a start has no time for.
+// packAll packs the modules whose code was in the cache when they were loaded. A small one takes a tenth of a millisecond, for which
+// the start of a server has no time.
 func (e *Engine) packAll() {
 	e.mu.Lock()
 	all := slices.Collect(maps.Values(e.modules))
@@ -447,11 +447,11 @@ func (e *Engine) packAll() {
 	}
 }
 
-// errNoMemory is why the system gave no memory for code. It says nothing about the module.
+// errNoMemory is the error of a build that the system refused memory. It is not the module's fault.
 var errNoMemory = errors.New("the system has no memory for code")
 
-// compileIn has wazero compile, on this goroutine, or on so many of wazero's, on which a panic can't be recovered. That
-// is also why several modules may not share the work of one that is the same.
+// compileIn has wazero compile a module on this goroutine or, with several workers, on goroutines of wazero's, where nobody can
+// recover from a panic.
 func compileIn(r wazero.Runtime, source []byte, workers int) (module wazero.CompiledModule, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -463,7 +463,7 @@ func compileIn(r wazero.Runtime, source []byte, workers int) (module wazero.Comp
 
 // panicked makes an error of a panic of the compiler.
 func panicked(p any) error {
-	var number syscall.Errno // of the mapping that wazero could not make
+	var number syscall.Errno // why wazero could not make a mapping
 	if err, ok := p.(error); ok && errors.As(err, &number) {
 		return fmt.Errorf("%w: %w", errNoMemory, err)
 	}

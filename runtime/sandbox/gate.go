@@ -7,10 +7,10 @@ import (
 	"sync"
 )
 
-// errFull is the error of a call that finds the queue full.
+// errFull is the error where the queue is full.
 var errFull = errors.New("the queue is full")
 
-// A gate lets a bounded number of calls in at a time, and a bounded number wait in the order of their coming.
+// A gate lets a bounded number of calls in at a time. A bounded number of others wait, in the order in which they came.
 type gate struct {
 	mu      sync.Mutex
 	free    int // places inside
@@ -29,8 +29,8 @@ func (g *gate) try() bool {
 	return true
 }
 
-// enter takes a place inside, which leave gives back. It waits until ctx is done at most; it fails with errFull or
-// with the cause of ctx, and holds no place then.
+// enter takes a place inside, which leave gives back. It waits until ctx is done at most. Its error is errFull or the cause of ctx;
+// it has no place then.
 func (g *gate) enter(ctx context.Context) error {
 	g.mu.Lock()
 	if g.free > 0 {
@@ -52,7 +52,7 @@ func (g *gate) enter(ctx context.Context) error {
 	}
 	g.mu.Lock()
 	select {
-	case <-turn: // the place came at the same moment: pass it on
+	case <-turn: // the place came at the same moment, and is passed on
 		g.pass()
 	default:
 		g.waiting.Remove(place)
@@ -61,7 +61,7 @@ func (g *gate) enter(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// leave gives a place back, to the call that has waited longest.
+// leave gives a place to the call that has waited longest, or makes it free.
 func (g *gate) leave() {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -17,16 +17,16 @@ import (
 	"github.com/toolsrv/toolsrv/runtime/linmem"
 )
 
-// instanceSize is what any instance takes beside its memory, in bytes: its call stack and bookkeeping.
+// instanceSize is what every instance takes besides its memory, in bytes: its call stack and bookkeeping.
 const instanceSize = 32 << 10
 
-// overhead returns what an instance of the module takes beside its memory, in bytes.
+// overhead returns what an instance of the module takes besides its memory, in bytes.
 func (m *module) overhead() int64 {
 	const element, reference = 40, 8 // what wazero allocates for each
 	return instanceSize + element*int64(m.rewritten.Elements) + reference*int64(m.rewritten.TableMin)
 }
 
-// An instance is one sandbox: a guest with its memory, globals and the state of its call. One call uses it at a time.
+// An instance is one sandbox: a guest with its memory, its globals and the state of its call. It serves one call at a time.
 type instance struct {
 	snapshot *snapshot // what it is reset to; nil: it is good for one call
 	guest    api.Module
@@ -36,26 +36,26 @@ type instance struct {
 	fuel     api.MutableGlobal
 	stack    api.MutableGlobal
 	refused  api.MutableGlobal       // how often the guest was refused memory
-	linear   *instrument.LinearStack // nil: the guest is not known to have one
+	linear   *instrument.LinearStack // the stack in the guest's memory; nil: none is known
 	entry    api.Function            // toolsrv_call or _start
-	params   [1]uint64               // and results
+	params   [1]uint64               // of entry, and its results
 	call     call
 
-	since    time.Time // begin of the last one
-	resident int64     // bytes that it keeps while it is idle
-	overhead int64     // bytes that it takes beside its memory
+	since    time.Time // begin of the last call
+	resident int64     // bytes that it takes while it is idle
+	overhead int64     // bytes that it takes besides its memory
 	claimed  int64     // bytes that the account holds for it
-	mappings int64     // and mappings
+	mappings int64     // mappings that the account holds for it
 	reserved uint64    // bytes of address space
-	most     int64     // bytes of memory that the module declares as its maximum
+	most     int64     // largest memory that the module declares, in bytes
 	adapted  bool      // it was refused memory while it started
 }
 
-// instantiate makes an instance of code for a call, of a snapshot, or with an empty memory where that is nil. It waits for
-// room until ctx is done. No guest code has run in the instance then. The error is an *Error.
+// instantiate makes an instance of code for a call: from a snapshot, or with an empty memory where that is nil. It waits for room
+// until ctx is done. No guest code has run in the instance then. The error is an *Error.
 func (m *module) instantiate(ctx context.Context, r *run, code wazero.CompiledModule, s *snapshot) (*instance, error) {
 	i, err := m.allot(ctx, r, code, s)
-	if scarce(err) { // the system has less than the account knows of: other programs need some, too
+	if scarce(err) { // the system has less than the account knows of, because of other programs
 		m.engine.reclaim(nil, account.Mappings, m.engine.account.Most(account.Mappings, false))
 		i, err = m.allot(ctx, r, code, s)
 	}
@@ -69,7 +69,7 @@ func (m *module) allot(ctx context.Context, r *run, code wazero.CompiledModule, 
 		snapshot: s, linear: m.rewritten.LinearStack, overhead: m.overhead(),
 		reserved: m.reserve(), most: int64(m.rewritten.MemoryMax) * pageSize,
 	}
-	i.resident = i.overhead // until there was a reset
+	i.resident = i.overhead // until it is reset
 	i.call = call{engine: e, owner: i}
 	i.memory.owner = i
 	begin := m.shape.memory
@@ -93,7 +93,7 @@ func (m *module) allot(ctx context.Context, r *run, code wazero.CompiledModule, 
 		}
 		i.release() // after a panic, too
 		if i.memory.linear != nil {
-			_ = i.memory.linear.Free() // build has told
+			_ = i.memory.linear.Free() // after the error that matters
 		}
 	}()
 	if err := i.build(m, code); err != nil {
@@ -112,22 +112,21 @@ func (i *instance) build(m *module, code wazero.CompiledModule) (err error) {
 		i.memory.linear, err = linmem.New(i.reserved)
 	}
 	if err != nil {
-		return fmt.Errorf("make a memory: %w", err)
+		return fmt.Errorf("make memory: %w", err)
 	}
 	i.memory.limit = maxMemory
 	i.call.memory = i.memory.linear
 	if err := i.attach(m, code); err != nil {
 		return errors.Join(err, i.memory.linear.Free())
 	}
-	// It may take less than was asked for.
+	// It may take fewer mappings than it was given.
 	less := i.mappings - int64(i.memory.linear.Mappings())
 	i.mappings -= less
 	m.engine.account.Give(account.Mappings, less)
 	return nil
 }
 
-// claim has the account hold at least so many bytes for the instance. It waits until the call's deadline. The error is an
-// *Error.
+// claim has the account hold at least that many bytes for the instance. It waits until the run's deadline. The error is an *Error.
 func (i *instance) claim(r *run, bytes int64) error {
 	more := bytes - i.claimed
 	if more <= 0 {
@@ -145,9 +144,8 @@ func (i *instance) claim(r *run, bytes int64) error {
 	return nil
 }
 
-// grow has the account hold what the instance takes once its memory has size bytes. Where there is no room, it ends the call.
-// It waits for a quarter of the time that is left, since the call keeps what it has meanwhile, for which others may wait: the
-// first to give up lets them go on.
+// grow has the account hold what the instance takes once its memory has size bytes. Where there is no room, it ends the call. It
+// waits no longer than a quarter of the time that is left: the call keeps what it has meanwhile, and others may wait for that.
 func (i *instance) grow(size int64) {
 	c := &i.call
 	bytes := size + i.overhead + c.beside
@@ -160,7 +158,7 @@ func (i *instance) grow(size int64) {
 	}
 }
 
-// settle gives back what an idle instance does not keep.
+// settle gives back to the account what an idle instance does not take.
 func (i *instance) settle() {
 	i.call.engine.account.Give(account.Memory, i.claimed-i.resident)
 	i.claimed = i.resident
@@ -174,11 +172,11 @@ func (i *instance) release() {
 	i.claimed, i.mappings = 0, 0
 }
 
-// attach makes the guest, around the memory that is there.
+// attach makes the guest, which uses the memory that is there.
 func (i *instance) attach(m *module, code wazero.CompiledModule) error {
 	least := uint64(m.shape.memory)
 	if uint64(len(i.memory.linear.Bytes())) < least && i.memory.linear.Grow(least) == nil {
-		return fmt.Errorf("make a memory of %d bytes: the system has none", least)
+		return fmt.Errorf("make memory of %d bytes: the system has no room", least)
 	}
 	guest, err := m.runtime.InstantiateModule(experimental.WithMemoryAllocator(context.Background(), &i.memory), code, m.engine.anonymous)
 	if err != nil {
@@ -216,7 +214,7 @@ func (i *instance) attach(m *module, code wazero.CompiledModule) error {
 	return nil
 }
 
-// enter gives the guest an entry with a new call stack.
+// enter makes the guest's entry function, with a new call stack.
 func (i *instance) enter() {
 	name := exportCall
 	if i.command {
@@ -239,8 +237,8 @@ func (i *instance) invoke(f api.Function, stack []uint64) error {
 	return f.CallWithStack(&i.call, stack)
 }
 
-// serve runs a function of the guest for a call, and returns what the guest has to say. Unless it reports intact, the
-// instance must be closed. The error is an *Error.
+// serve runs a function of the guest for a call, and returns the call's result. Unless it reports intact, the instance must be
+// closed. The error is an *Error.
 func (i *instance) serve(r *run, f api.Function) (output []byte, intact bool, err error) {
 	i.call.begin(r)
 	i.memory.limit = r.limits.Memory
@@ -264,9 +262,9 @@ func (i *instance) serve(r *run, f api.Function) (output []byte, intact bool, er
 	return output, !i.memory.grown || i.shrink(), err
 }
 
-// shrink makes a guest whose memory grew see it as small as it was, and reports whether it does; reset gives back what
-// lies behind. A memory of wazero's only grows, but to whatever its allocator gives it. One that is as large as it may
-// be is not asked for.
+// shrink gives a memory that grew its old size for the guest, and reports whether it has that size; reset frees the rest. wazero
+// can only grow a memory, but takes whatever its allocator returns. It does not call the allocator for a memory that is as
+// large as it may be.
 func (i *instance) shrink() bool {
 	if i.snapshot == nil {
 		return false
@@ -277,10 +275,10 @@ func (i *instance) shrink() bool {
 	return asked && int64(i.guest.Memory().Size()) == i.snapshot.size()
 }
 
-// starved reports whether the guest was refused memory. What breaks after that broke for want of memory.
+// starved reports whether the guest was refused memory. A guest that breaks after that broke for want of memory.
 func (i *instance) starved() bool { return i.refused.Get() != 0 }
 
-// exit returns how a plain WASI program ended of its own will, if it did. err is what its _start gave.
+// exit returns how a plain WASI program ended itself, if it did. err is what its _start returned.
 func exit(err error) (end hostabi.Exit, ended bool) {
 	if err == nil {
 		return end, true
@@ -292,11 +290,11 @@ func exit(err error) (end hostabi.Exit, ended bool) {
 	return *e, true
 }
 
-// reset makes the instance what it was before its first call.
+// reset puts the instance back into the state before its first call.
 func (i *instance) reset() error {
 	copied, err := i.memory.linear.Reset()
 	if err != nil {
-		return fmt.Errorf("reset a memory: %w", err)
+		return fmt.Errorf("reset memory: %w", err)
 	}
 	for k, v := range i.snapshot.globals {
 		i.globals[k].Set(v)
@@ -311,20 +309,20 @@ func (i *instance) reset() error {
 	return nil
 }
 
-// same reports what of an instance that was reset differs from its snapshot.
+// same returns an error where the instance differs from its snapshot.
 func (i *instance) same() error {
 	if !i.memory.linear.Equal() {
 		return errors.New("the memory differs from the snapshot")
 	}
 	if n := i.guest.Memory().Size(); int64(n) != i.snapshot.size() {
-		return fmt.Errorf("the memory has %d bytes, the snapshot %d", n, i.snapshot.size())
+		return fmt.Errorf("the memory has %d bytes, that of the snapshot %d", n, i.snapshot.size())
 	}
 	got := make([]uint64, len(i.globals))
 	for k, g := range i.globals {
 		got[k] = g.Get()
 	}
 	if !slices.Equal(got, i.snapshot.globals) {
-		return fmt.Errorf("the globals are %d, in the snapshot %d", got, i.snapshot.globals)
+		return fmt.Errorf("the globals are %d, those of the snapshot %d", got, i.snapshot.globals)
 	}
 	return nil
 }

@@ -15,8 +15,8 @@ type lease struct {
 	intact   bool      // the instance is good for another run
 }
 
-// serve has a guest serve a run. It is the one place where guest code runs, and the one place that recovers from a panic on
-// its way. The error is an *Error.
+// serve has an instance of the module serve a run. It is the only place where guest code runs, and the only one that recovers from
+// a panic on the way. The error is an *Error.
 func (m *module) serve(r *run) (output []byte, err error) {
 	l := lease{module: m, begun: r.begun}
 	if !l.begin(r) {
@@ -35,8 +35,8 @@ func (m *module) serve(r *run) (output []byte, err error) {
 	return l.serve(r)
 }
 
-// begin counts the run, and takes the idle instance that was used last, because its pages are warm, if there is one. It
-// reports false where the engine is closed; end is not called then.
+// begin counts the run, and takes the idle instance that was used last, if there is one, because its pages are warm. It reports
+// false where the engine is closed; the lease must not be ended then.
 func (l *lease) begin(r *run) bool {
 	m := l.module
 	m.mu.Lock()
@@ -54,8 +54,8 @@ func (l *lease) begin(r *run) bool {
 	return true
 }
 
-// prepare makes sure that there is an instance, with room in the account for what the run will need. It waits until the run's
-// deadline.
+// prepare sees to it that there is an instance, and room in the account for what the run will need. It waits until the run's
+// deadline at most.
 func (l *lease) prepare(r *run) (err error) {
 	m := l.module
 	if l.instance != nil && !m.fits(l.instance, r) {
@@ -72,7 +72,7 @@ func (l *lease) prepare(r *run) (err error) {
 			return err
 		}
 		l.intact = l.instance.snapshot != nil
-		// What that took is not metered.
+		// Nothing has looked at the time meanwhile.
 		if !time.Now().Before(r.deadline) {
 			return &Error{Outcome: ToolTimeout, Message: fmt.Sprintf("The tool's limit of %s was over before an instance was ready.", r.limits.Timeout)}
 		}
@@ -106,7 +106,7 @@ func (l *lease) serve(r *run) (output []byte, err error) {
 	return output, err
 }
 
-// restore resets an instance, and makes sure of it in paranoid mode.
+// restore resets an instance. In paranoid mode it compares the result with the snapshot.
 func (m *module) restore(i *instance) error {
 	err := i.reset()
 	if err == nil && m.engine.paranoid {
@@ -118,10 +118,10 @@ func (m *module) restore(i *instance) error {
 	return err
 }
 
-// end ends the run. The instance is kept for the next one if it is intact and there is room, and closed otherwise.
+// end ends the lease. The instance is kept for the next one if it is intact and there is room, and closed otherwise.
 func (l *lease) end() {
 	m, e, i := l.module, l.module.engine, l.instance
-	// Rather than keep what somebody waits for, it is let go of.
+	// What somebody waits for is not kept.
 	if i != nil && (!l.intact || e.account.Wanted()) {
 		m.discard(i)
 		i = nil
@@ -146,7 +146,7 @@ func (l *lease) end() {
 	}
 }
 
-// enter counts a use of the module that needs no instance, which leave ends. It reports false when the engine is closed.
+// enter counts a use of the module, which leave ends. It reports false where the engine is closed.
 func (m *module) enter() bool {
 	m.mu.Lock()
 	if !m.attached {
@@ -158,7 +158,7 @@ func (m *module) enter() bool {
 	return true
 }
 
-// leave ends what enter has begun.
+// leave ends a use of the module.
 func (m *module) leave() {
 	m.mu.Lock()
 	last := m.count(-1)
@@ -168,7 +168,7 @@ func (m *module) leave() {
 	}
 }
 
-// count counts uses that begin or end, and reports whether nobody uses or holds the module any more. m.mu is held.
+// count counts uses that begin or end. It reports whether nobody uses or holds the module any more. m.mu is held.
 func (m *module) count(n int) (last bool) {
 	m.users += n
 	m.calls += n

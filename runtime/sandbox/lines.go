@@ -8,7 +8,7 @@ import (
 	"github.com/toolsrv/toolsrv/runtime/hostabi"
 )
 
-// lines count what a run logs.
+// lines are what a run may still log, and who hears it.
 type lines struct {
 	tool     string
 	listener hostabi.Listener // nil: nobody listens
@@ -16,7 +16,7 @@ type lines struct {
 	dropped  bool             // the log says that there were more
 }
 
-// Log writes one line to the engine's log, and tells the listener. It reports false where the run has written all its lines.
+// Log writes one line to the engine's log and tells the listener. It reports false where the run has written all its lines.
 func (c *call) Log(level slog.Level, source string, line []byte) bool {
 	l, log := &c.lines, c.engine.log
 	if l.left <= 0 {

@@ -6,10 +6,10 @@ import (
 	"github.com/toolsrv/toolsrv/runtime/linmem"
 )
 
-// pageSize is the unit in which memories grow, in bytes.
+// pageSize is the size in bytes of a page, in which memories grow.
 const pageSize = 64 << 10
 
-// maxMemory is the largest limit of a memory: one page below 4 GiB, so that its size fits into 32 bits.
+// maxMemory is the largest limit of a memory: one page less than 4 GiB, so that its size fits into 32 bits.
 const maxMemory = 4<<30 - pageSize
 
 // A memory is a guest's linear memory with a limit. It belongs to one instance.
@@ -18,7 +18,7 @@ type memory struct {
 	linear *linmem.Memory
 	limit  int64 // bytes
 	grown  bool
-	shrunk []byte // what Reallocate gives, whatever is asked for; nil: what is asked for
+	shrunk []byte // what Reallocate returns, whatever it is asked for; nil: what it is asked for
 }
 
 var (
@@ -35,7 +35,7 @@ func (m *memory) Reallocate(size uint64) []byte {
 		return m.shrunk
 	}
 	if b := m.linear.Bytes(); size <= uint64(len(b)) {
-		return b[:size:size] // wazero begins with what the module declares
+		return b[:size:size] // wazero begins with the size that the module declares
 	}
 	if size > uint64(m.limit) {
 		return nil
@@ -45,5 +45,5 @@ func (m *memory) Reallocate(size uint64) []byte {
 	return m.linear.Grow(size)
 }
 
-// Free is for wazero. close frees the memory, and can tell of an error.
+// Free does nothing: the instance frees the memory, and can report an error.
 func (m *memory) Free() {}

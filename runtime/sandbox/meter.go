@@ -18,10 +18,10 @@ var (
 	errTimeout   = errors.New("time limit reached")
 	errFuel      = errors.New("instruction limit reached")
 	errCancelled = errors.New("the caller gave up")
-	errClosing   = errors.New("the engine closes")
+	errClosing   = errors.New("the engine is closing")
 )
 
-// over tells why the run has to end, or nil.
+// over returns why the run has to end, or nil.
 func (c *call) over(now time.Time) error {
 	switch {
 	case c.engine.stop.Err() != nil:
@@ -34,14 +34,14 @@ func (c *call) over(now time.Time) error {
 	return nil
 }
 
-// A meter counts what a run has used. Fuel comes in slices: one bounds how long the deadline, the caller's
-// cancellation and the host's garbage collector wait for a guest.
+// A meter counts what a run has used. Fuel comes in slices, each of which bounds how long the deadline, the caller's cancellation
+// and the host's garbage collector wait for the guest.
 type meter struct {
 	used  int64     // fuel
-	slice int32     // what the guest was given last
-	pace  int32     // fuel of a slice, as the guest's speed suggests
-	since time.Time // begin of the slice; zero: it is the first
-	turn  time.Time // begin of the guest's turn; zero: there was no look yet
+	slice int32     // fuel that the guest was given last
+	pace  int32     // fuel of a slice at the guest's speed
+	since time.Time // begin of the slice; zero: it is the first one
+	turn  time.Time // begin of the guest's turn; zero: nothing has looked yet
 }
 
 // next returns how much fuel the guest may use until it calls refill.
@@ -53,13 +53,13 @@ func (c *call) next() int32 {
 	return c.meter.slice
 }
 
-// turn is how long a guest runs before other goroutines get their turn. The garbage collector need not wait for that:
-// Go can stop a goroutine at every look. Gosched wakes an idle thread even where nobody waits, for 6 µs: at every look,
-// which fast code makes each 25 µs, that made computing guests a quarter slower.
+// turn is how long a guest runs before other goroutines get their turn. The garbage collector does not wait that long: Go can stop
+// the goroutine at every look. Gosched wakes an idle thread even where nothing waits, which takes 6 µs; at every look, which is
+// every 25 µs in fast code, it made guests that compute a quarter slower.
 const turn = 200 * time.Microsecond
 
-// look ends the run where its time, its fuel or its caller's patience is over, and lets other goroutines run where the
-// guest has had its turn. now is the time, and the result the time when the guest goes on.
+// look ends the run where its time or its fuel is used up, or its caller gave up. It lets other goroutines run where the guest has had
+// its turn. now is the time; look returns the time at which the guest goes on.
 func (c *call) look(now time.Time) time.Time {
 	m := &c.meter
 	m.used += c.host.Spent()
@@ -81,7 +81,7 @@ func (c *call) look(now time.Time) time.Time {
 	return now
 }
 
-// refill is the guest's call when its slice is used up; left is what is left of it, less than zero.
+// refill is called by the guest when its slice is used up, with what is left of it, less than 0. It returns the next slice.
 func refill(ctx context.Context, _ api.Module, stack []uint64) {
 	c := ctx.(*call)
 	m := &c.meter
@@ -90,21 +90,22 @@ func refill(ctx context.Context, _ api.Module, stack []uint64) {
 	if !m.since.IsZero() {
 		m.pace = instrument.NextSlice(m.pace, now.Sub(m.since))
 	}
-	m.since = c.look(now) // what others ran for does not count
+	m.since = c.look(now) // the time of others does not count
 	stack[0] = uint64(uint32(c.next()))
 }
 
-// firstStack is the call stack in bytes that a guest is given without asking. wazero keeps what it once needed for a
-// stack, which would be megabytes in every idle instance, so one that asked for more gets a new one when it is reset.
+// firstStack is the call stack in bytes that a guest has until it asks for more. wazero keeps a stack as large as it once was, which
+// could be megabytes in every idle instance, so an instance that asked for more gets a new stack when it is reset.
 const firstStack = 64 << 10
 
-// firstPart returns what a guest may use of its call stack until it asks for the rest.
+// firstPart returns the bytes of call stack that a guest has until it asks for more.
 func (c *call) firstPart() int64 {
 	c.deep = false
 	return min(c.limits.Stack, firstStack)
 }
 
-// overflow is the guest's call when its call stack is used up; left is what is left of it, less than zero.
+// overflow is called by the guest when its call stack is used up, with what is left of it, less than 0. It returns what is left
+// with the rest of the stack.
 func overflow(ctx context.Context, _ api.Module, stack []uint64) {
 	c := ctx.(*call)
 	left := int64(int32(uint32(stack[0])))
@@ -119,7 +120,7 @@ func overflow(ctx context.Context, _ api.Module, stack []uint64) {
 	stack[0] = uint64(uint32(left))
 }
 
-// extend has the account hold more for the call than its memory takes. Where there is no room, it ends the call.
+// extend has the account hold more bytes for the call, besides its memory. Where there is no room, it ends the call.
 func (c *call) extend(bytes int64) {
 	c.beside += bytes
 	c.owner.grow(int64(len(c.memory.Bytes())))

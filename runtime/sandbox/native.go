@@ -23,11 +23,11 @@ import (
 
 // A native is a module as machine code, ready to be instantiated.
 type native struct {
-	code      wazero.CompiledModule // nil: it was only made sure that it is in the cache
+	code      wazero.CompiledModule // nil: the cache has it, and it was not loaded
 	runtime   wazero.Runtime
 	rewritten *instrument.Rewritten // without Module
 	size      int64                 // what it takes in memory, in bytes, with the data segments
-	stored    bool                  // it comes back from the cache
+	stored    bool                  // the cache has it
 }
 
 // mappings returns how many of the process's mappings the code takes.
@@ -40,10 +40,10 @@ func (n *native) mappings() int64 {
 
 // A foundry makes machine code of modules. It is safe for concurrent use.
 //
-// wazero's own cache checks its machine code only, by a CRC, and believes the rest of a file: lengths that it allocates,
-// offsets that it jumps to. So a runtime that loads code gets an empty directory of its own, and sees no file there that
-// the cache did not vouch for just before. A module that has no entry is compiled in a runtime and a directory of its own,
-// where the only file is its code; so any number of modules can be compiled at a time.
+// wazero's own cache checks only the machine code of a file, by a CRC, and believes the rest: lengths that it allocates, offsets that
+// it jumps to. So the runtime that loads code has a directory of its own, where each file was verified just before. A module that is
+// not in the cache is compiled in a runtime and a directory of its own, where the only file is its code; so any number of modules
+// can be compiled at a time.
 //
 // Without a cache, and while its disk can't be written to, modules are compiled in a runtime whose code stays in memory.
 type foundry struct {
@@ -57,28 +57,28 @@ type foundry struct {
 	loader  wazero.Runtime                              // of code from the cache
 	loads   wazero.CompilationCache                     // the loader's
 	files   string                                      // where it looks for files, below the cache's scratch directory
-	host    string                                      // tells apart versions of wazero, operating systems and processors
+	host    string                                      // version of wazero, operating system and processor
 	trouble struct {
 		since atomic.Int64 // when the disk last failed, in Unix nanoseconds
 		warn  map[string]*seldom
 	}
 }
 
-// troubleTime is how long a disk that failed is left alone.
+// troubleTime is how long a disk that failed is not used.
 const troubleTime = time.Minute
 
-// What is wrong with the cache is told once in warnTime: it concerns every module alike.
+// What is wrong with the cache is logged once in warnTime, because it concerns every module alike.
 const (
 	warnTime    = 10 * time.Minute
 	notUsed     = "compiled code is not used"
 	notKept     = "compiled code is not kept on disk, but in memory"
-	notPossible = "compiled code can't be handed over on disk: it stays in memory, and is compiled again after a restart"
+	notPossible = "compiled code can't be passed on through the disk: it stays in memory, and is compiled again after a restart"
 )
 
-// errDisk is why nothing could be compiled or loaded by way of the disk. It says nothing about the module.
+// errDisk is the error of a build that failed because of the disk. It is not the module's fault.
 var errDisk = errors.New("the disk for compiled code")
 
-// newFoundry returns a foundry. A cache that can't be used is told, and done without.
+// newFoundry returns a foundry. Where the cache can't be used, it logs that, and does without.
 func newFoundry(ctx context.Context, c Config, log *slog.Logger, config wazero.RuntimeConfig, furnish func(context.Context, wazero.Runtime) error) (*foundry, error) {
 	f := &foundry{log: log, config: config, workers: c.CompileWorkers, furnish: furnish}
 	f.trouble.warn = map[string]*seldom{notUsed: {}, notKept: {}, notPossible: {}}
@@ -89,11 +89,11 @@ func newFoundry(ctx context.Context, c Config, log *slog.Logger, config wazero.R
 	})
 	if c.CacheDir != "" {
 		if err := f.open(ctx, c); err != nil {
-			// The key is the server's; an operator who reads this has no other.
+			// The key is one of the server's configuration, but nobody else logs this for operators.
 			log.Warn("compiled code is not kept on disk: every start compiles all tools again; set tools.cache_directory to another folder", "error", err)
 		}
 	}
-	if f.cache == nil { // an error of the host's functions is to be known now
+	if f.cache == nil { // otherwise open has made the host functions; an error is to show now
 		if _, err := f.plain(); err != nil {
 			return nil, errors.Join(err, f.close(ctx))
 		}
@@ -101,8 +101,7 @@ func newFoundry(ctx context.Context, c Config, log *slog.Logger, config wazero.R
 	return f, nil
 }
 
-// open makes the cache, the runtime that loads from it, and finds out by a module without content how wazero names its
-// files.
+// open makes the cache and the runtime that loads from it. It compiles an empty module to learn how wazero names its files.
 func (f *foundry) open(ctx context.Context, c Config) (err error) {
 	if f.cache, err = codecache.Open(c.CacheDir, c.CacheSize); err != nil {
 		return err
@@ -144,22 +143,22 @@ func (f *foundry) close(ctx context.Context) error {
 		errs = append(errs, f.loads.Close(ctx))
 	}
 	if f.cache != nil {
-		if err := f.cache.Close(); err != nil { // nothing depends on it
-			f.log.Warn("what was under way to the cache of compiled code is left there", "error", err)
+		if err := f.cache.Close(); err != nil { // not an error of the engine
+			f.log.Warn("the cache of compiled code could not remove its temporary files", "error", err)
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// key names the entry of a module: another wazero, processor or rewriter has another one.
+// key returns the key of a module's entry. It differs between versions of wazero and of the rewriter, and between processors.
 func (f *foundry) key(of sum) codecache.Key {
 	return codecache.KeyOf(f.host, fmt.Sprint(instrument.RewriterVersion), string(of[:]))
 }
 
-// has reports whether there is code for a module in the cache.
+// has reports whether the cache has code for a module.
 func (f *foundry) has(of sum) bool { return f.cache != nil && f.cache.Has(f.key(of)) }
 
-// A seldom is told the first time, and again after a while.
+// A seldom is a message that is logged the first time, and again after a while.
 type seldom struct {
 	mu     sync.Mutex
 	last   time.Time
@@ -182,15 +181,15 @@ func (f *foundry) warn(what string, err error) {
 	}
 }
 
-// failing reports whether the disk failed just now.
+// failing reports whether the disk failed a moment ago.
 func (f *foundry) failing() bool {
 	since := f.trouble.since.Load()
 	return since != 0 && time.Now().UnixNano()-since < int64(troubleTime)
 }
 
-// The parts of an entry. What a host needs to know of a module beside its code is JSON.
+// The parts of an entry.
 const (
-	partAbout  = iota // an about
+	partAbout  = iota // an about, in JSON
 	partModule        // what wazero is given
 	partName          // of wazero's file
 	partCode          // wazero's file
@@ -198,7 +197,7 @@ const (
 	entryParts
 )
 
-// An about is a instrument.Rewritten whose data stands elsewhere.
+// An about is what the host needs to know of a module besides its code. The contents of its data are in another part.
 type about struct {
 	instrument.Rewritten
 	Segments [][2]uint32 // offset and length
@@ -218,7 +217,7 @@ func (f *foundry) load(of sum) (*native, error) {
 		return nil, fmt.Errorf("read an entry: %w", err)
 	}
 	r := &a.Rewritten
-	data := slices.Clone(parts[partData]) // so that the rest is let go of
+	data := slices.Clone(parts[partData]) // so that the rest can be freed
 	for _, d := range a.Segments {
 		if uint64(d[1]) > uint64(len(data)) {
 			return nil, errors.New("an entry has less data than it says")
@@ -229,7 +228,7 @@ func (f *foundry) load(of sum) (*native, error) {
 	return f.hand(parts[partModule], made{string(parts[partName]), parts[partCode]}, r)
 }
 
-// keep puts code into the cache.
+// keep puts a module's code into the cache.
 func (f *foundry) keep(of sum, module []byte, m made, r *instrument.Rewritten) error {
 	a := about{Rewritten: *r}
 	var data []byte
@@ -245,17 +244,17 @@ func (f *foundry) keep(of sum, module []byte, m made, r *instrument.Rewritten) e
 	return f.cache.Put(f.key(of), text, module, []byte(m.name), m.code, data)
 }
 
-// compile makes code of a module. Where it is in the cache then, and needed reports false, it is not loaded.
+// compile compiles a module. It loads the code only where needed reports true, or where the cache does not have the code.
 func (f *foundry) compile(of sum, parsed *wasmbin.Module, needed func() bool) (*native, error) {
 	r, err := instrument.Rewrite(parsed)
 	if err != nil {
 		return nil, err
 	}
-	// wazero shares the code of modules that are the same to the byte, and writes to what it shares while others use it.
-	// Two that differ only in their data, which Rewrite takes out, would be the same: the sum tells them apart.
+	// wazero shares the code of modules that are equal to the byte, and writes to what it shares while others use it. Two that
+	// differ only in their data, which Rewrite takes out, would be equal: the sum makes them different.
 	module := wasmbin.AppendCustom(r.Module, "toolsrv.sum", of[:])
 	r.Module = nil
-	for i := range r.Data { // so that the source is let go of
+	for i := range r.Data { // so that the source can be freed
 		r.Data[i].Content = slices.Clone(r.Data[i].Content)
 	}
 	if f.cache != nil && !f.failing() {
@@ -277,7 +276,7 @@ func (f *foundry) compile(of sum, parsed *wasmbin.Module, needed func() bool) (*
 	return &native{code: code, runtime: plain, rewritten: r, size: int64(codeFactor*len(module) + dataSize(r))}, nil
 }
 
-// dataSize returns the bytes of a module's data segments, which are kept as long as its code.
+// dataSize returns the size in bytes of a module's data segments, which are kept as long as its code.
 func dataSize(r *instrument.Rewritten) (size int) {
 	for _, d := range r.Data {
 		size += len(d.Content)
@@ -285,7 +284,7 @@ func dataSize(r *instrument.Rewritten) (size int) {
 	return size
 }
 
-// codeFactor is how many times as large as a module its code is, with what wazero keeps beside it, where nothing tells.
+// codeFactor is an estimate of how many times as large as a module its code is, with what wazero keeps besides.
 const codeFactor = 6
 
 // compileStored is compile by way of the disk.
@@ -309,13 +308,13 @@ func (f *foundry) compileStored(of sum, module []byte, r *instrument.Rewritten, 
 	return n, err
 }
 
-// A made is what wazero makes of a module: the file that it keeps, and the name that it gives it.
+// A made is what wazero makes of a module: a file, and its name.
 type made struct {
 	name string
 	code []byte
 }
 
-// newWazeroCache returns wazero's cache for an empty directory, and the one that it makes in it for its files.
+// newWazeroCache returns wazero's cache in an empty directory, and the directory that it has made there for its files.
 func newWazeroCache(dir string) (wazero.CompilationCache, string, error) {
 	cache, err := wazero.NewCompilationCacheWithDir(dir)
 	if err != nil {
@@ -352,7 +351,7 @@ func (f *foundry) make(module []byte) (m made, err error) {
 		r := wazero.NewRuntimeWithConfig(ctx, f.config.WithCompilationCache(cache))
 		defer func() { err = errors.Join(err, r.Close(ctx), cache.Close(ctx)) }()
 		if _, err := compileIn(r, module, f.workers); err != nil {
-			var path *fs.PathError // wazero could not write what it made
+			var path *fs.PathError // wazero could not write its file
 			if !errors.As(err, &path) {
 				fault = err
 			}
@@ -378,7 +377,7 @@ func (f *foundry) make(module []byte) (m made, err error) {
 	return m, nil
 }
 
-// hand gives code to wazero. An error is errDisk, or the module's.
+// hand has wazero load code. An error is errDisk, or the module's.
 func (f *foundry) hand(module []byte, m made, r *instrument.Rewritten) (*native, error) {
 	staged, err := f.stage(m)
 	if err != nil {
@@ -394,8 +393,8 @@ func (f *foundry) hand(module []byte, m made, r *instrument.Rewritten) (*native,
 	return &native{code: code, runtime: f.loader, rewritten: r, size: int64(len(m.code) + len(module) + dataSize(r)), stored: true}, nil
 }
 
-// stage puts code where the loader looks for it, and returns the file, which the caller removes. Who reads a file keeps
-// it when another takes its place.
+// stage puts code where the loader looks for it, and returns the file's path, for the caller to remove. Whoever is reading a file of
+// that name goes on reading the old one.
 func (f *foundry) stage(m made) (string, error) {
 	if m.name != filepath.Base(m.name) {
 		return "", fmt.Errorf("wazero's file is named %q", m.name)

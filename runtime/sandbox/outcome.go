@@ -14,7 +14,7 @@ import (
 	"github.com/toolsrv/toolsrv/runtime/hostabi"
 )
 
-// An Outcome tells, in a stable word, how a call ended.
+// An Outcome is a stable word for how a call ended.
 type Outcome string
 
 // The outcomes of a call.
@@ -22,29 +22,29 @@ const (
 	OK            Outcome = "ok"
 	ToolError     Outcome = "tool_error"      // the tool said that it failed
 	ToolTrapped   Outcome = "tool_trapped"    // the tool's code broke
-	ToolTimeout   Outcome = "tool_timeout"    // Limits.Timeout was over
-	ToolFuel      Outcome = "tool_fuel"       // Limits.Fuel was used up
-	ToolMemory    Outcome = "tool_memory"     // the tool broke after it had been refused memory
-	ToolStack     Outcome = "tool_stack"      // the call stack was used up, or the one in the guest's memory
-	ToolBadOutput Outcome = "tool_bad_output" // the tool ended well, but with a result that is none
-	InputTooLarge Outcome = "input_too_large" // the input is larger than Limits.Input; nothing was run
-	Cancelled     Outcome = "cancelled"       // the caller gave up, or the engine closes
+	ToolTimeout   Outcome = "tool_timeout"    // the limit Timeout was reached
+	ToolFuel      Outcome = "tool_fuel"       // the limit Fuel was used up
+	ToolMemory    Outcome = "tool_memory"     // the tool broke after it was refused memory
+	ToolStack     Outcome = "tool_stack"      // the call stack was used up, or the stack in the guest's memory
+	ToolBadOutput Outcome = "tool_bad_output" // the tool returned, but without a valid result
+	InputTooLarge Outcome = "input_too_large" // the input is larger than the limit Input; nothing was run
+	Cancelled     Outcome = "cancelled"       // the caller gave up, or the engine is closing
 	Overloaded    Outcome = "overloaded"      // the tool's queue is full, or the process has no room
-	Internal      Outcome = "internal"        // none of the tool's doing
+	Internal      Outcome = "internal"        // not the tool's fault
 )
 
 // An Error is why a call gave no result.
 type Error struct {
 	// Outcome is any but OK.
 	Outcome Outcome
-	// Message is a sentence for the client. It holds nothing of the host.
+	// Message is a sentence for the client. It says nothing of the host.
 	Message string
-	// Status, Code and Data are what the guest said of its failure (ToolError only). Status is an HTTP status, 400 to
-	// 599, or 0 where the guest named none; Code and Data may be empty.
+	// Status, Code and Data are the guest's own, of a ToolError. Status is an HTTP status from 400 to 599, or 0 where the guest
+	// named none. Code and Data may be empty.
 	Status int
 	Code   string
 	Data   json.RawMessage
-	// Err is the cause for the log, with the guest's stack trace where there is one; nil where Message says all.
+	// Err is the cause, for the log, with the guest's stack trace where there is one; nil where Message says everything.
 	Err error
 }
 
@@ -59,7 +59,7 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// A fault is what a host function panics with to end the guest. wazero recovers it and adds the guest's stack trace.
+// A fault is the panic by which the host ends a guest. wazero recovers from it and adds the guest's stack trace.
 type fault struct {
 	outcome Outcome
 	message string
@@ -67,14 +67,14 @@ type fault struct {
 
 func (f *fault) Error() string { return f.message }
 
-// The first lines of wazero's traps. Their type is internal to wazero, so the text is what tells them apart;
-// TestTraps pins it.
+// Parts of the first lines of wazero's traps. The type of a trap is internal to wazero, so its text has to tell; TestTraps holds
+// that.
 const (
 	trapPrefix = "wasm error: "
 	trapStack  = "stack overflow"
 )
 
-// classify is the one place where the end of a guest becomes an outcome. err is what wazero returned, not nil.
+// classify is the only place where the end of a guest becomes an outcome. err is what wazero returned, and not nil.
 func (i *instance) classify(err error) *Error {
 	var (
 		refused   *Error // room in the account
@@ -92,8 +92,8 @@ func (i *instance) classify(err error) *Error {
 	switch {
 	case errors.As(err, &refused):
 		return refused
-	case broke && i.overflown(): // whatever it was that the guest then stumbled over
-		return &Error{Outcome: ToolStack, Message: "The tool used up the stack in its memory: it calls itself too deeply, or keeps too much in local variables. It has to be built with a larger one.",
+	case broke && i.overflown(): // whatever broke the guest in the end
+		return &Error{Outcome: ToolStack, Message: "The tool used up the stack in its memory: it calls itself too deeply, or keeps too much in local variables. Build it with a larger stack.",
 			Err: clip(err)}
 	case told != nil:
 		return &Error{Outcome: told.outcome, Message: told.message, Err: clip(err)}
@@ -122,7 +122,7 @@ func (i *instance) classify(err error) *Error {
 	return internal(err)
 }
 
-// overflown reports whether the stack that the guest keeps in its memory, if it is known to have one, is used up.
+// overflown reports whether the guest has used up the stack in its memory, where it is known to have one.
 func (i *instance) overflown() bool {
 	return i.linear != nil && i.linear.Overflown(uint32(i.globals[i.linear.Pointer].Get()), i.guest.Memory().Size())
 }
@@ -131,9 +131,9 @@ func closing(err error) *Error {
 	return &Error{Outcome: Cancelled, Message: "The service is shutting down.", Err: err}
 }
 
-// overloaded is the error of a call for which the process has no room. err, if any, is what the system said.
+// overloaded is the error of a call for which there is no room. err is what the system said, if it said anything.
 func overloaded(err error) *Error {
-	return &Error{Outcome: Overloaded, Message: "The service has no memory left for this call: others use it.", Err: err}
+	return &Error{Outcome: Overloaded, Message: "The service has no memory left for this call: other calls use it.", Err: err}
 }
 
 // scarce reports whether the system refused memory or a descriptor.
@@ -141,7 +141,7 @@ func scarce(err error) bool {
 	return errors.Is(err, syscall.ENOMEM) || errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)
 }
 
-// failed is overloaded where the system refused something, and internal otherwise.
+// failed is overloaded where the system refused memory or a descriptor, and internal otherwise.
 func failed(err error) *Error {
 	if scarce(err) {
 		return overloaded(err)
@@ -153,7 +153,7 @@ func internal(err error) *Error {
 	return &Error{Outcome: Internal, Message: "The tool could not be run.", Err: clip(err)}
 }
 
-// notBegun is the error of a call whose time was over, or whose caller gave up, while it waited for what.
+// notBegun is the error of a call whose time ended, or whose caller gave up, while it waited for what.
 func notBegun(ctx context.Context, what string, timeout time.Duration) *Error {
 	switch cause := context.Cause(ctx); {
 	case errors.Is(cause, errTimeout):
@@ -164,7 +164,7 @@ func notBegun(ctx context.Context, what string, timeout time.Duration) *Error {
 	return &Error{Outcome: Cancelled, Message: fmt.Sprintf("The caller gave up while the call waited for %s.", what), Err: context.Cause(ctx)}
 }
 
-// A clipped error is one whose text is bounded: function names in a stack trace are the guest's.
+// A clipped error has a bounded text: the guest chooses the function names in a stack trace.
 type clipped struct{ error }
 
 const maxTrace = 16 << 10 // bytes
@@ -172,7 +172,7 @@ const maxTrace = 16 << 10 // bytes
 func clip(err error) error { return clipped{err} }
 
 func (c clipped) Error() string {
-	trace := strings.Replace(c.error.Error(), " (recovered by wazero)\n", "\n", 1) // which tells nobody anything
+	trace := strings.Replace(c.error.Error(), " (recovered by wazero)\n", "\n", 1) // which helps nobody
 	return text.Clip(trace, maxTrace)
 }
 

@@ -10,7 +10,7 @@ import (
 	"github.com/toolsrv/toolsrv/runtime/account"
 )
 
-// tidy is the janitor: it closes what has been idle for long, until the engine stops.
+// tidy is the janitor: until the engine stops, it closes what has been idle for long.
 func (e *Engine) tidy() {
 	defer close(e.janitor)
 	tick := time.NewTicker(max(e.idleTime/4, time.Millisecond))
@@ -26,7 +26,7 @@ func (e *Engine) tidy() {
 	}
 }
 
-// sweep closes the instances that no call has used since idle, and strips the modules that none has since unused.
+// sweep closes the instances that were not used since idle, and strips the modules that were not used since unused.
 func (e *Engine) sweep(idle, unused time.Time) {
 	for _, m := range e.attached() {
 		m.mu.Lock()
@@ -60,8 +60,8 @@ func newAccount(c Config) *account.Account {
 	return account.New(map[account.Kind]int64{account.Memory: c.Memory, account.Mappings: c.Mappings, account.Code: c.CodeMemory})
 }
 
-// take takes n of a kind from the account. It lets go of what is idle where there is no room, and waits then until ctx is
-// done. The error is an *Error.
+// take takes n of a kind from the account. Where there is no room, it lets go of what is idle, and waits until ctx is done. The error
+// is an *Error.
 func (e *Engine) take(ctx context.Context, k account.Kind, n int64, first bool) error {
 	if e.account.Take(k, n, first) {
 		return nil
@@ -81,9 +81,9 @@ func (e *Engine) take(ctx context.Context, k account.Kind, n int64, first bool) 
 	}
 }
 
-// reclaim lets go of what is idle, used longest ago first, until there is room for n of a kind and a sixteenth of all beside, so
-// that the next who asks finds some; or until done is closed. Instances go before snapshots, which take longer to make again. One
-// at a time does it.
+// reclaim lets go of what is idle, the least recently used first, until there is room for n of a kind, and for a sixteenth of all so
+// that the next call finds some, too. It stops when done is closed. Instances go before snapshots, which take longer to make again.
+// Only one goroutine at a time does this.
 func (e *Engine) reclaim(done <-chan struct{}, k account.Kind, n int64) {
 	select {
 	case <-done:
@@ -101,10 +101,10 @@ func (e *Engine) reclaim(done <-chan struct{}, k account.Kind, n int64) {
 			return e.account.Held(k) <= most
 		}
 	}
-	if enough() { // by what another has let go of
+	if enough() { // because of what another goroutine has let go of
 		return
 	}
-	code := k == account.Mappings // which it takes; its memory is another account's
+	code := k == account.Mappings // code takes these; its memory is of another kind
 	type candidate struct {
 		module *module
 		since  time.Time
@@ -147,7 +147,7 @@ func (e *Engine) reclaim(done <-chan struct{}, k account.Kind, n int64) {
 		if m.calls == 0 && !m.called.After(c.since) {
 			if code && m.disused() {
 				r = m.strip()
-			} else { // to compile it again would be dearer than anything
+			} else { // the code stays: nothing takes longer to make again
 				r.instances, r.snapshot = m.idle, m.snapshot
 				m.idle, m.snapshot = nil, nil
 			}

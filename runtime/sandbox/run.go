@@ -9,7 +9,7 @@ import (
 	"github.com/toolsrv/toolsrv/runtime/limits"
 )
 
-// A run is what a guest is to do, on whose behalf, and within which bounds.
+// A run is what a guest has to do, on whose behalf, and within which limits.
 type run struct {
 	index    int32       // of the tool
 	describe bool        // rather than call a tool
@@ -20,12 +20,12 @@ type run struct {
 	deadline time.Time
 	limits   *limits.Limits
 	tool     string
-	clock    *clock        // nil: nobody times it
-	peak     *atomic.Int64 // bytes of memory that the tool's calls lately needed; nil: nobody counts
+	clock    *clock        // nil: its phases are not timed
+	peak     *atomic.Int64 // bytes of memory that recent calls of the tool needed; nil: not counted
 	first    bool          // no other call of the module runs
 }
 
-// expects returns how many bytes of memory the call will need as far as one can tell, of a memory that has size now.
+// expects returns how many bytes of memory the run will probably need, where the memory has size now.
 func (r *run) expects(size int64) int64 {
 	if r.peak != nil {
 		size = max(size, min(r.peak.Load(), r.limits.Memory))
@@ -33,7 +33,7 @@ func (r *run) expects(size int64) int64 {
 	return size
 }
 
-// needed notes what a call needed. One that needed much is forgotten in the course of some ten others.
+// needed notes what the run needed. A call that needed much is forgotten in the course of some ten others.
 func (r *run) needed(size int64) {
 	if r.peak == nil {
 		return

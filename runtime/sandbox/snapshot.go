@@ -13,11 +13,11 @@ type snapshot struct {
 	globals []uint64 // of the exported mutable ones, in the rewriter's order
 }
 
-// take makes a snapshot of an instance that has been started.
+// take makes a snapshot of an instance that was started.
 func (i *instance) take() (*snapshot, error) {
 	image, err := i.call.engine.images.NewImage(i.memory.linear.Bytes())
 	if err != nil {
-		return nil, fmt.Errorf("make a snapshot: %w", err)
+		return nil, fmt.Errorf("make snapshot: %w", err)
 	}
 	s := &snapshot{image: image, globals: make([]uint64, len(i.globals))}
 	for k, g := range i.globals {
@@ -32,13 +32,13 @@ func (s *snapshot) size() int64 { return int64(s.image.Size()) }
 // resident returns what the snapshot itself takes, in bytes.
 func (s *snapshot) resident() int64 { return int64(s.image.Resident()) }
 
-// drop frees a snapshot, if there is one, once all instances made of it are closed.
+// drop frees a snapshot. s may be nil. All instances of it must be closed.
 func (e *Engine) drop(s *snapshot) {
 	if s == nil {
 		return
 	}
 	e.account.Give(account.Memory, s.resident())
 	if err := s.image.Close(); err != nil {
-		e.log.Warn("free a snapshot", "error", err)
+		e.log.Warn("free snapshot", "error", err)
 	}
 }

@@ -34,7 +34,7 @@ func (m *module) make(r *run) (*instance, error) {
 		m.mu.Unlock()
 		switch {
 		case s != nil && s.size() > r.limits.Memory:
-			return m.started(ctx, code, r) // it took more where it might; perhaps it makes do with less
+			return m.started(ctx, code, r) // it took what it was allowed to; perhaps it makes do with less
 		case s != nil:
 			return m.instantiate(ctx, r, code, s)
 		case first:
@@ -53,7 +53,7 @@ func tooLarge(needs, limit int64) *Error {
 	return &Error{Outcome: ToolMemory, Message: fmt.Sprintf("The tool needs %s of memory to start; its limit is %s.", text.Size(needs), text.Size(limit))}
 }
 
-// first makes the snapshot, and an instance. It is called by one call at a time, while m.starting tells others to wait.
+// first makes the snapshot, and an instance of it. One call at a time does this, while m.starting has others wait.
 func (m *module) first(ctx context.Context, code wazero.CompiledModule, r *run) (i *instance, err error) {
 	var s *snapshot
 	defer func() {
@@ -67,12 +67,12 @@ func (m *module) first(ctx context.Context, code wazero.CompiledModule, r *run) 
 		return nil, err
 	}
 	if i.adapted {
-		return i, nil // what it made of that is due to this tool's limit, and no state for others
+		return i, nil // its state is due to this tool's limit, and is not for other tools
 	}
 	taken, err := i.take()
 	if err == nil {
-		// It is no larger than the memory that it was taken of, and gets that one's room: to wait for some, while it is there
-		// already, would be memory that nobody counts.
+		// The snapshot is no larger than the memory that it was taken of, and gets that memory's room in the account. If it had to
+		// wait for room, it would not be counted meanwhile.
 		i.claimed -= taken.resident()
 	}
 	m.discard(i)
@@ -87,11 +87,11 @@ func (m *module) first(ctx context.Context, code wazero.CompiledModule, r *run) 
 	return i, nil
 }
 
-// startFuel is the least that a start may use where calls have a limit of fuel: a module in Go takes 15 million, and whether it
-// starts must not depend on whose call is the first.
+// startFuel is the least fuel that a start has where calls have a limit. A module in Go needs 15 million, and whether it starts must
+// not depend on which tool is called first.
 const startFuel = 1_000_000_000
 
-// started makes an instance without a snapshot and starts it, within the limits of the call.
+// started makes an instance without a snapshot, and starts it within the limits of the call.
 func (m *module) started(ctx context.Context, code wazero.CompiledModule, r *run) (*instance, error) {
 	i, err := m.instantiate(ctx, r, code, nil)
 	if err != nil {
@@ -111,8 +111,8 @@ func (m *module) started(ctx context.Context, code wazero.CompiledModule, r *run
 	return i, nil
 }
 
-// start brings an instance that is as the module declares it to where calls can begin: it applies the data, and runs
-// what the module wants to have run, within the limits of r. The error is an *Error.
+// start brings an instance from what its module declares to where calls can begin: it copies the data, and runs what the module
+// wants to have run, within the limits of r. The error is an *Error.
 func (m *module) start(i *instance, r *run) error {
 	i.call.begin(r)
 	defer i.call.host.End()
@@ -146,12 +146,12 @@ func (m *module) start(i *instance, r *run) error {
 	return nil
 }
 
-// reserve is how much address space an instance gets: what the largest limit of the module's tools allows.
+// reserve returns how much address space an instance gets: as much as the largest memory limit of the module's tools allows.
 func (m *module) reserve() uint64 {
 	return min(uint64(m.largest.Load()), m.rewritten.MemoryMax*pageSize)
 }
 
-// fits reports whether the instance was made for limits like those of r.
+// fits reports whether the instance was made for limits such as those of r.
 func (m *module) fits(i *instance, r *run) bool {
 	return i.reserved >= min(uint64(r.limits.Memory), m.rewritten.MemoryMax*pageSize) && i.snapshot.size() <= r.limits.Memory
 }

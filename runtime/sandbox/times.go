@@ -6,17 +6,17 @@ import (
 
 // Times are what the phases of a call took. One that was not reached is 0.
 type Times struct {
-	// Ready is from the call's begin to where an instance is ready: waiting for a turn, and, where none is idle, making one.
-	// That compiles and initialises a program that was not called before.
+	// Ready ends when an instance is ready. It is waiting for a turn and, where no instance is idle, making one. The first call
+	// of a program compiles and initialises it.
 	Ready time.Duration
-	// Run is the guest's run.
+	// Run is the guest's own time.
 	Run time.Duration
-	// Reset is making the instance as new. It is 0 where it was closed instead: because the call broke it, or let its memory
-	// grow to all that the module declares, or because instances of the program can't be reset in place.
+	// Reset is making the instance as new. It is 0 where the instance was closed instead: because the call broke it, or grew its
+	// memory to the most that the module declares, or because instances of the program can't be reset.
 	Reset time.Duration
 }
 
-// A clock notes when the phases of a call end. A nil clock notes nothing, which is what calls that nobody times do.
+// A clock notes when the phases of a call end. A nil clock notes nothing.
 type clock struct {
 	ends   [3]time.Time
 	phases int

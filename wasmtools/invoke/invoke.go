@@ -50,7 +50,9 @@ type Invoker struct {
 
 // New returns an Invoker.
 func New(o Options) *Invoker {
-	return &Invoker{memory: newMemory(o.Memory), account: o.Account, idle: sync.Pool{New: func() any { return new(Invocation) }}}
+	v := &Invoker{memory: newMemory(o.Memory), account: o.Account}
+	v.idle.New = func() any { return &Invocation{invoker: v} }
+	return v
 }
 
 // Find returns the route of a path such as "/math/add". It fails with CodeNotFound where there is none or the principal may
@@ -86,7 +88,8 @@ func (v *Invoker) Call(ctx context.Context, route wasmtools.Route, call *wasmtoo
 // An Invocation is a call that was admitted. It is used by one goroutine, and not after its End.
 type Invocation struct {
 	invoker *Invoker
-	route   wasmtools.Route
+	tool    *wasmtools.Tool
+	path    string // of the tool
 	call    *wasmtools.Call
 	buffer  buffer
 	given   int  // bytes of the arguments as they came
@@ -102,12 +105,12 @@ type Invocation struct {
 func (v *Invoker) Begin(route wasmtools.Route, call *wasmtools.Call) (*Invocation, error) {
 	if err := v.admit(&route, call.Principal); err != nil {
 		if v.account != nil {
-			v.account(record(&route, call, err))
+			v.account(record(route.Path, call, err))
 		}
 		return nil, err
 	}
 	i := v.idle.Get().(*Invocation)
-	i.invoker, i.route, i.call = v, route, call
+	i.tool, i.path, i.call, i.given, i.result = route.Tool, route.Path, call, 0, 0
 	return i, nil
 }
 
@@ -130,7 +133,7 @@ func (v *Invoker) admit(route *wasmtools.Route, p *wasmtools.Principal) error {
 
 // Limit returns the largest size of the arguments in bytes.
 func (i *Invocation) Limit() int64 {
-	if limit := i.route.Tool.MaxInput; limit > 0 {
+	if limit := i.tool.MaxInput; limit > 0 {
 		return limit
 	}
 	return wasmtools.DefaultMaxInput
@@ -139,7 +142,7 @@ func (i *Invocation) Limit() int64 {
 // TooLarge returns the error of arguments that are larger than Limit.
 func (i *Invocation) TooLarge() error {
 	return &wasmtools.Error{Code: wasmtools.CodeInputTooLarge,
-		Message: fmt.Sprintf("The body is larger than %d bytes, the limit of %s", i.Limit(), i.route.Path)}
+		Message: fmt.Sprintf("The body is larger than %d bytes, the limit of %s", i.Limit(), i.path)}
 }
 
 // Read reads the arguments, until the end of r or until there is one byte more than most, and no more than one byte above
@@ -157,8 +160,15 @@ func (i *Invocation) Read(r io.Reader, length, most int64) error {
 // Run validates the arguments of the call, fills in their defaults and calls the tool. The result may share memory with the
 // arguments. The error is a *wasmtools.Error.
 func (i *Invocation) Run(ctx context.Context) ([]byte, error) {
+	if err := i.take(); err != nil {
+		return nil, err
+	}
 	i.inside = true
-	result, err := i.run(ctx)
+	err := i.validate(ctx)
+	var result []byte
+	if err == nil {
+		result, err = i.tool.Call(ctx, i.call)
+	}
 	i.inside = false
 	if err != nil {
 		return nil, wasmtools.AsError(ctx, err)
@@ -169,26 +179,6 @@ func (i *Invocation) Run(ctx context.Context) ([]byte, error) {
 		i.buffer.held += n
 	}
 	return result, nil
-}
-
-func (i *Invocation) run(ctx context.Context) ([]byte, error) {
-	if err := i.take(); err != nil {
-		return nil, err
-	}
-	tool, call, times := i.route.Tool, i.call, i.call.Times
-	var begun time.Time
-	if times != nil {
-		begun = time.Now()
-	}
-	arguments, err := i.invoker.memory.validate(ctx, tool.Parameters, call.Arguments)
-	if times != nil {
-		times.Validate = time.Since(begun)
-	}
-	if err != nil {
-		return nil, err
-	}
-	call.Arguments = arguments
-	return tool.Call(ctx, call)
 }
 
 // take checks the size of the arguments, and counts those that Read has not counted.
@@ -206,6 +196,27 @@ func (i *Invocation) take() error {
 	return nil
 }
 
+// validate checks the arguments of the call with the schema of the tool, and fills in their defaults. Large ones wait for a
+// place.
+func (i *Invocation) validate(ctx context.Context) (err error) {
+	call := i.call
+	if call.Times != nil {
+		begun := time.Now()
+		defer func() { call.Times.Validate = time.Since(begun) }()
+	}
+	if len(call.Arguments) > small {
+		if err := i.invoker.memory.place(ctx); err != nil {
+			return err
+		}
+		defer i.invoker.memory.leave()
+	}
+	arguments, err := i.tool.Parameters.Validate(call.Arguments)
+	if err == nil {
+		call.Arguments = arguments
+	}
+	return err
+}
+
 // End accounts for the call, and gives back what it held. err is why it failed, or nil.
 func (i *Invocation) End(err error) {
 	v := i.invoker
@@ -214,7 +225,7 @@ func (i *Invocation) End(err error) {
 		if err == nil && i.inside {
 			err = errors.New("a panic")
 		}
-		r := record(&i.route, i.call, err)
+		r := record(i.path, i.call, err)
 		r.Arguments, r.Result = i.given, i.result
 		v.account(r)
 	}
@@ -225,12 +236,12 @@ func (i *Invocation) End(err error) {
 	if cap(i.buffer.bytes) > 0 {
 		i.call.Arguments = nil // the next call has its own there
 	}
-	*i = Invocation{buffer: buffer{bytes: i.buffer.bytes[:0]}}
+	i.call, i.buffer.bytes = nil, i.buffer.bytes[:0]
 	v.idle.Put(i)
 }
 
-func record(route *wasmtools.Route, call *wasmtools.Call, err error) Record {
-	r := Record{Path: route.Path, Principal: call.Principal}
+func record(path string, call *wasmtools.Call, err error) Record {
+	r := Record{Path: path, Principal: call.Principal}
 	if call.Times != nil {
 		r.Times = *call.Times
 	}

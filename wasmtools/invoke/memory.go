@@ -61,18 +61,17 @@ func (m *memory) check() error {
 	return nil
 }
 
-// validate checks arguments with the schema of a tool; large ones wait for a place.
-func (m *memory) validate(ctx context.Context, s wasmtools.Schema, arguments []byte) ([]byte, error) {
-	if len(arguments) > small {
-		select {
-		case m.large <- struct{}{}:
-			defer func() { <-m.large }()
-		case <-ctx.Done():
-			return nil, &wasmtools.Error{Code: wasmtools.CodeCancelled, Err: context.Cause(ctx)}
-		}
+// place waits for a place to validate large arguments; leave gives it back.
+func (m *memory) place(ctx context.Context) error {
+	select {
+	case m.large <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return &wasmtools.Error{Code: wasmtools.CodeCancelled, Err: context.Cause(ctx)}
 	}
-	return s.Validate(arguments)
 }
+
+func (m *memory) leave() { <-m.large }
 
 func errMemory() error {
 	return &wasmtools.Error{Code: wasmtools.CodeOverloaded, Message: "Too many large calls are running; try again later"}

@@ -74,23 +74,34 @@ func (x exchange) readBody(i *invoke.Invocation) error {
 	}
 	err := i.Read(r.Body, r.ContentLength, most)
 	size := int64(len(x.Call().Arguments))
-	var own *wasmtools.Error
-	switch cut := new(http.MaxBytesError); {
+	switch {
 	case typeErr != nil && size > 0:
 		x.Header().Set("Accept-Post", "application/json")
 		return typeErr
-	case size > i.Limit(), errors.As(err, &cut):
+	case size > i.Limit():
 		return i.TooLarge()
-	case errors.As(err, &own):
-		return err
-	case errors.Is(err, os.ErrDeadlineExceeded): // net/http cancels the request then, too
-		return &wasmtools.Error{Code: wasmtools.CodeRequestTimeout, Err: fmt.Errorf("read body: %w", err)}
-	case err != nil && x.Context().Err() != nil:
-		return &wasmtools.Error{Code: wasmtools.CodeCancelled, Err: fmt.Errorf("read body: %w", err)}
 	case err != nil:
-		return incomplete("The body could not be read to its end")
+		return x.unread(i, err)
 	}
 	return nil
+}
+
+// unread returns what the client is told of a body that could not be read. A body that can be read must not pay for finding
+// out which error it is: the variables for that are allocated.
+func (x exchange) unread(i *invoke.Invocation, err error) error {
+	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		return i.TooLarge()
+	}
+	if own, ok := errors.AsType[*wasmtools.Error](err); ok {
+		return own
+	}
+	if errors.Is(err, os.ErrDeadlineExceeded) { // net/http cancels the request then, too
+		return &wasmtools.Error{Code: wasmtools.CodeRequestTimeout, Err: fmt.Errorf("read body: %w", err)}
+	}
+	if x.Context().Err() != nil {
+		return &wasmtools.Error{Code: wasmtools.CodeCancelled, Err: fmt.Errorf("read body: %w", err)}
+	}
+	return incomplete("The body could not be read to its end")
 }
 
 func incomplete(message string) error {

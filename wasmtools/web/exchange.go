@@ -21,14 +21,13 @@ type Exchange struct {
 	mux     *Mux
 	request *http.Request
 	start   time.Time
-	ctx     requestContext
 	id      [1]string // the value of X-Request-Id
 	length  [1]string // the value of Content-Length
 	stream  *stream   // nil before Stream
 
 	tool   string         // path of the called tool, or empty
 	call   wasmtools.Call // of that tool
-	status int            // 0 until the header is written
+	status int32          // 0 until the header is written
 	broken bool           // the response failed after its header was sent
 	code   wasmtools.Code // why the request failed, or empty
 	cause  error          // for the log, or nil
@@ -38,7 +37,7 @@ type Exchange struct {
 func (x *Exchange) Request() *http.Request { return x.request }
 
 // Context returns the request's context, with the id that [RequestID] returns.
-func (x *Exchange) Context() context.Context { return &x.ctx }
+func (x *Exchange) Context() context.Context { return (*requestContext)(x) }
 
 // SetTool names the tool that the request calls. The log counts refused calls by it.
 func (x *Exchange) SetTool(path string) { x.tool = path }

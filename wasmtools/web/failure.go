@@ -114,7 +114,7 @@ func answerOf(e *wasmtools.Error) (status int, body errorBody, left error) {
 // to the log only. If the header has been sent already, the connection is cut when Serve returns: nothing else tells
 // the client that the body is incomplete.
 func (x *Exchange) Fail(err error) {
-	e := wasmtools.AsError(&x.ctx, err)
+	e := wasmtools.AsError(x.Context(), err)
 	status, body, left := answerOf(e)
 	x.code, x.cause = e.Code, e.Err
 	if left != nil {

@@ -5,24 +5,28 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"math/rand/v2"
+	"time"
 )
 
 // maxRequestID is the largest length of a client's X-Request-Id.
 const maxRequestID = 64
 
-// requestContext is a request's context with its id, in one allocation with the exchange.
-type requestContext struct {
-	context.Context
-	id string
-}
+// A requestContext is an exchange as a context: that of its request, with the id.
+type requestContext Exchange
+
+var _ context.Context = (*requestContext)(nil)
+
+func (c *requestContext) Deadline() (time.Time, bool) { return c.request.Context().Deadline() }
+func (c *requestContext) Done() <-chan struct{}       { return c.request.Context().Done() }
+func (c *requestContext) Err() error                  { return c.request.Context().Err() }
 
 type requestIDKey struct{}
 
 func (c *requestContext) Value(key any) any {
 	if key == (requestIDKey{}) {
-		return c.id
+		return c.id[0]
 	}
-	return c.Context.Value(key)
+	return c.request.Context().Value(key)
 }
 
 // RequestID returns the id of the request that a tool is called for: the X-Request-Id of the response. It is empty for a
@@ -45,7 +49,6 @@ func (x *Exchange) identify() {
 		id = hex.EncodeToString(raw[:])
 	}
 	x.id[0] = id
-	x.ctx = requestContext{Context: x.request.Context(), id: id}
 	h := x.Header()
 	h["X-Request-Id"] = x.id[:1:1]
 	h["X-Content-Type-Options"] = x.mux.fixed.nosniff

@@ -39,7 +39,7 @@ func (x *Exchange) logRequest() {
 	attrs = append(attrs,
 		slog.String("method", text.Clip(x.request.Method, maxRequestID)),
 		slog.String("path", text.Clip(x.request.URL.Path, maxLoggedPath)),
-		slog.Int("status", x.status),
+		slog.Int("status", int(x.status)),
 		slog.Duration("duration", time.Since(x.start)),
 		slog.String("request_id", x.id[0]))
 	if p := x.call.Principal; p != nil && p != wasmtools.Everybody() {

@@ -21,7 +21,7 @@ func (x *Exchange) Header() http.Header { return x.w.Header() }
 func (x *Exchange) WriteHeader(status int) {
 	x.w.WriteHeader(status)
 	if x.status == 0 && (status >= http.StatusOK || status == http.StatusSwitchingProtocols) {
-		x.status = status
+		x.status = int32(status)
 	}
 }
 

@@ -35,7 +35,7 @@ type stream struct {
 func (x *Exchange) Stream() context.Context {
 	if x.stream == nil {
 		s := &stream{control: http.NewResponseController(x.w)}
-		s.ctx, s.cancel = context.WithCancelCause(&x.ctx)
+		s.ctx, s.cancel = context.WithCancelCause(x.Context())
 		x.stream = s
 		x.mux.streams.add(s)
 		s.limit(0)

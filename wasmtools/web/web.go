@@ -143,7 +143,7 @@ func (m *Mux) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	// In the decoded path that doors look at, an encoded slash is like any other. A proxy in front that decides by the path
 	// may see it differently.
-	if strings.Contains(strings.ToLower(r.URL.RawPath), "%2f") {
+	if raw := r.URL.RawPath; raw != "" && strings.Contains(strings.ToLower(raw), "%2f") {
 		x.Fail(&wasmtools.Error{Code: wasmtools.CodeNotFound})
 		return
 	}

@@ -1,12 +1,15 @@
 package config_test
 
 import (
+	"fmt"
 	"os"
 	"reflect"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/toolsrv/toolsrv/runtime/limits"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
 )
 
@@ -35,7 +38,7 @@ func knownKeys(t *testing.T) (keys []string) {
 		if err == nil {
 			t.Fatal("an unknown key is no error")
 		}
-		_, names, ok := strings.Cut(err.Error(), ": there are ")
+		_, names, ok := strings.Cut(err.Error(), ": the keys are ")
 		if !ok {
 			t.Fatalf("got %q", err)
 		}
@@ -78,8 +81,7 @@ func TestDocsExamplesParse(t *testing.T) {
 	}
 }
 
-// TestDocsTable compares each row with what Parse does: the default is the default, and the range is the one that the
-// error for a value out of it names.
+// TestDocsTable compares each row with what Parse does, and those of limits with the table of limits, too.
 func TestDocsTable(t *testing.T) {
 	t.Parallel()
 	text, _ := readDocs(t)
@@ -91,7 +93,6 @@ func TestDocsTable(t *testing.T) {
 	if len(rows) != len(keys) {
 		t.Errorf("got %d rows for %d keys", len(rows), len(keys))
 	}
-	allowed := regexp.MustCompile(`out of range: (.* to .*) is allowed`)
 	for _, key := range keys {
 		row, ok := rows[key]
 		if !ok {
@@ -104,18 +105,27 @@ func TestDocsTable(t *testing.T) {
 		} else if want := config.Default(); !reflect.DeepEqual(c, want) {
 			t.Errorf("%s = %s is not the default", key, row[0])
 		}
-		if !strings.HasPrefix(key, "limits.") {
-			continue
+	}
+	for _, e := range limits.All() {
+		value := e.DefaultText()
+		if e.Unit != limits.Count {
+			value = strconv.Quote(value)
 		}
-		for _, value := range []string{"-1", "'9999h'"} {
-			_, err := config.Parse([]byte(key+" = "+value), "")
-			if err == nil {
-				t.Errorf("%s = %s is no error", key, value)
-				continue
-			}
-			if m := allowed.FindStringSubmatch(err.Error()); m != nil && m[1] != row[1] {
-				t.Errorf("%s: the table says %q, Parse says %q", key, row[1], m[1])
-			}
+		means := e.Means
+		if e.Zero != "" {
+			means += "; 0 means " + e.Zero
+		}
+		want := fmt.Sprintf("\n| `limits.%s` | `%s` | %s to %s | %s", e.Key, value, e.Unit.Format(e.Least), e.Unit.Format(e.Most), means)
+		if !strings.Contains(text, want) {
+			t.Errorf("no row begins with%s", want)
+		}
+		outside := strconv.FormatInt(e.Least-1, 10)
+		if e.Unit == limits.Time {
+			outside = strconv.Quote(e.Unit.Format(e.Least - 1))
+		}
+		_, err := config.Parse([]byte("limits."+e.Key+" = "+outside), "")
+		if want := fmt.Sprintf("out of range: %s to %s is allowed", e.Unit.Format(e.Least), e.Unit.Format(e.Most)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v, want %s", e.Key, err, want)
 		}
 	}
 }

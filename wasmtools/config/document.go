@@ -130,5 +130,5 @@ func (e *unknownKeyError) Error() string {
 	if near := text.Nearest(e.name, names); near != "" {
 		return message + ": did you mean " + strconv.Quote(near) + "?"
 	}
-	return message + ": there are " + strings.Join(names, ", ")
+	return message + ": the keys are " + strings.Join(names, ", ")
 }

@@ -23,8 +23,11 @@ const (
 	maxMemory      = 1 << 40
 )
 
+// The modes of [tools].
+const denylist, allowlist = "denylist", "allowlist"
+
 // tables returns the readers of all keys but those of [[override]], by the names of their tables.
-func tables(c *Config, l *limits.Limits, mode *string, directory string) map[string]table {
+func tables(c *Config, l *limits.Limits, which *string, directory string) map[string]table {
 	memory := func(to *int64) reader {
 		return zeroOr(to, quantity(limits.Bytes, minMemory, maxMemory, func(n int64) { *to = n }))
 	}
@@ -43,7 +46,7 @@ func tables(c *Config, l *limits.Limits, mode *string, directory string) map[str
 		"tools": {
 			"directory":       word(&c.Tools.Directory, "a path", path(directory, true)),
 			"modules":         quantity(limits.Count, 0, maxModules, func(n int64) { c.Tools.Modules = cmp.Or(int(n), defaultModules) }),
-			"mode":            word(mode, "a string", oneOf("denylist", "allowlist")),
+			"mode":            word(which, "a string", mode),
 			"enabled":         words(&c.Tools.Enabled, toolOrNamespace),
 			"disabled":        disabled(&c.Tools),
 			"cache_directory": word(&c.Tools.CacheDir, "a path", path(directory, false)),
@@ -85,8 +88,8 @@ func (d *document) read(directory string) (*Config, error) {
 	c := Default()
 	c.Tools.Directory = inDirectory(directory, c.Tools.Directory)
 	var set limits.Limits
-	mode := ""
-	d.known = tables(c, &set, &mode, directory)
+	var which string
+	d.known = tables(c, &set, &which, directory)
 	top := d.known[""]
 	for name, t := range d.known {
 		if name != "" {
@@ -96,13 +99,13 @@ func (d *document) read(directory string) (*Config, error) {
 	top["override"] = d.overrides(&c.Overrides)
 	d.readTable("", values, top)
 
-	if mode == "" && len(c.Tools.Enabled) > 0 {
+	if which == "" && len(c.Tools.Enabled) > 0 {
 		d.fail("tools.enabled", errors.New(`the list counts only with mode = "allowlist": set mode, too`))
 	}
 	if err := d.err(); err != nil {
 		return nil, err
 	}
-	c.Tools.Allowlist = mode == "allowlist"
+	c.Tools.Allowlist = which == allowlist
 	c.Limits = set.Over(c.Limits)
 	return c, nil
 }

@@ -46,7 +46,7 @@ func checkToken(token string) error {
 	}
 	for i := range len(token) {
 		if c := token[i]; c <= ' ' || c > '~' {
-			return errors.New("the token has a blank or a character that is no printable ASCII: use A-Z a-z 0-9 - . _ ~ + / =")
+			return errors.New("the token has a blank or a character that is not printable ASCII: use A-Z a-z 0-9 - . _ ~ + / =")
 		}
 	}
 	return nil

@@ -162,13 +162,12 @@ func prose(least, most int) func(string) (string, error) {
 	}
 }
 
-func oneOf(words ...string) func(string) (string, error) {
-	return func(s string) (string, error) {
-		if !slices.Contains(words, s) {
-			return "", fmt.Errorf("%q is not known: use %q", text.Short(s), words)
-		}
-		return s, nil
+// mode checks which of the two lists counts.
+func mode(s string) (string, error) {
+	if s != denylist && s != allowlist {
+		return "", fmt.Errorf("%q is not a mode: use %q or %q", text.Short(s), denylist, allowlist)
 	}
+	return s, nil
 }
 
 // path checks the path of a file or folder, and returns it relative to directory.
@@ -251,5 +250,5 @@ func wrongType(value any, want string) error {
 	case map[string]any:
 		got = "a table"
 	}
-	return fmt.Errorf("must be %s, is %s", want, got)
+	return fmt.Errorf("must be %s, not %s", want, got)
 }

@@ -20,17 +20,16 @@ type Exchange struct {
 	w       http.ResponseWriter
 	mux     *Mux
 	request *http.Request
-	start   time.Time
-	id      [1]string // the value of X-Request-Id
-	length  [1]string // the value of Content-Length
-	stream  *stream   // nil before Stream
+	start   time.Duration // since mux.began
+	id      [1]string     // the value of X-Request-Id
+	length  [1]string     // the value of Content-Length
+	stream  *stream       // nil before Stream
 
-	tool   string         // path of the called tool, or empty
-	call   wasmtools.Call // of that tool
-	status int32          // 0 until the header is written
-	broken bool           // the response failed after its header was sent
-	code   wasmtools.Code // why the request failed, or empty
-	cause  error          // for the log, or nil
+	tool   string           // path of the called tool, or empty
+	call   wasmtools.Call   // of that tool
+	status int32            // 0 until the header is written
+	broken bool             // the response failed after its header was sent
+	failed *wasmtools.Error // why the request failed, or nil; its cause is for the log
 }
 
 // Request returns the request. Its context does not have the id: use [Exchange.Context].

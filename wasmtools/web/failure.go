@@ -116,9 +116,9 @@ func answerOf(e *wasmtools.Error) (status int, body errorBody, left error) {
 func (x *Exchange) Fail(err error) {
 	e := wasmtools.AsError(x.Context(), err)
 	status, body, left := answerOf(e)
-	x.code, x.cause = e.Code, e.Err
+	x.failed = e
 	if left != nil {
-		x.cause = errors.Join(x.cause, left)
+		x.failed = &wasmtools.Error{Code: e.Code, Err: errors.Join(e.Err, left)}
 	}
 	if x.status != 0 {
 		x.broken = true
@@ -141,7 +141,7 @@ func (x *Exchange) Fail(err error) {
 	if err != nil { // a violation's Input or Ctx is not JSON
 		var detail string
 		status, detail = answerTo(wasmtools.CodeInternal)
-		x.code, x.cause = wasmtools.CodeInternal, fmt.Errorf("encode error body: %w", err)
+		x.failed = &wasmtools.Error{Code: wasmtools.CodeInternal, Err: fmt.Errorf("encode error body: %w", err)}
 		text, _ = JSON(errorBody{Detail: detail, Code: wasmtools.CodeInternal, RequestID: x.id[0]})
 	}
 	x.Send(status, text)

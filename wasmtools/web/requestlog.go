@@ -17,17 +17,22 @@ const (
 
 // logRequest writes the log's line of the request.
 func (x *Exchange) logRequest() {
+	var code wasmtools.Code
+	var cause error
+	if x.failed != nil {
+		code, cause = x.failed.Code, x.failed.Err
+	}
 	level := slog.LevelInfo
 	switch {
-	case x.code == wasmtools.CodeInternal:
+	case code == wasmtools.CodeInternal:
 		level = slog.LevelError
 	case isProbe(x.request.URL.Path):
 		level = slog.LevelDebug // an orchestrator asks every few seconds
-	case x.cause != nil || x.status >= http.StatusInternalServerError:
+	case cause != nil || x.status >= http.StatusInternalServerError:
 		level = slog.LevelWarn
 	}
-	if x.code == wasmtools.CodeOverloaded || x.code == wasmtools.CodeNotReady && !isProbe(x.request.URL.Path) {
-		if !x.mux.refusals.first(refused{x.tool, x.code}, x.id[0]) {
+	if code == wasmtools.CodeOverloaded || code == wasmtools.CodeNotReady && !isProbe(x.request.URL.Path) {
+		if !x.mux.refusals.first(refused{x.tool, code}, x.id[0]) {
 			level = slog.LevelDebug
 		}
 	}
@@ -40,16 +45,16 @@ func (x *Exchange) logRequest() {
 		slog.String("method", text.Clip(x.request.Method, maxRequestID)),
 		slog.String("path", text.Clip(x.request.URL.Path, maxLoggedPath)),
 		slog.Int("status", int(x.status)),
-		slog.Duration("duration", time.Since(x.start)),
+		slog.Duration("duration", time.Since(x.mux.began)-x.start),
 		slog.String("request_id", x.id[0]))
 	if p := x.call.Principal; p != nil && p != wasmtools.Everybody() {
 		attrs = append(attrs, slog.String("principal", p.String()))
 	}
-	if x.code != "" {
-		attrs = append(attrs, slog.String("code", string(x.code)))
+	if code != "" {
+		attrs = append(attrs, slog.String("code", string(code)))
 	}
-	if x.cause != nil { // fmt survives an Error method that panics
-		attrs = append(attrs, slog.String("error", text.Clip(fmt.Sprint(x.cause), maxLoggedText)))
+	if cause != nil { // fmt survives an Error method that panics
+		attrs = append(attrs, slog.String("error", text.Clip(fmt.Sprint(cause), maxLoggedText)))
 	}
 	x.mux.log.LogAttrs(ctx, level, "request", attrs...)
 }

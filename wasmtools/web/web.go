@@ -43,6 +43,7 @@ type Mux struct {
 	log          *slog.Logger
 	ready        func() error
 	fixed        headers
+	began        time.Time // when the Mux was made: a duration since then takes less than a time
 	refusals     refusals
 	mounts       []mount // those with longer prefixes first
 	streams      streams
@@ -71,6 +72,7 @@ func NewMux(o Options) *Mux {
 		log:          o.Logger,
 		ready:        o.Ready,
 		streamWrite:  o.StreamWrite,
+		began:        time.Now(),
 		fixed: headers{
 			json:          []string{"application/json"},
 			nosniff:       []string{"nosniff"},
@@ -128,7 +130,7 @@ func (m *Mux) Close() error {
 
 // ServeHTTP answers one request.
 func (m *Mux) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	x := &Exchange{w: w, mux: m, request: r, start: time.Now()}
+	x := &Exchange{w: w, mux: m, request: r, start: time.Since(m.began)}
 	x.identify()
 	defer x.finish()
 	probe := isProbe(r.URL.Path)

@@ -55,7 +55,7 @@ func watch(e *Engine, k account.Kind, f func()) (most int64) {
 	return most
 }
 
-// TestMemoryInSum has calls of one tool, and of many, take together far more memory than there is, each within its limit.
+// TestMemoryInSum has calls of one tool, and of many, take more memory together than there is, each within its limit.
 // They take turns.
 func TestMemoryInSum(t *testing.T) {
 	t.Parallel()
@@ -134,7 +134,7 @@ func TestTooMuchMemory(t *testing.T) {
 	}
 }
 
-// TestHoarderLeavesRoom has one tool take all the memory that it gets, again and again: a call of another is not kept waiting.
+// TestHoarderLeavesRoom has one tool take all the memory that it can get, again and again: a call of another tool does not wait.
 func TestHoarderLeavesRoom(t *testing.T) {
 	t.Parallel()
 	e, p := poolEngine(t, Config{Memory: 64 << 20}, "hostile/hoard")
@@ -198,7 +198,7 @@ func TestMappingsInSum(t *testing.T) {
 	}
 }
 
-// TestPeakIsExpected has a call whose tool lately needed much wait for it at once, and not in the midst of its run.
+// TestPeakIsExpected calls a tool whose recent calls needed much memory: it waits for room before it runs, and not meanwhile.
 func TestPeakIsExpected(t *testing.T) {
 	t.Parallel()
 	_, p := poolEngine(t, Config{}, "hostile/hoard")
@@ -246,7 +246,7 @@ func TestElementsCount(t *testing.T) {
 	}
 }
 
-// TestInstanceCounts has an instance count that no call has used, and one whose call takes stack and output beside its memory.
+// TestInstanceCounts has an instance count that no call has used, and one whose call takes stack and output besides its memory.
 func TestInstanceCounts(t *testing.T) {
 	t.Parallel()
 	e, p := poolEngine(t, Config{}, "hostile/hoard")
@@ -279,7 +279,7 @@ func TestInstanceCounts(t *testing.T) {
 	l.end()
 }
 
-// TestPanicGivesBack has an instance be made in vain because wazero panics: nothing is held for it then.
+// TestPanicGivesBack has wazero panic while an instance is made: nothing is held for it afterwards.
 func TestPanicGivesBack(t *testing.T) {
 	t.Parallel()
 	e, p := poolEngine(t, Config{}, "hostile/hoard")

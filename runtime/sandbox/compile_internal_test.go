@@ -102,7 +102,7 @@ func TestCompileOnce(t *testing.T) {
 	}
 }
 
-// TestCompileWaits has calls wait in vain: the deadline and the caller end the waiting, and nothing else.
+// TestCompileWaits has calls wait in vain for code: the deadline or the caller ends the waiting, and only that.
 func TestCompileWaits(t *testing.T) {
 	t.Parallel()
 	e, release := held(t)
@@ -260,7 +260,7 @@ func TestFoundIsPacked(t *testing.T) {
 	}
 }
 
-// TestNoMemoryPasses has the system refuse memory for code, which wazero tells by a panic: it is not the module's fault.
+// TestNoMemoryPasses has the system refuse memory for code, of which wazero panics: that is not the module's fault.
 func TestNoMemoryPasses(t *testing.T) {
 	t.Parallel()
 	e, release := held(t)
@@ -346,7 +346,7 @@ func slowModule(t *testing.T) []byte {
 		section(10, code...))
 }
 
-// TestSource packs modules, and what gets no smaller by it.
+// TestSource packs modules, and bytes that packing does not make smaller.
 func TestSource(t *testing.T) {
 	t.Parallel()
 	noise := make([]byte, 1000)

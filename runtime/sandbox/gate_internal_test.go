@@ -28,7 +28,7 @@ func enqueue(ctx context.Context, g *gate, entered chan<- int, number int) {
 	}
 }
 
-// TestGateOrder is not black box, because only the queue knows when a call has taken its place in it.
+// TestGateOrder is an internal test, because only the queue knows when a call has taken its place in it.
 func TestGateOrder(t *testing.T) {
 	t.Parallel()
 	const calls = 10
@@ -67,7 +67,7 @@ func TestGateOrder(t *testing.T) {
 	}
 }
 
-// TestGateRace has calls give up just as their turn comes: no place may get lost, or be taken twice.
+// TestGateRace has calls give up just when their turn comes: no place may get lost or be taken twice.
 func TestGateRace(t *testing.T) {
 	t.Parallel()
 	g := &gate{free: 1, queue: 1}

@@ -29,7 +29,7 @@ func times(what string) []byte {
 	return []byte("\x01\x01\x7f\x03\x40" + what + "\x20\x01\x41\x01\x6a\x22\x01\x41\xd0\x0f\x49\x0d\x00\x0b\x41\x00\x0b")
 }
 
-// TestHostWorkIsCounted has lists of a thousand empty buffers looked through: few instructions, much work.
+// TestHostWorkIsCounted passes lists of a thousand empty buffers to the host: few instructions, and much work.
 func TestHostWorkIsCounted(t *testing.T) {
 	t.Parallel()
 	e := sandboxtest.Engine(t, sandbox.Config{})

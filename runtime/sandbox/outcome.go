@@ -127,6 +127,18 @@ func (i *instance) overflown() bool {
 	return i.linear != nil && i.linear.Overflown(uint32(i.globals[i.linear.Pointer].Get()), i.guest.Memory().Size())
 }
 
+// asError makes an *Error of any error of a call.
+func asError(err error) error {
+	if err == nil {
+		return nil
+	}
+	var known *Error
+	if errors.As(err, &known) {
+		return err
+	}
+	return internal(err)
+}
+
 func closing(err error) *Error {
 	return &Error{Outcome: Cancelled, Message: "The service is shutting down.", Err: err}
 }

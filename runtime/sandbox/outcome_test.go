@@ -131,7 +131,7 @@ func TestOutcomes(t *testing.T) {
 	}
 }
 
-// TestTraps pins the texts by which wazero's traps are told apart.
+// TestTraps holds the texts by which wazero's traps are told apart.
 func TestTraps(t *testing.T) {
 	t.Parallel()
 	e := sandboxtest.Engine(t, sandbox.Config{})
@@ -155,7 +155,7 @@ func TestTraps(t *testing.T) {
 	}
 }
 
-// TestWildPointers gives each host function that takes one a pointer that leads outside.
+// TestWildPointers passes places outside the guest's memory to every host function that takes one.
 func TestWildPointers(t *testing.T) {
 	t.Parallel()
 	e := sandboxtest.Engine(t, sandbox.Config{})
@@ -276,7 +276,7 @@ func TestLog(t *testing.T) {
 	}
 }
 
-// TestListener has a call's lines heard, as many as are logged, and as long.
+// TestListener compares what a listener hears with what is logged.
 func TestListener(t *testing.T) {
 	t.Parallel()
 	var r testkit.Log
@@ -303,7 +303,7 @@ func TestListener(t *testing.T) {
 	}
 }
 
-// TestLogIsBoundedEscaped has a guest log what takes six times as much once it is written.
+// TestLogIsBoundedEscaped has a guest log bytes that are escaped, which makes them six times as long.
 func TestLogIsBoundedEscaped(t *testing.T) {
 	t.Parallel()
 	var r testkit.Log

@@ -44,3 +44,15 @@ func (r *run) needed(size int64) {
 		r.peak.Store(size + (peak-size)*3/4)
 	}
 }
+
+// limit returns a context that is also done at the deadline, and when the engine closes. A call that never waits does without it.
+func (e *Engine) limit(ctx context.Context, deadline time.Time) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	ctx, release := context.WithDeadlineCause(ctx, deadline, errTimeout)
+	unhook := context.AfterFunc(e.stop, func() { cancel(errClosing) })
+	return ctx, func() {
+		unhook()
+		release()
+		cancel(nil)
+	}
+}

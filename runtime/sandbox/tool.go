@@ -119,27 +119,3 @@ func (p *Program) Describe(ctx context.Context) ([]byte, error) {
 	output, err := p.module.serve(&r)
 	return output, asError(err)
 }
-
-// limit returns a context that is also done at the deadline, and when the engine closes. A call that never waits does without it.
-func (e *Engine) limit(ctx context.Context, deadline time.Time) (context.Context, func()) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	ctx, release := context.WithDeadlineCause(ctx, deadline, errTimeout)
-	unhook := context.AfterFunc(e.stop, func() { cancel(errClosing) })
-	return ctx, func() {
-		unhook()
-		release()
-		cancel(nil)
-	}
-}
-
-// asError makes an *Error of any error of a call.
-func asError(err error) error {
-	if err == nil {
-		return nil
-	}
-	var known *Error
-	if errors.As(err, &known) {
-		return err
-	}
-	return internal(err)
-}

@@ -49,7 +49,7 @@ func TestInput(t *testing.T) {
 	wantError(t, err, sandbox.ToolBadOutput, "limit of 9 bytes")
 }
 
-// TestOutputIsTheCallers has no two calls share memory.
+// TestOutputIsTheCallers changes the output of one call, which must not show in that of another.
 func TestOutputIsTheCallers(t *testing.T) {
 	t.Parallel()
 	tool := sandboxtest.Load(t, sandboxtest.Engine(t, sandbox.Config{}), testkit.Fixture(t, "wat/good/echo")).Tool("echo", 0, limits.Limits{})
@@ -79,7 +79,7 @@ func TestNothingLeaks(t *testing.T) {
 	}
 }
 
-// TestDeadline has a guest told how long it may run: by the tool's limit, or by its caller where he waits for less.
+// TestDeadline has a guest ask how long it may still run, by the tool's limit or by an earlier deadline of its caller.
 func TestDeadline(t *testing.T) {
 	t.Parallel()
 	p := sandboxtest.Load(t, sandboxtest.Engine(t, sandbox.Config{}), testkit.Fixture(t, "wat/hostile/deadline"))
@@ -178,7 +178,7 @@ func TestCancel(t *testing.T) {
 	wantError(t, err, sandbox.Cancelled, "The caller gave up")
 }
 
-// TestEngineCloses has calls running, sleeping and waiting while the engine closes without patience.
+// TestEngineCloses closes the engine at once while calls run, sleep and wait.
 func TestEngineCloses(t *testing.T) {
 	t.Parallel()
 	e := sandboxtest.Engine(t, sandbox.Config{})
@@ -208,7 +208,7 @@ func TestEngineCloses(t *testing.T) {
 	}
 }
 
-// TestLateCall calls a tool after its program was closed, as a request does that looked it up before.
+// TestLateCall calls a tool whose program is closed, as a request does that has looked it up before.
 func TestLateCall(t *testing.T) {
 	t.Parallel()
 	e := sandboxtest.Engine(t, sandbox.Config{})
@@ -306,23 +306,5 @@ func TestTimes(t *testing.T) {
 		if got.Ready > 0 != c.ready || got.Run > 0 != c.run || got.Reset > 0 != c.reset {
 			t.Errorf("%s: got %+v; want ready %v, run %v, reset %v", c.fixture, got, c.ready, c.run, c.reset)
 		}
-	}
-}
-
-// TestCallAllocates holds what a call leaves to the garbage collector: its output, and no more. It runs alone, because it looks
-// at what the process allocates.
-func TestCallAllocates(t *testing.T) {
-	if testkit.Race {
-		t.Skip("the race detector allocates")
-	}
-	p := sandboxtest.Load(t, sandboxtest.Engine(t, sandbox.Config{}), testkit.Fixture(t, "wat/good/small"))
-	tool := p.Tool("small", 0, limits.Limits{})
-	spec := sandbox.CallSpec{Input: []byte(`{"a":1}`), Principal: word("somebody")}
-	if n := testing.AllocsPerRun(200, func() {
-		if _, err := tool.Call(t.Context(), spec); err != nil {
-			t.Fatal(err)
-		}
-	}); n > 1 {
-		t.Errorf("a call allocates %v times, want once", n)
 	}
 }

@@ -49,7 +49,7 @@ func (m *module) idlers() int {
 	return len(m.idle)
 }
 
-// TestGrown has calls that let the memory grow: the instance is kept, unless there is no way back.
+// TestGrown makes calls that grow the memory: the instance is kept, unless there is no way back.
 func TestGrown(t *testing.T) {
 	t.Parallel()
 	_, p := poolEngine(t, Config{}, "good/leaky")
@@ -120,7 +120,7 @@ func TestModules(t *testing.T) {
 	called(p)
 }
 
-// TestSame is what paranoid mode relies on: one byte or one global that differs is noticed.
+// TestSame changes one byte or one global of an instance, which paranoid mode must notice.
 func TestSame(t *testing.T) {
 	t.Parallel()
 	_, p := poolEngine(t, Config{}, "good/leaky")
@@ -224,7 +224,7 @@ func TestReclaim(t *testing.T) {
 	}
 }
 
-// TestFirstIsOne has many calls come before the snapshot is there: one of them makes it.
+// TestFirstIsOne makes many calls at once before there is a snapshot: only one of them makes it.
 func TestFirstIsOne(t *testing.T) {
 	t.Parallel()
 	_, p := poolEngine(t, Config{}, "good/stages")
@@ -245,7 +245,7 @@ func TestFirstIsOne(t *testing.T) {
 	}
 }
 
-// TestAllocations is the ceiling of a small guest's call: the output, and one more.
+// TestAllocations holds what a small guest's call leaves to the garbage collector: its output, and no more.
 func TestAllocations(t *testing.T) {
 	_, p := poolEngine(t, Config{}, "good/small")
 	tool := p.Tool("x", 0, limits.Limits{})
@@ -255,8 +255,8 @@ func TestAllocations(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	if n > 2 && !p.module.engine.paranoid {
-		t.Errorf("a call allocates %v times, want 2 at most", n)
+	if n > 1 && !p.module.engine.paranoid && !testkit.Race {
+		t.Errorf("a call allocates %v times, want once", n)
 	}
 }
 

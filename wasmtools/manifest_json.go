@@ -27,7 +27,7 @@ func readJSON(manifest []byte) (*jsontree.Tree, error) {
 	case jsontree.LoneSurrogate:
 		return nil, fmt.Errorf("%s: %s is half of a character: escape both halves, or write the character itself", place, manifest[wrong.Offset:wrong.Offset+len(`\ud83d`)])
 	case jsontree.Duplicate:
-		return nil, fmt.Errorf("%s stands there twice: remove one", joinPlace(placeOf(tree, wrong.In), wrong.Name))
+		return nil, fmt.Errorf("%s appears twice: remove one", joinPlace(placeOf(tree, wrong.In), wrong.Name))
 	case jsontree.TooDeep:
 		return nil, fmt.Errorf("%s...: objects and arrays nest deeper than %d: flatten the schema, with $defs and $ref", text.Short(placeOf(tree, wrong.In)), jsontree.MaxDepth)
 	}

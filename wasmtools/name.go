@@ -41,7 +41,7 @@ func CheckName(s string) error {
 }
 
 func badName(s string) error {
-	return fmt.Errorf("%q is no name: use 1 to %d of the characters A-Z a-z 0-9 _ -", text.Short(s), MaxName)
+	return fmt.Errorf("%q is not a valid name: use 1 to %d of the characters A-Z a-z 0-9 _ -", text.Short(s), MaxName)
 }
 
 // Check reports whether a table can hold the tool: its namespace and name are valid, its path is not the

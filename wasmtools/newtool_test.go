@@ -132,14 +132,14 @@ func TestNewToolRefuses(t *testing.T) {
 		make func()
 		want string
 	}{
-		{"no name", func() { wasmtools.NewTool("", "F.", good) }, `is no name`},
-		{"a bad name", func() { wasmtools.NewTool("math/a b", "F.", good) }, `"math/a b": "a b" is no name`},
+		{"no name", func() { wasmtools.NewTool("", "F.", good) }, `is not a valid name`},
+		{"a bad name", func() { wasmtools.NewTool("math/a b", "F.", good) }, `"math/a b": "a b" is not a valid name`},
 		{"two slashes", func() { wasmtools.NewTool("math//add", "F.", good) }, `math/`},
 		{"the service's path", func() { wasmtools.NewTool("tools", "F.", good) }, `/tools is the service's own`},
 		{"no description", func() { wasmtools.NewTool("add", " ", good) }, `it has no description`},
 		{"no function", func() { wasmtools.NewTool[in, int]("add", "F.", nil) }, `it has no function`},
 		{"no function of its call", func() { wasmtools.NewToolWithCall[in, int]("add", "F.", nil) }, `it has no function`},
-		{"arguments that are no object", func() { wasmtools.NewTool("f", "F.", func(context.Context, int) (int, error) { return 0, nil }) }, `arguments: int is no JSON object`},
+		{"arguments that are no object", func() { wasmtools.NewTool("f", "F.", func(context.Context, int) (int, error) { return 0, nil }) }, `arguments: int is not a JSON object`},
 		{"a type that JSON can't hold", func() {
 			wasmtools.NewTool("f", "F.", func(context.Context, struct{ C chan int }) (int, error) { return 0, nil })
 		}, `arguments.C: chan int`},

@@ -261,7 +261,7 @@ func TestReplaceRefuses(t *testing.T) {
 		tools []*wasmtools.Tool
 		want  string
 	}{
-		"bad name":        {[]*wasmtools.Tool{tool("", "a b")}, `"a b" is no name`},
+		"bad name":        {[]*wasmtools.Tool{tool("", "a b")}, `"a b" is not a valid name`},
 		"reserved":        {[]*wasmtools.Tool{tool("", "tools")}, "path /tools is the service's own"},
 		"same path":       {[]*wasmtools.Tool{from("1.wasm", "a", "b"), tool("z", "z"), from("2.wasm", "a", "b")}, "1.wasm and 2.wasm both declare it"},
 		"same id":         {[]*wasmtools.Tool{from("1.wasm", "a", "b-c"), from("2.wasm", "a/b", "c")}, "/a/b-c of 1.wasm and /a/b/c of 2.wasm both have it"},

@@ -54,7 +54,7 @@ func (p *Project) Compile(ctx context.Context, stderr io.Writer) ([]byte, error)
 	}
 	parsed, err := wasmbin.Parse(module)
 	if err != nil {
-		return nil, fmt.Errorf("the compiler made a file that is no module: %w", err)
+		return nil, fmt.Errorf("the compiler made a file that is not a module: %w", err)
 	}
 	_, reactor := parsed.Export("toolsrv_call")
 	switch {
@@ -74,7 +74,7 @@ func (p *Project) notATool() error {
 	if p.Language == Rust {
 		how = "depend on the crate toolsrv, and end the source with toolsrv::export!"
 	}
-	return fmt.Errorf("%s compiles, but it is no tool (nothing exports toolsrv_call): %s; "+
+	return fmt.Errorf("%s compiles, but it is not a tool (nothing exports toolsrv_call): %s; "+
 		"or, for a program that reads JSON from standard input and writes JSON to standard output, put its manifest beside it as %s",
 		p.Dir, how, ManifestFile)
 }

@@ -25,6 +25,7 @@ const (
 	shoutGo = `package main
 
 import (
+	"encoding/json"
 	"os"
 	"strings"
 )
@@ -240,7 +241,7 @@ func main() {}
 		{"go without a module", "go", "", map[string]string{"main.go": "package main\n\nimport _ \"x.example/y\"\n"}, "does not compile", "go"},
 		{"no package main", "go", "", map[string]string{"go.mod": goMod, "main.go": "package tool\n"}, "does not compile", "main package"},
 		{"go without the SDK", "go", "", map[string]string{"go.mod": goMod, "main.go": "package main\n\nfunc main() {}\n"},
-			"it is no tool (nothing exports toolsrv_call): import github.com/toolsrv/toolsrv/sdk/go", ""},
+			"it is not a tool (nothing exports toolsrv_call): import github.com/toolsrv/toolsrv/sdk/go", ""},
 		{"SDK and a manifest", "go", "", map[string]string{"go.mod": sdkMod, "main.go": sdkTool, "tool.json": shoutManifest}, "remove one of the two", ""},
 		{"wrong manifest", "go", "", map[string]string{"go.mod": goMod, "main.go": shoutGo, "tool.json": `{"abi": 2}`}, "tool.json: abi is 2", ""},
 		{"no JSON", "go", "", map[string]string{"go.mod": goMod, "main.go": shoutGo, "tool.json": `{`}, "tool.json: ", ""},
@@ -252,7 +253,7 @@ func main() {}
 		{"a Cargo.toml that is none", "cargo", "wasm32-unknown-unknown", map[string]string{"Cargo.toml": "[package\n"}, "does not compile", "Cargo.toml"},
 		{"no package", "cargo", "wasm32-unknown-unknown", map[string]string{"Cargo.toml": "[workspace]\n"}, "does not compile", "manifest"},
 		{"rust without the SDK", "cargo", "wasm32-unknown-unknown", map[string]string{"Cargo.toml": library("bare"), "src/lib.rs": ""},
-			"it is no tool (nothing exports toolsrv_call): depend on the crate toolsrv", ""},
+			"it is not a tool (nothing exports toolsrv_call): depend on the crate toolsrv", ""},
 		{"no cdylib", "cargo", "wasm32-unknown-unknown", map[string]string{"Cargo.toml": program("rlib"), "src/lib.rs": reactor},
 			`add a section [lib] with crate-type = ["cdylib"]`, ""},
 		{"two modules", "cargo", "wasm32-unknown-unknown", map[string]string{"Cargo.toml": program("pair"), "src/bin/a.rs": "fn main() {}\n", "src/bin/b.rs": "fn main() {}\n"},

@@ -185,13 +185,13 @@ func TestNewRefuses(t *testing.T) {
 		change func(*project.Scaffold)
 		says   string
 	}{
-		{"no name", func(s *project.Scaffold) { s.Name = "" }, "is no name"},
-		{"a path", func(s *project.Scaffold) { s.Name = "a/b" }, "is no name"},
-		{"dots", func(s *project.Scaffold) { s.Name = ".." }, "is no name"},
-		{"a letter that is none of ours", func(s *project.Scaffold) { s.Name = "grüßen" }, "is no name"},
-		{"a quote", func(s *project.Scaffold) { s.Name = `a"b` }, "is no name"},
-		{"a template", func(s *project.Scaffold) { s.Name = "{{.SDK}}" }, "is no name"},
-		{"too long", func(s *project.Scaffold) { s.Name = strings.Repeat("a", 65) }, "is no name"},
+		{"no name", func(s *project.Scaffold) { s.Name = "" }, "is not a valid name"},
+		{"a path", func(s *project.Scaffold) { s.Name = "a/b" }, "is not a valid name"},
+		{"dots", func(s *project.Scaffold) { s.Name = ".." }, "is not a valid name"},
+		{"a letter that is none of ours", func(s *project.Scaffold) { s.Name = "grüßen" }, "is not a valid name"},
+		{"a quote", func(s *project.Scaffold) { s.Name = `a"b` }, "is not a valid name"},
+		{"a template", func(s *project.Scaffold) { s.Name = "{{.SDK}}" }, "is not a valid name"},
+		{"too long", func(s *project.Scaffold) { s.Name = strings.Repeat("a", 65) }, "is not a valid name"},
 		{"a digit first", func(s *project.Scaffold) { s.Name = "2fast" }, "begins with no letter"},
 		{"a dash first", func(s *project.Scaffold) { s.Name = "-x" }, "begins with no letter"},
 		{"an underscore first", func(s *project.Scaffold) { s.Name = "_x" }, "begins with no letter"},

@@ -139,7 +139,7 @@ func (s *service) waitLine(what string, match func(line map[string]any) bool) ma
 			var line map[string]any
 			if err := json.Unmarshal([]byte(text), &line); err != nil {
 				if !s.mixed {
-					s.t.Fatalf("log line is no JSON: %s", text)
+					s.t.Fatalf("log line is not JSON: %s", text)
 				}
 				line = map[string]any{"text": text}
 			}

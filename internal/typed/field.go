@@ -114,7 +114,7 @@ func (c *collector) collect(t reflect.Type, outer field) error {
 		case name == "":
 			out.name = f.Name
 		case !validName(name):
-			return at(c.path, fmt.Errorf("the field %s: %q is no name that encoding/json takes: use letters, digits and _", goName, name))
+			return at(c.path, fmt.Errorf("the field %s: %q is not a name that encoding/json takes: use letters, digits and _", goName, name))
 		}
 		for _, option := range strings.Split(options, ",") {
 			switch option {

@@ -127,7 +127,7 @@ func argumentsSchema(t reflect.Type) (*schema, error) {
 		return nil, err
 	}
 	if s.raw == nil && s.Type != "object" || s.raw != nil && !IsObject(string(s.raw)) {
-		return nil, fmt.Errorf("arguments: %s is no JSON object: take a struct", t)
+		return nil, fmt.Errorf("arguments: %s is not a JSON object: take a struct", t)
 	}
 	return s, nil
 }

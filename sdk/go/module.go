@@ -127,7 +127,7 @@ func checkName(name string) error {
 		ok = c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c == '-'
 	}
 	if !ok {
-		return fmt.Errorf("%q is no name: use 1 to 64 of the characters A-Z a-z 0-9 _ -", name)
+		return fmt.Errorf("%q is not a valid name: use 1 to 64 of the characters A-Z a-z 0-9 _ -", name)
 	}
 	return nil
 }

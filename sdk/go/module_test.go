@@ -51,22 +51,22 @@ func TestManifestRefused(t *testing.T) {
 		want   string
 	}{
 		{"no tools", toolsrv.Module{}, "the module has no tools"},
-		{"namespace", toolsrv.Module{Namespace: "a//b", Tools: tool("add", "A.")}, `namespace "a//b": "" is no name`},
+		{"namespace", toolsrv.Module{Namespace: "a//b", Tools: tool("add", "A.")}, `namespace "a//b": "" is not a valid name`},
 		{"namespace slash first", toolsrv.Module{Namespace: "/a", Tools: tool("add", "A.")}, `namespace "/a"`},
 		{"namespace slash last", toolsrv.Module{Namespace: "a/", Tools: tool("add", "A.")}, `namespace "a/"`},
-		{"name", toolsrv.Module{Tools: tool("äh", "A.")}, `tool "äh": "äh" is no name`},
-		{"no name", toolsrv.Module{Tools: tool("", "A.")}, `is no name`},
+		{"name", toolsrv.Module{Tools: tool("äh", "A.")}, `tool "äh": "äh" is not a valid name`},
+		{"no name", toolsrv.Module{Tools: tool("", "A.")}, `is not a valid name`},
 		{"long name", toolsrv.Module{Tools: tool(strings.Repeat("a", 65), "A.")}, "use 1 to 64"},
 		{"no description", toolsrv.Module{Tools: tool("add", "")}, "no description"},
 		{"no function", toolsrv.Module{Tools: []toolsrv.Tool{toolsrv.Func[struct{}, struct{}]("add", "Add.", nil)}}, "no function"},
 		{"blank description", toolsrv.Module{Tools: tool("add", " \n")}, "no description"},
 		{"twice", toolsrv.Module{Tools: slices.Concat(tool("add", "A."), tool("add", "B."))}, `two tools are called "add"`},
 		{"empty tool", toolsrv.Module{Tools: make([]toolsrv.Tool, 1)}, "make tools with toolsrv.Func"},
-		{"example is a list", toolsrv.Module{Tools: tool("add", "A.", toolsrv.Example{Arguments: `[]`})}, `tool "add": example 1: the arguments [] are no JSON object`},
-		{"example of nothing", toolsrv.Module{Tools: tool("add", "A.", toolsrv.Example{})}, "are no JSON object"},
+		{"example is a list", toolsrv.Module{Tools: tool("add", "A.", toolsrv.Example{Arguments: `[]`})}, `tool "add": example 1: the arguments [] are not a JSON object`},
+		{"example of nothing", toolsrv.Module{Tools: tool("add", "A.", toolsrv.Example{})}, "are not a JSON object"},
 		{"example with a slip", toolsrv.Module{Tools: tool("add", "A.", toolsrv.Example{Arguments: `{"c":1}`})}, `unknown field "c"`},
 		{"example of another type", toolsrv.Module{Tools: tool("add", "A.", toolsrv.Example{Arguments: `{"a":"x"}`})}, "example 1"},
-		{"result is no JSON", toolsrv.Module{Tools: tool("add", "A.", toolsrv.Example{Arguments: `{}`, Result: `x`})}, "the result x is no JSON"},
+		{"result is no JSON", toolsrv.Module{Tools: tool("add", "A.", toolsrv.Example{Arguments: `{}`, Result: `x`})}, "the result x is not valid JSON"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

@@ -329,9 +329,9 @@ func TestRefused(t *testing.T) {
 		{"struct keys", arguments[in[map[point]int]], []string{"arguments.v:", "has keys"}},
 		{"own JSON", arguments[in[secret]], []string{"arguments.v:", "UnmarshalJSON", "JSONSchema"}},
 		{"own JSON of a result", result[in[secret]], []string{"result.v:", "MarshalJSON", "JSONSchema"}},
-		{"number as arguments", arguments[int], []string{"arguments: int is no JSON object: take a struct"}},
-		{"list as arguments", arguments[[]int], []string{"arguments: []int is no JSON object"}},
-		{"any as arguments", arguments[any], []string{"no JSON object"}},
+		{"number as arguments", arguments[int], []string{"arguments: int is not a JSON object: take a struct"}},
+		{"list as arguments", arguments[[]int], []string{"arguments: []int is not a JSON object"}},
+		{"any as arguments", arguments[any], []string{"not a JSON object"}},
 		{"chan as result", result[chan int], []string{"result: chan int"}},
 		{"embedded pointer", arguments[struct{ *base }], []string{"the field base embeds a pointer to an unexported struct"}},
 		{"as string with tag", arguments[struct {
@@ -345,10 +345,10 @@ func TestRefused(t *testing.T) {
 		}], []string{"the tag minItems is for a JSON array, and this is a JSON object"}},
 		{"maximum no number", arguments[struct {
 			V int `json:"v" maximum:"many"`
-		}], []string{`arguments.v: the tag maximum:"many" is no JSON number`}},
+		}], []string{`arguments.v: the tag maximum:"many" is not a JSON number`}},
 		{"minLength negative", arguments[struct {
 			V string `json:"v" minLength:"-1"`
-		}], []string{`the tag minLength:"-1" is no count`}},
+		}], []string{`the tag minLength:"-1" is not a count`}},
 		{"default of another type", arguments[struct {
 			V int `json:"v" default:"x"`
 		}], []string{"arguments.v: the tag default"}},
@@ -422,16 +422,16 @@ func TestRefused(t *testing.T) {
 		}], []string{"result[]: the field w has the tag description"}},
 		{"default that is no number", arguments[struct {
 			V int `json:"v" default:"ten"`
-		}], []string{`arguments.v: the tag default:"ten" is no JSON integer`}},
+		}], []string{`arguments.v: the tag default:"ten" is not a JSON integer`}},
 		{"default that is no boolean", arguments[struct {
 			V bool `json:"v" default:"yes"`
-		}], []string{`arguments.v: the tag default:"yes" is no JSON boolean`}},
+		}], []string{`arguments.v: the tag default:"yes" is not a JSON boolean`}},
 		{"enum with no number", arguments[struct {
 			V int `json:"v" enum:"1,x"`
-		}], []string{`arguments.v: the tag enum:"x" is no JSON integer`}},
+		}], []string{`arguments.v: the tag enum:"x" is not a JSON integer`}},
 		{"default without quotes", arguments[struct {
 			V any `json:"v" default:"train"`
-		}], []string{`arguments.v: the tag default:"train" is no JSON: a text stands in quotes, as in default:"\"train\""`}},
+		}], []string{`arguments.v: the tag default:"train" is not valid JSON: write a text in quotes, as in default:"\"train\""`}},
 		{"bad describer", arguments[in[liar]], []string{"arguments.v:", "JSONSchema returns no JSON object"}},
 	}
 	for _, test := range tests {

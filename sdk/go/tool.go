@@ -139,7 +139,7 @@ func (t Tool) describe() (manifestTool, error) {
 // example checks an example against the types: a typing error there would mislead every agent that reads it.
 func (t Tool) example(e Example) (out manifestExample, err error) {
 	if !typed.IsObject(e.Arguments) {
-		return out, fmt.Errorf("the arguments %s are no JSON object", e.Arguments)
+		return out, fmt.Errorf("the arguments %s are not a JSON object", e.Arguments)
 	}
 	if err := typed.Fits(e.Arguments, t.arguments); err != nil {
 		return out, fmt.Errorf("the arguments %s: %w", e.Arguments, err)
@@ -149,7 +149,7 @@ func (t Tool) example(e Example) (out manifestExample, err error) {
 		return out, nil
 	}
 	if !json.Valid([]byte(e.Result)) {
-		return out, fmt.Errorf("the result %s is no JSON", e.Result)
+		return out, fmt.Errorf("the result %s is not valid JSON", e.Result)
 	}
 	out.Result = json.RawMessage(e.Result)
 	return out, nil

@@ -134,7 +134,7 @@ func TestManifestsOfDocs(t *testing.T) {
 	found := 0
 	for _, block := range regexp.MustCompile("(?s)```json\n(.*?)```").FindAllSubmatch(page, -1) {
 		if !json.Valid(block[1]) {
-			t.Errorf("docs/abi.md: this is no JSON:\n%s", block[1])
+			t.Errorf("docs/abi.md: this is not valid JSON:\n%s", block[1])
 		}
 		if strings.Contains(string(block[1]), `"tools"`) {
 			found++

@@ -45,7 +45,7 @@ its limits and namespaces.
 A file that a server takes may still trouble clients. These are warnings:
   dynamic-ref   $dynamicRef and $recursiveRef, which many do not know
   ref-sibling   members beside $ref, which some refuse or ignore
-  ref-pointer   a $ref that is no JSON pointer
+  ref-pointer   a $ref that is not a JSON pointer
   root-object   arguments without "type": "object", or with members below allOf and the
                 like, where some look at the top only
   name          a member's name that language models do not take

@@ -56,7 +56,7 @@ system only, and its last element is the tool's name. --namespace overrules both
 			}
 			if err := s.Check(); err != nil {
 				if folders != "" {
-					err = fmt.Errorf("%w (for folders that are no namespace, write %s)", err, text.ShellQuote("."+string(filepath.Separator)+dir))
+					err = fmt.Errorf("%w (for folders that are not a namespace, write %s)", err, text.ShellQuote("."+string(filepath.Separator)+dir))
 				}
 				return &usageError{err}
 			}

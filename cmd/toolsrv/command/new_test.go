@@ -80,8 +80,8 @@ func TestNewNamespace(t *testing.T) {
 		}
 	}
 	for name, says := range map[string]string{
-		"my tools/greet": "(for folders that are no namespace, write './my tools/greet')",
-		"admin/greet":    "path /admin/greet is the service's own: choose another namespace or name (for folders that are no namespace, write ./admin/greet)",
+		"my tools/greet": "(for folders that are not a namespace, write './my tools/greet')",
+		"admin/greet":    "path /admin/greet is the service's own: choose another namespace or name (for folders that are not a namespace, write ./admin/greet)",
 	} {
 		if code, _, stderr := run("new", name, "--lang", "go"); code != 2 || !strings.Contains(stderr, says) {
 			t.Errorf("%s: exit code %d, %s; want 2 and %s", name, code, stderr, says)
@@ -105,8 +105,8 @@ func TestNewFails(t *testing.T) {
 		{"empty language", []string{filepath.Join(dir, "greet"), "--lang="}, 2, "--lang is missing"},
 		{"unknown language", []string{filepath.Join(dir, "greet"), "--lang", "python"}, 2, "choose go, tinygo or rust"},
 		{"language in capitals", []string{filepath.Join(dir, "greet"), "--lang", "Go"}, 2, "choose go, tinygo or rust"},
-		{"bad name", []string{filepath.Join(dir, "my tool"), "--lang", "go"}, 2, "is no name"},
-		{"here", []string{".", "--lang", "go"}, 2, "is no name"},
+		{"bad name", []string{filepath.Join(dir, "my tool"), "--lang", "go"}, 2, "is not a valid name"},
+		{"here", []string{".", "--lang", "go"}, 2, "is not a valid name"},
 		{"bad namespace", []string{filepath.Join(dir, "greet"), "--lang", "go", "--namespace", "/texts"}, 2, "namespace"},
 		{"no SDK", []string{filepath.Join(dir, "greet"), "--lang", "go", "--sdk", dir}, 1, "holds no SDK for go"},
 		{"a digit first", []string{filepath.Join(dir, "2fast"), "--lang", "go"}, 2, "begins with no letter"},

@@ -200,7 +200,7 @@ func (c *checker) text(s map[string]any, v, path string) {
 		}
 	}
 	if format, ok := s["format"].(string); ok && !hasFormat(format, v) {
-		c.fault(path, "is no %s", format)
+		c.fault(path, "is not a valid %s", format)
 	}
 }
 

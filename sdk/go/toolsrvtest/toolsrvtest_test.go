@@ -94,7 +94,7 @@ func TestRefused(t *testing.T) {
 		{"maximum", `{"name":"tea","count":10}`, []string{"count: 10 is beyond the maximum 9"}},
 		{"exclusive maximum", `{"name":"tea","odd":5}`, []string{"odd: 5 is beyond the exclusiveMaximum 5"}},
 		{"enum", `{"name":"tea","note":"z"}`, []string{"note: is none of [x y <nil>]"}},
-		{"time", `{"name":"tea","when":"today"}`, []string{"when: is no date-time"}},
+		{"time", `{"name":"tea","when":"today"}`, []string{"when: is not a valid date-time"}},
 		{"deep", `{"name":"tea","items":[{"price":1},{"price":0,"unit":"t","parts":[{},{},{}]}]}`, []string{
 			"items[1].parts: has 3 elements, and 2 is the most", "items[1].parts[0].price: is missing", "items[1].parts[1].price: is missing", "items[1].parts[2].price: is missing",
 			"items[1].price: 0 is beyond the exclusiveMinimum 0", "items[1].unit: is none of [kg g]",

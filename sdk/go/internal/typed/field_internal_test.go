@@ -28,7 +28,7 @@ func TestTagSlips(t *testing.T) {
 	}{
 		{"same name", []reflect.StructField{field("A", 0, `json:"x"`), field("B", 0, `json:"x"`)}, `arguments: the fields A and B are both called "x"`},
 		{"same name, one by its tag", []reflect.StructField{field("A", 0, ``), field("B", "", `json:"A"`)}, ``},
-		{"bad name", []reflect.StructField{field("A", 0, `json:"a\"b"`)}, `the field A: "a\"b" is no name`},
+		{"bad name", []reflect.StructField{field("A", 0, `json:"a\"b"`)}, `the field A: "a\"b" is not a name`},
 		{"dash", []reflect.StructField{field("A", 0, `json:"-,"`)}, ``},
 		{"string option of text", []reflect.StructField{field("A", "", `json:"a,string"`)}, `arguments.a: the option string`},
 		{"string option of a list", []reflect.StructField{field("A", []int(nil), `json:"a,string"`)}, ``},

@@ -71,7 +71,7 @@ func checkTag(tag reflect.StructTag) error {
 		}
 		quoted, err := strconv.QuotedPrefix(rest[colon+1:])
 		if err != nil {
-			return fmt.Errorf("its tag is broken at %s: the value is no Go string (a backslash is written twice)", rest)
+			return fmt.Errorf("its tag is broken at %s: the value is not a Go string (a backslash is written twice)", rest)
 		}
 		behind := rest[colon+1+len(quoted):]
 		rest = strings.TrimLeft(behind, " ")
@@ -217,7 +217,7 @@ func (t tags) number(key string, to *json.RawMessage) error {
 	}
 	var n json.Number
 	if err := json.Unmarshal([]byte(v), &n); err != nil || v[0] == '"' {
-		return fmt.Errorf("the tag %s:%q is no JSON number", key, v)
+		return fmt.Errorf("the tag %s:%q is not a JSON number", key, v)
 	}
 	value := json.RawMessage(v)
 	if *to != nil && (key == "minimum" && above(*to, value) || key == "maximum" && above(value, *to)) {
@@ -234,7 +234,7 @@ func (t tags) count(key string, to *json.RawMessage) error {
 	}
 	n, err := strconv.ParseUint(v, 10, 31)
 	if err != nil {
-		return fmt.Errorf("the tag %s:%q is no count: write a whole number from 0", key, v)
+		return fmt.Errorf("the tag %s:%q is not a count: write a whole number from 0", key, v)
 	}
 	*to = number(int64(n))
 	return nil
@@ -250,9 +250,9 @@ func literal(key, text, kind string, typ reflect.Type) (json.RawMessage, error) 
 			return nil, err
 		}
 	case !valid && kind == "":
-		return nil, fmt.Errorf("the tag %s:%q is no JSON: a text stands in quotes, as in %s:%q", key, text, key, strconv.Quote(text))
+		return nil, fmt.Errorf("the tag %s:%q is not valid JSON: write a text in quotes, as in %s:%q", key, text, key, strconv.Quote(text))
 	case !valid:
-		return nil, fmt.Errorf("the tag %s:%q is no JSON %s", key, text, kind)
+		return nil, fmt.Errorf("the tag %s:%q is not a JSON %s", key, text, kind)
 	}
 	return checked(key, value, typ)
 }
@@ -262,7 +262,7 @@ func list(key, text, kind string, typ reflect.Type) ([]json.RawMessage, error) {
 	var out []json.RawMessage
 	if kind != "array" && strings.HasPrefix(text, "[") || kind == "array" && strings.HasPrefix(text, "[[") {
 		if err := json.Unmarshal([]byte(text), &out); err != nil {
-			return nil, fmt.Errorf("the tag %s:%q is no JSON array: %w", key, text, err)
+			return nil, fmt.Errorf("the tag %s:%q is not a JSON array: %w", key, text, err)
 		}
 		for i, v := range out {
 			value, err := checked(key, v, typ)
@@ -291,7 +291,7 @@ func list(key, text, kind string, typ reflect.Type) ([]json.RawMessage, error) {
 func checked(key string, value []byte, typ reflect.Type) (json.RawMessage, error) {
 	var compact bytes.Buffer
 	if err := json.Compact(&compact, value); err != nil {
-		return nil, fmt.Errorf("the tag %s: %s is no JSON: %w", key, value, err)
+		return nil, fmt.Errorf("the tag %s: %s is not valid JSON: %w", key, value, err)
 	}
 	if compact.String() == "null" {
 		return nil, fmt.Errorf("the tag %s: null is not taken; leave the value out", key)

@@ -23,7 +23,7 @@ impl Parse for Export {
             let key: Ident = input.parse()?;
             let name = key.to_string();
             if seen.contains(&name) {
-                return Err(syn::Error::new(key.span(), format!("`{name}` stands here twice: remove one")));
+                return Err(syn::Error::new(key.span(), format!("`{name}` appears twice: remove one")));
             }
             input.parse::<Token![:]>()?;
             match name.as_str() {

@@ -2,7 +2,7 @@
 pub(crate) fn fault(name: &str) -> Option<String> {
     let fits =
         (1..=64).contains(&name.len()) && name.bytes().all(|c| c.is_ascii_alphanumeric() || c == b'_' || c == b'-');
-    (!fits).then(|| format!("{name:?} is no name: use 1 to 64 of the characters A-Z a-z 0-9 _ -"))
+    (!fits).then(|| format!("{name:?} is not a valid name: use 1 to 64 of the characters A-Z a-z 0-9 _ -"))
 }
 
 /// Reports whether an identifier names a type of the language.

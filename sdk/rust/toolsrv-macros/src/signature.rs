@@ -13,10 +13,10 @@ pub(crate) fn read(function: &ItemFn) -> Result<Signature<'_>> {
     let sig = &function.sig;
     let refuse = |at: &dyn ToTokens, message: &str| Err(Error::new_spanned(at.to_token_stream(), message));
     if let Some(keyword) = sig.asyncness {
-        return refuse(&keyword, "a tool is no `async` function: there is nothing to wait for in the sandbox");
+        return refuse(&keyword, "a tool is not an `async` function: there is nothing to wait for in the sandbox");
     }
     if let Safety::Unsafe(keyword) = &sig.safety {
-        return refuse(&keyword, "a tool is no `unsafe` function: the server calls it");
+        return refuse(&keyword, "a tool is not an `unsafe` function: the server calls it");
     }
     if !sig.generics.params.is_empty() {
         return refuse(&sig.generics, "a tool has no generic parameters: name the types");
@@ -25,7 +25,7 @@ pub(crate) fn read(function: &ItemFn) -> Result<Signature<'_>> {
     for input in &sig.inputs {
         match input {
             FnArg::Typed(parameter) => parameters.push(parameter.ty.as_ref()),
-            FnArg::Receiver(receiver) => return refuse(receiver, "a tool is a function of its own, no method"),
+            FnArg::Receiver(receiver) => return refuse(receiver, "a tool is a free function, not a method"),
         }
     }
     let call = match parameters.first() {

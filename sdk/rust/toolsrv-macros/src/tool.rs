@@ -85,7 +85,7 @@ impl Example {
 /// Reads the text of an option, once.
 fn set(option: &mut Option<LitStr>, meta: &ParseNestedMeta<'_>) -> Result<()> {
     if option.is_some() {
-        return Err(meta.error("this stands here twice: remove one"));
+        return Err(meta.error("this appears twice: remove one"));
     }
     *option = Some(meta.value()?.parse()?);
     Ok(())
@@ -94,8 +94,8 @@ fn set(option: &mut Option<LitStr>, meta: &ParseNestedMeta<'_>) -> Result<()> {
 /// Refuses a text that is no JSON, at the place where the author wrote it.
 fn check_json(at: &LitStr, text: &str, object: bool) -> Result<()> {
     match json::fault(text) {
-        Some(fault) => Err(Error::new(at.span(), format!("this is no JSON: {fault}"))),
-        None if object && !json::is_object(text) => Err(Error::new(at.span(), "this is no JSON object: `{…}`")),
+        Some(fault) => Err(Error::new(at.span(), format!("this is not valid JSON: {fault}"))),
+        None if object && !json::is_object(text) => Err(Error::new(at.span(), "this is not a JSON object: `{…}`")),
         None => Ok(()),
     }
 }

@@ -126,7 +126,7 @@ impl Tool {
             Schema::Derived(derive) => {
                 let parameters = derive();
                 if !schema::is_object(&parameters) {
-                    let message = format!("the arguments of the tool {} are no JSON object: take a struct", self.name);
+                    let message = format!("the arguments of the tool {} are not a JSON object: take a struct", self.name);
                     return Err(Error::new(message));
                 }
                 to.value("parameters", &parameters);

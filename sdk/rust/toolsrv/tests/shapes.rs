@@ -383,5 +383,5 @@ mod endless {
 #[test]
 fn arguments_that_are_no_object() {
     let error = endless::MODULE.manifest().unwrap_err();
-    assert_eq!(error.message(), "the arguments of the tool endless are no JSON object: take a struct");
+    assert_eq!(error.message(), "the arguments of the tool endless are not a JSON object: take a struct");
 }

@@ -110,6 +110,9 @@ func (p *Principal) May(path string) bool {
 	return p != nil && (p.all || p.matches(path))
 }
 
+// MayAll reports whether the principal may call every tool, whatever tools there are.
+func (p *Principal) MayAll() bool { return p != nil && p.all }
+
 func (p *Principal) matches(path string) bool {
 	return slices.ContainsFunc(p.scopes, func(scope string) bool { return pattern.Match(scope, path) })
 }

@@ -59,6 +59,9 @@ func TestWhoMayAll(t *testing.T) {
 				t.Errorf("%s: %s: got %t, want %t", name, path, got, test.want)
 			}
 		}
+		if got := test.principal.MayAll(); got != test.want {
+			t.Errorf("%s: may call every tool: got %t, want %t", name, got, test.want)
+		}
 		_, _, _ = test.principal.String(), test.principal.Origin(), test.principal.Scopes()
 	}
 }

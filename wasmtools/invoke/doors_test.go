@@ -179,7 +179,7 @@ func TestHiddenOverREST(t *testing.T) {
 	p := principal(t, "math")
 	with, without := tableOf(t, tool("secret/plan", echo), tool("math/plan", echo)), tableOf(t, tool("math/plan", echo))
 	for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodDelete, http.MethodOptions} {
-		for _, path := range []string{"/secret/plan", "/secret/plam", "/secret/plan/", "/secret", "/secret/plan?x", "/math/plan", "/math/plam"} {
+		for _, path := range []string{"/secret/plan", "/secret/plam", "/secret/plan/", "/secret", "/secret/plan?x", "/math/plan", "/math/plam", "/tools", "/openapi.json"} {
 			answers := [2]string{}
 			for i, table := range []*wasmtools.RouteTable{with, without} {
 				app := openapi.NewApp(table, openapi.Options{Dependencies: []openapi.Dependency{as{p}}})

@@ -4,17 +4,58 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
+	"strings"
+	"sync"
 
+	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/web"
 )
 
-// describe builds the two documents of a state. They have the enabled tools, in the order of their paths, and the security
-// schemes that are required at the moment.
+// documents are what a principal sees of the tools: /tools and /openapi.json.
+type documents struct{ tools, openapi *web.Document }
+
+// A library holds the documents of a state by the scopes of those who ask for them.
+type library struct {
+	mu       sync.Mutex
+	byScopes map[string]documents
+}
+
+// maxDocuments is how many sets of scopes have their documents kept. Those of 10,000 tools take some 20 MB each.
+const maxDocuments = 16
+
+// describe builds the documents of a state, with the security schemes that are required at the moment.
 func (d *Door) describe(s *state) {
 	s.security = d.security()
+	s.all, s.others = s.documents(wasmtools.Everybody()), &library{byScopes: map[string]documents{}}
+}
+
+// documentsFor returns the documents with the tools that a principal may call.
+func (s *state) documentsFor(p *wasmtools.Principal) documents {
+	if p.MayAll() {
+		return s.all
+	}
+	scopes := strings.Join(p.Scopes(), "\n")
+	s.others.mu.Lock()
+	found, ok := s.others.byScopes[scopes]
+	s.others.mu.Unlock()
+	if ok {
+		return found
+	}
+	found = s.documents(p)
+	s.others.mu.Lock()
+	defer s.others.mu.Unlock()
+	if len(s.others.byScopes) == maxDocuments {
+		clear(s.others.byScopes)
+	}
+	s.others.byScopes[scopes] = found
+	return found
+}
+
+// documents builds the documents with the enabled tools that a principal may call, in the order of their paths.
+func (s *state) documents(p *wasmtools.Principal) documents {
 	var listings, items, schemas []*fragment
 	for i, route := range s.generation.Routes() {
-		if !route.Enabled {
+		if !route.Enabled || !p.May(route.Path) {
 			continue
 		}
 		e := s.entries[i]
@@ -26,12 +67,12 @@ func (d *Door) describe(s *state) {
 	}
 	var tools, openapi assembly
 	tools.add("[").join(listings, "").add("]\n")
-	openapi.add(d.head(s.security)).join(items, s.security.failures()).add(`},"components":{"schemas":{` + ownSchemas)
+	openapi.add(s.door.head(s.security)).join(items, s.security.failures()).add(`},"components":{"schemas":{` + ownSchemas)
 	if len(schemas) > 0 {
 		openapi.add(",").join(schemas, "")
 	}
 	openapi.add("}" + s.security.tail() + "}\n")
-	s.tools, s.openapi = tools.document(), openapi.document()
+	return documents{tools.document(), openapi.document()}
 }
 
 // An assembly is a document that is being put together from fragments.

@@ -8,7 +8,6 @@ import (
 	"github.com/julienschmidt/httprouter"
 
 	"github.com/toolsrv/toolsrv/wasmtools"
-	"github.com/toolsrv/toolsrv/wasmtools/web"
 )
 
 // A state is all that requests need of one generation of the table. It never changes.
@@ -18,9 +17,9 @@ type state struct {
 	entries    []*entry // one for each route of the generation, in its order
 	router     *httprouter.Router
 	near       *neighbourhood
-	tools      *web.Document
-	openapi    *web.Document
-	security   security // that openapi tells of
+	all        documents // of those who may call every tool
+	others     *library
+	security   security // that the documents tell of
 }
 
 // rebuild makes the state of a generation and swaps it in. Entries of tools that were there before are kept, and
@@ -99,11 +98,11 @@ func newRouter(entries []*entry) (r *httprouter.Router, err error) {
 	for _, method := range []string{http.MethodGet, http.MethodHead} {
 		r.Handle(method, "/tools", func(w http.ResponseWriter, _ *http.Request, _ httprouter.Params) {
 			x := exchangeOf(w)
-			x.SendDocument(x.state.tools)
+			x.SendDocument(x.state.documentsFor(x.Call().Principal).tools)
 		})
 		r.Handle(method, "/openapi.json", func(w http.ResponseWriter, _ *http.Request, _ httprouter.Params) {
 			x := exchangeOf(w)
-			x.SendDocument(x.state.openapi)
+			x.SendDocument(x.state.documentsFor(x.Call().Principal).openapi)
 		})
 	}
 	for i, e := range entries {

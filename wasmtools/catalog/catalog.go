@@ -4,21 +4,21 @@
 //
 // # What is served
 //
-// A file of at most 64 MiB is taken whole or refused whole. A refused file stops nothing: it is logged, reported by
-// [wasmtools.Generation.Refused], and where an older version of it is served, that one stays. Of two files that want
-// the same path or operation id, the one that is served keeps it, and the other waits, refused, until it is free, after a
-// restart, too: Options.Record. Where nothing is known of before, the order at the first listing is that of the names, files
-// with a manifest section before those that must be run to be described; until all of these are known, one that comes later
-// in this order may serve the path for a moment.
+// A file of at most 64 MiB is served whole or refused whole. A refused file stops nothing else: it is logged, reported by
+// [wasmtools.Generation.Refused], and an older version of it that is served stays.
+//
+// Of two files that want the same path or operation id, the one that is served keeps it. The other is refused, and waits until
+// the path is free. With Options.Record the same holds after a restart. Without, the order of the names decides at the start,
+// and files with a manifest section come before those that must be run to be described. Until all of these are known, a file
+// that comes later in this order may serve the path for a moment.
 //
 // A source that can't be listed is reported, and what was served stays. A file that can't be read is reported and tried again.
 //
 // # Lifetimes
 //
-// Files are read side by side, the small ones first, and listed from their manifests as soon as they are read; programs
-// compile in the background. A file without a manifest section is compiled and run before it is listed, and a new version
-// of a file that is served is compiled before it takes the place of the old. A version that was replaced is closed after
-// the swap: calls that run, or were about to begin, finish on it.
+// Files are read side by side, the small ones first. A file with a manifest section is served as soon as it is read, and
+// compiled in the background. A file without one is compiled and run first. A new version of a file that is served is compiled
+// before it replaces the old one, which is closed after that: calls that run, or were about to begin, finish on it.
 package catalog
 
 import (
@@ -35,29 +35,29 @@ import (
 
 // Options say what a Catalog serves and how. Source and Engine are required.
 type Options struct {
-	// Source is where the files come from. It belongs to the Catalog's caller, and must stay open until the Catalog is closed.
+	// Source is where the files come from. The caller closes it, after the Catalog.
 	Source Source
-	// Engine runs the modules. It must stay open until the Catalog is closed.
+	// Engine runs the modules. The caller closes it, after the Catalog.
 	Engine *sandbox.Engine
 	// Limits returns the limits of the tool at a path such as "/math/add". It is called once for each version of a
 	// tool and by Reconfigure, from any goroutine, and must be fast. Nil means the sandbox's defaults.
 	Limits func(path string) limits.Limits
-	// Record names a file, in a folder that is there, in which the Catalog notes which files keep a path from which others, so
-	// that the next one decides alike. Empty: after a restart the order of the paths decides.
+	// Record names a file in an existing folder. The Catalog notes there which files keep a path from which others, so that
+	// the next Catalog decides the same. Empty means that after a restart the order of the names decides.
 	Record string
 	// Policy says which tools start enabled.
 	Policy wasmtools.Policy
 	// Tools are tools of the program itself, such as those of [wasmtools.NewTool]. They are in the table from the start
-	// and stay there; a file that wants the path or operation id of one is refused. Limits do not reach them.
+	// and stay there. A file that wants the path or operation id of one is refused. Limits does not apply to them.
 	Tools []*wasmtools.Tool
-	// Logger gets a line for each tool that comes, changes or goes and one for each file that is refused. Nil discards.
+	// Logger gets a line for each tool that is added, replaced or removed, and for each file that is refused. Nil discards.
 	Logger *slog.Logger
 	// Poll is the time between two tries to list a source that can't be listed; 0 means 500 ms. The Catalog's other periods
 	// follow from it.
 	Poll time.Duration
 }
 
-// A Catalog is the files of a source and the table that follows them. Its methods are safe for concurrent use.
+// A Catalog serves the files of a source in a table that follows them. Its methods are safe for concurrent use.
 type Catalog struct {
 	table      *wasmtools.RouteTable
 	do         chan<- func()
@@ -66,7 +66,7 @@ type Catalog struct {
 	reconciler *reconciler
 }
 
-// Open is Start and Wait.
+// Open starts a Catalog as Start does, and waits until it is ready.
 func Open(ctx context.Context, o Options) (*Catalog, error) {
 	c, err := Start(ctx, o)
 	if err != nil {
@@ -78,8 +78,8 @@ func Open(ctx context.Context, o Options) (*Catalog, error) {
 	return c, nil
 }
 
-// Start begins to read the source, and follows it until Close. It returns before the files are read: Wait waits for them,
-// while the table fills. ctx is for the start only.
+// Start follows a source until Close. It returns before the files are read: the table fills, and Wait waits for that. ctx is
+// for the start only.
 func Start(ctx context.Context, o Options) (*Catalog, error) {
 	if o.Source == nil {
 		return nil, errors.New("open catalog: Options.Source is nil: directory.Open makes one")
@@ -106,11 +106,11 @@ func Start(ctx context.Context, o Options) (*Catalog, error) {
 	return c, nil
 }
 
-// Table returns the table that follows the source, the same one at every call. It outlives the Catalog, its tools don't.
+// Table returns the table that follows the source, the same at every call. It may be used after Close, but its tools fail.
 func (c *Catalog) Table() *wasmtools.RouteTable { return c.table }
 
-// Ready returns nil once the table tells of every file of the first listing, including those that are run to be described; for
-// those that run long, or change all the time, it does not wait more than half a minute.
+// Ready returns nil once the table tells of every file of the first listing, served or refused. It waits half a minute at most
+// for files that take long to be read or described, or change all the time.
 func (c *Catalog) Ready() error {
 	switch n := c.reconciler.unready.Load(); {
 	case n < 0:
@@ -121,7 +121,7 @@ func (c *Catalog) Ready() error {
 	return nil
 }
 
-// Wait waits until Ready returns nil. It fails where ctx ends first, and where the Catalog is closed.
+// Wait waits until Ready returns nil. It fails when ctx ends first, or the Catalog is closed.
 func (c *Catalog) Wait(ctx context.Context) error {
 	select {
 	case <-c.reconciler.ready:
@@ -133,15 +133,13 @@ func (c *Catalog) Wait(ctx context.Context) error {
 	}
 }
 
-// Settled reports whether the table tells of every file that was seen: otherwise a tool that is not in it may be in a
-// moment. Once it returns true, the table is as new. Where files keep coming after the start, or run long to be described, it
-// returns true after half a minute all the same.
+// Settled reports whether the table tells of every file that was listed. While it is false, a tool that is missing may be there
+// in a moment. After the start it becomes true within half a minute, even if files keep coming, or take long to be described.
 func (c *Catalog) Settled() bool { return !c.reconciler.unsettled.Load() }
 
-// Reconfigure puts new limits (nil: the sandbox's defaults) and a new policy in the place of those of Options. Programs
-// are not compiled again, and a tool whose limits are the same keeps its calls and its queue. When it returns, both hold.
-// A file that was refused
-// because its tool had too little memory is read again: until it is, Settled returns false. It fails when the Catalog is closed.
+// Reconfigure replaces the limits (nil: the sandbox's defaults) and the policy of Options. Both hold when it returns. Programs
+// are not compiled again, and a tool whose limits are the same keeps its calls and its queue. A file that was refused because
+// its tool had too little memory is read again; until then Settled returns false. Reconfigure fails when the Catalog is closed.
 func (c *Catalog) Reconfigure(limitsFor func(path string) limits.Limits, p wasmtools.Policy) error {
 	ready := make(chan struct{})
 	select {
@@ -153,8 +151,8 @@ func (c *Catalog) Reconfigure(limitsFor func(path string) limits.Limits, p wasmt
 	}
 }
 
-// Close stops following, waits for what runs in the background, and closes all programs; calls that run finish. A second
-// call does nothing more.
+// Close ends the following, waits for what runs in the background, and closes all programs. Calls that run finish. A second
+// Close does nothing.
 func (c *Catalog) Close() error {
 	c.cancel()
 	<-c.done

@@ -18,10 +18,10 @@ type index struct {
 	released   map[string]struct{} // operation ids that somebody had when settle was called last
 	waiting    []*file             // those with a waiting module, the first to come first
 	outgoing   []*module           // no longer served, to be closed once the table has let go of them
-	// starting tells that files of the first scan are still coming in. Until all have, one of them takes a path from
-	// another that comes after it, so that who has it in the end depends on no race.
+	// starting means that files of the first listing are still coming in. Until all have, one of them takes a path from
+	// another that comes after it in order, so that the result depends on no race.
 	starting bool
-	turn     func(path string) int // of the files of the first scan, by the precedence at the start
+	turn     func(name string) int // of the files of the first listing, by the precedence at the start
 	before   precedence.Precedence // as it was on disk at the start, and as it was noted there last
 }
 
@@ -30,19 +30,19 @@ type file struct {
 	name     string
 	listed   Entry     // as the last listing had it
 	appeared time.Time // when a listing had it first, of those after the start
-	read     string    // the version that was loaded or refused last; "": what is there must be read
-	retry    time.Time // when that is read again though it is the same; zero: never
+	read     string    // the version that was loaded or refused last; "": the listed one must be read
+	retry    time.Time // when that version is read again; zero: never
 	loading  *load     // under way; nil: none is
-	awaited  bool      // of the first listing, and what comes of it is not known
-	slow     bool      // awaited, and that takes long
+	awaited  bool      // the start waits for it
+	slow     bool      // awaited, and it takes long
 	serving  *module   // nil: none
-	waiting  *module   // loaded well, but refused for a conflict; nil: none
-	refused  error     // why what is there is not served; nil: it is
+	waiting  *module   // good, but refused because of a conflict; nil: none
+	refused  error     // why the newest version is not served; nil: it is
 
 	refusedSince time.Time
 }
 
-// refuse notes why what is there is not served, or nil where it is. It reports whether that is news.
+// refuse notes why the newest version is not served, or nil if it is. It reports whether that has changed.
 func (f *file) refuse(err error) bool {
 	if f.refused == nil && err == nil || f.refused != nil && err != nil && f.refused.Error() == err.Error() {
 		return false
@@ -51,13 +51,13 @@ func (f *file) refuse(err error) bool {
 	return true
 }
 
-// A claim is a tool that is served, and whose.
+// A claim is a tool that is served, and the file that it is of.
 type claim struct {
-	file *file // nil for a tool of the program, which keeps its path
+	file *file // nil: a tool of the program, which keeps its path
 	tool *wasmtools.Tool
 }
 
-// newIndex returns an index without files, beside tools of the program.
+// newIndex returns an index of tools of the program, and no files.
 func newIndex(own []*wasmtools.Tool) *index {
 	x := &index{files: map[string]*file{}, operations: map[string]claim{}, released: map[string]struct{}{}, turn: precedence.Precedence(nil).Turns(nil)}
 	for _, t := range own {
@@ -66,7 +66,7 @@ func newIndex(own []*wasmtools.Tool) *index {
 	return x
 }
 
-// at returns the file of a name, a new one where there is none.
+// at returns the file of a name, which it adds if there is none.
 func (x *index) at(name string) *file {
 	f, ok := x.files[name]
 	if !ok {
@@ -76,8 +76,8 @@ func (x *index) at(name string) *file {
 	return f
 }
 
-// offer has a new version of a file served in the place of the old, if every path it wants is free; otherwise the old
-// one stays, and the new one waits, refused. It reports whether the new one is served.
+// offer serves a new version of a file in place of the old one, if every path that it wants is free. Otherwise the old one
+// stays, and the new one waits. offer reports whether the new one is served.
 func (x *index) offer(f *file, m *module) bool {
 	x.stopWaiting(f)
 	displaced, err := x.conflict(f, m)
@@ -97,7 +97,7 @@ func (x *index) offer(f *file, m *module) bool {
 	return true
 }
 
-// conflict returns why a module of f can't be served beside what is there, or the files that have to make room.
+// conflict returns the files that have to make room for a module of f, or why it can't be served.
 func (x *index) conflict(f *file, m *module) (displaced []*file, err error) {
 	for _, t := range m.Tools() {
 		c, ok := x.operations[t.OperationID()]
@@ -112,10 +112,10 @@ func (x *index) conflict(f *file, m *module) (displaced []*file, err error) {
 	return displaced, nil
 }
 
-// precedes tells the order of the modules of the first scan, a total one: first by their turns, so that who kept a path from another
-// before the start keeps it, then those that say themselves what they are come before those that are run for that, and then it is that of the paths.
-func (x *index) precedes(path string, m *module, otherPath string, other *module) bool {
-	turn, otherTurn := x.turn(path), x.turn(otherPath)
+// precedes reports whether a module of the first listing comes before another. The order is total: by turn, so that a file that
+// kept a path from another before the start keeps it; then those with a manifest section before those that are run; then by name.
+func (x *index) precedes(name string, m *module, otherName string, other *module) bool {
+	turn, otherTurn := x.turn(name), x.turn(otherName)
 	switch {
 	case !m.first || !other.first:
 		return false
@@ -124,7 +124,7 @@ func (x *index) precedes(path string, m *module, otherPath string, other *module
 	case m.described != other.described:
 		return other.described
 	}
-	return path < otherPath
+	return name < otherName
 }
 
 // precedence returns which files wait for which.
@@ -145,7 +145,7 @@ func (x *index) precedence() precedence.Precedence {
 	return p
 }
 
-// displace has the module that a file serves wait, for the sake of one that comes before it.
+// displace has the module that a file serves wait, because another comes before it.
 func (x *index) displace(f *file) {
 	m := f.serving
 	x.release(f)
@@ -157,14 +157,14 @@ func (x *index) displace(f *file) {
 	x.waiting = append(x.waiting, f)
 }
 
-// claim notes what the file serves.
+// claim takes the paths of what a file serves.
 func (x *index) claim(f *file) {
 	for _, t := range f.serving.Tools() {
 		x.operations[t.OperationID()] = claim{f, t}
 	}
 }
 
-// withdraw ends the serving of a file'x module, if there is one.
+// withdraw stops serving a file's module, if there is one.
 func (x *index) withdraw(f *file) {
 	if f.serving == nil {
 		return
@@ -182,7 +182,7 @@ func (x *index) release(f *file) {
 	f.serving = nil
 }
 
-// stopWaiting drops the version of a file that waits, if there is one.
+// stopWaiting closes the module of a file that waits, if there is one.
 func (x *index) stopWaiting(f *file) {
 	if f.waiting == nil {
 		return
@@ -192,15 +192,15 @@ func (x *index) stopWaiting(f *file) {
 	x.waiting = slices.DeleteFunc(x.waiting, func(w *file) bool { return w == f })
 }
 
-// remove takes a file out of the index.
+// remove removes a file.
 func (x *index) remove(f *file) {
 	x.stopWaiting(f)
 	x.withdraw(f)
 	delete(x.files, f.name)
 }
 
-// settle lets those that wait take what has become free since the last time, in the order of their coming, and returns them. It
-// says of those that wanted it, too, what they wait for by now. To look at all others is not needed, and there may be thousands.
+// settle serves the waiting files that want a path which was released since the last settle, the first to come first, and returns
+// them. For those that still wait it updates the reason. It looks at no others, since thousands may wait.
 func (x *index) settle() (taken []*file) {
 	for i := 0; len(x.released) > 0 && i < len(x.waiting); {
 		f, m := x.waiting[i], x.waiting[i].waiting
@@ -223,7 +223,7 @@ func (x *index) settle() (taken []*file) {
 	return taken
 }
 
-// wantsReleased reports whether a module wants something that was released since settle was called last.
+// wantsReleased reports whether a module wants a path that was released since the last settle.
 func (x *index) wantsReleased(m *module) bool {
 	return slices.ContainsFunc(m.Tools(), func(t *wasmtools.Tool) bool {
 		_, ok := x.released[t.OperationID()]
@@ -231,8 +231,7 @@ func (x *index) wantsReleased(m *module) bool {
 	})
 }
 
-// limit gives the modules of a file new limits. One that can't run within them is neither served nor waits any more; the error
-// is why.
+// limit gives the modules of a file new limits. One that can't run within them is withdrawn, or waits no more; the error says why.
 func (x *index) limit(f *file, limitsFor func(path string) limits.Limits) (err error) {
 	if f.waiting != nil {
 		if err = f.waiting.limit(limitsFor); err != nil {
@@ -258,7 +257,7 @@ func (x *index) served() []*wasmtools.Tool {
 	return tools
 }
 
-// refused returns the files that are not served as they are, by path.
+// refused returns the files of which the newest version is not served, by name.
 func (x *index) refused() []*file {
 	var files []*file
 	for _, f := range x.files {
@@ -270,7 +269,7 @@ func (x *index) refused() []*file {
 	return files
 }
 
-// closeOutgoing closes what the table has let go of.
+// closeOutgoing closes what the table no longer has.
 func (x *index) closeOutgoing() {
 	for _, m := range x.outgoing {
 		m.Close()

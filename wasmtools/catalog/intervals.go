@@ -7,9 +7,9 @@ type intervals struct {
 	retry    time.Duration // until a source that could not be listed is listed again
 	debounce time.Duration // from a change that is told to the listing, and between two generations while many files come in
 	recheck  time.Duration // until the next listing, where a file changed while it was read
-	stall    time.Duration // a read that takes longer keeps no other file from being read
-	wait     time.Duration // how long the start waits for what takes long, and for nothing else; and clients after it
-	most     time.Duration // how long a listing or a read may take
+	stall    time.Duration // after which a read no longer keeps other files from being read
+	wait     time.Duration // how long the start waits when all that is left takes long; how long clients wait after it
+	timeout  time.Duration // of a listing, and of a read
 }
 
 // newIntervals returns the periods for a poll interval; 0 means 500 ms.
@@ -23,6 +23,6 @@ func newIntervals(poll time.Duration) intervals {
 		recheck:  min(poll/5, 100*time.Millisecond),
 		stall:    2 * poll,
 		wait:     60 * poll,
-		most:     max(120*poll, 5*time.Second),
+		timeout:  max(120*poll, 5*time.Second),
 	}
 }

@@ -6,25 +6,24 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/catalog/precedence"
 )
 
-// A File is a file that a Catalog looks at, as List saw it.
+// A File is one that a Catalog would serve or refuse, as List saw it.
 type File struct {
 	// Name is its path in the source, with slashes.
 	Name string
 	// Folder is its folder in the source, with slashes, or empty at the top.
 	Folder string
-	// Err is why it is not served, whatever is in it, or nil. A folder that can't be read, or is too deep, is a File with an Err.
+	// Err is why it is not served, whatever is in it, or nil. A folder that can't be listed is a File with an Err.
 	Err error
-	// Turn tells when it gets its paths, by the record of the last Catalog: before files of a higher one.
+	// Turn is the order in which files get their paths, by the record of the last Catalog. Lower ones come first.
 	Turn int
 
 	source Source
 	entry  Entry
 }
 
-// List returns the files that a Catalog of the source would look at, by name, and the folders that it could not. record is as in
-// Options.
+// List returns the files of a source by name, and after them the folders that can't be listed. record is as in Options.
 func List(ctx context.Context, s Source, record string) ([]File, error) {
-	before, _ := precedence.Read(record, s.ID()) // a server that can't read it does without, too
+	before, _ := precedence.Read(record, s.ID()) // a Catalog does without a record that it can't read, too
 	listing, err := list(ctx, s)
 	if err != nil {
 		return nil, err
@@ -40,6 +39,6 @@ func List(ctx context.Context, s Source, record string) ([]File, error) {
 	return files, nil
 }
 
-// Read returns the content of a file whose Err is nil, as a Catalog would read it. It fails where the file is no
-// longer what List saw.
+// Read returns the content of a file whose Err is nil, as a Catalog would read it. It fails if the file is no longer what List
+// saw.
 func (f *File) Read(ctx context.Context) ([]byte, error) { return read(ctx, f.source, f.entry) }

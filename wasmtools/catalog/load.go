@@ -11,15 +11,15 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/toolfile"
 )
 
-// A module is one version of one file. The reconciler's goroutine owns it.
+// A module is one version of a file. The reconciler's goroutine owns it.
 type module struct {
 	*toolfile.Module
-	compiled bool
-	// first tells that it came with the first scan, and described that it had to be run to be described.
-	first, described bool
+	compiled  bool
+	first     bool // it came with the first listing
+	described bool // it has no manifest section, and had to be run
 }
 
-// limit gives a module's tools the limits of their paths. The error is why one of them can't run within them.
+// limit gives the module's tools the limits of their paths. The error says why one of them can't run within its limits.
 func (m *module) limit(limitsFor func(path string) limits.Limits) error {
 	if err := m.Build(limitsFor); err != nil {
 		return err
@@ -27,8 +27,8 @@ func (m *module) limit(limitsFor func(path string) limits.Limits) error {
 	return m.CheckMemory()
 }
 
-// A load is one version of a file on its way: it is read, then compiled and run to be described where that is needed.
-// One goroutine has it at a time.
+// A load is the loading of one version of a file: it is read, and compiled and run where that is needed first. One goroutine
+// has it at a time.
 type load struct {
 	file   *file
 	entry  Entry
@@ -37,12 +37,12 @@ type load struct {
 	stage  Stage
 	since  time.Time // when it was queued
 	served string    // the digest of the version that was served when it began, or ""
-	module *module   // nil: not read yet, or err is set, or the content has the digest served
+	module *module   // nil: not read yet, or err is set, or the content is what was served
 	err    error
 }
 
-// quickDescribe is how long a module may run at first to be described. One that needs longer begins anew when those that
-// don't have had their turn, so that none of them waits for it.
+// quickDescribe is how long a module may run at first to be described. A module that needs longer begins again after those
+// that don't, so that none of them waits for it.
 const quickDescribe = 500 * time.Millisecond
 
 // queueLoad has a file loaded.
@@ -68,7 +68,7 @@ func (r *reconciler) queueLoad(f *file) {
 			return func() { r.wasRead(l) }
 		case <-stall.C:
 		}
-		if l.entry.Size >= largeFile { // it keeps its place in the queue, since it takes memory
+		if l.entry.Size >= largeFile { // it counts as running, since it holds much memory
 			r.do <- func() { r.stall(l) }
 			<-done
 			return func() { r.stallEnded(l) }
@@ -103,7 +103,7 @@ var errSlow = errors.New("reading it took too long")
 // read reads a file and makes a module of it, without compiling it, on any goroutine.
 func (r *reconciler) read(l *load) {
 	l.err = r.guard(l.file.name, func() error {
-		ctx, cancel := context.WithTimeoutCause(l.ctx, r.intervals.most, fmt.Errorf("%w (more than %v)", errSlow, r.intervals.most))
+		ctx, cancel := context.WithTimeoutCause(l.ctx, r.intervals.timeout, fmt.Errorf("%w (more than %v)", errSlow, r.intervals.timeout))
 		defer cancel()
 		if err := ctx.Err(); err != nil {
 			return err
@@ -125,8 +125,8 @@ func (r *reconciler) read(l *load) {
 	})
 }
 
-// wasRead goes on with a load: what only has to be listed is, so that it is compiled later. A version that takes the place
-// of another is compiled first, lest it can't be and the other is gone.
+// wasRead goes on with a load. A new file is served at once and compiled later. A version that replaces another is compiled
+// first, so that the old one stays if that fails.
 func (r *reconciler) wasRead(l *load) {
 	if r.index.starting && !r.queues.reading() && !r.publishAt.IsZero() {
 		r.publishAt = time.Now() // all that is quick is there
@@ -143,7 +143,7 @@ func (r *reconciler) wasRead(l *load) {
 	}
 }
 
-// compile has a load compiled, and goes on with next where that went well.
+// compile has a load compiled, and then calls next if that went well.
 func (r *reconciler) compile(l *load, next func()) {
 	l.stage = StageCompiling
 	r.queues.add(&r.queues.waits, l.entry.Size, func(context.Context) func() {
@@ -159,7 +159,7 @@ func (r *reconciler) compile(l *load, next func()) {
 	})
 }
 
-// describe runs a load to be described, for as long as limit at most; 0: as long as the sandbox lets it.
+// describe runs a load to be described, for limit at most, or for as long as the sandbox allows if that is 0.
 func (r *reconciler) describe(l *load, in *queue, limit time.Duration) {
 	l.stage = StageDescribing
 	r.queues.add(in, l.entry.Size, func(context.Context) func() {
@@ -182,13 +182,113 @@ func (r *reconciler) describe(l *load, in *queue, limit time.Duration) {
 	})
 }
 
-// guard calls f and makes an error of its panic. Parsers and compilers read strangers' bytes in it: a bug in one of
+// finish ends a load: its module is served, or the file is refused, or it is tried again.
+func (r *reconciler) finish(l *load) {
+	f, m := l.file, l.module
+	superseded := l.ctx.Err() != nil
+	if r.index.files[f.name] != f || superseded { // it is gone, or has a newer version
+		r.markSlow(f) // the newer version may be replaced before it is known, too
+		r.endLoad(l)
+		r.listWithin(0)
+		return
+	}
+	l.module = nil
+	r.endLoad(l)
+	f.read = l.entry.Version
+	if f.listed.Version != f.read {
+		r.listWithin(r.intervals.recheck)
+	}
+	if l.err == nil && m != nil {
+		l.err = m.limit(r.limits)
+	}
+	if l.err != nil && m != nil {
+		m.Close()
+	}
+	switch {
+	case errors.Is(l.err, ErrChanged):
+		f.read = ""
+		r.listWithin(r.intervals.recheck)
+	case l.err != nil:
+		switch {
+		case errors.Is(l.err, errSlow):
+			f.retry = time.Now().Add(r.intervals.wait)
+			r.listWithin(r.intervals.wait)
+		case errors.Is(l.err, errUnreadable):
+			f.read = ""
+		}
+		r.index.stopWaiting(f)
+		r.refuse(f, l.err)
+	case m == nil && (f.serving == nil || f.serving.Digest() != l.served):
+		f.read = "" // what it is the same as is no longer served
+		r.listWithin(r.intervals.recheck)
+	case m == nil: // its content is what is served
+		r.index.stopWaiting(f)
+		r.refuse(f, nil)
+	default:
+		m.first = f.awaited
+		if r.index.offer(f, m) {
+			r.serve(f)
+		}
+		r.settle()
+		r.publishSoon()
+	}
+	r.decided(f)
+}
+
+// refuse notes why the newest version of a file is not served; nil means that it is. What it served before stays.
+func (r *reconciler) refuse(f *file, err error) {
+	if f.refuse(err) {
+		r.publishSoon()
+	}
+}
+
+// settle serves the files that waited for a path that is free by now.
+func (r *reconciler) settle() {
+	for _, f := range r.index.settle() {
+		r.serve(f)
+	}
+}
+
+// serve has the module that a file serves compiled in the background. A module that can't be compiled is withdrawn.
+func (r *reconciler) serve(f *file) {
+	m := f.serving
+	if m == nil || m.compiled {
+		return
+	}
+	r.queues.add(&r.queues.compiles, f.listed.Size, func(ctx context.Context) func() {
+		err := r.guard(f.name, func() error { return m.Compile(ctx) })
+		return func() {
+			m.compiled = err == nil
+			if err == nil || ctx.Err() != nil || f.serving != m {
+				return
+			}
+			r.index.withdraw(f)
+			r.refuse(f, err)
+			r.settle()
+			r.publishSoon()
+		}
+	})
+}
+
+// endLoad ends a load.
+func (r *reconciler) endLoad(l *load) {
+	l.cancel()
+	delete(r.loads, l)
+	if l.file.loading == l {
+		l.file.loading = nil
+	}
+	if l.module != nil {
+		l.module.Close()
+	}
+}
+
+// guard calls f and turns its panic into an error. Parsers and compilers read foreign bytes in it: a bug in one of
 // them must cost the file, not the service.
 func (r *reconciler) guard(file string, f func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			r.logger.Error("loading a file panicked", "file", r.source.Place(file), "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
-			err = errors.New("toolsrv broke on this file: report that as a bug, with the file; the log has the details")
+			err = errors.New("this file made toolsrv panic: report that as a bug, with the file; the log has the details")
 		}
 	}()
 	return f()

@@ -11,8 +11,8 @@ func (r *reconciler) pending(now time.Time) bool {
 	return !r.listed || len(r.loads) > 0 || !r.publishAt.IsZero() || now.Before(r.settling)
 }
 
-// adviseRetry reports whether clients of a path without a tool are to try again: while tools are pending, but after the start
-// not for as long as files keep coming, or run long to be described. Whoever misspelt a path would not be told.
+// adviseRetry reports whether clients of a path without a tool should try again: while tools are pending, but after the start for
+// half a minute at most, even if files keep coming or take long. Otherwise a client with a misspelt path would never be told.
 func (r *reconciler) adviseRetry(now time.Time) bool {
 	pending := r.pending(now)
 	if !pending || r.unready.Load() != 0 {
@@ -21,11 +21,11 @@ func (r *reconciler) adviseRetry(now time.Time) bool {
 	return pending && now.Sub(r.calmSince) < r.intervals.wait
 }
 
-// publish makes the index the table's content, logs what is new in it, and closes what is no longer served.
+// publish puts what the index serves into the table, logs what has changed, and closes what is no longer served.
 func (r *reconciler) publish() {
 	began := time.Now()
 	r.publishAt = time.Time{}
-	r.writeRecord() // before anybody is told
+	r.writeRecord() // before the table tells of it
 	var refused []wasmtools.Refusal
 	for _, p := range r.problems {
 		refused = append(refused, wasmtools.Refusal{Source: r.source.Place(p.Name), Err: p.Err})
@@ -35,7 +35,7 @@ func (r *reconciler) publish() {
 	}
 	before := r.table.Current()
 	if err := r.table.Replace(r.index.served(), refused); err != nil {
-		r.logger.Error("the route table does not take the tools: those before them stay", "error", err)
+		r.logger.Error("the route table refuses the new tools: the old ones stay", "error", err)
 	} else {
 		r.logChanges(before, r.table.Current())
 		r.index.closeOutgoing()
@@ -49,11 +49,11 @@ func (r *reconciler) publish() {
 	}
 }
 
-// logChanges writes a line for each tool that came, changed or went, and for each file that is refused for a new reason.
+// logChanges logs each tool that was added, replaced or removed, and each file that is refused for a new reason.
 func (r *reconciler) logChanges(before, after *wasmtools.Generation) {
 	for _, route := range after.Routes() {
 		t := route.Tool
-		old, ok := before.Lookup(t.Path())
+		old, ok := before.Lookup(route.Path)
 		what := "tool added"
 		if ok {
 			if old.Tool.Digest == t.Digest && old.Tool.Source == t.Source {
@@ -61,11 +61,11 @@ func (r *reconciler) logChanges(before, after *wasmtools.Generation) {
 			}
 			what = "tool replaced"
 		}
-		r.logger.Info(what, "path", t.Path(), "file", t.Source, "version", t.Version, "digest", t.Digest[:min(12, len(t.Digest))])
+		r.logger.Info(what, "path", route.Path, "file", t.Source, "version", t.Version, "digest", t.Digest[:min(12, len(t.Digest))])
 	}
 	for _, route := range before.Routes() {
-		if _, ok := after.Lookup(route.Tool.Path()); !ok {
-			r.logger.Info("tool removed", "path", route.Tool.Path(), "file", route.Tool.Source)
+		if _, ok := after.Lookup(route.Path); !ok {
+			r.logger.Info("tool removed", "path", route.Path, "file", route.Tool.Source)
 		}
 	}
 	known := map[string]string{}
@@ -79,7 +79,7 @@ func (r *reconciler) logChanges(before, after *wasmtools.Generation) {
 	}
 }
 
-// writeRecord keeps who waits for whom on disk, where that has changed and all files of the first scan are known.
+// writeRecord writes down which files wait for which, once the start is over, if that has changed.
 func (r *reconciler) writeRecord() {
 	if r.record == "" || !r.listed || r.awaited > 0 {
 		return
@@ -91,7 +91,7 @@ func (r *reconciler) writeRecord() {
 	r.index.before = now
 	err := now.Write(r.record, r.source.ID())
 	if err != nil && !r.recordFailed {
-		r.logger.Warn("after a restart another file may have a path that two files want: who has it now can't be noted", "error", err)
+		r.logger.Warn("after a restart another file may have a path that two files want: which one has it now can't be written down", "error", err)
 	}
 	r.recordFailed = err != nil
 }

@@ -7,12 +7,12 @@ import (
 	"slices"
 )
 
-// A job does its part on a goroutine of its own and returns the rest, for the reconciler's.
+// A job does its part on a goroutine of its own, and returns the rest for the reconciler's goroutine.
 type job func(ctx context.Context) (rest func())
 
-// A queue is jobs of one kind that wait for one another, the cheap ones first. The reconciler's goroutine owns it.
+// A queue holds jobs of one kind, and runs some at a time, the cheap ones first. The reconciler's goroutine owns it.
 type queue struct {
-	limit   int // how many run at a time
+	limit   int // how many run at a time at most
 	running int
 	tasks   []task // sorted up to the last sort, the first one last
 	sorted  bool
@@ -21,7 +21,7 @@ type queue struct {
 // A task is a job in a queue.
 type task struct {
 	cost int64
-	turn int // of equal cost, the first to come is the first to go
+	turn int // of equal cost, the first to come runs first
 	job  job
 }
 
@@ -30,7 +30,7 @@ func (l *queue) add(cost int64, turn int, j job) {
 	l.sorted = false
 }
 
-// start begins as many jobs as may run. Each hands its rest to do, which must be served until running is 0.
+// start starts as many jobs as may run. Each sends its rest to do, which must be received from until running is 0.
 func (l *queue) start(ctx context.Context, do chan<- func()) {
 	if !l.sorted {
 		slices.SortFunc(l.tasks, func(a, b task) int { return cmp.Or(cmp.Compare(b.cost, a.cost), b.turn-a.turn) })
@@ -60,17 +60,17 @@ type queues struct {
 	reads     queue // of small files
 	longReads queue // of large ones
 	stalled   queue // of small ones that take long
-	// waits only wait for the engine, which has an order of its own, so there is no need for another.
+	// waits are compilations of modules that are not served yet. They only wait for the engine, which has its own order.
 	waits queue
-	// describes run modules for a moment. Who needs longer goes to longDescribes.
+	// describes run modules for a moment. A module that needs longer goes to longDescribes.
 	describes     queue
 	longDescribes queue
-	// compiles are of modules that are listed already, which nobody waits for: a call has the engine compile its module at
-	// once.
+	// compiles are compilations of modules that are served already. Nobody waits for them: a call has the engine compile its
+	// module at once.
 	compiles queue
 }
 
-// largeFile is from how many bytes on a file is a large one: reading it takes milliseconds.
+// largeFile is the size in bytes of a file that takes milliseconds to read.
 const largeFile = 1 << 20
 
 // newQueues returns the queues for a number of processors.
@@ -78,7 +78,7 @@ func newQueues(processors int) queues {
 	return queues{
 		lists:         queue{limit: 1},
 		reads:         queue{limit: max(2, processors)},
-		longReads:     queue{limit: max(2, processors/2)}, // each holds a file, and what is made of it
+		longReads:     queue{limit: max(2, processors/2)}, // each holds a file in memory, and what is made of it
 		stalled:       queue{limit: math.MaxInt},
 		waits:         queue{limit: math.MaxInt},
 		describes:     queue{limit: max(2, processors)},
@@ -91,13 +91,13 @@ func (q *queues) all() []*queue {
 	return []*queue{&q.lists, &q.reads, &q.longReads, &q.stalled, &q.waits, &q.describes, &q.longDescribes, &q.compiles}
 }
 
-// add gives a queue a job for a file of that size.
+// add adds a job for a file of a size to a queue.
 func (q *queues) add(l *queue, size int64, j job) {
 	q.turn++
 	l.add(size, q.turn, j)
 }
 
-// read gives the queue for a file of that size a job.
+// read adds the job of reading a file of a size.
 func (q *queues) read(size int64, j job) {
 	l := &q.reads
 	if size >= largeFile {
@@ -112,13 +112,13 @@ func (q *queues) reading() bool { return q.reads.running > 0 || len(q.reads.task
 func (q *queues) start(ctx context.Context, do chan<- func()) {
 	for _, l := range q.all() {
 		if l == &q.compiles && q.reading() {
-			continue // what is to be listed comes before what is
+			continue // files that are not served yet come first
 		}
 		l.start(ctx, do)
 	}
 }
 
-// running returns the number of jobs at work.
+// running returns how many jobs run.
 func (q *queues) running() (n int) {
 	for _, l := range q.all() {
 		n += l.running

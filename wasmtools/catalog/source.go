@@ -13,22 +13,22 @@ import (
 	"github.com/toolsrv/toolsrv/runtime/sandbox"
 )
 
-// A Source is where a Catalog takes its files from. What it holds is foreign: a Catalog checks how large a file is and how
-// long it takes, so that a file that lies costs itself and nothing else.
+// A Source is where a Catalog takes its files from. What it holds is foreign: the Catalog checks the size of each file and
+// bounds the time to read it, so that a bad file affects itself only.
 type Source interface {
-	// ID names the source, the same after a restart.
+	// ID names the source. It is the same after a restart.
 	ID() string
-	// Place says where a file or folder lies, for people: a path on disk, or an address. "." is the source itself.
+	// Place returns where a file or folder lies, for people: a path on disk, or an address. "." is the source itself.
 	Place(name string) string
-	// List returns what is there now. An error means that this is not known: the Catalog keeps what it has, and tries again.
-	// List is not called while another List runs. It must return when ctx ends.
+	// List returns what is there now. After an error the Catalog keeps what it has, and tries again. Calls of List come one
+	// at a time. It must return when ctx ends.
 	List(ctx context.Context) (*Listing, error)
 	// Open returns the content of a file at the version that was listed, or ErrChanged where that version is no longer there.
 	// After any other error the Catalog tries again. Open is called from many goroutines and must return when ctx ends;
 	// closing what it returns must end a Read of it.
 	Open(ctx context.Context, name, version string) (io.ReadCloser, error)
-	// Changes receives a value when there may be something new to list, the same channel at every call. Nil is for a source
-	// that can't tell; it has [Listing.Again]. Values that come faster than the Catalog lists count as one.
+	// Changes returns a channel that sends a value when there may be something new to list, the same channel at every call.
+	// A source that can't tell returns nil, and sets [Listing.Again]. Values that come faster than the Catalog lists count as one.
 	Changes() <-chan struct{}
 }
 
@@ -40,25 +40,24 @@ var ErrChanged = errors.New("the file changes while it is read")
 type Listing struct {
 	// Entries are all files, each name once.
 	Entries []Entry
-	// Problems are with folders, or with the source as a whole. A file below one that Entries does not have is not known
-	// to be gone: what is served of it stays.
+	// Problems are those of folders, or of the source as a whole. What is served of the files below them stays.
 	Problems []Problem
-	// Partial means that Entries ends before the source does: no file is known to be gone.
+	// Partial means that not all files are listed. What is served of the others stays.
 	Partial bool
-	// Again is after what time to list again, even if no change is told; 0 means that Changes tells of all.
+	// Again is the time after which to list again even if no change is told; 0 means that Changes tells of all.
 	Again time.Duration
 }
 
 // An Entry is one file of a Source.
 type Entry struct {
-	// Name is the file's path in the source, with slashes. Its folder is the namespace of tools whose manifest has none.
+	// Name is the file's path in the source, with slashes. Its folder is the namespace of its tools, unless the manifest has one.
 	Name string
-	// Version differs from that of any other content that the name had, and is not empty; otherwise it has no meaning.
+	// Version is not empty, and differs from that of any other content that the name had. It has no other meaning.
 	Version string
 	// Size is the content's, in bytes.
 	Size int64
-	// Settling is how much longer somebody may be writing the file. Until it is 0 the version is not opened. The Catalog lists
-	// again after that time.
+	// Settling is how much longer the file must stay as it is, since somebody may be writing it. Until that is 0 the Catalog
+	// doesn't open it; it lists again after that time.
 	Settling time.Duration
 	// Err is why the file is not served, whatever is in it, or nil.
 	Err error
@@ -70,7 +69,7 @@ type Problem struct {
 	Err  error
 }
 
-// Knows reports whether a file that is not among the entries is gone.
+// Knows reports whether a file would be among the entries if it were there.
 func (l *Listing) Knows(file string) bool {
 	return !l.Partial && !slices.ContainsFunc(l.Problems, func(p Problem) bool {
 		return p.Name == "." || strings.HasPrefix(file, p.Name+"/")
@@ -100,7 +99,7 @@ func folder(file string) string {
 	return ""
 }
 
-// list lists a source, by name.
+// list lists a source, and sorts the entries by name.
 func list(ctx context.Context, s Source) (*Listing, error) {
 	l, err := s.List(ctx)
 	if err != nil {
@@ -114,10 +113,10 @@ func list(ctx context.Context, s Source) (*Listing, error) {
 	return l, nil
 }
 
-// errUnreadable tells that the file's content is not to blame, so that a new try may go well without any change to it.
+// errUnreadable means that the content is not to blame: another try may succeed without any change to the file.
 var errUnreadable = errors.New("can't be read")
 
-// read returns the content of a file. Errors are ErrChanged, errUnreadable, or of the file's size.
+// read returns the content of a file. Its errors are ErrChanged, errUnreadable, and those of the file's size.
 func read(ctx context.Context, s Source, e Entry) ([]byte, error) {
 	if e.Size < 0 || e.Size > sandbox.MaxModule {
 		return nil, fmt.Errorf("has %d bytes, a module may have %d: strip it of debug information (wasm-opt, wasm-strip)", e.Size, sandbox.MaxModule)
@@ -127,7 +126,7 @@ func read(ctx context.Context, s Source, e Entry) ([]byte, error) {
 		return nil, unreadable(ctx, err)
 	}
 	defer f.Close()
-	// A source that sends nothing more is not waited for.
+	// A source that hangs is not waited for.
 	defer context.AfterFunc(ctx, func() { f.Close() })()
 	content := make([]byte, e.Size)
 	n, err := io.ReadFull(f, content)
@@ -146,7 +145,7 @@ func read(ctx context.Context, s Source, e Entry) ([]byte, error) {
 	return content, nil
 }
 
-// unreadable makes of an error of a source what read returns.
+// unreadable returns what read makes of a source's error.
 func unreadable(ctx context.Context, err error) error {
 	if errors.Is(err, ErrChanged) {
 		return ErrChanged

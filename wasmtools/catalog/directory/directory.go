@@ -3,11 +3,11 @@
 // # What counts
 //
 // Every regular file named *.wasm in the directory or a folder below it (at most 16 deep) is a module. Names that begin with
-// "." or end in "~" or ".tmp" are skipped, folders of such names with all they hold. At most Options.Modules are listed; what
-// is beyond is reported, not listed.
+// "." or end in "~" or ".tmp" are skipped, and so is all in folders of such names. At most Options.Modules are listed. If there
+// are more, that is reported.
 //
-// A file that is written in place counts once nothing was written to it for 400 ms. Write it under another name (one that is
-// skipped) and rename it, and it is taken at once, however it was written.
+// A file that is written in place counts once nothing was written to it for 400 ms. A file that is written under a name that is
+// skipped, and then renamed, counts at once.
 //
 // Symbolic links are followed to files and folders within the directory (Kubernetes mounts a ConfigMap as links into a
 // hidden folder), never out of it, whoever made them; absolute links count as leading out. A link to a folder that holds the
@@ -16,7 +16,7 @@
 // # When the directory itself goes away
 //
 // A directory or folder that can't be read, and a directory in whose place there is an empty one (an unmounted volume), is
-// reported and taken for a fault, not for the wish to remove every tool. A folder that is removed takes its files along.
+// reported as a problem: what was served stays. The files of a folder that is removed are gone.
 package directory
 
 import (
@@ -60,28 +60,28 @@ type Directory struct {
 	intervals intervals
 	pollOnly  bool
 
-	// List alone has these.
+	// Only List uses these.
 	root      fs.FileInfo // the directory at the last List; nil: none went well yet
 	watch     watch
-	unwatched string // why not all folders were watched, as it was logged last
+	unwatched string // why not all folders are watched, as it was logged last
 
 	mu       sync.Mutex // guards files, which Open reads
 	files    map[string]*file
-	versions int // that were given
+	versions int // how many were given
 }
 
 var _ catalog.Source = (*Directory)(nil)
 
 // A file is what is known of a module since it was seen first.
 type file struct {
-	info    fs.FileInfo // as the last scan saw it; nil: it could not be a module
-	since   time.Time   // of the first scan that saw it so
-	settled bool        // it was found to have rested since
+	info    fs.FileInfo // as the last scan saw it; nil: it can't be a module
+	since   time.Time   // when a scan first saw it like that
+	settled bool        // it has stayed like that for long enough
 	version string
 	seen    bool // by the last scan
 }
 
-// Open returns the directory at a path on disk. It fails where that can't be listed.
+// Open opens the directory at a path on disk. It fails if that can't be listed.
 func Open(path string, o Options) (*Directory, error) {
 	if path == "" {
 		return nil, errors.New("the directory has no name: name the folder that holds the .wasm files")
@@ -105,7 +105,7 @@ func Open(path string, o Options) (*Directory, error) {
 	return d, nil
 }
 
-// ID returns the directory's whole path.
+// ID returns the directory's absolute path.
 func (d *Directory) ID() string {
 	if absolute, err := filepath.Abs(d.path); err == nil {
 		return absolute
@@ -113,10 +113,10 @@ func (d *Directory) ID() string {
 	return d.path
 }
 
-// Place returns the path of a file or folder on disk, below that of the directory as it was opened.
+// Place returns the path of a file or folder on disk, which begins with the path given to Open.
 func (d *Directory) Place(name string) string { return filepath.Join(d.path, filepath.FromSlash(name)) }
 
-// Changes tells of what the system tells of.
+// Changes sends a value when the system tells of a change.
 func (d *Directory) Changes() <-chan struct{} { return d.watch.changes }
 
 // List looks at the whole directory. It opens no file but folders.
@@ -140,8 +140,8 @@ func (d *Directory) List(context.Context) (*catalog.Listing, error) {
 	return listing, nil
 }
 
-// compare compares what a scan saw with what is known, and fills in the entries of the listing. It returns the files that may
-// be read from now on as they are.
+// compare compares what a scan saw with what is known, and fills in the entries of the listing. It returns the files that have
+// settled since the last time.
 func (d *Directory) compare(seen *scanned, listing *catalog.Listing, first bool, now time.Time) (settled []found) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -162,7 +162,7 @@ func (d *Directory) compare(seen *scanned, listing *catalog.Listing, first bool,
 			e.Size = s.info.Size()
 		}
 		if s.err == nil && !f.settled {
-			if !first { // what was there before us is given no time
+			if !first { // what was there before the start is settled
 				e.Settling = max(0, d.intervals.unsettled(s.info, f.since, now))
 			}
 			if f.settled = e.Settling == 0; f.settled {
@@ -181,7 +181,7 @@ func (d *Directory) compare(seen *scanned, listing *catalog.Listing, first bool,
 	return settled
 }
 
-// follow has the folders watched, and returns after what time the directory is to be looked at though no change is told.
+// follow has the folders watched, and returns the time after which to list again even if no change is told.
 func (d *Directory) follow(seen *scanned, now time.Time) time.Duration {
 	if d.pollOnly {
 		return d.intervals.poll
@@ -200,8 +200,8 @@ func (d *Directory) follow(seen *scanned, now time.Time) time.Duration {
 	return again
 }
 
-// Open opens a file for reading. Whatever lies at the path by now is opened once, and checked through that handle: it must be
-// the regular file that was listed, before and after it is read.
+// Open opens a file for reading. What is at its path now is opened once and checked through that handle: it must be the regular
+// file that was listed, before and after it is read.
 func (d *Directory) Open(_ context.Context, name, version string) (io.ReadCloser, error) {
 	info := d.infoOf(name, version)
 	if info == nil {
@@ -210,7 +210,7 @@ func (d *Directory) Open(_ context.Context, name, version string) (io.ReadCloser
 	return open(d.path, name, info)
 }
 
-// infoOf returns what the last scan saw of a file at a version, or nil.
+// infoOf returns what the last scan saw of a file, or nil if it has another version.
 func (d *Directory) infoOf(name, version string) fs.FileInfo {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -220,7 +220,7 @@ func (d *Directory) infoOf(name, version string) fs.FileInfo {
 	return nil
 }
 
-// Close ends the watching. A second call does nothing more.
+// Close ends the watching. A second Close does nothing.
 func (d *Directory) Close() error {
 	d.watch.close()
 	return nil

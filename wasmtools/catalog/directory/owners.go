@@ -8,15 +8,15 @@ import (
 	"github.com/toolsrv/toolsrv/internal/ownership"
 )
 
-// warnOfDirectory warns where others than root and the server's user can change the directory, or put another in its
-// place: they decide what is served.
+// warnOfDirectory warns if anybody but root and the server's user can change the directory or replace it, and so decide what is
+// served.
 func (d *Directory) warnOfDirectory() {
 	if err := ownership.Check(d.path); err != nil {
 		d.logger.Warn("others can change the tools directory, and so what is served", "directory", d.path, "reason", err)
 	}
 }
 
-// warnOfFiles warns where others can change files that are being loaded: once for all that a scan has found.
+// warnOfFiles warns if others can change files that are about to be loaded: once for all files of a scan.
 func (d *Directory) warnOfFiles(files []found, folders map[string]fs.FileInfo) {
 	known := map[string]error{} // of folders
 	var first error
@@ -35,7 +35,7 @@ func (d *Directory) warnOfFiles(files []found, folders map[string]fs.FileInfo) {
 	}
 }
 
-// ownerOf returns why others can change a file, or put another in its place below the directory, or nil.
+// ownerOf returns why others can change a file, or replace it or a folder of it below the directory, or nil.
 func (d *Directory) ownerOf(f found, folders map[string]fs.FileInfo, known map[string]error) error {
 	if f.linked {
 		return ownership.Check(d.Place(f.path)) // wherever it leads through

@@ -10,7 +10,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/catalog"
 )
 
-// A reader reads a file, and reports where it is no longer what it was when it was opened.
+// A reader reads a file, and fails if it is no longer what it was when it was opened.
 type reader struct {
 	file *os.File
 	info fs.FileInfo
@@ -24,7 +24,7 @@ func open(directory, name string, want fs.FileInfo) (*reader, error) {
 		return nil, err
 	}
 	defer root.Close()
-	// Without O_NONBLOCK, a FIFO put in the file's place just now would hold us until somebody writes to it.
+	// Without O_NONBLOCK, opening a FIFO that was put in the file's place just now would block until somebody writes to it.
 	f, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, err
@@ -40,7 +40,7 @@ func open(directory, name string, want fs.FileInfo) (*reader, error) {
 	return &reader{f, info, info.Size()}, nil
 }
 
-// Read reads the file. Its end is where the size says, in a file that nobody has written to meanwhile.
+// Read reads the file. At the end it fails if the size was another one, or somebody has written to the file meanwhile.
 func (r *reader) Read(p []byte) (int, error) {
 	n, err := r.file.Read(p)
 	if r.left -= int64(n); r.left < 0 {

@@ -15,7 +15,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/catalog"
 )
 
-// The bounds of one scan, beside the number of modules: what a directory may cost, however it came to be that large.
+// The bounds of one scan, beside the number of modules.
 const (
 	maxDepth         = 16
 	leastEntries     = 100_000 // that may be looked at
@@ -26,26 +26,26 @@ const (
 type scanned struct {
 	files    []found                // sorted by path
 	folders  map[string]fs.FileInfo // all that were listed, the directory itself as "."
-	problems []catalog.Problem      // folders that could not be listed whole: what they held before may still be there
+	problems []catalog.Problem      // folders that could not be listed, or not whole
 	partial  bool                   // the scan ended before the directory did
-	links    bool                   // something was reached through a symbolic link, whose target may lie where nothing is watched
+	links    bool                   // something was reached through a symbolic link: its target may lie where nothing is watched
 }
 
-// found is one module file, or why it can't be one.
+// found is a file that is a module by its name.
 type found struct {
 	path   string
 	info   fs.FileInfo
-	linked bool // it is a link to what info tells of
-	err    error
+	linked bool  // info is that of a link's target
+	err    error // why it can't be a module
 }
 
-// same reports whether two looks at a file saw the same content, as far as that can be told without reading it.
+// same reports whether a file has the same content at two times, as far as that can be told without reading it.
 func same(a, b fs.FileInfo) bool {
 	return a != nil && b != nil && a.Size() == b.Size() && a.ModTime().Equal(b.ModTime()) && os.SameFile(a, b)
 }
 
-// scan lists the modules of a directory. It never leaves the directory, opens no file but folders, and fails only where
-// the directory itself can't be read. It lists that many modules at most.
+// scan lists the modules of a directory, up to a number of them. It never leaves the directory, opens no files but folders, and
+// fails only if the directory itself can't be read.
 func scan(directory string, modules int) (*scanned, error) {
 	root, err := os.OpenRoot(directory)
 	if err != nil {
@@ -61,7 +61,7 @@ func scan(directory string, modules int) (*scanned, error) {
 	return s.seen, nil
 }
 
-// readable returns why a directory can't be listed, or nil.
+// readable returns nil if a directory can be listed, and else why not.
 func readable(directory string) error {
 	root, err := os.OpenRoot(directory)
 	if err != nil {
@@ -93,7 +93,7 @@ func (s *scanner) folder(name string, above []fs.FileInfo, linked bool) error {
 	if len(above) > maxDepth {
 		return fmt.Errorf("is more than %d folders deep: move it up", maxDepth)
 	}
-	// Without O_NONBLOCK, a FIFO put in the folder's place just now would hold the scan until somebody writes to it.
+	// Without O_NONBLOCK, opening a FIFO that was put in the folder's place just now would block until somebody writes to it.
 	f, err := s.root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return err
@@ -113,7 +113,7 @@ func (s *scanner) folder(name string, above []fs.FileInfo, linked bool) error {
 			continue
 		}
 		if s.left == 0 {
-			s.full(name, fmt.Errorf("holds more than %d entries with its folders: what comes after them is not served", s.entries))
+			s.full(name, fmt.Errorf("holds more than %d entries, those of its folders included: what comes after them is not served", s.entries))
 			return nil
 		}
 		s.left--
@@ -141,13 +141,13 @@ func (s *scanner) entry(name string, e fs.DirEntry, above []fs.FileInfo, linked 
 	case err != nil && isLink && isModule:
 		s.file(found{path: name, err: fmt.Errorf("follow the link: %w: let it lead, by a relative path, to a file in the tools directory", err)})
 	case errors.Is(err, fs.ErrNotExist) || err != nil && !isModule:
-		return // gone since the folder was listed, or a link that is none of ours
+		return // gone since the folder was listed, or a link that is of no interest
 	case err != nil:
 		s.file(found{path: name, err: err})
 	case isLink && info.IsDir():
 		s.seen.links = true
 		if linked {
-			s.problem(name, errors.New("is a link below a linked folder: such are not followed; put the files here"))
+			s.problem(name, errors.New("is a link below a linked folder, which is not followed: put the files here"))
 			return
 		}
 		s.below(name, above, true)
@@ -161,7 +161,7 @@ func (s *scanner) entry(name string, e fs.DirEntry, above []fs.FileInfo, linked 
 	}
 }
 
-// below lists a folder in a folder, and reports where that can't be done.
+// below lists a folder in a folder, and reports if that can't be done.
 func (s *scanner) below(name string, above []fs.FileInfo, linked bool) {
 	if err := s.folder(name, above, linked); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		s.problem(name, err)
@@ -171,18 +171,18 @@ func (s *scanner) below(name string, above []fs.FileInfo, linked bool) {
 func (s *scanner) file(f found) {
 	if len(s.seen.files) == s.modules {
 		s.left = 0
-		s.full(".", fmt.Errorf("holds more than %d modules: those after them are not served; set tools.modules to allow more", s.modules))
+		s.full(".", fmt.Errorf("holds more than %d modules: the rest is not served; set tools.modules to allow more", s.modules))
 		return
 	}
 	s.seen.files = append(s.seen.files, f)
 }
 
-// problem reports a folder whose content is unknown.
+// problem reports a folder that can't be listed, or not whole.
 func (s *scanner) problem(name string, err error) {
 	s.seen.problems = append(s.seen.problems, catalog.Problem{Name: name, Err: err})
 }
 
-// full reports, once, that the scan ended before the directory did.
+// full reports, once, that the scan ends before the directory does.
 func (s *scanner) full(name string, err error) {
 	if !s.seen.partial {
 		s.problem(name, err)
@@ -190,7 +190,7 @@ func (s *scanner) full(name string, err error) {
 	}
 }
 
-// list returns what an open folder is and holds, in lexical order, at most one entry more than limit.
+// list returns the info of an open folder and its entries by name, one more than limit at most.
 func list(f *os.File, limit int) (fs.FileInfo, []fs.DirEntry, error) {
 	info, err := f.Stat()
 	if err != nil {
@@ -204,7 +204,7 @@ func list(f *os.File, limit int) (fs.FileInfo, []fs.DirEntry, error) {
 	return info, entries, nil
 }
 
-// hidden reports whether an entry is skipped: what editors, copying programs and Kubernetes leave beside the real files.
+// hidden reports whether an entry is skipped, as are those that editors, copying programs and Kubernetes leave beside the files.
 func hidden(name string) bool {
 	return strings.HasPrefix(name, ".") || strings.HasSuffix(name, "~") || strings.HasSuffix(name, ".tmp")
 }

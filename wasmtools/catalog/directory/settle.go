@@ -8,11 +8,11 @@ import (
 
 // intervals are the periods of a Directory. All follow from the poll interval, so that a test that polls fast is fast in all.
 type intervals struct {
-	poll     time.Duration // between two scans where changes are not told
-	safety   time.Duration // between two scans where they are
+	poll     time.Duration // between two scans where the system tells of no changes
+	safety   time.Duration // between two scans where it does
 	debounce time.Duration // from the beginning of a watch to the scan for what came before it
-	settle   time.Duration // how long a changed file must look the same before it is read
-	quiet    time.Duration // how long ago a file must have been written that was written in place
+	settle   time.Duration // how long a changed file must stay the same before it is read
+	quiet    time.Duration // how long ago a file that was written in place must have been written
 }
 
 // newIntervals returns the periods for a poll interval; 0 means 500 ms.
@@ -29,8 +29,8 @@ func newIntervals(poll time.Duration) intervals {
 	}
 }
 
-// unsettled returns how much longer a file must look the same before it is read; it has since a while ago. Part of a
-// module may be a module, too, so a writer is given time to pause. What was renamed into its place was whole by then.
+// unsettled returns how much longer a file must stay the same before it is read, if it has been the same since a time. Part of
+// a module may be a module, too, so a writer may pause. What was renamed into its place was whole by then.
 func (i intervals) unsettled(info fs.FileInfo, since, now time.Time) time.Duration {
 	left := since.Add(i.settle).Sub(now)
 	if touchedLast(info) {
@@ -43,8 +43,8 @@ func (i intervals) unsettled(info fs.FileInfo, since, now time.Time) time.Durati
 	return max(left, written.Add(i.quiet).Sub(now))
 }
 
-// touchedLast reports whether the last change to a file was no write, but a new name, owner or mode: then its change
-// time is later than that of its content. It is false where the system doesn't tell.
+// touchedLast reports whether the last change to a file was not a write, but a new name, owner or mode: its change time is
+// then later than its modification time. It is false where the system doesn't tell.
 func touchedLast(info fs.FileInfo) bool {
 	stat := reflect.Indirect(reflect.ValueOf(info.Sys())) // a syscall.Stat_t, with a field of another name on each system
 	if stat.Kind() != reflect.Struct {

@@ -15,11 +15,10 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// A watch has the system tell of changes in folders. Its events say only that there is something to look at: what
-// changed is found by a scan.
+// A watch has the system tell of changes in folders. What has changed is found by a scan.
 type watch struct {
 	logger  *slog.Logger
-	changes chan struct{} // receives a value after a change; holds one, which stands for all
+	changes chan struct{} // holds a value after a change, one for all
 
 	notifier   *fsnotify.Watcher
 	forwarding sync.WaitGroup
@@ -29,15 +28,14 @@ type watch struct {
 	tried      time.Time
 }
 
-// follow watches these folders of the directory and no others. It reports whether it began anew: then a change in a
-// folder may have gone untold between the scan and now, so that another scan is due. Where not all can be watched,
-// it tries again, but not more often than once in retry.
+// follow watches these folders of the directory and no others. It reports whether it began anew: a change between the scan and
+// now may then have gone unseen, so another scan is due. If not all can be watched, it tries again, once in retry at most.
 func (w *watch) follow(directory string, folders map[string]fs.FileInfo, now time.Time, retry time.Duration) bool {
 	if maps.EqualFunc(w.folders, folders, os.SameFile) && w.alive() && (w.err == nil || now.Sub(w.tried) < retry) {
 		return false
 	}
-	// Beginning anew is simpler than moving watches along with renamed folders: the system knows them by inode,
-	// the notifier by path. Folders change rarely.
+	// To begin anew is simpler than to move watches along with renamed folders, which the system knows by inode and the
+	// notifier by path. Folders change rarely.
 	w.close()
 	w.folders, w.tried = maps.Clone(folders), now
 	w.notifier, w.err = fsnotify.NewWatcher()
@@ -48,10 +46,10 @@ func (w *watch) follow(directory string, folders map[string]fs.FileInfo, now tim
 	for _, name := range slices.Sorted(maps.Keys(folders)) {
 		err := w.notifier.Add(filepath.Join(directory, filepath.FromSlash(name)))
 		if errors.Is(err, fs.ErrNotExist) {
-			delete(w.folders, name) // gone again; should it come back, it is new
+			delete(w.folders, name) // gone again; if it comes back, it is new
 		} else if err != nil {
 			w.err = fmt.Errorf("watch folder %s: %w", name, err)
-			break // one reason, such as too many watches, mostly holds for all that come
+			break // a reason such as too many watches mostly holds for the rest, too
 		}
 	}
 	w.live = len(w.notifier.WatchList())
@@ -60,13 +58,13 @@ func (w *watch) follow(directory string, folders map[string]fs.FileInfo, now tim
 	return true
 }
 
-// alive reports whether all watches are still there. The system drops one with its folder, and a new folder in the same
-// place may well get the inode of the old one, so that it looks the same.
+// alive reports whether all watches are still there. The system drops a watch with its folder. A new folder in the same place
+// may get the inode of the old one, and so look the same.
 func (w *watch) alive() bool {
 	return w.notifier == nil || len(w.notifier.WatchList()) == w.live
 }
 
-// forward passes on what a notifier tells, until it is closed.
+// forward forwards what a notifier tells, until that is closed.
 func (w *watch) forward(n *fsnotify.Watcher) {
 	for {
 		select {

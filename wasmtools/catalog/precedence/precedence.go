@@ -17,18 +17,18 @@ import (
 	"syscall"
 )
 
-// A Precedence says of a file that waits for a path which files have it. It never changes once it is made.
+// A Precedence says which files each waiting file waits for. It never changes once it is made.
 type Precedence map[string][]string
 
 // The turns in which files get their paths at a start.
 const (
 	kept    = iota // a file that kept a path from another
-	unknown        // one of which nothing is noted
-	waited         // one that waited for a file that is still there
+	unknown        // a file of which nothing is noted
+	waited         // a file that waited for another that is still there
 )
 
-// Turns returns the turn of each file of a source. To go by who kept a path from whom, file by file, would be no order: with a third,
-// of which nothing is noted, each of the three could come before another one.
+// Turns returns the turn of each file of a source. Comparing two files by which one kept a path from the other would not be an
+// order: with a third of which nothing is noted, each of the three could come before another.
 func (p Precedence) Turns(files []string) func(file string) int {
 	here := make(map[string]bool, len(files))
 	for _, f := range files {
@@ -62,15 +62,15 @@ func (p Precedence) Equal(other Precedence) bool {
 // maxRecord is the largest record in bytes that is read.
 const maxRecord = 4 << 20
 
-// A record is what a Precedence is on disk.
+// A record is a Precedence on disk.
 type record struct {
-	// Source is whose files they are: a record of another one says nothing.
+	// Source is the ID of the source of the files. A record of another source says nothing.
 	Source string `json:"directory"`
 	// WaitsFor is the Precedence.
 	WaitsFor Precedence `json:"waits_for"`
 }
 
-// Read returns what a record says of a source. One that is missing says nothing.
+// Read returns what a record says of a source. A record that is missing says nothing.
 func Read(name, source string) (Precedence, error) {
 	if name == "" {
 		return nil, nil
@@ -100,7 +100,7 @@ func Read(name, source string) (Precedence, error) {
 	return r.WaitsFor, nil
 }
 
-// Write replaces a record whole or not at all. That of a Precedence without any entry is removed.
+// Write replaces a record, whole or not at all. It removes the record of an empty Precedence.
 func (p Precedence) Write(name, source string) error {
 	if len(p) == 0 {
 		if err := os.Remove(name); !errors.Is(err, fs.ErrNotExist) {

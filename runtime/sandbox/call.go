@@ -16,7 +16,7 @@ import (
 // run. It is also the context that wazero passes to host functions, so that they find it without a look-up. A guest runs on
 // one goroutine, so a call needs no lock.
 type call struct {
-	host   hostabi.Call // what host functions see of it
+	abi    hostabi.Call // what host functions see of it
 	engine *Engine
 	owner  *instance
 	memory *linmem.Memory // the guest's
@@ -46,13 +46,13 @@ func (c *call) begin(r *run) {
 	c.ctx, c.deadline, c.limits = r.ctx, r.deadline, r.limits
 	c.lines = lines{tool: r.tool, left: r.limits.LogLines, listener: r.listener}
 	c.meter = meter{pace: instrument.FirstSlice}
-	c.host.Begin(r.guest)
+	c.abi.Begin(r.guest)
 }
 
 // wipe forgets the run.
 func (c *call) wipe() {
 	c.progress = progress{}
-	c.host.Begin(hostabi.Run{})
+	c.abi.Begin(hostabi.Run{})
 }
 
 // Deadline is of no use to wazero.

@@ -30,7 +30,7 @@ type hostFunc struct {
 
 // Call is how wazero calls the function.
 func (f *hostFunc) Call(ctx context.Context, _ api.Module, stack []uint64) {
-	ctx.(*call).host.Invoke(&f.Function, f.set, stack)
+	ctx.(*call).abi.Invoke(&f.Function, f.set, stack)
 }
 
 // newOffer returns the offer of the functions of all sets.

@@ -183,7 +183,7 @@ func (i *instance) attach(m *module, code wazero.CompiledModule) error {
 		return err
 	}
 	i.guest, i.command = guest, m.shape.command
-	i.call.host = hostabi.NewCall(&i.call, hostabi.Guest{Memory: guest.Memory(), Command: i.command, Sets: len(m.engine.offered.sets)})
+	i.call.abi = hostabi.NewCall(&i.call, hostabi.Guest{Memory: guest.Memory(), Command: i.command, Sets: len(m.engine.offered.sets)})
 	global := func(name string) api.MutableGlobal {
 		g, ok := guest.ExportedGlobal(name).(api.MutableGlobal)
 		if !ok {
@@ -245,7 +245,7 @@ func (i *instance) serve(r *run, f api.Function) (output []byte, intact bool, er
 	i.params[0] = uint64(uint32(r.index))
 	i.memory.linear.Watch() // until it is reset or freed
 	err = i.invoke(f, i.params[:])
-	i.call.host.End()
+	i.call.abi.End()
 	r.needed(int64(len(i.memory.linear.Bytes())))
 	switch {
 	case i.command:

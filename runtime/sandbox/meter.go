@@ -62,7 +62,7 @@ const turn = 200 * time.Microsecond
 // its turn. now is the time; look returns the time at which the guest goes on.
 func (c *call) look(now time.Time) time.Time {
 	m := &c.meter
-	m.used += c.host.Spent()
+	m.used += c.abi.Spent()
 	if err := c.over(now); err != nil {
 		panic(err)
 	}

@@ -13,8 +13,8 @@ type snapshot struct {
 	globals []uint64 // of the exported mutable ones, in the rewriter's order
 }
 
-// take makes a snapshot of an instance that was started.
-func (i *instance) take() (*snapshot, error) {
+// takeSnapshot makes a snapshot of an instance that was started.
+func (i *instance) takeSnapshot() (*snapshot, error) {
 	image, err := i.call.engine.images.NewImage(i.memory.linear.Bytes())
 	if err != nil {
 		return nil, fmt.Errorf("make snapshot: %w", err)

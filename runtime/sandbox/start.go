@@ -69,7 +69,7 @@ func (m *module) first(ctx context.Context, code wazero.CompiledModule, r *run) 
 	if i.adapted {
 		return i, nil // its state is due to this tool's limit, and is not for other tools
 	}
-	taken, err := i.take()
+	taken, err := i.takeSnapshot()
 	if err == nil {
 		// The snapshot is no larger than the memory that it was taken of, and gets that memory's room in the account. If it had to
 		// wait for room, it would not be counted meanwhile.
@@ -115,7 +115,7 @@ func (m *module) started(ctx context.Context, code wazero.CompiledModule, r *run
 // wants to have run, within the limits of r. The error is an *Error.
 func (m *module) start(i *instance, r *run) error {
 	i.call.begin(r)
-	defer i.call.host.End()
+	defer i.call.abi.End()
 	i.memory.limit = r.limits.Memory
 	b := i.memory.linear.Bytes()
 	for n, d := range m.rewritten.Data {

@@ -14,6 +14,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
 	"github.com/toolsrv/toolsrv/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/invoke"
 	"github.com/toolsrv/toolsrv/wasmtools/toolfile"
 )
 
@@ -79,10 +80,7 @@ func load(t *testing.T, module []byte) []*wasmtools.Tool {
 // call calls a tool with arguments, as a server does.
 func call(t *testing.T, tool *wasmtools.Tool, arguments string) (string, error) {
 	t.Helper()
-	filled, err := tool.Parameters.Validate([]byte(arguments))
-	if err != nil {
-		return "", err
-	}
-	result, err := tool.Caller.Call(t.Context(), &wasmtools.Call{Arguments: filled})
+	result, err := invoke.New(invoke.Options{}).Call(t.Context(), invoke.RouteTo(tool),
+		&wasmtools.Call{Arguments: []byte(arguments), Principal: wasmtools.Self()})
 	return string(result), err
 }

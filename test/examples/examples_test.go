@@ -27,6 +27,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/catalog"
 	"github.com/toolsrv/toolsrv/wasmtools/catalog/directory"
+	"github.com/toolsrv/toolsrv/wasmtools/invoke"
 )
 
 // build builds the Go program pkg, seen from dir, as a module.
@@ -100,15 +101,12 @@ func call(t *testing.T, table *wasmtools.RouteTable, path, arguments string) (st
 
 func callWithin(ctx context.Context, t *testing.T, table *wasmtools.RouteTable, path, arguments string) (string, *wasmtools.Error) {
 	t.Helper()
-	route, ok := table.Lookup(path)
-	if !ok {
-		t.Fatalf("there is no tool at %s", path)
+	self := wasmtools.Self()
+	route, err := invoke.Find(table.Current(), path, self)
+	if err != nil {
+		t.Fatalf("%s: %v", path, err)
 	}
-	result := []byte(nil)
-	filled, err := route.Tool.Parameters.Validate([]byte(arguments))
-	if err == nil {
-		result, err = route.Tool.Caller.Call(ctx, &wasmtools.Call{Arguments: filled})
-	}
+	result, err := invoke.New(invoke.Options{}).Call(ctx, route, &wasmtools.Call{Arguments: []byte(arguments), Principal: self})
 	if err == nil {
 		return string(result), nil
 	}

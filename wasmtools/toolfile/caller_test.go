@@ -1,0 +1,36 @@
+package toolfile_test
+
+import (
+	"fmt"
+	"log/slog"
+	"testing"
+
+	"github.com/toolsrv/toolsrv/internal/testkit"
+	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
+	"github.com/toolsrv/toolsrv/runtime/limits"
+	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/invoke"
+)
+
+// lines are a listener that counts what it hears.
+type lines map[string]int
+
+func (l lines) Log(level slog.Level, source, line string) {
+	l[fmt.Sprintf("%s %s: %s", level, source, line)]++
+}
+
+// TestListenerHearsGuest has a listener hear what a guest logs during its call, and as much of it as the tool may log.
+func TestListenerHearsGuest(t *testing.T) {
+	t.Parallel()
+	m := built(t, sandboxtest.WithManifest(t, testkit.Fixture(t, "wat/hostile/log"), manifest(t, "", "a", "b", "c", "d", "noisy")), limits.Limits{LogLines: 20})
+	v, route := invoke.New(invoke.Options{}), invoke.RouteTo(m.Tools()[4])
+	heard, other := lines{}, lines{}
+	for _, l := range []wasmtools.Listener{heard, nil, other} {
+		if _, err := v.Call(t.Context(), route, &wasmtools.Call{Principal: wasmtools.Self(), Listener: l}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(heard) != 1 || heard["WARN log: line"] != 20 || len(other) != 1 || other["WARN log: line"] != 20 {
+		t.Errorf("heard %v and %v", heard, other)
+	}
+}

@@ -8,8 +8,8 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// A caller calls one tool of one version of its module. It stays right after that version was replaced: a call that was
-// about to begin is made on the old one.
+// A caller calls a tool of one version of its module. It works after that version was replaced: a call that was about to begin
+// is made on the old one.
 type caller struct{ tool *sandbox.Tool }
 
 var _ wasmtools.Runner = caller{}
@@ -32,7 +32,7 @@ func (c caller) Call(ctx context.Context, call *wasmtools.Call) ([]byte, error) 
 	return result, nil
 }
 
-// translate makes the service's error of the sandbox's.
+// translate turns the sandbox's error into the service's.
 func translate(err error) error {
 	var failed *sandbox.Error
 	if !errors.As(err, &failed) {
@@ -48,7 +48,7 @@ func translate(err error) error {
 	}
 }
 
-// code is the table from outcomes to codes. What is not in it is ours to explain, not the client's.
+// code is the table from outcomes to codes. An outcome that is not in it is our fault, not the client's.
 func code(o sandbox.Outcome) wasmtools.Code {
 	switch o {
 	case sandbox.ToolError:

@@ -17,13 +17,12 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/invoke"
 )
 
-// A Trial is what came of an example of a tool when it was tried.
+// A Trial is the result of trying an example of a tool.
 type Trial struct {
 	// Path is the tool's, and Number the example's place in its list, from 1.
 	Path   string `json:"path"`
 	Number int    `json:"example"`
-	// Arguments and Want are those of the example; Want is nil where it names no result. Got is the result, nil where the call
-	// failed.
+	// Arguments and Want are those of the example; Want is nil if it has no result. Got is the result, nil if the call failed.
 	Arguments json.RawMessage `json:"arguments"`
 	Want      json.RawMessage `json:"want,omitempty"`
 	Got       json.RawMessage `json:"got,omitempty"`
@@ -35,8 +34,8 @@ type Trial struct {
 	Took time.Duration `json:"-"`
 }
 
-// TryExamples calls the tools with the arguments of their examples, in order, and tells each of what came of it. A result
-// has to equal the example's, as a JSON value, and to fit the tool's own result schema. Once ctx is done, no more are tried.
+// TryExamples calls the tools with the arguments of their examples, in order, and passes each Trial to tell. A result has to
+// equal the example's, as a JSON value, and to fit the tool's own result schema. It ends early when ctx does.
 func (m *Module) TryExamples(ctx context.Context, tell func(Trial)) {
 	v := invoke.New(invoke.Options{})
 	for i, t := range m.tools {
@@ -72,7 +71,7 @@ func (m *Module) try(ctx context.Context, v *invoke.Invoker, tool, number int, e
 	return trial
 }
 
-// problemOf returns an error of a call in a sentence.
+// problemOf returns the error of a call as a sentence.
 func problemOf(err error) string {
 	failed, ok := errors.AsType[*wasmtools.Error](err)
 	if !ok {
@@ -85,7 +84,7 @@ func problemOf(err error) string {
 	return text + violationsOf(err)
 }
 
-// violationsOf returns what in a value does not fit a schema, to be put behind a sentence that says so.
+// violationsOf returns what in a value does not fit a schema, to be appended to a sentence that says so.
 func violationsOf(err error) string {
 	failed, ok := errors.AsType[*wasmtools.Error](err)
 	if !ok {
@@ -109,7 +108,7 @@ func violationsOf(err error) string {
 	return text
 }
 
-// difference tells where a result differs from what is wanted, both JSON, or "" where they are the same value.
+// difference says where a result differs from what is wanted, both JSON. It is "" if they are the same value.
 func difference(got, want []byte) string {
 	var g, w jsontree.Tree
 	if err := g.Read(string(got)); err != nil {
@@ -124,7 +123,7 @@ func difference(got, want []byte) string {
 	return differ(&g, &w, 0, 0, nil)
 }
 
-// differ finds the first place in which two values that are not the same differ.
+// differ says where two values that are not the same differ first.
 func differ(g, w *jsontree.Tree, at, wanted int32, path []string) string {
 	got, want := &g.Values[at], &w.Values[wanted]
 	place := ""
@@ -152,7 +151,7 @@ func differ(g, w *jsontree.Tree, at, wanted int32, path []string) string {
 		}
 		delete(others, key)
 	}
-	// All that is wanted is there, so there is more.
+	// All that is wanted is there, so something else is, too.
 	return fmt.Sprintf("%s%q is not wanted", place, text.Short(slices.Min(slices.Collect(maps.Keys(others)))))
 }
 

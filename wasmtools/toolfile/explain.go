@@ -2,8 +2,8 @@ package toolfile
 
 import "strings"
 
-// explain says more of an error of toolsrv_describe where its cause is a fault of a compiler that is known, or nothing.
-// Where the module names its functions, the trace tells, even if what the panic prints goes nowhere.
+// explain returns what to do about an error of toolsrv_describe that is caused by a known fault of a compiler, or "". If the module
+// names its functions, the trace tells, even if what the panic prints is lost.
 func explain(err error) string {
 	if strings.Contains(err.Error(), "reflectlite.RawType).AssignableTo") {
 		return `the tool panics with "reflect: unimplemented: AssignableTo with interface": TinyGo up to 0.40.1 breaks encoding/json in a program ` +

@@ -9,18 +9,18 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// A Report is what stands in a module. Its JSON is stable. Names in it are the file's own and may hold anything.
+// A Report says what is in a module. Its JSON is stable. Names in it are the file's own and may hold anything.
 type Report struct {
 	Digest string `json:"digest"` // SHA-256, hexadecimal
 	Size   int    `json:"size"`   // bytes
 	SDK    string `json:"sdk,omitempty"`
-	// Manifest is nil where the module has none embedded, or a bad one: then ManifestError says why. Described tells that it
-	// is not embedded, but was told by toolsrv_describe; Inspect itself runs nothing.
+	// Manifest is nil if none is embedded, or a bad one: then ManifestError says why. Described means that it is not embedded
+	// but was returned by toolsrv_describe; Inspect itself runs nothing.
 	Manifest      *wasmtools.Manifest `json:"manifest,omitempty"`
 	Described     bool                `json:"described,omitempty"`
 	ManifestError string              `json:"manifest_error,omitempty"`
-	// Imports, Exports, Memories (in bytes), Tables (in elements) and Sections are lists of at most 1,000; Left is what
-	// stands in none for that.
+	// Imports, Exports, Memories (in bytes), Tables (in elements) and Sections have 1,000 entries at most. Left counts the
+	// others.
 	Imports  []Symbol  `json:"imports"`
 	Exports  []Symbol  `json:"exports"`
 	Memories []Limit   `json:"memories"`
@@ -29,10 +29,10 @@ type Report struct {
 	Left     Left      `json:"left,omitzero"`
 	// Features are the features beyond WebAssembly 1.0 that types and code use.
 	Features []string `json:"features"`
-	// ResetsInPlace tells that an instance can be used again after a call. Otherwise NoReset says why not.
+	// ResetsInPlace means that an instance can be used again after a call. Otherwise NoReset says why not.
 	ResetsInPlace bool   `json:"resets_in_place"`
 	NoReset       string `json:"no_reset,omitempty"`
-	// Refused says why the code is refused altogether. There are other reasons to refuse a module, which are not looked for here.
+	// Refused says why the code is refused. Inspect does not look for other reasons to refuse a module.
 	Refused string `json:"refused,omitempty"`
 }
 
@@ -53,7 +53,7 @@ type Symbol struct {
 	Type   string `json:"type,omitempty"` // of a function or a global
 }
 
-// A Limit is the size that a memory or table begins with, and what it may grow to.
+// A Limit is the initial size of a memory or table, and the size that it may grow to.
 type Limit struct {
 	Min      uint64  `json:"min"`
 	Max      *uint64 `json:"max,omitempty"` // nil: the module sets none
@@ -68,15 +68,15 @@ type Section struct {
 	Size   int    `json:"size"` // bytes, the head included
 }
 
-// maxListed is how much of a kind a Report lists. A hostile file has millions of sections, and of exports, whose types take
+// maxListed is how many of a kind a Report lists. A hostile file has millions of sections, or of exports whose types take
 // kilobytes each.
 const maxListed = 1000
 
 // pageSize is the unit of a memory's limits, in bytes.
 const pageSize = 64 << 10
 
-// Inspect reports what stands in a module, without running or compiling it. It fails only where content is no
-// module; whatever else is wrong with it stands in the report.
+// Inspect reports what is in a module, without running or compiling it. It fails only if content is not a module. Whatever else
+// is wrong with it is in the report.
 func Inspect(content []byte) (*Report, error) {
 	binary, err := wasmbin.Parse(content)
 	if err != nil {
@@ -146,7 +146,7 @@ func (r *Report) judge(binary *wasmbin.Module) {
 	}
 }
 
-// first returns the part of a list that is listed, and sets left to the number of the others.
+// first returns the part of a list that a Report lists, and sets left to the number of the others.
 func first[T any](list []T, left *int) []T {
 	n := min(len(list), maxListed)
 	*left = len(list) - n

@@ -14,16 +14,16 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// A Finding is something that a server takes, and some client does not, or takes wrongly.
+// A Finding is something that a server takes, but that some clients refuse or misunderstand.
 type Finding struct {
 	// Rule is a stable word.
 	Rule string `json:"rule"`
 	// Tool is the tool's name.
 	Tool string `json:"tool"`
-	// Place leads from the tool's declaration to what is meant, such as "parameters/properties/a"; long names
-	// are shortened.
+	// Place is the path from the tool's declaration to the finding, such as "parameters/properties/a"; long names are
+	// shortened.
 	Place string `json:"place"`
-	// Message says what is wrong, and what to do.
+	// Message says what is wrong and what to do.
 	Message string `json:"message"`
 }
 
@@ -31,19 +31,19 @@ type Finding struct {
 const (
 	ruleDynamic = "dynamic-ref" // $dynamicRef or $recursiveRef
 	ruleSibling = "ref-sibling" // $ref beside other members
-	rulePointer = "ref-pointer" // $ref that is no JSON pointer
-	ruleRoot    = "root-object" // arguments whose members don't stand at the top
-	ruleName    = "name"        // names that clients don't take
-	ruleKeyword = "keyword"     // keywords that are misspelt
-	ruleFormat  = "format"      // formats that are misspelt
+	rulePointer = "ref-pointer" // $ref that is not a JSON pointer
+	ruleRoot    = "root-object" // arguments whose members are not at the top
+	ruleName    = "name"        // names that clients refuse
+	ruleKeyword = "keyword"     // misspelt keywords
+	ruleFormat  = "format"      // misspelt formats
 	ruleExample = "example"     // examples that don't fit the schemas
 )
 
-// maxFindings is how many findings one manifest can have: an author mends the first ones first.
+// maxFindings is how many findings a manifest can have. An author corrects the first ones first.
 const maxFindings = 100
 
-// Lint looks for what clients of the module's tools stumble over: what Lint finds in the manifest, and examples that do not fit the
-// schemas. The findings are 100 at most. The module has to be described.
+// Lint looks for what clients of the module's tools stumble over: what the function Lint finds in the manifest, and examples that
+// do not fit the schemas. It returns 100 findings at most. The module must have been described.
 func (m *Module) Lint() []Finding {
 	all := Lint(m.manifest)
 	for i, t := range m.manifest.Tools {
@@ -57,7 +57,7 @@ func (m *Module) Lint() []Finding {
 			if s := m.schemas[i].result; s != nil && e.Result != nil {
 				if err := s.Check(e.Result); err != nil {
 					l.at("result", func() {
-						l.add(ruleExample, "it does not fit the schema of the result%s: correct one of them", text.Clip(violationsOf(err), 200))
+						l.add(ruleExample, "it does not fit the schema of the result%s: correct the example or the schema", text.Clip(violationsOf(err), 200))
 					})
 				}
 			}
@@ -70,7 +70,7 @@ func (m *Module) Lint() []Finding {
 	return all
 }
 
-// Lint looks for what clients of the tools of a manifest stumble over. Its findings are in the order of the manifest, at most 100.
+// Lint looks for what clients of a manifest's tools stumble over. It returns 100 findings at most, in the order of the manifest.
 func Lint(m *wasmtools.Manifest) []Finding {
 	var all []Finding
 	for _, t := range m.Tools {
@@ -93,7 +93,7 @@ func Lint(m *wasmtools.Manifest) []Finding {
 // A linter lints one tool.
 type linter struct {
 	tool     string
-	path     []string // to where it is; joined for a finding only, since a hostile path is long
+	path     []string // to where it is; joined for findings only, since a hostile path is long
 	findings []Finding
 }
 
@@ -115,7 +115,7 @@ func (l *linter) at(token string, f func()) {
 	l.path = l.path[:len(l.path)-1]
 }
 
-// root looks at the top of the schema of the arguments. Clients show its members, and forms and agents fill them in.
+// root lints the top of the schema of the arguments. Clients show its members; forms and agents fill them in.
 func (l *linter) root(parameters json.RawMessage) {
 	var top map[string]json.RawMessage
 	if json.Unmarshal(parameters, &top) != nil {
@@ -131,19 +131,19 @@ func (l *linter) root(parameters json.RawMessage) {
 	}
 }
 
-// text lints a schema as it was written. ParseManifest has bounded its size and its depth.
+// text lints the text of a schema. ParseManifest has bounded its size and depth.
 func (l *linter) text(text json.RawMessage) {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.UseNumber()
 	var value any
 	if err := d.Decode(&value); err != nil {
-		l.add(ruleRoot, "this is no JSON: %v", err)
+		l.add(ruleRoot, "this is not valid JSON: %v", err)
 		return
 	}
 	l.schema(value)
 }
 
-// What the members of a schema hold, where it is schemas. The values of all others, such as enum, are data.
+// The members of a schema that hold schemas. The values of all others, such as enum, are data.
 var (
 	holdSchemas = map[string]bool{"items": true, "additionalItems": true, "contains": true, "additionalProperties": true,
 		"propertyNames": true, "if": true, "then": true, "else": true, "not": true, "allOf": true, "anyOf": true, "oneOf": true,
@@ -161,7 +161,7 @@ func (l *linter) schema(value any) {
 		}
 	case map[string]any:
 		l.references(v)
-		l.slips(v)
+		l.typos(v)
 		for _, name := range slices.Sorted(maps.Keys(v)) {
 			named, isObject := v[name].(map[string]any)
 			switch {
@@ -174,7 +174,7 @@ func (l *linter) schema(value any) {
 	}
 }
 
-// propertyName is what the interfaces of language models take as the name of an argument.
+// propertyName matches the names of arguments that the interfaces of language models take.
 var propertyName = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)
 
 // named lints the schemas of an object that holds them by name.
@@ -189,7 +189,7 @@ func (l *linter) named(schemas map[string]any, properties bool) {
 	}
 }
 
-// references looks at what refers to other schemas.
+// references lints references to other schemas.
 func (l *linter) references(schema map[string]any) {
 	for _, name := range []string{"$dynamicRef", "$recursiveRef"} {
 		if _, ok := schema[name]; ok {
@@ -201,7 +201,7 @@ func (l *linter) references(schema map[string]any) {
 		return
 	}
 	if to != "#" && !strings.HasPrefix(to, "#/") {
-		l.add(rulePointer, "$ref %q is no JSON pointer, and clients follow nothing else: write it like \"#/$defs/name\"", text.Short(to))
+		l.add(rulePointer, "$ref %q is not a JSON pointer, and clients follow nothing else: write it like \"#/$defs/name\"", text.Short(to))
 	}
 	if len(schema) > 1 {
 		others := slices.DeleteFunc(slices.Sorted(maps.Keys(schema)), func(name string) bool { return name == "$ref" })

@@ -13,10 +13,10 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// Pack returns a copy of a module with its manifest embedded, and the manifest. Where manifest, JSON, is nil, the module
-// has to tell it: by its export toolsrv_describe, which is run, or else by the section that it has already. A manifest that
-// is given takes the place of both, unless it gives the tools that the module describes other numbers. What Pack returns is
-// what a server takes, whatever its folder.
+// Pack returns a copy of a module with its manifest embedded, and the manifest. If manifest (JSON) is nil, the module has to
+// tell it: by its export toolsrv_describe, which is run, or else by the section that it has already. A manifest that is given
+// replaces both, but must not give other numbers to the tools that the module describes. A server takes what Pack returns, in
+// whatever folder.
 func Pack(ctx context.Context, engine *sandbox.Engine, content, manifest []byte) ([]byte, *wasmtools.Manifest, error) {
 	binary, err := wasmbin.Parse(content)
 	if err != nil {
@@ -41,7 +41,7 @@ func Pack(ctx context.Context, engine *sandbox.Engine, content, manifest []byte)
 	return packed, m.Manifest(), nil
 }
 
-// manifestOf returns the text of a module's manifest, which has been parsed.
+// manifestOf returns the text of a module's manifest. It is valid.
 func manifestOf(ctx context.Context, engine *sandbox.Engine, binary *wasmbin.Module, given []byte) ([]byte, error) {
 	program, err := engine.LoadModule(binary, abi1.Modules()...)
 	if err != nil {
@@ -61,7 +61,7 @@ func manifestOf(ctx context.Context, engine *sandbox.Engine, binary *wasmbin.Mod
 			return nil, err
 		}
 		if told == nil {
-			return nil, errors.New("the module does not tell its tools (it has no export toolsrv_describe): write its manifest to a file, and give that with --manifest")
+			return nil, errors.New("the module does not say what its tools are (it has no export toolsrv_describe): write its manifest to a file, and name that with --manifest")
 		}
 	}
 	var own, other *wasmtools.Manifest
@@ -84,7 +84,7 @@ func manifestOf(ctx context.Context, engine *sandbox.Engine, binary *wasmbin.Mod
 	return given, nil
 }
 
-// sameNumbers reports a tool that would be called by another one's number. A tool may be renamed.
+// sameNumbers returns an error if a tool would be called by the number of another. A tool may be renamed.
 func sameNumbers(told, given *wasmtools.Manifest) error {
 	if len(given.Tools) > len(told.Tools) {
 		return fmt.Errorf("it has %d tools, the module describes %d", len(given.Tools), len(told.Tools))

@@ -43,7 +43,7 @@ func TestPack(t *testing.T) {
 		{"no object", answer, strings.Replace(manifest(t, "", "one"), `"object"`, `"array"`, 1), "", "arguments are always one"},
 		{"the service's own path", answer, manifest(t, "", "tools"), "", "/tools is the service's own"},
 		{"endless operation id", answer, manifest(t, strings.Repeat("n", 60), "endless"), "", "operation id"},
-		{"several tools of a plain program", testkit.Fixture(t, "wat/good/command"), manifest(t, "", "one", "two"), "", "a plain WASI program is one tool"},
+		{"several tools of a plain program", testkit.Fixture(t, "wat/good/command"), manifest(t, "", "one", "two"), "", "a plain WASI program can be one tool only"},
 		{"a plain program", testkit.Fixture(t, "wat/good/command"), manifest(t, "", "one"), "one", ""},
 		{"no module", []byte("\x7fELF"), manifest(t, "", "one"), "", "not a WebAssembly module"},
 		{"broken section in the module", sandboxtest.WithManifest(t, answer, "broken"), "", "", "custom section toolsrv.manifest: "},

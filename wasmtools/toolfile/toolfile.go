@@ -1,9 +1,9 @@
-// Package toolfile is what one .wasm file is as tools: its manifest, which stands in it or is told by it, its compiled
-// schemas, and the tools made of it with their limits. It also embeds a manifest into a file, reports what is in one
-// without running it, and lints its schemas for clients.
+// Package toolfile makes tools of a .wasm file: it reads the manifest, or runs the module to be told it, compiles the schemas,
+// and gives each tool its limits. It also embeds a manifest into a file, reports what is in a file without running it, and
+// lints schemas for clients.
 //
-// The catalog serves what is made here, and the author's commands work on the same, so that what a command accepts is what a
-// server takes. Files are foreign: all of them are checked before anything is allocated or run by what they say.
+// The catalog and the author's commands share it, so that a server takes what a command accepts. Files are foreign: what they
+// say is checked before anything is allocated or run because of it.
 package toolfile
 
 import (
@@ -22,15 +22,14 @@ import (
 
 // A Place is where a file lies.
 type Place struct {
-	// Folder is the file's folder below the tools directory, with slashes: its namespace where the manifest has none. It
-	// is empty at the top.
+	// Folder is the file's folder in its source, with slashes, or empty at the top. It is the namespace if the manifest has
+	// none.
 	Folder string
-	// Source is the file, for people.
+	// Source names the file for people.
 	Source string
 }
 
-// A Module is one version of one file: a program, and the tools made of it. It is not safe for concurrent use, its
-// tools are.
+// A Module is one version of a file: a program, and the tools made of it. It is not safe for concurrent use; its tools are.
 type Module struct {
 	program   *sandbox.Program
 	place     Place
@@ -44,7 +43,7 @@ type Module struct {
 // schemas are those of one tool; result is nil where there is none.
 type schemas struct{ parameters, result *schema.Schema }
 
-// Load checks a file's content and reads its manifest, without compiling or running anything. Close gives it up.
+// Load checks a file's content and reads its manifest, without compiling or running anything. Close frees what it returns.
 func Load(engine *sandbox.Engine, content []byte, place Place) (*Module, error) {
 	binary, err := wasmbin.Parse(content)
 	if err != nil {
@@ -62,7 +61,7 @@ func Load(engine *sandbox.Engine, content []byte, place Place) (*Module, error) 
 	return m, nil
 }
 
-// readManifest reads the manifest in the custom section, if it is there.
+// readManifest reads the manifest from the custom section, if there is one.
 func (m *Module) readManifest(binary *wasmbin.Module) error {
 	text, err := embedded(binary)
 	if err != nil {
@@ -78,10 +77,10 @@ func (m *Module) readManifest(binary *wasmbin.Module) error {
 	if err != nil {
 		return fmt.Errorf("custom section %s: %w", wasmtools.ManifestSection, err)
 	}
-	return m.take(manifest)
+	return m.setManifest(manifest)
 }
 
-// embedded returns the text of the manifest in a module's custom section, or nil where there is none. It shares memory
+// embedded returns the text of the manifest in a module's custom section, or nil if there is none. It shares memory
 // with it.
 func embedded(binary *wasmbin.Module) ([]byte, error) {
 	text, ok, err := binary.Custom(wasmtools.ManifestSection)
@@ -91,10 +90,10 @@ func embedded(binary *wasmbin.Module) ([]byte, error) {
 	return text, err
 }
 
-// take takes what the manifest says, and compiles the schemas.
-func (m *Module) take(manifest *wasmtools.Manifest) error {
+// setManifest checks the manifest, and compiles its schemas.
+func (m *Module) setManifest(manifest *wasmtools.Manifest) error {
 	if m.program.Command() && len(manifest.Tools) != 1 {
-		return fmt.Errorf("the manifest has %d tools, but a plain WASI program is one tool: export toolsrv_call, or make a file of each", len(manifest.Tools))
+		return fmt.Errorf("the manifest has %d tools, but a plain WASI program can be one tool only: export toolsrv_call, or make a file of each", len(manifest.Tools))
 	}
 	m.namespace = manifest.Namespace
 	if m.namespace == "" {
@@ -133,13 +132,13 @@ func compile(t wasmtools.ManifestTool) (schemas, error) {
 // Digest returns the SHA-256 of the content in lower-case hexadecimal.
 func (m *Module) Digest() string { return m.program.Digest() }
 
-// Program returns the program, which belongs to the module.
+// Program returns the program. It belongs to the module.
 func (m *Module) Program() *sandbox.Program { return m.program }
 
-// Manifest returns what the module says of its tools, or nil where it has to be run first, by Describe. It must not be changed.
+// Manifest returns the manifest, which must not be changed. It is nil before Describe if none is embedded.
 func (m *Module) Manifest() *wasmtools.Manifest { return m.manifest }
 
-// Paths returns the paths of the tools that the manifest declares, whether or not they can be built.
+// Paths returns the paths of the tools in the manifest, whether or not they can be built.
 func (m *Module) Paths() []string {
 	if m.manifest == nil {
 		return nil
@@ -151,10 +150,10 @@ func (m *Module) Paths() []string {
 	return paths
 }
 
-// Compile waits until the module is compiled. When ctx is done only the waiting ends.
+// Compile waits until the module is compiled. If ctx ends first, the compilation goes on.
 func (m *Module) Compile(ctx context.Context) error { return m.program.Compile(ctx) }
 
-// Describe runs the module to learn its manifest, where that is not embedded.
+// Describe runs the module to learn its manifest, unless that is embedded.
 func (m *Module) Describe(ctx context.Context) error {
 	if m.manifest != nil {
 		return nil
@@ -167,11 +166,10 @@ func (m *Module) Describe(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("result of toolsrv_describe: %w", err)
 	}
-	return m.take(manifest)
+	return m.setManifest(manifest)
 }
 
-// A MemoryError is that of a tool which has a limit of memory below what its module declares, so that none of its calls
-// could begin.
+// A MemoryError means that a tool's limit of memory is below what its module declares, so that no call of it could begin.
 type MemoryError struct {
 	Path         string
 	Needs, Limit int64 // in bytes
@@ -182,12 +180,12 @@ func (e *MemoryError) Error() string {
 	return fmt.Sprintf("%s needs %s of memory to start, its limit is %s: raise its limit \"memory\"", e.Path, text.Size(e.Needs), text.Size(e.Limit))
 }
 
-// errUndescribed is for who forgot to call Describe.
-var errUndescribed = errors.New("the module is not described yet")
+// errUndescribed means that Describe was not called.
+var errUndescribed = errors.New("the module has not been described yet")
 
-// Build makes the module's tools, with the limits of their paths; nil limits are the sandbox's defaults. Building again
-// changes the limits: a tool whose limits are the same as before stays, with the calls that run and wait in it. Where it fails,
-// the tools stay as they were.
+// Build makes the module's tools with the limits of their paths; nil limits are the sandbox's defaults. A second Build changes
+// the limits: a tool whose limits are the same stays, with the calls that run and wait. If Build fails, the tools stay as they
+// were.
 func (m *Module) Build(limitsFor func(path string) limits.Limits) error {
 	if m.manifest == nil {
 		return errUndescribed
@@ -227,7 +225,7 @@ func (m *Module) Build(limitsFor func(path string) limits.Limits) error {
 	return nil
 }
 
-// CheckMemory returns a *MemoryError where a tool that Build made can't run within its limits.
+// CheckMemory returns a *MemoryError if a tool that Build made can't run within its limits.
 func (m *Module) CheckMemory() error {
 	needs := m.program.Memory()
 	for _, t := range m.tools {
@@ -241,7 +239,7 @@ func (m *Module) CheckMemory() error {
 // Tools returns the tools that Build made, in the order of the manifest. The slice must not be changed.
 func (m *Module) Tools() []*wasmtools.Tool { return m.tools }
 
-// Close gives up the program. Calls of its tools that run, or that begin by an old generation, are not disturbed.
+// Close frees the program. Calls of its tools that run, or that an old generation begins, go on.
 func (m *Module) Close() {
 	m.program.Close() // documented not to fail
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/toolsrv/toolsrv/internal/text"
 )
 
-// The keywords that JSON Schema has in its drafts from 4 on, and OpenAPI beside. Any other counts as an author's own remark
-// and is ignored, as is a keyword that is misspelt: its bound holds for nobody.
+// The keywords of JSON Schema in its drafts from 4 on, and of OpenAPI. Any other is taken for an author's own and ignored. So is
+// a misspelt one, and what it says binds nobody.
 var keywords = strings.Fields(`$anchor $comment $defs $dynamicAnchor $dynamicRef $id $recursiveAnchor $recursiveRef $ref
 	$schema $vocabulary additionalItems additionalProperties allOf anyOf const contains contentEncoding contentMediaType
 	contentSchema default definitions dependencies dependentRequired dependentSchemas deprecated description discriminator
@@ -18,15 +18,15 @@ var keywords = strings.Fields(`$anchor $comment $defs $dynamicAnchor $dynamicRef
 	pattern patternProperties prefixItems properties propertyNames readOnly required then title type unevaluatedItems
 	unevaluatedProperties uniqueItems writeOnly xml`)
 
-// The formats that a server checks. Any other tells readers something and is not checked.
+// The formats that a server checks. Any other is for readers only.
 var formats = strings.Fields(`date date-time duration email hostname ipv4 ipv6 iri iri-reference json-pointer regex
 	relative-json-pointer time uri uri-reference uri-template uuid`)
 
-// slips looks for keywords and formats of a schema that are one slip away from another.
-func (l *linter) slips(schema map[string]any) {
+// typos looks for misspelt keywords and formats of a schema.
+func (l *linter) typos(schema map[string]any) {
 	for _, name := range slices.Sorted(maps.Keys(schema)) {
 		if meant := meant(name, keywords); meant != "" {
-			l.add(ruleKeyword, "%q is no keyword of JSON Schema and is ignored: did you mean %q?", name, meant)
+			l.add(ruleKeyword, "%q is not a keyword of JSON Schema and is ignored: did you mean %q?", name, meant)
 		}
 	}
 	if name, ok := schema["format"].(string); ok {
@@ -36,8 +36,8 @@ func (l *linter) slips(schema map[string]any) {
 	}
 }
 
-// meant returns which of known a name was meant to be that is none of them, or "" where it is none or far from all. One
-// letter may be wrong: other keywords are an author's own. Shorter names are near to too many.
+// meant returns which of the known names a misspelt one is meant to be, or "". One letter may be wrong; with more, it may be an
+// author's own. Short names are near to too many others.
 func meant(name string, known []string) string {
 	if slices.Contains(known, name) {
 		return ""

@@ -21,15 +21,15 @@ const logNothing = slog.Level(math.MaxInt32)
 
 // A limitFlag is a flag that sets a limit, within the bounds of the configuration file.
 type limitFlag struct {
-	limits    *limits.Limits
-	key, kind string
+	limits *limits.Limits
+	key    string
 }
 
 func (f limitFlag) Set(text string) error { return config.SetLimit(f.limits, f.key, text) }
 
 func (f limitFlag) String() string { return "" }
 
-func (f limitFlag) Type() string { return f.kind }
+func (f limitFlag) Type() string { return "limit" }
 
 // A fileFlag names a file. It can't be set to nothing: an unset variable in a script must not mean the default.
 type fileFlag string
@@ -76,11 +76,17 @@ type fileFlags struct {
 func (f *fileFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.Var((*fileFlag)(&f.config), "config", "configuration `file` whose limits hold, instead of the defaults")
-	flags.Var(limitFlag{&f.limits, "timeout", "time"}, "timeout", "`time` that a call may take, such as 200ms (default 5s)")
-	flags.Var(limitFlag{&f.limits, "memory", "size"}, "memory", "`size` that the tool's memory may have, such as 16MiB (default 64MiB)")
+	usages := map[string]string{
+		"timeout": "`time` that a call may take, such as 200ms",
+		"memory":  "`size` that the tool's memory may have, such as 16MiB",
+	}
+	for _, e := range limits.All() {
+		if usage, ok := usages[e.Key]; ok {
+			flags.Var(limitFlag{&f.limits, e.Key}, e.Key, usage+" (default "+e.DefaultText()+")")
+			completeFlag(cmd, e.Key, cobra.NoFileCompletions)
+		}
+	}
 	addLevelFlag(cmd, &f.logLevel, "of the tool's log lines that are shown")
-	completeFlag(cmd, "timeout", cobra.NoFileCompletions)
-	completeFlag(cmd, "memory", cobra.NoFileCompletions)
 }
 
 // open opens a file as the flags say.

@@ -1,5 +1,5 @@
-// Package config turns a TOML file into a validated [Config]: every key has a default, an unknown one is an error,
-// and every value is checked against a range before anything uses it.
+// Package config turns a TOML file into a validated [Config]. Every key has a default, an unknown key is an error, and every value
+// is checked before anything uses it.
 package config
 
 import (
@@ -18,10 +18,10 @@ import (
 // MaxFile is the largest size, in bytes, of a configuration file and of a tokens file: 1 MiB.
 const MaxFile = 1 << 20
 
-// A Config says what a server serves, where, to whom and with which limits. It can be changed until a server has it;
-// from then on it must not be, and is safe for concurrent use.
+// A Config says what a server serves, where, to whom and with which limits. It must not be changed once a server has it; from then on it
+// is safe for concurrent use.
 //
-// A field with the tag restart is read at a server's start only. The tag is its key.
+// A field with the tag restart, which is its key, is read only when a server starts.
 type Config struct {
 	// Title, Version and Description are those of the OpenAPI document.
 	Title       string `restart:"title"`
@@ -31,37 +31,36 @@ type Config struct {
 	Server Server
 	Tools  Tools
 	Auth   Auth
-	// Limits hold for every tool, and Overrides for those that match, later ones above earlier ones.
+	// Limits hold for every tool. Overrides change them for the tools that match; later ones win.
 	Limits    limits.Limits
 	Overrides []Override
 }
 
 // Server is the table [server].
 type Server struct {
-	// Address is host:port to listen on. Port 0 is any that is free, an empty host all of the machine's addresses.
+	// Address is host:port to listen on. Port 0 is any free port, and an empty host is all addresses of the machine.
 	Address string `restart:"server.address"`
-	// PublicURL is where clients reach the server, or empty where that is its own address: an address such as
-	// "https://example.com/tools", or a path such as "/tools".
+	// PublicURL is where clients reach the server, such as "https://example.com/tools" or the path "/tools". If it is empty, they reach
+	// it at its own address.
 	PublicURL string `restart:"server.public_url"`
 	// Memory bounds what all tools take together, in bytes; 0 is half of what the process has.
 	Memory int64 `restart:"server.memory"`
-	// CodeMemory bounds the compiled code in memory, in bytes, where it can come back from Tools.CacheDir; 0 is an eighth of what the
-	// process has, 1 GiB at most.
+	// CodeMemory bounds the compiled code in memory, in bytes, if Tools.CacheDir has a copy of it; 0 is an eighth of what the process
+	// has, at most 1 GiB.
 	CodeMemory int64 `restart:"server.code_memory"`
 }
 
 // Tools is the table [tools].
 type Tools struct {
-	// Directory holds the .wasm files, in its subfolders too.
+	// Directory holds the .wasm files, also in subfolders.
 	Directory string `restart:"tools.directory"`
-	// Allowlist, when true, lets only those tools start enabled that Enabled names (mode = "allowlist"); otherwise
-	// all start enabled but those that Disabled names. Entries are namespaces, with those below, or tools:
-	// "web", "math/div".
+	// Allowlist is whether only the tools in Enabled start enabled (mode = "allowlist"), or all tools except those in Disabled. An entry
+	// is a tool such as "math/div", or a namespace such as "web" with those below it.
 	Allowlist         bool
 	Enabled, Disabled []string
-	// Modules is how many modules of the directory are served at most.
+	// Modules is the largest number of files that are served.
 	Modules int `restart:"tools.modules"`
-	// Reasons says of entries of Disabled why they are, where the file does.
+	// Reasons are those that the file gives for entries of Disabled.
 	Reasons map[string]string
 	// CacheDir is where compiled code is kept, or empty for "toolsrv" in the user's cache directory.
 	CacheDir string `restart:"tools.cache_directory"`
@@ -69,11 +68,11 @@ type Tools struct {
 
 // Auth is the table [auth].
 type Auth struct {
-	// Tokens are those of the file and, after Load, those of TokensFile, too.
+	// Tokens are those of the configuration file. Load adds those of TokensFile.
 	Tokens []string
 	// TokensFile is the file that ReadTokens reads, or empty.
 	TokensFile string
-	// Required refuses everybody where there is no token, instead of letting everybody in.
+	// Required refuses everybody while there is no token, instead of letting everybody in.
 	Required bool
 }
 
@@ -85,7 +84,7 @@ type Override struct {
 	Limits limits.Limits
 }
 
-// Default returns the configuration that an empty file has. It is the caller's own.
+// Default returns the configuration of an empty file. The caller owns it.
 func Default() *Config {
 	return &Config{
 		Title:   "Tools",
@@ -96,8 +95,8 @@ func Default() *Config {
 	}
 }
 
-// Load reads the file at path, and the tokens file that it names. Paths in it are relative to its folder. An error
-// names the file and, where there is one, the line, the key and what is allowed; tokens are never part of it.
+// Load reads the file at path, and the tokens file that it names. Paths in it are relative to its folder. An error names the file, the
+// line, the key, and what is allowed. It never contains a token.
 func Load(path string) (*Config, error) {
 	text, err := readFile(path)
 	if err != nil {
@@ -119,8 +118,7 @@ func Load(path string) (*Config, error) {
 	return c, nil
 }
 
-// Parse turns the text of a file in directory into a Config. It opens no file: Auth.TokensFile is set and not read.
-// The caller keeps text.
+// Parse turns the text of a file in directory into a Config. It does not read Auth.TokensFile. It does not keep text.
 func Parse(text []byte, directory string) (*Config, error) {
 	d := &document{scanner: scanner{name: "configuration", text: text}}
 	return d.read(directory)
@@ -137,7 +135,7 @@ func (c *Config) LimitsFor(path string) limits.Limits {
 	return l
 }
 
-// NeedRestart returns the keys whose values differ from those that a server was started with, and that only a start reads.
+// NeedRestart returns the keys that differ from those a server was started with, and that take effect only at a start.
 func (c *Config) NeedRestart(started *Config) []string {
 	return needRestart(reflect.ValueOf(started).Elem(), reflect.ValueOf(c).Elem())
 }
@@ -157,7 +155,7 @@ func needRestart(started, now reflect.Value) (keys []string) {
 
 var errTooLarge = errors.New("the file is larger than 1 MiB")
 
-// readFile reads a text file of at most MaxFile bytes, without the mark that some editors put in front.
+// readFile reads a text file of at most MaxFile bytes, without its byte order mark.
 func readFile(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {

@@ -100,15 +100,15 @@ type elementError struct {
 
 func (e *elementError) Error() string { return e.err.Error() }
 
-// An unknownKeyError is a key that its table does not have. The message is made when it is shown, because a hostile file has more
-// of them than are.
+// An unknownKeyError is a key that its table does not have. Its message is made when it is shown: a hostile file has many more than are
+// shown.
 type unknownKeyError struct {
 	place, name string
 	table       table
 	known       map[string]table
 }
 
-// Error says where the key belongs, what it may mean, or else what there is.
+// Error says where the key belongs, or which key it may mean, or else which keys there are.
 func (e *unknownKeyError) Error() string {
 	where := ""
 	if strings.HasPrefix(e.place, "override[") {

@@ -11,15 +11,15 @@ import (
 	"github.com/toolsrv/toolsrv/internal/text"
 )
 
-// What a file can hold at most. No valid one comes near, and a hostile one costs no more than its bytes.
+// What a file may hold. No valid one comes near, and a hostile one costs no more than its bytes.
 const (
-	maxPath     = 256     // bytes of a key with the tables and lists that hold it, which bounds how deep they are nested
-	maxKeys     = 12_000  // parts of keys: more than maxOverrides full ones have; the decoder's time grows with the square
+	maxPath     = 256     // bytes of a key with the tables and lists around it, which also bounds how deep they are nested
+	maxKeys     = 12_000  // parts of keys, more than maxOverrides full ones have; the decoder's time grows with the square
 	maxElements = 100_000 // of lists
 )
 
-// A scanner finds the places of all keys and elements of a TOML file. It runs before the decoder, to bound what that has to do, so
-// it accepts more than TOML, and leaves it to the decoder to say what is wrong.
+// A scanner finds the places of all keys and elements of a TOML file. It runs before the decoder and bounds the decoder's work. It accepts
+// more than TOML, because the decoder says what is wrong.
 type scanner struct {
 	name           string
 	text           []byte

@@ -6,12 +6,12 @@ import (
 	"fmt"
 )
 
-// maxToken is the longest token in bytes; package auth would refuse a longer one, without naming its line.
+// maxToken is the longest token in bytes. Package auth would refuse a longer one without naming its line.
 const maxToken = 1024
 
-// ReadTokens reads a file with one token per line. Blank lines and lines that begin with # don't count, and blanks
-// around a token are not part of it. A file without any token is an error: a secret that was not
-// mounted or was cut off must not open the service to everybody. Errors name the line and never show a token.
+// ReadTokens reads a file with one token per line. Blank lines, lines that begin with #, and blanks around a token are ignored. A file
+// without a token is an error, so that a secret that was not mounted does not open the service to everybody. Errors name the line and
+// never show a token.
 func ReadTokens(path string) ([]string, error) {
 	text, err := readFile(path)
 	if err != nil {
@@ -31,7 +31,7 @@ func ReadTokens(path string) ([]string, error) {
 		tokens = append(tokens, token)
 	}
 	if len(tokens) == 0 {
-		return nil, fmt.Errorf("%s: the file holds no token: write one per line", path)
+		return nil, fmt.Errorf("%s: the file has no token: write one per line", path)
 	}
 	return tokens, nil
 }

@@ -41,8 +41,8 @@ func TestReadTokens(t *testing.T) {
 func TestReadTokensErrors(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct{ text, want string }{
-		"empty":         {"", "holds no token"},
-		"comments only": {"# one\n\n", "holds no token"},
+		"empty":         {"", "has no token"},
+		"comments only": {"# one\n\n", "has no token"},
 		"blank in it":   {"one\n# x\nzq zq\n", "tokens:3: the token has a blank"},
 		"not ASCII":     {"zqé", "tokens:1: the token has a blank or a character"},
 		"null":          {"zq\x00", "tokens:1: "},

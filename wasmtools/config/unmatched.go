@@ -10,13 +10,13 @@ import (
 	"github.com/toolsrv/toolsrv/internal/text"
 )
 
-// An Unmatched is an entry of the configuration that names tools, and of which there is none.
+// An Unmatched is an entry of the configuration that matches no tool.
 type Unmatched struct {
-	// Key is where the entry stands, such as "tools.disabled[0]" or "override[2].match".
+	// Key is the place of the entry, such as "tools.disabled[0]" or "override[2].match".
 	Key string
 	// Entry is the entry.
 	Entry string
-	// Meant is a tool or namespace that is there and whose name is near, or empty.
+	// Meant is an existing tool or namespace with a similar name, or empty.
 	Meant string
 }
 
@@ -29,11 +29,11 @@ func (u Unmatched) String() string {
 	return message
 }
 
-// maxGuesses bounds the work for entries that are all wrong: each is compared with all names.
+// maxGuesses is for how many entries a similar name is looked for: each is compared with all names.
 const maxGuesses = 20
 
-// Unmatched returns the entries of Tools.Disabled and Tools.Enabled and the patterns of Overrides that match none of the
-// tools, which are given by their paths, such as "/math/add".
+// Unmatched returns the entries of Tools.Disabled and Tools.Enabled and the patterns of Overrides that match none of the tools at
+// paths such as "/math/add".
 func (c *Config) Unmatched(paths []string) []Unmatched {
 	known := map[string]struct{}{} // tools and namespaces
 	for _, path := range paths {

@@ -100,7 +100,7 @@ func TestRefused(t *testing.T) {
 	}{
 		{"garbage", "x.wasm", []byte("no module at all"), []string{"wasm"}},
 		{"empty", "x.wasm", nil, []string{"wasm"}},
-		{"truncated", "x.wasm", version(t, "v0001", "", "x")[:200], []string{"announced"}},
+		{"truncated", "x.wasm", version(t, "v0001", "", "x")[:200], []string{"are declared"}},
 		{"no manifest", "x.wasm", answer, []string{wasmtools.ManifestSection, "toolsrv pack"}},
 		{"two manifests", "x.wasm", append(version(t, "v0001", "", "x"), version(t, "v0001", "", "x")[len(answer):]...), []string{wasmtools.ManifestSection}},
 		{"manifest is no JSON", "x.wasm", sandboxtest.WithManifest(t, answer, []byte("{")), []string{wasmtools.ManifestSection}},

@@ -104,7 +104,7 @@ func TestPackRefuses(t *testing.T) {
 		code int
 		says string
 	}{
-		{"nothing to embed", nil, 1, "give that with --manifest"},
+		{"nothing to embed", nil, 1, "name that with --manifest"},
 		{"no such manifest", []string{"--manifest", dir + "/nowhere.json"}, 1, "nowhere.json"},
 		{"a folder", []string{"--manifest", dir}, 1, "read the manifest: "},
 		{"no JSON", []string{"--manifest", testkit.Put(t, dir, "bad.json", []byte("{\n  abi: 1}"))}, 1, "manifest: line 2, column 3"},

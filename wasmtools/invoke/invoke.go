@@ -145,15 +145,19 @@ func (i *Invocation) TooLarge() error {
 		Message: fmt.Sprintf("The body is larger than %d bytes, the limit of %s", i.Limit(), i.path)}
 }
 
-// Read reads the arguments, until the end of r or until there is one byte more than most, and no more than one byte above
-// Limit. They are the arguments of the call then, in memory that is used again after End. length is how many bytes the client
-// promises, or -1. An error is one of r, or a *wasmtools.Error with CodeOverloaded where there is no memory for the arguments.
-func (i *Invocation) Read(r io.Reader, length, most int64) error {
+// Read reads the arguments of the call to the end of r, into memory that is used again after End. length is how many bytes the
+// client announced, or -1. An error is one of r, TooLarge as soon as there is a byte more than Limit, or a *wasmtools.Error with
+// CodeOverloaded where there is no memory for the arguments.
+func (i *Invocation) Read(r io.Reader, length int64) error {
+	limit := min(i.Limit(), math.MaxInt64-1)
 	i.inside = true
-	err := i.buffer.read(i.invoker.memory, r, length, min(most, i.Limit(), math.MaxInt64-1)+1)
+	err := i.buffer.read(i.invoker.memory, r, length, limit+1)
 	i.inside = false
 	i.call.Arguments = i.buffer.bytes
 	i.given = len(i.buffer.bytes)
+	if int64(i.given) > limit {
+		return i.TooLarge()
+	}
 	return err
 }
 

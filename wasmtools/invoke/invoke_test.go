@@ -135,7 +135,7 @@ func TestMemory(t *testing.T) {
 	idle("after large arguments")
 
 	i = begin(ends("1", nil), "")
-	if err := i.Read(strings.NewReader(large), -1, i.Limit()); err != nil {
+	if err := i.Read(strings.NewReader(large), -1); err != nil {
 		t.Fatal(err)
 	}
 	refused("large arguments beside those that were read")
@@ -143,7 +143,7 @@ func TestMemory(t *testing.T) {
 	idle("after arguments that were read")
 
 	i = begin(ends("1", nil), "")
-	if err := i.Read(iotest.TimeoutReader(strings.NewReader(large)), -1, i.Limit()); !errors.Is(err, iotest.ErrTimeout) {
+	if err := i.Read(iotest.TimeoutReader(strings.NewReader(large)), -1); !errors.Is(err, iotest.ErrTimeout) {
 		t.Errorf("got %v, want the reader's error", err)
 	}
 	i.End(nil)
@@ -176,20 +176,23 @@ func TestMemory(t *testing.T) {
 	idle("after more than all memory")
 }
 
-// TestRead reads no more than one byte above what is allowed.
+// TestRead reads no more than one byte above the limit.
 func TestRead(t *testing.T) {
 	t.Parallel()
 	v := invoke.New(invoke.Options{})
-	for _, test := range []struct{ size, length, most, want int64 }{
-		{0, -1, 100, 0}, {0, 50, 100, 0}, {100, 100, 100, 100}, {101, 101, 100, 101}, {5000, -1, 100, 101}, {5000, -1, 1 << 40, 101}, {10, -1, 0, 1},
-		{10, 1 << 40, 100, 10},
+	for _, test := range []struct {
+		size, length, want int64
+		code               wasmtools.Code
+	}{
+		{0, -1, 0, ""}, {0, 50, 0, ""}, {10, 1 << 40, 10, ""}, {100, 100, 100, ""}, {100, -1, 100, ""},
+		{101, 101, 101, wasmtools.CodeInputTooLarge}, {5000, -1, 101, wasmtools.CodeInputTooLarge},
 	} {
 		c := call("")
 		i, err := v.Begin(invoke.RouteTo(tool("echo", echo)), c) // its limit is 100 bytes
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := i.Read(strings.NewReader(strings.Repeat("x", int(test.size))), test.length, test.most); err != nil || int64(len(c.Arguments)) != test.want {
+		if err := i.Read(strings.NewReader(strings.Repeat("x", int(test.size))), test.length); codeOf(err) != test.code || int64(len(c.Arguments)) != test.want {
 			t.Errorf("%+v: got %d bytes, %v", test, len(c.Arguments), err)
 		}
 		i.End(nil)
@@ -290,7 +293,7 @@ func TestConcurrentCalls(t *testing.T) {
 					t.Error(err)
 					return
 				}
-				err = i.Read(strings.NewReader(fmt.Sprintf(`{"n":%d}`, n)), -1, i.Limit())
+				err = i.Read(strings.NewReader(fmt.Sprintf(`{"n":%d}`, n)), -1)
 				var result []byte
 				if err == nil {
 					result, err = i.Run(t.Context())

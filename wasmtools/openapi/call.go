@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"mime"
 	"net/http"
-	"os"
 	"strings"
 
 	"github.com/toolsrv/toolsrv/internal/text"
@@ -45,72 +44,33 @@ func (x exchange) refuse(err error) {
 	x.Fail(err)
 }
 
-// readBody reads the request's body. A body of another type than JSON is refused before it is read.
+// readBody reads the arguments. A body of another type than JSON is refused before it is read.
 func (x exchange) readBody(i *invoke.Invocation) error {
-	r := x.Request()
-	if err := checkEncoding(r.Header); err != nil {
+	h := x.Request().Header
+	if err := checkEncoding(h); err != nil {
 		x.Header().Set("Accept-Encoding", "identity")
 		return err
 	}
-	typeErr := checkType(r.Header)
-	if typeErr != nil && (r.ContentLength > 0 || isCrossSite(r)) {
-		x.Header().Set("Accept-Post", "application/json")
-		return typeErr
+	if err := checkType(h); err != nil {
+		return x.refuseType(err)
 	}
-	if r.ContentLength > i.Limit() {
-		return i.TooLarge()
-	}
-	if r.Body == nil || r.ContentLength == 0 {
-		// net/http drops the Transfer-Encoding of HTTP/1.0 and takes the body for empty: the tool would run without
-		// the arguments that the client sent.
-		if typeErr == nil && !r.ProtoAtLeast(1, 1) && len(r.Header["Content-Length"]) == 0 {
-			return incomplete("A body of HTTP/1.0 needs a Content-Length")
+	return x.ReadBody(i)
+}
+
+// refuseType returns why a body has the wrong type, or nil if there is none: an empty body needs no type, except for a page of
+// another origin, which must not get around the type in this way.
+func (x exchange) refuseType(wrong error) error {
+	if !isCrossSite(x.Request()) {
+		if has, err := x.HasBody(); !has {
+			return err
 		}
-		return nil
 	}
-	most := i.Limit()
-	if typeErr != nil {
-		most = 0 // of unknown length: without a type it must be empty
-	}
-	err := i.Read(r.Body, r.ContentLength, most)
-	size := int64(len(x.Call().Arguments))
-	switch {
-	case typeErr != nil && size > 0:
-		x.Header().Set("Accept-Post", "application/json")
-		return typeErr
-	case size > i.Limit():
-		return i.TooLarge()
-	case err != nil:
-		return x.unread(i, err)
-	}
-	return nil
+	x.Header().Set("Accept-Post", "application/json")
+	return wrong
 }
 
-// unread returns what the client is told of a body that could not be read. A body that can be read must not pay for finding
-// out which error it is: the variables for that are allocated.
-func (x exchange) unread(i *invoke.Invocation, err error) error {
-	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
-		return i.TooLarge()
-	}
-	if own, ok := errors.AsType[*wasmtools.Error](err); ok {
-		return own
-	}
-	if errors.Is(err, os.ErrDeadlineExceeded) { // net/http cancels the request then, too
-		return &wasmtools.Error{Code: wasmtools.CodeRequestTimeout, Err: fmt.Errorf("read body: %w", err)}
-	}
-	if x.Context().Err() != nil {
-		return &wasmtools.Error{Code: wasmtools.CodeCancelled, Err: fmt.Errorf("read body: %w", err)}
-	}
-	return incomplete("The body could not be read to its end")
-}
-
-func incomplete(message string) error {
-	return &wasmtools.Error{Code: wasmtools.CodeInvalidArguments, Violations: []wasmtools.Violation{
-		{Type: "body_incomplete", Loc: []any{"body"}, Msg: message}}}
-}
-
-// checkType reports why the request's type is not JSON in UTF-8, or nil. Without a type a body is refused, too: a
-// page of another site can make a browser send one that is missing, text/plain or a form, but not this one.
+// checkType returns why the request's type is not JSON in UTF-8, or nil. A missing type is wrong, too: a page of another site
+// can make a browser send a body without a type, as text/plain or as a form, but not as JSON.
 func checkType(h http.Header) error {
 	values := h["Content-Type"]
 	if len(values) == 1 && values[0] == "application/json" {
@@ -140,13 +100,12 @@ func checkType(h http.Header) error {
 	return nil
 }
 
-// isCrossSite reports whether a browser says that it sends this for a page of another origin. An empty body needs
-// no type, but it must not be a way around the type for such a page.
+// isCrossSite reports whether a browser says that it sends the request for a page of another origin.
 func isCrossSite(r *http.Request) bool {
 	if site := r.Header.Get("Sec-Fetch-Site"); site != "" {
 		return site == "cross-site" || site == "same-site"
 	}
-	// To a plain-HTTP address of another machine browsers say nothing of the site, but always the origin.
+	// Browsers don't send Sec-Fetch-Site to plain-HTTP addresses of other machines, but they do send the origin.
 	origin := r.Header.Get("Origin")
 	_, host, _ := strings.Cut(origin, "://")
 	return origin != "" && !strings.EqualFold(host, r.Host)

@@ -6,48 +6,48 @@ import (
 	"time"
 )
 
-// A Call is one call of a tool. Whoever makes the call owns it; a tool must not keep it.
+// A Call is one call of a tool. It belongs to its maker: a tool must not keep it.
 type Call struct {
-	// Arguments are JSON that the tool's schema accepts, with its defaults filled in. A tool must not change them, nor keep
-	// them after it has returned.
+	// Arguments are JSON that the tool's schema accepts, with its defaults filled in. A tool must not change them, and must
+	// not keep them.
 	Arguments []byte
-	// Principal is who calls. It is never nil in a call that a tool of the service is given.
+	// Principal is who calls. It is never nil if the call comes through package invoke, as all calls of the service do.
 	Principal *Principal
 	// Listener hears what the tool says before its result. Nil: nobody listens.
 	Listener Listener
-	// Times is told what the phases of the call took. Nil: nobody measures them.
+	// Times is filled in with what the phases of the call took. Nil: they are not measured.
 	Times *Times
 }
 
-// Times are what the phases of a call took. One that was not reached, or that the tool does not have, is 0.
+// Times are what the phases of a call took. A phase that was not reached, or that the tool does not have, took 0.
 type Times struct {
-	// Validate is the check of the arguments, with their defaults.
+	// Validate is checking the arguments and filling in the defaults.
 	Validate time.Duration
-	// Ready is from there to where the tool begins: waiting for a turn, and, where none is idle, making an instance. The first
-	// call of a program compiles and initialises it.
+	// Ready is the time until the tool begins: waiting for a turn and, if no instance is idle, making one. The first call of a
+	// program compiles and initialises it.
 	Ready time.Duration
 	// Run is the tool's own time.
 	Run time.Duration
-	// Reset is making the instance as new. It is 0 where the instance was closed instead.
+	// Reset is making the instance as new. It is 0 if the instance was closed instead.
 	Reset time.Duration
 }
 
-// A Listener hears what a call says before its result. It is called by one goroutine at a time, while the tool runs and waits
-// for it, and not after the call has returned.
+// A Listener hears what a tool says before its result. It is called by one goroutine at a time, and not after the call has
+// returned. The tool waits for it.
 type Listener interface {
-	// Log hears a line that the tool logs, and from where: "log", or the "stdout" or "stderr" of a program. The service's own
-	// log has the lines as well.
+	// Log hears a line that the tool logs. source is "log", or "stdout" or "stderr" for what a program writes. The lines are
+	// in the service's own log as well.
 	Log(level slog.Level, source, line string)
 }
 
-// Log tells the listener a line.
+// Log tells the listener a line, if there is a listener.
 func (c *Call) Log(level slog.Level, line string) {
 	if c.Listener != nil {
 		c.Listener.Log(level, "log", line)
 	}
 }
 
-// start returns the time, where somebody measures.
+// start returns the time if the call is measured.
 func (c *Call) start() (begun time.Time) {
 	if c.Times != nil {
 		begun = time.Now()
@@ -55,7 +55,7 @@ func (c *Call) start() (begun time.Time) {
 	return begun
 }
 
-// ran tells what the tool itself took.
+// ran notes what the tool itself took.
 func (c *Call) ran(begun time.Time) {
 	if c.Times != nil {
 		c.Times.Run = time.Since(begun)
@@ -64,13 +64,13 @@ func (c *Call) ran(begun time.Time) {
 
 // A Caller runs a tool. Clients reach it through [Tool.Call].
 type Caller interface {
-	// Call runs the tool and returns its result, JSON; what is not JSON reaches no client and counts as CodeToolBadOutput.
-	// The caller owns the result. Call is safe for concurrent use.
+	// Call runs the tool and returns its result, which is JSON. Anything else reaches no client and counts as
+	// CodeToolBadOutput. The result belongs to the maker of the call. Call is safe for concurrent use.
 	//
-	// An error is the tool's word, as in the SDKs: clients see its text, with CodeToolError and status 400. One that is
-	// an *Error, or wraps it, has its code; where that is CodeToolError and there is no cause, clients see the text of
-	// the whole. What clients must not see is the Err of an *Error with CodeInternal. An error of ctx that is handed on
-	// counts as the end of the call.
+	// An error is meant for clients, as in the SDKs: they see its text, with CodeToolError. An *Error, also one that is
+	// wrapped, keeps its own code. If that is CodeToolError and the *Error has no Err, clients see the text of the whole.
+	// What clients must not see belongs in the Err of an *Error with CodeInternal. If ctx has ended, its error counts as the
+	// end of the call.
 	Call(ctx context.Context, call *Call) (result []byte, err error)
 }
 
@@ -80,18 +80,17 @@ type CallerFunc func(ctx context.Context, call *Call) ([]byte, error)
 // Call calls f.
 func (f CallerFunc) Call(ctx context.Context, call *Call) ([]byte, error) { return f(ctx, call) }
 
-// A Runner is a Caller that is part of the service and not a tool's own code, such as the sandbox's: what it returns is JSON,
-// and an error of it that is not an *Error is a failure of the service.
+// A Runner is a Caller that belongs to the service, such as the sandbox's, and is not a tool's own code. Its results are JSON
+// and need no check. An error of it that is not an *Error is a failure of the service.
 type Runner interface {
 	Caller
-	// IsRunner does nothing: it tells a Runner from other Callers.
+	// IsRunner does nothing. It tells a Runner from other Callers.
 	IsRunner()
 }
 
-// Call runs the tool with arguments that its schema accepts, and makes of what its Caller returns what clients are told: see
-// [Caller]. The caller owns the result.
+// Call runs the tool. It returns what clients may see of what the tool's Caller returns: see [Caller].
 //
-// Call looks neither at the arguments nor at whether the principal may call the tool: package invoke does.
+// Call checks neither the arguments nor what the principal may call. Package invoke does.
 func (t *Tool) Call(ctx context.Context, call *Call) (result []byte, err error) {
 	if _, ok := t.Caller.(Runner); ok {
 		result, err = t.Caller.Call(ctx, call)

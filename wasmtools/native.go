@@ -14,19 +14,18 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/schema"
 )
 
-// NewTool returns a tool that is a Go function. Its name is its path without the first slash, such as "math/add"; by the
-// description agents choose it, so let it say what the tool does and when to use it.
+// NewTool returns a tool that is a Go function. Its name is its path, such as "math/add"; the first slash may be missing. Agents
+// choose the tool by its description, which should say what the tool does and when to use it.
 //
-// In is the arguments, a struct or a map with string keys, and Out the result. Their schemas are derived as the SDK for Go
-// derives those of its tools, by struct tags such as description:"…", default:"…", minimum:"0" and enum:"a,b": the page
-// docs/tools.md has the tables. f gets no arguments that the schema refuses, with defaults filled in. It is called
-// concurrently, and may return what its calls share: that is read and not written to.
+// In is the type of the arguments, a struct or a map with string keys, and Out that of the result. Their schemas are derived
+// as in the SDK for Go, from struct tags such as description:"…", default:"…", minimum:"0" and enum:"a,b", which docs/tools.md
+// lists. f is called with arguments that the schema accepts, with the defaults filled in. It is called concurrently. What it
+// returns may be shared by several calls: it is only read.
 //
-// An error of f is the tool's word, and clients see it; [Caller] tells more. A result that JSON can't express, such as NaN,
-// counts as CodeToolBadOutput. The other fields of the Tool may be set until a table has it.
+// Clients see an error of f: see [Caller]. A result that JSON cannot express, such as NaN, counts as CodeToolBadOutput. The
+// other fields of the Tool may be set until it is in a table.
 //
-// NewTool panics where the name is not valid, the description or f is missing, or a type can't be described: that is a
-// mistake in the program, which it tells when it starts.
+// NewTool panics if the name is not valid, the description or f is missing, or a type cannot be described.
 func NewTool[In, Out any](name, description string, f func(ctx context.Context, in In) (Out, error)) *Tool {
 	if f == nil {
 		return NewToolWithCall[In, Out](name, description, nil)
@@ -34,8 +33,8 @@ func NewTool[In, Out any](name, description string, f func(ctx context.Context, 
 	return NewToolWithCall(name, description, func(ctx context.Context, _ *Call, in In) (Out, error) { return f(ctx, in) })
 }
 
-// NewToolWithCall is [NewTool] for a function that needs to know of its call: who calls, as call.Principal, or whom to tell
-// what it does before it is done, by call.Log. f must not keep the call.
+// NewToolWithCall is [NewTool] for a function that needs its call: call.Principal is who calls, and call.Log says something
+// before the result. f must not keep the call.
 func NewToolWithCall[In, Out any](name, description string, f func(ctx context.Context, call *Call, in In) (Out, error)) *Tool {
 	n := &native[In, Out]{f: f}
 	t, err := newTool(name, description, n, reflect.TypeFor[In](), reflect.TypeFor[Out]())
@@ -49,7 +48,7 @@ func NewToolWithCall[In, Out any](name, description string, f func(ctx context.C
 	return t
 }
 
-// newTool is what NewTool does for all types alike.
+// newTool is the part of NewTool that is the same for all types.
 func newTool(name, description string, caller Caller, in, out reflect.Type) (*Tool, error) {
 	t := &Tool{Name: strings.TrimPrefix(name, "/"), Description: description, Caller: caller}
 	if i := strings.LastIndexByte(t.Name, '/'); i >= 0 {
@@ -85,7 +84,7 @@ type native[In, Out any] struct {
 	results typed.Results
 }
 
-// IsRunner tells that results are JSON, and errors as clients are told.
+// IsRunner says that results are JSON, and that errors are as clients see them.
 func (*native[In, Out]) IsRunner() {}
 
 // Call decodes the arguments, calls the function and encodes its result.
@@ -107,10 +106,10 @@ func (n *native[In, Out]) Call(ctx context.Context, call *Call) ([]byte, error) 
 	return result, nil
 }
 
-// maxMessage is the most of a plain error's text that clients see, in bytes, as in the SDKs.
+// maxMessage is how many bytes of a plain error's text clients see, as in the SDKs.
 const maxMessage = 8 << 10
 
-// nativeOutcome returns what clients are told of a call that the tool's own code answered.
+// nativeOutcome returns what clients see of a result or an error that the tool's own code returned.
 func nativeOutcome(ctx context.Context, result []byte, err error) ([]byte, error) {
 	switch {
 	case err != nil:
@@ -121,10 +120,10 @@ func nativeOutcome(ctx context.Context, result []byte, err error) ([]byte, error
 	return result, nil
 }
 
-// nativeError returns what clients are told of an error of the tool's own code.
+// nativeError returns what clients see of an error that the tool's own code returned.
 func nativeError(ctx context.Context, err error) error {
 	if own, ok := errors.AsType[*Error](err); ok {
-		if own == nil || own == err || own.Code != CodeToolError || own.Err != nil { // a cause is in the text, and not for clients
+		if own == nil || own == err || own.Code != CodeToolError || own.Err != nil { // a cause is part of the text, and not for clients
 			return err
 		}
 		whole := *own
@@ -132,7 +131,7 @@ func nativeError(ctx context.Context, err error) error {
 		return &whole
 	}
 	if ctx.Err() != nil && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)) {
-		return err // the service's word, which the tool handed on
+		return err // the tool handed on why its call ended
 	}
 	return &Error{Code: CodeToolError, Message: text.Clip(err.Error(), maxMessage)}
 }

@@ -17,7 +17,7 @@ const MaxPrincipalName = 128
 
 // The origins of the principals that the service makes itself. Other programs may use their own words.
 const (
-	OriginOpen    = "open"    // the service is open: nobody had to show who he is
+	OriginOpen    = "open"    // no dependency asked who calls
 	OriginProcess = "process" // the call comes from the process itself, such as a command
 	OriginToken   = "token"   // a bearer token
 )

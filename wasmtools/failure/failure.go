@@ -7,7 +7,7 @@ import "encoding/json"
 // A Code tells clients, in a stable word, why a request failed.
 type Code string
 
-// InvalidArguments is the code of arguments that are no JSON or do not fit their schema.
+// InvalidArguments is the code of arguments that are not JSON or do not fit their schema.
 const InvalidArguments Code = "invalid_arguments"
 
 // An Error is a failure that a client may be told of.

@@ -1,10 +1,10 @@
-// Package invoke is the one way to call a tool, through whichever door a call comes: it finds the tool, looks at its switch and
-// at what the principal may call, admits the call, validates the arguments and fills in their defaults, calls the tool, and
-// accounts for the call.
+// Package invoke is the one way to call a tool, whatever door the call comes through. It finds the tool, checks what the
+// principal may call and whether the tool is enabled, admits the call, validates the arguments and fills in their defaults,
+// calls the tool, and accounts for the call.
 //
-// It knows neither HTTP statuses nor any other protocol's: an error that a call ends with is a [wasmtools.Error], which the
-// door translates. A door that has the arguments in memory uses [Invoker.Call]; one that reads them from a client, and
-// answers from the memory into which it read them, takes the same steps with [Invoker.Begin].
+// It knows neither HTTP statuses nor any other protocol's codes: a call that fails ends with a [wasmtools.Error], which the
+// door translates. A door that has the arguments in memory uses [Invoker.Call]. A door that reads them from a client takes
+// the same steps one by one, from [Invoker.Begin] to [Invocation.End]. A panic of a Go function reaches the door.
 package invoke
 
 import (
@@ -24,24 +24,25 @@ type Options struct {
 	// Memory is how many bytes of arguments and results above 64 KiB all calls may hold at the same time; calls that need
 	// more are refused with CodeOverloaded. One call alone may hold as much as its tool allows. Zero: 256 MiB.
 	Memory int64
-	// Account is told of each call when it has ended. It is called concurrently, and the call's client waits for it. Nil:
-	// nobody accounts.
+	// Account is called when a call has ended, also one that was refused. It is called concurrently, and must be fast: the
+	// call's client waits. Nil: nothing is accounted.
 	Account func(Record)
 }
 
-// A Record is what became of a call.
+// A Record says how a call ended, for logs and metrics.
 type Record struct {
 	Path      string // of the tool
 	Principal *wasmtools.Principal
 	// Code is why the call failed. Empty: it has a result.
 	Code wasmtools.Code
-	// Arguments and Result are their sizes in bytes: of the arguments as they came, without the defaults.
+	// Arguments and Result are their sizes in bytes. The arguments are those of the client, without the defaults.
 	Arguments, Result int
-	// Times are what the phases took, as far as the door had them measured.
+	// Times are those of the call, if it had any to be filled in.
 	Times wasmtools.Times
 }
 
-// An Invoker calls tools. The doors of a service share one, so that they share its memory. It is safe for concurrent use.
+// An Invoker calls tools. All doors of a service use the same one, so that its memory counts for them together. It is safe
+// for concurrent use.
 type Invoker struct {
 	memory  *memory
 	account func(Record)
@@ -55,8 +56,8 @@ func New(o Options) *Invoker {
 	return v
 }
 
-// Find returns the route of a path such as "/math/add". It fails with CodeNotFound where there is none or the principal may
-// not call it, without a difference between the two.
+// Find returns the route of a path such as "/math/add". It fails with CodeNotFound if the path has no tool, and in the same
+// way if the principal may not call it.
 func Find(g *wasmtools.Generation, path string, p *wasmtools.Principal) (wasmtools.Route, error) {
 	if route, ok := g.Lookup(path); ok && p.May(path) {
 		return route, nil
@@ -66,13 +67,13 @@ func Find(g *wasmtools.Generation, path string, p *wasmtools.Principal) (wasmtoo
 
 func errNotFound() error { return &wasmtools.Error{Code: wasmtools.CodeNotFound} }
 
-// RouteTo returns the route of a tool that no table holds: enabled, as a table without switches would have it.
+// RouteTo returns the route of a tool that is in no table. It is enabled.
 func RouteTo(t *wasmtools.Tool) wasmtools.Route {
 	return wasmtools.Route{Tool: t, Path: t.Path(), Enabled: true}
 }
 
-// Call calls the tool of a route. The arguments of the call are those of the client: they are validated, and the call has the
-// defaults filled in afterwards. The error is a *wasmtools.Error.
+// Call calls the tool of a route. Before it, call.Arguments are those of the client; afterwards they have the defaults filled
+// in. The error is a *wasmtools.Error.
 func (v *Invoker) Call(ctx context.Context, route wasmtools.Route, call *wasmtools.Call) (result []byte, err error) {
 	i, err := v.Begin(route, call)
 	if err != nil {
@@ -85,7 +86,7 @@ func (v *Invoker) Call(ctx context.Context, route wasmtools.Route, call *wasmtoo
 	return result, nil
 }
 
-// An Invocation is a call that was admitted. It is used by one goroutine, and not after its End.
+// An Invocation is a call that was admitted. It must be used by one goroutine only, and not after End.
 type Invocation struct {
 	invoker *Invoker
 	tool    *wasmtools.Tool
@@ -94,14 +95,15 @@ type Invocation struct {
 	buffer  buffer
 	given   int  // bytes of the arguments as they came
 	result  int  // bytes
-	inside  bool // foreign code runs that may keep the buffer if it panics
+	read    bool // the arguments are in buffer
+	inside  bool // foreign code runs, which may keep the buffer if it panics
 }
 
-// Begin admits a call of the tool of a route. It fails with CodeNotFound where the principal may not call it, as if it were
-// not there; with CodeToolDisabled; and with CodeOverloaded while large calls use up the memory. A route that its table does
-// not hold any more, or has disabled since it was found, is called as it was found.
+// Begin admits a call of the tool of a route. It fails with CodeNotFound if the principal may not call the tool, with
+// CodeToolDisabled if the tool is disabled, and with CodeOverloaded while large calls use up the memory. A tool that was
+// removed or disabled after its route was found is still called.
 //
-// Where it succeeds, the door has to call End once it needs neither arguments nor result any more.
+// If Begin succeeds, the door must call End when it needs neither the arguments nor the result any longer.
 func (v *Invoker) Begin(route wasmtools.Route, call *wasmtools.Call) (*Invocation, error) {
 	if err := v.admit(&route, call.Principal); err != nil {
 		if v.account != nil {
@@ -114,11 +116,11 @@ func (v *Invoker) Begin(route wasmtools.Route, call *wasmtools.Call) (*Invocatio
 	return i, nil
 }
 
-// admit reports why a call is refused before anybody looks at its arguments, or nil.
+// admit reports why a call is refused whatever its arguments are, or nil.
 func (v *Invoker) admit(route *wasmtools.Route, p *wasmtools.Principal) error {
 	switch {
 	case p == nil:
-		return &wasmtools.Error{Code: wasmtools.CodeInternal, Err: errors.New("a call has no principal: take wasmtools.Everybody where nobody has to be known")}
+		return &wasmtools.Error{Code: wasmtools.CodeInternal, Err: errors.New("the call has no principal: use wasmtools.Everybody() if callers need not be known")}
 	case !p.May(route.Path):
 		return errNotFound()
 	case !route.Enabled:
@@ -145,15 +147,15 @@ func (i *Invocation) TooLarge() error {
 		Message: fmt.Sprintf("The body is larger than %d bytes, the limit of %s", i.Limit(), i.path)}
 }
 
-// Read reads the arguments of the call to the end of r, into memory that is used again after End. length is how many bytes the
-// client announced, or -1. An error is one of r, TooLarge as soon as there is a byte more than Limit, or a *wasmtools.Error with
-// CodeOverloaded where there is no memory for the arguments.
+// Read reads the arguments of the call from r, up to its end, into memory that is reused after End. length is the number of
+// bytes that the client has announced, or -1. An error is that of r, TooLarge if there is a byte more than Limit, or a
+// *wasmtools.Error with CodeOverloaded if there is not enough memory.
 func (i *Invocation) Read(r io.Reader, length int64) error {
 	limit := min(i.Limit(), math.MaxInt64-1)
 	i.inside = true
 	err := i.buffer.read(i.invoker.memory, r, length, limit+1)
 	i.inside = false
-	i.call.Arguments = i.buffer.bytes
+	i.call.Arguments, i.read = i.buffer.bytes, true
 	i.given = len(i.buffer.bytes)
 	if int64(i.given) > limit {
 		return i.TooLarge()
@@ -161,8 +163,8 @@ func (i *Invocation) Read(r io.Reader, length int64) error {
 	return err
 }
 
-// Run validates the arguments of the call, fills in their defaults and calls the tool. The result may share memory with the
-// arguments. The error is a *wasmtools.Error.
+// Run validates the arguments of the call, fills in their defaults and calls the tool. It is called once. The result may share
+// memory with the arguments. The error is a *wasmtools.Error.
 func (i *Invocation) Run(ctx context.Context) ([]byte, error) {
 	if err := i.take(); err != nil {
 		return nil, err
@@ -200,7 +202,7 @@ func (i *Invocation) take() error {
 	return nil
 }
 
-// validate checks the arguments of the call with the schema of the tool, and fills in their defaults. Large ones wait for a
+// validate checks the arguments of the call against the tool's schema, and fills in their defaults. Large ones wait for a
 // place.
 func (i *Invocation) validate(ctx context.Context) (err error) {
 	call := i.call
@@ -221,7 +223,7 @@ func (i *Invocation) validate(ctx context.Context) (err error) {
 	return err
 }
 
-// End accounts for the call, and gives back what it held. err is why it failed, or nil.
+// End accounts for the call and gives back the memory that it held. err is why the call failed, or nil.
 func (i *Invocation) End(err error) {
 	v := i.invoker
 	v.memory.release(i.buffer.held)
@@ -237,10 +239,10 @@ func (i *Invocation) End(err error) {
 	if i.inside || cap(i.buffer.bytes) > small || i.buffer.held > 0 {
 		return
 	}
-	if cap(i.buffer.bytes) > 0 {
-		i.call.Arguments = nil // the next call has its own there
+	if i.read {
+		i.call.Arguments = nil // the next call's will be there
 	}
-	i.call, i.buffer.bytes = nil, i.buffer.bytes[:0]
+	i.call, i.read, i.buffer.bytes = nil, false, i.buffer.bytes[:0]
 	v.idle.Put(i)
 }
 

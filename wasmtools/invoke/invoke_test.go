@@ -199,6 +199,10 @@ func TestRead(t *testing.T) {
 		if c.Arguments != nil {
 			t.Error("the call keeps memory that the next one reads into")
 		}
+		own := call(`{}`) // perhaps in the buffer's invocation
+		if _, err := v.Call(t.Context(), invoke.RouteTo(tool("echo", echo)), own); err != nil || string(own.Arguments) != `{"n":7}` {
+			t.Errorf("a call from memory: got %v, its arguments are %s", err, own.Arguments)
+		}
 	}
 }
 

@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// small is up to how many bytes arguments or a result cost what a connection costs anyway, so nobody counts them. It
-	// keeps small calls going while large ones use up the memory.
+	// small is the size in bytes up to which arguments and results are not counted: a connection costs as much. So small
+	// calls go on while large ones use up the memory.
 	small = 64 << 10
 	// defaultMemory is Options.Memory where it is zero: 256 calls with the largest arguments that the default limit allows.
 	defaultMemory = 256 << 20
@@ -20,8 +20,8 @@ const (
 	firstRead = 4 << 10
 )
 
-// A memory counts the bytes of large arguments and results that all calls hold at the same time. Without it, as many
-// clients as there are connections could each have the largest arguments wait.
+// A memory counts the bytes of large arguments and results that all calls hold at the same time. Without it, every client
+// that has a connection could hold the largest arguments.
 type memory struct {
 	most  int64
 	used  atomic.Int64
@@ -32,13 +32,13 @@ func newMemory(most int64) *memory {
 	if most <= 0 {
 		most = defaultMemory
 	}
-	// Validation needs a hundred times the arguments' bytes where they are all small values, and never waits: more at a
-	// time than there are processors would be no faster, only larger.
+	// Validation needs a hundred times the arguments' bytes if they are all small values, and never waits: more at a time
+	// than there are processors would not be faster, but need more memory.
 	return &memory{most: most, large: make(chan struct{}, runtime.GOMAXPROCS(0))}
 }
 
-// grow lets a holder of held bytes have n more, or reports false. A call that is alone gets what it asks for, so that
-// a limit of one tool above all that there is does not make it uncallable.
+// grow lets a call that holds held bytes have n more, or reports false. A call that is alone gets what it asks for: a tool
+// whose limit is above all the memory can be called, too.
 func (m *memory) grow(held, n int64) bool {
 	used := m.used.Add(n)
 	if used > m.most && used > held+n {
@@ -48,7 +48,7 @@ func (m *memory) grow(held, n int64) bool {
 	return true
 }
 
-// hold counts bytes that are there already, such as a result; they keep later calls out.
+// hold counts bytes that exist already, such as a result. They keep later calls out.
 func (m *memory) hold(n int64) { m.used.Add(n) }
 
 func (m *memory) release(n int64) { m.used.Add(-n) }

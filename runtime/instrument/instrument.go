@@ -1,8 +1,8 @@
 // Package instrument rewrites WebAssembly modules so that they can be metered, stopped and reset.
 //
-// [Rewrite] reads what package wasmbin left unread, the bodies of functions, and makes of the module another one that charges
-// fuel and call stack, keeps its mutable globals where the host can reach them, and leaves its data to the host. Package weigh,
-// below this one, predicts what that takes to compile.
+// [Rewrite] reads the bodies of functions, which wasmbin.Parse does not look into. The module that it makes charges for fuel
+// and call stack, exports its mutable globals, and leaves it to the host to write its data. Package weigh predicts what
+// compiling it takes.
 package instrument
 
 import (
@@ -14,18 +14,18 @@ import (
 	"github.com/toolsrv/toolsrv/runtime/wasmbin"
 )
 
-// RewriterVersion changes whenever Rewrite makes something else of a module, or refuses another one, so it belongs into the
-// key of whatever is kept of rewritten modules: what is found under it is not rewritten again, and not refused.
+// RewriterVersion is raised whenever Rewrite rewrites a module differently or refuses other modules. It belongs in the key
+// under which anything about rewritten modules is kept: what is found there is neither rewritten nor checked again.
 const RewriterVersion = 7
 
 // The names that Rewrite adds to a module.
 const (
-	// FuelGlobal is exported: a mutable i32 with the units of fuel that are left of the slice. The host sets it before
+	// FuelGlobal is exported: a mutable i32 with the units of fuel that are left in the slice. The host sets it before
 	// a call.
 	FuelGlobal = "toolsrv.fuel"
 	// StackGlobal is exported: a mutable i32 with the bytes of call stack that are left. The host sets it before a call.
 	StackGlobal = "toolsrv.stack"
-	// RefusedGlobal is exported: a mutable i32 that counts for how often memory.grow failed. The host may set it.
+	// RefusedGlobal is exported: a mutable i32 that counts how often memory.grow failed. The host may set it.
 	RefusedGlobal = "toolsrv.refused"
 	// MeterModule is the module of the imports RefillFunc and OverflowFunc.
 	MeterModule = "toolsrv_meter"
@@ -33,12 +33,12 @@ const (
 	// returns the next slice, which should be above 0.
 	RefillFunc = "refill"
 	// OverflowFunc (left i32) -> i32 is called when the call stack is used up, with what is left of it, a negative number.
-	// It returns what is left with what the host adds, or panics to end the call. Where that is less than 0 the guest traps.
+	// It returns what is left once the host has added more, or panics to end the call. The guest traps if that is below 0.
 	OverflowFunc = "overflow"
 )
 
 const (
-	ownPrefix    = "toolsrv." // of our exports: no guest may have it
+	ownPrefix    = "toolsrv." // of the exports that are added: no guest may use it
 	startExport  = ownPrefix + "start"
 	globalExport = ownPrefix + "global."
 )
@@ -67,34 +67,35 @@ const (
 	addedTypes
 )
 
-// mostGlobals is how many globals a module may have, and of how many functions it may take references: an instance pays for
-// each.
+// mostGlobals is how many globals a module may have, and to how many functions it may take references: every instance pays
+// for each.
 const mostGlobals = 10_000
 
-// maxTable is what the tables of a module may hold together when it starts, and each of them at any time, in elements
-// of 8 bytes: no memory limit counts them, and an instruction can write a whole table.
+// maxTable is how many elements of 8 bytes the tables of a module may hold together when it starts, and each of them later:
+// no memory limit counts them, and one instruction can write a whole table.
 const maxTable = 128 << 10
 
-// maxInit is how many elements and element segments a module may have, whether they are active, passive or declared:
-// an instance allocates 40 bytes for each, and takes 0.1 µs. The Go compiler, which has 49 MB, has 24,000.
+// maxInit is how many elements and element segments a module may have, whether active, passive or declared: each takes
+// 40 bytes and 0.1 µs of every instance. The Go compiler, a module of 49 MB, has 24,000.
 const maxInit = 128 << 10
 
 // A Rewritten is a module that can be metered, stopped and reset.
 type Rewritten struct {
 	// Module has no start function and no active data segment. Active element segments stay.
 	Module []byte
-	// Data is what the active data segments hold, in their order. The host writes it before it calls Start.
+	// Data is the content of the active data segments, in their order. The host writes it before it calls Start.
 	Data []DataSegment
 	// Start is the export of the start function, or "".
 	Start string
 	// Globals are the module's own mutable globals of the types i32, i64, f32 and f64, in their order.
 	Globals []Global
-	// Fresh says why an instance can't be reset by its memory and Globals alone ("table.set in function 12"), or is "".
+	// Fresh says why resetting the memory and Globals does not reset an instance ("table.set in function 12"). It is "" where
+	// it does.
 	Fresh string
-	// LinearStack is the stack in the module's memory; nil where none is known.
+	// LinearStack is the stack in the module's memory; nil where it is not known to have one.
 	LinearStack *LinearStack
-	// Elements is how many elements all element segments have together, TableMin how many the tables begin with: what an
-	// instance takes beside its memory.
+	// Elements is how many elements all element segments have together, and TableMin how many the tables begin with. Both
+	// tell what an instance takes beside its memory.
 	Elements int
 	TableMin uint64
 	// Weight is what compiling Module is predicted to take.
@@ -103,7 +104,7 @@ type Rewritten struct {
 	MemoryMin, MemoryMax uint64
 }
 
-// A DataSegment belongs to Offset in the memory; nothing has checked that it lies inside.
+// A DataSegment is content that belongs at Offset in the memory. Whether it lies inside has not been checked.
 type DataSegment struct {
 	Offset  uint32
 	Content []byte // shares memory with the module that was rewritten
@@ -159,12 +160,14 @@ type rewriter struct {
 	out      Rewritten
 }
 
-// Rewrite instruments a module so that it can be metered and reset. It charges fuel at each function's entry and in each
-// loop, and whatever works in proportion to an operand; an instruction that it does not know is an error. Call stack is
-// charged where functions may recurse. It checks all indices, so that nothing becomes valid by what it adds; types are
-// left to the compiler's validation, which still has to see the result. What it refuses beyond Parse: what makes a
-// compiler or an instance take more than the module's size lets expect. Errors say section or function and offset.
-// Custom sections but for names are left out: they say nothing true of the new code.
+// Rewrite instruments a module so that it can be metered and reset. The new module charges fuel at the entry of each function,
+// in each loop, and for instructions whose time depends on an operand; it charges call stack where functions may recurse.
+//
+// Rewrite checks all indices, so that what it adds makes nothing valid that was not. It does not check types: the compiler
+// has to validate the result. Beyond what Parse refuses, it refuses instructions that it does not know, and whatever makes
+// a compiler or an instance take more than the module's size suggests. Errors give the section or function, and the offset.
+//
+// Of custom sections only the names of functions are kept: the others describe the old code.
 func Rewrite(m *wasmbin.Module) (*Rewritten, error) {
 	w := &rewriter{
 		m:         m,
@@ -185,7 +188,7 @@ func Rewrite(m *wasmbin.Module) (*Rewritten, error) {
 	return w.rewrite()
 }
 
-// rewrite writes the sections, in an order in which each finds what it needs of the others.
+// rewrite writes the sections in an order in which each finds what it needs from the others.
 func (w *rewriter) rewrite() (*Rewritten, error) {
 	if err := w.checkFrame(); err != nil {
 		return nil, err
@@ -240,13 +243,13 @@ func (w *rewriter) rewrite() (*Rewritten, error) {
 		out = append(out, contents[id]...)
 	}
 	out = wasmbin.AppendU32(append(out, wasmbin.SectionCustom), uint32(len(names)))
-	rewritten := w.out // a copy, so that w goes with its caller
+	rewritten := w.out // a copy, so that w is not kept alive
 	rewritten.Module = append(out, names...)
 	return &rewritten, nil
 }
 
-// checkFrame refuses what would collide with what is added, and what an instance would pay for. Memories are the
-// sandbox's to judge.
+// checkFrame refuses names that collide with what is added, and declarations that every instance would pay for. Memories are
+// the sandbox's to judge.
 func (w *rewriter) checkFrame() error {
 	for _, i := range w.m.Imports() {
 		if i.Module == MeterModule {
@@ -279,7 +282,7 @@ func (w *rewriter) checkFrame() error {
 	return nil
 }
 
-// compareTypes finds equal types: an indirect call of one type reaches the functions of all that equal it.
+// compareTypes finds equal types: an indirect call by one of them reaches the functions of all.
 func (w *rewriter) compareTypes() {
 	w.canonical = make([]int, len(w.types))
 	first := make(map[string]int, len(w.types))
@@ -313,7 +316,7 @@ func (w *rewriter) shift(index uint32) uint32 {
 	return index
 }
 
-// notFresh keeps the first reason why an instance can't be reset in place.
+// notFresh notes why an instance can't be reset in place, unless there is a reason already.
 func (w *rewriter) notFresh(what string) {
 	if w.out.Fresh == "" {
 		w.out.Fresh = fmt.Sprintf("%s in function %d", what, w.imported+w.current)

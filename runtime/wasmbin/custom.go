@@ -9,7 +9,7 @@ import (
 )
 
 // Custom returns the content of the custom section of that name, which shares the module's memory. ok is false where
-// there is none. Two of one name are an error: each reader would take another one for the truth.
+// there is none. Two sections of one name are an error: readers would not agree on which one counts.
 func (m *Module) Custom(name string) (content []byte, ok bool, err error) {
 	r := &Reader{Data: m.data, Pos: len(Header), End: len(m.data)}
 	first := 0
@@ -105,8 +105,8 @@ func AppendCustom(module []byte, name string, content []byte) []byte {
 	return append(AppendName(module, name), content...)
 }
 
-// NameSection is the custom section with the names for traces. The compiler reads it and allocates by its counts, so
-// it must be whole although it means nothing to the program.
+// NameSection is the custom section with the names for stack traces. The compiler reads it and allocates by its counts, so
+// Parse checks it although it means nothing to the program.
 const NameSection = "name"
 
 // The subsections of the name section that the compiler reads.
@@ -145,7 +145,7 @@ func (r *Reader) checkNames() {
 		default:
 			r.Pos = r.End
 		}
-		// What a subsection leaves over, the compiler would take for the next one.
+		// The compiler would take what is left over for the next subsection.
 		if r.Left() > 0 {
 			r.Fail(r.Pos, "subsection %d has %d bytes left over, which is %w", id, r.Left(), ErrUnsupported)
 		}

@@ -6,7 +6,7 @@ import (
 	"github.com/toolsrv/toolsrv/runtime/wasmbin/opcode"
 )
 
-// The features beyond WebAssembly 1.0 that Features looks for, by the names that LLVM gives them as target features.
+// The features beyond WebAssembly 1.0 that Features looks for, by the names of LLVM's target features.
 const (
 	featureBulkMemory = "bulk-memory"
 	featureMultiValue = "multivalue"
@@ -16,8 +16,8 @@ const (
 	featureSIMD       = "simd128"
 )
 
-// Features returns which features beyond WebAssembly 1.0 the types and the code of the module use, sorted. An instruction
-// that is not known is an error.
+// Features returns the features beyond WebAssembly 1.0 that the types and the code of the module use, sorted. An unknown
+// instruction is an error.
 func (m *Module) Features() ([]string, error) {
 	used := map[string]bool{featureBulkMemory: m.announced >= 0, featureReferences: len(m.tables) > 1}
 	for _, t := range m.types {

@@ -2,11 +2,11 @@ package wasmbin
 
 import "github.com/toolsrv/toolsrv/runtime/wasmbin/opcode"
 
-// An Instruction is one of a function's body.
+// An Instruction is one instruction of a function's body or of a constant expression.
 type Instruction struct {
 	Op    uint16
 	Start int    // offset of the opcode
-	A, B  uint32 // indices, as the binary format orders them; a is an i32.const's value, or a br_table's number of labels
+	A, B  uint32 // indices in the order of the binary format; A is also the value of i32.const, and the number of br_table's labels
 	Block int64  // type of a block, as the binary format has it: an index, or a negative number
 	Table int    // offset of a br_table's labels, the default last
 }
@@ -14,8 +14,8 @@ type Instruction struct {
 // EmptyBlock is Instruction.Block of a block without parameters and results.
 const EmptyBlock = opcode.BlockEmpty - 0x80
 
-// Read reads the instruction at r.pos. It accepts what the compiler does with the features that are turned on, as the
-// compiler reads it: an unknown opcode is an error, and so is one that two readers could take for two things.
+// Read reads the instruction at r.Pos. It accepts what the compiler accepts with the features that are turned on. An unknown
+// opcode is an error, and so is an encoding that two decoders could read differently.
 func (in *Instruction) Read(r *Reader) {
 	in.Start, in.A, in.B = r.Pos, 0, 0
 	op := r.Byte("an instruction")
@@ -72,8 +72,8 @@ func (in *Instruction) Read(r *Reader) {
 	}
 }
 
-// ReadConstant reads the next instruction of a constant expression, whose last one is opcode.End. Of the others, it
-// accepts constants, the values of globals, references, and what the proposal of extended constants adds.
+// ReadConstant reads the next instruction of a constant expression; the last one is opcode.End. It accepts constants, the
+// values of globals, references, and what the proposal of extended constants adds.
 func (in *Instruction) ReadConstant(r *Reader) {
 	if r.Left() == 0 {
 		r.Fail(r.Pos, "a constant expression is cut off")
@@ -99,7 +99,8 @@ func (r *Reader) constant() {
 	}
 }
 
-// Labels returns a reader of a br_table's labels, of which there are A and the default. The instruction was read from data.
+// Labels returns a reader of the labels of a br_table: A of them, and the default. data is what the instruction was read
+// from.
 func (in *Instruction) Labels(data []byte) Reader {
 	return Reader{Data: data, Pos: in.Table, End: len(data)}
 }
@@ -140,8 +141,8 @@ func (in *Instruction) bulk(r *Reader) {
 	}
 }
 
-// vector reads what follows the prefix 0xfd. The number of the instruction is LEB128, but the compiler reads one byte
-// of it, and takes what follows a number from 128 on for a nop: so it must be written in the fewest bytes.
+// vector reads what follows the prefix 0xfd. The number of the instruction is LEB128, but the compiler reads only its first
+// byte, and from 128 on takes the second for a nop. So it must be written in the fewest bytes.
 func (in *Instruction) vector(r *Reader) {
 	sub := r.Byte("an instruction")
 	if sub >= 0x80 {
@@ -181,7 +182,7 @@ func (r *Reader) blockType() int64 {
 	return int64(index)
 }
 
-// zero reads the byte that stands for the only memory.
+// zero reads the index of the only memory, one byte.
 func (r *Reader) zero() {
 	if b := r.Byte("a memory's index"); b != 0 {
 		r.Fail(r.Pos-1, "memory %d is %w: a module has one, memory 0", b, ErrUnsupported)

@@ -5,17 +5,17 @@ import (
 	"unicode/utf8"
 )
 
-// A Reader walks through part of a module. Its first error sticks: from then on every read returns zero at once, so
-// callers check err at the end and in loops only.
+// A Reader reads part of a module. Its first error stays: from then on every read returns zero at once, so callers need
+// to check Err at the end and in loops only.
 type Reader struct {
 	Data    []byte
 	Pos     int    // offset in Data of the next byte
 	End     int    // no byte at or after it is read
-	Section string // for errors
+	Section string // where that is, for errors
 	Err     error
 }
 
-// Left is the number of bytes that can still be read, 0 after an error.
+// Left returns the number of bytes that can still be read: 0 after an error.
 func (r *Reader) Left() int {
 	if r.Err != nil {
 		return 0
@@ -23,7 +23,7 @@ func (r *Reader) Left() int {
 	return r.End - r.Pos
 }
 
-// Fail keeps the first error, with the place of the byte at offset at.
+// Fail keeps an error about the byte at offset at, unless there is one already.
 func (r *Reader) Fail(at int, format string, args ...any) {
 	if r.Err != nil {
 		return
@@ -57,8 +57,8 @@ func (r *Reader) Bytes(n int, what string) []byte {
 	return b
 }
 
-// leb reads an unsigned LEB128 number of at most width bits, or says what is wrong with it. Padding is allowed as the
-// specification has it, up to the bytes that the largest number takes.
+// leb reads an unsigned LEB128 number of at most width bits, or says what is wrong with it. As in the specification, a
+// number may be padded to the length of the largest one.
 func (r *Reader) leb(width int) (value uint64, problem string) {
 	for shift := 0; shift < width; shift += 7 {
 		if r.Left() < 1 {
@@ -96,8 +96,8 @@ func (r *Reader) U32(what string) uint32 {
 	return uint32(r.unsigned(32, what))
 }
 
-// skipSigned passes over a signed LEB128 number of at most width bits. Nothing here needs its value, so the bits
-// beyond the width are left to the compiler's check.
+// skipSigned passes over a signed LEB128 number of at most width bits. Nothing here needs its value, so it is the compiler
+// that checks the bits beyond the width.
 func (r *Reader) skipSigned(width int, what string) {
 	start := r.Pos
 	for shift := 0; shift < width; shift += 7 {
@@ -126,7 +126,8 @@ func (r *Reader) S32() uint32 {
 	return 0
 }
 
-// count reads the length of a vector. Each element takes a byte at least, so what is not there is never allocated.
+// count reads the length of a vector. Each element takes at least one byte, so the bytes that are left bound it, and with it
+// what is allocated.
 func (r *Reader) count(limit int, what string) int {
 	start := r.Pos
 	value, problem := r.leb(32)
@@ -145,7 +146,7 @@ func (r *Reader) count(limit int, what string) int {
 	return int(n)
 }
 
-// Name reads a length and that much UTF-8. The result shares the module's memory.
+// Name reads a length and a name of that length in UTF-8. The result shares the module's memory.
 func (r *Reader) Name(what string) []byte {
 	start := r.Pos
 	b := r.Bytes(int(r.U32(what)), what)

@@ -27,7 +27,7 @@ const (
 	SectionTag
 )
 
-// sections holds, for each id, the name and the place in the order that a module must keep. Custom sections may stand
+// sections holds the name of each section and its place in the order that a module must keep. Custom sections may be
 // anywhere.
 var sections = [...]struct {
 	name  string
@@ -49,9 +49,8 @@ var sections = [...]struct {
 	SectionData:      {"data", 13},
 }
 
-// What a module may have at most. The numbers are those of the WebAssembly JavaScript interface ("implementation-defined
-// limits"): no browser runs more, so no compiler makes more. They bound what a few hostile bytes can make the
-// compiler allocate.
+// The limits of a module. They are those of the WebAssembly JavaScript interface ("implementation-defined limits"): no
+// browser accepts more, so no compiler makes more. They bound what a few hostile bytes can make the compiler allocate.
 const (
 	maxModule       = 1 << 30 // bytes
 	maxTypes        = 1_000_000
@@ -107,7 +106,7 @@ func (r *Reader) readHeader() {
 	r.Pos = len(Header)
 }
 
-// next reads the frame of one section; r.pos is behind the section then. r.err is set where the frame is wrong.
+// next reads the frame of one section and moves behind it. Where the frame is wrong, r.Err is set.
 func (r *Reader) next() section {
 	r.Section = ""
 	s := section{start: r.Pos}
@@ -137,7 +136,7 @@ func (r *Reader) next() section {
 	return s
 }
 
-// within returns a reader of the section's content, behind the name where the section is a custom one.
+// within returns a reader of the section's content, which begins after the name of a custom section.
 func (s section) within(data []byte) *Reader {
 	r := &Reader{Data: data, Pos: s.content, End: s.end, Section: sections[s.id].name}
 	if s.id == SectionCustom {
@@ -198,9 +197,9 @@ func (r *Reader) checkElements() {
 	}
 }
 
-// checkBodies passes over the code section and returns the number of bodies. Locals are written in runs: ten bytes can
-// ask for four billion, in every function. So a function may have maxLocals, and all functions together as many as
-// the section has bytes beside that; code that uses a local takes two.
+// checkBodies passes over the code section and returns the number of bodies. Locals are written in runs, so that ten bytes
+// can ask for four billion of them, in every function. A function may have maxLocals, and all functions together have
+// one for each byte of the section, plus maxLocals: code that uses a local takes two bytes.
 func (r *Reader) checkBodies() int {
 	n := r.count(maxFunctions, "bodies")
 	section, size := r.End, r.Left()
@@ -266,27 +265,27 @@ func (r *Reader) checkData() int {
 	return n
 }
 
-// Open returns a reader of the content of the section with that id, of which a module has one at most. It is empty where
-// there is none.
+// Open returns a reader of the content of the section with that id, which is not SectionCustom. Where the module has no such
+// section, the reader is empty.
 func (m *Module) Open(id int) *Reader {
 	s := m.places[id]
 	return &Reader{Data: m.data, Pos: s.content, End: s.end, Section: sections[id].name}
 }
 
-// ErrUnsupported is in the chain of an error of Parse where the module may be valid, but uses a proposal that is not
-// taken here, or is larger than any compiler makes one.
+// ErrUnsupported is in the chain of errors about modules that may be valid, but use a proposal that is not supported here,
+// or are larger than any compiler makes them.
 var ErrUnsupported = errors.New("not supported")
 
 // A Section is one section's place in a module.
 type Section struct {
-	// Name is the section's kind, such as "code", or the own name of a custom section.
+	// Name is the section's kind, such as "code", or the name of a custom section.
 	Name   string
 	Custom bool
-	// Offset is where the section begins in the module. Size is what it takes there in bytes, its head included.
+	// Offset is where the section begins in the module. Size is its length in bytes, with its id and its size.
 	Offset, Size int
 }
 
-// Sections goes through the sections in their order. There may be millions, all but empty.
+// Sections yields the sections in their order. There may be millions that are nearly empty.
 func (m *Module) Sections() iter.Seq[Section] {
 	return func(yield func(Section) bool) {
 		r := &Reader{Data: m.data, Pos: len(Header), End: len(m.data)}

@@ -1,15 +1,14 @@
 // Package wasmbin reads and writes WebAssembly binaries: sections, declarations, instructions and custom sections.
 //
-// Modules come from strangers. [Parse] reads every count and size of a module and accepts none that the bytes do not
-// hold, because a compiler that allocates by a hostile count takes the whole process down, and no recover helps. What
-// stands inside a function's body is left to the compiler, which validates it instruction by instruction. An
-// [Instruction] reads them, too.
+// Modules come from strangers. [Parse] reads every count and size in a module and refuses those that exceed the bytes
+// behind them: a compiler that allocates by a hostile count takes the whole process down, and no recover helps. Parse does
+// not look into the bodies of functions. The compiler validates them, and an [Instruction] reads them one by one.
 package wasmbin
 
 import "slices"
 
-// A Module is a module whose frame has been checked. It shares memory with the bytes it was parsed from, so these must
-// not change. It is safe for concurrent use.
+// A Module is a module that Parse has checked. It shares memory with the bytes that it was parsed from, which must not
+// change. It is safe for concurrent use.
 type Module struct {
 	data      []byte
 	types     []FuncType
@@ -21,7 +20,7 @@ type Module struct {
 	exports   []Export
 	places    [len(sections)]section // of which the end is 0 where there is none
 
-	// What Parse needs to know on its way.
+	// These are for Parse.
 	last      int  // order of the last section
 	named     bool // there was a name section
 	imported  int  // number of imported functions
@@ -30,9 +29,9 @@ type Module struct {
 	announced int  // number of data segments in the data count section, or -1
 }
 
-// Parse checks a module: header, order and sizes of the sections, every count, and the indices of what it declares. It
-// accepts what the compiler accepts, without these: recursive and typed references, exceptions, components, and sizes
-// that no compiler makes (errors.Is(err, ErrUnsupported)). Errors say section, offset and what is wrong.
+// Parse checks a module: its header, the order and sizes of its sections, every count, and the indices in its
+// declarations. It accepts what the compiler accepts, except for recursive and typed references, exceptions, components,
+// and sizes that no compiler makes: errors.Is(err, ErrUnsupported). Errors give the section, the offset and the reason.
 func Parse(module []byte) (*Module, error) {
 	m := &Module{data: module, announced: -1}
 	r := &Reader{Data: module, End: len(module)}
@@ -49,7 +48,7 @@ func Parse(module []byte) (*Module, error) {
 	return m, nil
 }
 
-// take checks the place of a section that r has just passed, and takes in its content.
+// take checks the place of the section that r has just passed, and reads its content.
 func (m *Module) take(r *Reader, s section) {
 	if s.id == SectionCustom {
 		if string(s.name) != NameSection {
@@ -80,7 +79,7 @@ func (m *Module) take(r *Reader, s section) {
 	r.Err = content.Err
 }
 
-// read takes in the content of a section.
+// read reads the content of a section.
 func (m *Module) read(id int, r *Reader) {
 	switch id {
 	case SectionCustom:
@@ -114,7 +113,7 @@ func (m *Module) read(id int, r *Reader) {
 	}
 }
 
-// checkCounts compares the sections that must be of one length.
+// checkCounts compares the counts of sections that belong together.
 func (m *Module) checkCounts(r *Reader) {
 	if r.Err != nil {
 		return
@@ -143,10 +142,10 @@ func (m *Module) ImportedFunctions() int { return m.imported }
 // Globals returns the types of all globals, imported ones first. The slice is the caller's.
 func (m *Module) Globals() []GlobalType { return slices.Clone(m.globals) }
 
-// Imports returns what the module imports, in its order. The slice is the caller's.
+// Imports returns the imports in the module's order. The slice is the caller's.
 func (m *Module) Imports() []Import { return slices.Clone(m.imports) }
 
-// Exports returns what the module exports, in its order. No two have the same name. The slice is the caller's.
+// Exports returns the exports in the module's order. No two have the same name. The slice is the caller's.
 func (m *Module) Exports() []Export { return slices.Clone(m.exports) }
 
 // Export returns the export of that name.

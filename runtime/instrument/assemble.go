@@ -42,7 +42,7 @@ func (w *rewriter) blockOf(results []wasmbin.ValueType) []byte {
 	return wasmbin.AppendS64(nil, int64(at))
 }
 
-// writeImports adds ours behind the guest's, so that the indices of imported functions stay.
+// writeImports adds imports after the guest's, so that the indices of imported functions stay.
 func (w *rewriter) writeImports(r *wasmbin.Reader) []byte {
 	n := 0
 	if r.Left() > 0 {
@@ -97,7 +97,7 @@ func (w *rewriter) writeTables(r *wasmbin.Reader) []byte {
 	return out
 }
 
-// writeGlobals writes the globals, without their number: closeGlobals adds to them.
+// writeGlobals writes the globals without their number. closeGlobals adds that, and more globals.
 func (w *rewriter) writeGlobals(r *wasmbin.Reader) []byte {
 	w.declared = make([]bool, len(w.functions))
 	w.taken = make([]bool, len(w.functions))
@@ -137,8 +137,8 @@ func (w *rewriter) writeGlobals(r *wasmbin.Reader) []byte {
 	return out
 }
 
-// closeGlobals adds a constant for each function that ref.func names. wazero makes a new object of each ref.func that is
-// executed and keeps it as long as the instance: 48 bytes of the host's, in a loop, without a limit.
+// closeGlobals adds a constant for each function that ref.func names. wazero makes a new object whenever a ref.func is
+// executed, and keeps it as long as the instance: in a loop, that is 48 bytes of the host's memory each time, without a limit.
 func (w *rewriter) closeGlobals(written []byte) []byte {
 	out := append(wasmbin.AppendU32(nil, uint32(w.own+addedGlobals+len(w.refOrder))), written...)
 	for _, index := range w.refOrder {
@@ -148,8 +148,8 @@ func (w *rewriter) closeGlobals(written []byte) []byte {
 	return out
 }
 
-// copyConstant copies a constant expression, in which the indices of functions move along. Those functions are
-// declared, and may be in a table from then on.
+// copyConstant copies a constant expression and adjusts the indices of functions in it. Those functions are declared by it,
+// and may be in a table.
 func (w *rewriter) copyConstant(r *wasmbin.Reader, out []byte) []byte {
 	start := r.Pos
 	var in wasmbin.Instruction
@@ -168,7 +168,7 @@ func (w *rewriter) copyConstant(r *wasmbin.Reader, out []byte) []byte {
 			fallthrough
 		default:
 			out = append(out, r.Data[in.Start:r.Pos]...)
-		case opcode.I32Add, opcode.I32Sub, opcode.I32Mul, opcode.I64Add, opcode.I64Sub, opcode.I64Mul: // of what the compiler does not know
+		case opcode.I32Add, opcode.I32Sub, opcode.I32Mul, opcode.I64Add, opcode.I64Sub, opcode.I64Mul: // the compiler does not know these
 			r.Fail(in.Start, "instruction %#x is %w in a constant expression", in.Op, wasmbin.ErrUnsupported)
 		case opcode.End:
 			if in.Start == start {
@@ -191,7 +191,7 @@ func i32Constant(r *wasmbin.Reader) (value uint32, ok bool) {
 	return value, r.Err == nil && in.Op == opcode.End
 }
 
-// declare takes in that a function may be in a table, and may be named by ref.func.
+// declare notes that a function may be in a table, and that ref.func may name it.
 func (w *rewriter) declare(r *wasmbin.Reader, at int, index uint32) {
 	if int64(index) >= int64(len(w.functions)) {
 		r.Fail(at, "function %d is not declared: there are %d", index, len(w.functions))
@@ -200,7 +200,7 @@ func (w *rewriter) declare(r *wasmbin.Reader, at int, index uint32) {
 	w.declared[index], w.taken[index] = true, true
 }
 
-// writeExports adds ours. Parse has checked the indices.
+// writeExports adds exports to those of the guest, whose indices Parse has checked.
 func (w *rewriter) writeExports(r *wasmbin.Reader) []byte {
 	n := 0
 	if r.Left() > 0 {
@@ -287,8 +287,8 @@ func (w *rewriter) writeElements(r *wasmbin.Reader) []byte {
 	return out
 }
 
-// writeData takes what is active out of the data section. An empty segment stays in its place, as after an active
-// one has been written to the memory.
+// writeData takes the active segments out of the data section, and leaves an empty one in the place of each, as there is after
+// an active segment has been written to the memory.
 func (w *rewriter) writeData(r *wasmbin.Reader) []byte {
 	if r.Left() == 0 {
 		return nil
@@ -398,10 +398,11 @@ func (w *rewriter) body(i int) *wasmbin.Reader {
 	return &wasmbin.Reader{Data: w.data, Pos: w.bodies[i].start, End: w.bodies[i].end, Section: "function " + strconv.Itoa(w.imported+i) + ", code"}
 }
 
-// maxName is the longest name, in bytes, that is kept: a trap's error has the names of 30 functions.
+// maxName is how many bytes of a name are kept: the error of a trap has the names of 30 functions.
 const maxName = 128
 
-// writeNames returns the content of a name section with the names of functions and ours; those of locals show up nowhere.
+// writeNames returns the content of a name section with the names of all functions. The names of locals appear nowhere, so
+// they are left out.
 func (w *rewriter) writeNames(r *wasmbin.Reader) []byte {
 	module := ""
 	var names []byte

@@ -9,12 +9,12 @@ import (
 )
 
 // What compiling may take, as package weigh predicts it. Nothing can stop wazero's compiler, and a function of 28 KB can
-// have it take a gigabyte. Of hostile functions that are within these bounds, none takes more than 5 s or 512 MB. A
-// module of 20 MB takes 16 s and 350 MB with nothing in it that is hostile, so each megabyte has its share.
+// make it take a gigabyte. No hostile function within these bounds has taken more than 5 s or 512 MB. A module of 20 MB that
+// is not hostile at all takes 16 s and 350 MB, so the bounds grow with the code.
 const (
 	maxNanos      = 3_000_000_000 // of a function
 	maxBytes      = 384 << 20
-	maxBytesTotal = 512 << 20 // of the dearest function, and of bytesCode for each byte of code
+	maxBytesTotal = 512 << 20 // of the most expensive function, with bytesCode for each byte of code
 	bytesCode     = 14
 	maxNanosBase  = 3_500_000_000 // of all functions together, and for each byte of code
 	maxNanosByte  = 1_200
@@ -22,24 +22,24 @@ const (
 	maxLoopsTotal = 1 << 24
 )
 
-// A scope is what is open while a body is read: the function, a block, a loop, or a branch of an if.
+// A scope is a construct that is open while a body is read: the function, a block, a loop, or a branch of an if.
 type scope struct {
-	op     byte // opBlock, opLoop, opIf, opElse; opBlock for the function, too
+	op     byte // opcode.Block, Loop, If or Else; Block for the function, too
 	loop   int  // index in rewriter.loops of the innermost loop, or -1
 	params int
 	result int
-	// What meter keeps of a scope.
+	// These are for meter.
 	level   int  // index of the innermost charged level
-	least   int  // smallest credit of those who branch to its end
+	least   int  // smallest credit of the branches to its end
 	before  int  // credit at the if
-	labels  int  // that are open in what is written, with its own
-	refills bool // a loop with a place outside for the case that the fuel is used up
+	labels  int  // that are open in what is written, its own included
+	refills bool // a loop that is left to call the host for fuel
 }
 
-// A loop is one in a body. A body's loops are numbered as they begin.
+// A loop is a loop of a body. The loops of a body are numbered in the order in which they begin.
 type loop struct {
-	cost  int  // of the instructions in it, and of what loops in it begin with
-	short bool // it is written several times over
+	cost  int  // of the instructions in it, and of entering the loops in it
+	short bool // it is unrolled
 }
 
 // begin is the credit with which a loop begins.
@@ -50,7 +50,7 @@ func (l *loop) begin() int {
 	return min(l.cost, chargeMost)
 }
 
-// A function is one that the module declares.
+// A function is a function that the module declares.
 type function struct {
 	start, end int // offsets of the body, beginning with its locals
 	code       int // offset of the first instruction
@@ -58,16 +58,16 @@ type function struct {
 	locals     int  // with the parameters
 	loops      int  // index of its first loop in rewriter.loops
 	edges      int  // index of its first edge in rewriter.edges
-	cost       int  // of the instructions that are in no loop, and of what loops begin with
+	cost       int  // of the instructions outside of loops, and of entering the loops
 	indirect   bool // it holds an indirect call
-	frame      int  // bytes of call stack that an activation takes at most, about
+	frame      int  // estimate of the bytes of call stack that an activation takes at most
 	stack      int  // bytes that it charges for the call stack, 0 if it does not
 }
 
-// flatCost is the most that a function costs which is charged where it is called.
+// flatCost is the highest cost of a function that its callers pay for.
 const flatCost = 24
 
-// analyse reads the body of function number f, checks every index in it and takes in what the metering needs.
+// analyse reads the body of a function, checks every index in it, and notes what the metering needs.
 func (w *rewriter) analyse(r *wasmbin.Reader, f *function) {
 	f.loops, f.edges = len(w.loops), len(w.edges)
 	scopes := append(w.scopes[:0], scope{op: opcode.Block, loop: -1, result: len(f.results)})
@@ -154,12 +154,12 @@ func (w *rewriter) analyse(r *wasmbin.Reader, f *function) {
 	if len(w.loops) > maxLoopsTotal {
 		r.Fail(f.start, "more than %d loops in a module", maxLoopsTotal)
 	}
-	// The compiler keeps a slot for each value that outlives a call, and uses none twice. How many do is not known; by
-	// this a frame of a usual function is charged twice over, and one made for the purpose a fifth at least.
+	// The compiler keeps a slot for each value that outlives a call, and never uses one twice. How many do is not known. This
+	// charges about twice the frame of an ordinary function, and at least a fifth of one that was made to be large.
 	f.frame = (48 + 4*(f.locals+sets+calls) + count/2) << wide
 }
 
-// scale returns what weighs the functions as they are written. own are the types of those that are added.
+// scale returns a scale for the functions as they are written. own are the types of the added ones.
 func (w *rewriter) scale(own []uint32) *weigh.Scale {
 	m := &weigh.Module{Imported: w.imported + added, Mutable: w.mutable + addedGlobals}
 	for _, t := range w.types {
@@ -175,7 +175,7 @@ func (w *rewriter) scale(own []uint32) *weigh.Scale {
 	return weigh.NewScale(m)
 }
 
-// weigh adds what a function takes to compile whose body has been written, and refuses what takes too much.
+// weigh adds what it takes to compile a function whose body has been written, and refuses the function if that is too much.
 func (w *rewriter) weigh(s *weigh.Scale, r *wasmbin.Reader, f *function, body []byte) {
 	if len(w.compiled.Types) < len(w.types)+addedTypes+len(w.blockAt) { // the block that the function's body became
 		w.compiled.Types = append(w.compiled.Types, weigh.Signature{Results: len(f.results)})
@@ -194,7 +194,7 @@ func (w *rewriter) weigh(s *weigh.Scale, r *wasmbin.Reader, f *function, body []
 	w.out.Weight = w.out.Weight.Add(weight)
 }
 
-// total finishes the module's weight, whose code takes so many bytes, and refuses one that takes too much.
+// total finishes the weight of a module with so many bytes of code, and refuses the module if it is too much.
 func (w *rewriter) total(r *wasmbin.Reader, code int) {
 	w.out.Weight = w.out.Weight.Grow()
 	w.out.Weight.Bytes += bytesCode * int64(code)
@@ -213,7 +213,7 @@ func (w *rewriter) pay(f *function, loop, cost int) {
 	}
 }
 
-// check checks the indices of what neither branches nor calls.
+// check checks the indices of an instruction that neither branches nor calls.
 func (w *rewriter) check(r *wasmbin.Reader, in *wasmbin.Instruction) {
 	switch in.Op {
 	case opcode.GlobalGet, opcode.GlobalSet:
@@ -269,7 +269,7 @@ func (w *rewriter) check(r *wasmbin.Reader, in *wasmbin.Instruction) {
 	}
 }
 
-// needsMemory reports whether the instruction is valid in a module with a memory only.
+// needsMemory reports whether the instruction is valid only in a module with a memory.
 func needsMemory(in *wasmbin.Instruction) bool {
 	switch op := in.Op; {
 	case op >= opcode.Load && op <= opcode.MemoryGrow, op == opcode.MemoryInit, op == opcode.MemoryCopy, op == opcode.MemoryFill:
@@ -309,8 +309,7 @@ func (w *rewriter) checkLabel(r *wasmbin.Reader, in *wasmbin.Instruction, scopes
 	}
 }
 
-// price is what the instruction, whose indices have been checked, costs where it stands: its weight, and the values
-// that it moves.
+// price returns the cost of an instruction whose indices have been checked: its weight, and the values that it moves.
 func (w *rewriter) price(in *wasmbin.Instruction, scopes []scope, f *function) int {
 	cost := weight(in)
 	moved := func(depth uint32) int {
@@ -348,7 +347,7 @@ func (w *rewriter) price(in *wasmbin.Instruction, scopes []scope, f *function) i
 	return cost
 }
 
-// flatAt is what a call of the function costs beside the call if the function does not charge for itself.
+// flatAt returns what a caller pays for a function that does not charge for itself, and 0 for others.
 func (w *rewriter) flatAt(index uint32) int {
 	if int(index) < w.imported {
 		return 0
@@ -356,7 +355,8 @@ func (w *rewriter) flatAt(index uint32) int {
 	return int(w.flat[int(index)-w.imported])
 }
 
-// measureFlat returns what the function costs if it has neither loops nor calls nor anything that costs much, or 0.
+// measureFlat returns the cost of a function that its callers can pay for, since it has no loops, no calls and nothing
+// expensive; 0 for others.
 func measureFlat(r *wasmbin.Reader, locals int) int {
 	if r.Left() > 4*flatCost {
 		return 0

@@ -5,18 +5,18 @@ import (
 	"github.com/toolsrv/toolsrv/runtime/wasmbin/opcode"
 )
 
-// chunk is the most that a bulk instruction works on between two looks at the fuel, in bytes: four pages, each of which
-// takes up to 30 µs where a virtual machine has to fetch it from its host, and 2 µs of copying, of which a look is little.
+// chunk is how many bytes a bulk instruction works on between two looks at the fuel: four pages. A page takes up to 30 µs
+// where a virtual machine has to fetch it from its host. Copying a chunk takes 2 µs, compared to which a look takes little.
 const chunk = 16 << 10
 
-// quarter turns bytes, and elements of tables, into units of fuel: shifted to the right by it.
+// quarter is by how many bits a number of bytes or table elements is shifted to the right to give units of fuel.
 const quarter = 2
 
-// shortConstant is the longest memory.fill or memory.copy, in bytes, that may stay where its length is a constant.
+// shortConstant is the longest memory.fill or memory.copy of a constant length, in bytes, that stays as it is.
 const shortConstant = 256
 
-// The functions that are added, in the order in which they are appended. One that the module has no use for is
-// there all the same if it needs no memory: order is simpler than a few bytes.
+// The functions that are added, in their order. Those that need no memory are added even if the module has no use for
+// them: a fixed order is worth more than a few bytes.
 const (
 	ownSlow   = iota // () -> (): asks the host for fuel or call stack
 	ownCharge        // (n i32): charges for an instruction that does n of something
@@ -120,7 +120,7 @@ func (w *rewriter) slow() []byte {
 	return m.out
 }
 
-// take charges amounts, an i32 on top of the stack that is 1<<24 at most.
+// take charges the i32 on top of the stack, which is 1<<24 at most.
 func (m *meter) take(temp uint32) {
 	m.index(opcode.LocalSet, temp)
 	m.global(opcode.GlobalGet, globalFuel)
@@ -132,8 +132,8 @@ func (m *meter) take(temp uint32) {
 	m.slowBelow()
 }
 
-// chargeFunction charges a quarter of its operand, but no more than for a table or chunk at its longest: what is longer
-// than that traps or fails at once.
+// chargeFunction charges a quarter of its operand, but no more than for the longest table or chunk: what is longer than that
+// traps or fails at once.
 func (w *rewriter) chargeFunction() []byte {
 	const longest = max(maxTable, chunk)
 	m := w.ownBody(0)
@@ -151,7 +151,7 @@ func (w *rewriter) chargeFunction() []byte {
 	return m.out
 }
 
-// growFunction grows the memory, and counts where that is refused.
+// growFunction grows the memory, and counts the failures.
 func (w *rewriter) growFunction() []byte {
 	m := w.ownBody(0)
 	m.index(opcode.LocalGet, 0)
@@ -169,8 +169,8 @@ func (w *rewriter) growFunction() []byte {
 	return m.out
 }
 
-// chunked returns the body of a function (to, from or value, length) that does what the instruction does, but charges
-// for it, and at most a chunk at a time. Where the instruction would trap, nothing is written.
+// chunked returns the body of a function (to, from or value, length) that does what the instruction does, one chunk at a time,
+// and charges for it. Where the instruction would trap, it writes nothing.
 func (w *rewriter) chunked(instruction ...byte) []byte {
 	const to, from, length, temp = 0, 1, 2, 3
 	kind := opcode.Bulk<<8 | uint16(instruction[1])
@@ -190,7 +190,7 @@ func (w *rewriter) chunked(instruction ...byte) []byte {
 		get(local, length)
 		m.op(opcode.I32Add)
 	}
-	long := func() { // whether more than one chunk is left
+	long := func() { // reports whether more than one chunk is left
 		get(length)
 		m.constant(chunk)
 		m.op(opcode.I32GtU)
@@ -221,7 +221,8 @@ func (w *rewriter) chunked(instruction ...byte) []byte {
 
 	long()
 	m.op(opcode.If, opcode.BlockEmpty)
-	// If an end wraps around, the whole instruction traps. If an end lies outside, an empty one at the ends does.
+	// If an end wraps around, the whole instruction is executed, and traps. If an end is out of bounds, an empty instruction at
+	// the ends traps.
 	sum(to)
 	get(to)
 	m.op(opcode.I32LtU)
@@ -243,7 +244,7 @@ func (w *rewriter) chunked(instruction ...byte) []byte {
 	m.constant(0)
 	m.op(instruction...)
 	if kind == opcode.MemoryCopy {
-		get(from, to) // where the source lies before the target, the end has to be copied first
+		get(from, to) // if the source is before the target, the end has to be copied first
 		m.op(opcode.I32LtU, opcode.If, opcode.BlockEmpty)
 		step(false)
 		m.op(opcode.Else)

@@ -2,22 +2,22 @@ package instrument
 
 import "slices"
 
-// How the call stack is bounded: a function that can be part of a recursion takes what an activation needs from a
-// global when it is entered, and gives it back when it returns. To do so everywhere would cost too much, so those few
-// charge without which there is no cycle left in the call graph, each for those that it may call in between, too:
+// The call stack is bounded by a global. A function that can be part of a recursion takes what an activation needs from it
+// on entry, and gives that back on return. To do so in every function would cost too much. So only some functions charge,
+// enough of them that every cycle in the call graph has one, and each charges for the functions that it may call in between:
 //   - functions with an indirect call, which may lead to any function in a table;
-//   - where a walk through the direct calls comes back to a function that it is still in, that function;
-//   - a function below which the stack may get deeper than maxUncharged.
+//   - functions that a walk through the direct calls comes back to while it is still in them;
+//   - functions below which the stack may get deeper than maxUncharged.
 
-// maxUncharged is how deep, in bytes, calls may nest that do not charge for themselves. What charges does so for as much
-// below it, used or not: with 8 KiB a nested value took encoding/json 27 KB for each level, with this 4.5 KB, at the same
-// speed.
+// maxUncharged is how deep, in bytes, functions that do not charge may nest. Whoever charges does so for that depth, too,
+// used or not: with 8 KiB, encoding/json took 27 KB for each level of a nested value, with this 4.5 KB, at the same speed.
 const maxUncharged = 512
 
 // maxStackCharge is the most, in bytes, that an activation may charge.
 const maxStackCharge = 16 << 20
 
-// edge adds a call to the function that is being read: of a function, or of a type of functions, numbered behind them.
+// edge adds a call to the function that is being read. It leads to a function or, for an indirect call, to a type, whose
+// number follows those of the functions.
 func (w *rewriter) edge(to int) {
 	if w.seen[to] != w.current+1 {
 		w.seen[to] = w.current + 1
@@ -44,7 +44,7 @@ func (w *rewriter) chargeStack() {
 	type visit struct{ function, next int }
 	state := make([]byte, len(w.bodies))
 	charges := make([]bool, len(w.bodies))
-	depth := make([]int, len(w.bodies)) // below and with the function, as far as nobody there charges
+	depth := make([]int, len(w.bodies)) // of the function and below it, up to functions that charge
 	var path []visit
 	for root := range w.bodies {
 		if state[root] != unseen {
@@ -80,7 +80,7 @@ func (w *rewriter) chargeStack() {
 			path = path[:len(path)-1]
 		}
 	}
-	// What an indirect call may lead to.
+	// The depth that an indirect call may lead to, by type.
 	indirect := map[int]int{}
 	for f := range w.bodies {
 		if index := f + w.imported; w.taken[index] && !charges[f] {
@@ -111,37 +111,38 @@ func (w *rewriter) deepest(f int, charges []bool, depth []int) int {
 	return most
 }
 
-// A LinearStack is the stack that code by LLVM (C, C++, Rust, Zig, TinyGo) keeps in its memory for what it takes addresses
-// of. It grows downwards, and nothing in WebAssembly bounds it: where it is used up, its pointer goes below its end, into
-// data, or around 0 to addresses behind the memory, where the next access traps like any wild one.
+// A LinearStack is the stack in its memory on which code made by LLVM (C, C++, Rust, Zig, TinyGo) keeps what it takes the
+// address of. It grows downwards, and nothing in WebAssembly bounds it. When it is used up, its pointer goes below its end
+// into data, or wraps around 0 to addresses beyond the memory, where the next access traps like any wild one.
 type LinearStack struct {
-	// Pointer is the index in Rewritten.Globals of the global that points to what was taken last.
+	// Pointer is the index in Rewritten.Globals of the stack pointer.
 	Pointer int
-	// End is the address below which the stack does not go: where the data below it ends, or 0.
+	// End is the lowest address of the stack: where the data below it ends, or 0.
 	End uint32
 }
 
-// redZone is how far below the pointer code reaches that calls nothing: for up to 128 bytes LLVM does not move it.
+// redZone is how far below the pointer a function that calls nothing may write: LLVM does not move the pointer for up to
+// 128 bytes.
 const redZone = 128
 
-// Overflown reports whether the stack was used up, by its pointer and the size of the memory in bytes. A guest may have
-// further stacks elsewhere in its memory, as TinyGo has for goroutines, so an address above the stack says nothing.
+// Overflown reports whether the stack was used up, given its pointer and the size of the memory in bytes. An address above
+// the stack says nothing: a guest may have further stacks in its memory, as TinyGo has for goroutines.
 func (s *LinearStack) Overflown(pointer, memory uint32) bool {
 	return pointer < s.End+redZone || pointer > memory
 }
 
-// stackPointer is what LLVM calls the global that points to its stack.
+// stackPointer is LLVM's name for its stack pointer.
 const stackPointer = "__stack_pointer"
 
-// A pointer is a global that may be a stack pointer: mutable, i32, and first an address that is aligned as LLVM's ABI asks.
+// A pointer is a global that may be a stack pointer: a mutable i32 whose first value is an address aligned as in LLVM's ABI.
 type pointer struct {
 	global int    // its index
 	number int    // its index in Rewritten.Globals
 	first  uint32 // its value
 }
 
-// findLinearStack finds the stack pointer. It is the global that an export or the name section calls so. Where no global
-// has a name it is the first one of all, which is where wasm-ld places it. What Go has in that place begins as 0.
+// findLinearStack finds the stack pointer. It is the global that has this name in an export or in the name section. Where no
+// global has a name, it is the first one, where wasm-ld places it. In modules by Go, the first global begins as 0.
 func (w *rewriter) findLinearStack() {
 	named := max(w.stackExport, w.stackName)
 	if named == 0 && w.globalNames {

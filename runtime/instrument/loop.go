@@ -5,10 +5,9 @@ import (
 	"github.com/toolsrv/toolsrv/runtime/wasmbin/opcode"
 )
 
-// Where the fuel of a loop that goes back to its head is used up, the host has to be called. A call inside of the loop
-// would make of all that the loop keeps in registers something that comes from two places, and the compiler would load
-// and store it in every iteration. So the branch leaves the loop to a place where the call stands, from which the loop is
-// entered again:
+// When the fuel is used up at a branch back to a loop's head, the host has to be called. If that call were inside the loop,
+// every value that the loop keeps in a register would come from two places, and the compiler would load and store it in each
+// iteration. So the branch leaves the loop for the call, and the loop is entered again after it:
 //
 //	block           a loop's end leads here
 //	  loop          and the refill here
@@ -26,7 +25,7 @@ import (
 // refilledLabels is how many labels such a loop has.
 const refilledLabels = 4
 
-// openRefilled writes what begins a loop of that block type.
+// openRefilled writes the beginning of such a loop, which has that block type.
 func (m *meter) openRefilled(block ...byte) {
 	m.op(append([]byte{opcode.Block}, block...)...)
 	m.op(append([]byte{opcode.Loop}, block...)...)
@@ -34,14 +33,14 @@ func (m *meter) openRefilled(block ...byte) {
 	m.op(append([]byte{opcode.Loop}, block...)...)
 }
 
-// closeRefilled writes what follows on the end of such a loop.
+// closeRefilled writes what follows the end of such a loop.
 func (m *meter) closeRefilled() {
 	m.op(opcode.Br, 2, opcode.End)
 	m.callOwn(ownSlow)
 	m.op(opcode.Br, 0, opcode.End, opcode.End)
 }
 
-// back writes a charge and a branch to the head of such a loop, whose label is given.
+// back writes a charge and a branch to the head of such a loop, which has that label.
 func (m *meter) back(label uint32, charge int) {
 	m.subtract(globalFuel, charge)
 	m.global(opcode.GlobalGet, globalFuel)
@@ -51,7 +50,7 @@ func (m *meter) back(label uint32, charge int) {
 	m.index(opcode.Br, label)
 }
 
-// enterLoop writes a loop's begin.
+// enterLoop writes the beginning of a loop.
 func (m *meter) enterLoop(in *wasmbin.Instruction) {
 	params, results := m.w.arity(m.r, in)
 	s := scope{op: opcode.Loop, loop: m.loop, params: params, result: results, level: len(m.levels)}
@@ -68,18 +67,18 @@ func (m *meter) enterLoop(in *wasmbin.Instruction) {
 	m.openDispatch(in)
 }
 
-// Two kinds of loops are so frequent and so small that a charge in each iteration would be felt.
+// Two kinds of loops are so frequent and so small that a charge in each iteration would be noticeable.
 
-// Short loops that go back at their end only, as most compilers write them, are written several times over, with one
-// charge. A product of matrices by Rust takes 0.66 of the original's time with this, 1.25 without.
+// Short loops that go back only at their end, as most compilers write them, are unrolled and charged once for all copies. A
+// product of matrices in Rust takes 0.66 of the original's time with this, 1.25 without.
 const (
 	unrolled    = 4   // copies
 	unrollBytes = 128 // of the longest body
-	unrollCost  = 63  // of the dearest body, so that all copies cost no more than chargeMost
+	unrollCost  = 63  // of the most expensive body, so that all copies cost no more than chargeMost
 )
 
-// unroll reads the loop that in has just opened at r.pos, inside of scopes. If it is a short one, unroll returns its cost,
-// the reader stands behind its end, and the branch back at offset branch.
+// unroll reads the loop that in has just opened inside of scopes. If it is a short one, unroll returns its cost and the offset
+// of the branch back, and leaves the reader at its end.
 func unroll(r *wasmbin.Reader, in *wasmbin.Instruction, scopes []scope) (cost, branch int) {
 	if in.Block != wasmbin.EmptyBlock {
 		return 0, 0
@@ -115,7 +114,7 @@ func leaves(in *wasmbin.Instruction, scopes []scope) bool {
 	return s.op != opcode.Loop && s.result == 0
 }
 
-// straight reports whether the instruction leads to the next one or traps, and takes no more than its weight.
+// straight reports whether the instruction leads to the next one or traps, and never takes more than its weight.
 func straight(in *wasmbin.Instruction) bool {
 	switch op := in.Op; {
 	case op == opcode.Drop, op == opcode.Select, op == opcode.SelectTyped:
@@ -128,7 +127,7 @@ func straight(in *wasmbin.Instruction) bool {
 	return false
 }
 
-// writeUnrolled writes the loop that in opens, if it is a short one, whose begin has been paid.
+// writeUnrolled writes the loop that in opens, if it is a short one. Its first copies have been paid for.
 func (m *meter) writeUnrolled(in *wasmbin.Instruction) bool {
 	r := *m.r
 	cost, branch := unroll(&r, in, m.scopes)
@@ -155,7 +154,7 @@ func (m *meter) writeUnrolled(in *wasmbin.Instruction) bool {
 	return true
 }
 
-// unrolledBody writes the body up to the branch at its end.
+// unrolledBody writes one copy of the body, up to the branch at its end.
 func (m *meter) unrolledBody(branch int) {
 	r := &wasmbin.Reader{Data: m.r.Data, Pos: m.r.Pos, End: branch}
 	m.copied = r.Pos
@@ -171,24 +170,25 @@ func (m *meter) unrolledBody(branch int) {
 	m.flush(branch)
 }
 
-// Go's compiler makes of a function one loop that begins with a br_table over a local, and of a jump an assignment to
-// that local and a branch to the loop. So a jump forwards, too, passes the loop's head, and would be charged like an
-// iteration. Where the assignment stands right before the branch, the block that it leads to is known. If that is still
-// open, its end lies ahead, and the branch needs no more credit than one to that block. (To write a branch to that block
-// instead saves the jump through the table, but where much is kept in registers, wazero makes code of it that takes twice
-// the time.)
+// Go's compiler turns a function into one loop that begins with a br_table on a local, and a jump into an assignment to that
+// local and a branch to the loop. So even a jump forwards passes the loop's head, and would be charged like an iteration.
+//
+// Where the assignment is right before the branch, the block that the jump leads to is known. If that block is still open,
+// its end lies ahead, and the branch needs no more credit than a branch to that block. (Writing a branch to that block instead
+// would save the jump through the table, but where much is kept in registers, the code that wazero makes of it takes twice
+// as long.)
 
-// A dispatch is a loop that begins so.
+// A dispatch is a loop that begins with such a br_table.
 type dispatch struct {
 	loop   int // index of its scope
-	open   int // number of its blocks that are still open; their scopes stand behind the loop's
+	open   int // number of its blocks that are still open; their scopes follow the loop's
 	blocks int
 	local  uint32
 	labels []uint32 // the default last
 	cost   int      // of its head
 }
 
-// openDispatch takes in the loop that has just been opened, if it is a dispatch.
+// openDispatch notes the loop that has just been opened, if it is a dispatch.
 func (m *meter) openDispatch(in *wasmbin.Instruction) {
 	if in.Block != wasmbin.EmptyBlock {
 		return
@@ -217,7 +217,7 @@ func (m *meter) openDispatch(in *wasmbin.Instruction) {
 	m.dispatches = append(m.dispatches, d)
 }
 
-// closeDispatch takes in that the innermost scope has just been closed.
+// closeDispatch notes that the innermost scope has just been closed.
 func (m *meter) closeDispatch() {
 	if len(m.dispatches) == 0 {
 		return
@@ -231,8 +231,8 @@ func (m *meter) closeDispatch() {
 	}
 }
 
-// ahead returns the scope of the block that a branch to a dispatch leads to, behind an assignment to its local, and what
-// the way there costs. It returns 0 where that is not known, or not open.
+// ahead returns the scope of the block that a branch to a dispatch leads to, after an assignment to its local, and the cost
+// of the way there. It returns 0 where the block is not known or not open.
 func (m *meter) ahead(in, last, before *wasmbin.Instruction) (scope, cost int) {
 	if in.Op != opcode.Br || len(m.dispatches) == 0 || last.Op != opcode.LocalSet || before.Op != opcode.I32Const {
 		return 0, 0

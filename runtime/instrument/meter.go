@@ -7,20 +7,22 @@ import (
 	"github.com/toolsrv/toolsrv/runtime/wasmbin/opcode"
 )
 
-// How fuel is charged: in advance. A charge takes an amount from the fuel, and if that leaves less than nothing, asks
-// the host for more. From there on the code lives on credit: while a body is written, meter follows what is left of it
-// on the dearest of all ways that lead to an instruction, and puts a charge before an instruction that has too little.
-// A function's entry charges first. A loop begins with a credit that whoever enters it pays, and each branch back to its
-// head charges what is missing of that: so one pass over the body suffices, and an iteration pays for what it did.
+// Fuel is charged in advance. A charge takes an amount from the fuel and, if less than nothing is left, asks the host for
+// more. The amount is a credit for the instructions that follow. While a body is written, meter keeps track of what is left
+// of the credit on the most expensive path to an instruction, and inserts a charge where it is too little.
 //
-// An entry or a loop is given what the function or loop costs as a whole, or this much at most: more would be wasted on
-// short ways through long code, less would mean more charges.
+// The first charge is at the function's entry. A loop begins with a credit that is paid by whoever enters it, and each branch
+// back to its head charges what is missing of that. So one pass over the body is enough, and an iteration pays for what it
+// did.
+//
+// chargeMost is the most that an entry or a loop is given. If the whole function or loop costs less, it is given that: more
+// would be wasted on short paths through long code, less would mean more charges.
 const chargeMost = 256
 
-// unreached is the credit of what no way leads to.
+// unreached is the credit of unreachable code.
 const unreached = 1 << 40
 
-// A meter writes one function's body with metering.
+// A meter writes the body of a function with its metering.
 type meter struct {
 	w      *rewriter
 	f      *function
@@ -42,7 +44,7 @@ type level struct {
 	begin  int // credit with which it begins
 }
 
-// write appends the body to out, with its size before it.
+// write appends the size of the body and the body to out.
 func (m *meter) write(out []byte) []byte {
 	m.out = m.out[:0]
 	r := m.r
@@ -89,7 +91,7 @@ func (m *meter) body() {
 		ahead, way := m.ahead(in, last, before)
 		label := in.A
 		if cost += way; ahead > 0 {
-			in.A = uint32(len(m.scopes) - 1 - ahead) // for the credit only: what is written stays
+			in.A = uint32(len(m.scopes) - 1 - ahead) // for the credit only: the branch itself stays
 		}
 		back := m.missing(in, cost)
 		switch refills := back > 0 && in.Op != opcode.BrTable && m.scopeAt(in.A).refills; {
@@ -117,7 +119,7 @@ func (m *meter) pay(in *wasmbin.Instruction, amount int) {
 	m.levels[len(m.levels)-1].credit += amount
 }
 
-// missing returns what a branch that costs cost lacks of the credit with which a loop begins that it may go back to.
+// missing returns how much credit a branch back to a loop lacks for the beginning of that loop. The branch itself costs cost.
 func (m *meter) missing(in *wasmbin.Instruction, cost int) int {
 	most := 0
 	look := func(depth uint32) {
@@ -143,7 +145,7 @@ func (m *meter) missing(in *wasmbin.Instruction, cost int) int {
 	return most
 }
 
-// instruction writes one, whose cost has been paid.
+// instruction writes an instruction that has been paid for.
 func (m *meter) instruction(in, last *wasmbin.Instruction) {
 	depth := len(m.levels) - 1
 	credit := &m.levels[depth].credit
@@ -197,14 +199,14 @@ func (m *meter) instruction(in, last *wasmbin.Instruction) {
 	}
 }
 
-// open takes in a scope, for which so many labels are written.
+// open opens a scope, for which that many labels are written.
 func (m *meter) open(s scope, labels int) {
 	m.labels += labels
 	s.labels = m.labels
 	m.scopes = append(m.scopes, s)
 }
 
-// close takes in that the innermost scope ends with the instruction that has just been read, and returns it.
+// close closes the innermost scope, which ends with the instruction that has just been read, and returns it.
 func (m *meter) close() scope {
 	s := m.scopes[len(m.scopes)-1]
 	m.scopes = m.scopes[:len(m.scopes)-1]
@@ -219,16 +221,16 @@ func (m *meter) close() scope {
 
 func (m *meter) scopeAt(depth uint32) *scope { return &m.scopes[len(m.scopes)-1-int(depth)] }
 
-// label is that of a scope in what is written.
+// label returns the label of a scope in what is written.
 func (m *meter) label(depth uint32) uint32 { return uint32(m.labels - m.scopeAt(depth).labels) }
 
-// branch takes the credit of a branch along to its label. A loop's head has its own.
+// branch notes the credit with which a branch arrives at its label. The head of a loop has a credit of its own.
 func (m *meter) branch(depth uint32) {
 	s := m.scopeAt(depth)
 	s.least = min(s.least, m.levels[s.level].credit)
 }
 
-// jump writes a br or br_if, which pays charge where it goes.
+// jump writes a br or br_if, which charges on its way.
 func (m *meter) jump(in *wasmbin.Instruction, depth uint32, charge int) {
 	label := m.label(depth)
 	switch {
@@ -266,8 +268,8 @@ func (m *meter) charge(amount int) {
 	m.slowBelow()
 }
 
-// enter writes the entry of a function that charges for its call stack, too. What follows is a block, so that each way
-// out of the function leads to the block's end, where the charge is given back.
+// enter writes the entry of a function that charges for its call stack, too. The body becomes a block, so that every way out
+// of the function leads to the end of that block, where the charge is given back.
 func (m *meter) enter(amount int) {
 	m.subtract(globalFuel, amount)
 	m.subtract(globalStack, m.f.stack)
@@ -288,8 +290,8 @@ func (m *meter) subtract(global uint32, amount int) {
 
 // slowBelow takes a number from the stack and asks the host if it is below 0.
 //
-// With an if, wazero forgets there which addresses it has checked already. It keeps a list of them for the end of each
-// block, and where nothing shortened that, 100,000 loads in a row with a check after each fiftieth took 8 GB to compile.
+// The if makes wazero forget which addresses it has checked. It keeps a list of them for the end of each block, and where
+// nothing shortened that list, 100,000 loads in a row with a check after each fiftieth took 8 GB to compile.
 func (m *meter) slowBelow() {
 	m.constant(0)
 	m.op(opcode.I32LtS, opcode.If, opcode.BlockEmpty)
@@ -297,8 +299,8 @@ func (m *meter) slowBelow() {
 	m.op(opcode.End)
 }
 
-// slowBelowAtEntry is slowBelow where no address was checked yet. With an else, wazero keeps in registers what the call
-// does not.
+// slowBelowAtEntry is slowBelow where no address has been checked yet. With an else, wazero keeps values in registers that
+// the call would have it spill.
 func (m *meter) slowBelowAtEntry() {
 	m.constant(0)
 	m.op(opcode.I32GeS, opcode.If, opcode.BlockEmpty, opcode.Else)
@@ -311,13 +313,13 @@ func (m *meter) callOwn(number int) {
 	m.index(opcode.Call, m.w.ownFunction(number))
 }
 
-// flush writes the body up to offset to.
+// flush copies the body up to the offset.
 func (m *meter) flush(to int) {
 	m.out = append(m.out, m.r.Data[m.copied:to]...)
 	m.copied = to
 }
 
-// replace writes what stands before the instruction and leaves the instruction out.
+// replace copies the body up to the instruction and leaves the instruction out.
 func (m *meter) replace(in *wasmbin.Instruction) {
 	m.flush(in.Start)
 	m.copied = m.r.Pos

@@ -5,8 +5,8 @@ import (
 	"github.com/toolsrv/toolsrv/runtime/wasmbin/opcode"
 )
 
-// weight is what the instruction costs in units of fuel: about the time that it takes at most, in instructions of the
-// common kind. What depends on an operand is charged at run time.
+// weight returns the cost of an instruction in units of fuel: about the most time that it takes, in multiples of an ordinary
+// instruction's. What depends on an operand is charged at run time.
 func weight(in *wasmbin.Instruction) int {
 	switch op := in.Op; {
 	case op < 1<<8:
@@ -34,7 +34,7 @@ var weights = func() (table [256]uint16) {
 	for op := opcode.Load; op < opcode.MemorySize; op++ {
 		table[op] = 4
 	}
-	// No machine code, or part of what uses it.
+	// They become no machine code, or part of the instruction that uses their value.
 	set(0, opcode.Nop, opcode.Block, opcode.Loop, opcode.Else, opcode.End, opcode.Drop, opcode.LocalGet, opcode.I32Const)
 	set(8, 0x6d, 0x6e, 0x6f, 0x70, 0x7f, 0x80, 0x81, 0x82) // integer division
 	set(6, 0x91, 0x95, 0x9f, 0xa3)                         // square roots, float division

@@ -22,7 +22,6 @@ const (
 // resetDirty copies back the pages that are not the file's any more. Copied pages stay resident, so that the next call
 // that writes them does not fault.
 func (m *Memory) resetDirty() (copied int, err error) {
-	p := m.image.file.pagemap
 	m.resets++
 	if m.untouched() {
 		for _, run := range m.finder.found {
@@ -32,59 +31,79 @@ func (m *Memory) resetDirty() (copied int, err error) {
 	}
 	m.finder.found = nil
 	// A memory that is used once gains by pages that come many at a time; one that is reset will be used again.
-	if m.resets == 1 && p.faultAlone(m.space[:len(m.image.stored)]) && m.drop(0, m.reach) == nil {
+	if m.resets == 1 && m.image.file.pagemap.faultAlone(m.space[:len(m.image.stored)]) && m.drop(0, m.reach) == nil {
 		return 0, nil
 	}
-	if end := wholePages(m.size); m.ages(m.resets) && end < m.reach {
+	w := walk{memory: m, aging: m.ages(m.resets)}
+	if end := wholePages(m.size); w.aging && end < m.reach {
 		if err := m.drop(end, m.reach); err != nil {
 			return 0, err
 		}
 		m.reach = end // until it grows as far again
 	}
-	// Also behind the present size: a page that a larger memory left there may be written by the next one without a fault.
+	err = w.pages()
+	return w.copied, err
+}
+
+// A walk is one reset's way over the dirty pages of a memory.
+type walk struct {
+	memory *Memory
+	aging  bool
+	copied int // bytes
+	blank  int // bytes that were read only
+}
+
+// pages finds the dirty pages and resets them. It looks behind the present size, too: a page that a larger memory left there
+// may be written by the next one without a fault.
+func (w *walk) pages() error {
+	m, p := w.memory, w.memory.image.file.pagemap
 	base := m.base()
-	blank := 0
 	for at, end := base, base+uint64(m.reach); at < end; {
 		runs, next, err := p.find(&m.finder, at, end)
 		if err != nil {
-			return copied, err
+			return err
 		}
 		for _, run := range runs {
 			if run.start < at || run.end > next || run.start >= run.end {
-				return copied, fmt.Errorf("dirty pages from %#x to %#x while looking from %#x to %#x", run.start, run.end, at, next)
+				return fmt.Errorf("dirty pages from %#x to %#x while looking from %#x to %#x", run.start, run.end, at, next)
 			}
-			from, to := int(run.start-base), int(run.end-base)
-			if m.blank(run) {
-				if blank += to - from; blank > keepResident {
-					return copied, m.drop(from, m.reach)
-				}
-				if m.ages(m.resets) {
-					if err := m.drop(from, to); err != nil {
-						return copied, err
-					}
-				}
-				continue
+			if full, err := w.reset(int(run.start-base), int(run.end-base), m.blank(run)); full || err != nil {
+				return err
 			}
-			if room := keepResident - copied; to-from > room {
-				m.restore(from, from+room)
-				return keepResident, m.drop(from+room, m.reach)
-			}
-			if m.ages(m.resets) {
-				kept, err := m.restoreOrDrop(from, to)
-				if err != nil {
-					return copied, err
-				}
-				copied += kept
-				continue
-			}
-			copied += m.copyBack(run)
 		}
-		if at == base && next == end && p.counts && !m.ages(m.resets) {
+		if at == base && next == end && p.counts && !w.aging {
 			m.finder.found = runs
 		}
 		at = next
 	}
-	return copied, nil
+	return nil
+}
+
+// reset resets the dirty pages from one offset to another, which were read only if they are blank. Once as many stay as may, it
+// drops all that follow and reports that it is full.
+func (w *walk) reset(from, to int, blank bool) (full bool, err error) {
+	m, room := w.memory, keepResident-w.copied
+	switch {
+	case blank:
+		if w.blank += to - from; w.blank > keepResident {
+			return true, m.drop(from, m.reach)
+		}
+		if w.aging {
+			return false, m.drop(from, to)
+		}
+	case to-from > room:
+		m.restore(from, from+room)
+		w.copied = keepResident
+		return true, m.drop(from+room, m.reach)
+	case w.aging:
+		kept, err := m.restoreOrDrop(from, to)
+		w.copied += kept
+		return false, err
+	default:
+		m.restore(from, to)
+		w.copied += to - from
+	}
+	return false, nil
 }
 
 // ages reports whether the reset of that number compares pages.

@@ -2,7 +2,7 @@ package weigh
 
 import "github.com/toolsrv/toolsrv/runtime/wasmbin/opcode"
 
-// An effect is what an instruction that neither branches nor calls does to the compiler's state.
+// An effect is what compiling an instruction that neither branches nor calls does.
 type effect struct {
 	height int8  // values that it adds to the operand stack, or takes from it
 	work   uint8 // machine-independent instructions that are made of it, in quarters

@@ -1,6 +1,6 @@
 package weigh
 
-// A local is a local variable. Where it is live is known as one range of blocks after the other, numbered from 1.
+// A local is a local variable. Where it is live is found as one range of blocks after another; blocks are numbered from 1.
 type local struct {
 	last  setting // the last one
 	base  setting // the last one that stands no deeper
@@ -13,8 +13,7 @@ type local struct {
 	links int32 // such parts in a row
 }
 
-// A setting is an instruction that sets a local. Until the frame is closed in which it stands, what follows is reached
-// through it.
+// A setting is an instruction that sets a local. Until its frame is closed, all that follows is reached through it.
 type setting struct {
 	frame  int32 // number of frames that are open there
 	serial int32 // of the innermost
@@ -22,10 +21,10 @@ type setting struct {
 	block  int32
 }
 
-// A loop is where one begins and ends, in blocks.
+// A loop is a loop with the blocks in which it begins and ends.
 type loop struct{ from, to int32 }
 
-// get takes in that a local is read.
+// get counts a read of a local.
 func (s *Scale) get(l *local) {
 	s.count.Work += workNone
 	now := int32(s.stamp)
@@ -38,7 +37,7 @@ func (s *Scale) get(l *local) {
 		l.links++
 	}
 	s.count.Alias += float64(l.links)
-	// From where on is it live, and in which loops that do not set it before they read it?
+	// Where does its being live begin, and which loops read it before they set it?
 	from, loops := max(l.first, 1), int32(0)
 	for _, at := range [...]*setting{&l.last, &l.base} {
 		if at.frame > 0 && int(at.frame) <= len(s.frames) && s.frames[at.frame-1].serial == at.serial {
@@ -64,7 +63,7 @@ func (s *Scale) get(l *local) {
 	}
 }
 
-// settle ends the range of a local where the loop ended through which it goes.
+// settle extends the range of a local to the end of the loop that it is live throughout, if that loop has ended.
 func (s *Scale) settle(l *local) {
 	if l.loop > 0 && s.loops[l.loop-1].to > 0 {
 		l.to = max(l.to, s.loops[l.loop-1].to)
@@ -72,14 +71,14 @@ func (s *Scale) settle(l *local) {
 	}
 }
 
-// live takes in the range in which a local is live.
+// live counts the range in which a local is live.
 func (s *Scale) live(l *local) {
 	s.diff[l.from]++
 	s.diff[l.to+1]--
 	l.from = 0
 }
 
-// set takes in that a local is set.
+// set counts an assignment to a local.
 func (s *Scale) set(l *local) {
 	s.count.Work += workNone
 	s.sets++

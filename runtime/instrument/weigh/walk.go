@@ -5,7 +5,7 @@ import (
 	"github.com/toolsrv/toolsrv/runtime/wasmbin/opcode"
 )
 
-// A Scale weighs functions of one module, one after the other. It keeps what it allocates for the next one.
+// A Scale weighs the functions of one module, one after the other. What it allocates for one it uses for the next.
 type Scale struct {
 	m      *Module
 	r      wasmbin.Reader
@@ -72,8 +72,8 @@ type frame struct {
 // NewScale returns a scale for functions of m.
 func NewScale(m *Module) *Scale { return &Scale{m: m} }
 
-// Count counts in a function. Its body must be valid but for the types of its operands; an instruction that can't be read is an
-// error.
+// Count counts what is in a function. The indices in its body must be valid, and its blocks balanced. An instruction that can't
+// be read is an error.
 func (s *Scale) Count(t Signature, body []byte) (Count, error) {
 	s.r = wasmbin.Reader{Data: body, End: len(body)}
 	locals := t.Params
@@ -188,7 +188,7 @@ func (s *Scale) instruction() {
 	}
 }
 
-// plain takes in an instruction that neither branches nor calls.
+// plain counts an instruction that neither branches nor calls.
 func (s *Scale) plain() {
 	e := effectOf(s.in.Op)
 	switch s.in.Op {
@@ -211,7 +211,7 @@ func (s *Scale) call(t Signature) {
 	s.count.Reloads += float64(s.m.Mutable + 2)
 }
 
-// dip takes in that the operand stack was no higher than that for a moment.
+// dip notes that the operand stack was no higher than that for a moment.
 func (s *Scale) dip(height int) { s.low = min(s.low, int32(height)) }
 
 // enter opens a block, loop or if.
@@ -244,7 +244,7 @@ func (s *Scale) enter() {
 	s.frames = append(s.frames, f)
 }
 
-// branch takes in an edge to a label, on which the compiler puts extra blocks. It returns how many values go along.
+// branch counts an edge to a label, on which the compiler puts that many extra blocks. It returns how many values it passes.
 func (s *Scale) branch(label uint32, extra int32) int {
 	f := &s.frames[len(s.frames)-1-int(label)]
 	s.count.Dominate += float64(s.depth)
@@ -259,7 +259,7 @@ func (s *Scale) branch(label uint32, extra int32) int {
 	return f.results
 }
 
-// leave takes in an edge to the end of a frame.
+// leave counts an edge to the end of a frame.
 func (s *Scale) leave(f *frame, extra int32) {
 	f.preds++
 	f.split += extra
@@ -276,7 +276,7 @@ func (s *Scale) leave(f *frame, extra int32) {
 	f.least.chain, f.least.part = s.chain, s.part
 }
 
-// otherwise takes in an else.
+// otherwise ends the first branch of an if, at its else.
 func (s *Scale) otherwise(f *frame) {
 	s.leave(f, 0)
 	s.other(f)
@@ -302,14 +302,14 @@ func (s *Scale) end() {
 	s.close()
 }
 
-// absent passes over the other branch of an if that has none. The compiler forgets there what addresses it knows.
+// absent counts the missing branch of an if without an else. In it, the compiler forgets the addresses that it knows.
 func (s *Scale) absent(f *frame) {
 	s.other(f)
 	s.known = 0
 	s.leave(f, 0)
 }
 
-// close begins what follows on the innermost frame.
+// close closes the innermost frame and begins the block that follows it.
 func (s *Scale) close() {
 	f := s.frames[len(s.frames)-1]
 	s.frames = s.frames[:len(s.frames)-1]
@@ -343,7 +343,7 @@ func (s *Scale) close() {
 	}
 }
 
-// skip passes over what nothing reaches, up to an else or end of the innermost frame.
+// skip passes over unreachable code, up to an else or end of the innermost frame.
 func (s *Scale) skip() {
 	for nested := 0; s.r.Left() > 0; {
 		s.in.Read(&s.r)

@@ -1,19 +1,18 @@
 // Package weigh predicts what it takes to compile a WebAssembly function, without compiling it.
 //
-// wazero's compiler can't be interrupted, and some of what it does grows with products: values that are live × blocks,
-// branches to a label × the way back to where a value was defined, parameters of a block squared. So a small function can
-// take hours and all of the memory. A [Scale] walks over a function's body once, as the compiler's front end does,
-// keeps count of blocks, edges and values, and sums up these products. The figures were fitted to measurements on
-// hostile shapes and on large modules of compilers; they are to order work by, and to refuse
-// what is too much.
+// wazero's compiler can't be interrupted, and some of its work grows with products: live values × blocks, branches to a label
+// × the way back to where a value was defined, the square of a block's parameters. So a small function can take hours and all
+// of the memory. A [Scale] walks over a function's body once, as the front end of the compiler does, counts blocks, edges and
+// values, and sums up these products. The figures were fitted to measurements of hostile functions and of large modules by
+// compilers. They are meant to order work, and to refuse what is too much.
 package weigh
 
 import "time"
 
-// A Weight is what compiling is predicted to take, of a function or of a module.
+// A Weight is what compiling a function or a module is predicted to take.
 type Weight struct {
-	Nanos int64 // of one processor of 2020 or later
-	Bytes int64 // at most at once, with what the garbage collector has not freed yet
+	Nanos int64 // on one processor of 2020 or later
+	Bytes int64 // the most at a time, with what the garbage collector has not freed yet
 }
 
 // Time is Nanos as a duration.
@@ -22,7 +21,7 @@ func (w Weight) Time() time.Duration { return time.Duration(w.Nanos) }
 // A Signature is how many parameters and results a function or block type has.
 type Signature struct{ Params, Results int }
 
-// A Module is what weighing a function needs to know of its module.
+// A Module is what has to be known of a module to weigh its functions.
 type Module struct {
 	Types     []Signature
 	Functions []uint32 // type of each function, imported ones first
@@ -30,8 +29,8 @@ type Module struct {
 	Mutable   int      // number of mutable globals
 }
 
-// A Count is what was counted in a function: the products of which the compiler's time and memory consist. They are
-// floating-point numbers since some of them are larger than any integer.
+// A Count holds the products that the compiler's time and memory for a function consist of. They are floating-point numbers
+// because some exceed any integer.
 type Count struct {
 	Work     float64 // quarters of the compiler's own instructions
 	Reloads  float64 // calls × globals that are read again after them
@@ -48,8 +47,8 @@ type Count struct {
 	Known    float64 // addresses that are known to be in bounds × blocks
 }
 
-// What one of each takes. The figures were fitted to measurements of 180 shapes of hostile functions so that most take
-// less than is predicted, and none takes more than twice as much.
+// What one of each takes. The figures were fitted to measurements of 180 kinds of hostile functions, so that most take less
+// than is predicted and none takes more than twice as much.
 var (
 	nanos = Count{Work: 80, Reloads: 160, Blocks: 1500, Live: 32, Above: 25, Joins: 60, Moves: 290, Steps: 22, Argument: 0.42, Alias: 3, Dominate: 18, Preds: 0.5, Known: 150}
 	bytes = Count{Work: 125, Reloads: 250, Blocks: 500, Live: 6.5, Above: 7, Joins: 75, Moves: 300, Known: 100}
@@ -58,18 +57,18 @@ var (
 const (
 	nanosFunction = 4_000
 	bytesFunction = 1_000
-	// nanosGrowth is what a byte takes that no function needed before: the operating system makes it, and the garbage
+	// nanosGrowth is for each byte that no earlier function needed: the operating system provides it, and the garbage
 	// collector looks at it. The compiler keeps its memory for the next function.
 	nanosGrowth = 1.8
 )
 
-// times returns the sum of what is counted, each times its figure in by.
+// times returns the sum of all counts, each multiplied by its figure in by.
 func (c *Count) times(by *Count) float64 {
 	return c.Work*by.Work + c.Reloads*by.Reloads + c.Blocks*by.Blocks + c.Live*by.Live + c.Above*by.Above + c.Joins*by.Joins + c.Moves*by.Moves + c.Steps*by.Steps +
 		c.Argument*by.Argument + c.Alias*by.Alias + c.Dominate*by.Dominate + c.Preds*by.Preds + c.Known*by.Known
 }
 
-// Weight returns what all that takes, where memory is there already.
+// Weight returns what the function takes if the memory is there already.
 func (c *Count) Weight() Weight {
 	const most = 1 << 60
 	return Weight{
@@ -78,19 +77,19 @@ func (c *Count) Weight() Weight {
 	}
 }
 
-// Grow returns w with the time that it takes to have Bytes for the first time.
+// Grow returns w with the time that it takes to get Bytes of memory first.
 func (w Weight) Grow() Weight {
 	w.Nanos += int64(nanosGrowth * float64(w.Bytes))
 	return w
 }
 
-// Add returns what two functions take, one after the other.
+// Add returns what two functions take if they are compiled one after the other.
 func (w Weight) Add(other Weight) Weight {
 	const most = 1 << 60
 	return Weight{Nanos: min(w.Nanos+other.Nanos, most), Bytes: max(w.Bytes, other.Bytes)}
 }
 
-// Cause says in words what most of the bytes are for, or most of the time.
+// Cause says in words what most of the time goes into, or most of the bytes.
 func (c *Count) Cause(ofBytes bool) string {
 	by := &nanos
 	if ofBytes {

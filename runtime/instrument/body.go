@@ -1,25 +1,13 @@
 package instrument
 
 import (
-	"time"
-
-	"github.com/toolsrv/toolsrv/runtime/instrument/weigh"
 	"github.com/toolsrv/toolsrv/runtime/wasmbin"
 	"github.com/toolsrv/toolsrv/runtime/wasmbin/opcode"
 )
 
-// What compiling may take, as package weigh predicts it. Nothing can stop wazero's compiler, and a function of 28 KB can
-// make it take a gigabyte. No hostile function within these bounds has taken more than 5 s or 512 MB. A module of 20 MB that
-// is not hostile at all takes 16 s and 350 MB, so the bounds grow with the code.
 const (
-	maxNanos      = 3_000_000_000 // of a function
-	maxBytes      = 384 << 20
-	maxBytesTotal = 512 << 20 // of the most expensive function, with bytesCode for each byte of code
-	bytesCode     = 14
-	maxNanosBase  = 3_500_000_000 // of all functions together, and for each byte of code
-	maxNanosByte  = 1_200
 	maxNesting    = 20_000
-	maxLoopsTotal = 1 << 24
+	maxLoopsTotal = 1 << 24 // of a module
 )
 
 // A scope is a construct that is open while a body is read: the function, a block, a loop, or a branch of an if.
@@ -63,9 +51,6 @@ type function struct {
 	frame      int  // estimate of the bytes of call stack that an activation takes at most
 	stack      int  // bytes that it charges for the call stack, 0 if it does not
 }
-
-// flatCost is the highest cost of a function that its callers pay for.
-const flatCost = 24
 
 // analyse reads the body of a function, checks every index in it, and notes what the metering needs.
 func (w *rewriter) analyse(r *wasmbin.Reader, f *function) {
@@ -157,51 +142,6 @@ func (w *rewriter) analyse(r *wasmbin.Reader, f *function) {
 	// The compiler keeps a slot for each value that outlives a call, and never uses one twice. How many do is not known. This
 	// charges about twice the frame of an ordinary function, and at least a fifth of one that was made to be large.
 	f.frame = (48 + 4*(f.locals+sets+calls) + count/2) << wide
-}
-
-// scale returns a scale for the functions as they are written. own are the types of the added ones.
-func (w *rewriter) scale(own []uint32) *weigh.Scale {
-	m := &weigh.Module{Imported: w.imported + added, Mutable: w.mutable + addedGlobals}
-	for _, t := range w.types {
-		m.Types = append(m.Types, weigh.Signature{Params: len(t.Params), Results: len(t.Results)})
-	}
-	m.Types = append(m.Types, weigh.Signature{}, weigh.Signature{Params: 1, Results: 1}, weigh.Signature{Params: 1}, weigh.Signature{Params: 3})
-	m.Functions = append(m.Functions, w.functions[:w.imported]...)
-	for range added {
-		m.Functions = append(m.Functions, w.addedType(typeMap))
-	}
-	m.Functions = append(append(m.Functions, w.functions[w.imported:]...), own...)
-	w.compiled = m
-	return weigh.NewScale(m)
-}
-
-// weigh adds what it takes to compile a function whose body has been written, and refuses the function if that is too much.
-func (w *rewriter) weigh(s *weigh.Scale, r *wasmbin.Reader, f *function, body []byte) {
-	if len(w.compiled.Types) < len(w.types)+addedTypes+len(w.blockAt) { // the block that the function's body became
-		w.compiled.Types = append(w.compiled.Types, weigh.Signature{Results: len(f.results)})
-	}
-	t := w.types[w.functions[w.imported+w.current]]
-	count, err := s.Count(weigh.Signature{Params: len(t.Params), Results: len(t.Results)}, body)
-	if err != nil {
-		r.Fail(f.start, "weigh what was written: %w", err)
-		return
-	}
-	weight := count.Weight()
-	if alone := weight.Grow(); alone.Nanos > maxNanos || alone.Bytes > maxBytes {
-		r.Fail(f.start, "compiling the function would take too much, about %s and %d MB, because %s: split it, or optimise it with the compiler or wasm-opt",
-			alone.Time().Round(100*time.Millisecond), alone.Bytes>>20, count.Cause(alone.Bytes/maxBytes > alone.Nanos/maxNanos))
-	}
-	w.out.Weight = w.out.Weight.Add(weight)
-}
-
-// total finishes the weight of a module with so many bytes of code, and refuses the module if it is too much.
-func (w *rewriter) total(r *wasmbin.Reader, code int) {
-	w.out.Weight = w.out.Weight.Grow()
-	w.out.Weight.Bytes += bytesCode * int64(code)
-	if w.out.Weight.Nanos > maxNanosBase+maxNanosByte*int64(code) || w.out.Weight.Bytes > maxBytesTotal {
-		r.Fail(r.End, "compiling the module's %d functions would take too much, about %s and %d MB: split the module, or optimise it with the compiler or wasm-opt",
-			len(w.bodies), w.out.Weight.Time().Round(100*time.Millisecond), w.out.Weight.Bytes>>20)
-	}
 }
 
 // pay adds to the cost of the innermost loop, or of the function.
@@ -307,79 +247,4 @@ func (w *rewriter) checkLabel(r *wasmbin.Reader, in *wasmbin.Instruction, scopes
 	if int64(depth) >= int64(len(scopes)) {
 		r.Fail(in.Start, "label %d is not declared: there are %d", depth, len(scopes))
 	}
-}
-
-// price returns the cost of an instruction whose indices have been checked: its weight, and the values that it moves.
-func (w *rewriter) price(in *wasmbin.Instruction, scopes []scope, f *function) int {
-	cost := weight(in)
-	moved := func(depth uint32) int {
-		s := &scopes[len(scopes)-1-int(depth)]
-		if s.op == opcode.Loop {
-			return s.params
-		}
-		return s.result
-	}
-	switch in.Op {
-	case opcode.Block, opcode.Loop, opcode.If:
-		params, results := w.arity(&wasmbin.Reader{}, in)
-		return cost + params + results
-	case opcode.Br, opcode.BrIf:
-		return cost + moved(in.A)
-	case opcode.BrTable:
-		most := 0
-		labels := in.Labels(w.data)
-		for range int64(in.A) + 1 {
-			most = max(most, moved(labels.U32("a label")))
-		}
-		return cost + most
-	case opcode.Return:
-		return cost + len(f.results)
-	case opcode.Call:
-		t := w.types[w.functions[in.A]]
-		cost += len(t.Params) + len(t.Results) + w.flatAt(in.A)
-		if int(in.A) < w.imported {
-			cost += 100
-		}
-	case opcode.CallIndirect:
-		t := w.types[in.A]
-		cost += len(t.Params) + len(t.Results) + flatCost
-	}
-	return cost
-}
-
-// flatAt returns what a caller pays for a function that does not charge for itself, and 0 for others.
-func (w *rewriter) flatAt(index uint32) int {
-	if int(index) < w.imported {
-		return 0
-	}
-	return int(w.flat[int(index)-w.imported])
-}
-
-// measureFlat returns the cost of a function that its callers can pay for, since it has no loops, no calls and nothing
-// expensive; 0 for others.
-func measureFlat(r *wasmbin.Reader, locals int) int {
-	if r.Left() > 4*flatCost {
-		return 0
-	}
-	cost := 1 + locals/4
-	var in wasmbin.Instruction
-	for r.Left() > 0 {
-		in.Read(r)
-		switch in.Op {
-		case opcode.Loop, opcode.Call, opcode.CallIndirect, opcode.BrTable, opcode.MemoryGrow, opcode.RefFunc:
-			return 0
-		case opcode.Block, opcode.If:
-			if in.Block >= 0 {
-				return 0
-			}
-		}
-		if in.Op>>8 == opcode.Bulk && in.Op >= opcode.MemoryInit {
-			return 0
-		}
-		cost += weight(&in)
-	}
-	if r.Err != nil || cost > flatCost {
-		return 0
-	}
-	return cost
 }

@@ -1,8 +1,6 @@
 package instrument
 
 import (
-	"time"
-
 	"github.com/toolsrv/toolsrv/runtime/wasmbin"
 	"github.com/toolsrv/toolsrv/runtime/wasmbin/opcode"
 )
@@ -333,23 +331,3 @@ func (m *meter) constant(n int) { m.out = wasmbin.AppendS32(append(m.out, opcode
 
 // global writes an access to one of the globals that the rewriter adds.
 func (m *meter) global(op byte, which uint32) { m.index(op, uint32(m.w.globals)+which) }
-
-// How many units a slice of fuel has. A unit takes between 0.05 ns (code that the processor runs four or five
-// instructions of at once) and 16 ns (loads that miss every cache), and a look at the clock some 300 ns. So a slice
-// has many units at first, and few as soon as the guest turns out to be slow.
-const (
-	FirstSlice = 100_000
-	minSlice   = 2_500
-	maxSlice   = 500_000
-	sliceTime  = 200 * time.Microsecond // aimed at
-)
-
-// NextSlice returns how many units the next slice should have, after one of units took that long. A slice grows slowly
-// and shrinks at once, so that long ones are rare, however a guest changes its pace.
-func NextSlice(units int32, took time.Duration) int32 {
-	next := int64(units) * 2
-	if took > 0 {
-		next = min(next, int64(units)*int64(sliceTime)/int64(took))
-	}
-	return int32(min(max(next, minSlice), maxSlice))
-}

@@ -5,6 +5,84 @@ import (
 	"github.com/toolsrv/toolsrv/runtime/wasmbin/opcode"
 )
 
+// flatCost is the highest cost of a function that its callers pay for.
+const flatCost = 24
+
+// price returns the cost of an instruction whose indices have been checked: its weight, and the values that it moves.
+func (w *rewriter) price(in *wasmbin.Instruction, scopes []scope, f *function) int {
+	cost := weight(in)
+	moved := func(depth uint32) int {
+		s := &scopes[len(scopes)-1-int(depth)]
+		if s.op == opcode.Loop {
+			return s.params
+		}
+		return s.result
+	}
+	switch in.Op {
+	case opcode.Block, opcode.Loop, opcode.If:
+		params, results := w.arity(&wasmbin.Reader{}, in)
+		return cost + params + results
+	case opcode.Br, opcode.BrIf:
+		return cost + moved(in.A)
+	case opcode.BrTable:
+		most := 0
+		labels := in.Labels(w.data)
+		for range int64(in.A) + 1 {
+			most = max(most, moved(labels.U32("a label")))
+		}
+		return cost + most
+	case opcode.Return:
+		return cost + len(f.results)
+	case opcode.Call:
+		t := w.types[w.functions[in.A]]
+		cost += len(t.Params) + len(t.Results) + w.flatAt(in.A)
+		if int(in.A) < w.imported {
+			cost += 100
+		}
+	case opcode.CallIndirect:
+		t := w.types[in.A]
+		cost += len(t.Params) + len(t.Results) + flatCost
+	}
+	return cost
+}
+
+// flatAt returns what a caller pays for a function that does not charge for itself, and 0 for others.
+func (w *rewriter) flatAt(index uint32) int {
+	if int(index) < w.imported {
+		return 0
+	}
+	return int(w.flat[int(index)-w.imported])
+}
+
+// measureFlat returns the cost of a function that its callers can pay for, since it has no loops, no calls and nothing
+// expensive; 0 for others.
+func measureFlat(r *wasmbin.Reader, locals int) int {
+	if r.Left() > 4*flatCost {
+		return 0
+	}
+	cost := 1 + locals/4
+	var in wasmbin.Instruction
+	for r.Left() > 0 {
+		in.Read(r)
+		switch in.Op {
+		case opcode.Loop, opcode.Call, opcode.CallIndirect, opcode.BrTable, opcode.MemoryGrow, opcode.RefFunc:
+			return 0
+		case opcode.Block, opcode.If:
+			if in.Block >= 0 {
+				return 0
+			}
+		}
+		if in.Op>>8 == opcode.Bulk && in.Op >= opcode.MemoryInit {
+			return 0
+		}
+		cost += weight(&in)
+	}
+	if r.Err != nil || cost > flatCost {
+		return 0
+	}
+	return cost
+}
+
 // weight returns the cost of an instruction in units of fuel: about the most time that it takes, in multiples of an ordinary
 // instruction's. What depends on an operand is charged at run time.
 func weight(in *wasmbin.Instruction) int {

@@ -1,0 +1,65 @@
+package instrument
+
+import (
+	"time"
+
+	"github.com/toolsrv/toolsrv/runtime/instrument/weigh"
+	"github.com/toolsrv/toolsrv/runtime/wasmbin"
+)
+
+// What compiling may take, as package weigh predicts it. Nothing can stop wazero's compiler, and a function of 28 KB can
+// make it take a gigabyte. No hostile function within these bounds has taken more than 5 s or 512 MB. A module of 20 MB that
+// is not hostile at all takes 16 s and 350 MB, so the bounds grow with the code.
+const (
+	maxNanos      = 3_000_000_000 // of a function
+	maxBytes      = 384 << 20
+	maxBytesTotal = 512 << 20 // of the most expensive function, with bytesCode for each byte of code
+	bytesCode     = 14
+	maxNanosBase  = 3_500_000_000 // of all functions together, and for each byte of code
+	maxNanosByte  = 1_200
+)
+
+// scale returns a scale for the functions as they are written. own are the types of the added ones.
+func (w *rewriter) scale(own []uint32) *weigh.Scale {
+	m := &weigh.Module{Imported: w.imported + added, Mutable: w.mutable + addedGlobals}
+	for _, t := range w.types {
+		m.Types = append(m.Types, weigh.Signature{Params: len(t.Params), Results: len(t.Results)})
+	}
+	m.Types = append(m.Types, weigh.Signature{}, weigh.Signature{Params: 1, Results: 1}, weigh.Signature{Params: 1}, weigh.Signature{Params: 3})
+	m.Functions = append(m.Functions, w.functions[:w.imported]...)
+	for range added {
+		m.Functions = append(m.Functions, w.addedType(typeMap))
+	}
+	m.Functions = append(append(m.Functions, w.functions[w.imported:]...), own...)
+	w.compiled = m
+	return weigh.NewScale(m)
+}
+
+// weigh adds what it takes to compile a function whose body has been written, and refuses the function if that is too much.
+func (w *rewriter) weigh(s *weigh.Scale, r *wasmbin.Reader, f *function, body []byte) {
+	if len(w.compiled.Types) < len(w.types)+addedTypes+len(w.blockAt) { // the block that the function's body became
+		w.compiled.Types = append(w.compiled.Types, weigh.Signature{Results: len(f.results)})
+	}
+	t := w.types[w.functions[w.imported+w.current]]
+	count, err := s.Count(weigh.Signature{Params: len(t.Params), Results: len(t.Results)}, body)
+	if err != nil {
+		r.Fail(f.start, "weigh what was written: %w", err)
+		return
+	}
+	weight := count.Weight()
+	if alone := weight.Grow(); alone.Nanos > maxNanos || alone.Bytes > maxBytes {
+		r.Fail(f.start, "compiling the function would take too much, about %s and %d MB, because %s: split it, or optimise it with the compiler or wasm-opt",
+			alone.Time().Round(100*time.Millisecond), alone.Bytes>>20, count.Cause(alone.Bytes/maxBytes > alone.Nanos/maxNanos))
+	}
+	w.out.Weight = w.out.Weight.Add(weight)
+}
+
+// total finishes the weight of a module with so many bytes of code, and refuses the module if it is too much.
+func (w *rewriter) total(r *wasmbin.Reader, code int) {
+	w.out.Weight = w.out.Weight.Grow()
+	w.out.Weight.Bytes += bytesCode * int64(code)
+	if w.out.Weight.Nanos > maxNanosBase+maxNanosByte*int64(code) || w.out.Weight.Bytes > maxBytesTotal {
+		r.Fail(r.End, "compiling the module's %d functions would take too much, about %s and %d MB: split the module, or optimise it with the compiler or wasm-opt",
+			len(w.bodies), w.out.Weight.Time().Round(100*time.Millisecond), w.out.Weight.Bytes>>20)
+	}
+}

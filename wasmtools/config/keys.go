@@ -62,8 +62,9 @@ func tables(c *Config, l *limits.Limits, which *string, directory string) map[st
 
 // limitsTable returns the readers of the keys that [limits] and [[override]] have in common.
 func limitsTable(l *limits.Limits) table {
-	t := table{}
-	for _, e := range limits.All() {
+	t, all := table{}, limits.All()
+	for i := range all {
+		e := &all[i]
 		t[e.Key] = quantity(e.Unit, e.Least, e.Most, func(n int64) { e.Set(l, n) })
 	}
 	return t

@@ -134,6 +134,31 @@ func TestDoorsAgree(t *testing.T) {
 	}
 }
 
+// TestDoorsAgreeOnTheEnd ends the context of a call whose function hands on the context's error.
+func TestDoorsAgreeOnTheEnd(t *testing.T) {
+	t.Parallel()
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	late, cancel := context.WithTimeout(t.Context(), 0)
+	defer cancel()
+	table := tableOf(t, tool("wait", func(ctx context.Context, _ *wasmtools.Call) ([]byte, error) {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}))
+	for want, ctx := range map[wasmtools.Code]context.Context{wasmtools.CodeCancelled: gone, wasmtools.CodeToolTimeout: late} {
+		app := openapi.NewApp(table, openapi.Options{})
+		r := httptest.NewRequest(http.MethodPost, "/wait", nil).WithContext(ctx)
+		answer := httptest.NewRecorder()
+		app.ServeHTTP(answer, r)
+		app.Close()
+		_, err := callOf(ctx, invoke.New(invoke.Options{}), table, wasmtools.Everybody(), "/wait", "")
+		status, body := web.Failure(err)
+		if answer.Code != status || answer.Body.String() != string(body) || codeOf(err) != want {
+			t.Errorf("%s: REST answers %d %s, a call from memory %d %s", want, answer.Code, answer.Body, status, body)
+		}
+	}
+}
+
 // overREST returns the answer to a request.
 func overREST(t *testing.T, table *wasmtools.RouteTable, p *wasmtools.Principal, path, body string) (int, string) {
 	t.Helper()

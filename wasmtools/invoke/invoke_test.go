@@ -332,3 +332,38 @@ func TestCallAllocatesLittle(t *testing.T) {
 type anything struct{ wasmtools.Schema }
 
 func (anything) Validate(body []byte) ([]byte, error) { return body, nil }
+
+func BenchmarkCall(b *testing.B) {
+	result := []byte("3")
+	quick := tool("echo", func(context.Context, *wasmtools.Call) ([]byte, error) { return result, nil })
+	bare := *quick
+	bare.Parameters = anything{quick.Parameters}
+	scoped, err := wasmtools.NewPrincipal("test", "test", "math", "echo")
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, bb := range []struct {
+		name      string
+		tool      *wasmtools.Tool
+		principal *wasmtools.Principal
+		times     *wasmtools.Times
+	}{
+		{"without validation", &bare, wasmtools.Everybody(), nil},
+		{"without validation, with scopes", &bare, scoped, nil},
+		{"without validation, measured", &bare, wasmtools.Everybody(), new(wasmtools.Times)},
+		{"validated", quick, wasmtools.Everybody(), nil},
+	} {
+		b.Run(bb.name, func(b *testing.B) {
+			v, route := invoke.New(invoke.Options{}), invoke.RouteTo(bb.tool)
+			body := []byte(`{"n":1}`)
+			c := &wasmtools.Call{Principal: bb.principal, Times: bb.times}
+			b.ReportAllocs()
+			for b.Loop() {
+				c.Arguments = body
+				if _, err := v.Call(b.Context(), route, c); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

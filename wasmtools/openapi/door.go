@@ -13,16 +13,16 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/web"
 )
 
-// DoorOptions are the settings of a Door, with the meaning that they have in [Options]. The zero value is usable.
+// DoorOptions are the settings of a Door. They mean the same as in [Options]. The zero value is usable.
 type DoorOptions struct {
 	Title, Version, Description string
 	Servers                     []string
 	Invoker                     *invoke.Invoker
-	Logger                      *slog.Logger // receives what is wrong with the tools' descriptions
+	Logger                      *slog.Logger // gets what is wrong with the descriptions of tools
 	Settled                     func() bool
 }
 
-// A Door serves the tools of one route table over REST, and describes them.
+// A Door serves the tools of a route table over REST, and describes them.
 type Door struct {
 	mux                         *web.Mux
 	title, version, description string
@@ -33,14 +33,14 @@ type Door struct {
 	invoker     *invoke.Invoker
 	unsubscribe []func()
 
-	mu    sync.Mutex // orders rebuilds; below the locks of the route table and of dependencies
+	mu    sync.Mutex // one rebuild at a time; it is taken after the locks of the route table and of dependencies
 	state atomic.Pointer[state]
 }
 
 var _ web.Door = (*Door)(nil)
 
-// NewDoor returns the door of a table, which it follows until Close; mount it on mux at "/". Its document tells of the
-// dependencies of mux. NewDoor panics where mux or table is nil.
+// NewDoor returns the door of a table, which it follows until Close. Mount it on mux at "/". Its document has the security
+// schemes of mux. NewDoor panics if mux or table is nil.
 func NewDoor(mux *web.Mux, table *wasmtools.RouteTable, o DoorOptions) *Door {
 	if mux == nil || table == nil {
 		panic("openapi.NewDoor: mux or table is nil")
@@ -59,17 +59,17 @@ func NewDoor(mux *web.Mux, table *wasmtools.RouteTable, o DoorOptions) *Door {
 		invoker:     invoker,
 	}
 	for _, address := range o.Servers {
-		// Clients put a path behind it, which begins with a slash.
+		// Clients append a path, which begins with a slash.
 		d.servers = append(d.servers, documentServer{URL: cmp.Or(strings.TrimRight(address, "/"), "/")})
 	}
-	// A change between subscribing and rebuilding is seen by both; the older of two generations is dropped.
+	// Subscribing comes first, so that no change is missed. One in between is seen twice, and rebuild drops the older.
 	d.unsubscribe = []func(){table.Subscribe(d.rebuild), mux.SubscribeSecurity(d.secure)}
 	d.rebuild(table.Current())
 	return d
 }
 
-// Close ends the subscriptions to the table and to the dependencies; the door continues to serve what it serves then.
-// It returns nil and can be called twice.
+// Close ends the subscriptions to the table and to the dependencies. The door continues to serve the tools that it has then.
+// Close returns nil and can be called twice.
 func (d *Door) Close() error {
 	for _, unsubscribe := range d.unsubscribe {
 		unsubscribe()
@@ -84,7 +84,7 @@ func (d *Door) Serve(x *web.Exchange) {
 	s.router.ServeHTTP(x, x.Request())
 }
 
-// An exchange is a request to a Door, with the state that its route was found in.
+// An exchange is a request to a Door, with the state that the request began with.
 type exchange struct {
 	*web.Exchange
 	state *state

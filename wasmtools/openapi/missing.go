@@ -9,20 +9,20 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// What a guess at the tool that was meant may cost, however many tools there are and whatever was asked for.
+// These bound what guessing the tool that was meant costs, however many tools there are and whatever the path is.
 const (
 	maxGuessed = 72 // bytes of a path: that of a tool has 65 at most
-	guessedFor = 8  // tools looked at on each side of the path's place, in each of two orders
+	guessedFor = 8  // tools that are looked at on each side of the path's place, in each of two orders
 )
 
-// answerMissing answers for a path that has no tool: with 503 where it may have one in a moment.
+// answerMissing answers for a path that has no tool: with 404, or with 503 if it may have one in a moment.
 func (x exchange) answerMissing() {
 	door := x.state.door
 	if door.settled != nil && !door.settled() {
 		x.Fail(&wasmtools.Error{Code: wasmtools.CodeNotReady, Message: "No tool has this path yet, and some are still being read; try again."})
 		return
 	}
-	// What was read between the look-up and the question is in the state by now.
+	// A tool that came between the look-up and the question is in the newest state.
 	if newest := door.state.Load(); newest != x.state {
 		x.Local = newest
 		newest.router.ServeHTTP(x.Exchange, x.Request())
@@ -35,7 +35,7 @@ func (x exchange) answerMissing() {
 	x.Fail(e)
 }
 
-// guess returns the path of an enabled tool that was meant by a path without a tool, or "". Who asks may call it.
+// guess returns the path of the tool that was probably meant, or "". It is enabled, and the principal may call it.
 func (s *state) guess(path string, p *wasmtools.Principal) string {
 	if len(path) > maxGuessed {
 		return ""
@@ -68,15 +68,15 @@ func cutName(path string) (namespace, name string) {
 	return path[:max(i, 0)], path[i+1:]
 }
 
-// A neighbourhood finds the tools whose paths begin or end most like another one. A slip of the pen leaves a beginning or
-// an end as it was, mostly both. It is made when it is first needed.
+// A neighbourhood finds the tools whose paths begin or end most like a given one: a typing error mostly leaves the beginning
+// and the end of a path as they were. It is built when it is first needed.
 type neighbourhood struct {
 	entries []*entry
 	once    sync.Once
 	orders  [2][]place // by the path, and by the path read from its end
 }
 
-// A place is a tool's in an order.
+// A place is that of a tool in an order.
 type place struct {
 	key    string
 	number int // of the entry
@@ -99,11 +99,11 @@ func (n *neighbourhood) around(path string) (numbers []int) {
 			numbers = append(numbers, p.number)
 		}
 	}
-	slices.Sort(numbers) // so that of two that are equally near, the guess is always the same
+	slices.Sort(numbers) // so that the guess is always the same of two that are equally near
 	return slices.Compact(numbers)
 }
 
-// keyOf returns a path without what people mistake most, for an order.
+// keyOf returns the key of a path in an order: the path without what people confuse most often.
 func keyOf(path string, order int) string {
 	key := []byte(strings.ToLower(strings.Trim(path, "/")))
 	for i, c := range key {

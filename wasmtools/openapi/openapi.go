@@ -1,11 +1,11 @@
-// Package openapi is the HTTP application: it serves the tools of a route table and describes them.
+// Package openapi is the REST door: it serves the tools of a route table over HTTP and describes them.
 //
-// [NewApp] makes an http.Handler of a [wasmtools.RouteTable]. A tool answers POST under its path; /tools and
-// /openapi.json list the enabled tools; /healthz and /readyz tell how the service is. docs/http.md is the
-// reference of the interface.
+// [NewApp] makes an http.Handler of a [wasmtools.RouteTable]. A tool answers POST at its path. /tools and /openapi.json list
+// the enabled tools, and the probes /healthz and /readyz tell how the service is. docs/http.md describes the whole
+// interface. A program with more doors mounts a [Door] on a [web.Mux] of its own.
 //
-// All that a request needs from the table is built when the table changes, into one value that never changes
-// itself. A request loads it once, so that router, switches, lists and ETags always agree.
+// Everything that requests need from the table is built when the table changes, as one value that never changes. A request
+// loads that value once, so that its router, switches, lists and ETags always agree.
 package openapi
 
 import (
@@ -19,32 +19,32 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/web"
 )
 
-// A Dependency is a condition that every request but those for /healthz and /readyz must meet.
+// A Dependency is a condition that every request must meet, except those for /healthz and /readyz.
 type Dependency = web.Dependency
 
 // Options are the settings of an App. The zero value is usable.
 type Options struct {
 	// Title, Version and Description go into the document's info. Zero: "Tools", "0.1.0" and none.
 	Title, Version, Description string
-	// Servers are the addresses under which clients reach the application, such as "https://example.com/tools", or
-	// "/tools" where a proxy serves it below a prefix of the same host. They go into the document. None: clients take
-	// the root of the address from which they have the document.
+	// Servers are the addresses at which clients reach the application, such as "https://example.com/tools", or "/tools" if
+	// a proxy serves it below a prefix of the same host. They go into the document. None: clients use the root of the
+	// address that they got the document from.
 	Servers []string
-	// Dependencies are checked in this order; the first refusal is the answer.
+	// Dependencies are checked in this order. The first refusal is the answer.
 	Dependencies []Dependency
-	// Memory is how many bytes of bodies and results above 64 KiB all calls may hold at the same time; calls that
-	// need more are answered with CodeOverloaded. One call alone may hold as much as its tool allows. Zero: 256 MiB.
+	// Memory is how many bytes of bodies and results above 64 KiB all calls together may hold. Calls that need more are
+	// answered with CodeOverloaded; a call that is alone may hold as much as its tool allows. Zero: 256 MiB.
 	Memory int64
-	// Invoker calls the tools. Doors that have the same one share its memory, and Memory counts for nothing. Nil: one of the
-	// application's own.
+	// Invoker calls the tools. Doors with the same Invoker share its memory, and Memory is ignored. Nil: the application has
+	// its own.
 	Invoker *invoke.Invoker
-	// Logger receives a line for each request, and the causes of failures. Nil: nothing is logged.
+	// Logger gets a line for each request, with the cause of a failure. Nil: nothing is logged.
 	Logger *slog.Logger
-	// Ready says why the service is not ready, and /readyz answers 503 then. Nil: always ready. The error is
-	// logged, not shown. Ready is called concurrently.
+	// Ready returns why the service is not ready, or nil. While it returns an error, /readyz answers 503. The error is
+	// logged, not shown. Ready is called concurrently. Nil: always ready.
 	Ready func() error
-	// Settled reports whether the table tells of every tool that there is. While it returns false, a path without a tool
-	// is answered with 503 CodeNotReady, not with 404. Nil: always. Settled is called concurrently, and must be fast.
+	// Settled reports whether the table has every tool that there is. While it returns false, a path without a tool is
+	// answered with CodeNotReady instead of CodeNotFound. Settled is called concurrently and must be fast. Nil: always.
 	Settled func() bool
 }
 
@@ -57,9 +57,9 @@ type App struct {
 
 var _ http.Handler = (*App)(nil)
 
-// NewApp returns the application of a table, which it follows until Close. A change of the table is visible to the
-// next request once the change's method has returned. NewApp panics where table or a dependency is nil, and
-// where a security scheme has a bad name or is not a JSON object.
+// NewApp returns the application of a table, which it follows until Close. The next request after a method has changed the
+// table sees the change. NewApp panics if table or a dependency is nil, or if a security scheme has a bad name or is not a
+// JSON object.
 func NewApp(table *wasmtools.RouteTable, o Options) *App {
 	if table == nil {
 		panic("openapi.NewApp: table is nil; make one with wasmtools.NewRouteTable")
@@ -85,11 +85,11 @@ func NewApp(table *wasmtools.RouteTable, o Options) *App {
 // ServeHTTP answers one request.
 func (a *App) ServeHTTP(w http.ResponseWriter, r *http.Request) { a.mux.ServeHTTP(w, r) }
 
-// Close ends the subscriptions to the table and to the dependencies, and logs what has not been logged yet. The
-// application continues to serve what it serves then. Close returns nil and can be called twice.
+// Close ends the subscriptions to the table and to the dependencies, and logs what has not been logged yet. The application
+// continues to serve the tools that it has then. Close returns nil and can be called twice.
 func (a *App) Close() error {
 	return errors.Join(a.door.Close(), a.mux.Close())
 }
 
-// RequestID returns the id of the request that a [wasmtools.Caller] is called for, as [web.RequestID] does.
+// RequestID returns the id of the request that a tool is called for, as [web.RequestID] does.
 func RequestID(ctx context.Context) string { return web.RequestID(ctx) }

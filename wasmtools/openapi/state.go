@@ -22,8 +22,8 @@ type state struct {
 	security   security // that the documents tell of
 }
 
-// rebuild makes the state of a generation and swaps it in. Entries of tools that were there before are kept, and
-// the router too where only switches changed: httprouter cannot remove a route, so new tools mean a new one.
+// rebuild makes the state of a generation and swaps it in. It keeps the entries of tools that were there before. It keeps the
+// router as well if only switches changed; other tools need a new one, because httprouter can't remove a route.
 func (d *Door) rebuild(g *wasmtools.Generation) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -37,8 +37,8 @@ func (d *Door) rebuild(g *wasmtools.Generation) {
 	} else {
 		next.entries = d.entriesOf(g, old)
 		router, err := newRouter(next.entries)
-		if err != nil { // names are checked, so this is a bug; what serves goes on to serve
-			d.log.Error("the new tools cannot be routed; the old ones keep serving", slog.Any("error", err))
+		if err != nil { // a bug, since names are checked; the old tools stay in service
+			d.log.Error("the new tools can't be routed, so the old ones stay in service", slog.Any("error", err))
 			if old != nil {
 				return
 			}
@@ -79,11 +79,11 @@ func (d *Door) entriesOf(g *wasmtools.Generation, old *state) []*entry {
 	return entries
 }
 
-// newRouter returns a router whose handlers expect a web.Exchange as their ResponseWriter. They know a tool by its
-// number, so that they find its switch in the state that the request began with.
+// newRouter returns a router whose handlers expect a web.Exchange as their ResponseWriter. They know a tool by its number, to
+// find its switch in the state that the request began with.
 func newRouter(entries []*entry) (r *httprouter.Router, err error) {
 	defer func() {
-		if v := recover(); v != nil { // httprouter's way to refuse a route
+		if v := recover(); v != nil { // httprouter refuses a route by a panic
 			r, err = nil, fmt.Errorf("build router: %v", v)
 		}
 	}()
@@ -118,16 +118,16 @@ func answerMethod(w http.ResponseWriter, _ *http.Request) {
 	}
 }
 
-// answerOptions says which methods a path has; the router has set Allow. There is no CORS: whoever wants browsers
-// of other origins to call tools wraps the App.
+// answerOptions says which methods a path has; the router has set Allow. There is no CORS: a program that lets pages of other
+// origins call tools wraps the App.
 func answerOptions(w http.ResponseWriter, _ *http.Request) {
 	if x := exchangeOf(w); !x.hidden() {
 		x.WriteHeader(http.StatusNoContent)
 	}
 }
 
-// hidden answers, and reports true, where the path is that of a tool that the principal may not call: it is missing, whatever
-// the method.
+// hidden answers, and returns true, if the path is that of a tool that the principal may not call. Such a tool is missing,
+// whatever the method.
 func (x exchange) hidden() bool {
 	path := x.Request().URL.Path
 	if _, ok := x.state.generation.Lookup(path); !ok || x.Call().Principal.May(path) {

@@ -71,14 +71,21 @@ func (c *Call) Spent() int64 {
 
 // End ends the states that were kept for the run: all of them, even where one panics.
 func (c *Call) End() {
-	for i := range c.states {
-		if s := c.states[i]; s != nil {
-			c.states[i] = nil
-			defer func() {
-				c.set = i
-				s.End(c)
-			}()
+	if c.states != nil { // most calls keep none, and a function that defers takes 20 ns
+		c.endStates()
+	}
+}
+
+func (c *Call) endStates() {
+	for i, s := range c.states {
+		if s == nil {
+			continue
 		}
+		c.states[i] = nil
+		defer func() {
+			c.set = i
+			s.End(c)
+		}()
 	}
 }
 

@@ -63,16 +63,23 @@ type CallSpec struct {
 // Call runs the tool in a sandbox that is as new. It returns the tool's output: valid JSON, which belongs to the caller. The error is
 // an *Error.
 func (t *Tool) Call(ctx context.Context, spec CallSpec) (output []byte, err error) {
-	r := run{
-		ctx: ctx, begun: time.Now(), limits: &t.limits, tool: t.name, index: t.index, peak: &t.peak, listener: spec.Listener,
-		guest: hostabi.Run{Serving: true, Input: spec.Input, Principal: spec.Principal, Grants: t.grants},
+	if spec.Times == nil {
+		return t.call(ctx, &spec, nil)
 	}
-	if spec.Times != nil {
-		r.clock = &clock{}
-		defer func() { *spec.Times = r.clock.times(r.begun) }()
-	}
+	var c clock
+	begun := time.Now()
+	output, err = t.call(ctx, &spec, &c)
+	*spec.Times = c.times(begun)
+	return output, err
+}
+
+func (t *Tool) call(ctx context.Context, spec *CallSpec, c *clock) (output []byte, err error) {
 	if int64(len(spec.Input)) > t.limits.Input {
 		return nil, &Error{Outcome: InputTooLarge, Message: fmt.Sprintf("The tool's input has %d bytes; its limit is %s.", len(spec.Input), text.Size(t.limits.Input))}
+	}
+	r := run{
+		ctx: ctx, begun: time.Now(), limits: &t.limits, tool: t.name, index: t.index, clock: c, peak: &t.peak, listener: spec.Listener,
+		guest: hostabi.Run{Serving: true, Input: spec.Input, Principal: spec.Principal, Grants: t.grants},
 	}
 	r.deadline = r.begun.Add(t.limits.Timeout)
 	if err := t.turn(&r); err != nil {

@@ -197,8 +197,8 @@ attack: build
 # attack-compile compiles hostile functions as large as they are accepted, and large modules of others that must be, and
 # compares what that takes with the bounds, for half an hour. One kind: make attack-compile SHAPES=nested
 attack-compile:
-	runtime/instrument/weigh/real.sh build/real
-	TOOLSRV_ATTACK_COMPILE=1 TOOLSRV_REAL_MODULES=$(CURDIR)/build/real go test ./runtime/instrument/weigh -count 1 -v -timeout 2h -run 'CompileAttack/$(SHAPES)|RealModules'
+	runtime/instrument/internal/weigh/real.sh build/real
+	TOOLSRV_ATTACK_COMPILE=1 TOOLSRV_REAL_MODULES=$(CURDIR)/build/real go test ./runtime/instrument/internal/weigh -count 1 -v -timeout 2h -run 'CompileAttack/$(SHAPES)|RealModules'
 
 # fuzz runs every fuzz target for FUZZTIME: some seconds each.
 fuzz:

@@ -34,19 +34,19 @@ var edges = map[string][]string{
 	// Bytes become values; knows nothing of schemas.
 	"internal/jsontree": {},
 	// Pure format: usable by any program.
-	"runtime/wasmbin": {"internal/text", "runtime/wasmbin/opcode"},
+	"runtime/wasmbin": {"internal/text", "runtime/internal/opcode"},
 	// Names of numbers.
-	"runtime/wasmbin/opcode": {},
+	"runtime/internal/opcode": {},
 	// Bytes in, bytes out: runs nothing.
-	"runtime/instrument": {"internal/text", "runtime/instrument/weigh", "runtime/wasmbin", "runtime/wasmbin/opcode"},
+	"runtime/instrument": {"internal/text", "runtime/instrument/internal/weigh", "runtime/wasmbin", "runtime/internal/opcode"},
 	// Counts what a compiler does with a body; knows no sections.
-	"runtime/instrument/weigh": {"runtime/wasmbin", "runtime/wasmbin/opcode"}, // counts what a compiler does with a body; knows no sections
+	"runtime/instrument/internal/weigh": {"runtime/wasmbin", "runtime/internal/opcode"}, // counts what a compiler does with a body; knows no sections
 	// Numbers and who waits for them; knows nothing of guests.
 	"runtime/account": {},
 	// Bytes and pages; knows nothing of WebAssembly but its page size.
 	"runtime/linmem": {},
 	// One constant, which a build tag sets.
-	"runtime/sandbox/paranoid": {},
+	"runtime/sandbox/internal/paranoid": {},
 	// The words of errors, for all that can say one.
 	"wasmtools/failure": {},
 	// The domain: whoever embeds us depends on this, and on schemas for tools of Go functions.
@@ -60,9 +60,9 @@ var edges = map[string][]string{
 	// One file becomes tools, the same way for serving and for the author's commands.
 	"wasmtools/toolfile": {"runtime/abi1", "runtime/limits", "internal/text", "wasmtools", "wasmtools/invoke", "wasmtools/schema", "internal/jsontree", "runtime/sandbox", "runtime/instrument", "runtime/wasmbin"},
 	// A file on disk: knows no modules.
-	"wasmtools/catalog/precedence": {},
+	"wasmtools/catalog/internal/precedence": {},
 	// The files of a source become a route table.
-	"wasmtools/catalog": {"runtime/limits", "wasmtools", "wasmtools/toolfile", "runtime/sandbox", "wasmtools/catalog/precedence"},
+	"wasmtools/catalog": {"runtime/limits", "wasmtools", "wasmtools/toolfile", "runtime/sandbox", "wasmtools/catalog/internal/precedence"},
 	// The source that is a directory on disk.
 	"wasmtools/catalog/directory": {"internal/ownership", "wasmtools/catalog"},
 	// What every HTTP door needs; knows none of them.
@@ -84,7 +84,7 @@ var edges = map[string][]string{
 	// What can be limited, as data: for those that configure and those that enforce.
 	"runtime/limits": {"internal/text"},
 	// Runs guests; knows no HTTP, no configuration, no schema.
-	"runtime/sandbox": {"internal/jsontree", "runtime/hostabi", "runtime/limits", "internal/text", "runtime/account", "runtime/codecache", "runtime/instrument", "runtime/linmem", "runtime/sandbox/paranoid", "runtime/schedule", "runtime/wasmbin"},
+	"runtime/sandbox": {"internal/jsontree", "runtime/hostabi", "runtime/limits", "internal/text", "runtime/account", "runtime/codecache", "runtime/instrument", "runtime/linmem", "runtime/sandbox/internal/paranoid", "runtime/schedule", "runtime/wasmbin"},
 	// Files of bytes that are to be trusted; knows no compiler.
 	"runtime/codecache": {"internal/ownership"},
 	// What a host function is given; knows neither who gives it nor what runs a guest.
@@ -142,7 +142,7 @@ var homes = map[string][]string{
 
 // testHomes are the packages whose tests import a library directly: to compare with it, or for what its module carries.
 var testHomes = map[string][]string{
-	"github.com/tetratelabs/wazero":            {"runtime/instrument", "runtime/instrument/weigh", "runtime/sandbox", "runtime/wasmbin"},
+	"github.com/tetratelabs/wazero":            {"runtime/instrument", "runtime/instrument/internal/weigh", "runtime/sandbox", "runtime/wasmbin"},
 	"github.com/santhosh-tekuri/jsonschema/v5": {"test/clients", "test/conformance", "wasmtools/openapi", "wasmtools/schema"},
 	"github.com/google/jsonschema-go":          {"wasmtools/schema"},
 	"github.com/pelletier/go-toml/v2":          {"wasmtools/config"},

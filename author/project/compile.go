@@ -19,7 +19,7 @@ import (
 const maxModule = 64 << 20
 
 // Compile runs the project's compiler and returns the module. Where the project is plain, the module has the manifest
-// of its ManifestFile; otherwise it tells its manifest itself (toolsrv_describe), or the compiler has put it in already.
+// of its manifestFile; otherwise it tells its manifest itself (toolsrv_describe), or the compiler has put it in already.
 // What the compiler says goes to stderr unchanged; when stderr is the terminal, in its colours. The compiler, with all
 // that it started, ends when ctx does.
 func (p *Project) Compile(ctx context.Context, stderr io.Writer) ([]byte, error) {
@@ -59,7 +59,7 @@ func (p *Project) Compile(ctx context.Context, stderr io.Writer) ([]byte, error)
 	_, reactor := parsed.Export("toolsrv_call")
 	switch {
 	case p.Plain && reactor:
-		return nil, fmt.Errorf("%s uses the SDK, which tells the manifest, and there is a %s, too: remove one of the two", p.Dir, ManifestFile)
+		return nil, fmt.Errorf("%s uses the SDK, which tells the manifest, and there is a %s, too: remove one of the two", p.Dir, manifestFile)
 	case p.Plain:
 		return wasmbin.SetCustom(module, wasmtools.ManifestSection, manifest)
 	case !reactor:
@@ -76,11 +76,11 @@ func (p *Project) notATool() error {
 	}
 	return fmt.Errorf("%s compiles, but it is not a tool (nothing exports toolsrv_call): %s; "+
 		"or, for a program that reads JSON from standard input and writes JSON to standard output, put its manifest beside it as %s",
-		p.Dir, how, ManifestFile)
+		p.Dir, how, manifestFile)
 }
 
 func (p *Project) readManifest() ([]byte, error) {
-	file := filepath.Join(p.Dir, ManifestFile)
+	file := filepath.Join(p.Dir, manifestFile)
 	text, err := readBounded(file, wasmtools.MaxManifest)
 	if err != nil {
 		return nil, fmt.Errorf("read the manifest: %w", err)

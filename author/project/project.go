@@ -27,9 +27,9 @@ const (
 // Languages are all languages, as [New] takes them.
 func Languages() []Language { return []Language{Go, TinyGo, Rust} }
 
-// ManifestFile beside the sources makes a project a plain WASI program, which knows nothing of us: it holds the
+// manifestFile beside the sources makes a project a plain WASI program, which knows nothing of us: it holds the
 // manifest, which such a program can't tell itself.
-const ManifestFile = "tool.json"
+const manifestFile = "tool.json"
 
 // A Project is a folder with the source of one module.
 type Project struct {
@@ -39,7 +39,7 @@ type Project struct {
 	Name string
 	// Language is what the project is written in.
 	Language Language
-	// Plain says that there is a ManifestFile.
+	// Plain says that there is a manifestFile.
 	Plain bool
 
 	target      string // what the compiler builds for, or empty for the language's default
@@ -80,7 +80,7 @@ func Open(dir string) (*Project, error) {
 			cargo = true
 		case name == "go.mod":
 			goMod = true
-		case name == ManifestFile:
+		case name == manifestFile:
 			p.Plain = true
 		case filepath.Ext(name) == ".go" && !strings.HasSuffix(name, "_test.go"):
 			sources = append(sources, filepath.Join(abs, name))

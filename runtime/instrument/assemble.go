@@ -5,8 +5,8 @@ import (
 	"strconv"
 
 	"github.com/toolsrv/toolsrv/internal/text"
+	"github.com/toolsrv/toolsrv/runtime/internal/opcode"
 	"github.com/toolsrv/toolsrv/runtime/wasmbin"
-	"github.com/toolsrv/toolsrv/runtime/wasmbin/opcode"
 )
 
 func (w *rewriter) writeTypes(r *wasmbin.Reader) []byte {

@@ -1,8 +1,8 @@
 package instrument
 
 import (
+	"github.com/toolsrv/toolsrv/runtime/internal/opcode"
 	"github.com/toolsrv/toolsrv/runtime/wasmbin"
-	"github.com/toolsrv/toolsrv/runtime/wasmbin/opcode"
 )
 
 // chunk is how many bytes a bulk instruction works on between two looks at the fuel: four pages. A page takes up to 30 µs

@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/toolsrv/toolsrv/internal/text"
-	"github.com/toolsrv/toolsrv/runtime/instrument/weigh"
+	"github.com/toolsrv/toolsrv/runtime/instrument/internal/weigh"
 	"github.com/toolsrv/toolsrv/runtime/wasmbin"
 )
 

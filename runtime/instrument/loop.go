@@ -1,8 +1,8 @@
 package instrument
 
 import (
+	"github.com/toolsrv/toolsrv/runtime/internal/opcode"
 	"github.com/toolsrv/toolsrv/runtime/wasmbin"
-	"github.com/toolsrv/toolsrv/runtime/wasmbin/opcode"
 )
 
 // When the fuel is used up at a branch back to a loop's head, the host has to be called. If that call were inside the loop,

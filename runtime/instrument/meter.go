@@ -1,8 +1,8 @@
 package instrument
 
 import (
+	"github.com/toolsrv/toolsrv/runtime/internal/opcode"
 	"github.com/toolsrv/toolsrv/runtime/wasmbin"
-	"github.com/toolsrv/toolsrv/runtime/wasmbin/opcode"
 )
 
 // Fuel is charged in advance. A charge takes an amount from the fuel and, if less than nothing is left, asks the host for

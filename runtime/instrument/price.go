@@ -1,8 +1,8 @@
 package instrument
 
 import (
+	"github.com/toolsrv/toolsrv/runtime/internal/opcode"
 	"github.com/toolsrv/toolsrv/runtime/wasmbin"
-	"github.com/toolsrv/toolsrv/runtime/wasmbin/opcode"
 )
 
 // flatCost is the highest cost of a function that its callers pay for.

@@ -3,7 +3,7 @@ package instrument
 import (
 	"time"
 
-	"github.com/toolsrv/toolsrv/runtime/instrument/weigh"
+	"github.com/toolsrv/toolsrv/runtime/instrument/internal/weigh"
 	"github.com/toolsrv/toolsrv/runtime/wasmbin"
 )
 

@@ -32,7 +32,7 @@ import (
 	"github.com/toolsrv/toolsrv/runtime/hostabi"
 	"github.com/toolsrv/toolsrv/runtime/instrument"
 	"github.com/toolsrv/toolsrv/runtime/linmem"
-	"github.com/toolsrv/toolsrv/runtime/sandbox/paranoid"
+	"github.com/toolsrv/toolsrv/runtime/sandbox/internal/paranoid"
 	"github.com/toolsrv/toolsrv/runtime/wasmbin"
 )
 

@@ -3,7 +3,7 @@ package wasmbin
 import (
 	"slices"
 
-	"github.com/toolsrv/toolsrv/runtime/wasmbin/opcode"
+	"github.com/toolsrv/toolsrv/runtime/internal/opcode"
 )
 
 // The features beyond WebAssembly 1.0 that Features looks for, by the names of LLVM's target features.

@@ -1,6 +1,6 @@
 package wasmbin
 
-import "github.com/toolsrv/toolsrv/runtime/wasmbin/opcode"
+import "github.com/toolsrv/toolsrv/runtime/internal/opcode"
 
 // An Instruction is one instruction of a function's body or of a constant expression.
 type Instruction struct {
@@ -28,7 +28,7 @@ func (in *Instruction) Read(r *Reader) {
 	case op >= opcode.Load && op < opcode.MemorySize:
 		in.memory(r)
 	case op == opcode.I32Const:
-		in.A = r.S32()
+		in.A = r.s32()
 	case op == opcode.I64Const:
 		r.skipSigned(64, "an i64 constant")
 	case op == opcode.F32Const:

@@ -108,8 +108,8 @@ func (r *Reader) skipSigned(width int, what string) {
 	r.Fail(start, "%s has more bytes than its type allows", what)
 }
 
-// S32 reads a signed number of 32 bits.
-func (r *Reader) S32() uint32 {
+// s32 reads a signed number of 32 bits.
+func (r *Reader) s32() uint32 {
 	start := r.Pos
 	value := uint32(0)
 	for shift := 0; shift < 35; shift += 7 {

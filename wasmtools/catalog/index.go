@@ -7,7 +7,7 @@ import (
 
 	"github.com/toolsrv/toolsrv/runtime/limits"
 	"github.com/toolsrv/toolsrv/wasmtools"
-	"github.com/toolsrv/toolsrv/wasmtools/catalog/precedence"
+	"github.com/toolsrv/toolsrv/wasmtools/catalog/internal/precedence"
 )
 
 // An index holds the files of the source, which of their modules are served, and which wait because another file has

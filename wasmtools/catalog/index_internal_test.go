@@ -12,7 +12,7 @@ import (
 	"github.com/toolsrv/toolsrv/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/runtime/wasmbin"
 	"github.com/toolsrv/toolsrv/wasmtools"
-	"github.com/toolsrv/toolsrv/wasmtools/catalog/precedence"
+	"github.com/toolsrv/toolsrv/wasmtools/catalog/internal/precedence"
 	"github.com/toolsrv/toolsrv/wasmtools/toolfile"
 )
 

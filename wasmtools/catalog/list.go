@@ -3,7 +3,7 @@ package catalog
 import (
 	"context"
 
-	"github.com/toolsrv/toolsrv/wasmtools/catalog/precedence"
+	"github.com/toolsrv/toolsrv/wasmtools/catalog/internal/precedence"
 )
 
 // A File is one that a Catalog would serve or refuse, as List saw it.

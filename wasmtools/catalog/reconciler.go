@@ -11,7 +11,7 @@ import (
 	"github.com/toolsrv/toolsrv/runtime/limits"
 	"github.com/toolsrv/toolsrv/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/wasmtools"
-	"github.com/toolsrv/toolsrv/wasmtools/catalog/precedence"
+	"github.com/toolsrv/toolsrv/wasmtools/catalog/internal/precedence"
 	"github.com/toolsrv/toolsrv/wasmtools/toolfile"
 )
 

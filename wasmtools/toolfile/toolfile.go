@@ -132,9 +132,6 @@ func compile(t wasmtools.ManifestTool) (schemas, error) {
 // Digest returns the SHA-256 of the content in lower-case hexadecimal.
 func (m *Module) Digest() string { return m.program.Digest() }
 
-// Program returns the program. It belongs to the module.
-func (m *Module) Program() *sandbox.Program { return m.program }
-
 // Manifest returns the manifest, which must not be changed. It is nil before Describe if none is embedded.
 func (m *Module) Manifest() *wasmtools.Manifest { return m.manifest }
 

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/toolsrv/toolsrv/wasmtools/catalog/precedence"
+	"github.com/toolsrv/toolsrv/wasmtools/catalog/internal/precedence"
 )
 
 func TestRecord(t *testing.T) {

@@ -1,8 +1,8 @@
 package weigh
 
 import (
+	"github.com/toolsrv/toolsrv/runtime/internal/opcode"
 	"github.com/toolsrv/toolsrv/runtime/wasmbin"
-	"github.com/toolsrv/toolsrv/runtime/wasmbin/opcode"
 )
 
 // A Scale weighs the functions of one module, one after the other. What it allocates for one it uses for the next.

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/toolsrv/toolsrv/runtime/instrument/weigh"
+	"github.com/toolsrv/toolsrv/runtime/instrument/internal/weigh"
 )
 
 // What grows with a product is weighed as one: twice as much of both weighs four times as much at least.

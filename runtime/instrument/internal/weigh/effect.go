@@ -1,6 +1,6 @@
 package weigh
 
-import "github.com/toolsrv/toolsrv/runtime/wasmbin/opcode"
+import "github.com/toolsrv/toolsrv/runtime/internal/opcode"
 
 // An effect is what compiling an instruction that neither branches nor calls does.
 type effect struct {

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/toolsrv/toolsrv/runtime/instrument/weigh"
+	"github.com/toolsrv/toolsrv/runtime/instrument/internal/weigh"
 )
 
 // FuzzWeigh has the code of functions weighed as it stands. What Rewrite accepts has a weight; weighing neither panics nor

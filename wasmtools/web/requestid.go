@@ -36,9 +36,9 @@ func RequestID(ctx context.Context) string {
 	return id
 }
 
-// identify gives the exchange its id: the client's if that is well-formed, so that a gateway's logs and ours use the same
+// setID gives the exchange its id: the client's if that is well-formed, so that a gateway's logs and ours use the same
 // one, else a new one.
-func (x *Exchange) identify() {
+func (x *Exchange) setID() {
 	id := ""
 	if own := x.request.Header["X-Request-Id"]; len(own) == 1 && isRequestID(own[0]) {
 		id = own[0]

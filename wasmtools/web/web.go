@@ -99,11 +99,11 @@ func (m *Mux) Mount(path string, door Door) {
 	prefix := strings.TrimSuffix(path, "/")
 	switch {
 	case door == nil:
-		panic("web.Mount: the door is nil")
+		panic("web.Mux.Mount: the door is nil")
 	case path != "/" && (path != prefix || !strings.HasPrefix(path, "/")), isProbe(path):
-		panic("web.Mount: cannot mount a door at " + path)
+		panic("web.Mux.Mount: cannot mount a door at " + path)
 	case slices.ContainsFunc(m.mounts, func(m mount) bool { return m.prefix == prefix }):
-		panic("web.Mount: two doors at " + path)
+		panic("web.Mux.Mount: two doors at " + path)
 	}
 	m.mounts = append(m.mounts, mount{prefix, door})
 	slices.SortStableFunc(m.mounts, func(a, b mount) int { return len(b.prefix) - len(a.prefix) })
@@ -131,7 +131,7 @@ func (m *Mux) Close() error {
 // ServeHTTP answers one request.
 func (m *Mux) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x := &Exchange{w: w, mux: m, request: r, start: time.Since(m.began)}
-	x.identify()
+	x.setID()
 	defer x.finish()
 	probe := isProbe(r.URL.Path)
 	// Those who may not call a tool must not learn which paths exist, so this comes before routing.

@@ -1,0 +1,82 @@
+package web
+
+import (
+	"fmt"
+	"net/http"
+
+	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/auth"
+)
+
+// A Dependency is a condition that every request must meet, except those for /healthz and /readyz. It may have more
+// methods; a Dependency of package auth has all of these:
+//
+//	Principal(r *http.Request, current *wasmtools.Principal) (*wasmtools.Principal, error)
+//
+// Principal says who makes the request. It is called after Check, and concurrently like that. current is what the
+// dependencies before this one found, at first [wasmtools.Everybody]. Principal returns current or another principal, never
+// nil. An error refuses the request, as one of Check does.
+//
+//	SecurityScheme() (name string, scheme json.RawMessage)
+//
+// SecurityScheme returns an OpenAPI security scheme, a JSON object, and its name of the characters A-Z a-z 0-9 . _ -. Both
+// go into the documents, as required.
+//
+//	Required() bool
+//	Subscribe(changed func()) (unsubscribe func())
+//
+// Required reports whether the security scheme is required at the moment. It must not take a lock. Subscribe has changed
+// called after each change of what Required returns. Without these two methods the scheme is always required.
+type Dependency interface {
+	// Check returns nil, or why the request is refused. The client sees an *wasmtools.Error, while any other error counts as
+	// internal and is not shown. Check must not read the body. It is called concurrently.
+	Check(r *http.Request) error
+}
+
+// An identifier is a Dependency that says who makes a request.
+type identifier interface {
+	Principal(r *http.Request, current *wasmtools.Principal) (*wasmtools.Principal, error)
+}
+
+// A dependency is a Dependency with its methods taken apart.
+type dependency struct {
+	check    Dependency // nil: identify checks as well
+	identify identifier // nil: the principal stays the same
+}
+
+// dependenciesOf takes dependencies apart. The Principal method of an auth.Bearer also does what its Check does, and looking
+// a token up twice would cost a tenth of a call. A type that embeds a Bearer may have a Check of its own, so both are called.
+func dependenciesOf(all []Dependency) []dependency {
+	found := make([]dependency, len(all))
+	for i, d := range all {
+		found[i].identify, _ = d.(identifier)
+		if _, both := d.(*auth.Bearer); !both {
+			found[i].check = d
+		}
+	}
+	return found
+}
+
+// identify returns who makes a request, or why it is refused.
+func (m *Mux) identify(r *http.Request) (*wasmtools.Principal, error) {
+	principal := wasmtools.Everybody()
+	for i := range m.dependencies {
+		d := &m.dependencies[i]
+		if d.check != nil {
+			if err := d.check.Check(r); err != nil {
+				return nil, err
+			}
+		}
+		if d.identify == nil {
+			continue
+		}
+		var err error
+		if principal, err = d.identify.Principal(r, principal); err != nil {
+			return nil, err
+		}
+		if principal == nil {
+			return nil, fmt.Errorf("dependency %d, a %T, returned neither a principal nor an error", i, d.identify)
+		}
+	}
+	return principal, nil
+}

@@ -1,5 +1,5 @@
-// Package account keeps what all tools together take of what the process has little of, so that limits which hold for each
-// of them hold for their sum as well.
+// Package account counts what all tools together take of the process's scarce resources, so that not only each of them has a
+// limit but also their sum.
 package account
 
 import (
@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// A Kind is something that the process has little of.
+// A Kind is a scarce resource.
 type Kind int
 
 const (
@@ -25,26 +25,27 @@ const (
 	kinds
 )
 
-// A reserve is the part of each limit that only a tool without running calls may take, so that one that takes all it can
-// get leaves room for the others: an eighth.
+// One part in reserve of each limit is only for tools without running calls, so that a tool that takes all it can get leaves
+// room for the others.
 const reserve = 8
 
 // An Account bounds what is taken of each kind. It is safe for concurrent use.
 type Account struct {
 	lines [kinds]line
 
-	waiters atomic.Int32 // calls of Wait; whoever gives something back looks after them
+	waiters atomic.Int32 // calls of Wait; whoever gives something back serves them
 	mu      sync.Mutex
-	waiting list.List // of *waiter, in the order of their coming
+	waiting list.List // of *waiter, in the order in which they came
 }
 
-// patience is after what time a wait first looks around: most calls are over by then. Each later time is twice as long.
+// patience is how long a wait takes before it first looks around: most calls are over by then. Each further time is twice as
+// long.
 const patience = 100 * time.Millisecond
 
 // unlimited is the limit of a kind that has none.
 const unlimited = math.MaxInt64
 
-// A line is what is taken of a kind. Lines are apart by a cache line: each call changes one.
+// A line counts what is taken of a kind. Each has a cache line of its own, since every call changes one.
 type line struct {
 	limit int64
 	held  atomic.Int64
@@ -58,7 +59,7 @@ type waiter struct {
 	granted chan struct{}
 }
 
-// New returns an account with a limit for each kind; one that is left out, or not above 0, is none.
+// New returns an account with a limit for each kind. A kind without a limit above 0 is unlimited.
 func New(limits map[Kind]int64) *Account {
 	a := &Account{}
 	for k := range a.lines {
@@ -70,7 +71,7 @@ func New(limits map[Kind]int64) *Account {
 	return a
 }
 
-// Most returns how much of a kind may be taken in all, by one that has nothing yet or by the others.
+// Most returns how much of a kind may be taken in all, by a tool that has nothing yet (first) or by others.
 func (a *Account) Most(k Kind, first bool) int64 {
 	most := a.lines[k].limit
 	if !first {
@@ -85,7 +86,7 @@ func (a *Account) Held(k Kind) int64 { return a.lines[k].held.Load() }
 // A Use is how much of a kind is taken.
 type Use struct {
 	Held    int64
-	Limit   int64 // 0: there is none
+	Limit   int64 // 0: unlimited
 	Waiting int   // how many wait for more
 }
 
@@ -108,11 +109,10 @@ func (a *Account) Use(k Kind) Use {
 	return u
 }
 
-// Take takes n of a kind if there is room. first tells that whoever takes it has nothing yet, and may use the reserve. It
-// takes some 10 ns.
+// Take takes n of a kind if there is room. With first, it may use the reserve: the tool has nothing yet. It takes some 10 ns.
 func (a *Account) Take(k Kind, n int64, first bool) bool {
 	l, limit := &a.lines[k], a.Most(k, first)
-	// Not by adding first and looking then: somebody else would see what is taken for a moment only, and wait for ever.
+	// To add first and look then would be wrong: somebody else might see what is only taken for a moment, and wait for ever.
 	for {
 		held := l.held.Load()
 		if n > 0 && held+n > limit {
@@ -124,11 +124,11 @@ func (a *Account) Take(k Kind, n int64, first bool) bool {
 	}
 }
 
-// Add takes n of a kind whether or not there is room: for what is there already.
+// Add takes n of a kind whether or not there is room. It is for what exists already.
 func (a *Account) Add(k Kind, n int64) { a.lines[k].held.Add(n) }
 
-// Give gives n of a kind back. Those who wait for it get it in the order of their coming, but who needs little does not wait
-// for who needs more than there is.
+// Give gives n of a kind back. Those who wait for it are served in the order in which they came, but nobody waits behind one
+// who needs more than there is.
 func (a *Account) Give(k Kind, n int64) {
 	a.lines[k].held.Add(-n)
 	if a.waiters.Load() > 0 {
@@ -139,13 +139,13 @@ func (a *Account) Give(k Kind, n int64) {
 // Wanted reports whether somebody waits.
 func (a *Account) Wanted() bool { return a.waiters.Load() > 0 }
 
-// Wait takes n of a kind as soon as there is room. When ctx is done first, it returns the cause and has taken nothing.
+// Wait takes n of a kind as soon as there is room. When ctx is done first, it takes nothing and returns the cause.
 //
-// Now and then it calls look, if that is not nil, to give back what became idle meanwhile: until granted is closed, that is.
+// Now and then it calls look, unless that is nil, to give back what has become idle. look may stop when granted is closed.
 func (a *Account) Wait(ctx context.Context, k Kind, n int64, first bool, look func(granted <-chan struct{})) error {
 	w := &waiter{k, n, first, make(chan struct{})}
 	a.mu.Lock()
-	// Counted before the last look: what is given back after it is passed on.
+	// It is counted before the last attempt, so that whatever is given back after that is passed on.
 	a.waiters.Add(1)
 	defer a.waiters.Add(-1)
 	if a.Take(k, n, first) {

@@ -9,7 +9,7 @@ import (
 	"github.com/KimMachineGun/automemlimit/memlimit"
 )
 
-// unknown is what counts as there where the system does not tell, in bytes.
+// unknown is the memory that is assumed where the system does not tell, in bytes.
 const unknown = 4 << 30
 
 // MachineMemory returns the bytes of memory that the process has: the limit of its control group, or the machine's memory.
@@ -24,13 +24,13 @@ func MachineMemory() int64 {
 	return int64(n)
 }
 
-// DefaultMemory returns how many of them tools may take together where nobody says otherwise: half.
+// DefaultMemory returns how many bytes of it all tools may take together by default: half.
 func DefaultMemory() int64 { return MachineMemory() / 2 }
 
-// DefaultCode returns how many of them compiled code may take where nobody says otherwise: an eighth, a GiB at most.
+// DefaultCode returns how many bytes of it compiled code may take by default: an eighth, 1 GiB at most.
 func DefaultCode() int64 { return min(MachineMemory()/8, 1<<30) }
 
-// MachineMappings returns how many mappings the process may have, or 0 where nothing bounds them.
+// MachineMappings returns how many mappings the process may have, or 0 where that is not limited.
 func MachineMappings() int64 {
 	text, err := os.ReadFile("/proc/sys/vm/max_map_count")
 	if err != nil {

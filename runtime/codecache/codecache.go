@@ -1,10 +1,9 @@
 // Package codecache keeps compiled code on disk.
 //
-// Whoever reads an entry runs it as machine code, so an entry is given out only if it is whole, by its SHA-256, and if
-// nobody but the process's user and root could have written it. What is in an entry is the caller's: the package knows
-// nothing of compilers.
+// An entry is run as machine code. So it is given out only if its SHA-256 shows that it is whole, and if nobody but the process's
+// user and root could have written it. What is in an entry is up to the caller: the package knows nothing of compilers.
 //
-// Entries are replaced by renaming, so that processes can share a directory. They may be deleted at any time.
+// Entries are replaced by renaming files, so that processes can share a directory. They may be deleted at any time.
 package codecache
 
 import (
@@ -35,24 +34,24 @@ type Cache struct {
 	written atomic.Int64 // bytes of entries since they were last counted
 }
 
-// An entry is one file: a magic line, the SHA-256 of the key and what follows, the number of parts, the size of each, and the
-// parts. The key keeps an entry from being taken for another in whose place somebody has put it.
+// An entry is a file: a magic line, the SHA-256 of the key and of all that follows, the number of parts, the size of each, and the
+// parts. With the key in the sum, an entry that was put in the place of another is found out.
 const (
 	entryMagic  = "toolsrv compiled code 3\n"
 	entryHeader = len(entryMagic) + sha256.Size
-	maxEntry    = 768 << 20 // bytes; the largest module makes about half of it
+	maxEntry    = 768 << 20 // bytes; the largest module takes about half of that
 	maxParts    = 16
 
 	defaultLimit = 2 << 30
-	touchAge     = time.Hour // use is noted as often
+	touchAge     = time.Hour // how often use is noted
 
 	entryPrefix   = ".entry-"
 	scratchPrefix = ".staging-"
-	staleAge      = 24 * time.Hour // from which on a file was left by a process that ended without Close
+	staleAge      = 24 * time.Hour // of a file that a process must have left that ended without Close
 )
 
-// Open makes the directory where it is missing. limit bounds all entries together, in bytes; 2 GiB where it is 0 or less.
-// A directory that others can change is an error that tells what to do.
+// Open opens the cache in a directory, which it makes where it is missing. limit bounds all entries together, in bytes: 2 GiB
+// where it is 0 or less. A directory that others can change is an error that tells what to do.
 func Open(dir string, limit int64) (*Cache, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -78,8 +77,8 @@ func Open(dir string, limit int64) (*Cache, error) {
 	return c, nil
 }
 
-// makeScratch makes a directory in which what is under way can be written: below dir, or where that is read-only or full,
-// in the system's directory for temporary files.
+// makeScratch makes a directory for unfinished files: in dir or, where that is read-only or full, in the system's directory for
+// temporary files.
 func makeScratch(dir string) (string, error) {
 	var errs []error
 	for _, parent := range []string{dir, os.TempDir()} {
@@ -95,7 +94,7 @@ func makeScratch(dir string) (string, error) {
 	return "", fmt.Errorf("make a directory for code being compiled: %w", errors.Join(errs...))
 }
 
-// tryScratch makes a directory in parent, and makes sure that there is room for a page.
+// tryScratch makes a directory in parent, and checks that there is room for a page.
 func tryScratch(parent string) (string, error) {
 	scratch, err := os.MkdirTemp(parent, scratchPrefix)
 	if err != nil {
@@ -108,8 +107,8 @@ func tryScratch(parent string) (string, error) {
 	return scratch, nil
 }
 
-// Scratch returns a directory for this process alone, which Close removes. It is made anew where somebody has tidied it
-// away; one that is not ours, in its place, is an error. It is to be asked for before each use.
+// Scratch returns a directory for this process alone, which Close removes. If somebody has removed it, it is made again; a
+// directory of somebody else in its place is an error. Callers ask for it before each use.
 func (c *Cache) Scratch() (string, error) {
 	err := os.Mkdir(c.scratch, 0o700)
 	if err != nil && !errors.Is(err, fs.ErrExist) {
@@ -128,7 +127,7 @@ func (c *Cache) Scratch() (string, error) {
 // Close removes what belongs to this process. The entries stay.
 func (c *Cache) Close() error { return os.RemoveAll(c.scratch) }
 
-// removeStale removes what processes that ended without Close have left. One that still runs makes its own anew.
+// removeStale removes what processes have left that ended without Close. A process that still runs makes its directory again.
 func removeStale(dir, prefix string) {
 	old, _ := filepath.Glob(filepath.Join(dir, prefix+"*"))
 	for _, path := range old {
@@ -141,10 +140,10 @@ func removeStale(dir, prefix string) {
 // A Key names an entry.
 type Key [sha256.Size]byte
 
-// KeyOf returns the key of what is made of all parts: of the module, and of the versions of all that worked on it.
+// KeyOf returns the key of what the parts determine: the module, and the versions of all that worked on it.
 func KeyOf(parts ...string) (key Key) {
 	h := sha256.New()
-	io.WriteString(h, entryMagic) // an entry of another format is none, rather than a damaged one
+	io.WriteString(h, entryMagic) // so that entries of other formats are not found, rather than damaged
 	for _, p := range parts {
 		fmt.Fprintf(h, "%d ", len(p))
 		io.WriteString(h, p)
@@ -155,7 +154,7 @@ func KeyOf(parts ...string) (key Key) {
 
 func (c *Cache) path(key Key) string { return filepath.Join(c.dir, hex.EncodeToString(key[:])) }
 
-// Has reports whether there is an entry, by its looks: Get may still find it damaged. It counts as use.
+// Has reports whether there seems to be an entry: Get may still find it damaged. It counts as use.
 func (c *Cache) Has(key Key) bool {
 	path := c.path(key)
 	info, err := os.Lstat(path)
@@ -169,16 +168,16 @@ func (c *Cache) Has(key Key) bool {
 // touch notes that an entry is used.
 func touch(path string, info fs.FileInfo) {
 	if now := time.Now(); now.Sub(info.ModTime()) > touchAge {
-		// Without permission to, it only seems older than it is.
+		// Where that is not permitted, the entry only seems older than it is.
 		_ = os.Chtimes(path, now, now)
 	}
 }
 
-// Get returns the parts of an entry, or nil where there is none. A damaged entry is removed, and an error, as is one that
-// others can change.
+// Get returns the parts of an entry, or nil where there is none. A damaged entry is an error, and removed. An entry that others
+// can change is an error, too.
 func (c *Cache) Get(key Key) ([][]byte, error) {
 	path := c.path(key)
-	// A FIFO would hold us until somebody writes to it, without O_NONBLOCK.
+	// Without O_NONBLOCK, opening a FIFO would wait until somebody writes to it.
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -213,7 +212,7 @@ func (c *Cache) Get(key Key) ([][]byte, error) {
 	return parts, nil
 }
 
-// parse returns the parts of an entry, if it is whole and that of the key, and nil otherwise.
+// parse returns the parts of an entry, or nil where it is damaged or belongs to another key.
 func parse(key Key, content []byte) [][]byte {
 	if len(content) < entryHeader+4 || string(content[:len(entryMagic)]) != entryMagic {
 		return nil
@@ -242,8 +241,8 @@ func parse(key Key, content []byte) [][]byte {
 	return parts
 }
 
-// Put writes an entry aside and then moves it to its place, so that no other process sees half of it. What a power cut
-// leaves of it is found by its SHA-256, so that it need not be flushed.
+// Put writes an entry to a temporary file and then renames that, so that no process sees half of it. It does not flush the file:
+// if a power cut damages it, its SHA-256 shows that.
 func (c *Cache) Put(key Key, parts ...[]byte) error {
 	head := binary.LittleEndian.AppendUint32(nil, uint32(len(parts)))
 	total := int64(entryHeader)
@@ -277,7 +276,7 @@ func (c *Cache) Put(key Key, parts ...[]byte) error {
 	if err != nil {
 		return errors.Join(err, os.Remove(aside.Name()))
 	}
-	// Counting all entries takes a look at each; a sixteenth of the limit may pass between.
+	// Counting all entries takes a look at each, so it is done only after a sixteenth of the limit was written.
 	if c.written.Add(total) > c.limit/16 {
 		c.written.Store(0)
 		return c.trim()
@@ -285,7 +284,7 @@ func (c *Cache) Put(key Key, parts ...[]byte) error {
 	return nil
 }
 
-// trim removes the entries that were not used for longest until the others take nine tenths of the limit.
+// trim removes the least recently used entries until the others take nine tenths of the limit.
 func (c *Cache) trim() error {
 	files, err := os.ReadDir(c.dir)
 	if err != nil {
@@ -319,13 +318,13 @@ func (c *Cache) trim() error {
 	return errors.Join(errs...)
 }
 
-// isName tells whether a file is named as entries are.
+// isName reports whether a file is named like an entry.
 func isName(name string) bool {
 	raw, err := hex.DecodeString(name)
 	return err == nil && len(raw) == sha256.Size && hex.EncodeToString(raw) == name
 }
 
-// remove is os.Remove, but for a file that is gone already: another process may do the same.
+// remove is os.Remove without the error for a file that is gone already: another process may have removed it.
 func remove(path string) error {
 	if err := os.Remove(path); !errors.Is(err, fs.ErrNotExist) {
 		return err

@@ -6,11 +6,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A read of a page of a file makes the kernel map its neighbours too, up to 16 pages in all. Each is one more page that a
-// scan has to look at, at 35 ns, after every call: a Go guest of 53 granules that dirties 19 pages took 11 µs to reset,
-// and takes 2.5 without; one of 64 granules with 100 dirty pages here and there took 40, and takes 14. The only way to
-// have it without is to register the mapping with userfaultfd for write protection; nothing is ever protected, so no
-// fault ever waits for us.
+// When a page of a file is read, the kernel maps its neighbours, too: up to 16 pages in all. A scan has to look at each of them
+// after every call, which takes 35 ns. A Go guest of 53 granules that dirties 19 pages took 11 µs to reset, and takes 2.5
+// without this; one of 64 granules with 100 scattered dirty pages took 40, and takes 14. The only way to turn it off is to
+// register the mapping with userfaultfd for write protection. Nothing is ever protected, so no fault ever waits for us.
 
 // Numbers of userfaultfd, the same on every architecture.
 const (
@@ -23,8 +22,8 @@ const (
 	noFaultDescriptor = -1
 )
 
-// openFaults returns a descriptor of userfaultfd, or noFaultDescriptor where the system has none to give: the kernel is
-// older, or a container's filter forbids it. Then resets take longer and do the same.
+// openFaults returns a descriptor of userfaultfd, or noFaultDescriptor where there is none: the kernel is older, or a container's
+// filter forbids it. Then resets do the same and take longer.
 func openFaults() int {
 	fd, _, errno := unix.Syscall(unix.SYS_USERFAULTFD, unix.O_CLOEXEC|uffdUserModeOnly, 0, 0)
 	if errno != 0 {
@@ -38,7 +37,7 @@ func openFaults() int {
 	return int(fd)
 }
 
-// faultAlone has the kernel map no more pages of a mapped file than are touched, and reports whether it will.
+// faultAlone has the kernel map only the pages of a mapped file that are touched. It reports whether the kernel will.
 func (p *pagemap) faultAlone(mapping []byte) bool {
 	if p.faults == noFaultDescriptor || len(mapping) == 0 {
 		return false

@@ -13,9 +13,9 @@ import (
 // arenaSizes are the sizes of arenas to try, in bytes. A process whose address space is limited has no room for large ones.
 var arenaSizes = [...]int{1 << 30, 64 << 20, 1 << 20}
 
-// A Store keeps the content of images in few memory files, each with many images, so that an image takes neither a
-// descriptor nor a mapping of its own. The zero Store is ready for use and needs no closing: what its images held is given
-// back with the last of them. It is safe for concurrent use.
+// A Store keeps the content of images in a few memory files, each with many images, so that an image takes neither a descriptor
+// nor a mapping of its own. The zero Store is ready for use and needs no closing: a file is given back with its last image. It
+// is safe for concurrent use.
 type Store struct {
 	mu     sync.Mutex
 	arenas []*arena
@@ -167,7 +167,7 @@ func (f *file) write(stored []byte, blank []bool, page int) error {
 	return nil
 }
 
-// overlay maps the file over the start of space: usable, as the file is, and copied page by page where it is written.
+// overlay maps the file over the start of space, readable and writable. A page that is written is copied.
 func (f *file) overlay(space []byte) error {
 	if len(f.view) == 0 {
 		return nil

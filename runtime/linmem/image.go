@@ -7,12 +7,11 @@ import (
 	"sync"
 )
 
-// granule is what sizes of images are multiples of: a page of WebAssembly, and so a multiple of any system's page.
+// granule is the unit of an image's size: a page of WebAssembly, and so a multiple of any system's page.
 const granule = 64 << 10
 
-// An Image is the content of a memory at one moment, from which any number of memories are made and to which they are
-// reset. It is safe for concurrent use. On Linux it takes storage for the pages that are not all zeros, however many
-// memories share it.
+// An Image is the content of a memory at one moment. Any number of memories are made from it and reset to it. It is safe for
+// concurrent use. On Linux it takes storage only for the pages that are not all zeros, however many memories share it.
 type Image struct {
 	size   int
 	stored []byte // the content without the zeros at its end; whole pages; read-only
@@ -26,9 +25,9 @@ type Image struct {
 	closed bool
 }
 
-// NewImage keeps a copy of content, whose length must be a multiple of 64 KiB. Where the system can tell which pages
-// of a memory were written (Linux with a readable /proc/self/pagemap), memories share the image's pages until they
-// write them, and a reset copies back only what was written; elsewhere the image is as NewPlainImage makes it.
+// NewImage makes an image with a copy of content, whose length must be a multiple of 64 KiB. Where the system can tell which
+// pages of a memory were written (Linux with a readable /proc/self/pagemap), memories share the image's pages until they write
+// them, and a reset copies back only what was written. Elsewhere the image is like one of NewPlainImage.
 func (s *Store) NewImage(content []byte) (*Image, error) {
 	image, err := newImage(content)
 	if err != nil {
@@ -47,8 +46,8 @@ func (s *Store) NewImage(content []byte) (*Image, error) {
 	return image, nil
 }
 
-// NewPlainImage keeps a copy of content on Go's heap. Each of its memories is a whole copy, and so is each reset: the
-// plain twin of Store.NewImage, for systems without anything better, and for tests to hold the two against each other.
+// NewPlainImage makes an image with a copy of content on Go's heap. Each of its memories is a whole copy, and each reset copies
+// the whole. It is the plain twin of Store.NewImage: for systems with nothing better, and for tests that compare the two.
 func NewPlainImage(content []byte) (*Image, error) {
 	image, err := newImage(content)
 	if err != nil {
@@ -58,7 +57,7 @@ func NewPlainImage(content []byte) (*Image, error) {
 	return image, nil
 }
 
-// newImage returns an image whose stored still is the caller's.
+// newImage returns an image whose stored bytes are still the caller's.
 func newImage(content []byte) (*Image, error) {
 	if len(content)%granule != 0 {
 		return nil, fmt.Errorf("an image of %d bytes: the size must be a multiple of %d, a page of WebAssembly", len(content), granule)
@@ -90,8 +89,7 @@ func (i *Image) Size() int { return i.size }
 // Resident returns the bytes that the image takes, whether or not there are memories of it.
 func (i *Image) Resident() int { return i.filled * i.page }
 
-// Map returns a memory that is as the image is and can grow up to reserve bytes, the image's size at least and 4 GiB
-// at most.
+// Map returns a memory with the image's content that can grow to reserve bytes: at least the image's size, at most 4 GiB.
 func (i *Image) Map(reserve uint64) (*Memory, error) {
 	if reserve < uint64(i.size) {
 		return nil, fmt.Errorf("reserve %d bytes: the image has %d", reserve, i.size)
@@ -110,7 +108,7 @@ func (i *Image) Map(reserve uint64) (*Memory, error) {
 	return m, nil
 }
 
-// Close ends the making of memories. What the image holds is given back when the last memory of it is freed. Closing
+// Close tells that no more memories will be made. What the image holds is given back when its last memory is freed. Closing
 // twice is fine.
 func (i *Image) Close() error {
 	i.mu.Lock()

@@ -1,16 +1,16 @@
-// Package linmem keeps the linear memories of WebAssembly guests: address space reserved up to a limit, a snapshot of
-// a memory's content, and the way back to it after every call.
+// Package linmem keeps the linear memories of WebAssembly guests: address space that is reserved up to a limit, snapshots of a
+// memory's content, and the reset to a snapshot after every call.
 //
-// A [Memory] of an [Image] shares the image's pages until it writes them. Reset finds those that it wrote and copies
-// them back, so that it costs what the call wrote and not what the memory holds. A page that can't be shown to be
-// clean is dirty. Whoever calls Reset must make sure that nothing uses the memory meanwhile.
+// A [Memory] of an [Image] shares the image's pages until it writes them. Reset finds the pages that were written and copies
+// them back, so that its cost depends on what a call wrote and not on how large the memory is. A page that can't be shown to be
+// clean counts as dirty. Nothing may use the memory during Reset.
 //
-// A memory takes one or two mappings of the vm.max_map_count (65,530 by default) that a process has on Linux, three where
-// the system counts memory that nobody has touched, and no file descriptor. All images of a [Store] lie in a few files, with
-// one mapping and one descriptor for each gibibyte; the process has two descriptors more, for /proc/self/pagemap and for userfaultfd.
-// Reserved address space costs no memory. All errors leave the host whole: what can't be mapped is an error, never a
-// panic. The slices that a memory gave out must not be touched once it is freed: that is a fault that Go can't turn
-// into an error.
+// A memory takes one or two of the mappings that a process may have on Linux (vm.max_map_count, by default 65,530), three where
+// the system counts memory that nobody has touched, and no file descriptor. All images of a [Store] lie in a few files, with one
+// mapping and one descriptor for each gibibyte. The process has two more descriptors, for /proc/self/pagemap and userfaultfd.
+//
+// Reserved address space costs no memory. What can't be mapped is an error, never a panic. The slices that a memory gave out
+// must not be touched once it is freed: that is a fault that Go can't turn into an error.
 package linmem
 
 import (
@@ -24,7 +24,7 @@ import (
 // MaxMappings is how many of the process's mappings a memory takes at most.
 const MaxMappings = 3
 
-// maxReserve is where a memory of WebAssembly ends.
+// maxReserve is the largest size of a WebAssembly memory.
 const maxReserve = 4 << 30
 
 var (
@@ -35,10 +35,10 @@ var (
 // A Memory is a range of address space that is reserved up to a limit and can be used up to its size. It is not safe
 // for concurrent use.
 type Memory struct {
-	space  []byte // what is reserved, whole pages; nil once freed
-	limit  uint64 // what may be used of it, in bytes
-	size   int    // what can be used of it, in bytes
-	reach  int    // what was used of it, in bytes: behind it all is as it was reserved. Whole pages of the system, at least size
+	space  []byte // the reserved pages; nil once freed
+	limit  uint64 // how many bytes of it may be used
+	size   int    // how many bytes of it can be used now
+	reach  int    // how many bytes of it were used, in whole pages, at least size: all behind it is as it was reserved
 	image  *Image // nil: made by New
 	resets uint
 	finder finder // of dirty pages
@@ -107,9 +107,9 @@ func (m *Memory) Bytes() []byte {
 	return m.space[:m.size:m.size]
 }
 
-// Reset makes the memory again what its image is, and as small. It returns how many bytes it copied; they are those that
-// the memory has for itself afterwards and does not share with its image. Slices that reach behind the image's size
-// must not be used any more. After an error the content is undefined, and the memory is good for nothing but Free.
+// Reset gives the memory the content and the size of its image. It returns how many bytes it copied: those that the memory
+// has for itself afterwards and does not share with its image. Slices that reach beyond the image's size must not be used any
+// more. After an error the content is undefined, and the memory can only be freed.
 func (m *Memory) Reset() (copied int, err error) {
 	switch {
 	case m.space == nil:
@@ -118,7 +118,7 @@ func (m *Memory) Reset() (copied int, err error) {
 		return 0, fmt.Errorf("reset: %w", errNoImage)
 	case m.image.file == nil:
 		stored := copy(m.space, m.image.stored)
-		clear(m.space[stored:m.size]) // behind it there are zeros
+		clear(m.space[stored:m.size]) // what follows is zero
 		copied = m.reach
 	default:
 		if copied, err = m.resetDirty(); err != nil {
@@ -129,9 +129,8 @@ func (m *Memory) Reset() (copied int, err error) {
 	return copied, nil
 }
 
-// Equal reports whether the memory is what its image is, by comparing every byte, and whether a memory that grew again
-// would find zeros. It reads the memory as a whole and takes time in proportion: it is for tests and for a mode of
-// operation that trusts nothing.
+// Equal reports whether the memory equals its image, byte by byte, and would find zeros if it grew. It reads the whole memory:
+// it is for tests, and for a mode of operation that trusts nothing.
 func (m *Memory) Equal() bool {
 	if m.space == nil || m.image == nil || m.size != m.image.size {
 		return false
@@ -153,8 +152,8 @@ func (m *Memory) Mappings() int {
 	return 2 + tails()
 }
 
-// Resident returns the bytes that the memory has for itself: those written at least once and not dropped since. Where
-// the system does not tell, it is all that was ever used.
+// Resident returns how many bytes the memory has for itself: those that were written and have not been dropped since. Where the
+// system does not tell, that is all that was ever used.
 func (m *Memory) Resident() (int, error) {
 	if m.space == nil {
 		return 0, fmt.Errorf("count resident bytes: %w", errFreed)
@@ -197,7 +196,7 @@ func (m *Memory) same(offset int) bool {
 	return bytes.Equal(page, m.image.stored[offset:offset+m.image.page])
 }
 
-// restore makes the pages from offset to end what the image has there.
+// restore gives the pages from offset to end the content that the image has there.
 func (m *Memory) restore(offset, end int) {
 	for page := m.image.page; offset < end; offset += page {
 		if m.image.zero(offset) {
@@ -208,14 +207,14 @@ func (m *Memory) restore(offset, end int) {
 	}
 }
 
-// zero reports whether the page at offset is all zeros: writing them is faster than copying them, and the image's
-// file need not have the page.
+// zero reports whether the page at offset is all zeros. Zeros are faster to write than to copy, and the image's file need not
+// have the page.
 func (i *Image) zero(offset int) bool {
 	return offset >= len(i.stored) || i.blank[offset/i.page]
 }
 
-// isZero reports whether all of p is zero: if the first eight bytes are, and each byte is as the one eight before it.
-// That is a comparison of two ranges, for which the standard library has vector instructions.
+// isZero reports whether all of p is zero: the first eight bytes are, and every other byte equals the one eight before it. That
+// is a comparison of two ranges, for which the standard library uses vector instructions.
 func isZero(p []byte) bool {
 	head := min(8, len(p))
 	for _, b := range p[:head] {

@@ -35,9 +35,8 @@ type region struct {
 	categories uint64 // 0 from a read of the pagemap
 }
 
-// zero reports whether the pages are known to be the kernel's page of zeros: what untouched memory becomes when it is
-// read. In a file's mapping it is no proof of a clean page, because the kernel may have merged pages that the guest had
-// filled with zeros.
+// zero reports whether the pages are known to be the kernel's page of zeros, which untouched memory becomes when it is read. In
+// a file's mapping that does not prove a page clean: the kernel may have merged pages that the guest had filled with zeros.
 func (r region) zero() bool { return r.categories&pageIsZero != 0 }
 
 // scanArg is what the ioctl takes.
@@ -48,7 +47,7 @@ type scanArg struct {
 }
 
 const (
-	regionsPerScan = 128 // the kernel allocates as many at each scan, which 512 make noticeable; each further scan costs 0.6 µs
+	regionsPerScan = 128 // the kernel allocates them for each scan, which is noticeable with 512; a further scan costs 0.6 µs
 	entriesPerRead = 512 // 4 KiB, and what the kernel walks at a time
 )
 
@@ -58,7 +57,7 @@ type finder struct {
 	regions [regionsPerScan]region
 	entries []byte // of a read of the pagemap; nil until one is needed
 
-	found   []region // all that there are since the last reset but for those that a watched run adds; nil: not known
+	found   []region // all dirty pages since the last reset, except those that a watched run adds; nil: not known
 	watched bool     // by the goroutine that Watch has bound to its thread
 	faults  faults   // of that thread when it began
 	usage   unix.Rusage
@@ -72,9 +71,9 @@ type pagemap struct {
 	counts bool // page faults are counted, of each thread
 }
 
-// openPagemap opens the pagemap once for the process and never closes it: it is the same for all memories. A Go process
-// does not fork without exec, and the descriptor does not survive that, so it is never another process's map. Before
-// its answers are trusted they are tested.
+// openPagemap opens the pagemap once for the process and never closes it: it is the same for all memories. It is never another
+// process's map, since a Go process does not fork without exec, which the descriptor does not survive. Its answers are tested
+// before they are trusted.
 var openPagemap = sync.OnceValues(func() (*pagemap, error) {
 	fd, err := unix.Open("/proc/self/pagemap", unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -97,9 +96,9 @@ var openPagemap = sync.OnceValues(func() (*pagemap, error) {
 	return nil, errors.Join(err, unix.Close(fd))
 })
 
-// findPagemap returns the pagemap of this process, or nil where there is none to be trusted.
+// findPagemap returns the pagemap of this process, or nil where there is none that can be trusted.
 func findPagemap() *pagemap {
-	p, _ := openPagemap() // whatever the reason, there is the plain way
+	p, _ := openPagemap() // for whatever reason it fails, there is the plain way
 	return p
 }
 
@@ -158,8 +157,8 @@ func (p *pagemap) findByRead(f *finder, start, end uint64) ([]region, uint64, er
 	return runs, next, nil
 }
 
-// dirtyRuns appends the dirty runs of pages that entries tell of, the first of which is for the address start, as far
-// as runs has room. It returns the address of the first page that it has not looked at.
+// dirtyRuns appends the runs of dirty pages among the entries, which begin with the page at start, as far as runs has room. It
+// returns the address of the first page that it has not looked at.
 func dirtyRuns(runs []region, entries []byte, start, page uint64) ([]region, uint64) {
 	at := start
 	for ; len(entries) >= 8; entries = entries[8:] {
@@ -190,8 +189,8 @@ func dirty(entry uint64) bool {
 	return false
 }
 
-// check dirties one page of a file and one page of zeros and fails unless they, and no others, are found: a system may
-// have a pagemap that does not tell the truth, as emulated kernels do.
+// check dirties one page of a file and one page of zeros, and fails unless exactly these are found: the pagemap of some systems,
+// such as emulated kernels, does not tell the truth.
 func (p *pagemap) check() (err error) {
 	page := unix.Getpagesize()
 	stored := make([]byte, 3*page)

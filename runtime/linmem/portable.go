@@ -10,16 +10,16 @@ type Store struct{}
 // A file is what memories share on Linux; elsewhere there is none.
 type file struct{ view []byte }
 
-// A finder knows which pages are dirty on Linux; elsewhere nobody does.
+// A finder finds dirty pages on Linux; elsewhere nothing does.
 type finder struct{}
 
-// Watch and Unwatch let Reset do with less on Linux; elsewhere they do nothing.
+// Watch and Unwatch may make Reset faster on Linux; elsewhere they do nothing.
 func (m *Memory) Watch() {}
 
 // Unwatch does nothing.
 func (m *Memory) Unwatch() {}
 
-// A pagemap tells them on Linux.
+// A pagemap tells which pages are dirty on Linux.
 type pagemap struct{}
 
 func findPagemap() *pagemap { return nil }

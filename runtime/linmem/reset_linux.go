@@ -8,19 +8,19 @@ import (
 )
 
 const (
-	// keepResident is how many bytes of dirty pages a reset copies back. What lies above is dropped, so that one call
-	// that wrote much does not cost memory for ever. It is no matter of time: to find and copy a page takes 0.1 µs, to
-	// drop it and have the next call fault takes 2 µs, at any number of pages. It is also how many bytes may stay of
-	// pages that were read and never written: each takes 40 ns of every scan, which one call that reads a gigabyte made 10 ms.
+	// keepResident is how many bytes of dirty pages a reset copies back. It drops the others, so that a call that wrote much
+	// does not cost memory for ever. It is not about time: to find and copy a page takes 0.1 µs, to drop it and have the
+	// next call fault takes 2 µs, for any number of pages. It is also how many bytes of pages may stay that were read and
+	// never written: each page takes 40 ns of every scan, which made 10 ms after a call that had read a gigabyte.
 	keepResident = 4 << 20
-	// ageEvery is how often a reset compares each page before it copies it, and drops those that the call before it
-	// left alone: dirtied by a rare call, they would be copied back after every other. A page that every twentieth call
-	// writes is as cheap dropped as kept.
+	// One reset in ageEvery compares each dirty page with the image, and drops those that the last call did not change.
+	// A rare call has dirtied them, and they would be copied back after every other call. For a page that every twentieth
+	// call writes, dropping costs as much as keeping.
 	ageEvery = 32
 )
 
-// resetDirty copies back the pages that are not the file's any more. Copied pages stay resident, so that the next call
-// that writes them does not fault.
+// resetDirty copies back the pages that are no longer the file's. Copied pages stay resident, so that the next call that
+// writes them does not fault.
 func (m *Memory) resetDirty() (copied int, err error) {
 	m.resets++
 	if m.untouched() {
@@ -30,7 +30,7 @@ func (m *Memory) resetDirty() (copied int, err error) {
 		return copied, nil
 	}
 	m.finder.found = nil
-	// A memory that is used once gains by pages that come many at a time; one that is reset will be used again.
+	// A memory that is used once is faster if its pages are mapped many at a time. One that is reset will be used again.
 	if m.resets == 1 && m.image.file.pagemap.faultAlone(m.space[:len(m.image.stored)]) && m.drop(0, m.reach) == nil {
 		return 0, nil
 	}
@@ -109,7 +109,7 @@ func (w *walk) reset(from, to int, blank bool) (full bool, err error) {
 // ages reports whether the reset of that number compares pages.
 func (m *Memory) ages(reset uint) bool { return reset%ageEvery == 0 }
 
-// blank reports whether the pages were read only, behind what the image stores: the kernel put its page of zeros there.
+// blank reports whether the pages were only read, behind what the image stores: there the kernel has mapped its page of zeros.
 func (m *Memory) blank(run region) bool {
 	return run.zero() && run.start-m.base() >= uint64(len(m.image.stored))
 }
@@ -142,7 +142,7 @@ func (m *Memory) restoreOrDrop(offset, end int) (copied int, err error) {
 	return copied, nil
 }
 
-// drop gives private pages back; the next touch finds the image's, or zeros behind them.
+// drop gives private pages back. The next access finds the image's pages, or zeros behind them.
 func (m *Memory) drop(offset, end int) error {
 	if err := unix.Madvise(m.space[offset:end], unix.MADV_DONTNEED); err != nil {
 		return fmt.Errorf("drop pages: %w", err)

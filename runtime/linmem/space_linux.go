@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// strict reports whether the system counts writable memory that nobody has touched yet: by its mode of overcommitment, or
-// by a limit on the data of the process. Then space is made writable only where it is used, which takes a mapping more.
+// strict reports whether the system counts writable memory that nobody has touched yet, because of its overcommit mode or a limit
+// on the data of the process. Then space is made writable only where it is used, which takes one more mapping.
 var strict = sync.OnceValue(func() bool {
 	mode, err := os.ReadFile("/proc/sys/vm/overcommit_memory")
 	var data unix.Rlimit
@@ -18,7 +18,7 @@ var strict = sync.OnceValue(func() bool {
 		unix.Getrlimit(unix.RLIMIT_DATA, &data) != nil || data.Cur != unix.RLIM_INFINITY
 })
 
-// reserveSpace takes address space of which nothing may be used before it is committed.
+// reserveSpace reserves address space, which may not be used before it is committed.
 func reserveSpace(size int) ([]byte, error) {
 	protection, flags := unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON|unix.MAP_NORESERVE
 	if strict() {
@@ -37,7 +37,7 @@ func reserveSpace(size int) ([]byte, error) {
 // commit makes whole pages of reserved space usable. They are zero.
 func commit(pages []byte) error {
 	if !strict() {
-		return nil // they are
+		return nil // they are usable
 	}
 	return unix.Mprotect(pages, unix.PROT_READ|unix.PROT_WRITE)
 }
@@ -47,7 +47,7 @@ func release(space []byte) error {
 	return unix.MunmapPtr(unsafe.Pointer(unsafe.SliceData(space)), uintptr(len(space)))
 }
 
-// tails returns how many mappings the rest of a memory takes that is reserved and not used yet.
+// tails returns how many mappings the part of a memory takes that is reserved and not used yet.
 func tails() int {
 	if strict() {
 		return 1

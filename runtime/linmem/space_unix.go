@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// reserveSpace takes address space that nothing may touch yet.
+// reserveSpace reserves address space, which may not be used before it is committed.
 func reserveSpace(size int) ([]byte, error) {
 	start, err := unix.MmapPtr(-1, 0, nil, uintptr(size), unix.PROT_NONE, unix.MAP_PRIVATE|unix.MAP_ANON)
 	if err != nil {

@@ -6,13 +6,13 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// reserveSpace takes address space that nothing may touch yet.
+// reserveSpace reserves address space, which may not be used before it is committed.
 func reserveSpace(size int) ([]byte, error) {
 	address, err := windows.VirtualAlloc(0, uintptr(size), windows.MEM_RESERVE, windows.PAGE_NOACCESS)
 	if err != nil {
 		return nil, err
 	}
-	// Not Go's memory, so the number is as good as a pointer; vet knows only pointers that never were numbers.
+	// It is not Go's memory, so the number is as good as a pointer. Vet would reject a direct conversion.
 	start := *(*unsafe.Pointer)(unsafe.Pointer(&address))
 	return unsafe.Slice((*byte)(start), size), nil
 }

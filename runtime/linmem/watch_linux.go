@@ -7,18 +7,18 @@ import (
 )
 
 // The first write to a page that is not yet the memory's own is a page fault, and Linux counts the faults of each thread
-// (ru_minflt and ru_majflt of getrusage(2); mm_account_fault in the kernel's mm/memory.c). So where whoever used a memory
-// since its dirty pages were found did so on one thread, and that had no fault, they are still all, and need not be looked
-// for. Two looks at the counters take 0.5 µs, at any size; a scan takes 1 µs for 18 granules and 2.9 for 1,000.
+// (ru_minflt and ru_majflt of getrusage(2); mm_account_fault in the kernel's mm/memory.c). If, since the dirty pages of a memory
+// were found, only one thread has used it, and that thread has had no fault, then no other page is dirty, and there is no need to
+// look. Two looks at the counters take 0.5 µs for any size; a scan takes 1 µs for 18 granules and 2.9 for 1,000.
 //
-// The counters may err by counting what has nothing to do with the memory: then it is looked for.
+// The counters also count faults that have nothing to do with the memory. Then the dirty pages are looked for.
 
 // faults are how many page faults a thread has had.
 type faults struct{ minor, major int64 }
 
-// Watch tells that up to Unwatch or Reset, which the same goroutine has to call, this goroutine alone uses the memory.
-// That may let Reset do without looking for what was written. It binds the goroutine to its thread, so whoever is about
-// to wait had better call Unwatch. To watch is never needed; without use or twice in a row it does nothing.
+// Watch promises that until Unwatch or Reset, which the same goroutine has to call, only this goroutine uses the memory. That may
+// spare Reset the search for dirty pages. Watch binds the goroutine to its thread, so whoever is about to wait should call
+// Unwatch first. It is optional, and does nothing where it is of no use or called twice.
 func (m *Memory) Watch() {
 	f := &m.finder
 	if f.found == nil || f.watched || m.ages(m.resets+1) {
@@ -30,7 +30,7 @@ func (m *Memory) Watch() {
 	}
 }
 
-// Unwatch ends what Watch began, if anything.
+// Unwatch ends what Watch has begun.
 func (m *Memory) Unwatch() {
 	if m.finder.watched {
 		m.finder.watched = false
@@ -57,8 +57,8 @@ func (f *finder) countFaults() (faults, bool) {
 	return faults{int64(f.usage.Minflt), int64(f.usage.Majflt)}, true
 }
 
-// seesFaults reports whether a first write to each of those pages is counted. A system that does not count faults must
-// not be believed when it tells of none.
+// seesFaults reports whether a first write to each of those pages is counted. A system that does not count faults must not be
+// trusted when it reports none.
 func (f *finder) seesFaults(pages ...*byte) bool {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

@@ -1,10 +1,10 @@
-// Package schedule runs jobs that nothing can interrupt, so that cheap ones never wait for dear ones.
+// Package schedule runs jobs that can't be interrupted, so that cheap ones never wait for costly ones.
 //
-// Jobs say beforehand what they will take, and run in lanes by it: what only loads something that was made before, what
-// takes a moment, and what takes longer. Each lane has places of its own. Dear jobs together stay within a number of
-// bytes.
+// Each job comes with a prediction of what it takes, which puts it into one of three lanes: jobs that only load what was made
+// before, jobs that take a moment, and jobs that take longer. Each lane has places of its own. Expensive jobs together stay
+// within a number of bytes.
 //
-// A prediction may be wrong: a job that takes a second longer than foreseen goes on, while another begins in its place.
+// Predictions may be wrong: while a job that takes a second longer than predicted goes on, another begins in its place.
 package schedule
 
 import (
@@ -16,22 +16,23 @@ import (
 
 // A Job is run once.
 type Job struct {
-	// Run does the work. Cancel is called instead where the scheduler is closed before. Neither may panic.
+	// Run does the work. If the scheduler is closed first, Cancel is called instead. Neither may panic.
 	Run, Cancel func()
 	// Order breaks ties between jobs that are alike: the lower one comes first.
 	Order uint64
 	// Time and Bytes are what the job is predicted to take.
 	Time  time.Duration
 	Bytes int64
-	// Load is set where the job only loads what was made before.
+	// Load tells that the job only loads what was made before.
 	Load bool
 
 	// Scheduler.mu guards these.
 	urgent bool
-	lane   *lane // it counts there; nil: it doesn't run, or takes longer than foreseen
+	lane   *lane // in which it takes a place; nil: it does not run, or takes longer than predicted
 }
 
-// before tells which job of a lane comes first: what somebody waits for, then the cheaper by a factor of two, then by Order.
+// before reports whether j comes before another job of its lane: first what somebody waits for, then what is cheaper by a
+// factor of two, then by Order.
 func (j *Job) before(other *Job) bool {
 	if j.urgent != other.urgent {
 		return j.urgent
@@ -42,22 +43,22 @@ func (j *Job) before(other *Job) bool {
 func (j *Job) class() int { return bits.Len64(uint64(max(j.Time, cheapTime))) }
 
 const (
-	// cheapTime and cheapBytes are the most that a job of the lane for cheap ones is predicted to take: so long a
-	// call may wait without anybody's noticing.
+	// cheapTime and cheapBytes are the most that a cheap job is predicted to take: a call may wait that long without
+	// anybody's noticing.
 	cheapTime  = 100 * time.Millisecond
 	cheapBytes = 32 << 20
 	// overrun is by how much a job may exceed its prediction before another begins in its place.
 	overrun = time.Second
-	// maxOverruns is for how many such jobs others begin. It bounds memory and threads.
+	// maxOverruns is how many such jobs may be replaced at a time. It bounds memory and threads.
 	maxOverruns = 2
 )
 
-// A lane holds jobs that are alike.
+// A lane holds jobs of one kind.
 type lane struct {
-	bytes   int64 // of jobs that run together; one runs even if it is larger
+	bytes   int64 // of the jobs that run at a time; a job that is larger runs alone
 	queue   []*Job
 	running int
-	taken   int64 // bytes of those that run, or have overrun
+	taken   int64 // bytes of those that run, overdue ones included
 }
 
 // A Scheduler begins jobs as there is room. It is safe for concurrent use.
@@ -67,18 +68,18 @@ type Scheduler struct {
 	mu       sync.Mutex
 	loads    lane
 	cheap    lane
-	dear     lane
-	most     int // places of loads
-	shared   int // places of cheap and dear jobs together
+	costly   lane
+	most     int // places for loads
+	shared   int // places for cheap and costly jobs together
 	running  int // of all lanes
 	overruns int
 	closed   bool
 	idle     chan struct{} // closed when closed and nothing runs
 }
 
-// New returns a scheduler for so many processors. bytes bounds what dear jobs take together, and what loads take.
+// New returns a scheduler for that many processors. bytes bounds what costly jobs take together, and what loads take.
 //
-// Where there are three processors or more, cheap and dear jobs leave one of them to others.
+// Where there are three processors or more, cheap and costly jobs leave one of them free.
 func New(processors int, bytes int64) *Scheduler {
 	shared := max(2, processors-1)
 	return &Scheduler{
@@ -87,7 +88,7 @@ func New(processors int, bytes int64) *Scheduler {
 		shared:  shared,
 		loads:   lane{bytes: bytes},
 		cheap:   lane{bytes: int64(shared+maxOverruns) * cheapBytes},
-		dear:    lane{bytes: bytes},
+		costly:  lane{bytes: bytes},
 		idle:    make(chan struct{}),
 	}
 }
@@ -107,14 +108,14 @@ func (s *Scheduler) Add(j *Job) {
 	}
 }
 
-// Hurry makes a job one that somebody waits for, before or after it was added.
+// Hurry tells that somebody waits for a job, which need not have been added yet.
 func (s *Scheduler) Hurry(j *Job) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	j.urgent = true
 }
 
-// Close cancels what was not begun, and does not wait for what was. Closing twice is fine.
+// Close cancels the jobs that have not begun, and does not wait for those that have. Closing twice is fine.
 func (s *Scheduler) Close() {
 	var queued []*Job
 	s.mu.Lock()
@@ -140,7 +141,7 @@ func (s *Scheduler) Idle() <-chan struct{} { return s.idle }
 // A State is how many jobs there are.
 type State struct {
 	Queued, Running int
-	// Late is how many of those that run take longer than was foreseen.
+	// Late is how many of those that run take longer than predicted, and have been replaced.
 	Late int
 }
 
@@ -155,7 +156,7 @@ func (s *Scheduler) State() State {
 	return state
 }
 
-func (s *Scheduler) lanes() [3]*lane { return [...]*lane{&s.loads, &s.cheap, &s.dear} }
+func (s *Scheduler) lanes() [3]*lane { return [...]*lane{&s.loads, &s.cheap, &s.costly} }
 
 func (s *Scheduler) laneOf(j *Job) *lane {
 	switch {
@@ -164,7 +165,7 @@ func (s *Scheduler) laneOf(j *Job) *lane {
 	case j.Time <= cheapTime && j.Bytes <= cheapBytes:
 		return &s.cheap
 	}
-	return &s.dear
+	return &s.costly
 }
 
 // begin starts jobs as long as there is room. s.mu is held.
@@ -184,7 +185,7 @@ func (s *Scheduler) begin() {
 	}
 }
 
-// next takes the job whose turn it is from the lane's queue; nil: none may begin. s.mu is held.
+// next takes the job whose turn it is from the lane's queue, or returns nil where none may begin. s.mu is held.
 func (s *Scheduler) next(l *lane) *Job {
 	if s.closed || len(l.queue) == 0 || l.running >= s.places(l) {
 		return nil
@@ -205,16 +206,17 @@ func (s *Scheduler) next(l *lane) *Job {
 	return j
 }
 
-// places returns how many places a lane has now: one of those for cheap and dear jobs is kept for each kind that there is.
+// places returns how many places a lane has now. One of those that cheap and costly jobs share is kept for each of the two, if
+// it has jobs.
 func (s *Scheduler) places(l *lane) int {
 	switch l {
 	case &s.cheap:
-		kept := s.dear.running
-		if len(s.dear.queue) > 0 {
+		kept := s.costly.running
+		if len(s.costly.queue) > 0 {
 			kept = max(kept, 1)
 		}
 		return s.shared - kept
-	case &s.dear:
+	case &s.costly:
 		return min(s.shared-1, s.shared-s.cheap.running)
 	}
 	return s.most
@@ -240,7 +242,7 @@ func (s *Scheduler) run(j *Job, l *lane) {
 	s.begin()
 }
 
-// late gives the place of a job that takes longer than was foreseen to another.
+// late gives the place of a job that takes longer than predicted to another.
 func (s *Scheduler) late(j *Job) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -55,14 +55,14 @@ const (
 	mib   = 1 << 20
 )
 
-// TestCheapPassesDear queues dear jobs, and a cheap one after them: it doesn't wait for any, on any number of processors.
-func TestCheapPassesDear(t *testing.T) {
+// TestCheapPassesCostly queues costly jobs, and a cheap one after them: it doesn't wait for any, on any number of processors.
+func TestCheapPassesCostly(t *testing.T) {
 	t.Parallel()
 	for _, processors := range []int{1, 2, 3, 8} {
 		synctest.Test(t, func(t *testing.T) {
 			s, l := schedule.New(processors, 1024*mib), newLog()
 			for n := range uint64(50) {
-				s.Add(l.job("dear", n, large, 100*mib, 0))
+				s.Add(l.job("costly", n, large, 100*mib, 0))
 			}
 			s.Add(l.job("cheap", 50, small, mib, 0))
 			load := l.job("load", 51, small, 500*mib, 0)
@@ -83,19 +83,19 @@ func TestCheapPassesDear(t *testing.T) {
 	}
 }
 
-// TestDearIsNotStarved queues many cheap jobs, and a dear one after them: it begins when the first cheap one ends.
-func TestDearIsNotStarved(t *testing.T) {
+// TestCostlyIsNotStarved queues many cheap jobs, and a costly one after them: it begins when the first cheap one ends.
+func TestCostlyIsNotStarved(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s, l := schedule.New(2, 1024*mib), newLog()
 		for n := range uint64(1000) {
 			s.Add(l.job("cheap", n, small, mib, 0))
 		}
-		s.Add(l.job("dear", 1000, large, 100*mib, 0))
+		s.Add(l.job("costly", 1000, large, 100*mib, 0))
 		time.Sleep(20 * large)
 		s.Close()
 		<-s.Idle()
-		l.end(t, "dear", large+2*small)
+		l.end(t, "costly", large+2*small)
 		l.end(t, "cheap", 1000*small+small)
 	})
 }
@@ -109,7 +109,7 @@ func TestOrder(t *testing.T) {
 		late, urgent := l.job("hurried", 9, 8*time.Second, mib, 0), l.job("urgent", 7, 3*time.Second, mib, 0)
 		s.Hurry(urgent)
 		for _, j := range []*schedule.Job{
-			l.job("dearest", 1, 10*time.Second, mib, 0),
+			l.job("costliest", 1, 10*time.Second, mib, 0),
 			l.job("third", 6, 600*time.Millisecond, mib, 0),
 			l.job("second", 5, 700*time.Millisecond, mib, 0),
 			late,
@@ -121,13 +121,13 @@ func TestOrder(t *testing.T) {
 		time.Sleep(time.Minute)
 		s.Close()
 		<-s.Idle()
-		if got, want := l.order(), "first urgent hurried second third dearest"; got != want {
+		if got, want := l.order(), "first urgent hurried second third costliest"; got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	})
 }
 
-// TestBytes has dear jobs take memory: together they stay within the bound, and one that is above it runs alone.
+// TestBytes has costly jobs take memory: together they stay within the bound, and one that is above it runs alone.
 func TestBytes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

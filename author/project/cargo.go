@@ -47,7 +47,7 @@ func (p *Project) readCargo() error {
 }
 
 // remap returns the environment and the arguments that have Cargo leave the paths of this machine out of the module, where
-// they would stand in the texts of panics. Cargo takes flags from one place only: RUSTFLAGS, or those of the target, or those
+// they would be in the texts of panics. Cargo takes flags from one place only: RUSTFLAGS, or those of the target, or those
 // of the build. So ours join those that are in force, and go first where the order can be chosen: the last one wins.
 func (p *Project) remap(target string) (env, args []string) {
 	home, _ := os.UserHomeDir() // "" where there is none
@@ -97,13 +97,13 @@ func (c *compiler) cargo(ctx context.Context) (file string, err error) {
 	default:
 		target = wasmTarget
 	}
-	// What Cargo tells in JSON is read while it runs: there is more of it than is worth keeping.
+	// Cargo's messages in JSON are read while it runs: there are more than are worth keeping.
 	reader, writer := io.Pipe()
 	made := artifacts{manifest: filepath.Join(c.project.Dir, "Cargo.toml")}
 	done := make(chan error, 1)
 	go func() {
 		err := made.read(reader)
-		_, _ = io.Copy(io.Discard, reader) // lest Cargo waits
+		_, _ = io.Copy(io.Discard, reader) // or Cargo would wait
 		done <- err
 	}()
 	env, flags := c.project.remap(target)
@@ -118,7 +118,7 @@ func (c *compiler) cargo(ctx context.Context) (file string, err error) {
 	case err != nil:
 		return "", err
 	case readErr != nil:
-		return "", fmt.Errorf("read what Cargo tells: %w", readErr)
+		return "", fmt.Errorf("read the messages of Cargo: %w", readErr)
 	}
 	switch len(made.files) {
 	case 0:

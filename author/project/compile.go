@@ -19,7 +19,7 @@ import (
 const maxModule = 64 << 20
 
 // Compile runs the project's compiler and returns the module. Where the project is plain, the module has the manifest
-// of its manifestFile; otherwise it tells its manifest itself (toolsrv_describe), or the compiler has put it in already.
+// of its manifestFile; otherwise it returns its manifest itself (toolsrv_describe), or the compiler has already put it in.
 // What the compiler says goes to stderr unchanged; when stderr is the terminal, in its colours. The compiler, with all
 // that it started, ends when ctx does.
 func (p *Project) Compile(ctx context.Context, stderr io.Writer) ([]byte, error) {
@@ -59,7 +59,7 @@ func (p *Project) Compile(ctx context.Context, stderr io.Writer) ([]byte, error)
 	_, reactor := parsed.Export("toolsrv_call")
 	switch {
 	case p.Plain && reactor:
-		return nil, fmt.Errorf("%s uses the SDK, which tells the manifest, and there is a %s, too: remove one of the two", p.Dir, manifestFile)
+		return nil, fmt.Errorf("%s uses the SDK, which makes the manifest, and there is a %s, too: remove one of them", p.Dir, manifestFile)
 	case p.Plain:
 		return wasmbin.SetCustom(module, wasmtools.ManifestSection, manifest)
 	case !reactor:

@@ -14,7 +14,7 @@ const maxSource = 64 << 20
 
 var targetName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]*$`)
 
-// readGo learns from the Go files whether TinyGo compiles them, and for what. A file that is no Go is left to the
+// readGo learns from the Go files whether TinyGo compiles them, and for what. A file that is not Go is left to the
 // compiler, whose errors are better.
 func (p *Project) readGo(files []string) error {
 	p.Language = Go
@@ -42,7 +42,7 @@ func (p *Project) readGo(files []string) error {
 	return nil
 }
 
-// readDirective reads what stands behind //toolsrv: in a Go file.
+// readDirective reads what follows //toolsrv: in a Go file.
 func (p *Project) readDirective(words []string) error {
 	target := ""
 	goroutines := len(words) > 1 && words[len(words)-1] == "goroutines"

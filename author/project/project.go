@@ -1,5 +1,5 @@
 // Package project looks after the folder that an author of tools works in: it makes a new one, finds out its language,
-// runs that language's compiler with the right flags, and tells when a source has changed.
+// runs that language's compiler with the right flags, and says when a source has changed.
 //
 // The compilers are programs of the author's machine and run the project's own code (a Cargo build script, for
 // example), so a project should be as trusted as any source that is built.

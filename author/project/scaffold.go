@@ -156,7 +156,7 @@ func (s Scaffold) write(dir string) error {
 		if err := t.Execute(&out, data); err != nil {
 			return err
 		}
-		// A name in the templates has .tmpl behind it, lest Go takes it for its own, and no dot in front.
+		// A name in the templates ends in .tmpl, so that Go does not take it for its own, and has no dot in front.
 		to := strings.TrimSuffix(strings.TrimPrefix(name, root+"/"), ".tmpl")
 		if to == "gitignore" {
 			to = ".gitignore"

@@ -80,7 +80,7 @@ func (c *compiler) tinygoEnv(ctx context.Context) ([]string, error) {
 		newest, have = match[2], match[1]
 	}
 	minor, _ := strconv.Atoi(newest)
-	if got, _ := strconv.Atoi(have); minor >= got { // too old, or nothing of this: the build tells it as well
+	if got, _ := strconv.Atoi(have); minor >= got { // too old, or not known: the build will say so
 		return nil, nil
 	}
 	version, err := c.findGo(ctx, minor)

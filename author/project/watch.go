@@ -15,7 +15,7 @@ import (
 // maxWatched is the largest number of files and folders that a Watcher looks at.
 const maxWatched = 10_000
 
-// A Watcher tells when the sources of a project have changed. It compares names, sizes and modification times: of the few
+// A Watcher says when the sources of a project have changed. It compares names, sizes and modification times: of the few
 // files of a project that takes some 0.1 ms, and works on every file system.
 type Watcher struct {
 	dir      string

@@ -26,8 +26,8 @@ type Options struct {
 	// Limits hold instead of those of Config, where they are set.
 	Limits limits.Limits
 	Logger *slog.Logger
-	// Compiling is told when the module is going to be compiled, which may take seconds; the function that it returns is
-	// called when that is done. Nil: nobody is told.
+	// Compiling is called before the module is compiled, which may take seconds, and the function that it returns is called
+	// afterwards. It may be nil.
 	Compiling func(size int) (done func())
 }
 
@@ -127,13 +127,13 @@ func (f *File) Pick(name string) (*wasmtools.Tool, error) {
 	return nil, fmt.Errorf("%s has no tool %q: it has %s", f.Name, name, list)
 }
 
-// Call calls a tool as a server does. times is told what the phases took; nil: nobody measures them. The error is a
+// Call calls a tool as a server does. times gets how long the phases took; it may be nil. The error is a
 // *wasmtools.Error.
 func (f *File) Call(ctx context.Context, tool *wasmtools.Tool, arguments []byte, times *wasmtools.Times) ([]byte, error) {
 	return f.invoker.Call(ctx, invoke.RouteTo(tool), &wasmtools.Call{Arguments: arguments, Principal: wasmtools.Self(), Times: times})
 }
 
-// TryExamples calls the tools with the arguments of their examples, in order, and tells what came of each.
+// TryExamples calls the tools with the arguments of their examples, in order, and calls tell with the outcome of each.
 func (f *File) TryExamples(ctx context.Context, tell func(toolfile.Trial)) {
 	f.module.TryExamples(ctx, tell)
 }

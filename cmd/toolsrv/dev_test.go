@@ -107,7 +107,7 @@ func TestDev(t *testing.T) {
 		return strings.Contains(text, "main.go") && strings.Contains(text, "undefined: misspelled")
 	})
 	s.waitLine("what goes on", func(line map[string]any) bool {
-		return line["level"] == "ERROR" && strings.Contains(fmt.Sprint(line["msg"]), "goes on serving")
+		return line["level"] == "ERROR" && strings.Contains(fmt.Sprint(line["msg"]), "stays in service")
 	})
 	if got := greeting(); got != `"Hello, Ada`+end+`"` {
 		t.Errorf("after a mistake it answers %s, want the last good version", got)

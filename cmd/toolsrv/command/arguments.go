@@ -12,7 +12,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// fileAnd takes a file and up to most further arguments, what they are in words.
+// fileAnd takes a file and up to most further arguments, which what describes.
 func fileAnd(most int, what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		switch {
@@ -31,10 +31,10 @@ func firstExample(cmd *cobra.Command) string {
 	return firstLine(cmd.Example)
 }
 
-// toolAndBody tells a tool's name from its arguments. Either may be left out; body is nil where it is.
+// toolAndBody tells a tool's name apart from its arguments. Either may be left out; body is nil where it is.
 func toolAndBody(args []string) (name string, body *string, err error) {
 	if len(args) > 0 && args[0] == "" {
-		return "", nil, &usageError{errors.New("TOOL is empty: name a tool, or leave it out where the file has one only")}
+		return "", nil, &usageError{errors.New("TOOL is empty: name a tool, or leave it out where the file has only one")}
 	}
 	if len(args) > 0 && isToolName(args[0]) {
 		name, args = args[0], args[1:]
@@ -53,14 +53,14 @@ func isToolName(arg string) bool {
 	return arg != "-" && wasmtools.CheckNamespace(strings.TrimPrefix(arg, "/")) == nil
 }
 
-// readArguments returns the JSON that body is, or standard input where that is "-". It reads no more than a call can have
-// and one byte, so that too much is found by the same check as on a server.
+// readArguments returns body, or standard input where body is "-". It reads one byte more than a call can have, so that the
+// same check as on a server finds what is too large.
 func readArguments(body string, stdin io.Reader, stderr io.Writer, limit int64) ([]byte, error) {
 	if body != "-" {
 		return []byte(body), nil
 	}
 	if file, ok := stdin.(*os.File); ok && isTerminal(file) {
-		fmt.Fprintln(stderr, "Type the arguments, JSON; Ctrl-D ends them.")
+		fmt.Fprintln(stderr, "Type the arguments as JSON, then Ctrl-D.")
 	}
 	text, err := io.ReadAll(io.LimitReader(stdin, limit+1))
 	if err != nil {
@@ -88,7 +88,7 @@ func folderOf(args []string) string {
 	return args[0]
 }
 
-// noArguments refuses arguments that are no flags.
+// noArguments refuses arguments that are not flags.
 func noArguments(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil

@@ -35,15 +35,15 @@ func newBench() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "bench FILE [TOOL] [JSON|-]",
 		Short: "Measure how long calls of a tool take",
-		Long: `Call a tool of FILE again and again, in the sandbox, and show how long calls take and
-how many there are in a second. A call is what a server does for one without HTTP:
-validation, defaults, the tool in a sandbox that is as new, the reset.
+		Long: `Call a tool of FILE again and again, in the sandbox, and show how long a call takes and
+how many run in a second. A call is all that a server does for it but HTTP: validation,
+defaults, the tool in a clean sandbox, the reset.
 
-TOOL may be left out where the file has one tool. JSON are the arguments; without them
-those of the tool's first example are taken.
+TOOL may be left out where the file has one tool. JSON is the arguments; without it the
+arguments of the tool's first example are used.
 
 Exit codes: 0 done, 1 where a call failed or the file could not be loaded, 2 wrong
-usage, and those of 'toolsrv call' where the very first call fails.`,
+usage, and the codes of 'toolsrv call' where the very first call fails.`,
 		Example: `  toolsrv bench math.wasm add '{"a": 2, "b": 3}'
   toolsrv bench math.wasm add --concurrency 4 --duration 10s --json`,
 		Args:              fileAnd(2, "a tool and its arguments"),
@@ -60,7 +60,7 @@ usage, and those of 'toolsrv call' where the very first call fails.`,
 	return cmd
 }
 
-// check refuses flags that mean nothing.
+// check refuses flags that make no sense.
 func (b *bench) check(cmd *cobra.Command) error {
 	flags := cmd.Flags()
 	switch {
@@ -69,7 +69,7 @@ func (b *bench) check(cmd *cobra.Command) error {
 	case flags.Changed("calls") && b.calls < 1:
 		return fmt.Errorf("--calls is %d: give a number from 1, or leave it out", b.calls)
 	case flags.Changed("calls") && flags.Changed("duration"):
-		return errors.New("--calls and --duration both say when to end: give one of them")
+		return errors.New("--calls and --duration both say when to stop: give one of them")
 	case b.duration <= 0:
 		return fmt.Errorf("--duration is %s: give a time such as 10s", b.duration)
 	case b.warmup < 0:
@@ -110,9 +110,9 @@ func (b *bench) run(cmd *cobra.Command, args []string) error {
 	case len(tool.Examples) > 0:
 		arguments = tool.Examples[0].Arguments
 	default:
-		return &usageError{fmt.Errorf("%s has no example whose arguments could be taken: give them as JSON", tool.Path())}
+		return &usageError{fmt.Errorf("%s has no example to take arguments from: give them as JSON", tool.Path())}
 	}
-	// A call that fails is a mistake of the arguments most often, and not worth measuring.
+	// A call that fails is most often a mistake in the arguments, and not worth measuring.
 	if _, err := file.Call(ctx, tool, arguments, nil); err != nil {
 		return tellFailure(stderr, err, false)
 	}
@@ -135,7 +135,7 @@ func (b *bench) run(cmd *cobra.Command, args []string) error {
 	return err
 }
 
-// A measurement is what came of calls.
+// A measurement is the outcome of many calls.
 type measurement struct {
 	times  histogram
 	calls  int64
@@ -144,7 +144,7 @@ type measurement struct {
 	took   time.Duration
 }
 
-// measure calls the tool for a while, or, where calls is not 0, for that many times, and until ctx ends at the most.
+// measure calls the tool for the time d, or calls times where that is not 0. It stops early when ctx ends.
 func (b *bench) measure(ctx context.Context, file *workbench.File, tool *wasmtools.Tool, arguments []byte, d time.Duration, calls int64) *measurement {
 	begun := time.Now()
 	end := begun.Add(d)
@@ -160,7 +160,7 @@ func (b *bench) measure(ctx context.Context, file *workbench.File, tool *wasmtoo
 				}
 				_, err := file.Call(ctx, tool, arguments, nil)
 				if ctx.Err() != nil {
-					return // it may have been cut off
+					return // the call may have been cut off
 				}
 				now := time.Now()
 				m.times.add(now.Sub(last))
@@ -187,7 +187,7 @@ func (b *bench) measure(ctx context.Context, file *workbench.File, tool *wasmtoo
 	return whole
 }
 
-// benched is what `toolsrv bench --json` prints; the members are stable. Times of calls are in microseconds.
+// benched is what `toolsrv bench --json` prints. Its members are stable.
 type benched struct {
 	File           string    `json:"file"`
 	Path           string    `json:"path"`
@@ -199,7 +199,7 @@ type benched struct {
 	Microseconds   latencies `json:"microseconds"`
 }
 
-// latencies are times of calls: the shortest, the longest, and those that so many percent of the calls do not exceed.
+// latencies are times of calls in microseconds: the shortest, the longest, and percentiles.
 type latencies struct {
 	Min  float64 `json:"min"`
 	P50  float64 `json:"p50"`

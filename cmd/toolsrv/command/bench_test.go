@@ -65,12 +65,12 @@ func TestBenchRefuses(t *testing.T) {
 		code int
 		says string
 	}{
-		{"no arguments and no example", []string{"echo"}, 2, "/shop/echo has no example whose arguments could be taken"},
+		{"no arguments and no example", []string{"echo"}, 2, "/shop/echo has no example to take arguments from"},
 		{"no tool", nil, 2, "has several tools"},
 		{"no concurrency", []string{"echo", order, "-c", "0"}, 2, "--concurrency is 0: give a number from 1 to 1000"},
 		{"much concurrency", []string{"echo", order, "-c", "100000"}, 2, "--concurrency is 100000"},
 		{"no calls", []string{"echo", order, "-n", "0"}, 2, "--calls is 0"},
-		{"two ends", []string{"echo", order, "-n", "1", "-d", "1s"}, 2, "both say when to end"},
+		{"two ends", []string{"echo", order, "-n", "1", "-d", "1s"}, 2, "both say when to stop"},
 		{"no time", []string{"echo", order, "-d", "0s"}, 2, "--duration is 0s"},
 		{"a number for a time", []string{"echo", order, "-d", "5"}, 2, "--duration"},
 		{"a negative time", []string{"echo", order, "--warm-up", "-1s"}, 2, "--warm-up is -1s"},

@@ -14,7 +14,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// built is what `toolsrv build` tells; the JSON members are stable.
+// built is what `toolsrv build` prints. Its JSON members are stable.
 type built struct {
 	File     string           `json:"file"`
 	Language project.Language `json:"language"`
@@ -34,12 +34,12 @@ func newBuild() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "build [DIR]",
 		Short: "Build the tool in a folder, with its manifest inside",
-		Long: `Build the tool whose source is in DIR, or here: find out its language, run the
-compiler with the right flags, embed the manifest, and check what a server would.
+		Long: `Build the tool whose source is in DIR, or in the current folder: find out its language,
+run the compiler with the right flags, embed the manifest, and check what a server would.
 
   Go      a package main
-  TinyGo  the same, with the line //toolsrv:tinygo above its imports; behind it may
-          stand a target other than wasip1, and the word goroutines
+  TinyGo  the same, with the line //toolsrv:tinygo above its imports; the line may
+          add a target other than wasip1, and the word goroutines
   Rust    a Cargo.toml; .cargo/config.toml may name a target other than
           wasm32-unknown-unknown
 A program in Go or Rust that knows nothing of toolsrv, but reads JSON from standard
@@ -63,13 +63,13 @@ A build runs code of the project, such as Cargo's build scripts.`,
 		},
 		ValidArgsFunction: completeFolder,
 	}
-	cmd.Flags().VarP((*fileFlag)(&output), "output", "o", "`file` to make (default DIR/NAME.wasm, where NAME is that of the folder)")
+	cmd.Flags().VarP((*fileFlag)(&output), "output", "o", "`file` to write (default DIR/NAME.wasm, where NAME is that of the folder)")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON object")
 	completeFlag(cmd, "output", completeModules)
 	return cmd
 }
 
-// buildTool builds the project in dir, embeds its manifest and writes the file, which is named as the caller will see it.
+// buildTool builds the project in dir, embeds its manifest and writes the file. Messages name the file as the caller does.
 func buildTool(ctx context.Context, dir, output string, stderr io.Writer) (*built, error) {
 	p, err := project.Open(dir)
 	if err != nil {

@@ -30,11 +30,11 @@ func newCall() *cobra.Command {
 		Short: "Call a tool of a file once, in the sandbox",
 		Long: `Call a tool of FILE once, with the validation, the defaults and the limits of a
 server. TOOL is its name or its path, and may be left out where the file has one tool.
-JSON are the arguments, {} where they are left out; - reads them from standard input.
+JSON is the arguments, {} where it is left out; - reads it from standard input.
 
-The result goes to standard output, why there is none to standard error, as do the
-tool's log lines. With --json the error is one object, as a server would answer it, and
-nothing is logged unless --log-level is given.
+The result goes to standard output; an error and the tool's log lines go to standard
+error. With --json the error is one object, as a server would answer it, and nothing is
+logged unless --log-level is given.
 
 Exit codes: 0 done, 1 failed (no such file, a file that a server refuses), 2 wrong
 usage, and those of the call:
@@ -50,7 +50,7 @@ usage, and those of the call:
 	}
 	c.add(cmd)
 	cmd.Flags().BoolVar(&c.asJSON, "json", false, "print an error as one JSON object, as a server would answer it")
-	cmd.Flags().BoolVar(&c.time, "time", false, "print what loading, compiling, the call and the reset took, to standard error")
+	cmd.Flags().BoolVar(&c.time, "time", false, "print to standard error how long loading, compiling, the call and the reset took")
 	return cmd
 }
 
@@ -94,7 +94,7 @@ func (c *call) run(cmd *cobra.Command, args []string) error {
 	return writeJSON(cmd.OutOrStdout(), result)
 }
 
-// printTimes tells what the phases took.
+// printTimes prints how long the phases took.
 func printTimes(w io.Writer, file *workbench.File, t wasmtools.Times, asJSON bool) {
 	phases := []struct {
 		name string
@@ -105,14 +105,14 @@ func printTimes(w io.Writer, file *workbench.File, t wasmtools.Times, asJSON boo
 		{"compile", file.Compile, "or take the compiled code from the cache"},
 		{"ready", t.Ready, "initialise the program, make an instance"},
 		{"call", t.Run, "the tool's own time"},
-		{"reset", t.Reset, "make the instance as new"},
+		{"reset", t.Reset, "put the instance back into its first state"},
 	}
 	if asJSON {
 		micros := map[string]float64{}
 		for _, p := range phases {
 			micros[p.name] = float64(p.took.Nanoseconds()) / 1e3
 		}
-		_ = json.NewEncoder(w).Encode(map[string]any{"microseconds": micros}) // as all of standard error: nobody to tell
+		_ = json.NewEncoder(w).Encode(map[string]any{"microseconds": micros}) // like all of standard error: an error has nowhere to go
 		return
 	}
 	if t.Reset == 0 {

@@ -35,30 +35,30 @@ func newCheck() *cobra.Command {
 	var c check
 	cmd := &cobra.Command{
 		Use:   "check {FILE... | --config FILE}",
-		Short: "Check files as a server would, and for what clients stumble over",
-		Long: `Find everything for which a server would refuse a file: a module that can't be loaded or
-compiled, imports that are not offered, a wrong manifest or schema, a path or operation
-id that another of the files has, or the service itself, and a memory limit that is too
+		Short: "Check files as a server would, and for what troubles clients",
+		Long: `Find every reason for which a server would refuse a file: a module that can't be loaded
+or compiled, imports that are not offered, a wrong manifest or schema, a path or
+operation id that another file or the service itself has, and a memory limit that is too
 low to start with. With --config, the files are those of the configured directory, with
 its limits and namespaces.
 
-A file that a server takes may still trouble clients. These are warnings:
-  dynamic-ref   $dynamicRef and $recursiveRef, which many do not know
-  ref-sibling   members beside $ref, which some refuse or ignore
+A file that a server takes may still trouble clients. The warnings are:
+  dynamic-ref   $dynamicRef and $recursiveRef, which many clients do not know
+  ref-sibling   members beside $ref, which some clients refuse or ignore
   ref-pointer   a $ref that is not a JSON pointer
   root-object   arguments without "type": "object", or with members below allOf and the
-                like, where some look at the top only
-  name          a member's name that language models do not take
+                like, where some clients look only at the top
+  name          a member's name that language models do not accept
   keyword       a keyword of JSON Schema that is misspelt, and therefore ignored
   format        a format that is misspelt, and therefore not checked
   example       an example that does not fit the schema of arguments or result
   unmatched     an entry of the configuration's enabled or disabled, or the match of an
                 override, that matches no tool
 
-No tool is called; of a file without an embedded manifest, toolsrv_describe is run.
+No tool is called. For a file without an embedded manifest, toolsrv_describe is run.
 
-Exit codes: 0 where a server takes all files, 1 where it would refuse one (with --strict:
-or there is a warning), 2 wrong usage.`,
+Exit codes: 0 a server takes all files, 1 it would refuse one (with --strict: or there is
+a warning), 2 wrong usage.`,
 		Example: `  toolsrv check greet.wasm
   toolsrv check --config toolsrv.toml --strict`,
 		Args: func(_ *cobra.Command, args []string) error {
@@ -72,12 +72,12 @@ or there is a warning), 2 wrong usage.`,
 	}
 	flags := cmd.Flags()
 	flags.Var((*fileFlag)(&c.config), "config", "configuration `file` whose tools directory is checked")
-	flags.BoolVar(&c.strict, "strict", false, "fail where there are warnings, too")
+	flags.BoolVar(&c.strict, "strict", false, "fail on warnings, too")
 	flags.BoolVar(&c.asJSON, "json", false, "print a JSON object")
 	return cmd
 }
 
-// checked is what `toolsrv check --json` prints; the members are stable.
+// checked is what `toolsrv check --json` prints. Its members are stable.
 type checked struct {
 	Files []*checkedFile `json:"files"`
 	// Unmatched are entries of the configuration that match no tool.
@@ -102,10 +102,10 @@ type checkedFile struct {
 	Tools    []string           `json:"tools"` // paths
 	Warnings []toolfile.Finding `json:"warnings"`
 
-	turn      int              // of a catalog in giving it its paths
-	declared  []string         // paths, of a file that is refused, too
+	turn      int              // in which a catalog gives it its paths
+	declared  []string         // paths, also of a file that is refused
 	module    *toolfile.Module // nil: refused
-	described bool             // by running it
+	described bool             // its manifest is known by running it
 }
 
 func (c *check) run(cmd *cobra.Command, args []string) error {
@@ -113,7 +113,7 @@ func (c *check) run(cmd *cobra.Command, args []string) error {
 	case c.config == "" && len(args) == 0:
 		return &usageError{errors.New("nothing to check: name .wasm files, or a configuration with --config")}
 	case c.config != "" && len(args) > 0:
-		return &usageError{errors.New("--config checks the files of its directory: leave out either it or the files")}
+		return &usageError{errors.New("--config checks the files of its directory: leave out --config, or the files")}
 	}
 	ctx, stop := untilInterrupted(cmd.Context())
 	defer stop()
@@ -206,7 +206,7 @@ func (c *check) load(ctx context.Context, engine *sandbox.Engine, settings *conf
 	return files, nil
 }
 
-// refuse notes why a file would be refused, if it is; err is nil where it is not.
+// refuse notes why a file would be refused. err is nil where it would not.
 func (f *checkedFile) refuse(err error) {
 	if err == nil {
 		return
@@ -218,7 +218,8 @@ func (f *checkedFile) refuse(err error) {
 	f.Reason = err.Error()
 }
 
-// compileAll compiles the files, and describes those that have to be run for it, some at a time: each may take much memory.
+// compileAll compiles the files, and describes those without an embedded manifest. It does a few at a time: each may take much
+// memory.
 func compileAll(ctx context.Context, files []*checkedFile) {
 	var all sync.WaitGroup
 	turns := make(chan struct{}, max(2, runtime.GOMAXPROCS(0)))
@@ -239,7 +240,7 @@ func compileAll(ctx context.Context, files []*checkedFile) {
 	all.Wait()
 }
 
-// judge finds out which files a server would take beside each other, and lints these.
+// judge finds out which of the files a server would take together, and lints those.
 func judge(files []*checkedFile, limitsFor func(path string) limits.Limits) *checked {
 	all := &checked{Files: files}
 	taken := map[string]*wasmtools.Tool{}
@@ -275,7 +276,7 @@ func inTurn(files []*checkedFile) []*checkedFile {
 	})
 }
 
-// match finds what the configuration says of tools that are not there.
+// match finds what the configuration says about tools that do not exist.
 func (c *checked) match(file string, settings *config.Config) {
 	c.config = file
 	var paths []string
@@ -288,7 +289,7 @@ func (c *checked) match(file string, settings *config.Config) {
 	c.Warnings += len(c.Unmatched)
 }
 
-// fit puts a file's tools beside those that are there, by operation id.
+// fit adds a file's tools to those that are there, by operation id.
 func (f *checkedFile) fit(taken map[string]*wasmtools.Tool, limitsFor func(path string) limits.Limits) error {
 	if err := f.module.Build(limitsFor); err != nil {
 		return err

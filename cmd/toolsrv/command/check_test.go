@@ -150,7 +150,7 @@ queue = 1
 	}{
 		{"nothing", nil, 2, "nothing to check"},
 		{"an empty name", []string{""}, 2, "the name of a file is empty"},
-		{"both", []string{config, "--config", config}, 2, "leave out either"},
+		{"both", []string{config, "--config", config}, 2, "leave out --config, or the files"},
 		{"no name", []string{"--config", ""}, 2, "it is empty"},
 		{"no configuration", []string{"--config", dir + "/nowhere.toml"}, 1, "nowhere.toml"},
 		{"no directory", []string{"--config", empty}, 1, "empty.toml: there is no tools directory " + filepath.Join(filepath.Dir(empty), "tools") + ": make it"},

@@ -30,7 +30,7 @@ import (
 // lookInterval is how often `toolsrv dev` looks for changed sources: far less than a build takes.
 const lookInterval = 100 * time.Millisecond
 
-// devPort is where `toolsrv dev` serves unless it is told otherwise.
+// devPort is where `toolsrv dev` serves unless --address says otherwise.
 const devPort = 8000
 
 func devAddress(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
@@ -38,7 +38,7 @@ func devAddress(port int) string { return net.JoinHostPort("127.0.0.1", strconv.
 // dev holds the flags of `toolsrv dev`.
 type dev struct {
 	address  string
-	anyPort  bool // address is nobody's wish
+	anyPort  bool // nobody has asked for address
 	logLevel slog.Level
 }
 
@@ -47,12 +47,13 @@ func newDev() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "dev [DIR]",
 		Short: "Build and serve the tool in a folder, and again at every change",
-		Long: `Build the tool whose source is in DIR, or here, and serve it; whenever a source
-changes, build and serve it again. What the compiler says is shown, and the last
-version that could be built goes on serving. Interrupt it (Ctrl-C) to end.
+		Long: `Build the tool whose source is in DIR, or in the current folder, and serve it. Whenever
+a source changes, build and serve it again. If a build fails, the compiler's messages
+are shown, and the last version that could be built stays in service. Press Ctrl-C to
+end.
 
-It serves without tokens, on this machine only unless --address says otherwise. Without
---address it takes one of the next ports where 8000 is in use.`,
+It serves without tokens, and on this machine only unless --address says otherwise.
+Without --address it takes one of the next ports if 8000 is in use.`,
 		Example: `  toolsrv dev greet`,
 		Args:    oneFolder,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -73,7 +74,7 @@ It serves without tokens, on this machine only unless --address says otherwise. 
 	return cmd
 }
 
-// run serves a directory of its own, into which the builds go, until ctx ends.
+// run serves a temporary directory, into which the builds go, until ctx ends.
 func (d *dev) run(ctx context.Context, dir string, cmd *cobra.Command) error {
 	if _, err := project.Open(dir); err != nil { // a wrong folder should not start a server
 		return err
@@ -101,7 +102,7 @@ func (d *dev) run(ctx context.Context, dir string, cmd *cobra.Command) error {
 	defer cancel()
 	served, told := make(chan error, 1), make(chan struct{})
 	go func() {
-		defer cancel() // nobody needs builds any more
+		defer cancel() // builds are of no use any more
 		served <- s.Run(ctx)
 	}()
 	go func() {
@@ -130,7 +131,7 @@ func (d *dev) listen(ctx context.Context, c *config.Config, logger *slog.Logger)
 	return s, err
 }
 
-// tell prints how to call the tools, whenever that has changed, until ctx ends.
+// tell prints how to call the tools, each time that this has changed, until ctx ends.
 func (d *dev) tell(ctx context.Context, s *server.Server, w io.Writer) {
 	changed := make(chan struct{}, 1) // full: one more look is due anyway
 	defer s.Table().Subscribe(func(*wasmtools.Generation) {
@@ -147,7 +148,7 @@ func (d *dev) tell(ctx context.Context, s *server.Server, w io.Writer) {
 		}
 		if commands.Len() > 0 && commands.String() != told {
 			told = commands.String()
-			fmt.Fprintf(w, "\nServed. Try, in another terminal:\n\n%s\n", told)
+			fmt.Fprintf(w, "\nServed. Try in another terminal:\n\n%s\n", told)
 		}
 		select {
 		case <-changed:
@@ -167,7 +168,7 @@ func callAddress(listener net.Addr) string {
 }
 
 // follow builds the project into the folder tools at every change, until ctx ends. A build that makes the same module as
-// the one before says nothing: what has changed was no source, and may well be a file that our own output goes to.
+// before says nothing: what has changed was not a source, and may well be a file to which our own output goes.
 func (d *dev) follow(ctx context.Context, dir, tools string, cmd *cobra.Command, logger *slog.Logger) error {
 	logger.Info("building", "folder", dir)
 	sources := project.Watch(dir, lookInterval)
@@ -191,7 +192,7 @@ func (d *dev) follow(ctx context.Context, dir, tools string, cmd *cobra.Command,
 		case err != nil && served == nil:
 			logger.Error("not built: nothing is served yet", "error", err)
 		case err != nil:
-			logger.Error("not built: the last version that could be built goes on serving", "error", err)
+			logger.Error("not built: the last version that could be built stays in service", "error", err)
 			failed = true
 		case failed || !same:
 			logger.Info("built", "took", time.Since(start).Round(time.Millisecond).String(), "size", text.RoundSize(len(module)))
@@ -201,8 +202,8 @@ func (d *dev) follow(ctx context.Context, dir, tools string, cmd *cobra.Command,
 	}
 }
 
-// compile compiles the project. Its manifest is left to the server, which asks the module for it: that way it is
-// compiled to machine code once. The project is opened anew, since its language may have changed.
+// compile compiles the project. The server asks the module for its manifest, so that it is compiled to machine code only
+// once. The project is opened again, since its language may have changed.
 func compile(ctx context.Context, dir string, stderr io.Writer) ([]byte, error) {
 	p, err := project.Open(dir)
 	if err != nil {
@@ -211,8 +212,8 @@ func compile(ctx context.Context, dir string, stderr io.Writer) ([]byte, error) 
 	return p.Compile(ctx, stderr)
 }
 
-// sampleArguments returns arguments to try a tool with: those of its first example, or else what its schema requires, as far
-// as that can be told without knowing what it is for.
+// sampleArguments returns arguments to try a tool with: those of its first example, or else a guess at what its schema
+// requires.
 func sampleArguments(t *wasmtools.Tool) string {
 	if len(t.Examples) > 0 {
 		return string(t.Examples[0].Arguments)

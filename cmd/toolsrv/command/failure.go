@@ -11,7 +11,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/web"
 )
 
-// exitOf returns the exit code that tells how a call ended.
+// exitOf returns the exit code that says how a call ended.
 func exitOf(code wasmtools.Code) int {
 	switch code {
 	case wasmtools.CodeInvalidArguments:
@@ -36,7 +36,7 @@ func exitOf(code wasmtools.Code) int {
 	return exitFailed
 }
 
-// tellFailure tells why a call failed, and returns the exit code for it.
+// tellFailure prints why a call failed, and returns its exit code.
 func tellFailure(stderr io.Writer, err error, asJSON bool) error {
 	failed, ok := errors.AsType[*wasmtools.Error](err)
 	if !ok {
@@ -51,8 +51,7 @@ func tellFailure(stderr io.Writer, err error, asJSON bool) error {
 	return &exitError{code: exitOf(failed.Code)}
 }
 
-// failureText returns an error for people, in lines, as far as its parts are there: what the client sees, and what only
-// the operator's log would show.
+// failureText returns an error for people, in lines: what a client sees, and what only the operator's log would show.
 func failureText(e *wasmtools.Error) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %s\n", e.Code, text.Escape(e.Message))
@@ -85,7 +84,7 @@ func failureText(e *wasmtools.Error) string {
 	return b.String()
 }
 
-// moreOf returns what a violation tells beside its message: what is wrong with the JSON, or a value that is short.
+// moreOf returns what a violation has beside its message: what is wrong with the JSON, or the value if it is short.
 func moreOf(v wasmtools.Violation) string {
 	const short = 40
 	if cause, ok := v.Ctx["error"].(string); ok && !strings.Contains(v.Msg, cause) {

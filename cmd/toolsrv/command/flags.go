@@ -31,7 +31,7 @@ func (f limitFlag) String() string { return "" }
 
 func (f limitFlag) Type() string { return "limit" }
 
-// A fileFlag names a file. It can't be set to nothing: an unset variable in a script must not mean the default.
+// A fileFlag names a file. It can't be empty: an unset variable in a script must not mean the default.
 type fileFlag string
 
 func (f *fileFlag) Set(name string) error {
@@ -60,9 +60,9 @@ func (f *levelFlag) String() string { return slog.Level(*f).String() }
 
 func (f *levelFlag) Type() string { return "level" }
 
-// addLevelFlag gives cmd the flag --log-level, which sets the least level of what.
+// addLevelFlag gives cmd the flag --log-level, which sets the lowest level of what.
 func addLevelFlag(cmd *cobra.Command, level *slog.Level, what string) {
-	cmd.Flags().Var((*levelFlag)(level), "log-level", "least `level` "+what+": debug, info, warn or error")
+	cmd.Flags().Var((*levelFlag)(level), "log-level", "lowest `level` "+what+": debug, info, warn or error")
 	completeFlag(cmd, "log-level", cobra.FixedCompletions([]cobra.Completion{"debug", "info", "warn", "error"}, cobra.ShellCompDirectiveNoFileComp))
 }
 

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// A histogram counts times in buckets that are 1/64 wide of what they hold, so that it takes the same memory however many
-// there are. The shortest and the longest are exact. The zero histogram is empty.
+// A histogram counts times in buckets as wide as 1/64 of what they hold, so that it takes the same memory however many there
+// are. The shortest and the longest time are exact. The zero histogram is empty.
 type histogram struct {
 	counts   [(64 - steps) << steps]int64
 	total    int64
@@ -47,7 +47,7 @@ func (h *histogram) merge(other *histogram) {
 	}
 }
 
-// quantile returns a time that a part of those counted does not exceed: the upper end of a bucket.
+// quantile returns the time that this part of all times does not exceed, as the upper end of its bucket.
 func (h *histogram) quantile(part float64) time.Duration {
 	rank := int64(part * float64(h.total))
 	seen := int64(0)

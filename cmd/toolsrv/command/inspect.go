@@ -26,8 +26,8 @@ func newInspect() *cobra.Command {
 WebAssembly that it uses, whether its instances reset in place (what makes calls
 fast), the sizes of its sections, and its digest.
 
-Nothing of it is run, unless --describe asks for it. Whether a server takes the file
-is what 'toolsrv check' tells.`,
+Nothing of it is run, unless --describe asks for that. 'toolsrv check' says whether a
+server takes the file.`,
 		Example: `  toolsrv inspect math.wasm
   toolsrv inspect --json math.wasm`,
 		Args: fileAnd(0, ""),
@@ -53,7 +53,7 @@ is what 'toolsrv check' tells.`,
 		ValidArgsFunction: completeModules,
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON object")
-	cmd.Flags().BoolVar(&describe, "describe", false, "run the export toolsrv_describe, in the sandbox, where no manifest is embedded")
+	cmd.Flags().BoolVar(&describe, "describe", false, "run the export toolsrv_describe, in the sandbox, if no manifest is embedded")
 	return cmd
 }
 
@@ -146,13 +146,13 @@ func printManifest(row func(cells ...string), r *toolfile.Report) {
 		text := "none: embed one with `toolsrv pack`"
 		for _, e := range r.Exports {
 			if e.Name == "toolsrv_describe" {
-				text = "not embedded, but told by toolsrv_describe: --describe runs that, `toolsrv pack` embeds what it tells"
+				text = "not embedded, but toolsrv_describe returns one: --describe runs it, `toolsrv pack` embeds what it returns"
 			}
 		}
 		row("manifest", text)
 		return
 	case r.Described:
-		row("manifest", "not embedded; as toolsrv_describe tells it")
+		row("manifest", "not embedded; as toolsrv_describe returns it")
 	default:
 		row("manifest", "embedded")
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/text"
 )
 
-// printJSON prints a value as JSON for scripts and for people. What is foreign in it may reach a terminal by way of a log of CI.
+// printJSON prints a value as JSON for scripts and for people. Foreign text in it may reach a terminal through a CI log.
 func printJSON(w io.Writer, v any) error {
 	var b bytes.Buffer
 	encoder := json.NewEncoder(&b)
@@ -21,7 +21,7 @@ func printJSON(w io.Writer, v any) error {
 	return err
 }
 
-// writeJSON writes JSON that may hold foreign text: as it is, but on a terminal, which would obey some of it.
+// writeJSON writes JSON that may hold foreign text. On a terminal, which would obey some of it, that is escaped.
 func writeJSON(w io.Writer, b []byte) error {
 	if isTerminal(w) {
 		b = escapeJSON(b)
@@ -30,7 +30,7 @@ func writeJSON(w io.Writer, b []byte) error {
 	return err
 }
 
-// escapeJSON escapes what would not be seen. It is the same JSON: \r can only stand between its values, where a space does.
+// escapeJSON escapes what would not be seen. The JSON means the same: \r can only be between its values, where a space will do.
 func escapeJSON(b []byte) []byte {
 	return text.EscapeBytes(bytes.ReplaceAll(b, []byte("\r"), []byte(" ")))
 }

@@ -12,7 +12,7 @@ func newLogger(w io.Writer, level slog.Level) *slog.Logger {
 	return slog.New(encoder(w, level)(escaped{w}))
 }
 
-// encoder returns what makes handlers for a log that goes to w: of text lines where that is a terminal, of JSON lines elsewhere.
+// encoder returns what makes the handler of a log that goes to w: text lines for a terminal, JSON lines for all else.
 func encoder(w io.Writer, level slog.Level) func(io.Writer) slog.Handler {
 	options := &slog.HandlerOptions{Level: level}
 	person := isTerminal(w)
@@ -24,7 +24,7 @@ func encoder(w io.Writer, level slog.Level) func(io.Writer) slog.Handler {
 	}
 }
 
-// escaped is a writer of log lines, of which foreign text is a part.
+// escaped writes log lines, escaping the foreign text in them.
 type escaped struct{ io.Writer }
 
 func (e escaped) Write(line []byte) (int, error) {

@@ -25,12 +25,12 @@ func newNew() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "new NAME --lang LANGUAGE",
 		Short: "Make a folder with a new tool that builds",
-		Long: `Make the folder NAME with a new tool: its source, a test and a README. Edit the source;
+		Long: `Make the folder NAME with a new tool: its source, a test and a README. Edit the source:
 the JSON Schema, the binary interface and the compiler's flags follow from it.
 
 NAME is the path under which the tool is served: invoice/total is the tool total in the
-namespace invoice. Where NAME begins with "." or is absolute, it is a path of the file
-system only, and its last element is the tool's name. --namespace overrules both.`,
+namespace invoice. If NAME begins with "." or is absolute, it is only a path of the file
+system, and its last element is the tool's name. --namespace overrides both.`,
 		Example: `  toolsrv new greet --lang go
   toolsrv new invoice/total --lang rust
   toolsrv new ../greet --lang go --namespace texts`,
@@ -77,8 +77,8 @@ system only, and its last element is the tool's name. --namespace overrules both
 	return cmd
 }
 
-// namespaceOf returns the namespace that is part of a tool's name, such as "invoice" of "invoice/total". A name that begins
-// as only a path of the file system does has none.
+// namespaceOf returns the namespace in a tool's name, such as "invoice" in "invoice/total". A name that can only be a path of
+// the file system has none.
 func namespaceOf(name string) string {
 	if !filepath.IsLocal(name) || strings.HasPrefix(name, ".") {
 		return ""
@@ -102,7 +102,7 @@ func ownName() string {
 	return text.ShellQuote(path)
 }
 
-// sayNew tells what to do with a new project.
+// sayNew prints what to do with a new project.
 func sayNew(w io.Writer, dir string, s project.Scaffold) error {
 	test := "go test ."
 	if s.Language == project.Rust {

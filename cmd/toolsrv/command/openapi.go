@@ -18,7 +18,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/server"
 )
 
-// defaultConfig is read where no --config names another file and it is there.
+// defaultConfig is read if it is there and no --config names another file.
 const defaultConfig = "toolsrv.toml"
 
 // openAPI holds the flags of `toolsrv openapi`.
@@ -39,12 +39,12 @@ func newOpenAPI() *cobra.Command {
 GET /tools lists them, GET /openapi.json describes them.
 
 Without --config, ./toolsrv.toml is read if it is there; otherwise every setting has
-its default. Flags win over the file. A wrong configuration ends the start with exit
-code 1.
+its default. Flags override the file. If the configuration is wrong, the server does not
+start, and the exit code is 1.
 
-SIGHUP reads the configuration and the tokens again; what is wrong is logged and the
-old stays in force. SIGTERM and SIGINT let running calls finish, then end the server
-with exit code 0; a second one ends it at once with exit code 1.`,
+SIGHUP reads the configuration and the tokens again. If they are wrong, that is logged,
+and the old ones stay in force. SIGTERM and SIGINT let running calls finish, then end the
+server with exit code 0; a second signal ends it at once with exit code 1.`,
 		Example: `  toolsrv openapi --config toolsrv.toml
   toolsrv openapi --auth-tokens-file /run/secrets/tokens --address :8080`,
 		Args:       noArguments,
@@ -55,10 +55,10 @@ with exit code 0; a second one ends it at once with exit code 1.`,
 	flags.StringVar(&o.config, "config", "", "configuration `file` (TOML)")
 	flags.StringVar(&o.address, "address", "", "`host:port` to listen on; port 0 takes any free one")
 	flags.StringArrayVar(&o.tokens, "auth-token", nil,
-		"a bearer `token` that lets a client in; may be given more than once; other users of the machine can see it, a file is safer")
+		"a bearer `token` that lets a client in; may be given more than once; other users of the machine can see it, so a file is safer")
 	flags.StringVar(&o.tokensFile, "auth-tokens-file", "",
-		"`file` with one bearer token per line; tokens of flags take the place of those of the configuration")
-	addLevelFlag(cmd, &o.logLevel, "that is logged")
+		"`file` with one bearer token per line; tokens of flags replace those of the configuration")
+	addLevelFlag(cmd, &o.logLevel, "to log")
 	completeFlag(cmd, "config", cobra.FixedCompletions([]cobra.Completion{"toml"}, cobra.ShellCompDirectiveFilterFileExt))
 	completeFlag(cmd, "address", cobra.NoFileCompletions)
 	completeFlag(cmd, "auth-token", cobra.NoFileCompletions)
@@ -66,11 +66,11 @@ with exit code 0; a second one ends it at once with exit code 1.`,
 }
 
 func (o *openAPI) run(cmd *cobra.Command, _ []string) error {
-	// Signals count from the first moment: one that comes while the server starts is not lost.
+	// From the first moment, so that a signal that comes while the server starts is not lost.
 	stop := make(chan os.Signal, 2)
 	signal.Notify(stop, os.Interrupt, syscall.SIGTERM)
 	defer signal.Stop(stop)
-	hangup := make(chan os.Signal, 1) // full: one more reading is due anyway
+	hangup := make(chan os.Signal, 1) // full: another reload is due anyway
 	signal.Notify(hangup, syscall.SIGHUP)
 	defer signal.Stop(hangup)
 
@@ -79,7 +79,7 @@ func (o *openAPI) run(cmd *cobra.Command, _ []string) error {
 	}
 	stderr := cmd.ErrOrStderr()
 	log, handler := journal.New(stderr, encoder(stderr, o.logLevel))
-	defer log.Close() // also on the way of a panic, and where a second signal leaves the server behind
+	defer log.Close() // after a panic, too, and where a second signal leaves the server running
 	logger := slog.New(handler)
 
 	ctx, cancel := context.WithCancel(cmd.Context())
@@ -122,7 +122,7 @@ func (o *openAPI) check(cmd *cobra.Command) error {
 // serve runs the server until ctx ends, and reloads its configuration when hangup says so.
 func (o *openAPI) serve(ctx context.Context, logger *slog.Logger, hangup <-chan os.Signal) error {
 	if o.config == "" {
-		// Decided once: a file that vanishes later is an error of the reload and no return to the defaults.
+		// Decided once: if the file vanishes later, a reload fails rather than returning to the defaults.
 		if _, err := os.Stat(defaultConfig); err == nil {
 			o.config = defaultConfig
 		} else if !errors.Is(err, fs.ErrNotExist) {

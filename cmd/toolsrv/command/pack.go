@@ -33,10 +33,10 @@ func newPack() *cobra.Command {
 		Short: "Embed a tool's manifest into its file",
 		Long: `Embed a manifest into FILE, so that a server lists its tools without running it. The
 manifest is that of --manifest, which makes a tool of any WASI program, or else what the
-module tells of itself (its export toolsrv_describe is run once, in the sandbox).
+module itself returns (its export toolsrv_describe is run once, in the sandbox).
 
-What is written is what a server takes: the manifest, its schemas and the module are
-checked first. FILE is replaced at once or not at all.`,
+The manifest, its schemas and the module are checked first, so that a server takes what
+is written. FILE is replaced whole or not at all.`,
 		Example: `  toolsrv pack shout.wasm --manifest tool.json
   toolsrv pack greet.wasm -o tools/greet.wasm`,
 		Args:              fileAnd(0, ""),
@@ -44,7 +44,7 @@ checked first. FILE is replaced at once or not at all.`,
 		ValidArgsFunction: completeModules,
 	}
 	flags := cmd.Flags()
-	flags.Var((*fileFlag)(&p.manifest), "manifest", "`file` with the manifest, JSON; - reads standard input")
+	flags.Var((*fileFlag)(&p.manifest), "manifest", "`file` with the manifest as JSON; - reads standard input")
 	flags.VarP((*fileFlag)(&p.output), "output", "o", "`file` to write; - is standard output (default FILE)")
 	completeFlag(cmd, "manifest", cobra.FixedCompletions([]cobra.Completion{"json"}, cobra.ShellCompDirectiveFilterFileExt))
 	completeFlag(cmd, "output", completeModules)
@@ -90,7 +90,7 @@ func (p *pack) run(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// readManifest returns the manifest of --manifest, or nil. A byte more than one may have is read, for the check to find.
+// readManifest returns the manifest of --manifest, or nil. It reads more than a manifest may have, for the check to find.
 func (p *pack) readManifest(stdin io.Reader) ([]byte, error) {
 	if p.manifest == "" {
 		return nil, nil
@@ -114,7 +114,7 @@ func (p *pack) readManifest(stdin io.Reader) ([]byte, error) {
 	return text, nil
 }
 
-// packModule embeds a manifest, or that which the module tells. A panic that keeps it from telling is among its log lines.
+// packModule embeds a manifest, or the one that the module returns. If the module panics instead, its log lines say why.
 func packModule(ctx context.Context, content, manifest []byte, file string, stderr io.Writer) ([]byte, *wasmtools.Manifest, error) {
 	engine, err := workbench.NewEngine(ctx, config.Default(), runtime.GOMAXPROCS(0), newLogger(stderr, slog.LevelInfo))
 	if err != nil {
@@ -136,7 +136,7 @@ func toolList(m *wasmtools.Manifest) string {
 	return pathList(paths)
 }
 
-// pathList tells how many tools there are, and names the first ones.
+// pathList says how many tools there are, and names the first ones.
 func pathList(paths []string) string {
 	const most = 10
 	text := fmt.Sprintf("%d tools: ", len(paths))

@@ -1,8 +1,8 @@
 // Package command is the command line of toolsrv: one file for each subcommand.
 //
 // Data goes to standard output, logs and errors go to standard error. A command ends with exit code 0 when it is
-// done, 1 when it failed (a configuration file that is wrong, an address in use), and 2 when it was called wrongly
-// (an unknown command or flag); `call` and `bench` tell by further codes how a call failed.
+// done, 1 when it failed (a wrong configuration file, an address in use), and 2 when it was called wrongly (an unknown
+// command or flag). `call` and `bench` have further codes that say how a call failed.
 package command
 
 import (
@@ -24,13 +24,13 @@ const (
 	exitUsage  = 2
 )
 
-// usageError is a wrong call of a command that only the command itself could find.
+// usageError is a mistake in the usage of a command that only the command itself could find.
 type usageError struct{ err error }
 
 func (e *usageError) Error() string { return e.err.Error() }
 func (e *usageError) Unwrap() error { return e.err }
 
-// exitError ends a command with an exit code of its own. Where err is nil, the command has told why already.
+// exitError ends a command with an exit code of its own. If err is nil, the command has already said why.
 type exitError struct {
 	code int
 	err  error
@@ -57,7 +57,7 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 		return exitDone
 	}
 	if cmd == root && !started && len(args) > 0 && !strings.HasPrefix(args[0], "-") {
-		err = unknownCommand(root, args[0]) // and not its flags, which no other command has either
+		err = unknownCommand(root, args[0]) // not about its flags, which no other command has either
 	}
 	var exit *exitError
 	if errors.As(err, &exit) {
@@ -67,7 +67,7 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 		return exit.code
 	}
 	fmt.Fprintf(stderr, "toolsrv: %s\n", text.Escape(err.Error()))
-	// What fails before a command starts is its flags or arguments.
+	// Before a command starts, only its flags or arguments can be wrong.
 	var usage *usageError
 	if !started || errors.As(err, &usage) {
 		fmt.Fprintf(stderr, "Run '%s --help' for usage.\n", cmd.CommandPath())
@@ -81,7 +81,7 @@ func newRoot(stdin io.Reader, stdout, stderr io.Writer) *cobra.Command {
 		Use:   "toolsrv",
 		Short: "Serve WebAssembly tools over HTTP",
 		Long: `toolsrv serves tools to programs and to language-model agents. A tool is a .wasm
-file with its JSON Schema inside; every call of it runs in a sandbox of its own.
+file with its JSON Schema inside; every call runs in a sandbox of its own.
 
 Exit codes: 0 done, 1 failed, 2 wrong usage.`,
 		SilenceErrors:              true, // Main prints them
@@ -89,12 +89,12 @@ Exit codes: 0 done, 1 failed, 2 wrong usage.`,
 		SuggestionsMinimumDistance: 2,
 	}
 	root.SetIn(stdin)
-	root.SetOut(stdout) // before the completion command, which looks now
+	root.SetOut(stdout) // before the completion command is made, which looks at it
 	root.SetErr(stderr)
 	root.AddCommand(newOpenAPI(), newVersion(), newNew(), newBuild(), newDev(),
 		newPack(), newInspect(), newCall(), newTest(), newBench(), newCheck())
 	root.SetHelpCommand(newHelp(root))
-	root.Version = readBuild().String() // the flag says what the command says
+	root.Version = readBuild().String() // --version prints what the command prints
 	root.SetVersionTemplate("{{.Version}}")
 	root.InitDefaultCompletionCmd()
 	group(root)
@@ -106,7 +106,7 @@ Exit codes: 0 done, 1 failed, 2 wrong usage.`,
 	return root
 }
 
-// group has a command that does nothing but hold others refuse to be called by itself.
+// group makes a command that only holds others refuse to be called by itself.
 func group(cmd *cobra.Command) {
 	cmd.Args = cobra.ArbitraryArgs
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -117,10 +117,10 @@ func group(cmd *cobra.Command) {
 	}
 }
 
-// unknownCommand returns the error of a command that cmd does not hold, with what it may have been meant to be.
+// unknownCommand returns the error for a command that cmd does not hold, with what may have been meant.
 func unknownCommand(cmd *cobra.Command, typed string) error {
 	if !cmd.HasSubCommands() {
-		return fmt.Errorf("unexpected argument %q: %s holds no other command", typed, cmd.CommandPath())
+		return fmt.Errorf("unexpected argument %q: %s has no subcommands", typed, cmd.CommandPath())
 	}
 	text := fmt.Sprintf("unknown command %q for %s", typed, cmd.CommandPath())
 	if names := cmd.SuggestionsFor(typed); len(names) > 0 {

@@ -49,7 +49,7 @@ func TestMainUsage(t *testing.T) {
 		{"help", []string{"--help"}, 0, "Exit codes", ""},
 		{"help command", []string{"help", "openapi"}, 0, "--auth-tokens-file", ""},
 		{"help of no command", []string{"help", "serve"}, 2, "", `unknown command "serve" for toolsrv; did you mean openapi?`},
-		{"help of too much", []string{"help", "version", "it"}, 2, "", `unexpected argument "it": toolsrv version holds no other command`},
+		{"help of too much", []string{"help", "version", "it"}, 2, "", `unexpected argument "it": toolsrv version has no subcommands`},
 		{"help of a command", []string{"openapi", "-h"}, 0, "SIGHUP", ""},
 		{"completion", []string{"completion", "bash"}, 0, "toolsrv", ""},
 		{"completion of no shell", []string{"completion", "dos"}, 2, "", `unknown command "dos" for toolsrv completion: it has bash, fish, `},

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/term"
 )
 
-// showWaiting tells on a terminal what is waited for, if it takes longer than a moment, until done is called.
+// showWaiting shows on a terminal what is being waited for, if that takes longer than a moment, until done is called.
 func showWaiting(w io.Writer, what string) (done func()) {
 	if !isTerminal(w) {
 		return func() {}
@@ -26,7 +26,7 @@ func showWaiting(w io.Writer, what string) (done func()) {
 		}
 		fmt.Fprintf(w, "%s ...", what)
 		<-stop
-		fmt.Fprint(w, "\r\x1b[K") // back to the line's begin, and clear it
+		fmt.Fprint(w, "\r\x1b[K") // back to the beginning of the line, and clear it
 	}()
 	return func() {
 		close(stop)
@@ -34,7 +34,7 @@ func showWaiting(w io.Writer, what string) (done func()) {
 	}
 }
 
-// isTerminal reports whether a person reads what is written to w.
+// isTerminal reports whether w is a terminal, so that a person reads it.
 func isTerminal(w io.Writer) bool {
 	file, ok := w.(*os.File)
 	return ok && term.IsTerminal(int(file.Fd()))

@@ -13,7 +13,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/toolfile"
 )
 
-// tested is what `toolsrv test --json` prints; the members are stable.
+// tested is what `toolsrv test --json` prints. Its members are stable.
 type tested struct {
 	File     string         `json:"file"`
 	Passed   int            `json:"passed"`
@@ -37,14 +37,14 @@ func newTest() *cobra.Command {
 	t := test{fileFlags: fileFlags{logLevel: slog.LevelWarn}}
 	cmd := &cobra.Command{
 		Use:   "test FILE",
-		Short: "Try the examples of a file's manifest",
+		Short: "Try the examples in a file's manifest",
 		Long: `Call the tools of FILE with the arguments of the examples in its manifest, in the
-sandbox. The arguments must fit the tool's schema, the result its result schema, and,
-where the example names a result, that one: they are compared as JSON values, so
-that the order of members and 1 or 1.0 make no difference.
+sandbox. The arguments must fit the tool's schema, and the result its result schema. If
+the example has a result, the tool's must equal it as a JSON value: the order of members
+makes no difference, nor do 1 and 1.0.
 
-Exit codes: 0 where no example failed, 1 where one did or the file could not be
-loaded, 2 wrong usage.`,
+Exit codes: 0 no example failed, 1 one did or the file could not be loaded, 2 wrong
+usage.`,
 		Example: `  toolsrv test math.wasm
   toolsrv test --json math.wasm`,
 		Args:              fileAnd(0, ""),
@@ -93,7 +93,7 @@ func (t *test) run(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// print prints a line, and more where the example failed.
+// print prints a line, and more if the example failed.
 func (r *testedResult) print(w io.Writer) error {
 	word := "ok  "
 	if !r.OK {
@@ -116,7 +116,7 @@ func (r *testedResult) print(w io.Writer) error {
 	return err
 }
 
-// tellNone tells which tools have no example: that nothing failed says nothing of them.
+// tellNone prints which tools have no example: that nothing failed says nothing about them.
 func (t *tested) tellNone(w io.Writer, tools []*wasmtools.Tool) {
 	without := ""
 	for _, tool := range tools {
@@ -126,7 +126,7 @@ func (t *tested) tellNone(w io.Writer, tools []*wasmtools.Tool) {
 	}
 	switch {
 	case len(t.Examples) == 0:
-		fmt.Fprintf(w, "%s has no examples: give its tools some, as \"examples\" in the manifest or by the SDK\n", t.File)
+		fmt.Fprintf(w, "%s has no examples: give its tools some, as \"examples\" in the manifest or with the SDK\n", t.File)
 	case without != "":
 		fmt.Fprintf(w, "without an example: %s\n", shorten(without))
 	}

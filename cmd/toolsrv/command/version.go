@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// build is what `toolsrv version` tells; the JSON members are stable.
+// build is what `toolsrv version` prints. Its JSON members are stable.
 type build struct {
 	Version  string `json:"version"`
 	Revision string `json:"revision"`
@@ -24,7 +24,7 @@ func newVersion() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "version",
-		Short: "Print the version of toolsrv and of what it is built with",
+		Short: "Print the versions of toolsrv and of what it is built with",
 		Args:  noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if asJSON {
@@ -38,7 +38,7 @@ func newVersion() *cobra.Command {
 	return cmd
 }
 
-// readBuild reads what the Go tool wrote into the binary; what it did not write is "unknown".
+// readBuild reads what the Go tool wrote into the binary. What it did not write is "unknown".
 func readBuild() build {
 	b := build{
 		Version:  "unknown",
@@ -71,7 +71,7 @@ func readBuild() build {
 	return b
 }
 
-// String returns all that was found out, as lines.
+// String returns the build as lines.
 func (b build) String() string {
 	modified := ""
 	if b.Modified {

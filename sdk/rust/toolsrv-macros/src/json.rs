@@ -1,4 +1,4 @@
-/// Returns why a text is no JSON value, or None. With it a slip in an example is told where it stands, when the tool
+/// Returns why a text is not a JSON value, or None. With it a slip in an example is reported at its place, when the tool
 /// is compiled.
 pub(crate) fn fault(text: &str) -> Option<String> {
     let mut reader = Reader { text: text.as_bytes(), place: 0 };

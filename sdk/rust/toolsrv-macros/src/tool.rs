@@ -91,7 +91,7 @@ fn set(option: &mut Option<LitStr>, meta: &ParseNestedMeta<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Refuses a text that is no JSON, at the place where the author wrote it.
+/// Refuses a text that is not valid JSON, at the place where the author wrote it.
 fn check_json(at: &LitStr, text: &str, object: bool) -> Result<()> {
     match json::fault(text) {
         Some(fault) => Err(Error::new(at.span(), format!("this is not valid JSON: {fault}"))),
@@ -208,7 +208,7 @@ fn written(
         };
         let text = std::fs::read_to_string(&path).map_err(|error| refuse(&error))?;
         check_json(file, &text, true).map_err(|error| refuse(&error))?;
-        let path = path.to_str().ok_or_else(|| refuse(&"the path is no UTF-8"))?;
+        let path = path.to_str().ok_or_else(|| refuse(&"the path is not UTF-8"))?;
         // Included, so that the compiler sees when the file changes.
         Ok((text, quote!(::toolsrv::__private::Schema::Written(::core::include_str!(#path)))))
     };

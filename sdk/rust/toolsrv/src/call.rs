@@ -3,16 +3,16 @@ use std::time::Duration;
 
 use crate::host;
 
-/// A `Call` is one call of a tool: its log, and what time is left. A tool that wants it takes `&Call` before its
+/// A `Call` is one call of a tool: its log, and how much time is left. A tool that wants it takes `&Call` before its
 /// arguments. Natively, in tests, the log goes to standard error.
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct Call;
 
-/// The weight of a log line. Which of them the host shows is the operator's choice.
+/// The level of a log line. The operator chooses which levels the host shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
-    /// For those who look for an error in the tool.
+    /// Details for whoever is debugging the tool.
     Debug = 0,
     /// What the tool does.
     Info = 1,
@@ -23,12 +23,12 @@ pub enum Level {
 }
 
 impl Call {
-    /// Returns a call, for tests that call a tool's function themselves.
+    /// Returns a call, for tests that call a tool's function directly.
     pub fn new() -> Self {
         Self
     }
 
-    /// Returns how long the call has left, for tools that can give a part of their answer: the host ends the call then, whatever
+    /// Returns how long the call has left, for tools that can answer in part. The host ends the call at that time, whatever
     /// the tool does. It is `None` where there is no call: in `warm`, and natively.
     pub fn time_left(&self) -> Option<Duration> {
         u64::try_from(host::milliseconds_left()).ok().map(Duration::from_millis)
@@ -40,22 +40,22 @@ impl Call {
         host::log(level, &message.to_string());
     }
 
-    /// Logs a line for those who look for an error in the tool.
+    /// Logs a line for whoever is debugging the tool.
     pub fn debug(&self, message: impl Display) {
         self.log(Level::Debug, message);
     }
 
-    /// Logs a line that tells what the tool does.
+    /// Logs a line that says what the tool does.
     pub fn info(&self, message: impl Display) {
         self.log(Level::Info, message);
     }
 
-    /// Logs a line on something that looks wrong but does not stop the tool.
+    /// Logs a line about something that looks wrong but does not stop the tool.
     pub fn warn(&self, message: impl Display) {
         self.log(Level::Warn, message);
     }
 
-    /// Logs a line on something that broke. The call goes on; return an error to end it.
+    /// Logs a line about something that broke. The call goes on; return an error to end it.
     pub fn error(&self, message: impl Display) {
         self.log(Level::Error, message);
     }

@@ -5,15 +5,15 @@ use serde_json::Value;
 
 use crate::writer::Writer;
 
-/// The most of a message that is told, in bytes: written as JSON it still fits into what the host takes.
+/// How much of a message is sent, in bytes: written as JSON it still fits into what the host takes.
 const MAX_MESSAGE: usize = 8 << 10;
 
 /// A `Result` with the error of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// An `Error` fails a call: the client gets its message, and code, status and data where they are set.
+/// An `Error` fails a call. The client gets its message, and its code, status and data where they are set.
 ///
-/// Whatever can be displayed becomes one, so that `?` works on the errors of other crates, on `&str` and `String`;
+/// Whatever implements `Display` becomes one, so that `?` works on the errors of other crates, on `&str` and `String`;
 /// the status is then 400. For the same reason an `Error` itself has no `Display`: see [`Error::message`].
 ///
 /// ```
@@ -47,8 +47,8 @@ impl Error {
         Self(Box::new(Parts { message: message.to_string(), ..Parts::default() }))
     }
 
-    /// Returns an error that is the tool's fault and not the caller's: a client sees only that the tool broke (status
-    /// 500), the message goes to the log.
+    /// Returns an error that is the tool's fault, not the caller's. A client sees only that the tool broke (status
+    /// 500); the message goes to the log.
     pub(crate) fn broken(message: impl Display) -> Self {
         let mut error = Self::new(message);
         error.0.broken = true;
@@ -63,14 +63,14 @@ impl Error {
     }
 
     /// Sets the HTTP status, 400 to 599; 400 where it is not set. Any other is the tool's fault and answered with 500.
-    /// Clients take 422 for a list of invalid arguments, so another serves better.
+    /// Clients take 422 for a list of invalid arguments, so choose another.
     #[must_use]
     pub fn status(mut self, status: u16) -> Self {
         self.0.status = Some(status);
         self
     }
 
-    /// Adds anything more that JSON can express. The host takes 64 KiB of JSON for the whole error. A value that JSON can't
+    /// Adds any further data that JSON can express. The host takes 64 KiB of JSON for the whole error. A value that JSON can't
     /// express is the tool's fault and answered with 500.
     #[must_use]
     pub fn data(mut self, data: impl Serialize) -> Self {
@@ -122,7 +122,7 @@ impl<E: Display> From<E> for Error {
     }
 }
 
-/// Returns what is told of a message.
+/// Returns as much of a message as is sent.
 fn bounded(message: &str) -> std::borrow::Cow<'_, str> {
     if message.len() <= MAX_MESSAGE {
         return message.into();

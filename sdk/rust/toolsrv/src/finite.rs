@@ -1,4 +1,4 @@
-//! Numbers that JSON can't express. serde_json writes null for them, where the schema promises a number.
+//! Numbers that JSON can't express. serde_json writes null for them where the schema promises a number.
 
 use std::fmt;
 
@@ -36,7 +36,7 @@ fn check(finite: bool) -> Outcome {
     if finite { Ok(()) } else { Err(NotFinite) }
 }
 
-/// Writes methods that take a value and find nothing wrong with it.
+/// Writes methods that accept a value.
 macro_rules! fine {
     ($($name:ident($($type:ty),*);)*) => {
         $(fn $name(self, $(_: $type),*) -> Outcome {
@@ -45,7 +45,7 @@ macro_rules! fine {
     };
 }
 
-/// Writes methods that go on with the parts of a value.
+/// Writes methods that check the parts of a value.
 macro_rules! parts {
     ($($name:ident($($type:ty),*) -> $part:ident;)*) => {
         $(fn $name(self, $(_: $type),*) -> Result<Self, NotFinite> {
@@ -117,7 +117,7 @@ impl ser::Serializer for Finite {
     }
 }
 
-/// Implements the traits of composite values. Keys are texts in JSON, so only values can be wrong.
+/// Implements the traits of composite values. Keys are strings in JSON, so only values can be wrong.
 macro_rules! composite {
     ($($trait:ident: $method:ident($($name:ty)?);)*) => {$(
         impl ser::$trait for Finite {

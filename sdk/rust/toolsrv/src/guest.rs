@@ -9,8 +9,8 @@ const OK: i32 = 0;
 const FAILED: i32 = 1; // fail told why
 const BROKEN: i32 = 2; // the tool is at fault; the log tells how
 
-/// What the heap is grown by before the snapshot. A call that needs more grows the memory, and then its instance can't be
-/// put back and is made anew: a call with 200 KB of arguments took 0.93 ms without this and 0.52 ms with it. Pages that
+/// How much the heap is grown before the snapshot. A call that needs more grows the memory, and then its instance can't be
+/// reset and is made anew: a call with 200 KB of arguments took 0.93 ms without this and 0.52 ms with it. Pages that
 /// nothing writes cost nothing.
 const HEAP: usize = 1 << 20;
 
@@ -28,7 +28,7 @@ pub fn describe(module: &Module) -> i32 {
     finish(module.manifest().map(String::into_bytes))
 }
 
-/// Prepares what all calls need, before the snapshot.
+/// Prepares what calls need, before the snapshot.
 pub fn warm(module: &Module) {
     std::panic::set_hook(Box::new(log_panic));
     let mut heap = Vec::<u8>::new();
@@ -62,7 +62,7 @@ fn log_panic(info: &PanicHookInfo<'_>) {
         .downcast_ref::<&str>()
         .copied()
         .or_else(|| payload.downcast_ref::<String>().map(String::as_str))
-        .unwrap_or("something that is no text");
+        .unwrap_or("something that is not text");
     match info.location() {
         Some(place) => host::log(Level::Error, &format!("panic at {place}: {message}")),
         None => host::log(Level::Error, &format!("panic: {message}")),

@@ -1,4 +1,4 @@
-//! The host's functions: the only place of this crate for `unsafe`. Each import is dropped by the linker where
+//! The host's functions: the only place of this crate with `unsafe`. The linker drops each import where
 //! nothing calls it, so that a module asks for no more than it needs.
 
 #[cfg(target_family = "wasm")]
@@ -36,7 +36,7 @@ mod wasm {
     /// Returns the call's arguments.
     pub(crate) fn input() -> Vec<u8> {
         let mut input = vec![0; input_size()];
-        // SAFETY: the host writes input_size bytes, the same in each call, and as many are allocated.
+        // SAFETY: the host writes input_size bytes, the same in each call, and that many are allocated.
         unsafe { input_read(input.as_mut_ptr()) };
         input
     }
@@ -88,7 +88,7 @@ mod native {
 
     use crate::Level;
 
-    // Natively nothing is called by number: these are for the exports, which exist on wasm only.
+    // Natively nothing is called by number: the exports, which need these, exist on wasm only.
     pub(crate) fn input() -> Vec<u8> {
         Vec::new()
     }

@@ -30,9 +30,9 @@
 //! The crate is a `cdylib`, built for `wasm32-unknown-unknown` or `wasm32-wasip1`, and tested natively with
 //! `cargo test` and the module [`testing`]. It needs no `unsafe`.
 //!
-//! Every call starts from the same state. What a call writes to statics is gone when it ends, also what it
-//! computed lazily: prepare that in a function that `export!` is given as `warm`. Take randomness and the time in a
-//! call, from [`random`] and [`now`]: what was read before is the same in every call.
+//! Every call starts from the same state. What a call writes to statics is gone when it ends, including what it
+//! computed lazily: prepare that in a function that `export!` gets as `warm`. Take randomness and the time in a
+//! call, from [`random`] and [`now`]: what was read earlier is the same in every call.
 
 mod call;
 mod clock;
@@ -55,7 +55,7 @@ pub use module::Module;
 pub use tool::Tool;
 pub use toolsrv_macros::{export, tool};
 
-/// What the macros write. It is not for authors, and changes without notice.
+/// What the macros use. It is not for authors, and changes without notice.
 #[doc(hidden)]
 pub mod __private {
     pub use crate::guest::{call, describe, warm};

@@ -37,7 +37,7 @@ impl Module {
         }
     }
 
-    /// Returns the manifest, the JSON that the server reads. It fails where a tool's arguments are no object.
+    /// Returns the manifest, the JSON that the server reads. It fails where a tool's arguments are not an object.
     pub fn manifest(&self) -> Result<String, Error> {
         let mut out = Writer::new(self.head);
         for tool in self.tools {
@@ -47,7 +47,7 @@ impl Module {
     }
 }
 
-// What follows runs when a tool is compiled: a panic is an error of the compiler.
+// What follows runs when a tool is compiled: a panic is a compiler error.
 
 /// Refuses tool number `tool` where its name is that of one before, or too long with the namespace.
 #[allow(clippy::indexing_slicing, clippy::panic)]

@@ -1,4 +1,4 @@
-//! Doc comments as descriptions. Their lines end where the author's editor wrapped them, which is no line's end for
+//! Doc comments as descriptions. Their lines end where the author's editor wrapped them, which is not the end of a line for
 //! those who read the text elsewhere. The macros have the same file: they can't use that of the crate.
 
 /// Joins the lines of each paragraph, by the rules of Markdown: blank lines, items of lists, headings, quotations, tables

@@ -1,6 +1,6 @@
 //! Randomness of the host, new in every call and good enough for secrets, on every target.
 //!
-//! Take it in a tool's function: what was drawn before, in a static or in `warm`, is the same in every call. That
+//! Take it in a tool's function: what was drawn earlier, in a static or in `warm`, is the same in every call. That
 //! holds for the seeds of `HashMap`, too, which are fixed on `wasm32-unknown-unknown` anyway.
 
 use crate::host;
@@ -17,7 +17,7 @@ pub fn bytes<const N: usize>() -> [u8; N] {
     out
 }
 
-/// Returns a random number of all that fit.
+/// Returns a random number from the whole range of the type.
 pub fn u64() -> u64 {
     u64::from_le_bytes(bytes())
 }

@@ -2,7 +2,7 @@
 //! and clients that know little of JSON Schema understand them.
 //!
 //! `schemars` derives; what follows here makes of its schema the shared one. A format that names a machine type becomes
-//! bounds, a type that is a plain value stands where it is used, a `$ref` stands alone, and members of a struct that
+//! bounds, a type that is a plain value is written where it is used, a `$ref` has no siblings, and members of a struct that
 //! the type does not have are refused in arguments.
 
 use schemars::generate::{Contract, SchemaGenerator, SchemaSettings};
@@ -82,10 +82,10 @@ struct Shaper {
 }
 
 impl Shaper {
-    /// Returns the whole schema. The root is no reference: clients look for its properties.
+    /// Returns the whole schema. The root is not a reference: clients look for its properties.
     fn root(&self, mut root: Value) -> Value {
         for _ in &self.definitions {
-            // a type can be one new type around another, but not for ever
+            // a new type can wrap another, but not for ever
             match root.as_object().and_then(|object| self.target(object)) {
                 Some(target) => root = target.clone().into(),
                 None => break,
@@ -241,7 +241,7 @@ impl Shaper {
         }
     }
 
-    /// Has a struct refuse members that it does not have, in arguments: a misspelt one is told, not dropped.
+    /// Has a struct refuse members that it does not have, in arguments: a misspelt one is reported, not dropped.
     fn close(&self, object: &mut Object, whole: bool) {
         match object.get("additionalProperties") {
             Some(rest) if is_free(rest) => {
@@ -329,7 +329,7 @@ fn name_values(object: &mut Object) {
     }
 }
 
-/// Makes bounds of a format that names a machine type.
+/// Turns a format that names a machine type into bounds.
 fn machine_type(object: &mut Object) {
     let Some(format) = object.get("format").and_then(Value::as_str) else {
         return;
@@ -346,7 +346,7 @@ fn machine_type(object: &mut Object) {
     }
 }
 
-/// Says of a map with numbers as its keys what its keys are, in place of a pattern with the values' schema.
+/// Describes the keys of a map whose keys are numbers, in place of a pattern with the values' schema.
 fn number_keys(object: &mut Object) {
     let Some(patterns) = object.get("patternProperties").and_then(Value::as_object) else {
         return;
@@ -366,7 +366,7 @@ fn number_keys(object: &mut Object) {
     set(object, "additionalProperties", values);
 }
 
-/// Has a `$ref` stand alone: some clients look at nothing beside it.
+/// Moves what is beside a `$ref`: some clients look at nothing beside it.
 fn stand_alone(object: &mut Object) {
     if object.len() > 1 {
         if let Some(reference) = object.remove("$ref") {
@@ -404,7 +404,7 @@ fn references(schema: &Value, to: &mut Vec<String>) {
     }
 }
 
-/// Sets a member. Being no generic and not inlined it keeps modules small.
+/// Sets a member. It is neither generic nor inlined, which keeps modules small.
 #[inline(never)]
 fn set(object: &mut Object, key: &str, value: Value) {
     object.insert(key.into(), value);

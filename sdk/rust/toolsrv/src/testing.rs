@@ -1,6 +1,6 @@
 //! Native tests of tools, without a server and without WebAssembly.
 //!
-//! Arguments are JSON, and go through the same decoding, the result through the same encoding, as in the sandbox.
+//! Arguments are JSON. They are decoded, and the result is encoded, as in the sandbox.
 //! What only the schema says (a `range`, a `length`, a `regex`, members that the type does not have) is checked by the
 //! server, and by `toolsrv test` and `toolsrv call` on the built file.
 //!
@@ -21,8 +21,8 @@ use serde_json::Value;
 
 use crate::{Call, Error, Module};
 
-/// Calls a tool of `module` with arguments, a JSON object, and returns its result. The function that `export!` was given as
-/// `warm` runs before, once.
+/// Calls a tool of `module` with arguments, a JSON object, and returns its result. The function that `export!` got as
+/// `warm` runs first, once.
 pub fn call(module: &Module, tool: &str, arguments: &str) -> Result<Value, Error> {
     let Some(found) = module.tools().iter().find(|t| t.name() == tool) else {
         return Err(Error::new(format!("the module has no tool {tool:?}")));
@@ -55,7 +55,7 @@ pub fn examples(module: &Module) {
     }
 }
 
-/// Reports whether two values are equal; numbers by what they are worth.
+/// Reports whether two values are equal, numbers by their value.
 fn same(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Number(a), Value::Number(b)) => a == b || (a.is_f64() || b.is_f64()) && a.as_f64() == b.as_f64(),

@@ -94,7 +94,7 @@ impl Tool {
         Self { name, description, parameters, result, examples, run }
     }
 
-    /// Returns what stands for a tool that the macro refused, so that its error is the only one.
+    /// Returns a placeholder for a tool that the macro refused, so that its error is the only one.
     #[doc(hidden)]
     pub const fn broken(name: &'static str) -> Self {
         Self::new(name, "", Schema::Unknown, Schema::Unknown, &[], |_, _| {
@@ -126,7 +126,8 @@ impl Tool {
             Schema::Derived(derive) => {
                 let parameters = derive();
                 if !schema::is_object(&parameters) {
-                    let message = format!("the arguments of the tool {} are not a JSON object: take a struct", self.name);
+                    let message =
+                        format!("the arguments of the tool {} are not a JSON object: take a struct", self.name);
                     return Err(Error::new(message));
                 }
                 to.value("parameters", &parameters);

@@ -33,7 +33,7 @@ impl Writer {
         self.out.push(']');
     }
 
-    /// Writes a member that is a text.
+    /// Writes a member that is a string.
     pub(crate) fn text(&mut self, name: &str, value: &str) {
         self.json(name, &serde_json::to_string(value).unwrap_or_default()); // a text can always be written
     }
@@ -58,7 +58,7 @@ impl Writer {
         self.out
     }
 
-    /// Parts what follows from what stands before it.
+    /// Separates what follows from what is before it.
     fn part(&mut self) {
         if !self.out.ends_with(['{', '[']) {
             self.out.push(',');

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// connections are those that are open. What exceeds their limit is closed unanswered: that takes neither memory nor time.
+// connections counts the open connections. One above the limit is closed without an answer, which takes neither memory nor time.
 type connections struct {
 	most   int64
 	logger *slog.Logger
@@ -22,7 +22,7 @@ type connections struct {
 	closed int       // since then, above the limit
 }
 
-// closedEvery is how often the log says that connections above the limit are closed: they come as fast as a client likes.
+// closedEvery is the least time between two lines of the log on closed connections, since they come as fast as a client likes.
 const closedEvery = time.Second
 
 // changed is the http.Server's ConnState.
@@ -40,7 +40,7 @@ func (c *connections) changed(conn net.Conn, state http.ConnState) {
 	}
 }
 
-// tell logs that a connection was closed, with those before it of which there was no line.
+// tell logs that connections were closed: this one, and those since the last line.
 func (c *connections) tell() {
 	c.mu.Lock()
 	c.closed++

@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// descriptors returns how many files and connections the process may have open. Go has raised the limit as far as it may.
+// descriptors returns how many files and connections the process may have open. Go has raised that limit as far as it can.
 func descriptors() int64 {
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil || uint64(limit.Cur) > math.MaxInt32 {

@@ -10,8 +10,8 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/config"
 )
 
-// CheckDirectory reports a tools directory that is missing, or no directory, in words that say what to do. A relative one is
-// named by its whole path: who reads the message may not know where the server was started.
+// CheckDirectory returns an error that says what to do if the tools directory is missing, or is not a directory. The error has the
+// absolute path, since its reader may not know where the server was started.
 func CheckDirectory(c *config.Config) error {
 	directory := c.Tools.Directory
 	if abs, err := filepath.Abs(directory); err == nil {

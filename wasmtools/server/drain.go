@@ -6,7 +6,6 @@ import (
 	"maps"
 	"net/http"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/toolsrv/toolsrv/internal/text"
@@ -15,9 +14,9 @@ import (
 
 var errDraining = errors.New("the server is shutting down")
 
-// drainCalls lets running calls finish within the limit, and cuts off those that are left. Meanwhile the server goes
-// on to answer: probes learn that it is not ready, and new calls that they should try elsewhere. (Shutdown of
-// net/http would drop both without an answer.)
+// drainCalls lets running calls finish within the limit, and cuts off those that are left. Meanwhile the server still answers:
+// probes learn that it is not ready, and new calls that they should go elsewhere. (Shutdown of net/http would drop both
+// without an answer.)
 func (s *Server) drainCalls() {
 	s.draining.Store(true)
 	s.web.EndStreams()
@@ -33,14 +32,14 @@ func (s *Server) drainCalls() {
 	}
 	flush, cancel := context.WithTimeout(context.Background(), flushTimeout)
 	defer cancel()
-	// An error means that somebody is too slow to read; Close cuts him off.
+	// An error means that a client is too slow to read. Close cuts it off.
 	_ = s.http.Shutdown(flush)
 }
 
-// maxCutLines is how many paths the log names of which calls are cut off.
+// maxCutLines is how many tools the log names whose calls are cut off.
 const maxCutLines = 50
 
-// logCut says which calls are about to be cut off.
+// logCut logs which calls are about to be cut off.
 func (s *Server) logCut() {
 	running := s.calls.byPath()
 	all := 0
@@ -57,7 +56,7 @@ func (s *Server) logCut() {
 	}
 }
 
-// ready is what /readyz asks.
+// ready returns nil if /readyz is to answer 200.
 func (s *Server) ready() error {
 	if s.draining.Load() {
 		return errDraining
@@ -65,7 +64,7 @@ func (s *Server) ready() error {
 	return s.catalog.Ready()
 }
 
-// readiness is the dependency that refuses calls while the server drains.
+// readiness is a dependency that refuses calls while the server drains.
 type readiness struct{ s *Server }
 
 // Check returns nil or a *wasmtools.Error with CodeNotReady.
@@ -74,75 +73,4 @@ func (r readiness) Check(*http.Request) error {
 		return &wasmtools.Error{Code: wasmtools.CodeNotReady, Message: "The server is shutting down; try again."}
 	}
 	return nil
-}
-
-// inFlight counts the requests that are being answered, by path.
-type inFlight struct {
-	mu     sync.Mutex
-	count  int
-	slots  []slot
-	free   []int // indexes of the slots that hold no request
-	closed bool
-	empty  chan struct{} // made by close; closed when no request is left
-}
-
-// A slot holds a request, so that none has to be allocated for it.
-type slot struct {
-	path  string
-	taken bool
-}
-
-// add counts a request until remove is called with its slot. It reports false after close: such a request is not counted.
-func (f *inFlight) add(path string) (slotIndex int, counted bool) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.closed {
-		return 0, false
-	}
-	f.count++
-	if last := len(f.free) - 1; last >= 0 {
-		slotIndex, f.free = f.free[last], f.free[:last]
-	} else {
-		slotIndex, f.slots = len(f.slots), append(f.slots, slot{})
-	}
-	f.slots[slotIndex] = slot{path, true}
-	return slotIndex, true
-}
-
-// remove ends the counting of the request in a slot.
-func (f *inFlight) remove(slotIndex int) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.count--
-	f.slots[slotIndex] = slot{}
-	f.free = append(f.free, slotIndex)
-	if f.closed && f.count == 0 {
-		close(f.empty)
-	}
-}
-
-// byPath returns how many requests are in flight, by path.
-func (f *inFlight) byPath() map[string]int {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	calls := map[string]int{}
-	for _, s := range f.slots {
-		if s.taken {
-			calls[s.path]++
-		}
-	}
-	return calls
-}
-
-// close counts no further requests. The channel that it returns is closed when those that were counted are answered.
-func (f *inFlight) close() <-chan struct{} {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if !f.closed {
-		f.closed, f.empty = true, make(chan struct{})
-		if f.count == 0 {
-			close(f.empty)
-		}
-	}
-	return f.empty
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/config"
 )
 
-// What a client can stretch, and how far.
+// The limits of what a client can prolong or enlarge.
 const (
 	readHeaderTimeout = 10 * time.Second
 	readTimeout       = 30 * time.Second // header and body
@@ -20,14 +20,14 @@ const (
 	drainLimit        = 30 * time.Second // what orchestrators give a process between SIGTERM and SIGKILL
 )
 
-// mostConnections returns how many connections may be open at a time where the process may have so many descriptors: a quarter of
-// them is kept for files.
+// mostConnections returns how many connections may be open at a time, given the process's limit of descriptors. A quarter of that is
+// kept for files.
 func mostConnections(descriptors int64) int64 {
 	return min(maxConns, max(1, descriptors-descriptors/4))
 }
 
 // HeapLimit returns how large Go's heap should get at most, in bytes: nine tenths of the memory that the process has, less
-// what tools and their code may take, and a quarter at least. Compiling takes of both, since it counts as taken by tools.
+// what tools and their code may take, but at least a quarter of all. Memory for compiling counts as both.
 func HeapLimit(c *config.Config) int64 {
 	machine, tools, code := account.MachineMemory(), c.Server.Memory, c.Server.CodeMemory
 	if tools == 0 {
@@ -39,8 +39,8 @@ func HeapLimit(c *config.Config) int64 {
 	return max(machine/4, machine/10*9-tools-code)
 }
 
-// writeTimeout returns how long a request may take from the end of its header to the end of the answer: net/http
-// counts reading the body and running the tool, too.
+// writeTimeout returns how long a request may take from the end of its header to the end of the answer. For net/http that
+// includes reading the body and running the tool.
 func writeTimeout(c *config.Config) time.Duration {
 	longest := c.Limits.Timeout
 	for _, o := range c.Overrides {
@@ -49,7 +49,7 @@ func writeTimeout(c *config.Config) time.Duration {
 	return readTimeout + longest + replyTimeout
 }
 
-// policy returns which tools the configuration has start enabled.
+// policy returns the configuration's policy on which tools start enabled.
 func policy(c *config.Config) wasmtools.Policy {
 	return wasmtools.Policy{
 		Allowlist: c.Tools.Allowlist, Enabled: c.Tools.Enabled, Disabled: c.Tools.Disabled, Reasons: c.Tools.Reasons,

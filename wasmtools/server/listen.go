@@ -9,7 +9,7 @@ import (
 	"syscall"
 )
 
-// listen binds address. Its errors say what to do.
+// listen binds an address. Its errors say what to do.
 func listen(ctx context.Context, address string) (net.Listener, error) {
 	var c net.ListenConfig
 	l, err := c.Listen(ctx, "tcp", address)

@@ -7,35 +7,35 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/config"
 )
 
-// Reload takes up a new configuration while requests run: tokens, policy and limits. What needs a restart is
-// reported by a warning and stays as it is. An error leaves the old configuration in force. It is safe for
-// concurrent use. c must not change any more.
+// Reload applies a new configuration while requests run: tokens, policy and limits. A changed setting that needs a restart is
+// logged and stays as it is. After an error the old configuration stays in force. Reload is safe for concurrent use. c must not
+// change any more.
 func (s *Server) Reload(c *config.Config) error {
 	s.reload.Lock()
 	defer s.reload.Unlock()
-	// The new tokens are checked before anything changes, so that nothing is left half-way.
+	// The new tokens are checked before anything changes, so that nothing is applied by halves.
 	if _, err := newAuth(c); err != nil {
 		return err
 	}
 	if err := s.catalog.Reconfigure(c.LimitsFor, policy(c)); err != nil {
-		return fmt.Errorf("take up the new configuration: %w", err)
+		return fmt.Errorf("apply the new limits and switches: %w", err)
 	}
-	if c.Auth.Required { // before the tokens, lest a moment without any lets everybody in
+	if c.Auth.Required { // before the tokens, since a moment without any would let everybody in
 		s.auth.SetRequired(true)
 	}
 	if err := s.auth.SetTokens(c.Auth.Tokens); err != nil {
-		return fmt.Errorf("take up the new tokens: %w", err)
+		return fmt.Errorf("apply the new tokens: %w", err)
 	}
 	s.auth.SetRequired(c.Auth.Required)
 	s.writeTimeout.Store(int64(writeTimeout(c)))
 	for _, key := range c.NeedRestart(s.started) {
 		s.logger.Warn("a changed setting needs a restart", "key", key)
 	}
-	s.logger.Info("configuration taken up", "tools", len(s.catalog.Table().Tools()))
+	s.logger.Info("configuration reloaded", "tools", len(s.catalog.Table().Tools()))
 	s.logAuth(c)
 	s.current = c
 	switch {
-	case !s.listed: // it is warned of what is unmatched once it is
+	case !s.listed: // logReady calls warnUnmatched
 	case s.catalog.Settled():
 		s.warnUnmatched(c)
 	default:
@@ -50,13 +50,13 @@ func (s *Server) Reload(c *config.Config) error {
 func newAuth(c *config.Config) (*auth.BearerTokenAuth, error) {
 	a, err := auth.NewBearerTokenAuth(c.Auth.Tokens)
 	if err != nil {
-		return nil, fmt.Errorf("take up the tokens: %w", err)
+		return nil, fmt.Errorf("apply the tokens: %w", err)
 	}
 	a.SetRequired(c.Auth.Required)
 	return a, nil
 }
 
-// logAuth says who is let in; loudly, where it is everybody.
+// logAuth logs who is let in, with a warning if that is everybody or nobody.
 func (s *Server) logAuth(c *config.Config) {
 	switch {
 	case s.auth.Open():

@@ -4,14 +4,11 @@ package server
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
-	"os"
-	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -27,7 +24,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/web"
 )
 
-// A Server is the whole service. Its address is bound from New on, requests are answered while Run runs.
+// A Server is the whole service. Its address is bound by New. Requests are answered while Run runs.
 type Server struct {
 	logger   *slog.Logger
 	listener net.Listener
@@ -43,26 +40,26 @@ type Server struct {
 	conns    connections
 	draining atomic.Bool
 	drain    time.Duration // how long running calls may take to finish
-	// writeTimeout is that of the configuration in force; http.WriteTimeout is that of the start.
+	// writeTimeout is that of the current configuration; http.WriteTimeout is that of the start.
 	writeTimeout atomic.Int64
 
-	started *config.Config // what cannot change without a restart is read from here
+	started *config.Config // the configuration of the start, for settings that need a restart
 	began   time.Time      // when New was called
 	reload  sync.Mutex     // one Reload at a time; guards what follows
 	current *config.Config // that of the last Reload
-	listed  bool           // all tools are, so that what matches none is wrong
+	listed  bool           // all tools are, so that an entry that matches none is a mistake
 
-	unmatched chan struct{} // receives a value when it is to be warned of what is unmatched once the catalog has settled
+	unmatched chan struct{} // holds a value when warnUnmatched is to be called once the catalog has settled
 
 	once   sync.Once
 	closed error
 }
 
-// New binds the configured address, begins to read the tools directory and gets everything ready for Run, logging to logger
-// (nil discards). Run serves while the directory is being read. A refused file is no error; a missing directory or an address
-// in use is. The caller must call Run or Close.
+// New binds the configured address, begins to read the tools directory, and prepares everything for Run. It logs to logger; nil
+// discards. Run serves while the directory is being read. A missing directory or an address in use is an error; a refused file
+// is not. The caller must call Run or Close.
 //
-// Tools are tools of the program itself, which are served beside those of the directory; see [catalog.Options].
+// tools are those of the program itself. They are served beside those of the directory; see [catalog.Options].
 func New(ctx context.Context, c *config.Config, logger *slog.Logger, tools ...*wasmtools.Tool) (*Server, error) {
 	if logger == nil {
 		logger = slog.New(slog.DiscardHandler)
@@ -77,7 +74,7 @@ func New(ctx context.Context, c *config.Config, logger *slog.Logger, tools ...*w
 	return s, nil
 }
 
-// open fills in the parts, cheapest failure first. What was opened before an error is left to Close.
+// open opens the parts, first those that fail most cheaply. After an error, Close closes what was opened.
 func (s *Server) open(ctx context.Context, c *config.Config, tools []*wasmtools.Tool) (err error) {
 	if s.auth, err = newAuth(c); err != nil {
 		return err
@@ -88,7 +85,7 @@ func (s *Server) open(ctx context.Context, c *config.Config, tools []*wasmtools.
 	if s.listener, err = listen(ctx, c.Server.Address); err != nil {
 		return err
 	}
-	if s.engine, err = sandbox.New(ctx, sandbox.Config{Imports: abi1.Sets(), CacheDir: s.cacheDir(c), Memory: c.Server.Memory, CodeMemory: c.Server.CodeMemory, Logger: slog.New(tracer{s.logger.Handler()})}); err != nil {
+	if s.engine, err = sandbox.New(ctx, sandbox.Config{Imports: abi1.Sets(), CacheDir: s.cacheDir(c), Memory: c.Server.Memory, CodeMemory: c.Server.CodeMemory, Logger: slog.New(requestIDs{s.logger.Handler()})}); err != nil {
 		return fmt.Errorf("start the sandbox engine: %w", err)
 	}
 	s.source, err = directory.Open(c.Tools.Directory, directory.Options{Modules: c.Tools.Modules, Logger: s.logger})
@@ -125,7 +122,7 @@ func (s *Server) open(ctx context.Context, c *config.Config, tools []*wasmtools.
 	return nil
 }
 
-// servers returns the addresses that the document names.
+// servers returns the addresses for the OpenAPI document.
 func servers(c *config.Config) []string {
 	if c.Server.PublicURL == "" {
 		return nil
@@ -133,9 +130,9 @@ func servers(c *config.Config) []string {
 	return []string{c.Server.PublicURL}
 }
 
-// serveWith makes the HTTP server, with a limit on everything that a client can stretch.
+// serveWith makes the HTTP server, with a limit on everything that a client can prolong.
 func (s *Server) serveWith(ctx context.Context, write time.Duration) {
-	// Requests outlive the context of Run, which begins the drain; they end with cut.
+	// The end of Run's context begins the drain. Requests go on until cut.
 	requests, cut := context.WithCancel(context.WithoutCancel(ctx))
 	s.cut = cut
 	s.writeTimeout.Store(int64(write))
@@ -149,20 +146,20 @@ func (s *Server) serveWith(ctx context.Context, write time.Duration) {
 		// net/http would answer OPTIONS * by itself, without a token and without a line in the log.
 		DisableGeneralOptionsHandler: true,
 		BaseContext:                  func(net.Listener) context.Context { return requests },
-		ConnContext:                  withWire,
+		ConnContext:                  withConn,
 		ErrorLog:                     slog.NewLogLogger(s.logger.Handler(), slog.LevelWarn),
 		ConnState:                    s.conns.changed,
 	}
 }
 
-// serve answers a request, and counts those that a drain waits for. A write time-out that Reload changed is set here:
-// that of http.Server must not change while it serves.
+// serve answers a request, and counts it for the drain. It sets a write time-out that Reload has changed, since that of
+// http.Server must not change while it serves.
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	if d := time.Duration(s.writeTimeout.Load()); d != s.http.WriteTimeout {
 		// A connection that takes no deadline is gone; the answer's write reports it.
 		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(d))
 	}
-	// A request that comes after the drain began is answered, too: readiness refuses a call, and probes go on.
+	// A request that comes during the drain is answered, too: a call by readiness, and probes as always.
 	if slot, counted := s.calls.add(r.URL.Path); counted {
 		defer s.calls.remove(slot)
 	}
@@ -172,15 +169,15 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	s.web.ServeHTTP(w, r)
 }
 
-// Addr returns the address that the server is bound to; the port is the real one where ":0" was configured.
+// Addr returns the address that the server is bound to, with the real port if ":0" was configured.
 func (s *Server) Addr() net.Addr { return s.listener.Addr() }
 
-// Table returns the table of the tools that are served, the same one at every call.
+// Table returns the table of the tools that are served, the same at every call.
 func (s *Server) Table() *wasmtools.RouteTable { return s.catalog.Table() }
 
-// Run serves until ctx ends. Then /readyz answers 503 and so do new calls, while running ones may finish for at most
-// 30 seconds; those that are left are cut off, the server is closed, and Run returns nil. It returns an error
-// where the server could not go on or could not be closed. It must be called only once.
+// Run serves until ctx ends. From then on /readyz and new calls are answered with 503, and running calls have 30 seconds to
+// finish. Those that are left are cut off, the server is closed, and Run returns nil. It returns an error if the server can't
+// go on or can't be closed. It must be called only once.
 func (s *Server) Run(ctx context.Context) error {
 	s.logAuth(s.started)
 	s.logger.Info("listening", "address", s.Addr().String())
@@ -194,7 +191,7 @@ func (s *Server) Run(ctx context.Context) error {
 	}()
 
 	served := make(chan error, 1)
-	go func() { served <- s.http.Serve(wires{s.listener}) }()
+	go func() { served <- s.http.Serve(watchedListener{s.listener}) }()
 	select {
 	case err := <-served:
 		err = errors.Join(fmt.Errorf("accept connections on %s: %w", s.Addr(), err), s.Close())
@@ -206,16 +203,16 @@ func (s *Server) Run(ctx context.Context) error {
 
 	<-told
 	s.drainCalls()
-	<-served // ErrServerClosed; from here on no connection is added
+	<-served // ErrServerClosed: no connection is added from here on
 	err := s.Close()
 	s.logger.Info("stopped")
 	return err
 }
 
-// logReady says once that all tools are listed.
+// logReady logs once that all tools are listed.
 func (s *Server) logReady(ctx context.Context) {
 	if err := s.catalog.Wait(ctx); err != nil {
-		return // stopped before
+		return // it was stopped before
 	}
 	generation := s.catalog.Table().Current()
 	s.logger.Info("ready", "tools", len(generation.Routes()), "refused", len(generation.Refused()),
@@ -226,14 +223,14 @@ func (s *Server) logReady(ctx context.Context) {
 	s.warnUnmatched(s.current)
 }
 
-// Close cuts off all calls and releases everything; it waits until that is done. It is for a server that is not run:
-// Run closes the server itself. Calling it again returns the first call's result.
+// Close cuts off all calls and closes everything, and waits until that is done. It is for a server that is not run: Run closes the
+// server itself. A second Close returns the result of the first.
 func (s *Server) Close() error {
 	s.once.Do(func() { s.closed = s.close() })
 	return s.closed
 }
 
-// close goes from the outside in: nobody may call what is closed.
+// close closes the parts from the outside in, so that nobody calls one that is closed.
 func (s *Server) close() error {
 	var errs []error
 	s.cut()
@@ -262,39 +259,4 @@ func (s *Server) close() error {
 		return fmt.Errorf("close the server: %w", err)
 	}
 	return nil
-}
-
-// CacheDir returns where compiled code is kept.
-func CacheDir(c *config.Config) (string, error) {
-	if c.Tools.CacheDir != "" {
-		return c.Tools.CacheDir, nil
-	}
-	base, err := os.UserCacheDir()
-	if err != nil {
-		return "", err
-	}
-	return filepath.Join(base, "toolsrv"), nil
-}
-
-// RecordFile returns where it is noted who keeps a path of the tools directory, as [catalog.Options] have it, or "".
-func RecordFile(c *config.Config) string {
-	cache, err := CacheDir(c)
-	if err != nil {
-		return ""
-	}
-	directory, err := filepath.Abs(c.Tools.Directory)
-	if err != nil {
-		return ""
-	}
-	id := sha256.Sum256([]byte(directory))
-	return filepath.Join(cache, fmt.Sprintf("paths-%x.json", id[:8]))
-}
-
-// cacheDir returns where compiled code is kept, or "" where no place is known.
-func (s *Server) cacheDir(c *config.Config) string {
-	directory, err := CacheDir(c)
-	if err != nil {
-		s.logger.Warn("compiled tools are not kept on disk, so every start compiles them again: set tools.cache_directory", "error", err)
-	}
-	return directory
 }

@@ -7,13 +7,13 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/config"
 )
 
-// maxUnmatched is how many entries are warned of by a line each: a directory that is empty by mistake leaves all without a tool.
+// maxUnmatched is how many entries have a line each. In a directory that is empty by mistake, no entry matches a tool.
 const maxUnmatched = 20
 
-// settledEvery is the time between two looks whether the catalog has settled after a reload.
+// settledEvery is how often to look whether the catalog has settled after a reload.
 const settledEvery = 20 * time.Millisecond
 
-// warnAfterReloads calls warnUnmatched after each reload that let tools in: a higher limit of memory may, a moment later.
+// warnAfterReloads calls warnUnmatched after each reload that lets tools in a moment later, as a higher limit of memory does.
 func (s *Server) warnAfterReloads(ctx context.Context) {
 	for {
 		select {
@@ -34,8 +34,8 @@ func (s *Server) warnAfterReloads(ctx context.Context) {
 	}
 }
 
-// warnUnmatched warns of what a configuration says of tools that are not there. It is called once all files have been read,
-// because a tool that is still being read is no mistake.
+// warnUnmatched warns of entries of a configuration that match no tool. It is called when all files have been read: a tool that is
+// still being read is not a mistake.
 func (s *Server) warnUnmatched(c *config.Config) {
 	var paths []string
 	for _, route := range s.catalog.Table().Tools() {

@@ -1,0 +1,46 @@
+package server
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/toolsrv/toolsrv/wasmtools/config"
+)
+
+// CacheDir returns the folder that keeps compiled code.
+func CacheDir(c *config.Config) (string, error) {
+	if c.Tools.CacheDir != "" {
+		return c.Tools.CacheDir, nil
+	}
+	base, err := os.UserCacheDir()
+	if err != nil {
+		return "", err
+	}
+	return filepath.Join(base, "toolsrv"), nil
+}
+
+// RecordFile returns the file in which it is noted which files of the tools directory keep a path from which others, for
+// Options.Record of the catalog, or "" if there is no place for it.
+func RecordFile(c *config.Config) string {
+	cache, err := CacheDir(c)
+	if err != nil {
+		return ""
+	}
+	directory, err := filepath.Abs(c.Tools.Directory)
+	if err != nil {
+		return ""
+	}
+	id := sha256.Sum256([]byte(directory))
+	return filepath.Join(cache, fmt.Sprintf("paths-%x.json", id[:8]))
+}
+
+// cacheDir returns the folder that keeps compiled code, or "" after a warning.
+func (s *Server) cacheDir(c *config.Config) string {
+	directory, err := CacheDir(c)
+	if err != nil {
+		s.logger.Warn("compiled tools are not kept on disk, so every start compiles them again: set tools.cache_directory", "error", err)
+	}
+	return directory
+}

@@ -1,0 +1,27 @@
+package server
+
+import (
+	"context"
+	"log/slog"
+
+	"github.com/toolsrv/toolsrv/wasmtools/web"
+)
+
+// requestIDs adds to each line that is logged on behalf of a request the id that its answer has.
+type requestIDs struct{ slog.Handler }
+
+// Handle adds the id, if there is one.
+func (h requestIDs) Handle(ctx context.Context, line slog.Record) error {
+	if id := web.RequestID(ctx); id != "" {
+		line.AddAttrs(slog.String("request_id", id))
+	}
+	return h.Handler.Handle(ctx, line)
+}
+
+// WithAttrs keeps the ids.
+func (h requestIDs) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return requestIDs{h.Handler.WithAttrs(attrs)}
+}
+
+// WithGroup keeps the ids.
+func (h requestIDs) WithGroup(name string) slog.Handler { return requestIDs{h.Handler.WithGroup(name)} }

@@ -23,17 +23,18 @@ func TestEveryLimit(t *testing.T) {
 		tool  string // of the guest that breaks it
 		calls int    // at the same time; 1 where 0
 		says  string // the first answer, in part
+		code  string // of the first answer
 		logs  string // the log, in part, where the answer says nothing
 	}{
-		"timeout":     {set: "timeout = '50ms'", tool: "spin", says: `longer than its limit of 50ms.","code":"tool_timeout"`},
-		"fuel":        {set: "fuel = 123_456", tool: "spin", says: `its limit of 123456 instructions.","code":"tool_fuel"`},
-		"memory":      {set: "memory = '3MiB'", tool: "grow", says: `its limit of 3 MiB.","code":"tool_memory"`},
-		"stack":       {set: "stack = '17KiB'", tool: "recurse", says: `its call stack of 17 KiB: it calls itself too deeply.","code":"tool_stack"`},
-		"input":       {set: "input = 9", tool: "echo", says: `larger than 9 bytes`},
-		"output":      {set: "output = 9", tool: "echo", says: `its limit of 9 bytes.","code":"tool_bad_output"`},
+		"timeout":     {set: "timeout = '50ms'", tool: "spin", says: "limit of 50ms", code: "tool_timeout"},
+		"fuel":        {set: "fuel = 123_456", tool: "spin", says: "its limit of 123456 instructions", code: "tool_fuel"},
+		"memory":      {set: "memory = '3MiB'", tool: "grow", says: "its limit of 3 MiB", code: "tool_memory"},
+		"stack":       {set: "stack = '17KiB'", tool: "recurse", says: "its call stack of 17 KiB", code: "tool_stack"},
+		"input":       {set: "input = 9", tool: "echo", says: "larger than 9 bytes", code: "input_too_large"},
+		"output":      {set: "output = 9", tool: "echo", says: "its limit of 9 bytes", code: "tool_bad_output"},
 		"log_lines":   {set: "log_lines = 0", tool: "wait", logs: `"msg":"further lines dropped","tool":"/log_lines/wait"`},
-		"concurrency": {set: "concurrency = 3\nqueue = 0", tool: "wait", calls: 4, says: `"code":"overloaded"`},
-		"queue":       {set: "queue = 0", tool: "wait", calls: 5, says: `"code":"overloaded"`},
+		"concurrency": {set: "concurrency = 3\nqueue = 0", tool: "wait", calls: 4, code: "overloaded"},
+		"queue":       {set: "queue = 0", tool: "wait", calls: 5, code: "overloaded"},
 	}
 	folder := t.TempDir()
 	file := fmt.Sprintf("server.address = '127.0.0.1:0'\ntools.directory = %q\ntools.cache_directory = %q\nlimits.concurrency = 4\nlimits.timeout = '30s'\n",
@@ -66,8 +67,8 @@ func TestEveryLimit(t *testing.T) {
 			}
 			if c.logs != "" {
 				r.log.Wait(t, c.logs)
-			} else if got := <-answers; !strings.Contains(got, c.says) {
-				t.Errorf("got %s, want %s in it", got, c.says)
+			} else if got := <-answers; !strings.Contains(got, c.says) || !strings.Contains(got, `"code":"`+c.code+`"`) {
+				t.Errorf("got %s, want %q and the code %s", got, c.says, c.code)
 			}
 		})
 	}

@@ -3,7 +3,6 @@ package config
 import (
 	"bytes"
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 
@@ -137,21 +136,57 @@ func (s *scanner) value(path string) error {
 // next returns the next token and its place: a word or a number, a string with its quotes, or a single character. It is empty at
 // the end.
 func (s *scanner) next() (token string, offset int) {
-	at := tokens.FindSubmatchIndex(s.text[s.at:])
-	offset = s.at + at[2]
-	s.at += at[3]
-	return string(s.text[offset:s.at]), offset
+	rest := bytes.TrimLeft(s.text[s.at:], " \t\r")
+	if len(rest) > 0 && rest[0] == '#' {
+		rest = rest[before(rest, "\n"):]
+	}
+	n := min(1, len(rest))
+	if n > 0 && (rest[0] == '"' || rest[0] == '\'') {
+		n = stringLength(rest)
+	} else if n > 0 && !strings.Contains(special, string(rest[:1])) {
+		n = before(rest, special)
+	}
+	offset = len(s.text) - len(rest)
+	s.at = offset + n
+	return string(rest[:n]), offset
 }
 
-// tokens matches what stands before a token, and the token. The decoder stops at a string without an end, so nothing is looked for
-// behind one.
-var tokens = regexp.MustCompile(`^[ \t\r]*(?:#[^\n]*)?(` +
-	`"""(?s:\\.|[^\\])*?(?:"""(?:"{0,2})|\\?$)` + // two more quotes may belong to the string
-	`|'''(?s:.)*?(?:'''(?:'{0,2})|$)` +
-	`|"(?:\\.|[^"\\\n])*"?` +
-	`|'[^'\n]*'?` +
-	`|[^ \t\r\n#"'.,=[\]{}]+` +
-	`|(?s:.?))`)
+// special is what a word or a number ends at.
+const special = " \t\r\n#\"'.,=[]{}"
+
+// before returns how much of the text stands before the first of some characters.
+func before(text []byte, characters string) int {
+	for n, c := range text {
+		if strings.IndexByte(characters, c) >= 0 {
+			return n
+		}
+	}
+	return len(text)
+}
+
+// stringLength returns the length of the string at the begin of a text, which may have no end: the decoder stops there.
+func stringLength(text []byte) int {
+	quote := text[:1]
+	if three := bytes.Repeat(quote, 3); bytes.HasPrefix(text, three) {
+		quote = three
+	}
+	for n := len(quote); n < len(text); n++ {
+		switch {
+		case text[n] == '\\' && quote[0] == '"':
+			n++
+		case text[n] == '\n' && len(quote) == 1:
+			return n
+		case bytes.HasPrefix(text[n:], quote):
+			n += len(quote)
+			if len(quote) == 3 { // two quotes more may belong to the string
+				more := text[n:min(n+2, len(text))]
+				n += len(more) - len(bytes.TrimLeft(more, string(quote[:1])))
+			}
+			return n
+		}
+	}
+	return len(text)
+}
 
 // unquote returns the name that a part of a key stands for.
 func unquote(token string) string {

@@ -118,7 +118,8 @@ func (c *Call) Log(level slog.Level, source string, line []byte) bool {
 func (c *Call) Deadline() time.Time { return c.host.Ends() }
 
 // Wait calls f, which may wait until ctx is done. ctx is done when the call has to end; Wait then ends the call and does not
-// return. A function that waits for a timer, a file or a network must do so in f.
+// return. A function that waits for a timer, a file or a network must do so in f. In a start, too, ctx is that of the call which caused
+// it: take who calls from Principal, and not from a value of ctx.
 func (c *Call) Wait(f func(ctx context.Context)) { c.host.Wait(f) }
 
 // maxSpent is how much work host functions may do between two looks at the deadline, in nanoseconds.

@@ -26,10 +26,10 @@ func (c *Call) Until(deadline time.Time) *Call {
 	return &Call{log: c.log, deadline: deadline}
 }
 
-// A Level is the weight of a log line.
+// A Level is the level of a log line.
 type Level int32
 
-// The levels of the host's log. Which of them it shows is the operator's choice.
+// The levels of the host's log. The operator chooses which of them are shown.
 const (
 	LevelDebug Level = iota
 	LevelInfo
@@ -59,27 +59,27 @@ func (c *Call) Log(level Level, message string) {
 	}
 }
 
-// Debugf logs a line for those who look for an error in the tool.
+// Debugf logs a line for whoever is debugging the tool.
 func (c *Call) Debugf(format string, args ...any) { c.logf(LevelDebug, format, args...) }
 
-// Infof logs a line that tells what the tool does.
+// Infof logs a line that says what the tool does.
 func (c *Call) Infof(format string, args ...any) { c.logf(LevelInfo, format, args...) }
 
-// Warnf logs a line on something that looks wrong but does not stop the tool.
+// Warnf logs a line about something that looks wrong but does not stop the tool.
 func (c *Call) Warnf(format string, args ...any) { c.logf(LevelWarn, format, args...) }
 
-// Errorf logs a line on something that broke. The call goes on; return an error to end it.
+// Errorf logs a line about something that broke. The call goes on; return an error to end it.
 func (c *Call) Errorf(format string, args ...any) { c.logf(LevelError, format, args...) }
 
-// logf passes its arguments on as it got them: so go vet sees that all these are like Printf, and checks their calls.
+// logf passes its arguments on as it got them, so that go vet sees that all these are like Printf and checks their calls.
 func (c *Call) logf(level Level, format string, args ...any) {
 	if c != nil && c.log != nil {
 		c.log(level, fmt.Sprintf(format, args...))
 	}
 }
 
-// TimeLeft returns how long the call may still take. The host ends it then whatever the tool does, so a tool that can give
-// a part of its answer does so before. Without a deadline it is the longest Duration.
+// TimeLeft returns how long the call may still take. The host ends it then, whatever the tool does, so a tool that can answer
+// in part should do so before. Without a deadline it is the longest Duration.
 func (c *Call) TimeLeft() time.Duration {
 	if left, ok := c.left(); ok {
 		return left

@@ -16,7 +16,7 @@ type Error struct {
 	Message string
 	// Status is the HTTP status, 400 to 599, or 0 for 400. Any other is the tool's fault and answered with 500.
 	Status int
-	// Data is anything more that JSON can express, or nil. The host takes 64 KiB of JSON for the whole error.
+	// Data is any further data that JSON can express, or nil. The host takes 64 KiB of JSON for the whole error.
 	Data any
 }
 
@@ -82,7 +82,7 @@ func AsType[E error](err error) (E, bool) {
 	return none, false
 }
 
-// maxMessage is the most of a message that is told, in bytes: quoted as JSON it still fits into what the host takes.
+// maxMessage is how much of a message is sent, in bytes: quoted as JSON it still fits into what the host takes.
 const maxMessage = 8 << 10
 
 // MarshalJSON writes the error as the host reads it. It fails where JSON can't express Data.

@@ -79,7 +79,7 @@ func guestDescribe() int32 {
 	return statusOK
 }
 
-// guestWarm has encoding/json build its caches before the snapshot: without that, each call would anew.
+// guestWarm has encoding/json build its caches before the snapshot: without that, each call would do so again.
 //
 //go:wasmexport toolsrv_warm
 func guestWarm() {
@@ -90,7 +90,7 @@ func guestWarm() {
 	}
 }
 
-// fail tells the host of err and returns the status for it.
+// fail tells the host about err and returns the status for it.
 func fail(c *Call, err error) int32 {
 	if _, broken := AsType[*brokenResult](err); !broken {
 		text, unwritable := typed.Encode(AsError(err))

@@ -1,7 +1,7 @@
 // Package toolsrv makes tools of Go functions, for the server of the same name.
 //
 // A tool is a function from a struct of arguments to a result and an error. Its JSON Schema is derived from the two
-// types ([Func] tells how), and [Export] makes the tools of a program callable:
+// types ([Func] says how), and [Export] makes the tools of a program callable:
 //
 //	package main
 //
@@ -53,14 +53,14 @@ type Module struct {
 }
 
 // Export makes m the module of the program and returns it. Call it once, in the initialisation of package main:
-// assign it to a package-level variable. On the host (in tests) it does nothing else than to return m, so that a test
-// can use the variable. Whether m is right is checked by [Module.Manifest], not here.
+// assign it to a package-level variable. On the host (in tests) it only returns m, so that a test can
+// use the variable. Whether m is right is checked by [Module.Manifest], not here.
 func Export(m Module) Module {
 	export(m)
 	return m
 }
 
-// manifest is the manifest as it is written.
+// manifest is the manifest in its written form.
 type manifest struct {
 	ABI       int            `json:"abi"`
 	Namespace string         `json:"namespace,omitempty"`

@@ -25,8 +25,8 @@ type Example struct {
 	Arguments, Result string
 }
 
-// Func returns the tool that f is. The name is 1 to 64 of the characters A-Z a-z 0-9 _ and -; by the description
-// agents choose the tool, so let it say what the tool does and when to use it.
+// Func returns the tool that f is. The name is 1 to 64 of the characters A-Z a-z 0-9 _ and -; agents
+// choose the tool by its description, so say there what it does and when to use it.
 //
 // A is a struct (or a map with string keys): the arguments. Their schema follows encoding/json: names, embedding and
 // order come from the struct; a member is required unless it is a pointer, has a default, or is marked omitempty or
@@ -87,7 +87,7 @@ func (e *brokenResult) Error() string { return "the result can't be written as J
 
 func (e *brokenResult) Unwrap() error { return e.err }
 
-// A Describer is a type that has a JSON form of its own and tells its JSON Schema (2020-12), an object, as text. The
+// A Describer is a type that has a JSON form of its own and returns its JSON Schema (2020-12), an object, as text. The
 // method is called on a zero value.
 type Describer interface {
 	JSONSchema() string
@@ -136,7 +136,7 @@ func (t Tool) describe() (manifestTool, error) {
 	return out, nil
 }
 
-// example checks an example against the types: a typing error there would mislead every agent that reads it.
+// example checks an example against the types: a mistake there would mislead every agent that reads it.
 func (t Tool) example(e Example) (out manifestExample, err error) {
 	if !typed.IsObject(e.Arguments) {
 		return out, fmt.Errorf("the arguments %s are not a JSON object", e.Arguments)

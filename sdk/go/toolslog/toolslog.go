@@ -1,4 +1,4 @@
-// Package toolslog has log/slog write to the host's log. It is a package of its own because log/slog makes a module
+// Package toolslog makes log/slog write to the host's log. It is a package of its own because log/slog makes a module
 // some hundred kilobytes larger.
 package toolslog
 
@@ -11,7 +11,7 @@ import (
 	toolsrv "github.com/toolsrv/toolsrv/sdk/go"
 )
 
-// New returns a logger whose lines go to the log of c, with their attributes behind the message as key=value. The host
+// New returns a logger whose lines go to the log of c, with their attributes after the message as key=value. The host
 // adds the time, the tool's name and the level.
 func New(c *toolsrv.Call) *slog.Logger { return slog.New(&handler{call: c}) }
 
@@ -24,7 +24,7 @@ type handler struct {
 
 var _ slog.Handler = (*handler)(nil)
 
-// Enabled reports true: which levels are shown is the operator's choice.
+// Enabled reports true: the operator chooses which levels are shown.
 func (h *handler) Enabled(context.Context, slog.Level) bool { return true }
 
 // Handle writes one line.
@@ -80,7 +80,7 @@ func write(to *strings.Builder, group string, a slog.Attr) {
 	to.WriteString(" " + group + a.Key + "=" + text)
 }
 
-// level returns the host's level for one of slog, which may lie between two.
+// level returns the host's level for one of slog's, which may be between two.
 func level(l slog.Level) toolsrv.Level {
 	switch {
 	case l >= slog.LevelError:

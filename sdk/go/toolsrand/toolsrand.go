@@ -1,6 +1,6 @@
 // Package toolsrand gives tools randomness that is new in every call.
 //
-// A tool's memory is a snapshot that every call begins with, taken after the module was initialised. The top-level
+// Every call of a tool begins with a snapshot of its memory, taken after the module was initialised. The top-level
 // functions of math/rand and math/rand/v2 draw from a state that is in that snapshot, so they return the same numbers in every
 // call. crypto/rand asks the host each time and is as good in a tool as anywhere.
 package toolsrand
@@ -12,7 +12,7 @@ import (
 )
 
 // New returns a generator that is seeded from the host's randomness. Call it in the tool's function, not before, and once
-// in each call. It is not for secrets: take these from crypto/rand. It panics, and so ends the call, where the host
+// in each call. It is not for secrets: use crypto/rand for these. It panics, and so ends the call, where the host
 // gives no randomness. The generator is not safe for concurrent use.
 func New() *rand.Rand {
 	var seed [16]byte

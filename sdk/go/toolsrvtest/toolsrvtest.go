@@ -1,7 +1,7 @@
 // Package toolsrvtest calls tools in ordinary Go tests, without a server and without WebAssembly.
 //
-// Arguments are JSON. They are checked against the tool's schema and its defaults are filled in, as the server does;
-// then they go through the same decoding, and the result through the same encoding, as in the sandbox:
+// Arguments are JSON. They are checked against the tool's schema and its defaults are filled in, as the server does.
+// Then they are decoded, and the result is encoded, as in the sandbox:
 //
 //	func TestAdd(t *testing.T) {
 //		result, err := toolsrvtest.Call(t, module, "add", `{"a": 1, "b": 2}`)
@@ -32,7 +32,7 @@ type manifest struct {
 	}
 }
 
-// An ArgumentsError tells that the server would refuse the arguments: the tool was not called.
+// An ArgumentsError says that the server would refuse the arguments: the tool was not called.
 type ArgumentsError struct {
 	// Violations are all the reasons, each with its place, such as "items[0].price: is missing".
 	Violations []string
@@ -51,11 +51,11 @@ func Manifest(t testing.TB, m toolsrv.Module) []byte {
 	return text
 }
 
-// timeout is the time limit of a server that is not told another.
+// timeout is a server's default time limit.
 const timeout = 5 * time.Second
 
 // Call calls a tool of m with arguments, a JSON object, and returns its result, JSON. The tool's log lines go to the
-// test's log. It sees a deadline in 5 s, a server's default, which is not enforced. The error is the tool's own, or an *[ArgumentsError]; [toolsrv.AsError] tells what a client would see.
+// test's log. It sees a deadline in 5 s, a server's default, which is not enforced. The error is the tool's own, or an *[ArgumentsError]; [toolsrv.AsError] returns what a client would see.
 func Call(t testing.TB, m toolsrv.Module, tool, arguments string) (result string, err error) {
 	t.Helper()
 	parsed := parse(t, m)
@@ -75,7 +75,7 @@ func Call(t testing.TB, m toolsrv.Module, tool, arguments string) (result string
 	return "", nil
 }
 
-// Examples runs each example of the manifest as a subtest: the call must succeed, and its result be the example's.
+// Examples runs each example of the manifest as a subtest: the call must succeed, and its result must be the example's.
 func Examples(t *testing.T, m toolsrv.Module) {
 	t.Helper()
 	for _, tool := range parse(t, m).Tools {

@@ -72,7 +72,7 @@ var edges = map[string][]string{
 	// REST: sees tools, never sandboxes.
 	"wasmtools/openapi": {"internal/text", "wasmtools", "wasmtools/invoke", "wasmtools/web"},
 	// The service: listeners, and every part wired to the others.
-	"wasmtools/server": {"runtime/abi1", "runtime/account", "internal/text", "wasmtools", "wasmtools/web", "wasmtools/openapi", "wasmtools/auth", "wasmtools/catalog", "wasmtools/catalog/directory", "wasmtools/config", "runtime/sandbox"},
+	"wasmtools/server": {"runtime/abi1", "runtime/account", "internal/text", "wasmtools", "wasmtools/web", "wasmtools/invoke", "wasmtools/openapi", "wasmtools/auth", "wasmtools/catalog", "wasmtools/catalog/directory", "wasmtools/config", "runtime/sandbox"},
 	// Runs compilers; never what they made.
 	"author/project": {"internal/text", "wasmtools", "runtime/wasmbin"},
 	// One file as a server would have it, without a server.

@@ -20,6 +20,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/catalog"
 	"github.com/toolsrv/toolsrv/wasmtools/catalog/directory"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
+	"github.com/toolsrv/toolsrv/wasmtools/invoke"
 	"github.com/toolsrv/toolsrv/wasmtools/openapi"
 	"github.com/toolsrv/toolsrv/wasmtools/web"
 )
@@ -109,11 +110,13 @@ func (s *Server) open(ctx context.Context, c *config.Config, tools []*wasmtools.
 		Logger:       s.logger,
 		Ready:        s.ready,
 	})
+	invoker := invoke.New(invoke.Options{}) // of all doors, so that they share its memory
 	s.rest = openapi.NewDoor(s.web, s.catalog.Table(), openapi.DoorOptions{
 		Title:       c.Title,
 		Version:     c.Version,
 		Description: c.Description,
 		Servers:     servers(c),
+		Invoker:     invoker,
 		Logger:      s.logger,
 		Settled:     s.catalog.Settled,
 	})

@@ -58,7 +58,7 @@ var edges = map[string][]string{
 	// A file format: knows nothing of those who are configured, but the table of limits.
 	"wasmtools/config": {"runtime/limits", "internal/pattern", "internal/text"},
 	// One file becomes tools, the same way for serving and for the author's commands.
-	"wasmtools/toolfile": {"runtime/abi1", "runtime/limits", "internal/text", "wasmtools", "wasmtools/invoke", "wasmtools/schema", "internal/jsontree", "runtime/sandbox", "runtime/instrument", "runtime/wasmbin"},
+	"wasmtools/toolfile": {"runtime/abi1", "runtime/hostabi", "runtime/limits", "internal/text", "wasmtools", "wasmtools/invoke", "wasmtools/schema", "internal/jsontree", "runtime/sandbox", "runtime/instrument", "runtime/wasmbin"},
 	// A file on disk: knows no modules.
 	"wasmtools/catalog/internal/precedence": {},
 	// The files of a source become a route table.
@@ -72,11 +72,11 @@ var edges = map[string][]string{
 	// REST: sees tools, never sandboxes.
 	"wasmtools/openapi": {"internal/text", "wasmtools", "wasmtools/invoke", "wasmtools/web"},
 	// The service: listeners, and every part wired to the others.
-	"wasmtools/server": {"runtime/abi1", "runtime/account", "internal/text", "wasmtools", "wasmtools/web", "wasmtools/invoke", "wasmtools/openapi", "wasmtools/auth", "wasmtools/catalog", "wasmtools/catalog/directory", "wasmtools/config", "runtime/sandbox"},
+	"wasmtools/server": {"runtime/account", "internal/text", "wasmtools", "wasmtools/web", "wasmtools/invoke", "wasmtools/openapi", "wasmtools/auth", "wasmtools/catalog", "wasmtools/catalog/directory", "wasmtools/config", "wasmtools/toolfile", "runtime/sandbox"},
 	// Runs compilers; never what they made.
 	"author/project": {"internal/text", "wasmtools", "runtime/wasmbin"},
 	// One file as a server would have it, without a server.
-	"author/workbench": {"runtime/abi1", "runtime/limits", "runtime/sandbox", "wasmtools", "wasmtools/config", "wasmtools/invoke", "wasmtools/server", "wasmtools/toolfile"},
+	"author/workbench": {"runtime/limits", "runtime/sandbox", "wasmtools", "wasmtools/config", "wasmtools/invoke", "wasmtools/server", "wasmtools/toolfile"},
 	// Every part has a command.
 	"cmd/toolsrv/command": {"runtime/limits", "internal/heap", "internal/journal", "internal/text", "internal/wholefile", "author/project", "author/workbench", "wasmtools", "wasmtools/server", "wasmtools/config", "wasmtools/catalog", "wasmtools/catalog/directory", "wasmtools/web", "wasmtools/toolfile", "runtime/sandbox"},
 	// main.

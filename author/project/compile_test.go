@@ -242,7 +242,7 @@ func main() {}
 		{"no package main", "go", "", map[string]string{"go.mod": goMod, "main.go": "package tool\n"}, "does not compile", "main package"},
 		{"go without the SDK", "go", "", map[string]string{"go.mod": goMod, "main.go": "package main\n\nfunc main() {}\n"},
 			"it is not a tool (nothing exports toolsrv_call): import github.com/toolsrv/toolsrv/sdk/go", ""},
-		{"SDK and a manifest", "go", "", map[string]string{"go.mod": sdkMod, "main.go": sdkTool, "tool.json": shoutManifest}, "remove one of the two", ""},
+		{"SDK and a manifest", "go", "", map[string]string{"go.mod": sdkMod, "main.go": sdkTool, "tool.json": shoutManifest}, "remove one of them", ""},
 		{"wrong manifest", "go", "", map[string]string{"go.mod": goMod, "main.go": shoutGo, "tool.json": `{"abi": 2}`}, "tool.json: abi is 2", ""},
 		{"no JSON", "go", "", map[string]string{"go.mod": goMod, "main.go": shoutGo, "tool.json": `{`}, "tool.json: ", ""},
 		{"huge manifest", "go", "", map[string]string{"go.mod": goMod, "main.go": shoutGo, "tool.json": strings.Repeat(" ", 1<<20+1)}, "larger than", ""},

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/toolsrv/toolsrv/runtime/abi1"
 	"github.com/toolsrv/toolsrv/runtime/limits"
 	"github.com/toolsrv/toolsrv/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/wasmtools"
@@ -141,7 +140,7 @@ func (f *File) TryExamples(ctx context.Context, tell func(toolfile.Trial)) {
 // NewEngine returns an engine that shares the server's compiled code, or does without where that can't be had. More than one
 // worker is for modules that the user has written.
 func NewEngine(ctx context.Context, c *config.Config, workers int, logger *slog.Logger) (*sandbox.Engine, error) {
-	o := sandbox.Config{Imports: abi1.Sets(), CompileWorkers: workers, Logger: logger}
+	o := sandbox.Config{Imports: toolfile.Imports(), CompileWorkers: workers, Logger: logger}
 	dir, err := server.CacheDir(c)
 	if err == nil {
 		cached := o

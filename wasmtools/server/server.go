@@ -13,7 +13,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/toolsrv/toolsrv/runtime/abi1"
 	"github.com/toolsrv/toolsrv/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/auth"
@@ -22,6 +21,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/config"
 	"github.com/toolsrv/toolsrv/wasmtools/invoke"
 	"github.com/toolsrv/toolsrv/wasmtools/openapi"
+	"github.com/toolsrv/toolsrv/wasmtools/toolfile"
 	"github.com/toolsrv/toolsrv/wasmtools/web"
 )
 
@@ -86,7 +86,7 @@ func (s *Server) open(ctx context.Context, c *config.Config, tools []*wasmtools.
 	if s.listener, err = listen(ctx, c.Server.Address); err != nil {
 		return err
 	}
-	if s.engine, err = sandbox.New(ctx, sandbox.Config{Imports: abi1.Sets(), CacheDir: s.cacheDir(c), Memory: c.Server.Memory, CodeMemory: c.Server.CodeMemory, Logger: slog.New(requestIDs{s.logger.Handler()})}); err != nil {
+	if s.engine, err = sandbox.New(ctx, sandbox.Config{Imports: toolfile.Imports(), CacheDir: s.cacheDir(c), Memory: c.Server.Memory, CodeMemory: c.Server.CodeMemory, Logger: slog.New(requestIDs{s.logger.Handler()})}); err != nil {
 		return fmt.Errorf("start the sandbox engine: %w", err)
 	}
 	s.source, err = directory.Open(c.Tools.Directory, directory.Options{Modules: c.Tools.Modules, Logger: s.logger})

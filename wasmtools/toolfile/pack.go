@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/toolsrv/toolsrv/runtime/abi1"
 	"github.com/toolsrv/toolsrv/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/runtime/wasmbin"
 	"github.com/toolsrv/toolsrv/wasmtools"
@@ -43,7 +42,7 @@ func Pack(ctx context.Context, engine *sandbox.Engine, content, manifest []byte)
 
 // manifestOf returns the text of a module's manifest. It is valid.
 func manifestOf(ctx context.Context, engine *sandbox.Engine, binary *wasmbin.Module, given []byte) ([]byte, error) {
-	program, err := engine.LoadModule(binary, abi1.Modules()...)
+	program, err := load(engine, binary)
 	if err != nil {
 		return nil, err
 	}

@@ -12,7 +12,6 @@ import (
 	"fmt"
 
 	"github.com/toolsrv/toolsrv/internal/text"
-	"github.com/toolsrv/toolsrv/runtime/abi1"
 	"github.com/toolsrv/toolsrv/runtime/limits"
 	"github.com/toolsrv/toolsrv/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/runtime/wasmbin"
@@ -49,7 +48,7 @@ func Load(engine *sandbox.Engine, content []byte, place Place) (*Module, error) 
 	if err != nil {
 		return nil, err
 	}
-	program, err := engine.LoadModule(binary, abi1.Modules()...)
+	program, err := load(engine, binary)
 	if err != nil {
 		return nil, err
 	}

@@ -117,14 +117,14 @@ func (c *condition) operand(value json.RawMessage, k kind) (string, error) {
 	fits := true
 	switch {
 	case len(value) == 0 || value[0] == '[' || value[0] == '{' || string(value) == "null":
-		return "", fmt.Errorf("%.100s is no value to compare with: pass a text, a number or a boolean", value)
+		return "", fmt.Errorf("%.100s can't be compared with: pass a text, a number or a boolean", value)
 	case k == number:
 		fits = s != "" && isNumber(s)
 	case k == boolean:
 		fits = isBoolean(s)
 	}
 	if !fits {
-		return "", fmt.Errorf("the column %q holds values of the type %s, and %.100s is none: pass one, or \"types\": \"text\"", c.Column, k, value)
+		return "", fmt.Errorf("the column %q holds values of the type %s, and %.100s is not one: pass one, or \"types\": \"text\"", c.Column, k, value)
 	}
 	return s, nil
 }

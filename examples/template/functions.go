@@ -353,7 +353,7 @@ func numeric(v any) (float64, error) {
 	if f, ok := asNumber(v); ok {
 		return f, nil
 	}
-	return 0, invalid(fmt.Sprintf("%.50q is no number", show(v)))
+	return 0, invalid(fmt.Sprintf("%.50q is not a number", show(v)))
 }
 
 // calculate makes a function of a template; the first argument may come through a pipe.

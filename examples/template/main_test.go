@@ -84,7 +84,7 @@ func TestSlips(t *testing.T) {
 		{"missing within", "{{range .items}}{{.price}}{{end}}", ``, `The data have no "price"`},
 		{"not an object", "{{.name.first}}", ``, "Line 1: What stands before .first is no object"},
 		{"compare", "{{gt .name 3}}", ``, `"Ada" and "3" can't be compared: take two numbers or two texts.`},
-		{"add", "{{add .name 3}}", ``, `Line 1: "Ada" is no number.`},
+		{"add", "{{add .name 3}}", ``, `Line 1: "Ada" is not a number.`},
 		{"division by zero", "{{div 1 0}}", ``, "division by zero"},
 		{"printf of text", `{{printf "%d" .name}}`, ``, `wants a number, and "Ada" is none`},
 		{"printf of too few", `{{printf "%s%s" .name}}`, ``, `wants more values`},

@@ -25,7 +25,7 @@ func (r *reader) fail(pos int, wrong flaw) bool {
 
 func (r *reader) space() { r.pos = skipSpace(r.text, r.pos) }
 
-// value reads the value at pos, which is no space, and appends it with all below it.
+// value reads the value at pos, which is not white space, and appends it with all below it.
 func (r *reader) value(parent int32, key string, index int32, depth int) bool {
 	if r.pos == len(r.text) {
 		return r.fail(r.pos, expectValue)

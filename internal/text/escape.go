@@ -20,7 +20,7 @@ func hidden(r rune, size int) bool {
 }
 
 // Escape returns foreign text for a terminal or a log: characters that would not be seen stand in it as JSON writes them,
-// such as \u202e, and bytes that are no UTF-8 as \ufffd. It has no effect on what a JSON text means.
+// such as \u202e, and bytes that are not UTF-8 as \ufffd. It has no effect on what a JSON text means.
 func Escape(s string) string {
 	if i := firstHidden(s); i < len(s) {
 		return string(appendEscaped(append(make([]byte, 0, len(s)+16), s[:i]...), s[i:]))
@@ -112,7 +112,7 @@ func escapedLen(r rune) int {
 	case r < utf8.RuneSelf && ' ' <= r && r != 0x7f:
 		return 1
 	case r == utf8.RuneError:
-		return 6 // it may be of a byte that is no UTF-8
+		return 6 // it may be of a byte that is not UTF-8
 	case unicode.IsPrint(r):
 		return utf8.RuneLen(r)
 	case r > 0xffff:

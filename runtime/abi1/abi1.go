@@ -47,7 +47,7 @@ func fail(c *hostabi.Call, stack []uint64) {
 	c.Fail(c.View(stack[0], stack[1]))
 }
 
-// logLine logs at the next level where the guest's is none of the four: a log line is no reason to break a call.
+// logLine logs at the next level where the guest's is none of the four: a log line is not a reason to break a call.
 func logLine(c *hostabi.Call, stack []uint64) {
 	levels := [...]slog.Level{slog.LevelDebug, slog.LevelInfo, slog.LevelWarn, slog.LevelError}
 	level := min(max(int32(uint32(stack[0])), 0), int32(len(levels)-1))

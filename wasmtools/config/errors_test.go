@@ -38,8 +38,8 @@ func TestErrors(t *testing.T) {
 		{"null", "\x00", `configuration:1:1: `},
 
 		// Types.
-		{"table wanted", "server = 8000", `configuration:1:1: server: server is a table: write [server] above its keys`},
-		{"array of tables instead", "[[limits]]\nqueue = 1", `limits: limits is a table`},
+		{"table wanted", "server = 8000", `configuration:1:1: server: must be a table: write [server] above its keys`},
+		{"array of tables instead", "[[limits]]\nqueue = 1", `limits: must be a table: write [limits]`},
 		{"override as a table", "[override]\nmatch = 'a'", `configuration:1:2: override: each override is a table of its own: write [[override]] above its keys`},
 		{"override of numbers", "override = [1]", `override[0]: each override is a table of its own`},
 		{"string wanted", "title = 1", `title: must be a string, not a whole number`},

@@ -116,7 +116,7 @@ func (d *document) table(name string, t table) reader {
 	return func(value any) error {
 		values, ok := value.(map[string]any)
 		if !ok {
-			return fmt.Errorf("%s is a table: write [%s] above its keys", name, name)
+			return fmt.Errorf("must be a table: write [%s] above its keys", name)
 		}
 		d.readTable(name, values, t)
 		return nil

@@ -291,14 +291,24 @@ func (s *source) checkLibrary(i int32) (err error) {
 	if !errors.As(err, &wrong) {
 		return err
 	}
-	for len(wrong.Causes) > 0 {
-		wrong = wrong.Causes[len(wrong.Causes)-1]
-	}
+	wrong = reason(wrong)
 	place, err := url.PathUnescape(wrong.InstanceLocation)
 	if err != nil {
 		place = wrong.InstanceLocation
 	}
 	return at(s.pointer(i)+text.Clip(place, maxClip), fmt.Errorf("%s: correct it as %s says", text.Clip(strings.ToValidUTF8(wrong.Message, "?"), maxClip), s.draft.uri()))
+}
+
+// reason returns the innermost cause of an error, the last one of several. But where a word is neither one of those known nor a
+// list, as a misspelt "type" is, the words that are known help more.
+func reason(wrong *jsonschema.ValidationError) *jsonschema.ValidationError {
+	last := wrong
+	for _, cause := range wrong.Causes {
+		if last = reason(cause); strings.HasPrefix(last.Message, "value must be one of ") {
+			break
+		}
+	}
+	return last
 }
 
 // plain returns the value at i as the library takes it. Patterns are left out: they are checked when they are

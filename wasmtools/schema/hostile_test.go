@@ -36,9 +36,9 @@ var hostileSchemas = []struct{ name, want, text string }{
 	{"defaults with many alternatives", "too much work", `{"properties":{` + numbered(400, `"p%d":{"default":[`+strings.Repeat("1,", 500)+`1],"$ref":"#/$defs/t"}`) +
 		`},"$defs":{"t":{"items":{"anyOf":[` + numbered(900, `{"const":"c%d"}`) + `,{"type":"integer"}]}}}}`},
 	{"defaults without end", "never ends", `{"default":{},"properties":{"a":{"$ref":"#"}}}`},
-	{"a long address", "no address", `{"$id":"https://example.com/` + strings.Repeat("a", 400_000) + `","$defs":{` + numbered(4900, `"d%d":{"$anchor":"a%[1]d"}`) + `}}`},
-	{"an address that grows", "no address", strings.Repeat(`{"$id":"`+strings.Repeat("a", 1000)+`/","not":`, 100) + `{}` + strings.Repeat("}", 100)},
-	{"a long reference", "no reference", `{"$ref":"https://example.com/` + strings.Repeat("a", 400_000) + `"}`},
+	{"a long address", "not a valid address", `{"$id":"https://example.com/` + strings.Repeat("a", 400_000) + `","$defs":{` + numbered(4900, `"d%d":{"$anchor":"a%[1]d"}`) + `}}`},
+	{"an address that grows", "not a valid address", strings.Repeat(`{"$id":"`+strings.Repeat("a", 1000)+`/","not":`, 100) + `{}` + strings.Repeat("}", 100)},
+	{"a long reference", "not a valid reference", `{"$ref":"https://example.com/` + strings.Repeat("a", 400_000) + `"}`},
 	{"a long name of a keyword's mistake", "", `{"properties":{"` + strings.Repeat("a", 400_000) + `":{"minLength":0}}}`},
 	{"a long mistake", "/$schema", `{"$schema":"` + strings.Repeat("a", 400_000) + `"}`},
 	{"a long mistake in a format", "correct it", `{"$defs":{"` + strings.Repeat("k", 1000) + `":{"$anchor":"` + strings.Repeat(" ", 400_000) + `"}}}`},

@@ -153,7 +153,7 @@ func (s *source) name(i int32, base string) (string, error) {
 		if address != "" {
 			resolved, ok := resolve(base, address)
 			if !ok {
-				return "", at(s.pointer(m), fmt.Errorf("%s is no address: write a URI of at most %d bytes", quoted(id), maxAddress))
+				return "", at(s.pointer(m), fmt.Errorf("%s is not a valid address: write a URI of at most %d bytes", quoted(id), maxAddress))
 			}
 			if err := s.register(m, resolved, i); err != nil {
 				return "", err
@@ -199,7 +199,7 @@ func (s *source) target(i, m int32) (int32, error) {
 	base, ok := s.base[i], true
 	if address != "" {
 		if base, ok = resolve(base, address); !ok {
-			return 0, at(s.pointer(m), fmt.Errorf("%s is no reference: write a URI", quoted(ref)))
+			return 0, at(s.pointer(m), fmt.Errorf("%s is not a valid reference: write a URI of at most %d bytes", quoted(ref), maxAddress))
 		}
 	}
 	root, ok := s.named[base]
@@ -208,7 +208,7 @@ func (s *source) target(i, m int32) (int32, error) {
 	}
 	fragment, err := url.PathUnescape(fragment)
 	if err != nil {
-		return 0, at(s.pointer(m), fmt.Errorf("%s is no reference: %w", quoted(ref), err))
+		return 0, at(s.pointer(m), fmt.Errorf("%s is not a valid reference: %w", quoted(ref), err))
 	}
 	to := root
 	switch {
@@ -252,7 +252,7 @@ func (s *source) adopt(i int32) error {
 	if err := s.find(i, base); err != nil {
 		return err
 	}
-	// The metaschema's check looks at values that are no schemas, too.
+	// The metaschema's check looks at values that are not schemas, too.
 	if s.walk -= len(s.tree.Values[i].Text) / 2; s.walk < 0 {
 		return errors.New("too many references lead to such places: move what they name into \"$defs\"")
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/toolsrv/toolsrv/author/project"
 	"github.com/toolsrv/toolsrv/internal/testkit"
+	"github.com/toolsrv/toolsrv/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/runtime/wasmbin"
 )
 
@@ -362,6 +363,14 @@ func TestCompileCancelled(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestMaxModule holds the bound of what a compiler makes to that of the sandbox, which this package does not know.
+func TestMaxModule(t *testing.T) {
+	t.Parallel()
+	if project.MaxModule != sandbox.MaxModule {
+		t.Errorf("got %d, and the sandbox takes %d", project.MaxModule, sandbox.MaxModule)
 	}
 }
 

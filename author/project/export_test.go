@@ -2,6 +2,9 @@ package project
 
 import "io"
 
+// MaxModule is the largest module that Compile returns, in bytes.
+const MaxModule = maxModule
+
 // ReadArtifacts returns the .wasm files that Cargo's messages name for the package of manifest.
 func ReadArtifacts(manifest string, messages io.Reader) ([]string, error) {
 	a := artifacts{manifest: manifest}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/toolsrv/toolsrv/wasmtools/auth"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
 )
 
@@ -35,6 +36,27 @@ func TestReadTokens(t *testing.T) {
 				t.Errorf("got %q, %v, want %q", got, err, tt.want)
 			}
 		})
+	}
+}
+
+// TestTokensOfAuth holds what a file may have for a token to what package auth takes: a token that only one of them accepts would be
+// refused without its line, or could not be used.
+func TestTokensOfAuth(t *testing.T) {
+	t.Parallel()
+	tokens := []string{strings.Repeat("x", auth.MaxToken), strings.Repeat("x", auth.MaxToken+1)}
+	for c := range 256 {
+		tokens = append(tokens, "zq"+string([]byte{byte(c)})+"zq")
+	}
+	for _, token := range tokens {
+		if strings.Contains(token, "\n") {
+			continue // two lines
+		}
+		file := filepath.Join(t.TempDir(), "tokens")
+		write(t, file, token)
+		_, ours := config.ReadTokens(file)
+		if theirs := auth.CheckToken(token); (ours == nil) != (theirs == nil) {
+			t.Errorf("%.20q: config says %v, auth %v", token, ours, theirs)
+		}
 	}
 }
 

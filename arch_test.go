@@ -40,7 +40,7 @@ var edges = map[string][]string{
 	// Bytes in, bytes out: runs nothing.
 	"runtime/instrument": {"internal/text", "runtime/instrument/internal/weigh", "runtime/wasmbin", "runtime/internal/opcode"},
 	// Counts what a compiler does with a body; knows no sections.
-	"runtime/instrument/internal/weigh": {"runtime/wasmbin", "runtime/internal/opcode"}, // counts what a compiler does with a body; knows no sections
+	"runtime/instrument/internal/weigh": {"runtime/wasmbin", "runtime/internal/opcode"},
 	// Numbers and who waits for them; knows nothing of guests.
 	"runtime/account": {},
 	// Bytes and pages; knows nothing of WebAssembly but its page size.

@@ -17,7 +17,6 @@ var (
 	types     = section(1, vec(b(0x60, 0, 0), b(0x60, 2, 0x7f, 0x7e, 1, 0x7d)))
 	imports   = section(2, vec(slices.Concat(str("env"), str("log"), b(0, 1)), slices.Concat(str("env"), str("g"), b(3, 0x7f, 0))))
 	functions = section(3, vec(b(0)))
-	tables    = section(4, vec(b(0x70, 1, 1, 2)))
 	memories  = section(5, vec(b(1, 1, 4)))
 	code      = section(10, vec(append(leb(4), 1, 2, 0x7f, 0x0b)))
 	data      = section(11, vec(slices.Concat(b(0, 0x41, 0, 0x0b), str("hi"))))

@@ -63,7 +63,7 @@ func (c *condition) test(k kind) (func(cell string) bool, error) {
 	switch c.Is {
 	case "less", "at_most", "greater", "at_least":
 		if k == text && isNumber(string(c.Value)) {
-			return nil, fmt.Errorf("%s compares the number %s with the column %q, which is text (1,5 and 1,000 and $3 are no numbers here): pass the value as a text to compare by the alphabet, or numbers with a decimal point only", c.Is, c.Value, c.Column)
+			return nil, fmt.Errorf("%s compares the number %s with the column %q, which is text (1,5 and 1,000 and $3 are not numbers here): pass the value as a text to compare by the alphabet, or numbers with a decimal point only", c.Is, c.Value, c.Column)
 		}
 	}
 	low := strings.ToLower(w)

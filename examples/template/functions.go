@@ -432,7 +432,7 @@ func element(v any, i int) (any, error) {
 		_, n := utf8.DecodeLastRuneInString(v)
 		return v[len(v)-n:], nil
 	default:
-		return nil, invalid(fmt.Sprintf("%.50q is no list", show(v)))
+		return nil, invalid(fmt.Sprintf("%.50q is not a list", show(v)))
 	}
 	if len(list) == 0 {
 		return "", nil

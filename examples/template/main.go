@@ -130,7 +130,7 @@ func fault(code string, err error) error {
 		return &toolsrv.Error{Code: code, Message: place(err) + `A name with a hyphen is written as {{index . "the-name"}}, and a difference as {{sub 3 2}}.`}
 	}
 	if m := regexp.MustCompile(`can't evaluate field (\S+) in type`).FindStringSubmatch(message); m != nil {
-		return &toolsrv.Error{Code: code, Message: fmt.Sprintf("%sWhat stands before .%s is no object, so it has no members.", place(err), m[1])}
+		return &toolsrv.Error{Code: code, Message: fmt.Sprintf("%sWhat stands before .%s is not an object, so it has no members.", place(err), m[1])}
 	}
 	// "template: :3:5: executing "" at <.x>: …" or "template: :3: …"
 	if m := regexp.MustCompile(`(?s)^template: [^:]*:\d+:(?:\d+:)? (?:executing ".*?" at )?(.*)$`).FindStringSubmatch(message); m != nil {

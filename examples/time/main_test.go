@@ -150,13 +150,13 @@ func TestSlips(t *testing.T) {
 		{"the machine's zone", "now", `{"zones":["Local"]}`, "no time zone"},
 		{"path", "now", `{"zones":["../../etc/passwd"]}`, "no time zone"},
 		{"no zones", "now", `{"zones":[]}`, "zones"},
-		{"words", "convert", `{"time":"tomorrow","zones":["UTC"]}`, "time: \"tomorrow\" is no time that exists"},
+		{"words", "convert", `{"time":"tomorrow","zones":["UTC"]}`, "time: \"tomorrow\" is not a time that exists"},
 		{"no such day", "convert", `{"time":"2026-02-30","zones":["UTC"]}`, "no time that exists"},
 		{"American", "convert", `{"time":"3/29/2026","zones":["UTC"]}`, "write it as 2026-03-29"},
 		{"milliseconds", "convert", `{"time":"1774747800000000","zones":["UTC"]}`, "in seconds, not in milliseconds"},
 		{"too far", "add", `{"time":"2026-01-01","years":9000}`, "between the years 1 and 9999"},
 		{"too far back", "add", `{"time":"2026-01-01","hours":-100000000}`, "between the years 1 and 9999"},
-		{"holiday", "difference", `{"from":"2026-01-01","to":"2026-01-02","holidays":["Christmas"]}`, `holidays[0]: "Christmas" is no date`},
+		{"holiday", "difference", `{"from":"2026-01-01","to":"2026-01-02","holidays":["Christmas"]}`, `holidays[0]: "Christmas" is not a valid date`},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

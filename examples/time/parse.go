@@ -108,7 +108,7 @@ func parse(member, text, zoneName string) (t time.Time, note string, err error) 
 		return checked(member, text, time.Unix(seconds, 0))
 	}
 	return t, "", &toolsrv.Error{Code: "invalid_time", Message: fmt.Sprintf(
-		"%s: %.100q is no time that exists: write it as 2026-03-29T01:30:00Z, 2026-03-29 01:30 or 2026-03-29, or as seconds since 1970.", member, text)}
+		"%s: %.100q is not a time that exists: write it as 2026-03-29T01:30:00Z, 2026-03-29 01:30 or 2026-03-29, or as seconds since 1970.", member, text)}
 }
 
 // checked returns t where it is in the years that can be told.

@@ -24,7 +24,7 @@ func newDeriver(arguments bool) *deriver {
 	return &deriver{arguments: arguments, names: map[reflect.Type]string{}, taken: map[string]bool{}, defs: &definitions{}}
 }
 
-// root returns the whole schema of t, with its definitions. The root itself is no reference: clients look for its
+// root returns the whole schema of t, with its definitions. The root itself is not a reference: clients look for its
 // properties. A pointer counts as what it points to: arguments are never null, and a nil result breaks the call.
 func (d *deriver) root(t reflect.Type, path string) (*schema, error) {
 	for t.Kind() == reflect.Pointer {

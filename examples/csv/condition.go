@@ -26,7 +26,7 @@ func (t *table) compile(conditions []condition) ([]func(cells []string) bool, er
 	return tests, nil
 }
 
-// test returns what tells whether a cell meets the condition.
+// test returns a function that reports whether a cell meets the condition.
 func (c *condition) test(k kind) (func(cell string) bool, error) {
 	switch c.Is {
 	case "empty":
@@ -92,7 +92,7 @@ func (c *condition) test(k kind) (func(cell string) bool, error) {
 	return nil, fmt.Errorf("there is no comparison %q", c.Is)
 }
 
-// worth returns what cells that are worth the same have in common.
+// worth returns a key that is the same for all cells that count as equal.
 func (k kind) worth(cell string) any {
 	if f, err := strconv.ParseFloat(cell, 64); k == number && err == nil {
 		return f
@@ -100,7 +100,7 @@ func (k kind) worth(cell string) any {
 	return strings.ToLower(cell)
 }
 
-// equal reports whether a cell is worth the same as w. An empty cell equals an empty text only.
+// equal reports whether a cell counts as equal to w. An empty cell equals an empty text only.
 func (k kind) equal(cell, w string) bool {
 	if cell == "" || w == "" {
 		return cell == w
@@ -117,14 +117,14 @@ func (c *condition) operand(value json.RawMessage, k kind) (string, error) {
 	fits := true
 	switch {
 	case len(value) == 0 || value[0] == '[' || value[0] == '{' || string(value) == "null":
-		return "", fmt.Errorf("%.100s can't be compared with: pass a text, a number or a boolean", value)
+		return "", fmt.Errorf("%.100s is not a value to compare with: pass a text, a number or a boolean", value)
 	case k == number:
 		fits = s != "" && isNumber(s)
 	case k == boolean:
 		fits = isBoolean(s)
 	}
 	if !fits {
-		return "", fmt.Errorf("the column %q holds values of the type %s, and %.100s is not one: pass one, or \"types\": \"text\"", c.Column, k, value)
+		return "", fmt.Errorf("the column %q holds values of the type %s, and %.100s is not one: pass such a value, or \"types\": \"text\"", c.Column, k, value)
 	}
 	return s, nil
 }

@@ -13,7 +13,7 @@ import (
 
 type query struct {
 	CSV       string      `json:"csv" description:"The CSV text. A byte order mark, quoted cells and any line end are understood."`
-	Delimiter string      `json:"delimiter" enum:"auto,comma,semicolon,tab,pipe" default:"auto" description:"What stands between two cells; auto takes the one that fits the first line."`
+	Delimiter string      `json:"delimiter" enum:"auto,comma,semicolon,tab,pipe" default:"auto" description:"The character between two cells; auto takes the one that fits the first line."`
 	Header    bool        `json:"header" default:"true" description:"Whether the first row has the columns' names. Without one they are column_1, column_2 and so on."`
 	Types     string      `json:"types" enum:"auto,text" default:"auto" description:"auto: a column whose cells are all numbers, or all true and false, has these as values and null for an empty cell. text: each cell stays text."`
 	Where     []condition `json:"where" default:"[]" maxItems:"50" description:"Conditions that a row must meet, all of them."`

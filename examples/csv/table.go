@@ -18,7 +18,7 @@ import (
 	toolsrv "github.com/toolsrv/toolsrv/sdk/go"
 )
 
-// A table is CSV that was read. All cells stand in one slice, since a slice for each of half a million rows takes more
+// A table is CSV that was read. All cells are in one slice, since a slice for each of half a million rows takes more
 // memory than a tool has.
 type table struct {
 	names []string
@@ -33,7 +33,7 @@ func (t *table) rows() int { return len(t.cells) / len(t.names) }
 // row returns the cells of a row.
 func (t *table) row(i int) []string { return t.cells[i*len(t.names) : (i+1)*len(t.names)] }
 
-// A kind tells what the cells of a column are.
+// A kind is the type of a column's cells.
 type kind int
 
 const (
@@ -55,8 +55,8 @@ func (k kind) compare(a, b string) int {
 	return compareTexts(a, b)
 }
 
-// compareTexts compares without regard to case. Sorting comes by each cell many times, so it makes no texts in lower case,
-// which would take more memory than a tool has where nothing is collected.
+// compareTexts compares without regard to case. Sorting compares each cell many times, so it makes no texts in lower case:
+// they would take more memory than a tool has where nothing is collected.
 func compareTexts(a, b string) int {
 	for a != "" && b != "" {
 		x, m := utf8.DecodeRuneInString(a)
@@ -71,7 +71,7 @@ func compareTexts(a, b string) int {
 	return cmp.Compare(len(a), len(b))
 }
 
-// What a text of nothing but delimiters takes in memory is bounded.
+// These bound the memory that a text of nothing but delimiters takes.
 const (
 	maxCells   = 600_000
 	maxColumns = 10_000
@@ -103,7 +103,7 @@ func read(in query) (*table, error) {
 		if t.names == nil {
 			t.names = t.header(record, in.Header)
 			t.cells = make([]string, 0, min(maxCells, len(t.names)*(1+strings.Count(source, "\n"))))
-			runtime.Gosched() // the collector, which that has woken, has no thread of its own in a sandbox
+			runtime.Gosched() // that has woken the collector, which has no thread of its own in a sandbox
 			if in.Header {
 				continue
 			}
@@ -169,7 +169,7 @@ func delimiter(name, source string) rune {
 	return best
 }
 
-// widest returns the most delimiters that stand in one line, outside quotes.
+// widest returns the largest number of delimiters in one line, outside quotes.
 func widest(source string, delimiter rune) (most int) {
 	n, quoted := 0, false
 	for _, c := range source {
@@ -187,7 +187,7 @@ func widest(source string, delimiter rune) (most int) {
 	return most
 }
 
-// broken tells of an error of encoding/csv.
+// broken translates an error of encoding/csv.
 func broken(err error) error {
 	at, ok := toolsrv.AsType[*csv.ParseError](err)
 	if !ok {
@@ -198,7 +198,7 @@ func broken(err error) error {
 	case errors.Is(err, csv.ErrQuote):
 		message += "a quote ends before its cell does, or is not closed: write a quote within a quoted cell twice."
 	case errors.Is(err, csv.ErrBareQuote):
-		message += "a quote stands within a cell that does not begin with one: put the whole cell into quotes, with no space before, and write the quote twice."
+		message += "there is a quote within a cell that does not begin with one: put the whole cell into quotes, with no space before, and write the quote twice."
 	default:
 		message += at.Err.Error() + "."
 	}
@@ -209,7 +209,7 @@ func broken(err error) error {
 func (t *table) header(first []string, named bool) []string {
 	names := make([]string, len(first))
 	taken := make(map[string]bool, len(first))
-	count := map[string]int{} // so that a thousand equal names are no work for a million steps
+	count := map[string]int{} // so that a thousand equal names do not take a million steps
 	for i, name := range first {
 		if !named || strings.TrimSpace(name) == "" {
 			name = fmt.Sprintf("column_%d", i+1)

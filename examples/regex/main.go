@@ -27,7 +27,7 @@ type extraction struct {
 
 type replacement struct {
 	search
-	Replacement string `json:"replacement" maxLength:"100000" description:"What comes in the place of each match: $1 or ${name} is a group, $$ a dollar sign."`
+	Replacement string `json:"replacement" maxLength:"100000" description:"What replaces each match: $1 or ${name} is a group, $$ a dollar sign."`
 	Literal     bool   `json:"literal" default:"false" description:"Whether $ means itself."`
 }
 
@@ -69,7 +69,7 @@ var module = toolsrv.Export(toolsrv.Module{
 
 func main() {}
 
-// What package regexp builds at its first use is built when the module starts, and then there for every call.
+// This has package regexp build when the module starts what it builds at its first use, so every call finds it.
 var _, _ = extract(nil, extraction{search{Pattern: `(?P<a>\w+)[^b]{1,2}`, Text: "a c", IgnoreCase: true}, 1})
 
 // maxOutput bounds a result in bytes; JSON may need twice as much, and the server takes 4 MiB.
@@ -178,8 +178,8 @@ func expand(re *regexp.Regexp, in replacement, references int) (replaced, error)
 // reference matches $$, ${name} and $name.
 var reference = regexp.MustCompile(`\$(?:\$|\{(\w+)\}|(\w+))`)
 
-// checkReferences returns how many groups a replacement refers to, or an error where one is none: Go would take nothing
-// in its place.
+// checkReferences returns how many groups a replacement refers to, or an error for one that the pattern does not have: Go
+// would put nothing in its place.
 func checkReferences(re *regexp.Regexp, replacement string) (int, error) {
 	n := 0
 	for _, m := range reference.FindAllStringSubmatch(replacement, -1) {
@@ -194,7 +194,7 @@ func checkReferences(re *regexp.Regexp, replacement string) (int, error) {
 		}
 		message := fmt.Sprintf("The replacement refers to %.100s, and the pattern has no such group.", m[0])
 		if m[2] != "" {
-			message += " A name goes as far as there are letters, digits and _: write ${1}x for group 1 and an x. For a dollar sign write $$, or pass \"literal\": true."
+			message += " A name includes all letters, digits and _ that follow: write ${1}x for group 1 and an x. For a dollar sign write $$, or pass \"literal\": true."
 		}
 		return 0, &toolsrv.Error{Code: "no_such_group", Message: message}
 	}

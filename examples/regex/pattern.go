@@ -32,7 +32,7 @@ func (s *search) compile() (*regexp.Regexp, error) {
 			return re, nil
 		}
 	}
-	message := fmt.Sprintf("The pattern is none: %v.", err)
+	message := fmt.Sprintf("The pattern is not valid: %v.", err)
 	if wrong, ok := toolsrv.AsType[*syntax.Error](err); ok {
 		message = fmt.Sprintf("The pattern is broken at %.100q: %s. %s", wrong.Expr, wrong.Code, remedy(wrong))
 	}
@@ -99,7 +99,7 @@ func remedy(wrong *syntax.Error) string {
 	case wrong.Code == syntax.ErrInvalidEscape && len(wrong.Expr) == 2 && wrong.Expr[1] >= '1' && wrong.Expr[1] <= '9':
 		return "RE2 has no backreferences: match more, and compare the groups."
 	case wrong.Code == syntax.ErrInvalidEscape:
-		return "Of letters only those with a meaning take a backslash; in JSON a backslash is written twice."
+		return "Only letters with a special meaning take a backslash; in JSON write a backslash twice."
 	case wrong.Code == syntax.ErrMissingRepeatArgument:
 		return "Write \\ before a * + or ? that means itself."
 	case wrong.Code == syntax.ErrUnexpectedParen || wrong.Code == syntax.ErrMissingParen:

@@ -187,7 +187,7 @@ func size(v any, most int) int {
 	return 8
 }
 
-// printf is Go's, with widths that a text needs, and with whole numbers where the format wants a point.
+// printf is Go's, with widths that a text needs, and takes whole numbers for formats of floats.
 func (r *renderer) printf(format string, a []any) (string, error) {
 	if err := r.afford(append([]any{format}, a...)...); err != nil {
 		return "", err
@@ -214,7 +214,7 @@ func (r *renderer) printf(format string, a []any) (string, error) {
 			continue
 		}
 		if next == len(a) {
-			return "", invalid(fmt.Sprintf("printf %.50q wants more values than it was given", format))
+			return "", invalid(fmt.Sprintf("printf %.50q needs more values than it was given", format))
 		}
 		value, err := formatted(format[i], a[next])
 		if err != nil {
@@ -224,7 +224,7 @@ func (r *renderer) printf(format string, a []any) (string, error) {
 		next++
 	}
 	if next < len(a) {
-		return "", invalid(fmt.Sprintf("printf %.50q wants %d values and was given %d", format, next, len(a)))
+		return "", invalid(fmt.Sprintf("printf %.50q needs %d values and was given %d", format, next, len(a)))
 	}
 	return fmt.Sprintf(format, a...), nil
 }
@@ -238,10 +238,10 @@ func formatted(letter byte, v any) (any, error) {
 	case strings.IndexByte("eEfFgG", letter) >= 0 && err == nil:
 		return f, nil
 	case strings.IndexByte("bcdoOxXU", letter) >= 0 && err == nil && !whole:
-		return nil, fmt.Errorf("%%%c wants a whole number, and %s is none: round it, or write %%.2f", letter, show(v))
+		return nil, fmt.Errorf("%%%c needs a whole number, and %s is not one: round it, or write %%.2f", letter, show(v))
 	case strings.IndexByte("eEfFgGbcdoOxXU", letter) >= 0:
 		if err != nil {
-			return nil, fmt.Errorf("%%%c wants a number, and %.50q is none", letter, show(v))
+			return nil, fmt.Errorf("%%%c needs a number, and %.50q is not one", letter, show(v))
 		}
 		return v, nil
 	case letter == 's' || letter == 'q':
@@ -253,7 +253,7 @@ func formatted(letter byte, v any) (any, error) {
 		return v, nil
 	case letter == 't':
 		if _, ok := v.(bool); !ok {
-			return nil, fmt.Errorf("%%t wants true or false, and %.50q is neither", show(v))
+			return nil, fmt.Errorf("%%t needs true or false, and %.50q is neither", show(v))
 		}
 		return v, nil
 	}

@@ -16,7 +16,7 @@ import (
 type query struct {
 	Template string         `json:"template" minLength:"1" maxLength:"200000" description:"A template of Go's text/template: {{.name}}, {{range .items}}…{{end}}, {{if gt .n 3}}…{{else}}…{{end}}, {{.price | printf \"%.2f\"}}." examples:"[\"Dear {{.name}},\"]"`
 	Data     map[string]any `json:"data" default:"{}" description:"What the template refers to."`
-	Missing  string         `json:"missing" enum:"error,empty" default:"error" description:"What a name that the data do not have is: an error, or nothing."`
+	Missing  string         `json:"missing" enum:"error,empty" default:"error" description:"What to do with a name that is not in the data: report an error, or write nothing."`
 	MaxBytes int            `json:"max_bytes" default:"1000000" minimum:"1" maximum:"2000000" description:"How long the result may get; a longer one is an error."`
 }
 
@@ -39,7 +39,7 @@ var module = toolsrv.Export(toolsrv.Module{
 
 func main() {}
 
-// What text/template builds at its first use is built when the module starts, and then there for every call.
+// This has text/template build when the module starts what it builds at its first use, so every call finds it.
 var _, _ = render(nil, query{Template: `{{range .list}}{{printf "%v" .}}{{end}}`, Data: map[string]any{"list": []any{"", 0.5}}, Missing: "error", MaxBytes: 100})
 
 func render(_ *toolsrv.Call, in query) (string, error) {
@@ -81,7 +81,7 @@ const (
 var (
 	errLong  = invalid("the result gets longer than max_bytes: shorten it, or pass a larger max_bytes (2000000 at most)")
 	errSteps = invalid(fmt.Sprintf("the template takes more than %d steps: loop over less", maxSteps))
-	errDepth = invalid(fmt.Sprintf("templates call templates more than %d levels deep: have none call itself without an end", maxDepth))
+	errDepth = invalid(fmt.Sprintf("templates call templates more than %d levels deep: does one call itself without end?", maxDepth))
 )
 
 // Write takes what the template puts out.
@@ -113,7 +113,7 @@ func (r *renderer) leave() string {
 	return ""
 }
 
-// fault tells of an error of text/template in the words of who wrote the template.
+// fault says what an error of text/template means to the author of the template.
 func fault(code string, err error) error {
 	var own *misuse
 	if errors.As(err, &own) {
@@ -124,13 +124,13 @@ func fault(code string, err error) error {
 		return &toolsrv.Error{Code: "missing", Message: fmt.Sprintf("%sThe data have no %q: pass it, or \"missing\": \"empty\".", place(err), m[1])}
 	}
 	if m := regexp.MustCompile(`function "(.*)" not defined$`).FindStringSubmatch(message); m != nil {
-		return &toolsrv.Error{Code: code, Message: fmt.Sprintf("%sThere is no function %q; a member of the data is written with a point before it: {{.%s}}.", place(err), m[1], m[1])}
+		return &toolsrv.Error{Code: code, Message: fmt.Sprintf("%sThere is no function %q; write a member of the data with a point before it: {{.%s}}.", place(err), m[1], m[1])}
 	}
 	if strings.Contains(message, "bad character U+002D '-'") {
 		return &toolsrv.Error{Code: code, Message: place(err) + `A name with a hyphen is written as {{index . "the-name"}}, and a difference as {{sub 3 2}}.`}
 	}
 	if m := regexp.MustCompile(`can't evaluate field (\S+) in type`).FindStringSubmatch(message); m != nil {
-		return &toolsrv.Error{Code: code, Message: fmt.Sprintf("%sWhat stands before .%s is not an object, so it has no members.", place(err), m[1])}
+		return &toolsrv.Error{Code: code, Message: fmt.Sprintf("%sThe value before .%s is not an object, so it has no members.", place(err), m[1])}
 	}
 	// "template: :3:5: executing "" at <.x>: …" or "template: :3: …"
 	if m := regexp.MustCompile(`(?s)^template: [^:]*:\d+:(?:\d+:)? (?:executing ".*?" at )?(.*)$`).FindStringSubmatch(message); m != nil {

@@ -2,7 +2,7 @@ package main
 
 import "unicode"
 
-// A splitter parts a text into what readers see as characters. It follows the rules of UAX 29 that matter in practice:
+// A splitter splits a text into what readers see as characters. It follows the rules of UAX 29 that matter in practice:
 // marks, joiners, skin tones, flags, Hangul syllables and CR LF.
 type splitter struct {
 	before rune

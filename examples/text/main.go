@@ -39,7 +39,7 @@ var module = toolsrv.Export(toolsrv.Module{
 	Namespace: "text",
 	Version:   "1.0.0",
 	Tools: []toolsrv.Tool{
-		toolsrv.Func("stats", "Count the characters, words, sentences and paragraphs of a text, tell how long reading it takes, and list the words that are used most.", describe,
+		toolsrv.Func("stats", "Count the characters, words, sentences and paragraphs of a text, estimate how long reading it takes, and list the words that are used most.", describe,
 			toolsrv.Example{
 				Arguments: `{"text": "To be, or not to be.", "top": 2}`,
 				Result: `{"characters": 20, "letters": 13, "words": 6, "unique_words": 4, "sentences": 1, "paragraphs": 1, "lines": 1,

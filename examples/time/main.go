@@ -4,7 +4,7 @@ package main
 import (
 	"fmt"
 	"time"
-	_ "time/tzdata" // a sandbox has no files, so the zones are within: 380 KB
+	_ "time/tzdata" // a sandbox has no files, so the module holds the zones: 380 KB
 
 	toolsrv "github.com/toolsrv/toolsrv/sdk/go"
 )
@@ -15,8 +15,8 @@ type nowQuery struct {
 
 type convertQuery struct {
 	Time  string   `json:"time" description:"A time such as 2026-03-29T01:30:00Z, 2026-03-29 01:30 or 2026-03-29, or seconds since 1970." examples:"2026-03-29 01:30"`
-	Zone  string   `json:"zone" default:"UTC" description:"The zone that the time is meant in, where it says none itself."`
-	Zones []string `json:"zones" minItems:"1" maxItems:"50" description:"The zones to tell the time in."`
+	Zone  string   `json:"zone" default:"UTC" description:"The zone of a time that names none itself."`
+	Zones []string `json:"zones" minItems:"1" maxItems:"50" description:"The zones to show the time in."`
 }
 
 type addQuery struct {
@@ -26,8 +26,8 @@ type addQuery struct {
 	Months       int      `json:"months" default:"0" minimum:"-120000" maximum:"120000" description:"A month from January 31 is the last day of February."`
 	Weeks        int      `json:"weeks" default:"0" minimum:"-1000000" maximum:"1000000"`
 	Days         int      `json:"days" default:"0" minimum:"-4000000" maximum:"4000000"`
-	BusinessDays int      `json:"business_days" default:"0" minimum:"-100000" maximum:"100000" description:"Days that are no Saturday, Sunday or holiday; counted last of the days."`
-	Holidays     []string `json:"holidays" default:"[]" maxItems:"1000" description:"Dates such as 2026-12-25 that are not business days."`
+	BusinessDays int      `json:"business_days" default:"0" minimum:"-100000" maximum:"100000" description:"Days other than Saturdays, Sundays and holidays; added after the other days."`
+	Holidays     []string `json:"holidays" default:"[]" maxItems:"1000" description:"Dates such as 2026-12-25 that are no business days."`
 	Hours        int      `json:"hours" default:"0" minimum:"-100000000" maximum:"100000000" description:"Hours, minutes and seconds are time that passes, added after the days."`
 	Minutes      int      `json:"minutes" default:"0" minimum:"-1000000000" maximum:"1000000000"`
 	Seconds      int64    `json:"seconds" default:"0" minimum:"-400000000000" maximum:"400000000000"`
@@ -36,11 +36,11 @@ type addQuery struct {
 type differenceQuery struct {
 	From     string   `json:"from" description:"A time, as in convert."`
 	To       string   `json:"to" description:"A time, as in convert."`
-	Zone     string   `json:"zone" default:"UTC" description:"The zone that the times are meant in, and in which days are counted."`
-	Holidays []string `json:"holidays" default:"[]" maxItems:"1000" description:"Dates such as 2026-12-25 that are not business days."`
+	Zone     string   `json:"zone" default:"UTC" description:"The zone of times that name none themselves, and in which days are counted."`
+	Holidays []string `json:"holidays" default:"[]" maxItems:"1000" description:"Dates such as 2026-12-25 that are no business days."`
 }
 
-// A moment is a time in a zone, in all the ways in which one asks for it.
+// A moment is a time in a zone, in all the forms that callers ask for.
 type moment struct {
 	Time    string `json:"time" format:"date-time" description:"RFC 3339, with the offset of the zone."`
 	Zone    string `json:"zone"`
@@ -65,8 +65,8 @@ type sum struct {
 }
 
 type span struct {
-	Negative     bool    `json:"negative" description:"Whether to is before from; all figures are of the way from the earlier to the later."`
-	Years        int     `json:"years" description:"Years, months, days, hours, minutes and seconds together are the difference as people tell it."`
+	Negative     bool    `json:"negative" description:"Whether to is before from; all figures count from the earlier to the later."`
+	Years        int     `json:"years" description:"Years, months, days, hours, minutes and seconds together are the difference as people say it."`
 	Months       int     `json:"months"`
 	Days         int     `json:"days"`
 	Hours        int     `json:"hours"`
@@ -82,9 +82,9 @@ var module = toolsrv.Export(toolsrv.Module{
 	Namespace: "time",
 	Version:   "1.0.0",
 	Tools: []toolsrv.Tool{
-		toolsrv.Func("now", "Tell the current date and time in one or several time zones.", now,
+		toolsrv.Func("now", "Return the current date and time in one or several time zones.", now,
 			toolsrv.Example{Arguments: `{"zones": ["Europe/Berlin"]}`}),
-		toolsrv.Func("convert", "Tell what a time in one time zone is in others, with its weekday, ISO week, daylight saving and Unix time.", convert,
+		toolsrv.Func("convert", "Convert a time in one time zone to others, with its weekday, ISO week, daylight saving and Unix time.", convert,
 			toolsrv.Example{
 				Arguments: `{"time": "2026-07-01 09:00", "zone": "America/New_York", "zones": ["Europe/Berlin"]}`,
 				Result: `{"times": [{"time": "2026-07-01T15:00:00+02:00", "zone": "Europe/Berlin", "abbreviation": "CEST", "daylight_saving": true,
@@ -96,7 +96,7 @@ var module = toolsrv.Export(toolsrv.Module{
 				Result: `{"start": {"time": "2026-01-31T00:00:00Z", "zone": "UTC", "abbreviation": "UTC", "daylight_saving": false, "weekday": "Saturday", "iso_week": "2026-W05", "day_of_year": 31, "unix": 1769817600},
 					"result": {"time": "2026-02-28T00:00:00Z", "zone": "UTC", "abbreviation": "UTC", "daylight_saving": false, "weekday": "Saturday", "iso_week": "2026-W09", "day_of_year": 59, "unix": 1772236800}}`,
 			}),
-		toolsrv.Func("difference", "Tell how long it is from one time to another: in calendar units, in business days and in all.", difference,
+		toolsrv.Func("difference", "Compute how long it is from one time to another: in calendar units, in business days and in total.", difference,
 			toolsrv.Example{
 				Arguments: `{"from": "2024-02-29", "to": "2026-03-02 12:00"}`,
 				Result: `{"negative": false, "years": 2, "months": 0, "days": 2, "hours": 12, "minutes": 0, "seconds": 0,

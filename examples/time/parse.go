@@ -9,7 +9,7 @@ import (
 	toolsrv "github.com/toolsrv/toolsrv/sdk/go"
 )
 
-// common are zones that are looked up when the module starts, so that most calls need not: it takes 0.2 ms.
+// common are zones that are looked up when the module starts, so that most calls need no look-up, which takes 0.2 ms.
 var common = preload("UTC", "Europe/London", "Europe/Paris", "Europe/Berlin", "America/New_York", "America/Chicago", "America/Los_Angeles",
 	"America/Sao_Paulo", "Asia/Dubai", "Asia/Kolkata", "Asia/Shanghai", "Asia/Singapore", "Asia/Tokyo", "Australia/Sydney")
 
@@ -23,7 +23,7 @@ func preload(names ...string) map[string]*time.Location {
 	return zones
 }
 
-// load returns the zone of a name.
+// load returns the zone with a name.
 func load(name string) (*time.Location, error) {
 	if zone := common[name]; zone != nil {
 		return zone, nil
@@ -108,10 +108,10 @@ func parse(member, text, zoneName string) (t time.Time, note string, err error) 
 		return checked(member, text, time.Unix(seconds, 0))
 	}
 	return t, "", &toolsrv.Error{Code: "invalid_time", Message: fmt.Sprintf(
-		"%s: %.100q is not a time that exists: write it as 2026-03-29T01:30:00Z, 2026-03-29 01:30 or 2026-03-29, or as seconds since 1970.", member, text)}
+		"%s: %.100q is not a valid time: write it as 2026-03-29T01:30:00Z, 2026-03-29 01:30 or 2026-03-29, or as seconds since 1970.", member, text)}
 }
 
-// checked returns t where it is in the years that can be told.
+// checked returns t if its year is one that can be written.
 func checked(member, text string, t time.Time) (time.Time, string, error) {
 	if year := t.UTC().Year(); year < 1 || year > 9999 {
 		return t, "", &toolsrv.Error{Code: "out_of_range", Message: fmt.Sprintf(
@@ -134,7 +134,7 @@ func at(d date, c clock, zone *time.Location) (t time.Time, note string, err err
 	t = time.Date(d.year, d.month, d.day, c.hour, c.minute, c.second, c.nanosecond, zone)
 	text := fmt.Sprintf("%04d-%02d-%02d %02d:%02d:%02d in %s", d.year, d.month, d.day, c.hour, c.minute, c.second, zone)
 	if clockOf(t) != c || dateOf(t) != d {
-		// The offset before the change counts the missing time on.
+		// The offset before the change counts through the missing time.
 		_, before := t.Add(-24 * time.Hour).Zone()
 		t = time.Date(d.year, d.month, d.day, c.hour, c.minute, c.second, c.nanosecond, time.UTC).Add(-time.Duration(before) * time.Second).In(zone)
 		return t, fmt.Sprintf("%s does not exist, because clocks are put forward: %s is taken.", text, t.Format(time.RFC3339)), nil

@@ -18,7 +18,7 @@ pub fn evaluate(text: &str, variables: &BTreeMap<String, f64>) -> Result<f64, Er
         Some(')') => Err(parser.wrong("this \")\" has no \"(\" before it")),
         Some(',') => {
             Err(parser
-                .wrong("a comma stands only between a function's arguments; write 1000 for 1,000 and 0.5 for 0,5"))
+                .wrong("a comma may only separate a function's arguments; write 1000 for 1,000 and 0.5 for 0,5"))
         }
         Some(c) if c == '(' || is_name(c) || c.is_ascii_digit() => {
             Err(parser.wrong(&format!("expected an operator before {}; write 2*x for 2x", parser.found())))
@@ -137,9 +137,9 @@ impl<'a> Parser<'a> {
         }
         let number = &rest[..end];
         if rest[end..].starts_with('.') || &rest[..mantissa] == "." {
-            return Err(self.wrong(&format!("{} is no number", self.found())));
+            return Err(self.wrong(&format!("{} is not a number", self.found())));
         }
-        let value = number.parse().map_err(|_| self.wrong(&format!("{number} is no number")))?;
+        let value = number.parse().map_err(|_| self.wrong(&format!("{number} is not a number")))?;
         self.at += end;
         finite(value, || number.chars().take(40).collect())
     }
@@ -172,7 +172,7 @@ impl<'a> Parser<'a> {
         if FUNCTIONS.iter().any(|f| f.name == name) {
             return Err(self.wrong(&format!("{name} is a function: write its arguments in parentheses after it")));
         }
-        Err(self.wrong(&format!("the name {} stands for nothing: pass its value in \"variables\"", short(name))))
+        Err(self.wrong(&format!("the name {} is not known: pass its value in \"variables\"", short(name))))
     }
 
     /// Reads a function's arguments, up to and with its ")", and applies it.
@@ -224,7 +224,7 @@ impl<'a> Parser<'a> {
         Err(self.wrong(&format!("expected \")\", found {}", self.found())))
     }
 
-    /// Takes an operator; where "**" stands, "*" does not.
+    /// Takes an operator; the "*" of a "**" is not one.
     fn take(&mut self, operator: &str) -> bool {
         self.peek();
         let rest = &self.text[self.at..];
@@ -235,7 +235,7 @@ impl<'a> Parser<'a> {
         taken
     }
 
-    /// Returns the next character that is no space.
+    /// Returns the next character that is not a space.
     fn peek(&mut self) -> Option<char> {
         let rest = &self.text[self.at..];
         self.at += rest.len() - rest.trim_start().len();

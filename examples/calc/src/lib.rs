@@ -49,7 +49,7 @@ fn evaluate(calculation: Calculation) -> Result<Number, Error> {
     let Calculation { expression, variables, digits } = calculation;
     if let Some(name) = variables.keys().find(|name| !is_name(name)) {
         return Err(Error::new(format!(
-            "The variable {name:?} can't stand in an expression: a name has letters, digits and \"_\", and starts with no digit."
+            "The variable {name:?} is not a valid name: a name has letters, digits and \"_\", and does not start with a digit."
         ))
         .code("bad_name"));
     }

@@ -11,7 +11,7 @@ use crate::{Encoding, Output};
 const LENIENT: GeneralPurposeConfig =
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent);
 
-/// Decodes the argument that has this name. White space at the ends, such as a line's end, is no part of hex and
+/// Decodes the argument that has this name. White space at the ends, such as a line's end, is not part of hex and
 /// base64.
 pub fn decode(name: &str, text: &str, encoding: Encoding) -> Result<Vec<u8>, Error> {
     let wrong =
@@ -25,7 +25,7 @@ pub fn decode(name: &str, text: &str, encoding: Encoding) -> Result<Vec<u8>, Err
             let alphabet = if url { alphabet::URL_SAFE } else { alphabet::STANDARD };
             GeneralPurpose::new(&alphabet, LENIENT)
                 .decode(text)
-                .map_err(|e| wrong(format!("it is no base64 ({e}); set the encoding to utf8 for plain text")))
+                .map_err(|e| wrong(format!("it is not base64 ({e}); set the encoding to utf8 for plain text")))
         }
     }
 }
@@ -40,7 +40,7 @@ pub fn encode(bytes: &[u8], output: Output) -> String {
 
 fn hex(text: &str) -> Result<Vec<u8>, String> {
     if let Some((i, c)) = text.chars().enumerate().find(|(_, c)| !c.is_ascii_hexdigit()) {
-        return Err(format!("{:?} at character {} is no hex digit; set the encoding to utf8 for plain text", c, i + 1));
+        return Err(format!("{:?} at character {} is not a hex digit; set the encoding to utf8 for plain text", c, i + 1));
     }
     if text.len() % 2 == 1 {
         return Err(format!("hex has two digits for each byte, and it has {} digits", text.len()));

@@ -159,8 +159,8 @@ struct Verdict {
     valid: bool,
 }
 
-/// Check the HMAC of a message, such as the signature of a webhook. The time that it takes tells nothing of the right
-/// code.
+/// Check the HMAC of a message, such as the signature of a webhook. The time that it takes reveals nothing about the
+/// right code.
 #[tool(
     example(
         arguments = r#"{"data": "what do ya want for nothing?", "key": "4a656665", "key_encoding": "hex", "mac": "750c783e6ab0b503eaa86e310a5db738", "algorithm": "md5"}"#,

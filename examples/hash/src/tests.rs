@@ -100,11 +100,11 @@ fn encodings() {
         ("of addresses", "base64", "-_8", Ok("fbff")),
         ("upper case", "hex", "FBfF", Ok("fbff")),
         ("nothing", "hex", "", Ok("")),
-        ("both alphabets", "base64", "-/8=", Err("The argument \"data\" is not valid: it is no base64")),
-        ("white space within", "base64", "+/\n8=", Err("it is no base64")),
+        ("both alphabets", "base64", "-/8=", Err("The argument \"data\" is not valid: it is not base64")),
+        ("white space within", "base64", "+/\n8=", Err("it is not base64")),
         ("half a byte", "hex", "fbf", Err("hex has two digits for each byte, and it has 3 digits")),
-        ("no digit", "hex", "fbgg", Err("'g' at character 3 is no hex digit; set the encoding to utf8 for plain text")),
-        ("no ASCII", "hex", "ﬀﬀ", Err("at character 1 is no hex digit")),
+        ("no digit", "hex", "fbgg", Err("'g' at character 3 is not a hex digit; set the encoding to utf8 for plain text")),
+        ("no ASCII", "hex", "ﬀﬀ", Err("at character 1 is not a hex digit")),
     ];
     for (name, encoding, data, want) in tests {
         let got = call("digest", json!({"data": data, "encoding": encoding}));

@@ -59,7 +59,8 @@ struct Resized {
     height: u32,
 }
 
-/// Make a PNG image smaller or larger. Its shape stays where only the width or the height is given, or by "fit".
+/// Make a PNG image smaller or larger. It keeps its shape where only the width or the height is given; otherwise "fit"
+/// decides.
 #[tool(example(
     arguments = r#"{"image": "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR42mP4z8AAAAMBAQD3A0FDAAAAAElFTkSuQmCC", "width": 2, "filter": "nearest"}"#,
     result = r#"{"image": "iVBORw0KGgoAAAANSUhEUgAAAAIAAAACCAIAAAD91JpzAAAAEElEQVR4nGP5zwACTGCSAQANRwEGjqedBQAAAABJRU5ErkJggg==", "width": 2, "height": 2}"#
@@ -93,7 +94,7 @@ struct Info {
     bytes: usize,
 }
 
-/// Tell the width, height and kind of a PNG image without decoding it.
+/// Report the width, height and kind of a PNG image without decoding it.
 #[tool(example(
     arguments = r#"{"image": "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR42mP4z8AAAAMBAQD3A0FDAAAAAElFTkSuQmCC"}"#,
     result = r#"{"width": 1, "height": 1, "color": "rgb", "bit_depth": 8, "animated": false, "bytes": 69}"#

@@ -118,7 +118,7 @@ impl Picture {
     }
 }
 
-/// Reads what the header of a PNG tells.
+/// Reads what the header of a PNG says.
 pub fn info(text: &str) -> Result<Info, Error> {
     let file = file(text)?;
     let reader = open(&file, Transformations::IDENTITY)?;
@@ -161,7 +161,7 @@ fn file(text: &str) -> Result<Vec<u8>, Error> {
     };
     let file = LENIENT
         .decode(text)
-        .map_err(|e| Error::new(format!("The argument \"image\" is no base64: {e}.")).code("bad_encoding"))?;
+        .map_err(|e| Error::new(format!("The argument \"image\" is not base64: {e}.")).code("bad_encoding"))?;
     let kind = match file.as_slice() {
         [0x89, b'P', b'N', b'G', b'\r', b'\n', 0x1a, b'\n', ..] => return Ok(file),
         [0xff, 0xd8, 0xff, ..] => "a JPEG",
@@ -171,7 +171,7 @@ fn file(text: &str) -> Result<Vec<u8>, Error> {
         [] => "empty",
         _ => "something else",
     };
-    Err(Error::new(format!("The argument \"image\" has to be a PNG, and this is {kind}: convert it before."))
+    Err(Error::new(format!("The argument \"image\" has to be a PNG, and this is {kind}: convert it first."))
         .code("not_png"))
 }
 

@@ -157,9 +157,9 @@ fn refused() {
         ("no width", with(json!({"width": 0}), &image), "bad_size", "\"width\" has to be 1 to 4096 pixels"),
         ("a large height", with(json!({"height": 4097}), &image), "bad_size", "\"height\" has to be 1 to 4096 pixels"),
         ("nothing", with(json!({"width": 1}), ""), "not_png", "has to be a PNG, and this is empty"),
-        ("no base64", with(json!({"width": 1}), "*"), "bad_encoding", "is no base64"),
+        ("no base64", with(json!({"width": 1}), "*"), "bad_encoding", "is not base64"),
         ("text", with(json!({"width": 1}), "aGVsbG8="), "not_png", "this is something else"),
-        ("a JPEG", with(json!({"width": 1}), "/9j/4AAQ"), "not_png", "this is a JPEG: convert it before"),
+        ("a JPEG", with(json!({"width": 1}), "/9j/4AAQ"), "not_png", "this is a JPEG: convert it first"),
         ("a GIF", with(json!({"width": 1}), "R0lGODlh"), "not_png", "a GIF"),
         ("an SVG", with(json!({"width": 1}), "PHN2Zz4="), "not_png", "an SVG image or a web page"),
         (

@@ -76,13 +76,13 @@ fn explain(text: &str, error: &ParseError) -> String {
         (_, Some(_)) if rest.trim().is_empty() => "white space can't end a query",
         (m, Some('[')) if m.starts_with("in dot member name") => "write \"$.list[0]\" for \"$.list.[0]\"",
         (m, Some('0'..='9')) if m.starts_with("in dot member name") => {
-            "a name that starts with a digit stands in brackets and quotes, as in \"$['1st']\""
+            "a name that starts with a digit needs brackets and quotes, as in \"$['1st']\""
         }
         (m, _) if m.starts_with("in dot member name") => {
-            "expected a name or \"*\"; other names stand in brackets and quotes, as in \"$['a-b']\""
+            "expected a name or \"*\"; other names need brackets and quotes, as in \"$['a-b']\""
         }
         ("expected an ending quote", None) => "the string has no quote at its end",
-        ("expected an ending quote", _) => "this can't stand in a string: there is no such escape, or one is missing",
+        ("expected an ending quote", _) => "a string can't contain this: there is no such escape, or one is missing",
         ("expected closing ']'", None) => "expected \",\" or \"]\", but the query ends",
         ("expected closing ']'", Some('=')) if !rest.starts_with("==") => "to compare values write \"==\"",
         ("expected closing ']'", _) if inside.starts_with(['=', '!', '<', '>']) => {
@@ -99,7 +99,7 @@ fn explain(text: &str, error: &ParseError) -> String {
             "a filter starts with \"?\", as in \"[?@.price < 10]\""
         }
         ("parser error", Some('[')) if inside.starts_with(|c: char| c.is_alphabetic() || c == '_') => {
-            "a name in brackets stands in quotes, as in \"$['name']\""
+            "a name in brackets needs quotes, as in \"$['name']\""
         }
         ("parser error", Some('[')) => "expected a name in quotes, an index, a slice, \"*\" or a filter",
         ("parser error", _) if message != error.message() => "expected a comparison, a query, match() or search()",

@@ -66,7 +66,7 @@ struct Patch {
     patch: Vec<Map<String, Value>>,
 }
 
-/// The standard wants members that it does not know to be ignored, so a struct with its closed schema would not do.
+/// The standard says that unknown members are ignored, so a struct, whose schema is closed, would not do.
 fn operations(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
         "type": "array",
@@ -105,7 +105,7 @@ fn patch(patch: Patch) -> Result<Value, Error> {
 struct Merge {
     /// The JSON to change, any value.
     document: Value,
-    /// The members to set; null removes one. Anything else than an object takes the document's place.
+    /// The members to set; null removes one. Anything but an object replaces the document.
     changes: Value,
 }
 
@@ -129,7 +129,7 @@ struct Diff {
     to: Value,
 }
 
-/// Compare two JSON documents. The result is the JSON Patch that makes the second of the first; it is empty where
+/// Compare two JSON documents. The result is the JSON Patch that turns the first into the second; it is empty where
 /// they are equal.
 #[tool(
     example(

@@ -13,11 +13,11 @@ struct Code {
     /// better.
     #[schemars(length(min = 1, max = 7089))]
     text: String,
-    /// How much of the code may be dirty or hidden: "low" 7 %, "medium" 15 %, "quartile" 25 %, "high" 30 %. More of
-    /// it needs more modules.
+    /// How much of the code may be dirty or hidden: "low" 7 %, "medium" 15 %, "quartile" 25 %, "high" 30 %. A higher
+    /// level needs more modules.
     #[serde(default)]
     error_correction: Correction,
-    /// Width and height of the image in pixels. The image is one of vectors, so it can be shown at any size.
+    /// Width and height of the image in pixels. It is a vector image, so it can be shown at any size.
     #[serde(default = "size")]
     #[schemars(range(min = 16, max = 10_000))]
     size: u32,
@@ -79,7 +79,7 @@ struct Drawing {
 fn svg(code: Code) -> Result<Drawing, Error> {
     for (name, colour) in [("dark", &code.dark), ("light", &code.light)] {
         if !(is_colour(colour) || name == "light" && colour == "none") {
-            return Err(Error::new(format!("The argument \"{name}\" is no colour: write it like \"#1a2b3c\"."))
+            return Err(Error::new(format!("The argument \"{name}\" is not a colour: write it like \"#1a2b3c\"."))
                 .code("bad_colour"));
         }
     }

@@ -34,7 +34,7 @@ fn search(text: ValueType, pattern: ValueType) -> LogicalType {
     test(&text, &pattern, |pattern| format!("(?R:{pattern})"))
 }
 
-/// Tests a text with a pattern of RFC 9485, where a point is no line end. One that is not valid matches nothing.
+/// Tests a text with a pattern of RFC 9485, where a point does not match a line end. An invalid pattern matches nothing.
 fn test(text: &ValueType, pattern: &ValueType, whole: impl FnOnce(&str) -> String) -> LogicalType {
     let (Some(Value::String(text)), Some(Value::String(pattern))) = (text.as_value(), pattern.as_value()) else {
         return LogicalType::False;

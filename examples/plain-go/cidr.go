@@ -85,7 +85,7 @@ func look(q query) (*answer, error) {
 	for i, text := range q.Contains {
 		address, err := netip.ParseAddr(strings.TrimSpace(text))
 		if err != nil {
-			return nil, fmt.Errorf("contains[%d]: %.60q is not an IP address: write it as 10.1.2.3 or 2001:db8::1", i, text)
+			return nil, fmt.Errorf("contains[%d]: %.60q is not a valid IP address: write it as 10.1.2.3 or 2001:db8::1", i, text)
 		}
 		a.Contains = append(a.Contains, membership{text, network.Contains(address.Unmap().WithZone(""))})
 	}
@@ -107,7 +107,7 @@ func parse(text string) (netip.Prefix, error) {
 			n <<= 1
 		}
 		if n != 0 {
-			return netip.Prefix{}, fmt.Errorf("%s is not a netmask: its ones must come before its zeros, as in 255.255.255.0", length)
+			return netip.Prefix{}, fmt.Errorf("%s is not a valid netmask: its ones must come before its zeros, as in 255.255.255.0", length)
 		}
 		text = fmt.Sprintf("%s/%d", address, ones)
 	}
@@ -118,7 +118,7 @@ func parse(text string) (netip.Prefix, error) {
 	if a, err := netip.ParseAddr(text); err == nil && a.Zone() == "" {
 		return netip.PrefixFrom(a, a.BitLen()), nil
 	}
-	return netip.Prefix{}, fmt.Errorf("%.60q is not a network: write it as 10.0.0.0/8, 10.0.0.0 255.0.0.0 or 2001:db8::/32", text)
+	return netip.Prefix{}, fmt.Errorf("%.60q is not a valid network: write it as 10.0.0.0/8, 10.0.0.0 255.0.0.0 or 2001:db8::/32", text)
 }
 
 // end returns the last address of a network.

@@ -57,7 +57,7 @@ func holidays(dates []string) ([]int, error) {
 	for i, text := range dates {
 		t, err := time.Parse(time.DateOnly, text)
 		if err != nil {
-			return nil, &toolsrv.Error{Code: "invalid_time", Message: fmt.Sprintf("holidays[%d]: %.100q is not a date: write it as 2026-12-25.", i, text)}
+			return nil, &toolsrv.Error{Code: "invalid_time", Message: fmt.Sprintf("holidays[%d]: %.100q is not a valid date: write it as 2026-12-25.", i, text)}
 		}
 		if n := dateOf(t).number(); !weekend(n) && !seen[n] {
 			seen[n] = true

@@ -156,7 +156,7 @@ func TestSlips(t *testing.T) {
 		{"milliseconds", "convert", `{"time":"1774747800000000","zones":["UTC"]}`, "in seconds, not in milliseconds"},
 		{"too far", "add", `{"time":"2026-01-01","years":9000}`, "between the years 1 and 9999"},
 		{"too far back", "add", `{"time":"2026-01-01","hours":-100000000}`, "between the years 1 and 9999"},
-		{"holiday", "difference", `{"from":"2026-01-01","to":"2026-01-02","holidays":["Christmas"]}`, `holidays[0]: "Christmas" is not a date`},
+		{"holiday", "difference", `{"from":"2026-01-01","to":"2026-01-02","holidays":["Christmas"]}`, `holidays[0]: "Christmas" is not a valid date`},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

@@ -27,7 +27,7 @@ type addQuery struct {
 	Weeks        int      `json:"weeks" default:"0" minimum:"-1000000" maximum:"1000000"`
 	Days         int      `json:"days" default:"0" minimum:"-4000000" maximum:"4000000"`
 	BusinessDays int      `json:"business_days" default:"0" minimum:"-100000" maximum:"100000" description:"Days other than Saturdays, Sundays and holidays; added after the other days."`
-	Holidays     []string `json:"holidays" default:"[]" maxItems:"1000" description:"Dates such as 2026-12-25 that are no business days."`
+	Holidays     []string `json:"holidays" default:"[]" maxItems:"1000" description:"Dates such as 2026-12-25 that are not business days."`
 	Hours        int      `json:"hours" default:"0" minimum:"-100000000" maximum:"100000000" description:"Hours, minutes and seconds are time that passes, added after the days."`
 	Minutes      int      `json:"minutes" default:"0" minimum:"-1000000000" maximum:"1000000000"`
 	Seconds      int64    `json:"seconds" default:"0" minimum:"-400000000000" maximum:"400000000000"`
@@ -37,7 +37,7 @@ type differenceQuery struct {
 	From     string   `json:"from" description:"A time, as in convert."`
 	To       string   `json:"to" description:"A time, as in convert."`
 	Zone     string   `json:"zone" default:"UTC" description:"The zone of times that name none themselves, and in which days are counted."`
-	Holidays []string `json:"holidays" default:"[]" maxItems:"1000" description:"Dates such as 2026-12-25 that are no business days."`
+	Holidays []string `json:"holidays" default:"[]" maxItems:"1000" description:"Dates such as 2026-12-25 that are not business days."`
 }
 
 // A moment is a time in a zone, in all the forms that callers ask for.

@@ -81,8 +81,10 @@ type SyntaxError struct {
 	Name string
 }
 
-// Error returns the message with its place.
-func (e *SyntaxError) Error() string { return e.Msg + " at byte " + strconv.Itoa(e.Offset) }
+// Error returns the message with its place. Some of Python's messages end with "at" already.
+func (e *SyntaxError) Error() string {
+	return strings.TrimSuffix(e.Msg, " at") + " at byte " + strconv.Itoa(e.Offset)
+}
 
 // Read reads text into the tree, in place of what it held; the memory of Values is used again. The error is a
 // *SyntaxError, and the tree is then to be used only as SyntaxError.In says.

@@ -296,3 +296,20 @@ func BenchmarkRead(b *testing.B) {
 		}
 	}
 }
+
+// TestErrorText holds that an error reads as a sentence, also where Python's words end with "at".
+func TestErrorText(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		`[1,`:       "Expecting value at byte 3",
+		`"a`:        "Unterminated string starting at byte 0",
+		"\"a\x01\"": "Invalid control character at byte 2",
+	} {
+		if err := new(jsontree.Tree).Read(text); err == nil || err.Error() != want {
+			t.Errorf("%q: Read: got %v, want %s", text, err, want)
+		}
+		if err := jsontree.Check([]byte(text), jsontree.MaxDepth); err == nil || err.Error() != want {
+			t.Errorf("%q: Check: got %v, want %s", text, err, want)
+		}
+	}
+}

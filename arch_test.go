@@ -23,6 +23,8 @@ var edges = map[string][]string{
 	"internal/testkit/sandboxtest": {"runtime/abi1", "runtime/sandbox", "runtime/wasmbin"},
 	// Modules for tests, byte by byte.
 	"internal/testkit/wasmtest": {},
+	// Hosts and origins of HTTP; knows no server.
+	"internal/origin": {"internal/text"},
 	// Paths and patterns of them; knows no tools.
 	"internal/pattern": {"internal/text"},
 	// What messages do with foreign text: everybody's.
@@ -56,7 +58,7 @@ var edges = map[string][]string{
 	// Refuses with the domain's error.
 	"wasmtools/auth": {"wasmtools"},
 	// A file format: knows nothing of those who are configured, but the table of limits.
-	"wasmtools/config": {"runtime/limits", "internal/pattern", "internal/text"},
+	"wasmtools/config": {"runtime/limits", "internal/origin", "internal/pattern", "internal/text"},
 	// One file becomes tools, the same way for serving and for the author's commands.
 	"wasmtools/toolfile": {"runtime/abi1", "runtime/hostabi", "runtime/limits", "internal/text", "wasmtools", "wasmtools/invoke", "wasmtools/schema", "internal/jsontree", "runtime/sandbox", "runtime/instrument", "runtime/wasmbin"},
 	// A file on disk: knows no modules.
@@ -66,7 +68,7 @@ var edges = map[string][]string{
 	// The source that is a directory on disk.
 	"wasmtools/catalog/directory": {"internal/ownership", "wasmtools/catalog"},
 	// What every HTTP door needs; knows none of them.
-	"wasmtools/web": {"internal/text", "wasmtools", "wasmtools/auth"},
+	"wasmtools/web": {"internal/origin", "internal/text", "wasmtools", "wasmtools/auth"},
 	// The one way to call a tool; knows no door.
 	"wasmtools/invoke": {"wasmtools"},
 	// REST: sees tools, never sandboxes.

@@ -51,7 +51,7 @@ func TestPagesShowExamples(t *testing.T) {
 		t.Fatal(err)
 	}
 	var examples string
-	for _, file := range []string{"wasmtools/example_test.go", "wasmtools/server/example_test.go"} {
+	for _, file := range []string{"wasmtools/example_test.go", "wasmtools/server/example_test.go", "wasmtools/web/example_test.go"} {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)

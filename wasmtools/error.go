@@ -16,6 +16,8 @@ type Code = failure.Code
 // The codes of the service. Package web holds the one table from code to HTTP status.
 const (
 	CodeUnauthorized         Code = "unauthorized"
+	CodeHostNotAllowed       Code = "host_not_allowed"
+	CodeOriginNotAllowed     Code = "origin_not_allowed"
 	CodeNotFound             Code = "not_found"
 	CodeMethodNotAllowed     Code = "method_not_allowed"
 	CodeRequestTimeout       Code = "request_timeout"
@@ -42,7 +44,7 @@ type Error = failure.Error
 // A Violation is one way in which arguments do not fit their schema, in the shape that FastAPI's clients read.
 type Violation = failure.Violation
 
-var codes = [...]Code{CodeUnauthorized, CodeNotFound, CodeMethodNotAllowed, CodeRequestTimeout, CodeInputTooLarge, CodeUnsupportedMediaType,
+var codes = [...]Code{CodeUnauthorized, CodeHostNotAllowed, CodeOriginNotAllowed, CodeNotFound, CodeMethodNotAllowed, CodeRequestTimeout, CodeInputTooLarge, CodeUnsupportedMediaType,
 	CodeInvalidArguments, CodeToolError, CodeToolTrapped, CodeToolBadOutput, CodeToolMemory, CodeToolStack, CodeToolFuel, CodeToolTimeout,
 	CodeToolDisabled, CodeOverloaded, CodeNotReady, CodeCancelled, CodeInternal}
 

@@ -43,6 +43,11 @@ type Server struct {
 	// PublicURL is where clients reach the server, such as "https://example.com/tools" or the path "/tools". If it is empty, they reach
 	// it at its own address.
 	PublicURL string `restart:"server.public_url"`
+	// Hosts are the names by which clients reach the server, with any port, such as "tools.example.com" or "*.example.com". A server
+	// that listens on loopback also has those of loopback; another one has every name where Hosts is empty.
+	Hosts []string
+	// CORSOrigins are the origins whose pages may call tools, such as "https://app.example.com", or "*" for every one.
+	CORSOrigins []string
 	// Memory bounds what all tools take together, in bytes; 0 is half of what the process has.
 	Memory int64 `restart:"server.memory"`
 	// CodeMemory bounds the compiled code in memory, in bytes, if Tools.CacheDir has a copy of it; 0 is an eighth of what the process

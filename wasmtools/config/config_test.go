@@ -113,29 +113,33 @@ func TestValues(t *testing.T) {
 		return func(c *config.Config) { f(&c.Limits) }
 	}
 	tests := map[string]func(*config.Config){
-		`limits.timeout = "1ms"`:                   limit(func(l *limits.Limits) { l.Timeout = time.Millisecond }),
-		`limits.timeout = "1h"`:                    limit(func(l *limits.Limits) { l.Timeout = time.Hour }),
-		`limits.timeout = "1.5s"`:                  limit(func(l *limits.Limits) { l.Timeout = 1500 * time.Millisecond }),
-		`limits.memory = "64KiB"`:                  limit(func(l *limits.Limits) { l.Memory = 65536 }),
-		`limits.memory = 65536`:                    limit(func(l *limits.Limits) { l.Memory = 65536 }),
-		`limits.memory = "65536"`:                  limit(func(l *limits.Limits) { l.Memory = 65536 }),
-		`limits.memory = "4GiB"`:                   limit(func(l *limits.Limits) { l.Memory = 4 << 30 }),
-		`limits.memory = "4GB"`:                    limit(func(l *limits.Limits) { l.Memory = 4_000_000_000 }),
-		`limits.memory = 0x10000`:                  limit(func(l *limits.Limits) { l.Memory = 65536 }),
-		`limits.input = "1B"`:                      limit(func(l *limits.Limits) { l.Input = 1 }),
-		`limits.input = 1`:                         limit(func(l *limits.Limits) { l.Input = 1 }),
-		`limits.output = "512MB"`:                  limit(func(l *limits.Limits) { l.Output = 512_000_000 }),
-		`limits.queue = 0`:                         limit(func(l *limits.Limits) { l.Queue = -1 }),
-		`limits.log_lines = 0`:                     limit(func(l *limits.Limits) { l.LogLines = -1 }),
-		`limits.concurrency = 0`:                   limit(func(l *limits.Limits) { l.Concurrency = 4 * runtime.GOMAXPROCS(0) }),
-		`limits.fuel = 0`:                          limit(func(l *limits.Limits) { l.Fuel = 0 }),
-		`limits.fuel = 9223372036854775807`:        limit(func(l *limits.Limits) { l.Fuel = 1<<63 - 1 }),
-		`limits = {queue = 1, log_lines=2}`:        limit(func(l *limits.Limits) { l.Queue, l.LogLines = 1, 2 }),
-		`server.address = ":8000"`:                 func(c *config.Config) { c.Server.Address = ":8000" },
-		`server.address = "example.com:0"`:         func(c *config.Config) { c.Server.Address = "example.com:0" },
-		`server.address = "[fe80::1%eth0]:1"`:      func(c *config.Config) { c.Server.Address = "[fe80::1%eth0]:1" },
-		`server.public_url = "http://[::1]:80/a"`:  func(c *config.Config) { c.Server.PublicURL = "http://[::1]:80/a" },
-		`server.public_url = "/a/b/"`:              func(c *config.Config) { c.Server.PublicURL = "/a/b/" },
+		`limits.timeout = "1ms"`:                         limit(func(l *limits.Limits) { l.Timeout = time.Millisecond }),
+		`limits.timeout = "1h"`:                          limit(func(l *limits.Limits) { l.Timeout = time.Hour }),
+		`limits.timeout = "1.5s"`:                        limit(func(l *limits.Limits) { l.Timeout = 1500 * time.Millisecond }),
+		`limits.memory = "64KiB"`:                        limit(func(l *limits.Limits) { l.Memory = 65536 }),
+		`limits.memory = 65536`:                          limit(func(l *limits.Limits) { l.Memory = 65536 }),
+		`limits.memory = "65536"`:                        limit(func(l *limits.Limits) { l.Memory = 65536 }),
+		`limits.memory = "4GiB"`:                         limit(func(l *limits.Limits) { l.Memory = 4 << 30 }),
+		`limits.memory = "4GB"`:                          limit(func(l *limits.Limits) { l.Memory = 4_000_000_000 }),
+		`limits.memory = 0x10000`:                        limit(func(l *limits.Limits) { l.Memory = 65536 }),
+		`limits.input = "1B"`:                            limit(func(l *limits.Limits) { l.Input = 1 }),
+		`limits.input = 1`:                               limit(func(l *limits.Limits) { l.Input = 1 }),
+		`limits.output = "512MB"`:                        limit(func(l *limits.Limits) { l.Output = 512_000_000 }),
+		`limits.queue = 0`:                               limit(func(l *limits.Limits) { l.Queue = -1 }),
+		`limits.log_lines = 0`:                           limit(func(l *limits.Limits) { l.LogLines = -1 }),
+		`limits.concurrency = 0`:                         limit(func(l *limits.Limits) { l.Concurrency = 4 * runtime.GOMAXPROCS(0) }),
+		`limits.fuel = 0`:                                limit(func(l *limits.Limits) { l.Fuel = 0 }),
+		`limits.fuel = 9223372036854775807`:              limit(func(l *limits.Limits) { l.Fuel = 1<<63 - 1 }),
+		`limits = {queue = 1, log_lines=2}`:              limit(func(l *limits.Limits) { l.Queue, l.LogLines = 1, 2 }),
+		`server.address = ":8000"`:                       func(c *config.Config) { c.Server.Address = ":8000" },
+		`server.address = "example.com:0"`:               func(c *config.Config) { c.Server.Address = "example.com:0" },
+		`server.address = "[fe80::1%eth0]:1"`:            func(c *config.Config) { c.Server.Address = "[fe80::1%eth0]:1" },
+		`server.public_url = "http://[::1]:80/a"`:        func(c *config.Config) { c.Server.PublicURL = "http://[::1]:80/a" },
+		`server.public_url = "/a/b/"`:                    func(c *config.Config) { c.Server.PublicURL = "/a/b/" },
+		`server.hosts = ["*", "*.Example.com", "[::2]"]`: func(c *config.Config) { c.Server.Hosts = []string{"*", "*.example.com", "::2"} },
+		`server.cors_origins = ["*", "https://App.example:443", "http://localhost:3000"]`: func(c *config.Config) {
+			c.Server.CORSOrigins = []string{"*", "https://app.example", "http://localhost:3000"}
+		},
 		`tools.modules = 0`:                        func(c *config.Config) { c.Tools.Modules = 10_000 },
 		`tools.modules = 100000`:                   func(c *config.Config) { c.Tools.Modules = 100_000 },
 		`tools.disabled = []`:                      func(c *config.Config) {},
@@ -284,7 +288,7 @@ func TestNeedRestart(t *testing.T) {
 	}
 	change(reflect.ValueOf(c).Elem())
 	got := c.NeedRestart(started)
-	reloads := []string{"tools.mode", "tools.enabled", "tools.disabled", "auth.tokens", "auth.tokens_file", "auth.required"}
+	reloads := []string{"server.hosts", "server.cors_origins", "tools.mode", "tools.enabled", "tools.disabled", "auth.tokens", "auth.tokens_file", "auth.required"}
 	for _, key := range knownKeys(t) {
 		if want := !slices.Contains(reloads, key) && !strings.HasPrefix(key, "limits."); slices.Contains(got, key) != want {
 			t.Errorf("%s: needs a restart: %v, want %v", key, !want, want)

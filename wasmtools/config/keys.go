@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/toolsrv/toolsrv/internal/origin"
 	"github.com/toolsrv/toolsrv/internal/pattern"
 	"github.com/toolsrv/toolsrv/internal/text"
 	"github.com/toolsrv/toolsrv/runtime/limits"
@@ -38,10 +39,12 @@ func tables(c *Config, l *limits.Limits, which *string, directory string) map[st
 			"description": word(&c.Description, "a string", prose(0, maxDescription)),
 		},
 		"server": {
-			"address":     word(&c.Server.Address, `an address such as "127.0.0.1:8000"`, address),
-			"public_url":  word(&c.Server.PublicURL, `an address such as "https://example.com/tools"`, publicURL),
-			"memory":      memory(&c.Server.Memory),
-			"code_memory": memory(&c.Server.CodeMemory),
+			"address":      word(&c.Server.Address, `an address such as "127.0.0.1:8000"`, address),
+			"public_url":   word(&c.Server.PublicURL, `an address such as "https://example.com/tools"`, publicURL),
+			"hosts":        words(&c.Server.Hosts, origin.CheckPattern),
+			"cors_origins": words(&c.Server.CORSOrigins, origin.CheckOrigin),
+			"memory":       memory(&c.Server.Memory),
+			"code_memory":  memory(&c.Server.CodeMemory),
 		},
 		"tools": {
 			"directory":       word(&c.Tools.Directory, "a path", path(directory, true)),

@@ -58,7 +58,7 @@ func (x exchange) readBody(i *invoke.Invocation) error {
 }
 
 // refuseType returns why a body has the wrong type, or nil if there is none: an empty body needs no type, except for a page of
-// another origin, which must not get around the type in this way.
+// another origin, which must not get around the type in this way. An App without Access has no other defence against it.
 func (x exchange) refuseType(wrong error) error {
 	if !isCrossSite(x.Request()) {
 		if has, err := x.HasBody(); !has {

@@ -14,6 +14,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/openapi"
 	"github.com/toolsrv/toolsrv/wasmtools/schema"
+	"github.com/toolsrv/toolsrv/wasmtools/web"
 )
 
 // TestManual runs each command of docs/http.md and compares what it prints.
@@ -23,7 +24,16 @@ func TestManual(t *testing.T) {
 	if err := off.table.Disable("/math/divide", "being repaired"); err != nil {
 		t.Fatal(err)
 	}
-	apps := map[string]http.Handler{"": plain.App, "<!-- with a token -->": locked.App, "<!-- switched off: math/divide -->": off.App}
+	checked, err := web.NewAccess(web.AccessOptions{Loopback: true, Origins: []string{"https://app.example.com"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pages := openapi.NewApp(plain.table, openapi.Options{Access: checked})
+	defer pages.Close()
+	apps := map[string]http.Handler{
+		"": plain.App, "<!-- with a token -->": locked.App, "<!-- switched off: math/divide -->": off.App,
+		`<!-- on loopback, with cors_origins = ["https://app.example.com"] -->`: pages,
+	}
 	tag := serve(plain.App, get("/tools")).Header.Get("ETag")
 	commands := 0
 	for _, example := range examplesOf(t, "../../docs/http.md") {
@@ -157,6 +167,9 @@ func curl(t *testing.T, command string) (*http.Request, shown) {
 			show.headers = true
 		case "-I":
 			method, show = http.MethodHead, shown{headers: true}
+		case "-X":
+			i++
+			method = words[i]
 		case "-H":
 			i++
 			name, value, _ := strings.Cut(words[i], ": ")
@@ -176,6 +189,9 @@ func curl(t *testing.T, command string) (*http.Request, shown) {
 	}
 	r := httptest.NewRequest(method, url, strings.NewReader(body))
 	r.Header = header
+	if host := header.Get("Host"); host != "" {
+		r.Host = host
+	}
 	return r, show
 }
 

@@ -30,6 +30,8 @@ type Options struct {
 	// a proxy serves it below a prefix of the same host. They go into the document. None: clients use the root of the
 	// address that they got the document from.
 	Servers []string
+	// Access says which hosts requests may name and which pages may make them; [web.NewAccess] makes one. Nil: no check.
+	Access *web.Access
 	// Dependencies are checked in this order. The first refusal is the answer.
 	Dependencies []Dependency
 	// Memory is how many bytes of bodies and results above 64 KiB all calls together may hold. Calls that need more are
@@ -68,7 +70,7 @@ func NewApp(table *wasmtools.RouteTable, o Options) *App {
 	if invoker == nil {
 		invoker = invoke.New(invoke.Options{Memory: o.Memory})
 	}
-	mux := web.NewMux(web.Options{Dependencies: o.Dependencies, Logger: o.Logger, Ready: o.Ready})
+	mux := web.NewMux(web.Options{Access: o.Access, Dependencies: o.Dependencies, Logger: o.Logger, Ready: o.Ready})
 	door := NewDoor(mux, table, DoorOptions{
 		Title:       o.Title,
 		Version:     o.Version,

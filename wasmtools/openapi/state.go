@@ -118,8 +118,8 @@ func answerMethod(w http.ResponseWriter, _ *http.Request) {
 	}
 }
 
-// answerOptions says which methods a path has; the router has set Allow. There is no CORS: a program that lets pages of other
-// origins call tools wraps the App.
+// answerOptions says which methods a path has; the router has set Allow. What a browser asks for a page of another origin has
+// been answered by then.
 func answerOptions(w http.ResponseWriter, _ *http.Request) {
 	if x := exchangeOf(w); !x.hidden() {
 		x.WriteHeader(http.StatusNoContent)

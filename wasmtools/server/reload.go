@@ -7,14 +7,18 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/config"
 )
 
-// Reload applies a new configuration while requests run: tokens, policy and limits. A changed setting that needs a restart is
+// Reload applies a new configuration while requests run: tokens, hosts and origins, policy and limits. A changed setting that needs a restart is
 // logged and stays as it is. After an error the old configuration stays in force. Reload is safe for concurrent use. c must not
 // change any more.
 func (s *Server) Reload(c *config.Config) error {
 	s.reload.Lock()
 	defer s.reload.Unlock()
-	// The new tokens are checked before anything changes, so that nothing is applied by halves.
+	// All that can be refused is checked before anything changes, so that nothing is applied by halves.
 	if _, err := newAuth(c); err != nil {
+		return err
+	}
+	access, err := s.access(c)
+	if err != nil {
 		return err
 	}
 	if err := s.catalog.Reconfigure(c.LimitsFor, policy(c)); err != nil {
@@ -27,6 +31,7 @@ func (s *Server) Reload(c *config.Config) error {
 		return fmt.Errorf("apply the new tokens: %w", err)
 	}
 	s.auth.SetRequired(c.Auth.Required)
+	s.web.SetAccess(access)
 	s.writeTimeout.Store(int64(writeTimeout(c)))
 	for _, key := range c.NeedRestart(s.started) {
 		s.logger.Warn("a changed setting needs a restart", "key", key)
@@ -66,5 +71,9 @@ func (s *Server) logAuth(c *config.Config) {
 		s.logger.Warn("auth.required is set and there is no token: every call is refused")
 	default:
 		s.logger.Info("auth is on", "tokens", len(c.Auth.Tokens))
+	}
+	if s.auth.Open() && isOpenToPages(c) {
+		s.logger.Warn("auth is off and server.cors_origins has \"*\": every web page that somebody visits who reaches the address may call every tool",
+			"address", s.Addr().String())
 	}
 }

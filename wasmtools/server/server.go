@@ -86,6 +86,10 @@ func (s *Server) open(ctx context.Context, c *config.Config, tools []*wasmtools.
 	if s.listener, err = listen(ctx, c.Server.Address); err != nil {
 		return err
 	}
+	access, err := s.access(c)
+	if err != nil {
+		return err
+	}
 	if s.engine, err = sandbox.New(ctx, sandbox.Config{Imports: toolfile.Imports(), CacheDir: s.cacheDir(c), Memory: c.Server.Memory, CodeMemory: c.Server.CodeMemory, Logger: slog.New(requestIDs{s.logger.Handler()})}); err != nil {
 		return fmt.Errorf("start the sandbox engine: %w", err)
 	}
@@ -106,6 +110,7 @@ func (s *Server) open(ctx context.Context, c *config.Config, tools []*wasmtools.
 		return fmt.Errorf("start the catalog: %w", err)
 	}
 	s.web = web.NewMux(web.Options{
+		Access:       access,
 		Dependencies: []web.Dependency{readiness{s}, auth.Dependency(s.auth)},
 		Logger:       s.logger,
 		Ready:        s.ready,

@@ -30,6 +30,7 @@ func settings(tb testing.TB) *config.Config {
 	tb.Helper()
 	c := config.Default()
 	c.Server.Address = "127.0.0.1:0"
+	c.Server.Hosts = []string{"x", "y"} // of the requests that tests write by hand
 	c.Tools.Directory = tb.TempDir()
 	c.Tools.CacheDir = tb.TempDir()
 	testkit.Put(tb, c.Tools.Directory, "shop.wasm", guest(tb, "shop"))

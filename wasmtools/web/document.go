@@ -2,6 +2,7 @@ package web
 
 import (
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -26,7 +27,11 @@ func (x *Exchange) SendDocument(d *Document) {
 	h["Etag"] = d.tag
 	h["Cache-Control"] = x.mux.fixed.noCache
 	if len(x.mux.dependencies) > 0 {
-		h["Vary"] = x.mux.fixed.authorization
+		if others := h["Vary"]; len(others) > 0 {
+			h["Vary"] = append(slices.Clip(others), x.mux.fixed.authorization...)
+		} else {
+			h["Vary"] = x.mux.fixed.authorization
+		}
 	}
 	if matchesAny(x.request.Header["If-None-Match"], d.etag) {
 		x.WriteHeader(http.StatusNotModified)

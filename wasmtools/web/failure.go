@@ -21,6 +21,10 @@ func answerTo(code wasmtools.Code) (status int, detail string) {
 	switch code {
 	case wasmtools.CodeUnauthorized:
 		return http.StatusUnauthorized, "Invalid or missing bearer token"
+	case wasmtools.CodeHostNotAllowed:
+		return http.StatusMisdirectedRequest, "The host is not allowed"
+	case wasmtools.CodeOriginNotAllowed:
+		return http.StatusForbidden, "The origin is not allowed"
 	case wasmtools.CodeNotFound:
 		return http.StatusNotFound, "Not Found"
 	case wasmtools.CodeMethodNotAllowed:

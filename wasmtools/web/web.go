@@ -1,5 +1,5 @@
 // Package web has what every HTTP door of the service needs: request ids, the request log, recovery from panics,
-// authorisation before routing, error bodies, ETags, streams and probes.
+// hosts and origins that are allowed, authorisation before routing, error bodies, ETags, streams and probes.
 //
 // A [Mux] hands each request to the [Door] that is mounted at the beginning of its path. The door gets an [Exchange], the
 // request with its response, and answers with the methods of that. The doors themselves are other packages, such as openapi
@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/toolsrv/toolsrv/wasmtools"
@@ -24,6 +25,9 @@ type Door interface {
 
 // Options are the settings of a Mux. The zero value is usable.
 type Options struct {
+	// Access says which hosts requests may name and which pages may make them. It is checked before the Dependencies. Nil: no
+	// check.
+	Access *Access
 	// Dependencies are checked in this order. The first refusal is the answer.
 	Dependencies []Dependency
 	// Logger gets a line for each request, with the cause of a failure. Nil: nothing is logged.
@@ -38,6 +42,7 @@ type Options struct {
 // A Mux serves the doors of one service, and the probes /healthz and /readyz. It is an http.Handler, safe for
 // concurrent use once all doors are mounted.
 type Mux struct {
+	access       atomic.Pointer[Access] // nil: no check
 	dependencies []dependency
 	schemes      []scheme
 	log          *slog.Logger
@@ -87,6 +92,7 @@ func NewMux(o Options) *Mux {
 	if m.streamWrite <= 0 {
 		m.streamWrite = defaultStreamWrite
 	}
+	m.SetAccess(o.Access)
 	m.streams.open = map[*stream]struct{}{}
 	m.refusals = refusals{log: m.log, recent: map[refused]*refusal{}}
 	return m
@@ -108,6 +114,9 @@ func (m *Mux) Mount(path string, door Door) {
 	m.mounts = append(m.mounts, mount{prefix, door})
 	slices.SortStableFunc(m.mounts, func(a, b mount) int { return len(b.prefix) - len(a.prefix) })
 }
+
+// SetAccess changes which hosts and origins are allowed, from the next request on. Nil: no check.
+func (m *Mux) SetAccess(a *Access) { m.access.Store(a) }
 
 // doorOf returns the door of a path, or nil.
 func (m *Mux) doorOf(path string) Door {
@@ -134,6 +143,9 @@ func (m *Mux) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x.setID()
 	defer x.finish()
 	probe := isProbe(r.URL.Path)
+	if a := m.access.Load(); a != nil && !a.admit(x, probe) {
+		return
+	}
 	// Those who may not call a tool must not learn which paths exist, so this comes before routing.
 	if !probe {
 		principal, err := m.identify(r)

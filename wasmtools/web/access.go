@@ -1,0 +1,150 @@
+package web
+
+import (
+	"fmt"
+	"net/http"
+
+	"github.com/toolsrv/toolsrv/internal/origin"
+	"github.com/toolsrv/toolsrv/internal/text"
+	"github.com/toolsrv/toolsrv/wasmtools"
+)
+
+// AccessOptions are the settings of an Access. With the zero value, requests may name any host, and pages of other origins may
+// make none.
+type AccessOptions struct {
+	// Hosts are the names by which clients reach the service, with any port: names and IP addresses, patterns such as
+	// "*.example.com", which matches every name below example.com, or "*" for every host. None: every host, unless Loopback
+	// is set.
+	Hosts []string
+	// Loopback says that clients on this machine only reach the service. Then localhost, the names below it and the loopback
+	// addresses are among its hosts, and without Hosts they are all.
+	Loopback bool
+	// Origins are those whose pages may call the service, such as "https://app.example.com", or "*" for every origin.
+	Origins []string
+}
+
+// An Access says which hosts requests may name, and pages of which other origins may make requests. The first ends DNS
+// rebinding, in which a page makes its own domain name mean the address of the service; the second is CORS. It never changes.
+type Access struct {
+	hosts     origin.Patterns
+	everyHost bool
+	loopback  bool
+
+	everyOrigin bool
+	origins     map[origin.Origin]struct{}
+
+	header accessHeader
+}
+
+// An accessHeader has values that responses share. They never change.
+type accessHeader struct {
+	every, varies, methods, headers, exposed, maxAge, yes []string
+}
+
+// NewAccess returns an error that says what is wrong with a host or an origin.
+func NewAccess(o AccessOptions) (*Access, error) {
+	hosts, err := origin.NewPatterns(o.Hosts)
+	if err != nil {
+		return nil, fmt.Errorf("allow hosts: %w", err)
+	}
+	a := &Access{
+		hosts:     hosts,
+		everyHost: hosts.Every() || len(o.Hosts) == 0 && !o.Loopback,
+		loopback:  o.Loopback,
+		origins:   map[origin.Origin]struct{}{},
+		header: accessHeader{
+			every:   []string{"*"},
+			varies:  []string{"Origin"},
+			methods: []string{"DELETE, GET, HEAD, POST"},
+			// The asterisk stands for every name but Authorization, and only without credentials such as cookies, which are
+			// never allowed here. So the answer does not depend on what a page asks for.
+			headers: []string{"*, Authorization"},
+			exposed: []string{"ETag, Mcp-Session-Id, Retry-After, WWW-Authenticate, X-Request-Id"},
+			maxAge:  []string{"7200"}, // seconds; Chrome keeps it no longer
+			yes:     []string{"true"},
+		},
+	}
+	for _, s := range o.Origins {
+		checked, err := origin.CheckOrigin(s)
+		if err != nil {
+			return nil, fmt.Errorf("allow origins: %w", err)
+		}
+		if checked == "*" {
+			a.everyOrigin = true
+		} else if page, ok := origin.ParseOrigin(checked); ok {
+			a.origins[page] = struct{}{}
+		}
+	}
+	return a, nil
+}
+
+// admit reports whether a request goes on to the dependencies. If not, admit has answered it. Behind a proxy, the host that
+// counts is the one that the proxy sends as Host: what it says in other headers, any client can say.
+func (a *Access) admit(x *Exchange, probe bool) bool {
+	// A load balancer probes by address. The answer is of no use to a page.
+	if !probe && !a.everyHost && !a.isHost(x.request.Host) {
+		x.refuse(wasmtools.CodeHostNotAllowed, "host", x.request.Host, "server.hosts")
+		return false
+	}
+	h := x.Header()
+	switch {
+	case a.everyOrigin:
+		h["Access-Control-Allow-Origin"] = a.header.every
+		h["Access-Control-Expose-Headers"] = a.header.exposed
+	case len(a.origins) > 0:
+		h["Vary"] = a.header.varies
+	}
+	if origins := x.request.Header["Origin"]; len(origins) > 0 {
+		return a.admitPage(x, origins)
+	}
+	return true
+}
+
+// isHost reports whether the service has a host.
+func (a *Access) isHost(s string) bool {
+	host, ok := origin.ParseHost(s)
+	return ok && (a.loopback && host.IsLoopback() || a.hosts.Match(host))
+}
+
+// admitPage is admit for a request that a page makes. The pages of the service's own origin need no permission.
+func (a *Access) admitPage(x *Exchange, origins []string) bool {
+	page, ok := origin.ParseOrigin(origins[0])
+	_, allowed := a.origins[page]
+	allowed = ok && allowed && len(origins) == 1
+	switch {
+	case a.everyOrigin:
+	case allowed:
+		h := x.Header()
+		h["Access-Control-Allow-Origin"] = origins[:1:1]
+		h["Access-Control-Expose-Headers"] = a.header.exposed
+	default:
+		if host, isHost := origin.ParseHost(x.request.Host); ok && isHost && len(origins) == 1 && page.IsOf(host) {
+			return true
+		}
+		x.refuse(wasmtools.CodeOriginNotAllowed, "origin", origins[0], "server.cors_origins")
+		return false
+	}
+	if x.request.Method != http.MethodOptions || len(x.request.Header["Access-Control-Request-Method"]) == 0 {
+		return true
+	}
+	// A browser sends no token with the question whether a page may send a request, so the answer must not depend on what is
+	// served: it is the same for every path.
+	h := x.Header()
+	h["Access-Control-Allow-Methods"] = a.header.methods
+	h["Access-Control-Allow-Headers"] = a.header.headers
+	h["Access-Control-Max-Age"] = a.header.maxAge
+	if len(x.request.Header["Access-Control-Request-Private-Network"]) > 0 {
+		h["Access-Control-Allow-Private-Network"] = a.header.yes
+	}
+	x.WriteHeader(http.StatusNoContent)
+	return false
+}
+
+// refuse answers a request whose host or origin is not allowed. The log has the value as the cause.
+func (x *Exchange) refuse(code wasmtools.Code, what, value, key string) {
+	x.Fail(&wasmtools.Error{
+		Code:    code,
+		Message: fmt.Sprintf("The %s %q is not allowed here; the operator of the server can add it to %s", what, text.Short(value), key),
+		Err:     fmt.Errorf("%s %q is not in %s", what, text.Short(value), key),
+	})
+}

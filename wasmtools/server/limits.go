@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/toolsrv/toolsrv/runtime/account"
-	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
 )
 
@@ -47,11 +46,4 @@ func writeTimeout(c *config.Config) time.Duration {
 		longest = max(longest, o.Limits.Timeout)
 	}
 	return readTimeout + longest + replyTimeout
-}
-
-// policy returns the configuration's policy on which tools start enabled.
-func policy(c *config.Config) wasmtools.Policy {
-	return wasmtools.Policy{
-		Allowlist: c.Tools.Allowlist, Enabled: c.Tools.Enabled, Disabled: c.Tools.Disabled, Reasons: c.Tools.Reasons,
-	}
 }

@@ -3,6 +3,7 @@ package server
 import (
 	"fmt"
 
+	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/auth"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
 )
@@ -50,6 +51,13 @@ func (s *Server) Reload(c *config.Config) error {
 		}
 	}
 	return nil
+}
+
+// policy returns the configuration's policy on which tools start enabled.
+func policy(c *config.Config) wasmtools.Policy {
+	return wasmtools.Policy{
+		Allowlist: c.Tools.Allowlist, Enabled: c.Tools.Enabled, Disabled: c.Tools.Disabled, Reasons: c.Tools.Reasons,
+	}
 }
 
 func newAuth(c *config.Config) (*auth.BearerTokenAuth, error) {

@@ -43,7 +43,7 @@ $(PREBUILT): build/tools/%.wasm: FORCE
 
 FORCE:
 
-# Where SKIPS names a file, as in .ci/run, each run of tests leaves there what it has skipped; test/skips tells of it.
+# Where SKIPS names a file, as in .ci/run, each run of tests adds to it what it has skipped; test/skips lists that.
 ifdef SKIPS
 GO_TEST = SKIPS_RUN=$@ $(CURDIR)/build/skips test
 test race test-unprivileged test-arm64 test-tinygo: build/skips
@@ -149,7 +149,7 @@ bench:
 	go test -run '^$$' -bench . -benchtime 1x ./...
 	cd bench && go test -bench . -benchtime 1x ./...
 
-# What follows measures the sandbox beside other ways to do the same: figures on stdout, explanations on stderr,
+# What follows compares the sandbox with other ways to do the same: figures on stdout, explanations on stderr,
 # results kept in bench/RESULTS.md. It needs Rust with rustup, and quiet: nothing else should run.
 BENCH      := build/bench
 RUST_GUEST := rustc --edition 2024 --crate-type cdylib --target wasm32-unknown-unknown \

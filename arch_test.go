@@ -51,7 +51,7 @@ var edges = map[string][]string{
 	"runtime/sandbox/internal/paranoid": {},
 	// The words of errors, for all that can say one.
 	"wasmtools/failure": {},
-	// The domain: whoever embeds us depends on this, and on schemas for tools of Go functions.
+	// The domain: programs that embed us depend on this, and on schemas for tools of Go functions.
 	"wasmtools": {"internal/jsontree", "internal/pattern", "internal/text", "internal/typed", "wasmtools/failure", "wasmtools/schema"},
 	// Knows no tools: what is valid, and what is wrong where it is not.
 	"wasmtools/schema": {"internal/text", "wasmtools/failure", "internal/jsontree"},

@@ -38,7 +38,7 @@ func TestSecurityNamesTests(t *testing.T) {
 	}
 	for _, match := range named {
 		if name := string(match[1]); !declared[name] {
-			t.Errorf("%s names %s, which is no test: correct the name, or write the test", page, name)
+			t.Errorf("%s names %s, which is not a test: correct the name, or write the test", page, name)
 		}
 	}
 }

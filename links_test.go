@@ -79,7 +79,7 @@ func TestLinks(t *testing.T) {
 			}
 		}
 		if strings.HasPrefix(page, "docs/") && !reasons {
-			t.Errorf("%s doesn't link to RATIONALE.md: say at its end where the reasons are told", page)
+			t.Errorf("%s doesn't link to RATIONALE.md: say at its end where the reasons are", page)
 		}
 	}
 }

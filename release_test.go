@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// TestLicense makes sure that whoever gets the repository, a module or a crate of it gets its licence, too. (The zip of a Go
+// TestLicense makes sure that everybody who gets the repository, a module or a crate of it gets its licence, too. (The zip of a Go
 // module below the root has the root's LICENSE, where it has none of its own.)
 func TestLicense(t *testing.T) {
 	t.Parallel()

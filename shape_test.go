@@ -14,7 +14,7 @@ const maxLines = 500
 // vagueNames say nothing of what stands in a file.
 var vagueNames = []string{"types.go", "helpers.go", "helper.go", "utils.go", "util.go", "common.go", "misc.go"}
 
-// TestRecovers holds the list of places that recover, of which docs/security.md tells.
+// TestRecovers checks the list of places that recover, which docs/security.md mentions.
 func TestRecovers(t *testing.T) {
 	t.Parallel()
 	found := map[string]bool{}

@@ -39,6 +39,6 @@ func TestTypedIsTheSDKs(t *testing.T) {
 		delete(copied, name)
 	}
 	for name := range copied {
-		t.Errorf("internal/typed/%s is none of the SDK's: %s", name, remedy)
+		t.Errorf("internal/typed/%s is not one of the SDK's files: %s", name, remedy)
 	}
 }

@@ -60,7 +60,7 @@ func FuzzArtifacts(f *testing.F) {
 		got, _ := project.ReadArtifacts("cargo.go", strings.NewReader(messages))
 		for _, file := range got {
 			if filepath.Ext(file) != ".wasm" {
-				t.Errorf("got %q, which is no module", file)
+				t.Errorf("got %q, which is not a module", file)
 			}
 		}
 	})

@@ -55,7 +55,7 @@ pub extern "C" fn on_wasi() {}
 )
 
 // program returns the Cargo.toml of a package, library that of one that makes a module. Packages that are built side by
-// side have names of their own, because Cargo is told to put what it makes into one folder.
+// side have names of their own, because Cargo puts what it makes into one folder here.
 func program(name string) string {
 	return "[package]\nname = \"" + name + "\"\nedition = \"2021\"\n\n[workspace]\n"
 }

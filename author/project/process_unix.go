@@ -23,7 +23,7 @@ func group(cmd *exec.Cmd) (release func()) {
 		return syscall.Kill(-cmd.Process.Pid, syscall.SIGINT)
 	}
 	return func() {
-		if cancelled { // whoever is left of the group
+		if cancelled { // what is left of the group
 			_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
 		}
 	}

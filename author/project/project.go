@@ -28,7 +28,7 @@ const (
 func Languages() []Language { return []Language{Go, TinyGo, Rust} }
 
 // manifestFile beside the sources makes a project a plain WASI program, which knows nothing of us: it holds the
-// manifest, which such a program can't tell itself.
+// manifest, since such a program has none inside.
 const manifestFile = "tool.json"
 
 // A Project is a folder with the source of one module.

@@ -26,7 +26,7 @@ func TestNew(t *testing.T) {
 		{project.Go, "greet", "", "/greet", []string{"go", "test", "."}},
 		{project.Go, "Say-hello_2", "texts/loud", "/texts/loud/Say-hello_2", []string{"go", "test", "."}},
 		{project.TinyGo, "greet", "texts", "/texts/greet", []string{"go", "test", "."}},
-		{project.Rust, "fn", "", "/fn", []string{"cargo", "test", "--quiet"}}, // no word of the language stands in the way
+		{project.Rust, "fn", "", "/fn", []string{"cargo", "test", "--quiet"}}, // a keyword of the language works, too
 		{project.Rust, "Say-hello_2", "texts/loud", "/texts/loud/Say-hello_2", []string{"cargo", "test", "--quiet"}},
 	} {
 		t.Run(string(c.language)+" "+c.name, func(t *testing.T) {
@@ -188,7 +188,7 @@ func TestNewRefuses(t *testing.T) {
 		{"no name", func(s *project.Scaffold) { s.Name = "" }, "is not a valid name"},
 		{"a path", func(s *project.Scaffold) { s.Name = "a/b" }, "is not a valid name"},
 		{"dots", func(s *project.Scaffold) { s.Name = ".." }, "is not a valid name"},
-		{"a letter that is none of ours", func(s *project.Scaffold) { s.Name = "grüßen" }, "is not a valid name"},
+		{"a letter that is not allowed", func(s *project.Scaffold) { s.Name = "grüßen" }, "is not a valid name"},
 		{"a quote", func(s *project.Scaffold) { s.Name = `a"b` }, "is not a valid name"},
 		{"a template", func(s *project.Scaffold) { s.Name = "{{.SDK}}" }, "is not a valid name"},
 		{"too long", func(s *project.Scaffold) { s.Name = strings.Repeat("a", 65) }, "is not a valid name"},

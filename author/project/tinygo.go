@@ -102,7 +102,7 @@ func (c *compiler) findGo(ctx context.Context, minor int) (string, error) {
 	setting, cache, platform := lines[0], lines[1], "."+lines[2]+"-"+lines[3]
 	found := -1
 	prefix := fmt.Sprintf("toolchain@v0.0.1-go1.%d.", minor)
-	matches, _ := filepath.Glob(filepath.Join(cache, "golang.org", prefix+"*"+platform)) // none for a pattern that is none
+	matches, _ := filepath.Glob(filepath.Join(cache, "golang.org", prefix+"*"+platform)) // none for an invalid pattern
 	for _, m := range matches {
 		patch, err := strconv.Atoi(strings.TrimSuffix(strings.TrimPrefix(filepath.Base(m), prefix), platform))
 		if err == nil {

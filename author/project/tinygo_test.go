@@ -43,7 +43,7 @@ func tinygoProject(t *testing.T, line string) string {
 	return dir
 }
 
-// TestTinyGoFlags shows what TinyGo is called with, where there is no TinyGo to show what it makes of that.
+// TestTinyGoFlags shows what TinyGo is called with, even where no TinyGo is installed.
 func TestTinyGoFlags(t *testing.T) {
 	testkit.NeedBuild(t, "go")
 	script(t, "tinygo", fakeTinyGo)
@@ -135,7 +135,7 @@ func TestTinyGoRefusesGo(t *testing.T) {
 	}
 }
 
-// fakeGo has go tell of an environment and of releases that the test chooses, and do all else.
+// fakeGo has go report an environment and releases that the test chooses, and do all else.
 func fakeGo(t *testing.T) {
 	t.Helper()
 	real, err := exec.LookPath("go")

@@ -115,7 +115,7 @@ func TestWatchBurst(t *testing.T) {
 	})
 }
 
-// TestWatchMissed has a change that comes while nobody waits be told later.
+// TestWatchMissed makes sure that a change which comes while nobody waits is reported later.
 func TestWatchMissed(t *testing.T) {
 	t.Parallel()
 	dir := folder(t, map[string]string{"main.go": ""})

@@ -65,7 +65,7 @@ type collector struct {
 	fields []field
 }
 
-// collect adds the fields of t, which is embedded as outer tells.
+// collect adds the fields of t, which is embedded as outer says.
 func (c *collector) collect(t reflect.Type, outer field) error {
 	for _, a := range c.above {
 		if a == t {

@@ -7,7 +7,7 @@ import (
 	"reflect"
 )
 
-// A describer is a type that has a JSON form of its own and tells its JSON Schema, an object, as text. The method is called on
+// A describer is a type that has a JSON form of its own and returns its JSON Schema, an object, as text. The method is called on
 // a zero value.
 type describer interface {
 	JSONSchema() string
@@ -58,7 +58,7 @@ func (s *schema) free() bool {
 	return s.raw == nil && reflect.ValueOf(*s).IsZero()
 }
 
-// inline reports whether s tells by itself what it accepts.
+// inline reports whether s alone says what it accepts.
 func (s *schema) inline() bool { return s.raw == nil && s.Ref == "" && s.AllOf == nil }
 
 // nullable returns s, or null.
@@ -142,7 +142,7 @@ func resultSchema(t reflect.Type) (*schema, error) {
 	return s, nil
 }
 
-// custom returns the schema that v, a pointer to a zero value, tells itself.
+// custom returns the schema that v, a pointer to a zero value, has of its own.
 func custom(v describer) (*schema, error) {
 	text := v.JSONSchema()
 	if !IsObject(text) {

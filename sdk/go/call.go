@@ -59,7 +59,7 @@ func (c *Call) Log(level Level, message string) {
 	}
 }
 
-// Debugf logs a line for whoever is debugging the tool.
+// Debugf logs a line that helps to debug the tool.
 func (c *Call) Debugf(format string, args ...any) { c.logf(LevelDebug, format, args...) }
 
 // Infof logs a line that says what the tool does.

@@ -31,7 +31,7 @@ func TestAsType(t *testing.T) {
 		"nil":                  nil,
 		"it":                   a,
 		"another":              path,
-		"nil that is no nil":   (*toolsrv.Error)(nil),
+		"nil that is not nil":  (*toolsrv.Error)(nil),
 		"wrapped":              fmt.Errorf("1: %w", fmt.Errorf("2: %w", a)),
 		"wraps nothing":        fmt.Errorf("%d", 1),
 		"wraps nil":            fmt.Errorf("%w", error(nil)),

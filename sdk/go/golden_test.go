@@ -15,7 +15,7 @@ import (
 	"github.com/toolsrv/toolsrv/sdk/go/toolsrvtest"
 )
 
-var update = flag.Bool("update", false, "write the schemas of testdata/derive anew")
+var update = flag.Bool("update", false, "write the schemas of testdata/derive again")
 
 // The types of testdata/derive. Those of Rust have the same names.
 type (

@@ -35,8 +35,8 @@ func hostDeadline() int64
 // What toolsrv_call and toolsrv_describe return.
 const (
 	statusOK     = 0 // the output is the result
-	statusFailed = 1 // fail told why
-	statusBroken = 2 // the tool is at fault; the log tells how
+	statusFailed = 1 // fail has told the host why
+	statusBroken = 2 // the tool is at fault; the log says how
 )
 
 // exported is the module's state, the only one of this package: the ABI's functions take no pointer to it. It is

@@ -66,7 +66,7 @@ func TestManifestRefused(t *testing.T) {
 		{"example of nothing", toolsrv.Module{Tools: tool("add", "A.", toolsrv.Example{})}, "are not a JSON object"},
 		{"example with a slip", toolsrv.Module{Tools: tool("add", "A.", toolsrv.Example{Arguments: `{"c":1}`})}, `unknown field "c"`},
 		{"example of another type", toolsrv.Module{Tools: tool("add", "A.", toolsrv.Example{Arguments: `{"a":"x"}`})}, "example 1"},
-		{"result is no JSON", toolsrv.Module{Tools: tool("add", "A.", toolsrv.Example{Arguments: `{}`, Result: `x`})}, "the result x is not valid JSON"},
+		{"result is not JSON", toolsrv.Module{Tools: tool("add", "A.", toolsrv.Example{Arguments: `{}`, Result: `x`})}, "the result x is not valid JSON"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -228,7 +228,7 @@ func TestErrors(t *testing.T) {
 		{"wrapped", fmt.Errorf("row 3: %w", coded), `{"message":"row 3: It is gone.","code":"gone","status":410,"data":{"n":1}}`},
 		{"code only", &toolsrv.Error{Code: "x"}, `{"message":"x","code":"x"}`},
 		{"nothing", &toolsrv.Error{}, `{"message":"the tool failed"}`},
-		{"nil that is no nil error", (*toolsrv.Error)(nil), `{"message":"the tool failed"}`},
+		{"nil that is not a nil error", (*toolsrv.Error)(nil), `{"message":"the tool failed"}`},
 		{"long", errors.New(strings.Repeat("ä", 1<<16)), `{"message":"` + strings.Repeat("ä", 1<<12) + `..."}`},
 		{"cut within a letter", errors.New("a" + strings.Repeat("ä", 1<<16)), `{"message":"a` + strings.Repeat("ä", 1<<12-1) + `..."}`},
 		{"wrong UTF-8", errors.New("a\xffb"), `{"message":"a\ufffdb"}`},

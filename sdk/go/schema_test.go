@@ -360,7 +360,7 @@ func TestRefused(t *testing.T) {
 		}], []string{"null is not taken"}},
 		{"default not in enum", arguments[struct {
 			V string `json:"v" default:"c" enum:"a,b"`
-		}], []string{`the default "c" is none of the enum's values`}},
+		}], []string{`the default "c" is not one of the enum's values`}},
 		{"default and required", arguments[struct {
 			V int `json:"v" default:"1" required:"true"`
 		}], []string{"it has a default and is required"}},
@@ -420,10 +420,10 @@ func TestRefused(t *testing.T) {
 			V int
 			w int `description:"A."`
 		}], []string{"result[]: the field w has the tag description"}},
-		{"default that is no number", arguments[struct {
+		{"default that is not a number", arguments[struct {
 			V int `json:"v" default:"ten"`
 		}], []string{`arguments.v: the tag default:"ten" is not a JSON integer`}},
-		{"default that is no boolean", arguments[struct {
+		{"default that is not a boolean", arguments[struct {
 			V bool `json:"v" default:"yes"`
 		}], []string{`arguments.v: the tag default:"yes" is not a JSON boolean`}},
 		{"enum with no number", arguments[struct {
@@ -456,5 +456,5 @@ type misspelt struct {
 
 type liar struct{}
 
-// JSONSchema returns what is no schema.
+// JSONSchema returns something that is not a schema.
 func (liar) JSONSchema() string { return "none" }

@@ -181,7 +181,7 @@ func get(t *testing.T, url string) []byte {
 	return body
 }
 
-// A logLine is what toolsrv writes where stderr is no terminal.
+// A logLine is what toolsrv writes where stderr is not a terminal.
 type logLine struct {
 	Level, Msg, Address, File string
 	text                      string
@@ -197,7 +197,7 @@ func follow(r io.Reader) <-chan logLine {
 		for s.Scan() {
 			line := logLine{text: s.Text()}
 			if json.Unmarshal(s.Bytes(), &line) != nil {
-				line.Level = "ERROR" // a panic, or something that is no log line at all
+				line.Level = "ERROR" // a panic, or something that is not a log line at all
 			}
 			if line.Msg == "request" && line.Level != "ERROR" {
 				continue

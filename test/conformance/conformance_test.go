@@ -130,7 +130,7 @@ func start(t *testing.T, module []byte) *host {
 	return h
 }
 
-// checkManifest compares what the guest tells of itself with the kit's manifest.
+// checkManifest compares how the guest describes itself with the kit's manifest.
 func (h *host) checkManifest(t *testing.T) {
 	var got map[string]any
 	if err := json.Unmarshal(h.text, &got); err != nil {

@@ -42,7 +42,7 @@ func build(t *testing.T, dir, pkg, to string) {
 	}
 }
 
-// serve opens a catalog on a directory, waits until it tells of the tools at paths, and returns its table.
+// serve opens a catalog on a directory, waits until it lists the tools at paths, and returns its table.
 func serve(t *testing.T, folder string, logger *slog.Logger, paths ...string) *wasmtools.RouteTable {
 	t.Helper()
 	engine := sandboxtest.Engine(t, sandbox.Config{Logger: logger})
@@ -88,7 +88,7 @@ func serve(t *testing.T, folder string, logger *slog.Logger, paths ...string) *w
 		select {
 		case <-changed:
 		case <-time.After(time.Minute):
-			t.Fatalf("the catalog does not tell of %s", missing)
+			t.Fatalf("the catalog does not list %s", missing)
 		}
 	}
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// TestTinyGo builds the examples in Go with TinyGo, as toolsrv build does, and has them tell and answer what Go's builds do.
+// TestTinyGo builds the examples in Go with TinyGo, as toolsrv build does, and makes sure that they describe themselves and answer as Go's builds do.
 // The example template is not for TinyGo: text/template calls functions by reflection.
 func TestTinyGo(t *testing.T) {
 	t.Parallel()
@@ -152,7 +152,7 @@ func buildProject(t *testing.T, dir string, files map[string]string) []byte {
 	return module
 }
 
-// pack has a module tell its manifest, and returns the module with it inside, and the manifest but for the SDK that made it.
+// pack asks a module for its manifest, and returns the module with it inside, and the manifest but for the SDK that made it.
 func pack(t *testing.T, module []byte) (packed []byte, manifest map[string]any) {
 	t.Helper()
 	program := sandboxtest.Load(t, sandboxtest.Engine(t, sandbox.Config{}), module)

@@ -100,7 +100,7 @@ func shellBlocks(text string) []string {
 
 type step struct{ command, want string }
 
-// steps splits a block at the comment lines, which tell what the commands before them print.
+// steps splits a block at the comment lines, which say what the commands before them print.
 func steps(block string) []step {
 	var all []step
 	var command []string

@@ -1,5 +1,5 @@
 // Command skips runs `go test` and remembers which tests were skipped and why, so that one summary at the end of a whole
-// run tells of everything that was not tried.
+// run lists everything that was not tried.
 //
 //	skips test ARGUMENTS     go test ARGUMENTS; what it saw is appended to the file that $SKIPS names, under the name $SKIPS_RUN
 //	skips show FILE          the summary of that file

@@ -43,7 +43,7 @@ func (a *arena) mappings(ctx context.Context, o service.Options, like assemble.T
 	go func() {
 		defer close(watched)
 		for watching.Err() == nil {
-			n, _ := s.Mappings() // judge tells of a process that is gone
+			n, _ := s.Mappings() // judge reports a process that is gone
 			most = max(most, n)
 			select {
 			case <-watching.Done():

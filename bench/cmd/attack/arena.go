@@ -84,7 +84,7 @@ const namespace = "attack"
 // path is that of tool number i of fill.
 func path(i int) string { return fmt.Sprintf("/%s/t%d", namespace, i) }
 
-// peak tells the most memory that the server had, and fails above most bytes; 0: any.
+// peak reports the most memory that the server had, and fails above most bytes; 0 means no bound.
 func (a *arena) peak(s *service.Service, most int64) error {
 	_, peak, err := s.Resident()
 	if err != nil {

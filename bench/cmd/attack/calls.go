@@ -74,7 +74,7 @@ func attackOverload(ctx context.Context, a *arena) error {
 		return err
 	}
 	if crowd.refused < 1000 {
-		return errors.New("hardly anything was refused: this was no overload")
+		return errors.New("hardly anything was refused: this was not an overload")
 	}
 	if beside.P50 > 3e-3 {
 		err = fmt.Errorf("the neighbour's p50 was %.2f ms", beside.P50*1e3)

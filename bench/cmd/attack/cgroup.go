@@ -88,7 +88,7 @@ func findPlaces(memory int64) (places []place, err error) {
 		mount, options := fields[1], strings.Split(fields[3], ",")
 		switch {
 		case fields[2] == "cgroup2":
-			// A group with processes in it has no groups with controllers below, so it stands beside.
+			// A group with processes in it can't have groups with controllers below it, so the new one goes beside it.
 			places = append(places, place{filepath.Join(mount, filepath.Dir(own[""])), "memory.max", "memory.swap.max", 0})
 		case fields[2] == "cgroup" && slices.Contains(options, "memory"):
 			places = append(places, place{filepath.Join(mount, own["memory"]), "memory.limit_in_bytes", "memory.memsw.limit_in_bytes", memory})

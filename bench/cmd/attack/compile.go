@@ -106,7 +106,7 @@ func dearBodies(kind int) (bodies []assemble.Body) {
 }
 
 // replaces puts another version in place of a tool, and returns how long it took until it was served: the list of tools
-// tells of a version by its digest.
+// shows a version by its digest.
 func (a *arena) replaces(ctx context.Context, s *service.Service, t assemble.Tool) (time.Duration, error) {
 	module, err := t.Module()
 	if err != nil {

@@ -23,7 +23,7 @@ const hang = 30 * time.Second
 type tally struct {
 	served  int // 200, with the output that is due
 	refused int // 503 with Retry-After
-	allowed int // what load was told to allow
+	allowed int // what load's caller allows
 	wrong   int
 	first   []string        // of the wrong ones
 	times   []time.Duration // of the served ones
@@ -34,7 +34,7 @@ type tally struct {
 type load struct {
 	clients int
 	path    func(i int) (path string, more bool) // of request number i
-	allow   []string                             // codes of errors beside overloaded and not_ready
+	allow   []string                             // codes of errors besides overloaded and not_ready
 }
 
 // times has the requests go to n paths in turn.
@@ -88,7 +88,7 @@ func (l load) run(ctx context.Context, s *service.Service) tally {
 	return sum
 }
 
-// call makes a request, and returns the code of an error that is told as it should be.
+// call makes a request, and returns the code of an error that has the right form.
 func call(client *http.Client, url, body string) (code string, err error) {
 	answer, err := client.Post(url, "application/json", strings.NewReader(body))
 	if err != nil {

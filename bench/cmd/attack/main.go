@@ -55,7 +55,7 @@ func attacks() []attack {
 		{"descriptors", "1,500 tools called for the first time where 1,024 files may be open: all are served", attackDescriptors},
 		{"elements", "8 calls of modules with 4.19 million passive elements and a limit of 0.5 s: refused at load, or over in 1.5 s and below 512 MiB", attackElements},
 		{"shapes", "modules that take a compiler gigabytes: refused at load, or below 768 MiB and 15 s of processor time together", attackShapes},
-		{"dear", "five dear modules arrive beside a busy cheap one: its p99 stays below 300 ms, and a new cheap file is served in 3 s", attackDear},
+		{"dear", "five expensive modules arrive beside a busy cheap one: its p99 stays below 300 ms, and a new cheap file is served in 3 s", attackDear},
 		{"disk", "a cache disk that is full: all 60 tools are served, then nothing is compiled and fewer than 100 lines are logged in 5 s", attackDisk},
 		{"log", "calls that log 100 lines of a mebibyte of zeros: a call's lines take 512 KiB of log at most", attackLog},
 		{"overload", "200 connections call a tool that has room for 72: one line of log a second, and a neighbour's p50 below 3 ms", attackOverload},
@@ -63,7 +63,7 @@ func attacks() []attack {
 	}
 }
 
-// errSkipped is the cause of an attack that could not be made as told.
+// errSkipped is the cause of an attack that could not be made as described.
 var errSkipped = errors.New("skipped")
 
 func run(ctx context.Context, arguments []string, out io.Writer) error {

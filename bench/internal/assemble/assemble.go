@@ -34,7 +34,7 @@ const (
 type Tool struct {
 	Name      string
 	Namespace string
-	Number    int32 // stands in the code: modules that differ in it share no compiled code
+	Number    int32 // part of the code: modules that differ in it share no compiled code
 
 	Wait  int64 // milliseconds that a call waits
 	Grow  int   // bytes by which a call grows its memory, and fills it

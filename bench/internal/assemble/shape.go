@@ -38,7 +38,7 @@ func Locals(locals, branches int) Body {
 	return Body{Params: 1, Results: 1, Locals: []Group{{locals, i32}}, Code: code}
 }
 
-// Ordinary is one of a few hundred instructions as compilers write them, with a loop and branches; number stands in it.
+// Ordinary is one of a few hundred instructions as compilers write them, with a loop and branches; number is part of it.
 func Ordinary(number int) Body {
 	step := func(n int) []byte {
 		return slices.Concat(

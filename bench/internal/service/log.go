@@ -20,7 +20,7 @@ type Log struct {
 	mu      sync.Mutex
 	begun   []byte // a line without its end
 	last    []string
-	cause   []string // from the first line that tells of a crash
+	cause   []string // from the first line that reports a crash
 }
 
 // Write never fails.
@@ -72,7 +72,7 @@ func (l *Log) Tail() string {
 	return strings.Join(l.last, " | ")
 }
 
-// Cause returns the lines that tell of a crash, or the last ones.
+// Cause returns the lines that report a crash, or the last ones.
 func (l *Log) Cause() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -22,7 +22,7 @@ type Options struct {
 	Directory string   // has the folder tools; toolsrv.toml and the cache are put there
 	Server    string   // keys of [server], a line each
 	Rest      string   // further tables of the configuration
-	Env       []string // beside this process's own
+	Env       []string // besides this process's own
 	Files     int      // RLIMIT_NOFILE, soft and hard; 0: as it is
 	Mounts    string   // shell commands that mount something in a namespace of the server's own; $CACHE is its cache
 	Cgroup    string   // directory of the cgroup that it runs in; "": this process's own

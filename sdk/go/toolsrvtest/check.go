@@ -132,7 +132,7 @@ func (c *checker) value(s map[string]any, v any, path string) {
 		return
 	}
 	if enum, ok := s["enum"].([]any); ok && !slices.ContainsFunc(enum, func(e any) bool { return equal(e, v) }) {
-		c.fault(path, "is none of %v", enum)
+		c.fault(path, "is not one of %v", enum)
 	}
 	switch v := v.(type) {
 	case string:

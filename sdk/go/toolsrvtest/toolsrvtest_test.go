@@ -30,7 +30,7 @@ type order struct {
 	Size  size            `json:"size,omitempty"`
 }
 
-// size tells its schema itself.
+// size has a schema of its own.
 type size string
 
 // JSONSchema makes size a toolsrv.Describer.
@@ -93,11 +93,11 @@ func TestRefused(t *testing.T) {
 		{"huge exponent", `{"name":"tea","count":1e999999999}`, []string{"count: is number, not of the type integer"}},
 		{"maximum", `{"name":"tea","count":10}`, []string{"count: 10 is beyond the maximum 9"}},
 		{"exclusive maximum", `{"name":"tea","odd":5}`, []string{"odd: 5 is beyond the exclusiveMaximum 5"}},
-		{"enum", `{"name":"tea","note":"z"}`, []string{"note: is none of [x y <nil>]"}},
+		{"enum", `{"name":"tea","note":"z"}`, []string{"note: is not one of [x y <nil>]"}},
 		{"time", `{"name":"tea","when":"today"}`, []string{"when: is not a valid date-time"}},
 		{"deep", `{"name":"tea","items":[{"price":1},{"price":0,"unit":"t","parts":[{},{},{}]}]}`, []string{
 			"items[1].parts: has 3 elements, and 2 is the most", "items[1].parts[0].price: is missing", "items[1].parts[1].price: is missing", "items[1].parts[2].price: is missing",
-			"items[1].price: 0 is beyond the exclusiveMinimum 0", "items[1].unit: is none of [kg g]",
+			"items[1].price: 0 is beyond the exclusiveMinimum 0", "items[1].unit: is not one of [kg g]",
 		}},
 		{"null in place of a struct", `{"name":"tea","items":[null]}`, []string{"items[0]: is null, not of the type object"}},
 		{"null for a struct", `{"name":"tea","first":null}`, []string{"first: is null, not of the type object"}},

@@ -264,7 +264,7 @@ func (d *deriver) mapping(t reflect.Type, path string) (*schema, error) {
 func (d *deriver) object(t reflect.Type, path string) (*schema, error) {
 	s := &schema{Type: "object"}
 	if d.arguments {
-		s.AdditionalProperties = false // a misspelt member is told, not dropped
+		s.AdditionalProperties = false // a misspelt member is an error, not dropped
 	}
 	fields, err := fieldsOf(t, path)
 	if err != nil {

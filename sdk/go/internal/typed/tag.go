@@ -177,7 +177,7 @@ func (t tags) constrain(s *schema, kind string, typ reflect.Type) error {
 	return nil
 }
 
-// annotate adds to s what the tags tell readers.
+// annotate adds to s what the tags say to readers.
 func (t tags) annotate(s *schema, typ reflect.Type) error {
 	if v, ok := t["description"]; ok {
 		s.Description = v
@@ -192,7 +192,7 @@ func (t tags) annotate(s *schema, typ reflect.Type) error {
 			return err
 		}
 		if s.Enum != nil && !containsValue(s.Enum, value) {
-			return fmt.Errorf("the default %s is none of the enum's values", value)
+			return fmt.Errorf("the default %s is not one of the enum's values", value)
 		}
 		if err := s.admitAll("default", []json.RawMessage{value}); err != nil {
 			return err

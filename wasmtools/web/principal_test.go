@@ -51,6 +51,11 @@ type plain struct{ err error }
 
 func (p plain) Check(*http.Request) error { return p.err }
 
+// lenient is a Bearer whose Check asks for less, and which has no Principal of its own.
+type lenient struct{ *auth.Bearer }
+
+func (lenient) Check(*http.Request) error { return nil }
+
 func bearer(t *testing.T, tokens ...string) *auth.Bearer {
 	t.Helper()
 	a, err := auth.NewBearerTokenAuth(tokens)
@@ -93,6 +98,7 @@ func TestPrincipalOfRequest(t *testing.T) {
 		{"a panic", []web.Dependency{breaks}, nil, "internal", "panic: odd"},
 		{"an error before", []web.Dependency{plain{errors.New("closed")}, renamed}, nil, "internal", "closed"},
 		{"a Check around a Bearer's refuses", []web.Dependency{strict{bearer(t, "first-secret")}}, []string{good}, `{"detail":"not strict"}`, ""},
+		{"a Check that asks for less does not let in", []web.Dependency{lenient{bearer(t, "first-secret")}}, nil, `{"detail":"Invalid or missing bearer token"}`, ""},
 		{"a Check around a Bearer's", []web.Dependency{strict{bearer(t, "first-secret")}}, []string{good, "X-Strict: yes"}, `"token-1 by token may *"`, "principal=token-1"},
 	} {
 		t.Run(test.name, func(t *testing.T) {

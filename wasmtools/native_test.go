@@ -15,7 +15,7 @@ type runner struct{ wasmtools.CallerFunc }
 
 func (runner) IsRunner() {}
 
-// TestNativeOutcomes tells what clients are told of what a Go function returns.
+// TestNativeOutcomes shows what clients learn of what a Go function returns.
 func TestNativeOutcomes(t *testing.T) {
 	t.Parallel()
 	gone, cancel := context.WithCancel(t.Context())

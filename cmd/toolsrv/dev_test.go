@@ -115,7 +115,7 @@ func TestDev(t *testing.T) {
 	edit(t, source, "return misspelled", `return "Well. " + in.Greeting`)
 	s.eventually("the correction answers", answers(`"Well. Hello, Ada`+end+`"`))
 
-	// What is no source makes the same module, which is none of news: it may be where our output goes.
+	// A change of a file that is not a source makes the same module, which is not news: our output may go there.
 	put(t, filepath.Join(dir, "notes.txt"), []byte("what the compiler does not read"))
 
 	// A tool that goes away, and another one in its place.

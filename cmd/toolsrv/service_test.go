@@ -19,7 +19,7 @@ import (
 const (
 	// token lets a client into the services that need one. It must never show in a log.
 	token = "e2e-secret-token"
-	// patience bounds every wait for an event. It is no pace: tests go on as soon as the event is there.
+	// patience bounds every wait for an event. It does not slow tests down: they go on as soon as the event is there.
 	patience = 60 * time.Second
 )
 
@@ -31,7 +31,7 @@ type service struct {
 	url     string // such as http://127.0.0.1:12345
 	exited  chan struct{}
 	waitErr error // valid once exited is closed
-	mixed   bool  // the log has lines of other programs, too, which are no JSON
+	mixed   bool  // the log has lines of other programs, too, which are not JSON
 }
 
 // site writes a configuration and tool files ("shop.wasm", "sub/x.wasm") into a new directory and returns it.
@@ -206,7 +206,7 @@ type request struct {
 	ifNoneMatch        string
 }
 
-// client keeps no connections, lest a draining service waits for an idle one.
+// client keeps no connections, so that a draining service does not wait for an idle one.
 func client() *http.Client {
 	return &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: patience}
 }

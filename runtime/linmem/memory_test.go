@@ -49,7 +49,7 @@ func TestGrow(t *testing.T) {
 	}
 }
 
-// TestGrowKeepsToTheLimit has a reservation that is no multiple of a page: what lies between is there, but not given.
+// TestGrowKeepsToTheLimit has a reservation that is not a multiple of a page: what lies between is there, but not given.
 func TestGrowKeepsToTheLimit(t *testing.T) {
 	t.Parallel()
 	m, err := linmem.New(100)

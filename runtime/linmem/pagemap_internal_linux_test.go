@@ -129,7 +129,7 @@ func TestWaysAgree(t *testing.T) {
 	}
 }
 
-// TestAdvisedMemory has the kernel treat the pages of a memory in ways that it chooses by itself at times.
+// TestAdvisedMemory has the kernel treat the pages of a memory in ways that it sometimes chooses itself.
 func TestAdvisedMemory(t *testing.T) {
 	t.Parallel()
 	const size = 8 << 20 // four huge pages

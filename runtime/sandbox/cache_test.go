@@ -50,7 +50,7 @@ func entry(t *testing.T, dir string) string {
 	return filepath.Join(dir, files[0].Name())
 }
 
-// TestCacheDamaged flips bytes all over a cached module. Each time the module is compiled anew, and the entry is right again.
+// TestCacheDamaged flips bytes all over a cached module. Each time the module is compiled again, and the entry is right again.
 func TestCacheDamaged(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "made", "here")

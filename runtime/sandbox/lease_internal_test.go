@@ -186,7 +186,7 @@ func TestSweep(t *testing.T) {
 	}
 }
 
-// TestReclaim closes the instances that were used least recently, and lets go of snapshots after them.
+// TestReclaim closes the instances that were used least recently, and drops snapshots after them.
 func TestReclaim(t *testing.T) {
 	t.Parallel()
 	const most = 64 << 20

@@ -213,7 +213,7 @@ func TestHammer(t *testing.T) {
 	}
 }
 
-// TestSubscribe tells of each time that the service opens or closes, and of nothing else.
+// TestSubscribe makes sure that subscribers hear each time that the service opens or closes, and nothing else.
 func TestSubscribe(t *testing.T) {
 	t.Parallel()
 	a := newAuth(t)

@@ -82,7 +82,7 @@ func (m *memory) Open(ctx context.Context, name, version string) (io.ReadCloser,
 	return io.NopCloser(bytes.NewReader(f.content)), nil
 }
 
-// set puts a file in its place and tells of it. change, if any, has the entry say what is not so.
+// set puts a file in its place and sends a change. change, if any, falsifies the entry.
 func (m *memory) set(name string, content []byte, change func(*stored)) {
 	m.mu.Lock()
 	m.versions++
@@ -130,7 +130,7 @@ func openMemory(t testing.TB, m *memory, begin func(context.Context, catalog.Opt
 	return of(t, m, options{Engine: sandboxtest.Engine(t, sandbox.Config{}), Poll: 20 * time.Millisecond, Logger: log.Logger(slog.LevelInfo)}, begin), log
 }
 
-// TestSource follows a source that is no directory: files come, change, are renamed and go.
+// TestSource follows a source that is not a directory: files come, change, are renamed and go.
 func TestSource(t *testing.T) {
 	t.Parallel()
 	m := newMemory()

@@ -27,7 +27,7 @@ func awaitState(t testing.TB, c *catalog.Catalog, what string, good func(catalog
 	}
 }
 
-// TestState tells the stage of each file, and what is wrong since when.
+// TestState checks the stage of each file, and what is wrong since when.
 func TestState(t *testing.T) {
 	t.Parallel()
 	began := time.Now()
@@ -98,7 +98,7 @@ func TestStateHammer(t *testing.T) {
 	askers.Wait()
 }
 
-// BenchmarkState tells the state of 1,000 files.
+// BenchmarkState measures the state of 1,000 files.
 func BenchmarkState(b *testing.B) {
 	directory := b.TempDir()
 	fill(b, directory, 1000)

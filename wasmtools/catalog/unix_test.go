@@ -24,7 +24,7 @@ func link(t testing.TB, target string, path ...string) {
 	}
 }
 
-// TestStrangeEntries fills the directory with what is no plain file: nothing hangs, nothing outside is read, each is
+// TestStrangeEntries fills the directory with entries that are not plain files: nothing hangs, nothing outside is read, each is
 // reported, and the good file is served.
 func TestStrangeEntries(t *testing.T) {
 	t.Parallel()

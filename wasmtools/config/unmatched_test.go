@@ -53,7 +53,7 @@ match = "math/add/more"
 	}
 }
 
-// TestUnmatchedBounded has more wrong entries than anybody reads: guesses, which are dear, are for the first ones only.
+// TestUnmatchedBounded has more wrong entries than anybody reads: only the first ones get guesses, which are expensive.
 func TestUnmatchedBounded(t *testing.T) {
 	t.Parallel()
 	paths := make([]string, 10_000)

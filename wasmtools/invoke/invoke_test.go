@@ -256,7 +256,7 @@ func TestAccount(t *testing.T) {
 	last("the door's own error", "/echo by everybody: 0>0 request_timeout")
 }
 
-// TestTimes measures the phases of a call for whoever asks.
+// TestTimes measures the phases of a call where that is asked for.
 func TestTimes(t *testing.T) {
 	t.Parallel()
 	var told invoke.Record

@@ -156,7 +156,7 @@ func TestDefaultsReachTheTool(t *testing.T) {
 	}
 }
 
-// A client that goes away, or runs out of its own time, is no fault of the service.
+// A client that goes away, or runs out of its own time, is not the service's fault.
 func TestContextErrors(t *testing.T) {
 	t.Parallel()
 	wait := tool("wait", func(ctx context.Context, _ *wasmtools.Call) ([]byte, error) {

@@ -207,7 +207,7 @@ func TestOddSchemas(t *testing.T) {
 
 var strongTag = regexp.MustCompile(`^"[A-Za-z0-9_-]{24}"$`)
 
-// An ETag tells of the content and of nothing else.
+// An ETag depends on the content and on nothing else.
 func TestETags(t *testing.T) {
 	t.Parallel()
 	tags := func(o openapi.Options, tools ...*wasmtools.Tool) [2]string {

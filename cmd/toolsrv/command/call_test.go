@@ -187,7 +187,7 @@ func TestCallRefuses(t *testing.T) {
 	}
 }
 
-// TestCallOtherPrograms calls what is no reactor with a manifest: one that describes itself, and a plain WASI program.
+// TestCallOtherPrograms calls programs other than a reactor with a manifest: one that describes itself, and a plain WASI program.
 func TestCallOtherPrograms(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

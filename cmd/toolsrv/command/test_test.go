@@ -69,7 +69,7 @@ func TestTest(t *testing.T) {
 	}
 }
 
-// TestTestTells tells of tools without examples, and why a tool broke.
+// TestTestTells makes sure that test reports tools without examples, and why a tool broke.
 func TestTestTells(t *testing.T) {
 	t.Parallel()
 	text := strings.Replace(manifestOf("shop", "echo", "refuse", "reject", "trap"), `"name":"trap",`, `"name":"trap","examples":[{"arguments":{"item":"tea"}}],`, 1)

@@ -318,7 +318,7 @@ func TestClose(t *testing.T) {
 	}
 }
 
-// TestThousand has a large directory listed by Open, and a change in it taken up.
+// TestThousand has a large directory listed by Open, and a change in it taken up, before all that is served is compiled.
 func TestThousand(t *testing.T) {
 	t.Parallel()
 	directory := t.TempDir()
@@ -327,10 +327,14 @@ func TestThousand(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	c := open(t, options{Directory: directory})
+	engine := sandboxtest.Engine(t, sandbox.Config{})
+	c := open(t, options{Directory: directory, Engine: engine})
 	if got := len(c.Table().Tools()); got != 1000 {
 		t.Fatalf("got %d tools, want 1000", got)
 	}
 	testkit.Put(t, directory, "ns0/t500.wasm", version(t, "v9999", "", "t500"))
 	awaitAnswer(t, c, "/ns0/t500", "v9999")
+	if left := engine.State().Code[sandbox.CodeMissing]; left < 100 {
+		t.Errorf("a new version waited until all but %d modules were compiled", left)
+	}
 }

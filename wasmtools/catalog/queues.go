@@ -83,7 +83,6 @@ func newQueues(processors int) queues {
 		waits:         queue{limit: math.MaxInt},
 		describes:     queue{limit: max(2, processors)},
 		longDescribes: queue{limit: max(2, processors/2)}, // these may take a processor each; the rest is left to calls
-		compiles:      queue{limit: 64},                   // enough for the engine to choose from
 	}
 }
 
@@ -110,10 +109,16 @@ func (q *queues) read(size int64, j job) {
 func (q *queues) reading() bool { return q.reads.running > 0 || len(q.reads.tasks) > 0 }
 
 func (q *queues) start(ctx context.Context, do chan<- func()) {
+	// Files that are not served yet come first, and so does a new version of one that is.
+	switch {
+	case q.reading():
+		q.compiles.limit = 0
+	case q.waits.running > 0:
+		q.compiles.limit = 2
+	default:
+		q.compiles.limit = 64 // enough for the engine to choose from
+	}
 	for _, l := range q.all() {
-		if l == &q.compiles && q.reading() {
-			continue // files that are not served yet come first
-		}
 		l.start(ctx, do)
 	}
 }

@@ -1,8 +1,10 @@
 package jsontree_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -76,6 +78,7 @@ func FuzzCheck(f *testing.F) {
 		`-`, `-0`, `01`, `0.`, `.1`, `1e`, `1e+`, `1E-5`, `-1.5e3`, `+1`, `tru`, `true`, `truex`, `nul`, `false`, `NaN`, `-Infinity`, `1e1000000000`,
 		`"`, `""`, `"a`, `"\`, `"\"`, `"\""`, `"\u12"`, `"\u12zz"`, `"\uD800"`, `"\x"`, "\"\x00\"", "\"\n\"", "\"\x7f\"", `"1234567"`, `"12345678"`, `"123456789"`,
 		`"1234567\n89012345\"6789"`, "\"1234567\x1f\"", `"äöüß€"`, "\"\xff\"", ` [ 1 , { "a" : "b" } ] `, "\v1", `{"a" 1}`, `["a":1]`, `{1:2}`, `{"a":1]`, `[1}`, `{"a":1,"a":2}`,
+		`{ "a" : {"b": [ "]}" ]} , "\u0061" : "\"" , "c":-1e5 }`, `{"":[[],{}],"x":null } `,
 		strings.Repeat("[", 1000) + strings.Repeat("]", 1000), strings.Repeat(`{"a":`, 63) + "1" + strings.Repeat("}", 63), strings.Repeat(`[{"a":`, 64) + "[]" + strings.Repeat("}]", 64),
 	} {
 		f.Add([]byte(seed))
@@ -100,7 +103,34 @@ func FuzzCheck(f *testing.F) {
 		if err == nil && strict != nil && !stricter(strict) {
 			t.Errorf("%q: got no error, Read says %v", text, strict)
 		}
+		if err == nil {
+			checkMembers(t, text)
+		}
 	})
+}
+
+// checkMembers compares what Members finds in correct JSON with what encoding/json does.
+func checkMembers(t *testing.T, text []byte) {
+	t.Helper()
+	var want, got []string
+	d := json.NewDecoder(bytes.NewReader(text))
+	if first, err := d.Token(); err == nil && first == json.Delim('{') {
+		for d.More() {
+			name, err := d.Token()
+			var value json.RawMessage
+			if err := errors.Join(err, d.Decode(&value)); err != nil {
+				t.Fatal(err)
+			}
+			want = append(want, name.(string), string(value))
+		}
+	}
+	isObject, err := jsontree.Members(text, func(name string, value []byte) error {
+		got = append(got, name, string(value))
+		return nil
+	})
+	if isObject != (text[len(text)-len(bytes.TrimLeft(text, " \t\r\n"))] == '{') || err != nil || !slices.Equal(got, want) {
+		t.Errorf("%q: got the members %q, an object: %t, %v; want %q", text, got, isObject, err, want)
+	}
 }
 
 // stricter reports whether err is of what Check does not look for, so that Read may stop earlier.

@@ -88,37 +88,36 @@ func parseFailure(text []byte) (*Error, error) {
 	if err := checkJSON(text); err != nil {
 		return nil, err
 	}
-	d := json.NewDecoder(bytes.NewReader(text))
-	if t, err := d.Token(); err != nil || t != json.Delim('{') {
-		return nil, errors.New(`is not an object with a "message"`)
-	}
 	e := &Error{Outcome: ToolError}
 	seen := map[string]bool{}
-	for d.More() {
-		t, err := d.Token()
-		name, ok := t.(string)
-		if err != nil || !ok {
-			return nil, fmt.Errorf("can't be read: %w", err)
-		}
-		if seen[name] {
-			return nil, fmt.Errorf("has the member %.40q twice", name)
-		}
-		seen[name] = true
+	isObject, err := jsontree.Members(text, func(name string, value []byte) error {
+		var field any
 		switch name {
 		case "message":
-			err = d.Decode(&e.Message)
+			field = &e.Message
 		case "code":
-			err = d.Decode(&e.Code)
+			field = &e.Code
 		case "status":
-			err = d.Decode(&e.Status)
+			field = &e.Status
 		case "data":
-			err = d.Decode(&e.Data)
+			field = &e.Data
 		default:
-			return nil, fmt.Errorf("has the unknown member %.40q; message, code, status and data are known", name)
+			return fmt.Errorf("has the unknown member %.40q; message, code, status and data are known", name)
 		}
-		if err != nil {
-			return nil, fmt.Errorf("has a %s of the wrong type", name)
+		if seen[name] {
+			return fmt.Errorf("has the member %.40q twice", name)
 		}
+		seen[name] = true
+		if json.Unmarshal(value, field) != nil {
+			return fmt.Errorf("has a %s of the wrong type", name)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	if !isObject {
+		return nil, errors.New(`is not an object with a "message"`)
 	}
 	switch {
 	case e.Message == "":

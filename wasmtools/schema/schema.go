@@ -53,7 +53,7 @@ func CompileParameters(text json.RawMessage) (*Schema, error) {
 		return nil, err
 	}
 	if !s.root.objectsOnly() {
-		return nil, errors.New(`the schema admits values that are not objects, but arguments always are one: add "type": "object" at the top`)
+		return nil, errors.New(`the schema admits values that are not objects, but arguments are always an object: add "type": "object" at the top`)
 	}
 	s.argument = true
 	return s, nil

@@ -40,7 +40,7 @@ func TestPack(t *testing.T) {
 		{"of a later ABI", answer, `{"abi": 2}`, "", "abi is 2"},
 		{"too large", answer, `"` + strings.Repeat("x", wasmtools.MaxManifest) + `"`, "", "1048576"},
 		{"bad schema", answer, strings.Replace(manifest(t, "", "one"), `"object"`, `"thing"`, 1), "", "tool one: parameters: at /type"},
-		{"no object", answer, strings.Replace(manifest(t, "", "one"), `"object"`, `"array"`, 1), "", "arguments are always one"},
+		{"no object", answer, strings.Replace(manifest(t, "", "one"), `"object"`, `"array"`, 1), "", "arguments are always an object"},
 		{"the service's own path", answer, manifest(t, "", "tools"), "", "/tools is the service's own"},
 		{"endless operation id", answer, manifest(t, strings.Repeat("n", 60), "endless"), "", "operation id"},
 		{"several tools of a plain program", testkit.Fixture(t, "wat/good/command"), manifest(t, "", "one", "two"), "", "a plain WASI program can be one tool only"},

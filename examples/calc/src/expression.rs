@@ -17,8 +17,7 @@ pub fn evaluate(text: &str, variables: &BTreeMap<String, f64>) -> Result<f64, Er
         None => Ok(value),
         Some(')') => Err(parser.wrong("this \")\" has no \"(\" before it")),
         Some(',') => {
-            Err(parser
-                .wrong("a comma may only separate a function's arguments; write 1000 for 1,000 and 0.5 for 0,5"))
+            Err(parser.wrong("a comma may only separate a function's arguments; write 1000 for 1,000 and 0.5 for 0,5"))
         }
         Some(c) if c == '(' || is_name(c) || c.is_ascii_digit() => {
             Err(parser.wrong(&format!("expected an operator before {}; write 2*x for 2x", parser.found())))

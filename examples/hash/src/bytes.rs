@@ -40,7 +40,11 @@ pub fn encode(bytes: &[u8], output: Output) -> String {
 
 fn hex(text: &str) -> Result<Vec<u8>, String> {
     if let Some((i, c)) = text.chars().enumerate().find(|(_, c)| !c.is_ascii_hexdigit()) {
-        return Err(format!("{:?} at character {} is not a hex digit; set the encoding to utf8 for plain text", c, i + 1));
+        return Err(format!(
+            "{:?} at character {} is not a hex digit; set the encoding to utf8 for plain text",
+            c,
+            i + 1
+        ));
     }
     if text.len() % 2 == 1 {
         return Err(format!("hex has two digits for each byte, and it has {} digits", text.len()));

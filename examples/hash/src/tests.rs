@@ -103,7 +103,12 @@ fn encodings() {
         ("both alphabets", "base64", "-/8=", Err("The argument \"data\" is not valid: it is not base64")),
         ("white space within", "base64", "+/\n8=", Err("it is not base64")),
         ("half a byte", "hex", "fbf", Err("hex has two digits for each byte, and it has 3 digits")),
-        ("no digit", "hex", "fbgg", Err("'g' at character 3 is not a hex digit; set the encoding to utf8 for plain text")),
+        (
+            "no digit",
+            "hex",
+            "fbgg",
+            Err("'g' at character 3 is not a hex digit; set the encoding to utf8 for plain text"),
+        ),
         ("no ASCII", "hex", "ﬀﬀ", Err("at character 1 is not a hex digit")),
     ];
     for (name, encoding, data, want) in tests {

@@ -10,6 +10,8 @@ ZIG         := ziglang==0.17.1
 
 # A number of runs, not a time: where a time ends in the middle of a run, go test may call that a failure.
 FUZZTIME ?= 20000x
+# Of programs in Python and JavaScript some 15 run in a second.
+FUZZTIME_PROGRAMS ?= 200x
 # The modules of this repository that make test runs. bench/ and test/clients/ have targets of their own.
 MODULES  := . sdk/go examples
 GO_FILES  = $(shell git ls-files --cached --others --exclude-standard '*.go')
@@ -18,7 +20,8 @@ TOOLS    := $(EXAMPLES:%=build/tools/%.wasm)
 # Examples in Rust and C are kept in git as they are built, so that make run needs neither.
 PREBUILT := $(patsubst examples/%/Cargo.toml,build/tools/%.wasm,$(wildcard examples/*/Cargo.toml)) build/tools/plain-c.wasm
 
-.PHONY: run build tools test suite race lint fmt tidy setup-rust test-rust examples-rust examples-rust-check example-c example-c-check cross test-arm64 test-tinygo test-unprivileged bench bench-guests bench-sandbox bench-wasmtime bench-scale soak attack attack-compile fuzz typed fixtures fixtures-check test-clients vuln clean
+
+.PHONY: run build tools scripts examples-npm test suite race lint fmt tidy setup-rust test-rust test-js test-python examples-rust examples-rust-check example-c example-c-check setup-engines engines engines-cached engines-check test-engines cross test-arm64 test-tinygo test-unprivileged bench bench-guests bench-sandbox bench-wasmtime bench-scale bench-mcp bench-languages soak attack attack-compile fuzz typed fixtures fixtures-check test-clients test-mcp vuln clean
 
 run: build tools
 	@echo
@@ -26,16 +29,27 @@ run: build tools
 	@echo
 	@exec bin/toolsrv openapi --config examples/toolsrv.toml
 
-# The binary of a checkout makes new projects that use the SDKs of the checkout (toolsrv new).
-build:
+# The binary of a checkout makes new projects that use the SDKs of the checkout (toolsrv new). It carries the interpreters that make
+# engines has built, here or in another checkout.
+build: engines-cached
 	go build -trimpath -ldflags "-X 'github.com/toolsrv/toolsrv/cmd/toolsrv/command.sdk=$(CURDIR)/sdk'" -o bin/toolsrv ./cmd/toolsrv
 
-tools: $(TOOLS) $(PREBUILT)
+tools: $(TOOLS) $(PREBUILT) scripts
 
 # toolsrv build embeds the manifest, so that the server has each of them from its first moment.
 $(TOOLS): build/tools/%.wasm: build
 	@mkdir -p build/tools
 	bin/toolsrv build examples/$* -o $@
+
+# scripts builds the examples in Python, JavaScript and TypeScript for which there is an interpreter, and packages of npm where they have some.
+scripts: build
+	@mkdir -p build/tools
+	@set -e; engines=wasmtools/script/engine/dist; scripts=; \
+		if [ -f $$engines/python.wasm.gz ]; then scripts="code-python cron dates invoice prose"; fi; \
+		if [ -f $$engines/javascript.wasm.gz ]; then scripts="$$scripts code-javascript"; \
+			if [ -d examples/node_modules ]; then scripts="$$scripts liquid table toc"; fi; fi; \
+		for s in $$scripts; do bin/toolsrv build examples/$$s -o build/tools/$$s.wasm; done; \
+		case $$scripts in code-python*toc) ;; *) echo "some examples in Python, JavaScript and TypeScript are left out: make engines examples-npm gets what they need";; esac
 
 $(PREBUILT): build/tools/%.wasm: FORCE
 	@mkdir -p build/tools
@@ -79,14 +93,14 @@ test-unprivileged:
 
 lint:
 	@unformatted=$$(gofmt -l $(GO_FILES)); if [ -n "$$unformatted" ]; then echo "not formatted, run make fmt:"; echo "$$unformatted"; exit 1; fi
-	@set -e; for m in $(MODULES) bench test/clients; do echo "vet and staticcheck $$m"; (cd $$m && go vet ./... && go run $(STATICCHECK) ./...); done
+	@set -e; for m in $(MODULES) bench test/clients test/mcp; do echo "vet and staticcheck $$m"; (cd $$m && go vet ./... && go run $(STATICCHECK) ./...); done
 
 fmt:
 	gofmt -w $(GO_FILES)
 
 # tidy fails where go.mod or go.sum is not what go mod tidy would write.
 tidy:
-	@set -e; for m in $(MODULES) bench test/clients; do echo "go mod tidy $$m"; (cd $$m && go mod tidy -diff); done
+	@set -e; for m in $(MODULES) bench test/clients test/mcp; do echo "go mod tidy $$m"; (cd $$m && go mod tidy -diff); done
 
 # setup-rust installs what is missing to build tools in Rust: targets of rustup, or without rustup Debian's packages.
 setup-rust:
@@ -97,6 +111,20 @@ CRATES := sdk/rust .
 
 test-rust:
 	@set -e; for w in $(CRATES); do echo "fmt, clippy, test and doc $$w"; sdk/rust/check.sh $$w; done
+
+# examples-npm installs the packages of npm that examples in JavaScript and TypeScript use.
+examples-npm:
+	cd examples && npm ci --no-audit --no-fund
+
+# test-js tests the package for tools in JavaScript and TypeScript natively, and the examples: it needs Node, and npm for the libraries that
+# both use.
+test-js: examples-npm sdk/js/node_modules
+	cd sdk/js && npm test
+	cd examples && npm test
+
+sdk/js/node_modules: sdk/js/package.json sdk/js/package-lock.json
+	cd sdk/js && npm ci --silent --no-audit --no-fund
+	@touch $@
 
 # examples-rust builds the .wasm beside each example in Rust; examples-rust-check compares instead.
 examples-rust: build
@@ -123,6 +151,37 @@ example-c-check: build .venv/zig
 	python3 -m venv $@.tmp && $@.tmp/bin/pip install --quiet --disable-pip-version-check $(ZIG)
 	mv $@.tmp $@
 
+# engines puts the interpreters for tools in JavaScript and Python where toolsrv is built with them (wasmtools/script/engine/dist), and
+# builds what the cache does not have: sdk/engines/cache.sh says where that is. engines-check builds them again, from nothing and in
+# another place, and compares.
+ENGINES := $(wildcard sdk/*/engine/build.sh)
+ENGINES_DIST := wasmtools/script/engine/dist
+ENGINES_SEAL = xargs go run ./wasmtools/script/engine/internal/seal
+
+setup-engines:
+	sdk/engines/setup.sh
+
+engines:
+	@set -e; for b in $(ENGINES); do out=build/engines/$$(basename $$(dirname $$(dirname $$b))); rm -rf $$out; $$b $$out; \
+		(cat $$out/about.txt; echo $$out $(ENGINES_DIST)) | $(ENGINES_SEAL); done
+
+# engines-cached does what engines does for those in the cache, where toolsrv would be built without one, and builds none itself.
+engines-cached:
+	@[ $$(ls $(ENGINES_DIST)/*.wasm.gz 2>/dev/null | wc -l) = $(words $(ENGINES)) ] || \
+		for b in $(ENGINES); do ENGINES_CACHED=1 $(MAKE) --no-print-directory engines ENGINES=$$b >/dev/null 2>&1 || true; done
+
+engines-check: engines
+	sdk/engines/check.sh $(ENGINES)
+
+# test-engines runs what the engines' own projects test, as far as it makes sense in the sandbox, and the tests of what we put around them:
+# those that ENGINE_TESTS matches.
+ENGINE_TESTS ?= .
+
+test-engines: setup-engines engines
+	sdk/engines/test.sh
+	sdk/js/engine/test/fetch.sh build/js-tests
+	TOOLSRV_CPYTHON_LIB=$$(sdk/python/engine/library.sh) go test -count=1 -timeout 60m -run "$(ENGINE_TESTS)" ./test/engines
+
 # cross compiles everything, tests too, for systems that are not at hand.
 cross:
 	@set -e; for system in linux/arm64 darwin/arm64 windows/amd64; do echo "build and vet for $$system"; \
@@ -143,6 +202,16 @@ test-tinygo:
 	tinygo version
 	TOOLSRV_TINYGO=1 $(GO_TEST) -count=1 -timeout 40m -p 1 -run '(?i)tinygo|^TestVectors$$/^tinygo|^TestNew$$/^tinygo|^TestCompilePlain$$/^tinygo' \
 		./test/conformance ./test/examples ./author/project
+
+# test-python checks form and types of the package for Python, and runs its tests and those of the examples.
+test-python: .venv/python
+	cd sdk/python && $(CURDIR)/.venv/python/bin/ruff check && $(CURDIR)/.venv/python/bin/ruff format --check && \
+		$(CURDIR)/.venv/python/bin/mypy && $(CURDIR)/.venv/python/bin/pytest
+	cd examples && $(CURDIR)/.venv/python/bin/ruff check && $(CURDIR)/.venv/python/bin/ruff format --check && $(CURDIR)/.venv/python/bin/pytest -q
+
+.venv/python: sdk/python/pyproject.toml
+	rm -rf $@ && python3 -m venv $@ && $@/bin/pip install --quiet --disable-pip-version-check --editable 'sdk/python[test]'
+	@touch $@
 
 # bench runs every benchmark once, so that none rots, and the tests of what the others measure with. For figures: go test -bench . ./wasmtools/openapi
 bench:
@@ -176,10 +245,26 @@ bench-wasmtime: bench-guests
 	cd bench && go build -o ../$(BENCH)/sandbox ./cmd/sandbox
 	@$(BENCH)/sandbox -guests $(BENCH) -wasmtime build/wasmtime/release/toolsrv-bench-wasmtime
 
-# bench-scale prints what a server with many tools takes: to start, for each tool, and until a new one is served.
+# bench-scale prints what a server with many tools takes: to start, for each tool, and until a new one is served. For scripts it needs
+# the engines (make engines).
 bench-scale: build bench-guests
 	cd bench && go build -o ../$(BENCH)/scale ./cmd/scale
 	@$(BENCH)/scale -guests $(BENCH) -server bin/toolsrv
+	@for e in javascript python; do echo; echo "$$e, with GOGC=50:"; GOGC=50 $(BENCH)/scale -engine $$e -server bin/toolsrv; done
+
+# bench-mcp compares MCP with REST, and with the same tool served by the Go SDK of MCP and by FastMCP, for which it needs Python.
+# It needs no peace, but a quiet machine gives steadier figures.
+bench-mcp: build tools bench-guests
+	cd bench && go build -o ../$(BENCH)/mcp ./cmd/mcp
+	test/mcp/python.sh
+	@$(BENCH)/mcp -guests $(BENCH) -tools build/tools -server bin/toolsrv -fastmcp "$(CURDIR)/.venv/mcp-python/bin/python $(CURDIR)/bench/fastmcp/server.py"
+
+# bench-languages measures tools in Python and JavaScript, and compares them with native CPython, a process for each call, and
+# FastAPI. It needs the engines (make engines), Python, and quiet.
+bench-languages: build
+	cd bench && go build -o ../$(BENCH)/languages ./cmd/languages
+	bench/fastapi/install.sh
+	@$(BENCH)/languages -server bin/toolsrv -fastapi "$(CURDIR)/.venv/fastapi/bin/python $(CURDIR)/bench/fastapi/server.py"
 
 # soak squeezes an hour's worth of calls into SOAK, and fails where memory, file descriptors or latency grow. The server has
 # SOAK_TOOLS further tools: make soak SOAK=10m SOAK_TOOLS=5000.
@@ -207,7 +292,8 @@ fuzz:
 			[ "$$m" != . ] || case $$file in sdk/go/*|examples/*) continue;; esac; \
 			for target in $$(sed -nE 's/^func (Fuzz[A-Za-z0-9_]*).*/\1/p' $$m/$$file); do \
 				echo "$$target in $$m/$$(dirname $$file)"; \
-				(cd $$m && go test ./$$(dirname $$file) -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME)); \
+				time=$(FUZZTIME); [ $$target != FuzzPrograms ] || time=$(FUZZTIME_PROGRAMS); \
+				(cd $$m && go test ./$$(dirname $$file) -run '^$$' -fuzz "^$$target\$$" -fuzztime $$time); \
 			done; \
 		done; \
 	done
@@ -231,6 +317,11 @@ fixtures-check: .venv/fixtures
 # test-clients has real clients take the document and the running service: a generated Go client and schemathesis.
 test-clients:
 	test/clients/run.sh
+
+# test-mcp has the clients of others take the running service over MCP: the official conformance suite, the SDKs for TypeScript
+# and Python, FastMCP's client, the Inspector, and the libraries of docs/agents.md. It needs npm and Python and, the first time, their registries.
+test-mcp:
+	test/mcp/run.sh
 
 # vuln needs the internet for its database; CI does without.
 vuln:

@@ -19,8 +19,12 @@ var edges = map[string][]string{
 	"internal/ownership": {},
 	// What tests share.
 	"internal/testkit": {},
+	// What tests share that run the snippets of pages.
+	"internal/testkit/pagetest": {"internal/testkit"},
 	// What tests share that run guests.
 	"internal/testkit/sandboxtest": {"runtime/abi1", "runtime/sandbox", "runtime/wasmbin"},
+	// What tests share that need interpreters.
+	"internal/testkit/enginetest": {"internal/testkit", "wasmtools/script/engine"},
 	// Modules for tests, byte by byte.
 	"internal/testkit/wasmtest": {},
 	// Hosts and origins of HTTP; knows no server.
@@ -29,10 +33,14 @@ var edges = map[string][]string{
 	"internal/pattern": {"internal/text"},
 	// What messages do with foreign text: everybody's.
 	"internal/text": {},
+	// Thins what calls report; knows nobody who listens.
+	"internal/progress": {"internal/text"},
 	// Writes a log; knows nobody who logs.
 	"internal/journal": {"internal/text"},
 	// Writes files; knows nothing of what is in them.
 	"internal/wholefile": {},
+	// What others' APIs take; knows no tool file.
+	"internal/modelapi": {"internal/text"},
 	// Bytes become values; knows nothing of schemas.
 	"internal/jsontree": {},
 	// Pure format: usable by any program.
@@ -52,7 +60,7 @@ var edges = map[string][]string{
 	// The words of errors, for all that can say one.
 	"wasmtools/failure": {},
 	// The domain: programs that embed us depend on this, and on schemas for tools of Go functions.
-	"wasmtools": {"internal/jsontree", "internal/pattern", "internal/text", "internal/typed", "wasmtools/failure", "wasmtools/schema"},
+	"wasmtools": {"internal/jsontree", "internal/pattern", "internal/progress", "internal/text", "internal/typed", "wasmtools/failure", "wasmtools/schema"},
 	// Knows no tools: what is valid, and what is wrong where it is not.
 	"wasmtools/schema": {"internal/text", "wasmtools/failure", "internal/jsontree"},
 	// Refuses with the domain's error.
@@ -63,6 +71,17 @@ var edges = map[string][]string{
 	"wasmtools/toolfile": {"runtime/abi1", "runtime/hostabi", "runtime/limits", "internal/text", "wasmtools", "wasmtools/invoke", "wasmtools/schema", "internal/jsontree", "runtime/sandbox", "runtime/instrument", "runtime/wasmbin"},
 	// A file on disk: knows no modules.
 	"wasmtools/catalog/internal/precedence": {},
+	// Chooses by the language; runs nothing.
+	"wasmtools/script": {"wasmtools/script/engine", "wasmtools/script/javascript", "wasmtools/script/python"},
+	// Interpreters as files: knows no language, and runs nothing.
+	"wasmtools/script/engine": {"internal/text", "runtime/wasmbin"},
+	// Files become a bundle; runs nothing of them.
+	"wasmtools/script/python":     {"internal/text", "wasmtools/script/engine"},
+	"wasmtools/script/javascript": {"internal/jsontree", "internal/text", "wasmtools/script/engine", "wasmtools/script/javascript/internal/comment"},
+	// A source becomes schemas; knows no bundle.
+	"wasmtools/script/javascript/internal/comment": {},
+	// Makes an engine of what a linker wrote.
+	"wasmtools/script/engine/internal/seal": {"runtime/wasmbin", "wasmtools/script/engine"},
 	// The files of a source become a route table.
 	"wasmtools/catalog": {"runtime/limits", "wasmtools", "wasmtools/toolfile", "runtime/sandbox", "wasmtools/catalog/internal/precedence"},
 	// The source that is a directory on disk.
@@ -71,22 +90,30 @@ var edges = map[string][]string{
 	"wasmtools/web": {"internal/origin", "internal/text", "wasmtools", "wasmtools/auth"},
 	// The one way to call a tool; knows no door.
 	"wasmtools/invoke": {"wasmtools"},
-	// REST: sees tools, never sandboxes.
-	"wasmtools/openapi": {"internal/text", "wasmtools", "wasmtools/invoke", "wasmtools/web"},
+	// REST: sees tools, never sandboxes, and of their schemas where a result is a file.
+	"wasmtools/openapi": {"internal/text", "wasmtools", "wasmtools/invoke", "wasmtools/schema", "wasmtools/web"},
+	// MCP over HTTP: reads messages, and leaves to toolset what they are about.
+	"wasmtools/mcp": {"internal/jsontree", "wasmtools", "wasmtools/mcp/internal/rpc", "wasmtools/mcp/session", "wasmtools/mcp/toolset", "wasmtools/web"},
+	// What MCP shows of tools; knows no transport.
+	"wasmtools/mcp/toolset": {"internal/jsontree", "internal/text", "wasmtools", "wasmtools/invoke", "wasmtools/schema"},
+	// Messages, for every transport; knows no tools.
+	"wasmtools/mcp/internal/rpc": {"internal/jsontree", "internal/text"},
+	// Sessions of MCP clients, over go-sdk; sees tools as MCP shows them.
+	"wasmtools/mcp/session": {"internal/text", "wasmtools", "wasmtools/mcp/internal/rpc", "wasmtools/mcp/toolset"},
 	// The service: listeners, and every part wired to the others.
-	"wasmtools/server": {"runtime/account", "internal/text", "wasmtools", "wasmtools/web", "wasmtools/invoke", "wasmtools/openapi", "wasmtools/auth", "wasmtools/catalog", "wasmtools/catalog/directory", "wasmtools/config", "wasmtools/toolfile", "runtime/sandbox"},
+	"wasmtools/server": {"runtime/account", "internal/text", "wasmtools", "wasmtools/web", "wasmtools/invoke", "wasmtools/openapi", "wasmtools/mcp", "wasmtools/mcp/session", "wasmtools/mcp/toolset", "wasmtools/auth", "wasmtools/catalog", "wasmtools/catalog/directory", "wasmtools/config", "wasmtools/script", "wasmtools/script/engine", "wasmtools/toolfile", "runtime/sandbox"},
 	// Runs compilers; never what they made.
-	"author/project": {"internal/text", "wasmtools", "runtime/wasmbin"},
+	"author/project": {"internal/text", "wasmtools", "wasmtools/script", "runtime/wasmbin"},
 	// One file as a server would have it, without a server.
-	"author/workbench": {"runtime/limits", "runtime/sandbox", "wasmtools", "wasmtools/config", "wasmtools/invoke", "wasmtools/server", "wasmtools/toolfile"},
+	"author/workbench": {"author/project", "runtime/limits", "runtime/sandbox", "wasmtools", "wasmtools/config", "wasmtools/invoke", "wasmtools/script", "wasmtools/server", "wasmtools/toolfile"},
 	// Every part has a command.
-	"cmd/toolsrv/command": {"runtime/limits", "internal/heap", "internal/journal", "internal/text", "internal/wholefile", "author/project", "author/workbench", "wasmtools", "wasmtools/server", "wasmtools/config", "wasmtools/catalog", "wasmtools/catalog/directory", "wasmtools/web", "wasmtools/toolfile", "runtime/sandbox"},
+	"cmd/toolsrv/command": {"runtime/limits", "internal/heap", "internal/journal", "internal/modelapi", "internal/text", "internal/wholefile", "author/project", "author/workbench", "wasmtools", "wasmtools/server", "wasmtools/config", "wasmtools/catalog", "wasmtools/script", "wasmtools/script/engine", "wasmtools/web", "wasmtools/mcp/toolset", "wasmtools/toolfile", "runtime/sandbox"},
 	// main.
 	"cmd/toolsrv": {"cmd/toolsrv/command"},
 	// What can be limited, as data: for those that configure and those that enforce.
 	"runtime/limits": {"internal/text"},
 	// Runs guests; knows no HTTP, no configuration, no schema.
-	"runtime/sandbox": {"internal/jsontree", "runtime/hostabi", "runtime/limits", "internal/text", "runtime/account", "runtime/codecache", "runtime/instrument", "runtime/linmem", "runtime/sandbox/internal/paranoid", "runtime/schedule", "runtime/wasmbin"},
+	"runtime/sandbox": {"internal/jsontree", "runtime/hostabi", "runtime/limits", "internal/progress", "internal/text", "runtime/account", "runtime/codecache", "runtime/instrument", "runtime/linmem", "runtime/sandbox/internal/paranoid", "runtime/schedule", "runtime/wasmbin"},
 	// Files of bytes that are to be trusted; knows no compiler.
 	"runtime/codecache": {"internal/ownership"},
 	// What a host function is given; knows neither who gives it nor what runs a guest.
@@ -117,14 +144,18 @@ var edges = map[string][]string{
 
 	// Measures what embedders use, and the parts below it.
 	"bench/cmd/attack":        {"bench/internal/assemble", "bench/internal/measure", "bench/internal/service"},
-	"bench/cmd/sandbox":       {"bench/internal/guest", "bench/internal/measure", "bench/internal/peer", "runtime/abi1", "runtime/limits", "runtime/sandbox", "wasmtools", "wasmtools/catalog", "wasmtools/catalog/directory", "wasmtools/openapi", "wasmtools/schema"},
-	"bench/cmd/scale":         {"bench/internal/guest", "bench/internal/measure", "bench/internal/service"},
+	"bench/cmd/languages":     {"bench/internal/load", "bench/internal/measure", "bench/internal/service", "runtime/abi1", "runtime/limits", "runtime/sandbox"},
+	"bench/cmd/mcp":           {"bench/internal/gosdk", "bench/internal/guest", "bench/internal/load", "bench/internal/measure", "bench/internal/service"},
+	"bench/cmd/sandbox":       {"bench/internal/guest", "bench/internal/load", "bench/internal/measure", "bench/internal/peer", "runtime/abi1", "runtime/limits", "runtime/sandbox", "wasmtools", "wasmtools/catalog", "wasmtools/catalog/directory", "wasmtools/openapi", "wasmtools/schema"},
+	"bench/cmd/scale":         {"bench/internal/guest", "bench/internal/measure", "bench/internal/service", "wasmtools/script/engine"},
 	"bench/cmd/soak":          {"bench/internal/guest", "bench/internal/measure", "runtime/abi1", "runtime/limits", "runtime/sandbox", "wasmtools/config", "wasmtools/server"},
 	"bench/guests/extism":     {"bench/guests/add"},
 	"bench/guests/goadd":      {"bench/guests/add", "sdk/go"},
 	"bench/guests/gocpu":      {"sdk/go"},
 	"bench/internal/assemble": {"runtime/wasmbin", "wasmtools"},
+	"bench/internal/gosdk":    {"bench/internal/guest"},
 	"bench/internal/guest":    {"runtime/wasmbin", "wasmtools"},
+	"bench/internal/load":     {"bench/internal/measure"},
 }
 
 // homes are the third-party libraries, each with the only package that may import it, so that replacing one is a
@@ -132,10 +163,12 @@ var edges = map[string][]string{
 var homes = map[string][]string{
 	"github.com/tetratelabs/wazero":            {"runtime/sandbox", "bench/internal/peer"},
 	"github.com/extism/go-sdk":                 {"bench/internal/peer"},
+	"github.com/modelcontextprotocol/go-sdk":   {"wasmtools/mcp/session", "bench/internal/gosdk"},
 	"github.com/santhosh-tekuri/jsonschema/v5": {"wasmtools/schema"},
 	"github.com/julienschmidt/httprouter":      {"wasmtools/openapi"},
-	"github.com/pelletier/go-toml/v2":          {"wasmtools/config"},
+	"github.com/pelletier/go-toml/v2":          {"wasmtools/config", "wasmtools/script/python"},
 	"github.com/fsnotify/fsnotify":             {"wasmtools/catalog/directory"},
+	"github.com/evanw/esbuild":                 {"wasmtools/script/javascript"},
 	"github.com/spf13/cobra":                   {"cmd/toolsrv/command"},
 	"golang.org/x/term":                        {"cmd/toolsrv/command"},
 	"golang.org/x/sys":                         {"runtime/linmem"},
@@ -146,6 +179,7 @@ var homes = map[string][]string{
 var testHomes = map[string][]string{
 	"github.com/tetratelabs/wazero":            {"runtime/instrument", "runtime/instrument/internal/weigh", "runtime/sandbox", "runtime/wasmbin"},
 	"github.com/santhosh-tekuri/jsonschema/v5": {"test/clients", "test/conformance", "wasmtools/openapi", "wasmtools/schema"},
+	"github.com/modelcontextprotocol/go-sdk":   {"wasmtools/mcp/session"},
 	"github.com/google/jsonschema-go":          {"wasmtools/schema"},
 	"github.com/pelletier/go-toml/v2":          {"wasmtools/config"},
 	"github.com/oapi-codegen/runtime":          {"test/clients"},
@@ -159,13 +193,14 @@ var unsafeHomes = []string{"runtime/linmem", "sdk/go", "sdk/go/internal/conforma
 // recoverHomes are the files that may recover from a panic, each with the work on foreign bytes that it guards. A panic
 // anywhere else is a fault that must show.
 var recoverHomes = map[string]string{
-	"runtime/sandbox/lease.go":   "a call of a guest",
-	"runtime/sandbox/compile.go": "wazero's compiler",
-	"wasmtools/catalog/load.go":  "the loading of a file",
-	"wasmtools/schema/draft.go":  "the check of a schema by its library",
-	"wasmtools/openapi/state.go": "the router, which panics where it refuses a route",
-	"wasmtools/web/exchange.go":  "a request, with an embedder's tools and dependencies",
-	"wasmtools/openapi/entry.go": "an embedder's schema, when it is asked whether it needs a body",
+	"runtime/sandbox/lease.go":         "a call of a guest",
+	"runtime/sandbox/compile.go":       "wazero's compiler",
+	"wasmtools/catalog/load.go":        "the loading of a file",
+	"wasmtools/schema/draft.go":        "the check of a schema by its library",
+	"wasmtools/openapi/state.go":       "the router, which panics where it refuses a route",
+	"wasmtools/web/exchange.go":        "a request, with an embedder's tools and dependencies",
+	"wasmtools/mcp/session/methods.go": "a call of an embedder's tool, on a goroutine of go-sdk",
+	"wasmtools/openapi/entry.go":       "an embedder's schema, when it is asked whether it needs a body",
 }
 
 func TestImports(t *testing.T) {

@@ -43,15 +43,12 @@ func TestSecurityNamesTests(t *testing.T) {
 	}
 }
 
-// TestPagesShowExamples holds the Go code of docs/http.md to the examples that are run.
+// TestPagesShowExamples holds the Go code of docs/http.md and docs/mcp.md to the examples that are run.
 func TestPagesShowExamples(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("docs/http.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := read(t, "docs/http.md") + read(t, "docs/mcp.md")
 	var examples string
-	for _, file := range []string{"wasmtools/example_test.go", "wasmtools/server/example_test.go", "wasmtools/web/example_test.go"} {
+	for _, file := range []string{"wasmtools/example_test.go", "wasmtools/server/example_test.go", "wasmtools/web/example_test.go", "wasmtools/mcp/example_test.go"} {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
@@ -60,14 +57,14 @@ func TestPagesShowExamples(t *testing.T) {
 	}
 	// Comments stand in the source and not on the page.
 	examples = regexp.MustCompile(`(?m)^// .*\n`).ReplaceAllString(examples, "")
-	blocks := regexp.MustCompile("(?s)```go\n(.*?)```").FindAllSubmatch(page, -1)
+	blocks := regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(page, -1)
 	if len(blocks) < 3 {
-		t.Errorf("docs/http.md shows %d pieces of Go; has the section moved?", len(blocks))
+		t.Errorf("the pages show %d pieces of Go; has the section moved?", len(blocks))
 	}
 	for _, block := range blocks {
-		for piece := range strings.SplitSeq(string(block[1]), "\n\n") {
+		for piece := range strings.SplitSeq(block[1], "\n\n") {
 			if !strings.Contains(examples, strings.TrimSpace(piece)) {
-				t.Errorf("no example has this of docs/http.md:\n%s", piece)
+				t.Errorf("no example has this of the pages:\n%s", piece)
 			}
 		}
 	}

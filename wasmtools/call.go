@@ -4,6 +4,8 @@ import (
 	"context"
 	"log/slog"
 	"time"
+
+	"github.com/toolsrv/toolsrv/internal/progress"
 )
 
 // A Call is one call of a tool. It belongs to its maker: a tool must not keep it.
@@ -17,6 +19,8 @@ type Call struct {
 	Listener Listener
 	// Times is filled in with what the phases of the call took. Nil: they are not measured.
 	Times *Times
+
+	reports *progress.Reports // of a Go function's progress; nil: none yet
 }
 
 // Times are what the phases of a call took. A phase that was not reached, or that the tool does not have, took 0.
@@ -38,12 +42,38 @@ type Listener interface {
 	// Log hears a line that the tool logs. source is "log", or "stdout" or "stderr" for what a program writes. The lines are
 	// in the service's own log as well.
 	Log(level slog.Level, source, line string)
+	// Progress hears how much of its work the tool has done. done is finite, not negative, and more each time. total is how much
+	// there is to do, in the same unit and no less than done, or 0 where that is not known. message is valid UTF-8 of at most
+	// 1 KiB, and may be empty. There are no more than ten reports in a second.
+	Progress(done, total float64, message string)
 }
 
 // Log tells the listener a line, if there is a listener.
 func (c *Call) Log(level slog.Level, line string) {
 	if c.Listener != nil {
 		c.Listener.Log(level, "log", line)
+	}
+}
+
+// Progress tells the listener, if there is one, how much of its work the tool has done. total is how much there is to do, in the
+// same unit, or 0 where that is not known; message may be empty. The listener hears no more than ten reports in a second, and
+// only those that say more than the one before: a tool can report as often as it likes. Progress is for one goroutine at a time.
+func (c *Call) Progress(done, total float64, message string) {
+	if c.Listener == nil {
+		return
+	}
+	if c.reports == nil {
+		c.reports = new(progress.Reports)
+	}
+	if now := time.Now(); c.reports.Add(done, total, []byte(message)) && c.reports.Due(now, false) {
+		c.tell(now)
+	}
+}
+
+// tell tells the listener the report that waits, if there is one.
+func (c *Call) tell(now time.Time) {
+	if done, total, message, ok := c.reports.Take(now); ok {
+		c.Listener.Progress(done, total, message)
 	}
 }
 
@@ -99,6 +129,10 @@ func (t *Tool) Call(ctx context.Context, call *Call) (result []byte, err error) 
 		result, err = t.Caller.Call(ctx, call)
 		call.ran(begun)
 		result, err = nativeOutcome(ctx, result, err)
+	}
+	if call.reports != nil {
+		call.tell(time.Now())
+		call.reports = nil // the next call of its maker begins anew
 	}
 	if err != nil {
 		return nil, err

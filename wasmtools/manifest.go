@@ -2,6 +2,7 @@ package wasmtools
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -13,6 +14,10 @@ import (
 
 // ManifestSection is the name of the custom section that holds a module's manifest.
 const ManifestSection = "toolsrv.manifest"
+
+// EngineSection is the name of the custom section in which an interpreter says what it is: a JSON object with "version" and
+// "revision", among others.
+const EngineSection = "toolsrv.engine"
 
 // MaxManifest is the largest size of a manifest in bytes: 1 MiB.
 const MaxManifest = 1 << 20
@@ -33,14 +38,22 @@ type Manifest struct {
 	Version string `json:"version,omitempty"`
 	// SDK names what built the module, such as "go/0.1.0", or is empty.
 	SDK string `json:"sdk,omitempty"`
+	// Engine is the interpreter in the module, such as "cpython 3.13.5 (1f0c2a9b)", or empty where it has none.
+	Engine string `json:"engine,omitempty"`
 	// Tools are the module's tools. toolsrv_call gets a tool's place in this list.
 	Tools []ManifestTool `json:"tools"`
 }
 
 // A ManifestTool is one tool of a Manifest.
 type ManifestTool struct {
-	Name        string `json:"name"`
+	Name string `json:"name"`
+	// Title is the tool's name for people, such as "Add two numbers", or empty.
+	Title       string `json:"title,omitempty"`
 	Description string `json:"description"`
+	// Annotations are hints about what the tool does.
+	Annotations Annotations `json:"annotations,omitzero"`
+	// Icons are pictures for it.
+	Icons []Icon `json:"icons,omitempty"`
 	// Parameters is the schema of the arguments as it was written: a JSON object. Whether it is a good schema is
 	// not checked here.
 	Parameters json.RawMessage `json:"parameters"`
@@ -52,8 +65,8 @@ type ManifestTool struct {
 
 // The members that each object of a manifest may have, in the order in which they are best written.
 var (
-	manifestMembers = []string{"abi", "namespace", "version", "sdk", "tools"}
-	toolMembers     = []string{"name", "description", "parameters", "result", "examples"}
+	manifestMembers = []string{"abi", "namespace", "version", "sdk", "engine", "tools"}
+	toolMembers     = []string{"name", "title", "description", "annotations", "icons", "parameters", "result", "examples"}
 	exampleMembers  = []string{"arguments", "result"}
 )
 
@@ -92,6 +105,9 @@ func ParseManifest(text []byte) (*Manifest, error) {
 	if m.SDK, err = top.text("sdk"); err != nil {
 		return nil, err
 	}
+	if m.Engine, err = top.text("engine"); err != nil {
+		return nil, err
+	}
 	if m.Tools, err = top.tools(); err != nil {
 		return nil, err
 	}
@@ -119,7 +135,7 @@ func (p part) tools() ([]ManifestTool, error) {
 	}
 	switch n := array.value().Count; {
 	case n == 0:
-		return nil, fmt.Errorf("tools: there is none: declare at least one tool, with %s", wordList(toolMembers[:3]))
+		return nil, errors.New("tools: there is none: declare at least one tool, with name, description and parameters")
 	case n > MaxManifestTools:
 		return nil, fmt.Errorf("tools: %d are more than the %d that are allowed: split the module", n, MaxManifestTools)
 	}
@@ -167,6 +183,15 @@ func (p part) tool() (t ManifestTool, err error) {
 	if strings.TrimSpace(t.Description) == "" {
 		return t, fmt.Errorf("%s is empty: %s", p.at("description"), say)
 	}
+	if t.Title, err = p.title(); err != nil {
+		return t, err
+	}
+	if t.Annotations, err = p.annotations(); err != nil {
+		return t, err
+	}
+	if t.Icons, err = p.icons(); err != nil {
+		return t, err
+	}
 	parameters, err := p.required("parameters", jsontree.Object, `write a schema, {"type": "object"} where the tool takes nothing`)
 	if err != nil {
 		return t, err
@@ -184,7 +209,7 @@ func (p part) tool() (t ManifestTool, err error) {
 
 // examples reads a tool's examples.
 func (p part) examples() ([]Example, error) {
-	if _, ok := p.member("examples"); !ok {
+	if !p.has("examples") {
 		return nil, nil
 	}
 	array, err := p.array("examples")
@@ -234,6 +259,9 @@ func (p part) member(name string) (member part, ok bool) {
 	i := p.tree.Member(p.index, name)
 	return part{p.tree, i, p.at(name)}, i != 0
 }
+
+// has reports whether an object has a member of that name.
+func (p part) has(name string) bool { return p.tree.Member(p.index, name) != 0 }
 
 // only reports a member that is not known.
 func (p part) only(known []string) error {

@@ -17,7 +17,7 @@ func one(members string) string {
 }
 
 const full = `
-  {"abi": 1, "namespace": "math/basic", "version": "1.2.0", "sdk": "go/0.1.0",
+  {"abi": 1, "namespace": "math/basic", "version": "1.2.0", "sdk": "go/0.1.0", "engine": "cpython 3.13.5 (1f0c)",
    "tools": [{"name": "add", "description": "Add \u00e4 <b>.\n",
               "parameters": {"type":  "object", "properties": {"a": {"const": 1e400}}},
               "result": {"type": "number"}, "examples": [{"arguments": {"a": 1}, "result": null}, {"arguments": {}}]},
@@ -31,7 +31,7 @@ func TestParseManifest(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := &wasmtools.Manifest{ABI: 1, Namespace: "math/basic", Version: "1.2.0", SDK: "go/0.1.0", Tools: []wasmtools.ManifestTool{
+	want := &wasmtools.Manifest{ABI: 1, Namespace: "math/basic", Version: "1.2.0", SDK: "go/0.1.0", Engine: "cpython 3.13.5 (1f0c)", Tools: []wasmtools.ManifestTool{
 		{Name: "add", Description: "Add ä <b>.\n",
 			Parameters: json.RawMessage(`{"type":  "object", "properties": {"a": {"const": 1e400}}}`),
 			Result:     json.RawMessage(`{"type": "number"}`),
@@ -83,7 +83,7 @@ func TestParseManifestRefuses(t *testing.T) {
 		"member twice":             {top(`"abi":1,"sdk":"a","sdk":"b"`), "sdk appears twice: remove one"},
 		"member twice, escaped":    {one(`,"n\u0061me":"b"`), "tools[0].name appears twice"},
 		"schema's member twice":    {one(`,"result":{"properties":{"a b":1,"a b":2}}`), `tools[0].result.properties["a b"] appears twice`},
-		"unknown member":           {top(`"abi":1,"author":"me"`), "author: there is no such member: remove it; there can be abi, namespace, version, sdk and tools"},
+		"unknown member":           {top(`"abi":1,"author":"me"`), "author: there is no such member: remove it; there can be abi, namespace, version, sdk, engine and tools"},
 		"misspelt member":          {one(`,"parametres":{}`), `tools[0].parametres: there is no such member; did you mean "parameters"?`},
 		"member in capitals":       {top(`"abi":1,"SDK":"x"`), `SDK: there is no such member; did you mean "sdk"?`},
 		"example's member":         {one(`,"examples":[{"arguments":{},"results":1}]`), `tools[0].examples[0].results: there is no such member; did you mean "result"?`},
@@ -94,6 +94,7 @@ func TestParseManifestRefuses(t *testing.T) {
 		"namespace null":           {top(`"abi":1,"namespace":null`), "namespace must be a string, not null: leave it out"},
 		"version a number":         {top(`"abi":1,"version":1.2`), "version must be a string, not a number"},
 		"sdk an object":            {top(`"abi":1,"sdk":{}`), "sdk must be a string, not an object"},
+		"engine an object":         {top(`"abi":1,"engine":{}`), "engine must be a string, not an object"},
 		"no tools":                 {`{"abi":1}`, "tools is missing"},
 		"tools null":               {`{"abi":1,"tools":null}`, "tools must be an array, not null"},
 		"tools an object":          {`{"abi":1,"tools":{}}`, "tools must be an array, not an object"},
@@ -189,7 +190,9 @@ func checkRoundTrip(t *testing.T, m *wasmtools.Manifest) {
 }
 
 func FuzzParseManifest(f *testing.F) {
-	for _, seed := range []string{full, one(""), one(`,"examples":[{"arguments":{"a":"\ud83d\ude00"}}]`), one(`,"result":true`), `{"abi":2}`, `[`, ``, `{"abi":1,"tools":[]}`} {
+	for _, seed := range []string{full, one(""), one(`,"examples":[{"arguments":{"a":"\ud83d\ude00"}}]`), one(`,"result":true`), `{"abi":2}`, `[`, ``, `{"abi":1,"tools":[]}`,
+		one(`,"title":"A","annotations":{"readOnly":true,"idempotent":false},"icons":[{"src":"https://a.example:1/%20","sizes":["1x1","any"],"theme":"dark"},{"src":"data:image/png;base64,AA==","mimeType":"image/png"}]`),
+		one(`,"title":"","annotations":{},"icons":[{"src":"https://[::1]/","sizes":[]}]`)} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {

@@ -15,8 +15,8 @@ var name = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 
 // reserved paths are the service's own. Those of reservedTrees are so with all that is below them.
 var (
-	reserved      = []string{"/tools", "/openapi.json", "/docs", "/redoc", "/healthz", "/readyz", "/metrics", "/mcp", "/events"}
-	reservedTrees = []string{"/admin", "/console"}
+	reserved      = []string{"/tools", "/openapi.json", "/docs", "/redoc", "/healthz", "/readyz", "/metrics", "/events"}
+	reservedTrees = []string{"/admin", "/console", "/mcp"}
 )
 
 // CheckNamespace reports what is wrong with a namespace, or nil. The empty namespace is the top level.
@@ -45,7 +45,7 @@ func badName(s string) error {
 }
 
 // Check reports whether a table can hold the tool: its namespace and name are valid, its path is not the
-// service's own, its operation id is short enough, and it can be called.
+// service's own, its operation id is short enough, what clients show of it is in order, and it can be called.
 func (t *Tool) Check() error {
 	if err := CheckNamespace(t.Namespace); err != nil {
 		return err
@@ -66,6 +66,9 @@ func (t *Tool) Check() error {
 	}
 	if id := t.OperationID(); len(id) > MaxName {
 		return fmt.Errorf("operation id %q of %s has %d characters, %d are allowed: shorten the namespace or the name", text.Short(id), text.Short(path), len(id), MaxName)
+	}
+	if err := t.checkAppearance(); err != nil {
+		return fmt.Errorf("tool %s: %w", path, err)
 	}
 	if t.Parameters == nil {
 		return fmt.Errorf("tool %s has no Parameters: compile its schema with schema.Compile", path)

@@ -94,6 +94,7 @@ func TestToolCheck(t *testing.T) {
 		"/readyz":                  {tool("", "readyz"), "path /readyz is the service's own"},
 		"/metrics":                 {tool("", "metrics"), "path /metrics is the service's own"},
 		"/mcp":                     {tool("", "mcp"), "path /mcp is the service's own"},
+		"/mcp/x":                   {tool("mcp", "x"), "path /mcp/x is the service's own"},
 		"/events":                  {tool("", "events"), "path /events is the service's own"},
 		"/admin":                   {tool("", "admin"), "path /admin is the service's own"},
 		"/admin/x":                 {tool("admin", "x"), "path /admin/x is the service's own"},

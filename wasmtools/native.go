@@ -18,7 +18,7 @@ import (
 // choose the tool by its description, which should say what the tool does and when to use it.
 //
 // In is the type of the arguments, a struct or a map with string keys, and Out that of the result. Their schemas are derived
-// as in the SDK for Go, from struct tags such as description:"…", default:"…", minimum:"0" and enum:"a,b", which docs/tools.md
+// as in the SDK for Go, from struct tags such as description:"…", default:"…", minimum:"0" and enum:"a,b", which docs/go.md
 // lists. f is called with arguments that the schema accepts, with the defaults filled in. It is called concurrently. What it
 // returns may be shared by several calls: it is only read.
 //
@@ -33,8 +33,8 @@ func NewTool[In, Out any](name, description string, f func(ctx context.Context, 
 	return NewToolWithCall(name, description, func(ctx context.Context, _ *Call, in In) (Out, error) { return f(ctx, in) })
 }
 
-// NewToolWithCall is [NewTool] for a function that needs its call: call.Principal is who calls, and call.Log says something
-// before the result. f must not keep the call.
+// NewToolWithCall is [NewTool] for a function that needs its call: call.Principal is who calls, call.Log says something before the
+// result, and call.Progress how far it is. f must not keep the call.
 func NewToolWithCall[In, Out any](name, description string, f func(ctx context.Context, call *Call, in In) (Out, error)) *Tool {
 	n := &native[In, Out]{f: f}
 	t, err := newTool(name, description, n, reflect.TypeFor[In](), reflect.TypeFor[Out]())

@@ -2,6 +2,7 @@ package wasmtools_test
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"strings"
 	"testing"
@@ -100,6 +101,10 @@ type lines []string
 
 func (l *lines) Log(level slog.Level, source, line string) {
 	*l = append(*l, level.String()+" "+source+": "+line)
+}
+
+func (l *lines) Progress(done, total float64, message string) {
+	*l = append(*l, fmt.Sprintf("%v of %v %s", done, total, message))
 }
 
 // TestToolKnowsItsCall has a Go function look at who calls, and say something before it is done.

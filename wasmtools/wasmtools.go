@@ -17,8 +17,14 @@ type Tool struct {
 	Namespace string
 	// Name is 1 to 64 of the characters A-Z a-z 0-9 _ and -.
 	Name string
+	// Title is the tool's name for people, such as "Add two numbers", or empty: then they see Name.
+	Title string
 	// Description says in prose what the tool does; agents choose tools by it.
 	Description string
+	// Annotations are the author's hints about what the tool does.
+	Annotations Annotations
+	// Icons are pictures that clients may show beside the tool.
+	Icons []Icon
 	// Version is the module's version as its author wrote it, or empty.
 	Version string
 	// Parameters is the schema of the arguments, an object schema.

@@ -13,6 +13,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/text"
 	"github.com/toolsrv/toolsrv/runtime/wasmbin"
 	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/script"
 )
 
 // maxModule is the largest module that a server takes.
@@ -21,8 +22,14 @@ const maxModule = 64 << 20
 // Compile runs the project's compiler and returns the module. Where the project is plain, the module has the manifest
 // of its manifestFile; otherwise it returns its manifest itself (toolsrv_describe), or the compiler has already put it in.
 // What the compiler says goes to stderr unchanged; when stderr is the terminal, in its colours. The compiler, with all
-// that it started, ends when ctx does.
+// that it started, ends when ctx does. Compile sets Inputs of a script, which needs no compiler; an error of one is for its author, as
+// it is.
 func (p *Project) Compile(ctx context.Context, stderr io.Writer) ([]byte, error) {
+	if p.Script != "" {
+		module, inputs, err := script.Build(ctx, p.Script, script.Options{With: p.With})
+		p.Inputs = inputs
+		return module, err
+	}
 	var manifest []byte
 	if p.Plain { // before the compiler, which takes longer
 		var err error

@@ -52,6 +52,9 @@ func TestOpen(t *testing.T) {
 		{"a sentence on it", map[string]string{"main.go": "// Use //toolsrv:tinygo here.\n" + main}, project.Go, false},
 		{"only in a test", map[string]string{"main.go": main, "main_test.go": "//toolsrv:tinygo\n" + main}, project.Go, false},
 		{"rust", map[string]string{"Cargo.toml": "[package]\n"}, project.Rust, false},
+		{"python", map[string]string{"main.py": ""}, project.Python, false},
+		{"typescript", map[string]string{"index.ts": "", "package.json": "{}"}, project.TypeScript, false},
+		{"a script beside a manifest of another", map[string]string{"main.go": main, "hello.py": ""}, project.Go, false},
 		{"plain rust", map[string]string{"Cargo.toml": "[package]\n", "tool.json": "{}"}, project.Rust, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -77,7 +80,15 @@ func TestOpenRefuses(t *testing.T) {
 		below string // what of the folder is opened
 		says  string
 	}{
-		{"nothing", nil, "", "no Go file and no Cargo.toml"},
+		{"nothing", nil, "", "no Go file, no Cargo.toml and no script"},
+		{"no script", nil, "hello.py", "there is no script"},
+		{"a folder with a script's name", map[string]string{"hello.py/x": ""}, "hello.py", "no Go file, no Cargo.toml and no script"},
+		{"two scripts", map[string]string{"a.py": "", "b.ts": ""}, "", "has 2 scripts, and a project is one module: name one of a.py, b.ts"},
+		{"parts of scripts", map[string]string{"_a.py": "", "b.test.ts": ""}, "", "no script of a tool"},
+		{"a package without a script", map[string]string{"package.json": "{}"}, "", "no script of a tool"},
+		{"a broken package", map[string]string{"package.json": "{"}, "", "package.json: unexpected end"},
+		{"a package whose script is missing", map[string]string{"package.json": `{"main": "src/x.ts"}`}, "", "main: there is no script src/x.ts"},
+		{"a package whose script is elsewhere", map[string]string{"package.json": `{"main": "../../x.ts"}`}, "", "main: there is no script"},
 		{"another language", map[string]string{"main.c": ""}, "", "toolsrv pack"},
 		{"no folder", nil, "nowhere", "there is no folder"},
 		{"a file", map[string]string{"main.go": main}, "main.go", "is a file"},
@@ -85,7 +96,7 @@ func TestOpenRefuses(t *testing.T) {
 		{"two languages by go.mod", map[string]string{"Cargo.toml": "", "go.mod": ""}, "", "a folder of its own"},
 		{"packages below", map[string]string{"go.mod": "module x\n", "cmd/main.go": main}, "", "the package main"},
 		{"tests only", map[string]string{"go.mod": "module x\n", "main_test.go": main}, "", "the package main"},
-		{"a folder with a file's name", map[string]string{"Cargo.toml/x": "", "main.go/x": ""}, "", "no Go file and no Cargo.toml"},
+		{"a folder with a file's name", map[string]string{"Cargo.toml/x": "", "main.go/x": ""}, "", "no Go file, no Cargo.toml and no script"},
 		{"unknown line", map[string]string{"main.go": "//toolsrv:tinyg\n" + main}, "", "//toolsrv:tinygo [TARGET] [goroutines]"},
 		{"empty line", map[string]string{"main.go": "//toolsrv:\n" + main}, "", "//toolsrv:tinygo [TARGET]"},
 		{"two targets", map[string]string{"main.go": "//toolsrv:tinygo a b\n" + main}, "", "//toolsrv:tinygo [TARGET]"},
@@ -103,6 +114,47 @@ func TestOpenRefuses(t *testing.T) {
 			p, err := project.Open(filepath.Join(folder(t, c.files), c.below))
 			if err == nil || !strings.Contains(err.Error(), c.says) {
 				t.Errorf("got %+v, %v, want an error with %q", p, err, c.says)
+			}
+		})
+	}
+}
+
+// TestOpenScript finds the script of a folder, and takes one that is named.
+func TestOpenScript(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name         string
+		files        string // names, which may have contents behind a "="
+		opened       string // below the folder
+		script, made string // below the folder
+	}{
+		{"the only one", "hello.py", ".", "hello.py", "work.wasm"},
+		{"the only one that is no part", "hello.py _part.py test_hello.py hello_test.py conftest.py setup.py", ".", "hello.py", "work.wasm"},
+		{"the only one beside tests and types", "hello.ts hello.test.ts hello.spec.ts hello.d.ts vite.config.ts", ".", "hello.ts", "work.wasm"},
+		{"main", "a.py main.py", ".", "main.py", "work.wasm"},
+		{"index", "a.js index.js", ".", "index.js", "work.wasm"},
+		{"that of the folder's name", "a.py main.py work.py", ".", "work.py", "work.wasm"},
+		{"that of the package", `a.ts package.json={"main":"src/b.ts"} src/b.ts`, ".", "src/b.ts", "work.wasm"},
+		{"a package without one", `a.ts package.json={"main":"dist/b.cjs"}`, ".", "a.ts", "work.wasm"},
+		{"one that is named", "a.py b.py", "b.py", "b.py", "b.wasm"},
+		{"a part that is named", "_a.py", "_a.py", "_a.py", "_a.wasm"},
+		{"one in a folder", "src/a.mts", "src/a.mts", "src/a.mts", "src/a.wasm"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			files := map[string]string{}
+			for _, file := range strings.Fields(c.files) {
+				name, content, _ := strings.Cut(file, "=")
+				files[name] = content
+			}
+			dir := folder(t, files)
+			opened := filepath.Join(dir, c.opened)
+			p, err := project.Open(opened)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if p.Script != filepath.Join(dir, c.script) || p.Output(opened) != filepath.Join(dir, c.made) {
+				t.Errorf("got %s, which makes %s; want %s and %s", p.Script, p.Output(opened), c.script, c.made)
 			}
 		})
 	}

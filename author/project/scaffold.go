@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/url"
 	"os"
 	"path"
 	"path/filepath"
@@ -15,6 +16,7 @@ import (
 	"text/template"
 	"unicode/utf8"
 
+	"github.com/toolsrv/toolsrv/internal/text"
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
@@ -86,7 +88,7 @@ func (s Scaffold) Check() error {
 		return fmt.Errorf("the name of the tool: %q begins with no letter: the compilers want one", s.Name)
 	}
 	if !slices.Contains(Languages(), s.Language) {
-		return fmt.Errorf("there is no language %q here: choose go, tinygo or rust", s.Language)
+		return fmt.Errorf("there is no language %q here: choose go, tinygo, rust, python, javascript or typescript", text.Short(string(s.Language)))
 	}
 	// What a table of routes refuses should not be made in the first place.
 	tool := wasmtools.Tool{
@@ -98,8 +100,13 @@ func (s Scaffold) Check() error {
 
 // sdkFile is where each SDK is in the folder of the SDKs, and a file that is in it.
 func sdkFile(l Language) (dir, file string) {
-	if l == Rust {
+	switch l {
+	case Rust:
 		return filepath.Join("rust", "toolsrv"), "Cargo.toml"
+	case Python:
+		return "python", "pyproject.toml"
+	case JavaScript, TypeScript:
+		return "js", packageFile
 	}
 	return "go", "go.mod"
 }
@@ -123,32 +130,38 @@ func findSDK(sdks string, l Language) (string, error) {
 
 // write fills the folder with what the templates make of s.
 func (s Scaffold) write(dir string) error {
-	root := "template/go" // TinyGo compiles the same source
-	if s.Language == Rust {
-		root = "template/rust"
-	}
-	sdkDir, err := quote(s.SDK)
-	if err != nil {
-		return err
+	root := "template/" + string(s.Language)
+	if s.Language == TinyGo {
+		root = "template/go" // it compiles the same source
 	}
 	data := struct {
 		Scaffold
 		Version string // of the SDK
+		Package string // a name for npm, which wants no capitals
 		SDKDir  string // quoted, or ""
+		SDKFile string // the same as npm wants it
+		SDKURL  string // the same as pip wants it
 		TinyGo  bool
-	}{s, SDKVersion, "", s.Language == TinyGo}
+	}{Scaffold: s, Version: SDKVersion, Package: strings.ToLower(s.Name) + "-tool", TinyGo: s.Language == TinyGo}
 	if s.SDK != "" {
-		data.SDKDir = sdkDir
+		var err error
+		if data.SDKDir, err = quote(s.SDK); err == nil {
+			data.SDKFile, err = quote("file:" + s.SDK)
+		}
+		if err != nil {
+			return err
+		}
+		data.SDKURL = (&url.URL{Scheme: "file", Path: filepath.ToSlash(s.SDK)}).String()
 	}
 	return fs.WalkDir(templates, root, func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
 		}
-		text, err := templates.ReadFile(name)
+		content, err := templates.ReadFile(name)
 		if err != nil {
 			return err
 		}
-		t, err := template.New(path.Base(name)).Option("missingkey=error").Parse(string(text))
+		t, err := template.New(path.Base(name)).Option("missingkey=error").Parse(string(content))
 		if err != nil {
 			return err
 		}

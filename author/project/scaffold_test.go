@@ -78,6 +78,9 @@ func TestNew(t *testing.T) {
 			if len(tools) != 1 || tools[0].Path() != c.path {
 				t.Fatalf("got %d tools, the first is %s; want %s", len(tools), tools[0].Path(), c.path)
 			}
+			if tools[0].Title != "Greet somebody" || tools[0].Annotations.ReadOnly == nil || tools[0].Annotations.OpenWorld == nil {
+				t.Errorf("its title is %q, its annotations are %+v", tools[0].Title, tools[0].Annotations)
+			}
 			if got, err := call(t, tools[0], `{"name": "Ada"}`); err != nil || got != `"Hello, Ada!"` {
 				t.Errorf("got %s, %v", got, err)
 			}
@@ -106,7 +109,7 @@ func checkFiles(t *testing.T, dir string) {
 		if strings.Contains(string(text), "{{") || strings.Contains(string(text), "<no value>") || strings.HasSuffix(file, ".tmpl") {
 			t.Errorf("%s is still a template:\n%s", file, text)
 		}
-		if !strings.HasSuffix(string(text), "\n") || strings.Contains(string(text), "\n\n\n") || strings.Contains(string(text), " \n") {
+		if !strings.HasSuffix(string(text), "\n") || strings.Contains(string(text), "\n\n\n") && filepath.Ext(file) != ".py" || strings.Contains(string(text), " \n") {
 			t.Errorf("%s has odd space in it:\n%s", file, text)
 		}
 		return err
@@ -147,6 +150,10 @@ func TestNewPublished(t *testing.T) {
 	for language, want := range map[project.Language][2]string{
 		project.Go:   {"go.mod", "require github.com/toolsrv/toolsrv/sdk/go v" + project.SDKVersion},
 		project.Rust: {"Cargo.toml", `toolsrv = "` + project.SDKVersion + `"`},
+
+		project.Python:     {"pyproject.toml", `"toolsrv>=` + project.SDKVersion + `"`},
+		project.JavaScript: {"package.json", `"toolsrv": "^` + project.SDKVersion + `"`},
+		project.TypeScript: {"package.json", `"toolsrv": "^` + project.SDKVersion + `"`},
 	} {
 		dir := t.TempDir() // an empty folder is fine
 		if err := project.New(dir, project.Scaffold{Name: "greet", Language: language}); err != nil {
@@ -166,6 +173,9 @@ func TestSDKVersion(t *testing.T) {
 	for file, pattern := range map[string]string{
 		"go/module.go":    `const Version = "([^"]+)"`,
 		"rust/Cargo.toml": `(?m)^version = "([^"]+)"`,
+
+		"python/pyproject.toml": `(?m)^version = "([^"]+)"`,
+		"js/package.json":       `"version": "([^"]+)"`,
 	} {
 		text, err := os.ReadFile(filepath.Join(sdks, file))
 		if err != nil {
@@ -195,14 +205,16 @@ func TestNewRefuses(t *testing.T) {
 		{"a digit first", func(s *project.Scaffold) { s.Name = "2fast" }, "begins with no letter"},
 		{"a dash first", func(s *project.Scaffold) { s.Name = "-x" }, "begins with no letter"},
 		{"an underscore first", func(s *project.Scaffold) { s.Name = "_x" }, "begins with no letter"},
-		{"no language", func(s *project.Scaffold) { s.Language = "" }, "go, tinygo or rust"},
-		{"another language", func(s *project.Scaffold) { s.Language = "python" }, "go, tinygo or rust"},
+		{"no language", func(s *project.Scaffold) { s.Language = "" }, "go, tinygo, rust, python, javascript or typescript"},
+		{"another language", func(s *project.Scaffold) { s.Language = "cobol" }, `no language "cobol" here`},
 		{"bad namespace", func(s *project.Scaffold) { s.Namespace = "a//b" }, "namespace"},
 		{"a path of the service", func(s *project.Scaffold) { s.Name = "tools" }, "/tools is the service's own"},
 		{"a namespace of the service", func(s *project.Scaffold) { s.Namespace = "admin" }, "is the service's own"},
 		{"operation id too long", func(s *project.Scaffold) { s.Namespace = strings.Repeat("n", 60) }, "operation id"},
 		{"no SDK there", func(s *project.Scaffold) { s.SDK = "." }, "holds no SDK for go"},
 		{"no SDK for Rust there", func(s *project.Scaffold) { s.SDK, s.Language = "template", project.Rust }, "holds no SDK for rust"},
+		{"no SDK for Python there", func(s *project.Scaffold) { s.SDK, s.Language = "template", project.Python }, "holds no SDK for python"},
+		{"no SDK for TypeScript there", func(s *project.Scaffold) { s.SDK, s.Language = "template", project.TypeScript }, "holds no SDK for typescript"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

@@ -50,12 +50,15 @@ func TestWatch(t *testing.T) {
 			return os.WriteFile(filepath.Join(dir, "target", "release", "x"), []byte("x"), 0o644)
 		}, false, false},
 		{"hidden file", func(dir string) error { return os.WriteFile(filepath.Join(dir, ".main.go.swp"), nil, 0o644) }, false, false},
+		{"packages", func(dir string) error { return os.WriteFile(filepath.Join(dir, "node_modules", "x.js"), nil, 0o644) }, false, false},
+		{"a virtual environment", func(dir string) error { return os.WriteFile(filepath.Join(dir, "env", "x.py"), nil, 0o644) }, false, false},
 		{"hidden folder", func(dir string) error { return os.WriteFile(filepath.Join(dir, ".git", "index"), nil, 0o644) }, false, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			dir := folder(t, map[string]string{
 				"main.go": "package main", "src/a": "", "target/CACHEDIR.TAG": "", "target/release/x": "", ".git/index": "x",
+				"node_modules/a": "", "env/pyvenv.cfg": "",
 			})
 			write(t, filepath.Join(dir, "..", "real"), "")
 			for link, to := range map[string]string{"link": "../real", "../same": "work"} {
@@ -83,6 +86,86 @@ func TestWatch(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestWatchScript follows a single script, what lies beside it, and files that it was found to depend on.
+func TestWatchScript(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name   string
+		change func(dir string) error
+		told   bool
+	}{
+		{"nothing", func(string) error { return nil }, false},
+		{"the script", func(dir string) error { return os.WriteFile(filepath.Join(dir, "hello.py"), []byte("x"), 0o644) }, true},
+		{"removed for a moment", func(dir string) error {
+			return errors.Join(os.Remove(filepath.Join(dir, "hello.py")), os.WriteFile(filepath.Join(dir, "hello.py"), []byte("xx"), 0o644))
+		}, true},
+		{"another script", func(dir string) error { return os.WriteFile(filepath.Join(dir, "_part.py"), []byte("x"), 0o644) }, true},
+		{"a new script", func(dir string) error { return os.WriteFile(filepath.Join(dir, "new.py"), []byte("x"), 0o644) }, true},
+		{"a new package", func(dir string) error { return os.Mkdir(filepath.Join(dir, "package"), 0o755) }, true},
+		{"a file that it depends on", func(dir string) error {
+			return os.WriteFile(filepath.Join(dir, "package", "x.json"), []byte("x"), 0o644)
+		}, true},
+		{"one elsewhere", func(dir string) error { return os.WriteFile(filepath.Join(dir, "..", "lib.py"), []byte("x"), 0o644) }, true},
+		{"one that was looked for in vain", func(dir string) error { return os.WriteFile(filepath.Join(dir, "..", "none.py"), nil, 0o644) }, true},
+		{"another file", func(dir string) error { return os.WriteFile(filepath.Join(dir, "notes.txt"), []byte("x"), 0o644) }, false},
+		{"a file in a folder", func(dir string) error { return os.WriteFile(filepath.Join(dir, "data", "y.json"), []byte("x"), 0o644) }, false},
+		{"what Python makes", func(dir string) error { return os.WriteFile(filepath.Join(dir, "__pycache__", "x"), nil, 0o644) }, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			dir := folder(t, map[string]string{"hello.py": "", "_part.py": "", "notes.txt": "", "data/x.json": "", "data/y.json": "", "__pycache__/a": ""})
+			write(t, filepath.Join(dir, "..", "lib.py"), "")
+			inputs := []string{filepath.Join(dir, "..", "lib.py"), filepath.Join(dir, "..", "none.py"), filepath.Join(dir, "package", "x.json")}
+			if c.name == "a file that it depends on" {
+				write(t, inputs[2], "")
+			}
+			synctest.Test(t, func(t *testing.T) {
+				w := project.Watch(filepath.Join(dir, "hello.py"), interval)
+				if told, err := await(t.Context(), w); err != nil || !told {
+					t.Fatalf("at first: got %t, %v, want true", told, err)
+				}
+				if err := w.Follow(inputs); err != nil {
+					t.Fatal(err)
+				}
+				if told, err := await(t.Context(), w); err != nil || told {
+					t.Fatalf("after Follow: got %t, %v, want false", told, err)
+				}
+				if err := c.change(dir); err != nil {
+					t.Fatal(err)
+				}
+				if told, err := await(t.Context(), w); err != nil || told != c.told {
+					t.Errorf("after the change: got %t, %v, want %t", told, err, c.told)
+				}
+				if err := w.Follow(nil); err != nil {
+					t.Fatal(err)
+				}
+				if told, err := await(t.Context(), w); err != nil || told {
+					t.Errorf("without another change: got %t, %v, want false", told, err)
+				}
+			})
+		})
+	}
+}
+
+// TestWatchFollowKeeps has a change that came before Follow be told after it.
+func TestWatchFollowKeeps(t *testing.T) {
+	t.Parallel()
+	dir := folder(t, map[string]string{"hello.py": ""})
+	synctest.Test(t, func(t *testing.T) {
+		w := project.Watch(filepath.Join(dir, "hello.py"), interval)
+		if _, err := await(t.Context(), w); err != nil {
+			t.Fatal(err)
+		}
+		write(t, filepath.Join(dir, "hello.py"), "x")
+		if err := w.Follow([]string{filepath.Join(dir, "other.py")}); err != nil {
+			t.Fatal(err)
+		}
+		if told, err := await(t.Context(), w); err != nil || !told {
+			t.Errorf("got %t, %v, want true", told, err)
+		}
+	})
 }
 
 // TestWatchBurst has many saves, each soon after the one before, be one change.

@@ -1,19 +1,23 @@
-// Package workbench makes of a tool file what a server would, so that its author can call it, try its examples and measure it.
+// Package workbench makes of a tool file, or of a script, what a server would, so that its author can call it, try its examples and
+// measure it.
 package workbench
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"path/filepath"
 	"strings"
 	"time"
 
+	"github.com/toolsrv/toolsrv/author/project"
 	"github.com/toolsrv/toolsrv/runtime/limits"
 	"github.com/toolsrv/toolsrv/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
 	"github.com/toolsrv/toolsrv/wasmtools/invoke"
+	"github.com/toolsrv/toolsrv/wasmtools/script"
 	"github.com/toolsrv/toolsrv/wasmtools/server"
 	"github.com/toolsrv/toolsrv/wasmtools/toolfile"
 )
@@ -25,12 +29,14 @@ type Options struct {
 	// Limits hold instead of those of Config, where they are set.
 	Limits limits.Limits
 	Logger *slog.Logger
+	// With are folders with more packages for a script in Python.
+	With []string
 	// Compiling is called before the module is compiled, which may take seconds, and the function that it returns is called
 	// afterwards. It may be nil.
 	Compiling func(size int) (done func())
 }
 
-// A File is a tool file whose tools can be called. Close frees it.
+// A File is a tool file, or what became of a script, whose tools can be called. Close frees it.
 type File struct {
 	// Name is how the file was named, and Size how many bytes it has.
 	Name string
@@ -56,7 +62,7 @@ func Open(ctx context.Context, name string, o Options) (_ *File, err error) {
 		}
 	}()
 	begun := time.Now()
-	content, err := toolfile.ReadFile(name)
+	content, _, err := Read(ctx, name, o.With)
 	if err != nil {
 		return nil, err
 	}
@@ -66,10 +72,30 @@ func Open(ctx context.Context, name string, o Options) (_ *File, err error) {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	f.Load = time.Since(begun)
-	if err := f.prepare(ctx, o); err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
+	err = f.prepare(ctx, o)
+	if _, ok := errors.AsType[*toolfile.ScriptError](err); err != nil && !ok {
+		err = fmt.Errorf("%s: %w", name, err)
+	}
+	if err != nil {
+		return nil, err
 	}
 	return f, nil
+}
+
+// Read returns the module of a tool file, or what becomes of a script with the packages in folders. A folder is that of a script's
+// project. made is whether it was a script, whose module describes itself.
+func Read(ctx context.Context, name string, with []string) (module []byte, made bool, err error) {
+	path := name
+	if script.LanguageOf(name) == "" {
+		p, err := project.Open(name)
+		if err != nil || p.Script == "" {
+			module, err = toolfile.ReadFile(name)
+			return module, false, err
+		}
+		path = p.Script
+	}
+	module, _, err = script.Build(ctx, path, script.Options{With: with})
+	return module, true, err
 }
 
 // prepare makes the tools ready to be called.
@@ -126,10 +152,10 @@ func (f *File) Pick(name string) (*wasmtools.Tool, error) {
 	return nil, fmt.Errorf("%s has no tool %q: it has %s", f.Name, name, list)
 }
 
-// Call calls a tool as a server does. times gets how long the phases took; it may be nil. The error is a
-// *wasmtools.Error.
-func (f *File) Call(ctx context.Context, tool *wasmtools.Tool, arguments []byte, times *wasmtools.Times) ([]byte, error) {
-	return f.invoker.Call(ctx, invoke.RouteTo(tool), &wasmtools.Call{Arguments: arguments, Principal: wasmtools.Self(), Times: times})
+// Call calls a tool as a server does, on behalf of the process itself. The error is a *wasmtools.Error.
+func (f *File) Call(ctx context.Context, tool *wasmtools.Tool, call *wasmtools.Call) ([]byte, error) {
+	call.Principal = wasmtools.Self()
+	return f.invoker.Call(ctx, invoke.RouteTo(tool), call)
 }
 
 // TryExamples calls the tools with the arguments of their examples, in order, and calls tell with the outcome of each.

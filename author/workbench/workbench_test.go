@@ -54,11 +54,11 @@ func TestFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	var times wasmtools.Times
-	if got, err := f.Call(t.Context(), echo, []byte("{}"), &times); err != nil || string(got) != `{"n":1}` || times.Run <= 0 {
+	if got, err := f.Call(t.Context(), echo, &wasmtools.Call{Arguments: []byte("{}"), Times: &times}); err != nil || string(got) != `{"n":1}` || times.Run <= 0 {
 		t.Errorf("got %s, %v in %+v, want the arguments with their default", got, err, times)
 	}
 	var failed *wasmtools.Error
-	if _, err := f.Call(t.Context(), echo, []byte(`{"n":"`+strings.Repeat("x", 100)+`"}`), nil); !errors.As(err, &failed) || failed.Code != wasmtools.CodeInputTooLarge {
+	if _, err := f.Call(t.Context(), echo, &wasmtools.Call{Arguments: []byte(`{"n":"` + strings.Repeat("x", 100) + `"}`)}); !errors.As(err, &failed) || failed.Code != wasmtools.CodeInputTooLarge {
 		t.Errorf("got %v, want the limit of the options", err)
 	}
 	var trials []toolfile.Trial

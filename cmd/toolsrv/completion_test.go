@@ -33,7 +33,7 @@ func TestCompletion(t *testing.T) {
 		shells []string
 	}{
 		{"a command", []string{"toolsrv", "buil"}, []string{"build"}, both},
-		{"languages", []string{"toolsrv", "new", "greet", "--lang", ""}, []string{"go", "rust", "tinygo"}, both},
+		{"languages", []string{"toolsrv", "new", "greet", "--lang", ""}, []string{"go", "javascript", "python", "rust", "tinygo", "typescript"}, both},
 		{"folders", []string{"toolsrv", "build", ""}, []string{"c"}, both[:1]},
 		{"modules and folders", []string{"toolsrv", "inspect", ""}, []string{"a.wasm", "c"}, both[:1]},
 	} {

@@ -133,6 +133,12 @@ func TestDev(t *testing.T) {
 		t.Errorf("%d versions were built, want %d", built, want)
 	}
 
+	interrupt(t, s, temp)
+}
+
+// interrupt ends a process as Ctrl-C does: it exits with 0, and leaves none of its temporary files.
+func interrupt(t *testing.T, s *service, temp string) {
+	t.Helper()
 	if err := s.cmd.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)
 	}

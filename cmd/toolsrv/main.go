@@ -1,4 +1,4 @@
-// Command toolsrv serves WebAssembly tools over HTTP.
+// Command toolsrv serves WebAssembly tools over REST and MCP.
 package main
 
 import (

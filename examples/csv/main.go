@@ -60,7 +60,8 @@ var module = toolsrv.Export(toolsrv.Module{
 			toolsrv.Example{
 				Arguments: `{"csv": "name;born\n\"Lovelace; Ada\";1815\n", "limit": 1}`,
 				Result:    `{"columns": [{"name": "name", "type": "text"}, {"name": "born", "type": "number"}], "rows": [{"name": "Lovelace; Ada", "born": 1815}], "total": 1, "matched": 1}`,
-			}),
+			},
+		).With(toolsrv.Options{Title: "Query CSV", Annotations: toolsrv.Annotations{ReadOnly: toolsrv.Yes, OpenWorld: toolsrv.No}}),
 	},
 })
 
@@ -69,8 +70,14 @@ func main() {}
 // maxOutput bounds the rows of an answer in bytes: the server takes 4 MiB by default.
 const maxOutput = 3 << 20
 
-func ask(_ *toolsrv.Call, in query) (answer, error) {
-	t, err := read(in)
+// The steps that the tool's progress counts: reading, filtering, and sorting with all that follows.
+const steps = 3
+
+// often is after how many rows progress is reported: a report takes longer than a row.
+const often = 1000
+
+func ask(c *toolsrv.Call, in query) (answer, error) {
+	t, err := read(c, in)
 	if err != nil {
 		return answer{}, err
 	}
@@ -92,12 +99,16 @@ func ask(_ *toolsrv.Call, in query) (answer, error) {
 	}
 	matched := make([]int32, 0, t.rows())
 	for i := range t.rows() {
+		if i%often == 0 {
+			c.Progress(1+float64(i)/float64(t.rows()), steps, "filtering")
+		}
 		cells := t.row(i)
 		if !slices.ContainsFunc(tests, func(meets func([]string) bool) bool { return !meets(cells) }) {
 			matched = append(matched, int32(i))
 		}
 	}
 	out.Matched = len(matched)
+	c.Progress(2, steps, "sorting")
 	if order != nil {
 		slices.SortStableFunc(matched, order)
 	}

@@ -3,10 +3,12 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 	"strings"
 	"testing"
 
+	toolsrv "github.com/toolsrv/toolsrv/sdk/go"
 	"github.com/toolsrv/toolsrv/sdk/go/toolsrvtest"
 )
 
@@ -204,7 +206,7 @@ func FuzzRead(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		table, err := read(query{CSV: text, Delimiter: "auto", Header: true, Types: "auto"})
+		table, err := read(new(toolsrv.Call), query{CSV: text, Delimiter: "auto", Header: true, Types: "auto"})
 		if err != nil {
 			return
 		}
@@ -234,4 +236,24 @@ func FuzzCompareTexts(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestProgress has the tool report all of its steps, and the long ones more than once.
+func TestProgress(t *testing.T) {
+	t.Parallel()
+	quoted, _ := json.Marshal("n\n" + strings.Repeat("1\n", 3500))
+	reports, _, err := toolsrvtest.Progress(t, module, "query", `{"csv": `+string(quoted)+`, "limit": 1}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	counts := map[string]int{}
+	for _, r := range reports {
+		counts[r.Message]++
+		if r.Total != steps || r.Done > steps {
+			t.Errorf("got %+v, want part of %d", r, steps)
+		}
+	}
+	if want := (map[string]int{"reading": 4, "filtering": 4, "sorting": 1}); !maps.Equal(counts, want) {
+		t.Errorf("got %v, want %v", counts, want)
+	}
 }

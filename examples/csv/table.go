@@ -78,7 +78,7 @@ const (
 )
 
 // read reads the text of a query.
-func read(in query) (*table, error) {
+func read(c *toolsrv.Call, in query) (*table, error) {
 	source := strings.TrimPrefix(in.CSV, "\ufeff")
 	if strings.TrimSpace(source) == "" {
 		return nil, &toolsrv.Error{Code: "empty", Message: "The text has no rows: pass CSV with a header row, or rows and \"header\": false."}
@@ -92,7 +92,10 @@ func read(in query) (*table, error) {
 	r.ReuseRecord = true
 	t := &table{}
 	short := 0
-	for {
+	for i := 0; ; i++ {
+		if i%often == 0 {
+			c.Progress(float64(r.InputOffset())/float64(len(source)), steps, "reading")
+		}
 		record, err := r.Read()
 		if err == io.EOF {
 			break

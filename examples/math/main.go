@@ -23,9 +23,11 @@ var module = toolsrv.Export(toolsrv.Module{
 	Tools: []toolsrv.Tool{
 		toolsrv.Func("add", "Add two numbers.", add,
 			toolsrv.Example{Arguments: `{"a": 2, "b": 3}`, Result: `5`},
-			toolsrv.Example{Arguments: `{"a": 0.5, "b": -1}`, Result: `-0.5`}),
+			toolsrv.Example{Arguments: `{"a": 0.5, "b": -1}`, Result: `-0.5`},
+		).With(toolsrv.Options{Title: "Add two numbers", Annotations: toolsrv.Annotations{ReadOnly: toolsrv.Yes, OpenWorld: toolsrv.No}}),
 		toolsrv.Func("divide", "Divide one number by another.", divide,
-			toolsrv.Example{Arguments: `{"dividend": 7, "divisor": 2}`, Result: `3.5`}),
+			toolsrv.Example{Arguments: `{"dividend": 7, "divisor": 2}`, Result: `3.5`},
+		).With(toolsrv.Options{Title: "Divide two numbers", Annotations: toolsrv.Annotations{ReadOnly: toolsrv.Yes, OpenWorld: toolsrv.No}}),
 	},
 })
 

@@ -58,12 +58,14 @@ var module = toolsrv.Export(toolsrv.Module{
 				Arguments: `{"pattern": "(?P<user>\\w+)@(?P<host>[\\w.]+)", "text": "Write to ada@example.com."}`,
 				Result:    `{"matches": [{"text": "ada@example.com.", "start": 9, "end": 25, "line": 1, "groups": {"user": "ada", "host": "example.com."}}], "more": false}`,
 			},
-			toolsrv.Example{Arguments: `{"pattern": "^b", "text": "abc"}`, Result: `{"matches": [], "more": false}`}),
+			toolsrv.Example{Arguments: `{"pattern": "^b", "text": "abc"}`, Result: `{"matches": [], "more": false}`},
+		).With(toolsrv.Options{Title: "Find matches of a pattern", Annotations: toolsrv.Annotations{ReadOnly: toolsrv.Yes, OpenWorld: toolsrv.No}}),
 		toolsrv.Func("replace", "Replace all matches of a regular expression (RE2) in a text.", replace,
 			toolsrv.Example{
 				Arguments: `{"pattern": "(\\d+)-(\\d+)", "text": "10-20, 30-40", "replacement": "${2}–${1}"}`,
 				Result:    `{"text": "20–10, 40–30", "count": 2}`,
-			}),
+			},
+		).With(toolsrv.Options{Title: "Replace matches of a pattern", Annotations: toolsrv.Annotations{ReadOnly: toolsrv.Yes, OpenWorld: toolsrv.No}}),
 	},
 })
 

@@ -33,7 +33,8 @@ var module = toolsrv.Export(toolsrv.Module{
 			toolsrv.Example{
 				Arguments: `{"template": "{{if gt (len .list) 1}}{{join \", \" .list}}{{else}}nothing{{end}}", "data": {"list": ["a", "b"]}}`,
 				Result:    `"a, b"`,
-			}),
+			},
+		).With(toolsrv.Options{Title: "Fill in a template", Annotations: toolsrv.Annotations{ReadOnly: toolsrv.Yes, OpenWorld: toolsrv.No}}),
 	},
 })
 

@@ -49,7 +49,8 @@ var module = toolsrv.Export(toolsrv.Module{
 				Arguments: `{"text": ""}`,
 				Result: `{"characters": 0, "letters": 0, "words": 0, "unique_words": 0, "sentences": 0, "paragraphs": 0, "lines": 0,
 					"average_word_length": 0, "reading_seconds": 0, "top_words": []}`,
-			}),
+			},
+		).With(toolsrv.Options{Title: "Describe a text", Annotations: toolsrv.Annotations{ReadOnly: toolsrv.Yes, OpenWorld: toolsrv.No}}),
 	},
 })
 

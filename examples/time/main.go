@@ -78,30 +78,40 @@ type span struct {
 	TotalHours   float64 `json:"total_hours"`
 }
 
+// icons show a clock.
+var icons = []toolsrv.Icon{{
+	Src:   "data:image/svg+xml;base64,PHN2ZyB4bWxucz0iaHR0cDovL3d3dy53My5vcmcvMjAwMC9zdmciIHZpZXdCb3g9IjAgMCAyNCAyNCIgZmlsbD0ibm9uZSIgc3Ryb2tlPSIjNzc3IiBzdHJva2Utd2lkdGg9IjIiPjxjaXJjbGUgY3g9IjEyIiBjeT0iMTIiIHI9IjEwIi8+PHBhdGggZD0iTTEyIDZ2Nmw0IDIiLz48L3N2Zz4=",
+	Sizes: []string{"any"},
+}}
+
 var module = toolsrv.Export(toolsrv.Module{
 	Namespace: "time",
 	Version:   "1.0.0",
 	Tools: []toolsrv.Tool{
 		toolsrv.Func("now", "Return the current date and time in one or several time zones.", now,
-			toolsrv.Example{Arguments: `{"zones": ["Europe/Berlin"]}`}),
+			toolsrv.Example{Arguments: `{"zones": ["Europe/Berlin"]}`},
+		).With(toolsrv.Options{Title: "Tell the time", Annotations: toolsrv.Annotations{ReadOnly: toolsrv.Yes, OpenWorld: toolsrv.No}, Icons: icons}),
 		toolsrv.Func("convert", "Convert a time in one time zone to others, with its weekday, ISO week, daylight saving and Unix time.", convert,
 			toolsrv.Example{
 				Arguments: `{"time": "2026-07-01 09:00", "zone": "America/New_York", "zones": ["Europe/Berlin"]}`,
 				Result: `{"times": [{"time": "2026-07-01T15:00:00+02:00", "zone": "Europe/Berlin", "abbreviation": "CEST", "daylight_saving": true,
 					"weekday": "Wednesday", "iso_week": "2026-W27", "day_of_year": 182, "unix": 1782910800}]}`,
-			}),
+			},
+		).With(toolsrv.Options{Title: "Convert between time zones", Annotations: toolsrv.Annotations{ReadOnly: toolsrv.Yes, OpenWorld: toolsrv.No}, Icons: icons}),
 		toolsrv.Func("add", "Add years, months, weeks, days, business days, hours, minutes and seconds to a time; negative numbers go back.", add,
 			toolsrv.Example{
 				Arguments: `{"time": "2026-01-31", "months": 1}`,
 				Result: `{"start": {"time": "2026-01-31T00:00:00Z", "zone": "UTC", "abbreviation": "UTC", "daylight_saving": false, "weekday": "Saturday", "iso_week": "2026-W05", "day_of_year": 31, "unix": 1769817600},
 					"result": {"time": "2026-02-28T00:00:00Z", "zone": "UTC", "abbreviation": "UTC", "daylight_saving": false, "weekday": "Saturday", "iso_week": "2026-W09", "day_of_year": 59, "unix": 1772236800}}`,
-			}),
+			},
+		).With(toolsrv.Options{Title: "Add to a time", Annotations: toolsrv.Annotations{ReadOnly: toolsrv.Yes, OpenWorld: toolsrv.No}, Icons: icons}),
 		toolsrv.Func("difference", "Compute how long it is from one time to another: in calendar units, in business days and in total.", difference,
 			toolsrv.Example{
 				Arguments: `{"from": "2024-02-29", "to": "2026-03-02 12:00"}`,
 				Result: `{"negative": false, "years": 2, "months": 0, "days": 2, "hours": 12, "minutes": 0, "seconds": 0,
 					"calendar_days": 732, "business_days": 522, "total_seconds": 63288000, "total_hours": 17580}`,
-			}),
+			},
+		).With(toolsrv.Options{Title: "Compute the time between", Annotations: toolsrv.Annotations{ReadOnly: toolsrv.Yes, OpenWorld: toolsrv.No}, Icons: icons}),
 	},
 })
 

@@ -46,13 +46,15 @@ var module = toolsrv.Export(toolsrv.Module{
 	Tools: []toolsrv.Tool{
 		toolsrv.Func("convert", "Convert a value from one unit to another: length, area, volume, mass, temperature, speed, time, data, pressure, energy, power, force, angle, frequency, fuel consumption.", convert,
 			toolsrv.Example{Arguments: `{"value": 10, "from": "km", "to": "miles"}`, Result: `{"value": 6.21371192237, "unit": "mi", "quantity": "length", "text": "10 km = 6.21371192237 mi"}`},
-			toolsrv.Example{Arguments: `{"value": 98.6, "from": "°F", "to": "celsius"}`, Result: `{"value": 37, "unit": "°C", "quantity": "temperature", "text": "98.6 °F = 37 °C"}`}),
+			toolsrv.Example{Arguments: `{"value": 98.6, "from": "°F", "to": "celsius"}`, Result: `{"value": 37, "unit": "°C", "quantity": "temperature", "text": "98.6 °F = 37 °C"}`},
+		).With(toolsrv.Options{Title: "Convert units", Annotations: toolsrv.Annotations{ReadOnly: toolsrv.Yes, OpenWorld: toolsrv.No}}),
 		toolsrv.Func("list", "List the units that convert knows, with their symbols and names.", list,
 			toolsrv.Example{
 				Arguments: `{"quantity": "angle"}`,
 				Result: `[{"quantity": "angle", "units": [{"symbol": "rad", "names": ["radian"]}, {"symbol": "°", "names": ["deg", "degree"]},
 					{"symbol": "′", "names": ["arcmin", "arcminute"]}, {"symbol": "″", "names": ["arcsec", "arcsecond"]}, {"symbol": "gon", "names": ["grad", "gradian"]}, {"symbol": "turn", "names": ["revolution"]}]}]`,
-			}),
+			},
+		).With(toolsrv.Options{Title: "List units", Annotations: toolsrv.Annotations{ReadOnly: toolsrv.Yes, OpenWorld: toolsrv.No}}),
 	},
 })
 

@@ -42,6 +42,25 @@ func Keep(ctx context.Context, limit int64) {
 	}
 }
 
+// Brief has Go collect seldom, for a program that ends in a moment. What the environment says in GOGC holds instead.
+func Brief() {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(most)
+	}
+}
+
+// Release gives back to the system, once after a time, the memory that the start of a program has left over, unless ctx ends before.
+// It is for programs that must be small rather than fast.
+func Release(ctx context.Context, after time.Duration) {
+	timer := time.NewTimer(after)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		debug.FreeOSMemory()
+	case <-ctx.Done():
+	}
+}
+
 // percent returns how much garbage may lie around, in percent of what is alive, rounded so that it seldom changes.
 func percent(alive, limit int64) int {
 	garbage := min(spare, limit/4)

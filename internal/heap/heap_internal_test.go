@@ -2,8 +2,11 @@ package heap
 
 import (
 	"context"
+	"runtime"
 	"runtime/debug"
+	"runtime/metrics"
 	"testing"
+	"time"
 )
 
 func TestPercent(t *testing.T) {
@@ -48,5 +51,49 @@ func TestKeep(t *testing.T) {
 	Keep(t.Context(), 2<<30) // returns at once
 	if limit, gc := debug.SetMemoryLimit(-1), debug.SetGCPercent(100); limit != 3<<30 || gc != 100 {
 		t.Errorf("got the limit %d and GOGC %d, want what the environment says to be left alone", limit, gc)
+	}
+}
+
+// TestBrief is not parallel: it changes the process, and changes it back.
+func TestBrief(t *testing.T) {
+	gc := debug.SetGCPercent(100)
+	defer debug.SetGCPercent(gc)
+	t.Setenv("GOGC", "100")
+	Brief()
+	if got := debug.SetGCPercent(100); got != 100 {
+		t.Errorf("GOGC is %d, want what the environment says", got)
+	}
+	t.Setenv("GOGC", "")
+	Brief()
+	if got := debug.SetGCPercent(100); got != 400 {
+		t.Errorf("GOGC is %d, want 400", got)
+	}
+}
+
+// TestRelease gives garbage back after a time, and never where the program ends before.
+func TestRelease(t *testing.T) {
+	const garbage = 64 << 20
+	released := func() uint64 {
+		sample := []metrics.Sample{{Name: "/memory/classes/heap/released:bytes"}}
+		metrics.Read(sample)
+		return sample[0].Value.Uint64()
+	}
+	b := make([]byte, garbage)
+	fill(b)
+	before := released() // without b, wherever it lies
+	runtime.KeepAlive(b)
+	Release(t.Context(), time.Millisecond)
+	if after := released(); after < before+garbage/2 {
+		t.Errorf("%d bytes of the heap were released before and %d after, want %d more", before, after, garbage)
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	Release(ended, time.Hour)
+}
+
+// fill has the system provide the memory.
+func fill(b []byte) {
+	for i := range b {
+		b[i] = 1
 	}
 }

@@ -1,9 +1,6 @@
 package jsontree
 
-import (
-	"encoding/json"
-	"unicode/utf8"
-)
+import "unicode/utf8"
 
 // MaxCheckDepth is the deepest nesting of arrays and objects that Check can be asked to accept.
 const MaxCheckDepth = 1000
@@ -117,51 +114,4 @@ func scalarEnd(b []byte, i int) (end int, wrong flaw) {
 		return wordEnd(b, i)
 	}
 	return numberEnd(b, i)
-}
-
-// Members calls f with each member of an object, in order, until f fails. text is what Check has accepted; value is a part of
-// it. Members reports false where text is not an object. It builds no tree, however large the values are.
-func Members(text []byte, f func(name string, value []byte) error) (isObject bool, err error) {
-	i := skipSpace(text, 0)
-	if text[i] != '{' {
-		return false, nil
-	}
-	for i = skipSpace(text, i+1); text[i] != '}'; {
-		end, _, _ := stringEnd(text, i+1, lone)
-		var name string
-		if err := json.Unmarshal(text[i:end], &name); err != nil {
-			return true, err
-		}
-		i = skipSpace(text, skipSpace(text, end)+1) // behind the colon
-		end = valueEnd(text, i)
-		if err := f(name, text[i:end:end]); err != nil {
-			return true, err
-		}
-		if i = skipSpace(text, end); text[i] == ',' {
-			i = skipSpace(text, i+1)
-		}
-	}
-	return true, nil
-}
-
-// valueEnd returns the index behind the value at i, which is correct.
-func valueEnd(b []byte, i int) int {
-	for depth := 0; ; {
-		switch b[i] {
-		case '{', '[':
-			depth++
-			i++
-		case '}', ']':
-			depth--
-			i++
-		case ',', ':', ' ', '\t', '\n', '\r':
-			i++
-			continue // no value ends here
-		default:
-			i, _ = scalarEnd(b, i)
-		}
-		if depth == 0 {
-			return i
-		}
-	}
 }

@@ -24,6 +24,7 @@ type schema struct {
 	AnyOf                []*schema         `json:"anyOf,omitempty"`
 	Format               string            `json:"format,omitempty"`
 	ContentEncoding      string            `json:"contentEncoding,omitempty"`
+	ContentMediaType     string            `json:"contentMediaType,omitempty"`
 	Pattern              string            `json:"pattern,omitempty"`
 	Enum                 []json.RawMessage `json:"enum,omitempty"`
 	Minimum              json.RawMessage   `json:"minimum,omitempty"`

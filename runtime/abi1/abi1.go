@@ -1,9 +1,10 @@
 // Package abi1 is what tools of ABI 1 import, which docs/abi.md describes: the module toolsrv_v1, by which a tool reads its
-// arguments, and tells its result, its failure and what is to be logged; and WASI.
+// arguments, and tells its result, its failure, what is to be logged and how far it is; and WASI.
 package abi1
 
 import (
 	"log/slog"
+	"math"
 	"time"
 
 	"github.com/toolsrv/toolsrv/runtime/hostabi"
@@ -28,6 +29,7 @@ func set() *hostabi.Set {
 		{Name: "fail", Params: "ii", Do: fail},
 		{Name: "log", Params: "iii", Do: logLine},
 		{Name: "deadline", Results: "I", Do: deadline},
+		{Name: "progress", Params: "FFii", Cost: progressCost, Do: progress},
 	}}
 }
 
@@ -64,4 +66,15 @@ func deadline(c *hostabi.Call, stack []uint64) {
 		left = max(0, time.Until(c.Deadline()).Milliseconds())
 	}
 	stack[0] = uint64(left)
+}
+
+// progressCost is the cost of a report that is kept for later: it reads the time and copies the message.
+const progressCost = 300
+
+// progress reports how far the call is. Numbers that make no sense are no reason to break a call.
+func progress(c *hostabi.Call, stack []uint64) {
+	done, total := math.Float64frombits(stack[0]), math.Float64frombits(stack[1])
+	if c.Progress(done, total, c.View(stack[2], stack[3])) {
+		c.Charge(hostabi.LineCost)
+	}
 }

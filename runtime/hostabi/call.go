@@ -114,6 +114,13 @@ func (c *Call) Log(level slog.Level, source string, line []byte) bool {
 	return c.host.Log(level, source, line)
 }
 
+// Progress reports how much of its work the guest has done, to whoever listens to the call. total is how much there is to do, 0
+// where the guest does not know. A report that does not say more than the one before is dropped. One that comes too soon after it
+// is kept until it is time, or until the next one takes its place. Progress reports true where somebody was told now.
+func (c *Call) Progress(done, total float64, message []byte) (told bool) {
+	return c.run.Serving && c.host.Progress(done, total, message)
+}
+
 // Deadline returns when the call ends at the latest, by the tool's limit and the caller's own.
 func (c *Call) Deadline() time.Time { return c.host.Ends() }
 

@@ -2,6 +2,7 @@ package hostabi_test
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"math"
 	"strings"
@@ -27,6 +28,7 @@ func (m memory) Read(offset, length uint32) ([]byte, bool) {
 type host struct {
 	looks           int
 	output, failure string
+	progress        []string
 }
 
 func (h *host) Look()                               { h.looks++ }
@@ -34,6 +36,10 @@ func (h *host) Wait(f func(context.Context))        { f(context.Background()) }
 func (h *host) Ends() time.Time                     { return time.Time{} }
 func (h *host) Fail(b []byte)                       { h.failure = string(b) }
 func (h *host) Log(slog.Level, string, []byte) bool { return true }
+func (h *host) Progress(done, total float64, message []byte) bool {
+	h.progress = append(h.progress, fmt.Sprintf("%v/%v %s", done, total, message))
+	return true
+}
 func (h *host) Output(b []byte, replace bool) {
 	if replace {
 		h.output = ""
@@ -105,7 +111,13 @@ func TestCopies(t *testing.T) {
 		c.SetOutput([]byte("out"))
 		c.AppendOutput([]byte("put"))
 		c.Fail([]byte("failure"))
+		if !c.Progress(1, 2, []byte("half")) {
+			t.Error("a report of a call is dropped")
+		}
 	})
+	if got := fmt.Sprint(h.progress); got != "[1/2 half]" {
+		t.Errorf("got the progress %s", got)
+	}
 	if string(m) != "++23input9abcdef" || h.output != "output" || h.failure != "failure" {
 		t.Errorf("got %q, output %q, failure %q", m, h.output, h.failure)
 	}
@@ -113,12 +125,13 @@ func TestCopies(t *testing.T) {
 	invoke(start, m, hostabi.Run{}, func(c *hostabi.Call) {
 		c.SetOutput([]byte("out"))
 		c.Fail([]byte("failure"))
+		c.Progress(1, 2, nil)
 		if c.Grant() != nil || c.Principal() != nil || len(c.Input()) > 0 {
 			t.Error("a start is given something")
 		}
 	})
-	if start.output != "" || start.failure != "" {
-		t.Errorf("a start has the output %q and the failure %q", start.output, start.failure)
+	if start.output != "" || start.failure != "" || start.progress != nil {
+		t.Errorf("a start has the output %q, the failure %q and the progress %q", start.output, start.failure, start.progress)
 	}
 }
 

@@ -21,6 +21,8 @@ type Host interface {
 	Fail(b []byte)
 	// Log is [Call.Log].
 	Log(level slog.Level, source string, line []byte) bool
+	// Progress is [Call.Progress].
+	Progress(done, total float64, message []byte) bool
 }
 
 // A Memory is a guest's memory.
@@ -94,4 +96,8 @@ type Listener interface {
 	// Log hears a log line, of valid UTF-8 and of at most MaxLine bytes. source says where the line came from: "log", "stdout" or
 	// "stderr".
 	Log(level slog.Level, source, line string)
+	// Progress hears how much of its work the guest has done. done is finite, not negative, and more each time. total is how much
+	// there is to do, in the same unit and no less than done, or 0 where that is not known. message is valid UTF-8 of at most
+	// 1 KiB, and may be empty. There are no more than ten reports in a second.
+	Progress(done, total float64, message string)
 }

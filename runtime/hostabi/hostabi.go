@@ -23,7 +23,7 @@ type Set struct {
 // A Function is a function that the host offers to guests.
 type Function struct {
 	Name string
-	// Params and Results hold one letter for each parameter and result: i for i32, I for i64.
+	// Params and Results hold one letter for each parameter and result: i for i32, I for i64, F for f64.
 	Params, Results string
 	// Cost is what each call of the function is charged, in nanoseconds; 0 means [CallCost]. The methods of [Call] charge what they
 	// copy. Whatever else takes time, the function has to charge itself, with [Call.Charge].

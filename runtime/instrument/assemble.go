@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"github.com/toolsrv/toolsrv/internal/text"
+	"github.com/toolsrv/toolsrv/runtime/instrument/internal/weigh"
 	"github.com/toolsrv/toolsrv/runtime/internal/opcode"
 	"github.com/toolsrv/toolsrv/runtime/wasmbin"
 )
@@ -113,7 +114,7 @@ func (w *rewriter) writeGlobals(r *wasmbin.Reader) []byte {
 		mutable := r.Byte("a global's mutability")
 		out = append(out, byte(kind), mutable)
 		if ahead := *r; kind == wasmbin.I32 && mutable == 1 {
-			if first, ok := i32Constant(&ahead); ok && first > 0 && first%16 == 0 {
+			if first, ok := ahead.I32Constant(); ok && first > 0 && first%16 == 0 {
 				w.pointers = append(w.pointers, pointer{imported + i, len(w.out.Globals), first})
 			}
 		}
@@ -177,18 +178,6 @@ func (w *rewriter) copyConstant(r *wasmbin.Reader, out []byte) []byte {
 			return append(out, opcode.End)
 		}
 	}
-}
-
-// i32Constant reads a constant expression, and returns its value if it is one i32.const.
-func i32Constant(r *wasmbin.Reader) (value uint32, ok bool) {
-	var in wasmbin.Instruction
-	in.ReadConstant(r)
-	if in.Op != opcode.I32Const {
-		return 0, false
-	}
-	value = in.A
-	in.ReadConstant(r)
-	return value, r.Err == nil && in.Op == opcode.End
 }
 
 // declare notes that a function may be in a table, and that ref.func may name it.
@@ -306,7 +295,7 @@ func (w *rewriter) writeData(r *wasmbin.Reader) []byte {
 		offset := uint32(0)
 		if form != 1 {
 			var ok bool
-			if offset, ok = i32Constant(r); !ok {
+			if offset, ok = r.I32Constant(); !ok {
 				r.Fail(start, "data segment %d has an offset that is %w: it must be one i32.const", i, wasmbin.ErrUnsupported)
 			}
 			if len(w.memories) == 0 {
@@ -353,6 +342,7 @@ func (w *rewriter) writeCode(r *wasmbin.Reader) []byte {
 		w.flat[i] = uint8(measureFlat(b, f.locals))
 		r.Pos = f.end
 	}
+	w.ruler = weigh.NewRuler(&weigh.Module{Types: w.signatures(), Functions: w.functions})
 	for i := range w.bodies {
 		w.current = i
 		b := w.body(i)

@@ -57,7 +57,8 @@ func (w *rewriter) analyse(r *wasmbin.Reader, f *function) {
 	f.loops, f.edges = len(w.loops), len(w.edges)
 	scopes := append(w.scopes[:0], scope{op: opcode.Block, loop: -1, result: len(f.results)})
 	calls, sets, count := 0, 0, 0
-	wide := 0 // 16 instead of 8 bytes for a value
+	passed := 0 // parameters and results of calls, beyond what fits into registers
+	wide := 0   // 16 instead of 8 bytes for a value
 	f.cost = 1 + f.locals/4
 	var in wasmbin.Instruction
 	for r.Err == nil && len(scopes) > 0 {
@@ -103,6 +104,7 @@ func (w *rewriter) analyse(r *wasmbin.Reader, f *function) {
 				break
 			}
 			w.edge(int(in.A))
+			passed += w.passes(w.functions[in.A])
 		case opcode.CallIndirect:
 			calls++
 			if int64(in.A) >= int64(len(w.types)) {
@@ -111,6 +113,7 @@ func (w *rewriter) analyse(r *wasmbin.Reader, f *function) {
 			}
 			w.table(r, &in, in.B)
 			w.edge(len(w.functions) + w.canonical[in.A])
+			passed += w.passes(in.A)
 			f.indirect = true
 		case opcode.LocalGet, opcode.LocalSet, opcode.LocalTee:
 			if int64(in.A) >= int64(f.locals) {
@@ -139,9 +142,26 @@ func (w *rewriter) analyse(r *wasmbin.Reader, f *function) {
 	if len(w.loops) > maxLoopsTotal {
 		r.Fail(f.start, "more than %d loops in a module", maxLoopsTotal)
 	}
-	// The compiler keeps a slot for each value that outlives a call, and never uses one twice. How many do is not known. This
-	// charges about twice the frame of an ordinary function, and at least a fifth of one that was made to be large.
-	f.frame = (48 + 4*(f.locals+sets+calls) + count/2) << wide
+	f.frame = (48 + 4*(f.locals+sets+calls) + 8*passed + count/2) << wide
+	if f.frame > roughFrame && r.Err == nil {
+		if measured, ok := w.ruler.Frame(w.types[w.functions[w.imported+w.current]], r.Data[f.start:f.end]); ok {
+			f.frame = max(measured<<wide, f.frame/roughFactor)
+		}
+	}
+}
+
+// The frame of most functions is estimated by what is in them: that is about twice the frame of an ordinary function, and at
+// least a seventh of one that was made to be large. One with more than roughFrame bytes is measured. A loop that interprets has
+// thousands of instructions and values, of which few are needed at a time: JS_CallInternal of QuickJS was taken for 23 KB, is
+// measured as 11, and has 7.6.
+const (
+	roughFrame  = 1024
+	roughFactor = 6 // a measured frame is at least this part of the estimate
+)
+
+// passes returns how many parameters and results a call passes beyond those that are always in registers.
+func (w *rewriter) passes(t uint32) int {
+	return max(0, len(w.types[t].Params)-6) + max(0, len(w.types[t].Results)-1)
 }
 
 // pay adds to the cost of the innermost loop, or of the function.

@@ -16,7 +16,7 @@ import (
 
 // RewriterVersion is raised whenever Rewrite rewrites a module differently or refuses other modules. It belongs in the key
 // under which anything about rewritten modules is kept: what is found there is neither rewritten nor checked again.
-const RewriterVersion = 7
+const RewriterVersion = 9
 
 // The names that Rewrite adds to a module.
 const (
@@ -154,6 +154,7 @@ type rewriter struct {
 	pointers               []pointer     // that may be the stack pointer
 	stackExport, stackName int           // index of the global that is called so, plus 1; 0: none is
 	globalNames            bool          // the name section has names of globals
+	ruler                  *weigh.Ruler  // of functions as they are read
 	compiled               *weigh.Module // what is written, as the compiler will see it
 
 	dataUsed bool // an instruction names a data segment

@@ -21,10 +21,7 @@ const (
 
 // scale returns a scale for the functions as they are written. own are the types of the added ones.
 func (w *rewriter) scale(own []uint32) *weigh.Scale {
-	m := &weigh.Module{Imported: w.imported + added, Mutable: w.mutable + addedGlobals}
-	for _, t := range w.types {
-		m.Types = append(m.Types, weigh.Signature{Params: len(t.Params), Results: len(t.Results)})
-	}
+	m := &weigh.Module{Types: w.signatures(), Imported: w.imported + added, Mutable: w.mutable + addedGlobals}
 	m.Types = append(m.Types, weigh.Signature{}, weigh.Signature{Params: 1, Results: 1}, weigh.Signature{Params: 1}, weigh.Signature{Params: 3})
 	m.Functions = append(m.Functions, w.functions[:w.imported]...)
 	for range added {
@@ -33,6 +30,15 @@ func (w *rewriter) scale(own []uint32) *weigh.Scale {
 	m.Functions = append(append(m.Functions, w.functions[w.imported:]...), own...)
 	w.compiled = m
 	return weigh.NewScale(m)
+}
+
+// signatures returns the types of functions and blocks.
+func (w *rewriter) signatures() []weigh.Signature {
+	all := make([]weigh.Signature, 0, len(w.types)+addedTypes)
+	for _, t := range w.types {
+		all = append(all, weigh.Signature{Params: len(t.Params), Results: len(t.Results)})
+	}
+	return all
 }
 
 // weigh adds what it takes to compile a function whose body has been written, and refuses the function if that is too much.

@@ -18,7 +18,7 @@ type Limits struct {
 	Fuel   int64 `key:"fuel" default:"0" least:"0" most:"9223372036854775807" zero:"unlimited" means:"most that a call may compute, in units of about a WebAssembly instruction"`
 	Memory int64 `key:"memory" unit:"bytes" default:"64MiB" least:"64KiB" most:"4GiB" means:"largest memory of a tool; whole pages of 64 KiB count"`
 	// Stack bounds the stack of the sandbox. Guests of some compilers have a second one in their memory.
-	Stack       int64 `key:"stack" unit:"bytes" default:"1MiB" least:"16KiB" most:"32MiB" means:"largest call stack of a tool"`
+	Stack       int64 `key:"stack" unit:"bytes" default:"32MiB" least:"16KiB" most:"64MiB" means:"largest call stack of a tool"`
 	Input       int64 `key:"input" unit:"bytes" default:"1MiB" least:"1B" most:"1GiB" means:"largest body of a call"`
 	Output      int64 `key:"output" unit:"bytes" default:"4MiB" least:"1B" most:"1GiB" means:"largest result of a call"`
 	LogLines    int   `key:"log_lines" default:"100" least:"0" most:"10000" zero:"none" means:"lines that a call may log; the rest is dropped"`

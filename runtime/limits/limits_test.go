@@ -52,7 +52,7 @@ func TestTable(t *testing.T) {
 func TestDefault(t *testing.T) {
 	t.Parallel()
 	want := limits.Limits{
-		Timeout: 5 * time.Second, Memory: 64 << 20, Stack: 1 << 20, Input: 1 << 20, Output: 4 << 20,
+		Timeout: 5 * time.Second, Memory: 64 << 20, Stack: 32 << 20, Input: 1 << 20, Output: 4 << 20,
 		LogLines: 100, Concurrency: 4 * runtime.GOMAXPROCS(0), Queue: 64,
 	}
 	if got := limits.Default(); got != want {

@@ -1,5 +1,14 @@
 package linmem
 
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
 // NewReadImage is NewImage on a kernel without PAGEMAP_SCAN.
 func NewReadImage(content []byte) (*Image, error) {
 	image, err := new(Store).NewImage(content)
@@ -10,3 +19,37 @@ func NewReadImage(content []byte) (*Image, error) {
 }
 
 const KeepResident, AgeEvery = keepResident, ageEvery
+
+// Arenas returns how many files the store has.
+func (s *Store) Arenas() int { return len(s.arenas) }
+
+// Blocks returns how many bytes the store's files take.
+func (s *Store) Blocks(t testing.TB) (size int64) {
+	for _, a := range s.arenas {
+		var stat unix.Stat_t
+		if err := unix.Fstat(a.fd, &stat); err != nil {
+			t.Fatal(err)
+		}
+		size += stat.Blocks * 512
+	}
+	return size
+}
+
+// SystemMappings returns how many mappings of the process lie in the memory's address space.
+func (m *Memory) SystemMappings(t testing.TB) (n int) {
+	maps, err := os.ReadFile("/proc/self/maps")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(maps)) {
+		var start, end uint64
+		if _, err := fmt.Sscanf(line, "%x-%x", &start, &end); err != nil {
+			t.Fatal(err)
+		}
+		// The system joins what lies outside to a neighbour of the same kind.
+		if start < m.base()+uint64(len(m.space)) && end > m.base() {
+			n++
+		}
+	}
+	return n
+}

@@ -28,9 +28,6 @@ type arena struct {
 	free []extent // by their offsets, never two that touch
 }
 
-// An extent is a range of whole pages.
-type extent struct{ offset, size int }
-
 // A file is the stored part of an image, in an arena, for memories to map.
 type file struct {
 	store   *Store
@@ -40,19 +37,13 @@ type file struct {
 	pagemap *pagemap
 }
 
-// newFile keeps a copy of stored. Blank pages are holes in the file: they cost nothing until somebody touches them.
-func (s *Store) newFile(stored []byte, blank []bool, page int, p *pagemap) (*file, error) {
+// newFile returns a file of size bytes, all of them zeros. What nobody writes is a hole, and costs nothing until somebody touches it.
+func (s *Store) newFile(size int, p *pagemap) (*file, error) {
 	f := &file{store: s, pagemap: p}
-	if len(stored) == 0 {
+	if size == 0 {
 		return f, nil
 	}
-	if err := s.place(f, len(stored)); err != nil {
-		return nil, err
-	}
-	if err := f.write(stored, blank, page); err != nil {
-		return nil, errors.Join(err, f.close())
-	}
-	return f, nil
+	return f, s.place(f, size)
 }
 
 // place finds size bytes for f, in a new arena where there is no room.
@@ -147,7 +138,21 @@ func (a *arena) close() error {
 	return errors.Join(err, unix.Close(a.fd))
 }
 
-func (f *file) write(stored []byte, blank []bool, page int) error {
+// write writes to the file at offset.
+func (f *file) write(content []byte, offset int) error {
+	for len(content) > 0 {
+		written, err := unix.Pwrite(f.arena.fd, content, int64(f.offset+offset))
+		if err != nil && err != unix.EINTR {
+			return fmt.Errorf("write a memory file: %w", err)
+		}
+		written = max(written, 0)
+		content, offset = content[written:], offset+written
+	}
+	return nil
+}
+
+// writePages writes all pages of stored but those that are blank.
+func (f *file) writePages(stored []byte, blank []bool, page int) error {
 	for n := 0; n < len(blank); {
 		first := n
 		for n < len(blank) && blank[n] == blank[first] {
@@ -156,23 +161,22 @@ func (f *file) write(stored []byte, blank []bool, page int) error {
 		if blank[first] {
 			continue
 		}
-		for from, to := first*page, n*page; from < to; {
-			written, err := unix.Pwrite(f.arena.fd, stored[from:to], int64(f.offset+from))
-			if err != nil && err != unix.EINTR {
-				return fmt.Errorf("write a memory file: %w", err)
-			}
-			from += max(written, 0)
+		if err := f.write(stored[first*page:n*page], first*page); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-// overlay maps the file over the start of space, readable and writable. A page that is written is copied.
-func (f *file) overlay(space []byte) error {
-	if len(f.view) == 0 {
+// overlay maps the file over the start of space.
+func (f *file) overlay(space []byte) error { return f.overlayPart(space, extent{0, len(f.view)}) }
+
+// overlayPart maps part of the file over the start of space, readable and writable. A page that is written is copied.
+func (f *file) overlayPart(space []byte, part extent) error {
+	if part.size == 0 {
 		return nil
 	}
-	_, err := unix.MmapPtr(f.arena.fd, int64(f.offset), unsafe.Pointer(unsafe.SliceData(space)), uintptr(len(f.view)),
+	_, err := unix.MmapPtr(f.arena.fd, int64(f.offset+part.offset), unsafe.Pointer(unsafe.SliceData(space[:part.size])), uintptr(part.size),
 		unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_FIXED)
 	return err
 }

@@ -14,11 +14,13 @@ const granule = 64 << 10
 // concurrent use. On Linux it takes storage only for the pages that are not all zeros, however many memories share it.
 type Image struct {
 	size   int
-	stored []byte // the content without the zeros at its end; whole pages; read-only
+	stored []byte // the content without the zeros at its end, or what a layer has of it; whole pages; read-only
 	blank  []bool // which pages of stored are all zeros
 	page   int    // the system's page size
 	filled int    // pages that are not all zeros
+	end    int    // of the content without the zeros at its end
 	file   *file  // what memories map; nil: they are plain copies of stored
+	layer  *layer // nil: all of the content is the image's own
 
 	mu     sync.Mutex
 	users  int // memories that are not yet freed
@@ -38,7 +40,12 @@ func (s *Store) NewImage(content []byte) (*Image, error) {
 		image.stored = append([]byte(nil), image.stored...)
 		return image, nil
 	}
-	image.file, err = s.newFile(image.stored, image.blank, image.page, p)
+	image.file, err = s.newFile(len(image.stored), p)
+	if err == nil {
+		if err = image.file.writePages(image.stored, image.blank, image.page); err != nil {
+			err = errors.Join(err, image.file.close())
+		}
+	}
 	if err != nil {
 		return nil, fmt.Errorf("keep an image of %d bytes: %w", len(content), err)
 	}
@@ -73,21 +80,60 @@ func newImage(content []byte) (*Image, error) {
 	for end > 0 && isZero(content[end-i.page:end]) {
 		end -= i.page
 	}
-	i.stored = content[:end]
-	i.blank = make([]bool, end/i.page)
+	i.keep(content[:end])
+	i.end = end
+	return i, nil
+}
+
+// keep makes whole pages the image's own.
+func (i *Image) keep(pages []byte) {
+	i.stored = pages
+	i.blank = make([]bool, len(pages)/i.page)
 	for n := range i.blank {
-		if i.blank[n] = isZero(content[n*i.page : (n+1)*i.page]); !i.blank[n] {
+		if i.blank[n] = isZero(pages[n*i.page : (n+1)*i.page]); !i.blank[n] {
 			i.filled++
 		}
 	}
-	return i, nil
+}
+
+// content returns the page at offset, or nil where it is all zeros. Zeros are faster to write than to copy, and the image's file need
+// not have the page.
+func (i *Image) content(offset int) []byte {
+	if i.layer != nil {
+		return i.layer.content(i, offset)
+	}
+	if offset >= len(i.stored) || i.blank[offset/i.page] {
+		return nil
+	}
+	return i.stored[offset : offset+i.page]
+}
+
+// Snapshot makes an image with a copy of the memory's content, which nothing may change meanwhile. Where the memory shares the pages
+// of an image itself, the new image is a layer over that one: it stores only the pages that differ. The other image stays as long as
+// the layer does, even if it is closed. A layer over a layer stores everything.
+func (m *Memory) Snapshot(s *Store) (*Image, error) {
+	switch {
+	case m.space == nil:
+		return nil, fmt.Errorf("snapshot: %w", errFreed)
+	case m.image == nil || m.image.file == nil || m.image.layer != nil:
+		return s.NewImage(m.Bytes())
+	}
+	return s.newLayer(m)
 }
 
 // Size returns the bytes of the image, zeros at its end included.
 func (i *Image) Size() int { return i.size }
 
-// Resident returns the bytes that the image takes, whether or not there are memories of it.
+// Resident returns the bytes that the image takes, whether or not there are memories of it. What a layer shares is not its own.
 func (i *Image) Resident() int { return i.filled * i.page }
+
+// Mappings returns how many of the process's mappings a memory of the image takes at most.
+func (i *Image) Mappings() int {
+	if i.layer != nil {
+		return i.layer.pieces + 1 + tails()
+	}
+	return MaxMappings
+}
 
 // Map returns a memory with the image's content that can grow to reserve bytes: at least the image's size, at most 4 GiB.
 func (i *Image) Map(reserve uint64) (*Memory, error) {
@@ -142,9 +188,13 @@ func (i *Image) drop() error {
 	if !i.closed || i.users > 0 {
 		return nil
 	}
-	i.stored, i.blank = nil, nil
-	if i.file == nil {
-		return nil
+	var errs [2]error
+	if i.file != nil {
+		errs[0] = i.file.close()
 	}
-	return i.file.close()
+	if i.layer != nil {
+		errs[1] = i.layer.base.unuse()
+	}
+	i.stored, i.blank = nil, nil
+	return errors.Join(errs[:]...)
 }

@@ -2,6 +2,8 @@ package linmem_test
 
 import (
 	"bytes"
+	"errors"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -19,6 +21,37 @@ var kinds = []struct {
 	{"image", new(linmem.Store).NewImage},
 	{"image without PAGEMAP_SCAN", linmem.NewReadImage},
 	{"plain", linmem.NewPlainImage},
+	{"layer", newLayer},
+}
+
+// newLayer makes an image with content as a layer over one that is smaller, and differs here and there.
+func newLayer(content []byte) (*linmem.Image, error) {
+	var store linmem.Store
+	under := bytes.Clone(content[:len(content)/granule/2*granule])
+	page := os.Getpagesize()
+	for at := 0; at < len(under); at += 3 * page {
+		under[at] ^= 0x55
+		if at%2 == 0 {
+			clear(under[at : at+page])
+		}
+	}
+	base, err := store.NewImage(under)
+	if err != nil {
+		return nil, err
+	}
+	m, err := base.Map(uint64(len(content)))
+	if err != nil {
+		return nil, err
+	}
+	m.Grow(uint64(len(content)))
+	for at := 0; at < len(content); at += page {
+		part := content[at:min(at+page, len(content))]
+		if b := m.Bytes()[at : at+len(part)]; !bytes.Equal(b, part) {
+			copy(b, part)
+		}
+	}
+	layer, err := m.Snapshot(&store)
+	return layer, errors.Join(err, m.Free(), base.Close())
 }
 
 // contents are what images may hold.

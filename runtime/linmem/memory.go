@@ -9,6 +9,9 @@
 // the system counts memory that nobody has touched, and no file descriptor. All images of a [Store] lie in a few files, with one
 // mapping and one descriptor for each gibibyte. The process has two more descriptors, for /proc/self/pagemap and userfaultfd.
 //
+// A snapshot of a memory that was made from an image is a layer: it stores the pages that differ from the image's, and memories map
+// both, with up to 67 mappings.
+//
 // Reserved address space costs no memory. What can't be mapped is an error, never a panic. The slices that a memory gave out
 // must not be touched once it is freed: that is a fault that Go can't turn into an error.
 package linmem
@@ -21,7 +24,7 @@ import (
 	"os"
 )
 
-// MaxMappings is how many of the process's mappings a memory takes at most.
+// MaxMappings is how many of the process's mappings a memory takes at most, unless it is of a layer: see Image.Mappings.
 const MaxMappings = 3
 
 // maxReserve is the largest size of a WebAssembly memory.
@@ -41,6 +44,7 @@ type Memory struct {
 	reach  int    // how many bytes of it were used, in whole pages, at least size: all behind it is as it was reserved
 	image  *Image // nil: made by New
 	resets uint
+	kept   int    // bytes of pages that were not the image's at the last search, about
 	finder finder // of dirty pages
 }
 
@@ -62,8 +66,8 @@ func New(reserve uint64) (*Memory, error) {
 func (m *Memory) fill() error {
 	stored := 0
 	if m.image.file != nil {
-		stored = len(m.image.stored)
-		if err := m.image.file.overlay(m.space); err != nil {
+		stored = m.image.end
+		if err := m.image.overlay(m.space); err != nil {
 			return err
 		}
 	}
@@ -135,8 +139,12 @@ func (m *Memory) Equal() bool {
 	if m.space == nil || m.image == nil || m.size != m.image.size {
 		return false
 	}
-	stored := len(m.image.stored)
-	return bytes.Equal(m.space[:stored], m.image.stored) && isZero(m.space[stored:m.reach])
+	for offset := 0; offset < m.image.end; offset += m.image.page {
+		if !m.same(offset) {
+			return false
+		}
+	}
+	return isZero(m.space[m.image.end:m.reach])
 }
 
 // Mappings returns how many of the process's mappings the memory takes, MaxMappings at most. It is 0 once the memory is freed.
@@ -144,12 +152,17 @@ func (m *Memory) Mappings() int {
 	switch {
 	case m.space == nil:
 		return 0
-	case m.image == nil || m.image.file == nil || len(m.image.stored) == 0:
+	case m.image == nil || m.image.file == nil || m.image.end == 0:
 		return 1 + tails()
-	case len(m.image.stored) == len(m.space):
-		return 1
 	}
-	return 2 + tails()
+	pieces := 1
+	if m.image.layer != nil {
+		pieces = m.image.layer.pieces
+	}
+	if m.image.end == len(m.space) {
+		return pieces
+	}
+	return pieces + 1 + tails()
 }
 
 // Resident returns how many bytes the memory has for itself: those that were written and have not been dropped since. Where the
@@ -190,27 +203,21 @@ func wholePages(n int) int {
 // same reports whether the page at offset is what the image has there.
 func (m *Memory) same(offset int) bool {
 	page := m.space[offset : offset+m.image.page]
-	if m.image.zero(offset) {
-		return isZero(page)
+	if want := m.image.content(offset); want != nil {
+		return bytes.Equal(page, want)
 	}
-	return bytes.Equal(page, m.image.stored[offset:offset+m.image.page])
+	return isZero(page)
 }
 
 // restore gives the pages from offset to end the content that the image has there.
 func (m *Memory) restore(offset, end int) {
 	for page := m.image.page; offset < end; offset += page {
-		if m.image.zero(offset) {
-			clear(m.space[offset : offset+page])
+		if content := m.image.content(offset); content != nil {
+			copy(m.space[offset:offset+page], content)
 		} else {
-			copy(m.space[offset:offset+page], m.image.stored[offset:offset+page])
+			clear(m.space[offset : offset+page])
 		}
 	}
-}
-
-// zero reports whether the page at offset is all zeros. Zeros are faster to write than to copy, and the image's file need not
-// have the page.
-func (i *Image) zero(offset int) bool {
-	return offset >= len(i.stored) || i.blank[offset/i.page]
 }
 
 // isZero reports whether all of p is zero: the first eight bytes are, and every other byte equals the one eight before it. That

@@ -197,11 +197,14 @@ func (p *pagemap) check() (err error) {
 	for n := range stored {
 		stored[n] = 1
 	}
-	f, err := new(Store).newFile(stored, make([]bool, 3), page, p)
+	f, err := new(Store).newFile(len(stored), p)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, f.close()) }()
+	if err := f.write(stored, 0); err != nil {
+		return err
+	}
 	space, err := reserveSpace(6 * page)
 	if err != nil {
 		return err

@@ -24,11 +24,15 @@ type pagemap struct{}
 
 func findPagemap() *pagemap { return nil }
 
-func (*Store) newFile([]byte, []bool, int, *pagemap) (*file, error) {
+func (*Store) newFile(int, *pagemap) (*file, error) {
 	return nil, errors.ErrUnsupported
 }
 
-func (f *file) overlay([]byte) error { return errors.ErrUnsupported }
+func (f *file) writePages([]byte, []bool, int) error { return errors.ErrUnsupported }
+
+func (i *Image) overlay([]byte) error { return errors.ErrUnsupported }
+
+func (s *Store) newLayer(m *Memory) (*Image, error) { return s.NewImage(m.Bytes()) }
 
 func (f *file) close() error { return nil }
 

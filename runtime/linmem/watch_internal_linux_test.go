@@ -203,6 +203,36 @@ func TestWatchForgetsRareCalls(t *testing.T) {
 	}
 }
 
+// TestFewPagesStay has one call that writes a few pages and many that write one: to forget eight pages costs more than to keep
+// them.
+func TestFewPagesStay(t *testing.T) {
+	t.Parallel()
+	page := unix.Getpagesize()
+	for _, c := range []struct{ written, stay int }{{young, young}, {young + page, page}} {
+		m := watchable(t, 40)
+		m.Watch()
+		for at := 0; at < c.written-page; at += page { // the last page is dirty in watchable
+			m.space[at]++
+		}
+		for range 3 * ageEvery {
+			if _, err := m.Reset(); err != nil {
+				t.Fatal(err)
+			}
+			m.Watch()
+			m.space[0]++
+		}
+		if _, err := m.Reset(); err != nil {
+			t.Fatal(err)
+		}
+		if n, err := m.Resident(); n != c.stay || err != nil {
+			t.Errorf("Resident after a call that wrote %d bytes: got %d, %v; want %d", c.written, n, err, c.stay)
+		}
+		if !m.Equal() { // it reads all, so it comes last
+			t.Fatal("the memory is not restored")
+		}
+	}
+}
+
 // TestReadsAreForgotten has one call that reads what nobody wrote: scans must not look at much of it, nor at any for ever.
 func TestReadsAreForgotten(t *testing.T) {
 	t.Parallel()

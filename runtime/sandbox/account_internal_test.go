@@ -229,11 +229,11 @@ func TestElementsCount(t *testing.T) {
 	if err := p.Compile(t.Context()); err != nil { // and so it is known what it has
 		t.Fatal(err)
 	}
-	p.module.rewritten.Elements = 1 << 18
+	p.module.code.rewritten.Elements = 1 << 18
 	if _, err := p.Tool("x", 0, limits.Limits{}).Call(t.Context(), CallSpec{Input: []byte("1")}); !isOverloaded(err) {
 		t.Errorf("10 MiB of elements: got %v, want overloaded", err)
 	}
-	p.module.rewritten.Elements = 1 << 10
+	p.module.code.rewritten.Elements = 1 << 10
 	most := watch(e, account.Memory, func() {
 		for range 1000 {
 			if _, err := p.Tool("x", 0, limits.Limits{}).Call(t.Context(), CallSpec{Input: []byte("1")}); err != nil {
@@ -287,7 +287,7 @@ func TestPanicGivesBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	code := e.account.Held(account.Mappings)
-	p.module.runtime = nil
+	p.module.code.runtime = nil
 	var told *Error
 	if _, err := p.Tool("x", 0, limits.Limits{}).Call(t.Context(), CallSpec{}); !errors.As(err, &told) || told.Outcome != Internal {
 		t.Errorf("got %v, want internal", err)

@@ -12,6 +12,7 @@ import (
 	"github.com/toolsrv/toolsrv/runtime/abi1"
 	"github.com/toolsrv/toolsrv/runtime/limits"
 	"github.com/toolsrv/toolsrv/runtime/sandbox"
+	"github.com/toolsrv/toolsrv/runtime/wasmbin"
 )
 
 // section frames a section, or whatever begins with its length.
@@ -179,10 +180,19 @@ func TestNames(t *testing.T) {
 
 // FuzzLoad loads, compiles and calls anything. Nothing may panic, hang or take the process down.
 func FuzzLoad(f *testing.F) {
-	for _, name := range []string{"good/echo", "good/stages", "good/command", "hostile/traps", "hostile/recurse", "hostile/memory", "hostile/wild", "hostile/log"} {
+	for _, name := range []string{"good/echo", "good/stages", "good/command", "good/engine", "hostile/traps", "hostile/recurse", "hostile/memory", "hostile/wild", "hostile/log"} {
 		f.Add(testkit.Fixture(f, "wat/"+name))
 	}
 	f.Add(tool(repeat(10, "\x02\x40", "\x0b")))
+	engine, err := wasmbin.Parse(testkit.Fixture(f, "wat/good/engine_fresh"))
+	if err != nil {
+		f.Fatal(err)
+	}
+	script, err := engine.AppendData(1024, []byte("1"))
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(script)
 	f.Add([]byte("\x00asm\x01\x00\x00\x00"))
 	e := sandboxtest.Engine(f, sandbox.Config{})
 	limits := limits.Limits{Timeout: 50 * time.Millisecond, Memory: 4 << 20, Output: 1 << 10}

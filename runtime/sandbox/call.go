@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/toolsrv/toolsrv/internal/progress"
 	"github.com/toolsrv/toolsrv/internal/text"
 	"github.com/toolsrv/toolsrv/runtime/hostabi"
 	"github.com/toolsrv/toolsrv/runtime/instrument"
@@ -20,18 +21,19 @@ type call struct {
 	engine *Engine
 	owner  *instance
 	memory *linmem.Memory // the guest's
-	progress
+	runState
 }
 
-// A progress is what one run is given, and what came of it so far.
-type progress struct {
+// A runState is what one run is given, and what came of it so far.
+type runState struct {
 	ctx      context.Context // the caller's
 	deadline time.Time
 	limits   *limits.Limits
 	lines    lines
+	reports  *progress.Reports // of the call's progress; nil: none yet
 	meter    meter
-	deep     bool   // the guest asked for the rest of its call stack
-	beside   int64  // bytes that the account holds for that, and for output
+	granted  int64  // bytes of call stack that the guest has been given
+	beside   int64  // bytes that the account holds for more of it than the instance has, and for output
 	output   []byte // nil: none yet
 	failure  []byte // the JSON of fail; nil: none
 }
@@ -51,7 +53,7 @@ func (c *call) begin(r *run) {
 
 // wipe forgets the run.
 func (c *call) wipe() {
-	c.progress = progress{}
+	c.runState = runState{}
 	c.abi.Begin(hostabi.Run{})
 }
 
@@ -73,6 +75,9 @@ func (c *call) Look() { c.look(time.Now()) }
 // Wait calls f, which waits for something.
 func (c *call) Wait(f func(context.Context)) {
 	c.memory.Unwatch()
+	if c.reports != nil && c.reports.Due(time.Now(), true) {
+		c.tell(time.Now())
+	}
 	ctx, done := c.engine.limit(c.ctx, c.deadline)
 	defer done()
 	f(ctx)

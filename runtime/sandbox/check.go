@@ -18,6 +18,7 @@ const (
 	exportInitialize = "_initialize"
 	exportWarm       = "toolsrv_warm"
 	exportDescribe   = "toolsrv_describe"
+	exportBundle     = "toolsrv_bundle" // of an engine: the address of what its modules differ in
 )
 
 // How many elements, of 8 bytes, a module's tables may have together when it starts, and each of them later; and how many tables it

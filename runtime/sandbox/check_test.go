@@ -18,7 +18,7 @@ func TestLoadRefuses(t *testing.T) {
 	e := sandboxtest.Engine(t, sandbox.Config{})
 	tests := []struct{ name, want string }{
 		{"import_module", `the import "env"."abort" is not offered: the modules toolsrv_v1 and wasi_snapshot_preview1 are`},
-		{"import_function", `the import "toolsrv_v1"."open_file" is not offered: toolsrv_v1 has deadline, fail, input_read, input_size, log, output_write`},
+		{"import_function", `the import "toolsrv_v1"."open_file" is not offered: toolsrv_v1 has deadline, fail, input_read, input_size, log, output_write, progress`},
 		{"import_mistyped", `is declared as (i64) -> (), but offered as (i32, i32, i32) -> ()`},
 		{"import_memory", "link without --import-memory"},
 		{"import_global", `the global "env"."g" is imported`},

@@ -49,9 +49,9 @@ func TestCodeInTurn(t *testing.T) {
 	found := 0
 	for round := range 12 {
 		for _, p := range programs {
-			p.module.mu.Lock()
-			loaded := p.module.build != nil
-			p.module.mu.Unlock()
+			p.module.code.mu.Lock()
+			loaded := p.module.code.build != nil
+			p.module.code.mu.Unlock()
 			if loaded && round >= 10 {
 				found++
 			}
@@ -66,11 +66,41 @@ func TestCodeInTurn(t *testing.T) {
 	}
 }
 
-// settled reports whether a module was packed that is compiled.
+// settled reports whether a module was packed that is compiled. One whose code was loaded need not be.
 func (m *module) settled() bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.source.packed && (m.build == nil || m.build.source.bytes == nil)
+	m.code.mu.Lock()
+	defer m.code.mu.Unlock()
+	b := m.code.build
+	if b != nil && b.over() && b.job.Load().Load {
+		return true
+	}
+	return m.code.source.packed && (b == nil || b.source.bytes == nil)
+}
+
+// TestLoadedIsPackedLater has code come from the cache: its source is packed by the janitor, and not while a call runs.
+func TestLoadedIsPackedLater(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	_, first := poolEngine(t, Config{CacheDir: dir}, "good/small")
+	if err := first.Compile(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	e, p := poolEngine(t, Config{CacheDir: dir}, "good/small")
+	if out, err := p.Tool("x", 0, limits.Limits{}).Call(t.Context(), CallSpec{Input: []byte("1")}); err != nil || string(out) != "1" {
+		t.Fatalf("got %s, %v, want 1", out, err)
+	}
+	packed := func() bool {
+		p.module.code.mu.Lock()
+		defer p.module.code.mu.Unlock()
+		return p.module.code.source.packed && p.module.code.build.source.bytes == nil
+	}
+	if packed() {
+		t.Error("it was packed at once")
+	}
+	e.packAll()
+	if !packed() {
+		t.Error("it was not packed by the janitor")
+	}
 }
 
 // TestCodeMemory has more code than there is room for: what was called least is dropped, and comes back.
@@ -123,9 +153,9 @@ func TestCodeMemory(t *testing.T) {
 		}
 	}
 	there := func(p *Program) bool {
-		p.module.mu.Lock()
-		defer p.module.mu.Unlock()
-		return p.module.build != nil
+		p.module.code.mu.Lock()
+		defer p.module.code.mu.Unlock()
+		return p.module.code.build != nil
 	}
 	left := 0
 	for _, p := range programs {
@@ -151,9 +181,9 @@ func TestLostCode(t *testing.T) {
 	if err := p.Compile(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	want := p.module.cost
+	want := p.module.code.cost
 	_, p = poolEngine(t, Config{CacheDir: dir}, "hostile/hoard")
-	if p.module.cost == want || !p.module.stored {
+	if p.module.code.cost == want || !p.module.code.stored {
 		t.Fatal("the module was weighed, although there is code")
 	}
 	entries, err := os.ReadDir(dir)
@@ -170,7 +200,7 @@ func TestLostCode(t *testing.T) {
 	if out, err := p.Tool("x", 0, limits.Limits{}).Call(t.Context(), CallSpec{}); err != nil || string(out) != "1" {
 		t.Fatalf("got %s, %v, want 1", out, err)
 	}
-	if got := p.module.cost; got != want {
+	if got := p.module.code.cost; got != want {
 		t.Errorf("the module was compiled at a cost of %v, want %v", got, want)
 	}
 }

@@ -62,9 +62,9 @@ func echoFixture(t *testing.T) []byte {
 // queued waits until a module has a build.
 func queued(p *Program) *build {
 	for {
-		p.module.mu.Lock()
-		b := p.module.build
-		p.module.mu.Unlock()
+		p.module.code.mu.Lock()
+		b := p.module.code.build
+		p.module.code.mu.Unlock()
 		if b != nil && b.job.Load() != nil {
 			return b
 		}
@@ -122,7 +122,7 @@ func TestCompileWaits(t *testing.T) {
 	if err := p.Compile(gone); err == nil {
 		t.Error("Compile waits for nobody")
 	}
-	if b := p.module.build; b == nil || !b.needed.Load() {
+	if b := p.module.code.build; b == nil || !b.needed.Load() {
 		t.Errorf("got %+v, want a build that is needed", b)
 	}
 	release()
@@ -136,7 +136,7 @@ func TestCompileUnwanted(t *testing.T) {
 	t.Parallel()
 	e, release := held(t)
 	p := loadInternal(t, e, echoFixture(t))
-	b := p.module.begin(false)
+	b := p.module.code.begin(false)
 	p.Close()
 	release()
 	<-b.done
@@ -188,7 +188,7 @@ func TestCompileSlow(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			b := slow.module.begin(false)
+			b := slow.module.code.begin(false)
 			p, err := e.Load(echoFixture(t), abi1.Modules()...)
 			if err != nil {
 				t.Fatal(err)
@@ -241,7 +241,7 @@ func TestFoundIsPacked(t *testing.T) {
 			}
 			continue
 		}
-		if !p.module.stored {
+		if !p.module.code.stored {
 			t.Error("what was compiled before is not found")
 		}
 		for !p.module.settled() {
@@ -266,14 +266,14 @@ func TestNoMemoryPasses(t *testing.T) {
 	e, release := held(t)
 	release()
 	p := loadInternal(t, e, echoFixture(t))
-	b := &build{module: p.module, done: make(chan struct{})}
-	p.module.build = b
+	b := &build{code: p.module.code, done: make(chan struct{})}
+	p.module.code.build = b
 	b.finish(nil, panicked(syscall.ENOMEM))
 	var failed *Error
 	if !errors.As(b.err, &failed) || failed.Outcome != Overloaded {
 		t.Errorf("got %v, want %s", b.err, Overloaded)
 	}
-	if !passing(b.err) || p.module.build != nil {
+	if !passing(b.err) || p.module.code.build != nil {
 		t.Errorf("%v is remembered, or blamed on the module", b.err)
 	}
 	if err := p.Compile(t.Context()); err != nil {
@@ -303,7 +303,7 @@ func TestDearBesideCheap(t *testing.T) {
 	for n := range 5 {
 		module := slowModule(t)
 		module[len(module)-2] = byte(n) // what the last function returns
-		dear = append(dear, loadInternal(t, e, module).module.begin(true))
+		dear = append(dear, loadInternal(t, e, module).module.code.begin(true))
 	}
 	tool := loadInternal(t, e, echoFixture(t)).Tool("echo", 0, limits.Limits{})
 	if out, err := tool.Call(t.Context(), CallSpec{Input: []byte("1")}); err != nil || string(out) != "1" {

@@ -57,7 +57,7 @@ func (g grower) plainly() {
 		g.Fatal(err)
 	}
 	old := released{instances: m.idle, snapshot: m.snapshot}
-	m.idle, m.snapshot = nil, &snapshot{image, m.snapshot.globals}
+	m.idle, m.snapshot = nil, &snapshot{image: image, globals: m.snapshot.globals}
 	m.engine.account.Add(account.Memory, m.snapshot.resident())
 	m.free(old)
 }

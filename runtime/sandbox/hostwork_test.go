@@ -1,10 +1,12 @@
 package sandbox_test
 
 import (
+	"encoding/binary"
 	"fmt"
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
 	"github.com/toolsrv/toolsrv/runtime/limits"
@@ -64,6 +66,37 @@ func TestReferences(t *testing.T) {
 	call() // compiles
 	if bytes := call(); bytes > 1<<20 {
 		t.Errorf("a call of a million references took %d bytes", bytes)
+	}
+}
+
+// TestFramesOfManyResults has a function call itself which keeps many results of others, with few instructions. It runs alone,
+// because it looks at what the process allocates.
+func TestFramesOfManyResults(t *testing.T) {
+	e := sandboxtest.Engine(t, sandbox.Config{})
+	const results, calls = "\xc8\x01", 100 // 200
+	numbers := strings.Repeat("\x7f", 200)
+	module := []byte("\x00asm\x01\x00\x00\x00")
+	module = append(module, section(1, []byte("\x02\x60\x01\x7f\x01\x7f\x60\x00"+results+numbers))...)
+	module = append(module, section(3, []byte{2, 0, 1})...)
+	module = append(module, section(5, []byte{1, 0, 1})...)
+	module = append(module, section(7, []byte("\x02\x06memory\x02\x00\x0ctoolsrv_call\x00\x00"))...)
+	code := []byte{2}
+	for _, body := range []string{
+		"\x00" + strings.Repeat("\x10\x01", calls) + "\x20\x00\x10\x00" + strings.Repeat("\x73", 200*calls) + "\x0b",
+		"\x00" + strings.Repeat("\x41\x07", 200) + "\x0b",
+	} {
+		code = append(binary.AppendUvarint(code, uint64(len(body))), body...)
+	}
+	tool := sandboxtest.Load(t, e, append(module, section(10, code)...)).Tool("x", 0, limits.Limits{Stack: 1 << 20, Timeout: time.Minute})
+	for i := range 2 { // the first compiles
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, err := tool.Call(t.Context(), sandbox.CallSpec{})
+		runtime.ReadMemStats(&after)
+		wantError(t, err, sandbox.ToolStack, "call stack of 1 MiB")
+		if bytes := after.TotalAlloc - before.TotalAlloc; i > 0 && bytes > 4<<20 {
+			t.Errorf("a stack of 1 MiB took %d MiB", bytes>>20)
+		}
 	}
 }
 

@@ -48,7 +48,7 @@ func newOffer(sets []*hostabi.Set) (*offer, error) {
 			params, known := valueTypes(f.Params)
 			results, also := valueTypes(f.Results)
 			if !known || !also {
-				return nil, fmt.Errorf("the function %q.%q is offered with the type %q to %q: the letters are i and I", set.Module, f.Name, f.Params, f.Results)
+				return nil, fmt.Errorf("the function %q.%q is offered with the type %q to %q: the letters are i, I and F", set.Module, f.Name, f.Params, f.Results)
 			}
 			if f.Cost == 0 {
 				f.Cost = hostabi.CallCost
@@ -67,6 +67,8 @@ func valueTypes(letters string) (types []wasmbin.ValueType, ok bool) {
 			types = append(types, wasmbin.I32)
 		case 'I':
 			types = append(types, wasmbin.I64)
+		case 'F':
+			types = append(types, wasmbin.F64)
 		default:
 			return nil, false
 		}

@@ -352,3 +352,7 @@ type listener struct{ text bytes.Buffer }
 func (l *listener) Log(level slog.Level, source, line string) {
 	fmt.Fprintf(&l.text, "%s %s %s\n", level, source, line)
 }
+
+func (l *listener) Progress(done, total float64, message string) {
+	fmt.Fprintf(&l.text, "%v/%v %s\n", done, total, message)
+}

@@ -23,12 +23,13 @@ const instanceSize = 32 << 10
 // overhead returns what an instance of the module takes besides its memory, in bytes.
 func (m *module) overhead() int64 {
 	const element, reference = 40, 8 // what wazero allocates for each
-	return instanceSize + element*int64(m.rewritten.Elements) + reference*int64(m.rewritten.TableMin)
+	return instanceSize + element*int64(m.code.rewritten.Elements) + reference*int64(m.code.rewritten.TableMin)
 }
 
 // An instance is one sandbox: a guest with its memory, its globals and the state of its call. It serves one call at a time.
 type instance struct {
 	snapshot *snapshot // what it is reset to; nil: it is good for one call
+	base     *snapshot // what it began with, and holds; nil: none, or a snapshot has it
 	guest    api.Module
 	command  bool // the guest is a plain WASI program
 	memory   memory
@@ -41,14 +42,15 @@ type instance struct {
 	params   [1]uint64               // of entry, and its results
 	call     call
 
-	since    time.Time // begin of the last call
-	resident int64     // bytes that it takes while it is idle
-	overhead int64     // bytes that it takes besides its memory
-	claimed  int64     // bytes that the account holds for it
-	mappings int64     // mappings that the account holds for it
-	reserved uint64    // bytes of address space
-	most     int64     // largest memory that the module declares, in bytes
-	adapted  bool      // it was refused memory while it started
+	since     time.Time // begin of the last call
+	resident  int64     // bytes that it takes while it is idle
+	overhead  int64     // bytes that it takes besides its memory
+	stackSize int64     // call stack that a call has from the start, in bytes of the estimate
+	claimed   int64     // bytes that the account holds for it
+	mappings  int64     // mappings that the account holds for it
+	reserved  uint64    // bytes of address space
+	most      int64     // largest memory that the module declares, in bytes
+	adapted   bool      // it was refused memory while it started
 }
 
 // instantiate makes an instance of code for a call: from a snapshot, or with an empty memory where that is nil. It waits for room
@@ -66,8 +68,8 @@ func (m *module) instantiate(ctx context.Context, r *run, code wazero.CompiledMo
 func (m *module) allot(ctx context.Context, r *run, code wazero.CompiledModule, s *snapshot) (*instance, error) {
 	e := m.engine
 	i := &instance{
-		snapshot: s, linear: m.rewritten.LinearStack, overhead: m.overhead(),
-		reserved: m.reserve(), most: int64(m.rewritten.MemoryMax) * pageSize,
+		snapshot: s, linear: m.code.rewritten.LinearStack, overhead: m.overhead(), stackSize: firstStack,
+		reserved: m.reserve(), most: int64(m.code.rewritten.MemoryMax) * pageSize,
 	}
 	i.resident = i.overhead // until it is reset
 	i.call = call{engine: e, owner: i}
@@ -77,6 +79,9 @@ func (m *module) allot(ctx context.Context, r *run, code wazero.CompiledModule, 
 		begin = s.size()
 	}
 	bytes, mappings := r.expects(begin)+i.overhead, int64(linmem.MaxMappings)
+	if s != nil {
+		mappings = int64(s.image.Mappings())
+	}
 	if err := e.take(ctx, account.Memory, bytes, r.first); err != nil {
 		return nil, err
 	}
@@ -178,7 +183,7 @@ func (i *instance) attach(m *module, code wazero.CompiledModule) error {
 	if uint64(len(i.memory.linear.Bytes())) < least && i.memory.linear.Grow(least) == nil {
 		return fmt.Errorf("make memory of %d bytes: the system has no room", least)
 	}
-	guest, err := m.runtime.InstantiateModule(experimental.WithMemoryAllocator(context.Background(), &i.memory), code, m.engine.anonymous)
+	guest, err := m.code.runtime.InstantiateModule(experimental.WithMemoryAllocator(context.Background(), &i.memory), code, m.engine.anonymous)
 	if err != nil {
 		return err
 	}
@@ -192,8 +197,8 @@ func (i *instance) attach(m *module, code wazero.CompiledModule) error {
 		return g
 	}
 	i.fuel, i.stack, i.refused = global(instrument.FuelGlobal), global(instrument.StackGlobal), global(instrument.RefusedGlobal)
-	i.globals = make([]api.MutableGlobal, len(m.rewritten.Globals))
-	for k, g := range m.rewritten.Globals {
+	i.globals = make([]api.MutableGlobal, len(m.code.rewritten.Globals))
+	for k, g := range m.code.rewritten.Globals {
 		i.globals[k] = global(g.Name)
 	}
 	if err != nil {
@@ -226,7 +231,10 @@ func (i *instance) enter() {
 // close frees the guest and its memory.
 func (i *instance) close() error {
 	defer i.release()
-	return errors.Join(i.guest.Close(context.Background()), i.memory.linear.Free())
+	err := errors.Join(i.guest.Close(context.Background()), i.memory.linear.Free())
+	i.call.engine.drop(i.base)
+	i.base = nil
+	return err
 }
 
 // invoke runs a function of the guest, with the fuel and the call stack that the call has.
@@ -246,6 +254,9 @@ func (i *instance) serve(r *run, f api.Function) (output []byte, intact bool, er
 	i.memory.linear.Watch() // until it is reset or freed
 	err = i.invoke(f, i.params[:])
 	i.call.abi.End()
+	if i.call.reports != nil {
+		i.call.tell(time.Now())
+	}
 	r.needed(int64(len(i.memory.linear.Bytes())))
 	switch {
 	case i.command:
@@ -256,6 +267,8 @@ func (i *instance) serve(r *run, f api.Function) (output []byte, intact bool, er
 		output, err = i.call.exited(end)
 	case err != nil:
 		return nil, false, i.classify(err)
+	case uint32(i.params[0]) > 1 && i.starved():
+		return nil, false, i.wantedMemory(nil)
 	default:
 		output, err = i.call.result(uint32(i.params[0]))
 	}
@@ -299,9 +312,7 @@ func (i *instance) reset() error {
 	for k, v := range i.snapshot.globals {
 		i.globals[k].Set(v)
 	}
-	if i.call.deep {
-		i.enter()
-	}
+	i.keepStack()
 	i.call.wipe()
 	i.params[0] = 0
 	i.memory.grown = false

@@ -177,7 +177,7 @@ func TestSweep(t *testing.T) {
 	}
 	call()
 	e.sweep(long, time.Now())
-	if p.module.idlers() != 0 || p.module.snapshot != nil || p.module.build != nil {
+	if p.module.idlers() != 0 || p.module.snapshot != nil || p.module.code.build != nil {
 		t.Error("a module that nobody calls is kept")
 	}
 	call()
@@ -319,7 +319,7 @@ func BenchmarkInstantiate(b *testing.B) {
 	r := run{ctx: b.Context(), deadline: time.Now().Add(time.Hour), limits: new(limits.Limits)}
 	b.ReportAllocs()
 	for b.Loop() {
-		i, err := m.instantiate(b.Context(), &r, m.build.native.code, m.snapshot)
+		i, err := m.instantiate(b.Context(), &r, m.code.build.native.code, m.snapshot)
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -69,6 +69,9 @@ func (c *call) look(now time.Time) time.Time {
 	if c.limits.Fuel > 0 && m.used > c.limits.Fuel {
 		panic(errFuel)
 	}
+	if c.reports != nil && c.reports.Due(now, false) {
+		c.tell(now)
+	}
 	switch {
 	case m.turn.IsZero():
 		m.turn = now
@@ -94,30 +97,51 @@ func refill(ctx context.Context, _ api.Module, stack []uint64) {
 	stack[0] = uint64(uint32(c.next()))
 }
 
-// firstStack is the call stack in bytes that a guest has until it asks for more. wazero keeps a stack as large as it once was, which
-// could be megabytes in every idle instance, so an instance that asked for more gets a new stack when it is reset.
-const firstStack = 64 << 10
+// A call stack grows in steps, by the estimate of what the guest's functions take. wazero doubles a stack and copies it, so at each
+// step the account holds twice as much more.
+const (
+	firstStack = 64 << 10 // what a guest has until it asks for more
+	stackStep  = 4        // how many times as large each next part makes it
+	// keptStack is the most that an idle instance keeps, and its account holds, because a call needed it: interpreters need
+	// more than firstStack in each. wazero keeps a stack as large as it once was, so an instance that asked for more than this gets
+	// a new one when it is reset.
+	keptStack = 256 << 10
+)
 
 // firstPart returns the bytes of call stack that a guest has until it asks for more.
 func (c *call) firstPart() int64 {
-	c.deep = false
-	return min(c.limits.Stack, firstStack)
+	c.granted = min(c.limits.Stack, c.owner.stackSize)
+	return c.granted
 }
 
 // overflow is called by the guest when its call stack is used up, with what is left of it, less than 0. It returns what is left
-// with the rest of the stack.
+// with the next parts of the stack.
 func overflow(ctx context.Context, _ api.Module, stack []uint64) {
 	c := ctx.(*call)
 	left := int64(int32(uint32(stack[0])))
-	if rest := c.limits.Stack - firstStack; rest > 0 && !c.deep {
-		c.deep = true
-		c.extend(rest)
-		left += rest
+	for left < 0 && c.granted < c.limits.Stack {
+		more := min((stackStep-1)*c.granted, c.limits.Stack-c.granted)
+		c.extend(2 * more)
+		c.granted += more
+		left += more
 	}
 	if left < 0 {
 		panic(&fault{ToolStack, fmt.Sprintf("The tool used up its call stack of %s: it calls itself too deeply.", text.Size(c.limits.Stack))})
 	}
 	stack[0] = uint64(uint32(left))
+}
+
+// keepStack makes the stack that the last call needed the instance's own, or has it begin with a new one where that was large.
+func (i *instance) keepStack() {
+	more := i.call.granted - i.stackSize
+	switch {
+	case more <= 0:
+	case i.call.granted <= keptStack:
+		i.stackSize += more
+		i.overhead += 2 * more
+	default:
+		i.enter()
+	}
 }
 
 // extend has the account hold more bytes for the call, besides its memory. Where there is no room, it ends the call.

@@ -110,7 +110,7 @@ func (i *instance) classify(err error) *Error {
 	case errors.As(err, &hostPanic):
 		return internal(err)
 	case i.starved():
-		return &Error{Outcome: ToolMemory, Message: fmt.Sprintf("The tool needed more memory than its limit of %s.", text.Size(min(limits.Memory, i.most))), Err: clip(err)}
+		return i.wantedMemory(clip(err))
 	case errors.As(err, &ended):
 		return &Error{Outcome: ToolTrapped, Message: fmt.Sprintf("The tool ended itself with exit code %d instead of returning.", ended.Code), Err: clip(err)}
 	case strings.HasSuffix(line, trapStack):
@@ -120,6 +120,11 @@ func (i *instance) classify(err error) *Error {
 		return &Error{Outcome: ToolTrapped, Message: fmt.Sprintf("The tool broke: %s.", trap), Err: clip(err)}
 	}
 	return internal(err)
+}
+
+// wantedMemory is the error of a guest that broke after it was refused memory.
+func (i *instance) wantedMemory(err error) *Error {
+	return &Error{Outcome: ToolMemory, Message: fmt.Sprintf("The tool needed more memory than its limit of %s.", text.Size(min(i.call.limits.Memory, i.most))), Err: err}
 }
 
 // overflown reports whether the guest has used up the stack in its memory, where it is known to have one.

@@ -67,6 +67,7 @@ func TestOutcomes(t *testing.T) {
 		{"memory page by page", "hostile/memory", 0, ample, sandbox.ToolMemory, "more memory than its limit of 64 MiB"},
 		{"memory at once", "hostile/memory", 1, ample, sandbox.ToolMemory, "64 MiB"},
 		{"memory, then exit", "hostile/memory", 2, ample, sandbox.ToolMemory, "64 MiB"},
+		{"memory, then another number", "hostile/memory", 5, ample, sandbox.ToolMemory, "64 MiB"},
 		{"memory refused and lived with", "hostile/memory", 3, ample, sandbox.OK, `"still here"`},
 		{"table", "hostile/memory", 4, ample, sandbox.OK, `"still here"`},
 		{"memory declared", "hostile/memory_4gib", 0, ample, sandbox.ToolMemory, "needs 4 GiB of memory to start; its limit is 64 MiB"},

@@ -7,10 +7,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/tetratelabs/wazero"
-
-	"github.com/toolsrv/toolsrv/runtime/instrument"
 )
 
 // A Program is a hold on a loaded module. It is safe for concurrent use.
@@ -40,7 +36,7 @@ func (p *Program) Compile(ctx context.Context) error {
 		return closing(ErrClosed)
 	}
 	defer p.module.leave()
-	err := p.module.prepare(ctx)
+	err := p.module.code.prepare(ctx)
 	if ctx.Err() != nil && errors.Is(err, context.Cause(ctx)) {
 		return &Error{Outcome: Cancelled, Message: "The caller gave up while the tool was being compiled.", Err: err}
 	}
@@ -59,47 +55,38 @@ func (p *Program) Close() error {
 // A sum identifies the code of a module.
 type sum [sha256.Size]byte
 
-// A module is a checked module with its compiled code, its snapshot and its idle instances, shared by all holds on it
-// and by all running calls.
+// A module is a checked module with its snapshot and its idle instances, shared by all holds on it and by all running calls.
 type module struct {
 	engine  *Engine
+	code    *code
 	sum     sum
 	digest  string // of the file that it was first loaded from
-	order   uint64 // modules are compiled in the order of loading
 	shape   shape
-	cost    cost         // of compiling it, predicted
+	bundle  *bundle      // what it has besides its engine; nil: it is not of an engine
 	largest atomic.Int64 // largest memory limit of its tools, in bytes
 
-	// These belong to the loaded code. They are set before its build is done, and only calls use them.
-	rewritten *instrument.Rewritten
-	runtime   wazero.Runtime
-
 	mu       sync.Mutex
-	source   source
-	stored   bool          // the cache has its code, as far as is known
 	attached bool          // the engine knows of it, and is not closed
 	users    int           // holds and calls; without any, the module is freed
 	calls    int           // that run or wait, and compilations that somebody waits for
 	called   time.Time     // begin of the last call
 	heat     uint32        // calls since its code was loaded, those long ago counting less
-	build    *build        // nil: not compiled
 	snapshot *snapshot     // nil: none yet
 	starting chan struct{} // closed when the start under way is over; nil: none is
 	idle     []*instance   // in the order of use
 }
 
-// released is what a module has let go of. It is freed without a lock.
+// released is what a module, or its code, has let go of. It is freed without a lock.
 type released struct {
 	instances []*instance
 	snapshot  *snapshot
-	build     *build
+	build     *build // of code
 }
 
 // strip takes from the module all that can be made again. m.mu is held, and no call runs.
 func (m *module) strip() released {
-	r := released{m.idle, m.snapshot, m.build}
-	m.idle, m.snapshot, m.build = nil, nil, nil
-	m.rewritten, m.runtime, m.heat = nil, nil, 0
+	r := released{instances: m.idle, snapshot: m.snapshot}
+	m.idle, m.snapshot, m.heat = nil, nil, 0
 	return r
 }
 
@@ -109,9 +96,6 @@ func (m *module) free(r released) {
 		m.discard(i)
 	}
 	m.engine.drop(r.snapshot)
-	if r.build != nil && r.build.over() && r.build.native != nil {
-		m.engine.compiler.drop(m, r.build.native)
-	}
 }
 
 // hold counts a hold, which release gives up.

@@ -26,23 +26,31 @@ func (e *Engine) tidy() {
 	}
 }
 
-// sweep closes the instances that were not used since idle, and strips the modules that were not used since unused.
+// sweep closes the instances that were not used since idle, and drops the code that was not used since unused, with all that is
+// made of it. What a module of an engine has besides the code is dropped if only other modules of the engine are used.
 func (e *Engine) sweep(idle, unused time.Time) {
+	disused := func(m *module) bool { return m.called.Before(unused) }
+	all := map[*code]struct{}{}
 	for _, m := range e.attached() {
 		m.mu.Lock()
 		var r released
-		if m.calls == 0 && m.called.Before(unused) && (m.build == nil || m.disused()) {
-			r = m.strip()
-		} else {
-			old := 0
-			for old < len(m.idle) && m.idle[old].since.Before(idle) {
-				old++
+		if m.calls == 0 && disused(m) {
+			all[m.code] = struct{}{}
+			if m.bundle != nil {
+				r = m.strip()
 			}
-			r.instances = slices.Clone(m.idle[:old])
-			m.idle = slices.Delete(m.idle, 0, old)
 		}
+		old := 0
+		for old < len(m.idle) && m.idle[old].since.Before(idle) {
+			old++
+		}
+		r.instances = append(r.instances, m.idle[:old]...)
+		m.idle = slices.Delete(m.idle, 0, old)
 		m.mu.Unlock()
 		m.free(r)
+	}
+	for c := range all {
+		e.dropCode(c, disused)
 	}
 }
 
@@ -104,19 +112,22 @@ func (e *Engine) reclaim(done <-chan struct{}, k account.Kind, n int64) {
 	if enough() { // because of what another goroutine has let go of
 		return
 	}
-	code := k == account.Mappings // code takes these; its memory is of another kind
 	type candidate struct {
 		module *module
 		since  time.Time
 	}
 	var instances, modules []candidate
+	called := map[*code]time.Time{}
 	for _, m := range e.attached() {
 		m.mu.Lock()
 		for _, i := range m.idle {
 			instances = append(instances, candidate{m, i.since})
 		}
-		if m.calls == 0 && (m.snapshot != nil || code && m.disused()) {
+		if m.calls == 0 && m.snapshot != nil {
 			modules = append(modules, candidate{m, m.called})
+		}
+		if m.called.After(called[m.code]) {
+			called[m.code] = m.called
 		}
 		m.mu.Unlock()
 	}
@@ -136,6 +147,16 @@ func (e *Engine) reclaim(done <-chan struct{}, k account.Kind, n int64) {
 		m.mu.Unlock()
 		m.free(r)
 	}
+	codes := slices.SortedFunc(maps.Keys(called), func(a, b *code) int { return called[a].Compare(called[b]) })
+	if k == account.Mappings { // which code takes, but snapshots don't; the memory of code is of another kind
+		for _, c := range codes {
+			if enough() {
+				return
+			}
+			e.dropCode(c, func(m *module) bool { return !m.called.After(called[c]) })
+		}
+		return
+	}
 	slices.SortFunc(modules, bySince)
 	for _, c := range modules {
 		if enough() {
@@ -144,16 +165,18 @@ func (e *Engine) reclaim(done <-chan struct{}, k account.Kind, n int64) {
 		m := c.module
 		m.mu.Lock()
 		var r released
-		if m.calls == 0 && !m.called.After(c.since) {
-			if code && m.disused() {
-				r = m.strip()
-			} else { // the code stays: nothing takes longer to make again
-				r.instances, r.snapshot = m.idle, m.snapshot
-				m.idle, m.snapshot = nil, nil
-			}
+		if m.calls == 0 && !m.called.After(c.since) { // the code stays: nothing takes longer to make again
+			r = released{instances: m.idle, snapshot: m.snapshot}
+			m.idle, m.snapshot = nil, nil
 		}
 		m.mu.Unlock()
 		m.free(r)
+	}
+	for _, c := range codes {
+		if enough() {
+			return
+		}
+		e.dropBase(c)
 	}
 }
 

@@ -16,9 +16,9 @@ func (c *call) result(returned uint32) ([]byte, error) {
 	switch returned {
 	case 0:
 		return c.checkedOutput()
-	case 1:
+	case 1, 2:
 		if c.failure == nil {
-			return nil, badOutput("The tool failed without saying why: it returned 1, but did not call fail.")
+			return nil, badOutput("The tool failed without saying why: it returned %d, but did not call fail.", returned)
 		}
 		e, err := parseFailure(c.failure)
 		if err != nil {
@@ -26,7 +26,7 @@ func (c *call) result(returned uint32) ([]byte, error) {
 		}
 		return nil, e
 	}
-	return nil, badOutput("The tool returned %d instead of 0 (done) or 1 (failed).", int32(returned))
+	return nil, badOutput("The tool returned %d instead of 0 (done), 1 (failed) or 2 (failed for want of memory).", int32(returned))
 }
 
 // exited is what a plain WASI program has to say that ended in that way.

@@ -72,7 +72,7 @@ type Config struct {
 
 // An Engine loads programs. It is safe for concurrent use.
 //
-// Locks are taken in this order: Engine.mu, module.mu, compiler.mu. gate.mu is never held together with another.
+// Locks are taken in this order: Engine.mu, module.mu, code.mu, compiler.mu. gate.mu is never held together with another.
 type Engine struct {
 	log      *slog.Logger
 	offered  *offer
@@ -96,9 +96,10 @@ type Engine struct {
 	janitor       chan struct{} // closed when the janitor has gone
 
 	mu      sync.Mutex
-	modules map[sum]*module      // loaded ones, by what their code is made of
+	modules map[sum]*module      // loaded ones, by what they are made of
+	codes   map[sum]*code        // of loaded ones
 	live    map[*module]struct{} // attached ones
-	loads   uint64               // modules loaded so far
+	loads   uint64               // codes loaded so far
 	closed  chan struct{}        // closed when everything is freed; nil: Close has not begun
 }
 
@@ -119,6 +120,7 @@ func New(ctx context.Context, c Config) (*Engine, error) {
 		closing:       make(chan struct{}),
 		janitor:       make(chan struct{}),
 		modules:       map[sum]*module{},
+		codes:         map[sum]*code{},
 		live:          map[*module]struct{}{},
 	}
 	if e.log == nil {
@@ -159,7 +161,8 @@ func (e *Engine) Load(bytes []byte, imports ...string) (*Program, error) {
 // LoadModule checks a module without compiling it: that it imports only functions of the engine's sets, and those only from the
 // import modules named in imports; that its exports are those of a tool; and that it has one memory of its own. Errors say what is
 // wrong and what to do. Modules that differ only in custom sections, such as the manifest, share code and instances; each may
-// import only what its own load allows. The module is copied; closing the Program frees the copy.
+// import only what its own load allows. Modules that differ in their bundles, too, share their engine's code. The module is copied;
+// closing the Program frees the copy.
 func (e *Engine) LoadModule(parsed *wasmbin.Module, imports ...string) (_ *Program, err error) {
 	bytes := parsed.Bytes()
 	if len(bytes) > MaxModule {
@@ -169,26 +172,59 @@ func (e *Engine) LoadModule(parsed *wasmbin.Module, imports ...string) (_ *Progr
 		return nil, err
 	}
 	whole := sha256.Sum256(bytes)
-	digest := hex.EncodeToString(whole[:])
-	m := &module{engine: e, sum: parsed.Sum(), digest: digest}
-	if p, err := e.loaded(m.sum, digest, nil); p != nil || err != nil {
+	m := &module{engine: e, digest: hex.EncodeToString(whole[:])}
+	found, bundled := parsed.Bundle(exportBundle)
+	var ofCode sum
+	if bundled {
+		ofCode = found.EngineSum()
+		m.sum = sumOfBundle(ofCode, found)
+	} else {
+		ofCode = parsed.Sum()
+		m.sum = ofCode
+	}
+	if p, err := e.loaded(m.sum, m.digest, nil); p != nil || err != nil {
 		return p, err
 	}
 	if m.shape, err = check(parsed); err != nil {
 		return nil, err
 	}
-	m.source.bytes = parsed.Bare()
-	m.source.size = len(m.source.bytes)
-	m.cost = cost{time.Duration(m.source.size) * compilePace, int64(m.source.size) * compileBytes}
-	// What is in the cache was accepted by this rewriter when it was compiled.
-	if m.stored = e.foundry.has(m.sum); !m.stored {
-		rewritten, err := instrument.Rewrite(parsed)
-		if err != nil {
+	e.mu.Lock()
+	m.code = e.codes[ofCode]
+	e.mu.Unlock()
+	if m.code == nil {
+		engine := parsed.Bare
+		if bundled {
+			engine = found.Engine
+		}
+		if m.code, err = e.newCode(ofCode, m.digest, engine()); err != nil {
 			return nil, err
 		}
-		m.cost = costOf(rewritten, m.source.size)
 	}
-	return e.loaded(m.sum, digest, m)
+	if bundled {
+		m.bundle = newBundle(found)
+	}
+	return e.loaded(m.sum, m.digest, m)
+}
+
+// newCode returns the code of a module without its bundle and without custom sections.
+func (e *Engine) newCode(of sum, digest string, bare []byte) (*code, error) {
+	c := &code{engine: e, sum: of, digest: digest, modules: map[*module]struct{}{}}
+	c.source = source{bytes: bare, size: len(bare)}
+	c.cost = cost{time.Duration(len(bare)) * compilePace, int64(len(bare)) * compileBytes}
+	// What is in the cache was accepted by this rewriter when it was compiled.
+	if c.stored = e.foundry.has(of); c.stored {
+		return c, nil
+	}
+	parsed, err := wasmbin.Parse(bare)
+	if err != nil {
+		return nil, err
+	}
+	rewritten, err := instrument.Rewrite(parsed)
+	if err != nil {
+		return nil, err
+	}
+	c.cost = costOf(rewritten, len(bare))
+	return c, nil
 }
 
 // loaded returns a new hold on the module of that sum, for a file of that digest. Where there is no such module, fresh becomes
@@ -205,9 +241,16 @@ func (e *Engine) loaded(of sum, digest string, fresh *module) (*Program, error) 
 			return nil, nil
 		}
 		m = fresh
-		m.order, m.called = e.loads, time.Now()
-		e.loads++
+		m.called = time.Now()
 		e.modules[of] = m
+		if known, ok := e.codes[m.code.sum]; ok {
+			m.code = known
+		} else {
+			m.code.order = e.loads
+			e.loads++
+			e.codes[m.code.sum] = m.code
+		}
+		m.code.modules[m] = struct{}{}
 	}
 	m.hold()
 	return &Program{module: m, digest: digest}, nil
@@ -224,27 +267,35 @@ func (e *Engine) attach(m *module) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	e.live[m] = struct{}{}
+	m.code.modules[m] = struct{}{}
 	m.attached = true
 	m.count(1)
 	return true
 }
 
-// forget frees a module that has no users.
+// forget frees a module that has no users, and its code if no other module uses it.
 func (e *Engine) forget(m *module) {
 	e.mu.Lock()
 	m.mu.Lock()
-	var r released
-	if m.users == 0 {
-		r = m.strip()
+	var ofModule, ofCode released
+	if c := m.code; m.users == 0 {
+		ofModule = m.strip()
 		m.attached = false
 		delete(e.live, m)
 		if e.modules[m.sum] == m {
 			delete(e.modules, m.sum)
 		}
+		if delete(c.modules, m); len(c.modules) == 0 {
+			ofCode = c.strip()
+			if e.codes[c.sum] == c {
+				delete(e.codes, c.sum)
+			}
+		}
 	}
 	m.mu.Unlock()
 	e.mu.Unlock()
-	m.free(r)
+	m.free(ofModule)
+	m.code.free(ofCode)
 }
 
 // Close refuses new calls, waits for those that run, and frees everything. When ctx is done first, the calls that still run end
@@ -300,6 +351,9 @@ func (e *Engine) shut(ctx context.Context, closed chan struct{}) error {
 		r := m.strip()
 		m.mu.Unlock()
 		m.free(r)
+	}
+	for _, m := range e.attached() { // now that no instance is left
+		m.code.free(m.code.strip())
 	}
 	ctx = context.WithoutCancel(ctx)
 	if !e.compiler.close() {

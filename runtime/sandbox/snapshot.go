@@ -2,20 +2,25 @@ package sandbox
 
 import (
 	"fmt"
+	"sync/atomic"
 
 	"github.com/toolsrv/toolsrv/runtime/account"
 	"github.com/toolsrv/toolsrv/runtime/linmem"
 )
 
-// A snapshot is a program's memory and globals just after initialisation. It never changes.
+// A snapshot is a program's memory and globals just after initialisation, or those of an engine before it has its bundle. It never
+// changes. Programs of one engine share the pages of their engine's.
 type snapshot struct {
 	image   *linmem.Image
-	globals []uint64 // of the exported mutable ones, in the rewriter's order
+	globals []uint64     // of the exported mutable ones, in the rewriter's order
+	base    *snapshot    // whose pages it shares, and on which it has a hold; nil: none
+	holds   atomic.Int32 // besides its owner's
 }
 
-// takeSnapshot makes a snapshot of an instance that was started.
+// takeSnapshot makes a snapshot of an instance that was started. If the instance began with an engine's, it passes on its hold on
+// that.
 func (i *instance) takeSnapshot() (*snapshot, error) {
-	image, err := i.call.engine.images.NewImage(i.memory.linear.Bytes())
+	image, err := i.memory.linear.Snapshot(&i.call.engine.images)
 	if err != nil {
 		return nil, fmt.Errorf("make snapshot: %w", err)
 	}
@@ -23,6 +28,7 @@ func (i *instance) takeSnapshot() (*snapshot, error) {
 	for k, g := range i.globals {
 		s.globals[k] = g.Get()
 	}
+	s.base, i.base = i.base, nil
 	return s, nil
 }
 
@@ -32,13 +38,14 @@ func (s *snapshot) size() int64 { return int64(s.image.Size()) }
 // resident returns what the snapshot itself takes, in bytes.
 func (s *snapshot) resident() int64 { return int64(s.image.Resident()) }
 
-// drop frees a snapshot. s may be nil. All instances of it must be closed.
+// drop gives up a hold on a snapshot, and frees it with the last one. s may be nil. All instances of it must be closed then.
 func (e *Engine) drop(s *snapshot) {
-	if s == nil {
+	if s == nil || s.holds.Add(-1) >= 0 {
 		return
 	}
 	e.account.Give(account.Memory, s.resident())
 	if err := s.image.Close(); err != nil {
 		e.log.Warn("free snapshot", "error", err)
 	}
+	e.drop(s.base)
 }

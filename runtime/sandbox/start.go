@@ -17,14 +17,14 @@ func (m *module) make(r *run) (*instance, error) {
 	if m.shape.memory > r.limits.Memory {
 		return nil, tooLarge(m.shape.memory, r.limits.Memory)
 	}
-	code, err := m.compile(ctx)
+	code, err := m.code.compile(ctx)
 	if err != nil {
 		if ctx.Err() != nil {
 			err = notBegun(ctx, "the tool to be compiled", r.limits.Timeout)
 		}
 		return nil, err
 	}
-	for m.rewritten.Fresh == "" {
+	for m.code.rewritten.Fresh == "" {
 		m.mu.Lock()
 		s, starting := m.snapshot, m.starting
 		first := s == nil && starting == nil
@@ -93,17 +93,17 @@ const startFuel = 1_000_000_000
 
 // started makes an instance without a snapshot, and starts it within the limits of the call.
 func (m *module) started(ctx context.Context, code wazero.CompiledModule, r *run) (*instance, error) {
-	i, err := m.instantiate(ctx, r, code, nil)
+	base, err := m.basis(ctx, code, r)
 	if err != nil {
 		return nil, err
 	}
-	start, limits := *r, *r.limits
-	start.guest, start.listener = hostabi.Run{}, nil // the same for all calls
-	if limits.Fuel > 0 {
-		limits.Fuel = max(limits.Fuel, startFuel)
+	i, err := m.instantiate(ctx, r, code, base)
+	if err != nil {
+		m.engine.drop(base)
+		return nil, err
 	}
-	start.limits = &limits
-	if err := m.start(i, &start); err != nil {
+	i.snapshot, i.base = nil, base
+	if err := m.within(r, i, m.start); err != nil {
 		m.discard(i)
 		return nil, err
 	}
@@ -111,47 +111,75 @@ func (m *module) started(ctx context.Context, code wazero.CompiledModule, r *run
 	return i, nil
 }
 
-// start brings an instance from what its module declares to where calls can begin: it copies the data, and runs what the module
-// wants to have run, within the limits of r. The error is an *Error.
-func (m *module) start(i *instance, r *run) error {
-	i.call.begin(r)
+// within has a part of an instance's start run within the limits of a run.
+func (m *module) within(r *run, i *instance, part func(i *instance) error) error {
+	start, limits := *r, *r.limits
+	start.guest, start.listener = hostabi.Run{}, nil // the same for all calls
+	if limits.Fuel > 0 {
+		limits.Fuel = max(limits.Fuel, startFuel)
+	}
+	start.limits = &limits
+	i.call.begin(&start)
 	defer i.call.abi.End()
-	i.memory.limit = r.limits.Memory
+	i.memory.limit = limits.Memory
+	return part(i)
+}
+
+// start brings an instance to where calls can begin: from what its module declares or, in a module of an engine, from where the
+// engine is initialised. The error is an *Error.
+func (m *module) start(i *instance) error {
+	if i.base == nil {
+		if err := m.initialize(i); err != nil {
+			return err
+		}
+	}
+	if err := m.writeBundle(i); err != nil {
+		return err
+	}
+	if !m.shape.warm {
+		return nil
+	}
+	return i.step(exportWarm)
+}
+
+// initialize copies the data that the module declares, and runs what it wants to have run first. The error is an *Error.
+func (m *module) initialize(i *instance) error {
 	b := i.memory.linear.Bytes()
-	for n, d := range m.rewritten.Data {
+	for n, d := range m.code.rewritten.Data {
 		if uint64(d.Offset)+uint64(len(d.Content)) > uint64(len(b)) {
 			return &Error{Outcome: ToolTrapped, Message: fmt.Sprintf("The tool broke: its data segment %d (%d bytes at %d) does not fit into its memory of %d bytes.",
 				n, len(d.Content), d.Offset, len(b))}
 		}
 		copy(b[d.Offset:], d.Content)
 	}
-	steps := []string{m.rewritten.Start}
-	if m.shape.initialize {
-		steps = append(steps, exportInitialize)
-	}
-	if m.shape.warm {
-		steps = append(steps, exportWarm)
-	}
-	for _, export := range steps {
-		if export == "" {
-			continue
+	if start := m.code.rewritten.Start; start != "" {
+		if err := i.step(start); err != nil {
+			return err
 		}
-		err := i.invoke(i.guest.ExportedFunction(export), nil)
-		i.adapted = i.adapted || i.starved()
-		if err != nil {
-			return i.classify(err)
-		}
-		i.call.meter.used += int64(i.call.meter.slice) - int64(int32(uint32(i.fuel.Get())))
 	}
+	if !m.shape.initialize {
+		return nil
+	}
+	return i.step(exportInitialize)
+}
+
+// step runs an export of the guest that belongs to its start. The error is an *Error.
+func (i *instance) step(export string) error {
+	err := i.invoke(i.guest.ExportedFunction(export), nil)
+	i.adapted = i.adapted || i.starved()
+	if err != nil {
+		return i.classify(err)
+	}
+	i.call.meter.used += int64(i.call.meter.slice) - int64(int32(uint32(i.fuel.Get())))
 	return nil
 }
 
 // reserve returns how much address space an instance gets: as much as the largest memory limit of the module's tools allows.
 func (m *module) reserve() uint64 {
-	return min(uint64(m.largest.Load()), m.rewritten.MemoryMax*pageSize)
+	return min(uint64(m.largest.Load()), m.code.rewritten.MemoryMax*pageSize)
 }
 
 // fits reports whether the instance was made for limits such as those of r.
 func (m *module) fits(i *instance, r *run) bool {
-	return i.reserved >= min(uint64(r.limits.Memory), m.rewritten.MemoryMax*pageSize) && i.snapshot.size() <= r.limits.Memory
+	return i.reserved >= min(uint64(r.limits.Memory), m.code.rewritten.MemoryMax*pageSize) && i.snapshot.size() <= r.limits.Memory
 }

@@ -12,7 +12,7 @@ import (
 // A State is what an engine holds. Its parts are read one after the other while calls go on, so they may be of slightly
 // different moments.
 type State struct {
-	// Modules is how many modules are loaded. Those that share their code count as one.
+	// Modules is how many modules are loaded. Those that differ only in custom sections count as one.
 	Modules int
 	// Code is how many modules are in each state of their code.
 	Code map[CodeState]int
@@ -72,7 +72,7 @@ func (e *Engine) State() State {
 // A ProgramState is what an engine holds of one program.
 type ProgramState struct {
 	Code CodeState
-	// CodeMemory is what the code takes in memory, in bytes.
+	// CodeMemory is what the code takes in memory, in bytes. Modules of one engine share it.
 	CodeMemory int64
 	// Snapshot reports whether the program has been initialised.
 	Snapshot bool
@@ -84,24 +84,14 @@ type ProgramState struct {
 	Called time.Time
 }
 
-// State tells what the engine holds of the program, and of those that share its code.
+// State tells what the engine holds of the program, and of those that differ from it only in custom sections.
 func (p *Program) State() ProgramState { return p.module.state() }
 
 func (m *module) state() ProgramState {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	s := ProgramState{Code: CodeMissing, Snapshot: m.snapshot != nil, Idle: len(m.idle), Calls: m.calls, Called: m.called}
-	switch b := m.build; {
-	case b == nil && m.stored:
-		s.Code = CodeStored
-	case b == nil:
-	case !b.over():
-		s.Code = CodePending
-	case b.native == nil:
-		s.Code = CodeRefused
-	default:
-		s.Code, s.CodeMemory = CodeLoaded, b.native.size
-	}
+	s := ProgramState{Snapshot: m.snapshot != nil, Idle: len(m.idle), Calls: m.calls, Called: m.called}
+	s.Code, s.CodeMemory = m.code.state()
 	return s
 }
 

@@ -23,11 +23,12 @@ func (m memory) Read(offset, length uint32) ([]byte, bool) {
 // A host keeps what is logged.
 type host struct{ lines []string }
 
-func (h *host) Look()                      {}
-func (h *host) Wait(func(context.Context)) {}
-func (h *host) Ends() time.Time            { return time.Time{} }
-func (h *host) Output(b []byte, _ bool)    {}
-func (h *host) Fail(b []byte)              {}
+func (h *host) Look()                                {}
+func (h *host) Wait(func(context.Context))           {}
+func (h *host) Ends() time.Time                      { return time.Time{} }
+func (h *host) Output(b []byte, _ bool)              {}
+func (h *host) Fail(b []byte)                        {}
+func (h *host) Progress(_, _ float64, _ []byte) bool { return false }
 func (h *host) Log(_ slog.Level, source string, line []byte) bool {
 	h.lines = append(h.lines, source+": "+string(line))
 	return true

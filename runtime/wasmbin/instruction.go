@@ -99,6 +99,21 @@ func (r *Reader) constant() {
 	}
 }
 
+// I32Constant passes over a constant expression, and returns its value if it is one i32.const.
+func (r *Reader) I32Constant() (value uint32, ok bool) {
+	start := r.Pos
+	var in Instruction
+	if in.ReadConstant(r); in.Op == opcode.I32Const {
+		value = in.A
+		if in.ReadConstant(r); in.Op == opcode.End {
+			return value, r.Err == nil
+		}
+	}
+	r.Pos = start
+	r.constant()
+	return 0, false
+}
+
 // Labels returns a reader of the labels of a br_table: A of them, and the default. data is what the instruction was read
 // from.
 func (in *Instruction) Labels(data []byte) Reader {

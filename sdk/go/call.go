@@ -7,11 +7,13 @@ import (
 	"time"
 )
 
-// A Call is one call of a tool: its log and, as a [context.Context], its deadline. The zero Call is usable, logs nothing
-// and has no deadline, so that a test can pass new(toolsrv.Call). Within a guest it is for the goroutine of the call only.
+// A Call is one call of a tool: its log, its progress and, as a [context.Context], its deadline. The zero Call is usable, logs
+// nothing and has no deadline, so that a test can pass new(toolsrv.Call). Within a guest it is for the goroutine of the call only.
 type Call struct {
-	log      func(level Level, message string)
-	deadline time.Time // in tests; zero: none. A guest asks the host.
+	log func(level Level, message string)
+	// In tests; a guest has the host instead.
+	progress func(done, total float64, message string)
+	deadline time.Time // zero: none
 }
 
 var _ context.Context = (*Call)(nil)
@@ -23,7 +25,13 @@ func NewCall(log func(level Level, message string)) *Call {
 
 // Until returns a Call like c that has a deadline, for tests. In a guest the host's deadline holds instead.
 func (c *Call) Until(deadline time.Time) *Call {
-	return &Call{log: c.log, deadline: deadline}
+	return &Call{log: c.log, progress: c.progress, deadline: deadline}
+}
+
+// Reporting returns a Call like c whose progress goes to progress, for tests. It gets every report as the tool made it. In a guest
+// the host gets them instead.
+func (c *Call) Reporting(progress func(done, total float64, message string)) *Call {
+	return &Call{log: c.log, progress: progress, deadline: c.deadline}
 }
 
 // A Level is the level of a log line.
@@ -77,6 +85,13 @@ func (c *Call) logf(level Level, format string, args ...any) {
 		c.log(level, fmt.Sprintf(format, args...))
 	}
 }
+
+// Progress reports how much of its work the call has done, to clients that ask for it. total is how much there is to do in the same
+// unit, such as rows or per cent, and 0 where that is not known. The message is for people and may be empty.
+//
+// A tool may report as often as it likes: the host passes on a few reports in a second, and only those whose done is greater than
+// before. Nothing happens where nobody listens.
+func (c *Call) Progress(done, total float64, message string) { c.report(done, total, message) }
 
 // TimeLeft returns how long the call may still take. The host ends it then, whatever the tool does, so a tool that can answer
 // in part should do so before. Without a deadline it is the longest Duration.

@@ -182,7 +182,22 @@ type (
 		Shade  Shade            `json:"shade"`
 	}
 	Shade struct{ dark bool }
+	Media struct {
+		Picture   []byte  `json:"picture" contentMediaType:"image/png"`
+		Said      Raw     `json:"said" contentMediaType:"image/png" description:"What it is."`
+		Recording string  `json:"recording" contentEncoding:"base64" contentMediaType:"audio/wav"`
+		Page      string  `json:"page" contentMediaType:"text/html"`
+		Maybe     *[]byte `json:"maybe" contentMediaType:"image/png"`
+		Data      Raw     `json:"data"`
+	}
+	Raw []byte
+	PNG []byte
 )
+
+// JSONSchema makes PNG a toolsrv.Describer.
+func (PNG) JSONSchema() string {
+	return `{"type":"string","contentEncoding":"base64","contentMediaType":"image/png"}`
+}
 
 // JSONSchema makes Shade a toolsrv.Describer.
 func (Shade) JSONSchema() string { return `{"type": "string", "enum": ["dark", "light"]}` }
@@ -235,6 +250,7 @@ func TestGoldens(t *testing.T) {
 		"choices": takes[Choices](), "described": takes[Described](), "members": takes[Members](), "maybes": takes[Maybes](), "renamed": takes[Renamed](), "anything": takes[Anything](),
 		"number": gives[float64](), "list": gives[[]Point](), "map": gives[map[string]int64](), "maybe": gives[[]*Point](),
 		"embedded": takes[Composed](), "omitted": takes[Omitted](), "times": takes[Times](), "bytes": takes[Bytes](),
+		"media": takes[Media](), "picture": gives[PNG](),
 	}
 	files, err := filepath.Glob("../../testdata/derive/*.json")
 	if err != nil {

@@ -32,6 +32,11 @@ func hostLog(level int32, ptr unsafe.Pointer, size uint32)
 //go:wasmimport toolsrv_v1 deadline
 func hostDeadline() int64
 
+// Nor does one whose tools don't report progress import this.
+//
+//go:wasmimport toolsrv_v1 progress
+func hostProgress(done, total float64, ptr unsafe.Pointer, size uint32)
+
 // What toolsrv_call and toolsrv_describe return.
 const (
 	statusOK     = 0 // the output is the result
@@ -108,6 +113,12 @@ func fail(c *Call, err error) int32 {
 func (c *Call) left() (time.Duration, bool) {
 	left := hostDeadline()
 	return time.Duration(left) * time.Millisecond, left >= 0
+}
+
+// report tells the host. A Call that was made by a tool reports, too: there is one call only.
+func (c *Call) report(done, total float64, message string) {
+	hostProgress(done, total, unsafe.Pointer(unsafe.StringData(message)), uint32(len(message)))
+	runtime.KeepAlive(message)
 }
 
 func readInput() []byte {

@@ -279,6 +279,23 @@ func TestCallIsContext(t *testing.T) {
 	}
 }
 
+// TestProgress passes the reports of a Call on, and does nothing for one where nobody listens.
+func TestProgress(t *testing.T) {
+	t.Parallel()
+	var heard []string
+	c := new(toolsrv.Call).Reporting(func(done, total float64, message string) {
+		heard = append(heard, fmt.Sprintf("%v of %v: %s", done, total, message))
+	}).Until(time.Now().Add(time.Hour))
+	c.Progress(1, 3, "read")
+	c.Progress(2.5, 0, "")
+	if got := strings.Join(heard, "; "); got != "1 of 3: read; 2.5 of 0: " || c.TimeLeft() > time.Hour {
+		t.Errorf("heard %q with %v left", got, c.TimeLeft())
+	}
+	for _, silent := range []*toolsrv.Call{nil, new(toolsrv.Call), toolsrv.NewCall(nil), new(toolsrv.Call).Reporting(nil)} {
+		silent.Progress(1, 3, "unheard")
+	}
+}
+
 func TestDeadline(t *testing.T) {
 	t.Parallel()
 	var none *toolsrv.Call

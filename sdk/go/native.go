@@ -7,6 +7,13 @@ import "time"
 // export does nothing on the host: tests call the Module itself.
 func export(Module) {}
 
+// report tells the test that asked for it.
+func (c *Call) report(done, total float64, message string) {
+	if c != nil && c.progress != nil {
+		c.progress(done, total, message)
+	}
+}
+
 // left returns what is left until the deadline of a test, if it set one.
 func (c *Call) left() (time.Duration, bool) {
 	if c == nil || c.deadline.IsZero() {

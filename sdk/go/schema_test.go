@@ -138,6 +138,7 @@ func TestSchema(t *testing.T) {
 		{"duration", arguments[v[time.Duration]], wrap(`{"type":"integer","description":"A duration in nanoseconds."}`, "")},
 		{"text", arguments[v[net.IP]], wrap(`{"type":"string"}`, "")},
 		{"bytes", arguments[v[[]byte]], wrap(`{"type":"string","contentEncoding":"base64"}`, "")},
+		{"named bytes", arguments[v[Raw]], wrap(`{"type":"string","contentEncoding":"base64"}`, "")},
 		{"byte array", arguments[v[[2]byte]], wrap(`{"type":"array","items":{"type":"integer","minimum":0,"maximum":255},"minItems":2,"maxItems":2}`, "")},
 		{"slice", arguments[v[[]string]], wrap(`{"type":"array","items":{"type":"string"}}`, "")},
 		{"slice of any", arguments[v[[]any]], wrap(`{"type":"array"}`, "")},

@@ -10,9 +10,10 @@ import (
 	"github.com/toolsrv/toolsrv/sdk/go/internal/typed"
 )
 
-// A Tool is a function with its name and description. Make one with [Func].
+// A Tool is a function with its name and description. Make one with [Func]; [Tool.With] adds what clients show of it.
 type Tool struct {
 	name, description string
+	options           Options
 	examples          []Example
 	arguments, result reflect.Type
 	run               func(c *Call, arguments []byte) ([]byte, error)
@@ -36,7 +37,7 @@ type Example struct {
 //	description:"…"   required:"true" or "false"   default:"…"   examples:"a,b"
 //	enum:"a,b"        minimum:"0"  maximum:"9"     exclusiveMinimum:"0"  exclusiveMaximum:"9"
 //	minLength:"1"     maxLength:"9"                minItems:"1"  maxItems:"9"
-//	pattern:"^a"      format:"email"
+//	pattern:"^a"      format:"email"               contentEncoding:"base64"  contentMediaType:"image/png"
 //
 // A default, an enum and examples are plain text for a string and JSON otherwise; a list whose values hold a comma is
 // written as a JSON array. Host and guest agree: f never sees arguments that the schema refuses.
@@ -95,11 +96,14 @@ type Describer interface {
 
 // manifestTool is a tool as the manifest has it.
 type manifestTool struct {
-	Name        string            `json:"name"`
-	Description string            `json:"description"`
-	Parameters  json.RawMessage   `json:"parameters"`
-	Result      json.RawMessage   `json:"result,omitempty"`
-	Examples    []manifestExample `json:"examples,omitempty"`
+	Name        string               `json:"name"`
+	Title       string               `json:"title,omitempty"`
+	Description string               `json:"description"`
+	Annotations *manifestAnnotations `json:"annotations,omitempty"`
+	Icons       []Icon               `json:"icons,omitempty"`
+	Parameters  json.RawMessage      `json:"parameters"`
+	Result      json.RawMessage      `json:"result,omitempty"`
+	Examples    []manifestExample    `json:"examples,omitempty"`
 }
 
 type manifestExample struct {
@@ -109,7 +113,10 @@ type manifestExample struct {
 
 // describe returns the tool's part of the manifest.
 func (t Tool) describe() (manifestTool, error) {
-	out := manifestTool{Name: t.name, Description: t.description}
+	out := manifestTool{
+		Name: t.name, Title: t.options.Title, Description: t.description,
+		Annotations: t.options.Annotations.describe(), Icons: t.options.Icons,
+	}
 	if t.run == nil {
 		return out, errors.New("it has no function: make tools with toolsrv.Func, and pass it one")
 	}
@@ -118,6 +125,9 @@ func (t Tool) describe() (manifestTool, error) {
 	}
 	if strings.TrimSpace(t.description) == "" {
 		return out, errors.New("it has no description: say what it does")
+	}
+	if err := t.options.check(); err != nil {
+		return out, err
 	}
 	var err error
 	if out.Parameters, err = typed.Arguments(t.arguments); err != nil {

@@ -47,9 +47,22 @@ type vector struct {
 		ToolCode             string `json:"tool_code"`
 		MessageHas           string `json:"message_has"`
 		Data                 json.RawMessage
+		Progress             []report
 		Log                  *[][2]string
 		LogHas               string `json:"log_has"`
 	}
+}
+
+// A report is what a listener hears of a call's progress: done, total and message.
+type report [3]any
+
+// A listener keeps the reports of a call.
+type listener struct{ reports []report }
+
+func (l *listener) Log(slog.Level, string, string) {}
+
+func (l *listener) Progress(done, total float64, message string) {
+	l.reports = append(l.reports, report{done, total, message})
 }
 
 // expand returns text with what @big stands for.
@@ -187,10 +200,14 @@ func (h *host) run(t *testing.T, v *vector) {
 	for range max(v.Calls, 1) {
 		filled, err := parameters.Validate(body)
 		var result []byte
+		var heard listener
 		if err == nil {
-			result, err = tool.Call(t.Context(), sandbox.CallSpec{Input: filled})
+			result, err = tool.Call(t.Context(), sandbox.CallSpec{Input: filled, Listener: &heard})
 		}
 		v.check(t, result, err)
+		if want := v.Want.Progress; !slices.Equal(heard.reports, want) {
+			t.Errorf("got the progress %.200v, want %.200v; %s", heard.reports, want, v.Guards)
+		}
 		if v.Want.Check == "differs" && seen[string(result)] {
 			t.Errorf("got %s twice", result)
 		}

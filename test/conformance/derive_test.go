@@ -61,7 +61,7 @@ func (j *judged) check(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := jsonschema.NewCompiler()
-	c.AssertFormat = true
+	c.AssertFormat, c.AssertContent = true, true
 	if err := c.AddResource("schema.json", bytes.NewReader(j.Schema)); err != nil {
 		t.Fatal(err)
 	}

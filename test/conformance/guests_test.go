@@ -9,6 +9,8 @@ import (
 
 	"github.com/toolsrv/toolsrv/author/project"
 	"github.com/toolsrv/toolsrv/internal/testkit"
+	"github.com/toolsrv/toolsrv/internal/testkit/enginetest"
+	"github.com/toolsrv/toolsrv/wasmtools/script"
 )
 
 // A guest is an SDK's build of the kit's tools.
@@ -24,6 +26,7 @@ func guests() []guest {
 		{"tinygo-wasip1", nil, tinygo("wasip1")},
 		{"tinygo-goroutines", nil, tinygo("wasip1 goroutines")},
 		{"tinygo-wasm-unknown", []string{"clock", "standard error"}, tinygo("wasm-unknown")},
+		{"python", []string{"64 bits"}, scripted("python", "../../sdk/python/conformance/conformance.py")},
 		{"rust-unknown", []string{"128 levels"}, rustBuilder("wasm32-unknown-unknown")},
 		{"rust-wasip1", []string{"128 levels"}, rustBuilder("wasm32-wasip1")},
 	}
@@ -67,6 +70,22 @@ func tinygo(line string) func(*testing.T) []byte {
 		module, err := p.Compile(t.Context(), &said)
 		if err != nil {
 			t.Fatalf("%v\n%s", err, said.String())
+		}
+		return module
+	}
+}
+
+// scripted returns the function that puts a script into its engine.
+func scripted(engineName, path string) func(*testing.T) []byte {
+	return func(t *testing.T) []byte {
+		t.Helper()
+		if testkit.Emulated() && engineName == "python" {
+			t.Skip("emulated, CPython takes longer to start than a call may")
+		}
+		enginetest.Open(t, engineName)
+		module, _, err := script.Build(t.Context(), path, script.Options{})
+		if err != nil {
+			t.Fatal(err)
 		}
 		return module
 	}

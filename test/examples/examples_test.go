@@ -149,7 +149,7 @@ func TestExamples(t *testing.T) {
 	table := serve(t, tools, nil, "/csv/query", "/fuzzy/distance", "/math/add", "/math/divide", "/net/cidr", "/regex/extract", "/regex/replace", "/template/render",
 		"/text/stats", "/time/add", "/time/convert", "/time/difference", "/time/now", "/units/convert", "/units/list")
 	checkManifests(t, table)
-	t.Run("readmes", func(t *testing.T) { checkReadmes(t, table) })
+	t.Run("readmes", func(t *testing.T) { checkReadmes(t, table, ".go", ".c") })
 	t.Run("plain", func(t *testing.T) { checkPlain(t, table) })
 	t.Run("error", func(t *testing.T) {
 		t.Parallel()
@@ -164,6 +164,9 @@ func TestExamples(t *testing.T) {
 // checkManifests makes the calls that the manifests give as examples.
 func checkManifests(t *testing.T, table *wasmtools.RouteTable) {
 	for _, route := range table.Tools() {
+		if said := route.Tool.Annotations; route.Tool.Title == "" || said.ReadOnly == nil || said.OpenWorld == nil {
+			t.Errorf("%s has no title, or does not say what it does to the world", route.Tool.Path())
+		}
 		if len(route.Tool.Examples) == 0 {
 			t.Errorf("%s has no examples", route.Tool.Path())
 		}

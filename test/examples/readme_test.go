@@ -1,7 +1,6 @@
 package examples_test
 
 import (
-	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -11,9 +10,9 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// checkReadmes calls what the READMEs of the examples in Go and C have curl call, and what their tables of calls have, and
-// compares the results that stand beside. Those of the examples in Rust have a test of their own.
-func checkReadmes(t *testing.T, table *wasmtools.RouteTable) {
+// checkReadmes calls what the READMEs of examples have curl call, and what their tables of calls have, and
+// compares the results that stand beside. The examples are those whose sources have one of the endings. Those in Rust have a test of their own.
+func checkReadmes(t *testing.T, table *wasmtools.RouteTable, endings ...string) {
 	curl := regexp.MustCompile(`(?s)    curl -s localhost:8000(\S+) -H 'Content-Type: application/json' -d '(.*?)'\n\n((?:    .*?\n)+)`)
 	row := regexp.MustCompile("(?m)^\\| `POST (\\S+)` \\| `(.*?)` \\| (.*?) \\|$")
 	index := string(testkit.Read(t, "../../examples/README.md"))
@@ -22,14 +21,20 @@ func checkReadmes(t *testing.T, table *wasmtools.RouteTable) {
 			t.Errorf("examples/README.md does not list %s", path)
 		}
 	}
-	readmes, err := filepath.Glob("../../examples/*/README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, readme := range readmes {
-		if _, err := os.Stat(filepath.Join(filepath.Dir(readme), "Cargo.toml")); err == nil {
-			continue
+	readmes := map[string]bool{}
+	for _, ending := range endings {
+		sources, err := filepath.Glob("../../examples/*/*" + ending)
+		if err != nil {
+			t.Fatal(err)
 		}
+		for _, source := range sources {
+			readmes[filepath.Join(filepath.Dir(source), "README.md")] = true
+		}
+	}
+	if len(readmes) == 0 {
+		t.Errorf("there is no example with %q", endings)
+	}
+	for readme := range readmes {
 		t.Run(filepath.Base(filepath.Dir(readme)), func(t *testing.T) {
 			text := string(testkit.Read(t, readme))
 			calls := append(curl.FindAllStringSubmatch(text, -1), row.FindAllStringSubmatch(text, -1)...)

@@ -51,13 +51,16 @@ func serveRust(t *testing.T) *wasmtools.RouteTable {
 			t.Fatal(err)
 		}
 	}
-	return serve(t, tools, nil, "/calc/evaluate", "/hash/digest", "/image/resize", "/json/query", "/markdown/render", "/qr/svg")
+	return serve(t, tools, nil, "/calc/evaluate", "/hash/digest", "/image/resize", "/json/query", "/markdown/render", "/qr/png", "/qr/svg")
 }
 
 func TestRustExamples(t *testing.T) {
 	t.Parallel()
 	table := serveRust(t)
 	for _, route := range table.Tools() {
+		if said := route.Tool.Annotations; route.Tool.Title == "" || said.ReadOnly == nil || said.OpenWorld == nil {
+			t.Errorf("%s has no title, or does not say what it does to the world", route.Tool.Path())
+		}
 		if len(route.Tool.Examples) == 0 {
 			t.Errorf("%s has no examples", route.Tool.Path())
 		}
@@ -153,6 +156,7 @@ func TestRustHostile(t *testing.T) {
 
 		{"qr: too much", "/qr/svg", text("text", strings.Repeat("a", 7089)), "too_long"},
 		{"qr: the largest", "/qr/svg", text("text", strings.Repeat("7", 7089), `, "error_correction": "low"`), ""},
+		{"qr: the largest picture", "/qr/png", text("text", strings.Repeat("7", 7089), `, "error_correction": "low", "scale": 20, "border": 20`), ""},
 		{"qr: an attribute", "/qr/svg", text("text", "a", `, "dark": "#000000\" onload=\"alert(1)"`), "invalid_arguments"},
 
 		{"image: the largest", "/image/resize", text("image", picture(t, 2048, 2048, false), `, "width": 1000`), ""},
@@ -268,5 +272,33 @@ func TestRustReadmes(t *testing.T) {
 				t.Errorf("%s: %s with %s: got\n%s\nwant\n%s", readme, c[1], c[2], got, c[3])
 			}
 		}
+	}
+}
+
+// A picture is there as a file, too, and says so in the document.
+func TestRustPicture(t *testing.T) {
+	t.Parallel()
+	app := openapi.NewApp(serveRust(t), openapi.Options{})
+	t.Cleanup(func() { app.Close() })
+	request := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/qr/png", strings.NewReader(`{"text": "https://example.com", "scale": 2}`))
+	request.Header.Set("Content-Type", "application/json")
+	request.Header.Set("Accept", "image/png")
+	answer := httptest.NewRecorder()
+	app.ServeHTTP(answer, request)
+	drawn, err := png.Decode(answer.Body)
+	if err != nil || answer.Header().Get("Content-Type") != "image/png" {
+		t.Fatalf("got %d, %v, %v", answer.Code, answer.Header(), err)
+	}
+	if side := drawn.Bounds().Dx(); side != 2*(25+2*4) {
+		t.Errorf("got a picture of %d pixels on each side", side)
+	}
+	dark := color.GrayModel.Convert(drawn.At(2*4, 2*4)).(color.Gray).Y
+	if light := color.GrayModel.Convert(drawn.At(0, 0)).(color.Gray).Y; dark != 0 || light != 255 {
+		t.Errorf("the corner of the code has %d, the border %d; want black and white", dark, light)
+	}
+	answer = httptest.NewRecorder()
+	app.ServeHTTP(answer, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/openapi.json", nil))
+	if document := answer.Body.String(); !strings.Contains(document, `"image/png":{"schema":{"type":"string","format":"binary"}}`) || !strings.Contains(document, `"summary":"Draw a QR code as PNG"`) {
+		t.Error("the document says nothing of the picture, or of its title")
 	}
 }

@@ -146,8 +146,9 @@ func TestWritten(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%v in %s", err, section)
 			}
-			if len(manifest.Tools) != 2 || manifest.Tools[0].Description != `Add "numbers".` || len(manifest.Tools[0].Examples) != 1 {
-				t.Errorf("got %s, want two tools, sum with its example", section)
+			if len(manifest.Tools) != 2 || manifest.Tools[0].Description != `Add "numbers".` || len(manifest.Tools[0].Examples) != 1 ||
+				manifest.Tools[0].Title != "Sum" || manifest.Tools[0].Annotations.ReadOnly == nil {
+				t.Errorf("got %s, want two tools, sum with its title, annotation and example", section)
 			}
 			program := load(t, file)
 			told, err := program.Describe(t.Context())

@@ -55,7 +55,7 @@ func (r *reconciler) queueLoad(f *file) {
 	l.ctx, l.cancel = context.WithCancel(r.ctx)
 	f.loading = l
 	r.loads[l] = struct{}{}
-	r.queues.read(l.entry.Size, func(context.Context) func() {
+	r.queues.read(l.entry.cost(), func(context.Context) func() {
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
@@ -68,7 +68,7 @@ func (r *reconciler) queueLoad(f *file) {
 			return func() { r.wasRead(l) }
 		case <-stall.C:
 		}
-		if l.entry.Size >= largeFile { // it counts as running, since it holds much memory
+		if l.entry.cost() >= largeFile { // it counts as running, since it holds much memory
 			r.do <- func() { r.stall(l) }
 			<-done
 			return func() { r.stallEnded(l) }

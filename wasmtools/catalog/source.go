@@ -24,7 +24,7 @@ type Source interface {
 	// at a time. It must return when ctx ends.
 	List(ctx context.Context) (*Listing, error)
 	// Open returns the content of a file at the version that was listed, or ErrChanged where that version is no longer there.
-	// After any other error the Catalog tries again. Open is called from many goroutines and must return when ctx ends;
+	// After a *FileError the Catalog waits for another version. After any other error it tries again. Open is called from many goroutines and must return when ctx ends;
 	// closing what it returns must end a Read of it.
 	Open(ctx context.Context, name, version string) (io.ReadCloser, error)
 	// Changes returns a channel that sends a value when there may be something new to list, the same channel at every call.
@@ -35,6 +35,16 @@ type Source interface {
 // ErrChanged is what [Source.Open], or a Read of what it returned, fails with where a file no longer has the version that was
 // listed. The Catalog lists again.
 var ErrChanged = errors.New("the file changes while it is read")
+
+// A FileError is what [Source.Open] fails with where the file is to blame: the same version would fail again. Its text is that
+// of Err.
+type FileError struct{ Err error }
+
+// Error returns the text of Err.
+func (e *FileError) Error() string { return e.Err.Error() }
+
+// Unwrap returns Err.
+func (e *FileError) Unwrap() error { return e.Err }
 
 // A Listing is what a Source holds.
 type Listing struct {
@@ -56,6 +66,8 @@ type Entry struct {
 	Version string
 	// Size is the content's, in bytes.
 	Size int64
+	// Made is whether Open makes the content of the file and others, as of a script: it may have any size, whatever Size says.
+	Made bool
 	// Settling is how much longer the file must stay as it is, since somebody may be writing it. Until that is 0 the Catalog
 	// doesn't open it; it lists again after that time.
 	Settling time.Duration
@@ -116,7 +128,18 @@ func list(ctx context.Context, s Source) (*Listing, error) {
 // errUnreadable means that the content is not to blame: another try may succeed without any change to the file.
 var errUnreadable = errors.New("can't be read")
 
-// read returns the content of a file. Its errors are ErrChanged, errUnreadable, and those of the file's size.
+// madeSize is what the content of a file that is made is taken to have, before it is known: an interpreter.
+const madeSize = 8 << 20
+
+// cost returns the size in bytes by which the work for a file is ordered.
+func (e *Entry) cost() int64 {
+	if e.Made {
+		return madeSize
+	}
+	return e.Size
+}
+
+// read returns the content of a file. Its errors are ErrChanged, errUnreadable, a *FileError, and those of the file's size.
 func read(ctx context.Context, s Source, e Entry) ([]byte, error) {
 	if e.Size < 0 || e.Size > sandbox.MaxModule {
 		return nil, fmt.Errorf("has %d bytes, a module may have %d: strip it of debug information (wasm-opt, wasm-strip)", e.Size, sandbox.MaxModule)
@@ -128,6 +151,9 @@ func read(ctx context.Context, s Source, e Entry) ([]byte, error) {
 	defer f.Close()
 	// A source that hangs is not waited for.
 	defer context.AfterFunc(ctx, func() { f.Close() })()
+	if e.Made {
+		return readMade(ctx, f)
+	}
 	content := make([]byte, e.Size)
 	n, err := io.ReadFull(f, content)
 	switch {
@@ -145,10 +171,25 @@ func read(ctx context.Context, s Source, e Entry) ([]byte, error) {
 	return content, nil
 }
 
+// readMade returns content whose size is not known before.
+func readMade(ctx context.Context, r io.Reader) ([]byte, error) {
+	content, err := io.ReadAll(io.LimitReader(r, sandbox.MaxModule+1))
+	switch {
+	case err != nil:
+		return nil, unreadable(ctx, err)
+	case len(content) > sandbox.MaxModule:
+		return nil, fmt.Errorf("becomes a module of more than the %d bytes that one may have: leave out what it doesn't need", sandbox.MaxModule)
+	}
+	return content, nil
+}
+
 // unreadable returns what read makes of a source's error.
 func unreadable(ctx context.Context, err error) error {
 	if errors.Is(err, ErrChanged) {
 		return ErrChanged
+	}
+	if failed, ok := errors.AsType[*FileError](err); ok {
+		return failed
 	}
 	if ctx.Err() != nil {
 		err = context.Cause(ctx) // not that its file is closed

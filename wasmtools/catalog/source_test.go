@@ -390,3 +390,44 @@ func TestSourceEvents(t *testing.T) {
 		t.Errorf("a channel that is closed has the source listed %d times more (%v)", m.listed()-lists, err)
 	}
 }
+
+// TestSourceMade has files whose content is made when they are opened: of another size than was listed, or not at all.
+func TestSourceMade(t *testing.T) {
+	t.Parallel()
+	m := newMemory()
+	opened := 0
+	made := func(content []byte, err error) func(*stored) {
+		return func(f *stored) {
+			f.Made, f.Size = true, 3
+			f.open = func(context.Context) (io.ReadCloser, error) {
+				m.mu.Lock()
+				defer m.mu.Unlock()
+				opened++
+				return io.NopCloser(bytes.NewReader(content)), err
+			}
+		}
+	}
+	m.set("a.py", nil, made(version(t, "v0001", "", "a"), nil))
+	c, _ := openMemory(t, m, catalog.Open)
+	awaitTable(t, c, []string{"/a"}, nil)
+	const broken = "a.py:1:1: there is no tool"
+	m.set("a.py", nil, made(nil, &catalog.FileError{Err: errors.New(broken)}))
+	m.set("large.py", nil, made(make([]byte, sandbox.MaxModule+1), nil))
+	awaitTable(t, c, []string{"/a"}, []string{"memory:a.py", "memory:large.py"}) // the version that was served stays
+	for source, want := range map[string]string{"memory:a.py": broken, "memory:large.py": "becomes a module of more than"} {
+		if got := reason(c.Table().Current(), source); !strings.HasPrefix(got, want) {
+			t.Errorf("%s: got %q, want %q", source, got, want)
+		}
+	}
+	// The same version is not made again.
+	m.mu.Lock()
+	before := opened
+	m.mu.Unlock()
+	m.set("b.py", nil, made(version(t, "v0001", "", "b"), nil))
+	awaitTable(t, c, []string{"/a", "/b"}, []string{"memory:a.py", "memory:large.py"})
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if opened != before+1 {
+		t.Errorf("made %d files, want the new one only", opened-before)
+	}
+}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/toolsrv/toolsrv/internal/testkit"
 	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
+	"github.com/toolsrv/toolsrv/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/runtime/wasmbin"
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
@@ -98,21 +99,33 @@ func TestCheapFirst(t *testing.T) {
 	})
 }
 
-// TestListedBeforeCompiled lists new files with a manifest while none of them is compiled.
+// TestListedBeforeCompiled lists new files with a manifest before they are compiled, which takes tenths of a second each.
 func TestListedBeforeCompiled(t *testing.T) {
 	t.Parallel()
+	const files = 3
 	directory := t.TempDir()
-	c := open(t, options{Directory: directory})
-	for i := range 4 {
-		swap(t, directory, fmt.Sprintf("bad%d.wasm", i), unlike(t, uncompilable(t, fmt.Sprintf("bad%d", i)), fmt.Sprint(i)))
+	var modules [files][]byte // made before anything is written
+	for i := range modules {
+		modules[i] = heavy(t, byte(i), fmt.Sprintf("large%d", i))
 	}
-	listed := false
-	await(t, c, "refused by the compiler", func(g *wasmtools.Generation) bool {
-		listed = listed || len(g.Routes()) > 0
-		return len(g.Refused()) == 4
+	engine := sandboxtest.Engine(t, sandbox.Config{})
+	c := open(t, options{Directory: directory, Engine: engine})
+	type generation struct{ listed, compiled int }
+	first := make(chan generation, 1)
+	// A subscriber is called before the catalog goes on, however late this test's own goroutine is.
+	unsubscribe := c.Table().Subscribe(func(g *wasmtools.Generation) {
+		select {
+		case first <- generation{len(g.Routes()), engine.State().Code[sandbox.CodeLoaded]}:
+		default:
+		}
 	})
-	if !listed {
-		t.Error("files that can't be compiled were compiled before they were listed")
+	defer unsubscribe()
+	for i, module := range modules {
+		swap(t, directory, fmt.Sprintf("large%d.wasm", i), module)
+	}
+	await(t, c, "all files", func(g *wasmtools.Generation) bool { return len(g.Routes()) == files })
+	if g := <-first; g.compiled >= g.listed {
+		t.Errorf("the first generation lists %d tools when %d are compiled", g.listed, g.compiled)
 	}
 }
 

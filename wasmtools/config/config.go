@@ -31,6 +31,7 @@ type Config struct {
 	Server Server
 	Tools  Tools
 	Auth   Auth
+	MCP    MCP
 	// Limits hold for every tool. Overrides change them for the tools that match; later ones win.
 	Limits    limits.Limits
 	Overrides []Override
@@ -59,6 +60,11 @@ type Server struct {
 type Tools struct {
 	// Directory holds the .wasm files, also in subfolders.
 	Directory string `restart:"tools.directory"`
+	// Scripts is whether scripts in Directory are served, too.
+	Scripts bool `restart:"tools.scripts"`
+	// ScriptHelper is a command that calls script.Help with its last two arguments and its standard output: a script is read in a process
+	// of its own. It is for the program to say, and no key of the file. Where it is empty, the server's own process reads scripts.
+	ScriptHelper []string
 	// Allowlist is whether only the tools in Enabled start enabled (mode = "allowlist"), or all tools except those in Disabled. An entry
 	// is a tool such as "math/div", or a namespace such as "web" with those below it.
 	Allowlist         bool
@@ -81,6 +87,15 @@ type Auth struct {
 	Required bool
 }
 
+// MCP is the table [mcp].
+type MCP struct {
+	// Enabled is whether the server answers MCP clients at /mcp.
+	Enabled bool `restart:"mcp.enabled"`
+	// Discovery is how clients find tools: "list" for all of them in one list, "search" for a tool that searches among them, or
+	// "auto" for the one or the other by how many there are.
+	Discovery string `restart:"mcp.discovery"`
+}
+
 // An Override changes the limits of the tools that Match matches.
 type Override struct {
 	// Match is a path such as "math/add" or a pattern such as "math/*"; see docs/configuration.md.
@@ -96,6 +111,7 @@ func Default() *Config {
 		Version: "0.1.0",
 		Server:  Server{Address: "127.0.0.1:8000"},
 		Tools:   Tools{Directory: "tools", Modules: defaultModules},
+		MCP:     MCP{Enabled: true, Discovery: discoveries[0]},
 		Limits:  limits.Default(),
 	}
 }

@@ -25,7 +25,7 @@ func parse(t testing.TB, text string) *config.Config {
 
 func TestEmptyFileIsDefault(t *testing.T) {
 	t.Parallel()
-	for name, text := range map[string]string{"empty": "", "comment": "# nothing", "empty tables": "[server]\n[tools]\n[auth]\n[limits]\n"} {
+	for name, text := range map[string]string{"empty": "", "comment": "# nothing", "empty tables": "[server]\n[tools]\n[auth]\n[mcp]\n[limits]\n"} {
 		c, err := config.Parse([]byte(text), "")
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
@@ -66,6 +66,9 @@ cache_directory = "/var/cache/x/"
 tokens = ["one", "two"]
 tokens_file = "secret/tokens"
 required = true
+[mcp]
+enabled = false
+discovery = "search"
 [limits]
 timeout = "1m30s"
 fuel = 1_000_000
@@ -93,6 +96,7 @@ fuel = 0
 			Enabled: []string{"web", "math/div"}, Disabled: []string{"a/b/c"}, CacheDir: "/var/cache/x",
 		},
 		Auth: config.Auth{Tokens: []string{"one", "two"}, TokensFile: filepath.Join("dir", "secret", "tokens"), Required: true},
+		MCP:  config.MCP{Enabled: false, Discovery: "search"},
 		Limits: limits.Limits{
 			Timeout: 90 * time.Second, Fuel: 1_000_000, Memory: 1 << 30, Stack: 65536,
 			Input: 2_000_000, Output: 3_000, LogLines: 7, Concurrency: 3, Queue: 9,

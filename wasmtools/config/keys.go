@@ -27,6 +27,9 @@ const (
 // The modes of [tools].
 const denylist, allowlist = "denylist", "allowlist"
 
+// discoveries are the ways of MCP clients to tools; the first is the default.
+var discoveries = [...]string{"auto", "list", "search"}
+
 // tables returns the readers of all keys but those of [[override]], by the names of their tables.
 func tables(c *Config, l *limits.Limits, which *string, directory string) map[string]table {
 	memory := func(to *int64) reader {
@@ -48,6 +51,7 @@ func tables(c *Config, l *limits.Limits, which *string, directory string) map[st
 		},
 		"tools": {
 			"directory":       word(&c.Tools.Directory, "a path", path(directory, true)),
+			"scripts":         boolean(&c.Tools.Scripts),
 			"modules":         quantity(limits.Count, 0, maxModules, func(n int64) { c.Tools.Modules = cmp.Or(int(n), defaultModules) }),
 			"mode":            word(which, "a string", mode),
 			"enabled":         words(&c.Tools.Enabled, toolOrNamespace),
@@ -58,6 +62,10 @@ func tables(c *Config, l *limits.Limits, which *string, directory string) map[st
 			"tokens":      words(&c.Auth.Tokens, token),
 			"tokens_file": word(&c.Auth.TokensFile, "a path", path(directory, false)),
 			"required":    boolean(&c.Auth.Required),
+		},
+		"mcp": {
+			"enabled":   boolean(&c.MCP.Enabled),
+			"discovery": word(&c.MCP.Discovery, "a string", discovery),
 		},
 		"limits": limitsTable(l),
 	}

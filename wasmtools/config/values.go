@@ -170,6 +170,14 @@ func mode(s string) (string, error) {
 	return s, nil
 }
 
+// discovery checks how MCP clients find tools.
+func discovery(s string) (string, error) {
+	if !slices.Contains(discoveries[:], s) {
+		return "", fmt.Errorf("%q is not a way to find tools: use %q, %q or %q", text.Short(s), discoveries[0], discoveries[1], discoveries[2])
+	}
+	return s, nil
+}
+
 // path checks the path of a file or folder, and returns it relative to directory.
 func path(directory string, needed bool) func(string) (string, error) {
 	return func(s string) (string, error) {

@@ -61,7 +61,7 @@ func tableOf(t *testing.T, tools ...*wasmtools.Tool) *wasmtools.RouteTable {
 	return table
 }
 
-// TestDoorsAgree calls tools through REST and from memory: both answer the same, whatever a call ends with.
+// TestDoorsAgree calls tools through REST, from memory and over MCP: all answer the same, whatever a call ends with.
 func TestDoorsAgree(t *testing.T) {
 	t.Parallel()
 	secret := errors.New("the password is hunter2")
@@ -127,6 +127,11 @@ func TestDoorsAgree(t *testing.T) {
 			if status != inMemory || rest != memory {
 				t.Errorf("REST answers %d %s, a call from memory %d %s", status, rest, inMemory, memory)
 			}
+			if test.body == "" || json.Valid([]byte(test.body)) { // over MCP, arguments that are not JSON are no message
+				if got, want := overMCP(t.Context(), t, table, test.principal, test.path, test.body), canonical(t, rest); got != want {
+					t.Errorf("REST answers %s, MCP %s", want, got)
+				}
+			}
 			if rest != test.want && !strings.Contains(rest, test.want) || strings.Contains(rest, "hunter2") {
 				t.Errorf("got %s, want %s", rest, test.want)
 			}
@@ -155,6 +160,9 @@ func TestDoorsAgreeOnTheEnd(t *testing.T) {
 		status, body := web.Failure(err)
 		if answer.Code != status || answer.Body.String() != string(body) || codeOf(err) != want {
 			t.Errorf("%s: REST answers %d %s, a call from memory %d %s", want, answer.Code, answer.Body, status, body)
+		}
+		if got := overMCP(ctx, t, table, wasmtools.Everybody(), "/wait", ""); got != canonical(t, string(body)) {
+			t.Errorf("%s: REST answers %s, MCP %s", want, body, got)
 		}
 	}
 }

@@ -105,22 +105,41 @@ type Invocation struct {
 //
 // If Begin succeeds, the door must call End when it needs neither the arguments nor the result any longer.
 func (v *Invoker) Begin(route wasmtools.Route, call *wasmtools.Call) (*Invocation, error) {
-	if err := v.admit(&route, call.Principal); err != nil {
+	return v.begin(route, call, v.admit(&route, call.Principal))
+}
+
+// BeginOwn is Begin for a tool of the service's own, which is in no table, such as one that searches among the others. Every
+// principal may call it.
+func (v *Invoker) BeginOwn(t *wasmtools.Tool, call *wasmtools.Call) (*Invocation, error) {
+	err := v.memory.check()
+	if call.Principal == nil {
+		err = errNoPrincipal()
+	}
+	return v.begin(RouteTo(t), call, err)
+}
+
+// begin begins a call, unless it is refused.
+func (v *Invoker) begin(route wasmtools.Route, call *wasmtools.Call, refused error) (*Invocation, error) {
+	if refused != nil {
 		if v.account != nil {
-			v.account(record(route.Path, call, err))
+			v.account(record(route.Path, call, refused))
 		}
-		return nil, err
+		return nil, refused
 	}
 	i := v.idle.Get().(*Invocation)
 	i.tool, i.path, i.call, i.given, i.result = route.Tool, route.Path, call, 0, 0
 	return i, nil
 }
 
+func errNoPrincipal() error {
+	return &wasmtools.Error{Code: wasmtools.CodeInternal, Err: errors.New("the call has no principal: use wasmtools.Everybody() if callers need not be known")}
+}
+
 // admit reports why a call is refused whatever its arguments are, or nil.
 func (v *Invoker) admit(route *wasmtools.Route, p *wasmtools.Principal) error {
 	switch {
 	case p == nil:
-		return &wasmtools.Error{Code: wasmtools.CodeInternal, Err: errors.New("the call has no principal: use wasmtools.Everybody() if callers need not be known")}
+		return errNoPrincipal()
 	case !p.May(route.Path):
 		return errNotFound()
 	case !route.Enabled:
@@ -150,8 +169,12 @@ func (i *Invocation) TooLarge() error {
 // Read reads the arguments of the call from r, up to its end, into memory that is reused after End. length is the number of
 // bytes that the client has announced, or -1. An error is that of r, TooLarge if there is a byte more than Limit, or a
 // *wasmtools.Error with CodeOverloaded if there is not enough memory.
-func (i *Invocation) Read(r io.Reader, length int64) error {
-	limit := min(i.Limit(), math.MaxInt64-1)
+func (i *Invocation) Read(r io.Reader, length int64) error { return i.ReadFramed(r, length, 0) }
+
+// ReadFramed is Read for arguments that come within a message, which may have frame bytes more than Limit. The call's
+// arguments are the whole message then, until the door sets them to their part of it.
+func (i *Invocation) ReadFramed(r io.Reader, length, frame int64) error {
+	limit := min(i.Limit(), math.MaxInt64-1-frame) + frame
 	i.inside = true
 	err := i.buffer.read(i.invoker.memory, r, length, limit+1)
 	i.inside = false
@@ -161,6 +184,12 @@ func (i *Invocation) Read(r io.Reader, length int64) error {
 		return i.TooLarge()
 	}
 	return err
+}
+
+// Hold counts n bytes more until End, such as those of the answer that the door makes of the result.
+func (i *Invocation) Hold(n int64) {
+	i.invoker.memory.hold(n)
+	i.buffer.held += n
 }
 
 // Run validates the arguments of the call, fills in their defaults and calls the tool. It is called once. The result may share
@@ -181,8 +210,7 @@ func (i *Invocation) Run(ctx context.Context) ([]byte, error) {
 	}
 	i.result = len(result)
 	if n := int64(i.result); n > small { // it is held for as long as the client takes to read it
-		i.invoker.memory.hold(n)
-		i.buffer.held += n
+		i.Hold(n)
 	}
 	return result, nil
 }

@@ -94,6 +94,28 @@ func TestRefusals(t *testing.T) {
 }
 
 // TestMemory has large arguments and results of calls from memory count like those that are read, until they have ended.
+// TestOwnTools has a tool of the service's own called by a principal without any scope, but by nobody who has none.
+func TestOwnTools(t *testing.T) {
+	t.Parallel()
+	var records []invoke.Record
+	v := invoke.New(invoke.Options{Account: func(r invoke.Record) { records = append(records, r) }})
+	own := tool("find", echo)
+	i, err := v.BeginOwn(own, &wasmtools.Call{Arguments: []byte(`{"n":1}`), Principal: principal(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if result, err := i.Run(t.Context()); err != nil || string(result) != `{"n":1}` {
+		t.Errorf("got %s, %v", result, err)
+	}
+	i.End(nil)
+	if _, err := v.BeginOwn(own, &wasmtools.Call{}); codeOf(err) != wasmtools.CodeInternal {
+		t.Errorf("without a principal: got %v", err)
+	}
+	if len(records) != 2 || records[0].Path != "/find" || records[0].Code != "" || records[1].Code != wasmtools.CodeInternal {
+		t.Errorf("got %+v", records)
+	}
+}
+
 func TestMemory(t *testing.T) {
 	t.Parallel()
 	large := `{"n":1` + strings.Repeat(" ", 300<<10) + `}`
@@ -148,6 +170,12 @@ func TestMemory(t *testing.T) {
 	}
 	i.End(nil)
 	idle("after a body that could not be read")
+
+	i = begin(ends("1", nil), `{}`)
+	i.Hold(int64(len(large)))
+	refused("beside a large answer")
+	i.End(nil)
+	idle("after a large answer")
 
 	i = begin(ends(`"`+strings.Repeat("x", 300<<10)+`"`, nil), `{}`)
 	if _, err := i.Run(t.Context()); err != nil {

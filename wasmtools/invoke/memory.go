@@ -2,7 +2,9 @@ package invoke
 
 import (
 	"context"
+	"fmt"
 	"io"
+	"math"
 	"runtime"
 	"slices"
 	"sync/atomic"
@@ -111,4 +113,44 @@ func (b *buffer) read(m *memory, r io.Reader, length, most int64) error {
 		}
 	}
 	return nil
+}
+
+// A Body is where a message is read into before it is known which tool it calls. Its memory counts as that of a call. It is
+// not safe for concurrent use.
+type Body struct {
+	memory *memory
+	buffer buffer
+	most   int64
+}
+
+// NewBody returns a body of most bytes at most.
+func (v *Invoker) NewBody(most int64) *Body {
+	return &Body{memory: v.memory, most: min(most, math.MaxInt64-1)}
+}
+
+// Limit returns the largest size in bytes.
+func (b *Body) Limit() int64 { return b.most }
+
+// TooLarge returns the error of a larger body.
+func (b *Body) TooLarge() error {
+	return &wasmtools.Error{Code: wasmtools.CodeInputTooLarge, Message: fmt.Sprintf("The body is larger than %d bytes", b.most)}
+}
+
+// Read reads r to its end. length is the number of bytes that the client has announced, or -1. An error is that of r, TooLarge,
+// or one with CodeOverloaded if there is not enough memory.
+func (b *Body) Read(r io.Reader, length int64) error {
+	err := b.buffer.read(b.memory, r, length, b.most+1)
+	if int64(len(b.buffer.bytes)) > b.most {
+		return b.TooLarge()
+	}
+	return err
+}
+
+// Bytes returns what has been read. It stays as it is after Release.
+func (b *Body) Bytes() []byte { return b.buffer.bytes }
+
+// Release stops counting the memory: because a call counts it from now on, or because nobody needs it any more.
+func (b *Body) Release() {
+	b.memory.release(b.buffer.held)
+	b.buffer.held = 0
 }

@@ -20,7 +20,12 @@ import (
 // order has definitions, recursive ones too, and examples.
 func order() *wasmtools.Tool {
 	t := echo("shop/eu/order")
-	t.Description = "Order <things> & more.\nThe second line."
+	t.Title, t.Description = "Order <things>", "Order <things> & more.\nThe second line."
+	t.Annotations = wasmtools.Annotations{ReadOnly: new(false), Destructive: new(true), Idempotent: new(false), OpenWorld: new(true)}
+	t.Icons = []wasmtools.Icon{
+		{Src: "https://shop.example/order.svg", MIMEType: "image/svg+xml", Sizes: []string{"any"}, Theme: "dark"},
+		{Src: "data:image/png;base64,iVBORw0KGgo="},
+	}
 	t.Parameters = schema.MustCompile(`{"type":"object",
   "properties": {"items": {"type":"array","items":{"$ref":"#/$defs/Item"}}, "root": {"$ref":"#/$defs/Node"}},
   "required": ["items"],

@@ -2,6 +2,7 @@ package openapi
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
@@ -19,8 +20,9 @@ import (
 
 // An entry is what a tool adds to the documents. It is made once, and kept for as long as tables hold the tool.
 type entry struct {
-	tool *wasmtools.Tool
-	path string
+	tool  *wasmtools.Tool
+	path  string
+	media string // type of a result that is a file in base64, or empty
 
 	listing fragment // an element of /tools
 	item    fragment // a member of the document's paths, without the responses that all tools have
@@ -38,16 +40,19 @@ func newFragment(text []byte) fragment { return fragment{text: text, sum: sha256
 
 // listing is an element of /tools.
 type listing struct {
-	Name        string          `json:"name"`
-	Namespace   string          `json:"namespace"`
-	Path        string          `json:"path"`
-	Method      string          `json:"method"`
-	OperationID string          `json:"operation_id"`
-	Description string          `json:"description"`
-	Parameters  json.RawMessage `json:"parameters"`
-	Result      json.RawMessage `json:"result"` // null where the tool declares none
-	Version     string          `json:"version"`
-	Digest      string          `json:"digest"`
+	Name        string                `json:"name"`
+	Namespace   string                `json:"namespace"`
+	Path        string                `json:"path"`
+	Method      string                `json:"method"`
+	OperationID string                `json:"operation_id"`
+	Title       string                `json:"title,omitempty"`
+	Description string                `json:"description"`
+	Annotations wasmtools.Annotations `json:"annotations,omitzero"`
+	Icons       []wasmtools.Icon      `json:"icons,omitempty"`
+	Parameters  json.RawMessage       `json:"parameters"`
+	Result      json.RawMessage       `json:"result"` // null where the tool declares none
+	Version     string                `json:"version"`
+	Digest      string                `json:"digest"`
 }
 
 type pathItem struct {
@@ -56,11 +61,13 @@ type pathItem struct {
 
 // operation ends with its responses, of which it has that of a call that succeeds: security.failures writes the others.
 type operation struct {
-	OperationID string   `json:"operationId"`
-	Tags        []string `json:"tags,omitempty"`
-	Summary     string   `json:"summary"`
-	Description string   `json:"description,omitempty"`
-	RequestBody content  `json:"requestBody"`
+	OperationID string                `json:"operationId"`
+	Tags        []string              `json:"tags,omitempty"`
+	Summary     string                `json:"summary"`
+	Description string                `json:"description,omitempty"`
+	Annotations wasmtools.Annotations `json:"x-annotations,omitzero"`
+	Icons       []wasmtools.Icon      `json:"x-icons,omitempty"`
+	RequestBody content               `json:"requestBody"`
 	Responses   struct {
 		Result content `json:"200"`
 	} `json:"responses"`
@@ -85,6 +92,9 @@ type example struct {
 	Value json.RawMessage `json:"value"`
 }
 
+// binary is the schema of a file. OpenAPI 3.1 needs none, but generators of clients make bytes only of a schema with this format.
+var binary = json.RawMessage(`{"type":"string","format":"binary"}`)
+
 // newEntry describes a tool. What an odd implementation of wasmtools.Schema gets wrong is left out and logged: one tool must
 // not spoil the documents of all others.
 func (d *Door) newEntry(tool *wasmtools.Tool) *entry {
@@ -102,10 +112,14 @@ func (d *Door) newEntry(tool *wasmtools.Tool) *entry {
 
 	shown := listing{
 		Name: tool.Name, Namespace: tool.Namespace, Path: path, Method: "POST", OperationID: id,
-		Description: tool.Description, Version: tool.Version, Digest: tool.Digest,
+		Title: tool.Title, Description: tool.Description, Annotations: tool.Annotations, Icons: tool.Icons,
+		Version: tool.Version, Digest: tool.Digest,
 		Parameters: checked(tool.Parameters.JSON(), "the schema of the parameters"),
 	}
-	op := operation{OperationID: id, Summary: tool.Name, Description: tool.Description}
+	op := operation{
+		OperationID: id, Summary: cmp.Or(tool.Title, tool.Name), Description: tool.Description,
+		Annotations: tool.Annotations, Icons: tool.Icons,
+	}
 	if tool.Namespace != "" {
 		op.Tags = []string{tool.Namespace}
 	}
@@ -115,8 +129,9 @@ func (d *Door) newEntry(tool *wasmtools.Tool) *entry {
 		report("parameters: " + err.Error())
 		parameters = shown.Parameters
 	}
-	result := json.RawMessage("{}")
+	result, media := json.RawMessage("{}"), ""
 	if tool.Result != nil {
+		media = mediaOf(tool.Result)
 		shown.Result = checked(tool.Result.JSON(), "the schema of the result")
 		var more map[string]json.RawMessage
 		if result, more, err = resultOf(tool.Result, id, components); err != nil {
@@ -138,10 +153,13 @@ func (d *Door) newEntry(tool *wasmtools.Tool) *entry {
 	}
 	op.RequestBody = content{Required: needsBody(tool.Parameters), Content: inJSON(parameters, arguments)}
 	op.Responses.Result = content{Description: "The tool's result", Content: inJSON(result, results)}
+	if media != "" {
+		op.Responses.Result.Content[media] = mediaType{Schema: binary}
+	}
 	item := member(path, mustEncode(pathItem{Post: op}))
 
 	return &entry{
-		tool: tool, path: path,
+		tool: tool, path: path, media: media,
 		listing: newFragment(mustEncode(shown)),
 		item:    newFragment(bytes.TrimSuffix(item, []byte("}"+itemEnd))),
 		schemas: newFragment(members(components)),

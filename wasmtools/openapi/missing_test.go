@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/toolsrv/toolsrv/internal/testkit"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/openapi"
 )
@@ -136,9 +137,9 @@ func TestSettledMeanwhile(t *testing.T) {
 // BenchmarkMissing answers for a mistyped path among 10,000 tools.
 func BenchmarkMissing(b *testing.B) {
 	app := appOf(b, many(b, 10_000), openapi.Options{})
-	r := repeat(get("/group-3/tool-1233x"))
+	r := testkit.Repeat(get("/group-3/tool-1233x"))
 	for b.Loop() {
-		if status := r.serve(app); status != http.StatusNotFound {
+		if status := r.Serve(app); status != http.StatusNotFound {
 			b.Fatal(status)
 		}
 	}

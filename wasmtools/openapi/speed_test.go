@@ -18,47 +18,6 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/schema"
 )
 
-// sink is a ResponseWriter that costs nothing, so that what is measured is the App's.
-type sink struct {
-	header http.Header
-	status int
-	length int
-}
-
-func (s *sink) Header() http.Header { return s.header }
-func (s *sink) WriteHeader(n int)   { s.status = n }
-func (s *sink) Write(p []byte) (int, error) {
-	s.length += len(p)
-	return len(p), nil
-}
-
-// again is a request that can be served over and over.
-type again struct {
-	*http.Request
-	body   *bytes.Reader
-	text   []byte
-	writer sink
-}
-
-func repeat(r *http.Request) *again {
-	a := &again{Request: r, writer: sink{header: http.Header{}}}
-	if r.ContentLength > 0 {
-		a.text, _ = io.ReadAll(r.Body)
-		a.body = bytes.NewReader(a.text)
-		a.Body = io.NopCloser(a.body)
-	}
-	return a
-}
-
-func (a *again) serve(h http.Handler) int {
-	if a.body != nil {
-		a.body.Reset(a.text)
-	}
-	clear(a.writer.header)
-	h.ServeHTTP(&a.writer, a.Request)
-	return a.writer.status
-}
-
 // many returns a table of n tools with schemas of some size.
 func many(tb testing.TB, n int) *wasmtools.RouteTable {
 	tb.Helper()
@@ -108,9 +67,9 @@ func TestAllocations(t *testing.T) {
 		{"/openapi.json not modified", big, get("/openapi.json", "If-None-Match", tag("/openapi.json")), 304, 3},
 	}
 	for _, tt := range tests {
-		r := repeat(tt.request)
+		r := testkit.Repeat(tt.request)
 		got := testing.AllocsPerRun(100, func() {
-			if status := r.serve(tt.app); status != tt.status {
+			if status := r.Serve(tt.app); status != tt.status {
 				t.Fatalf("%s: got %d, want %d", tt.name, status, tt.status)
 			}
 		})
@@ -142,10 +101,10 @@ func BenchmarkCall(b *testing.B) {
 		{"not found", plain, post("/math/nothing", body)},
 	} {
 		b.Run(bb.name, func(b *testing.B) {
-			r := repeat(bb.request)
+			r := testkit.Repeat(bb.request)
 			b.ReportAllocs()
 			for b.Loop() {
-				r.serve(bb.app)
+				r.Serve(bb.app)
 			}
 		})
 	}
@@ -200,12 +159,12 @@ func BenchmarkLists(b *testing.B) {
 				request *http.Request
 			}{{"200", get(path)}, {"304", get(path, "If-None-Match", tag)}} {
 				b.Run(fmt.Sprintf("%s/%s/%d tools", path, bb.name, n), func(b *testing.B) {
-					r := repeat(bb.request)
+					r := testkit.Repeat(bb.request)
 					b.ReportAllocs()
 					for b.Loop() {
-						r.serve(app)
+						r.Serve(app)
 					}
-					b.ReportMetric(float64(r.writer.length)/float64(b.N), "bytes/answer")
+					b.ReportMetric(float64(r.Written)/float64(b.N), "bytes/answer")
 				})
 			}
 		}

@@ -19,17 +19,11 @@ const maxComponent = 100
 // different. The root stays an inline object with its properties on top, also where the author wrote it as a
 // reference. A reference never has siblings: it stands alone, or in an allOf. The result is the same every time.
 func (s *Schema) Document(prefix string) (root json.RawMessage, definitions map[string]json.RawMessage) {
-	d := documenter{source: s.source, prefix: component(prefix), targets: map[int32]bool{}, names: map[int32]string{}, taken: map[string]bool{}, counts: map[string]int{}}
-	for _, to := range s.source.targets {
-		d.targets[to] = true
-	}
-	d.sparing = d.draft == draft2019 && slices.ContainsFunc(d.tree.Values, func(v jsontree.Value) bool { return v.Key == "unevaluatedItems" })
+	d := newDocumenter(s.source, "#/components/schemas/", component(prefix))
 	root = d.root(s.argument)
 	definitions = map[string]json.RawMessage{}
-	for len(d.queue) > 0 {
-		i := d.queue[0]
-		d.queue = d.queue[1:]
-		definitions[d.names[i]] = compact(d.schema(i))
+	for _, f := range d.definitions() {
+		definitions[f.key] = compact(f.value)
 	}
 	return root, definitions
 }
@@ -37,13 +31,33 @@ func (s *Schema) Document(prefix string) (root json.RawMessage, definitions map[
 // A documenter writes one schema as a document and its components.
 type documenter struct {
 	*source
-	prefix  string
+	place   string           // of the definitions, where references lead to
+	prefix  string           // of their names
 	sparing bool             // what contains has found may still be judged by unevaluatedItems, which 2020-12 spares
 	targets map[int32]bool   // what some reference leads to: components, if they are needed
 	names   map[int32]string // of the components that are needed
 	taken   map[string]bool
 	counts  map[string]int
 	queue   []int32 // components that are not written yet
+}
+
+func newDocumenter(s *source, place, prefix string) *documenter {
+	d := &documenter{source: s, place: place, prefix: prefix, targets: map[int32]bool{}, names: map[int32]string{}, taken: map[string]bool{}, counts: map[string]int{}}
+	for _, to := range s.targets {
+		d.targets[to] = true
+	}
+	d.sparing = d.draft == draft2019 && slices.ContainsFunc(d.tree.Values, func(v jsontree.Value) bool { return v.Key == "unevaluatedItems" })
+	return d
+}
+
+// definitions writes all that was referred to, and what that refers to.
+func (d *documenter) definitions() (fields []field) {
+	for len(d.queue) > 0 {
+		i := d.queue[0]
+		d.queue = d.queue[1:]
+		fields = append(fields, field{d.names[i], d.schema(i)})
+	}
+	return fields
 }
 
 // A field is a member of a schema in the document.
@@ -152,7 +166,7 @@ func (d *documenter) reference(i int32) []byte {
 		d.names[i] = name
 		d.queue = append(d.queue, i)
 	}
-	return []byte(`{"$ref":"#/components/schemas/` + name + `"}`)
+	return []byte(`{"$ref":"` + d.place + name + `"}`)
 }
 
 // choose returns a new name for the component of the schema at i.
@@ -168,6 +182,11 @@ func (d *documenter) choose(i int32) string {
 	if d.prefix != "" {
 		base = d.prefix + "." + base
 	}
+	return d.unused(base)
+}
+
+// unused returns a name that no definition has.
+func (d *documenter) unused(base string) string {
 	name := base
 	for d.taken[name] {
 		d.counts[base]++
@@ -190,6 +209,19 @@ func component(text string) string {
 
 // fields returns the members of the schema at i in draft 2020-12, in the author's order, and what it refers to.
 func (d *documenter) fields(i int32) (fields []field, refs []int32) {
+	fields, refs, extra := d.parts(i)
+	var all [][]byte
+	for _, more := range extra {
+		all = append(all, object(more))
+	}
+	if len(all) > 0 {
+		fields = withAll(fields, all)
+	}
+	return fields, refs
+}
+
+// parts is fields, but for schemas that apply as well, and that the author did not write as such.
+func (d *documenter) parts(i int32) (fields []field, refs []int32, extra [][]field) {
 	keyword := func(name string) int32 {
 		if !d.draft.known(name) {
 			return 0
@@ -204,7 +236,6 @@ func (d *documenter) fields(i int32) (fields []field, refs []int32) {
 	alone := d.draft <= draft7 && len(refs) > 0
 	items := keyword("items")
 	tuple := items != 0 && d.tree.Values[items].Kind == jsontree.Array
-	var extra [][]byte
 	var counted []field
 	for m := d.tree.Values[i].First; m != 0; m = d.tree.Values[m].Next {
 		v := &d.tree.Values[m]
@@ -231,7 +262,7 @@ func (d *documenter) fields(i int32) (fields []field, refs []int32) {
 			key = "items"
 			value = d.inner(m)
 		case key == "dependencies":
-			extra = append(extra, object(d.dependencies(m)))
+			extra = append(extra, d.dependencies(m))
 			continue
 		case d.sparing && slices.Contains([]string{"contains", "minContains", "maxContains"}, key):
 			counted = append(counted, field{key, d.children(m, d.draft.subschemas(key))})
@@ -242,12 +273,9 @@ func (d *documenter) fields(i int32) (fields []field, refs []int32) {
 		fields = append(fields, field{key, value})
 	}
 	if len(counted) > 0 { // what a not has found counts for nothing around it, and two are none
-		extra = append(extra, object([]field{{"not", object([]field{{"not", object(counted)}})}}))
+		extra = append(extra, []field{{"not", object([]field{{"not", object(counted)}})}})
 	}
-	if len(extra) > 0 {
-		fields = withAll(fields, extra)
-	}
-	return fields, refs
+	return fields, refs, extra
 }
 
 // children writes the value of a keyword that holds schemas in one of the ways that how says, or any other value.

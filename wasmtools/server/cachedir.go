@@ -37,10 +37,10 @@ func RecordFile(c *config.Config) string {
 }
 
 // cacheDir returns the folder that keeps compiled code, or "" after a warning.
-func (s *Server) cacheDir(c *config.Config) string {
+func (k *core) cacheDir(c *config.Config) string {
 	directory, err := CacheDir(c)
 	if err != nil {
-		s.logger.Warn("compiled tools are not kept on disk, so every start compiles them again: set tools.cache_directory", "error", err)
+		k.logger.Warn("compiled tools are not kept on disk, so every start compiles them again: set tools.cache_directory", "error", err)
 	}
 	return directory
 }

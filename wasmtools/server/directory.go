@@ -4,11 +4,24 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 
+	"github.com/toolsrv/toolsrv/wasmtools/catalog/directory"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
+	"github.com/toolsrv/toolsrv/wasmtools/script"
+	"github.com/toolsrv/toolsrv/wasmtools/script/engine"
 )
+
+// OpenDirectory opens the tools directory as the configuration says: with its scripts, or without. The caller closes it.
+func OpenDirectory(c *config.Config, logger *slog.Logger) (*directory.Directory, error) {
+	o := directory.Options{Modules: c.Tools.Modules, Logger: logger}
+	if c.Tools.Scripts {
+		o.Scripts = script.Builder{Engines: engine.Carried(), Helper: c.Tools.ScriptHelper}
+	}
+	return directory.Open(c.Tools.Directory, o)
+}
 
 // CheckDirectory returns an error that says what to do if the tools directory is missing, or is not a directory. The error has the
 // absolute path, since its reader may not know where the server was started.

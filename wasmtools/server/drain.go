@@ -61,7 +61,7 @@ func (s *Server) ready() error {
 	if s.draining.Load() {
 		return errDraining
 	}
-	return s.catalog.Ready()
+	return s.core.catalog.Ready()
 }
 
 // readiness is a dependency that refuses calls while the server drains.

@@ -1,9 +1,11 @@
 package server
 
 import (
+	"context"
 	"net/http"
 	"time"
 
+	"github.com/toolsrv/toolsrv/wasmtools/config"
 	"github.com/toolsrv/toolsrv/wasmtools/web"
 )
 
@@ -21,3 +23,11 @@ func (s *Server) SetWriteTimeout(d time.Duration) { s.writeTimeout.Store(int64(d
 
 // Mount adds a door, before Run.
 func (s *Server) Mount(path string, door web.Door) { s.web.Mount(path, door) }
+
+// Calls returns how many calls of guests run.
+func (s *Server) Calls() int { return s.core.engine.State().Calls }
+
+// ServeStdioWithin is ServeStdio with a first message that waits for this time at most.
+func ServeStdioWithin(ctx context.Context, c *config.Config, o StdioOptions, patience time.Duration) error {
+	return serveStdio(ctx, c, o, patience)
+}

@@ -25,6 +25,9 @@ func mostConnections(descriptors int64) int64 {
 	return min(maxConns, max(1, descriptors-descriptors/4))
 }
 
+// mostStreams returns how many of the connections may be streams that last for hours. The rest is for requests.
+func mostStreams(connections int64) int { return int(max(1, connections-connections/10)) }
+
 // HeapLimit returns how large Go's heap should get at most, in bytes: nine tenths of the memory that the process has, less
 // what tools and their code may take, but at least a quarter of all. Memory for compiling counts as both.
 func HeapLimit(c *config.Config) int64 {

@@ -3,7 +3,6 @@ package server
 import (
 	"fmt"
 
-	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/auth"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
 )
@@ -22,7 +21,7 @@ func (s *Server) Reload(c *config.Config) error {
 	if err != nil {
 		return err
 	}
-	if err := s.catalog.Reconfigure(c.LimitsFor, policy(c)); err != nil {
+	if err := s.core.catalog.Reconfigure(c.LimitsFor, policy(c)); err != nil {
 		return fmt.Errorf("apply the new limits and switches: %w", err)
 	}
 	if c.Auth.Required { // before the tokens, since a moment without any would let everybody in
@@ -37,13 +36,13 @@ func (s *Server) Reload(c *config.Config) error {
 	for _, key := range c.NeedRestart(s.started) {
 		s.logger.Warn("a changed setting needs a restart", "key", key)
 	}
-	s.logger.Info("configuration reloaded", "tools", len(s.catalog.Table().Tools()))
+	s.logger.Info("configuration reloaded", "tools", len(s.core.catalog.Table().Tools()))
 	s.logAuth(c)
 	s.current = c
 	switch {
 	case !s.listed: // logReady calls warnUnmatched
-	case s.catalog.Settled():
-		s.warnUnmatched(c)
+	case s.core.catalog.Settled():
+		s.core.warnUnmatched(c)
 	default:
 		select {
 		case s.unmatched <- struct{}{}:
@@ -51,13 +50,6 @@ func (s *Server) Reload(c *config.Config) error {
 		}
 	}
 	return nil
-}
-
-// policy returns the configuration's policy on which tools start enabled.
-func policy(c *config.Config) wasmtools.Policy {
-	return wasmtools.Policy{
-		Allowlist: c.Tools.Allowlist, Enabled: c.Tools.Enabled, Disabled: c.Tools.Disabled, Reasons: c.Tools.Reasons,
-	}
 }
 
 func newAuth(c *config.Config) (*auth.BearerTokenAuth, error) {

@@ -13,15 +13,12 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/toolsrv/toolsrv/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/auth"
-	"github.com/toolsrv/toolsrv/wasmtools/catalog"
-	"github.com/toolsrv/toolsrv/wasmtools/catalog/directory"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
-	"github.com/toolsrv/toolsrv/wasmtools/invoke"
+	"github.com/toolsrv/toolsrv/wasmtools/mcp"
+	"github.com/toolsrv/toolsrv/wasmtools/mcp/toolset"
 	"github.com/toolsrv/toolsrv/wasmtools/openapi"
-	"github.com/toolsrv/toolsrv/wasmtools/toolfile"
 	"github.com/toolsrv/toolsrv/wasmtools/web"
 )
 
@@ -29,12 +26,12 @@ import (
 type Server struct {
 	logger   *slog.Logger
 	listener net.Listener
-	engine   *sandbox.Engine
-	source   *directory.Directory
-	catalog  *catalog.Catalog
+	core     *core
 	auth     *auth.BearerTokenAuth
 	web      *web.Mux
 	rest     *openapi.Door
+	tools    *toolset.Set // nil: no MCP
+	mcp      *mcp.Door
 	http     *http.Server
 	cut      context.CancelFunc // ends the context of all requests
 	calls    inFlight
@@ -45,7 +42,6 @@ type Server struct {
 	writeTimeout atomic.Int64
 
 	started *config.Config // the configuration of the start, for settings that need a restart
-	began   time.Time      // when New was called
 	reload  sync.Mutex     // one Reload at a time; guards what follows
 	current *config.Config // that of the last Reload
 	listed  bool           // all tools are, so that an entry that matches none is a mistake
@@ -60,13 +56,13 @@ type Server struct {
 // discards. Run serves while the directory is being read. A missing directory or an address in use is an error; a refused file
 // is not. The caller must call Run or Close.
 //
-// tools are those of the program itself. They are served beside those of the directory; see [catalog.Options].
+// tools are those of the program itself. They are served beside those of the directory, from the start.
 func New(ctx context.Context, c *config.Config, logger *slog.Logger, tools ...*wasmtools.Tool) (*Server, error) {
 	if logger == nil {
 		logger = slog.New(slog.DiscardHandler)
 	}
 	s := &Server{
-		logger: logger, started: c, current: c, began: time.Now(), drain: drainLimit, cut: func() {}, unmatched: make(chan struct{}, 1),
+		logger: logger, core: newCore(logger), started: c, current: c, drain: drainLimit, cut: func() {}, unmatched: make(chan struct{}, 1),
 	}
 	s.conns.most, s.conns.logger = mostConnections(descriptors()), logger
 	if err := s.open(ctx, c, tools); err != nil {
@@ -90,24 +86,8 @@ func (s *Server) open(ctx context.Context, c *config.Config, tools []*wasmtools.
 	if err != nil {
 		return err
 	}
-	if s.engine, err = sandbox.New(ctx, sandbox.Config{Imports: toolfile.Imports(), CacheDir: s.cacheDir(c), Memory: c.Server.Memory, CodeMemory: c.Server.CodeMemory, Logger: slog.New(requestIDs{s.logger.Handler()})}); err != nil {
-		return fmt.Errorf("start the sandbox engine: %w", err)
-	}
-	s.source, err = directory.Open(c.Tools.Directory, directory.Options{Modules: c.Tools.Modules, Logger: s.logger})
-	if err != nil {
-		return fmt.Errorf("open the tools directory: %w", err)
-	}
-	s.catalog, err = catalog.Start(ctx, catalog.Options{
-		Source: s.source,
-		Engine: s.engine,
-		Limits: c.LimitsFor,
-		Policy: policy(c),
-		Record: RecordFile(c),
-		Tools:  tools,
-		Logger: s.logger,
-	})
-	if err != nil {
-		return fmt.Errorf("start the catalog: %w", err)
+	if err := s.core.openDirectory(ctx, c, tools); err != nil {
+		return err
 	}
 	s.web = web.NewMux(web.Options{
 		Access:       access,
@@ -115,17 +95,21 @@ func (s *Server) open(ctx context.Context, c *config.Config, tools []*wasmtools.
 		Logger:       s.logger,
 		Ready:        s.ready,
 	})
-	invoker := invoke.New(invoke.Options{}) // of all doors, so that they share its memory
-	s.rest = openapi.NewDoor(s.web, s.catalog.Table(), openapi.DoorOptions{
+	s.rest = openapi.NewDoor(s.web, s.core.catalog.Table(), openapi.DoorOptions{
 		Title:       c.Title,
 		Version:     c.Version,
 		Description: c.Description,
 		Servers:     servers(c),
-		Invoker:     invoker,
+		Invoker:     s.core.invoker,
 		Logger:      s.logger,
-		Settled:     s.catalog.Settled,
+		Settled:     s.core.catalog.Settled,
 	})
 	s.web.Mount("/", s.rest)
+	if c.MCP.Enabled {
+		s.tools = s.core.toolset(c)
+		s.mcp = mcp.NewDoor(s.tools, mcp.Options{Settled: s.core.catalog.Settled, Streams: mostStreams(s.conns.most)})
+		s.web.Mount(mcp.Path, s.mcp)
+	}
 	s.serveWith(ctx, writeTimeout(c))
 	return nil
 }
@@ -181,7 +165,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 func (s *Server) Addr() net.Addr { return s.listener.Addr() }
 
 // Table returns the table of the tools that are served, the same at every call.
-func (s *Server) Table() *wasmtools.RouteTable { return s.catalog.Table() }
+func (s *Server) Table() *wasmtools.RouteTable { return s.core.catalog.Table() }
 
 // Run serves until ctx ends. From then on /readyz and new calls are answered with 503, and running calls have 30 seconds to
 // finish. Those that are left are cut off, the server is closed, and Run returns nil. It returns an error if the server can't
@@ -219,16 +203,13 @@ func (s *Server) Run(ctx context.Context) error {
 
 // logReady logs once that all tools are listed.
 func (s *Server) logReady(ctx context.Context) {
-	if err := s.catalog.Wait(ctx); err != nil {
+	if !s.core.logReady(ctx) {
 		return // it was stopped before
 	}
-	generation := s.catalog.Table().Current()
-	s.logger.Info("ready", "tools", len(generation.Routes()), "refused", len(generation.Refused()),
-		"took", time.Since(s.began).Round(time.Millisecond).String())
 	s.reload.Lock()
 	defer s.reload.Unlock()
 	s.listed = true
-	s.warnUnmatched(s.current)
+	s.core.warnUnmatched(s.current)
 }
 
 // Close cuts off all calls and closes everything, and waits until that is done. It is for a server that is not run: Run closes the
@@ -254,15 +235,10 @@ func (s *Server) close() error {
 	if s.rest != nil {
 		errs = append(errs, s.rest.Close(), s.web.Close())
 	}
-	if s.catalog != nil {
-		errs = append(errs, s.catalog.Close())
+	if s.mcp != nil {
+		errs = append(errs, s.mcp.Close(), s.tools.Close())
 	}
-	if s.source != nil {
-		errs = append(errs, s.source.Close())
-	}
-	if s.engine != nil {
-		errs = append(errs, s.engine.Close(context.Background()))
-	}
+	errs = append(errs, s.core.close())
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("close the server: %w", err)
 	}

@@ -21,7 +21,7 @@ func (s *Server) warnAfterReloads(ctx context.Context) {
 			return
 		case <-s.unmatched:
 		}
-		for ticker := time.NewTicker(settledEvery); !s.catalog.Settled(); {
+		for ticker := time.NewTicker(settledEvery); !s.core.catalog.Settled(); {
 			select {
 			case <-ctx.Done():
 				return
@@ -29,28 +29,28 @@ func (s *Server) warnAfterReloads(ctx context.Context) {
 			}
 		}
 		s.reload.Lock()
-		s.warnUnmatched(s.current)
+		s.core.warnUnmatched(s.current)
 		s.reload.Unlock()
 	}
 }
 
 // warnUnmatched warns of entries of a configuration that match no tool. It is called when all files have been read: a tool that is
 // still being read is not a mistake.
-func (s *Server) warnUnmatched(c *config.Config) {
+func (k *core) warnUnmatched(c *config.Config) {
 	var paths []string
-	for _, route := range s.catalog.Table().Tools() {
+	for _, route := range k.catalog.Table().Tools() {
 		paths = append(paths, route.Tool.Path())
 	}
 	unmatched := c.Unmatched(paths)
 	for i, u := range unmatched {
 		if i == maxUnmatched {
-			s.logger.Warn("more entries of the configuration match no tool", "entries", len(unmatched)-i)
+			k.logger.Warn("more entries of the configuration match no tool", "entries", len(unmatched)-i)
 			return
 		}
 		attrs := []any{"key", u.Key, "entry", u.Entry}
 		if u.Meant != "" {
 			attrs = append(attrs, "did_you_mean", u.Meant)
 		}
-		s.logger.Warn("an entry of the configuration matches no tool that is served", attrs...)
+		k.logger.Warn("an entry of the configuration matches no tool that is served", attrs...)
 	}
 }

@@ -19,6 +19,10 @@ func (l lines) Log(level slog.Level, source, line string) {
 	l[fmt.Sprintf("%s %s: %s", level, source, line)]++
 }
 
+func (l lines) Progress(done, total float64, message string) {
+	l[fmt.Sprintf("%v of %v: %s", done, total, message)]++
+}
+
 // TestListenerHearsGuest has a listener hear what a guest logs during its call, and as much of it as the tool may log.
 func TestListenerHearsGuest(t *testing.T) {
 	t.Parallel()

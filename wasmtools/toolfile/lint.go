@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"mime"
 	"regexp"
 	"slices"
 	"strconv"
@@ -36,6 +37,7 @@ const (
 	ruleName    = "name"        // names that clients refuse
 	ruleKeyword = "keyword"     // misspelt keywords
 	ruleFormat  = "format"      // misspelt formats
+	ruleMedia   = "media"       // contents of strings that no client understands
 	ruleExample = "example"     // examples that don't fit the schemas
 )
 
@@ -162,6 +164,7 @@ func (l *linter) schema(value any) {
 	case map[string]any:
 		l.references(v)
 		l.typos(v)
+		l.media(v)
 		for _, name := range slices.Sorted(maps.Keys(v)) {
 			named, isObject := v[name].(map[string]any)
 			switch {
@@ -186,6 +189,26 @@ func (l *linter) named(schemas map[string]any, properties bool) {
 			}
 			l.schema(schemas[name])
 		})
+	}
+}
+
+// media lints what a schema says of the contents of a string.
+func (l *linter) media(schema map[string]any) {
+	encoding, encoded := schema["contentEncoding"].(string)
+	if encoded && encoding != "base64" {
+		l.add(ruleMedia, "no other contentEncoding than base64 is checked, or decoded by clients: use it in place of %q", text.Short(encoding))
+	}
+	given, ok := schema["contentMediaType"].(string)
+	if !ok {
+		return
+	}
+	kind, _, err := mime.ParseMediaType(given)
+	main, _, whole := strings.Cut(kind, "/")
+	switch {
+	case err != nil || !whole:
+		l.add(ruleMedia, "%q is not a media type, so clients do not know what to do with it: write it like \"image/png\"", text.Short(given))
+	case !encoded && !strings.HasSuffix(kind, "+xml") && (main == "image" || main == "audio" || main == "video"):
+		l.add(ruleMedia, "clients show no %s without its encoding: add \"contentEncoding\": \"base64\"", main)
 	}
 }
 

@@ -44,6 +44,10 @@ func TestLint(t *testing.T) {
 		{"misspelt formats", `{` + object + `,"properties":{"a":{"format":"datetime"},"b":{"format":"ip4"},"c":{"format":"UUID"}}}`, `{"format":"uri_reference"}`,
 			"format parameters/properties/a, format parameters/properties/b, format parameters/properties/c, format result"},
 		{"formats", `{` + object + `,"properties":{"a":{"format":"date"},"b":{"format":"time"},"c":{"format":"int32"},"d":{"format":"uint8"},"e":{"format":"double"},"f":{"format":"binary"},"g":{"format":7}}}`, `{"format":"uri"}`, ""},
+		{"media", `{` + object + `,"properties":{"a":{"contentEncoding":"base64","contentMediaType":"image/png"},"b":{"contentMediaType":"text/html"},"c":{"contentEncoding":"base64"},` +
+			`"d":{"contentMediaType":"image/svg+xml"},"e":{"contentMediaType":7,"contentEncoding":7}}}`, `{"contentEncoding":"base64","contentMediaType":"text/csv; charset=utf-8"}`, ""},
+		{"odd media", `{` + object + `,"properties":{"a":{"contentEncoding":"base32"},"b":{"contentMediaType":"png"},"c":{"contentMediaType":"audio/wav"},"d":{"contentMediaType":""}}}`, `{"contentEncoding":"Base64","contentMediaType":"image/png"}`,
+			"media parameters/properties/a, media parameters/properties/b, media parameters/properties/c, media parameters/properties/d, media result"},
 		{"odd values", `{` + object + `,"properties":[{"$ref":1}],"items":"x","allOf":{"$ref":"#a"}}`, "true", "root-object parameters, ref-pointer parameters/allOf"},
 	} {
 		m := &wasmtools.Manifest{Tools: []wasmtools.ManifestTool{{Name: "tool", Parameters: json.RawMessage(c.parameters)}}}

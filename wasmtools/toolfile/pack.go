@@ -14,14 +14,29 @@ import (
 
 // Pack returns a copy of a module with its manifest embedded, and the manifest. If manifest (JSON) is nil, the module has to
 // tell it: by its export toolsrv_describe, which is run, or else by the section that it has already. A manifest that is given
-// replaces both, but must not give other numbers to the tools that the module describes. A server takes what Pack returns, in
-// whatever folder.
+// replaces both, but must not give other numbers to the tools that the module describes. What the module tells of itself gets the
+// engine, if it has one. A server takes what Pack returns, in whatever folder. A script that is to blame is a *ScriptError.
 func Pack(ctx context.Context, engine *sandbox.Engine, content, manifest []byte) ([]byte, *wasmtools.Manifest, error) {
+	packed, m, err := PackModule(ctx, engine, content, manifest)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer m.Close()
+	return packed, m.Manifest(), nil
+}
+
+// PackModule does what Pack does, and returns the module with its tools, for the caller to close.
+func PackModule(ctx context.Context, engine *sandbox.Engine, content, manifest []byte) ([]byte, *Module, error) {
 	binary, err := wasmbin.Parse(content)
 	if err != nil {
 		return nil, nil, err
 	}
-	text, err := manifestOf(ctx, engine, binary, manifest)
+	program, err := load(engine, binary)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer program.Close() // when what is packed has its code and its snapshot
+	text, err := manifestOf(ctx, program, binary, manifest)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -33,26 +48,28 @@ func Pack(ctx context.Context, engine *sandbox.Engine, content, manifest []byte)
 	if err != nil {
 		return nil, nil, err
 	}
-	defer m.Close()
 	if err := m.Build(nil); err != nil {
+		m.Close()
 		return nil, nil, err
 	}
-	return packed, m.Manifest(), nil
+	return packed, m, nil
 }
 
 // manifestOf returns the text of a module's manifest. It is valid.
-func manifestOf(ctx context.Context, engine *sandbox.Engine, binary *wasmbin.Module, given []byte) ([]byte, error) {
-	program, err := load(engine, binary)
+func manifestOf(ctx context.Context, program *sandbox.Program, binary *wasmbin.Module, given []byte) ([]byte, error) {
+	interpreter, err := engineOf(binary)
 	if err != nil {
 		return nil, err
 	}
-	defer program.Close()
 	var told []byte
 	source := "result of toolsrv_describe"
 	switch {
 	case program.Describes():
+		if err = program.Compile(ctx); err != nil { // not within the time that the module has
+			return nil, err
+		}
 		if told, err = program.Describe(ctx); err != nil {
-			return nil, fmt.Errorf("run toolsrv_describe: %s%w", explain(err), err)
+			return nil, describeError(interpreter, err)
 		}
 	case given == nil:
 		source = "custom section " + wasmtools.ManifestSection
@@ -71,6 +88,9 @@ func manifestOf(ctx context.Context, engine *sandbox.Engine, binary *wasmbin.Mod
 		}
 	}
 	if given == nil {
+		if interpreter != "" && own.Engine == "" {
+			return withEngine(told, interpreter)
+		}
 		return told, nil
 	}
 	given = bytes.TrimSpace(bytes.TrimPrefix(given, []byte("\ufeff"))) // some editors write a byte order mark; JSON has none

@@ -32,6 +32,7 @@ type Place struct {
 type Module struct {
 	program   *sandbox.Program
 	place     Place
+	engine    string // the interpreter in it, or ""
 	namespace string
 	manifest  *wasmtools.Manifest // nil: the module has to be run to be described
 	schemas   []schemas           // of each tool of the manifest
@@ -53,7 +54,10 @@ func Load(engine *sandbox.Engine, content []byte, place Place) (*Module, error) 
 		return nil, err
 	}
 	m := &Module{program: program, place: place}
-	if err := m.readManifest(binary); err != nil {
+	if m.engine, err = engineOf(binary); err == nil {
+		err = m.readManifest(binary)
+	}
+	if err != nil {
 		m.Close()
 		return nil, err
 	}
@@ -149,18 +153,21 @@ func (m *Module) Paths() []string {
 // Compile waits until the module is compiled. If ctx ends first, the compilation goes on.
 func (m *Module) Compile(ctx context.Context) error { return m.program.Compile(ctx) }
 
-// Describe runs the module to learn its manifest, unless that is embedded.
+// Describe runs the module to learn its manifest, unless that is embedded. A script that is to blame is a *ScriptError.
 func (m *Module) Describe(ctx context.Context) error {
 	if m.manifest != nil {
 		return nil
 	}
 	text, err := m.program.Describe(ctx)
 	if err != nil {
-		return fmt.Errorf("run toolsrv_describe: %s%w", explain(err), err)
+		return describeError(m.engine, err)
 	}
 	manifest, err := wasmtools.ParseManifest(text)
 	if err != nil {
 		return fmt.Errorf("result of toolsrv_describe: %w", err)
+	}
+	if manifest.Engine == "" {
+		manifest.Engine = m.engine
 	}
 	return m.setManifest(manifest)
 }
@@ -192,7 +199,10 @@ func (m *Module) Build(limitsFor func(path string) limits.Limits) error {
 		t := &wasmtools.Tool{
 			Namespace:   m.namespace,
 			Name:        declared.Name,
+			Title:       declared.Title,
 			Description: declared.Description,
+			Annotations: declared.Annotations,
+			Icons:       declared.Icons,
 			Version:     m.manifest.Version,
 			Parameters:  m.schemas[i].parameters,
 			Examples:    declared.Examples,

@@ -16,6 +16,8 @@ import (
 type Exchange struct {
 	// Local belongs to the door, for what its parts have to know of the request. Storing a pointer does not allocate.
 	Local any
+	// Failer words the errors of a door whose protocol has a form of its own for them. Nil: they are as docs/http.md says.
+	Failer Failer
 
 	w       http.ResponseWriter
 	mux     *Mux
@@ -24,6 +26,8 @@ type Exchange struct {
 	id      [1]string     // the value of X-Request-Id
 	length  [1]string     // the value of Content-Length
 	stream  *stream       // nil before Stream
+
+	operation string // what the door did, or empty
 
 	tool   string           // path of the called tool, or empty
 	call   wasmtools.Call   // of that tool
@@ -38,23 +42,38 @@ func (x *Exchange) Request() *http.Request { return x.request }
 // Context returns the request's context, with the id that [RequestID] returns.
 func (x *Exchange) Context() context.Context { return (*requestContext)(x) }
 
-// SetTool names the tool that the request calls. The log counts refused calls by it.
+// SetTool names the tool that the request calls. The log counts refused calls by it, and names it where the request's path is
+// another one.
 func (x *Exchange) SetTool(path string) { x.tool = path }
+
+// SetOperation names for the log what the request does, where its method and its path do not tell.
+func (x *Exchange) SetOperation(name string) { x.operation = name }
 
 // Call returns the call of a tool that the request makes. Its principal is set. It is part of the exchange, which saves an
 // allocation.
 func (x *Exchange) Call() *wasmtools.Call { return &x.call }
 
-// Send answers with JSON that must not be cached.
-func (x *Exchange) Send(status int, body []byte) {
+// Identify returns who makes the request, as the dependencies see it now: for streams that outlive what they began with. It
+// fails if they refuse the request by now.
+func (x *Exchange) Identify() (*wasmtools.Principal, error) { return x.mux.identify(x.request) }
+
+// Send answers with JSON that must not be cached. It may come in several parts, which saves copying a large one.
+func (x *Exchange) Send(status int, body ...[]byte) {
 	h := x.Header()
 	h["Content-Type"] = x.mux.fixed.json
 	h["Cache-Control"] = x.mux.fixed.noStore
-	x.length[0] = strconv.Itoa(len(body))
+	length := 0
+	for _, part := range body {
+		length += len(part)
+	}
+	x.length[0] = strconv.Itoa(length)
 	h["Content-Length"] = x.length[:1:1]
 	x.WriteHeader(status)
-	// If the write fails, the client is gone and there is nobody left to tell.
-	_, _ = x.Write(body)
+	for _, part := range body {
+		if _, err := x.Write(part); err != nil {
+			return // the client is gone, and there is nobody left to tell
+		}
+	}
 }
 
 // finish recovers from a panic of a door, a tool or a dependency, and logs the request.

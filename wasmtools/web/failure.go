@@ -89,6 +89,15 @@ func Failure(err error) (status int, body []byte) {
 	return status, body
 }
 
+// Describe returns the status of an error, and the sentence that says what it is.
+func Describe(e *wasmtools.Error) (status int, sentence string) {
+	status, sentence = answerTo(e.Code)
+	if e.Message != "" && e.Code != wasmtools.CodeInternal {
+		sentence = e.Message
+	}
+	return status, sentence
+}
+
 // answerOf returns the answer to an error, and what was wrong with the parts of the error that it leaves out.
 func answerOf(e *wasmtools.Error) (status int, body errorBody, left error) {
 	status, detail := answerTo(e.Code)
@@ -113,6 +122,16 @@ func answerOf(e *wasmtools.Error) (status int, body errorBody, left error) {
 	}
 	return status, body, left
 }
+
+// A Failer words the errors of a door.
+type Failer interface {
+	// Failure returns the status and the body, JSON, of the answer to an error. It must neither show the error's cause nor, if
+	// the code is CodeInternal, its message.
+	Failure(e *wasmtools.Error) (status int, body []byte)
+}
+
+// SetFailure notes for the log why the request failed, where the door answers with a body of its own.
+func (x *Exchange) SetFailure(e *wasmtools.Error) { x.failed = e }
 
 // Fail answers with an error. Clients see an *wasmtools.Error as it is, and any other error as an internal one. Causes go
 // to the log only. If the header has been sent already, the connection is cut when Serve returns: nothing else tells
@@ -140,6 +159,10 @@ func (x *Exchange) Fail(err error) {
 		h.Set("Retry-After", "1")
 	case wasmtools.CodeInternal:
 		body.RequestID = x.id[0]
+	}
+	if x.Failer != nil {
+		x.Send(x.Failer.Failure(e))
+		return
 	}
 	text, err := JSON(body)
 	if err != nil { // a violation's Input or Ctx is not JSON

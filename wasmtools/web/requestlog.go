@@ -40,7 +40,7 @@ func (x *Exchange) logRequest() {
 	if !x.mux.log.Enabled(ctx, level) {
 		return
 	}
-	attrs := make([]slog.Attr, 0, 8)
+	attrs := make([]slog.Attr, 0, 10)
 	attrs = append(attrs,
 		slog.String("method", text.Clip(x.request.Method, maxRequestID)),
 		slog.String("path", text.Clip(x.request.URL.Path, maxLoggedPath)),
@@ -49,6 +49,12 @@ func (x *Exchange) logRequest() {
 		slog.String("request_id", x.id[0]))
 	if p := x.call.Principal; p != nil && p != wasmtools.Everybody() {
 		attrs = append(attrs, slog.String("principal", p.String()))
+	}
+	if x.operation != "" {
+		attrs = append(attrs, slog.String("operation", x.operation))
+	}
+	if x.tool != "" && x.tool != x.request.URL.Path {
+		attrs = append(attrs, slog.String("tool", x.tool))
 	}
 	if code != "" {
 		attrs = append(attrs, slog.String("code", string(code)))

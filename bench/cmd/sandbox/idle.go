@@ -56,7 +56,7 @@ func (b *bench) idle(ctx context.Context) error {
 		return err
 	}
 	c := exec.CommandContext(ctx, self, idleCommand, "-tools", tools, "-cache", cache, "-guests", string(b.guests))
-	c.Stderr = b.log
+	c.Stderr = b.report.Log
 	text, err := c.Output()
 	if err != nil {
 		return fmt.Errorf("run the process to be measured: %w", err)
@@ -65,10 +65,10 @@ func (b *bench) idle(ctx context.Context) error {
 	if err := json.Unmarshal(text, &h); err != nil {
 		return err
 	}
-	b.explain("%d different small Rust tools served (catalog, schemas, documents) and compiled, none called: %d KiB each; each called once, idle since: %d KiB each, %d file descriptors and %d mappings in all",
+	b.report.Explain("%d different small Rust tools served (catalog, schemas, documents) and compiled, none called: %d KiB each; each called once, idle since: %d KiB each, %d file descriptors and %d mappings in all",
 		many, h.Loaded/many/1024, h.Called/many/1024, h.Files, h.Maps)
-	b.figure("idle_kib_per_tool", float64(h.Loaded)/many/1024)
-	b.figure("idle_called_kib_per_tool", float64(h.Called)/many/1024)
+	b.report.Figure("idle_kib_per_tool", float64(h.Loaded)/many/1024)
+	b.report.Figure("idle_called_kib_per_tool", float64(h.Called)/many/1024)
 	return nil
 }
 
@@ -170,7 +170,7 @@ func compileAll(ctx context.Context, engine *sandbox.Engine, directory string) e
 	return nil
 }
 
-// start measures the real server from its start to its first list of tools, with compiled code in the cache.
+// start measures the real server from its start to its first list of all tools, with compiled code in the cache.
 func (b *bench) start(ctx context.Context) error {
 	directory, err := os.MkdirTemp("", "toolsrv-bench-")
 	if err != nil {
@@ -204,12 +204,12 @@ func (b *bench) start(ctx context.Context) error {
 		}
 		times[i] = millis(took)
 	}
-	b.explain("%d modules, warm cache: start to first /tools answer in %.0f ms (median of %d starts)", many, measure.Median(times), len(times))
-	b.figure("start_1000_ms", measure.Median(times))
+	b.report.Explain("%d modules, warm cache: start to first /tools answer in %.0f ms (median of %d starts)", many, measure.Median(times), len(times))
+	b.report.Figure("start_1000_ms", measure.Median(times))
 	return nil
 }
 
-// startOnce starts the server, waits for its first list, and stops it.
+// startOnce starts the server, waits for its first list of all tools, and stops it.
 func (b *bench) startOnce(ctx context.Context, config string) (took time.Duration, err error) {
 	port, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -232,15 +232,12 @@ func (b *bench) startOnce(ctx context.Context, config string) (took time.Duratio
 	defer client.CloseIdleConnections()
 	for {
 		listed, err := list(client, "http://"+address+"/tools")
-		if err == nil {
-			took := time.Since(begin)
-			if listed != many {
-				return 0, fmt.Errorf("the server lists %d tools, not %d", listed, many)
-			}
+		took := time.Since(begin)
+		if err == nil && listed == many {
 			return took, nil
 		}
-		if time.Since(begin) > time.Minute {
-			return 0, fmt.Errorf("the server did not answer in a minute: %w", err)
+		if took > time.Minute { // before it is ready, it lists what it has
+			return 0, errors.Join(fmt.Errorf("the server lists %d tools after a minute, not %d", listed, many), err)
 		}
 		select { // a look each millisecond costs the server nothing
 		case <-ctx.Done():

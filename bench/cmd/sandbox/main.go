@@ -22,11 +22,13 @@ import (
 	"time"
 
 	"github.com/toolsrv/toolsrv/bench/internal/guest"
+	"github.com/toolsrv/toolsrv/bench/internal/load"
+	"github.com/toolsrv/toolsrv/bench/internal/measure"
 )
 
 func main() {
-	if len(os.Args) > 1 && os.Args[1] == loadCommand {
-		exit(load(os.Args[2:], os.Stdout))
+	if len(os.Args) > 1 && os.Args[1] == load.Command {
+		exit(load.Child(os.Stdin, os.Stdout))
 	}
 	if len(os.Args) > 1 && os.Args[1] == idleCommand {
 		exit(idleChild(os.Args[2:], os.Stdout))
@@ -51,9 +53,7 @@ type bench struct {
 	wasmtime string
 	rounds   int
 	span     time.Duration // of one side in one round
-	out      io.Writer
-	log      io.Writer
-	short    []string
+	report   *measure.Report
 }
 
 // A group of figures is measured together.
@@ -76,32 +76,27 @@ func groups() []group {
 	}
 }
 
-// A bar is what a figure must reach.
-type bar struct {
-	limit float64
-	least bool // the figure must be at least the limit; otherwise at most
-}
-
-func bars() map[string]bar {
-	return map[string]bar{
-		"pristine_vs_fresh_rust":    {150, true},
-		"pristine_vs_fresh_go":      {80, true},
-		"pristine_vs_reused_rust":   {3, false},
-		"pristine_vs_extism_go":     {3, true},
-		"pristine_vs_wasmtime_rust": {4, true},
-		"metering_overhead":         {1.10, false},
-		"metering_vs_close_on_done": {3, true},
-		"gc_stall_ms":               {30, false},
-		"neighbour_p99_ms":          {50, false},
-		"grown_vs_fresh_rust":       {8, true},
-		"http_vs_native":            {0.85, true},
-		"idle_kib_per_tool":         {60, false},
-		"start_1000_ms":             {1000, false},
+// bars are what the figures must reach.
+func bars() map[string]measure.Bar {
+	return map[string]measure.Bar{
+		"pristine_vs_fresh_rust":    {Limit: 150, Least: true},
+		"pristine_vs_fresh_go":      {Limit: 80, Least: true},
+		"pristine_vs_reused_rust":   {Limit: 3},
+		"pristine_vs_extism_go":     {Limit: 3, Least: true},
+		"pristine_vs_wasmtime_rust": {Limit: 4, Least: true},
+		"metering_overhead":         {Limit: 1.10},
+		"metering_vs_close_on_done": {Limit: 3, Least: true},
+		"gc_stall_ms":               {Limit: 30},
+		"neighbour_p99_ms":          {Limit: 50},
+		"grown_vs_fresh_rust":       {Limit: 8, Least: true},
+		"http_vs_native":            {Limit: 0.85, Least: true},
+		"idle_kib_per_tool":         {Limit: 60},
+		"start_1000_ms":             {Limit: 1000},
 	}
 }
 
 func run(ctx context.Context, arguments []string, out, log io.Writer) error {
-	b := &bench{out: out, log: log}
+	b := &bench{report: &measure.Report{Out: out, Log: log, Bars: bars()}}
 	flags := flag.NewFlagSet("sandbox", flag.ContinueOnError)
 	flags.SetOutput(log)
 	flags.StringVar((*string)(&b.guests), "guests", "build/bench", "the directory of the built guests")
@@ -114,7 +109,7 @@ func run(ctx context.Context, arguments []string, out, log io.Writer) error {
 		return err
 	}
 	begin := time.Now()
-	b.explain("%s, %s/%s, GOMAXPROCS %d, %d rounds of %v a side", runtime.Version(), runtime.GOOS, runtime.GOARCH,
+	b.report.Explain("%s, %s/%s, GOMAXPROCS %d, %d rounds of %v a side", runtime.Version(), runtime.GOOS, runtime.GOARCH,
 		runtime.GOMAXPROCS(0), b.rounds, b.span)
 	list := groups()
 	if b.wasmtime != "" {
@@ -130,26 +125,7 @@ func run(ctx context.Context, arguments []string, out, log io.Writer) error {
 			errs = append(errs, fmt.Errorf("could not measure %s: %w", strings.Join(g.names, ", "), err))
 		}
 	}
-	for _, line := range b.short {
-		fmt.Fprintln(out, line)
-	}
-	b.explain("took %v", time.Since(begin).Round(time.Second))
+	b.report.End()
+	b.report.Explain("took %v", time.Since(begin).Round(time.Second))
 	return errors.Join(errs...)
-}
-
-// figure prints a figure, and remembers it where it falls short.
-func (b *bench) figure(name string, value float64) {
-	fmt.Fprintf(b.out, "%s %.4g\n", name, value)
-	bar, ok := bars()[name]
-	switch {
-	case ok && bar.least && value < bar.limit:
-		b.short = append(b.short, fmt.Sprintf("short %s %.4g, the bar is at least %g", name, value, bar.limit))
-	case ok && !bar.least && value > bar.limit:
-		b.short = append(b.short, fmt.Sprintf("short %s %.4g, the bar is at most %g", name, value, bar.limit))
-	}
-}
-
-// explain says to people what a figure is made of.
-func (b *bench) explain(format string, arguments ...any) {
-	fmt.Fprintf(b.log, "# "+format+"\n", arguments...)
 }

@@ -69,9 +69,9 @@ func (b *bench) metering(ctx context.Context) error {
 				}
 			}
 			own, others, stopped := slices.Min(times[0]), slices.Min(times[1]), slices.Min(times[2])
-			b.explain("%s %s: plain wazero %.1f ms, ours %.1f ms, WithCloseOnContextDone %.1f ms", name, work, others/1e6, own/1e6, stopped/1e6)
+			b.report.Explain("%s %s: plain wazero %.1f ms, ours %.1f ms, WithCloseOnContextDone %.1f ms", name, work, others/1e6, own/1e6, stopped/1e6)
 			overhead, stops := own/others, stopped/own
-			b.figure("metering_overhead_"+name+"_"+work, overhead)
+			b.report.Figure("metering_overhead_"+name+"_"+work, overhead)
 			if name == guest.RustCPUSmall { // not how code that computes is compiled: a figure of its own
 				forSize = append(forSize, overhead)
 				continue
@@ -79,10 +79,10 @@ func (b *bench) metering(ctx context.Context) error {
 			overheads, stoppable = append(overheads, overhead), append(stoppable, stops)
 		}
 	}
-	b.explain("metering: geometric means over all of these guests; the worst overhead is %.3g, the least gain over WithCloseOnContextDone %.3g", slices.Max(overheads), slices.Min(stoppable))
-	b.figure("metering_overhead", measure.Mean(overheads))
-	b.figure("metering_vs_close_on_done", measure.Mean(stoppable))
-	b.figure("metering_overhead_for_size", measure.Mean(forSize))
+	b.report.Explain("metering: geometric means over all of these guests; the worst overhead is %.3g, the least gain over WithCloseOnContextDone %.3g", slices.Max(overheads), slices.Min(stoppable))
+	b.report.Figure("metering_overhead", measure.Mean(overheads))
+	b.report.Figure("metering_vs_close_on_done", measure.Mean(stoppable))
+	b.report.Figure("metering_overhead_for_size", measure.Mean(forSize))
 	return nil
 }
 
@@ -143,16 +143,16 @@ func (b *bench) gcStall(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		b.explain("one guest computes for a second: the longest of %d collections took %v", n, stall)
+		b.report.Explain("one guest computes for a second: the longest of %d collections took %v", n, stall)
 		worst = max(worst, stall)
 	}
-	b.figure("gc_stall_ms", millis(worst))
+	b.report.Figure("gc_stall_ms", millis(worst))
 	stall, n, err := longest(runtime.GOMAXPROCS(0))
 	if err != nil {
 		return err
 	}
-	b.explain("a guest on every core computes for a second: the longest of %d collections took %v", n, stall)
-	b.figure("gc_stall_every_core_ms", millis(stall))
+	b.report.Explain("a guest on every core computes for a second: the longest of %d collections took %v", n, stall)
+	b.report.Figure("gc_stall_every_core_ms", millis(stall))
 	return nil
 }
 
@@ -197,14 +197,14 @@ func (b *bench) neighbour(ctx context.Context) error {
 		list = append(list, time.Since(begin))
 	}
 	n, half, p99 := len(list), measure.Percentile(list, 50), measure.Percentile(list, 99)
-	b.explain("%d calls of a small tool while %d calls of another spin: median %v, p99 %v, longest %v", n, 4*runtime.GOMAXPROCS(0), half, p99, list[n-1])
-	b.figure("neighbour_p99_ms", millis(p99))
-	over, err := b.generate(ctx, s.url("/bench/add"), 1, 6*time.Second)
+	b.report.Explain("%d calls of a small tool while %d calls of another spin: median %v, p99 %v, longest %v", n, 4*runtime.GOMAXPROCS(0), half, p99, list[n-1])
+	b.report.Figure("neighbour_p99_ms", millis(p99))
+	over, err := b.generate(ctx, s, 1, 6*time.Second)
 	if err != nil {
 		return err
 	}
-	b.explain("%d requests over HTTP meanwhile, one after the other: median %.2f ms, p99 %.2f ms", over.Requests, over.P50*1e3, over.P99*1e3)
-	b.figure("neighbour_http_p99_ms", over.P99*1e3)
+	b.report.Explain("%d requests over HTTP meanwhile, one after the other: median %.2f ms, p99 %.2f ms", over.Requests, over.P50*1e3, over.P99*1e3)
+	b.report.Figure("neighbour_http_p99_ms", over.P99*1e3)
 	return nil
 }
 

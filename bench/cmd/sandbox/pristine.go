@@ -37,11 +37,11 @@ func (b *bench) pristineRust(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	b.explain("small Rust guest, %d bytes: ours %.2f µs, new wazero instance %.1f µs, one reused wazero instance %.2f µs",
+	b.report.Explain("small Rust guest, %d bytes: ours %.2f µs, new wazero instance %.1f µs, one reused wazero instance %.2f µs",
 		len(module), times.Of(0)/1e3, times.Of(1)/1e3, times.Of(2)/1e3)
-	b.figure("pristine_vs_fresh_rust", times.Ratio(1, 0))
-	b.figure("pristine_vs_reused_rust", times.Difference(0, 2)/1e3)
-	b.figure("ours_rust_us", times.Of(0)/1e3)
+	b.report.Figure("pristine_vs_fresh_rust", times.Ratio(1, 0))
+	b.report.Figure("pristine_vs_reused_rust", times.Difference(0, 2)/1e3)
+	b.report.Figure("ours_rust_us", times.Of(0)/1e3)
 	return nil
 }
 
@@ -76,11 +76,11 @@ func (b *bench) pristineGo(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	b.explain("Go guest with encoding/json: ours %.1f µs, new wazero instance %.0f µs, one reused wazero instance %.1f µs, one reused Extism plugin with a time limit %.1f µs",
+	b.report.Explain("Go guest with encoding/json: ours %.1f µs, new wazero instance %.0f µs, one reused wazero instance %.1f µs, one reused Extism plugin with a time limit %.1f µs",
 		times.Of(0)/1e3, times.Of(1)/1e3, times.Of(2)/1e3, times.Of(3)/1e3)
-	b.figure("pristine_vs_fresh_go", times.Ratio(1, 0))
-	b.figure("pristine_vs_extism_go", times.Ratio(3, 0))
-	b.figure("ours_go_us", times.Of(0)/1e3)
+	b.report.Figure("pristine_vs_fresh_go", times.Ratio(1, 0))
+	b.report.Figure("pristine_vs_extism_go", times.Ratio(3, 0))
+	b.report.Figure("ours_go_us", times.Of(0)/1e3)
 	return nil
 }
 
@@ -108,9 +108,9 @@ func (b *bench) grown(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		b.explain("Rust guest that grows its memory by %s in every call and writes to it: ours %.1f µs, new wazero instance %.1f µs",
+		b.report.Explain("Rust guest that grows its memory by %s in every call and writes to it: ours %.1f µs, new wazero instance %.1f µs",
 			size.by, times.Of(0)/1e3, times.Of(1)/1e3)
-		b.figure(size.name, times.Ratio(1, 0))
+		b.report.Figure(size.name, times.Ratio(1, 0))
 	}
 	return nil
 }
@@ -141,9 +141,9 @@ func (b *bench) pristineWasmtime(ctx context.Context) error {
 		}
 		ratios[i] = peers[i] / times.Of(0)
 	}
-	b.explain("small Rust guest, a new instance for each call in wasmtime at its best: %.2f µs", measure.Median(peers)/1e3)
-	b.figure("pristine_vs_wasmtime_rust", measure.Median(ratios))
-	b.figure("wasmtime_rust_us", measure.Median(peers)/1e3)
+	b.report.Explain("small Rust guest, a new instance for each call in wasmtime at its best: %.2f µs", measure.Median(peers)/1e3)
+	b.report.Figure("pristine_vs_wasmtime_rust", measure.Median(ratios))
+	b.report.Figure("wasmtime_rust_us", measure.Median(peers)/1e3)
 	return nil
 }
 

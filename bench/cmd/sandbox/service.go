@@ -83,8 +83,6 @@ func (s *service) close(context.Context) {
 	s.after()
 }
 
-func (s *service) url(path string) string { return "http://" + s.address + path }
-
 // caller returns the tool at a path, without HTTP, or nil.
 func (s *service) caller(path string) wasmtools.Caller {
 	if route, ok := s.table.Current().Lookup(path); ok {

@@ -2,8 +2,10 @@
 // for each number of tools.
 //
 //	scale -guests DIRECTORY [-server BINARY] [-tools 1000,10000]
+//	scale -engine python [-server BINARY] [-tools 2,10,100]
 //
-// The tools are the small guest in Rust, each with another constant in its code. `make bench-scale` builds what is needed.
+// The tools are the small guest in Rust, each with another constant in its code, or scripts of an engine. `make bench-scale` builds
+// what is needed. The server lets up to 256 MiB of garbage lie, unless GOGC is set.
 package main
 
 import (
@@ -41,18 +43,34 @@ func run(ctx context.Context, arguments []string, out io.Writer) error {
 	flags := flag.NewFlagSet("scale", flag.ContinueOnError)
 	guests := flags.String("guests", "build/bench", "the directory of the built guests")
 	server := flags.String("server", "bin/toolsrv", "the server's binary")
-	tools := flags.String("tools", "1000,10000", "numbers of tools, separated by commas")
+	tools := flags.String("tools", "", "numbers of tools, separated by commas; 1000,10000, or 2,10,100 of an engine")
+	name := flags.String("engine", "", "the engine that the tools are scripts of")
 	if err := flags.Parse(arguments); err != nil {
 		return err
 	}
-	fmt.Fprintln(out, "| tools | listening | ready | compiled | RSS idle | KiB a tool | RSS called | KiB a tool | mappings | descriptors | p50, p99 in turn | added→served |")
-	fmt.Fprintln(out, "|---|---|---|---|---|---|---|---|---|---|---|---|")
+	var makes maker
+	var err error
+	if *name != "" {
+		makes, err = scripts(*name)
+	} else {
+		makes, err = variants(guest.Shelf(*guests))
+	}
+	if err != nil {
+		return err
+	}
+	if *tools == "" {
+		if *tools = "1000,10000"; *name != "" {
+			*tools = "2,10,100"
+		}
+	}
+	fmt.Fprintln(out, "| tools | compilations | listening | ready | compiled | resident idle | KiB a tool | called | KiB a tool | mappings | descriptors | p50, p99 in turn | added→served |")
+	fmt.Fprintln(out, "|---|---|---|---|---|---|---|---|---|---|---|---|---|")
 	for _, text := range strings.Split(*tools, ",") {
 		n, err := strconv.Atoi(text)
-		if err != nil || n < 1 {
-			return fmt.Errorf("-tools: %q is not a number of tools", text)
+		if err != nil || n < 2 {
+			return fmt.Errorf("-tools: %q is not a number of tools, 2 at least", text)
 		}
-		r, err := measureScale(ctx, *server, guest.Shelf(*guests), n)
+		r, err := measureScale(ctx, *server, makes, n)
 		if err != nil {
 			return fmt.Errorf("%d tools: %w", n, err)
 		}
@@ -64,53 +82,64 @@ func run(ctx context.Context, arguments []string, out io.Writer) error {
 // A row is what a number of tools takes.
 type row struct {
 	tools                      int
+	compilations               int           // that the first start has kept
 	listening, ready, compiled time.Duration // since the process began
-	idle, called               int64         // bytes resident: before any call, and after one of each tool
-	empty                      int64         // the same of a server that has one tool
+	idle, called               int64         // bytes resident: before any call, and after two of each tool
+	oneIdle, oneCalled         int64         // the same of a server that has one tool
 	mappings, files            int           // after the calls
 	p50, p99                   time.Duration // of a call when all tools are called in turn a second time
 	added                      time.Duration // from the rename of a new file to the first answer of its tool
 }
 
 func (r row) String() string {
-	each := func(n int64) int64 { return (n - r.empty) >> 10 / int64(r.tools) }
-	return fmt.Sprintf("| %d | %.2f s | %.2f s | %.2f s | %d MiB | %d | %d MiB | %d | %d | %d | %.2f, %.2f ms | %.2f s |", r.tools,
-		r.listening.Seconds(), r.ready.Seconds(), r.compiled.Seconds(), r.idle>>20, each(r.idle), r.called>>20, each(r.called),
+	each := func(n, one int64) int64 { return (n - one) >> 10 / int64(r.tools-1) }
+	return fmt.Sprintf("| %d | %d | %.2f s | %.2f s | %.2f s | %d MiB | %d | %d MiB | %d | %d | %d | %.2f, %.2f ms | %.2f s |", r.tools, r.compilations,
+		r.listening.Seconds(), r.ready.Seconds(), r.compiled.Seconds(), r.idle>>20, each(r.idle, r.oneIdle), r.called>>20, each(r.called, r.oneCalled),
 		r.mappings, r.files, r.p50.Seconds()*1e3, r.p99.Seconds()*1e3, r.added.Seconds())
 }
 
-func measureScale(ctx context.Context, server string, guests guest.Shelf, n int) (r row, err error) {
-	one, err := start(ctx, server, guests, 1)
+// A maker makes a module with one tool, bench/name. Modules of different numbers differ.
+type maker func(number int, name string) ([]byte, error)
+
+// variants makes variants of the small guest.
+func variants(guests guest.Shelf) (maker, error) {
+	small, err := guests.Read(guest.Small)
+	if err != nil {
+		return nil, err
+	}
+	return func(number int, name string) ([]byte, error) {
+		module, err := guest.Variant(small, number)
+		if err != nil {
+			return nil, err
+		}
+		return guest.Describe(module, guest.Parameters, name)
+	}, nil
+}
+
+func measureScale(ctx context.Context, server string, makes maker, n int) (r row, err error) {
+	one, err := startWarm(ctx, server, makes, 1)
 	if err != nil {
 		return r, err
 	}
 	defer one.close()
 	r.tools = n
-	if r.empty, _, err = one.service.Resident(); err != nil {
+	if r.oneIdle, r.oneCalled, err = one.resident(ctx, 1); err != nil {
 		return r, err
 	}
-	cold, err := start(ctx, server, guests, n) // fills the cache
+	if err := one.service.Stop(time.Minute); err != nil {
+		return r, err
+	}
+	warm, err := startWarm(ctx, server, makes, n)
 	if err != nil {
-		return r, err
-	}
-	defer cold.close()
-	if err := cold.service.Stop(time.Minute); err != nil {
-		return r, err
-	}
-	warm := &started{directory: cold.directory}
-	if err := warm.begin(ctx, server); err != nil {
 		return r, err
 	}
 	defer warm.close()
 	s := warm.service
 	r.listening, r.ready, r.compiled = warm.listening, warm.ready, warm.compiled
-	if r.idle, _, err = s.Resident(); err != nil {
+	if r.compilations, err = entries(warm.directory); err != nil {
 		return r, err
 	}
-	if _, err := callAll(ctx, s, n); err != nil {
-		return r, err
-	}
-	if r.called, _, err = s.Resident(); err != nil {
+	if r.idle, r.called, err = warm.resident(ctx, n); err != nil {
 		return r, err
 	}
 	again, err := callAll(ctx, s, n)
@@ -123,9 +152,25 @@ func measureScale(ctx context.Context, server string, guests guest.Shelf, n int)
 		r.files, err = s.Files()
 	}
 	if err == nil {
-		r.added, err = warm.add(ctx, guests, n)
+		r.added, err = warm.add(ctx, makes, n)
 	}
 	return r, errors.Join(err, s.Stop(time.Minute))
+}
+
+// startWarm is start with a cache that an earlier start has filled.
+func startWarm(ctx context.Context, server string, makes maker, n int) (*started, error) {
+	s, err := start(ctx, server, makes, n)
+	if err != nil {
+		return nil, err
+	}
+	if err = s.service.Stop(time.Minute); err == nil {
+		err = s.begin(ctx, server)
+	}
+	if err != nil {
+		s.close()
+		return nil, err
+	}
+	return s, nil
 }
 
 // A started server has a directory of its own.
@@ -135,16 +180,18 @@ type started struct {
 	listening, ready, compiled time.Duration
 }
 
-// start makes a directory with n tools and starts a server on it.
-func start(ctx context.Context, server string, guests guest.Shelf, n int) (*started, error) {
+// start makes a directory with the tools bench/add0 and so on, n of them, and starts a server on it.
+func start(ctx context.Context, server string, makes maker, n int) (*started, error) {
 	directory, err := os.MkdirTemp("", "toolsrv-scale-")
 	if err != nil {
 		return nil, err
 	}
 	s := &started{directory: directory}
 	err = os.Mkdir(service.Tools(directory), 0o700)
-	if err == nil {
-		err = guests.Fill(service.Tools(directory), n)
+	for i := range n {
+		if err == nil {
+			err = write(service.Tools(directory), fmt.Sprint("add", i), i, makes)
+		}
 	}
 	if err == nil {
 		err = s.begin(ctx, server)
@@ -178,6 +225,40 @@ func (s *started) close() {
 		_ = s.service.Stop(time.Minute) // the measurement has failed for another reason, if at all
 	}
 	os.RemoveAll(s.directory)
+}
+
+// resident returns what the server takes before any call, and after two of each of n tools.
+func (s *started) resident(ctx context.Context, n int) (idle, called int64, err error) {
+	if idle, _, err = s.service.Resident(); err != nil {
+		return 0, 0, err
+	}
+	for range 2 {
+		if _, err := callAll(ctx, s.service, n); err != nil {
+			return 0, 0, err
+		}
+	}
+	called, _, err = s.service.Resident()
+	return idle, called, err
+}
+
+// entries returns how many entries the cache of a directory has.
+func entries(directory string) (n int, err error) {
+	files, err := os.ReadDir(service.Cache(directory))
+	for _, f := range files {
+		if len(f.Name()) == 64 {
+			n++
+		}
+	}
+	return n, err
+}
+
+// write writes a module to a directory.
+func write(directory, name string, number int, makes maker) error {
+	module, err := makes(number, name)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(directory, name+".wasm"), module, 0o600)
 }
 
 // callAll calls each tool once, on eight connections, and returns how long the calls took.
@@ -229,32 +310,27 @@ func call(client *http.Client, url, tool string) (bool, error) {
 
 // add puts a new tool in the place of one file, five times, and returns the median time
 // from the rename to its first answer.
-func (s *started) add(ctx context.Context, guests guest.Shelf, n int) (time.Duration, error) {
-	small, err := guests.Read(guest.Small)
-	if err != nil {
+func (s *started) add(ctx context.Context, makes maker, n int) (time.Duration, error) {
+	client := &http.Client{Timeout: time.Minute}
+	aside := filepath.Join(s.directory, "aside")
+	if err := os.Mkdir(aside, 0o700); err != nil {
 		return 0, err
 	}
-	client := &http.Client{Timeout: time.Minute}
 	var took []float64
 	for i := range 5 {
-		// In place of another tool, so that their number stays within the server's cap.
-		module, err := guest.Variant(small, n+i)
-		if err != nil {
-			return 0, err
-		}
 		name := fmt.Sprint("new", i)
-		if module, err = guest.Describe(module, guest.Parameters, name); err != nil {
+		if err := write(aside, name, n+i, makes); err != nil {
 			return 0, err
 		}
-		path := filepath.Join(service.Tools(s.directory), fmt.Sprintf("add%d.wasm", i))
-		if err := os.WriteFile(path+".tmp", module, 0o600); err != nil {
-			return 0, err
-		}
+		// A file that was written in the same moment as it was renamed may have been written in place.
+		time.Sleep(50 * time.Millisecond)
 		begin := time.Now()
-		if err := os.Rename(path+".tmp", path); err != nil {
+		// In place of another tool, so that their number stays within the server's cap.
+		if err := os.Rename(filepath.Join(aside, name+".wasm"), filepath.Join(service.Tools(s.directory), fmt.Sprintf("add%d.wasm", i%n))); err != nil {
 			return 0, err
 		}
 		for served := false; !served; {
+			var err error
 			if served, err = call(client, s.service.URL, name); err != nil {
 				return 0, err
 			}

@@ -16,6 +16,7 @@ type Log struct {
 	Lines, Bytes atomic.Int64
 
 	address chan string // what the server listens on
+	each    func(line []byte)
 	told    bool
 	mu      sync.Mutex
 	begun   []byte // a line without its end
@@ -44,6 +45,9 @@ func (l *Log) Write(text []byte) (int, error) {
 // end ends a line.
 func (l *Log) end() {
 	l.Lines.Add(1)
+	if l.each != nil {
+		l.each(l.begun)
+	}
 	line := string(l.begun)
 	l.begun = l.begun[:0]
 	if !l.told {

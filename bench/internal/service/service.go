@@ -19,13 +19,14 @@ import (
 // Options say how to start. Binary and Directory are required.
 type Options struct {
 	Binary    string
-	Directory string   // has the folder tools; toolsrv.toml and the cache are put there
-	Server    string   // keys of [server], a line each
-	Rest      string   // further tables of the configuration
-	Env       []string // besides this process's own
-	Files     int      // RLIMIT_NOFILE, soft and hard; 0: as it is
-	Mounts    string   // shell commands that mount something in a namespace of the server's own; $CACHE is its cache
-	Cgroup    string   // directory of the cgroup that it runs in; "": this process's own
+	Directory string            // has the folder tools; toolsrv.toml and the cache are put there
+	Server    string            // keys of [server], a line each
+	Rest      string            // further tables of the configuration
+	Env       []string          // besides this process's own
+	Files     int               // RLIMIT_NOFILE, soft and hard; 0: as it is
+	Mounts    string            // shell commands that mount something in a namespace of the server's own; $CACHE is its cache
+	Cgroup    string            // directory of the cgroup that it runs in; "": this process's own
+	Each      func(line []byte) // is given each line of the log, if it isn't nil; it must not keep them
 }
 
 // A Service is a running server.
@@ -77,7 +78,7 @@ func Start(ctx context.Context, o Options) (*Service, error) {
 	}
 	cmd := exec.Command(arguments[0], arguments[1:]...)
 	cmd.Env = append(append(os.Environ(), "CACHE="+Cache(o.Directory), "CGROUP="+o.Cgroup), o.Env...)
-	log := &Log{address: make(chan string, 1)}
+	log := &Log{address: make(chan string, 1), each: o.Each}
 	cmd.Stderr = log
 	if err := cmd.Start(); err != nil {
 		return nil, err
@@ -178,8 +179,8 @@ func (s *Service) Quiet(ctx context.Context) (time.Duration, error) {
 	return last.Sub(begin), err
 }
 
-// Resident returns the bytes of memory that the process has, those of its memfds that are mapped included, and the most
-// that it had.
+// Resident returns the bytes of memory that the process has, and the most that it had. Those of its memory files count as they are
+// stored, whether or not the process has mapped them; the most has only what was mapped.
 func (s *Service) Resident() (now, peak int64, err error) {
 	text, err := os.ReadFile(s.proc("status"))
 	if err != nil {
@@ -187,18 +188,45 @@ func (s *Service) Resident() (now, peak int64, err error) {
 	}
 	for line := range strings.Lines(string(text)) {
 		fields := strings.Fields(line)
-		switch {
-		case len(fields) < 2:
-		case fields[0] == "VmRSS:":
-			now, err = strconv.ParseInt(fields[1], 10, 64)
-		case fields[0] == "VmHWM:":
-			peak, err = strconv.ParseInt(fields[1], 10, 64)
+		if len(fields) < 2 {
+			continue
+		}
+		n, err := strconv.ParseInt(fields[1], 10, 64)
+		switch n <<= 10; fields[0] {
+		case "RssAnon:", "RssFile:":
+			now += n
+		case "VmHWM:":
+			peak = n
+		default:
+			continue
 		}
 		if err != nil {
 			return 0, 0, err
 		}
 	}
-	return now << 10, peak << 10, nil
+	files, err := s.memoryFiles()
+	return now + files, peak, err
+}
+
+// memoryFiles returns the bytes that the memfds of the process take.
+func (s *Service) memoryFiles() (sum int64, err error) {
+	list, err := os.ReadDir(s.proc("fd"))
+	if err != nil {
+		return 0, err
+	}
+	for _, d := range list {
+		path := filepath.Join(s.proc("fd"), d.Name())
+		if to, err := os.Readlink(path); err != nil || !strings.HasPrefix(to, "/memfd:") {
+			continue // or it was closed meanwhile
+		}
+		info, err := os.Stat(path)
+		if err != nil {
+			continue
+		}
+		const block = 512 // bytes, whatever the file system's blocks are
+		sum += info.Sys().(*syscall.Stat_t).Blocks * block
+	}
+	return sum, nil
 }
 
 // Mappings returns the number of the process's memory mappings.

@@ -17,7 +17,7 @@ func fileAnd(most int, what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		switch {
 		case len(args) == 0 || args[0] == "":
-			return fmt.Errorf("FILE is missing: name a .wasm file, as in %s", firstExample(cmd))
+			return fmt.Errorf("FILE is missing: name a .wasm file or a script, as in %s", firstExample(cmd))
 		case len(args) > 1+most && most == 0:
 			return fmt.Errorf("unexpected argument %q: %s takes one file", args[1], cmd.CommandPath())
 		case len(args) > 1+most:
@@ -69,7 +69,7 @@ func readArguments(body string, stdin io.Reader, stderr io.Writer, limit int64) 
 	return text, nil
 }
 
-// oneFolder takes at most one argument, a folder.
+// oneFolder takes at most one argument, a folder or a script.
 func oneFolder(cmd *cobra.Command, args []string) error {
 	if len(args) > 1 {
 		return fmt.Errorf("unexpected argument %q: %s takes one folder", args[1], cmd.CommandPath())

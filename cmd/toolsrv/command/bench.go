@@ -113,7 +113,7 @@ func (b *bench) run(cmd *cobra.Command, args []string) error {
 		return &usageError{fmt.Errorf("%s has no example to take arguments from: give them as JSON", tool.Path())}
 	}
 	// A call that fails is most often a mistake in the arguments, and not worth measuring.
-	if _, err := file.Call(ctx, tool, arguments, nil); err != nil {
+	if _, err := file.Call(ctx, tool, &wasmtools.Call{Arguments: arguments}); err != nil {
 		return tellFailure(stderr, err, false)
 	}
 	done := showWaiting(stderr, "measuring "+tool.Path())
@@ -158,7 +158,7 @@ func (b *bench) measure(ctx context.Context, file *workbench.File, tool *wasmtoo
 				if calls > 0 && started.Add(1) > calls || calls == 0 && !last.Before(end) {
 					return
 				}
-				_, err := file.Call(ctx, tool, arguments, nil)
+				_, err := file.Call(ctx, tool, &wasmtools.Call{Arguments: arguments})
 				if ctx.Err() != nil {
 					return // the call may have been cut off
 				}

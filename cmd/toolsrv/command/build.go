@@ -4,14 +4,20 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"log/slog"
 	"path/filepath"
+	"runtime"
 
 	"github.com/spf13/cobra"
 
 	"github.com/toolsrv/toolsrv/author/project"
+	"github.com/toolsrv/toolsrv/author/workbench"
+	"github.com/toolsrv/toolsrv/internal/heap"
 	"github.com/toolsrv/toolsrv/internal/text"
 	"github.com/toolsrv/toolsrv/internal/wholefile"
 	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/config"
+	"github.com/toolsrv/toolsrv/wasmtools/toolfile"
 )
 
 // built is what `toolsrv build` prints. Its JSON members are stable.
@@ -19,7 +25,10 @@ type built struct {
 	File     string           `json:"file"`
 	Language project.Language `json:"language"`
 	Size     int              `json:"size"`
+	Engine   string           `json:"engine,omitempty"` // of a script
 	Tools    []builtTool      `json:"tools"`
+	// Warnings are the examples of a script that fail.
+	Warnings []toolfile.Trial `json:"warnings,omitempty"`
 }
 
 type builtTool struct {
@@ -30,77 +39,123 @@ type builtTool struct {
 
 func newBuild() *cobra.Command {
 	var output string
+	var with []string
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use:   "build [DIR]",
-		Short: "Build the tool in a folder, with its manifest inside",
-		Long: `Build the tool whose source is in DIR, or in the current folder: find out its language,
-run the compiler with the right flags, embed the manifest, and check what a server would.
+		Use:   "build [DIR | SCRIPT]",
+		Short: "Build the tool in a folder, or a script, with its manifest inside",
+		Long: `Build the tool whose source is in DIR, or in the current folder, or is SCRIPT: find out
+its language, run the compiler with the right flags, embed the manifest, and check what a
+server would. Examples in the manifest that fail are warnings.
 
   Go      a package main
   TinyGo  the same, with the line //toolsrv:tinygo above its imports; the line may
           add a target other than wasip1, and the word goroutines
   Rust    a Cargo.toml; .cargo/config.toml may name a target other than
           wasm32-unknown-unknown
+  Python, JavaScript, TypeScript
+          a script: the only one in the folder, or main.py, index.js or index.ts, or
+          the one that has the folder's name, or that package.json calls "main".
+          It needs no compiler: the file holds an interpreter that toolsrv carries
 A program in Go or Rust that knows nothing of toolsrv, but reads JSON from standard
 input and writes JSON to standard output, needs its manifest beside it: tool.json.
 
-A build runs code of the project, such as Cargo's build scripts.`,
+A build runs code of the project, such as Cargo's build scripts. Of a script it runs
+nothing outside the sandbox.`,
 		Example: `  toolsrv build
+  toolsrv build hello.py
   toolsrv build examples/text -o tools/text.wasm`,
 		Args: oneFolder,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx, stop := untilInterrupted(cmd.Context())
 			defer stop()
-			b, err := buildTool(ctx, folderOf(args), output, cmd.ErrOrStderr())
+			heap.Brief() // a sixth of the time of a script's build
+			b, err := buildTool(ctx, folderOf(args), with, output, cmd.ErrOrStderr())
 			if err != nil {
 				return err
 			}
 			if asJSON {
 				return printJSON(cmd.OutOrStdout(), b)
 			}
+			b.warn(cmd.ErrOrStderr())
 			return b.print(cmd.OutOrStdout())
 		},
-		ValidArgsFunction: completeFolder,
+		ValidArgsFunction: completeSource,
 	}
-	cmd.Flags().VarP((*fileFlag)(&output), "output", "o", "`file` to write (default DIR/NAME.wasm, where NAME is that of the folder)")
+	cmd.Flags().VarP((*fileFlag)(&output), "output", "o", "`file` to write (default NAME.wasm in DIR or beside SCRIPT, where NAME is that of the folder or script)")
+	addWithFlag(cmd, &with)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON object")
 	completeFlag(cmd, "output", completeModules)
 	return cmd
 }
 
-// buildTool builds the project in dir, embeds its manifest and writes the file. Messages name the file as the caller does.
-func buildTool(ctx context.Context, dir, output string, stderr io.Writer) (*built, error) {
-	p, err := project.Open(dir)
+// buildTool builds the project at a path, embeds its manifest and writes the file. Messages name the file as the caller does.
+func buildTool(ctx context.Context, path string, with []string, output string, stderr io.Writer) (*built, error) {
+	p, err := project.Open(path)
 	if err != nil {
 		return nil, err
 	}
+	if err := p.SetWith(with); err != nil {
+		return nil, &usageError{err}
+	}
 	if output == "" {
-		output = filepath.Join(dir, p.Name+".wasm")
+		output = p.Output(path)
 	}
 	if err := wholefile.Check(output); err != nil { // before the compiler runs
 		return nil, err
 	}
-	if isTerminal(stderr) { // a first build may take half a minute
+	if isTerminal(stderr) && p.Script == "" { // a first build may take half a minute
 		fmt.Fprintf(stderr, "building %s with %s\n", p.Name, p.Language)
 	}
 	module, err := p.Compile(ctx, stderr)
 	if err != nil {
 		return nil, err
 	}
-	packed, manifest, err := packModule(ctx, module, nil, filepath.Base(output), stderr)
+	b := &built{File: output, Language: p.Language}
+	var packed []byte
+	var manifest *wasmtools.Manifest
+	if p.Script != "" {
+		packed, manifest, err = b.packScript(ctx, module, stderr)
+	} else {
+		packed, manifest, err = packModule(ctx, module, nil, filepath.Base(output), stderr)
+	}
+	if isAuthors(err) {
+		return nil, err
+	}
 	if err != nil {
-		return nil, fmt.Errorf("%s compiles, but a server would refuse it: %w", dir, err)
+		return nil, fmt.Errorf("%s compiles, but a server would refuse it: %w", path, err)
 	}
 	if err := wholefile.Write(output, packed); err != nil {
 		return nil, fmt.Errorf("write the module: %w", err)
 	}
-	b := &built{File: output, Language: p.Language, Size: len(packed)}
+	b.Size, b.Engine = len(packed), manifest.Engine
 	for _, t := range manifest.Tools {
 		tool := wasmtools.Tool{Namespace: manifest.Namespace, Name: t.Name}
 		b.Tools = append(b.Tools, builtTool{t.Name, tool.Path(), t.Description})
 	}
 	return b, nil
+}
+
+// packScript embeds the manifest that a script tells into its module, and tries its examples: that one fails is a warning.
+func (b *built) packScript(ctx context.Context, module []byte, stderr io.Writer) ([]byte, *wasmtools.Manifest, error) {
+	var level slog.LevelVar // info
+	engine, err := workbench.NewEngine(ctx, config.Default(), runtime.GOMAXPROCS(0), newLogger(stderr, &level))
+	if err != nil {
+		return nil, nil, err
+	}
+	defer engine.Close(context.WithoutCancel(ctx))
+	packed, tried, err := toolfile.PackModule(ctx, engine, module, nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer tried.Close()
+	level.Set(logNothing)
+	tried.TryExamples(ctx, func(t toolfile.Trial) {
+		if t.Problem != "" {
+			b.Warnings = append(b.Warnings, t)
+		}
+	})
+	return packed, tried.Manifest(), ctx.Err()
 }
 
 func (b *built) print(w io.Writer) error {
@@ -113,4 +168,11 @@ func (b *built) print(w io.Writer) error {
 		}
 	}
 	return nil
+}
+
+// warn prints which examples fail.
+func (b *built) warn(w io.Writer) {
+	for _, t := range b.Warnings {
+		fmt.Fprintf(w, "warning: %s, example %d: %s\n  arguments: %s\n", t.Path, t.Number, oneLine(t.Problem), shorten(string(t.Arguments)))
+	}
 }

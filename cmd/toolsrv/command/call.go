@@ -19,8 +19,9 @@ import (
 // call holds the flags of `toolsrv call`.
 type call struct {
 	fileFlags
-	asJSON bool
-	time   bool
+	asJSON   bool
+	time     bool
+	progress bool
 }
 
 func newCall() *cobra.Command {
@@ -34,7 +35,8 @@ JSON is the arguments, {} where it is left out; - reads it from standard input.
 
 The result goes to standard output; an error and the tool's log lines go to standard
 error. With --json the error is one object, as a server would answer it, and nothing is
-logged unless --log-level is given.
+logged unless --log-level is given. A terminal shows the progress that the tool reports
+while the call runs.
 
 Exit codes: 0 done, 1 failed (no such file, a file that a server refuses), 2 wrong
 usage, and those of the call:
@@ -51,6 +53,7 @@ usage, and those of the call:
 	c.add(cmd)
 	cmd.Flags().BoolVar(&c.asJSON, "json", false, "print an error as one JSON object, as a server would answer it")
 	cmd.Flags().BoolVar(&c.time, "time", false, "print to standard error how long loading, compiling, the call and the reset took")
+	cmd.Flags().BoolVar(&c.progress, "progress", false, "print to standard error what the tool reports of its progress, where that is no terminal, too")
 	return cmd
 }
 
@@ -81,7 +84,16 @@ func (c *call) run(cmd *cobra.Command, args []string) error {
 		}
 	}
 	var times wasmtools.Times
-	result, err := file.Call(ctx, tool, arguments, &times)
+	call := &wasmtools.Call{Arguments: arguments, Times: &times}
+	var line *progressLine
+	if c.progress || !cmd.Flags().Changed("progress") && !c.asJSON && isTerminal(stderr) {
+		line = newProgressLine(stderr, c.asJSON)
+		call.Listener = line
+	}
+	result, err := file.Call(ctx, tool, call)
+	if line != nil {
+		line.clear()
+	}
 	if c.time {
 		printTimes(stderr, file, times, c.asJSON)
 	}

@@ -211,13 +211,33 @@ func TestCallCompletes(t *testing.T) {
 	}{
 		{[]string{"call", file, ""}, "echo\tDoes echo.\n"},
 		{[]string{"bench", file, "re"}, "refuse\tDoes refuse.\nreject\tDoes reject.\nrecurse\t"},
-		{[]string{"call", ""}, "wasm\n:8\n"}, // filter by extension
+		{[]string{"call", ""}, "py\njs\nmjs\nts\nmts\nwasm\n:8\n"}, // filter by extension
 		{[]string{"call", file + "/nowhere", ""}, ":4\n"},
 		{[]string{"call", file, "echo", ""}, ":4\n"},
 	} {
 		_, stdout, _ := run(append([]string{"__complete"}, c.args...)...)
 		if !strings.HasPrefix(stdout, c.want) {
 			t.Errorf("%q: got %q, want %q", c.args, stdout, c.want)
+		}
+	}
+}
+
+// TestCallProgress prints what a tool reports only where that is asked for, standard error being no terminal.
+func TestCallProgress(t *testing.T) {
+	t.Parallel()
+	file := testkit.Put(t, t.TempDir(), "reports.wasm", sandboxtest.WithManifest(t, testkit.Fixture(t, "wat/hostile/progress"),
+		manifestOf("reports", "flood", "senseless", "wild", "long", "sleep", "spin", "trap", "burst")))
+	const object = `{"progress":{"done":1,"message":"step","total":10}}` + "\n"
+	for _, test := range []struct{ flags, want string }{
+		{"", ""},
+		{"--progress=false", ""},
+		{"--json", ""},
+		{"--progress", "progress: 10 %, 1 of 10: step\nprogress: 20 %, 2 of 10: step\nprogress: 30 %, 3 of 10: step\nprogress: 40 %, 4 of 10: step\n"},
+		{"--json --progress", object},
+	} {
+		code, stdout, stderr := run(append([]string{"call", file, "burst", order}, strings.Fields(test.flags)...)...)
+		if code != 0 || stdout != "0\n" || !strings.HasPrefix(stderr, test.want) || test.want == "" && stderr != "" {
+			t.Errorf("%q: exit code %d, standard output %q, standard error %q; want %q", test.flags, code, stdout, stderr, test.want)
 		}
 	}
 }

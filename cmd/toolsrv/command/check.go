@@ -14,11 +14,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/toolsrv/toolsrv/author/workbench"
+	"github.com/toolsrv/toolsrv/internal/text"
 	"github.com/toolsrv/toolsrv/runtime/limits"
 	"github.com/toolsrv/toolsrv/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/catalog"
-	"github.com/toolsrv/toolsrv/wasmtools/catalog/directory"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
 	"github.com/toolsrv/toolsrv/wasmtools/server"
 	"github.com/toolsrv/toolsrv/wasmtools/toolfile"
@@ -29,6 +29,8 @@ type check struct {
 	config string
 	strict bool
 	asJSON bool
+	models bool
+	with   []string
 }
 
 func newCheck() *cobra.Command {
@@ -52,8 +54,15 @@ A file that a server takes may still trouble clients. The warnings are:
   keyword       a keyword of JSON Schema that is misspelt, and therefore ignored
   format        a format that is misspelt, and therefore not checked
   example       an example that does not fit the schema of arguments or result
+  mcp           what agents are not shown over MCP as it is written
+  tool-name, description, array-items
+                what the function calling of a large model API refuses: a name or description
+                that is too long, an array that does not say of what
   unmatched     an entry of the configuration's enabled or disabled, or the match of an
                 override, that matches no tool
+
+--models shows for each tool which of these APIs take it, with and without their strict
+modes, and the first reason of each that does not; --json has all reasons.
 
 No tool is called. For a file without an embedded manifest, toolsrv_describe is run.
 
@@ -68,12 +77,14 @@ a warning), 2 wrong usage.`,
 			return nil
 		},
 		RunE:              c.run,
-		ValidArgsFunction: completeModules,
+		ValidArgsFunction: completeFiles,
 	}
 	flags := cmd.Flags()
 	flags.Var((*fileFlag)(&c.config), "config", "configuration `file` whose tools directory is checked")
 	flags.BoolVar(&c.strict, "strict", false, "fail on warnings, too")
 	flags.BoolVar(&c.asJSON, "json", false, "print a JSON object")
+	flags.BoolVar(&c.models, "models", false, "show which model APIs take each tool for function calling")
+	addWithFlag(cmd, &c.with)
 	return cmd
 }
 
@@ -101,7 +112,10 @@ type checkedFile struct {
 	Reason   string             `json:"reason,omitempty"`
 	Tools    []string           `json:"tools"` // paths
 	Warnings []toolfile.Finding `json:"warnings"`
+	// Models has an entry for each tool, with --models.
+	Models []modelSupport `json:"models,omitempty"`
 
+	author    bool             // Reason is an error in a script, for its author
 	turn      int              // in which a catalog gives it its paths
 	declared  []string         // paths, also of a file that is refused
 	module    *toolfile.Module // nil: refused
@@ -121,7 +135,7 @@ func (c *check) run(cmd *cobra.Command, args []string) error {
 	settings := config.Default()
 	if c.config != "" {
 		var err error
-		if settings, err = config.Load(c.config); err != nil {
+		if settings, err = loadConfig(c.config); err != nil {
 			return err
 		}
 	}
@@ -140,7 +154,10 @@ func (c *check) run(cmd *cobra.Command, args []string) error {
 	if ctx.Err() != nil {
 		return errors.New("interrupted: not all files were checked")
 	}
-	all := judge(files, settings.LimitsFor)
+	all, err := judge(files, settings.LimitsFor, c.models)
+	if err != nil {
+		return err
+	}
 	if c.config != "" {
 		all.match(c.config, settings)
 	}
@@ -157,7 +174,7 @@ func (c *check) run(cmd *cobra.Command, args []string) error {
 	case c.strict && all.Warnings > 0:
 		return fmt.Errorf("warnings: %d, and --strict allows none", all.Warnings)
 	case len(files) == 0:
-		fmt.Fprintf(stderr, "%s has no .wasm files\n", settings.Tools.Directory)
+		fmt.Fprintf(stderr, "%s has no tool files\n", settings.Tools.Directory)
 	}
 	return nil
 }
@@ -178,14 +195,17 @@ func (c *check) load(ctx context.Context, engine *sandbox.Engine, settings *conf
 	}
 	if c.config == "" {
 		for _, name := range args {
-			add(name, "", func() ([]byte, error) { return toolfile.ReadFile(name) })
+			add(name, "", func() ([]byte, error) {
+				module, _, err := workbench.Read(ctx, name, c.with)
+				return module, err
+			})
 		}
 		return files, nil
 	}
 	if err := server.CheckDirectory(settings); err != nil {
 		return nil, fmt.Errorf("%s: %w", c.config, err)
 	}
-	source, err := directory.Open(settings.Tools.Directory, directory.Options{Modules: settings.Tools.Modules})
+	source, err := server.OpenDirectory(settings, nil)
 	if err != nil {
 		return nil, fmt.Errorf("%s: the tools directory: %w", c.config, err)
 	}
@@ -216,6 +236,7 @@ func (f *checkedFile) refuse(err error) {
 		f.module = nil
 	}
 	f.Reason = err.Error()
+	f.author = isAuthors(err)
 }
 
 // compileAll compiles the files, and describes those without an embedded manifest. It does a few at a time: each may take much
@@ -241,7 +262,7 @@ func compileAll(ctx context.Context, files []*checkedFile) {
 }
 
 // judge finds out which of the files a server would take together, and lints those.
-func judge(files []*checkedFile, limitsFor func(path string) limits.Limits) *checked {
+func judge(files []*checkedFile, limitsFor func(path string) limits.Limits, models bool) (*checked, error) {
 	all := &checked{Files: files}
 	taken := map[string]*wasmtools.Tool{}
 	for _, f := range inTurn(files) {
@@ -255,10 +276,13 @@ func judge(files []*checkedFile, limitsFor func(path string) limits.Limits) *che
 		}
 		f.OK = true
 		f.Warnings = append(f.Warnings, f.module.Lint()...)
+		if err := f.askAgents(models); err != nil {
+			return nil, fmt.Errorf("%s: %w", f.File, err)
+		}
 		all.Warnings += len(f.Warnings)
 		f.module.Close()
 	}
-	return all
+	return all, nil
 }
 
 // inTurn returns the files in the order in which a catalog gives them their paths: who comes first keeps one.
@@ -313,8 +337,11 @@ func (f *checkedFile) fit(taken map[string]*wasmtools.Tool, limitsFor func(path 
 func (c *checked) print(w io.Writer) error {
 	for _, f := range c.Files {
 		line := fmt.Sprintf("refused  %s: %s", oneLine(f.File), oneLine(f.Reason))
-		if f.OK {
+		switch {
+		case f.OK:
 			line = fmt.Sprintf("ok       %s: %s", oneLine(f.File), pathList(f.Tools))
+		case f.author: // in lines, of which the first has the place
+			line = fmt.Sprintf("refused  %s:\n%s", oneLine(f.File), text.Escape(f.Reason))
 		}
 		if _, err := fmt.Fprintln(w, line); err != nil {
 			return err
@@ -324,6 +351,9 @@ func (c *checked) print(w io.Writer) error {
 				oneLine(warning.Message), warning.Rule); err != nil {
 				return err
 			}
+		}
+		if err := printModels(w, f); err != nil {
+			return err
 		}
 	}
 	for _, u := range c.Unmatched {

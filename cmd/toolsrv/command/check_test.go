@@ -74,6 +74,61 @@ func TestCheckFiles(t *testing.T) {
 	}
 }
 
+// TestCheckModels says of each tool which model APIs take it, and warns of what they refuse outside strict mode, too.
+func TestCheckModels(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	guest := testkit.Fixture(t, "e2e/guest")
+	file := func(name, namespace, from, to string) string {
+		return testkit.Put(t, dir, name, sandboxtest.WithManifest(t, guest, strings.NewReplacer(from, to).Replace(manifestOf(namespace, "echo"))))
+	}
+	plain := file("plain.wasm", "", "", "")
+	list := file("list.wasm", "shop", `"item":{"type":"string"}`, `"item":{"type":"array"}`)
+	digit := file("digit.wasm", "2d", "", "")
+	blank := file("blank.wasm", "blank", `"item"`, `"the item"`)
+	header := file("header.wasm", "header", `"item":{"type":"string"}`, `"item":{"type":"object","x-mcp-header":"Item"}`)
+	listed := file("listed.wasm", "listed", `"parameters":{"type":"object",`, `"parameters":{"type":["object"],`)
+	for _, c := range []struct {
+		name string
+		args []string
+		want []string
+		not  string
+	}{
+		{"plain", []string{plain}, []string{"ok       " + plain}, "models"},
+		{"plain, asked", []string{"--models", "--strict", plain}, []string{
+			"models   " + plain + ": tool echo: taken by openai, anthropic, gemini\n",
+			"models   " + plain + ": tool echo: refused by openai-strict: parameters: every member has to be in \"required\", and \"count\" is not: add it, with \"null\" among its types (and 1 more)\n",
+			"models   " + plain + ": tool echo: refused by anthropic-strict: parameters/properties/count: the keywords that it documents do not include minimum",
+		}, "warning"},
+		{"an array of anything", []string{list}, []string{"warning  " + list + ": tool echo, parameters/properties/item: refused by openai, openai-strict: an array without the schema of its elements", "(array-items)\n"}, "models"},
+		{"a namespace that begins with a digit", []string{"--models", digit}, []string{
+			"warning  " + digit + ": tool echo, name: refused by gemini: it begins with neither a letter nor _", "(tool-name)\n", "tool echo: taken by openai, anthropic\n",
+		}, ""},
+		{"what MCP clients are not shown", []string{header}, []string{"warning  " + header + ": tool echo, parameters: MCP clients are not told to repeat a tool's arguments in headers: ", "(mcp)\n"}, "refused"},
+		{"what MCP shows rather than what is written", []string{"--models", listed}, []string{"(root-object)\n", "tool echo: taken by openai, anthropic, gemini\n"}, ""},
+		{"what the lint finds, too", []string{blank}, []string{"(name)\n"}, "refused by"},
+	} {
+		code, stdout, stderr := run(append([]string{"check"}, c.args...)...)
+		if code != 0 || stderr != "" || c.not != "" && strings.Contains(stdout, c.not) {
+			t.Errorf("%s: exit code %d, standard error %q, standard output without %q: %s", c.name, code, stderr, c.not, stdout)
+		}
+		for _, want := range c.want {
+			if !strings.Contains(stdout, want) {
+				t.Errorf("%s: no %q in\n%s", c.name, want, stdout)
+			}
+		}
+	}
+	if _, stdout, _ := run("check", "--models", "--json", list); !strings.Contains(stdout, `"takers": [
+            "anthropic",
+            "gemini"
+          ]`) || strings.Count(stdout, `"rule": "array-items"`) != 2 {
+		t.Errorf("--models --json: %s", stdout)
+	}
+	if _, stdout, _ := run("check", "--json", list); strings.Contains(stdout, "takers") || strings.Count(stdout, `"rule": "array-items"`) != 1 {
+		t.Errorf("--json: %s", stdout)
+	}
+}
+
 // broken is a module whose frame is right and whose code is not.
 func broken(t *testing.T) []byte {
 	t.Helper()

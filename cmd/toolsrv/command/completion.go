@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/toolsrv/toolsrv/wasmtools/script"
 	"github.com/toolsrv/toolsrv/wasmtools/toolfile"
 )
 
@@ -15,12 +16,17 @@ func completeFlag(cmd *cobra.Command, flag string, complete cobra.CompletionFunc
 	}
 }
 
-// completeFolder has a shell complete the only argument to folders.
-func completeFolder(_ *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+// completeSource has a shell complete the only argument to folders and scripts.
+func completeSource(_ *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	return nil, cobra.ShellCompDirectiveFilterDirs
+	return script.Endings(), cobra.ShellCompDirectiveFilterFileExt
+}
+
+// completeFiles has a shell complete to tool files and scripts, and to folders on the way to them.
+func completeFiles(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	return append(script.Endings(), "wasm"), cobra.ShellCompDirectiveFilterFileExt
 }
 
 // completeModules has a shell complete to .wasm files, and to folders on the way to them.
@@ -31,7 +37,7 @@ func completeModules(*cobra.Command, []string, string) ([]cobra.Completion, cobr
 // completeTool has a shell complete to a file, and then to the names of the tools in its manifest. It runs none of it.
 func completeTool(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	if len(args) == 0 {
-		return completeModules(cmd, args, typed)
+		return completeFiles(cmd, args, typed)
 	}
 	var names []cobra.Completion
 	if content, err := toolfile.ReadFile(args[0]); err == nil && len(args) == 1 {

@@ -24,7 +24,9 @@ import (
 	"github.com/toolsrv/toolsrv/internal/wholefile"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
+	"github.com/toolsrv/toolsrv/wasmtools/script"
 	"github.com/toolsrv/toolsrv/wasmtools/server"
+	"github.com/toolsrv/toolsrv/wasmtools/toolfile"
 )
 
 // lookInterval is how often `toolsrv dev` looks for changed sources: far less than a build takes.
@@ -40,22 +42,24 @@ type dev struct {
 	address  string
 	anyPort  bool // nobody has asked for address
 	logLevel slog.Level
+	with     []string
 }
 
 func newDev() *cobra.Command {
 	d := dev{logLevel: slog.LevelDebug}
 	cmd := &cobra.Command{
-		Use:   "dev [DIR]",
-		Short: "Build and serve the tool in a folder, and again at every change",
-		Long: `Build the tool whose source is in DIR, or in the current folder, and serve it. Whenever
-a source changes, build and serve it again. If a build fails, the compiler's messages
+		Use:   "dev [DIR | SCRIPT]",
+		Short: "Build and serve the tool in a folder, or a script, and again at every change",
+		Long: `Build the tool whose source is in DIR, or in the current folder, or is SCRIPT, and serve
+it. Whenever a source changes, build and serve it again. If a build fails, the compiler's messages
 are shown, and the last version that could be built stays in service. Press Ctrl-C to
 end.
 
 It serves without tokens, and on this machine only unless --address says otherwise.
 Without --address it takes one of the next ports if 8000 is in use.`,
-		Example: `  toolsrv dev greet`,
-		Args:    oneFolder,
+		Example: `  toolsrv dev greet
+  toolsrv dev hello.py`,
+		Args: oneFolder,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if d.address == "" {
 				return &usageError{errors.New("--address is empty: give it a value or leave it out")}
@@ -65,18 +69,20 @@ Without --address it takes one of the next ports if 8000 is in use.`,
 			d.anyPort = !cmd.Flags().Changed("address")
 			return d.run(ctx, folderOf(args), cmd)
 		},
-		ValidArgsFunction: completeFolder,
+		ValidArgsFunction: completeSource,
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&d.address, "address", devAddress(devPort), "`host:port` to listen on; port 0 takes any free one")
 	addLevelFlag(cmd, &d.logLevel, "that is logged")
+	addWithFlag(cmd, &d.with)
 	completeFlag(cmd, "address", cobra.NoFileCompletions)
 	return cmd
 }
 
 // run serves a temporary directory, into which the builds go, until ctx ends.
 func (d *dev) run(ctx context.Context, dir string, cmd *cobra.Command) error {
-	if _, err := project.Open(dir); err != nil { // a wrong folder should not start a server
+	p, err := d.open(dir)
+	if err != nil { // a wrong folder should not start a server
 		return err
 	}
 	temp, err := os.MkdirTemp("", "toolsrv-dev-")
@@ -87,8 +93,10 @@ func (d *dev) run(ctx context.Context, dir string, cmd *cobra.Command) error {
 	c := config.Default()
 	c.Server.Address = d.address
 	c.Tools.Directory = filepath.Join(temp, "tools")
-	// Builds of a moment would push what servers of this machine need out of the common cache.
-	c.Tools.CacheDir = filepath.Join(temp, "cache")
+	// Builds of a moment would push what servers of this machine need out of the common cache. Scripts have code in common.
+	if p.Script == "" {
+		c.Tools.CacheDir = filepath.Join(temp, "cache")
+	}
 	if err := os.Mkdir(c.Tools.Directory, 0o700); err != nil {
 		return fmt.Errorf("make a folder for the builds: %w", err)
 	}
@@ -113,6 +121,18 @@ func (d *dev) run(ctx context.Context, dir string, cmd *cobra.Command) error {
 	cancel()
 	<-told
 	return errors.Join(err, <-served)
+}
+
+// open opens the project at a path.
+func (d *dev) open(path string) (*project.Project, error) {
+	p, err := project.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.SetWith(d.with); err != nil {
+		return nil, &usageError{err}
+	}
+	return p, nil
 }
 
 // listen returns a server on the wanted address, or on one of the next ports where nobody has asked for that one.
@@ -140,7 +160,18 @@ func (d *dev) tell(ctx context.Context, s *server.Server, w io.Writer) {
 		default:
 		}
 	})()
-	for told := ""; ; {
+	for told, blamed := "", ""; ; {
+		current := s.Table().Current()
+		blame := ""
+		for _, refused := range current.Refused() {
+			if script, ok := errors.AsType[*toolfile.ScriptError](refused.Err); ok {
+				blame = text.Escape(script.Text)
+			}
+		}
+		if blame != blamed && blame != "" { // the log has it in one line
+			fmt.Fprintf(w, "\n%s\n\n", blame)
+		}
+		blamed = blame
 		var commands strings.Builder
 		for _, route := range s.Table().Tools() {
 			fmt.Fprintf(&commands, "  curl -s %s -H 'Content-Type: application/json' -d %s\n",
@@ -181,10 +212,17 @@ func (d *dev) follow(ctx context.Context, dir, tools string, cmd *cobra.Command,
 			return fmt.Errorf("look for changed sources: %w", err)
 		}
 		start := time.Now()
-		module, err := compile(ctx, dir, cmd.ErrOrStderr())
+		module, inputs, err := d.compile(ctx, dir, cmd.ErrOrStderr())
+		if followed := sources.Follow(inputs); err == nil {
+			err = followed
+		}
 		same := bytes.Equal(module, served)
 		if err == nil && !same {
 			err = wholefile.Write(filepath.Join(tools, "tool.wasm"), module)
+		}
+		if script, ok := errors.AsType[*script.Error](err); ok {
+			fmt.Fprintf(cmd.ErrOrStderr(), "\n%s\n\n", text.Escape(script.Error()))
+			err = errScript
 		}
 		switch {
 		case ctx.Err() != nil:
@@ -196,20 +234,26 @@ func (d *dev) follow(ctx context.Context, dir, tools string, cmd *cobra.Command,
 			failed = true
 		case failed || !same:
 			logger.Info("built", "took", time.Since(start).Round(time.Millisecond).String(), "size", text.RoundSize(len(module)))
-			logger.Info("compiling it for the sandbox") // a second or more for Go, until it is served
+			if inputs == nil {
+				logger.Info("compiling it for the sandbox") // a second or more for Go, until it is served
+			}
 			served, failed = module, false
 		}
 	}
 }
 
-// compile compiles the project. The server asks the module for its manifest, so that it is compiled to machine code only
-// once. The project is opened again, since its language may have changed.
-func compile(ctx context.Context, dir string, stderr io.Writer) ([]byte, error) {
-	p, err := project.Open(dir)
+// errScript stands for an error that was shown already.
+var errScript = errors.New("the script has the error above")
+
+// compile compiles the project, and returns the files that a script depends on. The server asks the module for its manifest, so that it
+// is compiled to machine code only once. The project is opened again, since its language may have changed.
+func (d *dev) compile(ctx context.Context, dir string, stderr io.Writer) (module []byte, inputs []string, err error) {
+	p, err := d.open(dir)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return p.Compile(ctx, stderr)
+	module, err = p.Compile(ctx, stderr)
+	return module, p.Inputs, err
 }
 
 // sampleArguments returns arguments to try a tool with: those of its first example, or else a guess at what its schema

@@ -24,7 +24,7 @@ func TestDevFails(t *testing.T) {
 		{"two folders", []string{"a", "b"}, 2, `unexpected argument "b"`},
 		{"empty address", []string{"--address="}, 2, "--address is empty"},
 		{"no such level", []string{"--log-level", "loud"}, 2, "--log-level"},
-		{"no source", []string{t.TempDir()}, 1, "no Go file and no Cargo.toml"},
+		{"no source", []string{t.TempDir()}, 1, "no Go file, no Cargo.toml and no script"},
 		{"address in use", []string{echo(t, echoManifest), "--address", taken.Addr().String()}, 1, "another program listens there"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

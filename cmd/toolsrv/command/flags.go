@@ -71,6 +71,7 @@ type fileFlags struct {
 	config   string
 	limits   limits.Limits // those above the configuration's
 	logLevel slog.Level
+	with     []string
 }
 
 func (f *fileFlags) add(cmd *cobra.Command) {
@@ -87,6 +88,7 @@ func (f *fileFlags) add(cmd *cobra.Command) {
 		}
 	}
 	addLevelFlag(cmd, &f.logLevel, "of the tool's log lines that are shown")
+	addWithFlag(cmd, &f.with)
 }
 
 // open opens a file as the flags say.
@@ -102,8 +104,15 @@ func (f *fileFlags) open(ctx context.Context, name string, stderr io.Writer) (*w
 		Config: c,
 		Limits: f.limits,
 		Logger: newLogger(stderr, f.logLevel),
+		With:   f.with,
 		Compiling: func(size int) (done func()) {
 			return showWaiting(stderr, fmt.Sprintf("compiling %s (%s)", name, text.RoundSize(size)))
 		},
 	})
+}
+
+// addWithFlag gives cmd the flag --with.
+func addWithFlag(cmd *cobra.Command, with *[]string) {
+	cmd.Flags().StringArrayVar(with, "with", nil, "`folder` with more packages for a script in Python; can be given several times")
+	completeFlag(cmd, "with", cobra.FixedCompletions(nil, cobra.ShellCompDirectiveFilterDirs))
 }

@@ -19,6 +19,7 @@ import (
 
 func newInspect() *cobra.Command {
 	var asJSON, describe bool
+	var with []string
 	cmd := &cobra.Command{
 		Use:   "inspect FILE",
 		Short: "Show what is in a tool file, without running it",
@@ -26,21 +27,25 @@ func newInspect() *cobra.Command {
 WebAssembly that it uses, whether its instances reset in place (what makes calls
 fast), the sizes of its sections, and its digest.
 
-Nothing of it is run, unless --describe asks for that. 'toolsrv check' says whether a
-server takes the file.`,
+Nothing of it is run, unless --describe asks for that. FILE may be a script, of which the
+tool file is shown that it becomes; a script is run in the sandbox to tell its manifest.
+'toolsrv check' says whether a server takes the file.`,
 		Example: `  toolsrv inspect math.wasm
   toolsrv inspect --json math.wasm`,
 		Args: fileAnd(0, ""),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx, stop := untilInterrupted(cmd.Context())
 			defer stop()
-			content, err := toolfile.ReadFile(args[0])
+			content, made, err := workbench.Read(ctx, args[0], with)
 			if err != nil {
 				return err
 			}
 			report, err := toolfile.Inspect(content)
-			if err == nil && describe {
+			if err == nil && (describe || made) {
 				err = describeInto(ctx, report, content, args[0], cmd.ErrOrStderr())
+			}
+			if isAuthors(err) {
+				return err
 			}
 			if err != nil {
 				return fmt.Errorf("%s: %w", args[0], err)
@@ -50,10 +55,11 @@ server takes the file.`,
 			}
 			return printReport(cmd.OutOrStdout(), args[0], report)
 		},
-		ValidArgsFunction: completeModules,
+		ValidArgsFunction: completeFiles,
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON object")
 	cmd.Flags().BoolVar(&describe, "describe", false, "run the export toolsrv_describe, in the sandbox, if no manifest is embedded")
+	addWithFlag(cmd, &with)
 	return cmd
 }
 
@@ -157,7 +163,7 @@ func printManifest(row func(cells ...string), r *toolfile.Report) {
 		row("manifest", "embedded")
 	}
 	m := r.Manifest
-	for _, c := range [][2]string{{"namespace", m.Namespace}, {"version", m.Version}, {"sdk", m.SDK}} {
+	for _, c := range [][2]string{{"namespace", m.Namespace}, {"version", m.Version}, {"sdk", m.SDK}, {"engine", m.Engine}} {
 		if c[1] != "" {
 			row(c[0], c[1])
 		}
@@ -165,7 +171,30 @@ func printManifest(row func(cells ...string), r *toolfile.Report) {
 	for _, t := range m.Tools {
 		tool := wasmtools.Tool{Namespace: m.Namespace, Name: t.Name}
 		row("tool", tool.Path(), firstLine(t.Description))
+		if t.Title != "" {
+			row("title", tool.Path(), t.Title)
+		}
+		if said := annotationsText(t.Annotations); said != "" {
+			row("annotations", tool.Path(), said)
+		}
+		for _, icon := range t.Icons {
+			row("icon", tool.Path(), text.Short(icon.Src))
+		}
 	}
+}
+
+// annotationsText returns what annotations say, or "" where they say nothing.
+func annotationsText(a wasmtools.Annotations) string {
+	var said []string
+	for _, hint := range []struct {
+		name  string
+		value *bool
+	}{{"readOnly", a.ReadOnly}, {"destructive", a.Destructive}, {"idempotent", a.Idempotent}, {"openWorld", a.OpenWorld}} {
+		if hint.value != nil {
+			said = append(said, fmt.Sprintf("%s: %t", hint.name, *hint.value))
+		}
+	}
+	return strings.Join(said, ", ")
 }
 
 func printLeft(row func(cells ...string), what string, left int, size string) {

@@ -8,12 +8,12 @@ import (
 )
 
 // newLogger returns a logger that writes each line at once.
-func newLogger(w io.Writer, level slog.Level) *slog.Logger {
+func newLogger(w io.Writer, level slog.Leveler) *slog.Logger {
 	return slog.New(encoder(w, level)(escaped{w}))
 }
 
 // encoder returns what makes the handler of a log that goes to w: text lines for a terminal, JSON lines for all else.
-func encoder(w io.Writer, level slog.Level) func(io.Writer) slog.Handler {
+func encoder(w io.Writer, level slog.Leveler) func(io.Writer) slog.Handler {
 	options := &slog.HandlerOptions{Level: level}
 	person := isTerminal(w)
 	return func(w io.Writer) slog.Handler {

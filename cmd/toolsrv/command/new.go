@@ -26,13 +26,14 @@ func newNew() *cobra.Command {
 		Use:   "new NAME --lang LANGUAGE",
 		Short: "Make a folder with a new tool that builds",
 		Long: `Make the folder NAME with a new tool: its source, a test and a README. Edit the source:
-the JSON Schema, the binary interface and the compiler's flags follow from it.
+the JSON Schema, the binary interface and the compiler's flags follow from it. The
+languages are go, tinygo, rust, python, javascript and typescript.
 
 NAME is the path under which the tool is served: invoice/total is the tool total in the
 namespace invoice. If NAME begins with "." or is absolute, it is only a path of the file
 system, and its last element is the tool's name. --namespace overrides both.`,
 		Example: `  toolsrv new greet --lang go
-  toolsrv new invoice/total --lang rust
+  toolsrv new invoice/total --lang python
   toolsrv new ../greet --lang go --namespace texts`,
 		Args: func(_ *cobra.Command, args []string) error {
 			switch {
@@ -45,7 +46,7 @@ system, and its last element is the tool's name. --namespace overrides both.`,
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if language == "" {
-				return &usageError{errors.New("--lang is missing: choose go, tinygo or rust")}
+				return &usageError{errors.New("--lang is missing: choose go, tinygo, rust, python, javascript or typescript")}
 			}
 			dir := filepath.Clean(args[0])
 			s.Name, s.Language = filepath.Base(dir), project.Language(language)
@@ -68,7 +69,7 @@ system, and its last element is the tool's name. --namespace overrides both.`,
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&language, "lang", "", "`language` of the tool: go, tinygo or rust")
+	flags.StringVar(&language, "lang", "", "`language` of the tool, such as go or python")
 	flags.StringVar(&s.Namespace, "namespace", "", "the `path` before the tool's name, such as texts (default that of NAME)")
 	flags.StringVar(&s.SDK, "sdk", s.SDK, "`folder` with the SDKs to use in place of the published ones: sdk of toolsrv's source")
 	completeFlag(cmd, "lang", cobra.FixedCompletions(languageNames(), cobra.ShellCompDirectiveNoFileComp))
@@ -104,12 +105,19 @@ func ownName() string {
 
 // sayNew prints what to do with a new project.
 func sayNew(w io.Writer, dir string, s project.Scaffold) error {
-	test := "go test ."
-	if s.Language == project.Rust {
+	var test string
+	switch s.Language {
+	case project.Rust:
 		test = "cargo test"
-	}
-	if s.SDK == "" && s.Language != project.Rust {
-		test = "go mod tidy     # gets the SDK\n  " + test
+	case project.Python:
+		test = "python3 -m venv .venv && .venv/bin/pip install -e '.[test]'\n  .venv/bin/pytest"
+	case project.JavaScript, project.TypeScript:
+		test = "npm install && npm test"
+	default:
+		test = "go test ."
+		if s.SDK == "" {
+			test = "go mod tidy     # gets the SDK\n  " + test
+		}
 	}
 	own := ownName()
 	_, err := fmt.Fprintf(w, `Made %s. Next:

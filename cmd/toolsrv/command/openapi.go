@@ -181,7 +181,7 @@ func (o *openAPI) load() (*config.Config, error) {
 	c := config.Default()
 	if o.config != "" {
 		var err error
-		if c, err = config.Load(o.config); err != nil {
+		if c, err = loadConfig(o.config); err != nil {
 			return nil, err
 		}
 	}

@@ -15,6 +15,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/toolsrv/toolsrv/internal/text"
+	"github.com/toolsrv/toolsrv/wasmtools/script"
+	"github.com/toolsrv/toolsrv/wasmtools/toolfile"
 )
 
 // Exit codes.
@@ -66,7 +68,7 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 		}
 		return exit.code
 	}
-	fmt.Fprintf(stderr, "toolsrv: %s\n", text.Escape(err.Error()))
+	fmt.Fprintf(stderr, "%s%s\n", speaker(err), text.Escape(err.Error()))
 	// Before a command starts, only its flags or arguments can be wrong.
 	var usage *usageError
 	if !started || errors.As(err, &usage) {
@@ -76,10 +78,26 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	return exitFailed
 }
 
+// speaker returns what an error's line begins with. What is wrong with a script begins with its place, so that editors and terminals
+// find it.
+func speaker(err error) string {
+	if isAuthors(err) {
+		return ""
+	}
+	return "toolsrv: "
+}
+
+// isAuthors reports whether an error is one in a script, whose text is for the script's author.
+func isAuthors(err error) bool {
+	_, built := errors.AsType[*script.Error](err)
+	_, ran := errors.AsType[*toolfile.ScriptError](err)
+	return built || ran
+}
+
 func newRoot(stdin io.Reader, stdout, stderr io.Writer) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "toolsrv",
-		Short: "Serve WebAssembly tools over HTTP",
+		Short: "Serve WebAssembly tools over REST and MCP",
 		Long: `toolsrv serves tools to programs and to language-model agents. A tool is a .wasm
 file with its JSON Schema inside; every call runs in a sandbox of its own.
 
@@ -91,13 +109,12 @@ Exit codes: 0 done, 1 failed, 2 wrong usage.`,
 	root.SetIn(stdin)
 	root.SetOut(stdout) // before the completion command is made, which looks at it
 	root.SetErr(stderr)
-	root.AddCommand(newOpenAPI(), newVersion(), newNew(), newBuild(), newDev(),
-		newPack(), newInspect(), newCall(), newTest(), newBench(), newCheck())
+	root.AddCommand(newOpenAPI(), newMCP(), newVersion(), newNew(), newBuild(), newDev(),
+		newPack(), newInspect(), newCall(), newTest(), newBench(), newCheck(), newCollectScript())
 	root.SetHelpCommand(newHelp(root))
-	root.Version = readBuild().String() // --version prints what the command prints
-	root.SetVersionTemplate("{{.Version}}")
 	root.InitDefaultCompletionCmd()
 	group(root)
+	addVersionFlag(root)
 	for _, cmd := range root.Commands() {
 		if cmd.Name() == "completion" {
 			group(cmd)
@@ -114,6 +131,19 @@ func group(cmd *cobra.Command) {
 			return &usageError{fmt.Errorf("no command given after %s: it has %s", cmd.CommandPath(), commandList(cmd))}
 		}
 		return &usageError{unknownCommand(cmd, args[0])}
+	}
+}
+
+// addVersionFlag gives the root command a flag that does what the command version does. That of cobra would have the engines unpacked
+// for every command.
+func addVersionFlag(root *cobra.Command) {
+	version := root.Flags().BoolP("version", "v", false, "version for toolsrv")
+	run := root.RunE
+	root.RunE = func(cmd *cobra.Command, args []string) error {
+		if *version {
+			return newVersion().RunE(cmd, nil)
+		}
+		return run(cmd, args)
 	}
 }
 

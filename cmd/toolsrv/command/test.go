@@ -49,7 +49,7 @@ usage.`,
   toolsrv test --json math.wasm`,
 		Args:              fileAnd(0, ""),
 		RunE:              t.run,
-		ValidArgsFunction: completeModules,
+		ValidArgsFunction: completeFiles,
 	}
 	t.add(cmd)
 	cmd.Flags().BoolVar(&t.asJSON, "json", false, "print a JSON object")

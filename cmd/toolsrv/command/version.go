@@ -1,12 +1,15 @@
 package command
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"runtime"
 	"runtime/debug"
 
 	"github.com/spf13/cobra"
+
+	"github.com/toolsrv/toolsrv/wasmtools/script/engine"
 )
 
 // build is what `toolsrv version` prints. Its JSON members are stable.
@@ -18,28 +21,60 @@ type build struct {
 	Wazero   string `json:"wazero"`
 	OS       string `json:"os"`
 	Arch     string `json:"arch"`
+	// Engines are the interpreters that the binary carries for scripts.
+	Engines []engine.About `json:"engines"`
 }
 
 func newVersion() *cobra.Command {
-	var asJSON bool
+	var asJSON, licenses bool
 	cmd := &cobra.Command{
 		Use:   "version",
 		Short: "Print the versions of toolsrv and of what it is built with",
 		Args:  noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if asJSON {
-				return printJSON(cmd.OutOrStdout(), readBuild())
+			if asJSON && licenses {
+				return &usageError{errors.New("--json and --licenses don't go together: licences are text")}
 			}
-			_, err := io.WriteString(cmd.OutOrStdout(), readBuild().String())
+			if licenses {
+				return writeLicenses(cmd.OutOrStdout(), engine.Carried())
+			}
+			b, err := readBuild()
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return printJSON(cmd.OutOrStdout(), b)
+			}
+			_, err = io.WriteString(cmd.OutOrStdout(), b.String())
 			return err
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON object")
+	cmd.Flags().BoolVar(&licenses, "licenses", false, "print the licences of the interpreters that the binary carries, which are in each tool of a script")
 	return cmd
 }
 
-// readBuild reads what the Go tool wrote into the binary. What it did not write is "unknown".
-func readBuild() build {
+// writeLicenses writes the licences of what the engines were built from.
+func writeLicenses(w io.Writer, engines *engine.Set) error {
+	list, err := engines.List()
+	if err != nil {
+		return err
+	}
+	for _, about := range list {
+		text, err := engines.Licenses(about.Name)
+		if err != nil {
+			return err
+		}
+		if _, err := fmt.Fprintf(w, "The engine for %s, %s, contains:\n\n%s\n", about.Name, about.Version, text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// readBuild reads what the Go tool wrote into the binary, where what it did not write is "unknown", and what the engines say of
+// themselves.
+func readBuild() (build, error) {
 	b := build{
 		Version:  "unknown",
 		Revision: "unknown",
@@ -47,10 +82,16 @@ func readBuild() build {
 		Wazero:   "unknown",
 		OS:       runtime.GOOS,
 		Arch:     runtime.GOARCH,
+		Engines:  []engine.About{},
 	}
+	engines, err := engine.Carried().List()
+	if err != nil {
+		return b, err
+	}
+	b.Engines = append(b.Engines, engines...)
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
-		return b
+		return b, nil
 	}
 	if info.Main.Version != "" {
 		b.Version = info.Main.Version
@@ -68,7 +109,7 @@ func readBuild() build {
 			b.Wazero = module.Version
 		}
 	}
-	return b
+	return b, nil
 }
 
 // String returns the build as lines.
@@ -77,6 +118,14 @@ func (b build) String() string {
 	if b.Modified {
 		modified = ", modified"
 	}
-	return fmt.Sprintf("toolsrv %s (revision %s%s)\ngo      %s\nwazero  %s\nos/arch %s/%s\n",
-		b.Version, b.Revision, modified, b.Go, b.Wazero, b.OS, b.Arch)
+	engines := "none: scripts can't be built; in a checkout of toolsrv, `make engines` and `make build` add them"
+	for i, e := range b.Engines {
+		if i == 0 {
+			engines = e.String()
+		} else {
+			engines += ", " + e.String()
+		}
+	}
+	return fmt.Sprintf("toolsrv %s (revision %s%s)\ngo      %s\nwazero  %s\nos/arch %s/%s\nengines %s\n",
+		b.Version, b.Revision, modified, b.Go, b.Wazero, b.OS, b.Arch, engines)
 }

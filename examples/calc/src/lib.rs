@@ -37,6 +37,8 @@ fn fifteen() -> u32 {
 /// Compute an arithmetic expression, with values for the names in it. Use it instead of estimating, wherever the
 /// result of a calculation matters.
 #[tool(
+    title = "Evaluate an expression",
+    annotations(read_only = true, open_world = false),
     example(arguments = r#"{"expression": "0.1 + 0.2"}"#, result = "0.3"),
     example(arguments = r#"{"expression": "2^3^2 - -3!"}"#, result = "518"),
     example(

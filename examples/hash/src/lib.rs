@@ -75,6 +75,8 @@ struct Data {
 
 /// Compute the digest (checksum, hash) of a text or of bytes.
 #[tool(
+    title = "Compute a digest",
+    annotations(read_only = true, open_world = false),
     example(
         arguments = r#"{"data": "abc"}"#,
         result = r#""ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad""#
@@ -116,6 +118,8 @@ struct Message {
 
 /// Compute the HMAC of a message with a secret key, to sign a webhook or a request.
 #[tool(
+    title = "Compute an HMAC",
+    annotations(read_only = true, open_world = false),
     example(
         arguments = r#"{"data": "what do ya want for nothing?", "key": "Jefe"}"#,
         result = r#""5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843""#
@@ -162,6 +166,8 @@ struct Verdict {
 /// Check the HMAC of a message, such as the signature of a webhook. The time that it takes reveals nothing about the
 /// right code.
 #[tool(
+    title = "Verify an HMAC",
+    annotations(read_only = true, open_world = false),
     example(
         arguments = r#"{"data": "what do ya want for nothing?", "key": "4a656665", "key_encoding": "hex", "mac": "750c783e6ab0b503eaa86e310a5db738", "algorithm": "md5"}"#,
         result = r#"{"valid": true}"#

@@ -5,7 +5,7 @@ mod size;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use toolsrv::{Error, tool};
+use toolsrv::{Call, Error, tool};
 
 use picture::Picture;
 
@@ -52,6 +52,7 @@ enum Filter {
 #[derive(Serialize, JsonSchema)]
 struct Resized {
     /// The PNG in base64, 8 bits per channel.
+    #[schemars(extend("contentEncoding" = "base64", "contentMediaType" = "image/png"))]
     image: String,
     /// Its width in pixels.
     width: u32,
@@ -61,15 +62,23 @@ struct Resized {
 
 /// Make a PNG image smaller or larger. It keeps its shape where only the width or the height is given; otherwise "fit"
 /// decides.
-#[tool(example(
-    arguments = r#"{"image": "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR42mP4z8AAAAMBAQD3A0FDAAAAAElFTkSuQmCC", "width": 2, "filter": "nearest"}"#,
-    result = r#"{"image": "iVBORw0KGgoAAAANSUhEUgAAAAIAAAACCAIAAAD91JpzAAAAEElEQVR4nGP5zwACTGCSAQANRwEGjqedBQAAAABJRU5ErkJggg==", "width": 2, "height": 2}"#
-))]
-fn resize(resize: Resize) -> Result<Resized, Error> {
+#[tool(
+    title = "Resize a PNG image",
+    annotations(read_only = true, open_world = false),
+    example(
+        arguments = r#"{"image": "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR42mP4z8AAAAMBAQD3A0FDAAAAAElFTkSuQmCC", "width": 2, "filter": "nearest"}"#,
+        result = r#"{"image": "iVBORw0KGgoAAAANSUhEUgAAAAIAAAACCAIAAAD91JpzAAAAEElEQVR4nGP5zwACTGCSAQANRwEGjqedBQAAAABJRU5ErkJggg==", "width": 2, "height": 2}"#
+    )
+)]
+fn resize(call: &Call, resize: Resize) -> Result<Resized, Error> {
+    call.progress(0.0, 3.0, "decoding");
     let picture = Picture::decode(&resize.image, |width, height| size::check(width, height, &resize))?;
     let plan = size::plan(picture.width, picture.height, &resize)?;
     let (width, height) = (plan.width, plan.height);
-    Ok(Resized { image: picture.resize(&plan, resize.filter)?.encode()?, width, height })
+    call.progress(1.0, 3.0, "resizing");
+    let picture = picture.resize(&plan, resize.filter)?;
+    call.progress(2.0, 3.0, "encoding");
+    Ok(Resized { image: picture.encode()?, width, height })
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -95,10 +104,14 @@ struct Info {
 }
 
 /// Report the width, height and kind of a PNG image without decoding it.
-#[tool(example(
-    arguments = r#"{"image": "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR42mP4z8AAAAMBAQD3A0FDAAAAAElFTkSuQmCC"}"#,
-    result = r#"{"width": 1, "height": 1, "color": "rgb", "bit_depth": 8, "animated": false, "bytes": 69}"#
-))]
+#[tool(
+    title = "Describe a PNG image",
+    annotations(read_only = true, open_world = false),
+    example(
+        arguments = r#"{"image": "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR42mP4z8AAAAMBAQD3A0FDAAAAAElFTkSuQmCC"}"#,
+        result = r#"{"width": 1, "height": 1, "color": "rgb", "bit_depth": 8, "animated": false, "bytes": 69}"#
+    )
+)]
 fn info(image: Image) -> Result<Info, Error> {
     picture::info(&image.image)
 }

@@ -142,6 +142,16 @@ fn infos() {
 }
 
 #[test]
+fn progress() {
+    let image = STANDARD.encode(png(2, 1, ColorType::Grayscale, BitDepth::Eight, &[0, 255]));
+    let (reports, result) =
+        toolsrv::testing::progress(&MODULE, "resize", &json!({"image": image, "width": 1}).to_string());
+    assert!(result.is_ok(), "{result:?}");
+    let steps: Vec<_> = reports.iter().map(|r| (r.done, r.total, r.message.as_str())).collect();
+    assert_eq!(steps, [(0.0, Some(3.0), "decoding"), (1.0, Some(3.0), "resizing"), (2.0, Some(3.0), "encoding")]);
+}
+
+#[test]
 fn refused() {
     let good = png(2, 2, ColorType::Grayscale, BitDepth::Eight, &[1, 2, 3, 4]);
     let image = STANDARD.encode(&good);

@@ -40,6 +40,8 @@ struct Found(#[schemars(with = "Vec<Value>")] Box<RawValue>);
 /// Find values in a JSON document with a JSONPath. The result is a list, in the order of the document, empty where
 /// nothing is found.
 #[tool(
+    title = "Query JSON",
+    annotations(read_only = true, open_world = false),
     example(
         arguments = r#"{"document": {"books": [{"title": "Emma", "price": 8}, {"title": "Ulysses", "price": 12.50}]}, "path": "$.books[?@.price < 10].title"}"#,
         result = r#"["Emma"]"#
@@ -88,6 +90,8 @@ fn operations(_: &mut SchemaGenerator) -> Schema {
 /// Change a JSON document with a JSON Patch: add, remove, replace, move, copy and test. The result is the changed
 /// document. A test that fails is an error with status 409.
 #[tool(
+    title = "Patch JSON",
+    annotations(read_only = true, open_world = false),
     example(
         arguments = r#"{"document": {"a": [1, 3]}, "patch": [{"op": "add", "path": "/a/1", "value": 2}, {"op": "test", "path": "/a/2", "value": 3.0}, {"op": "move", "from": "/a", "path": "/b~1c"}]}"#,
         result = r#"{"b/c": [1, 2, 3]}"#
@@ -111,10 +115,14 @@ struct Merge {
 
 /// Change a JSON document with a JSON Merge Patch (RFC 7396): members that are given replace those of the document,
 /// at any depth; null removes one, lists are replaced whole.
-#[tool(example(
-    arguments = r#"{"document": {"title": "Draft", "author": {"name": "Ada", "mail": "a@b.example"}}, "changes": {"title": "Final", "author": {"mail": null}}}"#,
-    result = r#"{"title": "Final", "author": {"name": "Ada"}}"#
-))]
+#[tool(
+    title = "Merge JSON",
+    annotations(read_only = true, open_world = false),
+    example(
+        arguments = r#"{"document": {"title": "Draft", "author": {"name": "Ada", "mail": "a@b.example"}}, "changes": {"title": "Final", "author": {"mail": null}}}"#,
+        result = r#"{"title": "Final", "author": {"name": "Ada"}}"#
+    )
+)]
 fn merge(merge: Merge) -> Result<Value, Error> {
     let mut document = merge.document;
     operation::merge(&mut document, merge.changes);
@@ -132,6 +140,8 @@ struct Diff {
 /// Compare two JSON documents. The result is the JSON Patch that turns the first into the second; it is empty where
 /// they are equal.
 #[tool(
+    title = "Compare JSON",
+    annotations(read_only = true, open_world = false),
     example(
         arguments = r#"{"from": {"a": [1, 2, 3], "b": true}, "to": {"a": [1, 3], "c": "new"}}"#,
         result = r#"[{"op": "remove", "path": "/a/1"}, {"op": "remove", "path": "/b"}, {"op": "add", "path": "/c", "value": "new"}]"#

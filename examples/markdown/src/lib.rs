@@ -32,6 +32,8 @@ enum RawHtml {
 /// Make HTML of Markdown. It is safe to put into a page where nothing else is asked for: HTML in the text is shown as
 /// text, and links lead to http, https, ftp, mailto and tel addresses only.
 #[tool(
+    title = "Render Markdown as HTML",
+    annotations(read_only = true, open_world = false),
     example(
         arguments = r##"{"text": "# Hello\n\n*Well*, **hello**."}"##,
         result = r#""<h1>Hello</h1>\n<p><em>Well</em>, <strong>hello</strong>.</p>\n""#

@@ -95,3 +95,35 @@ fn colours() {
         assert_eq!(error["code"], "bad_colour", "{dark} on {light}: {error}");
     }
 }
+
+/// The image is the drawing, module by module: read back with the crate that others use.
+#[test]
+fn png() {
+    for (arguments, light) in [
+        (json!({"text": "https://example.com/", "scale": 3}), [0xff, 0xff, 0xff]),
+        (json!({"text": "https://example.com/", "scale": 1, "light": "none", "dark": "#12aBef"}), [0xff, 0xff, 0xff]),
+        (json!({"text": "https://example.com/", "scale": 20, "light": "#fefe00"}), [0xfe, 0xfe, 0]),
+    ] {
+        let result = toolsrv::testing::call(&MODULE, "png", &arguments.to_string()).expect("an image");
+        let toolsrv::Bytes(file) = serde_json::from_value(result).expect("base64");
+        let mut reader = png::Decoder::new(std::io::Cursor::new(&file)).read_info().expect("a PNG");
+        let mut pixels = vec![0; reader.output_buffer_size().expect("a size")];
+        let frame = reader.next_frame(&mut pixels).expect("pixels");
+        let info = reader.info();
+        let palette = info.palette.as_deref().expect("a palette");
+        assert_eq!(palette[..3], light, "{arguments}");
+        assert_eq!(info.trns.is_some(), arguments["light"] == "none", "{arguments}");
+
+        let drawn = modules(&draw(json!({"text": "https://example.com/"})).expect("a code"));
+        let scale = arguments["scale"].as_u64().unwrap_or_default() as usize;
+        assert_eq!(frame.width as usize, drawn.len() * scale, "{arguments}");
+        for y in 0..frame.height as usize {
+            for x in 0..frame.width as usize {
+                let dark = pixels[y * frame.line_size + x / 8] >> (7 - x % 8) & 1 == 1;
+                assert_eq!(dark, drawn[y / scale][x / scale], "{arguments}: the pixel {x}, {y}");
+            }
+        }
+    }
+    let error = toolsrv::testing::call(&MODULE, "png", r#"{"text": "a", "dark": "none"}"#).expect_err("a colour");
+    assert!(error.to_json().contains("bad_colour"), "{error:?}");
+}

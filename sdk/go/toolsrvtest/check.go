@@ -2,6 +2,7 @@ package toolsrvtest
 
 import (
 	"bytes"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -197,6 +198,11 @@ func (c *checker) text(s map[string]any, v, path string) {
 			c.fault(path, "its schema has a broken pattern: %v", err)
 		case !re.MatchString(v):
 			c.fault(path, "does not match %s", pattern)
+		}
+	}
+	if s["contentEncoding"] == "base64" {
+		if _, err := base64.StdEncoding.DecodeString(v); err != nil {
+			c.fault(path, "is not base64 with its padding")
 		}
 	}
 	if format, ok := s["format"].(string); ok && !hasFormat(format, v) {

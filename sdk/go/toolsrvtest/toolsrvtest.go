@@ -16,6 +16,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"reflect"
 	"testing"
 	"time"
@@ -54,9 +55,24 @@ func Manifest(t testing.TB, m toolsrv.Module) []byte {
 // timeout is a server's default time limit.
 const timeout = 5 * time.Second
 
-// Call calls a tool of m with arguments, a JSON object, and returns its result, JSON. The tool's log lines go to the
+// Call calls a tool of m with arguments, a JSON object, and returns its result, JSON. The tool's log lines and its progress go to the
 // test's log. It sees a deadline in 5 s, a server's default, which is not enforced. The error is the tool's own, or an *[ArgumentsError]; [toolsrv.AsError] returns what a client would see.
 func Call(t testing.TB, m toolsrv.Module, tool, arguments string) (result string, err error) {
+	t.Helper()
+	_, result, err = Progress(t, m, tool, arguments)
+	return result, err
+}
+
+// A Report is what a call reports of its progress.
+type Report struct {
+	Done, Total float64
+	Message     string
+}
+
+// Progress is [Call], and also returns what the tool reports of its progress. Reports that a host would drop because they make no
+// sense are left out: those whose Done is less than 0, not finite, or not greater than before. A host also passes on no more than a few in a
+// second, and cuts long messages; here all of them are returned as they are.
+func Progress(t testing.TB, m toolsrv.Module, tool, arguments string) (reports []Report, result string, err error) {
 	t.Helper()
 	parsed := parse(t, m)
 	for _, candidate := range parsed.Tools {
@@ -65,14 +81,22 @@ func Call(t testing.TB, m toolsrv.Module, tool, arguments string) (result string
 		}
 		filled, err := newChecker(candidate.Parameters).check(arguments)
 		if err != nil {
-			return "", err
+			return nil, "", err
 		}
 		c := toolsrv.NewCall(func(level toolsrv.Level, message string) { t.Logf("%s: %s: %s", tool, level, message) })
+		c = c.Reporting(func(done, total float64, message string) {
+			if math.IsNaN(done) || math.IsInf(done, 0) || done < 0 || len(reports) > 0 && done <= reports[len(reports)-1].Done {
+				t.Logf("%s: progress %v of %v, which a host drops: %s", tool, done, total, message)
+				return
+			}
+			t.Logf("%s: progress %v of %v: %s", tool, done, total, message)
+			reports = append(reports, Report{done, total, message})
+		})
 		out, err := m.Call(c.Until(time.Now().Add(timeout)), tool, filled)
-		return string(out), err
+		return reports, string(out), err
 	}
 	t.Fatalf("the module has no tool %q", tool)
-	return "", nil
+	return nil, "", nil
 }
 
 // Examples runs each example of the manifest as a subtest: the call must succeed, and its result must be the example's.

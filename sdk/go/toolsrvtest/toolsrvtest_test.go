@@ -3,6 +3,7 @@ package toolsrvtest_test
 import (
 	"encoding/json"
 	"errors"
+	"math"
 	"slices"
 	"testing"
 	"time"
@@ -130,5 +131,35 @@ func TestToolError(t *testing.T) {
 	_, err := toolsrvtest.Call(t, module, "fail", `{}`)
 	if e := toolsrv.AsError(err); e.Code != "no" || e.Message != "No." {
 		t.Errorf("got %+v, want the tool's error", e)
+	}
+}
+
+// TestProgress returns what a host would tell, and the result with it.
+func TestProgress(t *testing.T) {
+	t.Parallel()
+	type steps struct {
+		Fails bool `json:"fails" default:"false"`
+	}
+	module := toolsrv.Module{Tools: []toolsrv.Tool{
+		toolsrv.Func("work", "Works.", func(c *toolsrv.Call, in steps) (int, error) {
+			for _, done := range []float64{math.NaN(), -1, 0, 0, 2, 1, math.Inf(1), 3} {
+				c.Progress(done, 3, "step")
+			}
+			if in.Fails {
+				return 0, errors.New("no")
+			}
+			return 3, nil
+		}),
+	}}
+	want := []toolsrvtest.Report{{0, 3, "step"}, {2, 3, "step"}, {3, 3, "step"}}
+	reports, result, err := toolsrvtest.Progress(t, module, "work", `{}`)
+	if !slices.Equal(reports, want) || result != "3" || err != nil {
+		t.Errorf("got %v, %s, %v, want %v", reports, result, err, want)
+	}
+	if reports, _, err := toolsrvtest.Progress(t, module, "work", `{"fails": true}`); !slices.Equal(reports, want) || err == nil {
+		t.Errorf("got %v, %v, want %v and an error", reports, err, want)
+	}
+	if reports, _, err := toolsrvtest.Progress(t, module, "work", `{"fails": 1}`); reports != nil || err == nil {
+		t.Errorf("got %v, %v, want an error", reports, err)
 	}
 }

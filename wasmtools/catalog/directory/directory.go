@@ -1,4 +1,4 @@
-// Package directory is the source of a catalog that takes its files from a directory on disk.
+// Package directory has the sources of a catalog that take their files from disk: a directory, or single files.
 //
 // # What counts
 //
@@ -12,6 +12,13 @@
 // Symbolic links are followed to files and folders within the directory (Kubernetes mounts a ConfigMap as links into a
 // hidden folder), never out of it, whoever made them; absolute links count as leading out. A link to a folder that holds the
 // link, or below another linked folder, is reported and not followed, so that no loop multiplies tools.
+//
+// # Scripts
+//
+// With Options.Scripts, scripts count, too: their content is the module that the Builder makes. They are made again when a file
+// changes that they depend on, and broken ones whenever anything in the directory does, since what they miss may have come. Not served by
+// themselves are those that the Builder calls parts, and those in folders whose names begin with "_" or that hold an __init__.py.
+// Folders named node_modules or __pycache__, and Python's virtual environments, are not looked at, whatever they hold.
 //
 // # When the directory itself goes away
 //
@@ -28,8 +35,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"strconv"
-	"sync"
 	"time"
 
 	"github.com/toolsrv/toolsrv/wasmtools/catalog"
@@ -50,36 +55,24 @@ type Options struct {
 	// PollOnly does without the system's file notification, for file systems where that works without an error but
 	// tells nothing of other machines' changes (NFS, SMB).
 	PollOnly bool
+	// Scripts makes modules of scripts, so that these are listed, too. Nil lists none.
+	Scripts Builder
 }
 
 // A Directory is a directory with its folders. Close it after the Catalog that it is the source of.
 type Directory struct {
-	path      string
-	modules   int
-	logger    *slog.Logger
-	intervals intervals
-	pollOnly  bool
+	path    string
+	modules int
+	logger  *slog.Logger
 
 	// Only List uses these.
-	root      fs.FileInfo // the directory at the last List; nil: none went well yet
-	watch     watch
-	unwatched string // why not all folders are watched, as it was logged last
+	root  fs.FileInfo // the directory at the last List; nil: none went well yet
+	watch watch
 
-	mu       sync.Mutex // guards files, which Open reads
-	files    map[string]*file
-	versions int // how many were given
+	versions versions
 }
 
 var _ catalog.Source = (*Directory)(nil)
-
-// A file is what is known of a module since it was seen first.
-type file struct {
-	info    fs.FileInfo // as the last scan saw it; nil: it can't be a module
-	since   time.Time   // when a scan first saw it like that
-	settled bool        // it has stayed like that for long enough
-	version string
-	seen    bool // by the last scan
-}
 
 // Open opens the directory at a path on disk. It fails if that can't be listed.
 func Open(path string, o Options) (*Directory, error) {
@@ -90,18 +83,15 @@ func Open(path string, o Options) (*Directory, error) {
 		return nil, err
 	}
 	d := &Directory{
-		path:      path,
-		modules:   cmp.Or(o.Modules, DefaultModules),
-		logger:    o.Logger,
-		intervals: newIntervals(o.Poll),
-		pollOnly:  o.PollOnly,
-		watch:     watch{changes: make(chan struct{}, 1)},
-		files:     map[string]*file{},
+		path:     path,
+		modules:  cmp.Or(o.Modules, DefaultModules),
+		logger:   o.Logger,
+		versions: newVersions(o),
 	}
 	if d.logger == nil {
 		d.logger = slog.New(slog.DiscardHandler)
 	}
-	d.watch.logger = d.logger
+	d.watch = newWatch(o, d.logger)
 	return d, nil
 }
 
@@ -122,17 +112,18 @@ func (d *Directory) Changes() <-chan struct{} { return d.watch.changes }
 // List looks at the whole directory. It opens no file but folders.
 func (d *Directory) List(context.Context) (*catalog.Listing, error) {
 	now := time.Now()
-	seen, err := scan(d.path, d.modules)
+	seen, err := scan(d.path, d.modules, d.versions.builder)
 	if err != nil {
 		return nil, err
 	}
-	if d.root != nil && len(seen.files) == 0 && len(d.files) > 0 && !os.SameFile(seen.folders["."], d.root) {
+	if d.root != nil && len(seen.files) == 0 && len(d.versions.files) > 0 && !os.SameFile(seen.folders["."], d.root) {
 		return nil, errors.New("an empty folder has taken the place of the directory, as when a volume is unmounted: put its modules back, or restart if none are to be served")
 	}
 	first := d.root == nil
 	d.root = seen.folders["."]
-	listing := &catalog.Listing{Problems: seen.problems, Partial: seen.partial, Again: d.follow(seen, now)}
-	settled := d.compare(seen, listing, first, now)
+	listing := &catalog.Listing{Problems: seen.problems, Partial: seen.partial, Again: d.watch.follow(d.path, seen.folders, seen.links, now)}
+	changed := d.versions.around(seen.parts)
+	settled := append(d.versions.compare(seen.files, listing, first, now), changed...)
 	if first {
 		d.warnOfDirectory()
 	}
@@ -140,84 +131,17 @@ func (d *Directory) List(context.Context) (*catalog.Listing, error) {
 	return listing, nil
 }
 
-// compare compares what a scan saw with what is known, and fills in the entries of the listing. It returns the files that have
-// settled since the last time.
-func (d *Directory) compare(seen *scanned, listing *catalog.Listing, first bool, now time.Time) (settled []found) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	entries := make([]catalog.Entry, len(seen.files))
-	for i, s := range seen.files {
-		f := d.files[s.path]
-		if f == nil {
-			f = &file{}
-			d.files[s.path] = f
-		}
-		if !same(f.info, s.info) {
-			d.versions++
-			*f = file{info: s.info, since: now, version: strconv.Itoa(d.versions)}
-		}
-		f.seen = true
-		e := catalog.Entry{Name: s.path, Version: f.version, Err: s.err}
-		if s.err == nil {
-			e.Size = s.info.Size()
-		}
-		if s.err == nil && !f.settled {
-			if !first { // what was there before the start is settled
-				e.Settling = max(0, d.intervals.unsettled(s.info, f.since, now))
-			}
-			if f.settled = e.Settling == 0; f.settled {
-				settled = append(settled, s)
-			}
-		}
-		entries[i] = e
-	}
-	for name, f := range d.files {
-		if !f.seen && listing.Knows(name) {
-			delete(d.files, name)
-		}
-		f.seen = false
-	}
-	listing.Entries = entries
-	return settled
-}
-
-// follow has the folders watched, and returns the time after which to list again even if no change is told.
-func (d *Directory) follow(seen *scanned, now time.Time) time.Duration {
-	if d.pollOnly {
-		return d.intervals.poll
-	}
-	again := d.intervals.safety
-	if d.watch.follow(d.path, seen.folders, now, d.intervals.safety) {
-		again = d.intervals.debounce // for what came between the scan and the watch
-		if err := d.watch.err; err != nil && err.Error() != d.unwatched {
-			d.unwatched = err.Error()
-			d.logger.Warn("not all folders can be watched: looking at them again and again instead", "every", d.intervals.poll.String(), "error", err)
-		}
-	}
-	if d.watch.err != nil || seen.links {
-		again = min(again, d.intervals.poll)
-	}
-	return again
-}
-
 // Open opens a file for reading. What is at its path now is opened once and checked through that handle: it must be the regular
-// file that was listed, before and after it is read.
-func (d *Directory) Open(_ context.Context, name, version string) (io.ReadCloser, error) {
-	info := d.infoOf(name, version)
+// file that was listed, before and after it is read. A script is made into a module, and what that takes is bounded by the Builder.
+func (d *Directory) Open(ctx context.Context, name, version string) (io.ReadCloser, error) {
+	info := d.versions.infoOf(name, version)
 	if info == nil {
 		return nil, catalog.ErrChanged
 	}
-	return open(d.path, name, info)
-}
-
-// infoOf returns what the last scan saw of a file, or nil if it has another version.
-func (d *Directory) infoOf(name, version string) fs.FileInfo {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if f := d.files[name]; f != nil && f.version == version {
-		return f.info
+	if d.versions.isScript(name) {
+		return d.versions.openScript(ctx, d.path, d.Place(name), name, version, info)
 	}
-	return nil
+	return open(d.path, name, info)
 }
 
 // Close ends the watching. A second Close does nothing.

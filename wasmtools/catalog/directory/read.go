@@ -29,6 +29,11 @@ func open(directory, name string, want fs.FileInfo) (*reader, error) {
 	if err != nil {
 		return nil, err
 	}
+	return newReader(f, want)
+}
+
+// newReader returns a reader of an open file, if that is the regular file that want describes. Otherwise it closes the file.
+func newReader(f *os.File, want fs.FileInfo) (*reader, error) {
 	info, err := f.Stat()
 	if err == nil && (!info.Mode().IsRegular() || !same(info, want)) {
 		err = catalog.ErrChanged

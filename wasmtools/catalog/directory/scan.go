@@ -25,15 +25,17 @@ const (
 // scanned is what one scan saw. Paths are relative to the directory and have slashes.
 type scanned struct {
 	files    []found                // sorted by path
+	parts    map[string]fs.FileInfo // of what scripts may be made: all files but modules, by path; nil: there are no scripts
 	folders  map[string]fs.FileInfo // all that were listed, the directory itself as "."
 	problems []catalog.Problem      // folders that could not be listed, or not whole
 	partial  bool                   // the scan ended before the directory did
 	links    bool                   // something was reached through a symbolic link: its target may lie where nothing is watched
 }
 
-// found is a file that is a module by its name.
+// found is a file that is a module or a script by its name.
 type found struct {
 	path   string
+	script bool
 	info   fs.FileInfo
 	linked bool  // info is that of a link's target
 	err    error // why it can't be a module
@@ -44,17 +46,20 @@ func same(a, b fs.FileInfo) bool {
 	return a != nil && b != nil && a.Size() == b.Size() && a.ModTime().Equal(b.ModTime()) && os.SameFile(a, b)
 }
 
-// scan lists the modules of a directory, up to a number of them. It never leaves the directory, opens no files but folders, and
-// fails only if the directory itself can't be read.
-func scan(directory string, modules int) (*scanned, error) {
+// scan lists the modules of a directory, and the scripts where there is a builder for them, up to a number of them. It never leaves
+// the directory, opens no files but folders, and fails only if the directory itself can't be read.
+func scan(directory string, modules int, builder Builder) (*scanned, error) {
 	root, err := os.OpenRoot(directory)
 	if err != nil {
 		return nil, err
 	}
 	defer root.Close()
 	entries := max(leastEntries, modules*entriesPerModule)
-	s := &scanner{root: root, modules: modules, entries: entries, left: entries, seen: &scanned{folders: map[string]fs.FileInfo{}}}
-	if err := s.folder(".", nil, false); err != nil {
+	s := &scanner{root: root, builder: builder, modules: modules, entries: entries, left: entries, seen: &scanned{folders: map[string]fs.FileInfo{}}}
+	if builder != nil {
+		s.seen.parts = map[string]fs.FileInfo{}
+	}
+	if err := s.folder(place{name: "."}); err != nil {
 		return nil, err
 	}
 	slices.SortFunc(s.seen.files, func(a, b found) int { return cmp.Compare(a.path, b.path) })
@@ -82,19 +87,27 @@ func readable(directory string) error {
 // A scanner is one scan under way.
 type scanner struct {
 	root             *os.Root
-	modules, entries int // the bounds
-	left             int // entries that may still be looked at
+	builder          Builder // nil: there are no scripts
+	modules, entries int     // the bounds
+	left             int     // entries that may still be looked at
 	seen             *scanned
 }
 
-// folder lists one folder and those below it. above are the folders on the way to it; linked tells that one of them,
-// or the folder itself, was reached through a link.
-func (s *scanner) folder(name string, above []fs.FileInfo, linked bool) error {
-	if len(above) > maxDepth {
+// A place is where a folder or an entry of one lies.
+type place struct {
+	name   string
+	above  []fs.FileInfo // the folders on the way to it
+	linked bool          // it, or one of those, was reached through a link
+	parts  bool          // it is below a folder whose scripts are parts of others
+}
+
+// folder lists one folder and those below it.
+func (s *scanner) folder(p place) error {
+	if len(p.above) > maxDepth {
 		return fmt.Errorf("is more than %d folders deep: move it up", maxDepth)
 	}
 	// Without O_NONBLOCK, opening a FIFO that was put in the folder's place just now would block until somebody writes to it.
-	f, err := s.root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	f, err := s.root.OpenFile(p.name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return err
 	}
@@ -103,68 +116,92 @@ func (s *scanner) folder(name string, above []fs.FileInfo, linked bool) error {
 	if err != nil {
 		return err
 	}
-	if linked && slices.ContainsFunc(above, func(a fs.FileInfo) bool { return os.SameFile(a, info) }) {
+	if p.linked && slices.ContainsFunc(p.above, func(a fs.FileInfo) bool { return os.SameFile(a, info) }) {
 		return errors.New("is a link to a folder that holds it: remove the link")
 	}
-	s.seen.folders[name] = info
-	above = append(slices.Clip(above), info)
+	if s.builder != nil && holds(entries, environmentFile) {
+		return nil
+	}
+	s.seen.folders[p.name] = info
+	below := place{above: append(slices.Clip(p.above), info), linked: p.linked, parts: p.parts || holds(entries, packageFile)}
 	for _, e := range entries {
 		if hidden(e.Name()) {
 			continue
 		}
 		if s.left == 0 {
-			s.full(name, fmt.Errorf("holds more than %d entries, those of its folders included: what comes after them is not served", s.entries))
+			s.full(p.name, fmt.Errorf("holds more than %d entries, those of its folders included: what comes after them is not served", s.entries))
 			return nil
 		}
 		s.left--
-		s.entry(path.Join(name, e.Name()), e, above, linked)
+		below.name = path.Join(p.name, e.Name())
+		s.entry(below, e)
 	}
 	return nil
 }
 
 // entry looks at one entry of a folder.
-func (s *scanner) entry(name string, e fs.DirEntry, above []fs.FileInfo, linked bool) {
+func (s *scanner) entry(p place, e fs.DirEntry) {
 	isLink := e.Type()&fs.ModeSymlink != 0
-	isModule := strings.HasSuffix(name, ".wasm")
+	isModule := strings.HasSuffix(p.name, ".wasm")
 	if e.IsDir() {
-		s.below(name, above, linked)
+		s.below(p)
 		return
 	}
-	if !isLink && !isModule {
+	if !isLink && !isModule && s.builder == nil {
 		return
 	}
 	info, err := e.Info() // known from the listing: half the time of asking again
 	if isLink {
-		info, err = s.root.Stat(name)
+		info, err = s.root.Stat(p.name)
 	}
+	isScript := s.isScript(p)
+	isFile := isModule || isScript
 	switch {
-	case err != nil && isLink && isModule:
-		s.file(found{path: name, err: fmt.Errorf("follow the link: %w: let it lead, by a relative path, to a file in the tools directory", err)})
-	case errors.Is(err, fs.ErrNotExist) || err != nil && !isModule:
+	case err != nil && isLink && isFile:
+		s.file(found{path: p.name, script: isScript, err: fmt.Errorf("follow the link: %w: let it lead, by a relative path, to a file in the tools directory", err)})
+	case errors.Is(err, fs.ErrNotExist) || err != nil && !isFile:
 		return // gone since the folder was listed, or a link that is of no interest
 	case err != nil:
-		s.file(found{path: name, err: err})
+		s.file(found{path: p.name, script: isScript, err: err})
 	case isLink && info.IsDir():
 		s.seen.links = true
-		if linked {
-			s.problem(name, errors.New("is a link below a linked folder, which is not followed: put the files here"))
+		if p.linked {
+			s.problem(p.name, errors.New("is a link below a linked folder, which is not followed: put the files here"))
 			return
 		}
-		s.below(name, above, true)
-	case !isModule:
-		return
+		p.linked = true
+		s.below(p)
 	case !info.Mode().IsRegular():
-		s.file(found{path: name, err: errors.New("is not a regular file: put a module here, or rename it")})
+		if isFile {
+			s.file(found{path: p.name, script: isScript, err: errors.New("is not a regular file: put a module here, or rename it")})
+		}
 	default:
-		s.seen.links = s.seen.links || isLink
-		s.file(found{path: name, info: info, linked: isLink})
+		if !isModule && s.builder != nil {
+			s.seen.parts[p.name] = info
+			s.seen.links = s.seen.links || isLink
+		}
+		if isFile {
+			s.seen.links = s.seen.links || isLink
+			s.file(found{path: p.name, script: isScript, info: info, linked: isLink})
+		}
 	}
 }
 
+// isScript reports whether a file is a script that is served by itself.
+func (s *scanner) isScript(p place) bool {
+	name := path.Base(p.name)
+	return s.builder != nil && !p.parts && s.builder.IsScript(name) && !s.builder.IsPart(name)
+}
+
 // below lists a folder in a folder, and reports if that can't be done.
-func (s *scanner) below(name string, above []fs.FileInfo, linked bool) {
-	if err := s.folder(name, above, linked); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		s.problem(name, err)
+func (s *scanner) below(p place) {
+	name := path.Base(p.name)
+	if s.builder != nil && slices.Contains(libraries, name) {
+		return
+	}
+	p.parts = p.parts || strings.HasPrefix(name, "_")
+	if err := s.folder(p); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		s.problem(p.name, err)
 	}
 }
 

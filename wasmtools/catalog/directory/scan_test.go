@@ -117,6 +117,38 @@ func TestUnsettled(t *testing.T) {
 	}
 }
 
+// TestRenamedIsUnsettled has a renamed file wait from when it was renamed, and not from when it was seen.
+func TestRenamedIsUnsettled(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS == "windows" {
+		t.Skip("Windows has no change time")
+	}
+	directory := t.TempDir()
+	path := filepath.Join(directory, "a.wasm")
+	write(t, directory, "a.wasm", "abc")
+	if err := os.Chtimes(path, time.Time{}, time.Now().Add(-time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := newIntervals(0)
+	now, ok := changeTime(info)
+	if !ok {
+		t.Fatal("the system does not tell when a file was changed")
+	}
+	for _, c := range []struct{ since, ago, want time.Duration }{
+		{0, 0, 100 * time.Millisecond},
+		{30 * time.Millisecond, 50 * time.Millisecond, 50 * time.Millisecond},
+		{-time.Second, 0, -900 * time.Millisecond}, // the file's clock is ahead
+	} {
+		if got := p.unsettled(info, now.Add(c.since), now.Add(c.ago)); got != c.want {
+			t.Errorf("seen %v after its change, looked at after %v: got %v, want %v", c.since, c.ago, got, c.want)
+		}
+	}
+}
+
 // writtenAt is a file of a system that tells no more.
 type writtenAt struct {
 	os.FileInfo
@@ -162,7 +194,7 @@ func TestScanBounds(t *testing.T) {
 	for i := range modules + 1 {
 		write(t, directory, fmt.Sprintf("f%05d.wasm", i), "")
 	}
-	seen, err := scan(directory, modules)
+	seen, err := scan(directory, modules, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -200,23 +232,23 @@ func TestWatchFails(t *testing.T) {
 	t.Parallel()
 	directory := t.TempDir()
 	write(t, directory, "n/a.wasm", "")
-	seen, err := scan(directory, DefaultModules)
+	seen, err := scan(directory, DefaultModules, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := watch{logger: slog.New(slog.DiscardHandler), changes: make(chan struct{}, 1)}
+	w := newWatch(Options{Poll: time.Second / 10}, slog.New(slog.DiscardHandler)) // it tries again after a second
 	defer w.close()
 	now := time.Now()
-	if !w.follow(filepath.Join(directory, "n", "a.wasm"), seen.folders, now, time.Second) || w.err == nil {
+	if !w.add(filepath.Join(directory, "n", "a.wasm"), seen.folders, now) || w.err == nil {
 		t.Errorf("watching below a file: got error %v, want one", w.err)
 	}
-	if w.follow(directory, seen.folders, now.Add(time.Second/2), time.Second) {
+	if w.add(directory, seen.folders, now.Add(time.Second/2)) {
 		t.Error("tried again too soon")
 	}
-	if !w.follow(directory, seen.folders, now.Add(time.Second), time.Second) || w.err != nil {
+	if !w.add(directory, seen.folders, now.Add(time.Second)) || w.err != nil {
 		t.Errorf("watching again: got error %v, want none", w.err)
 	}
-	if w.follow(directory, seen.folders, now.Add(time.Hour), time.Second) {
+	if w.add(directory, seen.folders, now.Add(time.Hour)) {
 		t.Error("began anew without need")
 	}
 	write(t, directory, "n/b.wasm", "")

@@ -34,6 +34,9 @@ func newIntervals(poll time.Duration) intervals {
 func (i intervals) unsettled(info fs.FileInfo, since, now time.Time) time.Duration {
 	left := since.Add(i.settle).Sub(now)
 	if touchedLast(info) {
+		if changed, _ := changeTime(info); changed.Before(since) { // and it has been the same since then
+			left = changed.Add(i.settle).Sub(now)
+		}
 		return left
 	}
 	written := info.ModTime()
@@ -46,17 +49,23 @@ func (i intervals) unsettled(info fs.FileInfo, since, now time.Time) time.Durati
 // touchedLast reports whether the last change to a file was not a write, but a new name, owner or mode: its change time is
 // then later than its modification time. It is false where the system doesn't tell.
 func touchedLast(info fs.FileInfo) bool {
+	changed, ok := changeTime(info)
+	return ok && changed.After(info.ModTime())
+}
+
+// changeTime returns when a file, its name, owner or mode was last changed, where the system tells.
+func changeTime(info fs.FileInfo) (time.Time, bool) {
 	stat := reflect.Indirect(reflect.ValueOf(info.Sys())) // a syscall.Stat_t, with a field of another name on each system
 	if stat.Kind() != reflect.Struct {
-		return false
+		return time.Time{}, false
 	}
 	for _, name := range []string{"Ctim", "Ctimespec"} {
 		if t := stat.FieldByName(name); t.IsValid() && t.Kind() == reflect.Struct {
 			seconds, nanoseconds := t.FieldByName("Sec"), t.FieldByName("Nsec")
 			if seconds.CanInt() && nanoseconds.CanInt() {
-				return time.Unix(seconds.Int(), nanoseconds.Int()).After(info.ModTime())
+				return time.Unix(seconds.Int(), nanoseconds.Int()), true
 			}
 		}
 	}
-	return false
+	return time.Time{}, false
 }

@@ -17,8 +17,11 @@ import (
 
 // A watch has the system tell of changes in folders. What has changed is found by a scan.
 type watch struct {
-	logger  *slog.Logger
-	changes chan struct{} // holds a value after a change, one for all
+	logger    *slog.Logger
+	intervals intervals
+	pollOnly  bool
+	changes   chan struct{} // holds a value after a change, one for all
+	told      string        // why not all folders are watched, as it was logged last
 
 	notifier   *fsnotify.Watcher
 	forwarding sync.WaitGroup
@@ -28,10 +31,34 @@ type watch struct {
 	tried      time.Time
 }
 
-// follow watches these folders of the directory and no others. It reports whether it began anew: a change between the scan and
-// now may then have gone unseen, so another scan is due. If not all can be watched, it tries again, once in retry at most.
-func (w *watch) follow(directory string, folders map[string]fs.FileInfo, now time.Time, retry time.Duration) bool {
-	if maps.EqualFunc(w.folders, folders, os.SameFile) && w.alive() && (w.err == nil || now.Sub(w.tried) < retry) {
+func newWatch(o Options, logger *slog.Logger) watch {
+	return watch{logger: logger, intervals: newIntervals(o.Poll), pollOnly: o.PollOnly, changes: make(chan struct{}, 1)}
+}
+
+// follow has folders of the directory watched, and returns the time after which to list again even if no change is told. linked
+// means that something may change where nothing is watched.
+func (w *watch) follow(directory string, folders map[string]fs.FileInfo, linked bool, now time.Time) time.Duration {
+	if w.pollOnly {
+		return w.intervals.poll
+	}
+	again := w.intervals.safety
+	if w.add(directory, folders, now) {
+		again = w.intervals.debounce // for what came between the scan and the watch
+		if w.err != nil && w.err.Error() != w.told {
+			w.told = w.err.Error()
+			w.logger.Warn("not all folders can be watched: looking at them again and again instead", "every", w.intervals.poll.String(), "error", w.err)
+		}
+	}
+	if w.err != nil || linked {
+		again = min(again, w.intervals.poll)
+	}
+	return again
+}
+
+// add watches these folders of the directory and no others. It reports whether it began anew: a change between the scan and
+// now may then have gone unseen, so another scan is due. If not all can be watched, it tries again, once in each safety interval at most.
+func (w *watch) add(directory string, folders map[string]fs.FileInfo, now time.Time) bool {
+	if maps.EqualFunc(w.folders, folders, os.SameFile) && w.alive() && (w.err == nil || now.Sub(w.tried) < w.intervals.safety) {
 		return false
 	}
 	// To begin anew is simpler than to move watches along with renamed folders, which the system knows by inode and the

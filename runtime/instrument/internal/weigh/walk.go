@@ -370,10 +370,13 @@ func (s *Scale) skip() {
 }
 
 // blockType returns the type of the block that the current instruction opens.
-func (s *Scale) blockType() Signature {
-	switch b := s.in.Block; {
+func (s *Scale) blockType() Signature { return s.m.block(&s.in) }
+
+// block returns the type of the block that an instruction opens.
+func (m *Module) block(in *wasmbin.Instruction) Signature {
+	switch b := in.Block; {
 	case b >= 0:
-		return s.m.Types[b]
+		return m.Types[b]
 	case b == wasmbin.EmptyBlock:
 		return Signature{}
 	}

@@ -62,6 +62,16 @@ type Line struct {
 	Text  string `json:"text"`
 }
 
+type work struct {
+	Reports []Report `json:"reports"`
+}
+
+type Report struct {
+	Done    float64 `json:"done"`
+	Total   float64 `json:"total" default:"0"`
+	Message string  `json:"message" default:""`
+}
+
 type repetition struct {
 	Text  string `json:"text"`
 	Times int64  `json:"times" minimum:"0" maximum:"10000000"`
@@ -71,7 +81,14 @@ var _ = toolsrv.Export(toolsrv.Module{
 	Namespace: "conformance",
 	Version:   "1.0.0",
 	Tools: []toolsrv.Tool{
-		toolsrv.Func("echo", "Return the value.", func(_ *toolsrv.Call, in anything) (json.RawMessage, error) { return in.Value, nil }),
+		toolsrv.Func("echo", "Return the value.", func(_ *toolsrv.Call, in anything) (json.RawMessage, error) { return in.Value, nil }).With(toolsrv.Options{
+			Title:       `Return "the" value`,
+			Annotations: toolsrv.Annotations{ReadOnly: toolsrv.Yes, Destructive: toolsrv.No, Idempotent: toolsrv.Yes, OpenWorld: toolsrv.No},
+			Icons: []toolsrv.Icon{
+				{Src: "https://example.com/echo.svg", MIMEType: "image/svg+xml", Sizes: []string{"any"}, Theme: "dark"},
+				{Src: "data:image/png;base64,iVBORw0KGgo="},
+			},
+		}),
 		toolsrv.Func("text", "Return the text.", func(_ *toolsrv.Call, in text) (string, error) { return in.Text, nil }),
 		toolsrv.Func("numbers", "Return the numbers.", func(_ *toolsrv.Call, in numbers) (numbers, error) { return in, nil }),
 		toolsrv.Func("defaults", "Return the arguments.", func(_ *toolsrv.Call, in parcel) (parcel, error) { return in, nil }),
@@ -89,6 +106,12 @@ var _ = toolsrv.Export(toolsrv.Module{
 		toolsrv.Func("clock", "Return the milliseconds since 1970.", func(*toolsrv.Call, nothing) (int64, error) { return time.Now().UnixMilli(), nil }),
 		toolsrv.Func("deadline", "Return how many milliseconds the call has left.", func(c *toolsrv.Call, _ nothing) (int64, error) {
 			return c.TimeLeft().Milliseconds(), nil
+		}),
+		toolsrv.Func("progress", "Report the progress.", func(c *toolsrv.Call, in work) (nothing, error) {
+			for _, r := range in.Reports {
+				c.Progress(r.Done, r.Total, r.Message)
+			}
+			return nothing{}, nil
 		}),
 		toolsrv.Func("rewrite", "Write one output, then return another.", func(*toolsrv.Call, nothing) (string, error) {
 			const first = `"first"`

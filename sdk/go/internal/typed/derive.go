@@ -67,7 +67,7 @@ func (d *deriver) of(t reflect.Type, path string) (*schema, error) {
 	if s, known, err := d.special(t); known || err != nil {
 		return s, at(path, err)
 	}
-	if t.Name() != "" {
+	if t.Name() != "" && !isBytes(t) {
 		switch t.Kind() {
 		case reflect.Struct, reflect.Slice, reflect.Array, reflect.Map:
 			return d.define(t, path)
@@ -204,6 +204,12 @@ func (d *deriver) nullable(s *schema) *schema {
 }
 
 func number(n int64) json.RawMessage { return strconv.AppendInt(nil, n, 10) }
+
+// isBytes reports whether t is a slice of bytes. It is described where it is used, whatever it is called: a definition would keep
+// what it holds from clients that look at the member only.
+func isBytes(t reflect.Type) bool {
+	return t.Kind() == reflect.Slice && t.Elem() == reflect.TypeOf(byte(0))
+}
 
 // list returns the schema of a slice or an array.
 func (d *deriver) list(t reflect.Type, path string) (*schema, error) {

@@ -22,6 +22,7 @@ func tagKeys() []tagKey {
 		{"minimum", "number,integer"}, {"maximum", "number,integer"},
 		{"exclusiveMinimum", "number,integer"}, {"exclusiveMaximum", "number,integer"},
 		{"minLength", "string"}, {"maxLength", "string"}, {"pattern", "string"}, {"format", "string"},
+		{"contentEncoding", "string"}, {"contentMediaType", "string"},
 		{"minItems", "array"}, {"maxItems", "array"},
 	}
 }
@@ -166,6 +167,9 @@ func (t tags) constrain(s *schema, kind string, typ reflect.Type) error {
 	if v, ok := t["format"]; ok {
 		s.Format = v
 	}
+	if err := t.content(s); err != nil {
+		return err
+	}
 	if v, ok := t["enum"]; ok {
 		values, err := list("enum", v, kind, typ)
 		if err != nil {
@@ -173,6 +177,23 @@ func (t tags) constrain(s *schema, kind string, typ reflect.Type) error {
 		}
 		s.Enum = values
 		return s.admitAll("enum", values)
+	}
+	return nil
+}
+
+// content adds to s what the tags say of what is in a string.
+func (t tags) content(s *schema) error {
+	if v, ok := t["contentEncoding"]; ok {
+		if v != "base64" {
+			return fmt.Errorf("the tag contentEncoding:%q is not known: it can be \"base64\"", v)
+		}
+		s.ContentEncoding = v
+	}
+	if v, ok := t["contentMediaType"]; ok {
+		if kind, subtype, ok := strings.Cut(v, "/"); !ok || kind == "" || subtype == "" || strings.ContainsAny(v, " ,") {
+			return fmt.Errorf("the tag contentMediaType:%q is not a media type: write it like \"image/png\"", v)
+		}
+		s.ContentMediaType = v
 	}
 	return nil
 }

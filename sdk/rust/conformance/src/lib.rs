@@ -106,6 +106,20 @@ enum LineLevel {
 }
 
 #[derive(Deserialize, JsonSchema)]
+struct Work {
+    reports: Vec<Report>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Report {
+    done: f64,
+    #[serde(default)]
+    total: f64,
+    #[serde(default)]
+    message: String,
+}
+
+#[derive(Deserialize, JsonSchema)]
 struct Repetition {
     text: String,
     #[schemars(range(min = 0, max = 10_000_000))]
@@ -113,7 +127,12 @@ struct Repetition {
 }
 
 /// Return the value.
-#[tool]
+#[tool(
+    title = "Return \"the\" value",
+    annotations(read_only = true, destructive = false, idempotent = true, open_world = false),
+    icon(src = "https://example.com/echo.svg", mime_type = "image/svg+xml", sizes = ["any"], theme = "dark"),
+    icon(src = "data:image/png;base64,iVBORw0KGgo=")
+)]
 fn echo(arguments: Anything) -> Result<Value, Error> {
     Ok(arguments.value)
 }
@@ -223,6 +242,15 @@ fn deadline(call: &Call) -> Result<i64, Error> {
     Ok(call.time_left().map_or(Ok(-1), |left| left.as_millis().try_into())?)
 }
 
+/// Report the progress.
+#[tool]
+fn progress(call: &Call, arguments: Work) -> Result<Nothing, Error> {
+    for report in arguments.reports {
+        call.progress(report.done, report.total, report.message);
+    }
+    Ok(Nothing {})
+}
+
 /// Write one output, then return another.
 #[tool]
 fn rewrite() -> Result<String, Error> {
@@ -256,8 +284,8 @@ fn hoard() -> Result<Nothing, Error> {
 toolsrv::export! {
     namespace: "conformance",
     tools: [
-        echo, text, numbers, defaults, tree, empty, null, list, fail, log, panic_with, count, random, clock, deadline, rewrite, repeat,
-        spin, hoard,
+        echo, text, numbers, defaults, tree, empty, null, list, fail, log, panic_with, count, random, clock, deadline, progress, rewrite,
+        repeat, spin, hoard,
     ],
 }
 

@@ -2,7 +2,9 @@
 
 use proc_macro::TokenStream;
 
+mod about;
 mod export;
+mod icon;
 mod json;
 mod names;
 mod prose;
@@ -20,6 +22,11 @@ mod tool;
 ///   function's where it is left out.
 /// - `#[tool(example(arguments = r#"{"a": 1}"#, result = "2"))]`: a call with its result, both JSON, for the
 ///   documentation and for tests. It can be repeated. Leave `result` out where it is not worth comparing.
+/// - `#[tool(title = "Add two numbers")]`: the tool's name for people, one line of at most 200 characters.
+/// - `#[tool(annotations(read_only = true, open_world = false))]`: what the tool does to the world, for clients that ask a
+///   person before a call: `read_only`, `destructive`, `idempotent` and `open_world`, each only where it is known.
+/// - `#[tool(icon(src = "https://example.com/add.png", mime_type = "image/png", sizes = ["48x48"], theme = "dark"))]`: a
+///   picture for the tool; all but `src` may be left out, which can be a `data:` URI in base64, too. It can be repeated.
 /// - `#[tool(parameters = "schema.json", result = "result.json")]`: the JSON Schemas of arguments and result, in files seen
 ///   from the folder of Cargo.toml, in place of derived ones. `result` may be left out. The types then need no
 ///   `JsonSchema`; and where all tools of a module are written so, its manifest stands in the file from the start, and

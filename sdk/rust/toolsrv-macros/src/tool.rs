@@ -7,6 +7,7 @@ use syn::parse::Parser;
 use syn::spanned::Spanned;
 use syn::{Attribute, Error, Expr, ExprLit, ItemFn, Lit, LitStr, Meta, Result};
 
+use crate::about::About;
 use crate::signature::Signature;
 use crate::{json, names, prose, signature};
 
@@ -17,6 +18,7 @@ struct Options {
     parameters: Option<LitStr>,
     result: Option<LitStr>,
     examples: Vec<Example>,
+    about: About,
 }
 
 /// A call of the tool: JSON.
@@ -48,8 +50,11 @@ impl Options {
         } else if meta.path.is_ident("example") {
             self.examples.push(Example::read(&meta)?);
             Ok(())
+        } else if self.about.option(&meta)? {
+            Ok(())
         } else {
-            Err(meta.error("`#[tool]` takes `name`, `parameters`, `result` and `example`"))
+            Err(meta
+                .error("`#[tool]` takes `name`, `title`, `annotations`, `icon`, `parameters`, `result` and `example`"))
         }
     }
 }
@@ -165,6 +170,7 @@ fn define(attribute: TokenStream, function: &ItemFn) -> Result<TokenStream> {
     };
     // Names that no author gives: a tool may be called `call`.
     let call = call.then(|| quote!(__call,));
+    let about = options.about.members();
     let (pattern, passed) = match arguments {
         Some(_) => (quote!(__arguments), quote!(__arguments)),
         None => (quote!(_), quote!()),
@@ -182,6 +188,7 @@ fn define(attribute: TokenStream, function: &ItemFn) -> Result<TokenStream> {
             const TOOL: ::toolsrv::Tool = ::toolsrv::Tool::new(
                 #name,
                 #description,
+                #about,
                 #parameters,
                 #result,
                 &[#(#examples),*],
@@ -213,8 +220,15 @@ fn written(
         Ok((text, quote!(::toolsrv::__private::Schema::Written(::core::include_str!(#path)))))
     };
     let (text, parameters) = read(parameters)?;
-    let mut manifest =
-        format!(r#"{{"name":{},"description":{},"parameters":{text}"#, json::quote(name), json::quote(description));
+    let mut about = options.about.members();
+    if !about.is_empty() {
+        about.push(',');
+    }
+    let mut manifest = format!(
+        r#"{{"name":{},"description":{},{about}"parameters":{text}"#,
+        json::quote(name),
+        json::quote(description)
+    );
     let result = match &options.result {
         Some(result) => {
             let (text, result) = read(result)?;

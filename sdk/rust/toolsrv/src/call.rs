@@ -3,11 +3,15 @@ use std::time::Duration;
 
 use crate::host;
 
-/// A `Call` is one call of a tool: its log, and how much time is left. A tool that wants it takes `&Call` before its
-/// arguments. Natively, in tests, the log goes to standard error.
+/// A `Call` is one call of a tool: its log, its progress, and how much time is left. A tool that wants it takes `&Call`
+/// before its arguments. Natively, in tests, the log goes to standard error.
 #[derive(Debug, Default)]
 #[non_exhaustive]
-pub struct Call;
+pub struct Call {
+    /// What [`testing::progress`](crate::testing::progress) returns.
+    #[cfg(not(target_family = "wasm"))]
+    pub(crate) reports: std::sync::Mutex<Vec<crate::testing::Report>>,
+}
 
 /// The level of a log line. The operator chooses which levels the host shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -25,13 +29,23 @@ pub enum Level {
 impl Call {
     /// Returns a call, for tests that call a tool's function directly.
     pub fn new() -> Self {
-        Self
+        Self::default()
     }
 
     /// Returns how long the call has left, for tools that can answer in part. The host ends the call at that time, whatever
     /// the tool does. It is `None` where there is no call: in `warm`, and natively.
     pub fn time_left(&self) -> Option<Duration> {
         u64::try_from(host::milliseconds_left()).ok().map(Duration::from_millis)
+    }
+
+    /// Reports how much of its work the call has done, to clients that ask for it, such as
+    /// `call.progress(3.0, 10.0, "reading")`. `total` is how much there is to do in the same unit, such as rows or per cent,
+    /// and `None` where that is not known. The message is for people and may be empty.
+    ///
+    /// A tool may report as often as it likes: the host passes on a few reports in a second, and only those whose `done` is
+    /// greater than before.
+    pub fn progress(&self, done: f64, total: impl Into<Option<f64>>, message: impl Display) {
+        host::progress(self, done, total.into(), &message.to_string());
     }
 
     /// Writes a line to the host's log, such as `call.log(Level::Info, format_args!("{n} rows"))`. The host bounds the

@@ -12,7 +12,8 @@ pub(crate) use native::*;
 mod wasm {
     use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-    use crate::Level;
+    use crate::testing::Report;
+    use crate::{Call, Level};
 
     #[link(wasm_import_module = "toolsrv_v1")]
     unsafe extern "C" {
@@ -24,6 +25,8 @@ mod wasm {
         #[link_name = "log"]
         fn log_write(level: i32, ptr: *const u8, len: usize);
         safe fn deadline() -> i64;
+        #[link_name = "progress"]
+        fn progress_write(done: f64, total: f64, ptr: *const u8, len: usize);
     }
 
     // The host has all of WASI preview 1 for every module, so these work on wasm32-unknown-unknown, too.
@@ -59,6 +62,17 @@ mod wasm {
         unsafe { log_write(level as i32, message.as_ptr(), message.len()) };
     }
 
+    /// Reports how much of its work the call has done. The host takes 0 for a total that is not known.
+    pub(crate) fn progress(_: &Call, done: f64, total: Option<f64>, message: &str) {
+        // SAFETY: as in output.
+        unsafe { progress_write(done, total.unwrap_or(0.0), message.as_ptr(), message.len()) };
+    }
+
+    /// Returns what [`progress`] has kept: the host has got it all.
+    pub(crate) fn reports(_: Call) -> Vec<Report> {
+        Vec::new()
+    }
+
     /// Returns the milliseconds that the call has left, -1 where there is no call.
     pub(crate) fn milliseconds_left() -> i64 {
         deadline()
@@ -84,9 +98,11 @@ mod wasm {
 #[cfg(not(target_family = "wasm"))]
 mod native {
     use std::hash::{BuildHasher, RandomState};
+    use std::sync::PoisonError;
     use std::time::SystemTime;
 
-    use crate::Level;
+    use crate::testing::Report;
+    use crate::{Call, Level};
 
     // Natively nothing is called by number: the exports, which need these, exist on wasm only.
     pub(crate) fn input() -> Vec<u8> {
@@ -99,6 +115,19 @@ mod native {
 
     pub(crate) fn log(level: Level, message: &str) {
         eprintln!("{level:?}: {message}");
+    }
+
+    /// Keeps the report for the test. One that makes no sense is dropped, as the host drops it.
+    pub(crate) fn progress(call: &Call, done: f64, total: Option<f64>, message: &str) {
+        let mut reports = call.reports.lock().unwrap_or_else(PoisonError::into_inner);
+        if done.is_finite() && done >= 0.0 && reports.last().is_none_or(|last| done > last.done) {
+            reports.push(Report { done, total, message: message.to_owned() });
+        }
+    }
+
+    /// Returns what [`progress`] has kept.
+    pub(crate) fn reports(call: Call) -> Vec<Report> {
+        call.reports.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn milliseconds_left() -> i64 {

@@ -34,6 +34,7 @@
 //! computed lazily: prepare that in a function that `export!` gets as `warm`. Take randomness and the time in a
 //! call, from [`random`] and [`now`]: what was read earlier is the same in every call.
 
+mod bytes;
 mod call;
 mod clock;
 mod error;
@@ -48,6 +49,7 @@ pub mod testing;
 mod tool;
 mod writer;
 
+pub use bytes::Bytes;
 pub use call::{Call, Level};
 pub use clock::now;
 pub use error::{Error, Result};

@@ -19,7 +19,8 @@ const DEFINITIONS: &str = "#/$defs/";
 /// The order of members, as people read them. What is not here comes last.
 #[rustfmt::skip]
 const ORDER: &[&str] = &[
-    "$ref", "title", "type", "description", "allOf", "anyOf", "oneOf", "format", "contentEncoding", "pattern", "const", "enum",
+    "$ref", "title", "type", "description", "allOf", "anyOf", "oneOf", "format", "contentEncoding",
+    "contentMediaType", "pattern", "const", "enum",
     "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "minLength", "maxLength", "prefixItems", "items",
     "minItems", "maxItems", "uniqueItems", "properties", "required", "propertyNames", "additionalProperties", "default", "examples",
 ];

@@ -19,16 +19,41 @@
 
 use serde_json::Value;
 
+use crate::host;
 use crate::{Call, Error, Module};
 
 /// Calls a tool of `module` with arguments, a JSON object, and returns its result. The function that `export!` got as
 /// `warm` runs first, once.
 pub fn call(module: &Module, tool: &str, arguments: &str) -> Result<Value, Error> {
+    run(&Call::new(), module, tool, arguments)
+}
+
+/// What a call reports of its progress.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Report {
+    /// How much of its work the call has done.
+    pub done: f64,
+    /// How much there is to do, if the tool knows.
+    pub total: Option<f64>,
+    /// What the tool says about it.
+    pub message: String,
+}
+
+/// Calls a tool like [`call`], and also returns what it reports of its progress. Reports that a host would drop because they
+/// make no sense are left out: those whose `done` is less than 0, not finite, or not greater than before. A host also passes
+/// on no more than a few in a second, and cuts long messages; here all of them are returned as they are.
+pub fn progress(module: &Module, tool: &str, arguments: &str) -> (Vec<Report>, Result<Value, Error>) {
+    let call = Call::new();
+    let result = run(&call, module, tool, arguments);
+    (host::reports(call), result)
+}
+
+fn run(call: &Call, module: &Module, tool: &str, arguments: &str) -> Result<Value, Error> {
     let Some(found) = module.tools().iter().find(|t| t.name() == tool) else {
         return Err(Error::new(format!("the module has no tool {tool:?}")));
     };
     module.warm();
-    Ok(serde_json::from_slice(&found.run(&Call::new(), arguments.as_bytes())?)?)
+    Ok(serde_json::from_slice(&found.run(call, arguments.as_bytes())?)?)
 }
 
 /// Calls each example of the manifest, and panics where one fails or has another result than it says.

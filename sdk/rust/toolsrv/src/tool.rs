@@ -14,6 +14,7 @@ use crate::{Call, Error, finite, schema};
 pub struct Tool {
     name: &'static str,
     description: &'static str,
+    about: &'static str,
     parameters: Schema,
     result: Schema,
     examples: &'static [(&'static str, Option<&'static str>)],
@@ -82,22 +83,24 @@ impl<T: Serialize, E: Into<Error>> Outcome for Result<T, E> {
 pub struct NoArguments {}
 
 impl Tool {
+    /// `about` has the other members of the tool's part of the manifest that are known by now: JSON with commas between.
     #[doc(hidden)]
     pub const fn new(
         name: &'static str,
         description: &'static str,
+        about: &'static str,
         parameters: Schema,
         result: Schema,
         examples: &'static [(&'static str, Option<&'static str>)],
         run: fn(&Call, &[u8]) -> Result<Vec<u8>, Error>,
     ) -> Self {
-        Self { name, description, parameters, result, examples, run }
+        Self { name, description, about, parameters, result, examples, run }
     }
 
     /// Returns a placeholder for a tool that the macro refused, so that its error is the only one.
     #[doc(hidden)]
     pub const fn broken(name: &'static str) -> Self {
-        Self::new(name, "", Schema::Unknown, Schema::Unknown, &[], |_, _| {
+        Self::new(name, "", "", Schema::Unknown, Schema::Unknown, &[], |_, _| {
             Err(Error::broken("the tool does not compile"))
         })
     }
@@ -122,6 +125,7 @@ impl Tool {
         to.begin();
         to.text("name", self.name);
         to.text("description", self.description);
+        to.members(self.about);
         match self.parameters {
             Schema::Derived(derive) => {
                 let parameters = derive();

@@ -52,6 +52,14 @@ impl Writer {
         self.out.push_str(text);
     }
 
+    /// Writes members that are JSON already, with commas between, or none.
+    pub(crate) fn members(&mut self, text: &str) {
+        if !text.is_empty() {
+            self.part();
+            self.out.push_str(text);
+        }
+    }
+
     /// Returns what was written, up to `tail`, which ends it.
     pub(crate) fn finish(mut self, tail: &str) -> String {
         self.out.push_str(tail);

@@ -8,7 +8,7 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use toolsrv::testing::call;
+use toolsrv::testing::{Report, call};
 use toolsrv::{Call, Error, tool};
 
 #[derive(Deserialize, Serialize, JsonSchema)]
@@ -49,7 +49,17 @@ fn prepared() -> Result<u32, Error> {
     Ok(PREPARED.load(Ordering::Relaxed))
 }
 
-toolsrv::export! { tools: [add, unwritable, nothing, prepared, measured], warm: prepare }
+/// Report in steps.
+#[tool]
+fn work(call: &Call, terms: Terms) -> Result<i64, Error> {
+    for done in [f64::NAN, -1.0, 0.0, 0.0, 2.0, 1.0, f64::INFINITY] {
+        call.progress(done, 3.0, format_args!("step {done}"));
+    }
+    call.progress(3.0, None, "");
+    if terms.a == 0 { Err(Error::new("no")) } else { Ok(terms.a) }
+}
+
+toolsrv::export! { tools: [add, unwritable, nothing, prepared, measured, work], warm: prepare }
 
 mod wrong {
     use toolsrv::{Error, tool};
@@ -95,6 +105,15 @@ fn arguments() {
             (got, want) => panic!("{tool} {arguments:.100}: got {got:?}, want {want:?}"),
         }
     }
+}
+
+#[test]
+fn progress() {
+    let report = |done, total, message: &str| Report { done, total, message: message.into() };
+    let want = vec![report(0.0, Some(3.0), "step 0"), report(2.0, Some(3.0), "step 2"), report(3.0, None, "")];
+    assert_eq!(toolsrv::testing::progress(&MODULE, "work", r#"{"a": 5}"#), (want.clone(), Ok(json!(5))));
+    assert_eq!(toolsrv::testing::progress(&MODULE, "work", r#"{"a": 0}"#), (want, Err(Error::new("no"))));
+    assert_eq!(toolsrv::testing::progress(&MODULE, "nothing", "{}"), (vec![], Ok(Value::Null)));
 }
 
 #[test]

@@ -8,7 +8,7 @@ use std::path::Path;
 use schemars::{JsonSchema, Schema};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use toolsrv::{Error, tool};
+use toolsrv::{Bytes, Error, tool};
 
 #[derive(Deserialize, Serialize, JsonSchema)]
 struct Scalars {
@@ -284,6 +284,26 @@ macro_rules! results {
     )*};
 }
 
+#[derive(Deserialize, Serialize, JsonSchema)]
+struct Media {
+    #[schemars(extend("contentMediaType" = "image/png"))]
+    picture: Bytes,
+    /// What it is.
+    #[schemars(extend("contentMediaType" = "image/png"))]
+    said: Bytes,
+    #[schemars(extend("contentEncoding" = "base64", "contentMediaType" = "audio/wav"))]
+    recording: String,
+    #[schemars(extend("contentMediaType" = "text/html"))]
+    page: String,
+    #[schemars(extend("contentMediaType" = "image/png"))]
+    maybe: Option<Bytes>,
+    data: Bytes,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[schemars(extend("contentMediaType" = "image/png"))]
+struct Png(Bytes);
+
 files! {
     anything: Anything,
     bounds: Bounds,
@@ -293,6 +313,7 @@ files! {
     lists: Lists,
     maps: Maps,
     maybes: Maybes,
+    media: Media,
     members: Members,
     nested: Order,
     optional: Optional,
@@ -306,12 +327,13 @@ results! {
     map: HashMap<String, i64> = HashMap::new(),
     maybe: Vec<Option<Point>> = Vec::new(),
     number: f64 = 1.5,
+    picture: Png = Png(Bytes(b"\x89PNG".to_vec())),
 }
 
 toolsrv::export! {
     tools: [
-        anything, bounds, choices, defaults, described, lists, maps, maybes, members, nested, optional, recursive, renamed, scalars, list, map, maybe,
-        number,
+        anything, bounds, choices, defaults, described, lists, maps, maybes, media, members, nested, optional, recursive, renamed, scalars, list, map, maybe,
+        number, picture,
     ],
 }
 
@@ -329,6 +351,18 @@ fn schemas_are_those_of_testdata() {
         compare(name, &tool["result"], &file["result"]["schema"]);
     }
     assert!(missing.is_empty(), "no types for the files {missing:?}");
+}
+
+/// Bytes are base64 on the way in and out.
+#[test]
+fn bytes_are_base64() {
+    let arguments =
+        r#"{"picture":"iVBORw0KGgo=","said":"","recording":"UklGRg==","page":"<p>","maybe":null,"data":"AAE="}"#;
+    let result = toolsrv::testing::call(&MODULE, "media", arguments).unwrap();
+    assert_eq!(result, serde_json::from_str::<Value>(arguments).unwrap());
+    assert_eq!(toolsrv::testing::call(&MODULE, "picture", "{}").unwrap(), "iVBORw==");
+    let error = toolsrv::testing::call(&MODULE, "media", &arguments.replace("AAE=", "AAE")).unwrap_err();
+    assert!(error.message().contains("this is not base64 with its padding"), "{error:?}");
 }
 
 /// Compares two schemas with the order of their members, which agents read.

@@ -13,6 +13,8 @@ struct Numbers {
 
 /// Add "numbers".
 #[tool(
+    title = "Sum",
+    annotations(read_only = true),
     parameters = "parameters.json",
     result = "result.json",
     example(arguments = r#"{"numbers": [1, 2.5]}"#, result = "3.5")

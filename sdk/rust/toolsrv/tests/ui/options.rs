@@ -20,8 +20,8 @@ fn größe(arguments: In) -> Result<i64, Error> {
 }
 
 /// Double a number.
-#[tool(title = "Double")]
-fn titled(arguments: In) -> Result<i64, Error> {
+#[tool(titel = "Double")]
+fn titel(arguments: In) -> Result<i64, Error> {
     Ok(arguments.a * 2)
 }
 

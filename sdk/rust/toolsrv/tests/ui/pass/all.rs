@@ -23,7 +23,15 @@ pub struct Out {
 }
 
 /// Takes all, with a call.
-#[tool(name = "all-of-it", example(arguments = r#"{"a": 1}"#, result = r#"{"a": 1}"#), example(arguments = r#"{"a": 2}"#))]
+#[tool(
+    name = "all-of-it",
+    title = "All \"of\" it",
+    annotations(read_only = true, destructive = false, idempotent = true, open_world = false),
+    icon(src = "https://example.com/a.png", mime_type = "image/png", sizes = ["48x48", "any"], theme = "dark"),
+    icon(src = "data:image/png;base64,iVBORw0KGgo="),
+    example(arguments = r#"{"a": 1}"#, result = r#"{"a": 1}"#),
+    example(arguments = r#"{"a": 2}"#)
+)]
 pub fn all(call: &Call, arguments: In) -> Result<Out, Error> {
     call.info("all of it");
     call.debug(format_args!("{}", arguments.a));
@@ -103,4 +111,12 @@ fn main() {
     toolsrv::testing::examples(&MODULE);
     let manifest = MODULE.manifest().unwrap();
     assert!(manifest.starts_with(r#"{"abi":1,"namespace":"a/b","version":"2.0 \"beta\"","sdk":"rust/"#), "{manifest}");
+    let about = concat!(
+        r#"{"name":"all-of-it","description":"Takes all, with a call.","title":"All \"of\" it","#,
+        r#""annotations":{"readOnly":true,"destructive":false,"idempotent":true,"openWorld":false},"#,
+        r#""icons":[{"src":"https://example.com/a.png","mimeType":"image/png","theme":"dark","sizes":["48x48","any"]},"#,
+        r#"{"src":"data:image/png;base64,iVBORw0KGgo="}],"parameters":{"#,
+    );
+    assert!(manifest.contains(about), "{manifest}");
+    assert!(manifest.contains(r#"{"name":"pattern","description":"Takes a pattern.","parameters":{"#), "{manifest}");
 }

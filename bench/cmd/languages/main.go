@@ -1,0 +1,185 @@
+// Command languages measures what tools in Python and JavaScript cost, each figure beside another way to do the same where there is
+// one, and prints one line "name value" for each and then one for each that falls short of its bar. Explanations go to stderr. It
+// exits with 1 only where something could not be measured.
+//
+//	languages [-server BINARY] [-scripts DIRECTORY] [-python BINARY] [-fastapi "COMMAND"] [-only NAME,...]
+//
+// The server's binary has to carry the engines. `make bench-languages` builds what is needed.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/toolsrv/toolsrv/bench/internal/load"
+	"github.com/toolsrv/toolsrv/bench/internal/measure"
+)
+
+func main() {
+	if len(os.Args) > 1 && os.Args[1] == load.Command {
+		exit(load.Child(os.Stdin, os.Stdout))
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
+}
+
+func exit(err error) {
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "languages:", err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+// A bench is one run.
+type bench struct {
+	server  string // the real binary, which builds the scripts, too
+	scripts string // the directory of add.py and the others
+	python  string // the interpreter that ours is compared with
+	fastapi string // the command that serves the addition with FastAPI; "": leave it out
+	rounds  int
+	span    time.Duration // of one side in one round
+	built   string        // the directory of the built scripts
+	report  *measure.Report
+}
+
+// A group of figures is measured together.
+type group struct {
+	names   []string
+	measure func(*bench, context.Context) error
+}
+
+func groups() []group {
+	return []group{
+		{[]string{"build_s"}, (*bench).build},
+		{[]string{"js_add_us"}, (*bench).addJavaScript},
+		{[]string{"py_add_us", "py_vs_process"}, (*bench).addPython},
+		{[]string{"py_vs_native"}, (*bench).native},
+		{[]string{"py_second_tool_mib", "py_start_ms"}, (*bench).furtherPython},
+		{[]string{"js_second_tool_mib", "js_start_ms"}, (*bench).furtherJavaScript},
+		{[]string{"py_http_vs_fastapi"}, (*bench).http},
+	}
+}
+
+// bars are what the figures must reach.
+func bars() map[string]measure.Bar {
+	return map[string]measure.Bar{
+		"js_add_us":          {Limit: 10},
+		"py_add_us":          {Limit: 25},
+		"py_vs_process":      {Limit: 500, Least: true},
+		"py_vs_native":       {Limit: 8},
+		"py_second_tool_mib": {Limit: 6},
+		"js_second_tool_mib": {Limit: 1},
+		"py_start_ms":        {Limit: 300},
+		"js_start_ms":        {Limit: 150},
+		"py_http_vs_fastapi": {Limit: 4, Least: true},
+		"build_s":            {Limit: 0.5},
+	}
+}
+
+func run(ctx context.Context, arguments []string, out, log io.Writer) (err error) {
+	b := &bench{report: &measure.Report{Out: out, Log: log, Bars: bars()}}
+	flags := flag.NewFlagSet("languages", flag.ContinueOnError)
+	flags.SetOutput(log)
+	flags.StringVar(&b.server, "server", "bin/toolsrv", "the server's binary")
+	flags.StringVar(&b.scripts, "scripts", "bench/scripts", "the directory of the scripts")
+	flags.StringVar(&b.python, "python", "python3", "the interpreter to compare with")
+	flags.StringVar(&b.fastapi, "fastapi", "", "the command that serves the addition with FastAPI; it is given a port")
+	flags.IntVar(&b.rounds, "rounds", 7, "how often each side has its turn; medians count")
+	flags.DurationVar(&b.span, "span", 500*time.Millisecond, "how long a turn takes")
+	only := flags.String("only", "", "measure only the groups of these figures, separated by commas")
+	if err := flags.Parse(arguments); err != nil {
+		return err
+	}
+	if b.server, err = filepath.Abs(b.server); err != nil {
+		return err
+	}
+	if b.built, err = os.MkdirTemp("", "toolsrv-languages-"); err != nil {
+		return err
+	}
+	defer os.RemoveAll(b.built)
+	if err := b.findPython(ctx); err != nil {
+		return err
+	}
+	begin := time.Now()
+	b.report.Explain("%s, %s/%s, GOMAXPROCS %d, %d rounds of %v a side", runtime.Version(), runtime.GOOS, runtime.GOARCH,
+		runtime.GOMAXPROCS(0), b.rounds, b.span)
+	var errs []error
+	for _, g := range groups() {
+		wanted := func(name string) bool { return *only == "" || slices.Contains(strings.Split(*only, ","), name) }
+		if !slices.ContainsFunc(g.names, wanted) {
+			continue
+		}
+		if err := g.measure(b, ctx); err != nil {
+			errs = append(errs, fmt.Errorf("could not measure %s: %w", strings.Join(g.names, ", "), err))
+		}
+	}
+	b.report.End()
+	b.report.Explain("took %v", time.Since(begin).Round(time.Second))
+	return errors.Join(errs...)
+}
+
+// findPython looks for the interpreter itself: what is in PATH may be a script that looks for it, which would make ours look better.
+func (b *bench) findPython(ctx context.Context) error {
+	text, err := exec.CommandContext(ctx, b.python, "-c", "import sys; print(sys.executable); print(sys.version.split()[0])").Output()
+	lines := strings.Fields(string(text))
+	if err != nil || len(lines) != 2 {
+		return fmt.Errorf("%s does not say where it is: %w", b.python, err)
+	}
+	b.python = lines[0]
+	b.report.Explain("compared with CPython %s", lines[1])
+	return nil
+}
+
+// tool builds a script and returns the module.
+func (b *bench) tool(ctx context.Context, script string) ([]byte, error) {
+	file := filepath.Join(b.built, script+".wasm")
+	if err := b.compile(ctx, filepath.Join(b.scripts, script), file); err != nil {
+		return nil, err
+	}
+	return os.ReadFile(file)
+}
+
+// compile builds the script at a path.
+func (b *bench) compile(ctx context.Context, script, file string) error {
+	out, err := exec.CommandContext(ctx, b.server, "build", script, "-o", file).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("build %s: %w\n%s", script, err, out)
+	}
+	return nil
+}
+
+// build measures how long an author waits for each language's smallest script.
+func (b *bench) build(ctx context.Context) error {
+	slowest := 0.0
+	for _, script := range []string{"add.py", "add.ts"} {
+		if _, err := b.tool(ctx, script); err != nil { // so that the engine's compiled code is there, as it is from the first build on
+			return err
+		}
+		var took []float64
+		for range b.rounds {
+			begin := time.Now()
+			if _, err := b.tool(ctx, script); err != nil {
+				return err
+			}
+			took = append(took, time.Since(begin).Seconds())
+		}
+		b.report.Explain("toolsrv build %s: %.3f s", script, measure.Median(took))
+		slowest = max(slowest, measure.Median(took))
+	}
+	b.report.Figure("build_s", slowest)
+	return nil
+}

@@ -1,0 +1,125 @@
+// Command mcp measures what MCP costs over the real server, each figure beside another way to do the same, and prints one
+// line "name value" for each and then one for each that falls short of its bar. Explanations go to stderr. It exits with 1
+// only where something could not be measured.
+//
+//	mcp -guests DIRECTORY -tools DIRECTORY [-server BINARY] [-fastmcp "COMMAND"] [-only NAME,...]
+//
+// `make bench-mcp` builds what is needed.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"runtime"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/toolsrv/toolsrv/bench/internal/gosdk"
+	"github.com/toolsrv/toolsrv/bench/internal/guest"
+	"github.com/toolsrv/toolsrv/bench/internal/load"
+	"github.com/toolsrv/toolsrv/bench/internal/measure"
+)
+
+// gosdkCommand makes this program the server of package gosdk, a process of its own as ours is.
+const gosdkCommand = "gosdk"
+
+func main() {
+	if len(os.Args) > 1 {
+		switch os.Args[1] {
+		case load.Command:
+			exit(load.Child(os.Stdin, os.Stdout))
+		case gosdkCommand:
+			exit(servePeer(gosdk.Serve))
+		case controlCommand:
+			exit(servePeer(control))
+		}
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
+}
+
+func exit(err error) {
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "mcp:", err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+// A bench is one run.
+type bench struct {
+	guests  guest.Shelf
+	tools   string // the directory of the built example tools
+	server  string // the real binary
+	fastmcp string // the command that serves the addition with FastMCP; "": leave it out
+	rounds  int
+	span    time.Duration // of one side in one round
+	report  *measure.Report
+}
+
+// A group of figures is measured together.
+type group struct {
+	names   []string
+	measure func(*bench, context.Context) error
+}
+
+func groups() []group {
+	return []group{
+		{[]string{"mcp_vs_rest", "mcp_vs_gosdk", "mcp_vs_fastmcp"}, (*bench).calls},
+		{[]string{"mcp_list_1000"}, (*bench).list},
+		{[]string{"mcp_cancel_ms"}, (*bench).cancel},
+		{[]string{"stdio_start_ms"}, (*bench).stdio},
+	}
+}
+
+// bars are what the figures must reach.
+func bars() map[string]measure.Bar {
+	return map[string]measure.Bar{
+		"mcp_vs_rest":    {Limit: 0.7, Least: true},
+		"mcp_vs_gosdk":   {Limit: 5, Least: true},
+		"mcp_vs_fastmcp": {Limit: 12, Least: true},
+		"mcp_list_1000":  {Limit: 2},
+		"mcp_cancel_ms":  {Limit: 5},
+		"stdio_start_ms": {Limit: 300},
+	}
+}
+
+func run(ctx context.Context, arguments []string, out, log io.Writer) error {
+	b := &bench{report: &measure.Report{Out: out, Log: log, Bars: bars()}}
+	flags := flag.NewFlagSet("mcp", flag.ContinueOnError)
+	flags.SetOutput(log)
+	flags.StringVar((*string)(&b.guests), "guests", "build/bench", "the directory of the built guests")
+	flags.StringVar(&b.tools, "tools", "build/tools", "the directory of the built example tools")
+	flags.StringVar(&b.server, "server", "bin/toolsrv", "the server's binary")
+	flags.StringVar(&b.fastmcp, "fastmcp", "", "the command that serves the addition with FastMCP; it is given a port")
+	flags.IntVar(&b.rounds, "rounds", 7, "how often each side has its turn; medians count")
+	flags.DurationVar(&b.span, "span", time.Second, "how long a turn takes")
+	only := flags.String("only", "", "measure only the groups of these figures, separated by commas")
+	if err := flags.Parse(arguments); err != nil {
+		return err
+	}
+	begin := time.Now()
+	b.report.Explain("%s, %s/%s, GOMAXPROCS %d, %d rounds of %v a side", runtime.Version(), runtime.GOOS, runtime.GOARCH,
+		runtime.GOMAXPROCS(0), b.rounds, b.span)
+	var errs []error
+	for _, g := range groups() {
+		wanted := func(name string) bool { return *only == "" || slices.Contains(strings.Split(*only, ","), name) }
+		if !slices.ContainsFunc(g.names, wanted) {
+			continue
+		}
+		if err := g.measure(b, ctx); err != nil {
+			errs = append(errs, fmt.Errorf("could not measure %s: %w", strings.Join(g.names, ", "), err))
+		}
+	}
+	b.report.End()
+	b.report.Explain("took %v", time.Since(begin).Round(time.Second))
+	return errors.Join(errs...)
+}

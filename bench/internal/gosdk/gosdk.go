@@ -1,0 +1,37 @@
+// Package gosdk serves an addition over MCP with the Go SDK of the protocol: what a Go program does that serves its own
+// functions.
+package gosdk
+
+import (
+	"context"
+	"encoding/json"
+	"net"
+	"net/http"
+	"strconv"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/toolsrv/toolsrv/bench/internal/guest"
+)
+
+// Tool is the name of the addition.
+const Tool = "bench-add"
+
+// Serve serves the addition at /mcp, without sessions and with answers in JSON, which is the SDK's fastest way. Arguments and
+// result are those of the guest that it is compared with.
+func Serve(l net.Listener) error {
+	server := mcp.NewServer(&mcp.Implementation{Name: "bench", Version: "1"}, nil)
+	type sum struct {
+		A int64 `json:"a"`
+		B int64 `json:"b"`
+	}
+	tool := &mcp.Tool{Name: Tool, Description: "A tool of the benchmarks.", InputSchema: json.RawMessage(guest.Parameters)}
+	mcp.AddTool(server, tool, func(_ context.Context, _ *mcp.CallToolRequest, in sum) (*mcp.CallToolResult, any, error) {
+		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: strconv.FormatInt(in.A+in.B, 10)}}}, nil, nil
+	})
+	handler := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server },
+		&mcp.StreamableHTTPOptions{Stateless: true, JSONResponse: true})
+	mux := http.NewServeMux()
+	mux.Handle("/mcp", handler)
+	return http.Serve(l, mux)
+}

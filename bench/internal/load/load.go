@@ -1,0 +1,163 @@
+// Package load makes HTTP requests as fast as they are answered, from a process of its own, so that the server's scheduler
+// and collector serve the server alone.
+package load
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/toolsrv/toolsrv/bench/internal/measure"
+)
+
+// Command is the first argument of a program that is to run Child.
+const Command = "load"
+
+// A Load is what to send, and how. Make its Text with Request.
+type Load struct {
+	Host        string        // host:port
+	Text        []byte        // of one request, which is sent again and again
+	Answer      string        // what the body of each answer holds; the status is 200
+	Connections int           // each with one request at a time
+	Span        time.Duration // how long, after a tenth of that unmeasured
+}
+
+// Seen is what a load has seen.
+type Seen struct {
+	Requests int
+	Rate     float64 // requests per second
+	P50, P99 float64 // seconds of one request
+}
+
+// Request returns the text of a POST. Headers are lines without their ends.
+func Request(host, path, body string, headers ...string) []byte {
+	headers = append(headers, "Content-Type: application/json", "Content-Length: "+strconv.Itoa(len(body)))
+	return fmt.Appendf(nil, "POST %s HTTP/1.1\r\nHost: %s\r\n%s\r\n\r\n%s", path, host, strings.Join(headers, "\r\n"), body)
+}
+
+// Generate runs this program again, with Command, to make the requests. What goes wrong there is written to log.
+func Generate(ctx context.Context, l Load, log io.Writer) (seen Seen, err error) {
+	self, err := os.Executable()
+	if err != nil {
+		return seen, err
+	}
+	text, err := json.Marshal(l)
+	if err != nil {
+		return seen, err
+	}
+	child := exec.CommandContext(ctx, self, Command)
+	child.Stdin, child.Stderr = bytes.NewReader(text), log
+	text, err = child.Output()
+	if err != nil {
+		return seen, fmt.Errorf("generate load: %w", err)
+	}
+	return seen, json.Unmarshal(text, &seen)
+}
+
+// Child reads a load, makes its requests, and writes what it has seen.
+func Child(in io.Reader, out io.Writer) error {
+	var l Load
+	if err := json.NewDecoder(in).Decode(&l); err != nil {
+		return err
+	}
+	begin := time.Now().Add(l.Span / 10)
+	end := begin.Add(l.Span)
+	lists, errs := make([][]time.Duration, l.Connections), make([]error, l.Connections)
+	var all sync.WaitGroup
+	for i := range l.Connections {
+		all.Go(func() { lists[i], errs[i] = l.requests(begin, end) })
+	}
+	all.Wait()
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	var list []time.Duration
+	for _, l := range lists {
+		list = append(list, l...)
+	}
+	if len(list) == 0 {
+		return errors.New("not one request was answered in time")
+	}
+	return json.NewEncoder(out).Encode(Seen{
+		Requests: len(list), Rate: float64(len(list)) / l.Span.Seconds(),
+		P50: measure.Percentile(list, 50).Seconds(), P99: measure.Percentile(list, 99).Seconds(),
+	})
+}
+
+// requests makes one request after the other on one connection until end, and returns the times of those that began
+// after begin. It reads answers no further than it must: its own time is time that the server does not get.
+func (l *Load) requests(begin, end time.Time) ([]time.Duration, error) {
+	c, err := net.Dial("tcp", l.Host)
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close()
+	if err := c.SetDeadline(end.Add(30 * time.Second)); err != nil {
+		return nil, err
+	}
+	var list []time.Duration
+	r := bufio.NewReader(c)
+	for {
+		start := time.Now()
+		if start.After(end) {
+			return list, nil
+		}
+		if _, err := c.Write(l.Text); err != nil {
+			return nil, err
+		}
+		if err := answer(r, l.Answer); err != nil {
+			return nil, err
+		}
+		if start.After(begin) {
+			list = append(list, time.Since(start))
+		}
+	}
+}
+
+// answer reads an answer and checks that it holds what is wanted.
+func answer(r *bufio.Reader, want string) error {
+	length, status := -1, []byte(nil)
+	for {
+		line, err := r.ReadSlice('\n')
+		if err != nil {
+			return err
+		}
+		line = bytes.TrimRight(line, "\r\n")
+		if len(line) == 0 {
+			break
+		}
+		if status == nil {
+			status = bytes.Clone(line)
+		}
+		const header = "content-length: "
+		if len(line) > len(header) && strings.EqualFold(string(line[:len(header)]), header) {
+			if length, err = strconv.Atoi(string(line[len(header):])); err != nil {
+				return err
+			}
+		}
+	}
+	if length < 0 || length > r.Size() {
+		return fmt.Errorf("%s with a body of %d bytes", status, length)
+	}
+	body, err := r.Peek(length)
+	if err != nil {
+		return err
+	}
+	if !bytes.HasPrefix(status, []byte("HTTP/1.1 200")) || !bytes.Contains(body, []byte(want)) {
+		return fmt.Errorf("got %s %s, want %d with %s", status, body, http.StatusOK, want)
+	}
+	_, err = r.Discard(length)
+	return err
+}

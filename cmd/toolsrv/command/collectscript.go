@@ -1,0 +1,49 @@
+package command
+
+import (
+	"os"
+	"runtime"
+
+	"github.com/spf13/cobra"
+
+	"github.com/toolsrv/toolsrv/wasmtools/config"
+	"github.com/toolsrv/toolsrv/wasmtools/script"
+)
+
+// collectScript is the command that a server starts for each script of its tools directory.
+const collectScript = "collect-script"
+
+// newCollectScript makes a command that nobody types.
+func newCollectScript() *cobra.Command {
+	return &cobra.Command{
+		Use:    collectScript + " FOLDER SCRIPT",
+		Short:  "Collect what a script needs, for a server that starts this",
+		Hidden: true,
+		Args:   cobra.ExactArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return script.Help(cmd.Context(), args, cmd.OutOrStdout())
+		},
+		ValidArgsFunction: cobra.NoFileCompletions,
+	}
+}
+
+// loadConfig loads a configuration file for a command that serves, or does as a server would.
+func loadConfig(file string) (*config.Config, error) {
+	c, err := config.Load(file)
+	if err != nil {
+		return nil, err
+	}
+	return c, setHelper(c)
+}
+
+// setHelper has this program read the scripts of a tools directory in processes of their own.
+func setHelper(c *config.Config) (err error) {
+	self := "/proc/self/exe" // another program may have taken the place of this one on disk
+	if runtime.GOOS != "linux" {
+		if self, err = os.Executable(); err != nil {
+			return err
+		}
+	}
+	c.Tools.ScriptHelper = []string{self, collectScript}
+	return nil
+}

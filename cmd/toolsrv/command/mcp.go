@@ -1,0 +1,272 @@
+package command
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/toolsrv/toolsrv/internal/heap"
+	"github.com/toolsrv/toolsrv/internal/journal"
+	"github.com/toolsrv/toolsrv/internal/text"
+	"github.com/toolsrv/toolsrv/wasmtools/config"
+	"github.com/toolsrv/toolsrv/wasmtools/server"
+)
+
+// startTime is after what time the start is over: the tools are listed, and a warm cache has their code.
+const startTime = 5 * time.Second
+
+// mcp holds the flags of `toolsrv mcp`.
+type mcp struct {
+	config   string
+	scripts  bool
+	logLevel slog.Level
+
+	client string // whose settings are printed
+	name   string
+	url    string
+}
+
+func newMCP() *cobra.Command {
+	m := mcp{logLevel: slog.LevelInfo}
+	cmd := &cobra.Command{
+		Use:   "mcp [DIRECTORY | FILE... | --config FILE]",
+		Short: "Serve tools to an agent over MCP on standard input and output",
+		Long: `Serve tools over the Model Context Protocol (MCP) to the one program that starts this
+command, over standard input and output. Standard output has nothing but messages of the
+protocol; the log goes to standard error.
+
+The tools are those of DIRECTORY, of single .wasm files and scripts, or of a server's
+configuration, whose limits and switches hold, too. Without any of these,
+./toolsrv.toml is read if it is there; otherwise the directory is ./tools. Of a
+directory, --scripts serves the scripts, too. Changed files are taken up while it runs.
+
+The command ends with exit code 0 when standard input is closed, or after SIGINT, SIGTERM
+or SIGHUP.
+
+--print-config prints what goes into a client's settings and ends. With --url, it is for a
+server that listens at that address, such as toolsrv openapi.`,
+		Example: `  toolsrv mcp tools
+  toolsrv mcp math.wasm --print-config claude-code
+  toolsrv mcp --print-config vscode --url https://tools.example.com/mcp`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if slices.Contains(args, "") {
+				return errors.New("the name of a file is empty: name a directory or .wasm files")
+			}
+			return nil
+		},
+		RunE:              m.run,
+		ValidArgsFunction: completeFiles,
+	}
+	flags := cmd.Flags()
+	flags.Var((*fileFlag)(&m.config), "config", "configuration `file` of a server, whose tools directory, limits and switches hold")
+	flags.BoolVar(&m.scripts, "scripts", false, "serve the scripts of the directory, too, as tools.scripts of a configuration does")
+	flags.StringVar(&m.client, "print-config", "", "print the settings of a `client` and end: "+strings.Join(clientNames(), ", "))
+	flags.StringVar(&m.name, "name", "toolsrv", "`name` that the client shows, for --print-config")
+	flags.StringVar(&m.url, "url", "", "`address` of a server that the client reaches over HTTP, for --print-config")
+	addLevelFlag(cmd, &m.logLevel, "to log")
+	completeFlag(cmd, "config", cobra.FixedCompletions([]cobra.Completion{"toml"}, cobra.ShellCompDirectiveFilterFileExt))
+	completeFlag(cmd, "print-config", cobra.FixedCompletions(clientNames(), cobra.ShellCompDirectiveNoFileComp))
+	completeFlag(cmd, "name", cobra.NoFileCompletions)
+	completeFlag(cmd, "url", cobra.NoFileCompletions)
+	return cmd
+}
+
+func (m *mcp) run(cmd *cobra.Command, args []string) error {
+	if m.config != "" && len(args) > 0 {
+		return &usageError{errors.New("--config serves the files of its directory: leave out --config, or the files")}
+	}
+	if cmd.Flags().Changed("print-config") {
+		return m.printSettings(cmd, args)
+	}
+	for _, name := range []string{"name", "url"} {
+		if cmd.Flags().Changed(name) {
+			return &usageError{fmt.Errorf("--%s is for --print-config: add that, or leave it out", name)}
+		}
+	}
+	return m.serve(cmd, args)
+}
+
+// serve serves until standard input is closed, or a signal comes.
+func (m *mcp) serve(cmd *cobra.Command, args []string) error {
+	ctx, stop := untilInterrupted(cmd.Context())
+	defer stop()
+	// A client that reads no log any more must not end its server. A write to standard output then fails, and that ends it.
+	signal.Ignore(syscall.SIGPIPE)
+	defer signal.Reset(syscall.SIGPIPE)
+	stderr := cmd.ErrOrStderr()
+	log, handler := journal.New(stderr, encoder(stderr, m.logLevel))
+	defer log.Close()
+	logger := slog.New(handler)
+	c, files, err := m.load(args)
+	if err != nil {
+		return err
+	}
+	if in, ok := cmd.InOrStdin().(*os.File); ok && isTerminal(in) {
+		fmt.Fprintln(stderr, "This speaks MCP on standard input and output, with a program that starts it. "+
+			"--print-config prints what goes into the settings of one. Press Ctrl-D to end.")
+	}
+	go heap.Release(ctx, startTime) // it ends with the command
+	return server.ServeStdio(ctx, c, server.StdioOptions{In: cmd.InOrStdin(), Out: cmd.OutOrStdout(), Files: files, Logger: logger})
+}
+
+// load returns the configuration, and the files that are served instead of its directory.
+func (m *mcp) load(args []string) (c *config.Config, files []string, err error) {
+	if m.config == "" && len(args) == 0 {
+		if _, err := os.Stat(defaultConfig); err == nil {
+			m.config = defaultConfig
+		} else if !errors.Is(err, fs.ErrNotExist) {
+			return nil, nil, fmt.Errorf("read configuration: %w", err)
+		}
+	}
+	c = config.Default()
+	if m.config != "" {
+		c, err = loadConfig(m.config)
+	} else {
+		err = setHelper(c)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	c.Tools.Scripts = c.Tools.Scripts || m.scripts
+	directories := 0
+	for _, name := range args {
+		info, err := os.Stat(name)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil, nil, fmt.Errorf("there is no file or directory %s", name)
+		} else if err != nil {
+			return nil, nil, err
+		}
+		if info.IsDir() {
+			directories++
+		}
+	}
+	switch {
+	case len(args) == 0:
+		return c, nil, nil
+	case directories == 0 && m.scripts:
+		return nil, nil, &usageError{errors.New("--scripts is for a directory: files are served as they are named")}
+	case directories == 0:
+		return c, args, nil
+	case len(args) > 1:
+		return nil, nil, &usageError{errors.New("name one directory, or files: for several directories, make them folders of one")}
+	}
+	c.Tools.Directory = args[0]
+	return c, nil, nil
+}
+
+// printSettings prints what goes into the settings of a client.
+func (m *mcp) printSettings(cmd *cobra.Command, args []string) error {
+	all := clients()
+	i := slices.IndexFunc(all, func(c client) bool { return c.name == m.client })
+	if i < 0 {
+		message := fmt.Sprintf("there is no client %q for --print-config", m.client)
+		if near := text.Nearest(m.client, clientNames()); near != "" {
+			return &usageError{fmt.Errorf("%s: did you mean %s?", message, near)}
+		}
+		return &usageError{fmt.Errorf("%s: there are %s; others take the same as one of these", message, strings.Join(clientNames(), ", "))}
+	}
+	client := &all[i]
+	if err := checkServerName(m.name); err != nil {
+		return &usageError{fmt.Errorf("--name: %w", err)}
+	}
+	var e entry
+	if cmd.Flags().Changed("url") {
+		switch address, err := serverAddress(m.url); {
+		case err != nil:
+			return &usageError{fmt.Errorf("--url: %w", err)}
+		case m.config != "" || len(args) > 0:
+			return &usageError{errors.New("--url is for a server that runs already: leave out the files and --config, or --url")}
+		case client.address == nil:
+			return &usageError{fmt.Errorf("--url: the settings of %s have no place for an address: leave out --url, or add the address as a connector in the application", client.title)}
+		default:
+			e = client.address(address)
+		}
+	} else {
+		argv, err := m.argv(cmd, args)
+		if err != nil {
+			return err
+		}
+		e = client.command(argv)
+	}
+	settings, err := client.settings(m.name, e)
+	if err != nil {
+		return err
+	}
+	stderr := cmd.ErrOrStderr()
+	fmt.Fprintf(stderr, "For %s. Put it into %s.\n", client.title, client.file)
+	if m.url != "" {
+		fmt.Fprintf(stderr, "The token: %s. Leave it out where the server has no tokens.\n", client.token)
+	}
+	return writeJSON(cmd.OutOrStdout(), settings)
+}
+
+// argv returns the command that serves what this one would, from whatever folder it is started in.
+func (m *mcp) argv(cmd *cobra.Command, args []string) ([]string, error) {
+	c, files, err := m.load(args) // a client shows little of what goes wrong when it starts a server
+	if err != nil {
+		return nil, err
+	}
+	self, err := executable()
+	if err != nil {
+		return nil, fmt.Errorf("find the path of toolsrv: %w", err)
+	}
+	argv := []string{self, "mcp"}
+	paths := files
+	switch {
+	case m.config != "":
+		argv, paths = append(argv, "--config"), []string{m.config}
+	case files == nil:
+		paths = []string{c.Tools.Directory}
+	}
+	if len(files) == 0 {
+		if err := server.CheckDirectory(c); err != nil {
+			return nil, err
+		}
+	}
+	for _, path := range paths {
+		absolute, err := filepath.Abs(path)
+		if err != nil {
+			return nil, err
+		}
+		argv = append(argv, absolute)
+	}
+	if m.scripts {
+		argv = append(argv, "--scripts")
+	}
+	if cmd.Flags().Changed("log-level") {
+		argv = append(argv, "--log-level", strings.ToLower(m.logLevel.String()))
+	}
+	return argv, nil
+}
+
+// executable returns the path of this program: that in PATH, which an update keeps, if it leads to this one.
+func executable() (string, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return "", err
+	}
+	found, err := exec.LookPath(filepath.Base(self))
+	if err != nil {
+		return self, nil
+	}
+	if found, err = filepath.Abs(found); err != nil {
+		return self, nil
+	}
+	a, errA := os.Stat(self)
+	b, errB := os.Stat(found)
+	if errA == nil && errB == nil && os.SameFile(a, b) {
+		return found, nil
+	}
+	return self, nil
+}

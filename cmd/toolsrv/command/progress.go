@@ -1,0 +1,105 @@
+package command
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"math"
+	"os"
+	"strconv"
+
+	"golang.org/x/term"
+
+	"github.com/toolsrv/toolsrv/wasmtools"
+)
+
+// A progressLine shows what a call reports of its progress: on a terminal as one line that changes, elsewhere as a line each. It
+// is the listener of the call.
+type progressLine struct {
+	w      io.Writer
+	asJSON bool
+	width  int  // columns of the terminal; 0: it is none
+	shown  bool // the terminal shows a line that has to go
+}
+
+// newProgressLine returns what shows progress on w.
+func newProgressLine(w io.Writer, asJSON bool) *progressLine {
+	p := &progressLine{w: w, asJSON: asJSON}
+	if file, ok := w.(*os.File); ok && isTerminal(w) && !asJSON {
+		const least, usual = 20, 80
+		p.width = usual
+		if width, _, err := term.GetSize(int(file.Fd())); err == nil && width >= least {
+			p.width = width
+		}
+	}
+	return p
+}
+
+// Log takes the line away: what is logged is about to be written where it is.
+func (p *progressLine) Log(slog.Level, string, string) { p.clear() }
+
+// Progress shows a report.
+func (p *progressLine) Progress(done, total float64, message string) {
+	switch {
+	case p.asJSON:
+		report := map[string]any{"done": done, "message": message}
+		if total > 0 {
+			report["total"] = total
+		}
+		b, err := json.Marshal(map[string]any{"progress": report})
+		if err == nil { // always: numbers are finite, and the text is UTF-8
+			fmt.Fprintf(p.w, "%s\n", escapeJSON(b))
+		}
+	case p.width == 0:
+		fmt.Fprintf(p.w, "progress: %s\n", progressText(done, total, message))
+	default:
+		p.clear()
+		fmt.Fprint(p.w, fit(progressText(done, total, message), p.width-1))
+		p.shown = true
+	}
+}
+
+// clear takes the line of a terminal away.
+func (p *progressLine) clear() {
+	if p.shown {
+		fmt.Fprint(p.w, "\r\x1b[K") // back to the beginning of the line, and clear it
+		p.shown = false
+	}
+}
+
+// progressText returns a report for people.
+func progressText(done, total float64, message string) string {
+	s := number(done)
+	if total > 0 {
+		s = fmt.Sprintf("%d %%, %s of %s", int(math.Floor(100*(done/total))), s, number(total))
+	}
+	if message = oneLine(message); message != "" {
+		s += ": " + message
+	}
+	return s
+}
+
+// number returns a number with the digits that matter to people.
+func number(f float64) string {
+	if f >= 1e15 || f > 0 && f < 1e-3 {
+		return strconv.FormatFloat(f, 'g', 4, 64)
+	}
+	return strconv.FormatFloat(math.Round(f*1000)/1000, 'f', -1, 64)
+}
+
+// fit returns a line that takes no more columns than that. A character may take two.
+func fit(line string, columns int) string {
+	wide := 0
+	for i, r := range line {
+		if wide++; r >= 0x1100 { // the first that can
+			wide++
+		}
+		if wide > columns {
+			return line[:i]
+		}
+	}
+	return line
+}
+
+var _ wasmtools.Listener = (*progressLine)(nil)

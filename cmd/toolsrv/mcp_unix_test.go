@@ -1,0 +1,78 @@
+//go:build unix
+
+package main_test
+
+import (
+	"fmt"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// shopOf returns a directory with the tools of the tests, whose calls may take a minute.
+func shopOf(t *testing.T) (config string) {
+	t.Helper()
+	dir := site(t, "[limits]\ntimeout = \"60s\"\nfuel = 0\n", map[string][]byte{"shop.wasm": guest(t, "shop", "1.0.0", guestTools...)})
+	return filepath.Join(dir, "toolsrv.toml")
+}
+
+// TestMCPSignals ends while a call runs.
+func TestMCPSignals(t *testing.T) {
+	t.Parallel()
+	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP} {
+		t.Run(sig.String(), func(t *testing.T) {
+			t.Parallel()
+			if signal.Ignored(sig) {
+				t.Skip("it is ignored, as under nohup, and by whatever the test starts, too")
+			}
+			a := startAgent(t, "--config", shopOf(t))
+			a.initialize()
+			a.send(`{"jsonrpc":"2.0","id":100,"method":"tools/call","params":{"name":"shop-wait","arguments":%s}}`, order)
+			a.waitLine("the guest's word", guestWaits)
+			a.signal(sig)
+			begun := time.Now()
+			if code, took := a.exitCode(), time.Since(begun); code != 0 || took > 10*time.Second {
+				t.Errorf("exit code %d after %s, want 0 at once", code, took)
+			}
+		})
+	}
+}
+
+// TestMCPWithoutReader has a client that closes one of the server's outputs: the log is done without, the messages are not.
+func TestMCPWithoutReader(t *testing.T) {
+	t.Parallel()
+	t.Run("log", func(t *testing.T) {
+		t.Parallel()
+		cmd := command("mcp", "--config", shopOf(t), "--log-level", "debug")
+		a := runAgent(t, cmd)
+		a.initialize()
+		if err := a.stderr.Close(); err != nil {
+			t.Fatal(err)
+		}
+		for i := range 200 { // each has the guest write a line
+			if got := a.calls("shop-echo", fmt.Sprintf(`{"item":"tea","count":%d}`, i+1)); !strings.Contains(got, "structuredContent") {
+				t.Fatalf("call %d: got %s", i, got)
+			}
+		}
+		if code, _ := a.end(); code != 0 {
+			t.Errorf("exit code %d, want 0", code)
+		}
+	})
+	t.Run("messages", func(t *testing.T) {
+		t.Parallel()
+		a := startAgent(t, "--config", shopOf(t))
+		a.initialize()
+		a.mixed = true // the last line is for people
+		if err := a.stdout.Close(); err != nil {
+			t.Fatal(err)
+		}
+		a.send(`{"jsonrpc":"2.0","id":100,"method":"ping"}`)
+		if code := a.exitCode(); code != 1 {
+			t.Errorf("exit code %d, want 1", code)
+		}
+		a.waitLine("what is wrong", func(line map[string]any) bool { return strings.Contains(textOf(line), "toolsrv: ") })
+	})
+}

@@ -1,0 +1,158 @@
+// Package modelapi says which of the large model APIs take a tool for function calling, and why the others do not.
+//
+// What an API takes stands in its documentation or, where that is silent, in its error messages. docs/agents.md names
+// both, with the month in which they were read.
+package modelapi
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/toolsrv/toolsrv/internal/text"
+)
+
+// An API is one way to offer tools to a model.
+type API string
+
+// The APIs. The strict ones hold the model to the schema while it writes the arguments, and take far fewer schemas.
+const (
+	OpenAI          API = "openai"
+	OpenAIStrict    API = "openai-strict"
+	Anthropic       API = "anthropic"
+	AnthropicStrict API = "anthropic-strict"
+	Gemini          API = "gemini"
+)
+
+// APIs returns all of them, in a fixed order.
+func APIs() []API { return []API{OpenAI, OpenAIStrict, Anthropic, AnthropicStrict, Gemini} }
+
+var (
+	everywhere = APIs()
+	openAI     = []API{OpenAI, OpenAIStrict}
+	anthropic  = []API{Anthropic, AnthropicStrict}
+	gemini     = []API{Gemini}
+	strict     = []API{OpenAIStrict, AnthropicStrict}
+)
+
+// Strict reports whether the API holds the model to the schema.
+func (a API) Strict() bool { return slices.Contains(strict, a) }
+
+// A Tool is what an agent passes on to a model.
+type Tool struct {
+	// Name is the tool's name as clients see it: its operation id.
+	Name        string
+	Description string
+	// Parameters is the JSON Schema of the arguments.
+	Parameters json.RawMessage
+}
+
+// A Reason is why some APIs refuse a tool.
+type Reason struct {
+	// APIs are those that refuse it. It is empty where no API does, but a client in front of them.
+	APIs []API `json:"apis"`
+	// Rule is a stable word.
+	Rule string `json:"rule"`
+	// Place is the path from the tool's declaration to what is refused, such as "parameters/properties/a".
+	Place string `json:"place"`
+	// Message says what is wrong and what to do.
+	Message string `json:"message"`
+}
+
+// Usual reports whether the reason matters to every user of the tool, and not only to those who ask for strict mode.
+func (r Reason) Usual() bool {
+	return len(r.APIs) == 0 || slices.ContainsFunc(r.APIs, func(a API) bool { return !a.Strict() })
+}
+
+// Takers returns the APIs that have no reason to refuse a tool.
+func Takers(reasons []Reason) []API {
+	return slices.DeleteFunc(APIs(), func(a API) bool {
+		return slices.ContainsFunc(reasons, func(r Reason) bool { return slices.Contains(r.APIs, a) })
+	})
+}
+
+// The rules. Those that a lint of the schema has, too, bear its names.
+const (
+	ruleToolName    = "tool-name"   // the tool's name
+	ruleDescription = "description" // the tool's description
+	ruleRoot        = "root-object" // the top of the schema
+	ruleName        = "name"        // an argument's name
+	ruleItems       = "array-items" // arrays that don't say of what
+	ruleSibling     = "ref-sibling" // $ref beside other members
+	ruleStrict      = "strict"      // what only the strict APIs refuse
+)
+
+const (
+	// maxReasons is how many reasons a tool can have. An author corrects the first ones first.
+	maxReasons = 50
+	// maxDescription is the longest description in characters.
+	maxDescription = 1024
+	// maxPrefixed is the longest name that still fits with "mcp__toolsrv__" before it into 64 characters.
+	maxPrefixed = 64 - len("mcp__toolsrv__")
+)
+
+var (
+	toolName       = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
+	argumentName   = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)
+	identifier     = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,63}$`)
+	beginsAsLetter = regexp.MustCompile(`^[A-Za-z_]`)
+)
+
+// Check returns why which APIs refuse the tool, 50 reasons at most.
+func Check(t Tool) []Reason {
+	j := judge{}
+	j.at("name", func() { j.name(t.Name) })
+	j.at("description", func() {
+		if n := utf8.RuneCountInString(t.Description); n > maxDescription {
+			j.add(openAI, ruleDescription, "it has %d characters, %d are accepted: shorten it, and describe arguments in their own descriptions", n, maxDescription)
+		}
+	})
+	var schema any
+	if err := json.Unmarshal(t.Parameters, &schema); err != nil {
+		schema = nil // and so not an object
+	}
+	j.at("parameters", func() { j.parameters(schema) })
+	return j.reasons
+}
+
+// name judges the tool's name.
+func (j *judge) name(name string) {
+	switch {
+	case !toolName.MatchString(name):
+		j.add(everywhere, ruleToolName, "%q is not 1 to 64 of the characters A-Z a-z 0-9 _ -: rename the tool or its namespace", text.Short(name))
+	case len(name) > maxPrefixed:
+		j.add(nil, ruleToolName, "%d characters are too many once Claude Code or Cursor has put the server's name before them: shorten the namespace and the name to %d together", len(name), maxPrefixed)
+	}
+	if !beginsAsLetter.MatchString(name) {
+		j.add(gemini, ruleToolName, "it begins with neither a letter nor _: rename the tool or its namespace")
+	}
+}
+
+// A judge goes through one tool.
+type judge struct {
+	path    []string // to where it is
+	reasons []Reason
+	size    size
+	refs    references
+}
+
+// at calls f one step below.
+func (j *judge) at(token string, f func()) {
+	j.path = append(j.path, token)
+	f()
+	j.path = j.path[:len(j.path)-1]
+}
+
+func (j *judge) add(apis []API, rule, format string, args ...any) {
+	if len(j.reasons) >= maxReasons {
+		return
+	}
+	tokens := make([]string, len(j.path))
+	for i, token := range j.path {
+		tokens[i] = strings.NewReplacer("~", "~0", "/", "~1").Replace(text.Short(token))
+	}
+	j.reasons = append(j.reasons, Reason{apis, rule, strings.Join(tokens, "/"), fmt.Sprintf(format, args...)})
+}

@@ -1,0 +1,69 @@
+// Package progress thins what a call reports of its progress, so that everyone who hears it may rely on what MCP demands of it:
+// each report says more than the one before, and few come in a second.
+package progress
+
+import (
+	"math"
+	"strings"
+	"time"
+
+	"github.com/toolsrv/toolsrv/internal/text"
+)
+
+// MaxMessage is the size in bytes up to which a report's message is told.
+const MaxMessage = 1 << 10
+
+// No more than ten reports are told in any second: those that the pace allows are one each 170 ms, four of them at once, which
+// makes nine; and the last one, at the end. Three can come at once at any time, so that a tool with a few steps has each of them
+// told. The fourth is kept for a report that would have to wait while the tool does.
+const (
+	pace  = 170 * time.Millisecond
+	ahead = 2 * pace // by how much reports may be early
+	spare = pace     // by how much more where the tool is about to wait
+)
+
+// Reports are those of one call. The zero value is ready for use. Reports are for one goroutine at a time.
+type Reports struct {
+	begun       bool
+	waits       bool      // the newest report is not told yet
+	next        time.Time // when the next one would be told, if none were ever early
+	done, total float64   // the newest report
+	message     []byte
+}
+
+// Add takes a report. It is dropped where done is less than 0, not finite, or not more than before. A total that is not finite, or
+// less than done, counts as unknown. A report that waits is replaced.
+func (r *Reports) Add(done, total float64, message []byte) (added bool) {
+	if math.IsNaN(done) || math.IsInf(done, 0) || done < 0 || r.begun && done <= r.done {
+		return false
+	}
+	if math.IsNaN(total) || math.IsInf(total, 0) || total < done {
+		total = 0
+	}
+	r.begun, r.waits = true, true
+	r.done, r.total = math.Abs(done), math.Abs(total) // -0 is 0
+	r.message = append(r.message[:0], message[:min(len(message), MaxMessage+1)]...)
+	return true
+}
+
+// Due reports whether a report is to be told now. about says that the call is about to wait.
+func (r *Reports) Due(now time.Time, about bool) bool {
+	early := ahead
+	if about {
+		early += spare
+	}
+	return r.waits && !now.Before(r.next.Add(-early))
+}
+
+// Take returns the report that waits, which counts as told then; ok is false where there is none.
+func (r *Reports) Take(now time.Time) (done, total float64, message string, ok bool) {
+	if !r.waits {
+		return 0, 0, "", false
+	}
+	r.waits = false
+	if r.next.Before(now) {
+		r.next = now
+	}
+	r.next = r.next.Add(pace)
+	return r.done, r.total, text.Clip(strings.ToValidUTF8(string(r.message), "\uFFFD"), MaxMessage), true
+}

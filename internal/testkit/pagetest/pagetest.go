@@ -1,0 +1,181 @@
+// Package pagetest runs what a page of docs/ shows, as its reader would.
+//
+// A block of a page is run by its language: `sh` is a script that must succeed, and `console` holds commands after "$ " with
+// what they print, where "..." stands for anything. A block with a file's name after its language, such as "```python
+// hello.py", is that file. All of a page runs in one folder, in the order of the page.
+package pagetest
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/toolsrv/toolsrv/internal/testkit"
+)
+
+// serving is how a page starts a server: at the end of a script.
+const serving = "toolsrv openapi --config toolsrv.toml\n"
+
+// A Block is one of a page's, between fences.
+type Block struct {
+	Language string
+	File     string // the name that stands after the language; "": none
+	Text     string
+}
+
+var fences = regexp.MustCompile("(?ms)^```(\\w*) ?([^\n`]*)\n(.*?)^```$")
+
+// Blocks returns what stands between the fences of a page.
+func Blocks(page string) (blocks []Block) {
+	for _, m := range fences.FindAllStringSubmatch(page, -1) {
+		blocks = append(blocks, Block{m[1], m[2], m[3]})
+	}
+	return blocks
+}
+
+// Pattern returns what an output has to match: the text, where "..." stands for anything, and space before it, too.
+func Pattern(text string) *regexp.Regexp {
+	parts := strings.Split(strings.TrimSpace(text), "...")
+	for i, part := range parts {
+		if i < len(parts)-1 {
+			part = strings.TrimRight(part, " ")
+		}
+		if i > 0 {
+			part = strings.TrimLeft(part, " ")
+		}
+		parts[i] = regexp.QuoteMeta(part)
+	}
+	return regexp.MustCompile(`(?s)^\s*` + strings.Join(parts, ".*") + `\s*$`)
+}
+
+// Steps returns the commands of a console, each with what it prints.
+func Steps(console string) (steps [][2]string) {
+	for _, step := range strings.Split(strings.TrimPrefix(console, "$ "), "\n$ ") {
+		command, want, _ := strings.Cut(step, "\n")
+		steps = append(steps, [2]string{command, want})
+	}
+	return steps
+}
+
+// A Shell runs commands in a folder of its own, with the toolsrv of this source in its PATH, which makes projects with the
+// SDKs of this source.
+type Shell struct {
+	Dir string
+	Env []string
+
+	t      *testing.T
+	server string // its address, once a page has started one
+}
+
+// NewShell builds toolsrv, which makes it one for tests that may build.
+func NewShell(t *testing.T) *Shell {
+	t.Helper()
+	testkit.NeedBuild(t, "go", "sh")
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	bin := t.TempDir()
+	cmd := exec.CommandContext(t.Context(), "go", "build", "-ldflags", "-X 'github.com/toolsrv/toolsrv/cmd/toolsrv/command.sdk="+root+"/sdk'",
+		"-o", filepath.Join(bin, "toolsrv"), "./cmd/toolsrv")
+	cmd.Dir = root
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("build toolsrv: %v\n%s", err, out)
+	}
+	return &Shell{t: t, Dir: t.TempDir(), Env: append(os.Environ(), "GOWORK=off", "GOFLAGS=-mod=mod", "GOPROXY=off",
+		"PATH="+bin+string(os.PathListSeparator)+os.Getenv("PATH"))}
+}
+
+// Command returns a command that has not been started.
+func (s *Shell) Command(script string) *exec.Cmd {
+	cmd := exec.CommandContext(s.t.Context(), "sh", "-c", script)
+	cmd.Dir, cmd.Env = s.Dir, s.Env
+	return cmd
+}
+
+// Run returns what a command prints, the two outputs as a terminal shows them. It may fail: a page shows that, too.
+func (s *Shell) Run(command string) string {
+	s.t.Helper()
+	out, err := s.Command(command).CombinedOutput()
+	if _, failed := err.(*exec.ExitError); err != nil && !failed {
+		s.t.Fatalf("%s: %v", command, err)
+	}
+	return string(out)
+}
+
+// Follow runs a page. What comes out of replace takes the place of the page's text, so that a test can have it use what is beside
+// it and not what was released.
+func (s *Shell) Follow(page string, replace *strings.Replacer) {
+	s.t.Helper()
+	text := string(testkit.Read(s.t, filepath.Join("../../docs", page)))
+	for _, block := range Blocks(replace.Replace(text)) {
+		switch {
+		case block.File != "":
+			file := filepath.Join(s.Dir, filepath.FromSlash(block.File))
+			if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(file, []byte(block.Text), 0o600)); err != nil {
+				s.t.Fatal(err)
+			}
+		case block.Language == "sh" && strings.HasSuffix(block.Text, serving):
+			s.serve(page, block.Text)
+		case block.Language == "sh":
+			if out, err := s.Command("set -eu\n" + block.Text).CombinedOutput(); err != nil {
+				s.t.Fatalf("the commands of docs/%s: %v\n%s\n%s", page, err, block.Text, out)
+			}
+		case block.Language == "console":
+			for _, step := range Steps(block.Text) {
+				s.Compare(page, step[0], step[1])
+			}
+		}
+	}
+}
+
+// Compare runs a command of a page. One that asks the server is repeated: files are taken up within a second.
+func (s *Shell) Compare(page, command, want string) {
+	s.t.Helper()
+	asks := strings.Contains(command, "localhost:8000") && s.server != ""
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
+		got := s.Run(strings.ReplaceAll(command, "localhost:8000", s.server))
+		if Pattern(want).MatchString(got) {
+			return
+		}
+		if !asks || time.Now().After(deadline) {
+			s.t.Errorf("docs/%s says\n$ %s\n%s\nbut it prints\n%s", page, command, want, got)
+			return
+		}
+	}
+}
+
+// serve starts the server of a page on a port of its own, until the test ends.
+func (s *Shell) serve(page, script string) {
+	s.t.Helper()
+	server := s.Command("set -eu\n" + strings.TrimSuffix(script, serving) + "exec " + strings.TrimSuffix(serving, "\n") + " --address 127.0.0.1:0")
+	log, err := server.StderrPipe()
+	if err == nil {
+		err = server.Start()
+	}
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(func() {
+		_ = server.Process.Kill() // it may be gone
+		_ = server.Wait()
+	})
+	address := regexp.MustCompile(`"msg":"listening","address":"([^"]+)"`)
+	var seen bytes.Buffer
+	for lines := bufio.NewScanner(io.TeeReader(log, &seen)); lines.Scan(); {
+		if m := address.FindStringSubmatch(lines.Text()); m != nil {
+			s.server = m[1]
+			go io.Copy(io.Discard, log) // until the process ends
+			return
+		}
+	}
+	s.t.Fatalf("the server of docs/%s does not say where it listens:\n%s", page, seen.String())
+}

@@ -1,0 +1,54 @@
+package testkit
+
+import (
+	"bytes"
+	"io"
+	"net/http"
+)
+
+// A Repeated is a request that can be served over and over, at no cost of its own, so that what is measured is the handler's.
+type Repeated struct {
+	// Written is how many bytes of bodies the handler has written, of all answers together.
+	Written int
+
+	request *http.Request
+	text    []byte
+	body    *bytes.Reader // nil: the request has none
+	header  http.Header
+	status  int
+}
+
+var _ http.ResponseWriter = (*Repeated)(nil)
+
+// Repeat returns a request that reads the body of r again each time. It uses r.
+func Repeat(r *http.Request) *Repeated {
+	p := &Repeated{request: r, header: http.Header{}}
+	if r.ContentLength > 0 {
+		p.text, _ = io.ReadAll(r.Body)
+		p.body = bytes.NewReader(p.text)
+		r.Body = io.NopCloser(p.body)
+	}
+	return p
+}
+
+// Serve has h serve the request, and returns the status.
+func (p *Repeated) Serve(h http.Handler) int {
+	if p.body != nil {
+		p.body.Reset(p.text)
+	}
+	clear(p.header)
+	h.ServeHTTP(p, p.request)
+	return p.status
+}
+
+// Header returns the header of the answer.
+func (p *Repeated) Header() http.Header { return p.header }
+
+// WriteHeader notes the status.
+func (p *Repeated) WriteHeader(status int) { p.status = status }
+
+// Write counts what is written.
+func (p *Repeated) Write(b []byte) (int, error) {
+	p.Written += len(b)
+	return len(b), nil
+}

@@ -1,0 +1,126 @@
+package sandbox
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+
+	"github.com/tetratelabs/wazero"
+
+	"github.com/toolsrv/toolsrv/runtime/wasmbin"
+)
+
+// A bundle is what a module has besides its engine: a data segment, which is written when the engine has been initialised.
+type bundle struct {
+	address uint32
+	source  source // guarded by module.mu
+}
+
+// newBundle returns a copy of a bundle.
+func newBundle(b wasmbin.Bundle) *bundle {
+	return &bundle{b.Address, source{bytes: bytes.Clone(b.Content), size: len(b.Content)}}
+}
+
+// sumOfBundle returns the sum of a module with that engine and that bundle. It begins with what no section does, so that it is no sum
+// of a module's sections.
+func sumOfBundle(engine sum, b wasmbin.Bundle) (of sum) {
+	h := sha256.New()
+	h.Write([]byte{0xff})
+	h.Write(engine[:])
+	h.Write(binary.LittleEndian.AppendUint32(nil, b.Address))
+	h.Write(b.Content)
+	h.Sum(of[:0])
+	return of
+}
+
+// writeBundle puts the module's bundle into the memory of an instance. The error is an *Error.
+func (m *module) writeBundle(i *instance) error {
+	if m.bundle == nil {
+		return nil
+	}
+	m.mu.Lock()
+	s := m.bundle.source
+	m.mu.Unlock()
+	content, err := s.plain()
+	if err != nil {
+		return internal(fmt.Errorf("unpack the bundle: %w", err))
+	}
+	b := i.memory.linear.Bytes()
+	if uint64(m.bundle.address)+uint64(len(content)) > uint64(len(b)) {
+		return &Error{Outcome: ToolTrapped, Message: fmt.Sprintf("The tool broke: its bundle (%d bytes at %d) does not fit into its memory of %d bytes.",
+			len(content), m.bundle.address, len(b))}
+	}
+	copy(b[m.bundle.address:], content)
+	return nil
+}
+
+// basis returns a hold on the snapshot of the module's engine, just before it gets a bundle: all modules of the engine begin with it.
+// It is nil where the module has none, and where the engine does not start within the memory that the run may have. The first run
+// makes it, within its limits, while others wait. The error is an *Error.
+func (m *module) basis(ctx context.Context, native wazero.CompiledModule, r *run) (*snapshot, error) {
+	c := m.code
+	if m.bundle == nil || c.rewritten.Fresh != "" {
+		return nil, nil
+	}
+	for {
+		c.mu.Lock()
+		s, basing := c.base, c.basing
+		first := s == nil && basing == nil
+		switch {
+		case s != nil:
+			s.holds.Add(1)
+		case first:
+			c.basing = make(chan struct{})
+		}
+		c.mu.Unlock()
+		switch {
+		case s != nil && s.size() > r.limits.Memory:
+			m.engine.drop(s)
+			return nil, nil
+		case s != nil:
+			return s, nil
+		case first:
+			return m.makeBase(ctx, native, r)
+		}
+		select {
+		case <-basing:
+		case <-ctx.Done():
+			return nil, notBegun(ctx, "the tool to be started", r.limits.Timeout)
+		}
+	}
+}
+
+// makeBase makes what basis returns. One call at a time does this, while c.basing has others wait.
+func (m *module) makeBase(ctx context.Context, native wazero.CompiledModule, r *run) (s *snapshot, err error) {
+	c := m.code
+	defer func() {
+		c.mu.Lock()
+		if s != nil {
+			s.holds.Add(1)
+			c.base = s
+		}
+		close(c.basing)
+		c.basing = nil
+		c.mu.Unlock()
+	}()
+	i, err := m.instantiate(ctx, r, native, nil)
+	if err != nil {
+		return nil, err
+	}
+	err = m.within(r, i, m.initialize)
+	if err != nil || i.adapted { // an engine's state must not be due to one tool's limit
+		m.discard(i)
+		return nil, err
+	}
+	taken, err := i.takeSnapshot()
+	if err == nil {
+		i.claimed -= taken.resident() // as in first
+	}
+	m.discard(i)
+	if err != nil {
+		return nil, failed(err)
+	}
+	return taken, nil
+}

@@ -1,0 +1,68 @@
+# Where engines are built, and kept: outside the checkout, so that a second clone, or a build machine, need not build them again. The
+# builds of engines read this file; whoever does sets TOP to the checkout. $TOOLSRV_ENGINES is another place for it.
+engines=${TOOLSRV_ENGINES:-${XDG_CACHE_HOME:-$HOME/.cache}/toolsrv/engines}
+zig_version=0.17.1
+
+# digest prints a digest of files, in the order that they are given, and of standard input.
+digest() {
+	{ cat; for file in "$@"; do sha256sum <"$file"; done; } | sha256sum | cut -c 1-12
+}
+
+# stage KEY COMMAND... makes the folder KEY of the cache, unless it is there: COMMAND is given an empty folder to fill. Where several
+# builds want the same, one makes it and the others wait. What nobody has asked for in 60 days goes. Where ENGINES_CACHED is set,
+# nothing is made.
+stage() {
+	key=$1
+	shift
+	if [ -n "${ENGINES_CACHED-}" ] && [ ! -d "$engines/$key" ]; then
+		echo "$key is not in the cache of engines" >&2
+		return 1
+	fi
+	mkdir -p "$engines"
+	(
+		set -e
+		if command -v flock >/dev/null; then
+			exec 9>"$engines/$key.lock"
+			flock 9
+		fi
+		if [ ! -d "$engines/$key" ]; then
+			rm -rf "$engines/$key.tmp"
+			mkdir "$engines/$key.tmp"
+			"$@" "$engines/$key.tmp" # not in a condition, where set -e would let it go on after an error
+			mv "$engines/$key.tmp" "$engines/$key"
+			find "$engines" -mindepth 1 -maxdepth 1 -mtime +60 -exec rm -rf {} +
+		fi
+		touch "$engines/$key"
+	)
+}
+
+# zig is the compiler: it brings clang, the linker and a C library for WASI, and needs no root to be installed.
+zig_stage=zig-$zig_version
+zig() {
+	"$engines/$zig_stage/bin/python" -m ziglang "$@"
+}
+
+setup_zig() {
+	python3 -m venv "$1"
+	"$1/bin/pip" install --quiet --disable-pip-version-check "ziglang==$zig_version" || unreachable "ziglang $zig_version" "PyPI (${PIP_INDEX_URL:-https://pypi.org/simple})"
+}
+
+# unreachable WHAT WHERE ends a build that needs what could not be fetched. Where UNREACHABLE names a file, as in .ci/run, that has the
+# sentence, too.
+unreachable() {
+	echo "$1 could not be fetched from $2: is it reachable from here?" | tee -a "${UNREACHABLE:-/dev/null}" >&2
+	return 1
+}
+
+# fetch_crate NAME VERSION SHA256 FOLDER has cargo fetch a crate, and moves what is in it to FOLDER.
+fetch_crate() {
+	mkdir -p "$4.fetch/src" && : >"$4.fetch/src/lib.rs"
+	printf '[package]\nname = "fetch"\nversion = "0.0.0"\nedition = "2021"\n[dependencies]\n%s = "=%s"\n[workspace]\n' "$1" "$2" >"$4.fetch/Cargo.toml"
+	(cd "$4.fetch" && cargo vendor --quiet vendor >/dev/null) || unreachable "the crate $1 $2" "crates.io (https://index.crates.io)"
+	if ! grep -q "\"package\":\"$3\"" "$4.fetch/vendor/$1/.cargo-checksum.json"; then
+		echo "the crate $1 $2 is not the one whose SHA-256 is $3" >&2
+		return 1
+	fi
+	mv "$4.fetch/vendor/$1" "$4"
+	rm -rf "$4.fetch"
+}

@@ -1,0 +1,47 @@
+// For tests that run natively: call a tool as the server does, with JSON. index.d.ts and testing.d.ts say what each of these is.
+import { observe } from "#host";
+import { isDeepStrictEqual } from "node:util";
+import { fill } from "./defaults.js";
+import { definitionOf } from "./tool.js";
+
+function definitionFrom(tool) {
+  const definition = typeof tool === "function" ? tool[definitionOf] : undefined;
+  if (definition === undefined) {
+    throw new TypeError("this is not a tool: pass what tool({ … }) returned");
+  }
+  return definition;
+}
+
+export async function call(tool, args = {}, options = {}) {
+  const { parameters } = definitionFrom(tool);
+  const given = JSON.parse(typeof args === "string" ? args : JSON.stringify(args));
+  fill(given, parameters);
+  const end = options.timeLeft === undefined ? undefined : Date.now() + options.timeLeft;
+  const before = observe({
+    log: options.log ?? (() => {}),
+    progress: options.progress,
+    deadline: () => (end === undefined ? 0 : Math.max(1, end - Date.now())),
+  });
+  try {
+    const text = JSON.stringify(await tool(given));
+    return text === undefined ? null : JSON.parse(text);
+  } finally {
+    observe(before);
+  }
+}
+
+export async function examples(...tools) {
+  for (const tool of tools) {
+    const definition = definitionFrom(tool);
+    const name = definition.name ?? tool.name;
+    if (!definition.examples?.length) {
+      throw new Error(`tool ${name} has no examples: add examples: [{ arguments: { … }, result: … }]`);
+    }
+    for (const example of definition.examples) {
+      const got = await call(tool, example.arguments);
+      if (Object.hasOwn(example, "result") && !isDeepStrictEqual(got, JSON.parse(JSON.stringify(example.result)))) {
+        throw new Error(`tool ${name}, example ${JSON.stringify(example.arguments)}: got ${JSON.stringify(got)}, want ${JSON.stringify(example.result)}`);
+      }
+    }
+  }
+}

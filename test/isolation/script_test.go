@@ -1,0 +1,120 @@
+// Package isolation_test attacks the interpreters with scripts: what a call leaves behind is gone in the next one, and what has no end
+// ends at a limit. It needs the engines: make engines.
+package isolation_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/toolsrv/toolsrv/internal/testkit"
+	"github.com/toolsrv/toolsrv/internal/testkit/enginetest"
+	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
+	"github.com/toolsrv/toolsrv/runtime/abi1"
+	"github.com/toolsrv/toolsrv/runtime/limits"
+	"github.com/toolsrv/toolsrv/runtime/sandbox"
+	"github.com/toolsrv/toolsrv/wasmtools/script/engine"
+)
+
+func TestMain(m *testing.M) { testkit.Main(m, "wazero", "runtime/sandbox.") }
+
+// A language is one of those that scripts are written in.
+type language struct {
+	name   string
+	script string // the name of a script
+}
+
+var (
+	python     = language{"python", "script.py"}
+	javascript = language{"javascript", "script.js"}
+)
+
+// need returns the language's engine, or skips the test where this binary has none.
+func (l language) need(t testing.TB) *engine.Engine {
+	t.Helper()
+	return enginetest.Open(t, l.name)
+}
+
+// write makes a module of a script.
+func (l language) write(source string) ([]byte, error) {
+	e, err := engine.Carried().Open(l.name)
+	if err != nil {
+		return nil, err
+	}
+	return e.Append([]engine.File{{Name: l.script, Data: []byte(source)}})
+}
+
+// load loads a script.
+func (l language) load(t testing.TB, host *sandbox.Engine, source string) *sandbox.Program {
+	t.Helper()
+	l.need(t)
+	module, err := l.write(source)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := sandboxtest.Load(t, host, module)
+	if err := p.Compile(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := call(t, p, "{}", ample); err != nil { // which starts it
+		t.Fatal(err)
+	}
+	return p
+}
+
+// shared is the sandbox of the tests that run at the same time, with a script in each language that keeps its engine's code: it takes
+// seconds to compile.
+var shared struct {
+	sync.Mutex
+	host  *sandbox.Engine
+	users int
+}
+
+// host returns a sandbox that other tests use, too.
+func host(t testing.TB) *sandbox.Engine {
+	t.Helper()
+	shared.Lock()
+	defer shared.Unlock()
+	if shared.users == 0 {
+		h, err := sandbox.New(context.Background(), sandbox.Config{Imports: abi1.Sets()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		shared.host = h
+		for _, l := range []language{python, javascript} {
+			if module, err := l.write(well[l]); err == nil {
+				if _, err := h.Load(module, abi1.Modules()...); err != nil { // closed with the sandbox
+					t.Error(err)
+				}
+			}
+		}
+	}
+	shared.users++
+	t.Cleanup(func() {
+		shared.Lock()
+		defer shared.Unlock()
+		if shared.users--; shared.users == 0 {
+			if err := shared.host.Close(context.Background()); err != nil {
+				t.Errorf("close the sandbox: %v", err)
+			}
+		}
+	})
+	return shared.host
+}
+
+// well are scripts that answer.
+var well = map[language]string{
+	python:     "from toolsrv import tool\n@tool\ndef f() -> str:\n    \"\"\"Answers.\"\"\"\n    return 'well'\n",
+	javascript: "import { tool } from 'toolsrv';\nexport const f = tool({ description: 'Answers.', run: () => 'well' });\n",
+}
+
+// ample are limits that nothing here should come near to.
+var ample = limits.Limits{Timeout: time.Minute, Concurrency: 1}
+
+// call calls the only tool of a script.
+func call(t testing.TB, p *sandbox.Program, input string, l limits.Limits) (string, error) {
+	t.Helper()
+	output, err := p.Tool("script", 0, l).Call(t.Context(), sandbox.CallSpec{Input: []byte(input)})
+	return string(output), err
+}

@@ -1,0 +1,92 @@
+// Package pages_test runs all commands of the pages for authors of tools, one page for each language, and compares what they
+// print with what the pages show. That for Rust is run by test/rust.
+package pages_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/toolsrv/toolsrv/internal/testkit"
+	"github.com/toolsrv/toolsrv/internal/testkit/enginetest"
+	"github.com/toolsrv/toolsrv/internal/testkit/pagetest"
+)
+
+func TestPages(t *testing.T) {
+	t.Parallel()
+	testkit.NeedBuild(t, "curl")
+	for _, page := range []string{"tools.md", "go.md", "other-languages.md"} {
+		t.Run(page, func(t *testing.T) {
+			t.Parallel()
+			s := pagetest.NewShell(t)
+			s.Follow(page, released(t))
+		})
+	}
+}
+
+// TestPythonPage also runs the page's test, by an ordinary Python.
+func TestPythonPage(t *testing.T) {
+	t.Parallel()
+	testkit.NeedBuild(t)
+	enginetest.Need(t, "python")
+	s := pagetest.NewShell(t)
+	s.Follow("python.md", strings.NewReplacer())
+	if _, err := exec.LookPath("python3"); err != nil {
+		t.Skipf("there is no python3 to run the page's test with: %v", err)
+	}
+	s.Env = append(s.Env, "PYTHONDONTWRITEBYTECODE=1", "PYTHONPATH="+absolute(t, "../../sdk/python"))
+	const program = `import test_search as tests; ran = [test() for name, test in vars(tests).items() if name.startswith("test_")]; print(len(ran), "ran")`
+	s.Compare("python.md", "python3 -c '"+program+"'", "2 ran")
+}
+
+// TestJavaScriptPage also runs the page's test, by Node. The packages are those of the examples.
+func TestJavaScriptPage(t *testing.T) {
+	t.Parallel()
+	testkit.NeedBuild(t)
+	enginetest.Need(t, "javascript")
+	packages := absolute(t, "../../examples/node_modules")
+	if _, err := os.Stat(packages); err != nil {
+		t.Skip("there are no packages of npm: make examples-npm installs them")
+	}
+	s := pagetest.NewShell(t)
+	s.Follow("javascript.md", strings.NewReplacer("npm install zod\n", "ln -s "+packages+" node_modules\n"))
+	if _, err := exec.LookPath("node"); err != nil {
+		t.Skipf("there is no node to run the page's test with: %v", err)
+	}
+	s.Compare("javascript.md", "node --test stock.test.js", "...pass 1...fail 0...")
+}
+
+func absolute(t *testing.T, path string) string {
+	t.Helper()
+	path, err := filepath.Abs(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// released returns what replaces the SDKs that were released last by those beside the pages.
+func released(t *testing.T) *strings.Replacer {
+	t.Helper()
+	const sdk = "github.com/toolsrv/toolsrv/sdk/go"
+	return strings.NewReplacer("go get "+sdk+"\n", "go mod edit -require="+sdk+"@v0.1.0 -replace="+sdk+"="+absolute(t, "../../sdk/go")+"\n")
+}
+
+// TestPageOfEachLanguage makes sure that tools.md leads to a page for each language, and each page back.
+func TestPageOfEachLanguage(t *testing.T) {
+	t.Parallel()
+	common := string(testkit.Read(t, "../../docs/tools.md"))
+	for _, page := range []string{"python.md", "javascript.md", "go.md", "rust.md", "other-languages.md"} {
+		if !strings.Contains(common, "]("+page+")") {
+			t.Errorf("docs/tools.md does not link to %s", page)
+		}
+		text, err := os.ReadFile(filepath.Join("../../docs", page))
+		if err != nil {
+			t.Error(err)
+		} else if !strings.Contains(string(text), "](tools.md") {
+			t.Errorf("docs/%s does not link to tools.md", page)
+		}
+	}
+}

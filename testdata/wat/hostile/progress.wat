@@ -1,0 +1,56 @@
+;; Reports progress: tool 0 for ever, 1 in numbers that make no sense, 2 with a message outside the memory, 3 with one that is
+;; too long and not UTF-8. 4 to 7 report four times at once, of which the last comes too soon, and then 4 sleeps for 2 s, 5 spins,
+;; 6 traps, and 7 returns. The start reports, too.
+(module
+  (import "toolsrv_v1" "progress" (func $progress (param f64 f64 i32 i32)))
+  (import "toolsrv_v1" "output_write" (func $output_write (param i32 i32)))
+  (import "wasi_snapshot_preview1" "poll_oneoff" (func $poll_oneoff (param i32 i32 i32 i32) (result i32)))
+  (memory (export "memory") 1)
+  (data (i32.const 0) "0stepabc")
+  (func (export "toolsrv_warm") (call $progress (f64.const 100) (f64.const 100) (i32.const 1) (i32.const 4)))
+  (func $report (param $done f64) (call $progress (local.get $done) (f64.const 10) (i32.const 1) (i32.const 4)))
+  (func $flood (local $n f64)
+    (loop $on
+      (local.set $n (f64.add (local.get $n) (f64.const 1)))
+      (call $report (local.get $n))
+      (br $on)))
+  (func $senseless
+    (call $report (f64.const nan))
+    (call $report (f64.const inf))
+    (call $report (f64.const -inf))
+    (call $report (f64.const -1))
+    (call $progress (f64.const -0) (f64.const nan) (i32.const 5) (i32.const 1))
+    (call $report (f64.const 0))
+    (call $progress (f64.const 1) (f64.const inf) (i32.const 6) (i32.const 1))
+    (call $report (f64.const 0.5))
+    (call $report (f64.const 1))
+    (call $progress (f64.const 2) (f64.const 1.5) (i32.const 7) (i32.const 1))
+    (call $report (f64.const nan)))
+  (func $long (local $at i32)
+    (local.set $at (i32.const 4096))
+    (loop $fill ;; é, from an odd place, so that the bound splits one
+      (i32.store16 (local.get $at) (i32.const 0xa9c3))
+      (local.set $at (i32.add (local.get $at) (i32.const 2)))
+      (br_if $fill (i32.lt_u (local.get $at) (i32.const 12288))))
+    (call $progress (f64.const 1) (f64.const 0) (i32.const 4097) (i32.const 8000)))
+  (func $burst
+    (call $report (f64.const 1))
+    (call $report (f64.const 2))
+    (call $report (f64.const 3))
+    (call $report (f64.const 4)))
+  (func (export "toolsrv_call") (param $tool i32) (result i32)
+    (call $output_write (i32.const 0) (i32.const 1))
+    (if (i32.eqz (local.get $tool)) (then (call $flood)))
+    (if (i32.eq (local.get $tool) (i32.const 1)) (then (call $senseless)))
+    (if (i32.eq (local.get $tool) (i32.const 2)) (then (call $progress (f64.const 1) (f64.const 0) (i32.const 65530) (i32.const 7))))
+    (if (i32.eq (local.get $tool) (i32.const 3)) (then (call $long)))
+    (if (i32.ge_u (local.get $tool) (i32.const 4)) (then (call $burst)))
+    (if (i32.eq (local.get $tool) (i32.const 4))
+      (then
+        (i64.store (i32.const 1024) (i64.const 0))
+        (i32.store (i32.const 1040) (i32.const 1)) ;; the monotonic clock
+        (i64.store (i32.const 1048) (i64.const 2000000000))
+        (drop (call $poll_oneoff (i32.const 1024) (i32.const 2048) (i32.const 1) (i32.const 3000)))))
+    (if (i32.eq (local.get $tool) (i32.const 5)) (then (loop $on (br $on))))
+    (if (i32.eq (local.get $tool) (i32.const 6)) (then (unreachable)))
+    (i32.const 0)))

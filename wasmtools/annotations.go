@@ -1,0 +1,125 @@
+package wasmtools
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/toolsrv/toolsrv/internal/jsontree"
+)
+
+// Annotations are what an author says of a tool's effects, for clients that ask a person before they call it. They are hints:
+// nothing makes a tool keep to them. Nil means that the author does not say.
+type Annotations struct {
+	// ReadOnly means that the tool changes nothing outside of itself.
+	ReadOnly *bool `json:"readOnly,omitempty"`
+	// Destructive means that the tool may overwrite or delete something; a tool that changes things, but is not destructive,
+	// only adds. A tool can't be both read-only and destructive.
+	Destructive *bool `json:"destructive,omitempty"`
+	// Idempotent means that a second call with the same arguments has no further effect.
+	Idempotent *bool `json:"idempotent,omitempty"`
+	// OpenWorld means that the tool deals with what is outside of the service, as a search of the web does.
+	OpenWorld *bool `json:"openWorld,omitempty"`
+}
+
+// annotationMembers are the members of annotations, in the order in which they are best written.
+var annotationMembers = []string{"readOnly", "destructive", "idempotent", "openWorld"}
+
+// check reports what is wrong with the annotations, or nil.
+func (a Annotations) check() error {
+	if a.ReadOnly != nil && *a.ReadOnly && a.Destructive != nil && *a.Destructive {
+		return errors.New("the tool is both readOnly and destructive: a tool that changes nothing destroys nothing; remove one")
+	}
+	return nil
+}
+
+// MaxTitle is the largest length of a title in characters.
+const MaxTitle = 200
+
+// checkTitle reports what is wrong with a tool's title, or nil. The empty title is none.
+func checkTitle(title string) error {
+	switch {
+	case title == "":
+		return nil
+	case !utf8.ValidString(title):
+		return errors.New("it is not UTF-8")
+	case utf8.RuneCountInString(title) > MaxTitle:
+		return fmt.Errorf("%d characters are more than the %d that are allowed: say the rest in the description", utf8.RuneCountInString(title), MaxTitle)
+	case strings.TrimSpace(title) == "":
+		return errors.New("it is blank: leave it out, or say in a few words what the tool is")
+	case strings.ContainsFunc(title, controls):
+		return errors.New("it has line breaks, or other characters that control how text is shown: write it on one line, without them")
+	}
+	return nil
+}
+
+// controls reports whether a character controls how others are shown: a control character, a separator of lines, or one that
+// turns the direction, with which a title could say something else than it seems to.
+func controls(r rune) bool {
+	return unicode.IsControl(r) || r >= '\u2028' && r <= '\u202e' || r >= '\u2066' && r <= '\u2069'
+}
+
+// checkAppearance reports what is wrong with the members of a tool that clients show or act upon, or nil.
+func (t *Tool) checkAppearance() error {
+	if err := checkTitle(t.Title); err != nil {
+		return fmt.Errorf("title: %w", err)
+	}
+	if err := t.Annotations.check(); err != nil {
+		return fmt.Errorf("annotations: %w", err)
+	}
+	return checkIcons(t.Icons)
+}
+
+// title reads a tool's title.
+func (p part) title() (string, error) {
+	title, err := p.text("title")
+	if err != nil {
+		return "", err
+	}
+	if err := checkTitle(title); err != nil {
+		return "", fmt.Errorf("%s: %w", p.at("title"), err)
+	}
+	return title, nil
+}
+
+// annotations reads a tool's annotations.
+func (p part) annotations() (a Annotations, err error) {
+	if !p.has("annotations") {
+		return a, nil
+	}
+	object, err := p.required("annotations", jsontree.Object, "leave it out where there are none")
+	if err != nil {
+		return a, err
+	}
+	for _, name := range annotationMembers {
+		if hint := name + "Hint"; object.has(hint) { // its name in the Model Context Protocol
+			return a, fmt.Errorf("%s: there is no such member; did you mean %q?", object.at(hint), name)
+		}
+	}
+	if err := object.only(annotationMembers); err != nil {
+		return a, err
+	}
+	for i, to := range []**bool{&a.ReadOnly, &a.Destructive, &a.Idempotent, &a.OpenWorld} {
+		if *to, err = object.boolean(annotationMembers[i]); err != nil {
+			return a, err
+		}
+	}
+	if err := a.check(); err != nil {
+		return a, fmt.Errorf("%s: %w", object.place, err)
+	}
+	return a, nil
+}
+
+// boolean returns the boolean of that name, nil where there is none.
+func (p part) boolean(name string) (*bool, error) {
+	if !p.has(name) {
+		return nil, nil
+	}
+	member, err := p.required(name, jsontree.Bool, "leave it out where it is not known")
+	if err != nil {
+		return nil, err
+	}
+	return new(member.value().Text == "true"), nil
+}

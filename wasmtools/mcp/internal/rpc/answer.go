@@ -1,0 +1,218 @@
+package rpc
+
+import (
+	"encoding/json"
+	"math"
+	"strconv"
+	"time"
+
+	"github.com/toolsrv/toolsrv/internal/jsontree"
+	"github.com/toolsrv/toolsrv/internal/text"
+)
+
+// The codes of JSON-RPC, and those that the protocol adds.
+const (
+	CodeParse              = -32700
+	CodeInvalidRequest     = -32600
+	CodeMethodNotFound     = -32601
+	CodeInvalidParams      = -32602
+	CodeInternal           = -32603
+	CodeHeaderMismatch     = -32020
+	CodeUnsupportedVersion = -32022
+)
+
+// A Fault is an error of the protocol: what is wrong with a message, rather than with a call.
+type Fault struct {
+	Code    int64
+	Message string
+	Data    json.RawMessage // nil: none
+}
+
+// Error returns the message.
+func (f *Fault) Error() string { return f.Message }
+
+// Invalid returns the fault of what is not a request.
+func Invalid(message string) *Fault { return &Fault{Code: CodeInvalidRequest, Message: message} }
+
+// InvalidParams returns the fault of params that the method does not take.
+func InvalidParams(message string) *Fault { return &Fault{Code: CodeInvalidParams, Message: message} }
+
+// Mismatch returns the fault of a header that is missing, is not well-formed or says something else than the body.
+func Mismatch(message string) *Fault {
+	return &Fault{Code: CodeHeaderMismatch, Message: "Header mismatch: " + message}
+}
+
+// NoMethod returns the fault of a method that the server does not have.
+func NoMethod() *Fault { return &Fault{Code: CodeMethodNotFound, Message: "Method not found"} }
+
+// Unsupported returns the fault of a version that the server does not speak. Those that it does are supported.
+func Unsupported(supported []string, requested string) *Fault {
+	data, _ := json.Marshal(struct { // strings only
+		Supported []string `json:"supported"`
+		Requested string   `json:"requested"`
+	}{supported, text.Clip(requested, MaxEcho)})
+	return &Fault{Code: CodeUnsupportedVersion, Message: "Unsupported protocol version", Data: data}
+}
+
+// MaxEcho is how many bytes of a client's word a fault or the log repeats.
+const MaxEcho = 64
+
+// NotReady is the message for a call of a tool that there is not, while some are still being read.
+const NotReady = "There is no tool of this name yet, and some are still being read; try again"
+
+// Breather is the shortest time between two notifications of a change. A hundred files that are dropped in at once are one change
+// to a client.
+const Breather = 250 * time.Millisecond
+
+// KeepAlive is how often a stream without news sends a comment, so that neither a proxy nor the client takes the connection for dead.
+// The caller's token is checked again then.
+const KeepAlive = 25 * time.Second
+
+// How long a client may keep what it was told without asking again, in milliseconds. A client that listens is told of changes at
+// once; the others learn of a new tool after this time.
+const (
+	FreshList     = 5_000
+	FreshDiscover = 60_000
+)
+
+// Scope says who may use what a client keeps: whoever had to show who they are may see other tools than somebody else.
+func Scope(everybody bool) string {
+	if everybody {
+		return "public"
+	}
+	return "private"
+}
+
+// Identity returns the member of a result's _meta that says which server it is.
+func Identity(name, title, version string) string {
+	self, _ := json.Marshal(struct { // strings only
+		Name    string `json:"name"`
+		Title   string `json:"title,omitempty"`
+		Version string `json:"version"`
+	}{name, title, version})
+	return `"` + MetaServer + `":` + string(self)
+}
+
+// AppendHead appends the beginning of a response, up to its result or its error. An id that is not known is nil, and left out.
+func AppendHead(dst, id []byte) []byte {
+	dst = append(dst, `{"jsonrpc":"2.0",`...)
+	if id != nil {
+		dst = append(dst, `"id":`...)
+		dst = append(dst, id...)
+		dst = append(dst, ',')
+	}
+	return dst
+}
+
+// AppendFault appends the response to a request that ended with a fault.
+func AppendFault(dst, id []byte, f *Fault) []byte {
+	return AppendError(AppendHead(dst, id), f)
+}
+
+// AppendError appends what follows the head of a response that is a fault.
+func AppendError(dst []byte, f *Fault) []byte {
+	dst = append(dst, `"error":{"code":`...)
+	dst = strconv.AppendInt(dst, f.Code, 10)
+	dst = append(dst, `,"message":`...)
+	dst = append(dst, jsontree.Quote(f.Message)...)
+	if f.Data != nil {
+		dst = append(dst, `,"data":`...)
+		dst = append(dst, f.Data...)
+	}
+	return append(dst, "}}"...)
+}
+
+// AppendProgress appends a notification of how much of its work a request has done. total is left out where it is 0, and
+// message where it is empty.
+func AppendProgress(dst, token []byte, done, total float64, message string) []byte {
+	dst = append(dst, `{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":`...)
+	dst = append(dst, token...)
+	dst = appendNumber(append(dst, `,"progress":`...), done)
+	if total > 0 {
+		dst = appendNumber(append(dst, `,"total":`...), total)
+	}
+	if message != "" {
+		dst = append(append(dst, `,"message":`...), jsontree.Quote(message)...)
+	}
+	return append(dst, "}}"...)
+}
+
+// appendNumber appends a finite number as package json does.
+func appendNumber(dst []byte, f float64) []byte {
+	format := byte('f')
+	if abs := math.Abs(f); abs != 0 && (abs < 1e-6 || abs >= 1e21) {
+		format = 'e'
+	}
+	return strconv.AppendFloat(dst, f, format, -1, 64)
+}
+
+// AppendAcknowledged appends the first notification of a subscription, which says what it will be told of.
+func AppendAcknowledged(dst, subscription []byte, tools bool) []byte {
+	filter := "{}"
+	if tools {
+		filter = `{"toolsListChanged":true}`
+	}
+	dst = append(dst, `{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{"notifications":`+filter+`,`...)
+	return append(appendSubscription(dst, subscription), "}}"...)
+}
+
+// AppendListChanged appends the notification that the list of tools has changed. subscription is the id of the request that
+// asked for it, or nil in the versions that have no subscriptions.
+func AppendListChanged(dst, subscription []byte) []byte {
+	dst = append(dst, `{"jsonrpc":"2.0","method":"notifications/tools/list_changed"`...)
+	if subscription != nil {
+		dst = append(appendSubscription(append(dst, `,"params":{`...), subscription), '}')
+	}
+	return append(dst, '}')
+}
+
+// AppendUnsubscribed appends the response that ends a subscription.
+func AppendUnsubscribed(dst, subscription []byte) []byte {
+	dst = append(AppendHead(dst, subscription), `"result":{"resultType":"complete",`...)
+	return append(appendSubscription(dst, subscription), "}}"...)
+}
+
+func appendSubscription(dst, subscription []byte) []byte {
+	dst = append(dst, `"_meta":{"`+MetaSubscription+`":`...)
+	return append(append(dst, subscription...), '}')
+}
+
+// PageCursor returns the cursor that a request for a list has, or nothing where it asks for the first page.
+func (m *Message) PageCursor() (string, *Fault) {
+	if m.Cursor == nil || string(m.Cursor) == "null" {
+		return "", nil
+	}
+	switch cursor, ok := String(m.Cursor); {
+	case !ok:
+		return "", InvalidParams("The cursor must be a string")
+	case cursor == "":
+		return "", InvalidParams("Invalid cursor")
+	default:
+		return cursor, nil
+	}
+}
+
+// WantsTools reports whether the notifications that a subscription asks for are those of the list of tools. There is nothing
+// else to be told of.
+func (m *Message) WantsTools() (bool, *Fault) {
+	if m.Notifications == nil {
+		return false, InvalidParams("The params have no notifications")
+	}
+	members, isObject := jsontree.ReadMembers(m.Notifications)
+	if !isObject {
+		return false, InvalidParams("The notifications must be an object")
+	}
+	wanted := false
+	for {
+		name, value, more := members.Next()
+		if !more {
+			return wanted, nil
+		}
+		if string(name) == "toolsListChanged" {
+			if value[0] != 't' && value[0] != 'f' {
+				return false, InvalidParams("The notifications' toolsListChanged must be true or false")
+			}
+			wanted = value[0] == 't'
+		}
+	}
+}

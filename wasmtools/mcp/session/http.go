@@ -1,0 +1,180 @@
+package session
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/mcp/internal/rpc"
+)
+
+const (
+	headerSession = "Mcp-Session-Id"
+	headerVersion = "Mcp-Protocol-Version"
+)
+
+// An Exchange is a request with its response, as package web has it.
+type Exchange interface {
+	http.ResponseWriter
+	Request() *http.Request
+	// Context has the name of the request for those who call Go functions.
+	Context() context.Context
+	// Call has the principal, and becomes the call of a tool.
+	Call() *wasmtools.Call
+	// Identify returns who makes the request, as it is seen at this moment.
+	Identify() (*wasmtools.Principal, error)
+	Send(status int, body ...[]byte)
+	Fail(err error)
+	// Stream makes the response one without an end.
+	Stream() context.Context
+	FlushError() error
+	SetTool(path string)
+	SetOperation(name string)
+	SetFailure(e *wasmtools.Error)
+}
+
+// A Request is what a door knows of a request.
+type Request struct {
+	// Namespace is that of the address. Empty: all tools.
+	Namespace string
+	// ID is the name of the request in the log.
+	ID string
+	// Body is the body of a POST that has no session's id, which the door has read. It belongs to Serve until Serve returns.
+	Body []byte
+	// Read reads the body of a POST that has the id of a session, once that is known to be there. The body belongs to Serve
+	// until Serve returns. The error is one for Fail.
+	Read func() ([]byte, error)
+	// Counted is called, if it is set, when a call counts the memory of the arguments that Read has read.
+	Counted func()
+}
+
+// HasSession reports whether a request has the id of a session, so that its body is not to be read before that is known.
+func HasSession(h http.Header) bool { return len(h[headerSession]) > 0 }
+
+// Speaks reports whether sessions speak a version of the protocol.
+func Speaks(version string) bool { return slices.Contains(legacyVersions, version) }
+
+// Versions returns the versions of the protocol that sessions speak, the newest first.
+func Versions() []string { return slices.Clone(legacyVersions) }
+
+// Serve answers a GET, POST or DELETE of a client of a version before 2026-07-28.
+func (s *Sessions) Serve(x Exchange, q Request) {
+	method := x.Request().Method
+	if method == http.MethodPost && !HasSession(x.Request().Header) {
+		s.serveFirst(x, q)
+		return
+	}
+	own := s.find(x, q)
+	if own == nil {
+		return
+	}
+	defer s.give(own)
+	switch method {
+	case http.MethodDelete:
+		x.SetOperation("session/end")
+		s.drop(own)
+		x.WriteHeader(http.StatusNoContent)
+	case http.MethodGet:
+		x.SetOperation("session/stream")
+		s.serveStream(x, own)
+	default:
+		s.servePost(x, q, own)
+	}
+}
+
+// find takes the session that a request names, or answers that it can't.
+func (s *Sessions) find(x Exchange, q Request) *session {
+	h := x.Request().Header
+	declared := h[headerVersion]
+	if len(declared) == 1 && declared[0] == modernVersion { // a GET or DELETE: a POST would not be here
+		refuse(x, http.StatusBadRequest, nil, rpc.Invalid("Version "+modernVersion+" has no sessions; send each message by POST"))
+		return nil
+	}
+	if !HasSession(h) {
+		refuse(x, http.StatusBadRequest, nil, rpc.Invalid("The request has no Mcp-Session-Id; a session begins with initialize"))
+		return nil
+	}
+	if len(declared) > 1 || len(declared) == 1 && !Speaks(declared[0]) {
+		refuse(x, http.StatusBadRequest, nil, rpc.Unsupported(allVersions, strings.Join(declared, ", ")))
+		return nil
+	}
+	if ids := h[headerSession]; len(ids) == 1 {
+		if own := s.take(ids[0], q.Namespace, x.Call().Principal); own != nil {
+			return own
+		}
+	}
+	// The same for one that has ended and for somebody else's: whoever finds out an id must not learn that it is one.
+	refuse(x, http.StatusNotFound, nil, &rpc.Fault{Code: codeNoSession, Message: "There is no such session; begin a new one with initialize"})
+	return nil
+}
+
+// codeNoSession is what the SDKs of other languages use.
+const codeNoSession = -32001
+
+// refuse answers with a fault.
+func refuse(x Exchange, status int, id []byte, f *rpc.Fault) {
+	code := wasmtools.CodeInvalidArguments
+	switch status {
+	case http.StatusNotFound:
+		code = wasmtools.CodeNotFound
+	case http.StatusServiceUnavailable:
+		code = wasmtools.CodeOverloaded
+	}
+	x.SetFailure(&wasmtools.Error{Code: code})
+	x.Send(status, rpc.AppendFault(nil, id, f))
+}
+
+// serveFirst answers a POST that has no session: initialize begins one.
+func (s *Sessions) serveFirst(x Exchange, q Request) {
+	var m rpc.Message
+	if wrong := m.Parse(q.Body); wrong != nil {
+		refuse(x, http.StatusBadRequest, m.ID, wrong)
+		return
+	}
+	switch _, ok := rpc.String(m.Version); {
+	case string(m.Method) != methodInitialize || m.ID == nil:
+		refuse(x, http.StatusBadRequest, m.ID, rpc.Invalid("The request has no Mcp-Session-Id; a session begins with initialize"))
+		return
+	case !ok:
+		refuse(x, http.StatusBadRequest, m.ID, rpc.InvalidParams("The params have no protocolVersion"))
+		return
+	}
+	x.SetOperation(methodInitialize)
+	own := s.begin(q.Namespace, x.Call().Principal)
+	if own == nil {
+		refuse(x, http.StatusServiceUnavailable, m.ID, &rpc.Fault{Code: rpc.CodeInternal, Message: "Too many sessions are open; try again later"})
+		return
+	}
+	defer s.give(own)
+	x.Header().Set(headerSession, own.id)
+	s.run(x, q, own, m)
+	if own.agreed() == "" { // go-sdk has refused it
+		s.drop(own)
+	}
+}
+
+// servePost answers a message of a session.
+func (s *Sessions) servePost(x Exchange, q Request, own *session) {
+	body, err := q.Read()
+	if err != nil {
+		x.Fail(err)
+		return
+	}
+	var m rpc.Message
+	switch wrong := m.Parse(body); {
+	case wrong != nil:
+		refuse(x, http.StatusBadRequest, m.ID, wrong)
+	case string(m.MetaVersion) >= modernVersion:
+		refuse(x, http.StatusBadRequest, m.ID, rpc.Mismatch("MCP-Protocol-Version is not the version of the request's _meta"))
+	case m.ID == nil || m.Method == nil: // a notification; or a response, to what nobody has asked
+		x.SetOperation("notification")
+		if string(m.Method) == noteCancelled {
+			own.cancel(m.RequestID)
+		}
+		x.WriteHeader(http.StatusAccepted)
+	default:
+		s.run(x, q, own, m)
+	}
+}

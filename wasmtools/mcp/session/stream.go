@@ -1,0 +1,80 @@
+package session
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/toolsrv/toolsrv/wasmtools/mcp/internal/rpc"
+)
+
+// A stream is what a session has open to hear of changes.
+type stream struct {
+	replaced chan struct{} // closed when the client opens another
+}
+
+// serveStream tells a client of changes until it goes away, the session ends, the service ends its streams, or the client opens
+// another stream: it may know before us that this one is broken.
+func (s *Sessions) serveStream(x Exchange, own *session) {
+	if !AcceptsEvents(x.Request().Header) {
+		refuse(x, http.StatusNotAcceptable, nil, rpc.Invalid("A GET must accept text/event-stream"))
+		return
+	}
+	here := &stream{replaced: make(chan struct{})}
+	s.attach(own, here)
+	defer s.detach(own, here)
+	beginStream(x)
+	ctx := x.Stream()
+	alive := time.NewTicker(s.keepAlive)
+	defer alive.Stop()
+	for err := comment(x); err == nil; { // for proxies that send nothing on before there is a body
+		select {
+		case <-ctx.Done():
+			return
+		case <-own.closed:
+			return
+		case <-here.replaced:
+			return
+		case <-alive.C:
+			if p, gone := x.Identify(); gone != nil || ownerOf(p) != own.owner {
+				return
+			}
+			err = comment(x)
+		case <-own.changed:
+			if err = sendEvent(x, rpc.AppendListChanged(nil, nil)); err == nil {
+				select { // a hundred files that are dropped in at once are one change to a client
+				case <-time.After(rpc.Breather):
+				case <-ctx.Done():
+				}
+			}
+		}
+	}
+}
+
+// comment shows that the connection is alive.
+func comment(x Exchange) error {
+	if _, err := x.Write([]byte(":\n\n")); err != nil {
+		return err
+	}
+	return x.FlushError()
+}
+
+// attach makes a stream that of its session. The session lasts as long as it is open, whoever uses it.
+func (s *Sessions) attach(own *session, here *stream) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if own.stream != nil {
+		close(own.stream.replaced)
+	}
+	own.stream = here
+	own.busy--
+}
+
+// detach ends what attach has begun.
+func (s *Sessions) detach(own *session, here *stream) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if own.stream == here {
+		own.stream = nil
+	}
+	own.busy++ // until it is given back
+}

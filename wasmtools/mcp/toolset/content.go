@@ -1,0 +1,175 @@
+package toolset
+
+import (
+	"encoding/base64"
+	"net/url"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/toolsrv/toolsrv/internal/jsontree"
+	"github.com/toolsrv/toolsrv/wasmtools/schema"
+)
+
+// A BlockKind is the type of a content block, as it is written.
+type BlockKind string
+
+// The kinds of blocks.
+const (
+	Text     BlockKind = "text"
+	Image    BlockKind = "image"
+	Audio    BlockKind = "audio"
+	Resource BlockKind = "resource"
+)
+
+// A Block is a part of a result's content.
+type Block struct {
+	Kind BlockKind
+	// Text is that of a text block, and of a resource that is text.
+	Text string
+	// Data are the bytes of an image, of audio, and of a resource that is not text.
+	Data []byte
+	// MIMEType is that of everything but a text block, as the tool's author wrote it.
+	MIMEType string
+	// URI names a resource. It leads nowhere: the resource is in the block.
+	URI string
+}
+
+// A file is a string of a result that its schema calls a file in base64.
+type file struct {
+	kind     BlockKind
+	data     string // in base64
+	mimeType string
+	pointer  string // to its place in the result, a JSON pointer
+}
+
+// A fileFinder takes the files out of a result.
+type fileFinder struct {
+	text  string
+	tree  jsontree.Tree
+	files []file
+	rest  []byte // the result up to done, with a word in place of each file
+	done  int
+}
+
+// takeFiles returns the files of a result, and the result with a word in place of each file: nil if it is itself a file. A
+// string that is not base64 stays where it is: clients refuse the whole answer if a block is not right.
+func takeFiles(result []byte, media *schema.Media) (files []file, rest []byte) {
+	f := fileFinder{text: string(result)}
+	if f.tree.Read(f.text) != nil { // it has a name twice, or is nested too deeply
+		return nil, result
+	}
+	f.find(0, media, "")
+	switch {
+	case len(f.files) == 0:
+		return nil, result
+	case f.files[0].pointer == "":
+		return f.files, nil
+	}
+	return f.files, append(f.rest, f.text[f.done:]...)
+}
+
+func (f *fileFinder) find(i int32, m *schema.Media, pointer string) {
+	v := &f.tree.Values[i]
+	switch {
+	case v.Kind == jsontree.String && m.Type != "":
+		f.take(v, m.Type, pointer)
+	case v.Kind == jsontree.Array && m.Items != nil:
+		for c := v.First; c != 0; c = f.tree.Values[c].Next {
+			f.find(c, m.Items, pointer+"/"+strconv.Itoa(int(f.tree.Values[c].Index)))
+		}
+	case v.Kind == jsontree.Object && m.Members != nil:
+		for c := v.First; c != 0; c = f.tree.Values[c].Next {
+			key := f.tree.Values[c].Key
+			if member := m.Members[key]; member != nil {
+				f.find(c, member, pointer+"/"+strings.ReplaceAll(strings.ReplaceAll(key, "~", "~0"), "/", "~1"))
+			}
+		}
+	}
+}
+
+// take takes one file out.
+func (f *fileFinder) take(v *jsontree.Value, mimeType, pointer string) {
+	data := v.Decoded()
+	if strings.ContainsAny(data, "\r\n") { // base64 as mail has it
+		data = strings.NewReplacer("\r", "", "\n", "").Replace(data)
+	}
+	size, ok := decodedSize(data)
+	if !ok || size == 0 {
+		return
+	}
+	kind := Resource
+	switch main, _, _ := strings.Cut(mimeType, "/"); strings.ToLower(main) {
+	case "image":
+		kind = Image
+	case "audio":
+		kind = Audio
+	}
+	f.files = append(f.files, file{kind, data, mimeType, pointer})
+	f.rest = append(f.rest, f.text[f.done:v.Start]...)
+	f.rest = appendString(f.rest, "("+mimeType+", "+strconv.Itoa(size)+" bytes)")
+	f.done = int(v.Start) + len(v.Text)
+}
+
+// decodedSize returns how many bytes a text is in base64 with its padding, or reports false where it is not base64.
+func decodedSize(text string) (size int, ok bool) {
+	digits := strings.TrimSuffix(strings.TrimSuffix(text, "="), "=")
+	if len(text)%4 != 0 {
+		return 0, false
+	}
+	for i := range len(digits) {
+		switch c := digits[i]; {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '+', c == '/':
+		default:
+			return 0, false
+		}
+	}
+	return len(digits) * 3 / 4, true
+}
+
+// uri returns the URI of a file in the result of a tool.
+func (f *file) uri(tool string) string {
+	u := url.URL{Scheme: "toolsrv", OmitHost: true, Path: tool, Fragment: f.pointer}
+	return u.String()
+}
+
+// text returns the content of a resource that is text.
+func (f *file) text() (text string, ok bool) {
+	if f.kind != Resource || len(f.mimeType) < 5 || !strings.EqualFold(f.mimeType[:5], "text/") {
+		return "", false
+	}
+	data, err := base64.StdEncoding.DecodeString(f.data)
+	return string(data), err == nil && utf8.Valid(data)
+}
+
+// block returns a file as a block of its own.
+func (f *file) block(tool string) Block {
+	b := Block{Kind: f.kind, MIMEType: f.mimeType}
+	if f.kind == Resource {
+		b.URI = f.uri(tool)
+	}
+	if text, ok := f.text(); ok {
+		b.Text = text
+	} else {
+		b.Data, _ = base64.StdEncoding.DecodeString(f.data) // decodedSize has looked at each letter
+	}
+	return b
+}
+
+// append appends a file as a block.
+func (f *file) append(dst []byte, tool string) []byte {
+	if f.kind == Resource {
+		dst = appendString(append(dst, `{"type":"resource","resource":{"uri":`...), f.uri(tool))
+		dst = appendString(append(dst, `,"mimeType":`...), f.mimeType)
+		if text, ok := f.text(); ok {
+			dst = appendString(append(dst, `,"text":`...), text)
+		} else {
+			dst = appendString(append(dst, `,"blob":`...), f.data)
+		}
+		return append(dst, "}}"...)
+	}
+	dst = append(append(append(dst, `{"type":"`...), f.kind...), `","data":`...)
+	dst = appendString(dst, f.data)
+	dst = appendString(append(dst, `,"mimeType":`...), f.mimeType)
+	return append(dst, '}')
+}

@@ -1,0 +1,221 @@
+package toolset
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/toolsrv/toolsrv/internal/text"
+	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/schema"
+)
+
+// A Discovery says how clients find tools.
+type Discovery string
+
+const (
+	// DiscoveryAuto is DiscoveryList for views of at most 200 tools, and DiscoverySearch for larger ones.
+	DiscoveryAuto Discovery = "auto"
+	// DiscoveryList lists all tools. Clients put the whole list into the model's context.
+	DiscoveryList Discovery = "list"
+	// DiscoverySearch lists two tools, search_tools and call_tool, through which a model reaches the others.
+	DiscoverySearch Discovery = "search"
+)
+
+// searchAbove is from how many tools on DiscoveryAuto means DiscoverySearch.
+const searchAbove = 200
+
+const (
+	searchName = "search_tools"
+	callName   = "call_tool"
+)
+
+const (
+	// searchMost is the largest number of tools in an answer of search_tools.
+	searchMost = 50
+	// searchBytes is from which size on an answer of search_tools has no more schemas, in bytes.
+	searchBytes = 128 << 10
+	// callFrame is how much larger than those of the called tool the arguments of call_tool may be, in bytes.
+	callFrame = 4 << 10
+	// namespacesMost is how many namespaces the description of search_tools names.
+	namespacesMost = 40
+	// nearestMost is among how many names the one that was meant is looked for.
+	nearestMost = 5000
+)
+
+const searchDescription = "Finds tools of this server by words. The answer has each tool's name, description and inputSchema; call one with " + callName + "."
+
+const searchParameters = `{"type":"object","properties":{` +
+	`"query":{"type":"string","maxLength":1000,"description":"Words that say what the tool should do, or a part of its name. Empty: any tools, by name."},` +
+	`"limit":{"type":"integer","minimum":1,"maximum":50,"default":10,"description":"How many tools to return at most."}},` +
+	`"required":["query"],"additionalProperties":false}`
+
+const callParameters = `{"type":"object","properties":{` +
+	`"name":{"type":"string","maxLength":128,"description":"The tool's name, as search_tools gives it."},` +
+	`"arguments":{"type":"object","description":"The arguments, which must fit the tool's inputSchema."}},` +
+	`"required":["name"],"additionalProperties":false}`
+
+// ownSchemas are those of a set's own tools, compiled when a view needs them.
+type ownSchemas struct{ search, call func() *schema.Schema }
+
+func newOwnSchemas() ownSchemas {
+	compiled := func(text string) func() *schema.Schema {
+		return sync.OnceValue(func() *schema.Schema { return schema.MustCompile(text) })
+	}
+	return ownSchemas{compiled(searchParameters), compiled(callParameters)}
+}
+
+// A directory is the tools through which a model finds and calls those of a view.
+type directory struct {
+	view   *View
+	search *entry
+	call   *entry
+}
+
+func (v *View) newDirectory() *directory {
+	d := &directory{view: v}
+	yes, no := true, false
+	s := v.state.set
+	d.search = s.newEntry(&wasmtools.Tool{
+		Name:        searchName,
+		Title:       "Search tools",
+		Description: searchDescription + v.namespaces(maxDescription-len(searchDescription)),
+		Parameters:  s.own.search(),
+		Annotations: wasmtools.Annotations{ReadOnly: &yes, OpenWorld: &no},
+		MaxInput:    16 << 10,
+		Caller:      wasmtools.CallerFunc(d.find),
+	})
+	largest := int64(wasmtools.DefaultMaxInput)
+	for _, e := range v.listed {
+		largest = max(largest, e.tool.MaxInput)
+	}
+	d.call = s.newEntry(&wasmtools.Tool{
+		Name:        callName,
+		Title:       "Call a tool",
+		Description: "Calls a tool that " + searchName + " has found, and returns its result.",
+		Parameters:  s.own.call(),
+		MaxInput:    largest + callFrame,
+		Caller:      &relay{view: v},
+	})
+	return d
+}
+
+// namespaces names the namespaces of a view, for a model that has to know what there is, in at most so many characters.
+func (v *View) namespaces(most int) string {
+	var all []string
+	for _, e := range v.listed {
+		if name, _, _ := strings.Cut(e.tool.Namespace, "/"); name != "" {
+			all = append(all, name)
+		}
+	}
+	slices.Sort(all)
+	all = slices.Compact(all)
+	for n := min(len(all), namespacesMost); n > 0; n-- {
+		more := ""
+		if left := len(all) - n; left > 0 {
+			more = fmt.Sprintf(" and %d more", left)
+		}
+		if text := " Its namespaces: " + strings.Join(all[:n], ", ") + more + "."; len(text) <= most {
+			return text
+		}
+	}
+	return ""
+}
+
+// A found is a tool in an answer of search_tools.
+type found struct {
+	Name        string          `json:"name"`
+	Title       string          `json:"title,omitempty"`
+	Description string          `json:"description,omitempty"`
+	InputSchema json.RawMessage `json:"inputSchema,omitempty"`
+}
+
+// find answers search_tools.
+func (d *directory) find(_ context.Context, call *wasmtools.Call) ([]byte, error) {
+	var asked struct {
+		Query string
+		Limit int
+	}
+	if err := json.Unmarshal(call.Arguments, &asked); err != nil {
+		return nil, err
+	}
+	ranked, all := d.view.rank(asked.Query, min(asked.Limit, searchMost))
+	var answer struct {
+		Tools []found `json:"tools"`
+		// More is how many further tools have some of the words.
+		More int `json:"more,omitempty"`
+	}
+	answer.Tools = []found{}
+	size := 0
+	for _, e := range ranked {
+		var f found
+		if err := json.Unmarshal(e.shown[Legacy], &f); err != nil {
+			return nil, err
+		}
+		if size += len(f.InputSchema) + len(f.Description); size > searchBytes && len(answer.Tools) > 0 {
+			f.InputSchema, f.Description = nil, text.Clip(f.Description, 200)
+		}
+		answer.Tools = append(answer.Tools, f)
+	}
+	answer.More = all - len(answer.Tools)
+	return encode(answer)
+}
+
+// A relay calls the tool that call_tool names. It is a Runner: what comes back is another tool's, and has been checked.
+type relay struct {
+	view   *View
+	called *entry // of the tool, when it has been called
+}
+
+var _ wasmtools.Runner = (*relay)(nil)
+
+// IsRunner does nothing.
+func (*relay) IsRunner() {}
+
+// Call calls the tool.
+func (r *relay) Call(ctx context.Context, call *wasmtools.Call) ([]byte, error) {
+	var asked struct {
+		Name      string
+		Arguments json.RawMessage
+	}
+	if err := json.Unmarshal(call.Arguments, &asked); err != nil {
+		return nil, err
+	}
+	n, ok := r.view.find(asked.Name, call.Principal)
+	if !ok {
+		return nil, &wasmtools.Error{Code: wasmtools.CodeNotFound, Message: r.view.unknown(asked.Name)}
+	}
+	r.called = r.view.state.entries[n]
+	inner := wasmtools.Call{Arguments: asked.Arguments, Principal: call.Principal, Listener: call.Listener}
+	return r.view.state.set.invoker.Call(ctx, r.view.state.generation.Routes()[n], &inner)
+}
+
+// unknown says that there is no tool of a name, and which one may have been meant.
+func (v *View) unknown(name string) string {
+	message := fmt.Sprintf("There is no tool %q.", text.Short(name))
+	if len(v.listed) <= nearestMost {
+		names := make([]string, len(v.listed))
+		for i, e := range v.listed {
+			names[i] = e.name
+		}
+		if nearest := text.Nearest(name, names); nearest != "" {
+			return message + fmt.Sprintf(" Did you mean %q?", nearest)
+		}
+	}
+	return message + " " + searchName + " finds the names of tools."
+}
+
+// own returns the entry of a tool that is the view's own, or nil.
+func (v *View) own(name string) *entry {
+	switch {
+	case v.directory == nil:
+	case name == searchName:
+		return v.directory.search
+	case name == callName:
+		return v.directory.call
+	}
+	return nil
+}

@@ -1,0 +1,149 @@
+package toolset
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"unicode/utf8"
+
+	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/schema"
+)
+
+// maxDescription is the longest description in characters that all model APIs take. With a longer one they refuse the whole
+// request, so that the set writes none.
+const maxDescription = 1024
+
+// An entry is what MCP shows of a tool. It is made once, and kept for as long as tables hold the tool.
+type entry struct {
+	tool    *wasmtools.Tool
+	name    string
+	hidden  string             // why the tool can't be shown, or empty
+	media   *schema.Media      // where its results have files, or nil
+	headers []Header           // properties that clients repeat in headers
+	shown   [2]json.RawMessage // an element of tools/list for each era
+	sum     [8]byte            // of shown
+
+	wordsOnce sync.Once
+	wordList  []weighted
+}
+
+// annotations are those of a tool in the protocol's words.
+type annotations struct {
+	ReadOnly    *bool `json:"readOnlyHint,omitempty"`
+	Destructive *bool `json:"destructiveHint,omitempty"`
+	Idempotent  *bool `json:"idempotentHint,omitempty"`
+	OpenWorld   *bool `json:"openWorldHint,omitempty"`
+}
+
+// newEntry describes a tool. One that can't be described is hidden, and a warning names it: one element that clients refuse
+// would have them refuse the whole list.
+func (s *Set) newEntry(tool *wasmtools.Tool) *entry {
+	e := &entry{tool: tool, name: tool.OperationID()}
+	if err := e.describe(s.log); err != nil {
+		e.hidden = err.Error()
+		s.log.Warn("a tool is not shown to MCP clients", slog.String("path", tool.Path()), slog.String("problem", e.hidden))
+	}
+	return e
+}
+
+func (e *entry) describe(log *slog.Logger) error {
+	input, err := inputOf(e.tool.Parameters)
+	if err != nil {
+		return fmt.Errorf("schema of the parameters: %w", err)
+	}
+	var wrong error
+	if e.headers, input.text[Modern], wrong = headersOf(input.text[Modern]); wrong != nil {
+		log.Warn("MCP clients are not told to repeat a tool's arguments in headers", slog.String("path", e.tool.Path()), slog.String("problem", wrong.Error()))
+	}
+	var output shownSchema
+	if e.tool.Result != nil {
+		if output, err = outputOf(e.tool.Result); err != nil {
+			return fmt.Errorf("schema of the result: %w", err)
+		}
+		if s, ok := e.tool.Result.(interface{ Media() *schema.Media }); ok {
+			e.media = s.Media()
+		}
+	}
+	if e.shown[Modern], err = e.element(input.text[Modern], output.text[Modern], e.tool.Description); err != nil {
+		return err
+	}
+	e.shown[Legacy] = e.shown[Modern] // as nearly always; ten thousand tools save a copy
+	if input.rest != "" || !bytes.Equal(input.text[Legacy], input.text[Modern]) || !bytes.Equal(output.text[Legacy], output.text[Modern]) {
+		if e.shown[Legacy], err = e.element(input.text[Legacy], output.text[Legacy], withRest(e.tool.Description, input.rest)); err != nil {
+			return err
+		}
+	}
+	e.sum = hash(e.shown[Legacy], e.shown[Modern])
+	return nil
+}
+
+// withRest returns a tool's description with the schema that its own schema does not say, as far as there is room for it.
+func withRest(description, rest string) string {
+	if rest == "" {
+		return description
+	}
+	for _, words := range []string{
+		"The arguments must also fit this JSON Schema, whose references lead into the schema of the arguments: " + rest,
+		"The tool has more rules for its arguments than its schema shows. The error of a call that breaks one says which.",
+	} {
+		if all := strings.TrimLeft(description+"\n\n"+words, "\n"); utf8.RuneCountInString(all) <= maxDescription {
+			return all
+		}
+	}
+	return description
+}
+
+// element returns an element of tools/list. The schemas are compact; that of the result may be empty.
+func (e *entry) element(input, output json.RawMessage, description string) (json.RawMessage, error) {
+	t := e.tool
+	out := make([]byte, 0, len(t.Title)+len(description)+len(input)+len(output)+256)
+	out = append(append(append(out, `{"name":"`...), e.name...), '"')
+	member := func(name, text string) {
+		if text != "" {
+			out = appendString(append(append(append(out, `,"`...), name...), `":`...), text)
+		}
+	}
+	member("title", t.Title)
+	member("description", description)
+	if len(t.Icons) > 0 {
+		icons, err := encode(t.Icons)
+		if err != nil {
+			return nil, err
+		}
+		out = append(append(out, `,"icons":`...), icons...)
+	}
+	out = append(append(out, `,"inputSchema":`...), input...)
+	if len(output) > 0 {
+		out = append(append(out, `,"outputSchema":`...), output...)
+	}
+	if t.Annotations != (wasmtools.Annotations{}) {
+		hints, err := encode(annotations(t.Annotations))
+		if err != nil {
+			return nil, err
+		}
+		out = append(append(out, `,"annotations":`...), hints...)
+	}
+	return slices.Clip(append(out, '}')), nil
+}
+
+// within reports whether the tool belongs to a namespace or to one below it.
+func (e *entry) within(namespace string) bool {
+	rest, ok := strings.CutPrefix(e.tool.Namespace, namespace)
+	return namespace == "" || ok && (rest == "" || rest[0] == '/')
+}
+
+// encode returns compact JSON that leaves <, > and & as they are: schemas are shown as they were written.
+func encode(v any) (json.RawMessage, error) {
+	var text bytes.Buffer
+	e := json.NewEncoder(&text)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSuffix(text.Bytes(), []byte("\n")), nil
+}

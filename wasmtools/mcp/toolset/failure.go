@@ -1,0 +1,141 @@
+package toolset
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/toolsrv/toolsrv/internal/text"
+	"github.com/toolsrv/toolsrv/wasmtools"
+)
+
+// errorKey is where a result says in structured form why the call failed. It is a member of _meta, because clients hold
+// structuredContent against the tool's output schema, even that of a call that failed.
+const errorKey = `"io.github.toolsrv/error"`
+
+// maxInput is how much of a wrong value a sentence repeats, in bytes.
+const maxInput = 100
+
+// An errorDetail is the structured form of an error: the members of the REST door's errors.
+type errorDetail struct {
+	Code   wasmtools.Code `json:"code"`
+	Detail any            `json:"detail"` // a sentence, or a list of violations
+	Error  *toolError     `json:"error,omitempty"`
+}
+
+// toolError is what a tool added to the message of its error.
+type toolError struct {
+	Code string          `json:"code,omitempty"`
+	Data json.RawMessage `json:"data,omitempty"`
+}
+
+// failure returns what a client is told of an error: a result if a model can act on it, otherwise an *Error.
+func failure(ctx context.Context, err error) (Result, error) {
+	e := wasmtools.AsError(ctx, err)
+	switch e.Code {
+	case wasmtools.CodeInternal:
+		return Result{}, &Error{Code: CodeInternal, Message: "Internal error", Err: e}
+	case wasmtools.CodeCancelled:
+		return Result{}, &Error{Code: CodeInternal, Message: "The request was cancelled", Err: e}
+	}
+	sentence := e.Message
+	if sentence == "" {
+		sentence = sentenceOf(e.Code)
+	}
+	detail := errorDetail{Code: e.Code, Detail: sentence}
+	switch {
+	case e.Code == wasmtools.CodeInvalidArguments && len(e.Violations) > 0:
+		detail.Detail = e.Violations
+		sentence = inWords(e.Violations)
+	case e.Code == wasmtools.CodeToolError:
+		data, ok := readable(e.Data)
+		if !ok || !json.Valid(data) {
+			data = nil
+		}
+		if e.ToolCode != "" || data != nil {
+			detail.Error = &toolError{e.ToolCode, data}
+			if more, err := encode(detail.Error); err == nil {
+				sentence += "\n" + string(more)
+			}
+		}
+	}
+	structured, err := encode(detail)
+	if err != nil { // a violation's Input or Ctx is not JSON
+		return Result{}, &Error{Code: CodeInternal, Message: "Internal error", Err: fmt.Errorf("encode error: %w", err)}
+	}
+	return Result{failed: e, sentence: sentence, json: structured}, nil
+}
+
+// inWords tells of violations so that a model can mend its call: which member, what was expected, and what there was.
+func inWords(violations []wasmtools.Violation) string {
+	var out strings.Builder
+	out.WriteString("The arguments do not fit the tool's schema:")
+	for _, v := range violations {
+		out.WriteString("\n- ")
+		if reason, ok := v.Ctx["error"].(string); ok && v.Type == "json_invalid" && len(v.Loc) == 2 {
+			fmt.Fprintf(&out, "%s at byte %v of the arguments: %s", v.Msg, v.Loc[1], reason) // a place between members has no name
+			continue
+		}
+		if place := placeOf(v.Loc); place != "" {
+			out.WriteString(place + ": ")
+		}
+		out.WriteString(v.Msg)
+		if input := string(v.Input); input != "" && v.Type != "missing" && len(input) <= maxInput {
+			out.WriteString(" (got " + input + ")")
+		}
+	}
+	return out.String()
+}
+
+// placeOf writes a place as a program would: items[2].name.
+func placeOf(loc []any) string {
+	var out strings.Builder
+	for i, step := range loc {
+		switch step := step.(type) {
+		case int:
+			out.WriteString("[" + strconv.Itoa(step) + "]")
+		case string:
+			if i == 0 && step == "body" {
+				continue
+			}
+			if out.Len() > 0 {
+				out.WriteByte('.')
+			}
+			out.WriteString(text.Short(step))
+		}
+	}
+	return out.String()
+}
+
+// sentenceOf returns what an error without a message says.
+func sentenceOf(code wasmtools.Code) string {
+	switch code {
+	case wasmtools.CodeInputTooLarge:
+		return "The arguments are too large"
+	case wasmtools.CodeInvalidArguments:
+		return "The arguments do not fit the tool's schema"
+	case wasmtools.CodeToolError:
+		return "The tool failed without a message"
+	case wasmtools.CodeToolTrapped:
+		return "The tool crashed"
+	case wasmtools.CodeToolBadOutput:
+		return "The tool returned no valid result"
+	case wasmtools.CodeToolMemory:
+		return "The tool ran out of memory"
+	case wasmtools.CodeToolStack:
+		return "The tool ran out of stack"
+	case wasmtools.CodeToolFuel:
+		return "The tool ran out of fuel"
+	case wasmtools.CodeToolTimeout:
+		return "The tool ran out of time"
+	case wasmtools.CodeToolDisabled:
+		return "The tool is disabled"
+	case wasmtools.CodeOverloaded:
+		return "Too many calls are running; try again later"
+	case wasmtools.CodeNotFound:
+		return "Not found"
+	}
+	return "The call failed: " + string(code)
+}

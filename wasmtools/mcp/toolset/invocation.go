@@ -1,0 +1,143 @@
+package toolset
+
+import (
+	"context"
+	"errors"
+	"strconv"
+
+	"github.com/toolsrv/toolsrv/internal/text"
+	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/invoke"
+)
+
+// Codes of JSON-RPC.
+const (
+	CodeInvalidParams = -32602
+	CodeInternal      = -32603
+)
+
+// An Error is why a request has no result, as JSON-RPC tells it.
+type Error struct {
+	Code    int
+	Message string
+	// Err is the cause for the log, or nil. It is never shown to a client.
+	Err error
+}
+
+// Error returns the message and the cause.
+func (e *Error) Error() string {
+	if e.Err != nil {
+		return e.Message + ": " + e.Err.Error()
+	}
+	return e.Message
+}
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+// An Invocation is a call of a tool that has begun. It must be used by one goroutine only, and not after End.
+type Invocation struct {
+	// Invocation reads arguments and counts their memory. It is nil if Refused.
+	*invoke.Invocation
+	entry  *entry
+	path   string // of the tool
+	relay  *relay // of call_tool
+	failed error  // why Begin failed, then why Run did
+	done   bool
+}
+
+// Begin begins a call of a tool of the view. The error is an *Error: the principal sees no tool of that name. A call that was
+// not admitted for another reason, such as that the tool is disabled, has a result that says so: see [Invocation.Refused].
+//
+// If Begin succeeds, the caller must call End when it needs neither the arguments nor the result any longer.
+func (v *View) Begin(name string, call *wasmtools.Call) (Invocation, error) {
+	if e := v.own(name); e != nil {
+		return v.beginOwn(e, call), nil
+	}
+	n, ok := v.find(name, call.Principal)
+	if !ok {
+		return Invocation{}, errUnknown(name)
+	}
+	route := v.state.generation.Routes()[n]
+	i := Invocation{entry: v.state.entries[n], path: route.Path}
+	i.Invocation, i.failed = v.state.set.invoker.Begin(route, call)
+	return i, nil
+}
+
+// beginOwn begins a call of a tool of the view's own.
+func (v *View) beginOwn(e *entry, call *wasmtools.Call) Invocation {
+	i := Invocation{entry: e, path: e.tool.Path()}
+	tool := e.tool
+	if e == v.directory.call {
+		i.relay = &relay{view: v}
+		own := *tool
+		own.Caller = i.relay
+		tool = &own
+	}
+	i.Invocation, i.failed = v.state.set.invoker.BeginOwn(tool, call)
+	return i
+}
+
+// Tool returns the path of the tool that is called, such as "/math/add". After Run of call_tool it is that of the tool that it
+// has called.
+func (i *Invocation) Tool() string { return i.path }
+
+// Headers returns the properties of the arguments that clients repeat in headers of HTTP. Nearly all tools have none. The slice
+// is shared and must not be changed.
+func (i *Invocation) Headers() []Header { return i.entry.headers }
+
+// Refused reports whether the call was not admitted, so that nobody needs its arguments. Run says why.
+func (i *Invocation) Refused() bool { return i.Invocation == nil }
+
+// Run calls the tool, as [invoke.Invocation.Run] does. What a model can act on is a result; the error is an *Error. The
+// result is valid until End.
+func (i *Invocation) Run(ctx context.Context) (Result, error) {
+	var result []byte
+	if !i.Refused() {
+		result, i.failed = i.Invocation.Run(ctx)
+	}
+	if i.relay != nil && i.relay.called != nil {
+		i.entry = i.relay.called
+		i.path = i.entry.tool.Path()
+	}
+	if i.failed != nil {
+		return failure(ctx, i.failed)
+	}
+	i.done = true
+	return newResult(i.entry, result), nil
+}
+
+// Fail ends the call with an error that came before Run, such as one of reading the arguments, and says what Run would.
+func (i *Invocation) Fail(ctx context.Context, err error) (Result, error) {
+	i.failed = err
+	return failure(ctx, err)
+}
+
+// End accounts for the call and gives back the memory that it held.
+func (i *Invocation) End() {
+	if !i.Refused() {
+		err := i.failed
+		if err == nil && !i.done {
+			err = errAbandoned
+		}
+		i.Invocation.End(err)
+	}
+}
+
+// Call calls a tool of the view whose arguments are in memory. The result may be kept. The error is an *Error.
+func (v *View) Call(ctx context.Context, name string, call *wasmtools.Call) (Result, error) {
+	i, err := v.Begin(name, call)
+	if err != nil {
+		return Result{}, err
+	}
+	defer i.End()
+	return i.Run(ctx)
+}
+
+// errAbandoned is the error of a call that ended before it was run, or by a panic.
+var errAbandoned = errors.New("the call was not run to its end")
+
+// errUnknown is the error for a name that the principal sees no tool of, whether there is one or not.
+func errUnknown(name string) error {
+	return &Error{Code: CodeInvalidParams, Message: "Unknown tool: " + strconv.Quote(text.Short(name)), Err: &wasmtools.Error{Code: wasmtools.CodeNotFound}}
+}

@@ -1,0 +1,274 @@
+package toolset
+
+import (
+	"math"
+	"slices"
+	"sort"
+	"strings"
+	"sync"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/toolsrv/toolsrv/internal/jsontree"
+)
+
+const (
+	// wordsMost is how many different words of a query count.
+	wordsMost = 16
+	// entryWords is how many different words of a tool count.
+	entryWords = 300
+	// wordBytes is how much of a word counts, in bytes.
+	wordBytes = 40
+)
+
+// What a word of each of a tool's texts weighs.
+const (
+	nameWeight        = 6
+	titleWeight       = 4
+	namespaceWeight   = 4
+	descriptionWeight = 2
+	parameterWeight   = 1
+)
+
+// An index has the words of a table's tools. It is made when somebody searches for the first time.
+type index struct {
+	once   sync.Once
+	places map[string]int32 // of words
+	text   string           // all words, a line each
+	starts []int32          // of words in text
+	tools  [][]indexed      // by the place of the entry
+}
+
+// An indexed is a word of a tool.
+type indexed struct {
+	word   int32 // its place
+	weight float32
+}
+
+// A weighted is a word of a tool, as the entry keeps it.
+type weighted struct {
+	word   string
+	weight float32
+}
+
+// of returns the index of some entries.
+func (x *index) of(entries []*entry) *index {
+	x.once.Do(func() {
+		x.places, x.tools = map[string]int32{}, make([][]indexed, len(entries))
+		var text strings.Builder
+		for i, e := range entries {
+			all := e.words()
+			x.tools[i] = make([]indexed, len(all))
+			for n, w := range all {
+				place, ok := x.places[w.word]
+				if !ok {
+					place = int32(len(x.starts))
+					x.places[w.word] = place
+					x.starts = append(x.starts, int32(text.Len()))
+					text.WriteString(w.word + "\n")
+				}
+				x.tools[i][n] = indexed{place, w.weight}
+			}
+		}
+		x.text = text.String()
+	})
+	return x
+}
+
+// match tells with found how well words of the index fit one that is asked for: from 0, not at all, to 1. "image" fits "images" both
+// ways. A word may be told of more than once.
+func (x *index) match(asked string, found func(word int32, likeness float32)) {
+	if place, ok := x.places[asked]; ok {
+		found(place, 1)
+	}
+	if utf8.RuneCountInString(asked) < 3 && asked[0] < utf8.RuneSelf {
+		return
+	}
+	for end := len(asked) - 1; end >= max(3, len(asked)-3); end-- {
+		if place, ok := x.places[asked[:end]]; ok {
+			found(place, 0.7)
+		}
+	}
+	for at := 0; ; {
+		n := strings.Index(x.text[at:], asked)
+		if n < 0 {
+			return
+		}
+		at += n
+		place, begins := slices.BinarySearch(x.starts, int32(at))
+		switch {
+		case begins:
+			found(int32(place), 0.7)
+		case asked[0] >= utf8.RuneSelf: // a script that may not part its words
+			found(int32(place-1), 0.7)
+		default:
+			found(int32(place-1), 0.3)
+		}
+		at += len(asked)
+	}
+}
+
+// rank returns the tools of a view that have words of a query, the best first and no more than most, and how many there are: best
+// are those that have more of its words, have the rarer ones, and have them in their name. Without words it returns all tools by
+// name. Only the tools of the view count, so that the order tells nothing of others.
+func (v *View) rank(query string, most int) (best []*entry, all int) {
+	words := wordsOfQuery(query)
+	if len(words) == 0 {
+		return v.listed[:min(most, len(v.listed))], len(v.listed)
+	}
+	x := v.state.index.of(v.state.entries)
+	// For each word of the index that fits some of the query, how well it fits each. The first row is for words that fit none.
+	matches, rows := make([][]float32, 1), make([]int32, len(x.starts))
+	for q, word := range words {
+		x.match(word, func(place int32, likeness float32) {
+			if rows[place] == 0 {
+				rows[place] = int32(len(matches))
+				matches = append(matches, make([]float32, len(words)))
+			}
+			row := matches[rows[place]]
+			row[q] = max(row[q], likeness)
+		})
+	}
+	scores := make([]float32, len(v.places)*len(words))
+	counts := make([]int, len(words))
+	for n, place := range v.places {
+		of := scores[n*len(words) : (n+1)*len(words)]
+		for _, w := range x.tools[place] {
+			for q, likeness := range matches[rows[w.word]] {
+				of[q] = max(of[q], likeness*w.weight)
+			}
+		}
+		for q, score := range of {
+			if score > 0 {
+				counts[q]++
+			}
+		}
+	}
+	rarity := make([]float64, len(words))
+	for q, n := range counts {
+		rarity[q] = math.Log(1 + float64(len(v.listed))/float64(max(n, 1)))
+	}
+	top := ranking{most: most}
+	for n, e := range v.listed {
+		score, has := 0.0, 0
+		for q, s := range scores[n*len(words) : (n+1)*len(words)] {
+			if s > 0 {
+				score += float64(s) / (float64(s) + 2) * rarity[q]
+				has++
+			}
+		}
+		if has == 0 {
+			continue
+		}
+		score *= float64(has) / float64(len(words))
+		if strings.EqualFold(e.name, strings.TrimSpace(query)) {
+			score = math.Inf(1)
+		}
+		all++
+		top.add(e, score)
+	}
+	return top.entries, all
+}
+
+// fillers are words of a question that say nothing of what is asked for, but stand in many descriptions.
+const fillers = " a an and are as at be by can do does for from how i in is it me my of on or that the this to what which with "
+
+// wordsOfQuery returns the different words of a query, without the fillers if there are others.
+func wordsOfQuery(query string) (words []string) {
+	all := wordsOf(query)
+	isFiller := func(word string) bool { return strings.Contains(fillers, " "+word+" ") }
+	if slices.ContainsFunc(all, func(word string) bool { return !isFiller(word) }) {
+		all = slices.DeleteFunc(all, isFiller)
+	}
+	for _, word := range all {
+		if len(words) < wordsMost && !slices.Contains(words, word) {
+			words = append(words, word)
+		}
+	}
+	return words
+}
+
+// A ranking keeps the best of some tools; of equal ones, those that come first.
+type ranking struct {
+	most    int
+	entries []*entry
+	scores  []float64
+}
+
+func (r *ranking) add(e *entry, score float64) {
+	if len(r.entries) == r.most && score <= r.scores[r.most-1] {
+		return
+	}
+	n := sort.Search(len(r.scores), func(i int) bool { return r.scores[i] < score })
+	if len(r.entries) == r.most {
+		r.entries, r.scores = r.entries[:r.most-1], r.scores[:r.most-1]
+	}
+	r.entries, r.scores = slices.Insert(r.entries, n, e), slices.Insert(r.scores, n, score)
+}
+
+// words returns the words of a tool with what they weigh together in all its texts.
+func (e *entry) words() []weighted {
+	e.wordsOnce.Do(func() {
+		weights := map[string]float32{}
+		add := func(text string, weight float32) {
+			for _, word := range wordsOf(text) {
+				if w, ok := weights[word]; ok || len(weights) < entryWords {
+					weights[word] = max(w, weight) + min(w, weight)/4
+				}
+			}
+		}
+		add(e.tool.Name, nameWeight)
+		add(e.tool.Title, titleWeight)
+		add(e.tool.Namespace, namespaceWeight)
+		add(e.tool.Description, descriptionWeight)
+		var tree jsontree.Tree
+		if tree.Read(string(e.tool.Parameters.JSON())) == nil {
+			for i := range tree.Values {
+				v := &tree.Values[i]
+				switch {
+				case v.Parent >= 0 && tree.Values[v.Parent].Key == "properties":
+					add(v.Key, parameterWeight)
+				case v.Kind == jsontree.String && (v.Key == "description" || v.Key == "title"):
+					add(v.Decoded(), parameterWeight)
+				}
+				if len(weights) >= entryWords {
+					break
+				}
+			}
+		}
+		for word, weight := range weights {
+			e.wordList = append(e.wordList, weighted{strings.Clone(word), weight})
+		}
+	})
+	return e.wordList
+}
+
+// wordsOf returns the words of a text in lower case: runs of letters and digits, parted also where an identifier in camel case
+// has a capital.
+func wordsOf(text string) (words []string) {
+	var word []rune
+	size := 0
+	end := func() {
+		if len(word) > 0 {
+			words = append(words, string(word))
+		}
+		word, size = word[:0], 0
+	}
+	last := rune(0)
+	for _, r := range text {
+		switch {
+		case !unicode.IsLetter(r) && !unicode.IsDigit(r) && !unicode.IsMark(r):
+			end()
+		case unicode.IsUpper(r) && unicode.IsLower(last):
+			end()
+			fallthrough
+		default:
+			if size += utf8.RuneLen(r); size <= wordBytes {
+				word = append(word, unicode.ToLower(r))
+			}
+		}
+		last = r
+	}
+	end()
+	return words
+}

@@ -1,0 +1,148 @@
+package toolset
+
+import (
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/toolsrv/toolsrv/wasmtools"
+)
+
+// A state is all that views need of one generation of the table. Only its views change.
+type state struct {
+	set        *Set
+	generation *wasmtools.Generation
+	entries    []*entry     // of the generation's routes, in their order
+	names      func() names // of entries
+	index      *index       // of entries
+
+	kept     atomic.Int64         // bytes of pages that views keep
+	all      atomic.Pointer[View] // of those who may call every tool
+	mu       sync.Mutex
+	views    map[viewKey]*View
+	byScopes map[scopesKey]*View // the same views; principals with the same scopes share one
+}
+
+type viewKey struct {
+	namespace string
+	principal *wasmtools.Principal
+}
+
+type scopesKey struct{ namespace, scopes string }
+
+const (
+	// maxViews is how many views are kept.
+	maxViews = 64
+	// maxKept is how many bytes of pages all views of a state keep, about; a list of 10,000 tools has some 10 MB. Other pages are made
+	// for each request.
+	maxKept = 64 << 20
+)
+
+// newState makes the state of a generation. It keeps the entries of tools that were there before, which both have by path: where
+// thousands of files are loaded, it is called for every few of them.
+func (s *Set) newState(g *wasmtools.Generation, old *state) *state {
+	next := &state{set: s, generation: g, views: map[viewKey]*View{}, byScopes: map[scopesKey]*View{}}
+	routes := g.Routes()
+	if old != nil && sameTools(old.entries, routes) {
+		next.entries, next.names, next.index = old.entries, old.names, old.index
+		return next
+	}
+	entries := make([]*entry, len(routes))
+	next.entries, next.index = entries, &index{}
+	next.names = sync.OnceValue(func() names { return namesOf(entries) }) // it may outlive next
+	var before []wasmtools.Route
+	if old != nil {
+		before = old.generation.Routes()
+	}
+	n := 0
+	for i, route := range routes {
+		for n < len(before) && before[n].Path < route.Path {
+			n++
+		}
+		if n < len(before) && before[n].Tool == route.Tool {
+			entries[i] = old.entries[n]
+		} else {
+			entries[i] = s.newEntry(route.Tool)
+		}
+	}
+	return next
+}
+
+// names are the entries of a state by name.
+type names struct {
+	places     map[string]int  // in entries
+	sorted     []int           // the same
+	namespaces map[string]bool // that have tools, themselves or below
+}
+
+func namesOf(entries []*entry) names {
+	n := names{make(map[string]int, len(entries)), make([]int, len(entries)), map[string]bool{}}
+	for i, e := range entries {
+		n.places[e.name], n.sorted[i] = i, i
+		for namespace := e.tool.Namespace; namespace != "" && !n.namespaces[namespace]; {
+			n.namespaces[namespace] = true
+			namespace = namespace[:max(0, strings.LastIndexByte(namespace, '/'))]
+		}
+	}
+	slices.SortFunc(n.sorted, func(a, b int) int { return strings.Compare(entries[a].name, entries[b].name) })
+	return n
+}
+
+func sameTools(entries []*entry, routes []wasmtools.Route) bool {
+	return slices.EqualFunc(entries, routes, func(e *entry, r wasmtools.Route) bool { return e.tool == r.Tool })
+}
+
+// View returns what a principal sees of a namespace and those below it, at this moment. The empty namespace has all tools. A
+// namespace that has none, or none that the principal may call, is an empty view.
+func (s *Set) View(namespace string, p *wasmtools.Principal) *View {
+	st := s.state.Load()
+	if p.MayAll() {
+		p = wasmtools.Everybody() // they all share one view
+	}
+	key := viewKey{namespace, p}
+	if v := st.viewOf(key); v != nil {
+		return v
+	}
+	if namespace != "" && !st.names().namespaces[namespace] { // whoever makes up names, fills no memory with them
+		return st.newView(namespace, nil)
+	}
+	scopes := scopesKey{namespace, strings.Join(p.Scopes(), "\n")}
+	st.mu.Lock()
+	v := st.byScopes[scopes]
+	st.mu.Unlock()
+	if v == nil {
+		v = st.newView(namespace, p) // without the lock: it looks at every tool
+	}
+	return st.keep(key, scopes, v)
+}
+
+// viewOf returns a view that was made already, or nil.
+func (st *state) viewOf(key viewKey) *View {
+	if key.namespace == "" && key.principal == wasmtools.Everybody() {
+		return st.all.Load()
+	}
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	return st.views[key]
+}
+
+// keep keeps a view, and returns it, or another one that was made at the same time.
+func (st *state) keep(key viewKey, scopes scopesKey, v *View) *View {
+	if key.namespace == "" && key.principal == wasmtools.Everybody() {
+		st.all.CompareAndSwap(nil, v)
+		return st.all.Load()
+	}
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if len(st.views) >= maxViews {
+		clear(st.views)
+		clear(st.byScopes)
+		st.kept.Store(0)
+	}
+	if other := st.byScopes[scopes]; other != nil {
+		v = other
+	}
+	st.views[key], st.byScopes[scopes] = v, v
+	return v
+}

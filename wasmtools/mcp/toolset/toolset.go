@@ -1,0 +1,160 @@
+// Package toolset is what the Model Context Protocol shows of a route table: the list of tools, with their schemas as MCP
+// clients take them, and calls, whose results and errors become content blocks.
+//
+// It knows neither HTTP nor JSON-RPC's framing, so that every way to speak MCP shares it. A [Set] follows a table. A [View]
+// is what one caller sees of a namespace at one moment: it lists tools page by page, from bytes that are built once, and
+// begins calls. A [Result] is written for one [Era] of the protocol.
+package toolset
+
+import (
+	"cmp"
+	"log/slog"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+
+	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/invoke"
+)
+
+// An Era is a group of protocol versions that see tools in the same form.
+type Era uint8
+
+const (
+	// Legacy are the versions up to 2025-11-25. Their output schemas and structured results are objects.
+	Legacy Era = iota
+	// Modern are the versions from 2026-07-28 on.
+	Modern
+)
+
+// Info is what a server says of itself.
+type Info struct {
+	Name, Title, Version, Instructions string
+}
+
+// Options are the settings of a Set. The zero value is usable.
+type Options struct {
+	// Invoker calls the tools. Sets and doors with the same Invoker share its memory. Nil: the set has its own.
+	Invoker *invoke.Invoker
+	// Discovery says how clients find tools. Empty: DiscoveryAuto.
+	Discovery Discovery
+	// Info is what the server says of itself. Zero: the name is "toolsrv" and the version "0.1.0".
+	Info Info
+	// Logger gets a warning for each tool that can't be shown as its author wrote it. Nil: nothing is logged.
+	Logger *slog.Logger
+}
+
+// A Set is the tools of a route table as MCP shows them. It is safe for concurrent use.
+type Set struct {
+	info        Info
+	invoker     *invoke.Invoker
+	log         *slog.Logger
+	discovery   Discovery
+	own         ownSchemas
+	unsubscribe func()
+
+	building sync.Mutex // one build at a time; taken after the route table's lock
+	state    atomic.Pointer[state]
+
+	mu        sync.Mutex
+	listeners []*func()
+	changed   chan struct{} // has room for one
+	stop      chan struct{}
+	stopped   chan struct{}
+	closeOnce sync.Once
+}
+
+// New returns the set of a table, which it follows until Close. It panics if table is nil, or Discovery is not a known one.
+func New(table *wasmtools.RouteTable, o Options) *Set {
+	if table == nil {
+		panic("toolset.New: table is nil; make one with wasmtools.NewRouteTable")
+	}
+	discovery := cmp.Or(o.Discovery, DiscoveryAuto)
+	if !slices.Contains([]Discovery{DiscoveryAuto, DiscoveryList, DiscoverySearch}, discovery) {
+		panic("toolset.New: unknown discovery " + strconv.Quote(string(discovery)))
+	}
+	s := &Set{
+		discovery: discovery, own: newOwnSchemas(),
+		info:    o.Info,
+		invoker: o.Invoker,
+		log:     cmp.Or(o.Logger, slog.New(slog.DiscardHandler)),
+		changed: make(chan struct{}, 1),
+		stop:    make(chan struct{}),
+		stopped: make(chan struct{}),
+	}
+	if s.invoker == nil {
+		s.invoker = invoke.New(invoke.Options{})
+	}
+	s.info.Name, s.info.Version = cmp.Or(o.Info.Name, "toolsrv"), cmp.Or(o.Info.Version, "0.1.0")
+	// Subscribing comes first, so that no change is missed. One in between is seen twice, and follow drops the older.
+	s.unsubscribe = table.Subscribe(s.follow)
+	s.follow(table.Current())
+	go s.notify()
+	return s
+}
+
+// Info returns what the server says of itself.
+func (s *Set) Info() Info { return s.info }
+
+// Close ends the subscription to the table, and waits for listeners that run. The set stays as it is then. Close returns nil
+// and can be called twice.
+func (s *Set) Close() error {
+	s.unsubscribe()
+	s.closeOnce.Do(func() { close(s.stop) })
+	<-s.stopped
+	return nil
+}
+
+// Subscribe has f called soon after the table has changed; changes that follow each other closely may be told of once. What a
+// listener sees has changed if the [View.Edition] of its view has. Calls come one at a time. Once the returned function has
+// returned, no call of f begins any more.
+func (s *Set) Subscribe(f func()) (unsubscribe func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	entry := &f
+	s.listeners = append(slices.Clone(s.listeners), entry)
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.listeners = slices.DeleteFunc(slices.Clone(s.listeners), func(e *func()) bool { return e == entry })
+	}
+}
+
+// follow makes the state of a generation.
+func (s *Set) follow(g *wasmtools.Generation) {
+	s.building.Lock()
+	defer s.building.Unlock()
+	old := s.state.Load()
+	if old != nil && g.Number() <= old.generation.Number() {
+		return
+	}
+	s.state.Store(s.newState(g, old))
+	select {
+	case s.changed <- struct{}{}:
+	default: // the last change has not been told yet
+	}
+}
+
+// notify tells the listeners of changes.
+func (s *Set) notify() {
+	defer close(s.stopped)
+	for {
+		select {
+		case <-s.stop:
+			return
+		case <-s.changed:
+		}
+		s.mu.Lock()
+		listeners := s.listeners
+		s.mu.Unlock()
+		for _, f := range listeners {
+			select {
+			case <-s.stop:
+				return
+			default:
+				(*f)()
+			}
+		}
+	}
+}

@@ -1,0 +1,150 @@
+package toolset
+
+import (
+	"cmp"
+	"encoding/binary"
+	"encoding/json"
+	"hash/fnv"
+	"slices"
+	"strings"
+	"sync/atomic"
+
+	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/invoke"
+)
+
+// pageSize is how many tools a page of the list has. Many clients never ask for a second one.
+const pageSize = 1000
+
+// A View is what some principals see of the tools of a namespace at one moment. It never changes and is safe for concurrent
+// use.
+type View struct {
+	state     *state
+	namespace string
+	listed    []*entry   // enabled, sorted by name
+	places    []int      // of listed, in the table
+	directory *directory // nil: the list has all tools
+	shown     []*entry   // the list
+	edition   uint64
+	most      int64                     // the largest arguments that one of them takes, in bytes
+	pages     [2][]atomic.Pointer[Page] // of each era
+}
+
+// A Page is a part of the list of tools.
+type Page struct {
+	// Tools is an array of tools as tools/list gives them. It must not be changed.
+	Tools json.RawMessage
+	// Next is the cursor of the next page, or empty.
+	Next string
+}
+
+// newView makes a view. Views of principals with the same scopes are equal.
+func (st *state) newView(namespace string, p *wasmtools.Principal) *View {
+	v := &View{state: st, namespace: namespace}
+	routes := st.generation.Routes()
+	sum := fnv.New64a()
+	sorted := st.names().sorted
+	if p == nil {
+		sorted = nil
+	}
+	for _, i := range sorted {
+		e, route := st.entries[i], &routes[i]
+		if route.Enabled && e.hidden == "" && e.within(namespace) && p.May(route.Path) {
+			v.listed, v.places = append(v.listed, e), append(v.places, i)
+			v.most = max(v.most, cmp.Or(e.tool.MaxInput, wasmtools.DefaultMaxInput))
+		}
+	}
+	v.shown = v.listed
+	// An empty namespace is not told from one whose tools are hidden, so neither has tools of its own.
+	if d := st.set.discovery; d == DiscoverySearch && (namespace == "" || len(v.listed) > 0) || d == DiscoveryAuto && len(v.listed) > searchAbove {
+		v.directory = v.newDirectory()
+		v.shown = []*entry{v.directory.call, v.directory.search}
+	}
+	for _, e := range v.shown {
+		sum.Write(e.sum[:])
+	}
+	v.edition = sum.Sum64()
+	count := max(1, (len(v.shown)+pageSize-1)/pageSize)
+	for era := range v.pages {
+		v.pages[era] = make([]atomic.Pointer[Page], count)
+	}
+	return v
+}
+
+// Edition is a number that two views share if their lists are the same.
+func (v *View) Edition() uint64 { return v.edition }
+
+// NewBody returns what a message is read into that may call any tool of the view, and may have frame bytes more than the
+// arguments. Its memory counts as that of a call.
+func (v *View) NewBody(frame int64) *invoke.Body { return v.state.set.invoker.NewBody(v.most + frame) }
+
+// List returns a page of the list of tools, which is sorted by name: the first one for an empty cursor, and for that of
+// another page the one behind it. Tools that came or went in between shift no page. The error is an *Error.
+func (v *View) List(cursor string, era Era) (*Page, error) {
+	first := 0
+	if cursor != "" {
+		name, ok := readCursor(cursor)
+		if !ok {
+			return nil, &Error{Code: CodeInvalidParams, Message: "Invalid cursor"}
+		}
+		first, _ = slices.BinarySearchFunc(v.shown, name, func(e *entry, name string) int { return strings.Compare(e.name, name) })
+		if first < len(v.shown) && v.shown[first].name == name {
+			first++
+		}
+	}
+	n := first / pageSize
+	if n*pageSize != first || n >= len(v.pages[era]) {
+		return v.page(first, era), nil // the list has changed since the page before
+	}
+	if p := v.pages[era][n].Load(); p != nil {
+		return p, nil
+	}
+	p := v.page(first, era)
+	if size := int64(len(p.Tools)); v.state.kept.Add(size) <= maxKept {
+		v.pages[era][n].Store(p)
+	} else {
+		v.state.kept.Add(-size)
+	}
+	return p, nil
+}
+
+// page makes the page that begins at a place in the list.
+func (v *View) page(first int, era Era) *Page {
+	last := min(len(v.shown), first+pageSize)
+	size := 2
+	for _, e := range v.shown[first:last] {
+		size += len(e.shown[era]) + 1
+	}
+	out := append(make([]byte, 0, size), '[')
+	for i, e := range v.shown[first:last] {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = append(out, e.shown[era]...)
+	}
+	p := &Page{Tools: append(out, ']')}
+	if last < len(v.shown) {
+		p.Next = newCursor(v.shown[last-1].name)
+	}
+	return p
+}
+
+// find returns the place of a tool in the table, if it belongs to the view for the principal.
+func (v *View) find(name string, p *wasmtools.Principal) (int, bool) {
+	i, ok := v.state.names().places[name]
+	if !ok {
+		return 0, false
+	}
+	e := v.state.entries[i]
+	return i, e.hidden == "" && e.within(v.namespace) && p.May(v.state.generation.Routes()[i].Path)
+}
+
+// hash returns a number for texts.
+func hash(texts ...[]byte) (sum [8]byte) {
+	h := fnv.New64a()
+	for _, text := range texts {
+		_, _ = h.Write(text)
+	}
+	binary.BigEndian.PutUint64(sum[:], h.Sum64())
+	return sum
+}

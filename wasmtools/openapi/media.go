@@ -1,0 +1,220 @@
+package openapi
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"mime"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/schema"
+)
+
+// mediaOf returns the media type of a tool's result if its schema says that it is a file in base64, or "". A file of JSON has none:
+// there is no telling which of the two forms a client that accepts JSON wants.
+func mediaOf(result wasmtools.Schema) string {
+	s, ok := result.(interface{ Media() *schema.Media })
+	if !ok {
+		return ""
+	}
+	media := s.Media()
+	if media == nil || media.Type == "" {
+		return ""
+	}
+	kind, parameters, err := mime.ParseMediaType(media.Type)
+	if err != nil || kind == "application/json" {
+		return ""
+	}
+	return mime.FormatMediaType(kind, parameters) // "" where a header can't hold it
+}
+
+// sendResult answers with the result of a tool. The result of one that has a media type is sent as the file itself if Accept
+// prefers that to JSON, and if it is what the schema promises: a string in base64.
+func (x exchange) sendResult(result []byte, mediaType string) {
+	if mediaType == "" {
+		x.Send(http.StatusOK, result)
+		return
+	}
+	h := x.Header()
+	h["Vary"] = append(slices.Clip(h["Vary"]), "Accept") // what is there may belong to all requests
+	if !prefers(x.Request().Header["Accept"], mediaType) {
+		x.Send(http.StatusOK, result)
+		return
+	}
+	f, ok := fileOf(result)
+	if !ok {
+		x.Send(http.StatusOK, result)
+		return
+	}
+	h.Set("Content-Type", mediaType)
+	h.Set("Content-Length", strconv.Itoa(f.size))
+	h.Set("Cache-Control", "no-store")
+	// A tool may return a page or an SVG with scripts. Shown by a browser, it would run as a page of this server.
+	h.Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; sandbox")
+	x.WriteHeader(http.StatusOK)
+	// If a write fails, the client is gone and there is nobody left to tell.
+	_ = f.decode(func(part []byte) error {
+		_, err := x.Write(part)
+		return err
+	})
+}
+
+// A file is what a result in base64 holds. It is decoded part by part, because the memory that a call may take is counted, and
+// a result does not become the door's to write on.
+type file struct {
+	text []byte // base64
+	size int    // of what it holds
+}
+
+// filePart is how much base64 is decoded at a time, in bytes: a multiple of 4.
+const filePart = 8 << 10
+
+// fileOf returns the file in a result, if the result is a string in base64.
+func fileOf(result []byte) (f file, ok bool) {
+	text := bytes.Trim(result, " \t\r\n")
+	if len(text) < 2 || text[0] != '"' || text[len(text)-1] != '"' {
+		return file{}, false
+	}
+	if bytes.IndexByte(text, '\\') >= 0 { // no digit of base64 needs an escape, but a tool may write "\/"
+		var whole string
+		if json.Unmarshal(text, &whole) != nil {
+			return file{}, false
+		}
+		f.text = []byte(whole)
+	} else {
+		f.text = text[1 : len(text)-1]
+	}
+	err := f.decode(func(part []byte) error {
+		f.size += len(part)
+		return nil
+	})
+	return f, err == nil
+}
+
+// decode hands the content of the file to write, part by part, until that fails.
+func (f file) decode(write func(part []byte) error) error {
+	var buffer [filePart / 4 * 3]byte
+	for text := f.text; len(text) > 0; {
+		part := text[:min(len(text), filePart)]
+		text = text[len(part):]
+		n, err := base64.StdEncoding.Decode(buffer[:], part)
+		if err == nil && len(text) > 0 && n < len(buffer) {
+			err = base64.CorruptInputError(len(f.text) - len(text)) // padding, or a line break, before the end
+		}
+		if err == nil {
+			err = write(buffer[:n])
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// prefers reports whether Accept asks for a media type rather than JSON: by its name or by its kind ("image/*"), and with a higher
+// weight than JSON has, or with the same by a name that is more specific. "*/*" alone is content with JSON, which every result
+// has.
+func prefers(accept []string, mediaType string) bool {
+	kind, _, _ := strings.Cut(mediaType, ";")
+	var own, plain preference
+	for _, line := range accept {
+		for line != "" {
+			var element string
+			element, line = cutUnquoted(line, ',')
+			own.take(element, kind)
+			plain.take(element, "application/json")
+		}
+	}
+	if own.detail < ofKind || own.weight == 0 {
+		return false
+	}
+	return own.weight > plain.weight || own.weight == plain.weight && own.detail > plain.detail
+}
+
+// How specific an element of Accept is.
+const (
+	ofAll  = iota + 1 // "*/*"
+	ofKind            // "image/*"
+	ofType            // "image/png"
+)
+
+// A preference is what the most specific element of Accept says of a media type.
+type preference struct {
+	detail int // 0: nothing says anything of it
+	weight int // in thousandths
+}
+
+// take takes up an element such as "image/*;q=0.8".
+func (p *preference) take(element, mediaType string) {
+	name, parameters := cutUnquoted(element, ';')
+	name = strings.Trim(name, " \t")
+	detail := 0
+	kind, _, _ := strings.Cut(mediaType, "/")
+	switch {
+	case strings.EqualFold(name, mediaType):
+		detail = ofType
+	case len(name) == len(kind)+len("/*") && strings.EqualFold(name[:len(kind)], kind) && name[len(kind):] == "/*":
+		detail = ofKind
+	case name == "*/*":
+		detail = ofAll
+	}
+	if detail == 0 || detail < p.detail {
+		return
+	}
+	weight := 1000
+	for parameters != "" {
+		var parameter string
+		parameter, parameters = cutUnquoted(parameters, ';')
+		name, value, _ := strings.Cut(parameter, "=")
+		if strings.EqualFold(strings.Trim(name, " \t"), "q") {
+			var ok bool
+			if weight, ok = weightOf(strings.Trim(value, " \t")); !ok {
+				return // nobody knows what it means
+			}
+		}
+	}
+	if detail > p.detail || weight > p.weight { // of two that say the same, the kinder one holds
+		p.detail, p.weight = detail, weight
+	}
+}
+
+// weightOf returns a weight such as "0.8" in thousandths.
+func weightOf(s string) (weight int, ok bool) {
+	whole, fraction, dotted := strings.Cut(s, ".")
+	if len(whole) != 1 || whole[0] != '0' && whole[0] != '1' || len(fraction) > 3 {
+		return 0, false
+	}
+	weight = int(whole[0]-'0') * 1000
+	if dotted {
+		digit := 100
+		for i := range len(fraction) {
+			c := fraction[i]
+			if c < '0' || c > '9' {
+				return 0, false
+			}
+			weight += int(c-'0') * digit
+			digit /= 10
+		}
+	}
+	return weight, weight <= 1000
+}
+
+// cutUnquoted cuts s at the first separator that is not within quotes.
+func cutUnquoted(s string, separator byte) (before, after string) {
+	quoted := false
+	for i := 0; i < len(s); i++ {
+		switch {
+		case s[i] == '"':
+			quoted = !quoted
+		case s[i] == '\\' && quoted:
+			i++
+		case s[i] == separator && !quoted:
+			return s[:i], s[i+1:]
+		}
+	}
+	return s, ""
+}

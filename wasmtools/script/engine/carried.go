@@ -1,0 +1,135 @@
+package engine
+
+import (
+	"bytes"
+	"compress/gzip"
+	"embed"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path"
+	"strings"
+	"sync"
+)
+
+// What the names of an engine's files end with: its module, and the licences of what it was built from.
+const (
+	moduleSuffix  = ".wasm.gz"
+	licenseSuffix = ".licenses.txt"
+)
+
+// ErrMissing is in the chain of errors about an engine that is not carried.
+var ErrMissing = errors.New("this toolsrv carries no such engine")
+
+//go:embed dist
+var dist embed.FS
+
+// A Set is engines to build tools with. It is safe for concurrent use, and keeps what it has unpacked.
+type Set struct {
+	files fs.FS
+
+	mu     sync.Mutex
+	opened map[string]func() (*Engine, error)
+}
+
+// Carried returns the engines that this binary carries: those that `make engines` had built when it was built itself. It returns the
+// same Set each time.
+func Carried() *Set { return carried() }
+
+var carried = sync.OnceValue(func() *Set {
+	files, err := fs.Sub(dist, "dist")
+	if err != nil {
+		panic(err) // the name is valid
+	}
+	return From(files)
+})
+
+// From returns the engines in a folder: NAME.wasm.gz is the engine for the language NAME, and NAME.licenses.txt the licences of
+// what it was built from.
+func From(folder fs.FS) *Set {
+	return &Set{files: folder, opened: map[string]func() (*Engine, error){}}
+}
+
+// Open returns the engine for a language. Where there is none, ErrMissing is in the error's chain, and its text has the remedy.
+func (s *Set) Open(name string) (*Engine, error) {
+	s.mu.Lock()
+	open := s.opened[name]
+	if open == nil {
+		open = sync.OnceValues(func() (*Engine, error) { return s.read(name) })
+		s.opened[name] = open
+	}
+	s.mu.Unlock()
+	return open()
+}
+
+// read reads and unpacks an engine.
+func (s *Set) read(name string) (*Engine, error) {
+	packed, err := fs.ReadFile(s.files, name+moduleSuffix)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrInvalid) {
+		return nil, fmt.Errorf("%w as %s: in a checkout of toolsrv, run `make engines`, which builds it, and `make build`", ErrMissing, name)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the engine: %w", err)
+	}
+	module, err := unpack(packed)
+	if err != nil {
+		return nil, fmt.Errorf("unpack the engine %s: %w", name, err)
+	}
+	e, err := Parse(module)
+	if err != nil {
+		return nil, fmt.Errorf("the engine %s: %w", name, err)
+	}
+	if e.Name != name {
+		return nil, fmt.Errorf("the engine %s says that it is %s", name, e.Name)
+	}
+	return e, nil
+}
+
+// maxEngine is more than any engine has, and bounds what a wrong file unpacks to.
+const maxEngine = 64 << 20
+
+func unpack(packed []byte) ([]byte, error) {
+	r, err := gzip.NewReader(bytes.NewReader(packed))
+	if err != nil {
+		return nil, err
+	}
+	module, err := io.ReadAll(io.LimitReader(r, maxEngine+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(module) > maxEngine {
+		return nil, fmt.Errorf("it has more than %d bytes", maxEngine)
+	}
+	return module, nil
+}
+
+// List returns what the engines say of themselves, sorted by their names. It unpacks each of them.
+func (s *Set) List() ([]About, error) {
+	entries, err := fs.ReadDir(s.files, ".")
+	if err != nil {
+		return nil, fmt.Errorf("list the engines: %w", err)
+	}
+	var list []About
+	for _, entry := range entries {
+		name, ok := strings.CutSuffix(path.Base(entry.Name()), moduleSuffix)
+		if !ok {
+			continue
+		}
+		e, err := s.Open(name)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, e.About)
+	}
+	return list, nil
+}
+
+// Licenses returns the licences of what an engine was built from.
+func (s *Set) Licenses(name string) (string, error) {
+	licenses, err := fs.ReadFile(s.files, name+licenseSuffix)
+	if err != nil {
+		return "", fmt.Errorf("read the licences of the engine %s: %w", name, err)
+	}
+	return string(licenses), nil
+}

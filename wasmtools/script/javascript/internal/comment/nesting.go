@@ -1,0 +1,83 @@
+package comment
+
+// Nesting returns how deep a parser has to go into a source: how deep brackets are nested, and how many tokens stand between its outside and its
+// innermost place at most, besides those in brackets that are closed and in statements and list elements that have ended. A file of any size that people or
+// their tools write has a small chain; "!!!!…" and "if (a) if (b) …" have a long one.
+func Nesting(source string) (brackets, chain int) {
+	l := &lexer{src: source, last: token{kind: mark}}
+	open := []int{0}   // tokens so far of what is open, outermost first
+	angles := []int{0} // of these, < without their >, which may be brackets of types
+	total := 0
+	ended := false // whether the last token may have ended a statement
+	for {
+		before := l.last
+		t := l.next()
+		switch {
+		case t.kind == end:
+			return l.deepest, chain
+		case t.kind == doc:
+			continue
+		}
+		if ended && !continues(t) || t.lines && ends(before, l.condition) && begins(t) {
+			total -= open[len(open)-1]
+			open[len(open)-1], angles[len(angles)-1] = 0, 0
+		}
+		ended = t.is(";") || t.is("}")
+		for len(l.open) < len(open)-1 {
+			last := len(open) - 1
+			total -= open[last]
+			open, angles = open[:last], angles[:last]
+		}
+		top := len(open) - 1
+		switch {
+		case t.is(","):
+			total += angles[top] - open[top]
+			open[top] = angles[top]
+		case t.is("<"):
+			angles[top]++
+		case t.is(">") && angles[top] > 0:
+			angles[top]--
+		}
+		open[top]++
+		total++
+		chain = max(chain, total)
+		for len(l.open) > len(open)-1 {
+			open, angles = append(open, 0), append(angles, 0)
+		}
+	}
+}
+
+// continues reports whether a token goes on with the statement that a ; or a } may have ended.
+func continues(t token) bool {
+	switch t.kind {
+	case word:
+		switch t.text {
+		case "else", "catch", "finally", "in", "of", "instanceof", "as", "satisfies", "extends", "implements":
+			return true
+		}
+		return false
+	case mark:
+		return t.text != "}" && t.text != "@" && t.text != "{"
+	}
+	return t.kind == template
+}
+
+// ends reports whether a statement may end with a token, where the next begins a line.
+func ends(t token, condition bool) bool {
+	switch t.kind {
+	case word:
+		switch t.text {
+		case "else", "do", "return", "typeof", "void", "delete", "await", "yield", "new", "in", "of", "instanceof", "throw", "case", "keyof", "readonly", "extends", "as", "async", "unique", "infer", "is", "asserts", "declare", "abstract", "namespace", "module", "global":
+			return false
+		}
+		return true
+	case mark:
+		return t.text == ")" && !condition || t.text == "]" || t.text == "}"
+	}
+	return true
+}
+
+// begins reports whether a statement may begin with a token.
+func begins(t token) bool {
+	return !continues(t) && t.kind != mark || t.is("}") || t.is("@") || t.is("{")
+}

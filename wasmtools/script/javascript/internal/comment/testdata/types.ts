@@ -1,0 +1,66 @@
+import { tool, type Json } from "toolsrv";
+
+/** Where somebody lives. */
+interface Address {
+  /** The street with its number. */
+  street: string;
+  readonly country?: "DE" | "FR";
+  "post-code": string | null;
+}
+
+interface Customer extends Address {
+  id: number; tags: readonly string[]
+  friends: Customer[];
+}
+
+type Size = 1 | 2 | 3;
+type Named = { name: string } & Partial<{ nick: string; }>;
+export type Either =
+  | { kind: "a"; value: number }
+  | { kind: "b" };
+type Generic<T> = { value: T };
+
+/** Adds two numbers. */
+export function add(a: number, b = 1, size?: Size, flags: { loud?: boolean } = {}): number {
+  return a + b;
+}
+
+/** Bills a customer.
+ * @param customer Who pays.
+ * @param notes What to say. */
+export async function bill(customer: Customer, notes: Record<string, string>, either: Either, named: Named): Promise<{ total: number; paid: boolean }> {
+  return { total: 1, paid: true };
+}
+
+/** Takes one object.
+ * @param text What to say. */
+export const say = ({ text, times = 2, ...rest }: { text: string; times?: number; [key: string]: unknown }): string[] => [text];
+
+/** By name. */
+export const move = ({ x, y }: Point): void => {};
+interface Point { x: number; y: number }
+
+/** Generic. */
+export function generic(value: Generic<string>): void {}
+
+/** A map. */
+export function typed(input: Map<string, number>): Map<string, number> { return input; }
+
+export const greet = tool({
+  description: "Greets.",
+  run: async ({ name }: { name: string; /** How. */ style?: "a" | "b" }): Promise<string> => name,
+});
+
+export const method = tool({
+  /** The function. */
+  async run(args: Point) { return args.x; },
+});
+
+export const given = tool(({ a }: { a: string[] }) => a);
+
+/** Casts: a < b, and regular expressions. */
+export const less = <T,>(a: number, b: number): boolean => a < b && /[/"']/.test("x") && (a as number) > b;
+
+/** Overloads. */
+export function over(a: string): string;
+export function over(a: any): any { return a; }

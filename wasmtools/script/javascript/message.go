@@ -1,0 +1,73 @@
+package javascript
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/evanw/esbuild/pkg/api"
+)
+
+// maxLine is how long a line of a script may be to be shown, in bytes: machines write longer ones.
+const maxLine = 200
+
+// messages returns what esbuild says is wrong, for the author: place, sentence, line and caret, and then what it suggests.
+func (m *modules) messages(all []api.Message) string {
+	var out strings.Builder
+	for i, said := range all {
+		if i > 0 {
+			out.WriteByte('\n')
+		}
+		m.write(&out, "", remedied(said.Text), said.Location)
+		for _, note := range said.Notes {
+			if strings.Contains(note.Text, "external") || strings.Contains(note.Text, "Platform") || strings.Contains(note.Text, "MainFields") {
+				continue // about esbuild's options, which are not the author's
+			}
+			out.WriteByte('\n')
+			m.write(&out, "  ", note.Text, note.Location)
+		}
+	}
+	return out.String()
+}
+
+// unresolved is what esbuild says of an import that leads nowhere.
+var unresolved = regexp.MustCompile(`^Could not resolve "([^"]+)"$`)
+
+// remedied says of an import that leads nowhere what to do.
+func remedied(message string) string {
+	found := unresolved.FindStringSubmatch(message)
+	switch {
+	case found == nil:
+		return message
+	case strings.HasPrefix(found[1], ".") || strings.HasPrefix(found[1], "/"):
+		return fmt.Sprintf("there is no file %q", found[1])
+	}
+	name, _ := packageName(found[1])
+	return fmt.Sprintf("there is no package %q here: run npm install %s", name, name)
+}
+
+func (m *modules) write(out *strings.Builder, indent, message string, at *api.Location) {
+	message = strings.ReplaceAll(message, `"`+confined+":", `"`)
+	if at == nil {
+		fmt.Fprintf(out, "%s%s", indent, message)
+		return
+	}
+	file, line := m.shown(at.File), at.LineText
+	if lines := strings.Split(m.originals[file], "\n"); at.Line <= len(lines) && lines[at.Line-1] != "" {
+		line = strings.TrimSuffix(lines[at.Line-1], "\r")
+	}
+	// esbuild counts bytes.
+	column := utf8.RuneCountInString(line[:min(at.Column, len(line))])
+	fmt.Fprintf(out, "%s%s:%d:%d: %s", indent, file, at.Line, column+1, message)
+	if line == "" || len(line) > maxLine {
+		return
+	}
+	before := strings.Map(func(r rune) rune {
+		if r == '\t' {
+			return '\t'
+		}
+		return ' '
+	}, line[:min(at.Column, len(line))])
+	fmt.Fprintf(out, "\n%s    %s\n%s    %s^", indent, strings.TrimRight(line, " \t\r"), indent, before)
+}

@@ -1,0 +1,101 @@
+package javascript
+
+import (
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/evanw/esbuild/pkg/api"
+)
+
+// modules finds what a script imports.
+type modules struct {
+	entry  string // the script
+	folder string // where it is: names are shown relative to it
+
+	root   *os.Root // nil where nothing is confined
+	inRoot string   // the script in root, with slashes
+	total  int64    // bytes that were read of root
+
+	mu       sync.Mutex
+	inputs   map[string]bool
+	packages map[string]*nodePackage // of root, by folder
+	// originals are the files that were changed for esbuild, by the names that it shows, as their authors wrote them.
+	originals map[string]string
+}
+
+// setup tells esbuild what is not resolved as it would by itself.
+func (m *modules) setup(b api.PluginBuild) {
+	m.inputs, m.packages, m.originals = map[string]bool{}, map[string]*nodePackage{}, map[string]string{}
+	b.OnResolve(api.OnResolveOptions{Filter: `^toolsrv(/.*)?$|^#host$`}, func(args api.OnResolveArgs) (api.OnResolveResult, error) {
+		if args.Path != "toolsrv" {
+			return refuse("%q is only there in tests: a script imports \"toolsrv\"", args.Path)
+		}
+		return api.OnResolveResult{Path: "toolsrv", External: true}, nil
+	})
+	m.setupNode(b)
+	if m.root != nil {
+		m.setupConfined(b)
+		return
+	}
+	b.OnLoad(api.OnLoadOptions{Filter: `.*`, Namespace: "file"}, func(args api.OnLoadArgs) (api.OnLoadResult, error) {
+		m.read(args.Path)
+		if !strings.Contains(args.Path, "node_modules") && slices.Contains(Extensions(), filepath.Ext(args.Path)) {
+			if content, err := os.ReadFile(args.Path); err == nil {
+				if rewritten, changed := withoutNamespace(string(content)); changed {
+					m.keep(args.Path, string(content))
+					return api.OnLoadResult{Contents: &rewritten, Loader: api.LoaderDefault, ResolveDir: filepath.Dir(args.Path)}, nil
+				}
+			}
+		}
+		return api.OnLoadResult{}, nil
+	})
+}
+
+// read notes that a file was read.
+func (m *modules) read(path string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.inputs[path] = true
+}
+
+// keep notes what the author wrote of a file that esbuild gets otherwise.
+func (m *modules) keep(path, original string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.originals[m.relative(path)] = original
+}
+
+// relative returns what shown does, for the path of a file as esbuild's plugins have it.
+func (m *modules) relative(file string) string {
+	if m.root == nil {
+		if relative, err := filepath.Rel(m.folder, file); err == nil {
+			file = filepath.ToSlash(relative)
+		}
+	}
+	return m.shown(file)
+}
+
+// shown returns a source's name for people: relative to the script's folder.
+func (m *modules) shown(source string) string {
+	source = strings.TrimPrefix(source, confined+":")
+	for _, space := range []string{absent, inNode} {
+		if name, ok := strings.CutPrefix(source, space+":"); ok {
+			return "node_modules/node:" + strings.TrimPrefix(name, "node:") // as a package, not as the author's
+		}
+	}
+	if m.root != nil {
+		if relative, err := filepath.Rel(filepath.FromSlash(path.Dir(m.inRoot)), filepath.FromSlash(source)); err == nil {
+			return filepath.ToSlash(relative)
+		}
+	}
+	return source
+}
+
+func refuse(format string, args ...any) (api.OnResolveResult, error) {
+	return api.OnResolveResult{Errors: []api.Message{{Text: fmt.Sprintf(format, args...)}}}, nil
+}

@@ -1,0 +1,3 @@
+// node:path/posix: see node:path.
+export * from "node:path";
+export { default } from "node:path";

@@ -1,0 +1,3 @@
+// node:perf_hooks: the engine's clock.
+export const performance = globalThis.performance;
+export default { performance };

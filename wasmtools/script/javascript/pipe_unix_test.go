@@ -1,0 +1,8 @@
+//go:build unix
+
+package javascript_test
+
+import "syscall"
+
+// pipe makes what blocks whoever opens it to read.
+func pipe(path string) error { return syscall.Mkfifo(path, 0o600) }

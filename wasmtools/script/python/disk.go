@@ -1,0 +1,182 @@
+package python
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/toolsrv/toolsrv/internal/text"
+)
+
+const (
+	// maxFile is how large a file may be, maxTotal all that a script needs: an engine takes 16 MiB.
+	maxFile  = 16 << 20
+	maxTotal = 32 << 20
+	// maxFiles is how many files and folders may be looked at, and maxDepth how deep folders may lie in each other.
+	maxFiles = 20_000
+	maxDepth = 64
+)
+
+// A disk is what may be read: everything, or what is below a root.
+type disk struct {
+	ctx   context.Context
+	root  *os.Root // nil: everything
+	at    string   // the root's path
+	seen  map[string]bool
+	total int64
+}
+
+// openDisk returns the disk below a root, or the whole one if that is empty.
+func openDisk(ctx context.Context, root string) (*disk, error) {
+	d := &disk{ctx: ctx, seen: map[string]bool{}}
+	if root == "" {
+		return d, nil
+	}
+	var err error
+	if d.at, err = filepath.Abs(root); err != nil {
+		return nil, err
+	}
+	d.root, err = os.OpenRoot(d.at)
+	return d, err
+}
+
+func (d *disk) close() {
+	if d.root != nil {
+		d.root.Close()
+	}
+}
+
+// inputs returns all that was looked at, sorted.
+func (d *disk) inputs() []string {
+	paths := make([]string, 0, len(d.seen))
+	for path := range d.seen {
+		paths = append(paths, path)
+	}
+	slices.Sort(paths)
+	return paths
+}
+
+// inside returns the path relative to the root, and whether it may be looked at.
+func (d *disk) inside(path string) (string, bool) {
+	relative, err := filepath.Rel(d.at, path)
+	return relative, err == nil && filepath.IsLocal(relative)
+}
+
+// look notes that a path is looked at, and ends the work that has become too much, or that nobody waits for any more.
+func (d *disk) look(path string) error {
+	d.seen[path] = true
+	switch {
+	case d.ctx.Err() != nil:
+		return d.ctx.Err()
+	case len(d.seen) > maxFiles:
+		return fmt.Errorf("the script imports more than %d files", maxFiles)
+	case strings.Count(path, string(filepath.Separator))-strings.Count(d.at, string(filepath.Separator)) > maxDepth:
+		return fmt.Errorf("folders lie more than %d deep in each other", maxDepth)
+	}
+	return nil
+}
+
+func (d *disk) stat(path string) (fs.FileInfo, error) {
+	if err := d.look(path); err != nil {
+		return nil, err
+	}
+	if d.root == nil {
+		return os.Stat(path)
+	}
+	name, ok := d.inside(path)
+	if !ok {
+		return nil, fs.ErrNotExist
+	}
+	return d.root.Stat(name)
+}
+
+func (d *disk) isFile(path string) bool {
+	info, err := d.stat(path)
+	return err == nil && info.Mode().IsRegular()
+}
+
+func (d *disk) isFolder(path string) bool {
+	info, err := d.stat(path)
+	return err == nil && info.IsDir()
+}
+
+// open opens a file or a folder. Without O_NONBLOCK, a pipe would block until somebody writes to it.
+func (d *disk) open(path string) (*os.File, error) {
+	if err := d.look(path); err != nil {
+		return nil, err
+	}
+	if d.root == nil {
+		return os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	}
+	name, ok := d.inside(path)
+	if !ok {
+		return nil, errors.New("it is not below the folder of the tools")
+	}
+	return d.root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+}
+
+// read returns what is in a regular file.
+func (d *disk) read(path string) ([]byte, error) {
+	f, err := d.open(path)
+	if err != nil {
+		return nil, cause(err)
+	}
+	defer f.Close()
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		return nil, errors.New("it is not a file")
+	}
+	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	if err != nil {
+		return nil, cause(err)
+	}
+	if len(data) > maxFile {
+		return nil, fmt.Errorf("it has more than %s", text.Size(maxFile))
+	}
+	if d.total += int64(len(data)); d.total > maxTotal {
+		return nil, fmt.Errorf("the script needs more than %s with all that it imports", text.Size(maxTotal))
+	}
+	return data, nil
+}
+
+// list returns the names of what is in a folder, sorted.
+func (d *disk) list(path string) ([]string, error) {
+	f, err := d.open(path)
+	if err != nil {
+		return nil, cause(err)
+	}
+	defer f.Close()
+	names, err := f.Readdirnames(maxFiles + 1)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, cause(err)
+	}
+	if len(names) > maxFiles {
+		return nil, fmt.Errorf("it holds more than %d files", maxFiles)
+	}
+	slices.Sort(names)
+	return names, nil
+}
+
+// holdsModules reports whether a folder without __init__.py is a package all the same: one with a module in it.
+func (d *disk) holdsModules(path string) bool {
+	names, err := d.list(path)
+	return err == nil && slices.ContainsFunc(names, func(name string) bool {
+		return strings.HasSuffix(name, ".py") || isIdentifier(name) && d.holdsModulesBelow(filepath.Join(path, name))
+	})
+}
+
+func (d *disk) holdsModulesBelow(path string) bool { return d.isFolder(path) && d.holdsModules(path) }
+
+// cause leaves out where on this machine a file is.
+func cause(err error) error {
+	if wrapped := (*fs.PathError)(nil); errors.As(err, &wrapped) {
+		return wrapped.Err
+	}
+	return err
+}

@@ -1,0 +1,143 @@
+package python
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"strings"
+
+	"github.com/pelletier/go-toml/v2"
+
+	"github.com/toolsrv/toolsrv/internal/text"
+)
+
+// A project is what a pyproject.toml says to toolsrv.
+type project struct {
+	folder string
+	// Dependencies are the libraries that the script needs, as pip reads them.
+	Dependencies []string `toml:"dependencies"`
+	// Pure names libraries of which the compiled parts are left out, because they work without.
+	Pure []string `toml:"pure"`
+}
+
+// projectOf returns the project of the nearest folder above a script that has a pyproject.toml, or one that says nothing.
+func (d *disk) projectOf(folder string) (project, error) {
+	for {
+		path := filepath.Join(folder, "pyproject.toml")
+		if d.isFile(path) {
+			content, err := d.read(path)
+			if err != nil {
+				return project{}, fmt.Errorf("pyproject.toml can't be read: %w", err)
+			}
+			p, err := parseProject(content)
+			p.folder = folder
+			return p, err
+		}
+		above := filepath.Dir(folder)
+		if above == folder || d.root != nil && folder == d.at {
+			return project{}, nil
+		}
+		folder = above
+	}
+}
+
+// parseProject reads what a pyproject.toml says to toolsrv, and leaves the rest to those whom it is for.
+func parseProject(content []byte) (project, error) {
+	var file struct {
+		Tool struct {
+			Toolsrv project `toml:"toolsrv"`
+		} `toml:"tool"`
+	}
+	err := toml.NewDecoder(bytes.NewReader(content)).Decode(&file)
+	if broken := (*toml.DecodeError)(nil); errors.As(err, &broken) {
+		line, column := broken.Position()
+		return project{}, fmt.Errorf("pyproject.toml:%d:%d: %w", line, column, err)
+	}
+	if err != nil {
+		return project{}, fmt.Errorf("pyproject.toml: %w", err)
+	}
+	return file.Tool.Toolsrv, nil
+}
+
+// libraries collects the libraries that the script's project names, and what these need.
+func (c *collector) libraries(folder string) error {
+	p, err := c.disk.projectOf(folder)
+	if err != nil || len(p.Dependencies) == 0 {
+		return err
+	}
+	libraries, err := c.environment(p)
+	if err != nil {
+		return err
+	}
+	l := loader{collector: c, installed: libraries, done: map[string][]string{}, pure: map[string]bool{}}
+	for _, name := range p.Pure {
+		l.pure[normalized(name)] = true
+	}
+	for _, dependency := range p.Dependencies {
+		r, err := parseRequirement(dependency)
+		if err != nil {
+			return fmt.Errorf("pyproject.toml: the dependency %q: %w", dependency, err)
+		}
+		if normalized(r.name) == ourselves {
+			continue // the engine has it
+		}
+		if err := l.load(r, ""); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// environment returns the distributions of the project's virtual environment, by their normalized names.
+func (c *collector) environment(p project) (map[string]distribution, error) {
+	places := []string{filepath.Join(p.folder, ".venv"), filepath.Join(p.folder, "venv")}
+	if active := c.active(); active != "" {
+		places = append(places, active)
+	}
+	for _, place := range places {
+		packages := c.disk.sitePackages(place)
+		if len(packages) == 0 {
+			continue
+		}
+		found := map[string]distribution{}
+		for _, at := range packages {
+			if err := c.disk.distributions(at, found); err != nil {
+				return nil, err
+			}
+		}
+		return found, nil
+	}
+	return nil, errors.New("pyproject.toml names dependencies, and there is no virtual environment to take them from:\n" +
+		"python3 -m venv .venv && .venv/bin/pip install " + shellWords(p.Dependencies))
+}
+
+// sitePackages returns the folders of a virtual environment that hold libraries.
+func (d *disk) sitePackages(environment string) []string {
+	var out []string
+	for _, lib := range []string{"lib", "lib64"} {
+		names, err := d.list(filepath.Join(environment, lib))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		for _, name := range names {
+			if at := filepath.Join(environment, lib, name, "site-packages"); len(out) == 0 && d.isFolder(at) {
+				out = append(out, at)
+			}
+		}
+	}
+	if at := filepath.Join(environment, "Lib", "site-packages"); len(out) == 0 && d.isFolder(at) {
+		out = append(out, at)
+	}
+	return out
+}
+
+// shellWords returns words as a shell reads them.
+func shellWords(words []string) string {
+	quoted := make([]string, len(words))
+	for i, word := range words {
+		quoted[i] = text.ShellQuote(word)
+	}
+	return strings.Join(quoted, " ")
+}

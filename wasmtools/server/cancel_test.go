@@ -1,0 +1,74 @@
+package server_test
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/toolsrv/toolsrv/internal/testkit"
+	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
+	"github.com/toolsrv/toolsrv/runtime/limits"
+	"github.com/toolsrv/toolsrv/wasmtools/config"
+)
+
+// fixtures returns a configuration that also serves fixtures, each as a namespace whose tools are called t0, t1 and so on.
+func fixtures(t *testing.T, tools int, of map[string]string) *config.Config {
+	t.Helper()
+	c := settings(t)
+	for namespace, fixture := range of {
+		list := make([]string, tools)
+		for i := range list {
+			list[i] = fmt.Sprintf(`{"name":"t%d","description":"x","parameters":{"type":"object"}}`, i)
+		}
+		manifest := fmt.Sprintf(`{"abi":1,"namespace":%q,"tools":[%s]}`, namespace, strings.Join(list, ","))
+		testkit.Put(t, c.Tools.Directory, namespace+".wasm", sandboxtest.WithManifest(t, testkit.Fixture(t, fixture), manifest))
+	}
+	return c
+}
+
+// TestClientGone closes the connection of a call while its guest computes, sleeps, and calls the host all the time, over REST and
+// over MCP. The guest ends with it, within a millisecond or two where the machine is not busy with other things. The test runs alone,
+// because guests of others that compute would have Go look at the network only every 10 ms.
+func TestClientGone(t *testing.T) {
+	c := fixtures(t, 5, map[string]string{"reports": "wat/hostile/progress", "spins": "wat/hostile/spin"})
+	c.Limits = limits.Limits{Timeout: time.Hour}
+	r := start(t, c)
+	rest := func(path string) string {
+		return "POST " + path + " HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}"
+	}
+	for _, test := range []struct{ name, sends, waits string }{
+		{"computes", rest("/spins/t0"), ""},
+		{"sleeps", rest("/spins/t4"), ""},
+		{"reports, unheard", rest("/reports/t0"), ""},
+		{"computes, over MCP", mcpCall("spins-t0"), ""},
+		{"sleeps, over MCP", mcpCall("spins-t4"), ""},
+		{"reports, over MCP", mcpCall("reports-t0"), `"progress":3`},
+	} {
+		var took []time.Duration
+		for range 10 {
+			conn := r.dial()
+			if _, err := io.WriteString(conn, test.sends); err != nil {
+				t.Fatal(err)
+			}
+			testkit.Until(t, "the guest to run", func() bool { return r.Calls() == 1 })
+			for lines := bufio.NewScanner(conn); test.waits != "" && lines.Scan() && !strings.Contains(lines.Text(), test.waits); {
+			}
+			ended := r.log.Count(`"code":"cancelled"`)
+			begun := time.Now()
+			if err := conn.Close(); err != nil {
+				t.Fatal(err)
+			}
+			r.log.WaitFor(t, "the end of the call", func(string) bool { return r.log.Count(`"code":"cancelled"`) > ended })
+			took = append(took, time.Since(begun))
+		}
+		slices.Sort(took)
+		t.Logf("a guest that %s ends %v to %v after the connection", test.name, took[0], took[len(took)-1])
+		if took[0] > 5*time.Millisecond && !testkit.Race {
+			t.Errorf("a guest that %s ends %v after the connection at best", test.name, took)
+		}
+	}
+}

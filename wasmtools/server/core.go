@@ -1,0 +1,119 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"time"
+
+	"github.com/toolsrv/toolsrv/runtime/sandbox"
+	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/catalog"
+	"github.com/toolsrv/toolsrv/wasmtools/config"
+	"github.com/toolsrv/toolsrv/wasmtools/invoke"
+	"github.com/toolsrv/toolsrv/wasmtools/mcp/toolset"
+	"github.com/toolsrv/toolsrv/wasmtools/toolfile"
+)
+
+// A core is what is below all doors: the files, what runs them, the table of their tools and the way to call them.
+type core struct {
+	logger  *slog.Logger
+	began   time.Time // when it was made
+	source  source
+	engine  *sandbox.Engine
+	catalog *catalog.Catalog
+	invoker *invoke.Invoker // of all doors, so that they share its memory
+}
+
+// A source is where the files come from.
+type source interface {
+	catalog.Source
+	io.Closer
+}
+
+func newCore(logger *slog.Logger) *core {
+	return &core{logger: logger, began: time.Now(), invoker: invoke.New(invoke.Options{})}
+}
+
+// openDirectory begins to serve the files of the configured directory, and tools of the program itself. After an error, close
+// closes what was opened.
+func (k *core) openDirectory(ctx context.Context, c *config.Config, tools []*wasmtools.Tool) error {
+	files, err := OpenDirectory(c, k.logger)
+	if err != nil {
+		return fmt.Errorf("open the tools directory: %w", err)
+	}
+	k.source = files
+	return k.open(ctx, c, RecordFile(c), tools)
+}
+
+// open starts the engine, and a catalog of what the source has.
+func (k *core) open(ctx context.Context, c *config.Config, record string, tools []*wasmtools.Tool) (err error) {
+	k.engine, err = sandbox.New(ctx, sandbox.Config{
+		Imports:    toolfile.Imports(),
+		CacheDir:   k.cacheDir(c),
+		Memory:     c.Server.Memory,
+		CodeMemory: c.Server.CodeMemory,
+		Logger:     slog.New(requestIDs{k.logger.Handler()}),
+	})
+	if err != nil {
+		return fmt.Errorf("start the sandbox engine: %w", err)
+	}
+	k.catalog, err = catalog.Start(ctx, catalog.Options{
+		Source: k.source,
+		Engine: k.engine,
+		Limits: c.LimitsFor,
+		Policy: policy(c),
+		Record: record,
+		Tools:  tools,
+		Logger: k.logger,
+	})
+	if err != nil {
+		return fmt.Errorf("start the catalog: %w", err)
+	}
+	return nil
+}
+
+// toolset returns the tools as MCP shows them. The caller closes it, before the core.
+func (k *core) toolset(c *config.Config) *toolset.Set {
+	return toolset.New(k.catalog.Table(), toolset.Options{
+		Invoker:   k.invoker,
+		Info:      toolset.Info{Title: c.Title, Version: c.Version, Instructions: c.Description},
+		Discovery: toolset.Discovery(c.MCP.Discovery),
+		Logger:    k.logger,
+	})
+}
+
+// policy returns the configuration's policy on which tools start enabled.
+func policy(c *config.Config) wasmtools.Policy {
+	return wasmtools.Policy{
+		Allowlist: c.Tools.Allowlist, Enabled: c.Tools.Enabled, Disabled: c.Tools.Disabled, Reasons: c.Tools.Reasons,
+	}
+}
+
+// logReady waits until all tools are listed, and logs that they are. It reports false if that was not so before ctx ended.
+func (k *core) logReady(ctx context.Context) bool {
+	if err := k.catalog.Wait(ctx); err != nil {
+		return false
+	}
+	generation := k.catalog.Table().Current()
+	k.logger.Info("ready", "tools", len(generation.Routes()), "refused", len(generation.Refused()),
+		"took", time.Since(k.began).Round(time.Millisecond).String())
+	return true
+}
+
+// close closes what was opened, after the doors.
+func (k *core) close() error {
+	var errs []error
+	if k.catalog != nil {
+		errs = append(errs, k.catalog.Close())
+	}
+	if k.source != nil {
+		errs = append(errs, k.source.Close())
+	}
+	if k.engine != nil {
+		errs = append(errs, k.engine.Close(context.Background()))
+	}
+	return errors.Join(errs...)
+}

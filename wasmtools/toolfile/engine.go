@@ -1,0 +1,71 @@
+package toolfile
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/toolsrv/toolsrv/internal/text"
+	"github.com/toolsrv/toolsrv/runtime/sandbox"
+	"github.com/toolsrv/toolsrv/runtime/wasmbin"
+	"github.com/toolsrv/toolsrv/wasmtools"
+)
+
+// maxEngine bounds an engine section, and each of its words that a manifest repeats, in bytes.
+const maxEngine = 4 << 10
+
+// engineOf returns what a module's engine section says it is, such as "cpython 3.13.5 (1f0c2a9b)", or "" if it has none: then it
+// is not an interpreter with a script.
+func engineOf(binary *wasmbin.Module) (string, error) {
+	section, ok, err := binary.Custom(wasmtools.EngineSection)
+	if err != nil || !ok {
+		return "", err
+	}
+	if len(section) > maxEngine {
+		return "", fmt.Errorf("custom section %s: %d bytes are more than the %d that are allowed", wasmtools.EngineSection, len(section), maxEngine)
+	}
+	var said struct{ Version, Revision string }
+	if err := json.Unmarshal(section, &said); err != nil {
+		return "", fmt.Errorf("custom section %s: %w", wasmtools.EngineSection, err)
+	}
+	for _, word := range []string{said.Version, said.Revision} {
+		if word == "" || !utf8.ValidString(word) || strings.ContainsFunc(word, func(r rune) bool { return r < ' ' || r > '~' }) {
+			return "", fmt.Errorf("custom section %s: %q is not a version: version and revision are words in ASCII", wasmtools.EngineSection, text.Short(word))
+		}
+	}
+	return fmt.Sprintf("%s (%s)", said.Version, said.Revision), nil
+}
+
+// withEngine returns the text of a manifest, an object with members, with the engine as its first one.
+func withEngine(manifest []byte, engine string) ([]byte, error) {
+	name, err := json.Marshal(engine)
+	if err != nil {
+		return nil, err
+	}
+	members := bytes.TrimLeft(bytes.TrimSpace(manifest)[1:], " \t\r\n")
+	return append(append(append([]byte(`{"engine": `), name...), ", "...), members...), nil
+}
+
+// A ScriptError is what an interpreter says is wrong with its script. Its text is for the script's author, as it is: the place,
+// the line, and what to do.
+type ScriptError struct{ Text string }
+
+// Error returns the text.
+func (e *ScriptError) Error() string { return e.Text }
+
+// describeError returns the error of toolsrv_describe for people.
+func describeError(engine string, err error) error {
+	if failed, ok := errors.AsType[*sandbox.Error](err); ok && engine != "" {
+		switch failed.Outcome {
+		case sandbox.ToolError:
+			return &ScriptError{failed.Message}
+		case sandbox.Cancelled, sandbox.Overloaded, sandbox.Internal: // not the script's fault
+		default: // the trace is that of the interpreter
+			return &ScriptError{"the script can't be started. " + failed.Message}
+		}
+	}
+	return fmt.Errorf("run toolsrv_describe: %s%w", explain(err), err)
+}

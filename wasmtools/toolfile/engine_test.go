@@ -1,0 +1,79 @@
+package toolfile_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/toolsrv/toolsrv/internal/testkit"
+	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
+	"github.com/toolsrv/toolsrv/runtime/sandbox"
+	"github.com/toolsrv/toolsrv/runtime/wasmbin"
+	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/toolfile"
+)
+
+// withSection returns a module that describes itself, and has an engine section.
+func withSection(t *testing.T, section string) []byte {
+	t.Helper()
+	module, err := wasmbin.SetCustom(testkit.Fixture(t, "catalog/described"), wasmtools.EngineSection, []byte(section))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return module
+}
+
+// TestEngine has the engine section of a module become a member of the manifest: of one that is packed, and of one that is run.
+func TestEngine(t *testing.T) {
+	t.Parallel()
+	engine := sandboxtest.Engine(t, sandbox.Config{})
+	module := withSection(t, `{"name":"python","version":"cpython 3.13.5","revision":"1f0c","capacity":1,"more":{}}`)
+	const want = "cpython 3.13.5 (1f0c)"
+	_, packed, err := toolfile.Pack(t.Context(), engine, module, nil)
+	if err != nil || packed.Engine != want || packed.Tools[0].Name != "told" {
+		t.Errorf("packed: got %+v, %v; want the engine %q", packed, err, want)
+	}
+	loaded, err := toolfile.Load(engine, module, toolfile.Place{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer loaded.Close()
+	if err := loaded.Describe(t.Context()); err != nil || loaded.Manifest().Engine != want {
+		t.Errorf("described: got %+v, %v; want the engine %q", loaded.Manifest(), err, want)
+	}
+	_, given, err := toolfile.Pack(t.Context(), engine, module, []byte(manifest(t, "", "mine")))
+	if err != nil || given.Engine != "" {
+		t.Errorf("with a manifest that is given: got %+v, %v; want no engine", given, err)
+	}
+}
+
+func TestEngineHostile(t *testing.T) {
+	t.Parallel()
+	engine := sandboxtest.Engine(t, sandbox.Config{})
+	twice := append(withSection(t, `{"version":"a","revision":"b"}`), 0, 15, 14)
+	for name, c := range map[string]struct {
+		module []byte
+		says   string
+	}{
+		"nothing":        {withSection(t, ""), "unexpected end"},
+		"no JSON":        {withSection(t, "python"), "invalid character"},
+		"no object":      {withSection(t, `["a"]`), "cannot unmarshal"},
+		"deep":           {withSection(t, strings.Repeat("[", 4000)), "custom section toolsrv.engine: "},
+		"no version":     {withSection(t, `{"revision":"b"}`), `"" is not a version`},
+		"no revision":    {withSection(t, `{"version":"a"}`), `"" is not a version`},
+		"a number":       {withSection(t, `{"version":1,"revision":"b"}`), "cannot unmarshal number"},
+		"control":        {withSection(t, `{"version":"a\u001b[31m","revision":"b"}`), "is not a version"},
+		"too long":       {withSection(t, `{"version":"`+strings.Repeat("a", 5000)+`","revision":"b"}`), "more than the 4096 that are allowed"},
+		"two of the two": {append(twice, "toolsrv.engine"...), "two custom sections"},
+	} {
+		m, err := toolfile.Load(engine, c.module, toolfile.Place{})
+		if err == nil {
+			m.Close()
+		}
+		if err == nil || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: load: got %v, want %q", name, err, c.says)
+		}
+		if _, _, err := toolfile.Pack(t.Context(), engine, c.module, nil); err == nil || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: pack: got %v, want %q", name, err, c.says)
+		}
+	}
+}

@@ -7,15 +7,15 @@ import (
 	"testing"
 )
 
-func (g *gate) waiters() int {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.waiting.Len()
+// inQueue returns how many calls wait.
+func inQueue(g *gate) int {
+	_, waiting := g.state()
+	return waiting
 }
 
 // enqueue has a call wait, and returns when it has its place in the queue.
 func enqueue(ctx context.Context, g *gate, entered chan<- int, number int) {
-	before := g.waiters()
+	before := inQueue(g)
 	go func() {
 		if g.enter(ctx) == nil {
 			entered <- number
@@ -23,7 +23,7 @@ func enqueue(ctx context.Context, g *gate, entered chan<- int, number int) {
 			entered <- -number
 		}
 	}()
-	for g.waiters() == before {
+	for inQueue(g) == before {
 		runtime.Gosched()
 	}
 }
@@ -32,7 +32,7 @@ func enqueue(ctx context.Context, g *gate, entered chan<- int, number int) {
 func TestGateOrder(t *testing.T) {
 	t.Parallel()
 	const calls = 10
-	g := &gate{free: 1, queue: calls}
+	g := newGate(1, calls)
 	if err := g.enter(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -62,15 +62,15 @@ func TestGateOrder(t *testing.T) {
 		}
 	}
 	g.leave()
-	if g.free != 1 || g.waiters() != 0 {
-		t.Errorf("%d places are free and %d wait, want 1 and 0", g.free, g.waiters())
+	if free, waiting := g.state(); free != 1 || waiting != 0 {
+		t.Errorf("%d places are free and %d wait, want 1 and 0", free, waiting)
 	}
 }
 
 // TestGateRace has calls give up just when their turn comes: no place may get lost or be taken twice.
 func TestGateRace(t *testing.T) {
 	t.Parallel()
-	g := &gate{free: 1, queue: 1}
+	g := newGate(1, 1)
 	for range 1000 {
 		if err := g.enter(t.Context()); err != nil {
 			t.Fatal(err)
@@ -84,7 +84,7 @@ func TestGateRace(t *testing.T) {
 			g.leave()
 		}
 	}
-	if g.free != 1 || g.waiters() != 0 {
-		t.Errorf("%d places are free and %d wait, want 1 and 0", g.free, g.waiters())
+	if free, waiting := g.state(); free != 1 || waiting != 0 {
+		t.Errorf("%d places are free and %d wait, want 1 and 0", free, waiting)
 	}
 }

@@ -172,7 +172,10 @@ func (m *module) leave() {
 func (m *module) count(n int) (last bool) {
 	m.users += n
 	m.calls += n
-	m.engine.running.Add(n)
+	if m.calls == 0 && m.drained != nil {
+		close(m.drained)
+		m.drained = nil
+	}
 	return m.users == 0
 }
 

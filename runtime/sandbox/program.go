@@ -69,6 +69,7 @@ type module struct {
 	attached bool          // the engine knows of it, and is not closed
 	users    int           // holds and calls; without any, the module is freed
 	calls    int           // that run or wait, and compilations that somebody waits for
+	drained  chan struct{} // closed when the last of calls ends, for Engine.Close; nil: it does not wait
 	called   time.Time     // begin of the last call
 	heat     uint32        // calls since its code was loaded, those long ago counting less
 	snapshot *snapshot     // nil: none yet
@@ -96,6 +97,18 @@ func (m *module) free(r released) {
 		m.discard(i)
 	}
 	m.engine.drop(r.snapshot)
+}
+
+// detach refuses new calls of the module, because the engine closes. It returns what is closed when the calls under way have ended,
+// nil if there are none.
+func (m *module) detach() <-chan struct{} {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.attached = false
+	if m.calls > 0 {
+		m.drained = make(chan struct{})
+	}
+	return m.drained
 }
 
 // hold counts a hold, which release gives up.

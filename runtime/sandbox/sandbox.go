@@ -88,8 +88,7 @@ type Engine struct {
 
 	idleTime      time.Duration
 	unusedTime    time.Duration
-	idleInstances int            // most of one program
-	running       sync.WaitGroup // calls; each is added under its module's lock
+	idleInstances int // most of one program
 	account       *account.Account
 	reclaiming    chan struct{} // holds one token, for whoever lets go of what is idle
 	closing       chan struct{} // closed when Close begins
@@ -307,16 +306,19 @@ func (e *Engine) Close(ctx context.Context) error {
 	if first {
 		e.closed = make(chan struct{})
 		close(e.closing)
-		for m := range e.live {
-			m.mu.Lock()
-			m.attached = false
-			m.mu.Unlock()
-		}
 	}
 	closed := e.closed
+	var busy []<-chan struct{}
+	if first {
+		for m := range e.live {
+			if drained := m.detach(); drained != nil {
+				busy = append(busy, drained)
+			}
+		}
+	}
 	e.mu.Unlock()
 	if first {
-		return e.shut(ctx, closed)
+		return e.shut(ctx, closed, busy)
 	}
 	select {
 	case <-closed:
@@ -328,21 +330,19 @@ func (e *Engine) Close(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// shut is the first Close.
-func (e *Engine) shut(ctx context.Context, closed chan struct{}) error {
+// shut is the first Close. busy are closed when the calls of a module have ended.
+func (e *Engine) shut(ctx context.Context, closed chan struct{}, busy []<-chan struct{}) error {
 	defer close(closed)
-	idle := make(chan struct{})
-	go func() {
-		e.running.Wait()
-		close(idle)
-	}()
 	var err error
-	select {
-	case <-idle:
-	case <-ctx.Done():
+	for _, drained := range busy {
+		select {
+		case <-drained:
+			continue
+		case <-ctx.Done():
+		}
 		err = ctx.Err()
 		e.halt(errClosing)
-		<-idle
+		<-drained
 	}
 	e.halt(errClosing) // stops the janitor
 	<-e.janitor

@@ -101,8 +101,6 @@ type ToolState struct{ Running, Waiting int }
 
 // State tells how many calls of the tool there are.
 func (t *Tool) State() ToolState {
-	g := &t.gate
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return ToolState{Running: t.limits.Concurrency - g.free, Waiting: g.waiting.Len()}
+	free, waiting := t.gate.state()
+	return ToolState{Running: t.limits.Concurrency - free, Waiting: waiting}
 }

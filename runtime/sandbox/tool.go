@@ -30,7 +30,7 @@ type Tool struct {
 	index  int32
 	limits limits.Limits
 	grants []any // by the numbers of the sets of functions
-	gate   gate
+	gate   *gate
 	peak   atomic.Int64 // bytes of memory that recent calls needed
 }
 
@@ -41,7 +41,7 @@ func (p *Program) Tool(name string, index int32, l limits.Limits, grants ...Gran
 	p.module.allow(l.Memory)
 	return &Tool{
 		module: p.module, name: name, index: index, limits: l, grants: p.module.engine.offered.granted(grants),
-		gate: gate{free: l.Concurrency, queue: l.Queue},
+		gate: newGate(l.Concurrency, l.Queue),
 	}
 }
 

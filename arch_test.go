@@ -29,6 +29,10 @@ var edges = map[string][]string{
 	"internal/testkit/wasmtest": {},
 	// Hosts and origins of HTTP; knows no server.
 	"internal/origin": {"internal/text"},
+	// Where a request may go: reads, and reaches nothing.
+	"internal/reach": {},
+	// The URLs that tests of it share.
+	"internal/reach/reachtest": {},
 	// Paths and patterns of them; knows no tools.
 	"internal/pattern": {"internal/text"},
 	// What messages do with foreign text: everybody's.

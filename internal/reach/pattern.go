@@ -1,0 +1,102 @@
+package reach
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// A Pattern is a set of URLs: those of one origin or of all subdomains of a name, and below a path. The zero Pattern has none.
+type Pattern struct {
+	origin Origin // its host may begin with "*.", or be "*"
+	prefix string // "/" for all paths; else it begins with a slash, and may end in one
+}
+
+// ParsePattern reads a pattern, which is a URL without a query:
+//
+//	https://api.example.com       all paths of the origin
+//	https://api.example.com/v2    /v2 and what is below it, but not /v2x
+//	https://api.example.com/v2/   what is below /v2/
+//	https://*.example.com         all names that end in .example.com, at any depth
+//	https://*                     all names and addresses
+//	http://10.0.0.7:8080          that port; else that of the scheme
+//
+// Its errors repeat the pattern.
+func ParsePattern(s string) (Pattern, error) {
+	p, err := parsePattern(s)
+	if err != nil {
+		return Pattern{}, fmt.Errorf("%.200q: %s", s, strings.Replace(err.Error(), "the URL", "it", 1))
+	}
+	return p, nil
+}
+
+func parsePattern(s string) (Pattern, error) {
+	if len(s) > MaxURL {
+		return Pattern{}, fmt.Errorf("the URL has %d bytes, the limit is %d", len(s), MaxURL)
+	}
+	origin, prefix, err := parseOrigin(s)
+	if err != nil {
+		return Pattern{}, err
+	}
+	if base, ok := strings.CutPrefix(origin.Host, "*."); ok && !strings.Contains(base, ".") {
+		return Pattern{}, errors.New("a * stands for subdomains of a name with a dot in it, as in *.example.com")
+	}
+	if prefix == "" {
+		prefix = "/"
+	}
+	for i := range len(prefix) {
+		if !strings.Contains(patternChars, lower(prefix[i:i+1])) {
+			return Pattern{}, fmt.Errorf("the path of a pattern has no %q: letters, digits and /-._~@:+=, are valid", prefix[i])
+		}
+	}
+	if prefix != "/" && strings.Contains(prefix, "//") {
+		return Pattern{}, errors.New("the path has two slashes one after the other")
+	}
+	return Pattern{origin, prefix}, checkPath(prefix)
+}
+
+const patternChars = nameChars + "/.~@:+=,"
+
+// String returns the pattern, which ParsePattern reads as p again.
+func (p Pattern) String() string {
+	if p.prefix == "/" {
+		return p.origin.String()
+	}
+	return p.origin.String() + p.prefix
+}
+
+// Exact reports whether the pattern names one host, and not many.
+func (p Pattern) Exact() bool { return !strings.HasPrefix(p.origin.Host, "*") }
+
+// Match reports whether t is one of the pattern's URLs.
+func (p Pattern) Match(t Target) bool {
+	return covers(p.origin, t.Origin) && below(p.prefix, t.Path) && (p.prefix == "/" || firm(t.Path))
+}
+
+// Within reports whether q has all URLs that p has.
+func (p Pattern) Within(q Pattern) bool {
+	return covers(q.origin, p.origin) && below(q.prefix, p.prefix)
+}
+
+// Overlaps reports whether there are URLs that both have.
+func (p Pattern) Overlaps(q Pattern) bool {
+	return (covers(p.origin, q.origin) || covers(q.origin, p.origin)) && (below(p.prefix, q.prefix) || below(q.prefix, p.prefix))
+}
+
+// covers reports whether the hosts of a are all that b has.
+func covers(a, b Origin) bool {
+	if a.Scheme == "" || a.Scheme != b.Scheme || a.Port != b.Port {
+		return false
+	}
+	if a.Host == b.Host || a.Host == "*" {
+		return true
+	}
+	suffix, ok := strings.CutPrefix(a.Host, "*")
+	return ok && b.Host != "*" && len(b.Host) > len(suffix) && strings.HasSuffix(b.Host, suffix)
+}
+
+// below reports whether path is prefix, or below it.
+func below(prefix, path string) bool {
+	rest, ok := strings.CutPrefix(path, prefix)
+	return ok && (rest == "" || strings.HasSuffix(prefix, "/") || rest[0] == '/')
+}

@@ -1,0 +1,46 @@
+// Package reachtest reads the URLs of testdata/urls.txt, for the tests of all who decide or send by package reach.
+package reachtest
+
+import (
+	_ "embed"
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+//go:embed urls.txt
+var urls string
+
+// A Case is a URL, and what becomes of a request to it.
+type Case struct {
+	// Where is the line of the file.
+	Where string
+	// Grant is a pattern, which is what is needed as well.
+	Grant string
+	// Outcome is allowed, denied, special or invalid.
+	Outcome, URL string
+}
+
+// URLs returns all cases.
+func URLs(t testing.TB) []Case {
+	t.Helper()
+	grants := map[string]string{}
+	var cases []Case
+	for number, line := range strings.Split(urls, "\n") {
+		words := strings.Fields(line)
+		if len(words) == 0 || words[0] == "#" {
+			continue
+		}
+		if words[0] == "grant" {
+			grants[words[1]] = words[2]
+			continue
+		}
+		url, err := strconv.Unquote(line[strings.Index(line, `"`):])
+		if err != nil || grants[words[1]] == "" {
+			t.Fatalf("urls.txt:%d: %s: %v", number+1, line, err)
+		}
+		cases = append(cases, Case{fmt.Sprintf("urls.txt:%d", number+1), grants[words[1]], words[0], url})
+	}
+	return cases
+}

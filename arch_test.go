@@ -125,6 +125,8 @@ var edges = map[string][]string{
 	// A set of functions each; they know no sandbox.
 	"runtime/abi1": {"runtime/hostabi", "runtime/wasi"},
 	"runtime/wasi": {"runtime/hostabi"},
+	// How functions of all capabilities answer.
+	"wasmtools/capability/internal/answer": {"runtime/hostabi"},
 	// Orders jobs by what they take; knows not what they do.
 	"runtime/schedule": {},
 

@@ -3,6 +3,7 @@ package wasmtools
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/toolsrv/toolsrv/internal/progress"
@@ -17,6 +18,8 @@ type Call struct {
 	Principal *Principal
 	// Listener hears what the tool says before its result. Nil: nobody listens.
 	Listener Listener
+	// Uses is filled in with what the tool used of what it was granted, for each capability. It is empty for a tool that used nothing.
+	Uses []Use
 	// Times is filled in with what the phases of the call took. Nil: they are not measured.
 	Times *Times
 
@@ -34,6 +37,33 @@ type Times struct {
 	Run time.Duration
 	// Reset is making the instance as new. It is 0 if the instance was closed instead.
 	Reset time.Duration
+}
+
+// A Use is what a call used of one capability, in all.
+type Use struct {
+	// Capability is a word for it, such as "http" or "kv".
+	Capability string
+	// Count is how often it was used, and Failed how many of those failed.
+	Count, Failed int
+	// Sent and Received are in bytes.
+	Sent, Received int64
+	// Took is the sum of the times, which include those of waiting.
+	Took time.Duration
+}
+
+// Used adds a use to those of the call. Its Capability must be one of a few words.
+func (c *Call) Used(u Use) {
+	i := slices.IndexFunc(c.Uses, func(known Use) bool { return known.Capability == u.Capability })
+	if i < 0 {
+		c.Uses = append(c.Uses, u)
+		return
+	}
+	total := &c.Uses[i]
+	total.Count += u.Count
+	total.Failed += u.Failed
+	total.Sent += u.Sent
+	total.Received += u.Received
+	total.Took += u.Took
 }
 
 // A Listener hears what a tool says before its result. It is called by one goroutine at a time, and not after the call has

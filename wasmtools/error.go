@@ -32,6 +32,7 @@ const (
 	CodeToolFuel             Code = "tool_fuel"
 	CodeToolTimeout          Code = "tool_timeout"
 	CodeToolDisabled         Code = "tool_disabled"
+	CodeToolNotGranted       Code = "tool_not_granted"
 	CodeOverloaded           Code = "overloaded"
 	CodeNotReady             Code = "not_ready"
 	CodeCancelled            Code = "cancelled"
@@ -46,7 +47,7 @@ type Violation = failure.Violation
 
 var codes = [...]Code{CodeUnauthorized, CodeHostNotAllowed, CodeOriginNotAllowed, CodeNotFound, CodeMethodNotAllowed, CodeRequestTimeout, CodeInputTooLarge, CodeUnsupportedMediaType,
 	CodeInvalidArguments, CodeToolError, CodeToolTrapped, CodeToolBadOutput, CodeToolMemory, CodeToolStack, CodeToolFuel, CodeToolTimeout,
-	CodeToolDisabled, CodeOverloaded, CodeNotReady, CodeCancelled, CodeInternal}
+	CodeToolDisabled, CodeToolNotGranted, CodeOverloaded, CodeNotReady, CodeCancelled, CodeInternal}
 
 // Codes returns all codes of the service.
 func Codes() []Code { return slices.Clone(codes[:]) }

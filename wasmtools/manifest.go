@@ -40,6 +40,8 @@ type Manifest struct {
 	SDK string `json:"sdk,omitempty"`
 	// Engine is the interpreter in the module, such as "cpython 3.13.5 (1f0c2a9b)", or empty where it has none.
 	Engine string `json:"engine,omitempty"`
+	// Needs are what all of the tools need. Only here can there be a Config.
+	Needs Needs `json:"needs,omitzero"`
 	// Tools are the module's tools. toolsrv_call gets a tool's place in this list.
 	Tools []ManifestTool `json:"tools"`
 }
@@ -54,6 +56,8 @@ type ManifestTool struct {
 	Annotations Annotations `json:"annotations,omitzero"`
 	// Icons are pictures for it.
 	Icons []Icon `json:"icons,omitempty"`
+	// Needs are what this tool needs beside the Needs of the manifest.
+	Needs Needs `json:"needs,omitzero"`
 	// Parameters is the schema of the arguments as it was written: a JSON object. Whether it is a good schema is
 	// not checked here.
 	Parameters json.RawMessage `json:"parameters"`
@@ -65,8 +69,8 @@ type ManifestTool struct {
 
 // The members that each object of a manifest may have, in the order in which they are best written.
 var (
-	manifestMembers = []string{"abi", "namespace", "version", "sdk", "engine", "tools"}
-	toolMembers     = []string{"name", "title", "description", "annotations", "icons", "parameters", "result", "examples"}
+	manifestMembers = []string{"abi", "namespace", "version", "sdk", "engine", "needs", "tools"}
+	toolMembers     = []string{"name", "title", "description", "annotations", "icons", "needs", "parameters", "result", "examples"}
 	exampleMembers  = []string{"arguments", "result"}
 )
 
@@ -106,6 +110,9 @@ func ParseManifest(text []byte) (*Manifest, error) {
 		return nil, err
 	}
 	if m.Engine, err = top.text("engine"); err != nil {
+		return nil, err
+	}
+	if m.Needs, err = top.needs(); err != nil {
 		return nil, err
 	}
 	if m.Tools, err = top.tools(); err != nil {
@@ -190,6 +197,9 @@ func (p part) tool() (t ManifestTool, err error) {
 		return t, err
 	}
 	if t.Icons, err = p.icons(); err != nil {
+		return t, err
+	}
+	if t.Needs, err = p.needs(); err != nil {
 		return t, err
 	}
 	parameters, err := p.required("parameters", jsontree.Object, `write a schema, {"type": "object"} where the tool takes nothing`)

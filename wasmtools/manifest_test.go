@@ -83,7 +83,7 @@ func TestParseManifestRefuses(t *testing.T) {
 		"member twice":             {top(`"abi":1,"sdk":"a","sdk":"b"`), "sdk appears twice: remove one"},
 		"member twice, escaped":    {one(`,"n\u0061me":"b"`), "tools[0].name appears twice"},
 		"schema's member twice":    {one(`,"result":{"properties":{"a b":1,"a b":2}}`), `tools[0].result.properties["a b"] appears twice`},
-		"unknown member":           {top(`"abi":1,"author":"me"`), "author: there is no such member: remove it; there can be abi, namespace, version, sdk, engine and tools"},
+		"unknown member":           {top(`"abi":1,"author":"me"`), "author: there is no such member: remove it; there can be abi, namespace, version, sdk, engine, needs and tools"},
 		"misspelt member":          {one(`,"parametres":{}`), `tools[0].parametres: there is no such member; did you mean "parameters"?`},
 		"member in capitals":       {top(`"abi":1,"SDK":"x"`), `SDK: there is no such member; did you mean "sdk"?`},
 		"example's member":         {one(`,"examples":[{"arguments":{},"results":1}]`), `tools[0].examples[0].results: there is no such member; did you mean "result"?`},

@@ -34,9 +34,12 @@ type entry struct {
 type Route struct {
 	Tool *Tool
 	// Path is the tool's, such as "/math/add".
-	Path    string
+	Path string
+	// Enabled is whether the tool is listed and can be called: nobody has switched it off, and it was granted what it needs.
 	Enabled bool
-	// Reason says why the tool is disabled, or is empty.
+	// Ungranted is whether the tool is not enabled only because it lacks something: its Missing says what.
+	Ungranted bool
+	// Reason says why the tool is switched off, or is empty.
 	Reason string
 }
 
@@ -55,6 +58,7 @@ type Generation struct {
 	routes    []Route // sorted by path
 	byPath    map[string]int
 	disabled  int // of routes
+	ungranted int
 	refused   []Refusal
 	switches  []Switch
 }
@@ -64,9 +68,9 @@ type TableState struct {
 	// Generation is the number of the generation, and Published when it took the place of the one before it.
 	Generation uint64
 	Published  time.Time
-	// Tools is how many tools there are, and Disabled how many of them are switched off. Refused is how many files or folders
-	// could not be taken up.
-	Tools, Disabled, Refused int
+	// Tools is how many tools there are, Disabled how many of them are switched off, and Ungranted how many others were not granted
+	// what they need. Refused is how many files or folders could not be taken up.
+	Tools, Disabled, Ungranted, Refused int
 	// Switches are what Enable and Disable said, by scope: the nearest to a tool holds above the [Policy]. The slice is shared
 	// and must not be changed.
 	Switches []Switch
@@ -104,6 +108,7 @@ func (r *RouteTable) State() TableState {
 		Published:  g.published,
 		Tools:      len(g.routes),
 		Disabled:   g.disabled,
+		Ungranted:  g.ungranted,
 		Refused:    len(g.refused),
 		Switches:   g.switches,
 	}
@@ -207,10 +212,15 @@ func (r *RouteTable) publish() {
 		switches:  r.switches.list(),
 	}
 	for i, e := range r.entries {
-		g.routes[i].Tool, g.routes[i].Path = e.tool, e.path
-		g.routes[i].Enabled, g.routes[i].Reason = r.switches.state(e.path)
-		if !g.routes[i].Enabled {
+		route := &g.routes[i]
+		route.Tool, route.Path = e.tool, e.path
+		route.Enabled, route.Reason = r.switches.state(e.path)
+		switch {
+		case !route.Enabled:
 			g.disabled++
+		case len(e.tool.Missing) > 0:
+			route.Enabled, route.Ungranted = false, true
+			g.ungranted++
 		}
 	}
 	r.current.Store(g)

@@ -29,6 +29,8 @@ type host struct {
 	looks           int
 	output, failure string
 	progress        []string
+	used            []hostabi.Use
+	held            int64
 }
 
 func (h *host) Look()                               { h.looks++ }
@@ -40,6 +42,8 @@ func (h *host) Progress(done, total float64, message []byte) bool {
 	h.progress = append(h.progress, fmt.Sprintf("%v/%v %s", done, total, message))
 	return true
 }
+func (h *host) Used(u hostabi.Use) { h.used = append(h.used, u) }
+func (h *host) Hold(n int64)       { h.held += n }
 func (h *host) Output(b []byte, replace bool) {
 	if replace {
 		h.output = ""
@@ -200,4 +204,19 @@ func TestStatesEnd(t *testing.T) {
 			t.Error("a state is left")
 		}
 	})
+}
+
+// TestUses passes on what is used and held.
+func TestUses(t *testing.T) {
+	t.Parallel()
+	h := &host{}
+	use := hostabi.Use{Capability: "http", Target: "https://example.com", Sent: 1, Received: 2, Took: 3, Outcome: "timeout"}
+	invoke(h, nil, hostabi.Run{Serving: true}, func(c *hostabi.Call) {
+		c.Used(use)
+		c.Hold(100)
+		c.Hold(-60)
+	})
+	if len(h.used) != 1 || h.used[0] != use || h.held != 40 {
+		t.Errorf("used %v and holds %d bytes", h.used, h.held)
+	}
 }

@@ -23,6 +23,10 @@ type Host interface {
 	Log(level slog.Level, source string, line []byte) bool
 	// Progress is [Call.Progress].
 	Progress(done, total float64, message []byte) bool
+	// Used is [Call.Used].
+	Used(u Use)
+	// Hold is [Call.Hold].
+	Hold(n int64)
 }
 
 // A Memory is a guest's memory.

@@ -32,8 +32,9 @@ type runState struct {
 	lines    lines
 	reports  *progress.Reports // of the call's progress; nil: none yet
 	meter    meter
-	granted  int64  // bytes of call stack that the guest has been given
-	beside   int64  // bytes that the account holds for more of it than the instance has, and for output
+	granted  int64 // bytes of call stack that the guest has been given
+	beside   int64 // bytes that the account holds for more of it than the instance has, for output, and for the host
+	counter  hostabi.Counter
 	output   []byte // nil: none yet
 	failure  []byte // the JSON of fail; nil: none
 }
@@ -45,7 +46,7 @@ var (
 
 // begin makes c the state of a run.
 func (c *call) begin(r *run) {
-	c.ctx, c.deadline, c.limits = r.ctx, r.deadline, r.limits
+	c.ctx, c.deadline, c.limits, c.counter = r.ctx, r.deadline, r.limits, r.counter
 	c.lines = lines{tool: r.tool, left: r.limits.LogLines, listener: r.listener}
 	c.meter = meter{pace: instrument.FirstSlice}
 	c.abi.Begin(r.guest)

@@ -174,16 +174,8 @@ func (o *offer) describe(module string, from []string) string {
 	}
 }
 
-// A Grant is what a tool is allowed of one set of functions.
-type Grant struct {
-	// Module is the set's import module.
-	Module string
-	// Value is of a type that the set defines. Calls share it.
-	Value any
-}
-
 // granted returns the values of the grants, by the numbers of the sets.
-func (o *offer) granted(grants []Grant) []any {
+func (o *offer) granted(grants []hostabi.Grant) []any {
 	var values []any
 	for _, g := range grants {
 		i := o.number(g.Module)

@@ -200,8 +200,8 @@ func TestGrantsOfEachTool(t *testing.T) {
 		}
 		defer p.Close()
 		tools = append(tools,
-			p.Tool("granted", int32(10+len(tools)), limits.Limits{}, sandbox.Grant{Module: toyModule, Value: 10 + len(tools)}),
-			p.Tool("not granted", int32(11+len(tools)), limits.Limits{}, sandbox.Grant{Module: "another", Value: "much"}))
+			p.Tool("granted", int32(10+len(tools)), limits.Limits{}, hostabi.Grant{Module: toyModule, Value: 10 + len(tools)}),
+			p.Tool("not granted", int32(11+len(tools)), limits.Limits{}, hostabi.Grant{Module: "another", Value: "much"}))
 	}
 	var calls sync.WaitGroup
 	for range 4 {
@@ -251,7 +251,7 @@ func TestStartHasNoGrant(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer p.Close()
-	tool := p.Tool("x", toolEnds, limits.Limits{}, sandbox.Grant{Module: toyModule, Value: "all"})
+	tool := p.Tool("x", toolEnds, limits.Limits{}, hostabi.Grant{Module: toyModule, Value: "all"})
 	heard := &listener{}
 	for range 2 {
 		if _, err := tool.Call(t.Context(), sandbox.CallSpec{Principal: word("somebody"), Listener: heard}); err != nil {

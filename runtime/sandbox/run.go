@@ -15,6 +15,7 @@ type run struct {
 	describe bool        // rather than call a tool
 	guest    hostabi.Run // what host functions may know
 	listener hostabi.Listener
+	counter  hostabi.Counter // nil: nobody counts what the guest uses
 	ctx      context.Context // the caller's
 	begun    time.Time
 	deadline time.Time

@@ -114,7 +114,7 @@ func (m *module) started(ctx context.Context, code wazero.CompiledModule, r *run
 // within has a part of an instance's start run within the limits of a run.
 func (m *module) within(r *run, i *instance, part func(i *instance) error) error {
 	start, limits := *r, *r.limits
-	start.guest, start.listener = hostabi.Run{}, nil // the same for all calls
+	start.guest, start.listener, start.counter = hostabi.Run{}, nil, nil // the same for all calls
 	if limits.Fuel > 0 {
 		limits.Fuel = max(limits.Fuel, startFuel)
 	}

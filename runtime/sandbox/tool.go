@@ -36,7 +36,7 @@ type Tool struct {
 
 // Tool returns tool number index of the module's manifest. name is its name in log lines. The grants are for this tool alone; one
 // for a set that the program may not import has no effect.
-func (p *Program) Tool(name string, index int32, l limits.Limits, grants ...Grant) *Tool {
+func (p *Program) Tool(name string, index int32, l limits.Limits, grants ...hostabi.Grant) *Tool {
 	l = inForce(l)
 	p.module.allow(l.Memory)
 	return &Tool{
@@ -56,6 +56,8 @@ type CallSpec struct {
 	Principal fmt.Stringer
 	// Listener hears what the tool says before its result, beside the log; nil: nobody listens.
 	Listener hostabi.Listener
+	// Counter counts what the tool uses of what it was granted; nil: nobody counts.
+	Counter hostabi.Counter
 	// Times, where it is not nil, is set to what the phases of the call took.
 	Times *Times
 }
@@ -78,7 +80,7 @@ func (t *Tool) call(ctx context.Context, spec *CallSpec, c *clock) (output []byt
 		return nil, &Error{Outcome: InputTooLarge, Message: fmt.Sprintf("The tool's input has %d bytes; its limit is %s.", len(spec.Input), text.Size(t.limits.Input))}
 	}
 	r := run{
-		ctx: ctx, begun: time.Now(), limits: &t.limits, tool: t.name, index: t.index, clock: c, peak: &t.peak, listener: spec.Listener,
+		ctx: ctx, begun: time.Now(), limits: &t.limits, tool: t.name, index: t.index, clock: c, peak: &t.peak, listener: spec.Listener, counter: spec.Counter,
 		guest: hostabi.Run{Serving: true, Input: spec.Input, Principal: spec.Principal, Grants: t.grants},
 	}
 	r.deadline = r.begun.Add(t.limits.Timeout)

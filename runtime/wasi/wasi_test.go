@@ -29,6 +29,8 @@ func (h *host) Ends() time.Time                      { return time.Time{} }
 func (h *host) Output(b []byte, _ bool)              {}
 func (h *host) Fail(b []byte)                        {}
 func (h *host) Progress(_, _ float64, _ []byte) bool { return false }
+func (h *host) Used(hostabi.Use)                     {}
+func (h *host) Hold(int64)                           {}
 func (h *host) Log(_ slog.Level, source string, line []byte) bool {
 	h.lines = append(h.lines, source+": "+string(line))
 	return true

@@ -65,7 +65,10 @@ func tableOf(t *testing.T, tools ...*wasmtools.Tool) *wasmtools.RouteTable {
 func TestDoorsAgree(t *testing.T) {
 	t.Parallel()
 	secret := errors.New("the password is hunter2")
-	table := tableOf(t, tool("echo", echo), tool("math/add", echo), tool("off", echo), tool("math/off", echo),
+	lacks, lacksAndOff := tool("lacks", echo), tool("math/lacks", echo)
+	lacks.Missing = []string{"http https://api.example.com", "kv"}
+	lacksAndOff.Missing = lacks.Missing
+	table := tableOf(t, lacks, lacksAndOff, tool("echo", echo), tool("math/add", echo), tool("off", echo), tool("math/off", echo),
 		tool("who", func(_ context.Context, call *wasmtools.Call) ([]byte, error) {
 			return json.Marshal(call.Principal.String())
 		}),
@@ -80,7 +83,7 @@ func TestDoorsAgree(t *testing.T) {
 		tool("fail/output", ends("hunter2", nil)),
 		tool("fail/empty", ends("", nil)),
 	)
-	if err := errors.Join(table.Disable("/off", "being repaired"), table.Disable("/math/off", "")); err != nil {
+	if err := errors.Join(table.Disable("/off", "being repaired"), table.Disable("/math/off", ""), table.Disable("/math/lacks", "")); err != nil {
 		t.Fatal(err)
 	}
 	everybody, math, none := wasmtools.Everybody(), principal(t, "math/*"), principal(t)
@@ -102,6 +105,9 @@ func TestDoorsAgree(t *testing.T) {
 		{"too large", everybody, "/echo", `{"n":1` + strings.Repeat(" ", 94) + `}`, `{"detail":"The body is larger than 100 bytes, the limit of /echo","code":"input_too_large"}`},
 		{"disabled", everybody, "/math/off", `{}`, `{"detail":"Tool /math/off is disabled","code":"tool_disabled"}`},
 		{"disabled with a reason", everybody, "/off", `{}`, `{"detail":"Tool /off is disabled: being repaired","code":"tool_disabled"}`},
+		{"not granted", everybody, "/lacks", `{}`, `{"detail":"Tool /lacks was not granted what it needs: http https://api.example.com, kv","code":"tool_not_granted"}`},
+		{"not granted and out of scope", math, "/lacks", `{}`, `{"detail":"Not Found","code":"not_found"}`},
+		{"not granted and disabled", everybody, "/math/lacks", `{}`, `{"detail":"Tool /math/lacks is disabled","code":"tool_disabled"}`},
 		{"no such tool", everybody, "/zz", `{}`, `{"detail":"Not Found","code":"not_found"}`},
 		{"out of scope", math, "/echo", `{}`, `{"detail":"Not Found","code":"not_found"}`},
 		{"out of scope and disabled", math, "/off", `{}`, `{"detail":"Not Found","code":"not_found"}`},

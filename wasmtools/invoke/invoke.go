@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"strings"
 	"sync"
 	"time"
 
@@ -67,9 +68,10 @@ func Find(g *wasmtools.Generation, path string, p *wasmtools.Principal) (wasmtoo
 
 func errNotFound() error { return &wasmtools.Error{Code: wasmtools.CodeNotFound} }
 
-// RouteTo returns the route of a tool that is in no table. It is enabled.
+// RouteTo returns the route of a tool that is in no table. Nobody has switched it off.
 func RouteTo(t *wasmtools.Tool) wasmtools.Route {
-	return wasmtools.Route{Tool: t, Path: t.Path(), Enabled: true}
+	lacks := len(t.Missing) > 0
+	return wasmtools.Route{Tool: t, Path: t.Path(), Enabled: !lacks, Ungranted: lacks}
 }
 
 // Call calls the tool of a route. Before it, call.Arguments are those of the client; afterwards they have the defaults filled
@@ -100,7 +102,7 @@ type Invocation struct {
 }
 
 // Begin admits a call of the tool of a route. It fails with CodeNotFound if the principal may not call the tool, with
-// CodeToolDisabled if the tool is disabled, and with CodeOverloaded while large calls use up the memory. A tool that was
+// CodeToolDisabled if the tool is disabled, with CodeToolNotGranted if it lacks what it needs, and with CodeOverloaded while large calls use up the memory. A tool that was
 // removed or disabled after its route was found is still called.
 //
 // If Begin succeeds, the door must call End when it needs neither the arguments nor the result any longer.
@@ -142,6 +144,9 @@ func (v *Invoker) admit(route *wasmtools.Route, p *wasmtools.Principal) error {
 		return errNoPrincipal()
 	case !p.May(route.Path):
 		return errNotFound()
+	case route.Ungranted:
+		return &wasmtools.Error{Code: wasmtools.CodeToolNotGranted,
+			Message: "Tool " + route.Path + " was not granted what it needs: " + strings.Join(route.Tool.Missing, ", ")}
 	case !route.Enabled:
 		message := "Tool " + route.Path + " is disabled"
 		if route.Reason != "" {

@@ -67,6 +67,9 @@ func TestRefusals(t *testing.T) {
 	t.Parallel()
 	on, off := invoke.RouteTo(tool("echo", echo)), invoke.RouteTo(tool("echo", echo))
 	off.Enabled = false
+	lacks := tool("echo", echo)
+	lacks.Missing = []string{"http https://api.example.com", "kv"}
+	ungranted := invoke.RouteTo(lacks)
 	v := invoke.New(invoke.Options{})
 	for _, test := range []struct {
 		name      string
@@ -84,6 +87,8 @@ func TestRefusals(t *testing.T) {
 		{"out of scope", on, principal(t, "echo/*", "math"), wasmtools.CodeNotFound},
 		{"out of scope, and disabled", off, principal(t, "math"), wasmtools.CodeNotFound},
 		{"disabled", off, principal(t, "*"), wasmtools.CodeToolDisabled},
+		{"out of scope, and not granted", ungranted, principal(t, "math"), wasmtools.CodeNotFound},
+		{"not granted", ungranted, principal(t, "*"), wasmtools.CodeToolNotGranted},
 	} {
 		// The arguments are not valid either: nobody is told who may not call.
 		_, err := v.Call(t.Context(), test.route, &wasmtools.Call{Arguments: []byte(`{"n":1}`), Principal: test.principal})
@@ -252,6 +257,8 @@ func TestAccount(t *testing.T) {
 	}
 	off := invoke.RouteTo(tool("math/off", echo))
 	off.Enabled = false
+	lacks := tool("math/lacks", echo)
+	lacks.Missing = []string{"kv"}
 	for _, test := range []struct {
 		name  string
 		route wasmtools.Route
@@ -263,6 +270,7 @@ func TestAccount(t *testing.T) {
 		{"too large", invoke.RouteTo(tool("echo", echo)), strings.Repeat(" ", 101), "/echo by everybody: 101>0 input_too_large"},
 		{"an error", invoke.RouteTo(tool("math/f", ends("", errors.New("odd")))), `{}`, "/math/f by everybody: 2>0 tool_error"},
 		{"disabled", off, `{}`, "/math/off by everybody: 0>0 tool_disabled"},
+		{"not granted", invoke.RouteTo(lacks), `{}`, "/math/lacks by everybody: 0>0 tool_not_granted"},
 	} {
 		_, _ = v.Call(t.Context(), test.route, call(test.body))
 		last(test.name, test.want)

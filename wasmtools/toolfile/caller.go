@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/toolsrv/toolsrv/runtime/hostabi"
 	"github.com/toolsrv/toolsrv/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
@@ -19,7 +20,7 @@ func (caller) IsRunner() {}
 
 // Call runs the tool in the sandbox.
 func (c caller) Call(ctx context.Context, call *wasmtools.Call) ([]byte, error) {
-	spec := sandbox.CallSpec{Input: call.Arguments, Principal: call.Principal, Listener: call.Listener}
+	spec := sandbox.CallSpec{Input: call.Arguments, Principal: call.Principal, Listener: call.Listener, Counter: (*counter)(call)}
 	if call.Times != nil {
 		var times sandbox.Times
 		spec.Times = &times
@@ -30,6 +31,18 @@ func (c caller) Call(ctx context.Context, call *wasmtools.Call) ([]byte, error) 
 		return nil, translate(err)
 	}
 	return result, nil
+}
+
+// A counter is a call, of which the sandbox counts the uses. It is the same memory, so that no call allocates one.
+type counter wasmtools.Call
+
+// Used counts a use.
+func (c *counter) Used(u hostabi.Use) {
+	use := wasmtools.Use{Capability: u.Capability, Count: 1, Sent: u.Sent, Received: u.Received, Took: u.Took}
+	if u.Outcome != "" {
+		use.Failed = 1
+	}
+	(*wasmtools.Call)(c).Used(use)
 }
 
 // translate turns the sandbox's error into the service's.

@@ -53,6 +53,8 @@ func answerTo(code wasmtools.Code) (status int, detail string) {
 		return http.StatusGatewayTimeout, "The tool ran out of time"
 	case wasmtools.CodeToolDisabled:
 		return http.StatusServiceUnavailable, "The tool is disabled"
+	case wasmtools.CodeToolNotGranted:
+		return http.StatusServiceUnavailable, "The tool was not granted what it needs"
 	case wasmtools.CodeOverloaded:
 		return http.StatusServiceUnavailable, "Too many calls are running; try again later"
 	case wasmtools.CodeNotReady:

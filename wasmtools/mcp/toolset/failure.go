@@ -132,6 +132,8 @@ func sentenceOf(code wasmtools.Code) string {
 		return "The tool ran out of time"
 	case wasmtools.CodeToolDisabled:
 		return "The tool is disabled"
+	case wasmtools.CodeToolNotGranted:
+		return "The tool was not granted what it needs"
 	case wasmtools.CodeOverloaded:
 		return "Too many calls are running; try again later"
 	case wasmtools.CodeNotFound:

@@ -1,0 +1,21 @@
+package hostabi
+
+// A Grant is what a tool is allowed of one set of functions.
+type Grant struct {
+	// Module is the set's import module.
+	Module string
+	// Value is of a type that the set defines. Calls share it, so it must be safe for concurrent use. It must be comparable, or
+	// have the method Equal(any) bool.
+	Value any
+}
+
+// Equal reports whether two grants allow the same.
+func (g Grant) Equal(other Grant) bool {
+	if g.Module != other.Module {
+		return false
+	}
+	if v, ok := g.Value.(interface{ Equal(other any) bool }); ok {
+		return v.Equal(other.Value)
+	}
+	return g.Value == other.Value
+}

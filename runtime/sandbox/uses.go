@@ -1,0 +1,37 @@
+package sandbox
+
+import (
+	"log/slog"
+
+	"github.com/toolsrv/toolsrv/internal/text"
+	"github.com/toolsrv/toolsrv/runtime/hostabi"
+)
+
+// maxTarget is how much of what was used a log line shows, in bytes.
+const maxTarget = 256
+
+// Used counts a use, and writes its line.
+func (c *call) Used(u hostabi.Use) {
+	if c.counter != nil {
+		c.counter.Used(u)
+	}
+	log := c.engine.log
+	if !log.Enabled(c.ctx, slog.LevelDebug) {
+		return
+	}
+	attrs := make([]slog.Attr, 0, 7)
+	attrs = append(attrs, slog.String("tool", c.lines.tool), slog.String("capability", u.Capability),
+		slog.String("target", text.ClipEscaped(u.Target, maxTarget)), slog.Int64("sent", u.Sent), slog.Int64("received", u.Received),
+		slog.Duration("took", u.Took))
+	if u.Outcome != "" {
+		attrs = append(attrs, slog.String("outcome", u.Outcome))
+	}
+	log.LogAttrs(c.ctx, slog.LevelDebug, "used", attrs...)
+}
+
+// Hold has the account hold n bytes more for the call, or less.
+func (c *call) Hold(n int64) {
+	if c.beside += n; n > 0 {
+		c.owner.grow(int64(len(c.memory.Bytes())))
+	}
+}

@@ -1,0 +1,122 @@
+// Package answer is how the functions of all capabilities answer a guest, which docs/abi.md describes: a function returns how many
+// bytes there are to be read, less than 0 for those of a failure, and answer_read copies them into memory that the guest has made
+// for them. What is answered stays until the next answer of the same set.
+package answer
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math"
+
+	"github.com/toolsrv/toolsrv/runtime/hostabi"
+)
+
+// The codes of failures that all capabilities have.
+const (
+	NotGranted  = "not_granted" // the tool does not declare it, or was not granted it
+	Invalid     = "invalid"     // the guest's arguments make no sense
+	TooLarge    = "too_large"   // what the guest gave, or would be given
+	Limit       = "limit"       // too much of it in one call, or in all
+	Unavailable = "unavailable" // the other side can't be reached, or is busy
+	Timeout     = "timeout"
+)
+
+// A Failure is what a guest is told where a function has failed.
+type Failure struct {
+	// Code is a stable word.
+	Code string `json:"code"`
+	// Message is for people: what was asked, what is allowed, and what to do. It never holds a secret.
+	Message string `json:"message"`
+	// ToolCode and Data are those of another tool's failure. They may be empty.
+	ToolCode string          `json:"tool_code,omitempty"`
+	Data     json.RawMessage `json:"data,omitempty"`
+}
+
+// Error returns the message.
+func (f *Failure) Error() string { return f.Message }
+
+// Failf returns a failure with a message.
+func Failf(code, format string, args ...any) *Failure {
+	return &Failure{Code: code, Message: fmt.Sprintf(format, args...)}
+}
+
+// NotDeclared returns the failure of a tool that uses a capability which it has not: it does not declare it, or it only starts. A tool
+// that declares what it was not granted is not called.
+func NotDeclared(c *hostabi.Call, capability string) *Failure {
+	if !c.Serving() {
+		return Failf(NotGranted, "The tool can't use %s while it starts: use it in a call.", capability)
+	}
+	return Failf(NotGranted, "The tool does not declare that it needs %s: add it to the needs of its manifest.", capability)
+}
+
+// A State is what a set keeps for one call of a tool.
+type State struct {
+	// Count is the set's own: how often the call has used it.
+	Count int
+	// Own is what else the set keeps, and Close, where it is not nil, is called when the call has ended.
+	Own   any
+	Close func()
+
+	answer []byte
+	held   int64 // bytes that the account holds for the answer
+}
+
+var _ hostabi.State = (*State)(nil)
+
+// Of returns what the function's set keeps for the call. There is one for each call.
+func Of(c *hostabi.Call) *State {
+	if s, ok := c.State().(*State); ok {
+		return s
+	}
+	s := &State{}
+	c.Keep(s)
+	return s
+}
+
+// End ends what is kept.
+func (s *State) End(*hostabi.Call) {
+	if s.Close != nil {
+		s.Close()
+	}
+}
+
+// Give makes b what the function answers: it is kept, and must not be changed any more. b has less than 2 GiB. The account of the
+// process holds it, so whoever has it hold the bytes of b already gives them back before.
+func Give(c *hostabi.Call, stack []uint64, b []byte) {
+	Of(c).keep(c, b)
+	stack[0] = uint64(uint32(len(b)))
+}
+
+// Fail answers with a failure.
+func Fail(c *hostabi.Call, stack []uint64, f *Failure) {
+	var text bytes.Buffer
+	e := json.NewEncoder(&text)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(f); err != nil { // Data that is not JSON
+		text.Reset()
+		_ = e.Encode(Failure{Code: f.Code, Message: f.Message})
+	}
+	b := bytes.TrimSuffix(text.Bytes(), []byte("\n"))
+	Of(c).keep(c, b)
+	stack[0] = uint64(uint32(-int32(len(b))))
+}
+
+func (s *State) keep(c *hostabi.Call, b []byte) {
+	if len(b) > math.MaxInt32 {
+		panic(fmt.Sprintf("an answer has %d bytes", len(b)))
+	}
+	c.Hold(int64(len(b)) - s.held)
+	s.answer, s.held = b, int64(len(b))
+}
+
+// Read returns the function answer_read, which each set has.
+func Read() hostabi.Function {
+	return hostabi.Function{Name: "answer_read", Params: "i", Do: func(c *hostabi.Call, stack []uint64) {
+		s, ok := c.State().(*State)
+		if !ok || s.answer == nil {
+			c.Trap("it called answer_read before another function of the same import module has answered")
+		}
+		c.Write(stack[0], s.answer)
+	}}
+}

@@ -1,0 +1,148 @@
+package wasmtools_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/toolsrv/toolsrv/wasmtools"
+)
+
+// needing returns a manifest whose tool has needs, and so has the manifest itself.
+func needing(all, tool string) string {
+	return strings.Replace(one(`,"needs":`+tool), `"abi":1`, `"abi":1,"needs":`+all, 1)
+}
+
+func TestParseNeeds(t *testing.T) {
+	t.Parallel()
+	m, err := wasmtools.ParseManifest([]byte(needing(
+		`{"http":["https://api.example.com","https://*.example.com/v2/","http://[::1]:8080"],"kv":true,"secrets":["stripe_key","a.b-c"],"config":{"type": "object"},"tools":["units/convert","now"],"files":["geo"]}`,
+		`{"http":["https://other.example"],"kv":false,"secrets":[]}`)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := wasmtools.Needs{
+		HTTP: []string{"https://api.example.com", "https://*.example.com/v2/", "http://[::1]:8080"}, KV: true, Secrets: []string{"stripe_key", "a.b-c"},
+		Config: json.RawMessage(`{"type": "object"}`), Tools: []string{"units/convert", "now"}, Files: []string{"geo"},
+	}
+	if !reflect.DeepEqual(m.Needs, want) {
+		t.Errorf("got %+v, want %+v", m.Needs, want)
+	}
+	if want := (wasmtools.Needs{HTTP: []string{"https://other.example"}, Secrets: []string{}}); !reflect.DeepEqual(m.Tools[0].Needs, want) {
+		t.Errorf("got the tool's %+v, want %+v", m.Tools[0].Needs, want)
+	}
+	text, err := json.Marshal(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := wasmtools.ParseManifest(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want.Config = json.RawMessage(`{"type":"object"}`)
+	if !reflect.DeepEqual(again.Needs, want) {
+		t.Errorf("written and read again: %+v", again.Needs)
+	}
+	if text, _ := json.Marshal(wasmtools.Manifest{}); strings.Contains(string(text), "needs") {
+		t.Errorf("a manifest without needs is written as %s", text)
+	}
+}
+
+func TestParseNeedsRefuses(t *testing.T) {
+	t.Parallel()
+	many := strings.TrimSuffix(strings.Repeat(`"https://a.example",`, 101), ",")
+	for needs, want := range map[string]string{
+		`[]`:                                                     "needs must be an object, not an array",
+		`{"net":true}`:                                           "needs.net: there is no such member: remove it; there can be http, kv, secrets, config, tools and files",
+		`{"secret":[]}`:                                          `did you mean "secrets"?`,
+		`{"http":"https://a"}`:                                   "needs.http must be an array, not a string",
+		`{"http":[1]}`:                                           "needs.http[0] must be a string, not a number",
+		`{"http":[` + many + `]}`:                                "101 are more than the 100",
+		`{"http":["https://a","https://a"]}`:                     `needs.http[1]: "https://a" appears twice`,
+		`{"http":["ftp://a"]}`:                                   `needs.http[0]: "ftp://a" is not the address of a service`,
+		`{"http":["api.example.com"]}`:                           "is not the address",
+		`{"http":["https://"]}`:                                  "is not the address",
+		`{"http":["https:///path"]}`:                             "is not the address",
+		`{"http":["https://user@a.example"]}`:                    "is not the address",
+		`{"http":["https://a.example/?q=1"]}`:                    "is not the address",
+		`{"http":["https://a.example#x"]}`:                       "is not the address",
+		`{"http":["https://a.exämple"]}`:                         "is not the address",
+		`{"http":["https://a\\b"]}`:                              "is not the address",
+		`{"http":["https://a\tb"]}`:                              "is not the address",
+		`{"http":["https://` + strings.Repeat("a", 2000) + `"]}`: "is not the address",
+		`{"kv":"16MiB"}`:                                         "needs.kv must be a boolean, not a string",
+		`{"secrets":[""]}`:                                       `"" is not a valid name`,
+		`{"secrets":[".."]}`:                                     `".." is not a valid name`,
+		`{"secrets":["a/b"]}`:                                    `"a/b" is not a valid name`,
+		`{"secrets":["a\u0000"]}`:                                "is not a valid name",
+		`{"tools":["/units/convert"]}`:                           `"/units/convert" is not the path of a tool`,
+		`{"tools":["units/*"]}`:                                  "is not the path of a tool",
+		`{"tools":["units//x"]}`:                                 "is not the path of a tool",
+		`{"tools":[""]}`:                                         "is not the path of a tool",
+		`{"files":["../etc"]}`:                                   `"../etc" is not a valid name`,
+		`{"files":["/srv"]}`:                                     "is not a valid name",
+	} {
+		for _, text := range []string{needing(needs, "{}"), needing("{}", needs)} {
+			if m, err := wasmtools.ParseManifest([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: got %+v, %v, want an error with %q", text, m, err, want)
+			}
+		}
+	}
+	if _, err := wasmtools.ParseManifest([]byte(needing(`{"config":true}`, "{}"))); err == nil || !strings.Contains(err.Error(), "needs.config must be an object, not a boolean") {
+		t.Errorf("got %v, want a schema that is not an object refused", err)
+	}
+	if _, err := wasmtools.ParseManifest([]byte(needing("{}", `{"config":{}}`))); err == nil || !strings.Contains(err.Error(), "tools[0].needs.config: a tool has no settings of its own") {
+		t.Errorf("got %v, want the settings of a tool refused", err)
+	}
+}
+
+func TestNeedsAnd(t *testing.T) {
+	t.Parallel()
+	all := wasmtools.Needs{HTTP: []string{"https://a", "https://b"}, Config: json.RawMessage("{}"), Files: []string{"geo"}}
+	one := wasmtools.Needs{HTTP: []string{"https://b", "https://c"}, KV: true, Secrets: []string{"k"}, Tools: []string{"x"}}
+	want := wasmtools.Needs{
+		HTTP: []string{"https://a", "https://b", "https://c"}, KV: true, Config: json.RawMessage("{}"), Files: []string{"geo"}, Secrets: []string{"k"}, Tools: []string{"x"},
+	}
+	if got := all.And(one); fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+	if got := all.And(wasmtools.Needs{}); fmt.Sprint(got) != fmt.Sprint(all) {
+		t.Errorf("with none: got %+v, want %+v", got, all)
+	}
+	if got := (wasmtools.Needs{}).And(one); fmt.Sprint(got) != fmt.Sprint(one) {
+		t.Errorf("with none before: got %+v, want %+v", got, one)
+	}
+	if len(all.HTTP) != 2 || len(one.HTTP) != 2 || !(wasmtools.Needs{Secrets: []string{}}).IsZero() {
+		t.Error("the parts have changed")
+	}
+}
+
+// TestUngranted has tools that lack something: they are not enabled, and the operator's switch is told first.
+func TestUngranted(t *testing.T) {
+	t.Parallel()
+	lacks, off := tool("math", "add"), tool("math", "sub")
+	lacks.Missing, off.Missing = []string{"kv"}, []string{"kv"}
+	table := newTable(t, lacks, off, tool("web", "get"))
+	if err := table.Disable("math/sub", "wrong sums"); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]wasmtools.Route{
+		"/math/add": {Tool: lacks, Path: "/math/add", Ungranted: true},
+		"/math/sub": {Tool: off, Path: "/math/sub", Reason: "wrong sums"},
+	} {
+		if got, _ := table.Lookup(path); got != want {
+			t.Errorf("%s: got %+v, want %+v", path, got, want)
+		}
+	}
+	if s := table.State(); s.Disabled != 1 || s.Ungranted != 1 {
+		t.Errorf("%d are disabled and %d not granted, want one each", s.Disabled, s.Ungranted)
+	}
+	if err := table.Enable("math"); err != nil {
+		t.Fatal(err)
+	}
+	if s := table.State(); s.Disabled != 0 || s.Ungranted != 2 {
+		t.Errorf("switched on, %d are disabled and %d not granted, want 0 and 2", s.Disabled, s.Ungranted)
+	}
+}

@@ -133,12 +133,22 @@ var edges = map[string][]string{
 	"runtime/schedule": {},
 
 	// The SDK for Go is a module of its own and imports nothing of ours: who writes a tool depends on no server.
-	"sdk/go":                      {"sdk/go/internal/random", "sdk/go/internal/typed"},
+	"sdk/go":                      {"sdk/go/internal/double", "sdk/go/internal/random", "sdk/go/internal/typed"},
+	"sdk/go/config":               {"sdk/go", "sdk/go/internal/capability"},
+	"sdk/go/files":                {"sdk/go", "sdk/go/internal/double"},
+	"sdk/go/http":                 {"sdk/go", "sdk/go/internal/capability", "sdk/go/internal/typed"},
+	"sdk/go/http/transport":       {"sdk/go", "sdk/go/http"},
+	"sdk/go/kv":                   {"sdk/go", "sdk/go/internal/capability"},
+	"sdk/go/secret":               {"sdk/go", "sdk/go/internal/capability"},
+	"sdk/go/tools":                {"sdk/go", "sdk/go/internal/capability", "sdk/go/internal/typed"},
+	"sdk/go/internal/capability":  {"sdk/go", "sdk/go/internal/double"},
+	"sdk/go/internal/double":      {},
 	"sdk/go/toolslog":             {"sdk/go"},
 	"sdk/go/toolsrand":            {"sdk/go/internal/random"},
-	"sdk/go/toolsrvtest":          {"sdk/go"},
+	"sdk/go/toolsrvtest":          {"sdk/go", "sdk/go/internal/double"},
 	"sdk/go/internal/conformance": {"sdk/go", "sdk/go/toolsrand"},
 	"sdk/go/internal/guest":       {"sdk/go", "sdk/go/toolslog"},
+	"sdk/go/internal/reach":       {"sdk/go", "sdk/go/config", "sdk/go/files", "sdk/go/http", "sdk/go/kv", "sdk/go/secret", "sdk/go/tools"},
 	"sdk/go/internal/refused":     {"sdk/go"},
 
 	// Examples see what every author sees.
@@ -196,7 +206,7 @@ var testHomes = map[string][]string{
 }
 
 // unsafeHomes may import unsafe: one package of the host, and guests, which pass addresses to it.
-var unsafeHomes = []string{"runtime/linmem", "sdk/go", "sdk/go/internal/conformance", "sdk/go/internal/random"}
+var unsafeHomes = []string{"runtime/linmem", "sdk/go", "sdk/go/internal/capability", "sdk/go/internal/conformance", "sdk/go/internal/random"}
 
 // recoverHomes are the files that may recover from a panic, each with the work on foreign bytes that it guards. A panic
 // anywhere else is a fault that must show.

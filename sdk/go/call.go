@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math"
 	"time"
+
+	"github.com/toolsrv/toolsrv/sdk/go/internal/double"
 )
 
 // A Call is one call of a tool: its log, its progress and, as a [context.Context], its deadline. The zero Call is usable, logs
@@ -14,6 +16,7 @@ type Call struct {
 	// In tests; a guest has the host instead.
 	progress func(done, total float64, message string)
 	deadline time.Time // zero: none
+	host     double.Host
 }
 
 var _ context.Context = (*Call)(nil)
@@ -25,13 +28,25 @@ func NewCall(log func(level Level, message string)) *Call {
 
 // Until returns a Call like c that has a deadline, for tests. In a guest the host's deadline holds instead.
 func (c *Call) Until(deadline time.Time) *Call {
-	return &Call{log: c.log, progress: c.progress, deadline: deadline}
+	like := *c
+	like.deadline = deadline
+	return &like
 }
 
 // Reporting returns a Call like c whose progress goes to progress, for tests. It gets every report as the tool made it. In a guest
 // the host gets them instead.
 func (c *Call) Reporting(progress func(done, total float64, message string)) *Call {
-	return &Call{log: c.log, progress: progress, deadline: c.deadline}
+	like := *c
+	like.progress = progress
+	return &like
+}
+
+// WithHost returns a Call like c for which host does what needs a grant: HTTP, keys and values, secrets, settings, other tools.
+// Package toolsrvtest has one for tests. In a guest the host itself does all that.
+func (c *Call) WithHost(host double.Host) *Call {
+	like := *c
+	like.host = host
+	return &like
 }
 
 // A Level is the level of a log line.
@@ -116,6 +131,3 @@ func (c *Call) Done() <-chan struct{} { return nil }
 
 // Err implements [context.Context]. It returns nil.
 func (c *Call) Err() error { return nil }
-
-// Value implements [context.Context]. It returns nil.
-func (c *Call) Value(any) any { return nil }

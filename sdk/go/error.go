@@ -1,6 +1,7 @@
 package toolsrv
 
 import (
+	"encoding/json"
 	"strings"
 
 	"github.com/toolsrv/toolsrv/sdk/go/internal/typed"
@@ -35,12 +36,41 @@ func (e *Error) Error() string {
 	return "the tool failed"
 }
 
-// AsError returns what a client sees of err, which is not nil: the [*Error] in it with the message of the whole, or one
-// with the message only.
+// A Failure says why the host did not do what a tool asked for: a request to another server, a key's value, a secret, another tool.
+// A tool may look at it ([AsType]) and go on, or return it: clients then get its code and message, with status 502.
+type Failure struct {
+	// Code is a stable word: "not_granted", "invalid", "too_large", "limit", "unavailable", "timeout", and those that the function's
+	// documentation names.
+	Code string
+	// Message says what is wrong, and what to do.
+	Message string
+	// ToolCode and Data are those of the error of another tool that was called, where it has them. Data is JSON.
+	ToolCode string
+	Data     json.RawMessage
+}
+
+// Error returns the message, or the code where there is no message.
+func (f *Failure) Error() string {
+	switch {
+	case f == nil:
+		return "the host failed"
+	case f.Message == "":
+		return f.Code
+	}
+	return f.Message
+}
+
+// statusFailure is the status of a call that fails by a Failure: what the tool depends on is at fault, not who calls it.
+const statusFailure = 502
+
+// AsError returns what a client sees of err, which is not nil: the [*Error] in it with the message of the whole, or one of the
+// [*Failure] in it, or one with the message only.
 func AsError(err error) *Error {
 	out := &Error{}
 	if e, ok := AsType[*Error](err); ok && e != nil {
 		*out = *e
+	} else if f, ok := AsType[*Failure](err); ok && f != nil {
+		out.Code, out.Status = f.Code, statusFailure
 	}
 	out.Message = err.Error()
 	if out.Message == "" {

@@ -115,6 +115,9 @@ func (c *Call) left() (time.Duration, bool) {
 	return time.Duration(left) * time.Millisecond, left >= 0
 }
 
+// Value implements [context.Context]. It returns nil.
+func (c *Call) Value(any) any { return nil }
+
 // report tells the host. A Call that was made by a tool reports, too: there is one call only.
 func (c *Call) report(done, total float64, message string) {
 	hostProgress(done, total, unsafe.Pointer(unsafe.StringData(message)), uint32(len(message)))

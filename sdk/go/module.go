@@ -48,6 +48,8 @@ type Module struct {
 	Namespace string
 	// Version is the author's version of the module, or empty. It is shown to clients and not interpreted.
 	Version string
+	// Needs are what all of its tools need, and its settings.
+	Needs Needs
 	// Tools are the tools, at least one. Their names differ.
 	Tools []Tool
 }
@@ -66,6 +68,7 @@ type manifest struct {
 	Namespace string         `json:"namespace,omitempty"`
 	Version   string         `json:"version,omitempty"`
 	SDK       string         `json:"sdk"`
+	Needs     *manifestNeeds `json:"needs,omitempty"`
 	Tools     []manifestTool `json:"tools"`
 }
 
@@ -79,6 +82,10 @@ func (m Module) Manifest() ([]byte, error) {
 		return nil, errors.New("the module has no tools: pass a Module with Tools to toolsrv.Export")
 	}
 	out := manifest{ABI: abi, Namespace: m.Namespace, Version: m.Version, SDK: "go/" + Version}
+	var err error
+	if out.Needs, err = m.Needs.describe(); err != nil {
+		return nil, fmt.Errorf("the module: %w", err)
+	}
 	names := make(map[string]bool, len(m.Tools))
 	for _, t := range m.Tools {
 		if names[t.name] {

@@ -2,7 +2,11 @@
 
 package toolsrv
 
-import "time"
+import (
+	"time"
+
+	"github.com/toolsrv/toolsrv/sdk/go/internal/double"
+)
 
 // export does nothing on the host: tests call the Module itself.
 func export(Module) {}
@@ -20,4 +24,13 @@ func (c *Call) left() (time.Duration, bool) {
 		return 0, false
 	}
 	return max(0, time.Until(c.deadline)), true
+}
+
+// Value implements [context.Context]. It returns nil for every key but one of this module's, by which packages find what stands in
+// for the host in a test.
+func (c *Call) Value(key any) any {
+	if _, ok := key.(double.Key); ok && c != nil && c.host != nil {
+		return c.host
+	}
+	return nil
 }

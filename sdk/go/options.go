@@ -16,6 +16,8 @@ type Options struct {
 	Annotations Annotations
 	// Icons are pictures for the tool, at most 8.
 	Icons []Icon
+	// Needs are what this tool can't do without, beside what its module needs. They have no Config.
+	Needs Needs
 }
 
 // With returns the tool with options, in place of those that it had:
@@ -27,6 +29,7 @@ type Options struct {
 func (t Tool) With(o Options) Tool {
 	t.options = o
 	t.options.Icons = append([]Icon(nil), o.Icons...)
+	t.options.Needs = o.Needs.copied()
 	return t
 }
 

@@ -19,7 +19,10 @@ import (
 // examples, but for template. make test-tinygo builds them with TinyGo.
 func TestPortable(t *testing.T) {
 	t.Parallel()
-	dirs := []string{".", "internal/conformance", "internal/random", "internal/typed", "toolslog", "toolsrand"}
+	dirs := []string{
+		".", "config", "files", "http", "internal/capability", "internal/conformance", "internal/double", "internal/random", "internal/reach", "internal/typed",
+		"kv", "secret", "tools", "toolslog", "toolsrand",
+	}
 	examples, err := filepath.Glob("../../examples/*")
 	if err != nil {
 		t.Fatal(err)
@@ -134,6 +137,10 @@ func TestConstraints(t *testing.T) {
 	tests := []struct{ file, targets string }{
 		{"guest.go", "Go for wasip1, TinyGo for wasip1, TinyGo for wasm-unknown"},
 		{"native.go", "Go on a host, TinyGo on a host"},
+		{"files/guest.go", "Go for wasip1, TinyGo for wasip1, TinyGo for wasm-unknown"},
+		{"files/native.go", "Go on a host, TinyGo on a host"},
+		{"internal/capability/guest.go", "Go for wasip1, TinyGo for wasip1, TinyGo for wasm-unknown"},
+		{"internal/capability/native.go", "Go on a host, TinyGo on a host"},
 		{"internal/conformance/output_guest.go", "Go for wasip1, TinyGo for wasip1, TinyGo for wasm-unknown"},
 		{"internal/conformance/output_native.go", "Go on a host, TinyGo on a host"},
 		{"memory_tinygo.go", "TinyGo for wasip1, TinyGo for wasm-unknown"},

@@ -101,6 +101,7 @@ type manifestTool struct {
 	Description string               `json:"description"`
 	Annotations *manifestAnnotations `json:"annotations,omitempty"`
 	Icons       []Icon               `json:"icons,omitempty"`
+	Needs       *manifestNeeds       `json:"needs,omitempty"`
 	Parameters  json.RawMessage      `json:"parameters"`
 	Result      json.RawMessage      `json:"result,omitempty"`
 	Examples    []manifestExample    `json:"examples,omitempty"`
@@ -129,7 +130,13 @@ func (t Tool) describe() (manifestTool, error) {
 	if err := t.options.check(); err != nil {
 		return out, err
 	}
+	if t.options.Needs.Config != nil {
+		return out, errors.New("its needs have a Config: settings are the module's, so declare them in Module.Needs")
+	}
 	var err error
+	if out.Needs, err = t.options.Needs.describe(); err != nil {
+		return out, err
+	}
 	if out.Parameters, err = typed.Arguments(t.arguments); err != nil {
 		return out, err
 	}

@@ -9,6 +9,8 @@
 //			t.Errorf("got %s, %v, want 3", result, err)
 //		}
 //	}
+//
+// What a tool reaches outside of the sandbox is a [World] of the test's.
 package toolsrvtest
 
 import (
@@ -16,7 +18,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
 	"reflect"
 	"testing"
 	"time"
@@ -26,8 +27,10 @@ import (
 
 // manifest is what this package needs of a module's manifest.
 type manifest struct {
+	Needs needs
 	Tools []struct {
 		Name       string
+		Needs      needs
 		Parameters map[string]any
 		Examples   []struct{ Arguments, Result json.RawMessage }
 	}
@@ -59,8 +62,7 @@ const timeout = 5 * time.Second
 // test's log. It sees a deadline in 5 s, a server's default, which is not enforced. The error is the tool's own, or an *[ArgumentsError]; [toolsrv.AsError] returns what a client would see.
 func Call(t testing.TB, m toolsrv.Module, tool, arguments string) (result string, err error) {
 	t.Helper()
-	_, result, err = Progress(t, m, tool, arguments)
-	return result, err
+	return new(World).Call(t, m, tool, arguments)
 }
 
 // A Report is what a call reports of its progress.
@@ -74,47 +76,13 @@ type Report struct {
 // second, and cuts long messages; here all of them are returned as they are.
 func Progress(t testing.TB, m toolsrv.Module, tool, arguments string) (reports []Report, result string, err error) {
 	t.Helper()
-	parsed := parse(t, m)
-	for _, candidate := range parsed.Tools {
-		if candidate.Name != tool {
-			continue
-		}
-		filled, err := newChecker(candidate.Parameters).check(arguments)
-		if err != nil {
-			return nil, "", err
-		}
-		c := toolsrv.NewCall(func(level toolsrv.Level, message string) { t.Logf("%s: %s: %s", tool, level, message) })
-		c = c.Reporting(func(done, total float64, message string) {
-			if math.IsNaN(done) || math.IsInf(done, 0) || done < 0 || len(reports) > 0 && done <= reports[len(reports)-1].Done {
-				t.Logf("%s: progress %v of %v, which a host drops: %s", tool, done, total, message)
-				return
-			}
-			t.Logf("%s: progress %v of %v: %s", tool, done, total, message)
-			reports = append(reports, Report{done, total, message})
-		})
-		out, err := m.Call(c.Until(time.Now().Add(timeout)), tool, filled)
-		return reports, string(out), err
-	}
-	t.Fatalf("the module has no tool %q", tool)
-	return nil, "", nil
+	return new(World).Progress(t, m, tool, arguments)
 }
 
 // Examples runs each example of the manifest as a subtest: the call must succeed, and its result must be the example's.
 func Examples(t *testing.T, m toolsrv.Module) {
 	t.Helper()
-	for _, tool := range parse(t, m).Tools {
-		for i, example := range tool.Examples {
-			t.Run(fmt.Sprintf("%s/%d", tool.Name, i+1), func(t *testing.T) {
-				got, err := Call(t, m, tool.Name, string(example.Arguments))
-				if err != nil {
-					t.Fatalf("%s: %v", example.Arguments, err)
-				}
-				if example.Result != nil && !same(got, string(example.Result)) {
-					t.Errorf("%s: got %s, want %s", example.Arguments, got, example.Result)
-				}
-			})
-		}
-	}
+	new(World).Examples(t, m)
 }
 
 func parse(t testing.TB, m toolsrv.Module) (out manifest) {

@@ -1,0 +1,33 @@
+package http
+
+import (
+	"strconv"
+	"strings"
+)
+
+// A StatusError says that a server has answered with a status that is not one of success.
+type StatusError struct {
+	// Status is the status code, such as 404.
+	Status int
+	// URL is where the answer came from.
+	URL string
+	// Body is the answer's.
+	Body []byte
+}
+
+// Error names the server and the status. It has neither the rest of the URL nor the body, which may hold what clients should not see.
+func (e *StatusError) Error() string {
+	return origin(e.URL) + " has answered with status " + strconv.Itoa(e.Status)
+}
+
+// origin returns the beginning of a URL, up to its path.
+func origin(url string) string {
+	_, rest, ok := strings.Cut(url, "://")
+	if !ok {
+		return "the server"
+	}
+	if end := strings.IndexAny(rest, "/?#"); end >= 0 {
+		rest = rest[:end]
+	}
+	return url[:strings.Index(url, "://")+3] + rest
+}

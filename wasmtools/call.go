@@ -16,6 +16,9 @@ type Call struct {
 	Arguments []byte
 	// Principal is who calls. It is never nil if the call comes through package invoke, as all calls of the service do.
 	Principal *Principal
+	// Outer is the call inside which this one is made, because a tool calls another one; nil: a client makes it. The call is a part of
+	// it: it has no more time and fuel than that has left. It is in the call rather than in a context, where it could be forgotten.
+	Outer Outer
 	// Listener hears what the tool says before its result. Nil: nobody listens.
 	Listener Listener
 	// Uses is filled in with what the tool used of what it was granted, for each capability. It is empty for a tool that used nothing.
@@ -24,6 +27,19 @@ type Call struct {
 	Times *Times
 
 	reports *progress.Reports // of a Go function's progress; nil: none yet
+}
+
+// An Outer is a call inside which another one is made. The sandbox makes it, and takes it again from the inner call. It is for one
+// goroutine, and not for use once the inner call has returned.
+type Outer interface {
+	// Depth returns how many calls the outer call itself runs inside: 0 for one that a client made.
+	Depth() int
+	// Ends returns when it ends at the latest.
+	Ends() time.Time
+	// Fuel returns how much fuel it has left, which is math.MaxInt64 where it has no limit. It may be less than 0.
+	Fuel() int64
+	// Burn counts fuel that the inner call has used as used by the outer one.
+	Burn(fuel int64)
 }
 
 // Times are what the phases of a call took. A phase that was not reached, or that the tool does not have, took 0.

@@ -12,7 +12,7 @@ import (
 // it runs. A function uses it on the goroutine that it is called on, and not after it has returned.
 //
 // A run serves a call, or it is a start: that brings a guest to where calls can begin, and is the same for all of them. A start
-// has no input, no principal and no grants, and what it writes is dropped.
+// has no input, no principal and no grants, and what it writes is dropped. It has the program's settings.
 type Call struct {
 	host     Host
 	guest    Guest
@@ -41,6 +41,14 @@ func (c *Call) Grant() any {
 	}
 	return c.run.Grants[c.set]
 }
+
+// Settings returns the JSON that the operator has set for the program, which must not be changed; nil where there is none. It is the
+// same in a start as in the calls.
+func (c *Call) Settings() []byte { return c.run.Settings }
+
+// Outer returns the call for those that the function makes inside it, in f of [Call.Wait]. Without it they would be bounded by
+// nothing but their own tools' limits.
+func (c *Call) Outer() Outer { return c.host }
 
 // A State is what a set keeps for one call.
 type State interface {

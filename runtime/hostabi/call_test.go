@@ -26,6 +26,8 @@ func (m memory) Read(offset, length uint32) ([]byte, bool) {
 
 // A host notes what a call asks of it.
 type host struct {
+	hostabi.Outer
+
 	looks           int
 	output, failure string
 	progress        []string

@@ -27,6 +27,22 @@ type Host interface {
 	Used(u Use)
 	// Hold is [Call.Hold].
 	Hold(n int64)
+	// The host is the outer call of those that its guest makes.
+	Outer
+}
+
+// An Outer is a call inside which another one runs, because its guest calls another tool. The inner call takes from it what it is
+// bounded by, and tells it what it has used. An Outer is used on the goroutine on which the function runs that makes the inner call,
+// and not after that has returned.
+type Outer interface {
+	// Depth returns how many calls the outer call itself runs inside: 0 for one that a client made.
+	Depth() int
+	// Ends is [Call.Deadline].
+	Ends() time.Time
+	// Fuel returns how much fuel the outer call has left, which is math.MaxInt64 where it has no limit. It may be less than 0.
+	Fuel() int64
+	// Burn counts fuel that the inner call has used as used by the outer one.
+	Burn(fuel int64)
 }
 
 // A Memory is a guest's memory.
@@ -53,6 +69,8 @@ type Run struct {
 	Principal fmt.Stringer
 	// Grants are what the tool was granted, by the numbers of the sets. It may be shorter than there are sets.
 	Grants []any
+	// Settings are those of the program. They are not nil in a start either, where there are any.
+	Settings []byte
 }
 
 // NewCall returns the Call of a guest, which is used for one run after the other.

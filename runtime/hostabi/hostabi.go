@@ -18,6 +18,9 @@ type Set struct {
 	Functions []Function
 	// Target says how to build a guest that imports from the module, such as "in Go: GOOS=wasip1". It may be empty.
 	Target string
+	// Nests says that a tool which was granted something of the set may call other tools. A call of such a tool that is made inside
+	// another call never waits for one of the tool's places, since those who hold them may be waiting for the outer call to end.
+	Nests bool
 }
 
 // A Function is a function that the host offers to guests.

@@ -28,6 +28,7 @@ type call struct {
 type runState struct {
 	ctx      context.Context // the caller's
 	deadline time.Time
+	outer    hostabi.Outer // nil: none
 	limits   *limits.Limits
 	lines    lines
 	reports  *progress.Reports // of the call's progress; nil: none yet
@@ -46,9 +47,9 @@ var (
 
 // begin makes c the state of a run.
 func (c *call) begin(r *run) {
-	c.ctx, c.deadline, c.limits, c.counter = r.ctx, r.deadline, r.limits, r.counter
+	c.ctx, c.deadline, c.outer, c.limits, c.counter = r.ctx, r.deadline, r.outer, r.limits, r.counter
 	c.lines = lines{tool: r.tool, left: r.limits.LogLines, listener: r.listener}
-	c.meter = meter{pace: instrument.FirstSlice}
+	c.meter = meter{pace: instrument.FirstSlice, most: r.fuel()}
 	c.abi.Begin(r.guest)
 }
 
@@ -87,10 +88,18 @@ func (c *call) Wait(f func(context.Context)) {
 
 // Ends returns when the run ends at the latest, by the tool's limit and by the caller's own deadline.
 func (c *call) Ends() time.Time {
-	if callers, ok := c.ctx.Deadline(); ok && callers.Before(c.deadline) {
-		return callers
+	if callers, ok := c.ctx.Deadline(); ok {
+		return earlier(c.deadline, callers)
 	}
 	return c.deadline
+}
+
+// Depth returns how many calls the run's is inside.
+func (c *call) Depth() int {
+	if c.outer == nil {
+		return 0
+	}
+	return c.outer.Depth() + 1
 }
 
 // freeOutput is the size in bytes up to which output is not counted: it fits into an instance's overhead.

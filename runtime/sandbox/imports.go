@@ -174,9 +174,8 @@ func (o *offer) describe(module string, from []string) string {
 	}
 }
 
-// granted returns the values of the grants, by the numbers of the sets.
-func (o *offer) granted(grants []hostabi.Grant) []any {
-	var values []any
+// granted returns the values of the grants, by the numbers of the sets, and whether one of the sets has functions that call tools.
+func (o *offer) granted(grants []hostabi.Grant) (values []any, nests bool) {
 	for _, g := range grants {
 		i := o.number(g.Module)
 		if i < 0 {
@@ -186,6 +185,7 @@ func (o *offer) granted(grants []hostabi.Grant) []any {
 			values = append(values, nil)
 		}
 		values[i] = g.Value
+		nests = nests || o.sets[i].Nests && g.Value != nil
 	}
-	return values
+	return values, nests
 }

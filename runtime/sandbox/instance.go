@@ -82,11 +82,11 @@ func (m *module) allot(ctx context.Context, r *run, code wazero.CompiledModule, 
 	if s != nil {
 		mappings = int64(s.image.Mappings())
 	}
-	if err := e.take(ctx, account.Memory, bytes, r.first); err != nil {
+	if err := e.take(ctx, account.Memory, bytes, r); err != nil {
 		return nil, err
 	}
 	i.claimed = bytes
-	if err := e.take(ctx, account.Mappings, mappings, r.first); err != nil {
+	if err := e.take(ctx, account.Mappings, mappings, r); err != nil {
 		e.account.Give(account.Memory, bytes)
 		return nil, err
 	}
@@ -131,7 +131,8 @@ func (i *instance) build(m *module, code wazero.CompiledModule) (err error) {
 	return nil
 }
 
-// claim has the account hold at least that many bytes for the instance. It waits until the run's deadline. The error is an *Error.
+// claim has the account hold at least that many bytes for the instance. It waits until the run's deadline, as take does. The error
+// is an *Error.
 func (i *instance) claim(r *run, bytes int64) error {
 	more := bytes - i.claimed
 	if more <= 0 {
@@ -141,7 +142,7 @@ func (i *instance) claim(r *run, bytes int64) error {
 	if !e.account.Take(account.Memory, more, r.first) {
 		ctx, done := e.limit(r.ctx, r.deadline)
 		defer done()
-		if err := e.take(ctx, account.Memory, more, r.first); err != nil {
+		if err := e.take(ctx, account.Memory, more, r); err != nil {
 			return err
 		}
 	}
@@ -158,7 +159,7 @@ func (i *instance) grow(size int64) {
 		return
 	}
 	c.memory.Unwatch()
-	if err := i.claim(&run{ctx: c.ctx, deadline: time.Now().Add(time.Until(c.deadline) / 4)}, bytes); err != nil {
+	if err := i.claim(&run{ctx: c.ctx, deadline: time.Now().Add(time.Until(c.deadline) / 4), outer: c.outer}, bytes); err != nil {
 		panic(err)
 	}
 }
@@ -254,6 +255,7 @@ func (i *instance) serve(r *run, f api.Function) (output []byte, intact bool, er
 	i.memory.linear.Watch() // until it is reset or freed
 	err = i.invoke(f, i.params[:])
 	i.call.abi.End()
+	r.burn(i.call.spent())
 	if i.call.reports != nil {
 		i.call.tell(time.Now())
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"runtime"
 	"time"
 
@@ -37,8 +38,9 @@ func (c *call) over(now time.Time) error {
 // A meter counts what a run has used. Fuel comes in slices, each of which bounds how long the deadline, the caller's cancellation
 // and the host's garbage collector wait for the guest.
 type meter struct {
+	most  int64     // fuel; 0: there is no limit
 	used  int64     // fuel
-	slice int32     // fuel that the guest was given last
+	slice int32     // fuel that the guest had left when it was last counted
 	pace  int32     // fuel of a slice at the guest's speed
 	since time.Time // begin of the slice; zero: it is the first one
 	turn  time.Time // begin of the guest's turn; zero: nothing has looked yet
@@ -46,12 +48,37 @@ type meter struct {
 
 // next returns how much fuel the guest may use until it calls refill.
 func (c *call) next() int32 {
-	c.meter.slice = c.meter.pace
-	if c.limits.Fuel > 0 {
-		c.meter.slice = int32(max(0, min(int64(c.meter.pace), c.limits.Fuel-c.meter.used)))
+	m := &c.meter
+	m.slice = m.pace
+	if m.most > 0 {
+		m.slice = int32(max(0, min(int64(m.pace), m.most-m.used)))
 	}
-	return c.meter.slice
+	return m.slice
 }
+
+// spent returns how much fuel the run has used so far.
+func (c *call) spent() int64 {
+	c.meter.count(int32(uint32(c.owner.fuel.Get())))
+	c.meter.used += c.abi.Spent()
+	return c.meter.used
+}
+
+// count counts what the guest has used of its slice, of which left is left.
+func (m *meter) count(left int32) {
+	m.used += int64(m.slice) - int64(left)
+	m.slice = left
+}
+
+// Fuel returns how much fuel the run has left.
+func (c *call) Fuel() int64 {
+	if c.meter.most == 0 {
+		return math.MaxInt64
+	}
+	return c.meter.most - c.spent()
+}
+
+// Burn counts fuel that another run has used.
+func (c *call) Burn(fuel int64) { c.meter.used += fuel }
 
 // turn is how long a guest runs before other goroutines get their turn. The garbage collector does not wait that long: Go can stop
 // the goroutine at every look. Gosched wakes an idle thread even where nothing waits, which takes 6 µs; at every look, which is
@@ -66,7 +93,7 @@ func (c *call) look(now time.Time) time.Time {
 	if err := c.over(now); err != nil {
 		panic(err)
 	}
-	if c.limits.Fuel > 0 && m.used > c.limits.Fuel {
+	if m.most > 0 && m.used > m.most {
 		panic(errFuel)
 	}
 	if c.reports != nil && c.reports.Due(now, false) {
@@ -89,7 +116,7 @@ func refill(ctx context.Context, _ api.Module, stack []uint64) {
 	c := ctx.(*call)
 	m := &c.meter
 	now := time.Now()
-	m.used += int64(m.slice) - int64(int32(uint32(stack[0])))
+	m.count(int32(uint32(stack[0])))
 	if !m.since.IsZero() {
 		m.pace = instrument.NextSlice(m.pace, now.Sub(m.since))
 	}

@@ -57,13 +57,15 @@ type sum [sha256.Size]byte
 
 // A module is a checked module with its snapshot and its idle instances, shared by all holds on it and by all running calls.
 type module struct {
-	engine  *Engine
-	code    *code
-	sum     sum
-	digest  string // of the file that it was first loaded from
-	shape   shape
-	bundle  *bundle      // what it has besides its engine; nil: it is not of an engine
-	largest atomic.Int64 // largest memory limit of its tools, in bytes
+	engine   *Engine
+	code     *code
+	sum      sum
+	plain    sum    // what it is without settings
+	digest   string // of the file that it was first loaded from
+	shape    shape
+	bundle   *bundle      // what it has besides its engine; nil: it is not of an engine
+	settings []byte       // JSON for its guests; nil: none
+	largest  atomic.Int64 // largest memory limit of its tools, in bytes
 
 	mu       sync.Mutex
 	attached bool          // the engine knows of it, and is not closed

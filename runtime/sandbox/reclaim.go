@@ -68,9 +68,10 @@ func newAccount(c Config) *account.Account {
 	return account.New(map[account.Kind]int64{account.Memory: c.Memory, account.Mappings: c.Mappings, account.Code: c.CodeMemory})
 }
 
-// take takes n of a kind from the account. Where there is no room, it lets go of what is idle, and waits until ctx is done. The error
-// is an *Error.
-func (e *Engine) take(ctx context.Context, k account.Kind, n int64, first bool) error {
+// take takes n of a kind from the account, for a run. Where there is no room, it lets go of what is idle, and waits until ctx is done. A
+// run inside another call does not wait: its outer calls hold some, and all who hold some may be such calls. The error is an *Error.
+func (e *Engine) take(ctx context.Context, k account.Kind, n int64, r *run) error {
+	first := r.first
 	if e.account.Take(k, n, first) {
 		return nil
 	}
@@ -78,6 +79,12 @@ func (e *Engine) take(ctx context.Context, k account.Kind, n int64, first bool) 
 		return overloaded(nil)
 	}
 	e.reclaim(ctx.Done(), k, n)
+	if r.outer != nil {
+		if e.account.Take(k, n, first) {
+			return nil
+		}
+		return overloaded(nil)
+	}
 	look := func(granted <-chan struct{}) { e.reclaim(granted, k, n) }
 	switch err := e.account.Wait(ctx, k, n, first, look); {
 	case err == nil:

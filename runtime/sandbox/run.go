@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"context"
+	"math"
 	"sync/atomic"
 	"time"
 
@@ -16,6 +17,8 @@ type run struct {
 	guest    hostabi.Run // what host functions may know
 	listener hostabi.Listener
 	counter  hostabi.Counter // nil: nobody counts what the guest uses
+	outer    hostabi.Outer   // the call inside which it runs; nil: none
+	started  int64           // fuel that the start of its instance has used
 	ctx      context.Context // the caller's
 	begun    time.Time
 	deadline time.Time
@@ -24,6 +27,42 @@ type run struct {
 	clock    *clock        // nil: its phases are not timed
 	peak     *atomic.Int64 // bytes of memory that recent calls of the tool needed; nil: not counted
 	first    bool          // no other call of the module runs
+}
+
+// fuel returns how much fuel the run may use; 0: there is no limit.
+func (r *run) fuel() int64 {
+	most := r.limits.Fuel
+	if r.outer == nil {
+		return most
+	}
+	if left := r.outer.Fuel(); left < math.MaxInt64 && (most == 0 || left < most) {
+		return max(left, 1)
+	}
+	return most
+}
+
+// burn counts fuel that the run has used as used by the call inside which it runs, too.
+func (r *run) burn(fuel int64) {
+	if r.outer != nil {
+		r.outer.Burn(fuel)
+	}
+}
+
+// patience returns until when the run may wait for what other calls hold. One inside another call gives up in time: its outer call
+// keeps what it has meanwhile, and others may wait for that.
+func (r *run) patience() time.Time {
+	if r.outer == nil {
+		return r.deadline
+	}
+	return r.begun.Add(r.deadline.Sub(r.begun) / 4)
+}
+
+// earlier returns the earlier of two times.
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
 }
 
 // expects returns how many bytes of memory the run will probably need, where the memory has size now.

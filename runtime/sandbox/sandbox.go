@@ -181,6 +181,7 @@ func (e *Engine) LoadModule(parsed *wasmbin.Module, imports ...string) (_ *Progr
 		ofCode = parsed.Sum()
 		m.sum = ofCode
 	}
+	m.plain = m.sum
 	if p, err := e.loaded(m.sum, m.digest, nil); p != nil || err != nil {
 		return p, err
 	}

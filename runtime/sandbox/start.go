@@ -34,7 +34,7 @@ func (m *module) make(r *run) (*instance, error) {
 		m.mu.Unlock()
 		switch {
 		case s != nil && s.size() > r.limits.Memory:
-			return m.started(ctx, code, r) // it took what it was allowed to; perhaps it makes do with less
+			return m.startedAgain(ctx, code, r) // it took what it was allowed to; perhaps it makes do with less
 		case s != nil:
 			return m.instantiate(ctx, r, code, s)
 		case first:
@@ -46,7 +46,7 @@ func (m *module) make(r *run) (*instance, error) {
 			return nil, notBegun(ctx, "the tool to be started", r.limits.Timeout)
 		}
 	}
-	return m.started(ctx, code, r)
+	return m.startedAgain(ctx, code, r)
 }
 
 func tooLarge(needs, limit int64) *Error {
@@ -64,9 +64,11 @@ func (m *module) first(ctx context.Context, code wazero.CompiledModule, r *run) 
 		m.mu.Unlock()
 	}()
 	if i, err = m.started(ctx, code, r); err != nil {
+		r.burn(r.started)
 		return nil, err
 	}
 	if i.adapted {
+		r.burn(r.started)
 		return i, nil // its state is due to this tool's limit, and is not for other tools
 	}
 	taken, err := i.takeSnapshot()
@@ -111,10 +113,18 @@ func (m *module) started(ctx context.Context, code wazero.CompiledModule, r *run
 	return i, nil
 }
 
+// startedAgain is started for a module of which no snapshot can be made, or not within the run's limits. What each call starts anew is
+// its own use of fuel, for the call inside which it runs: one that has little left could have others work for it otherwise.
+func (m *module) startedAgain(ctx context.Context, code wazero.CompiledModule, r *run) (*instance, error) {
+	i, err := m.started(ctx, code, r)
+	r.burn(r.started)
+	return i, err
+}
+
 // within has a part of an instance's start run within the limits of a run.
 func (m *module) within(r *run, i *instance, part func(i *instance) error) error {
 	start, limits := *r, *r.limits
-	start.guest, start.listener, start.counter = hostabi.Run{}, nil, nil // the same for all calls
+	start.guest, start.listener, start.counter, start.outer = hostabi.Run{Settings: m.settings}, nil, nil, nil // the same for all calls
 	if limits.Fuel > 0 {
 		limits.Fuel = max(limits.Fuel, startFuel)
 	}
@@ -122,7 +132,9 @@ func (m *module) within(r *run, i *instance, part func(i *instance) error) error
 	i.call.begin(&start)
 	defer i.call.abi.End()
 	i.memory.limit = limits.Memory
-	return part(i)
+	err := part(i)
+	r.started = i.call.spent()
+	return err
 }
 
 // start brings an instance to where calls can begin: from what its module declares or, in a module of an engine, from where the
@@ -170,7 +182,7 @@ func (i *instance) step(export string) error {
 	if err != nil {
 		return i.classify(err)
 	}
-	i.call.meter.used += int64(i.call.meter.slice) - int64(int32(uint32(i.fuel.Get())))
+	i.call.spent() // before the next step has a slice of its own
 	return nil
 }
 

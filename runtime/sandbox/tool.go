@@ -30,6 +30,7 @@ type Tool struct {
 	index  int32
 	limits limits.Limits
 	grants []any // by the numbers of the sets of functions
+	nests  bool  // it may call other tools
 	gate   *gate
 	peak   atomic.Int64 // bytes of memory that recent calls needed
 }
@@ -39,10 +40,9 @@ type Tool struct {
 func (p *Program) Tool(name string, index int32, l limits.Limits, grants ...hostabi.Grant) *Tool {
 	l = inForce(l)
 	p.module.allow(l.Memory)
-	return &Tool{
-		module: p.module, name: name, index: index, limits: l, grants: p.module.engine.offered.granted(grants),
-		gate: newGate(l.Concurrency, l.Queue),
-	}
+	t := &Tool{module: p.module, name: name, index: index, limits: l, gate: newGate(l.Concurrency, l.Queue)}
+	t.grants, t.nests = p.module.engine.offered.granted(grants)
+	return t
 }
 
 // Limits returns the tool's limits with their defaults filled in.
@@ -54,6 +54,11 @@ type CallSpec struct {
 	Input []byte
 	// Principal is on whose behalf the tool runs, for the functions that it imports; it may be nil.
 	Principal fmt.Stringer
+	// Outer is the call inside which this one is made; nil: it is a client's. The call ends no later than that, uses no more fuel
+	// than it has left, and counts as a part of it. What the outer call holds, others may be waiting for. So a call inside another
+	// is refused as Overloaded where it would have to wait for memory, or for a place of a tool that may call tools itself. For a
+	// place of another tool it waits a quarter of its time at most.
+	Outer hostabi.Outer
 	// Listener hears what the tool says before its result, beside the log; nil: nobody listens.
 	Listener hostabi.Listener
 	// Counter counts what the tool uses of what it was granted; nil: nobody counts.
@@ -80,10 +85,14 @@ func (t *Tool) call(ctx context.Context, spec *CallSpec, c *clock) (output []byt
 		return nil, &Error{Outcome: InputTooLarge, Message: fmt.Sprintf("The tool's input has %d bytes; its limit is %s.", len(spec.Input), text.Size(t.limits.Input))}
 	}
 	r := run{
-		ctx: ctx, begun: time.Now(), limits: &t.limits, tool: t.name, index: t.index, clock: c, peak: &t.peak, listener: spec.Listener, counter: spec.Counter,
-		guest: hostabi.Run{Serving: true, Input: spec.Input, Principal: spec.Principal, Grants: t.grants},
+		ctx: ctx, begun: time.Now(), limits: &t.limits, tool: t.name, index: t.index, clock: c, peak: &t.peak, listener: spec.Listener,
+		outer: spec.Outer, counter: spec.Counter,
+		guest: hostabi.Run{Serving: true, Input: spec.Input, Principal: spec.Principal, Grants: t.grants, Settings: t.module.settings},
 	}
 	r.deadline = r.begun.Add(t.limits.Timeout)
+	if r.outer != nil {
+		r.deadline = earlier(r.deadline, r.outer.Ends())
+	}
 	if err := t.turn(&r); err != nil {
 		return nil, err
 	}
@@ -97,11 +106,17 @@ func (t *Tool) turn(r *run) error {
 	if t.gate.try() {
 		return nil
 	}
-	ctx, done := t.module.engine.limit(r.ctx, r.deadline)
+	if r.outer != nil && t.nests {
+		return &Error{Outcome: Overloaded, Message: "The tool is busy. It may call tools itself, so a call inside another one does not wait for it."}
+	}
+	ctx, done := t.module.engine.limit(r.ctx, r.patience())
 	defer done()
 	err := t.gate.enter(ctx)
 	if errors.Is(err, errFull) {
 		return &Error{Outcome: Overloaded, Message: "The tool is busy: too many calls are waiting already."}
+	}
+	if r.outer != nil && errors.Is(err, errTimeout) {
+		return &Error{Outcome: Overloaded, Message: "The tool is busy: the call has waited as long as one inside another may."}
 	}
 	if err != nil {
 		return notBegun(ctx, "its turn", t.limits.Timeout)
@@ -123,7 +138,7 @@ func (p *Program) Describe(ctx context.Context) ([]byte, error) {
 	}
 	l := describeLimits()
 	p.module.allow(l.Memory)
-	r := run{ctx: ctx, begun: time.Now(), limits: &l, describe: true, guest: hostabi.Run{Serving: true}}
+	r := run{ctx: ctx, begun: time.Now(), limits: &l, describe: true, guest: hostabi.Run{Serving: true, Settings: p.module.settings}}
 	r.deadline = r.begun.Add(l.Timeout)
 	output, err := p.module.serve(&r)
 	return output, asError(err)

@@ -54,7 +54,7 @@ func TestIdleWhileOneWaits(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	got := make(chan error, 1)
-	go func() { got <- e.take(ctx, account.Memory, limit-fullSnapshot/2, true) }()
+	go func() { got <- e.take(ctx, account.Memory, limit-fullSnapshot/2, &run{first: true}) }()
 	awaitWait(t, e)
 	p.module.leave()
 	if err := <-got; err != nil {

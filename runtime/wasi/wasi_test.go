@@ -21,7 +21,10 @@ func (m memory) Read(offset, length uint32) ([]byte, bool) {
 }
 
 // A host keeps what is logged.
-type host struct{ lines []string }
+type host struct {
+	hostabi.Outer
+	lines []string
+}
 
 func (h *host) Look()                                {}
 func (h *host) Wait(func(context.Context))           {}

@@ -20,7 +20,7 @@ func (caller) IsRunner() {}
 
 // Call runs the tool in the sandbox.
 func (c caller) Call(ctx context.Context, call *wasmtools.Call) ([]byte, error) {
-	spec := sandbox.CallSpec{Input: call.Arguments, Principal: call.Principal, Listener: call.Listener, Counter: (*counter)(call)}
+	spec := sandbox.CallSpec{Input: call.Arguments, Principal: call.Principal, Outer: call.Outer, Listener: call.Listener, Counter: (*counter)(call)}
 	if call.Times != nil {
 		var times sandbox.Times
 		spec.Times = &times

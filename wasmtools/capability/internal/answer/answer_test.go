@@ -24,7 +24,10 @@ func (m memory) Read(offset, length uint32) ([]byte, bool) {
 }
 
 // A host counts what is held.
-type host struct{ held int64 }
+type host struct {
+	hostabi.Outer
+	held int64
+}
 
 func (*host) Look()                                  {}
 func (*host) Wait(f func(context.Context))           { f(context.Background()) }

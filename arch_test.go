@@ -23,6 +23,8 @@ var edges = map[string][]string{
 	"internal/testkit/pagetest": {"internal/testkit"},
 	// What tests share that run guests.
 	"internal/testkit/sandboxtest": {"runtime/abi1", "runtime/sandbox", "runtime/wasmbin"},
+	// What tests of stores share.
+	"internal/testkit/statetest": {"wasmtools/state"},
 	// What tests share that need interpreters.
 	"internal/testkit/enginetest": {"internal/testkit", "wasmtools/script/engine"},
 	// Modules for tests, byte by byte.
@@ -75,6 +77,11 @@ var edges = map[string][]string{
 	"wasmtools/config": {"runtime/limits", "internal/origin", "internal/pattern", "internal/text"},
 	// One file becomes tools, the same way for serving and for the author's commands.
 	"wasmtools/toolfile": {"runtime/abi1", "runtime/hostabi", "runtime/limits", "internal/text", "wasmtools", "wasmtools/invoke", "wasmtools/schema", "internal/jsontree", "runtime/sandbox", "runtime/instrument", "runtime/wasmbin"},
+	// Keys with values: knows nobody who keeps them.
+	"wasmtools/state":                {},
+	"wasmtools/state/local":          {"internal/ownership", "wasmtools/state", "wasmtools/state/internal/watch"},
+	"wasmtools/state/memory":         {"wasmtools/state", "wasmtools/state/internal/watch"},
+	"wasmtools/state/internal/watch": {"wasmtools/state"},
 	// A file on disk: knows no modules.
 	"wasmtools/catalog/internal/precedence": {},
 	// Chooses by the language; runs nothing.
@@ -191,6 +198,7 @@ var homes = map[string][]string{
 	"golang.org/x/term":                        {"cmd/toolsrv/command"},
 	"golang.org/x/sys":                         {"runtime/linmem"},
 	"github.com/KimMachineGun/automemlimit":    {"runtime/account"},
+	"go.etcd.io/bbolt":                         {"wasmtools/state/local"},
 }
 
 // testHomes are the packages whose tests import a library directly: to compare with it, or for what its module carries.
@@ -203,6 +211,7 @@ var testHomes = map[string][]string{
 	"github.com/oapi-codegen/runtime":          {"test/clients"},
 	"github.com/pb33f/libopenapi":              {"test/clients"},
 	"golang.org/x/sys":                         {"runtime/linmem"},
+	"go.etcd.io/bbolt":                         {"wasmtools/state/local"},
 }
 
 // unsafeHomes may import unsafe: one package of the host, and guests, which pass addresses to it.
@@ -214,6 +223,7 @@ var recoverHomes = map[string]string{
 	"runtime/sandbox/lease.go":         "a call of a guest",
 	"runtime/sandbox/compile.go":       "wazero's compiler",
 	"wasmtools/catalog/load.go":        "the loading of a file",
+	"wasmtools/state/local/damage.go":  "the reading of the state's file by its library",
 	"wasmtools/schema/draft.go":        "the check of a schema by its library",
 	"wasmtools/openapi/state.go":       "the router, which panics where it refuses a route",
 	"wasmtools/web/exchange.go":        "a request, with an embedder's tools and dependencies",

@@ -1,0 +1,194 @@
+package statetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/toolsrv/toolsrv/wasmtools/state"
+)
+
+// setFor sets a key for a time.
+func setFor(t *testing.T, s state.Space, key string, expect int64, ttl time.Duration) {
+	t.Helper()
+	if _, err := s.Set(t.Context(), key, []byte(key), expect, state.SetOptions{TTL: ttl}); err != nil {
+		t.Errorf("set %.60q: %v", key, err)
+	}
+}
+
+// testExpiry lets time pass: an entry is there until just before its end.
+func testExpiry(t *testing.T, s state.Space) {
+	set(t, s, "for ever", "")
+	setFor(t, s, "second", state.Any, time.Second)
+	setFor(t, s, "minute", state.Any, time.Minute)
+	setFor(t, s, "kept", state.Any, time.Second)
+	setFor(t, s, "kept longer", state.Any, time.Second)
+	setFor(t, s, "kept longer", state.Any, time.Hour)
+	setFor(t, s, "shortened", state.Any, time.Hour)
+	setFor(t, s, "shortened", state.Any, time.Second)
+	kept := set(t, s, "kept", "kept") // without a time: for ever
+	var wg sync.WaitGroup
+	for i := range 3000 {
+		wg.Go(func() { setFor(t, s, fmt.Sprint("many/", i), state.Any, time.Second) })
+	}
+	wg.Wait()
+	e, _, err := s.Get(t.Context(), "minute")
+	if left := time.Until(e.Expires); err != nil || left <= 0 || left > time.Minute {
+		t.Errorf("a minute is %v, %v", left, err)
+	}
+	time.Sleep(time.Second - time.Millisecond)
+	if got := get(t, s, "second"); got != "second" {
+		t.Errorf("an entry is gone before its time: %s", got)
+	}
+	time.Sleep(time.Millisecond)
+	for key, want := range map[string]string{"second": "-", "shortened": "-", "many/7": "-", "minute": "minute", "for ever": "", "kept": "kept", "kept longer": "kept longer"} {
+		if got := get(t, s, key); got != want {
+			t.Errorf("after a second %s is %q, want %q", key, got, want)
+		}
+	}
+	if keys, more, err := s.List(t.Context(), "", "", 10); err != nil || more || len(keys) != 4 {
+		t.Errorf("after a second there are %q, %t, %v", keys, more, err)
+	}
+	if deleted, err := s.Delete(t.Context(), "second", state.Any); deleted || err != nil {
+		t.Errorf("deleted what has expired: %t, %v", deleted, err)
+	}
+	if version, err := s.Set(t.Context(), "shortened", nil, state.Absent, state.SetOptions{}); err != nil || version <= kept {
+		t.Errorf("what has expired is made anew at version %d, %v", version, err)
+	}
+	time.Sleep(2 * time.Minute) // a store deletes what nobody asks for
+	synctest.Wait()
+	if u := usage(t, s); u.Entries != 4 {
+		t.Errorf("%+v is left, want 4 entries", u)
+	}
+}
+
+// testQuotaOfExpired fills a space with what expires: it is full until then, and not for longer.
+func testQuotaOfExpired(t *testing.T, s state.Space) {
+	quota := state.Usage{Entries: 100, Bytes: 100 * (state.Overhead + 10)}
+	put := func(key string, size int) error {
+		_, err := s.Set(t.Context(), key, make([]byte, size), state.Any, state.SetOptions{TTL: time.Second, Quota: quota})
+		return err
+	}
+	for range 3 {
+		for i := range 100 {
+			if err := put(fmt.Sprintf("k%03d", i), 6); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(time.Second - time.Millisecond)
+		if err := put("more", 6); !errors.Is(err, state.ErrQuota) {
+			t.Errorf("got %v above the quota", err)
+		}
+		time.Sleep(time.Millisecond)
+		// Needs the room of all.
+		if err := put("large", 100*(state.Overhead+10)-state.Overhead-5); err != nil {
+			t.Errorf("got %v where all has expired", err)
+		}
+		if err := put("more", 0); !errors.Is(err, state.ErrQuota) {
+			t.Errorf("got %v above the quota", err)
+		}
+		time.Sleep(time.Second)
+	}
+}
+
+// testWatch watches a prefix from the beginning.
+func testWatch(t *testing.T, s state.Space) {
+	for i := range 3 {
+		set(t, s, fmt.Sprint("in/", i), "old")
+	}
+	set(t, s, "out", "old")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	events := make(chan string)
+	go func() {
+		for e, err := range s.Watch(ctx, "in/") {
+			switch {
+			case err != nil:
+				events <- err.Error()
+			case e.Synced:
+				events <- "synced"
+			case e.Deleted:
+				events <- "-" + e.Key
+			default:
+				events <- fmt.Sprintf("%s=%s", e.Key, e.Value)
+			}
+		}
+		close(events)
+	}()
+	want := func(list ...string) {
+		t.Helper()
+		for _, want := range list {
+			if got := <-events; got != want {
+				t.Errorf("got the event %q, want %q", got, want)
+			}
+		}
+	}
+	want("in/0=old", "in/1=old", "in/2=old", "synced")
+	set(t, s, "in/1", "new")
+	set(t, s, "out", "new")
+	setFor(t, s, "in/ttl", state.Any, time.Second)
+	want("in/1=new", "in/ttl=in/ttl")
+	if _, err := s.Delete(t.Context(), "in/0", state.Any); err != nil {
+		t.Error(err)
+	}
+	want("-in/0")
+	time.Sleep(2 * time.Second)
+	usage(t, s)
+	want("-in/ttl")
+	synctest.Wait() // the watcher waits for more
+	cancel(errors.New("enough"))
+	want("enough")
+	if _, open := <-events; open {
+		t.Error("the watch goes on")
+	}
+}
+
+// testWatchMany has watchers that are slower than those who write: each sees the last value of each key.
+func testWatchMany(t *testing.T, store state.Store) {
+	s := store.Space("a")
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	const keys, rounds = 5, 20
+	synced, done := make(chan struct{}), make(chan error)
+	for range 3 {
+		go func() {
+			last := map[string]string{}
+			for e, err := range s.Watch(ctx, "") {
+				if err != nil {
+					done <- err
+					return
+				}
+				if e.Synced {
+					synced <- struct{}{}
+					continue
+				}
+				if last[e.Key] = string(e.Value); len(last) == keys {
+					finished := true
+					for _, value := range last {
+						finished = finished && value == fmt.Sprint(rounds)
+					}
+					if finished {
+						done <- nil
+						return
+					}
+				}
+			}
+		}()
+	}
+	for range 3 {
+		<-synced
+	}
+	for round := range rounds {
+		for key := range keys {
+			set(t, s, fmt.Sprint(key), fmt.Sprint(round+1))
+		}
+	}
+	for range 3 {
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}
+}

@@ -1,0 +1,225 @@
+package local
+
+import (
+	"fmt"
+	"time"
+
+	"go.etcd.io/bbolt"
+
+	"github.com/toolsrv/toolsrv/wasmtools/state"
+)
+
+// A batch is the changes of one transaction.
+type batch struct {
+	tx      *bbolt.Tx
+	now     int64 // Unix milliseconds
+	due     map[string]int64
+	next    map[string]int64 // what changes in due when the batch is on disk; 0: nothing expires
+	spaces  map[string]*opened
+	changes []change
+}
+
+// A change is a key that has another entry than before.
+type change struct{ space, key string }
+
+// opened is a space in a transaction.
+type opened struct {
+	values, due *bbolt.Bucket // nil: nothing was ever written
+	tally       tally
+	changed     bool
+}
+
+func newBatch(due map[string]int64) *batch {
+	return &batch{now: time.Now().UnixMilli(), due: due, next: map[string]int64{}, spaces: map[string]*opened{}}
+}
+
+// apply makes a change, or has the outcome tell why it can't be made. After an error, nothing of the batch may be kept.
+func (b *batch) apply(w *write) (outcome, error) {
+	s, err := b.open(w.space, w.record != nil)
+	if err != nil {
+		return outcome{}, err
+	}
+	if s.values == nil {
+		return outcome{err: state.Conflict(0, w.expect)}, nil
+	}
+	old := s.values.Get([]byte(w.key))
+	if old != nil && expired(expiryOf(old), b.now) {
+		if err := b.remove(w.space, s, w.key, old); err != nil {
+			return outcome{}, err
+		}
+		old = nil
+	}
+	var version uint64
+	if old != nil {
+		version = versionOf(old)
+	}
+	if err := state.Conflict(version, w.expect); err != nil {
+		return outcome{err: err}, nil
+	}
+	switch {
+	case w.record != nil:
+		return b.set(s, w, old)
+	case old != nil:
+		return outcome{deleted: true}, b.remove(w.space, s, w.key, old)
+	}
+	return outcome{}, nil
+}
+
+// open returns a space, which is made where it was never written to.
+func (b *batch) open(name string, create bool) (*opened, error) {
+	s := b.spaces[name]
+	if s == nil {
+		s = &opened{values: b.tx.Bucket(valuesOf(name)), due: b.tx.Bucket(dueOf(name))}
+		var err error
+		if s.tally, err = decodeTally(b.tx.Bucket(talliesName).Get([]byte(name))); err != nil {
+			return nil, err
+		}
+		b.spaces[name] = s
+	}
+	if s.values != nil || !create {
+		return s, nil
+	}
+	var err error
+	if s.values, err = b.tx.CreateBucket(valuesOf(name)); err != nil {
+		return nil, err
+	}
+	s.due, err = b.tx.CreateBucket(dueOf(name))
+	return s, err
+}
+
+// set writes the record of w in the place of old, which is nil where there is none.
+func (b *batch) set(s *opened, w *write, old []byte) (outcome, error) {
+	for {
+		after := s.tally.Usage
+		if after.Bytes += state.SizeOf(w.key, w.record[recordLen:]); old == nil {
+			after.Entries++
+		} else {
+			after.Bytes -= state.SizeOf(w.key, old[recordLen:])
+		}
+		exceeds := w.quota.Exceeds(s.tally.Usage, after)
+		if exceeds == nil {
+			break
+		}
+		// Each round makes room, so there are no more than entries that are as large as this one together.
+		if swept, err := b.sweepSpace(w.space, s, 1); err != nil {
+			return outcome{}, err
+		} else if swept == 0 {
+			return outcome{err: exceeds}, nil
+		}
+	}
+	if old != nil {
+		if err := b.remove(w.space, s, w.key, old); err != nil {
+			return outcome{}, err
+		}
+	}
+	s.tally.version++
+	seal(w.record, w.key, s.tally.version)
+	if err := s.values.Put([]byte(w.key), w.record); err != nil {
+		return outcome{}, err
+	}
+	if w.expires != 0 {
+		if err := s.due.Put(dueKey(w.expires, w.key), nil); err != nil {
+			return outcome{}, err
+		}
+		if first := b.nextDue(w.space); first == 0 || w.expires < first {
+			b.next[w.space] = w.expires
+		}
+	}
+	s.tally.Entries++
+	s.tally.Bytes += state.SizeOf(w.key, w.record[recordLen:])
+	s.changed = true
+	b.changes = append(b.changes, change{w.space, w.key})
+	return outcome{version: s.tally.version}, nil
+}
+
+// remove deletes a record, which is the one of key.
+func (b *batch) remove(space string, s *opened, key string, record []byte) error {
+	size := state.SizeOf(key, record[recordLen:])
+	if expires := expiryOf(record); expires != 0 {
+		if err := s.due.Delete(dueKey(expires, key)); err != nil {
+			return err
+		}
+	}
+	if err := s.values.Delete([]byte(key)); err != nil {
+		return err
+	}
+	s.tally.Entries--
+	s.tally.Bytes -= size
+	s.changed = true
+	b.changes = append(b.changes, change{space, key})
+	return nil
+}
+
+// nextDue returns a time before which nothing of a space expires; 0: nothing does.
+func (b *batch) nextDue(space string) int64 {
+	if at, ok := b.next[space]; ok {
+		return at
+	}
+	return b.due[space]
+}
+
+// sweep deletes expired entries, at most budget of them.
+func (b *batch) sweep(budget int) error {
+	for space, at := range b.due {
+		if budget <= 0 {
+			return nil
+		}
+		if !expired(at, b.now) {
+			continue
+		}
+		s, err := b.open(space, false)
+		if err != nil {
+			return err
+		}
+		swept, err := b.sweepSpace(space, s, budget)
+		if budget -= swept; err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sweepSpace deletes expired entries of a space, at most budget of them, and returns how many there were.
+func (b *batch) sweepSpace(space string, s *opened, budget int) (int, error) {
+	if first := b.nextDue(space); !expired(first, b.now) {
+		return 0, nil
+	}
+	var keys []string // a cursor may lose its place where something is deleted
+	b.next[space] = 0
+	c := s.due.Cursor()
+	for due, _ := c.First(); due != nil; due, _ = c.Next() {
+		if at := dueTime(due); len(keys) == budget || !expired(at, b.now) {
+			b.next[space] = at
+			break
+		}
+		keys = append(keys, string(due[dueLen:]))
+	}
+	for _, key := range keys {
+		record := s.values.Get([]byte(key))
+		if record == nil {
+			return 0, fmt.Errorf("%w: the index of what expires has %.60q, which there is not", ErrDamaged, key)
+		}
+		if err := b.remove(space, s, key, record); err != nil {
+			return 0, err
+		}
+	}
+	return len(keys), nil
+}
+
+// flush writes the tallies of what has changed.
+func (b *batch) flush() error {
+	tallies, changed := b.tx.Bucket(talliesName), false
+	for name, s := range b.spaces {
+		if !s.changed {
+			continue
+		}
+		changed = true
+		if err := tallies.Put([]byte(name), s.tally.encode()); err != nil {
+			return err
+		}
+	}
+	if !changed {
+		return errUnchanged
+	}
+	return nil
+}

@@ -1,0 +1,5 @@
+//go:build !linux
+
+package local_test
+
+func fillDisk(string, string) {}

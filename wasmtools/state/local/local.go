@@ -1,0 +1,201 @@
+// Package local keeps state in one file on the local disk, state.db, of which a process has the only use.
+//
+// A write is on disk when it has returned. Writes that come while one is under way are made durable together, by one flush of the
+// file. Reads take no lock that a write holds while it waits for the disk.
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"log/slog"
+	"runtime/debug"
+	"strings"
+	"sync"
+	"time"
+
+	"go.etcd.io/bbolt"
+
+	"github.com/toolsrv/toolsrv/wasmtools/state"
+	"github.com/toolsrv/toolsrv/wasmtools/state/internal/watch"
+)
+
+var _ state.Store = (*Store)(nil)
+
+// Errors of Open. ErrDamaged can also be the cause of an error about state.ErrUnavailable.
+var (
+	// ErrLocked is returned for a directory that another process uses, or this one already.
+	ErrLocked = errors.New("in use")
+	// ErrDamaged is returned for a file that is not as it was written.
+	ErrDamaged = errors.New("damaged")
+	// ErrForeign is returned for a file of another program, or of a newer version of this one.
+	ErrForeign = errors.New("not a state that this version can read")
+)
+
+// A Store is a state in a directory. It is safe for concurrent use.
+type Store struct {
+	db     *bbolt.DB
+	log    *slog.Logger
+	hub    watch.Hub
+	queue  queue
+	close  sync.Once
+	closed error
+	ended  chan struct{} // closed when the writer has ended
+
+	// Of the writer.
+	due    map[string]int64 // for each space where something expires, a time before which nothing does
+	failed time.Time        // when it was logged that writing fails; zero: it works
+}
+
+// Options are options of Open. The zero value is ready for use.
+type Options struct {
+	// Log is told when writing begins to fail, and when it works again. Nil: nobody is told.
+	Log *slog.Logger
+}
+
+// Open opens the state in a directory, which it makes, for this user alone, where it is missing. It reads the whole file to see
+// whether it is damaged, at some 1 GiB in a second. Its errors say what to do. Open does not wait for another process.
+func Open(dir string, o Options) (*Store, error) {
+	s := &Store{log: o.Log, ended: make(chan struct{}), queue: queue{wake: make(chan struct{}, 1)}}
+	if s.log == nil {
+		s.log = slog.New(slog.DiscardHandler)
+	}
+	var err error
+	if s.db, s.due, err = openFile(dir); err != nil {
+		return nil, fmt.Errorf("open the state: %w", err)
+	}
+	go s.write()
+	return s, nil
+}
+
+// Close implements state.Store.
+func (s *Store) Close() error {
+	s.close.Do(func() {
+		s.queue.close()
+		<-s.ended
+		s.hub.Close()
+		s.closed = s.db.Close()
+	})
+	return s.closed
+}
+
+// Space implements state.Store.
+func (s *Store) Space(name string) state.Space { return &space{store: s, name: name} }
+
+// A space is a name: what it holds is in the file.
+type space struct {
+	store *Store
+	name  string
+}
+
+// Set implements state.Space.
+func (s *space) Set(ctx context.Context, key string, value []byte, expect int64, o state.SetOptions) (uint64, error) {
+	if err := state.CheckSet(key, value, expect, o.TTL); err != nil {
+		return 0, err
+	}
+	w := &write{space: s.name, key: key, expect: expect, quota: o.Quota}
+	if o.TTL != 0 {
+		w.expires = time.Now().Add(o.TTL).UnixMilli()
+	}
+	w.record = newRecord(value, w.expires)
+	done, err := s.store.submit(ctx, w)
+	return done.version, err
+}
+
+// Delete implements state.Space.
+func (s *space) Delete(ctx context.Context, key string, expect int64) (bool, error) {
+	if err := errors.Join(state.CheckKey(key), state.CheckExpect(expect)); err != nil {
+		return false, err
+	}
+	done, err := s.store.submit(ctx, &write{space: s.name, key: key, expect: expect})
+	return done.deleted, err
+}
+
+// Get implements state.Space.
+func (s *space) Get(_ context.Context, key string) (e state.Entry, ok bool, err error) {
+	if err := state.CheckKey(key); err != nil {
+		return e, false, err
+	}
+	err = s.read(func(b buckets) error {
+		record := b.values.Get([]byte(key))
+		if record == nil || len(record) >= recordLen && expired(expiryOf(record), time.Now().UnixMilli()) {
+			return nil
+		}
+		if err := check(record, key); err != nil {
+			return err
+		}
+		e, ok = entryOf(key, record), true
+		return nil
+	})
+	return e, ok, err
+}
+
+// List implements state.Space.
+func (s *space) List(_ context.Context, prefix, after string, limit int) (keys []string, more bool, err error) {
+	if limit < 1 || limit > state.MaxPage {
+		limit = state.MaxPage
+	}
+	err = s.read(func(b buckets) error {
+		now, from := time.Now().UnixMilli(), max(prefix, after)
+		c := b.values.Cursor()
+		for k, record := c.Seek([]byte(from)); k != nil && strings.HasPrefix(string(k), prefix); k, record = c.Next() {
+			if string(k) == after || len(record) >= recordLen && expired(expiryOf(record), now) {
+				continue
+			}
+			if len(keys) == limit {
+				more = true
+				return nil
+			}
+			keys = append(keys, string(k))
+		}
+		return nil
+	})
+	return keys, more, err
+}
+
+// Usage implements state.Space.
+func (s *space) Usage(context.Context) (u state.Usage, err error) {
+	err = s.read(func(b buckets) error {
+		t, err := decodeTally(b.tally)
+		u = t.Usage
+		return err
+	})
+	return u, err
+}
+
+// Watch implements state.Space.
+func (s *space) Watch(ctx context.Context, prefix string) iter.Seq2[state.Event, error] {
+	return s.store.hub.Watch(ctx, s, s.name, prefix)
+}
+
+// buckets are what the file has of a space.
+type buckets struct {
+	values, due *bbolt.Bucket // records by their keys, and the index of what expires
+	tally       []byte
+}
+
+// read calls f with the buckets of the space as they are now, if it has any. What f has seen is the file itself, and is gone
+// when f has returned.
+func (s *space) read(f func(buckets) error) (err error) {
+	defer unavailable(&err)
+	defer caught(&err, debug.SetPanicOnFault(true))
+	tx, err := s.store.db.Begin(false)
+	if err != nil {
+		return err
+	}
+	defer tx.Rollback() // which never fails for a transaction that reads
+	b := buckets{values: tx.Bucket(valuesOf(s.name)), due: tx.Bucket(dueOf(s.name))}
+	if b.values == nil || b.due == nil {
+		return nil
+	}
+	b.tally = tx.Bucket(talliesName).Get([]byte(s.name))
+	return f(b)
+}
+
+// unavailable makes err one about state.ErrUnavailable.
+func unavailable(err *error) {
+	if *err != nil {
+		*err = fmt.Errorf("%w: %w", state.ErrUnavailable, *err)
+	}
+}

@@ -22,7 +22,7 @@ var edges = map[string][]string{
 	// What tests share that run the snippets of pages.
 	"internal/testkit/pagetest": {"internal/testkit"},
 	// What tests share that run guests.
-	"internal/testkit/sandboxtest": {"runtime/abi1", "runtime/sandbox", "runtime/wasmbin"},
+	"internal/testkit/sandboxtest": {"runtime/sandbox", "runtime/wasmbin", "wasmtools/toolfile"},
 	// What tests of stores share.
 	"internal/testkit/statetest": {"wasmtools/state"},
 	// What tests share that need interpreters.
@@ -76,7 +76,7 @@ var edges = map[string][]string{
 	// A file format: knows nothing of those who are configured, but the table of limits.
 	"wasmtools/config": {"runtime/limits", "internal/origin", "internal/pattern", "internal/text"},
 	// One file becomes tools, the same way for serving and for the author's commands.
-	"wasmtools/toolfile": {"runtime/abi1", "runtime/hostabi", "runtime/limits", "internal/text", "wasmtools", "wasmtools/invoke", "wasmtools/schema", "internal/jsontree", "runtime/sandbox", "runtime/instrument", "runtime/wasmbin"},
+	"wasmtools/toolfile": {"wasmtools/capability/compose", "wasmtools/capability/egress", "wasmtools/capability/kv", "wasmtools/capability/secret", "wasmtools/capability/settings", "runtime/abi1", "runtime/hostabi", "runtime/limits", "internal/text", "wasmtools", "wasmtools/invoke", "wasmtools/schema", "internal/jsontree", "runtime/sandbox", "runtime/instrument", "runtime/wasmbin"},
 	// Keys with values: knows nobody who keeps them.
 	"wasmtools/state":                {},
 	"wasmtools/state/local":          {"internal/ownership", "wasmtools/state", "wasmtools/state/internal/watch"},
@@ -136,6 +136,14 @@ var edges = map[string][]string{
 	"runtime/wasi": {"runtime/hostabi"},
 	// How functions of all capabilities answer.
 	"wasmtools/capability/internal/answer": {"runtime/hostabi"},
+	// A set of functions each, with its policy; they know no sandbox and no configuration.
+	"wasmtools/capability/compose":  {"runtime/hostabi", "wasmtools/capability/internal/answer"},
+	"wasmtools/capability/egress":   {"runtime/hostabi", "wasmtools/capability/internal/answer"},
+	"wasmtools/capability/kv":       {"runtime/hostabi", "wasmtools/capability/internal/answer"},
+	"wasmtools/capability/secret":   {"runtime/hostabi", "wasmtools/capability/internal/answer"},
+	"wasmtools/capability/settings": {"runtime/hostabi", "wasmtools/capability/internal/answer"},
+	// Grants become what the sets are given.
+	"wasmtools/capability": {"internal/pattern", "runtime/hostabi", "runtime/wasi", "wasmtools", "wasmtools/capability/compose", "wasmtools/capability/egress", "wasmtools/capability/kv", "wasmtools/capability/secret", "wasmtools/capability/settings", "wasmtools/config", "wasmtools/invoke"},
 	// Orders jobs by what they take; knows not what they do.
 	"runtime/schedule": {},
 
@@ -169,9 +177,9 @@ var edges = map[string][]string{
 
 	// Measures what embedders use, and the parts below it.
 	"bench/cmd/attack":        {"bench/internal/assemble", "bench/internal/measure", "bench/internal/service"},
-	"bench/cmd/languages":     {"bench/internal/load", "bench/internal/measure", "bench/internal/service", "runtime/abi1", "runtime/limits", "runtime/sandbox"},
+	"bench/cmd/languages":     {"bench/internal/load", "bench/internal/measure", "bench/internal/service", "runtime/limits", "runtime/sandbox", "wasmtools/toolfile"},
 	"bench/cmd/mcp":           {"bench/internal/gosdk", "bench/internal/guest", "bench/internal/load", "bench/internal/measure", "bench/internal/service"},
-	"bench/cmd/sandbox":       {"bench/internal/guest", "bench/internal/load", "bench/internal/measure", "bench/internal/peer", "runtime/abi1", "runtime/limits", "runtime/sandbox", "wasmtools", "wasmtools/catalog", "wasmtools/catalog/directory", "wasmtools/openapi", "wasmtools/schema"},
+	"bench/cmd/sandbox":       {"bench/internal/guest", "bench/internal/load", "bench/internal/measure", "bench/internal/peer", "runtime/abi1", "runtime/limits", "runtime/sandbox", "wasmtools", "wasmtools/catalog", "wasmtools/catalog/directory", "wasmtools/openapi", "wasmtools/schema", "wasmtools/toolfile"},
 	"bench/cmd/scale":         {"bench/internal/guest", "bench/internal/measure", "bench/internal/service", "wasmtools/script/engine"},
 	"bench/cmd/soak":          {"bench/internal/guest", "bench/internal/measure", "runtime/abi1", "runtime/limits", "runtime/sandbox", "wasmtools/config", "wasmtools/server"},
 	"bench/guests/extism":     {"bench/guests/add"},

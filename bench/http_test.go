@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/toolsrv/toolsrv/runtime/abi1"
 	"github.com/toolsrv/toolsrv/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/runtime/wasmbin"
 	"github.com/toolsrv/toolsrv/wasmtools"
@@ -18,6 +17,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/catalog/directory"
 	"github.com/toolsrv/toolsrv/wasmtools/openapi"
 	"github.com/toolsrv/toolsrv/wasmtools/schema"
+	"github.com/toolsrv/toolsrv/wasmtools/toolfile"
 )
 
 // parameters is the schema of both tools, so that validation costs both the same.
@@ -45,7 +45,7 @@ func BenchmarkRequest(b *testing.B) {
 	for _, guest := range []struct{ name, module string }{{"sandbox", "small"}, {"sandbox new instance", "echo"}} {
 		b.Run(guest.name, func(b *testing.B) {
 			ctx := context.Background()
-			engine, err := sandbox.New(ctx, sandbox.Config{Imports: abi1.Sets()})
+			engine, err := sandbox.New(ctx, sandbox.Config{Imports: toolfile.Imports()})
 			if err != nil {
 				b.Fatal(err)
 			}

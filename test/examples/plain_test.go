@@ -10,11 +10,11 @@ import (
 
 	"github.com/toolsrv/toolsrv/internal/testkit"
 	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
-	"github.com/toolsrv/toolsrv/runtime/abi1"
 	"github.com/toolsrv/toolsrv/runtime/limits"
 	"github.com/toolsrv/toolsrv/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/runtime/wasmbin"
 	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/toolfile"
 )
 
 // buildPlain builds examples/plain-go as any Go program, embeds its manifest, and puts it beside examples/plain-c as git
@@ -79,7 +79,7 @@ func checkPlain(t *testing.T, table *wasmtools.RouteTable) {
 func TestPlainCParser(t *testing.T) {
 	t.Parallel()
 	engine := sandboxtest.Engine(t, sandbox.Config{})
-	program, err := engine.Load(testkit.Read(t, "../../examples/plain-c/plain-c.wasm"), abi1.Modules()...)
+	program, err := engine.Load(testkit.Read(t, "../../examples/plain-c/plain-c.wasm"), toolfile.Modules()...)
 	if err != nil {
 		t.Fatal(err)
 	}

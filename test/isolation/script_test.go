@@ -11,10 +11,10 @@ import (
 	"github.com/toolsrv/toolsrv/internal/testkit"
 	"github.com/toolsrv/toolsrv/internal/testkit/enginetest"
 	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
-	"github.com/toolsrv/toolsrv/runtime/abi1"
 	"github.com/toolsrv/toolsrv/runtime/limits"
 	"github.com/toolsrv/toolsrv/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/wasmtools/script/engine"
+	"github.com/toolsrv/toolsrv/wasmtools/toolfile"
 )
 
 func TestMain(m *testing.M) { testkit.Main(m, "wazero", "runtime/sandbox.") }
@@ -77,14 +77,14 @@ func host(t testing.TB) *sandbox.Engine {
 	shared.Lock()
 	defer shared.Unlock()
 	if shared.users == 0 {
-		h, err := sandbox.New(context.Background(), sandbox.Config{Imports: abi1.Sets()})
+		h, err := sandbox.New(context.Background(), sandbox.Config{Imports: toolfile.Imports()})
 		if err != nil {
 			t.Fatal(err)
 		}
 		shared.host = h
 		for _, l := range []language{python, javascript} {
 			if module, err := l.write(well[l]); err == nil {
-				if _, err := h.Load(module, abi1.Modules()...); err != nil { // closed with the sandbox
+				if _, err := h.Load(module, toolfile.Modules()...); err != nil { // closed with the sandbox
 					t.Error(err)
 				}
 			}

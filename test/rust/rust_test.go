@@ -16,11 +16,11 @@ import (
 
 	"github.com/toolsrv/toolsrv/internal/testkit"
 	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
-	"github.com/toolsrv/toolsrv/runtime/abi1"
 	"github.com/toolsrv/toolsrv/runtime/limits"
 	"github.com/toolsrv/toolsrv/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/runtime/wasmbin"
 	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/toolfile"
 )
 
 const (
@@ -54,7 +54,7 @@ func build(t *testing.T, crate, target string) []byte {
 func load(t *testing.T, module []byte) *sandbox.Program {
 	t.Helper()
 	engine := sandboxtest.Engine(t, sandbox.Config{})
-	program, err := engine.Load(module, abi1.Modules()...)
+	program, err := engine.Load(module, toolfile.Modules()...)
 	if err != nil {
 		t.Fatal(err)
 	}

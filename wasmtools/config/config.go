@@ -32,6 +32,12 @@ type Config struct {
 	Tools  Tools
 	Auth   Auth
 	MCP    MCP
+
+	Secrets Secrets
+	State   State
+	// Grants say what tools may reach; those that match a tool add up.
+	Grants []Grant
+
 	// Limits hold for every tool. Overrides change them for the tools that match; later ones win.
 	Limits    limits.Limits
 	Overrides []Override

@@ -292,7 +292,8 @@ func TestNeedRestart(t *testing.T) {
 	}
 	change(reflect.ValueOf(c).Elem())
 	got := c.NeedRestart(started)
-	reloads := []string{"server.hosts", "server.cors_origins", "tools.mode", "tools.enabled", "tools.disabled", "auth.tokens", "auth.tokens_file", "auth.required"}
+	reloads := []string{"server.hosts", "server.cors_origins", "tools.mode", "tools.enabled", "tools.disabled", "auth.tokens", "auth.tokens_file", "auth.required",
+		"secrets.directory", "secrets.files", "secrets.environment"}
 	for _, key := range knownKeys(t) {
 		if want := !slices.Contains(reloads, key) && !strings.HasPrefix(key, "limits."); slices.Contains(got, key) != want {
 			t.Errorf("%s: needs a restart: %v, want %v", key, !want, want)

@@ -33,7 +33,7 @@ func readDocs(t *testing.T) (text string, examples []string) {
 // knownKeys asks Parse for all keys, which it names in the error for one that is unlike any.
 func knownKeys(t *testing.T) (keys []string) {
 	t.Helper()
-	for _, table := range []string{"", "server.", "tools.", "auth.", "mcp.", "limits."} {
+	for _, table := range []string{"", "server.", "tools.", "auth.", "mcp.", "limits.", "secrets.", "state."} {
 		_, err := config.Parse([]byte(table+"'?????????????' = 1"), "")
 		if err == nil {
 			t.Fatal("an unknown key is no error")
@@ -44,7 +44,7 @@ func knownKeys(t *testing.T) (keys []string) {
 		}
 		for name := range strings.SplitSeq(names, ", ") {
 			switch name {
-			case "server", "tools", "auth", "mcp", "limits", "override":
+			case "server", "tools", "auth", "mcp", "limits", "secrets", "state", "override", "grant":
 			default:
 				keys = append(keys, table+name)
 			}

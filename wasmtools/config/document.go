@@ -67,10 +67,21 @@ func (d *document) readTable(place string, values map[string]any, t table) {
 
 // fail notes what is wrong with the value of a key, or with one of its elements.
 func (d *document) fail(key string, err error) {
-	if e, ok := err.(*elementError); ok {
-		key, err = index(key, e.index), e.err
+	offset := d.offsets[key]
+	for nested := true; nested; {
+		switch e := err.(type) {
+		case *elementError:
+			key, err = index(key, e.index), e.err
+		case *memberError:
+			key, err = join(key, e.name), e.err
+		default:
+			nested = false
+		}
+		if at, ok := d.offsets[key]; ok {
+			offset = at
+		}
 	}
-	d.problems = append(d.problems, problem{d.offsets[key], fmt.Errorf("%s: %w", key, err)})
+	d.problems = append(d.problems, problem{offset, fmt.Errorf("%s: %w", key, err)})
 }
 
 // err returns the first problems in the order of their lines, or nil where there are none.
@@ -111,8 +122,8 @@ type unknownKeyError struct {
 // Error says where the key belongs, or which key it may mean, or else which keys there are.
 func (e *unknownKeyError) Error() string {
 	where := ""
-	if strings.HasPrefix(e.place, "override[") {
-		where = " in [[override]]"
+	if list, _, ok := strings.Cut(e.place, "["); ok {
+		where = " in [[" + list + "]]"
 	} else if e.place != "" {
 		where = " in [" + e.place + "]"
 	}

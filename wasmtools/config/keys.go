@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"github.com/toolsrv/toolsrv/internal/origin"
-	"github.com/toolsrv/toolsrv/internal/pattern"
 	"github.com/toolsrv/toolsrv/internal/text"
 	"github.com/toolsrv/toolsrv/runtime/limits"
 )
@@ -30,7 +29,7 @@ const denylist, allowlist = "denylist", "allowlist"
 // discoveries are the ways of MCP clients to tools; the first is the default.
 var discoveries = [...]string{"auto", "list", "search"}
 
-// tables returns the readers of all keys but those of [[override]], by the names of their tables.
+// tables returns the readers of all keys but those of [[override]] and [[grant]], by the names of their tables.
 func tables(c *Config, l *limits.Limits, which *string, directory string) map[string]table {
 	memory := func(to *int64) reader {
 		return zeroOr(to, quantity(limits.Bytes, minMemory, maxMemory, func(n int64) { *to = n }))
@@ -67,7 +66,9 @@ func tables(c *Config, l *limits.Limits, which *string, directory string) map[st
 			"enabled":   boolean(&c.MCP.Enabled),
 			"discovery": word(&c.MCP.Discovery, "a string", discovery),
 		},
-		"limits": limitsTable(l),
+		"limits":  limitsTable(l),
+		"secrets": secretsTable(&c.Secrets, directory),
+		"state":   stateTable(&c.State, directory),
 	}
 }
 
@@ -109,6 +110,7 @@ func (d *document) read(directory string) (*Config, error) {
 		}
 	}
 	top["override"] = d.overrides(&c.Overrides)
+	top["grant"] = d.grants(&c.Grants, directory, "")
 	d.readTable("", values, top)
 
 	if which == "" && len(c.Tools.Enabled) > 0 {
@@ -156,7 +158,7 @@ func (d *document) overrides(to *[]Override) reader {
 			}
 			o := &(*to)[i]
 			t := limitsTable(&o.Limits)
-			t["match"] = word(&o.Match, `a pattern such as "math/*"`, func(s string) (string, error) { return s, pattern.Check(s) })
+			t["match"] = word(&o.Match, `a pattern such as "math/*"`, aPattern)
 			d.readTable(place, values, t)
 			if _, ok := values["match"]; !ok {
 				d.fail(place, errors.New(`match is missing: name the tools, as in match = "math/*"`))

@@ -5,12 +5,25 @@ import (
 	"github.com/toolsrv/toolsrv/runtime/hostabi"
 	"github.com/toolsrv/toolsrv/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/runtime/wasmbin"
+	"github.com/toolsrv/toolsrv/wasmtools/capability/compose"
+	"github.com/toolsrv/toolsrv/wasmtools/capability/egress"
+	"github.com/toolsrv/toolsrv/wasmtools/capability/kv"
+	"github.com/toolsrv/toolsrv/wasmtools/capability/secret"
+	"github.com/toolsrv/toolsrv/wasmtools/capability/settings"
 )
 
 // Imports returns the sets of functions that tools may import. An engine that is to load files needs them in its Config.
-func Imports() []*hostabi.Set { return abi1.Sets() }
+func Imports() []*hostabi.Set {
+	return append(abi1.Sets(), egress.Set(), kv.Set(), secret.Set(), settings.Set(), compose.Set())
+}
 
-// load has an engine check a module, which may import what ABI 1 offers.
+// Modules returns the import modules that every file may import from. Those of the capabilities grant nothing: a function refuses a
+// tool that does not declare it, or was not granted it.
+func Modules() []string {
+	return append(abi1.Modules(), egress.Module, kv.Module, secret.Module, settings.Module, compose.Module)
+}
+
+// load has an engine check a module.
 func load(engine *sandbox.Engine, binary *wasmbin.Module) (*sandbox.Program, error) {
-	return engine.LoadModule(binary, abi1.Modules()...)
+	return engine.LoadModule(binary, Modules()...)
 }

@@ -15,9 +15,9 @@ import (
 	"time"
 
 	"github.com/toolsrv/toolsrv/bench/internal/measure"
-	"github.com/toolsrv/toolsrv/runtime/abi1"
 	"github.com/toolsrv/toolsrv/runtime/limits"
 	"github.com/toolsrv/toolsrv/runtime/sandbox"
+	"github.com/toolsrv/toolsrv/wasmtools/toolfile"
 )
 
 // Input is what add takes, and output what it returns.
@@ -39,11 +39,11 @@ func (b *bench) guest(ctx context.Context, script string) (*guest, error) {
 	if err != nil {
 		return nil, err
 	}
-	engine, err := sandbox.New(ctx, sandbox.Config{Imports: abi1.Sets()})
+	engine, err := sandbox.New(ctx, sandbox.Config{Imports: toolfile.Imports()})
 	if err != nil {
 		return nil, err
 	}
-	program, err := engine.Load(module, abi1.Modules()...)
+	program, err := engine.Load(module, toolfile.Modules()...)
 	if err == nil {
 		err = program.Compile(ctx)
 	}

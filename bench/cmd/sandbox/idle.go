@@ -16,13 +16,13 @@ import (
 
 	"github.com/toolsrv/toolsrv/bench/internal/guest"
 	"github.com/toolsrv/toolsrv/bench/internal/measure"
-	"github.com/toolsrv/toolsrv/runtime/abi1"
 	"github.com/toolsrv/toolsrv/runtime/limits"
 	"github.com/toolsrv/toolsrv/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/catalog"
 	"github.com/toolsrv/toolsrv/wasmtools/catalog/directory"
 	"github.com/toolsrv/toolsrv/wasmtools/openapi"
+	"github.com/toolsrv/toolsrv/wasmtools/toolfile"
 )
 
 // idleCommand makes this program the process whose memory is measured.
@@ -83,7 +83,7 @@ func idleChild(arguments []string, out io.Writer) error {
 		return err
 	}
 	ctx := context.Background()
-	engine, err := sandbox.New(ctx, sandbox.Config{Imports: abi1.Sets(), CacheDir: *cache})
+	engine, err := sandbox.New(ctx, sandbox.Config{Imports: toolfile.Imports(), CacheDir: *cache})
 	if err != nil {
 		return err
 	}
@@ -92,7 +92,7 @@ func idleChild(arguments []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	first, err := engine.Load(odd, abi1.Modules()...)
+	first, err := engine.Load(odd, toolfile.Modules()...)
 	if err != nil {
 		return err
 	}
@@ -158,7 +158,7 @@ func compileAll(ctx context.Context, engine *sandbox.Engine, directory string) e
 		if err != nil {
 			return err
 		}
-		p, err := engine.Load(module, abi1.Modules()...)
+		p, err := engine.Load(module, toolfile.Modules()...)
 		if err != nil {
 			return err
 		}
@@ -184,7 +184,7 @@ func (b *bench) start(ctx context.Context) error {
 	if err := b.guests.Fill(tools, many); err != nil {
 		return err
 	}
-	engine, err := sandbox.New(ctx, sandbox.Config{Imports: abi1.Sets(), CacheDir: cache})
+	engine, err := sandbox.New(ctx, sandbox.Config{Imports: toolfile.Imports(), CacheDir: cache})
 	if err != nil {
 		return err
 	}

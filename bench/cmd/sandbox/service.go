@@ -9,12 +9,12 @@ import (
 	"slices"
 
 	"github.com/toolsrv/toolsrv/bench/internal/guest"
-	"github.com/toolsrv/toolsrv/runtime/abi1"
 	"github.com/toolsrv/toolsrv/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/catalog"
 	"github.com/toolsrv/toolsrv/wasmtools/catalog/directory"
 	"github.com/toolsrv/toolsrv/wasmtools/openapi"
+	"github.com/toolsrv/toolsrv/wasmtools/toolfile"
 )
 
 // A service serves a table over HTTP on a loopback port.
@@ -47,7 +47,7 @@ func (b *bench) serve(ctx context.Context, fill func(directory string) error) (_
 	if err := fill(folder); err != nil {
 		return nil, err
 	}
-	engine, err := sandbox.New(ctx, sandbox.Config{Imports: abi1.Sets()})
+	engine, err := sandbox.New(ctx, sandbox.Config{Imports: toolfile.Imports()})
 	if err != nil {
 		return nil, err
 	}

@@ -5,16 +5,16 @@ import (
 	"context"
 	"testing"
 
-	"github.com/toolsrv/toolsrv/runtime/abi1"
 	"github.com/toolsrv/toolsrv/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/runtime/wasmbin"
+	"github.com/toolsrv/toolsrv/wasmtools/toolfile"
 )
 
 // Engine returns an engine that is closed with the test. Where c has no imports, guests get those that a server offers.
 func Engine(t testing.TB, c sandbox.Config) *sandbox.Engine {
 	t.Helper()
 	if c.Imports == nil {
-		c.Imports = abi1.Sets()
+		c.Imports = toolfile.Imports()
 	}
 	e, err := sandbox.New(t.Context(), c)
 	if err != nil {
@@ -31,7 +31,7 @@ func Engine(t testing.TB, c sandbox.Config) *sandbox.Engine {
 // Load returns a program that is closed with the test. Its module may import what a server offers.
 func Load(t testing.TB, e *sandbox.Engine, module []byte) *sandbox.Program {
 	t.Helper()
-	p, err := e.Load(module, abi1.Modules()...)
+	p, err := e.Load(module, toolfile.Modules()...)
 	if err != nil {
 		t.Fatal(err)
 	}

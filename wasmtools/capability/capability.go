@@ -1,0 +1,83 @@
+// Package capability turns the grants of a configuration into what the host functions of each capability are given. A use needs
+// both: it must be within what the tool declares that it needs, and within what its operator grants.
+package capability
+
+import (
+	"log/slog"
+
+	"github.com/toolsrv/toolsrv/internal/pattern"
+	"github.com/toolsrv/toolsrv/runtime/hostabi"
+	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/config"
+	"github.com/toolsrv/toolsrv/wasmtools/invoke"
+)
+
+// Options say what a Broker has at hand. The zero value is usable: its tools can call no others.
+type Options struct {
+	// Table returns the table of the tools that tools may call, and Invoker calls them.
+	Table   func() *wasmtools.RouteTable
+	Invoker *invoke.Invoker
+	// Volatile keeps KV in memory where the configuration names no state directory, instead of granting none.
+	Volatile bool
+	// Logger gets a line for what goes wrong beside the calls. Nil discards.
+	Logger *slog.Logger
+}
+
+// A Broker holds what outlives a configuration: connections, stored values, secrets. A process has one. It is safe for concurrent
+// use.
+type Broker struct {
+	options Options
+}
+
+// Open opens what the grants of a configuration need. The caller closes it, after all calls have ended.
+func Open(_ *config.Config, o Options) (*Broker, error) {
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	return &Broker{options: o}, nil
+}
+
+// Close closes everything.
+func (b *Broker) Close() error { return nil }
+
+// Grants returns those of a configuration, which must not change any more. Secrets are read anew. An error is one that a reload must
+// refuse: nothing has changed then. Nothing changes for calls that run.
+func (b *Broker) Grants(c *config.Config) (*Grants, error) {
+	return &Grants{broker: b, config: c}, nil
+}
+
+// Grants are those of one configuration. They are safe for concurrent use.
+type Grants struct {
+	broker *Broker
+	config *config.Config
+}
+
+// A part finds out what a tool was granted of one capability. matching are the grants for the tool, in the order of the configuration; a part is
+// only asked where the tool declares a need of it. It returns the value for the set of module, or nil, and what is missing, in
+// words for people.
+type part struct {
+	module string
+	grant  func(g *Grants, path string, needs *wasmtools.Needs, matching []config.Grant) (value any, missing []string)
+}
+
+// For returns what the tool at a path such as "/weather/now" was granted of its needs, and what of them it was not, in words for people. A
+// value that allows the same as one for an earlier configuration is Equal to it.
+func (g *Grants) For(path string, needs wasmtools.Needs) (values []hostabi.Grant, missing []string) {
+	if needs.IsZero() {
+		return nil, nil
+	}
+	var matching []config.Grant
+	for _, one := range g.config.Grants {
+		if pattern.Match(one.Match, path) {
+			matching = append(matching, one)
+		}
+	}
+	for _, p := range []part{httpPart(), kvPart(), secretsPart(), settingsPart(), toolsPart(), filesPart()} {
+		value, lacks := p.grant(g, path, &needs, matching)
+		if value != nil {
+			values = append(values, hostabi.Grant{Module: p.module, Value: value})
+		}
+		missing = append(missing, lacks...)
+	}
+	return values, missing
+}

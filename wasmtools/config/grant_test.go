@@ -1,0 +1,151 @@
+package config_test
+
+import (
+	"encoding/json"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/toolsrv/toolsrv/wasmtools/config"
+)
+
+func TestGrants(t *testing.T) {
+	t.Parallel()
+	c := parse(t, `
+[[grant]]
+match = "weather/*"
+http = ["https://api.example.com", "https://*.example.com/v2/"]
+private = ["10.0.0.0/8", "fd00::/8"]
+redirects = 3
+headers = {"https://api.example.com" = {Authorization = "Bearer ${secret:key}", X-Other = ""}}
+ca = "ca.pem"
+kv = "16MiB"
+kv_entries = 5
+config = {units = "metric", nested = {b = [1, 2.5, true], a = "<x>"}, empty = {}}
+files = {geo = "geo", abs = "/srv/geo"}
+tools = ["units/convert", "text/*"]
+secrets_visible = ["stripe.key"]
+[[grant]]
+match = "/notes"
+kv = 4096
+[grant.files]
+x = "/x"
+[secrets]
+directory = "secrets"
+files = {key = "/etc/key"}
+environment = {"stripe.key" = "STRIPE_KEY"}
+[state]
+directory = "/var/lib/toolsrv"
+`)
+	want := []config.Grant{
+		{
+			Match: "weather/*", HTTP: []string{"https://api.example.com", "https://*.example.com/v2/"},
+			Private:   []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("fd00::/8")},
+			Redirects: 3, Headers: map[string]map[string]string{"https://api.example.com": {"Authorization": "Bearer ${secret:key}", "X-Other": ""}},
+			CA: filepath.Join("dir", "ca.pem"), KV: 16 << 20, KVEntries: 5,
+			Config: json.RawMessage(`{"empty":{},"nested":{"a":"<x>","b":[1,2.5,true]},"units":"metric"}`),
+			Files:  map[string]string{"geo": filepath.Join("dir", "geo"), "abs": "/srv/geo"},
+			Tools:  []string{"units/convert", "text/*"}, SecretsVisible: []string{"stripe.key"},
+		},
+		{Match: "/notes", KV: 4096, Files: map[string]string{"x": "/x"}},
+	}
+	if !reflect.DeepEqual(c.Grants, want) {
+		t.Errorf("got  %+v\nwant %+v", c.Grants, want)
+	}
+	secrets := config.Secrets{
+		Directory: filepath.Join("dir", "secrets"), Files: map[string]string{"key": "/etc/key"}, Environment: map[string]string{"stripe.key": "STRIPE_KEY"},
+	}
+	if !reflect.DeepEqual(c.Secrets, secrets) || c.State.Directory != "/var/lib/toolsrv" {
+		t.Errorf("got %+v and %+v", c.Secrets, c.State)
+	}
+}
+
+func TestGrantErrors(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct{ name, text, want string }{
+		{"a table", "[grant]\nmatch='a'", "configuration:1:2: grant: each grant is a table of its own: write [[grant]] above its keys"},
+		{"an element that is no table", "grant = [1]", "grant[0]: each grant is a table of its own"},
+		{"no match", "[[grant]]\nkv = '1MiB'", `grant[0]: match is missing: name the tools, as in match = "math/*"`},
+		{"another match", "[[grant]]\nmatch='***'", `grant[0].match: "***" has **`},
+		{"unknown", "[[grant]]\nmatch='a'\nhtpp = []", `configuration:3:1: unknown key "htpp" in [[grant]]: did you mean "http"?`},
+		{"no service", "[[grant]]\nmatch='a'\nhttp = ['https://a.example', 'b.example']", `configuration:3:30: grant[0].http[1]: "b.example" is not the address of a service`},
+		{"a user", "[[grant]]\nmatch='a'\nhttp = ['https://a@b.example']", `is not the address of a service`},
+		{"no range", "[[grant]]\nmatch='a'\nprivate = ['10.0.0.1']", `grant[0].private[0]: "10.0.0.1" is not a range of addresses`},
+		{"bits beyond", "[[grant]]\nmatch='a'\nprivate = ['10.0.0.1/8']", `"10.0.0.1/8" has bits beyond its prefix: write "10.0.0.0/8"`},
+		{"many redirects", "[[grant]]\nmatch='a'\nredirects = 11", "grant[0].redirects: 11 is out of range: 0 to 10 is allowed"},
+		{"small quota", "[[grant]]\nmatch='a'\nkv = '1KiB'", `grant[0].kv: "1KiB" is out of range: 4KiB to 1024GiB is allowed`},
+		{"no entries", "[[grant]]\nmatch='a'\nkv_entries = 0", "grant[0].kv_entries: 0 is out of range"},
+		{"headers of no service", "[[grant]]\nmatch='a'\nhttp=['https://a']\nheaders = {'https://b' = {X = 'y'}}", `configuration:4:12: grant[0].headers."https://b": it is not in the grant's http: repeat an entry`},
+		{"no header", "[[grant]]\nmatch='a'\nhttp=['https://a']\nheaders = {'https://a' = {'X Y' = 'y'}}", `configuration:4:27: grant[0].headers."https://a"."X Y": "X Y" is not the name of a header`},
+		{"a line break in a header", "[[grant]]\nmatch='a'\nhttp=['https://a']\nheaders = {'https://a' = {X = \"y\\r\\nZ: hunter2\"}}", `grant[0].headers."https://a".X: is not a value for a header`},
+		{"headers as a list", "[[grant]]\nmatch='a'\nheaders = []", "grant[0].headers: must be a table such as"},
+		{"a header as a number", "[[grant]]\nmatch='a'\nhttp=['https://a']\nheaders = {'https://a' = {X = 1}}", "must be a string, not a whole number"},
+		{"settings as a string", "[[grant]]\nmatch='a'\nconfig = 'x'", "grant[0].config: must be a table such as"},
+		{"a date in settings", "[[grant]]\nmatch='a'\nconfig = {a = [1, {b = 2026-01-02}]}", `configuration:3:20: grant[0].config.a[1].b: must not be a date or time: write it as a string`},
+		{"NaN in settings", "[[grant]]\nmatch='a'\nconfig = {a = nan}", "grant[0].config.a: is not a number that JSON has"},
+		{"large settings", "[[grant]]\nmatch='a'\nconfig = {a = '" + strings.Repeat("x", 65<<10) + "'}", "as JSON, 65536 are allowed"},
+		{"a path as a name", "[[grant]]\nmatch='a'\nfiles = {'../x' = '/x'}", `grant[0].files."../x": "../x" is not a valid name`},
+		{"no path", "[[grant]]\nmatch='a'\nfiles = {x = ''}", "grant[0].files.x: must not be empty"},
+		{"no tool", "[[grant]]\nmatch='a'\ntools = ['']", "grant[0].tools[0]: the pattern is empty"},
+		{"no secret", "[[grant]]\nmatch='a'\nsecrets_visible = ['.x']", `grant[0].secrets_visible[0]: ".x" is not a valid name`},
+		{"a secret as a path", "[secrets]\nfiles = {'a/b' = '/x'}", `secrets.files."a/b": "a/b" is not a valid name`},
+		{"no variable", "[secrets]\nenvironment = {a = 'A=B'}", `secrets.environment.a: "A=B" is not the name of an environment variable`},
+		{"unknown of secrets", "[secrets]\nvault = 1", `unknown key "vault" in [secrets]: the keys are directory, environment, files`},
+		{"too many", strings.Repeat("[[grant]]\nmatch='a'\n", 1001), "there are 1001 grants, 1000 are allowed"},
+	} {
+		_, err := config.Parse([]byte(test.text), "")
+		if err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%s: got %v, want %q", test.name, err, test.want)
+		} else if strings.Contains(err.Error(), "hunter2") {
+			t.Errorf("%s: the error shows the value: %v", test.name, err)
+		}
+	}
+}
+
+// TestLoadGrants reads a file of grants alone, above what there is.
+func TestLoadGrants(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "grant.toml")
+	write := func(text string) {
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c := parse(t, "[[grant]]\nmatch='a'\nkv=4096\n[secrets]\ndirectory='/s'\n")
+	write("[[grant]]\nfiles = {geo = 'geo'}\n[[grant]]\nmatch = 'b'\n[state]\ndirectory = 'state'\n")
+	if err := c.LoadGrants(file, "here"); err != nil {
+		t.Fatal(err)
+	}
+	want := []config.Grant{{Match: "a", KV: 4096}, {Match: "**", Files: map[string]string{"geo": filepath.Join("here", "geo")}}, {Match: "b"}}
+	if !reflect.DeepEqual(c.Grants, want) || c.Secrets.Directory != "/s" || c.State.Directory != filepath.Join("here", "state") {
+		t.Errorf("got %+v, %+v, %+v", c.Grants, c.Secrets, c.State)
+	}
+	for text, says := range map[string]string{
+		"[limits]\nmemory = '1MiB'": file + `:1:2: unknown key "limits": the keys are grant, secrets, state`,
+		"[[grant]]\nkv = 1":         file + ":2:1: grant[0].kv: 1 is out of range",
+		"x":                         file + ":1",
+	} {
+		write(text)
+		if err := c.LoadGrants(file, ""); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%s: got %v, want %q", text, err, says)
+		}
+	}
+	if err := c.LoadGrants(filepath.Join(t.TempDir(), "missing"), ""); err == nil || !strings.Contains(err.Error(), "read the grants:") {
+		t.Errorf("got %v", err)
+	}
+	if !reflect.DeepEqual(c.Grants, want) {
+		t.Errorf("after errors there are %+v", c.Grants)
+	}
+}
+
+func TestForEveryTool(t *testing.T) {
+	t.Parallel()
+	for match, want := range map[string]bool{"*": true, "**": true, "/**/*": true, "*/*": true, "a/*": false, "**/a": false, "a*": false, "a": false} {
+		if got := (&config.Grant{Match: match}).ForEveryTool(); got != want {
+			t.Errorf("%s: got %t", match, got)
+		}
+	}
+}

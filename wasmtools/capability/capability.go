@@ -8,6 +8,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/pattern"
 	"github.com/toolsrv/toolsrv/runtime/hostabi"
 	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/capability/compose"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
 	"github.com/toolsrv/toolsrv/wasmtools/invoke"
 )
@@ -27,6 +28,7 @@ type Options struct {
 // use.
 type Broker struct {
 	options Options
+	tools   compose.Service
 }
 
 // Open opens what the grants of a configuration need. The caller closes it, after all calls have ended.
@@ -34,7 +36,7 @@ func Open(_ *config.Config, o Options) (*Broker, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Broker{options: o}, nil
+	return &Broker{options: o, tools: compose.Service{Invoker: o.Invoker, Table: o.Table, Logger: o.Logger}}, nil
 }
 
 // Close closes everything.

@@ -25,6 +25,8 @@ var edges = map[string][]string{
 	"internal/testkit/sandboxtest": {"runtime/sandbox", "runtime/wasmbin", "wasmtools/toolfile"},
 	// What tests of stores share.
 	"internal/testkit/statetest": {"wasmtools/state"},
+	// What tests share that call WASI as a guest does.
+	"internal/testkit/wasitest": {"runtime/hostabi", "runtime/wasi"},
 	// What tests share that need interpreters.
 	"internal/testkit/enginetest": {"internal/testkit", "wasmtools/script/engine"},
 	// Modules for tests, byte by byte.
@@ -143,7 +145,9 @@ var edges = map[string][]string{
 	"wasmtools/capability/secret":   {"runtime/hostabi", "wasmtools/capability/internal/answer"},
 	"wasmtools/capability/settings": {"runtime/hostabi", "wasmtools/capability/internal/answer", "wasmtools/failure", "wasmtools/schema"},
 	// Grants become what the sets are given.
-	"wasmtools/capability": {"internal/pattern", "runtime/hostabi", "runtime/wasi", "wasmtools", "wasmtools/capability/compose", "wasmtools/capability/egress", "wasmtools/capability/kv", "wasmtools/capability/secret", "wasmtools/capability/settings", "wasmtools/config", "wasmtools/invoke"},
+	"wasmtools/capability": {"internal/pattern", "runtime/hostabi", "runtime/wasi", "wasmtools", "wasmtools/capability/compose", "wasmtools/capability/egress", "wasmtools/capability/files", "wasmtools/capability/kv", "wasmtools/capability/secret", "wasmtools/capability/settings", "wasmtools/config", "wasmtools/invoke"},
+	// Directories of the system, as WASI shows them to guests.
+	"wasmtools/capability/files": {"runtime/wasi"},
 	// Orders jobs by what they take; knows not what they do.
 	"runtime/schedule": {},
 

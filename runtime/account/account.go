@@ -21,6 +21,8 @@ const (
 	Mappings
 	// Code is compiled code, in bytes.
 	Code
+	// Descriptors are of files that guests have open.
+	Descriptors
 
 	kinds
 )

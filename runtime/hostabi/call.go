@@ -137,6 +137,13 @@ func (c *Call) Deadline() time.Time { return c.host.Ends() }
 // it: take who calls from Principal, and not from a value of ctx.
 func (c *Call) Wait(f func(ctx context.Context)) { c.host.Wait(f) }
 
+// TakeDescriptor has the account of the process count a file that is about to be opened for the call, and reports whether there is
+// room for it. Each has to be given back: where that comes with the call's end, in the State's End.
+func (c *Call) TakeDescriptor() bool { return c.host.Descriptor(1) }
+
+// GiveDescriptor gives back what TakeDescriptor has taken, once the file is closed.
+func (c *Call) GiveDescriptor() { c.host.Descriptor(-1) }
+
 // maxSpent is how much work host functions may do between two looks at the deadline, in nanoseconds.
 const maxSpent = 200_000
 

@@ -36,6 +36,7 @@ type host struct {
 }
 
 func (h *host) Look()                               { h.looks++ }
+func (h *host) Descriptor(int64) bool               { return true }
 func (h *host) Wait(f func(context.Context))        { f(context.Background()) }
 func (h *host) Ends() time.Time                     { return time.Time{} }
 func (h *host) Fail(b []byte)                       { h.failure = string(b) }

@@ -19,6 +19,8 @@ type Host interface {
 	Output(b []byte, replace bool)
 	// Fail takes a copy of b as the failure, and ends the call where it is too large.
 	Fail(b []byte)
+	// Descriptor is [Call.TakeDescriptor], and with -1 [Call.GiveDescriptor].
+	Descriptor(n int64) bool
 	// Log is [Call.Log].
 	Log(level slog.Level, source string, line []byte) bool
 	// Progress is [Call.Progress].

@@ -7,6 +7,7 @@ import (
 
 	"github.com/toolsrv/toolsrv/internal/progress"
 	"github.com/toolsrv/toolsrv/internal/text"
+	"github.com/toolsrv/toolsrv/runtime/account"
 	"github.com/toolsrv/toolsrv/runtime/hostabi"
 	"github.com/toolsrv/toolsrv/runtime/instrument"
 	"github.com/toolsrv/toolsrv/runtime/limits"
@@ -33,6 +34,7 @@ type runState struct {
 	lines    lines
 	reports  *progress.Reports // of the call's progress; nil: none yet
 	meter    meter
+	first    bool  // no other call of the module ran when it began
 	granted  int64 // bytes of call stack that the guest has been given
 	beside   int64 // bytes that the account holds for more of it than the instance has, for output, and for the host
 	counter  hostabi.Counter
@@ -49,6 +51,7 @@ var (
 func (c *call) begin(r *run) {
 	c.ctx, c.deadline, c.outer, c.limits, c.counter = r.ctx, r.deadline, r.outer, r.limits, r.counter
 	c.lines = lines{tool: r.tool, left: r.limits.LogLines, listener: r.listener}
+	c.first = r.first
 	c.meter = meter{pace: instrument.FirstSlice, most: r.fuel()}
 	c.abi.Begin(r.guest)
 }
@@ -100,6 +103,16 @@ func (c *call) Depth() int {
 		return 0
 	}
 	return c.outer.Depth() + 1
+}
+
+// Descriptor takes n of the descriptors that guests may have open, or gives them back. It never waits: whoever holds those that are
+// taken may wait for what this call holds.
+func (c *call) Descriptor(n int64) bool {
+	if n < 0 {
+		c.engine.account.Give(account.Descriptors, -n)
+		return true
+	}
+	return c.engine.account.Take(account.Descriptors, n, c.first)
 }
 
 // freeOutput is the size in bytes up to which output is not counted: it fits into an instance's overhead.

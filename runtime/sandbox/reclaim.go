@@ -54,6 +54,9 @@ func (e *Engine) sweep(idle, unused time.Time) {
 	}
 }
 
+// maxDescriptors is how many files guests may have open by default where the system allows any number.
+const maxDescriptors = 16 << 10
+
 // newAccount returns the account of an engine.
 func newAccount(c Config) *account.Account {
 	if c.Memory <= 0 {
@@ -65,7 +68,12 @@ func newAccount(c Config) *account.Account {
 	if c.CodeMemory <= 0 {
 		c.CodeMemory = account.DefaultCode()
 	}
-	return account.New(map[account.Kind]int64{account.Memory: c.Memory, account.Mappings: c.Mappings, account.Code: c.CodeMemory})
+	if c.Descriptors <= 0 {
+		c.Descriptors = max(1, min(account.MachineDescriptors()/8, maxDescriptors))
+	}
+	return account.New(map[account.Kind]int64{
+		account.Memory: c.Memory, account.Mappings: c.Mappings, account.Code: c.CodeMemory, account.Descriptors: c.Descriptors,
+	})
 }
 
 // take takes n of a kind from the account, for a run. Where there is no room, it lets go of what is idle, and waits until ctx is done. A

@@ -52,6 +52,8 @@ type Config struct {
 	// Mappings bounds the mappings of the process's address space that instances and compiled code take; three quarters of
 	// what the system allows where 0 or less.
 	Mappings int64
+	// Descriptors bounds the files that guests have open; an eighth of what the process may open, 16,384 at most, where 0 or less.
+	Descriptors int64
 	// IdleTime is how long an unused instance is kept; a minute where 0 or less.
 	IdleTime time.Duration
 	// CodeMemory bounds the compiled code in memory, in bytes, where it can be loaded again from CacheDir; an eighth of what the

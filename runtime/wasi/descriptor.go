@@ -2,62 +2,108 @@ package wasi
 
 import (
 	"encoding/binary"
+	"io/fs"
 
 	"github.com/toolsrv/toolsrv/runtime/hostabi"
 )
 
-// The rights that stdin, stdout and stderr have.
+// The rights of descriptors. They restrict nothing here: what is refused is refused by what it is.
 const (
 	rightRead     = 1 << 1
+	rightSeek     = 1 << 2
 	rightSetFlags = 1 << 3
+	rightTell     = 1 << 5
 	rightWrite    = 1 << 6
+	rightAdvise   = 1 << 7
+	rightOpen     = 1 << 13
+	rightReadDir  = 1 << 14
+	rightReadLink = 1 << 15
+	rightPathStat = 1 << 18
 	rightStat     = 1 << 21
 	rightPoll     = 1 << 27
+	rightsFile    = rightRead | rightSeek | rightSetFlags | rightTell | rightAdvise | rightStat | rightPoll
+	rightsDir     = rightSetFlags | rightOpen | rightReadDir | rightReadLink | rightPathStat | rightStat
+	// C libraries ask for no more rights than a directory passes on. It passes on the right to write, too, so that whoever wants to
+	// write asks for it, and is refused.
+	rightsPassedOn = rightsFile | rightsDir | rightWrite
 )
 
-// fdStat describes a descriptor as of unknown type, which is what WASI calls a pipe: a terminal would have
+// fdStat describes the three streams as of unknown type, which is what WASI calls a pipe: a terminal would have
 // libraries flush every line.
 func fdStat(c *hostabi.Call, stack []uint64) {
-	fd := uint32(stack[0])
-	if fd > 2 {
+	var stat [24]byte
+	var rights, passedOn uint64
+	d := opened(c, stack[0])
+	switch fd := uint32(stack[0]); {
+	case fd == 0:
+		rights = rightRead | rightSetFlags | rightStat | rightPoll
+	case fd < rootFD:
+		rights = rightWrite | rightSetFlags | rightStat | rightPoll
+	case d == nil:
 		stack[0] = errnoBadF
 		return
+	case d.dir:
+		stat[0], rights, passedOn = typeDirectory, rightsDir, rightsPassedOn
+	default:
+		stat[0], rights = typeRegular, rightsFile
 	}
-	rights := uint64(rightSetFlags | rightStat | rightPoll)
-	if fd == 0 {
-		rights |= rightRead
-	} else {
-		rights |= rightWrite
-	}
-	var stat [24]byte
 	binary.LittleEndian.PutUint64(stat[8:], rights)
+	binary.LittleEndian.PutUint64(stat[16:], passedOn)
 	c.Write(stack[1], stat[:])
 	stack[0] = errnoSuccess
 }
 
 func fileStat(c *hostabi.Call, stack []uint64) {
-	if uint32(stack[0]) > 2 {
+	if uint32(stack[0]) < rootFD {
+		var stat [fileStatSize]byte
+		binary.LittleEndian.PutUint64(stat[24:], 1) // one link
+		c.Write(stack[1], stat[:])
+		stack[0] = errnoSuccess
+		return
+	}
+	d := opened(c, stack[0])
+	if d == nil {
 		stack[0] = errnoBadF
 		return
 	}
-	var stat [64]byte
-	binary.LittleEndian.PutUint64(stat[24:], 1) // one link
-	c.Write(stack[1], stat[:])
+	var info fs.FileInfo = rootInfo{}
+	if d.file != nil {
+		c.Charge(costRead)
+		var err error
+		if info, err = d.file.Stat(); err != nil {
+			stack[0] = errnoOf(err)
+			return
+		}
+	}
+	writeStat(c, stack[1], d.name, info)
 	stack[0] = errnoSuccess
 }
 
 // maxVectors is the most buffers in one read or write (IOV_MAX elsewhere).
 const maxVectors = 1024
 
-// fdRead gives a plain WASI program its input, and a reactor nothing.
+// fdRead gives a plain WASI program its input, and a reactor nothing. It reads files from where they were read to.
 func fdRead(c *hostabi.Call, stack []uint64) {
-	if fd := uint32(stack[0]); fd != 0 {
+	if uint32(stack[0]) == 0 {
+		stack[0] = readInput(c, stack)
+		return
+	}
+	d := opened(c, stack[0])
+	if d == nil {
 		stack[0] = errnoBadF
 		return
 	}
+	n, errno := d.read(c, stack[1], stack[2], d.offset)
+	if errno == errnoSuccess {
+		d.offset += int64(n)
+		c.WriteUint32(stack[3], uint32(n))
+	}
+	stack[0] = errno
+}
+
+func readInput(c *hostabi.Call, stack []uint64) (errno uint64) {
 	if uint32(stack[2]) > maxVectors {
-		stack[0] = errnoInval
-		return
+		return errnoInval
 	}
 	c.Charge(costVector * int(uint32(stack[2])))
 	total := 0
@@ -66,7 +112,7 @@ func fdRead(c *hostabi.Call, stack []uint64) {
 		total += c.ReadInput(ptr, length)
 	}
 	c.WriteUint32(stack[3], uint32(total))
-	stack[0] = errnoSuccess
+	return errnoSuccess
 }
 
 // fdWrite takes a plain WASI program's output from descriptor 1, and log lines otherwise. Of log lines it takes

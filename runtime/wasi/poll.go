@@ -35,7 +35,7 @@ func (k clocks) poll(c *hostabi.Call, stack []uint64) {
 	subscriptions := c.Read(stack[0], n*subscriptionSize)
 	events := c.View(stack[1], n*eventSize)
 	begun := time.Now()
-	occurred := k.events(subscriptions, events[:0], 0)
+	occurred := k.events(c, subscriptions, events[:0], 0)
 	for len(occurred) == 0 {
 		c.Wait(func(ctx context.Context) {
 			timer := time.NewTimer(k.firstClock(subscriptions, time.Since(begun)))
@@ -45,14 +45,14 @@ func (k clocks) poll(c *hostabi.Call, stack []uint64) {
 			case <-ctx.Done():
 			}
 		})
-		occurred = k.events(subscriptions, events[:0], time.Since(begun))
+		occurred = k.events(c, subscriptions, events[:0], time.Since(begun))
 	}
 	c.WriteUint32(stack[3], uint32(len(occurred)/eventSize))
 	stack[0] = errnoSuccess
 }
 
 // events appends to list the events that have occurred when the guest has slept for that long.
-func (k clocks) events(subscriptions, list []byte, slept time.Duration) []byte {
+func (k clocks) events(c *hostabi.Call, subscriptions, list []byte, slept time.Duration) []byte {
 	for ; len(subscriptions) > 0; subscriptions = subscriptions[subscriptionSize:] {
 		errno := uint16(errnoSuccess)
 		ready := uint64(0) // bytes that can be read or written
@@ -67,7 +67,8 @@ func (k clocks) events(subscriptions, list []byte, slept time.Duration) []byte {
 			}
 		case pollRead, pollWrite:
 			ready = 1
-			if fd := binary.LittleEndian.Uint32(subscriptions[16:]); fd > 2 || (fd == 0) != (kind == pollRead) {
+			fd := binary.LittleEndian.Uint32(subscriptions[16:])
+			if fd < rootFD && (fd == 0) != (kind == pollRead) || fd >= rootFD && opened(c, uint64(fd)) == nil {
 				errno, ready = errnoBadF, 0
 			}
 		default:

@@ -15,11 +15,7 @@ type streams struct {
 
 // said takes what the guest wrote to stdout or stderr.
 func said(c *hostabi.Call, fd uint32, piece []byte) {
-	s, ok := c.State().(*streams)
-	if !ok {
-		s = &streams{}
-		c.Keep(s)
-	}
+	s := &current(c).streams
 	begun := &s.begun[fd]
 	for len(piece) > 0 {
 		end := bytes.IndexByte(piece, '\n')
@@ -32,9 +28,6 @@ func said(c *hostabi.Call, fd uint32, piece []byte) {
 		piece = piece[end+1:]
 	}
 }
-
-// End is flush.
-func (s *streams) End(c *hostabi.Call) { s.flush(c) }
 
 // flush logs the lines that were begun and not ended.
 func (s *streams) flush(c *hostabi.Call) {

@@ -1,5 +1,5 @@
-// Package wasi is WASI preview 1 with nothing granted: stdin, stdout and stderr, clocks, randomness, and no files, arguments,
-// environment or sockets. docs/abi.md describes it.
+// Package wasi is WASI preview 1: stdin, stdout and stderr, clocks, randomness, and the directories that a tool was granted, which it
+// can only read. There are no arguments, no environment and no sockets. docs/abi.md describes it.
 package wasi
 
 import (
@@ -13,43 +13,41 @@ import (
 // Module is the name of the import module.
 const Module = "wasi_snapshot_preview1"
 
-// The error numbers that are used here.
-const (
-	errnoSuccess    = 0
-	errnoBadF       = 8
-	errnoInval      = 28
-	errnoNotSup     = 58
-	errnoPipe       = 70 // ESPIPE: this cannot seek
-	errnoNotCapable = 76
-)
-
 // What the host's work is estimated to take, in nanoseconds.
 const (
 	costRandom = 1  // of a random byte
 	costStream = 16 // of a byte that is searched for lines
 	costVector = 12 // of a buffer in a list of them, empty or not
 	costEvent  = 50 // of a subscription of poll_oneoff
+
+	costPath    = 3000 // of finding a file
+	costElement = 1500 // of a further element of its path
+	costOpen    = 8000 // of opening it
+	costRead    = 1500 // of a system call on an open one
+	costEntry   = 300  // of an entry of a directory
 )
 
-// Set returns all functions of the preview. What needs a grant answers with an error number. The three file descriptors
-// are always open.
+// Set returns all functions of the preview. What a call may see of files is its [Grant]; whatever else needs a grant answers with an
+// error number.
 func Set() *hostabi.Set {
 	type body = func(*hostabi.Call, []uint64)
 	clocks := clocks{time.Now()}
 	deny := func(errno uint64) body {
 		return func(_ *hostabi.Call, stack []uint64) { stack[0] = errno }
 	}
-	// on3 answers for the three descriptors that are open; any other is a bad one.
-	on3 := func(errno uint64) body {
-		return func(_ *hostabi.Call, stack []uint64) {
-			if uint32(stack[0]) > 2 {
+	// on answers for the three streams, and for files and directories that are open; any other descriptor is a bad one.
+	on := func(stream, file uint64) body {
+		return func(c *hostabi.Call, stack []uint64) {
+			switch {
+			case uint32(stack[0]) < rootFD:
+				stack[0] = stream
+			case opened(c, stack[0]) == nil:
 				stack[0] = errnoBadF
-				return
+			default:
+				stack[0] = file
 			}
-			stack[0] = errno
 		}
 	}
-	noPath := deny(errnoNotCapable)
 	list := []struct {
 		name, params string
 		do           body
@@ -60,37 +58,37 @@ func Set() *hostabi.Set {
 		{"clock_time_get", "iIi", clocks.time},
 		{"environ_get", "ii", deny(errnoSuccess)},
 		{"environ_sizes_get", "ii", zeroSizes},
-		{"fd_advise", "iIIi", on3(errnoPipe)},
-		{"fd_allocate", "iII", on3(errnoNotSup)},
-		{"fd_close", "i", on3(errnoSuccess)},
-		{"fd_datasync", "i", on3(errnoSuccess)},
+		{"fd_advise", "iIIi", on(errnoPipe, errnoSuccess)},
+		{"fd_allocate", "iII", on(errnoNotSup, errnoROFS)},
+		{"fd_close", "i", fdClose},
+		{"fd_datasync", "i", on(errnoSuccess, errnoSuccess)},
 		{"fd_fdstat_get", "ii", fdStat},
-		{"fd_fdstat_set_flags", "ii", on3(errnoSuccess)},
-		{"fd_fdstat_set_rights", "iII", on3(errnoNotCapable)},
+		{"fd_fdstat_set_flags", "ii", on(errnoSuccess, errnoSuccess)},
+		{"fd_fdstat_set_rights", "iII", on(errnoNotCapable, errnoNotCapable)},
 		{"fd_filestat_get", "ii", fileStat},
-		{"fd_filestat_set_size", "iI", on3(errnoInval)},
-		{"fd_filestat_set_times", "iIIi", on3(errnoNotCapable)},
-		{"fd_pread", "iiiIi", on3(errnoPipe)},
-		{"fd_prestat_dir_name", "iii", deny(errnoBadF)},
-		{"fd_prestat_get", "ii", deny(errnoBadF)},
-		{"fd_pwrite", "iiiIi", on3(errnoPipe)},
+		{"fd_filestat_set_size", "iI", on(errnoInval, errnoROFS)},
+		{"fd_filestat_set_times", "iIIi", on(errnoNotCapable, errnoROFS)},
+		{"fd_pread", "iiiIi", fdPRead},
+		{"fd_prestat_dir_name", "iii", prestatName},
+		{"fd_prestat_get", "ii", prestat},
+		{"fd_pwrite", "iiiIi", on(errnoPipe, errnoBadF)},
 		{"fd_read", "iiii", fdRead},
-		{"fd_readdir", "iiiIi", on3(errnoNotCapable)},
-		{"fd_renumber", "ii", on3(errnoNotSup)},
-		{"fd_seek", "iIii", on3(errnoPipe)},
-		{"fd_sync", "i", on3(errnoSuccess)},
-		{"fd_tell", "ii", on3(errnoPipe)},
+		{"fd_readdir", "iiiIi", fdReadDir},
+		{"fd_renumber", "ii", on(errnoNotSup, errnoNotSup)},
+		{"fd_seek", "iIii", fdSeek},
+		{"fd_sync", "i", on(errnoSuccess, errnoSuccess)},
+		{"fd_tell", "ii", fdTell},
 		{"fd_write", "iiii", fdWrite},
-		{"path_create_directory", "iii", noPath},
-		{"path_filestat_get", "iiiii", noPath},
-		{"path_filestat_set_times", "iiiiIIi", noPath},
-		{"path_link", "iiiiiii", noPath},
-		{"path_open", "iiiiiIIii", noPath},
-		{"path_readlink", "iiiiii", noPath},
-		{"path_remove_directory", "iii", noPath},
-		{"path_rename", "iiiiii", noPath},
-		{"path_symlink", "iiiii", noPath},
-		{"path_unlink_file", "iii", noPath},
+		{"path_create_directory", "iii", refuse(0)},
+		{"path_filestat_get", "iiiii", pathStat},
+		{"path_filestat_set_times", "iiiiIIi", refuse(0)},
+		{"path_link", "iiiiiii", refuse(4)},
+		{"path_open", "iiiiiIIii", pathOpen},
+		{"path_readlink", "iiiiii", pathReadLink},
+		{"path_remove_directory", "iii", refuse(0)},
+		{"path_rename", "iiiiii", refuse(0)},
+		{"path_symlink", "iiiii", refuse(2)},
+		{"path_unlink_file", "iii", refuse(0)},
 		{"poll_oneoff", "iiii", clocks.poll},
 		{"proc_raise", "i", deny(errnoNotSup)},
 		{"random_get", "ii", randomGet},
@@ -110,9 +108,9 @@ func Set() *hostabi.Set {
 // procExit ends the guest. A program's last line on stderr is its reason.
 func procExit(c *hostabi.Call, stack []uint64) {
 	last := ""
-	if s, ok := c.State().(*streams); ok {
-		s.flush(c)
-		last = string(s.last)
+	if p, ok := c.State().(*process); ok {
+		p.flush(c)
+		last = string(p.last)
 	}
 	c.Exit(uint32(stack[0]), last)
 }

@@ -1,62 +1,37 @@
 package wasi_test
 
 import (
-	"context"
-	"log/slog"
+	"encoding/binary"
 	"strings"
 	"testing"
-	"time"
 
+	"github.com/toolsrv/toolsrv/internal/testkit/wasitest"
 	"github.com/toolsrv/toolsrv/runtime/hostabi"
-	"github.com/toolsrv/toolsrv/runtime/wasi"
 )
 
-// A memory is that of a guest.
-type memory []byte
-
-func (m memory) Size() uint32 { return uint32(len(m)) }
-
-func (m memory) Read(offset, length uint32) ([]byte, bool) {
-	return m[offset : offset+length], true
-}
-
-// A host keeps what is logged.
-type host struct {
-	hostabi.Outer
-	lines []string
-}
-
-func (h *host) Look()                                {}
-func (h *host) Wait(func(context.Context))           {}
-func (h *host) Ends() time.Time                      { return time.Time{} }
-func (h *host) Output(b []byte, _ bool)              {}
-func (h *host) Fail(b []byte)                        {}
-func (h *host) Progress(_, _ float64, _ []byte) bool { return false }
-func (h *host) Used(hostabi.Use)                     {}
-func (h *host) Hold(int64)                           {}
-func (h *host) Log(_ slog.Level, source string, line []byte) bool {
-	h.lines = append(h.lines, source+": "+string(line))
-	return true
-}
-
-// call calls functions by their names, and returns the result.
-func call(t *testing.T, c *hostabi.Call, name string, params ...uint64) uint64 {
-	t.Helper()
-	for _, f := range wasi.Set().Functions {
-		if f.Name == name {
-			stack := append(params, make([]uint64, 1+len(f.Params)-len(params))...)
-			c.Invoke(&f, 0, stack)
-			return stack[0]
-		}
-	}
-	t.Fatalf("there is no function %s", name)
-	return 0
-}
+// The error numbers that tests expect.
+const (
+	success     = 0
+	acces       = 2
+	badF        = 8
+	exist       = 20
+	inval       = 28
+	isDir       = 31
+	loop        = 32
+	mFile       = 33
+	nameTooLong = 37
+	nFile       = 41
+	noEnt       = 44
+	notDir      = 54
+	notSup      = 58
+	roFS        = 69
+	pipe        = 70
+	notCapable  = 76
+)
 
 // TestNothingGranted calls every function that could reach something, with the descriptors that are open and others.
 func TestNothingGranted(t *testing.T) {
 	t.Parallel()
-	const success, badF, inval, notSup, pipe, notCapable = 0, 8, 28, 58, 70, 76
 	for _, test := range []struct {
 		names       string
 		open, other uint64 // answers for the descriptors 0 to 2, and for 3
@@ -72,13 +47,13 @@ func TestNothingGranted(t *testing.T) {
 		{"proc_raise", notSup, notSup},
 	} {
 		for name := range strings.FieldsSeq(test.names) {
-			c := hostabi.NewCall(&host{}, hostabi.Guest{Memory: make(memory, 1024), Sets: 1})
+			g := wasitest.Serve(t, nil)
 			for fd := range uint64(4) {
 				want := test.open
 				if fd == 3 {
 					want = test.other
 				}
-				if got := call(t, &c, name, fd, 64); got != want {
+				if got := g.Call(name, fd, 64); got != want {
 					t.Errorf("%s of descriptor %d: got %d, want %d", name, fd, got, want)
 				}
 			}
@@ -89,16 +64,11 @@ func TestNothingGranted(t *testing.T) {
 // TestLines writes to stdout and stderr in pieces: each line is logged once, and what has no end when the call ends.
 func TestLines(t *testing.T) {
 	t.Parallel()
-	var h host
-	m := make(memory, 64<<10)
-	c := hostabi.NewCall(&h, hostabi.Guest{Memory: m, Sets: 1})
-	c.Begin(hostabi.Run{Serving: true})
+	g := wasitest.Serve(t, nil)
 	write := func(fd uint64, piece string) {
 		t.Helper()
-		copy(m[1024:], piece)
-		c.WriteUint32(0, 1024)
-		c.WriteUint32(4, uint32(len(piece)))
-		if errno := call(t, &c, "fd_write", fd, 0, 1, 8); errno != 0 {
+		list, count := g.Vectors(uint32(copy(g.Memory[wasitest.Buffer:], piece)))
+		if errno := g.Call("fd_write", fd, list, count, wasitest.Result); errno != success {
 			t.Errorf("fd_write: got %d", errno)
 		}
 	}
@@ -108,14 +78,32 @@ func TestLines(t *testing.T) {
 	write(1, "ne\nunended")
 	write(2, "un\n"+long)
 	write(2, "yyy")
-	c.End()
+	g.End()
 	want := []string{"stderr: another", "stdout: a line", "stderr: begun", "stdout: unended", "stderr: " + long + "y"}
-	if got := strings.Join(h.lines, "\n"); got != strings.Join(want, "\n") {
+	if got := strings.Join(g.Lines, "\n"); got != strings.Join(want, "\n") {
 		t.Errorf("got %.200q, want %.200q", got, want)
 	}
-	h.lines = nil
-	c.End()
-	if len(h.lines) > 0 {
-		t.Errorf("lines are logged again: %q", h.lines)
+}
+
+// TestPoll has descriptors be ready that are open, in the direction that they have.
+func TestPoll(t *testing.T) {
+	t.Parallel()
+	g := wasitest.Serve(t, grant())
+	file, _ := g.Open("geo/cities.csv")
+	const read, write = 1, 2
+	for _, test := range []struct{ fd, kind, want uint64 }{
+		{0, read, success}, {1, write, success}, {2, write, success}, {0, write, badF}, {1, read, badF},
+		{file, read, success}, {file, write, success}, {file + 1, read, badF}, {1<<32 - 1, read, badF},
+	} {
+		subscription := g.Memory[wasitest.Path:][:48]
+		clear(subscription)
+		subscription[8] = byte(test.kind)
+		binary.LittleEndian.PutUint32(subscription[16:], uint32(test.fd))
+		if errno := g.Call("poll_oneoff", wasitest.Path, wasitest.Buffer, 1, wasitest.Result); errno != success {
+			t.Errorf("poll_oneoff: got %d", errno)
+		}
+		if got := binary.LittleEndian.Uint16(g.Memory[wasitest.Buffer+8:]); got != uint16(test.want) {
+			t.Errorf("descriptor %d, kind %d: got %d, want %d", test.fd, test.kind, got, test.want)
+		}
 	}
 }

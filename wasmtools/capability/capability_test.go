@@ -68,7 +68,7 @@ func TestNotDeclared(t *testing.T) {
 // TestValuesStay has the grants of two equal configurations equal: a reload that changes nothing changes no tool.
 func TestValuesStay(t *testing.T) {
 	t.Parallel()
-	c, err := config.Parse([]byte("[[grant]]\nmatch='a/*'\nkv='1MiB'\nhttp=['https://b.example']\ntools=['**']\nconfig={a=1}\n"), "")
+	c, err := config.Parse([]byte("[[grant]]\nmatch='a/*'\nkv='1MiB'\nhttp=['https://b.example']\ntools=['**']\nconfig={a=1}\nfiles={geo='/srv/geo'}\n"), "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,7 +77,7 @@ func TestValuesStay(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer b.Close()
-	needs := wasmtools.Needs{HTTP: []string{"https://b.example"}, KV: true, Config: []byte(`{"type":"object"}`), Tools: []string{"x"}}
+	needs := wasmtools.Needs{HTTP: []string{"https://b.example"}, KV: true, Config: []byte(`{"type":"object"}`), Tools: []string{"x"}, Files: []string{"geo"}}
 	first, err := b.Grants(c)
 	if err != nil {
 		t.Fatal(err)

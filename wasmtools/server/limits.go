@@ -20,7 +20,7 @@ const (
 )
 
 // mostConnections returns how many connections may be open at a time, given the process's limit of descriptors. A quarter of that is
-// kept for files.
+// kept for files, half of it for those of guests.
 func mostConnections(descriptors int64) int64 {
 	return min(maxConns, max(1, descriptors-descriptors/4))
 }

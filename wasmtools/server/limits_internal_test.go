@@ -14,7 +14,7 @@ func TestConnections(t *testing.T) {
 			t.Errorf("with %d descriptors: got %d connections, want %d", descriptors, got, want)
 		}
 	}
-	if n := descriptors(); n < 3 {
+	if n := account.MachineDescriptors(); n < 3 {
 		t.Errorf("the process may have %d descriptors", n)
 	}
 }

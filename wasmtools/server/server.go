@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/toolsrv/toolsrv/runtime/account"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/auth"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
@@ -64,7 +65,7 @@ func New(ctx context.Context, c *config.Config, logger *slog.Logger, tools ...*w
 	s := &Server{
 		logger: logger, core: newCore(logger), started: c, current: c, drain: drainLimit, cut: func() {}, unmatched: make(chan struct{}, 1),
 	}
-	s.conns.most, s.conns.logger = mostConnections(descriptors()), logger
+	s.conns.most, s.conns.logger = mostConnections(account.MachineDescriptors()), logger
 	if err := s.open(ctx, c, tools); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}

@@ -1,14 +1,14 @@
 //go:build unix
 
-package server
+package account
 
 import (
 	"math"
 	"syscall"
 )
 
-// descriptors returns how many files and connections the process may have open. Go has raised that limit as far as it can.
-func descriptors() int64 {
+// MachineDescriptors returns how many files and connections the process may have open. Go has raised that limit as far as it can.
+func MachineDescriptors() int64 {
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil || uint64(limit.Cur) > math.MaxInt32 {
 		return math.MaxInt32

@@ -1,0 +1,242 @@
+// Package wasitest calls the functions of WASI as a guest does.
+package wasitest
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/toolsrv/toolsrv/runtime/hostabi"
+	"github.com/toolsrv/toolsrv/runtime/wasi"
+)
+
+// Where in its memory a guest has what functions read and write. All between Buffer and the end is for what is read.
+const (
+	Result = 0 // 64 bytes
+	List   = 64
+	Path   = 16 << 10
+	Buffer = 64 << 10
+	Size   = 1 << 20
+)
+
+// A Guest is one call of a guest. A test uses it on one goroutine.
+type Guest struct {
+	Memory []byte
+	// Spent is what the host's work is estimated to have taken so far, in nanoseconds.
+	Spent int64
+	// Descriptors is how many more files the process may have open.
+	Descriptors int64
+	// Uses are what the call has used.
+	Uses []hostabi.Use
+	// Held are the bytes of memory that the host holds for the call.
+	Held int64
+	// Lines are what was logged, each with its source.
+	Lines []string
+
+	t     testing.TB
+	set   *hostabi.Set
+	call  hostabi.Call
+	ended bool
+}
+
+// Serve returns a guest that serves a call with a grant of WASI, or without any where that is nil. It ends with the test.
+func Serve(t testing.TB, grant *wasi.Grant) *Guest {
+	run := hostabi.Run{Serving: true}
+	if grant != nil {
+		run.Grants = []any{grant}
+	}
+	return begin(t, run)
+}
+
+// Start returns a guest that starts.
+func Start(t testing.TB) *Guest { return begin(t, hostabi.Run{}) }
+
+func begin(t testing.TB, run hostabi.Run) *Guest {
+	g := &Guest{Memory: make([]byte, Size), Descriptors: 1000, t: t, set: wasi.Set()}
+	g.call = hostabi.NewCall(host{g: g}, hostabi.Guest{Memory: memory(g.Memory), Sets: 1})
+	g.call.Begin(run)
+	t.Cleanup(func() { g.End() })
+	return g
+}
+
+// End ends the call.
+func (g *Guest) End() {
+	if !g.ended {
+		g.ended = true
+		g.call.End()
+	}
+}
+
+// Call calls a function, and returns its error number. Parameters that are left out are 0.
+func (g *Guest) Call(name string, params ...uint64) (errno uint64) {
+	g.t.Helper()
+	for i := range g.set.Functions {
+		f := &g.set.Functions[i]
+		if f.Name != name {
+			continue
+		}
+		stack := make([]uint64, 1+len(f.Params))
+		copy(stack, params)
+		g.call.Invoke(f, 0, stack)
+		g.Spent += g.call.Spent()
+		return stack[0]
+	}
+	g.t.Fatalf("there is no function %s", name)
+	return 0
+}
+
+// Uint32 reads the number at a place.
+func (g *Guest) Uint32(at int) uint32 { return binary.LittleEndian.Uint32(g.Memory[at:]) }
+
+// Uint64 reads the number at a place.
+func (g *Guest) Uint64(at int) uint64 { return binary.LittleEndian.Uint64(g.Memory[at:]) }
+
+// Path writes a path to its place, and returns that and its length.
+func (g *Guest) Path(path string) (ptr, length uint64) {
+	return Path, uint64(copy(g.Memory[Path:Buffer], path))
+}
+
+// Vectors writes a list of buffers of these sizes, one behind the other, and returns where it is and how many there are.
+func (g *Guest) Vectors(sizes ...uint32) (list, count uint64) {
+	at := uint32(Buffer)
+	for i, size := range sizes {
+		binary.LittleEndian.PutUint32(g.Memory[List+8*i:], at)
+		binary.LittleEndian.PutUint32(g.Memory[List+8*i+4:], size)
+		at += size
+	}
+	return List, uint64(len(sizes))
+}
+
+// Open opens a path below "/" for reading, and follows links.
+func (g *Guest) Open(path string) (fd, errno uint64) { return g.OpenAt(3, 1, path, 0, 1<<1) }
+
+// OpenAt is path_open.
+func (g *Guest) OpenAt(dir, lookup uint64, path string, flags, rights uint64) (fd, errno uint64) {
+	g.t.Helper()
+	ptr, length := g.Path(path)
+	errno = g.Call("path_open", dir, lookup, ptr, length, flags, rights, 0, 0, Result)
+	return uint64(g.Uint32(Result)), errno
+}
+
+// Read reads up to n bytes.
+func (g *Guest) Read(fd uint64, n uint32) (content string, errno uint64) {
+	g.t.Helper()
+	list, count := g.Vectors(n)
+	if errno = g.Call("fd_read", fd, list, count, Result); errno != 0 {
+		return "", errno
+	}
+	return string(g.Memory[Buffer:][:g.Uint32(Result)]), 0
+}
+
+// ReadFile opens a file, reads up to 1 KiB of it and closes it.
+func (g *Guest) ReadFile(path string) (content string, errno uint64) {
+	g.t.Helper()
+	fd, errno := g.Open(path)
+	if errno != 0 {
+		return "", errno
+	}
+	defer g.Call("fd_close", fd)
+	return g.Read(fd, 1<<10)
+}
+
+// Stat returns the type and the size of what a path leads to.
+func (g *Guest) Stat(path string, follow bool) (kind byte, size, errno uint64) {
+	g.t.Helper()
+	lookup := uint64(0)
+	if follow {
+		lookup = 1
+	}
+	ptr, length := g.Path(path)
+	errno = g.Call("path_filestat_get", 3, lookup, ptr, length, Result)
+	return g.Memory[Result+16], g.Uint64(Result + 32), errno
+}
+
+// An Entry is one of a directory.
+type Entry struct {
+	Name string
+	Kind byte
+	Next uint64 // cookie of the one behind it
+}
+
+// ReadDir reads the entries that fit whole into size bytes, from a cookie on. It reports whether there are more.
+func (g *Guest) ReadDir(fd, cookie uint64, size int) (entries []Entry, more bool, errno uint64) {
+	g.t.Helper()
+	if errno = g.Call("fd_readdir", fd, Buffer, uint64(size), cookie, Result); errno != 0 {
+		return nil, false, errno
+	}
+	used := int(g.Uint32(Result))
+	for b := g.Memory[Buffer:][:used]; len(b) >= 24; {
+		n := int(binary.LittleEndian.Uint32(b[16:]))
+		if len(b) < 24+n {
+			break
+		}
+		entries = append(entries, Entry{string(b[24 : 24+n]), b[20], binary.LittleEndian.Uint64(b)})
+		b = b[24+n:]
+	}
+	return entries, used == size, 0
+}
+
+// List reads a whole directory, as a library does that has a buffer of that size.
+func (g *Guest) List(path string, size int) (names []string, errno uint64) {
+	g.t.Helper()
+	fd, errno := g.OpenAt(3, 1, path, 1<<1, 1<<14)
+	if errno != 0 {
+		return nil, errno
+	}
+	defer g.Call("fd_close", fd)
+	for cookie := uint64(0); ; {
+		entries, more, errno := g.ReadDir(fd, cookie, size)
+		if errno != 0 {
+			return names, errno
+		}
+		for _, e := range entries {
+			names = append(names, e.Name)
+			cookie = e.Next
+		}
+		if !more {
+			return names, 0
+		}
+	}
+}
+
+type memory []byte
+
+func (m memory) Size() uint32 { return uint32(len(m)) }
+
+func (m memory) Read(offset, length uint32) ([]byte, bool) {
+	if end := uint64(offset) + uint64(length); end > uint64(len(m)) {
+		return nil, false
+	}
+	return m[offset : offset+length : offset+length], true
+}
+
+// A host is that of one guest.
+type host struct {
+	hostabi.Host // nil: WASI asks for nothing else
+	g            *Guest
+}
+
+var _ hostabi.Host = host{}
+
+func (h host) Look()                                  { h.g.Spent += h.g.call.Spent() }
+func (h host) Wait(f func(context.Context))           { f(h.g.t.Context()) }
+func (h host) Ends() time.Time                        { return time.Time{} }
+func (h host) Output([]byte, bool)                    {}
+func (h host) Fail([]byte)                            {}
+func (h host) Progress(float64, float64, []byte) bool { return false }
+func (h host) Log(_ slog.Level, source string, line []byte) bool {
+	h.g.Lines = append(h.g.Lines, fmt.Sprintf("%s: %s", source, line))
+	return true
+}
+func (h host) Used(u hostabi.Use) { h.g.Uses = append(h.g.Uses, u) }
+func (h host) Hold(n int64)       { h.g.Held += n }
+func (h host) Descriptor(n int64) bool {
+	if n > h.g.Descriptors {
+		return false
+	}
+	h.g.Descriptors -= n
+	return true
+}

@@ -1,0 +1,232 @@
+package wasi
+
+import (
+	"io/fs"
+	"path"
+	"strings"
+	"time"
+
+	"github.com/toolsrv/toolsrv/runtime/hostabi"
+)
+
+// maxPath is the longest path that a guest may give, in bytes.
+const maxPath = 4096
+
+// The flags of paths.
+const (
+	lookupFollow  = 1 << 0 // follow a link at the end
+	openCreate    = 1 << 0
+	openDirectory = 1 << 1
+	openExclusive = 1 << 2
+	openTruncate  = 1 << 3
+)
+
+// A place is what a guest's path leads to.
+type place struct {
+	name   string // below "/"; "." is "/" itself
+	slash  bool   // only a directory can be meant
+	tree   Tree   // nil: "/" itself
+	within string // its name in the tree
+}
+
+// locate reads a path, which is relative to an open directory, and opens the tree that it leads into.
+func locate(c *hostabi.Call, fd, ptr, length uint64) (at place, errno uint64) {
+	p := files(c)
+	if p == nil {
+		return at, errnoNotCapable
+	}
+	d := opened(c, fd)
+	switch {
+	case d == nil && uint32(fd) >= rootFD:
+		return at, errnoBadF
+	case d == nil || !d.dir:
+		return at, errnoNotDir
+	case uint32(length) > maxPath:
+		return at, errnoNameTooLong
+	}
+	text := string(c.View(ptr, length))
+	c.Charge(costPath + costElement*strings.Count(text, "/"))
+	if at.name, at.slash, errno = resolve(d.name, text); errno != errnoSuccess || at.name == "." {
+		return at, errno
+	}
+	granted, rest, below := strings.Cut(at.name, "/")
+	if at.within = rest; !below {
+		at.within = "."
+	}
+	at.tree, errno = p.tree(c, granted)
+	return at, errno
+}
+
+// resolve returns what a path means that is relative to a directory, which it must not leave. It goes by the text: "a/.." is ".",
+// whatever a is.
+func resolve(dir, text string) (name string, slash bool, errno uint64) {
+	switch {
+	case text == "":
+		return "", false, errnoNoEnt
+	case strings.IndexByte(text, 0) >= 0:
+		return "", false, errnoInval
+	case text[0] == '/':
+		return "", false, errnoNotCapable
+	}
+	clean := path.Clean(text)
+	if clean == ".." || strings.HasPrefix(clean, "../") {
+		return "", false, errnoNotCapable
+	}
+	last := text[strings.LastIndexByte(text, '/')+1:]
+	return path.Join(dir, clean), last == "" || last == "." || last == "..", errnoSuccess
+}
+
+// tree returns the tree of a granted directory, which it opens at its first use.
+func (p *process) tree(c *hostabi.Call, name string) (Tree, uint64) {
+	if t := p.trees[name]; t != nil {
+		return t, errnoSuccess
+	}
+	granted := p.grant.Directories[name]
+	if granted == nil {
+		return nil, errnoNoEnt
+	}
+	if !acquire(c) {
+		return nil, errnoNFile
+	}
+	t, err := granted.Open()
+	if err != nil {
+		release(c)
+		return nil, errnoOf(err)
+	}
+	if p.trees == nil {
+		p.trees = map[string]Tree{}
+	}
+	p.trees[name] = t
+	return t, errnoSuccess
+}
+
+// stat describes what is at the place.
+func (at place) stat(follow bool) (info fs.FileInfo, errno uint64) {
+	if at.tree == nil {
+		return rootInfo{}, errnoSuccess
+	}
+	var err error
+	if follow || at.slash {
+		info, err = at.tree.Stat(at.within)
+	} else {
+		info, err = at.tree.Lstat(at.within)
+	}
+	if err == nil && at.slash && !info.IsDir() {
+		return nil, errnoNotDir
+	}
+	return info, errnoOf(err)
+}
+
+func pathOpen(c *hostabi.Call, stack []uint64) {
+	at, errno := locate(c, stack[0], stack[2], stack[3])
+	if errno == errnoSuccess {
+		var fd uint32
+		if fd, errno = at.open(c, stack[1]&lookupFollow != 0, uint32(stack[4]), stack[5]); errno == errnoSuccess {
+			c.WriteUint32(stack[8], fd)
+		}
+	}
+	if errno == errnoNoEnt && at.name != "" && stack[4]&openCreate != 0 {
+		errno = errnoROFS
+	}
+	if errno != errnoSuccess {
+		used(c, at.name, 0, 0, errno)
+	}
+	stack[0] = errno
+}
+
+// open opens what is at the place, to be read.
+func (at place) open(c *hostabi.Call, follow bool, flags uint32, rights uint64) (fd uint32, errno uint64) {
+	p := current(c)
+	info, errno := at.stat(follow)
+	switch {
+	case errno != errnoSuccess:
+		return 0, errno
+	case flags&openCreate != 0 && flags&openExclusive != 0:
+		return 0, errnoExist
+	case info.Mode()&fs.ModeSymlink != 0:
+		return 0, errnoLoop
+	case flags&openDirectory != 0 && !info.IsDir():
+		return 0, errnoNotDir
+	case rights&rightWrite != 0 || flags&openTruncate != 0:
+		return 0, errnoROFS
+	case !p.room():
+		return 0, errnoMFile
+	case at.tree == nil:
+		return p.add(&descriptor{name: at.name, dir: true}), errnoSuccess
+	case !acquire(c):
+		return 0, errnoNFile
+	}
+	begun := time.Now()
+	file, err := at.tree.Open(at.within)
+	if err != nil {
+		release(c)
+		return 0, errnoOf(err)
+	}
+	d := &descriptor{name: at.name, file: file, took: time.Since(begun)}
+	if info, err = file.Stat(); err != nil { // it may have been replaced
+		d.close(c)
+		return 0, errnoOf(err)
+	}
+	d.dir = info.IsDir()
+	if !d.dir && (at.slash || flags&openDirectory != 0) {
+		d.close(c)
+		return 0, errnoNotDir
+	}
+	return p.add(d), errnoSuccess
+}
+
+func pathStat(c *hostabi.Call, stack []uint64) {
+	at, errno := locate(c, stack[0], stack[2], stack[3])
+	if errno == errnoSuccess {
+		var info fs.FileInfo
+		if info, errno = at.stat(stack[1]&lookupFollow != 0); errno == errnoSuccess {
+			writeStat(c, stack[4], at.name, info)
+		}
+	}
+	stack[0] = errno
+}
+
+// pathReadLink tells where a link leads. An absolute one leads out, and where to is not for guests to know.
+func pathReadLink(c *hostabi.Call, stack []uint64) {
+	at, errno := locate(c, stack[0], stack[1], stack[2])
+	if errno != errnoSuccess {
+		stack[0] = errno
+		return
+	}
+	info, errno := at.stat(false)
+	if errno == errnoSuccess && info.Mode()&fs.ModeSymlink == 0 {
+		errno = errnoInval
+	}
+	if errno != errnoSuccess {
+		stack[0] = errno
+		return
+	}
+	to, err := at.tree.ReadLink(at.within)
+	if err == nil && path.IsAbs(to) {
+		stack[0] = errnoNotCapable
+		return
+	}
+	if stack[0] = errnoOf(err); err != nil {
+		return
+	}
+	to = to[:min(uint64(len(to)), uint64(uint32(stack[4])))]
+	c.Write(stack[3], []byte(to))
+	c.WriteUint32(stack[5], uint32(len(to)))
+}
+
+// refuse answers for functions that would change what is at a path. fd is the parameter with the directory.
+func refuse(fd int) func(*hostabi.Call, []uint64) {
+	return func(c *hostabi.Call, stack []uint64) {
+		d := opened(c, stack[fd])
+		switch {
+		case files(c) == nil:
+			stack[0] = errnoNotCapable
+		case d == nil && uint32(stack[fd]) >= rootFD:
+			stack[0] = errnoBadF
+		case d == nil || !d.dir:
+			stack[0] = errnoNotDir
+		default:
+			stack[0] = errnoROFS
+		}
+	}
+}

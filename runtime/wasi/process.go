@@ -1,0 +1,157 @@
+package wasi
+
+import (
+	"io/fs"
+	"path"
+	"time"
+
+	"github.com/toolsrv/toolsrv/runtime/hostabi"
+)
+
+// maxOpen is how many descriptors a call may have open beyond the three of every process.
+const maxOpen = 64
+
+// A process is what the set keeps for one call.
+type process struct {
+	streams
+	grant *Grant        // nil: no function has asked for files
+	open  []*descriptor // from rootFD on; nil: closed
+	trees map[string]Tree
+	piece []byte // what is read of a file, before it is the guest's
+}
+
+// A descriptor is an open file or directory.
+type descriptor struct {
+	name    string  // its path below "/"; "." is "/" itself
+	file    fs.File // nil: "/"
+	preopen bool
+	dir     bool
+	offset  int64 // of the next read
+	listing *listing
+	sum     int64         // bytes that were read
+	took    time.Duration // what opening and reading took
+}
+
+// What the host holds for a guest, in bytes, about.
+const (
+	heldForFile    = 1 << 10
+	heldForListing = 24 << 10
+)
+
+// current returns the call's process.
+func current(c *hostabi.Call) *process {
+	p, ok := c.State().(*process)
+	if !ok {
+		p = &process{}
+		c.Keep(p)
+	}
+	return p
+}
+
+// files is current for functions that need a grant. It returns nil in a call whose tool was granted no files. In a start there is
+// nothing in "/".
+func files(c *hostabi.Call) *process {
+	grant, ok := c.Grant().(*Grant)
+	if !ok {
+		if c.Serving() {
+			return nil
+		}
+		grant = &Grant{}
+	}
+	p := current(c)
+	if p.grant == nil {
+		p.grant = grant
+		p.open = []*descriptor{{name: ".", preopen: true, dir: true}}
+	}
+	return p
+}
+
+// opened returns an open file or directory, or nil: one of the three streams is none, either.
+func opened(c *hostabi.Call, fd uint64) *descriptor {
+	if uint32(fd) < rootFD {
+		return nil
+	}
+	p := files(c)
+	if p == nil || uint32(fd)-rootFD >= uint32(len(p.open)) {
+		return nil
+	}
+	return p.open[uint32(fd)-rootFD]
+}
+
+// room reports whether the call may open one more.
+func (p *process) room() bool {
+	if len(p.open) < maxOpen {
+		return true
+	}
+	for _, d := range p.open {
+		if d == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// add gives a descriptor the lowest number that is free. There has to be room.
+func (p *process) add(d *descriptor) (fd uint32) {
+	for i, other := range p.open {
+		if other == nil {
+			p.open[i] = d
+			return rootFD + uint32(i)
+		}
+	}
+	p.open = append(p.open, d)
+	return rootFD + uint32(len(p.open)-1)
+}
+
+// acquire makes room for a file that is about to be opened, and reports false where all calls together have too many open. It may end
+// the call, but never with a descriptor that nobody would give back.
+func acquire(c *hostabi.Call) bool {
+	c.Charge(costOpen)
+	c.Hold(heldForFile)
+	if !c.TakeDescriptor() {
+		c.Hold(-heldForFile)
+		return false
+	}
+	return true
+}
+
+// release is for a file that was closed, or could not be opened.
+func release(c *hostabi.Call) {
+	c.GiveDescriptor()
+	c.Hold(-heldForFile)
+}
+
+// close closes a file, and counts what it was used for. What a file that was only read says when it is closed is of no use.
+func (d *descriptor) close(c *hostabi.Call) {
+	if d.listing != nil {
+		c.Hold(-heldForListing)
+		d.listing = nil
+	}
+	if d.file == nil {
+		return
+	}
+	_ = d.file.Close()
+	d.file = nil
+	release(c)
+	used(c, d.name, d.sum, d.took, errnoSuccess)
+}
+
+// used counts the use of what has that name below "/".
+func used(c *hostabi.Call, name string, read int64, took time.Duration, errno uint64) {
+	c.Used(hostabi.Use{Capability: "files", Target: path.Join(rootName, name), Received: read, Took: took, Outcome: errnoNames[errno]})
+}
+
+// End logs what is left of the streams, and closes all that is open.
+func (p *process) End(c *hostabi.Call) {
+	for _, d := range p.open {
+		if d != nil {
+			d.close(c)
+		}
+	}
+	for _, t := range p.trees {
+		_ = t.Close()
+		release(c)
+	}
+	p.open, p.trees = nil, nil
+	p.flush(c)
+}

@@ -9,6 +9,13 @@ type Grant struct {
 	Value any
 }
 
+// A Filter is a grant's value that takes out of what a guest says what must not leave the host, such as a secret that the tool uses
+// without seeing it. The sandbox has it look at results, failures, log lines and reports of progress before anybody hears of them.
+type Filter interface {
+	// Filter returns b without what must not leave: b itself, or another slice that is no longer than b. It must not change b.
+	Filter(b []byte) []byte
+}
+
 // Equal reports whether two grants allow the same.
 func (g Grant) Equal(other Grant) bool {
 	if g.Module != other.Module {

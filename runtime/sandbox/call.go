@@ -38,6 +38,7 @@ type runState struct {
 	granted  int64 // bytes of call stack that the guest has been given
 	beside   int64 // bytes that the account holds for more of it than the instance has, for output, and for the host
 	counter  hostabi.Counter
+	filter   filter // of what the guest says
 	output   []byte // nil: none yet
 	failure  []byte // the JSON of fail; nil: none
 }
@@ -49,7 +50,8 @@ var (
 
 // begin makes c the state of a run.
 func (c *call) begin(r *run) {
-	c.ctx, c.deadline, c.outer, c.limits, c.counter = r.ctx, r.deadline, r.outer, r.limits, r.counter
+	c.ctx, c.deadline, c.outer, c.limits = r.ctx, r.deadline, r.outer, r.limits
+	c.counter, c.filter = r.counter, r.filter
 	c.lines = lines{tool: r.tool, left: r.limits.LogLines, listener: r.listener}
 	c.first = r.first
 	c.meter = meter{pace: instrument.FirstSlice, most: r.fuel()}

@@ -20,7 +20,7 @@ func (c *call) result(returned uint32) ([]byte, error) {
 		if c.failure == nil {
 			return nil, badOutput("The tool failed without saying why: it returned %d, but did not call fail.", returned)
 		}
-		e, err := parseFailure(c.failure)
+		e, err := parseFailure(c.filter.bytes(c.failure))
 		if err != nil {
 			return nil, badOutput("What the tool passed to fail %s.", err)
 		}
@@ -34,7 +34,7 @@ func (c *call) exited(e hostabi.Exit) ([]byte, error) {
 	if e.Code == 0 {
 		return c.checkedOutput()
 	}
-	message := strings.ToValidUTF8(strings.TrimSpace(e.Message), "\uFFFD")
+	message := strings.ToValidUTF8(strings.TrimSpace(c.filter.text(e.Message)), "\uFFFD")
 	if message == "" {
 		message = fmt.Sprintf("The tool ended with exit code %d.", e.Code)
 	}
@@ -45,10 +45,11 @@ func (c *call) checkedOutput() ([]byte, error) {
 	if c.output == nil {
 		return nil, badOutput("The tool ended without any output.")
 	}
-	if err := checkJSON(c.output); err != nil {
+	output := c.filter.bytes(c.output)
+	if err := checkJSON(output); err != nil {
 		return nil, badOutput("The tool's output %s.", err)
 	}
-	return c.output, nil
+	return output, nil
 }
 
 // maxDepth is how deeply a guest's JSON may be nested. Clients decode it, and many do so recursively.

@@ -17,6 +17,7 @@ type run struct {
 	guest    hostabi.Run // what host functions may know
 	listener hostabi.Listener
 	counter  hostabi.Counter // nil: nobody counts what the guest uses
+	filter   filter          // of what the guest says
 	outer    hostabi.Outer   // the call inside which it runs; nil: none
 	started  int64           // fuel that the start of its instance has used
 	ctx      context.Context // the caller's

@@ -30,7 +30,8 @@ type Tool struct {
 	index  int32
 	limits limits.Limits
 	grants []any // by the numbers of the sets of functions
-	nests  bool  // it may call other tools
+	filter filter
+	nests  bool // it may call other tools
 	gate   *gate
 	peak   atomic.Int64 // bytes of memory that recent calls needed
 }
@@ -42,6 +43,7 @@ func (p *Program) Tool(name string, index int32, l limits.Limits, grants ...host
 	p.module.allow(l.Memory)
 	t := &Tool{module: p.module, name: name, index: index, limits: l, gate: newGate(l.Concurrency, l.Queue)}
 	t.grants, t.nests = p.module.engine.offered.granted(grants)
+	t.filter = filterOf(t.grants)
 	return t
 }
 
@@ -86,7 +88,7 @@ func (t *Tool) call(ctx context.Context, spec *CallSpec, c *clock) (output []byt
 	}
 	r := run{
 		ctx: ctx, begun: time.Now(), limits: &t.limits, tool: t.name, index: t.index, clock: c, peak: &t.peak, listener: spec.Listener,
-		outer: spec.Outer, counter: spec.Counter,
+		outer: spec.Outer, counter: spec.Counter, filter: t.filter,
 		guest: hostabi.Run{Serving: true, Input: spec.Input, Principal: spec.Principal, Grants: t.grants, Settings: t.module.settings},
 	}
 	r.deadline = r.begun.Add(t.limits.Timeout)

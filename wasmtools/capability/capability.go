@@ -8,7 +8,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/pattern"
 	"github.com/toolsrv/toolsrv/runtime/hostabi"
 	"github.com/toolsrv/toolsrv/wasmtools"
-	"github.com/toolsrv/toolsrv/wasmtools/capability/compose"
+	"github.com/toolsrv/toolsrv/wasmtools/capability/secret"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
 	"github.com/toolsrv/toolsrv/wasmtools/invoke"
 )
@@ -20,6 +20,8 @@ type Options struct {
 	Invoker *invoke.Invoker
 	// Volatile keeps KV in memory where the configuration names no state directory, instead of granting none.
 	Volatile bool
+	// Secrets is the store of all secrets. Nil: the broker makes one. A caller that has it can keep secrets out of its log.
+	Secrets *secret.Store
 	// Logger gets a line for what goes wrong beside the calls. Nil discards.
 	Logger *slog.Logger
 }
@@ -28,7 +30,7 @@ type Options struct {
 // use.
 type Broker struct {
 	options Options
-	tools   compose.Service
+	secrets *secret.Store
 }
 
 // Open opens what the grants of a configuration need. The caller closes it, after all calls have ended.
@@ -36,15 +38,21 @@ func Open(_ *config.Config, o Options) (*Broker, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Broker{options: o, tools: compose.Service{Invoker: o.Invoker, Table: o.Table, Logger: o.Logger}}, nil
+	if o.Secrets == nil {
+		o.Secrets = secret.NewStore(nil)
+	}
+	return &Broker{options: o, secrets: o.Secrets}, nil
 }
 
 // Close closes everything.
 func (b *Broker) Close() error { return nil }
 
-// Grants returns those of a configuration, which must not change any more. Secrets are read anew. An error is one that a reload must
-// refuse: nothing has changed then. Nothing changes for calls that run.
+// Grants returns those of a configuration, which must not change any more. Secrets are read anew, and
+// the next use of one has what was read. An error is one that a reload must refuse: nothing has changed then. Nothing changes for calls that run.
 func (b *Broker) Grants(c *config.Config) (*Grants, error) {
+	if err := b.readSecrets(c); err != nil {
+		return nil, err
+	}
 	return &Grants{broker: b, config: c}, nil
 }
 

@@ -11,11 +11,33 @@ import (
 func secretsPart() part { return part{secret.Module, (*Grants).secrets} }
 
 // secrets grants to see secrets.
-func (*Grants) secrets(_ string, needs *wasmtools.Needs, matching []config.Grant) (value any, missing []string) {
+func (g *Grants) secrets(_ string, needs *wasmtools.Needs, matching []config.Grant) (value any, missing []string) {
+	var granted []string
 	for _, need := range needs.Secrets {
-		if !slices.ContainsFunc(matching, func(g config.Grant) bool { return slices.Contains(g.SecretsVisible, need) }) {
+		switch {
+		case !slices.ContainsFunc(matching, func(g config.Grant) bool { return slices.Contains(g.SecretsVisible, need) }):
 			missing = append(missing, "secret "+need)
+		case !g.broker.secrets.Has(need):
+			missing = append(missing, "secret "+need+", which no source in [secrets] has")
+		default:
+			granted = append(granted, need)
 		}
 	}
-	return nil, missing
+	if granted == nil {
+		return nil, missing
+	}
+	return secret.NewGrant(g.broker.secrets, granted...), missing
+}
+
+// readSecrets has the store have the secrets of a configuration.
+func (b *Broker) readSecrets(c *config.Config) error {
+	values, warnings, err := secret.Read(secret.Sources(c.Secrets))
+	for _, warning := range warnings {
+		b.options.Logger.Warn("secrets", "warning", warning)
+	}
+	if err != nil {
+		return err
+	}
+	b.secrets.Replace(values)
+	return nil
 }

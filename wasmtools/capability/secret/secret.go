@@ -1,7 +1,12 @@
-// Package secret lets tools read the secrets that they were granted to see.
+// Package secret keeps the secrets of a service, and lets tools read those that they were granted to see.
+//
+// A tool needs no grant to have a secret put into the headers of its requests, by package egress, and does not see it then. Whichever
+// way a tool uses a secret, it is taken out of what the tool says.
 package secret
 
 import (
+	"slices"
+
 	"github.com/toolsrv/toolsrv/runtime/hostabi"
 	"github.com/toolsrv/toolsrv/wasmtools/capability/internal/answer"
 )
@@ -17,4 +22,51 @@ func Set() *hostabi.Set {
 	}}
 }
 
-func read(c *hostabi.Call, stack []uint64) { answer.Fail(c, stack, answer.NotDeclared(c, "secrets")) }
+// A Grant is the value of the set's grant: the secrets that a tool may see.
+type Grant struct {
+	store *Store
+	names []string
+}
+
+var _ hostabi.Filter = (*Grant)(nil)
+
+// NewGrant returns a grant to see the secrets with those names.
+func NewGrant(s *Store, names ...string) *Grant { return &Grant{s, slices.Clone(names)} }
+
+// Equal reports whether the other grant is one to see the same secrets.
+func (g *Grant) Equal(other any) bool {
+	o, ok := other.(*Grant)
+	return ok && o.store == g.store && slices.Equal(o.names, g.names)
+}
+
+// Filter takes the secrets out of what the tool says.
+func (g *Grant) Filter(b []byte) []byte { return g.store.Redactor(g.names...).Bytes(b) }
+
+// read answers with the secret that it is given the name of.
+func read(c *hostabi.Call, stack []uint64) {
+	value, target, f := find(c, stack[0], stack[1])
+	use := hostabi.Use{Capability: "secret", Target: target} // how long the secret is is nobody's business
+	if f != nil {
+		use.Outcome = f.Code
+		c.Used(use)
+		answer.Fail(c, stack, f)
+		return
+	}
+	c.Used(use)
+	answer.Give(c, stack, []byte(value))
+}
+
+func find(c *hostabi.Call, ptr, length uint64) (value, name string, f *answer.Failure) {
+	g, ok := c.Grant().(*Grant)
+	if !ok {
+		return "", "", answer.NotDeclared(c, "secrets")
+	}
+	given := c.View(ptr, length)
+	if name = string(given[:min(len(given), maxName)]); len(given) > maxName || !slices.Contains(g.names, string(given)) {
+		return "", name, answer.Failf(answer.NotGranted, "The tool does not declare that it needs the secret %q: add it to the needs of its manifest, as in \"secrets\": [%[1]q].", name)
+	}
+	if value, err := g.store.Secret(name); err == nil {
+		return value, name, nil
+	}
+	return "", name, answer.Failf(answer.Unavailable, "The secret %q is gone: its source no longer has it.", name)
+}

@@ -185,8 +185,8 @@ func TestLinear(t *testing.T) {
 	t.Parallel()
 	secret := strings.Repeat("a", 60_000) + "b"
 	r := redact.New(secret)
-	text := bytes.Repeat([]byte(strings.Repeat("a", 59_000)+"c"), 100)
-	if got, want := string(r.Bytes(text)), strings.Repeat(redact.Mark+"c", 100); got != want {
+	text := bytes.Repeat([]byte(strings.Repeat("a", 59_000)+"c"), 10)
+	if got, want := string(r.Bytes(text)), strings.Repeat(redact.Mark+"c", 10); got != want {
 		t.Errorf("got %d bytes, want %d", len(got), len(want))
 	}
 }

@@ -1,0 +1,117 @@
+package sandbox_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/toolsrv/toolsrv/internal/testkit"
+	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
+	"github.com/toolsrv/toolsrv/runtime/abi1"
+	"github.com/toolsrv/toolsrv/runtime/hostabi"
+	"github.com/toolsrv/toolsrv/runtime/limits"
+	"github.com/toolsrv/toolsrv/runtime/sandbox"
+)
+
+// A censor is a grant that takes a word out.
+type censor string
+
+func (w censor) Filter(b []byte) []byte { return bytes.ReplaceAll(b, []byte(w), []byte("***")) }
+
+// speaker has a guest whose tools return what touch does: toolsrv_call is touch.
+var speaker = []byte("\x00asm\x01\x00\x00\x00" +
+	"\x01\x06\x01\x60\x01\x7f\x01\x7f" +
+	"\x02\x10\x01\x06toy_v1\x05touch\x00\x00" +
+	"\x03\x02\x01\x00" +
+	"\x05\x03\x01\x00\x01" +
+	"\x07\x19\x02\x06memory\x02\x00\x0ctoolsrv_call\x00\x01" +
+	"\x0a\x08\x01\x06\x00\x20\x00\x10\x00\x0b")
+
+// TestFilter has a guest say a word in every way that there is, with a grant that takes it out, and without.
+func TestFilter(t *testing.T) {
+	t.Parallel()
+	const word = "hunter2hunter2"
+	long := strings.Repeat("x", hostabi.MaxLine-10) + word
+	for _, c := range []struct {
+		name string
+		say  func(c *hostabi.Call) (code uint64)
+		want string // what is heard
+	}{
+		{"result", func(c *hostabi.Call) uint64 { c.SetOutput([]byte(`["` + word + `"]`)); return 0 }, `["***"]`},
+		{"result in parts", func(c *hostabi.Call) uint64 {
+			c.AppendOutput([]byte(`["hunter2`))
+			c.AppendOutput([]byte(`hunter2"]`))
+			return 0
+		}, `["***"]`},
+		{"result that is not JSON without it", func(c *hostabi.Call) uint64 {
+			c.SetOutput([]byte(`{"` + word + `":` + word + `}`))
+			return 0
+		}, "tool_bad_output: The tool's output is not valid JSON"},
+		{"failure", func(c *hostabi.Call) uint64 {
+			c.Fail([]byte(`{"message":"no ` + word + `","code":"` + word + `","data":["` + word + `"]}`))
+			return 1
+		}, `tool_error: no *** *** ["***"]`},
+		{"failure that is not JSON", func(c *hostabi.Call) uint64 { c.Fail([]byte(word)); return 1 }, "tool_bad_output: What the tool passed to fail is not valid JSON"},
+		{"end of a program", func(c *hostabi.Call) uint64 { c.Exit(1, word); return 0 }, "tool_trapped"},
+		{"line", func(c *hostabi.Call) uint64 {
+			c.Log(slog.LevelInfo, "log", []byte("it is "+word))
+			c.SetOutput([]byte("1"))
+			return 0
+		}, "it is ***"},
+		{"line that is cut", func(c *hostabi.Call) uint64 {
+			c.Log(slog.LevelInfo, "log", []byte(long))
+			c.SetOutput([]byte("1"))
+			return 0
+		}, "xxx***"},
+		{"progress", func(c *hostabi.Call) uint64 {
+			c.Progress(1, 2, []byte("it is "+word))
+			c.SetOutput([]byte("1"))
+			return 0
+		}, "1/2 it is ***"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			for _, grant := range []any{censor(word), "no filter"} {
+				var log testkit.Log
+				touch := func(call *hostabi.Call, stack []uint64) { stack[0] = c.say(call) }
+				e := sandboxtest.Engine(t, sandbox.Config{
+					Logger:  log.Logger(slog.LevelDebug),
+					Imports: append(abi1.Sets(), &hostabi.Set{Module: toyModule, Functions: []hostabi.Function{{Name: "touch", Params: "i", Results: "i", Do: touch}}}),
+				})
+				p, err := e.Load(speaker, withToy()...)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer p.Close()
+				var heard said
+				out, err := p.Tool("x", 0, limits.Limits{}, hostabi.Grant{Module: toyModule, Value: grant}).Call(t.Context(), sandbox.CallSpec{Listener: &heard})
+				all := fmt.Sprint(string(out), heard.String(), log.String())
+				var failed *sandbox.Error
+				if errors.As(err, &failed) {
+					all += fmt.Sprintf("%v: %s %s %s %v", failed.Outcome, failed.Message, failed.Code, failed.Data, failed.Err)
+				}
+				if _, filters := grant.(hostabi.Filter); !filters {
+					if strings.Contains(c.want, "***") && !strings.Contains(all, word[:5]) {
+						t.Errorf("without a filter, %q is not said in %.200s", word, all)
+					}
+					continue
+				}
+				if strings.Contains(all, word[:5]) || !strings.Contains(all, c.want) {
+					t.Errorf("got %.2000s, want %q in it and no %q", all, c.want, word)
+				}
+			}
+		})
+	}
+}
+
+// said keeps all that a call tells a listener.
+type said struct{ strings.Builder }
+
+func (s *said) Log(_ slog.Level, _, line string) { s.WriteString(line + "\n") }
+
+func (s *said) Progress(done, total float64, message string) {
+	fmt.Fprintf(s, "%v/%v %s\n", done, total, message)
+}

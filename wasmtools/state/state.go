@@ -48,7 +48,7 @@ var (
 	ErrQuota = errors.New("the quota is used up")
 	// ErrInvalid is returned for a key, a time to live or an expectation that no store takes.
 	ErrInvalid = errors.New("not valid")
-	// ErrTooLarge is returned for a key above MaxKey or a value above MaxValue.
+	// ErrTooLarge is returned for a key above MaxKey, or a value above MaxValue or what Get was told.
 	ErrTooLarge = errors.New("too large")
 	// ErrUnavailable is returned where the store can't be read or written: its disk is full or damaged, or it is closed. A write
 	// may have taken place all the same.
@@ -69,8 +69,9 @@ type Store interface {
 //
 // Its methods return the cause of ctx once that is done. A write that was under way may then have taken place.
 type Space interface {
-	// Get returns the entry of a key, and false where there is none.
-	Get(ctx context.Context, key string) (Entry, bool, error)
+	// Get returns the entry of a key, and false where there is none. A value above most bytes is an error about ErrTooLarge, so that
+	// a caller can make room for it first: no value is above MaxValue.
+	Get(ctx context.Context, key string, most int) (Entry, bool, error)
 	// Set makes or replaces the entry of a key, and returns its version, if the key is as expected: a version, [Any] or [Absent].
 	// It does not keep value.
 	Set(ctx context.Context, key string, value []byte, expect int64, o SetOptions) (version uint64, err error)
@@ -125,6 +126,14 @@ type Event struct {
 
 // SizeOf returns what an entry counts.
 func SizeOf(key string, value []byte) int64 { return int64(len(key)+len(value)) + Overhead }
+
+// CheckSize returns an error about ErrTooLarge where a value has more bytes than a caller of Get takes.
+func CheckSize(size, most int) error {
+	if size > most {
+		return fmt.Errorf("the value is %w: it has %d bytes, at most %d are taken", ErrTooLarge, size, most)
+	}
+	return nil
+}
 
 // CheckKey returns an error where no store takes a key.
 func CheckKey(key string) error {

@@ -76,7 +76,7 @@ func set(t *testing.T, s state.Space, key, value string) uint64 {
 // get returns the value of a key, or "-" where there is none.
 func get(t *testing.T, s state.Space, key string) string {
 	t.Helper()
-	e, ok, err := s.Get(t.Context(), key)
+	e, ok, err := s.Get(t.Context(), key, state.MaxValue)
 	if err != nil {
 		t.Fatalf("get %.60q: %v", key, err)
 	}
@@ -190,8 +190,13 @@ func testBounds(t *testing.T, store state.Store) {
 	if got := get(t, s, long); len(got) != state.MaxValue {
 		t.Errorf("the largest value has %d bytes", len(got))
 	}
+	for most, want := range map[int]error{state.MaxValue: nil, state.MaxValue - 1: state.ErrTooLarge, 0: state.ErrTooLarge} {
+		if e, ok, err := s.Get(ctx, long, most); !errors.Is(err, want) || ok != (want == nil) || len(e.Value) > most {
+			t.Errorf("at most %d bytes: got %d, %t, %v", most, len(e.Value), ok, err)
+		}
+	}
 	for _, key := range []string{"", long + "k"} {
-		_, _, failedGet := s.Get(ctx, key)
+		_, _, failedGet := s.Get(ctx, key, state.MaxValue)
 		_, failedDelete := s.Delete(ctx, key, state.Any)
 		if failedGet == nil || failedDelete == nil {
 			t.Errorf("a key of %d bytes is read and deleted with %v and %v", len(key), failedGet, failedDelete)
@@ -344,7 +349,7 @@ func testIncrement(t *testing.T, store state.Store) {
 	for range callers {
 		wg.Go(func() {
 			for done := 0; done < each; {
-				e, _, err := s.Get(t.Context(), "n")
+				e, _, err := s.Get(t.Context(), "n", state.MaxValue)
 				if err != nil {
 					t.Error(err)
 					return
@@ -374,7 +379,7 @@ func testClosed(t *testing.T, store state.Store) {
 	if err := store.Close(); err != nil {
 		t.Fatal(err)
 	}
-	_, _, failedGet := s.Get(ctx, "key")
+	_, _, failedGet := s.Get(ctx, "key", state.MaxValue)
 	_, failedSet := s.Set(ctx, "key", nil, state.Any, state.SetOptions{})
 	_, failedDelete := s.Delete(ctx, "key", state.Any)
 	_, _, failedList := s.List(ctx, "", "", 0)

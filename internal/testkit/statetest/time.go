@@ -36,7 +36,7 @@ func testExpiry(t *testing.T, s state.Space) {
 		wg.Go(func() { setFor(t, s, fmt.Sprint("many/", i), state.Any, time.Second) })
 	}
 	wg.Wait()
-	e, _, err := s.Get(t.Context(), "minute")
+	e, _, err := s.Get(t.Context(), "minute", state.MaxValue)
 	if left := time.Until(e.Expires); err != nil || left <= 0 || left > time.Minute {
 		t.Errorf("a minute is %v, %v", left, err)
 	}

@@ -2,28 +2,245 @@
 package kv
 
 import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"strings"
+	"time"
+	"unicode/utf8"
+
 	"github.com/toolsrv/toolsrv/runtime/hostabi"
 	"github.com/toolsrv/toolsrv/wasmtools/capability/internal/answer"
+	"github.com/toolsrv/toolsrv/wasmtools/state"
 )
 
 // Module is the name of the import module.
 const Module = "toolsrv_kv_v1"
 
+// What a function is charged beside what it copies, in nanoseconds: what it takes here and in the store, without what it waits.
+const (
+	getCost  = 3_000
+	setCost  = 10_000
+	listCost = 5_000
+	keyCost  = 100 // for each key that is listed
+)
+
+// free is the largest value in bytes for which the account is not asked first: it fits into what each call takes.
+const free = 16 << 10
+
 // Set returns the functions of Module.
 func Set() *hostabi.Set {
 	return &hostabi.Set{Module: Module, Functions: []hostabi.Function{
-		{Name: "get", Params: "ii", Results: "i", Do: get},
-		{Name: "set", Params: "iiiiII", Results: "i", Do: set},
-		{Name: "delete", Params: "iiI", Results: "i", Do: remove},
-		{Name: "list", Params: "iiiii", Results: "i", Do: list},
+		function("get", "ii", getCost, get),
+		function("set", "iiiiII", setCost, set),
+		function("delete", "iiI", setCost, remove),
+		function("list", "iiiii", listCost, list),
 		answer.Read(),
 	}}
 }
 
-func get(c *hostabi.Call, stack []uint64) { answer.Fail(c, stack, answer.NotDeclared(c, "kv")) }
+// A Space is what tools are granted: the keys of a namespace, with a quota. It is safe for concurrent use.
+type Space struct {
+	store     state.Store
+	namespace string
+	quota     state.Usage
+	space     state.Space
+}
 
-func set(c *hostabi.Call, stack []uint64) { answer.Fail(c, stack, answer.NotDeclared(c, "kv")) }
+// Open returns the space of a namespace in a store, with a quota for what tools write: 0 is no limit. Closing it is not needed.
+func Open(store state.Store, namespace string, quota state.Usage) *Space {
+	return &Space{store: store, namespace: namespace, quota: quota, space: store.Space("kv/" + namespace)}
+}
 
-func remove(c *hostabi.Call, stack []uint64) { answer.Fail(c, stack, answer.NotDeclared(c, "kv")) }
+// Equal reports whether other is a space with the same keys and quota.
+func (s *Space) Equal(other any) bool {
+	o, ok := other.(*Space)
+	return ok && o.store == s.store && o.namespace == s.namespace && o.quota == s.quota
+}
 
-func list(c *hostabi.Call, stack []uint64) { answer.Fail(c, stack, answer.NotDeclared(c, "kv")) }
+// A use is a call of one function.
+type use struct {
+	*hostabi.Call
+	space  *Space
+	key    string // or the prefix of keys
+	answer []byte
+	sent   int
+}
+
+// function returns a function whose first two parameters are a key. do uses the space, and returns what went wrong.
+func function(name, params string, cost int, do func(u *use, stack []uint64) error) hostabi.Function {
+	return hostabi.Function{Name: name, Params: params, Results: "i", Cost: cost, Do: func(c *hostabi.Call, stack []uint64) {
+		s, ok := c.Grant().(*Space)
+		if !ok {
+			answer.Fail(c, stack, answer.NotDeclared(c, "kv"))
+			return
+		}
+		began := time.Now()
+		u := &use{Call: c, space: s, sent: int(uint32(stack[1]))}
+		err := u.bound("key", stack[1])
+		if err == nil {
+			u.key = string(c.View(stack[0], stack[1]))
+			if err = do(u, stack); err == nil {
+				answer.Give(c, stack, u.answer)
+			}
+		}
+		used := hostabi.Use{Capability: "kv", Target: name + " " + u.key, Sent: int64(u.sent), Received: int64(len(u.answer)), Took: time.Since(began)}
+		if err != nil {
+			f := failure(err)
+			used.Outcome, used.Received = f.Code, 0
+			answer.Fail(c, stack, f)
+		}
+		c.Used(used)
+	}}
+}
+
+// bound returns an error where a key, or a part of one, is longer than any key.
+func (u *use) bound(what string, length uint64) error {
+	if n := uint32(length); n > state.MaxKey {
+		return answer.Failf(answer.TooLarge, "The %s has %d bytes, at most %d are allowed.", what, n, state.MaxKey)
+	}
+	return nil
+}
+
+// checkKey returns an error where the key is not one that every tool can read.
+func (u *use) checkKey() error {
+	switch {
+	case u.key == "":
+		return answer.Failf(answer.Invalid, "The key is empty.")
+	case !utf8.ValidString(u.key):
+		return answer.Failf(answer.Invalid, "The key is not valid UTF-8.")
+	}
+	return nil
+}
+
+// take charges for the bytes of a value and has the account hold them, if they are many, until the function that it returns is called.
+func (u *use) take(size int) (give func()) {
+	u.Charge(size)
+	if size <= free {
+		return func() {}
+	}
+	u.Hold(int64(size))
+	return func() { u.Hold(-int64(size)) }
+}
+
+func get(u *use, _ []uint64) error {
+	if err := u.checkKey(); err != nil {
+		return err
+	}
+	e, found, err := u.read(free)
+	if errors.Is(err, state.ErrTooLarge) {
+		give := u.take(2 * state.MaxValue) // the value, and the answer with it
+		defer give()
+		e, found, err = u.read(state.MaxValue)
+	}
+	if err != nil || !found {
+		u.answer = []byte{}
+		return err
+	}
+	u.answer = binary.LittleEndian.AppendUint64(make([]byte, 0, 16+len(e.Value)), e.Version)
+	var expires int64
+	if !e.Expires.IsZero() {
+		expires = e.Expires.UnixMilli()
+	}
+	u.answer = append(binary.LittleEndian.AppendUint64(u.answer, uint64(expires)), e.Value...)
+	return nil
+}
+
+func (u *use) read(most int) (e state.Entry, found bool, err error) {
+	u.Wait(func(ctx context.Context) { e, found, err = u.space.space.Get(ctx, u.key, most) })
+	return e, found, err
+}
+
+func set(u *use, stack []uint64) error {
+	if err := u.checkKey(); err != nil {
+		return err
+	}
+	size := int(uint32(stack[3]))
+	if u.sent += size; size > state.MaxValue {
+		return answer.Failf(answer.TooLarge, "The value has %d bytes, at most %d are allowed.", size, state.MaxValue)
+	}
+	ttl, expect := int64(stack[4]), int64(stack[5])
+	if ttl < 0 || ttl > state.MaxTTL.Milliseconds() {
+		return answer.Failf(answer.Invalid, "The time to live is %d ms: allowed are 0, for ever, and 1 to %d.", ttl, state.MaxTTL.Milliseconds())
+	}
+	value := u.View(stack[2], stack[3]) // the store copies it
+	give := u.take(size)
+	defer give()
+	var version uint64
+	var err error
+	u.Wait(func(ctx context.Context) {
+		version, err = u.space.space.Set(ctx, u.key, value, expect, state.SetOptions{TTL: time.Duration(ttl) * time.Millisecond, Quota: u.space.quota})
+	})
+	u.answer = binary.LittleEndian.AppendUint64(nil, version)
+	return err
+}
+
+func remove(u *use, stack []uint64) error {
+	if err := u.checkKey(); err != nil {
+		return err
+	}
+	expect := int64(stack[2])
+	var deleted bool
+	var err error
+	u.Wait(func(ctx context.Context) { deleted, err = u.space.space.Delete(ctx, u.key, expect) })
+	u.answer = []byte{0}
+	if deleted {
+		u.answer[0] = 1
+	}
+	return err
+}
+
+func list(u *use, stack []uint64) error {
+	if err := u.bound("key to begin after", stack[3]); err != nil {
+		return err
+	}
+	after, limit := string(u.View(stack[2], stack[3])), int(int32(uint32(stack[4])))
+	if limit < 0 {
+		return answer.Failf(answer.Invalid, "The limit is %d: allowed are 0, for %d, and more.", limit, state.MaxPage)
+	}
+	if limit == 0 || limit > state.MaxPage {
+		limit = state.MaxPage
+	}
+	if limit > free/2/state.MaxKey {
+		size := int64(limit * 2 * state.MaxKey) // the keys, and the answer with them
+		u.Hold(size)
+		defer u.Hold(-size)
+	}
+	var keys []string
+	var more bool
+	var err error
+	u.Wait(func(ctx context.Context) { keys, more, err = u.space.space.List(ctx, u.key, after, limit) })
+	size := 1
+	for _, key := range keys {
+		size += 4 + len(key)
+	}
+	u.answer = make([]byte, 1, size)
+	if more {
+		u.answer[0] = 1
+	}
+	for _, key := range keys {
+		u.answer = append(binary.LittleEndian.AppendUint32(u.answer, uint32(len(key))), key...)
+	}
+	u.Charge(keyCost * len(keys))
+	return err
+}
+
+// failure returns what a guest is told of an error. What is wrong with the store's file is not for guests: the store logs it.
+func failure(err error) *answer.Failure {
+	if f, ok := errors.AsType[*answer.Failure](err); ok {
+		return f
+	}
+	message := err.Error()
+	message = strings.ToUpper(message[:1]) + message[1:]
+	switch {
+	case errors.Is(err, state.ErrConflict):
+		return answer.Failf("conflict", "%s.", message)
+	case errors.Is(err, state.ErrQuota):
+		return answer.Failf("quota", "%s: delete keys, or have the operator raise kv or kv_entries in the grant.", message)
+	case errors.Is(err, state.ErrTooLarge):
+		return answer.Failf(answer.TooLarge, "%s.", message)
+	case errors.Is(err, state.ErrInvalid):
+		return answer.Failf(answer.Invalid, "%s.", message)
+	}
+	return answer.Failf(answer.Unavailable, "What tools keep can't be used now: the server's log says why.")
+}

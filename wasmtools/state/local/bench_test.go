@@ -66,7 +66,7 @@ func BenchmarkGet(b *testing.B) {
 		}
 	}
 	for i := 0; b.Loop(); i++ {
-		if _, ok, err := s.Get(b.Context(), fmt.Sprint(i%1000)); !ok || err != nil {
+		if _, ok, err := s.Get(b.Context(), fmt.Sprint(i%1000), state.MaxValue); !ok || err != nil {
 			b.Fatal(ok, err)
 		}
 	}

@@ -29,7 +29,7 @@ func TestReopen(t *testing.T) {
 		store := open(t, dir)
 		s := store.Space("a")
 		if round > 0 {
-			e, ok, err := s.Get(t.Context(), "kept")
+			e, ok, err := s.Get(t.Context(), "kept", state.MaxValue)
 			if err != nil || !ok || e.Version != last || string(e.Value) != fmt.Sprint(round-1) {
 				t.Fatalf("round %d: got %+v, %t, %v", round, e, ok, err)
 			}
@@ -194,7 +194,7 @@ func TestDamaged(t *testing.T) {
 			continue
 		}
 		for key, value := range want {
-			if e, ok, err := store.Space(key[:1]).Get(t.Context(), key); !ok || err != nil || string(e.Value) != value {
+			if e, ok, err := store.Space(key[:1]).Get(t.Context(), key, state.MaxValue); !ok || err != nil || string(e.Value) != value {
 				t.Errorf("%s: %s has become %.20q, %t, %v", name, key, e.Value, ok, err)
 				break
 			}
@@ -240,7 +240,7 @@ func TestTwin(t *testing.T) {
 				got, err = s.Set(t.Context(), key, value, expect, state.SetOptions{Quota: quota})
 			}
 			u, failed := s.Usage(t.Context())
-			e, ok, failedGet := s.Get(t.Context(), key)
+			e, ok, failedGet := s.Get(t.Context(), key, state.MaxValue)
 			return fmt.Sprint(got, err, u, failed, len(e.Value), e.Version, ok, failedGet)
 		}
 		if got, want := step(store.Space(name)), step(twin.Space(name)); got != want {

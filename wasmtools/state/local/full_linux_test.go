@@ -104,7 +104,7 @@ func fill(dir string, more func() error) error {
 	}
 	check := func() error {
 		for i := range kept {
-			if e, ok, err := s.Get(ctx, fmt.Sprint(i)); !ok || err != nil || !bytes.Equal(e.Value, value(i)) {
+			if e, ok, err := s.Get(ctx, fmt.Sprint(i), state.MaxValue); !ok || err != nil || !bytes.Equal(e.Value, value(i)) {
 				return fmt.Errorf("%d has %.20q, %t, %w", i, e.Value, ok, err)
 			}
 		}

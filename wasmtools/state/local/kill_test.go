@@ -78,7 +78,7 @@ func writeForEver(dir string) {
 	for key := range killKeys {
 		wg.Go(func() {
 			n := 0
-			if e, ok, err := s.Get(ctx, "n/"+killKey(key)); err != nil {
+			if e, ok, err := s.Get(ctx, "n/"+killKey(key), state.MaxValue); err != nil {
 				fmt.Println("failed:", err)
 			} else if ok {
 				fmt.Sscan(string(e.Value), &n)
@@ -166,7 +166,7 @@ func checkKilled(t *testing.T, dir string, acknowledged []int, last uint64) uint
 	defer store.Close()
 	s := store.Space("a")
 	for key, n := range acknowledged {
-		e, ok, err := s.Get(t.Context(), killKey(key))
+		e, ok, err := s.Get(t.Context(), killKey(key), state.MaxValue)
 		if err != nil {
 			t.Error(err)
 		}

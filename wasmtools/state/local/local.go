@@ -113,10 +113,11 @@ func (s *space) Delete(ctx context.Context, key string, expect int64) (bool, err
 }
 
 // Get implements state.Space.
-func (s *space) Get(_ context.Context, key string) (e state.Entry, ok bool, err error) {
+func (s *space) Get(_ context.Context, key string, most int) (e state.Entry, ok bool, err error) {
 	if err := state.CheckKey(key); err != nil {
 		return e, false, err
 	}
+	var tooLarge error
 	err = s.read(func(b buckets) error {
 		record := b.values.Get([]byte(key))
 		if record == nil || len(record) >= recordLen && expired(expiryOf(record), time.Now().UnixMilli()) {
@@ -125,10 +126,13 @@ func (s *space) Get(_ context.Context, key string) (e state.Entry, ok bool, err 
 		if err := check(record, key); err != nil {
 			return err
 		}
+		if tooLarge = state.CheckSize(len(record)-recordLen, most); tooLarge != nil {
+			return nil
+		}
 		e, ok = entryOf(key, record), true
 		return nil
 	})
-	return e, ok, err
+	return e, ok, errors.Join(err, tooLarge)
 }
 
 // List implements state.Space.

@@ -87,12 +87,16 @@ func (c *content) usage() (u state.Usage) {
 }
 
 // Get implements state.Space.
-func (s *space) Get(ctx context.Context, key string) (e state.Entry, ok bool, err error) {
+func (s *space) Get(ctx context.Context, key string, most int) (e state.Entry, ok bool, err error) {
 	if err := state.CheckKey(key); err != nil {
 		return e, false, err
 	}
 	err = s.with(ctx, func(c *content) error {
-		e, ok = c.entries[key]
+		stored := c.entries[key]
+		if err := state.CheckSize(len(stored.Value), most); err != nil {
+			return err
+		}
+		e, ok = stored, stored.Version != 0
 		e.Value = slices.Clone(e.Value)
 		return nil
 	})

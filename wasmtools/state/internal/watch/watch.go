@@ -102,7 +102,7 @@ func (h *Hub) Watch(ctx context.Context, space state.Space, name, prefix string)
 
 // read returns the event of a key as it is now.
 func read(ctx context.Context, space state.Space, key string) (state.Event, error) {
-	entry, ok, err := space.Get(ctx, key)
+	entry, ok, err := space.Get(ctx, key, state.MaxValue)
 	if err != nil {
 		return state.Event{}, err
 	}

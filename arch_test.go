@@ -141,11 +141,11 @@ var edges = map[string][]string{
 	// A set of functions each, with its policy; they know no sandbox and no configuration.
 	"wasmtools/capability/compose":  {"runtime/hostabi", "wasmtools/capability/internal/answer"},
 	"wasmtools/capability/egress":   {"runtime/hostabi", "wasmtools/capability/internal/answer"},
-	"wasmtools/capability/kv":       {"runtime/hostabi", "wasmtools/capability/internal/answer"},
+	"wasmtools/capability/kv":       {"runtime/hostabi", "wasmtools/capability/internal/answer", "wasmtools/state"},
 	"wasmtools/capability/secret":   {"runtime/hostabi", "wasmtools", "wasmtools/capability/internal/answer", "wasmtools/capability/internal/redact"},
 	"wasmtools/capability/settings": {"runtime/hostabi", "wasmtools/capability/internal/answer"},
 	// Grants become what the sets are given.
-	"wasmtools/capability": {"internal/pattern", "runtime/hostabi", "runtime/wasi", "wasmtools", "wasmtools/capability/compose", "wasmtools/capability/egress", "wasmtools/capability/files", "wasmtools/capability/kv", "wasmtools/capability/secret", "wasmtools/capability/settings", "wasmtools/config", "wasmtools/invoke"},
+	"wasmtools/capability": {"internal/pattern", "runtime/hostabi", "runtime/wasi", "wasmtools", "wasmtools/capability/compose", "wasmtools/capability/egress", "wasmtools/capability/files", "wasmtools/capability/kv", "wasmtools/capability/secret", "wasmtools/capability/settings", "wasmtools/config", "wasmtools/invoke", "wasmtools/state", "wasmtools/state/local", "wasmtools/state/memory"},
 	// Directories of the system, as WASI shows them to guests.
 	"wasmtools/capability/files": {"runtime/wasi"},
 	// Orders jobs by what they take; knows not what they do.

@@ -11,6 +11,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/capability/secret"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
 	"github.com/toolsrv/toolsrv/wasmtools/invoke"
+	"github.com/toolsrv/toolsrv/wasmtools/state"
 )
 
 // Options say what a Broker has at hand. The zero value is usable: its tools can call no others.
@@ -31,35 +32,45 @@ type Options struct {
 type Broker struct {
 	options Options
 	secrets *secret.Store
+	vault   vault
 }
 
 // Open opens what the grants of a configuration need. The caller closes it, after all calls have ended.
-func Open(_ *config.Config, o Options) (*Broker, error) {
+func Open(c *config.Config, o Options) (*Broker, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	if o.Secrets == nil {
 		o.Secrets = secret.NewStore(nil)
 	}
-	return &Broker{options: o, secrets: o.Secrets}, nil
+	b := &Broker{options: o, secrets: o.Secrets}
+	if _, err := b.vault.open(c, o); err != nil {
+		return nil, err
+	}
+	return b, nil
 }
 
 // Close closes everything.
-func (b *Broker) Close() error { return nil }
+func (b *Broker) Close() error { return b.vault.close() }
 
 // Grants returns those of a configuration, which must not change any more. Secrets are read anew, and
 // the next use of one has what was read. An error is one that a reload must refuse: nothing has changed then. Nothing changes for calls that run.
 func (b *Broker) Grants(c *config.Config) (*Grants, error) {
+	store, err := b.vault.open(c, b.options)
+	if err != nil {
+		return nil, err
+	}
 	if err := b.readSecrets(c); err != nil {
 		return nil, err
 	}
-	return &Grants{broker: b, config: c}, nil
+	return &Grants{broker: b, config: c, store: store}, nil
 }
 
 // Grants are those of one configuration. They are safe for concurrent use.
 type Grants struct {
 	broker *Broker
 	config *config.Config
+	store  state.Store // nil: there is no KV
 }
 
 // A part finds out what a tool was granted of one capability. matching are the grants for the tool, in the order of the configuration; a part is

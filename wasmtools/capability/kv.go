@@ -1,26 +1,78 @@
 package capability
 
 import (
+	"log/slog"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/capability/kv"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
+	"github.com/toolsrv/toolsrv/wasmtools/state"
+	"github.com/toolsrv/toolsrv/wasmtools/state/local"
+	"github.com/toolsrv/toolsrv/wasmtools/state/memory"
 )
+
+// A vault has the store of a process, which is opened for the first grant that needs it: who grants no KV gets no directory.
+type vault struct {
+	mu    sync.Mutex
+	store state.Store // nil: not opened yet
+}
+
+// open returns the store, or nil. It is opened if a configuration grants KV, and has a place for it. One that is open stays what
+// it is.
+func (v *vault) open(c *config.Config, o Options) (state.Store, error) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.store != nil || !slices.ContainsFunc(c.Grants, func(g config.Grant) bool { return g.KV > 0 }) {
+		return v.store, nil
+	}
+	switch directory := c.State.Directory; {
+	case directory != "":
+		store, err := local.Open(directory, local.Options{Log: o.Logger})
+		if err != nil {
+			return nil, err
+		}
+		v.store = store
+		o.Logger.Info("state is open", slog.String("directory", directory))
+	case o.Volatile:
+		v.store = memory.New()
+	}
+	return v.store, nil
+}
+
+func (v *vault) close() error {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.store == nil {
+		return nil
+	}
+	return v.store.Close()
+}
 
 func kvPart() part { return part{kv.Module, (*Grants).kv} }
 
-// kv grants a space for values. The last quota counts.
-func (*Grants) kv(_ string, needs *wasmtools.Needs, matching []config.Grant) (value any, missing []string) {
+// kv grants the space of a tool's namespace. The last quota counts.
+func (g *Grants) kv(tool string, needs *wasmtools.Needs, matching []config.Grant) (value any, missing []string) {
 	if !needs.KV {
 		return nil, nil
 	}
-	quota := int64(0)
-	for _, g := range matching {
-		if g.KV > 0 {
-			quota = g.KV
+	var quota state.Usage
+	for _, one := range matching {
+		if one.KV > 0 {
+			quota = state.Usage{Bytes: one.KV, Entries: config.DefaultKVEntries}
+			if one.KVEntries > 0 {
+				quota.Entries = int64(one.KVEntries)
+			}
 		}
 	}
-	if quota == 0 {
+	if quota.Bytes == 0 {
 		return nil, []string{"kv"}
 	}
-	return nil, nil
+	if g.store == nil {
+		return nil, []string{"kv (it is granted, but [state] names no directory)"}
+	}
+	return kv.Open(g.store, strings.Trim(path.Dir(tool), "/."), quota), nil
 }

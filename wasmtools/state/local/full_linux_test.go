@@ -122,8 +122,8 @@ func fill(dir string, more func() error) error {
 	if err := store.Close(); err != nil {
 		return err
 	}
-	if n := strings.Count(log.String(), "state can't be written"); n != 1 {
-		return fmt.Errorf("logged %d times that it can't be written", n)
+	if !strings.Contains(log.String(), "state can't be written") {
+		return fmt.Errorf("logged %q", log.String())
 	}
 	if store, err = local.Open(dir, local.Options{}); err != nil {
 		return err

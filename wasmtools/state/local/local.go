@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"go.etcd.io/bbolt"
+	berrors "go.etcd.io/bbolt/errors"
 
 	"github.com/toolsrv/toolsrv/wasmtools/state"
 	"github.com/toolsrv/toolsrv/wasmtools/state/internal/watch"
@@ -35,22 +36,22 @@ var (
 
 // A Store is a state in a directory. It is safe for concurrent use.
 type Store struct {
-	db     *bbolt.DB
-	log    *slog.Logger
-	hub    watch.Hub
-	queue  queue
-	close  sync.Once
-	closed error
-	ended  chan struct{} // closed when the writer has ended
+	db               *bbolt.DB
+	log              *slog.Logger
+	hub              watch.Hub
+	queue            queue
+	close            sync.Once
+	closed           error
+	reading, writing health
+	ended            chan struct{} // closed when the writer has ended
 
 	// Of the writer.
-	due    map[string]int64 // for each space where something expires, a time before which nothing does
-	failed time.Time        // when it was logged that writing fails; zero: it works
+	due map[string]int64 // for each space where something expires, a time before which nothing does
 }
 
 // Options are options of Open. The zero value is ready for use.
 type Options struct {
-	// Log is told when writing begins to fail, and when it works again. Nil: nobody is told.
+	// Log is told when reading or writing begins to fail, and when writing works again. Nil: nobody is told.
 	Log *slog.Logger
 }
 
@@ -182,7 +183,12 @@ type buckets struct {
 // read calls f with the buckets of the space as they are now, if it has any. What f has seen is the file itself, and is gone
 // when f has returned.
 func (s *space) read(f func(buckets) error) (err error) {
-	defer unavailable(&err)
+	defer func() {
+		if err != nil && !errors.Is(err, berrors.ErrDatabaseNotOpen) {
+			s.store.reading.report(s.store.log, "read", err)
+		}
+		unavailable(&err)
+	}()
 	defer caught(&err, debug.SetPanicOnFault(true))
 	tx, err := s.store.db.Begin(false)
 	if err != nil {

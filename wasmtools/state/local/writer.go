@@ -4,6 +4,7 @@ import (
 	"errors"
 	"log/slog"
 	"runtime/debug"
+	"sync"
 	"time"
 
 	"go.etcd.io/bbolt"
@@ -75,7 +76,7 @@ func (s *Store) commit(writes []*write, budget int) {
 	if errors.Is(err, errUnchanged) {
 		err = nil
 	} else {
-		s.report(err)
+		s.writing.report(s.log, "written", err)
 	}
 	for i, w := range writes {
 		if err != nil {
@@ -107,17 +108,26 @@ func (s *Store) update(f func(*bbolt.Tx) error) (err error) {
 	return s.db.Update(f)
 }
 
-// reportPause is how long after it was logged that writing fails it can be logged that it works.
+// health is what was logged of how reading or writing goes.
+type health struct {
+	mu     sync.Mutex
+	failed time.Time // when it was logged that it fails; zero: it works
+}
+
+// reportPause is how long after a failure was logged that the next may be, or that it works again.
 const reportPause = 10 * time.Second
 
-// report logs where writing begins to fail, and where it works again.
-func (s *Store) report(err error) {
+// report logs where something fails, and where it works again.
+func (h *health) report(log *slog.Logger, what string, err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	switch {
-	case err != nil && s.failed.IsZero():
-		s.failed = time.Now()
-		s.log.Error("state can't be written, so tools can't keep anything: look at the disk", slog.Any("error", err))
-	case err == nil && !s.failed.IsZero() && time.Since(s.failed) > reportPause:
-		s.failed = time.Time{}
-		s.log.Info("state can be written again")
+	case err == nil && h.failed.IsZero() || time.Since(h.failed) <= reportPause:
+	case err == nil:
+		h.failed = time.Time{}
+		log.Info("state can be " + what + " again")
+	default:
+		h.failed = time.Now()
+		log.Error("state can't be "+what+", so tools get errors: look at the disk", slog.Any("error", err))
 	}
 }

@@ -25,8 +25,8 @@ func (m memory) Read(offset, length uint32) ([]byte, bool) {
 
 // A host notes uses.
 type host struct {
-	hostabi.Outer
-	used []hostabi.Use
+	hostabi.Host // nil: what is not used here
+	used         []hostabi.Use
 }
 
 func (*host) Look()                                  {}

@@ -62,6 +62,7 @@ func (g *guest) Log(slog.Level, string, []byte) bool  { return true }
 func (g *guest) Progress(_, _ float64, _ []byte) bool { return false }
 func (g *guest) Used(u hostabi.Use)                   { g.used = append(g.used, u) }
 func (g *guest) Hold(n int64)                         { g.held += n; g.most = max(g.most, g.held) }
+func (*guest) Descriptor(int64) bool                  { return true }
 
 // do calls a function. Strings are put into the memory, each with its length; numbers are passed as they are.
 func (g *guest) do(name string, arguments ...any) (answer []byte, code string) {

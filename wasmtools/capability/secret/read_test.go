@@ -38,6 +38,7 @@ func (*host) Log(slog.Level, string, []byte) bool    { return true }
 func (*host) Progress(float64, float64, []byte) bool { return false }
 func (h *host) Used(u hostabi.Use)                   { h.used = append(h.used, u) }
 func (*host) Hold(int64)                             {}
+func (*host) Descriptor(int64) bool                  { return true }
 
 // ask has a guest with a grant read the secret with that name, and returns what it is answered.
 func ask(grant any, name string, serving bool) (answer string, failed bool, used []hostabi.Use) {

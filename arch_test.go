@@ -68,7 +68,7 @@ var edges = map[string][]string{
 	// The words of errors, for all that can say one.
 	"wasmtools/failure": {},
 	// The domain: programs that embed us depend on this, and on schemas for tools of Go functions.
-	"wasmtools": {"internal/jsontree", "internal/pattern", "internal/progress", "internal/text", "internal/typed", "wasmtools/failure", "wasmtools/schema"},
+	"wasmtools": {"internal/jsontree", "internal/pattern", "internal/progress", "internal/reach", "internal/text", "internal/typed", "wasmtools/failure", "wasmtools/schema"},
 	// Knows no tools: what is valid, and what is wrong where it is not.
 	"wasmtools/schema": {"internal/text", "wasmtools/failure", "internal/jsontree"},
 	// Takes secrets out of bytes; knows not whose they are.
@@ -76,7 +76,7 @@ var edges = map[string][]string{
 	// Refuses with the domain's error.
 	"wasmtools/auth": {"wasmtools"},
 	// A file format: knows nothing of those who are configured, but the table of limits.
-	"wasmtools/config": {"runtime/limits", "internal/origin", "internal/pattern", "internal/text"},
+	"wasmtools/config": {"runtime/limits", "internal/origin", "internal/pattern", "internal/reach", "internal/text"},
 	// One file becomes tools, the same way for serving and for the author's commands.
 	"wasmtools/toolfile": {"wasmtools/capability/compose", "wasmtools/capability/egress", "wasmtools/capability/kv", "wasmtools/capability/secret", "wasmtools/capability/settings", "runtime/abi1", "runtime/hostabi", "runtime/limits", "internal/text", "wasmtools", "wasmtools/invoke", "wasmtools/schema", "internal/jsontree", "runtime/sandbox", "runtime/instrument", "runtime/wasmbin"},
 	// Keys with values: knows nobody who keeps them.
@@ -140,12 +140,12 @@ var edges = map[string][]string{
 	"wasmtools/capability/internal/answer": {"runtime/hostabi"},
 	// A set of functions each, with its policy; they know no sandbox and no configuration.
 	"wasmtools/capability/compose":  {"runtime/hostabi", "wasmtools/capability/internal/answer"},
-	"wasmtools/capability/egress":   {"runtime/hostabi", "wasmtools/capability/internal/answer"},
+	"wasmtools/capability/egress":   {"internal/jsontree", "internal/reach", "internal/text", "runtime/hostabi", "wasmtools/capability/internal/answer", "wasmtools/capability/internal/redact"},
 	"wasmtools/capability/kv":       {"runtime/hostabi", "wasmtools/capability/internal/answer", "wasmtools/state"},
 	"wasmtools/capability/secret":   {"runtime/hostabi", "wasmtools", "wasmtools/capability/internal/answer", "wasmtools/capability/internal/redact"},
 	"wasmtools/capability/settings": {"runtime/hostabi", "wasmtools/capability/internal/answer"},
 	// Grants become what the sets are given.
-	"wasmtools/capability": {"internal/pattern", "runtime/hostabi", "runtime/wasi", "wasmtools", "wasmtools/capability/compose", "wasmtools/capability/egress", "wasmtools/capability/files", "wasmtools/capability/kv", "wasmtools/capability/secret", "wasmtools/capability/settings", "wasmtools/config", "wasmtools/invoke", "wasmtools/state", "wasmtools/state/local", "wasmtools/state/memory"},
+	"wasmtools/capability": {"internal/pattern", "internal/reach", "runtime/hostabi", "runtime/wasi", "wasmtools", "wasmtools/capability/compose", "wasmtools/capability/egress", "wasmtools/capability/files", "wasmtools/capability/kv", "wasmtools/capability/secret", "wasmtools/capability/settings", "wasmtools/config", "wasmtools/invoke", "wasmtools/state", "wasmtools/state/local", "wasmtools/state/memory"},
 	// Directories of the system, as WASI shows them to guests.
 	"wasmtools/capability/files": {"runtime/wasi"},
 	// Orders jobs by what they take; knows not what they do.

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/toolsrv/toolsrv/internal/jsontree"
+	"github.com/toolsrv/toolsrv/internal/reach"
 	"github.com/toolsrv/toolsrv/internal/text"
 )
 
@@ -28,10 +29,7 @@ type Needs struct {
 }
 
 // What needs may hold.
-const (
-	maxNeeds   = 100  // entries of each list
-	maxNeedURL = 2000 // bytes
-)
+const maxNeeds = 100 // entries of each list
 
 // needMembers are the members of needs, in the order in which they are best written.
 var needMembers = []string{"http", "kv", "secrets", "config", "tools", "files"}
@@ -145,17 +143,10 @@ func (p part) words(name string, check func(string) error) ([]string, error) {
 	return words, nil
 }
 
-// checkNeedURL reports what is wrong with the form of an entry of HTTP. What it means is for those who grant it to say.
+// checkNeedURL reports what is wrong with an entry of HTTP.
 func checkNeedURL(s string) error {
-	host, ok := strings.CutPrefix(s, "https://")
-	if !ok {
-		host, ok = strings.CutPrefix(s, "http://")
-	}
-	odd := strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r > '~' || strings.ContainsRune(`?#@\{}<>"^|`+"`", r) })
-	if !ok || odd || host == "" || host[0] == '/' || len(s) > maxNeedURL {
-		return fmt.Errorf("%q is not the address of a service: use one such as \"https://api.example.com\" or \"https://*.example.com/v2/\"", text.Short(s))
-	}
-	return nil
+	_, err := reach.ParsePattern(s)
+	return err
 }
 
 // CheckSecretName reports what is wrong with the name of a secret, or nil: it is 1 to 64 of the characters A-Z a-z 0-9 . _ and -, and

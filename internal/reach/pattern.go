@@ -25,7 +25,7 @@ type Pattern struct {
 func ParsePattern(s string) (Pattern, error) {
 	p, err := parsePattern(s)
 	if err != nil {
-		return Pattern{}, fmt.Errorf("%.200q: %s", s, strings.Replace(err.Error(), "the URL", "it", 1))
+		return Pattern{}, fmt.Errorf("%.200q is not the address of a service: %s", s, strings.Replace(err.Error(), "the URL", "it", 1))
 	}
 	return p, nil
 }

@@ -56,6 +56,9 @@ func (b *Broker) Close() error { return b.vault.close() }
 // Grants returns those of a configuration, which must not change any more. Secrets are read anew, and
 // the next use of one has what was read. An error is one that a reload must refuse: nothing has changed then. Nothing changes for calls that run.
 func (b *Broker) Grants(c *config.Config) (*Grants, error) {
+	if err := checkHTTP(c); err != nil {
+		return nil, err
+	}
 	store, err := b.vault.open(c, b.options)
 	if err != nil {
 		return nil, err

@@ -10,8 +10,10 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/toolsrv/toolsrv/internal/pattern"
+	"github.com/toolsrv/toolsrv/internal/reach"
 	"github.com/toolsrv/toolsrv/internal/text"
 	"github.com/toolsrv/toolsrv/runtime/limits"
 )
@@ -31,6 +33,11 @@ type Grant struct {
 	Headers map[string]map[string]string
 	// CA is a file with certificates, PEM, that HTTP trusts beside those of the system, or empty.
 	CA string
+	// HTTPRequests is how many requests a call may send, HTTPRequestBytes and HTTPResponseBytes bound the body of one and of its answer, and
+	// HTTPTimeout is how long one may take; 0: the defaults of package egress.
+	HTTPRequests                        int
+	HTTPRequestBytes, HTTPResponseBytes int64
+	HTTPTimeout                         time.Duration
 	// KV is how many bytes of keys and values may be kept; 0: none. KVEntries is how many keys; 0: DefaultKVEntries.
 	KV        int64
 	KVEntries int
@@ -65,6 +72,8 @@ type State struct {
 const (
 	maxGrants    = 1000
 	maxRedirects = 10
+	maxRequests  = 10_000
+	maxBody      = 1 << 30 // bytes
 	minKV        = 4 << 10 // bytes
 	maxKV        = 1 << 40
 	maxKVEntries = 100_000_000
@@ -87,10 +96,14 @@ func grantTable(g *Grant, directory string) table {
 				return entries(to, `a table such as {Authorization = "Bearer ${secret:key}"}`, headerName,
 					func(to *string) reader { return word(to, "a string", headerValue) })
 			}),
-		"ca":         word(&g.CA, "a path", path(directory, true)),
-		"kv":         zeroOr(&g.KV, quantity(limits.Bytes, minKV, maxKV, func(n int64) { g.KV = n })),
-		"kv_entries": quantity(limits.Count, 1, maxKVEntries, func(n int64) { g.KVEntries = int(n) }),
-		"config":     settings(&g.Config),
+		"ca":                  word(&g.CA, "a path", path(directory, true)),
+		"http_requests":       quantity(limits.Count, 1, maxRequests, func(n int64) { g.HTTPRequests = int(n) }),
+		"http_request_bytes":  quantity(limits.Bytes, 1, maxBody, func(n int64) { g.HTTPRequestBytes = n }),
+		"http_response_bytes": quantity(limits.Bytes, 1, maxBody, func(n int64) { g.HTTPResponseBytes = n }),
+		"http_timeout":        quantity(limits.Time, int64(time.Millisecond), int64(time.Hour), func(n int64) { g.HTTPTimeout = time.Duration(n) }),
+		"kv":                  zeroOr(&g.KV, quantity(limits.Bytes, minKV, maxKV, func(n int64) { g.KV = n })),
+		"kv_entries":          quantity(limits.Count, 1, maxKVEntries, func(n int64) { g.KVEntries = int(n) }),
+		"config":              settings(&g.Config),
 		"files": entries(&g.Files, `a table such as {geo = "/srv/geo"}`, plainName,
 			func(to *string) reader { return word(to, "a path", path(directory, true)) }),
 		"tools":           words(&g.Tools, aPattern),
@@ -235,6 +248,12 @@ func prefix(to *[]netip.Prefix) reader {
 			if p != p.Masked() {
 				return "", fmt.Errorf("%q has bits beyond its prefix: write %q", text.Short(s), p.Masked())
 			}
+			if p.Bits() == 0 {
+				return "", fmt.Errorf("%q has all addresses: name the ranges", text.Short(s))
+			}
+			if p.Addr().Is4In6() {
+				return "", fmt.Errorf("%q is a range of IPv4 in the form of IPv6: write it as one of IPv4", text.Short(s))
+			}
 			*to = append(*to, p)
 			return s, nil
 		})(value)
@@ -293,14 +312,10 @@ func isJSON(value any) error {
 // aPattern checks a pattern of tools.
 func aPattern(s string) (string, error) { return s, pattern.Check(s) }
 
-// service checks the form of an origin, with or without the prefix of a path.
+// service checks an origin, with or without the prefix of a path.
 func service(s string) (string, error) {
-	_, rest, ok := strings.Cut(s, "://")
-	odd := strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r > '~' || strings.ContainsRune(`?#@\{}<>"^|`+"`", r) })
-	if !ok || odd || !strings.HasPrefix(s, "http") || rest == "" || rest[0] == '/' || len(s) > maxURL {
-		return "", fmt.Errorf("%q is not the address of a service: use one such as %q or %q", text.Short(s), "https://api.example.com", "https://*.example.com/v2/")
-	}
-	return s, nil
+	_, err := reach.ParsePattern(s)
+	return s, err
 }
 
 // headerName checks the name of a header.

@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/toolsrv/toolsrv/wasmtools/config"
 )
@@ -21,6 +22,10 @@ http = ["https://api.example.com", "https://*.example.com/v2/"]
 private = ["10.0.0.0/8", "fd00::/8"]
 redirects = 3
 headers = {"https://api.example.com" = {Authorization = "Bearer ${secret:key}", X-Other = ""}}
+http_requests = 5
+http_request_bytes = "1KiB"
+http_response_bytes = 4096
+http_timeout = "1m"
 ca = "ca.pem"
 kv = "16MiB"
 kv_entries = 5
@@ -45,6 +50,7 @@ directory = "/var/lib/toolsrv"
 			Match: "weather/*", HTTP: []string{"https://api.example.com", "https://*.example.com/v2/"},
 			Private:   []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("fd00::/8")},
 			Redirects: 3, Headers: map[string]map[string]string{"https://api.example.com": {"Authorization": "Bearer ${secret:key}", "X-Other": ""}},
+			HTTPRequests: 5, HTTPRequestBytes: 1024, HTTPResponseBytes: 4096, HTTPTimeout: time.Minute,
 			CA: filepath.Join("dir", "ca.pem"), KV: 16 << 20, KVEntries: 5,
 			Config: json.RawMessage(`{"empty":{},"nested":{"a":"<x>","b":[1,2.5,true]},"units":"metric"}`),
 			Files:  map[string]string{"geo": filepath.Join("dir", "geo"), "abs": "/srv/geo"},
@@ -72,6 +78,8 @@ func TestGrantErrors(t *testing.T) {
 		{"another match", "[[grant]]\nmatch='***'", `grant[0].match: "***" has **`},
 		{"unknown", "[[grant]]\nmatch='a'\nhtpp = []", `configuration:3:1: unknown key "htpp" in [[grant]]: did you mean "http"?`},
 		{"no service", "[[grant]]\nmatch='a'\nhttp = ['https://a.example', 'b.example']", `configuration:3:30: grant[0].http[1]: "b.example" is not the address of a service`},
+		{"a range of all", "[[grant]]\nmatch='a'\nprivate = ['::/0']", `configuration:3:12: grant[0].private[0]: "::/0" has all addresses`},
+		{"a range in the form of IPv6", "[[grant]]\nmatch='a'\nprivate = ['::ffff:10.0.0.0/104']", `is a range of IPv4 in the form of IPv6`},
 		{"a user", "[[grant]]\nmatch='a'\nhttp = ['https://a@b.example']", `is not the address of a service`},
 		{"no range", "[[grant]]\nmatch='a'\nprivate = ['10.0.0.1']", `grant[0].private[0]: "10.0.0.1" is not a range of addresses`},
 		{"bits beyond", "[[grant]]\nmatch='a'\nprivate = ['10.0.0.1/8']", `"10.0.0.1/8" has bits beyond its prefix: write "10.0.0.0/8"`},

@@ -1,0 +1,220 @@
+package egress
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"net"
+	"net/http"
+	"net/netip"
+	"slices"
+	"syscall"
+	"time"
+
+	"github.com/toolsrv/toolsrv/internal/reach"
+	"github.com/toolsrv/toolsrv/wasmtools/capability/internal/answer"
+)
+
+// A Network looks names up and dials addresses, safe for concurrent use. It is comparable. Tests have their own.
+type Network interface {
+	// Lookup returns all addresses of a name, which ends in a dot.
+	Lookup(ctx context.Context, name string) ([]netip.Addr, error)
+	// Dial connects to an address over TCP.
+	Dial(ctx context.Context, address netip.AddrPort) (net.Conn, error)
+}
+
+// system is the network of the host. It asks name servers itself: the C library would hold a thread for each name that it waits for.
+type system struct{}
+
+func (system) Lookup(ctx context.Context, name string) ([]netip.Addr, error) {
+	resolver := net.Resolver{PreferGo: true}
+	return resolver.LookupNetIP(ctx, "ip", name)
+}
+
+func (system) Dial(ctx context.Context, address netip.AddrPort) (net.Conn, error) {
+	return new(net.Dialer).DialContext(ctx, "tcp", address.String())
+}
+
+const (
+	connectTimeout = 10 * time.Second // for all addresses of a host, and again for the handshake
+	idleTimeout    = 30 * time.Second
+	maxIdle        = 32  // connections of a grant
+	maxAddresses   = 100 // that a name may have
+	maxDialled     = 8   // of these
+	// maxRawHead bounds the head of an answer in bytes, with all 1xx before it. What a tool is given is less.
+	maxRawHead = 128 << 10
+)
+
+// newTransport returns what a grant's requests are sent by. It uses no proxy, whatever the environment says. It speaks HTTP/1.1
+// only, in which a connection is for one origin: HTTP/2 would have a server take requests for all names that its certificate has.
+func newTransport(network Network, roots *x509.CertPool, private []netip.Prefix) *http.Transport {
+	if network == nil {
+		network = system{}
+	}
+	d := &dialer{network, roots, private}
+	protocols := new(http.Protocols)
+	protocols.SetHTTP1(true)
+	return &http.Transport{
+		Proxy:                  nil,
+		DialContext:            d.dialPlain,
+		DialTLSContext:         d.dialTLS,
+		Protocols:              protocols,
+		DisableCompression:     true,
+		MaxIdleConns:           maxIdle,
+		MaxIdleConnsPerHost:    maxIdle,
+		IdleConnTimeout:        idleTimeout,
+		MaxResponseHeaderBytes: maxRawHead,
+	}
+}
+
+// A dialer connects to those addresses of a host that may be reached. Its errors are *answer.Failure.
+type dialer struct {
+	network Network
+	roots   *x509.CertPool
+	private []netip.Prefix
+}
+
+// lifetime is the key by which a request's context hands itself to the dialer: the transport lets a dial outlive its request.
+type lifetime struct{}
+
+func (d *dialer) dialPlain(ctx context.Context, _, address string) (net.Conn, error) {
+	ctx, cancel := bound(ctx)
+	defer cancel()
+	return d.dial(ctx, address)
+}
+
+func (d *dialer) dialTLS(ctx context.Context, _, address string) (net.Conn, error) {
+	ctx, cancel := bound(ctx)
+	defer cancel()
+	conn, err := d.dial(ctx, address)
+	if err != nil {
+		return nil, err
+	}
+	host, _, _ := net.SplitHostPort(address)
+	secure := tls.Client(conn, &tls.Config{ServerName: host, RootCAs: d.roots, MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}})
+	handshake, cancel := context.WithTimeout(ctx, connectTimeout)
+	defer cancel()
+	if err := secure.HandshakeContext(handshake); err != nil {
+		_ = conn.Close()
+		return nil, tlsFailure(host, err)
+	}
+	return secure, nil
+}
+
+// bound returns a context that ends with ctx, and with the request that ctx is for.
+func bound(ctx context.Context) (context.Context, context.CancelFunc) {
+	request, ok := ctx.Value(lifetime{}).(context.Context)
+	if !ok {
+		panic("a dial without a request")
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	stop := context.AfterFunc(request, cancel)
+	return ctx, func() { stop(); cancel() }
+}
+
+func (d *dialer) dial(ctx context.Context, address string) (net.Conn, error) {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, err
+	}
+	number, err := net.LookupPort("tcp", port)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
+	defer cancel()
+	addresses, f := d.lookup(ctx, host)
+	if f != nil {
+		return nil, f
+	}
+	deadline, _ := ctx.Deadline()
+	for i, a := range addresses {
+		left := time.Until(deadline) / time.Duration(len(addresses)-i)
+		try, cancel := context.WithTimeout(ctx, left)
+		conn, dialErr := d.network.Dial(try, netip.AddrPortFrom(a, uint16(number)))
+		cancel()
+		if err = dialErr; err == nil {
+			return conn, nil
+		}
+	}
+	return nil, answer.Failf(codeConnect, "%s does not take connections at port %s: %s.", host, port, dialReason(err))
+}
+
+// lookup returns the addresses of a host, to be dialled as they are, or a failure where one of them must not be reached: whoever
+// answers with some that may be and some that may not is not to choose.
+func (d *dialer) lookup(ctx context.Context, host string) ([]netip.Addr, *answer.Failure) {
+	if a, err := netip.ParseAddr(host); err == nil {
+		if f := d.check(host, a); f != nil {
+			return nil, f
+		}
+		return []netip.Addr{a}, nil
+	}
+	found, err := d.network.Lookup(ctx, host+".") // the dot keeps the system's search domains out
+	var none *net.DNSError
+	switch {
+	case err == nil && len(found) > maxAddresses:
+		return nil, answer.Failf(codeDNS, "%s has %d addresses; the limit is %d.", host, len(found), maxAddresses)
+	case err == nil && len(found) > 0:
+	case ctx.Err() != nil:
+		return nil, answer.Failf(codeDNS, "The address of %s was not found in time.", host)
+	case err == nil || errors.As(err, &none) && none.IsNotFound:
+		return nil, answer.Failf(codeDNS, "%s has no address.", host)
+	default:
+		return nil, answer.Failf(codeDNS, "The address of %s could not be looked up: no name server has answered.", host)
+	}
+	for i, a := range found {
+		found[i] = a.Unmap()
+		if f := d.check(host, found[i]); f != nil {
+			return nil, f
+		}
+	}
+	return found[:min(len(found), maxDialled)], nil
+}
+
+// check refuses an address that is special and not granted. The message has the range, and not the address: who may ask for any name
+// of a domain is not to learn its addresses.
+func (d *dialer) check(host string, a netip.Addr) *answer.Failure {
+	kind, within, special := reach.Special(a)
+	if !special || a.Zone() == "" && slices.ContainsFunc(d.private, func(p netip.Prefix) bool { return p.Contains(a) }) {
+		return nil
+	}
+	return answer.Failf(answer.NotGranted, "%s is at an address that is %s (%s), and not of the public internet. To grant it, name the range in private, as in private = [%q].", host, kind, within, within)
+}
+
+// dialReason says why a connection was not made, in words that have no address.
+func dialReason(err error) string {
+	var late interface{ Timeout() bool }
+	switch {
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return "it refuses them"
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled), errors.As(err, &late) && late.Timeout():
+		return "there was no answer in time"
+	default:
+		return "it can't be reached"
+	}
+}
+
+// tlsFailure says why a handshake failed, without what the server has put into its certificate.
+func tlsFailure(host string, err error) *answer.Failure {
+	reason := "the handshake failed; TLS 1.2 or later is needed"
+	var (
+		unknown x509.UnknownAuthorityError
+		names   x509.HostnameError
+		invalid x509.CertificateInvalidError
+		late    interface{ Timeout() bool }
+	)
+	switch {
+	case errors.As(err, &unknown):
+		reason = "its certificate is of an authority that is not trusted; the operator can name one in the grant, with ca"
+	case errors.As(err, &names):
+		reason = "its certificate is for other names"
+	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
+		reason = "its certificate has expired, or is not valid yet"
+	case errors.As(err, &invalid):
+		reason = "its certificate is not valid"
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled), errors.As(err, &late) && late.Timeout():
+		reason = "the handshake took too long"
+	}
+	return answer.Failf(codeTLS, "%s can't be trusted: %s.", host, reason)
+}

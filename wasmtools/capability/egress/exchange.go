@@ -1,0 +1,255 @@
+package egress
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/toolsrv/toolsrv/internal/reach"
+	"github.com/toolsrv/toolsrv/internal/text"
+	"github.com/toolsrv/toolsrv/runtime/hostabi"
+	"github.com/toolsrv/toolsrv/wasmtools/capability/internal/answer"
+	"github.com/toolsrv/toolsrv/wasmtools/capability/internal/redact"
+)
+
+// A caller is what sending needs of a call. The methods are those of [hostabi.Call].
+type caller interface {
+	Wait(f func(ctx context.Context))
+	Hold(n int64)
+	Charge(nanos int)
+	Used(u hostabi.Use)
+}
+
+// connectionBytes is what is held for a request while it is under way: its connection, and the head of its answer.
+const connectionBytes = 128 << 10
+
+// An exchange is one request of a guest, with all its redirects.
+type exchange struct {
+	g       *Grant
+	c       caller
+	ctx     context.Context // of the whole request; it ends with the call as well, while that waits
+	cancel  context.CancelFunc
+	timeout time.Duration
+	held    int64            // bytes that the account holds
+	redact  *redact.Redactor // nil where the grant puts no secret into anything
+
+	r      *request
+	rule   *rule // by which the next request goes
+	target reach.Target
+	method string
+	body   []byte
+	header http.Header
+	use    hostabi.Use
+}
+
+// send sends a request, follows its redirects, and returns the answer as the guest reads it. count is how many requests the call has
+// sent. Nothing of it is left when send returns, or panics because the call has to end.
+func (g *Grant) send(c caller, count *int, r *request) ([]byte, *answer.Failure) {
+	x := &exchange{g: g, c: c, r: r, target: r.target, method: r.method, body: r.body, header: r.headers}
+	if f := x.allowed(false); f != nil {
+		return nil, f
+	}
+	if x.timeout = x.rule.Timeout; r.timeout > 0 {
+		x.timeout = min(x.timeout, r.timeout)
+	}
+	x.ctx, x.cancel = context.WithTimeout(context.Background(), x.timeout)
+	defer x.cancel()
+	if len(g.secrets) > 0 {
+		x.redact = g.options.Secrets.Redactor(g.secrets...)
+	}
+	x.hold(connectionBytes)
+	b, f := x.hops(count)
+	c.Hold(-x.held)
+	if f != nil {
+		f.Message = x.redact.String(f.Message)
+	}
+	return b, f
+}
+
+// hops sends the request, and what its redirects lead to.
+func (x *exchange) hops(count *int) ([]byte, *answer.Failure) {
+	for number := 0; ; number++ {
+		if f := x.allowed(number > 0); f != nil {
+			return nil, f
+		}
+		if *count++; *count > x.rule.Requests {
+			return nil, answer.Failf(answer.Limit, "The tool has sent %d requests in this call, which is the limit of its grant (http_requests).", x.rule.Requests)
+		}
+		b, next, f := x.hop(number)
+		if f != nil || next == nil {
+			return b, f
+		}
+		x.follow(next)
+	}
+}
+
+// hold has the account hold n bytes until the request is over.
+func (x *exchange) hold(n int) {
+	x.c.Hold(int64(n))
+	x.held += int64(n)
+}
+
+// A hop is where a redirect leads.
+type hop struct {
+	status int
+	target reach.Target
+}
+
+// hop sends one request, and counts it. It returns the answer, or where that leads.
+func (x *exchange) hop(number int) (b []byte, next *hop, f *answer.Failure) {
+	start := time.Now()
+	x.use = hostabi.Use{Capability: "http", Target: x.method + " " + x.target.Origin.String() + text.Short(x.target.Path), Sent: int64(len(x.body))}
+	defer func() {
+		if x.use.Took = time.Since(start); f != nil {
+			x.use.Outcome = f.Code
+		}
+		x.use.Target = x.redact.String(x.use.Target)
+		x.c.Used(x.use)
+	}()
+	request, f := x.prepare()
+	if f != nil {
+		return nil, nil, f
+	}
+	var response *http.Response
+	var err error
+	x.wait(func() { response, err = x.rule.transport.RoundTrip(request) })
+	if err != nil {
+		return nil, nil, x.failure(err)
+	}
+	defer response.Body.Close()
+	if next, f = x.redirect(number, response); f != nil || next != nil {
+		return nil, next, f
+	}
+	b, f = x.read(response)
+	return b, nil, f
+}
+
+// wait calls f, which waits for the network. Should the call have to end meanwhile, so does the request.
+func (x *exchange) wait(f func()) {
+	x.c.Wait(func(ctx context.Context) {
+		defer context.AfterFunc(ctx, x.cancel)()
+		f()
+	})
+}
+
+// allowed finds the rule for the next request, and refuses one that is not needed or not granted.
+func (x *exchange) allowed(redirected bool) *answer.Failure {
+	if x.rule = x.g.rule(x.target); x.rule != nil {
+		if n := int64(len(x.body)); n > x.rule.RequestBytes {
+			return bodyTooLarge(n, x.rule.RequestBytes)
+		}
+		return nil
+	}
+	code, subject := answer.NotGranted, "The tool asked for"
+	if redirected {
+		code, subject = codeRedirect, "The server redirects to"
+	}
+	asked := x.target.Origin.String() + text.Short(x.target.Path)
+	if all := x.g.needed; !reach.Allowed(all, all, x.target) {
+		return answer.Failf(code, "%s %s, but the tool declares only that it needs %s: add it to http in the needs of its manifest.", subject, asked, list(all))
+	}
+	return answer.Failf(code, "%s %s, but the tool is granted only %s. To grant it, add it to http in the tool's [[grant]]: http = [%q].", subject, asked, list(x.g.granted()), x.target.Origin.String()+"/")
+}
+
+// prepare makes the request of net/http, from nothing but parts that were checked.
+func (x *exchange) prepare() (*http.Request, *answer.Failure) {
+	headers := x.header.Clone()
+	injected, f := x.rule.inject(x.target, headers, x.g.options.Secrets)
+	if f != nil {
+		return nil, f
+	}
+	partial := headers.Get("Range") != "" || headers.Get("If-Range") != ""
+	if injected && partial {
+		return nil, answer.Failf(answer.Invalid, "Part of an answer can't be asked for (Range) where the host puts a secret into the request: it could not find it in a part of the answer.")
+	}
+	if headers.Get("User-Agent") == "" {
+		headers.Set("User-Agent", "toolsrv")
+	}
+	if headers.Set("Accept-Encoding", "gzip"); partial {
+		headers.Set("Accept-Encoding", "identity")
+	}
+	path, err := url.PathUnescape(x.target.Path)
+	if err != nil {
+		return nil, answer.Failf(answer.Invalid, "The path of the URL is not valid.")
+	}
+	u := &url.URL{Scheme: x.target.Scheme, Host: strings.TrimPrefix(x.target.Origin.String(), x.target.Scheme+"://"), Path: path, RawPath: x.target.Path,
+		RawQuery: x.target.Query, ForceQuery: x.target.HasQuery}
+	if u.String() != x.target.String() {
+		return nil, answer.Failf(answer.Invalid, "The URL can't be sent as it is written.")
+	}
+	request := (&http.Request{Method: x.method, URL: u, Host: u.Host, Header: headers, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1})
+	if len(x.body) > 0 {
+		request.ContentLength = int64(len(x.body))
+		request.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(x.body)), nil }
+		request.Body, _ = request.GetBody()
+	}
+	return request.WithContext(context.WithValue(x.ctx, lifetime{}, x.ctx)), nil
+}
+
+// redirect returns where an answer leads, nil where it is to be given to the guest.
+func (x *exchange) redirect(number int, response *http.Response) (*hop, *answer.Failure) {
+	if x.r.manual || x.rule.Redirects == 0 || !slices.Contains([]int{301, 302, 303, 307, 308}, response.StatusCode) || response.Header.Get("Location") == "" {
+		return nil, nil
+	}
+	if number >= x.rule.Redirects {
+		return nil, answer.Failf(codeRedirect, "The server redirects for the %dth time; the limit of the tool's grant is %d (redirects).", number+1, x.rule.Redirects)
+	}
+	locations := response.Header.Values("Location")
+	if len(locations) > 1 {
+		return nil, answer.Failf(codeRedirect, "The server redirects to %d places at once.", len(locations))
+	}
+	target, err := resolve(x.target, locations[0])
+	if err != nil {
+		return nil, answer.Failf(codeRedirect, "The server redirects to a place that can't be asked: %s.", err)
+	}
+	if x.target.Scheme == "https" && target.Scheme != "https" {
+		return nil, answer.Failf(codeRedirect, "The server redirects from https to %s, which is not followed.", target.Scheme)
+	}
+	return &hop{response.StatusCode, target}, nil
+}
+
+// follow makes the exchange ask for what a redirect leads to, as fetch does: others than GET and HEAD become GET with 303, POST does
+// with 301 and 302.
+func (x *exchange) follow(next *hop) {
+	if next.status == 303 && x.method != http.MethodHead || x.method == http.MethodPost && next.status < 303 {
+		if x.method != http.MethodGet {
+			x.header = x.header.Clone()
+			for _, name := range []string{"Content-Type", "Content-Language", "Content-Encoding", "Content-Location"} {
+				x.header.Del(name)
+			}
+		}
+		x.method, x.body = http.MethodGet, nil
+	}
+	if next.target.Origin != x.target.Origin {
+		x.header = elsewhere(x.header)
+	}
+	x.target = next.target
+}
+
+// encode returns the answer as a guest reads it, which takes body over.
+func (x *exchange) encode(status int, headers [][2]string, body []byte) ([]byte, *answer.Failure) {
+	var head bytes.Buffer
+	e := json.NewEncoder(&head)
+	e.SetEscapeHTML(false)
+	err := e.Encode(struct {
+		Status  int         `json:"status"`
+		URL     string      `json:"url"`
+		Headers [][2]string `json:"headers"`
+	}{status, x.redact.String(x.target.String()), headers})
+	if err != nil {
+		return nil, answer.Failf(answer.Unavailable, "The server's answer can't be told.")
+	}
+	head.Truncate(head.Len() - 1) // the line's end
+	size := 4 + head.Len() + len(body)
+	x.hold(size)
+	b := make([]byte, 0, size)
+	b = binary.LittleEndian.AppendUint32(b, uint32(head.Len()))
+	return append(append(b, head.Bytes()...), body...), nil
+}

@@ -1,0 +1,156 @@
+package egress
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/toolsrv/toolsrv/internal/reach"
+	"github.com/toolsrv/toolsrv/wasmtools/capability/internal/answer"
+)
+
+// Bounds of a request's headers.
+const (
+	maxHeaders     = 100      // that a guest may set
+	maxHeaderBytes = 32 << 10 // of their names and values
+	maxInjected    = 16 << 10 // bytes of a value that the host sets
+)
+
+// reserved are the headers that a guest must not set: those that say where a request goes, where it ends, how it is encoded, and
+// what concerns the connection. Package net/http would mind some of them, and send others.
+var reserved = []string{"accept-encoding", "connection", "content-length", "expect", "host", "http2-settings", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade"}
+
+// fold returns a name as the most careless of servers compares it: those that speak CGI see no difference between - and _.
+func fold(name string) string { return strings.ReplaceAll(strings.ToLower(name), "_", "-") }
+
+func isReserved(name string) bool {
+	folded := fold(name)
+	return slices.Contains(reserved, folded) || strings.HasPrefix(folded, "proxy-") || strings.HasPrefix(folded, "sec-")
+}
+
+// isToken reports whether s is a name of a method or a header.
+func isToken(s string) bool {
+	return s != "" && !strings.ContainsFunc(s, func(r rune) bool {
+		return r <= ' ' || r >= 0x7f || strings.ContainsRune(`"(),/:;<=>?@[\]{}`, r)
+	})
+}
+
+// isValue reports whether s may be a header's value: one line, without control characters but tabs.
+func isValue(s string) bool {
+	return !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f })
+}
+
+// checkHeader says why a guest must not set a header.
+func checkHeader(name, value string) *answer.Failure {
+	switch {
+	case !isToken(name):
+		return answer.Failf(answer.Invalid, "A header has a name that is not valid: %.80q.", name)
+	case isReserved(name):
+		return answer.Failf(answer.Invalid, "The header %.80s can't be set: the host sets it where it is needed.", name)
+	case !isValue(value):
+		return answer.Failf(answer.Invalid, "The header %.80s has a control character in its value.", name)
+	}
+	return nil
+}
+
+// A header is one that the host sets.
+type header struct {
+	on   reach.Pattern
+	name string // canonical
+	// value is literal text and, at odd places, names of secrets.
+	value []string
+}
+
+// parseHeaders reads the headers of a grant. Those of a longer pattern come later, so that they hold where two set the same.
+func parseHeaders(table map[string]map[string]string, granted []reach.Pattern) (headers []header, err error) {
+	for key, values := range table {
+		on, err := reach.ParsePattern(key)
+		if err != nil {
+			return nil, err
+		}
+		if !slices.ContainsFunc(granted, on.Overlaps) {
+			return nil, fmt.Errorf("%q is for nothing that http grants, which is %s", key, list(granted))
+		}
+		for name, value := range values {
+			if f := checkHeader(name, value); f != nil {
+				return nil, fmt.Errorf("%q: %s", key, f.Message)
+			}
+			parts, err := parseTemplate(value)
+			if err != nil {
+				return nil, fmt.Errorf("%q: %s: %w", key, name, err)
+			}
+			headers = append(headers, header{on, http.CanonicalHeaderKey(name), parts})
+		}
+	}
+	slices.SortFunc(headers, func(a, b header) int {
+		if by := len(a.on.String()) - len(b.on.String()); by != 0 {
+			return by
+		}
+		return strings.Compare(a.on.String()+" "+a.name, b.on.String()+" "+b.name)
+	})
+	return headers, nil
+}
+
+// parseTemplate splits a value at its ${secret:name}.
+func parseTemplate(s string) (parts []string, err error) {
+	for {
+		text, rest, found := strings.Cut(s, "${")
+		if parts = append(parts, text); !found {
+			return parts, nil
+		}
+		inner, after, closed := strings.Cut(rest, "}")
+		name, ok := strings.CutPrefix(inner, "secret:")
+		if !closed || !ok || name == "" {
+			return nil, fmt.Errorf("after ${ comes secret: with a name and }, as in ${secret:api_key}")
+		}
+		parts, s = append(parts, name), after
+	}
+}
+
+func secretNames(headers []header) (names []string) {
+	for _, h := range headers {
+		for i := 1; i < len(h.value); i += 2 {
+			names = append(names, h.value[i])
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// inject sets the headers that the rule has for t, in place of the guest's of the same name. It reports whether a secret was put in.
+// What is wrong with a secret is not told: the message is for the guest.
+func (r *rule) inject(t reach.Target, headers http.Header, secrets Secrets) (secret bool, f *answer.Failure) {
+	for _, h := range r.headers {
+		if !h.on.Match(t) {
+			continue
+		}
+		value := h.value[0]
+		for i := 1; i < len(h.value); i += 2 {
+			s, err := secrets.Secret(h.value[i])
+			if err != nil || !isValue(s) || len(value)+len(s) > maxInjected {
+				return false, answer.Failf(answer.Unavailable, "The host can't fill in the header %s, which the operator has it set for %s: the secret %s is missing, or is not fit for a header.", h.name, t.Origin, h.value[i])
+			}
+			value, secret = value+s+h.value[i+1], true
+		}
+		for name := range headers {
+			if fold(name) == fold(h.name) {
+				delete(headers, name)
+			}
+		}
+		headers[h.name] = []string{value}
+	}
+	return secret, nil
+}
+
+// elsewhere keeps those of a guest's headers that may follow a redirect to another origin: what says how to answer, and nothing
+// that may be a key.
+func elsewhere(headers http.Header) http.Header {
+	kept := http.Header{}
+	for _, name := range []string{"Accept", "Accept-Language", "Content-Language", "Content-Type", "User-Agent"} {
+		if values, ok := headers[name]; ok {
+			kept[name] = values
+		}
+	}
+	return kept
+}

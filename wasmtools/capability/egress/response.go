@@ -1,0 +1,204 @@
+package egress
+
+import (
+	"compress/gzip"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/toolsrv/toolsrv/wasmtools/capability/internal/answer"
+)
+
+const (
+	maxAnswerHead = 64 << 10 // bytes of an answer's headers that a guest is given
+	firstRead     = 16 << 10 // bytes of a body that are read at first
+	gzipBytes     = 64 << 10 // what decompressing takes
+	// slack is how many bytes a body may have beyond what the guest may be given, where the grant has secrets. What is found of
+	// them is taken out before the body is measured: else a tool that has a server repeat its headers could measure a secret by the
+	// size at which an answer gets too large.
+	slack = 1 << 20
+)
+
+// dropped are headers of an answer that are about the connection, or about the body as it was on the wire.
+var dropped = []string{"Alt-Svc", "Connection", "Content-Encoding", "Keep-Alive", "Proxy-Authenticate", "Proxy-Connection", "Te", "Trailer", "Transfer-Encoding", "Upgrade"}
+
+// ofBody are headers that tell a body's sum.
+var ofBody = []string{"Content-Digest", "Content-Md5", "Digest", "Etag", "Repr-Digest"}
+
+// read reads an answer to its end.
+func (x *exchange) read(response *http.Response) ([]byte, *answer.Failure) {
+	if response.StatusCode < 200 {
+		return nil, answer.Failf(answer.Unavailable, "The server wants to switch protocols, which it was not asked for.")
+	}
+	body, f := x.readBody(response)
+	if f != nil {
+		return nil, f
+	}
+	shown := body
+	if !x.redact.Empty() && len(body) > 0 {
+		x.hold(len(body))
+		shown = x.redact.Bytes(body)
+	}
+	if int64(len(shown)) > x.rule.ResponseBytes {
+		return nil, x.tooLarge()
+	}
+	changed := len(shown) != len(body) || len(body) > 0 && &shown[0] != &body[0]
+	headers, f := x.headers(response, len(shown), changed)
+	if f != nil {
+		return nil, f
+	}
+	return x.encode(response.StatusCode, headers, shown)
+}
+
+func (x *exchange) tooLarge() *answer.Failure {
+	return answer.Failf(answer.TooLarge, "The server's answer has more than %d bytes, which is the limit of the tool's grant (http_response_bytes).", x.rule.ResponseBytes)
+}
+
+// hasBody reports whether an answer can have a body.
+func hasBody(response *http.Response) bool {
+	return response.Request.Method != http.MethodHead && response.StatusCode != http.StatusNoContent && response.StatusCode != http.StatusNotModified
+}
+
+// readBody returns the body, decompressed. Its memory is held before there is any.
+func (x *exchange) readBody(response *http.Response) ([]byte, *answer.Failure) {
+	if !hasBody(response) || response.ContentLength == 0 {
+		return nil, nil
+	}
+	limit := x.rule.ResponseBytes
+	if !x.redact.Empty() {
+		limit += slack
+	}
+	var source io.Reader = &counted{response.Body, &x.use.Received}
+	switch encoding := strings.ToLower(strings.Join(response.Header.Values("Content-Encoding"), ",")); encoding {
+	case "", "identity":
+		if response.ContentLength > limit {
+			return nil, x.tooLarge()
+		}
+	case "gzip", "x-gzip":
+		x.hold(gzipBytes)
+		var unpacked *gzip.Reader
+		var err error
+		x.wait(func() { unpacked, err = gzip.NewReader(source) })
+		if err != nil {
+			return nil, x.broken(err)
+		}
+		source = unpacked
+	default:
+		return nil, answer.Failf(answer.Unavailable, "The server's answer is in the encoding %.40q, which it was not asked for.", encoding)
+	}
+	size := min(firstRead, limit+1)
+	if n := response.ContentLength; n > 0 && encodingless(response) {
+		size = min(n+1, limit+1, firstRead<<4)
+	}
+	var body []byte
+	for {
+		if len(body) == cap(body) {
+			if int64(len(body)) > limit {
+				return nil, x.tooLarge()
+			}
+			x.hold(int(size))
+			body = append(make([]byte, 0, size), body...)
+			size = min(2*size, limit+1)
+		}
+		var n int
+		var err error
+		x.wait(func() { n, err = fill(source, body[len(body):cap(body)]) })
+		x.c.Charge(n * byteCost)
+		body = body[:len(body)+n]
+		if err == io.EOF {
+			return body, nil
+		}
+		if err != nil {
+			return nil, x.broken(err)
+		}
+	}
+}
+
+// byteCost is what a byte of a body is charged, in nanoseconds: it is decrypted, decompressed, searched and copied.
+const byteCost = 4
+
+func encodingless(response *http.Response) bool { return response.Header.Get("Content-Encoding") == "" }
+
+// fill reads until b is full. Unlike io.ReadFull it tells a body that was cut off from one that ends.
+func fill(r io.Reader, b []byte) (n int, err error) {
+	for n < len(b) && err == nil {
+		var m int
+		m, err = r.Read(b[n:])
+		n += m
+	}
+	return n, err
+}
+
+// counted counts the bytes that were read.
+type counted struct {
+	io.Reader
+	n *int64
+}
+
+func (c *counted) Read(b []byte) (int, error) {
+	n, err := c.Reader.Read(b)
+	*c.n += int64(n)
+	return n, err
+}
+
+// headers returns those of an answer that the guest is given, sorted by name. size is that of the body it is given.
+func (x *exchange) headers(response *http.Response, size int, changed bool) ([][2]string, *answer.Failure) {
+	if hasBody(response) {
+		response.Header["Content-Length"] = []string{strconv.Itoa(size)}
+	} else if !x.redact.Empty() {
+		response.Header.Del("Content-Length") // of a body that has what would be taken out
+	}
+	list, total := [][2]string{}, 0
+	for name, values := range response.Header {
+		if slices.Contains(dropped, name) || changed && slices.Contains(ofBody, name) {
+			continue
+		}
+		for _, value := range values {
+			pair := [2]string{x.redact.String(name), x.redact.String(value)}
+			list, total = append(list, pair), total+len(pair[0])+len(pair[1])
+		}
+	}
+	if total > maxAnswerHead {
+		return nil, answer.Failf(answer.TooLarge, "The headers of the server's answer have more than %d bytes.", maxAnswerHead)
+	}
+	slices.SortStableFunc(list, func(a, b [2]string) int { return strings.Compare(a[0], b[0]) })
+	return list, nil
+}
+
+// failure says why there is no answer.
+func (x *exchange) failure(err error) *answer.Failure {
+	if f := x.late(); f != nil {
+		return f
+	}
+	if f, ok := errors.AsType[*answer.Failure](err); ok {
+		return f
+	}
+	if strings.Contains(err.Error(), "headers exceeded") { // net/http has no type for it
+		return answer.Failf(answer.TooLarge, "The headers of the server's answer have more than %d bytes.", maxAnswerHead)
+	}
+	return x.broken(err)
+}
+
+// broken says why the answer is not whole.
+func (x *exchange) broken(err error) *answer.Failure {
+	if f := x.late(); f != nil {
+		return f
+	}
+	reason := "its answer is not valid"
+	if _, ok := errors.AsType[net.Error](err); ok || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		reason = "it has broken the connection"
+	}
+	return answer.Failf(answer.Unavailable, "%s can't be used: %s.", x.target.Origin, reason)
+}
+
+// late returns the failure of a request whose time is over.
+func (x *exchange) late() *answer.Failure {
+	if x.ctx.Err() == nil {
+		return nil
+	}
+	return answer.Failf(answer.Timeout, "%s has not answered in full within %s.", x.target.Origin, x.timeout)
+}

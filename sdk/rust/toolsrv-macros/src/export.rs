@@ -3,21 +3,23 @@ use quote::{quote, quote_spanned};
 use syn::parse::{Parse, ParseStream};
 use syn::punctuated::Punctuated;
 use syn::spanned::Spanned;
-use syn::{Ident, LitStr, Path, Result, Token, bracketed};
+use syn::{Ident, LitStr, Path, Result, Token, braced, bracketed};
 
+use crate::needs::Needs;
 use crate::{json, names};
 
 /// What stands in `export! { … }`.
 struct Export {
     namespace: Option<LitStr>,
     version: Option<LitStr>,
+    needs: Needs,
     warm: Option<Path>,
     tools: Vec<Path>,
 }
 
 impl Parse for Export {
     fn parse(input: ParseStream<'_>) -> Result<Self> {
-        let mut out = Export { namespace: None, version: None, warm: None, tools: Vec::new() };
+        let mut out = Export { namespace: None, version: None, needs: Needs::default(), warm: None, tools: Vec::new() };
         let mut seen = Vec::<String>::new();
         while !input.is_empty() {
             let key: Ident = input.parse()?;
@@ -29,10 +31,16 @@ impl Parse for Export {
             match name.as_str() {
                 "namespace" => out.namespace = Some(namespace(input.parse()?)?),
                 "version" => out.version = Some(input.parse()?),
+                "needs" => {
+                    let needs;
+                    braced!(needs in input);
+                    out.needs = needs.call(Needs::parse)?;
+                }
                 "warm" => out.warm = Some(input.parse()?),
                 "tools" => out.tools = tools(input)?,
                 _ => {
-                    let message = format!("`export!` has no `{name}`: it takes namespace, version, warm and tools");
+                    let message =
+                        format!("`export!` has no `{name}`: it takes namespace, version, needs, warm and tools");
                     return Err(syn::Error::new(key.span(), message));
                 }
             }
@@ -68,28 +76,48 @@ fn tools(input: ParseStream<'_>) -> Result<Vec<Path>> {
     Ok(tools)
 }
 
-/// Returns the manifest up to the first tool.
-fn head(namespace: &str, version: &str) -> String {
+/// Returns the manifest up to the first tool, or where there are settings up to these.
+fn head(namespace: &str, version: &str, needs: &Needs) -> String {
     let mut out = String::from(r#"{"abi":1"#);
     for (name, value) in [("namespace", namespace), ("version", version)] {
         if !value.is_empty() {
             out.push_str(&format!(r#","{name}":{}"#, json::quote(value)));
         }
     }
-    out.push_str(concat!(r#","sdk":"rust/"#, env!("CARGO_PKG_VERSION"), r#"","tools":["#));
+    out.push_str(concat!(r#","sdk":"rust/"#, env!("CARGO_PKG_VERSION"), '"'));
+    let end = match needs.to_json() {
+        Some(declared) => {
+            out.push_str(&format!(r#","needs":{declared}"#));
+            NEEDS_END
+        }
+        None => TOOLS,
+    };
+    if needs.config.is_none() {
+        out.push_str(end);
+    }
     out
 }
 
+/// What is between the needs, or where there are none what is before, and the first tool.
+const NEEDS_END: &str = r#"},"tools":["#;
+const TOOLS: &str = r#","tools":["#;
+
 pub(crate) fn expand(input: TokenStream) -> Result<TokenStream> {
-    let Export { namespace, version, warm, tools } = syn::parse2(input)?;
+    let Export { namespace, version, needs, warm, tools } = syn::parse2(input)?;
     let namespace = namespace.map(|namespace| namespace.value()).unwrap_or_default();
     let version = match version {
         Some(version) => version.value(),
         None => std::env::var("CARGO_PKG_VERSION").unwrap_or_default(), // the author's crate, as the macro runs
     };
-    let head = head(&namespace, &version);
+    let head = head(&namespace, &version, &needs);
     let warm = match warm {
         Some(warm) => quote!(::core::option::Option::Some(#warm)),
+        None => quote!(::core::option::Option::None),
+    };
+    let settings = match &needs.config {
+        Some(config) => quote_spanned! {config.span()=>
+            ::core::option::Option::Some(::toolsrv::__private::Settings::of::<#config>(#NEEDS_END))
+        },
         None => quote!(::core::option::Option::None),
     };
     let definitions = |constant: TokenStream| {
@@ -101,13 +129,17 @@ pub(crate) fn expand(input: TokenStream) -> Result<TokenStream> {
     let checks = tools.iter().enumerate().map(|(i, tool)| {
         quote_spanned!(tool.span()=> const _: () = ::toolsrv::__private::check_name(#namespace, TOOLS, #i);)
     });
-    let (definitions, manifests) = (definitions(quote!(TOOL)), definitions(quote!(MANIFEST)));
+    let manifests = match &needs.config {
+        Some(_) => quote!(&[::core::option::Option::None]), // its schema is not known yet
+        None => definitions(quote!(MANIFEST)),
+    };
+    let definitions = definitions(quote!(TOOL));
     Ok(quote! {
         /// The tools of this module.
         pub static MODULE: ::toolsrv::Module = {
             const TOOLS: &[::toolsrv::Tool] = #definitions;
             #(#checks)*
-            ::toolsrv::Module::new(#head, TOOLS, #warm)
+            ::toolsrv::Module::new(#head, #settings, TOOLS, #warm)
         };
 
         #[cfg(target_family = "wasm")]

@@ -7,6 +7,7 @@ mod export;
 mod icon;
 mod json;
 mod names;
+mod needs;
 mod prose;
 mod signature;
 mod tool;
@@ -27,6 +28,10 @@ mod tool;
 ///   person before a call: `read_only`, `destructive`, `idempotent` and `open_world`, each only where it is known.
 /// - `#[tool(icon(src = "https://example.com/add.png", mime_type = "image/png", sizes = ["48x48"], theme = "dark"))]`: a
 ///   picture for the tool; all but `src` may be left out, which can be a `data:` URI in base64, too. It can be repeated.
+/// - `#[tool(needs(http = ["https://api.example.com"], kv = true, secrets = ["key"], tools = ["units/convert"], files = ["geo"]))]`:
+///   what the tool can't do without, beside what its module needs, each only where it is used. The operator sees it and grants
+///   it or not. An entry of `http` is the beginning of URLs: an origin, with a path up to a slash, or with `*` in place of all
+///   that comes before a domain, as in `https://*.example.com/v2/`.
 /// - `#[tool(parameters = "schema.json", result = "result.json")]`: the JSON Schemas of arguments and result, in files seen
 ///   from the folder of Cargo.toml, in place of derived ones. `result` may be left out. The types then need no
 ///   `JsonSchema`; and where all tools of a module are written so, its manifest stands in the file from the start, and
@@ -42,6 +47,8 @@ pub fn tool(attribute: TokenStream, item: TokenStream) -> TokenStream {
 /// - `namespace`: the path before the tools' names: one or more names joined by `/`. Without it the folder of the file
 ///   in the server's tools directory decides.
 /// - `version`: shown to clients and not interpreted; the crate's where it is left out.
+/// - `needs`: what all of its tools need, as in the attribute but with colons, and the type of the settings, as that of arguments
+///   is written: `needs: { http: ["https://api.example.com"], config: Settings }`.
 /// - `warm`: a function without parameters that prepares what calls need, such as tables and compiled regular
 ///   expressions in statics: `warm: prepare`. It runs once, and every call begins with what it left.
 ///

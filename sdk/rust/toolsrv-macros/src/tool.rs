@@ -8,6 +8,7 @@ use syn::spanned::Spanned;
 use syn::{Attribute, Error, Expr, ExprLit, ItemFn, Lit, LitStr, Meta, Result};
 
 use crate::about::About;
+use crate::needs::Needs;
 use crate::signature::Signature;
 use crate::{json, names, prose, signature};
 
@@ -19,6 +20,7 @@ struct Options {
     result: Option<LitStr>,
     examples: Vec<Example>,
     about: About,
+    needs: Option<Needs>,
 }
 
 /// A call of the tool: JSON.
@@ -50,12 +52,33 @@ impl Options {
         } else if meta.path.is_ident("example") {
             self.examples.push(Example::read(&meta)?);
             Ok(())
+        } else if meta.path.is_ident("needs") {
+            if self.needs.is_some() {
+                return Err(meta.error("this appears twice: remove one"));
+            }
+            let needs;
+            syn::parenthesized!(needs in meta.input);
+            self.needs = Some(Needs::read(&needs, false)?);
+            Ok(())
         } else if self.about.option(&meta)? {
             Ok(())
         } else {
-            Err(meta
-                .error("`#[tool]` takes `name`, `title`, `annotations`, `icon`, `parameters`, `result` and `example`"))
+            Err(meta.error(
+                "`#[tool]` takes `name`, `title`, `annotations`, `icon`, `needs`, `parameters`, `result` and `example`",
+            ))
         }
+    }
+
+    /// Returns the members of the tool's part of the manifest that are about it: JSON with commas between.
+    fn about(&self) -> String {
+        let mut about = self.about.members();
+        if let Some(needs) = self.needs.as_ref().and_then(Needs::to_json) {
+            if !about.is_empty() {
+                about.push(',');
+            }
+            about.push_str(&format!(r#""needs":{needs}}}"#));
+        }
+        about
     }
 }
 
@@ -170,7 +193,7 @@ fn define(attribute: TokenStream, function: &ItemFn) -> Result<TokenStream> {
     };
     // Names that no author gives: a tool may be called `call`.
     let call = call.then(|| quote!(__call,));
-    let about = options.about.members();
+    let about = options.about();
     let (pattern, passed) = match arguments {
         Some(_) => (quote!(__arguments), quote!(__arguments)),
         None => (quote!(_), quote!()),
@@ -220,7 +243,7 @@ fn written(
         Ok((text, quote!(::toolsrv::__private::Schema::Written(::core::include_str!(#path)))))
     };
     let (text, parameters) = read(parameters)?;
-    let mut about = options.about.members();
+    let mut about = options.about();
     if !about.is_empty() {
         about.push(',');
     }

@@ -11,6 +11,9 @@ pub struct Call {
     /// What [`testing::progress`](crate::testing::progress) returns.
     #[cfg(not(target_family = "wasm"))]
     pub(crate) reports: std::sync::Mutex<Vec<crate::testing::Report>>,
+    /// What stands in for the host where a tool needs a grant.
+    #[cfg(not(target_family = "wasm"))]
+    pub(crate) host: Option<crate::testing::Host>,
 }
 
 /// The level of a log line. The operator chooses which levels the host shows.

@@ -1,5 +1,5 @@
-//! The host's functions: the only place of this crate with `unsafe`. The linker drops each import where
-//! nothing calls it, so that a module asks for no more than it needs.
+//! The host's functions that every tool may call: but for `granted`, the only place of this crate with `unsafe`. The linker drops
+//! each import where nothing calls it, so that a module asks for no more than it needs.
 
 #[cfg(target_family = "wasm")]
 pub(crate) use wasm::*;

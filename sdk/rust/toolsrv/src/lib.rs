@@ -30,6 +30,9 @@
 //! The crate is a `cdylib`, built for `wasm32-unknown-unknown` or `wasm32-wasip1`, and tested natively with
 //! `cargo test` and the module [`testing`]. It needs no `unsafe`.
 //!
+//! What a tool reaches outside of the sandbox, it declares and the operator grants: requests ([`http`]), keys and values ([`kv`]),
+//! secrets ([`secret`]), settings ([`config`]), other tools ([`tools`]).
+//!
 //! Every call starts from the same state. What a call writes to statics is gone when it ends, including what it
 //! computed lazily: prepare that in a function that `export!` gets as `warm`. Take randomness and the time in a
 //! call, from [`random`] and [`now`]: what was read earlier is the same in every call.
@@ -37,22 +40,30 @@
 mod bytes;
 mod call;
 mod clock;
+pub mod config;
 mod error;
+mod failure;
 mod finite;
+mod granted;
 mod guest;
 mod host;
+pub mod http;
+pub mod kv;
 mod module;
 mod prose;
 pub mod random;
 mod schema;
+pub mod secret;
 pub mod testing;
 mod tool;
+pub mod tools;
 mod writer;
 
 pub use bytes::Bytes;
 pub use call::{Call, Level};
 pub use clock::now;
 pub use error::{Error, Result};
+pub use failure::Failure;
 pub use module::Module;
 pub use tool::Tool;
 pub use toolsrv_macros::{export, tool};
@@ -61,7 +72,7 @@ pub use toolsrv_macros::{export, tool};
 #[doc(hidden)]
 pub mod __private {
     pub use crate::guest::{call, describe, warm};
-    pub use crate::module::{check_name, manifest, manifest_size};
+    pub use crate::module::{Settings, check_name, manifest, manifest_size};
     pub use crate::tool::{Definition, NoArguments, Outcome, Schema, run};
 }
 

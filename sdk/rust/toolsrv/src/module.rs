@@ -1,15 +1,34 @@
 use std::sync::Once;
 
+use schemars::JsonSchema;
+use serde_json::Value;
+
 use crate::writer::Writer;
-use crate::{Error, Tool};
+use crate::{Error, Tool, schema};
 
 /// A `Module` is a set of tools in one `.wasm` file. [`export!`](macro@crate::export) makes it.
 #[derive(Debug)]
 pub struct Module {
-    head: &'static str, // of the manifest, up to the first tool
+    head: &'static str, // of the manifest, up to the settings, or where there are none to the first tool
+    settings: Option<Settings>,
     tools: &'static [Tool],
     warm: Option<fn()>,
     warmed: Once,
+}
+
+/// The settings that a module declares.
+#[doc(hidden)]
+#[derive(Debug)]
+pub struct Settings {
+    schema: fn() -> Value,
+    rest: &'static str, // of the manifest, up to the first tool
+}
+
+impl Settings {
+    /// Returns settings of the type `T`.
+    pub const fn of<T: JsonSchema>(rest: &'static str) -> Self {
+        Self { schema: schema::of_arguments::<T>, rest }
+    }
 }
 
 /// What ends a manifest.
@@ -21,8 +40,13 @@ const OPERATION_ID: usize = 64;
 impl Module {
     /// Returns a module.
     #[doc(hidden)]
-    pub const fn new(head: &'static str, tools: &'static [Tool], warm: Option<fn()>) -> Self {
-        Self { head, tools, warm, warmed: Once::new() }
+    pub const fn new(
+        head: &'static str,
+        settings: Option<Settings>,
+        tools: &'static [Tool],
+        warm: Option<fn()>,
+    ) -> Self {
+        Self { head, settings, tools, warm, warmed: Once::new() }
     }
 
     /// Returns the tools.
@@ -40,6 +64,10 @@ impl Module {
     /// Returns the manifest, the JSON that the server reads. It fails where a tool's arguments are not an object.
     pub fn manifest(&self) -> Result<String, Error> {
         let mut out = Writer::new(self.head);
+        if let Some(Settings { schema, rest }) = &self.settings {
+            out.value("config", &schema());
+            out = Writer::new(&out.finish(rest));
+        }
         for tool in self.tools {
             tool.describe(&mut out)?;
         }

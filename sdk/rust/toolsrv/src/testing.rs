@@ -16,8 +16,18 @@
 //! toolsrv::testing::examples(&MODULE);
 //! # }
 //! ```
+//!
+//! What a tool reaches outside of the sandbox is a [`World`] of the test's.
 
 use serde_json::Value;
+
+#[cfg(not(target_family = "wasm"))]
+mod world;
+
+#[cfg(not(target_family = "wasm"))]
+pub(crate) use world::Host;
+#[cfg(not(target_family = "wasm"))]
+pub use world::{Answered, World};
 
 use crate::host;
 use crate::{Call, Error, Module};
@@ -62,8 +72,14 @@ fn run(call: &Call, module: &Module, tool: &str, arguments: &str) -> Result<Valu
 ///
 /// That is how a test fails.
 #[track_caller]
-#[allow(clippy::panic)]
 pub fn examples(module: &Module) {
+    examples_of(module, |tool, arguments| call(module, tool, arguments));
+}
+
+/// Calls each example of the manifest by `call`, and panics where one fails or has another result than it says.
+#[track_caller]
+#[allow(clippy::panic)]
+fn examples_of(module: &Module, call: impl Fn(&str, &str) -> Result<Value, Error>) {
     if let Err(error) = module.manifest() {
         panic!("{}", error.message());
     }
@@ -71,7 +87,7 @@ pub fn examples(module: &Module) {
         for (i, (arguments, result)) in tool.examples().iter().enumerate() {
             let place = format!("tool {:?}, example {}: {arguments}", tool.name(), i + 1);
             let want: Option<Value> = result.and_then(|result| serde_json::from_str(result).ok());
-            match (call(module, tool.name(), arguments), want) {
+            match (call(tool.name(), arguments), want) {
                 (Err(error), _) => panic!("{place}: {}", error.message()),
                 (Ok(got), Some(want)) if !same(&got, &want) => panic!("{place}: got {got}, want {want}"),
                 _ => {}

@@ -3,6 +3,7 @@ package wasmtools_test
 import (
 	"encoding/json"
 	"fmt"
+	"os"
 	"reflect"
 	"strings"
 	"testing"
@@ -144,5 +145,30 @@ func TestUngranted(t *testing.T) {
 	}
 	if s := table.State(); s.Disabled != 0 || s.Ungranted != 2 {
 		t.Errorf("switched on, %d are disabled and %d not granted, want 0 and 2", s.Disabled, s.Ungranted)
+	}
+}
+
+// Server and SDKs take and refuse the same: see testdata/abi/README.md.
+func TestParseManifestNeeds(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../testdata/abi/needs.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all struct {
+		Accepted, Refused []struct {
+			Name  string
+			Needs json.RawMessage
+		}
+	}
+	if err := json.Unmarshal(text, &all); err != nil || len(all.Accepted) < 5 || len(all.Refused) < 15 {
+		t.Fatalf("%d and %d cases, %v", len(all.Accepted), len(all.Refused), err)
+	}
+	for i, c := range append(all.Accepted, all.Refused...) {
+		for _, manifest := range []string{needing(string(c.Needs), "{}"), needing("{}", string(c.Needs))} {
+			if _, err := wasmtools.ParseManifest([]byte(manifest)); (err == nil) != (i < len(all.Accepted)) {
+				t.Errorf("%s: got %v", c.Name, err)
+			}
+		}
 	}
 }

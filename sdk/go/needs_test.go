@@ -2,6 +2,7 @@ package toolsrv_test
 
 import (
 	"encoding/json"
+	"os"
 	"strings"
 	"testing"
 
@@ -51,21 +52,8 @@ func TestNeedsRefused(t *testing.T) {
 		needs toolsrv.Needs
 		want  string
 	}{
-		{"no URL", toolsrv.Needs{HTTP: []string{"api.example.com"}}, `http: "api.example.com" is not the address of a service`},
-		{"another scheme", toolsrv.Needs{HTTP: []string{"ftp://example.com"}}, "is not the address"},
-		{"no host", toolsrv.Needs{HTTP: []string{"https:///v1"}}, "is not the address"},
-		{"a user", toolsrv.Needs{HTTP: []string{"https://a@example.com"}}, "is not the address"},
-		{"a query", toolsrv.Needs{HTTP: []string{"https://example.com/?a"}}, "is not the address"},
-		{"not ASCII", toolsrv.Needs{HTTP: []string{"https://exämple.com"}}, "is not the address"},
 		{"a long URL", toolsrv.Needs{HTTP: []string{"https://example.com/" + strings.Repeat("a", 2000)}}, "is not the address"},
-		{"twice", toolsrv.Needs{HTTP: []string{"https://a.com", "https://a.com"}}, "appears twice"},
 		{"many", toolsrv.Needs{HTTP: make([]string, 101)}, "101 are more than the 100"},
-		{"a secret without a name", toolsrv.Needs{Secrets: []string{""}}, "secrets: \"\" is not a valid name"},
-		{"a hidden secret", toolsrv.Needs{Secrets: []string{".key"}}, "begin with another than a dot"},
-		{"a secret's path", toolsrv.Needs{Secrets: []string{"../key"}}, "is not a valid name"},
-		{"a tool's path from the root", toolsrv.Needs{Tools: []string{"/convert"}}, "tools: \"/convert\" is not the path of a tool"},
-		{"a tool without a name", toolsrv.Needs{Tools: []string{"units/"}}, "is not the path of a tool"},
-		{"a folder's path", toolsrv.Needs{Files: []string{"a/b"}}, "files: \"a/b\" is not a valid name"},
 		{"settings that are no struct", toolsrv.Needs{Config: 1}, "Config is a value of a struct"},
 		{"settings that have no JSON", toolsrv.Needs{Config: struct{ F func() }{}}, "config: "},
 	}
@@ -82,6 +70,30 @@ func TestNeedsRefused(t *testing.T) {
 				t.Errorf("as a tool's: got %v, want an error that names the tool", err)
 			}
 		})
+	}
+}
+
+// Server and SDKs take and refuse the same: see testdata/abi/README.md.
+func TestNeedsAsTheServer(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../testdata/abi/needs.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all struct {
+		Accepted, Refused []struct {
+			Name  string
+			Needs toolsrv.Needs
+		}
+	}
+	if err := json.Unmarshal(text, &all); err != nil || len(all.Accepted) < 5 || len(all.Refused) < 15 {
+		t.Fatal(len(all.Accepted), len(all.Refused), err)
+	}
+	for i, c := range append(all.Accepted, all.Refused...) {
+		_, err := toolsrv.Module{Tools: []toolsrv.Tool{toolsrv.Func("add", "Add two numbers.", add).With(toolsrv.Options{Needs: c.Needs})}}.Manifest()
+		if (err == nil) != (i < len(all.Accepted)) {
+			t.Errorf("%s: got %v", c.Name, err)
+		}
 	}
 }
 

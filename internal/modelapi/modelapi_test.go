@@ -159,7 +159,7 @@ func TestCheckIsBounded(t *testing.T) {
 	}
 	begun := time.Now()
 	reasons := modelapi.Check(modelapi.Tool{Name: long, Description: long, Parameters: json.RawMessage(`{"` + long + `":1,"properties":{` + members.String() + `"` + long + `":{"pattern":7}}}`)})
-	if took := time.Since(begun); len(reasons) != 50 || took > 5*time.Second {
+	if took := time.Since(begun); len(reasons) != 50 || took > time.Minute {
 		t.Errorf("got %d reasons in %s, want 50 soon", len(reasons), took)
 	}
 	for _, r := range reasons {

@@ -172,7 +172,7 @@ func TestRewriteRefusesCompileBombs(t *testing.T) {
 			if _, err := rewrite(c.module); err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("got %v, want an error with %q", err, c.want)
 			}
-			if took := time.Since(begun); took > 5*time.Second {
+			if took := time.Since(begun); took > time.Minute {
 				t.Errorf("took %v", took)
 			}
 		})

@@ -67,7 +67,7 @@ func TestManySessions(t *testing.T) {
 	if err := door.Close(); err != nil {
 		t.Error(err)
 	}
-	if took := time.Since(begun); took > 5*time.Second {
+	if took := time.Since(begun); took > time.Minute {
 		t.Errorf("the end took %v", took)
 	}
 }

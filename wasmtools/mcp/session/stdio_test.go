@@ -193,7 +193,7 @@ func TestStdioEnd(t *testing.T) {
 	if err := session.Stdio(t.Context(), a.set, strings.NewReader(in), &out, session.StdioOptions{Grace: time.Second}); err != nil {
 		t.Error(err)
 	}
-	if took := time.Since(begun); took < 900*time.Millisecond || took > 3*time.Second {
+	if took := time.Since(begun); took < 900*time.Millisecond || took > time.Minute {
 		t.Errorf("it took %v", took)
 	}
 	if err := <-a.ended; !errors.Is(err, context.Canceled) {

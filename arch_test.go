@@ -66,7 +66,7 @@ var edges = map[string][]string{
 	// One constant, which a build tag sets.
 	"runtime/sandbox/internal/paranoid": {},
 	// The words of errors, for all that can say one.
-	"wasmtools/failure": {},
+	"wasmtools/failure": {"internal/text"},
 	// The domain: programs that embed us depend on this, and on schemas for tools of Go functions.
 	"wasmtools": {"internal/jsontree", "internal/pattern", "internal/progress", "internal/reach", "internal/text", "internal/typed", "wasmtools/failure", "wasmtools/schema"},
 	// Knows no tools: what is valid, and what is wrong where it is not.
@@ -139,11 +139,11 @@ var edges = map[string][]string{
 	// How functions of all capabilities answer.
 	"wasmtools/capability/internal/answer": {"runtime/hostabi"},
 	// A set of functions each, with its policy; they know no sandbox and no configuration.
-	"wasmtools/capability/compose":  {"runtime/hostabi", "wasmtools/capability/internal/answer"},
+	"wasmtools/capability/compose":  {"internal/text", "runtime/hostabi", "wasmtools", "wasmtools/capability/internal/answer", "wasmtools/invoke"},
 	"wasmtools/capability/egress":   {"internal/jsontree", "internal/reach", "internal/text", "runtime/hostabi", "wasmtools/capability/internal/answer", "wasmtools/capability/internal/redact"},
 	"wasmtools/capability/kv":       {"runtime/hostabi", "wasmtools/capability/internal/answer", "wasmtools/state"},
 	"wasmtools/capability/secret":   {"runtime/hostabi", "wasmtools", "wasmtools/capability/internal/answer", "wasmtools/capability/internal/redact"},
-	"wasmtools/capability/settings": {"runtime/hostabi", "wasmtools/capability/internal/answer"},
+	"wasmtools/capability/settings": {"runtime/hostabi", "wasmtools/capability/internal/answer", "wasmtools/failure", "wasmtools/schema"},
 	// Grants become what the sets are given.
 	"wasmtools/capability": {"internal/pattern", "internal/reach", "runtime/hostabi", "runtime/wasi", "wasmtools", "wasmtools/capability/compose", "wasmtools/capability/egress", "wasmtools/capability/files", "wasmtools/capability/kv", "wasmtools/capability/secret", "wasmtools/capability/settings", "wasmtools/config", "wasmtools/invoke", "wasmtools/state", "wasmtools/state/local", "wasmtools/state/memory"},
 	// Directories of the system, as WASI shows them to guests.

@@ -34,12 +34,6 @@ type Call struct {
 type Outer interface {
 	// Depth returns how many calls the outer call itself runs inside: 0 for one that a client made.
 	Depth() int
-	// Ends returns when it ends at the latest.
-	Ends() time.Time
-	// Fuel returns how much fuel it has left, which is math.MaxInt64 where it has no limit. It may be less than 0.
-	Fuel() int64
-	// Burn counts fuel that the inner call has used as used by the outer one.
-	Burn(fuel int64)
 }
 
 // Times are what the phases of a call took. A phase that was not reached, or that the tool does not have, took 0.

@@ -45,6 +45,10 @@ type Outer interface {
 	Fuel() int64
 	// Burn counts fuel that the inner call has used as used by the outer one.
 	Burn(fuel int64)
+	// Count counts what the inner call has used of a capability as used by the outer one.
+	Count(u Use)
+	// Line takes one of the log lines that the outer call may still write, and reports false where there is none left.
+	Line() bool
 }
 
 // A Memory is a guest's memory.

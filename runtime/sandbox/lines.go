@@ -19,14 +19,9 @@ type lines struct {
 // Log writes one line to the engine's log and tells the listener. It reports false where the run has written all its lines.
 func (c *call) Log(level slog.Level, source string, line []byte) bool {
 	l, log := &c.lines, c.engine.log
-	if l.left <= 0 {
-		if !l.dropped {
-			l.dropped = true
-			log.LogAttrs(c.ctx, slog.LevelWarn, "further lines dropped", slog.String("tool", l.tool))
-		}
+	if !c.Line() {
 		return false
 	}
-	l.left--
 	line = c.filter.bytes(line[:min(len(line), 2*hostabi.MaxLine)]) // where it is cut, a part of what is filtered could be left
 	line = line[:min(len(line), hostabi.MaxLine+1)]
 	if l.listener != nil {
@@ -36,4 +31,24 @@ func (c *call) Log(level slog.Level, source string, line []byte) bool {
 		log.LogAttrs(c.ctx, level, text.ClipEscaped(string(line), hostabi.MaxLine), slog.String("tool", l.tool), slog.String("source", source))
 	}
 	return true
+}
+
+// Line takes one of the lines that the run may still write, and one of each call that it is inside. It reports false where there is none,
+// which the log says once: a tool that calls others could have them write without end otherwise.
+func (c *call) Line() bool {
+	l := &c.lines
+	if l.left > 0 {
+		if c.outer != nil && !c.outer.Line() {
+			return false
+		}
+		l.left--
+		return true
+	}
+	if !l.dropped {
+		l.dropped = true
+		if c.outer == nil || c.outer.Line() {
+			c.engine.log.LogAttrs(c.ctx, slog.LevelWarn, "further lines dropped", slog.String("tool", l.tool))
+		}
+	}
+	return false
 }

@@ -10,11 +10,19 @@ import (
 // maxTarget is how much of what was used a log line shows, in bytes.
 const maxTarget = 256
 
-// Used counts a use, and writes its line.
-func (c *call) Used(u hostabi.Use) {
+// Count counts a use, for the calls that this one is inside, too.
+func (c *call) Count(u hostabi.Use) {
 	if c.counter != nil {
 		c.counter.Used(u)
 	}
+	if c.outer != nil {
+		c.outer.Count(u)
+	}
+}
+
+// Used counts a use, and writes its line.
+func (c *call) Used(u hostabi.Use) {
+	c.Count(u)
 	log := c.engine.log
 	if !log.Enabled(c.ctx, slog.LevelDebug) {
 		return

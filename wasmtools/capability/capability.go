@@ -8,6 +8,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/pattern"
 	"github.com/toolsrv/toolsrv/runtime/hostabi"
 	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/capability/compose"
 	"github.com/toolsrv/toolsrv/wasmtools/capability/secret"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
 	"github.com/toolsrv/toolsrv/wasmtools/invoke"
@@ -33,6 +34,7 @@ type Broker struct {
 	options Options
 	secrets *secret.Store
 	vault   vault
+	tools   compose.Service
 }
 
 // Open opens what the grants of a configuration need. The caller closes it, after all calls have ended.
@@ -43,7 +45,7 @@ func Open(c *config.Config, o Options) (*Broker, error) {
 	if o.Secrets == nil {
 		o.Secrets = secret.NewStore(nil)
 	}
-	b := &Broker{options: o, secrets: o.Secrets}
+	b := &Broker{options: o, secrets: o.Secrets, tools: compose.Service{Invoker: o.Invoker, Table: o.Table, Logger: o.Logger}}
 	if _, err := b.vault.open(c, o); err != nil {
 		return nil, err
 	}

@@ -38,16 +38,16 @@ func grants(t *testing.T, text string) *capability.Grants {
 func TestMissing(t *testing.T) {
 	t.Parallel()
 	needs := wasmtools.Needs{
-		HTTP: []string{"https://api.example.com", "https://b.example"}, KV: true, Secrets: []string{"a", "b"}, Config: []byte(`{"type":"object"}`),
+		HTTP: []string{"https://api.example.com", "https://b.example"}, KV: true, Secrets: []string{"a", "b"}, Config: []byte(`{"type":"object","required":["units"],"properties":{"units":{"enum":["metric","imperial"]}}}`),
 		Tools: []string{"units/convert", "now"}, Files: []string{"geo", "maps"},
 	}
-	const all = "http https://api.example.com, http https://b.example, kv, secret a, secret b, config, tool units/convert, tool now, files geo, files maps"
+	const all = "http https://api.example.com, http https://b.example, kv, secret a, secret b, config (units: Field required), tool units/convert, tool now, files geo, files maps"
 	for _, test := range []struct{ name, text, want string }{
 		{"nothing granted", "", all},
 		{"to another", "[[grant]]\nmatch='other/*'\nkv='1MiB'\nhttp=['https://b.example']", all},
 		{"some", "[[grant]]\nmatch='a/*'\nkv='1MiB'\nhttp=['https://b.example']\nfiles={geo='.'}\ntools=['units/*']",
-			"http https://api.example.com, secret a, secret b, config, tool now, files maps"},
-		{"several grants", "[[grant]]\nmatch='a/*'\nkv='1MiB'\nhttp=['https://b.example']\n[[grant]]\nmatch='a/b'\nhttp=['https://api.example.com']\nconfig={}",
+			"http https://api.example.com, secret a, secret b, config (units: Field required), tool now, files maps"},
+		{"several grants", "[[grant]]\nmatch='a/*'\nkv='1MiB'\nhttp=['https://b.example']\n[[grant]]\nmatch='a/b'\nhttp=['https://api.example.com']\nconfig={units=\"metric\"}",
 			"secret a, secret b, tool units/convert, tool now, files geo, files maps"},
 	} {
 		if _, missing := grants(t, test.text).For("/a/b", needs); strings.Join(missing, ", ") != test.want {

@@ -2,7 +2,13 @@
 // words what is wrong; package wasmtools has the same types under its own name, with all codes.
 package failure
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"strconv"
+	"strings"
+
+	"github.com/toolsrv/toolsrv/internal/text"
+)
 
 // A Code tells clients, in a stable word, why a request failed.
 type Code string
@@ -54,4 +60,32 @@ type Violation struct {
 	Input json.RawMessage `json:"input"`
 	// Ctx holds the numbers and words of Msg, or is nil.
 	Ctx map[string]any `json:"ctx,omitempty"`
+}
+
+// Place writes the place as a program would, such as "items[2].name". It is empty for the arguments as a whole.
+func (v Violation) Place() string {
+	var out strings.Builder
+	for i, step := range v.Loc {
+		switch step := step.(type) {
+		case int:
+			out.WriteString("[" + strconv.Itoa(step) + "]")
+		case string:
+			if i == 0 && step == "body" {
+				continue
+			}
+			if out.Len() > 0 {
+				out.WriteByte('.')
+			}
+			out.WriteString(text.Short(step))
+		}
+	}
+	return out.String()
+}
+
+// String says what is wrong, and where: "items[2].name: Field required".
+func (v Violation) String() string {
+	if place := v.Place(); place != "" {
+		return place + ": " + v.Msg
+	}
+	return v.Msg
 }

@@ -3,6 +3,7 @@ package toolfile
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/toolsrv/toolsrv/runtime/hostabi"
 	"github.com/toolsrv/toolsrv/runtime/sandbox"
@@ -20,7 +21,14 @@ func (caller) IsRunner() {}
 
 // Call runs the tool in the sandbox.
 func (c caller) Call(ctx context.Context, call *wasmtools.Call) ([]byte, error) {
-	spec := sandbox.CallSpec{Input: call.Arguments, Principal: call.Principal, Outer: call.Outer, Listener: call.Listener, Counter: (*counter)(call)}
+	spec := sandbox.CallSpec{Input: call.Arguments, Principal: call.Principal, Listener: call.Listener, Counter: (*counter)(call)}
+	if call.Outer != nil {
+		outer, ok := call.Outer.(hostabi.Outer)
+		if !ok {
+			return nil, fmt.Errorf("the outer call is a %T, and not one of the sandbox", call.Outer)
+		}
+		spec.Outer = outer
+	}
 	if call.Times != nil {
 		var times sandbox.Times
 		spec.Times = &times

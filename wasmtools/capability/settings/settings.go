@@ -1,15 +1,43 @@
-// Package settings lets tools read the settings that their operator has made for them.
+// Package settings is the import module toolsrv_config_v1, by which a tool reads its settings: JSON that its operator has written for
+// it, and that fits the schema which its module declares.
+//
+// Settings are those of a program, and there in its start. So what is prepared of them is in the snapshot, and other settings are
+// another snapshot: see sandbox.Program.With.
 package settings
 
 import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
 	"github.com/toolsrv/toolsrv/runtime/hostabi"
 	"github.com/toolsrv/toolsrv/wasmtools/capability/internal/answer"
+	"github.com/toolsrv/toolsrv/wasmtools/failure"
+	"github.com/toolsrv/toolsrv/wasmtools/schema"
 )
 
 // Module is the name of the import module.
 const Module = "toolsrv_config_v1"
 
-// Set returns the functions of Module.
+// Grant returns the grant of settings, as Apply returns them. Those who build tools pass them on to their program.
+func Grant(settings json.RawMessage) hostabi.Grant {
+	return hostabi.Grant{Module: Module, Value: granted(settings)}
+}
+
+// granted are settings, which Go can compare.
+type granted string
+
+// Granted returns the settings of the grants, or nil where there are none.
+func Granted(grants []hostabi.Grant) json.RawMessage {
+	for _, g := range grants {
+		if settings, ok := g.Value.(granted); ok {
+			return json.RawMessage(settings)
+		}
+	}
+	return nil
+}
+
+// Set returns the functions.
 func Set() *hostabi.Set {
 	return &hostabi.Set{Module: Module, Functions: []hostabi.Function{
 		{Name: "read", Results: "i", Do: read},
@@ -17,4 +45,44 @@ func Set() *hostabi.Set {
 	}}
 }
 
-func read(c *hostabi.Call, stack []uint64) { answer.Fail(c, stack, answer.NotDeclared(c, "config")) }
+// read answers with the settings.
+func read(c *hostabi.Call, stack []uint64) {
+	s := c.Settings()
+	if s == nil {
+		answer.Fail(c, stack, answer.Failf(answer.NotGranted, "The module has no settings: declare their schema as \"config\" in the needs of its manifest."))
+		return
+	}
+	answer.Give(c, stack, s)
+}
+
+// A Schema is what a module declares of its settings. It is safe for concurrent use.
+type Schema struct{ schema *schema.Schema }
+
+// Compile compiles the schema that a module declares. Like that of arguments, it describes an object.
+func Compile(declared json.RawMessage) (*Schema, error) {
+	s, err := schema.CompileParameters(declared)
+	if err != nil {
+		return nil, err
+	}
+	return &Schema{s}, nil
+}
+
+// Apply checks settings, a JSON object or nil where none were granted, and returns them with the schema's defaults filled in. An error
+// names the key, and holds no value.
+func (s *Schema) Apply(granted json.RawMessage) (json.RawMessage, error) {
+	if granted == nil {
+		granted = json.RawMessage("{}")
+	}
+	settings, err := s.schema.Validate(granted)
+	if err == nil {
+		return settings, nil
+	}
+	wrong, ok := errors.AsType[*failure.Error](err)
+	if !ok || len(wrong.Violations) == 0 {
+		return nil, err
+	}
+	if more := len(wrong.Violations) - 1; more > 0 {
+		return nil, fmt.Errorf("%s, and %d more", wrong.Violations[0], more)
+	}
+	return nil, errors.New(wrong.Violations[0].String())
+}

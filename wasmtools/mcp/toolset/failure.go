@@ -4,10 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"strconv"
 	"strings"
 
-	"github.com/toolsrv/toolsrv/internal/text"
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
@@ -78,32 +76,9 @@ func inWords(violations []wasmtools.Violation) string {
 			fmt.Fprintf(&out, "%s at byte %v of the arguments: %s", v.Msg, v.Loc[1], reason) // a place between members has no name
 			continue
 		}
-		if place := placeOf(v.Loc); place != "" {
-			out.WriteString(place + ": ")
-		}
-		out.WriteString(v.Msg)
+		out.WriteString(v.String())
 		if input := string(v.Input); input != "" && v.Type != "missing" && len(input) <= maxInput {
 			out.WriteString(" (got " + input + ")")
-		}
-	}
-	return out.String()
-}
-
-// placeOf writes a place as a program would: items[2].name.
-func placeOf(loc []any) string {
-	var out strings.Builder
-	for i, step := range loc {
-		switch step := step.(type) {
-		case int:
-			out.WriteString("[" + strconv.Itoa(step) + "]")
-		case string:
-			if i == 0 && step == "body" {
-				continue
-			}
-			if out.Len() > 0 {
-				out.WriteByte('.')
-			}
-			out.WriteString(text.Short(step))
 		}
 	}
 	return out.String()

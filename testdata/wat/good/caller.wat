@@ -1,0 +1,52 @@
+;; Calls another tool. The input is exactly {"id":"…","args":…}; the result is {"result":…}, or {"failure":…} as the host tells it. Tool 1
+;; calls it again and again until it fails, and then returns the failure. Tool 2 calls it three times and returns the last result. Tool 3
+;; gives a place outside the memory as arguments, and tool 4 a name of 1 MiB.
+(module
+  (import "toolsrv_v1" "input_size" (func $input_size (result i32)))
+  (import "toolsrv_v1" "input_read" (func $input_read (param i32)))
+  (import "toolsrv_v1" "output_write" (func $output_write (param i32 i32)))
+  (import "toolsrv_tools_v1" "call" (func $call (param i32 i32 i32 i32) (result i32)))
+  (import "toolsrv_tools_v1" "answer_read" (func $answer_read (param i32)))
+  (memory (export "memory") 33)
+  (data (i32.const 0) "{\22result\22:")
+  (data (i32.const 16) "{\22failure\22:")
+  (global $id i32 (i32.const 65543)) ;; behind {"id":"
+  (func $again (param $id i32) (param $id_length i32) (param $args i32) (param $args_length i32) (param $times i32) (result i32)
+    (local $n i32)
+    (loop $next
+      (local.set $n (call $call (local.get $id) (local.get $id_length) (local.get $args) (local.get $args_length)))
+      (local.set $times (i32.sub (local.get $times) (i32.const 1)))
+      (br_if $next (i32.and (i32.ge_s (local.get $n) (i32.const 0)) (i32.ne (local.get $times) (i32.const 0)))))
+    (local.get $n))
+  ;; answer writes the answer of n bytes behind a prefix, in memory that it makes.
+  (func $answer (param $n i32) (param $prefix i32) (param $length i32)
+    (local $out i32)
+    (local.set $out (i32.shl (memory.size) (i32.const 16)))
+    (if (i32.eq (memory.grow (i32.add (i32.shr_u (local.get $n) (i32.const 16)) (i32.const 1))) (i32.const -1)) (then unreachable))
+    (memory.copy (local.get $out) (local.get $prefix) (local.get $length))
+    (call $answer_read (i32.add (local.get $out) (local.get $length)))
+    (local.set $n (i32.add (local.get $n) (local.get $length)))
+    (i32.store8 (i32.add (local.get $out) (local.get $n)) (i32.const 125))
+    (call $output_write (local.get $out) (i32.add (local.get $n) (i32.const 1))))
+  (func (export "toolsrv_call") (param $tool i32) (result i32)
+    (local $at i32) (local $args i32) (local $args_length i32) (local $length i32) (local $n i32)
+    (call $input_read (i32.const 65536))
+    (local.set $at (global.get $id))
+    (block $found
+      (loop $next
+        (br_if $found (i32.eq (i32.load8_u (local.get $at)) (i32.const 34)))
+        (local.set $at (i32.add (local.get $at) (i32.const 1)))
+        (br $next)))
+    (local.set $length (i32.sub (local.get $at) (global.get $id)))
+    (local.set $args (i32.add (local.get $at) (i32.const 9)))
+    (local.set $args_length (i32.sub (i32.sub (i32.add (i32.const 65536) (call $input_size)) (i32.const 1)) (local.get $args)))
+    (if (i32.eq (local.get $tool) (i32.const 3)) (then (local.set $args_length (i32.const -1))))
+    (if (i32.eq (local.get $tool) (i32.const 4)) (then (local.set $length (i32.const 1048576))))
+    (local.set $n (call $again (global.get $id) (local.get $length) (local.get $args) (local.get $args_length)
+      (select (i32.const 0)
+        (select (i32.const 3) (i32.const 1) (i32.eq (local.get $tool) (i32.const 2)))
+        (i32.eq (local.get $tool) (i32.const 1)))))
+    (if (i32.ge_s (local.get $n) (i32.const 0))
+      (then (call $answer (local.get $n) (i32.const 0) (i32.const 10)))
+      (else (call $answer (i32.sub (i32.const 0) (local.get $n)) (i32.const 16) (i32.const 11))))
+    (i32.const 0)))

@@ -88,6 +88,13 @@ type Space interface {
 	Watch(ctx context.Context, prefix string) iter.Seq2[Event, error]
 }
 
+// An Immediate is a space whose Get and List never wait for longer than it takes to read from this machine's memory or disk, so that
+// callers need no preparations for waiting.
+type Immediate interface {
+	Space
+	Immediate()
+}
+
 // An Entry is the value of a key.
 type Entry struct {
 	Key string

@@ -45,11 +45,14 @@ type Space struct {
 	namespace string
 	quota     state.Usage
 	space     state.Space
+	immediate bool // reading does not wait
 }
 
 // Open returns the space of a namespace in a store, with a quota for what tools write: 0 is no limit. Closing it is not needed.
 func Open(store state.Store, namespace string, quota state.Usage) *Space {
-	return &Space{store: store, namespace: namespace, quota: quota, space: store.Space("kv/" + namespace)}
+	space := store.Space("kv/" + namespace)
+	_, immediate := space.(state.Immediate)
+	return &Space{store: store, namespace: namespace, quota: quota, space: space, immediate: immediate}
 }
 
 // Equal reports whether other is a space with the same keys and quota.
@@ -147,8 +150,17 @@ func get(u *use, _ []uint64) error {
 }
 
 func (u *use) read(most int) (e state.Entry, found bool, err error) {
-	u.Wait(func(ctx context.Context) { e, found, err = u.space.space.Get(ctx, u.key, most) })
+	u.toRead(func(ctx context.Context) { e, found, err = u.space.space.Get(ctx, u.key, most) })
 	return e, found, err
+}
+
+// toRead calls f, which reads. Preparing to wait takes longer than most reads.
+func (u *use) toRead(f func(ctx context.Context)) {
+	if u.space.immediate {
+		f(context.Background())
+	} else {
+		u.Wait(f)
+	}
 }
 
 func set(u *use, stack []uint64) error {
@@ -209,7 +221,7 @@ func list(u *use, stack []uint64) error {
 	var keys []string
 	var more bool
 	var err error
-	u.Wait(func(ctx context.Context) { keys, more, err = u.space.space.List(ctx, u.key, after, limit) })
+	u.toRead(func(ctx context.Context) { keys, more, err = u.space.space.List(ctx, u.key, after, limit) })
 	size := 1
 	for _, key := range keys {
 		size += 4 + len(key)

@@ -22,7 +22,10 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/state/internal/watch"
 )
 
-var _ state.Store = (*Store)(nil)
+var (
+	_ state.Store     = (*Store)(nil)
+	_ state.Immediate = (*space)(nil)
+)
 
 // Errors of Open. ErrDamaged can also be the cause of an error about state.ErrUnavailable.
 var (
@@ -82,13 +85,19 @@ func (s *Store) Close() error {
 }
 
 // Space implements state.Store.
-func (s *Store) Space(name string) state.Space { return &space{store: s, name: name} }
+func (s *Store) Space(name string) state.Space {
+	return &space{store: s, name: name, values: valuesOf(name)}
+}
 
 // A space is a name: what it holds is in the file.
 type space struct {
-	store *Store
-	name  string
+	store  *Store
+	name   string
+	values []byte // the name of the bucket
 }
+
+// Immediate implements state.Immediate.
+func (s *space) Immediate() {}
 
 // Set implements state.Space.
 func (s *space) Set(ctx context.Context, key string, value []byte, expect int64, o state.SetOptions) (uint64, error) {
@@ -119,8 +128,12 @@ func (s *space) Get(_ context.Context, key string, most int) (e state.Entry, ok 
 		return e, false, err
 	}
 	var tooLarge error
-	err = s.read(func(b buckets) error {
-		record := b.values.Get([]byte(key))
+	err = s.read(func(tx *bbolt.Tx) error {
+		values := tx.Bucket(s.values)
+		if values == nil {
+			return nil
+		}
+		record := values.Get([]byte(key))
 		if record == nil || len(record) >= recordLen && expired(expiryOf(record), time.Now().UnixMilli()) {
 			return nil
 		}
@@ -141,9 +154,13 @@ func (s *space) List(_ context.Context, prefix, after string, limit int) (keys [
 	if limit < 1 || limit > state.MaxPage {
 		limit = state.MaxPage
 	}
-	err = s.read(func(b buckets) error {
+	err = s.read(func(tx *bbolt.Tx) error {
+		values := tx.Bucket(s.values)
+		if values == nil {
+			return nil
+		}
 		now, from := time.Now().UnixMilli(), max(prefix, after)
-		c := b.values.Cursor()
+		c := values.Cursor()
 		for k, record := c.Seek([]byte(from)); k != nil && strings.HasPrefix(string(k), prefix); k, record = c.Next() {
 			if string(k) == after || len(record) >= recordLen && expired(expiryOf(record), now) {
 				continue
@@ -161,8 +178,8 @@ func (s *space) List(_ context.Context, prefix, after string, limit int) (keys [
 
 // Usage implements state.Space.
 func (s *space) Usage(context.Context) (u state.Usage, err error) {
-	err = s.read(func(b buckets) error {
-		t, err := decodeTally(b.tally)
+	err = s.read(func(tx *bbolt.Tx) error {
+		t, err := decodeTally(tx.Bucket(talliesName).Get([]byte(s.name)))
 		u = t.Usage
 		return err
 	})
@@ -174,15 +191,8 @@ func (s *space) Watch(ctx context.Context, prefix string) iter.Seq2[state.Event,
 	return s.store.hub.Watch(ctx, s, s.name, prefix)
 }
 
-// buckets are what the file has of a space.
-type buckets struct {
-	values, due *bbolt.Bucket // records by their keys, and the index of what expires
-	tally       []byte
-}
-
-// read calls f with the buckets of the space as they are now, if it has any. What f has seen is the file itself, and is gone
-// when f has returned.
-func (s *space) read(f func(buckets) error) (err error) {
+// read calls f with the file as it is now. What f has seen is the file itself, and is gone when f has returned.
+func (s *space) read(f func(tx *bbolt.Tx) error) (err error) {
 	defer func() {
 		if err != nil && !errors.Is(err, berrors.ErrDatabaseNotOpen) {
 			s.store.reading.report(s.store.log, "read", err)
@@ -195,12 +205,7 @@ func (s *space) read(f func(buckets) error) (err error) {
 		return err
 	}
 	defer tx.Rollback() // which never fails for a transaction that reads
-	b := buckets{values: tx.Bucket(valuesOf(s.name)), due: tx.Bucket(dueOf(s.name))}
-	if b.values == nil || b.due == nil {
-		return nil
-	}
-	b.tally = tx.Bucket(talliesName).Get([]byte(s.name))
-	return f(b)
+	return f(tx)
 }
 
 // unavailable makes err one about state.ErrUnavailable.

@@ -16,7 +16,10 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/state/internal/watch"
 )
 
-var _ state.Store = (*Store)(nil)
+var (
+	_ state.Store     = (*Store)(nil)
+	_ state.Immediate = (*space)(nil)
+)
 
 // A Store is a state in memory. It is safe for concurrent use.
 type Store struct {
@@ -52,6 +55,9 @@ type space struct {
 	store *Store
 	name  string
 }
+
+// Immediate implements state.Immediate.
+func (s *space) Immediate() {}
 
 // with calls f with what the space holds, without what has expired.
 func (s *space) with(ctx context.Context, f func(*content) error) error {

@@ -116,11 +116,11 @@ var edges = map[string][]string{
 	// Sessions of MCP clients, over go-sdk; sees tools as MCP shows them.
 	"wasmtools/mcp/session": {"internal/text", "wasmtools", "wasmtools/mcp/internal/rpc", "wasmtools/mcp/toolset"},
 	// The service: listeners, and every part wired to the others.
-	"wasmtools/server": {"runtime/account", "internal/text", "wasmtools", "wasmtools/web", "wasmtools/invoke", "wasmtools/openapi", "wasmtools/mcp", "wasmtools/mcp/session", "wasmtools/mcp/toolset", "wasmtools/auth", "wasmtools/catalog", "wasmtools/catalog/directory", "wasmtools/config", "wasmtools/script", "wasmtools/script/engine", "wasmtools/toolfile", "runtime/sandbox"},
+	"wasmtools/server": {"runtime/account", "internal/text", "wasmtools", "wasmtools/web", "wasmtools/invoke", "wasmtools/openapi", "wasmtools/mcp", "wasmtools/mcp/session", "wasmtools/mcp/toolset", "wasmtools/auth", "wasmtools/capability", "wasmtools/catalog", "wasmtools/catalog/directory", "wasmtools/config", "wasmtools/script", "wasmtools/script/engine", "wasmtools/toolfile", "runtime/sandbox"},
 	// Runs compilers; never what they made.
 	"author/project": {"internal/text", "wasmtools", "wasmtools/script", "runtime/wasmbin"},
 	// One file as a server would have it, without a server.
-	"author/workbench": {"author/project", "runtime/limits", "runtime/sandbox", "wasmtools", "wasmtools/config", "wasmtools/invoke", "wasmtools/script", "wasmtools/server", "wasmtools/toolfile"},
+	"author/workbench": {"author/project", "runtime/limits", "runtime/sandbox", "wasmtools", "wasmtools/capability", "wasmtools/config", "wasmtools/invoke", "wasmtools/script", "wasmtools/server", "wasmtools/toolfile"},
 	// Every part has a command.
 	"cmd/toolsrv/command": {"runtime/limits", "internal/heap", "internal/journal", "internal/modelapi", "internal/text", "internal/wholefile", "author/project", "author/workbench", "wasmtools", "wasmtools/server", "wasmtools/config", "wasmtools/catalog", "wasmtools/script", "wasmtools/script/engine", "wasmtools/web", "wasmtools/mcp/toolset", "wasmtools/toolfile", "runtime/sandbox"},
 	// main.
@@ -145,7 +145,7 @@ var edges = map[string][]string{
 	"wasmtools/capability/secret":   {"runtime/hostabi", "wasmtools", "wasmtools/capability/internal/answer", "wasmtools/capability/internal/redact"},
 	"wasmtools/capability/settings": {"runtime/hostabi", "wasmtools/capability/internal/answer", "wasmtools/failure", "wasmtools/schema"},
 	// Grants become what the sets are given.
-	"wasmtools/capability": {"internal/pattern", "internal/reach", "runtime/hostabi", "runtime/wasi", "wasmtools", "wasmtools/capability/compose", "wasmtools/capability/egress", "wasmtools/capability/files", "wasmtools/capability/kv", "wasmtools/capability/secret", "wasmtools/capability/settings", "wasmtools/config", "wasmtools/invoke", "wasmtools/state", "wasmtools/state/local", "wasmtools/state/memory"},
+	"wasmtools/capability": {"internal/pattern", "internal/reach", "internal/text", "runtime/hostabi", "runtime/wasi", "wasmtools", "wasmtools/capability/compose", "wasmtools/capability/egress", "wasmtools/capability/files", "wasmtools/capability/kv", "wasmtools/capability/secret", "wasmtools/capability/settings", "wasmtools/config", "wasmtools/invoke", "wasmtools/state", "wasmtools/state/local", "wasmtools/state/memory"},
 	// Directories of the system, as WASI shows them to guests.
 	"wasmtools/capability/files": {"runtime/wasi"},
 	// Orders jobs by what they take; knows not what they do.

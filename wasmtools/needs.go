@@ -39,6 +39,26 @@ func (n Needs) IsZero() bool {
 	return len(n.HTTP) == 0 && !n.KV && len(n.Secrets) == 0 && n.Config == nil && len(n.Tools) == 0 && len(n.Files) == 0
 }
 
+// Words returns what is needed in words for people, such as "http https://api.example.com".
+func (n Needs) Words() (words []string) {
+	add := func(what string, names []string) {
+		for _, name := range names {
+			words = append(words, what+name)
+		}
+	}
+	add("http ", n.HTTP)
+	if n.KV {
+		words = append(words, "kv")
+	}
+	add("secret ", n.Secrets)
+	if n.Config != nil {
+		words = append(words, "config")
+	}
+	add("tool ", n.Tools)
+	add("files ", n.Files)
+	return words
+}
+
 // And returns what n and more need together, which shares memory with both.
 func (n Needs) And(more Needs) Needs {
 	if more.IsZero() {

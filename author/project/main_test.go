@@ -71,7 +71,7 @@ func load(t *testing.T, module []byte) []*wasmtools.Tool {
 	if err := m.Describe(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if err := m.Build(nil); err != nil {
+	if err := m.Build(nil, nil); err != nil {
 		t.Fatal(err)
 	}
 	return m.Tools()

@@ -15,6 +15,7 @@ import (
 	"github.com/toolsrv/toolsrv/runtime/limits"
 	"github.com/toolsrv/toolsrv/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/capability"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
 	"github.com/toolsrv/toolsrv/wasmtools/invoke"
 	"github.com/toolsrv/toolsrv/wasmtools/script"
@@ -24,7 +25,7 @@ import (
 
 // Options say how a file is opened. Config and Logger are required.
 type Options struct {
-	// Config has the limits, and the tools directory and cache, of the server whose place is taken.
+	// Config has the limits and grants, and the tools directory and cache, of the server whose place is taken.
 	Config *config.Config
 	// Limits hold instead of those of Config, where they are set.
 	Limits limits.Limits
@@ -47,6 +48,8 @@ type File struct {
 	engine  *sandbox.Engine
 	invoker *invoke.Invoker
 	module  *toolfile.Module
+	broker  *capability.Broker
+	table   *wasmtools.RouteTable // of the file's tools, which can call each other
 }
 
 // Open opens a file. An error names it.
@@ -114,7 +117,21 @@ func (f *File) prepare(ctx context.Context, o Options) error {
 	if err := f.module.Describe(ctx); err != nil {
 		return err
 	}
-	return f.module.Build(func(path string) limits.Limits { return o.Limits.Over(o.Config.LimitsFor(path)) })
+	f.broker, err = capability.Open(o.Config, capability.Options{
+		Table: func() *wasmtools.RouteTable { return f.table }, Invoker: f.invoker, Volatile: true, Logger: o.Logger,
+	})
+	if err != nil {
+		return err
+	}
+	grants, err := f.broker.Grants(o.Config)
+	if err != nil {
+		return err
+	}
+	if err := f.module.Build(func(path string) limits.Limits { return o.Limits.Over(o.Config.LimitsFor(path)) }, grants); err != nil {
+		return err
+	}
+	f.table, err = wasmtools.NewRouteTable(f.Tools()...)
+	return err
 }
 
 // Close frees the file. It has to be called once.
@@ -122,7 +139,11 @@ func (f *File) Close() {
 	if f.module != nil {
 		f.module.Close()
 	}
-	_ = f.engine.Close(context.Background()) // nothing is left that could be done about it
+	// Nothing is left that could be done about an error of these.
+	_ = f.engine.Close(context.Background())
+	if f.broker != nil {
+		_ = f.broker.Close()
+	}
 }
 
 // Tools returns the tools, in the order of the manifest. The slice is not to be changed.

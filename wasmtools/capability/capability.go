@@ -86,11 +86,12 @@ type part struct {
 	grant  func(g *Grants, path string, needs *wasmtools.Needs, matching []config.Grant) (value any, missing []string)
 }
 
-// For returns what the tool at a path such as "/weather/now" was granted of its needs, and what of them it was not, in words for people. A
-// value that allows the same as one for an earlier configuration is Equal to it.
-func (g *Grants) For(path string, needs wasmtools.Needs) (values []hostabi.Grant, missing []string) {
+// For returns what the tool at a path such as "/weather/now" was granted of its needs: values for the sets of functions, and
+// settings, JSON. missing are those that it was not granted, in words for people. A value that allows the same as one for an earlier
+// configuration is Equal to it.
+func (g *Grants) For(path string, needs wasmtools.Needs) (values []hostabi.Grant, settings []byte, missing []string) {
 	if needs.IsZero() {
-		return nil, nil
+		return nil, nil, nil
 	}
 	var matching []config.Grant
 	for _, one := range g.config.Grants {
@@ -98,12 +99,13 @@ func (g *Grants) For(path string, needs wasmtools.Needs) (values []hostabi.Grant
 			matching = append(matching, one)
 		}
 	}
-	for _, p := range []part{httpPart(), kvPart(), secretsPart(), settingsPart(), toolsPart(), filesPart()} {
+	for _, p := range []part{httpPart(), kvPart(), secretsPart(), toolsPart(), filesPart()} {
 		value, lacks := p.grant(g, path, &needs, matching)
 		if value != nil {
 			values = append(values, hostabi.Grant{Module: p.module, Value: value})
 		}
 		missing = append(missing, lacks...)
 	}
-	return values, missing
+	settings, lacks := g.settings(&needs, matching)
+	return values, settings, append(missing, lacks...)
 }

@@ -41,16 +41,16 @@ func TestMissing(t *testing.T) {
 		HTTP: []string{"https://api.example.com", "https://b.example"}, KV: true, Secrets: []string{"a", "b"}, Config: []byte(`{"type":"object","required":["units"],"properties":{"units":{"enum":["metric","imperial"]}}}`),
 		Tools: []string{"units/convert", "now"}, Files: []string{"geo", "maps"},
 	}
-	const all = "http https://api.example.com, http https://b.example, kv, secret a, secret b, config (units: Field required), tool units/convert, tool now, files geo, files maps"
+	const all = "http https://api.example.com, http https://b.example, kv, secret a, secret b, tool units/convert, tool now, files geo, files maps, config (units: Field required)"
 	for _, test := range []struct{ name, text, want string }{
 		{"nothing granted", "", all},
 		{"to another", "[[grant]]\nmatch='other/*'\nkv='1MiB'\nhttp=['https://b.example']", all},
 		{"some", "[[grant]]\nmatch='a/*'\nkv='1MiB'\nhttp=['https://b.example']\nfiles={geo='.'}\ntools=['units/*']",
-			"http https://api.example.com, secret a, secret b, config (units: Field required), tool now, files maps"},
+			"http https://api.example.com, secret a, secret b, tool now, files maps, config (units: Field required)"},
 		{"several grants", "[[grant]]\nmatch='a/*'\nkv='1MiB'\nhttp=['https://b.example']\n[[grant]]\nmatch='a/b'\nhttp=['https://api.example.com']\nconfig={units=\"metric\"}",
 			"secret a, secret b, tool units/convert, tool now, files geo, files maps"},
 	} {
-		if _, missing := grants(t, test.text).For("/a/b", needs); strings.Join(missing, ", ") != test.want {
+		if _, _, missing := grants(t, test.text).For("/a/b", needs); strings.Join(missing, ", ") != test.want {
 			t.Errorf("%s: got %q, want %s", test.name, missing, test.want)
 		}
 	}
@@ -60,7 +60,7 @@ func TestMissing(t *testing.T) {
 func TestNotDeclared(t *testing.T) {
 	t.Parallel()
 	g := grants(t, "[[grant]]\nmatch='a/*'\nkv='1MiB'\nhttp=['https://b.example']\nfiles={geo='.'}\ntools=['**']\nconfig={a=1}\nsecrets_visible=['s']")
-	if values, missing := g.For("/a/b", wasmtools.Needs{}); len(values) > 0 || len(missing) > 0 {
+	if values, settings, missing := g.For("/a/b", wasmtools.Needs{}); len(values) > 0 || settings != nil || len(missing) > 0 {
 		t.Errorf("got %v, missing %q", values, missing)
 	}
 }
@@ -86,8 +86,8 @@ func TestValuesStay(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	before, _ := first.For("/a/b", needs)
-	after, _ := second.For("/a/b", needs)
+	before, _, _ := first.For("/a/b", needs)
+	after, _, _ := second.For("/a/b", needs)
 	for i := range min(len(before), len(after)) {
 		if !before[i].Equal(after[i]) {
 			t.Errorf("%s: %+v and %+v differ", before[i].Module, before[i].Value, after[i].Value)

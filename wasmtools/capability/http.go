@@ -64,3 +64,8 @@ func checkHTTP(c *config.Config) error {
 	}
 	return nil
 }
+
+// usesHTTP reports whether one of the needs is within reach of a grant's entry.
+func usesHTTP(entry string, needs []string) bool {
+	return slices.ContainsFunc(needs, func(need string) bool { return overlap(need, entry) })
+}

@@ -40,7 +40,7 @@ func TestState(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		values, missing := g.For("/a/b", wasmtools.Needs{KV: true})
+		values, _, missing := g.For("/a/b", wasmtools.Needs{KV: true})
 		if got := strings.Join(missing, ", "); got != want || (want == "") != (len(values) == 1) {
 			t.Errorf("%q: missing %q, want %q", text, got, want)
 		}
@@ -79,7 +79,7 @@ func TestSpaces(t *testing.T) {
 	g := grants(t, grantKV+"[[grant]]\nmatch='*'\nkv='1MiB'\n[[grant]]\nmatch='a/large'\nkv='2MiB'\n[[grant]]\nmatch='a/large'\nhttp=['https://b.example']\n")
 	grant := func(path string) *hostabi.Grant {
 		t.Helper()
-		values, missing := g.For(path, wasmtools.Needs{KV: true})
+		values, _, missing := g.For(path, wasmtools.Needs{KV: true})
 		if len(values) != 1 || len(missing) != 0 || values[0].Module != kv.Module {
 			t.Fatalf("%s: got %v, missing %q", path, values, missing)
 		}

@@ -8,11 +8,9 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/config"
 )
 
-func settingsPart() part { return part{settings.Module, (*Grants).settings} }
-
 // settings grants settings. The last ones count. Without any the schema's defaults are, where they are enough: a default is the author's
 // word, and nothing that would have to be granted.
-func (*Grants) settings(_ string, needs *wasmtools.Needs, matching []config.Grant) (value any, missing []string) {
+func (*Grants) settings(needs *wasmtools.Needs, matching []config.Grant) (granted []byte, missing []string) {
 	if needs.Config == nil {
 		return nil, nil
 	}
@@ -26,10 +24,10 @@ func (*Grants) settings(_ string, needs *wasmtools.Needs, matching []config.Gran
 			last = g
 		}
 	}
-	granted, err := schema.Apply(last.Config)
+	granted, err = schema.Apply(last.Config)
 	switch {
 	case err == nil:
-		return settings.Grant(granted).Value, nil
+		return granted, nil
 	case last.Config == nil:
 		return nil, []string{fmt.Sprintf("config (%v)", err)}
 	default:

@@ -31,6 +31,7 @@ import (
 	"github.com/toolsrv/toolsrv/runtime/limits"
 	"github.com/toolsrv/toolsrv/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/toolfile"
 )
 
 // Options say what a Catalog serves and how. Source and Engine are required.
@@ -42,6 +43,8 @@ type Options struct {
 	// Limits returns the limits of the tool at a path such as "/math/add". It is called once for each version of a
 	// tool and by Reconfigure, from any goroutine, and must be fast. Nil means the sandbox's defaults.
 	Limits func(path string) limits.Limits
+	// Grants says what tools were granted of what they need, when Limits is called, too. Nil grants nothing.
+	Grants toolfile.Granter
 	// Record names a file in an existing folder. The Catalog notes there which files keep a path from which others, so that
 	// the next Catalog decides the same. Empty means that after a restart the order of the names decides.
 	Record string
@@ -137,13 +140,13 @@ func (c *Catalog) Wait(ctx context.Context) error {
 // in a moment. After the start it becomes true within half a minute, even if files keep coming, or take long to be described.
 func (c *Catalog) Settled() bool { return !c.reconciler.unsettled.Load() }
 
-// Reconfigure replaces the limits (nil: the sandbox's defaults) and the policy of Options. Both hold when it returns. Programs
-// are not compiled again, and a tool whose limits are the same keeps its calls and its queue. A file that was refused because
+// Reconfigure replaces the limits (nil: the sandbox's defaults), the grants (nil: none) and the policy of Options. All hold when it returns.
+// Programs are not compiled again, and a tool whose limits and grants are the same keeps its calls and its queue. A file that was refused because
 // its tool had too little memory is read again; until then Settled returns false. Reconfigure fails when the Catalog is closed.
-func (c *Catalog) Reconfigure(limitsFor func(path string) limits.Limits, p wasmtools.Policy) error {
+func (c *Catalog) Reconfigure(limitsFor func(path string) limits.Limits, granter toolfile.Granter, p wasmtools.Policy) error {
 	ready := make(chan struct{})
 	select {
-	case c.do <- func() { c.reconciler.reconfigure(limitsFor, p); close(ready) }:
+	case c.do <- func() { c.reconciler.reconfigure(limitsFor, granter, p); close(ready) }:
 		<-ready
 		return nil
 	case <-c.done:

@@ -8,6 +8,7 @@ import (
 	"github.com/toolsrv/toolsrv/runtime/limits"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/catalog/internal/precedence"
+	"github.com/toolsrv/toolsrv/wasmtools/toolfile"
 )
 
 // An index holds the files of the source, which of their modules are served, and which wait because another file has
@@ -231,15 +232,15 @@ func (x *index) wantsReleased(m *module) bool {
 	})
 }
 
-// limit gives the modules of a file new limits. One that can't run within them is withdrawn, or waits no more; the error says why.
-func (x *index) limit(f *file, limitsFor func(path string) limits.Limits) (err error) {
+// build gives the modules of a file new limits and grants. One that can't run within them is withdrawn, or waits no more; the error says why.
+func (x *index) build(f *file, limitsFor func(path string) limits.Limits, granter toolfile.Granter) (err error) {
 	if f.waiting != nil {
-		if err = f.waiting.limit(limitsFor); err != nil {
+		if err = f.waiting.build(limitsFor, granter); err != nil {
 			x.stopWaiting(f)
 		}
 	}
 	if f.serving != nil {
-		if served := f.serving.limit(limitsFor); served != nil {
+		if served := f.serving.build(limitsFor, granter); served != nil {
 			x.withdraw(f)
 			return served
 		}

@@ -41,7 +41,7 @@ func TestStartOrder(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := m.Build(nil); err != nil {
+		if err := m.Build(nil, nil); err != nil {
 			t.Fatal(err)
 		}
 		return &module{Module: m, first: true, described: c.described}
@@ -157,7 +157,7 @@ func TestManyWait(t *testing.T) {
 	for i := range files {
 		m, err := toolfile.Load(engine, content, toolfile.Place{})
 		if err == nil {
-			err = m.Build(nil)
+			err = m.Build(nil, nil)
 		}
 		if err != nil {
 			t.Fatal(err)

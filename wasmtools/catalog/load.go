@@ -19,9 +19,10 @@ type module struct {
 	described bool // it has no manifest section, and had to be run
 }
 
-// limit gives the module's tools the limits of their paths. The error says why one of them can't run within its limits.
-func (m *module) limit(limitsFor func(path string) limits.Limits) error {
-	if err := m.Build(limitsFor); err != nil {
+// build gives the module's tools the limits of their paths, and what they were granted. The error says why one of them can't run
+// within its limits.
+func (m *module) build(limitsFor func(path string) limits.Limits, granter toolfile.Granter) error {
+	if err := m.Build(limitsFor, granter); err != nil {
 		return err
 	}
 	return m.CheckMemory()
@@ -199,7 +200,7 @@ func (r *reconciler) finish(l *load) {
 		r.listWithin(r.intervals.recheck)
 	}
 	if l.err == nil && m != nil {
-		l.err = m.limit(r.limits)
+		l.err = m.build(r.limits, r.grants)
 	}
 	if l.err != nil && m != nil {
 		m.Close()

@@ -1,6 +1,8 @@
 package catalog
 
 import (
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/toolsrv/toolsrv/wasmtools"
@@ -54,6 +56,7 @@ func (r *reconciler) logChanges(before, after *wasmtools.Generation) {
 	for _, route := range after.Routes() {
 		t := route.Tool
 		old, ok := before.Lookup(route.Path)
+		r.logMissing(old, route)
 		what := "tool added"
 		if ok {
 			if old.Tool.Digest == t.Digest && old.Tool.Source == t.Source {
@@ -76,6 +79,19 @@ func (r *reconciler) logChanges(before, after *wasmtools.Generation) {
 		if why := refusal.Err.Error(); known[refusal.Source] != why {
 			r.logger.Warn("file refused", "file", refusal.Source, "reason", why)
 		}
+	}
+}
+
+// logMissing logs that a tool was not granted what it needs, or has it now, where that is news. old is its route before, if there was
+// one.
+func (r *reconciler) logMissing(old, route wasmtools.Route) {
+	lacked := old.Tool != nil && len(old.Tool.Missing) > 0
+	switch missing := route.Tool.Missing; {
+	case len(missing) > 0 && (!lacked || !slices.Equal(old.Tool.Missing, missing)):
+		r.logger.Warn("a tool was not granted what it needs, and can't be called: see `toolsrv inspect` for the [[grant]]", "path", route.Path,
+			"file", route.Tool.Source, "missing", strings.Join(missing, ", "))
+	case len(missing) == 0 && lacked:
+		r.logger.Info("a tool has been granted what it needs", "path", route.Path, "file", route.Tool.Source)
 	}
 }
 

@@ -27,6 +27,7 @@ type reconciler struct {
 	ctx       context.Context // ends with run
 
 	limits func(path string) limits.Limits
+	grants toolfile.Granter
 	index  *index
 	queues queues
 	loads  map[*load]struct{} // under way
@@ -66,6 +67,7 @@ func newReconciler(ctx context.Context, o Options, table *wasmtools.RouteTable) 
 		do:        make(chan func()),
 		ctx:       ctx,
 		limits:    o.Limits,
+		grants:    o.Grants,
 		index:     newIndex(o.Tools),
 		queues:    newQueues(runtime.GOMAXPROCS(0)),
 		loads:     map[*load]struct{}{},
@@ -175,15 +177,15 @@ func (r *reconciler) publishSoon() {
 // startDebounce is the time between two generations while the files of the first listing come in.
 const startDebounce = 500 * time.Millisecond
 
-// reconfigure replaces limits and policy.
-func (r *reconciler) reconfigure(limitsFor func(path string) limits.Limits, p wasmtools.Policy) {
-	r.limits = limitsFor
+// reconfigure replaces limits, grants and policy.
+func (r *reconciler) reconfigure(limitsFor func(path string) limits.Limits, granter toolfile.Granter, p wasmtools.Policy) {
+	r.limits, r.grants = limitsFor, granter
 	for _, f := range r.index.files {
 		var memory *toolfile.MemoryError
 		if errors.As(f.refused, &memory) && f.loading == nil && f.listed.Settling == 0 { // it may be taken now
 			r.queueLoad(f)
 		}
-		if err := r.index.limit(f, limitsFor); err != nil {
+		if err := r.index.build(f, limitsFor, granter); err != nil {
 			r.refuse(f, err)
 		}
 	}

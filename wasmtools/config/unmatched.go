@@ -32,7 +32,7 @@ func (u Unmatched) String() string {
 // maxGuesses is for how many entries a similar name is looked for: each is compared with all names.
 const maxGuesses = 20
 
-// Unmatched returns the entries of Tools.Disabled and Tools.Enabled and the patterns of Overrides that match none of the tools at
+// Unmatched returns the entries of Tools.Disabled and Tools.Enabled and the patterns of Overrides and Grants that match none of the tools at
 // paths such as "/math/add".
 func (c *Config) Unmatched(paths []string) []Unmatched {
 	known := map[string]struct{}{} // tools and namespaces
@@ -66,12 +66,18 @@ func (c *Config) Unmatched(paths []string) []Unmatched {
 			}
 		}
 	}
+	matches := func(match string) bool {
+		_, ok := known[strings.TrimPrefix(match, "/")]
+		return ok || strings.Contains(match, "*") && slices.ContainsFunc(paths, func(path string) bool { return pattern.Match(match, path) })
+	}
 	for i, o := range c.Overrides {
-		if _, ok := known[strings.TrimPrefix(o.Match, "/")]; ok {
-			continue
-		}
-		if !strings.Contains(o.Match, "*") || !slices.ContainsFunc(paths, func(path string) bool { return pattern.Match(o.Match, path) }) {
+		if !matches(o.Match) {
 			add(index("override", i)+".match", o.Match)
+		}
+	}
+	for i, g := range c.Grants {
+		if !matches(g.Match) {
+			add(index("grant", i)+".match", g.Match)
 		}
 	}
 	return all

@@ -40,6 +40,8 @@ type Record struct {
 	Arguments, Result int
 	// Times are those of the call, if it had any to be filled in.
 	Times wasmtools.Times
+	// Uses are what the call used of what its tool was granted. The slice must not be kept.
+	Uses []wasmtools.Use
 }
 
 // An Invoker calls tools. All doors of a service use the same one, so that its memory counts for them together. It is safe
@@ -280,7 +282,7 @@ func (i *Invocation) End(err error) {
 }
 
 func record(path string, call *wasmtools.Call, err error) Record {
-	r := Record{Path: path, Principal: call.Principal}
+	r := Record{Path: path, Principal: call.Principal, Uses: call.Uses}
 	if call.Times != nil {
 		r.Times = *call.Times
 	}

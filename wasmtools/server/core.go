@@ -10,6 +10,7 @@ import (
 
 	"github.com/toolsrv/toolsrv/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/capability"
 	"github.com/toolsrv/toolsrv/wasmtools/catalog"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
 	"github.com/toolsrv/toolsrv/wasmtools/invoke"
@@ -25,6 +26,7 @@ type core struct {
 	engine  *sandbox.Engine
 	catalog *catalog.Catalog
 	invoker *invoke.Invoker // of all doors, so that they share its memory
+	broker  *capability.Broker
 }
 
 // A source is where the files come from.
@@ -60,10 +62,23 @@ func (k *core) open(ctx context.Context, c *config.Config, record string, tools 
 	if err != nil {
 		return fmt.Errorf("start the sandbox engine: %w", err)
 	}
+	k.broker, err = capability.Open(c, capability.Options{
+		Table:   func() *wasmtools.RouteTable { return k.catalog.Table() }, // asked in calls only
+		Invoker: k.invoker,
+		Logger:  k.logger,
+	})
+	if err != nil {
+		return fmt.Errorf("prepare what tools may reach: %w", err)
+	}
+	grants, err := k.broker.Grants(c)
+	if err != nil {
+		return fmt.Errorf("apply the grants: %w", err)
+	}
 	k.catalog, err = catalog.Start(ctx, catalog.Options{
 		Source: k.source,
 		Engine: k.engine,
 		Limits: c.LimitsFor,
+		Grants: grants,
 		Policy: policy(c),
 		Record: record,
 		Tools:  tools,
@@ -114,6 +129,9 @@ func (k *core) close() error {
 	}
 	if k.engine != nil {
 		errs = append(errs, k.engine.Close(context.Background()))
+	}
+	if k.broker != nil {
+		errs = append(errs, k.broker.Close())
 	}
 	return errors.Join(errs...)
 }

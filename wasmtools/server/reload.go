@@ -7,7 +7,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/config"
 )
 
-// Reload applies a new configuration while requests run: tokens, hosts and origins, policy and limits. A changed setting that needs a restart is
+// Reload applies a new configuration while requests run: tokens, hosts and origins, policy, limits and grants. A changed setting that needs a restart is
 // logged and stays as it is. After an error the old configuration stays in force. Reload is safe for concurrent use. c must not
 // change any more.
 func (s *Server) Reload(c *config.Config) error {
@@ -21,8 +21,12 @@ func (s *Server) Reload(c *config.Config) error {
 	if err != nil {
 		return err
 	}
-	if err := s.core.catalog.Reconfigure(c.LimitsFor, policy(c)); err != nil {
-		return fmt.Errorf("apply the new limits and switches: %w", err)
+	grants, err := s.core.broker.Grants(c)
+	if err != nil {
+		return fmt.Errorf("apply the new grants: %w", err)
+	}
+	if err := s.core.catalog.Reconfigure(c.LimitsFor, grants, policy(c)); err != nil {
+		return fmt.Errorf("apply the new limits, grants and switches: %w", err)
 	}
 	if c.Auth.Required { // before the tokens, since a moment without any would let everybody in
 		s.auth.SetRequired(true)

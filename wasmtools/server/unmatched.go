@@ -2,8 +2,11 @@ package server
 
 import (
 	"context"
+	"fmt"
 	"time"
 
+	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/capability"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
 )
 
@@ -41,6 +44,7 @@ func (k *core) warnUnmatched(c *config.Config) {
 	for _, route := range k.catalog.Table().Tools() {
 		paths = append(paths, route.Tool.Path())
 	}
+	k.checkGrants(c)
 	unmatched := c.Unmatched(paths)
 	for i, u := range unmatched {
 		if i == maxUnmatched {
@@ -52,5 +56,27 @@ func (k *core) warnUnmatched(c *config.Config) {
 			attrs = append(attrs, "did_you_mean", u.Meant)
 		}
 		k.logger.Warn("an entry of the configuration matches no tool that is served", attrs...)
+	}
+}
+
+// checkGrants logs what is granted to nobody who needs it, and what is granted to every tool. It is called when all files have been
+// read.
+func (k *core) checkGrants(c *config.Config) {
+	var tools []*wasmtools.Tool
+	for _, route := range k.catalog.Table().Tools() {
+		tools = append(tools, route.Tool)
+	}
+	unused := capability.UnusedGrants(c, tools)
+	for i, u := range unused {
+		if i == maxUnmatched {
+			k.logger.Error("more is granted that no tool declares that it needs", "entries", len(unused)-i)
+			break
+		}
+		k.logger.Error("something is granted that no tool declares that it needs: remove it", "key", u.Key, "entry", u.Entry)
+	}
+	for i := range c.Grants {
+		if g := &c.Grants[i]; g.ForEveryTool() {
+			k.logger.Warn("a grant is for every tool, also for those of files to come: name the tools", "key", fmt.Sprintf("grant[%d].match", i), "entry", g.Match)
+		}
 	}
 }

@@ -48,7 +48,7 @@ func PackModule(ctx context.Context, engine *sandbox.Engine, content, manifest [
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := m.Build(nil); err != nil {
+	if err := m.Build(nil, nil); err != nil {
 		m.Close()
 		return nil, nil, err
 	}

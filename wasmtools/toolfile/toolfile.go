@@ -16,6 +16,7 @@ import (
 	"github.com/toolsrv/toolsrv/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/runtime/wasmbin"
 	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/capability/settings"
 	"github.com/toolsrv/toolsrv/wasmtools/schema"
 )
 
@@ -36,8 +37,9 @@ type Module struct {
 	namespace string
 	manifest  *wasmtools.Manifest // nil: the module has to be run to be described
 	schemas   []schemas           // of each tool of the manifest
-	limits    []limits.Limits     // of each tool
 	tools     []*wasmtools.Tool   // in the order of the manifest
+	lots      []lot               // of each tool
+	settled   programs            // those with settings, of the tools that have some
 }
 
 // schemas are those of one tool; result is nil where there is none.
@@ -103,6 +105,11 @@ func (m *Module) setManifest(manifest *wasmtools.Manifest) error {
 		m.namespace = m.place.Folder
 		if err := wasmtools.CheckNamespace(m.namespace); err != nil {
 			return fmt.Errorf("its folder is its namespace: %w, or give the manifest a \"namespace\"", err)
+		}
+	}
+	if manifest.Needs.Config != nil {
+		if _, err := settings.Compile(manifest.Needs.Config); err != nil {
+			return fmt.Errorf("needs: config: %w", err)
 		}
 	}
 	for _, t := range manifest.Tools {
@@ -186,15 +193,21 @@ func (e *MemoryError) Error() string {
 // errUndescribed means that Describe was not called.
 var errUndescribed = errors.New("the module has not been described yet")
 
-// Build makes the module's tools with the limits of their paths; nil limits are the sandbox's defaults. A second Build changes
-// the limits: a tool whose limits are the same stays, with the calls that run and wait. If Build fails, the tools stay as they
-// were.
-func (m *Module) Build(limitsFor func(path string) limits.Limits) error {
+// Build makes the module's tools with the limits of their paths, and with what they were granted; nil limits are the sandbox's
+// defaults, and a nil granter grants nothing. A second Build changes both: a tool whose limits and grants are the same stays, with the
+// calls that run and wait. If Build fails, the tools stay as they were.
+func (m *Module) Build(limitsFor func(path string) limits.Limits, granter Granter) (err error) {
 	if m.manifest == nil {
 		return errUndescribed
 	}
 	tools := make([]*wasmtools.Tool, len(m.manifest.Tools))
-	set := make([]limits.Limits, len(tools))
+	lots := make([]lot, len(tools))
+	made := programs{}
+	defer func() {
+		if err != nil {
+			made.close(m.settled)
+		}
+	}()
 	for i, declared := range m.manifest.Tools {
 		t := &wasmtools.Tool{
 			Namespace:   m.namespace,
@@ -208,18 +221,22 @@ func (m *Module) Build(limitsFor func(path string) limits.Limits) error {
 			Examples:    declared.Examples,
 			Digest:      m.program.Digest(),
 			Source:      m.place.Source,
+			Needs:       m.manifest.Needs.And(declared.Needs),
 		}
 		if result := m.schemas[i].result; result != nil {
 			t.Result = result
 		}
-		if limitsFor != nil {
-			set[i] = limitsFor(t.Path())
+		lots[i] = lotOf(t.Path(), t.Needs, limitsFor, granter)
+		program, err := made.with(m.program, lots[i].settings, m.settled)
+		if err != nil {
+			return err
 		}
-		if m.tools != nil && m.limits[i] == set[i] {
+		if m.tools != nil && m.lots[i].equal(&lots[i]) {
 			tools[i] = m.tools[i]
 			continue
 		}
-		runs := m.program.Tool(t.Path(), int32(i), set[i])
+		runs := program.Tool(t.Path(), int32(i), lots[i].limits, lots[i].values...)
+		t.Missing = lots[i].missing
 		t.MaxInput = runs.Limits().Input
 		t.Caller = caller{runs}
 		if err := t.Check(); err != nil {
@@ -227,7 +244,8 @@ func (m *Module) Build(limitsFor func(path string) limits.Limits) error {
 		}
 		tools[i] = t
 	}
-	m.tools, m.limits = tools, set
+	m.settled.close(made)
+	m.tools, m.lots, m.settled = tools, lots, made
 	return nil
 }
 
@@ -247,5 +265,6 @@ func (m *Module) Tools() []*wasmtools.Tool { return m.tools }
 
 // Close frees the program. Calls of its tools that run, or that an old generation begins, go on.
 func (m *Module) Close() {
+	m.settled.close(nil)
 	m.program.Close() // documented not to fail
 }

@@ -23,7 +23,7 @@ func built(t *testing.T, content []byte, l limits.Limits) *toolfile.Module {
 		t.Fatal(err)
 	}
 	t.Cleanup(m.Close)
-	if err := m.Build(func(string) limits.Limits { return l }); err != nil {
+	if err := m.Build(func(string) limits.Limits { return l }, nil); err != nil {
 		t.Fatal(err)
 	}
 	return m
@@ -55,12 +55,12 @@ func TestLoad(t *testing.T) {
 		if err == nil {
 			defer m.Close()
 			if c.name == "described" {
-				if err := m.Build(nil); err == nil || m.Manifest() != nil {
+				if err := m.Build(nil, nil); err == nil || m.Manifest() != nil {
 					t.Errorf("%s: it has tools before it was described", c.name)
 				}
 			}
 			if err = m.Describe(t.Context()); err == nil {
-				err = m.Build(nil)
+				err = m.Build(nil, nil)
 			}
 		}
 		switch {

@@ -59,6 +59,13 @@ func (x *Exchange) logRequest() {
 	if code != "" {
 		attrs = append(attrs, slog.String("code", string(code)))
 	}
+	for i := range x.call.Uses {
+		u := &x.call.Uses[i]
+		attrs = append(attrs, slog.Int(u.Capability, u.Count), slog.Int64(u.Capability+"_bytes", u.Sent+u.Received), slog.Duration(u.Capability+"_time", u.Took))
+		if u.Failed > 0 {
+			attrs = append(attrs, slog.Int(u.Capability+"_failed", u.Failed))
+		}
+	}
 	if cause != nil { // fmt survives an Error method that panics
 		attrs = append(attrs, slog.String("error", text.Clip(fmt.Sprint(cause), maxLoggedText)))
 	}

@@ -315,7 +315,7 @@ func (c *checked) match(file string, settings *config.Config) {
 
 // fit adds a file's tools to those that are there, by operation id.
 func (f *checkedFile) fit(taken map[string]*wasmtools.Tool, limitsFor func(path string) limits.Limits) error {
-	if err := f.module.Build(limitsFor); err != nil {
+	if err := f.module.Build(limitsFor, nil); err != nil {
 		return err
 	}
 	if err := f.module.CheckMemory(); err != nil {

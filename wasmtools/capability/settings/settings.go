@@ -19,24 +19,6 @@ import (
 // Module is the name of the import module.
 const Module = "toolsrv_config_v1"
 
-// Grant returns the grant of settings, as Apply returns them. Those who build tools pass them on to their program.
-func Grant(settings json.RawMessage) hostabi.Grant {
-	return hostabi.Grant{Module: Module, Value: granted(settings)}
-}
-
-// granted are settings, which Go can compare.
-type granted string
-
-// Granted returns the settings of the grants, or nil where there are none.
-func Granted(grants []hostabi.Grant) json.RawMessage {
-	for _, g := range grants {
-		if settings, ok := g.Value.(granted); ok {
-			return json.RawMessage(settings)
-		}
-	}
-	return nil
-}
-
 // Set returns the functions.
 func Set() *hostabi.Set {
 	return &hostabi.Set{Module: Module, Functions: []hostabi.Function{

@@ -5,7 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/toolsrv/toolsrv/runtime/hostabi"
 	"github.com/toolsrv/toolsrv/wasmtools/capability/settings"
 )
 
@@ -48,20 +47,5 @@ func TestApply(t *testing.T) {
 		if _, err := settings.Compile(json.RawMessage(bad)); err == nil {
 			t.Errorf("%s is taken for a schema of settings", bad)
 		}
-	}
-}
-
-// TestGrant passes settings on to whoever builds a tool.
-func TestGrant(t *testing.T) {
-	t.Parallel()
-	a, same, b := settings.Grant(json.RawMessage(`{"a":1}`)), settings.Grant(json.RawMessage(`{"a":1}`)), settings.Grant(json.RawMessage(`{"a":2}`))
-	if !a.Equal(same) || a.Equal(b) {
-		t.Error("settings are compared wrongly")
-	}
-	if got := settings.Granted([]hostabi.Grant{{Module: "other", Value: "x"}, a}); string(got) != `{"a":1}` {
-		t.Errorf("got %s", got)
-	}
-	if got := settings.Granted([]hostabi.Grant{{Module: "other", Value: "x"}}); got != nil {
-		t.Errorf("got %s where nothing is granted", got)
 	}
 }

@@ -1,0 +1,74 @@
+package toolfile
+
+import (
+	"bytes"
+	"slices"
+
+	"github.com/toolsrv/toolsrv/runtime/hostabi"
+	"github.com/toolsrv/toolsrv/runtime/limits"
+	"github.com/toolsrv/toolsrv/runtime/sandbox"
+	"github.com/toolsrv/toolsrv/wasmtools"
+)
+
+// A Granter says what tools were granted. It is safe for concurrent use.
+type Granter interface {
+	// For returns what the tool at a path such as "/weather/now" was granted of its needs: values for sets of functions, and
+	// settings, JSON. missing are the needs that it was not granted, in words for people: such a tool can't be called.
+	For(path string, needs wasmtools.Needs) (values []hostabi.Grant, settings []byte, missing []string)
+}
+
+// A lot is what one tool was given beside its file.
+type lot struct {
+	limits   limits.Limits
+	values   []hostabi.Grant
+	settings []byte
+	missing  []string
+}
+
+// lotOf returns what the tool at a path is given. Without a granter it is granted nothing.
+func lotOf(path string, needs wasmtools.Needs, limitsFor func(path string) limits.Limits, granter Granter) (l lot) {
+	if limitsFor != nil {
+		l.limits = limitsFor(path)
+	}
+	if granter != nil {
+		l.values, l.settings, l.missing = granter.For(path, needs)
+	} else {
+		l.missing = needs.Words()
+	}
+	return l
+}
+
+func (l *lot) equal(other *lot) bool {
+	return l.limits == other.limits && slices.EqualFunc(l.values, other.values, hostabi.Grant.Equal) &&
+		bytes.Equal(l.settings, other.settings) && slices.Equal(l.missing, other.missing)
+}
+
+// programs are those of a module with settings, by the settings.
+type programs map[string]*sandbox.Program
+
+// with returns the program with settings: that of before, if there is one.
+func (p programs) with(plain *sandbox.Program, settings []byte, before programs) (*sandbox.Program, error) {
+	if settings == nil {
+		return plain, nil
+	}
+	key := string(settings)
+	if p[key] == nil {
+		if p[key] = before[key]; p[key] == nil {
+			made, err := plain.With(settings)
+			if err != nil {
+				return nil, err
+			}
+			p[key] = made
+		}
+	}
+	return p[key], nil
+}
+
+// close closes those that others do not have.
+func (p programs) close(others programs) {
+	for key, program := range p {
+		if others[key] != program {
+			program.Close() // documented not to fail
+		}
+	}
+}

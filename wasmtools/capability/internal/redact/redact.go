@@ -17,10 +17,11 @@ const Mark = "[secret]"
 // shortest is the size in bytes of the shortest pattern. A shorter one would be found in texts that have nothing to do with it.
 const shortest = 8
 
-// widths are the widths of windows. A pattern is looked for by the widest that is at most half of it, or by the narrowest.
-var widths = [...]int{32, 16, shortest}
+// widths are the widths of windows, and how long the patterns are at least that are looked for by them. A narrower window would find
+// more of a secret that was cut, but also words that a long one has from the language.
+var widths = [...]struct{ width, least int }{{widest, 32}, {12, 16}, {shortest, shortest}}
 
-const widest = 32
+const widest = 16
 
 // A Redactor finds some secrets. It does not change, and is safe for concurrent use. A nil Redactor finds nothing.
 type Redactor struct {
@@ -61,7 +62,8 @@ func New(secrets ...string) *Redactor {
 			}
 		}
 	}
-	for _, width := range widths {
+	for _, w := range widths {
+		width := w.width
 		x := index{width: width, base: rand.Uint64() | 1, last: 1, places: map[uint64]place{}}
 		for range width {
 			x.last *= x.base
@@ -81,8 +83,8 @@ func New(secrets ...string) *Redactor {
 
 func widthFor(pattern []byte) int {
 	for _, w := range widths {
-		if len(pattern) >= 2*w {
-			return w
+		if len(pattern) >= w.least {
+			return w.width
 		}
 	}
 	return shortest

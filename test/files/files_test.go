@@ -1,0 +1,234 @@
+// Package files_test has guests of all languages find the directories that they were granted, with what their own libraries offer.
+package files_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/toolsrv/toolsrv/author/project"
+	"github.com/toolsrv/toolsrv/internal/testkit"
+	"github.com/toolsrv/toolsrv/internal/testkit/enginetest"
+	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
+	"github.com/toolsrv/toolsrv/runtime/hostabi"
+	"github.com/toolsrv/toolsrv/runtime/limits"
+	"github.com/toolsrv/toolsrv/runtime/sandbox"
+	"github.com/toolsrv/toolsrv/runtime/wasi"
+	"github.com/toolsrv/toolsrv/wasmtools/capability/files"
+	"github.com/toolsrv/toolsrv/wasmtools/script/engine"
+)
+
+const cities = "Paris;48.85;2.35\nNairobi;-1.29;36.82\n"
+
+// geo makes a directory with what the guests look at.
+func geo(t *testing.T) string {
+	t.Helper()
+	top := t.TempDir()
+	dir := filepath.Join(top, "geo")
+	for name, content := range map[string]string{
+		"geo/cities.csv": cities, "geo/maps/world.json": "{}", "geo/large": strings.Repeat("\x01\x02\x03", 100<<10), "secret": "secret",
+	} {
+		write(t, filepath.Join(top, filepath.FromSlash(name)), content)
+	}
+	for i := range 300 {
+		write(t, filepath.Join(dir, "many", fmt.Sprintf("a rather long name of file number %d", i)), "")
+	}
+	for name, to := range map[string]string{"current": "maps", "out": "../secret"} {
+		if err := os.Symlink(to, filepath.Join(dir, name)); err != nil {
+			t.Skip("links can't be made here:", err)
+		}
+	}
+	if out, err := exec.Command("mkfifo", filepath.Join(dir, "fifo")).CombinedOutput(); err != nil {
+		t.Skipf("pipes can't be made here: %v %s", err, out)
+	}
+	return dir
+}
+
+func write(t *testing.T, path, content string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// needRust skips a test where Rust can't build for WASI.
+func needRust(t *testing.T) {
+	t.Helper()
+	testkit.NeedBuild(t, "rustc")
+	library, err := exec.Command("rustc", "--print", "target-libdir", "--target", "wasm32-wasip1").Output()
+	if err == nil {
+		_, err = os.Stat(strings.TrimSpace(string(library)))
+	}
+	if err != nil {
+		t.Skip("no rustc with the target wasm32-wasip1 (make setup-rust): ", err)
+	}
+}
+
+// buildC builds the guest in C.
+func buildC(t *testing.T) []byte {
+	t.Helper()
+	zig, err := filepath.Abs(filepath.Join("..", "..", ".venv", "zig", "bin", "python"))
+	if err == nil {
+		_, err = os.Stat(zig)
+	}
+	if err != nil {
+		t.Skip("no compiler of C (make .venv/zig): ", err)
+	}
+	return testkit.Guest(t, "testdata/c", zig, "-m", "ziglang", "cc", "--target=wasm32-wasi", "-Os", "-s", "-o", "@", "report.c")
+}
+
+// buildTinyGo builds a guest with TinyGo, as toolsrv build does.
+func buildTinyGo(t *testing.T, file string) []byte {
+	t.Helper()
+	testkit.NeedBuild(t, "tinygo")
+	if os.Getenv("TOOLSRV_TINYGO") == "" {
+		t.Skip("builds with TinyGo: make test-tinygo does")
+	}
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "go.mod"), "module example.com/work\n\ngo 1.24\n")
+	write(t, filepath.Join(dir, "tinygo.go"), "//toolsrv:tinygo\n\npackage main\n")
+	for _, name := range []string{"report.go", file} {
+		write(t, filepath.Join(dir, name), strings.Replace(string(testkit.Read(t, "testdata", "go", name)), " && reactor", "", 1))
+	}
+	if file == "command.go" {
+		write(t, filepath.Join(dir, "tool.json"), `{"abi": 1, "tools": [{"name": "x", "description": "Reports.", "parameters": {}}]}`)
+	}
+	p, err := project.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var said bytes.Buffer
+	module, err := p.Compile(t.Context(), &said)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, said.String())
+	}
+	return module
+}
+
+// languages are the guests, and what differs in them.
+var languages = []struct {
+	name   string
+	build  func(t *testing.T) []byte
+	differ map[string]any
+}{
+	{"go", func(t *testing.T) []byte {
+		return testkit.Guest(t, "testdata/go", "go", "build", "-ldflags=-s", "-o", "@", ".")
+	}, nil},
+	{"go reactor", func(t *testing.T) []byte {
+		return testkit.Guest(t, "testdata/go", "go", "build", "-buildmode=c-shared", "-tags=reactor", "-ldflags=-s", "-o", "@", ".")
+	}, nil},
+	{"tinygo", func(t *testing.T) []byte { return buildTinyGo(t, "command.go") }, nil},
+	{"tinygo reactor", func(t *testing.T) []byte { return buildTinyGo(t, "reactor.go") }, nil},
+	{"rust", func(t *testing.T) []byte {
+		needRust(t)
+		return testkit.Guest(t, "testdata/rust", "rustc", "--edition=2021", "-O", "--target=wasm32-wasip1", "-o", "@", "report.rs")
+	}, nil},
+	{"c", buildC, nil},
+	{"python", func(t *testing.T) []byte {
+		enginetest.Need(t, "python")
+		module, err := enginetest.Open(t, "python").Append([]engine.File{{Name: "report.py", Data: testkit.Read(t, "testdata", "report.py")}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return module
+	}, map[string]any{"start": 44.0, "walked": 305.0}},
+}
+
+// TestLanguages has each guest report of the same directory.
+func TestLanguages(t *testing.T) {
+	t.Parallel()
+	const acces, noEnt, roFS, notCapable = 2.0, 44.0, 69.0, 76.0
+	for _, l := range languages {
+		t.Run(l.name, func(t *testing.T) {
+			t.Parallel()
+			module := l.build(t)
+			dir := geo(t)
+			var log testkit.Log
+			p := sandboxtest.Load(t, sandboxtest.Engine(t, sandbox.Config{Logger: log.Logger(slog.LevelDebug)}), module)
+			if err := p.Compile(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			granted := hostabi.Grant{Module: wasi.Module, Value: files.Grant(map[string]string{"geo": dir})}
+			limits := limits.Limits{Timeout: time.Minute, Memory: 256 << 20}
+			// Twice: once in what the start has left, and once in an instance that was reset.
+			for range 2 {
+				out, err := p.Tool(l.name, 0, limits, granted).Call(t.Context(), sandbox.CallSpec{Input: []byte("{}")})
+				if err != nil {
+					t.Fatalf("%v\n%s", err, log.String())
+				}
+				var got map[string]any
+				if err := json.Unmarshal(out, &got); err != nil {
+					t.Fatalf("%v: %s", err, out)
+				}
+				want := map[string]any{
+					"read": cities, "errno": 0.0, "root": []any{"geo"}, "list": []any{"cities.csv", "current", "fifo", "large", "many", "maps", "out"}, "many": 300.0,
+					"relative": "{}", "linked": "{}", "sum": 6.0 * (100 << 10), "size": float64(len(cities)), "middle": "48.85",
+					"none": noEnt, "out": notCapable, "passwd": noEnt, "fifo": acces, "write": roFS, "create": roFS, "mkdir": roFS, "remove": roFS,
+				}
+				for name, value := range l.differ {
+					want[name] = value
+				}
+				for name := range want {
+					if !reflect.DeepEqual(got[name], want[name]) {
+						t.Errorf("%s: got %v, want %v", name, got[name], want[name])
+					}
+				}
+			}
+		})
+	}
+}
+
+// TestNotGranted has a plain program and one with a snapshot look for files without a grant.
+func TestNotGranted(t *testing.T) {
+	t.Parallel()
+	for _, l := range languages[:2] {
+		t.Run(l.name, func(t *testing.T) {
+			t.Parallel()
+			p := sandboxtest.Load(t, sandboxtest.Engine(t, sandbox.Config{}), l.build(t))
+			out, err := p.Tool(l.name, 0, limits.Limits{Timeout: time.Minute}).Call(t.Context(), sandbox.CallSpec{Input: []byte("{}")})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got map[string]any
+			if err := json.Unmarshal(out, &got); err != nil {
+				t.Fatal(err)
+			}
+			for _, name := range []string{"errno", "none", "out", "passwd", "fifo", "write", "create", "mkdir", "remove"} {
+				if got[name] == 0.0 || got["read"] != "" {
+					t.Errorf("%s: got %v", name, got[name])
+				}
+			}
+		})
+	}
+}
+
+// TestDescriptorsComeBack calls a tool more often than the process has descriptors for guests.
+func TestDescriptorsComeBack(t *testing.T) {
+	t.Parallel()
+	dir := geo(t)
+	e := sandboxtest.Engine(t, sandbox.Config{Descriptors: 4})
+	p := sandboxtest.Load(t, e, languages[0].build(t))
+	granted := hostabi.Grant{Module: wasi.Module, Value: files.Grant(map[string]string{"geo": dir})}
+	tool := p.Tool("go", 0, limits.Limits{Timeout: time.Minute}, granted)
+	for range 10 {
+		out, err := tool.Call(t.Context(), sandbox.CallSpec{Input: []byte("{}")})
+		var got struct{ Read string }
+		if err == nil {
+			err = json.Unmarshal(out, &got)
+		}
+		if err != nil || got.Read != cities {
+			t.Fatalf("got %s, %v", out, err)
+		}
+	}
+}

@@ -34,6 +34,26 @@ export class ToolError extends Error {
   }
 }
 
+// failureOf is the key under which errors that are no Failure, such as those of fetch, have code and message of one.
+const failureOf = Symbol.for("toolsrv.failure");
+
+export class Failure extends Error {
+  constructor(message, { code, toolCode, data } = {}) {
+    super(message);
+    this.code = code;
+    this.toolCode = toolCode;
+    this.data = data;
+  }
+
+  get name() {
+    return "Failure";
+  }
+
+  get [failureOf]() {
+    return this;
+  }
+}
+
 // A Mistake is an error in what an author wrote, with its place: that of the stack of made, or one in a file.
 export class Mistake extends TypeError {
   constructor(message, { made, place } = {}) {
@@ -53,6 +73,26 @@ export function quoted(value) {
   }
 }
 
+// guess returns the known name that was probably meant.
+export function guess(name, known) {
+  const same = { inputSchema: "parameters", input: "parameters", schema: "parameters", args: "parameters", outputSchema: "result", output: "result", returns: "result", execute: "run", handler: "run", call: "run", desc: "description" };
+  const near = known.find((k) => k.toLowerCase() === name.toLowerCase()) ?? (Object.hasOwn(same, name) ? same[name] : known.find((k) => distance(k, name) <= 2));
+  return near !== undefined && known.includes(near) ? `: did you mean ${near}?` : `: it can have ${known.join(", ")}`;
+}
+
+// distance is the number of letters to insert, remove or replace to get from one word to the other.
+function distance(a, b) {
+  let row = Array.from({ length: b.length + 1 }, (_, i) => i);
+  for (let i = 1; i <= a.length; i++) {
+    const next = [i];
+    for (let j = 1; j <= b.length; j++) {
+      next[j] = Math.min(row[j] + 1, next[j - 1] + 1, row[j - 1] + (a[i - 1] === b[j - 1] ? 0 : 1));
+    }
+    row = next;
+  }
+  return row[b.length];
+}
+
 // sentence returns what a client sees of any value that was thrown: type and message.
 export function sentence(thrown) {
   try {
@@ -66,11 +106,14 @@ export function sentence(thrown) {
   }
 }
 
-// failure returns the JSON that the host takes for a value that was thrown: an error of the tool's own as it is, any other as
-// the tool's fault.
+// failure returns the JSON that the host takes for a value that was thrown: an error of the tool's own as it is, a failure of what it has
+// used with that one's code, any other as the tool's fault.
 export function failure(thrown) {
   if (!(thrown instanceof ToolError)) {
-    return stringify({ message: clipped(sentence(thrown)), status: 500 });
+    const used = thrown instanceof Error ? thrown[failureOf] : undefined;
+    return stringify(
+      used === undefined ? { message: clipped(sentence(thrown)), status: 500 } : { message: clipped(used.message), code: clipped(used.code).slice(0, 128), status: 502 },
+    );
   }
   const { message, code, status, data } = thrown;
   const plain = { message: clipped(message), code, status };

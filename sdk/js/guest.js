@@ -3,6 +3,7 @@
 import * as host from "#host";
 import { Mistake, ToolError, failure, quoted, sentence } from "./error.js";
 import { fill } from "./defaults.js";
+import { needed } from "./needs.js";
 import { jsonSchema } from "./schema.js";
 import { definitionOf, isName, moduleInfo } from "./tool.js";
 import { begin, trace } from "./trace.js";
@@ -20,6 +21,9 @@ const errorLevel = 3;
 // tools are the script's, in the order of the manifest: { name, call, definition, comment }.
 let tools = [];
 
+// needs are what the script exports under that name.
+let needs;
+
 // load makes the tools of a script's exports.
 export function load(exports) {
   begin();
@@ -36,6 +40,7 @@ export function load(exports) {
   if (tools.length === 0) {
     throw new Mistake('the script exports no tool: write export const NAME = tool({ description: "…", run: (args) => … }), or a comment /** … */ above an exported function');
   }
+  needs = exports.needs?.[definitionOf] === undefined ? needed(exports.needs, "export const needs") : undefined;
   const names = new Set();
   for (const t of tools) {
     if (t.name === "default" || !isName(t.name)) {
@@ -71,7 +76,7 @@ function mistake(t, message) {
 // describe returns the manifest.
 export function describe() {
   const { namespace, version } = moduleInfo();
-  return stringify({ abi, namespace, version, sdk, tools: tools.map(described) });
+  return stringify({ abi, namespace, version, sdk, needs, tools: tools.map(described) });
 }
 
 function described(t) {
@@ -86,6 +91,7 @@ function described(t) {
     out.parameters = parameters(t);
     out.result = definition.result === undefined ? comment?.result : jsonSchema(definition.result, "output");
     out.examples = examples ?? comment?.examples;
+    out.needs = definition.needs;
     return parse(stringify(out));
   } catch (error) {
     throw error.place !== undefined ? error : mistake(t, `tool ${quoted(t.name)}: ${error.message}`);

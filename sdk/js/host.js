@@ -32,3 +32,11 @@ export const input = () => observer.input();
 export const output = (text) => observer.output(text);
 export const fail = (text) => observer.fail(text);
 export const entry = (name) => observer.entry?.(name);
+
+// use is what a tool was granted: a test says what stands in for it.
+export const use = (...what) => observer.use?.(...what) ?? refused(what[0]);
+
+function refused(name) {
+  const message = `${name.split(".")[0]}: there is no host here: in a test, toolsrv/testing's call takes what stands in for it`;
+  return [false, new TextEncoder().encode(JSON.stringify({ code: "not_granted", message })).buffer];
+}

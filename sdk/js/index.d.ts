@@ -1,3 +1,5 @@
+/// <reference path="./modules.d.ts" />
+
 /** Any JSON. */
 export type Json = null | boolean | number | string | readonly Json[] | { readonly [name: string]: Json };
 
@@ -44,6 +46,26 @@ type Present<P, S> = { [K in keyof P]: K extends Required<S> ? K : P[K] extends 
 type Members<P, S> = Flat<{ -readonly [K in Present<P, S>]: Described<P[K]> } & { -readonly [K in Exclude<keyof P, Present<P, S>>]?: Described<P[K]> }>;
 type Flat<T> = { [K in keyof T]: T[K] };
 
+/**
+ * What a tool needs of the world: an operator grants it, or the tool is not there. A script exports it for all of its tools:
+ *
+ *     export const needs = { http: ["https://api.example.com"], kv: true };
+ */
+export interface Needs {
+  /** Where `fetch` may ask: origins, with a path that what is asked for begins with, such as `https://*.example.com/v2/`. */
+  readonly http?: readonly string[];
+  /** Whether the tools keep values with `toolsrv:kv`. */
+  readonly kv?: boolean;
+  /** The secrets that a tool reads itself with `toolsrv:secret`. */
+  readonly secrets?: readonly string[];
+  /** The schema of the settings that `toolsrv:config` reads. */
+  readonly config?: JsonSchema | LibrarySchema;
+  /** The tools that `toolsrv:tools` calls, such as `units/convert`. */
+  readonly tools?: readonly string[];
+  /** The folders that a tool reads. */
+  readonly files?: readonly string[];
+}
+
 /** What a tool is, and what clients see of it. */
 export interface Definition<P, R> {
   /** The tool's name: 1 to 64 of the characters A-Z a-z 0-9 _ -. Without it, the name of the export counts. */
@@ -62,6 +84,8 @@ export interface Definition<P, R> {
   annotations?: { readOnly?: boolean; destructive?: boolean; idempotent?: boolean; openWorld?: boolean };
   /** Pictures for it: an address, `https://…`, or the picture itself, `data:image/png;base64,…`. */
   icons?: readonly { src: string; mimeType?: string; sizes?: readonly string[]; theme?: "light" | "dark" }[];
+  /** What this tool needs besides what the script exports as `needs`. */
+  needs?: Omit<Needs, "config">;
   /** The tool. Its result, or what its promise is fulfilled with, is sent as JSON. */
   run: (args: Arguments<P>) => R;
 }
@@ -107,6 +131,20 @@ export class ToolError extends Error {
   constructor(message: string, options?: ToolErrorOptions);
   readonly code: string | undefined;
   readonly status: number | undefined;
+  readonly data: unknown;
+}
+
+/**
+ * What went wrong with something that a tool was granted, or was not. A tool that doesn't catch it fails with its code and message, and the
+ * status 502. The errors of `fetch` are a TypeError, as on the web, with the same `code`.
+ */
+export class Failure extends Error {
+  constructor(message: string, options?: { code?: string; toolCode?: string; data?: unknown });
+  /** A word such as "not_granted", "too_large", "limit", "timeout", "conflict", "quota" or "tool_error". */
+  readonly code: string;
+  /** The code of the ToolError of a tool that was called. */
+  readonly toolCode: string | undefined;
+  /** The data of that error. */
   readonly data: unknown;
 }
 

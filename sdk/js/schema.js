@@ -7,9 +7,8 @@ const remedies = {
   valibot: "wrap it: toStandardJsonSchema(schema) of @valibot/to-json-schema",
 };
 
-// jsonSchema returns a JSON Schema for parameters ("input") or a result ("output").
-export function jsonSchema(schema, io) {
-  const what = io === "input" ? "parameters" : "result";
+// jsonSchema returns a JSON Schema for parameters ("input") or a result ("output"). what is how a message calls it.
+export function jsonSchema(schema, io, what = io === "input" ? "parameters" : "result") {
   const standard = schema["~standard"];
   if (typeof standard?.jsonSchema?.[io] === "function") {
     return normal(converted(what, standard.vendor, () => standard.jsonSchema[io]({ target: "draft-2020-12" })), io);

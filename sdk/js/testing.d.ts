@@ -1,4 +1,4 @@
-import type { Tool } from "./index.js";
+import type { Needs, Tool } from "./index.js";
 
 /** What a call of a test is told, and tells. */
 export interface CallOptions {
@@ -8,6 +8,18 @@ export interface CallOptions {
   progress?: (done: number, total: number, message: string) => void;
   /** How many milliseconds the call has, which `timeLeft()` then counts down. */
   timeLeft?: number;
+  /** Answers what the tool asks for with `fetch`. Without it, nothing is asked: the tool gets an error. */
+  http?: (request: Request) => Response | Promise<Response>;
+  /** What `toolsrv:kv` keeps its values in: texts that a test puts there, and bytes. */
+  kv?: Map<string, Uint8Array | string>;
+  /** What `toolsrv:secret` reads. */
+  secrets?: Record<string, string>;
+  /** What `toolsrv:config` reads. */
+  config?: unknown;
+  /** What `toolsrv:tools` calls, by path. One that throws a ToolError fails as the tool would. */
+  tools?: Record<string, (args: any) => unknown>;
+  /** The needs of the script, so that the tool may use these and its own, and nothing else. */
+  needs?: Needs;
 }
 
 /**

@@ -2,6 +2,8 @@
 import { observe } from "#host";
 import { isDeepStrictEqual } from "node:util";
 import { fill } from "./defaults.js";
+import { double } from "./double.js";
+import { needed } from "./needs.js";
 import { definitionOf } from "./tool.js";
 
 function definitionFrom(tool) {
@@ -13,11 +15,15 @@ function definitionFrom(tool) {
 }
 
 export async function call(tool, args = {}, options = {}) {
-  const { parameters } = definitionFrom(tool);
+  const { parameters, needs } = definitionFrom(tool);
   const given = JSON.parse(typeof args === "string" ? args : JSON.stringify(args));
   fill(given, parameters);
   const end = options.timeLeft === undefined ? undefined : Date.now() + options.timeLeft;
+  const { use, fetch } = double(options, union(needs, needed(options.needs)));
+  const global = globalThis.fetch;
+  globalThis.fetch = fetch;
   const before = observe({
+    use,
     log: options.log ?? (() => {}),
     progress: options.progress,
     deadline: () => (end === undefined ? 0 : Math.max(1, end - Date.now())),
@@ -26,8 +32,18 @@ export async function call(tool, args = {}, options = {}) {
     const text = JSON.stringify(await tool(given));
     return text === undefined ? null : JSON.parse(text);
   } finally {
+    globalThis.fetch = global;
     observe(before);
   }
+}
+
+// union returns what a tool and its script need together; undefined where neither says.
+function union(own, all) {
+  if (own === undefined || all === undefined) {
+    return own ?? all;
+  }
+  const both = (name) => [...(own[name] ?? []), ...(all[name] ?? [])];
+  return { http: both("http"), kv: own.kv || all.kv, secrets: both("secrets"), config: all.config, tools: both("tools") };
 }
 
 export async function examples(...tools) {

@@ -1,5 +1,6 @@
 // A tool is a function with what clients see of it. This file makes them; schema.js says what their arguments are.
-import { Mistake, ToolError, quoted } from "./error.js";
+import { Mistake, ToolError, guess, quoted } from "./error.js";
+import { neededBy } from "./needs.js";
 
 // definitionOf is the key of a tool's definition. It is the same in every copy of this package.
 export const definitionOf = Symbol.for("toolsrv.tool");
@@ -14,6 +15,7 @@ const settings = {
   examples: [isExamples, 'a list such as [{ arguments: { name: "Ada" }, result: "Hello, Ada!" }]'],
   annotations: [isObject, "an object such as { readOnly: true }"],
   icons: [Array.isArray, 'a list such as [{ src: "https://…" }]'],
+  needs: [isObject, 'an object such as { http: ["https://api.example.com"] }'],
   run: [isFunction, "a function of the arguments: ({ name }) => …"],
 };
 
@@ -52,6 +54,7 @@ export function tool(definition) {
       throw new Mistake(`${called}: annotations are true or false for ${annotations.join(", ")}; this is ${quoted({ [name]: own.annotations[name] })}`);
     }
   }
+  neededBy(own.needs, `${called}: needs`);
   const check = validator(own.parameters);
   const run = own.run;
   const call = check ? (args) => checked(check, run, args) : (args) => run(args);
@@ -108,26 +111,6 @@ function accepted(outcome) {
 function validator(schema) {
   const standard = schema?.["~standard"];
   return isFunction(standard?.validate) ? (value) => standard.validate(value) : undefined;
-}
-
-// guess returns the known name that was probably meant.
-export function guess(name, known) {
-  const same = { inputSchema: "parameters", input: "parameters", schema: "parameters", args: "parameters", outputSchema: "result", output: "result", returns: "result", execute: "run", handler: "run", call: "run", desc: "description" };
-  const near = known.find((k) => k.toLowerCase() === name.toLowerCase()) ?? (Object.hasOwn(same, name) ? same[name] : known.find((k) => distance(k, name) <= 2));
-  return near !== undefined && known.includes(near) ? `: did you mean ${near}?` : `: it can have ${known.join(", ")}`;
-}
-
-// distance is the number of letters to insert, remove or replace to get from one word to the other.
-function distance(a, b) {
-  let row = Array.from({ length: b.length + 1 }, (_, i) => i);
-  for (let i = 1; i <= a.length; i++) {
-    const next = [i];
-    for (let j = 1; j <= b.length; j++) {
-      next[j] = Math.min(row[j] + 1, next[j - 1] + 1, row[j - 1] + (a[i - 1] === b[j - 1] ? 0 : 1));
-    }
-    row = next;
-  }
-  return row[b.length];
 }
 
 export function isName(value) {

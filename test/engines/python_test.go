@@ -61,7 +61,7 @@ func TestPythonAbsent(t *testing.T) {
 		"sqlite3":              "lists, dicts",
 		"multiprocessing.pool": "no other processes",
 		"ctypes":               "no compiled code",
-		"urllib.request":       "no sockets",
+		"ssl":                  "urllib.request ask what the tool was granted",
 		"bz2":                  "use zlib or gzip",
 		"tkinter":              "no terminal",
 		"unittest.mock":        "where your tests run",

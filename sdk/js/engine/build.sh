@@ -68,7 +68,9 @@ link_engine() {
 		zig cc $target $flags -std=c23 -Wall -Wextra -Wno-unused-parameter -Werror -I "$engines/$sources/quickjs" -I "$1/work" -I "$here/../../engines" \
 			-DTOOLSRV_CAPACITY=$capacity -DTOOLSRV_STACK=$((stack - room)) -ffile-prefix-map="$here=." -c -o "$1/work/$part.o" "$here/$part.c"
 	done
-	zig cc $target $flags -std=c23 -Wall -Wextra -Werror -ffile-prefix-map="$here/../../engines=." -c -o "$1/work/malloc.o" "$here/../../engines/malloc.c"
+	for part in capability malloc; do
+		zig cc $target $flags -std=c23 -Wall -Wextra -Werror -ffile-prefix-map="$here/../../engines=." -c -o "$1/work/$part.o" "$here/../../engines/$part.c"
+	done
 	objects=
 	for part in $parts; do
 		objects="$objects $engines/$objects_stage/$part.o"
@@ -86,8 +88,8 @@ link_engine() {
 }
 
 # What the package toolsrv is in the sandbox: the files that it publishes, without those that are for tests only.
-package_files=$(sed -n 's/^ *"files": \[\(.*\)\],*$/\1/p' "$here/../package.json" | tr -d '" ' | tr ',' '\n' | grep '\.js$' | grep -v -x -e host.js -e testing.js)
-web_files="begin.js timers.js encoding.js performance.js crypto.js clone.js host.js urlparts.js searchparams.js url.js intl.js console.js"
+package_files=$(sed -n 's/^ *"files": \[\(.*\)\],*$/\1/p' "$here/../package.json" | tr -d '" ' | tr ',' '\n' | grep '\.js$' | grep -v -x -e double.js -e host.js -e register.js -e testing.js)
+web_files="begin.js timers.js encoding.js performance.js crypto.js clone.js host.js urlparts.js searchparams.js url.js events.js headers.js body.js fetch.js intl.js console.js"
 
 sources=quickjs-sources-$(digest "$here/sources.txt" "$here/edit.sh" </dev/null)
 objects_stage=quickjs-$(echo "$sources $zig_version $target $flags $parts" | digest)
@@ -95,7 +97,7 @@ revision=$(
 	files=
 	for name in $package_files; do files="$files $here/../$name"; done
 	for name in $web_files; do files="$files $here/web/$name"; done
-	echo "$objects_stage $capacity $stack $room" | digest "$here"/*.c "$here"/*.h "$here/build.sh" "$here/../../engines/malloc.c" "$here/../../engines/heap.h" $files
+	echo "$objects_stage $capacity $stack $room" | digest "$here"/*.c "$here"/*.h "$here/build.sh" "$here"/../../engines/capability.c "$here"/../../engines/capability.h "$here"/../../engines/malloc.c "$here"/../../engines/heap.h $files
 )
 if [ ! -d "$engines/javascript-$revision" ]; then
 	[ -d "$engines/$zig_stage" ] || { echo "there is no compiler for engines: run make setup-engines" >&2; exit 1; }

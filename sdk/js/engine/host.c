@@ -1,6 +1,7 @@
 // The host's functions as the module #host, which the package toolsrv imports, and those that only web/*.js use.
 #include <time.h>
 
+#include "capability.h"
 #include "engine.h"
 
 #define IMPORT(module, name) __attribute__((import_module(module), import_name(name)))
@@ -218,6 +219,64 @@ static JSValue decode(JSContext *ctx, JSValueConst this, int argc, JSValueConst 
 	return result;
 }
 
+static void *resize_answer(JSRuntime *rt, void *opaque, void *answer, size_t size)
+{
+	if (size != 0)
+		return js_realloc_rt(rt, answer, size);
+	js_free_rt(rt, answer);
+	return NULL;
+}
+
+// span_of returns the UTF-8 of a string, which is to be freed, or the bytes of an ArrayBuffer; no bytes where the value is undefined. It
+// returns false where it has thrown.
+static bool span_of(JSContext *ctx, JSValueConst value, struct span *to, const char **text)
+{
+	size_t size = 0;
+	*text = NULL;
+	*to = (struct span){"", 0};
+	if (JS_IsUndefined(value))
+		return true;
+	if (JS_IsString(value))
+		to->bytes = *text = JS_ToCStringLen(ctx, &size, value);
+	else
+		to->bytes = JS_GetArrayBuffer(ctx, &size, value);
+	to->size = (int)size;
+	return !JS_HasException(ctx);
+}
+
+// use calls a function of a capability by its name, with two strings or buffers and two numbers, of which each may be left out. It
+// returns an array: whether it has worked, and the answer as an ArrayBuffer.
+static JSValue use(JSContext *ctx, JSValueConst this, int argc, JSValueConst *argv)
+{
+	int64_t x = 0, y = 0;
+	const char *name = JS_ToCString(ctx, argv[0]), *first_text = NULL, *second_text = NULL;
+	if (name == NULL)
+		return JS_EXCEPTION;
+	int function = capability_find(name), size = 0;
+	JS_FreeCString(ctx, name);
+	if (function < 0)
+		return JS_ThrowRangeError(ctx, "the host has no such function");
+	if ((!JS_IsUndefined(argv[3]) && JS_ToInt64Ext(ctx, &x, argv[3]) != 0) || (!JS_IsUndefined(argv[4]) && JS_ToInt64Ext(ctx, &y, argv[4]) != 0))
+		return JS_EXCEPTION;
+	struct span first, second;
+	bool given = span_of(ctx, argv[1], &first, &first_text) && span_of(ctx, argv[2], &second, &second_text);
+	if (given)
+		size = capability_use(function, first, second, x, y);
+	JS_FreeCString(ctx, first_text);
+	JS_FreeCString(ctx, second_text);
+	if (!given)
+		return JS_EXCEPTION;
+	bool failed = size < 0;
+	uint8_t *answer = js_malloc(ctx, failed ? -size : size + 1); // never nothing
+	if (answer == NULL)
+		return JS_EXCEPTION;
+	capability_read(function, answer);
+	JSValue result = JS_NewArray(ctx);
+	JS_SetPropertyUint32(ctx, result, 0, JS_NewBool(ctx, !failed));
+	JS_SetPropertyUint32(ctx, result, 1, JS_NewArrayBuffer(ctx, answer, failed ? -size : size, 0, resize_answer, NULL, false));
+	return result;
+}
+
 static const JSCFunctionListEntry exported[] = {
 	JS_CFUNC_DEF("input", 0, input),
 	JS_CFUNC_DEF("output", 1, output),
@@ -226,6 +285,7 @@ static const JSCFunctionListEntry exported[] = {
 	JS_CFUNC_DEF("progress", 3, progress),
 	JS_CFUNC_DEF("deadline", 0, deadline),
 	JS_CFUNC_DEF("entry", 1, entry),
+	JS_CFUNC_DEF("use", 5, use),
 };
 
 static const JSCFunctionListEntry internal[] = {
@@ -235,6 +295,7 @@ static const JSCFunctionListEntry internal[] = {
 	JS_CFUNC_DEF("random", 3, random_bytes),
 	JS_CFUNC_DEF("encode", 1, encode),
 	JS_CFUNC_DEF("decode", 4, decode),
+	JS_CFUNC_DEF("use", 5, use),
 };
 
 enum { EXPORTED = sizeof exported / sizeof *exported, INTERNAL = sizeof internal / sizeof *internal };

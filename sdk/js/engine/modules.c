@@ -15,15 +15,24 @@ struct source {
 
 static const char package[] = "toolsrv", host[] = "#host";
 
+// file_of returns the file of a module of the package that scripts know by a name of its own.
+static const char *file_of(const char *name)
+{
+	static const struct { const char *name, *file; } files[] = {
+		{package, "index.js"}, {"toolsrv/guest", "guest.js"}, {"toolsrv:config", "config.js"}, {"toolsrv:kv", "kv.js"},
+		{"toolsrv:secret", "secret.js"}, {"toolsrv:tools", "tools.js"},
+	};
+	for (size_t i = 0; i < sizeof files / sizeof *files; i++)
+		if (strcmp(name, files[i].name) == 0)
+			return files[i].file;
+	return NULL;
+}
+
 static const struct source *find(const char *name)
 {
 	const size_t prefix = sizeof package - 1;
-	const char *file = NULL;
-	if (strcmp(name, package) == 0)
-		file = "index.js";
-	else if (strcmp(name, "toolsrv/guest") == 0)
-		file = "guest.js";
-	else if (strncmp(name, package, prefix) == 0 && name[prefix] == '/')
+	const char *file = file_of(name);
+	if (file == NULL && strncmp(name, package, prefix) == 0 && name[prefix] == '/')
 		file = name + prefix + 1;
 	for (size_t i = 0; file != NULL && i < sizeof package_sources / sizeof *package_sources; i++)
 		if (strcmp(file, package_sources[i].name) == 0)

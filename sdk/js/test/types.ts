@@ -74,3 +74,30 @@ const left: number = timeLeft();
 const result: Promise<unknown> = call(greet, { name: "Ada" }, { log: (level: "debug" | "info" | "warn" | "error", message) => message.length, timeLeft: left });
 examples(greet, described, any);
 result.then(() => {});
+
+import type { Needs } from "toolsrv";
+import { Failure } from "toolsrv";
+import * as kv from "toolsrv:kv";
+import * as config from "toolsrv:config";
+import { read } from "toolsrv/secret";
+import * as tools from "toolsrv:tools";
+
+export const needs: Needs = { http: ["https://api.example.com"], kv: true, config: z.object({ units: z.string() }), tools: ["units/convert"] };
+const settings = config.load(({ units }: { units: string }) => units.length);
+const length: number = settings.get();
+const entry: kv.Entry | undefined = await kv.get("a");
+const version: bigint = await kv.set("a", "b", { expect: entry?.version ?? 0, ttl: 1000 });
+await kv.set("a", new Uint8Array(1), { expect: version });
+const removed: boolean = await kv.delete("a");
+for await (const key of kv.list("a/", { after: "b", limit: 3 })) {
+  is<typeof key, string>(true);
+}
+// @ts-expect-error an object is not a value
+await kv.set("a", { b: 1 });
+// @ts-expect-error one tool has no settings of its own
+tool({ description: "D.", needs: { config: {} }, run: () => 1 });
+// @ts-expect-error there is no such need
+const wrong: Needs = { https: [] };
+const code: string = new Failure("no", { code: "timeout" }).code;
+call(none, {}, { http: async (request) => new Response(request.url), kv: new Map([["a", "b"]]), secrets: { k: read("k") }, tools: { "a/b": (args) => tools.call("c", args) }, needs });
+console.log(length, removed, code);

@@ -27,10 +27,12 @@ link_engine() {
 			zig cc $target $flags -std=c23 -Wall -Wextra -Wno-unused-parameter -Wno-missing-field-initializers -Werror \
 				-isystem "$python/include" -I "$here/../../engines" -ffile-prefix-map="$here=." -c -o $part.o "$here/$part.c"
 		done
-		zig cc $target $flags -std=c23 -ffile-prefix-map="$here/../../engines=." -c -o malloc.o "$here/../../engines/malloc.c"
+		for part in capability malloc; do
+			zig cc $target $flags -std=c23 -ffile-prefix-map="$here/../../engines=." -c -o $part.o "$here/../../engines/$part.c"
+		done
 		zig cc $target -O0 -g0 -std=c23 -isystem "$python/include" -I "$here" -c frozen.c -o frozen.o
 		zig cc $target -mexec-model=reactor -O2 -s -Wl,-z,stack-size=$stack -Wl,--export=toolsrv_bundle \
-			-o ../python.wasm engine.o hostmodule.o log2.o malloc.o settle.o frozen.o -L"$python/lib" -lpython3.13 -lz -lmpdec -lexpat -lHacl_Hash_SHA2 \
+			-o ../python.wasm capability.o engine.o hostmodule.o log2.o malloc.o settle.o frozen.o -L"$python/lib" -lpython3.13 -lz -lmpdec -lexpat -lHacl_Hash_SHA2 \
 			-lwasi-emulated-signal -lwasi-emulated-getpid -lwasi-emulated-process-clocks
 	)
 	rm -rf "$1/work"
@@ -51,7 +53,7 @@ freezer=python-freezer-$(echo "$sources" | digest "$here/cpython.sh")
 compiled=cpython-$(echo "$sources $zig_version $target $flags $zlib_parts" | digest "$here/config.site" "$here/patch.py" "$here/cpython.sh")
 revision=$(
 	echo "$compiled $stack" | digest "$here"/*.c "$here"/*.h "$here"/*.py "$here"/lib/*.py "$here"/*.sh \
-		"$here"/../../engines/malloc.c "$here"/../../engines/heap.h "$here"/../toolsrv/*.py
+		"$here"/../../engines/capability.c "$here"/../../engines/capability.h "$here"/../../engines/malloc.c "$here"/../../engines/heap.h "$here"/../toolsrv/*.py
 )
 if [ ! -d "$engines/python-$revision" ]; then
 	[ -d "$engines/$zig_stage" ] || { echo "there is no compiler for engines: run make setup-engines" >&2; exit 1; }

@@ -14,13 +14,19 @@ _EDITS = {
     "asyncio.streams": [("import socket\n", "from _toolsrv_absent import socket\n")],
     "asyncio.trsock": [("import socket\n", "from _toolsrv_absent import socket\n")],
     "asyncio.subprocess": [("import subprocess\n", "from _toolsrv_absent import subprocess\n")],
+    # Connections are the host's: what is written to one is a request that the host sends.
+    "http.client": [
+        ("import socket\n", "from toolsrv import _wire as socket\n"),
+        ("    import ssl\n", "    from toolsrv import _wire as ssl\n"),
+    ],
+    "urllib.request": [("import socket\n", "from toolsrv import _wire as socket\n")],
     # Frozen modules have no __file__; what stands in its place is how their code names itself.
     "_strptime": [("os.path.dirname(__file__)", '"<frozen "')],
     "zipfile": [("os.path.dirname(__file__)", '"<frozen "')],
     "importlib.resources._common": [("frame_info.filename == __file__", 'frame_info.filename == "<frozen importlib.resources._common>"')],
     "xml.sax.saxutils": [
-        ("import os, urllib.parse, urllib.request\n", "import os, urllib.parse\nfrom _toolsrv_absent import urllib_request\n"),
-        ("f = urllib.request.urlopen(source", "f = urllib_request.urlopen(source"),
+        ("import os, urllib.parse, urllib.request\n", "import os, urllib.parse\n"),
+        ("f = urllib.request.urlopen(source", "import urllib.request; f = urllib.request.urlopen(source"),
     ],
     # The time zones are in the engine, not in the files of a package.
     "zoneinfo._common": [

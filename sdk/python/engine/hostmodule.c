@@ -1,4 +1,5 @@
 // The module _toolsrv: the functions of the host, for toolsrv/_guest.py and its neighbours.
+#include "capability.h"
 #include "engine.h"
 
 static PyObject *host_input(PyObject *module, PyObject *none) {
@@ -60,6 +61,26 @@ static PyObject *progress(PyObject *module, PyObject *args) {
     Py_RETURN_NONE;
 }
 
+static PyObject *use(PyObject *module, PyObject *args) {
+    const char *name;
+    Py_buffer first = {.buf = ""}, second = {.buf = ""};
+    long long x = 0, y = 0;
+    if (!PyArg_ParseTuple(args, "s|s*s*LL:use", &name, &first, &second, &x, &y)) return NULL;
+    PyObject *answer = NULL;
+    int function = capability_find(name), size = 0;
+    if (function >= 0) {
+        size = capability_use(function, (struct span){first.buf, (int)first.len}, (struct span){second.buf, (int)second.len}, x, y);
+        answer = PyBytes_FromStringAndSize(NULL, size < 0 ? -size : size);
+    } else {
+        PyErr_Format(PyExc_ValueError, "the host has no function %s", name);
+    }
+    PyBuffer_Release(&first);
+    PyBuffer_Release(&second);
+    if (!answer) return NULL;
+    capability_read(function, PyBytes_AS_STRING(answer));
+    return Py_BuildValue("NN", PyBool_FromLong(size >= 0), answer);
+}
+
 static PyObject *data(PyObject *module, PyObject *name) {
     const char *wanted = PyUnicode_AsUTF8(name);
     if (!wanted) return NULL;
@@ -75,6 +96,7 @@ static PyMethodDef methods[] = {
     {"log", write_log, METH_VARARGS, "Writes a line to the host's log: level 0 to 3, text."},
     {"deadline", deadline, METH_NOARGS, "The milliseconds that the call has left; 0 without a limit, -1 while the tool starts."},
     {"progress", progress, METH_VARARGS, "Reports how much is done: done, total, message."},
+    {"use", use, METH_VARARGS, "Calls a function of a capability: name, two bytes or texts, two numbers. Returns whether it has worked, and the answer."},
     {"data", data, METH_O, "A file of the engine's own, or None."},
     {0},
 };

@@ -23,6 +23,14 @@ host.fail = keep("failure")
 host.log = lambda level, text: events.append(["log", level, text.encode().decode()])
 host.progress = lambda done, total, text: events.append(["progress", done, total, text])
 host.deadline = lambda: job.get("deadline", -1)
+
+
+def use(function, first=b"", second=b"", x=0, y=0):
+    done, answer = job["answers"][function]
+    return done, b"" if answer == "" else json.dumps(answer).encode()
+
+
+host.use = use
 sys.modules["_toolsrv"] = host
 
 
@@ -50,6 +58,11 @@ from toolsrv import _guest  # noqa: E402
 if job.get("rehearse"):
     _guest.rehearse()
 assert not events and now["output"] is None and sys.stdout is real and "rehearsal" not in sys.modules
+if "answers" in job:  # as the engine's http.client does always
+    from toolsrv._double import wired
+
+    asking = wired()
+    asking.__enter__()
 bundle = bytes.fromhex(job["raw"]) if "raw" in job else packed(job["files"])
 _guest.load(memoryview(bundle))
 _guest.warm()

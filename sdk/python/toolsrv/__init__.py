@@ -15,12 +15,28 @@ tests call it, or call it as a client would with `toolsrv.testing`.
 The script is loaded once, and each call begins with the state after that: what a call changes is gone when it ends.
 """
 
-from ._errors import DeclarationError, ResultError, ToolError
+from ._errors import DeclarationError, Failure, ResultError, ToolError
 from ._field import Field
 from ._host import log, progress, time_left
 from ._icon import Icon
+from ._needs import Needs, needs
 from ._tool import Example, module, tool
 
 __version__ = "0.1.0"
 
-__all__ = ["DeclarationError", "Example", "Field", "Icon", "ResultError", "ToolError", "log", "module", "progress", "time_left", "tool"]
+__all__ = [
+    "DeclarationError",
+    "Example",
+    "Failure",
+    "Field",
+    "Icon",
+    "Needs",
+    "ResultError",
+    "ToolError",
+    "log",
+    "module",
+    "needs",
+    "progress",
+    "time_left",
+    "tool",
+]

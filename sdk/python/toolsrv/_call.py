@@ -115,6 +115,8 @@ class Compiled:
                 {"arguments": example.arguments, **({} if example.result is MISSING else {"result": example.result})}
                 for example in options.examples
             ]
+        if options.needs is not None:
+            out["needs"] = options.needs.described()
         return out
 
     def _compile(self) -> Callable[[str], str]:

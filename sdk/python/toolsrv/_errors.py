@@ -37,6 +37,22 @@ def _restored(cls: type[ToolError], args: tuple[Any, ...], members: dict[str, An
     return error
 
 
+class Failure(Exception):
+    """What went wrong with something that the tool was granted, or was not. One that a tool lets through fails the call with its code
+    and message, and the status 502.
+
+    `code` is a word such as "not_granted", "too_large", "limit", "timeout", "conflict", "quota" or "tool_error". `tool_code` and `data`
+    are those of the ToolError of a tool that was called.
+    """
+
+    def __init__(self, message: str, *, code: str, tool_code: str = "", data: Any = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.code = code
+        self.tool_code = tool_code
+        self.data = data
+
+
 class DeclarationError(TypeError):
     """Says what of a tool's declaration can't be, and what to write instead.
 
@@ -53,7 +69,7 @@ class ResultError(TypeError):
 
 
 # Where authors know them from, in tracebacks too.
-for _public in (ToolError, DeclarationError, ResultError):
+for _public in (ToolError, Failure, DeclarationError, ResultError):
     _public.__module__ = "toolsrv"
 
 

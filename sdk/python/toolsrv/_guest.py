@@ -11,7 +11,7 @@ from typing import Any
 from . import _logging
 from ._anything import ANYTHING
 from ._bundle import Bundle, run_script
-from ._errors import Misfit, ToolError, clipped, said, text_of
+from ._errors import Failure, Misfit, ToolError, clipped, said, text_of
 from ._explain import explained, logged
 from ._host import ERROR, INFO, host
 from ._manifest import Script
@@ -142,7 +142,18 @@ def _failed(number: int, error: BaseException) -> int:
         return _write_error(error)
     for line in logged(error, _state.files):
         host.log(ERROR, line)
+    used = failure_of(error)
+    if used is not None:
+        return _write({"message": clipped(used.message), "code": clipped(used.code, 120), "status": 502})
     return _write({"message": clipped(said(error)), "status": 500})
+
+
+def failure_of(error: BaseException) -> Failure | None:
+    """Returns the failure that an error is or, where it is one of urllib, has as its reason."""
+    for found in (error, getattr(error, "reason", None)):
+        if isinstance(found, Failure):
+            return found
+    return None
 
 
 def _write_error(error: ToolError) -> int:

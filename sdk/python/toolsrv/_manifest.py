@@ -7,6 +7,7 @@ from typing import Any
 
 from ._call import Compiled
 from ._errors import DeclarationError
+from ._needs import scripts
 from ._tool import Module, Tool, modules, tools
 
 
@@ -21,6 +22,7 @@ class Script:
 
     def __init__(self, script: ModuleType) -> None:
         self.module = modules.get(script.__name__, Module())
+        self.needs = scripts.get(script.__name__)
         taken: set[str] = set()
         own = tools_of(script)
         for tool in own:
@@ -39,4 +41,6 @@ class Script:
             out["namespace"] = self.module.namespace
         if self.module.version:
             out["version"] = self.module.version
+        if self.needs:
+            out["needs"] = self.needs
         return {**out, "sdk": f"python/{__version__}", "tools": [tool.described() for tool in self.tools]}

@@ -11,6 +11,7 @@ from typing import Any
 from . import _guest
 from ._bundle import Finder
 from ._host import host
+from ._needs import scripts
 from ._tool import modules, tools
 
 _SCRIPT = '''
@@ -139,6 +140,7 @@ def _forget() -> None:
     """Makes the SDK what it was before a script was loaded."""
     tools.clear()
     modules.clear()
+    scripts.clear()
     _guest.reset()
     sys.meta_path[:] = [finder for finder in sys.meta_path if not isinstance(finder, Finder)]
     sys.modules.pop("rehearsal", None)

@@ -14,6 +14,7 @@ from ._docstring import parse
 from ._errors import DeclarationError
 from ._field import MISSING, FieldInfo
 from ._icon import Icon, check_icons, check_title
+from ._needs import Needs
 from ._place import in_function, pointed
 
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -43,6 +44,7 @@ class Options:
         hints: dict[str, bool | None],
         icons: Sequence[Icon],
         examples: Sequence[Example],
+        needs: Needs | None = None,
     ) -> None:
         self.name = name
         self.title = title
@@ -50,6 +52,7 @@ class Options:
         self.hints = {name: value for name, value in hints.items() if value is not None}
         self.icons = list(icons)
         self.examples = list(examples)
+        self.needs = needs
 
     def check(self) -> None:
         """Raises a DeclarationError for what the server would refuse."""
@@ -60,6 +63,10 @@ class Options:
                 raise DeclarationError(f"{name}={value!r:.80} is not True or False")
         if self.hints.get("readOnly") and self.hints.get("destructive"):
             raise DeclarationError("it is both read-only and destructive: a tool that changes nothing destroys nothing; remove one")
+        if self.needs is not None:
+            if not isinstance(self.needs, Needs):
+                raise DeclarationError(f"needs={self.needs!r:.80}: write needs=Needs(http=[…])")
+            self.needs.described()
         try:
             check_title(self.title)
             check_icons(self.icons)
@@ -136,6 +143,7 @@ def tool(
     open_world: bool | None = None,
     icons: Sequence[Icon] = (),
     examples: Sequence[Example] = (),
+    needs: Needs | None = None,
 ) -> Callable[[_F], _F]: ...
 
 
@@ -152,13 +160,15 @@ def tool(
     open_world: bool | None = None,
     icons: Sequence[Icon] = (),
     examples: Sequence[Example] = (),
+    needs: Needs | None = None,
 ) -> Any:
     """Makes a tool of a function, which stays what it is.
 
     Its name is the function's, its description the docstring, its schema that of the annotations. `title` is its name for people.
     `read_only` says that it changes nothing outside of itself, `destructive` that it may overwrite or delete something, `idempotent`
     that a second call with the same arguments has no further effect, `open_world` that it deals with what is outside of the service.
-    The examples run before the first call, so that what a call needs is prepared by then.
+    The examples run before the first call, so that what a call needs is prepared by then. `needs` says what this tool reaches for, besides
+    what [toolsrv.needs] says of all tools of the script.
     """
 
     def declare(function: Any) -> Any:
@@ -166,7 +176,9 @@ def tool(
         if not inspect.isfunction(function):
             what = "a class" if inspect.isclass(function) else f"{function!r:.60}"
             raise DeclarationError(f"@tool is for functions, and this is {what}: put it above a def")
-        options = Options(name or function.__name__, title, description or parse(function.__doc__).description, hints, icons, examples)
+        options = Options(
+            name or function.__name__, title, description or parse(function.__doc__).description, hints, icons, examples, needs
+        )
         made = Tool(function, options)
         try:
             options.check()

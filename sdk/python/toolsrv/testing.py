@@ -13,15 +13,18 @@ def test_examples():
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
+from contextlib import contextmanager
 from types import ModuleType
 from typing import Any
 
+from . import _double
+from . import http as _http
 from ._call import Compiled
 from ._check import check, filled
 from ._errors import ToolError
 from ._field import MISSING
-from ._host import listeners
+from ._host import doubles, listeners
 from ._manifest import Script, tools_of
 from ._tool import tools
 
@@ -39,7 +42,8 @@ def call(tool: Callable[..., Any], arguments: dict[str, Any] | str | None = None
     wrong = check(compiled.parameters, given, definitions)
     if wrong:
         raise ToolError(wrong, code="invalid_arguments", status=422)
-    return json.loads(compiled.run(json.dumps(filled(compiled.parameters, given, definitions))))
+    with _double.limited(compiled.tool):
+        return json.loads(compiled.run(json.dumps(filled(compiled.parameters, given, definitions))))
 
 
 def progress(
@@ -56,6 +60,32 @@ def progress(
         return call(tool, arguments, **more), reports
     finally:
         listeners.remove(hear)
+
+
+@contextmanager
+def grant(
+    *,
+    http: Callable[[_http.Request], _http.Response] | None = None,
+    kv: MutableMapping[str, bytes] | None = None,
+    secrets: Mapping[str, str | bytes] | None = None,
+    config: Any = None,
+    tools: Mapping[str, Callable[[dict[str, Any]], Any]] | None = None,
+) -> Iterator[None]:
+    """Has tools find what stands in for the world, as long as the block lasts.
+
+        with testing.grant(http=lambda request: http.Response(200, json={"rain": 3}), kv={}):
+            assert testing.call(weather.today, city="Ulm") == "rain"
+
+    `http` answers requests, those of urllib and http.client too. `kv` holds values, which a test may look at afterwards. A tool of `tools`
+    takes its arguments as a dict; a ToolError that it raises is its own. What [call] calls may use what the tool declares that it needs.
+    """
+    double = _double.Double(http, kv, secrets, config, tools)
+    doubles.append(double)
+    try:
+        with _double.wired():
+            yield
+    finally:
+        doubles.remove(double)
 
 
 def examples(script: ModuleType) -> None:

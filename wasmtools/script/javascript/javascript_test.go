@@ -54,13 +54,15 @@ func TestCollect(t *testing.T) {
 	both(t, func(t *testing.T, root func(dir string) javascript.Options) {
 		dir := folder(t,
 			"hello.ts", `import { tool } from "toolsrv";
+import * as kv from "toolsrv:kv";
+import { read } from "toolsrv/config";
 import { upper } from "./lib/words.js";
 import data from "./data.json";
 import page from "./page.html";
 import bytes from "./dot.png";
 import pad from "leftpad";
 import { deep } from "scoped/deep";
-export const greet = tool({ description: "Greets.", run: ({ name }: { name: string }): string => upper(name) + data.mark + page + bytes.length + pad(deep) });
+export const greet = tool({ description: "Greets.", run: ({ name }: { name: string }): string => upper(name) + data.mark + page + kv.get(read()) + bytes.length + pad(deep) });
 `,
 			"lib/words.ts", "enum Case { Up }\nexport const upper = (s: string) => Case.Up === 0 ? s.toUpperCase() : s;\n",
 			"data.json", `{"mark": "!"}`,
@@ -79,7 +81,7 @@ export const greet = tool({ description: "Greets.", run: ({ name }: { name: stri
 			t.Errorf("the script is called %q", files[0].Name)
 		}
 		text := code(t, files)
-		for _, want := range []string{`import { tool } from "toolsrv"`, "export {\n  greet\n}", `"<p>page</p>"`, "from worker"} {
+		for _, want := range []string{`import { tool } from "toolsrv"`, `from "toolsrv:kv"`, `from "toolsrv:config"`, "export {\n  greet\n}", `"<p>page</p>"`, "from worker"} {
 			if !strings.Contains(text, want) {
 				t.Errorf("the bundle doesn't have %q:\n%s", want, text)
 			}

@@ -32,7 +32,7 @@ func TestErrors(t *testing.T) {
 		{"a module of Node's", []string{"a.ts", `import "./b"`, "b.ts", `import { readFile } from "node:fs/promises"; readFile();`},
 			"b.ts:1:26: node:fs/promises is not there: a tool has no files (b.ts imports it)\n    import", ""},
 		{"a module of Node's, without its prefix", []string{"a.ts", `import net from "net"; net();`},
-			"a.ts:1:17: net is not there: a tool has no network (a.ts imports it)", ""},
+			"a.ts:1:17: net is not there: a tool has no sockets: it asks with fetch (a.ts imports it)", ""},
 		{"a module that a package stands in for", []string{"a.ts", `import { Buffer } from "node:buffer"; Buffer();`},
 			"a.ts:1:24: node:buffer is not there: the engine is not Node; npm has a package that stands in for it: run npm install buffer (a.ts imports it)", ""},
 		{"in a package", []string{"a.ts", `import "p"`, "node_modules/p/index.js", `import os from "os"`},

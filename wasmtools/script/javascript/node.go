@@ -25,7 +25,7 @@ const absent = "absent"
 // without says of Node's modules why they are not there.
 var without = map[string]string{
 	"a tool has no files":                                          "fs",
-	"a tool has no network":                                        "dgram dns http http2 https net tls quic",
+	"a tool has no sockets: it asks with fetch":                    "dgram dns http http2 https net tls quic",
 	"a tool starts no other program":                               "child_process cluster repl",
 	"a tool has one thread":                                        "async_hooks worker_threads",
 	"a tool has no terminal":                                       "readline tty",

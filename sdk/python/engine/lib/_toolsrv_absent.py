@@ -2,7 +2,7 @@
 
 import sys
 
-_SOCKETS = "there are no sockets in the sandbox; take what the tool needs as an argument"
+_SOCKETS = "there are no sockets in the sandbox; toolsrv.http and urllib.request ask what the tool was granted"
 _FILES = "there are no files in the sandbox; take contents as an argument, and return them"
 _PROCESSES = "there are no other processes in the sandbox; do the work in Python"
 _TERMINAL = "there is no terminal in the sandbox; take what the tool needs as arguments"
@@ -52,8 +52,6 @@ ABSENT = {
     "ftplib": _SOCKETS,
     "getpass": _TERMINAL,
     "grp": _NEVER,
-    "http.client": _SOCKETS,
-    "http.cookiejar": _SOCKETS,
     "http.server": _SOCKETS,
     "idlelib": _TERMINAL,
     "imaplib": _SOCKETS,
@@ -102,20 +100,19 @@ ABSENT = {
     "this": _NEVER,
     "_tkinter": _TERMINAL,
     "tkinter": _TERMINAL,
+    "toolsrv._double": _DEVELOPMENT,
     "toolsrv.testing": _DEVELOPMENT,
     "trace": _DEVELOPMENT,
     "tty": _TERMINAL,
     "turtle": _TERMINAL,
     "turtledemo": _TERMINAL,
     "unittest": _DEVELOPMENT,
-    "urllib.request": _SOCKETS,
-    "urllib.robotparser": _SOCKETS,
     "venv": _DEVELOPMENT,
     "webbrowser": _NEVER,
     "winreg": _WINDOWS,
     "winsound": _WINDOWS,
     "wsgiref": _SOCKETS,
-    "xmlrpc": _SOCKETS,
+    "xmlrpc.server": _SOCKETS,
     "zipapp": _DEVELOPMENT,
 }
 
@@ -163,4 +160,3 @@ class _Socket:
 
 socket = _Absent("socket", AF_UNSPEC=0, AI_PASSIVE=1, SOCK_STREAM=1, error=OSError, socket=_Socket)
 subprocess = _Absent("subprocess", PIPE=-1, STDOUT=-2, DEVNULL=-3)
-urllib_request = _Absent("urllib.request")

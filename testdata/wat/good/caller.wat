@@ -1,5 +1,5 @@
 ;; Calls another tool. The input is exactly {"id":"…","args":…}; the result is {"result":…}, or {"failure":…} as the host tells it. Tool 1
-;; calls it again and again until it fails, and then returns the failure. Tool 2 calls it three times and returns the last result. Tool 3
+;; calls it again and again until it fails, and then returns the failure. Tool 2 calls it three times and returns the last answer. Tool 3
 ;; gives a place outside the memory as arguments, and tool 4 a name of 1 MiB.
 (module
   (import "toolsrv_v1" "input_size" (func $input_size (result i32)))
@@ -16,7 +16,7 @@
     (loop $next
       (local.set $n (call $call (local.get $id) (local.get $id_length) (local.get $args) (local.get $args_length)))
       (local.set $times (i32.sub (local.get $times) (i32.const 1)))
-      (br_if $next (i32.and (i32.ge_s (local.get $n) (i32.const 0)) (i32.ne (local.get $times) (i32.const 0)))))
+      (br_if $next (select (i32.ge_s (local.get $n) (i32.const 0)) (i32.ne (local.get $times) (i32.const 0)) (i32.lt_s (local.get $times) (i32.const 0)))))
     (local.get $n))
   ;; answer writes the answer of n bytes behind a prefix, in memory that it makes.
   (func $answer (param $n i32) (param $prefix i32) (param $length i32)

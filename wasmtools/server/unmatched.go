@@ -2,7 +2,7 @@ package server
 
 import (
 	"context"
-	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/toolsrv/toolsrv/wasmtools"
@@ -44,7 +44,7 @@ func (k *core) warnUnmatched(c *config.Config) {
 	for _, route := range k.catalog.Table().Tools() {
 		paths = append(paths, route.Tool.Path())
 	}
-	k.checkGrants(c)
+	k.reviewGrants(c)
 	unmatched := c.Unmatched(paths)
 	for i, u := range unmatched {
 		if i == maxUnmatched {
@@ -59,24 +59,22 @@ func (k *core) warnUnmatched(c *config.Config) {
 	}
 }
 
-// checkGrants logs what is granted to nobody who needs it, and what is granted to every tool. It is called when all files have been
-// read.
-func (k *core) checkGrants(c *config.Config) {
+// reviewGrants logs what is wrong with the grants of a configuration. It is called when all files have been read.
+func (k *core) reviewGrants(c *config.Config) {
 	var tools []*wasmtools.Tool
 	for _, route := range k.catalog.Table().Tools() {
 		tools = append(tools, route.Tool)
 	}
-	unused := capability.UnusedGrants(c, tools)
-	for i, u := range unused {
+	findings := capability.Review(c, tools)
+	for i, f := range findings {
 		if i == maxUnmatched {
-			k.logger.Error("more is granted that no tool declares that it needs", "entries", len(unused)-i)
-			break
+			k.logger.Error("more is wrong with the grants: see `toolsrv check --config`", "entries", len(findings)-i)
+			return
 		}
-		k.logger.Error("something is granted that no tool declares that it needs: remove it", "key", u.Key, "entry", u.Entry)
-	}
-	for i := range c.Grants {
-		if g := &c.Grants[i]; g.ForEveryTool() {
-			k.logger.Warn("a grant is for every tool, also for those of files to come: name the tools", "key", fmt.Sprintf("grant[%d].match", i), "entry", g.Match)
+		level := slog.LevelError
+		if f.Warning {
+			level = slog.LevelWarn
 		}
+		k.logger.Log(context.Background(), level, "a grant: "+f.Message, "key", f.Key)
 	}
 }

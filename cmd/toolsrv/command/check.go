@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/spf13/cobra"
@@ -18,6 +19,7 @@ import (
 	"github.com/toolsrv/toolsrv/runtime/limits"
 	"github.com/toolsrv/toolsrv/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/capability"
 	"github.com/toolsrv/toolsrv/wasmtools/catalog"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
 	"github.com/toolsrv/toolsrv/wasmtools/server"
@@ -59,7 +61,12 @@ A file that a server takes may still trouble clients. The warnings are:
                 what the function calling of a large model API refuses: a name or description
                 that is too long, an array that does not say of what
   unmatched     an entry of the configuration's enabled or disabled, or the match of an
-                override, that matches no tool
+                override or a grant, that matches no tool
+  ungranted     a tool that the configuration does not grant what it needs
+  grant         a grant for every tool
+
+A grant is wrong, and the exit code 1, where it has an entry that no tool which it matches
+declares that it needs, or a directory that is not there.
 
 --models shows for each tool which of these APIs take it, with and without their strict
 modes, and the first reason of each that does not; --json has all reasons.
@@ -93,16 +100,34 @@ type checked struct {
 	Files []*checkedFile `json:"files"`
 	// Unmatched are entries of the configuration that match no tool.
 	Unmatched []unmatched `json:"unmatched,omitempty"`
-	Refused   int         `json:"refused"`
-	Warnings  int         `json:"warnings"`
+	// Grants are what is wrong with the configuration's grants, or dangerous.
+	Grants   []capability.Finding `json:"grants,omitempty"`
+	Refused  int                  `json:"refused"`
+	Warnings int                  `json:"warnings"`
 
 	config string
+	tools  []*wasmtools.Tool
+}
+
+// wrongGrants returns how many entries of grants are wrong.
+func (c *checked) wrongGrants() (n int) {
+	for _, f := range c.Grants {
+		if !f.Warning {
+			n++
+		}
+	}
+	return n
 }
 
 type unmatched struct {
 	Key     string `json:"key"`
 	Entry   string `json:"entry"`
 	Message string `json:"message"`
+}
+
+type ungranted struct {
+	Tool    string   `json:"tool"` // its path
+	Missing []string `json:"missing"`
 }
 
 type checkedFile struct {
@@ -112,6 +137,8 @@ type checkedFile struct {
 	Reason   string             `json:"reason,omitempty"`
 	Tools    []string           `json:"tools"` // paths
 	Warnings []toolfile.Finding `json:"warnings"`
+	// Ungranted are the tools that the configuration does not grant what they need.
+	Ungranted []ungranted `json:"ungranted,omitempty"`
 	// Models has an entry for each tool, with --models.
 	Models []modelSupport `json:"models,omitempty"`
 
@@ -154,7 +181,15 @@ func (c *check) run(cmd *cobra.Command, args []string) error {
 	if ctx.Err() != nil {
 		return errors.New("interrupted: not all files were checked")
 	}
-	all, err := judge(files, settings.LimitsFor, c.models)
+	var grants toolfile.Granter
+	if c.config != "" {
+		var done func()
+		if grants, done, err = grantsOf(settings, newLogger(stderr, slog.LevelWarn)); err != nil {
+			return fmt.Errorf("%s: %w", c.config, err)
+		}
+		defer done()
+	}
+	all, err := judge(files, settings.LimitsFor, grants, c.models)
 	if err != nil {
 		return err
 	}
@@ -171,6 +206,8 @@ func (c *check) run(cmd *cobra.Command, args []string) error {
 		return err
 	case all.Refused > 0:
 		return fmt.Errorf("a server would refuse %d of %d files", all.Refused, len(all.Files))
+	case all.wrongGrants() > 0:
+		return fmt.Errorf("%s: %d entries of its grants are wrong", c.config, all.wrongGrants())
 	case c.strict && all.Warnings > 0:
 		return fmt.Errorf("warnings: %d, and --strict allows none", all.Warnings)
 	case len(files) == 0:
@@ -262,13 +299,13 @@ func compileAll(ctx context.Context, files []*checkedFile) {
 }
 
 // judge finds out which of the files a server would take together, and lints those.
-func judge(files []*checkedFile, limitsFor func(path string) limits.Limits, models bool) (*checked, error) {
+func judge(files []*checkedFile, limitsFor func(path string) limits.Limits, grants toolfile.Granter, models bool) (*checked, error) {
 	all := &checked{Files: files}
 	taken := map[string]*wasmtools.Tool{}
 	for _, f := range inTurn(files) {
 		if f.module != nil {
 			f.declared = f.module.Paths()
-			f.refuse(f.fit(taken, limitsFor))
+			f.refuse(f.fit(taken, limitsFor, grants))
 		}
 		if f.module == nil {
 			all.Refused++
@@ -279,7 +316,12 @@ func judge(files []*checkedFile, limitsFor func(path string) limits.Limits, mode
 		if err := f.askAgents(models); err != nil {
 			return nil, fmt.Errorf("%s: %w", f.File, err)
 		}
-		all.Warnings += len(f.Warnings)
+		for _, t := range f.module.Tools() {
+			if all.tools = append(all.tools, t); grants != nil && len(t.Missing) > 0 {
+				f.Ungranted = append(f.Ungranted, ungranted{t.Path(), t.Missing})
+			}
+		}
+		all.Warnings += len(f.Warnings) + len(f.Ungranted)
 		f.module.Close()
 	}
 	return all, nil
@@ -300,6 +342,23 @@ func inTurn(files []*checkedFile) []*checkedFile {
 	})
 }
 
+// grantsOf returns what a configuration grants, and what to call in the end. State is not opened: a server may have it.
+func grantsOf(settings *config.Config, logger *slog.Logger) (grants toolfile.Granter, done func(), err error) {
+	stateless := *settings
+	stateless.State.Directory = ""
+	broker, err := capability.Open(&stateless, capability.Options{Volatile: true, Logger: logger})
+	if err != nil {
+		return nil, nil, err
+	}
+	done = func() { _ = broker.Close() } // which has nothing on disk
+	granted, err := broker.Grants(&stateless)
+	if err != nil {
+		done()
+		return nil, nil, err
+	}
+	return granted, done, nil
+}
+
 // match finds what the configuration says about tools that do not exist.
 func (c *checked) match(file string, settings *config.Config) {
 	c.config = file
@@ -310,12 +369,13 @@ func (c *checked) match(file string, settings *config.Config) {
 	for _, u := range settings.Unmatched(paths) {
 		c.Unmatched = append(c.Unmatched, unmatched{u.Key, u.Entry, u.String()})
 	}
-	c.Warnings += len(c.Unmatched)
+	c.Grants = capability.Review(settings, c.tools)
+	c.Warnings += len(c.Unmatched) + len(c.Grants) - c.wrongGrants()
 }
 
 // fit adds a file's tools to those that are there, by operation id.
-func (f *checkedFile) fit(taken map[string]*wasmtools.Tool, limitsFor func(path string) limits.Limits) error {
-	if err := f.module.Build(limitsFor, nil); err != nil {
+func (f *checkedFile) fit(taken map[string]*wasmtools.Tool, limitsFor func(path string) limits.Limits, grants toolfile.Granter) error {
+	if err := f.module.Build(limitsFor, grants); err != nil {
 		return err
 	}
 	if err := f.module.CheckMemory(); err != nil {
@@ -352,7 +412,22 @@ func (c *checked) print(w io.Writer) error {
 				return err
 			}
 		}
+		for _, u := range f.Ungranted {
+			if _, err := fmt.Fprintf(w, "warning  %s: tool %s: it can't be called, because the configuration does not grant it %s (ungranted)\n", oneLine(f.File),
+				oneLine(u.Tool), oneLine(strings.Join(u.Missing, ", "))); err != nil {
+				return err
+			}
+		}
 		if err := printModels(w, f); err != nil {
+			return err
+		}
+	}
+	for _, f := range c.Grants {
+		kind := "wrong   "
+		if f.Warning {
+			kind = "warning "
+		}
+		if _, err := fmt.Fprintf(w, "%s %s: %s: %s (grant)\n", kind, c.config, f.Key, oneLine(f.Message)); err != nil {
 			return err
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/toolsrv/toolsrv/author/workbench"
 	"github.com/toolsrv/toolsrv/internal/text"
 	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/capability"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
 	"github.com/toolsrv/toolsrv/wasmtools/toolfile"
 )
@@ -25,7 +26,8 @@ func newInspect() *cobra.Command {
 		Short: "Show what is in a tool file, without running it",
 		Long: `Show what is in FILE: its manifest, imports and exports, memory, the features of
 WebAssembly that it uses, whether its instances reset in place (what makes calls
-fast), the sizes of its sections, and its digest.
+fast), the sizes of its sections, and its digest. Where its tools need what an operator
+has to grant, it ends with the [[grant]] to paste into the configuration.
 
 Nothing of it is run, unless --describe asks for that. FILE may be a script, of which the
 tool file is shown that it becomes; a script is run in the sandbox to tell its manifest.
@@ -53,7 +55,10 @@ tool file is shown that it becomes; a script is run in the sandbox to tell its m
 			if asJSON {
 				return printJSON(cmd.OutOrStdout(), report)
 			}
-			return printReport(cmd.OutOrStdout(), args[0], report)
+			if err := printReport(cmd.OutOrStdout(), args[0], report); err != nil || report.Manifest == nil {
+				return err
+			}
+			return printGrants(cmd.OutOrStdout(), report.Manifest)
 		},
 		ValidArgsFunction: completeFiles,
 	}
@@ -168,6 +173,9 @@ func printManifest(row func(cells ...string), r *toolfile.Report) {
 			row(c[0], c[1])
 		}
 	}
+	for _, need := range m.Needs.Words() {
+		row("needs", "all tools", need)
+	}
 	for _, t := range m.Tools {
 		tool := wasmtools.Tool{Namespace: m.Namespace, Name: t.Name}
 		row("tool", tool.Path(), firstLine(t.Description))
@@ -177,10 +185,41 @@ func printManifest(row func(cells ...string), r *toolfile.Report) {
 		if said := annotationsText(t.Annotations); said != "" {
 			row("annotations", tool.Path(), said)
 		}
+		for _, need := range t.Needs.Words() {
+			row("needs", tool.Path(), need)
+		}
 		for _, icon := range t.Icons {
 			row("icon", tool.Path(), text.Short(icon.Src))
 		}
 	}
+}
+
+// printGrants prints the grants that the tools of a manifest need.
+func printGrants(w io.Writer, m *wasmtools.Manifest) error {
+	var grants []string
+	add := func(match string, needs wasmtools.Needs) {
+		if !needs.IsZero() {
+			grants = append(grants, text.Escape(capability.Suggest(match, needs)))
+		}
+	}
+	shared := m.Needs
+	if m.Namespace != "" && len(m.Tools) > 1 {
+		add(m.Namespace+"/*", shared)
+		shared = wasmtools.Needs{}
+	}
+	for _, t := range m.Tools {
+		tool := wasmtools.Tool{Namespace: m.Namespace, Name: t.Name}
+		add(strings.TrimPrefix(tool.Path(), "/"), shared.And(t.Needs))
+	}
+	if grants == nil {
+		return nil
+	}
+	hint := "To grant all of this, put into the configuration, with values of your own:"
+	if m.Namespace == "" {
+		hint = "To grant all of this, put into the configuration, with values of your own and the file's folder in front of each match:"
+	}
+	_, err := fmt.Fprintf(w, "\n%s\n\n%s", hint, strings.Join(grants, "\n"))
+	return err
 }
 
 // annotationsText returns what annotations say, or "" where they say nothing.

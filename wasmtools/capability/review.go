@@ -1,0 +1,100 @@
+package capability
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/toolsrv/toolsrv/internal/pattern"
+	"github.com/toolsrv/toolsrv/internal/text"
+	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/capability/files"
+	"github.com/toolsrv/toolsrv/wasmtools/config"
+)
+
+// A Finding is what is wrong with the grants of a configuration, or dangerous.
+type Finding struct {
+	// Key is the place, such as "grant[0].http[1]".
+	Key string `json:"key"`
+	// Message says what is wrong there, and what to do.
+	Message string `json:"message"`
+	// Warning tells that nothing is wrong, but much is granted.
+	Warning bool `json:"warning"`
+}
+
+// Review returns what is wrong with the grants of a configuration: entries that no tool which they are for declares that it needs,
+// places that are not there, grants for every tool. tools are all that there are. A grant that matches none of them is left to
+// [config.Config.Unmatched], and what a tool lacks is in its Missing.
+func Review(c *config.Config, tools []*wasmtools.Tool) (findings []Finding) {
+	for i := range c.Grants {
+		r := reviewer{grant: &c.Grants[i], place: fmt.Sprintf("grant[%d].", i)}
+		if r.grant.ForEveryTool() {
+			r.add("match", true, "%q grants this to every tool, also to those of files to come: name the tools", text.Short(r.grant.Match))
+		}
+		if r.grant.KV > 0 && c.State.Directory == "" {
+			r.add("kv", false, "there is no place to keep it: set directory in [state]")
+		}
+		for _, name := range slices.Sorted(maps.Keys(r.grant.Files)) {
+			if err := files.Check(r.grant.Files[name]); err != nil {
+				r.add("files."+name, false, "%v", err)
+			}
+		}
+		r.unused(tools)
+		findings = append(findings, r.findings...)
+	}
+	return findings
+}
+
+// A reviewer reviews one grant.
+type reviewer struct {
+	grant    *config.Grant
+	place    string
+	findings []Finding
+}
+
+func (r *reviewer) add(key string, warning bool, format string, args ...any) {
+	r.findings = append(r.findings, Finding{r.place + key, fmt.Sprintf(format, args...), warning})
+}
+
+// unused finds what nobody needs: a slip of the pen, or what a tool needed once.
+func (r *reviewer) unused(tools []*wasmtools.Tool) {
+	g := r.grant
+	var needs []wasmtools.Needs
+	matches := false
+	for _, t := range tools {
+		if pattern.Match(g.Match, t.Path()) {
+			matches = true
+			if !t.Needs.IsZero() {
+				needs = append(needs, t.Needs)
+			}
+		}
+	}
+	if !matches {
+		return
+	}
+	check := func(key, entry string, uses func(n wasmtools.Needs) bool) {
+		if !slices.ContainsFunc(needs, uses) {
+			r.add(key, false, "%s is granted, but no tool that the grant matches declares that it needs it: remove it", entry)
+		}
+	}
+	for k, entry := range g.HTTP {
+		check(fmt.Sprintf("http[%d]", k), text.Short(entry), func(n wasmtools.Needs) bool { return usesHTTP(entry, n.HTTP) })
+	}
+	if g.KV > 0 {
+		check("kv", "kv", func(n wasmtools.Needs) bool { return n.KV })
+	}
+	if g.Config != nil {
+		check("config", "config", func(n wasmtools.Needs) bool { return n.Config != nil })
+	}
+	for _, name := range slices.Sorted(maps.Keys(g.Files)) {
+		check("files."+name, name, func(n wasmtools.Needs) bool { return slices.Contains(n.Files, name) })
+	}
+	for k, entry := range g.Tools {
+		check(fmt.Sprintf("tools[%d]", k), text.Short(entry), func(n wasmtools.Needs) bool {
+			return slices.ContainsFunc(n.Tools, func(need string) bool { return pattern.Match(entry, need) })
+		})
+	}
+	for k, entry := range g.SecretsVisible {
+		check(fmt.Sprintf("secrets_visible[%d]", k), entry, func(n wasmtools.Needs) bool { return slices.Contains(n.Secrets, entry) })
+	}
+}

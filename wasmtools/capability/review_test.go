@@ -1,0 +1,82 @@
+package capability_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/capability"
+	"github.com/toolsrv/toolsrv/wasmtools/config"
+)
+
+var (
+	everything = wasmtools.Needs{
+		HTTP: []string{"https://api.example.com/v1/", "https://*.example.org"}, KV: true, Secrets: []string{"stripe.key"}, Files: []string{"geo"}, Tools: []string{"units/convert"},
+		Config: []byte(`{"type":"object","required":["units","most","on","list","\u202e\"=","sub","odd"],"properties":{
+			"units":{"enum":["metric","imperial"]},"most":{"type":"integer"},"on":{"type":"boolean"},"list":{"type":"array"},"\u202e\"=":{"type":"string"},"sub":{"type":"object"}}}`),
+	}
+	tools = []*wasmtools.Tool{{Namespace: "weather", Name: "now", Needs: everything}, {Namespace: "weather", Name: "plain"}, {Name: "plain"}}
+)
+
+// TestReview finds what is granted to nobody who needs it, and what is granted to all.
+func TestReview(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if err := os.Mkdir(filepath.Join(dir, "geo"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		name, text string
+		want       string // keys and the words of messages, a line each; "~" is a warning
+	}{
+		{"all is needed", "[state]\ndirectory='s'\n[[grant]]\nmatch='weather/*'\nhttp=['https://api.example.com','https://a.example.org/x/']\nkv='1MiB'\nconfig={}\nfiles={geo='geo'}\ntools=['units/*']\nsecrets_visible=['stripe.key']", ""},
+		{"nothing is", "[state]\ndirectory='s'\n[[grant]]\nmatch='weather/plain'\nhttp=['https://api.example.com']\nkv='1MiB'\nconfig={a=1}\nfiles={geo='geo'}\ntools=['units/*']\nsecrets_visible=['stripe.key']",
+			"grant[0].http[0] https://api.example.com is granted\ngrant[0].kv kv is granted\ngrant[0].config config is granted\ngrant[0].files.geo geo is granted\ngrant[0].tools[0] units/* is granted\ngrant[0].secrets_visible[0] stripe.key is granted"},
+		{"some is", "[[grant]]\nmatch='weather/*'\nhttp=['https://api.example.com','https://b.example.com']\nfiles={geo='geo'}\ntools=['units/convert','x']\nsecrets_visible=['other']",
+			"grant[0].http[1] https://b.example.com is granted\ngrant[0].tools[1] x is granted\ngrant[0].secrets_visible[0] other is granted"},
+		{"it matches no tool", "[[grant]]\nmatch='wether/*'\nhttp=['https://b.example.com']", ""},
+		{"no state", "[[grant]]\nmatch='weather/*'\nkv='1MiB'", "grant[0].kv set directory in [state]"},
+		{"no directory", "[[grant]]\nmatch='weather/*'\nfiles={geo='gone'}", "grant[0].files.geo gone"},
+		{"to everybody", "[[grant]]\nmatch='weather/*'\ntools=['units/convert']\n[[grant]]\nmatch='*'\ntools=['units/convert']\n[[grant]]\nmatch='**'\ntools=['units/convert']",
+			"~grant[1].match every tool\n~grant[2].match every tool"},
+	} {
+		c, err := config.Parse([]byte(test.text), dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		findings := capability.Review(c, tools)
+		var want []string
+		if test.want != "" {
+			want = strings.Split(test.want, "\n")
+		}
+		if len(findings) != len(want) {
+			t.Errorf("%s: got %v, want %q", test.name, findings, want)
+			continue
+		}
+		for i, f := range findings {
+			key, says, _ := strings.Cut(want[i], " ")
+			if f.Warning != strings.HasPrefix(key, "~") || f.Key != strings.TrimPrefix(key, "~") || !strings.Contains(f.Message, says) {
+				t.Errorf("%s: got %+v, want %s", test.name, f, want[i])
+			}
+		}
+	}
+}
+
+// TestSuggest pastes what is suggested into a configuration: it grants all that it can know.
+func TestSuggest(t *testing.T) {
+	t.Parallel()
+	suggested := capability.Suggest("weather/*", everything)
+	_, _, missing := grants(t, suggested).For("/weather/now", everything)
+	if got := fmt.Sprint(missing); got != "[secret stripe.key, which no source in [secrets] has]" {
+		t.Errorf("missing %s, with\n%s", got, suggested)
+	}
+	if got, want := capability.Suggest("a/b", wasmtools.Needs{KV: true}), "[[grant]]\nmatch = \"a/b\"\nkv = \"16MiB\"\n"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	for _, schema := range []string{"true", `{"required":["a"],"properties":{"a":true}}`, `{"required":7}`, `{"type":"object","required":["a"],"properties":{"a":{"type":["string","null"]}}}`} {
+		grants(t, capability.Suggest("a", wasmtools.Needs{Config: []byte(schema)})) // is TOML
+	}
+}

@@ -21,7 +21,7 @@ TOOLS    := $(EXAMPLES:%=build/tools/%.wasm)
 PREBUILT := $(patsubst examples/%/Cargo.toml,build/tools/%.wasm,$(wildcard examples/*/Cargo.toml)) build/tools/plain-c.wasm
 
 
-.PHONY: run build tools scripts examples-npm test suite race lint fmt tidy setup-rust test-rust test-js test-python examples-rust examples-rust-check example-c example-c-check setup-engines engines engines-cached engines-check test-engines cross test-arm64 test-tinygo test-unprivileged bench bench-guests bench-sandbox bench-wasmtime bench-scale bench-mcp bench-languages soak attack attack-compile fuzz typed fixtures fixtures-check test-clients test-mcp vuln clean
+.PHONY: run build tools scripts examples-npm test suite race lint fmt tidy setup-rust test-rust test-js test-python examples-rust examples-rust-check example-c example-c-check setup-engines engines engines-cached engines-check test-engines cross test-arm64 test-tinygo test-unprivileged bench bench-guests bench-sandbox bench-wasmtime bench-scale bench-mcp bench-languages bench-capabilities soak attack attack-compile fuzz typed fixtures fixtures-check test-clients test-mcp vuln clean
 
 run: build tools
 	@echo
@@ -229,7 +229,7 @@ SOAK_TOOLS ?= 0
 bench-guests:
 	@mkdir -p $(BENCH)
 	rustup target add wasm32-unknown-unknown
-	@set -e; for g in small odd; do $(RUST_GUEST) -C opt-level=s -o $(BENCH)/$$g.wasm bench/guests/rust/$$g.rs; done
+	@set -e; for g in small odd reach; do $(RUST_GUEST) -C opt-level=s -o $(BENCH)/$$g.wasm bench/guests/rust/$$g.rs; done
 	$(RUST_GUEST) -C opt-level=3 -o $(BENCH)/rustcpu.wasm bench/guests/rust/cpu.rs
 	$(RUST_GUEST) -C opt-level=s -o $(BENCH)/rustcpu_small.wasm bench/guests/rust/cpu.rs
 	@set -e; for g in goadd gocpu extism; do (cd bench && GOOS=wasip1 GOARCH=wasm go build -trimpath \
@@ -265,6 +265,11 @@ bench-languages: build
 	cd bench && go build -o ../$(BENCH)/languages ./cmd/languages
 	bench/fastapi/install.sh
 	@$(BENCH)/languages -server bin/toolsrv -fastapi "$(CURDIR)/.venv/fastapi/bin/python $(CURDIR)/bench/fastapi/server.py"
+
+# bench-capabilities measures what a tool pays to use what it was granted: HTTP, KV, and other tools. It needs quiet.
+bench-capabilities: bench-guests
+	cd bench && go build -o ../$(BENCH)/capabilities ./cmd/capabilities
+	@$(BENCH)/capabilities -guests $(BENCH)
 
 # soak squeezes an hour's worth of calls into SOAK, and fails where memory, file descriptors or latency grow. The server has
 # SOAK_TOOLS further tools: make soak SOAK=10m SOAK_TOOLS=5000.

@@ -15,6 +15,7 @@ import (
 // The modules, by the names that Read takes.
 const (
 	Small        = "small"         // Rust: tool 0 adds
+	Reach        = "reach"         // Rust: uses capabilities
 	Odd          = "odd"           // Rust: the tools Grow, Trap and Spin
 	RustCPU      = "rustcpu"       // Rust: the tools of CPU
 	RustCPUSmall = "rustcpu_small" // the same, compiled for size

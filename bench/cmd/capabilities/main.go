@@ -1,0 +1,93 @@
+// Command capabilities measures what a tool pays to use what it was granted, beside a program that does the same without a
+// sandbox, and prints one line "name value" for each figure and then one for each that falls short of its bar. Explanations go to
+// stderr. It exits with 1 only where something could not be measured.
+//
+//	capabilities [-guests DIRECTORY] [-only NAME,...]
+//
+// `make bench-capabilities` builds what is needed.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"runtime"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/toolsrv/toolsrv/bench/internal/guest"
+	"github.com/toolsrv/toolsrv/bench/internal/measure"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, os.Args[1:], os.Stdout, os.Stderr); err != nil {
+		fmt.Fprintln(os.Stderr, "capabilities:", err)
+		os.Exit(1)
+	}
+}
+
+// A bench is one run.
+type bench struct {
+	guests guest.Shelf
+	rounds int
+	span   time.Duration // of one side in one round
+	report *measure.Report
+}
+
+// A group of figures is measured together.
+type group struct {
+	names   []string
+	measure func(*bench, context.Context) error
+}
+
+func groups() []group {
+	return []group{
+		{[]string{"http_vs_nethttp", "http_us"}, (*bench).http},
+		{[]string{"compose_us"}, (*bench).compose},
+	}
+}
+
+// bars are what the figures must reach.
+func bars() map[string]measure.Bar {
+	return map[string]measure.Bar{
+		"http_vs_nethttp": {Limit: 1.3},
+		"compose_us":      {Limit: 8},
+	}
+}
+
+func run(ctx context.Context, arguments []string, out, log io.Writer) error {
+	b := &bench{report: &measure.Report{Out: out, Log: log, Bars: bars()}}
+	flags := flag.NewFlagSet("capabilities", flag.ContinueOnError)
+	flags.SetOutput(log)
+	flags.StringVar((*string)(&b.guests), "guests", "build/bench", "the directory of the guests")
+	flags.IntVar(&b.rounds, "rounds", 15, "how often each side has its turn; medians count")
+	flags.DurationVar(&b.span, "span", 200*time.Millisecond, "how long a turn takes")
+	only := flags.String("only", "", "measure only the groups of these figures, separated by commas")
+	if err := flags.Parse(arguments); err != nil {
+		return err
+	}
+	begin := time.Now()
+	b.report.Explain("%s, %s/%s, GOMAXPROCS %d, %d rounds of %v a side", runtime.Version(), runtime.GOOS, runtime.GOARCH,
+		runtime.GOMAXPROCS(0), b.rounds, b.span)
+	var errs []error
+	for _, g := range groups() {
+		wanted := func(name string) bool { return *only == "" || slices.Contains(strings.Split(*only, ","), name) }
+		if !slices.ContainsFunc(g.names, wanted) {
+			continue
+		}
+		if err := g.measure(b, ctx); err != nil {
+			errs = append(errs, fmt.Errorf("could not measure %s: %w", strings.Join(g.names, ", "), err))
+		}
+	}
+	b.report.End()
+	b.report.Explain("took %v", time.Since(begin).Round(time.Second))
+	return errors.Join(errs...)
+}

@@ -116,7 +116,7 @@ var edges = map[string][]string{
 	// Sessions of MCP clients, over go-sdk; sees tools as MCP shows them.
 	"wasmtools/mcp/session": {"internal/text", "wasmtools", "wasmtools/mcp/internal/rpc", "wasmtools/mcp/toolset"},
 	// The service: listeners, and every part wired to the others.
-	"wasmtools/server": {"runtime/account", "internal/text", "wasmtools", "wasmtools/web", "wasmtools/invoke", "wasmtools/openapi", "wasmtools/mcp", "wasmtools/mcp/session", "wasmtools/mcp/toolset", "wasmtools/auth", "wasmtools/capability", "wasmtools/catalog", "wasmtools/catalog/directory", "wasmtools/config", "wasmtools/script", "wasmtools/script/engine", "wasmtools/toolfile", "runtime/sandbox"},
+	"wasmtools/server": {"wasmtools/capability/secret", "runtime/account", "internal/text", "wasmtools", "wasmtools/web", "wasmtools/invoke", "wasmtools/openapi", "wasmtools/mcp", "wasmtools/mcp/session", "wasmtools/mcp/toolset", "wasmtools/auth", "wasmtools/capability", "wasmtools/catalog", "wasmtools/catalog/directory", "wasmtools/config", "wasmtools/script", "wasmtools/script/engine", "wasmtools/toolfile", "runtime/sandbox"},
 	// Runs compilers; never what they made.
 	"author/project": {"internal/text", "wasmtools", "wasmtools/script", "runtime/wasmbin"},
 	// One file as a server would have it, without a server.

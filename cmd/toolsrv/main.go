@@ -2,11 +2,16 @@
 package main
 
 import (
+	"io"
+	"log"
 	"os"
 
 	"github.com/toolsrv/toolsrv/cmd/toolsrv/command"
 )
 
 func main() {
+	// Nothing of ours logs there, but net/http does: the first bytes of what a server sends unasked, which may be a secret that it was
+	// sent.
+	log.SetOutput(io.Discard)
 	os.Exit(command.Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/toolsrv/toolsrv/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/capability"
+	"github.com/toolsrv/toolsrv/wasmtools/capability/secret"
 	"github.com/toolsrv/toolsrv/wasmtools/catalog"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
 	"github.com/toolsrv/toolsrv/wasmtools/invoke"
@@ -20,8 +21,9 @@ import (
 
 // A core is what is below all doors: the files, what runs them, the table of their tools and the way to call them.
 type core struct {
-	logger  *slog.Logger
-	began   time.Time // when it was made
+	logger  *slog.Logger  // keeps secrets out
+	secrets *secret.Store // of all grants
+	began   time.Time     // when it was made
 	source  source
 	engine  *sandbox.Engine
 	catalog *catalog.Catalog
@@ -36,7 +38,11 @@ type source interface {
 }
 
 func newCore(logger *slog.Logger) *core {
-	return &core{logger: logger, began: time.Now(), invoker: invoke.New(invoke.Options{})}
+	if logger == nil {
+		logger = slog.New(slog.DiscardHandler)
+	}
+	secrets := secret.NewStore(nil)
+	return &core{logger: slog.New(secrets.Handler(logger.Handler())), secrets: secrets, began: time.Now(), invoker: invoke.New(invoke.Options{})}
 }
 
 // openDirectory begins to serve the files of the configured directory, and tools of the program itself. After an error, close
@@ -65,6 +71,7 @@ func (k *core) open(ctx context.Context, c *config.Config, record string, tools 
 	k.broker, err = capability.Open(c, capability.Options{
 		Table:   func() *wasmtools.RouteTable { return k.catalog.Table() }, // asked in calls only
 		Invoker: k.invoker,
+		Secrets: k.secrets,
 		Logger:  k.logger,
 	})
 	if err != nil {

@@ -57,15 +57,16 @@ type Server struct {
 // discards. Run serves while the directory is being read. A missing directory or an address in use is an error; a refused file
 // is not. The caller must call Run or Close.
 //
+// No line of that logger has a secret of the configuration. Package net/http has lines of its own for the standard logger of package
+// log, which may quote what a server sent to a tool: a program that grants secrets should give that one another output.
+//
 // tools are those of the program itself. They are served beside those of the directory, from the start.
 func New(ctx context.Context, c *config.Config, logger *slog.Logger, tools ...*wasmtools.Tool) (*Server, error) {
-	if logger == nil {
-		logger = slog.New(slog.DiscardHandler)
-	}
+	k := newCore(logger)
 	s := &Server{
-		logger: logger, core: newCore(logger), started: c, current: c, drain: drainLimit, cut: func() {}, unmatched: make(chan struct{}, 1),
+		logger: k.logger, core: k, started: c, current: c, drain: drainLimit, cut: func() {}, unmatched: make(chan struct{}, 1),
 	}
-	s.conns.most, s.conns.logger = mostConnections(account.MachineDescriptors()), logger
+	s.conns.most, s.conns.logger = mostConnections(account.MachineDescriptors()), k.logger
 	if err := s.open(ctx, c, tools); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}

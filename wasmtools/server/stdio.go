@@ -44,11 +44,7 @@ func ServeStdio(ctx context.Context, c *config.Config, o StdioOptions) error {
 }
 
 func serveStdio(ctx context.Context, c *config.Config, o StdioOptions, patience time.Duration) (err error) {
-	logger := o.Logger
-	if logger == nil {
-		logger = slog.New(slog.DiscardHandler)
-	}
-	k := newCore(logger)
+	k := newCore(o.Logger)
 	defer func() {
 		if failed := k.close(); failed != nil {
 			err = errors.Join(err, fmt.Errorf("close the server: %w", failed))
@@ -77,11 +73,11 @@ func serveStdio(ctx context.Context, c *config.Config, o StdioOptions, patience 
 	select {
 	case <-ready:
 	case <-limit.C:
-		logger.Warn("the client does not wait for files that take long to be read or described: embed manifests with `toolsrv pack`")
+		k.logger.Warn("the client does not wait for files that take long to be read or described: embed manifests with `toolsrv pack`")
 	case <-ctx.Done():
 		return nil
 	}
-	return session.Stdio(ctx, set, o.In, o.Out, session.StdioOptions{Ready: ready, Logger: logger})
+	return session.Stdio(ctx, set, o.In, o.Out, session.StdioOptions{Ready: ready, Logger: k.logger})
 }
 
 // openFor opens the files, or the configured directory.

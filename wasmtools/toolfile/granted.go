@@ -17,6 +17,10 @@ type Granter interface {
 	For(path string, needs wasmtools.Needs) (values []hostabi.Grant, settings []byte, missing []string)
 }
 
+// waitingPlaces is how many calls of a tool that waits for others run at a time, unless the configuration says. Such a call holds
+// memory, which is accounted for, but no processor.
+const waitingPlaces = 64
+
 // A lot is what one tool was given beside its file.
 type lot struct {
 	limits   limits.Limits
@@ -29,6 +33,9 @@ type lot struct {
 func lotOf(path string, needs wasmtools.Needs, limitsFor func(path string) limits.Limits, granter Granter) (l lot) {
 	if limitsFor != nil {
 		l.limits = limitsFor(path)
+	}
+	if l.limits.Concurrency <= 0 && (len(needs.HTTP) > 0 || len(needs.Tools) > 0) {
+		l.limits.Concurrency = max(waitingPlaces, limits.Default().Concurrency)
 	}
 	if granter != nil {
 		l.values, l.settings, l.missing = granter.For(path, needs)

@@ -61,9 +61,6 @@ func (g *Grant) send(c caller, count *int, r *request) ([]byte, *answer.Failure)
 	}
 	x.ctx, x.cancel = context.WithTimeout(context.Background(), x.timeout)
 	defer x.cancel()
-	if len(g.secrets) > 0 {
-		x.redact = g.options.Secrets.Redactor(g.secrets...)
-	}
 	x.hold(connectionBytes)
 	b, f := x.hops(count)
 	c.Hold(-x.held)
@@ -105,7 +102,7 @@ type hop struct {
 // hop sends one request, and counts it. It returns the answer, or where that leads.
 func (x *exchange) hop(number int) (b []byte, next *hop, f *answer.Failure) {
 	start := time.Now()
-	x.use = hostabi.Use{Capability: "http", Target: x.method + " " + x.target.Origin.String() + text.Short(x.target.Path), Sent: int64(len(x.body))}
+	x.use = hostabi.Use{Capability: "http", Target: x.method + " " + x.target.Origin.String() + text.Short(x.redact.String(x.target.Path)), Sent: int64(len(x.body))}
 	defer func() {
 		if x.use.Took = time.Since(start); f != nil {
 			x.use.Outcome = f.Code
@@ -162,10 +159,13 @@ func (x *exchange) allowed(redirected bool) *answer.Failure {
 func (x *exchange) prepare() (*http.Request, *answer.Failure) {
 	headers := x.header.Clone()
 	injected, f := x.rule.inject(x.target, headers, x.g.options.Secrets)
+	if len(x.g.secrets) > 0 {
+		x.redact = x.g.options.Secrets.Redactor(x.g.secrets...) // after inject, so that it knows what was put in
+	}
 	if f != nil {
 		return nil, f
 	}
-	partial := headers.Get("Range") != "" || headers.Get("If-Range") != ""
+	partial := headers.Get("Range") != "" || headers.Get("If-Range") != "" || headers.Get("Request-Range") != ""
 	if injected && partial {
 		return nil, answer.Failf(answer.Invalid, "Part of an answer can't be asked for (Range) where the host puts a secret into the request: it could not find it in a part of the answer.")
 	}
@@ -204,6 +204,9 @@ func (x *exchange) redirect(number int, response *http.Response) (*hop, *answer.
 	locations := response.Header.Values("Location")
 	if len(locations) > 1 {
 		return nil, answer.Failf(codeRedirect, "The server redirects to %d places at once.", len(locations))
+	}
+	if x.redact.String(locations[0]) != locations[0] {
+		return nil, answer.Failf(codeRedirect, "The server redirects to a place that names a secret, which it was sent by the host: that is not followed.")
 	}
 	target, err := resolve(x.target, locations[0])
 	if err != nil {

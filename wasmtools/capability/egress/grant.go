@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/toolsrv/toolsrv/internal/reach"
+	"github.com/toolsrv/toolsrv/runtime/hostabi"
 	"github.com/toolsrv/toolsrv/wasmtools/capability/internal/redact"
 )
 
@@ -217,6 +218,16 @@ func (g *Grant) Equal(other any) bool {
 	return g.options == o.options && slices.Equal(g.needed, o.needed) && slices.EqualFunc(g.rules, o.rules, func(a, b *rule) bool {
 		return slices.Equal(a.ca, b.ca) && reflect.DeepEqual(a.Rule, b.Rule)
 	})
+}
+
+var _ hostabi.Filter = (*Grant)(nil)
+
+// Filter takes the secrets that headers are filled in from out of what the tool says.
+func (g *Grant) Filter(b []byte) []byte {
+	if len(g.secrets) == 0 {
+		return b
+	}
+	return g.options.Secrets.Redactor(g.secrets...).Bytes(b)
 }
 
 // Secrets returns the names of the secrets that the grant's headers are filled in from, sorted.

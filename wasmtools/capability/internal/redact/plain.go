@@ -47,6 +47,17 @@ func plainOf(text string) (all []byte) {
 	return all
 }
 
+// verbatim returns the plain form of a secret that has what looks like an escape, where an encoding hides that it does: in UTF-16, or
+// where its signs are escaped themselves.
+func verbatim(secret string) (all []byte) {
+	for _, c := range []byte(secret) {
+		if classes[c] != dropped && c != '\\' {
+			all = append(all, folded[c])
+		}
+	}
+	return all
+}
+
 // read reads the next block of a text. It reports false at the end.
 func (p *plain) read(b []byte) bool {
 	if p.size == 0 {

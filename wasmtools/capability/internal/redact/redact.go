@@ -55,10 +55,14 @@ func New(secrets ...string) *Redactor {
 		if !Findable(s) {
 			continue
 		}
+		patterns := [][]byte{verbatim(s)}
 		for _, form := range forms(s) {
-			if pattern := plainOf(form); len(pattern) >= shortest && !known[string(pattern)] {
-				known[string(pattern)] = true
-				r.patterns = append(r.patterns, pattern)
+			patterns = append(patterns, plainOf(form))
+		}
+		for _, p := range patterns {
+			if len(p) >= shortest && !known[string(p)] {
+				known[string(p)] = true
+				r.patterns = append(r.patterns, p)
 			}
 		}
 	}

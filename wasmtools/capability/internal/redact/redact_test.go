@@ -20,6 +20,7 @@ var secrets = []string{
 	"hunter2!",
 	"sk_live_51H8mN2eZvKYlo2C0",
 	"user+name:pa/ss word?&=%#\"'<\\>",
+	"AbCdEf%2FGhIjKl%3D%3D0123", // escaped already
 	"dXNlcjpwYXNz/+ab/+cd/+ef/+gh/+ij/+kl",
 	"-----BEGIN PRIVATE KEY-----\nMC4CAQAwBQYDK2VwBCIEIJ+DYvh6SEqVTm50DFtMDoQikTmiCqirVv9mWG9qfSnF\n-----END PRIVATE KEY-----",
 	"\xff\xfe\x00 binary \x80\x81\x82\x83",

@@ -41,6 +41,14 @@ func TestPythonPage(t *testing.T) {
 	s.Compare("python.md", "python3 -c '"+program+"'", "2 ran")
 }
 
+// TestCapabilitiesPage runs the page for operators and authors of tools that reach something.
+func TestCapabilitiesPage(t *testing.T) {
+	t.Parallel()
+	testkit.NeedBuild(t, "curl")
+	enginetest.Need(t, "python")
+	pagetest.NewShell(t).Follow("capabilities.md", strings.NewReplacer())
+}
+
 // TestJavaScriptPage also runs the page's test, by Node. The packages are those of the examples.
 func TestJavaScriptPage(t *testing.T) {
 	t.Parallel()

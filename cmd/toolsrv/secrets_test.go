@@ -31,22 +31,26 @@ var spyTools = []string{
 // spy returns the module of testdata/e2e/spy.wat, whose tools need these origins and secrets.
 func spy(t *testing.T, origins, secrets []string) []byte {
 	t.Helper()
+	return needing(t, "spy", map[string]any{"http": origins, "secrets": secrets}, spyTools...)
+}
+
+// needing returns a module of testdata/e2e with a manifest whose tools have these names, and need that.
+func needing(t *testing.T, name string, needs map[string]any, names ...string) []byte {
+	t.Helper()
 	type tool struct {
 		Name        string         `json:"name"`
 		Description string         `json:"description"`
 		Parameters  map[string]any `json:"parameters"`
 	}
 	var tools []tool
-	for _, name := range spyTools {
-		tools = append(tools, tool{name, "Spies.", map[string]any{"type": "object"}})
+	for _, one := range names {
+		tools = append(tools, tool{one, "Sends a request.", map[string]any{"type": "object"}})
 	}
-	text, err := json.Marshal(map[string]any{
-		"abi": wasmtools.ABI, "namespace": "spy", "tools": tools, "needs": map[string]any{"http": origins, "secrets": secrets},
-	})
+	text, err := json.Marshal(map[string]any{"abi": wasmtools.ABI, "namespace": name, "tools": tools, "needs": needs})
 	if err != nil {
 		t.Fatal(err)
 	}
-	module, err := os.ReadFile("../../testdata/e2e/spy.wasm")
+	module, err := os.ReadFile("../../testdata/e2e/" + name + ".wasm")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
-	"log/slog"
 	"math"
 	"slices"
 	"strings"
@@ -20,7 +19,7 @@ import (
 
 // A guest is one call of a tool, with 4 MiB of memory.
 type guest struct {
-	hostabi.Outer
+	hostabi.Host
 	t         *testing.T
 	call      hostabi.Call
 	functions map[string]hostabi.Function
@@ -53,16 +52,10 @@ func (g *guest) Read(offset, length uint32) ([]byte, bool) {
 	}
 	return g.memory[offset : offset+length], true
 }
-func (g *guest) Look()                                { g.charged += g.call.Spent() }
-func (g *guest) Wait(f func(context.Context))         { f(g.t.Context()) }
-func (g *guest) Ends() time.Time                      { return time.Time{} }
-func (g *guest) Output([]byte, bool)                  {}
-func (g *guest) Fail([]byte)                          {}
-func (g *guest) Log(slog.Level, string, []byte) bool  { return true }
-func (g *guest) Progress(_, _ float64, _ []byte) bool { return false }
-func (g *guest) Used(u hostabi.Use)                   { g.used = append(g.used, u) }
-func (g *guest) Hold(n int64)                         { g.held += n; g.most = max(g.most, g.held) }
-func (*guest) Descriptor(int64) bool                  { return true }
+func (g *guest) Look()                        { g.charged += g.call.Spent() }
+func (g *guest) Wait(f func(context.Context)) { f(g.t.Context()) }
+func (g *guest) Used(u hostabi.Use)           { g.used = append(g.used, u) }
+func (g *guest) Hold(n int64)                 { g.held += n; g.most = max(g.most, g.held) }
 
 // do calls a function. Strings are put into the memory, each with its length; numbers are passed as they are.
 func (g *guest) do(name string, arguments ...any) (answer []byte, code string) {

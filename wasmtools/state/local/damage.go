@@ -5,11 +5,17 @@ import (
 	"runtime/debug"
 )
 
-// caught is deferred where the file is read, with debug.SetPanicOnFault(true) as its argument: bbolt reads the file as memory, and
-// trusts what is in it. So a damaged page may have it panic, or read from where nothing is, which would end the process.
+// A fault is a panic of bbolt, which reads the file as memory and trusts what is in it. In the midst of a write it keeps its locks.
+type fault struct{ cause any }
+
+func (f *fault) Error() string { return fmt.Sprintf("%v: %v", ErrDamaged, f.cause) }
+func (f *fault) Unwrap() error { return ErrDamaged }
+
+// caught is deferred where the file is used, with debug.SetPanicOnFault(true) as its argument. A panic becomes an error, even
+// where something is read from where nothing is, which would end the process.
 func caught(err *error, before bool) {
 	debug.SetPanicOnFault(before)
 	if cause := recover(); cause != nil {
-		*err = fmt.Errorf("%w: %v", ErrDamaged, cause)
+		*err = &fault{cause}
 	}
 }

@@ -49,14 +49,14 @@ func openFile(dir string) (db *bbolt.DB, due map[string]int64, err error) {
 		return nil, nil, err
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, nil, err
+		return nil, nil, explain(dir, err)
 	}
 	if err := ownership.Check(dir); err != nil {
 		return nil, nil, fmt.Errorf("whoever can change the state can change what tools know: %w; or name a folder in it, which is made private", err)
 	}
 	path := filepath.Join(dir, fileName)
 	if err := makeFile(path); err != nil {
-		return nil, nil, err
+		return nil, nil, explain(path, err)
 	}
 	if db, err = openBolt(path); err != nil {
 		return nil, nil, explain(path, err)
@@ -82,7 +82,7 @@ func explain(path string, err error) error {
 	case errors.Is(err, ErrForeign):
 		return fmt.Errorf("%s is %w: name another directory under [state], or run the version that wrote it", path, err)
 	}
-	return fmt.Errorf("%s: %w", path, err)
+	return fmt.Errorf("%s: %w: name a directory under [state] that this user can write to", path, err)
 }
 
 // makeFile makes a file where there is none, so that no process ever sees half of it. What is there already has to be a file that
@@ -91,7 +91,7 @@ func makeFile(path string) error {
 	info, err := os.Lstat(path)
 	switch {
 	case err == nil && !info.Mode().IsRegular():
-		return fmt.Errorf("%s is not a regular file: move it away, or name another directory under [state]", path)
+		return fmt.Errorf("%w (it is not a regular file)", ErrForeign)
 	case err == nil:
 		return ownership.CheckFile(path, info)
 	case !errors.Is(err, fs.ErrNotExist):

@@ -112,12 +112,12 @@ func TestForeign(t *testing.T) {
 			if err := os.Mkdir(path, 0o700); err != nil {
 				t.Fatal(err)
 			}
-		}, "is not a regular file"},
+		}, "it is not a regular file"},
 		{"a link", func(t *testing.T, path string) {
 			if err := os.Symlink("elsewhere", path); err != nil {
 				t.Skip(err)
 			}
-		}, "is not a regular file"},
+		}, "it is not a regular file"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -205,6 +205,44 @@ func TestDamaged(t *testing.T) {
 	}
 	if found < len(damages)/4 {
 		t.Errorf("only %d of %d damages were found", found, len(damages))
+	}
+}
+
+// TestTruncated takes the end of a file away from under a running store: what is gone is an error, and the process goes on.
+func TestTruncated(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	store := open(t, dir)
+	s := store.Space("a")
+	const keys = 50
+	for i := range keys {
+		if _, err := s.Set(t.Context(), fmt.Sprint(i), make([]byte, 10_000), state.Any, state.SetOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Truncate(filepath.Join(dir, fileName), 16<<10); err != nil {
+		t.Skip(err) // of a mapped file, not every system takes that
+	}
+	failed := 0
+	for i := range keys {
+		_, _, err := s.Get(t.Context(), fmt.Sprint(i), state.MaxValue)
+		if err != nil {
+			failed++
+		}
+		if err != nil && (!errors.Is(err, state.ErrUnavailable) || !errors.Is(err, local.ErrDamaged)) {
+			t.Errorf("get %d: got %v", i, err)
+		}
+	}
+	if failed == 0 {
+		t.Error("all is still there")
+	}
+	for range 3 {
+		if _, err := s.Set(t.Context(), "new", nil, state.Any, state.SetOptions{}); !errors.Is(err, state.ErrUnavailable) {
+			t.Errorf("set: got %v", err)
+		}
+	}
+	if err := store.Close(); err != nil && !errors.Is(err, local.ErrDamaged) {
+		t.Error(err)
 	}
 }
 

@@ -49,7 +49,8 @@ type Store struct {
 	ended            chan struct{} // closed when the writer has ended
 
 	// Of the writer.
-	due map[string]int64 // for each space where something expires, a time before which nothing does
+	due    map[string]int64 // for each space where something expires, a time before which nothing does
+	broken error            // why there are no more writes
 }
 
 // Options are options of Open. The zero value is ready for use.
@@ -73,13 +74,15 @@ func Open(dir string, o Options) (*Store, error) {
 	return s, nil
 }
 
-// Close implements state.Store.
+// Close implements state.Store. Where a write has found the file damaged, it stays locked until the process ends.
 func (s *Store) Close() error {
 	s.close.Do(func() {
 		s.queue.close()
 		<-s.ended
 		s.hub.Close()
-		s.closed = s.db.Close()
+		if s.closed = s.broken; s.closed == nil {
+			s.closed = s.db.Close()
+		}
 	})
 	return s.closed
 }

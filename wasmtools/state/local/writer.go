@@ -2,12 +2,15 @@ package local
 
 import (
 	"errors"
+	"fmt"
 	"log/slog"
 	"runtime/debug"
 	"sync"
 	"time"
 
 	"go.etcd.io/bbolt"
+
+	"github.com/toolsrv/toolsrv/wasmtools/state"
 )
 
 // Expired entries are no longer seen, so there is no hurry to delete them: each batch takes some along, for which the file is not
@@ -97,13 +100,24 @@ func (s *Store) commit(writes []*write, budget int) {
 	}
 }
 
-// update runs a transaction. An error means that it was taken back, or was not made durable.
-func (s *Store) update(f func(*bbolt.Tx) error) (err error) {
-	defer func() {
-		if !errors.Is(err, errUnchanged) {
-			unavailable(&err)
-		}
-	}()
+// update runs a transaction. An error means that it was taken back, or was not made durable. After a fault there are no more:
+// the next one would wait for locks that nobody gives back.
+func (s *Store) update(f func(*bbolt.Tx) error) error {
+	if s.broken != nil {
+		return s.broken
+	}
+	err := s.updateOnce(f)
+	switch {
+	case err == nil || errors.Is(err, errUnchanged):
+		return err
+	case errors.As(err, new(*fault)):
+		s.broken = fmt.Errorf("%w: %w: put a backup in its place, and start again", state.ErrUnavailable, err)
+		return s.broken
+	}
+	return fmt.Errorf("%w: %w", state.ErrUnavailable, err)
+}
+
+func (s *Store) updateOnce(f func(*bbolt.Tx) error) (err error) {
 	defer caught(&err, debug.SetPanicOnFault(true))
 	return s.db.Update(f)
 }

@@ -84,10 +84,8 @@ func (m *module) basis(ctx context.Context, native wazero.CompiledModule, r *run
 		case first:
 			return m.makeBase(ctx, native, r)
 		}
-		select {
-		case <-basing:
-		case <-ctx.Done():
-			return nil, notBegun(ctx, "the tool to be started", r.limits.Timeout)
+		if err := r.await(m.engine, basing); err != nil {
+			return nil, err
 		}
 	}
 }

@@ -339,3 +339,40 @@ func TestNestedMemory(t *testing.T) {
 		}
 	}
 }
+
+// TestNestedStart has a call inside another need a tool that is being started for somebody else, who may be waiting for what the outer call holds.
+// It does not wait for all of its time.
+func TestNestedStart(t *testing.T) {
+	t.Parallel()
+	starts, release := make(chan struct{}), make(chan struct{})
+	n := &nest{}
+	blocks := &hostabi.Set{Module: toyModule, Functions: []hostabi.Function{{Name: "touch", Params: "i", Results: "i", Do: func(c *hostabi.Call, stack []uint64) {
+		if stack[0] = 0; !c.Serving() {
+			close(starts)
+			<-release
+		}
+	}}}}
+	e := sandboxtest.Engine(t, sandbox.Config{Imports: append(abi1.Sets(), n.set(), blocks)})
+	p := nestProgram(t, e, nester(false))
+	slow, err := e.Load(toucher(""), withToy()...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer slow.Close()
+	starter := slow.Tool("slow", toolEnds, limits.Limits{Timeout: time.Hour})
+	done := make(chan error)
+	go func() {
+		_, err := starter.Call(t.Context(), sandbox.CallSpec{})
+		done <- err
+	}()
+	<-starts
+	n.do = func(c *hostabi.Call, _ int32) { err = inside(c, starter) }
+	if _, err := p.Tool("x", nestCalls, limits.Limits{Timeout: 2 * time.Second}, mayNest()).Call(t.Context(), sandbox.CallSpec{}); err != nil {
+		t.Error(err)
+	}
+	wantError(t, err, sandbox.Overloaded, "being started for another call")
+	close(release)
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}

@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"context"
+	"errors"
 	"math"
 	"sync/atomic"
 	"time"
@@ -55,7 +56,23 @@ func (r *run) patience() time.Time {
 	if r.outer == nil {
 		return r.deadline
 	}
-	return r.begun.Add(r.deadline.Sub(r.begun) / 4)
+	now := time.Now()
+	return now.Add(r.deadline.Sub(now) / 4)
+}
+
+// await waits until another run has closed done, as long as the run may. The error is an *Error.
+func (r *run) await(e *Engine, done <-chan struct{}) error {
+	ctx, release := e.limit(r.ctx, r.patience())
+	defer release()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+	}
+	if r.outer != nil && errors.Is(context.Cause(ctx), errTimeout) {
+		return &Error{Outcome: Overloaded, Message: "The tool is being started for another call: this one has waited as long as one inside another may."}
+	}
+	return notBegun(ctx, "the tool to be started", r.limits.Timeout)
 }
 
 // earlier returns the earlier of two times.

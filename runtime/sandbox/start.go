@@ -40,10 +40,8 @@ func (m *module) make(r *run) (*instance, error) {
 		case first:
 			return m.first(ctx, code, r)
 		}
-		select {
-		case <-starting:
-		case <-ctx.Done():
-			return nil, notBegun(ctx, "the tool to be started", r.limits.Timeout)
+		if err := r.await(m.engine, starting); err != nil {
+			return nil, err
 		}
 	}
 	return m.startedAgain(ctx, code, r)

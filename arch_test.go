@@ -181,7 +181,7 @@ var edges = map[string][]string{
 
 	// Measures what embedders use, and the parts below it.
 	"bench/cmd/attack":        {"bench/internal/assemble", "bench/internal/measure", "bench/internal/service"},
-	"bench/cmd/capabilities":  {"bench/internal/guest", "bench/internal/measure", "runtime/sandbox", "runtime/wasmbin", "wasmtools", "wasmtools/capability", "wasmtools/config", "wasmtools/invoke", "wasmtools/toolfile"},
+	"bench/cmd/capabilities":  {"bench/internal/guest", "bench/internal/measure", "runtime/limits", "runtime/sandbox", "runtime/wasmbin", "wasmtools", "wasmtools/capability", "wasmtools/config", "wasmtools/invoke", "wasmtools/toolfile"},
 	"bench/cmd/languages":     {"bench/internal/load", "bench/internal/measure", "bench/internal/service", "runtime/limits", "runtime/sandbox", "wasmtools/toolfile"},
 	"bench/cmd/mcp":           {"bench/internal/gosdk", "bench/internal/guest", "bench/internal/load", "bench/internal/measure", "bench/internal/service"},
 	"bench/cmd/sandbox":       {"bench/internal/guest", "bench/internal/load", "bench/internal/measure", "bench/internal/peer", "runtime/abi1", "runtime/limits", "runtime/sandbox", "wasmtools", "wasmtools/catalog", "wasmtools/catalog/directory", "wasmtools/openapi", "wasmtools/schema", "wasmtools/toolfile"},

@@ -52,6 +52,7 @@ func groups() []group {
 	return []group{
 		{[]string{"http_vs_nethttp", "http_us"}, (*bench).http},
 		{[]string{"compose_us"}, (*bench).compose},
+		{[]string{"waiting_kib", "waiting_neighbour_p99_ms"}, (*bench).waiting},
 	}
 }
 
@@ -60,6 +61,9 @@ func bars() map[string]measure.Bar {
 	return map[string]measure.Bar{
 		"http_vs_nethttp": {Limit: 1.3},
 		"compose_us":      {Limit: 8},
+
+		"waiting_kib":              {Limit: 200},
+		"waiting_neighbour_p99_ms": {Limit: 20},
 	}
 }
 

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/toolsrv/toolsrv/bench/internal/guest"
+	"github.com/toolsrv/toolsrv/runtime/limits"
 	"github.com/toolsrv/toolsrv/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/runtime/wasmbin"
 	"github.com/toolsrv/toolsrv/wasmtools"
@@ -43,7 +45,7 @@ func (b *bench) service(ctx context.Context, port int, grants string) (s *servic
 	if err != nil {
 		return s, err
 	}
-	if s.engine, err = sandbox.New(ctx, sandbox.Config{Imports: toolfile.Imports()}); err != nil {
+	if s.engine, err = sandbox.New(ctx, sandbox.Config{Imports: toolfile.Imports(), Memory: 16 << 30}); err != nil {
 		return s, err
 	}
 	s.broker, err = capability.Open(c, capability.Options{Invoker: s.invoker, Table: func() *wasmtools.RouteTable { return s.table }, Volatile: true})
@@ -81,13 +83,18 @@ func (b *bench) service(ctx context.Context, port int, grants string) (s *servic
 		if err := m.Compile(ctx); err != nil {
 			return s, err
 		}
-		if err := m.Build(nil, granted); err != nil {
+		if err := m.Build(limitsOf, granted); err != nil {
 			return s, err
 		}
 		tools = append(tools, m.Tools()...)
 	}
 	s.table, err = wasmtools.NewRouteTable(tools...)
 	return s, err
+}
+
+// limitsOf lets all calls wait that are to wait.
+func limitsOf(string) limits.Limits {
+	return limits.Limits{Concurrency: waitingCalls, Timeout: 5 * time.Minute}
 }
 
 func (s *service) close(ctx context.Context) error {

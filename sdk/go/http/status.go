@@ -3,6 +3,8 @@ package http
 import (
 	"strconv"
 	"strings"
+
+	toolsrv "github.com/toolsrv/toolsrv/sdk/go"
 )
 
 // A StatusError says that a server has answered with a status that is not one of success.
@@ -19,6 +21,9 @@ type StatusError struct {
 func (e *StatusError) Error() string {
 	return origin(e.URL) + " has answered with status " + strconv.Itoa(e.Status)
 }
+
+// Unwrap returns what clients see where a tool returns the error: the code "bad_status" and the status 502.
+func (e *StatusError) Unwrap() error { return &toolsrv.Error{Code: "bad_status", Status: 502} }
 
 // origin returns the beginning of a URL, up to its path.
 func origin(url string) string {

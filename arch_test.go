@@ -172,12 +172,15 @@ var edges = map[string][]string{
 
 	// Examples see what every author sees.
 	"examples/csv":      {"sdk/go"},
+	"examples/geo":      {"sdk/go", "sdk/go/files"},
 	"examples/math":     {"sdk/go"},
 	"examples/regex":    {"sdk/go"},
 	"examples/template": {"sdk/go"},
 	"examples/text":     {"sdk/go"},
 	"examples/time":     {"sdk/go"},
+	"examples/trip":     {"sdk/go", "sdk/go/tools"},
 	"examples/units":    {"sdk/go"},
+	"examples/weather":  {"sdk/go", "sdk/go/config", "sdk/go/http"},
 
 	// Measures what embedders use, and the parts below it.
 	"bench/cmd/attack":        {"bench/internal/assemble", "bench/internal/measure", "bench/internal/service"},

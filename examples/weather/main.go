@@ -34,7 +34,7 @@ var module = toolsrv.Export(toolsrv.Module{
 	Namespace: "weather",
 	Version:   "1.0.0",
 	Needs: toolsrv.Needs{
-		HTTP:   []string{"https://api.open-meteo.com/v1/", "https://customer-api.open-meteo.com/v1/"},
+		HTTP:   []string{"https://*.open-meteo.com/v1/"},
 		Config: settings{},
 	},
 	Tools: []toolsrv.Tool{

@@ -14,6 +14,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -39,6 +40,9 @@ func serveRust(t *testing.T) *wasmtools.RouteTable {
 		name := strings.TrimSuffix(filepath.Base(file), ".wasm")
 		if _, err := os.Stat(filepath.Join("../../examples", name, "Cargo.toml")); err != nil {
 			continue // built by hand, from Go
+		}
+		if slices.Contains(granted, name) {
+			continue
 		}
 		content, err := os.ReadFile(file)
 		if err != nil {

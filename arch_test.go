@@ -122,7 +122,7 @@ var edges = map[string][]string{
 	// One file as a server would have it, without a server.
 	"author/workbench": {"author/project", "runtime/limits", "runtime/sandbox", "wasmtools", "wasmtools/capability", "wasmtools/config", "wasmtools/invoke", "wasmtools/script", "wasmtools/server", "wasmtools/toolfile"},
 	// Every part has a command.
-	"cmd/toolsrv/command": {"runtime/limits", "internal/heap", "internal/journal", "internal/modelapi", "internal/text", "internal/wholefile", "author/project", "author/workbench", "wasmtools", "wasmtools/capability", "wasmtools/server", "wasmtools/config", "wasmtools/catalog", "wasmtools/script", "wasmtools/script/engine", "wasmtools/web", "wasmtools/mcp/toolset", "wasmtools/toolfile", "runtime/sandbox"},
+	"cmd/toolsrv/command": {"runtime/limits", "internal/reach", "internal/heap", "internal/journal", "internal/modelapi", "internal/text", "internal/wholefile", "author/project", "author/workbench", "wasmtools", "wasmtools/capability", "wasmtools/server", "wasmtools/config", "wasmtools/catalog", "wasmtools/script", "wasmtools/script/engine", "wasmtools/web", "wasmtools/mcp/toolset", "wasmtools/toolfile", "runtime/sandbox"},
 	// main.
 	"cmd/toolsrv": {"cmd/toolsrv/command"},
 	// What can be limited, as data: for those that configure and those that enforce.

@@ -114,7 +114,9 @@ func (b *bench) run(cmd *cobra.Command, args []string) error {
 	}
 	// A call that fails is most often a mistake in the arguments, and not worth measuring.
 	if _, err := file.Call(ctx, tool, &wasmtools.Call{Arguments: arguments}); err != nil {
-		return tellFailure(stderr, err, false)
+		err = tellFailure(stderr, err, false)
+		tellMissing(stderr, tool)
+		return err
 	}
 	done := showWaiting(stderr, "measuring "+tool.Path())
 	b.measure(ctx, file, tool, arguments, b.warmup, 0)

@@ -42,9 +42,11 @@ Exit codes: 0 done, 1 failed (no such file, a file that a server refuses), 2 wro
 usage, and those of the call:
   3 invalid_arguments   6 tool_bad_output    9 tool_memory
   4 tool_error          7 tool_timeout      10 tool_stack
-  5 tool_trapped        8 tool_fuel         11 input_too_large`,
+  5 tool_trapped        8 tool_fuel         11 input_too_large
+  12 tool_not_granted: grant it with --allow-http, --secret or --grant`,
 		Example: `  toolsrv call math.wasm add '{"a": 2, "b": 3}'
   toolsrv call shout.wasm - < arguments.json
+  toolsrv call weather.wasm --allow-http https://api.example.com '{"city": "Paris"}'
   toolsrv call --time --config toolsrv.toml math.wasm add '{"a": 2, "b": 3}'`,
 		Args:              fileAnd(2, "a tool and its arguments"),
 		RunE:              c.run,
@@ -98,7 +100,11 @@ func (c *call) run(cmd *cobra.Command, args []string) error {
 		printTimes(stderr, file, times, c.asJSON)
 	}
 	if err != nil {
-		return tellFailure(stderr, err, c.asJSON)
+		err = tellFailure(stderr, err, c.asJSON)
+		if !c.asJSON {
+			tellMissing(stderr, tool)
+		}
+		return err
 	}
 	if !bytes.HasSuffix(result, []byte("\n")) {
 		result = append(result, '\n')

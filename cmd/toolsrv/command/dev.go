@@ -43,6 +43,7 @@ type dev struct {
 	anyPort  bool // nobody has asked for address
 	logLevel slog.Level
 	with     []string
+	grants   grantFlags
 }
 
 func newDev() *cobra.Command {
@@ -58,6 +59,7 @@ end.
 It serves without tokens, and on this machine only unless --address says otherwise.
 Without --address it takes one of the next ports if 8000 is in use.`,
 		Example: `  toolsrv dev greet
+  toolsrv dev weather --allow-http https://api.example.com
   toolsrv dev hello.py`,
 		Args: oneFolder,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -75,6 +77,7 @@ Without --address it takes one of the next ports if 8000 is in use.`,
 	flags.StringVar(&d.address, "address", devAddress(devPort), "`host:port` to listen on; port 0 takes any free one")
 	addLevelFlag(cmd, &d.logLevel, "that is logged")
 	addWithFlag(cmd, &d.with)
+	d.grants.add(cmd)
 	completeFlag(cmd, "address", cobra.NoFileCompletions)
 	return cmd
 }
@@ -96,6 +99,12 @@ func (d *dev) run(ctx context.Context, dir string, cmd *cobra.Command) error {
 	// Builds of a moment would push what servers of this machine need out of the common cache. Scripts have code in common.
 	if p.Script == "" {
 		c.Tools.CacheDir = filepath.Join(temp, "cache")
+	}
+	if err := d.grants.apply(c); err != nil {
+		return err
+	}
+	if c.State.Directory == "" {
+		c.State.Directory = filepath.Join(temp, "state")
 	}
 	if err := os.Mkdir(c.Tools.Directory, 0o700); err != nil {
 		return fmt.Errorf("make a folder for the builds: %w", err)
@@ -160,8 +169,19 @@ func (d *dev) tell(ctx context.Context, s *server.Server, w io.Writer) {
 		default:
 		}
 	})()
-	for told, blamed := "", ""; ; {
+	for told, blamed, lacked := "", "", ""; ; {
 		current := s.Table().Current()
+		var lacking strings.Builder
+		for _, route := range current.Routes() {
+			if route.Ungranted {
+				fmt.Fprintf(&lacking, "\n%s is not served, because it lacks %s:\n", route.Path, oneLine(strings.Join(route.Tool.Missing, ", ")))
+				tellMissing(&lacking, route.Tool)
+			}
+		}
+		if lacking.String() != lacked {
+			lacked = lacking.String()
+			fmt.Fprintln(w, lacked)
+		}
 		blame := ""
 		for _, refused := range current.Refused() {
 			if script, ok := errors.AsType[*toolfile.ScriptError](refused.Err); ok {

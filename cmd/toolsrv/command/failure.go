@@ -32,6 +32,8 @@ func exitOf(code wasmtools.Code) int {
 		return exitToolStack
 	case wasmtools.CodeInputTooLarge:
 		return exitInputTooLarge
+	case wasmtools.CodeToolNotGranted:
+		return exitToolNotGranted
 	}
 	return exitFailed
 }
@@ -107,4 +109,5 @@ const (
 	exitToolMemory       = 9
 	exitToolStack        = 10
 	exitInputTooLarge    = 11
+	exitToolNotGranted   = 12
 )

@@ -72,11 +72,12 @@ type fileFlags struct {
 	limits   limits.Limits // those above the configuration's
 	logLevel slog.Level
 	with     []string
+	grants   grantFlags
 }
 
 func (f *fileFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.Var((*fileFlag)(&f.config), "config", "configuration `file` whose limits hold, instead of the defaults")
+	flags.Var((*fileFlag)(&f.config), "config", "configuration `file` whose limits and grants hold, instead of the defaults")
 	usages := map[string]string{
 		"timeout": "`time` that a call may take, such as 200ms",
 		"memory":  "`size` that the tool's memory may have, such as 16MiB",
@@ -89,6 +90,7 @@ func (f *fileFlags) add(cmd *cobra.Command) {
 	}
 	addLevelFlag(cmd, &f.logLevel, "of the tool's log lines that are shown")
 	addWithFlag(cmd, &f.with)
+	f.grants.add(cmd)
 }
 
 // open opens a file as the flags say.
@@ -99,6 +101,9 @@ func (f *fileFlags) open(ctx context.Context, name string, stderr io.Writer) (*w
 		if c, err = config.Load(f.config); err != nil {
 			return nil, err
 		}
+	}
+	if err := f.grants.apply(c); err != nil {
+		return nil, err
 	}
 	return workbench.Open(ctx, name, workbench.Options{
 		Config: c,

@@ -31,6 +31,7 @@ type mcp struct {
 	config   string
 	scripts  bool
 	logLevel slog.Level
+	grants   grantFlags
 
 	client string // whose settings are printed
 	name   string
@@ -69,12 +70,13 @@ server that listens at that address, such as toolsrv openapi.`,
 		ValidArgsFunction: completeFiles,
 	}
 	flags := cmd.Flags()
-	flags.Var((*fileFlag)(&m.config), "config", "configuration `file` of a server, whose tools directory, limits and switches hold")
+	flags.Var((*fileFlag)(&m.config), "config", "configuration `file` of a server, whose tools directory, limits, grants and switches hold")
 	flags.BoolVar(&m.scripts, "scripts", false, "serve the scripts of the directory, too, as tools.scripts of a configuration does")
 	flags.StringVar(&m.client, "print-config", "", "print the settings of a `client` and end: "+strings.Join(clientNames(), ", "))
 	flags.StringVar(&m.name, "name", "toolsrv", "`name` that the client shows, for --print-config")
 	flags.StringVar(&m.url, "url", "", "`address` of a server that the client reaches over HTTP, for --print-config")
 	addLevelFlag(cmd, &m.logLevel, "to log")
+	m.grants.add(cmd)
 	completeFlag(cmd, "config", cobra.FixedCompletions([]cobra.Completion{"toml"}, cobra.ShellCompDirectiveFilterFileExt))
 	completeFlag(cmd, "print-config", cobra.FixedCompletions(clientNames(), cobra.ShellCompDirectiveNoFileComp))
 	completeFlag(cmd, "name", cobra.NoFileCompletions)
@@ -136,6 +138,9 @@ func (m *mcp) load(args []string) (c *config.Config, files []string, err error) 
 		err = setHelper(c)
 	}
 	if err != nil {
+		return nil, nil, err
+	}
+	if err := m.grants.apply(c); err != nil {
 		return nil, nil, err
 	}
 	c.Tools.Scripts = c.Tools.Scripts || m.scripts
@@ -244,6 +249,11 @@ func (m *mcp) argv(cmd *cobra.Command, args []string) ([]string, error) {
 	if m.scripts {
 		argv = append(argv, "--scripts")
 	}
+	granted, err := m.grants.argv()
+	if err != nil {
+		return nil, err
+	}
+	argv = append(argv, granted...)
 	if cmd.Flags().Changed("log-level") {
 		argv = append(argv, "--log-level", strings.ToLower(m.logLevel.String()))
 	}

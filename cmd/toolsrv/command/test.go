@@ -87,6 +87,9 @@ func (t *test) run(cmd *cobra.Command, args []string) error {
 	case ctx.Err() != nil:
 		return errors.New("interrupted: not all examples were tried")
 	case all.Failed > 0:
+		if !t.asJSON {
+			tellMissing(stderr, file.Tools()...)
+		}
 		return fmt.Errorf("%d of %d examples failed", all.Failed, len(all.Examples))
 	}
 	all.tellNone(stderr, file.Tools())

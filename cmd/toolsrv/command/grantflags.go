@@ -1,0 +1,140 @@
+package command
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"net/netip"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/toolsrv/toolsrv/internal/reach"
+	"github.com/toolsrv/toolsrv/internal/text"
+	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/config"
+)
+
+// grantFlags are the flags by which an author grants tools what they need, for the time of a command.
+type grantFlags struct {
+	file    string
+	http    []string
+	secrets []string
+}
+
+func (g *grantFlags) add(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.Var((*fileFlag)(&g.file), "grant", "`file` with [[grant]], [secrets] and [state] of a configuration; a grant without match is for every tool")
+	flags.StringArrayVar(&g.http, "allow-http", nil, "let the tools send requests to what is below a `URL` that they declare, such as https://api.example.com; can be given several times")
+	flags.StringArrayVar(&g.secrets, "secret", nil, "a secret from a file, as in `name=@file`, which tools that declare it see; can be given several times")
+	completeFlag(cmd, "grant", cobra.FixedCompletions([]cobra.Completion{"toml"}, cobra.ShellCompDirectiveFilterFileExt))
+	completeFlag(cmd, "allow-http", cobra.NoFileCompletions)
+	completeFlag(cmd, "secret", cobra.NoFileCompletions)
+}
+
+// apply adds to a configuration what the flags grant.
+func (g *grantFlags) apply(c *config.Config) error {
+	if g.file != "" {
+		if err := c.LoadGrants(g.file, filepath.Dir(g.file)); err != nil {
+			return err
+		}
+	}
+	granted := config.Grant{Match: everyTool}
+	for _, url := range g.http {
+		p, err := reach.ParsePattern(url)
+		if err != nil {
+			return &usageError{fmt.Errorf("--allow-http %s: %w", url, err)}
+		}
+		granted.HTTP = append(granted.HTTP, p.String())
+		granted.Private = append(granted.Private, special(url)...)
+	}
+	if len(g.secrets) > 0 {
+		files := maps.Clone(c.Secrets.Files)
+		if files == nil {
+			files = map[string]string{}
+		}
+		for _, secret := range g.secrets {
+			name, value, _ := strings.Cut(secret, "=")
+			file, ok := strings.CutPrefix(value, "@")
+			if err := wasmtools.CheckSecretName(name); err != nil {
+				return &usageError{fmt.Errorf("--secret: %w", err)}
+			}
+			if !ok || file == "" {
+				// What stands behind the name may be the secret: it is not repeated.
+				return &usageError{fmt.Errorf("--secret %s: write it into a file and name that, --secret %s=@FILE: others can read the command line", name, name)}
+			}
+			files[name] = file
+			granted.SecretsVisible = append(granted.SecretsVisible, name)
+		}
+		c.Secrets.Files = files
+	}
+	if granted.HTTP != nil || granted.SecretsVisible != nil {
+		c.Grants = append(c.Grants[:len(c.Grants):len(c.Grants)], granted)
+	}
+	return nil
+}
+
+// everyTool is the pattern of all tools.
+const everyTool = "**"
+
+// special returns the special addresses that a URL names outright, as those of a server on the author's own machine: whoever writes
+// http://127.0.0.1:3000 means it. A name that turns out to have such an address needs a grant in a file.
+func special(url string) []netip.Prefix {
+	t, err := reach.ParseTarget(url)
+	if err != nil {
+		return nil
+	}
+	if t.Origin.Host == "localhost" {
+		return []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32"), netip.MustParsePrefix("::1/128")}
+	}
+	a, err := netip.ParseAddr(t.Origin.Host)
+	if err != nil {
+		return nil
+	}
+	return []netip.Prefix{netip.PrefixFrom(a, a.BitLen())}
+}
+
+// tellMissing prints how an author grants what tools lack, a line for each flag.
+func tellMissing(w io.Writer, tools ...*wasmtools.Tool) {
+	told := map[string]bool{}
+	for _, tool := range tools {
+		for _, lack := range tool.Missing {
+			flag := "--grant FILE, with a [[grant]] as toolsrv inspect prints it"
+			kind, what, _ := strings.Cut(lack, " ")
+			switch kind {
+			case "http":
+				flag = "--allow-http " + text.ShellQuote(oneLine(what))
+			case "secret":
+				flag = "--secret " + oneLine(what) + "=@FILE"
+			}
+			if !told[flag] {
+				fmt.Fprintf(w, "  grant it here: %s\n", flag)
+			}
+			told[flag] = true
+		}
+	}
+}
+
+// argv returns the flags for a program that is started in another folder.
+func (g *grantFlags) argv() (argv []string, err error) {
+	if g.file != "" {
+		file, err := filepath.Abs(g.file)
+		if err != nil {
+			return nil, err
+		}
+		argv = append(argv, "--grant", file)
+	}
+	for _, url := range g.http {
+		argv = append(argv, "--allow-http", url)
+	}
+	for _, secret := range g.secrets {
+		name, value, _ := strings.Cut(secret, "=")
+		file, err := filepath.Abs(strings.TrimPrefix(value, "@"))
+		if err != nil {
+			return nil, err
+		}
+		argv = append(argv, "--secret", name+"=@"+file)
+	}
+	return argv, nil
+}

@@ -1,0 +1,106 @@
+package command_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/toolsrv/toolsrv/internal/testkit"
+	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
+)
+
+// needy returns a file whose tool echo needs all that flags can grant.
+func needy(t *testing.T) string {
+	t.Helper()
+	manifest := strings.Replace(manifestOf("shop", outcomes...), `"abi":1`, `"abi":1,"needs":{"http":["https://api.example.com/v1/"],"secrets":["stripe_key"],"kv":true}`, 1)
+	manifest = strings.Replace(manifest, `"parameters"`, `"examples":[{"arguments":`+order+`}],"parameters"`, 1)
+	return testkit.Put(t, t.TempDir(), "shop.wasm", sandboxtest.WithManifest(t, testkit.Fixture(t, "e2e/guest"), manifest))
+}
+
+// TestGrantFlags calls a tool that needs grants, with some of them and with all.
+func TestGrantFlags(t *testing.T) {
+	t.Parallel()
+	file, folder := needy(t), t.TempDir()
+	key := testkit.Put(t, folder, "key", []byte("sk_test_0123456789\n"))
+	kv := testkit.Put(t, folder, "kv.toml", []byte("[[grant]]\nkv = \"1MiB\"\n"))
+	other := testkit.Put(t, folder, "other.toml", []byte("[[grant]]\nmatch = \"other/*\"\nkv = \"1MiB\"\n"))
+	all := testkit.Put(t, folder, "all.toml", []byte(`
+[[grant]]
+match = "shop/*"
+http = ["https://api.example.com"]
+kv = "1MiB"
+secrets_visible = ["stripe_key"]
+[secrets]
+files = {stripe_key = "key"}
+`))
+	config := testkit.Put(t, folder, "toolsrv.toml", testkit.Read(t, all))
+	allowed := []string{"--allow-http", "https://api.example.com", "--secret", "stripe_key=@" + key, "--grant", kv}
+	const http, secret, file3 = "  grant it here: --allow-http 'https://api.example.com/v1/'\n", "  grant it here: --secret stripe_key=@FILE\n", "  grant it here: --grant FILE, with a [[grant]]"
+	for _, c := range []struct {
+		name   string
+		args   []string
+		code   int
+		stderr []string // each is there
+		absent string
+	}{
+		{"nothing", nil, 12, []string{"tool_not_granted: ", http, secret, file3}, ""},
+		{"flags", allowed, 0, nil, "grant"},
+		{"a file", []string{"--grant", all}, 0, nil, "grant"},
+		{"a configuration", []string{"--config", config}, 0, nil, "grant"},
+		{"no HTTP", allowed[2:], 12, []string{http}, "--secret"},
+		{"another URL", append([]string{"--allow-http", "https://api.example.com/v2/"}, allowed[2:]...), 12, []string{http}, "--secret"},
+		{"no secret", append(allowed[:2:2], allowed[4:]...), 12, []string{secret}, "--allow-http"},
+		{"no KV", allowed[:4], 12, []string{file3}, "--allow-http"},
+		{"a grant for others", append(allowed[:4:4], "--grant", other), 12, []string{file3}, "--allow-http"},
+		{"a secret in the open", []string{"--secret", "stripe_key=sk_live_1"}, 2, []string{"--secret stripe_key=@FILE: others can read the command line"}, "sk_live_1"},
+		{"a secret without a name", []string{"--secret", "@" + key}, 2, []string{"is not a valid name"}, ""},
+		{"no file of a secret", append(allowed[:2:2], "--secret", "stripe_key=@"+filepath.Join(folder, "none"), "--grant", kv), 1, []string{"stripe_key"}, ""},
+		{"no URL", []string{"--allow-http", "api.example.com"}, 2, []string{"--allow-http api.example.com: ", "is not the address of a service"}, ""},
+		{"no file of grants", []string{"--grant", filepath.Join(folder, "none.toml")}, 1, []string{"read the grants: "}, ""},
+		{"an empty name", []string{"--grant", ""}, 2, []string{"it is empty"}, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			code, stdout, stderr := run(append([]string{"call", file, "echo", order}, c.args...)...)
+			if code != c.code || code == 0 && stdout != order+"\n" {
+				t.Errorf("got %d, %q, want %d\n%s", code, stdout, c.code, stderr)
+			}
+			for _, want := range c.stderr {
+				if !strings.Contains(stderr, want) {
+					t.Errorf("standard error has no %q:\n%s", want, stderr)
+				}
+			}
+			if c.absent != "" && strings.Contains(stderr, c.absent) {
+				t.Errorf("standard error has %q:\n%s", c.absent, stderr)
+			}
+		})
+	}
+	for _, args := range [][]string{{"test", file}, {"bench", file, "echo", order}} {
+		if code, _, stderr := run(args...); code == 0 || strings.Count(stderr, http) != 1 {
+			t.Errorf("%s without grants: got %d, want a failure that says how to grant it:\n%s", args[0], code, stderr)
+		}
+	}
+	if code, stdout, stderr := run(append([]string{"test", file}, allowed...)...); code != 0 || !strings.Contains(stdout, "ok ") {
+		t.Errorf("test with grants: got %d, %s%s", code, stdout, stderr)
+	}
+}
+
+// TestGrantSettings has the settings of a client grant what the command does, from whatever folder it is started in.
+func TestGrantSettings(t *testing.T) {
+	t.Parallel()
+	file := needy(t)
+	key := testkit.Put(t, t.TempDir(), "key", []byte("sk_test_0123456789"))
+	folder, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	relative, err := filepath.Rel(folder, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	code, stdout, stderr := run("mcp", file, "--print-config", "claude-code", "--allow-http", "https://api.example.com", "--secret", "stripe_key=@"+relative)
+	if code != 0 || !strings.Contains(stdout, `"--allow-http"`) || !strings.Contains(stdout, `"stripe_key=@`+key+`"`) {
+		t.Errorf("got %d, %s%s", code, stdout, stderr)
+	}
+}

@@ -152,8 +152,8 @@ func buildProject(t *testing.T, dir string, files map[string]string) []byte {
 	return module
 }
 
-// pack asks a module for its manifest, and returns the module with it inside, and the manifest but for the SDK that made it.
-func pack(t *testing.T, module []byte) (packed []byte, manifest map[string]any) {
+// describe asks a module for its manifest.
+func describe(t *testing.T, module []byte) []byte {
 	t.Helper()
 	program := sandboxtest.Load(t, sandboxtest.Engine(t, sandbox.Config{}), module)
 	if err := program.Compile(t.Context()); err != nil { // not within the time limit
@@ -163,7 +163,15 @@ func pack(t *testing.T, module []byte) (packed []byte, manifest map[string]any) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	if packed, err = wasmbin.SetCustom(module, wasmtools.ManifestSection, text); err != nil {
+	return text
+}
+
+// pack asks a module for its manifest, and returns the module with it inside, and the manifest but for the SDK that made it.
+func pack(t *testing.T, module []byte) (packed []byte, manifest map[string]any) {
+	t.Helper()
+	text := describe(t, module)
+	packed, err := wasmbin.SetCustom(module, wasmtools.ManifestSection, text)
+	if err != nil {
 		t.Fatal(err)
 	}
 	if err := json.Unmarshal(text, &manifest); err != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
 )
 
-// needy returns a file whose tool echo needs all that flags can grant.
-func needy(t *testing.T) string {
+// needing returns a file whose tool echo needs all that flags can grant.
+func needing(t *testing.T) string {
 	t.Helper()
 	manifest := strings.Replace(manifestOf("shop", outcomes...), `"abi":1`, `"abi":1,"needs":{"http":["https://api.example.com/v1/"],"secrets":["stripe_key"],"kv":true}`, 1)
 	manifest = strings.Replace(manifest, `"parameters"`, `"examples":[{"arguments":`+order+`}],"parameters"`, 1)
@@ -21,7 +21,7 @@ func needy(t *testing.T) string {
 // TestGrantFlags calls a tool that needs grants, with some of them and with all.
 func TestGrantFlags(t *testing.T) {
 	t.Parallel()
-	file, folder := needy(t), t.TempDir()
+	file, folder := needing(t), t.TempDir()
 	key := testkit.Put(t, folder, "key", []byte("sk_test_0123456789\n"))
 	kv := testkit.Put(t, folder, "kv.toml", []byte("[[grant]]\nkv = \"1MiB\"\n"))
 	other := testkit.Put(t, folder, "other.toml", []byte("[[grant]]\nmatch = \"other/*\"\nkv = \"1MiB\"\n"))
@@ -89,7 +89,7 @@ files = {stripe_key = "key"}
 // TestGrantSettings has the settings of a client grant what the command does, from whatever folder it is started in.
 func TestGrantSettings(t *testing.T) {
 	t.Parallel()
-	file := needy(t)
+	file := needing(t)
 	key := testkit.Put(t, t.TempDir(), "key", []byte("sk_test_0123456789"))
 	folder, err := os.Getwd()
 	if err != nil {

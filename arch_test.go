@@ -214,7 +214,7 @@ var homes = map[string][]string{
 	"golang.org/x/term":                        {"cmd/toolsrv/command"},
 	"golang.org/x/sys":                         {"runtime/linmem"},
 	"github.com/KimMachineGun/automemlimit":    {"runtime/account"},
-	"go.etcd.io/bbolt":                         {"wasmtools/state/local"},
+	"go.etcd.io/bbolt":                         {"wasmtools/state/local", "bench/cmd/capabilities"},
 }
 
 // testHomes are the packages whose tests import a library directly: to compare with it, or for what its module carries.

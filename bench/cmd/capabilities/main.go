@@ -51,6 +51,8 @@ type group struct {
 func groups() []group {
 	return []group{
 		{[]string{"http_vs_nethttp", "http_us"}, (*bench).http},
+		{[]string{"kv_get_us"}, (*bench).get},
+		{[]string{"kv_set_per_s", "kv_set_vs_bbolt"}, (*bench).set},
 		{[]string{"compose_us"}, (*bench).compose},
 		{[]string{"waiting_kib", "waiting_neighbour_p99_ms"}, (*bench).waiting},
 	}
@@ -60,6 +62,8 @@ func groups() []group {
 func bars() map[string]measure.Bar {
 	return map[string]measure.Bar{
 		"http_vs_nethttp": {Limit: 1.3},
+		"kv_get_us":       {Limit: 10},
+		"kv_set_vs_bbolt": {Limit: 0.7, Least: true},
 		"compose_us":      {Limit: 8},
 
 		"waiting_kib":              {Limit: 200},

@@ -133,8 +133,9 @@ func (c *Call) Progress(done, total float64, message []byte) (told bool) {
 func (c *Call) Deadline() time.Time { return c.host.Ends() }
 
 // Wait calls f, which may wait until ctx is done. ctx is done when the call has to end; Wait then ends the call and does not
-// return. A function that waits for a timer, a file or a network must do so in f. In a start, too, ctx is that of the call which caused
-// it: take who calls from Principal, and not from a value of ctx.
+// return. A function that waits for a timer, a file or a network must do so in f. All waits of a run are given the same ctx, which is
+// done at the latest when the run has ended. In a start, too, ctx is that of the call which caused it: take who calls from Principal,
+// and not from a value of ctx.
 func (c *Call) Wait(f func(ctx context.Context)) { c.host.Wait(f) }
 
 // TakeDescriptor has the account of the process count a file that is about to be opened for the call, and reports whether there is

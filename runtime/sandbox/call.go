@@ -34,9 +34,11 @@ type runState struct {
 	lines    lines
 	reports  *progress.Reports // of the call's progress; nil: none yet
 	meter    meter
-	first    bool  // no other call of the module ran when it began
-	granted  int64 // bytes of call stack that the guest has been given
-	beside   int64 // bytes that the account holds for more of it than the instance has, for output, and for the host
+	waiting  context.Context // what waits are given; nil: the run has not waited yet
+	waited   func()          // ends it
+	first    bool            // no other call of the module ran when it began
+	granted  int64           // bytes of call stack that the guest has been given
+	beside   int64           // bytes that the account holds for more of it than the instance has, for output, and for the host
 	counter  hostabi.Counter
 	filter   filter // of what the guest says
 	output   []byte // nil: none yet
@@ -85,10 +87,20 @@ func (c *call) Wait(f func(context.Context)) {
 	if c.reports != nil && c.reports.Due(time.Now(), true) {
 		c.tell(time.Now())
 	}
-	ctx, done := c.engine.limit(c.ctx, c.deadline)
-	defer done()
-	f(ctx)
+	if c.waiting == nil {
+		c.waiting, c.waited = c.engine.limit(c.ctx, c.deadline) // once for all waits: it takes three contexts and a timer
+	}
+	f(c.waiting)
 	c.Look()
+}
+
+// end ends what the run has begun beside the guest.
+func (c *call) end() {
+	if c.waiting != nil {
+		c.waited()
+		c.waiting, c.waited = nil, nil
+	}
+	c.abi.End()
 }
 
 // Ends returns when the run ends at the latest, by the tool's limit and by the caller's own deadline.

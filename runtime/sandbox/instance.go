@@ -254,7 +254,7 @@ func (i *instance) serve(r *run, f api.Function) (output []byte, intact bool, er
 	i.params[0] = uint64(uint32(r.index))
 	i.memory.linear.Watch() // until it is reset or freed
 	err = i.invoke(f, i.params[:])
-	i.call.abi.End()
+	i.call.end()
 	r.burn(i.call.spent())
 	if i.call.reports != nil {
 		i.call.tell(time.Now())

@@ -128,7 +128,7 @@ func (m *module) within(r *run, i *instance, part func(i *instance) error) error
 	}
 	start.limits = &limits
 	i.call.begin(&start)
-	defer i.call.abi.End()
+	defer i.call.end()
 	i.memory.limit = limits.Memory
 	err := part(i)
 	r.started = i.call.spent()

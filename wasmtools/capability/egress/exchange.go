@@ -4,14 +4,15 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
-	"encoding/json"
 	"io"
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
+	"github.com/toolsrv/toolsrv/internal/jsontree"
 	"github.com/toolsrv/toolsrv/internal/reach"
 	"github.com/toolsrv/toolsrv/internal/text"
 	"github.com/toolsrv/toolsrv/runtime/hostabi"
@@ -34,7 +35,7 @@ const connectionBytes = 128 << 10
 type exchange struct {
 	g       *Grant
 	c       caller
-	ctx     context.Context // of the whole request; it ends with the call as well, while that waits
+	ctx     context.Context // of the whole request, within that of the call; nil until the first wait
 	cancel  context.CancelFunc
 	timeout time.Duration
 	held    int64            // bytes that the account holds
@@ -59,8 +60,11 @@ func (g *Grant) send(c caller, count *int, r *request) ([]byte, *answer.Failure)
 	if x.timeout = x.rule.Timeout; r.timeout > 0 {
 		x.timeout = min(x.timeout, r.timeout)
 	}
-	x.ctx, x.cancel = context.WithTimeout(context.Background(), x.timeout)
-	defer x.cancel()
+	defer func() {
+		if x.cancel != nil {
+			x.cancel()
+		}
+	}()
 	x.hold(connectionBytes)
 	b, f := x.hops(count)
 	c.Hold(-x.held)
@@ -116,7 +120,9 @@ func (x *exchange) hop(number int) (b []byte, next *hop, f *answer.Failure) {
 	}
 	var response *http.Response
 	var err error
-	x.wait(func() { response, err = x.rule.transport.RoundTrip(request) })
+	x.wait(func() {
+		response, err = x.rule.transport.RoundTrip(request.WithContext(context.WithValue(x.ctx, lifetime{}, x.ctx)))
+	})
 	if err != nil {
 		return nil, nil, x.failure(err)
 	}
@@ -128,10 +134,12 @@ func (x *exchange) hop(number int) (b []byte, next *hop, f *answer.Failure) {
 	return b, nil, f
 }
 
-// wait calls f, which waits for the network. Should the call have to end meanwhile, so does the request.
+// wait calls f, which waits for the network. The time of the request begins with its first wait.
 func (x *exchange) wait(f func()) {
 	x.c.Wait(func(ctx context.Context) {
-		defer context.AfterFunc(ctx, x.cancel)()
+		if x.ctx == nil {
+			x.ctx, x.cancel = context.WithTimeout(ctx, x.timeout)
+		}
 		f()
 	})
 }
@@ -184,13 +192,13 @@ func (x *exchange) prepare() (*http.Request, *answer.Failure) {
 	if u.String() != x.target.String() {
 		return nil, answer.Failf(answer.Invalid, "The URL can't be sent as it is written.")
 	}
-	request := (&http.Request{Method: x.method, URL: u, Host: u.Host, Header: headers, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1})
+	request := &http.Request{Method: x.method, URL: u, Host: u.Host, Header: headers, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}
 	if len(x.body) > 0 {
 		request.ContentLength = int64(len(x.body))
 		request.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(x.body)), nil }
 		request.Body, _ = request.GetBody()
 	}
-	return request.WithContext(context.WithValue(x.ctx, lifetime{}, x.ctx)), nil
+	return request, nil
 }
 
 // redirect returns where an answer leads, nil where it is to be given to the guest.
@@ -237,22 +245,24 @@ func (x *exchange) follow(next *hop) {
 }
 
 // encode returns the answer as a guest reads it, which takes body over.
-func (x *exchange) encode(status int, headers [][2]string, body []byte) ([]byte, *answer.Failure) {
-	var head bytes.Buffer
-	e := json.NewEncoder(&head)
-	e.SetEscapeHTML(false)
-	err := e.Encode(struct {
-		Status  int         `json:"status"`
-		URL     string      `json:"url"`
-		Headers [][2]string `json:"headers"`
-	}{status, x.redact.String(x.target.String()), headers})
-	if err != nil {
-		return nil, answer.Failf(answer.Unavailable, "The server's answer can't be told.")
+func (x *exchange) encode(status int, headers [][2]string, body []byte) []byte {
+	head := make([]byte, 4, 512)
+	head = append(head, `{"status":`...)
+	head = strconv.AppendInt(head, int64(status), 10)
+	head = append(append(head, `,"url":`...), quote(x.redact.String(x.target.String()))...)
+	head = append(head, `,"headers":[`...)
+	for i, h := range headers {
+		if i > 0 {
+			head = append(head, ',')
+		}
+		head = append(append(head, '['), quote(h[0])...)
+		head = append(append(append(head, ','), quote(h[1])...), ']')
 	}
-	head.Truncate(head.Len() - 1) // the line's end
-	size := 4 + head.Len() + len(body)
-	x.hold(size)
-	b := make([]byte, 0, size)
-	b = binary.LittleEndian.AppendUint32(b, uint32(head.Len()))
-	return append(append(b, head.Bytes()...), body...), nil
+	head = append(head, "]}"...)
+	binary.LittleEndian.PutUint32(head, uint32(len(head)-4))
+	x.hold(len(head) + len(body))
+	return append(append(make([]byte, 0, len(head)+len(body)), head...), body...)
 }
+
+// quote returns what a server has sent as a JSON string.
+func quote(s string) string { return jsontree.Quote(strings.ToValidUTF8(s, "\uFFFD")) }

@@ -1,11 +1,11 @@
 package egress
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -29,41 +29,28 @@ type request struct {
 
 // parseRequest reads the head of a request.
 func parseRequest(head []byte) (*request, *answer.Failure) {
-	var in struct {
-		Method   string     `json:"method"`
-		URL      string     `json:"url"`
-		Headers  [][]string `json:"headers"`
-		Timeout  int64      `json:"timeout"`
-		Redirect string     `json:"redirect"`
-	}
-	err := checkMembers(head)
-	if err == nil {
-		err = json.Unmarshal(head, &in)
-	}
+	in, err := readHead(string(head))
 	if err != nil {
-		return nil, answer.Failf(answer.Invalid, "The head of the request is not valid: %s.", clean(err))
+		return nil, answer.Failf(answer.Invalid, "The head of the request is not valid: %s.", err)
 	}
-	r := &request{method: in.Method, headers: http.Header{}, manual: in.Redirect == "manual", timeout: time.Duration(in.Timeout) * time.Millisecond}
+	r := &request{method: in.method, headers: make(http.Header, len(in.headers)+2), manual: in.redirect == "manual", timeout: time.Duration(in.timeout) * time.Millisecond}
 	switch {
-	case len(in.Method) > 32 || !isToken(in.Method):
-		return nil, answer.Failf(answer.Invalid, "The method %.40q is not valid.", in.Method)
-	case slices.Contains([]string{"CONNECT", "TRACE", "TRACK"}, strings.ToUpper(in.Method)):
-		return nil, answer.Failf(answer.Invalid, "The method %s can't be used: it is for proxies.", in.Method)
-	case in.Redirect != "" && in.Redirect != "follow" && in.Redirect != "manual":
-		return nil, answer.Failf(answer.Invalid, `The redirect %.40q is neither "follow" nor "manual".`, in.Redirect)
-	case in.Timeout < 0 || in.Timeout > int64(24*time.Hour/time.Millisecond):
-		return nil, answer.Failf(answer.Invalid, "The timeout of %d ms is not from 0 to a day.", in.Timeout)
-	case len(in.Headers) > maxHeaders:
-		return nil, answer.Failf(answer.TooLarge, "The request has %d headers; the limit is %d.", len(in.Headers), maxHeaders)
+	case len(in.method) > 32 || !isToken(in.method):
+		return nil, answer.Failf(answer.Invalid, "The method %.40q is not valid.", in.method)
+	case slices.Contains([]string{"CONNECT", "TRACE", "TRACK"}, strings.ToUpper(in.method)):
+		return nil, answer.Failf(answer.Invalid, "The method %s can't be used: it is for proxies.", in.method)
+	case in.redirect != "" && in.redirect != "follow" && in.redirect != "manual":
+		return nil, answer.Failf(answer.Invalid, `The redirect %.40q is neither "follow" nor "manual".`, in.redirect)
+	case in.timeout < 0 || in.timeout > int64(24*time.Hour/time.Millisecond):
+		return nil, answer.Failf(answer.Invalid, "The timeout of %d ms is not from 0 to a day.", in.timeout)
+	case len(in.headers) > maxHeaders:
+		return nil, answer.Failf(answer.TooLarge, "The request has %d headers; the limit is %d.", len(in.headers), maxHeaders)
 	}
-	if r.target, err = reach.ParseTarget(in.URL); err != nil {
+	if r.target, err = reach.ParseTarget(in.url); err != nil {
 		return nil, answer.Failf(answer.Invalid, "The request can't be sent: %s.", err)
 	}
 	total := 0
-	for _, pair := range in.Headers {
-		if len(pair) != 2 {
-			return nil, answer.Failf(answer.Invalid, "A header is not a pair of name and value.")
-		}
+	for _, pair := range in.headers {
 		name, value := pair[0], strings.Trim(pair[1], " \t")
 		if f := checkHeader(name, value); f != nil {
 			return nil, f
@@ -77,30 +64,82 @@ func parseRequest(head []byte) (*request, *answer.Failure) {
 	return r, nil
 }
 
-// checkMembers refuses what package json would let pass: names that are there twice, or in another case.
-func checkMembers(head []byte) error {
-	var tree jsontree.Tree
-	if err := tree.Read(string(head)); err != nil {
-		return err
-	}
-	if tree.Values[0].Kind != jsontree.Object {
-		return errors.New("it is not an object")
-	}
-	for i := tree.Values[0].First; i != 0; i = tree.Values[i].Next {
-		if name := tree.Values[i].Key; !slices.Contains([]string{"method", "url", "headers", "timeout", "redirect"}, name) {
-			return fmt.Errorf("it has the unknown member %.40q", name)
-		}
-	}
-	return nil
+// A head is that of a request, as it was written.
+type head struct {
+	method, url, redirect string
+	headers               [][2]string
+	timeout               int64
 }
 
-// clean returns the message of an error of a JSON reader without what is Go's.
-func clean(err error) string {
-	var wrong *json.UnmarshalTypeError
-	if errors.As(err, &wrong) {
-		return "the member " + wrong.Field + " is of the wrong type"
+// readHead reads the JSON of a head. There is one reader of it, so nothing in it has two readings.
+func readHead(text string) (h head, err error) {
+	var tree jsontree.Tree
+	if err := tree.Read(text); err != nil {
+		return h, err
 	}
-	return strings.TrimPrefix(err.Error(), "json: ")
+	if tree.Values[0].Kind != jsontree.Object {
+		return h, errors.New("it is not an object")
+	}
+	for i := tree.Values[0].First; i != 0; i = tree.Values[i].Next {
+		v := &tree.Values[i]
+		fits := true
+		switch v.Key {
+		case "method":
+			h.method, fits = decoded(v)
+		case "url":
+			h.url, fits = decoded(v)
+		case "redirect":
+			h.redirect, fits = decoded(v)
+		case "timeout":
+			h.timeout, fits = integer(v)
+		case "headers":
+			h.headers, fits = readPairs(&tree, v)
+		default:
+			return h, fmt.Errorf("it has the unknown member %.40q", v.Key)
+		}
+		if !fits {
+			return h, fmt.Errorf("the member %s is of the wrong type", v.Key)
+		}
+	}
+	return h, nil
+}
+
+// decoded returns a string. null stands for none.
+func decoded(v *jsontree.Value) (string, bool) {
+	if v.Kind != jsontree.String {
+		return "", v.Kind == jsontree.Null
+	}
+	return v.Decoded(), true
+}
+
+// integer returns a whole number. null stands for 0.
+func integer(v *jsontree.Value) (int64, bool) {
+	if v.Kind != jsontree.Number {
+		return 0, v.Kind == jsontree.Null
+	}
+	n, err := strconv.ParseInt(v.Text, 10, 64)
+	return n, err == nil
+}
+
+// readPairs reads an array of pairs of strings.
+func readPairs(tree *jsontree.Tree, list *jsontree.Value) (pairs [][2]string, ok bool) {
+	if list.Kind != jsontree.Array {
+		return nil, list.Kind == jsontree.Null
+	}
+	pairs = make([][2]string, 0, list.Count)
+	for i := list.First; i != 0; i = tree.Values[i].Next {
+		pair := &tree.Values[i]
+		if pair.Kind != jsontree.Array || pair.Count != 2 {
+			return nil, false
+		}
+		name := &tree.Values[pair.First]
+		value := &tree.Values[name.Next]
+		if name.Kind != jsontree.String || value.Kind != jsontree.String {
+			return nil, false
+		}
+		pairs = append(pairs, [2]string{name.Decoded(), value.Decoded()})
+	}
+	return pairs, true
 }
 
 // resolve returns where a redirect leads. location is what the server has sent. Relative ones with dot segments, and whatever else

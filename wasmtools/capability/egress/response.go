@@ -51,7 +51,7 @@ func (x *exchange) read(response *http.Response) ([]byte, *answer.Failure) {
 	if f != nil {
 		return nil, f
 	}
-	return x.encode(response.StatusCode, headers, shown)
+	return x.encode(response.StatusCode, headers, shown), nil
 }
 
 func (x *exchange) tooLarge() *answer.Failure {

@@ -22,7 +22,7 @@ func TestManifestsOfDocs(t *testing.T) {
 		if !json.Valid(block[1]) {
 			t.Errorf("docs/abi.md: this is not valid JSON:\n%s", block[1])
 		}
-		if strings.Contains(string(block[1]), `"tools"`) {
+		if strings.Contains(string(block[1]), `"abi"`) {
 			found++
 			if _, err := wasmtools.ParseManifest(block[1]); err != nil {
 				t.Errorf("docs/abi.md: %v in the manifest\n%s", err, block[1])

@@ -257,6 +257,9 @@ func TestRustReadmes(t *testing.T) {
 	}
 	curl := regexp.MustCompile(`(?m)^\$ curl -s localhost:8000(\S+) -H 'Content-Type: application/json' -d '(.*)'\n(.*)$`)
 	for _, file := range files {
+		if slices.Contains(granted, filepath.Base(filepath.Dir(file))) {
+			continue
+		}
 		readme := filepath.Join(filepath.Dir(file), "README.md")
 		text, err := os.ReadFile(readme)
 		if err != nil {

@@ -12,9 +12,9 @@ import (
 
 	"github.com/toolsrv/toolsrv/internal/testkit"
 	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
-	"github.com/toolsrv/toolsrv/runtime/abi1"
 	"github.com/toolsrv/toolsrv/runtime/limits"
 	"github.com/toolsrv/toolsrv/runtime/sandbox"
+	"github.com/toolsrv/toolsrv/wasmtools/toolfile"
 )
 
 // diskVariable names the directory where this test, run again in a namespace of its own, mounts a small disk.
@@ -92,7 +92,7 @@ func onSmallDisk(t *testing.T, dir string) {
 	t.Run("read-only", func(t *testing.T) {
 		at := mount(t, "readonly", 0)
 		var first testkit.Log
-		e, err := sandbox.New(t.Context(), sandbox.Config{Imports: abi1.Sets(), CacheDir: at, Logger: first.Logger(slog.LevelDebug)})
+		e, err := sandbox.New(t.Context(), sandbox.Config{Imports: toolfile.Imports(), CacheDir: at, Logger: first.Logger(slog.LevelDebug)})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -134,6 +134,7 @@ func run(c *hostabi.Call, use *hostabi.Use, id, idLength, args, argsLength uint6
 		err = invocation.TooLarge()
 		return nil, failure(path, err)
 	}
+	err = errOuterEnded // until it has run
 	c.Hold(int64(uint32(argsLength)))
 	inner.Arguments = c.Read(args, argsLength)
 	c.Charge(len(inner.Arguments) * byteCost)
@@ -149,6 +150,9 @@ func run(c *hostabi.Call, use *hostabi.Use, id, idLength, args, argsLength uint6
 	}
 	return result, nil
 }
+
+// errOuterEnded is how a call is accounted for that is not made: there is no time, no fuel or no memory left for it.
+var errOuterEnded = &wasmtools.Error{Code: wasmtools.CodeCancelled, Message: "The call inside which it was made has ended."}
 
 // find returns the path of the tool that a guest names by its path or its operation id, if it may call that.
 func (g *grant) find(name string) (path string, ok bool) {

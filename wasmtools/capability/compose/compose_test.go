@@ -138,6 +138,19 @@ func TestCall(t *testing.T) {
 	wantFailure(t, f, "invalid", "1048576 bytes")
 }
 
+// TestPanic has a Go function panic that a tool calls. It ends the call, as it would end one of a client, and nothing else.
+func TestPanic(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, sandbox.Config{}, func(w *world) { w.all = limits.Limits{Concurrency: 1} }, native("panics", func(context.Context, *wasmtools.Call) (any, error) { panic("hunter22") }))
+	for range 2 {
+		_, _, err := w.call(t, "/a/once", wasmtools.Everybody(), "go/panics", `{}`)
+		wantCode(t, err, wasmtools.CodeInternal)
+	}
+	if _, f, err := w.call(t, "/a/once", wasmtools.Everybody(), "go/gone", `{}`); err != nil || f == nil || f.Code != "not_found" {
+		t.Errorf("afterwards: got %+v, %v", f, err)
+	}
+}
+
 // TestHidden compares what is told of a tool that the caller may not call with what is told of one that does not exist: it is the
 // same but for the name, whether the tool is enabled or not.
 func TestHidden(t *testing.T) {

@@ -60,7 +60,7 @@ type Options struct {
 }
 
 // Open opens the state in a directory, which it makes, for this user alone, where it is missing. It reads the whole file to see
-// whether it is damaged, at some 1 GiB in a second. Its errors say what to do. Open does not wait for another process.
+// whether it is damaged, which takes one or two seconds for 1 GiB. Its errors say what to do. Open does not wait for another process.
 func Open(dir string, o Options) (*Store, error) {
 	s := &Store{log: o.Log, ended: make(chan struct{}), queue: queue{wake: make(chan struct{}, 1)}}
 	if s.log == nil {

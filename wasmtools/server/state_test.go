@@ -1,0 +1,86 @@
+package server_test
+
+import (
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/toolsrv/toolsrv/internal/testkit"
+	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
+	"github.com/toolsrv/toolsrv/wasmtools/config"
+	"github.com/toolsrv/toolsrv/wasmtools/server"
+)
+
+// keeping is a manifest for testdata/capability/kv.wat, whose key is what it is given.
+const keeping = `{"abi":1,"namespace":"NAMESPACE","needs":{"kv":true},"tools":[{"name":"get","description":"Reads.","parameters":{"type":"object"}},
+	{"name":"gets","description":"Reads often.","parameters":{"type":"object"}},{"name":"set","description":"Keeps.","parameters":{"type":"object"}}]}`
+
+// TestState has tools keep values, from one server to the next. One directory is for one server at a time.
+func TestState(t *testing.T) {
+	t.Parallel()
+	c := settings(t)
+	for _, namespace := range []string{"a", "b"} {
+		module := sandboxtest.WithManifest(t, testkit.Fixture(t, "capability/kv"), strings.Replace(keeping, "NAMESPACE", namespace, 1))
+		testkit.Put(t, c.Tools.Directory, namespace+".wasm", module)
+	}
+	c.State.Directory = filepath.Join(t.TempDir(), "state")
+	granted := changed(c, func(c *config.Config) {
+		c.Grants = []config.Grant{{Match: "a/*", KV: 1 << 20}, {Match: "b/*", KV: 1 << 20}}
+	})
+	expect := func(r *running, path string, status int, want string) {
+		t.Helper()
+		if got, body, err := r.call(path, ""); err != nil || got != status || !strings.HasPrefix(body, want) {
+			t.Errorf("%s answers %d %s (%v), want %d %s", path, got, body, err, status, want)
+		}
+	}
+	first := start(t, c)
+	expect(first, "/a/get", 503, `{"detail":"Tool /a/get was not granted what it needs: kv"`)
+	if _, err := os.Stat(c.State.Directory); !os.IsNotExist(err) {
+		t.Errorf("there is a state, though nobody may keep any: %v", err)
+	}
+	if err := first.Reload(granted); err != nil {
+		t.Fatal(err)
+	}
+	expect(first, "/a/get", 200, "0")
+	expect(first, "/a/set", 200, "8")
+	expect(first, "/a/get", 200, "116")
+	expect(first, "/b/get", 200, "0")
+	if _, err := server.New(t.Context(), granted, slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), "is in use by another process: stop that one, or name another directory under [state]") {
+		t.Errorf("a second server of that directory: got %v", err)
+	}
+	first.stop()
+	if err := first.result(); err != nil {
+		t.Fatal(err)
+	}
+	second := start(t, granted)
+	expect(second, "/a/get", 200, "116")
+	lowered := changed(granted, func(c *config.Config) { c.Grants = []config.Grant{{Match: "**", KV: 100}} })
+	if err := second.Reload(lowered); err != nil {
+		t.Fatal(err)
+	}
+	expect(second, "/a/set", 200, "8") // no larger than it was
+	expect(second, "/b/set", 200, `{"code":"quota"`)
+	expect(second, "/b/get", 200, "0")
+}
+
+// TestDamagedState refuses to start with a state that is damaged, and to reload for one.
+func TestDamagedState(t *testing.T) {
+	t.Parallel()
+	c := settings(t)
+	c.State.Directory = t.TempDir()
+	testkit.Put(t, c.State.Directory, "state.db", "not a state")
+	granted := changed(c, func(c *config.Config) { c.Grants = []config.Grant{{Match: "a/*", KV: 1 << 20}} })
+	const want = "state.db is not a state that this version can read"
+	if _, err := server.New(t.Context(), granted, slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("start: got %v, want it to say that it %s", err, want)
+	}
+	r := start(t, c)
+	if err := r.Reload(granted); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("reload: got %v, want it to say that it %s", err, want)
+	}
+	if got := r.status("/shop/echo", ""); got != 200 {
+		t.Errorf("a refused reload: %d", got)
+	}
+}

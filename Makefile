@@ -21,7 +21,7 @@ TOOLS    := $(EXAMPLES:%=build/tools/%.wasm)
 PREBUILT := $(patsubst examples/%/Cargo.toml,build/tools/%.wasm,$(wildcard examples/*/Cargo.toml)) build/tools/plain-c.wasm
 
 
-.PHONY: run build tools scripts examples-npm test suite race lint fmt tidy setup-rust test-rust test-js test-python examples-rust examples-rust-check example-c example-c-check setup-engines engines engines-cached engines-check test-engines cross test-arm64 test-tinygo test-unprivileged bench bench-guests bench-sandbox bench-wasmtime bench-scale bench-mcp bench-languages bench-capabilities soak attack attack-compile fuzz typed fixtures fixtures-check test-clients test-mcp vuln clean
+.PHONY: run build tools scripts examples-npm test suite race lint fmt tidy setup-rust test-rust test-js test-python examples-rust examples-rust-check example-c example-c-check setup-engines engines engines-cached engines-check test-engines cross test-arm64 test-tinygo test-unprivileged test-egress bench bench-guests bench-sandbox bench-wasmtime bench-scale bench-mcp bench-languages bench-capabilities soak attack attack-compile fuzz typed fixtures fixtures-check test-clients test-mcp vuln clean
 
 run: build tools
 	@echo
@@ -60,7 +60,7 @@ FORCE:
 # Where SKIPS names a file, as in .ci/run, each run of tests adds to it what it has skipped; test/skips lists that.
 ifdef SKIPS
 GO_TEST = SKIPS_RUN=$@ $(CURDIR)/build/skips test
-test race test-unprivileged test-arm64 test-tinygo: build/skips
+test race test-unprivileged test-egress test-arm64 test-tinygo: build/skips
 build/skips: FORCE
 	go build -o $@ ./test/skips
 else
@@ -90,6 +90,10 @@ UNPRIVILEGED = $(sort $(dir $(shell grep -rlE 'Gete?uid\(\)' --include='*_test.g
 test-unprivileged:
 	@[ "$$(id -u)" = 0 ] || { echo "this is not root, so make test has run everything as another user"; exit 0; }; \
 		$(GO_TEST) -count=1 -short -exec $(CURDIR)/test/unprivileged.sh $(addprefix ./,$(sort $(UNPRIVILEGED)))
+
+# test-egress has the real server try to reach what it must not, in a network namespace of its own, and says where there can't be one.
+test-egress:
+	TOOLSRV_EGRESS=1 $(GO_TEST) -count=1 -run '^TestNamespace$$' ./test/egress
 
 lint:
 	@unformatted=$$(gofmt -l $(GO_FILES)); if [ -n "$$unformatted" ]; then echo "not formatted, run make fmt:"; echo "$$unformatted"; exit 1; fi

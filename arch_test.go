@@ -228,7 +228,7 @@ var testHomes = map[string][]string{
 	"github.com/pb33f/libopenapi":              {"test/clients"},
 	"golang.org/x/sys":                         {"runtime/linmem"},
 	"go.etcd.io/bbolt":                         {"wasmtools/state/local"},
-	"github.com/miekg/dns":                     {"wasmtools/capability/egress"},
+	"github.com/miekg/dns":                     {"test/egress", "wasmtools/capability/egress"},
 }
 
 // unsafeHomes may import unsafe: one package of the host, and guests, which pass addresses to it.

@@ -46,6 +46,9 @@ func fdReadDir(c *hostabi.Call, stack []uint64) {
 	case !d.dir:
 		stack[0] = errnoNotDir
 		return
+	case files(c).grant == nil:
+		stack[0] = errnoNotCapable
+		return
 	}
 	space := c.View(stack[1], stack[2])
 	rest, cookie := space, stack[3]

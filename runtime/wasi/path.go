@@ -32,11 +32,10 @@ type place struct {
 // locate reads a path, which is relative to an open directory, and opens the tree that it leads into.
 func locate(c *hostabi.Call, fd, ptr, length uint64) (at place, errno uint64) {
 	p := files(c)
-	if p == nil {
-		return at, errnoNotCapable
-	}
 	d := opened(c, fd)
 	switch {
+	case p.grant == nil:
+		return at, errnoNotCapable
 	case d == nil && uint32(fd) >= rootFD:
 		return at, errnoBadF
 	case d == nil || !d.dir:
@@ -219,7 +218,7 @@ func refuse(fd int) func(*hostabi.Call, []uint64) {
 	return func(c *hostabi.Call, stack []uint64) {
 		d := opened(c, stack[fd])
 		switch {
-		case files(c) == nil:
+		case files(c).grant == nil:
 			stack[0] = errnoNotCapable
 		case d == nil && uint32(stack[fd]) >= rootFD:
 			stack[0] = errnoBadF

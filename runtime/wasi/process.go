@@ -14,8 +14,8 @@ const maxOpen = 64
 // A process is what the set keeps for one call.
 type process struct {
 	streams
-	grant *Grant        // nil: no function has asked for files
-	open  []*descriptor // from rootFD on; nil: closed
+	grant *Grant        // nil: nothing is granted
+	open  []*descriptor // from rootFD on; nil: closed. Without any, no function has asked for files
 	trees map[string]Tree
 	piece []byte // what is read of a file, before it is the guest's
 }
@@ -48,20 +48,15 @@ func current(c *hostabi.Call) *process {
 	return p
 }
 
-// files is current for functions that need a grant. It returns nil in a call whose tool was granted no files. In a start there is
-// nothing in "/".
+// files is current for functions that need descriptors. "/" is open in each call; what is in it, and whether a guest may look, is the
+// grant's affair. In a start it is empty.
 func files(c *hostabi.Call) *process {
-	grant, ok := c.Grant().(*Grant)
-	if !ok {
-		if c.Serving() {
-			return nil
-		}
-		grant = &Grant{}
-	}
 	p := current(c)
-	if p.grant == nil {
-		p.grant = grant
+	if p.open == nil {
 		p.open = []*descriptor{{name: ".", preopen: true, dir: true}}
+		if p.grant, _ = c.Grant().(*Grant); p.grant == nil && !c.Serving() {
+			p.grant = &Grant{}
+		}
 	}
 	return p
 }
@@ -72,7 +67,7 @@ func opened(c *hostabi.Call, fd uint64) *descriptor {
 		return nil
 	}
 	p := files(c)
-	if p == nil || uint32(fd)-rootFD >= uint32(len(p.open)) {
+	if uint32(fd)-rootFD >= uint32(len(p.open)) {
 		return nil
 	}
 	return p.open[uint32(fd)-rootFD]

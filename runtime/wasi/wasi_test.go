@@ -33,27 +33,29 @@ const (
 func TestNothingGranted(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
-		names       string
-		open, other uint64 // answers for the descriptors 0 to 2, and for 3
+		names               string
+		stream, root, other uint64 // answers for the descriptors 0 to 2, 3, and 4
 	}{
-		{"args_get environ_get", success, success},
-		{"fd_close fd_sync fd_datasync fd_fdstat_set_flags fd_fdstat_get fd_filestat_get", success, badF},
-		{"fd_seek fd_tell fd_pread fd_pwrite fd_advise", pipe, badF},
-		{"fd_allocate fd_renumber", notSup, badF},
-		{"fd_filestat_set_size", inval, badF},
-		{"fd_fdstat_set_rights fd_filestat_set_times fd_readdir", notCapable, badF},
-		{"fd_prestat_get fd_prestat_dir_name sock_accept sock_recv sock_send sock_shutdown", badF, badF},
-		{"path_create_directory path_filestat_get path_filestat_set_times path_link path_open path_readlink path_remove_directory path_rename path_symlink path_unlink_file", notCapable, notCapable},
-		{"proc_raise", notSup, notSup},
+		{"args_get environ_get", success, success, success},
+		{"fd_close fd_sync fd_datasync fd_fdstat_set_flags fd_fdstat_get fd_filestat_get", success, success, badF},
+		{"fd_seek fd_tell fd_pread", pipe, isDir, badF},
+		{"fd_pwrite", pipe, badF, badF},
+		{"fd_advise", pipe, success, badF},
+		{"fd_renumber", notSup, notSup, badF},
+		{"fd_allocate", notSup, roFS, badF},
+		{"fd_filestat_set_size", inval, roFS, badF},
+		{"fd_filestat_set_times", notCapable, roFS, badF},
+		{"fd_fdstat_set_rights fd_readdir", notCapable, notCapable, badF},
+		{"fd_prestat_get", badF, success, badF},
+		{"sock_accept sock_recv sock_send sock_shutdown", badF, badF, badF},
+		{"path_create_directory path_filestat_get path_filestat_set_times path_link path_open path_readlink path_remove_directory path_rename path_symlink path_unlink_file",
+			notCapable, notCapable, notCapable},
+		{"proc_raise", notSup, notSup, notSup},
 	} {
 		for name := range strings.FieldsSeq(test.names) {
 			g := wasitest.Serve(t, nil)
-			for fd := range uint64(4) {
-				want := test.open
-				if fd == 3 {
-					want = test.other
-				}
-				if got := g.Call(name, fd, 64); got != want {
+			for fd, want := range []uint64{test.stream, test.stream, test.stream, test.root, test.other} {
+				if got := g.Call(name, uint64(fd), 64); got != want {
 					t.Errorf("%s of descriptor %d: got %d, want %d", name, fd, got, want)
 				}
 			}

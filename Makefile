@@ -45,9 +45,9 @@ $(TOOLS): build/tools/%.wasm: build
 scripts: build
 	@mkdir -p build/tools
 	@set -e; engines=wasmtools/script/engine/dist; scripts=; \
-		if [ -f $$engines/python.wasm.gz ]; then scripts="code-python cron dates invoice prose"; fi; \
-		if [ -f $$engines/javascript.wasm.gz ]; then scripts="$$scripts code-javascript"; \
-			if [ -d examples/node_modules ]; then scripts="$$scripts liquid table toc"; fi; fi; \
+		if [ -f $$engines/python.wasm.gz ]; then scripts="code-python cron dates geo-python invoice prose trip-python weather-python"; fi; \
+		if [ -f $$engines/javascript.wasm.gz ]; then scripts="$$scripts code-javascript notes-javascript"; \
+			if [ -d examples/node_modules ]; then scripts="$$scripts liquid signed-javascript table toc"; fi; fi; \
 		for s in $$scripts; do bin/toolsrv build examples/$$s -o build/tools/$$s.wasm; done; \
 		case $$scripts in code-python*toc) ;; *) echo "some examples in Python, JavaScript and TypeScript are left out: make engines examples-npm gets what they need";; esac
 

@@ -1,5 +1,6 @@
-// Runs JavaScript that a model wrote: each call in an interpreter of its own, with nothing granted.
+// Runs JavaScript that a model wrote: each call in an interpreter of its own, with nothing granted but, for one of the tools, other tools.
 import { module, tool } from "toolsrv";
+import { call } from "toolsrv/tools";
 
 module({ namespace: "code", version: "1.0.0" });
 
@@ -8,41 +9,45 @@ const maxDepth = 100;
 const AsyncFunction = (async () => {}).constructor;
 const evaluate = eval; // by another name it runs in the global scope
 
+const parameters = {
+  type: "object",
+  properties: {
+    code: { type: "string", maxLength: 200_000, description: "The program: a script whose last statement is the result. It may have await and return at the top." },
+    input: { default: null, description: "Any data for the code, which finds it in the variable `input`." },
+  },
+  required: ["code"],
+  additionalProperties: false,
+};
+
+const result = {
+  type: "object",
+  properties: {
+    result: { description: "The value. What JSON can't express is a text." },
+    stdout: { type: "string", description: "What was printed." },
+    error: {
+      anyOf: [
+        {
+          type: "object",
+          properties: { type: { type: "string" }, message: { type: "string" }, line: { type: "integer", description: "Of the code, where it is known." } },
+          required: ["type", "message"],
+          additionalProperties: false,
+        },
+        { type: "null" },
+      ],
+      description: "What ended the code.",
+    },
+  },
+  required: ["result", "stdout", "error"],
+  additionalProperties: false,
+};
+
 export const javascript = tool({
   title: "Run JavaScript",
   description:
     "Runs JavaScript code and returns the value of its last statement, what it printed with console, and its error if it threw one. " +
     "The code begins in a new interpreter, has the language and no file or network. Nothing is left of it afterwards.",
-  parameters: {
-    type: "object",
-    properties: {
-      code: { type: "string", maxLength: 200_000, description: "The program: a script whose last statement is the result. It may have await and return at the top." },
-      input: { default: null, description: "Any data for the code, which finds it in the variable `input`." },
-    },
-    required: ["code"],
-    additionalProperties: false,
-  },
-  result: {
-    type: "object",
-    properties: {
-      result: { description: "The value. What JSON can't express is a text." },
-      stdout: { type: "string", description: "What was printed." },
-      error: {
-        anyOf: [
-          {
-            type: "object",
-            properties: { type: { type: "string" }, message: { type: "string" }, line: { type: "integer", description: "Of the code, where it is known." } },
-            required: ["type", "message"],
-            additionalProperties: false,
-          },
-          { type: "null" },
-        ],
-        description: "What ended the code.",
-      },
-    },
-    required: ["result", "stdout", "error"],
-    additionalProperties: false,
-  },
+  parameters,
+  result,
   annotations: { readOnly: true, openWorld: false },
   examples: [
     {
@@ -52,28 +57,48 @@ export const javascript = tool({
     { arguments: { code: "const later = await Promise.resolve(20);\nreturn later + 1" }, result: { result: 21, stdout: "", error: null } },
     { arguments: { code: "null.x" } },
   ],
-  async run({ code, input }) {
-    let stdout = "";
-    const print = (...values) => {
-      const room = maxPrinted - stdout.length;
-      if (room > 0) {
-        const line = values.map((value) => (typeof value === "string" ? value : text(value))).join(" ") + "\n";
-        stdout += line.length <= room ? line : line.slice(0, room) + "\n...";
-      }
-    };
-    const own = globalThis.console;
-    globalThis.console = { log: print, info: print, debug: print, warn: print, error: print };
-    globalThis.input = input;
-    try {
-      return { result: plain(await execute(code)), stdout: stdout.toWellFormed(), error: null };
-    } catch (error) {
-      return { result: null, stdout: stdout.toWellFormed(), error: failure(error) };
-    } finally {
-      globalThis.console = own; // for tests, which share an interpreter
-      delete globalThis.input;
-    }
-  },
+  run: ({ code, input }) => outcome(code, { input }),
 });
+
+export const javascriptTools = tool({
+  name: "javascript-tools",
+  title: "Run JavaScript with tools",
+  description:
+    "Runs JavaScript code as code/javascript does, which may also call other tools, as often as it likes, and compute with their results: " +
+    'await tools.call("units/convert", { value: 5, from: "km", to: "mi" }) is the result of that tool, or throws an error. ' +
+    "The tools are units/convert, time/add, time/convert, time/difference and math/add.",
+  parameters,
+  result,
+  annotations: { readOnly: true, openWorld: false },
+  needs: { tools: ["units/convert", "time/add", "time/convert", "time/difference", "math/add"] },
+  examples: [
+    { arguments: { code: "(await tools.call('units/convert', { value: 5, from: 'km', to: 'mi' })).value.toFixed(2)" }, result: { result: "3.11", stdout: "", error: null } },
+  ],
+  run: ({ code, input }) => outcome(code, { input, tools: { call } }),
+});
+
+// outcome runs code with global variables of its own.
+async function outcome(code, variables) {
+  let stdout = "";
+  const print = (...values) => {
+    const room = maxPrinted - stdout.length;
+    if (room > 0) {
+      const line = values.map((value) => (typeof value === "string" ? value : text(value))).join(" ") + "\n";
+      stdout += line.length <= room ? line : line.slice(0, room) + "\n...";
+    }
+  };
+  const own = globalThis.console;
+  globalThis.console = { log: print, info: print, debug: print, warn: print, error: print };
+  Object.assign(globalThis, variables);
+  try {
+    return { result: plain(await execute(code)), stdout: stdout.toWellFormed(), error: null };
+  } catch (error) {
+    return { result: null, stdout: stdout.toWellFormed(), error: failure(error) };
+  } finally {
+    globalThis.console = own; // for tests, which share an interpreter
+    Object.keys(variables).forEach((name) => delete globalThis[name]);
+  }
+}
 
 // execute runs code as a script, whose value is that of its last statement. What is no script, since it has await or return at
 // the top, runs as an async function.

@@ -1,11 +1,29 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { call, examples } from "toolsrv/testing";
-import { javascript } from "./code_javascript.js";
+import { ToolError } from "toolsrv";
+import { javascript, javascriptTools } from "./code_javascript.js";
 
 const run = (code, input = null) => call(javascript, { code, input });
 
 test("examples", () => examples(javascript));
+
+test("tools", async () => {
+  const convert = ({ value, to }) => {
+    if (to !== "mi") {
+      throw new ToolError("No such unit.", { code: "unknown_unit" });
+    }
+    return { value: value * 0.621371 };
+  };
+  const run = (code) => call(javascriptTools, { code }, { tools: { "units/convert": convert, "secret/tool": convert } });
+  const sum = "let sum = 0;\nfor (const value of [5, 10]) sum += (await tools.call('units/convert', { value, to: 'mi' })).value;\nsum.toFixed(3)";
+  assert.deepEqual(await run(sum), { result: "9.321", stdout: "", error: null });
+  assert.equal((await run("try { await tools.call('units/convert', {}) } catch (e) { console.log(e.code, e.toolCode, e.message) }")).stdout, "tool_error unknown_unit No such unit.\n");
+  for (const path of ["secret/tool", "math/none"]) {
+    assert.equal((await run(`await tools.call('${path}')`)).error.type, "Failure");
+  }
+  assert.equal((await call(javascript, { code: "typeof tools" })).result, "undefined");
+});
 
 for (const [code, want] of [
   ["const a = 3;\na * 2", 6],

@@ -1,4 +1,4 @@
-"""Runs Python that a model wrote: each call in an interpreter of its own, with nothing granted."""
+"""Runs Python that a model wrote: each call in an interpreter of its own, with nothing granted but, for one of the tools, other tools."""
 
 import ast
 import io
@@ -8,7 +8,7 @@ from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from toolsrv import Example, Field, module, tool
+from toolsrv import Example, Field, Needs, module, tool, tools
 
 module(namespace="code", version="1.0.0")
 
@@ -68,11 +68,42 @@ def run(code: Annotated[str, Field(max_length=200_000)], input: Any = None) -> O
         code: The program. If its last line is an expression, that is the result.
         input: Any data for the code, which finds it in the variable `input`.
     """
+    return outcome(code, {"input": input})
+
+
+@tool(
+    name="python-tools",
+    title="Run Python with tools",
+    read_only=True,
+    open_world=False,
+    needs=Needs(tools=["units/convert", "time/add", "time/convert", "time/difference", "math/add"]),
+    examples=[
+        Example(
+            {"code": "round(tools.call('units/convert', {'value': 5, 'from': 'km', 'to': 'mi'})['value'], 2)"},
+            {"result": 3.11, "stdout": "", "error": None},
+        )
+    ],
+)
+def run_with_tools(code: Annotated[str, Field(max_length=200_000)], input: Any = None) -> Outcome:
+    """Runs Python code as code/python does, which may also call other tools, as often as it likes, and compute with their results.
+
+    `tools.call("units/convert", {"value": 5, "from": "km", "to": "mi"})` returns the result of that tool, or raises an error. The tools are
+    units/convert, time/add, time/convert, time/difference and math/add.
+
+    Args:
+        code: The program. If its last line is an expression, that is the result.
+        input: Any data for the code, which finds it in the variable `input`.
+    """
+    return outcome(code, {"input": input, "tools": tools})
+
+
+def outcome(code: str, variables: dict[str, Any]) -> Outcome:
+    """Runs code with variables of its own."""
     printed = Printed()
     result, error = None, None
     with redirect_stdout(printed), redirect_stderr(printed):
         try:
-            result = plain(execute(code, {"__name__": "__main__", "__builtins__": __builtins__, "input": input}))
+            result = plain(execute(code, {"__name__": "__main__", "__builtins__": __builtins__, **variables}))
         except SystemExit as e:
             if e.code not in (None, 0):
                 error = failure(e, code)

@@ -1,14 +1,36 @@
 import code_python
 import pytest
-from toolsrv import testing
+from toolsrv import ToolError, testing
 
 
 def run(code, input=None):
     return testing.call(code_python.run, {"code": code, "input": input})
 
 
+def convert(arguments):
+    if arguments["to"] != "mi":
+        raise ToolError("No such unit.", code="unknown_unit")
+    return {"value": round(arguments["value"] * 0.621371, 5)}
+
+
 def test_examples():
-    testing.examples(code_python)
+    with testing.grant(tools={"units/convert": convert}):
+        testing.examples(code_python)
+
+
+def test_tools():
+    def run(code):
+        return testing.call(code_python.run_with_tools, code=code)
+
+    with testing.grant(tools={"units/convert": convert, "secret/tool": convert}):
+        got = run("sum(tools.call('units/convert', {'value': n, 'to': 'mi'})['value'] for n in (5, 10))")
+        assert (round(got["result"], 3), got["error"]) == (9.321, None)
+        caught = "try:\n    tools.call('units/convert', to='x')\nexcept Exception as e:\n    print(e.code, e.tool_code, e)"
+        assert run(caught)["stdout"] == "tool_error unknown_unit No such unit.\n"
+        for path in ("secret/tool", "math/none"):
+            assert run(f"tools.call('{path}')")["error"]["type"] == "Failure"
+        with_none = testing.call(code_python.run, code="from toolsrv import tools\ntools.call('units/convert', to='mi')")
+        assert "doesn't declare" in with_none["error"]["message"]
 
 
 @pytest.mark.parametrize(

@@ -164,7 +164,7 @@ func TestExamples(t *testing.T) {
 	checkHard(t, table)
 }
 
-// checkManifests makes the calls that the manifests give as examples.
+// checkManifests makes the calls that the manifests give as examples, but for those of tools that were not granted what they need.
 func checkManifests(t *testing.T, table *wasmtools.RouteTable) {
 	for _, route := range table.Tools() {
 		if said := route.Tool.Annotations; route.Tool.Title == "" || said.ReadOnly == nil || said.OpenWorld == nil {
@@ -172,6 +172,9 @@ func checkManifests(t *testing.T, table *wasmtools.RouteTable) {
 		}
 		if len(route.Tool.Examples) == 0 {
 			t.Errorf("%s has no examples", route.Tool.Path())
+		}
+		if len(route.Tool.Missing) > 0 {
+			continue
 		}
 		for i, example := range route.Tool.Examples {
 			t.Run(fmt.Sprintf("%s/%d", route.Tool.Path(), i+1), func(t *testing.T) {

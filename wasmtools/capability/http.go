@@ -40,6 +40,11 @@ func (g *Grants) http(_ string, needs *wasmtools.Needs, matching []config.Grant)
 	if err != nil {
 		return nil, append(missing, fmt.Sprintf("http, because %s", err))
 	}
+	for _, name := range granted.Secrets() {
+		if !g.broker.secrets.Has(name) {
+			missing = append(missing, fmt.Sprintf("secret %s, which headers of its grant name and no source in [secrets] has", name))
+		}
+	}
 	return granted, missing
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/toolsrv/toolsrv/internal/pattern"
 	"github.com/toolsrv/toolsrv/internal/text"
@@ -39,6 +40,7 @@ func Review(c *config.Config, tools []*wasmtools.Tool) (findings []Finding) {
 				r.add("files."+name, false, "%v", err)
 			}
 		}
+		r.openKeys()
 		r.unused(tools)
 		findings = append(findings, r.findings...)
 	}
@@ -54,6 +56,19 @@ type reviewer struct {
 
 func (r *reviewer) add(key string, warning bool, format string, args ...any) {
 	r.findings = append(r.findings, Finding{r.place + key, fmt.Sprintf(format, args...), warning})
+}
+
+// openKeys finds headers that are keys by their names, and stand in the configuration as they are: nothing knows that they are secret.
+func (r *reviewer) openKeys() {
+	for _, origin := range slices.Sorted(maps.Keys(r.grant.Headers)) {
+		for _, name := range slices.Sorted(maps.Keys(r.grant.Headers[origin])) {
+			folded := strings.ToLower(name)
+			isKey := slices.ContainsFunc([]string{"auth", "cookie", "key", "secret", "token"}, func(word string) bool { return strings.Contains(folded, word) })
+			if isKey && !strings.Contains(r.grant.Headers[origin][name], "${secret:") {
+				r.add("headers."+origin, true, "%s has its value here, where nothing keeps it out of answers and log lines: put it into [secrets], and write ${secret:name}", text.Short(name))
+			}
+		}
+	}
 }
 
 // unused finds what nobody needs: a slip of the pen, or what a tool needed once.

@@ -40,6 +40,8 @@ func TestReview(t *testing.T) {
 		{"it matches no tool", "[[grant]]\nmatch='wether/*'\nhttp=['https://b.example.com']", ""},
 		{"no state", "[[grant]]\nmatch='weather/*'\nkv='1MiB'", "grant[0].kv set directory in [state]"},
 		{"no directory", "[[grant]]\nmatch='weather/*'\nfiles={geo='gone'}", "grant[0].files.geo gone"},
+		{"a key in the open", "[[grant]]\nmatch='weather/*'\nhttp=['https://api.example.com/']\nheaders={'https://api.example.com/'={Authorization='Bearer hunter2',X-Api-Key='${secret:a}',Accept='x'}}",
+			"~grant[0].headers.https://api.example.com/ Authorization has its value here"},
 		{"to everybody", "[[grant]]\nmatch='weather/*'\ntools=['units/convert']\n[[grant]]\nmatch='*'\ntools=['units/convert']\n[[grant]]\nmatch='**'\ntools=['units/convert']",
 			"~grant[1].match every tool\n~grant[2].match every tool"},
 	} {

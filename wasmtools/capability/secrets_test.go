@@ -1,0 +1,67 @@
+package capability_test
+
+import (
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/toolsrv/toolsrv/internal/testkit"
+	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/capability"
+	"github.com/toolsrv/toolsrv/wasmtools/capability/secret"
+	"github.com/toolsrv/toolsrv/wasmtools/config"
+)
+
+// TestSecretsOfGrants has secrets come and go with configurations: a tool has those that there are, and one that is named and not there
+// is missing. A source that can't be read leaves all as it is.
+func TestSecretsOfGrants(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	testkit.Put(t, dir, "keys/a", "the first value")
+	testkit.Put(t, dir, "keys/short", "hunter2")
+	store := secret.NewStore(nil)
+	var log testkit.Log
+	b, err := capability.Open(&config.Config{}, capability.Options{Secrets: store, Logger: log.Logger(slog.LevelInfo)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := b.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	needs := wasmtools.Needs{HTTP: []string{"https://api.example.com/"}, Secrets: []string{"a", "short"}}
+	const grant = "[[grant]]\nmatch='x'\nhttp=['https://api.example.com/']\nheaders={'https://api.example.com/'={X-Key='${secret:a}',X-Other='${secret:b}'}}\nsecrets_visible=['a','short']\n"
+	apply := func(secrets string) (missing []string, err error) {
+		t.Helper()
+		c, err := config.Parse([]byte(grant+"[secrets]\n"+secrets), dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		g, err := b.Grants(c)
+		if err != nil {
+			return nil, err
+		}
+		_, _, missing = g.For("/x", needs)
+		return missing, nil
+	}
+	missing, err := apply("directory='keys'")
+	if want := "[secret b, which headers of its grant name and no source in [secrets] has secret short, which no source in [secrets] has]"; err != nil || fmt.Sprint(missing) != want {
+		t.Errorf("got %v, %v, want %s", missing, err, want)
+	}
+	if log.Count("short is not taken for a secret") != 1 || strings.Contains(log.String(), "hunter2") {
+		t.Errorf("logged %s", log.String())
+	}
+	testkit.Put(t, dir, "b", "another value")
+	if missing, err = apply("directory='keys'\nfiles={b='b',short='b'}"); err != nil || len(missing) > 0 {
+		t.Errorf("missing %q, %v", missing, err)
+	}
+	if _, err = apply("files={b='gone'}"); err == nil || !strings.Contains(err.Error(), filepath.Join(dir, "gone")) {
+		t.Errorf("a file that is not there: got %v", err)
+	}
+	if value, err := store.Secret("b"); value != "another value" {
+		t.Errorf("after a source that can't be read, the secret is %q, %v", value, err)
+	}
+}

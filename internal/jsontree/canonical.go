@@ -44,7 +44,7 @@ func (t *Tree) appendCanonical(dst []byte, at int32) []byte {
 		slices.SortFunc(members, func(a, b int32) int { return strings.Compare(t.Values[a].Key, t.Values[b].Key) })
 		dst = append(dst, '{')
 		for _, i := range members {
-			dst = append(appendQuoted(dst, t.Values[i].Key), ':')
+			dst = append(AppendQuoted(dst, t.Values[i].Key), ':')
 			dst = append(t.appendCanonical(dst, i), ',')
 		}
 		return append(dst, '}')

@@ -185,20 +185,31 @@ func (v *Value) Decoded() string {
 
 // Quote returns s as a JSON string, with as few escapes as JSON allows.
 func Quote(s string) string {
-	clean := true
-	for i := 0; i < len(s); i++ {
-		if s[i] < ' ' || s[i] == '"' || s[i] == '\\' {
-			clean = false
-			break
-		}
-	}
-	if clean {
+	if clean(s) {
 		return `"` + s + `"`
 	}
-	return string(appendQuoted(make([]byte, 0, len(s)+8), s))
+	return string(appendEscaped(make([]byte, 0, len(s)+8), s))
 }
 
-func appendQuoted(dst []byte, s string) []byte {
+// AppendQuoted appends to dst what Quote returns.
+func AppendQuoted(dst []byte, s string) []byte {
+	if clean(s) {
+		return append(append(append(dst, '"'), s...), '"')
+	}
+	return appendEscaped(dst, s)
+}
+
+// clean reports whether nothing in s needs an escape.
+func clean(s string) bool {
+	for i := 0; i < len(s); i++ {
+		if s[i] < ' ' || s[i] == '"' || s[i] == '\\' {
+			return false
+		}
+	}
+	return true
+}
+
+func appendEscaped(dst []byte, s string) []byte {
 	const hex = "0123456789abcdef"
 	dst = append(dst, '"')
 	for i := 0; i < len(s); i++ {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/binary"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -165,7 +166,7 @@ func (x *exchange) allowed(redirected bool) *answer.Failure {
 
 // prepare makes the request of net/http, from nothing but parts that were checked.
 func (x *exchange) prepare() (*http.Request, *answer.Failure) {
-	headers := x.header.Clone()
+	headers := maps.Clone(x.header) // no value is changed, but replaced
 	injected, f := x.rule.inject(x.target, headers, x.g.options.Secrets)
 	if len(x.g.secrets) > 0 {
 		x.redact = x.g.options.Secrets.Redactor(x.g.secrets...) // after inject, so that it knows what was put in
@@ -177,17 +178,19 @@ func (x *exchange) prepare() (*http.Request, *answer.Failure) {
 	if injected && partial {
 		return nil, answer.Failf(answer.Invalid, "Part of an answer can't be asked for (Range) where the host puts a secret into the request: it could not find it in a part of the answer.")
 	}
-	if headers.Get("User-Agent") == "" {
-		headers.Set("User-Agent", "toolsrv")
+	if len(headers["User-Agent"]) == 0 {
+		headers["User-Agent"] = []string{"toolsrv"}
 	}
-	if headers.Set("Accept-Encoding", "gzip"); partial {
-		headers.Set("Accept-Encoding", "identity")
+	encoding := "gzip"
+	if partial {
+		encoding = "identity"
 	}
+	headers["Accept-Encoding"] = []string{encoding}
 	path, err := url.PathUnescape(x.target.Path)
 	if err != nil {
 		return nil, answer.Failf(answer.Invalid, "The path of the URL is not valid.")
 	}
-	u := &url.URL{Scheme: x.target.Scheme, Host: strings.TrimPrefix(x.target.Origin.String(), x.target.Scheme+"://"), Path: path, RawPath: x.target.Path,
+	u := &url.URL{Scheme: x.target.Scheme, Host: x.target.Origin.String()[len(x.target.Scheme)+len("://"):], Path: path, RawPath: x.target.Path,
 		RawQuery: x.target.Query, ForceQuery: x.target.HasQuery}
 	if u.String() != x.target.String() {
 		return nil, answer.Failf(answer.Invalid, "The URL can't be sent as it is written.")
@@ -246,17 +249,16 @@ func (x *exchange) follow(next *hop) {
 
 // encode returns the answer as a guest reads it, which takes body over.
 func (x *exchange) encode(status int, headers [][2]string, body []byte) []byte {
-	head := make([]byte, 4, 512)
-	head = append(head, `{"status":`...)
+	head := append(make([]byte, 4, 512), `{"status":`...)
 	head = strconv.AppendInt(head, int64(status), 10)
-	head = append(append(head, `,"url":`...), quote(x.redact.String(x.target.String()))...)
+	head = appendText(append(head, `,"url":`...), x.redact.String(x.target.String()))
 	head = append(head, `,"headers":[`...)
 	for i, h := range headers {
 		if i > 0 {
 			head = append(head, ',')
 		}
-		head = append(append(head, '['), quote(h[0])...)
-		head = append(append(append(head, ','), quote(h[1])...), ']')
+		head = appendText(append(head, '['), h[0])
+		head = append(appendText(append(head, ','), h[1]), ']')
 	}
 	head = append(head, "]}"...)
 	binary.LittleEndian.PutUint32(head, uint32(len(head)-4))
@@ -264,5 +266,7 @@ func (x *exchange) encode(status int, headers [][2]string, body []byte) []byte {
 	return append(append(make([]byte, 0, len(head)+len(body)), head...), body...)
 }
 
-// quote returns what a server has sent as a JSON string.
-func quote(s string) string { return jsontree.Quote(strings.ToValidUTF8(s, "\uFFFD")) }
+// appendText appends what a server has sent as a JSON string.
+func appendText(dst []byte, s string) []byte {
+	return jsontree.AppendQuoted(dst, strings.ToValidUTF8(s, "\uFFFD"))
+}

@@ -1,0 +1,287 @@
+package egress_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/netip"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/toolsrv/toolsrv/internal/testkit"
+	"github.com/toolsrv/toolsrv/wasmtools/capability/egress"
+	"github.com/toolsrv/toolsrv/wasmtools/capability/internal/redact"
+)
+
+// vault are secrets, which tests may change.
+type vault struct {
+	mu     sync.Mutex
+	values map[string]string
+}
+
+func (v *vault) Secret(name string) (string, error) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if s, ok := v.values[name]; ok {
+		return s, nil
+	}
+	return "", errors.New("there is no such secret")
+}
+
+func (v *vault) Redactor(names ...string) *redact.Redactor {
+	var values []string
+	for _, name := range names {
+		if s, err := v.Secret(name); err == nil {
+			values = append(values, s)
+		}
+	}
+	return redact.New(values...)
+}
+
+const key = "sk_live_51H8mN2eZvKYlo2C0"
+
+// inject returns a rule that puts the key into requests to a URL.
+func inject(on string, granted ...string) egress.Rule {
+	return egress.Rule{Granted: granted, Headers: map[string]map[string]string{on: {"Authorization": "Bearer ${secret:key}", "x-plain": "p"}}}
+}
+
+// TestInjected sends requests with headers of the guest and of the operator, and reads what a server gets.
+func TestInjected(t *testing.T) {
+	t.Parallel()
+	var got http.Header
+	url := serve(t, func(_ http.ResponseWriter, r *http.Request) { got = r.Header })
+	secrets := &vault{values: map[string]string{"key": key}}
+	g := grant(t, spec{Rule: inject(url+"/v2/", url), secrets: secrets})
+	for _, test := range []struct {
+		path    string
+		headers [][]string
+		want    string
+	}{
+		{"/v2/x", nil, "Bearer " + key},
+		{"/v2/", [][]string{{"Authorization", "mine"}}, "Bearer " + key},
+		{"/v2/", [][]string{{"AUTHORIZATION", "mine"}, {"authorization", "too"}}, "Bearer " + key},
+		{"/v2/", [][]string{{"X_Plain", "mine"}}, "Bearer " + key},
+		{"/v1/", nil, ""},
+		{"/v1/", [][]string{{"Authorization", "mine"}}, "mine"},
+		{"/v2", nil, ""},
+		{"/V2/", nil, ""},
+		{"/v2/a%2fb", nil, ""}, // which may be read as another path
+	} {
+		if in := get(t, g, url+test.path, test.headers...); in.Status != 200 {
+			t.Fatalf("%s: got %+v", test.path, in)
+		}
+		if values := got.Values("Authorization"); strings.Join(values, ",") != test.want || got["X_plain"] != nil {
+			t.Errorf("%s with %v: the server got %v, want %q", test.path, test.headers, got, test.want)
+		}
+	}
+	for _, name := range []string{"Range", "if-range", "Request-Range"} {
+		if in := get(t, g, url+"/v2/", []string{name, "bytes=0-1"}); in.Code != "invalid" {
+			t.Errorf("%s: got %+v", name, in)
+		}
+		if in := get(t, g, url+"/v1/", []string{name, "bytes=0-1"}); in.Status != 200 || got.Get("Accept-Encoding") != "identity" {
+			t.Errorf("%s without a secret: got %+v", name, in)
+		}
+	}
+	rotated := "sk_live_rotated_0123456789"
+	secrets.mu.Lock()
+	secrets.values["key"] = rotated
+	secrets.mu.Unlock()
+	if get(t, g, url+"/v2/"); got.Get("Authorization") != "Bearer "+rotated {
+		t.Errorf("after a rotation the server got %v", got)
+	}
+	for _, unfit := range []string{"with\r\nX: y, and more", "with\x00nothing in it", strings.Repeat("x", 20<<10)} {
+		got, secrets.values["key"] = nil, unfit
+		if in := get(t, g, url+"/v2/"); in.Code != "unavailable" || got != nil || strings.Contains(in.whole, "with") {
+			t.Errorf("an unfit secret: got %+v", in)
+		}
+	}
+	delete(secrets.values, "key")
+	if in := get(t, g, url+"/v2/"); in.Code != "unavailable" || got != nil || !strings.Contains(in.Message, "key") {
+		t.Errorf("a missing secret: got %+v", in)
+	}
+}
+
+// TestInjectedElsewhere has redirects lead to where the key is not for, and to where the server names it.
+func TestInjectedElsewhere(t *testing.T) {
+	t.Parallel()
+	var got http.Header
+	there := serve(t, func(_ http.ResponseWriter, r *http.Request) { got = r.Header })
+	here := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		to := r.URL.Query().Get("to")
+		if r.URL.Query().Has("leak") {
+			to += "?token=" + strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
+		}
+		http.Redirect(w, r, to, http.StatusTemporaryRedirect)
+	})
+	rule := inject(here, here, there)
+	rule.Redirects = 3
+	g := grant(t, spec{Rule: rule, secrets: &vault{values: map[string]string{"key": key}}})
+	if in := get(t, g, here+"/?to="+there+"/", []string{"X-Other", "o"}); in.Status != 200 || got.Get("Authorization") != "" || got.Get("X-Plain") != "" || got.Get("X-Other") != "" {
+		t.Errorf("another origin got %v, the guest %+v", got, in)
+	}
+	got = nil
+	if in := get(t, g, here+"/?leak&to="+there+"/"); in.Code != "redirect" || got != nil || strings.Contains(in.whole, key[:12]) {
+		t.Errorf("a redirect with the key: another origin got %v, the guest %+v", got, in)
+	}
+	rule.Redirects = 0
+	if in := get(t, grant(t, spec{Rule: rule, secrets: &vault{values: map[string]string{"key": key}}}), here+"/?leak&to="+there+"/"); in.Status != 307 || strings.Contains(in.whole, key[:12]) {
+		t.Errorf("a redirect that is not followed: the guest got %+v", in)
+	}
+}
+
+// TestReflected has a server send what it was sent. The guest gets it without the key, and nothing that tells the key's length.
+func TestReflected(t *testing.T) {
+	t.Parallel()
+	url := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		auth := r.Header.Get("Authorization")
+		if r.URL.Path == "/header" {
+			w.Header().Set("X-Echo", auth)
+			w.Header().Set("Etag", `"1"`)
+			return
+		}
+		body := strings.Repeat("x", len(r.Header.Get("X-Pad"))) + auth
+		w.Header().Set("Etag", `"of the body"`)
+		if r.URL.Path == "/gzip" {
+			var b bytes.Buffer
+			z := gzip.NewWriter(&b)
+			_, _ = io.WriteString(z, body)
+			_ = z.Close()
+			body = b.String()
+			w.Header().Set("Content-Encoding", "gzip")
+		}
+		w.Header().Set("Content-Length", fmt.Sprint(len(body)))
+		_, _ = io.WriteString(w, body)
+	})
+	with := func(secret string) *egress.Grant {
+		rule := inject(url, url)
+		rule.ResponseBytes = 200
+		return grant(t, spec{Rule: rule, secrets: &vault{values: map[string]string{"key": secret}}})
+	}
+	short, long := with(key), with(key+strings.Repeat("_and_more_of_it_3141592653", 40))
+	for _, path := range []string{"/", "/gzip", "/header"} {
+		for _, method := range []string{"GET", "HEAD"} {
+			for pad := 150; pad < 220; pad++ { // around the limit
+				ask := func(g *egress.Grant) *incoming {
+					c := begin(t, g)
+					defer c.abi.End()
+					return c.send(t, outgoing{Method: method, URL: url + path, Headers: [][]string{{"X-Pad", strings.Repeat("p", pad)}}})
+				}
+				a, b := ask(short), ask(long)
+				if strings.Contains(a.whole+b.whole, key[:12]) {
+					t.Fatalf("%s %s: the guest got %s and %s", method, path, a.whole, b.whole)
+				}
+				if a.Code != b.Code || a.Body != b.Body || fmt.Sprint(a.header("Content-Length"), a.header("Etag"), a.header("X-Echo")) != fmt.Sprint(b.header("Content-Length"), b.header("Etag"), b.header("X-Echo")) {
+					t.Fatalf("%s %s with %d bytes: a longer key shows: %+v, and %+v", method, path, pad, a, b)
+				}
+				if a.Code == "" && method == "GET" && path != "/header" && a.header("Etag") != nil {
+					t.Errorf("the sum of a body that has changed is told: %+v", a)
+				}
+			}
+		}
+	}
+}
+
+// TestNew gives grants that must be refused, and says how.
+func TestNew(t *testing.T) {
+	t.Parallel()
+	empty := testkit.Put(t, t.TempDir(), "ca.pem", "nothing")
+	on := func(values map[string]string) egress.Rule {
+		return egress.Rule{Granted: []string{"https://a.example"}, Headers: map[string]map[string]string{"https://a.example": values}}
+	}
+	for want, rule := range map[string]egress.Rule{
+		"http: \"ftp://a\" is not the address": {Granted: []string{"ftp://a"}},
+		"redirects: 11 is not":                 {Redirects: 11},
+		"redirects: -1 is not":                 {Redirects: -1},
+		"http_timeout is below 0":              {Timeout: -1},
+		"above 1GiB":                           {ResponseBytes: 1<<30 + 1},
+		"private: ::/0":                        {Private: []netip.Prefix{netip.MustParsePrefix("::/0")}},
+		"private: ::ffff:10.0.0.0/104":         {Private: []netip.Prefix{netip.MustParsePrefix("::ffff:10.0.0.0/104")}},
+		"private: invalid":                     {Private: make([]netip.Prefix, 1)},
+		"for nothing that http grants":         {Granted: []string{"https://a.example"}, Headers: map[string]map[string]string{"https://b.example": {"X": "y"}}},
+		"headers: \"b\" is not the address":    {Headers: map[string]map[string]string{"b": nil}},
+		"The header Host can't be set":         on(map[string]string{"Host": "b"}),
+		"control character":                    on(map[string]string{"X": "a\r\nb"}),
+		"X: after ${ comes secret:":            on(map[string]string{"X": "${key}"}),
+		"Y: after ${ comes secret:":            on(map[string]string{"Y": "${secret:key"}),
+		"Z: after ${ comes secret:":            on(map[string]string{"Z": "${secret:}"}),
+		"there are no secrets":                 on(map[string]string{"X": "${secret:key}"}),
+		"ca: ":                                 {CA: empty + ".not"},
+		"has no certificate in PEM":            {CA: empty},
+		"not a file of at most":                {CA: t.TempDir()},
+	} {
+		_, err := egress.New(nil, []egress.Rule{rule}, egress.Options{})
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%+v: got %v, want an error with %q", rule, err, want)
+		}
+		if checked := egress.Check(rule); want != "there are no secrets" && (checked == nil || checked.Error() != err.Error()) {
+			t.Errorf("%+v: Check has %v, New %v", rule, checked, err)
+		}
+	}
+	if _, err := egress.New([]string{"b"}, nil, egress.Options{}); err == nil || !strings.HasPrefix(err.Error(), "needs: http: ") {
+		t.Errorf("a need that is not valid: got %v", err)
+	}
+}
+
+// TestEqual compares grants, of which an equal one keeps its connections.
+func TestEqual(t *testing.T) {
+	t.Parallel()
+	v, n := &vault{}, &network{}
+	base := func() spec {
+		return spec{Rule: inject("https://a.example", "https://a.example"), secrets: v, network: n}
+	}
+	g := grant(t, base())
+	if !g.Equal(grant(t, base())) || g.Equal(nil) || g.Equal("x") || g.Equal((*egress.Grant)(nil)) {
+		t.Error("a grant is not equal to one of the same, or to something else")
+	}
+	for name, change := range map[string]func(*spec){
+		"need":    func(s *spec) { s.needed = []string{"https://a.example", "https://b.example"} },
+		"grant":   func(s *spec) { s.Granted = []string{"https://a.example/v2/", "https://a.example"} },
+		"header":  func(s *spec) { s.Headers["https://a.example"]["X-Plain"] = "q" },
+		"private": func(s *spec) { s.Private = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")} },
+		"bound":   func(s *spec) { s.Requests = 1 },
+		"secrets": func(s *spec) { s.secrets = &vault{} },
+		"ca":      func(s *spec) { s.CA = newAuthority(t).pem },
+	} {
+		s := base()
+		change(&s)
+		if g.Equal(grant(t, s)) {
+			t.Errorf("with another %s the grant is said to be equal", name)
+		}
+	}
+}
+
+// FuzzSend sends heads as a guest may write them. Nothing is looked up but the granted name, and nothing dialled but its address.
+func FuzzSend(f *testing.F) {
+	for _, out := range []outgoing{
+		{Method: "GET", URL: "https://a.example/"},
+		{Method: "POST", URL: "http://a.example/?q", Headers: [][]string{{"X", "y"}}, Timeout: 100, Redirect: "manual"},
+		{Method: "GET", URL: "https://a.example@evil.test/", Headers: [][]string{{"Host", "evil.test"}}},
+	} {
+		head, _ := json.Marshal(out)
+		f.Add(string(head), "body")
+	}
+	f.Fuzz(func(t *testing.T, head, body string) {
+		n := &network{}
+		c := begin(t, grant(t, spec{Rule: egress.Rule{Granted: []string{"https://a.example", "http://a.example"}, Private: []netip.Prefix{}}, network: n}))
+		defer c.abi.End()
+		in := c.sendHead(t, []byte(head), body)
+		if in.Code == "" || in.Message == "" {
+			t.Errorf("%q was answered %+v", head, in)
+		}
+		for _, name := range n.asked {
+			if name != "a.example." {
+				t.Errorf("%q: looked up %s", head, name)
+			}
+		}
+		for _, address := range n.dialed {
+			if address != public+":443" && address != public+":80" {
+				t.Errorf("%q: dialled %s", head, address)
+			}
+		}
+	})
+}

@@ -33,7 +33,7 @@ func (g *Grants) secrets(_ string, needs *wasmtools.Needs, matching []config.Gra
 func (b *Broker) readSecrets(c *config.Config) error {
 	values, warnings, err := secret.Read(secret.Sources(c.Secrets))
 	for _, warning := range warnings {
-		b.options.Logger.Warn("secrets", "warning", warning)
+		b.options.Logger.Warn(warning)
 	}
 	if err != nil {
 		return err

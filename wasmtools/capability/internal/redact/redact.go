@@ -34,7 +34,7 @@ type Redactor struct {
 type index struct {
 	width  int
 	base   uint64 // of the rolling hash: odd, and not known to those who write texts
-	last   uint64 // base to the power of width: the weight of what leaves the window
+	weight uint64 // base to the power of width: that of what leaves the window
 	filter []uint64
 	places map[uint64]place
 }
@@ -46,7 +46,7 @@ type place struct{ pattern, offset int }
 // backslashes, which encodings add and leave out.
 func Findable(secret string) bool { return len(plainOf(secret)) >= shortest }
 
-// New returns a Redactor that finds the secrets, but those that are not Findable. It takes some 30 bytes for each byte of the
+// New returns a Redactor that finds the secrets, but those that are not Findable. It takes some 50 bytes for each byte of the
 // secrets.
 func New(secrets ...string) *Redactor {
 	r := &Redactor{}
@@ -68,9 +68,9 @@ func New(secrets ...string) *Redactor {
 	}
 	for _, w := range widths {
 		width := w.width
-		x := index{width: width, base: rand.Uint64() | 1, last: 1, places: map[uint64]place{}}
+		x := index{width: width, base: rand.Uint64() | 1, weight: 1, places: map[uint64]place{}}
 		for range width {
-			x.last *= x.base
+			x.weight *= x.base
 		}
 		for n, p := range r.patterns {
 			if width == widthFor(p) {
@@ -196,7 +196,8 @@ type search struct {
 	*index
 	patterns [][]byte
 	hash     uint64 // of the window that ends here
-	match    []byte // what a find would go on with, if it did
+	match    []byte // what the last find would go on with, if it did
+	last     int    // number of that find
 }
 
 // look adds to found what is in the new part of a block. A find is a window and whatever precedes and follows it as in its pattern.
@@ -206,12 +207,12 @@ func (s *search) look(p *plain, found []span) []span {
 		c := p.bytes[i]
 		h = h*s.base + uint64(c) + 1
 		if gone := p.bytes[i-width]; i-width >= p.first {
-			h -= (uint64(gone) + 1) * s.last
+			h -= (uint64(gone) + 1) * s.weight
 		}
 		if len(s.match) > 0 {
 			if c == s.match[0] {
 				s.match = s.match[1:]
-				found[len(found)-1].end = p.ends[i]
+				found[s.last].end = p.ends[i]
 				continue
 			}
 			s.match = nil
@@ -232,7 +233,7 @@ func (s *search) look(p *plain, found []span) []span {
 			begin--
 			from--
 		}
-		s.match = pattern[to:]
+		s.match, s.last = pattern[to:], len(found)
 		found = append(found, span{p.begins[begin], p.ends[i]})
 	}
 	s.hash = h

@@ -180,6 +180,30 @@ func TestSeveral(t *testing.T) {
 	}
 }
 
+// TestBlocks has finds of several widths in texts of all lengths, so that they lie across the blocks in which texts are read.
+func TestBlocks(t *testing.T) {
+	t.Parallel()
+	random := rand.New(rand.NewPCG(3, 4))
+	word := func(length int) string {
+		b := make([]byte, length)
+		for i := range b {
+			b[i] = "0123456789ghijklmnopqrstuvwxyz"[random.IntN(30)]
+		}
+		return string(b)
+	}
+	short, middle, long := word(9), word(20), word(700)
+	long += short + word(300)
+	r := redact.New(short, middle, long)
+	for before := range 600 {
+		filler := strings.Repeat("ABC. ", 200)[:before]
+		text := filler + long + "\n<" + short + ">" + filler + url.QueryEscape(middle+"%") + filler
+		want := filler + redact.Mark + "\n<" + redact.Mark + ">" + filler + redact.Mark + "%25" + filler
+		if got := r.String(text); got != want {
+			t.Fatalf("after %d bytes: got %q, want %q", before, got, want)
+		}
+	}
+}
+
 // TestLinear has texts that are all but the secret, in any order of its pieces, take about as long as others. The work is counted by
 // how much longer a text may be than another in the same time, so generously that only a square shows.
 func TestLinear(t *testing.T) {

@@ -1,0 +1,369 @@
+// Package capabilities_test has guests of all languages try to reach what they declare and what they were granted, and what they were
+// not.
+package capabilities_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/toolsrv/toolsrv/internal/testkit"
+	"github.com/toolsrv/toolsrv/internal/testkit/enginetest"
+	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
+	"github.com/toolsrv/toolsrv/runtime/abi1"
+	"github.com/toolsrv/toolsrv/runtime/limits"
+	"github.com/toolsrv/toolsrv/runtime/sandbox"
+	"github.com/toolsrv/toolsrv/runtime/wasmbin"
+	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/capability"
+	"github.com/toolsrv/toolsrv/wasmtools/config"
+	"github.com/toolsrv/toolsrv/wasmtools/invoke"
+	"github.com/toolsrv/toolsrv/wasmtools/script"
+	"github.com/toolsrv/toolsrv/wasmtools/toolfile"
+)
+
+// A world is what tools can reach: a server, a secret, a directory and another tool.
+type world struct {
+	url, key, folder string
+	visits           atomic.Int64 // of the server
+	calls            atomic.Int64 // of the other tool
+	table            *wasmtools.RouteTable
+}
+
+const (
+	secretText = "the secret of the test"
+	fileText   = "the file of the test"
+)
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	w := &world{folder: t.TempDir()}
+	s := httptest.NewServer(http.HandlerFunc(func(a http.ResponseWriter, _ *http.Request) {
+		w.visits.Add(1)
+		fmt.Fprint(a, "here")
+	}))
+	t.Cleanup(s.Close)
+	w.url = s.URL + "/v1/"
+	w.key = testkit.Put(t, t.TempDir(), "key", []byte(secretText))
+	testkit.Put(t, w.folder, "a.txt", []byte(fileText))
+	convert := wasmtools.NewTool("convert", "Converts.", func(context.Context, struct{}) (int, error) {
+		w.calls.Add(1)
+		return 7, nil
+	})
+	convert.Namespace = "units"
+	var err error
+	if w.table, err = wasmtools.NewRouteTable(convert); err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// A kind is one capability: what to declare, and what to grant, of the world.
+type kind struct {
+	need    func(w *world) wasmtools.Needs
+	grant   func(w *world, g *config.Grant)
+	missing func(w *world) string // what is said of a tool that was not granted it
+}
+
+// settings of which something is required.
+var settings = json.RawMessage(`{"type":"object","required":["limit"],"properties":{"limit":{"type":"integer"}}}`)
+
+var kinds = map[string]kind{
+	"http": {
+		func(w *world) wasmtools.Needs { return wasmtools.Needs{HTTP: []string{w.url}} },
+		func(w *world, g *config.Grant) {
+			g.HTTP, g.Private = []string{w.url}, []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
+		},
+		func(w *world) string { return "http " + w.url },
+	},
+	"kv": {
+		func(*world) wasmtools.Needs { return wasmtools.Needs{KV: true} },
+		func(_ *world, g *config.Grant) { g.KV = 1 << 20 },
+		func(*world) string { return "kv" },
+	},
+	"secret": {
+		func(*world) wasmtools.Needs { return wasmtools.Needs{Secrets: []string{"stripe_key"}} },
+		func(_ *world, g *config.Grant) { g.SecretsVisible = []string{"stripe_key"} },
+		func(*world) string { return "secret stripe_key" },
+	},
+	"config": {
+		func(*world) wasmtools.Needs { return wasmtools.Needs{Config: settings} },
+		func(_ *world, g *config.Grant) { g.Config = json.RawMessage(`{"limit":1}`) },
+		func(*world) string { return "config (limit: Field required)" },
+	},
+	"tools": {
+		func(*world) wasmtools.Needs { return wasmtools.Needs{Tools: []string{"units/convert"}} },
+		func(_ *world, g *config.Grant) { g.Tools = []string{"units/*"} },
+		func(*world) string { return "tool units/convert" },
+	},
+	"files": {
+		func(*world) wasmtools.Needs { return wasmtools.Needs{Files: []string{"geo"}} },
+		func(w *world, g *config.Grant) { g.Files = map[string]string{"geo": w.folder} },
+		func(*world) string { return "files geo" },
+	},
+}
+
+// A probe calls one function of a capability.
+type probe struct {
+	tool, kind string
+	arguments  string // with URL for the world's
+	imports    string // what it stands for, of the raw guest
+}
+
+var probes = []probe{
+	{"http_send", "http", `{"method":"GET","url":"URL"}`, "toolsrv_http_v1.send"},
+	{"kv_get", "kv", `{"key":"key"}`, "toolsrv_kv_v1.get"},
+	{"kv_set", "kv", `{"key":"key","value":"value"}`, "toolsrv_kv_v1.set"},
+	{"kv_delete", "kv", `{"key":"key"}`, "toolsrv_kv_v1.delete"},
+	{"kv_list", "kv", `{}`, "toolsrv_kv_v1.list"},
+	{"secret_read", "secret", `{"name":"stripe_key"}`, "toolsrv_secret_v1.read"},
+	{"config_read", "config", `{}`, "toolsrv_config_v1.read"},
+	{"tool_call", "tools", `{"path":"units/convert"}`, "toolsrv_tools_v1.call"},
+	{"file_read", "files", `{"folder":"geo","path":"a.txt"}`, "wasi_snapshot_preview1.path_open"},
+	{"file_stat", "files", `{}`, "wasi_snapshot_preview1.path_filestat_get"},
+}
+
+// A language makes the module of a guest with the tools of probes, or skips the test. Tools that it has not are named in lacks.
+type language struct {
+	name   string
+	module func(t *testing.T) []byte
+	lacks  []string
+}
+
+var languages = []language{
+	{"WAT", func(t *testing.T) []byte {
+		var tools []string
+		for _, p := range probes {
+			tools = append(tools, fmt.Sprintf(`{"name":%q,"description":"Tries it.","parameters":{"type":"object"}}`, p.tool))
+		}
+		return sandboxtest.WithManifest(t, testkit.Fixture(t, "capability/reach"), `{"abi":1,"namespace":"reach","tools":[`+strings.Join(tools, ",")+`]}`)
+	}, nil},
+	{"Go", func(t *testing.T) []byte {
+		return testkit.Guest(t, "../../sdk/go", "go", "build", "-buildmode=c-shared", "-o", "@", "./internal/reach")
+	}, []string{"file_stat"}},
+	{"Rust", buildRust, []string{"file_stat"}},
+	{"Python", func(t *testing.T) []byte { return buildScript(t, "python", "testdata/reach.py") }, []string{"file_stat"}},
+	{"JavaScript", func(t *testing.T) []byte { return buildScript(t, "javascript", "testdata/reach.js") }, []string{"file_stat", "file_read"}},
+}
+
+func buildRust(t *testing.T) []byte {
+	testkit.NeedBuild(t, "cargo")
+	build := exec.CommandContext(t.Context(), "./cargo.sh", "build", "--release", "--locked", "--package", "reach", "--target", "wasm32-wasip1")
+	build.Dir = "../../sdk/rust"
+	if out, err := build.CombinedOutput(); err != nil {
+		if strings.Contains(string(out), "target may not be installed") || strings.Contains(string(out), "unable to find library -lc") {
+			t.Skip("the Rust target wasm32-wasip1 is not installed: make setup-rust")
+		}
+		t.Fatalf("%s: %v\n%s", build, err, out)
+	}
+	return testkit.Read(t, "../../build/rust/wasm32-wasip1/release/reach.wasm")
+}
+
+func buildScript(t *testing.T, language, file string) []byte {
+	enginetest.Need(t, language)
+	module, _, err := script.Build(t.Context(), file, script.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return module
+}
+
+// A state is what a tool declares and what it was granted of the kind that it tries.
+type state struct {
+	name string
+	// declares and granted say whether it declares, or was granted, a kind, where it tries another or the same.
+	declares, granted func(tried, kind string) bool
+	match             string
+	want              outcome
+}
+
+// An outcome is what a call comes to.
+type outcome string
+
+const (
+	works   outcome = "it works"
+	refused outcome = "the function refuses it"
+	missing outcome = "the tool can't be called"
+)
+
+func always(string, string) bool     { return true }
+func never(string, string) bool      { return false }
+func same(tried, kind string) bool   { return tried == kind }
+func others(tried, kind string) bool { return tried != kind }
+
+var states = []state{
+	{"neither", never, never, "reach/*", refused},
+	{"declared", same, never, "reach/*", missing},
+	{"granted", never, always, "reach/*", refused},
+	{"both", same, same, "reach/*", works},
+	{"both, and all else", always, always, "reach/*", works},
+	{"declared, and granted to another", same, same, "other/*", missing},
+	{"declared, and all else granted", same, others, "reach/*", missing},
+	{"granted, and all else declared and granted", others, always, "reach/*", refused},
+}
+
+// TestNothingWithoutBoth has guests in each language call each function of each capability: it works where the tool declares that it needs it and
+// was granted it, and in no other case, whatever else it declares and was granted.
+func TestNothingWithoutBoth(t *testing.T) {
+	t.Parallel()
+	for _, language := range languages {
+		t.Run(language.name, func(t *testing.T) {
+			t.Parallel()
+			g := newGuest(t, newWorld(t), language.module(t))
+			for _, p := range probes {
+				if slices.Contains(language.lacks, p.tool) {
+					continue
+				}
+				for _, s := range states {
+					g.try(t, p, s)
+				}
+			}
+		})
+	}
+}
+
+// A guest is a module whose manifest can be changed.
+type guest struct {
+	world    *world
+	engine   *sandbox.Engine
+	module   []byte
+	manifest *wasmtools.Manifest
+}
+
+func newGuest(t *testing.T, w *world, module []byte) *guest {
+	t.Helper()
+	g := &guest{world: w, engine: sandboxtest.Engine(t, sandbox.Config{}), module: module}
+	m, err := toolfile.Load(g.engine, module, toolfile.Place{Folder: "reach"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(m.Close) // until then it keeps the code, which those with other manifests share
+	if err := m.Describe(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	g.manifest = m.Manifest()
+	g.manifest.Needs = wasmtools.Needs{}
+	for i := range g.manifest.Tools {
+		g.manifest.Tools[i].Needs = wasmtools.Needs{}
+	}
+	return g
+}
+
+// try calls the tool of a probe in a state.
+func (g *guest) try(t *testing.T, p probe, s state) {
+	t.Helper()
+	manifest := *g.manifest
+	manifest.Tools = slices.Clone(g.manifest.Tools)
+	at := slices.IndexFunc(manifest.Tools, func(tool wasmtools.ManifestTool) bool { return tool.Name == p.tool })
+	if at < 0 {
+		t.Fatalf("there is no tool %s", p.tool)
+	}
+	c, grant := config.Default(), config.Grant{Match: s.match}
+	c.Secrets.Files = map[string]string{"stripe_key": g.world.key}
+	for name, k := range kinds {
+		if s.declares(p.kind, name) {
+			needs := k.need(g.world)
+			manifest.Needs.Config, needs.Config = append(manifest.Needs.Config, needs.Config...), nil
+			manifest.Tools[at].Needs = manifest.Tools[at].Needs.And(needs)
+		}
+		if s.granted(p.kind, name) {
+			k.grant(g.world, &grant)
+		}
+	}
+	c.Grants = []config.Grant{grant}
+	text, err := json.Marshal(manifest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := toolfile.Load(g.engine, sandboxtest.WithManifest(t, g.module, text), toolfile.Place{Folder: "reach"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	invoker := invoke.New(invoke.Options{})
+	broker, err := capability.Open(c, capability.Options{Table: func() *wasmtools.RouteTable { return g.world.table }, Invoker: invoker, Volatile: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer broker.Close()
+	grants, err := broker.Grants(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := limits.Limits{Timeout: time.Minute, Memory: 256 << 20}
+	if err := m.Build(func(string) limits.Limits { return l }, grants); err != nil {
+		t.Fatal(err)
+	}
+	tool := m.Tools()[at]
+	visits, calls := g.world.visits.Load(), g.world.calls.Load()
+	call := &wasmtools.Call{Arguments: []byte(strings.ReplaceAll(p.arguments, "URL", g.world.url)), Principal: wasmtools.Everybody()}
+	result, err := invoker.Call(t.Context(), invoke.RouteTo(tool), call)
+	if got := g.outcome(result, err, p); got != string(s.want) {
+		t.Errorf("%s, %s: %s, want that %s", p.tool, s.name, got, s.want)
+	}
+	if s.want == works {
+		return
+	}
+	if s.want == missing && !slices.Contains(tool.Missing, kinds[p.kind].missing(g.world)) {
+		t.Errorf("%s, %s: missing %q, want %q", p.tool, s.name, tool.Missing, kinds[p.kind].missing(g.world))
+	}
+	if g.world.visits.Load() != visits || g.world.calls.Load() != calls {
+		t.Errorf("%s, %s: it was refused, and has reached the server or the other tool", p.tool, s.name)
+	}
+	if got := fmt.Sprint(string(result), err); strings.Contains(got, secretText) || strings.Contains(got, fileText) {
+		t.Errorf("%s, %s: it was refused, and got %s", p.tool, s.name, got)
+	}
+}
+
+// outcome says what a call came to.
+func (g *guest) outcome(result []byte, err error, p probe) string {
+	var failed *wasmtools.Error
+	switch {
+	case err == nil:
+		return string(works)
+	case !errors.As(err, &failed):
+		return err.Error()
+	case failed.Code == wasmtools.CodeToolNotGranted:
+		return string(missing)
+	case failed.Code == wasmtools.CodeToolError && failed.ToolCode == "not_granted":
+		return string(refused)
+	case failed.Code == wasmtools.CodeToolError && p.tool == "file_read": // as the language tells it
+		return string(refused)
+	}
+	return fmt.Sprintf("%s %s: %s", failed.Code, failed.ToolCode, failed.Message)
+}
+
+// TestProbesAreAll holds that a probe stands for each function that a capability has.
+func TestProbesAreAll(t *testing.T) {
+	t.Parallel()
+	module, err := wasmbin.Parse(testkit.Fixture(t, "capability/reach"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	imported := map[string]bool{}
+	for _, i := range module.Imports() {
+		imported[i.Module+"."+i.Name] = true
+	}
+	for _, set := range toolfile.Imports() {
+		if slices.Contains(abi1.Modules(), set.Module) {
+			continue
+		}
+		for _, f := range set.Functions {
+			name := set.Module + "." + f.Name
+			tried := f.Name == "answer_read" || slices.ContainsFunc(probes, func(p probe) bool { return p.imports == name })
+			if !tried || !imported[name] {
+				t.Errorf("%s is tried: %t, and imported by the raw guest: %t", name, tried, imported[name])
+			}
+		}
+	}
+}

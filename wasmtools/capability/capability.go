@@ -65,10 +65,11 @@ func (b *Broker) Grants(c *config.Config) (*Grants, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := b.readSecrets(c); err != nil {
+	warnings, err := b.readSecrets(c)
+	if err != nil {
 		return nil, err
 	}
-	return &Grants{broker: b, config: c, store: store}, nil
+	return &Grants{broker: b, config: c, store: store, warnings: warnings}, nil
 }
 
 // Grants are those of one configuration. They are safe for concurrent use.
@@ -76,7 +77,12 @@ type Grants struct {
 	broker *Broker
 	config *config.Config
 	store  state.Store // nil: there is no KV
+
+	warnings []string
 }
+
+// Warnings returns what was found odd about the secrets, in sentences that hold none. The Broker has logged them.
+func (g *Grants) Warnings() []string { return g.warnings }
 
 // A part finds out what a tool was granted of one capability. matching are the grants for the tool, in the order of the configuration; a part is
 // only asked where the tool declares a need of it. It returns the value for the set of module, or nil, and what is missing, in

@@ -17,6 +17,8 @@ import (
 type Finding struct {
 	// Key is the place, such as "grant[0].http[1]".
 	Key string `json:"key"`
+	// Line is that of the configuration file where the grant begins, or 0.
+	Line int `json:"line,omitempty"`
 	// Message says what is wrong there, and what to do.
 	Message string `json:"message"`
 	// Warning tells that nothing is wrong, but much is granted.
@@ -55,7 +57,7 @@ type reviewer struct {
 }
 
 func (r *reviewer) add(key string, warning bool, format string, args ...any) {
-	r.findings = append(r.findings, Finding{r.place + key, fmt.Sprintf(format, args...), warning})
+	r.findings = append(r.findings, Finding{r.place + key, r.grant.Line, fmt.Sprintf(format, args...), warning})
 }
 
 // openKeys finds headers that are keys by their names, and stand in the configuration as they are: nothing knows that they are secret.

@@ -29,15 +29,15 @@ func (g *Grants) secrets(_ string, needs *wasmtools.Needs, matching []config.Gra
 	return secret.NewGrant(g.broker.secrets, granted...), missing
 }
 
-// readSecrets has the store have the secrets of a configuration.
-func (b *Broker) readSecrets(c *config.Config) error {
+// readSecrets has the store have the secrets of a configuration. It returns what is odd about them.
+func (b *Broker) readSecrets(c *config.Config) (warnings []string, err error) {
 	values, warnings, err := secret.Read(secret.Sources(c.Secrets))
 	for _, warning := range warnings {
 		b.options.Logger.Warn(warning)
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
 	b.secrets.Replace(values)
-	return nil
+	return warnings, nil
 }

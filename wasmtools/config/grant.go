@@ -47,6 +47,8 @@ type Grant struct {
 	Files map[string]string
 	// Tools are paths or patterns of tools that may be called.
 	Tools []string
+	// Line is that of the file where the grant begins; 0: it was not read from a file.
+	Line int
 	// SecretsVisible are the names of secrets that the tools themselves may see.
 	SecretsVisible []string
 }
@@ -148,7 +150,7 @@ func (d *document) grants(to *[]Grant, directory, all string) reader {
 				continue
 			}
 			g := &(*to)[i]
-			g.Match = all
+			g.Match, g.Line = all, d.line(d.offsets[place])
 			d.readTable(place, values, grantTable(g, directory))
 			if _, ok := values["match"]; !ok && all == "" {
 				d.fail(place, errors.New(`match is missing: name the tools, as in match = "math/*"`))

@@ -47,7 +47,7 @@ directory = "/var/lib/toolsrv"
 `)
 	want := []config.Grant{
 		{
-			Match: "weather/*", HTTP: []string{"https://api.example.com", "https://*.example.com/v2/"},
+			Match: "weather/*", Line: 2, HTTP: []string{"https://api.example.com", "https://*.example.com/v2/"},
 			Private:   []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("fd00::/8")},
 			Redirects: 3, Headers: map[string]map[string]string{"https://api.example.com": {"Authorization": "Bearer ${secret:key}", "X-Other": ""}},
 			HTTPRequests: 5, HTTPRequestBytes: 1024, HTTPResponseBytes: 4096, HTTPTimeout: time.Minute,
@@ -56,7 +56,7 @@ directory = "/var/lib/toolsrv"
 			Files:  map[string]string{"geo": filepath.Join("dir", "geo"), "abs": "/srv/geo"},
 			Tools:  []string{"units/convert", "text/*"}, SecretsVisible: []string{"stripe.key"},
 		},
-		{Match: "/notes", KV: 4096, Files: map[string]string{"x": "/x"}},
+		{Match: "/notes", Line: 19, KV: 4096, Files: map[string]string{"x": "/x"}},
 	}
 	if !reflect.DeepEqual(c.Grants, want) {
 		t.Errorf("got  %+v\nwant %+v", c.Grants, want)
@@ -127,7 +127,7 @@ func TestLoadGrants(t *testing.T) {
 	if err := c.LoadGrants(file, "here"); err != nil {
 		t.Fatal(err)
 	}
-	want := []config.Grant{{Match: "a", KV: 4096}, {Match: "**", Files: map[string]string{"geo": filepath.Join("here", "geo")}}, {Match: "b"}}
+	want := []config.Grant{{Match: "a", Line: 1, KV: 4096}, {Match: "**", Line: 1, Files: map[string]string{"geo": filepath.Join("here", "geo")}}, {Match: "b", Line: 3}}
 	if !reflect.DeepEqual(c.Grants, want) || c.Secrets.Directory != "/s" || c.State.Directory != filepath.Join("here", "state") {
 		t.Errorf("got %+v, %+v, %+v", c.Grants, c.Secrets, c.State)
 	}

@@ -216,10 +216,12 @@ func (s *scanner) note(path string, offset int) error {
 // place returns "file:line:column" of an offset.
 func (s *scanner) place(offset int) string {
 	before := s.text[:offset]
-	line := 1 + bytes.Count(before, []byte("\n"))
 	column := offset - bytes.LastIndexByte(before, '\n')
-	return fmt.Sprintf("%s:%d:%d", s.name, line, column)
+	return fmt.Sprintf("%s:%d:%d", s.name, s.line(offset), column)
 }
+
+// line returns the number of the line of an offset.
+func (s *scanner) line(offset int) int { return 1 + bytes.Count(s.text[:offset], []byte("\n")) }
 
 // newest returns the path of the newest element of an array of tables, or else path.
 func (s *scanner) newest(path string) string {

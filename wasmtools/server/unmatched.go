@@ -75,6 +75,6 @@ func (k *core) reviewGrants(c *config.Config) {
 		if f.Warning {
 			level = slog.LevelWarn
 		}
-		k.logger.Log(context.Background(), level, "a grant: "+f.Message, "key", f.Key)
+		k.logger.Log(context.Background(), level, "a grant: "+f.Message, "key", f.Key, "line", f.Line)
 	}
 }

@@ -139,3 +139,31 @@ func TestRefusedCalls(t *testing.T) {
 		want("much later")
 	})
 }
+
+// TestUsesInLog has a request's line tell what its call used, and nothing of that for a call that used nothing.
+func TestUsesInLog(t *testing.T) {
+	t.Parallel()
+	log := &lockedLog{}
+	mux := web.NewMux(web.Options{Logger: slog.New(slog.NewJSONHandler(log, nil))})
+	mux.Mount("/", doorFunc(func(x *web.Exchange) {
+		if x.Request().URL.Path != "/none" {
+			for range 3 {
+				x.Call().Used(wasmtools.Use{Capability: "http", Count: 1, Sent: 10, Received: 4000, Took: 40 * time.Millisecond})
+			}
+			x.Call().Used(wasmtools.Use{Capability: "kv", Count: 1, Failed: 1, Sent: 5, Took: time.Millisecond})
+		}
+		x.Send(http.StatusOK, []byte("{}"))
+	}))
+	const uses = `"http":3,"http_bytes":12030,"http_time":120000000,"kv":1,"kv_bytes":5,"kv_time":1000000,"kv_failed":1}`
+	for path, want := range map[string]bool{"/some": true, "/none": false} {
+		log.mu.Lock()
+		log.text.Reset()
+		log.mu.Unlock()
+		mux.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("POST", path, nil))
+		log.mu.Lock()
+		if text := log.text.Bytes(); bytes.Contains(text, []byte(uses)) != want || bytes.Contains(text, []byte("http_")) != want {
+			t.Errorf("%s: told: %t, want %t, in %s", path, !want, want, text)
+		}
+		log.mu.Unlock()
+	}
+}

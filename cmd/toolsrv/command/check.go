@@ -63,7 +63,7 @@ A file that a server takes may still trouble clients. The warnings are:
   unmatched     an entry of the configuration's enabled or disabled, or the match of an
                 override or a grant, that matches no tool
   ungranted     a tool that the configuration does not grant what it needs
-  grant         a grant for every tool
+  grant         a grant for every tool, and what is odd about the files of secrets
 
 A grant is wrong, and the exit code 1, where it has an entry that no tool which it matches
 declares that it needs, or a directory that is not there.
@@ -182,19 +182,21 @@ func (c *check) run(cmd *cobra.Command, args []string) error {
 		return errors.New("interrupted: not all files were checked")
 	}
 	var grants toolfile.Granter
+	var odd []string
 	if c.config != "" {
-		var done func()
-		if grants, done, err = grantsOf(settings, newLogger(stderr, slog.LevelWarn)); err != nil {
+		granted, done, err := grantsOf(settings)
+		if err != nil {
 			return fmt.Errorf("%s: %w", c.config, err)
 		}
 		defer done()
+		grants, odd = granted, granted.Warnings()
 	}
 	all, err := judge(files, settings.LimitsFor, grants, c.models)
 	if err != nil {
 		return err
 	}
 	if c.config != "" {
-		all.match(c.config, settings)
+		all.match(c.config, settings, odd)
 	}
 	if c.asJSON {
 		err = printJSON(cmd.OutOrStdout(), all)
@@ -207,7 +209,7 @@ func (c *check) run(cmd *cobra.Command, args []string) error {
 	case all.Refused > 0:
 		return fmt.Errorf("a server would refuse %d of %d files", all.Refused, len(all.Files))
 	case all.wrongGrants() > 0:
-		return fmt.Errorf("%s: %d entries of its grants are wrong", c.config, all.wrongGrants())
+		return fmt.Errorf("%s: wrong entries of its grants: %d", c.config, all.wrongGrants())
 	case c.strict && all.Warnings > 0:
 		return fmt.Errorf("warnings: %d, and --strict allows none", all.Warnings)
 	case len(files) == 0:
@@ -343,24 +345,24 @@ func inTurn(files []*checkedFile) []*checkedFile {
 }
 
 // grantsOf returns what a configuration grants, and what to call in the end. State is not opened: a server may have it.
-func grantsOf(settings *config.Config, logger *slog.Logger) (grants toolfile.Granter, done func(), err error) {
+func grantsOf(settings *config.Config) (grants *capability.Grants, done func(), err error) {
 	stateless := *settings
 	stateless.State.Directory = ""
-	broker, err := capability.Open(&stateless, capability.Options{Volatile: true, Logger: logger})
+	broker, err := capability.Open(&stateless, capability.Options{Volatile: true})
 	if err != nil {
 		return nil, nil, err
 	}
 	done = func() { _ = broker.Close() } // which has nothing on disk
-	granted, err := broker.Grants(&stateless)
-	if err != nil {
+	if grants, err = broker.Grants(&stateless); err != nil {
 		done()
 		return nil, nil, err
 	}
-	return granted, done, nil
+	return grants, done, nil
 }
 
-// match finds what the configuration says about tools that do not exist.
-func (c *checked) match(file string, settings *config.Config) {
+// match finds what the configuration says about tools that do not exist, and what is wrong with its grants. odd is what was found
+// odd about its secrets.
+func (c *checked) match(file string, settings *config.Config, odd []string) {
 	c.config = file
 	var paths []string
 	for _, f := range c.Files {
@@ -370,6 +372,9 @@ func (c *checked) match(file string, settings *config.Config) {
 		c.Unmatched = append(c.Unmatched, unmatched{u.Key, u.Entry, u.String()})
 	}
 	c.Grants = capability.Review(settings, c.tools)
+	for _, warning := range odd {
+		c.Grants = append(c.Grants, capability.Finding{Key: "secrets", Message: warning, Warning: true})
+	}
 	c.Warnings += len(c.Unmatched) + len(c.Grants) - c.wrongGrants()
 }
 
@@ -427,7 +432,11 @@ func (c *checked) print(w io.Writer) error {
 		if f.Warning {
 			kind = "warning "
 		}
-		if _, err := fmt.Fprintf(w, "%s %s: %s: %s (grant)\n", kind, c.config, f.Key, oneLine(f.Message)); err != nil {
+		place := c.config
+		if f.Line > 0 {
+			place += fmt.Sprintf(":%d", f.Line)
+		}
+		if _, err := fmt.Fprintf(w, "%s %s: %s: %s (grant)\n", kind, place, f.Key, oneLine(f.Message)); err != nil {
 			return err
 		}
 	}

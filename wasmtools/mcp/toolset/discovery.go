@@ -190,6 +190,7 @@ func (r *relay) Call(ctx context.Context, call *wasmtools.Call) ([]byte, error) 
 	}
 	r.called = r.view.state.entries[n]
 	inner := wasmtools.Call{Arguments: asked.Arguments, Principal: call.Principal, Listener: call.Listener}
+	defer func() { call.Uses = inner.Uses }()
 	return r.view.state.set.invoker.Call(ctx, r.view.state.generation.Routes()[n], &inner)
 }
 

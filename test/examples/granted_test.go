@@ -22,6 +22,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -45,6 +46,34 @@ const (
 // real ones, with certificates of an authority of their own.
 func TestGranted(t *testing.T) {
 	t.Parallel()
+	checkGranted(t, func(name string) []byte { return buildGo(t, name) })
+}
+
+func buildGo(t *testing.T, name string) []byte {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), name+".wasm")
+	build(t, "../../examples", "./"+name, file)
+	return testkit.Read(t, file)
+}
+
+// TestTinyGoGranted is TestGranted with what TinyGo builds. A module for wasm-unknown has no files.
+func TestTinyGoGranted(t *testing.T) {
+	t.Parallel()
+	needTinyGo(t)
+	checkGranted(t, func(name string) []byte {
+		if !slices.Contains(granted, name) {
+			return buildGo(t, name)
+		}
+		return buildTinyGo(t, name, "wasip1")
+	})
+	for _, name := range []string{"trip", "weather"} {
+		describe(t, buildTinyGo(t, name, "wasm-unknown"))
+	}
+}
+
+// checkGranted serves the examples, those in Go as they are built, without grants and with them.
+func checkGranted(t *testing.T, build func(name string) []byte) {
+	t.Helper()
 	folder := t.TempDir()
 	api, authority := startAPI(t)
 	testkit.Put(t, folder, "ca.pem", authority)
@@ -54,20 +83,18 @@ func TestGranted(t *testing.T) {
 	testkit.Put(t, mkdir(t, folder, "geo"), "cities.csv", testkit.Read(t, "../../examples/geo/testdata/cities.csv"))
 	tools := mkdir(t, folder, "tools")
 	for _, name := range []string{"geo", "trip", "weather", "time", "units"} {
-		file := filepath.Join(t.TempDir(), name+".wasm")
-		build(t, "../../examples", "./"+name, file)
-		put(t, tools, name, testkit.Read(t, file), api)
+		put(t, tools, name, build(name), api)
 	}
 	for _, name := range []string{"notes", "signed"} {
 		put(t, tools, name, testkit.Read(t, "../../examples", name, name+".wasm"), api)
 	}
-	checkGranted(t, folder, api)
+	checkServed(t, folder, api)
 }
 
-// checkGranted serves what is in the folder tools, without grants and with them.
-func checkGranted(t *testing.T, folder, api string) {
+// checkServed serves what is in the folder tools, and reaches the services at api.
+func checkServed(t *testing.T, folder, api string) {
 	t.Helper()
-	const tools = "[server]\naddress = \"127.0.0.1:0\"\n[tools]\ndirectory = \"tools\"\n[limits]\ntimeout = \"1m\"\n"
+	const tools = "[server]\naddress = \"127.0.0.1:0\"\n[tools]\ndirectory = \"tools\"\ncache_directory = \"cache\"\n[limits]\ntimeout = \"1m\"\n"
 	all := strings.ReplaceAll(tools+`
 [[grant]]
 match = "weather/*"

@@ -13,6 +13,7 @@ import (
 
 	"go.etcd.io/bbolt"
 
+	"github.com/toolsrv/toolsrv/internal/testkit"
 	"github.com/toolsrv/toolsrv/wasmtools/state"
 	"github.com/toolsrv/toolsrv/wasmtools/state/local"
 	"github.com/toolsrv/toolsrv/wasmtools/state/memory"
@@ -145,6 +146,7 @@ func write(t *testing.T, path string, content []byte) {
 // TestDamaged changes a file in many places: a change is found, or it is where nothing is kept.
 func TestDamaged(t *testing.T) {
 	t.Parallel()
+	testkit.SkipEmulated(t, "page faults are the emulator's")
 	dir := t.TempDir()
 	store := open(t, dir)
 	want := map[string]string{}
@@ -211,6 +213,7 @@ func TestDamaged(t *testing.T) {
 // TestTruncated takes the end of a file away from under a running store: what is gone is an error, and the process goes on.
 func TestTruncated(t *testing.T) {
 	t.Parallel()
+	testkit.SkipEmulated(t, "page faults are the emulator's")
 	dir := t.TempDir()
 	store := open(t, dir)
 	s := store.Space("a")

@@ -5,13 +5,13 @@
 package local
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"iter"
 	"log/slog"
 	"runtime/debug"
-	"strings"
 	"sync"
 	"time"
 
@@ -62,16 +62,22 @@ type Options struct {
 // Open opens the state in a directory, which it makes, for this user alone, where it is missing. It reads the whole file to see
 // whether it is damaged, which takes one or two seconds for 1 GiB. Its errors say what to do. Open does not wait for another process.
 func Open(dir string, o Options) (*Store, error) {
-	s := &Store{log: o.Log, ended: make(chan struct{}), queue: queue{wake: make(chan struct{}, 1)}}
-	if s.log == nil {
-		s.log = slog.New(slog.DiscardHandler)
-	}
-	var err error
-	if s.db, s.due, err = openFile(dir); err != nil {
+	s, err := prepare(dir, o)
+	if err != nil {
 		return nil, fmt.Errorf("open the state: %w", err)
 	}
 	go s.write()
 	return s, nil
+}
+
+// prepare returns a store that nobody writes yet.
+func prepare(dir string, o Options) (s *Store, err error) {
+	s = &Store{log: o.Log, ended: make(chan struct{}), queue: queue{wake: make(chan struct{}, 1)}}
+	if s.log == nil {
+		s.log = slog.New(slog.DiscardHandler)
+	}
+	s.db, s.due, err = openFile(dir)
+	return s, err
 }
 
 // Close implements state.Store. Where a write has found the file damaged, it stays locked until the process ends.
@@ -152,7 +158,10 @@ func (s *space) Get(_ context.Context, key string, most int) (e state.Entry, ok 
 	return e, ok, errors.Join(err, tooLarge)
 }
 
-// List implements state.Space.
+// maxSkipped is how many expired entries List passes over, which takes some milliseconds.
+const maxSkipped = 20_000
+
+// List implements state.Space. Where very many entries have expired and are still to be deleted, it may return less than limit.
 func (s *space) List(_ context.Context, prefix, after string, limit int) (keys []string, more bool, err error) {
 	if limit < 1 || limit > state.MaxPage {
 		limit = state.MaxPage
@@ -162,17 +171,25 @@ func (s *space) List(_ context.Context, prefix, after string, limit int) (keys [
 		if values == nil {
 			return nil
 		}
-		now, from := time.Now().UnixMilli(), max(prefix, after)
+		now, begins, from, skipped := time.Now().UnixMilli(), []byte(prefix), []byte(max(prefix, after)), 0
 		c := values.Cursor()
-		for k, record := c.Seek([]byte(from)); k != nil && strings.HasPrefix(string(k), prefix); k, record = c.Next() {
-			if string(k) == after || len(record) >= recordLen && expired(expiryOf(record), now) {
-				continue
-			}
-			if len(keys) == limit {
+		for k, record := c.Seek(from); bytes.HasPrefix(k, begins) && k != nil; k, record = c.Next() {
+			switch {
+			case string(k) == after:
+			case len(record) >= recordLen && expired(expiryOf(record), now):
+				if skipped++; skipped < maxSkipped {
+					continue
+				}
+				if more = true; len(keys) == 0 {
+					return errors.New("too many entries have just expired: try again in some seconds")
+				}
+				return nil
+			case len(keys) == limit:
 				more = true
 				return nil
+			default:
+				keys = append(keys, string(k))
 			}
-			keys = append(keys, string(k))
 		}
 		return nil
 	})

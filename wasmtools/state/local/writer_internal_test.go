@@ -1,0 +1,168 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+
+	"go.etcd.io/bbolt"
+
+	"github.com/toolsrv/toolsrv/wasmtools/state"
+)
+
+// size returns how many writes wait.
+func (q *queue) size() (n int) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, waiting := range q.waiting {
+		n += len(waiting)
+	}
+	return n
+}
+
+// TestTurns has one space write much, and others little: nobody waits for all of what the first has.
+func TestTurns(t *testing.T) {
+	t.Parallel()
+	q := queue{wake: make(chan struct{}, 1)}
+	push := func(space string, size int) *write {
+		w := &write{space: space, key: space, record: make([]byte, size)}
+		if !q.push(w) {
+			t.Fatal("the queue is closed")
+		}
+		return w
+	}
+	take := func() string {
+		batch, closed := q.take()
+		if closed {
+			return "closed"
+		}
+		var names strings.Builder
+		for _, w := range batch {
+			names.WriteString(w.space)
+		}
+		return names.String()
+	}
+	expect := func(want string) {
+		t.Helper()
+		if got := take(); got != want {
+			t.Errorf("the batch has %q, want %q", got, want)
+		}
+	}
+	for range 6 {
+		push("a", 1<<20)
+	}
+	push("b", 1)
+	push("c", 1)
+	given := push("c", 1)
+	q.withdraw(given)
+	q.withdraw(given)
+	expect("abcaaa") // until there are 4 MiB
+	push("b", 1)
+	expect("aba")
+	expect("")
+	q.withdraw(push("a", 1))
+	expect("")
+	for range maxBatch {
+		push("a", 1)
+	}
+	push("b", 1)
+	if got := take(); len(got) != maxBatch || got[:2] != "ab" {
+		t.Errorf("a batch has %d writes, the first ones of %q", len(got), got[:2])
+	}
+	q.close()
+	expect("a")
+	expect("closed")
+	if q.push(&write{space: "a"}) {
+		t.Error("a closed queue takes a write")
+	}
+}
+
+// TestGroups has 500 writers wait before the writer begins: they share one transaction. Who has given up is not among them.
+func TestGroups(t *testing.T) {
+	t.Parallel()
+	s, err := prepare(t.TempDir(), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := func() (id int) {
+		if err := s.db.View(func(tx *bbolt.Tx) error { id = tx.ID(); return nil }); err != nil {
+			t.Fatal(err)
+		}
+		return id
+	}
+	const writers = 500
+	ctx, cancel := context.WithCancelCause(t.Context())
+	enough := errors.New("enough")
+	var wg sync.WaitGroup
+	for i := range writers {
+		wg.Go(func() {
+			if _, err := s.Space("a").Set(t.Context(), fmt.Sprint(i), nil, state.Any, state.SetOptions{}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	given := make(chan error)
+	go func() {
+		_, err := s.Space("b").Set(ctx, "given up", nil, state.Any, state.SetOptions{})
+		given <- err
+	}()
+	for s.queue.size() <= writers {
+		runtime.Gosched()
+	}
+	cancel(enough)
+	if err := <-given; !errors.Is(err, enough) {
+		t.Errorf("who has given up gets the error %v", err)
+	}
+	before := id()
+	go s.write()
+	wg.Wait()
+	if after := id(); after != before+1 {
+		t.Errorf("%d writes took %d transactions", writers, after-before)
+	}
+	if _, found, err := s.Space("b").Get(t.Context(), "given up", state.MaxValue); found || err != nil {
+		t.Errorf("what was given up is there: %t, %v", found, err)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestListAmongExpired lists where very many entries have expired at once: that takes no longer than it may.
+func TestListAmongExpired(t *testing.T) {
+	t.Parallel()
+	s, err := prepare(t.TempDir(), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	add := func(key string, expires int64) *write {
+		return &write{space: "a", key: key, record: newRecord(nil, expires), expires: expires, expect: state.Any, done: make(chan outcome, 1)}
+	}
+	expect := func(after, want string, fails bool) {
+		t.Helper()
+		keys, more, err := s.Space("a").List(t.Context(), "", after, 0)
+		if got := fmt.Sprint(keys, more); got != want || errors.Is(err, state.ErrUnavailable) != fails {
+			t.Errorf("after %q: got %s, %v, want %s", after, got, err, want)
+		}
+	}
+	writes := []*write{add("a", 0), add("z", 0)}
+	for i := range maxSkipped {
+		writes = append(writes, add(fmt.Sprint("k", i), 1))
+	}
+	s.commit(writes, 0)
+	expect("", "[a] true", false)
+	expect("a", "[] true", true)
+	s.commit(nil, 1)
+	expect("a", "[z] false", false)
+	s.commit(nil, maxSkipped)
+	if u, err := s.Space("a").Usage(t.Context()); u.Entries != 2 || len(s.due) != 0 || err != nil {
+		t.Errorf("%+v is left, %v expires, %v", u, s.due, err)
+	}
+	go s.write()
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+}

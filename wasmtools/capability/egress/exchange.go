@@ -161,7 +161,7 @@ func (x *exchange) allowed(redirected bool) *answer.Failure {
 	if all := x.g.needed; !reach.Allowed(all, all, x.target) {
 		return answer.Failf(code, "%s %s, but the tool declares only that it needs %s: add it to http in the needs of its manifest.", subject, asked, list(all))
 	}
-	return answer.Failf(code, "%s %s, but the tool is granted only %s. To grant it, add it to http in the tool's [[grant]]: http = [%q].", subject, asked, list(x.g.granted()), x.target.Origin.String()+"/")
+	return answer.Failf(code, "%s %s, but the tool is granted only %s. To grant it, add it to http in the tool's [[grant]]: http = [%q].", subject, asked, list(x.g.granted()), x.target.Origin)
 }
 
 // prepare makes the request of net/http, from nothing but parts that were checked.

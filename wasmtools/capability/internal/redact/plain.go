@@ -23,6 +23,9 @@ func forms(s string) []string {
 // A plain is a part of a text in plain form: escapes are undone, letters small, signs that encodings differ in are the same, and ends
 // of lines are left out. A secret has the same plain form however it is escaped, and whatever it is escaped once more.
 type plain struct {
+	asItIs bool // escapes are not undone
+	undone bool // there was one
+
 	next  int // in the text: where the next block begins
 	size  int // bytes in the block
 	old   int // of them, those of the block before
@@ -74,7 +77,7 @@ func (p *plain) read(b []byte) bool {
 		begin := p.next
 		c := b[begin]
 		class := classes[c]
-		if p.next++; class == kept {
+		if p.next++; class == kept || class == escape && p.asItIs {
 			p.add(c, begin, p.next)
 			continue
 		}
@@ -95,7 +98,7 @@ func (p *plain) read(b []byte) bool {
 			p.add(c, begin, p.next)
 			continue
 		}
-		p.next = begin + n
+		p.next, p.undone = begin+n, true
 		switch {
 		case r < 0: // nothing
 		case c == '%':

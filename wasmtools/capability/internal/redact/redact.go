@@ -163,18 +163,11 @@ func (r *Redactor) find(b []byte) []span {
 	if r.Empty() {
 		return nil
 	}
-	var (
-		found    []span
-		searches [len(widths)]search
-		p        plain
-	)
-	for i := range r.indexes {
-		searches[i] = search{index: &r.indexes[i], patterns: r.patterns}
-	}
-	for p.read(b) {
-		for i := range r.indexes {
-			found = searches[i].look(&p, found)
-		}
+	p := plain{}
+	found := r.look(b, &p, nil)
+	if p.undone { // what looks like an escape may be the begin of a secret, after a sign of the text
+		p = plain{asItIs: true}
+		found = r.look(b, &p, found)
 	}
 	if len(found) < 2 {
 		return found
@@ -189,6 +182,20 @@ func (r *Redactor) find(b []byte) []span {
 		}
 	}
 	return merged
+}
+
+// look adds to found what is in b, read by p.
+func (r *Redactor) look(b []byte, p *plain, found []span) []span {
+	var searches [len(widths)]search
+	for i := range r.indexes {
+		searches[i] = search{index: &r.indexes[i], patterns: r.patterns}
+	}
+	for p.read(b) {
+		for i := range r.indexes {
+			found = searches[i].look(p, found)
+		}
+	}
+	return found
 }
 
 // A search looks for the patterns of one index in a text, block by block.

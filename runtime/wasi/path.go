@@ -3,7 +3,9 @@ package wasi
 import (
 	"io/fs"
 	"path"
+	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/toolsrv/toolsrv/runtime/hostabi"
@@ -43,11 +45,11 @@ func locate(c *hostabi.Call, fd, ptr, length uint64) (at place, errno uint64) {
 	case uint32(length) > maxPath:
 		return at, errnoNameTooLong
 	}
-	text := string(c.View(ptr, length))
-	c.Charge(costPath + costElement*strings.Count(text, "/"))
-	if at.name, at.slash, errno = resolve(d.name, text); errno != errnoSuccess || at.name == "." {
+	c.Charge(costPath)
+	if at.name, at.slash, errno = resolve(d.name, string(c.View(ptr, length))); errno != errnoSuccess || at.name == "." {
 		return at, errno
 	}
+	c.Charge(costElement * strings.Count(at.name, "/"))
 	granted, rest, below := strings.Cut(at.name, "/")
 	if at.within = rest; !below {
 		at.within = "."
@@ -161,17 +163,15 @@ func (at place) open(c *hostabi.Call, follow bool, flags uint32, rights uint64) 
 		release(c)
 		return 0, errnoOf(err)
 	}
-	d := &descriptor{name: at.name, file: file, took: time.Since(begun)}
-	if info, err = file.Stat(); err != nil { // it may have been replaced
-		d.close(c)
+	if info, err = file.Stat(); err == nil && !info.IsDir() && (at.slash || flags&openDirectory != 0) { // it was replaced
+		err = syscall.ENOTDIR
+	}
+	if err != nil {
+		_ = file.Close()
+		release(c)
 		return 0, errnoOf(err)
 	}
-	d.dir = info.IsDir()
-	if !d.dir && (at.slash || flags&openDirectory != 0) {
-		d.close(c)
-		return 0, errnoNotDir
-	}
-	return p.add(d), errnoSuccess
+	return p.add(&descriptor{name: at.name, file: file, dir: info.IsDir(), took: time.Since(begun)}), errnoSuccess
 }
 
 func pathStat(c *hostabi.Call, stack []uint64) {
@@ -201,7 +201,7 @@ func pathReadLink(c *hostabi.Call, stack []uint64) {
 		return
 	}
 	to, err := at.tree.ReadLink(at.within)
-	if err == nil && path.IsAbs(to) {
+	if err == nil && (path.IsAbs(to) || filepath.IsAbs(to)) {
 		stack[0] = errnoNotCapable
 		return
 	}

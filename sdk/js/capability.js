@@ -39,7 +39,7 @@ export async function later(...what) {
   return answered(await host.use(...what));
 }
 
-function answered([worked, answer]) {
+export function answered([worked, answer]) {
   if (!worked) {
     const { message, tool_code: toolCode, ...rest } = JSON.parse(text(answer));
     throw new Failure(message, { toolCode, ...rest });

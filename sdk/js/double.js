@@ -119,7 +119,7 @@ function order(a, b) {
 const stores = new WeakMap(); // one for each Map, so that versions go on from call to call
 
 // double returns what takes the host's place for a call: use is the host's function of that name, and fetch the global one.
-export function double({ http, kv, secrets, config, tools }, needs) {
+export function double({ http, kv, secrets, config, tools, files }, needs) {
   const functions = {
     "kv.get": (key) => store().get(read(key)),
     "kv.set": (key, value, ttl, expect) => store().set(read(key), value, ttl, expect),
@@ -164,6 +164,23 @@ export function double({ http, kv, secrets, config, tools }, needs) {
     }
   }
 
+  function file(path, folder) {
+    const steps = path.split("/").filter(Boolean);
+    try {
+      const all = granted(files, "files", needs?.files?.includes(steps[0]) ?? !needs, 'files: { "/folder/file": "…" }');
+      const place = `/${steps.join("/")}`;
+      const below = Object.keys(all).filter((name) => name.startsWith(`${place}/`));
+      if (folder ? below.length === 0 : all[place] === undefined) {
+        throw new Refusal("not_found", "No such file or directory");
+      }
+      const names = new Set(below.map((name) => name.slice(place.length + 1).split("/")[0]));
+      const content = folder ? [...names].map((name) => `\0${name}`).join("") : all[place];
+      return [true, typeof content === "string" ? encoder.encode(content).buffer : content.slice().buffer];
+    } catch (error) {
+      return refused(error);
+    }
+  }
+
   async function fetch(input, init) {
     const request = new Request(input, init);
     try {
@@ -176,7 +193,7 @@ export function double({ http, kv, secrets, config, tools }, needs) {
     return Object.defineProperty(response, "url", { value: request.url });
   }
 
-  return { use, fetch };
+  return { use, file, fetch };
 }
 
 function refused(error) {

@@ -36,6 +36,8 @@ export const entry = (name) => observer.entry?.(name);
 // use is what a tool was granted: a test says what stands in for it.
 export const use = (...what) => observer.use?.(...what) ?? refused(what[0]);
 
+export const file = (...what) => observer.file?.(...what) ?? refused("files");
+
 function refused(name) {
   const message = `${name.split(".")[0]}: there is no host here: in a test, toolsrv/testing's call takes what stands in for it`;
   return [false, new TextEncoder().encode(JSON.stringify({ code: "not_granted", message })).buffer];

@@ -62,7 +62,7 @@ export interface Needs {
   readonly config?: JsonSchema | LibrarySchema;
   /** The tools that `toolsrv:tools` calls, such as `units/convert`. */
   readonly tools?: readonly string[];
-  /** The folders that a tool reads. */
+  /** The folders that `toolsrv:files` reads. */
   readonly files?: readonly string[];
 }
 

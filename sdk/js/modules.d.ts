@@ -2,6 +2,9 @@
 declare module "toolsrv:config" {
   export * from "toolsrv/config";
 }
+declare module "toolsrv:files" {
+  export * from "toolsrv/files";
+}
 declare module "toolsrv:kv" {
   export * from "toolsrv/kv";
 }

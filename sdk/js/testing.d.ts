@@ -18,6 +18,8 @@ export interface CallOptions {
   config?: unknown;
   /** What `toolsrv:tools` calls, by path. One that throws a ToolError fails as the tool would. */
   tools?: Record<string, (args: any) => unknown>;
+  /** What `toolsrv:files` reads: files by their paths, such as "/geo/cities.csv". */
+  files?: Record<string, string | Uint8Array>;
   /** The needs of the script, so that the tool may use these and its own, and nothing else. */
   needs?: Needs;
 }

@@ -19,11 +19,12 @@ export async function call(tool, args = {}, options = {}) {
   const given = JSON.parse(typeof args === "string" ? args : JSON.stringify(args));
   fill(given, parameters);
   const end = options.timeLeft === undefined ? undefined : Date.now() + options.timeLeft;
-  const { use, fetch } = double(options, union(needs, needed(options.needs)));
+  const { use, file, fetch } = double(options, union(needs, needed(options.needs)));
   const global = globalThis.fetch;
   globalThis.fetch = fetch;
   const before = observe({
     use,
+    file,
     log: options.log ?? (() => {}),
     progress: options.progress,
     deadline: () => (end === undefined ? 0 : Math.max(1, end - Date.now())),
@@ -43,7 +44,7 @@ function union(own, all) {
     return own ?? all;
   }
   const both = (name) => [...(own[name] ?? []), ...(all[name] ?? [])];
-  return { http: both("http"), kv: own.kv || all.kv, secrets: both("secrets"), config: all.config, tools: both("tools") };
+  return { http: both("http"), kv: own.kv || all.kv, secrets: both("secrets"), config: all.config, tools: both("tools"), files: both("files") };
 }
 
 export async function examples(...tools) {

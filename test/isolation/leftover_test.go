@@ -79,6 +79,9 @@ var pythonLeftovers = []leftover{
 	{"annotations of the tool", "act.__annotations__.clear()", "len(act.__annotations__)"},
 	{"SDK", "toolsrv.ToolError = RuntimeError", "toolsrv.ToolError.__name__"},
 	{"SDK's insides", "setattr(sys.modules['toolsrv._guest'], 'call', None)", "sys.modules['toolsrv._guest'].call is None"},
+	{"headers of all requests", "toolsrv.http._client.headers['X'] = 'y'", "'X' in toolsrv.http._client.headers"},
+	{"opener of urllib", "urllib.request.install_opener(urllib.request.build_opener())", "urllib.request._opener is None"},
+	{"functions of the host", "setattr(sys.modules['_toolsrv'], 'use', None)", "sys.modules['_toolsrv'].use is None"},
 	{"bytes in a buffer", "buffer[:] = b'leftover'", "bytes(buffer)"},
 	{"half a file", "text.write('leftover')", "text.getvalue()"},
 	{"suspended coroutine", "keep_coroutine()", "len(kept)"},
@@ -87,7 +90,7 @@ var pythonLeftovers = []leftover{
 const pythonScript = `
 import abc, array, asyncio, atexit, builtins, calendar, codecs, collections.abc, contextvars, copyreg, csv, dataclasses, decimal, enum, functools, gc, io, itertools
 import json, logging, math, os, random, re, struct, sys, threading, time, warnings, weakref, zoneinfo
-import toolsrv
+import toolsrv, toolsrv.http, urllib.request
 from typing import Any
 from toolsrv import tool
 
@@ -212,6 +215,12 @@ var javascriptLeftovers = []leftover{
 	{"pending promise", "kept.push(new Promise(() => {}))", "kept.length"},
 	{"microtask", "queueMicrotask(() => {}); count += 1", "count"},
 	{"suspended async function", "kept.push((async () => { await new Promise(() => {}); })())", "kept.length"},
+	{"fetch", "globalThis.fetch = 1", "typeof fetch"},
+	{"method of headers", "Headers.prototype.get = () => 'patched'", "new Headers().get('a')"},
+	{"headers", "asked.headers.set('a', 'b')", "asked.headers.get('a')"},
+	{"body that was read", "asked.text()", "asked.bodyUsed"},
+	{"signal", "controller.abort()", "controller.signal.aborted"},
+	{"listener", "target.addEventListener('a', () => kept.push(1))", "(target.dispatchEvent(new Event('a')), kept.length)"},
 	{"shared buffer", "bytes[0] = 255", "bytes[0]"},
 	{"detached buffer", "structuredClone(bytes.buffer, { transfer: [bytes.buffer] })", "bytes.length"},
 	{"resized buffer", "growing.resize(16)", "growing.byteLength"},
@@ -233,6 +242,7 @@ const javascriptScript = `
 import { tool } from "toolsrv";
 let count = 0;
 const kept = [], map = new Map(), weak = new WeakMap(), bytes = new Uint8Array(8), growing = new ArrayBuffer(8, { maxByteLength: 64 });
+const asked = new Request("https://example.com", { method: "POST", body: "x" }), controller = new AbortController(), target = new EventTarget();
 const pattern = /a/g, registry = new FinalizationRegistry(() => {});
 class Kept {
   static shared = 0;

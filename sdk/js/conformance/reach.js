@@ -1,6 +1,7 @@
 // The JavaScript guest with a tool for each function that needs a grant: testdata/abi/README.md says what its tools do.
 import { module, tool } from "toolsrv";
 import * as config from "toolsrv:config";
+import * as files from "toolsrv:files";
 import * as kv from "toolsrv:kv";
 import * as secret from "toolsrv:secret";
 import * as tools from "toolsrv:tools";
@@ -108,4 +109,11 @@ export const tool_call = tool({
   needs: { tools: ["units/convert"] },
   parameters: object({ path: text, arguments: { type: "object", default: {} } }),
   run: (args) => tools.call(args.path, args.arguments),
+});
+
+export const file_read = tool({
+  description: "Read a file.",
+  needs: { files: ["geo"] },
+  parameters: object({ folder: text, path: text }),
+  run: ({ folder, path }) => files.text(`/${folder}/${path}`),
 });

@@ -1,5 +1,11 @@
 // The host's functions as the module #host, which the package toolsrv imports, and those that only web/*.js use.
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "capability.h"
 #include "engine.h"
@@ -227,6 +233,15 @@ static void *resize_answer(JSRuntime *rt, void *opaque, void *answer, size_t siz
 	return NULL;
 }
 
+// answered returns what use does: whether it has worked, and the answer, which it takes.
+static JSValue answered(JSContext *ctx, bool worked, uint8_t *answer, size_t size)
+{
+	JSValue result = JS_NewArray(ctx);
+	JS_SetPropertyUint32(ctx, result, 0, JS_NewBool(ctx, worked));
+	JS_SetPropertyUint32(ctx, result, 1, JS_NewArrayBuffer(ctx, answer, size, 0, resize_answer, NULL, false));
+	return result;
+}
+
 // span_of returns the UTF-8 of a string, which is to be freed, or the bytes of an ArrayBuffer; no bytes where the value is undefined. It
 // returns false where it has thrown.
 static bool span_of(JSContext *ctx, JSValueConst value, struct span *to, const char **text)
@@ -271,10 +286,100 @@ static JSValue use(JSContext *ctx, JSValueConst this, int argc, JSValueConst *ar
 	if (answer == NULL)
 		return JS_EXCEPTION;
 	capability_read(function, answer);
-	JSValue result = JS_NewArray(ctx);
-	JS_SetPropertyUint32(ctx, result, 0, JS_NewBool(ctx, !failed));
-	JS_SetPropertyUint32(ctx, result, 1, JS_NewArrayBuffer(ctx, answer, failed ? -size : size, 0, resize_answer, NULL, false));
-	return result;
+	return answered(ctx, !failed, answer, failed ? -size : size);
+}
+
+// read_all reads what is behind a descriptor, of which it takes the size for a hint only.
+static uint8_t *read_all(JSContext *ctx, int fd, size_t *size)
+{
+	enum { CHUNK = 65536 };
+	size_t room = CHUNK;
+	uint8_t *bytes = js_malloc(ctx, room);
+	for (*size = 0; bytes != NULL;) {
+		ssize_t n = read(fd, bytes + *size, room - *size);
+		if (n <= 0) {
+			if (n == 0)
+				return bytes;
+			break;
+		}
+		if ((*size += n) < room)
+			continue;
+		uint8_t *more = js_realloc(ctx, bytes, room *= 2);
+		if (more == NULL)
+			break;
+		bytes = more;
+	}
+	js_free(ctx, bytes);
+	return NULL;
+}
+
+// list_all returns the names in a folder, each behind a zero.
+static uint8_t *list_all(JSContext *ctx, DIR *folder, size_t *size)
+{
+	uint8_t *names = js_malloc(ctx, 1);
+	struct dirent *entry;
+	for (*size = 0; names != NULL && (errno = 0, entry = readdir(folder)) != NULL;) {
+		size_t length = strlen(entry->d_name);
+		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
+			continue;
+		uint8_t *more = js_realloc(ctx, names, *size + length + 1);
+		if (more == NULL) {
+			js_free(ctx, names);
+			return NULL;
+		}
+		names = more;
+		names[*size] = 0;
+		memcpy(names + *size + 1, entry->d_name, length);
+		*size += length + 1;
+	}
+	if (names != NULL && errno != 0) {
+		js_free(ctx, names);
+		return NULL;
+	}
+	return names;
+}
+
+// file reads what is at a path: the bytes of a file or, with a second argument that is true, the names in a folder. It returns what use does.
+static JSValue file(JSContext *ctx, JSValueConst this, int argc, JSValueConst *argv)
+{
+	const char *path = JS_ToCString(ctx, argv[0]);
+	if (path == NULL)
+		return JS_EXCEPTION;
+	size_t size;
+	uint8_t *bytes = NULL;
+	errno = 0;
+	if (JS_ToBool(ctx, argv[1])) {
+		DIR *folder = opendir(path);
+		if (folder != NULL) {
+			bytes = list_all(ctx, folder, &size);
+			int why = errno;
+			closedir(folder);
+			errno = why;
+		}
+	} else {
+		int fd = open(path, O_RDONLY);
+		if (fd >= 0) {
+			bytes = read_all(ctx, fd, &size);
+			int why = errno;
+			close(fd);
+			errno = why;
+		}
+	}
+	int why = errno;
+	JS_FreeCString(ctx, path);
+	if (bytes != NULL)
+		return answered(ctx, true, bytes, size);
+	if (JS_HasException(ctx))
+		return JS_EXCEPTION;
+	const char *code = why == ENOENT ? "not_found" : why == ENOTCAPABLE ? "not_granted" : "unavailable";
+	const char *message = why == ENOTCAPABLE ? "the tool was not granted it, or does not declare it" : strerror(why);
+	char text[256];
+	int length = snprintf(text, sizeof text, "{\"code\":\"%s\",\"message\":\"%s\"}", code, message);
+	bytes = js_malloc(ctx, sizeof text);
+	if (bytes == NULL)
+		return JS_EXCEPTION;
+	memcpy(bytes, text, sizeof text);
+	return answered(ctx, false, bytes, length);
 }
 
 static const JSCFunctionListEntry exported[] = {
@@ -285,6 +390,7 @@ static const JSCFunctionListEntry exported[] = {
 	JS_CFUNC_DEF("progress", 3, progress),
 	JS_CFUNC_DEF("deadline", 0, deadline),
 	JS_CFUNC_DEF("entry", 1, entry),
+	JS_CFUNC_DEF("file", 2, file),
 	JS_CFUNC_DEF("use", 5, use),
 };
 

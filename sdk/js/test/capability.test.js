@@ -6,6 +6,7 @@ import * as z from "zod";
 import { Failure, ToolError, tool } from "toolsrv";
 import { call } from "toolsrv/testing";
 import * as config from "toolsrv/config";
+import * as files from "toolsrv/files";
 import * as kv from "toolsrv/kv";
 import * as secret from "toolsrv/secret";
 import * as tools from "toolsrv/tools";
@@ -145,6 +146,18 @@ test("secrets, settings and tools", async () => {
   await assert.rejects(run(() => secret.read("key"), options, { secrets: ["other"] }), failure("not_granted", /doesn't declare/));
   await assert.rejects(run(() => config.read(), {}), failure("not_granted", /pass config/));
   assert.throws(() => secret.read("key"), failure("not_granted", /there is no host here/));
+});
+
+test("files", async () => {
+  const own = { "/geo/a.txt": "ä", "/geo/sub/b.bin": new Uint8Array([1, 2]), "/geo/sub/c": "" };
+  const got = await run(async () => [await files.text("/geo/a.txt"), [...(await files.read("geo/sub/b.bin"))], await files.list("/geo"), await files.list("/geo/sub/"), await files.text("/geo/sub/c")], { files: own });
+  assert.deepEqual(got, ["ä", [1, 2], ["a.txt", "sub"], ["b.bin", "c"], ""]);
+  await assert.rejects(run(() => files.text("/geo/none"), { files: own }), failure("not_found", /^\/geo\/none: No such file/));
+  await assert.rejects(run(() => files.list("/none"), { files: own }), failure("not_found", /^\/none: /));
+  await assert.rejects(run(() => files.text("/geo/a.txt"), { files: own }, { files: ["other"] }), failure("not_granted", /doesn't declare/));
+  await assert.rejects(run(() => files.text("/geo/a.txt")), failure("not_granted", /pass files/));
+  await assert.rejects(files.read(1), /a path is a text/);
+  await assert.rejects(files.read("/geo/a.txt\0x"), failure("invalid", /it has a zero/));
 });
 
 test("settings are prepared while a tool starts", () => {

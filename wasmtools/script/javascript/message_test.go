@@ -30,7 +30,7 @@ func TestErrors(t *testing.T) {
 		{"JSON", []string{"a.ts", `import "./b.json"`, "b.json", `{"a": }`},
 			"b.json:1:7: Unexpected \"}\"", ""},
 		{"a module of Node's", []string{"a.ts", `import "./b"`, "b.ts", `import { readFile } from "node:fs/promises"; readFile();`},
-			"b.ts:1:26: node:fs/promises is not there: a tool has no files (b.ts imports it)\n    import", ""},
+			"b.ts:1:26: node:fs/promises is not there: a tool has no files but granted ones, which toolsrv:files reads (b.ts imports it)\n    import", ""},
 		{"a module of Node's, without its prefix", []string{"a.ts", `import net from "net"; net();`},
 			"a.ts:1:17: net is not there: a tool has no sockets: it asks with fetch (a.ts imports it)", ""},
 		{"a module that a package stands in for", []string{"a.ts", `import { Buffer } from "node:buffer"; Buffer();`},
@@ -73,7 +73,7 @@ func TestRequireOfWhatIsAbsent(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if text := code(t, files); !strings.Contains(text, `throw new Error("fs is not there: a tool has no files")`) {
+		if text := code(t, files); !strings.Contains(text, `throw new Error("fs is not there: a tool has no files but granted ones, which toolsrv:files reads")`) {
 			t.Errorf("the bundle:\n%s", text)
 		}
 	})

@@ -59,6 +59,12 @@ func (n Needs) Words() (words []string) {
 	return words
 }
 
+// maxLacks is how much a text tells of what a tool lacks, in bytes: a manifest may ask for much.
+const maxLacks = 1 << 10
+
+// Lacks returns what is missing in one line for people, "" where nothing is.
+func (t *Tool) Lacks() string { return text.Clip(strings.Join(t.Missing, ", "), maxLacks) }
+
 // And returns what n and more need together, which shares memory with both.
 func (n Needs) And(more Needs) Needs {
 	if more.IsZero() {

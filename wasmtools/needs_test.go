@@ -172,3 +172,14 @@ func TestParseManifestNeeds(t *testing.T) {
 		}
 	}
 }
+
+// TestLacks bounds what is told of a tool that asks for much: its callers hear it at every call.
+func TestLacks(t *testing.T) {
+	t.Parallel()
+	for missing, want := range map[string]string{"": "", "kv": "kv", "kv|secret a": "kv, secret a", strings.Repeat("http https://a.example|", 100): "http https://a.example, "} {
+		got := (&wasmtools.Tool{Missing: strings.Split(missing, "|")}).Lacks()
+		if !strings.HasPrefix(got, want) || len(got) > 1100 {
+			t.Errorf("%.30s…: got %d bytes %q", missing, len(got), got)
+		}
+	}
+}

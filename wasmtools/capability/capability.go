@@ -6,6 +6,7 @@ import (
 	"log/slog"
 
 	"github.com/toolsrv/toolsrv/internal/pattern"
+	"github.com/toolsrv/toolsrv/internal/reach"
 	"github.com/toolsrv/toolsrv/runtime/hostabi"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/capability/compose"
@@ -69,7 +70,7 @@ func (b *Broker) Grants(c *config.Config) (*Grants, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Grants{broker: b, config: c, store: store, warnings: warnings}, nil
+	return &Grants{broker: b, config: c, store: store, patterns: patternsOf(c), warnings: warnings}, nil
 }
 
 // Grants are those of one configuration. They are safe for concurrent use.
@@ -78,6 +79,7 @@ type Grants struct {
 	config *config.Config
 	store  state.Store // nil: there is no KV
 
+	patterns map[string]reach.Pattern // of the entries of HTTP
 	warnings []string
 }
 

@@ -2,7 +2,6 @@ package capability
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/toolsrv/toolsrv/internal/reach"
 	"github.com/toolsrv/toolsrv/wasmtools"
@@ -18,19 +17,29 @@ func (g *Grants) http(_ string, needs *wasmtools.Needs, matching []config.Grant)
 	if len(needs.HTTP) == 0 {
 		return nil, nil
 	}
-	for _, need := range needs.HTTP {
-		if !slices.ContainsFunc(matching, func(g config.Grant) bool {
-			return slices.ContainsFunc(g.HTTP, func(s string) bool { return overlap(need, s) })
-		}) {
-			missing = append(missing, "http "+need)
-		}
+	wanted := make([]reach.Pattern, len(needs.HTTP))
+	for k, need := range needs.HTTP {
+		wanted[k], _ = reach.ParsePattern(need) // one that is no pattern overlaps nothing
 	}
+	met := make([]bool, len(wanted))
 	var rules []egress.Rule
 	for i := range matching {
-		if one := &matching[i]; slices.ContainsFunc(one.HTTP, func(s string) bool {
-			return slices.ContainsFunc(needs.HTTP, func(need string) bool { return overlap(need, s) })
-		}) {
-			rules = append(rules, httpRule(one))
+		uses := false
+		for _, entry := range matching[i].HTTP {
+			granted := g.patterns[entry]
+			for k := range wanted {
+				if wanted[k].Overlaps(granted) {
+					met[k], uses = true, true
+				}
+			}
+		}
+		if uses {
+			rules = append(rules, httpRule(&matching[i]))
+		}
+	}
+	for k, need := range needs.HTTP {
+		if !met[k] {
+			missing = append(missing, "http "+need)
 		}
 	}
 	if len(rules) == 0 {
@@ -48,11 +57,18 @@ func (g *Grants) http(_ string, needs *wasmtools.Needs, matching []config.Grant)
 	return granted, missing
 }
 
-// overlap reports whether there is a URL that both patterns have. What is no pattern has none.
-func overlap(a, b string) bool {
-	p, err := reach.ParsePattern(a)
-	q, err2 := reach.ParsePattern(b)
-	return err == nil && err2 == nil && p.Overlaps(q)
+// patternsOf returns the patterns of all entries of HTTP in a configuration, parsed once: there may be many tools. What is no pattern is
+// left out.
+func patternsOf(c *config.Config) map[string]reach.Pattern {
+	patterns := map[string]reach.Pattern{}
+	for i := range c.Grants {
+		for _, entry := range c.Grants[i].HTTP {
+			if p, err := reach.ParsePattern(entry); err == nil {
+				patterns[entry] = p
+			}
+		}
+	}
+	return patterns
 }
 
 func httpRule(g *config.Grant) egress.Rule {
@@ -68,9 +84,4 @@ func checkHTTP(c *config.Config) error {
 		}
 	}
 	return nil
-}
-
-// usesHTTP reports whether one of the needs is within reach of a grant's entry.
-func usesHTTP(entry string, needs []string) bool {
-	return slices.ContainsFunc(needs, func(need string) bool { return overlap(need, entry) })
 }

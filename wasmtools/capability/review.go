@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/toolsrv/toolsrv/internal/pattern"
+	"github.com/toolsrv/toolsrv/internal/reach"
 	"github.com/toolsrv/toolsrv/internal/text"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/capability/files"
@@ -29,8 +30,9 @@ type Finding struct {
 // places that are not there, grants for every tool. tools are all that there are. A grant that matches none of them is left to
 // [config.Config.Unmatched], and what a tool lacks is in its Missing.
 func Review(c *config.Config, tools []*wasmtools.Tool) (findings []Finding) {
+	patterns := patternsOf(c)
 	for i := range c.Grants {
-		r := reviewer{grant: &c.Grants[i], place: fmt.Sprintf("grant[%d].", i)}
+		r := reviewer{patterns: patterns, grant: &c.Grants[i], place: fmt.Sprintf("grant[%d].", i)}
 		if r.grant.ForEveryTool() {
 			r.add("match", true, "%q grants this to every tool, also to those of files to come: name the tools", text.Short(r.grant.Match))
 		}
@@ -53,6 +55,7 @@ func Review(c *config.Config, tools []*wasmtools.Tool) (findings []Finding) {
 type reviewer struct {
 	grant    *config.Grant
 	place    string
+	patterns map[string]reach.Pattern
 	findings []Finding
 }
 
@@ -73,16 +76,26 @@ func (r *reviewer) openKeys() {
 	}
 }
 
+func (r *reviewer) unneeded(key, entry string) {
+	r.add(key, false, "%s is granted, but no tool that the grant matches declares that it needs it: remove it", text.Short(entry))
+}
+
 // unused finds what nobody needs: a slip of the pen, or what a tool needed once.
 func (r *reviewer) unused(tools []*wasmtools.Tool) {
 	g := r.grant
 	var needs []wasmtools.Needs
+	wanted := map[string]reach.Pattern{} // of all their needs of HTTP
 	matches := false
 	for _, t := range tools {
 		if pattern.Match(g.Match, t.Path()) {
 			matches = true
 			if !t.Needs.IsZero() {
 				needs = append(needs, t.Needs)
+				for _, need := range t.Needs.HTTP {
+					if _, known := wanted[need]; !known {
+						wanted[need], _ = reach.ParsePattern(need) // that of a need which is no pattern overlaps nothing
+					}
+				}
 			}
 		}
 	}
@@ -91,11 +104,17 @@ func (r *reviewer) unused(tools []*wasmtools.Tool) {
 	}
 	check := func(key, entry string, uses func(n wasmtools.Needs) bool) {
 		if !slices.ContainsFunc(needs, uses) {
-			r.add(key, false, "%s is granted, but no tool that the grant matches declares that it needs it: remove it", entry)
+			r.unneeded(key, entry)
 		}
 	}
 	for k, entry := range g.HTTP {
-		check(fmt.Sprintf("http[%d]", k), text.Short(entry), func(n wasmtools.Needs) bool { return usesHTTP(entry, n.HTTP) })
+		used, granted := false, r.patterns[entry]
+		for _, p := range wanted {
+			used = used || p.Overlaps(granted)
+		}
+		if !used {
+			r.unneeded(fmt.Sprintf("http[%d]", k), entry)
+		}
 	}
 	if g.KV > 0 {
 		check("kv", "kv", func(n wasmtools.Needs) bool { return n.KV })
@@ -107,7 +126,7 @@ func (r *reviewer) unused(tools []*wasmtools.Tool) {
 		check("files."+name, name, func(n wasmtools.Needs) bool { return slices.Contains(n.Files, name) })
 	}
 	for k, entry := range g.Tools {
-		check(fmt.Sprintf("tools[%d]", k), text.Short(entry), func(n wasmtools.Needs) bool {
+		check(fmt.Sprintf("tools[%d]", k), entry, func(n wasmtools.Needs) bool {
 			return slices.ContainsFunc(n.Tools, func(need string) bool { return pattern.Match(entry, need) })
 		})
 	}

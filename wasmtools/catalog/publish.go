@@ -2,7 +2,6 @@ package catalog
 
 import (
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/toolsrv/toolsrv/wasmtools"
@@ -89,7 +88,7 @@ func (r *reconciler) logMissing(old, route wasmtools.Route) {
 	switch missing := route.Tool.Missing; {
 	case len(missing) > 0 && (!lacked || !slices.Equal(old.Tool.Missing, missing)):
 		r.logger.Warn("a tool was not granted what it needs, and can't be called: see `toolsrv inspect` for the [[grant]]", "path", route.Path,
-			"file", route.Tool.Source, "missing", strings.Join(missing, ", "))
+			"file", route.Tool.Source, "missing", route.Tool.Lacks())
 	case len(missing) == 0 && lacked:
 		r.logger.Info("a tool has been granted what it needs", "path", route.Path, "file", route.Tool.Source)
 	}

@@ -13,7 +13,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"strings"
 	"sync"
 	"time"
 
@@ -148,7 +147,7 @@ func (v *Invoker) admit(route *wasmtools.Route, p *wasmtools.Principal) error {
 		return errNotFound()
 	case route.Ungranted:
 		return &wasmtools.Error{Code: wasmtools.CodeToolNotGranted,
-			Message: "Tool " + route.Path + " was not granted what it needs: " + strings.Join(route.Tool.Missing, ", ")}
+			Message: "Tool " + route.Path + " was not granted what it needs: " + route.Tool.Lacks()}
 	case !route.Enabled:
 		message := "Tool " + route.Path + " is disabled"
 		if route.Reason != "" {

@@ -40,7 +40,7 @@ const (
 	Absent int64 = 0
 )
 
-// Errors that callers tell apart with errors.Is. Others are faults of the caller.
+// Errors that callers tell apart with errors.Is. Others are causes of contexts.
 var (
 	// ErrConflict is returned where a key has another version than expected. Nothing was changed.
 	ErrConflict = errors.New("the key has changed")

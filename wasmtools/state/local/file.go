@@ -64,12 +64,19 @@ func openFile(dir string) (db *bbolt.DB, due map[string]int64, err error) {
 	if due, err = inspect(db); err != nil {
 		return nil, nil, errors.Join(explain(path, err), db.Close())
 	}
-	// Now no other process can be about to make the file.
-	left, _ := filepath.Glob(filepath.Join(dir, tempPrefix+"*"))
-	for _, temp := range left {
-		_ = os.Remove(temp) // it is only in the way of people
-	}
+	removeTemps(dir)
 	return db, due, nil
+}
+
+// removeTemps removes what processes have left that were killed while they made the file. One that is about to make it needs it no
+// longer.
+func removeTemps(dir string) {
+	files, _ := os.ReadDir(dir) // they are only in the way of people
+	for _, f := range files {
+		if strings.HasPrefix(f.Name(), tempPrefix) {
+			_ = os.Remove(filepath.Join(dir, f.Name()))
+		}
+	}
 }
 
 // explain says what to do about an error of a file.

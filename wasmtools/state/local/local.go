@@ -161,11 +161,12 @@ func (s *space) Get(_ context.Context, key string, most int) (e state.Entry, ok 
 // maxSkipped is how many expired entries List passes over, which takes some milliseconds.
 const maxSkipped = 20_000
 
-// List implements state.Space. Where very many entries have expired and are still to be deleted, it may return less than limit.
+// List implements state.Space.
 func (s *space) List(_ context.Context, prefix, after string, limit int) (keys []string, more bool, err error) {
 	if limit < 1 || limit > state.MaxPage {
 		limit = state.MaxPage
 	}
+	var tooMany error
 	err = s.read(func(tx *bbolt.Tx) error {
 		values := tx.Bucket(s.values)
 		if values == nil {
@@ -181,7 +182,7 @@ func (s *space) List(_ context.Context, prefix, after string, limit int) (keys [
 					continue
 				}
 				if more = true; len(keys) == 0 {
-					return errors.New("too many entries have just expired: try again in some seconds")
+					tooMany = fmt.Errorf("%w: %d entries have just expired: try again in some seconds", state.ErrUnavailable, skipped)
 				}
 				return nil
 			case len(keys) == limit:
@@ -193,7 +194,7 @@ func (s *space) List(_ context.Context, prefix, after string, limit int) (keys [
 		}
 		return nil
 	})
-	return keys, more, err
+	return keys, more, errors.Join(err, tooMany)
 }
 
 // Usage implements state.Space.

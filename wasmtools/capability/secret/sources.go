@@ -9,6 +9,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"syscall"
@@ -168,7 +169,7 @@ func (r *reader) file(path string) ([]byte, error) {
 	if !info.Mode().IsRegular() {
 		return nil, fmt.Errorf("%s is not a regular file", path)
 	}
-	if info.Mode().Perm()&0o004 != 0 && reachable(path) {
+	if runtime.GOOS != "windows" && info.Mode().Perm()&0o004 != 0 && reachable(path) {
 		r.open = append(r.open, path)
 	}
 	content, err := io.ReadAll(io.LimitReader(f, maxSecret+3)) // with a newline, and one byte more

@@ -92,6 +92,9 @@ func (s *Store) Redactor(names ...string) *redact.Redactor {
 // Everything returns what finds all secrets, and what they were before.
 func (s *Store) Everything() *redact.Redactor {
 	g := s.current.Load()
+	if len(g.values) == 0 && len(g.former) == 0 {
+		return nil
+	}
 	return g.redactor("*", func() []string {
 		return slices.AppendSeq(slices.Collect(maps.Keys(g.values)), maps.Keys(g.former))
 	})

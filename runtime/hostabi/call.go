@@ -145,6 +145,11 @@ func (c *Call) TakeDescriptor() bool { return c.host.Descriptor(1) }
 // GiveDescriptor gives back what TakeDescriptor has taken, once the file is closed.
 func (c *Call) GiveDescriptor() { c.host.Descriptor(-1) }
 
+// Nest is [Call.Wait] for f that makes a call of another guest inside this one. ctx is that of the caller, and knows nothing of the
+// deadline, which the inner call has from [Call.Outer]. It takes 2 µs less, since nothing has to be prepared for waiting. f must not use
+// this guest's memory.
+func (c *Call) Nest(f func(ctx context.Context)) { c.host.Nest(f) }
+
 // maxSpent is how much work host functions may do between two looks at the deadline, in nanoseconds.
 const maxSpent = 200_000
 

@@ -26,7 +26,7 @@ func (m memory) Read(offset, length uint32) ([]byte, bool) {
 
 // A host notes what a call asks of it.
 type host struct {
-	hostabi.Outer
+	hostabi.Host // what no test needs
 
 	looks           int
 	output, failure string

@@ -13,6 +13,8 @@ type Host interface {
 	Look()
 	// Wait is [Call.Wait].
 	Wait(f func(ctx context.Context))
+	// Nest is [Call.Nest].
+	Nest(f func(ctx context.Context))
 	// Ends is [Call.Deadline].
 	Ends() time.Time
 	// Output takes a copy of b as the result, or as more of it, and ends the call where that gets too large.

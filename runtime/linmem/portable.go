@@ -19,6 +19,12 @@ func (m *Memory) Watch() {}
 // Unwatch does nothing.
 func (m *Memory) Unwatch() {}
 
+// Pause does nothing.
+func (m *Memory) Pause() bool { return false }
+
+// Resume does nothing.
+func (m *Memory) Resume() {}
+
 // A pagemap tells which pages are dirty on Linux.
 type pagemap struct{}
 

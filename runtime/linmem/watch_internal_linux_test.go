@@ -71,6 +71,10 @@ func TestWatchedReset(t *testing.T) {
 			go func() { runtime.LockOSThread(); m.space[page]++; close(done) }()
 			<-done
 		}, true},
+		{"paused", func(m *Memory) { m.space[1]++; pause(m); m.space[1]++ }, false},
+		{"one before a pause", func(m *Memory) { m.space[page]++; pause(m) }, true},
+		{"one after a pause", func(m *Memory) { pause(m); m.space[page]++ }, true},
+		{"one between two pauses", func(m *Memory) { pause(m); m.space[page]++; pause(m) }, true},
 		{"one that was dropped", func(m *Memory) { _ = m.drop(0, m.size); m.space[0]++ }, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -92,6 +96,15 @@ func TestWatchedReset(t *testing.T) {
 				t.Error("the memory is not restored")
 			}
 		})
+	}
+}
+
+// pause has other goroutines, and another thread, run for a moment.
+func pause(m *Memory) {
+	watched := m.Pause()
+	runtime.Gosched()
+	if watched {
+		m.Resume()
 	}
 }
 
@@ -131,6 +144,8 @@ func TestWatch(t *testing.T) {
 			runtime.Gosched()
 		case 4:
 			runtime.GC()
+		case 7, 8:
+			pause(m)
 		case 5:
 			clear(m.Bytes()[random.IntN(m.size):])
 		case 6:

@@ -38,6 +38,13 @@ func (m *Memory) Unwatch() {
 	}
 }
 
+// Pause is Unwatch until Resume, for a time in which nobody uses the memory. It reports whether Resume is of use: otherwise there was no
+// watch, or it has found something.
+func (m *Memory) Pause() bool { return m.untouched() }
+
+// Resume goes on with what Pause has interrupted. The goroutine may be on another thread by now.
+func (m *Memory) Resume() { m.Watch() }
+
 // untouched is Unwatch, and reports whether all dirty pages are known.
 func (m *Memory) untouched() bool {
 	f := &m.finder

@@ -84,14 +84,29 @@ func (c *call) Look() { c.look(time.Now()) }
 // Wait calls f, which waits for something.
 func (c *call) Wait(f func(context.Context)) {
 	c.memory.Unwatch()
-	if c.reports != nil && c.reports.Due(time.Now(), true) {
-		c.tell(time.Now())
-	}
+	c.report()
 	if c.waiting == nil {
 		c.waiting, c.waited = c.engine.limit(c.ctx, c.deadline) // once for all waits: it takes three contexts and a timer
 	}
 	f(c.waiting)
 	c.Look()
+}
+
+// report tells what waits to be told of the progress, before a pause.
+func (c *call) report() {
+	if c.reports != nil && c.reports.Due(time.Now(), true) {
+		c.tell(time.Now())
+	}
+}
+
+// Nest calls f, which has another guest run inside this one's call. That one looks at the time itself.
+func (c *call) Nest(f func(context.Context)) {
+	watched := c.memory.Pause()
+	c.report()
+	f(c.ctx)
+	if c.Look(); watched {
+		c.memory.Resume()
+	}
 }
 
 // end ends what the run has begun beside the guest.

@@ -8,16 +8,23 @@ import (
 	"github.com/toolsrv/toolsrv/runtime/hostabi"
 	"github.com/toolsrv/toolsrv/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/capability/compose"
 )
 
 // A caller calls a tool of one version of its module. It works after that version was replaced: a call that was about to begin
 // is made on the old one.
 type caller struct{ tool *sandbox.Tool }
 
-var _ wasmtools.Runner = caller{}
+var (
+	_ wasmtools.Runner = caller{}
+	_ compose.Bounded  = caller{}
+)
 
 // IsRunner tells that the sandbox has looked at what it returns.
 func (caller) IsRunner() {}
+
+// IsBounded tells that the sandbox ends a call inside another one in time.
+func (caller) IsBounded() {}
 
 // Call runs the tool in the sandbox.
 func (c caller) Call(ctx context.Context, call *wasmtools.Call) ([]byte, error) {

@@ -125,7 +125,7 @@ func run(c *hostabi.Call, use *hostabi.Use, id, idLength, args, argsLength uint6
 		return nil, answer.NotDeclared(c, "tools")
 	}
 	inner := &wasmtools.Call{Principal: principal, Outer: outer}
-	invocation, err := g.begin(path, inner)
+	invocation, bounded, err := g.begin(path, inner)
 	if err != nil {
 		return nil, failure(path, err)
 	}
@@ -139,7 +139,11 @@ func run(c *hostabi.Call, use *hostabi.Use, id, idLength, args, argsLength uint6
 	inner.Arguments = c.Read(args, argsLength)
 	c.Charge(len(inner.Arguments) * byteCost)
 	var result []byte
-	c.Wait(func(ctx context.Context) {
+	enter := c.Wait
+	if bounded {
+		enter = c.Nest
+	}
+	enter(func(ctx context.Context) {
 		if result, err = invocation.Run(ctx); err != nil {
 			g.logCause(ctx, outer, path, err)
 		}
@@ -170,13 +174,22 @@ func (g *grant) find(name string) (path string, ok bool) {
 	return "", false
 }
 
-// begin finds the tool and admits the call.
-func (g *grant) begin(path string, call *wasmtools.Call) (*invoke.Invocation, error) {
+// A Bounded is a Caller that ends with the outer call by itself, and needs no context that is done then: one of the sandbox.
+type Bounded interface {
+	wasmtools.Caller
+	// IsBounded does nothing.
+	IsBounded()
+}
+
+// begin finds the tool and admits the call. bounded tells that the tool's Caller is a Bounded.
+func (g *grant) begin(path string, call *wasmtools.Call) (i *invoke.Invocation, bounded bool, err error) {
 	route, err := invoke.Find(g.service.Table().Current(), path, call.Principal)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	return g.service.Invoker.Begin(route, call)
+	_, bounded = route.Tool.Caller.(Bounded)
+	i, err = g.service.Invoker.Begin(route, call)
+	return i, bounded, err
 }
 
 // maxCause is how much of a cause is logged, in bytes.

@@ -152,8 +152,8 @@ var languages = []language{
 		return testkit.Guest(t, "../../sdk/go", "go", "build", "-buildmode=c-shared", "-o", "@", "./internal/reach")
 	}, []string{"file_stat"}},
 	{"Rust", buildRust, []string{"file_stat"}},
-	{"Python", func(t *testing.T) []byte { return buildScript(t, "python", "testdata/reach.py") }, []string{"file_stat"}},
-	{"JavaScript", func(t *testing.T) []byte { return buildScript(t, "javascript", "testdata/reach.js") }, []string{"file_stat", "file_read"}},
+	{"Python", func(t *testing.T) []byte { return buildScript(t, "python", "../../sdk/python/conformance/reach.py") }, []string{"file_stat"}},
+	{"JavaScript", func(t *testing.T) []byte { return buildScript(t, "javascript", "../../sdk/js/conformance/reach.js") }, []string{"file_stat"}},
 }
 
 func buildRust(t *testing.T) []byte {

@@ -75,6 +75,10 @@ func (k *core) reviewGrants(c *config.Config) {
 		if f.Warning {
 			level = slog.LevelWarn
 		}
-		k.logger.Log(context.Background(), level, "a grant: "+f.Message, "key", f.Key, "line", f.Line)
+		attrs := []any{"key", f.Key}
+		if f.Line > 0 {
+			attrs = append(attrs, "line", f.Line)
+		}
+		k.logger.Log(context.Background(), level, "a grant: "+f.Message, attrs...)
 	}
 }

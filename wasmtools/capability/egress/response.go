@@ -73,10 +73,14 @@ func (x *exchange) readBody(response *http.Response) ([]byte, *answer.Failure) {
 		limit += slack
 	}
 	var source io.Reader = &counted{response.Body, &x.use.Received}
-	switch encoding := strings.ToLower(strings.Join(response.Header.Values("Content-Encoding"), ",")); encoding {
+	size := min(firstRead, limit+1)
+	switch strings.ToLower(strings.Join(response.Header.Values("Content-Encoding"), ",")) {
 	case "", "identity":
 		if response.ContentLength > limit {
 			return nil, x.tooLarge()
+		}
+		if n := response.ContentLength; n > 0 { // one byte more shows the end
+			size = min(n+1, firstRead<<4)
 		}
 	case "gzip", "x-gzip":
 		x.hold(gzipBytes)
@@ -88,11 +92,7 @@ func (x *exchange) readBody(response *http.Response) ([]byte, *answer.Failure) {
 		}
 		source = unpacked
 	default:
-		return nil, answer.Failf(answer.Unavailable, "The server's answer is in the encoding %.40q, which it was not asked for.", encoding)
-	}
-	size := min(firstRead, limit+1)
-	if n := response.ContentLength; n > 0 && encodingless(response) {
-		size = min(n+1, limit+1, firstRead<<4)
+		return nil, answer.Failf(answer.Unavailable, "The server's answer is in an encoding that it was not asked for.")
 	}
 	var body []byte
 	for {
@@ -120,8 +120,6 @@ func (x *exchange) readBody(response *http.Response) ([]byte, *answer.Failure) {
 
 // byteCost is what a byte of a body is charged, in nanoseconds: it is decrypted, decompressed, searched and copied.
 const byteCost = 4
-
-func encodingless(response *http.Response) bool { return response.Header.Get("Content-Encoding") == "" }
 
 // fill reads until b is full. Unlike io.ReadFull it tells a body that was cut off from one that ends.
 func fill(r io.Reader, b []byte) (n int, err error) {

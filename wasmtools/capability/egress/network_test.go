@@ -93,13 +93,17 @@ func (z *zone) lookedUp() []string {
 // serveDNS returns the address of a DNS server, over UDP and TCP.
 func serveDNS(t *testing.T, z *zone) string {
 	t.Helper()
-	packets, err := net.ListenPacket("udp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	streams, err := net.Listen("tcp", packets.LocalAddr().String())
-	if err != nil {
-		t.Fatal(err)
+	var packets net.PacketConn
+	var streams net.Listener
+	for streams == nil { // a port that is free for one may be taken for the other
+		p, err := net.ListenPacket("udp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if streams, err = net.Listen("tcp", p.LocalAddr().String()); err != nil {
+			defer p.Close() // not before there is another port
+		}
+		packets = p
 	}
 	var all sync.WaitGroup
 	t.Cleanup(all.Wait)

@@ -1,3 +1,5 @@
+//go:build unix
+
 package main_test
 
 import (
@@ -13,6 +15,7 @@ import (
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -53,6 +56,13 @@ func newReflector(t *testing.T) *reflector {
 	}))
 	t.Cleanup(r.Close)
 	return r
+}
+
+// sent returns the keys that requests had so far.
+func (r *reflector) sent() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.keys)
 }
 
 type reflection = func(w http.ResponseWriter, r *http.Request, key string)

@@ -180,7 +180,7 @@ func (d *dev) tell(ctx context.Context, s *server.Server, w io.Writer) {
 		}
 		if lacking.String() != lacked {
 			lacked = lacking.String()
-			fmt.Fprintln(w, lacked)
+			fmt.Fprint(w, lacked)
 		}
 		blame := ""
 		for _, refused := range current.Refused() {
@@ -193,7 +193,10 @@ func (d *dev) tell(ctx context.Context, s *server.Server, w io.Writer) {
 		}
 		blamed = blame
 		var commands strings.Builder
-		for _, route := range s.Table().Tools() {
+		for _, route := range current.Routes() {
+			if !route.Enabled {
+				continue
+			}
 			fmt.Fprintf(&commands, "  curl -s %s -H 'Content-Type: application/json' -d %s\n",
 				callAddress(s.Addr())+route.Tool.Path(), text.ShellQuote(sampleArguments(route.Tool)))
 		}

@@ -143,6 +143,16 @@ func TestFailures(t *testing.T) {
 			}
 		})
 	}
+	t.Run("no method", func(t *testing.T) {
+		t.Parallel()
+		err := within(t, &toolsrvtest.World{HTTP: stdhttp.HandlerFunc(echo)}, func(c *toolsrv.Call) error {
+			_, err := http.Do(c, http.Request{Method: "G T", URL: "https://api.example.com/v1/"})
+			return err
+		})
+		if f, ok := toolsrv.AsType[*toolsrv.Failure](err); !ok || f.Code != "invalid" {
+			t.Errorf("got %v, want invalid", err)
+		}
+	})
 	t.Run("nothing in the world", func(t *testing.T) {
 		t.Parallel()
 		err := within(t, new(toolsrvtest.World), func(c *toolsrv.Call) error {

@@ -170,7 +170,11 @@ func All(c *toolsrv.Call, prefix string) iter.Seq2[string, error] {
 				}
 				after = key
 			}
-			if !more || len(keys) == 0 {
+			if !more {
+				return
+			}
+			if len(keys) == 0 {
+				yield("", capability.Broken("a page of keys is empty, and there are more"))
 				return
 			}
 		}

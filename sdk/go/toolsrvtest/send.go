@@ -42,8 +42,10 @@ func (h *host) Send(text, body []byte) ([]byte, error) {
 	if h.world.HTTP == nil {
 		return nil, missing("http " + target.Scheme + "://" + target.Host)
 	}
-	r := httptest.NewRequest(sent.Method, sent.URL, bytes.NewReader(body))
-	r.RequestURI, r.RemoteAddr = "", ""
+	r, err := http.NewRequest(sent.Method, sent.URL, bytes.NewReader(body))
+	if err != nil {
+		return nil, failure("invalid", "%v", err)
+	}
 	for _, field := range sent.Headers {
 		if refusedField(field[0]) {
 			return nil, failure("invalid", "the header %s is the host's: leave it out", field[0])

@@ -78,6 +78,10 @@ func TestSuggest(t *testing.T) {
 	if got, want := capability.Suggest("a/b", wasmtools.Needs{KV: true}), "[[grant]]\nmatch = \"a/b\"\nkv = \"16MiB\"\n"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
+	optional := wasmtools.Needs{Config: []byte(`{"type":"object","properties":{"b":{"type":"integer"},"a":{"enum":["x"]}}}`)}
+	if got, want := capability.Suggest("a", optional), "[[grant]]\nmatch = \"a\"\n# config = {\"a\" = \"x\", \"b\" = 0}\n"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
 	for _, schema := range []string{"true", `{"required":["a"],"properties":{"a":true}}`, `{"required":7}`, `{"type":"object","required":["a"],"properties":{"a":{"type":["string","null"]}}}`} {
 		grants(t, capability.Suggest("a", wasmtools.Needs{Config: []byte(schema)})) // is TOML
 	}

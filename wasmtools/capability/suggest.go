@@ -31,7 +31,7 @@ func Suggest(match string, needs wasmtools.Needs) string {
 		b.WriteString("kv = \"16MiB\"\n")
 	}
 	if needs.Config != nil {
-		fmt.Fprintf(&b, "config = %s\n", exampleSettings(needs.Config))
+		b.WriteString(exampleSettings(needs.Config))
 	}
 	if len(needs.Files) > 0 {
 		var entries []string
@@ -45,24 +45,29 @@ func Suggest(match string, needs wasmtools.Needs) string {
 	return b.String()
 }
 
-// exampleSettings returns a table with the settings that a schema requires.
+// exampleSettings returns the line for the settings that a schema requires, or, where it requires none, a comment with those that
+// there are.
 func exampleSettings(schema json.RawMessage) string {
 	var declared struct {
 		Required   []string
 		Properties map[string]json.RawMessage
 	}
 	if json.Unmarshal(schema, &declared) != nil { // it is at fault, and the file refused
-		return "{}"
+		return ""
 	}
-	required := map[string]string{}
-	for _, name := range declared.Required {
-		required[name] = exampleValue(declared.Properties[name])
+	begin, names := "config", declared.Required
+	if len(names) == 0 {
+		begin, names = "# config", slices.Collect(maps.Keys(declared.Properties))
 	}
+	if len(names) == 0 {
+		return ""
+	}
+	slices.Sort(names)
 	var entries []string
-	for _, name := range slices.Sorted(maps.Keys(required)) {
-		entries = append(entries, quote(name)+" = "+required[name])
+	for _, name := range slices.Compact(names) {
+		entries = append(entries, quote(name)+" = "+exampleValue(declared.Properties[name]))
 	}
-	return "{" + strings.Join(entries, ", ") + "}"
+	return begin + " = {" + strings.Join(entries, ", ") + "}\n"
 }
 
 // exampleValue returns a value of the type that a schema asks for.

@@ -111,9 +111,11 @@ export function sentence(thrown) {
 export function failure(thrown) {
   if (!(thrown instanceof ToolError)) {
     const used = thrown instanceof Error ? thrown[failureOf] : undefined;
-    return stringify(
-      used === undefined ? { message: clipped(sentence(thrown)), status: 500 } : { message: clipped(used.message), code: clipped(used.code).slice(0, 128), status: 502 },
-    );
+    if (used === undefined) {
+      return stringify({ message: clipped(sentence(thrown)), status: 500 });
+    }
+    const code = typeof used.code === "string" && /^[\x21-\x7e]{1,128}$/.test(used.code) ? used.code : "unavailable";
+    return stringify({ message: clipped(used.message), code, status: 502 });
   }
   const { message, code, status, data } = thrown;
   const plain = { message: clipped(message), code, status };

@@ -190,6 +190,9 @@ test("what a tool lets through", async () => {
     return said.fail;
   };
   assert.deepEqual(await through(new Failure("It took too long.", { code: "timeout" })), { message: "It took too long.", code: "timeout", status: 502 });
+  for (const code of [undefined, 5, "ä", "x".repeat(200), ""]) {
+    assert.equal((await through(new Failure("odd", { code }))).code, "unavailable");
+  }
   const fetched = Object.defineProperty(new TypeError("fetch: no"), Symbol.for("toolsrv.failure"), { value: { code: "dns", message: "no" } });
   assert.deepEqual(await through(fetched), { message: "no", code: "dns", status: 502 });
 });

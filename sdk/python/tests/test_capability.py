@@ -162,6 +162,10 @@ def test_urllib(granted):
     with pytest.raises(urllib.error.HTTPError, match="HTTP Error 404: Not Found") as wrong:
         urllib.request.urlopen("https://example.com/missing")
     assert (wrong.value.code, wrong.value.read()) == (404, b"not here")
+    assert (
+        json.load(urllib.request.urlopen("https://example.com/to?u=http://a.example/b"))["url"]
+        == "https://example.com/to?u=http://a.example/b"
+    )
     assert urllib.request.urlopen("data:,x").read() == b"x"
     chunks = urllib.request.Request("https://example.com", data=iter([b"one", b"", b"two" * 9]), method="POST")
     assert json.load(urllib.request.urlopen(chunks))["body"] == "one" + "two" * 9
@@ -186,9 +190,12 @@ def test_the_time_of_urllib():
                     urllib.request.urlopen("https://example.com", timeout=timeout)
         with pytest.raises(web.TimeoutException):
             web.get("https://example.com", timeout=2)
+        for timeout in (float("inf"), float("nan")):
+            with pytest.raises(web.TimeoutException):
+                web.get("https://example.com", timeout=timeout)
     finally:
         doubles.pop()
-    assert seen == [1500, 1, None, 2000]
+    assert seen == [1500, 1, None, 2000, None, None]
 
 
 def test_http_client(granted):
@@ -388,6 +395,8 @@ ENGINE = """
                     raise ValueError("mine")
             case "tool":
                 raise ToolError("mine", code="own")
+            case "odd":
+                raise Failure(5, code=5)
 """
 
 
@@ -397,7 +406,7 @@ def test_in_the_engine(engine):
         "kv.get": [False, {"code": "not_granted", "message": "kv is not granted: add kv = …"}],
         "http.send": [False, {"code": "dns", "message": "example.com is not known"}],
     }
-    whats = ("early", "config", "kv", "http", "urllib", "other", "tool")
+    whats = ("early", "config", "kv", "http", "urllib", "other", "tool", "odd")
     got = engine(ENGINE, *((0, {"what": what}) for what in whats), answers=answers)
     assert not got.problem and got.manifest["needs"] == {"kv": True, "config": {"type": "object"}}
     early, settings, *failed = got.calls
@@ -408,6 +417,7 @@ def test_in_the_engine(engine):
         {"message": "example.com is not known", "code": "dns", "status": 502},
         {"message": "ValueError: mine", "status": 500},
         {"message": "mine", "code": "own", "status": 400},
+        {"message": "5", "code": "unavailable", "status": 502},
     ]
 
 

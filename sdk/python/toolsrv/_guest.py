@@ -144,7 +144,8 @@ def _failed(number: int, error: BaseException) -> int:
         host.log(ERROR, line)
     used = failure_of(error)
     if used is not None:
-        return _write({"message": clipped(used.message), "code": clipped(used.code, 120), "status": 502})
+        code = used.code if isinstance(used.code, str) else "unavailable"
+        return _write({"message": clipped(text_of(used)), "code": clipped(code, 120), "status": 502})
     return _write({"message": clipped(said(error)), "status": 500})
 
 

@@ -121,7 +121,7 @@ class Connection:
         self._head, self._fields, self._body = b"", None, []
         if said.lower() not in ("", authority.lower(), f"{authority}:{self._port}".lower()):
             raise OSError(f"the header Host is that of the URL, {authority}, and can't be {said!r:.100}")
-        url = target if "://" in target else f"{'https' if self._secure else 'http'}://{authority}{target}"
+        url = target if target.startswith(("http://", "https://")) else f"{'https' if self._secure else 'http'}://{authority}{target}"
         try:
             answer = exchange(method, url, pairs, body, self._timeout, follow=False)
         except Failure as failure:

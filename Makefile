@@ -199,13 +199,13 @@ test-arm64:
 	@[ -n "$(QEMU)" ] || { echo "qemu-aarch64 is not installed: apt install qemu-user"; exit 1; }
 	CGO_ENABLED=0 GOOS=linux GOARCH=arm64 TOOLSRV_EMULATED=1 $(GO_TEST) -timeout 20m -tags paranoid -exec $(QEMU) ./runtime/... ./test/conformance
 
-# test-tinygo has TinyGo build the conformance guest and the examples for each of its targets, and projects of toolsrv new, and
+# test-tinygo has TinyGo build the guests of the conformance kit and the examples for each of its targets, and projects of toolsrv new, and
 # runs them: that takes minutes.
 test-tinygo:
 	@command -v tinygo >/dev/null || { echo "there is no tinygo in PATH: https://tinygo.org/getting-started/install/"; exit 1; }
 	tinygo version
-	TOOLSRV_TINYGO=1 $(GO_TEST) -count=1 -timeout 40m -p 1 -run '(?i)tinygo|^TestVectors$$/^tinygo|^TestNew$$/^tinygo|^TestCompilePlain$$/^tinygo|^TestLanguages$$/^tinygo' \
-		./test/conformance ./test/examples ./test/files ./author/project
+	TOOLSRV_TINYGO=1 $(GO_TEST) -count=1 -timeout 40m -p 1 -run '(?i)tinygo|^TestVectors$$/^tinygo|^TestNew$$/^tinygo|^TestCompilePlain$$/^tinygo|^TestLanguages$$/^tinygo|^TestNothingWithoutBoth$$/^tinygo' \
+		./test/capabilities ./test/conformance ./test/examples ./test/files ./author/project
 
 # test-python checks form and types of the package for Python, and runs its tests and those of the examples.
 test-python: .venv/python

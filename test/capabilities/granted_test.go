@@ -3,6 +3,7 @@
 package capabilities_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,13 +11,16 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/toolsrv/toolsrv/author/project"
 	"github.com/toolsrv/toolsrv/internal/testkit"
 	"github.com/toolsrv/toolsrv/internal/testkit/enginetest"
 	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
@@ -151,9 +155,40 @@ var languages = []language{
 	{"Go", func(t *testing.T) []byte {
 		return testkit.Guest(t, "../../sdk/go", "go", "build", "-buildmode=c-shared", "-o", "@", "./internal/reach")
 	}, []string{"file_stat"}},
+	{"TinyGo", buildTinyGo, []string{"file_stat"}},
 	{"Rust", buildRust, []string{"file_stat"}},
 	{"Python", func(t *testing.T) []byte { return buildScript(t, "python", "../../sdk/python/conformance/reach.py") }, []string{"file_stat"}},
 	{"JavaScript", func(t *testing.T) []byte { return buildScript(t, "javascript", "../../sdk/js/conformance/reach.js") }, []string{"file_stat"}},
+}
+
+// buildTinyGo builds the guest in Go with TinyGo, as toolsrv build does. That takes a minute, so make test-tinygo does it.
+func buildTinyGo(t *testing.T) []byte {
+	t.Helper()
+	testkit.NeedBuild(t)
+	if os.Getenv("TOOLSRV_TINYGO") == "" {
+		t.Skip("builds the guest with TinyGo: make test-tinygo does")
+	}
+	if _, err := exec.LookPath("tinygo"); err != nil {
+		t.Skip("tinygo is not installed, so nothing was built with it")
+	}
+	sdk, err := filepath.Abs("../../sdk/go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	testkit.Put(t, dir, "main.go", testkit.Read(t, sdk, "internal/reach/main.go"))
+	testkit.Put(t, dir, "tinygo.go", "//toolsrv:tinygo\n\npackage main\n")
+	testkit.Put(t, dir, "go.mod", fmt.Sprintf("module example.com/reach\n\ngo 1.24\n\nrequire github.com/toolsrv/toolsrv/sdk/go v0.1.0\n\nreplace github.com/toolsrv/toolsrv/sdk/go => %q\n", sdk))
+	p, err := project.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var said bytes.Buffer
+	module, err := p.Compile(t.Context(), &said)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, said.String())
+	}
+	return module
 }
 
 func buildRust(t *testing.T) []byte {

@@ -14,7 +14,7 @@ func Special(a netip.Addr) (kind string, within netip.Prefix, special bool) {
 		}
 	}
 	if a.Is6() && !global6.Contains(a) {
-		return "unassigned", netip.PrefixFrom(netip.IPv6Unspecified(), 0), true
+		return "unassigned", netip.PrefixFrom(a, 16).Masked(), true // a range that can be granted
 	}
 	return "", netip.Prefix{}, false
 }

@@ -293,6 +293,7 @@ func TestRefusal(t *testing.T) {
 	}{
 		{"https://a.example", "https://a.example/v2/", "https://a.example/v1?key=x", []string{"https://a.example/v1", "granted only https://a.example/v2/", `http = ["https://a.example"]`}},
 		{"https://a.example", "https://*", "https://b.example/", []string{"https://b.example/", "declares only that it needs https://a.example", "manifest"}},
+		{"http://*", "http://*", "http://[4001:2:3::4]/", []string{"unassigned (4001::/16)", `private = ["4001::/16"]`}},
 		{"http://*", "http://*", "http://10.1.2.3/", []string{"private (10.0.0.0/8)", `private = ["10.0.0.0/8"]`}},
 	} {
 		in := get(t, grant(t, spec{Rule: egress.Rule{Granted: []string{test.granted}}, needed: []string{test.needed}}), test.url)

@@ -122,6 +122,7 @@ func TestUnreadable(t *testing.T) {
 	if err := os.Chmod(dir, 0o300); err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { _ = os.Chmod(dir, 0o700) }) // so that it can be removed
 	if err := files.Check(dir); err == nil || !strings.Contains(err.Error(), "permission denied") {
 		t.Errorf("a directory that can't be read: got %v", err)
 	}

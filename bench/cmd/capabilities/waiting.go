@@ -24,7 +24,7 @@ func (b *bench) waiting(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	server := &silent{listener: listener, asked: make(chan struct{})}
+	server := &silent{listener: listener, asked: make(chan struct{}, waitingCalls)}
 	var serving sync.WaitGroup
 	serving.Go(server.serve)
 	defer func() {
@@ -100,6 +100,7 @@ type silent struct {
 
 	mu          sync.Mutex
 	connections []net.Conn
+	answered    bool // and so are all to come
 }
 
 func (s *silent) serve() {
@@ -115,7 +116,12 @@ func (s *silent) serve() {
 		}
 		s.mu.Lock()
 		s.connections = append(s.connections, conn)
+		answered := s.answered
 		s.mu.Unlock()
+		if answered { // it was sent again, as its connection broke
+			s.answer()
+			continue
+		}
 		s.asked <- struct{}{}
 	}
 }
@@ -128,5 +134,5 @@ func (s *silent) answer() {
 		_, _ = conn.Write([]byte("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\n{}"))
 		_ = conn.Close()
 	}
-	s.connections = nil
+	s.connections, s.answered = nil, true
 }

@@ -9,15 +9,11 @@ package main
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"os"
 	"os/signal"
-	"runtime"
-	"slices"
-	"strings"
 	"syscall"
 	"time"
 
@@ -42,19 +38,14 @@ type bench struct {
 	report *measure.Report
 }
 
-// A group of figures is measured together.
-type group struct {
-	names   []string
-	measure func(*bench, context.Context) error
-}
-
-func groups() []group {
-	return []group{
-		{[]string{"http_vs_nethttp", "http_us"}, (*bench).http},
-		{[]string{"kv_get_us"}, (*bench).get},
-		{[]string{"kv_set_per_s", "kv_set_vs_bbolt"}, (*bench).set},
-		{[]string{"compose_us"}, (*bench).compose},
-		{[]string{"waiting_kib", "waiting_neighbour_p99_ms"}, (*bench).waiting},
+// groups are the figures that are measured together.
+func (b *bench) groups() []measure.Group {
+	return []measure.Group{
+		{Names: []string{"http_vs_nethttp", "http_us"}, Measure: b.http},
+		{Names: []string{"kv_get_us"}, Measure: b.get},
+		{Names: []string{"kv_set_per_s", "kv_set_vs_bbolt"}, Measure: b.set},
+		{Names: []string{"compose_us"}, Measure: b.compose},
+		{Names: []string{"waiting_kib", "waiting_neighbour_p99_ms"}, Measure: b.waiting},
 	}
 }
 
@@ -82,20 +73,5 @@ func run(ctx context.Context, arguments []string, out, log io.Writer) error {
 	if err := flags.Parse(arguments); err != nil {
 		return err
 	}
-	begin := time.Now()
-	b.report.Explain("%s, %s/%s, GOMAXPROCS %d, %d rounds of %v a side", runtime.Version(), runtime.GOOS, runtime.GOARCH,
-		runtime.GOMAXPROCS(0), b.rounds, b.span)
-	var errs []error
-	for _, g := range groups() {
-		wanted := func(name string) bool { return *only == "" || slices.Contains(strings.Split(*only, ","), name) }
-		if !slices.ContainsFunc(g.names, wanted) {
-			continue
-		}
-		if err := g.measure(b, ctx); err != nil {
-			errs = append(errs, fmt.Errorf("could not measure %s: %w", strings.Join(g.names, ", "), err))
-		}
-	}
-	b.report.End()
-	b.report.Explain("took %v", time.Since(begin).Round(time.Second))
-	return errors.Join(errs...)
+	return b.report.Run(ctx, measure.Plan{Rounds: b.rounds, Span: b.span, Only: *only}, b.groups())
 }

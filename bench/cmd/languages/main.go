@@ -9,7 +9,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -17,8 +16,6 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
-	"runtime"
-	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -56,21 +53,16 @@ type bench struct {
 	report  *measure.Report
 }
 
-// A group of figures is measured together.
-type group struct {
-	names   []string
-	measure func(*bench, context.Context) error
-}
-
-func groups() []group {
-	return []group{
-		{[]string{"build_s"}, (*bench).build},
-		{[]string{"js_add_us"}, (*bench).addJavaScript},
-		{[]string{"py_add_us", "py_vs_process"}, (*bench).addPython},
-		{[]string{"py_vs_native"}, (*bench).native},
-		{[]string{"py_second_tool_mib", "py_start_ms"}, (*bench).furtherPython},
-		{[]string{"js_second_tool_mib", "js_start_ms"}, (*bench).furtherJavaScript},
-		{[]string{"py_http_vs_fastapi"}, (*bench).http},
+// groups are the figures that are measured together.
+func (b *bench) groups() []measure.Group {
+	return []measure.Group{
+		{Names: []string{"build_s"}, Measure: b.build},
+		{Names: []string{"js_add_us"}, Measure: b.addJavaScript},
+		{Names: []string{"py_add_us", "py_vs_process"}, Measure: b.addPython},
+		{Names: []string{"py_vs_native"}, Measure: b.native},
+		{Names: []string{"py_second_tool_mib", "py_start_ms"}, Measure: b.furtherPython},
+		{Names: []string{"js_second_tool_mib", "js_start_ms"}, Measure: b.furtherJavaScript},
+		{Names: []string{"py_http_vs_fastapi"}, Measure: b.http},
 	}
 }
 
@@ -114,22 +106,7 @@ func run(ctx context.Context, arguments []string, out, log io.Writer) (err error
 	if err := b.findPython(ctx); err != nil {
 		return err
 	}
-	begin := time.Now()
-	b.report.Explain("%s, %s/%s, GOMAXPROCS %d, %d rounds of %v a side", runtime.Version(), runtime.GOOS, runtime.GOARCH,
-		runtime.GOMAXPROCS(0), b.rounds, b.span)
-	var errs []error
-	for _, g := range groups() {
-		wanted := func(name string) bool { return *only == "" || slices.Contains(strings.Split(*only, ","), name) }
-		if !slices.ContainsFunc(g.names, wanted) {
-			continue
-		}
-		if err := g.measure(b, ctx); err != nil {
-			errs = append(errs, fmt.Errorf("could not measure %s: %w", strings.Join(g.names, ", "), err))
-		}
-	}
-	b.report.End()
-	b.report.Explain("took %v", time.Since(begin).Round(time.Second))
-	return errors.Join(errs...)
+	return b.report.Run(ctx, measure.Plan{Rounds: b.rounds, Span: b.span, Only: *only}, b.groups())
 }
 
 // findPython looks for the interpreter itself: what is in PATH may be a script that looks for it, which would make ours look better.

@@ -9,15 +9,11 @@ package main
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"os"
 	"os/signal"
-	"runtime"
-	"slices"
-	"strings"
 	"syscall"
 	"time"
 
@@ -65,18 +61,13 @@ type bench struct {
 	report  *measure.Report
 }
 
-// A group of figures is measured together.
-type group struct {
-	names   []string
-	measure func(*bench, context.Context) error
-}
-
-func groups() []group {
-	return []group{
-		{[]string{"mcp_vs_rest", "mcp_vs_gosdk", "mcp_vs_fastmcp"}, (*bench).calls},
-		{[]string{"mcp_list_1000"}, (*bench).list},
-		{[]string{"mcp_cancel_ms"}, (*bench).cancel},
-		{[]string{"stdio_start_ms"}, (*bench).stdio},
+// groups are the figures that are measured together.
+func (b *bench) groups() []measure.Group {
+	return []measure.Group{
+		{Names: []string{"mcp_vs_rest", "mcp_vs_gosdk", "mcp_vs_fastmcp"}, Measure: b.calls},
+		{Names: []string{"mcp_list_1000"}, Measure: b.list},
+		{Names: []string{"mcp_cancel_ms"}, Measure: b.cancel},
+		{Names: []string{"stdio_start_ms"}, Measure: b.stdio},
 	}
 }
 
@@ -106,20 +97,5 @@ func run(ctx context.Context, arguments []string, out, log io.Writer) error {
 	if err := flags.Parse(arguments); err != nil {
 		return err
 	}
-	begin := time.Now()
-	b.report.Explain("%s, %s/%s, GOMAXPROCS %d, %d rounds of %v a side", runtime.Version(), runtime.GOOS, runtime.GOARCH,
-		runtime.GOMAXPROCS(0), b.rounds, b.span)
-	var errs []error
-	for _, g := range groups() {
-		wanted := func(name string) bool { return *only == "" || slices.Contains(strings.Split(*only, ","), name) }
-		if !slices.ContainsFunc(g.names, wanted) {
-			continue
-		}
-		if err := g.measure(b, ctx); err != nil {
-			errs = append(errs, fmt.Errorf("could not measure %s: %w", strings.Join(g.names, ", "), err))
-		}
-	}
-	b.report.End()
-	b.report.Explain("took %v", time.Since(begin).Round(time.Second))
-	return errors.Join(errs...)
+	return b.report.Run(ctx, measure.Plan{Rounds: b.rounds, Span: b.span, Only: *only}, b.groups())
 }

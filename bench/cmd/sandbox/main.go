@@ -10,15 +10,11 @@ package main
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"os"
 	"os/signal"
-	"runtime"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/toolsrv/toolsrv/bench/internal/guest"
@@ -62,17 +58,18 @@ type group struct {
 	measure func(*bench, context.Context) error
 }
 
-func groups() []group {
-	return []group{
-		{[]string{"pristine_vs_fresh_rust", "pristine_vs_reused_rust"}, (*bench).pristineRust},
-		{[]string{"pristine_vs_fresh_go", "pristine_vs_extism_go"}, (*bench).pristineGo},
-		{[]string{"grown_vs_fresh_rust"}, (*bench).grown},
-		{[]string{"metering_overhead", "metering_vs_close_on_done"}, (*bench).metering},
-		{[]string{"gc_stall_ms"}, (*bench).gcStall},
-		{[]string{"neighbour_p99_ms"}, (*bench).neighbour},
-		{[]string{"http_vs_native"}, (*bench).http},
-		{[]string{"idle_kib_per_tool"}, (*bench).idle},
-		{[]string{"start_1000_ms"}, (*bench).start},
+// groups are the figures that are measured together.
+func (b *bench) groups() []measure.Group {
+	return []measure.Group{
+		{Names: []string{"pristine_vs_fresh_rust", "pristine_vs_reused_rust"}, Measure: b.pristineRust},
+		{Names: []string{"pristine_vs_fresh_go", "pristine_vs_extism_go"}, Measure: b.pristineGo},
+		{Names: []string{"grown_vs_fresh_rust"}, Measure: b.grown},
+		{Names: []string{"metering_overhead", "metering_vs_close_on_done"}, Measure: b.metering},
+		{Names: []string{"gc_stall_ms"}, Measure: b.gcStall},
+		{Names: []string{"neighbour_p99_ms"}, Measure: b.neighbour},
+		{Names: []string{"http_vs_native"}, Measure: b.http},
+		{Names: []string{"idle_kib_per_tool"}, Measure: b.idle},
+		{Names: []string{"start_1000_ms"}, Measure: b.start},
 	}
 }
 
@@ -108,24 +105,9 @@ func run(ctx context.Context, arguments []string, out, log io.Writer) error {
 	if err := flags.Parse(arguments); err != nil {
 		return err
 	}
-	begin := time.Now()
-	b.report.Explain("%s, %s/%s, GOMAXPROCS %d, %d rounds of %v a side", runtime.Version(), runtime.GOOS, runtime.GOARCH,
-		runtime.GOMAXPROCS(0), b.rounds, b.span)
-	list := groups()
+	list := b.groups()
 	if b.wasmtime != "" {
-		list = []group{{[]string{"pristine_vs_wasmtime_rust"}, (*bench).pristineWasmtime}}
+		list = []measure.Group{{Names: []string{"pristine_vs_wasmtime_rust"}, Measure: b.pristineWasmtime}}
 	}
-	var errs []error
-	for _, g := range list {
-		wanted := func(name string) bool { return *only == "" || slices.Contains(strings.Split(*only, ","), name) }
-		if !slices.ContainsFunc(g.names, wanted) {
-			continue
-		}
-		if err := g.measure(b, ctx); err != nil {
-			errs = append(errs, fmt.Errorf("could not measure %s: %w", strings.Join(g.names, ", "), err))
-		}
-	}
-	b.report.End()
-	b.report.Explain("took %v", time.Since(begin).Round(time.Second))
-	return errors.Join(errs...)
+	return b.report.Run(ctx, measure.Plan{Rounds: b.rounds, Span: b.span, Only: *only}, list)
 }

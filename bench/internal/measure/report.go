@@ -1,8 +1,14 @@
 package measure
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"io"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
 )
 
 // A Bar is what a figure must reach.
@@ -42,4 +48,37 @@ func (r *Report) End() {
 	for _, line := range r.short {
 		fmt.Fprintln(r.Out, line)
 	}
+}
+
+// A Group of figures is measured together.
+type Group struct {
+	Names   []string
+	Measure func(context.Context) error
+}
+
+// A Plan says how groups are measured.
+type Plan struct {
+	Rounds int           // how often each side has its turn
+	Span   time.Duration // of a turn
+	// Only names the figures whose groups are measured, separated by commas; empty: all are.
+	Only string
+}
+
+// Run measures groups, and ends the report. A group that can't be measured does not stop the others.
+func (r *Report) Run(ctx context.Context, p Plan, groups []Group) error {
+	begun := time.Now()
+	r.Explain("%s, %s/%s, GOMAXPROCS %d, %d rounds of %v a side", runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.GOMAXPROCS(0), p.Rounds, p.Span)
+	wanted := func(name string) bool { return p.Only == "" || slices.Contains(strings.Split(p.Only, ","), name) }
+	var errs []error
+	for _, g := range groups {
+		if !slices.ContainsFunc(g.Names, wanted) {
+			continue
+		}
+		if err := g.Measure(ctx); err != nil {
+			errs = append(errs, fmt.Errorf("could not measure %s: %w", strings.Join(g.Names, ", "), err))
+		}
+	}
+	r.End()
+	r.Explain("took %v", time.Since(begun).Round(time.Second))
+	return errors.Join(errs...)
 }

@@ -52,12 +52,6 @@ type bench struct {
 	report   *measure.Report
 }
 
-// A group of figures is measured together.
-type group struct {
-	names   []string // of the figures with a bar
-	measure func(*bench, context.Context) error
-}
-
 // groups are the figures that are measured together.
 func (b *bench) groups() []measure.Group {
 	return []measure.Group{

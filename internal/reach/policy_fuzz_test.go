@@ -71,7 +71,10 @@ var (
 	oracleV4      = regexp.MustCompile(`^(?:(?:25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])(?:\.|$)){4}$`)
 	oracleForeign = regexp.MustCompile(`[^!-~]`)
 	oracleBad     = regexp.MustCompile(`(?i)%(?:[01][0-9a-f]|7f)`)
-	oracleVague   = regexp.MustCompile(`(?i)%2f|%5c|%25|%ef%bc%8e|%ef%b9%92|%e2%80%a[456]|%ef%bc%8f|%e2%81%84|%e2%88%95|%ef%bc%bc|%ef%b9%a8|%e2%88%96|%ef%bc%85|%ef%b9%aa|/(?:\.|%2e|%20)+(?:/|$)`)
+	oracleVague   = regexp.MustCompile(`(?i)%2f|%5c|%25|%23|%3f|/(?:\.|%2e|%20)+(?:/|;|%3b|$)`)
+	oracleOdd     = regexp.MustCompile(`[^ -~\p{L}\p{M}\p{Nd}]|[\x{34f}\x{115f}\x{1160}\x{17b4}\x{17b5}\x{180b}-\x{180f}\x{3164}\x{fe00}-\x{fe0f}\x{ffa0}\x{e0100}-\x{e01ef}]`)
+	oracleBeyond  = regexp.MustCompile(`[^ -~]`)
+	oracleUp      = regexp.MustCompile(`/[. ]*\.\.[. ]*(?:[;/]|$)`)
 )
 
 // parts are scheme, host, port and path.
@@ -149,7 +152,8 @@ func oracleMatch(p, u *parts) bool {
 	path := `/.*`
 	if p.path != "/" {
 		path = regexp.QuoteMeta(strings.TrimSuffix(p.path, "/")) + map[bool]string{true: `/.*`, false: `(?:/.*)?`}[strings.HasSuffix(p.path, "/")]
-		if decoded, err := url.PathUnescape(u.path); err != nil || strings.ToValidUTF8(decoded, "") != decoded || oracleVague.MatchString(u.path) {
+		if decoded, err := url.PathUnescape(u.path); err != nil || strings.ToValidUTF8(decoded, "") != decoded || oracleVague.MatchString(u.path) || oracleOdd.MatchString(decoded) ||
+			oracleUp.MatchString(oracleBeyond.ReplaceAllString(decoded, "")) {
 			return false
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"strconv"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -225,21 +226,40 @@ func checkPath(path string) error {
 }
 
 // firm reports whether no server reads the path as another one, as far as its segments go: what is below a prefix in the one
-// reading is so in the other. An escaped slash, a backslash, an escaped escape, bytes that are not UTF-8, characters that look
-// like dots and slashes, and a segment of nothing but dots and spaces have two readings.
+// reading is so in the other. Whatever is odd in a segment is taken to have two readings.
 func firm(path string) bool {
 	for segment := range strings.SplitSeq(path, "/") {
 		plain := unescape(segment)
-		if !utf8.ValidString(plain) || strings.ContainsAny(plain, "/\\%"+lookAlikes) || segment != "" && strings.Trim(plain, ". ") == "" {
+		if !utf8.ValidString(plain) || strings.ContainsFunc(plain, odd) {
+			return false
+		}
+		name, _, _ := strings.Cut(plain, ";")
+		if name != "" && strings.Trim(name, ". ") == "" {
+			return false
+		}
+		// A server that knows ASCII only may drop the rest, and see two dots.
+		name = strings.Map(func(r rune) rune {
+			if r >= utf8.RuneSelf {
+				return -1
+			}
+			return r
+		}, name)
+		if strings.Contains(name, "..") && strings.Trim(name, ". ") == "" {
 			return false
 		}
 	}
 	return true
 }
 
-// lookAlikes are characters that are folded to dots, slashes, backslashes and percent signs: full-width and small forms, one and
-// two dot leaders, fraction and division slash, and set minus.
-const lookAlikes = "\uff0e\ufe52\u2024\u2025\u2026\uff0f\u2044\u2215\uff3c\ufe68\u2216\uff05\ufe6a"
+// odd reports whether a character ends or divides a segment for some server, or is beyond ASCII and no letter, mark or digit that
+// can be seen: servers fold such characters to dots, slashes and percent signs (full-width, small and mathematical forms), write
+// them as a backslash (the yen and the won in code pages of Windows), or drop them.
+func odd(r rune) bool {
+	if r < utf8.RuneSelf {
+		return strings.ContainsRune(`/\%?#`, r)
+	}
+	return !unicode.In(r, unicode.L, unicode.M, unicode.Nd) || unicode.In(r, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
+}
 
 // escaped reports whether each % of s begins an escape.
 func escaped(s string) bool {

@@ -184,6 +184,34 @@ func TestDescribe(t *testing.T) {
 	}
 }
 
+// TestReadLink reads relative links. Those that lead out are not told, whether there is anything or not.
+func TestReadLink(t *testing.T) {
+	t.Parallel()
+	files := fstest.MapFS{"there": {}}
+	grant := &wasi.Grant{Directories: map[string]wasi.Directory{"links": &directory{files: files}}}
+	for _, test := range []struct {
+		at, to string
+		errno  uint64
+	}{
+		{"a", "there", success}, {"d/a", "../there", success}, {"d/a", "../none", success}, {"d/a", "../none/../there", success},
+		{"a", "../there", notCapable}, {"a", "..", notCapable}, {"a", "../../etc/passwd", notCapable}, {"d/a", "../../etc/passwd", notCapable},
+		{"d/a", "../..", notCapable}, {"a", "none/../../etc/passwd", notCapable}, {"d/a", "none/../../../none", notCapable}, {"a", "../links/there", notCapable},
+	} {
+		files[test.at] = &fstest.MapFile{Data: []byte(test.to), Mode: fs.ModeSymlink}
+		g := wasitest.Serve(t, grant)
+		ptr, length := g.Path("links/" + test.at)
+		errno := g.Call("path_readlink", 3, ptr, length, wasitest.Buffer, 100, wasitest.Result)
+		got, want := string(g.Memory[wasitest.Buffer:][:g.Uint32(wasitest.Result)]), test.to
+		if errno != success {
+			want = ""
+		}
+		if errno != test.errno || got != want {
+			t.Errorf("%s, which leads to %s: got %q (%d), want %q (%d)", test.at, test.to, got, errno, want, test.errno)
+		}
+		delete(files, test.at)
+	}
+}
+
 // TestNothingIsWritten calls every function that would change something, with a file, a directory and "/".
 func TestNothingIsWritten(t *testing.T) {
 	t.Parallel()

@@ -185,7 +185,7 @@ func pathStat(c *hostabi.Call, stack []uint64) {
 	stack[0] = errno
 }
 
-// pathReadLink tells where a link leads. An absolute one leads out, and where to is not for guests to know.
+// pathReadLink tells where a link leads, unless it leads out: where to is not for guests to know. An absolute one does so always.
 func pathReadLink(c *hostabi.Call, stack []uint64) {
 	at, errno := locate(c, stack[0], stack[1], stack[2])
 	if errno != errnoSuccess {
@@ -201,7 +201,7 @@ func pathReadLink(c *hostabi.Call, stack []uint64) {
 		return
 	}
 	to, err := at.tree.ReadLink(at.within)
-	if err == nil && (path.IsAbs(to) || filepath.IsAbs(to)) {
+	if err == nil && at.leadsOut(to) {
 		stack[0] = errnoNotCapable
 		return
 	}
@@ -211,6 +211,19 @@ func pathReadLink(c *hostabi.Call, stack []uint64) {
 	to = to[:min(uint64(len(to)), uint64(uint32(stack[4])))]
 	c.Write(stack[3], []byte(to))
 	c.WriteUint32(stack[5], uint32(len(to)))
+}
+
+// leadsOut reports whether a link at the place leads out of its tree. The text of one that leads nowhere decides.
+func (at place) leadsOut(to string) bool {
+	if path.IsAbs(to) || filepath.IsAbs(to) {
+		return true
+	}
+	_, err := at.tree.Stat(at.within)
+	if err == nil {
+		return false
+	}
+	end := path.Join(path.Dir(at.within), filepath.ToSlash(to))
+	return errnoOf(err) == errnoNotCapable || end == ".." || strings.HasPrefix(end, "../")
 }
 
 // refuse answers for functions that would change what is at a path. fd is the parameter with the directory.

@@ -380,7 +380,7 @@ func TestInvalid(t *testing.T) {
 		b, _ := json.Marshal(outgoing{Method: method, URL: "https://a.example/"})
 		tests[string(b)] = "invalid"
 	}
-	for _, name := range []string{"Host", "host", "HOST", "Connection", "Keep-Alive", "Proxy-Authorization", "proxy-connection", "Proxy_Authorization", "TE", "Trailer", "Transfer-Encoding", "Transfer_Encoding", "transfer-ENCODING",
+	for _, name := range []string{"Host", "host", "HOST", "Connection", "Keep-Alive", "Proxy-Authorization", "proxy-connection", "Proxy_Authorization", "Proxy", "proxy", "PROXY", "Proxy.Authorization", "Content.Length", "Content~Length", "Transfer!Encoding", "Sec.Fetch-Site", "TE", "Trailer", "Transfer-Encoding", "Transfer_Encoding", "transfer-ENCODING",
 		"Upgrade", "HTTP2-Settings", "Content-Length", "Content_Length", "Expect", "Accept-Encoding", "Sec-Fetch-Mode", "", " ", "a b", "Host ", " Host", "Host:", "a\nb", "a\r\nHost: x", "a:b", "é", "ſec-x", "a\x00", "(a)", "[a]", "a\tb"} {
 		tests[header(name, "x")] = "invalid"
 	}

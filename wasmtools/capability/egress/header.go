@@ -18,11 +18,18 @@ const (
 )
 
 // reserved are the headers that a guest must not set: those that say where a request goes, where it ends, how it is encoded, and
-// what concerns the connection. Package net/http would mind some of them, and send others.
-var reserved = []string{"accept-encoding", "connection", "content-length", "expect", "host", "http2-settings", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade"}
+// what concerns the connection. Package net/http would mind some of them, and send others. Proxy is HTTP_PROXY to CGI programs.
+var reserved = []string{"accept-encoding", "connection", "content-length", "expect", "host", "http2-settings", "keep-alive", "proxy", "te", "trailer", "transfer-encoding", "upgrade"}
 
-// fold returns a name as the most careless of servers compares it: those that speak CGI see no difference between - and _.
-func fold(name string) string { return strings.ReplaceAll(strings.ToLower(name), "_", "-") }
+// fold returns a name as the most careless of servers compares it: to those that speak CGI, all but letters and digits is a _.
+func fold(name string) string {
+	return strings.Map(func(r rune) rune {
+		if 'a' <= r && r <= 'z' || '0' <= r && r <= '9' {
+			return r
+		}
+		return '-'
+	}, strings.ToLower(name))
+}
 
 func isReserved(name string) bool {
 	folded := fold(name)

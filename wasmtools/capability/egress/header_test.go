@@ -3,12 +3,15 @@ package egress_test
 import (
 	"bytes"
 	"compress/gzip"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/netip"
+	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -53,6 +56,7 @@ func inject(on string, granted ...string) egress.Rule {
 // TestInjected sends requests with headers of the guest and of the operator, and reads what a server gets.
 func TestInjected(t *testing.T) {
 	t.Parallel()
+	plain := regexp.MustCompile(`(?i)^x[^a-z0-9]plain$`) // to a server that turns what it doesn't know into a _
 	var got http.Header
 	url := serve(t, func(_ http.ResponseWriter, r *http.Request) { got = r.Header })
 	secrets := &vault{values: map[string]string{"key": key}}
@@ -66,6 +70,7 @@ func TestInjected(t *testing.T) {
 		{"/v2/", [][]string{{"Authorization", "mine"}}, "Bearer " + key},
 		{"/v2/", [][]string{{"AUTHORIZATION", "mine"}, {"authorization", "too"}}, "Bearer " + key},
 		{"/v2/", [][]string{{"X_Plain", "mine"}}, "Bearer " + key},
+		{"/v2/", [][]string{{"X.Plain", "mine"}, {"x~plain", "mine"}, {"X!plain", "mine"}, {"X|PLAIN", "mine"}}, "Bearer " + key},
 		{"/v1/", nil, ""},
 		{"/v1/", [][]string{{"Authorization", "mine"}}, "mine"},
 		{"/v2", nil, ""},
@@ -75,8 +80,13 @@ func TestInjected(t *testing.T) {
 		if in := get(t, g, url+test.path, test.headers...); in.Status != 200 {
 			t.Fatalf("%s: got %+v", test.path, in)
 		}
-		if values := got.Values("Authorization"); strings.Join(values, ",") != test.want || got["X_plain"] != nil {
+		if values := got.Values("Authorization"); strings.Join(values, ",") != test.want {
 			t.Errorf("%s with %v: the server got %v, want %q", test.path, test.headers, got, test.want)
+		}
+		for name, values := range got {
+			if plain.MatchString(name) && strings.Join(values, ",") != "p" {
+				t.Errorf("%s with %v: the server got %s: %v beside the operator's", test.path, test.headers, name, values)
+			}
 		}
 	}
 	for _, name := range []string{"Range", "if-range", "Request-Range"} {
@@ -137,6 +147,7 @@ func TestInjectedElsewhere(t *testing.T) {
 // TestReflected has a server send what it was sent. The guest gets it without the key, and nothing that tells the key's length.
 func TestReflected(t *testing.T) {
 	t.Parallel()
+	sums := []string{"Etag", "Digest", "Content-Digest", "Repr-Digest", "Content-Md5"}
 	url := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		auth := r.Header.Get("Authorization")
 		if r.URL.Path == "/header" {
@@ -145,7 +156,13 @@ func TestReflected(t *testing.T) {
 			return
 		}
 		body := strings.Repeat("x", len(r.Header.Get("X-Pad"))) + auth
-		w.Header().Set("Etag", `"of the body"`)
+		for _, name := range sums {
+			w.Header().Set(name, fmt.Sprintf(`"%x"`, sha256.Sum256([]byte(body))))
+		}
+		if status, err := strconv.Atoi(r.URL.Path[1:]); err == nil {
+			w.WriteHeader(status)
+			return
+		}
 		if r.URL.Path == "/gzip" {
 			var b bytes.Buffer
 			z := gzip.NewWriter(&b)
@@ -162,8 +179,13 @@ func TestReflected(t *testing.T) {
 		rule.ResponseBytes = 200
 		return grant(t, spec{Rule: rule, secrets: &vault{values: map[string]string{"key": secret}}})
 	}
+	c := begin(t, grant(t, spec{Rule: egress.Rule{Granted: []string{url}}}))
+	defer c.abi.End()
+	if in := c.send(t, outgoing{Method: "HEAD", URL: url + "/"}); in.header("Etag") == nil {
+		t.Errorf("without a secret: got %+v, want its sum", in)
+	}
 	short, long := with(key), with(key+strings.Repeat("_and_more_of_it_3141592653", 40))
-	for _, path := range []string{"/", "/gzip", "/header"} {
+	for _, path := range []string{"/", "/gzip", "/header", "/204", "/304"} {
 		for _, method := range []string{"GET", "HEAD"} {
 			codes := map[string]bool{}
 			for pad := 178; pad < 190; pad++ { // around the limit
@@ -180,11 +202,13 @@ func TestReflected(t *testing.T) {
 				if a.Code != b.Code || a.Body != b.Body || fmt.Sprint(a.header("Content-Length"), a.header("Etag"), a.header("X-Echo")) != fmt.Sprint(b.header("Content-Length"), b.header("Etag"), b.header("X-Echo")) {
 					t.Fatalf("%s %s with %d bytes: a longer key shows: %+v, and %+v", method, path, pad, a, b)
 				}
-				if a.Code == "" && method == "GET" && path != "/header" && a.header("Etag") != nil {
-					t.Errorf("the sum of a body that has changed is told: %+v", a)
+				for _, name := range sums {
+					if a.Code == "" && (method == "HEAD" || path != "/header") && a.header(name) != nil {
+						t.Errorf("%s %s: the sum of a body that has changed, or isn't sent, is told: %+v", method, path, a)
+					}
 				}
 			}
-			if method == "GET" && path != "/header" && len(codes) != 2 {
+			if method == "GET" && (path == "/" || path == "/gzip") && len(codes) != 2 {
 				t.Errorf("%s: all are answered alike, %v: the limit is not among them", path, codes)
 			}
 		}

@@ -26,7 +26,7 @@ const (
 // dropped are headers of an answer that are about the connection, or about the body as it was on the wire.
 var dropped = []string{"Alt-Svc", "Connection", "Content-Encoding", "Keep-Alive", "Proxy-Authenticate", "Proxy-Connection", "Te", "Trailer", "Transfer-Encoding", "Upgrade"}
 
-// ofBody are headers that tell a body's sum.
+// ofBody are headers that tell a body's sum, which in an answer without a body is that of one with what would be taken out.
 var ofBody = []string{"Content-Digest", "Content-Md5", "Digest", "Etag", "Repr-Digest"}
 
 // read reads an answer to its end.
@@ -143,12 +143,14 @@ func (c *counted) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// headers returns those of an answer that the guest is given, sorted by name. size is that of the body it is given.
+// headers returns those of an answer that the guest is given, sorted by name. size is that of the body it is given, changed whether
+// that is another one than the server's.
 func (x *exchange) headers(response *http.Response, size int, changed bool) ([][2]string, *answer.Failure) {
 	if hasBody(response) {
 		response.Header["Content-Length"] = []string{strconv.Itoa(size)}
 	} else if !x.redact.Empty() {
-		response.Header.Del("Content-Length") // of a body that has what would be taken out
+		response.Header.Del("Content-Length")
+		changed = true
 	}
 	list, total := [][2]string{}, 0
 	for name, values := range response.Header {

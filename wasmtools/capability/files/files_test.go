@@ -103,6 +103,11 @@ func TestNothingLeadsOut(t *testing.T) {
 	link(t, "a", filepath.Join(dir, "b"))
 	link(t, "b", filepath.Join(dir, "a"))
 	link(t, "self", filepath.Join(dir, "self"))
+	link(t, "../none", filepath.Join(dir, "lost"))
+	link(t, "none/../../../none", filepath.Join(dir, "sub", "lost"))
+	link(t, "sub/file", filepath.Join(dir, "within"))
+	link(t, "../sub/file", filepath.Join(dir, "sub", "back"))
+	link(t, "../none", filepath.Join(dir, "sub", "none"))
 	g := serve(t, dir)
 	for path, want := range map[string]uint64{
 		"geo/absolute": notCapable, "geo/relative": notCapable, "geo/sub/up": notCapable, "geo/parent": notCapable, "geo/parent/secret": notCapable,
@@ -119,6 +124,15 @@ func TestNothingLeadsOut(t *testing.T) {
 		}
 		if names, errno := g.List(path, 4096); errno == success {
 			t.Errorf("%s can be listed: %q", path, names)
+		}
+	}
+	for path, want := range map[string]uint64{
+		"geo/absolute": notCapable, "geo/relative": notCapable, "geo/sub/up": notCapable, "geo/parent": notCapable, "geo/twice": notCapable, "geo/around": notCapable,
+		"geo/lost": notCapable, "geo/sub/lost": notCapable, "geo/within": success, "geo/sub/back": success, "geo/sub/none": success, "geo/a": success,
+	} {
+		ptr, length := g.Path(path)
+		if errno := g.Call("path_readlink", 3, ptr, length, wasitest.Buffer, 100, wasitest.Result); errno != want {
+			t.Errorf("where %s leads: got %d, want %d", path, errno, want)
 		}
 	}
 	for _, path := range []string{"geo/absolute", "geo/relative", "geo/parent", "geo/a"} {

@@ -121,17 +121,29 @@ func (r *reflector) ways() map[string]reflection {
 			}
 			return s
 		}),
-		"html":       text(func(key string) string { return "<b>" + html.EscapeString(key) + "</b>" }),
-		"query":      text(url.QueryEscape),
-		"path":       text(url.PathEscape),
-		"hex":        text(func(key string) string { return hex.EncodeToString([]byte(key)) }),
-		"HEX":        text(func(key string) string { return fmt.Sprintf("%X", key) }),
-		"base64":     text(func(key string) string { return base64.StdEncoding.EncodeToString([]byte(key)) }),
-		"base64 +1":  text(func(key string) string { return base64.StdEncoding.EncodeToString([]byte("u" + key)) }),
-		"base64 +2":  text(func(key string) string { return base64.URLEncoding.EncodeToString([]byte("u:" + key + ";")) }),
-		"capitals":   text(strings.ToUpper),
-		"first half": text(func(key string) string { return key[:len(key)*3/4] + "..." }),
-		"last half":  text(func(key string) string { return "..." + key[len(key)/4:] }),
+		"html":      text(func(key string) string { return "<b>" + html.EscapeString(key) + "</b>" }),
+		"query":     text(url.QueryEscape),
+		"path":      text(url.PathEscape),
+		"hex":       text(func(key string) string { return hex.EncodeToString([]byte(key)) }),
+		"HEX":       text(func(key string) string { return fmt.Sprintf("%X", key) }),
+		"base64":    text(func(key string) string { return base64.StdEncoding.EncodeToString([]byte(key)) }),
+		"base64 +1": text(func(key string) string { return base64.StdEncoding.EncodeToString([]byte("u" + key)) }),
+		"base64 +2": text(func(key string) string { return base64.URLEncoding.EncodeToString([]byte("u:" + key + ";")) }),
+		"base64 in base64": text(func(key string) string {
+			return base64.StdEncoding.EncodeToString([]byte(base64.StdEncoding.EncodeToString([]byte("u:" + key))))
+		}),
+		"base64 of UTF-16": text(func(key string) string {
+			var b []byte
+			for _, unit := range utf16.Encode([]rune(key)) {
+				b = append(b, byte(unit), byte(unit>>8))
+			}
+			return base64.StdEncoding.EncodeToString(b)
+		}),
+		"hex of base64": text(func(key string) string {
+			return hex.EncodeToString([]byte(base64.StdEncoding.EncodeToString([]byte(key))))
+		}),
+		"bytes":    text(func(key string) string { return fmt.Sprint([]byte(key)) }),
+		"hex dump": text(func(key string) string { return fmt.Sprintf("% x", key) }),
 		"UTF-16": text(func(key string) string {
 			var b []byte
 			for _, unit := range utf16.Encode([]rune(key)) {

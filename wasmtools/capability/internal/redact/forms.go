@@ -1,0 +1,122 @@
+package redact
+
+import (
+	"bytes"
+	"encoding/base32"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"html"
+	"iter"
+	"net/url"
+	"strings"
+	"unicode"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+const (
+	longLine = 32      // bytes of a line that is looked for by itself: a shorter one may be no secret
+	minCode  = 16      // bytes of a secret whose decoding is looked for, too
+	nested   = 4 << 10 // bytes of the longest secret that is looked for in two encodings: a key of 4096 bits has less
+)
+
+// wholes returns what is looked for of a secret, each as a whole: itself, its long lines, and what it is the base64 of, as the
+// secrets of Basic authentication are.
+func wholes(s string) []string {
+	list := []string{s}
+	if strings.Contains(s, "\n") {
+		for line := range strings.SplitSeq(s, "\n") {
+			line = strings.TrimSuffix(line, "\r")
+			if len(line) >= longLine && !strings.HasPrefix(line, "-----") { // which all keys of a kind have
+				list = append(list, line)
+			}
+		}
+	}
+	if len(s) >= minCode {
+		for _, e := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
+			if text, err := e.DecodeString(strings.TrimRight(s, "=")); err == nil && printable(string(text)) && Findable(string(text)) {
+				list = append(list, string(text))
+			}
+		}
+	}
+	return list
+}
+
+func printable(s string) bool {
+	return utf8.ValidString(s) && !strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) })
+}
+
+// forms yields a text as it is, and as it stands in each encoding, and in some within another. Escapes are undone in what is searched:
+// here they matter within other encodings only.
+func forms(s string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		inner := map[string]bool{s: true}
+		for _, form := range append(append(codes(s), escaped(s)...), wide(s)...) {
+			inner[form] = true
+		}
+		for form := range inner {
+			if !yield(form) || !yield(strings.ReplaceAll(form, " ", "+")) { // as it is when the escapes of a query are undone
+				return
+			}
+			if len(s) > nested {
+				continue
+			}
+			for _, outer := range codes(form) {
+				if !yield(outer) {
+					return
+				}
+			}
+		}
+		for offset := range 5 {
+			code := base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString([]byte("\x00\x00\x00\x00"[:offset] + s))
+			code = code[(offset*8+4)/5 : (offset+len(s))*8/5]
+			if !yield(code) || !yield(strings.ToLower(code)) {
+				return
+			}
+		}
+	}
+}
+
+// codes returns a text in hexadecimal digits, and what of the base64 of any text that has it depends on it alone: that differs by
+// where the text begins.
+func codes(s string) []string {
+	digits := hex.EncodeToString([]byte(s))
+	list := []string{digits, strings.ToUpper(digits)}
+	for offset := range 3 {
+		for _, e := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
+			code := e.EncodeToString([]byte("\x00\x00"[:offset] + s))
+			list = append(list, code[(offset*8+5)/6:(offset+len(s))*8/6])
+		}
+	}
+	return list
+}
+
+// escaped returns a text as it stands in URLs, JSON and HTML.
+func escaped(s string) []string {
+	list := []string{url.QueryEscape(s), url.PathEscape(s), html.EscapeString(s)}
+	for _, forHTML := range []bool{true, false} {
+		var b bytes.Buffer
+		e := json.NewEncoder(&b)
+		e.SetEscapeHTML(forHTML)
+		_ = e.Encode(s) // of a string, to memory
+		list = append(list, strings.Trim(strings.TrimSuffix(b.String(), "\n"), `"`))
+	}
+	return list
+}
+
+// wide returns a text in UTF-16, without the zero that begins or ends it.
+func wide(s string) []string {
+	if !utf8.ValidString(s) {
+		return nil
+	}
+	var big []byte
+	for _, unit := range utf16.Encode([]rune(s)) {
+		big = append(big, byte(unit>>8), byte(unit))
+	}
+	little := make([]byte, len(big))
+	for i, c := range big {
+		little[i^1] = c
+	}
+	return []string{string(bytes.TrimPrefix(big, []byte{0})), string(bytes.TrimSuffix(little, []byte{0}))}
+}

@@ -1,0 +1,189 @@
+package redact
+
+import (
+	"math/bits"
+	"math/rand/v2"
+	"slices"
+)
+
+// An index knows patterns by their first bytes, and by the length and a hash of the others. It keeps none of them, so that it is as
+// large for a long secret as for a short one, and a text is read once whatever it is looked through for.
+type index struct {
+	base   uint64 // of the hash: not known to those who write texts, who can make two texts of one hash otherwise
+	groups map[uint64]group
+	filter []uint64 // lets one of 16 texts of eight bytes through that no pattern begins with
+	shift  int
+}
+
+// A group is the patterns with the same first bytes: the hashes of the others by their length, and the lengths.
+type group struct {
+	rests   map[rest]bool
+	lengths []length
+}
+
+type rest struct {
+	length int
+	hash   uint64
+}
+
+// A length is one that patterns have beyond the first bytes, and base to the power of it.
+type length struct {
+	n     int
+	power uint64
+}
+
+func newIndex() index {
+	return index{base: rand.Uint64N(prime-1<<32) + 1<<32, groups: map[uint64]group{}}
+}
+
+// prime is the modulus of the hash. Two texts of n bytes have one hash for n of that many bases.
+const prime = 1<<61 - 1
+
+// times returns a*b modulo prime.
+func times(a, b uint64) uint64 {
+	high, low := bits.Mul64(a, b)
+	return plus(high<<3|low>>61, low&prime)
+}
+
+// plus returns a+b modulo prime.
+func plus(a, b uint64) uint64 {
+	if a += b; a >= prime {
+		a -= prime
+	}
+	return a
+}
+
+// add adds a pattern in plain form, unless it is too short.
+func (x *index) add(pattern []byte) {
+	if len(pattern) < shortest {
+		return
+	}
+	first := uint64(0)
+	for _, c := range pattern[:shortest] {
+		first = first<<8 | uint64(c)
+	}
+	hash, power := uint64(0), uint64(1)
+	for _, c := range pattern[shortest:] {
+		hash, power = plus(times(hash, x.base), uint64(c)), times(power, x.base)
+	}
+	g, ok := x.groups[first]
+	if !ok {
+		g.rests = map[rest]bool{}
+	}
+	n := len(pattern) - shortest
+	g.rests[rest{n, hash}] = true
+	if l := (length{n, power}); !slices.Contains(g.lengths, l) {
+		g.lengths = append(g.lengths, l)
+	}
+	x.groups[first] = g
+}
+
+// fill makes the filter.
+func (x *index) fill() {
+	size := 6
+	for 1<<size < len(x.groups)*16 {
+		size++
+	}
+	x.filter, x.shift = make([]uint64, 1<<(size-6)), 64-size
+	for first := range x.groups {
+		at := x.slot(first)
+		x.filter[at>>6] |= 1 << (at & 63)
+	}
+}
+
+func (x *index) slot(first uint64) uint64 { return first * 0x9e3779b97f4a7c15 >> x.shift }
+
+// A search looks for the patterns of an index in one view of a text.
+type search struct {
+	*index
+	read    int    // bytes since the view began
+	window  uint64 // the last eight of them
+	begins  [shortest]int
+	hash    uint64 // of all since something was begun
+	pending []begun
+	found   []span
+}
+
+// A begun is what may become a find: a text that begins as patterns do.
+type begun struct {
+	due   int // where its last byte is: what read is then
+	begin int // in the text
+	first uint64
+	hash  uint64 // before its rest
+	length
+}
+
+// add takes the next byte of the view, which stands in the text from begin to end.
+func (s *search) add(c byte, begin, end int) {
+	s.read++
+	s.window = s.window<<8 | uint64(c)
+	s.begins[s.read%shortest] = begin
+	if len(s.pending) > 0 {
+		s.hash = plus(times(s.hash, s.base), uint64(c))
+		for len(s.pending) > 0 && s.pending[0].due == s.read {
+			s.judge(end)
+		}
+	}
+	if at := s.slot(s.window); s.filter[at>>6]&(1<<(at&63)) != 0 && s.read >= shortest {
+		s.begin(end)
+	}
+}
+
+// skip notes that what comes next does not go on what was before.
+func (s *search) skip() { s.read, s.window, s.pending = 0, 0, s.pending[:0] }
+
+// begin notes what may become a find, as the last bytes are those that patterns begin with.
+func (s *search) begin(end int) {
+	g, ok := s.groups[s.window]
+	if !ok {
+		return
+	}
+	begin := s.begins[(s.read+1)%shortest]
+	for _, l := range g.lengths {
+		if l.n == 0 {
+			s.found = append(s.found, span{begin, end})
+		} else {
+			s.push(begun{s.read + l.n, begin, s.window, s.hash, l})
+		}
+	}
+}
+
+// judge takes what is due from pending, and adds it to what was found if it is a find.
+func (s *search) judge(end int) {
+	b := s.pop()
+	if hash := plus(s.hash, prime-times(b.hash, b.power)); s.groups[b.first].rests[rest{b.n, hash}] {
+		s.found = append(s.found, span{b.begin, end})
+	}
+}
+
+// push and pop keep pending as a heap, with what is due next at its top.
+func (s *search) push(b begun) {
+	s.pending = append(s.pending, b)
+	for i := len(s.pending) - 1; i > 0; {
+		above := (i - 1) / 2
+		if s.pending[above].due <= s.pending[i].due {
+			return
+		}
+		s.pending[above], s.pending[i] = s.pending[i], s.pending[above]
+		i = above
+	}
+}
+
+func (s *search) pop() begun {
+	top, last := s.pending[0], len(s.pending)-1
+	s.pending[0] = s.pending[last]
+	s.pending = s.pending[:last]
+	for i := 0; ; {
+		least := i
+		for below := 2*i + 1; below <= 2*i+2 && below < last; below++ {
+			if s.pending[below].due < s.pending[least].due {
+				least = below
+			}
+		}
+		if least == i {
+			return top
+		}
+		s.pending[least], s.pending[i] = s.pending[i], s.pending[least]
+		i = least
+	}
+}

@@ -2,6 +2,7 @@ package command
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -29,6 +30,7 @@ type built struct {
 	Tools    []builtTool      `json:"tools"`
 	// Warnings are the examples of a script that fail.
 	Warnings []toolfile.Trial `json:"warnings,omitempty"`
+	untried  bool             // examples of tools that need a grant were left out
 }
 
 type builtTool struct {
@@ -151,7 +153,10 @@ func (b *built) packScript(ctx context.Context, module []byte, stderr io.Writer)
 	defer tried.Close()
 	level.Set(logNothing)
 	tried.TryExamples(ctx, func(t toolfile.Trial) {
-		if t.Problem != "" {
+		switch failed, ok := errors.AsType[*wasmtools.Error](t.Err); {
+		case ok && failed.Code == wasmtools.CodeToolNotGranted: // a build grants nothing
+			b.untried = true
+		case t.Problem != "":
 			b.Warnings = append(b.Warnings, t)
 		}
 	})
@@ -170,8 +175,11 @@ func (b *built) print(w io.Writer) error {
 	return nil
 }
 
-// warn prints which examples fail.
+// warn prints which examples fail, and whether some were not tried.
 func (b *built) warn(w io.Writer) {
+	if b.untried {
+		fmt.Fprintf(w, "the examples of tools that need a grant were not tried: toolsrv test %s --grant FILE does that\n", b.File)
+	}
 	for _, t := range b.Warnings {
 		fmt.Fprintf(w, "warning: %s, example %d: %s\n  arguments: %s\n", t.Path, t.Number, oneLine(t.Problem), shorten(string(t.Arguments)))
 	}

@@ -141,6 +141,17 @@ func TestScriptMistakes(t *testing.T) {
 	}
 }
 
+// TestBuildUngranted builds a tool that needs a grant: that its example can't be tried is no warning.
+func TestBuildUngranted(t *testing.T) {
+	t.Parallel()
+	enginetest.Need(t, "javascript")
+	script := testkit.Put(t, t.TempDir(), "add.ts", "export const needs = { kv: true };\n"+addTypeScript)
+	code, _, stderr := run("build", script)
+	if code != 0 || strings.Contains(stderr, "warning") || !strings.Contains(stderr, "were not tried: toolsrv test ") {
+		t.Errorf("exit code %d, %s; want a note", code, stderr)
+	}
+}
+
 // TestBuildExamples has an example that fails be a warning of a build, and no more.
 func TestBuildExamples(t *testing.T) {
 	t.Parallel()

@@ -17,6 +17,28 @@ import (
 // maxHead bounds the head of a request in bytes: a URL and headers with their escapes.
 const maxHead = 128 << 10
 
+// maxValues bounds the JSON values in a head: an array and two strings for each header, of which there may be more than are sent so that
+// the guest is told of it, and the members.
+const maxValues = 4*maxHeaders + 16
+
+// countValues returns how many values a text has at most that is JSON, and how many are read before it is found that it is not.
+func countValues(head []byte) int {
+	n := 1
+	for i := 0; i < len(head); i++ {
+		switch head[i] {
+		case '[', '{', ',':
+			n++
+		case '"':
+			for i++; i < len(head) && head[i] != '"'; i++ {
+				if head[i] == '\\' {
+					i++
+				}
+			}
+		}
+	}
+	return n
+}
+
 // A request is what a guest asks for, checked but for its grant.
 type request struct {
 	method  string
@@ -51,15 +73,17 @@ func parseRequest(head []byte) (*request, *answer.Failure) {
 	}
 	total := 0
 	for _, pair := range in.headers {
+		total += len(pair[0]) + len(pair[1])
+	}
+	if total > maxHeaderBytes {
+		return nil, answer.Failf(answer.TooLarge, "The headers of the request have %d bytes; the limit is %d.", total, maxHeaderBytes)
+	}
+	for _, pair := range in.headers {
 		name, value := pair[0], strings.Trim(pair[1], " \t")
 		if f := checkHeader(name, value); f != nil {
 			return nil, f
 		}
-		total += len(name) + len(value)
 		r.headers.Add(name, value)
-	}
-	if total > maxHeaderBytes {
-		return nil, answer.Failf(answer.TooLarge, "The headers of the request have %d bytes; the limit is %d.", total, maxHeaderBytes)
 	}
 	return r, nil
 }

@@ -19,6 +19,34 @@ func Special(a netip.Addr) (kind string, within netip.Prefix, special bool) {
 	return "", netip.Prefix{}, false
 }
 
+// Near returns what kind of address a is where it is a machine's own, or of a network that the machine is in. interfaces are the
+// addresses of its interfaces, each with the prefix of its network. Interfaces with a prefix below onLink4 or onLink6 are taken to
+// have none.
+func Near(a netip.Addr, interfaces []netip.Prefix) (kind string, near bool) {
+	a = a.Unmap().WithZone("")
+	for _, p := range interfaces {
+		if p.Addr() == a {
+			return "of the machine that the server runs on", true
+		}
+		least := onLink6
+		if p.Addr().Is4() {
+			least = onLink4
+		}
+		near = near || p.Bits() >= least && p.Contains(a)
+	}
+	if near {
+		return "of a network that the server's machine is in", true
+	}
+	return "", false
+}
+
+// A network of machines has no shorter prefix in bits. One that is shorter is a tunnel's or a mistake, and would have what it
+// doesn't name refused with it.
+const (
+	onLink4 = 16
+	onLink6 = 48
+)
+
 // global6 is what of IPv6 is given to the public internet. The ranges below that are outside of it are there for their names.
 var global6 = netip.MustParsePrefix("2000::/3")
 

@@ -233,3 +233,27 @@ func TestSpecial(t *testing.T) {
 		t.Errorf("a public IPv4 address in the form of IPv6 is %s", kind)
 	}
 }
+
+func TestNear(t *testing.T) {
+	t.Parallel()
+	const none, own, network = "", "of the machine that the server runs on", "of a network that the server's machine is in"
+	var interfaces []netip.Prefix
+	for _, s := range []string{"127.0.0.1/8", "::1/128", "9.9.9.9/32", "8.8.4.4/24", "45.0.0.1/15", "46.1.0.1/16", "2a00:1450::5/64", "2606:2800::1/47", "2607:f8b0:1::1/48", "2400:cb00::7/128"} {
+		interfaces = append(interfaces, netip.MustParsePrefix(s))
+	}
+	for a, want := range map[string]string{
+		"9.9.9.9": own, "9.9.9.8": none, "::ffff:9.9.9.9": own,
+		"8.8.4.4": own, "8.8.4.0": network, "8.8.4.255": network, "8.8.3.255": none, "8.8.5.0": none, "::ffff:8.8.4.8": network,
+		"45.0.0.1": own, "45.0.0.2": none, "45.1.0.1": none, "46.1.255.255": network, "46.2.0.0": none,
+		"2a00:1450::5": own, "2a00:1450::5%eth0": own, "2a00:1450::": network, "2a00:1450::ffff:ffff:ffff:ffff": network, "2a00:1450::ff%eth0": network, "2a00:1450:0:1::": none,
+		"2606:2800::1": own, "2606:2800::2": none, "2607:f8b0:1:ffff::1": network, "2607:f8b0:2::1": none,
+		"2400:cb00::7": own, "2400:cb00::8": none, "1.1.1.1": none,
+	} {
+		if kind, near := reach.Near(netip.MustParseAddr(a), interfaces); kind != want || near != (want != none) {
+			t.Errorf("%s: got %q, %t, want %q", a, kind, near, want)
+		}
+	}
+	if _, near := reach.Near(netip.Addr{}, interfaces); near {
+		t.Error("the zero address is near")
+	}
+}

@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 
 	"github.com/miekg/dns"
@@ -58,9 +59,11 @@ func TestNamespace(t *testing.T) {
 	}
 }
 
-// The addresses of the interface, besides those of loopback. Each has a server.
+// The addresses that are there besides those of loopback. Each has a server.
 var (
-	publicAddresses  = []string{"93.184.215.14", "93.184.215.15", "8.8.8.8", "2606:2800:21f:cb07::1"}
+	publicAddresses  = []string{"93.184.215.14", "93.184.215.15", "8.8.8.8", "2606:2800:21f:cb07::1", "45.1.2.3"} // by a route, on no interface
+	ownAddresses     = []string{"9.9.9.9/32", "1.0.5.9/24", "45.0.0.1/8", "2a00:1450::5/64"}
+	besideAddresses  = []string{"1.0.5.10", "2a00:1450::6"} // of other machines of these networks
 	specialAddresses = []string{
 		"10.0.0.7", "172.16.0.1", "192.168.1.1", "100.64.0.1", "100.100.100.200", "169.254.1.1", "169.254.169.254", "168.63.129.16", "192.0.0.192", "192.0.2.1",
 		"192.88.99.1", "198.18.0.1", "198.51.100.1", "203.0.113.1", "240.0.0.1", "fd00::7", "fd00:ec2::254", "fec0::1", "2001::1", "2001:db8::1", "2002:a00:7::1", "64:ff9b::a00:7", "64:ff9b::a9fe:a9fe", "4000::1",
@@ -74,6 +77,7 @@ var names = map[string]string{
 	"private": "10.0.0.7", "meta": "169.254.169.254", "azure": "168.63.129.16", "cgnat": "100.64.0.1", "alibaba": "100.100.100.200", "loop": "127.0.0.1", "loop6": "::1", "zero": "0.0.0.0", "zero6": "::",
 	"ula": "fd00::7", "meta6": "fd00:ec2::254", "site": "fec0::1", "mapped": "::ffff:10.0.0.7", "mappedloop": "::ffff:127.0.0.1", "nat64": "64:ff9b::a00:7", "nat64meta": "64:ff9b::a9fe:a9fe",
 	"6to4": "2002:a00:7::1", "teredo": "2001::1", "docs": "2001:db8::1", "unassigned": "4000::1", "reserved": "240.0.0.1", "bench": "198.18.0.1", "compat": "::10.0.0.7", "linklocal6": "fe80::1",
+	"own": "9.9.9.9", "own6": "2a00:1450::5", "beside": "1.0.5.10", "beside6": "2a00:1450::6", "mixedown": "93.184.215.14 9.9.9.9", "mixedbeside": "93.184.215.14 2a00:1450::6",
 	"mixed": "93.184.215.14 10.0.0.7", "mixed6": "93.184.215.14 ::1", "rebind": "93.184.215.14/127.0.0.1", "rebound": "127.0.0.1/93.184.215.14",
 	"chain": "=api", "chaintoprivate": "=private", "chaintometa": "=meta", "chaintwice": "=chaintoprivate",
 }
@@ -157,14 +161,35 @@ func build(t *testing.T, dir string) *world {
 	}
 	command("ip", "link", "set", "lo", "up")
 	w := &world{asked: map[string]int{}}
-	addresses := slices.Concat(publicAddresses, specialAddresses)
-	for _, a := range addresses {
-		if strings.Contains(a, ":") {
-			command("ip", "addr", "add", a+"/128", "dev", "lo", "nodad")
+	for _, a := range slices.Concat(specialAddresses, ownAddresses) {
+		p, err := netip.ParsePrefix(a)
+		if err != nil {
+			p, _ = netip.MustParseAddr(a).Prefix(netip.MustParseAddr(a).BitLen())
+		}
+		if p.Addr().Is6() {
+			command("ip", "addr", "add", p.String(), "dev", "lo", "nodad")
 		} else {
-			command("ip", "addr", "add", a+"/32", "dev", "lo")
+			command("ip", "addr", "add", p.String(), "dev", "lo")
 		}
 	}
+	// What is reached by such a route is served here, but is the address of no interface, as if another machine had it.
+	for _, a := range slices.Concat(publicAddresses, besideAddresses) {
+		command("ip", "route", "replace", "local", a, "dev", "lo")
+	}
+	addresses := slices.Concat(publicAddresses, specialAddresses, besideAddresses)
+	for _, a := range ownAddresses {
+		addresses = append(addresses, netip.MustParsePrefix(a).Addr().String())
+	}
+	// An address of IPv6 that no interface has takes a listener only with IPV6_FREEBIND.
+	listen := net.ListenConfig{Control: func(network, _ string, raw syscall.RawConn) error {
+		const freebind = 78
+		if network != "tcp6" {
+			return nil
+		}
+		var failed error
+		err := raw.Control(func(fd uintptr) { failed = syscall.SetsockoptInt(int(fd), syscall.IPPROTO_IPV6, freebind, 1) })
+		return errors.Join(err, failed)
+	}}
 	for name, content := range map[string]string{
 		"resolv.conf":   "nameserver 127.0.0.1\nsearch search.example\noptions ndots:3\n",
 		"hosts":         "127.0.0.1 localhost\n::1 localhost\n10.0.0.7 hosts.site.example\n",
@@ -176,7 +201,7 @@ func build(t *testing.T, dir string) *world {
 	}
 	for _, a := range append(addresses, "127.0.0.1", "::1") {
 		for _, port := range []string{"80", "443", "8080", "8443"} {
-			l, err := net.Listen("tcp", net.JoinHostPort(a, port))
+			l, err := listen.Listen(t.Context(), "tcp", net.JoinHostPort(a, port))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -20,6 +20,8 @@ import (
 type Network interface {
 	// Lookup returns all addresses of a name, which ends in a dot.
 	Lookup(ctx context.Context, name string) ([]netip.Addr, error)
+	// Interfaces returns the addresses of the machine's interfaces, each with the prefix of its network. An IPv4 address is one.
+	Interfaces() ([]netip.Prefix, error)
 	// Dial connects to an address over TCP.
 	Dial(ctx context.Context, address netip.AddrPort) (net.Conn, error)
 }
@@ -52,7 +54,7 @@ func newTransport(network Network, roots *x509.CertPool, private []netip.Prefix)
 	if network == nil {
 		network = system{}
 	}
-	d := &dialer{network, roots, private}
+	d := &dialer{network: network, interfaces: interfaces{network: network}, roots: roots, private: private}
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
 	return &http.Transport{
@@ -70,9 +72,10 @@ func newTransport(network Network, roots *x509.CertPool, private []netip.Prefix)
 
 // A dialer connects to those addresses of a host that may be reached. Its errors are *answer.Failure.
 type dialer struct {
-	network Network
-	roots   *x509.CertPool
-	private []netip.Prefix
+	network    Network
+	interfaces interfaces
+	roots      *x509.CertPool
+	private    []netip.Prefix
 }
 
 // lifetime is the key by which a request's context hands itself to the dialer: the transport lets a dial outlive its request.
@@ -172,14 +175,23 @@ func (d *dialer) lookup(ctx context.Context, host string) ([]netip.Addr, *answer
 	return found[:min(len(found), maxDialled)], nil
 }
 
-// check refuses an address that is special and not granted. The message has the range, and not the address: who may ask for any name
-// of a domain is not to learn its addresses.
+// check refuses an address that is special, or near, and not granted. The message has the range of what is special, and not the
+// address: who may ask for any name of a domain is not to learn its addresses. Nor is it to learn the machine's.
 func (d *dialer) check(host string, a netip.Addr) *answer.Failure {
-	kind, within, special := reach.Special(a)
-	if !special || a.Zone() == "" && slices.ContainsFunc(d.private, func(p netip.Prefix) bool { return p.Contains(a) }) {
+	if a.Zone() == "" && slices.ContainsFunc(d.private, func(p netip.Prefix) bool { return p.Contains(a) }) {
 		return nil
 	}
-	return answer.Failf(answer.NotGranted, "%s is at an address that is %s (%s), and not of the public internet. To grant it, name the range in private, as in private = [%q].", host, kind, within, within)
+	if kind, within, special := reach.Special(a); special {
+		return answer.Failf(answer.NotGranted, "%s is at an address that is %s (%s), and not of the public internet. To grant it, name the range in private, as in private = [%q].", host, kind, within, within)
+	}
+	known, err := d.interfaces.addresses()
+	if err != nil {
+		return answer.Failf(answer.Unavailable, "%s can't be reached: the server can't find out which addresses its own machine has, and refuses all that private does not name.", host)
+	}
+	if kind, near := reach.Near(a, known); near {
+		return answer.Failf(answer.NotGranted, "%s is at an address %s. To grant it, name the address in private.", host, kind)
+	}
+	return nil
 }
 
 // dialReason says why a connection was not made, in words that have no address.

@@ -29,7 +29,10 @@ func TestMain(m *testing.M) { testkit.Main(m, "capability/egress") }
 // A network lets loopback through and records what else is dialled, which it refuses.
 type network struct {
 	names  func(name string) ([]netip.Addr, error) // nil: every name has a public address
+	own    []netip.Prefix
+	blind  error // of Interfaces
 	mu     sync.Mutex
+	looks  int      // calls of Interfaces
 	asked  []string // names
 	dialed []string // addresses outside of loopback
 }
@@ -43,6 +46,13 @@ func (n *network) Lookup(_ context.Context, name string) ([]netip.Addr, error) {
 		return n.names(name)
 	}
 	return []netip.Addr{netip.MustParseAddr(public)}, nil
+}
+
+func (n *network) Interfaces() ([]netip.Prefix, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.looks++
+	return slices.Clone(n.own), n.blind
 }
 
 func (n *network) Dial(ctx context.Context, address netip.AddrPort) (net.Conn, error) {

@@ -232,6 +232,8 @@ func (n *stuck) Lookup(ctx context.Context, _ string) ([]netip.Addr, error) {
 	return []netip.Addr{netip.MustParseAddr(public)}, nil
 }
 
+func (n *stuck) Interfaces() ([]netip.Prefix, error) { return nil, nil }
+
 func (n *stuck) Dial(ctx context.Context, _ netip.AddrPort) (net.Conn, error) {
 	return nil, n.wait(ctx)
 }

@@ -9,6 +9,7 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"io"
 	"log"
@@ -21,6 +22,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/miekg/dns"
@@ -224,6 +226,116 @@ func TestRebinding(t *testing.T) {
 	for range 2 {
 		if in := get(t, other, "http://api.example"+port+"/"); in.Code != "not_granted" || len(n.dialed) > 0 {
 			t.Errorf("got %+v, dials %v", in, n.dialed)
+		}
+	}
+}
+
+// TestNear asks for the machine's own addresses, and for those of its networks, by number and by name.
+func TestNear(t *testing.T) {
+	t.Parallel()
+	prefixes := func(list ...string) (all []netip.Prefix) {
+		all = []netip.Prefix{}
+		for _, s := range list {
+			all = append(all, netip.MustParsePrefix(s))
+		}
+		return all
+	}
+	own := prefixes("127.0.0.1/8", "9.9.9.9/32", "8.8.4.4/24", "45.0.0.1/8", "2a00:1450::5/64", "2606:2800::1/32")
+	for _, test := range []struct {
+		host    string // or the addresses that a name has, with spaces
+		private []netip.Prefix
+		code    string
+	}{
+		{"9.9.9.9", prefixes(), "not_granted"},
+		{"9.9.9.9", prefixes("9.9.9.9/32"), "connect"},
+		{"9.9.9.9", prefixes("9.9.9.8/32", "8.8.4.4/32"), "not_granted"},
+		{"9.9.9.8", prefixes(), "connect"},
+		{"8.8.4.4", prefixes(), "not_granted"},
+		{"8.8.4.5", prefixes(), "not_granted"},
+		{"8.8.4.5", prefixes("8.8.4.0/24"), "connect"},
+		{"8.8.5.5", prefixes(), "connect"},
+		{"45.0.0.1", prefixes(), "not_granted"},
+		{"45.0.0.2", prefixes(), "connect"},
+		{"[2a00:1450::5]", prefixes(), "not_granted"},
+		{"[2a00:1450::6]", prefixes(), "not_granted"},
+		{"[2a00:1450::6]", prefixes("2a00:1450::/64"), "connect"},
+		{"[2a00:1450:1::6]", prefixes(), "connect"},
+		{"[2606:2800::1]", prefixes(), "not_granted"},
+		{"[2606:2800::2]", prefixes(), "connect"},
+		{"93.184.215.14 9.9.9.9", prefixes(), "not_granted"},
+		{"93.184.215.14 2a00:1450::7", prefixes(), "not_granted"},
+		{"::ffff:9.9.9.9 1.1.1.1", prefixes(), "not_granted"},
+		{"93.184.215.14 1.1.1.1", prefixes(), "connect"},
+	} {
+		n := &network{own: own, names: func(string) (found []netip.Addr, err error) {
+			for a := range strings.FieldsSeq(test.host) {
+				found = append(found, netip.MustParseAddr(a))
+			}
+			return found, nil
+		}}
+		url := "http://" + test.host + "/"
+		if strings.Contains(test.host, " ") {
+			url = "http://api.example/"
+		}
+		in := get(t, grant(t, spec{Rule: egress.Rule{Granted: []string{"http://*"}, Private: test.private}, network: n}), url)
+		if in.Code != test.code || (len(n.dialed) > 0) != (test.code == "connect") {
+			t.Errorf("%s with private %v: got %+v, dials %v; want %s", test.host, test.private, in, n.dialed, test.code)
+		}
+		if strings.Contains(test.host, " ") && strings.Contains(in.Message, "9.9.9.9") {
+			t.Errorf("the message tells an address: %s", in.Message)
+		}
+	}
+	n := &network{blind: errors.New("no list")}
+	g := grant(t, spec{Rule: egress.Rule{Granted: []string{"http://*"}, Private: prefixes("1.1.1.1/32")}, network: n})
+	if in := get(t, g, "http://8.8.8.8/"); in.Code != "unavailable" || len(n.dialed) > 0 {
+		t.Errorf("without a list of interfaces: got %+v, dials %v", in, n.dialed)
+	}
+	if in := get(t, g, "http://1.1.1.1/"); in.Code != "connect" {
+		t.Errorf("without a list of interfaces, what private names: got %+v", in)
+	}
+}
+
+// TestLooks holds that the list of interfaces is read at most once a second, and that a new address is seen after that.
+func TestLooks(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := &network{}
+		g := grant(t, spec{Rule: egress.Rule{Granted: []string{"http://*"}, Private: []netip.Prefix{}}, network: n})
+		for range 50 {
+			if in := get(t, g, "http://9.9.9.9/"); in.Code != "connect" {
+				t.Fatalf("got %+v", in)
+			}
+		}
+		n.own = []netip.Prefix{netip.MustParsePrefix("9.9.9.9/32")}
+		time.Sleep(time.Second)
+		if in := get(t, g, "http://9.9.9.9/"); in.Code != "not_granted" || n.looks != 2 {
+			t.Errorf("after a second: got %+v, and %d looks; want 2", in, n.looks)
+		}
+	})
+}
+
+// TestInterfaces compares the list of the system with what it has: loopback at least.
+func TestInterfaces(t *testing.T) {
+	t.Parallel()
+	g, err := egress.New([]string{"http://*"}, []egress.Rule{{Granted: []string{"http://*"}}}, egress.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, err := net.InterfaceAddrs()
+	if err != nil {
+		t.Skip(err)
+	}
+	for _, one := range list {
+		a, err := netip.ParsePrefix(one.String())
+		if err != nil || a.Addr().Zone() != "" {
+			continue
+		}
+		host := a.Addr().String()
+		if a.Addr().Is6() {
+			host = "[" + host + "]"
+		}
+		if in := get(t, g, "http://"+host+"/"); in.Code != "not_granted" {
+			t.Errorf("%s: got %+v", one, in)
 		}
 	}
 }

@@ -334,6 +334,11 @@ files = {signing = %[5]q}
 	if !strings.Contains(lines, "goroutine 1 ") || !strings.Contains(lines, `"level":"DEBUG"`) || !strings.Contains(lines, "[secret]") {
 		t.Errorf("the log has no dump, no debug line or no redacted line")
 	}
+	for _, where := range []string{"answer", "result", "error", "log line"} {
+		if !strings.Contains(lines, `"msg":"a secret was taken out"`) || !strings.Contains(lines, `"where":"`+where+`"`) {
+			t.Errorf("the log does not say that a secret was taken out: %s", where)
+		}
+	}
 	for _, line := range s.log.all() {
 		h.in("the log", line)
 	}

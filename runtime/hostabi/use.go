@@ -13,6 +13,8 @@ type Use struct {
 	Took           time.Duration
 	// Outcome is empty where it worked, or else the code of the failure that the guest was told.
 	Outcome string
+	// Redacted says that the answer had a secret, which was taken out of it.
+	Redacted bool
 }
 
 // A Counter counts what a call uses. It is called by the call's goroutine, before the call returns.

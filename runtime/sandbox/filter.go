@@ -1,6 +1,11 @@
 package sandbox
 
-import "github.com/toolsrv/toolsrv/runtime/hostabi"
+import (
+	"bytes"
+	"log/slog"
+
+	"github.com/toolsrv/toolsrv/runtime/hostabi"
+)
 
 // A filter is what takes out of a guest's words what must not leave the host.
 type filter []hostabi.Filter
@@ -23,10 +28,20 @@ func (f filter) bytes(b []byte) []byte {
 	return b
 }
 
-// text is bytes for a string.
-func (f filter) text(s string) string {
-	if f == nil {
-		return s
+// filtered returns what is left of what the guest says there.
+func (c *call) filtered(where string, b []byte) []byte {
+	clean := c.filter.bytes(b)
+	if !bytes.Equal(clean, b) {
+		c.warnSecret(where)
 	}
-	return string(f.bytes([]byte(s)))
+	return clean
+}
+
+// warnSecret has the log say, once in a call, that something was taken out: who calls may be trying which text is a secret.
+func (c *call) warnSecret(where string) {
+	if c.lines.secret {
+		return
+	}
+	c.lines.secret = true
+	c.engine.log.LogAttrs(c.ctx, slog.LevelWarn, "a secret was taken out", slog.String("tool", c.lines.tool), slog.String("where", where))
 }

@@ -93,11 +93,18 @@ func TestFilter(t *testing.T) {
 				if errors.As(err, &failed) {
 					all += fmt.Sprintf("%v: %s %s %s %v", failed.Outcome, failed.Message, failed.Code, failed.Data, failed.Err)
 				}
+				warnings := log.Count(`msg="a secret was taken out" tool=x where=`)
 				if _, filters := grant.(hostabi.Filter); !filters {
+					if warnings > 0 {
+						t.Errorf("without a filter, the log has %s", log.String())
+					}
 					if strings.Contains(c.want, "***") && !strings.Contains(all, word[:5]) {
 						t.Errorf("without a filter, %q is not said in %.200s", word, all)
 					}
 					continue
+				}
+				if c.name != "end of a program" && warnings != 1 {
+					t.Errorf("%d lines say that something was taken out, want 1:\n%s", warnings, log.String())
 				}
 				if strings.Contains(all, word[:5]) || !strings.Contains(all, c.want) {
 					t.Errorf("got %.2000s, want %q in it and no %q", all, c.want, word)

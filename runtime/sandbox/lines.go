@@ -14,6 +14,7 @@ type lines struct {
 	listener hostabi.Listener // nil: nobody listens
 	left     int              // lines that may still be written
 	dropped  bool             // the log says that there were more
+	secret   bool             // the log says that a secret was taken out
 }
 
 // Log writes one line to the engine's log and tells the listener. It reports false where the run has written all its lines.
@@ -22,7 +23,7 @@ func (c *call) Log(level slog.Level, source string, line []byte) bool {
 	if !c.Line() {
 		return false
 	}
-	line = c.filter.bytes(line[:min(len(line), 2*hostabi.MaxLine)]) // where it is cut, a part of what is filtered could be left
+	line = c.filtered("log line", line[:min(len(line), 2*hostabi.MaxLine)]) // where it is cut, a part of what is filtered could be left
 	line = line[:min(len(line), hostabi.MaxLine+1)]
 	if l.listener != nil {
 		l.listener.Log(level, source, text.Clip(strings.ToValidUTF8(string(line), "\uFFFD"), hostabi.MaxLine))

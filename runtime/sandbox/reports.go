@@ -15,7 +15,7 @@ func (c *call) Progress(done, total float64, message []byte) (told bool) {
 	if c.reports == nil {
 		c.reports = new(progress.Reports)
 	}
-	if !c.reports.Add(done, total, c.filter.bytes(message)) {
+	if !c.reports.Add(done, total, c.filtered("progress", message)) {
 		return false
 	}
 	now := time.Now()

@@ -20,7 +20,7 @@ func (c *call) result(returned uint32) ([]byte, error) {
 		if c.failure == nil {
 			return nil, badOutput("The tool failed without saying why: it returned %d, but did not call fail.", returned)
 		}
-		e, err := parseFailure(c.filter.bytes(c.failure))
+		e, err := parseFailure(c.filtered("error", c.failure))
 		if err != nil {
 			return nil, badOutput("What the tool passed to fail %s.", err)
 		}
@@ -34,7 +34,7 @@ func (c *call) exited(e hostabi.Exit) ([]byte, error) {
 	if e.Code == 0 {
 		return c.checkedOutput()
 	}
-	message := strings.ToValidUTF8(strings.TrimSpace(c.filter.text(e.Message)), "\uFFFD")
+	message := strings.ToValidUTF8(strings.TrimSpace(string(c.filtered("error", []byte(e.Message)))), "\uFFFD")
 	if message == "" {
 		message = fmt.Sprintf("The tool ended with exit code %d.", e.Code)
 	}
@@ -45,7 +45,7 @@ func (c *call) checkedOutput() ([]byte, error) {
 	if c.output == nil {
 		return nil, badOutput("The tool ended without any output.")
 	}
-	output := c.filter.bytes(c.output)
+	output := c.filtered("result", c.output)
 	if err := checkJSON(output); err != nil {
 		return nil, badOutput("The tool's output %s.", err)
 	}

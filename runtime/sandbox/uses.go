@@ -23,6 +23,9 @@ func (c *call) Count(u hostabi.Use) {
 // Used counts a use, and writes its line.
 func (c *call) Used(u hostabi.Use) {
 	c.Count(u)
+	if u.Redacted {
+		c.warnSecret("answer")
+	}
 	log := c.engine.log
 	if !log.Enabled(c.ctx, slog.LevelDebug) {
 		return

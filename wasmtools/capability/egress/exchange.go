@@ -178,6 +178,9 @@ func (x *exchange) prepare() (*http.Request, *answer.Failure) {
 	if injected && partial {
 		return nil, answer.Failf(answer.Invalid, "Part of an answer can't be asked for (Range) where the host puts a secret into the request: it could not find it in a part of the answer.")
 	}
+	if injected && !onlyUTF8(headers) {
+		return nil, answer.Failf(answer.Invalid, "Another charset than utf-8 can't be asked for where the host puts a secret into the request: it could not find it in the answer.")
+	}
 	if len(headers["User-Agent"]) == 0 {
 		headers["User-Agent"] = []string{"toolsrv"}
 	}

@@ -36,6 +36,35 @@ func isReserved(name string) bool {
 	return slices.Contains(reserved, folded) || strings.HasPrefix(folded, "proxy-") || strings.HasPrefix(folded, "sec-")
 }
 
+// onlyUTF8 reports whether headers ask for no other charset than UTF-8. In others, such as UTF-7 and those of EBCDIC, a server could
+// repeat a secret so that it is not found.
+func onlyUTF8(headers http.Header) bool {
+	for name, values := range headers {
+		all := strings.ToLower(strings.Join(values, ","))
+		switch fold(name) {
+		case "accept-charset":
+			for item := range strings.SplitSeq(all, ",") {
+				charset, _, _ := strings.Cut(item, ";")
+				if !isUTF8(charset) {
+					return false
+				}
+			}
+		case "accept": // the parameters of media types, whatever is in quotes
+			all = strings.NewReplacer(" ", "", "\t", "", `"`, "", `\`, "").Replace(all)
+			for item := range strings.FieldsFuncSeq(all, func(r rune) bool { return r == ',' || r == ';' }) {
+				if charset, ok := strings.CutPrefix(item, "charset"); ok && !isUTF8(strings.TrimPrefix(charset, "=")) {
+					return false
+				}
+			}
+		}
+	}
+	return true
+}
+
+func isUTF8(charset string) bool {
+	return slices.Contains([]string{"utf-8", "utf8"}, strings.TrimSpace(charset))
+}
+
 // isToken reports whether s is a name of a method or a header.
 func isToken(s string) bool {
 	return s != "" && !strings.ContainsFunc(s, func(r rune) bool {

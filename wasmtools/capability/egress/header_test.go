@@ -97,6 +97,26 @@ func TestInjected(t *testing.T) {
 			t.Errorf("%s without a secret: got %+v", name, in)
 		}
 	}
+	for _, c := range []struct {
+		name, value string
+		refused     bool
+	}{
+		{"Accept-Charset", "utf-7", true},
+		{"accept_charset", "UTF-8, IBM037;q=0.1", true},
+		{"Accept-Charset", "*", true},
+		{"Accept-Charset", "UTF-8;q=1", false},
+		{"Accept", "text/plain;charset=IBM037", true},
+		{"Accept", `text/html; level=1; Charset="utf-16", */*`, true},
+		{"Accept", "text/html;charset = utf-7", true},
+		{"Accept", `application/json; charset="utf-8", text/plain;q=0.5`, false},
+	} {
+		if in := get(t, g, url+"/v2/", []string{c.name, c.value}); (in.Code == "invalid") != c.refused {
+			t.Errorf("%s: %s: got %+v", c.name, c.value, in)
+		}
+		if in := get(t, g, url+"/v1/", []string{c.name, c.value}); in.Status != 200 {
+			t.Errorf("%s: %s without a secret: got %+v", c.name, c.value, in)
+		}
+	}
 	rotated := "sk_live_rotated_0123456789"
 	secrets.mu.Lock()
 	secrets.values["key"] = rotated

@@ -47,6 +47,7 @@ func (x *exchange) read(response *http.Response) ([]byte, *answer.Failure) {
 		return nil, x.tooLarge()
 	}
 	changed := len(shown) != len(body) || len(body) > 0 && &shown[0] != &body[0]
+	x.use.Redacted = changed
 	headers, f := x.headers(response, len(shown), changed)
 	if f != nil {
 		return nil, f
@@ -159,6 +160,7 @@ func (x *exchange) headers(response *http.Response, size int, changed bool) ([][
 		}
 		for _, value := range values {
 			pair := [2]string{x.redact.String(name), x.redact.String(value)}
+			x.use.Redacted = x.use.Redacted || pair != [2]string{name, value}
 			list, total = append(list, pair), total+len(pair[0])+len(pair[1])
 		}
 	}

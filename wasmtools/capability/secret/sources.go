@@ -43,7 +43,8 @@ type Values struct{ named map[string]string }
 
 // Read reads the secrets of all sources. Of each, one newline at the end is left out. They have 8 bytes to 64 KiB each, 1 MiB together,
 // and are 1,000 at most. What can't be a secret is an error, but a warning where it lies in the directory, which may hold other
-// things. Another warning says which files every user can read. Neither shows content.
+// things. Others say which files every user can read, and which
+// secrets are short. None shows content.
 func Read(s Sources) (v *Values, warnings []string, err error) {
 	r := reader{values: map[string]string{}}
 	for _, name := range slices.Sorted(maps.Keys(s.Files)) {
@@ -69,6 +70,7 @@ func Read(s Sources) (v *Values, warnings []string, err error) {
 		r.fail("the secrets have more than 1 MiB together")
 	}
 	r.warnOpen()
+	r.warnShort()
 	if len(r.errs) > 0 {
 		return nil, r.warnings, errors.Join(r.errs...)
 	}
@@ -207,6 +209,24 @@ func (r *reader) warnOpen() {
 		r.warn("every user of this machine can read %s: chmod o-r, or set defaultMode 0400 in Kubernetes", strings.Join(r.open, ", "))
 	default:
 		r.warn("every user of this machine can read %s and %d more secrets: chmod o-r, or set defaultMode 0400 in Kubernetes", r.open[0], n-1)
+	}
+}
+
+// warnShort has one warning for all secrets that can be guessed. Whoever may send text through a tool that uses a secret learns whether it
+// is the secret.
+func (r *reader) warnShort() {
+	const enough, few = 16, 3
+	var short []string
+	for _, name := range slices.Sorted(maps.Keys(r.values)) {
+		if len(r.values[name]) < enough {
+			short = append(short, name)
+		}
+	}
+	if n := len(short); n > few {
+		short = append(short[:few], fmt.Sprintf("%d more", n-few))
+	}
+	if short != nil {
+		r.warn("secrets of less than %d bytes can be guessed by callers of the tools that use them: %s", enough, strings.Join(short, ", "))
 	}
 }
 

@@ -66,7 +66,8 @@ func TestHostileServers(t *testing.T) {
 		{"stops in the body", func(c net.Conn) { say(ok+"Content-Length: 10\r\n\r\nabc", "")(c); _, _ = io.Copy(io.Discard, c) }, "timeout"},
 		{"dribbles", func(c net.Conn) {
 			say(ok+"Content-Length: 1000\r\n\r\n", "")(c)
-			for one := make([]byte, 1); ; { // a byte at a time
+			one := make([]byte, 1)
+			for range 1000 { // a byte at a time, and none that might be the answer to the next request
 				if _, err := c.Write(one); err != nil {
 					return
 				}

@@ -17,8 +17,8 @@ import (
 
 const (
 	longLine = 32      // bytes of a line that is looked for by itself: a shorter one may be no secret
-	minCode  = 16      // bytes of a secret whose decoding is looked for, too
-	nested   = 4 << 10 // bytes of the longest secret that is looked for in two encodings: a key of 4096 bits has less
+	minCode  = 16      // bytes of a secret whose decoding is looked for, too, and that is looked for in two encodings
+	maxCode  = 4 << 10 // bytes of the longest that is looked for in two encodings: a key of 4096 bits has less
 )
 
 // wholes returns what is looked for of a secret, each as a whole: itself, its long lines, and what it is the base64 of, as the
@@ -59,7 +59,8 @@ func forms(s string) iter.Seq[string] {
 			if !yield(form) || !yield(strings.ReplaceAll(form, " ", "+")) { // as it is when the escapes of a query are undone
 				return
 			}
-			if len(s) > nested {
+			// Base64 in base64 leaves two bytes at each end undecided. Of a short secret they would be a step to guess separately.
+			if form != s && (len(s) < minCode || len(s) > maxCode) {
 				continue
 			}
 			for _, outer := range codes(form) {

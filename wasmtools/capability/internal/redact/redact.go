@@ -1,8 +1,8 @@
 // Package redact takes secrets out of bytes, so that what a server sends back, or a guest says, shows none.
 //
 // A [Redactor] finds a secret as it is, and as servers and programs write what they were sent: in base64, base32, hexadecimal digits,
-// lists of numbers, UTF-16, quoted-printable, with the escapes of URLs, JSON, HTML and most programming languages, and in two of these
-// within each other; with lines broken elsewhere. A secret of several lines is also found by each of its lines that is long.
+// lists of numbers, UTF-16, quoted-printable, with the escapes of URLs, JSON, HTML and most programming languages, and, of 16
+// bytes to 4 KiB, in two of these within each other; with lines broken elsewhere. A secret of several lines is also found by each of its lines that is long.
 //
 // A find is all or nothing. Somebody who may have texts redacted, and sees what becomes of them, can ask whether a text has the secret.
 // If a piece of it were found, too, he could ask for it piece by piece: its first letters and a guess of the next one, some 25 times

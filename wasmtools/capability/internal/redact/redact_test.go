@@ -91,6 +91,9 @@ func TestForms(t *testing.T) {
 			delete(forms, "hex with colons") // is without the ends of lines in the middle, which is not the point there
 		}
 		for name, form := range forms {
+			if len(secret) < 16 && strings.Contains(name, "hex of") {
+				continue // not looked for, as it could be guessed in steps
+			}
 			for _, around := range [][2]string{{"", ""}, {"see ", "."}, {`{"authorization":["Bearer `, `"]}`}} {
 				got := string(r.Bytes([]byte(around[0] + form + around[1])))
 				if want := around[0] + redact.Mark + around[1]; got != want {
@@ -165,7 +168,7 @@ func TestWithin(t *testing.T) {
 		"numbers":        func(s string) string { return fmt.Sprint([]byte(s)) },
 		"base32":         func(s string) string { return base32.StdEncoding.EncodeToString([]byte(s)) },
 	}
-	for _, secret := range secrets[:5] {
+	for _, secret := range secrets[1:5] {
 		r := redact.New(secret)
 		for inner, first := range encodings {
 			for outer, then := range encodings {
@@ -200,10 +203,13 @@ func TestNoOracle(t *testing.T) {
 		"capital hex":    func(s string) string { return strings.ToUpper(hex.EncodeToString([]byte(s))) },
 		"base64":         func(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) },
 		"base64 of URLs": func(s string) string { return base64.RawURLEncoding.EncodeToString([]byte(s)) },
-		"query":          url.QueryEscape,
-		"HTML":           html.EscapeString,
-		"UTF-16":         utf16,
-		"numbers":        func(s string) string { return fmt.Sprint([]byte(s)) },
+		"base64 twice": func(s string) string {
+			return base64.StdEncoding.EncodeToString([]byte(base64.StdEncoding.EncodeToString([]byte(s))))
+		},
+		"query":   url.QueryEscape,
+		"HTML":    html.EscapeString,
+		"UTF-16":  utf16,
+		"numbers": func(s string) string { return fmt.Sprint([]byte(s)) },
 	}
 	const signs = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_-+/ .%="
 	for _, secret := range []string{"hunter2!", "sk_live_51H8mN2eZvKYlo2C0", "00000000", "abababababababababababababababababababab1", strings.Repeat("key-8f3a.", 7)} {
@@ -217,8 +223,11 @@ func TestNoOracle(t *testing.T) {
 					}
 				}
 			}
-			// Base64 tells some bits of the last sign together with those before it, so that it is all but known by then.
-			const undecided = 1
+			// Base64 leaves some bits at the ends undecided: who has all others right has a find.
+			undecided := 1
+			if name == "base64 twice" && len(secret) >= 16 {
+				undecided = 3
+			}
 			for known := range len(secret) - undecided {
 				for _, next := range signs {
 					same(secret[:known] + string(next))

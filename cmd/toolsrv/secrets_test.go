@@ -267,12 +267,19 @@ files = {signing = %[5]q}
 				argument = h
 			}
 			text, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": map[string]any{
-				"name": "spy-" + tool, "arguments": map[string]any{"head": argument}, "_meta": map[string]any{"progressToken": 1},
+				"name": "spy-" + tool, "arguments": map[string]any{"head": argument}, "_meta": map[string]any{
+					"progressToken": 1, "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+					"io.modelcontextprotocol/clientInfo": map[string]any{"name": "test", "version": "1"}, "io.modelcontextprotocol/clientCapabilities": map[string]any{},
+				},
 			}})
 			if err != nil {
 				t.Fatal(err)
 			}
-			h.in("MCP", s.overMCP(string(text)))
+			answer := s.overMCP("spy-"+tool, string(text))
+			if !strings.Contains(answer, "200 OK") {
+				t.Errorf("%s over MCP: got %s", tool, answer)
+			}
+			h.in("MCP", answer)
 		}
 	}
 
@@ -334,7 +341,7 @@ files = {signing = %[5]q}
 	if !strings.Contains(lines, "goroutine 1 ") || !strings.Contains(lines, `"level":"DEBUG"`) || !strings.Contains(lines, "[secret]") {
 		t.Errorf("the log has no dump, no debug line or no redacted line")
 	}
-	for _, where := range []string{"answer", "result", "error", "log line"} {
+	for _, where := range []string{"answer", "result", "error", "log line", "progress"} {
 		if !strings.Contains(lines, `"msg":"a secret was taken out"`) || !strings.Contains(lines, `"where":"`+where+`"`) {
 			t.Errorf("the log does not say that a secret was taken out: %s", where)
 		}
@@ -347,8 +354,8 @@ files = {signing = %[5]q}
 	}
 }
 
-// overMCP posts a message, and returns all that is answered.
-func (s *service) overMCP(message string) string {
+// overMCP posts a call of a tool, and returns all that is answered.
+func (s *service) overMCP(tool, message string) string {
 	s.t.Helper()
 	r, err := http.NewRequest(http.MethodPost, s.url+"/mcp", strings.NewReader(message))
 	if err != nil {
@@ -356,7 +363,9 @@ func (s *service) overMCP(message string) string {
 	}
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("Accept", "application/json, text/event-stream")
-	r.Header.Set("Mcp-Protocol-Version", "2025-06-18")
+	r.Header.Set("Mcp-Protocol-Version", "2026-07-28")
+	r.Header.Set("Mcp-Method", "tools/call")
+	r.Header.Set("Mcp-Name", tool)
 	answer, err := client().Do(r)
 	if err != nil {
 		s.t.Fatal(err)

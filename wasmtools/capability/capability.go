@@ -4,12 +4,14 @@ package capability
 
 import (
 	"log/slog"
+	"weak"
 
 	"github.com/toolsrv/toolsrv/internal/pattern"
 	"github.com/toolsrv/toolsrv/internal/reach"
 	"github.com/toolsrv/toolsrv/runtime/hostabi"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/capability/compose"
+	"github.com/toolsrv/toolsrv/wasmtools/capability/egress"
 	"github.com/toolsrv/toolsrv/wasmtools/capability/secret"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
 	"github.com/toolsrv/toolsrv/wasmtools/invoke"
@@ -25,6 +27,8 @@ type Options struct {
 	Volatile bool
 	// Secrets is the store of all secrets. Nil: the broker makes one. A caller that has it can keep secrets out of its log.
 	Secrets *secret.Store
+	// Connections bounds how many connections tools have to the services that they ask. Nil: any number.
+	Connections egress.Room
 	// Logger gets a line for what goes wrong beside the calls. Nil discards.
 	Logger *slog.Logger
 }
@@ -35,6 +39,7 @@ type Broker struct {
 	options Options
 	secrets *secret.Store
 	vault   vault
+	outside outside
 	tools   compose.Service
 }
 
@@ -47,6 +52,7 @@ func Open(c *config.Config, o Options) (*Broker, error) {
 		o.Secrets = secret.NewStore(nil)
 	}
 	b := &Broker{options: o, secrets: o.Secrets, tools: compose.Service{Invoker: o.Invoker, Table: o.Table, Logger: o.Logger}}
+	b.outside.connections, b.outside.grants = egress.NewConnections(o.Connections), map[string]weak.Pointer[egress.Grant]{}
 	if _, err := b.vault.open(c, o); err != nil {
 		return nil, err
 	}
@@ -70,6 +76,7 @@ func (b *Broker) Grants(c *config.Config) (*Grants, error) {
 	if err != nil {
 		return nil, err
 	}
+	b.outside.forget()
 	return &Grants{broker: b, config: c, store: store, patterns: patternsOf(c), warnings: warnings}, nil
 }
 

@@ -10,12 +10,17 @@ import (
 )
 
 // connections counts the open connections. One above the limit is closed without an answer, which takes neither memory nor time.
+//
+// It is the [egress.Room] of tools, too: the connections to services that they ask take from the same descriptors, up to half of them.
 type connections struct {
 	most   int64
+	all    int64 // of connections both ways
 	logger *slog.Logger
 
 	open   sync.WaitGroup
 	number atomic.Int64
+
+	outside atomic.Int64 // of tools
 
 	mu     sync.Mutex
 	told   time.Time // when the log was told last
@@ -30,7 +35,7 @@ func (c *connections) changed(conn net.Conn, state http.ConnState) {
 	switch state {
 	case http.StateNew:
 		c.open.Add(1)
-		if c.number.Add(1) > c.most {
+		if n := c.number.Add(1); n > c.most || n > c.all-c.outside.Load() {
 			_ = conn.Close()
 			c.tell()
 		}
@@ -39,6 +44,22 @@ func (c *connections) changed(conn net.Conn, state http.ConnState) {
 		c.open.Done()
 	}
 }
+
+// Take counts a connection of a tool to a service, or reports that there is no room for it.
+func (c *connections) Take() bool {
+	for {
+		n := c.outside.Load()
+		if n >= max(1, c.all/2) || n+c.number.Load() >= c.all {
+			return false
+		}
+		if c.outside.CompareAndSwap(n, n+1) {
+			return true
+		}
+	}
+}
+
+// Give gives back what Take has counted.
+func (c *connections) Give() { c.outside.Add(-1) }
 
 // tell logs that connections were closed: this one, and those since the last line.
 func (c *connections) tell() {

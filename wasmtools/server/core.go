@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/toolsrv/toolsrv/runtime/account"
 	"github.com/toolsrv/toolsrv/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/capability"
@@ -29,6 +30,7 @@ type core struct {
 	catalog *catalog.Catalog
 	invoker *invoke.Invoker // of all doors, so that they share its memory
 	broker  *capability.Broker
+	outside *connections // those of tools; with a Server, those of clients, too
 }
 
 // A source is where the files come from.
@@ -42,7 +44,8 @@ func newCore(logger *slog.Logger) *core {
 		logger = slog.New(slog.DiscardHandler)
 	}
 	secrets := secret.NewStore(nil)
-	return &core{logger: slog.New(secrets.Handler(logger.Handler())), secrets: secrets, began: time.Now(), invoker: invoke.New(invoke.Options{})}
+	return &core{logger: slog.New(secrets.Handler(logger.Handler())), secrets: secrets, began: time.Now(), invoker: invoke.New(invoke.Options{}),
+		outside: &connections{all: allConnections(account.MachineDescriptors())}}
 }
 
 // openDirectory begins to serve the files of the configured directory, and tools of the program itself. After an error, close
@@ -72,7 +75,9 @@ func (k *core) open(ctx context.Context, c *config.Config, record string, tools 
 		Table:   func() *wasmtools.RouteTable { return k.catalog.Table() }, // asked in calls only
 		Invoker: k.invoker,
 		Secrets: k.secrets,
-		Logger:  k.logger,
+
+		Connections: k.outside,
+		Logger:      k.logger,
 	})
 	if err != nil {
 		return fmt.Errorf("prepare what tools may reach: %w", err)

@@ -22,8 +22,11 @@ const (
 // mostConnections returns how many connections may be open at a time, given the process's limit of descriptors. A quarter of that is
 // kept for files, half of it for those of guests.
 func mostConnections(descriptors int64) int64 {
-	return min(maxConns, max(1, descriptors-descriptors/4))
+	return min(maxConns, allConnections(descriptors))
 }
+
+// allConnections returns how many there may be together with those that tools have to the services that they ask.
+func allConnections(descriptors int64) int64 { return max(1, descriptors-descriptors/4) }
 
 // mostStreams returns how many of the connections may be streams that last for hours. The rest is for requests.
 func mostStreams(connections int64) int { return int(max(1, connections-connections/10)) }

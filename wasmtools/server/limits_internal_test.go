@@ -1,7 +1,13 @@
 package server
 
 import (
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
 	"testing"
+	"time"
 
 	"github.com/toolsrv/toolsrv/runtime/account"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
@@ -16,6 +22,47 @@ func TestConnections(t *testing.T) {
 	}
 	if n := account.MachineDescriptors(); n < 3 {
 		t.Errorf("the process may have %d descriptors", n)
+	}
+}
+
+// TestConnectionsOfTools has tools and clients take from the same descriptors: tools half of them at most, and clients the rest.
+func TestConnectionsOfTools(t *testing.T) {
+	t.Parallel()
+	c := connections{most: 20, all: 20, logger: slog.New(slog.DiscardHandler)}
+	take := func() (n int) {
+		for c.Take() {
+			n++
+		}
+		return n
+	}
+	if n := take(); n != 10 {
+		t.Errorf("tools could take %d of 20", n)
+	}
+	var clients []net.Conn
+	closed := func() bool {
+		ours, theirs := net.Pipe()
+		clients = append(clients, theirs)
+		c.changed(ours, http.StateNew)
+		_ = ours.SetDeadline(time.Now().Add(-time.Second))
+		_, err := ours.Read(make([]byte, 1))
+		return errors.Is(err, io.ErrClosedPipe)
+	}
+	for i := range 11 {
+		if got := closed(); got != (i == 10) {
+			t.Errorf("client %d beside 10 connections of tools: closed %t", i, got)
+		}
+	}
+	for range 10 {
+		c.Give()
+	}
+	c.changed(clients[10], http.StateClosed)
+	for i := range 5 {
+		if closed() {
+			t.Errorf("client %d was closed, and tools have no connections", 10+i)
+		}
+	}
+	if n := take(); n != 5 {
+		t.Errorf("tools could take %d of the 5 that are left", n)
 	}
 }
 

@@ -66,7 +66,8 @@ func New(ctx context.Context, c *config.Config, logger *slog.Logger, tools ...*w
 	s := &Server{
 		logger: k.logger, core: k, started: c, current: c, drain: drainLimit, cut: func() {}, unmatched: make(chan struct{}, 1),
 	}
-	s.conns.most, s.conns.logger = mostConnections(account.MachineDescriptors()), k.logger
+	s.conns.most, s.conns.all, s.conns.logger = mostConnections(account.MachineDescriptors()), allConnections(account.MachineDescriptors()), k.logger
+	k.outside = &s.conns
 	if err := s.open(ctx, c, tools); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}

@@ -50,14 +50,15 @@ const (
 
 // newTransport returns what a grant's requests are sent by. It uses no proxy, whatever the environment says. It speaks HTTP/1.1
 // only, in which a connection is for one origin: HTTP/2 would have a server take requests for all names that its certificate has.
-func newTransport(network Network, roots *x509.CertPool, private []netip.Prefix) *http.Transport {
+func newTransport(o Options, roots *x509.CertPool, private []netip.Prefix) *http.Transport {
+	network := o.Network
 	if network == nil {
 		network = system{}
 	}
-	d := &dialer{network: network, interfaces: interfaces{network: network}, roots: roots, private: private}
+	d := &dialer{network: network, interfaces: interfaces{network: network}, roots: roots, private: private, connections: o.Connections}
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
-	return &http.Transport{
+	d.transport = &http.Transport{
 		Proxy:                  nil,
 		DialContext:            d.dialPlain,
 		DialTLSContext:         d.dialTLS,
@@ -68,6 +69,7 @@ func newTransport(network Network, roots *x509.CertPool, private []netip.Prefix)
 		IdleConnTimeout:        idleTimeout,
 		MaxResponseHeaderBytes: maxRawHead,
 	}
+	return d.transport
 }
 
 // A dialer connects to those addresses of a host that may be reached. Its errors are *answer.Failure.
@@ -76,6 +78,9 @@ type dialer struct {
 	interfaces interfaces
 	roots      *x509.CertPool
 	private    []netip.Prefix
+
+	connections *Connections
+	transport   *http.Transport // whose connections they are
 }
 
 // lifetime is the key by which a request's context hands itself to the dialer: the transport lets a dial outlive its request.
@@ -131,6 +136,9 @@ func (d *dialer) dial(ctx context.Context, address string) (net.Conn, error) {
 	if f != nil {
 		return nil, f
 	}
+	if f := d.connections.take(d.transport); f != nil {
+		return nil, f
+	}
 	deadline, _ := ctx.Deadline()
 	for i, a := range addresses {
 		left := time.Until(deadline) / time.Duration(len(addresses)-i)
@@ -138,9 +146,10 @@ func (d *dialer) dial(ctx context.Context, address string) (net.Conn, error) {
 		conn, dialErr := d.network.Dial(try, netip.AddrPortFrom(a, uint16(number)))
 		cancel()
 		if err = dialErr; err == nil {
-			return conn, nil
+			return d.connections.counted(d.transport, conn), nil
 		}
 	}
+	d.connections.give(d.transport)
 	return nil, answer.Failf(codeConnect, "%s does not take connections at port %s: %s.", host, port, dialReason(err))
 }
 

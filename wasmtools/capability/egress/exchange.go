@@ -65,6 +65,9 @@ func (g *Grant) send(c caller, count *int, r *request) ([]byte, *answer.Failure)
 		if x.cancel != nil {
 			x.cancel()
 		}
+		if g.retired.Load() {
+			g.closeIdle()
+		}
 	}()
 	x.hold(connectionBytes)
 	b, f := x.hops(count)

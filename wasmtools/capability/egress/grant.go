@@ -10,6 +10,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/toolsrv/toolsrv/internal/reach"
@@ -62,6 +63,8 @@ type Options struct {
 	Secrets Secrets
 	// Network is what is dialled through; nil means that of the system.
 	Network Network
+	// Connections are those of all grants. Nil: they are not counted.
+	Connections *Connections
 }
 
 // A Grant is what a tool may send. It has its own connections, which no other grant uses. It is safe for concurrent use, and needs
@@ -71,6 +74,7 @@ type Grant struct {
 	rules   []*rule
 	secrets []string // the names of all that headers have, sorted
 	options Options
+	retired atomic.Bool
 }
 
 // A rule is a Rule that has been read.
@@ -147,7 +151,7 @@ func newRule(from Rule, o Options) (*rule, error) {
 	if err != nil {
 		return nil, fmt.Errorf("ca: %w", err)
 	}
-	r.transport = newTransport(o.Network, roots, r.Private)
+	r.transport = newTransport(o, roots, r.Private)
 	return r, nil
 }
 

@@ -1,0 +1,90 @@
+package capability_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"sync/atomic"
+	"testing"
+
+	"github.com/toolsrv/toolsrv/runtime/hostabi"
+	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/capability"
+	"github.com/toolsrv/toolsrv/wasmtools/capability/egress"
+	"github.com/toolsrv/toolsrv/wasmtools/config"
+)
+
+// A room counts connections.
+type room struct {
+	n      atomic.Int64
+	closed chan struct{}
+}
+
+func (r *room) Take() bool { r.n.Add(1); return true }
+func (r *room) Give()      { r.n.Add(-1); r.closed <- struct{}{} }
+
+// A guest is one that sends requests. It is a hostabi.Host and its memory.
+type guest struct {
+	hostabi.Host
+	ctx    context.Context
+	memory []byte
+}
+
+func (*guest) Look()                          {}
+func (*guest) Hold(int64)                     {}
+func (*guest) Used(hostabi.Use)               {}
+func (g *guest) Wait(f func(context.Context)) { f(g.ctx) }
+func (g *guest) Size() uint32                 { return uint32(len(g.memory)) }
+func (g *guest) Read(at, n uint32) ([]byte, bool) {
+	return g.memory[at:][:n], true
+}
+
+// TestReloadClosesConnections reloads grants: what allows the same keeps its connections, and what was replaced has none.
+func TestReloadClosesConnections(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	defer server.Close()
+	parsed := func(timeout string) *config.Config {
+		c, err := config.Parse(fmt.Appendf(nil, "[[grant]]\nmatch = 'x'\nhttp = [%q]\nprivate = ['127.0.0.0/8']\nhttp_timeout = %q", server.URL, timeout), t.TempDir())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	r := &room{closed: make(chan struct{}, 100)}
+	b, err := capability.Open(parsed("1s"), capability.Options{Connections: r})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	var before any
+	for i, timeout := range []string{"10s", "10s", "11s", "11s", "10s"} {
+		grants, err := b.Grants(parsed(timeout))
+		if err != nil {
+			t.Fatal(err)
+		}
+		values, _, missing := grants.For("/x", wasmtools.Needs{HTTP: []string{server.URL}})
+		if len(values) != 1 || len(missing) > 0 {
+			t.Fatalf("got %v, missing %v", values, missing)
+		}
+		changed := i == 2 || i == 4
+		if got := values[0].Value != before; i > 0 && got != changed {
+			t.Errorf("reload %d: a new grant: %t, want %t", i, got, changed)
+		}
+		if before = values[0].Value; changed {
+			<-r.closed
+		}
+		head, _ := json.Marshal(map[string]string{"method": "GET", "url": server.URL})
+		g := &guest{ctx: t.Context(), memory: head}
+		call := hostabi.NewCall(g, hostabi.Guest{Memory: g, Sets: 1})
+		call.Begin(hostabi.Run{Serving: true, Grants: []any{before}})
+		stack := []uint64{0, uint64(len(head)), 0, 0}
+		call.Invoke(&egress.Set().Functions[0], 0, stack)
+		if int32(uint32(stack[0])) < 0 || r.n.Load() != 1 {
+			t.Errorf("reload %d: the request returned %d, and %d connections are open, want 1", i, int32(uint32(stack[0])), r.n.Load())
+		}
+		call.End()
+	}
+}

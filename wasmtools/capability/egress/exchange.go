@@ -177,7 +177,7 @@ func (x *exchange) prepare() (*http.Request, *answer.Failure) {
 	if f != nil {
 		return nil, f
 	}
-	partial := headers.Get("Range") != "" || headers.Get("If-Range") != "" || headers.Get("Request-Range") != ""
+	partial := asksForPart(headers)
 	if injected && partial {
 		return nil, answer.Failf(answer.Invalid, "Part of an answer can't be asked for (Range) where the host puts a secret into the request: it could not find it in a part of the answer.")
 	}

@@ -31,6 +31,16 @@ func fold(name string) string {
 	}, strings.ToLower(name))
 }
 
+// asksForPart reports whether headers ask for a part of an answer, as some server may read them.
+func asksForPart(headers http.Header) bool {
+	for name := range headers {
+		if folded := fold(name); folded == "range" || strings.HasSuffix(folded, "-range") {
+			return true
+		}
+	}
+	return false
+}
+
 func isReserved(name string) bool {
 	folded := fold(name)
 	return slices.Contains(reserved, folded) || strings.HasPrefix(folded, "proxy-") || strings.HasPrefix(folded, "sec-")

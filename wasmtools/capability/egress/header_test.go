@@ -89,7 +89,7 @@ func TestInjected(t *testing.T) {
 			}
 		}
 	}
-	for _, name := range []string{"Range", "if-range", "Request-Range"} {
+	for _, name := range []string{"Range", "if-range", "Request-Range", "Request.Range", "If_Range"} {
 		if in := get(t, g, url+"/v2/", []string{name, "bytes=0-1"}); in.Code != "invalid" {
 			t.Errorf("%s: got %+v", name, in)
 		}

@@ -41,6 +41,7 @@ func (x *exchange) read(response *http.Response) ([]byte, *answer.Failure) {
 	shown := body
 	if !x.redact.Empty() && len(body) > 0 {
 		x.hold(len(body))
+		x.c.Charge(len(body) * searchCost)
 		shown = x.redact.Bytes(body)
 	}
 	if int64(len(shown)) > x.rule.ResponseBytes {
@@ -119,8 +120,11 @@ func (x *exchange) readBody(response *http.Response) ([]byte, *answer.Failure) {
 	}
 }
 
-// byteCost is what a byte of a body is charged, in nanoseconds: it is decrypted, decompressed, searched and copied.
-const byteCost = 4
+// What a byte of a body is charged, in nanoseconds.
+const (
+	byteCost   = 4  // it is decrypted, decompressed and copied
+	searchCost = 10 // it is searched for secrets
+)
 
 // fill reads until b is full. Unlike io.ReadFull it tells a body that was cut off from one that ends.
 func fill(r io.Reader, b []byte) (n int, err error) {

@@ -109,3 +109,35 @@ func TestReadSecret(t *testing.T) {
 		t.Error("grants are compared wrongly")
 	}
 }
+
+// TestRefusalsAreCharged has a guest ask for secrets that it may not have, and for a long one: each costs what it takes the host.
+func TestRefusalsAreCharged(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("s", 60<<10)
+	dir := private(t)
+	testkit.Put(t, dir, "long", long)
+	s, _ := read(t, secret.Sources{Directory: dir})
+	grant := secret.NewGrant(s, "long")
+	for _, test := range []struct {
+		name, secret string
+		least        int64
+	}{
+		{"a long name", strings.Repeat("\"", 30_000), 3000},
+		{"bytes that are no text", strings.Repeat("\xff", 30_000), 3000},
+		{"a short name", "a", 2000},
+		{"a long secret", "long", int64(len(long)) / 4},
+	} {
+		m := make(memory, 64<<10)
+		copy(m, test.secret)
+		c := hostabi.NewCall(&host{}, hostabi.Guest{Memory: m, Sets: 1})
+		c.Begin(hostabi.Run{Serving: true, Grants: []any{grant}})
+		stack := []uint64{0, uint64(len(test.secret))}
+		c.Invoke(&secret.Set().Functions[0], 0, stack)
+		if got := c.Spent(); got < test.least {
+			t.Errorf("%s: %d ns were charged, want %d at least", test.name, got, test.least)
+		}
+		if n := int32(uint32(stack[0])); n < -1000 {
+			t.Errorf("%s: the failure has %d bytes", test.name, -n)
+		}
+	}
+}

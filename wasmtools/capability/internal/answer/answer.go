@@ -88,8 +88,16 @@ func Give(c *hostabi.Call, stack []uint64, b []byte) {
 	stack[0] = uint64(uint32(len(b)))
 }
 
-// Fail answers with a failure.
+// What answers are charged, in nanoseconds.
+const (
+	failCost      = 1000 // to make a failure's message, and to write it
+	failByteCost  = 10   // for each byte of it, which may be escaped twice
+	bytesKeptNano = 4    // of an answer are made in one nanosecond, and collected as garbage later
+)
+
+// Fail answers with a failure, and charges for it.
 func Fail(c *hostabi.Call, stack []uint64, f *Failure) {
+	c.Charge(failCost + failByteCost*(len(f.Message)+len(f.ToolCode)+len(f.Data)))
 	var text bytes.Buffer
 	e := json.NewEncoder(&text)
 	e.SetEscapeHTML(false)
@@ -106,6 +114,7 @@ func (s *State) keep(c *hostabi.Call, b []byte) {
 	if len(b) > math.MaxInt32 {
 		panic(fmt.Sprintf("an answer has %d bytes", len(b)))
 	}
+	c.Charge(len(b) / bytesKeptNano)
 	c.Hold(int64(len(b)) - s.held)
 	s.answer, s.held = b, int64(len(b))
 }

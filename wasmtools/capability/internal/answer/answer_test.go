@@ -131,3 +131,28 @@ func TestNotDeclared(t *testing.T) {
 		}
 	}
 }
+
+// TestAnswersAreCharged holds that what is answered costs by its length.
+func TestAnswersAreCharged(t *testing.T) {
+	t.Parallel()
+	for _, n := range []int{0, 100, 100_000} {
+		text := strings.Repeat("x", n)
+		for name, test := range map[string]struct {
+			do    func(c *hostabi.Call, stack []uint64)
+			least int
+		}{
+			"a message": {func(c *hostabi.Call, stack []uint64) { answer.Fail(c, stack, answer.Failf(answer.Invalid, "%s", text)) }, 1000 + 10*n},
+			"data": {func(c *hostabi.Call, stack []uint64) {
+				answer.Fail(c, stack, &answer.Failure{Data: json.RawMessage(`"` + text + `"`)})
+			}, 1000 + 10*n},
+			"an answer": {func(c *hostabi.Call, stack []uint64) { answer.Give(c, stack, []byte(text)) }, n / 4},
+		} {
+			c := hostabi.NewCall(&host{}, hostabi.Guest{Memory: make(memory, 8), Sets: 1})
+			c.Begin(hostabi.Run{Serving: true})
+			c.Invoke(&hostabi.Function{Do: test.do, Cost: 1}, 0, []uint64{0})
+			if got := c.Spent(); got < int64(test.least) {
+				t.Errorf("%s of %d bytes: %d ns were charged, want %d at least", name, n, got, test.least)
+			}
+		}
+	}
+}

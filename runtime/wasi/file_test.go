@@ -304,8 +304,11 @@ func TestWorkIsCharged(t *testing.T) {
 		do    func(g *wasitest.Guest)
 		least int64
 	}{
-		"a deep path": {func(g *wasitest.Guest) { g.Open(strings.Repeat("a/", 2000)) }, 3_000_000},
-		"a full read": {func(g *wasitest.Guest) { fd, _ := g.Open("geo/large"); g.Read(fd, 64<<10) }, 10_000},
+		"a deep path":                  {func(g *wasitest.Guest) { g.Open(strings.Repeat("a/", 2000)) }, 3_000_000},
+		"a path that goes up and down": {func(g *wasitest.Guest) { g.Stat(strings.Repeat("a/../", 800)+"geo", true) }, 2_000_000},
+		"a path that leads out":        {func(g *wasitest.Guest) { g.Stat(strings.Repeat("../", 1300), true) }, 1_900_000},
+		"a long name":                  {func(g *wasitest.Guest) { g.Stat(strings.Repeat("a", 4000), true) }, 7_000},
+		"a full read":                  {func(g *wasitest.Guest) { fd, _ := g.Open("geo/large"); g.Read(fd, 64<<10) }, 10_000},
 		"empty reads": {func(g *wasitest.Guest) {
 			fd, _ := g.Open("geo/large")
 			for range 100 {

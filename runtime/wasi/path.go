@@ -45,11 +45,13 @@ func locate(c *hostabi.Call, fd, ptr, length uint64) (at place, errno uint64) {
 	case uint32(length) > maxPath:
 		return at, errnoNameTooLong
 	}
-	c.Charge(costPath)
-	if at.name, at.slash, errno = resolve(d.name, string(c.View(ptr, length))); errno != errnoSuccess || at.name == "." {
+	given := string(c.View(ptr, length))
+	elements := strings.Count(given, "/") // as they were given: those that .. takes out take time, too
+	c.Charge(costPath + costElement*elements + len(given)*costByte)
+	if at.name, at.slash, errno = resolve(d.name, given); errno != errnoSuccess || at.name == "." {
 		return at, errno
 	}
-	c.Charge(costElement * strings.Count(at.name, "/"))
+	c.Charge(costElement * max(0, strings.Count(at.name, "/")-elements)) // those of the directory
 	granted, rest, below := strings.Cut(at.name, "/")
 	if at.within = rest; !below {
 		at.within = "."

@@ -22,6 +22,7 @@ const (
 
 	costPath    = 3000 // of finding a file
 	costElement = 1500 // of a further element of its path
+	costByte    = 1    // of a byte of its path
 	costOpen    = 8000 // of opening it
 	costRead    = 1500 // of a system call on an open one
 	costEntry   = 300  // of an entry of a directory

@@ -34,6 +34,8 @@ const Depth = "depth"
 const (
 	callCost = 5000 // to find it, and to lease and to reset an instance
 	byteCost = 20   // to check each byte of its arguments
+
+	violationCost = 100 // for each byte of arguments that do not fit, which are checked again to say where
 )
 
 // maxID is the longest name of a tool that is looked at, in bytes.
@@ -150,6 +152,9 @@ func run(c *hostabi.Call, use *hostabi.Use, id, idLength, args, argsLength uint6
 	})
 	c.Hold(-int64(uint32(argsLength)))
 	if err != nil {
+		if wasmtools.AsError(context.Background(), err).Code == wasmtools.CodeInvalidArguments {
+			c.Charge(len(inner.Arguments) * violationCost)
+		}
 		return nil, failure(path, err)
 	}
 	return result, nil

@@ -17,6 +17,24 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/capability/compose"
 )
 
+// TestRefusedArgumentsAreCharged has a tool call another with long arguments, some that fit and some that don't: to say why takes more.
+func TestRefusedArgumentsAreCharged(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, sandbox.Config{}, func(w *world) {
+		w.limits["/a/once"] = limits.Limits{Fuel: 60 * 500_000}
+	}, wasmtools.NewTool("go/sum", "Adds.", func(_ context.Context, in struct {
+		Numbers []int `json:"numbers"`
+	}) (int, error) {
+		return len(in.Numbers), nil
+	}))
+	list := func(item string) string { return `{"numbers":[0` + strings.Repeat(","+item, 250_000-10) + `]}` }
+	if result, f, err := w.call(t, "/a/once", wasmtools.Everybody(), "go/sum", list("1")); err != nil || f != nil || result != "249991" {
+		t.Fatalf("what fits: got %s, %v, %v", result, f, err)
+	}
+	_, _, err := w.call(t, "/a/once", wasmtools.Everybody(), "go/sum", list(`""`)) // half as many bytes more
+	wantCode(t, err, wasmtools.CodeToolFuel)
+}
+
 // greeting is what the Go function of most tests takes.
 type greeting struct {
 	Name  string `json:"name" minLength:"1"`

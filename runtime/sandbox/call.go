@@ -89,6 +89,7 @@ func (c *call) Wait(f func(context.Context)) {
 		c.waiting, c.waited = c.engine.limit(c.ctx, c.deadline) // once for all waits: it takes three contexts and a timer
 	}
 	f(c.waiting)
+	c.meter.since, c.meter.turn = time.Time{}, time.Time{} // others have had their turn, and the guest's pace is not known from this time
 	c.Look()
 }
 

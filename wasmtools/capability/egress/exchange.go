@@ -142,7 +142,10 @@ func (x *exchange) hop(number int) (b []byte, next *hop, f *answer.Failure) {
 func (x *exchange) wait(f func()) {
 	x.c.Wait(func(ctx context.Context) {
 		if x.ctx == nil {
-			x.ctx, x.cancel = context.WithTimeout(ctx, x.timeout)
+			x.ctx = ctx
+			if ends, ok := ctx.Deadline(); !ok || time.Until(ends) > x.timeout { // a context of its own takes a microsecond
+				x.ctx, x.cancel = context.WithTimeout(ctx, x.timeout)
+			}
 		}
 		f()
 	})

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync"
 
 	"github.com/toolsrv/toolsrv/bench/internal/measure"
 )
@@ -41,7 +42,7 @@ func (b *bench) http(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.close(ctx)) }()
-	client := &http.Client{Transport: &http.Transport{}}
+	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 32}} // as many as a grant keeps
 	defer client.CloseIdleConnections()
 	arguments := fmt.Sprintf(`{"url":%q}`, url)
 	get := func() error {
@@ -62,22 +63,41 @@ func (b *bench) http(ctx context.Context) (err error) {
 		}
 		return nil
 	}
-	times, err := measure.Compare(b.rounds, b.span,
-		measure.Side{Name: "tool", Do: func() error { return s.call(ctx, "/reach/fetch", arguments, document) }},
-		measure.Side{Name: "client", Do: func() error {
-			for range fetches {
-				if err := get(); err != nil {
-					return err
-				}
+	tool := func() error { return s.call(ctx, "/reach/fetch", arguments, document) }
+	own := func() error {
+		for range fetches {
+			if err := get(); err != nil {
+				return err
 			}
-			return nil
-		}})
-	if err != nil {
-		return err
+		}
+		return nil
 	}
-	b.report.Explain("a tool that gets %d bytes over HTTP %d times in a call: %.1f µs each; Go's client: %.1f µs", len(document), fetches,
-		times.Of(0)/fetches/1e3, times.Of(1)/fetches/1e3)
-	b.report.Figure("http_vs_nethttp", times.Ratio(0, 1))
-	b.report.Figure("http_us", times.Difference(0, 1)/fetches/1e3)
+	for _, m := range []struct {
+		figure  string
+		callers int
+	}{{"http_vs_nethttp", 8}, {"http_vs_nethttp_alone", 1}} {
+		times, err := measure.Compare(b.rounds, b.span,
+			measure.Side{Name: "tool", Do: sideBySide(m.callers, tool)},
+			measure.Side{Name: "client", Do: sideBySide(m.callers, own)})
+		if err != nil {
+			return err
+		}
+		each := func(side int) float64 { return times.Of(side) / float64(fetches*m.callers) / 1e3 }
+		b.report.Explain("%d callers of a tool that gets %d bytes over HTTP %d times in a call: %.1f µs each; Go's client: %.1f µs", m.callers, len(document), fetches, each(0), each(1))
+		b.report.Figure(m.figure, times.Ratio(0, 1))
+	}
 	return nil
+}
+
+// sideBySide returns what does something for n callers at a time.
+func sideBySide(n int, do func() error) func() error {
+	return func() error {
+		errs := make([]error, n)
+		var all sync.WaitGroup
+		for i := range n {
+			all.Go(func() { errs[i] = do() })
+		}
+		all.Wait()
+		return errors.Join(errs...)
+	}
 }

@@ -41,7 +41,7 @@ type bench struct {
 // groups are the figures that are measured together.
 func (b *bench) groups() []measure.Group {
 	return []measure.Group{
-		{Names: []string{"http_vs_nethttp", "http_us"}, Measure: b.http},
+		{Names: []string{"http_vs_nethttp", "http_vs_nethttp_alone"}, Measure: b.http},
 		{Names: []string{"kv_get_us"}, Measure: b.get},
 		{Names: []string{"kv_set_per_s", "kv_set_vs_bbolt"}, Measure: b.set},
 		{Names: []string{"compose_us"}, Measure: b.compose},

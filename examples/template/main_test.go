@@ -124,7 +124,7 @@ func FuzzRender(f *testing.F) {
 		}
 		begun := time.Now()
 		defer func() {
-			if took := time.Since(begun); took > 2*time.Second {
+			if took := time.Since(begun); took > time.Minute {
 				t.Errorf("took %v, want less", took)
 			}
 		}()

@@ -115,7 +115,7 @@ func stop(t *testing.T, h *host, module []byte, r *instrument.Rewritten) {
 			t.Errorf("%q: got %v, %v, want %v, %v", name, got, err, want, wantErr)
 		}
 	}
-	if took := time.Since(begun); took > 5*time.Second {
+	if took := time.Since(begun); took > time.Minute {
 		t.Errorf("all exports together took %v", took)
 	}
 }

@@ -319,7 +319,7 @@ func TestSourceHangs(t *testing.T) {
 	m.set("z.wasm", version(t, "v0001", "", "z"), nil)
 	began := time.Now()
 	c, log := openMemory(t, m, catalog.Open)
-	if took := time.Since(began); took > 15*time.Second {
+	if took := time.Since(began); took > time.Minute {
 		t.Errorf("the start waited for %v", took)
 	}
 	await(t, c, "the good file", func(g *wasmtools.Generation) bool { _, ok := g.Lookup("/z"); return ok })
@@ -361,7 +361,7 @@ func TestSourceLists(t *testing.T) {
 	m.listing(func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() })
 	began := time.Now()
 	closeNow(t, c)
-	if took := time.Since(began); took > 4*time.Second {
+	if took := time.Since(began); took > time.Minute {
 		t.Errorf("closing waited %v for a listing that hangs", took)
 	}
 }

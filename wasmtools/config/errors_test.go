@@ -244,7 +244,7 @@ func TestHostileText(t *testing.T) {
 			} else if len(err.Error()) > 4000 {
 				t.Errorf("the error has %d bytes", len(err.Error()))
 			}
-			if d := time.Since(start); d > 10*time.Second {
+			if d := time.Since(start); d > time.Minute {
 				t.Errorf("took %v", d)
 			}
 		})

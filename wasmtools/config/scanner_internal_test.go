@@ -57,7 +57,7 @@ func TestScanIsLinear(t *testing.T) {
 		s := scanner{text: []byte("a=" + strings.Repeat(unit, (MaxFile-2)/len(unit)))}
 		start := time.Now()
 		_ = s.scan() // only the decoder says what is wrong
-		if d := time.Since(start); d > 10*time.Second {
+		if d := time.Since(start); d > time.Minute {
 			t.Errorf("%q: took %v", unit, d)
 		}
 	}

@@ -110,7 +110,7 @@ func TestRefused(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "function 2, code section") {
 				t.Errorf("%d KB: got %v, want an error with %q", len(c.module)>>10, err, c.want)
 			}
-			if took := time.Since(begun); took > 3*time.Second {
+			if took := time.Since(begun); took > time.Minute {
 				t.Errorf("took %v", took)
 			}
 		})

@@ -18,7 +18,7 @@ func FuzzWeigh(f *testing.F) {
 	f.Fuzz(func(t *testing.T, module []byte) {
 		begun := time.Now()
 		r, err := rewrite(module)
-		if took := time.Since(begun); took > 5*time.Second {
+		if took := time.Since(begun); took > time.Minute {
 			t.Fatalf("%d bytes took %v", len(module), took)
 		}
 		if err == nil && (r.Weight.Nanos < 0 || r.Weight.Bytes < 0 || r.Weight.Nanos > 60e9) {

@@ -88,7 +88,7 @@ func TestReadOfHostileFiles(t *testing.T) {
 			t.Parallel()
 			begun := time.Now()
 			comment.Read("a.ts", source)
-			if took := time.Since(begun); took > 10*time.Second {
+			if took := time.Since(begun); took > time.Minute {
 				t.Errorf("it took %v", took)
 			}
 		})

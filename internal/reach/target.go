@@ -145,6 +145,9 @@ func parseOrigin(url string) (o Origin, rest string, err error) {
 
 // lower is strings.ToLower for ASCII only: that has characters become ASCII which are none.
 func lower(s string) string {
+	if strings.IndexFunc(s, func(r rune) bool { return 'A' <= r && r <= 'Z' }) < 0 {
+		return s
+	}
 	b := []byte(s)
 	for i, c := range b {
 		if 'A' <= c && c <= 'Z' {

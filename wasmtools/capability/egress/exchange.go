@@ -45,6 +45,7 @@ type exchange struct {
 	r      *request
 	rule   *rule // by which the next request goes
 	target reach.Target
+	url    string // target's, where hop has begun
 	method string
 	body   []byte
 	header http.Header
@@ -95,6 +96,15 @@ func (x *exchange) hops(count *int) ([]byte, *answer.Failure) {
 	}
 }
 
+// origin returns the origin of the URL.
+func (x *exchange) origin() string {
+	rest := len(x.target.Path)
+	if x.target.HasQuery {
+		rest += len("?") + len(x.target.Query)
+	}
+	return x.url[:len(x.url)-rest]
+}
+
 // hold has the account hold n bytes until the request is over.
 func (x *exchange) hold(n int) {
 	x.c.Hold(int64(n))
@@ -110,7 +120,8 @@ type hop struct {
 // hop sends one request, and counts it. It returns the answer, or where that leads.
 func (x *exchange) hop(number int) (b []byte, next *hop, f *answer.Failure) {
 	start := time.Now()
-	x.use = hostabi.Use{Capability: "http", Target: x.method + " " + x.target.Origin.String() + text.Short(x.redact.String(x.target.Path)), Sent: int64(len(x.body))}
+	x.url = x.target.String()
+	x.use = hostabi.Use{Capability: "http", Target: x.method + " " + x.origin() + text.Short(x.redact.String(x.target.Path)), Sent: int64(len(x.body))}
 	defer func() {
 		if x.use.Took = time.Since(start); f != nil {
 			x.use.Outcome = f.Code
@@ -199,9 +210,9 @@ func (x *exchange) prepare() (*http.Request, *answer.Failure) {
 	if err != nil {
 		return nil, answer.Failf(answer.Invalid, "The path of the URL is not valid.")
 	}
-	u := &url.URL{Scheme: x.target.Scheme, Host: x.target.Origin.String()[len(x.target.Scheme)+len("://"):], Path: path, RawPath: x.target.Path,
+	u := &url.URL{Scheme: x.target.Scheme, Host: x.origin()[len(x.target.Scheme)+len("://"):], Path: path, RawPath: x.target.Path,
 		RawQuery: x.target.Query, ForceQuery: x.target.HasQuery}
-	if u.String() != x.target.String() {
+	if u.String() != x.url {
 		return nil, answer.Failf(answer.Invalid, "The URL can't be sent as it is written.")
 	}
 	request := &http.Request{Method: x.method, URL: u, Host: u.Host, Header: headers, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}
@@ -260,7 +271,7 @@ func (x *exchange) follow(next *hop) {
 func (x *exchange) encode(status int, headers [][2]string, body []byte) []byte {
 	head := append(make([]byte, 4, 512), `{"status":`...)
 	head = strconv.AppendInt(head, int64(status), 10)
-	head = appendText(append(head, `,"url":`...), x.redact.String(x.target.String()))
+	head = appendText(append(head, `,"url":`...), x.redact.String(x.url))
 	head = append(head, `,"headers":[`...)
 	for i, h := range headers {
 		if i > 0 {

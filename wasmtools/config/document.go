@@ -53,6 +53,31 @@ func (d *document) parse() (values map[string]any, err error) {
 	return values, nil
 }
 
+// tableList reads the tables of an array [[name]], at most that many, each into an element of to.
+func tableList[T any](d *document, name string, most int, to *[]T, read func(place string, values map[string]any, to *T)) reader {
+	form := fmt.Errorf("each %s is a table of its own: write [[%s]] above its keys", name, name)
+	return func(value any) error {
+		list, ok := value.([]any)
+		if !ok {
+			return form
+		}
+		if len(list) > most {
+			return fmt.Errorf("there are %d %ss, %d are allowed: use patterns such as \"math/*\"", len(list), name, most)
+		}
+		*to = make([]T, len(list))
+		for i, element := range list {
+			place := index(name, i)
+			values, ok := element.(map[string]any)
+			if !ok {
+				d.fail(place, form)
+				continue
+			}
+			read(place, values, &(*to)[i])
+		}
+		return nil
+	}
+}
+
 // readTable reads the members of the table at place.
 func (d *document) readTable(place string, values map[string]any, t table) {
 	for name, value := range values {

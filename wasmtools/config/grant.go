@@ -129,40 +129,20 @@ func stateTable(s *State, directory string) table {
 	return table{"directory": word(&s.Directory, "a path", path(directory, false))}
 }
 
-var errGrant = errors.New("each grant is a table of its own: write [[grant]] above its keys")
-
 // grants reads the tables [[grant]]. Where match is missing, all is what it is; without all, that is an error.
 func (d *document) grants(to *[]Grant, directory, all string) reader {
-	return func(value any) error {
-		list, ok := value.([]any)
-		if !ok {
-			return errGrant
+	return tableList(d, "grant", maxGrants, to, func(place string, values map[string]any, g *Grant) {
+		g.Match, g.Line = all, d.line(d.offsets[place])
+		d.readTable(place, values, grantTable(g, directory))
+		if _, ok := values["match"]; !ok && all == "" {
+			d.fail(place, errors.New(`match is missing: name the tools, as in match = "math/*"`))
 		}
-		if len(list) > maxGrants {
-			return fmt.Errorf("there are %d grants, %d are allowed: use patterns such as \"math/*\"", len(list), maxGrants)
-		}
-		*to = make([]Grant, len(list))
-		for i, element := range list {
-			place := index("grant", i)
-			values, ok := element.(map[string]any)
-			if !ok {
-				d.fail(place, errGrant)
-				continue
-			}
-			g := &(*to)[i]
-			g.Match, g.Line = all, d.line(d.offsets[place])
-			d.readTable(place, values, grantTable(g, directory))
-			if _, ok := values["match"]; !ok && all == "" {
-				d.fail(place, errors.New(`match is missing: name the tools, as in match = "math/*"`))
-			}
-			for _, origin := range slices.Sorted(maps.Keys(g.Headers)) {
-				if !slices.Contains(g.HTTP, origin) {
-					d.fail(place+".headers", &memberError{origin, errors.New("it is not in the grant's http: repeat an entry of that, as it stands there")})
-				}
+		for _, origin := range slices.Sorted(maps.Keys(g.Headers)) {
+			if !slices.Contains(g.HTTP, origin) {
+				d.fail(place+".headers", &memberError{origin, errors.New("it is not in the grant's http: repeat an entry of that, as it stands there")})
 			}
 		}
-		return nil
-	}
+	})
 }
 
 // LoadGrants reads a file that has only the tables [[grant]], [secrets] and [state], and adds what it grants to c. A grant may do without

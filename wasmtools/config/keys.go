@@ -136,34 +136,14 @@ func (d *document) table(name string, t table) reader {
 	}
 }
 
-var errOverride = errors.New("each override is a table of its own: write [[override]] above its keys")
-
 // overrides reads the tables [[override]].
 func (d *document) overrides(to *[]Override) reader {
-	return func(value any) error {
-		list, ok := value.([]any)
-		if !ok {
-			return errOverride
+	return tableList(d, "override", maxOverrides, to, func(place string, values map[string]any, o *Override) {
+		t := limitsTable(&o.Limits)
+		t["match"] = word(&o.Match, `a pattern such as "math/*"`, aPattern)
+		d.readTable(place, values, t)
+		if _, ok := values["match"]; !ok {
+			d.fail(place, errors.New(`match is missing: name the tools, as in match = "math/*"`))
 		}
-		if len(list) > maxOverrides {
-			return fmt.Errorf("there are %d overrides, %d are allowed: use patterns such as \"math/*\"", len(list), maxOverrides)
-		}
-		*to = make([]Override, len(list))
-		for i, element := range list {
-			place := index("override", i)
-			values, ok := element.(map[string]any)
-			if !ok {
-				d.fail(place, errOverride)
-				continue
-			}
-			o := &(*to)[i]
-			t := limitsTable(&o.Limits)
-			t["match"] = word(&o.Match, `a pattern such as "math/*"`, aPattern)
-			d.readTable(place, values, t)
-			if _, ok := values["match"]; !ok {
-				d.fail(place, errors.New(`match is missing: name the tools, as in match = "math/*"`))
-			}
-		}
-		return nil
-	}
+	})
 }

@@ -27,6 +27,8 @@ var edges = map[string][]string{
 	"internal/testkit/statetest": {"wasmtools/state"},
 	// What tests share that call WASI as a guest does.
 	"internal/testkit/wasitest": {"runtime/hostabi", "runtime/wasi"},
+	// What tests share that compile sources.
+	"internal/testkit/projecttest": {"author/project"},
 	// What tests share that need interpreters.
 	"internal/testkit/enginetest": {"internal/testkit", "wasmtools/script/engine"},
 	// Modules for tests, byte by byte.

@@ -3,7 +3,6 @@
 package capabilities_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -20,9 +19,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/toolsrv/toolsrv/author/project"
 	"github.com/toolsrv/toolsrv/internal/testkit"
 	"github.com/toolsrv/toolsrv/internal/testkit/enginetest"
+	"github.com/toolsrv/toolsrv/internal/testkit/projecttest"
 	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
 	"github.com/toolsrv/toolsrv/runtime/abi1"
 	"github.com/toolsrv/toolsrv/runtime/limits"
@@ -179,16 +178,7 @@ func buildTinyGo(t *testing.T) []byte {
 	testkit.Put(t, dir, "main.go", testkit.Read(t, sdk, "internal/reach/main.go"))
 	testkit.Put(t, dir, "tinygo.go", "//toolsrv:tinygo\n\npackage main\n")
 	testkit.Put(t, dir, "go.mod", fmt.Sprintf("module example.com/reach\n\ngo 1.24\n\nrequire github.com/toolsrv/toolsrv/sdk/go v0.1.0\n\nreplace github.com/toolsrv/toolsrv/sdk/go => %q\n", sdk))
-	p, err := project.Open(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var said bytes.Buffer
-	module, err := p.Compile(t.Context(), &said)
-	if err != nil {
-		t.Fatalf("%v\n%s", err, said.String())
-	}
-	return module
+	return projecttest.Compile(t, dir)
 }
 
 func buildRust(t *testing.T) []byte {

@@ -1,15 +1,14 @@
 package conformance_test
 
 import (
-	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
 
-	"github.com/toolsrv/toolsrv/author/project"
 	"github.com/toolsrv/toolsrv/internal/testkit"
 	"github.com/toolsrv/toolsrv/internal/testkit/enginetest"
+	"github.com/toolsrv/toolsrv/internal/testkit/projecttest"
 	"github.com/toolsrv/toolsrv/wasmtools/script"
 )
 
@@ -62,16 +61,7 @@ func tinygo(line string) func(*testing.T) []byte {
 				t.Fatal(err)
 			}
 		}
-		p, err := project.Open(dir)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var said bytes.Buffer
-		module, err := p.Compile(t.Context(), &said)
-		if err != nil {
-			t.Fatalf("%v\n%s", err, said.String())
-		}
-		return module
+		return projecttest.Compile(t, dir)
 	}
 }
 

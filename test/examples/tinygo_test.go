@@ -1,7 +1,6 @@
 package examples_test
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -10,8 +9,8 @@ import (
 	"reflect"
 	"testing"
 
-	"github.com/toolsrv/toolsrv/author/project"
 	"github.com/toolsrv/toolsrv/internal/testkit"
+	"github.com/toolsrv/toolsrv/internal/testkit/projecttest"
 	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
 	"github.com/toolsrv/toolsrv/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/runtime/wasmbin"
@@ -140,16 +139,7 @@ func buildProject(t *testing.T, dir string, files map[string]string) []byte {
 			t.Fatal(err)
 		}
 	}
-	p, err := project.Open(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var said bytes.Buffer
-	module, err := p.Compile(t.Context(), &said)
-	if err != nil {
-		t.Fatalf("%v\n%s", err, said.String())
-	}
-	return module
+	return projecttest.Compile(t, dir)
 }
 
 // describe asks a module for its manifest.

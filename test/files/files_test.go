@@ -2,7 +2,6 @@
 package files_test
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -16,9 +15,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/toolsrv/toolsrv/author/project"
 	"github.com/toolsrv/toolsrv/internal/testkit"
 	"github.com/toolsrv/toolsrv/internal/testkit/enginetest"
+	"github.com/toolsrv/toolsrv/internal/testkit/projecttest"
 	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
 	"github.com/toolsrv/toolsrv/runtime/hostabi"
 	"github.com/toolsrv/toolsrv/runtime/limits"
@@ -106,16 +105,7 @@ func buildTinyGo(t *testing.T, file string) []byte {
 	if file == "command.go" {
 		write(t, filepath.Join(dir, "tool.json"), `{"abi": 1, "tools": [{"name": "x", "description": "Reports.", "parameters": {}}]}`)
 	}
-	p, err := project.Open(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var said bytes.Buffer
-	module, err := p.Compile(t.Context(), &said)
-	if err != nil {
-		t.Fatalf("%v\n%s", err, said.String())
-	}
-	return module
+	return projecttest.Compile(t, dir)
 }
 
 // languages are the guests, and what differs in them.

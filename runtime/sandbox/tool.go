@@ -126,11 +126,16 @@ func (t *Tool) turn(r *run) error {
 	return nil
 }
 
-// describeLimits returns the limits of Describe. The largest output is the largest manifest.
-func describeLimits() limits.Limits { return inForce(limits.Limits{Output: 1 << 20}) }
+// describeLimits returns the limits of Describe. The largest output is the largest manifest. The guest's work is bounded by
+// instructions, some 5 s of them: whether a module can be described must not depend on what else the machine does meanwhile. The time
+// is for one that waits.
+func describeLimits() limits.Limits {
+	return inForce(limits.Limits{Timeout: time.Minute, Fuel: 10_000_000_000, Output: 1 << 20})
+}
 
-// Describe runs toolsrv_describe with the default limits, and returns the module's own manifest, at most 1 MiB of JSON. A
-// compilation that is needed first does not count towards the limits. The error is an *Error.
+// Describe runs toolsrv_describe for 10 billion instructions and a minute at most, otherwise with the default limits, and returns
+// the module's own manifest, at most 1 MiB of JSON. A compilation that is needed first does not count towards the limits. The error
+// is an *Error.
 func (p *Program) Describe(ctx context.Context) ([]byte, error) {
 	if !p.module.shape.describe {
 		return nil, &Error{Outcome: Internal, Message: fmt.Sprintf("The module has no export %s.", exportDescribe)}

@@ -26,7 +26,9 @@ var edges = map[string][]string{
 	// What tests of stores share.
 	"internal/testkit/statetest": {"wasmtools/state"},
 	// What tests share that call WASI as a guest does.
-	"internal/testkit/wasitest": {"runtime/hostabi", "runtime/wasi"},
+	"internal/testkit/wasitest": {"internal/testkit/hosttest", "runtime/hostabi", "runtime/wasi"},
+	// What tests share that play a guest.
+	"internal/testkit/hosttest": {"runtime/hostabi"},
 	// What tests share that compile sources.
 	"internal/testkit/projecttest": {"author/project"},
 	// What tests share that need interpreters.

@@ -1,7 +1,6 @@
 package capability_test
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -9,6 +8,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/toolsrv/toolsrv/internal/testkit/hosttest"
 	"github.com/toolsrv/toolsrv/runtime/hostabi"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/capability"
@@ -24,22 +24,6 @@ type room struct {
 
 func (r *room) Take() bool { r.n.Add(1); return true }
 func (r *room) Give()      { r.n.Add(-1); r.closed <- struct{}{} }
-
-// A guest is one that sends requests. It is a hostabi.Host and its memory.
-type guest struct {
-	hostabi.Host
-	ctx    context.Context
-	memory []byte
-}
-
-func (*guest) Look()                          {}
-func (*guest) Hold(int64)                     {}
-func (*guest) Used(hostabi.Use)               {}
-func (g *guest) Wait(f func(context.Context)) { f(g.ctx) }
-func (g *guest) Size() uint32                 { return uint32(len(g.memory)) }
-func (g *guest) Read(at, n uint32) ([]byte, bool) {
-	return g.memory[at:][:n], true
-}
 
 // TestReloadClosesConnections reloads grants: what allows the same keeps its connections, and what was replaced has none.
 func TestReloadClosesConnections(t *testing.T) {
@@ -77,14 +61,11 @@ func TestReloadClosesConnections(t *testing.T) {
 			<-r.closed
 		}
 		head, _ := json.Marshal(map[string]string{"method": "GET", "url": server.URL})
-		g := &guest{ctx: t.Context(), memory: head}
-		call := hostabi.NewCall(g, hostabi.Guest{Memory: g, Sets: 1})
-		call.Begin(hostabi.Run{Serving: true, Grants: []any{before}})
-		stack := []uint64{0, uint64(len(head)), 0, 0}
-		call.Invoke(&egress.Set().Functions[0], 0, stack)
-		if int32(uint32(stack[0])) < 0 || r.n.Load() != 1 {
-			t.Errorf("reload %d: the request returned %d, and %d connections are open, want 1", i, int32(uint32(stack[0])), r.n.Load())
+		g := hosttest.Begin(t, head, 1, hostabi.Run{Serving: true, Grants: []any{before}})
+		returned := int32(uint32(g.Invoke(&egress.Set().Functions[0], 0, 0, uint64(len(head)), 0, 0)))
+		if returned < 0 || r.n.Load() != 1 {
+			t.Errorf("reload %d: the request returned %d, and %d connections are open, want 1", i, returned, r.n.Load())
 		}
-		call.End()
+		g.ABI.End()
 	}
 }

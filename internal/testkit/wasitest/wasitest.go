@@ -2,13 +2,10 @@
 package wasitest
 
 import (
-	"context"
 	"encoding/binary"
-	"fmt"
-	"log/slog"
 	"testing"
-	"time"
 
+	"github.com/toolsrv/toolsrv/internal/testkit/hosttest"
 	"github.com/toolsrv/toolsrv/runtime/hostabi"
 	"github.com/toolsrv/toolsrv/runtime/wasi"
 )
@@ -24,21 +21,10 @@ const (
 
 // A Guest is one call of a guest. A test uses it on one goroutine.
 type Guest struct {
-	Memory []byte
-	// Spent is what the host's work is estimated to have taken so far, in nanoseconds.
-	Spent int64
-	// Descriptors is how many more files the process may have open.
-	Descriptors int64
-	// Uses are what the call has used.
-	Uses []hostabi.Use
-	// Held are the bytes of memory that the host holds for the call.
-	Held int64
-	// Lines are what was logged, each with its source.
-	Lines []string
+	*hosttest.Guest
 
 	t     testing.TB
 	set   *hostabi.Set
-	call  hostabi.Call
 	ended bool
 }
 
@@ -55,9 +41,7 @@ func Serve(t testing.TB, grant *wasi.Grant) *Guest {
 func Start(t testing.TB) *Guest { return begin(t, hostabi.Run{}) }
 
 func begin(t testing.TB, run hostabi.Run) *Guest {
-	g := &Guest{Memory: make([]byte, Size), Descriptors: 1000, t: t, set: wasi.Set()}
-	g.call = hostabi.NewCall(host{g: g}, hostabi.Guest{Memory: memory(g.Memory), Sets: 1})
-	g.call.Begin(run)
+	g := &Guest{Guest: hosttest.Begin(t, make([]byte, Size), 1, run), t: t, set: wasi.Set()}
 	t.Cleanup(func() { g.End() })
 	return g
 }
@@ -66,7 +50,7 @@ func begin(t testing.TB, run hostabi.Run) *Guest {
 func (g *Guest) End() {
 	if !g.ended {
 		g.ended = true
-		g.call.End()
+		g.ABI.End()
 	}
 }
 
@@ -78,11 +62,9 @@ func (g *Guest) Call(name string, params ...uint64) (errno uint64) {
 		if f.Name != name {
 			continue
 		}
-		stack := make([]uint64, 1+len(f.Params))
-		copy(stack, params)
-		g.call.Invoke(f, 0, stack)
-		g.Spent += g.call.Spent()
-		return stack[0]
+		all := make([]uint64, len(f.Params))
+		copy(all, params)
+		return g.Invoke(f, 0, all...)
 	}
 	g.t.Fatalf("there is no function %s", name)
 	return 0
@@ -200,43 +182,4 @@ func (g *Guest) List(path string, size int) (names []string, errno uint64) {
 			return names, 0
 		}
 	}
-}
-
-type memory []byte
-
-func (m memory) Size() uint32 { return uint32(len(m)) }
-
-func (m memory) Read(offset, length uint32) ([]byte, bool) {
-	if end := uint64(offset) + uint64(length); end > uint64(len(m)) {
-		return nil, false
-	}
-	return m[offset : offset+length : offset+length], true
-}
-
-// A host is that of one guest.
-type host struct {
-	hostabi.Host // nil: WASI asks for nothing else
-	g            *Guest
-}
-
-var _ hostabi.Host = host{}
-
-func (h host) Look()                                  { h.g.Spent += h.g.call.Spent() }
-func (h host) Wait(f func(context.Context))           { f(h.g.t.Context()) }
-func (h host) Ends() time.Time                        { return time.Time{} }
-func (h host) Output([]byte, bool)                    {}
-func (h host) Fail([]byte)                            {}
-func (h host) Progress(float64, float64, []byte) bool { return false }
-func (h host) Log(_ slog.Level, source string, line []byte) bool {
-	h.g.Lines = append(h.g.Lines, fmt.Sprintf("%s: %s", source, line))
-	return true
-}
-func (h host) Used(u hostabi.Use) { h.g.Uses = append(h.g.Uses, u) }
-func (h host) Hold(n int64)       { h.g.Held += n }
-func (h host) Descriptor(n int64) bool {
-	if n > h.g.Descriptors {
-		return false
-	}
-	h.g.Descriptors -= n
-	return true
 }

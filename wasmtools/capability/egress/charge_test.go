@@ -35,16 +35,16 @@ func TestHeadsAreCharged(t *testing.T) {
 		if in := c.sendHead(t, []byte(test.head), ""); in.Code != test.code {
 			t.Errorf("%s: got %s (%.200s), want %s", test.name, in.Code, in.Message, test.code)
 		}
-		if got := c.abi.Spent(); got < test.least {
+		if got := c.Charged(); got < test.least {
 			t.Errorf("%s: %d ns were charged for %d bytes, want %d at least", test.name, got, len(test.head), test.least)
 		}
-		if c.abi.End(); c.held != int64(len(c.memory)) { // the answer is held until the call's end
-			t.Errorf("%s: %d bytes are held", test.name, c.held)
+		if c.ABI.End(); c.Held != int64(len(c.Memory)) { // the answer is held until the call's end
+			t.Errorf("%s: %d bytes are held", test.name, c.Held)
 		}
 	}
 	c := begin(t, g)
 	c.send(t, outgoing{URL: "http://a.example/", Headers: [][]string{{"Accept", "text/html"}, {"User-Agent", "a test"}}})
-	if got := c.abi.Spent(); got > 25_000 {
+	if got := c.Charged(); got > 25_000 {
 		t.Errorf("%d ns were charged for a small request", got)
 	}
 }

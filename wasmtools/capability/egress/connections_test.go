@@ -103,7 +103,7 @@ func TestRetired(t *testing.T) {
 	r := newRoom(10)
 	g := counted(t, url, egress.NewConnections(r))
 	c := begin(t, g)
-	defer c.abi.End()
+	defer c.ABI.End()
 	c.send(t, outgoing{URL: url})
 	g.Retire()
 	<-r.given

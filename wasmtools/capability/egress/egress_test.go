@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"io"
-	"log/slog"
 	"math"
 	"net"
 	"net/http"
@@ -16,10 +15,10 @@ import (
 	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/toolsrv/toolsrv/internal/reach/reachtest"
 	"github.com/toolsrv/toolsrv/internal/testkit"
+	"github.com/toolsrv/toolsrv/internal/testkit/hosttest"
 	"github.com/toolsrv/toolsrv/runtime/hostabi"
 	"github.com/toolsrv/toolsrv/wasmtools/capability/egress"
 )
@@ -135,49 +134,18 @@ func raw(t testing.TB, do func(net.Conn)) string {
 	return "http://" + l.Addr().String()
 }
 
-// A call is a call of a tool, whose guest is this test. It is a hostabi.Host.
-type call struct {
-	hostabi.Host
-	ctx    context.Context
-	abi    hostabi.Call
-	memory []byte
-	held   int64
-	most   int64
-	uses   []hostabi.Use
-}
-
-func (c *call) Look()           {}
-func (c *call) Ends() time.Time { return time.Now().Add(time.Minute) }
-func (c *call) Wait(f func(context.Context)) {
-	f(c.ctx)
-	if c.ctx.Err() != nil {
-		panic(&hostabi.Trap{Message: "the call is over"})
-	}
-}
-func (c *call) Hold(n int64)                        { c.held += n; c.most = max(c.most, c.held) }
-func (c *call) Used(u hostabi.Use)                  { c.uses = append(c.uses, u) }
-func (c *call) Log(slog.Level, string, []byte) bool { return true }
-func (c *call) Read(offset, length uint32) ([]byte, bool) {
-	if uint64(offset)+uint64(length) > uint64(len(c.memory)) {
-		return nil, false
-	}
-	return c.memory[offset:][:length], true
-}
-func (c *call) Size() uint32 { return uint32(len(c.memory)) }
+// A call is a call of a tool, whose guest is this test.
+type call struct{ *hosttest.Guest }
 
 // begin begins a call of a tool with a grant.
 func begin(t testing.TB, g any) *call {
-	c := &call{ctx: t.Context()}
-	c.abi = hostabi.NewCall(c, hostabi.Guest{Memory: c, Sets: 1})
-	c.abi.Begin(hostabi.Run{Serving: true, Grants: []any{g}})
-	return c
+	return &call{hosttest.Begin(t, nil, 1, hostabi.Run{Serving: true, Grants: []any{g}})}
 }
 
 func (c *call) invoke(name string, params ...uint64) uint64 {
 	set := egress.Set()
 	i := slices.IndexFunc(set.Functions, func(f hostabi.Function) bool { return f.Name == name })
-	c.abi.Invoke(&set.Functions[i], 0, params)
-	return params[0]
+	return c.Invoke(&set.Functions[i], 0, params...)
 }
 
 // An outgoing is a request of a guest.
@@ -224,12 +192,12 @@ func (c *call) send(t testing.TB, out outgoing) *incoming {
 
 func (c *call) sendHead(t testing.TB, head []byte, body string) *incoming {
 	t.Helper()
-	c.memory = append(slices.Clone(head), body...)
+	c.Memory = append(slices.Clone(head), body...)
 	n := int32(uint32(c.invoke("send", 0, uint64(len(head)), uint64(len(head)), uint64(len(body)))))
-	c.memory = make([]byte, max(n, -n))
+	c.Memory = make([]byte, max(n, -n))
 	c.invoke("answer_read", 0)
-	in := &incoming{whole: string(c.memory)}
-	answered := c.memory
+	in := &incoming{whole: string(c.Memory)}
+	answered := c.Memory
 	if n >= 0 {
 		size := binary.LittleEndian.Uint32(answered)
 		in.Body = string(answered[4+size:])
@@ -245,7 +213,7 @@ func (c *call) sendHead(t testing.TB, head []byte, body string) *incoming {
 func get(t testing.TB, g *egress.Grant, url string, headers ...[]string) *incoming {
 	t.Helper()
 	c := begin(t, g)
-	defer c.abi.End()
+	defer c.ABI.End()
 	return c.send(t, outgoing{URL: url, Headers: headers})
 }
 
@@ -285,10 +253,10 @@ func TestNeither(t *testing.T) {
 		if in := c.send(t, outgoing{URL: url}); in.Code != "not_granted" || in.Message == "" {
 			t.Errorf("%s: got %+v", name, in)
 		}
-		c.abi.End()
+		c.ABI.End()
 	}
 	start := begin(t, nil)
-	start.abi.Begin(hostabi.Run{})
+	start.ABI.Begin(hostabi.Run{})
 	if in := start.send(t, outgoing{URL: url}); in.Code != "not_granted" || !strings.Contains(in.Message, "starts") {
 		t.Errorf("in a start: got %+v", in)
 	}
@@ -346,16 +314,16 @@ func TestExchange(t *testing.T) {
 	if !slices.Equal(in.header("X-Two"), []string{"1", "2"}) || in.header("Alt-Svc") != nil {
 		t.Errorf("the guest got the headers %v", in.Headers)
 	}
-	if len(c.uses) != 1 || c.uses[0].Capability != "http" || c.uses[0].Sent != 8 || c.uses[0].Received != int64(len(in.Body)) || c.uses[0].Outcome != "" || c.uses[0].Took <= 0 || strings.Contains(c.uses[0].Target, "?") {
-		t.Errorf("got the uses %+v", c.uses)
+	if len(c.Uses) != 1 || c.Uses[0].Capability != "http" || c.Uses[0].Sent != 8 || c.Uses[0].Received != int64(len(in.Body)) || c.Uses[0].Outcome != "" || c.Uses[0].Took <= 0 || strings.Contains(c.Uses[0].Target, "?") {
+		t.Errorf("got the uses %+v", c.Uses)
 	}
 	if in := c.send(t, outgoing{Method: "HEAD", URL: url + "/"}); in.Status != 201 || in.Body != "" {
 		t.Errorf("HEAD: got %+v", in)
 	}
-	if c.held > int64(len(in.whole)) {
-		t.Errorf("%d bytes are held after the request", c.held)
+	if c.Held > int64(len(in.whole)) {
+		t.Errorf("%d bytes are held after the request", c.Held)
 	}
-	c.abi.End()
+	c.ABI.End()
 }
 
 // TestInvalid sends what a guest must not.
@@ -402,27 +370,16 @@ func TestInvalid(t *testing.T) {
 		if in := c.sendHead(t, []byte(head), ""); in.Code != want || len(n.asked) > 0 {
 			t.Errorf("%.200q: got %+v, look-ups %v; want %s", head, in, n.asked, want)
 		}
-		c.abi.End()
+		c.ABI.End()
 	}
 	c := begin(t, g)
 	if in := c.send(t, outgoing{URL: "https://a.example/", body: "12345678901"}); in.Code != "too_large" || !strings.Contains(in.Message, "http_request_bytes") {
 		t.Errorf("a large body: got %+v", in)
 	}
 	for _, place := range [][]uint64{{1 << 31, 10, 0, 0}, {0, 10, 0, 0}, {math.MaxUint32, 2, 0, 0}} {
-		c.memory = make([]byte, 8)
-		if trap := trapped(func() { c.invoke("send", place...) }); trap == "" {
+		c.Memory = make([]byte, 8)
+		if trap := hosttest.Trapped(func() { c.invoke("send", place...) }); trap == "" {
 			t.Error("a place outside the memory does not end the call")
 		}
 	}
-}
-
-// trapped returns the message of the trap that f ends in.
-func trapped(f func()) (message string) {
-	defer func() {
-		if trap, ok := recover().(*hostabi.Trap); ok {
-			message = trap.Message
-		}
-	}()
-	f()
-	return ""
 }

@@ -200,7 +200,7 @@ func TestReflected(t *testing.T) {
 		return grant(t, spec{Rule: rule, secrets: &vault{values: map[string]string{"key": secret}}})
 	}
 	c := begin(t, grant(t, spec{Rule: egress.Rule{Granted: []string{url}}}))
-	defer c.abi.End()
+	defer c.ABI.End()
 	if in := c.send(t, outgoing{Method: "HEAD", URL: url + "/"}); in.header("Etag") == nil {
 		t.Errorf("without a secret: got %+v, want its sum", in)
 	}
@@ -211,7 +211,7 @@ func TestReflected(t *testing.T) {
 			for pad := 178; pad < 190; pad++ { // around the limit
 				ask := func(g *egress.Grant) *incoming {
 					c := begin(t, g)
-					defer c.abi.End()
+					defer c.ABI.End()
 					return c.send(t, outgoing{Method: method, URL: url + path, Headers: [][]string{{"X-Pad", strings.Repeat("p", pad)}}})
 				}
 				a, b := ask(short), ask(long)
@@ -317,7 +317,7 @@ func FuzzSend(f *testing.F) {
 	f.Fuzz(func(t *testing.T, head, body string) {
 		n := &network{}
 		c := begin(t, grant(t, spec{Rule: egress.Rule{Granted: []string{"https://a.example", "http://a.example"}, Private: []netip.Prefix{}}, network: n}))
-		defer c.abi.End()
+		defer c.ABI.End()
 		in := c.sendHead(t, []byte(head), body)
 		if in.Code == "" || in.Message == "" {
 			t.Errorf("%q was answered %+v", head, in)

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/toolsrv/toolsrv/internal/testkit/hosttest"
 	"github.com/toolsrv/toolsrv/wasmtools/capability/egress"
 )
 
@@ -125,10 +126,10 @@ func TestHostileServers(t *testing.T) {
 					t.Errorf("got %.300q, want %q", in.whole, test.code)
 				}
 			}
-			if c.most > 3*limit+500<<10 {
-				t.Errorf("%d bytes were held", c.most)
+			if c.MostHeld > 3*limit+500<<10 {
+				t.Errorf("%d bytes were held", c.MostHeld)
 			}
-			c.abi.End()
+			c.ABI.End()
 		})
 	}
 }
@@ -167,14 +168,14 @@ func TestBodyBounds(t *testing.T) {
 			t.Errorf("sent %d bytes: got %+v", size, in)
 		}
 	}
-	c.abi.End()
+	c.ABI.End()
 	c = begin(t, grant(t, spec{Rule: egress.Rule{Granted: []string{url}, Requests: 2}}))
 	for i, code := range []string{"", "", "limit", "limit"} {
 		if in := c.send(t, outgoing{URL: url + "/"}); in.Code != code {
 			t.Errorf("request %d: got %+v", i, in)
 		}
 	}
-	c.abi.End()
+	c.ABI.End()
 }
 
 // TestCallEnds has a call end while it waits for a server, which sees its client go.
@@ -188,12 +189,12 @@ func TestCallEnds(t *testing.T) {
 	})
 	c := begin(t, grant(t, spec{Rule: egress.Rule{Granted: []string{url}}}))
 	ctx, cancel := context.WithCancel(t.Context())
-	c.ctx = ctx
+	c.Context = ctx
 	go func() { <-arrived; cancel() }()
-	if trap := trapped(func() { c.send(t, outgoing{URL: url + "/"}) }); trap != "the call is over" {
+	if trap := hosttest.Trapped(func() { c.send(t, outgoing{URL: url + "/"}) }); trap != "the call is over" {
 		t.Errorf("got the trap %q", trap)
 	}
-	c.abi.End()
+	c.ABI.End()
 	<-gone
 }
 
@@ -204,9 +205,9 @@ func TestDialEnds(t *testing.T) {
 		n.begun, n.ended = make(chan bool), make(chan bool)
 		c := begin(t, grant(t, spec{Rule: egress.Rule{Granted: []string{"http://a.example"}}, network: n}))
 		ctx, cancel := context.WithCancel(t.Context())
-		c.ctx = ctx
+		c.Context = ctx
 		go func() { <-n.begun; cancel() }()
-		if trap := trapped(func() { c.send(t, outgoing{URL: "http://a.example/"}) }); trap == "" {
+		if trap := hosttest.Trapped(func() { c.send(t, outgoing{URL: "http://a.example/"}) }); trap == "" {
 			t.Errorf("%s: the call does not end", name)
 		}
 		<-n.ended

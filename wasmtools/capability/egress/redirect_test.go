@@ -75,13 +75,13 @@ func TestRedirects(t *testing.T) {
 		}
 		in := c.send(t, outgoing{Method: test.method, URL: fmt.Sprintf("%s/a/b?status=%d&to=%s", here, test.status, url.QueryEscape(test.to)), body: body,
 			Headers: [][]string{{"Authorization", "a"}, {"X-Key", "k"}, {"Content-Type", "t"}}})
-		c.abi.End()
+		c.ABI.End()
 		lines := got.lines[before+1:]
 		if test.want == "" && (len(lines) > 0 || in.Status != test.status) || test.want != "" && (!slices.Equal(lines, []string{test.want}) || in.Status != 200) {
 			t.Errorf("%s with %d to %q: the server got %q, the guest %+v; want %q", test.method, test.status, test.to, lines, in, test.want)
 		}
-		if test.want != "" && len(c.uses) != 2 {
-			t.Errorf("got the uses %+v", c.uses)
+		if test.want != "" && len(c.Uses) != 2 {
+			t.Errorf("got the uses %+v", c.Uses)
 		}
 	}
 }
@@ -149,6 +149,6 @@ func TestRedirectBounds(t *testing.T) {
 		if in.Code != test.code || in.Code == "" && in.Status != 302 || requests != test.requests {
 			t.Errorf("%+v: got %+v after %d requests, want %q after %d", test.spec, in, requests, test.code, test.requests)
 		}
-		c.abi.End()
+		c.ABI.End()
 	}
 }

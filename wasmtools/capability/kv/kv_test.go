@@ -1,7 +1,6 @@
 package kv_test
 
 import (
-	"context"
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
@@ -11,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/toolsrv/toolsrv/internal/testkit/hosttest"
 	"github.com/toolsrv/toolsrv/runtime/hostabi"
 	"github.com/toolsrv/toolsrv/wasmtools/capability/kv"
 	"github.com/toolsrv/toolsrv/wasmtools/state"
@@ -19,24 +19,16 @@ import (
 
 // A guest is one call of a tool, with 4 MiB of memory.
 type guest struct {
-	hostabi.Host
+	*hosttest.Guest
 	t         *testing.T
-	call      hostabi.Call
 	functions map[string]hostabi.Function
-	memory    []byte
-	used      []hostabi.Use
-	held      int64
-	most      int64 // of held
-	charged   int64
 }
 
 func newGuest(t *testing.T, run hostabi.Run) *guest {
-	g := &guest{t: t, functions: map[string]hostabi.Function{}, memory: make([]byte, 4<<20)}
+	g := &guest{Guest: hosttest.Begin(t, make([]byte, 4<<20), 1, run), t: t, functions: map[string]hostabi.Function{}}
 	for _, f := range kv.Set().Functions {
 		g.functions[f.Name] = f
 	}
-	g.call = hostabi.NewCall(g, hostabi.Guest{Memory: g, Sets: 1})
-	g.call.Begin(run)
 	return g
 }
 
@@ -44,18 +36,6 @@ func newGuest(t *testing.T, run hostabi.Run) *guest {
 func granted(t *testing.T, store state.Store, namespace string, quota state.Usage) *guest {
 	return newGuest(t, hostabi.Run{Serving: true, Grants: []any{kv.Open(store, namespace, quota)}})
 }
-
-func (g *guest) Size() uint32 { return uint32(len(g.memory)) }
-func (g *guest) Read(offset, length uint32) ([]byte, bool) {
-	if uint64(offset)+uint64(length) > uint64(len(g.memory)) {
-		return nil, false
-	}
-	return g.memory[offset : offset+length], true
-}
-func (g *guest) Look()                        { g.charged += g.call.Spent() }
-func (g *guest) Wait(f func(context.Context)) { f(g.t.Context()) }
-func (g *guest) Used(u hostabi.Use)           { g.used = append(g.used, u) }
-func (g *guest) Hold(n int64)                 { g.held += n; g.most = max(g.most, g.held) }
 
 // do calls a function. Strings are put into the memory, each with its length; numbers are passed as they are.
 func (g *guest) do(name string, arguments ...any) (answer []byte, code string) {
@@ -65,7 +45,7 @@ func (g *guest) do(name string, arguments ...any) (answer []byte, code string) {
 		switch a := a.(type) {
 		case string:
 			stack = append(stack, uint64(at), uint64(len(a)))
-			at += copy(g.memory[at:], a)
+			at += copy(g.Memory[at:], a)
 		case int:
 			stack = append(stack, uint64(int64(a)))
 		case uint64:
@@ -76,11 +56,10 @@ func (g *guest) do(name string, arguments ...any) (answer []byte, code string) {
 	if len(stack) != len(f.Params) {
 		g.t.Fatalf("%s takes %q, it was given %v", name, f.Params, stack)
 	}
-	g.call.Invoke(&f, 0, stack)
-	n := int(int32(uint32(stack[0])))
+	n := int(int32(uint32(g.Invoke(&f, 0, stack...))))
 	answer = make([]byte, max(n, -n))
-	g.call.Invoke(&read, 0, []uint64{1 << 20})
-	copy(answer, g.memory[1<<20:])
+	g.Invoke(&read, 0, 1<<20)
+	copy(answer, g.Memory[1<<20:])
 	if n >= 0 {
 		return answer, ""
 	}
@@ -89,17 +68,6 @@ func (g *guest) do(name string, arguments ...any) (answer []byte, code string) {
 		g.t.Errorf("%s fails with %s (%v)", name, answer, err)
 	}
 	return []byte(failure.Message), failure.Code
-}
-
-// trap returns the message of the trap that f ends in.
-func trap(f func()) (message string) {
-	defer func() {
-		if t, ok := recover().(*hostabi.Trap); ok {
-			message = t.Message
-		}
-	}()
-	f()
-	return ""
 }
 
 // TestUse keeps, reads, lists and deletes as a tool does, and counts it.
@@ -158,7 +126,7 @@ func TestUse(t *testing.T) {
 		}
 	}
 	var uses []string
-	for _, u := range g.used {
+	for _, u := range g.Uses {
 		if u.Capability != "kv" || u.Took < 0 {
 			t.Errorf("used %+v", u)
 		}
@@ -167,8 +135,8 @@ func TestUse(t *testing.T) {
 	if got, want := strings.Join(uses[:5], "; "), "get a 1 0; set a 4 8; set a 4 8; get a 1 19; set a 6 0 conflict"; got != want {
 		t.Errorf("used %s, want %s", got, want)
 	}
-	if g.held != 1 { // the last answer
-		t.Errorf("%d bytes are held", g.held)
+	if g.Held != 1 { // the last answer
+		t.Errorf("%d bytes are held", g.Held)
 	}
 }
 
@@ -215,20 +183,20 @@ func TestHostile(t *testing.T) {
 		if code != test.want {
 			t.Errorf("%s: %s fails with %q (%s), want %q", test.name, test.function, code, answer, test.want)
 		}
-		if outcome := g.used[len(g.used)-1].Outcome; outcome != test.want {
+		if outcome := g.Uses[len(g.Uses)-1].Outcome; outcome != test.want {
 			t.Errorf("%s: counted as %q", test.name, outcome)
 		}
 	}
 	for _, arguments := range [][]uint64{{math.MaxUint32, 1}, {4 << 20, 1}, {4<<20 - 1, 2}, {math.MaxUint32, state.MaxKey}} {
-		if got := trap(func() { g.do("get", arguments[0], arguments[1]) }); !strings.HasPrefix(got, "it gave get a place outside its memory") {
+		if got := hosttest.Trapped(func() { g.do("get", arguments[0], arguments[1]) }); !strings.HasPrefix(got, "it gave get a place outside its memory") {
 			t.Errorf("a key at %d: got the trap %q", arguments[0], got)
 		}
 	}
-	if got := trap(func() { g.do("set", 8, 1, math.MaxUint32, 1, 0, -1) }); !strings.HasPrefix(got, "it gave set a place outside its memory") {
+	if got := hosttest.Trapped(func() { g.do("set", 8, 1, math.MaxUint32, 1, 0, -1) }); !strings.HasPrefix(got, "it gave set a place outside its memory") {
 		t.Errorf("a value outside: got the trap %q", got)
 	}
-	if g.most < state.MaxValue || g.charged < state.MaxValue {
-		t.Errorf("1 MiB was held as %d bytes, and charged as %d ns", g.most, g.charged)
+	if g.MostHeld < state.MaxValue || g.Charged() < state.MaxValue {
+		t.Errorf("1 MiB was held as %d bytes, and charged as %d ns", g.MostHeld, g.Charged())
 	}
 	if message, _ := g.do("set", "more", "", 0, -1); string(message) != "The quota is used up: there would be 3 entries, 2 are allowed: delete keys, or have the operator raise kv or kv_entries in the grant." {
 		t.Errorf("got %s", message)

@@ -1,64 +1,30 @@
 package secret_test
 
 import (
-	"context"
-	"log/slog"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/toolsrv/toolsrv/internal/testkit"
+	"github.com/toolsrv/toolsrv/internal/testkit/hosttest"
 	"github.com/toolsrv/toolsrv/runtime/hostabi"
 	"github.com/toolsrv/toolsrv/wasmtools/capability/secret"
 )
 
-// A memory is that of a guest.
-type memory []byte
-
-func (m memory) Size() uint32 { return uint32(len(m)) }
-func (m memory) Read(offset, length uint32) ([]byte, bool) {
-	if uint64(offset)+uint64(length) > uint64(len(m)) {
-		return nil, false
-	}
-	return m[offset : offset+length], true
-}
-
-// A host notes uses.
-type host struct {
-	hostabi.Host // nil: what is not used here
-	used         []hostabi.Use
-}
-
-func (*host) Look()                                  {}
-func (*host) Wait(f func(context.Context))           { f(context.Background()) }
-func (*host) Ends() time.Time                        { return time.Time{} }
-func (*host) Output([]byte, bool)                    {}
-func (*host) Fail([]byte)                            {}
-func (*host) Log(slog.Level, string, []byte) bool    { return true }
-func (*host) Progress(float64, float64, []byte) bool { return false }
-func (h *host) Used(u hostabi.Use)                   { h.used = append(h.used, u) }
-func (*host) Hold(int64)                             {}
-func (*host) Descriptor(int64) bool                  { return true }
-
 // ask has a guest with a grant read the secret with that name, and returns what it is answered.
-func ask(grant any, name string, serving bool) (answer string, failed bool, used []hostabi.Use) {
-	h, m := &host{}, make(memory, 64<<10)
-	copy(m, name)
-	c := hostabi.NewCall(h, hostabi.Guest{Memory: m, Sets: 1})
+func ask(t *testing.T, grant any, name string, serving bool) (answer string, failed bool, used []hostabi.Use) {
 	run := hostabi.Run{Serving: serving}
 	if serving && grant != nil {
 		run.Grants = []any{grant}
 	}
-	c.Begin(run)
+	g := hosttest.Begin(t, make([]byte, 64<<10), 1, run)
+	copy(g.Memory, name)
 	set := secret.Set()
-	stack := []uint64{0, uint64(len(name))}
-	c.Invoke(&set.Functions[0], 0, stack)
-	n := int32(uint32(stack[0]))
-	c.Invoke(&set.Functions[1], 0, []uint64{1 << 10})
+	n := int32(uint32(g.Invoke(&set.Functions[0], 0, 0, uint64(len(name)))))
+	g.Invoke(&set.Functions[1], 0, 1<<10)
 	if n < 0 {
-		return string(m[1<<10 : 1<<10-int(n)]), true, h.used
+		return string(g.Memory[1<<10 : 1<<10-int(n)]), true, g.Uses
 	}
-	return string(m[1<<10 : 1<<10+int(n)]), false, h.used
+	return string(g.Memory[1<<10 : 1<<10+int(n)]), false, g.Uses
 }
 
 // TestReadSecret has tools ask for secrets that they were granted, and for others.
@@ -85,7 +51,7 @@ func TestReadSecret(t *testing.T) {
 		{"no grant", "mine", nil, true, "does not declare that it needs secrets", "not_granted"},
 		{"a start", "mine", grant, false, "while it starts", "not_granted"},
 	} {
-		got, failed, used := ask(c.grant, c.secret, c.serving)
+		got, failed, used := ask(t, c.grant, c.secret, c.serving)
 		if failed != (c.outcome != "") || !strings.Contains(got, c.want) || strings.Contains(got, "another's") {
 			t.Errorf("%s: got %.300s, failed %t, want %s", c.name, got, failed, c.want)
 		}
@@ -99,7 +65,7 @@ func TestReadSecret(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.Replace(v)
-	if got, _, _ := ask(grant, "mine", true); got != "my next secret" {
+	if got, _, _ := ask(t, grant, "mine", true); got != "my next secret" {
 		t.Errorf("after it was replaced, the secret is %q", got)
 	}
 	if got := string(grant.Filter([]byte("my next secret, my own secret, another's secret"))); got != "[secret], [secret], another's secret" {
@@ -127,16 +93,13 @@ func TestRefusalsAreCharged(t *testing.T) {
 		{"a short name", "a", 2000},
 		{"a long secret", "long", int64(len(long)) / 4},
 	} {
-		m := make(memory, 64<<10)
-		copy(m, test.secret)
-		c := hostabi.NewCall(&host{}, hostabi.Guest{Memory: m, Sets: 1})
-		c.Begin(hostabi.Run{Serving: true, Grants: []any{grant}})
-		stack := []uint64{0, uint64(len(test.secret))}
-		c.Invoke(&secret.Set().Functions[0], 0, stack)
-		if got := c.Spent(); got < test.least {
+		g := hosttest.Begin(t, make([]byte, 64<<10), 1, hostabi.Run{Serving: true, Grants: []any{grant}})
+		copy(g.Memory, test.secret)
+		n := int32(uint32(g.Invoke(&secret.Set().Functions[0], 0, 0, uint64(len(test.secret)))))
+		if got := g.Charged(); got < test.least {
 			t.Errorf("%s: %d ns were charged, want %d at least", test.name, got, test.least)
 		}
-		if n := int32(uint32(stack[0])); n < -1000 {
+		if n < -1000 {
 			t.Errorf("%s: the failure has %d bytes", test.name, -n)
 		}
 	}

@@ -1,0 +1,135 @@
+// Package hosttest plays a guest, to test functions that guests import without one.
+package hosttest
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/toolsrv/toolsrv/runtime/hostabi"
+)
+
+// A Guest is a guest whose part a test plays, in one call of it, with what the host has noted. A test uses it on one goroutine.
+type Guest struct {
+	Memory  []byte
+	ABI     hostabi.Call
+	Context context.Context // of waits
+
+	Looks           int
+	Output, Failure string
+	Reports         []string // of progress: "done/total message"
+	Lines           []string // of the log: "source: line"
+	Uses            []hostabi.Use
+	Held, MostHeld  int64 // bytes
+	Descriptors     int64 // that are left
+
+	spent int64
+}
+
+// Begin begins a call of a guest with that memory, which can be replaced later, where the host has that many sets of functions. The
+// caller ends the call.
+func Begin(t testing.TB, memory []byte, sets int, run hostabi.Run) *Guest {
+	g := &Guest{Memory: memory, Context: t.Context(), Descriptors: 1000}
+	g.ABI = hostabi.NewCall(host{g: g}, hostabi.Guest{Memory: view{g}, Sets: sets})
+	g.ABI.Begin(run)
+	return g
+}
+
+// Charged returns what the host's work is estimated to have taken so far, in nanoseconds.
+func (g *Guest) Charged() int64 {
+	g.spent += g.ABI.Spent()
+	return g.spent
+}
+
+// Invoke calls a function of the set with that number, and returns its result, which is the first parameter where it has none.
+func (g *Guest) Invoke(f *hostabi.Function, set int, params ...uint64) uint64 {
+	stack := make([]uint64, 1+len(params))
+	copy(stack, params)
+	g.ABI.Invoke(f, set, stack[:max(1, len(params))])
+	return stack[0]
+}
+
+// Trapped returns the message of the trap that f ends in, or "".
+func Trapped(f func()) (message string) {
+	defer func() {
+		switch p := recover().(type) {
+		case nil:
+		case *hostabi.Trap:
+			message = p.Message
+		default:
+			panic(p)
+		}
+	}()
+	f()
+	return ""
+}
+
+// A view is the memory of a guest.
+type view struct{ g *Guest }
+
+func (v view) Size() uint32 { return uint32(len(v.g.Memory)) }
+
+func (v view) Read(offset, length uint32) ([]byte, bool) {
+	if end := uint64(offset) + uint64(length); end > uint64(len(v.g.Memory)) {
+		return nil, false
+	}
+	return v.g.Memory[offset : offset+length : offset+length], true
+}
+
+// A host notes what a guest asks of it.
+type host struct {
+	hostabi.Outer // nil: no guest of a test calls another
+	g             *Guest
+}
+
+var _ hostabi.Host = host{}
+
+func (h host) Look() {
+	h.g.Looks++
+	h.g.Charged()
+}
+
+func (h host) Wait(f func(context.Context)) {
+	f(h.g.Context)
+	if h.g.Context.Err() != nil {
+		panic(&hostabi.Trap{Message: "the call is over"})
+	}
+}
+
+func (h host) Nest(f func(context.Context)) { f(h.g.Context) }
+func (h host) Ends() time.Time              { return time.Now().Add(time.Minute) }
+func (h host) Fail(b []byte)                { h.g.Failure = string(b) }
+
+func (h host) Output(b []byte, replace bool) {
+	if replace {
+		h.g.Output = ""
+	}
+	h.g.Output += string(b)
+}
+
+func (h host) Progress(done, total float64, message []byte) bool {
+	h.g.Reports = append(h.g.Reports, fmt.Sprintf("%v/%v %s", done, total, message))
+	return true
+}
+
+func (h host) Log(_ slog.Level, source string, line []byte) bool {
+	h.g.Lines = append(h.g.Lines, fmt.Sprintf("%s: %s", source, line))
+	return true
+}
+
+func (h host) Used(u hostabi.Use) { h.g.Uses = append(h.g.Uses, u) }
+
+func (h host) Hold(n int64) {
+	h.g.Held += n
+	h.g.MostHeld = max(h.g.MostHeld, h.g.Held)
+}
+
+func (h host) Descriptor(n int64) bool {
+	if n > h.g.Descriptors {
+		return false
+	}
+	h.g.Descriptors -= n
+	return true
+}

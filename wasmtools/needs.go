@@ -59,7 +59,7 @@ func (n Needs) Words() (words []string) {
 	return words
 }
 
-// maxLacks is how much a text tells of what a tool lacks, in bytes: a manifest may ask for much.
+// maxLacks is how much a text says of what a tool lacks, in bytes: a manifest may ask for much.
 const maxLacks = 1 << 10
 
 // Lacks returns what is missing in one line for people, "" where nothing is.

@@ -14,7 +14,7 @@ import (
 	"github.com/toolsrv/toolsrv/runtime/account"
 )
 
-// figure returns a number that the system tells of the service, such as VmRSS, in KiB.
+// figure returns a number that the system has for the service, such as VmRSS, in KiB.
 func (s *service) figure(name string) int64 {
 	s.t.Helper()
 	for line := range strings.Lines(string(testkit.Read(s.t, "/proc", strconv.Itoa(s.cmd.Process.Pid), "status"))) {

@@ -51,7 +51,7 @@ type Value struct {
 	Start int32
 	// Kind is the value's type.
 	Kind Kind
-	// Escaped tells of a string with an escape sequence in it.
+	// Escaped reports a string with an escape sequence in it.
 	Escaped bool
 }
 

@@ -61,7 +61,7 @@ type Memory interface {
 	Size() uint32
 }
 
-// A Guest is what a Call tells of its guest.
+// A Guest is what a Call knows of its guest.
 type Guest struct {
 	Memory Memory
 	// Command is set for a plain WASI program.
@@ -70,7 +70,7 @@ type Guest struct {
 	Sets int
 }
 
-// A Run is what a Call tells of one run. The zero Run is that of a start.
+// A Run is what a Call knows of one run. The zero Run is that of a start.
 type Run struct {
 	Serving   bool
 	Input     []byte

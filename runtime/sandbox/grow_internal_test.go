@@ -63,7 +63,7 @@ func (g grower) plainly() {
 }
 
 // bothWays runs a test with hostile/grows, called once: with instances that are reset by their dirty pages, where the system
-// tells of them, and by whole copies.
+// shows them, and by whole copies.
 func bothWays(t *testing.T, test func(g grower)) {
 	for _, kind := range []string{"dirty pages", "whole copies"} {
 		t.Run(kind, func(t *testing.T) {
@@ -211,7 +211,7 @@ func TestSameSize(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := i.same(); err == nil || !strings.Contains(err.Error(), "131072 bytes") {
-		t.Errorf("got %v, want an error that tells of 131072 bytes", err)
+		t.Errorf("got %v, want an error that names 131072 bytes", err)
 	}
 	if !i.shrink() {
 		t.Error("the guest does not shrink")

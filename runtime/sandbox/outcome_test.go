@@ -123,7 +123,7 @@ func TestOutcomes(t *testing.T) {
 				return
 			}
 			if got := wantError(t, err, test.outcome, test.message); strings.Contains(got.Message, "wazero") || strings.Contains(got.Message, "/") {
-				t.Errorf("the message %q tells of the host", got.Message)
+				t.Errorf("the message %q names the host", got.Message)
 			}
 			if out != nil {
 				t.Errorf("got output %q beside the error", out)

@@ -76,7 +76,7 @@ func newAccount(c Config) *account.Account {
 	})
 }
 
-// take takes n of a kind from the account, for a run. Where there is no room, it lets go of what is idle, and waits until ctx is done. A
+// take takes n of a kind from the account, for a run. Where there is no room, it frees what is idle, and waits until ctx is done. A
 // run inside another call does not wait: its outer calls hold some, and all who hold some may be such calls. The error is an *Error.
 func (e *Engine) take(ctx context.Context, k account.Kind, n int64, r *run) error {
 	first := r.first
@@ -104,7 +104,7 @@ func (e *Engine) take(ctx context.Context, k account.Kind, n int64, r *run) erro
 	}
 }
 
-// reclaim lets go of what is idle, the least recently used first, until there is room for n of a kind, and for a sixteenth of all so
+// reclaim frees what is idle, the least recently used first, until there is room for n of a kind, and for a sixteenth of all so
 // that the next call finds some, too. It stops when done is closed. Instances go before snapshots, which take longer to make again.
 // Only one goroutine at a time does this.
 func (e *Engine) reclaim(done <-chan struct{}, k account.Kind, n int64) {

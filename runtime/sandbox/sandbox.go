@@ -92,7 +92,7 @@ type Engine struct {
 	unusedTime    time.Duration
 	idleInstances int // most of one program
 	account       *account.Account
-	reclaiming    chan struct{} // holds one token, for whoever lets go of what is idle
+	reclaiming    chan struct{} // holds one token, for whoever frees what is idle
 	closing       chan struct{} // closed when Close begins
 	janitor       chan struct{} // closed when the janitor has gone
 

@@ -112,7 +112,7 @@ func TestSnapshotHasRoom(t *testing.T) {
 	e.account.Give(account.Memory, 2*fullSnapshot)
 }
 
-// TestMemoryLeavesCode lets go of memory: what code takes is not of that account, and to load it again would give none back.
+// TestMemoryLeavesCode frees memory: what code takes is not of that account, and to load it again would give none back.
 func TestMemoryLeavesCode(t *testing.T) {
 	t.Parallel()
 	e, p := poolEngine(t, Config{CacheDir: t.TempDir()}, "hostile/hoard")

@@ -51,7 +51,7 @@ func TestTinyGo(t *testing.T) {
 				}
 				t.Logf("%s for %s: %d bytes", name, target, len(module))
 				if !reflect.DeepEqual(manifest, manifests[name]) {
-					t.Errorf("%s tells of itself %v\nwant what Go's build tells: %v", name, manifest, manifests[name])
+					t.Errorf("%s describes itself as %v\nwant what Go's build says: %v", name, manifest, manifests[name])
 				}
 			}
 			want := paths

@@ -21,7 +21,7 @@ from datetime import timedelta
 import anyio
 
 SECONDS = 20  # until a check that hangs has failed
-MODERN = "2026-07-28"  # the first version that tells of changes by subscriptions/listen
+MODERN = "2026-07-28"  # the first version that announces changes by subscriptions/listen
 
 
 def plain(value):

@@ -112,7 +112,7 @@ func Start(ctx context.Context, o Options) (*Catalog, error) {
 // Table returns the table that follows the source, the same at every call. It may be used after Close, but its tools fail.
 func (c *Catalog) Table() *wasmtools.RouteTable { return c.table }
 
-// Ready returns nil once the table tells of every file of the first listing, served or refused. It waits half a minute at most
+// Ready returns nil once the table shows every file of the first listing, served or refused. It waits half a minute at most
 // for files that take long to be read or described, or change all the time.
 func (c *Catalog) Ready() error {
 	switch n := c.reconciler.unready.Load(); {
@@ -136,7 +136,7 @@ func (c *Catalog) Wait(ctx context.Context) error {
 	}
 }
 
-// Settled reports whether the table tells of every file that was listed. While it is false, a tool that is missing may be there
+// Settled reports whether the table shows every file that was listed. While it is false, a tool that is missing may be there
 // in a moment. After the start it becomes true within half a minute, even if files keep coming, or take long to be described.
 func (c *Catalog) Settled() bool { return !c.reconciler.unsettled.Load() }
 

@@ -7,7 +7,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// pending reports whether there may be tools that no generation tells of yet.
+// pending reports whether there may be tools that are in no generation yet.
 func (r *reconciler) pending(now time.Time) bool {
 	return !r.listed || len(r.loads) > 0 || !r.publishAt.IsZero() || now.Before(r.settling)
 }
@@ -26,7 +26,7 @@ func (r *reconciler) adviseRetry(now time.Time) bool {
 func (r *reconciler) publish() {
 	began := time.Now()
 	r.publishAt = time.Time{}
-	r.writeRecord() // before the table tells of it
+	r.writeRecord() // before the table shows it
 	var refused []wasmtools.Refusal
 	for _, p := range r.problems {
 		refused = append(refused, wasmtools.Refusal{Source: r.source.Place(p.Name), Err: p.Err})

@@ -50,9 +50,9 @@ type reconciler struct {
 	record       string        // where the precedence is kept, or ""
 	recordFailed bool          // the last precedence could not be written
 
-	unready   atomic.Int64  // how many awaited files no generation tells of yet, -1 before the first listing
+	unready   atomic.Int64  // how many awaited files are in no generation yet, -1 before the first listing
 	ready     chan struct{} // closed when unready is 0
-	unsettled atomic.Bool   // something is under way that no generation tells of yet
+	unsettled atomic.Bool   // something is under way that no generation shows yet
 	calmSince time.Time     // when nothing was pending last, or the start was not over
 	settling  time.Time     // until when a new file is given time to settle
 }

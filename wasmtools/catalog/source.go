@@ -54,7 +54,7 @@ type Listing struct {
 	Problems []Problem
 	// Partial means that not all files are listed. What is served of the others stays.
 	Partial bool
-	// Again is the time after which to list again even if no change is told; 0 means that Changes tells of all.
+	// Again is the time after which to list again even if no change is announced; 0 means that Changes announces all.
 	Again time.Duration
 }
 

@@ -30,7 +30,7 @@ func (c *changes) wait() <-chan struct{} {
 	return c.next
 }
 
-// tell tells of a change.
+// tell announces a change.
 func (c *changes) tell() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -122,7 +122,7 @@ func (s *subscription) acknowledge() error {
 	return sendEvent(s.x, rpc.AppendAcknowledged([]byte(eventHead), s.id, s.changed != nil))
 }
 
-// notify tells of a change.
+// notify announces a change.
 func (s *subscription) notify(ctx context.Context) error {
 	if err := sendEvent(s.x, rpc.AppendListChanged([]byte(eventHead), s.id)); err != nil {
 		return err

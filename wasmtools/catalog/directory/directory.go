@@ -106,7 +106,7 @@ func (d *Directory) ID() string {
 // Place returns the path of a file or folder on disk, which begins with the path given to Open.
 func (d *Directory) Place(name string) string { return filepath.Join(d.path, filepath.FromSlash(name)) }
 
-// Changes sends a value when the system tells of a change.
+// Changes sends a value when the system announces a change.
 func (d *Directory) Changes() <-chan struct{} { return d.watch.changes }
 
 // List looks at the whole directory. It opens no file but folders.

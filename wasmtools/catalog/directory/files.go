@@ -82,7 +82,7 @@ func (f *Files) Place(name string) string {
 	return name
 }
 
-// Changes sends a value when the system tells of a change.
+// Changes sends a value when the system announces a change.
 func (f *Files) Changes() <-chan struct{} { return f.watch.changes }
 
 // List looks at each file. It opens none.

@@ -202,7 +202,7 @@ func TestScanBounds(t *testing.T) {
 		t.Errorf("got %d files, want %d", got, modules)
 	}
 	if len(seen.problems) != 1 || !strings.Contains(seen.problems[0].Err.Error(), "50 modules") {
-		t.Errorf("got problems %v, want one that tells of the bound", seen.problems)
+		t.Errorf("got problems %v, want one that names the bound", seen.problems)
 	}
 	if !seen.partial {
 		t.Error("files that were not looked at count as gone")

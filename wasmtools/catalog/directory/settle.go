@@ -8,7 +8,7 @@ import (
 
 // intervals are the periods of a Directory. All follow from the poll interval, so that a test that polls fast is fast in all.
 type intervals struct {
-	poll     time.Duration // between two scans where the system tells of no changes
+	poll     time.Duration // between two scans where the system announces no changes
 	safety   time.Duration // between two scans where it does
 	debounce time.Duration // from the beginning of a watch to the scan for what came before it
 	settle   time.Duration // how long a changed file must stay the same before it is read

@@ -409,7 +409,7 @@ func TestSessionChanges(t *testing.T) {
 	h.line(heard, changed)
 }
 
-// door reports whether the list of a session has its newest tool. The set tells of changes before long.
+// door reports whether the list of a session has its newest tool. The set announces changes before long.
 func (h *house) door(id string) bool {
 	_, body := h.post(request("1", "tools/list", legacy), "Mcp-Session-Id", id)
 	time.Sleep(10 * time.Millisecond)

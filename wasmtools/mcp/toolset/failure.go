@@ -66,7 +66,7 @@ func failure(ctx context.Context, err error) (Result, error) {
 	return Result{failed: e, sentence: sentence, json: structured}, nil
 }
 
-// inWords tells of violations so that a model can mend its call: which member, what was expected, and what there was.
+// inWords describes violations so that a model can mend its call: which member, what was expected, and what there was.
 func inWords(violations []wasmtools.Violation) string {
 	var out strings.Builder
 	out.WriteString("The arguments do not fit the tool's schema:")

@@ -66,7 +66,7 @@ func killValue(key, n int) []byte {
 	return value
 }
 
-// writeForEver changes keys, each in order, and tells of each change when it was acknowledged. A line begins a key where it has got to.
+// writeForEver changes keys, each in order, and reports each change when it was acknowledged. A line begins a key where it has got to.
 func writeForEver(dir string) {
 	store, err := local.Open(dir, local.Options{})
 	if err != nil {

@@ -29,7 +29,7 @@ type watcher struct {
 	queued  map[string]struct{}
 }
 
-// Changed tells of a key whose change can be read by now.
+// Changed announces a key whose change can be read by now.
 func (h *Hub) Changed(space, key string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -59,7 +59,7 @@ func compile(t *testing.T, dir string) (module []byte, said string, err error) {
 // load loads a module into a sandbox and returns its tools.
 func load(t *testing.T, module []byte) []*wasmtools.Tool {
 	t.Helper()
-	engine := sandboxtest.Engine(t, sandbox.Config{})
+	engine := sandboxtest.Engine(t, sandbox.Config{CacheDir: sandboxtest.CodeDir()})
 	m, err := toolfile.Load(engine, module, toolfile.Place{})
 	if err != nil {
 		t.Fatal(err)

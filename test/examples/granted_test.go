@@ -94,7 +94,7 @@ func checkGranted(t *testing.T, build func(name string) []byte) {
 // checkServed serves what is in the folder tools, and reaches the services at api.
 func checkServed(t *testing.T, folder, api string) {
 	t.Helper()
-	const tools = "[server]\naddress = \"127.0.0.1:0\"\n[tools]\ndirectory = \"tools\"\ncache_directory = \"cache\"\n[limits]\ntimeout = \"1m\"\n"
+	const tools = "[server]\naddress = \"127.0.0.1:0\"\n[tools]\ndirectory = \"tools\"\n[limits]\ntimeout = \"1m\"\n"
 	all := strings.ReplaceAll(tools+`
 [[grant]]
 match = "weather/*"
@@ -273,6 +273,9 @@ func startServer(t *testing.T, folder, configuration string) served {
 	c, err := config.Load(testkit.Put(t, folder, "toolsrv.toml", configuration))
 	if err != nil {
 		t.Fatal(err)
+	}
+	if c.Tools.CacheDir = sandboxtest.CodeDir(); c.Tools.CacheDir == "" {
+		c.Tools.CacheDir = filepath.Join(folder, "cache")
 	}
 	s := served{log: &testkit.Log{}}
 	running, err := server.New(t.Context(), c, slog.New(slog.NewJSONHandler(s.log, &slog.HandlerOptions{Level: slog.LevelDebug})))

@@ -78,7 +78,7 @@ func checkPlain(t *testing.T, table *wasmtools.RouteTable) {
 // TestPlainCParser gives the C program what no schema lets through: each is refused with a sentence, and none breaks it.
 func TestPlainCParser(t *testing.T) {
 	t.Parallel()
-	engine := sandboxtest.Engine(t, sandbox.Config{})
+	engine := sandboxtest.Engine(t, sandbox.Config{CacheDir: sandboxtest.CodeDir()})
 	program, err := engine.Load(testkit.Read(t, "../../examples/plain-c/plain-c.wasm"), toolfile.Modules()...)
 	if err != nil {
 		t.Fatal(err)

@@ -147,7 +147,7 @@ func TestLanguages(t *testing.T) {
 			t.Parallel()
 			module := l.build(t)
 			var log testkit.Log
-			p := sandboxtest.Load(t, sandboxtest.Engine(t, sandbox.Config{Descriptors: 8, Logger: log.Logger(slog.LevelDebug)}), module)
+			p := sandboxtest.Load(t, sandboxtest.Engine(t, sandbox.Config{CacheDir: sandboxtest.CodeDir(), Descriptors: 8, Logger: log.Logger(slog.LevelDebug)}), module)
 			if err := p.Compile(t.Context()); err != nil {
 				t.Fatal(err)
 			}

@@ -77,7 +77,7 @@ func host(t testing.TB) *sandbox.Engine {
 	shared.Lock()
 	defer shared.Unlock()
 	if shared.users == 0 {
-		h, err := sandbox.New(context.Background(), sandbox.Config{Imports: toolfile.Imports()})
+		h, err := sandbox.New(context.Background(), sandbox.Config{Imports: toolfile.Imports(), CacheDir: sandboxtest.CodeDir()})
 		if err != nil {
 			t.Fatal(err)
 		}

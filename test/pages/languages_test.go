@@ -116,7 +116,7 @@ func newInterpreter(t *testing.T, example string) *interpreter {
 	if err != nil {
 		t.Fatal(err)
 	}
-	program := sandboxtest.Load(t, sandboxtest.Engine(t, sandbox.Config{}), module)
+	program := sandboxtest.Load(t, sandboxtest.Engine(t, sandbox.Config{CacheDir: sandboxtest.CodeDir()}), module)
 	return &interpreter{t, program.Tool("code", 0, limits.Limits{Timeout: time.Minute})}
 }
 

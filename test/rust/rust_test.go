@@ -53,7 +53,7 @@ func build(t *testing.T, crate, target string) []byte {
 // load returns a program in an engine of its own.
 func load(t *testing.T, module []byte) *sandbox.Program {
 	t.Helper()
-	engine := sandboxtest.Engine(t, sandbox.Config{})
+	engine := sandboxtest.Engine(t, sandbox.Config{CacheDir: sandboxtest.CodeDir()})
 	program, err := engine.Load(module, toolfile.Modules()...)
 	if err != nil {
 		t.Fatal(err)

@@ -3,6 +3,7 @@ package sandboxtest
 
 import (
 	"context"
+	"os"
 	"testing"
 
 	"github.com/toolsrv/toolsrv/runtime/sandbox"
@@ -27,6 +28,10 @@ func Engine(t testing.TB, c sandbox.Config) *sandbox.Engine {
 	})
 	return e
 }
+
+// CodeDir is a sandbox.Config.CacheDir for tests that compile interpreters and the like, which takes seconds each time, and test
+// something else: they share the code with the other processes of their run. It is "" where the Makefile has not said where.
+func CodeDir() string { return os.Getenv("TOOLSRV_TEST_CODE") }
 
 // Load returns a program that is closed with the test. Its module may import what a server offers.
 func Load(t testing.TB, e *sandbox.Engine, module []byte) *sandbox.Program {

@@ -15,6 +15,7 @@ import (
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
 
+	"github.com/toolsrv/toolsrv/internal/testkit"
 	"github.com/toolsrv/toolsrv/runtime/instrument"
 	"github.com/toolsrv/toolsrv/runtime/wasmbin"
 )
@@ -171,6 +172,9 @@ func arguments(kind string, value any) []uint64 {
 // invalid may become valid.
 func TestRewriteSpecification(t *testing.T) {
 	t.Parallel()
+	if testkit.Race {
+		t.Skip("takes two minutes with -race, and nothing in it is concurrent")
+	}
 	list := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", "github.com/tetratelabs/wazero")
 	directory, err := list.Output()
 	root := strings.TrimSpace(string(directory))

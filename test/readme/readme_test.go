@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/toolsrv/toolsrv/internal/testkit"
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
@@ -27,6 +28,9 @@ var notYet = regexp.MustCompile(`"code":"(not_found|not_ready)"`)
 // compares what they print with the comments below them. make run is make build and make tools, with a fixed port, and make test
 // would run this test; what may hinder that one is a file which the commands leave behind, so that nothing git sees may be left.
 func TestReadme(t *testing.T) {
+	if testkit.Race {
+		t.Skip("runs commands, and nothing of ours in this process: -race would see nothing")
+	}
 	for _, program := range []string{"bash", "make", "curl", "git"} {
 		if _, err := exec.LookPath(program); err != nil {
 			if os.Getenv("CI") != "" {

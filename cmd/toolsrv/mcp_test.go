@@ -351,7 +351,7 @@ func TestMCPPipe(t *testing.T) {
 // TestMCPEndsInCall closes standard input while a call runs that would take longer.
 func TestMCPEndsInCall(t *testing.T) {
 	t.Parallel()
-	dir := site(t, "[limits]\ntimeout = \"60s\"\nfuel = 0\n", map[string][]byte{"shop.wasm": guest(t, "shop", "1.0.0", guestTools...)})
+	dir := site(t, "[limits]\ntimeout = \"10m\"\nfuel = 0\n", map[string][]byte{"shop.wasm": guest(t, "shop", "1.0.0", guestTools...)})
 	a := startAgent(t, "--config", filepath.Join(dir, "toolsrv.toml"))
 	a.initialize()
 	a.has("at the start", "shop-echo", "shop-garble", "shop-grow", "shop-recurse", "shop-refuse", "shop-reject", "shop-silent", "shop-spin", "shop-trap", "shop-wait")
@@ -359,8 +359,8 @@ func TestMCPEndsInCall(t *testing.T) {
 	if m := a.ask("ping", "{}"); m.Error != nil { // calls don't stand in the way of other requests
 		t.Errorf("ping beside a call: got %+v", m.Error)
 	}
-	if code, took := a.end(); code != 0 || took > 10*time.Second {
-		t.Errorf("exit code %d after %s, want 0 at once", code, took)
+	if code, took := a.end(); code != 0 || took > time.Minute {
+		t.Errorf("exit code %d after %s, want 0 long before the call's end", code, took)
 	}
 }
 

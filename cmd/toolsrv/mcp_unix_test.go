@@ -12,10 +12,10 @@ import (
 	"time"
 )
 
-// shopOf returns a directory with the tools of the tests, whose calls may take a minute.
+// shopOf returns a directory with the tools of the tests, whose calls may take ten minutes.
 func shopOf(t *testing.T) (config string) {
 	t.Helper()
-	dir := site(t, "[limits]\ntimeout = \"60s\"\nfuel = 0\n", map[string][]byte{"shop.wasm": guest(t, "shop", "1.0.0", guestTools...)})
+	dir := site(t, "[limits]\ntimeout = \"10m\"\nfuel = 0\n", map[string][]byte{"shop.wasm": guest(t, "shop", "1.0.0", guestTools...)})
 	return filepath.Join(dir, "toolsrv.toml")
 }
 
@@ -34,8 +34,8 @@ func TestMCPSignals(t *testing.T) {
 			a.waitLine("the guest's word", guestWaits)
 			a.signal(sig)
 			begun := time.Now()
-			if code, took := a.exitCode(), time.Since(begun); code != 0 || took > 10*time.Second {
-				t.Errorf("exit code %d after %s, want 0 at once", code, took)
+			if code, took := a.exitCode(), time.Since(begun); code != 0 || took > time.Minute {
+				t.Errorf("exit code %d after %s, want 0 long before the call's end", code, took)
 			}
 		})
 	}

@@ -23,7 +23,7 @@ func Main(m *testing.M, words ...string) {
 // leaked returns the stacks of the goroutines, once they do not get fewer any more.
 func leaked(words []string) string {
 	var left string
-	for end := time.Now().Add(5 * time.Second); time.Now().Before(end); runtime.Gosched() {
+	for end := time.Now().Add(Patience); time.Now().Before(end); runtime.Gosched() {
 		if left = stacksWith(words); left == "" {
 			break
 		}

@@ -11,7 +11,7 @@ import (
 )
 
 // Patience bounds every wait for an event. It is not a pace: tests go on as soon as the event is there.
-const Patience = 30 * time.Second
+const Patience = time.Minute
 
 // A Log keeps what many goroutines write. The zero Log is empty.
 type Log struct {

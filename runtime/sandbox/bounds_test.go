@@ -69,7 +69,7 @@ func TestCompileBombs(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("got %v, want an error with %q", err, test.want)
 			}
-			if took := time.Since(begun); took > 30*time.Second {
+			if took := time.Since(begun); took > time.Minute {
 				t.Errorf("took %v", took)
 			}
 		})

@@ -113,7 +113,7 @@ func TestOutcomes(t *testing.T) {
 			tool := p.Tool("x", test.index, test.limits)
 			begun := time.Now()
 			out, err := tool.Call(t.Context(), sandbox.CallSpec{Input: []byte(`{}`)})
-			if took := time.Since(begun); test.outcome == sandbox.ToolTimeout && took > 10*time.Second {
+			if took := time.Since(begun); test.outcome == sandbox.ToolTimeout && took > time.Minute {
 				t.Errorf("took %v", took)
 			}
 			if test.outcome == sandbox.OK {

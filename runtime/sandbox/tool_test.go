@@ -132,11 +132,11 @@ func TestQueue(t *testing.T) {
 	})
 	t.Run("timeout counts", func(t *testing.T) {
 		t.Parallel()
-		tool := p.Tool("sleep", 4, limits.Limits{Concurrency: 1, Timeout: 300 * time.Millisecond})
+		tool := p.Tool("sleep", 4, limits.Limits{Concurrency: 1, Queue: 250, Timeout: 300 * time.Millisecond})
 		begun := time.Now()
-		occupy(t, tool, 20).Wait() // they would take 6 s if their waiting did not count
-		if took := time.Since(begun); took > 5*time.Second {
-			t.Errorf("20 calls with a limit of 300 ms took %v", took)
+		occupy(t, tool, 250).Wait() // they would take 75 s if their waiting did not count
+		if took := time.Since(begun); took > time.Minute {
+			t.Errorf("250 calls with a limit of 300 ms took %v", took)
 		}
 	})
 	t.Run("cancelled while waiting", func(t *testing.T) {

@@ -51,7 +51,7 @@ func TestIdleWhileOneWaits(t *testing.T) {
 	if !p.module.enter() {
 		t.Fatal("the engine is closed")
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	got := make(chan error, 1)
 	go func() { got <- e.take(ctx, account.Memory, limit-fullSnapshot/2, &run{first: true}) }()

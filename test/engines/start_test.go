@@ -126,7 +126,7 @@ export const handledLater = tool({ description: "S.", async run() { const p = Pr
 export const timer = tool({ description: "S.", async run() { setTimeout(() => { throw new EvalError("in a timer"); }, 1); await later(5); return 1; } });
 export const microtask = tool({ description: "S.", run() { queueMicrotask(() => { throw new EvalError("in a job"); }); return 1; } });
 export const left = tool({ description: "S.", run() { setTimeout(() => console.log("too late"), 1); setInterval(() => {}, 1); return 1; } });
-export const long = tool({ description: "S.", run: () => later(60000) });
+export const long = tool({ description: "S.", run: () => later(600000) });
 `
 
 // TestCallsOfAScript makes sure of what a call finds, and of what it waits for.
@@ -159,7 +159,7 @@ func TestCallsOfAScript(t *testing.T) {
 		if seen[i].Ran != 0 {
 			t.Errorf("%d timers of the start ran in a call", seen[i].Ran)
 		}
-		if seen[i].Clock > 15000 {
+		if seen[i].Clock > 60000 {
 			t.Errorf("performance.now() is %v: it counts from before the call", seen[i].Clock)
 		}
 	}
@@ -188,7 +188,7 @@ func TestCallsOfAScript(t *testing.T) {
 		t.Error("a timer ran after its call")
 	}
 	begun := time.Now()
-	if _, failed := call(7, limits.Limits{Timeout: 100 * time.Millisecond}); failed == nil || failed.Outcome != sandbox.ToolTimeout || time.Since(begun) > 20*time.Second {
+	if _, failed := call(7, limits.Limits{Timeout: 100 * time.Millisecond}); failed == nil || failed.Outcome != sandbox.ToolTimeout || time.Since(begun) > time.Minute {
 		t.Errorf("a long wait: %v after %v", failed, time.Since(begun))
 	}
 }

@@ -76,7 +76,7 @@ func TestGrantedScripts(t *testing.T) {
 	testkit.Put(t, mkdir(t, folder, "geo"), "cities.csv", testkit.Read(t, "../../examples/geo-python/testdata/cities.csv"))
 	tools := mkdir(t, folder, "tools")
 	for _, name := range []string{"math", "time", "units"} {
-		build(t, "../../examples", "./"+name, filepath.Join(tools, name+".wasm"))
+		put(t, tools, name, buildGo(t, name), api) // with its manifest, so that the server need not compile it to be ready
 	}
 	for _, name := range append([]string{"code-python", "code-javascript"}, grantedScripts...) {
 		source := filepath.Join("../../examples", name, strings.ReplaceAll(name, "-", "_"))

@@ -108,7 +108,7 @@ func TestInspector(t *testing.T) {
 					t.Fatal(err)
 				}
 				sum := ""
-				for deadline := time.Now().Add(10 * time.Second); !strings.Contains(sum, `"5"`) && time.Now().Before(deadline); {
+				for deadline := time.Now().Add(time.Minute); !strings.Contains(sum, `"5"`) && time.Now().Before(deadline); {
 					sum, _, _ = run(t, clientLimit, i.environment(), i.command(t, "--method", "tools/call", "--tool-name", "math-add", "--tool-arg", "a=2", "b=3")...)
 				}
 				if !strings.Contains(sum, `"text":"5"`) {
@@ -159,7 +159,7 @@ func TestInspectorGoesAway(t *testing.T) {
 			if got != want {
 				t.Fatalf("the server logged %q, want %q", got, want)
 			}
-		case <-time.After(20 * time.Second):
+		case <-time.After(time.Minute):
 			t.Fatalf("the server has not logged %q", want)
 		}
 	}

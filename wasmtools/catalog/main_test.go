@@ -171,7 +171,7 @@ func await(t testing.TB, c *catalog.Catalog, what string, good func(*wasmtools.G
 		}
 	})
 	defer unsubscribe()
-	deadline := time.After(20 * time.Second)
+	deadline := time.After(time.Minute)
 	for !good(c.Table().Current()) {
 		select {
 		case <-news:

@@ -16,7 +16,7 @@ import (
 // awaitState waits until the state of a catalog is as it should be.
 func awaitState(t testing.TB, c *catalog.Catalog, what string, good func(catalog.State) bool) catalog.State {
 	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
 		s := c.State()
 		if good(s) {
 			return s

@@ -97,7 +97,7 @@ func readAll(r *http.Response) (string, error) {
 // waitFor returns what of returns once it has n elements: the log's line of a request may come after its answer.
 func waitFor[T any](t *testing.T, n int, of func() []T) []T {
 	t.Helper()
-	for end := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
 		if got := of(); len(got) >= n {
 			return got
 		} else if time.Now().After(end) {

@@ -183,7 +183,7 @@ func TestFilesTell(t *testing.T) {
 	put(t, "three", file)
 	select {
 	case <-f.Changes():
-	case <-time.After(20 * time.Second):
+	case <-time.After(time.Minute):
 		t.Error("a change was not told of")
 	}
 	link := filepath.Join(dir, "link.wasm")

@@ -150,8 +150,8 @@ func (p *pipe) next() string {
 			p.t.Fatal("the output has ended")
 		}
 		return line
-	case <-time.After(10 * time.Second):
-		p.t.Fatal("nothing came for 10 seconds")
+	case <-time.After(time.Minute):
+		p.t.Fatal("nothing came for a minute")
 	}
 	return ""
 }

@@ -47,7 +47,7 @@ func TestClient(t *testing.T) {
 
 func tryClient(t *testing.T, a *app, version string, transport sdk.Transport) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	progress, changed := make(chan *sdk.ProgressNotificationParams, 10), make(chan struct{}, 10)
 	client := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, &sdk.ClientOptions{

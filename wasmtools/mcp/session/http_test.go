@@ -149,7 +149,7 @@ func (h *house) line(lines <-chan string, want string) {
 		if got != want {
 			h.t.Errorf("got line %q, want %q", got, want)
 		}
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		h.t.Fatalf("no line %q", want)
 	}
 }

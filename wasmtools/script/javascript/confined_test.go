@@ -162,10 +162,10 @@ func TestDeepFiles(t *testing.T) {
 					t.Fatal(err)
 				}
 				begun := time.Now()
-				ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+				ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 				_, _, err := javascript.Collect(ctx, filepath.Join(dir, "a.ts"), javascript.Options{Root: dir})
 				cancel()
-				if took := time.Since(begun); took > 15*time.Second || errors.Is(err, context.DeadlineExceeded) {
+				if took := time.Since(begun); took > time.Minute || errors.Is(err, context.DeadlineExceeded) {
 					t.Errorf("%d bytes took %v: %.100v", size, took, err)
 				}
 			}

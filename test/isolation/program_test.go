@@ -307,6 +307,9 @@ func FuzzPrograms(f *testing.F) {
 		f.Add(seed, seed%2 == 0)
 	}
 	host := host(f)
+	for l, source := range well {
+		l.load(f, host, source) // what an input may not have to wait for: after 10 s the fuzzer says that it hangs
+	}
 	f.Fuzz(func(t *testing.T, seed uint64, inPython bool) {
 		g := &javascriptGrammar
 		if inPython {

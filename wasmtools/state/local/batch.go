@@ -17,6 +17,46 @@ type batch struct {
 	next    map[string]int64 // what changes in due when the batch is on disk; 0: nothing expires
 	spaces  map[string]*opened
 	changes []change
+	// rewrites is how many bytes the file's pages have that the batch replaces, about.
+	rewrites int
+}
+
+// A page of the file holds several entries, and is written anew where one of them changes: bbolt has up to four in a leaf, however large
+// they are, and more where they fit into a page. All that is written is in memory until then, which nobody has counted, and other
+// writes wait. So a batch is bounded by that, and not only by its entries: a byte that is set beside large values costs megabytes.
+const (
+	maxRewrites = 8 << 20
+	leafEntries = 4
+	leafBytes   = 4 << 10
+)
+
+// full reports whether the batch rewrites as much as one may, after so many bytes that don't count.
+func (b *batch) full(before int) bool { return b.rewrites-before >= maxRewrites }
+
+// rewrite counts what is written anew because the entry of a key comes or goes: what may be in its leaf.
+func (b *batch) rewrite(s *opened, key string) {
+	c := s.values.Cursor()
+	found, record := c.Seek([]byte(key))
+	if string(found) == key {
+		found, record = c.Next()
+	}
+	after := beside(found, record, c.Next)
+	c.Seek([]byte(key))
+	found, record = c.Prev()
+	b.rewrites += max(after, beside(found, record, c.Prev))
+}
+
+// beside returns how many bytes of the entries from here on may be in one leaf.
+func beside(key, record []byte, next func() (key, value []byte)) (bytes int) {
+	for small, large := 0, 0; key != nil && small < leafBytes && large < leafEntries; key, record = next() {
+		size := len(key) + len(record)
+		if bytes += size; size < leafBytes/2 {
+			small += size
+		} else {
+			large++
+		}
+	}
+	return bytes
 }
 
 // A change is a key that has another entry than before.
@@ -100,8 +140,12 @@ func (b *batch) set(s *opened, w *write, old []byte) (outcome, error) {
 		if exceeds == nil {
 			break
 		}
-		// Each round makes room, so there are no more than entries that are as large as this one together.
-		if swept, err := b.sweepSpace(w.space, s, 1); err != nil {
+		// Each round makes room, so there are no more than entries that are as large as this one together. Where these cost more to
+		// remove than a batch may, the write waits for the next one.
+		if b.full(0) {
+			return outcome{later: true}, nil
+		}
+		if swept, err := b.sweepSpace(w.space, s, 1, 0); err != nil {
 			return outcome{}, err
 		} else if swept == 0 {
 			return outcome{err: exceeds}, nil
@@ -112,6 +156,10 @@ func (b *batch) set(s *opened, w *write, old []byte) (outcome, error) {
 			return outcome{}, err
 		}
 	}
+	if old == nil {
+		b.rewrite(s, w.key)
+	}
+	b.rewrites += len(w.record)
 	s.tally.version++
 	seal(w.record, w.key, s.tally.version)
 	if err := s.values.Put([]byte(w.key), w.record); err != nil {
@@ -128,7 +176,9 @@ func (b *batch) set(s *opened, w *write, old []byte) (outcome, error) {
 	s.tally.Entries++
 	s.tally.Bytes += state.SizeOf(w.key, w.record[recordLen:])
 	s.changed = true
-	b.changes = append(b.changes, change{w.space, w.key})
+	if old == nil { // otherwise remove has noted it
+		b.changes = append(b.changes, change{w.space, w.key})
+	}
 	return outcome{version: s.tally.version}, nil
 }
 
@@ -143,6 +193,7 @@ func (b *batch) remove(space string, s *opened, key string, record []byte) error
 	if err := s.values.Delete([]byte(key)); err != nil {
 		return err
 	}
+	b.rewrite(s, key)
 	s.tally.Entries--
 	s.tally.Bytes -= size
 	s.changed = true
@@ -160,8 +211,9 @@ func (b *batch) nextDue(space string) int64 {
 
 // sweep deletes expired entries, at most budget of them.
 func (b *batch) sweep(budget int) error {
+	before := b.rewrites
 	for space, at := range b.due {
-		if budget <= 0 {
+		if budget <= 0 || b.full(before) {
 			return nil
 		}
 		if !expired(at, b.now) {
@@ -171,7 +223,7 @@ func (b *batch) sweep(budget int) error {
 		if err != nil {
 			return err
 		}
-		swept, err := b.sweepSpace(space, s, budget)
+		swept, err := b.sweepSpace(space, s, budget, before)
 		if budget -= swept; err != nil {
 			return err
 		}
@@ -179,31 +231,37 @@ func (b *batch) sweep(budget int) error {
 	return nil
 }
 
-// sweepSpace deletes expired entries of a space, at most budget of them, and returns how many there were.
-func (b *batch) sweepSpace(space string, s *opened, budget int) (int, error) {
+// sweepSpace deletes expired entries of a space, at most budget of them, until the batch is full. It returns how many there were.
+func (b *batch) sweepSpace(space string, s *opened, budget, before int) (swept int, err error) {
 	if first := b.nextDue(space); !expired(first, b.now) {
 		return 0, nil
 	}
-	var keys []string // a cursor may lose its place where something is deleted
+	var found []string // a cursor may lose its place where something is deleted
 	b.next[space] = 0
 	c := s.due.Cursor()
 	for due, _ := c.First(); due != nil; due, _ = c.Next() {
-		if at := dueTime(due); len(keys) == budget || !expired(at, b.now) {
+		if at := dueTime(due); len(found) == budget || !expired(at, b.now) {
 			b.next[space] = at
 			break
 		}
-		keys = append(keys, string(due[dueLen:]))
+		found = append(found, string(due))
 	}
-	for _, key := range keys {
+	for _, due := range found {
+		if swept > 0 && b.full(before) {
+			b.next[space] = dueTime([]byte(due))
+			break
+		}
+		key := due[dueLen:]
 		record := s.values.Get([]byte(key))
 		if record == nil {
-			return 0, fmt.Errorf("%w: the index of what expires has %.60q, which there is not", ErrDamaged, key)
+			return swept, fmt.Errorf("%w: the index of what expires has %.60q, which there is not", ErrDamaged, key)
 		}
 		if err := b.remove(space, s, key, record); err != nil {
-			return 0, err
+			return swept, err
 		}
+		swept++
 	}
-	return len(keys), nil
+	return swept, nil
 }
 
 // flush writes the tallies of what has changed.

@@ -77,6 +77,7 @@ func writeForEver(dir string) {
 	var wg sync.WaitGroup
 	for key := range killKeys {
 		wg.Go(func() {
+			var err error
 			n := 0
 			if e, ok, err := s.Get(ctx, "n/"+killKey(key), state.MaxValue); err != nil {
 				fmt.Println("failed:", err)

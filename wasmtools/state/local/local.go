@@ -51,6 +51,7 @@ type Store struct {
 	// Of the writer.
 	due    map[string]int64 // for each space where something expires, a time before which nothing does
 	broken error            // why there are no more writes
+	tight  bool             // the last batch failed: maybe because there is no room for what a sweep writes
 }
 
 // Options are options of Open. The zero value is ready for use.

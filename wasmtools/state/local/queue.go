@@ -23,6 +23,7 @@ type write struct {
 type outcome struct {
 	version uint64
 	deleted bool
+	later   bool // nothing yet: it needs another batch
 	err     error
 }
 
@@ -113,6 +114,33 @@ func (q *queue) take() (batch []*write, closed bool) {
 		q.notify()
 	}
 	return batch, q.closed && len(batch) == 0
+}
+
+// putBack has the next batches begin with writes that were taken, in their order.
+func (q *queue) putBack(writes []*write) {
+	if len(writes) == 0 {
+		return
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	var first []string
+	again := map[string][]*write{}
+	for _, w := range writes {
+		if len(again[w.space]) == 0 {
+			first = append(first, w.space)
+		}
+		again[w.space] = append(again[w.space], w)
+	}
+	for _, space := range q.turns {
+		if len(again[space]) == 0 {
+			first = append(first, space)
+		}
+	}
+	q.turns = first
+	for space, writes := range again {
+		q.waiting[space] = append(writes, q.waiting[space]...)
+	}
+	q.notify()
 }
 
 func (q *queue) close() {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"time"
 
@@ -38,7 +39,7 @@ func (s *Store) write() {
 			return
 		}
 		// Twice what may be added, so that expired entries become fewer.
-		s.commit(writes, max(budget, 2*len(writes)))
+		s.queue.putBack(s.commit(writes, max(budget, 2*len(writes))))
 		if next, ok := s.nextDue(); ok {
 			timer.Reset(max(time.Until(next), sweepPause))
 		}
@@ -59,36 +60,90 @@ func (s *Store) nextDue() (next time.Time, ok bool) {
 // errUnchanged rolls a transaction back that has changed nothing.
 var errUnchanged = errors.New("unchanged")
 
-// commit makes changes, and tells those who wait for them when all are on disk. It deletes some of what has expired as well.
-func (s *Store) commit(writes []*write, budget int) {
+// commit makes changes, and tells those who wait for them when all are on disk. It deletes some of what has expired as well. It
+// returns those for which another batch is needed.
+func (s *Store) commit(writes []*write, budget int) (rest []*write) {
+	if s.tight {
+		budget = min(budget, 1)
+	}
+	rest, err := s.attempt(writes, budget)
+	if errors.Is(err, errUnchanged) {
+		return rest
+	}
+	s.writing.report(s.log, "written", err)
+	if s.tight = err != nil; s.tight {
+		return s.apart(writes, budget > 0, err)
+	}
+	return rest
+}
+
+// apart makes changes space by space that could not be made together, as on a full disk: then only that space fails that fills it. again
+// is set where those of a single space may succeed without a sweep.
+func (s *Store) apart(writes []*write, again bool, failed error) (rest []*write) {
+	some, others := halves(writes)
+	if len(others) == 0 && !again || s.broken != nil {
+		for _, w := range writes {
+			w.done <- outcome{err: failed}
+		}
+		return nil
+	}
+	for _, part := range [][]*write{some, others} {
+		left, err := s.attempt(part, 0)
+		if err != nil && !errors.Is(err, errUnchanged) {
+			left = s.apart(part, false, err)
+		}
+		rest = append(rest, left...)
+	}
+	return rest
+}
+
+// halves parts the writes of several spaces: others is empty where they are all of one space.
+func halves(writes []*write) (some, others []*write) {
+	var spaces []string
+	for _, w := range writes {
+		if !slices.Contains(spaces, w.space) {
+			spaces = append(spaces, w.space)
+		}
+	}
+	for _, w := range writes {
+		if slices.Index(spaces, w.space) < (len(spaces)+1)/2 {
+			some = append(some, w)
+		} else {
+			others = append(others, w)
+		}
+	}
+	return some, others
+}
+
+// attempt makes changes in one transaction, as many as a batch may have. Where there is an error, none was made, and nobody was told.
+func (s *Store) attempt(writes []*write, budget int) (rest []*write, err error) {
 	b := newBatch(s.due)
-	outcomes := make([]outcome, len(writes))
-	err := s.update(func(tx *bbolt.Tx) error {
+	var outcomes []outcome
+	err = s.update(func(tx *bbolt.Tx) error {
 		b.tx = tx
-		for i, w := range writes {
-			var err error
-			if outcomes[i], err = b.apply(w); err != nil {
+		for _, w := range writes {
+			if b.full(0) {
+				break
+			}
+			o, err := b.apply(w)
+			if err != nil {
 				return err
 			}
+			if o.later {
+				break
+			}
+			outcomes = append(outcomes, o)
 		}
 		if err := b.sweep(budget); err != nil {
 			return err
 		}
 		return b.flush()
 	})
-	if errors.Is(err, errUnchanged) {
-		err = nil
-	} else {
-		s.writing.report(s.log, "written", err)
+	if err != nil && !errors.Is(err, errUnchanged) {
+		return nil, err
 	}
-	for i, w := range writes {
-		if err != nil {
-			outcomes[i] = outcome{err: err} // what else it was is taken back with the rest
-		}
-		w.done <- outcomes[i]
-	}
-	if err != nil {
-		return
+	for i, o := range outcomes {
+		writes[i].done <- o
 	}
 	for space, at := range b.next {
 		if s.due[space] = at; at == 0 {
@@ -98,6 +153,7 @@ func (s *Store) commit(writes []*write, budget int) {
 	for _, c := range b.changes {
 		s.hub.Changed(c.space, c.key)
 	}
+	return writes[len(outcomes):], err
 }
 
 // update runs a transaction. An error means that it was taken back, or was not made durable. After a fault there are no more:

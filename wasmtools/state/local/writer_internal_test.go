@@ -73,6 +73,14 @@ func TestTurns(t *testing.T) {
 	if got := take(); len(got) != maxBatch || got[:2] != "ab" {
 		t.Errorf("a batch has %d writes, the first ones of %q", len(got), got[:2])
 	}
+	push("a", 1)
+	push("c", 1)
+	taken, _ := q.take()
+	push("b", 1)
+	push("c", 1)
+	q.putBack(taken[1:])
+	expect("cabc")
+	push("a", 1)
 	q.close()
 	expect("a")
 	expect("closed")
@@ -152,15 +160,115 @@ func TestListAmongExpired(t *testing.T) {
 	for i := range maxSkipped {
 		writes = append(writes, add(fmt.Sprint("k", i), 1))
 	}
-	s.commit(writes, 0)
+	for len(writes) > 0 {
+		writes = s.commit(writes, 0)
+	}
 	expect("", "[a] true", false)
 	expect("a", "[] true", true)
 	s.commit(nil, 1)
 	expect("a", "[z] false", false)
-	s.commit(nil, maxSkipped)
+	for len(s.due) > 0 {
+		s.commit(nil, maxSkipped)
+	}
 	if u, err := s.Space("a").Usage(t.Context()); u.Entries != 2 || len(s.due) != 0 || err != nil {
 		t.Errorf("%+v is left, %v expires, %v", u, s.due, err)
 	}
+	go s.write()
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestRewritesAreBounded has small entries between large ones come and go, which has the file's pages of the large ones written anew. No
+// transaction may write too many of them, whatever the small ones weigh.
+func TestRewritesAreBounded(t *testing.T) {
+	t.Parallel()
+	const entries, large = 256, 256 << 10
+	s, err := prepare(t.TempDir(), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	add := func(key string, size int, expires int64) *write {
+		return &write{space: "a", key: key, record: newRecord(make([]byte, size), expires), expires: expires, expect: state.Any, done: make(chan outcome, 1)}
+	}
+	// commits returns how many transactions it takes until nothing is left of the writes.
+	commits := func(writes ...*write) (n int) {
+		for rest := writes; len(rest) > 0; n++ {
+			rest = s.commit(rest, 0)
+		}
+		for _, w := range writes {
+			if o := <-w.done; o.err != nil {
+				t.Fatalf("%s: %v", w.key, o.err)
+			}
+		}
+		return n
+	}
+	for i := range entries {
+		commits(add(fmt.Sprintf("%03d a", i), large, 0))
+	}
+	const least = entries * large / (2 * maxRewrites)
+	var small []*write
+	for i := range entries {
+		small = append(small, add(fmt.Sprintf("%03d b", i), 0, 1))
+	}
+	if n := commits(small...); n < least {
+		t.Errorf("entries were set in %d transactions, want %d at least", n, least)
+	}
+	usage := func() state.Usage {
+		u, err := s.Space("a").Usage(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return u
+	}
+	// The quota has room for what is as large as half of those that have expired: they have to go first.
+	full := add("c", entries/2*(len("000 b")+state.Overhead)-state.Overhead, 0)
+	full.quota = state.Usage{Bytes: usage().Bytes}
+	if n := commits(full); n < least/2 || usage().Entries > 2*entries+1-entries/2 {
+		t.Errorf("room was made in %d transactions, want %d at least; then there is %+v", n, least/2, usage())
+	}
+	n := 0
+	for ; len(s.due) > 0; n++ {
+		s.commit(nil, sweepAlone)
+	}
+	if n < least/2 || usage().Entries != entries+1 {
+		t.Errorf("what has expired was deleted in %d transactions, want %d at least; then there is %+v", n, least/2, usage())
+	}
+	go s.write()
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestOneSpaceFails has a batch fail because of one of its spaces, as where a disk has no room for what that writes, or because of a sweep.
+// The others don't.
+func TestOneSpaceFails(t *testing.T) {
+	t.Parallel()
+	s, err := prepare(t.TempDir(), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	add := func(space, key string) *write {
+		return &write{space: space, key: key, record: newRecord(nil, 0), expect: state.Any, done: make(chan outcome, 1)}
+	}
+	check := func(writes ...*write) {
+		t.Helper()
+		if rest := s.commit(writes, 1); len(rest) != 0 {
+			t.Errorf("%d writes are put off", len(rest))
+		}
+		for i, w := range writes {
+			if o := <-w.done; (o.err != nil) != (w.space == "fails") {
+				t.Errorf("write %d to %s: %v", i, w.space, o.err)
+			}
+		}
+	}
+	check(add("a", "0"), add("fails", strings.Repeat("k", bbolt.MaxKeySize+1)), add("b", "1"), add("c", "2"), add("a", "3"))
+	s.due["a"], s.tight = 1, false
+	if err := s.update(func(tx *bbolt.Tx) error { return tx.Bucket(dueOf("a")).Put(dueKey(1, "not there"), nil) }); err != nil {
+		t.Fatal(err)
+	}
+	check(add("a", "4"))
+	delete(s.due, "a")
 	go s.write()
 	if err := s.Close(); err != nil {
 		t.Error(err)

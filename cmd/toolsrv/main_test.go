@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/toolsrv/toolsrv/internal/testkit"
+	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
 )
 
 // These tests start the real binary on a real directory and talk to it as a client and an operator do. None waits
@@ -26,6 +27,10 @@ func TestMain(m *testing.M) {
 			return 1
 		}
 		defer os.RemoveAll(home)
+		if err := sandboxtest.ShareCode(filepath.Join(home, "cache")); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
 		binary = filepath.Join(home, "toolsrv")
 		if runtime.GOOS == "windows" {
 			binary += ".exe"

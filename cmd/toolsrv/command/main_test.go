@@ -12,7 +12,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
 )
 
-// TestMain has the commands keep compiled code in a folder of the tests' own, and the go command not.
+// TestMain has the commands keep compiled code in a folder of the tests, and the go command not.
 func TestMain(m *testing.M) {
 	os.Exit(func() int {
 		user, err := os.UserCacheDir()
@@ -25,6 +25,10 @@ func TestMain(m *testing.M) {
 			return 1
 		}
 		defer os.RemoveAll(own)
+		if err := sandboxtest.ShareCode(own); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
 		set := map[string]string{"XDG_CACHE_HOME": own}
 		if os.Getenv("GOCACHE") == "" {
 			set["GOCACHE"] = filepath.Join(user, "go-build")

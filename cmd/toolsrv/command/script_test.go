@@ -59,7 +59,7 @@ func TestScriptCommands(t *testing.T) {
 			dir := t.TempDir()
 			script := testkit.Put(t, dir, s.file, s.text)
 			module := filepath.Join(dir, "add.wasm")
-			if code, stdout, stderr := run("test", dir); code != 0 || !strings.Contains(stdout, "ok    /sums/add, example 1") {
+			if code, stdout, stderr := run("test", "--timeout=1m", dir); code != 0 || !strings.Contains(stdout, "ok    /sums/add, example 1") {
 				t.Errorf("test of the folder: exit code %d, %s%s", code, stdout, stderr)
 			}
 			code, stdout, stderr := run("build", script)
@@ -73,15 +73,15 @@ func TestScriptCommands(t *testing.T) {
 					stdout string // a part of it
 					stderr string
 				}{
-					{[]string{"call", file, `{"a": 2}`}, 0, "3\n", "adding"},
-					{[]string{"call", file, "add", `{"a": -1}`}, 4, "", "a is negative"},
-					{[]string{"call", file, `{"a": "x"}`}, 3, "", "invalid_arguments"},
-					{[]string{"call", "--json", file, `{"a": -1}`}, 4, "", `"code":"negative"`},
-					{[]string{"test", file}, 0, "ok    /sums/add, example 1", ""},
+					{[]string{"call", "--timeout=1m", file, `{"a": 2}`}, 0, "3\n", "adding"},
+					{[]string{"call", "--timeout=1m", file, "add", `{"a": -1}`}, 4, "", "a is negative"},
+					{[]string{"call", "--timeout=1m", file, `{"a": "x"}`}, 3, "", "invalid_arguments"},
+					{[]string{"call", "--timeout=1m", "--json", file, `{"a": -1}`}, 4, "", `"code":"negative"`},
+					{[]string{"test", "--timeout=1m", file}, 0, "ok    /sums/add, example 1", ""},
 					{[]string{"check", file}, 0, "ok       " + file + ": 1 tool: /sums/add\n", ""},
 					{[]string{"inspect", file}, 0, "/sums/add  Add two numbers.\n", ""},
 					{[]string{"inspect", file}, 0, "\nengine ", ""},
-					{[]string{"bench", "--calls", "20", "--warm-up", "1ms", file}, 0, "/sums/add: 20 calls", ""},
+					{[]string{"bench", "--timeout=1m", "--calls", "20", "--warm-up", "1ms", file}, 0, "/sums/add: 20 calls", ""},
 				} {
 					code, stdout, stderr := run(c.args...)
 					if code != c.code || !strings.Contains(stdout, c.stdout) || !strings.Contains(stderr, c.stderr) || c.stderr == "" && strings.Contains(stderr, "toolsrv:") {

@@ -3,7 +3,9 @@ package sandboxtest
 
 import (
 	"context"
+	"errors"
 	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/toolsrv/toolsrv/runtime/sandbox"
@@ -32,6 +34,15 @@ func Engine(t testing.TB, c sandbox.Config) *sandbox.Engine {
 // CodeDir is a sandbox.Config.CacheDir for tests that compile interpreters and the like, which takes seconds each time, and test
 // something else: they share the code with the other processes of their run. It is "" where the Makefile has not said where.
 func CodeDir() string { return os.Getenv("TOOLSRV_TEST_CODE") }
+
+// ShareCode has the processes that a test starts with cache as their user's cache directory share code as well, if there is a CodeDir.
+func ShareCode(cache string) error {
+	dir := CodeDir()
+	if dir == "" {
+		return nil
+	}
+	return errors.Join(os.MkdirAll(dir, 0o700), os.MkdirAll(cache, 0o700), os.Symlink(dir, filepath.Join(cache, "toolsrv")))
+}
 
 // Load returns a program that is closed with the test. Its module may import what a server offers.
 func Load(t testing.TB, e *sandbox.Engine, module []byte) *sandbox.Program {

@@ -54,8 +54,20 @@ func Codes() []Code { return slices.Clone(codes[:]) }
 
 // AsError returns an error of the service for any error that a call with ctx or a request ended with: the *Error that err is or
 // wraps, where its code is one of the service's; what the end of ctx means, where err is that; or else one with CodeInternal and
-// err as its cause. err must not be nil.
+// err as its cause. Where that is CodeCancelled, and who ended ctx gave an *Error as the cause, it has the words of that. err must not
+// be nil.
 func AsError(ctx context.Context, err error) *Error {
+	e := asError(ctx, err)
+	if e.Code != CodeCancelled {
+		return e
+	}
+	if cause, ok := errors.AsType[*Error](context.Cause(ctx)); ok && cause.Code == CodeCancelled {
+		return &Error{Code: CodeCancelled, Message: cause.Message, Err: e.Err}
+	}
+	return e
+}
+
+func asError(ctx context.Context, err error) *Error {
 	e, ok := errors.AsType[*Error](err)
 	switch {
 	case ok && e == nil:

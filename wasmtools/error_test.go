@@ -56,6 +56,10 @@ func TestAsError(t *testing.T) {
 	late, cancel := context.WithTimeout(t.Context(), 0)
 	defer cancel()
 	own := &wasmtools.Error{Code: wasmtools.CodeOverloaded, Message: "full"}
+	cut, end := context.WithCancelCause(t.Context())
+	end(fmt.Errorf("end: %w", &wasmtools.Error{Code: wasmtools.CodeCancelled, Message: "shut down"}))
+	odd, end := context.WithCancelCause(t.Context())
+	end(own)
 	for _, test := range []struct {
 		name string
 		ctx  context.Context
@@ -70,6 +74,10 @@ func TestAsError(t *testing.T) {
 		{"any other", t.Context(), io.EOF, "internal internal: EOF"},
 		{"any other, at the end", gone, io.EOF, "internal internal: EOF"},
 		{"the end of the call", gone, fmt.Errorf("query: %w", context.Canceled), "cancelled cancelled: query: context canceled"},
+		{"the end of the call, with its reason", cut, &wasmtools.Error{Code: wasmtools.CodeCancelled, Message: "gone", Err: io.EOF}, "cancelled shut down: EOF"},
+		{"the end of a Go function's call, with its reason", cut, context.Canceled, "cancelled shut down: context canceled"},
+		{"its own, at the end with its reason", cut, own, "overloaded full"},
+		{"the end of the call, with another reason", odd, context.Canceled, "cancelled cancelled: context canceled"},
 		{"the end of something else", t.Context(), context.Canceled, "internal internal: context canceled"},
 		{"the end of the call's time", late, context.DeadlineExceeded, "tool_timeout tool_timeout: context deadline exceeded"},
 	} {

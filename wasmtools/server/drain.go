@@ -14,6 +14,9 @@ import (
 
 var errDraining = errors.New("the server is shutting down")
 
+// errCut is the end of calls that the drain has not waited for. Their clients are still there, and have not given up.
+var errCut = &wasmtools.Error{Code: wasmtools.CodeCancelled, Message: "The server shut down before the call was done; try again."}
+
 // drainCalls lets running calls finish within the limit, and cuts off those that are left. Meanwhile the server still answers:
 // probes learn that it is not ready, and new calls that they should go elsewhere. (Shutdown of net/http would drop both
 // without an answer.)
@@ -28,7 +31,7 @@ func (s *Server) drainCalls() {
 	case <-s.calls.close():
 	case <-limit.C:
 		s.logCut()
-		s.cut()
+		s.cut(errCut)
 	}
 	flush, cancel := context.WithTimeout(context.Background(), flushTimeout)
 	defer cancel()
@@ -36,7 +39,7 @@ func (s *Server) drainCalls() {
 	_ = s.http.Shutdown(flush)
 }
 
-// maxCutLines is how many tools the log names whose calls are cut off.
+// maxCutLines is how many paths the log names whose calls are cut off.
 const maxCutLines = 50
 
 // logCut logs which calls are about to be cut off.
@@ -49,10 +52,10 @@ func (s *Server) logCut() {
 	s.logger.Warn("cutting off the calls that still run", "after", s.drain.String(), "calls", all)
 	for i, path := range slices.Sorted(maps.Keys(running)) {
 		if i == maxCutLines {
-			s.logger.Warn("calls of further tools are cut off", "tools", len(running)-maxCutLines)
+			s.logger.Warn("calls of further paths are cut off", "paths", len(running)-maxCutLines)
 			break
 		}
-		s.logger.Warn("calls cut off", "tool", text.Clip(path, 256), "calls", running[path])
+		s.logger.Warn("calls cut off", "path", text.Clip(path, 256), "calls", running[path])
 	}
 }
 

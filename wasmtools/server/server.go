@@ -34,7 +34,7 @@ type Server struct {
 	tools    *toolset.Set // nil: no MCP
 	mcp      *mcp.Door
 	http     *http.Server
-	cut      context.CancelFunc // ends the context of all requests
+	cut      context.CancelCauseFunc // ends the context of all requests
 	calls    inFlight
 	conns    connections
 	draining atomic.Bool
@@ -64,7 +64,7 @@ type Server struct {
 func New(ctx context.Context, c *config.Config, logger *slog.Logger, tools ...*wasmtools.Tool) (*Server, error) {
 	k := newCore(logger)
 	s := &Server{
-		logger: k.logger, core: k, started: c, current: c, drain: drainLimit, cut: func() {}, unmatched: make(chan struct{}, 1),
+		logger: k.logger, core: k, started: c, current: c, drain: drainLimit, cut: func(error) {}, unmatched: make(chan struct{}, 1),
 	}
 	s.conns.most, s.conns.all, s.conns.logger = mostConnections(account.MachineDescriptors()), allConnections(account.MachineDescriptors()), k.logger
 	k.outside = &s.conns
@@ -128,7 +128,7 @@ func servers(c *config.Config) []string {
 // serveWith makes the HTTP server, with a limit on everything that a client can prolong.
 func (s *Server) serveWith(ctx context.Context, write time.Duration) {
 	// The end of Run's context begins the drain. Requests go on until cut.
-	requests, cut := context.WithCancel(context.WithoutCancel(ctx))
+	requests, cut := context.WithCancelCause(context.WithoutCancel(ctx))
 	s.cut = cut
 	s.writeTimeout.Store(int64(write))
 	s.http = &http.Server{
@@ -225,7 +225,7 @@ func (s *Server) Close() error {
 // close closes the parts from the outside in, so that nobody calls one that is closed.
 func (s *Server) close() error {
 	var errs []error
-	s.cut()
+	s.cut(errCut)
 	if s.http != nil {
 		errs = append(errs, s.http.Close())
 		s.conns.open.Wait()

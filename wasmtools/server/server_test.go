@@ -188,7 +188,7 @@ func TestDrain(t *testing.T) {
 	}
 }
 
-// TestDrainLimit cuts a call off that takes too long to finish.
+// TestDrainLimit cuts calls off that take too long to finish, and tells their clients so.
 func TestDrainLimit(t *testing.T) {
 	t.Parallel()
 	c := settings(t)
@@ -197,10 +197,19 @@ func TestDrainLimit(t *testing.T) {
 	r.SetDrain(time.Millisecond)
 	run(t, r)
 	r.log.Wait(t, `"msg":"ready"`)
-	answer := make(chan int, 1)
+	answers := make(chan string, 2) // empty where the connection is cut before the refusal is written
 	go func() {
-		status, _, _ := r.call("/shop/spin", "") // the connection may be cut before the refusal is written
-		answer <- status
+		_, body, _ := r.call("/shop/spin", "")
+		answers <- body
+	}()
+	conn := r.dial()
+	defer conn.Close()
+	if _, err := io.WriteString(conn, mcpCall("shop-spin")); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		answer, _ := io.ReadAll(conn)
+		answers <- string(answer)
 	}()
 	if status := r.status("/shop/wait", ""); status != http.StatusOK { // spin runs for sure when this is done
 		t.Fatalf("POST /shop/wait: %d", status)
@@ -209,11 +218,14 @@ func TestDrainLimit(t *testing.T) {
 	if err := r.result(); err != nil {
 		t.Errorf("Run: %v, want nil", err)
 	}
-	if got := <-answer; got != 0 && got < 400 {
-		t.Errorf("the endless call was answered with %d", got)
+	for range 2 {
+		if got := <-answers; got != "" && !strings.Contains(got, "The server shut down before the call was done; try again.") {
+			t.Errorf("an endless call was answered with %s", got)
+		}
 	}
-	r.log.Wait(t, `"msg":"cutting off the calls that still run","after":"1ms","calls":1`)
-	r.log.Wait(t, `"msg":"calls cut off","tool":"/shop/spin","calls":1`)
+	r.log.Wait(t, `"msg":"cutting off the calls that still run","after":"1ms","calls":2`)
+	r.log.Wait(t, `"msg":"calls cut off","path":"/mcp","calls":1`)
+	r.log.Wait(t, `"msg":"calls cut off","path":"/shop/spin","calls":1`)
 }
 
 func TestNewFails(t *testing.T) {

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -132,7 +133,7 @@ func (r *request) internal(e *wasmtools.Error) *rpc.Fault {
 	case context.Cause(r.ctx) == errEnded:
 		f.Message = "The session has ended"
 	case e.Code == wasmtools.CodeCancelled:
-		f.Message = "The request was cancelled"
+		f.Message = cmp.Or(e.Message, "The request was cancelled")
 	case e.Code == wasmtools.CodeNotReady:
 		f.Message = rpc.NotReady
 	case e.Code == wasmtools.CodeInternal:

@@ -1,6 +1,7 @@
 package toolset
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -36,7 +37,7 @@ func failure(ctx context.Context, err error) (Result, error) {
 	case wasmtools.CodeInternal:
 		return Result{}, &Error{Code: CodeInternal, Message: "Internal error", Err: e}
 	case wasmtools.CodeCancelled:
-		return Result{}, &Error{Code: CodeInternal, Message: "The request was cancelled", Err: e}
+		return Result{}, &Error{Code: CodeInternal, Message: cmp.Or(e.Message, "The request was cancelled"), Err: e}
 	}
 	sentence := e.Message
 	if sentence == "" {

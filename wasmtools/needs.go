@@ -179,7 +179,7 @@ func checkNeedURL(s string) error {
 // does not begin with a dot.
 func CheckSecretName(s string) error {
 	if CheckName(strings.ReplaceAll(s, ".", "_")) != nil || s[0] == '.' {
-		return fmt.Errorf("%q is not a valid name: use 1 to 64 of the characters A-Z a-z 0-9 . _ and -, without a dot at the begin", text.Short(s))
+		return fmt.Errorf("%q is not a valid name: use 1 to 64 of the characters A-Z a-z 0-9 . _ and -, without a dot at the beginning", text.Short(s))
 	}
 	return nil
 }

@@ -25,7 +25,7 @@ type Pattern struct {
 func ParsePattern(s string) (Pattern, error) {
 	p, err := parsePattern(s)
 	if err != nil {
-		return Pattern{}, fmt.Errorf("%.200q is not the address of a service: %s", s, strings.Replace(err.Error(), "the URL", "it", 1))
+		return Pattern{}, fmt.Errorf("%.200q is not the address of a service: %s", s, strings.NewReplacer("the URL's", "its", "the URL", "it").Replace(err.Error()))
 	}
 	return p, nil
 }
@@ -44,9 +44,9 @@ func parsePattern(s string) (Pattern, error) {
 	if prefix == "" {
 		prefix = "/"
 	}
-	for i := range len(prefix) {
-		if !strings.Contains(patternChars, lower(prefix[i:i+1])) {
-			return Pattern{}, fmt.Errorf("the path of a pattern has no %q: letters, digits and /-._~@:+=, are valid", prefix[i])
+	for _, c := range prefix {
+		if !strings.Contains(patternChars, lower(string(c))) {
+			return Pattern{}, fmt.Errorf("the path of a pattern has no %q: letters, digits and /-._~@:+=, are valid", c)
 		}
 	}
 	if prefix != "/" && strings.Contains(prefix, "//") {

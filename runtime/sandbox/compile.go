@@ -243,7 +243,7 @@ func (b *build) finish(n *native, err error) (left *native) {
 	case errors.Is(err, errClosing):
 		b.err = closing(err)
 	case errors.Is(err, errNoMemory):
-		b.err = &Error{Outcome: Overloaded, Message: "The service has no memory for the tool's code now.", Err: err}
+		b.err = &Error{Outcome: Overloaded, Message: "The service has no memory for the tool's code now. Try again later.", Err: err}
 	case err != nil:
 		b.err = &Error{Outcome: Internal, Message: "The tool could not be compiled.", Err: err}
 	}

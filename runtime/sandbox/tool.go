@@ -115,7 +115,7 @@ func (t *Tool) turn(r *run) error {
 	defer done()
 	err := t.gate.enter(ctx)
 	if errors.Is(err, errFull) {
-		return &Error{Outcome: Overloaded, Message: "The tool is busy: too many calls are waiting already."}
+		return &Error{Outcome: Overloaded, Message: "The tool is busy: too many calls are waiting already. Try again later."}
 	}
 	if r.outer != nil && errors.Is(err, errTimeout) {
 		return &Error{Outcome: Overloaded, Message: "The tool is busy: the call has waited as long as one inside another may."}

@@ -127,7 +127,7 @@ func TestQueue(t *testing.T) {
 			defer cancel()
 			_, err := tool.Call(ctx, sandbox.CallSpec{})
 			var e *sandbox.Error
-			return errors.As(err, &e) && e.Outcome == sandbox.Overloaded && strings.Contains(e.Message, "busy")
+			return errors.As(err, &e) && e.Outcome == sandbox.Overloaded && strings.Contains(e.Message, "busy: too many calls are waiting already. Try again later.")
 		})
 	})
 	t.Run("timeout counts", func(t *testing.T) {

@@ -65,7 +65,7 @@ func TestErrors(t *testing.T) {
 		{"discovery", "mcp.discovery = 'all'", `configuration:1:1: mcp.discovery: "all" is not a way to find tools: use "auto", "list" or "search"`},
 		{"list without its mode", "tools.enabled = ['a']", `tools.enabled: the list counts only with mode = "allowlist"`},
 		{"empty entry", "tools.disabled = ['a', '/']", `tools.disabled[1]: the entry is empty`},
-		{"pattern as entry", "tools.disabled = ['math/*']", `tools.disabled[0]: "math/*" has a *`},
+		{"pattern as entry", "tools.disabled = ['math/*']", `tools.disabled[0]: "math/*" has a *, which only a match can have: name a namespace or a tool`},
 		{"bad entry", "tools.disabled = ['a//b']", `tools.disabled[0]: "a//b" has an empty name`},
 		{"entry with a slash at its end", "tools.disabled = ['a/']", `tools.disabled[0]: "a/" has an empty name`},
 		{"long name", "tools.disabled = ['a/" + strings.Repeat("b", 65) + "']", `has 65 bytes, a name has 64 at most`},

@@ -327,7 +327,7 @@ func plainName(s string) (string, error) {
 // secretName checks the name of a secret, as wasmtools.CheckSecretName does.
 func secretName(s string) (string, error) {
 	if _, err := plainName(strings.ReplaceAll(s, ".", "_")); err != nil || s[0] == '.' {
-		return "", fmt.Errorf("%q is not a valid name: use 1 to 64 of the characters A-Z a-z 0-9 . _ and -, without a dot at the begin", text.Short(s))
+		return "", fmt.Errorf("%q is not a valid name: use 1 to 64 of the characters A-Z a-z 0-9 . _ and -, without a dot at the beginning", text.Short(s))
 	}
 	return s, nil
 }

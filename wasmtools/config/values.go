@@ -233,7 +233,7 @@ func toolOrNamespace(s string) (string, error) {
 		return "", errors.New(`the entry is empty: name a namespace or a tool such as "web" or "math/div"`)
 	}
 	if strings.ContainsRune(s, '*') {
-		return "", fmt.Errorf("%q has a *, which only the match of an override can have: name a namespace or a tool", text.Short(s))
+		return "", fmt.Errorf("%q has a *, which only a match can have: name a namespace or a tool", text.Short(s))
 	}
 	return s, pattern.CheckNames(s)
 }

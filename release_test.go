@@ -43,6 +43,23 @@ func TestLicense(t *testing.T) {
 			}
 		}
 	}
+	// npm packs no links, so that of JavaScript is a copy.
+	for file, keys := range map[string][]string{
+		"sdk/js/package.json":       {`  "description": `, `  "license": "Apache-2.0",`, `  "repository": `, `  "keywords": `},
+		"sdk/python/pyproject.toml": {`description = `, name, `license-files = ["LICENSE"]`, `keywords = `, `Repository = `},
+	} {
+		for _, key := range keys {
+			if !strings.Contains(read(t, file), "\n"+key) {
+				t.Errorf("%s, which is to be published, has no %s", file, key)
+			}
+		}
+		if inside, err := os.ReadFile(filepath.Join(filepath.Dir(file), "LICENSE")); err != nil || !bytes.Equal(inside, license) {
+			t.Errorf("the folder of %s does not hold the LICENSE (%v)", file, err)
+		}
+	}
+	if link, err := os.Readlink("sdk/js/LICENSE"); err == nil {
+		t.Errorf("sdk/js/LICENSE is a link to %s, which npm does not pack", link)
+	}
 	if crates != 2 {
 		t.Errorf("%d crates are to be published, want toolsrv and toolsrv-macros", crates)
 	}

@@ -48,16 +48,21 @@ func (p *Project) readCargo() error {
 
 // remap returns the environment and the arguments that have Cargo leave the paths of this machine out of the module, where
 // they would be in the texts of panics. Cargo takes flags from one place only: RUSTFLAGS, or those of the target, or those
-// of the build. So ours join those that are in force, and go first where the order can be chosen: the last one wins.
-func (p *Project) remap(target string) (env, args []string) {
+// of the build. So ours join those that are in force, and go first where the order can be chosen: the last one wins. For all projects of a
+// workspace they are the same, because Cargo compiles crates again for other flags.
+func (p *Project) remap(target, workspace string) (env, args []string) {
 	home, _ := os.UserHomeDir() // "" where there is none
 	cargoHome := os.Getenv("CARGO_HOME")
 	if cargoHome == "" && home != "" {
 		cargoHome = filepath.Join(home, ".cargo")
 	}
+	places := [][2]string{{home, "/home"}, {cargoHome, "/cargo"}, {workspace, "/src"}}
 	dir, _ := filepath.EvalSymlinks(p.Dir) // as the compiler will see it
+	if inside, err := filepath.Rel(workspace, dir); err != nil || !filepath.IsLocal(inside) {
+		places = append(places, [2]string{dir, "/src"})
+	}
 	var flags []string
-	for _, m := range [][2]string{{home, "/home"}, {cargoHome, "/cargo"}, {dir, "/src"}} {
+	for _, m := range places {
 		if filepath.IsAbs(m[0]) && len(m[0]) > 1 {
 			flags = append(flags, "--remap-path-prefix="+m[0]+"="+m[1])
 		}
@@ -106,7 +111,7 @@ func (c *compiler) cargo(ctx context.Context) (file string, err error) {
 		_, _ = io.Copy(io.Discard, reader) // or Cargo would wait
 		done <- err
 	}()
-	env, flags := c.project.remap(target)
+	env, flags := c.project.remap(target, c.workspace(ctx))
 	args := append([]string{"build", "--release", "--target", target, "--message-format=json-render-diagnostics"}, flags...)
 	err = c.run(ctx, env, writer, "cargo", args...)
 	writer.Close()
@@ -132,6 +137,17 @@ func (c *compiler) cargo(ctx context.Context) (file string, err error) {
 	}
 	return "", fmt.Errorf("the package of %s makes %d .wasm files, and a project is one module: keep one of %s",
 		made.manifest, len(made.files), strings.Join(made.files, ", "))
+}
+
+// workspace returns the folder of the Cargo workspace that has the project, which may be the project's own, or "" where Cargo can't tell.
+func (c *compiler) workspace(ctx context.Context) string {
+	var out bytes.Buffer
+	quiet := &compiler{project: c.project, temp: c.temp, stderr: io.Discard}
+	if err := quiet.run(ctx, nil, &out, "cargo", "locate-project", "--workspace", "--message-format=plain"); err != nil {
+		return "" // the build says why
+	}
+	dir, _ := filepath.EvalSymlinks(filepath.Dir(strings.TrimSpace(out.String())))
+	return dir
 }
 
 // installed reports whether the compiler has the library of a target. It is asked when a build has failed: building

@@ -217,6 +217,42 @@ pub extern "C" fn hidden() {}
 	}
 }
 
+// TestRemapWorkspace has two tools of a workspace use a crate that is compiled once, and neither name the workspace's folder.
+func TestRemapWorkspace(t *testing.T) {
+	needTarget(t, "wasm32-unknown-unknown")
+	member := func(name string) string {
+		return strings.Replace(library(name), "[workspace]\n", "", 1) + "[dependencies]\ncommon = { path = \"../common\" }\n"
+	}
+	const tool = `include!(concat!(env!("OUT_DIR"), "/made.rs"));
+#[no_mangle]
+pub extern "C" fn toolsrv_call(tool: i32) -> i32 { made(tool); common::at(tool) }
+`
+	const script = `fn main() {
+    let file = std::path::Path::new(&std::env::var("OUT_DIR").unwrap()).join("made.rs");
+    std::fs::write(file, "pub fn made(n: i32) { assert!(n != 8); }").unwrap();
+}`
+	root := folder(t, map[string]string{
+		"Cargo.toml":        "[workspace]\nmembers = [\"common\", \"one\", \"two\"]\nresolver = \"2\"\n",
+		"common/Cargo.toml": strings.Replace(program("common"), "[workspace]\n", "", 1),
+		"common/src/lib.rs": "pub fn at(n: i32) -> i32 { assert!(n != 7); n }\n",
+		"one/Cargo.toml":    member("one"), "one/build.rs": script, "one/src/lib.rs": tool,
+		"two/Cargo.toml": member("two"), "two/build.rs": script, "two/src/lib.rs": tool,
+	})
+	t.Setenv("CARGO_TARGET_DIR", filepath.Join(root, "target"))
+	for _, name := range []string{"one", "two"} {
+		module, said, err := compile(t, filepath.Join(root, name))
+		if err != nil {
+			t.Fatalf("%v\n%s", err, said)
+		}
+		if bytes.Contains(module, []byte(root)) || !bytes.Contains(module, []byte("/src/target/")) {
+			t.Errorf("the module of %s names %s, or does not name /src/target/", name, root)
+		}
+		if got, want := strings.Contains(said, "Compiling common"), name == "one"; got != want {
+			t.Errorf("%s has the common crate compiled: %t, want %t\n%s", name, got, want, said)
+		}
+	}
+}
+
 func TestCompileRefuses(t *testing.T) {
 	t.Parallel()
 	sdk, err := filepath.Abs("../../sdk/go")

@@ -46,14 +46,15 @@ type Record struct {
 // An Invoker calls tools. All doors of a service use the same one, so that its memory counts for them together. It is safe
 // for concurrent use.
 type Invoker struct {
-	memory  *memory
-	account func(Record)
-	idle    sync.Pool // of *Invocation
+	memory    *memory
+	validator *validator
+	account   func(Record)
+	idle      sync.Pool // of *Invocation
 }
 
 // New returns an Invoker.
 func New(o Options) *Invoker {
-	v := &Invoker{memory: newMemory(o.Memory), account: o.Account}
+	v := &Invoker{memory: newMemory(o.Memory), validator: newValidator(), account: o.Account}
 	v.idle.New = func() any { return &Invocation{invoker: v} }
 	return v
 }
@@ -236,25 +237,22 @@ func (i *Invocation) take() error {
 	return nil
 }
 
-// validate checks the arguments of the call against the tool's schema, and fills in their defaults. Large ones wait for a
-// place.
+// validate checks the arguments of the call against the tool's schema, and fills in their defaults, whose bytes count. It may wait.
 func (i *Invocation) validate(ctx context.Context) (err error) {
 	call := i.call
 	if call.Times != nil {
 		begun := time.Now()
 		defer func() { call.Times.Validate = time.Since(begun) }()
 	}
-	if len(call.Arguments) > small {
-		if err := i.invoker.memory.place(ctx); err != nil {
-			return err
-		}
-		defer i.invoker.memory.leave()
+	arguments, err := i.invoker.validator.validate(ctx, i.tool, i.path, call)
+	if err != nil {
+		return err
 	}
-	arguments, err := i.tool.Parameters.Validate(call.Arguments)
-	if err == nil {
-		call.Arguments = arguments
+	if n := int64(len(arguments) - len(call.Arguments)); n > small {
+		i.Hold(n)
 	}
-	return err
+	call.Arguments = arguments
+	return nil
 }
 
 // End accounts for the call and gives back the memory that it held. err is why the call failed, or nil.

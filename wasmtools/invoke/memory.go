@@ -1,11 +1,9 @@
 package invoke
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"math"
-	"runtime"
 	"slices"
 	"sync/atomic"
 
@@ -25,18 +23,15 @@ const (
 // A memory counts the bytes of large arguments and results that all calls hold at the same time. Without it, every client
 // that has a connection could hold the largest arguments.
 type memory struct {
-	most  int64
-	used  atomic.Int64
-	large chan struct{} // a place for each validation of large arguments
+	most int64
+	used atomic.Int64
 }
 
 func newMemory(most int64) *memory {
 	if most <= 0 {
 		most = defaultMemory
 	}
-	// Validation needs a hundred times the arguments' bytes if they are all small values, and never waits: more at a time
-	// than there are processors would not be faster, but need more memory.
-	return &memory{most: most, large: make(chan struct{}, runtime.GOMAXPROCS(0))}
+	return &memory{most: most}
 }
 
 // grow lets a call that holds held bytes have n more, or reports false. A call that is alone gets what it asks for: a tool
@@ -62,18 +57,6 @@ func (m *memory) check() error {
 	}
 	return nil
 }
-
-// place waits for a place to validate large arguments; leave gives it back.
-func (m *memory) place(ctx context.Context) error {
-	select {
-	case m.large <- struct{}{}:
-		return nil
-	case <-ctx.Done():
-		return &wasmtools.Error{Code: wasmtools.CodeCancelled, Err: context.Cause(ctx)}
-	}
-}
-
-func (m *memory) leave() { <-m.large }
 
 func errMemory() error {
 	return &wasmtools.Error{Code: wasmtools.CodeOverloaded, Message: "Too many large calls are running; try again later"}

@@ -14,6 +14,10 @@ const (
 	workPerByte       = 16
 	reportWorkPerByte = 4
 	reportWorkPerFind = 16
+
+	// littleBase is workBase of ValidateLittle, and littleFilled its maxFilled.
+	littleBase   = 16 << 10
+	littleFilled = 16 << 10
 )
 
 // maxFilled is how much longer, in bytes, a body gets by what is filled in and written out.
@@ -22,6 +26,7 @@ const maxFilled = 1 << 20
 // A run is the check of one body.
 type run struct {
 	tree    jsontree.Tree
+	base    int // what work is for a body of no bytes
 	work    int // left; below 0 nothing is accepted any more, and what check returns has no meaning
 	edits   []edit
 	written map[int32]struct{} // the integers that have an edit

@@ -168,3 +168,45 @@ func TestHostileBodies(t *testing.T) {
 		})
 	}
 }
+
+// TestValidateLittle compares what is decided in little time with what Validate decides. What takes long is not decided.
+func TestValidateLittle(t *testing.T) {
+	t.Parallel()
+	var alternatives strings.Builder
+	for i := range 2000 {
+		fmt.Fprintf(&alternatives, `,{"const":%d}`, i)
+	}
+	items := func(n int) string { return `{"a":[` + strings.Repeat("1999,", n) + `1]}` }
+	choice := `{"type":"object","properties":{"a":{"type":"array","items":{"anyOf":[` + alternatives.String()[1:] + `]}}}}`
+	filled := `{"type":"object","properties":{"a":{"type":"string","default":"` + strings.Repeat("x", 20<<10) + `"}}}`
+	plain := `{"type":"object","properties":{"a":{"type":"array","items":{"type":"integer"}},"b":{"type":"integer","default":1}}}`
+	for name, test := range map[string]struct {
+		schema, body string
+		decided      bool
+	}{
+		"valid":                     {plain, items(3), true},
+		"valid and long":            {plain, items(10_000), true},
+		"not valid":                 {plain, `{"a":["x"],"b":0.5}`, true},
+		"not JSON":                  {plain, `{`, true},
+		"not an object":             {plain, `[]`, true},
+		"empty":                     {plain, ``, true},
+		"one choice":                {choice, items(1), true},
+		"many choices":              {choice, items(100), false},
+		"many choices that fail":    {choice, `{"a":["x"` + strings.Repeat(`,"x"`, 100) + `]}`, false},
+		"much is filled in":         {filled, `{}`, false},
+		"what was filled in before": {filled, `{"a":""}`, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := schema.MustCompile(test.schema)
+			want, wrong := s.Validate([]byte(test.body))
+			got, ok, err := s.ValidateLittle([]byte(test.body))
+			if ok != test.decided {
+				t.Errorf("decided: %t", ok)
+			}
+			if ok && (string(got) != string(want) || fmt.Sprint(err) != fmt.Sprint(wrong)) {
+				t.Errorf("got %.100q, %v, want %.100q, %v", got, err, want, wrong)
+			}
+		})
+	}
+}

@@ -365,7 +365,7 @@ func (r *run) violations(root *node) []failure.Violation {
 	if r.work < 0 {
 		return []failure.Violation{tooMuch}
 	}
-	r.work = workBase + reportWorkPerByte*len(r.tree.Values[0].Text)
+	r.work = r.base + reportWorkPerByte*len(r.tree.Values[0].Text)
 	var rep report
 	r.check(root, 0, &rep, nil)
 	size := 0

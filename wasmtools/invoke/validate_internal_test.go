@@ -1,0 +1,173 @@
+package invoke
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/schema"
+)
+
+// TestPlaces has modules wait for a place: they take turns, whoever wants most.
+func TestPlaces(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := newPlaces(1)
+		var mu sync.Mutex
+		var got []string
+		enter := func(ctx context.Context, module string, call *wasmtools.Call) {
+			err := p.enter(ctx, module, call)
+			mu.Lock()
+			defer mu.Unlock()
+			if failed, ok := errors.AsType[*wasmtools.Error](err); ok {
+				module += " " + string(failed.Code)
+			}
+			got = append(got, module)
+		}
+		expect := func(want string) {
+			t.Helper()
+			synctest.Wait()
+			mu.Lock()
+			defer mu.Unlock()
+			if now := strings.Join(got, ", "); now != want {
+				t.Errorf("got %q, want %q", now, want)
+			}
+			got = nil
+		}
+		enter(t.Context(), "a", &wasmtools.Call{})
+		expect("a")
+		wait := func(ctx context.Context, module string, call *wasmtools.Call) {
+			go enter(ctx, module, call)
+			synctest.Wait()
+		}
+		for range 3 {
+			wait(t.Context(), "a", &wasmtools.Call{})
+		}
+		gone, cancel := context.WithCancel(t.Context())
+		wait(gone, "b", &wasmtools.Call{})
+		wait(t.Context(), "c", &wasmtools.Call{})
+		wait(t.Context(), "inner", &wasmtools.Call{Outer: outer(time.Now().Add(time.Second))})
+		cancel()
+		expect("b cancelled")
+		for _, want := range []string{"a", "c"} {
+			p.leave()
+			expect(want)
+		}
+		time.Sleep(2 * time.Second)
+		expect("inner overloaded")
+		p.leave()
+		expect("a")
+		time.Sleep(patience)
+		expect("a overloaded")
+		p.leave()
+		if p.free != 1 || len(p.waiting) != 0 || len(p.turns) != 0 {
+			t.Errorf("in the end there is %+v", p)
+		}
+	})
+}
+
+// outer is a call inside which another one is made, that ends at a time.
+type outer time.Time
+
+func (outer) Depth() int        { return 0 }
+func (o outer) Ends() time.Time { return time.Time(o) }
+
+// counting counts the checks of another schema that run at a time, and keeps each until it is let go.
+type counting struct {
+	*schema.Schema
+	mu            sync.Mutex
+	inside, most  int
+	entered, free chan struct{}
+}
+
+func (c *counting) Validate(body []byte) ([]byte, error) {
+	count := func(n int) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.inside += n
+		c.most = max(c.most, c.inside)
+	}
+	count(1)
+	defer count(-1)
+	c.entered <- struct{}{}
+	<-c.free
+	return c.Schema.Validate(body)
+}
+
+// TestDearValidations has a hostile module's schema take long to check small bodies: few are checked at a time, and another module's calls
+// go on meanwhile.
+func TestDearValidations(t *testing.T) {
+	t.Parallel()
+	var alternatives strings.Builder
+	for i := range 2000 {
+		fmt.Fprintf(&alternatives, `,{"const":%d}`, i)
+	}
+	dear := &counting{Schema: schema.MustCompile(`{"type":"object","properties":{"a":{"type":"array","items":{"anyOf":[` + alternatives.String()[1:] + `]}}}}`)}
+	const callers = 16
+	dear.entered, dear.free = make(chan struct{}, callers), make(chan struct{})
+	body := []byte(`{"a":[` + strings.Repeat("1999,", 40) + `1]}`)
+	run := func(context.Context, *wasmtools.Call) ([]byte, error) { return []byte("1"), nil }
+	v := New(Options{})
+	call := func(name string, s wasmtools.Schema, body []byte) error {
+		route := RouteTo(&wasmtools.Tool{Name: name, Parameters: s, Caller: wasmtools.CallerFunc(run)})
+		_, err := v.Call(t.Context(), route, &wasmtools.Call{Arguments: body, Principal: wasmtools.Everybody()})
+		return err
+	}
+	var wg sync.WaitGroup
+	for range callers {
+		wg.Go(func() {
+			if err := call("dear", dear, body); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	for range runtime.GOMAXPROCS(0) {
+		<-dear.entered
+	}
+	plain := schema.MustCompile(`{"type":"object","properties":{"a":{"type":"array","items":{"type":"integer"}}}}`)
+	for _, n := range []int{1, 100, 10_000} { // no place, and one of the brief ones
+		if err := call("plain", plain, []byte(`{"a":[`+strings.Repeat("1999,", n)+`1]}`)); err != nil {
+			t.Error(err)
+		}
+	}
+	close(dear.free)
+	wg.Wait()
+	if dear.most > runtime.GOMAXPROCS(0) {
+		t.Errorf("%d dear checks at a time, want one for each processor at most", dear.most)
+	}
+}
+
+// TestFilledInCounts has a schema make a large body of a small one: it counts like one that a client sent.
+func TestFilledInCounts(t *testing.T) {
+	t.Parallel()
+	v := New(Options{Memory: 200 << 10})
+	large := schema.MustCompile(`{"type":"object","properties":{"a":{"type":"string","default":"` + strings.Repeat("x", 300<<10) + `"}}}`)
+	var second error
+	run := func(ctx context.Context, c *wasmtools.Call) ([]byte, error) {
+		if len(c.Arguments) > 300<<10 {
+			small := RouteTo(&wasmtools.Tool{Name: "small", Parameters: schema.MustCompile(`{"type":"object"}`), Caller: wasmtools.CallerFunc(
+				func(context.Context, *wasmtools.Call) ([]byte, error) { return []byte("1"), nil })})
+			_, second = v.Call(ctx, small, &wasmtools.Call{Principal: wasmtools.Everybody()})
+		}
+		return []byte("1"), nil
+	}
+	call := func() error {
+		_, err := v.Call(t.Context(), RouteTo(&wasmtools.Tool{Name: "large", Parameters: large, Caller: wasmtools.CallerFunc(run)}), &wasmtools.Call{Principal: wasmtools.Everybody()})
+		return err
+	}
+	for range 2 { // it is given back
+		if err := call(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if failed, ok := errors.AsType[*wasmtools.Error](second); !ok || failed.Code != wasmtools.CodeOverloaded {
+		t.Errorf("a call beside it: got %v, want overloaded", second)
+	}
+}

@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -23,7 +24,9 @@ type index struct {
 	// another that comes after it in order, so that the result depends on no race.
 	starting bool
 	turn     func(name string) int // of the files of the first listing, by the precedence at the start
-	before   precedence.Precedence // as it was on disk at the start, and as it was noted there last
+	noted    precedence.Precedence // as it was on disk at the start
+	before   precedence.Precedence // the same, and later as it was noted there last
+	keepers  map[string][]*file    // files of the first listing that are not known yet, with those that wait until they are
 }
 
 // A file is one .wasm file.
@@ -58,9 +61,12 @@ type claim struct {
 	tool *wasmtools.Tool
 }
 
+// known reports whether it is known what the file holds: a version of it was read, or refused.
+func (f *file) known() bool { return f.read != "" || f.refused != nil }
+
 // newIndex returns an index of tools of the program, and no files.
 func newIndex(own []*wasmtools.Tool) *index {
-	x := &index{files: map[string]*file{}, operations: map[string]claim{}, released: map[string]struct{}{}, turn: precedence.Precedence(nil).Turns(nil)}
+	x := &index{files: map[string]*file{}, operations: map[string]claim{}, released: map[string]struct{}{}, keepers: map[string][]*file{}, turn: precedence.Precedence(nil).Turns(nil)}
 	for _, t := range own {
 		x.operations[t.OperationID()] = claim{nil, t}
 	}
@@ -100,6 +106,10 @@ func (x *index) offer(f *file, m *module) bool {
 
 // conflict returns the files that have to make room for a module of f, or why it can't be served.
 func (x *index) conflict(f *file, m *module) (displaced []*file, err error) {
+	if keeper := x.keeper(f); keeper != nil {
+		x.keepers[keeper.name] = append(x.keepers[keeper.name], f)
+		return nil, fmt.Errorf("before the last start %s had a path that this file wants, too, and it is not read yet", keeper.name)
+	}
 	for _, t := range m.Tools() {
 		c, ok := x.operations[t.OperationID()]
 		switch {
@@ -111,6 +121,26 @@ func (x *index) conflict(f *file, m *module) (displaced []*file, err error) {
 		}
 	}
 	return displaced, nil
+}
+
+// keeper returns a file that kept a path from f before the start, and is not known yet, or nil.
+func (x *index) keeper(f *file) *file {
+	for _, name := range x.noted[f.name] {
+		if keeper, ok := x.files[name]; ok && !keeper.known() {
+			return keeper
+		}
+	}
+	return nil
+}
+
+// endWait has settle look at the files that wait until it is known what this one holds.
+func (x *index) endWait(name string) {
+	for _, f := range x.keepers[name] {
+		if f.waiting != nil {
+			x.releaseAll(f.waiting)
+		}
+	}
+	delete(x.keepers, name)
 }
 
 // precedes reports whether a module of the first listing comes before another. The order is total: by turn, so that a file that
@@ -137,6 +167,9 @@ func (x *index) precedence() precedence.Precedence {
 			if c, ok := x.operations[t.OperationID()]; ok && c.file != nil && c.file != f {
 				holders = append(holders, c.file.name)
 			}
+		}
+		if keeper := x.keeper(f); keeper != nil {
+			holders = append(holders, keeper.name)
 		}
 		slices.Sort(holders)
 		if holders = slices.Compact(holders); holders != nil {
@@ -178,9 +211,16 @@ func (x *index) withdraw(f *file) {
 func (x *index) release(f *file) {
 	for _, t := range f.serving.Tools() {
 		delete(x.operations, t.OperationID())
+	}
+	x.releaseAll(f.serving)
+	f.serving = nil
+}
+
+// releaseAll has settle look at the files that want a path of a module.
+func (x *index) releaseAll(m *module) {
+	for _, t := range m.Tools() {
 		x.released[t.OperationID()] = struct{}{}
 	}
-	f.serving = nil
 }
 
 // stopWaiting closes the module of a file that waits, if there is one.
@@ -198,6 +238,7 @@ func (x *index) remove(f *file) {
 	x.stopWaiting(f)
 	x.withdraw(f)
 	delete(x.files, f.name)
+	x.endWait(f.name)
 }
 
 // settle serves the waiting files that want a path which was released since the last settle, the first to come first, and returns

@@ -142,6 +142,37 @@ func TestServedKeeps(t *testing.T) {
 	}
 }
 
+// TestKeeperStaysNoted has the next start know, too, who kept a path from whom, if this one has not read the keeper yet.
+func TestKeeperStaysNoted(t *testing.T) {
+	t.Parallel()
+	s := newIndex(nil)
+	defer s.close()
+	s.noted = precedence.Precedence{"a": {"gone", "z"}}
+	keeper := s.at("z")
+	content, err := wasmbin.SetCustom(testkit.Fixture(t, "catalog/answer"), wasmtools.ManifestSection, []byte(`{"abi":1,"tools":[{"name":"a","description":"Does it.","parameters":{"type":"object"}}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := toolfile.Load(sandboxtest.Engine(t, sandbox.Config{}), content, toolfile.Place{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := m.Build(nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	if s.offer(s.at("a"), &module{Module: m}) {
+		t.Error("the file that waited is served")
+	}
+	if got, want := s.precedence(), (precedence.Precedence{"a": {"z"}}); !got.Equal(want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	keeper.read = "v1"
+	s.endWait("z")
+	if taken := s.settle(); len(taken) != 1 || len(s.precedence()) > 0 {
+		t.Errorf("%d files take what the keeper does not want, %v is noted", len(taken), s.precedence())
+	}
+}
+
 // TestManyWait does not look closely at all that wait for others whenever a file comes: a copy of a large directory below it has
 // thousands of them. Not parallel: AllocsPerRun counts what the whole process allocates.
 func TestManyWait(t *testing.T) {

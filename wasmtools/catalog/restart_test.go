@@ -1,12 +1,18 @@
 package catalog_test
 
 import (
+	"bytes"
+	"context"
+	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/toolsrv/toolsrv/internal/testkit"
+	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
+	"github.com/toolsrv/toolsrv/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/wasmtools/catalog"
 )
 
@@ -64,6 +70,58 @@ func TestRestartWithAThird(t *testing.T) {
 	c = open(t, o)
 	awaitTable(t, c, []string{"/tool"}, []string{"a.wasm", "b.wasm"})
 	awaitAnswer(t, c, "/tool", "v0001")
+}
+
+// TestRestartWaitsForKeeper has a file that kept a path keep it, however long it takes to be read after the restart. Whoever waits
+// for it gets the path as soon as it turns out that the other does not want it.
+func TestRestartWaitsForKeeper(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name    string
+		keeper  []byte // as it is when it has been read
+		gone    bool   // or it is removed before
+		tools   []string
+		refused []string
+		answer  string
+	}{
+		{"kept", version(t, "v0001", "", "tool"), false, []string{"/tool"}, []string{"memory:a.wasm"}, "v0001"},
+		{"wanted no more", version(t, "v0001", "", "other"), false, []string{"/other", "/tool"}, nil, "v0002"},
+		{"broken", []byte("no module"), false, []string{"/tool"}, []string{"memory:z.wasm"}, "v0002"},
+		{"removed", nil, true, []string{"/tool"}, nil, "v0002"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			m, o := newMemory(), options{Engine: sandboxtest.Engine(t, sandbox.Config{}), Record: filepath.Join(t.TempDir(), "paths.json"), Poll: 20 * time.Millisecond}
+			m.set("z.wasm", version(t, "v0001", "", "tool"), nil)
+			c := of(t, m, o, catalog.Open)
+			m.set("a.wasm", version(t, "v0002", "", "tool"), nil)
+			awaitTable(t, c, []string{"/tool"}, []string{"memory:a.wasm"})
+			closeNow(t, c)
+
+			read := make(chan struct{})
+			m.set("z.wasm", test.keeper, func(f *stored) {
+				f.open = func(ctx context.Context) (io.ReadCloser, error) {
+					select {
+					case <-read:
+					case <-ctx.Done():
+					}
+					return io.NopCloser(bytes.NewReader(test.keeper)), ctx.Err()
+				}
+			})
+			c = of(t, m, o, catalog.Start)
+			awaitTable(t, c, nil, []string{"memory:a.wasm"})
+			if c.Ready() == nil {
+				t.Error("ready before the file was read")
+			}
+			if test.gone {
+				m.remove("z.wasm")
+			} else {
+				close(read)
+			}
+			awaitTable(t, c, test.tools, test.refused)
+			awaitAnswer(t, c, "/tool", test.answer)
+		})
+	}
 }
 
 // TestRecordUnwritable serves without a record, and says once that it can't keep it.

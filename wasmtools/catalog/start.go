@@ -5,7 +5,7 @@ import "time"
 // begin has all files of the first listing loaded.
 func (r *reconciler) begin(listing *Listing) {
 	r.index.starting = true
-	r.index.turn = r.index.before.Turns(listing.names())
+	r.index.noted, r.index.turn = r.index.before, r.index.before.Turns(listing.names())
 	for _, e := range listing.Entries {
 		f := r.index.at(e.Name)
 		f.listed = e
@@ -25,8 +25,13 @@ func (r *reconciler) begin(listing *Listing) {
 	r.publishSoon()
 }
 
-// decided notes that a file is served or refused, so that the start no longer waits for it.
+// decided notes that a file is served or refused, so that neither the start nor other files wait for it any longer.
 func (r *reconciler) decided(f *file) {
+	if len(r.index.keepers[f.name]) > 0 && f.known() {
+		r.index.endWait(f.name)
+		r.settle()
+		r.publishSoon()
+	}
 	if !f.awaited {
 		return
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"runtime"
 	"runtime/debug"
@@ -265,6 +266,23 @@ func (b *build) pack() {
 
 // errNoMemory is the error of a build that the system refused memory. It is not the module's fault.
 var errNoMemory = errors.New("the system has no memory for code")
+
+// checkCode tries whether this process may run code that is compiled for it. Where it may not, wazero would interpret, unless it is told
+// otherwise (RATIONALE.md, "Why is nothing interpreted …").
+func checkCode(ctx context.Context, config wazero.RuntimeConfig) (err error) {
+	defer func() {
+		p := recover()
+		if p == nil {
+			return
+		}
+		if refused, ok := p.(error); ok && errors.Is(refused, fs.ErrPermission) {
+			err = fmt.Errorf("this process may not run code that it compiles: %w; allow it: leave out MemoryDenyWriteExecute= in a unit of systemd, allow execmem in SELinux", refused)
+			return
+		}
+		err = fmt.Errorf("this process can't run code that it compiles (%s/%s): %v", runtime.GOOS, runtime.GOARCH, p)
+	}()
+	return wazero.NewRuntimeWithConfig(ctx, config).Close(ctx)
+}
 
 // compileIn has wazero compile a module on this goroutine or, with several workers, on goroutines of wazero's, where nobody can
 // recover from a panic.

@@ -135,8 +135,12 @@ func New(ctx context.Context, c Config) (*Engine, error) {
 	}
 	e.stop, e.halt = context.WithCancelCause(context.WithoutCancel(ctx))
 	// Metering ends what runs too long, so wazero need not. Debug information is foreign bytes that nothing here needs.
-	config := wazero.NewRuntimeConfig().WithCoreFeatures(api.CoreFeaturesV2).WithDebugInfoEnabled(false)
-	var err error
+	config := wazero.NewRuntimeConfigCompiler().WithCoreFeatures(api.CoreFeaturesV2).WithDebugInfoEnabled(false)
+	err := checkCode(ctx, config)
+	if err != nil {
+		e.halt(errClosing)
+		return nil, err
+	}
 	if e.offered, err = newOffer(c.Imports); err != nil {
 		e.halt(errClosing)
 		return nil, err

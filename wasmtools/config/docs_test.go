@@ -30,6 +30,46 @@ func readDocs(t *testing.T) (text string, examples []string) {
 	return text, examples
 }
 
+// TestOperationsExamples makes sure that the configurations of docs/operations.md are valid, and that the unit of systemd makes the
+// directories that the one for it names.
+func TestOperationsExamples(t *testing.T) {
+	t.Parallel()
+	raw, err := os.ReadFile("../../docs/operations.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocks := regexp.MustCompile("(?s)```(toml|ini)\n(.*?)```").FindAllStringSubmatch(string(raw), -1)
+	if len(blocks) < 3 || blocks[0][1] != "toml" || blocks[1][1] != "ini" {
+		t.Fatalf("got %d blocks, want the configuration of a service, its unit, and others", len(blocks))
+	}
+	unit := blocks[1][2]
+	for _, b := range blocks {
+		if b[1] != "toml" {
+			continue
+		}
+		if _, err := config.Parse([]byte(b[2]), ""); err != nil {
+			t.Errorf("%s\n%v", b[2], err)
+		}
+	}
+	service, err := config.Parse([]byte(blocks[0][2]), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, pair := range []struct{ line, below, path string }{
+		{"CacheDirectory=", "/var/cache/", service.Tools.CacheDir},
+		{"StateDirectory=", "/var/lib/", service.State.Directory},
+		{"LoadCredential=", "/run/credentials/toolsrv.service/", service.Auth.TokensFile},
+	} {
+		name, ok := strings.CutPrefix(pair.path, pair.below)
+		if !ok || name == "" || !strings.Contains(unit, "\n"+pair.line+name) {
+			t.Errorf("the unit has no line %s%s for the path %s", pair.line, name, pair.path)
+		}
+	}
+	if strings.Contains(unit, "MemoryDenyWriteExecute") {
+		t.Error("the unit has MemoryDenyWriteExecute=, under which no server starts")
+	}
+}
+
 // knownKeys asks Parse for all keys, which it names in the error for one that is unlike any.
 func knownKeys(t *testing.T) (keys []string) {
 	t.Helper()

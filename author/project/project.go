@@ -86,7 +86,7 @@ func Open(dir string) (*Project, error) {
 		return nil, fmt.Errorf("there is no folder %s: name the folder that holds the tool's source, or make one with: toolsrv new", dir)
 	case err != nil:
 		if info, statErr := os.Stat(abs); statErr == nil && !info.IsDir() {
-			return nil, fmt.Errorf("%s is a file: name a script, or the folder that holds the tool's source", dir)
+			return nil, fmt.Errorf("%s is not a script: name one (.py, .js, .mjs, .ts or .mts), or the folder that holds the tool's source", dir)
 		}
 		return nil, fmt.Errorf("look for the source of a tool: %w", err)
 	}

@@ -91,7 +91,7 @@ func TestOpenRefuses(t *testing.T) {
 		{"a package whose script is elsewhere", map[string]string{"package.json": `{"main": "../../x.ts"}`}, "", "main: there is no script"},
 		{"another language", map[string]string{"main.c": ""}, "", "toolsrv pack"},
 		{"no folder", nil, "nowhere", "there is no folder"},
-		{"a file", map[string]string{"main.go": main}, "main.go", "is a file"},
+		{"a file", map[string]string{"main.go": main}, "main.go", "is not a script: name one (.py, "},
 		{"two languages", map[string]string{"Cargo.toml": "", "main.go": main}, "", "a folder of its own"},
 		{"two languages by go.mod", map[string]string{"Cargo.toml": "", "go.mod": ""}, "", "a folder of its own"},
 		{"packages below", map[string]string{"go.mod": "module x\n", "cmd/main.go": main}, "", "the package main"},

@@ -58,14 +58,17 @@ func (e *ScriptError) Error() string { return e.Text }
 
 // describeError returns the error of toolsrv_describe for people.
 func describeError(engine string, err error) error {
-	if failed, ok := errors.AsType[*sandbox.Error](err); ok && engine != "" {
-		switch failed.Outcome {
-		case sandbox.ToolError:
-			return &ScriptError{failed.Message}
-		case sandbox.Cancelled, sandbox.Overloaded, sandbox.Internal: // not the script's fault
-		default: // the trace is that of the interpreter
-			return &ScriptError{"the script can't be started. " + failed.Message}
-		}
+	failed, ok := errors.AsType[*sandbox.Error](err)
+	switch {
+	case !ok:
+	case failed.Outcome == sandbox.ToolError && engine == "": // what the SDK says of the author's declarations
+		return err
+	case failed.Outcome == sandbox.ToolError:
+		return &ScriptError{failed.Message}
+	case engine == "":
+	case failed.Outcome == sandbox.Cancelled, failed.Outcome == sandbox.Overloaded, failed.Outcome == sandbox.Internal: // not the script's fault
+	default: // the trace is that of the interpreter
+		return fmt.Errorf("the script can't be started: %s", failed.Message)
 	}
 	return fmt.Errorf("run toolsrv_describe: %s%w", explain(err), err)
 }

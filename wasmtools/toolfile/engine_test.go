@@ -1,6 +1,7 @@
 package toolfile_test
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
@@ -43,6 +44,21 @@ func TestEngine(t *testing.T) {
 	_, given, err := toolfile.Pack(t.Context(), engine, module, []byte(manifest(t, "", "mine")))
 	if err != nil || given.Engine != "" {
 		t.Errorf("with a manifest that is given: got %+v, %v; want no engine", given, err)
+	}
+}
+
+// TestScriptSpins describes a script that computes without end: the error is about the script, and not the interpreter's trace. It has no
+// place in the script, so it is not a ScriptError, and whoever shows it puts the file's name before it.
+func TestScriptSpins(t *testing.T) {
+	t.Parallel()
+	spin, err := wasmbin.SetCustom(testkit.Fixture(t, "wat/hostile/describe_spin"), wasmtools.EngineSection, []byte(`{"version":"a","revision":"b"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _, err = toolfile.Pack(t.Context(), sandboxtest.Engine(t, sandbox.Config{}), spin, nil)
+	script := (*toolfile.ScriptError)(nil)
+	if err == nil || !strings.HasPrefix(err.Error(), "the script can't be started: The tool ran for more than") || strings.Contains(err.Error(), "wasm stack") || errors.As(err, &script) {
+		t.Errorf("got %v", err)
 	}
 }
 

@@ -106,7 +106,8 @@ func tellMissing(w io.Writer, tools ...*wasmtools.Tool) {
 			case "http":
 				flag = "--allow-http " + text.ShellQuote(oneLine(what))
 			case "secret":
-				flag = "--secret " + oneLine(what) + "=@FILE"
+				name, _, _ := strings.Cut(what, ",") // what follows says who needs it
+				flag = "--secret " + oneLine(name) + "=@FILE"
 			}
 			if !told[flag] {
 				fmt.Fprintf(w, "  grant it here: %s\n", flag)

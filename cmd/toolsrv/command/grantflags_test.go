@@ -35,6 +35,13 @@ secrets_visible = ["stripe_key"]
 files = {stripe_key = "key"}
 `))
 	config := testkit.Put(t, folder, "toolsrv.toml", testkit.Read(t, all))
+	header := testkit.Put(t, folder, "header.toml", []byte(`
+[[grant]]
+match = "shop/*"
+http = ["https://api.example.com"]
+headers = {"https://api.example.com" = {X-Key = "${secret:misspelt}"}}
+kv = "1MiB"
+`))
 	allowed := []string{"--allow-http", "https://api.example.com", "--secret", "stripe_key=@" + key, "--grant", kv}
 	const http, secret, file3 = "  grant it here: --allow-http 'https://api.example.com/v1/'\n", "  grant it here: --secret stripe_key=@FILE\n", "  grant it here: --grant FILE, with a [[grant]]"
 	for _, c := range []struct {
@@ -52,6 +59,8 @@ files = {stripe_key = "key"}
 		{"another URL", append([]string{"--allow-http", "https://api.example.com/v2/"}, allowed[2:]...), 12, []string{http}, "--secret"},
 		{"no secret", append(allowed[:2:2], allowed[4:]...), 12, []string{secret}, "--allow-http"},
 		{"no KV", allowed[:4], 12, []string{file3}, "--allow-http"},
+		{"a header's secret without a source", append([]string{"--grant", header}, allowed[2:4]...), 12, []string{"  grant it here: --secret misspelt=@FILE\n"}, ""},
+		{"a header's secret from a flag", append([]string{"--grant", header, "--secret", "misspelt=@" + key}, allowed[2:4]...), 0, nil, "grant"},
 		{"a grant for others", append(allowed[:4:4], "--grant", other), 12, []string{file3}, "--allow-http"},
 		{"a secret in the open", []string{"--secret", "stripe_key=sk_live_1"}, 2, []string{"--secret stripe_key=@FILE: others can read the command line"}, "sk_live_1"},
 		{"a secret without a name", []string{"--secret", "@" + key}, 2, []string{"is not a valid name"}, ""},

@@ -56,7 +56,9 @@ system, and its last element is the tool's name. --namespace overrides both.`,
 				s.Namespace = folders
 			}
 			if err := s.Check(); err != nil {
-				if folders != "" {
+				plain := s
+				plain.Namespace = ""
+				if folders != "" && plain.Check() == nil {
 					err = fmt.Errorf("%w (for folders that are not a namespace, write %s)", err, text.ShellQuote("."+string(filepath.Separator)+dir))
 				}
 				return &usageError{err}

@@ -79,9 +79,13 @@ func TestNewNamespace(t *testing.T) {
 			t.Errorf("%s: its README does not call %s (%v)", c.name, c.path, err)
 		}
 	}
+	if code, _, stderr := run("new", "texts/greet", "--lang", "Python"); code != 2 || !strings.Contains(stderr, "python, javascript or typescript\n") {
+		t.Errorf("a wrong language: exit code %d, %s; want 2, and nothing about folders", code, stderr)
+	}
 	for name, says := range map[string]string{
 		"my tools/greet": "(for folders that are not a namespace, write './my tools/greet')",
 		"admin/greet":    "path /admin/greet is the service's own: choose another namespace or name (for folders that are not a namespace, write ./admin/greet)",
+		"texts/é":        "characters A-Z a-z 0-9 _ -\nRun ",
 	} {
 		if code, _, stderr := run("new", name, "--lang", "go"); code != 2 || !strings.Contains(stderr, says) {
 			t.Errorf("%s: exit code %d, %s; want 2 and %s", name, code, stderr, says)

@@ -128,7 +128,7 @@ func group(cmd *cobra.Command) {
 	cmd.Args = cobra.ArbitraryArgs
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 {
-			return &usageError{fmt.Errorf("no command given after %s: it has %s", cmd.CommandPath(), commandList(cmd))}
+			return &usageError{fmt.Errorf("the command is missing: %s has %s", cmd.CommandPath(), commandList(cmd))}
 		}
 		return &usageError{unknownCommand(cmd, args[0])}
 	}
@@ -163,7 +163,9 @@ func unknownCommand(cmd *cobra.Command, typed string) error {
 func commandList(cmd *cobra.Command) string {
 	var names []string
 	for _, c := range cmd.Commands() {
-		names = append(names, c.Name())
+		if !c.Hidden {
+			names = append(names, c.Name())
+		}
 	}
 	return strings.Join(names, ", ")
 }

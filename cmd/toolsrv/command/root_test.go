@@ -40,7 +40,7 @@ func TestMainUsage(t *testing.T) {
 		stdout string // what it must hold; nothing is to be written where it is empty
 		stderr string
 	}{
-		{"no command", nil, 2, "", "no command given after toolsrv: it has bench, build, "},
+		{"no command", nil, 2, "", "the command is missing: toolsrv has bench, build, call, check, completion, "},
 		{"unknown command", []string{"publish"}, 2, "", `unknown command "publish" for toolsrv: it has bench, `},
 		{"as other servers call it", []string{"serve"}, 2, "", `unknown command "serve" for toolsrv; did you mean openapi?`},
 		{"and with flags", []string{"run", "--config", "x"}, 2, "", `did you mean openapi?`},
@@ -53,7 +53,7 @@ func TestMainUsage(t *testing.T) {
 		{"help of a command", []string{"openapi", "-h"}, 0, "SIGHUP", ""},
 		{"completion", []string{"completion", "bash"}, 0, "toolsrv", ""},
 		{"completion of no shell", []string{"completion", "dos"}, 2, "", `unknown command "dos" for toolsrv completion: it has bash, fish, `},
-		{"completion of none", []string{"completion"}, 2, "", "no command given after toolsrv completion: it has bash, "},
+		{"completion of none", []string{"completion"}, 2, "", "the command is missing: toolsrv completion has bash, "},
 		{"level of no name", []string{"openapi", "--log-level", "loud"}, 2, "", `invalid argument "loud" for "--log-level" flag: choose debug, info, warn or error`},
 		{"level that is empty", []string{"call", "x.wasm", "--log-level", ""}, 2, "", `"--log-level" flag: choose debug`},
 	} {

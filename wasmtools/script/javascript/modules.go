@@ -37,7 +37,10 @@ func (m *modules) setup(b api.PluginBuild) {
 	b.OnResolve(api.OnResolveOptions{Filter: `^toolsrv([/:].*)?$|^#host$`}, func(args api.OnResolveArgs) (api.OnResolveResult, error) {
 		name := strings.Replace(args.Path, "/", ":", 1)
 		if !slices.Contains(own, name) {
-			return refuse(`%q is only there in tests: a script imports "%s"`, args.Path, strings.Join(own, `", "`))
+			if name == "toolsrv:testing" || name == "toolsrv:register" {
+				return refuse(`%q is only there in tests: a script imports "%s"`, args.Path, strings.Join(own, `", "`))
+			}
+			return refuse(`there is no module %q: a script imports "%s"`, args.Path, strings.Join(own, `", "`))
 		}
 		return api.OnResolveResult{Path: name, External: true}, nil
 	})

@@ -95,13 +95,13 @@ func TestNewPythonNatively(t *testing.T) {
 	}
 }
 
-// TestNewJavaScriptNatively runs the tests of new projects as npm test would, with the SDK where npm install would link it.
+// TestNewJavaScriptNatively runs the tests of new projects as npm test would, with the SDK where npm install would link it, and their tool
+// beside one that imports a module of the engine's. Node 22 and later read TypeScript themselves, so they go without tsx.
 func TestNewJavaScriptNatively(t *testing.T) {
 	t.Parallel()
 	for _, language := range []project.Language{project.JavaScript, project.TypeScript} {
 		t.Run(string(language), func(t *testing.T) {
 			t.Parallel()
-			node := []string{"node", "--test"}
 			strips, err := exec.CommandContext(t.Context(), "node", "-p", "process.features.typescript").Output()
 			if err != nil {
 				t.Skipf("there is no Node.js: %v", err)
@@ -110,7 +110,7 @@ func TestNewJavaScriptNatively(t *testing.T) {
 				t.Skip("this Node.js runs no TypeScript by itself: that needs 22.18 or later")
 			}
 			dir := newScript(t, project.Scaffold{Name: "greet", Language: language, SDK: sdks})
-			var said struct{ Dependencies map[string]string }
+			var said struct{ Scripts, Dependencies map[string]string }
 			if err := json.Unmarshal(testkit.Read(t, dir, "package.json"), &said); err != nil {
 				t.Fatal(err)
 			}
@@ -124,7 +124,14 @@ func TestNewJavaScriptNatively(t *testing.T) {
 			if err := os.Symlink(sdk, filepath.Join(dir, "node_modules", "toolsrv")); err != nil {
 				t.Skip(err)
 			}
-			cmd := exec.CommandContext(t.Context(), node[0], node[1:]...)
+			tests, err := filepath.Glob(filepath.Join(dir, "index.test.*"))
+			if err != nil || len(tests) != 1 {
+				t.Fatalf("got the tests %v, %v; want one file", tests, err)
+			}
+			more := "import * as kv from \"toolsrv:kv\";\nassert.ok(kv.get);\n"
+			testkit.Put(t, dir, filepath.Base(tests[0]), append(testkit.Read(t, tests[0]), more...))
+			words := strings.Fields(strings.Replace(said.Scripts["test"], "--import tsx ", "", 1))
+			cmd := exec.CommandContext(t.Context(), words[0], words[1:]...)
 			cmd.Dir = dir
 			if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "pass 3") {
 				t.Errorf("%v\n%s", err, out)

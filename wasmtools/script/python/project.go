@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/pelletier/go-toml/v2"
@@ -17,9 +19,9 @@ import (
 type project struct {
 	folder string
 	// Dependencies are the libraries that the script needs, as pip reads them.
-	Dependencies []string `toml:"dependencies"`
+	Dependencies []string
 	// Pure names libraries of which the compiled parts are left out, because they work without.
-	Pure []string `toml:"pure"`
+	Pure []string
 }
 
 // projectOf returns the project of the nearest folder above a script that has a pyproject.toml, or one that says nothing.
@@ -47,7 +49,7 @@ func (d *disk) projectOf(folder string) (project, error) {
 func parseProject(content []byte) (project, error) {
 	var file struct {
 		Tool struct {
-			Toolsrv project `toml:"toolsrv"`
+			Toolsrv map[string]any `toml:"toolsrv"`
 		} `toml:"tool"`
 	}
 	err := toml.NewDecoder(bytes.NewReader(content)).Decode(&file)
@@ -58,7 +60,32 @@ func parseProject(content []byte) (project, error) {
 	if err != nil {
 		return project{}, fmt.Errorf("pyproject.toml: %w", err)
 	}
-	return file.Tool.Toolsrv, nil
+	var p project
+	keys := map[string]*[]string{"dependencies": &p.Dependencies, "pure": &p.Pure}
+	for _, key := range slices.Sorted(maps.Keys(file.Tool.Toolsrv)) {
+		words, ok := keys[key]
+		if !ok {
+			hint := "the keys are dependencies, pure"
+			if near := text.Nearest(key, []string{"dependencies", "pure"}); near != "" {
+				hint = fmt.Sprintf("did you mean %q?", near)
+			}
+			return project{}, fmt.Errorf("pyproject.toml: unknown key %q in [tool.toolsrv]: %s", text.Short(key), hint)
+		}
+		if *words, ok = textsOf(file.Tool.Toolsrv[key]); !ok {
+			return project{}, fmt.Errorf("pyproject.toml: %s in [tool.toolsrv] has to be a list of names in quotes, such as %s = [\"jinja2\"]", key, key)
+		}
+	}
+	return p, nil
+}
+
+// textsOf returns a value of TOML that is a list of texts.
+func textsOf(value any) (texts []string, ok bool) {
+	list, ok := value.([]any)
+	for _, item := range list {
+		word, isText := item.(string)
+		texts, ok = append(texts, word), ok && isText
+	}
+	return texts, ok
 }
 
 // libraries collects the libraries that the script's project names, and what these need.

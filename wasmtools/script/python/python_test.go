@@ -172,7 +172,11 @@ func TestDependencies(t *testing.T) {
 		{"no name", project(`dependencies = ["!"]`), "", "virtual environment"},
 		{"not a name", project(`dependencies = ["!"]`, foo), "", `the dependency "!": it is not the name of a library`},
 		{"broken TOML", project(`dependencies = [`), "", "pyproject.toml:4:"},
-		{"another type", project(`dependencies = "foo"`), "", "pyproject.toml:4:"},
+		{"another type", project(`dependencies = "foo"`), "", `pyproject.toml: dependencies in [tool.toolsrv] has to be a list of names in quotes, such as dependencies = ["jinja2"]`},
+		{"another type in it", project(`dependencies = ["foo", 1]`, foo), "", "has to be a list of names in quotes"},
+		{"another type of pure", project("dependencies = ['foo']\npure = true", foo), "", "pyproject.toml: pure in [tool.toolsrv] has to be a list"},
+		{"a misspelt key", project(`dependecies = ["foo"]`, foo), "", `pyproject.toml: unknown key "dependecies" in [tool.toolsrv]: did you mean "dependencies"?`},
+		{"an unknown key", project(`optional = ["foo"]`, foo), "", `pyproject.toml: unknown key "optional" in [tool.toolsrv]: the keys are dependencies, pure`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()

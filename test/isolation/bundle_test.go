@@ -46,7 +46,7 @@ func (h *hostile) ended(err error) bool {
 		return false
 	}
 	switch e.Outcome {
-	case sandbox.ToolError, sandbox.ToolTimeout, sandbox.ToolMemory:
+	case sandbox.ToolError, sandbox.ToolTimeout, sandbox.ToolFuel, sandbox.ToolMemory:
 		return true
 	case sandbox.ToolTrapped:
 		return h.name == "more than the region" || h.name == "script that ends itself"

@@ -6,12 +6,17 @@ import (
 	"testing"
 
 	"github.com/tetratelabs/wazero"
+
+	"github.com/toolsrv/toolsrv/internal/testkit"
 )
 
 // TestCompilingLoads has functions of many loads, each from an address of its own, and many blocks. At the end of each
 // block wazero keeps a list of the addresses that it has checked: without a check of ours that makes it forget, the
 // lists take loads × blocks × 32 bytes. It does not run in parallel, since it measures what is allocated.
 func TestCompilingLoads(t *testing.T) {
+	if testkit.Race {
+		t.Skip("takes most of a minute with -race, and nothing in it is concurrent")
+	}
 	const load = "\x20\x00\x28\x02\x00\x21\x00" // local.get 0, i32.load, local.set 0
 	for name, code := range map[string]string{
 		"nothing else":   strings.Repeat(load, 100_000),

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"reflect"
 	"runtime/debug"
 	"strconv"
 	"strings"
@@ -44,7 +45,7 @@ func dueOf(space string) []byte    { return []byte(duePrefix + space) }
 
 // openFile opens the file in a directory, makes both where they are missing, and checks all that is in it. due is for
 // Store.due.
-func openFile(dir string) (db *bbolt.DB, due map[string]int64, err error) {
+func openFile(dir string) (db *mapped, due map[string]int64, err error) {
 	if dir, err = filepath.Abs(dir); err != nil {
 		return nil, nil, err
 	}
@@ -149,8 +150,37 @@ func syncDir(dir string) error {
 	return nil
 }
 
+// A mapped is the file, which bbolt has mapped into memory.
+type mapped struct {
+	*bbolt.DB
+	file *os.File
+}
+
+// large is the size in bytes from which a record is read ahead, and readAhead in what parts that is done.
+const (
+	large     = 16 << 10
+	readAhead = 64 << 10
+)
+
+// warm has the system read a large record of a transaction before it is used as memory. bbolt tells the system not to read ahead, so each
+// page would be a fault of its own that waits for the disk, and a goroutine that copies a record holds its processor until it has all.
+func (m *mapped) warm(record []byte) {
+	if len(record) < large {
+		return
+	}
+	offset := int64(reflect.ValueOf(record).Pointer() - m.Info().Data)
+	part := make([]byte, readAhead)
+	for done := 0; done < len(record); done += readAhead {
+		// What can't be read now is found to be so when it is used.
+		if _, err := m.file.ReadAt(part[:min(readAhead, len(record)-done)], offset+int64(done)); err != nil {
+			return
+		}
+	}
+}
+
 // openBolt opens a file with bbolt, which panics on some damage.
-func openBolt(path string) (db *bbolt.DB, err error) {
+func openBolt(path string) (m *mapped, err error) {
+	var db *bbolt.DB
 	var file *os.File
 	defer func() {
 		if err != nil && file != nil {
@@ -173,12 +203,14 @@ func openBolt(path string) (db *bbolt.DB, err error) {
 		return nil, fmt.Errorf("%w (%w)", ErrForeign, err)
 	case errors.Is(err, berrors.ErrChecksum), err != nil && strings.Contains(err.Error(), "file size too small"):
 		return nil, fmt.Errorf("%w (%w)", ErrDamaged, err)
+	case err != nil:
+		return nil, err
 	}
-	return db, err
+	return &mapped{db, file}, nil
 }
 
 // inspect checks all of a file, and returns when the first entry of each space expires.
-func inspect(db *bbolt.DB) (due map[string]int64, err error) {
+func inspect(db *mapped) (due map[string]int64, err error) {
 	defer caught(&err, debug.SetPanicOnFault(true))
 	tx, err := db.Begin(false)
 	if err != nil {
@@ -194,7 +226,7 @@ func inspect(db *bbolt.DB) (due map[string]int64, err error) {
 	}
 	due = map[string]int64{}
 	if err := tx.Bucket(talliesName).ForEach(func(name, tally []byte) error {
-		first, err := inspectSpace(tx, string(name), tally)
+		first, err := inspectSpace(db, tx, string(name), tally)
 		if first != 0 {
 			due[string(name)] = first
 		}
@@ -210,7 +242,7 @@ func inspect(db *bbolt.DB) (due map[string]int64, err error) {
 }
 
 // inspectSpace checks a space, and returns when its first entry expires; 0: none does.
-func inspectSpace(tx *bbolt.Tx, name string, tally []byte) (first int64, err error) {
+func inspectSpace(db *mapped, tx *bbolt.Tx, name string, tally []byte) (first int64, err error) {
 	want, err := decodeTally(tally)
 	if err != nil {
 		return 0, err
@@ -219,6 +251,7 @@ func inspectSpace(tx *bbolt.Tx, name string, tally []byte) (first int64, err err
 	var got state.Usage
 	expiring, indexed := 0, 0
 	if err := values.ForEach(func(key, record []byte) error {
+		db.warm(record)
 		if err := check(record, string(key)); err != nil {
 			return err
 		}

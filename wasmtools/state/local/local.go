@@ -39,7 +39,7 @@ var (
 
 // A Store is a state in a directory. It is safe for concurrent use.
 type Store struct {
-	db               *bbolt.DB
+	db               *mapped
 	log              *slog.Logger
 	hub              watch.Hub
 	queue            queue
@@ -147,11 +147,12 @@ func (s *space) Get(_ context.Context, key string, most int) (e state.Entry, ok 
 		if record == nil || len(record) >= recordLen && expired(expiryOf(record), time.Now().UnixMilli()) {
 			return nil
 		}
-		if err := check(record, key); err != nil {
-			return err
-		}
 		if tooLarge = state.CheckSize(len(record)-recordLen, most); tooLarge != nil {
 			return nil
+		}
+		s.store.db.warm(record)
+		if err := check(record, key); err != nil {
+			return err
 		}
 		e, ok = entryOf(key, record), true
 		return nil

@@ -15,7 +15,7 @@ FUZZTIME_PROGRAMS ?= 200x
 # The modules of this repository that make test runs. bench/ and test/clients/ have targets of their own.
 MODULES  := . sdk/go examples
 GO_FILES  = $(shell git ls-files --cached --others --exclude-standard '*.go')
-EXAMPLES := csv math plain-go regex template text time units
+EXAMPLES := csv geo math plain-go regex template text time trip units
 TOOLS    := $(EXAMPLES:%=build/tools/%.wasm)
 # Examples in Rust and C are kept in git as they are built, so that make run needs neither.
 PREBUILT := $(patsubst examples/%/Cargo.toml,build/tools/%.wasm,$(wildcard examples/*/Cargo.toml)) build/tools/plain-c.wasm

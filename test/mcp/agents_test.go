@@ -15,7 +15,7 @@ import (
 	"testing"
 )
 
-// TestAgents runs each piece of Python in docs/agents.md with the libraries that it uses, unchanged but for the address of the
+// TestAgents runs each piece of Python and JavaScript in docs/agents.md with the libraries that it uses, unchanged but for the address of the
 // server. A server of the test stands for the services of the models: it asks for math-add with "two" and 3, with 2 and 3 when it is
 // told that "two" is wrong, and then says what it was told.
 func TestAgents(t *testing.T) {
@@ -47,13 +47,14 @@ func TestAgents(t *testing.T) {
 		{"LangChain", []string{"The sum is 5.", "5"}, url},
 		{"The MCP SDK for Python", []string{"5", "5"}, guarded},
 		{"FastMCP", []string{"5\nThe arguments do not fit the tool's schema:\n- a: Input should be a valid number (got \"two\")"}, guarded},
+		{"The MCP SDK for TypeScript", []string{"5", "true The arguments do not fit the tool's schema:\n- a: Input should be a valid number (got \"two\")"}, guarded},
 		{"Without MCP", []string{"5"}, url},
 	} {
 		t.Run(c.section, func(t *testing.T) {
 			t.Parallel()
 			snippets := snippetsOf(string(page), c.section)
 			if len(snippets) != len(c.want) {
-				t.Fatalf("docs/agents.md has %d pieces of Python in %q, want %d", len(snippets), c.section, len(c.want))
+				t.Fatalf("docs/agents.md has %d programs in %q, want %d", len(snippets), c.section, len(c.want))
 			}
 			for i, snippet := range snippets {
 				models := &models{t: t, tools: map[string]bool{}}
@@ -70,9 +71,13 @@ func TestAgents(t *testing.T) {
 				if strings.Contains(snippet, "langchain_mcp_adapters") {
 					python = setting(t, "PYTHON1")
 				}
-				// The folder has the tools in "tools", and the program is in the path.
-				code := fmt.Sprintf("import os; os.chdir(%q)\n", filepath.Dir(open.tools)) + strings.ReplaceAll(snippet, "http://localhost:8000", c.url)
-				stdout, stderr, err := run(t, clientLimit, environment, python, "-c", code)
+				// The folder has the tools in "tools", and the program is in the path. Node finds its packages from where it is started.
+				code := strings.ReplaceAll(snippet, "http://localhost:8000", c.url)
+				command := []string{python, "-c", fmt.Sprintf("import os; os.chdir(%q)\n", filepath.Dir(open.tools)) + code}
+				if strings.Contains(snippet, "@modelcontextprotocol") {
+					command = []string{node(t), "--input-type=module", "-e", fmt.Sprintf("process.chdir(%q);\n", filepath.Dir(open.tools)) + code}
+				}
+				stdout, stderr, err := run(t, clientLimit, environment, command...)
 				if err != nil || strings.TrimSpace(stdout) != c.want[i] {
 					t.Errorf("%s\nprints %q, want %q: %v\n%s", snippet, stdout, c.want[i], err, clip(stderr))
 				}
@@ -207,12 +212,12 @@ func TestOpenWebUI(t *testing.T) {
 	}
 }
 
-// snippetsOf returns the pieces of Python in a section of a page.
+// snippetsOf returns the programs in a section of a page, in Python or JavaScript.
 func snippetsOf(page, section string) []string {
 	_, rest, _ := strings.Cut(page, "\n## "+section+"\n")
 	text, _, _ := strings.Cut(rest, "\n## ")
 	var all []string
-	for _, match := range regexp.MustCompile("(?s)```python\n(.*?)```").FindAllStringSubmatch(text, -1) {
+	for _, match := range regexp.MustCompile("(?s)```(?:python|js)\n(.*?)```").FindAllStringSubmatch(text, -1) {
 		all = append(all, match[1])
 	}
 	return all

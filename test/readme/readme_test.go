@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"io"
 	"net/http"
 	"os"
 	"os/exec"
@@ -220,8 +219,10 @@ func serve(t *testing.T, dir string) string {
 	if err := c.Start(); err != nil {
 		t.Fatal(err)
 	}
+	read := make(chan struct{})
 	t.Cleanup(func() {
 		cancel()
+		<-read
 		_ = c.Wait()
 	})
 	lines := bufio.NewScanner(stderr)
@@ -230,7 +231,14 @@ func serve(t *testing.T, dir string) string {
 		if json.Unmarshal(lines.Bytes(), &line) != nil || line.Msg != "listening" {
 			continue
 		}
-		go func() { _, _ = io.Copy(io.Discard, stderr) }()
+		go func() {
+			defer close(read)
+			for lines.Scan() {
+				if strings.Contains(lines.Text(), "matches no tool") {
+					t.Errorf("a first run begins with a warning that is nobody's mistake: %s", lines.Text())
+				}
+			}
+		}()
 		deadline := time.Now().Add(time.Minute)
 		for time.Now().Before(deadline) {
 			answer, err := http.Get("http://" + line.Address + "/readyz")
@@ -244,6 +252,7 @@ func serve(t *testing.T, dir string) string {
 		}
 		t.Fatal("the server does not get ready")
 	}
+	close(read)
 	t.Fatal("the server ended without a line that says where it listens")
 	return ""
 }

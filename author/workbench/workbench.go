@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -131,7 +132,18 @@ func (f *File) prepare(ctx context.Context, o Options) error {
 		return err
 	}
 	f.table, err = wasmtools.NewRouteTable(f.Tools()...)
+	f.reviewFolders(o)
 	return err
+}
+
+// reviewFolders warns of granted folders that the tools need and can't be read: the tool can only say that its file is not there.
+func (f *File) reviewFolders(o Options) {
+	for _, finding := range capability.Review(o.Config, f.Tools()) {
+		_, folder, ok := strings.Cut(finding.Key, "].files.")
+		if ok && slices.ContainsFunc(f.Tools(), func(t *wasmtools.Tool) bool { return slices.Contains(t.Needs.Files, folder) }) {
+			o.Logger.Warn("a grant: "+finding.Message, "key", finding.Key)
+		}
+	}
 }
 
 // Close frees the file. It has to be called once.

@@ -1,8 +1,10 @@
 package workbench_test
 
 import (
+	"bytes"
 	"errors"
 	"log/slog"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -98,5 +100,26 @@ func TestOpenRefuses(t *testing.T) {
 	const missing = "no/such/file.wasm"
 	if _, err := workbench.Open(t.Context(), missing, workbench.Options{Config: c, Logger: slog.New(slog.DiscardHandler)}); err == nil || !strings.Contains(err.Error(), "file.wasm") {
 		t.Errorf("got %v, want an error that names the file", err)
+	}
+}
+
+// TestFolderMissing opens a tool whose granted folder is not there: the tool itself could only say that its file is missing.
+func TestFolderMissing(t *testing.T) {
+	t.Parallel()
+	module := sandboxtest.WithManifest(t, testkit.Fixture(t, "e2e/guest"), strings.Replace(manifest, `"tools":`, `"needs":{"files":["geo"]},"tools":`, 1))
+	dir := t.TempDir()
+	for folder, want := range map[string]string{dir: "", filepath.Join(dir, "none"): `msg="a grant: open `} {
+		var log bytes.Buffer
+		o := workbench.Options{Config: config.Default(), Logger: slog.New(slog.NewTextHandler(&log, nil))}
+		o.Config.Tools.Directory, o.Config.Tools.CacheDir = t.TempDir(), t.TempDir()
+		o.Config.Grants = []config.Grant{{Match: "shop/*", Files: map[string]string{"geo": folder}}, {Match: "other/*", Files: map[string]string{"maps": "/none"}}}
+		f, err := workbench.Open(t.Context(), testkit.Put(t, dir, "shop.wasm", module), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.Close()
+		if got := log.String(); want == "" && got != "" || !strings.Contains(got, want) || want != "" && !strings.Contains(got, "key=grant[0].files.geo") {
+			t.Errorf("with the folder %s: got the log %q, want %q in it", folder, got, want)
+		}
 	}
 }

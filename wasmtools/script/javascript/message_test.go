@@ -39,6 +39,8 @@ func TestErrors(t *testing.T) {
 			"node_modules/p/index.js:1:16: os is not there: a tool is not an operating system (node_modules/p/index.js imports it)", ""},
 		{"tests", []string{"a.ts", `import { call } from "toolsrv/testing"; call();`},
 			"a.ts:1:22: \"toolsrv/testing\" is only there in tests", ""},
+		{"require", []string{"a.ts", `const { tool } = require("toolsrv"); tool();`},
+			"a.ts:1:26: require(\"toolsrv\") is not there: the engine's modules are imported, as in import { tool } from \"toolsrv\"", ""},
 		{"a misspelt module", []string{"a.ts", `import kv from "toolsrv:kvs"; kv.get("a");`},
 			"a.ts:1:16: there is no module \"toolsrv:kvs\": a script imports \"toolsrv\", \"toolsrv:config\"", ""},
 		{"two", []string{"a.ts", "import './x'\nimport './y'"},

@@ -119,6 +119,7 @@ func halves(writes []*write) (some, others []*write) {
 func (s *Store) attempt(writes []*write, budget int) (rest []*write, err error) {
 	b := newBatch(s.due)
 	var outcomes []outcome
+	var unfinished string // the space of a write that has used the batch up, and needs another
 	err = s.update(func(tx *bbolt.Tx) error {
 		b.tx = tx
 		for _, w := range writes {
@@ -130,6 +131,7 @@ func (s *Store) attempt(writes []*write, budget int) (rest []*write, err error) 
 				return err
 			}
 			if o.later {
+				unfinished = w.space
 				break
 			}
 			outcomes = append(outcomes, o)
@@ -153,7 +155,18 @@ func (s *Store) attempt(writes []*write, budget int) (rest []*write, err error) 
 	for _, c := range b.changes {
 		s.hub.Changed(c.space, c.key)
 	}
-	return writes[len(outcomes):], err
+	rest = writes[len(outcomes):]
+	if unfinished == "" {
+		return rest, err
+	}
+	var own []*write // has had its turn
+	others := slices.DeleteFunc(rest, func(w *write) bool {
+		if w.space == unfinished {
+			own = append(own, w)
+		}
+		return w.space == unfinished
+	})
+	return append(others, own...), err
 }
 
 // update runs a transaction. An error means that it was taken back, or was not made durable. After a fault there are no more:

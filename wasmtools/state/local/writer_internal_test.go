@@ -224,7 +224,12 @@ func TestRewritesAreBounded(t *testing.T) {
 	// The quota has room for what is as large as half of those that have expired: they have to go first.
 	full := add("c", entries/2*(len("000 b")+state.Overhead)-state.Overhead, 0)
 	full.quota = state.Usage{Bytes: usage().Bytes}
-	if n := commits(full); n < least/2 || usage().Entries > 2*entries+1-entries/2 {
+	other := &write{space: "b", key: "k", record: newRecord(nil, 0), expect: state.Any, done: make(chan outcome, 1)}
+	rest := s.commit([]*write{full, other}, 0)
+	if rest = s.commit(rest, 0); len(rest) != 1 || rest[0] != full || len(other.done) != 1 {
+		t.Errorf("another space waits for more than one transaction: %d writes are left", len(rest))
+	}
+	if n := commits(rest...); n < least/2 || usage().Entries > 2*entries+1-entries/2 {
 		t.Errorf("room was made in %d transactions, want %d at least; then there is %+v", n, least/2, usage())
 	}
 	n := 0

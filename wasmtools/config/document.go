@@ -46,7 +46,11 @@ func (d *document) parse() (values map[string]any, err error) {
 	err = toml.Unmarshal(d.text, &values)
 	if e := (*toml.DecodeError)(nil); errors.As(err, &e) {
 		line, column := e.Position()
-		return nil, fmt.Errorf("%s:%d:%d: %s", d.name, line, column, strings.TrimPrefix(e.Error(), "toml: "))
+		message := strings.TrimPrefix(e.Error(), "toml: ")
+		if strings.HasSuffix(message, " at start of value") {
+			message += ": strings must be quoted"
+		}
+		return nil, fmt.Errorf("%s:%d:%d: %s", d.name, line, column, message)
 	} else if err != nil {
 		return nil, fmt.Errorf("%s: %w", d.name, err)
 	}

@@ -13,6 +13,7 @@ func TestErrors(t *testing.T) {
 	t.Parallel()
 	tests := []struct{ name, text, want string }{
 		// Keys.
+		{"a string without quotes", "title = Tools", `configuration:1:9: unexpected character U+0054 'T' at start of value: strings must be quoted`},
 		{"unknown at the top", "titel = 'x'", `configuration:1:1: unknown key "titel": did you mean "title"?`},
 		{"unknown in a table", "[tools]\n\n  modes = 1", `configuration:3:3: unknown key "modes" in [tools]: did you mean "mode"?`},
 		{"unknown, two swapped", "limits.tiemout = 1", `unknown key "tiemout" in [limits]: did you mean "timeout"?`},

@@ -8,6 +8,8 @@ import (
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
 	"github.com/tetratelabs/wazero/imports/wasi_snapshot_preview1"
+
+	"github.com/toolsrv/toolsrv/internal/testkit"
 )
 
 const stackSize = 64 << 20
@@ -78,6 +80,7 @@ func run(t testing.TB, m api.Module, c cpuCall) (uint64, time.Duration) {
 // Compilers' guests give the same results rewritten.
 func TestRewriteGuests(t *testing.T) {
 	t.Parallel()
+	testkit.NeedBuild(t, "go")
 	for _, guest := range buildCPUGuests(t) {
 		t.Run(guest.name, func(t *testing.T) {
 			t.Parallel()

@@ -283,11 +283,13 @@ func TestBulkInstructions(t *testing.T) {
 	const end = pages << 16
 	numbers := []uint32{0, 1, 12, 65_535, 65_536, 65_537, 100_000, 131_072, 199_999, 200_000, 200_001, 300_000, end - 65_537, end - 1, end, end + 1, 1 << 31, 1<<32 - 65_537, 1<<32 - 1}
 	random := rand.New(rand.NewPCG(1, 2))
+	pattern := make([]byte, end)
+	for i := range pattern {
+		pattern[i] = byte(i*7 + i>>8*13)
+	}
 	run := func(m api.Module, f string, args [3]uint32) ([]byte, string) {
 		memory, _ := m.Memory().Read(0, end)
-		for i := range memory {
-			memory[i] = byte(i*7 + i>>8*13)
-		}
+		copy(memory, pattern)
 		for i, a := range args {
 			m.Memory().WriteUint32Le(uint32(i*4), a)
 		}

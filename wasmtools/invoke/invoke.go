@@ -54,7 +54,8 @@ type Invoker struct {
 
 // New returns an Invoker.
 func New(o Options) *Invoker {
-	v := &Invoker{memory: newMemory(o.Memory), validator: newValidator(), account: o.Account}
+	m := newMemory(o.Memory)
+	v := &Invoker{memory: m, validator: newValidator(m.most), account: o.Account}
 	v.idle.New = func() any { return &Invocation{invoker: v} }
 	return v
 }

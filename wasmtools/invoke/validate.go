@@ -32,9 +32,10 @@ type validator struct {
 	dear  *places // for all others
 }
 
-func newValidator() *validator {
-	n := runtime.GOMAXPROCS(0)
-	return &validator{brief: newPlaces(n), dear: newPlaces(n)}
+// newValidator returns a validator for calls that may hold so many bytes of arguments: with little memory it does fewer dear checks at a time.
+func newValidator(memory int64) *validator {
+	n := int64(runtime.GOMAXPROCS(0))
+	return &validator{brief: newPlaces(int(n)), dear: newPlaces(int(max(1, n*min(memory, defaultMemory)/defaultMemory)))}
 }
 
 // validate checks the arguments of a call, and returns them with their defaults.

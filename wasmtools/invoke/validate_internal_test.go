@@ -171,3 +171,14 @@ func TestFilledInCounts(t *testing.T) {
 		t.Errorf("a call beside it: got %v, want overloaded", second)
 	}
 }
+
+// TestDearPlaces has few dear checks at a time where there is little memory, of which each may take a hundred times its arguments.
+func TestDearPlaces(t *testing.T) {
+	t.Parallel()
+	all := runtime.GOMAXPROCS(0)
+	for memory, want := range map[int64]int{1: 1, defaultMemory / int64(all): 1, defaultMemory: all, 2 * defaultMemory: all} {
+		if got := newValidator(memory).dear.free; got != want {
+			t.Errorf("with %d bytes: got %d places, want %d", memory, got, want)
+		}
+	}
+}

@@ -44,7 +44,7 @@ func newCore(logger *slog.Logger) *core {
 		logger = slog.New(slog.DiscardHandler)
 	}
 	secrets := secret.NewStore(nil)
-	return &core{logger: slog.New(secrets.Handler(logger.Handler())), secrets: secrets, began: time.Now(), invoker: invoke.New(invoke.Options{}),
+	return &core{logger: slog.New(secrets.Handler(logger.Handler())), secrets: secrets, began: time.Now(), invoker: invoke.New(invoke.Options{Memory: bodyMemory(account.MachineMemory())}),
 		outside: &connections{all: allConnections(account.MachineDescriptors())}}
 }
 

@@ -46,7 +46,7 @@ func HeapLimit(c *config.Config) int64 {
 
 // bodyMemory returns how many bytes of large arguments and results all calls may hold, of the memory that the process has. Checking them
 // takes several times as much.
-func bodyMemory(machine int64) int64 { return min(256<<20, machine/16) }
+func bodyMemory(machine int64) int64 { return min(256<<20, machine/8) }
 
 // writeTimeout returns how long a request may take from the end of its header to the end of the answer. For net/http that
 // includes reading the body and running the tool.

@@ -81,7 +81,7 @@ func TestHeapLimit(t *testing.T) {
 // TestBodyMemory has a server with little memory let calls hold less of it.
 func TestBodyMemory(t *testing.T) {
 	t.Parallel()
-	for machine, want := range map[int64]int64{256 << 20: 16 << 20, 4 << 30: 256 << 20, 64 << 30: 256 << 20} {
+	for machine, want := range map[int64]int64{256 << 20: 32 << 20, 2 << 30: 256 << 20, 64 << 30: 256 << 20} {
 		if got := bodyMemory(machine); got != want {
 			t.Errorf("of %d bytes: got %d, want %d", machine, got, want)
 		}

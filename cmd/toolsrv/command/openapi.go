@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -44,7 +45,8 @@ start, and the exit code is 1.
 
 SIGHUP reads the configuration and the tokens again. If they are wrong, that is logged,
 and the old ones stay in force. SIGTERM and SIGINT let running calls finish, then end the
-server with exit code 0; a second signal ends it at once with exit code 1.`,
+server with exit code 0; one that comes half a second later
+or more ends it at once with exit code 1.`,
 		Example: `  toolsrv openapi --config toolsrv.toml
   toolsrv openapi --auth-tokens-file /run/secrets/tokens --address :8080`,
 		Args:       noArguments,
@@ -96,13 +98,21 @@ func (o *openAPI) run(cmd *cobra.Command, _ []string) error {
 		logger.Info("stopping", "signal", s.String())
 		cancel()
 	}
-	select {
-	case err := <-done:
-		return err
-	case s := <-stop:
-		return fmt.Errorf("stopped at once by a second signal (%s)", s)
+	for stopping := time.Now(); ; {
+		select {
+		case err := <-done:
+			return err
+		case s := <-stop:
+			if time.Since(stopping) > signalEcho {
+				return fmt.Errorf("stopped at once by a second signal (%s)", s)
+			}
+		}
 	}
 }
+
+// signalEcho is how long after a signal another one is taken for the same: timeout(1) and others send theirs to a process, and then to its
+// group.
+const signalEcho = 500 * time.Millisecond
 
 // check refuses flags that were given without a value: an unset variable in a script must not switch auth off.
 func (o *openAPI) check(cmd *cobra.Command) error {

@@ -105,8 +105,8 @@ type Invocation struct {
 }
 
 // Begin admits a call of the tool of a route. It fails with CodeNotFound if the principal may not call the tool, with
-// CodeToolDisabled if the tool is disabled, with CodeToolNotGranted if it lacks what it needs, and with CodeOverloaded while large calls use up the memory. A tool that was
-// removed or disabled after its route was found is still called.
+// CodeToolDisabled if the tool is disabled, with CodeToolNotGranted if it lacks what it needs, and with CodeOverloaded while there is no
+// room for the large result that it will probably have. A tool that was removed or disabled after its route was found is still called.
 //
 // If Begin succeeds, the door must call End when it needs neither the arguments nor the result any longer.
 func (v *Invoker) Begin(route wasmtools.Route, call *wasmtools.Call) (*Invocation, error) {
@@ -116,7 +116,7 @@ func (v *Invoker) Begin(route wasmtools.Route, call *wasmtools.Call) (*Invocatio
 // BeginOwn is Begin for a tool of the service's own, which is in no table, such as one that searches among the others. Every
 // principal may call it.
 func (v *Invoker) BeginOwn(t *wasmtools.Tool, call *wasmtools.Call) (*Invocation, error) {
-	err := v.memory.check()
+	err := v.memory.check(t.Path())
 	if call.Principal == nil {
 		err = errNoPrincipal()
 	}
@@ -157,7 +157,7 @@ func (v *Invoker) admit(route *wasmtools.Route, p *wasmtools.Principal) error {
 		}
 		return &wasmtools.Error{Code: wasmtools.CodeToolDisabled, Message: message}
 	}
-	return v.memory.check()
+	return v.memory.check(route.Path)
 }
 
 // Limit returns the largest size of the arguments in bytes.
@@ -194,10 +194,22 @@ func (i *Invocation) ReadFramed(r io.Reader, length, frame int64) error {
 	return err
 }
 
-// Hold counts n bytes more until End, such as those of the answer that the door makes of the result.
+// Hold counts n bytes more until End, if that is much: those of the answer that the door has made of the result.
 func (i *Invocation) Hold(n int64) {
+	if n <= small {
+		return
+	}
 	i.invoker.memory.hold(n)
 	i.buffer.held += n
+}
+
+// grow counts n bytes more until End, if there is room for them.
+func (i *Invocation) grow(n int64) error {
+	if !i.invoker.memory.grow(i.buffer.held, n) {
+		return errMemory()
+	}
+	i.buffer.held += n
+	return nil
 }
 
 // Run validates the arguments of the call, fills in their defaults and calls the tool. It is called once. The result may share
@@ -217,8 +229,10 @@ func (i *Invocation) Run(ctx context.Context) ([]byte, error) {
 		return nil, wasmtools.AsError(ctx, err)
 	}
 	i.result = len(result)
-	if n := int64(i.result); n > small { // it is held for as long as the client takes to read it
-		i.Hold(n)
+	n := int64(i.result)
+	if i.invoker.memory.note(i.path, n); n > small && i.grow(n) != nil { // it is held for as long as the client takes to read it
+		return nil, &wasmtools.Error{Code: wasmtools.CodeOverloaded,
+			Message: fmt.Sprintf("The tool has run, but there is no room for its result of %d bytes: others have not been read yet", n)}
 	}
 	return result, nil
 }
@@ -230,10 +244,7 @@ func (i *Invocation) take() error {
 		return i.TooLarge()
 	}
 	if n > small && i.buffer.held == 0 {
-		if !i.invoker.memory.grow(0, n) {
-			return errMemory()
-		}
-		i.buffer.held = n
+		return i.grow(n)
 	}
 	return nil
 }
@@ -250,7 +261,9 @@ func (i *Invocation) validate(ctx context.Context) (err error) {
 		return err
 	}
 	if n := int64(len(arguments) - len(call.Arguments)); n > small {
-		i.Hold(n)
+		if err := i.grow(n); err != nil {
+			return err
+		}
 	}
 	call.Arguments = arguments
 	return nil

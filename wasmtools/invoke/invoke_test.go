@@ -202,11 +202,53 @@ func TestMemory(t *testing.T) {
 	if _, err := huge.Run(t.Context()); err != nil {
 		t.Errorf("alone: got %v", err)
 	}
-	if _, err := v.Begin(wide("small", echo), call(`{}`)); codeOf(err) != wasmtools.CodeOverloaded {
-		t.Errorf("beside more than all memory: got %v", err)
-	}
+	refused("beside more than all memory")
 	huge.End(nil)
 	idle("after more than all memory")
+}
+
+// TestUnreadResults has clients not read the large results of a tool, at first all at once. Those can't take more than there is: what does
+// not fit is not kept, and further calls are refused before they run. Small calls go on.
+func TestUnreadResults(t *testing.T) {
+	t.Parallel()
+	v := invoke.New(invoke.Options{Memory: 1 << 20})
+	runs := 0
+	report := invoke.RouteTo(tool("report", func(context.Context, *wasmtools.Call) ([]byte, error) {
+		runs++
+		return []byte(`"` + strings.Repeat("x", 300<<10) + `"`), nil
+	}))
+	begin := func() (*invoke.Invocation, error) { return v.Begin(report, call(`{}`)) }
+	var begun, unread []*invoke.Invocation
+	for range 10 {
+		i, err := begin()
+		if err != nil {
+			t.Fatal(err)
+		}
+		begun = append(begun, i)
+	}
+	for _, i := range begun {
+		if _, err := i.Run(t.Context()); err == nil {
+			unread = append(unread, i)
+		} else if i.End(err); codeOf(err) != wasmtools.CodeOverloaded {
+			t.Error(err)
+		}
+	}
+	if len(unread) != 3 {
+		t.Errorf("%d results are held, want 3", len(unread))
+	}
+	runs = 0
+	if _, err := begin(); codeOf(err) != wasmtools.CodeOverloaded || runs != 0 {
+		t.Errorf("a further call: got %v after %d runs, want overloaded", err, runs)
+	}
+	if _, err := v.Call(t.Context(), invoke.RouteTo(tool("small", ends("1", nil))), call(`{}`)); err != nil {
+		t.Errorf("a small call beside them: got %v", err)
+	}
+	for _, i := range unread {
+		i.End(nil)
+	}
+	if _, err := v.Call(t.Context(), report, call(`{}`)); err != nil {
+		t.Errorf("after they were read: got %v", err)
+	}
 }
 
 // TestRead reads no more than one byte above the limit.

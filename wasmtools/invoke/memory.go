@@ -5,6 +5,7 @@ import (
 	"io"
 	"math"
 	"slices"
+	"sync"
 	"sync/atomic"
 
 	"github.com/toolsrv/toolsrv/wasmtools"
@@ -21,10 +22,12 @@ const (
 )
 
 // A memory counts the bytes of large arguments and results that all calls hold at the same time. Without it, every client
-// that has a connection could hold the largest arguments.
+// that has a connection could hold the largest arguments, and the largest result by not reading it.
 type memory struct {
 	most int64
 	used atomic.Int64
+	// large has the sizes of the last results that were large, by the paths of their tools.
+	large sync.Map // of string to int64
 }
 
 func newMemory(most int64) *memory {
@@ -45,17 +48,33 @@ func (m *memory) grow(held, n int64) bool {
 	return true
 }
 
-// hold counts bytes that exist already, such as a result. They keep later calls out.
+// hold counts bytes that exist already. They keep later large calls out.
 func (m *memory) hold(n int64) { m.used.Add(n) }
 
 func (m *memory) release(n int64) { m.used.Add(-n) }
 
-// check refuses a call while there is too much.
-func (m *memory) check() error {
-	if m.used.Load() > m.most {
+// check refuses a call of the tool at a path where there is no room for another result such as its last: the tool would run in vain, and
+// may do what it does a second time for a client that tries again.
+func (m *memory) check(path string) error {
+	last, ok := m.large.Load(path)
+	if !ok {
+		return nil
+	}
+	if used := m.used.Load(); used > 0 && used+last.(int64) > m.most {
 		return errMemory()
 	}
 	return nil
+}
+
+// note notes the size of a result of the tool at a path.
+func (m *memory) note(path string, size int64) {
+	last, noted := m.large.Load(path)
+	switch {
+	case size <= small && noted:
+		m.large.Delete(path)
+	case size > small && (!noted || last.(int64) != size):
+		m.large.Store(path, size)
+	}
 }
 
 func errMemory() error {

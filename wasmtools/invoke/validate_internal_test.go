@@ -152,9 +152,9 @@ func TestFilledInCounts(t *testing.T) {
 	var second error
 	run := func(ctx context.Context, c *wasmtools.Call) ([]byte, error) {
 		if len(c.Arguments) > 300<<10 {
-			small := RouteTo(&wasmtools.Tool{Name: "small", Parameters: schema.MustCompile(`{"type":"object"}`), Caller: wasmtools.CallerFunc(
+			other := RouteTo(&wasmtools.Tool{Name: "other", Parameters: schema.MustCompile(`{"type":"object"}`), Caller: wasmtools.CallerFunc(
 				func(context.Context, *wasmtools.Call) ([]byte, error) { return []byte("1"), nil })})
-			_, second = v.Call(ctx, small, &wasmtools.Call{Principal: wasmtools.Everybody()})
+			_, second = v.Call(ctx, other, &wasmtools.Call{Arguments: []byte("{" + strings.Repeat(" ", 100<<10) + "}"), Principal: wasmtools.Everybody()})
 		}
 		return []byte("1"), nil
 	}

@@ -142,7 +142,7 @@ func (x *exchange) run() {
 	x.out = append(x.out, `"result":{"resultType":"complete",`...)
 	x.out = result.Append(x.out, toolset.Modern, x.door.meta)
 	x.out = append(x.out, "}}"...)
-	if len(x.out) > kept {
+	if !x.call.Refused() {
 		x.call.Hold(int64(len(x.out)))
 	}
 	x.answer(http.StatusOK)

@@ -45,13 +45,16 @@ func TestAnswerMemory(t *testing.T) {
 		close(ended)
 	}()
 	<-stuck.writing
-	if got := answer(h, request(call("add", "{}"))); !strings.Contains(got, `"code":"overloaded"`) || !strings.Contains(got, `"isError":true`) {
-		t.Errorf("beside a large answer: got %s", got)
+	if got := answer(h, request(call("large", "{}"))); !strings.Contains(got, `"code":"overloaded"`) || !strings.Contains(got, `"isError":true`) {
+		t.Errorf("beside a large answer: got %.1000s", got)
+	}
+	if got := answer(h, request(call("add", "{}"))); !strings.Contains(got, `{"n":7}`) {
+		t.Errorf("a small call beside it: got %s", got)
 	}
 	close(stuck.free)
 	<-ended
-	if got := answer(h, request(call("add", "{}"))); !strings.Contains(got, `{"n":7}`) {
-		t.Errorf("after it: got %s", got)
+	if got := answer(h, request(call("large", "{}"))); !strings.Contains(got, "xxx") {
+		t.Errorf("after it: got %.1000s", got)
 	}
 }
 

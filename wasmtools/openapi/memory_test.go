@@ -38,7 +38,7 @@ func (s *stalled) Read(p []byte) (int, error) {
 func TestBodyMemory(t *testing.T) {
 	t.Parallel()
 	panics := tool("panics", func(context.Context, *wasmtools.Call) ([]byte, error) { panic("odd") })
-	app := appOf(t, tableOf(t, echo("echo"), panics), openapi.Options{Memory: 600 << 10})
+	app := appOf(t, tableOf(t, echo("echo"), echo("short"), panics), openapi.Options{Memory: 600 << 10})
 	large := `{"a":"` + strings.Repeat("x", 300<<10) + `"}`
 	for range 3 {
 		body := newStalled(large)
@@ -49,7 +49,7 @@ func TestBodyMemory(t *testing.T) {
 		if text := bodyOf(t, got); got.StatusCode != http.StatusServiceUnavailable || !strings.Contains(text, `"overloaded"`) || got.Header.Get("Retry-After") == "" {
 			t.Errorf("a second large body: got %d %.100s, want 503 overloaded", got.StatusCode, text)
 		}
-		if got := serve(app, post("/echo", `{}`)).StatusCode; got != http.StatusOK {
+		if got := serve(app, post("/short", `{}`)).StatusCode; got != http.StatusOK {
 			t.Errorf("a small body beside a large one: got %d", got)
 		}
 		close(body.free)
@@ -79,12 +79,15 @@ func TestResultMemory(t *testing.T) {
 		app.ServeHTTP(w, post("/long", `{}`))
 	}()
 	<-w.waits
-	if got := serve(app, post("/echo", `{}`)).StatusCode; got != http.StatusServiceUnavailable {
+	if got := serve(app, post("/long", `{}`)).StatusCode; got != http.StatusServiceUnavailable {
 		t.Errorf("while a result fills the memory: got %d, want 503", got)
+	}
+	if got := serve(app, post("/echo", `{}`)).StatusCode; got != http.StatusOK {
+		t.Errorf("a small call meanwhile: got %d, want 200", got)
 	}
 	close(w.free)
 	<-done
-	if got := serve(app, post("/echo", `{}`)).StatusCode; got != http.StatusOK {
+	if got := serve(app, post("/long", `{}`)).StatusCode; got != http.StatusOK {
 		t.Errorf("afterwards: got %d, want 200", got)
 	}
 }

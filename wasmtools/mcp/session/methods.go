@@ -160,7 +160,10 @@ func (p *protocol) run(r *request) {
 	}
 	text = append(result.Append(text, r.era(), meta), "}}"...)
 	ended = true
-	// The result's memory counts until the client has it.
+	// The memory of both counts until the client has the answer.
+	if !i.Refused() {
+		i.Hold(int64(len(text)))
+	}
 	r.finish(answer{text: text, tool: i.Tool(), failed: result.Failed(), end: i.End})
 }
 

@@ -43,15 +43,8 @@ func (s *Server) Reload(c *config.Config) error {
 	s.logger.Info("configuration reloaded", "tools", len(s.core.catalog.Table().Tools()))
 	s.logAuth(c)
 	s.current = c
-	switch {
-	case !s.listed: // logReady calls warnUnmatched
-	case s.core.catalog.Settled():
-		s.core.warnUnmatched(c)
-	default:
-		select {
-		case s.unmatched <- struct{}{}:
-		default:
-		}
+	if s.listed { // otherwise logReady will warn
+		s.warnUnmatched()
 	}
 	return nil
 }

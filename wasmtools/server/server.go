@@ -182,7 +182,7 @@ func (s *Server) Run(ctx context.Context) error {
 	go func() {
 		defer close(told)
 		s.logReady(telling)
-		s.warnAfterReloads(telling)
+		s.warnWhenSettled(telling)
 	}()
 
 	served := make(chan error, 1)
@@ -212,7 +212,7 @@ func (s *Server) logReady(ctx context.Context) {
 	s.reload.Lock()
 	defer s.reload.Unlock()
 	s.listed = true
-	s.core.warnUnmatched(s.current)
+	s.warnUnmatched()
 }
 
 // Close cuts off all calls and closes everything, and waits until that is done. It is for a server that is not run: Run closes the

@@ -16,8 +16,21 @@ const maxUnmatched = 20
 // settledEvery is how often to look whether the catalog has settled after a reload.
 const settledEvery = 20 * time.Millisecond
 
-// warnAfterReloads calls warnUnmatched after each reload that lets tools in a moment later, as a higher limit of memory does.
-func (s *Server) warnAfterReloads(ctx context.Context) {
+// warnUnmatched has the configuration in force compared with the tools, now or once the catalog has settled: a reload may let tools in a
+// moment later, as a higher limit of memory does. s.reload is held.
+func (s *Server) warnUnmatched() {
+	if s.core.catalog.Settled() {
+		s.core.warnUnmatched(s.current)
+		return
+	}
+	select {
+	case s.unmatched <- struct{}{}:
+	default: // it will be
+	}
+}
+
+// warnWhenSettled does what warnUnmatched leaves for later.
+func (s *Server) warnWhenSettled(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():

@@ -75,16 +75,29 @@ func TestUnmatchedAfterMoreMemory(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(c.Tools.Directory, "large.wasm"), module, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	r := start(t, c)
-	if err := r.Reload(changed(c, func(c *config.Config) {
+	more := changed(c, func(c *config.Config) {
 		c.Limits.Memory = 128 << 10
 		c.Tools.Disabled = []string{"large", "larch"}
-	})); err != nil {
-		t.Fatal(err)
-	}
-	r.log.Wait(t, `"key":"tools.disabled[1]","entry":"larch"`)
-	if text := r.log.String(); strings.Count(text, matchesNothing) != 1 {
-		t.Errorf("it was warned of a tool that is there:\n%s", text)
+	})
+	for name, first := range map[string]string{"after the start": `"msg":"ready"`, "before its warnings": `"msg":"file refused"`} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := build(t, c)
+			if strings.Contains(first, "ready") {
+				run(t, r)
+			}
+			r.log.Wait(t, first)
+			if err := r.Reload(more); err != nil {
+				t.Fatal(err)
+			}
+			if !strings.Contains(first, "ready") {
+				run(t, r)
+			}
+			r.log.Wait(t, `"key":"tools.disabled[1]","entry":"larch"`)
+			if text := r.log.String(); strings.Count(text, matchesNothing) != 1 {
+				t.Errorf("it was warned of a tool that is there:\n%s", text)
+			}
+		})
 	}
 }
 

@@ -204,13 +204,7 @@ func (i *Invocation) Hold(n int64) {
 }
 
 // grow counts n bytes more until End, if there is room for them.
-func (i *Invocation) grow(n int64) error {
-	if !i.invoker.memory.grow(i.buffer.held, n) {
-		return errMemory()
-	}
-	i.buffer.held += n
-	return nil
-}
+func (i *Invocation) grow(n int64) error { return i.buffer.grow(i.invoker.memory, n) }
 
 // Run validates the arguments of the call, fills in their defaults and calls the tool. It is called once. The result may share
 // memory with the arguments. The error is a *wasmtools.Error.

@@ -88,6 +88,15 @@ type buffer struct {
 	held  int64 // bytes that memory counts for it
 }
 
+// grow counts n bytes more, if m has room for them.
+func (b *buffer) grow(m *memory, n int64) error {
+	if !m.grow(b.held, n) {
+		return errMemory()
+	}
+	b.held += n
+	return nil
+}
+
 // read fills b until the end of r, or until most bytes are there. It grows as the bytes come, so that a client which
 // promises much and sends little costs little. What is large has to be granted by m.
 func (b *buffer) read(m *memory, r io.Reader, length, most int64) error {
@@ -95,11 +104,10 @@ func (b *buffer) read(m *memory, r io.Reader, length, most int64) error {
 	for int64(len(b.bytes)) < most {
 		if len(b.bytes) == cap(b.bytes) {
 			next := min(2*int64(len(b.bytes)), most)
-			if n := next - b.held; next > small {
-				if !m.grow(b.held, n) {
-					return errMemory()
+			if next > small {
+				if err := b.grow(m, next-b.held); err != nil {
+					return err
 				}
-				b.held += n
 			}
 			b.bytes = append(make([]byte, 0, next), b.bytes...)
 		}

@@ -62,11 +62,12 @@ func parseProject(content []byte) (project, error) {
 	}
 	var p project
 	keys := map[string]*[]string{"dependencies": &p.Dependencies, "pure": &p.Pure}
+	known := slices.Sorted(maps.Keys(keys))
 	for _, key := range slices.Sorted(maps.Keys(file.Tool.Toolsrv)) {
 		words, ok := keys[key]
 		if !ok {
-			hint := "the keys are dependencies, pure"
-			if near := text.Nearest(key, []string{"dependencies", "pure"}); near != "" {
+			hint := "the keys are " + strings.Join(known, ", ")
+			if near := text.Nearest(key, known); near != "" {
 				hint = fmt.Sprintf("did you mean %q?", near)
 			}
 			return project{}, fmt.Errorf("pyproject.toml: unknown key %q in [tool.toolsrv]: %s", text.Short(key), hint)

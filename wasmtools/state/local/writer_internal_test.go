@@ -139,6 +139,11 @@ func TestGroups(t *testing.T) {
 	}
 }
 
+// setting returns a write that sets a key to a value of so many bytes.
+func setting(space, key string, size int, expires int64) *write {
+	return &write{space: space, key: key, record: newRecord(make([]byte, size), expires), expires: expires, expect: state.Any, done: make(chan outcome, 1)}
+}
+
 // TestListAmongExpired lists where very many entries have expired at once: that takes no longer than it may.
 func TestListAmongExpired(t *testing.T) {
 	t.Parallel()
@@ -146,9 +151,7 @@ func TestListAmongExpired(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	add := func(key string, expires int64) *write {
-		return &write{space: "a", key: key, record: newRecord(nil, expires), expires: expires, expect: state.Any, done: make(chan outcome, 1)}
-	}
+	add := func(key string, expires int64) *write { return setting("a", key, 0, expires) }
 	expect := func(after, want string, fails bool) {
 		t.Helper()
 		keys, more, err := s.Space("a").List(t.Context(), "", after, 0)
@@ -188,9 +191,7 @@ func TestRewritesAreBounded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	add := func(key string, size int, expires int64) *write {
-		return &write{space: "a", key: key, record: newRecord(make([]byte, size), expires), expires: expires, expect: state.Any, done: make(chan outcome, 1)}
-	}
+	add := func(key string, size int, expires int64) *write { return setting("a", key, size, expires) }
 	// commits returns how many transactions it takes until nothing is left of the writes.
 	commits := func(writes ...*write) (n int) {
 		for rest := writes; len(rest) > 0; n++ {
@@ -224,7 +225,7 @@ func TestRewritesAreBounded(t *testing.T) {
 	// The quota has room for what is as large as half of those that have expired: they have to go first.
 	full := add("c", entries/2*(len("000 b")+state.Overhead)-state.Overhead, 0)
 	full.quota = state.Usage{Bytes: usage().Bytes}
-	other := &write{space: "b", key: "k", record: newRecord(nil, 0), expect: state.Any, done: make(chan outcome, 1)}
+	other := setting("b", "k", 0, 0)
 	rest := s.commit([]*write{full, other}, 0)
 	if rest = s.commit(rest, 0); len(rest) != 1 || rest[0] != full || len(other.done) != 1 {
 		t.Errorf("another space waits for more than one transaction: %d writes are left", len(rest))
@@ -253,9 +254,7 @@ func TestOneSpaceFails(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	add := func(space, key string) *write {
-		return &write{space: space, key: key, record: newRecord(nil, 0), expect: state.Any, done: make(chan outcome, 1)}
-	}
+	add := func(space, key string) *write { return setting(space, key, 0, 0) }
 	check := func(writes ...*write) {
 		t.Helper()
 		if rest := s.commit(writes, 1); len(rest) != 0 {

@@ -45,8 +45,8 @@ start, and the exit code is 1.
 
 SIGHUP reads the configuration and the tokens again. If they are wrong, that is logged,
 and the old ones stay in force. SIGTERM and SIGINT let running calls finish, then end the
-server with exit code 0; one that comes half a second later
-or more ends it at once with exit code 1.`,
+server with exit code 0. A second one, half a second later or more, ends it at once with
+exit code 1.`,
 		Example: `  toolsrv openapi --config toolsrv.toml
   toolsrv openapi --auth-tokens-file /run/secrets/tokens --address :8080`,
 		Args:       noArguments,

@@ -48,9 +48,7 @@ func (d *disk) projectOf(folder string) (project, error) {
 // parseProject reads what a pyproject.toml says to toolsrv, and leaves the rest to those whom it is for.
 func parseProject(content []byte) (project, error) {
 	var file struct {
-		Tool struct {
-			Toolsrv map[string]any `toml:"toolsrv"`
-		} `toml:"tool"`
+		Tool any `toml:"tool"`
 	}
 	err := toml.NewDecoder(bytes.NewReader(content)).Decode(&file)
 	if broken := (*toml.DecodeError)(nil); errors.As(err, &broken) {
@@ -60,10 +58,18 @@ func parseProject(content []byte) (project, error) {
 	if err != nil {
 		return project{}, fmt.Errorf("pyproject.toml: %w", err)
 	}
+	tool, ok := tableOf(file.Tool)
+	if !ok {
+		return project{}, errors.New("pyproject.toml: tool has to be a table, as in [tool.toolsrv]")
+	}
+	own, ok := tableOf(tool["toolsrv"])
+	if !ok {
+		return project{}, errors.New("pyproject.toml: toolsrv has to be a table, [tool.toolsrv]")
+	}
 	var p project
 	keys := map[string]*[]string{"dependencies": &p.Dependencies, "pure": &p.Pure}
 	known := slices.Sorted(maps.Keys(keys))
-	for _, key := range slices.Sorted(maps.Keys(file.Tool.Toolsrv)) {
+	for _, key := range slices.Sorted(maps.Keys(own)) {
 		words, ok := keys[key]
 		if !ok {
 			hint := "the keys are " + strings.Join(known, ", ")
@@ -72,11 +78,17 @@ func parseProject(content []byte) (project, error) {
 			}
 			return project{}, fmt.Errorf("pyproject.toml: unknown key %q in [tool.toolsrv]: %s", text.Short(key), hint)
 		}
-		if *words, ok = textsOf(file.Tool.Toolsrv[key]); !ok {
+		if *words, ok = textsOf(own[key]); !ok {
 			return project{}, fmt.Errorf("pyproject.toml: %s in [tool.toolsrv] has to be a list of names in quotes, such as %s = [\"jinja2\"]", key, key)
 		}
 	}
 	return p, nil
+}
+
+// tableOf returns a value of TOML that is a table, or not there.
+func tableOf(value any) (table map[string]any, ok bool) {
+	table, ok = value.(map[string]any)
+	return table, ok || value == nil
 }
 
 // textsOf returns a value of TOML that is a list of texts.

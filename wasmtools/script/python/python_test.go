@@ -176,6 +176,8 @@ func TestDependencies(t *testing.T) {
 		{"another type in it", project(`dependencies = ["foo", 1]`, foo), "", "has to be a list of names in quotes"},
 		{"another type of pure", project("dependencies = ['foo']\npure = true", foo), "", "pyproject.toml: pure in [tool.toolsrv] has to be a list"},
 		{"a misspelt key", project(`dependecies = ["foo"]`, foo), "", `pyproject.toml: unknown key "dependecies" in [tool.toolsrv]: did you mean "dependencies"?`},
+		{"no table", map[string]string{"hello.py": "import Foo", "pyproject.toml": "[tool]\ntoolsrv = [1]\n"}, "", "pyproject.toml: toolsrv has to be a table, [tool.toolsrv]"},
+		{"no table above it", map[string]string{"hello.py": "import Foo", "pyproject.toml": "tool = 7\n"}, "", "pyproject.toml: tool has to be a table, as in [tool.toolsrv]"},
 		{"an unknown key", project(`optional = ["foo"]`, foo), "", `pyproject.toml: unknown key "optional" in [tool.toolsrv]: the keys are dependencies, pure`},
 	} {
 		t.Run(test.name, func(t *testing.T) {

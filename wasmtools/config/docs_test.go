@@ -3,6 +3,7 @@ package config_test
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"reflect"
 	"regexp"
 	"strconv"
@@ -30,27 +31,47 @@ func readDocs(t *testing.T) (text string, examples []string) {
 	return text, examples
 }
 
-// TestOperationsExamples makes sure that the configurations of docs/operations.md are valid, and that the unit of systemd makes the
-// directories that the one for it names.
-func TestOperationsExamples(t *testing.T) {
+// TestPagesConfigurations makes sure that what pages and examples show of configurations is valid.
+func TestPagesConfigurations(t *testing.T) {
+	t.Parallel()
+	block := regexp.MustCompile("(?ms)^```toml[^\n]*\n(.*?)^```")
+	found := map[string]int{}
+	for _, pattern := range []string{"../../docs/*.md", "../../examples/*/README.md"} {
+		files, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range files {
+			raw, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, m := range block.FindAllStringSubmatch(strings.ReplaceAll(string(raw), "\r\n", "\n"), -1) {
+				found[pattern]++
+				if _, err := config.Parse([]byte(m[1]), ""); err != nil {
+					t.Errorf("%s:\n%s\n%v", file, m[1], err)
+				}
+			}
+		}
+		if found[pattern] < 10 {
+			t.Errorf("%s: got %d configurations; is the pattern right?", pattern, found[pattern])
+		}
+	}
+}
+
+// TestServiceExample makes sure that the unit of systemd in docs/operations.md makes the directories that the configuration for it
+// names.
+func TestServiceExample(t *testing.T) {
 	t.Parallel()
 	raw, err := os.ReadFile("../../docs/operations.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	blocks := regexp.MustCompile("(?s)```(toml|ini)\n(.*?)```").FindAllStringSubmatch(string(raw), -1)
-	if len(blocks) < 3 || blocks[0][1] != "toml" || blocks[1][1] != "ini" {
-		t.Fatalf("got %d blocks, want the configuration of a service, its unit, and others", len(blocks))
+	if len(blocks) < 2 || blocks[0][1] != "toml" || blocks[1][1] != "ini" {
+		t.Fatalf("got %d blocks, want the configuration of a service and its unit first", len(blocks))
 	}
 	unit := blocks[1][2]
-	for _, b := range blocks {
-		if b[1] != "toml" {
-			continue
-		}
-		if _, err := config.Parse([]byte(b[2]), ""); err != nil {
-			t.Errorf("%s\n%v", b[2], err)
-		}
-	}
 	service, err := config.Parse([]byte(blocks[0][2]), "")
 	if err != nil {
 		t.Fatal(err)

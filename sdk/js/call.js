@@ -38,5 +38,5 @@ export function progress(done, total = 0, message = "") {
 
 export function timeLeft() {
   const left = host.deadline();
-  return left > 0 ? left : Infinity;
+  return left >= 0 ? left : Infinity;
 }

@@ -27,7 +27,7 @@ export async function call(tool, args = {}, options = {}) {
     file,
     log: options.log ?? (() => {}),
     progress: options.progress,
-    deadline: () => (end === undefined ? 0 : Math.max(1, end - Date.now())),
+    deadline: () => (end === undefined ? Infinity : Math.max(0, end - Date.now())),
   });
   try {
     const text = JSON.stringify(await tool(given));

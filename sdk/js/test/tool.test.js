@@ -91,6 +91,7 @@ test("what a call tells", async () => {
   const reports = [];
   const left = await call(talk, {}, { log: (...line) => lines.push(line), progress: (...report) => reports.push(report), timeLeft: 5000 });
   assert.ok(left > 0 && left <= 5000, left);
+  assert.equal(await call(talk, {}, { timeLeft: 0 }), 0); // not Infinity: the call ends in less than a millisecond
   assert.match(lines[0][1], /^a \{"b":1\} \[2\] \[object BigInt\] undefined TypeError: no\n/);
   assert.deepEqual([lines[0][0], lines[1]], ["debug", ["warn", "w"]]);
   assert.deepEqual(reports, [[1, 2, "half"]]);

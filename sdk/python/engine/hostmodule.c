@@ -94,7 +94,7 @@ static PyMethodDef methods[] = {
     {"output", output, METH_O, "Takes the result, as JSON."},
     {"fail", fail, METH_O, "Takes the failure, as JSON."},
     {"log", write_log, METH_VARARGS, "Writes a line to the host's log: level 0 to 3, text."},
-    {"deadline", deadline, METH_NOARGS, "The milliseconds that the call has left; 0 without a limit, -1 while the tool starts."},
+    {"deadline", deadline, METH_NOARGS, "The milliseconds that the call has left; 0 when there are none, -1 while the tool starts."},
     {"progress", progress, METH_VARARGS, "Reports how much is done: done, total, message."},
     {"use", use, METH_VARARGS, "Calls a function of a capability: name, two bytes or texts, two numbers. Returns whether it has worked, and the answer."},
     {"data", data, METH_O, "A file of the engine's own, or None."},

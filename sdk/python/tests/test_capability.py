@@ -51,9 +51,9 @@ def test_requests(granted):
     assert [web.request(m, "https://example.com").json()["method"] for m in ("delete", "OPTIONS")] == ["DELETE", "OPTIONS"]
     missing = web.get("https://example.com/missing")
     assert (missing.is_client_error, missing.is_error, missing.text, missing.encoding) == (True, True, "not here", "utf-8")
-    with pytest.raises(web.HTTPStatusError, match="^404 Not Found for GET https://example.com/missing$") as wrong:
+    with pytest.raises(web.HTTPStatusError, match="^https://example.com has answered with status 404$") as wrong:
         missing.raise_for_status()
-    assert wrong.value.response is missing and wrong.value.request.method == "GET"
+    assert wrong.value.response is missing and wrong.value.request.method == "GET" and wrong.value.code == "bad_status"
     assert web.get("https://example.com/moved").is_redirect
 
 

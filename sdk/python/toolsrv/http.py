@@ -38,11 +38,15 @@ class InvalidURL(Exception):
     """A URL that can't be asked for."""
 
 
-class HTTPStatusError(HTTPError):
-    """An answer whose status says that something went wrong."""
+class HTTPStatusError(HTTPError, Failure):
+    """An answer whose status says that something went wrong. `code` is "bad_status".
+
+    The message has neither the rest of the URL nor the body, which may hold what clients should not see.
+    """
 
     def __init__(self, message: str, *, request: Request | None, response: Response) -> None:
-        super().__init__(message, request=request)
+        Failure.__init__(self, message, code="bad_status")
+        self.request = request
         self.response = response
 
 
@@ -231,8 +235,9 @@ class Response:
         """Raises an HTTPStatusError unless the status says that it has worked."""
         if self.is_success:
             return self
-        asked = f" for {self.request.method} {self.url}" if self.request else ""
-        raise HTTPStatusError(f"{self.status_code} {self.reason_phrase}".rstrip() + asked, request=self.request, response=self)
+        parts = urlsplit(self.url)
+        who = f"{parts.scheme}://{parts.netloc}" if parts.netloc else "the server"
+        raise HTTPStatusError(f"{who} has answered with status {self.status_code}", request=self.request, response=self)
 
 
 class Client:

@@ -240,9 +240,13 @@ func (t tags) number(key string, to *json.RawMessage) error {
 	if err := json.Unmarshal([]byte(v), &n); err != nil || v[0] == '"' {
 		return fmt.Errorf("the tag %s:%q is not a JSON number", key, v)
 	}
-	value := json.RawMessage(v)
-	if *to != nil && (key == "minimum" && above(*to, value) || key == "maximum" && above(value, *to)) {
-		return fmt.Errorf("the tag %s:%q is beyond what the type holds, which is %s", key, v, *to)
+	return t.narrow(key, json.RawMessage(v), to)
+}
+
+// narrow sets a bound in place of one that the type has, which it must be within.
+func (t tags) narrow(key string, value json.RawMessage, to *json.RawMessage) error {
+	if *to != nil && (strings.HasPrefix(key, "min") && above(*to, value) || strings.HasPrefix(key, "max") && above(value, *to)) {
+		return fmt.Errorf("the tag %s:%q is beyond what the type holds, which is %s", key, t[key], *to)
 	}
 	*to = value
 	return nil
@@ -257,8 +261,7 @@ func (t tags) count(key string, to *json.RawMessage) error {
 	if err != nil {
 		return fmt.Errorf("the tag %s:%q is not a count: write a whole number from 0", key, v)
 	}
-	*to = number(int64(n))
-	return nil
+	return t.narrow(key, number(int64(n)), to)
 }
 
 // literal returns the JSON of a value in a tag: plain text for a string, JSON otherwise.

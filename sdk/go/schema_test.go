@@ -389,6 +389,12 @@ func TestRefused(t *testing.T) {
 		{"minItems of a short array", arguments[struct {
 			V [3]int `json:"v" minItems:"5"`
 		}], []string{"arguments.v: no value is within the minItems 5 and the maxItems 3"}},
+		{"maxItems of a short array", arguments[struct {
+			V [3]int `json:"v" maxItems:"5"`
+		}], []string{`arguments.v: the tag maxItems:"5" is beyond what the type holds, which is 3`}},
+		{"minItems of a long array", arguments[struct {
+			V [3]int `json:"v" minItems:"1"`
+		}], []string{`arguments.v: the tag minItems:"1" is beyond what the type holds, which is 3`}},
 		{"maximum beyond the type", arguments[struct {
 			V int8 `json:"v" maximum:"300"`
 		}], []string{`arguments.v: the tag maximum:"300" is beyond what the type holds, which is 127`}},

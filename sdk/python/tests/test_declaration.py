@@ -34,6 +34,7 @@ CASES = [
     ('@tool\ndef f(a: Annotated[str, Field(ge=1)]):\n    "F."', "a: ge is for a JSON integer or number, and this is a JSON string: remove ge", "Annotated"),
     ('@tool\ndef f(a: Annotated[int, Field(ge=5, le=4)]):\n    "F."', "a: no value is within the minimum 5 and the maximum 4", "Annotated"),
     ('@tool\ndef f(a: Annotated[int, Field(gt=5, lt=5)]):\n    "F."', "a: no value is within the exclusiveMinimum 5", "Annotated"),
+    ('@tool\ndef f(a: Annotated[tuple[int, int], Field(max_length=3)]):\n    "F."', "a: max_length=3 is beyond what the type holds, which is 2", "Annotated"),
     ('@tool\ndef f(a: Annotated[int, Field(multiple_of=0)]):\n    "F."', "a: multiple_of=0 is not greater than 0", "Annotated"),
     ('@tool\ndef f(a: Annotated[str, Field(pattern="(")]):\n    "F."', "a: pattern='(' is not a regular expression: ", "Annotated"),
     ('@tool\ndef f(a: Annotated[str, Field(min_length=-1)]):\n    "F."', "a: min_length=-1 is not a count: write a whole number from 0", "Annotated"),

@@ -129,9 +129,9 @@ def constrained(schema: dict[str, Any], bounds: dict[str, Any], kind: str) -> No
         if kind in ("array", "object") and "Length" in member:
             member = member.replace("Length", "Items" if kind == "array" else "Properties")
         _check_bound(name, value)
-        low, high = schema.get("minimum"), schema.get("maximum")
-        if name == "ge" and low is not None and value < low or name == "le" and high is not None and value > high:
-            raise ValueError(f"{name}={value} is beyond what the type holds, which is {low if name == 'ge' else high}")
+        own = schema.get(member)  # of the type, such as a tuple of two
+        if own is not None and (name in ("ge", "min_length") and value < own or name in ("le", "max_length") and value > own):
+            raise ValueError(f"{name}={value} is beyond what the type holds, which is {own}")
         schema[member] = plain_number(value) if isinstance(value, (float, Decimal)) else value
     _check_contradiction(schema)
 

@@ -16,7 +16,7 @@ for (const [name, args, want] of [
   ["columns stay columns", { data: [{ a: "x|y\nz" }] }, "| a         |\n| --------- |\n| x\\|y<br>z |\n"],
   ["wide characters", { data: [{ a: "日本", b: 1 }, { a: "e\u0301", b: 10 }], format: "text" }, "a      b\n----  --\n日本   1\ne\u0301     10\n"],
   ["sorted", { data: [{ a: 10 }, { a: 9 }, { b: 1 }, { a: "x" }], sort: "a", columns: ["a"], format: "csv" }, "a\r\n9\r\n10\r\nx\r\n\r\n"],
-  ["from high to low", { data: [{ a: 1 }, { a: 3 }, { a: 2 }], sort: "-a", limit: 2, format: "csv" }, "a\r\n3\r\n2\r\n"],
+  ["from high to low", { data: [{ a: 1 }, { b: 1 }, { a: 3 }, { a: 2 }], sort: "-a", columns: ["a"], limit: 2, format: "csv" }, "a\r\n3\r\n2\r\n"],
   ["a member of that name", { data: [{ ["__proto__"]: 1, constructor: 2 }, JSON.parse('{"__proto__": 3}')], format: "csv" }, "__proto__,constructor\r\n1,2\r\n3,\r\n"],
 ] as [string, object, string][]) {
   test(name, async () => assert.equal(await call(convert, args), want));

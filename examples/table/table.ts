@@ -32,7 +32,8 @@ export const convert = tool({
   run({ data, format, columns, sort, limit }) {
     const records = data.map((row) => flatten(row));
     const known = new Set(records.flatMap((record) => [...record.keys()]));
-    for (const name of [...(columns ?? []), ...(sort === undefined ? [] : [sort.replace(/^-/, "")])]) {
+    const key = sort?.replace(/^-/, "");
+    for (const name of [...(columns ?? []), ...(key === undefined ? [] : [key])]) {
       if (!known.has(name) && records.length > 0) {
         throw new ToolError(`There is no column ${JSON.stringify(name)}: there are ${[...known].slice(0, 50).join(", ")}.`, { code: "no_such_column" });
       }
@@ -41,12 +42,9 @@ export const convert = tool({
     if (names.length > 200) {
       throw new ToolError(`The rows have ${names.length} different members: name up to 200 columns.`, { code: "too_many_columns" });
     }
-    if (sort !== undefined) {
-      const name = sort.replace(/^-/, "");
-      records.sort((a, b) => compare(a.get(name), b.get(name)));
-      if (sort.startsWith("-")) {
-        records.reverse();
-      }
+    if (key !== undefined) {
+      const sign = key === sort ? 1 : -1;
+      records.sort((a, b) => compare(a.get(key), b.get(key), sign));
     }
     const rows = records.slice(0, limit);
     return write[format]({
@@ -84,19 +82,19 @@ function shown(value: unknown): string {
   return typeof value === "string" ? value : JSON.stringify(value);
 }
 
-/** Numbers by size, before texts in the order of the alphabet; what is missing comes last. */
-function compare(a: unknown, b: unknown): number {
+/** Numbers by size, before texts in the order of the alphabet; with the sign -1 the other way round. What is missing comes last. */
+function compare(a: unknown, b: unknown, sign: number): number {
   if (a === undefined || b === undefined) {
     return Number(a === undefined) - Number(b === undefined);
   }
   if (typeof a === "number" && typeof b === "number") {
-    return a - b;
+    return sign * (a - b);
   }
   if (typeof a === "number" || typeof b === "number") {
-    return typeof a === "number" ? -1 : 1;
+    return typeof a === "number" ? -sign : sign;
   }
   const [x, y] = [shown(a), shown(b)];
-  return x < y ? -1 : x > y ? 1 : 0;
+  return x < y ? -sign : x > y ? sign : 0;
 }
 
 /** How many columns of a terminal a text takes: two for each wide character, none for marks. */

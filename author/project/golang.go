@@ -4,7 +4,7 @@ import "context"
 
 const getGo = "install Go 1.24 or later from https://go.dev/dl/"
 
-// golang builds file with Go. Without -trimpath and -buildvcs the same source would make another file on another
+// golang builds file with Go. Without -trimpath and -buildvcs=false the same source would make another file on another
 // machine or at another commit.
 func (c *compiler) golang(ctx context.Context, file string) error {
 	if err := find("go", getGo); err != nil {

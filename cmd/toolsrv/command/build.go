@@ -56,8 +56,8 @@ server would. Examples in the manifest that fail are warnings.
   Rust    a Cargo.toml; .cargo/config.toml may name a target other than
           wasm32-unknown-unknown
   Python, JavaScript, TypeScript
-          a script: the only one in the folder, or main.py, index.js or index.ts, or
-          the one that has the folder's name, or that package.json calls "main".
+          a script: the one that package.json calls "main", or that has the folder's
+          name, or main.py, index.js or index.ts, or the only one in the folder.
           It needs no compiler: the file holds an interpreter that toolsrv carries
 A program in Go or Rust that knows nothing of toolsrv, but reads JSON from standard
 input and writes JSON to standard output, needs its manifest beside it: tool.json.

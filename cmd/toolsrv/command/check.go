@@ -55,6 +55,7 @@ A file that a server takes may still trouble clients. The warnings are:
   name          a member's name that language models do not accept
   keyword       a keyword of JSON Schema that is misspelt, and therefore ignored
   format        a format that is misspelt, and therefore not checked
+  media         contents of a string, such as a picture, that clients can't show
   example       an example that does not fit the schema of arguments or result
   mcp           what agents are not shown over MCP as it is written
   tool-name, description, array-items
@@ -155,6 +156,8 @@ func (c *check) run(cmd *cobra.Command, args []string) error {
 		return &usageError{errors.New("nothing to check: name .wasm files, or a configuration with --config")}
 	case c.config != "" && len(args) > 0:
 		return &usageError{errors.New("--config checks the files of its directory: leave out --config, or the files")}
+	case c.config != "" && len(c.with) > 0:
+		return &usageError{errors.New("--with is for scripts that are named, and a server knows no such folders: leave out --config, or --with")}
 	}
 	ctx, stop := untilInterrupted(cmd.Context())
 	defer stop()

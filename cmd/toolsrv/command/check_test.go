@@ -3,12 +3,29 @@ package command_test
 import (
 	"encoding/json"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/toolsrv/toolsrv/internal/testkit"
 	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
 )
+
+// TestCheckRules makes sure that docs/commands.md and the command's help list the same rules.
+func TestCheckRules(t *testing.T) {
+	t.Parallel()
+	_, section, _ := strings.Cut(string(testkit.Read(t, "../../../docs/commands.md")), "\n## check\n")
+	rules := regexp.MustCompile("(?m)^\\| `([a-z-]+)` \\|").FindAllStringSubmatch(section, -1)
+	if len(rules) < 15 {
+		t.Errorf("docs/commands.md has %d rules; is it still the page with them?", len(rules))
+	}
+	_, help, _ := run("check", "--help")
+	for _, rule := range rules {
+		if !regexp.MustCompile(`(?m)^  (|.*, )` + rule[1] + `(,.*| .*)?$`).MatchString(help) {
+			t.Errorf("toolsrv check --help does not list %s", rule[1])
+		}
+	}
+}
 
 func TestCheckFiles(t *testing.T) {
 	t.Parallel()
@@ -206,6 +223,7 @@ queue = 1
 		{"nothing", nil, 2, "nothing to check"},
 		{"an empty name", []string{""}, 2, "the name of a file is empty"},
 		{"both", []string{config, "--config", config}, 2, "leave out --config, or the files"},
+		{"packages of a configuration", []string{"--config", config, "--with", dir}, 2, "leave out --config, or --with"},
 		{"no name", []string{"--config", ""}, 2, "it is empty"},
 		{"no configuration", []string{"--config", dir + "/nowhere.toml"}, 1, "nowhere.toml"},
 		{"no directory", []string{"--config", empty}, 1, "empty.toml: there is no tools directory " + filepath.Join(filepath.Dir(empty), "tools") + ": make it"},

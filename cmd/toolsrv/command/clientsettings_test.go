@@ -119,6 +119,7 @@ func TestPrintConfigCommand(t *testing.T) {
 		"no address":            {[]string{"--print-config", "cursor", "--url", ""}, 2, "is not an address such as https://"},
 		"not HTTP":              {[]string{"--print-config", "cursor", "--url", "localhost:8000"}, 2, "is not an address such as https://"},
 		"a password":            {[]string{"--print-config", "cursor", "--url", "https://me:secret@tools.example.com/mcp"}, 2, "clients send a token instead"},
+		"an address, a grant":   {[]string{"--print-config", "cursor", "--url", "https://tools.example.com", "--allow-http", "https://a.example"}, 2, "leave out --allow-http, or --url"},
 		"an address and files":  {[]string{dir, "--print-config", "cursor", "--url", "https://tools.example.com"}, 2, "leave out the files and --config, or --url"},
 	} {
 		code, stdout, stderr := run(append([]string{"mcp"}, c.args...)...)

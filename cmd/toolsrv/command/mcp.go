@@ -187,6 +187,11 @@ func (m *mcp) printSettings(cmd *cobra.Command, args []string) error {
 	}
 	var e entry
 	if cmd.Flags().Changed("url") {
+		for _, name := range []string{"scripts", "log-level", "grant", "allow-http", "secret"} {
+			if cmd.Flags().Changed(name) {
+				return &usageError{fmt.Errorf("--url is for a server that runs already, with a configuration of its own: leave out --%s, or --url", name)}
+			}
+		}
 		switch address, err := serverAddress(m.url); {
 		case err != nil:
 			return &usageError{fmt.Errorf("--url: %w", err)}

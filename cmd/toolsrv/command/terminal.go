@@ -2,13 +2,14 @@ package command
 
 import (
 	"fmt"
-	"github.com/toolsrv/toolsrv/internal/text"
 	"io"
 	"os"
 	"strings"
 	"time"
 
 	"golang.org/x/term"
+
+	"github.com/toolsrv/toolsrv/internal/text"
 )
 
 // showWaiting shows on a terminal what is being waited for, if that takes longer than a moment, until done is called.

@@ -39,7 +39,7 @@ func (s *search) compile() (*regexp.Regexp, error) {
 	return nil, &toolsrv.Error{Code: "invalid_pattern", Message: strings.TrimSpace(message)}
 }
 
-// The compiler of expressions calls itself for each level of nesting, on a call stack of 1 MiB, and writes repetitions out.
+// The compiler of expressions calls itself for each level of nesting, on a call stack whose size is the operator's, and writes repetitions out.
 // So does the search for each group of a row of empty ones.
 const (
 	maxDepth = 100

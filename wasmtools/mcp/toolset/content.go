@@ -1,6 +1,7 @@
 package toolset
 
 import (
+	"bytes"
 	"encoding/base64"
 	"net/url"
 	"strconv"
@@ -9,6 +10,14 @@ import (
 
 	"github.com/toolsrv/toolsrv/internal/jsontree"
 	"github.com/toolsrv/toolsrv/wasmtools/schema"
+)
+
+// What a result may have to be searched for files, and what of it becomes a block of its own: a block repeats the media type and the place,
+// which can be far larger than the file. What is beyond stays in the text.
+const (
+	maxValues  = 50_000 // about; each takes 64 bytes while files are looked for, which nobody has counted
+	maxFiles   = 1000
+	maxPointer = 512 // bytes
 )
 
 // A BlockKind is the type of a content block, as it is written.
@@ -55,6 +64,9 @@ type fileFinder struct {
 // takeFiles returns the files of a result, and the result with a word in place of each file: nil if it is itself a file. A
 // string that is not base64 stays where it is: clients refuse the whole answer if a block is not right.
 func takeFiles(result []byte, media *schema.Media) (files []file, rest []byte) {
+	if bytes.Count(result, []byte(","))+bytes.Count(result, []byte("["))+bytes.Count(result, []byte("{")) > maxValues {
+		return nil, result
+	}
 	f := fileFinder{text: string(result)}
 	if f.tree.Read(f.text) != nil { // it has a name twice, or is nested too deeply
 		return nil, result
@@ -70,6 +82,9 @@ func takeFiles(result []byte, media *schema.Media) (files []file, rest []byte) {
 }
 
 func (f *fileFinder) find(i int32, m *schema.Media, pointer string) {
+	if len(f.files) == maxFiles || len(pointer) > maxPointer {
+		return
+	}
 	v := &f.tree.Values[i]
 	switch {
 	case v.Kind == jsontree.String && m.Type != "":

@@ -76,6 +76,42 @@ func TestFiles(t *testing.T) {
 	}
 }
 
+// TestManyFiles has tools return more files, or files in more places, than become blocks: the answer is not much larger than the result.
+func TestManyFiles(t *testing.T) {
+	t.Parallel()
+	const most = 1000
+	long := strings.Repeat("k", 10_000)
+	small := `"AAAA"` + strings.Repeat(`,"AAAA"`, 2999)
+	for _, test := range []struct {
+		name, schema, result string
+		files                int
+	}{
+		{"below a long name", `{"properties":{"` + long + `":{"items":` + filed("application/pdf") + `}}}`, `{"` + long + `":[` + small + `]}`, 0},
+		{"small ones of a long type", `{"items":` + filed("x/"+strings.Repeat("y", 250)) + `}`, "[" + small + "]", most},
+		{"beside many values", `{"properties":{"p":` + filed("image/png") + `}}`, `{"p":"AAAA","n":[0` + strings.Repeat(",0", 100_000) + `]}`, 0},
+		{"beside some values", `{"properties":{"p":` + filed("image/png") + `}}`, `{"p":"AAAA","n":[0` + strings.Repeat(",0", 10_000) + `]}`, 1},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			maker := tool("x/make", ends(test.result, nil))
+			maker.Result = resultSchema(t, test.schema)
+			view := setOf(t, tableOf(t, maker), toolset.Options{}).View("", wasmtools.Everybody())
+			r, err := view.Call(t.Context(), "x-make", &wasmtools.Call{Principal: wasmtools.Everybody()})
+			if err != nil {
+				t.Fatal(err)
+			}
+			written := answer(r, toolset.Modern)
+			if most := 3*len(test.result) + 1<<20; len(written) > most {
+				t.Errorf("a result of %d bytes is answered with %d", len(test.result), len(written))
+			}
+			if files := len(r.Blocks()) - 1; files != test.files {
+				t.Errorf("%d files are blocks, want %d", files, test.files)
+			}
+			agree(t, r, written)
+		})
+	}
+}
+
 // agree checks that the blocks of a result are those that it is written with.
 func agree(t *testing.T, r toolset.Result, written string) {
 	t.Helper()

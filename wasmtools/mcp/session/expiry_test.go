@@ -5,10 +5,12 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/mcp"
 	"github.com/toolsrv/toolsrv/wasmtools/web"
 )
@@ -68,6 +70,67 @@ func TestSessionsExpire(t *testing.T) {
 		if ping(streaming) != http.StatusNotFound || ping(calling) != http.StatusNotFound {
 			t.Error("sessions go on though nobody uses them")
 		}
+		if err := door.Close(); err != nil {
+			t.Error(err)
+		}
+		_ = mux.Close()
+		_ = a.set.Close()
+	})
+}
+
+// A scoped caller may call the tools of its scope, which can change.
+type scoped struct{ scope atomic.Value }
+
+func (*scoped) Check(*http.Request) error { return nil }
+
+func (s *scoped) Principal(*http.Request, *wasmtools.Principal) (*wasmtools.Principal, error) {
+	return wasmtools.NewPrincipal("ann", "test", s.scope.Load().(string))
+}
+
+// A stream tells of the tools that its caller may call at this moment, and not of those that it might when the session had its last request.
+func TestStreamOfOtherScopes(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		a := newApp(t)
+		door := mcp.NewDoor(a.set, mcp.Options{})
+		var who scoped
+		who.scope.Store("*")
+		mux := web.NewMux(web.Options{Dependencies: []web.Dependency{&who}})
+		mux.Mount(mcp.Path, door)
+		request := func(ctx context.Context, method, id, body string, w http.ResponseWriter) {
+			r := httptest.NewRequestWithContext(ctx, method, mcp.Path, strings.NewReader(body))
+			r.Header.Set("Content-Type", "application/json")
+			r.Header.Set("Accept", "text/event-stream")
+			if id != "" {
+				r.Header.Set("Mcp-Session-Id", id)
+			}
+			mux.ServeHTTP(w, r)
+		}
+		first, stream := httptest.NewRecorder(), httptest.NewRecorder()
+		request(t.Context(), http.MethodPost, "", begin, first)
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			request(ctx, http.MethodGet, first.Header().Get("Mcp-Session-Id"), "", stream)
+		}()
+		told := func(what string, want int) {
+			t.Helper()
+			time.Sleep(time.Minute)
+			synctest.Wait()
+			if got := strings.Count(stream.Body.String(), "list_changed"); got != want {
+				t.Errorf("after %s: told %d times of a change, want %d", what, got, want)
+			}
+		}
+		told("nothing", 0)
+		who.scope.Store("math")
+		told("the scopes have changed", 1)
+		a.put(t, "new")
+		told("a tool that may not be called", 1)
+		a.put(t, "math/new")
+		told("a tool that may be called", 2)
+		cancel()
+		<-ended
 		if err := door.Close(); err != nil {
 			t.Error(err)
 		}

@@ -294,12 +294,27 @@ func (s *Sessions) tell() {
 		if !ok { // it has begun since then, or its principal has other scopes now
 			edition = s.set.View(x.namespace, x.principal).Edition()
 		}
-		if edition != x.edition {
-			x.edition = edition
-			select {
-			case x.changed <- struct{}{}:
-			default:
-			}
-		}
+		x.note(edition)
+	}
+}
+
+// see notes who has a session's stream open, whose scopes may be other ones by now: whoever sees another list then is told.
+func (s *Sessions) see(x *session, p *wasmtools.Principal) {
+	s.set.View(x.namespace, p) // made before the lock is held
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	x.principal = p
+	x.note(s.set.View(x.namespace, p).Edition())
+}
+
+// note has the session's stream tell the client of a list that it does not know.
+func (x *session) note(edition uint64) {
+	if edition == x.edition {
+		return
+	}
+	x.edition = edition
+	select {
+	case x.changed <- struct{}{}:
+	default:
 	}
 }

@@ -35,9 +35,11 @@ func (s *Sessions) serveStream(x Exchange, own *session) {
 		case <-here.replaced:
 			return
 		case <-alive.C:
-			if p, gone := x.Identify(); gone != nil || ownerOf(p) != own.owner {
+			p, gone := x.Identify()
+			if gone != nil || ownerOf(p) != own.owner {
 				return
 			}
+			s.see(own, p)
 			err = comment(x)
 		case <-own.changed:
 			if err = sendEvent(x, rpc.AppendListChanged(nil, nil)); err == nil {

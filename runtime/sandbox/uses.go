@@ -30,9 +30,10 @@ func (c *call) Used(u hostabi.Use) {
 	if !log.Enabled(c.ctx, slog.LevelDebug) {
 		return
 	}
+	target := string(c.filter.bytes([]byte(u.Target))) // before it is cut, as a part of a secret is not found
 	attrs := make([]slog.Attr, 0, 7)
 	attrs = append(attrs, slog.String("tool", c.lines.tool), slog.String("capability", u.Capability),
-		slog.String("target", text.ClipEscaped(u.Target, maxTarget)), slog.Int64("sent", u.Sent), slog.Int64("received", u.Received),
+		slog.String("target", text.ClipEscaped(target, maxTarget)), slog.Int64("sent", u.Sent), slog.Int64("received", u.Received),
 		slog.Duration("took", u.Took))
 	if u.Outcome != "" {
 		attrs = append(attrs, slog.String("outcome", u.Outcome))

@@ -2,6 +2,7 @@ package sandbox_test
 
 import (
 	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
@@ -64,6 +65,28 @@ func TestUsed(t *testing.T) {
 		if got := log.Count(line); got != want {
 			t.Errorf("%v: %d lines with %s, want %d, in\n%s", level, got, line, want, log.String())
 		}
+	}
+}
+
+// TestUsedIsFiltered has a call use what has a secret in its name, where the log cuts it: no part of the secret is left.
+func TestUsedIsFiltered(t *testing.T) {
+	t.Parallel()
+	const word = "hunter2hunter2"
+	var log testkit.Log
+	e := useEngine(t, sandbox.Config{Logger: log.Logger(slog.LevelDebug)}, func(c *hostabi.Call) {
+		c.Used(hostabi.Use{Capability: "http", Target: "GET https://example.com/" + strings.Repeat("x", 222) + word})
+	})
+	p, err := e.Load(toucher(""), withToy()...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	tool := p.Tool("/a/b", toolEnds, limits.Limits{}, hostabi.Grant{Module: toyModule, Value: censor(word)})
+	if _, err := tool.Call(t.Context(), sandbox.CallSpec{}); err != nil {
+		t.Fatal(err)
+	}
+	if got := log.String(); !strings.Contains(got, "xxx***") || strings.Contains(got, word[:3]) {
+		t.Errorf("the log has\n%s", got)
 	}
 }
 

@@ -144,7 +144,7 @@ var edges = map[string][]string{
 	"wasmtools/capability/internal/answer": {"runtime/hostabi"},
 	// A set of functions each, with its policy; they know no sandbox and no configuration.
 	"wasmtools/capability/compose":  {"internal/text", "runtime/hostabi", "wasmtools", "wasmtools/capability/internal/answer", "wasmtools/invoke"},
-	"wasmtools/capability/egress":   {"internal/jsontree", "internal/reach", "internal/text", "runtime/hostabi", "wasmtools/capability/internal/answer", "wasmtools/capability/internal/redact"},
+	"wasmtools/capability/egress":   {"internal/jsontree", "internal/reach", "runtime/hostabi", "wasmtools/capability/internal/answer", "wasmtools/capability/internal/redact"},
 	"wasmtools/capability/kv":       {"runtime/hostabi", "wasmtools/capability/internal/answer", "wasmtools/state"},
 	"wasmtools/capability/secret":   {"runtime/hostabi", "wasmtools", "wasmtools/capability/internal/answer", "wasmtools/capability/internal/redact"},
 	"wasmtools/capability/settings": {"runtime/hostabi", "wasmtools/capability/internal/answer", "wasmtools/failure", "wasmtools/schema"},

@@ -1,6 +1,8 @@
 package egress_test
 
 import (
+	"io"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -46,5 +48,23 @@ func TestHeadsAreCharged(t *testing.T) {
 	c.send(t, outgoing{URL: "http://a.example/", Headers: [][]string{{"Accept", "text/html"}, {"User-Agent", "a test"}}})
 	if got := c.Charged(); got > 25_000 {
 		t.Errorf("%d ns were charged for a small request", got)
+	}
+}
+
+// TestPackedBodiesAreCharged has a server answer with much that is nothing once it is decompressed.
+func TestPackedBodiesAreCharged(t *testing.T) {
+	t.Parallel()
+	packed := strings.Repeat(zipped(0), 10_000)
+	url := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Encoding", "gzip")
+		_, _ = io.WriteString(w, packed)
+	})
+	c := begin(t, grant(t, spec{Rule: egress.Rule{Granted: []string{url}}}))
+	defer c.ABI.End()
+	if in := c.send(t, outgoing{URL: url + "/"}); in.Code != "" || in.Body != "" {
+		t.Errorf("got %+v", in)
+	}
+	if got, least := c.Charged(), int64(20*len(packed)); got < least {
+		t.Errorf("%d ns were charged for %d bytes, want %d at least", got, len(packed), least)
 	}
 }

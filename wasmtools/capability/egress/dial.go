@@ -41,11 +41,10 @@ func (system) Dial(ctx context.Context, address netip.AddrPort) (net.Conn, error
 const (
 	connectTimeout = 10 * time.Second // for all addresses of a host, and again for the handshake
 	idleTimeout    = 30 * time.Second
-	maxIdle        = 32  // connections of a grant
-	maxAddresses   = 100 // that a name may have
-	maxDialled     = 8   // of these
-	// maxRawHead bounds the head of an answer in bytes, with all 1xx before it. What a tool is given is less.
-	maxRawHead = 128 << 10
+	maxIdle        = 32       // connections of a grant
+	maxAddresses   = 100      // that a name may have
+	maxDialled     = 8        // of these
+	maxHeadBytes   = 64 << 10 // of the head of an answer, with all 1xx before it
 )
 
 // newTransport returns what a grant's requests are sent by. It uses no proxy, whatever the environment says. It speaks HTTP/1.1
@@ -67,7 +66,7 @@ func newTransport(o Options, roots *x509.CertPool, private []netip.Prefix) *http
 		MaxIdleConns:           maxIdle,
 		MaxIdleConnsPerHost:    maxIdle,
 		IdleConnTimeout:        idleTimeout,
-		MaxResponseHeaderBytes: maxRawHead,
+		MaxResponseHeaderBytes: maxHeadBytes,
 	}
 	return d.transport
 }

@@ -270,6 +270,7 @@ func TestRefusal(t *testing.T) {
 		want                 []string
 	}{
 		{"https://a.example", "https://a.example/v2/", "https://a.example/v1?key=x", []string{"https://a.example/v1", "granted only https://a.example/v2/", `http = ["https://a.example"]`}},
+		{"https://a.example", "https://a.example/v2/", "https://a.example/" + strings.Repeat("x", 100), []string{"asked for https://a.example/..., but"}}, // a part of a secret would not be found
 		{"https://a.example", "https://*", "https://b.example/", []string{"https://b.example/", "declares only that it needs https://a.example", "manifest"}},
 		{"http://*", "http://*", "http://[4001:2:3::4]/", []string{"unassigned (4001::/16)", `private = ["4001::/16"]`}},
 		{"http://*", "http://*", "http://10.1.2.3/", []string{"private (10.0.0.0/8)", `private = ["10.0.0.0/8"]`}},

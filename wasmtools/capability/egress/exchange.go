@@ -15,7 +15,6 @@ import (
 
 	"github.com/toolsrv/toolsrv/internal/jsontree"
 	"github.com/toolsrv/toolsrv/internal/reach"
-	"github.com/toolsrv/toolsrv/internal/text"
 	"github.com/toolsrv/toolsrv/runtime/hostabi"
 	"github.com/toolsrv/toolsrv/wasmtools/capability/internal/answer"
 	"github.com/toolsrv/toolsrv/wasmtools/capability/internal/redact"
@@ -28,6 +27,9 @@ type caller interface {
 	Charge(nanos int)
 	Used(u hostabi.Use)
 }
+
+// maxShown is the longest path in bytes that a failure shows.
+const maxShown = 80
 
 // connectionBytes is what is held for a request while it is under way: its connection, and the head of its answer.
 const connectionBytes = 128 << 10
@@ -121,7 +123,7 @@ type hop struct {
 func (x *exchange) hop(number int) (b []byte, next *hop, f *answer.Failure) {
 	start := time.Now()
 	x.url = x.target.String()
-	x.use = hostabi.Use{Capability: "http", Target: x.method + " " + x.origin() + text.Short(x.redact.String(x.target.Path)), Sent: int64(len(x.body))}
+	x.use = hostabi.Use{Capability: "http", Target: x.method + " " + x.origin() + x.target.Path, Sent: int64(len(x.body))}
 	defer func() {
 		if x.use.Took = time.Since(start); f != nil {
 			x.use.Outcome = f.Code
@@ -142,6 +144,9 @@ func (x *exchange) hop(number int) (b []byte, next *hop, f *answer.Failure) {
 		return nil, nil, x.failure(err)
 	}
 	defer response.Body.Close()
+	if f = checkHeaders(response.Header); f != nil {
+		return nil, nil, f
+	}
 	if next, f = x.redirect(number, response); f != nil || next != nil {
 		return nil, next, f
 	}
@@ -174,7 +179,10 @@ func (x *exchange) allowed(redirected bool) *answer.Failure {
 	if redirected {
 		code, subject = codeRedirect, "The server redirects to"
 	}
-	asked := x.target.Origin.String() + text.Short(x.target.Path)
+	asked := x.target.Origin.String() + x.target.Path
+	if len(x.target.Path) > maxShown { // a secret that is cut is not found in what the tool says of its failure
+		asked = x.target.Origin.String() + "/..."
+	}
 	if all := x.g.needed; !reach.Allowed(all, all, x.target) {
 		return answer.Failf(code, "%s %s, but the tool declares only that it needs %s: add it to http in the needs of its manifest.", subject, asked, list(all))
 	}

@@ -4,6 +4,7 @@ import (
 	"compress/gzip"
 	"errors"
 	"io"
+	"math"
 	"net"
 	"net/http"
 	"slices"
@@ -14,12 +15,13 @@ import (
 )
 
 const (
-	maxAnswerHead = 64 << 10 // bytes of an answer's headers that a guest is given
-	firstRead     = 16 << 10 // bytes of a body that are read at first
-	gzipBytes     = 64 << 10 // what decompressing takes
+	// maxAnswerHeaders is how many headers an answer may have: each takes some 60 bytes beside its own, which nobody has counted.
+	maxAnswerHeaders = 500
+	firstRead        = 16 << 10 // bytes of a body that are read at first
+	gzipBytes        = 64 << 10 // what decompressing takes
 	// slack is how many bytes a body may have beyond what the guest may be given, where the grant has secrets. What is found of
 	// them is taken out before the body is measured: else a tool that has a server repeat its headers could measure a secret by the
-	// size at which an answer gets too large.
+	// size at which an answer gets too large. A body that is compressed may have as many more.
 	slack = 1 << 20
 )
 
@@ -28,6 +30,18 @@ var dropped = []string{"Alt-Svc", "Connection", "Content-Encoding", "Keep-Alive"
 
 // ofBody are headers that tell a body's sum, which in an answer without a body is that of one with what would be taken out.
 var ofBody = []string{"Content-Digest", "Content-Md5", "Digest", "Etag", "Repr-Digest"}
+
+// checkHeaders refuses an answer with more headers than it may have, before its body is waited for.
+func checkHeaders(headers http.Header) *answer.Failure {
+	n := 0
+	for _, values := range headers {
+		n += len(values)
+	}
+	if n > maxAnswerHeaders {
+		return answer.Failf(answer.TooLarge, "The server's answer has %d headers; the limit is %d.", n, maxAnswerHeaders)
+	}
+	return nil
+}
 
 // read reads an answer to its end.
 func (x *exchange) read(response *http.Response) ([]byte, *answer.Failure) {
@@ -49,11 +63,7 @@ func (x *exchange) read(response *http.Response) ([]byte, *answer.Failure) {
 	}
 	changed := len(shown) != len(body) || len(body) > 0 && &shown[0] != &body[0]
 	x.use.Redacted = changed
-	headers, f := x.headers(response, len(shown), changed)
-	if f != nil {
-		return nil, f
-	}
-	return x.encode(response.StatusCode, headers, shown), nil
+	return x.encode(response.StatusCode, x.headers(response, len(shown), changed), shown), nil
 }
 
 func (x *exchange) tooLarge() *answer.Failure {
@@ -74,7 +84,8 @@ func (x *exchange) readBody(response *http.Response) ([]byte, *answer.Failure) {
 	if !x.redact.Empty() {
 		limit += slack
 	}
-	var source io.Reader = &counted{response.Body, &x.use.Received}
+	from := &body{x: x, from: response.Body, left: math.MaxInt64}
+	var source io.Reader = from
 	size := min(firstRead, limit+1)
 	switch strings.ToLower(strings.Join(response.Header.Values("Content-Encoding"), ",")) {
 	case "", "identity":
@@ -86,9 +97,8 @@ func (x *exchange) readBody(response *http.Response) ([]byte, *answer.Failure) {
 		}
 	case "gzip", "x-gzip":
 		x.hold(gzipBytes)
-		var unpacked *gzip.Reader
-		var err error
-		x.wait(func() { unpacked, err = gzip.NewReader(source) })
+		from.left, from.cost = limit+slack, packedCost
+		unpacked, err := gzip.NewReader(from)
 		if err != nil {
 			return nil, x.broken(err)
 		}
@@ -96,23 +106,21 @@ func (x *exchange) readBody(response *http.Response) ([]byte, *answer.Failure) {
 	default:
 		return nil, answer.Failf(answer.Unavailable, "The server's answer is in an encoding that it was not asked for.")
 	}
-	var body []byte
+	var b []byte
 	for {
-		if len(body) == cap(body) {
-			if int64(len(body)) > limit {
+		if len(b) == cap(b) {
+			if int64(len(b)) > limit {
 				return nil, x.tooLarge()
 			}
 			x.hold(int(size))
-			body = append(make([]byte, 0, size), body...)
+			b = append(make([]byte, 0, size), b...)
 			size = min(2*size, limit+1)
 		}
-		var n int
-		var err error
-		x.wait(func() { n, err = fill(source, body[len(body):cap(body)]) })
+		n, err := fill(source, b[len(b):cap(b)])
 		x.c.Charge(n * byteCost)
-		body = body[:len(body)+n]
+		b = b[:len(b)+n]
 		if err == io.EOF {
-			return body, nil
+			return b, nil
 		}
 		if err != nil {
 			return nil, x.broken(err)
@@ -122,8 +130,9 @@ func (x *exchange) readBody(response *http.Response) ([]byte, *answer.Failure) {
 
 // What a byte of a body is charged, in nanoseconds.
 const (
-	byteCost   = 4  // it is decrypted, decompressed and copied
-	searchCost = 10 // it is searched for secrets
+	byteCost   = 4   // it is decrypted, decompressed and copied
+	packedCost = 100 // it is compressed: it takes 25 ns in a text, and 400 in tables with nothing behind them
+	searchCost = 10  // it is searched for secrets
 )
 
 // fill reads until b is full. Unlike io.ReadFull it tells a body that was cut off from one that ends.
@@ -136,21 +145,31 @@ func fill(r io.Reader, b []byte) (n int, err error) {
 	return n, err
 }
 
-// counted counts the bytes that were read.
-type counted struct {
-	io.Reader
-	n *int64
+// A body is that of an answer as it comes. Each piece of it is waited for by itself: what is done with it then, such as to decompress
+// it, is work of the call.
+type body struct {
+	x    *exchange
+	from io.Reader
+	left int64 // bytes that may come
+	cost int   // of each, in nanoseconds
 }
 
-func (c *counted) Read(b []byte) (int, error) {
-	n, err := c.Reader.Read(b)
-	*c.n += int64(n)
+// errEndless is why a compressed body is not read to its end: it is larger than it may be decompressed, so most of it says nothing.
+var errEndless = errors.New("the body is larger than it may be decompressed")
+
+func (b *body) Read(p []byte) (n int, err error) {
+	b.x.wait(func() { n, err = b.from.Read(p) })
+	b.x.use.Received += int64(n)
+	b.x.c.Charge(n * b.cost)
+	if b.left -= int64(n); b.left < 0 {
+		return 0, errEndless
+	}
 	return n, err
 }
 
 // headers returns those of an answer that the guest is given, sorted by name. size is that of the body it is given, changed whether
 // that is another one than the server's.
-func (x *exchange) headers(response *http.Response, size int, changed bool) ([][2]string, *answer.Failure) {
+func (x *exchange) headers(response *http.Response, size int, changed bool) [][2]string {
 	if hasBody(response) {
 		response.Header["Content-Length"] = []string{strconv.Itoa(size)}
 	} else if !x.redact.Empty() {
@@ -168,11 +187,11 @@ func (x *exchange) headers(response *http.Response, size int, changed bool) ([][
 			list, total = append(list, pair), total+len(pair[0])+len(pair[1])
 		}
 	}
-	if total > maxAnswerHead {
-		return nil, answer.Failf(answer.TooLarge, "The headers of the server's answer have more than %d bytes.", maxAnswerHead)
+	if !x.redact.Empty() {
+		x.c.Charge(total * searchCost)
 	}
 	slices.SortStableFunc(list, func(a, b [2]string) int { return strings.Compare(a[0], b[0]) })
-	return list, nil
+	return list
 }
 
 // failure says why there is no answer.
@@ -184,7 +203,7 @@ func (x *exchange) failure(err error) *answer.Failure {
 		return f
 	}
 	if strings.Contains(err.Error(), "headers exceeded") { // net/http has no type for it
-		return answer.Failf(answer.TooLarge, "The headers of the server's answer have more than %d bytes.", maxAnswerHead)
+		return answer.Failf(answer.TooLarge, "The headers of the server's answer have more than %d bytes.", maxHeadBytes)
 	}
 	return x.broken(err)
 }
@@ -193,6 +212,9 @@ func (x *exchange) failure(err error) *answer.Failure {
 func (x *exchange) broken(err error) *answer.Failure {
 	if f := x.late(); f != nil {
 		return f
+	}
+	if errors.Is(err, errEndless) {
+		return x.tooLarge()
 	}
 	reason := "its answer is not valid"
 	if _, ok := errors.AsType[net.Error](err); ok || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {

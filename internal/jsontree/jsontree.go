@@ -126,21 +126,19 @@ func (t *Tree) Member(object int32, name string) int32 {
 	return 0
 }
 
-// Append adds a copy of the value from of another tree, with all below it, as the last member of object.
-func (t *Tree) Append(object int32, name string, other *Tree, from int32) {
+// Append adds a copy of the value from of another tree, with all below it, as a member of object behind last, the last one that it
+// has, or 0. It returns the new member.
+func (t *Tree) Append(object, last int32, name string, other *Tree, from int32) int32 {
 	at := t.copy(object, other, from)
 	t.Values[at].Key = name
 	t.Values[at].Index = t.Values[object].Count
 	t.Values[object].Count++
-	last := t.Values[object].First
 	if last == 0 {
 		t.Values[object].First = at
-		return
+	} else {
+		t.Values[last].Next = at
 	}
-	for t.Values[last].Next != 0 {
-		last = t.Values[last].Next
-	}
-	t.Values[last].Next = at
+	return at
 }
 
 func (t *Tree) copy(parent int32, other *Tree, from int32) int32 {

@@ -106,8 +106,8 @@ func TestTree(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := tree.Member(0, "c")
-	tree.Append(c, "e", &other, 0)
-	tree.Append(c, "f", &other, other.Member(0, "d"))
+	last := tree.Append(c, 0, "e", &other, 0)
+	tree.Append(c, last, "f", &other, other.Member(0, "d"))
 	if got := tree.Canonical(c); got != `{"e":{"d":[1,2,],},"f":[1,2,],}` {
 		t.Errorf("c with additions: got %s", got)
 	}

@@ -50,7 +50,9 @@ func (r *run) fill(n *node, at int32) {
 func (r *run) fillObject(rules *objectRules, at int32) {
 	present := make([]bool, len(rules.members))
 	r.work -= len(present)/8 + int(r.tree.Values[at].Count)
+	last := int32(0)
 	for c := r.tree.Values[at].First; c != 0; c = r.tree.Values[c].Next {
+		last = c
 		key := r.tree.Values[c].Key
 		known := false
 		if i, ok := rules.index[key]; ok {
@@ -86,21 +88,21 @@ func (r *run) fillObject(rules *objectRules, at int32) {
 				return
 			}
 		}
-		r.insert(at, m.name, value)
+		last = r.insert(at, last, m.name, value)
 	}
 }
 
-// insert adds one member.
-func (r *run) insert(at int32, name string, value *jsontree.Tree) {
+// insert adds one member behind the last one, and returns which is the last one then.
+func (r *run) insert(at, last int32, name string, value *jsontree.Tree) int32 {
 	v := &r.tree.Values[at]
 	r.work -= len(value.Values)
 	if r.room -= len(name) + len(value.Values[0].Text); r.room < 0 {
 		r.work = -1
-		return
+		return last
 	}
 	end := int(v.Start) + len(v.Text) - 1
 	r.edits = append(r.edits, edit{end, end, value.Values[0].Text, name, v.Count == 0})
-	r.tree.Append(at, name, value, 0)
+	return r.tree.Append(at, last, name, value, 0)
 }
 
 // completeDefaults finds the defaults of all schemas, fills each with the defaults of its own schema, and checks it.

@@ -141,18 +141,13 @@ func (r *run) hasType(set types, at int32) bool {
 	if len(v.Text) < 20 && v.Text != "-0" && !strings.ContainsAny(v.Text, ".eE") {
 		return true
 	}
+	r.work -= len(v.Text) / 16
 	d := jsontree.ParseDecimal(v.Text)
 	if !d.IsInteger() {
 		return false
 	}
 	r.writeOut(at, &d)
 	return true
-}
-
-func (r *run) chosen(c *choice, at int32) bool {
-	r.work -= len(r.tree.Values[at].Text) / 4
-	_, ok := c.canonical[r.tree.Canonical(at)]
-	return ok
 }
 
 // combined checks the schemas that apply to the same value as n.
@@ -252,8 +247,13 @@ func (r *run) number(rules *numberRules, at int32, rep *report) bool {
 	if b := rules.below; b != nil && d.Compare(&b.value) >= 0 {
 		ok = r.outside(rep, at, "less_than", "less than", "lt", b)
 	}
-	if b := rules.multipleOf; b != nil && !d.IsMultipleOf(&b.value) {
-		ok = r.outside(rep, at, "multiple_of", "a multiple of", "multiple_of", b)
+	if b := rules.multipleOf; b != nil {
+		if r.work -= len(text); r.work < 0 { // a division for each digit
+			return false
+		}
+		if !d.IsMultipleOf(&b.value) {
+			ok = r.outside(rep, at, "multiple_of", "a multiple of", "multiple_of", b)
+		}
 	}
 	return ok
 }
@@ -302,22 +302,6 @@ func (r *run) array(rules *arrayRules, at int32, rep *report, seen *marks) bool 
 		ok = r.wrongContents(rep, at, rules, contained)
 	}
 	return ok
-}
-
-// unique reports whether all items differ.
-func (r *run) unique(at int32, rep *report) bool {
-	if r.work -= len(r.tree.Values[at].Text) / 4; r.work < 0 {
-		return false
-	}
-	first := make(map[string]int32, r.tree.Values[at].Count)
-	for c := r.tree.Values[at].First; c != 0; c = r.tree.Values[c].Next {
-		key := r.tree.Canonical(c)
-		if i, ok := first[key]; ok {
-			return r.repeated(rep, at, i, r.tree.Values[c].Index)
-		}
-		first[key] = r.tree.Values[c].Index
-	}
-	return true
 }
 
 func (r *run) object(rules *objectRules, at int32, rep *report, seen *marks) bool {
@@ -406,6 +390,9 @@ func (r *run) otherMember(rules *objectRules, c int32, known bool, rep *report, 
 		seen.mark(c)
 	}
 	if rules.names != nil {
+		if r.work -= len(key) / 8; r.work < 0 { // the name is copied
+			return false
+		}
 		before := rep.size()
 		ok = r.check(rules.names, r.tree.PushName(c), rep, nil) && ok
 		if rep.size() == before { // otherwise the report refers to it

@@ -9,8 +9,8 @@ import (
 	"github.com/toolsrv/toolsrv/internal/jsontree"
 )
 
-// maxNeedsPlaces bounds the schemas that are looked at to find out which members some schema requires.
-const maxNeedsPlaces = 5000
+// maxNeeds bounds the schemas, and the names in them, that are looked at to find out which members some schema requires.
+const maxNeeds = 10_000
 
 // maxRepeated is how many members may each lead to what could not be joined: it is judged once for each that a value has.
 const maxRepeated = 64
@@ -58,7 +58,7 @@ func (s *Schema) Flat() (text, rest json.RawMessage) {
 	if s.source.isFlat() && s.source.isStandalone() {
 		return s.text, nil
 	}
-	f := &flattener{documenter: newDocumenter(s.source, "#/$defs/", ""), seen: map[int32]bool{}, needsLeft: maxNeedsPlaces}
+	f := &flattener{documenter: newDocumenter(s.source, "#/$defs/", ""), seen: map[int32]bool{}, isRequired: map[string]bool{}, needsLeft: maxNeeds}
 	f.add(0, true)
 	return f.write()
 }
@@ -113,6 +113,7 @@ type flattener struct {
 	fields     []field // of the root, but for those that follow
 	properties []property
 	required   []string
+	isRequired map[string]bool // by the names in required
 	patterns   []field
 	dependents []field // dependentSchemas
 	rest       []constraint
@@ -254,7 +255,8 @@ func (f *flattener) property(name string) int {
 }
 
 func (f *flattener) require(name string) {
-	if !slices.Contains(f.required, name) {
+	if !f.isRequired[name] {
+		f.isRequired[name] = true
 		f.required = append(f.required, name)
 	}
 }
@@ -391,6 +393,9 @@ func (f *flattener) needs(i int32, depth int) (all []string) {
 		}
 	}
 	if m := f.keyword(i, "required"); m != 0 {
+		if f.needsLeft -= int(f.tree.Values[m].Count); f.needsLeft < 0 {
+			return nil
+		}
 		all = append(all, stringsOf([]byte(f.tree.Values[m].Text))...)
 	}
 	for _, item := range f.list(i, "allOf") {

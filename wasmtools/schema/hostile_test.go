@@ -27,6 +27,8 @@ var hostileSchemas = []struct{ name, want, text string }{
 	{"large lengths", "", `{"type":"object","minProperties":0,"maxProperties":1e300,"properties":{"a":{"minLength":1e20}}}`},
 	{"many enum values", "", `{"enum":[` + strings.Repeat(`"aaaa",`, 100_000) + `0]}`},
 	{"many required", "", `{"required":[` + numbered(50_000, `"a%d"`) + `]}`},
+	{"many required beside others", "", `{"type":"object","allOf":[{"required":[` + numbered(100_000, `"a%d"`) + `]}]}`},
+	{"alternatives that require many", "", `{"type":"object","anyOf":[` + strings.Repeat(`{"$ref":"#/$defs/a"},`, 2000) + `{}],"$defs":{"a":{"required":[` + numbered(80_000, `"a%d"`) + `]}}}`},
 	{"a pattern of repeats", "too large", `{"pattern":"` + strings.Repeat(`.{1000}`, 400) + `"}`},
 	{"a pattern of nested repeats", "repeat count", `{"pattern":"((a{100}){100}){100}"}`},
 	{"many patterns", "too large together", `{"allOf":[` + strings.Repeat(`{"pattern":"^.{1,900}$"},`, 1000) + `{}]}`},
@@ -93,6 +95,9 @@ func TestHostileSchemas(t *testing.T) {
 				t.Fatal(err)
 			}
 			s.Document("x")
+			s.Flat()
+			s.Standalone()
+			s.Media()
 			for _, body := range []string{`{}`, `{"a":{"a":[]}}`} {
 				if _, err := s.Validate([]byte(body)); err != nil {
 					violationsOf(t, err)
@@ -110,6 +115,9 @@ func TestHostileBodies(t *testing.T) {
 	list := func(n int, item string) string {
 		return `{"a":[` + strings.TrimSuffix(strings.Repeat(item+",", n), ",") + `]}`
 	}
+	all := func(keyword string, n int, item string) string {
+		return `{"type":"object","properties":{"a":{"` + keyword + `":[` + strings.TrimSuffix(strings.Repeat(item+",", n), ",") + `]}}}`
+	}
 	for _, test := range []struct{ name, want, schema, body string }{
 		{"a unique list of numbers", "", `{"properties":{"a":{"uniqueItems":true}},"type":"object"}`, `{"a":[` + numbered(35_000, "%d") + `]}`},
 		{"a unique list of objects", "", `{"properties":{"a":{"uniqueItems":true}},"type":"object"}`, `{"a":[` + numbered(20_000, `{"b":%d}`) + `]}`},
@@ -117,6 +125,12 @@ func TestHostileBodies(t *testing.T) {
 		{"a number with a million digits", "multiple_of", `{"type":"object","properties":{"a":{"type":"integer","multipleOf":7,"minimum":3,"enum":[1,2]}}}`, `{"a":` + strings.Repeat("9", mega) + `}`},
 		{"a number with a large exponent", "multiple_of", `{"type":"object","properties":{"a":{"type":"integer","multipleOf":0.007,"minimum":3}}}`, `{"a":1e999999999}`},
 		{"a number with a larger exponent", "json_invalid", `{"type":"object"}`, `{"a":1e1000000000}`},
+		{"a long number for many types", "too much work", all("anyOf", 1000, `{"type":"integer"}`), `{"a":1.` + strings.Repeat("0", mega) + `1}`},
+		{"a long number for many divisors", "too much work", all("anyOf", 100, `{"multipleOf":7}`), `{"a":` + strings.Repeat("9", mega) + `1}`},
+		{"a long name for many schemas", "too much work", all("anyOf", 500, `{"propertyNames":{"type":"number"}}`), `{"a":{"` + strings.Repeat("k", mega) + `":1}}`},
+		{"an object for many constants", "too much work", all("anyOf", 20, `{"const":{}}`), `{"a":{` + numbered(mega/9, `"%d":1`) + `}}`},
+		{"a list that is unique many times", "too much work", all("allOf", 75, `{"uniqueItems":true}`), `{"a":[` + numbered(mega/7, "%d") + `]}`},
+		{"many defaults beside many members", "", `{"type":"object","properties":{` + numbered(4900, `"p%d":{"default":1}`) + `}}`, `{` + numbered(100_000, `"m%d":1`) + `}`},
 		{"many violations", "more violations not listed", `{"type":"object","properties":{"a":{"items":{"type":"string"}}}}`, list(100_000, "1")},
 		{"many missing members", "was not checked", `{"type":"object","properties":{"a":{"items":{"required":[` + numbered(1000, `"m%d"`) + `]}}}}`, list(75_000, "{}")},
 		{"many members", "extra_forbidden", `{"type":"object","additionalProperties":false}`, `{` + numbered(20_000, `"m%d":1`) + `}`},

@@ -111,7 +111,8 @@ func (s *scanner) folder(p place) error {
 	if err != nil {
 		return err
 	}
-	info, entries, err := list(f, s.left)
+	most := s.left
+	info, entries, err := list(f, most)
 	f.Close()
 	if err != nil {
 		return err
@@ -129,14 +130,22 @@ func (s *scanner) folder(p place) error {
 			continue
 		}
 		if s.left == 0 {
-			s.full(p.name, fmt.Errorf("holds more than %d entries, those of its folders included: what comes after them is not served", s.entries))
+			s.tooMany(p.name)
 			return nil
 		}
 		s.left--
 		below.name = path.Join(p.name, e.Name())
 		s.entry(below, e)
 	}
+	if len(entries) > most { // hidden ones may have taken the place of others
+		s.tooMany(p.name)
+	}
 	return nil
+}
+
+// tooMany reports that a folder has not been listed whole.
+func (s *scanner) tooMany(name string) {
+	s.full(name, fmt.Errorf("holds more than %d entries, those of its folders included: what comes after them is not served", s.entries))
 }
 
 // entry looks at one entry of a folder.

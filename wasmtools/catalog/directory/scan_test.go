@@ -209,6 +209,28 @@ func TestScanBounds(t *testing.T) {
 	}
 }
 
+// TestScanBoundOfEntries has a scan end among files that are skipped: what is behind them may be there.
+func TestScanBoundOfEntries(t *testing.T) {
+	t.Parallel()
+	directory := t.TempDir()
+	for i := range 50 {
+		write(t, directory, fmt.Sprintf(".hidden%d", i), "")
+	}
+	write(t, directory, "z.wasm", "")
+	for entries, partial := range map[int]bool{10: true, 60: false} {
+		root, err := os.OpenRoot(directory)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := &scanner{root: root, modules: 5, entries: entries, left: entries, seen: &scanned{folders: map[string]fs.FileInfo{}}}
+		err = s.folder(place{name: "."})
+		root.Close()
+		if err != nil || s.seen.partial != partial || !partial && len(s.seen.files) != 1 {
+			t.Errorf("%d entries: got %d files, partial %t, %v", entries, len(s.seen.files), s.seen.partial, err)
+		}
+	}
+}
+
 // TestScanBoundOfOptions has as many modules served as the options say.
 func TestScanBoundOfOptions(t *testing.T) {
 	t.Parallel()

@@ -216,6 +216,7 @@ func (r *reconciler) finish(l *load) {
 			r.listWithin(r.intervals.wait)
 		case errors.Is(l.err, errUnreadable):
 			f.read = ""
+			r.listWithin(r.intervals.wait)
 		}
 		r.index.stopWaiting(f)
 		r.refuse(f, l.err)

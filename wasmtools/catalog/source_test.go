@@ -222,12 +222,12 @@ func TestSourceFile(t *testing.T) {
 	}{
 		{"can't be opened", func(f *stored) {
 			f.open = func(context.Context) (io.ReadCloser, error) { return nil, errors.New("no route to host") }
-		}, "can't be read: no route to host", false},
+		}, "can't be read: no route to host", true},
 		{"can't be read", func(f *stored) {
 			f.open = func(context.Context) (io.ReadCloser, error) {
 				return io.NopCloser(io.MultiReader(bytes.NewReader(module[:10]), broken{})), nil
 			}
-		}, "can't be read: connection reset", false},
+		}, "can't be read: connection reset", true},
 		{"shorter than it says", func(f *stored) { f.Size++ }, "its source listed it with", false},
 		{"empty where it says more", func(f *stored) { f.content = nil }, "has 0 bytes, but its source listed it with", false},
 		{"longer than it says", func(f *stored) { f.Size-- }, "has more than the", false},

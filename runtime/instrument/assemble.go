@@ -92,6 +92,7 @@ func (w *rewriter) writeTables(r *wasmbin.Reader) []byte {
 		if t.HasMax {
 			most = min(most, t.Max)
 		}
+		w.tableMost += most
 		out = append(out, r.Data[start], 1)
 		out = wasmbin.AppendU32(wasmbin.AppendU32(out, uint32(t.Min)), uint32(most))
 	}
@@ -141,7 +142,8 @@ func (w *rewriter) writeGlobals(r *wasmbin.Reader) []byte {
 // closeGlobals adds a constant for each function that ref.func names. wazero makes a new object whenever a ref.func is
 // executed, and keeps it as long as the instance: in a loop, that is 48 bytes of the host's memory each time, without a limit.
 func (w *rewriter) closeGlobals(written []byte) []byte {
-	out := append(wasmbin.AppendU32(nil, uint32(w.own+addedGlobals+len(w.refOrder))), written...)
+	w.out.AllGlobals = w.own + len(w.refOrder)
+	out := append(wasmbin.AppendU32(nil, uint32(w.out.AllGlobals+addedGlobals)), written...)
 	for _, index := range w.refOrder {
 		out = wasmbin.AppendU32(append(out, byte(wasmbin.FuncRef), 0, opcode.RefFunc), w.shift(index))
 		out = append(out, opcode.End)
@@ -273,6 +275,7 @@ func (w *rewriter) writeElements(r *wasmbin.Reader) []byte {
 			}
 		}
 	}
+	w.out.Elements += w.elements
 	return out
 }
 
@@ -361,17 +364,18 @@ func (w *rewriter) writeCode(r *wasmbin.Reader) []byte {
 		w.current = i
 		f := &w.bodies[i]
 		m.f, m.r = f, w.body(i)
+		written := w.data[f.start:f.end]
 		if w.flat[i] > 0 && f.stack == 0 {
-			out = wasmbin.AppendU32(out, uint32(f.end-f.start))
-			out = append(out, w.data[f.start:f.end]...)
-			if w.weigh(scale, m.r, f, out[len(out)-(f.end-f.start):]); m.r.Err != nil {
-				r.Err = m.r.Err
-				return nil
-			}
-			continue
+			out = append(wasmbin.AppendU32(out, uint32(len(written))), written...)
+		} else {
+			out = m.write(out)
+			written = m.out
 		}
-		out = m.write(out)
-		if w.weigh(scale, m.r, f, m.out); m.r.Err != nil {
+		if most := maxBytesTotal / bytesCode; len(out) > most {
+			r.Fail(f.start, "with its metering the module's code has more than %d MB: split the module, or optimise it with the compiler or wasm-opt", most>>20)
+			return nil
+		}
+		if w.weigh(scale, m.r, f, written); m.r.Err != nil {
 			r.Err = m.r.Err
 			return nil
 		}
@@ -427,8 +431,8 @@ func (w *rewriter) writeNames(r *wasmbin.Reader) []byte {
 				}
 				add(w.shift(index), string(text.Prefix(name, maxName)))
 			}
-		case wasmbin.NamesGlobals:
-			for range int(s.U32("names")) {
+		case wasmbin.NamesGlobals: // Parse has not looked into it
+			for n := s.U32("names"); n > 0 && s.Left() > 0; n-- {
 				index, name := s.U32("an index"), s.Name("a name")
 				if w.globalNames = w.globalNames || s.Err == nil; s.Err == nil && string(name) == stackPointer {
 					w.stackName = int(index) + 1

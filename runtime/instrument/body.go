@@ -208,6 +208,7 @@ func (w *rewriter) check(r *wasmbin.Reader, in *wasmbin.Instruction) {
 		w.table(r, in, in.A)
 	case opcode.TableSet, opcode.TableGrow, opcode.TableFill:
 		w.table(r, in, in.A)
+		w.grows = w.grows || in.Op == opcode.TableGrow
 		w.notFresh(map[uint16]string{opcode.TableSet: "table.set", opcode.TableGrow: "table.grow", opcode.TableFill: "table.fill"}[in.Op])
 	case opcode.TableCopy:
 		w.table(r, in, in.A)

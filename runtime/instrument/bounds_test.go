@@ -56,7 +56,24 @@ func TestElements(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r.Elements != 7 || r.TableMin != 12 {
-		t.Errorf("got %d elements, %d in tables, want 7 and 12", r.Elements, r.TableMin)
+	if r.Elements != 4+7 || r.TableMost != 12 {
+		t.Errorf("got %d elements and segments, %d in tables, want 11 and 12", r.Elements, r.TableMost)
+	}
+}
+
+// Tables count with what they begin with, or with what they can grow to.
+func TestTables(t *testing.T) {
+	t.Parallel()
+	for code, want := range map[string]uint64{"": 5, "\xd0\x70\x41\x00\xfc\x0f\x01\x1a": 9 + 128<<10} {
+		r, err := rewrite(module(
+			section(1, vec(b(0x60, 0, 0))), section(3, vec(b(0))), section(4, vec(b(0x70, 1, 2, 9), b(0x70, 0, 3))),
+			section(10, vec(append(leb(len(code)+2), "\x00"+code+"\x0b"...))),
+		))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.TableMost != want {
+			t.Errorf("got %d elements, want %d", r.TableMost, want)
+		}
 	}
 }

@@ -16,7 +16,7 @@ import (
 
 // RewriterVersion is raised whenever Rewrite rewrites a module differently or refuses other modules. It belongs in the key
 // under which anything about rewritten modules is kept: what is found there is neither rewritten nor checked again.
-const RewriterVersion = 9
+const RewriterVersion = 10
 
 // The names that Rewrite adds to a module.
 const (
@@ -71,6 +71,9 @@ const (
 // for each.
 const mostGlobals = 10_000
 
+// mostExports is how many exports a module may have: whoever makes an instance looks at each, in 15 ns.
+const mostExports = 100_000
+
 // maxTable is how many elements of 8 bytes the tables of a module may hold together when it starts, and each of them later:
 // no memory limit counts them, and one instruction can write a whole table.
 const maxTable = 128 << 10
@@ -94,10 +97,12 @@ type Rewritten struct {
 	Fresh string
 	// LinearStack is the stack in the module's memory; nil where it is not known to have one.
 	LinearStack *LinearStack
-	// Elements is how many elements all element segments have together, and TableMin how many the tables begin with. Both
-	// tell what an instance takes beside its memory.
-	Elements int
-	TableMin uint64
+	// These tell what an instance takes beside its memory: how many elements and element segments there are, how many elements the
+	// tables can have, and how many globals, those of ref.func included, and data segments there are.
+	Elements     int
+	TableMost    uint64
+	AllGlobals   int
+	DataSegments int
 	// Weight is what compiling Module is predicted to take.
 	Weight weigh.Weight
 	// MemoryMin and MemoryMax are the memory's limits in pages of 64 KiB; both are 0 where there is no memory.
@@ -135,6 +140,8 @@ type rewriter struct {
 	declared  []bool         // functions that ref.func may name
 	taken     []bool         // functions that may be in a table
 	elements  int            // number of element segments
+	tableMost uint64         // elements that the tables could grow to
+	grows     bool           // an instruction grows a table
 	segments  []int          // length of each data segment, 0 of an active one
 	long      map[uint32]int // data segments longer than a chunk that memory.init names: their number among these
 	longOrder []uint32
@@ -194,6 +201,9 @@ func (w *rewriter) rewrite() (*Rewritten, error) {
 	if err := w.checkFrame(); err != nil {
 		return nil, err
 	}
+	if err := w.weighTypes(); err != nil {
+		return nil, err
+	}
 	w.compareTypes()
 	var contents [wasmbin.SectionTag + 1][]byte
 	var err error
@@ -220,7 +230,11 @@ func (w *rewriter) rewrite() (*Rewritten, error) {
 	}
 	memory := w.m.Open(wasmbin.SectionMemory)
 	contents[wasmbin.SectionMemory] = memory.Data[memory.Pos:memory.End]
+	if w.grows {
+		w.out.TableMost = w.tableMost
+	}
 	if w.dataUsed {
+		w.out.DataSegments = len(w.segments)
 		contents[wasmbin.SectionDataCount] = wasmbin.AppendU32(nil, uint32(len(w.segments)))
 	} else {
 		contents[wasmbin.SectionData] = nil
@@ -257,7 +271,11 @@ func (w *rewriter) checkFrame() error {
 			return fmt.Errorf("wasm: import section: %q is imported from %q, which is reserved for the host", text.Short(i.Name), MeterModule)
 		}
 	}
-	for _, e := range w.m.Exports() {
+	exports := w.m.Exports()
+	if n := len(exports); n > mostExports {
+		return fmt.Errorf("wasm: export section: the module has %d exports, the limit is %d", n, mostExports)
+	}
+	for _, e := range exports {
 		if strings.HasPrefix(e.Name, ownPrefix) {
 			return fmt.Errorf("wasm: export section: the export %q begins with %q, which is reserved for the host: rename it", text.Short(e.Name), ownPrefix)
 		}
@@ -269,7 +287,7 @@ func (w *rewriter) checkFrame() error {
 	for _, t := range w.tables {
 		total += t.Min
 	}
-	w.out.TableMin = total
+	w.out.TableMost = total // unless they grow
 	if total > maxTable {
 		return fmt.Errorf("wasm: table section: the module's tables have %d elements, the limit is %d", total, maxTable)
 	}

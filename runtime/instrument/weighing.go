@@ -1,6 +1,7 @@
 package instrument
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/toolsrv/toolsrv/runtime/instrument/internal/weigh"
@@ -18,6 +19,30 @@ const (
 	maxNanosBase  = 3_500_000_000 // of all functions together, and for each byte of code
 	maxNanosByte  = 1_200
 )
+
+// wazero compiles a way into functions of each type, used or not, and does so again whenever it loads code. No compiler's module has a
+// fiftieth of the types that may take so long.
+const (
+	maxNanosTypes = 500_000_000
+	nanosType     = 10_000
+	nanosValue    = 2_000 // of each parameter and result
+	bytesType     = 1_000
+	bytesValue    = 150
+)
+
+// weighTypes adds what it takes to compile the ways into functions, and refuses the module if that is too much.
+func (w *rewriter) weighTypes() error {
+	types, values := int64(len(w.types)), int64(0)
+	for _, t := range w.types {
+		values += int64(len(t.Params) + len(t.Results))
+	}
+	w.out.Weight = weigh.Weight{Nanos: types*nanosType + values*nanosValue, Bytes: types*bytesType + values*bytesValue}
+	if w.out.Weight.Nanos > maxNanosTypes {
+		return fmt.Errorf("wasm: type section: compiling the module's %d types with %d parameters and results would take too much, about %s: leave out those that nothing uses",
+			types, values, w.out.Weight.Time().Round(100*time.Millisecond))
+	}
+	return nil
+}
 
 // scale returns a scale for the functions as they are written. own are the types of the added ones.
 func (w *rewriter) scale(own []uint32) *weigh.Scale {

@@ -21,12 +21,8 @@ const (
 	exportBundle     = "toolsrv_bundle" // of an engine: the address of what its modules differ in
 )
 
-// How many elements, of 8 bytes, a module's tables may have together when it starts, and each of them later; and how many tables it
-// may have. The memory limit does not count tables, so they are bounded for all modules alike.
-const (
-	maxTableElements = 1 << 20
-	maxTables        = 8
-)
+// maxTables is how many tables a module may have. The rewriter bounds their elements.
+const maxTables = 8
 
 // A shape is what the host needs to know of a checked module.
 type shape struct {
@@ -39,8 +35,8 @@ type shape struct {
 
 // check reports what keeps a module from being a tool, apart from its imports. Errors say what to do.
 func check(m *wasmbin.Module) (shape, error) {
-	if err := checkTables(m); err != nil {
-		return shape{}, err
+	if n := len(m.Tables()); n > maxTables {
+		return shape{}, fmt.Errorf("the module has %d tables, the limit is %d", n, maxTables)
 	}
 	s, err := checkExports(m)
 	if err != nil {
@@ -48,21 +44,6 @@ func check(m *wasmbin.Module) (shape, error) {
 	}
 	s.memory, err = checkMemory(m)
 	return s, err
-}
-
-func checkTables(m *wasmbin.Module) error {
-	tables := m.Tables()
-	if len(tables) > maxTables {
-		return fmt.Errorf("the module has %d tables, the limit is %d", len(tables), maxTables)
-	}
-	total := uint64(0)
-	for _, t := range tables {
-		total += t.Min
-	}
-	if total > maxTableElements {
-		return fmt.Errorf("the module's tables have %d elements, the limit is %d", total, maxTableElements)
-	}
-	return nil
 }
 
 func checkExports(m *wasmbin.Module) (shape, error) {

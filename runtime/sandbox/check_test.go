@@ -36,7 +36,7 @@ func TestLoadRefuses(t *testing.T) {
 		{"initialize_mistyped", "the export _initialize is declared as () -> (i32)"},
 		{"warm_mistyped", "the export toolsrv_warm is declared as (i32) -> ()"},
 		{"describe_mistyped", "the export toolsrv_describe is declared as () -> (): it must be () -> (i32)"},
-		{"table_large", "the limit is 1048576"},
+		{"table_large", "the limit is 131072"},
 		{"tables_many", "the limit is 8"},
 	}
 	for _, test := range tests {

@@ -133,7 +133,7 @@ func TestGrowthCounts(t *testing.T) {
 			g.call(index, limits.Limits{}, "1")
 		}
 		snapshot := g.p.module.snapshot.resident()
-		if got, want := g.p.module.engine.account.Held(account.Memory)-snapshot, int64(5*pageSize+instanceSize); got != want {
+		if got, want := g.p.module.engine.account.Held(account.Memory)-snapshot, 5*pageSize+g.p.module.overhead(); got != want {
 			g.Errorf("an instance that wrote five pages keeps %d bytes, want %d", got, want)
 		}
 	})

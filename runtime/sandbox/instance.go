@@ -22,8 +22,9 @@ const instanceSize = 32 << 10
 
 // overhead returns what an instance of the module takes besides its memory, in bytes.
 func (m *module) overhead() int64 {
-	const element, reference = 40, 8 // what wazero allocates for each
-	return instanceSize + element*int64(m.code.rewritten.Elements) + reference*int64(m.code.rewritten.TableMin)
+	const element, reference, global, segment = 40, 8, 120, 24 // what wazero allocates for each
+	r := m.code.rewritten
+	return instanceSize + element*int64(r.Elements) + reference*int64(r.TableMost) + global*int64(r.AllGlobals) + segment*int64(r.DataSegments)
 }
 
 // An instance is one sandbox: a guest with its memory, its globals and the state of its call. It serves one call at a time.

@@ -59,6 +59,8 @@ const (
 	maxMeasuredTotal = 160 << 20
 	// maxWords bounds what a function may have of locals, in words of 64.
 	maxWords = 64
+	// maxOperands bounds the operands that it may have at a time. A call of two bytes can leave a thousand.
+	maxOperands = 1 << 16
 )
 
 // A step is an instruction that matters.
@@ -199,6 +201,9 @@ func (r *Ruler) read(results int, body *wasmbin.Reader) bool {
 			r.push(1, true)
 		default:
 			r.operate(&in)
+		}
+		if len(r.stack) > maxOperands {
+			return false
 		}
 	}
 	return body.Err == nil

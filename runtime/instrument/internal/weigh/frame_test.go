@@ -1,12 +1,14 @@
 package weigh_test
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"testing"
 
 	"github.com/tetratelabs/wazero"
@@ -163,6 +165,18 @@ func TestFrames(t *testing.T) {
 					t.Errorf("%s, %d, %d: function %d was told to take %d bytes, and takes %d", s.name, size[0], size[1], i, f.told, f.real)
 				}
 			}
+		}
+	}
+}
+
+// TestManyOperands has calls that leave more operands than anybody wants to keep: the function isn't measured.
+func TestManyOperands(t *testing.T) {
+	t.Parallel()
+	m := &weigh.Module{Types: []weigh.Signature{{Results: 1000}}, Functions: []uint32{0}}
+	for calls, want := range map[int]bool{60: true, 100_000: false} {
+		body := slices.Concat([]byte{0}, bytes.Repeat([]byte{0x10, 0}, calls), []byte{0, 0x0b})
+		if bytes, ok := weigh.NewRuler(m).Frame(wasmbin.FuncType{}, body); ok != want {
+			t.Errorf("%d calls: got %d bytes, measured: %t, want %t", calls, bytes, ok, want)
 		}
 	}
 }

@@ -95,7 +95,7 @@ func (s *Scale) Count(t Signature, body []byte) (Count, error) {
 	for i := range t.Params {
 		s.set(&s.locals[i])
 	}
-	for len(s.frames) > 0 && s.r.Left() > 0 {
+	for len(s.frames) > 0 && s.r.Left() > 0 && len(s.blocks) < mostBlocks {
 		s.instruction()
 	}
 	if s.r.Err != nil {
@@ -104,6 +104,10 @@ func (s *Scale) Count(t Signature, body []byte) (Count, error) {
 	s.finish()
 	return s.count, nil
 }
+
+// mostBlocks is how many blocks of a function are counted: more than anybody compiles, since they take half a gigabyte, and each takes
+// a scale 100 bytes.
+const mostBlocks = 1 << 20
 
 var unreached = place{depth: 1 << 30, known: 1 << 30, header: 1 << 30}
 

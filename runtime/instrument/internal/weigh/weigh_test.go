@@ -60,3 +60,13 @@ func TestCountRefuses(t *testing.T) {
 		}
 	}
 }
+
+// TestManyBlocks has more blocks than are counted: so many are too much anyway.
+func TestManyBlocks(t *testing.T) {
+	t.Parallel()
+	body := slices.Concat([]byte{0}, bytes.Repeat([]byte("\x41\x00\x04\x40\x0b"), 500_000), []byte{0x0b})
+	c, err := weigh.NewScale(&weigh.Module{}).Count(weigh.Signature{}, body)
+	if err != nil || c.Blocks > 1<<20+2 || c.Weight().Bytes < 512<<20 {
+		t.Errorf("got %.0f blocks that take %d MB, %v", c.Blocks, c.Weight().Bytes>>20, err)
+	}
+}

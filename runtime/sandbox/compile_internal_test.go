@@ -17,6 +17,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tetratelabs/wazero/api"
+
 	"github.com/toolsrv/toolsrv/internal/testkit"
 	"github.com/toolsrv/toolsrv/runtime/abi1"
 	"github.com/toolsrv/toolsrv/runtime/limits"
@@ -377,7 +379,7 @@ func TestSource(t *testing.T) {
 }
 
 // TestCompileSameCode loads code for two modules at a time again and again, as for a module that is loaded anew while
-// its code is still being loaded.
+// its code is still being loaded. Whoever has it can call it.
 func TestCompileSameCode(t *testing.T) {
 	t.Parallel()
 	e, err := New(t.Context(), Config{Imports: abi1.Sets(), CacheDir: t.TempDir()})
@@ -385,7 +387,12 @@ func TestCompileSameCode(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer e.Close(context.Background())
-	p := loadInternal(t, e, echoFixture(t))
+	const types, own = 2000, 4 // many more than logs has, so that wazero has something to do
+	module := append(bytes.Clone(logs[:8]), 1)
+	module = binary.AppendUvarint(module, uint64(len(binary.AppendUvarint(nil, types+own))+0x13+3*types))
+	module = append(binary.AppendUvarint(module, types+own), logs[11:11+0x13]...)
+	module = append(append(module, strings.Repeat("\x60\x00\x00", types)...), logs[11+0x13:]...)
+	p := loadInternal(t, e, module)
 	if err := p.Compile(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -395,7 +402,12 @@ func TestCompileSameCode(t *testing.T) {
 			for range 50 {
 				n, err := e.foundry.load(p.module.sum)
 				if err == nil {
-					err = n.code.Close(context.Background())
+					var guest api.Module
+					if guest, err = n.runtime.InstantiateModule(context.Background(), n.code, e.anonymous); err == nil {
+						guest.ExportedFunction(exportCall)
+						err = guest.Close(context.Background())
+					}
+					err = errors.Join(err, n.code.Close(context.Background()))
 				}
 				errs <- err
 			}

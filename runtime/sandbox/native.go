@@ -56,6 +56,7 @@ type foundry struct {
 	cache   *codecache.Cache                            // nil: none, and so are those that follow
 	loader  wazero.Runtime                              // of code from the cache
 	loads   wazero.CompilationCache                     // the loader's
+	turns   [64]sync.Mutex                              // of modules that are loaded, by their sum
 	files   string                                      // where it looks for files, below the cache's scratch directory
 	host    string                                      // version of wazero, operating system and processor
 	trouble struct {
@@ -225,7 +226,7 @@ func (f *foundry) load(of sum) (*native, error) {
 		r.Data = append(r.Data, instrument.DataSegment{Offset: d[0], Content: data[:d[1]:d[1]]})
 		data = data[d[1]:]
 	}
-	return f.hand(parts[partModule], made{string(parts[partName]), parts[partCode]}, r)
+	return f.hand(of, parts[partModule], made{string(parts[partName]), parts[partCode]}, r)
 }
 
 // keep puts a module's code into the cache.
@@ -301,7 +302,7 @@ func (f *foundry) compileStored(of sum, module []byte, r *instrument.Rewritten, 
 	if stored && !needed() {
 		return &native{stored: true}, nil
 	}
-	n, err := f.hand(module, m, r)
+	n, err := f.hand(of, module, m, r)
 	if err == nil {
 		n.stored = stored
 	}
@@ -377,8 +378,12 @@ func (f *foundry) make(module []byte) (m made, err error) {
 	return m, nil
 }
 
-// hand has wazero load code. An error is errDisk, or the module's.
-func (f *foundry) hand(module []byte, m made, r *instrument.Rewritten) (*native, error) {
+// hand has wazero load code. An error is errDisk, or the module's. wazero gives code that it has loaded to whoever loads the same before it
+// is whole. A module is loaded twice at a time where it was closed meanwhile and is loaded anew, so the second waits.
+func (f *foundry) hand(of sum, module []byte, m made, r *instrument.Rewritten) (*native, error) {
+	turn := &f.turns[int(of[0])%len(f.turns)]
+	turn.Lock()
+	defer turn.Unlock()
 	staged, err := f.stage(m)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", errDisk, err)

@@ -37,9 +37,6 @@ func sumOfBundle(engine sum, b wasmbin.Bundle) (of sum) {
 
 // writeBundle puts the module's bundle into the memory of an instance. The error is an *Error.
 func (m *module) writeBundle(i *instance) error {
-	if m.bundle == nil {
-		return nil
-	}
 	m.mu.Lock()
 	s := m.bundle.source
 	m.mu.Unlock()

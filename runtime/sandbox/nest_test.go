@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"log/slog"
 	"math"
 	"strings"
 	"sync"
@@ -16,6 +17,7 @@ import (
 	"github.com/toolsrv/toolsrv/runtime/hostabi"
 	"github.com/toolsrv/toolsrv/runtime/limits"
 	"github.com/toolsrv/toolsrv/runtime/sandbox"
+	"github.com/toolsrv/toolsrv/runtime/wasmbin"
 )
 
 const nestModule = "nest_v1"
@@ -374,5 +376,82 @@ func TestNestedStart(t *testing.T) {
 	close(release)
 	if err := <-done; err != nil {
 		t.Error(err)
+	}
+}
+
+// TestNestedStartIsInside has a call inside another be the first of its tool. The start logs no more than the outer call may, and waits for
+// no memory that the outer call may hold.
+func TestNestedStartIsInside(t *testing.T) {
+	t.Parallel()
+	n := &nest{}
+	hold := int64(0)
+	starts := &hostabi.Set{Module: toyModule, Functions: []hostabi.Function{{Name: "touch", Params: "i", Results: "i", Do: func(c *hostabi.Call, stack []uint64) {
+		if stack[0] = 0; !c.Serving() {
+			c.Hold(hold)
+			for range 5 {
+				c.Log(slog.LevelInfo, "toy", []byte("starting"))
+			}
+		}
+	}}}}
+	var log testkit.Log
+	e := sandboxtest.Engine(t, sandbox.Config{Imports: append(abi1.Sets(), n.set(), starts), Memory: 4 << 20, Logger: log.Logger(slog.LevelDebug)})
+	p := nestProgram(t, e, nester(false))
+	var inner error
+	call := func() time.Duration {
+		t.Helper()
+		begun := time.Now()
+		program, err := e.Load(toucher(""), withToy()...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer program.Close()
+		tool := program.Tool("inner", toolEnds, limits.Limits{Timeout: time.Hour})
+		n.do = func(c *hostabi.Call, _ int32) {
+			c.Hold(hold)
+			inner = inside(c, tool)
+		}
+		if _, err := p.Tool("outer", nestCalls, limits.Limits{LogLines: 3, Timeout: 4 * time.Minute}, mayNest()).Call(t.Context(), sandbox.CallSpec{}); err != nil {
+			t.Fatal(err)
+		}
+		return time.Since(begun)
+	}
+	if call(); inner != nil || log.Count("msg=starting") != 3 {
+		t.Errorf("got %v and %d lines, want the 3 that the outer call may log", inner, log.Count("msg=starting"))
+	}
+	hold = 2 << 20
+	took := call()
+	wantError(t, inner, sandbox.Overloaded, "no memory left")
+	if took > 30*time.Second {
+		t.Errorf("it waited %v for memory", took)
+	}
+}
+
+// An outer is a call inside which others run, and counts the fuel that they use.
+type outer struct {
+	hostabi.Outer
+	burnt int64
+}
+
+func (o *outer) Depth() int      { return 0 }
+func (o *outer) Ends() time.Time { return time.Now().Add(time.Minute) }
+func (o *outer) Fuel() int64     { return math.MaxInt64 }
+func (o *outer) Burn(fuel int64) { o.burnt += fuel }
+
+// TestNestedStartOfEngine has a module break in its start, after its engine was started for it: the call pays for both.
+func TestNestedStartOfEngine(t *testing.T) {
+	t.Parallel()
+	parsed, err := wasmbin.Parse(testkit.Fixture(t, "wat/good/engine"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	module, err := parsed.AppendData(65536, []byte{0, 0, 0, 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var o outer
+	_, err = sandboxtest.Load(t, sandboxtest.Engine(t, sandbox.Config{}), module).Tool("x", 0, limits.Limits{}).Call(t.Context(), sandbox.CallSpec{Outer: &o})
+	wantError(t, err, sandbox.ToolTrapped, "unreachable")
+	if o.burnt < 100_000 { // the engine writes to 24,576 places
+		t.Errorf("the call has paid %d units of fuel", o.burnt)
 	}
 }

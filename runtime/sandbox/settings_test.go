@@ -12,6 +12,7 @@ import (
 	"github.com/toolsrv/toolsrv/runtime/hostabi"
 	"github.com/toolsrv/toolsrv/runtime/limits"
 	"github.com/toolsrv/toolsrv/runtime/sandbox"
+	"github.com/toolsrv/toolsrv/runtime/wasmbin"
 )
 
 // A settingsLog has the function touch note the settings of each run.
@@ -83,6 +84,50 @@ func TestSettings(t *testing.T) {
 		t.Error(err)
 	} else if again.Close(); len(l.starts) != 3 {
 		t.Error("the same settings are another program")
+	}
+}
+
+// TestSettingsOfEngine has modules of one engine with settings of their own. They begin with what the engine has become, which has seen none.
+func TestSettingsOfEngine(t *testing.T) {
+	t.Parallel()
+	touch := func(c *hostabi.Call, stack []uint64) { stack[0] = uint64(len(c.Settings())) }
+	set := &hostabi.Set{Module: toyModule, Functions: []hostabi.Function{{Name: "touch", Params: "i", Results: "i", Do: touch}}}
+	e := sandboxtest.Engine(t, sandbox.Config{Imports: append(abi1.Sets(), set)})
+	// A call answers with two digits: what touch said when it was warmed, and when the engine was initialised.
+	engine := []byte("\x00asm\x01\x00\x00\x00")
+	engine = append(engine, section(1, []byte("\x03\x60\x00\x00\x60\x01\x7f\x01\x7f\x60\x02\x7f\x7f\x00"))...)
+	engine = append(engine, section(2, []byte("\x02\x06toy_v1\x05touch\x00\x01\x0atoolsrv_v1\x0coutput_write\x00\x02"))...)
+	engine = append(engine, section(3, []byte{3, 0, 0, 1})...)
+	engine = append(engine, section(5, []byte{1, 0, 1})...)
+	engine = append(engine, section(6, []byte("\x01\x7f\x00\x41\x10\x0b"))...)
+	engine = append(engine, section(7, []byte("\x05\x06memory\x02\x00\x0etoolsrv_bundle\x03\x00\x0b_initialize\x00\x02\x0ctoolsrv_warm\x00\x03\x0ctoolsrv_call\x00\x04"))...)
+	engine = append(engine, section(10, []byte("\x03"+
+		"\x0e\x00\x41\x01\x41\x00\x10\x00\x41\x30\x6a\x3a\x00\x00\x0b"+
+		"\x0e\x00\x41\x00\x41\x00\x10\x00\x41\x30\x6a\x3a\x00\x00\x0b"+
+		"\x0a\x00\x41\x00\x41\x02\x10\x01\x41\x00\x0b"))...)
+	parsed, err := wasmbin.Parse(engine)
+	if err != nil {
+		t.Fatal(err)
+	}
+	module, err := parsed.AppendData(16, []byte("bundle"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := e.Load(module, withToy()...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	for _, settings := range []string{`{}`, `{"a":1}`} {
+		with, err := p.With([]byte(settings))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer with.Close()
+		out, err := with.Tool("x", 0, limits.Limits{}).Call(t.Context(), sandbox.CallSpec{})
+		if want := fmt.Sprint(10 * len(settings)); err != nil || string(out) != want {
+			t.Errorf("with the settings %s: got %s, %v, want %s", settings, out, err, want)
+		}
 	}
 }
 

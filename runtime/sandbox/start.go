@@ -122,34 +122,46 @@ func (m *module) startedAgain(ctx context.Context, code wazero.CompiledModule, r
 // within has a part of an instance's start run within the limits of a run.
 func (m *module) within(r *run, i *instance, part func(i *instance) error) error {
 	start, limits := *r, *r.limits
-	start.guest, start.listener, start.counter, start.outer = hostabi.Run{Settings: m.settings}, nil, nil, nil // the same for all calls
+	start.guest, start.listener, start.counter, start.outer = hostabi.Run{}, nil, nil, nil // the same for all calls
 	if limits.Fuel > 0 {
 		limits.Fuel = max(limits.Fuel, startFuel)
 	}
 	start.limits = &limits
 	i.call.begin(&start)
 	defer i.call.end()
+	i.call.outer = r.outer // inside a call, a start waits for no memory either, and logs no more than that call may
 	i.memory.limit = limits.Memory
 	err := part(i)
-	r.started = i.call.spent()
+	r.started += i.call.spent()
 	return err
 }
 
 // start brings an instance to where calls can begin: from what its module declares or, in a module of an engine, from where the
 // engine is initialised. The error is an *Error.
 func (m *module) start(i *instance) error {
+	if m.bundle == nil {
+		m.configure(i)
+	}
 	if i.base == nil {
 		if err := m.initialize(i); err != nil {
 			return err
 		}
 	}
-	if err := m.writeBundle(i); err != nil {
-		return err
+	if m.bundle != nil {
+		m.configure(i) // only now: what is before is the same for all modules of the engine
+		if err := m.writeBundle(i); err != nil {
+			return err
+		}
 	}
 	if !m.shape.warm {
 		return nil
 	}
 	return i.step(exportWarm)
+}
+
+// configure gives an instance that starts the module's settings.
+func (m *module) configure(i *instance) {
+	i.call.abi.Begin(hostabi.Run{Settings: m.settings})
 }
 
 // initialize copies the data that the module declares, and runs what it wants to have run first. The error is an *Error.

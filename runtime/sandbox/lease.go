@@ -130,17 +130,19 @@ func (l *lease) end() {
 		i.settle()
 	}
 	m.mu.Lock()
+	if i != nil && (!m.attached || len(m.idle) >= e.idleInstances) {
+		m.mu.Unlock()
+		m.discard(i) // while the call counts: Close waits for it
+		i = nil
+		m.mu.Lock()
+	}
 	m.called = l.begun
 	m.heat++
-	if i != nil && m.attached && len(m.idle) < e.idleInstances {
+	if i != nil {
 		m.idle = append(m.idle, i)
-		i = nil
 	}
 	last := m.count(-1)
 	m.mu.Unlock()
-	if i != nil {
-		m.discard(i)
-	}
 	if last {
 		e.forget(m)
 	}

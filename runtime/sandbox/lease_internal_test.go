@@ -3,6 +3,7 @@ package sandbox
 import (
 	"bytes"
 	"context"
+	"log/slog"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -340,4 +341,41 @@ func BenchmarkRefill(b *testing.B) {
 		refill(&i.call, nil, stack)
 	}
 	i.call.wipe()
+}
+
+// TestCloseWaitsForInstances closes the engine while a call runs, again and again. When it is closed, the instance is, too.
+func TestCloseWaitsForInstances(t *testing.T) {
+	t.Parallel()
+	for range 50 {
+		started, closing := make(chan struct{}), make(chan struct{})
+		e, err := New(t.Context(), Config{Imports: abi1.Sets(), Logger: slog.New(hook{slog.DiscardHandler, func() {
+			close(started)
+			<-closing
+		}})})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := loadInternal(t, e, logs)
+		full(t, p)
+		tool := p.Tool("x", 0, limits.Limits{Timeout: time.Minute})
+		called, closed := make(chan error, 1), make(chan error, 1)
+		go func() {
+			_, err := tool.Call(t.Context(), CallSpec{})
+			called <- err
+		}()
+		<-started
+		go func() { closed <- e.Close(context.Background()) }()
+		<-e.closing
+		e.attached() // only now, since it waits for the lock, do all modules know
+		close(closing)
+		if err := <-closed; err != nil {
+			t.Error(err)
+		}
+		if memory, mappings := e.account.Held(account.Memory), e.account.Held(account.Mappings); memory != 0 || mappings != 0 {
+			t.Errorf("the account of a closed engine holds %d bytes and %d mappings", memory, mappings)
+		}
+		if err := <-called; err != nil {
+			t.Error(err)
+		}
+	}
 }

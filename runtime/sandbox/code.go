@@ -21,7 +21,6 @@ type code struct {
 	sum    sum
 	digest string // of the file that it was first loaded from
 	order  uint64 // code is compiled in the order of loading
-	cost   cost   // of compiling it, predicted
 
 	// These are set before the build is done, and only calls use them.
 	rewritten *instrument.Rewritten
@@ -31,6 +30,7 @@ type code struct {
 
 	mu     sync.Mutex
 	source source
+	cost   cost          // of compiling it, predicted
 	stored bool          // the cache has it, as far as is known
 	build  *build        // nil: not compiled
 	base   *snapshot     // of an engine, with which its modules begin; nil: none yet, or it is not of an engine
@@ -88,7 +88,7 @@ func (c *code) begin(needed bool) *build {
 	b, stored := c.build, c.stored
 	first := b == nil
 	if first {
-		b = &build{code: c, source: c.source, done: make(chan struct{})}
+		b = &build{code: c, source: c.source, cost: c.cost, done: make(chan struct{})}
 		b.needed.Store(needed)
 		c.build = b
 	}

@@ -48,6 +48,7 @@ type compiler struct {
 type build struct {
 	code   *code
 	source source
+	cost   cost // predicted
 	job    atomic.Pointer[schedule.Job]
 	needed atomic.Bool // a call waits for the code
 	done   chan struct{}
@@ -71,7 +72,7 @@ func (c *compiler) add(b *build, stored bool) {
 	if stored {
 		j.Time, j.Bytes = time.Duration(b.source.size)*loadPace, int64(b.source.size)*2*codeFactor
 	} else {
-		j.Time, j.Bytes = b.code.cost.time, b.code.cost.bytes
+		j.Time, j.Bytes = b.cost.time, b.cost.bytes
 	}
 	if b.job.Store(j); b.needed.Load() {
 		c.schedule.Hurry(j)
@@ -161,15 +162,18 @@ func (c *compiler) make(b *build) (n *native, err error) {
 		if err != nil {
 			return nil, err
 		}
-		of.cost = costOf(r, b.source.size)
+		b.cost = costOf(r, b.source.size)
+		of.mu.Lock()
+		of.cost = b.cost
+		of.mu.Unlock()
 		return nil, nil
 	}
 	// What is idle makes room for it. Running calls are not waited for: they may be waiting for this build.
-	if !c.account.Take(account.Memory, of.cost.bytes, true) {
-		of.engine.reclaim(nil, account.Memory, of.cost.bytes)
-		c.account.Add(account.Memory, of.cost.bytes)
+	if !c.account.Take(account.Memory, b.cost.bytes, true) {
+		of.engine.reclaim(nil, account.Memory, b.cost.bytes)
+		c.account.Add(account.Memory, b.cost.bytes)
 	}
-	defer c.account.Give(account.Memory, of.cost.bytes)
+	defer c.account.Give(account.Memory, b.cost.bytes)
 	return c.foundry.compile(of.sum, parsed, b.needed.Load)
 }
 

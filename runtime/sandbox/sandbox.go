@@ -74,7 +74,7 @@ type Config struct {
 
 // An Engine loads programs. It is safe for concurrent use.
 //
-// Locks are taken in this order: Engine.mu, module.mu, code.mu, compiler.mu. gate.mu is never held together with another.
+// Locks are taken in this order: compiler.shedding, Engine.mu, module.mu, code.mu. gate.mu is never held together with another.
 type Engine struct {
 	log      *slog.Logger
 	offered  *offer

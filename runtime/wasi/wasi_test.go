@@ -1,10 +1,12 @@
 package wasi_test
 
 import (
+	"context"
 	"encoding/binary"
 	"strings"
 	"testing"
 
+	"github.com/toolsrv/toolsrv/internal/testkit/hosttest"
 	"github.com/toolsrv/toolsrv/internal/testkit/wasitest"
 	"github.com/toolsrv/toolsrv/runtime/hostabi"
 )
@@ -84,6 +86,21 @@ func TestLines(t *testing.T) {
 	want := []string{"stderr: another", "stdout: a line", "stderr: begun", "stdout: unended", "stderr: " + long + "y"}
 	if got := strings.Join(g.Lines, "\n"); got != strings.Join(want, "\n") {
 		t.Errorf("got %.200q, want %.200q", got, want)
+	}
+}
+
+// TestYield ends a call that lets others run, and may wait long for its turn, when it has to end.
+func TestYield(t *testing.T) {
+	t.Parallel()
+	g := wasitest.Serve(t, nil)
+	if errno := g.Call("sched_yield"); errno != success {
+		t.Errorf("got %d", errno)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	g.Context = ctx
+	cancel()
+	if got := hosttest.Trapped(func() { g.Call("sched_yield") }); got != "the call is over" {
+		t.Errorf("got the trap %q", got)
 	}
 }
 

@@ -126,7 +126,12 @@ func (c *Call) Log(level slog.Level, source string, line []byte) bool {
 // where the guest does not know. A report that does not say more than the one before is dropped. One that comes too soon after it
 // is kept until it is time, or until the next one takes its place. Progress reports true where somebody was told now.
 func (c *Call) Progress(done, total float64, message []byte) (told bool) {
-	return c.run.Serving && c.host.Progress(done, total, message)
+	if !c.run.Serving {
+		return false
+	}
+	message = message[:min(len(message), 2*MaxLine)] // what is beyond is dropped anyway
+	c.Charge(len(message) * searchCost)
+	return c.host.Progress(done, total, message)
 }
 
 // Deadline returns when the call ends at the latest, by the tool's limit and the caller's own.

@@ -100,6 +100,16 @@ func TestCharge(t *testing.T) {
 	}
 }
 
+// TestLongProgress has reports with a message as long as the memory: the host looks at as much of it as may be told, and charges for that.
+func TestLongProgress(t *testing.T) {
+	t.Parallel()
+	g := hosttest.Begin(t, nil, 1, hostabi.Run{Serving: true})
+	g.ABI.Progress(1, 0, make([]byte, 1<<20))
+	if n := len(g.Reports[0]) - len("1/0 "); n > 2*hostabi.MaxLine || g.Charged() < int64(n) {
+		t.Errorf("%d bytes of the message are looked at, for %d ns", n, g.Charged())
+	}
+}
+
 // A state notes its end.
 type state struct {
 	ends  *[]string

@@ -19,6 +19,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -68,9 +69,7 @@ func Open(dir string, limit int64) (*Cache, error) {
 	}
 	c := &Cache{dir: dir, limit: limit}
 	c.written.Store(limit) // so that the first entry has all of them counted
-	for _, prefix := range []string{entryPrefix, scratchPrefix} {
-		removeStale(dir, prefix)
-	}
+	removeStale(dir)
 	if c.scratch, err = makeScratch(dir); err != nil {
 		return nil, err
 	}
@@ -128,11 +127,14 @@ func (c *Cache) Scratch() (string, error) {
 func (c *Cache) Close() error { return os.RemoveAll(c.scratch) }
 
 // removeStale removes what processes have left that ended without Close. A process that still runs makes its directory again.
-func removeStale(dir, prefix string) {
-	old, _ := filepath.Glob(filepath.Join(dir, prefix+"*"))
-	for _, path := range old {
-		if info, err := os.Lstat(path); err == nil && time.Since(info.ModTime()) > staleAge {
-			os.RemoveAll(path)
+func removeStale(dir string) {
+	files, _ := os.ReadDir(dir)
+	for _, f := range files {
+		if !strings.HasPrefix(f.Name(), entryPrefix) && !strings.HasPrefix(f.Name(), scratchPrefix) {
+			continue
+		}
+		if info, err := f.Info(); err == nil && time.Since(info.ModTime()) > staleAge {
+			os.RemoveAll(filepath.Join(dir, f.Name()))
 		}
 	}
 }

@@ -178,7 +178,7 @@ func TestOther(t *testing.T) {
 // TestScratch takes the directory for what is under way away, and puts something else in its place.
 func TestScratch(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
+	dir := filepath.Join(t.TempDir(), "[a]*")
 	stale := filepath.Join(dir, ".staging-1")
 	if err := os.MkdirAll(filepath.Join(stale, "inner"), 0o700); err != nil {
 		t.Fatal(err)

@@ -18,6 +18,7 @@ const noCodeVariable = "TOOLSRV_TEST_NO_CODE"
 // instead, without a word, would be twenty times slower, and the limits of the stack are not measured for it.
 func TestNoCode(t *testing.T) {
 	if os.Getenv(noCodeVariable) == "" {
+		testkit.SkipEmulated(t, "it can't start itself again")
 		t.Parallel()
 		if testkit.Emulated() {
 			t.Skip("SKIPPED under emulation, which can't start this program again")

@@ -106,8 +106,10 @@ func TestHold(t *testing.T) {
 		_, err := p.Tool("x", toolEnds, limits.Limits{Timeout: timeout}).Call(t.Context(), sandbox.CallSpec{})
 		return err
 	}
-	if err := call(time.Minute, func(*hostabi.Call) {}); err != nil {
-		t.Fatal(err)
+	for range 2 { // from the second on, an instance may count what a comparison with the snapshot has read
+		if err := call(time.Minute, func(*hostabi.Call) {}); err != nil {
+			t.Fatal(err)
+		}
 	}
 	before := e.State().Memory.Held
 	var during, given int64

@@ -63,7 +63,7 @@ CASES = [
     ('@tool(name="a b")\ndef f():\n    "F."', "'a b' is not a valid name: use 1 to 64 of the characters A-Z a-z 0-9 _ -", "tool("),
     ('@tool(title="a\\nb")\ndef f():\n    "F."', "its title: it has line breaks", "tool("),
     ('@tool(read_only=True, destructive=True)\ndef f():\n    "F."', "it is both read-only and destructive", "tool("),
-    ('@tool(read_only="yes")\ndef f():\n    "F."', "readOnly='yes' is not True or False", "tool("),
+    ('@tool(read_only="yes")\ndef f():\n    "F."', "read_only='yes' is not True or False", "tool("),
     ('@tool(icons=[Icon("http://x")])\ndef f():\n    "F."', "icon 1: its src is neither an https nor a data URI", "tool("),
     ('@tool(examples=[{"a": 1}])\ndef f(a: int):\n    "F."', "example 1 is {'a': 1}: write Example({…}, result=…)", "tool("),
     ('@tool(examples=[Example({"a": "x"})])\ndef f(a: int):\n    "F."', 'example 1: its arguments do not fit: a: "x" is not of type integer', "tool("),

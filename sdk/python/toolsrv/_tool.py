@@ -60,7 +60,8 @@ class Options:
             raise DeclarationError(f"{self.name!r:.80} is not a valid name: use 1 to 64 of the characters A-Z a-z 0-9 _ -")
         for name, value in self.hints.items():
             if not isinstance(value, bool):
-                raise DeclarationError(f"{name}={value!r:.80} is not True or False")
+                own = re.sub("[A-Z]", lambda capital: "_" + capital[0].lower(), name)  # as the author writes it
+                raise DeclarationError(f"{own}={value!r:.80} is not True or False")
         if self.hints.get("readOnly") and self.hints.get("destructive"):
             raise DeclarationError("it is both read-only and destructive: a tool that changes nothing destroys nothing; remove one")
         if self.needs is not None:

@@ -85,7 +85,7 @@ func (s Scaffold) Check() error {
 		return fmt.Errorf("the name of the tool: %w", err)
 	}
 	if c := s.Name[0] | 0x20; c < 'a' || c > 'z' {
-		return fmt.Errorf("the name of the tool: %q begins with no letter: the compilers want one", s.Name)
+		return fmt.Errorf("the name of the tool: %q does not begin with a letter, as the compilers want it", s.Name)
 	}
 	if !slices.Contains(Languages(), s.Language) {
 		return fmt.Errorf("there is no language %q here: choose go, tinygo, rust, python, javascript or typescript", text.Short(string(s.Language)))

@@ -48,7 +48,7 @@ func newBuild() *cobra.Command {
 		Short: "Build the tool in a folder, or a script, with its manifest inside",
 		Long: `Build the tool whose source is in DIR, or in the current folder, or is SCRIPT: find out
 its language, run the compiler with the right flags, embed the manifest, and check what a
-server would. Examples in the manifest that fail are warnings.
+server would. Examples of a script that fail are warnings.
 
   Go      a package main
   TinyGo  the same, with the line //toolsrv:tinygo above its imports; the line may

@@ -31,7 +31,8 @@ languages are go, tinygo, rust, python, javascript and typescript.
 
 NAME is the path under which the tool is served: invoice/total is the tool total in the
 namespace invoice. If NAME begins with "." or is absolute, it is only a path of the file
-system, and its last element is the tool's name. --namespace overrides both.`,
+system, and the tool is called as the folder is; "." is the current folder. --namespace
+sets the namespace in either case.`,
 		Example: `  toolsrv new greet --lang go
   toolsrv new invoice/total --lang python
   toolsrv new ../greet --lang go --namespace texts`,
@@ -49,6 +50,12 @@ system, and its last element is the tool's name. --namespace overrides both.`,
 				return &usageError{errors.New("--lang is missing: choose go, tinygo, rust, python, javascript or typescript")}
 			}
 			dir := filepath.Clean(args[0])
+			if base := filepath.Base(dir); base == "." || base == ".." { // a folder that is there has the name
+				var err error
+				if dir, err = filepath.Abs(dir); err != nil {
+					return err
+				}
+			}
 			s.Name, s.Language = filepath.Base(dir), project.Language(language)
 			folders := "" // of the name, where they are the namespace
 			if !cmd.Flags().Changed("namespace") {

@@ -93,6 +93,22 @@ func TestNewNamespace(t *testing.T) {
 	}
 }
 
+// TestNewHere makes a project in the current folder, whose name is the tool's.
+func TestNewHere(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "greet")
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(dir)
+	code, stdout, stderr := run("new", ".", "--lang", "go")
+	if code != 0 || !strings.Contains(stdout, "Made "+dir+". Next:") || !strings.Contains(stdout, "localhost:8000/greet ") {
+		t.Errorf("exit code %d, %s%s", code, stdout, stderr)
+	}
+	if _, err := os.Stat("main.go"); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestNewFails(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -110,10 +126,10 @@ func TestNewFails(t *testing.T) {
 		{"unknown language", []string{filepath.Join(dir, "greet"), "--lang", "cobol"}, 2, "choose go, tinygo, rust, python, javascript or typescript"},
 		{"language in capitals", []string{filepath.Join(dir, "greet"), "--lang", "Go"}, 2, "choose go, tinygo, rust, python, javascript or typescript"},
 		{"bad name", []string{filepath.Join(dir, "my tool"), "--lang", "go"}, 2, "is not a valid name"},
-		{"here", []string{".", "--lang", "go"}, 2, "is not a valid name"},
+		{"here, among files", []string{".", "--lang", "go"}, 1, "command holds files already"},
 		{"bad namespace", []string{filepath.Join(dir, "greet"), "--lang", "go", "--namespace", "/texts"}, 2, "namespace"},
 		{"no SDK", []string{filepath.Join(dir, "greet"), "--lang", "go", "--sdk", dir}, 1, "holds no SDK for go"},
-		{"a digit first", []string{filepath.Join(dir, "2fast"), "--lang", "go"}, 2, "begins with no letter"},
+		{"a digit first", []string{filepath.Join(dir, "2fast"), "--lang", "go"}, 2, "does not begin with a letter"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

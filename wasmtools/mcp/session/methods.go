@@ -90,19 +90,21 @@ func (p *protocol) list(r *request) {
 		r.refuseFor(err)
 		return
 	}
-	result := append(make([]byte, 0, len(page.Tools)+300), '{')
+	// A page can be large, and a client may read it slowly.
+	a := answer{text: append(rpc.AppendHead(nil, r.ID), `"result":{`...), page: page.Tools}
 	if r.isModern() {
-		result = append(result, `"resultType":"complete",`...)
+		a.text = append(a.text, `"resultType":"complete",`...)
 	}
-	result = append(append(result, `"tools":`...), page.Tools...)
+	a.text = append(a.text, `"tools":`...)
 	if page.Next != "" {
 		next, _ := json.Marshal(page.Next) // a string
-		result = append(append(result, `,"nextCursor":`...), next...)
+		a.tail = append(append(a.tail, `,"nextCursor":`...), next...)
 	}
 	if r.isModern() {
-		result = append(result, `,"ttlMs":`+strconv.Itoa(rpc.FreshList)+`,"cacheScope":"`+r.scope()+`","_meta":{`+p.identity+`}`...)
+		a.tail = append(a.tail, `,"ttlMs":`+strconv.Itoa(rpc.FreshList)+`,"cacheScope":"`+r.scope()+`","_meta":{`+p.identity+`}`...)
 	}
-	r.succeed(append(result, '}'))
+	a.tail = append(a.tail, "}}"...)
+	r.finish(a)
 }
 
 // run calls a tool.

@@ -108,9 +108,9 @@ func (x *response) end(a answer) {
 		beginStream(x.Exchange)
 	case a.text == nil:
 	case x.streaming:
-		_ = x.event(a.text)
+		_ = x.event(a.whole())
 	default:
-		x.Send(http.StatusOK, a.text)
+		x.Send(http.StatusOK, a.text, a.page, a.tail)
 	}
 }
 

@@ -40,7 +40,7 @@ func (p *reply) notify(text []byte) { p.stdio.write(text) }
 // answer writes the answer.
 func (p *reply) answer(a answer) {
 	if a.text != nil {
-		p.stdio.write(a.text)
+		p.stdio.write(a.whole())
 	}
 	if a.end != nil {
 		a.end()

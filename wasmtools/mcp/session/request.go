@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"sync/atomic"
 
 	"github.com/toolsrv/toolsrv/wasmtools"
@@ -41,11 +42,21 @@ type carrier interface {
 
 // An answer ends a request.
 type answer struct {
-	text   []byte           // the whole response; nil: the client wants none
+	text   []byte           // the response, or its beginning; nil: the client wants none
+	page   []byte           // what follows: a part that answers share; nil: nothing
+	tail   []byte           // what follows that
 	tool   string           // the path of the tool that was called, or empty
 	failed *wasmtools.Error // why the call failed, or nil: for the log
 	fault  *rpc.Fault       // why the request failed, or nil
 	end    func()           // called once the answer has been written, or nil
+}
+
+// whole returns the response in one piece.
+func (a *answer) whole() []byte {
+	if a.page == nil {
+		return a.text
+	}
+	return slices.Concat(a.text, a.page, a.tail)
 }
 
 // isModern reports whether the request is one of the versions without initialize.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -139,5 +140,45 @@ func TestSessionsEnd(t *testing.T) {
 	}
 	if status, _ := h.post(begin); status != 503 {
 		t.Errorf("a session begins after the end: %d", status)
+	}
+}
+
+// A sink is a ResponseWriter that keeps no body.
+type sink struct{ header http.Header }
+
+func (s sink) Header() http.Header         { return s.header }
+func (s sink) Write(b []byte) (int, error) { return len(b), nil }
+func (s sink) WriteHeader(int)             {}
+
+// Lists are written from bytes that all answers share: a client that reads slowly must not hold one of its own. Not parallel: it counts what
+// the whole process allocates.
+func TestListIsShared(t *testing.T) {
+	a := newApp(t)
+	var all []*wasmtools.Tool
+	for i := range 100 {
+		large := tool(fmt.Sprintf("large%d", i), `{"type":"object","description":"`+strings.Repeat("x", 10_000)+`"}`, add)
+		all = append(all, large)
+	}
+	if err := a.table.Replace(all, nil); err != nil {
+		t.Fatal(err)
+	}
+	h := a.http(t, mcp.Options{})
+	id := h.begin()
+	list := func() {
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, mcp.Path, strings.NewReader(request("1", "tools/list", legacy)))
+		r.Header.Set("Content-Type", "application/json")
+		r.Header.Set("Mcp-Session-Id", id)
+		h.mux.ServeHTTP(sink{http.Header{}}, r)
+	}
+	list() // makes it
+	const n = 20
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for range n {
+		list()
+	}
+	runtime.ReadMemStats(&after)
+	if each := (after.TotalAlloc - before.TotalAlloc) / n; each > 200_000 {
+		t.Errorf("a list of 1 MB takes %d bytes each time", each)
 	}
 }

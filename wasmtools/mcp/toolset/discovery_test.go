@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -328,5 +329,35 @@ func TestOwnToolsSuitModels(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// TestSearchIsBounded searches for parts of words among tools whose authors have made up words that all have them. Not parallel: it counts what
+// the whole process allocates.
+func TestSearchIsBounded(t *testing.T) {
+	var all []*wasmtools.Tool
+	for i := range 1000 {
+		odd := tool(fmt.Sprintf("t%d", i), ends("1", nil))
+		var words strings.Builder
+		for k := range 100 {
+			fmt.Fprintf(&words, "abcdefghij%dx%d ", i, k)
+		}
+		odd.Description = words.String()
+		all = append(all, odd)
+	}
+	view := setOf(t, tableOf(t, all...), toolset.Options{}).View("", wasmtools.Everybody())
+	search := func() {
+		if _, err := view.Call(t.Context(), "search_tools", &wasmtools.Call{Principal: wasmtools.Everybody(),
+			Arguments: []byte(`{"query":"abc bcd cde def efg fgh ghi hij abcd bcde cdef defg efgh fghi ghij abcde"}`)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	search() // makes the index
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	search()
+	runtime.ReadMemStats(&after)
+	if size := after.TotalAlloc - before.TotalAlloc; size > 8<<20 {
+		t.Errorf("a search takes %d bytes", size)
 	}
 }

@@ -75,35 +75,46 @@ func (x *index) of(entries []*entry) *index {
 	return x
 }
 
-// match tells with found how well words of the index fit one that is asked for: from 0, not at all, to 1. "image" fits "images" both
-// ways. A word may be told of more than once.
-func (x *index) match(asked string, found func(word int32, likeness float32)) {
+// A fit is how well a word fits another. It is a byte, as a search keeps one for each word of an index: of those an author can make up many.
+type fit uint8
+
+const (
+	fitsPart fit = iota + 1
+	fitsBegin
+	fitsWhole
+)
+
+// likeness is what each fit counts.
+var likeness = [...]float32{fitsPart: 0.3, fitsBegin: 0.7, fitsWhole: 1}
+
+// match tells with found how well words of the index fit one that is asked for. "image" fits "images" both ways. A word may be told of
+// more than once.
+func (x *index) match(asked string, found func(word int32, how fit)) {
 	if place, ok := x.places[asked]; ok {
-		found(place, 1)
+		found(place, fitsWhole)
 	}
 	if utf8.RuneCountInString(asked) < 3 && asked[0] < utf8.RuneSelf {
 		return
 	}
 	for end := len(asked) - 1; end >= max(3, len(asked)-3); end-- {
 		if place, ok := x.places[asked[:end]]; ok {
-			found(place, 0.7)
+			found(place, fitsBegin)
 		}
 	}
-	for at := 0; ; {
+	for at, place := 0, 0; ; {
 		n := strings.Index(x.text[at:], asked)
 		if n < 0 {
 			return
 		}
 		at += n
-		place, begins := slices.BinarySearch(x.starts, int32(at))
-		switch {
-		case begins:
-			found(int32(place), 0.7)
-		case asked[0] >= utf8.RuneSelf: // a script that may not part its words
-			found(int32(place-1), 0.7)
-		default:
-			found(int32(place-1), 0.3)
+		for place+1 < len(x.starts) && int(x.starts[place+1]) <= at {
+			place++
 		}
+		how := fitsPart
+		if int(x.starts[place]) == at || asked[0] >= utf8.RuneSelf { // a script that may not part its words
+			how = fitsBegin
+		}
+		found(int32(place), how)
 		at += len(asked)
 	}
 }
@@ -117,16 +128,11 @@ func (v *View) rank(query string, most int) (best []*entry, all int) {
 		return v.listed[:min(most, len(v.listed))], len(v.listed)
 	}
 	x := v.state.index.of(v.state.entries)
-	// For each word of the index that fits some of the query, how well it fits each. The first row is for words that fit none.
-	matches, rows := make([][]float32, 1), make([]int32, len(x.starts))
+	fits := make([]fit, len(x.starts)*len(words)) // of each word of the index, how well it fits those of the query
 	for q, word := range words {
-		x.match(word, func(place int32, likeness float32) {
-			if rows[place] == 0 {
-				rows[place] = int32(len(matches))
-				matches = append(matches, make([]float32, len(words)))
-			}
-			row := matches[rows[place]]
-			row[q] = max(row[q], likeness)
+		x.match(word, func(place int32, how fit) {
+			known := &fits[int(place)*len(words)+q]
+			*known = max(*known, how)
 		})
 	}
 	scores := make([]float32, len(v.places)*len(words))
@@ -134,8 +140,10 @@ func (v *View) rank(query string, most int) (best []*entry, all int) {
 	for n, place := range v.places {
 		of := scores[n*len(words) : (n+1)*len(words)]
 		for _, w := range x.tools[place] {
-			for q, likeness := range matches[rows[w.word]] {
-				of[q] = max(of[q], likeness*w.weight)
+			for q, how := range fits[int(w.word)*len(words):][:len(words)] {
+				if how > 0 { // of few
+					of[q] = max(of[q], likeness[how]*w.weight)
+				}
 			}
 		}
 		for q, score := range of {

@@ -19,9 +19,17 @@ const maxInteger = 1<<53 - 1
 // checkParams compares the arguments that a tool wants in headers with them. A value of the wrong type is left to the tool's
 // schema, which refuses it.
 func checkParams(params []toolset.Header, arguments []byte, h http.Header) *rpc.Fault {
-	for _, p := range params {
+	all := make([]int, len(params))
+	for i := range all {
+		all[i] = i
+	}
+	values := make([][]byte, len(params))
+	if arguments != nil {
+		find(arguments, params, all, 0, values)
+	}
+	for i, p := range params {
 		key := http.CanonicalHeaderKey(headerParam + p.Name)
-		value := member(arguments, p.Path)
+		value := values[i]
 		if value == nil || string(value) == "null" {
 			if len(h[key]) > 0 {
 				return rpc.Mismatch(key + " has a value, and the arguments have none")
@@ -39,25 +47,29 @@ func checkParams(params []toolset.Header, arguments []byte, h http.Header) *rpc.
 	return nil
 }
 
-// member returns the value that a path leads to in an object, or nil.
-func member(object []byte, path []string) []byte {
-	for _, name := range path {
-		if object == nil {
-			return nil
+// find sets the values that the paths of those params that are listed lead to from an object, at that depth of the paths. It reads the
+// object once, as that may be large. Of members with one name the last counts.
+func find(object []byte, params []toolset.Header, listed []int, depth int, values [][]byte) {
+	members, isObject := jsontree.ReadMembers(object)
+	for isObject {
+		name, value, more := members.Next()
+		if !more {
+			return
 		}
-		members, isObject := jsontree.ReadMembers(object)
-		object = nil
-		for isObject {
-			key, value, more := members.Next()
-			if !more {
-				break
+		var below []int
+		for _, i := range listed {
+			switch path := params[i].Path; {
+			case path[depth] != string(name):
+			case depth+1 == len(path):
+				values[i] = value
+			default:
+				values[i], below = nil, append(below, i)
 			}
-			if string(key) == name {
-				object = value
-			}
+		}
+		if below != nil {
+			find(value, params, below, depth+1, values)
 		}
 	}
-	return object
 }
 
 // says reports whether a header has a value of a type.

@@ -23,6 +23,8 @@ func TestParams(t *testing.T) {
 		{`{"region":"eu"}`, "Region eu", ""},
 		{`{"region":"eu","at":{"row":42},"dry":true}`, "Region eu Row 42 Dry true", ""},
 		{`{"at":{"row":42}}`, "Row 42.0", ""},
+		{`{"at":{"row":42},"at":{}}`, "", "isError"},
+		{`{"at":7}`, "", "isError"},
 		{`{"at":{"row":4.2e1}}`, "Row 42", ""},
 		{`{"region":"Hello"}`, "Region =?base64?SGVsbG8=?=", ""},
 		{`{"region":"é"}`, "Region =?base64?w6k=?=", ""},

@@ -14,6 +14,9 @@ import (
 // headerKeyword marks a property of a schema whose value clients repeat in a header of HTTP, from 2026-07-28 on.
 const headerKeyword = "x-mcp-header"
 
+// maxHeaders is how many headers a tool may have: each call is compared with all of them.
+const maxHeaders = 32
+
 // A Header is a property whose value clients repeat in a header of HTTP.
 type Header struct {
 	// Name is what follows "Mcp-Param-" in the header's name.
@@ -85,6 +88,9 @@ func (f *headerFinder) add(property, mark int32, path []string) error {
 	}
 	if slices.ContainsFunc(f.headers, func(h Header) bool { return strings.EqualFold(h.Name, name) }) {
 		return fmt.Errorf("%s %q is taken by another property", headerKeyword, text.Short(name))
+	}
+	if len(f.headers) == maxHeaders {
+		return fmt.Errorf("more than %d properties have %s", maxHeaders, headerKeyword)
 	}
 	h := Header{Name: name, Path: path}
 	if t := f.tree.Member(property, "type"); t != 0 && f.tree.Values[t].Kind == jsontree.String {

@@ -12,6 +12,15 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/schema"
 )
 
+// many returns so many properties with marks.
+func many(n int) string {
+	var all []string
+	for i := range n {
+		all = append(all, fmt.Sprintf(`"p%d":{"type":"string","x-mcp-header":"P%[1]d"}`, i))
+	}
+	return strings.Join(all, ",")
+}
+
 // TestHeaders has marks for headers told where they follow the rules, and none shown where one breaks them: clients would drop
 // the tool.
 func TestHeaders(t *testing.T) {
@@ -29,6 +38,7 @@ func TestHeaders(t *testing.T) {
 		{`"a":{"type":"string","x-mcp-header":"A"},"b":{"type":"string","x-mcp-header":"a"}`, "[]", "is taken"},
 		{`"a":{"type":"string","x-mcp-header":"A"},"b":{"items":{"type":"string","x-mcp-header":"B","title":"b"}}`, "[]", "reached through properties"},
 		{`"a":{"x-mcp-header":"A","anyOf":[{"x-mcp-header":"B"},{"title":"x","x-mcp-header":"C"},{"title":"x","x-mcp-header":"D","deprecated":false}]}`, "[]", "is for properties"},
+		{many(33), "[]", "more than 32 properties"},
 	} {
 		one := tool("one", echo)
 		one.Parameters = schema.MustCompile(`{"type":"object","properties":{` + test.properties + `}}`)

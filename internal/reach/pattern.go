@@ -70,7 +70,7 @@ func (p Pattern) Exact() bool { return !strings.HasPrefix(p.origin.Host, "*") }
 
 // Match reports whether t is one of the pattern's URLs.
 func (p Pattern) Match(t Target) bool {
-	return covers(p.origin, t.Origin) && below(p.prefix, t.Path) && (p.prefix == "/" || firm(t.Path))
+	return covers(p.origin, t.Origin) && below(p.prefix, t.Path) && (p.prefix == "/" || t.firm)
 }
 
 // Within reports whether q has all URLs that p has.

@@ -259,3 +259,28 @@ func TestNear(t *testing.T) {
 		t.Error("the zero address is near")
 	}
 }
+
+// TestManyPatterns holds that a long path is read once, and not for each pattern that it is held against.
+func TestManyPatterns(t *testing.T) {
+	var patterns []reach.Pattern
+	prefix := "https://a.example"
+	for range 100 {
+		prefix += "/a"
+		p, err := reach.ParsePattern(prefix)
+		if err != nil {
+			t.Fatal(err)
+		}
+		patterns = append(patterns, p)
+	}
+	target, err := reach.ParseTarget(prefix + "/" + strings.Repeat("%C3%A9", 1250) + "%3F")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := testing.AllocsPerRun(10, func() {
+		if reach.Allowed(patterns, patterns, target) {
+			t.Error("a path with an escaped question mark is allowed")
+		}
+	}); n > 10 {
+		t.Errorf("%v allocations to hold it against %d patterns", n, len(patterns))
+	}
+}

@@ -31,6 +31,8 @@ type Target struct {
 	// Query is as it is sent, without its question mark. HasQuery tells "/?" from "/".
 	Query    string
 	HasQuery bool
+
+	firm bool // of Path: found out once, as there may be many patterns
 }
 
 // ParseTarget reads the URL of a request. Its errors are for the author of the tool; they don't repeat the URL.
@@ -70,6 +72,7 @@ func ParseTarget(url string) (Target, error) {
 	if !escaped(t.Query) || !escaped(fragment) {
 		return Target{}, errors.New("the query or the fragment has a % that begins no escape: write %25")
 	}
+	t.firm = firm(t.Path)
 	return t, nil
 }
 

@@ -8,6 +8,7 @@ import (
 // A Scale weighs the functions of one module, one after the other. What it allocates for one it uses for the next.
 type Scale struct {
 	m      *Module
+	widest Signature // the most that a type of the module has
 	r      wasmbin.Reader
 	in     wasmbin.Instruction // the current one
 	frames []frame
@@ -70,7 +71,13 @@ type frame struct {
 }
 
 // NewScale returns a scale for functions of m.
-func NewScale(m *Module) *Scale { return &Scale{m: m} }
+func NewScale(m *Module) *Scale {
+	s := &Scale{m: m}
+	for _, t := range m.Types {
+		s.widest.Params, s.widest.Results = max(s.widest.Params, t.Params), max(s.widest.Results, t.Results)
+	}
+	return s
+}
 
 // Count counts what is in a function. The indices in its body must be valid, and its blocks balanced. An instruction that can't
 // be read is an error.
@@ -347,13 +354,27 @@ func (s *Scale) close() {
 	}
 }
 
-// skip passes over unreachable code, up to an else or end of the innermost frame.
+// skip passes over unreachable code, up to an else or end of the innermost frame. No code is made of it, but its types are checked: what is
+// moved counts, and a result takes memory until the end of the frame.
 func (s *Scale) skip() {
 	for nested := 0; s.r.Left() > 0; {
-		s.in.Read(&s.r)
+		if s.in.Read(&s.r); s.r.Err != nil {
+			return
+		}
 		switch s.in.Op {
 		case opcode.Block, opcode.Loop, opcode.If:
+			s.move(s.blockType())
 			nested++
+		case opcode.Call:
+			s.move(s.m.Types[s.m.Functions[s.in.A]])
+		case opcode.CallIndirect:
+			s.move(s.m.Types[s.in.A])
+		case opcode.Br, opcode.BrIf, opcode.Return: // where to is not worth knowing
+			s.move(s.widest)
+		case opcode.BrTable:
+			for range 1 + s.in.A/16 { // to look at one is less than to move it
+				s.move(s.widest)
+			}
 		case opcode.Else:
 			if nested == 0 {
 				s.other(&s.frames[len(s.frames)-1])
@@ -372,6 +393,9 @@ func (s *Scale) skip() {
 		}
 	}
 }
+
+// move counts the values of an instruction that is only checked.
+func (s *Scale) move(t Signature) { s.count.Work += float64(t.Params+t.Results) * workNone }
 
 // blockType returns the type of the block that the current instruction opens.
 func (s *Scale) blockType() Signature { return s.m.block(&s.in) }

@@ -54,7 +54,7 @@ func TestProducts(t *testing.T) {
 
 func TestCountRefuses(t *testing.T) {
 	t.Parallel()
-	for name, body := range map[string]string{"no such instruction": "\x00\x06\x0b", "cut off": "\x00\x20", "unreached": "\x00\x00\x41", "locals": "\x01"} {
+	for name, body := range map[string]string{"no such instruction": "\x00\x06\x0b", "cut off": "\x00\x20", "unreached": "\x00\x00\x41", "unreached call": "\x00\x00\x10", "locals": "\x01"} {
 		if c, err := weigh.NewScale(&weigh.Module{}).Count(weigh.Signature{}, []byte(body)); err == nil {
 			t.Errorf("%s: got %+v, want an error", name, c)
 		}
@@ -68,5 +68,27 @@ func TestManyBlocks(t *testing.T) {
 	c, err := weigh.NewScale(&weigh.Module{}).Count(weigh.Signature{}, body)
 	if err != nil || c.Blocks > 1<<20+2 || c.Weight().Bytes < 512<<20 {
 		t.Errorf("got %.0f blocks that take %d MB, %v", c.Blocks, c.Weight().Bytes>>20, err)
+	}
+}
+
+// TestUnreachable has code that nothing reaches. Its types are checked, for which the compiler keeps what it leaves.
+func TestUnreachable(t *testing.T) {
+	t.Parallel()
+	m := &weigh.Module{Types: []weigh.Signature{{Results: 1000}}, Functions: []uint32{0}}
+	for name, code := range map[string]string{
+		"calls":          "\x10\x00",
+		"indirect calls": "\x11\x00\x00",
+		"blocks":         "\x02\x00\x00\x0b",
+		"branches":       "\x0c\x00",
+		"conditional":    "\x0d\x00",
+		"returns":        "\x0f",
+		"tables":         "\x0e\x00\x00",
+	} {
+		const n = 10_000
+		body := slices.Concat([]byte{0, 0}, bytes.Repeat([]byte(code), n), []byte{0x0b})
+		c, err := weigh.NewScale(m).Count(weigh.Signature{}, body)
+		if err != nil || c.Weight().Bytes < n*1000*100 {
+			t.Errorf("%s: 10 million values weigh %d MB, %v", name, c.Weight().Bytes>>20, err)
+		}
 	}
 }

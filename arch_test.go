@@ -91,7 +91,7 @@ var edges = map[string][]string{
 	// A file on disk: knows no modules.
 	"wasmtools/catalog/internal/precedence": {},
 	// Chooses by the language; runs nothing.
-	"wasmtools/script": {"wasmtools/script/engine", "wasmtools/script/javascript", "wasmtools/script/python"},
+	"wasmtools/script": {"internal/text", "wasmtools/script/engine", "wasmtools/script/javascript", "wasmtools/script/python"},
 	// Interpreters as files: knows no language, and runs nothing.
 	"wasmtools/script/engine": {"internal/text", "runtime/wasmbin"},
 	// Files become a bundle; runs nothing of them.

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/toolsrv/toolsrv/internal/text"
 	"github.com/toolsrv/toolsrv/wasmtools/script/engine"
 )
 
@@ -22,6 +23,7 @@ const (
 	helperMemory = 1 << 30   // bytes
 	helperStack  = 256 << 20 // bytes, of one goroutine
 	helperOutput = 64 << 20  // bytes
+	helperWrong  = 8 << 10   // bytes of what is wrong with a script
 )
 
 // collected is what a helper writes to its standard output.
@@ -44,7 +46,7 @@ func Help(ctx context.Context, args []string, stdout io.Writer) error {
 	var err error
 	c.Files, c.Inputs, err = collect(ctx, args[1], Options{Root: args[0]})
 	if err != nil {
-		c.Wrong = err.Error()
+		c.Wrong = text.Clip(err.Error(), helperWrong)
 	}
 	return gob.NewEncoder(stdout).Encode(c)
 }

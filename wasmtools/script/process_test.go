@@ -60,6 +60,18 @@ func TestHelperTells(t *testing.T) {
 	}
 }
 
+// TestHelperTellsBriefly has a mistake in a line of a megabyte: the server keeps and logs what is wrong with each script.
+func TestHelperTellsBriefly(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	testkit.Put(t, dir, "fast.so", "")
+	file := testkit.Put(t, dir, "hello.py", "import fast;"+strings.Repeat("x", 1<<20))
+	_, _, err := helped(t, "python").Build(t.Context(), dir, file)
+	if err == nil || !strings.HasPrefix(err.Error(), "hello.py:1:8: fast has compiled code") || len(err.Error()) > 10<<10 {
+		t.Errorf("got %.200v, want some kilobytes that name the place", err)
+	}
+}
+
 // TestHelperBounds has scripts that would stop this process if a parser read them: it would use up the stack, or go on for minutes.
 func TestHelperBounds(t *testing.T) {
 	t.Parallel()

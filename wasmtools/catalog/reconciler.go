@@ -127,7 +127,11 @@ func (r *reconciler) run() {
 
 // close waits for the workers and closes all programs.
 func (r *reconciler) close() {
-	for r.queues.running() > 0 {
+	for {
+		r.queues.stalled.start(r.ctx, r.do) // these wait for a read that goes on
+		if r.queues.running() == 0 {
+			break
+		}
 		(<-r.do)()
 	}
 	for l := range r.loads {

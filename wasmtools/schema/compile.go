@@ -120,12 +120,15 @@ type compiler struct {
 	*source
 	nodes        map[int32]*node
 	order        []*node
+	budget       *Budget
 	instructions int // left for patterns
 }
 
 // compile compiles all schemas of a source and returns the root.
-func compile(s *source) (*node, error) {
-	c := &compiler{source: s, nodes: make(map[int32]*node, len(s.order)), instructions: maxInstructions}
+func compile(s *source, b *Budget) (*node, error) {
+	most := min(maxInstructions, b.instructions)
+	c := &compiler{source: s, nodes: make(map[int32]*node, len(s.order)), budget: b, instructions: most}
+	defer func() { b.instructions -= most - c.instructions }()
 	for i := 0; i < len(s.order); i++ { // references may add to it
 		if _, err := c.node(s.order[i]); err != nil {
 			return nil, err

@@ -119,7 +119,11 @@ func (c *compiler) completeDefaults() error {
 			}
 		}
 	}
-	left, work := maxDefaults, maxDefaultWork
+	left, work := min(maxDefaults, c.budget.defaults), min(maxDefaultWork, c.budget.work)
+	defer func(bytes, units int) {
+		c.budget.defaults -= bytes - left
+		c.budget.work -= units - work
+	}(left, work)
 	working := map[*node]bool{}
 	var complete func(n *node, work *int) (*jsontree.Tree, error)
 	complete = func(n *node, work *int) (*jsontree.Tree, error) {
@@ -151,7 +155,7 @@ func (c *compiler) completeDefaults() error {
 		done := &jsontree.Tree{}
 		text = string(r.splice([]byte(text)))
 		if left -= len(text); left < 0 {
-			return nil, at(place, fmt.Errorf("the defaults, filled in, take more than %d bytes: write shorter ones", maxDefaults))
+			return nil, at(place, errors.New("the defaults, filled in, are too long together: write shorter ones"))
 		}
 		if err := done.Read(text); err != nil {
 			return nil, at(place, err)

@@ -140,7 +140,7 @@ func (k *keywordsOf) pattern(i int32, text string) *pattern {
 	p, err := newPattern(text)
 	if err == nil {
 		if k.c.instructions -= p.size; k.c.instructions < 0 {
-			err = errors.New("the patterns of the schema are too large together: simplify them")
+			err = errors.New("the patterns are too large together: simplify them")
 		}
 	}
 	if err != nil {

@@ -30,16 +30,33 @@ type Schema struct {
 	argument bool // compiled by CompileParameters
 }
 
+// A Budget is what the schemas of one file may take together: their patterns and defaults, of which a short text can make many
+// megabytes, and the work of checking these. It is for one goroutine at a time.
+type Budget struct{ instructions, defaults, work int }
+
+// What a Budget holds: some tens of megabytes and half a second.
+const (
+	fileInstructions = 4 * maxInstructions
+	fileDefaults     = 2 * maxDefaults
+	fileDefaultWork  = 2 * maxDefaultWork
+)
+
+// NewBudget returns the budget of a file.
+func NewBudget() *Budget { return &Budget{fileInstructions, fileDefaults, fileDefaultWork} }
+
 // Compile compiles any JSON Schema. Its "$schema" may name draft 4, 6, 7, 2019-09 or 2020-12, which is meant where
 // there is none. Formats are asserted in every draft. The text is kept and must not be changed. An error says where
 // in the schema it is, what is wrong, and what to do.
-func Compile(text json.RawMessage) (*Schema, error) {
+func Compile(text json.RawMessage) (*Schema, error) { return NewBudget().Compile(text) }
+
+// Compile is the function of that name for one of several schemas of a file. It fails, too, where they take too much together.
+func (b *Budget) Compile(text json.RawMessage) (*Schema, error) {
 	s := &Schema{text: text}
 	var err error
 	if s.source, err = readSource(string(text)); err != nil {
 		return nil, err
 	}
-	if s.root, err = compile(s.source); err != nil {
+	if s.root, err = compile(s.source, b); err != nil {
 		return nil, err
 	}
 	return s, nil
@@ -48,7 +65,13 @@ func Compile(text json.RawMessage) (*Schema, error) {
 // CompileParameters compiles the schema of a tool's arguments. It fails as Compile does, and where the schema
 // admits anything but objects.
 func CompileParameters(text json.RawMessage) (*Schema, error) {
-	s, err := Compile(text)
+	return NewBudget().CompileParameters(text)
+}
+
+// CompileParameters is the function of that name for one of several schemas of a file. It fails, too, where they take too much
+// together.
+func (b *Budget) CompileParameters(text json.RawMessage) (*Schema, error) {
+	s, err := b.Compile(text)
 	if err != nil {
 		return nil, err
 	}

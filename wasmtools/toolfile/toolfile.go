@@ -112,8 +112,9 @@ func (m *Module) setManifest(manifest *wasmtools.Manifest) error {
 			return fmt.Errorf("needs: config: %w", err)
 		}
 	}
+	budget := schema.NewBudget()
 	for _, t := range manifest.Tools {
-		s, err := compile(t)
+		s, err := compile(t, budget)
 		if err != nil {
 			return fmt.Errorf("tool %s: %w", t.Name, err)
 		}
@@ -124,15 +125,15 @@ func (m *Module) setManifest(manifest *wasmtools.Manifest) error {
 }
 
 // compile compiles the schemas of one tool.
-func compile(t wasmtools.ManifestTool) (schemas, error) {
-	parameters, err := schema.CompileParameters(t.Parameters)
+func compile(t wasmtools.ManifestTool, budget *schema.Budget) (schemas, error) {
+	parameters, err := budget.CompileParameters(t.Parameters)
 	if err != nil {
 		return schemas{}, fmt.Errorf("parameters: %w", err)
 	}
 	if t.Result == nil {
 		return schemas{parameters: parameters}, nil
 	}
-	result, err := schema.Compile(t.Result)
+	result, err := budget.Compile(t.Result)
 	if err != nil {
 		return schemas{}, fmt.Errorf("result: %w", err)
 	}

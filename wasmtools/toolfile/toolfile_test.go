@@ -2,6 +2,7 @@ package toolfile_test
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -72,6 +73,45 @@ func TestLoad(t *testing.T) {
 			tool := m.Tools()[0]
 			if tool.Path() != c.path || tool.Source != "x.wasm" || tool.Digest != m.Digest() {
 				t.Errorf("%s: got %s of %s, want %s", c.name, tool.Path(), tool.Source, c.path)
+			}
+		}
+	}
+}
+
+// TestSchemasAreBounded refuses manifests of a few kilobytes of which each tool takes megabytes, or a tenth of a second: a file may
+// have a thousand.
+func TestSchemasAreBounded(t *testing.T) {
+	t.Parallel()
+	engine := sandboxtest.Engine(t, sandbox.Config{})
+	answer := testkit.Fixture(t, "catalog/answer")
+	refs := func(format, last string) string {
+		var parts []string
+		for i := range 10 {
+			parts = append(parts, fmt.Sprintf(format, 'a'+i, 'b'+i))
+		}
+		return strings.Join(append(parts, `"k":`+last), ",")
+	}
+	patterns := `{"type":"object","properties":{"p":{"allOf":[` + strings.Repeat(`{"pattern":"(?:a?){999}"},`, 32) + `{}]}}}`
+	doubling := `{"type":"object","properties":{"p":{"$ref":"#/$defs/a"}},"$defs":{` + refs(`"%c":{"default":{},"properties":{"x":{"$ref":"#/$defs/%[2]c"},"y":{"$ref":"#/$defs/%[2]c"}}}`, `{"default":"`+strings.Repeat("x", 50)+`"}`) + `}}`
+	dear := `{"type":"object","properties":{"p":{"default":[` + strings.Repeat("0,", 300) + `0],"items":{"$ref":"#/$defs/a"}}},"$defs":{` + refs(`"%c":{"allOf":[{"$ref":"#/$defs/%[2]c"},{"$ref":"#/$defs/%[2]c"}]}`, `{}`) + `}}`
+	for _, c := range []struct {
+		name, schema, says string
+	}{
+		{"patterns", patterns, "the patterns are too large together"},
+		{"defaults", doubling, "the defaults, filled in, are too long together"},
+		{"dear defaults", dear, "takes too much work"},
+	} {
+		for tools, says := range map[int]string{1: "", 100: c.says} {
+			var list []string
+			for i := range tools {
+				list = append(list, fmt.Sprintf(`{"name":"t%d","description":"Does it.","parameters":%s}`, i, c.schema))
+			}
+			m, err := toolfile.Load(engine, sandboxtest.WithManifest(t, answer, `{"abi":1,"tools":[`+strings.Join(list, ",")+`]}`), toolfile.Place{Source: "x.wasm"})
+			if err == nil {
+				m.Close()
+			}
+			if says == "" && err != nil || says != "" && (err == nil || !strings.Contains(err.Error(), says)) {
+				t.Errorf("%s of %d tools: got %v, want %q", c.name, tools, err, says)
 			}
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/santhosh-tekuri/jsonschema/v5"
@@ -206,6 +207,45 @@ func TestOddSchemas(t *testing.T) {
 		}
 		if s := got.Paths["/odd"].Post.RequestBody.Content["application/json"].Schema; string(s) != tt.want {
 			t.Errorf("%s: got schema %s, want %s", tt.name, s, tt.want)
+		}
+	}
+}
+
+// A dearSchema is one whose checks without a bound of a fraction of a millisecond are counted.
+type dearSchema struct {
+	*schema.Schema
+	checks *atomic.Int32
+}
+
+func (s dearSchema) Validate(body []byte) ([]byte, error) {
+	s.checks.Add(1)
+	return s.Schema.Validate(body)
+}
+
+// TestDescribedInLittleTime describes tools without a check that may take long: all changes of the table wait for it.
+func TestDescribedInLittleTime(t *testing.T) {
+	t.Parallel()
+	var checks atomic.Int32
+	described := func(path, text string) *wasmtools.Tool {
+		one := echo(path)
+		one.Parameters = dearSchema{schema.MustCompile(text), &checks}
+		return one
+	}
+	app := appOf(t, tableOf(t, described("none", anyObject), described("some", addSchema), described("long", `{"type":"object","properties":{"a":{"default":"`+strings.Repeat("x", 20<<10)+`"}}}`)), openapi.Options{})
+	if n := checks.Load(); n > 0 {
+		t.Errorf("describing the tools took %d checks", n)
+	}
+	var got struct {
+		Paths map[string]struct {
+			Post struct{ RequestBody struct{ Required bool } }
+		}
+	}
+	if err := json.Unmarshal([]byte(bodyOf(t, serve(app, get("/openapi.json")))), &got); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]bool{"/none": false, "/some": true, "/long": true} {
+		if required := got.Paths[path].Post.RequestBody.Required; required != want {
+			t.Errorf("%s: its body is required: %t", path, required)
 		}
 	}
 }

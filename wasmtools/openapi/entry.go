@@ -167,13 +167,20 @@ func (d *Door) newEntry(tool *wasmtools.Tool) *entry {
 }
 
 // needsBody reports whether a call must have a body: an empty one counts as {}, which the schema may refuse. If the schema
-// panics, the body counts as needed, and each call asks the schema again.
+// panics, or can't tell in little time, the body counts as needed, and each call asks the schema again. A file may have a
+// thousand tools, and all others wait while they are described.
 func needsBody(s wasmtools.Schema) (needed bool) {
 	defer func() {
 		if recover() != nil {
 			needed = true
 		}
 	}()
+	if little, ok := s.(interface {
+		ValidateLittle(body []byte) (valid []byte, ok bool, err error)
+	}); ok {
+		_, ok, err := little.ValidateLittle(nil)
+		return err != nil || !ok
+	}
 	_, err := s.Validate(nil)
 	return err != nil
 }

@@ -282,6 +282,11 @@ func TestUses(t *testing.T) {
 	if held != 1<<10 {
 		t.Errorf("%d bytes are held for directories that are closed, want those of one tree", held)
 	}
+
+	g = wasitest.Start(t)
+	if _, errno := g.Open("pyvenv.cfg"); errno != noEnt || g.Uses != nil {
+		t.Errorf("in a start: got %d and the uses %v, want %d and none", errno, g.Uses, noEnt)
+	}
 }
 
 // TestErrors passes on what trees fail with.

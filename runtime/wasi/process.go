@@ -131,8 +131,11 @@ func (d *descriptor) close(c *hostabi.Call) {
 	used(c, d.name, d.sum, d.took, errnoSuccess)
 }
 
-// used counts the use of what has that name below "/".
+// used counts the use of what has that name below "/". In a start there is nothing to use: interpreters look for files of their own.
 func used(c *hostabi.Call, name string, read int64, took time.Duration, errno uint64) {
+	if !c.Serving() {
+		return
+	}
 	c.Used(hostabi.Use{Capability: "files", Target: path.Join(rootName, name), Received: read, Took: took, Outcome: errnoNames[errno]})
 }
 

@@ -106,10 +106,8 @@ func TestHold(t *testing.T) {
 		_, err := p.Tool("x", toolEnds, limits.Limits{Timeout: timeout}).Call(t.Context(), sandbox.CallSpec{})
 		return err
 	}
-	for range 2 { // from the second on, an instance may count what a comparison with the snapshot has read
-		if err := call(time.Minute, func(*hostabi.Call) {}); err != nil {
-			t.Fatal(err)
-		}
+	if err := call(time.Minute, func(*hostabi.Call) {}); err != nil {
+		t.Fatal(err)
 	}
 	before := e.State().Memory.Held
 	var during, given int64
@@ -127,10 +125,11 @@ func TestHold(t *testing.T) {
 	if during < before+part || given != during {
 		t.Errorf("held %d bytes before, %d during and %d in the end, want %d more than before", before, during, given, part)
 	}
+	slack := int64(0)
 	if testkit.Emulated() { // whose own page faults have the reset look, and count what paranoid mode has read
-		before += 60 << 10
+		slack = 64 << 10
 	}
-	if after := e.State().Memory.Held; after != before {
+	if after := e.State().Memory.Held; after < before || after > before+slack {
 		t.Errorf("held %d bytes before and %d after", before, after)
 	}
 	err = call(40*time.Millisecond, func(c *hostabi.Call) {
@@ -139,7 +138,7 @@ func TestHold(t *testing.T) {
 		}
 	})
 	wantError(t, err, sandbox.Overloaded, "")
-	if after := e.State().Memory.Held; after > before {
+	if after := e.State().Memory.Held; after > before+slack {
 		t.Errorf("held %d bytes before and %d after a call that took too much", before, after)
 	}
 }

@@ -16,6 +16,8 @@ type documents struct{ tools, openapi *web.Document }
 
 // A library holds the documents of a state by the scopes of those who ask for them.
 type library struct {
+	building sync.Mutex // one build at a time, since each takes much memory; it is taken before mu
+
 	mu       sync.Mutex
 	byScopes map[string]documents
 }
@@ -35,20 +37,33 @@ func (s *state) documentsFor(p *wasmtools.Principal) documents {
 		return s.all
 	}
 	scopes := strings.Join(p.Scopes(), "\n")
-	s.others.mu.Lock()
-	found, ok := s.others.byScopes[scopes]
-	s.others.mu.Unlock()
-	if ok {
+	if found, ok := s.others.get(scopes); ok {
 		return found
 	}
-	found = s.documents(p)
-	s.others.mu.Lock()
-	defer s.others.mu.Unlock()
-	if len(s.others.byScopes) == maxDocuments {
-		clear(s.others.byScopes)
+	s.others.building.Lock()
+	defer s.others.building.Unlock()
+	found, ok := s.others.get(scopes) // another request may have built them
+	if !ok {
+		found = s.documents(p)
+		s.others.put(scopes, found)
 	}
-	s.others.byScopes[scopes] = found
 	return found
+}
+
+func (l *library) get(scopes string) (found documents, ok bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	found, ok = l.byScopes[scopes]
+	return found, ok
+}
+
+func (l *library) put(scopes string, d documents) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.byScopes) == maxDocuments {
+		clear(l.byScopes)
+	}
+	l.byScopes[scopes] = d
 }
 
 // documents builds the documents with the enabled tools that a principal may call, in the order of their paths.

@@ -25,16 +25,21 @@ func (s *Server) Reload(c *config.Config) error {
 	if err != nil {
 		return fmt.Errorf("apply the new grants: %w", err)
 	}
+	// Whoever is kept out from now on has nothing of what is granted or switched on; everybody is let in after the rest only.
+	closed := c.Auth.Required || len(c.Auth.Tokens) > 0
+	if closed {
+		if err := s.setAuth(c); err != nil {
+			return err
+		}
+	}
 	if err := s.core.catalog.Reconfigure(c.LimitsFor, grants, policy(c)); err != nil {
 		return fmt.Errorf("apply the new limits, grants and switches: %w", err)
 	}
-	if c.Auth.Required { // before the tokens, since a moment without any would let everybody in
-		s.auth.SetRequired(true)
+	if !closed {
+		if err := s.setAuth(c); err != nil {
+			return err
+		}
 	}
-	if err := s.auth.SetTokens(c.Auth.Tokens); err != nil {
-		return fmt.Errorf("apply the new tokens: %w", err)
-	}
-	s.auth.SetRequired(c.Auth.Required)
 	s.web.SetAccess(access)
 	s.writeTimeout.Store(int64(writeTimeout(c)))
 	for _, key := range c.NeedRestart(s.started) {
@@ -46,6 +51,18 @@ func (s *Server) Reload(c *config.Config) error {
 	if s.listed { // otherwise logReady will warn
 		s.warnUnmatched()
 	}
+	return nil
+}
+
+// setAuth applies the tokens of a configuration.
+func (s *Server) setAuth(c *config.Config) error {
+	if c.Auth.Required { // before the tokens, since a moment without any would let everybody in
+		s.auth.SetRequired(true)
+	}
+	if err := s.auth.SetTokens(c.Auth.Tokens); err != nil {
+		return fmt.Errorf("apply the new tokens: %w", err)
+	}
+	s.auth.SetRequired(c.Auth.Required)
 	return nil
 }
 

@@ -4,12 +4,14 @@ import (
 	"encoding/json"
 	"net/http"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/toolsrv/toolsrv/runtime/limits"
+	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
 )
 
@@ -56,6 +58,34 @@ func TestReload(t *testing.T) {
 		if got := r.status("/shop/spin", c.token); got != c.stopped {
 			t.Errorf("%s: /shop/spin answers %d, want %d", c.name, got, c.stopped)
 		}
+	}
+}
+
+// TestReloadClosesFirst has a reload ask for a token and switch a tool on: nobody without one may call it, not for a moment either.
+func TestReloadClosesFirst(t *testing.T) {
+	t.Parallel()
+	first := settings(t)
+	first.Tools.Disabled = []string{"shop/echo"}
+	r := start(t, first)
+	var between []int
+	unsubscribe := r.Table().Subscribe(func(*wasmtools.Generation) { between = append(between, r.status("/shop/echo", "")) })
+	defer unsubscribe()
+	closed := changed(first, func(c *config.Config) { c.Tools.Disabled, c.Auth.Tokens = nil, []string{"one"} })
+	if err := r.Reload(closed); err != nil {
+		t.Fatal(err)
+	}
+	if len(between) == 0 || slices.ContainsFunc(between, func(status int) bool { return status != http.StatusUnauthorized }) {
+		t.Errorf("while it is closed: got %v, want 401 only", between)
+	}
+	between = nil
+	if err := r.Reload(first); err != nil {
+		t.Fatal(err)
+	}
+	if len(between) == 0 || slices.ContainsFunc(between, func(status int) bool { return status != http.StatusUnauthorized }) {
+		t.Errorf("while it is opened: got %v, want 401 only", between)
+	}
+	if got := r.status("/shop/echo", ""); got != http.StatusServiceUnavailable {
+		t.Errorf("after that: got %d, want 503", got)
 	}
 }
 

@@ -46,7 +46,7 @@ func (w *rewriter) weighTypes() error {
 
 // scale returns a scale for the functions as they are written. own are the types of the added ones.
 func (w *rewriter) scale(own []uint32) *weigh.Scale {
-	m := &weigh.Module{Types: w.signatures(), Imported: w.imported + added, Mutable: w.mutable + addedGlobals}
+	m := &weigh.Module{Types: w.signatures(), Imported: w.imported + added, Globals: w.globals + addedGlobals + len(w.refOrder), Mutable: w.mutable + addedGlobals}
 	m.Types = append(m.Types, weigh.Signature{}, weigh.Signature{Params: 1, Results: 1}, weigh.Signature{Params: 1}, weigh.Signature{Params: 3})
 	m.Functions = append(m.Functions, w.functions[:w.imported]...)
 	for range added {

@@ -94,7 +94,7 @@ func (s *Scale) Count(t Signature, body []byte) (Count, error) {
 	}
 	s.locals = s.locals[:locals]
 	clear(s.locals)
-	s.count, s.height, s.sets, s.serial, s.nested = Count{Work: float64(locals)}, 0, 0, 0, 0
+	s.count, s.height, s.sets, s.serial, s.nested = Count{Work: float64(locals) + float64(s.m.Globals)/4}, 0, 0, 0, 0
 	s.place = place{header: -1}
 	s.begin(block{preds: 1, header: -1})
 	s.diff = append(s.diff[:0], make([]int32, len(body)+3)...) // there are no more blocks than bytes

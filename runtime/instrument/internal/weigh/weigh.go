@@ -26,7 +26,8 @@ type Module struct {
 	Types     []Signature
 	Functions []uint32 // type of each function, imported ones first
 	Imported  int      // number of imported functions
-	Mutable   int      // number of mutable globals
+	Globals   int      // number of globals, which the compiler declares anew for each function
+	Mutable   int      // those of them that are mutable
 }
 
 // A Count holds the products that the compiler's time and memory for a function consist of. They are floating-point numbers

@@ -87,6 +87,7 @@ type Grants struct {
 	store  state.Store // nil: there is no KV
 
 	patterns map[string]reach.Pattern // of the entries of HTTP
+	made     madeSettings
 	warnings []string
 }
 

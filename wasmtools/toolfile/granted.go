@@ -58,17 +58,18 @@ func (p programs) with(plain *sandbox.Program, settings []byte, before programs)
 	if settings == nil {
 		return plain, nil
 	}
-	key := string(settings)
-	if p[key] == nil {
-		if p[key] = before[key]; p[key] == nil {
-			made, err := plain.With(settings)
-			if err != nil {
-				return nil, err
-			}
-			p[key] = made
+	if program := p[string(settings)]; program != nil { // nothing is copied to look it up
+		return program, nil
+	}
+	program := before[string(settings)]
+	if program == nil {
+		var err error
+		if program, err = plain.With(settings); err != nil {
+			return nil, err
 		}
 	}
-	return p[key], nil
+	p[string(settings)] = program
+	return program, nil
 }
 
 // close closes those that others do not have.

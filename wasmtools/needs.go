@@ -28,8 +28,11 @@ type Needs struct {
 	Files []string `json:"files,omitempty"`
 }
 
-// What needs may hold.
-const maxNeeds = 100 // entries of each list
+// What needs may hold. All tools of a module have those of the module, so that what is made of them is made a thousand times.
+const (
+	maxNeeds   = 100 // entries of each list
+	maxNeedURL = 300 // bytes of an entry of HTTP: a name of DNS has 253
+)
 
 // needMembers are the members of needs, in the order in which they are best written.
 var needMembers = []string{"http", "kv", "secrets", "config", "tools", "files"}
@@ -171,6 +174,9 @@ func (p part) words(name string, check func(string) error) ([]string, error) {
 
 // checkNeedURL reports what is wrong with an entry of HTTP.
 func checkNeedURL(s string) error {
+	if len(s) > maxNeedURL {
+		return fmt.Errorf("%q is not the address of a service: it has %d bytes, the limit is %d", text.Short(s), len(s), maxNeedURL)
+	}
 	_, err := reach.ParsePattern(s)
 	return err
 }

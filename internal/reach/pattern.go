@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"unicode/utf8"
 )
 
 // A Pattern is a set of URLs: those of one origin or of all subdomains of a name, and below a path. The zero Pattern has none.
@@ -44,10 +45,9 @@ func parsePattern(s string) (Pattern, error) {
 	if prefix == "" {
 		prefix = "/"
 	}
-	for _, c := range prefix {
-		if !strings.Contains(patternChars, lower(string(c))) {
-			return Pattern{}, fmt.Errorf("the path of a pattern has no %q: letters, digits and /-._~@:+=, are valid", c)
-		}
+	if i := strings.IndexFunc(prefix, func(c rune) bool { return !strings.ContainsRune(patternChars, c) }); i >= 0 {
+		c, _ := utf8.DecodeRuneInString(prefix[i:])
+		return Pattern{}, fmt.Errorf("the path of a pattern has no %q: letters, digits and /-._~@:+=, are valid", c)
 	}
 	if prefix != "/" && strings.Contains(prefix, "//") {
 		return Pattern{}, errors.New("the path has two slashes one after the other")
@@ -55,7 +55,7 @@ func parsePattern(s string) (Pattern, error) {
 	return Pattern{origin, prefix}, checkPath(prefix)
 }
 
-const patternChars = nameChars + "/.~@:+=,"
+const patternChars = nameChars + "ABCDEFGHIJKLMNOPQRSTUVWXYZ/.~@:+=,"
 
 // String returns the pattern, which ParsePattern reads as p again.
 func (p Pattern) String() string {

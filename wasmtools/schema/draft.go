@@ -274,7 +274,8 @@ func (s *source) isTypeName(i int32) bool {
 	return false
 }
 
-// checkLibrary is checkMeta by the library.
+// checkLibrary is checkMeta by the library. That makes an error of several strings for each mistake, on each level above it, so it
+// gets one schema at a time, without those in it.
 func (s *source) checkLibrary(i int32) (err error) {
 	meta, err := s.draft.meta()
 	if err != nil {
@@ -286,17 +287,33 @@ func (s *source) checkLibrary(i int32) (err error) {
 			err = fmt.Errorf("the schema can't be checked: %v", r)
 		}
 	}()
-	err = meta.Validate(s.plain(i))
-	var wrong *jsonschema.ValidationError
-	if !errors.As(err, &wrong) {
-		return err
+	for _, one := range s.order {
+		if one != i && (s.tree.Values[one].Kind != jsontree.Object || !s.isWithin(one, i)) {
+			continue
+		}
+		var wrong *jsonschema.ValidationError
+		if err := meta.Validate(s.plain(one, &part{of: one, left: maxPart})); !errors.As(err, &wrong) {
+			if err != nil {
+				return err
+			}
+			continue
+		}
+		wrong = reason(wrong)
+		place, err := url.PathUnescape(wrong.InstanceLocation)
+		if err != nil {
+			place = wrong.InstanceLocation
+		}
+		return at(s.pointer(one)+text.Clip(place, maxClip), fmt.Errorf("%s: correct it as %s says", text.Clip(strings.ToValidUTF8(wrong.Message, "?"), maxClip), s.draft.uri()))
 	}
-	wrong = reason(wrong)
-	place, err := url.PathUnescape(wrong.InstanceLocation)
-	if err != nil {
-		place = wrong.InstanceLocation
+	return nil
+}
+
+// isWithin reports whether the value at i is below another.
+func (s *source) isWithin(i, other int32) bool {
+	for i > other { // values come after those that hold them
+		i = s.tree.Values[i].Parent
 	}
-	return at(s.pointer(i)+text.Clip(place, maxClip), fmt.Errorf("%s: correct it as %s says", text.Clip(strings.ToValidUTF8(wrong.Message, "?"), maxClip), s.draft.uri()))
+	return i == other
 }
 
 // reason returns the innermost cause of an error, the last one of several. But where a word is neither one of those known nor a
@@ -311,10 +328,31 @@ func reason(wrong *jsonschema.ValidationError) *jsonschema.ValidationError {
 	return last
 }
 
-// plain returns the value at i as the library takes it. Patterns are left out: they are checked when they are
+// A part is what the library gets of one schema.
+type part struct {
+	of   int32
+	left int // values; of the others, it gets the first of each kind in an array or object
+}
+
+// maxPart is how many values of a schema the library looks at. Real ones have fewer, but for long lists of the same kind.
+const maxPart = 2000
+
+// takes reports whether a value is for the library, after others of these kinds in the same array or object.
+func (p *part) takes(kind jsontree.Kind, before *[jsontree.Object + 1]bool) bool {
+	if p == nil {
+		return true
+	}
+	p.left--
+	known := before[kind]
+	before[kind] = true
+	return p.left >= 0 || !known
+}
+
+// plain returns the value at i as the library takes it; nil is all of it. Patterns are left out: they are checked when they are
 // compiled, with a better message.
-func (s *source) plain(i int32) any {
+func (s *source) plain(i int32, p *part) any {
 	v := &s.tree.Values[i]
+	var before [jsontree.Object + 1]bool
 	switch v.Kind {
 	case jsontree.Bool:
 		return v.Text == "true"
@@ -323,15 +361,20 @@ func (s *source) plain(i int32) any {
 	case jsontree.String:
 		return v.Decoded()
 	case jsontree.Array:
-		items := make([]any, 0, v.Count)
+		items := []any{}
 		for c := v.First; c != 0; c = s.tree.Values[c].Next {
-			items = append(items, s.plain(c))
+			if p.takes(s.tree.Values[c].Kind, &before) {
+				items = append(items, s.plain(c, p))
+			}
 		}
 		return items
 	case jsontree.Object:
 		_, isSchema := s.base[i]
+		if isSchema && p != nil && i != p.of {
+			return map[string]any{} // checked by itself
+		}
 		_, inSchema := s.base[v.Parent]
-		object := make(map[string]any, v.Count)
+		object := map[string]any{}
 		for m := v.First; m != 0; m = s.tree.Values[m].Next {
 			key := s.tree.Values[m].Key
 			if isSchema && key == "pattern" && s.tree.Values[m].Kind == jsontree.String {
@@ -340,7 +383,9 @@ func (s *source) plain(i int32) any {
 			if inSchema && !isSchema && v.Key == "patternProperties" {
 				key = regexp.QuoteMeta(key)
 			}
-			object[key] = s.plain(m)
+			if isSchema || p.takes(s.tree.Values[m].Kind, &before) {
+				object[key] = s.plain(m, p)
+			}
 		}
 		return object
 	}

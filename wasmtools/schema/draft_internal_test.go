@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestOrdinary has the library accept all that passes without it: the schemas of the official tests, read as those of draft
+// TestOrdinary has the library say the same of schemas as a whole and in parts, and accept all that passes without it: the schemas of the official tests, read as those of draft
 // 2020-12, and each of them with one value after the other replaced by what may be wrong there.
 func TestOrdinary(t *testing.T) {
 	t.Parallel()
@@ -19,11 +19,14 @@ func checkOrdinary(t *testing.T, groups []SuiteGroup) {
 	ordinary, judged, accepted := 0, 0, map[string]bool{}
 	judge := func(text string) {
 		s, err := findSchemas(text)
-		if err != nil || s.draft != draft2020 {
+		if err != nil {
 			return
 		}
 		judged++
-		if !s.isOrdinary(0) {
+		if judged%10 == 0 {
+			compareParts(t, s, text)
+		}
+		if s.draft != draft2020 || !s.isOrdinary(0) {
 			return
 		}
 		ordinary++
@@ -42,6 +45,9 @@ func checkOrdinary(t *testing.T, groups []SuiteGroup) {
 			continue
 		}
 		seen[text] = true
+		if s, err := findSchemas(string(g.Schema)); err == nil { // in its own draft
+			compareParts(t, s, string(g.Schema))
+		}
 		judge(text)
 		s, err := findSchemas(text)
 		if err != nil || testing.Short() && len(seen)%5 != 0 {
@@ -57,6 +63,20 @@ func checkOrdinary(t *testing.T, groups []SuiteGroup) {
 		t.Errorf("%d of %d schemas are ordinary: the comparison means little", ordinary, judged)
 	}
 	t.Logf("%d of %d schemas are ordinary, %d different ones", ordinary, judged, len(accepted))
+}
+
+// compareParts has the library say the same of a schema as a whole and in parts.
+func compareParts(t *testing.T, s *source, text string) {
+	t.Helper()
+	meta, err := s.draft.meta()
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole, parts := meta.Validate(s.plain(0, nil)), s.checkLibrary(0)
+	overlooked := whole == nil && strings.Contains(text, `"definitions"`) // within others, the library doesn't look into them
+	if (whole == nil) != (parts == nil) && !overlooked {
+		t.Errorf("%s as a whole: %v; in parts: %v", text, whole, parts)
+	}
 }
 
 // TestOrdinaryIsUsed has the fast way taken by what SDKs make of types.

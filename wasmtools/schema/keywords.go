@@ -139,7 +139,7 @@ func (k *keywordsOf) pattern(i int32, text string) *pattern {
 	}
 	p, err := newPattern(text)
 	if err == nil {
-		if k.c.instructions -= p.size; k.c.instructions < 0 {
+		if k.c.instructions -= p.size + parsing(text)/perInstruction; k.c.instructions < 0 {
 			err = errors.New("the patterns are too large together: simplify them")
 		}
 	}

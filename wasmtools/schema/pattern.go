@@ -15,6 +15,10 @@ const (
 	// takes time in proportion to them and to the text.
 	maxPatternSize  = 10_000
 	maxInstructions = 100_000
+	// maxParsing bounds what one pattern takes to be parsed, in units of run.work: 0.2 s. As an instruction counts what takes
+	// perInstruction to be parsed, which bounds that of all.
+	maxParsing     = 10_000_000
+	perInstruction = 200
 )
 
 // A pattern is a regular expression of a schema.
@@ -31,6 +35,9 @@ func newPattern(text string) (*pattern, error) {
 		return nil, fmt.Errorf("the pattern has %d bytes, %d are allowed: shorten it", len(text), maxPattern)
 	}
 	expression := fromECMA(text)
+	if parsing(expression) > maxParsing {
+		return nil, fmt.Errorf("pattern %s is too large: use fewer Unicode classes, and fewer ranges without regard to case", quoted(text))
+	}
 	parsed, err := syntax.Parse(expression, syntax.Perl)
 	if err != nil {
 		var wrong *syntax.Error
@@ -67,6 +74,20 @@ func instructions(e *syntax.Regexp) int {
 	}
 	return n
 }
+
+// parsing is what a regular expression takes to be parsed at most, in units of run.work. Package syntax copies a table for each Unicode
+// class, and looks at each character of a range where case counts for nothing: 7 ms for a range of all.
+func parsing(expression string) int {
+	const table, wide = 15_000, 350_000
+	n := len(expression) + table*(strings.Count(expression, `\p`)+strings.Count(expression, `\P`))
+	if strings.Contains(expression, "(?") && strings.Contains(expression, "i") && beyondASCII.MatchString(expression) {
+		n += wide * strings.Count(expression, "-")
+	}
+	return n
+}
+
+// beyondASCII matches an expression that may have a character beyond ASCII, itself or by its number.
+var beyondASCII = regexp.MustCompile(`[^\x00-\x7f]|\\[x0-7]`)
 
 // fromECMA rewrites the escapes \uXXXX, \u{X} and \cX, which Go writes in another way.
 func fromECMA(text string) string {

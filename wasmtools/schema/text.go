@@ -38,7 +38,7 @@ func (r *run) text(rules *textRules, at int32, rep *report) bool {
 		}
 	}
 	if f := rules.format; f != nil && (ok || rep != nil) {
-		if r.work -= f.work * min(len(s), f.max); r.work < 0 {
+		if r.work -= f.cost(s); r.work < 0 {
 			return false
 		}
 		if !f.match(s) {
@@ -98,6 +98,14 @@ func isIPv4(s string) bool {
 func isPattern(s string) bool {
 	_, err := syntax.Parse(fromECMA(s), syntax.Perl)
 	return err == nil
+}
+
+// cost is what a match takes, in units of run.work.
+func (f *format) cost(s string) int {
+	if f.name == "regex" && len(s) <= f.max {
+		return parsing(fromECMA(s))
+	}
+	return f.work * min(len(s), f.max)
 }
 
 // match reports whether s has the format.

@@ -155,6 +155,7 @@ func TestHostileBodies(t *testing.T) {
 		{"many patterns as values", "", `{"type":"object","properties":{"a":{"items":{"format":"regex"}}}}`, list(500, `"`+strings.Repeat(".{1000}", 70)+`"`)},
 		{"a large enum for a large value", "enum", `{"type":"object","properties":{"a":{"items":{"enum":[[1],{"b":2}]}}}}`, list(25_000, `[1,2,3]`)},
 		{"wide ranges as values", "too much work", `{"type":"object","properties":{"a":{"items":{"format":"regex"}}}}`, list(100, `"(?i)`+strings.Repeat(`[a-\\u{10ffff}]`, 100)+`"`)},
+		{"many repeats as values", "too much work", all("allOf", 20, `{"items":{"format":"regex"}}`), list(100, `"`+strings.Repeat("x*", 2000)+`"`)},
 		{"Unicode classes as values", "too much work", `{"type":"object","properties":{"a":{"items":{"format":"regex"}}}}`, list(100, `"[`+strings.Repeat(`\\pL`, 1000)+`]"`)},
 		{"names of a long path", "string_type", `{"type":"object","additionalProperties":{"additionalProperties":{"type":"string"}}}`, `{"` + strings.Repeat("k", mega/2) + `":{` + numbered(8_000, `"m%d":1`) + `}}`},
 		{"property names", "[key]", `{"type":"object","propertyNames":{"maxLength":2,"pattern":"^q"}}`, `{` + numbered(20_000, `"m%d":1`) + `}`},

@@ -60,13 +60,7 @@ func TestFiles(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			maker := tool("x/make", ends(test.result, nil))
-			maker.Result = resultSchema(t, test.schema)
-			view := setOf(t, tableOf(t, maker), toolset.Options{}).View("", wasmtools.Everybody())
-			r, err := view.Call(t.Context(), "x-make", &wasmtools.Call{Principal: wasmtools.Everybody()})
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := resultOf(t, test.schema, test.result)
 			got := answer(r, toolset.Modern)
 			if want := `{"content":` + test.want + `,"structuredContent":`; !strings.HasPrefix(got, want) {
 				t.Errorf("got\n%s, want\n%s", got, want)
@@ -74,6 +68,19 @@ func TestFiles(t *testing.T) {
 			agree(t, r, got)
 		})
 	}
+}
+
+// resultOf has a tool return a result that has a schema.
+func resultOf(t *testing.T, schema, result string) toolset.Result {
+	t.Helper()
+	maker := tool("x/make", ends(result, nil))
+	maker.Result = resultSchema(t, schema)
+	view := setOf(t, tableOf(t, maker), toolset.Options{}).View("", wasmtools.Everybody())
+	r, err := view.Call(t.Context(), "x-make", &wasmtools.Call{Principal: wasmtools.Everybody()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
 }
 
 // TestManyFiles has tools return more files, or files in more places, than become blocks: the answer is not much larger than the result.
@@ -93,13 +100,7 @@ func TestManyFiles(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			maker := tool("x/make", ends(test.result, nil))
-			maker.Result = resultSchema(t, test.schema)
-			view := setOf(t, tableOf(t, maker), toolset.Options{}).View("", wasmtools.Everybody())
-			r, err := view.Call(t.Context(), "x-make", &wasmtools.Call{Principal: wasmtools.Everybody()})
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := resultOf(t, test.schema, test.result)
 			written := answer(r, toolset.Modern)
 			if most := 3*len(test.result) + 1<<20; len(written) > most {
 				t.Errorf("a result of %d bytes is answered with %d", len(test.result), len(written))

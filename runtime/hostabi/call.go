@@ -130,7 +130,7 @@ func (c *Call) Progress(done, total float64, message []byte) (told bool) {
 		return false
 	}
 	message = message[:min(len(message), 2*MaxLine)] // what is beyond is dropped anyway
-	c.Charge(len(message) * searchCost)
+	c.Charge(len(message) * SearchCost)
 	return c.host.Progress(done, total, message)
 }
 

@@ -42,8 +42,8 @@ const (
 	CallCost = 100
 	// LineCost is the cost of a log line that is written.
 	LineCost = 2000
-	// searchCost is the cost of a byte that is searched for secrets.
-	searchCost = 10
+	// SearchCost is the cost of a byte that is searched for secrets.
+	SearchCost = 10
 	// bytesPerNano is how many bytes are copied in one.
 	bytesPerNano = 8
 )

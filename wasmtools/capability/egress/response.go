@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/toolsrv/toolsrv/runtime/hostabi"
 	"github.com/toolsrv/toolsrv/wasmtools/capability/internal/answer"
 )
 
@@ -55,7 +56,7 @@ func (x *exchange) read(response *http.Response) ([]byte, *answer.Failure) {
 	shown := body
 	if !x.redact.Empty() && len(body) > 0 {
 		x.hold(len(body))
-		x.c.Charge(len(body) * searchCost)
+		x.c.Charge(len(body) * hostabi.SearchCost)
 		shown = x.redact.Bytes(body)
 	}
 	if int64(len(shown)) > x.rule.ResponseBytes {
@@ -132,7 +133,6 @@ func (x *exchange) readBody(response *http.Response) ([]byte, *answer.Failure) {
 const (
 	byteCost   = 4   // it is decrypted, decompressed and copied
 	packedCost = 100 // it is compressed: it takes 25 ns in a text, and 400 in tables with nothing behind them
-	searchCost = 10  // it is searched for secrets
 )
 
 // fill reads until b is full. Unlike io.ReadFull it tells a body that was cut off from one that ends.
@@ -188,7 +188,7 @@ func (x *exchange) headers(response *http.Response, size int, changed bool) [][2
 		}
 	}
 	if !x.redact.Empty() {
-		x.c.Charge(total * searchCost)
+		x.c.Charge(total * hostabi.SearchCost)
 	}
 	slices.SortStableFunc(list, func(a, b [2]string) int { return strings.Compare(a[0], b[0]) })
 	return list

@@ -397,7 +397,7 @@ func TestMCPStartFails(t *testing.T) {
 	}
 }
 
-// TestMCPScripts serves scripts: one that is named, whatever its name is, and those of a directory where a flag asks for them.
+// TestMCPScripts serves scripts: one that is named, whatever its name is, and those of a directory unless a flag leaves them out.
 func TestMCPScripts(t *testing.T) {
 	t.Parallel()
 	enginetest.Need(t, "javascript")
@@ -414,8 +414,8 @@ export const answer = tool({ description: "Answer.", parameters: { type: "object
 		tools  []string
 	}{
 		{[]string{filepath.Join(dir, "one", "_answer.ts")}, "one", 1, []string{"answer"}},
-		{[]string{filepath.Join(dir, "two"), "--scripts"}, "two", 2, []string{"answer"}},
-		{[]string{filepath.Join(dir, "two")}, "two", 0, []string{}},
+		{[]string{filepath.Join(dir, "two")}, "two", 2, []string{"answer"}},
+		{[]string{filepath.Join(dir, "two"), "--scripts=false"}, "two", 0, []string{}},
 	} {
 		t.Run(strings.Join(c.args, " "), func(t *testing.T) {
 			a := startAgent(t, c.args...)

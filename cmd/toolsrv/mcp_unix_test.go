@@ -28,7 +28,7 @@ func TestMCPSignals(t *testing.T) {
 			if signal.Ignored(sig) {
 				t.Skip("it is ignored, as under nohup, and by whatever the test starts, too")
 			}
-			a := startAgent(t, "--config", shopOf(t))
+			a := startAgent(t, "--config", shopOf(t), "--log-level", "info")
 			a.initialize()
 			a.send(`{"jsonrpc":"2.0","id":100,"method":"tools/call","params":{"name":"shop-wait","arguments":%s}}`, order)
 			a.waitLine("the guest's word", guestWaits)

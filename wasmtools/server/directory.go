@@ -17,8 +17,11 @@ import (
 // OpenDirectory opens the tools directory as the configuration says: with its scripts, or without. The caller closes it.
 func OpenDirectory(c *config.Config, logger *slog.Logger) (*directory.Directory, error) {
 	o := directory.Options{Modules: c.Tools.Modules, Logger: logger}
+	builder := script.Builder{Engines: engine.Carried(), Helper: c.Tools.ScriptHelper}
 	if c.Tools.Scripts {
-		o.Scripts = script.Builder{Engines: engine.Carried(), Helper: c.Tools.ScriptHelper}
+		o.Scripts = builder
+	} else {
+		o.IsScript = func(name string) bool { return builder.IsScript(name) && !builder.IsPart(name) }
 	}
 	return directory.Open(c.Tools.Directory, o)
 }

@@ -63,6 +63,7 @@ A file that a server takes may still trouble clients. The warnings are:
                 that is too long, an array that does not say of what
   unmatched     an entry of the configuration's enabled or disabled, or the match of an
                 override or a grant, that matches no tool
+  unserved      a script in a directory whose scripts are not served
   ungranted     a tool that the configuration does not grant what it needs
   grant         a grant for every tool, and what is odd about the files of secrets
 
@@ -101,6 +102,8 @@ type checked struct {
 	Files []*checkedFile `json:"files"`
 	// Unmatched are entries of the configuration that match no tool.
 	Unmatched []unmatched `json:"unmatched,omitempty"`
+	// Unserved are scripts in the configured directory, which a server passes over, since tools.scripts is false.
+	Unserved []string `json:"unserved,omitempty"`
 	// Grants are what is wrong with the configuration's grants, or dangerous.
 	Grants   []capability.Finding `json:"grants,omitempty"`
 	Refused  int                  `json:"refused"`
@@ -174,7 +177,7 @@ func (c *check) run(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	defer engine.Close(context.WithoutCancel(ctx))
-	files, err := c.load(ctx, engine, settings, args)
+	files, unserved, err := c.load(ctx, engine, settings, args)
 	if err != nil {
 		return err
 	}
@@ -199,6 +202,7 @@ func (c *check) run(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	if c.config != "" {
+		all.Unserved = unserved
 		all.match(c.config, settings, odd)
 	}
 	if c.asJSON {
@@ -221,9 +225,8 @@ func (c *check) run(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// load loads the files that args name, or those of the configured directory.
-func (c *check) load(ctx context.Context, engine *sandbox.Engine, settings *config.Config, args []string) ([]*checkedFile, error) {
-	var files []*checkedFile
+// load loads the files that args name, or those of the configured directory, and returns the scripts that this has beside them.
+func (c *check) load(ctx context.Context, engine *sandbox.Engine, settings *config.Config, args []string) (files []*checkedFile, unserved []string, err error) {
 	add := func(name, folder string, read func() ([]byte, error)) *checkedFile {
 		f := &checkedFile{File: name, Tools: []string{}, Warnings: []toolfile.Finding{}}
 		files = append(files, f)
@@ -242,19 +245,19 @@ func (c *check) load(ctx context.Context, engine *sandbox.Engine, settings *conf
 				return module, err
 			})
 		}
-		return files, nil
+		return files, nil, nil
 	}
 	if err := server.CheckDirectory(settings); err != nil {
-		return nil, fmt.Errorf("%s: %w", c.config, err)
+		return nil, nil, fmt.Errorf("%s: %w", c.config, err)
 	}
 	source, err := server.OpenDirectory(settings, nil)
 	if err != nil {
-		return nil, fmt.Errorf("%s: the tools directory: %w", c.config, err)
+		return nil, nil, fmt.Errorf("%s: the tools directory: %w", c.config, err)
 	}
 	defer source.Close()
 	listed, err := catalog.List(ctx, source, server.RecordFile(settings))
 	if err != nil {
-		return nil, fmt.Errorf("%s: the tools directory: %w", c.config, err)
+		return nil, nil, fmt.Errorf("%s: the tools directory: %w", c.config, err)
 	}
 	for _, file := range listed {
 		f := add(source.Place(file.Name), file.Folder, func() ([]byte, error) {
@@ -265,7 +268,10 @@ func (c *check) load(ctx context.Context, engine *sandbox.Engine, settings *conf
 		})
 		f.turn = file.Turn
 	}
-	return files, nil
+	for _, name := range source.Unserved() {
+		unserved = append(unserved, source.Place(name))
+	}
+	return files, unserved, nil
 }
 
 // refuse notes why a file would be refused. err is nil where it would not.
@@ -378,7 +384,7 @@ func (c *checked) match(file string, settings *config.Config, odd []string) {
 	for _, warning := range odd {
 		c.Grants = append(c.Grants, capability.Finding{Key: "secrets", Message: warning, Warning: true})
 	}
-	c.Warnings += len(c.Unmatched) + len(c.Grants) - c.wrongGrants()
+	c.Warnings += len(c.Unserved) + len(c.Unmatched) + len(c.Grants) - c.wrongGrants()
 }
 
 // fit adds a file's tools to those that are there, by operation id.
@@ -427,6 +433,11 @@ func (c *checked) print(w io.Writer) error {
 			}
 		}
 		if err := printModels(w, f); err != nil {
+			return err
+		}
+	}
+	for _, script := range c.Unserved {
+		if _, err := fmt.Fprintf(w, "warning  %s: it is not served: set tools.scripts = true to serve scripts (unserved)\n", oneLine(script)); err != nil {
 			return err
 		}
 	}

@@ -39,18 +39,19 @@ type mcp struct {
 }
 
 func newMCP() *cobra.Command {
-	m := mcp{logLevel: slog.LevelInfo}
+	m := mcp{logLevel: slog.LevelWarn, scripts: true}
 	cmd := &cobra.Command{
 		Use:   "mcp [DIRECTORY | FILE... | --config FILE]",
 		Short: "Serve tools to an agent over MCP on standard input and output",
 		Long: `Serve tools over the Model Context Protocol (MCP) to the one program that starts this
 command, over standard input and output. Standard output has nothing but messages of the
-protocol; the log goes to standard error.
+protocol. Warnings and errors go to standard error; --log-level info logs every call, too.
 
 The tools are those of DIRECTORY, of single .wasm files and scripts, or of a server's
 configuration, whose limits and switches hold, too. Without any of these,
-./toolsrv.toml is read if it is there; otherwise the directory is ./tools. Of a
-directory, --scripts serves the scripts, too. Changed files are taken up while it runs.
+./toolsrv.toml is read if it is there; otherwise the directory is ./tools. The scripts of a
+directory are served, too, unless there is --scripts=false; with a configuration,
+tools.scripts says so. Changed files are taken up while it runs.
 
 The command ends with exit code 0 when standard input is closed, or after SIGINT, SIGTERM
 or SIGHUP.
@@ -71,7 +72,7 @@ server that listens at that address, such as toolsrv openapi.`,
 	}
 	flags := cmd.Flags()
 	flags.Var((*fileFlag)(&m.config), "config", "configuration `file` of a server, whose tools directory, limits, grants and switches hold")
-	flags.BoolVar(&m.scripts, "scripts", false, "serve the scripts of the directory, too, as tools.scripts of a configuration does")
+	flags.BoolVar(&m.scripts, "scripts", true, "serve the scripts of the directory, too; of a configuration, what tools.scripts says, unless the flag is given")
 	flags.StringVar(&m.client, "print-config", "", "print the settings of a `client` and end: "+strings.Join(clientNames(), ", "))
 	flags.StringVar(&m.name, "name", "toolsrv", "`name` that the client shows, for --print-config")
 	flags.StringVar(&m.url, "url", "", "`address` of a server that the client reaches over HTTP, for --print-config")
@@ -110,7 +111,7 @@ func (m *mcp) serve(cmd *cobra.Command, args []string) error {
 	log, handler := journal.New(stderr, encoder(stderr, m.logLevel))
 	defer log.Close()
 	logger := slog.New(handler)
-	c, files, err := m.load(args)
+	c, files, err := m.load(cmd, args)
 	if err != nil {
 		return err
 	}
@@ -123,7 +124,7 @@ func (m *mcp) serve(cmd *cobra.Command, args []string) error {
 }
 
 // load returns the configuration, and the files that are served instead of its directory.
-func (m *mcp) load(args []string) (c *config.Config, files []string, err error) {
+func (m *mcp) load(cmd *cobra.Command, args []string) (c *config.Config, files []string, err error) {
 	if m.config == "" && len(args) == 0 {
 		if _, err := os.Stat(defaultConfig); err == nil {
 			m.config = defaultConfig
@@ -143,7 +144,9 @@ func (m *mcp) load(args []string) (c *config.Config, files []string, err error) 
 	if err := m.grants.apply(c); err != nil {
 		return nil, nil, err
 	}
-	c.Tools.Scripts = c.Tools.Scripts || m.scripts
+	if given := cmd.Flags().Changed("scripts"); given || m.config == "" {
+		c.Tools.Scripts = m.scripts
+	}
 	directories := 0
 	for _, name := range args {
 		info, err := os.Stat(name)
@@ -159,7 +162,7 @@ func (m *mcp) load(args []string) (c *config.Config, files []string, err error) 
 	switch {
 	case len(args) == 0:
 		return c, nil, nil
-	case directories == 0 && m.scripts:
+	case directories == 0 && cmd.Flags().Changed("scripts"):
 		return nil, nil, &usageError{errors.New("--scripts is for a directory: files are served as they are named")}
 	case directories == 0:
 		return c, args, nil
@@ -223,7 +226,7 @@ func (m *mcp) printSettings(cmd *cobra.Command, args []string) error {
 
 // argv returns the command that serves what this one would, from whatever folder it is started in.
 func (m *mcp) argv(cmd *cobra.Command, args []string) ([]string, error) {
-	c, files, err := m.load(args) // a client shows little of what goes wrong when it starts a server
+	c, files, err := m.load(cmd, args) // a client shows little of what goes wrong when it starts a server
 	if err != nil {
 		return nil, err
 	}
@@ -251,8 +254,8 @@ func (m *mcp) argv(cmd *cobra.Command, args []string) ([]string, error) {
 		}
 		argv = append(argv, absolute)
 	}
-	if m.scripts {
-		argv = append(argv, "--scripts")
+	if cmd.Flags().Changed("scripts") {
+		argv = append(argv, fmt.Sprintf("--scripts=%t", m.scripts))
 	}
 	granted, err := m.grants.argv()
 	if err != nil {

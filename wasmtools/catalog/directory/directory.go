@@ -35,6 +35,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/toolsrv/toolsrv/wasmtools/catalog"
@@ -57,17 +58,22 @@ type Options struct {
 	PollOnly bool
 	// Scripts makes modules of scripts, so that these are listed, too. Nil lists none.
 	Scripts Builder
+	// IsScript reports whether a file would be a script, by the last element of its path, where Scripts is nil: those are named in
+	// the log, so that nobody waits for them in vain. Nil means that none are.
+	IsScript func(name string) bool
 }
 
 // A Directory is a directory with its folders. Close it after the Catalog that it is the source of.
 type Directory struct {
-	path    string
-	modules int
-	logger  *slog.Logger
+	path     string
+	modules  int
+	isScript func(name string) bool
+	logger   *slog.Logger
 
 	// Only List uses these.
-	root  fs.FileInfo // the directory at the last List; nil: none went well yet
-	watch watch
+	root     fs.FileInfo // the directory at the last List; nil: none went well yet
+	unserved []string    // scripts that are not served, at the last List
+	watch    watch
 
 	versions versions
 }
@@ -85,6 +91,7 @@ func Open(path string, o Options) (*Directory, error) {
 	d := &Directory{
 		path:     path,
 		modules:  cmp.Or(o.Modules, DefaultModules),
+		isScript: o.IsScript,
 		logger:   o.Logger,
 		versions: newVersions(o),
 	}
@@ -112,7 +119,7 @@ func (d *Directory) Changes() <-chan struct{} { return d.watch.changes }
 // List looks at the whole directory. It opens no file but folders.
 func (d *Directory) List(context.Context) (*catalog.Listing, error) {
 	now := time.Now()
-	seen, err := scan(d.path, d.modules, d.versions.builder)
+	seen, err := scan(d.path, d.modules, d.versions.builder, d.isScript)
 	if err != nil {
 		return nil, err
 	}
@@ -128,8 +135,22 @@ func (d *Directory) List(context.Context) (*catalog.Listing, error) {
 		d.warnOfDirectory()
 	}
 	d.warnOfFiles(settled, seen.folders)
+	d.warnOfUnserved(seen.unserved)
 	return listing, nil
 }
+
+// warnOfUnserved warns of scripts that nobody serves, where there are others than at the last time.
+func (d *Directory) warnOfUnserved(scripts []string) {
+	if len(scripts) > 0 && !slices.Equal(scripts, d.unserved) {
+		d.logger.Warn("scripts in the tools directory are not served: set tools.scripts = true to serve them",
+			"scripts", len(scripts), "first", scripts[0])
+	}
+	d.unserved = scripts
+}
+
+// Unserved returns the scripts that the last List passed over since Options.Scripts was nil, as paths in the directory, sorted. It
+// must not be called while List runs. The caller must not change what it returns.
+func (d *Directory) Unserved() []string { return d.unserved }
 
 // Open opens a file for reading. What is at its path now is opened once and checked through that handle: it must be the regular
 // file that was listed, before and after it is read. A script is made into a module, and what that takes is bounded by the Builder.

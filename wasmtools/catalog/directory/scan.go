@@ -29,6 +29,7 @@ type scanned struct {
 	folders  map[string]fs.FileInfo // all that were listed, the directory itself as "."
 	problems []catalog.Problem      // folders that could not be listed, or not whole
 	partial  bool                   // the scan ended before the directory did
+	unserved []string               // names of scripts, where scripts are not served, sorted by path
 	links    bool                   // something was reached through a symbolic link: its target may lie where nothing is watched
 }
 
@@ -46,22 +47,24 @@ func same(a, b fs.FileInfo) bool {
 	return a != nil && b != nil && a.Size() == b.Size() && a.ModTime().Equal(b.ModTime()) && os.SameFile(a, b)
 }
 
-// scan lists the modules of a directory, and the scripts where there is a builder for them, up to a number of them. It never leaves
-// the directory, opens no files but folders, and fails only if the directory itself can't be read.
-func scan(directory string, modules int, builder Builder) (*scanned, error) {
+// scan lists the modules of a directory, and the scripts where there is a builder for them, up to a number of them. Where there is
+// none, isScript tells which files it passes over; nil tells of none. It never leaves the directory, opens no files but folders, and
+// fails only if the directory itself can't be read.
+func scan(directory string, modules int, builder Builder, isScript func(name string) bool) (*scanned, error) {
 	root, err := os.OpenRoot(directory)
 	if err != nil {
 		return nil, err
 	}
 	defer root.Close()
 	entries := max(leastEntries, modules*entriesPerModule)
-	s := &scanner{root: root, builder: builder, modules: modules, entries: entries, left: entries, seen: &scanned{folders: map[string]fs.FileInfo{}}}
+	s := &scanner{root: root, builder: builder, unserved: isScript, modules: modules, entries: entries, left: entries, seen: &scanned{folders: map[string]fs.FileInfo{}}}
 	if builder != nil {
 		s.seen.parts = map[string]fs.FileInfo{}
 	}
 	if err := s.folder(place{name: "."}); err != nil {
 		return nil, err
 	}
+	slices.Sort(s.seen.unserved)
 	slices.SortFunc(s.seen.files, func(a, b found) int { return cmp.Compare(a.path, b.path) })
 	return s.seen, nil
 }
@@ -87,9 +90,10 @@ func readable(directory string) error {
 // A scanner is one scan under way.
 type scanner struct {
 	root             *os.Root
-	builder          Builder // nil: there are no scripts
-	modules, entries int     // the bounds
-	left             int     // entries that may still be looked at
+	builder          Builder                // nil: there are no scripts
+	unserved         func(name string) bool // without a builder: whether a file would be a script; or nil
+	modules, entries int                    // the bounds
+	left             int                    // entries that may still be looked at
 	seen             *scanned
 }
 
@@ -124,7 +128,7 @@ func (s *scanner) folder(p place) error {
 		return nil
 	}
 	s.seen.folders[p.name] = info
-	below := place{above: append(slices.Clip(p.above), info), linked: p.linked, parts: p.parts || holds(entries, packageFile)}
+	below := place{above: append(slices.Clip(p.above), info), linked: p.linked, parts: p.parts || holds(entries, packageFile) || holds(entries, environmentFile)}
 	for _, e := range entries {
 		if hidden(e.Name()) {
 			continue
@@ -157,6 +161,7 @@ func (s *scanner) entry(p place, e fs.DirEntry) {
 		return
 	}
 	if !isLink && !isModule && s.builder == nil {
+		s.passOver(p)
 		return
 	}
 	info, err := e.Info() // known from the listing: half the time of asking again
@@ -189,6 +194,9 @@ func (s *scanner) entry(p place, e fs.DirEntry) {
 			s.seen.parts[p.name] = info
 			s.seen.links = s.seen.links || isLink
 		}
+		if s.builder == nil && !isModule {
+			s.passOver(p)
+		}
 		if isFile {
 			s.seen.links = s.seen.links || isLink
 			s.file(found{path: p.name, script: isScript, info: info, linked: isLink})
@@ -202,13 +210,20 @@ func (s *scanner) isScript(p place) bool {
 	return s.builder != nil && !p.parts && s.builder.IsScript(name) && !s.builder.IsPart(name)
 }
 
+// passOver notes a file that is no module, in a directory whose scripts are not served.
+func (s *scanner) passOver(p place) {
+	if s.unserved != nil && !p.parts && s.unserved(path.Base(p.name)) {
+		s.seen.unserved = append(s.seen.unserved, p.name)
+	}
+}
+
 // below lists a folder in a folder, and reports if that can't be done.
 func (s *scanner) below(p place) {
 	name := path.Base(p.name)
 	if s.builder != nil && slices.Contains(libraries, name) {
 		return
 	}
-	p.parts = p.parts || strings.HasPrefix(name, "_")
+	p.parts = p.parts || strings.HasPrefix(name, "_") || slices.Contains(libraries, name)
 	if err := s.folder(p); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		s.problem(p.name, err)
 	}

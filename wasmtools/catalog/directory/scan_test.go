@@ -1,6 +1,7 @@
 package directory
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -9,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -186,6 +188,44 @@ func TestTouchedLast(t *testing.T) {
 	}
 }
 
+// TestUnserved has scripts named that a directory passes over, once until others do.
+func TestUnserved(t *testing.T) {
+	t.Parallel()
+	directory := t.TempDir()
+	for _, name := range []string{"a.wasm", "greet.py", "shop/cart.py", "_n.py", "pkg/__init__.py", "pkg/x.py", "env/pyvenv.cfg", "env/lib/y.py", "node_modules/z.py", ".hidden.py", "notes.txt"} {
+		write(t, directory, name, "")
+	}
+	if err := os.Symlink("greet.py", filepath.Join(directory, "link.py")); err != nil {
+		t.Fatal(err)
+	}
+	var log bytes.Buffer
+	d := newDirectory(t, directory, Options{
+		Logger:   slog.New(slog.NewTextHandler(&log, nil)),
+		IsScript: func(name string) bool { return strings.HasSuffix(name, ".py") && !strings.HasPrefix(name, "_") },
+	})
+	for i, want := range [][]string{{"greet.py", "link.py", "shop/cart.py"}, {"greet.py", "link.py", "shop/cart.py"}, {"link.py"}, nil} {
+		switch i {
+		case 2:
+			os.Remove(filepath.Join(directory, "shop/cart.py"))
+			os.Rename(filepath.Join(directory, "greet.py"), filepath.Join(directory, "_greet.py"))
+			os.Remove(filepath.Join(directory, "link.py"))
+			os.Symlink("_greet.py", filepath.Join(directory, "link.py"))
+		case 3:
+			os.Remove(filepath.Join(directory, "link.py"))
+		}
+		listing, err := d.List(t.Context())
+		if err != nil || len(listing.Entries) != 1 {
+			t.Fatalf("got %+v, %v, want the module alone", listing, err)
+		}
+		if got := d.Unserved(); !slices.Equal(got, want) {
+			t.Errorf("look %d: got %q, want %q", i, got, want)
+		}
+	}
+	if n := strings.Count(log.String(), "tools.scripts = true"); n != 2 || !strings.Contains(log.String(), "scripts=3 first=greet.py") {
+		t.Errorf("got %d warnings, want 2, the first of 3 scripts:\n%s", n, &log)
+	}
+}
+
 // TestScanBounds has a scan end in time in a directory that does not.
 func TestScanBounds(t *testing.T) {
 	t.Parallel()
@@ -194,7 +234,7 @@ func TestScanBounds(t *testing.T) {
 	for i := range modules + 1 {
 		write(t, directory, fmt.Sprintf("f%05d.wasm", i), "")
 	}
-	seen, err := scan(directory, modules, nil)
+	seen, err := scan(directory, modules, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -254,7 +294,7 @@ func TestWatchFails(t *testing.T) {
 	t.Parallel()
 	directory := t.TempDir()
 	write(t, directory, "n/a.wasm", "")
-	seen, err := scan(directory, DefaultModules, nil)
+	seen, err := scan(directory, DefaultModules, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

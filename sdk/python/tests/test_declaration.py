@@ -85,7 +85,9 @@ def test_declaration(engine, case):
 
 SCRIPTS = [
     ("x = 1", "script.py:1:1: it has no tools\nWrite @tool above a function: from toolsrv import tool"),
-    ("import numpy as np\n", "script.py:1:1: ModuleNotFoundError: No module named 'numpy'\n    import numpy as np\n    ^\nPut numpy beside the script, or"),
+    ("import numpy as np\n", "script.py:1:1: ModuleNotFoundError: No module named 'numpy'\n    import numpy as np\n    ^\nnumpy doesn't run in the sandbox: use lists with math and statistics."),
+    ("from dateutil import tz\n", "script.py:1:1: ModuleNotFoundError: No module named 'dateutil'\n    from dateutil import tz\n    ^\ndateutil is in the package python-dateutil: name"),
+    ("import fooo\n", "script.py:1:1: ModuleNotFoundError: No module named 'fooo'\n    import fooo\n    ^\nPut fooo beside the script. Or find out which package has it,"),
     ("x = (1,\n", "script.py:1:5: SyntaxError: '(' was never closed\n    x = (1,\n        ^"),
     ("if 1:\n\tx = 1\n        y = 2\n", "script.py:3:"),
     ("é = 1; x = 1/0\n", "script.py:1:12: ZeroDivisionError: division by zero\n    é = 1; x = 1/0\n               ^"),

@@ -153,6 +153,29 @@ func (l *loader) file(name string, dist distribution, file string) error {
 	return nil
 }
 
+// offer notes by which names libraries are imported, so that those which are come with the script. One that is not installed is not
+// offered: an import of it fails where the script runs, unless the script does without.
+func (l *loader) offer(dependencies []string) {
+	for _, dependency := range dependencies {
+		r, err := parseRequirement(dependency)
+		dist, installed := l.installed[normalized(r.name)]
+		if err != nil || !installed || normalized(r.name) == ourselves || !r.applies(nil) {
+			continue
+		}
+		record, err := l.disk.read(filepath.Join(dist.site, dist.folder, "RECORD"))
+		if err != nil {
+			continue
+		}
+		for line := range strings.Lines(string(record)) {
+			file, _, _ := strings.Cut(line, ",")
+			top, _, _ := strings.Cut(filepath.ToSlash(file), "/")
+			if name, _, _ := strings.Cut(top, "."); isIdentifier(name) { // of a package, a module, or one that is compiled
+				l.offered[name] = func() error { return l.load(r, "") }
+			}
+		}
+	}
+}
+
 // headerOf returns a METADATA without the description, which may be a whole manual.
 func headerOf(metadata []byte) []byte {
 	metadata = bytes.ReplaceAll(metadata, []byte("\r\n"), []byte("\n"))

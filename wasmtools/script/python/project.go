@@ -18,8 +18,10 @@ import (
 // A project is what a pyproject.toml says to toolsrv.
 type project struct {
 	folder string
-	// Dependencies are the libraries that the script needs, as pip reads them.
+	// Dependencies are the libraries that the script needs, as pip reads them: all are put into its tool.
 	Dependencies []string
+	// Offered are those of the whole project, where it has none for its tools: the ones that the script imports are put in.
+	Offered []string
 	// Pure names libraries of which the compiled parts are left out, because they work without.
 	Pure []string
 }
@@ -48,7 +50,8 @@ func (d *disk) projectOf(folder string) (project, error) {
 // parseProject reads what a pyproject.toml says to toolsrv, and leaves the rest to those whom it is for.
 func parseProject(content []byte) (project, error) {
 	var file struct {
-		Tool any `toml:"tool"`
+		Project any `toml:"project"`
+		Tool    any `toml:"tool"`
 	}
 	err := toml.NewDecoder(bytes.NewReader(content)).Decode(&file)
 	if broken := (*toml.DecodeError)(nil); errors.As(err, &broken) {
@@ -82,6 +85,10 @@ func parseProject(content []byte) (project, error) {
 			return project{}, fmt.Errorf("pyproject.toml: %s in [tool.toolsrv] has to be a list of names in quotes, such as %s = [\"jinja2\"]", key, key)
 		}
 	}
+	if _, chosen := own["dependencies"]; !chosen {
+		general, _ := tableOf(file.Project)
+		p.Offered, _ = textsOf(general["dependencies"]) // what is wrong with it, pip says
+	}
 	return p, nil
 }
 
@@ -101,20 +108,22 @@ func textsOf(value any) (texts []string, ok bool) {
 	return texts, ok
 }
 
-// libraries collects the libraries that the script's project names, and what these need.
+// libraries collects the libraries that the script's project names, and what these need. Those that it offers come when the script
+// imports them.
 func (c *collector) libraries(folder string) error {
 	p, err := c.disk.projectOf(folder)
-	if err != nil || len(p.Dependencies) == 0 {
+	if err != nil || len(p.Dependencies) == 0 && len(p.Offered) == 0 {
 		return err
 	}
 	libraries, err := c.environment(p)
 	if err != nil {
 		return err
 	}
-	l := loader{collector: c, installed: libraries, done: map[string][]string{}, pure: map[string]bool{}}
+	l := &loader{collector: c, installed: libraries, done: map[string][]string{}, pure: map[string]bool{}}
 	for _, name := range p.Pure {
 		l.pure[normalized(name)] = true
 	}
+	l.offer(p.Offered)
 	for _, dependency := range p.Dependencies {
 		r, err := parseRequirement(dependency)
 		if err != nil {
@@ -148,6 +157,9 @@ func (c *collector) environment(p project) (map[string]distribution, error) {
 			}
 		}
 		return found, nil
+	}
+	if len(p.Dependencies) == 0 {
+		return nil, nil
 	}
 	return nil, errors.New("pyproject.toml names dependencies, and there is no virtual environment to take them from:\n" +
 		"python3 -m venv .venv && .venv/bin/pip install " + shellWords(p.Dependencies))

@@ -40,7 +40,7 @@ func Collect(ctx context.Context, script string, o Options) (files []engine.File
 		return nil, []string{path}, err
 	}
 	defer disk.close()
-	c := collector{disk: disk, script: filepath.Base(path), taken: map[string]bool{}, known: map[string]bool{ourselves: true}}
+	c := collector{disk: disk, script: filepath.Base(path), taken: map[string]bool{}, known: map[string]bool{ourselves: true}, offered: map[string]func() error{}}
 	err = c.collect(path, o.With)
 	return c.files, disk.inputs(), err
 }
@@ -56,6 +56,8 @@ type collector struct {
 	files   []engine.File
 	taken   map[string]bool // names in files
 	known   map[string]bool // modules that were looked for
+	// offered load the libraries that are put in when something imports them, by the names for that.
+	offered map[string]func() error
 }
 
 func (c *collector) collect(path string, with []string) error {
@@ -118,15 +120,22 @@ func (c *collector) imports(name string, source []byte) error {
 			continue
 		}
 		c.known[i.name] = true
-		for _, folder := range c.folders {
-			found, err := c.module(folder, i.name)
-			if err != nil {
-				return placed(err, name, source, i)
-			}
-			if found {
-				break
-			}
+		if err := c.find(i.name); err != nil {
+			return placed(err, name, source, i)
 		}
+	}
+	return nil
+}
+
+// find collects the module or package of a name, or the library that has it. Where there is none, it may be the engine's.
+func (c *collector) find(name string) error {
+	for _, folder := range c.folders {
+		if found, err := c.module(folder, name); found || err != nil {
+			return err
+		}
+	}
+	if load := c.offered[name]; load != nil {
+		return load()
 	}
 	return nil
 }

@@ -144,6 +144,13 @@ func project(toml string, libraries ...map[string]string) map[string]string {
 	return out
 }
 
+// general returns a script in a project whose dependencies are not for toolsrv alone, and its environment.
+func general(dependencies string, libraries ...map[string]string) map[string]string {
+	out := project("", libraries...)
+	out["hello.py"], out["pyproject.toml"] = "import foo", "[project]\nname = 'x'\ndependencies = "+dependencies
+	return out
+}
+
 func TestDependencies(t *testing.T) {
 	t.Parallel()
 	foo := library("Foo", `bar_baz >=1; python_version >= "3.8"|old; python_version < "3.13" and (sys_platform == "win32" or extra == "x")|more ; extra == 'all'|odd; nonsense`,
@@ -171,6 +178,11 @@ func TestDependencies(t *testing.T) {
 		{"compiled for speed only", project("dependencies = ['fast']\npure = ['Fast']", fast), "hello.py fast/__init__.py fast-1.0.dist-info/METADATA", ""},
 		{"no name", project(`dependencies = ["!"]`), "", "virtual environment"},
 		{"not a name", project(`dependencies = ["!"]`, foo), "", `the dependency "!": it is not the name of a library`},
+		{"of the project, as they are imported", general(`["foo>=1", "more", "gone", "!", "toolsrv"]`, foo, bar, more, odd), "hello.py foo/__init__.py bar/__init__.py Foo-1.0.dist-info/METADATA", ""},
+		{"of the project, and compiled", general(`["foo", "fast"]`, library("fast", "", "foo.cpython-311-x86_64-linux-gnu.so")), "", "hello.py:1:8: the dependency fast has compiled code"},
+		{"of the project, beside those for tools", general("[\"foo\"]\n[tool.toolsrv]\ndependencies = [\"more\"]", foo, bar, more, odd), "hello.py more.py", ""},
+		{"of the project, without an environment", general(`["foo"]`), "hello.py", ""},
+		{"of the project, which pip will refuse", general(`"foo"`, foo), "hello.py", ""},
 		{"broken TOML", project(`dependencies = [`), "", "pyproject.toml:4:"},
 		{"another type", project(`dependencies = "foo"`), "", `pyproject.toml: dependencies in [tool.toolsrv] has to be a list of names in quotes, such as dependencies = ["jinja2"]`},
 		{"another type in it", project(`dependencies = ["foo", 1]`, foo), "", "has to be a list of names in quotes"},
@@ -197,6 +209,9 @@ func TestDependencies(t *testing.T) {
 				if !slices.Contains(got, want) {
 					t.Errorf("got %q, want %q among it", got, want)
 				}
+			}
+			if strings.HasPrefix(test.name, "of the project, as") && slices.Contains(got, "more.py") {
+				t.Errorf("got %q, with a library that nothing imports", got)
 			}
 			if slices.Contains(got, "foo/__pycache__/x.pyc") {
 				t.Errorf("got %q, with what Python makes itself", got)

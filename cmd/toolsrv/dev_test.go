@@ -67,6 +67,9 @@ func TestDev(t *testing.T) {
 	dir, temp, dev := author(t, "go")
 	source := filepath.Join(dir, "main.go")
 	s := run(t, dev, true)
+	if got := s.get("/tools").body; !strings.Contains(got, "/greet") { // run has waited until it is ready
+		t.Errorf("it is ready without its tool: %s", got)
+	}
 	_, port, err := net.SplitHostPort(strings.TrimPrefix(s.url, "http://"))
 	if err != nil || port == "8000" {
 		t.Fatalf("it listens on %s (%v), which is in use", s.url, err)

@@ -110,6 +110,11 @@ func (d *dev) run(ctx context.Context, dir string, cmd *cobra.Command) error {
 		return fmt.Errorf("make a folder for the builds: %w", err)
 	}
 	logger := newLogger(cmd.ErrOrStderr(), d.logLevel)
+	b := d.newBuilder(dir, c.Tools.Directory, cmd.ErrOrStderr(), logger)
+	// Whoever waits until the server listens, or is ready, finds the tool there.
+	if more, err := b.next(ctx); !more {
+		return err
+	}
 	s, err := d.listen(ctx, c, logger)
 	if err != nil {
 		return err
@@ -126,7 +131,9 @@ func (d *dev) run(ctx context.Context, dir string, cmd *cobra.Command) error {
 		defer close(told)
 		d.tell(ctx, s, cmd.ErrOrStderr())
 	}()
-	err = d.follow(ctx, dir, c.Tools.Directory, cmd, logger)
+	for more := true; more; {
+		more, err = b.next(ctx)
+	}
 	cancel()
 	<-told
 	return errors.Join(err, <-served)
@@ -221,48 +228,62 @@ func callAddress(listener net.Addr) string {
 	return net.JoinHostPort("localhost", port)
 }
 
-// follow builds the project into the folder tools at every change, until ctx ends. A build that makes the same module as
-// before says nothing: what has changed was not a source, and may well be a file to which our own output goes.
-func (d *dev) follow(ctx context.Context, dir, tools string, cmd *cobra.Command, logger *slog.Logger) error {
+// A builder builds a project into the folder tools at every change.
+type builder struct {
+	*dev
+
+	dir, tools string
+	stderr     io.Writer
+	logger     *slog.Logger
+	sources    *project.Watcher
+	served     []byte // the module of the last build that went well; nil: there was none
+	failed     bool   // the last build did
+}
+
+func (d *dev) newBuilder(dir, tools string, stderr io.Writer, logger *slog.Logger) *builder {
 	logger.Info("building", "folder", dir)
-	sources := project.Watch(dir, lookInterval)
-	var served []byte
-	for failed := true; ; {
-		switch err := sources.Wait(ctx); {
-		case ctx.Err() != nil:
-			return nil
-		case err != nil:
-			return fmt.Errorf("look for changed sources: %w", err)
-		}
-		start := time.Now()
-		module, inputs, err := d.compile(ctx, dir, cmd.ErrOrStderr())
-		if followed := sources.Follow(inputs); err == nil {
-			err = followed
-		}
-		same := bytes.Equal(module, served)
-		if err == nil && !same {
-			err = wholefile.Write(filepath.Join(tools, "tool.wasm"), module)
-		}
-		if script, ok := errors.AsType[*script.Error](err); ok {
-			fmt.Fprintf(cmd.ErrOrStderr(), "\n%s\n\n", text.Escape(script.Error()))
-			err = errScript
-		}
-		switch {
-		case ctx.Err() != nil:
-			return nil
-		case err != nil && served == nil:
-			logger.Error("not built: nothing is served yet", "error", err)
-		case err != nil:
-			logger.Error("not built: the last version that could be built stays in service", "error", err)
-			failed = true
-		case failed || !same:
-			logger.Info("built", "took", time.Since(start).Round(time.Millisecond).String(), "size", text.RoundSize(len(module)))
-			if inputs == nil {
-				logger.Info("compiling it for the sandbox") // a second or more for Go, until it is served
-			}
-			served, failed = module, false
-		}
+	return &builder{dev: d, dir: dir, tools: tools, stderr: stderr, logger: logger, sources: project.Watch(dir, lookInterval), failed: true}
+}
+
+// next builds the project, at its first call, or else once a source has changed. It reports false where ctx has ended or nothing more can
+// be built. A build that makes the same module as before says nothing: what has changed was not a source, and may well be a file to
+// which our own output goes.
+func (b *builder) next(ctx context.Context) (more bool, err error) {
+	switch err := b.sources.Wait(ctx); {
+	case ctx.Err() != nil:
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("look for changed sources: %w", err)
 	}
+	start := time.Now()
+	module, inputs, err := b.compile(ctx, b.dir, b.stderr)
+	if followed := b.sources.Follow(inputs); err == nil {
+		err = followed
+	}
+	same := bytes.Equal(module, b.served)
+	if err == nil && !same {
+		err = wholefile.Write(filepath.Join(b.tools, "tool.wasm"), module)
+	}
+	if script, ok := errors.AsType[*script.Error](err); ok {
+		fmt.Fprintf(b.stderr, "\n%s\n\n", text.Escape(script.Error()))
+		err = errScript
+	}
+	switch {
+	case ctx.Err() != nil:
+		return false, nil
+	case err != nil && b.served == nil:
+		b.logger.Error("not built: nothing is served yet", "error", err)
+	case err != nil:
+		b.logger.Error("not built: the last version that could be built stays in service", "error", err)
+		b.failed = true
+	case b.failed || !same:
+		b.logger.Info("built", "took", time.Since(start).Round(time.Millisecond).String(), "size", text.RoundSize(len(module)))
+		if inputs == nil {
+			b.logger.Info("compiling it for the sandbox") // a second or more for Go, until it is served
+		}
+		b.served, b.failed = module, false
+	}
+	return true, nil
 }
 
 // errScript stands for an error that was shown already.

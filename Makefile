@@ -24,10 +24,9 @@ PREBUILT := $(patsubst examples/%/Cargo.toml,build/tools/%.wasm,$(wildcard examp
 .PHONY: run build tools scripts examples-npm test suite race lint fmt tidy setup-rust test-rust test-js test-python examples-rust examples-rust-check example-c example-c-check setup-engines engines engines-cached engines-check test-engines cross test-arm64 test-tinygo test-unprivileged test-egress bench bench-guests bench-sandbox bench-wasmtime bench-scale bench-mcp bench-languages bench-capabilities soak attack attack-compile fuzz typed fixtures fixtures-check test-clients test-mcp vuln clean
 
 run: build tools
-	@echo
-	@echo "  Try:  curl -s localhost:8000/math/add -H 'Content-Type: application/json' -d '{\"a\": 2, \"b\": 3}'"
-	@echo
-	@exec bin/toolsrv openapi --config examples/toolsrv.toml
+	@(while kill -0 $$$$ 2>/dev/null; do sleep 0.3; if curl -fsS -o /dev/null localhost:8000/readyz 2>/dev/null; then sleep 0.3; \
+		printf '\n  Try:  %s\n\n' "curl -s localhost:8000/math/add -H 'Content-Type: application/json' -d '{\"a\": 2, \"b\": 3}'"; break; fi; done) & \
+		exec bin/toolsrv openapi --config examples/toolsrv.toml
 
 # The binary of a checkout makes new projects that use the SDKs of the checkout (toolsrv new). It carries the interpreters that make
 # engines has built, here or in another checkout.
@@ -341,5 +340,9 @@ test-mcp:
 vuln:
 	go run $(GOVULNCHECK) ./...
 
+# clean leaves tools of your own in build/tools: sources, such as the script that README.md begins with.
 clean:
-	rm -rf bin build .venv $(CODE)
+	@[ ! -d build ] || find build -depth ! -type d ! \( -path 'build/tools/*' ! -name '*.wasm' ! -name '*.tmp' \) -delete
+	@[ ! -d build ] || find build -depth -type d -empty -delete
+	rm -rf bin .venv $(CODE)
+	@[ ! -d build/tools ] || { echo "tools of your own are left:"; find build/tools -type f; }

@@ -3,10 +3,13 @@
 package workbench
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -31,6 +34,8 @@ type Options struct {
 	// Limits hold instead of those of Config, where they are set.
 	Limits limits.Limits
 	Logger *slog.Logger
+	// Stderr gets what a compiler says, where the name is that of a project's folder. Nil discards.
+	Stderr io.Writer
 	// With are folders with more packages for a script in Python.
 	With []string
 	// Compiling is called before the module is compiled, which may take seconds, and the function that it returns is called
@@ -53,7 +58,7 @@ type File struct {
 	table   *wasmtools.RouteTable // of the file's tools, which can call each other
 }
 
-// Open opens a file. An error names it.
+// Open opens a file, or what becomes of the project in a folder, whose compiler it runs. An error names it.
 func Open(ctx context.Context, name string, o Options) (_ *File, err error) {
 	engine, err := NewEngine(ctx, o.Config, 1, o.Logger)
 	if err != nil {
@@ -66,7 +71,7 @@ func Open(ctx context.Context, name string, o Options) (_ *File, err error) {
 		}
 	}()
 	begun := time.Now()
-	content, _, err := Read(ctx, name, o.With)
+	content, err := build(ctx, name, o)
 	if err != nil {
 		return nil, err
 	}
@@ -84,6 +89,17 @@ func Open(ctx context.Context, name string, o Options) (_ *File, err error) {
 		return nil, err
 	}
 	return f, nil
+}
+
+// build returns the module of a tool file, of a script, or of the project in a folder.
+func build(ctx context.Context, name string, o Options) ([]byte, error) {
+	if info, err := os.Stat(name); err == nil && info.IsDir() {
+		if p, err := project.Open(name); err == nil && p.Script == "" {
+			return p.Compile(ctx, cmp.Or[io.Writer](o.Stderr, io.Discard))
+		}
+	}
+	module, _, err := Read(ctx, name, o.With)
+	return module, err
 }
 
 // Read returns the module of a tool file, or what becomes of a script with the packages in folders. A folder is that of a script's

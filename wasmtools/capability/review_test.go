@@ -82,6 +82,25 @@ func TestSuggest(t *testing.T) {
 	if got, want := capability.Suggest("a", optional), "[[grant]]\nmatch = \"a\"\n# config = {\"a\" = \"x\", \"b\" = 0}\n"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
+	for property, want := range map[string]string{
+		`{"type":"integer","minimum":1}`:                           "1",
+		`{"type":"number","minimum":0.5}`:                          "1",
+		`{"type":"integer","minimum":1,"default":20}`:              "20",
+		`{"type":"integer","examples":[7],"minimum":1}`:            "7",
+		`{"type":"integer","default":1e400,"minimum":1e300}`:       "0",
+		`{"type":"boolean","default":true}`:                        "true",
+		`{"type":"string","default":"metric","enum":["imperial"]}`: `"metric"`,
+	} {
+		needs := wasmtools.Needs{Config: []byte(`{"type":"object","required":["limit"],"properties":{"limit":` + property + `}}`)}
+		if got, want := capability.Suggest("a", needs), "[[grant]]\nmatch = \"a\"\nconfig = {\"limit\" = "+want+"}\n"; got != want {
+			t.Errorf("%s: got %q, want %q", property, got, want)
+		}
+	}
+	near := wasmtools.Needs{HTTP: []string{"http://127.0.0.1:9000", "http://localhost:8080/x", "https://[fd00::1]", "https://api.example.com", "https://1.1.1.1"}}
+	if got, want := capability.Suggest("a", near), `private = ["127.0.0.1/32", "::1/128", "fd00::1/128"]`+"\n"; !strings.Contains(got, want) {
+		t.Errorf("got %q, want %s in it", got, want)
+	}
+	grants(t, capability.Suggest("a", near))
 	for _, schema := range []string{"true", `{"required":["a"],"properties":{"a":true}}`, `{"required":7}`, `{"type":"object","required":["a"],"properties":{"a":{"type":["string","null"]}}}`} {
 		grants(t, capability.Suggest("a", wasmtools.Needs{Config: []byte(schema)})) // is TOML
 	}

@@ -5,9 +5,15 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math"
+	"net/netip"
+	"net/url"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
+	"github.com/toolsrv/toolsrv/internal/reach"
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
@@ -27,6 +33,7 @@ func Suggest(match string, needs wasmtools.Needs) string {
 		fmt.Fprintf(&b, "%s = [%s]\n", key, strings.Join(quoted, ", "))
 	}
 	list("http", needs.HTTP)
+	list("private", nearRanges(needs.HTTP))
 	if needs.KV {
 		b.WriteString("kv = \"16MiB\"\n")
 	}
@@ -43,6 +50,29 @@ func Suggest(match string, needs wasmtools.Needs) string {
 	list("tools", needs.Tools)
 	list("secrets_visible", needs.Secrets)
 	return b.String()
+}
+
+// nearRanges returns the ranges that a grant of these URLs needs as private: those of special addresses that they name. What other
+// names resolve to is not known here.
+func nearRanges(urls []string) (ranges []string) {
+	for _, u := range urls {
+		parsed, err := url.Parse(u)
+		if err != nil {
+			continue
+		}
+		host := parsed.Hostname()
+		if host == "localhost" || strings.HasSuffix(host, ".localhost") {
+			ranges = append(ranges, "127.0.0.1/32", "::1/128")
+			continue
+		}
+		if a, err := netip.ParseAddr(host); err == nil {
+			if _, _, special := reach.Special(a); special {
+				ranges = append(ranges, netip.PrefixFrom(a, a.BitLen()).String())
+			}
+		}
+	}
+	slices.Sort(ranges)
+	return slices.Compact(ranges)
 }
 
 // exampleSettings returns the line for the settings that a schema requires, or, where it requires none, a comment with those that
@@ -70,20 +100,36 @@ func exampleSettings(schema json.RawMessage) string {
 	return begin + " = {" + strings.Join(entries, ", ") + "}\n"
 }
 
-// exampleValue returns a value of the type that a schema asks for.
+// exampleValue returns a value that a schema asks for: one that it names, or else the least of its type.
 func exampleValue(schema json.RawMessage) string {
 	var declared struct {
-		Type any
-		Enum []any
+		Type     any
+		Enum     []any
+		Examples []any
+		Default  any
+		Const    any
+		Minimum  *float64
 	}
-	_ = json.Unmarshal(schema, &declared) // a schema may be true, or absent
-	if len(declared.Enum) > 0 {
-		if s, ok := declared.Enum[0].(string); ok {
-			return quote(s)
+	decoder := json.NewDecoder(bytes.NewReader(schema))
+	decoder.UseNumber()
+	_ = decoder.Decode(&declared) // a schema may be true, or absent
+	for _, named := range slices.Concat([]any{declared.Const, declared.Default}, declared.Examples, declared.Enum) {
+		switch v := named.(type) {
+		case string:
+			return quote(v)
+		case bool:
+			return strconv.FormatBool(v)
+		case json.Number:
+			if number := v.String(); plainNumber.MatchString(number) && (declared.Type == "integer" || declared.Type == "number") {
+				return number
+			}
 		}
 	}
 	switch declared.Type {
 	case "integer", "number":
+		if declared.Minimum != nil && *declared.Minimum > 0 && *declared.Minimum < 1e15 {
+			return strconv.FormatFloat(math.Ceil(*declared.Minimum), 'f', -1, 64)
+		}
 		return "0"
 	case "boolean":
 		return "false"
@@ -94,6 +140,9 @@ func exampleValue(schema json.RawMessage) string {
 	}
 	return `""`
 }
+
+// plainNumber matches numbers that JSON and TOML write alike, whatever reads them.
+var plainNumber = regexp.MustCompile(`^-?\d{1,15}(\.\d{1,15})?$`)
 
 // quote returns a string of TOML. What JSON escapes, TOML does in the same way.
 func quote(s string) string {

@@ -16,10 +16,11 @@ const maxComponent = 100
 // Document returns the schema as OpenAPI 3.1 wants it: in draft 2020-12, whatever it was written in, and with every
 // reference turned to "#/components/schemas/<prefix>.<name>". The definitions are the components under these names,
 // among themselves in the same form, only those that are referred to. Names match ^[a-zA-Z0-9._-]+$ and are all
-// different. The root stays an inline object with its properties on top, also where the author wrote it as a
+// different. An array whose items may be anything says so by "items": {}, without which some generators of clients leave it out. The root stays an inline object with its properties on top, also where the author wrote it as a
 // reference. A reference never has siblings: it stands alone, or in an allOf. The result is the same every time.
 func (s *Schema) Document(prefix string) (root json.RawMessage, definitions map[string]json.RawMessage) {
 	d := newDocumenter(s.source, "#/components/schemas/", component(prefix))
+	d.filled = !d.uses("unevaluatedItems") // by which items count as evaluated
 	root = d.root(s.argument)
 	definitions = map[string]json.RawMessage{}
 	for _, f := range d.definitions() {
@@ -33,6 +34,7 @@ type documenter struct {
 	*source
 	place   string           // of the definitions, where references lead to
 	prefix  string           // of their names
+	filled  bool             // arrays without items get some
 	sparing bool             // what contains has found may still be judged by unevaluatedItems, which 2020-12 spares
 	targets map[int32]bool   // what some reference leads to: components, if they are needed
 	names   map[int32]string // of the components that are needed
@@ -46,8 +48,13 @@ func newDocumenter(s *source, place, prefix string) *documenter {
 	for _, to := range s.targets {
 		d.targets[to] = true
 	}
-	d.sparing = d.draft == draft2019 && slices.ContainsFunc(d.tree.Values, func(v jsontree.Value) bool { return v.Key == "unevaluatedItems" })
+	d.sparing = d.draft == draft2019 && d.uses("unevaluatedItems")
 	return d
+}
+
+// uses reports whether a member of that name is anywhere in the schema.
+func (d *documenter) uses(key string) bool {
+	return slices.ContainsFunc(d.tree.Values, func(v jsontree.Value) bool { return v.Key == key })
 }
 
 // definitions writes all that was referred to, and what that refers to.
@@ -272,10 +279,30 @@ func (d *documenter) parts(i int32) (fields []field, refs []int32, extra [][]fie
 		}
 		fields = append(fields, field{key, value})
 	}
+	if d.filled && !alone && d.mayBeArray(i) && !slices.ContainsFunc(fields, func(f field) bool { return f.key == "items" }) {
+		fields = append(fields, field{"items", []byte("{}")})
+	}
 	if len(counted) > 0 { // what a not has found counts for nothing around it, and two are none
 		extra = append(extra, []field{{"not", object([]field{{"not", object(counted)}})}})
 	}
 	return fields, refs, extra
+}
+
+// mayBeArray reports whether the schema at i names arrays among its types.
+func (d *documenter) mayBeArray(i int32) bool {
+	kind := d.tree.Member(i, "type")
+	if kind == 0 {
+		return false
+	}
+	if v := &d.tree.Values[kind]; v.Kind != jsontree.Array {
+		return v.Text == `"array"`
+	}
+	for c := d.tree.Values[kind].First; c != 0; c = d.tree.Values[c].Next {
+		if d.tree.Values[c].Text == `"array"` {
+			return true
+		}
+	}
+	return false
 }
 
 // children writes the value of a keyword that holds schemas in one of the ways that how says, or any other value.

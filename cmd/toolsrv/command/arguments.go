@@ -17,7 +17,7 @@ func fileAnd(most int, what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		switch {
 		case len(args) == 0 || args[0] == "":
-			return fmt.Errorf("FILE is missing: name a .wasm file or a script, as in %s", firstExample(cmd))
+			return fmt.Errorf("FILE is missing: name a .wasm file, a script or the folder of a project, as in %s", firstExample(cmd))
 		case len(args) > 1+most && most == 0:
 			return fmt.Errorf("unexpected argument %q: %s takes one file", args[1], cmd.CommandPath())
 		case len(args) > 1+most:

@@ -136,3 +136,21 @@ func TestBuildFails(t *testing.T) {
 		})
 	}
 }
+
+// TestFolders has call and test build the project of a folder first, in a language that needs a compiler, too.
+func TestFolders(t *testing.T) {
+	t.Parallel()
+	dir := echo(t, strings.Replace(echoManifest, `"parameters"`, `"examples": [{"arguments": {"a": 1}, "result": {"a": 1}}], "parameters"`, 1))
+	if code, stdout, stderr := run("test", dir); code != 0 || !strings.HasPrefix(stdout, "ok    /texts/echo, example 1 (") {
+		t.Errorf("test: exit code %d, %q, %q", code, stdout, stderr)
+	}
+	if code, stdout, stderr := run("call", dir, `{"b":2}`); code != 0 || strings.TrimSpace(stdout) != `{"b":2}` {
+		t.Errorf("call: exit code %d, %q, %q", code, stdout, stderr)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "main.go"), []byte("package main\nfunc main() { misspelled() }\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if code, _, stderr := run("test", dir); code != 1 || !strings.Contains(stderr, "undefined: misspelled") {
+		t.Errorf("a source with an error: exit code %d, %q, want what the compiler says", code, stderr)
+	}
+}

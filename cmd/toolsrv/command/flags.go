@@ -109,6 +109,7 @@ func (f *fileFlags) open(ctx context.Context, name string, stderr io.Writer) (*w
 		Config: c,
 		Limits: f.limits,
 		Logger: newLogger(stderr, f.logLevel),
+		Stderr: stderr,
 		With:   f.with,
 		Compiling: func(size int) (done func()) {
 			return showWaiting(stderr, fmt.Sprintf("compiling %s (%s)", name, text.RoundSize(size)))

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -147,12 +148,18 @@ func addVersionFlag(root *cobra.Command) {
 	}
 }
 
+// lists are names of commands that list tools, in other programs.
+var lists = []string{"list", "ls", "tools"}
+
 // unknownCommand returns the error for a command that cmd does not hold, with what may have been meant.
 func unknownCommand(cmd *cobra.Command, typed string) error {
 	if !cmd.HasSubCommands() {
 		return fmt.Errorf("unexpected argument %q: %s has no subcommands", typed, cmd.CommandPath())
 	}
 	text := fmt.Sprintf("unknown command %q for %s", typed, cmd.CommandPath())
+	if slices.Contains(lists, typed) && !cmd.HasParent() {
+		return errors.New(text + ": inspect FILE shows the tools of a file, check --config FILE those of a server's directory, and a server lists its tools at /tools")
+	}
 	if names := cmd.SuggestionsFor(typed); len(names) > 0 {
 		return errors.New(text + "; did you mean " + strings.Join(names, " or ") + "?")
 	}

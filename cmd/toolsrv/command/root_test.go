@@ -43,6 +43,7 @@ func TestMainUsage(t *testing.T) {
 		{"no command", nil, 2, "", "the command is missing: toolsrv has bench, build, call, check, completion, "},
 		{"unknown command", []string{"publish"}, 2, "", `unknown command "publish" for toolsrv: it has bench, `},
 		{"as other servers call it", []string{"serve"}, 2, "", `unknown command "serve" for toolsrv; did you mean openapi?`},
+		{"a list, as elsewhere", []string{"list"}, 2, "", `unknown command "list" for toolsrv: inspect FILE shows the tools of a file`},
 		{"and with flags", []string{"run", "--config", "x"}, 2, "", `did you mean openapi?`},
 		{"misspelled command", []string{"verson"}, 2, "", "did you mean version?"},
 		{"unknown flag of root", []string{"--config", "x"}, 2, "", "--config"},

@@ -39,8 +39,9 @@ func newTest() *cobra.Command {
 		Use:   "test FILE",
 		Short: "Try the examples in a file's manifest",
 		Long: `Call the tools of FILE with the arguments of the examples in its manifest, in the
-sandbox. The arguments must fit the tool's schema, and the result its result schema. If
-the example has a result, the tool's must equal it as a JSON value: the order of members
+sandbox. FILE is a tool file, a script, or the folder of a project, which is built first.
+The arguments must fit the tool's schema, and the result its result schema. If the
+example has a result, the tool's must equal it as a JSON value: the order of members
 makes no difference, nor do 1 and 1.0.
 
 Exit codes: 0 no example failed, 1 one did or the file could not be loaded, 2 wrong

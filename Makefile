@@ -292,11 +292,11 @@ attack: build
 	cd bench && go build -o ../build/attack ./cmd/attack
 	@build/attack -server bin/toolsrv $(if $(filter list,$(ATTACK)),-list,$(if $(ATTACK),-only $(ATTACK)) $(if $(CGROUP),-cgroup $(CGROUP)))
 
-# attack-compile compiles hostile functions as large as they are accepted, and large modules of others that must be, and
-# compares what that takes with the bounds, for half an hour. One kind: make attack-compile SHAPES=nested
+# attack-compile compiles hostile functions as large as they are accepted, random ones among them, and large modules of others that must
+# be, and compares what that takes with the bounds, for 40 minutes. One kind: make attack-compile SHAPES=nested
 attack-compile:
 	runtime/instrument/internal/weigh/real.sh build/real
-	TOOLSRV_ATTACK_COMPILE=1 TOOLSRV_REAL_MODULES=$(CURDIR)/build/real go test ./runtime/instrument/internal/weigh -count 1 -v -timeout 2h -run 'CompileAttack/$(SHAPES)|RealModules'
+	TOOLSRV_ATTACK_COMPILE=1 TOOLSRV_ATTACK_SHAPES=40 TOOLSRV_REAL_MODULES=$(CURDIR)/build/real go test ./runtime/instrument/internal/weigh -count 1 -v -timeout 2h -run 'CompileAttack/$(SHAPES)|RandomShapes|RealModules'
 
 # fuzz runs every fuzz target for FUZZTIME: some seconds each.
 fuzz:

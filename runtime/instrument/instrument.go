@@ -16,7 +16,7 @@ import (
 
 // RewriterVersion is raised whenever Rewrite rewrites a module differently or refuses other modules. It belongs in the key
 // under which anything about rewritten modules is kept: what is found there is neither rewritten nor checked again.
-const RewriterVersion = 13
+const RewriterVersion = 14
 
 // The names that Rewrite adds to a module.
 const (

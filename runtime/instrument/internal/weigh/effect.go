@@ -45,10 +45,18 @@ var effects = func() (table [256]effect) {
 	set(0x7c, 0x8a, -1, workOne) // i64
 	set(0x92, 0x98, -1, workOne) // f32
 	set(0xa0, 0xa6, -1, workOne) // f64
-	set(0x6d, 0x70, -1, 32)      // divisions
-	set(0x7f, 0x82, -1, 32)      // divisions
-	set(0xa8, 0xab, 0, 60)       // truncations
-	set(0xae, 0xb1, 0, 60)       // truncations
+	set(0x6d, 0x6d, -1, 44)      // i32.div_s
+	set(0x6e, 0x70, -1, 32)      // divisions
+	set(0x7f, 0x7f, -1, 44)      // i64.div_s
+	set(0x80, 0x82, -1, 32)      // divisions
+	set(0x96, 0x97, -1, 28)      // f32.min, f32.max
+	set(0x98, 0x98, -1, 20)      // f32.copysign
+	set(0xa4, 0xa5, -1, 28)      // f64.min, f64.max
+	set(0xa6, 0xa6, -1, 20)      // f64.copysign
+	set(0xa8, 0xab, 0, 64)       // truncations
+	set(0xae, 0xb1, 0, 64)       // truncations
+	set(0xb5, 0xb5, 0, 28)       // f32.convert_i64_u
+	set(0xba, 0xba, 0, 28)       // f64.convert_i64_u
 	set(0xd0, 0xd0, 1, workOne)  // ref.null
 	set(0xd2, 0xd2, 1, 24)       // ref.func
 	set(opcode.GlobalGet, opcode.GlobalGet, 1, workOne)
@@ -98,9 +106,22 @@ func vectorEffect(sub byte) effect {
 	case sub == 82: // bitselect
 		return effect{height: -2, work: 16}
 	case vectorUnary(sub):
-		return effect{work: 16}
+		return effect{work: vectorWork(sub)}
 	}
-	return effect{height: -1, work: 16}
+	return effect{height: -1, work: vectorWork(sub)}
+}
+
+// vectorWork is the work of an instruction on vectors that neither loads nor stores.
+func vectorWork(sub byte) uint8 {
+	switch {
+	case sub == 98, sub >= 220 && sub <= 223: // i8x16.popcnt, i64x2.extmul
+		return 32
+	case sub == 13, sub >= 107 && sub <= 109, sub == 127, sub >= 156 && sub <= 159, sub >= 188 && sub <= 191, sub == 213: // shuffle, shifts of bytes, extmul, i64x2.mul
+		return 24
+	case sub == 232, sub == 233, sub == 244, sub == 245, sub >= 248: // min, max, truncations and conversions
+		return 24
+	}
+	return 16
 }
 
 // vectorUnary reports whether the instruction takes as many operands as it gives.

@@ -118,6 +118,26 @@ var ways = []struct {
 			c.op(0x10, functionNone)
 		}
 	}},
+	{"fills", func(c *code, m int) { // so short that they stay as they are
+		for range m {
+			c.op(0x20, 0, 0x20, 0, 0x41, 8, 0xfc, 0x0b, 0)
+		}
+	}},
+	{"table fills", func(c *code, m int) {
+		for range m {
+			c.op(0x20, 0, 0xd0, 0x70, 0x41, 8, 0xfc, 0x11, 0)
+		}
+	}},
+	{"copies", func(c *code, m int) {
+		for range m {
+			c.op(0x20, 0, 0x20, 0, 0x41, 8, 0xfc, 0x0a, 0, 0)
+		}
+	}},
+	{"table copies", func(c *code, m int) {
+		for range m {
+			c.op(0x20, 0, 0x20, 0, 0x41, 8, 0xfc, 0x0e, 0, 0)
+		}
+	}},
 	{"table to one", func(c *code, m int) {
 		c.op(0x02, 0x40, 0x20, 0)
 		c.index(0x0e, m)
@@ -377,6 +397,11 @@ var lines = []shape{
 	{"divisions", line("\x20\x00", "\x20\x00\x6d", "")},
 	{"truncations", line("\x20\x00", "\xb7\xaa", "")},
 	{"saturations", line("\x20\x00", "\xb7\xfc\x02", "")},
+	{"minima", line("\x20\x00\xb7", "\x44\x00\x00\x00\x00\x00\x00\xf0\x3f\xa4", "\xaa")},
+	{"signs", line("\x20\x00\xb7", "\x44\x00\x00\x00\x00\x00\x00\xf0\x3f\xa6", "\xaa")},
+	{"unsigned", line("\x20\x00\xad", "\xba\xbd", "\xa7")},
+	{"vector minima", line("\x20\x00\xfd\x11", "\x20\x02\xfd\xf4\x01", "\xfd\x1b\x00")},
+	{"long products", line("\x20\x00\xfd\x11", "\x20\x02\xfd\xdd\x01", "\xfd\x1b\x00")},
 	{"selections", line("\x20\x00", "\x20\x00\x20\x00\x1b", "")},
 	{"loads", line("\x20\x00", "\x28\x02\x00", "")},
 	{"stores", line("", "\x20\x00\x20\x00\x36\x02\x00", "\x20\x00")},
@@ -388,6 +413,10 @@ var lines = []shape{
 	{"indirect calls", line("\x20\x00", "\x41\x00\x11\x00\x00", "")},
 	{"direct calls", line("\x20\x00", "\x10\x02", "")},
 	{"fills", line("", "\x20\x00\x20\x00\x20\x00\xfc\x0b\x00", "\x20\x00")},
+	{"short fills", line("", "\x20\x00\x20\x00\x41\x08\xfc\x0b\x00", "\x20\x00")},
+	{"short copies", line("", "\x20\x00\x20\x00\x41\x08\xfc\x0a\x00\x00", "\x20\x00")},
+	{"table fills", line("", "\x20\x00\xd0\x70\x41\x08\xfc\x11\x00", "\x20\x00")},
+	{"table copies", line("", "\x20\x00\x20\x00\x41\x08\xfc\x0e\x00\x00", "\x20\x00")},
 	{"copies", line("", "\x20\x00\x20\x00\x20\x00\xfc\x0a\x00\x00", "\x20\x00")},
 	{"growth", line("\x20\x00", "\x40\x00", "")},
 	{"vectors", line("\x20\x00\xfd\x11", "\x20\x02\xfd\xae\x01", "\xfd\x1b\x00")},
@@ -401,6 +430,7 @@ var lines = []shape{
 
 // crowds are shapes of m functions of n things.
 var crowds = []shape{
+	{"tiny functions", func(_, m int) []byte { return crowd(m, []byte{0x20, 0}) }},
 	{"functions of ifs", func(n, m int) []byte {
 		var c code
 		for range n {

@@ -140,8 +140,11 @@ func (s *Scale) instruction() {
 	}
 	top := &s.frames[len(s.frames)-1]
 	switch s.in.Op {
-	case opcode.Block, opcode.Loop, opcode.If:
-		s.enter()
+	case opcode.Block, opcode.Loop:
+		s.open(byte(s.in.Op), s.blockType())
+	case opcode.If:
+		s.height--
+		s.open(opcode.If, s.blockType())
 	case opcode.Else:
 		s.otherwise(top)
 	case opcode.End:
@@ -152,10 +155,7 @@ func (s *Scale) instruction() {
 		s.skip()
 	case opcode.BrIf:
 		s.height--
-		s.branch(s.in.A, 1)
-		s.count.Work += 4 * workOne
-		s.count.Blocks++ // its edge is split
-		s.next()
+		s.branchIf(s.in.A)
 	case opcode.BrTable:
 		s.height--
 		n := s.in.A
@@ -194,9 +194,36 @@ func (s *Scale) instruction() {
 		s.dip(s.height)
 	case opcode.LocalTee:
 		s.set(&s.locals[s.in.A])
+	case opcode.MemoryFill, opcode.TableFill:
+		s.fill()
 	default:
 		s.plain()
 	}
+}
+
+// fill counts a memory.fill or table.fill, of which the compiler makes a loop with a call, behind a branch where there is nothing to fill.
+// The loop passes on how far it is.
+func (s *Scale) fill() {
+	s.height -= 3
+	s.dip(s.height)
+	s.count.Work += workBulk
+	s.open(opcode.Block, Signature{})
+	s.branchIf(0)
+	s.height++
+	s.open(opcode.Loop, Signature{Params: 1})
+	s.branchIf(0)
+	s.branch(1, 1) // measured: where many locals are live, a fill takes as much as one more way to its end would
+	s.height--
+	s.end()
+	s.end()
+}
+
+// branchIf counts a branch to a label, and begins the block that follows where it is not taken.
+func (s *Scale) branchIf(label uint32) {
+	s.branch(label, 1)
+	s.count.Work += 4 * workOne
+	s.count.Blocks++ // its edge is split
+	s.next()
 }
 
 // plain counts an instruction that neither branches nor calls.
@@ -225,14 +252,10 @@ func (s *Scale) call(t Signature) {
 // dip notes that the operand stack was no higher than that for a moment.
 func (s *Scale) dip(height int) { s.low = min(s.low, int32(height)) }
 
-// enter opens a block, loop or if.
-func (s *Scale) enter() {
-	t, op := s.blockType(), s.in.Op
+// open opens a block, loop or if of that type.
+func (s *Scale) open(op byte, t Signature) {
 	s.serial++
-	f := frame{op: byte(op), serial: s.serial, params: t.Params, results: t.Results, sets: s.sets, least: unreached}
-	if op == opcode.If {
-		s.height--
-	}
+	f := frame{op: op, serial: s.serial, params: t.Params, results: t.Results, sets: s.sets, least: unreached}
 	f.base = s.height - t.Params
 	switch op {
 	case opcode.Loop:

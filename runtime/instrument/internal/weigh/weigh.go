@@ -56,7 +56,7 @@ var (
 )
 
 const (
-	nanosFunction = 4_000
+	nanosFunction = 6_000
 	bytesFunction = 1_000
 	// nanosGrowth is for each byte that no earlier function needed: the operating system provides it, and the garbage
 	// collector looks at it. The compiler keeps its memory for the next function.

@@ -37,7 +37,7 @@ type Account struct {
 
 	waiters atomic.Int32 // calls of Wait; whoever gives something back serves them
 	mu      sync.Mutex
-	waiting list.List // of *waiter, in the order in which they came
+	waiting list.List // of *waiter: those ahead, then the others, each in the order in which they came
 }
 
 // patience is how long a wait takes before it first looks around: most calls are over by then. Each further time is twice as
@@ -54,10 +54,19 @@ type line struct {
 	_     [48]byte
 }
 
+// A Claim is what somebody waits for.
+type Claim struct {
+	Kind Kind
+	// N is how much of it.
+	N int64
+	// First is that of Take.
+	First bool
+	// Ahead puts the claim before those that are not: whoever makes it keeps what it has taken already until it gets more.
+	Ahead bool
+}
+
 type waiter struct {
-	kind    Kind
-	n       int64
-	first   bool
+	Claim
 	granted chan struct{}
 }
 
@@ -104,7 +113,7 @@ func (a *Account) Use(k Kind) Use {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for e := a.waiting.Front(); e != nil; e = e.Next() {
-		if e.Value.(*waiter).kind == k {
+		if e.Value.(*waiter).Kind == k {
 			u.Waiting++
 		}
 	}
@@ -129,8 +138,8 @@ func (a *Account) Take(k Kind, n int64, first bool) bool {
 // Add takes n of a kind whether or not there is room. It is for what exists already.
 func (a *Account) Add(k Kind, n int64) { a.lines[k].held.Add(n) }
 
-// Give gives n of a kind back. Those who wait for it are served in the order in which they came, but nobody waits behind one
-// who needs more than there is.
+// Give gives n of a kind back. Those who wait for it are served in their order, but nobody waits behind one who needs more than there
+// is.
 func (a *Account) Give(k Kind, n int64) {
 	a.lines[k].held.Add(-n)
 	if a.waiters.Load() > 0 {
@@ -141,20 +150,20 @@ func (a *Account) Give(k Kind, n int64) {
 // Wanted reports whether somebody waits.
 func (a *Account) Wanted() bool { return a.waiters.Load() > 0 }
 
-// Wait takes n of a kind as soon as there is room. When ctx is done first, it takes nothing and returns the cause.
+// Wait takes what is claimed as soon as there is room. When ctx is done first, it takes nothing and returns the cause.
 //
 // Now and then it calls look, unless that is nil, to give back what has become idle. look may stop when granted is closed.
-func (a *Account) Wait(ctx context.Context, k Kind, n int64, first bool, look func(granted <-chan struct{})) error {
-	w := &waiter{k, n, first, make(chan struct{})}
+func (a *Account) Wait(ctx context.Context, c Claim, look func(granted <-chan struct{})) error {
+	w := &waiter{c, make(chan struct{})}
 	a.mu.Lock()
 	// It is counted before the last attempt, so that whatever is given back after that is passed on.
 	a.waiters.Add(1)
 	defer a.waiters.Add(-1)
-	if a.Take(k, n, first) {
+	if a.Take(c.Kind, c.N, c.First) {
 		a.mu.Unlock()
 		return nil
 	}
-	place := a.waiting.PushBack(w)
+	place := a.queue(w)
 	a.mu.Unlock()
 	pause := patience
 	timer := time.NewTimer(pause)
@@ -184,6 +193,18 @@ func (a *Account) Wait(ctx context.Context, k Kind, n int64, first bool, look fu
 	return context.Cause(ctx)
 }
 
+// queue gives a waiter its place. a.mu is held.
+func (a *Account) queue(w *waiter) *list.Element {
+	if w.Ahead {
+		for e := a.waiting.Front(); e != nil; e = e.Next() {
+			if !e.Value.(*waiter).Ahead {
+				return a.waiting.InsertBefore(w, e)
+			}
+		}
+	}
+	return a.waiting.PushBack(w)
+}
+
 // pass gives those who wait what there is room for.
 func (a *Account) pass() {
 	a.mu.Lock()
@@ -191,7 +212,7 @@ func (a *Account) pass() {
 	for e := a.waiting.Front(); e != nil; {
 		w, this := e.Value.(*waiter), e
 		e = e.Next()
-		if a.Take(w.kind, w.n, w.first) {
+		if a.Take(w.Kind, w.N, w.First) {
 			a.waiting.Remove(this)
 			close(w.granted)
 		}

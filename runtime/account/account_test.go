@@ -3,6 +3,7 @@ package account_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -54,7 +55,7 @@ func TestWait(t *testing.T) {
 		var mu sync.Mutex
 		wait := func(name string, n int64) {
 			go func() {
-				if err := a.Wait(t.Context(), account.Memory, n, true, nil); err != nil {
+				if err := a.Wait(t.Context(), account.Claim{Kind: account.Memory, N: n, First: true}, nil); err != nil {
 					t.Errorf("%s: %v", name, err)
 				}
 				mu.Lock()
@@ -74,7 +75,7 @@ func TestWait(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if err := a.Wait(ctx, account.Memory, 5, true, nil); !errors.Is(err, context.DeadlineExceeded) {
+		if err := a.Wait(ctx, account.Claim{Kind: account.Memory, N: 5, First: true}, nil); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("a wait without end: got %v", err)
 		}
 		for _, step := range []struct {
@@ -98,6 +99,44 @@ func TestWait(t *testing.T) {
 	})
 }
 
+// TestAhead has those who hold some wait behind those who don't: they are served first, in the order in which they came.
+func TestAhead(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		a := account.New(map[account.Kind]int64{account.Memory: 100})
+		a.Add(account.Memory, 100)
+		var got []string
+		var mu sync.Mutex
+		wait := func(name string, n int64, ahead bool) {
+			go func() {
+				if err := a.Wait(t.Context(), account.Claim{Kind: account.Memory, N: n, First: true, Ahead: ahead}, nil); err != nil {
+					t.Errorf("%s: %v", name, err)
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				got = append(got, name)
+			}()
+			synctest.Wait()
+		}
+		wait("begins", 10, false)
+		wait("holds", 10, true)
+		wait("begins, too", 10, false)
+		wait("holds, too", 10, true)
+		wait("wants more than there is", 90, true)
+		for range 4 {
+			a.Give(account.Memory, 10)
+			synctest.Wait()
+		}
+		mu.Lock()
+		if want := []string{"holds", "holds, too", "begins", "begins, too"}; !slices.Equal(got, want) {
+			t.Errorf("got the order %q, want %q", got, want)
+		}
+		mu.Unlock()
+		a.Give(account.Memory, 90)
+		synctest.Wait()
+	})
+}
+
 // TestLook has a wait find room that nobody gave back by himself.
 func TestLook(t *testing.T) {
 	t.Parallel()
@@ -105,7 +144,7 @@ func TestLook(t *testing.T) {
 		a := account.New(map[account.Kind]int64{account.Memory: 100})
 		a.Add(account.Memory, 100)
 		begun, looks := time.Now(), 0
-		err := a.Wait(t.Context(), account.Memory, 60, true, func(granted <-chan struct{}) {
+		err := a.Wait(t.Context(), account.Claim{Kind: account.Memory, N: 60, First: true}, func(granted <-chan struct{}) {
 			looks++
 			a.Give(account.Memory, 30)
 			select {
@@ -140,7 +179,7 @@ func TestSum(t *testing.T) {
 			for n := range 500 {
 				size := int64((worker*37+n*101)%300 + 1)
 				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-				if err := a.Wait(ctx, account.Memory, size, n%2 == 0, nil); err != nil {
+				if err := a.Wait(ctx, account.Claim{Kind: account.Memory, N: size, First: n%2 == 0}, nil); err != nil {
 					t.Error(err)
 				}
 				cancel()

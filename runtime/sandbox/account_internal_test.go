@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -104,6 +105,7 @@ func TestMemoryInSum(t *testing.T) {
 	}
 }
 
+// TestTooMuchMemory has calls need more than all tools together may take: waiting would not help.
 func TestTooMuchMemory(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -122,8 +124,10 @@ func TestTooMuchMemory(t *testing.T) {
 			t.Parallel()
 			e, p := poolEngine(t, Config{Memory: test.memory}, test.module)
 			for range 2 {
-				if _, err := p.Tool("x", test.index, test.limits).Call(t.Context(), CallSpec{}); !isOverloaded(err) {
-					t.Errorf("got %v, want overloaded", err)
+				_, err := p.Tool("x", test.index, test.limits).Call(t.Context(), CallSpec{})
+				var told *Error
+				if !errors.As(err, &told) || told.Outcome != ToolMemory || !strings.Contains(err.Error(), "raise server.memory") {
+					t.Errorf("got %v, want that no call can have it, and what to raise", err)
 				}
 			}
 			e.reclaim(nil, account.Memory, test.memory)
@@ -230,8 +234,9 @@ func TestElementsCount(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.module.code.rewritten.Elements = 1 << 18
-	if _, err := p.Tool("x", 0, limits.Limits{}).Call(t.Context(), CallSpec{Input: []byte("1")}); !isOverloaded(err) {
-		t.Errorf("10 MiB of elements: got %v, want overloaded", err)
+	var told *Error
+	if _, err := p.Tool("x", 0, limits.Limits{}).Call(t.Context(), CallSpec{Input: []byte("1")}); !errors.As(err, &told) || told.Outcome != ToolMemory {
+		t.Errorf("10 MiB of elements: got %v, want tool_memory", err)
 	}
 	p.module.code.rewritten.Elements = 1 << 10
 	most := watch(e, account.Memory, func() {

@@ -81,6 +81,7 @@ func (m *module) basis(ctx context.Context, native wazero.CompiledModule, r *run
 		case first:
 			return m.makeBase(ctx, native, r)
 		}
+		r.yield(m.engine)
 		if err := r.await(m.engine, basing); err != nil {
 			return nil, err
 		}
@@ -100,22 +101,13 @@ func (m *module) makeBase(ctx context.Context, native wazero.CompiledModule, r *
 		c.basing = nil
 		c.mu.Unlock()
 	}()
-	i, err := m.instantiate(ctx, r, native, nil)
+	i, err := m.attempt(ctx, r, native, nil, m.initialize)
 	if err != nil {
 		return nil, err
 	}
-	err = m.within(r, i, m.initialize)
-	if err != nil || i.adapted { // an engine's state must not be due to one tool's limit
+	if i.adapted { // an engine's state must not be due to one tool's limit
 		m.discard(i)
-		return nil, err
+		return nil, nil
 	}
-	taken, err := i.takeSnapshot()
-	if err == nil {
-		i.claimed -= taken.resident() // as in first
-	}
-	m.discard(i)
-	if err != nil {
-		return nil, failed(err)
-	}
-	return taken, nil
+	return m.capture(r, i)
 }

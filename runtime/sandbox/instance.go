@@ -29,7 +29,7 @@ func (m *module) overhead() int64 {
 
 // An instance is one sandbox: a guest with its memory, its globals and the state of its call. It serves one call at a time.
 type instance struct {
-	snapshot *snapshot // what it is reset to; nil: it is good for one call
+	snapshot *snapshot // what it is reset to, and holds; nil: it is good for one call
 	base     *snapshot // what it began with, and holds; nil: none, or a snapshot has it
 	guest    api.Module
 	command  bool // the guest is a plain WASI program
@@ -54,44 +54,47 @@ type instance struct {
 	adapted   bool      // it was refused memory while it started
 }
 
-// instantiate makes an instance of code for a call: from a snapshot, or with an empty memory where that is nil. It waits for room
-// until ctx is done. No guest code has run in the instance then. The error is an *Error.
-func (m *module) instantiate(ctx context.Context, r *run, code wazero.CompiledModule, s *snapshot) (*instance, error) {
-	i, err := m.allot(ctx, r, code, s)
+// instantiate makes an instance of code for a run, which takes that many bytes of the run's room: from a snapshot, on which it takes over
+// a hold, or with an empty memory where that is nil. It waits for room until ctx is done. No guest code has run in the instance then. The
+// error is an *Error.
+func (m *module) instantiate(ctx context.Context, r *run, code wazero.CompiledModule, s *snapshot, bytes int64) (*instance, error) {
+	defer m.engine.drop(s) // the instance has one of its own
+	i, err := m.allot(ctx, r, code, s, bytes)
 	if scarce(err) { // the system has less than the account knows of, because of other programs
 		m.engine.reclaim(nil, account.Mappings, m.engine.account.Most(account.Mappings, false))
-		i, err = m.allot(ctx, r, code, s)
+		i, err = m.allot(ctx, r, code, s, bytes)
 	}
 	return i, err
 }
 
-// allot is instantiate without a second try.
-func (m *module) allot(ctx context.Context, r *run, code wazero.CompiledModule, s *snapshot) (*instance, error) {
+// allot is instantiate without a second try. It leaves the hold to its caller.
+func (m *module) allot(ctx context.Context, r *run, code wazero.CompiledModule, s *snapshot, bytes int64) (*instance, error) {
 	e := m.engine
+	mappings := int64(linmem.MaxMappings)
+	if s != nil {
+		mappings = int64(s.image.Mappings())
+	}
+	if err := r.claim(ctx, e, bytes); err != nil {
+		return nil, err
+	}
+	if !e.seize(account.Mappings, mappings, r.first) {
+		r.yield(e)
+		if err := e.take(ctx, account.Claim{Kind: account.Mappings, N: mappings, First: r.first}, r); err != nil {
+			return nil, err
+		}
+		if err := r.claim(ctx, e, bytes); err != nil {
+			e.account.Give(account.Mappings, mappings)
+			return nil, err
+		}
+	}
+	r.room -= bytes
 	i := &instance{
-		snapshot: s, linear: m.code.rewritten.LinearStack, overhead: m.overhead(), stackSize: firstStack,
-		reserved: m.reserve(), most: int64(m.code.rewritten.MemoryMax) * pageSize,
+		snapshot: s.hold(), linear: m.code.rewritten.LinearStack, overhead: m.overhead(), stackSize: firstStack,
+		reserved: m.reserve(), most: int64(m.code.rewritten.MemoryMax) * pageSize, claimed: bytes, mappings: mappings,
 	}
 	i.resident = i.overhead // until it is reset
 	i.call = call{engine: e, owner: i}
 	i.memory.owner = i
-	begin := m.shape.memory
-	if s != nil {
-		begin = s.size()
-	}
-	bytes, mappings := r.expects(begin)+i.overhead, int64(linmem.MaxMappings)
-	if s != nil {
-		mappings = int64(s.image.Mappings())
-	}
-	if err := e.take(ctx, account.Memory, bytes, r); err != nil {
-		return nil, err
-	}
-	i.claimed = bytes
-	if err := e.take(ctx, account.Mappings, mappings, r); err != nil {
-		e.account.Give(account.Memory, bytes)
-		return nil, err
-	}
-	i.mappings = mappings
 	built := false
 	defer func() {
 		if built {
@@ -132,27 +135,9 @@ func (i *instance) build(m *module, code wazero.CompiledModule) (err error) {
 	return nil
 }
 
-// claim has the account hold at least that many bytes for the instance. It waits until the run's deadline, as take does. The error
-// is an *Error.
-func (i *instance) claim(r *run, bytes int64) error {
-	more := bytes - i.claimed
-	if more <= 0 {
-		return nil
-	}
-	e := i.call.engine
-	if !e.account.Take(account.Memory, more, r.first) {
-		ctx, done := e.limit(r.ctx, r.deadline)
-		defer done()
-		if err := e.take(ctx, account.Memory, more, r); err != nil {
-			return err
-		}
-	}
-	i.claimed = bytes
-	return nil
-}
-
 // grow has the account hold what the instance takes once its memory has size bytes. Where there is no room, it ends the call. It
-// waits no longer than a quarter of the time that is left: the call keeps what it has meanwhile, and others may wait for that.
+// waits no longer than a quarter of the time that is left: the call keeps what it has meanwhile, and others may wait for that. A start
+// does not wait: it can begin again.
 func (i *instance) grow(size int64) {
 	c := &i.call
 	bytes := size + i.overhead + c.beside
@@ -160,9 +145,32 @@ func (i *instance) grow(size int64) {
 		return
 	}
 	c.memory.Unwatch()
-	if err := i.claim(&run{ctx: c.ctx, deadline: time.Now().Add(time.Until(c.deadline) / 4), outer: c.outer}, bytes); err != nil {
+	if err := i.enlarge(bytes); err != nil {
 		panic(err)
 	}
+	i.claimed = bytes
+}
+
+// enlarge takes the room for grow. The error is an *Error.
+func (i *instance) enlarge(bytes int64) error {
+	c, e, more := &i.call, i.call.engine, bytes-i.claimed
+	if bytes > e.account.Most(account.Memory, true) {
+		return e.neverRoom(bytes)
+	}
+	c.short = bytes
+	if c.starting {
+		if !e.seize(account.Memory, more, c.first) {
+			return overloaded(nil)
+		}
+	} else if !e.account.Take(account.Memory, more, false) {
+		ctx, done := e.limit(c.ctx, time.Now().Add(time.Until(c.deadline)/4))
+		defer done()
+		if err := e.take(ctx, account.Claim{Kind: account.Memory, N: more, Ahead: true}, &run{outer: c.outer}); err != nil {
+			return err
+		}
+	}
+	c.short = 0
+	return nil
 }
 
 // settle gives back to the account what an idle instance does not take.
@@ -171,12 +179,21 @@ func (i *instance) settle() {
 	i.claimed = i.resident
 }
 
-// release gives back all that the account holds for the instance.
+// release gives back all that the account holds for the instance, and what it holds of snapshots.
 func (i *instance) release() {
-	a := i.call.engine.account
-	a.Give(account.Memory, i.claimed)
-	a.Give(account.Mappings, i.mappings)
+	e := i.call.engine
+	e.account.Give(account.Memory, i.claimed)
+	e.account.Give(account.Mappings, i.mappings)
 	i.claimed, i.mappings = 0, 0
+	e.drop(i.snapshot)
+	e.drop(i.base)
+	i.snapshot, i.base = nil, nil
+}
+
+// cede leaves what the account holds for the instance to a run.
+func (i *instance) cede(r *run) {
+	r.room += i.claimed
+	i.claimed = 0
 }
 
 // attach makes the guest, which uses the memory that is there.
@@ -233,10 +250,7 @@ func (i *instance) enter() {
 // close frees the guest and its memory.
 func (i *instance) close() error {
 	defer i.release()
-	err := errors.Join(i.guest.Close(context.Background()), i.memory.linear.Free())
-	i.call.engine.drop(i.base)
-	i.base = nil
-	return err
+	return errors.Join(i.guest.Close(context.Background()), i.memory.linear.Free())
 }
 
 // invoke runs a function of the guest, with the fuel and the call stack that the call has.
@@ -260,7 +274,7 @@ func (i *instance) serve(r *run, f api.Function) (output []byte, intact bool, er
 	if i.call.reports != nil {
 		i.call.tell(time.Now())
 	}
-	r.needed(int64(len(i.memory.linear.Bytes())))
+	r.needed(max(int64(len(i.memory.linear.Bytes())), i.call.short))
 	switch {
 	case i.command:
 		end, ended := exit(err)

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"runtime/debug"
 	"time"
+
+	"github.com/toolsrv/toolsrv/runtime/account"
 )
 
 // A lease is an instance that is lent to one run: one that nobody has used, or that was reset. It does not hold the run, which
@@ -63,11 +65,16 @@ func (l *lease) prepare(r *run) (err error) {
 		l.instance = nil
 	}
 	if i := l.instance; i != nil {
-		l.intact = true
-		if err := i.claim(r, r.expects(i.snapshot.size())+i.overhead); err != nil {
-			return err
+		// It is not kept while the run waits for room: those who wait hold nothing.
+		if more := m.callRoom(r, i.snapshot, i.overhead) - i.claimed; more <= 0 || m.engine.seize(account.Memory, more, r.first) {
+			i.claimed += max(0, more)
+			l.intact = true
+		} else {
+			m.discard(i)
+			l.instance = nil
 		}
-	} else {
+	}
+	if l.instance == nil {
 		if l.instance, err = m.make(r); err != nil {
 			return err
 		}

@@ -320,7 +320,7 @@ func BenchmarkInstantiate(b *testing.B) {
 	r := run{ctx: b.Context(), deadline: time.Now().Add(time.Hour), limits: new(limits.Limits)}
 	b.ReportAllocs()
 	for b.Loop() {
-		i, err := m.instantiate(b.Context(), &r, m.code.build.native.code, m.snapshot)
+		i, err := m.instantiate(b.Context(), &r, m.code.build.native.code, m.snapshot.hold(), m.snapshot.size()+m.overhead())
 		if err != nil {
 			b.Fatal(err)
 		}

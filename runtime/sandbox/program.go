@@ -93,6 +93,9 @@ func (m *module) strip() released {
 	return r
 }
 
+// unused reports whether there is a snapshot of which no instance is left. m.mu is held.
+func (m *module) unused() bool { return m.snapshot != nil && m.snapshot.holds.Load() == 0 }
+
 // free frees what a module has let go of.
 func (m *module) free(r released) {
 	for _, i := range r.instances {

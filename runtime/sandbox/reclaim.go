@@ -1,8 +1,6 @@
 package sandbox
 
 import (
-	"context"
-	"errors"
 	"maps"
 	"slices"
 	"time"
@@ -76,34 +74,6 @@ func newAccount(c Config) *account.Account {
 	})
 }
 
-// take takes n of a kind from the account, for a run. Where there is no room, it frees what is idle, and waits until ctx is done. A
-// run inside another call does not wait: its outer calls hold some, and all who hold some may be such calls. The error is an *Error.
-func (e *Engine) take(ctx context.Context, k account.Kind, n int64, r *run) error {
-	first := r.first
-	if e.account.Take(k, n, first) {
-		return nil
-	}
-	if n > e.account.Most(k, first) {
-		return overloaded(nil)
-	}
-	e.reclaim(ctx.Done(), k, n)
-	if r.outer != nil {
-		if e.account.Take(k, n, first) {
-			return nil
-		}
-		return overloaded(nil)
-	}
-	look := func(granted <-chan struct{}) { e.reclaim(granted, k, n) }
-	switch err := e.account.Wait(ctx, k, n, first, look); {
-	case err == nil:
-		return nil
-	case errors.Is(err, errTimeout):
-		return overloaded(nil)
-	default:
-		return notBegun(ctx, "memory", 0)
-	}
-}
-
 // reclaim frees what is idle, the least recently used first, until there is room for n of a kind, and for a sixteenth of all so
 // that the next call finds some, too. It stops when done is closed. Instances go before snapshots, which take longer to make again.
 // Only one goroutine at a time does this.
@@ -130,16 +100,17 @@ func (e *Engine) reclaim(done <-chan struct{}, k account.Kind, n int64) {
 	type candidate struct {
 		module *module
 		since  time.Time
+		wanted bool // calls of the module run or wait
 	}
 	var instances, modules []candidate
 	called := map[*code]time.Time{}
 	for _, m := range e.attached() {
 		m.mu.Lock()
 		for _, i := range m.idle {
-			instances = append(instances, candidate{m, i.since})
+			instances = append(instances, candidate{module: m, since: i.since})
 		}
-		if m.calls == 0 && m.snapshot != nil {
-			modules = append(modules, candidate{m, m.called})
+		if m.snapshot != nil {
+			modules = append(modules, candidate{m, m.called, m.calls > 0})
 		}
 		if m.called.After(called[m.code]) {
 			called[m.code] = m.called
@@ -172,7 +143,15 @@ func (e *Engine) reclaim(done <-chan struct{}, k account.Kind, n int64) {
 		}
 		return
 	}
-	slices.SortFunc(modules, bySince)
+	slices.SortFunc(modules, func(a, b candidate) int {
+		if a.wanted != b.wanted {
+			if b.wanted {
+				return -1
+			}
+			return 1
+		}
+		return bySince(a, b)
+	})
 	for _, c := range modules {
 		if enough() {
 			return
@@ -180,9 +159,9 @@ func (e *Engine) reclaim(done <-chan struct{}, k account.Kind, n int64) {
 		m := c.module
 		m.mu.Lock()
 		var r released
-		if m.calls == 0 && !m.called.After(c.since) { // the code stays: nothing takes longer to make again
-			r = released{instances: m.idle, snapshot: m.snapshot}
-			m.idle, m.snapshot = nil, nil
+		// Calls that wait for room have no use for it before they get some. The code stays: nothing takes longer to make again.
+		if m.unused() && !m.called.After(c.since) {
+			r, m.snapshot = released{snapshot: m.snapshot}, nil
 		}
 		m.mu.Unlock()
 		m.free(r)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"math"
-	"sync/atomic"
 	"time"
 
 	"github.com/toolsrv/toolsrv/runtime/hostabi"
@@ -26,9 +25,13 @@ type run struct {
 	deadline time.Time
 	limits   *limits.Limits
 	tool     string
-	clock    *clock        // nil: its phases are not timed
-	peak     *atomic.Int64 // bytes of memory that recent calls of the tool needed; nil: not counted
-	first    bool          // no other call of the module runs
+	clock    *clock // nil: its phases are not timed
+	peak     *peak  // of the tool's calls; nil: not counted
+	first    bool   // no other call of the module runs
+	room     int64  // bytes of memory that the account holds for it, and that no instance has taken yet
+	least    int64  // bytes that its start needs, as far as is known
+	took     int64  // bytes that its last start took
+	ahead    bool   // it was to start already, and had too little room: it comes before those that were not
 }
 
 // fuel returns how much fuel the run may use; 0: there is no limit.
@@ -85,21 +88,16 @@ func earlier(a, b time.Time) time.Time {
 
 // expects returns how many bytes of memory the run will probably need, where the memory has size now.
 func (r *run) expects(size int64) int64 {
-	if r.peak != nil {
-		size = max(size, min(r.peak.Load(), r.limits.Memory))
+	if r.peak == nil {
+		return size
 	}
-	return size
+	return r.peak.expect(size, r.limits.Memory)
 }
 
-// needed notes what the run needed. A call that needed much is forgotten in the course of some ten others.
+// needed notes what the run needed.
 func (r *run) needed(size int64) {
-	if r.peak == nil {
-		return
-	}
-	if peak := r.peak.Load(); size > peak {
-		r.peak.Store(size)
-	} else if size < peak {
-		r.peak.Store(size + (peak-size)*3/4)
+	if r.peak != nil {
+		r.peak.note(size)
 	}
 }
 

@@ -14,7 +14,7 @@ type snapshot struct {
 	image   *linmem.Image
 	globals []uint64     // of the exported mutable ones, in the rewriter's order
 	base    *snapshot    // whose pages it shares, and on which it has a hold; nil: none
-	holds   atomic.Int32 // besides its owner's
+	holds   atomic.Int32 // besides its owner's: those of instances, of layers, and of starts
 }
 
 // takeSnapshot makes a snapshot of an instance that was started. If the instance began with an engine's, it passes on its hold on
@@ -38,7 +38,15 @@ func (s *snapshot) size() int64 { return int64(s.image.Size()) }
 // resident returns what the snapshot itself takes, in bytes.
 func (s *snapshot) resident() int64 { return int64(s.image.Resident()) }
 
-// drop gives up a hold on a snapshot, and frees it with the last one. s may be nil. All instances of it must be closed then.
+// hold returns s, which may be nil, with one hold more, which drop gives up.
+func (s *snapshot) hold() *snapshot {
+	if s != nil {
+		s.holds.Add(1)
+	}
+	return s
+}
+
+// drop gives up a hold on a snapshot, and frees it with the last one. s may be nil.
 func (e *Engine) drop(s *snapshot) {
 	if s == nil || s.holds.Add(-1) >= 0 {
 		return

@@ -3,10 +3,12 @@ package sandbox
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/tetratelabs/wazero"
 
 	"github.com/toolsrv/toolsrv/internal/text"
+	"github.com/toolsrv/toolsrv/runtime/account"
 	"github.com/toolsrv/toolsrv/runtime/hostabi"
 )
 
@@ -24,39 +26,71 @@ func (m *module) make(r *run) (*instance, error) {
 		}
 		return nil, err
 	}
+	defer r.yield(m.engine)
 	for m.code.rewritten.Fresh == "" {
 		m.mu.Lock()
 		s, starting := m.snapshot, m.starting
-		first := s == nil && starting == nil
-		if first {
+		needs := m.startRoom(r, m.shape.memory)
+		again := s != nil && s.size() > r.limits.Memory // it took what it was allowed to; perhaps it makes do with less
+		if s != nil && !again {
+			needs = m.callRoom(r, s, m.overhead())
+		}
+		first, ready := s == nil && starting == nil, r.room >= needs
+		switch {
+		case s != nil && !again && ready:
+			s.hold()
+		case first && ready:
 			m.starting = make(chan struct{})
 		}
 		m.mu.Unlock()
 		switch {
-		case s != nil && s.size() > r.limits.Memory:
-			return m.startedAgain(ctx, code, r) // it took what it was allowed to; perhaps it makes do with less
-		case s != nil:
-			return m.instantiate(ctx, r, code, s)
+		case again:
+			return m.startedAgain(ctx, code, r)
+		case s == nil && !first:
+			r.yield(m.engine)
+			err = r.await(m.engine, starting)
+		case !ready:
+			if err = r.claim(ctx, m.engine, needs); err != nil { // otherwise look again: much may have happened
+				r.needed(0) // less is expected each time that it can't be had
+				m.code.starts.note(0)
+			}
 		case first:
-			return m.first(ctx, code, r)
+			var i *instance
+			if i, err = m.first(ctx, code, r); i != nil {
+				return i, nil
+			}
+		default:
+			return m.instantiate(ctx, r, code, s, needs)
 		}
-		if err := r.await(m.engine, starting); err != nil {
+		if err != nil {
 			return nil, err
 		}
 	}
 	return m.startedAgain(ctx, code, r)
 }
 
+// callRoom returns how many bytes a run takes for a call in an instance of a snapshot, with what that takes besides its memory.
+func (m *module) callRoom(r *run, s *snapshot, overhead int64) int64 {
+	return max(s.size()+overhead, min(r.expects(s.size())+overhead, m.engine.account.Most(account.Memory, r.first)))
+}
+
+// startRoom returns how many bytes a run takes for a start that begins with size bytes of memory, and for the call after it.
+func (m *module) startRoom(r *run, size int64) int64 {
+	expected := max(r.least, max(r.expects(size), m.code.starts.expect(size, r.limits.Memory))+m.overhead())
+	return max(size+m.overhead(), min(expected, m.engine.account.Most(account.Memory, r.first)))
+}
+
 func tooLarge(needs, limit int64) *Error {
 	return &Error{Outcome: ToolMemory, Message: fmt.Sprintf("The tool needs %s of memory to start; its limit is %s.", text.Size(needs), text.Size(limit))}
 }
 
-// first makes the snapshot, and an instance of it. One call at a time does this, while m.starting has others wait.
+// first makes the snapshot, whose instances calls have. One run at a time does this, while m.starting has others wait. It returns an
+// instance only where there is no snapshot of what was started.
 func (m *module) first(ctx context.Context, code wazero.CompiledModule, r *run) (i *instance, err error) {
 	var s *snapshot
 	defer func() {
 		m.mu.Lock()
-		m.snapshot = s
+		m.snapshot, m.called = s, time.Now()
 		close(m.starting)
 		m.starting = nil
 		m.mu.Unlock()
@@ -69,22 +103,27 @@ func (m *module) first(ctx context.Context, code wazero.CompiledModule, r *run) 
 		r.burn(r.started)
 		return i, nil // its state is due to this tool's limit, and is not for other tools
 	}
+	r.ahead = true
+	s, err = m.capture(r, i)
+	return nil, err
+}
+
+// capture makes a snapshot of an instance that was started, which is closed then. The run has what is left of its room. The error is an
+// *Error.
+func (m *module) capture(r *run, i *instance) (*snapshot, error) {
 	taken, err := i.takeSnapshot()
 	if err == nil {
 		// The snapshot is no larger than the memory that it was taken of, and gets that memory's room in the account. If it had to
 		// wait for room, it would not be counted meanwhile.
 		i.claimed -= taken.resident()
+		m.code.starts.note(r.took + taken.resident())
 	}
+	i.cede(r)
 	m.discard(i)
 	if err != nil {
 		return nil, failed(err)
 	}
-	if i, err = m.instantiate(ctx, r, code, taken); err != nil {
-		m.engine.drop(taken)
-		return nil, err
-	}
-	s = taken
-	return i, nil
+	return taken, nil
 }
 
 // startFuel is the least fuel that a start has where calls have a limit. A module in Go needs 15 million, and whether it starts must
@@ -97,18 +136,38 @@ func (m *module) started(ctx context.Context, code wazero.CompiledModule, r *run
 	if err != nil {
 		return nil, err
 	}
-	i, err := m.instantiate(ctx, r, code, base)
-	if err != nil {
-		m.engine.drop(base)
-		return nil, err
+	return m.attempt(ctx, r, code, base, m.start)
+}
+
+// attempt makes an instance and runs a part of its start in it, with base, on which it takes over a hold, or with an empty memory where
+// that is nil. Where there is less room than the start needs, it begins again with more.
+func (m *module) attempt(ctx context.Context, r *run, code wazero.CompiledModule, base *snapshot, part func(i *instance) error) (*instance, error) {
+	defer m.engine.drop(base)
+	size := m.shape.memory
+	if base != nil {
+		size = base.size()
 	}
-	i.snapshot, i.base = nil, base
-	if err := m.within(r, i, m.start); err != nil {
+	for {
+		i, err := m.instantiate(ctx, r, code, base.hold(), m.startRoom(r, size))
+		if err != nil {
+			return nil, err
+		}
+		i.base, i.snapshot = i.snapshot, nil
+		err = m.within(r, i, part)
+		r.took = int64(len(i.memory.linear.Bytes())) + i.call.beside
+		short := i.call.short
+		i.call.wipe()
+		if err == nil {
+			return i, nil
+		}
+		i.cede(r)
 		m.discard(i)
-		return nil, err
+		if short == 0 {
+			return nil, err
+		}
+		// Half as much again, as it may want more than that: otherwise it would begin again for each page.
+		r.least, r.ahead = min(short+short/2, m.engine.account.Most(account.Memory, true)), true
 	}
-	i.call.wipe()
-	return i, nil
 }
 
 // startedAgain is started for a module of which no snapshot can be made, or not within the run's limits. What each call starts anew is
@@ -129,6 +188,7 @@ func (m *module) within(r *run, i *instance, part func(i *instance) error) error
 	start.limits = &limits
 	i.call.begin(&start)
 	defer i.call.end()
+	i.call.starting = true
 	i.call.outer = r.outer // inside a call, a start waits for no memory either, and logs no more than that call may
 	i.memory.limit = limits.Memory
 	err := part(i)

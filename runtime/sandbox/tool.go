@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync/atomic"
 	"time"
 
 	"github.com/toolsrv/toolsrv/internal/text"
@@ -33,7 +32,7 @@ type Tool struct {
 	filter filter
 	nests  bool // it may call other tools
 	gate   *gate
-	peak   atomic.Int64 // bytes of memory that recent calls needed
+	peak   peak // of its calls
 }
 
 // Tool returns tool number index of the module's manifest. name is its name in log lines. The grants are for this tool alone; one

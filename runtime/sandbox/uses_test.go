@@ -137,7 +137,7 @@ func TestHold(t *testing.T) {
 			c.Hold(part)
 		}
 	})
-	wantError(t, err, sandbox.Overloaded, "")
+	wantError(t, err, sandbox.ToolMemory, "more memory than the service has for all tools together")
 	if after := e.State().Memory.Held; after > before+slack {
 		t.Errorf("held %d bytes before and %d after a call that took too much", before, after)
 	}

@@ -48,15 +48,15 @@ func TestIdleWhileOneWaits(t *testing.T) {
 	if out, err := p.Tool("x", 0, limits.Limits{}).Call(t.Context(), CallSpec{}); err != nil || string(out) != "1" {
 		t.Fatalf("got %s, %v, want 1", out, err)
 	}
-	if !p.module.enter() {
-		t.Fatal("the engine is closed")
-	}
+	used := p.module.snapshot.hold()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	got := make(chan error, 1)
-	go func() { got <- e.take(ctx, account.Memory, limit-fullSnapshot/2, &run{first: true}) }()
+	go func() {
+		got <- e.take(ctx, account.Claim{Kind: account.Memory, N: limit - fullSnapshot/2, First: true}, &run{first: true})
+	}()
 	awaitWait(t, e)
-	p.module.leave()
+	e.drop(used)
 	if err := <-got; err != nil {
 		t.Fatalf("waiting beside an idle snapshot: %v", err)
 	}
@@ -95,7 +95,9 @@ func TestSnapshotHasRoom(t *testing.T) {
 	waited := make(chan error, 1)
 	e, _ = poolEngine(t, Config{Memory: limit, Logger: slog.New(hook{slog.DiscardHandler, func() {
 		e.account.Give(account.Memory, fullSnapshot)
-		go func() { waited <- e.account.Wait(ctx, account.Memory, 2*fullSnapshot, true, nil) }()
+		go func() {
+			waited <- e.account.Wait(ctx, account.Claim{Kind: account.Memory, N: 2 * fullSnapshot, First: true}, nil)
+		}()
 		awaitWait(t, e)
 	}})}, "hostile/hoard")
 	p := loadInternal(t, e, logs)

@@ -122,7 +122,7 @@ func beNeighbour(arguments []string, out io.Writer) error {
 	var sum tally
 	for end := time.Now().Add(span); time.Now().Before(end); {
 		begin := time.Now()
-		code, err := call(client, arguments[0], "{}")
+		code, err := call(client, arguments[0], "{}", "{}")
 		if err != nil || code != "" {
 			return fmt.Errorf("a call of the neighbour ended with %q: %w", code, err)
 		}

@@ -142,7 +142,7 @@ func (a *arena) arrives(ctx context.Context, s *service.Service, name string) (t
 	}
 	client := &http.Client{Timeout: hang}
 	for {
-		code, err := call(client, s.URL+"/"+namespace+"/"+name, "{}")
+		code, err := call(client, s.URL+"/"+namespace+"/"+name, "{}", "{}")
 		if code == "" && err == nil {
 			return time.Since(begin), nil
 		}

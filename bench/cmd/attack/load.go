@@ -34,6 +34,7 @@ type tally struct {
 type load struct {
 	clients int
 	path    func(i int) (path string, more bool) // of request number i
+	output  func(i int) string                   // that is due for it; nil: what was sent
 	allow   []string                             // codes of errors besides overloaded and not_ready
 }
 
@@ -76,7 +77,12 @@ func (l load) run(ctx context.Context, s *service.Service) tally {
 					return
 				}
 				begin := time.Now()
-				code, err := call(client, s.URL+path, fmt.Sprintf(`{"number": %d}`, number))
+				body := fmt.Sprintf(`{"number": %d}`, number)
+				want := body
+				if l.output != nil {
+					want = l.output(number)
+				}
+				code, err := call(client, s.URL+path, body, want)
 				took := time.Since(begin)
 				mu.Lock()
 				sum.add(code, err, took, l.allow)
@@ -88,8 +94,8 @@ func (l load) run(ctx context.Context, s *service.Service) tally {
 	return sum
 }
 
-// call makes a request, and returns the code of an error that has the right form.
-func call(client *http.Client, url, body string) (code string, err error) {
+// call makes a request, whose answer should be want, and returns the code of an error that has the right form.
+func call(client *http.Client, url, body, want string) (code string, err error) {
 	answer, err := client.Post(url, "application/json", strings.NewReader(body))
 	if err != nil {
 		return "", err
@@ -100,8 +106,8 @@ func call(client *http.Client, url, body string) (code string, err error) {
 		return "", err
 	}
 	if answer.StatusCode == http.StatusOK {
-		if string(text) != body {
-			return "", fmt.Errorf("the output is %.100q, want %q", text, body)
+		if string(text) != want {
+			return "", fmt.Errorf("the output is %.100q, want %q", text, want)
 		}
 		return "", nil
 	}

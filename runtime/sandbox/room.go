@@ -1,0 +1,106 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+
+	"github.com/toolsrv/toolsrv/internal/text"
+	"github.com/toolsrv/toolsrv/runtime/account"
+)
+
+// How runs wait for room in the account, so that they never wait for each other in a circle:
+//
+//   - A run takes room for an instance before it has one, all that it expects to need, and holds nothing while it waits for that.
+//   - A start that needs more than was expected does not wait: what it has made is thrown away, and it begins again with more.
+//   - Only a call whose guest runs keeps what it has while it waits for more. It comes before those that have not begun, and waits for
+//     a part of its time: if all that hold some wait, the first to give up makes room for the others. Its tool's next calls take as
+//     much as it wanted before they begin.
+
+// A peak is how many bytes of memory recent runs needed. It is safe for concurrent use.
+type peak struct{ bytes atomic.Int64 }
+
+// note notes what a run needed. One that needed much is forgotten in the course of some ten others.
+func (p *peak) note(size int64) {
+	if before := p.bytes.Load(); size < before {
+		size += (before - size) * 3 / 4
+	}
+	p.bytes.Store(size)
+}
+
+// expect returns how many bytes the next run will probably need, where it has size to begin with and may have limit.
+func (p *peak) expect(size, limit int64) int64 { return max(size, min(p.bytes.Load(), limit)) }
+
+// claim has the account hold at least that many bytes of memory for the run, for an instance that is to be made. Where there is no room,
+// the run gives back what it has, and waits for the whole until ctx is done. The error is an *Error.
+func (r *run) claim(ctx context.Context, e *Engine, bytes int64) error {
+	more := bytes - r.room
+	switch {
+	case more <= 0:
+		return nil
+	case bytes > e.account.Most(account.Memory, true):
+		return e.neverRoom(bytes)
+	case e.seize(account.Memory, more, r.first):
+		r.room = bytes
+		return nil
+	}
+	r.yield(e)
+	if err := e.wait(ctx, account.Claim{Kind: account.Memory, N: bytes, First: r.first, Ahead: r.ahead}, r); err != nil {
+		return err
+	}
+	r.room = bytes
+	return nil
+}
+
+// yield gives back the room that no instance has taken.
+func (r *run) yield(e *Engine) {
+	if r.room > 0 {
+		e.account.Give(account.Memory, r.room)
+		r.room = 0
+	}
+}
+
+// seize takes n of a kind from the account if there is room, or if what is idle can make some.
+func (e *Engine) seize(k account.Kind, n int64, first bool) bool {
+	if e.account.Take(k, n, first) {
+		return true
+	}
+	if n > e.account.Most(k, first) {
+		return false
+	}
+	e.reclaim(nil, k, n)
+	return e.account.Take(k, n, first)
+}
+
+// take is seize for what a run claims. Where there is no room, it waits.
+func (e *Engine) take(ctx context.Context, c account.Claim, r *run) error {
+	if e.seize(c.Kind, c.N, c.First) {
+		return nil
+	}
+	return e.wait(ctx, c, r)
+}
+
+// wait waits until a run has what it claims, or ctx is done. Now and then it frees what has become idle. A run inside another call does
+// not wait: its outer calls hold some, and all who hold some may be such calls. The error is an *Error.
+func (e *Engine) wait(ctx context.Context, c account.Claim, r *run) error {
+	if r.outer != nil || c.N > e.account.Most(c.Kind, c.First) {
+		return overloaded(nil)
+	}
+	look := func(granted <-chan struct{}) { e.reclaim(granted, c.Kind, c.N) }
+	switch err := e.account.Wait(ctx, c, look); {
+	case err == nil:
+		return nil
+	case errors.Is(err, errTimeout):
+		return overloaded(nil)
+	default:
+		return notBegun(ctx, "memory", 0)
+	}
+}
+
+// neverRoom is the error of a call that needs more memory than all tools together may take.
+func (e *Engine) neverRoom(bytes int64) *Error {
+	most := e.account.Most(account.Memory, true)
+	return &Error{Outcome: ToolMemory, Message: "The tool needs more memory than the service has for all tools together.",
+		Err: fmt.Errorf("it needs %s, and all tools together may take %s: raise server.memory", text.Size(bytes), text.Size(most))}
+}

@@ -373,7 +373,7 @@ func TestLargeResult(t *testing.T) {
 	w = newWorld(t, sandbox.Config{Memory: 8 << 20}, func(w *world) { w.all = limits.Limits{Timeout: time.Minute} },
 		native("large", func(context.Context, *wasmtools.Call) (any, error) { return strings.Repeat("x", size), nil }))
 	_, _, err := w.call(t, "/a/once", wasmtools.Everybody(), "go/large", `{}`)
-	wantCode(t, err, wasmtools.CodeOverloaded)
+	wantCode(t, err, wasmtools.CodeToolMemory)
 }
 
 // TestLogLines has a tool call another three times that breaks, with two log lines. What the log has of the inner calls counts as lines of the

@@ -51,6 +51,9 @@ type Outer interface {
 	Count(u Use)
 	// Line takes one of the log lines that the outer call may still write, and reports false where there is none left.
 	Line() bool
+	// Tally adds n to what is counted under a key in the client's call, with all calls inside it, and returns the sum. The key must be
+	// comparable.
+	Tally(key any, n int) int
 }
 
 // A Memory is a guest's memory.

@@ -25,6 +25,11 @@ type Counter interface {
 // Used counts a use, for the call's line in the log and its caller's accounts. At the level debug, each has a line of its own.
 func (c *Call) Used(u Use) { c.host.Used(u) }
 
+// Tally counts n uses of what the tool was granted of the function's set, and returns how many there were so far in the client's call,
+// with all calls inside it: a tool that calls itself, or is called again and again by another one, gets no more than one call of it may
+// have. Grants of sets that use it must be comparable, such as pointers.
+func (c *Call) Tally(n int) int { return c.host.Tally(c.Grant(), n) }
+
 // Hold has the account of the process count n bytes of the host's memory for the call, until it ends: bodies, answers, and whatever
 // else a guest can have the host keep. A negative n gives bytes back before. It must be called before the memory is allocated, and,
 // unlike f of [Call.Wait], by the goroutine of the call only. Where there is no room, it waits for some, and then ends the call.

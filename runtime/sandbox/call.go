@@ -42,9 +42,10 @@ type runState struct {
 	short    int64           // bytes that the account should hold, and for which there was no room; 0: there was
 	starting bool            // the guest is being started, and serves nobody yet
 	counter  hostabi.Counter
-	filter   filter // of what the guest says
-	output   []byte // nil: none yet
-	failure  []byte // the JSON of fail; nil: none
+	tallies  map[any]int // of the call and those inside it, unless it is inside another; nil: nothing is counted yet
+	filter   filter      // of what the guest says
+	output   []byte      // nil: none yet
+	failure  []byte      // the JSON of fail; nil: none
 }
 
 var (

@@ -4,8 +4,10 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"log/slog"
 	"math"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -221,6 +223,40 @@ func TestNestedDeadline(t *testing.T) {
 	}
 	_, err = p.Tool("x", nestCalls, limits.Limits{Timeout: time.Minute}, mayNest()).Call(ctx, sandbox.CallSpec{})
 	wantError(t, err, sandbox.Cancelled, "")
+}
+
+// TestNestedTally counts what tools use in a client's call, with all calls inside it: for each grant, and anew for each client's call.
+func TestNestedTally(t *testing.T) {
+	t.Parallel()
+	n := &nest{}
+	p := nestProgram(t, nestEngine(t, n, sandbox.Config{}), nester(false))
+	grants := []*int{new(int), new(int)}
+	tool := func(k int) *sandbox.Tool {
+		return p.Tool(fmt.Sprint(k), nestCalls, limits.Limits{Timeout: time.Minute, Concurrency: 10}, hostabi.Grant{Module: nestModule, Value: grants[k]})
+	}
+	tools := []*sandbox.Tool{tool(0), tool(1)}
+	var sums [2]int
+	n.do = func(c *hostabi.Call, _ int32) {
+		k := slices.Index(grants, c.Grant().(*int))
+		sums[k] = c.Tally(1)
+		if c.Outer().Depth() == 2 {
+			return
+		}
+		for range 3 {
+			if err := inside(c, tools[1-k]); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	for range 2 {
+		sums = [2]int{}
+		if _, err := tools[0].Call(t.Context(), sandbox.CallSpec{}); err != nil {
+			t.Fatal(err)
+		}
+		if want := [2]int{1 + 3*3, 3}; sums != want {
+			t.Errorf("got the sums %v, want %v", sums, want)
+		}
+	}
 }
 
 // TestNestedCircle has tools call themselves, and each other, from as many clients as they have places, and more. What can't be

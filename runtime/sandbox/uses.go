@@ -20,6 +20,18 @@ func (c *call) Count(u hostabi.Use) {
 	}
 }
 
+// Tally counts in the outermost call: what a call may do of something, it may not do again in each call inside it.
+func (c *call) Tally(key any, n int) int {
+	if c.outer != nil {
+		return c.outer.Tally(key, n)
+	}
+	if c.tallies == nil {
+		c.tallies = map[any]int{}
+	}
+	c.tallies[key] += n
+	return c.tallies[key]
+}
+
 // Used counts a use, and writes its line.
 func (c *call) Used(u hostabi.Use) {
 	c.Count(u)

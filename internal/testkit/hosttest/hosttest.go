@@ -22,8 +22,9 @@ type Guest struct {
 	Reports         []string // of progress: "done/total message"
 	Lines           []string // of the log: "source: line"
 	Uses            []hostabi.Use
-	Held, MostHeld  int64 // bytes
-	Descriptors     int64 // that are left
+	Held, MostHeld  int64       // bytes
+	Descriptors     int64       // that are left
+	Tallies         map[any]int // by what was granted; calls that are one client's share it
 
 	spent int64
 }
@@ -31,7 +32,7 @@ type Guest struct {
 // Begin begins a call of a guest with that memory, which can be replaced later, where the host has that many sets of functions. The
 // caller ends the call.
 func Begin(t testing.TB, memory []byte, sets int, run hostabi.Run) *Guest {
-	g := &Guest{Memory: memory, Context: t.Context(), Descriptors: 1000}
+	g := &Guest{Memory: memory, Context: t.Context(), Descriptors: 1000, Tallies: map[any]int{}}
 	g.ABI = hostabi.NewCall(host{g: g}, hostabi.Guest{Memory: view{g}, Sets: sets})
 	g.ABI.Begin(run)
 	return g
@@ -120,6 +121,11 @@ func (h host) Log(_ slog.Level, source string, line []byte) bool {
 }
 
 func (h host) Used(u hostabi.Use) { h.g.Uses = append(h.g.Uses, u) }
+
+func (h host) Tally(key any, n int) int {
+	h.g.Tallies[key] += n
+	return h.g.Tallies[key]
+}
 
 func (h host) Hold(n int64) {
 	h.g.Held += n

@@ -65,7 +65,7 @@ func send(c *hostabi.Call, stack []uint64) {
 		c.Hold(int64(uint32(bodyLen)))
 		r.body = c.Read(bodyPtr, bodyLen)
 		var b []byte
-		b, f = g.send(c, &answer.Of(c).Count, r)
+		b, f = g.send(c, r)
 		c.Hold(-int64(uint32(bodyLen)))
 		if f == nil {
 			answer.Give(c, stack, b)

@@ -26,6 +26,7 @@ type caller interface {
 	Hold(n int64)
 	Charge(nanos int)
 	Used(u hostabi.Use)
+	Tally(n int) int
 }
 
 // maxShown is the longest path in bytes that a failure shows.
@@ -54,9 +55,8 @@ type exchange struct {
 	use    hostabi.Use
 }
 
-// send sends a request, follows its redirects, and returns the answer as the guest reads it. count is how many requests the call has
-// sent. Nothing of it is left when send returns, or panics because the call has to end.
-func (g *Grant) send(c caller, count *int, r *request) ([]byte, *answer.Failure) {
+// send sends a request, follows its redirects, and returns the answer as the guest reads it. Nothing of it is left when send returns, or panics because the call has to end.
+func (g *Grant) send(c caller, r *request) ([]byte, *answer.Failure) {
 	x := &exchange{g: g, c: c, r: r, target: r.target, method: r.method, body: r.body, header: r.headers}
 	if f := x.allowed(false); f != nil {
 		return nil, f
@@ -73,7 +73,7 @@ func (g *Grant) send(c caller, count *int, r *request) ([]byte, *answer.Failure)
 		}
 	}()
 	x.hold(connectionBytes)
-	b, f := x.hops(count)
+	b, f := x.hops()
 	c.Hold(-x.held)
 	if f != nil {
 		f.Message = x.redact.String(f.Message)
@@ -82,13 +82,13 @@ func (g *Grant) send(c caller, count *int, r *request) ([]byte, *answer.Failure)
 }
 
 // hops sends the request, and what its redirects lead to.
-func (x *exchange) hops(count *int) ([]byte, *answer.Failure) {
+func (x *exchange) hops() ([]byte, *answer.Failure) {
 	for number := 0; ; number++ {
 		if f := x.allowed(number > 0); f != nil {
 			return nil, f
 		}
-		if *count++; *count > x.rule.Requests {
-			return nil, answer.Failf(answer.Limit, "The tool has sent %d requests in this call, which is the limit of its grant (http_requests).", x.rule.Requests)
+		if x.c.Tally(1) > x.rule.Requests {
+			return nil, answer.Failf(answer.Limit, "The tool has sent %d requests in this call and those that belong to it, which is the limit of its grant (http_requests).", x.rule.Requests)
 		}
 		b, next, f := x.hop(number)
 		if f != nil || next == nil {

@@ -50,7 +50,7 @@ type Rule struct {
 	Headers map[string]map[string]string
 	// CA is a file of certificates in PEM whose authorities are trusted besides those of the system. It may be empty.
 	CA string
-	// Requests is how many requests a call may send, redirects included. 0 means DefaultRequests.
+	// Requests is how many requests the tool may send in a client's call, with all calls inside it, redirects included. 0 means DefaultRequests.
 	Requests int
 	// RequestBytes and ResponseBytes bound the body of a request, and that of its answer, decompressed. 0 means their defaults.
 	RequestBytes, ResponseBytes int64

@@ -178,6 +178,18 @@ func TestBodyBounds(t *testing.T) {
 		}
 	}
 	c.ABI.End()
+	// Calls of the tool inside one another are one client's.
+	g = grant(t, spec{Rule: egress.Rule{Granted: []string{url}, Requests: 2}})
+	client := begin(t, g)
+	for i, code := range []string{"", "", "limit", "limit"} {
+		inner := begin(t, g)
+		inner.Tallies = client.Tallies
+		if in := inner.send(t, outgoing{URL: url + "/"}); in.Code != code {
+			t.Errorf("request of the call %d inside another: got %+v", i, in)
+		}
+		inner.ABI.End()
+	}
+	client.ABI.End()
 }
 
 // TestCallEnds has a call end while it waits for a server, which sees its client go.

@@ -52,8 +52,6 @@ func NotDeclared(c *hostabi.Call, capability string) *Failure {
 
 // A State is what a set keeps for one call of a tool.
 type State struct {
-	// Count is the set's own: how often the call has used it.
-	Count int
 	// Own is what else the set keeps, and Close, where it is not nil, is called when the call has ended.
 	Own   any
 	Close func()

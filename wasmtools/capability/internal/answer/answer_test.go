@@ -77,10 +77,11 @@ func TestStateEnds(t *testing.T) {
 		for range 3 {
 			g.Invoke(&hostabi.Function{Do: func(c *hostabi.Call, _ []uint64) {
 				s := answer.Of(c)
-				s.Count++
+				used, _ := s.Own.(int)
+				s.Own = used + 1
 				s.Close = func() {
-					if closed++; s.Count != 3 {
-						t.Errorf("used %d times, want 3", s.Count)
+					if closed++; s.Own != 3 {
+						t.Errorf("used %v times, want 3", s.Own)
 					}
 				}
 			}}, 0)

@@ -1,0 +1,83 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+
+	"github.com/toolsrv/toolsrv/bench/internal/service"
+	"github.com/toolsrv/toolsrv/wasmtools/script/engine"
+)
+
+// launderer sends requests until one is refused, and has itself called to send more. A second tool, which may send none, has it called
+// again and again.
+const launderer = `from toolsrv import Failure, Needs, http, needs, tool, tools
+
+def more(depth: int) -> None:
+    for _ in range(3):
+        try:
+            tools.call("attack/launder", depth=depth)
+        except Failure:
+            pass
+
+@tool(needs=Needs(http=["%[1]s/"], tools=["attack/launder"]))
+def launder(depth: int) -> int:
+    """Send requests."""
+    try:
+        while True:
+            http.get("%[1]s/")
+    except Failure:
+        if depth > 0:
+            more(depth - 1)
+    return depth
+
+@tool(needs=Needs(tools=["attack/launder"]))
+def many(number: int) -> int:
+    """Have requests sent."""
+    more(2)
+    return number
+`
+
+func attackLaunder(ctx context.Context, a *arena) error {
+	const limit, calls = 2, 10
+	if _, err := engine.Carried().Open("python"); errors.Is(err, engine.ErrMissing) {
+		return fmt.Errorf("%w: no interpreter of Python is carried: make engines builds it", errSkipped)
+	}
+	var arrived atomic.Int64
+	target := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { arrived.Add(1) }))
+	defer target.Close()
+	folder := filepath.Join(service.Tools(a.directory), namespace)
+	err := errors.Join(os.MkdirAll(folder, 0o700), os.WriteFile(filepath.Join(folder, "launder.py"), fmt.Appendf(nil, launderer, target.URL), 0o600))
+	if err != nil {
+		return err
+	}
+	s, err := a.start(ctx, service.Options{Rest: withScripts + fmt.Sprintf(`
+[limits]
+timeout = "20s"
+[[grant]]
+match = "attack/*"
+tools = ["attack/launder"]
+[[grant]]
+match = "attack/launder"
+http = [%q]
+private = ["127.0.0.0/8"]
+http_requests = %d
+`, target.URL+"/", limit)})
+	if err != nil {
+		return err
+	}
+	got := load{clients: 1, path: times(calls, func(int) string { return "/" + namespace + "/many" }), output: func(i int) string { return fmt.Sprint(i) }}.run(ctx, s)
+	a.tell("%v, and %d requests arrived", &got, arrived.Load())
+	if err := got.judge(s); err != nil {
+		return err
+	}
+	if n := arrived.Load(); n != limit*calls {
+		return fmt.Errorf("%d calls sent %d requests, want %d", calls, n, limit*calls)
+	}
+	return nil
+}

@@ -122,7 +122,7 @@ var edges = map[string][]string{
 	// The service: listeners, and every part wired to the others.
 	"wasmtools/server": {"wasmtools/capability/secret", "runtime/account", "internal/text", "wasmtools", "wasmtools/web", "wasmtools/invoke", "wasmtools/openapi", "wasmtools/mcp", "wasmtools/mcp/session", "wasmtools/mcp/toolset", "wasmtools/auth", "wasmtools/capability", "wasmtools/catalog", "wasmtools/catalog/directory", "wasmtools/config", "wasmtools/script", "wasmtools/script/engine", "wasmtools/toolfile", "runtime/sandbox"},
 	// Runs compilers; never what they made.
-	"author/project": {"internal/text", "wasmtools", "wasmtools/script", "runtime/wasmbin"},
+	"author/project": {"internal/text", "wasmtools", "wasmtools/script", "wasmtools/toolfile", "runtime/wasmbin"},
 	// One file as a server would have it, without a server.
 	"author/workbench": {"author/project", "runtime/limits", "runtime/sandbox", "wasmtools", "wasmtools/capability", "wasmtools/config", "wasmtools/invoke", "wasmtools/script", "wasmtools/server", "wasmtools/toolfile"},
 	// Every part has a command.

@@ -5,14 +5,14 @@ import (
 	"fmt"
 	"go/parser"
 	"go/token"
-	"regexp"
+	"slices"
 	"strings"
+
+	"github.com/toolsrv/toolsrv/internal/text"
 )
 
 // maxSource is more than the largest Go file in bytes.
 const maxSource = 64 << 20
-
-var targetName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]*$`)
 
 // readGo learns from the Go files whether TinyGo compiles them, and for what. A file that is not Go is left to the
 // compiler, whose errors are better.
@@ -44,25 +44,40 @@ func (p *Project) readGo(files []string) error {
 
 // readDirective reads what follows //toolsrv: in a Go file.
 func (p *Project) readDirective(words []string) error {
+	if slices.Contains(words, "goroutines") {
+		return errors.New("TinyGo's goroutines are not served, because one that needs more stack than it has overwrites the tool's data: " +
+			"do without them, or leave out the line, so that Go builds the tool")
+	}
+	if len(words) == 0 || words[0] != "tinygo" {
+		return errDirective
+	}
+	words = words[1:]
+	stack := tinygoStack
+	if n := len(words) - 1; n >= 0 && strings.HasPrefix(words[n], "stack=") {
+		var err error
+		if stack, err = text.ParseSize(strings.TrimPrefix(words[n], "stack=")); err != nil {
+			return fmt.Errorf("%s: %w", words[n], err)
+		}
+		if stack < tinygoStack || stack > maxTinygoStack {
+			return fmt.Errorf("%s: a stack has %s to %s, and %[2]s where the line names none", words[n], text.Size(tinygoStack), text.Size(maxTinygoStack))
+		}
+		words = words[:n]
+	}
+	if len(words) > 1 {
+		return errDirective
+	}
+	stack = (stack + 15) &^ 15 // as the linker wants it
 	target := ""
-	goroutines := len(words) > 1 && words[len(words)-1] == "goroutines"
-	if goroutines {
-		words = words[:len(words)-1]
-	}
-	if len(words) == 0 || words[0] != "tinygo" || len(words) > 2 {
-		return errors.New("the line that has TinyGo compile a package is //toolsrv:tinygo [TARGET] [goroutines]")
-	}
-	if len(words) == 2 {
-		if target = words[1]; !targetName.MatchString(target) {
-			return fmt.Errorf("%q is not a target: write wasip1 or wasm-unknown, or leave it out", target)
+	if len(words) == 1 {
+		if target = words[0]; target != "wasip1" && target != "wasm-unknown" {
+			return fmt.Errorf("%q is not a target of tools: write wasip1 or wasm-unknown, or leave it out", target)
 		}
 	}
-	if goroutines && target == "wasm-unknown" {
-		return errors.New("TinyGo runs goroutines on wasip1, not on wasm-unknown: leave out the target, or goroutines")
-	}
-	if p.Language == TinyGo && (p.target != target || p.goroutines != goroutines) {
+	if p.Language == TinyGo && (p.target != target || p.stack != stack) {
 		return errors.New("another file of the folder has another such line: keep one of the two")
 	}
-	p.Language, p.target, p.goroutines = TinyGo, target, goroutines
+	p.Language, p.target, p.stack = TinyGo, target, stack
 	return nil
 }
+
+var errDirective = errors.New("the line that has TinyGo compile a package is //toolsrv:tinygo [wasip1 | wasm-unknown] [stack=SIZE]")

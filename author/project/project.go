@@ -54,7 +54,7 @@ type Project struct {
 	Inputs []string
 
 	target      string // what the compiler builds for, or empty for the language's default
-	goroutines  bool   // TinyGo compiles them, too
+	stack       int64  // bytes in the module's memory, of TinyGo
 	targetFlags bool   // the project's Cargo configuration has flags for its target
 }
 
@@ -63,8 +63,8 @@ type Project struct {
 //
 //	//toolsrv:tinygo
 //
-// above its imports, followed by a target of TinyGo's where it shall not be wasip1, and by the word goroutines where the
-// tool needs them. A folder with neither is one of a script: that which package.json names as "main", or which has the folder's name,
+// above its imports, followed by wasm-unknown where the target shall not be wasip1, and by stack=SIZE where the tool needs more than
+// 512 KiB. A folder with neither is one of a script: that which package.json names as "main", or which has the folder's name,
 // or the name main or index, or which is the only one.
 func Open(dir string) (*Project, error) {
 	abs, err := filepath.Abs(dir)

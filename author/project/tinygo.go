@@ -4,16 +4,24 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
+	"time"
+
+	"github.com/toolsrv/toolsrv/wasmtools/toolfile"
 )
 
 // tinygoStack is how many bytes of a module's memory TinyGo's calls have for what they keep there. Of its own 64 KiB an
 // argument that holds itself uses up all when it is nested 47 deep; the host lets 64 pass. It costs a call nothing: what is
 // not written is not reset.
-const tinygoStack = 512 << 10
+const tinygoStack int64 = 512 << 10
+
+// maxTinygoStack is how large a stack a project may ask for: half of what a tool has where its operator says nothing else.
+const maxTinygoStack int64 = 32 << 20
 
 // tinygo builds file with TinyGo. A sandbox lives for one call, so nothing needs collecting.
 func (c *compiler) tinygo(ctx context.Context, file string) error {
@@ -27,21 +35,53 @@ func (c *compiler) tinygo(ctx context.Context, file string) error {
 	if err != nil {
 		return err
 	}
-	return c.run(ctx, env, nil, "tinygo", c.project.tinygoArgs(file)...)
+	said := &tail{out: c.stderr}
+	watched := &compiler{project: c.project, temp: c.temp, stderr: said}
+	slow := time.AfterFunc(slowTinyGo, func() {
+		fmt.Fprintln(said, "TinyGo is still at it: it computes package-level variables while it compiles, however long that takes; compute a large table in a function that the tool calls")
+	})
+	err = watched.run(ctx, env, nil, "tinygo", c.project.tinygoArgs(file)...)
+	slow.Stop()
+	if says := toolfile.Advice(said.text()); err != nil && says != "" {
+		return fmt.Errorf("%w: %s", err, says)
+	}
+	return err
+}
+
+// slowTinyGo is after what time somebody wonders whether TinyGo will ever end.
+const slowTinyGo = 20 * time.Second
+
+// A tail passes on what is written to it, and keeps the last of it. It is safe for concurrent use.
+type tail struct {
+	out io.Writer
+
+	mu   sync.Mutex
+	kept []byte
+}
+
+const maxTail = 16 << 10 // bytes
+
+func (t *tail) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.kept = append(t.kept, p...)
+	t.kept = t.kept[max(0, len(t.kept)-maxTail):]
+	return t.out.Write(p)
+}
+
+func (t *tail) text() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return string(t.kept)
 }
 
 // tinygoArgs returns the arguments that have TinyGo build file.
 func (p *Project) tinygoArgs(file string) []string {
 	args := []string{
 		"build", "-target=" + p.tinygoTarget(), "-gc=leaking", "-no-debug", "-o", file,
-		fmt.Sprintf("-ldflags=-extldflags='-z stack-size=%d'", tinygoStack),
-	}
-	if p.goroutines || p.Plain {
-		// All code runs in a goroutine, and each has a stack of its own. What asyncify makes of larger functions is slower,
-		// and takes more of the call stack than the host has.
-		args = append(args, "-opt=s", "-scheduler=asyncify", fmt.Sprintf("-stack-size=%dKB", tinygoStack>>10))
-	} else {
-		args = append(args, "-opt=2", "-scheduler=none")
+		fmt.Sprintf("-ldflags=-extldflags='-z stack-size=%d'", p.stack),
+		// Goroutines would have stacks on the heap, which overflow into the tool's data and are found out about too late.
+		"-opt=2", "-scheduler=none",
 	}
 	if !p.Plain {
 		args = append(args, "-buildmode=c-shared") // a reactor: it can be called again and again

@@ -55,9 +55,9 @@ func TestTinyGoFlags(t *testing.T) {
 	}{
 		{"a tool", "//toolsrv:tinygo", false, "-target=wasip1" + begin + stack + "-opt=2 -scheduler=none -buildmode=c-shared ."},
 		{"a tool without WASI", "//toolsrv:tinygo wasm-unknown", false, "-target=wasm-unknown" + begin + stack + "-opt=2 -scheduler=none -buildmode=c-shared ."},
-		{"a tool with goroutines", "//toolsrv:tinygo goroutines", false, "-target=wasip1" + begin + stack + "-opt=s -scheduler=asyncify -stack-size=512KB -buildmode=c-shared ."},
-		{"goroutines on a target", "//toolsrv:tinygo wasip1 goroutines", false, "-target=wasip1" + begin + stack + "-opt=s -scheduler=asyncify -stack-size=512KB -buildmode=c-shared ."},
-		{"a program", "//toolsrv:tinygo", true, "-target=wasip1" + begin + stack + "-opt=s -scheduler=asyncify -stack-size=512KB ."},
+		{"a larger stack", "//toolsrv:tinygo stack=1000001B", false, "-target=wasip1" + begin + "-ldflags=-extldflags='-z stack-size=1000016' -opt=2 -scheduler=none -buildmode=c-shared ."},
+		{"a larger stack on a target", "//toolsrv:tinygo wasm-unknown stack=4MiB", false, "-target=wasm-unknown" + begin + "-ldflags=-extldflags='-z stack-size=4194304' -opt=2 -scheduler=none -buildmode=c-shared ."},
+		{"a program", "//toolsrv:tinygo", true, "-target=wasip1" + begin + stack + "-opt=2 -scheduler=none ."},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dir := ""

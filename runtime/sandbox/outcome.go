@@ -190,7 +190,29 @@ func clip(err error) error { return clipped{err} }
 
 func (c clipped) Error() string {
 	trace := strings.Replace(c.error.Error(), " (recovered by wazero)\n", "\n", 1) // which helps nobody
-	return text.Clip(trace, maxTrace)
+	return text.Clip(withoutNameless(trace), maxTrace)
+}
+
+// withoutNameless returns a trace without the functions that have no names, which say nothing, or as it is where all have some.
+func withoutNameless(trace string) string {
+	var kept []string
+	left := 0
+	for line := range strings.SplitSeq(trace, "\n") {
+		if strings.HasPrefix(line, "\t.$") {
+			left++
+			continue
+		}
+		kept = append(kept, line)
+	}
+	switch {
+	case left == 0:
+		return trace
+	case kept[len(kept)-1] == "wasm stack trace:":
+		kept[len(kept)-1] += " the module has no names of its functions; what the tool printed may say more"
+	default:
+		kept = append(kept, fmt.Sprintf("\t... %d functions without names", left))
+	}
+	return strings.Join(kept, "\n")
 }
 
 func (c clipped) Unwrap() error { return c.error }

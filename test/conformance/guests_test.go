@@ -23,7 +23,6 @@ func guests() []guest {
 	return []guest{
 		{"go", nil, builder("../../sdk/go", "go", "build", "-trimpath", "-ldflags=-s", "-buildmode=c-shared", "-o", "@", "./internal/conformance")},
 		{"tinygo-wasip1", nil, tinygo("wasip1")},
-		{"tinygo-goroutines", nil, tinygo("wasip1 goroutines")},
 		{"tinygo-wasm-unknown", []string{"clock", "standard error"}, tinygo("wasm-unknown")},
 		{"python", []string{"64 bits"}, scripted("python", "../../sdk/python/conformance/conformance.py")},
 		{"rust-unknown", []string{"128 levels"}, rustBuilder("wasm32-unknown-unknown")},

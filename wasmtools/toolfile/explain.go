@@ -2,12 +2,45 @@ package toolfile
 
 import "strings"
 
-// explain returns what to do about an error of toolsrv_describe that is caused by a known fault of a compiler, or "". If the module
-// names its functions, the trace tells, even if what the panic prints is lost.
+// advice says what to do about errors of guests that many authors meet, by what stands in the error, in a trace where the module names
+// its functions, or in a line that the guest prints.
+var advice = [...]struct{ mark, says string }{
+	{"reflectlite.RawType).AssignableTo", `the tool panics with "reflect: unimplemented: AssignableTo with interface": TinyGo up to 0.40.1 breaks encoding/json in a program ` +
+		`that reaches errors.As; write toolsrv.AsType for errors.As, leave out the library that calls it, or have Go build the tool`},
+	{"AssignableTo with interface", `TinyGo up to 0.40.1 breaks encoding/json in a program that reaches errors.As; write toolsrv.AsType for errors.As, ` +
+		`leave out the library that calls it, or have Go build the tool`},
+	{"dial tcp", "a tool has no network of its own: send requests with the SDK's package for HTTP (sdk/go/http, toolsrv::http), and declare in the manifest's needs where they go"},
+	{"Netdev not set", "a tool has no network of its own: send requests with the package sdk/go/http, and declare in the manifest's needs where they go"},
+	{"time not implemented on this platform", "std::time has no clock on wasm32-unknown-unknown: use toolsrv::now"},
+	{"sys/thread/unsupported.rs", "there are no threads in the sandbox, and nothing to sleep for: do the work in one thread"},
+	{"std/src/thread/", "there are no threads in the sandbox: do the work in one thread"},
+	{"operation not supported on this platform", "a tool has no files, sockets or threads of its own: use toolsrv::http for requests, take contents as arguments, or grant files"},
+	{"without a scheduler", goroutines}, // of TinyGo's compiler, and of its runtime
+	{"function did not finish", "a goroutine that the call waits for never ends: have it end, or do its work in the call"},
+	{"(*fmt.ss).", "fmt.Sscan and its like panic on wrong input under TinyGo, which recovers from no panic: use strconv, or have Go build the tool"},
+	{"errno 76", "a tool has no files but those of granted directories: declare them in the manifest's needs (files), or take contents as an argument"},
+	{"panic: unimplemented: ", "TinyGo has no such part of Go's library: do without it, or have Go build the tool"},
+	{"panic: reflect: unimplemented: ", "TinyGo has no such part of package reflect: do without it and what needs it (text/template, for one), or have Go build the tool"},
+}
+
+const goroutines = "TinyGo builds a tool without goroutines, timers and what needs them (go, time.After, context.WithTimeout, net/http): " +
+	"do without them, or have Go build the tool: leave out the line //toolsrv:tinygo"
+
+// Advice returns what to do about an error of a guest, by its text or by a line that the guest has printed, or "" where nothing is known
+// of it.
+func Advice(text string) string {
+	for _, a := range advice {
+		if strings.Contains(text, a.mark) {
+			return a.says
+		}
+	}
+	return ""
+}
+
+// explain returns what to do about an error of toolsrv_describe, and a colon, or "". What a panic prints may be lost.
 func explain(err error) string {
-	if strings.Contains(err.Error(), "reflectlite.RawType).AssignableTo") {
-		return `the tool panics with "reflect: unimplemented: AssignableTo with interface": TinyGo up to 0.40.1 breaks encoding/json in a program ` +
-			`that reaches errors.As; write toolsrv.AsType for errors.As, leave out the library that calls it, or have Go build the tool: `
+	if says := Advice(err.Error()); says != "" {
+		return says + ": "
 	}
 	return ""
 }

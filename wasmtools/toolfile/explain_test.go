@@ -61,3 +61,28 @@ func TestExplain(t *testing.T) {
 		})
 	}
 }
+
+// TestAdvice has what authors meet explained by what the compilers and libraries print.
+func TestAdvice(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ text, says string }{
+		{`Get "https://x": dial tcp: lookup x on [::1]:53: write: Connection reset by peer`, "send requests with the SDK"},
+		{"panic at /rustc/0/library/std/src/sys/time/unsupported.rs:35:9: time not implemented on this platform", "use toolsrv::now"},
+		{"panic at /rustc/0/library/std/src/sys/thread/unsupported.rs:45:5: can't sleep", "no threads"},
+		{`called Result::unwrap() on an Err value: Error { kind: Unsupported, message: "operation not supported on this platform" }`, "no files, sockets or threads"},
+		{"main.go:37:25: attempted to start a goroutine without a scheduler", "have Go build the tool"},
+		{"panic: runtime error: timers not supported without a scheduler", "have Go build the tool"},
+		{"panic: unimplemented: (reflect.Type).MethodByName()", "TinyGo has no such part"},
+		{"panic: reflect: unimplemented: AssignableTo with interface", "write toolsrv.AsType"},
+		{"Netdev not set", "no network of its own"},
+		{"wasm error: unreachable\n\tmain.(*fmt.ss).errorString(i32,i32)", "use strconv"},
+		{"open /x: errno 76", "granted directories"},
+		{"panic: //go:wasmexport function did not finish", "never ends"},
+		{"panic: index out of range", ""},
+		{"", ""},
+	} {
+		if got := toolfile.Advice(c.text); !strings.Contains(got, c.says) || (got == "") != (c.says == "") {
+			t.Errorf("%q: got the advice %q, want %q in it", c.text, got, c.says)
+		}
+	}
+}

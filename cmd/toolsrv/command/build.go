@@ -28,7 +28,7 @@ type built struct {
 	Size     int              `json:"size"`
 	Engine   string           `json:"engine,omitempty"` // of a script
 	Tools    []builtTool      `json:"tools"`
-	// Warnings are the examples of a script that fail.
+	// Warnings are the examples that fail.
 	Warnings []toolfile.Trial `json:"warnings,omitempty"`
 	untried  bool             // examples of tools that need a grant were left out
 }
@@ -48,11 +48,11 @@ func newBuild() *cobra.Command {
 		Short: "Build the tool in a folder, or a script, with its manifest inside",
 		Long: `Build the tool whose source is in DIR, or in the current folder, or is SCRIPT: find out
 its language, run the compiler with the right flags, embed the manifest, and check what a
-server would. Examples of a script that fail are warnings.
+server would. Examples that fail are warnings: those of its manifest are tried.
 
   Go      a package main
   TinyGo  the same, with the line //toolsrv:tinygo above its imports; the line may
-          add a target other than wasip1, and the word goroutines
+          add the target wasm-unknown, and a larger stack: stack=4MiB
   Rust    a Cargo.toml; .cargo/config.toml may name a target other than
           wasm32-unknown-unknown
   Python, JavaScript, TypeScript
@@ -114,13 +114,7 @@ func buildTool(ctx context.Context, path string, with []string, output string, s
 		return nil, err
 	}
 	b := &built{File: output, Language: p.Language}
-	var packed []byte
-	var manifest *wasmtools.Manifest
-	if p.Script != "" {
-		packed, manifest, err = b.packScript(ctx, module, stderr)
-	} else {
-		packed, manifest, err = packModule(ctx, module, nil, filepath.Base(output), stderr)
-	}
+	packed, manifest, err := b.pack(ctx, module, stderr)
 	if isAuthors(err) {
 		return nil, err
 	}
@@ -138,15 +132,17 @@ func buildTool(ctx context.Context, path string, with []string, output string, s
 	return b, nil
 }
 
-// packScript embeds the manifest that a script tells into its module, and tries its examples: that one fails is a warning.
-func (b *built) packScript(ctx context.Context, module []byte, stderr io.Writer) ([]byte, *wasmtools.Manifest, error) {
+// pack embeds the manifest that a module tells into it, and tries its examples: that one fails is a warning.
+func (b *built) pack(ctx context.Context, module []byte, stderr io.Writer) ([]byte, *wasmtools.Manifest, error) {
 	var level slog.LevelVar // info
-	engine, err := workbench.NewEngine(ctx, config.Default(), runtime.GOMAXPROCS(0), newLogger(stderr, &level))
+	engine, err := workbench.NewEngine(ctx, config.Default(), runtime.GOMAXPROCS(0), newAuthorLogger(stderr, &level))
 	if err != nil {
 		return nil, nil, err
 	}
 	defer engine.Close(context.WithoutCancel(ctx))
+	done := showWaiting(stderr, fmt.Sprintf("asking %s (%s) for its manifest", filepath.Base(b.File), text.RoundSize(len(module))))
 	packed, tried, err := toolfile.PackModule(ctx, engine, module, nil)
+	done()
 	if err != nil {
 		return nil, nil, err
 	}

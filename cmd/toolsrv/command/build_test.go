@@ -147,6 +147,13 @@ func TestFolders(t *testing.T) {
 	if code, stdout, stderr := run("call", dir, `{"b":2}`); code != 0 || strings.TrimSpace(stdout) != `{"b":2}` {
 		t.Errorf("call: exit code %d, %q, %q", code, stdout, stderr)
 	}
+	tool := filepath.Join(dir, "tool.json")
+	if err := os.WriteFile(tool, []byte(strings.Replace(echoManifest, `"parameters"`, `"examples": [{"arguments": {"a": 1}, "result": {"a": 2}}], "parameters"`, 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if code, _, stderr := run("build", dir); code != 0 || !strings.Contains(stderr, "warning: /texts/echo, example 1: at a: got 1, want 2") {
+		t.Errorf("build with an example that fails: exit code %d, %q, want a warning", code, stderr)
+	}
 	if err := os.WriteFile(filepath.Join(dir, "main.go"), []byte("package main\nfunc main() { misspelled() }\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -109,7 +109,7 @@ func (d *dev) run(ctx context.Context, dir string, cmd *cobra.Command) error {
 	if err := os.Mkdir(c.Tools.Directory, 0o700); err != nil {
 		return fmt.Errorf("make a folder for the builds: %w", err)
 	}
-	logger := newLogger(cmd.ErrOrStderr(), d.logLevel)
+	logger := newAuthorLogger(cmd.ErrOrStderr(), d.logLevel)
 	b := d.newBuilder(dir, c.Tools.Directory, cmd.ErrOrStderr(), logger)
 	// Whoever waits until the server listens, or is ready, finds the tool there.
 	if more, err := b.next(ctx); !more {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/toolsrv/toolsrv/internal/text"
 	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/toolfile"
 	"github.com/toolsrv/toolsrv/wasmtools/web"
 )
 
@@ -82,6 +83,13 @@ func failureText(e *wasmtools.Error) string {
 	if e.Err != nil {
 		cause := strings.ReplaceAll(strings.TrimSpace(e.Err.Error()), "\n", "\n  ")
 		fmt.Fprintf(&b, "  %s\n", text.Escape(cause))
+	}
+	trace := ""
+	if e.Err != nil {
+		trace = e.Err.Error()
+	}
+	if says := toolfile.Advice(e.Message + "\n" + trace); says != "" { // about what the tool printed, the log has said it
+		fmt.Fprintf(&b, "  what to do: %s\n", says)
 	}
 	return b.String()
 }

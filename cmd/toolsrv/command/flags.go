@@ -108,7 +108,7 @@ func (f *fileFlags) open(ctx context.Context, name string, stderr io.Writer) (*w
 	return workbench.Open(ctx, name, workbench.Options{
 		Config: c,
 		Limits: f.limits,
-		Logger: newLogger(stderr, f.logLevel),
+		Logger: newAuthorLogger(stderr, f.logLevel),
 		Stderr: stderr,
 		With:   f.with,
 		Compiling: func(size int) (done func()) {

@@ -1,16 +1,51 @@
 package command
 
 import (
+	"context"
 	"io"
 	"log/slog"
 
 	"github.com/toolsrv/toolsrv/internal/text"
+	"github.com/toolsrv/toolsrv/wasmtools/toolfile"
 )
 
 // newLogger returns a logger that writes each line at once.
 func newLogger(w io.Writer, level slog.Leveler) *slog.Logger {
 	return slog.New(encoder(w, level)(escaped{w}))
 }
+
+// newAuthorLogger returns a logger as newLogger does, which says after a line that a guest has printed what to do about it, where that is
+// known.
+func newAuthorLogger(w io.Writer, level slog.Leveler) *slog.Logger {
+	return slog.New(advisor{newLogger(w, level).Handler()})
+}
+
+// An advisor is a handler that follows lines with advice about them.
+type advisor struct{ slog.Handler }
+
+// Enabled reports true for what guests print, at whatever level that is shown: the advice is a warning.
+func (a advisor) Enabled(ctx context.Context, level slog.Level) bool {
+	return a.Handler.Enabled(ctx, level) || level >= slog.LevelInfo && a.Handler.Enabled(ctx, slog.LevelWarn)
+}
+
+func (a advisor) Handle(ctx context.Context, r slog.Record) error {
+	if a.Handler.Enabled(ctx, r.Level) {
+		if err := a.Handler.Handle(ctx, r); err != nil {
+			return err
+		}
+	}
+	says := toolfile.Advice(r.Message)
+	if says == "" {
+		return nil
+	}
+	return a.Handler.Handle(ctx, slog.NewRecord(r.Time, slog.LevelWarn, "what to do about that: "+says, 0))
+}
+
+func (a advisor) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return advisor{a.Handler.WithAttrs(attrs)}
+}
+
+func (a advisor) WithGroup(name string) slog.Handler { return advisor{a.Handler.WithGroup(name)} }
 
 // encoder returns what makes the handler of a log that goes to w: text lines for a terminal, JSON lines for all else.
 func encoder(w io.Writer, level slog.Leveler) func(io.Writer) slog.Handler {

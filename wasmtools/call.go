@@ -16,6 +16,10 @@ type Call struct {
 	Arguments []byte
 	// Principal is who calls. It is never nil if the call comes through package invoke, as all calls of the service do.
 	Principal *Principal
+	// Generation is the one that the call goes by, and so do calls inside it, unless files have changed since. Nil: that of the moment.
+	Generation *Generation
+	// Client tells who makes the call by now. Nil: the principal stays who it is.
+	Client Client
 	// Outer is the call inside which this one is made, because a tool calls another one; nil: a client makes it. The call is a part of
 	// it: it has no more time and fuel than that has left. It is in the call rather than in a context, where it could be forgotten.
 	Outer Outer
@@ -27,6 +31,13 @@ type Call struct {
 	Times *Times
 
 	reports *progress.Reports // of a Go function's progress; nil: none yet
+}
+
+// A Client is who waits for the result of a call: a request of a door. It is asked while the call runs, from any goroutine.
+type Client interface {
+	// Now returns the current generation, and who the client is under its configuration. It fails if the client would not be let in
+	// any more.
+	Now() (*Generation, *Principal, error)
 }
 
 // An Outer is a call inside which another one is made. The sandbox makes it, and takes it again from the inner call. It is for one

@@ -21,6 +21,9 @@ type RouteTable struct {
 	byPath      map[string]int // places in entries; like refused shared with generations and never changed
 	refused     []Refusal
 	switches    switches
+	value       any // of the configuration
+	epoch       uint64
+	makers      []*maker
 	subscribers []*func(*Generation)
 }
 
@@ -61,6 +64,18 @@ type Generation struct {
 	ungranted int
 	refused   []Refusal
 	switches  []Switch
+	value     any    // of the configuration
+	epoch     uint64 // changes with each configuration and each switch, and not with the tools
+	made      []made
+}
+
+// A Configuration is what the operator of a service decides, as far as it concerns a table.
+type Configuration struct {
+	// Policy says which tools start enabled. What Enable and Disable said still holds above it.
+	Policy Policy
+	// Value is what else belongs to it, such as who is let in: [Generation.Configuration] has it. The table doesn't look at it.
+	// It must not change any more.
+	Value any
 }
 
 // A TableState is what a RouteTable holds at one moment.
@@ -124,6 +139,15 @@ func (r *RouteTable) Lookup(path string) (Route, bool) { return r.Current().Look
 // are: a tool that was disabled is so after its file was replaced. It fails, and changes nothing, where a tool
 // has no valid name, no parameters or no caller, or two have the same path or operation id.
 func (r *RouteTable) Replace(tools []*Tool, refused []Refusal) error {
+	return r.replace(tools, refused, nil)
+}
+
+// Configure is Replace together with a new configuration. Both are in one generation: nobody ever sees a part of them.
+func (r *RouteTable) Configure(tools []*Tool, refused []Refusal, c Configuration) error {
+	return r.replace(tools, refused, &c)
+}
+
+func (r *RouteTable) replace(tools []*Tool, refused []Refusal, c *Configuration) error {
 	entries := make([]entry, len(tools))
 	for i, t := range tools {
 		if err := t.Check(); err != nil {
@@ -146,16 +170,24 @@ func (r *RouteTable) Replace(tools []*Tool, refused []Refusal) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.entries, r.byPath, r.refused = entries, byPath, refused
+	if c != nil {
+		r.configure(*c)
+	}
 	r.publish()
 	return nil
 }
 
+// configure takes a configuration up into the next generation. r.mu is held.
+func (r *RouteTable) configure(c Configuration) {
+	r.switches.initial, r.value = newInitial(c.Policy), c.Value
+	r.epoch++
+}
+
 // SetPolicy changes which tools start enabled. What Enable and Disable said still holds above it.
 func (r *RouteTable) SetPolicy(p Policy) {
-	initial := newInitial(p)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.switches.initial = initial
+	r.configure(Configuration{p, r.value})
 	r.publish()
 }
 
@@ -180,6 +212,7 @@ func (r *RouteTable) change(path string, c change) error {
 		return &Error{Code: CodeNotFound, Message: fmt.Sprintf("there is no tool and no namespace %q", text.Short(path))}
 	}
 	r.switches.set(scope, c)
+	r.epoch++
 	r.publish()
 	return nil
 }
@@ -200,16 +233,19 @@ func (r *RouteTable) Subscribe(f func(*Generation)) (unsubscribe func()) {
 	}
 }
 
-// publish builds the next generation, swaps it in and tells the subscribers. r.mu is held, so that generations
-// reach everybody in order.
+// publish builds the next generation with all that is made of it, swaps it in and tells the subscribers. r.mu is held, so that
+// generations reach everybody in order.
 func (r *RouteTable) publish() {
+	before := r.Current()
 	g := &Generation{
-		number:    r.Current().number + 1,
+		number:    before.number + 1,
 		published: time.Now(),
 		routes:    make([]Route, len(r.entries)),
 		byPath:    r.byPath,
 		refused:   r.refused,
 		switches:  r.switches.list(),
+		value:     r.value,
+		epoch:     r.epoch,
 	}
 	for i, e := range r.entries {
 		route := &g.routes[i]
@@ -223,6 +259,7 @@ func (r *RouteTable) publish() {
 			g.ungranted++
 		}
 	}
+	g.made = r.makeAll(g, before.made)
 	r.current.Store(g)
 	for _, f := range r.subscribers {
 		(*f)(g)
@@ -231,6 +268,23 @@ func (r *RouteTable) publish() {
 
 // Number counts the generations of a table, from 1; a later one has a higher number.
 func (g *Generation) Number() uint64 { return g.number }
+
+// Configuration returns the Value of the [Configuration] that the generation belongs to, or nil.
+func (g *Generation) Configuration() any {
+	if g == nil {
+		return nil
+	}
+	return g.value
+}
+
+// SameConfiguration reports whether two generations of a table belong to the same configuration and switches. Their tools may
+// differ, as files come and go.
+func (g *Generation) SameConfiguration(other *Generation) bool {
+	if g == nil || other == nil {
+		return g == other
+	}
+	return g.epoch == other.epoch
+}
 
 // Routes returns all tools with their switches, sorted by path. The slice is shared and must not be changed.
 func (g *Generation) Routes() []Route { return g.routes }

@@ -44,6 +44,7 @@ type state struct {
 	tokens   map[digest]*wasmtools.Principal
 	disabled bool
 	required bool
+	version  uint64 // counts the changes
 }
 
 type digest [sha256.Size]byte
@@ -57,6 +58,20 @@ func NewBearerTokenAuth(tokens []string) (*BearerTokenAuth, error) {
 		return nil, err
 	}
 	return a, nil
+}
+
+// Next returns the set that takes the place of a where a configuration is replaced whole: one with other tokens, enabled, that requires
+// one always or not. A token that is in both keeps its principal and its number. a does not change, and should not be changed
+// afterwards, as both would use the same numbers. Next fails as [CheckToken] does.
+func (a *BearerTokenAuth) Next(tokens []string, required bool) (*BearerTokenAuth, error) {
+	a.mu.Lock()
+	next := &BearerTokenAuth{key: a.key, numbered: a.numbered}
+	next.state.Store(&state{tokens: a.state.Load().tokens, required: required})
+	a.mu.Unlock()
+	if err := next.SetTokens(tokens); err != nil {
+		return nil, err
+	}
+	return next, nil
 }
 
 // CheckToken returns why a token can't be used, or nil. A token must not be empty or longer than MaxToken, and consists of
@@ -183,6 +198,7 @@ func (a *BearerTokenAuth) change(f func(*state)) {
 	old := a.state.Load()
 	next := *old
 	f(&next)
+	next.version++
 	a.state.Store(&next)
 	if next.open() == old.open() {
 		return

@@ -43,6 +43,9 @@ func (b *Bearer) SecurityScheme() (name string, scheme json.RawMessage) {
 // Required reports whether a request must show a token at the moment.
 func (b *Bearer) Required() bool { return !b.auth.Open() }
 
+// Version returns a number that changes with the tokens: after a change a request may have another principal, or none.
+func (b *Bearer) Version() uint64 { return b.auth.state.Load().version }
+
 // Subscribe has changed called after each change of what Required returns, as [BearerTokenAuth.Subscribe] does.
 func (b *Bearer) Subscribe(changed func()) (unsubscribe func()) { return b.auth.Subscribe(changed) }
 

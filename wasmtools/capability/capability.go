@@ -4,7 +4,6 @@ package capability
 
 import (
 	"log/slog"
-	"weak"
 
 	"github.com/toolsrv/toolsrv/internal/pattern"
 	"github.com/toolsrv/toolsrv/internal/reach"
@@ -25,7 +24,8 @@ type Options struct {
 	Invoker *invoke.Invoker
 	// Volatile keeps KV in memory where the configuration names no state directory, instead of granting none.
 	Volatile bool
-	// Secrets is the store of all secrets. Nil: the broker makes one. A caller that has it can keep secrets out of its log.
+	// Secrets is the store of all secrets. A caller that has it can keep secrets out of its log, and says which Grants are in force. Nil: the
+	// broker makes one, for which those that were made last are.
 	Secrets *secret.Store
 	// Connections bounds how many connections tools have to the services that they ask. Nil: any number.
 	Connections egress.Room
@@ -36,11 +36,13 @@ type Options struct {
 // A Broker holds what outlives a configuration: connections, stored values, secrets. A process has one. It is safe for concurrent
 // use.
 type Broker struct {
-	options Options
-	secrets *secret.Store
-	vault   vault
-	outside outside
-	tools   compose.Service
+	options     Options
+	secrets     *secret.Store
+	vault       vault
+	tools       compose.Service
+	connections *egress.Connections
+	sending     register[egress.Grant, *egress.Grant]
+	visible     register[secret.Grant, *secret.Grant]
 }
 
 // Open opens what the grants of a configuration need. The caller closes it, after all calls have ended.
@@ -51,8 +53,8 @@ func Open(c *config.Config, o Options) (*Broker, error) {
 	if o.Secrets == nil {
 		o.Secrets = secret.NewStore(nil)
 	}
-	b := &Broker{options: o, secrets: o.Secrets, tools: compose.Service{Invoker: o.Invoker, Table: o.Table, Logger: o.Logger}}
-	b.outside.connections, b.outside.grants = egress.NewConnections(o.Connections), map[string]weak.Pointer[egress.Grant]{}
+	b := &Broker{options: o, secrets: o.Secrets, connections: egress.NewConnections(o.Connections),
+		tools: compose.Service{Invoker: o.Invoker, Table: o.Table, Logger: o.Logger}}
 	if _, err := b.vault.open(c, o); err != nil {
 		return nil, err
 	}
@@ -62,8 +64,9 @@ func Open(c *config.Config, o Options) (*Broker, error) {
 // Close closes everything.
 func (b *Broker) Close() error { return b.vault.close() }
 
-// Grants returns those of a configuration, which must not change any more. Secrets are read anew, and
-// the next use of one has what was read. An error is one that a reload must refuse: nothing has changed then. Nothing changes for calls that run.
+// Grants returns those of a configuration, which must not change any more, with the secrets as they are read now. An error is one that a
+// reload must refuse: nothing has changed then. Nothing changes for calls that run before the Grants are published: then a grant that
+// stands in both configurations has the new secrets, and all others keep those that they have.
 func (b *Broker) Grants(c *config.Config) (*Grants, error) {
 	if err := checkHTTP(c); err != nil {
 		return nil, err
@@ -72,12 +75,13 @@ func (b *Broker) Grants(c *config.Config) (*Grants, error) {
 	if err != nil {
 		return nil, err
 	}
-	warnings, err := b.readSecrets(c)
+	values, warnings, err := b.readSecrets(c)
 	if err != nil {
 		return nil, err
 	}
-	b.outside.forget()
-	return &Grants{broker: b, config: c, store: store, patterns: patternsOf(c), warnings: warnings}, nil
+	b.sending.forget()
+	b.visible.forget()
+	return &Grants{broker: b, config: c, store: store, values: values, patterns: patternsOf(c), warnings: warnings}, nil
 }
 
 // Grants are those of one configuration. They are safe for concurrent use.
@@ -85,11 +89,15 @@ type Grants struct {
 	broker *Broker
 	config *config.Config
 	store  state.Store // nil: there is no KV
+	values *secret.Values
 
 	patterns map[string]reach.Pattern // of the entries of HTTP
 	made     madeSettings
 	warnings []string
 }
+
+// Secrets returns those of the configuration, for the store that the Broker has.
+func (g *Grants) Secrets() *secret.Values { return g.values }
 
 // Warnings returns what was found odd about the secrets, in sentences that hold none. The Broker has logged them.
 func (g *Grants) Warnings() []string { return g.warnings }

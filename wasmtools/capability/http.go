@@ -2,14 +2,12 @@ package capability
 
 import (
 	"fmt"
-	"maps"
 	"strings"
-	"sync"
-	"weak"
 
 	"github.com/toolsrv/toolsrv/internal/reach"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/capability/egress"
+	"github.com/toolsrv/toolsrv/wasmtools/capability/secret"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
 )
 
@@ -49,49 +47,18 @@ func (g *Grants) http(path string, needs *wasmtools.Needs, matching []config.Gra
 	if len(rules) == 0 {
 		return nil, missing
 	}
-	granted, err := egress.New(needs.HTTP, rules, egress.Options{Secrets: g.broker.secrets, Connections: g.broker.outside.connections})
+	view := secret.NewView(g.broker.secrets, g.values)
+	granted, err := egress.New(needs.HTTP, rules, egress.Options{Secrets: view, Connections: g.broker.connections})
 	if err != nil {
 		return nil, append(missing, fmt.Sprintf("http, because %s", err))
 	}
-	granted = g.broker.outside.current(path+" "+strings.Join(needs.HTTP, " "), granted)
+	granted = g.broker.sending.standing(path+" "+strings.Join(needs.HTTP, " "), granted, view, g.values)
 	for _, name := range granted.Secrets() {
-		if !g.broker.secrets.Has(name) {
+		if !g.values.Has(name) {
 			missing = append(missing, fmt.Sprintf("secret %s, which headers of its grant name and no source in [secrets] has", name))
 		}
 	}
 	return granted, missing
-}
-
-// outside is what the grants of one configuration leave to those of the next: the connections.
-type outside struct {
-	connections *egress.Connections
-
-	mu     sync.Mutex
-	grants map[string]weak.Pointer[egress.Grant] // the last one of each tool and its needs
-}
-
-// current returns the grant that a tool has from now on: granted, or that of before where that allows the same. One that allows
-// something else is retired.
-func (o *outside) current(tool string, granted *egress.Grant) *egress.Grant {
-	o.mu.Lock()
-	before := o.grants[tool].Value()
-	if before != nil && before.Equal(granted) {
-		o.mu.Unlock()
-		return before
-	}
-	o.grants[tool] = weak.Make(granted)
-	o.mu.Unlock()
-	if before != nil {
-		before.Retire()
-	}
-	return granted
-}
-
-// forget forgets the grants that no tool has any more.
-func (o *outside) forget() {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	maps.DeleteFunc(o.grants, func(_ string, g weak.Pointer[egress.Grant]) bool { return g.Value() == nil })
 }
 
 // patternsOf returns the patterns of all entries of HTTP in a configuration, parsed once: there may be many tools. What is no pattern is

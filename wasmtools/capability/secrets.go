@@ -11,13 +11,13 @@ import (
 func secretsPart() part { return part{secret.Module, (*Grants).secrets} }
 
 // secrets grants to see secrets.
-func (g *Grants) secrets(_ string, needs *wasmtools.Needs, matching []config.Grant) (value any, missing []string) {
+func (g *Grants) secrets(path string, needs *wasmtools.Needs, matching []config.Grant) (value any, missing []string) {
 	var granted []string
 	for _, need := range needs.Secrets {
 		switch {
 		case !slices.ContainsFunc(matching, func(g config.Grant) bool { return slices.Contains(g.SecretsVisible, need) }):
 			missing = append(missing, "secret "+need)
-		case !g.broker.secrets.Has(need):
+		case !g.values.Has(need):
 			missing = append(missing, "secret "+need+", which no source in [secrets] has")
 		default:
 			granted = append(granted, need)
@@ -26,18 +26,21 @@ func (g *Grants) secrets(_ string, needs *wasmtools.Needs, matching []config.Gra
 	if granted == nil {
 		return nil, missing
 	}
-	return secret.NewGrant(g.broker.secrets, granted...), missing
+	view := secret.NewView(g.broker.secrets, g.values)
+	return g.broker.visible.standing(path, secret.NewGrant(view, granted...), view, g.values), missing
 }
 
-// readSecrets has the store have the secrets of a configuration. It returns what is odd about them.
-func (b *Broker) readSecrets(c *config.Config) (warnings []string, err error) {
-	values, warnings, err := secret.Read(secret.Sources(c.Secrets))
+// readSecrets returns the secrets of a configuration, which the store knows from then on, and what is odd about them.
+func (b *Broker) readSecrets(c *config.Config) (values *secret.Values, warnings []string, err error) {
+	values, warnings, err = secret.Read(secret.Sources(c.Secrets))
 	for _, warning := range warnings {
 		b.options.Logger.Warn(warning)
 	}
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	b.secrets.Replace(values)
-	return warnings, nil
+	if err := b.secrets.Add(values); err != nil {
+		return nil, nil, err
+	}
+	return values, warnings, nil
 }

@@ -50,6 +50,8 @@ type Options struct {
 	Record string
 	// Policy says which tools start enabled.
 	Policy wasmtools.Policy
+	// Value is what else belongs to the configuration: see [wasmtools.Configuration].
+	Value any
 	// Tools are tools of the program itself, such as those of [wasmtools.NewTool]. They are in the table from the start
 	// and stay there. A file that wants the path or operation id of one is refused. Limits does not apply to them.
 	Tools []*wasmtools.Tool
@@ -93,11 +95,13 @@ func Start(ctx context.Context, o Options) (*Catalog, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("open catalog: %w", err)
 	}
-	table, err := wasmtools.NewRouteTable(o.Tools...)
+	table, err := wasmtools.NewRouteTable()
 	if err != nil {
+		return nil, fmt.Errorf("open catalog: %w", err)
+	}
+	if err := table.Configure(o.Tools, nil, wasmtools.Configuration{Policy: o.Policy, Value: o.Value}); err != nil {
 		return nil, fmt.Errorf("open catalog: tools of the program: %w", err)
 	}
-	table.SetPolicy(o.Policy)
 	background, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	r := newReconciler(background, o, table)
 	c := &Catalog{table: table, do: r.do, cancel: cancel, done: make(chan struct{}), reconciler: r}
@@ -140,15 +144,23 @@ func (c *Catalog) Wait(ctx context.Context) error {
 // in a moment. After the start it becomes true within half a minute, even if files keep coming, or take long to be described.
 func (c *Catalog) Settled() bool { return !c.reconciler.unsettled.Load() }
 
-// Reconfigure replaces the limits (nil: the sandbox's defaults), the grants (nil: none) and the policy of Options. All hold when it returns.
-// Programs are not compiled again, and a tool whose limits and grants are the same keeps its calls and its queue. A file that was refused because
-// its tool had too little memory is read again; until then Settled returns false. Reconfigure fails when the Catalog is closed.
-func (c *Catalog) Reconfigure(limitsFor func(path string) limits.Limits, granter toolfile.Granter, p wasmtools.Policy) error {
-	ready := make(chan struct{})
+// A Configuration is what the operator decides, and may change while the catalog runs. Its fields are those of [Options].
+type Configuration struct {
+	Limits func(path string) limits.Limits
+	Grants toolfile.Granter
+	Policy wasmtools.Policy
+	Value  any
+}
+
+// Reconfigure replaces the configuration. All of it is in force from one moment on, before Reconfigure returns: the tools are made beside
+// those that are served, and only the generation that has all of them is published. Programs are not compiled again, and a tool whose limits
+// and grants are the same keeps its calls and its queue. A file that was refused because its tool had too little memory is read again; until
+// then Settled returns false. Reconfigure fails when the Catalog is closed.
+func (c *Catalog) Reconfigure(to Configuration) error {
+	done := make(chan error, 1)
 	select {
-	case c.do <- func() { c.reconciler.reconfigure(limitsFor, granter, p); close(ready) }:
-		<-ready
-		return nil
+	case c.do <- func() { done <- c.reconciler.reconfigure(to) }:
+		return <-done
 	case <-c.done:
 		return errors.New("reconfigure catalog: it is closed")
 	}

@@ -275,7 +275,7 @@ func TestReconfigure(t *testing.T) {
 		}
 		return limits.Limits{}
 	}
-	if err := c.Reconfigure(limits, nil, wasmtools.Policy{Disabled: []string{"b"}}); err != nil {
+	if err := c.Reconfigure(catalog.Configuration{Limits: limits, Policy: wasmtools.Policy{Disabled: []string{"b"}}}); err != nil {
 		t.Fatal(err)
 	}
 	after := c.Table().Tools()
@@ -310,7 +310,7 @@ func TestClose(t *testing.T) {
 			t.Errorf("Close: %v", err)
 		}
 	}
-	if err := c.Reconfigure(nil, nil, wasmtools.Policy{}); err == nil {
+	if err := c.Reconfigure(catalog.Configuration{}); err == nil {
 		t.Error("a closed catalog was reconfigured")
 	}
 	if _, ok := c.Table().Lookup("/a"); !ok {

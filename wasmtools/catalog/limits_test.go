@@ -7,7 +7,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/testkit"
 	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
 	"github.com/toolsrv/toolsrv/runtime/limits"
-	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/catalog"
 )
 
 // TestTooLittleMemory refuses a file whose module declares more memory than its tool may have, as `toolsrv check` does: listed,
@@ -36,11 +36,11 @@ func TestTooLittleMemory(t *testing.T) {
 	remove(t, directory, "waits.wasm")
 	awaitTable(t, c, []string{"/small"}, []string{"large.wasm"})
 	for range 2 {
-		if err := c.Reconfigure(memory(2*page), nil, wasmtools.Policy{}); err != nil {
+		if err := c.Reconfigure(catalog.Configuration{Limits: memory(2 * page)}); err != nil {
 			t.Fatal(err)
 		}
 		awaitTable(t, c, []string{"/large", "/small"}, nil)
-		if err := c.Reconfigure(memory(page), nil, wasmtools.Policy{}); err != nil {
+		if err := c.Reconfigure(catalog.Configuration{Limits: memory(page)}); err != nil {
 			t.Fatal(err)
 		}
 		if got := paths(c.Table().Current()); len(got) != 1 || got[0] != "/small" { // at once
@@ -49,7 +49,7 @@ func TestTooLittleMemory(t *testing.T) {
 	}
 
 	// Without limits, those of the sandbox hold.
-	if err := c.Reconfigure(nil, nil, wasmtools.Policy{}); err != nil {
+	if err := c.Reconfigure(catalog.Configuration{}); err != nil {
 		t.Fatal(err)
 	}
 	awaitTable(t, c, []string{"/large", "/small"}, nil)

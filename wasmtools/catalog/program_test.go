@@ -44,7 +44,7 @@ func TestToolsOfTheProgram(t *testing.T) {
 	if got, err := route.Tool.Call(t.Context(), &wasmtools.Call{Arguments: []byte("{}")}); string(got) != `"of the program"` || err != nil {
 		t.Errorf("got %s, %v", got, err)
 	}
-	if err := c.Reconfigure(nil, nil, wasmtools.Policy{Disabled: []string{"now"}}); err != nil {
+	if err := c.Reconfigure(catalog.Configuration{Policy: wasmtools.Policy{Disabled: []string{"now"}}}); err != nil {
 		t.Fatal(err)
 	}
 	if route, _ := c.Table().Lookup("/now"); route.Enabled {

@@ -22,8 +22,9 @@ func (r *reconciler) adviseRetry(now time.Time) bool {
 	return pending && now.Sub(r.calmSince) < r.intervals.wait
 }
 
-// publish puts what the index serves into the table, logs what has changed, and closes what is no longer served.
-func (r *reconciler) publish() {
+// publish puts what the index serves into the table, together with a configuration that is not there yet, logs what has changed, and closes
+// what is no longer served.
+func (r *reconciler) publish() error {
 	began := time.Now()
 	r.publishAt = time.Time{}
 	r.writeRecord() // before the table shows it
@@ -35,19 +36,25 @@ func (r *reconciler) publish() {
 		refused = append(refused, wasmtools.Refusal{Source: r.source.Place(f.name), Err: f.refused})
 	}
 	before := r.table.Current()
-	if err := r.table.Replace(r.index.served(), refused); err != nil {
+	replace := r.table.Replace
+	if c := r.unpublished; c != nil { // what the index serves is made for it
+		replace = func(tools []*wasmtools.Tool, refused []wasmtools.Refusal) error {
+			return r.table.Configure(tools, refused, *c)
+		}
+	}
+	err := replace(r.index.served(), refused)
+	if err != nil {
 		r.logger.Error("the route table refuses the new tools: the old ones stay", "error", err)
 	} else {
+		r.unpublished = nil
 		r.logChanges(before, r.table.Current())
 		r.index.closeOutgoing()
 	}
 	r.published = time.Since(began)
-	if !r.listed {
-		return
-	}
-	if r.unready.Swap(int64(r.awaited)) != 0 && r.awaited == 0 {
+	if r.listed && r.unready.Swap(int64(r.awaited)) != 0 && r.awaited == 0 {
 		close(r.ready)
 	}
+	return err
 }
 
 // logChanges logs each tool that was added, replaced or removed, and each file that is refused for a new reason.

@@ -45,10 +45,11 @@ type reconciler struct {
 	stalled  int       // how many reads take long, of any file
 	deadline time.Time // when the start ends without them; zero: it waits for quick files, too
 
-	publishAt    time.Time     // when the next generation is due; zero: nothing has changed
-	published    time.Duration // what the last generation took to build
-	record       string        // where the precedence is kept, or ""
-	recordFailed bool          // the last precedence could not be written
+	unpublished  *wasmtools.Configuration // the table does not have it yet; nil: it has
+	publishAt    time.Time                // when the next generation is due; zero: nothing has changed
+	published    time.Duration            // what the last generation took to build
+	record       string                   // where the precedence is kept, or ""
+	recordFailed bool                     // the last precedence could not be written
 
 	unready   atomic.Int64  // how many awaited files are in no generation yet, -1 before the first listing
 	ready     chan struct{} // closed when unready is 0
@@ -106,7 +107,7 @@ func (r *reconciler) run() {
 		}
 		// A file that comes alone is published at once. Of many that come together, each generation has some.
 		if !r.publishAt.IsZero() && (len(r.loads) == 0 || !now.Before(r.publishAt)) {
-			r.publish()
+			_ = r.publish() // it has logged what is wrong
 		}
 		r.unsettled.Store(r.adviseRetry(now))
 		timer.Reset(time.Until(r.due(now)))
@@ -181,20 +182,21 @@ func (r *reconciler) publishSoon() {
 // startDebounce is the time between two generations while the files of the first listing come in.
 const startDebounce = 500 * time.Millisecond
 
-// reconfigure replaces limits, grants and policy.
-func (r *reconciler) reconfigure(limitsFor func(path string) limits.Limits, granter toolfile.Granter, p wasmtools.Policy) {
-	r.limits, r.grants = limitsFor, granter
+// reconfigure replaces the configuration. What it does to the index nobody sees before publish.
+func (r *reconciler) reconfigure(to Configuration) error {
+	r.limits, r.grants = to.Limits, to.Grants
 	for _, f := range r.index.files {
 		var memory *toolfile.MemoryError
 		if errors.As(f.refused, &memory) && f.loading == nil && f.listed.Settling == 0 { // it may be taken now
 			r.queueLoad(f)
 		}
-		if err := r.index.build(f, limitsFor, granter); err != nil {
+		if err := r.index.build(f, r.limits, r.grants); err != nil {
 			r.refuse(f, err)
 		}
 	}
 	r.settle()
-	r.table.SetPolicy(p)
-	r.publish()
+	r.unpublished = &wasmtools.Configuration{Policy: to.Policy, Value: to.Value}
+	err := r.publish()
 	r.unsettled.Store(r.adviseRetry(time.Now())) // before Reconfigure returns
+	return err
 }

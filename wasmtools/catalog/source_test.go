@@ -348,7 +348,7 @@ func TestSourceLists(t *testing.T) {
 		if got := reason(c.Table().Current(), "memory:."); got != k.says {
 			t.Errorf("%s: got the reason %q, want %q", k.name, got, k.says)
 		}
-		if err := c.Reconfigure(nil, nil, wasmtools.Policy{}); err != nil { // while it hangs, too
+		if err := c.Reconfigure(catalog.Configuration{}); err != nil { // while it hangs, too
 			t.Error(err)
 		}
 		m.set("b.wasm", version(t, "v0002", "", "b"), nil)
@@ -386,7 +386,7 @@ func TestSourceEvents(t *testing.T) {
 	m.mu.Lock()
 	lists := m.lists
 	m.mu.Unlock()
-	if err := c.Reconfigure(nil, nil, wasmtools.Policy{}); err != nil || m.listed() > lists+1 {
+	if err := c.Reconfigure(catalog.Configuration{}); err != nil || m.listed() > lists+1 {
 		t.Errorf("a channel that is closed has the source listed %d times more (%v)", m.listed()-lists, err)
 	}
 }

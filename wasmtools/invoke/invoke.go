@@ -116,11 +116,8 @@ func (v *Invoker) Begin(route wasmtools.Route, call *wasmtools.Call) (*Invocatio
 // BeginOwn is Begin for a tool of the service's own, which is in no table, such as one that searches among the others. Every
 // principal may call it.
 func (v *Invoker) BeginOwn(t *wasmtools.Tool, call *wasmtools.Call) (*Invocation, error) {
-	err := v.memory.check(t.Path())
-	if call.Principal == nil {
-		err = errNoPrincipal()
-	}
-	return v.begin(RouteTo(t), call, err)
+	route := RouteTo(t)
+	return v.begin(route, call, v.admitOwn(route.Path, call.Principal))
 }
 
 // begin begins a call, unless it is refused.
@@ -140,8 +137,24 @@ func errNoPrincipal() error {
 	return &wasmtools.Error{Code: wasmtools.CodeInternal, Err: errors.New("the call has no principal: use wasmtools.Everybody() if callers need not be known")}
 }
 
+// admitOwn is admit for a tool of the service's own.
+func (v *Invoker) admitOwn(path string, p *wasmtools.Principal) error {
+	if p == nil {
+		return errNoPrincipal()
+	}
+	return v.memory.check(path)
+}
+
 // admit reports why a call is refused whatever its arguments are, or nil.
 func (v *Invoker) admit(route *wasmtools.Route, p *wasmtools.Principal) error {
+	if err := Admits(*route, p); err != nil {
+		return err
+	}
+	return v.memory.check(route.Path)
+}
+
+// Admits returns why a principal can't call the tool of a route at all, or nil: [Invoker.Begin] says which errors there are.
+func Admits(route wasmtools.Route, p *wasmtools.Principal) error {
 	switch {
 	case p == nil:
 		return errNoPrincipal()
@@ -157,7 +170,23 @@ func (v *Invoker) admit(route *wasmtools.Route, p *wasmtools.Principal) error {
 		}
 		return &wasmtools.Error{Code: wasmtools.CodeToolDisabled, Message: message}
 	}
-	return v.memory.check(route.Path)
+	return nil
+}
+
+// Resume has the call go by another route, of a later generation, where there was a change while its arguments were read. It fails as
+// [Invoker.Begin] does. The door must call End in any case.
+func (i *Invocation) Resume(route wasmtools.Route) error {
+	if err := i.invoker.admit(&route, i.call.Principal); err != nil {
+		return err
+	}
+	i.tool, i.path = route.Tool, route.Path
+	return nil
+}
+
+// ResumeOwn is Resume for a tool of [Invoker.BeginOwn].
+func (i *Invocation) ResumeOwn(t *wasmtools.Tool) error {
+	i.tool, i.path = t, t.Path()
+	return i.invoker.admitOwn(i.path, i.call.Principal)
 }
 
 // Limit returns the largest size of the arguments in bytes.

@@ -19,20 +19,24 @@ func (x *exchange) serveCall() {
 	x.SetOperation("tools/call")
 	name, named := encoded(x.Request().Header, headerName)
 	var unknown error
+	defer x.call.End() // one that has not begun needs none
 	if named {
 		if x.call, unknown = x.view().Begin(name, x.Call()); unknown == nil {
-			defer x.call.End()
 			x.SetTool(x.call.Tool())
 		}
 	}
 	begun := named && unknown == nil
 	body, err := x.readCall(begun)
 	if err != nil {
-		if begun {
-			_, _ = x.call.Fail(x.Context(), err)
-		}
-		x.Fail(err)
+		x.failCall(begun, err)
 		return
+	}
+	if changed, err := x.Renew(); err != nil {
+		x.failCall(begun, err)
+		return
+	} else if changed && named {
+		unknown = x.call.Resume(x.view(), name, x.Call())
+		begun = unknown == nil
 	}
 	wrong := x.message.Parse(body)
 	if wrong == nil {
@@ -53,6 +57,14 @@ func (x *exchange) serveCall() {
 		x.Call().Arguments = x.message.Arguments
 		x.run()
 	}
+}
+
+// failCall answers a call that can't be run.
+func (x *exchange) failCall(begun bool, err error) {
+	if begun {
+		_, _ = x.call.Fail(x.Context(), err)
+	}
+	x.Fail(err)
 }
 
 // readCall reads the body: into the memory of the call, if there is one that has it.

@@ -51,9 +51,9 @@ func (x *exchange) release() {
 	x.door.idle.Put(x)
 }
 
-// view returns what the caller sees at this moment.
+// view returns what the caller sees under the generation that the request goes by.
 func (x *exchange) view() *toolset.View {
-	return x.door.set.View(x.namespace, x.Call().Principal)
+	return x.door.set.ViewOf(x.Generation(), x.namespace, x.Call().Principal)
 }
 
 // serve answers the request.
@@ -73,7 +73,11 @@ func (x *exchange) serve() {
 		x.serveSession()
 		return
 	}
-	if err := x.ReadBody(&x.body); err != nil {
+	err := x.ReadBody(&x.body)
+	if err == nil {
+		_, err = x.Renew()
+	}
+	if err != nil {
 		x.Fail(err)
 		return
 	}

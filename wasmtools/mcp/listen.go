@@ -107,7 +107,7 @@ func (s *subscription) serve() {
 		case <-alive.C:
 			err = s.comment(ctx)
 		case <-s.changed:
-			if s.watch() {
+			if err = s.identify(); err == nil && s.watch() {
 				err = s.notify(ctx)
 			}
 		}
@@ -136,19 +136,25 @@ func (s *subscription) notify(ctx context.Context) error {
 	return nil
 }
 
-// comment shows that the connection is alive. A caller who may not be here any longer gets the end of the stream instead. One who
-// may see other tools by now is told.
-func (s *subscription) comment(ctx context.Context) error {
+// identify finds out who listens by now. One who may not be here any longer gets the end of the stream.
+func (s *subscription) identify() error {
 	p, err := s.x.Identify()
 	if err != nil {
 		s.finish()
 		return err
 	}
-	if s.principal != p {
-		s.principal = p
-		if s.changed != nil && s.watch() {
-			return s.notify(ctx)
-		}
+	s.principal = p
+	return nil
+}
+
+// comment shows that the connection is alive. One who may see other tools by now is told.
+func (s *subscription) comment(ctx context.Context) error {
+	before := s.principal
+	if err := s.identify(); err != nil {
+		return err
+	}
+	if s.principal != before && s.changed != nil && s.watch() {
+		return s.notify(ctx)
 	}
 	if _, err := s.x.Write([]byte(":\n\n")); err != nil {
 		return err

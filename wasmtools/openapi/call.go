@@ -10,10 +10,14 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/web"
 )
 
-// call answers a POST to the tool that is number n of the state.
+// call answers a POST to the tool that is number n of the state. The call begins before the body is read, because the tool says how large
+// that may be, and goes by what is in force once it has been read.
 func (x exchange) call(n int) {
 	route := x.state.generation.Routes()[n]
 	x.SetTool(route.Path)
+	if x.Generation() == nil {
+		x.Call().Generation = x.state.generation
+	}
 	i, err := x.state.door.invoker.Begin(route, x.Call())
 	if err != nil {
 		x.refuse(err)
@@ -24,12 +28,37 @@ func (x exchange) call(n int) {
 		x.Fail(err)
 		return
 	}
+	e := x.state.entries[n]
+	if changed, failed := x.Renew(); failed != nil {
+		err = failed
+		x.Fail(err)
+		return
+	} else if changed {
+		if e, err = x.resume(i, route.Path); err != nil {
+			x.refuseRead(err)
+			return
+		}
+	}
 	var result []byte
 	if result, err = i.Run(x.Context()); err != nil {
 		x.Fail(err)
 		return
 	}
-	x.sendResult(result, x.state.entries[n].media)
+	x.sendResult(result, e.media)
+}
+
+// resume has a call go by the generation and the principal that the request has now.
+func (x *exchange) resume(i *invoke.Invocation, path string) (*entry, error) {
+	x.state = x.state.door.states.Of(x.Generation())
+	x.Local = x.state
+	route, err := invoke.Find(x.state.generation, path, x.Call().Principal)
+	if err == nil {
+		err = i.Resume(route)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return x.state.entryOf(path), nil
 }
 
 // refuse answers a call that was not admitted. What a principal may not call is missing, with all that this means for the
@@ -40,6 +69,15 @@ func (x exchange) refuse(err error) {
 		return
 	}
 	x.Fail(err)
+}
+
+// refuseRead is refuse for a call whose body has been read: the request can't be routed again.
+func (x exchange) refuseRead(err error) {
+	if failed, ok := errors.AsType[*wasmtools.Error](err); !ok || failed.Code != wasmtools.CodeNotFound {
+		x.Fail(err)
+	} else if !x.isComing() {
+		x.answerNotFound()
+	}
 }
 
 // readBody reads the arguments. A body of another type than JSON is refused before it is read.

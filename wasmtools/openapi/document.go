@@ -16,6 +16,8 @@ type documents struct{ tools, openapi *web.Document }
 
 // A library holds the documents of a state by the scopes of those who ask for them.
 type library struct {
+	security security   // that the documents tell of
+	all      documents  // of those who may call every tool
 	building sync.Mutex // one build at a time, since each takes much memory; it is taken before mu
 
 	mu       sync.Mutex
@@ -25,27 +27,29 @@ type library struct {
 // maxDocuments is how many sets of scopes have their documents kept. Those of 10,000 tools take some 20 MB each.
 const maxDocuments = 16
 
-// describe builds the documents of a state, with the security schemes that are required at the moment.
-func (d *Door) describe(s *state) {
-	s.security = d.security()
-	s.all, s.others = s.documents(wasmtools.Everybody()), &library{byScopes: map[string]documents{}}
+// describe builds the documents of a state, with the security schemes that are required.
+func (s *state) describe(required security) {
+	l := &library{security: required, byScopes: map[string]documents{}}
+	l.all = s.documents(l.security, wasmtools.Everybody())
+	s.library.Store(l)
 }
 
 // documentsFor returns the documents with the tools that a principal may call.
 func (s *state) documentsFor(p *wasmtools.Principal) documents {
+	l := s.library.Load()
 	if p.MayAll() {
-		return s.all
+		return l.all
 	}
 	scopes := strings.Join(p.Scopes(), "\n")
-	if found, ok := s.others.get(scopes); ok {
+	if found, ok := l.get(scopes); ok {
 		return found
 	}
-	s.others.building.Lock()
-	defer s.others.building.Unlock()
-	found, ok := s.others.get(scopes) // another request may have built them
+	l.building.Lock()
+	defer l.building.Unlock()
+	found, ok := l.get(scopes) // another request may have built them
 	if !ok {
-		found = s.documents(p)
-		s.others.put(scopes, found)
+		found = s.documents(l.security, p)
+		l.put(scopes, found)
 	}
 	return found
 }
@@ -67,7 +71,7 @@ func (l *library) put(scopes string, d documents) {
 }
 
 // documents builds the documents with the enabled tools that a principal may call, in the order of their paths.
-func (s *state) documents(p *wasmtools.Principal) documents {
+func (s *state) documents(required security, p *wasmtools.Principal) documents {
 	var listings, items, schemas []*fragment
 	for i, route := range s.generation.Routes() {
 		if !route.Enabled || !p.May(route.Path) {
@@ -82,11 +86,11 @@ func (s *state) documents(p *wasmtools.Principal) documents {
 	}
 	var tools, openapi assembly
 	tools.add("[").join(listings, "").add("]\n")
-	openapi.add(s.door.head(s.security)).join(items, s.security.failures()).add(`},"components":{"schemas":{` + ownSchemas)
+	openapi.add(s.door.head(required)).join(items, required.failures()).add(`},"components":{"schemas":{` + ownSchemas)
 	if len(schemas) > 0 {
 		openapi.add(",").join(schemas, "")
 	}
-	openapi.add("}" + s.security.tail() + "}\n")
+	openapi.add("}" + required.tail() + "}\n")
 	return documents{tools.document(), openapi.document()}
 }
 

@@ -27,7 +27,7 @@ func TestDocumentsAreBuiltOnce(t *testing.T) {
 	}
 	d := NewDoor(web.NewMux(web.Options{}), table, DoorOptions{})
 	defer d.Close()
-	s := d.state.Load()
+	s := d.states.Current()
 	var all [16]documents
 	begin := make(chan struct{})
 	var asking sync.WaitGroup

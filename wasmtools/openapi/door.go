@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"strings"
 	"sync"
-	"sync/atomic"
 
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/invoke"
@@ -31,10 +30,11 @@ type Door struct {
 	log         *slog.Logger
 	settled     func() bool
 	invoker     *invoke.Invoker
-	unsubscribe []func()
+	unsubscribe func()
 
-	mu    sync.Mutex // one rebuild at a time; it is taken after the locks of the route table and of dependencies
-	state atomic.Pointer[state]
+	states *wasmtools.Derived[state]
+	mu     sync.Mutex // it is taken after the locks of the route table and of dependencies
+	newest *state     // of the newest generation; guarded by mu
 }
 
 var _ web.Door = (*Door)(nil)
@@ -62,29 +62,28 @@ func NewDoor(mux *web.Mux, table *wasmtools.RouteTable, o DoorOptions) *Door {
 		// Clients append a path, which begins with a slash.
 		d.servers = append(d.servers, documentServer{URL: cmp.Or(strings.TrimRight(address, "/"), "/")})
 	}
-	// Subscribing comes first, so that no change is missed. One in between is seen twice, and rebuild drops the older.
-	d.unsubscribe = []func(){table.Subscribe(d.rebuild), mux.SubscribeSecurity(d.secure)}
-	d.rebuild(table.Current())
+	d.states = wasmtools.Derive(table, d.make)
+	d.unsubscribe = mux.SubscribeSecurity(d.secure)
+	d.secure() // what has changed in between
 	return d
 }
 
 // Close ends the subscriptions to the table and to the dependencies. The door continues to serve the tools that it has then.
 // Close returns nil and can be called twice.
 func (d *Door) Close() error {
-	for _, unsubscribe := range d.unsubscribe {
-		unsubscribe()
-	}
+	d.states.Close()
+	d.unsubscribe()
 	return nil
 }
 
 // Serve answers one request.
 func (d *Door) Serve(x *web.Exchange) {
-	s := d.state.Load()
+	s := d.states.Of(x.Generation())
 	x.Local = s
 	s.router.ServeHTTP(x, x.Request())
 }
 
-// An exchange is a request to a Door, with the state that the request began with.
+// An exchange is a request to a Door, with the state that the request goes by.
 type exchange struct {
 	*web.Exchange
 	state *state

@@ -15,19 +15,36 @@ const (
 	guessedFor = 8  // tools that are looked at on each side of the path's place, in each of two orders
 )
 
-// answerMissing answers for a path that has no tool: with 404, or with 503 if it may have one in a moment.
+// answerMissing answers for a path that has no tool, before the body has been read: a tool that came between the look-up and the
+// question is in the newest state.
 func (x exchange) answerMissing() {
-	door := x.state.door
-	if door.settled != nil && !door.settled() {
-		x.Fail(&wasmtools.Error{Code: wasmtools.CodeNotReady, Message: "No tool has this path yet, and some are still being read; try again."})
+	if x.isComing() {
 		return
 	}
-	// A tool that came between the look-up and the question is in the newest state.
-	if newest := door.state.Load(); newest != x.state {
+	if _, err := x.Renew(); err != nil {
+		x.Fail(err)
+		return
+	}
+	if newest := x.state.door.states.Of(x.Generation()); newest != x.state {
 		x.Local = newest
 		newest.router.ServeHTTP(x.Exchange, x.Request())
 		return
 	}
+	x.answerNotFound()
+}
+
+// isComing answers, and returns true, if a path that has no tool may have one in a moment.
+func (x exchange) isComing() bool {
+	door := x.state.door
+	if door.settled == nil || door.settled() {
+		return false
+	}
+	x.Fail(&wasmtools.Error{Code: wasmtools.CodeNotReady, Message: "No tool has this path yet, and some are still being read; try again."})
+	return true
+}
+
+// answerNotFound answers that the path has no tool, and which one was probably meant.
+func (x exchange) answerNotFound() {
 	e := &wasmtools.Error{Code: wasmtools.CodeNotFound}
 	if meant := x.state.guess(x.Request().URL.Path, x.Call().Principal); meant != "" {
 		e.Message = "Not Found: did you mean " + meant + "?"

@@ -4,8 +4,8 @@
 // the enabled tools, and the probes /healthz and /readyz tell how the service is. docs/http.md describes the whole
 // interface. A program with more doors mounts a [Door] on a [web.Mux] of its own.
 //
-// Everything that requests need from the table is built when the table changes, as one value that never changes. A request
-// loads that value once, so that its router, switches, lists and ETags always agree.
+// Everything that requests need from the table is built before the table changes, and published with its generation. A request goes by
+// one generation, so that its router, switches, lists and ETags always agree: that of the moment when it has been read whole.
 package openapi
 
 import (
@@ -70,7 +70,7 @@ func NewApp(table *wasmtools.RouteTable, o Options) *App {
 	if invoker == nil {
 		invoker = invoke.New(invoke.Options{Memory: o.Memory})
 	}
-	mux := web.NewMux(web.Options{Access: o.Access, Dependencies: o.Dependencies, Logger: o.Logger, Ready: o.Ready})
+	mux := web.NewMux(web.Options{Access: o.Access, Dependencies: o.Dependencies, Table: table, Logger: o.Logger, Ready: o.Ready})
 	door := NewDoor(mux, table, DoorOptions{
 		Title:       o.Title,
 		Version:     o.Version,

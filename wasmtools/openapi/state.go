@@ -4,6 +4,9 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"slices"
+	"strings"
+	"sync/atomic"
 
 	"github.com/julienschmidt/httprouter"
 
@@ -17,20 +20,14 @@ type state struct {
 	entries    []*entry // one for each route of the generation, in its order
 	router     *httprouter.Router
 	near       *neighbourhood
-	all        documents // of those who may call every tool
-	others     *library
-	security   security // that the documents tell of
+	library    atomic.Pointer[library] // replaced when the documents tell of another security
 }
 
-// rebuild makes the state of a generation and swaps it in. It keeps the entries of tools that were there before. It keeps the
-// router as well if only switches changed; other tools need a new one, because httprouter can't remove a route.
-func (d *Door) rebuild(g *wasmtools.Generation) {
+// make makes the state of a generation. It keeps the entries of tools that were there before. It keeps the router as well if only
+// switches changed; other tools need a new one, because httprouter can't remove a route.
+func (d *Door) make(g *wasmtools.Generation, old *state) *state {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	old := d.state.Load()
-	if old != nil && g.Number() <= old.generation.Number() {
-		return
-	}
 	next := &state{door: d, generation: g}
 	if old != nil && sameTools(old.entries, g.Routes()) {
 		next.entries, next.router, next.near = old.entries, old.router, old.near
@@ -40,15 +37,16 @@ func (d *Door) rebuild(g *wasmtools.Generation) {
 		if err != nil { // a bug, since names are checked; the old tools stay in service
 			d.log.Error("the new tools can't be routed, so the old ones stay in service", slog.Any("error", err))
 			if old != nil {
-				return
+				return old
 			}
 			next.generation, next.entries = new(wasmtools.Generation), nil
 			router, _ = newRouter(nil)
 		}
 		next.router, next.near = router, &neighbourhood{entries: next.entries}
 	}
-	d.describe(next)
-	d.state.Store(next)
+	next.describe(d.security(g))
+	d.newest = next
+	return next
 }
 
 func sameTools(entries []*entry, routes []wasmtools.Route) bool {
@@ -61,6 +59,12 @@ func sameTools(entries []*entry, routes []wasmtools.Route) bool {
 		}
 	}
 	return true
+}
+
+// entryOf returns the entry of a path, which the generation has.
+func (s *state) entryOf(path string) *entry {
+	i, _ := slices.BinarySearchFunc(s.entries, path, func(e *entry, path string) int { return strings.Compare(e.path, path) })
+	return s.entries[i]
 }
 
 func (d *Door) entriesOf(g *wasmtools.Generation, old *state) []*entry {

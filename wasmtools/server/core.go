@@ -43,24 +43,34 @@ func newCore(logger *slog.Logger) *core {
 	if logger == nil {
 		logger = slog.New(slog.DiscardHandler)
 	}
-	secrets := secret.NewStore(nil)
-	return &core{logger: slog.New(secrets.Handler(logger.Handler())), secrets: secrets, began: time.Now(), invoker: invoke.New(invoke.Options{Memory: bodyMemory(account.MachineMemory())}),
+	k := &core{began: time.Now(), invoker: invoke.New(invoke.Options{Memory: bodyMemory(account.MachineMemory())}),
 		outside: &connections{all: allConnections(account.MachineDescriptors())}}
+	k.secrets = secret.NewStore(func() *secret.Values {
+		if c := k.inForce(); c != nil {
+			return c.grants.Secrets()
+		}
+		return nil
+	})
+	k.logger = slog.New(k.secrets.Handler(logger.Handler()))
+	return k
 }
+
+// A configurer makes a configuration, when there is what its grants need.
+type configurer func(c *config.Config) (*configuration, error)
 
 // openDirectory begins to serve the files of the configured directory, and tools of the program itself. After an error, close
 // closes what was opened.
-func (k *core) openDirectory(ctx context.Context, c *config.Config, tools []*wasmtools.Tool) error {
+func (k *core) openDirectory(ctx context.Context, c *config.Config, configure configurer, tools []*wasmtools.Tool) error {
 	files, err := OpenDirectory(c, k.logger)
 	if err != nil {
 		return fmt.Errorf("open the tools directory: %w", err)
 	}
 	k.source = files
-	return k.open(ctx, c, RecordFile(c), tools)
+	return k.open(ctx, c, configure, RecordFile(c), tools)
 }
 
 // open starts the engine, and a catalog of what the source has.
-func (k *core) open(ctx context.Context, c *config.Config, record string, tools []*wasmtools.Tool) (err error) {
+func (k *core) open(ctx context.Context, c *config.Config, configure configurer, record string, tools []*wasmtools.Tool) (err error) {
 	k.engine, err = sandbox.New(ctx, sandbox.Config{
 		Imports:    toolfile.Imports(),
 		CacheDir:   k.cacheDir(c),
@@ -82,16 +92,17 @@ func (k *core) open(ctx context.Context, c *config.Config, record string, tools 
 	if err != nil {
 		return fmt.Errorf("prepare what tools may reach: %w", err)
 	}
-	grants, err := k.broker.Grants(c)
+	first, err := configure(c)
 	if err != nil {
-		return fmt.Errorf("apply the grants: %w", err)
+		return err
 	}
 	k.catalog, err = catalog.Start(ctx, catalog.Options{
 		Source: k.source,
 		Engine: k.engine,
-		Limits: c.LimitsFor,
-		Grants: grants,
+		Limits: first.LimitsFor,
+		Grants: first.grants,
 		Policy: policy(c),
+		Value:  first,
 		Record: record,
 		Tools:  tools,
 		Logger: k.logger,
@@ -110,13 +121,6 @@ func (k *core) toolset(c *config.Config) *toolset.Set {
 		Discovery: toolset.Discovery(c.MCP.Discovery),
 		Logger:    k.logger,
 	})
-}
-
-// policy returns the configuration's policy on which tools start enabled.
-func policy(c *config.Config) wasmtools.Policy {
-	return wasmtools.Policy{
-		Allowlist: c.Tools.Allowlist, Enabled: c.Tools.Enabled, Disabled: c.Tools.Disabled, Reasons: c.Tools.Reasons,
-	}
 }
 
 // logReady waits until all tools are listed, and logs that they are. It reports false if that was not so before ctx ended.

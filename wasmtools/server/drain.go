@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"maps"
-	"net/http"
 	"slices"
 	"time"
 
@@ -67,13 +66,10 @@ func (s *Server) ready() error {
 	return s.core.catalog.Ready()
 }
 
-// readiness is a dependency that refuses calls while the server drains.
-type readiness struct{ s *Server }
-
-// Check returns nil or a *wasmtools.Error with CodeNotReady.
-func (r readiness) Check(*http.Request) error {
-	if r.s.draining.Load() {
-		return &wasmtools.Error{Code: wasmtools.CodeNotReady, Message: "The server is shutting down; try again."}
+// refuseDraining returns why no new request is answered while the server drains: a *wasmtools.Error with CodeNotReady. Otherwise it is nil.
+func (s *Server) refuseDraining() error {
+	if !s.draining.Load() {
+		return nil
 	}
-	return nil
+	return &wasmtools.Error{Code: wasmtools.CodeNotReady, Message: "The server is shutting down; try again."}
 }

@@ -102,7 +102,7 @@ func TestGrantsAreReviewed(t *testing.T) {
 		r.log.Wait(t, want)
 	}
 	wrong := changed(c, func(c *config.Config) { c.Secrets.Files = map[string]string{"key": c.Tools.Directory + "/none"} })
-	if err := r.Reload(wrong); err == nil || !strings.Contains(err.Error(), "apply the new grants: ") {
+	if err := r.Reload(wrong); err == nil || !strings.Contains(err.Error(), "apply the grants: ") {
 		t.Errorf("got %v, want a secret that is not there refused", err)
 	}
 	if got := r.status("/shop/echo", ""); got != 200 {

@@ -15,7 +15,6 @@ import (
 
 	"github.com/toolsrv/toolsrv/runtime/account"
 	"github.com/toolsrv/toolsrv/wasmtools"
-	"github.com/toolsrv/toolsrv/wasmtools/auth"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
 	"github.com/toolsrv/toolsrv/wasmtools/mcp"
 	"github.com/toolsrv/toolsrv/wasmtools/mcp/toolset"
@@ -28,7 +27,6 @@ type Server struct {
 	logger   *slog.Logger
 	listener net.Listener
 	core     *core
-	auth     *auth.BearerTokenAuth
 	web      *web.Mux
 	rest     *openapi.Door
 	tools    *toolset.Set // nil: no MCP
@@ -44,7 +42,6 @@ type Server struct {
 
 	started *config.Config // the configuration of the start, for settings that need a restart
 	reload  sync.Mutex     // one Reload at a time; guards what follows
-	current *config.Config // that of the last Reload
 	listed  bool           // all tools are, so that an entry that matches none is a mistake
 
 	unmatched chan struct{} // holds a value when warnUnmatched is to be called once the catalog has settled
@@ -64,7 +61,7 @@ type Server struct {
 func New(ctx context.Context, c *config.Config, logger *slog.Logger, tools ...*wasmtools.Tool) (*Server, error) {
 	k := newCore(logger)
 	s := &Server{
-		logger: k.logger, core: k, started: c, current: c, drain: drainLimit, cut: func(error) {}, unmatched: make(chan struct{}, 1),
+		logger: k.logger, core: k, started: c, drain: drainLimit, cut: func(error) {}, unmatched: make(chan struct{}, 1),
 	}
 	s.conns.most, s.conns.all, s.conns.logger = mostConnections(account.MachineDescriptors()), allConnections(account.MachineDescriptors()), k.logger
 	k.outside = &s.conns
@@ -76,27 +73,21 @@ func New(ctx context.Context, c *config.Config, logger *slog.Logger, tools ...*w
 
 // open opens the parts, first those that fail most cheaply. After an error, Close closes what was opened.
 func (s *Server) open(ctx context.Context, c *config.Config, tools []*wasmtools.Tool) (err error) {
-	if s.auth, err = newAuth(c); err != nil {
-		return err
-	}
 	if err := CheckDirectory(c); err != nil {
 		return err
 	}
 	if s.listener, err = listen(ctx, c.Server.Address); err != nil {
 		return err
 	}
-	access, err := s.access(c)
-	if err != nil {
-		return err
-	}
-	if err := s.core.openDirectory(ctx, c, tools); err != nil {
+	configure := func(c *config.Config) (*configuration, error) { return s.configure(c, nil) }
+	if err := s.core.openDirectory(ctx, c, configure, tools); err != nil {
 		return err
 	}
 	s.web = web.NewMux(web.Options{
-		Access:       access,
-		Dependencies: []web.Dependency{readiness{s}, auth.Dependency(s.auth)},
-		Logger:       s.logger,
-		Ready:        s.ready,
+		Table:  s.core.catalog.Table(), // its configuration says who is let in
+		Closed: s.refuseDraining,
+		Logger: s.logger,
+		Ready:  s.ready,
 	})
 	s.rest = openapi.NewDoor(s.web, s.core.catalog.Table(), openapi.DoorOptions{
 		Title:       c.Title,
@@ -174,7 +165,7 @@ func (s *Server) Table() *wasmtools.RouteTable { return s.core.catalog.Table() }
 // finish. Those that are left are cut off, the server is closed, and Run returns nil. It returns an error if the server can't
 // go on or can't be closed. It must be called only once.
 func (s *Server) Run(ctx context.Context) error {
-	s.logAuth(s.started)
+	s.logAuth(s.core.inForce())
 	s.logger.Info("listening", "address", s.Addr().String())
 	told := make(chan struct{})
 	telling, stopTelling := context.WithCancel(ctx)

@@ -86,12 +86,12 @@ func (k *core) openFor(ctx context.Context, c *config.Config, o StdioOptions) er
 		if err := CheckDirectory(c); err != nil {
 			return err
 		}
-		return k.openDirectory(ctx, c, o.Tools)
+		return k.openDirectory(ctx, c, k.configure, o.Tools)
 	}
 	files, err := directory.OpenFiles(o.Files, directory.Options{Logger: k.logger, Scripts: script.Builder{}})
 	if err != nil {
 		return err
 	}
 	k.source = files
-	return k.open(ctx, c, "", o.Tools)
+	return k.open(ctx, c, k.configure, "", o.Tools)
 }

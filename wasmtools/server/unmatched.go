@@ -20,7 +20,7 @@ const settledEvery = 20 * time.Millisecond
 // moment later, as a higher limit of memory does. s.reload is held.
 func (s *Server) warnUnmatched() {
 	if s.core.catalog.Settled() {
-		s.core.warnUnmatched(s.current)
+		s.core.warnUnmatched(s.core.inForce().Config)
 		return
 	}
 	select {
@@ -45,7 +45,7 @@ func (s *Server) warnWhenSettled(ctx context.Context) {
 			}
 		}
 		s.reload.Lock()
-		s.core.warnUnmatched(s.current)
+		s.core.warnUnmatched(s.core.inForce().Config)
 		s.reload.Unlock()
 	}
 }

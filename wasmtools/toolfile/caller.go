@@ -28,7 +28,7 @@ func (caller) IsBounded() {}
 
 // Call runs the tool in the sandbox.
 func (c caller) Call(ctx context.Context, call *wasmtools.Call) ([]byte, error) {
-	spec := sandbox.CallSpec{Input: call.Arguments, Principal: call.Principal, Listener: call.Listener, Counter: (*counter)(call)}
+	spec := sandbox.CallSpec{Input: call.Arguments, Principal: (*compose.Origin)(call), Listener: call.Listener, Counter: (*counter)(call)}
 	if call.Outer != nil {
 		outer, ok := call.Outer.(hostabi.Outer)
 		if !ok {

@@ -78,26 +78,33 @@ func NewAccess(o AccessOptions) (*Access, error) {
 	return a, nil
 }
 
-// admit reports whether a request goes on to the dependencies. If not, admit has answered it. Behind a proxy, the host that
-// counts is the one that the proxy sends as Host: what it says in other headers, any client can say.
-func (a *Access) admit(x *Exchange, probe bool) bool {
-	// A load balancer probes by address. The answer is of no use to a page.
-	if !probe && !a.everyHost && !a.isHost(x.request.Host) {
-		x.refuse(wasmtools.CodeHostNotAllowed, "host", x.request.Host, "server.hosts")
-		return false
+// check returns nil if a request may name its host, and come from its page. Behind a proxy, the host that counts is the one that the
+// proxy sends as Host: what it says in other headers, any client can say.
+func (a *Access) check(r *http.Request) error {
+	if !a.everyHost && !a.isHost(r.Host) {
+		return notAllowed(wasmtools.CodeHostNotAllowed, "host", r.Host, "server.hosts")
 	}
-	h := x.Header()
-	switch {
-	case a.everyOrigin:
-		h["Access-Control-Allow-Origin"] = a.header.every
-		h["Access-Control-Expose-Headers"] = a.header.exposed
-	case len(a.origins) > 0:
-		h["Vary"] = a.header.varies
+	return a.checkPage(r)
+}
+
+// checkPage is check for the page alone. The pages of the service's own origin need no permission.
+func (a *Access) checkPage(r *http.Request) error {
+	origins := r.Header["Origin"]
+	if len(origins) == 0 || a.everyOrigin || a.allows(origins) {
+		return nil
 	}
-	if origins := x.request.Header["Origin"]; len(origins) > 0 {
-		return a.admitPage(x, origins)
+	page, ok := origin.ParseOrigin(origins[0])
+	if host, isHost := origin.ParseHost(r.Host); ok && isHost && len(origins) == 1 && page.IsOf(host) {
+		return nil
 	}
-	return true
+	return notAllowed(wasmtools.CodeOriginNotAllowed, "origin", origins[0], "server.cors_origins")
+}
+
+// allows reports whether the origin of a request is one of those that are listed.
+func (a *Access) allows(origins []string) bool {
+	page, ok := origin.ParseOrigin(origins[0])
+	_, listed := a.origins[page]
+	return ok && listed && len(origins) == 1
 }
 
 // isHost reports whether the service has a host.
@@ -106,45 +113,59 @@ func (a *Access) isHost(s string) bool {
 	return ok && (a.loopback && host.IsLoopback() || a.hosts.Match(host))
 }
 
-// admitPage is admit for a request that a page makes. The pages of the service's own origin need no permission.
-func (a *Access) admitPage(x *Exchange, origins []string) bool {
-	page, ok := origin.ParseOrigin(origins[0])
-	_, allowed := a.origins[page]
-	allowed = ok && allowed && len(origins) == 1
+// undescribe takes back what describe has set.
+func (*Access) undescribe(x *Exchange) {
+	for _, name := range []string{"Access-Control-Allow-Origin", "Access-Control-Expose-Headers", "Vary"} {
+		delete(x.Header(), name)
+	}
+}
+
+// describe sets the headers that tell a browser what a page may do with the answer.
+func (a *Access) describe(x *Exchange) {
+	if a == nil {
+		return
+	}
+	h := x.Header()
+	origins := x.request.Header["Origin"]
 	switch {
 	case a.everyOrigin:
-	case allowed:
-		h := x.Header()
-		h["Access-Control-Allow-Origin"] = origins[:1:1]
+		h["Access-Control-Allow-Origin"] = a.header.every
 		h["Access-Control-Expose-Headers"] = a.header.exposed
-	default:
-		if host, isHost := origin.ParseHost(x.request.Host); ok && isHost && len(origins) == 1 && page.IsOf(host) {
-			return true
+	case len(a.origins) > 0:
+		h["Vary"] = a.header.varies
+		if len(origins) > 0 && a.allows(origins) {
+			h["Access-Control-Allow-Origin"] = origins[:1:1]
+			h["Access-Control-Expose-Headers"] = a.header.exposed
 		}
-		x.refuse(wasmtools.CodeOriginNotAllowed, "origin", origins[0], "server.cors_origins")
+	}
+}
+
+// answerPreflight answers a browser that asks whether a page may send a request, and reports whether it did. A browser sends no token
+// with that question, so the answer must not depend on what is served: it is the same for every path.
+func (a *Access) answerPreflight(x *Exchange) bool {
+	asked := x.request.Header
+	if x.request.Method != http.MethodOptions || len(asked["Access-Control-Request-Method"]) == 0 || len(asked["Origin"]) == 0 {
 		return false
 	}
-	if x.request.Method != http.MethodOptions || len(x.request.Header["Access-Control-Request-Method"]) == 0 {
-		return true
+	if !a.everyOrigin && !a.allows(asked["Origin"]) { // the service's own page
+		return false
 	}
-	// A browser sends no token with the question whether a page may send a request, so the answer must not depend on what is
-	// served: it is the same for every path.
 	h := x.Header()
 	h["Access-Control-Allow-Methods"] = a.header.methods
 	h["Access-Control-Allow-Headers"] = a.header.headers
 	h["Access-Control-Max-Age"] = a.header.maxAge
-	if len(x.request.Header["Access-Control-Request-Private-Network"]) > 0 {
+	if len(asked["Access-Control-Request-Private-Network"]) > 0 {
 		h["Access-Control-Allow-Private-Network"] = a.header.yes
 	}
 	x.WriteHeader(http.StatusNoContent)
-	return false
+	return true
 }
 
-// refuse answers a request whose host or origin is not allowed. The log has the value as the cause.
-func (x *Exchange) refuse(code wasmtools.Code, what, value, key string) {
-	x.Fail(&wasmtools.Error{
+// notAllowed returns why a request whose host or origin is not allowed is refused. The log has the value as the cause.
+func notAllowed(code wasmtools.Code, what, value, key string) error {
+	return &wasmtools.Error{
 		Code:    code,
 		Message: fmt.Sprintf("The %s %q is not allowed here; the operator of the server can add it to %s", what, text.Short(value), key),
 		Err:     fmt.Errorf("%s %q is not in %s", what, text.Short(value), key),
-	})
+	}
 }

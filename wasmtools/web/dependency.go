@@ -27,6 +27,12 @@ import (
 //
 // Required reports whether the security scheme is required at the moment. It must not take a lock. Subscribe has changed
 // called after each change of what Required returns. Without these two methods the scheme is always required.
+//
+//	Version() uint64
+//
+// Version returns a number that grows when Check or Principal may say something else of a request. If it has changed when the
+// body of a request has come, or when a tool that the request runs calls another, they are called again for that request. Without
+// this method they are called again only after a change of the table's configuration. It must not take a lock.
 type Dependency interface {
 	// Check returns nil, or why the request is refused. The client sees an *wasmtools.Error, while any other error counts as
 	// internal and is not shown. Check must not read the body. It is called concurrently.
@@ -38,10 +44,14 @@ type identifier interface {
 	Principal(r *http.Request, current *wasmtools.Principal) (*wasmtools.Principal, error)
 }
 
+// A versioned is a Dependency that can tell that it has changed.
+type versioned interface{ Version() uint64 }
+
 // A dependency is a Dependency with its methods taken apart.
 type dependency struct {
 	check    Dependency // nil: identify checks as well
 	identify identifier // nil: the principal stays the same
+	version  versioned  // nil: it never tells
 }
 
 // dependenciesOf takes dependencies apart. The Principal method of an auth.Bearer also does what its Check does, and looking
@@ -50,6 +60,7 @@ func dependenciesOf(all []Dependency) []dependency {
 	found := make([]dependency, len(all))
 	for i, d := range all {
 		found[i].identify, _ = d.(identifier)
+		found[i].version, _ = d.(versioned)
 		if _, both := d.(*auth.Bearer); !both {
 			found[i].check = d
 		}
@@ -58,10 +69,10 @@ func dependenciesOf(all []Dependency) []dependency {
 }
 
 // identify returns who makes a request, or why it is refused.
-func (m *Mux) identify(r *http.Request) (*wasmtools.Principal, error) {
+func (a *Admission) identify(r *http.Request) (*wasmtools.Principal, error) {
 	principal := wasmtools.Everybody()
-	for i := range m.dependencies {
-		d := &m.dependencies[i]
+	for i := range a.dependencies {
+		d := &a.dependencies[i]
 		if d.check != nil {
 			if err := d.check.Check(r); err != nil {
 				return nil, err
@@ -79,4 +90,14 @@ func (m *Mux) identify(r *http.Request) (*wasmtools.Principal, error) {
 		}
 	}
 	return principal, nil
+}
+
+// version returns a number that changes with the dependencies.
+func (a *Admission) version() (sum uint64) {
+	for i := range a.dependencies {
+		if v := a.dependencies[i].version; v != nil {
+			sum += v.Version() // each of them only grows
+		}
+	}
+	return sum
 }

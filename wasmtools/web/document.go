@@ -26,7 +26,7 @@ func (x *Exchange) SendDocument(d *Document) {
 	h := x.Header()
 	h["Etag"] = d.tag
 	h["Cache-Control"] = x.mux.fixed.noCache
-	if len(x.mux.dependencies) > 0 {
+	if a := x.in.admission; a != nil && len(a.dependencies) > 0 {
 		if others := h["Vary"]; len(others) > 0 {
 			h["Vary"] = append(slices.Clip(others), x.mux.fixed.authorization...)
 		} else {

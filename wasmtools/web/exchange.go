@@ -26,6 +26,7 @@ type Exchange struct {
 	id      [1]string     // the value of X-Request-Id
 	length  [1]string     // the value of Content-Length
 	stream  *stream       // nil before Stream
+	in      admitted      // how the request was let in; zero for a probe
 
 	operation string // what the door did, or empty
 
@@ -54,8 +55,11 @@ func (x *Exchange) SetOperation(name string) { x.operation = name }
 func (x *Exchange) Call() *wasmtools.Call { return &x.call }
 
 // Identify returns who makes the request, as the dependencies see it now: for streams that outlive what they began with. It
-// fails if they refuse the request by now.
-func (x *Exchange) Identify() (*wasmtools.Principal, error) { return x.mux.identify(x.request) }
+// fails if the request would not be let in any more.
+func (x *Exchange) Identify() (*wasmtools.Principal, error) {
+	in, err := x.mux.admit(x.request, false)
+	return in.principal, err
+}
 
 // Send answers with JSON that must not be cached. It may come in several parts, which saves copying a large one.
 func (x *Exchange) Send(status int, body ...[]byte) {

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+
+	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
 // A described is a Dependency that stands in documents.
@@ -48,10 +50,15 @@ func schemesOf(dependencies []Dependency) (all []scheme) {
 	return all
 }
 
-// Security returns the OpenAPI security schemes that are required at the moment, by name. A request must meet each of them.
-func (m *Mux) Security() map[string]json.RawMessage {
+// Security returns the OpenAPI security schemes that are required at the moment under a generation of the Mux's table, by name. A request
+// must meet each of them. Without a table the generation doesn't matter.
+func (m *Mux) Security(g *wasmtools.Generation) map[string]json.RawMessage {
+	a := admissionOf(g)
+	if a == nil {
+		a = m.admission.Load()
+	}
 	schemes := map[string]json.RawMessage{}
-	for _, s := range m.schemes {
+	for _, s := range a.schemes {
 		if s.on == nil || s.on.Required() {
 			schemes[s.name] = s.text
 		}
@@ -59,11 +66,11 @@ func (m *Mux) Security() map[string]json.RawMessage {
 	return schemes
 }
 
-// SubscribeSecurity has changed called after each change of what Security returns, as the Subscribe method of each
-// dependency does. The returned function ends the subscriptions.
+// SubscribeSecurity has changed called after each change of what Security returns under one generation, as the Subscribe method of each
+// of the Mux's dependencies does. The returned function ends the subscriptions.
 func (m *Mux) SubscribeSecurity(changed func()) (unsubscribe func()) {
 	var ends []func()
-	for _, s := range m.schemes {
+	for _, s := range m.admission.Load().schemes {
 		if s.on != nil {
 			ends = append(ends, s.on.Subscribe(changed))
 		}

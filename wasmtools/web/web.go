@@ -30,6 +30,11 @@ type Options struct {
 	Access *Access
 	// Dependencies are checked in this order. The first refusal is the answer.
 	Dependencies []Dependency
+	// Table is that of the doors: what a request sees of it, and who makes the request, are those of one moment. Where the Value of its
+	// configuration is an [Admitter], that takes the place of Access and Dependencies. Nil: the doors see to their tables.
+	Table *wasmtools.RouteTable
+	// Closed returns why no new request is answered but for probes, or nil. It is called concurrently. Nil: they are.
+	Closed func() error
 	// Logger gets a line for each request, with the cause of a failure. Nil: nothing is logged.
 	Logger *slog.Logger
 	// Ready returns why the service is not ready, or nil. While it returns an error, /readyz answers 503. The error is
@@ -42,17 +47,17 @@ type Options struct {
 // A Mux serves the doors of one service, and the probes /healthz and /readyz. It is an http.Handler, safe for
 // concurrent use once all doors are mounted.
 type Mux struct {
-	access       atomic.Pointer[Access] // nil: no check
-	dependencies []dependency
-	schemes      []scheme
-	log          *slog.Logger
-	ready        func() error
-	fixed        headers
-	began        time.Time // when the Mux was made: a duration since then takes less than a time
-	refusals     refusals
-	mounts       []mount // those with longer prefixes first
-	streams      streams
-	streamWrite  time.Duration
+	admission   atomic.Pointer[Admission] // unless the table has one
+	table       *wasmtools.RouteTable     // or nil
+	closed      func() error              // or nil
+	log         *slog.Logger
+	ready       func() error
+	fixed       headers
+	began       time.Time // when the Mux was made: a duration since then takes less than a time
+	refusals    refusals
+	mounts      []mount // those with longer prefixes first
+	streams     streams
+	streamWrite time.Duration
 }
 
 var _ http.Handler = (*Mux)(nil)
@@ -72,12 +77,12 @@ type headers struct {
 // JSON object.
 func NewMux(o Options) *Mux {
 	m := &Mux{
-		dependencies: dependenciesOf(o.Dependencies),
-		schemes:      schemesOf(o.Dependencies),
-		log:          o.Logger,
-		ready:        o.Ready,
-		streamWrite:  o.StreamWrite,
-		began:        time.Now(),
+		table:       o.Table,
+		closed:      o.Closed,
+		log:         o.Logger,
+		ready:       o.Ready,
+		streamWrite: o.StreamWrite,
+		began:       time.Now(),
 		fixed: headers{
 			json:          []string{"application/json"},
 			nosniff:       []string{"nosniff"},
@@ -92,7 +97,7 @@ func NewMux(o Options) *Mux {
 	if m.streamWrite <= 0 {
 		m.streamWrite = defaultStreamWrite
 	}
-	m.SetAccess(o.Access)
+	m.admission.Store(NewAdmission(o.Access, o.Dependencies...))
 	m.streams.open = map[*stream]struct{}{}
 	m.refusals = refusals{log: m.log, recent: map[refused]*refusal{}}
 	return m
@@ -116,7 +121,11 @@ func (m *Mux) Mount(path string, door Door) {
 }
 
 // SetAccess changes which hosts and origins are allowed, from the next request on. Nil: no check.
-func (m *Mux) SetAccess(a *Access) { m.access.Store(a) }
+func (m *Mux) SetAccess(a *Access) {
+	next := *m.admission.Load()
+	next.access = a
+	m.admission.Store(&next)
+}
 
 // doorOf returns the door of a path, or nil.
 func (m *Mux) doorOf(path string) Door {
@@ -143,17 +152,15 @@ func (m *Mux) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x.setID()
 	defer x.finish()
 	probe := isProbe(r.URL.Path)
-	if a := m.access.Load(); a != nil && !a.admit(x, probe) {
+	if (probe || r.Method == http.MethodOptions) && x.admitAnybody(probe) {
 		return
 	}
 	// Those who may not call a tool must not learn which paths exist, so this comes before routing.
 	if !probe {
-		principal, err := m.identify(r)
-		if err != nil {
+		if err := x.admit(); err != nil {
 			x.Fail(err)
 			return
 		}
-		x.call.Principal = principal
 	}
 	// In the decoded path that doors look at, an encoded slash is like any other. A proxy in front that decides by the path
 	// may see it differently.

@@ -75,6 +75,13 @@ func Grant(s *Service, tools ...string) hostabi.Grant {
 	return hostabi.Grant{Module: Module, Value: g}
 }
 
+// An Origin is a call of a tool, as the functions of this package find it in their [hostabi.Call]: its Principal. It says for whom, and by which
+// generation, calls inside it are made.
+type Origin wasmtools.Call
+
+// String returns the name of who calls.
+func (o *Origin) String() string { return o.Principal.String() }
+
 // Set returns the functions.
 func Set() *hostabi.Set {
 	return &hostabi.Set{Module: Module, Nests: true, Functions: []hostabi.Function{
@@ -113,7 +120,7 @@ func run(c *hostabi.Call, use *hostabi.Use, id, idLength, args, argsLength uint6
 	if !ok {
 		return nil, answer.NotDeclared(c, "tools")
 	}
-	path, ok := g.find(name)
+	path, ok := g.named(name)
 	if !ok {
 		return nil, answer.Failf(answer.NotGranted, "The tool may not call %q: declare it in \"tools\" of the needs, and have the operator add it to \"tools\" of the grant.", text.Short(name))
 	}
@@ -122,11 +129,11 @@ func run(c *hostabi.Call, use *hostabi.Use, id, idLength, args, argsLength uint6
 	if outer.Depth() >= MaxDepth {
 		return nil, answer.Failf(Depth, "Tools call each other %d deep already, which is the limit: %s is not called.", MaxDepth, path)
 	}
-	principal, ok := c.Principal().(*wasmtools.Principal)
+	origin, ok := c.Principal().(*Origin)
 	if !ok {
 		return nil, answer.NotDeclared(c, "tools")
 	}
-	inner := &wasmtools.Call{Principal: principal, Outer: outer}
+	inner := &wasmtools.Call{Principal: origin.Principal, Generation: origin.Generation, Client: origin.Client, Outer: outer}
 	invocation, bounded, err := g.begin(path, inner)
 	if err != nil {
 		return nil, failure(path, err)
@@ -163,8 +170,8 @@ func run(c *hostabi.Call, use *hostabi.Use, id, idLength, args, argsLength uint6
 // errOuterEnded is how a call is accounted for that is not made: there is no time, no fuel or no memory left for it.
 var errOuterEnded = &wasmtools.Error{Code: wasmtools.CodeCancelled, Message: "The call inside which it was made has ended."}
 
-// find returns the path of the tool that a guest names by its path or its operation id, if it may call that.
-func (g *grant) find(name string) (path string, ok bool) {
+// named returns the path of the tool that a guest names by its path or its operation id, if it may call that.
+func (g *grant) named(name string) (path string, ok bool) {
 	name = strings.TrimPrefix(name, "/")
 	for _, path := range g.paths {
 		if path[1:] == name {
@@ -188,13 +195,46 @@ type Bounded interface {
 
 // begin finds the tool and admits the call. bounded tells that the tool's Caller is a Bounded.
 func (g *grant) begin(path string, call *wasmtools.Call) (i *invoke.Invocation, bounded bool, err error) {
-	route, err := invoke.Find(g.service.Table().Current(), path, call.Principal)
+	route, err := g.find(path, call)
 	if err != nil {
 		return nil, false, err
 	}
 	_, bounded = route.Tool.Caller.(Bounded)
 	i, err = g.service.Invoker.Begin(route, call)
 	return i, bounded, err
+}
+
+// find returns the tool that a call inside another one is made of. A call goes by the configuration that was in force when it began, and so
+// does what it calls: nothing that was granted or switched on since then is for it. What was taken away since then is gone for it, too:
+// the caller must still be let in, and the tool must still be there for the caller.
+func (g *grant) find(path string, call *wasmtools.Call) (route wasmtools.Route, err error) {
+	now, principal := g.service.Table().Current(), call.Principal
+	if call.Client != nil {
+		if now, principal, err = call.Client.Now(); err != nil {
+			return route, &wasmtools.Error{Code: wasmtools.AsError(context.Background(), err).Code, Message: "The caller is not let in any more.", Err: err}
+		}
+	}
+	if !sameCaller(principal, call.Principal) {
+		return route, errNoLonger
+	}
+	if route, err = invoke.Find(now, path, principal); err != nil {
+		return route, err
+	}
+	if call.Generation == nil || now.SameConfiguration(call.Generation) {
+		return route, nil
+	}
+	if err := invoke.Admits(route, principal); err != nil {
+		return route, err
+	}
+	return invoke.Find(call.Generation, path, call.Principal)
+}
+
+// errNoLonger is why somebody else's call is not made.
+var errNoLonger = &wasmtools.Error{Code: wasmtools.CodeUnauthorized, Message: "The caller is no longer who it was when the call began."}
+
+// sameCaller reports whether two principals are the same caller, whose scopes may have changed.
+func sameCaller(p, q *wasmtools.Principal) bool {
+	return p == q || p.String() == q.String() && p.Origin() == q.Origin()
 }
 
 // maxCause is how much of a cause is logged, in bytes.

@@ -30,7 +30,9 @@ func TestHandler(t *testing.T) {
 	if log.Count(word) != 1 {
 		t.Errorf("without a secret, a line is not as it was:\n%s", log.String())
 	}
-	s.Replace(v)
+	if err := s.Add(v); err != nil {
+		t.Fatal(err)
+	}
 	quoted := strings.ReplaceAll(fmt.Sprintf("%q", word+"\n"), "2", `\u0032`)
 	for name, say := range map[string]func(){
 		"message":    func() { l.Warn("it is " + word) },

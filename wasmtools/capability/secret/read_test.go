@@ -34,7 +34,7 @@ func TestReadSecret(t *testing.T) {
 	testkit.Put(t, dir, "mine", "my own secret")
 	testkit.Put(t, dir, "other", "another's secret")
 	s, _ := read(t, secret.Sources{Directory: dir})
-	grant := secret.NewGrant(s, "mine", "gone")
+	grant := secret.NewGrant(s.View, "mine", "gone")
 	for _, c := range []struct {
 		name, secret  string
 		grant         any
@@ -64,14 +64,14 @@ func TestReadSecret(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.Replace(v)
+	s.replace(t, v)
 	if got, _, _ := ask(t, grant, "mine", true); got != "my next secret" {
 		t.Errorf("after it was replaced, the secret is %q", got)
 	}
 	if got := string(grant.Filter([]byte("my next secret, my own secret, another's secret"))); got != "[secret], [secret], another's secret" {
 		t.Errorf("said %q", got)
 	}
-	if !grant.Equal(secret.NewGrant(s, "mine", "gone")) || grant.Equal(secret.NewGrant(s, "mine")) || grant.Equal(secret.NewGrant(secret.NewStore(v), "mine", "gone")) || grant.Equal(7) {
+	if !grant.Equal(secret.NewGrant(s.View, "mine", "gone")) || grant.Equal(secret.NewGrant(s.View, "mine")) || grant.Equal(secret.NewGrant(serve(t, v).View, "mine", "gone")) || grant.Equal(7) {
 		t.Error("grants are compared wrongly")
 	}
 }
@@ -83,7 +83,7 @@ func TestRefusalsAreCharged(t *testing.T) {
 	dir := private(t)
 	testkit.Put(t, dir, "long", long)
 	s, _ := read(t, secret.Sources{Directory: dir})
-	grant := secret.NewGrant(s, "long")
+	grant := secret.NewGrant(s.View, "long")
 	for _, test := range []struct {
 		name, secret string
 		least        int64

@@ -24,23 +24,23 @@ func Set() *hostabi.Set {
 
 // A Grant is the value of the set's grant: the secrets that a tool may see.
 type Grant struct {
-	store *Store
+	view  *View
 	names []string
 }
 
 var _ hostabi.Filter = (*Grant)(nil)
 
 // NewGrant returns a grant to see the secrets with those names.
-func NewGrant(s *Store, names ...string) *Grant { return &Grant{s, slices.Clone(names)} }
+func NewGrant(v *View, names ...string) *Grant { return &Grant{v, slices.Clone(names)} }
 
 // Equal reports whether the other grant is one to see the same secrets.
 func (g *Grant) Equal(other any) bool {
 	o, ok := other.(*Grant)
-	return ok && o.store == g.store && slices.Equal(o.names, g.names)
+	return ok && o.view.Equal(g.view) && slices.Equal(o.names, g.names)
 }
 
 // Filter takes the secrets out of what the tool says.
-func (g *Grant) Filter(b []byte) []byte { return g.store.Redactor(g.names...).Bytes(b) }
+func (g *Grant) Filter(b []byte) []byte { return g.view.Redactor(g.names...).Bytes(b) }
 
 // read answers with the secret that it is given the name of.
 func read(c *hostabi.Call, stack []uint64) {
@@ -65,7 +65,7 @@ func find(c *hostabi.Call, ptr, length uint64) (value, name string, f *answer.Fa
 	if name = string(given[:min(len(given), maxName)]); len(given) > maxName || !slices.Contains(g.names, string(given)) {
 		return "", name, answer.Failf(answer.NotGranted, "The tool does not declare that it needs the secret %q: add it to the needs of its manifest, as in \"secrets\": [%[1]q].", name)
 	}
-	if value, err := g.store.Secret(name); err == nil {
+	if value, err := g.view.Secret(name); err == nil {
 		return value, name, nil
 	}
 	return "", name, answer.Failf(answer.Unavailable, "The secret %q is gone: its source no longer has it.", name)

@@ -39,7 +39,19 @@ type Sources struct {
 }
 
 // Values are the secrets that sources had when they were read. They do not change.
-type Values struct{ named map[string]string }
+type Values struct {
+	named  map[string]string
+	number uint64 // of Store.Add: later ones are higher
+}
+
+// Has reports whether there is a secret with that name.
+func (v *Values) Has(name string) bool {
+	_, ok := v.named[name]
+	return ok
+}
+
+// Names returns the names of all secrets, sorted.
+func (v *Values) Names() []string { return slices.Sorted(maps.Keys(v.named)) }
 
 // Read reads the secrets of all sources. Of each, one newline at the end is left out. They have 8 bytes to 64 KiB each, 1 MiB together,
 // and are 1,000 at most. What can't be a secret is an error, but a warning where it lies in the directory, which may hold other
@@ -74,7 +86,7 @@ func Read(s Sources) (v *Values, warnings []string, err error) {
 	if len(r.errs) > 0 {
 		return nil, r.warnings, errors.Join(r.errs...)
 	}
-	return &Values{r.values}, r.warnings, nil
+	return &Values{named: r.values}, r.warnings, nil
 }
 
 // A reader is one run of Read.

@@ -7,97 +7,115 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/toolsrv/toolsrv/wasmtools/capability/internal/redact"
 )
 
-// A Store has the secrets of a service, and replaces all of them at once. It is safe for concurrent use. Who uses a secret asks for it
-// each time, and so has the new one once it was replaced.
-type Store struct{ current atomic.Pointer[generation] }
+// The bounds of what is looked for besides the secrets of the last configuration.
+const (
+	// keepFormer is how long a value is looked for after it was in force last: twice the longest time that a call can take.
+	keepFormer = 2 * time.Hour
+	// maxFormer is how many such values there may be, and maxFormerBytes how many bytes they may have together. To look for one takes some
+	// 10 KB.
+	maxFormer      = 4000
+	maxFormerBytes = 4 << 20
+)
+
+// A Store knows the secrets of a service, to keep them out of what it says: those of its configuration, and for a while those of
+// configurations before, which calls that run may have used. It is safe for concurrent use.
+type Store struct {
+	published func() *Values
+
+	mu      sync.Mutex // guards what follows, and changes of current
+	number  uint64     // of the Values that were added last
+	last    *Values
+	current atomic.Pointer[generation]
+}
 
 // A generation is the secrets between two changes. It does not change, but for what it remembers.
 type generation struct {
-	values map[string]string
-	former map[string][]string // what calls that run may have used, the last one first
+	known map[string][]known // by names
 
 	mu        sync.Mutex
 	redactors map[string]*redact.Redactor // by names
 }
 
-// maxFormer is how many former values of a secret are looked for.
-const maxFormer = 3
+// A known is a value that a secret has or had.
+type known struct {
+	value string
+	seen  time.Time // when it was in force last, or about to be
+}
 
-// NewStore returns a store with these values; nil: none.
-func NewStore(v *Values) *Store {
-	s := &Store{}
+// NewStore returns a store without secrets. published returns those of the configuration in force, which were added before, or nil while
+// there is none. It is called concurrently. A nil published stands for what was added last.
+func NewStore(published func() *Values) *Store {
+	s := &Store{published: published}
+	if published == nil {
+		s.published = func() *Values {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			return s.last
+		}
+	}
 	s.current.Store(&generation{})
-	s.Replace(v)
 	return s
 }
 
-// Replace replaces all secrets by others. The former values are no longer given out, but still taken out of what a server answers or a
-// guest says, as calls that run may have them.
-func (s *Store) Replace(v *Values) {
-	if v == nil {
-		v = &Values{}
-	}
-	for {
-		old := s.current.Load()
-		next := &generation{values: v.named, former: maps.Clone(old.former), redactors: map[string]*redact.Redactor{}}
-		for name, value := range old.values {
-			if v.named[name] == value {
+// Add has the store know the secrets of a configuration that is about to be published. From now on they are kept out of what a server
+// answers or a guest says. So are those that others had before, for as long as a call can take. v must not be in another store. An error
+// says that too many values would have to be looked for; the store has not changed then.
+func (s *Store) Add(v *Values) error {
+	inForce := s.published()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now()
+	next := &generation{known: map[string][]known{}, redactors: map[string]*redact.Redactor{}}
+	former, bytes := 0, 0
+	for name, all := range s.current.Load().known {
+		for _, k := range all {
+			switch {
+			case v.named[name] == k.value: // it is added below
+				continue
+			case inForce != nil && inForce.named[name] == k.value, s.last != nil && s.last.named[name] == k.value:
+				k.seen = now
+			case now.Sub(k.seen) > keepFormer:
 				continue
 			}
-			if next.former == nil {
-				next.former = map[string][]string{}
-			}
-			known := append([]string{value}, next.former[name]...)
-			next.former[name] = known[:min(len(known), maxFormer)]
-		}
-		if s.current.CompareAndSwap(old, next) {
-			return
+			former, bytes = former+1, bytes+len(k.value)
+			next.known[name] = append(next.known[name], k)
 		}
 	}
-}
-
-// Secret returns the secret with that name. The error says which one there is not.
-func (s *Store) Secret(name string) (string, error) {
-	value, ok := s.current.Load().values[name]
-	if !ok {
-		return "", fmt.Errorf("there is no secret %q: add it to a source in [secrets]", name)
+	if former > maxFormer || bytes > maxFormerBytes {
+		return fmt.Errorf("secrets have changed too often: %d values with %d bytes that they had before would have to be kept out of answers and logs, for %v after each was in force; wait, or restart the server", former, bytes, keepFormer)
 	}
-	return value, nil
+	for name, value := range v.named {
+		next.known[name] = append(next.known[name], known{value, now})
+	}
+	s.number++
+	v.number, s.last = s.number, v
+	s.current.Store(next)
+	return nil
 }
-
-// Has reports whether there is a secret with that name.
-func (s *Store) Has(name string) bool {
-	_, ok := s.current.Load().values[name]
-	return ok
-}
-
-// Names returns the names of all secrets, sorted.
-func (s *Store) Names() []string { return slices.Sorted(maps.Keys(s.current.Load().values)) }
 
 // Redactor returns what finds the secrets with those names, and what they were before.
 func (s *Store) Redactor(names ...string) *redact.Redactor {
 	if len(names) == 0 {
 		return nil
 	}
-	g := s.current.Load()
 	names = slices.Clone(names)
 	slices.Sort(names)
-	return g.redactor(strings.Join(slices.Compact(names), " "), func() []string { return names })
+	names = slices.Compact(names)
+	return s.current.Load().redactor(strings.Join(names, " "), func() []string { return names })
 }
 
 // Everything returns what finds all secrets, and what they were before.
 func (s *Store) Everything() *redact.Redactor {
 	g := s.current.Load()
-	if len(g.values) == 0 && len(g.former) == 0 {
+	if len(g.known) == 0 {
 		return nil
 	}
-	return g.redactor("*", func() []string {
-		return slices.AppendSeq(slices.Collect(maps.Keys(g.values)), maps.Keys(g.former))
-	})
+	return g.redactor("*", func() []string { return slices.Collect(maps.Keys(g.known)) })
 }
 
 // redactor returns the redactor that is known by key. There are few keys: those of the grants.
@@ -108,12 +126,14 @@ func (g *generation) redactor(key string, names func() []string) *redact.Redacto
 	if !ok {
 		var secrets []string
 		for _, name := range names() {
-			if value, ok := g.values[name]; ok {
-				secrets = append(secrets, value)
+			for _, k := range g.known[name] {
+				secrets = append(secrets, k.value)
 			}
-			secrets = append(secrets, g.former[name]...)
 		}
 		r = redact.New(secrets...)
+		if g.redactors == nil {
+			g.redactors = map[string]*redact.Redactor{}
+		}
 		g.redactors[key] = r
 	}
 	return r

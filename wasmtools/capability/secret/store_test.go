@@ -14,14 +14,41 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/capability/secret"
 )
 
-// read returns a store with the secrets of sources, and the warnings.
-func read(t *testing.T, s secret.Sources) (*secret.Store, []string) {
+// A service is a store, and a grant of it that stands in every configuration.
+type service struct {
+	*secret.View
+	store  *secret.Store
+	values *secret.Values
+}
+
+// serve returns a service with secrets.
+func serve(t *testing.T, v *secret.Values) *service {
+	t.Helper()
+	s := secret.NewStore(nil)
+	if err := s.Add(v); err != nil {
+		t.Fatal(err)
+	}
+	return &service{secret.NewView(s, v), s, v}
+}
+
+// replace has the next configuration with other secrets.
+func (s *service) replace(t *testing.T, v *secret.Values) {
+	t.Helper()
+	if err := s.store.Add(v); err != nil {
+		t.Error(err)
+	}
+	s.values = v
+	s.Extend(v)
+}
+
+// read returns a service with the secrets of sources, and the warnings.
+func read(t *testing.T, s secret.Sources) (*service, []string) {
 	t.Helper()
 	v, warnings, err := secret.Read(s)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return secret.NewStore(v), warnings
+	return serve(t, v), warnings
 }
 
 // private makes a folder that others can't look into.
@@ -34,7 +61,7 @@ func private(t *testing.T) string {
 	return dir
 }
 
-func wantSecret(t *testing.T, s *secret.Store, name, want string) {
+func wantSecret(t *testing.T, s *service, name, want string) {
 	t.Helper()
 	got, err := s.Secret(name)
 	if err != nil || got != want {
@@ -65,10 +92,10 @@ func TestRead(t *testing.T) {
 	} {
 		wantSecret(t, s, name, want)
 	}
-	if got := strings.Join(s.Names(), " "); got != "Name-with.all_7 bytes file line lines twice variable windows" {
+	if got := strings.Join(s.values.Names(), " "); got != "Name-with.all_7 bytes file line lines twice variable windows" {
 		t.Errorf("the names are %s", got)
 	}
-	if _, err := s.Secret("folder"); err == nil || !strings.Contains(err.Error(), `no secret "folder"`) || s.Has("folder") {
+	if _, err := s.Secret("folder"); err == nil || !strings.Contains(err.Error(), `no secret "folder"`) || s.values.Has("folder") {
 		t.Errorf("a folder is a secret: %v", err)
 	}
 	if want := "secrets of less than 16 bytes can be guessed by callers of the tools that use them: Name-with.all_7, file, line, 3 more"; strings.Join(warnings, "|") != want {
@@ -151,7 +178,7 @@ func TestReadLeavesOut(t *testing.T) {
 		want = slices.Insert(want, 1, "dangling is not taken")
 	}
 	s, warnings := read(t, secret.Sources{Directory: dir})
-	if got := strings.Join(s.Names(), " "); got != "good" {
+	if got := strings.Join(s.values.Names(), " "); got != "good" {
 		t.Errorf("the names are %s", got)
 	}
 	for i, part := range want {
@@ -190,10 +217,10 @@ func TestReadKubernetes(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantSecret(t, s, "token", "the first token")
-	s.Replace(v)
+	s.replace(t, v)
 	wantSecret(t, s, "token", "the second token")
-	if len(s.Names()) != 1 {
-		t.Errorf("the names are %q", s.Names())
+	if len(s.values.Names()) != 1 {
+		t.Errorf("the names are %q", s.values.Names())
 	}
 }
 
@@ -256,24 +283,24 @@ func TestRotation(t *testing.T) {
 		}
 		return v
 	}
-	s := secret.NewStore(values("alpha-1111-first", "the-value-of-b"))
+	s := serve(t, values("alpha-1111-first", "the-value-of-b"))
 	if got, want := s.Redactor("a").String("alpha-1111-first, the-value-of-b"), "[secret], the-value-of-b"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	if s.Redactor("a", "b") != s.Redactor("b", "a", "a") {
 		t.Error("the same names have two redactors")
 	}
-	s.Replace(values("omega-2222-later", "the-value-of-b"))
+	s.replace(t, values("omega-2222-later", "the-value-of-b"))
 	wantSecret(t, s, "a", "omega-2222-later")
 	const all = "alpha-1111-first, omega-2222-later, the-value-of-b"
 	if got, want := s.Redactor("a").String(all), "[secret], [secret], the-value-of-b"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	s.Replace(values("", "the-value-of-b"))
-	if s.Has("a") {
+	s.replace(t, values("", "the-value-of-b"))
+	if s.values.Has("a") {
 		t.Error("a secret that is gone is given out")
 	}
-	if got, want := s.Everything().String(all), "[secret], [secret], [secret]"; got != want {
+	if got, want := s.store.Everything().String(all), "[secret], [secret], [secret]"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	for _, text := range []string{s.Redactor().String(all), s.Redactor("none").String(all), secret.NewStore(nil).Everything().String(all)} {
@@ -287,20 +314,26 @@ func TestRotation(t *testing.T) {
 func TestReplaceWhileUsed(t *testing.T) {
 	t.Parallel()
 	dir := private(t)
-	var versions []*secret.Values
-	for _, version := range []string{"1-------", "2-------"} {
-		v, _, err := secret.Read(secret.Sources{Files: map[string]string{"a": testkit.Put(t, dir, version, version)}})
+	version := func(i int) *secret.Values {
+		v, _, err := secret.Read(secret.Sources{Files: map[string]string{"a": filepath.Join(dir, fmt.Sprint(i%2+1))}})
 		if err != nil {
-			t.Fatal(err)
+			t.Error(err)
 		}
-		versions = append(versions, v)
+		return v
 	}
-	s := secret.NewStore(versions[0])
+	for _, name := range []string{"1", "2"} {
+		testkit.Put(t, dir, name, name+"-------")
+	}
+	s := serve(t, version(0))
 	var users sync.WaitGroup
 	for range 4 {
 		users.Go(func() {
 			for i := range 200 {
-				s.Replace(versions[i%2])
+				v := version(i)
+				if err := s.store.Add(v); err != nil {
+					t.Error(err)
+				}
+				s.Extend(v)
 				if got, err := s.Secret("a"); err != nil || got != "1-------" && got != "2-------" {
 					t.Errorf("got %q, %v", got, err)
 				}

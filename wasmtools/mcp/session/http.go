@@ -23,6 +23,10 @@ type Exchange interface {
 	Context() context.Context
 	// Call has the principal, and becomes the call of a tool.
 	Call() *wasmtools.Call
+	// Generation returns that which the request goes by, or nil: that of the moment.
+	Generation() *wasmtools.Generation
+	// Renew has the request go by what is in force at this moment. The error, that it is not let in any more, is for Fail.
+	Renew() (changed bool, err error)
 	// Identify returns who makes the request, as it is seen at this moment.
 	Identify() (*wasmtools.Principal, error)
 	Send(status int, body ...[]byte)
@@ -41,7 +45,7 @@ type Request struct {
 	Namespace string
 	// ID is the name of the request in the log.
 	ID string
-	// Body is the body of a POST that has no session's id, which the door has read. It belongs to Serve until Serve returns.
+	// Body is the body of a POST that has no session's id, which the door has read before it renewed the request. It belongs to Serve until Serve returns.
 	Body []byte
 	// Read reads the body of a POST that has the id of a session, once that is known to be there. The body belongs to Serve
 	// until Serve returns. The error is one for Fail.
@@ -105,9 +109,14 @@ func (s *Sessions) find(x Exchange, q Request) *session {
 			return own
 		}
 	}
-	// The same for one that has ended and for somebody else's: whoever finds out an id must not learn that it is one.
-	refuse(x, http.StatusNotFound, nil, &rpc.Fault{Code: codeNoSession, Message: "There is no such session; begin a new one with initialize"})
+	refuseMissing(x)
 	return nil
+}
+
+// refuseMissing answers a request of a session that there is not. It is the same for one that has ended and for somebody else's: whoever finds
+// out an id must not learn that it is one.
+func refuseMissing(x Exchange) {
+	refuse(x, http.StatusNotFound, nil, &rpc.Fault{Code: codeNoSession, Message: "There is no such session; begin a new one with initialize"})
 }
 
 // codeNoSession is what the SDKs of other languages use.
@@ -161,6 +170,17 @@ func (s *Sessions) servePost(x Exchange, q Request, own *session) {
 	if err != nil {
 		x.Fail(err)
 		return
+	}
+	if changed, err := x.Renew(); err != nil { // the body may have come long after the head
+		x.Fail(err)
+		return
+	} else if changed {
+		p := x.Call().Principal
+		if ownerOf(p) != own.owner {
+			refuseMissing(x)
+			return
+		}
+		s.see(own, p)
 	}
 	var m rpc.Message
 	switch wrong := m.Parse(body); {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/mcp/internal/rpc"
+	"github.com/toolsrv/toolsrv/wasmtools/mcp/toolset"
 )
 
 // The methods that the server has. What else go-sdk knows of is not declared, and refused.
@@ -78,6 +79,11 @@ type answered struct{ *sdk.ResultBase }
 func (answered) GetMeta() map[string]any { return nil }
 func (answered) SetMeta(map[string]any)  {}
 
+// view returns what the client sees under the generation that its request goes by.
+func (p *protocol) view(r *request) *toolset.View {
+	return p.set.ViewOf(r.call.Generation, r.namespace, r.call.Principal)
+}
+
 // list answers with a page of the tools.
 func (p *protocol) list(r *request) {
 	cursor, wrong := r.PageCursor()
@@ -85,7 +91,7 @@ func (p *protocol) list(r *request) {
 		r.refuse(wrong)
 		return
 	}
-	page, err := p.set.View(r.namespace, r.call.Principal).List(cursor, r.era())
+	page, err := p.view(r).List(cursor, r.era())
 	if err != nil {
 		r.refuseFor(err)
 		return
@@ -124,13 +130,13 @@ func (p *protocol) run(r *request) {
 	if r.Token != nil {
 		r.call.Listener = &progress{r}
 	}
-	i, err := p.set.View(r.namespace, r.call.Principal).Begin(string(r.Name), r.call)
+	i, err := p.view(r).Begin(string(r.Name), r.call)
 	if err != nil && p.ready != nil {
 		select {
 		case <-p.ready:
 		case <-r.ctx.Done():
 		}
-		i, err = p.set.View(r.namespace, r.call.Principal).Begin(string(r.Name), r.call)
+		i, err = p.view(r).Begin(string(r.Name), r.call)
 	}
 	if err != nil {
 		p.missing(r, err)

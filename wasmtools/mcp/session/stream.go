@@ -35,13 +35,14 @@ func (s *Sessions) serveStream(x Exchange, own *session) {
 		case <-here.replaced:
 			return
 		case <-alive.C:
-			p, gone := x.Identify()
-			if gone != nil || ownerOf(p) != own.owner {
+			if !s.stays(x, own) {
 				return
 			}
-			s.see(own, p)
 			err = comment(x)
 		case <-own.changed:
+			if !s.stays(x, own) { // it is nobody's business any more
+				return
+			}
 			if err = sendEvent(x, rpc.AppendListChanged(nil, nil)); err == nil {
 				select { // a hundred files that are dropped in at once are one change to a client
 				case <-time.After(rpc.Breather):
@@ -50,6 +51,16 @@ func (s *Sessions) serveStream(x Exchange, own *session) {
 			}
 		}
 	}
+}
+
+// stays reports whether the client of a stream may still have it, and notes who it is by now.
+func (s *Sessions) stays(x Exchange, own *session) bool {
+	p, err := x.Identify()
+	if err != nil || ownerOf(p) != own.owner {
+		return false
+	}
+	s.see(own, p)
+	return true
 }
 
 // comment shows that the connection is alive.

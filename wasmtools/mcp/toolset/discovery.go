@@ -189,7 +189,7 @@ func (r *relay) Call(ctx context.Context, call *wasmtools.Call) ([]byte, error) 
 		return nil, &wasmtools.Error{Code: wasmtools.CodeNotFound, Message: r.view.unknown(asked.Name)}
 	}
 	r.called = r.view.state.entries[n]
-	inner := wasmtools.Call{Arguments: asked.Arguments, Principal: call.Principal, Listener: call.Listener}
+	inner := wasmtools.Call{Arguments: asked.Arguments, Principal: call.Principal, Generation: call.Generation, Client: call.Client, Listener: call.Listener}
 	defer func() { call.Uses = inner.Uses }()
 	return r.view.state.set.invoker.Call(ctx, r.view.state.generation.Routes()[n], &inner)
 }

@@ -51,31 +51,67 @@ type Invocation struct {
 //
 // If Begin succeeds, the caller must call End when it needs neither the arguments nor the result any longer.
 func (v *View) Begin(name string, call *wasmtools.Call) (Invocation, error) {
-	if e := v.own(name); e != nil {
-		return v.beginOwn(e, call), nil
-	}
-	n, ok := v.find(name, call.Principal)
+	var i Invocation
+	route, isOwn, ok := v.aim(&i, name, call.Principal)
 	if !ok {
 		return Invocation{}, errUnknown(name)
 	}
-	route := v.state.generation.Routes()[n]
-	i := Invocation{entry: v.state.entries[n], path: route.Path}
-	i.Invocation, i.failed = v.state.set.invoker.Begin(route, call)
+	if call.Generation == nil {
+		call.Generation = v.state.generation
+	}
+	if isOwn {
+		i.Invocation, i.failed = v.state.set.invoker.BeginOwn(route.Tool, call)
+	} else {
+		i.Invocation, i.failed = v.state.set.invoker.Begin(route, call)
+	}
 	return i, nil
 }
 
-// beginOwn begins a call of a tool of the view's own.
-func (v *View) beginOwn(e *entry, call *wasmtools.Call) Invocation {
-	i := Invocation{entry: e, path: e.tool.Path()}
-	tool := e.tool
-	if e == v.directory.call {
-		i.relay = &relay{view: v}
-		own := *tool
-		own.Caller = i.relay
-		tool = &own
+// Resume has the call go by a view of a later generation, where there was a change while its arguments were read. name is that of Begin,
+// and call the same. It fails as Begin does. The caller must call End in any case.
+func (i *Invocation) Resume(v *View, name string, call *wasmtools.Call) error {
+	if i.Refused() {
+		next, err := v.Begin(name, call)
+		if err == nil {
+			*i = next
+		}
+		return err
 	}
-	i.Invocation, i.failed = v.state.set.invoker.BeginOwn(tool, call)
-	return i
+	next := Invocation{Invocation: i.Invocation}
+	route, isOwn, ok := v.aim(&next, name, call.Principal)
+	if !ok {
+		i.failed = errUnknown(name)
+		return i.failed
+	}
+	if isOwn {
+		next.failed = i.Invocation.ResumeOwn(route.Tool)
+	} else {
+		next.failed = i.Invocation.Resume(route)
+	}
+	*i = next
+	return nil
+}
+
+// aim returns the route of the tool that a name means to a principal, and has i be about it. isOwn tells that the tool is the view's own.
+func (v *View) aim(i *Invocation, name string, p *wasmtools.Principal) (route wasmtools.Route, isOwn, ok bool) {
+	if i.entry = v.own(name); i.entry != nil {
+		tool := i.entry.tool
+		if i.entry == v.directory.call {
+			i.relay = &relay{view: v}
+			own := *tool
+			own.Caller = i.relay
+			tool = &own
+		}
+		i.path = tool.Path()
+		return invoke.RouteTo(tool), true, true
+	}
+	n, ok := v.find(name, p)
+	if !ok {
+		return route, false, false
+	}
+	route = v.state.generation.Routes()[n]
+	i.entry, i.path = v.state.entries[n], route.Path
+	return route, false, true
 }
 
 // Tool returns the path of the tool that is called, such as "/math/add". After Run of call_tool it is that of the tool that it
@@ -93,7 +129,7 @@ func (i *Invocation) Refused() bool { return i.Invocation == nil }
 // result is valid until End.
 func (i *Invocation) Run(ctx context.Context) (Result, error) {
 	var result []byte
-	if !i.Refused() {
+	if i.failed == nil {
 		result, i.failed = i.Invocation.Run(ctx)
 	}
 	if i.relay != nil && i.relay.called != nil {

@@ -96,7 +96,12 @@ func sameTools(entries []*entry, routes []wasmtools.Route) bool {
 // View returns what a principal sees of a namespace and those below it, at this moment. The empty namespace has all tools. A
 // namespace that has none, or none that the principal may call, is an empty view.
 func (s *Set) View(namespace string, p *wasmtools.Principal) *View {
-	st := s.state.Load()
+	return s.ViewOf(nil, namespace, p)
+}
+
+// ViewOf is View of a generation of the table. Nil is that of this moment.
+func (s *Set) ViewOf(g *wasmtools.Generation, namespace string, p *wasmtools.Principal) *View {
+	st := s.states.Of(g)
 	if p.MayAll() {
 		p = wasmtools.Everybody() // they all share one view
 	}

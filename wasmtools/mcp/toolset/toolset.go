@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strconv"
 	"sync"
-	"sync/atomic"
 
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/invoke"
@@ -54,8 +53,7 @@ type Set struct {
 	own         ownSchemas
 	unsubscribe func()
 
-	building sync.Mutex // one build at a time; taken after the route table's lock
-	state    atomic.Pointer[state]
+	states *wasmtools.Derived[state]
 
 	mu        sync.Mutex
 	listeners []*func()
@@ -87,9 +85,9 @@ func New(table *wasmtools.RouteTable, o Options) *Set {
 		s.invoker = invoke.New(invoke.Options{})
 	}
 	s.info.Name, s.info.Version = cmp.Or(o.Info.Name, "toolsrv"), cmp.Or(o.Info.Version, "0.1.0")
-	// Subscribing comes first, so that no change is missed. One in between is seen twice, and follow drops the older.
-	s.unsubscribe = table.Subscribe(s.follow)
-	s.follow(table.Current())
+	s.states = wasmtools.Derive(table, s.newState)
+	s.unsubscribe = table.Subscribe(s.tell)
+	s.tell(nil) // of what has changed in between
 	go s.notify()
 	return s
 }
@@ -101,6 +99,7 @@ func (s *Set) Info() Info { return s.info }
 // and can be called twice.
 func (s *Set) Close() error {
 	s.unsubscribe()
+	s.states.Close()
 	s.closeOnce.Do(func() { close(s.stop) })
 	<-s.stopped
 	return nil
@@ -121,15 +120,8 @@ func (s *Set) Subscribe(f func()) (unsubscribe func()) {
 	}
 }
 
-// follow makes the state of a generation.
-func (s *Set) follow(g *wasmtools.Generation) {
-	s.building.Lock()
-	defer s.building.Unlock()
-	old := s.state.Load()
-	if old != nil && g.Number() <= old.generation.Number() {
-		return
-	}
-	s.state.Store(s.newState(g, old))
+// tell has the listeners told that there is another generation.
+func (s *Set) tell(*wasmtools.Generation) {
 	select {
 	case s.changed <- struct{}{}:
 	default: // the last change has not been told yet

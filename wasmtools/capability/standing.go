@@ -1,0 +1,53 @@
+package capability
+
+import (
+	"maps"
+	"sync"
+	"weak"
+
+	"github.com/toolsrv/toolsrv/wasmtools/capability/secret"
+)
+
+// A register has the grants of one kind that tools have, so that one which stands in the next configuration, too, goes on: with its
+// connections, and with the secrets that it has by then. It keeps none alive. The zero register is usable.
+type register[T any, G interface {
+	*T
+	Equal(other any) bool
+}] struct {
+	mu     sync.Mutex
+	grants map[string]registered[T] // by tools and what they need
+}
+
+// A registered is a grant with its secrets.
+type registered[T any] struct {
+	grant weak.Pointer[T]
+	view  *secret.View
+}
+
+// standing returns the grant that a tool has in the configuration of v: the one of before if that allows the same, or granted, which has view.
+func (r *register[T, G]) standing(tool string, granted G, view *secret.View, v *secret.Values) G {
+	r.mu.Lock()
+	before := r.grants[tool]
+	old := G(before.grant.Value())
+	if old != nil && old.Equal(granted) {
+		before.view.Extend(v)
+		r.mu.Unlock()
+		return old
+	}
+	if r.grants == nil {
+		r.grants = map[string]registered[T]{}
+	}
+	r.grants[tool] = registered[T]{weak.Make((*T)(granted)), view}
+	r.mu.Unlock()
+	if retiring, ok := any(old).(interface{ Retire() }); ok && old != nil {
+		retiring.Retire()
+	}
+	return granted
+}
+
+// forget forgets the grants that no tool has any more.
+func (r *register[T, G]) forget() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	maps.DeleteFunc(r.grants, func(_ string, one registered[T]) bool { return one.grant.Value() == nil })
+}

@@ -1,0 +1,164 @@
+package web
+
+import (
+	"errors"
+	"net/http"
+
+	"github.com/toolsrv/toolsrv/wasmtools"
+)
+
+// An Admission says who is let in: which hosts requests may name, which pages may make them, and who makes them. It never changes,
+// but its dependencies may.
+type Admission struct {
+	access       *Access // nil: no check
+	dependencies []dependency
+	schemes      []scheme
+}
+
+// NewAdmission returns an Admission, of which access may be nil: no check. Dependencies are checked in their order. It panics if one
+// is nil, or if a security scheme has a bad name or is not a JSON object.
+func NewAdmission(access *Access, dependencies ...Dependency) *Admission {
+	return &Admission{access: access, schemes: schemesOf(dependencies), dependencies: dependenciesOf(dependencies)}
+}
+
+// An Admitter is what a table has for the Value of its configuration if that says who is let in.
+type Admitter interface {
+	// Admission returns the same at every call.
+	Admission() *Admission
+}
+
+// admissionOf returns who is let in under a generation, or nil.
+func admissionOf(g *wasmtools.Generation) *Admission {
+	if c, ok := g.Configuration().(Admitter); ok {
+		return c.Admission()
+	}
+	return nil
+}
+
+// now returns the current generation, or nil without a table, and who is let in under it.
+func (m *Mux) now() (*wasmtools.Generation, *Admission) {
+	if m.table == nil {
+		return nil, m.admission.Load()
+	}
+	g := m.table.Current()
+	if a := admissionOf(g); a != nil {
+		return g, a
+	}
+	return g, m.admission.Load()
+}
+
+// An admitted is a request that was let in: by whom, when, and as whom.
+type admitted struct {
+	generation *wasmtools.Generation
+	admission  *Admission
+	version    uint64
+	principal  *wasmtools.Principal
+}
+
+// isCurrent reports whether a request would be let in now as it was.
+func (in *admitted) isCurrent(g *wasmtools.Generation, a *Admission) bool {
+	return a == in.admission && a.version() == in.version && g.SameConfiguration(in.generation)
+}
+
+// admit lets a request in, or returns why it is refused. What it returns is true of one moment: generation, tokens and hosts were all in
+// force then. A request that was let in before is not refused because the Mux is closed.
+func (m *Mux) admit(r *http.Request, isNew bool) (in admitted, err error) {
+	for {
+		in.generation, in.admission = m.now()
+		in.version = in.admission.version()
+		if in.admission.access != nil {
+			if err := in.admission.access.check(r); err != nil {
+				return in, err
+			}
+		}
+		if isNew && m.closed != nil {
+			if err := m.closed(); err != nil {
+				return in, err
+			}
+		}
+		if in.principal, err = in.admission.identify(r); err != nil {
+			return in, err
+		}
+		if g, a := m.now(); a == in.admission && g.SameConfiguration(in.generation) {
+			return in, nil
+		}
+	}
+}
+
+// Generation returns the generation that the request goes by, or nil where the Mux has no table.
+func (x *Exchange) Generation() *wasmtools.Generation { return x.in.generation }
+
+// Renew has the request go by the configuration of this moment. A door calls it once it has read the body, before it does what the request
+// asks for: since the head came, there may have been a change. It reports whether the generation or the principal is another one now. The
+// error is for [Exchange.Fail]: the request is not let in any more.
+func (x *Exchange) Renew() (changed bool, err error) {
+	g, a := x.mux.now()
+	if x.in.isCurrent(g, a) {
+		changed = g != x.in.generation
+		x.in.generation, x.call.Generation = g, g
+		return changed, nil
+	}
+	before := x.in
+	if err := x.admit(); err != nil {
+		return true, err
+	}
+	return x.in.generation != before.generation || x.in.principal != before.principal, nil
+}
+
+// admit lets the request in. Afterwards its call has generation and principal.
+func (x *Exchange) admit() error {
+	before := x.in.admission
+	in, err := x.mux.admit(x.request, before == nil)
+	if before != nil && before != in.admission {
+		before.access.undescribe(x)
+	}
+	if before != in.admission && !isHostError(err) {
+		in.admission.access.describe(x)
+	}
+	x.in = in
+	x.call.Generation, x.call.Principal, x.call.Client = in.generation, in.principal, x
+	return err
+}
+
+// admitAnybody checks what a probe and a browser's question have to meet, for which no token is asked. It reports whether it has answered.
+func (x *Exchange) admitAnybody(probe bool) (answered bool) {
+	_, a := x.mux.now()
+	if a.access == nil {
+		return false
+	}
+	check := a.access.check
+	if probe { // a load balancer probes by address, and the answer is of no use to a page
+		check = a.access.checkPage
+	}
+	err := check(x.request)
+	if !isHostError(err) {
+		a.access.describe(x)
+	}
+	if err != nil {
+		x.Fail(err)
+		return true
+	}
+	return a.access.answerPreflight(x)
+}
+
+// isHostError reports whether a request named a host that is not the service's. Pages learn nothing of the answer then.
+func isHostError(err error) bool {
+	if err == nil { // nearly always
+		return false
+	}
+	failed, ok := errors.AsType[*wasmtools.Error](err)
+	return ok && failed.Code == wasmtools.CodeHostNotAllowed
+}
+
+var _ wasmtools.Client = (*Exchange)(nil)
+
+// Now returns the current generation, and who makes the request under its configuration. It fails if the request would not be let in
+// any more.
+func (x *Exchange) Now() (*wasmtools.Generation, *wasmtools.Principal, error) {
+	g, a := x.mux.now()
+	if x.in.isCurrent(g, a) {
+		return g, x.in.principal, nil
+	}
+	in, err := x.mux.admit(x.request, false)
+	return in.generation, in.principal, err
+}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/toolsrv/toolsrv/wasmtools/config"
+	"github.com/toolsrv/toolsrv/wasmtools/mcp/toolset"
 	"github.com/toolsrv/toolsrv/wasmtools/web"
 )
 
@@ -31,3 +32,6 @@ func (s *Server) Calls() int { return s.core.engine.State().Calls }
 func ServeStdioWithin(ctx context.Context, c *config.Config, o StdioOptions, patience time.Duration) error {
 	return serveStdio(ctx, c, o, patience)
 }
+
+// Toolset returns the tools as MCP shows them.
+func (s *Server) Toolset() *toolset.Set { return s.tools }

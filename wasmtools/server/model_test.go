@@ -1,0 +1,493 @@
+package server_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/toolsrv/toolsrv/internal/testkit"
+	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
+	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/config"
+	"github.com/toolsrv/toolsrv/wasmtools/mcp/session"
+)
+
+// A plan is what one configuration of the model decides.
+type plan struct {
+	tokens   []string // none: everybody is let in
+	disabled []string
+	calls    bool // a/thrice was granted to call units/convert
+	origin   int  // where the key is sent to
+	key      int
+}
+
+func (p *plan) admits(token string) bool {
+	return token == "stdio" || len(p.tokens) == 0 || slices.Contains(p.tokens, token)
+}
+
+func (p *plan) enables(tool string) bool { return !slices.Contains(p.disabled, tool) }
+
+// The kinds of requests.
+const (
+	kindSend  = "send"  // reach/http_send asks origin 0, which redirects once, after a reload
+	kindCalls = "calls" // a/thrice calls units/convert three times, which waits for a reload
+	kindList  = "list"
+)
+
+// answer returns what the answer to a request is under a plan.
+func (p *plan) answer(kind, token string) string {
+	switch {
+	case !p.admits(token):
+		return "unauthorized"
+	case kind == kindList:
+		var list []string
+		if p.calls && p.enables("a/thrice") {
+			list = append(list, "a-thrice")
+		}
+		for _, tool := range []string{"reach/http_send", "units/convert"} {
+			if p.enables(tool) {
+				list = append(list, strings.ReplaceAll(tool, "/", "-"))
+			}
+		}
+		return fmt.Sprint(list)
+	case kind == kindSend && !p.enables("reach/http_send"), kind == kindCalls && !p.enables("a/thrice"):
+		return "disabled"
+	case kind == kindSend && p.origin == 0:
+		return fmt.Sprint("key ", p.key)
+	case kind == kindSend:
+		return "key 0"
+	case !p.calls:
+		return "not granted"
+	case !p.enables("units/convert"):
+		return "inner disabled"
+	}
+	return "7"
+}
+
+// A model is a server with what is known of its configurations.
+type model struct {
+	*running
+	t        *testing.T
+	base     *config.Config
+	origins  [2]string
+	keys     string // a folder with keys
+	plans    []*plan
+	began    atomic.Int64 // the last plan that a reload began to apply
+	applied  atomic.Int64 // and that it has applied
+	mu       sync.Mutex   // guards what follows
+	next     chan struct{}
+	seen     map[string]string // by the ids of requests, the keys that an origin saw: of both hops
+	progress chan struct{}     // has a value when a request is answered, or waits for a reload
+	ended    chan struct{}
+	asked    atomic.Int64
+	results  sync.Map // counts of answers
+}
+
+// reloaded waits for the next reload to end.
+func (m *model) reloaded() {
+	m.mu.Lock()
+	next := m.next
+	m.mu.Unlock()
+	m.advance()
+	select {
+	case <-next:
+	case <-m.ended:
+	}
+}
+
+func (m *model) advance() {
+	select {
+	case m.progress <- struct{}{}:
+	default:
+	}
+}
+
+// config returns the configuration of a plan.
+func (m *model) config(p *plan) *config.Config {
+	testkit.Put(m.t, m.keys, strconv.Itoa(p.key), fmt.Sprintf("the-key-of-plan-%d-is-this", p.key))
+	c := *m.base
+	c.Auth.Tokens, c.Tools.Disabled = p.tokens, p.disabled
+	c.Secrets.Files = map[string]string{"key": filepath.Join(m.keys, strconv.Itoa(p.key))}
+	c.Grants = []config.Grant{{
+		Match: "reach", HTTP: m.origins[:], Private: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, Redirects: 1,
+		Headers: map[string]map[string]string{m.origins[p.origin]: {"X-Key": "${secret:key}"}},
+	}}
+	if p.calls {
+		c.Grants = append(c.Grants, config.Grant{Match: "a", Tools: []string{"units/convert"}})
+	}
+	return &c
+}
+
+// newPlan returns a plan with the number n.
+func newPlan(n int, before *plan) *plan {
+	p := &plan{key: n, origin: rand.IntN(4) / 3, calls: rand.IntN(4) > 0}
+	for _, token := range []string{"one", "two"} {
+		if rand.IntN(3) > 0 {
+			p.tokens = append(p.tokens, token)
+		}
+	}
+	for _, tool := range []string{"a/thrice", "reach/http_send", "units/convert"} {
+		if rand.IntN(3) == 0 {
+			p.disabled = append(p.disabled, tool)
+		}
+	}
+	if before != nil && rand.IntN(2) == 0 {
+		p.key = before.key
+	}
+	return p
+}
+
+// newModel starts the server with a first plan.
+func newModel(t *testing.T, plans int) *model {
+	m := &model{t: t, keys: t.TempDir(), next: make(chan struct{}), progress: make(chan struct{}, 1), ended: make(chan struct{}), seen: map[string]string{}}
+	for n := range plans {
+		var before *plan
+		if n > 0 {
+			before = m.plans[n-1]
+		}
+		p := newPlan(n+1, before)
+		m.plans = append(m.plans, p)
+	}
+	for i := range m.origins {
+		s := httptest.NewServer(http.HandlerFunc(m.serveOrigin))
+		t.Cleanup(s.Close)
+		m.origins[i] = s.URL
+	}
+	m.base = config.Default()
+	m.base.Server.Address = "127.0.0.1:0"
+	m.base.Tools.Directory, m.base.Tools.CacheDir = t.TempDir(), t.TempDir()
+	reach := fmt.Sprintf(`{"abi":1,"namespace":"reach","tools":[{"name":"http_send","description":"Sends.","parameters":{"type":"object"},"needs":{"http":[%q,%q]}}]}`, m.origins[0], m.origins[1])
+	testkit.Put(t, m.base.Tools.Directory, "reach.wasm", sandboxtest.WithManifest(t, testkit.Fixture(t, "capability/reach"), reach))
+	var callers []string
+	for _, name := range []string{"once", "loops", "thrice"} {
+		callers = append(callers, fmt.Sprintf(`{"name":%q,"description":"Calls.","parameters":{"type":"object"},"needs":{"tools":["units/convert"]}}`, name))
+	}
+	testkit.Put(t, m.base.Tools.Directory, "a.wasm", sandboxtest.WithManifest(t, testkit.Fixture(t, "wat/good/caller"), `{"abi":1,"namespace":"a","tools":[`+strings.Join(callers, ",")+`]}`))
+	convert := wasmtools.NewTool("units/convert", "Converts.", func(context.Context, struct{}) (int, error) {
+		m.reloaded()
+		return 7, nil
+	})
+	r := build(t, m.config(m.plans[0]), convert)
+	m.running = run(t, r)
+	r.log.Wait(t, `"msg":"ready"`)
+	return m
+}
+
+var keyOf = regexp.MustCompile(`the-key-of-plan-(\d+)-is-this`)
+
+// serveOrigin notes the key of a request, and redirects the first time, after a reload.
+func (m *model) serveOrigin(w http.ResponseWriter, r *http.Request) {
+	key := "0"
+	if found := keyOf.FindStringSubmatch(r.Header.Get("X-Key")); found != nil {
+		key = found[1]
+	}
+	id := r.URL.Query().Get("id")
+	m.mu.Lock()
+	m.seen[id] += key + " "
+	m.mu.Unlock()
+	if r.URL.Path == "/first" {
+		m.reloaded()
+		http.Redirect(w, r, "/second?id="+id, http.StatusFound)
+	}
+}
+
+// reload applies one plan after the other, each when some requests have come on: for some seconds, and some times at least.
+func (m *model) reload() {
+	defer close(m.ended)
+	begun := time.Now()
+	for n := 1; n < len(m.plans) && (n < 30 || time.Since(begun) < 2500*time.Millisecond); n++ {
+		for range 2 {
+			<-m.progress
+		}
+		m.began.Store(int64(n))
+		if err := m.Reload(m.config(m.plans[n])); err != nil {
+			m.t.Error(err)
+			return
+		}
+		m.applied.Store(int64(n))
+		m.mu.Lock()
+		close(m.next)
+		m.next = make(chan struct{})
+		m.mu.Unlock()
+	}
+}
+
+// check compares the answer to a request with the plans. What is refused may be so because of the head.
+func (m *model) check(door, kind, token, got string, keys []string, during span) {
+	first, last := during.first, during.last
+	if slices.Contains([]string{"unauthorized", "disabled", "not granted"}, got) {
+		first = during.head
+	}
+	m.asked.Add(1)
+	n, _ := m.results.LoadOrStore(kind+" "+strings.TrimRight(got, "0123456789"), new(atomic.Int64))
+	n.(*atomic.Int64).Add(1)
+	if got == "no session" { // the caller is somebody else by now
+		return
+	}
+	for at := first; at <= last; at++ {
+		want := m.plans[at].answer(kind, token)
+		switch {
+		case want == got && got != "sent":
+			return
+		case kind == kindSend && got == "sent" && strings.HasPrefix(want, "key ") && m.explains(keys, at, last):
+			return
+		// What is taken away while a call runs is gone for what it calls.
+		case kind == kindCalls && want == "7" && got == "inner disabled":
+			if slices.ContainsFunc(m.plans[at:last+1], func(p *plan) bool { return !p.enables("units/convert") }) {
+				return
+			}
+		case kind == kindCalls && want == "7" && got == "inner unauthorized":
+			// One who has come back since then is another principal, or everybody.
+			if slices.ContainsFunc(m.plans[at:last+1], func(p *plan) bool { return !p.admits(token) || (len(p.tokens) == 0) != (len(m.plans[at].tokens) == 0) }) {
+				return
+			}
+		}
+	}
+	text := fmt.Sprintf("%s %s as %q: got %s %v, which no plan has:", door, kind, token, got, keys)
+	for at := first; at <= last; at++ {
+		text += fmt.Sprintf("\n%d %+v: %s", at, *m.plans[at], m.plans[at].answer(kind, token))
+	}
+	m.t.Error(text)
+}
+
+// explains reports whether a call that began with a plan may have sent these keys, of which the first has been sent at once. It gets newer
+// ones only for as long as the same grant stands.
+func (m *model) explains(keys []string, at, last int64) bool {
+	for i, key := range keys {
+		found := false
+		for now := at; now <= last && m.plans[now].origin == m.plans[at].origin; now++ {
+			want := "0"
+			if m.plans[now].origin == 0 {
+				want = strconv.Itoa(m.plans[now].key)
+			}
+			found = found || want == key
+		}
+		if !found || i > 1 {
+			return false
+		}
+	}
+	return len(keys) > 0
+}
+
+// message returns a message of MCP.
+func message(kind, id, url, meta string) string {
+	method, params := "tools/call", ""
+	switch kind {
+	case kindSend:
+		params = `"name":"reach-http_send","arguments":` + arguments(kind, id, url)
+	case kindCalls:
+		params = `"name":"a-thrice","arguments":` + arguments(kind, id, url)
+	case kindList:
+		method = "tools/list"
+	}
+	if meta != "" && params != "" {
+		params += ","
+	}
+	return fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":%q,"params":{%s%s}}`, method, params, meta)
+}
+
+func arguments(kind, id, url string) string {
+	if kind == kindSend {
+		return fmt.Sprintf(`{"method":"GET","url":"%s/first?id=%s"}`, url, id)
+	}
+	return `{"id":"units/convert","args":{}}`
+}
+
+const modernMeta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}`
+
+// ask makes one request of a door, half of it before a reload where half is set, and checks the answer.
+func (m *model) request(id, door, kind, token string, half bool) error {
+	body, headers, path := "", []string{}, "/mcp"
+	switch door {
+	case "rest":
+		body, path = arguments(kind, id, m.origins[0]), map[string]string{kindSend: "/reach/http_send", kindCalls: "/a/thrice"}[kind]
+	case "modern":
+		body = message(kind, id, m.origins[0], modernMeta)
+		method := "tools/list"
+		if kind != kindList {
+			method = "tools/call"
+			headers = append(headers, "Mcp-Name: "+map[string]string{kindSend: "reach-http_send", kindCalls: "a-thrice"}[kind])
+		}
+		headers = append(headers, "Mcp-Protocol-Version: 2026-07-28", "Mcp-Method: "+method)
+	case "session":
+		body = message(kind, id, m.origins[0], "")
+		answer, text, _, err := m.exchange(path, token, `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"model","version":"1"}}}`, false)
+		if err != nil {
+			return err
+		}
+		if answer.StatusCode == http.StatusUnauthorized {
+			return nil // the other doors look at that
+		} else if answer.StatusCode != http.StatusOK {
+			return fmt.Errorf("initialize: %d %s", answer.StatusCode, text)
+		}
+		headers = append(headers, "Mcp-Session-Id: "+answer.Header.Get("Mcp-Session-Id"), "Mcp-Protocol-Version: 2025-11-25")
+	}
+	answer, text, during, err := m.exchange(path, token, body, half, headers...)
+	if err != nil {
+		return err
+	}
+	m.judge(door, kind, token, id, answer.StatusCode, text, during)
+	return nil
+}
+
+// judge finds out what an answer says, and checks it.
+func (m *model) judge(door, kind, token, id string, status int, text string, during span) {
+	m.mu.Lock()
+	keys := strings.Fields(m.seen[id])
+	m.mu.Unlock()
+	got := fmt.Sprint(status, " ", text)
+	switch {
+	case status == http.StatusUnauthorized:
+		got = "unauthorized"
+	case status == http.StatusNotFound && door == "session":
+		got = "no session"
+	case strings.Contains(text, "Tool /units/convert is disabled"):
+		got = "inner disabled"
+	case strings.Contains(text, "not let in any more"), strings.Contains(text, "no longer who it was"):
+		got = "inner unauthorized"
+	case strings.Contains(text, "was not granted what it needs"):
+		got = "not granted"
+	case strings.Contains(text, " is disabled"):
+		got = "disabled"
+	case kind == kindList:
+		var list []string
+		for _, name := range []string{"a-thrice", "reach-http_send", "units-convert"} {
+			if strings.Contains(text, `"name":"`+name+`"`) {
+				list = append(list, name)
+			}
+		}
+		got = fmt.Sprint(list)
+	case kind == kindSend && len(keys) == 2:
+		got = "sent"
+	case kind == kindCalls && (strings.Contains(text, `"result":7`) || strings.Contains(text, `\"result\":7`)):
+		got = "7"
+	}
+	m.check(door, kind, token, got, keys, during)
+}
+
+// A span says which plans may have been in force while a request was made.
+type span struct {
+	head  int64 // the first when the head was sent
+	first int64 // and when the end of the body was
+	last  int64
+}
+
+// exchange sends a request, the body after the next reload where half is set.
+func (m *model) exchange(path, token, body string, half bool, headers ...string) (answer *http.Response, text string, during span, err error) {
+	conn, err := net.Dial("tcp", m.Addr().String())
+	if err != nil {
+		return nil, "", during, err
+	}
+	defer conn.Close()
+	headers = append(headers, "Host: "+m.Addr().String(), "Content-Type: application/json", "Accept: application/json, text/event-stream", "Connection: close",
+		fmt.Sprint("Content-Length: ", len(body)))
+	if token != "" {
+		headers = append(headers, "Authorization: Bearer "+token)
+	}
+	during.head = m.applied.Load()
+	if _, err := io.WriteString(conn, "POST "+path+" HTTP/1.1\r\n"+strings.Join(headers, "\r\n")+"\r\n\r\n"+body[:len(body)-1]); err != nil {
+		return nil, "", during, err
+	}
+	if half {
+		m.reloaded()
+	}
+	during.first = m.applied.Load()
+	_, _ = io.WriteString(conn, body[len(body)-1:]) // it may be refused already
+	if answer, err = http.ReadResponse(bufio.NewReader(conn), nil); err != nil {
+		return nil, "", during, err
+	}
+	defer answer.Body.Close()
+	all, err := io.ReadAll(answer.Body)
+	during.last = m.began.Load()
+	return answer, string(all), during, err
+}
+
+// TestModelOfReloads has random reloads beside random requests of all doors, some of which come in two halves, and calls that go on while
+// configurations change. Each answer must be that of one configuration which was in force while the request was made.
+func TestModelOfReloads(t *testing.T) {
+	t.Parallel()
+	m := newModel(t, 5000)
+	var work sync.WaitGroup
+	work.Go(m.reload)
+	for client := range 8 {
+		work.Go(func() {
+			for n := 0; ; n++ {
+				select {
+				case <-m.ended:
+					return
+				default:
+				}
+				door := []string{"rest", "modern", "session"}[rand.IntN(3)]
+				kinds := []string{kindSend, kindCalls, kindList}
+				if door == "rest" {
+					kinds = kinds[:2]
+				}
+				kind, token := kinds[rand.IntN(len(kinds))], []string{"one", "two", "three"}[rand.IntN(3)]
+				id := fmt.Sprintf("%d-%d", client, n)
+				if err := m.request(id, door, kind, token, rand.IntN(2) == 0); err != nil {
+					t.Errorf("%s %s: %v", door, kind, err)
+					return
+				}
+				m.advance()
+			}
+		})
+	}
+	work.Go(m.stdio)
+	work.Wait()
+	counts := map[string]int64{}
+	m.results.Range(func(key, n any) bool { counts[key.(string)] = n.(*atomic.Int64).Load(); return true })
+	t.Logf("%d requests, %d reloads: %v", m.asked.Load(), m.applied.Load(), counts)
+	if m.asked.Load() == 0 {
+		t.Error("no request was answered")
+	}
+}
+
+// stdio makes requests over two pipes.
+func (m *model) stdio() {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	in, requests := io.Pipe()
+	answers, out := io.Pipe()
+	ended := make(chan error, 1)
+	go func() { ended <- session.Stdio(ctx, m.Toolset(), in, out, session.StdioOptions{}) }()
+	lines := bufio.NewReader(answers)
+	for n := 0; ; n++ {
+		select {
+		case <-m.ended:
+			_ = requests.Close()
+			if err := <-ended; err != nil {
+				m.t.Error(err)
+			}
+			return
+		default:
+		}
+		kind, id := []string{kindSend, kindCalls, kindList}[n%3], fmt.Sprint("stdio-", n)
+		first := m.applied.Load()
+		if _, err := io.WriteString(requests, message(kind, id, m.origins[0], modernMeta)+"\n"); err != nil {
+			m.t.Error(err)
+			return
+		}
+		line, err := lines.ReadString('\n')
+		if err != nil {
+			m.t.Error(err)
+			return
+		}
+		m.judge("stdio", kind, "stdio", id, http.StatusOK, line, span{first, first, m.began.Load()})
+		m.advance()
+	}
+}

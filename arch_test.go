@@ -126,13 +126,15 @@ var edges = map[string][]string{
 	// One file as a server would have it, without a server.
 	"author/workbench": {"author/project", "runtime/limits", "runtime/sandbox", "wasmtools", "wasmtools/capability", "wasmtools/config", "wasmtools/invoke", "wasmtools/script", "wasmtools/server", "wasmtools/toolfile"},
 	// Every part has a command.
-	"cmd/toolsrv/command": {"runtime/limits", "internal/reach", "internal/heap", "internal/journal", "internal/modelapi", "internal/text", "internal/wholefile", "author/project", "author/workbench", "wasmtools", "wasmtools/capability", "wasmtools/server", "wasmtools/config", "wasmtools/catalog", "wasmtools/script", "wasmtools/script/engine", "wasmtools/web", "wasmtools/mcp/toolset", "wasmtools/toolfile", "runtime/sandbox"},
+	"cmd/toolsrv/command": {"runtime/limits", "internal/reach", "internal/heap", "internal/journal", "internal/modelapi", "internal/text", "internal/wholefile", "author/project", "author/workbench", "wasmtools", "wasmtools/capability", "wasmtools/server", "wasmtools/config", "wasmtools/catalog", "wasmtools/script", "wasmtools/script/engine", "wasmtools/web", "wasmtools/mcp/toolset", "wasmtools/toolfile", "runtime/compile", "runtime/sandbox"},
 	// main.
 	"cmd/toolsrv": {"cmd/toolsrv/command"},
 	// What can be limited, as data: for those that configure and those that enforce.
 	"runtime/limits": {"internal/text"},
 	// Runs guests; knows no HTTP, no configuration, no schema.
-	"runtime/sandbox": {"internal/jsontree", "runtime/hostabi", "runtime/limits", "internal/progress", "internal/text", "runtime/account", "runtime/codecache", "runtime/instrument", "runtime/linmem", "runtime/sandbox/internal/paranoid", "runtime/schedule", "runtime/wasmbin"},
+	"runtime/sandbox": {"internal/jsontree", "runtime/hostabi", "runtime/limits", "internal/progress", "internal/text", "runtime/account", "runtime/codecache", "runtime/compile", "runtime/instrument", "runtime/linmem", "runtime/sandbox/internal/paranoid", "runtime/schedule", "runtime/wasmbin"},
+	// A module becomes code, in a process apart; knows no sandbox.
+	"runtime/compile": {"internal/text"},
 	// Files of bytes that are to be trusted; knows no compiler.
 	"runtime/codecache": {"internal/ownership"},
 	// What a host function is given; knows neither who gives it nor what runs a guest.
@@ -206,7 +208,7 @@ var edges = map[string][]string{
 // homes are the third-party libraries, each with the only package that may import it, so that replacing one is a
 // change in one place. What we compare ourselves with has a home of its own.
 var homes = map[string][]string{
-	"github.com/tetratelabs/wazero":            {"runtime/sandbox", "bench/internal/peer"},
+	"github.com/tetratelabs/wazero":            {"runtime/compile", "runtime/sandbox", "bench/internal/peer"},
 	"github.com/extism/go-sdk":                 {"bench/internal/peer"},
 	"github.com/modelcontextprotocol/go-sdk":   {"wasmtools/mcp/session", "bench/internal/gosdk"},
 	"github.com/santhosh-tekuri/jsonschema/v5": {"wasmtools/schema"},
@@ -242,7 +244,8 @@ var unsafeHomes = []string{"runtime/linmem", "sdk/go", "sdk/go/internal/capabili
 // anywhere else is a fault that must show.
 var recoverHomes = map[string]string{
 	"runtime/sandbox/lease.go":         "a call of a guest",
-	"runtime/sandbox/compile.go":       "wazero's compiler",
+	"runtime/compile/compile.go":       "wazero's compiler",
+	"runtime/sandbox/compile.go":       "wazero's compiler, and its loading of code",
 	"wasmtools/catalog/load.go":        "the loading of a file",
 	"wasmtools/state/local/damage.go":  "the reading of the state's file by its library",
 	"wasmtools/schema/draft.go":        "the check of a schema by its library",

@@ -7,16 +7,15 @@ import (
 	"io/fs"
 	"log/slog"
 	"runtime"
-	"runtime/debug"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/experimental"
 
 	"github.com/toolsrv/toolsrv/runtime/account"
+	"github.com/toolsrv/toolsrv/runtime/compile"
 	"github.com/toolsrv/toolsrv/runtime/instrument"
 	"github.com/toolsrv/toolsrv/runtime/schedule"
 	"github.com/toolsrv/toolsrv/runtime/wasmbin"
@@ -137,7 +136,7 @@ func (c *compiler) run(b *build) {
 func (c *compiler) make(b *build) (n *native, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			n, err = nil, panicked(p)
+			n, err = nil, compile.Panicked(p)
 		}
 	}()
 	of, load := b.code, b.job.Load().Load
@@ -177,12 +176,22 @@ func (c *compiler) make(b *build) (n *native, err error) {
 	return c.foundry.compile(of.sum, parsed, b.needed.Load)
 }
 
-// close begins no more builds, and waits for those that run, for the time of grace at most. It reports whether none is left;
-// otherwise the schedule's Idle tells when the last one is done.
+// close begins no more builds, and waits for those that run, for the time of grace at most: then the processes that compile are ended.
+// It reports whether no build is left; one in this process can't be ended, and the schedule's Idle tells when the last one is done.
 func (c *compiler) close() bool {
 	c.schedule.Close()
 	grace := time.NewTimer(c.grace)
 	defer grace.Stop()
+	select {
+	case <-c.schedule.Idle():
+		return true
+	case <-grace.C:
+	}
+	if c.foundry.pool == nil {
+		return false
+	}
+	c.foundry.pool.Close() // which ends what it compiles
+	grace.Reset(c.grace)
 	select {
 	case <-c.schedule.Idle():
 		return true
@@ -224,7 +233,9 @@ func (b *build) wanted() bool {
 }
 
 // passing reports whether an error of a build is not the module's fault.
-func passing(err error) bool { return errors.Is(err, errNoMemory) || errors.Is(err, errDisk) }
+func passing(err error) bool {
+	return errors.Is(err, compile.ErrNoMemory) || errors.Is(err, compile.ErrDisk)
+}
 
 // finish publishes the results of the build. Only an error that is the module's fault is remembered. finish returns code that nobody
 // wants any more, for the caller to drop.
@@ -247,7 +258,7 @@ func (b *build) finish(n *native, err error) (left *native) {
 	switch {
 	case errors.Is(err, errClosing):
 		b.err = closing(err)
-	case errors.Is(err, errNoMemory):
+	case errors.Is(err, compile.ErrNoMemory):
 		b.err = &Error{Outcome: Overloaded, Message: "The service has no memory for the tool's code now. Try again later.", Err: err}
 	case err != nil:
 		b.err = &Error{Outcome: Internal, Message: "The tool could not be compiled.", Err: err}
@@ -267,9 +278,6 @@ func (b *build) pack() {
 	defer b.code.mu.Unlock()
 	b.source, b.code.source = source{}, s
 }
-
-// errNoMemory is the error of a build that the system refused memory. It is not the module's fault.
-var errNoMemory = errors.New("the system has no memory for code")
 
 // checkCode tries whether this process may run code that is compiled for it. Where it may not, wazero would interpret, unless it is told
 // otherwise (RATIONALE.md, "Why is nothing interpreted …").
@@ -293,17 +301,52 @@ func checkCode(ctx context.Context, config wazero.RuntimeConfig) (err error) {
 func compileIn(r wazero.Runtime, source []byte, workers int) (module wazero.CompiledModule, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			module, err = nil, panicked(p)
+			module, err = nil, compile.Panicked(p)
 		}
 	}()
 	return r.CompileModule(experimental.WithCompilationWorkers(context.Background(), workers), source)
 }
 
-// panicked makes an error of a panic of the compiler.
-func panicked(p any) error {
-	var number syscall.Errno // why wazero could not make a mapping
-	if err, ok := p.(error); ok && errors.As(err, &number) {
-		return fmt.Errorf("%w: %w", errNoMemory, err)
+// loadIn has wazero load the code of a module that it finds in its cache, as compileIn does, and never compiles: code that is not found is
+// compile.ErrDisk. wazero looks for it before it asks how many workers compile.
+func loadIn(r wazero.Runtime, source []byte) (module wazero.CompiledModule, err error) {
+	defer func() {
+		if p := recover(); p == errNotFound {
+			module, err = nil, fmt.Errorf("%w: %w", compile.ErrDisk, errNotFound)
+		} else if p != nil {
+			module, err = nil, compile.Panicked(p)
+		}
+	}()
+	return r.CompileModule(onlyLoads{context.Background()}, source)
+}
+
+var errNotFound = errors.New("compiled code was not found where it was put")
+
+// onlyLoads is the context of loadIn.
+type onlyLoads struct{ context.Context }
+
+// Value panics where wazero asks how many workers compile.
+func (c onlyLoads) Value(key any) any {
+	if key == workersKey {
+		panic(errNotFound)
 	}
-	return fmt.Errorf("the compiler panicked: %v\n%s", p, debug.Stack())
+	return c.Context.Value(key)
+}
+
+// workersKey is by which wazero asks that.
+var workersKey = func() (key any) {
+	experimental.GetCompilationWorkers(asked{context.Background(), &key})
+	return key
+}()
+
+// asked notes the key that it is asked for.
+type asked struct {
+	context.Context
+	key *any
+}
+
+// Value notes the key.
+func (c asked) Value(key any) any {
+	*c.key = key
+	return nil
 }

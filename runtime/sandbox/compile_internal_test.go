@@ -21,6 +21,7 @@ import (
 
 	"github.com/toolsrv/toolsrv/internal/testkit"
 	"github.com/toolsrv/toolsrv/runtime/abi1"
+	"github.com/toolsrv/toolsrv/runtime/compile"
 	"github.com/toolsrv/toolsrv/runtime/limits"
 	"github.com/toolsrv/toolsrv/runtime/schedule"
 )
@@ -270,7 +271,7 @@ func TestNoMemoryPasses(t *testing.T) {
 	p := loadInternal(t, e, echoFixture(t))
 	b := &build{code: p.module.code, done: make(chan struct{})}
 	p.module.code.build = b
-	b.finish(nil, panicked(syscall.ENOMEM))
+	b.finish(nil, compile.Panicked(syscall.ENOMEM))
 	var failed *Error
 	if !errors.As(b.err, &failed) || failed.Outcome != Overloaded {
 		t.Errorf("got %v, want %s", b.err, Overloaded)
@@ -281,7 +282,7 @@ func TestNoMemoryPasses(t *testing.T) {
 	if err := p.Compile(t.Context()); err != nil {
 		t.Error(err)
 	}
-	if err := panicked("index out of range"); passing(err) || !strings.Contains(err.Error(), "the compiler panicked: index out of range") {
+	if err := compile.Panicked("index out of range"); passing(err) || !strings.Contains(err.Error(), "the compiler panicked: index out of range") {
 		t.Errorf("got %v, want a fault of the compiler with this module", err)
 	}
 }

@@ -1,16 +1,37 @@
 package sandbox_test
 
 import (
+	"encoding/gob"
 	"errors"
+	"fmt"
+	"os"
 	"strings"
 	"testing"
 
 	"github.com/toolsrv/toolsrv/internal/testkit"
+	"github.com/toolsrv/toolsrv/runtime/compile"
 	"github.com/toolsrv/toolsrv/runtime/sandbox"
 )
 
-// TestMain fails when goroutines outlive the tests: every engine has been closed by then.
-func TestMain(m *testing.M) { testkit.Main(m, "wazero", "runtime/sandbox.") }
+// TestMain fails when goroutines outlive the tests: every engine has been closed by then. With the argument "compile", this program
+// is a process that compiles, and with "compile-never" one that uses up its processor time.
+func TestMain(m *testing.M) {
+	switch {
+	case len(os.Args) < 2:
+	case os.Args[1] == "compile":
+		if err := compile.Serve(os.Args[2:], os.Stdin, os.Stdout); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	case os.Args[1] == "compile-never":
+		var asked struct{ Number uint64 }
+		_ = gob.NewEncoder(os.Stdout).Encode(asked)
+		_ = gob.NewDecoder(os.Stdin).Decode(&asked)
+		os.Exit(17)
+	}
+	testkit.Main(m, "wazero", "runtime/sandbox.", "runtime/compile.")
+}
 
 // wantError checks how a call ended.
 func wantError(t testing.TB, err error, outcome sandbox.Outcome, message string) *sandbox.Error {

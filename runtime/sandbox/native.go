@@ -16,7 +16,9 @@ import (
 
 	"github.com/tetratelabs/wazero"
 
+	"github.com/toolsrv/toolsrv/runtime/account"
 	"github.com/toolsrv/toolsrv/runtime/codecache"
+	"github.com/toolsrv/toolsrv/runtime/compile"
 	"github.com/toolsrv/toolsrv/runtime/instrument"
 	"github.com/toolsrv/toolsrv/runtime/wasmbin"
 )
@@ -53,6 +55,8 @@ type foundry struct {
 	furnish func(context.Context, wazero.Runtime) error // offers the host's functions
 	plain   func() (wazero.Runtime, error)              // of code that stays in memory, made when it is first needed
 	used    atomic.Pointer[wazero.Runtime]              // plain's
+	pool    *compile.Pool                               // nil: this process compiles
+	barred  barred                                      // modules that take the pool's processes too much
 	cache   *codecache.Cache                            // nil: none, and so are those that follow
 	loader  wazero.Runtime                              // of code from the cache
 	loads   wazero.CompilationCache                     // the loader's
@@ -73,21 +77,25 @@ const (
 	warnTime    = 10 * time.Minute
 	notUsed     = "compiled code is not used"
 	notKept     = "compiled code is not kept on disk, but in memory"
+	notApart    = "modules are compiled in this process: what one takes is predicted, and not bounded"
 	notPossible = "compiled code can't be passed on through the disk: it stays in memory, and is compiled again after a restart"
 )
-
-// errDisk is the error of a build that failed because of the disk. It is not the module's fault.
-var errDisk = errors.New("the disk for compiled code")
 
 // newFoundry returns a foundry. Where the cache can't be used, it logs that, and does without.
 func newFoundry(ctx context.Context, c Config, log *slog.Logger, config wazero.RuntimeConfig, furnish func(context.Context, wazero.Runtime) error) (*foundry, error) {
 	f := &foundry{log: log, config: config, workers: c.CompileWorkers, furnish: furnish}
-	f.trouble.warn = map[string]*seldom{notUsed: {}, notKept: {}, notPossible: {}}
+	f.trouble.warn = map[string]*seldom{notUsed: {}, notKept: {}, notPossible: {}, notApart: {}}
 	f.plain = sync.OnceValues(func() (wazero.Runtime, error) {
 		r := wazero.NewRuntimeWithConfig(context.WithoutCancel(ctx), f.config)
 		f.used.Store(&r)
 		return r, f.furnish(context.WithoutCancel(ctx), r)
 	})
+	if len(c.CompileHelper) > 0 {
+		var err error
+		if f.pool, err = compile.NewPool(c.CompileHelper, min(helperMemory, account.MachineMemory()/2), log); err != nil {
+			f.warn(notApart, err)
+		}
+	}
 	if c.CacheDir != "" {
 		if err := f.open(ctx, c); err != nil {
 			// The key is one of the server's configuration, but nobody else logs this for operators.
@@ -122,11 +130,11 @@ func (f *foundry) open(ctx context.Context, c Config) (err error) {
 		return err
 	}
 	f.loads, f.files = loads, filepath.Base(files)
-	empty, err := f.make([]byte("\x00asm\x01\x00\x00\x00"))
+	empty, err := compile.Here(scratch, []byte("\x00asm\x01\x00\x00\x00"), 1)
 	if err != nil {
 		return err
 	}
-	f.host = f.files + " " + empty.name
+	f.host = f.files + " " + empty.Name
 	f.loader = wazero.NewRuntimeWithConfig(ctx, f.config.WithCompilationCache(f.loads))
 	return f.furnish(ctx, f.loader)
 }
@@ -134,6 +142,9 @@ func (f *foundry) open(ctx context.Context, c Config) (err error) {
 // close frees everything. Nothing may run any more.
 func (f *foundry) close(ctx context.Context) error {
 	var errs []error
+	if f.pool != nil {
+		f.pool.Close()
+	}
 	if r := f.used.Load(); r != nil {
 		errs = append(errs, (*r).Close(ctx))
 	}
@@ -226,11 +237,11 @@ func (f *foundry) load(of sum) (*native, error) {
 		r.Data = append(r.Data, instrument.DataSegment{Offset: d[0], Content: data[:d[1]:d[1]]})
 		data = data[d[1]:]
 	}
-	return f.hand(of, parts[partModule], made{string(parts[partName]), parts[partCode]}, r)
+	return f.hand(of, parts[partModule], compile.File{Name: string(parts[partName]), Code: parts[partCode]}, r)
 }
 
 // keep puts a module's code into the cache.
-func (f *foundry) keep(of sum, module []byte, m made, r *instrument.Rewritten) error {
+func (f *foundry) keep(of sum, module []byte, m compile.File, r *instrument.Rewritten) error {
 	a := about{Rewritten: *r}
 	var data []byte
 	for _, d := range r.Data {
@@ -242,7 +253,7 @@ func (f *foundry) keep(of sum, module []byte, m made, r *instrument.Rewritten) e
 	if err != nil {
 		return err
 	}
-	return f.cache.Put(f.key(of), text, module, []byte(m.name), m.code, data)
+	return f.cache.Put(f.key(of), text, module, []byte(m.Name), m.Code, data)
 }
 
 // compile compiles a module. It loads the code only where needed reports true, or where the cache does not have the code.
@@ -259,12 +270,15 @@ func (f *foundry) compile(of sum, parsed *wasmbin.Module, needed func() bool) (*
 		r.Data[i].Content = slices.Clone(r.Data[i].Content)
 	}
 	if f.cache != nil && !f.failing() {
-		n, err := f.compileStored(of, module, r, needed)
-		if err == nil || !errors.Is(err, errDisk) {
+		n, err := f.compileStored(of, module, limitOf(r), r, needed)
+		if err == nil || !errors.Is(err, compile.ErrDisk) {
 			return n, err
 		}
 		f.trouble.since.Store(time.Now().UnixNano())
 		f.warn(notPossible, err)
+	}
+	if _, _, err := f.apart(of, "", module, limitOf(r)); err != nil { // here, only what was seen to take no more than it may
+		return nil, err
 	}
 	plain, err := f.plain()
 	if err != nil {
@@ -289,8 +303,8 @@ func dataSize(r *instrument.Rewritten) (size int) {
 const codeFactor = 6
 
 // compileStored is compile by way of the disk.
-func (f *foundry) compileStored(of sum, module []byte, r *instrument.Rewritten, needed func() bool) (*native, error) {
-	m, err := f.make(module)
+func (f *foundry) compileStored(of sum, module []byte, most compile.Limit, r *instrument.Rewritten, needed func() bool) (*native, error) {
+	m, err := f.make(of, module, most)
 	if err != nil {
 		return nil, err
 	}
@@ -309,12 +323,6 @@ func (f *foundry) compileStored(of sum, module []byte, r *instrument.Rewritten, 
 	return n, err
 }
 
-// A made is what wazero makes of a module: a file, and its name.
-type made struct {
-	name string
-	code []byte
-}
-
 // newWazeroCache returns wazero's cache in an empty directory, and the directory that it has made there for its files.
 func newWazeroCache(dir string) (wazero.CompilationCache, string, error) {
 	cache, err := wazero.NewCompilationCacheWithDir(dir)
@@ -331,78 +339,44 @@ func newWazeroCache(dir string) (wazero.CompilationCache, string, error) {
 	return cache, filepath.Join(dir, inside[0].Name()), nil
 }
 
-// make compiles a module in a runtime of its own. An error that is not the module's is errDisk.
-func (f *foundry) make(module []byte) (m made, err error) {
-	var fault error // the module's
-	m, err = func() (m made, err error) {
-		scratch, err := f.cache.Scratch()
-		if err != nil {
-			return m, err
-		}
-		dir, err := os.MkdirTemp(scratch, "compile-")
-		if err != nil {
-			return m, err
-		}
-		defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-		cache, files, err := newWazeroCache(dir)
-		if err != nil {
-			return m, err
-		}
-		ctx := context.Background()
-		r := wazero.NewRuntimeWithConfig(ctx, f.config.WithCompilationCache(cache))
-		defer func() { err = errors.Join(err, r.Close(ctx), cache.Close(ctx)) }()
-		if _, err := compileIn(r, module, f.workers); err != nil {
-			var path *fs.PathError // wazero could not write its file
-			if !errors.As(err, &path) {
-				fault = err
-			}
-			return m, err
-		}
-		inside, err := os.ReadDir(files)
-		if err == nil && len(inside) != 1 {
-			err = fmt.Errorf("wazero keeps the code of a module in %d files, not in one", len(inside))
-		}
-		if err != nil {
-			return m, err
-		}
-		m.name = inside[0].Name()
-		m.code, err = os.ReadFile(filepath.Join(files, m.name))
-		return m, err
-	}()
-	switch {
-	case fault != nil:
-		return made{}, fault
-	case err != nil:
-		return made{}, fmt.Errorf("%w: %w", errDisk, err)
+// make compiles a module, in a process of its own if there can be one. An error that is not the module's is compile.ErrDisk,
+// compile.ErrNoMemory or errClosing.
+func (f *foundry) make(of sum, module []byte, most compile.Limit) (compile.File, error) {
+	scratch, err := f.cache.Scratch()
+	if err != nil {
+		return compile.File{}, fmt.Errorf("%w: %w", compile.ErrDisk, err)
 	}
-	return m, nil
+	if made, done, err := f.apart(of, scratch, module, most); done {
+		return made, err
+	}
+	return compile.Here(scratch, module, f.workers)
 }
 
-// hand has wazero load code. An error is errDisk, or the module's. wazero gives code that it has loaded to whoever loads the same before it
+// hand has wazero load code. An error is compile.ErrDisk, or the module's. wazero gives code that it has loaded to whoever loads the same before it
 // is whole. A module is loaded twice at a time where it was closed meanwhile and is loaded anew, so the second waits.
-func (f *foundry) hand(of sum, module []byte, m made, r *instrument.Rewritten) (*native, error) {
+func (f *foundry) hand(of sum, module []byte, m compile.File, r *instrument.Rewritten) (*native, error) {
 	turn := &f.turns[int(of[0])%len(f.turns)]
 	turn.Lock()
 	defer turn.Unlock()
 	staged, err := f.stage(m)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", errDisk, err)
+		return nil, fmt.Errorf("%w: %w", compile.ErrDisk, err)
 	}
-	code, err := compileIn(f.loader, module, f.workers)
+	code, err := loadIn(f.loader, module)
 	if gone := os.Remove(staged); gone != nil && !errors.Is(gone, fs.ErrNotExist) {
 		f.warn(notUsed, gone)
 	}
 	if err != nil {
 		return nil, err
 	}
-	return &native{code: code, runtime: f.loader, rewritten: r, size: int64(len(m.code) + len(module) + dataSize(r)), stored: true}, nil
+	return &native{code: code, runtime: f.loader, rewritten: r, size: int64(len(m.Code) + len(module) + dataSize(r)), stored: true}, nil
 }
 
 // stage puts code where the loader looks for it, and returns the file's path, for the caller to remove. Whoever is reading a file of
 // that name goes on reading the old one.
-func (f *foundry) stage(m made) (string, error) {
-	if m.name != filepath.Base(m.name) {
-		return "", fmt.Errorf("wazero's file is named %q", m.name)
+func (f *foundry) stage(m compile.File) (string, error) {
+	if m.Name != filepath.Base(m.Name) {
+		return "", fmt.Errorf("wazero's file is named %q", m.Name)
 	}
 	scratch, err := f.cache.Scratch()
 	if err != nil {
@@ -416,8 +390,8 @@ func (f *foundry) stage(m made) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	path := filepath.Join(files, m.name)
-	_, err = aside.Write(m.code)
+	path := filepath.Join(files, m.Name)
+	_, err = aside.Write(m.Code)
 	if err = errors.Join(err, aside.Close()); err == nil {
 		err = os.Rename(aside.Name(), path)
 	}

@@ -64,6 +64,10 @@ type Config struct {
 	// CompileWorkers is how many processors compile one module; 1 where 0 or less. With more, a fault of the compiler ends the
 	// process instead of being an error, so more are for modules that the user of the process has made.
 	CompileWorkers int
+	// CompileHelper is a command that calls compile.Serve with its last argument and its standard input and output. Where it is set,
+	// processes that it starts compile, within limits of memory and processor time that the system holds. Otherwise, and where there
+	// can be none, this process compiles what is predicted to take no more than it may.
+	CompileHelper []string
 	// UnusedTime is how long unused code is kept in memory, where it can be loaded again from CacheDir; 15 minutes where 0 or
 	// less.
 	UnusedTime time.Duration
@@ -221,6 +225,9 @@ func (e *Engine) newCode(of sum, digest string, bare []byte) (*code, error) {
 	if c.stored = e.foundry.has(of); c.stored {
 		return c, nil
 	}
+	if err := e.foundry.isBarred(of); err != nil {
+		return nil, err
+	}
 	parsed, err := wasmbin.Parse(bare)
 	if err != nil {
 		return nil, err
@@ -305,8 +312,8 @@ func (e *Engine) forget(m *module) {
 }
 
 // Close refuses new calls, waits for those that run, and frees everything. When ctx is done first, the calls that still run end
-// as Cancelled, and Close returns ctx's error. Nothing can end a compilation: Close waits 2 s for one, which then goes on in the
-// background and frees the rest when it is done. A second Close waits like the first.
+// as Cancelled, and Close returns ctx's error. Close waits 2 s for a compilation, and then ends it if a
+// process of its own compiles. Nothing can end one in this process: it goes on in the background, and frees the rest when it is done. A second Close waits like the first.
 func (e *Engine) Close(ctx context.Context) error {
 	e.mu.Lock()
 	first := e.closed == nil

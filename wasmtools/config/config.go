@@ -71,6 +71,10 @@ type Tools struct {
 	// ScriptHelper is a command that calls script.Help with its last two arguments and its standard output: a script is read in a process
 	// of its own. It is for the program to say, and no key of the file. Where it is empty, the server's own process reads scripts.
 	ScriptHelper []string
+	// CompileHelper is a command that calls compile.Serve with its last argument and its standard input and output: modules are compiled
+	// in processes of their own, which the system bounds. It is for the program to say, and no key of the file. Where it is empty, the
+	// server's own process compiles.
+	CompileHelper []string
 	// Allowlist is whether only the tools in Enabled start enabled (mode = "allowlist"), or all tools except those in Disabled. An entry
 	// is a tool such as "math/div", or a namespace such as "web" with those below it.
 	Allowlist         bool

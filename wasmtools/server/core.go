@@ -72,11 +72,12 @@ func (k *core) openDirectory(ctx context.Context, c *config.Config, configure co
 // open starts the engine, and a catalog of what the source has.
 func (k *core) open(ctx context.Context, c *config.Config, configure configurer, record string, tools []*wasmtools.Tool) (err error) {
 	k.engine, err = sandbox.New(ctx, sandbox.Config{
-		Imports:    toolfile.Imports(),
-		CacheDir:   k.cacheDir(c),
-		Memory:     c.Server.Memory,
-		CodeMemory: c.Server.CodeMemory,
-		Logger:     slog.New(requestIDs{k.logger.Handler()}),
+		Imports:       toolfile.Imports(),
+		CacheDir:      k.cacheDir(c),
+		Memory:        c.Server.Memory,
+		CodeMemory:    c.Server.CodeMemory,
+		CompileHelper: c.Tools.CompileHelper,
+		Logger:        slog.New(requestIDs{k.logger.Handler()}),
 	})
 	if err != nil {
 		return fmt.Errorf("start the sandbox engine: %w", err)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/toolsrv/toolsrv/runtime/compile"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
 	"github.com/toolsrv/toolsrv/wasmtools/script"
 )
@@ -36,7 +37,24 @@ func loadConfig(file string) (*config.Config, error) {
 	return c, setHelper(c)
 }
 
-// setHelper has this program read the scripts of a tools directory in processes of their own.
+// compileModule is the command that a server starts to compile modules.
+const compileModule = "compile-module"
+
+// newCompileModule makes a command that nobody types.
+func newCompileModule() *cobra.Command {
+	return &cobra.Command{
+		Use:    compileModule + " BYTES",
+		Short:  "Compile modules, for a server that starts this",
+		Hidden: true,
+		Args:   cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return compile.Serve(args, cmd.InOrStdin(), cmd.OutOrStdout())
+		},
+		ValidArgsFunction: cobra.NoFileCompletions,
+	}
+}
+
+// setHelper has this program read the scripts of a tools directory, and compile modules, in processes of their own.
 func setHelper(c *config.Config) (err error) {
 	self := "/proc/self/exe" // another program may have taken the place of this one on disk
 	if runtime.GOOS != "linux" {
@@ -45,5 +63,8 @@ func setHelper(c *config.Config) (err error) {
 		}
 	}
 	c.Tools.ScriptHelper = []string{self, collectScript}
+	if runtime.GOOS == "linux" { // elsewhere the system does not bound them
+		c.Tools.CompileHelper = []string{self, compileModule}
+	}
 	return nil
 }

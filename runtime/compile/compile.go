@@ -1,0 +1,144 @@
+// Package compile has wazero compile modules: in this process, or in others.
+//
+// wazero's compiler can't be interrupted, and what it takes for a hostile module can only be guessed. A [Pool] has processes of its
+// own compile, one module at a time, within limits of memory and processor time that the system and the pool hold. A process that
+// breaks one ends, and the server goes on.
+package compile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"syscall"
+
+	"github.com/tetratelabs/wazero"
+	"github.com/tetratelabs/wazero/api"
+	"github.com/tetratelabs/wazero/experimental"
+)
+
+// A File is what wazero makes of a module, as it keeps that in a directory.
+type File struct {
+	Name string
+	Code []byte
+}
+
+// ErrDisk is the error where the directory can't be used, and ErrNoMemory where the system refuses memory. Neither is the module's fault.
+var (
+	ErrDisk     = errors.New("the disk for compiled code")
+	ErrNoMemory = errors.New("the system has no memory for code")
+)
+
+// Here compiles a module in this process, with that many workers, where nobody can recover from a panic if there are several. It uses a
+// directory of its own below scratch while it does.
+func Here(scratch string, module []byte, workers int) (f File, err error) {
+	dir, err := os.MkdirTemp(scratch, "compile-")
+	if err != nil {
+		return File{}, fmt.Errorf("%w: %w", ErrDisk, err)
+	}
+	defer func() {
+		if gone := os.RemoveAll(dir); gone != nil && err == nil {
+			f, err = File{}, fmt.Errorf("%w: %w", ErrDisk, gone)
+		}
+	}()
+	b, err := openBench(dir)
+	if err != nil {
+		return File{}, err
+	}
+	defer func() { err = errors.Join(err, b.close()) }()
+	name, err := b.make(module, workers)
+	if err != nil {
+		return File{}, err
+	}
+	if f.Code, err = os.ReadFile(filepath.Join(b.files, name)); err != nil {
+		return File{}, fmt.Errorf("%w: %w", ErrDisk, err)
+	}
+	f.Name = name
+	return f, nil
+}
+
+// A bench is a directory in which wazero leaves what it makes, and the memory that it keeps between modules.
+type bench struct {
+	cache wazero.CompilationCache
+	files string // directory of wazero's files; "": there is none, and what it makes is dropped
+}
+
+// openBench opens an empty directory; "" keeps nothing.
+func openBench(dir string) (*bench, error) {
+	if dir == "" {
+		return &bench{cache: wazero.NewCompilationCache()}, nil
+	}
+	cache, err := wazero.NewCompilationCacheWithDir(dir)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrDisk, err)
+	}
+	inside, err := os.ReadDir(dir)
+	if err == nil && len(inside) != 1 {
+		err = fmt.Errorf("wazero keeps its code in %d directories, not in one", len(inside))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrDisk, errors.Join(err, cache.Close(context.Background())))
+	}
+	return &bench{cache, filepath.Join(dir, inside[0].Name())}, nil
+}
+
+func (b *bench) close() error { return b.cache.Close(context.Background()) }
+
+// make compiles a module, and returns the name of the only file then in b.files. What an earlier make has left is removed first.
+func (b *bench) make(module []byte, workers int) (name string, err error) {
+	if b.files != "" {
+		left, err := os.ReadDir(b.files)
+		for _, f := range left {
+			err = errors.Join(err, os.Remove(filepath.Join(b.files, f.Name())))
+		}
+		if err != nil {
+			return "", fmt.Errorf("%w: %w", ErrDisk, err)
+		}
+	}
+	if err := b.compile(module, workers); err != nil {
+		if path := (*fs.PathError)(nil); errors.As(err, &path) { // wazero could not write its file
+			err = fmt.Errorf("%w: %w", ErrDisk, err)
+		}
+		return "", err
+	}
+	if b.files == "" {
+		return "", nil
+	}
+	inside, err := os.ReadDir(b.files)
+	if err == nil && len(inside) != 1 {
+		err = fmt.Errorf("wazero keeps the code of a module in %d files, not in one", len(inside))
+	}
+	if err != nil {
+		return "", fmt.Errorf("%w: %w", ErrDisk, err)
+	}
+	return inside[0].Name(), nil
+}
+
+// compile has wazero compile a module in a runtime like those that run it.
+func (b *bench) compile(module []byte, workers int) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = Panicked(p)
+		}
+	}()
+	ctx := context.Background()
+	r := wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfigCompiler().WithCoreFeatures(api.CoreFeaturesV2).WithDebugInfoEnabled(false).WithCompilationCache(b.cache))
+	defer func() { err = errors.Join(err, r.Close(ctx)) }()
+	compiled, err := r.CompileModule(experimental.WithCompilationWorkers(ctx, workers), module)
+	if err != nil {
+		return err
+	}
+	return compiled.Close(ctx)
+}
+
+// Panicked makes an error of a panic of wazero's compiler.
+func Panicked(p any) error {
+	var number syscall.Errno // why wazero could not make a mapping
+	if err, ok := p.(error); ok && errors.As(err, &number) {
+		return fmt.Errorf("%w: %w", ErrNoMemory, err)
+	}
+	return fmt.Errorf("the compiler panicked: %v\n%s", p, debug.Stack())
+}

@@ -84,7 +84,7 @@ func TestSetZero(t *testing.T) {
 			e.Set(&l, 0)
 		}
 	}
-	if want := (limits.Limits{Fuel: -1, LogLines: -1, Concurrency: 4 * runtime.GOMAXPROCS(0), Queue: -1}); l != want {
+	if want := (limits.Limits{Fuel: -1, LogLines: -1, Concurrency: -1, Queue: -1}); l != want {
 		t.Errorf("got %+v, want %+v", l, want)
 	}
 }

@@ -41,12 +41,11 @@ func (e *Limit) Default() int64 {
 // DefaultText returns what a configuration can write for the default, which is 0 where it depends on the machine.
 func (e *Limit) DefaultText() string { return e.Unit.Format(e.otherwise) }
 
-// Set sets the limit to what n means in a configuration. n must be in range.
+// Set sets the limit to what n means in a configuration. n must be in range. What 0 stands for is decided where it is known:
+// it may depend on the machine, and on the tool.
 func (e *Limit) Set(l *Limits, n int64) {
 	if n == 0 {
-		if n = e.meaning(-1); n == 0 {
-			n = -1
-		}
+		n = -1
 	}
 	reflect.ValueOf(l).Elem().Field(e.field).SetInt(n)
 }

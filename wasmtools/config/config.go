@@ -116,13 +116,15 @@ type Override struct {
 
 // Default returns the configuration of an empty file. The caller owns it.
 func Default() *Config {
+	l := limits.Default()
+	l.Concurrency = 0 // how many it is depends on what a tool needs
 	return &Config{
 		Title:   "Tools",
 		Version: "0.1.0",
 		Server:  Server{Address: "127.0.0.1:8000"},
 		Tools:   Tools{Directory: "tools", Modules: defaultModules},
 		MCP:     MCP{Enabled: true, Discovery: discoveries[0]},
-		Limits:  limits.Default(),
+		Limits:  l,
 	}
 }
 

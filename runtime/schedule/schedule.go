@@ -9,6 +9,7 @@ package schedule
 
 import (
 	"cmp"
+	"container/heap"
 	"math/bits"
 	"sync"
 	"time"
@@ -18,7 +19,7 @@ import (
 type Job struct {
 	// Run does the work. If the scheduler is closed first, Cancel is called instead. Neither may panic.
 	Run, Cancel func()
-	// Order breaks ties between jobs that are alike: the lower one comes first.
+	// Order breaks ties between jobs that nobody waits for: the lower one comes first.
 	Order uint64
 	// Time and Bytes are what the job is predicted to take.
 	Time  time.Duration
@@ -27,17 +28,30 @@ type Job struct {
 	Load bool
 
 	// Scheduler.mu guards these.
-	urgent bool
+	turn   time.Time // of a job that somebody waits for; zero: nobody does
+	queued *lane     // in whose queue it is, at this place; nil: in none
+	place  int
 	lane   *lane // in which it takes a place; nil: it does not run, or takes longer than predicted
 }
 
-// before reports whether j comes before another job of its lane: first what somebody waits for, then what is cheaper by a
-// factor of two, then by Order.
+// before reports whether j comes before another job of its lane: first what somebody waits for, by turn, then what is cheaper by
+// a factor of two, then by Order.
 func (j *Job) before(other *Job) bool {
-	if j.urgent != other.urgent {
-		return j.urgent
+	switch urgent := !j.turn.IsZero(); {
+	case urgent != !other.turn.IsZero():
+		return urgent
+	case urgent && !j.turn.Equal(other.turn):
+		return j.turn.Before(other.turn)
 	}
 	return cmp.Or(cmp.Compare(j.class(), other.class()), cmp.Compare(j.Order, other.Order)) < 0
+}
+
+// hurry gives a job its turn: who has waited longer comes first, and a cheaper job as much earlier as it takes less. A turn is
+// never put off, so however many others come, each job's turn comes.
+func (j *Job) hurry() {
+	if j.turn.IsZero() {
+		j.turn = time.Now().Add(max(j.Time, cheapTime))
+	}
 }
 
 func (j *Job) class() int { return bits.Len64(uint64(max(j.Time, cheapTime))) }
@@ -56,9 +70,36 @@ const (
 // A lane holds jobs of one kind.
 type lane struct {
 	bytes   int64 // of the jobs that run at a time; a job that is larger runs alone
-	queue   []*Job
+	queue   queue
 	running int
 	taken   int64 // bytes of those that run, overdue ones included
+}
+
+// A queue is a heap of jobs, as package heap keeps it: the one whose turn it is comes first.
+type queue []*Job
+
+func (q queue) Len() int           { return len(q) }
+func (q queue) Less(i, k int) bool { return q[i].before(q[k]) }
+
+func (q queue) Swap(i, k int) {
+	q[i], q[k] = q[k], q[i]
+	q[i].place, q[k].place = i, k
+}
+
+// Push implements heap.Interface.
+func (q *queue) Push(x any) {
+	j := x.(*Job)
+	j.place = len(*q)
+	*q = append(*q, j)
+}
+
+// Pop implements heap.Interface.
+func (q *queue) Pop() any {
+	last := len(*q) - 1
+	j := (*q)[last]
+	(*q)[last] = nil
+	*q = (*q)[:last]
+	return j
 }
 
 // A Scheduler begins jobs as there is room. It is safe for concurrent use.
@@ -98,8 +139,8 @@ func (s *Scheduler) Add(j *Job) {
 	s.mu.Lock()
 	closed := s.closed
 	if !closed {
-		l := s.laneOf(j)
-		l.queue = append(l.queue, j)
+		j.queued = s.laneOf(j)
+		heap.Push(&j.queued.queue, j)
 		s.begin()
 	}
 	s.mu.Unlock()
@@ -112,7 +153,10 @@ func (s *Scheduler) Add(j *Job) {
 func (s *Scheduler) Hurry(j *Job) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	j.urgent = true
+	j.hurry()
+	if j.queued != nil {
+		heap.Fix(&j.queued.queue, j.place)
+	}
 }
 
 // Close cancels the jobs that have not begun, and does not wait for those that have. Closing twice is fine.
@@ -122,6 +166,9 @@ func (s *Scheduler) Close() {
 	if !s.closed {
 		s.closed = true
 		for _, l := range s.lanes() {
+			for _, j := range l.queue {
+				j.queued = nil
+			}
 			queued = append(queued, l.queue...)
 			l.queue = nil
 		}
@@ -190,19 +237,11 @@ func (s *Scheduler) next(l *lane) *Job {
 	if s.closed || len(l.queue) == 0 || l.running >= s.places(l) {
 		return nil
 	}
-	first := 0
-	for i, j := range l.queue {
-		if j.before(l.queue[first]) {
-			first = i
-		}
-	}
-	j := l.queue[first]
-	if l.taken > 0 && l.taken+j.Bytes > l.bytes {
+	if l.taken > 0 && l.taken+l.queue[0].Bytes > l.bytes {
 		return nil
 	}
-	last := len(l.queue) - 1
-	l.queue[first], l.queue[last] = l.queue[last], nil
-	l.queue = l.queue[:last]
+	j := heap.Pop(&l.queue).(*Job)
+	j.queued = nil
 	return j
 }
 

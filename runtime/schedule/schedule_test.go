@@ -127,6 +127,87 @@ func TestOrder(t *testing.T) {
 	})
 }
 
+// TestNobodyStarves has clients wait for one module after the other, all of which were queued before, in random order. Each waits as
+// long as what the other clients wait for takes, and not until what was queued before has been done.
+func TestNobodyStarves(t *testing.T) {
+	t.Parallel()
+	const modules, clients, processors = 2000, 48, 2
+	for _, test := range []struct {
+		name  string
+		takes func(n int) time.Duration
+		most  time.Duration // that a client may wait
+	}{
+		{"cheap", func(int) time.Duration { return 50 * time.Millisecond }, (clients + processors) * 50 * time.Millisecond / processors},
+		// Only one costly job runs at a time. Of the clients, some three wait for long ones, and none for long behind short ones.
+		{"costly, a few of them long", func(n int) time.Duration {
+			if n%16 == 0 {
+				return large
+			}
+			return 150 * time.Millisecond
+		}, 12*large + clients*150*time.Millisecond},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				s := schedule.New(processors, 1024*mib)
+				done, jobs := make([]chan struct{}, modules), make([]*schedule.Job, modules)
+				for n := range modules {
+					done[n] = make(chan struct{})
+					takes := test.takes(n)
+					jobs[n] = &schedule.Job{Order: uint64(n), Time: takes, Bytes: mib, Cancel: func() {}, Run: func() {
+						time.Sleep(takes)
+						close(done[n])
+					}}
+					s.Add(jobs[n])
+				}
+				next := make(chan int, modules)
+				for _, n := range rand.New(rand.NewPCG(1, 2)).Perm(modules) {
+					next <- n
+				}
+				close(next)
+				var all sync.WaitGroup
+				for range clients {
+					all.Go(func() {
+						for n := range next {
+							began := time.Now()
+							s.Hurry(jobs[n])
+							<-done[n]
+							if took := time.Since(began); took > test.most {
+								t.Errorf("a client waits %v for module %d, want %v at most", took, n, test.most)
+							}
+						}
+					})
+				}
+				all.Wait()
+				s.Close()
+				<-s.Idle()
+			})
+		})
+	}
+}
+
+// TestLongComesAtLast has a long job wait while shorter ones come that somebody waits for, too, faster than they can be done.
+func TestLongComesAtLast(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const takes, every = 200 * time.Millisecond, 150 * time.Millisecond
+		s, l := schedule.New(1, 1024*mib), newLog()
+		long := l.job("long", 0, large, mib, 0)
+		s.Add(l.job("first", 1, takes, mib, 0))
+		s.Add(long)
+		s.Hurry(long)
+		for n := range uint64(400) {
+			j := l.job("short", 2+n, takes, mib, 0)
+			s.Hurry(j)
+			s.Add(j)
+			time.Sleep(every)
+		}
+		s.Close()
+		<-s.Idle()
+		l.end(t, "long", 20*time.Second)
+	})
+}
+
 // TestBytes has costly jobs take memory: together they stay within the bound, and one that is above it runs alone.
 func TestBytes(t *testing.T) {
 	t.Parallel()
@@ -220,4 +301,21 @@ func TestClose(t *testing.T) {
 		none.Close()
 		<-none.Idle()
 	})
+}
+
+// BenchmarkSchedule runs 10,000 jobs that are queued together, half of which somebody waits for.
+func BenchmarkSchedule(b *testing.B) {
+	for b.Loop() {
+		s := schedule.New(2, 1024*mib)
+		var all sync.WaitGroup
+		for n := range uint64(10_000) {
+			all.Add(1)
+			j := &schedule.Job{Order: n, Time: small, Run: all.Done}
+			if s.Add(j); n%2 == 0 {
+				s.Hurry(j)
+			}
+		}
+		all.Wait()
+		s.Close()
+	}
 }

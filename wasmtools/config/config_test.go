@@ -4,7 +4,6 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -131,7 +130,7 @@ func TestValues(t *testing.T) {
 		`limits.output = "512MB"`:                        limit(func(l *limits.Limits) { l.Output = 512_000_000 }),
 		`limits.queue = 0`:                               limit(func(l *limits.Limits) { l.Queue = -1 }),
 		`limits.log_lines = 0`:                           limit(func(l *limits.Limits) { l.LogLines = -1 }),
-		`limits.concurrency = 0`:                         limit(func(l *limits.Limits) { l.Concurrency = 4 * runtime.GOMAXPROCS(0) }),
+		`limits.concurrency = 0`:                         limit(func(l *limits.Limits) { l.Concurrency = 0 }), // a tool's needs decide
 		`limits.fuel = 0`:                                limit(func(l *limits.Limits) { l.Fuel = 0 }),
 		`limits.fuel = 9223372036854775807`:              limit(func(l *limits.Limits) { l.Fuel = 1<<63 - 1 }),
 		`limits = {queue = 1, log_lines=2}`:              limit(func(l *limits.Limits) { l.Queue, l.LogLines = 1, 2 }),

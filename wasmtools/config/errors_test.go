@@ -272,7 +272,7 @@ func FuzzParse(f *testing.F) {
 		for _, path := range []string{"", "/", "/math/add", "/a/b/c"} {
 			l := c.LimitsFor(path)
 			if l.Timeout < time.Millisecond || l.Timeout > time.Hour || l.Memory < 1<<16 || l.Memory > 1<<32 || l.Fuel < 0 ||
-				l.Stack < 1 || l.Input < 1 || l.Output < 1 || l.Concurrency < 1 || l.Queue == 0 || l.LogLines == 0 {
+				l.Stack < 1 || l.Input < 1 || l.Output < 1 || l.Concurrency < 0 || l.Queue == 0 || l.LogLines == 0 {
 				t.Errorf("%q: got %+v", path, l)
 			}
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 
 	"github.com/toolsrv/toolsrv/internal/text"
@@ -51,6 +52,23 @@ var codes = [...]Code{CodeUnauthorized, CodeHostNotAllowed, CodeOriginNotAllowed
 
 // Codes returns all codes of the service.
 func Codes() []Code { return slices.Clone(codes[:]) }
+
+// LevelOf returns at which level the log tells that a request or a call ended with an error. LevelWarn and LevelError are what an
+// operator should look at: a tool that broke or met a limit, a server that has no room, a fault of the service. What is a client's own
+// doing, or was the operator's decision, is LevelInfo.
+func LevelOf(e *Error) slog.Level {
+	switch e.Code {
+	case CodeInternal:
+		return slog.LevelError
+	case CodeToolTrapped, CodeToolBadOutput, CodeToolMemory, CodeToolStack, CodeToolFuel, CodeToolTimeout, CodeOverloaded:
+		return slog.LevelWarn
+	case CodeToolError:
+		if e.Status >= 500 || e.Err != nil { // it could not do its work, or what it said of that was not well-formed
+			return slog.LevelWarn
+		}
+	}
+	return slog.LevelInfo
+}
 
 // AsError returns an error of the service for any error that a call with ctx or a request ended with: the *Error that err is or
 // wraps, where its code is one of the service's; what the end of ctx means, where err is that; or else one with CodeInternal and

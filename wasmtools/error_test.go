@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"testing"
 
 	"github.com/toolsrv/toolsrv/wasmtools"
@@ -87,5 +88,32 @@ func TestAsError(t *testing.T) {
 	}
 	if e := wasmtools.AsError(t.Context(), own); e != own {
 		t.Error("the service's own error is copied")
+	}
+}
+
+// TestLevelOf has each code at its level: a code that is added without a thought for the log is one more line for the operator to skip.
+func TestLevelOf(t *testing.T) {
+	t.Parallel()
+	want := map[wasmtools.Code]slog.Level{
+		wasmtools.CodeInternal:   slog.LevelError,
+		wasmtools.CodeOverloaded: slog.LevelWarn, wasmtools.CodeToolTrapped: slog.LevelWarn, wasmtools.CodeToolBadOutput: slog.LevelWarn,
+		wasmtools.CodeToolMemory: slog.LevelWarn, wasmtools.CodeToolStack: slog.LevelWarn, wasmtools.CodeToolFuel: slog.LevelWarn,
+		wasmtools.CodeToolTimeout: slog.LevelWarn,
+	}
+	for _, code := range wasmtools.Codes() {
+		if got := wasmtools.LevelOf(&wasmtools.Error{Code: code, Status: 422}); got != want[code] {
+			t.Errorf("%s: got %s, want %s", code, got, want[code])
+		}
+		with := &wasmtools.Error{Code: code, Err: io.EOF}
+		if got, want := wasmtools.LevelOf(with), want[code]; got != want && code != wasmtools.CodeToolError {
+			t.Errorf("%s with a cause: got %s, want %s", code, got, want)
+		}
+	}
+	for name, e := range map[string]*wasmtools.Error{
+		"a status of its own above 500": {Code: wasmtools.CodeToolError, Status: 502}, "data that is not JSON": {Code: wasmtools.CodeToolError, Err: io.EOF},
+	} {
+		if got := wasmtools.LevelOf(e); got != slog.LevelWarn {
+			t.Errorf("%s: got %s, want WARN", name, got)
+		}
 	}
 }

@@ -106,5 +106,5 @@ func ExampleNewToolWithCall() {
 
 	// Output:
 	// 200 "alice"
-	// 401 {"detail":"Invalid or missing bearer token"}
+	// 401 {"detail":"Invalid or missing bearer token","code":"unauthorized"}
 }

@@ -48,9 +48,9 @@ func TestErrors(t *testing.T) {
 		header map[string]string // what the answer must have
 	}{
 		{name: "no token", request: request{method: post, path: "/shop/echo", body: order}, status: 401,
-			body: `{"detail":"Invalid or missing bearer token"}`, header: map[string]string{"WWW-Authenticate": "Bearer"}},
+			body: `{"detail":"Invalid or missing bearer token","code":"unauthorized"}`, header: map[string]string{"WWW-Authenticate": "Bearer"}},
 		{name: "wrong token", request: request{method: http.MethodGet, path: "/tools", token: "wrong"}, status: 401,
-			body: `{"detail":"Invalid or missing bearer token"}`, header: map[string]string{"WWW-Authenticate": "Bearer"}},
+			body: `{"detail":"Invalid or missing bearer token","code":"unauthorized"}`, header: map[string]string{"WWW-Authenticate": "Bearer"}},
 		{name: "no token for a path that is not there", request: request{method: http.MethodGet, path: "/nowhere"}, status: 401},
 		{name: "no such tool", request: request{method: post, path: "/shop/nothing", body: order, token: token}, status: 404,
 			code: "not_found", detail: "Not Found"},

@@ -227,7 +227,7 @@ func TestConversations(t *testing.T) {
 		{"ready", "", app, get("/readyz")},
 		{"not-ready", "the reason goes to the log", locked, get("/readyz")},
 		{"health-without-token", "a probe has no token", locked, get("/healthz")},
-		{"unauthorized", "FastAPI's body, exactly", locked, post("/math/add", `{"a": 1, "b": 2}`)},
+		{"unauthorized", "FastAPI's body, with a code", locked, post("/math/add", `{"a": 1, "b": 2}`)},
 		{"unauthorized-list", "", locked, get("/tools")},
 		{"unauthorized-unknown", "without a token nobody learns which paths exist", locked, get("/nowhere")},
 		{"authorized", "", locked, post("/math/add", `{"a": 1, "b": 2}`, "Authorization", "bearer secret")},

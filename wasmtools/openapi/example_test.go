@@ -88,6 +88,6 @@ func ExampleNewApp() {
 	// 200 "Hello, Ada!" <nil>
 	// 409 {"detail":"There is nobody to greet","code":"tool_error"} <nil>
 	// 422 {"detail":[{"type":"string_too_short","loc":["body","name"],"msg":"String should have at least 1 character","input":"","ctx":{"min_length":1}}],"code":"invalid_arguments"} <nil>
-	// 401 {"detail":"Invalid or missing bearer token"} <nil>
+	// 401 {"detail":"Invalid or missing bearer token","code":"unauthorized"} <nil>
 	// 503 {"detail":"Tool /demo/greet is disabled: closed for lunch","code":"tool_disabled"} <nil>
 }

@@ -70,7 +70,7 @@ func answerTo(code wasmtools.Code) (status int, detail string) {
 // errorBody is the body of every error.
 type errorBody struct {
 	Detail    any            `json:"detail"` // a sentence, or a list of violations
-	Code      wasmtools.Code `json:"code,omitempty"`
+	Code      wasmtools.Code `json:"code"`
 	Error     *toolFailure   `json:"error,omitempty"`
 	RequestID string         `json:"request_id,omitempty"`
 }
@@ -108,8 +108,6 @@ func answerOf(e *wasmtools.Error) (status int, body errorBody, left error) {
 		body.Detail = e.Message
 	}
 	switch e.Code {
-	case wasmtools.CodeUnauthorized:
-		body.Code = "" // FastAPI's body, exactly
 	case wasmtools.CodeInvalidArguments:
 		if len(e.Violations) > 0 {
 			body.Detail = e.Violations

@@ -91,14 +91,14 @@ func TestPrincipalOfRequest(t *testing.T) {
 		{"a condition between", []web.Dependency{bearer(t, "first-secret"), plain{}}, []string{good}, `"token-1 by token may *"`, "principal=token-1"},
 		{"replaced", []web.Dependency{bearer(t, "first-secret"), renamed}, []string{good}, `"behind token-1 by proxy may math"`, `principal="behind token-1"`},
 		{"kept", []web.Dependency{renamed, keeps}, nil, `"behind everybody by proxy may math"`, `principal="behind everybody"`},
-		{"no token is shown", []web.Dependency{bearer(t, "first-secret"), renamed}, nil, `{"detail":"Invalid or missing bearer token"}`, ""},
+		{"no token is shown", []web.Dependency{bearer(t, "first-secret"), renamed}, nil, `{"detail":"Invalid or missing bearer token","code":"unauthorized"}`, ""},
 		{"no principal", []web.Dependency{none}, nil, "internal", "returned neither a principal nor an error"},
 		{"no principal, and then one", []web.Dependency{none, renamed}, nil, "internal", "returned neither a principal nor an error"},
 		{"a principal and an error", []web.Dependency{fails}, nil, "internal", "no connection to the directory of users"},
 		{"a panic", []web.Dependency{breaks}, nil, "internal", "panic: odd"},
 		{"an error before", []web.Dependency{plain{errors.New("closed")}, renamed}, nil, "internal", "closed"},
-		{"a Check around a Bearer's refuses", []web.Dependency{strict{bearer(t, "first-secret")}}, []string{good}, `{"detail":"not strict"}`, ""},
-		{"a Check that asks for less does not let in", []web.Dependency{lenient{bearer(t, "first-secret")}}, nil, `{"detail":"Invalid or missing bearer token"}`, ""},
+		{"a Check around a Bearer's refuses", []web.Dependency{strict{bearer(t, "first-secret")}}, []string{good}, `{"detail":"not strict","code":"unauthorized"}`, ""},
+		{"a Check that asks for less does not let in", []web.Dependency{lenient{bearer(t, "first-secret")}}, nil, `{"detail":"Invalid or missing bearer token","code":"unauthorized"}`, ""},
 		{"a Check around a Bearer's", []web.Dependency{strict{bearer(t, "first-secret")}}, []string{good, "X-Strict: yes"}, `"token-1 by token may *"`, "principal=token-1"},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -97,5 +97,5 @@ func (r *refusals) write(what refused, calls int, id string) {
 	if what.tool != "" {
 		attrs = append(attrs, slog.String("path", what.tool))
 	}
-	r.log.LogAttrs(context.Background(), slog.LevelWarn, "further calls refused", attrs...)
+	r.log.LogAttrs(context.Background(), wasmtools.LevelOf(&wasmtools.Error{Code: what.code}), "further calls refused", attrs...)
 }

@@ -15,6 +15,22 @@ const (
 	maxLoggedText = 4096 // bytes of a cause; a panic's stack fits
 )
 
+// level returns at which level the log tells the request.
+func (x *Exchange) level() slog.Level {
+	level := slog.LevelInfo
+	switch {
+	case x.failed != nil:
+		level = wasmtools.LevelOf(x.failed)
+	case x.status >= http.StatusInternalServerError: // a door that does not say why
+		level = slog.LevelWarn
+	}
+	// An orchestrator asks every few seconds, and a browser before each call of a page. Neither shows a token.
+	if anybody := x.in.admission == nil && x.failed == nil; level < slog.LevelError && (anybody || isProbe(x.request.URL.Path)) {
+		return slog.LevelDebug
+	}
+	return level
+}
+
 // logRequest writes the log's line of the request.
 func (x *Exchange) logRequest() {
 	var code wasmtools.Code
@@ -22,15 +38,7 @@ func (x *Exchange) logRequest() {
 	if x.failed != nil {
 		code, cause = x.failed.Code, x.failed.Err
 	}
-	level := slog.LevelInfo
-	switch {
-	case code == wasmtools.CodeInternal:
-		level = slog.LevelError
-	case isProbe(x.request.URL.Path):
-		level = slog.LevelDebug // an orchestrator asks every few seconds
-	case cause != nil || x.status >= http.StatusInternalServerError:
-		level = slog.LevelWarn
-	}
+	level := x.level()
 	if code == wasmtools.CodeOverloaded || code == wasmtools.CodeNotReady && !isProbe(x.request.URL.Path) {
 		if !x.mux.refusals.first(refused{x.tool, code}, x.id[0]) {
 			level = slog.LevelDebug

@@ -74,7 +74,7 @@ func TestCallsBeforeReady(t *testing.T) {
 			t.Fatal(err)
 		}
 		got := refusedLines(t, &log)
-		want := []refusedLine{{Msg: "request", Path: "/tool/0", Level: "WARN"}, {Msg: "further calls refused", Level: "WARN", Calls: 99, Last: "mine"}}
+		want := []refusedLine{{Msg: "request", Path: "/tool/0", Level: "INFO"}, {Msg: "further calls refused", Level: "INFO", Calls: 99, Last: "mine"}}
 		if !slices.Equal(got, want) {
 			t.Errorf("got %+v, want %+v", got, want)
 		}

@@ -246,11 +246,7 @@ func (g *grant) logCause(ctx context.Context, outer hostabi.Outer, path string, 
 	if e.Err == nil || g.service.Logger == nil || !outer.Line() {
 		return
 	}
-	level := slog.LevelWarn
-	if e.Code == wasmtools.CodeInternal {
-		level = slog.LevelError
-	}
-	g.service.Logger.LogAttrs(ctx, level, "a call inside another failed", slog.String("tool", path), slog.String("code", string(e.Code)),
+	g.service.Logger.LogAttrs(ctx, wasmtools.LevelOf(e), "a call inside another failed", slog.String("tool", path), slog.String("code", string(e.Code)),
 		slog.String("error", text.Clip(fmt.Sprint(e.Err), maxCause)))
 }
 

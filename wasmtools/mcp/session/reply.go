@@ -60,13 +60,12 @@ func (p *reply) log(a answer) {
 	}
 	switch e := a.failed; {
 	case e != nil:
+		level = wasmtools.LevelOf(e)
 		attrs = append(attrs, slog.String("code", string(e.Code)))
 		if e.Err != nil {
-			level = slog.LevelWarn
 			attrs = append(attrs, slog.String("error", text.Clip(fmt.Sprint(e.Err), maxLogged)))
 		}
 		if e.Code == wasmtools.CodeInternal {
-			level = slog.LevelError
 			attrs = append(attrs, slog.String("request_id", p.id()))
 		}
 	case a.fault != nil:

@@ -266,7 +266,7 @@ func (s *stdio) claim() error {
 
 // refuse answers a message that can't be read.
 func (s *stdio) refuse(id []byte, f *rpc.Fault) {
-	s.log.Warn("message refused", "code", f.Code, "error", f.Message)
+	s.log.Info("message refused", "code", f.Code, "error", f.Message)
 	s.write(rpc.AppendFault(nil, id, f))
 }
 

@@ -37,11 +37,18 @@ func (c *call) filtered(where string, b []byte) []byte {
 	return clean
 }
 
-// warnSecret has the log say, once in a call, that something was taken out: who calls may be trying which text is a secret.
+// warnSecret has the log say, once in a client's call, that something was taken out: who calls may be trying which text is a secret. A tool
+// that is called again and again inside that call has no more lines for it.
 func (c *call) warnSecret(where string) {
 	if c.lines.secret {
 		return
 	}
 	c.lines.secret = true
+	if c.Tally(warned{c.lines.tool}, 1) > 1 {
+		return
+	}
 	c.engine.log.LogAttrs(c.ctx, slog.LevelWarn, "a secret was taken out", slog.String("tool", c.lines.tool), slog.String("where", where))
 }
+
+// warned is the key under which it is counted how often a tool's secrets were taken out in a client's call.
+type warned struct{ tool string }

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/toolsrv/toolsrv/internal/testkit"
 	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
@@ -111,6 +112,45 @@ func TestFilter(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestNestedWarning has a tool say a secret in each of many calls inside one: the log says so once, for each tool.
+func TestNestedWarning(t *testing.T) {
+	t.Parallel()
+	n := &nest{}
+	says := &hostabi.Set{Module: toyModule, Functions: []hostabi.Function{{Name: "touch", Params: "i", Results: "i", Do: func(c *hostabi.Call, stack []uint64) {
+		c.SetOutput([]byte(`"hunter2"`))
+		stack[0] = 0
+	}}}}
+	var log testkit.Log
+	e := sandboxtest.Engine(t, sandbox.Config{Imports: append(abi1.Sets(), n.set(), says), Logger: log.Logger(slog.LevelDebug)})
+	speaks, err := e.Load(speaker, withToy()...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer speaks.Close()
+	secret := hostabi.Grant{Module: toyModule, Value: censor("hunter2")}
+	tools := []*sandbox.Tool{speaks.Tool("one", 0, limits.Limits{}, secret), speaks.Tool("two", 0, limits.Limits{}, secret)}
+	outer := nestProgram(t, e, nester(false)).Tool("outer", nestCalls, limits.Limits{Timeout: time.Minute}, mayNest())
+	n.do = func(c *hostabi.Call, _ int32) {
+		for range 20 {
+			for _, tool := range tools {
+				if err := inside(c, tool); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+	}
+	for calls := range 2 {
+		if _, err := outer.Call(t.Context(), sandbox.CallSpec{}); err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range []string{"one", "two"} {
+			if got, want := log.Count(`msg="a secret was taken out" tool=`+name), calls+1; got != want {
+				t.Errorf("after %d calls, %d lines say that a secret of %s was taken out, want %d", calls+1, got, name, want)
+			}
+		}
 	}
 }
 

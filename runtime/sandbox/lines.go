@@ -14,7 +14,7 @@ type lines struct {
 	listener hostabi.Listener // nil: nobody listens
 	left     int              // lines that may still be written
 	dropped  bool             // the log says that there were more
-	secret   bool             // the log says that a secret was taken out
+	secret   bool             // a secret was taken out, and the log says so
 }
 
 // Log writes one line to the engine's log and tells the listener. It reports false where the run has written all its lines.

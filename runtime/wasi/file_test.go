@@ -235,6 +235,32 @@ func TestDescriptorsAreBounded(t *testing.T) {
 		t.Errorf("after the end %d descriptors are left of 1000, %d trees, and %d bytes are held", g.Descriptors, geo.open, g.Held)
 	}
 
+	// Calls of the tool inside one another are one client's.
+	outer, inner := wasitest.Serve(t, allowed), wasitest.Serve(t, allowed)
+	inner.Tallies = outer.Tallies
+	for range 60 {
+		if _, errno := outer.Open("geo/empty"); errno != success {
+			t.Fatalf("got %d, want %d", errno, success)
+		}
+	}
+	opened := 0
+	for ; ; opened++ {
+		if _, errno := inner.Open("geo/empty"); errno != success {
+			break
+		}
+	}
+	if opened != 4 {
+		t.Errorf("a call inside one that has 60 files open opens %d, want 4", opened)
+	}
+	inner.End()
+	if _, errno := outer.Open("geo/empty"); errno != success {
+		t.Errorf("after the end of the inner call: got %d, want %d", errno, success)
+	}
+	outer.End()
+	if inner.Descriptors != 1000 || inner.Held != 0 {
+		t.Errorf("after the end %d descriptors are left of 1000, and %d bytes are held", inner.Descriptors, inner.Held)
+	}
+
 	g = wasitest.Serve(t, allowed)
 	g.Descriptors = 0
 	if _, errno := g.Open("geo/empty"); errno != nFile {

@@ -156,13 +156,14 @@ func (at place) open(c *hostabi.Call, follow bool, flags uint32, rights uint64) 
 		return 0, errnoMFile
 	case at.tree == nil:
 		return p.add(&descriptor{name: at.name, dir: true}), errnoSuccess
-	case !acquire(c):
-		return 0, errnoNFile
+	}
+	if errno := acquireFile(c); errno != errnoSuccess {
+		return 0, errno
 	}
 	begun := time.Now()
 	file, err := at.tree.Open(at.within)
 	if err != nil {
-		release(c)
+		releaseFile(c)
 		return 0, errnoOf(err)
 	}
 	if info, err = file.Stat(); err == nil && !info.IsDir() && (at.slash || flags&openDirectory != 0) { // it was replaced
@@ -170,7 +171,7 @@ func (at place) open(c *hostabi.Call, follow bool, flags uint32, rights uint64) 
 	}
 	if err != nil {
 		_ = file.Close()
-		release(c)
+		releaseFile(c)
 		return 0, errnoOf(err)
 	}
 	return p.add(&descriptor{name: at.name, file: file, dir: info.IsDir(), took: time.Since(begun)}), errnoSuccess

@@ -8,7 +8,8 @@ import (
 	"github.com/toolsrv/toolsrv/runtime/hostabi"
 )
 
-// maxOpen is how many descriptors a call may have open beyond the three of every process.
+// maxOpen is how many descriptors a call may have open beyond the three of every process, and how many files and directories a tool may have
+// open in a client's call, in all calls inside it together.
 const maxOpen = 64
 
 // A process is what the set keeps for one call.
@@ -116,6 +117,24 @@ func release(c *hostabi.Call) {
 	c.Hold(-heldForFile)
 }
 
+// acquireFile is acquire for one of those that a client's call may have open, or says why there can't be one more.
+func acquireFile(c *hostabi.Call) (errno uint64) {
+	switch {
+	case !acquire(c):
+		return errnoNFile
+	case c.Tally(1) > maxOpen:
+		releaseFile(c)
+		return errnoMFile
+	}
+	return errnoSuccess
+}
+
+// releaseFile is release for what acquireFile has acquired.
+func releaseFile(c *hostabi.Call) {
+	c.Tally(-1)
+	release(c)
+}
+
 // close closes a file, and counts what it was used for. What a file that was only read says when it is closed is of no use.
 func (d *descriptor) close(c *hostabi.Call) {
 	if d.listing != nil {
@@ -127,7 +146,7 @@ func (d *descriptor) close(c *hostabi.Call) {
 	}
 	_ = d.file.Close()
 	d.file = nil
-	release(c)
+	releaseFile(c)
 	used(c, d.name, d.sum, d.took, errnoSuccess)
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -15,8 +16,8 @@ import (
 )
 
 // launderer sends requests until one is refused, and has itself called to send more. A second tool, which may send none, has it called
-// again and again.
-const launderer = `from toolsrv import Failure, Needs, http, needs, tool, tools
+// again and again, and so it has a third one, which says a secret in each call.
+const launderer = `from toolsrv import Failure, Needs, http, needs, secret, tool, tools
 
 def more(depth: int) -> None:
     for _ in range(3):
@@ -36,10 +37,17 @@ def launder(depth: int) -> int:
             more(depth - 1)
     return depth
 
-@tool(needs=Needs(tools=["attack/launder"]))
+@tool(needs=Needs(secrets=["key"]))
+def spill() -> str:
+    """Say a secret."""
+    return secret.read("key")
+
+@tool(needs=Needs(tools=["attack/launder", "attack/spill"]))
 def many(number: int) -> int:
-    """Have requests sent."""
+    """Have requests sent, and a secret said."""
     more(2)
+    for _ in range(20):
+        tools.call("attack/spill")
     return number
 `
 
@@ -56,12 +64,21 @@ func attackLaunder(ctx context.Context, a *arena) error {
 	if err != nil {
 		return err
 	}
-	s, err := a.start(ctx, service.Options{Rest: withScripts + fmt.Sprintf(`
+	var spilt atomic.Int64
+	each := func(line []byte) {
+		if bytes.Contains(line, []byte("a secret was taken out")) {
+			spilt.Add(1)
+		}
+	}
+	s, err := a.start(ctx, service.Options{Env: []string{"ATTACK_KEY=0123456789abcdef0123456789abcdef"}, Each: each, Rest: withScripts + fmt.Sprintf(`
 [limits]
 timeout = "20s"
 [[grant]]
 match = "attack/*"
-tools = ["attack/launder"]
+tools = ["attack/launder", "attack/spill"]
+secrets_visible = ["key"]
+[secrets]
+environment = {key = "ATTACK_KEY"}
 [[grant]]
 match = "attack/launder"
 http = [%q]
@@ -72,12 +89,15 @@ http_requests = %d
 		return err
 	}
 	got := load{clients: 1, path: times(calls, func(int) string { return "/" + namespace + "/many" }), output: func(i int) string { return fmt.Sprint(i) }}.run(ctx, s)
-	a.tell("%v, and %d requests arrived", &got, arrived.Load())
+	a.tell("%v, %d requests arrived, and %d lines of log tell of the secret", &got, arrived.Load(), spilt.Load())
 	if err := got.judge(s); err != nil {
 		return err
 	}
 	if n := arrived.Load(); n != limit*calls {
 		return fmt.Errorf("%d calls sent %d requests, want %d", calls, n, limit*calls)
+	}
+	if n := spilt.Load(); n != calls {
+		return fmt.Errorf("%d calls wrote %d lines of log that tell of a secret, want one each", calls, n)
 	}
 	return nil
 }

@@ -58,7 +58,7 @@ func attacks() []attack {
 		{"shapes", "modules that take a compiler gigabytes: refused at load, or below 768 MiB and 15 s of processor time together", attackShapes},
 		{"dear", "five expensive modules arrive beside a busy cheap one: its p99 stays below 300 ms, and a new cheap file is served in 3 s", attackDear},
 		{"disk", "a cache disk that is full: all 60 tools are served, then nothing is compiled and fewer than 100 lines are logged in 5 s", attackDisk},
-		{"launder", "10 calls of a tool that has another one, which may send 2 requests in a call, called by itself and again and again: 20 requests arrive", attackLaunder},
+		{"launder", "10 calls of a tool that has another one, which may send 2 requests in a call, called by itself and again and again beside one that says a secret: 20 requests arrive, and 10 lines tell of it", attackLaunder},
 		{"log", "calls that log 100 lines of a mebibyte of zeros: a call's lines take 512 KiB of log at most", attackLog},
 		{"overload", "200 connections call a tool that has room for 72: one line of log a second, and a neighbour's p50 below 3 ms", attackOverload},
 		{"start", "calls while 3,000 tools are read without a cache: none is answered 404", attackStart},

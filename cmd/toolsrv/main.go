@@ -10,8 +10,7 @@ import (
 )
 
 func main() {
-	// Nothing of ours logs there, but net/http does: the first bytes of what a server sends unasked, which may be a secret that it was
-	// sent.
+	// Nothing of ours logs there, but libraries may: what they quote of a server's answer can be a secret that it was sent.
 	log.SetOutput(io.Discard)
 	os.Exit(command.Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }

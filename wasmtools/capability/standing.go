@@ -27,21 +27,16 @@ type registered[T any] struct {
 // standing returns the grant that a tool has in the configuration of v: the one of before if that allows the same, or granted, which has view.
 func (r *register[T, G]) standing(tool string, granted G, view *secret.View, v *secret.Values) G {
 	r.mu.Lock()
+	defer r.mu.Unlock()
 	before := r.grants[tool]
-	old := G(before.grant.Value())
-	if old != nil && old.Equal(granted) {
+	if old := G(before.grant.Value()); old != nil && old.Equal(granted) {
 		before.view.Extend(v)
-		r.mu.Unlock()
 		return old
 	}
 	if r.grants == nil {
 		r.grants = map[string]registered[T]{}
 	}
 	r.grants[tool] = registered[T]{weak.Make((*T)(granted)), view}
-	r.mu.Unlock()
-	if retiring, ok := any(old).(interface{ Retire() }); ok && old != nil {
-		retiring.Retire()
-	}
 	return granted
 }
 

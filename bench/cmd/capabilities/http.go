@@ -16,7 +16,8 @@ import (
 // fetches is how often a call of the tool fetch sends its request (FETCHES of reach.rs).
 const fetches = 30
 
-// http compares a tool that gets a document of 1 KiB from a server on this machine with Go's client, which gets the same.
+// http compares a tool that gets a document of 1 KiB from a server on this machine with Go's client, which gets the same and is as
+// careful: connections are used for one call.
 func (b *bench) http(ctx context.Context) (err error) {
 	document := `{"weather": "` + strings.Repeat("fair ", 200) + `"}`
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -42,10 +43,8 @@ func (b *bench) http(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.close(ctx)) }()
-	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 32}} // as many as a grant keeps
-	defer client.CloseIdleConnections()
 	arguments := fmt.Sprintf(`{"url":%q}`, url)
-	get := func() error {
+	get := func(client *http.Client) error {
 		request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 		if err != nil {
 			return err
@@ -64,9 +63,11 @@ func (b *bench) http(ctx context.Context) (err error) {
 		return nil
 	}
 	tool := func() error { return s.call(ctx, "/reach/fetch", arguments, document) }
-	own := func() error {
+	own := func() error { // with connections that no other call uses, as a tool has
+		client := &http.Client{Transport: &http.Transport{}}
+		defer client.CloseIdleConnections()
 		for range fetches {
-			if err := get(); err != nil {
+			if err := get(client); err != nil {
 				return err
 			}
 		}

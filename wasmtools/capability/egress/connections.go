@@ -1,10 +1,7 @@
 package egress
 
 import (
-	"maps"
 	"net"
-	"net/http"
-	"slices"
 	"sync"
 
 	"github.com/toolsrv/toolsrv/wasmtools/capability/internal/answer"
@@ -23,51 +20,61 @@ type Connections struct {
 	room Room
 
 	mu   sync.Mutex
-	open map[*http.Transport]int // how many each has
+	idle map[*line]struct{} // those that calls keep
 }
 
 // NewConnections returns none, for which there will be as much room as the Room has; nil: any number.
 func NewConnections(r Room) *Connections {
-	return &Connections{room: r, open: map[*http.Transport]int{}}
+	return &Connections{room: r, idle: map[*line]struct{}{}}
 }
 
-// take makes room for a connection of t. Where there is none, it closes those that are idle, of whichever grant. A nil c has room.
-func (c *Connections) take(t *http.Transport) *answer.Failure {
-	if c == nil {
+// take makes room for a connection. Where there is none, it closes those that are idle, of whichever call. A nil c has room.
+func (c *Connections) take() *answer.Failure {
+	if c == nil || c.room == nil || c.room.Take() {
 		return nil
 	}
-	if c.room != nil && !c.room.Take() {
-		c.mu.Lock()
-		all := slices.Collect(maps.Keys(c.open))
-		c.mu.Unlock()
-		for _, t := range all {
-			t.CloseIdleConnections()
-		}
-		if !c.room.Take() {
-			return answer.Failf(answer.Unavailable, "The host has no room for another connection: as many are open as its limit of open files (ulimit -n) allows. Try again later.")
-		}
-	}
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.open[t]++
-	return nil
+	idle := c.idle
+	c.idle = map[*line]struct{}{}
+	c.mu.Unlock()
+	for l := range idle {
+		l.close()
+	}
+	if c.room.Take() {
+		return nil
+	}
+	return answer.Failf(answer.Unavailable, "The host has no room for another connection: as many are open as its limit of open files (ulimit -n) allows. Try again later.")
 }
 
-func (c *Connections) give(t *http.Transport) {
-	if c == nil {
-		return
-	}
-	c.mu.Lock()
-	if c.open[t]--; c.open[t] == 0 {
-		delete(c.open, t)
-	}
-	c.mu.Unlock()
-	if c.room != nil {
+func (c *Connections) give() {
+	if c != nil && c.room != nil {
 		c.room.Give()
 	}
 }
 
-// A connection gives back its room when it is closed.
+// rest says that a call keeps a line which it does not use now: it may be closed to make room.
+func (c *Connections) rest(l *line) {
+	if c == nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.idle[l] = struct{}{}
+}
+
+// wake takes back what rest has said, and reports false where the line has been closed.
+func (c *Connections) wake(l *line) bool {
+	if c == nil {
+		return true
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	_, idle := c.idle[l]
+	delete(c.idle, l)
+	return idle
+}
+
+// A connection gives back its room when it is closed, which may be more than once.
 type connection struct {
 	net.Conn
 	close func() error
@@ -75,24 +82,16 @@ type connection struct {
 
 func (c *connection) Close() error { return c.close() }
 
-// counted returns a connection that gives back its room when it is closed, which may be more than once.
-func (c *Connections) counted(t *http.Transport, conn net.Conn) net.Conn {
+// counted returns a connection that gives back its room when it is closed.
+func (c *Connections) counted(conn net.Conn) net.Conn {
+	if tcp, ok := conn.(*net.TCPConn); ok {
+		// Who closes first keeps the port for a minute. With a connection for each call a host would run out of ports at some 470
+		// calls a second to one address. When a connection is closed here, nothing is under way on it that anybody wants.
+		_ = tcp.SetLinger(0)
+	}
 	return &connection{conn, sync.OnceValue(func() error {
 		err := conn.Close()
-		c.give(t)
+		c.give()
 		return err
 	})}
-}
-
-// Retire says that other grants have taken g's place: of its connections none is idle from now on. Requests that are under way, and
-// those of calls that are, go on.
-func (g *Grant) Retire() {
-	g.retired.Store(true)
-	g.closeIdle()
-}
-
-func (g *Grant) closeIdle() {
-	for _, r := range g.rules {
-		r.transport.CloseIdleConnections() // and those that become idle before the next request
-	}
 }

@@ -6,7 +6,6 @@ import (
 	"crypto/x509"
 	"errors"
 	"net"
-	"net/http"
 	"net/netip"
 	"slices"
 	"syscall"
@@ -40,38 +39,21 @@ func (system) Dial(ctx context.Context, address netip.AddrPort) (net.Conn, error
 
 const (
 	connectTimeout = 10 * time.Second // for all addresses of a host, and again for the handshake
-	idleTimeout    = 30 * time.Second
-	maxIdle        = 32       // connections of a grant
-	maxAddresses   = 100      // that a name may have
-	maxDialled     = 8        // of these
-	maxHeadBytes   = 64 << 10 // of the head of an answer, with all 1xx before it
+	maxAddresses   = 100              // that a name may have
+	maxDialled     = 8                // of these
+	maxHeadBytes   = 64 << 10         // of the head of an answer, with all 1xx before it
 )
 
-// newTransport returns what a grant's requests are sent by. It uses no proxy, whatever the environment says. It speaks HTTP/1.1
-// only, in which a connection is for one origin: HTTP/2 would have a server take requests for all names that its certificate has.
-func newTransport(o Options, roots *x509.CertPool, private []netip.Prefix) *http.Transport {
+// newDialer returns what makes connections by a rule. It uses no proxy, whatever the environment says.
+func newDialer(o Options, roots *x509.CertPool, private []netip.Prefix) *dialer {
 	network := o.Network
 	if network == nil {
 		network = system{}
 	}
-	d := &dialer{network: network, interfaces: interfaces{network: network}, roots: roots, private: private, connections: o.Connections}
-	protocols := new(http.Protocols)
-	protocols.SetHTTP1(true)
-	d.transport = &http.Transport{
-		Proxy:                  nil,
-		DialContext:            d.dialPlain,
-		DialTLSContext:         d.dialTLS,
-		Protocols:              protocols,
-		DisableCompression:     true,
-		MaxIdleConns:           maxIdle,
-		MaxIdleConnsPerHost:    maxIdle,
-		IdleConnTimeout:        idleTimeout,
-		MaxResponseHeaderBytes: maxHeadBytes,
-	}
-	return d.transport
+	return &dialer{network: network, interfaces: interfaces{network: network}, roots: roots, private: private, connections: o.Connections}
 }
 
-// A dialer connects to those addresses of a host that may be reached. Its errors are *answer.Failure.
+// A dialer connects to those addresses of a host that may be reached. Its errors are *answer.Failure. It is safe for concurrent use.
 type dialer struct {
 	network    Network
 	interfaces interfaces
@@ -79,77 +61,51 @@ type dialer struct {
 	private    []netip.Prefix
 
 	connections *Connections
-	transport   *http.Transport // whose connections they are
 }
 
-// lifetime is the key by which a request's context hands itself to the dialer: the transport lets a dial outlive its request.
-type lifetime struct{}
-
-func (d *dialer) dialPlain(ctx context.Context, _, address string) (net.Conn, error) {
-	ctx, cancel := bound(ctx)
-	defer cancel()
-	return d.dial(ctx, address)
-}
-
-func (d *dialer) dialTLS(ctx context.Context, _, address string) (net.Conn, error) {
-	ctx, cancel := bound(ctx)
-	defer cancel()
-	conn, err := d.dial(ctx, address)
-	if err != nil {
-		return nil, err
+// connect makes a connection to an origin, for requests by r. It speaks HTTP/1.1 only, in which a connection is for one origin:
+// HTTP/2 would have a server take requests for all names that its certificate has.
+func (d *dialer) connect(ctx context.Context, r *rule, o reach.Origin) (*line, error) {
+	conn, f := d.dial(ctx, o)
+	if f != nil {
+		return nil, f
 	}
-	host, _, _ := net.SplitHostPort(address)
-	secure := tls.Client(conn, &tls.Config{ServerName: host, RootCAs: d.roots, MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}})
+	if o.Scheme != "https" {
+		return newLine(r, o, conn), nil
+	}
+	secure := tls.Client(conn, &tls.Config{ServerName: o.Host, RootCAs: d.roots, MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}})
 	handshake, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
 	if err := secure.HandshakeContext(handshake); err != nil {
 		_ = conn.Close()
-		return nil, tlsFailure(host, err)
+		return nil, tlsFailure(o.Host, err)
 	}
-	return secure, nil
+	return newLine(r, o, secure), nil
 }
 
-// bound returns a context that ends with ctx, and with the request that ctx is for.
-func bound(ctx context.Context) (context.Context, context.CancelFunc) {
-	request, ok := ctx.Value(lifetime{}).(context.Context)
-	if !ok {
-		panic("a dial without a request")
-	}
-	ctx, cancel := context.WithCancel(ctx)
-	stop := context.AfterFunc(request, cancel)
-	return ctx, func() { stop(); cancel() }
-}
-
-func (d *dialer) dial(ctx context.Context, address string) (net.Conn, error) {
-	host, port, err := net.SplitHostPort(address)
-	if err != nil {
-		return nil, err
-	}
-	number, err := net.LookupPort("tcp", port)
-	if err != nil {
-		return nil, err
-	}
+func (d *dialer) dial(ctx context.Context, o reach.Origin) (net.Conn, *answer.Failure) {
 	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
-	addresses, f := d.lookup(ctx, host)
+	addresses, f := d.lookup(ctx, o.Host)
 	if f != nil {
 		return nil, f
 	}
-	if f := d.connections.take(d.transport); f != nil {
+	if f := d.connections.take(); f != nil {
 		return nil, f
 	}
 	deadline, _ := ctx.Deadline()
+	var err error
 	for i, a := range addresses {
 		left := time.Until(deadline) / time.Duration(len(addresses)-i)
 		try, cancel := context.WithTimeout(ctx, left)
-		conn, dialErr := d.network.Dial(try, netip.AddrPortFrom(a, uint16(number)))
+		conn, dialErr := d.network.Dial(try, netip.AddrPortFrom(a, o.Port))
 		cancel()
 		if err = dialErr; err == nil {
-			return d.connections.counted(d.transport, conn), nil
+			return d.connections.counted(conn), nil
 		}
 	}
-	d.connections.give(d.transport)
-	return nil, answer.Failf(codeConnect, "%s does not take connections at port %s: %s.", host, port, dialReason(err))
+	d.connections.give()
+	return nil, answer.Failf(codeConnect, "%s does not take connections at port %d: %s.", o.Host, o.Port, dialReason(err))
 }
 
 // lookup returns the addresses of a host, to be dialled as they are, or a failure where one of them must not be reached: whoever

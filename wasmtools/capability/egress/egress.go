@@ -65,7 +65,7 @@ func send(c *hostabi.Call, stack []uint64) {
 		c.Hold(int64(uint32(bodyLen)))
 		r.body = c.Read(bodyPtr, bodyLen)
 		var b []byte
-		b, f = g.send(c, r)
+		b, f = g.send(c, linesOf(c, g), r)
 		c.Hold(-int64(uint32(bodyLen)))
 		if f == nil {
 			answer.Give(c, stack, b)
@@ -73,6 +73,17 @@ func send(c *hostabi.Call, stack []uint64) {
 		}
 	}
 	answer.Fail(c, stack, f)
+}
+
+// linesOf returns the connections that the call keeps until it ends.
+func linesOf(c *hostabi.Call, g *Grant) *lines {
+	s := answer.Of(c)
+	kept, ok := s.Own.(*lines)
+	if !ok {
+		kept = &lines{connections: g.options.Connections}
+		s.Own, s.Close = kept, kept.close
+	}
+	return kept
 }
 
 // readRequest reads the head of a request, and charges for it before: what a guest may write there takes the parser 12 ns a byte

@@ -53,11 +53,16 @@ type exchange struct {
 	body   []byte
 	header http.Header
 	use    hostabi.Use
+
+	lines *lines      // that the call keeps
+	line  *line       // that is in use
+	stop  func() bool // has the end of ctx no longer cut line
+	whole bool        // the answer was read to its end
 }
 
 // send sends a request, follows its redirects, and returns the answer as the guest reads it. Nothing of it is left when send returns, or panics because the call has to end.
-func (g *Grant) send(c caller, r *request) ([]byte, *answer.Failure) {
-	x := &exchange{g: g, c: c, r: r, target: r.target, method: r.method, body: r.body, header: r.headers}
+func (g *Grant) send(c caller, kept *lines, r *request) ([]byte, *answer.Failure) {
+	x := &exchange{g: g, c: c, lines: kept, r: r, target: r.target, method: r.method, body: r.body, header: r.headers}
 	if f := x.allowed(false); f != nil {
 		return nil, f
 	}
@@ -67,9 +72,6 @@ func (g *Grant) send(c caller, r *request) ([]byte, *answer.Failure) {
 	defer func() {
 		if x.cancel != nil {
 			x.cancel()
-		}
-		if g.retired.Load() {
-			g.closeIdle()
 		}
 	}()
 	x.hold(connectionBytes)
@@ -135,23 +137,22 @@ func (x *exchange) hop(number int) (b []byte, next *hop, f *answer.Failure) {
 	if f != nil {
 		return nil, nil, f
 	}
-	var response *http.Response
-	var err error
-	x.wait(func() {
-		response, err = x.rule.transport.RoundTrip(request.WithContext(context.WithValue(x.ctx, lifetime{}, x.ctx)))
-	})
+	defer func() { x.finish(false) }()
+	response, err := x.roundTrip(request)
 	if err != nil {
 		return nil, nil, x.failure(err)
 	}
-	defer response.Body.Close()
 	if f = checkHeaders(response.Header); f != nil {
 		return nil, nil, f
 	}
-	if next, f = x.redirect(number, response); f != nil || next != nil {
-		return nil, next, f
+	x.whole = !hasBody(response) || response.ContentLength == 0
+	if next, f = x.redirect(number, response); f == nil && next == nil {
+		b, f = x.read(response)
 	}
-	b, f = x.read(response)
-	return b, nil, f
+	if f == nil {
+		x.finish(x.whole && !response.Close)
+	}
+	return b, next, f
 }
 
 // wait calls f, which waits for the network. The time of the request begins with its first wait.

@@ -5,13 +5,11 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"net/http"
 	"net/netip"
 	"os"
 	"reflect"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/toolsrv/toolsrv/internal/reach"
@@ -68,23 +66,22 @@ type Options struct {
 	Connections *Connections
 }
 
-// A Grant is what a tool may send. It has its own connections, which no other grant uses. It is safe for concurrent use, and needs
-// no closing: its connections end when nothing has used them for a while.
+// A Grant is what a tool may send. It is safe for concurrent use, and needs no closing: connections are those of calls, and end with
+// them.
 type Grant struct {
 	needed  []reach.Pattern
 	rules   []*rule
 	secrets []string // the names of all that headers have, sorted
 	options Options
-	retired atomic.Bool
 }
 
 // A rule is a Rule that has been read.
 type rule struct {
 	Rule
-	granted   []reach.Pattern
-	headers   []header
-	ca        [sha256.Size]byte // of its file: many tools may have the same
-	transport *http.Transport
+	granted []reach.Pattern
+	headers []header
+	ca      [sha256.Size]byte // of its file: many tools may have the same
+	dialer  *dialer
 }
 
 // New returns the grant of a tool. needed are the patterns of what it needs. A request goes by one rule, the last that grants its
@@ -152,7 +149,7 @@ func newRule(from Rule, o Options) (*rule, error) {
 	if err != nil {
 		return nil, fmt.Errorf("ca: %w", err)
 	}
-	r.transport = newTransport(o, roots, r.Private)
+	r.dialer = newDialer(o, roots, r.Private)
 	return r, nil
 }
 

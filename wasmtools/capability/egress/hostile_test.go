@@ -253,14 +253,3 @@ func (n *stuck) Interfaces() ([]netip.Prefix, error) { return nil, nil }
 func (n *stuck) Dial(ctx context.Context, _ netip.AddrPort) (net.Conn, error) {
 	return nil, n.wait(ctx)
 }
-
-// TestPools holds that a grant uses its connections again, and no other grant does.
-func TestPools(t *testing.T) {
-	t.Parallel()
-	url := serve(t, func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, r.RemoteAddr) })
-	one, other := grant(t, spec{Rule: egress.Rule{Granted: []string{url}}}), grant(t, spec{Rule: egress.Rule{Granted: []string{url}}})
-	first, again, elsewhere := get(t, one, url).Body, get(t, one, url).Body, get(t, other, url).Body
-	if first != again || first == elsewhere || first == "" {
-		t.Errorf("got the connections %s and %s, and for another grant %s", first, again, elsewhere)
-	}
-}

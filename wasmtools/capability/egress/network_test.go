@@ -214,8 +214,10 @@ func TestRebinding(t *testing.T) {
 	z := &zone{records: map[string][]string{"api.example. A": {"api.example. 0 A 127.0.0.1", "api.example. 0 A 127.0.0.2", "api.example. 0 A 10.0.0.1"}}}
 	n := &resolved{server: serveDNS(t, z)}
 	g := grant(t, spec{Rule: egress.Rule{Granted: []string{"http://api.example" + port}, Private: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}}, network: n})
+	c := begin(t, g)
+	defer c.ABI.End()
 	for range 3 { // over the connection that is there
-		if in := get(t, g, "http://api.example"+port+"/"); in.Body != "granted" {
+		if in := c.send(t, outgoing{URL: "http://api.example" + port + "/"}); in.Body != "granted" {
 			t.Errorf("got %+v", in)
 		}
 	}

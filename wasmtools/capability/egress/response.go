@@ -159,6 +159,7 @@ var errEndless = errors.New("the body is larger than it may be decompressed")
 
 func (b *body) Read(p []byte) (n int, err error) {
 	b.x.wait(func() { n, err = b.from.Read(p) })
+	b.x.whole = err == io.EOF
 	b.x.use.Received += int64(n)
 	b.x.c.Charge(n * b.cost)
 	if b.left -= int64(n); b.left < 0 {
@@ -202,7 +203,7 @@ func (x *exchange) failure(err error) *answer.Failure {
 	if f, ok := errors.AsType[*answer.Failure](err); ok {
 		return f
 	}
-	if strings.Contains(err.Error(), "headers exceeded") { // net/http has no type for it
+	if errors.Is(err, errLongHead) {
 		return answer.Failf(answer.TooLarge, "The headers of the server's answer have more than %d bytes.", maxHeadBytes)
 	}
 	return x.broken(err)

@@ -73,7 +73,7 @@ func TestHosts(t *testing.T) {
 		{"star on loopback", web.AccessOptions{Loopback: true, Hosts: []string{"*"}}, "evil.example", true},
 	} {
 		var log bytes.Buffer
-		mux := web.NewMux(web.Options{Access: access(t, test.options), Dependencies: []web.Dependency{bearer(t, "secret")}, Logger: slog.New(slog.NewJSONHandler(&log, nil))})
+		mux := web.NewMux(web.Options{Access: access(t, test.options), Dependencies: []web.Dependency{bearer(t, "secret")}, Logger: slog.New(slog.NewJSONHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
 		mux.Mount("/toy", newToy())
 		for _, header := range []string{"", "X-Forwarded-Host", "Forwarded", "X-Host", "X-Original-Host"} {
 			log.Reset()

@@ -6,56 +6,95 @@ import (
 	"sync"
 	"time"
 
+	"github.com/toolsrv/toolsrv/internal/text"
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// refusalsEvery is how often the log says how many calls were refused. Clients that try again at once are refused
-// thousands of times a second, and a line for each would slow down everybody else.
+// refusalsEvery is how often the log says how many requests were refused. Clients that try again at once are refused thousands of times
+// a second, and whoever has no token can send as much nonsense: a line for each would fill the disk, hide all other lines, and slow down
+// everybody else.
 const refusalsEvery = time.Second
 
-// refusals count the calls that were refused because too many are running or because the service is not ready.
+// maxRefusals is how many reasons are told apart within a second. Those beyond it are counted by their code alone.
+const maxRefusals = 64
+
+// refusals count the requests that were refused before a tool ran.
 type refusals struct {
 	log *slog.Logger
 
 	mu     sync.Mutex
-	recent map[refused]*refusal // what was refused within the last second
+	recent map[refused]*refusal // what was refused within the last second; maxRefusals and one for each code at most
 	closed bool
 
-	telling sync.WaitGroup // writes of lines whose calls are no longer in recent
+	telling sync.WaitGroup // writes of lines whose requests are no longer in recent
 }
 
-// refused is a reason to refuse calls.
+// refused is a reason to refuse requests.
 type refused struct {
-	tool string // its path; empty if the call was refused before its tool was found
 	code wasmtools.Code
+	tool string // the path of a tool that has no room; empty for other codes, or where no tool was found before
+	by   string // the principal; empty for whoever has shown no token
 }
 
-// A refusal counts the calls that were refused for one reason.
+// A refusal counts the requests that were refused for one reason.
 type refusal struct {
-	calls int    // not yet in the log
-	id    string // of the last request that was refused
+	tally tally // not yet in the log
+	since time.Time
+	all   int // since then
 	timer *time.Timer
 }
 
-// first reports whether a refused call gets a line of its own. The first one does, so that the log shows it at once. Those
-// that follow are counted. A line a second says how many they were, until a second passes without any.
-func (r *refusals) first(what refused, id string) bool {
+// A tally is what one line says of requests.
+type tally struct {
+	requests int
+	sources  sources
+	id, path string // of the last request
+}
+
+// isRefusal reports whether a code says that a request was refused before a tool ran. Clients can have as many of these as they like.
+func isRefusal(code wasmtools.Code) bool {
+	switch code {
+	case wasmtools.CodeUnauthorized, wasmtools.CodeHostNotAllowed, wasmtools.CodeOriginNotAllowed, wasmtools.CodeNotFound, wasmtools.CodeMethodNotAllowed,
+		wasmtools.CodeRequestTimeout, wasmtools.CodeInputTooLarge, wasmtools.CodeUnsupportedMediaType, wasmtools.CodeInvalidArguments,
+		wasmtools.CodeToolDisabled, wasmtools.CodeToolNotGranted, wasmtools.CodeOverloaded, wasmtools.CodeNotReady:
+		return true
+	}
+	return false
+}
+
+// isFirst reports whether a request that was refused has a line of its own. The first one for a reason has, so that the log shows it at
+// once. Those that follow are counted. A line a second says how many they were, until a second passes without any.
+func (x *Exchange) isFirst(code wasmtools.Code) bool {
+	what := refused{code: code}
+	if code == wasmtools.CodeOverloaded || code == wasmtools.CodeNotReady {
+		what.tool = x.tool // how many there are, the operator decides, not the client
+	}
+	if p := x.call.Principal; p != nil && p != wasmtools.Everybody() {
+		what.by = p.String()
+	}
+	r := &x.mux.refusals
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.closed {
 		return true
 	}
 	t := r.recent[what]
+	if t == nil && len(r.recent) >= maxRefusals {
+		what = refused{code: code}
+		t = r.recent[what]
+	}
 	if t == nil {
-		r.recent[what] = &refusal{timer: time.AfterFunc(refusalsEvery, func() { r.tell(what) })}
+		r.recent[what] = &refusal{since: time.Now(), all: 1, timer: time.AfterFunc(refusalsEvery, func() { r.tell(what) })}
 		return true
 	}
-	t.calls++
-	t.id = id
+	t.all++
+	t.tally.requests++
+	t.tally.id, t.tally.path = x.id[0], x.request.URL.Path
+	t.tally.sources.add(x.client())
 	return false
 }
 
-// tell logs how many calls were refused since the last line.
+// tell logs how many requests were refused since the last line, or that none are any more.
 func (r *refusals) tell(what refused) {
 	r.mu.Lock()
 	t := r.recent[what]
@@ -63,9 +102,9 @@ func (r *refusals) tell(what refused) {
 		r.mu.Unlock()
 		return
 	}
-	calls, id := t.calls, t.id
-	t.calls = 0
-	if calls == 0 {
+	last := t.tally
+	t.tally = tally{}
+	if last.requests == 0 {
 		delete(r.recent, what)
 	} else {
 		t.timer.Reset(refusalsEvery)
@@ -73,10 +112,14 @@ func (r *refusals) tell(what refused) {
 	r.telling.Add(1)
 	defer r.telling.Done()
 	r.mu.Unlock()
-	r.write(what, calls, id)
+	if last.requests == 0 {
+		r.writeEnd(what, t)
+	} else {
+		r.write(what, &last)
+	}
 }
 
-// close tells what has not been told, and waits until everything is written. From then on each refused call has its own line.
+// close tells what has not been told, and waits until everything is written. From then on each refused request has its own line.
 func (r *refusals) close() {
 	r.mu.Lock()
 	recent := r.recent
@@ -84,18 +127,39 @@ func (r *refusals) close() {
 	r.mu.Unlock()
 	for what, t := range recent {
 		t.timer.Stop()
-		r.write(what, t.calls, t.id)
+		if t.tally.requests > 0 {
+			r.write(what, &t.tally)
+		}
 	}
 	r.telling.Wait()
 }
 
-func (r *refusals) write(what refused, calls int, id string) {
-	if calls == 0 {
+// write writes the line of requests that had none of their own.
+func (r *refusals) write(what refused, t *tally) {
+	from, requests := t.sources.busiest()
+	attrs := append(what.attrs(), slog.Int("requests", t.requests), slog.String("busiest", from), slog.Int("busiest_requests", requests),
+		slog.String("last_path", text.Clip(t.path, maxLoggedPath)), slog.String("last_request_id", t.id))
+	r.log.LogAttrs(context.Background(), what.level(), "further requests refused", attrs...)
+}
+
+// writeEnd writes that nothing is refused any more, where that was a matter for the operator.
+func (r *refusals) writeEnd(what refused, t *refusal) {
+	if what.level() < slog.LevelWarn {
 		return
 	}
-	attrs := []slog.Attr{slog.Int("calls", calls), slog.String("code", string(what.code)), slog.String("last_request_id", id)}
+	attrs := append(what.attrs(), slog.Int("requests", t.all), slog.Duration("took", time.Since(t.since)))
+	r.log.LogAttrs(context.Background(), slog.LevelInfo, "no requests are refused any more", attrs...)
+}
+
+func (what refused) level() slog.Level { return wasmtools.LevelOf(&wasmtools.Error{Code: what.code}) }
+
+func (what refused) attrs() []slog.Attr {
+	attrs := append(make([]slog.Attr, 0, 8), slog.String("code", string(what.code)))
 	if what.tool != "" {
-		attrs = append(attrs, slog.String("path", what.tool))
+		attrs = append(attrs, slog.String("tool", what.tool))
 	}
-	r.log.LogAttrs(context.Background(), wasmtools.LevelOf(&wasmtools.Error{Code: what.code}), "further calls refused", attrs...)
+	if what.by != "" {
+		attrs = append(attrs, slog.String("principal", what.by))
+	}
+	return attrs
 }

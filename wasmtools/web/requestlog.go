@@ -39,10 +39,8 @@ func (x *Exchange) logRequest() {
 		code, cause = x.failed.Code, x.failed.Err
 	}
 	level := x.level()
-	if code == wasmtools.CodeOverloaded || code == wasmtools.CodeNotReady && !isProbe(x.request.URL.Path) {
-		if !x.mux.refusals.first(refused{x.tool, code}, x.id[0]) {
-			level = slog.LevelDebug
-		}
+	if isRefusal(code) && !isProbe(x.request.URL.Path) && !x.isFirst(code) {
+		level = slog.LevelDebug
 	}
 	ctx := x.request.Context()
 	if !x.mux.log.Enabled(ctx, level) {

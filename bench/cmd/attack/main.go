@@ -60,6 +60,7 @@ func attacks() []attack {
 		{"disk", "a cache disk that is full: all 60 tools are served, then nothing is compiled and fewer than 100 lines are logged in 5 s", attackDisk},
 		{"launder", "10 calls of a tool that has another one, which may send 2 requests in a call, called by itself and again and again beside one that says a secret: 20 requests arrive, and 10 lines tell of it", attackLaunder},
 		{"log", "calls that log 100 lines of a mebibyte of zeros: a call's lines take 512 KiB of log at most", attackLog},
+		{"nonsense", "20 connections without a token, or with one and requests that are refused, of 10 kinds: one line of log a second for each kind", attackNonsense},
 		{"overload", "200 connections call a tool that has room for 72: one line of log a second, and a neighbour's p50 below 3 ms", attackOverload},
 		{"start", "calls while 3,000 tools are read without a cache: none is answered 404", attackStart},
 	}

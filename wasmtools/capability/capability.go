@@ -64,6 +64,9 @@ func Open(c *config.Config, o Options) (*Broker, error) {
 // Close closes everything.
 func (b *Broker) Close() error { return b.vault.close() }
 
+// StateBroken returns why what tools keep can't be used until the program is started again, or nil.
+func (b *Broker) StateBroken() error { return b.vault.broken() }
+
 // Grants returns those of a configuration, which must not change any more, with the secrets as they are read now. An error is one that a
 // reload must refuse: nothing has changed then. Nothing changes for calls that run before the Grants are published: then a grant that
 // stands in both configurations has the new secrets, and all others keep those that they have.

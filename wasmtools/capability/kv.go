@@ -43,6 +43,17 @@ func (v *vault) open(c *config.Config, o Options) (state.Store, error) {
 	return v.store, nil
 }
 
+// broken returns why the store can't be used any more, or nil.
+func (v *vault) broken() error {
+	v.mu.Lock()
+	store, ok := v.store.(*local.Store)
+	v.mu.Unlock()
+	if !ok {
+		return nil
+	}
+	return store.Broken()
+}
+
 func (v *vault) close() error {
 	v.mu.Lock()
 	defer v.mu.Unlock()

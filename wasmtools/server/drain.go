@@ -9,6 +9,7 @@ import (
 
 	"github.com/toolsrv/toolsrv/internal/text"
 	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/web"
 )
 
 var errDraining = errors.New("the server is shutting down")
@@ -64,6 +65,14 @@ func (s *Server) ready() error {
 		return errDraining
 	}
 	return s.core.catalog.Ready()
+}
+
+// condition returns what /readyz tells beside that the server is ready.
+func (s *Server) condition() (c web.Condition) {
+	if s.core.broker.StateBroken() != nil {
+		c.State = web.StateUnavailable
+	}
+	return c
 }
 
 // refuseDraining returns why no new request is answered while the server drains: a *wasmtools.Error with CodeNotReady. Otherwise it is nil.

@@ -84,10 +84,11 @@ func (s *Server) open(ctx context.Context, c *config.Config, tools []*wasmtools.
 		return err
 	}
 	s.web = web.NewMux(web.Options{
-		Table:  s.core.catalog.Table(), // its configuration says who is let in
-		Closed: s.refuseDraining,
-		Logger: s.logger,
-		Ready:  s.ready,
+		Table:     s.core.catalog.Table(), // its configuration says who is let in
+		Closed:    s.refuseDraining,
+		Logger:    s.logger,
+		Ready:     s.ready,
+		Condition: s.condition,
 	})
 	s.rest = openapi.NewDoor(s.web, s.core.catalog.Table(), openapi.DoorOptions{
 		Title:       c.Title,

@@ -1,7 +1,9 @@
 package server_test
 
 import (
+	"io"
 	"log/slog"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -82,5 +84,52 @@ func TestDamagedState(t *testing.T) {
 	}
 	if got := r.status("/shop/echo", ""); got != 200 {
 		t.Errorf("a refused reload: %d", got)
+	}
+}
+
+// TestBrokenState empties the file of a running server's state, as the first step of a careless restore does. Calls are answered at once, the
+// probe tells, other tools work, and the server ends when it is told to.
+func TestBrokenState(t *testing.T) {
+	t.Parallel()
+	testkit.SkipEmulated(t, "page faults are the emulator's")
+	c := settings(t)
+	testkit.Put(t, c.Tools.Directory, "a.wasm", sandboxtest.WithManifest(t, testkit.Fixture(t, "capability/kv"), strings.Replace(keeping, "NAMESPACE", "a", 1)))
+	c.State.Directory = t.TempDir()
+	c.Grants = []config.Grant{{Match: "a/*", KV: 1 << 20}}
+	r := start(t, c)
+	expect := func(path, want string) {
+		t.Helper()
+		if _, body, err := r.call(path, ""); err != nil || !strings.HasPrefix(body, want) {
+			t.Errorf("%s answers %s (%v), want %s", path, body, err, want)
+		}
+	}
+	ready := func(want string) {
+		t.Helper()
+		answer, err := http.Get("http://" + r.Addr().String() + "/readyz")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer answer.Body.Close()
+		if body, err := io.ReadAll(answer.Body); string(body) != want || answer.StatusCode != 200 || err != nil {
+			t.Errorf("/readyz answers %d %s %v, want 200 %s", answer.StatusCode, body, err, want)
+		}
+	}
+	expect("/a/set", "8")
+	ready(`{"status":"ready"}`)
+	if err := os.Truncate(filepath.Join(c.State.Directory, "state.db"), 0); err != nil {
+		t.Skip(err) // of a mapped file, not every system takes that
+	}
+	for range 3 {
+		for _, path := range []string{"/a/get", "/a/gets", "/a/set"} {
+			expect(path, `{"code":"unavailable"`)
+		}
+	}
+	ready(`{"status":"ready","state":"unavailable"}`)
+	if got := r.status("/shop/echo", ""); got != 200 {
+		t.Errorf("a tool that keeps nothing answers %d", got)
+	}
+	r.stop()
+	if err := r.result(); err == nil || !strings.Contains(err.Error(), "start the server again") {
+		t.Errorf("the server ends with %v, want it to say what is wrong with its state", err)
 	}
 }

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"encoding/json"
 	"net/http"
 
 	"github.com/toolsrv/toolsrv/wasmtools"
@@ -10,6 +11,15 @@ const (
 	healthPath = "/healthz"
 	readyPath  = "/readyz"
 )
+
+// A Condition is what a service that is ready tells of how it is. The zero value tells nothing.
+type Condition struct {
+	// State is how the state is in which tools keep values: empty if nothing is wrong with it.
+	State string `json:"state,omitempty"`
+}
+
+// StateUnavailable is a Condition's State where nothing can be kept or read until the server is started again.
+const StateUnavailable = "unavailable"
 
 // isProbe reports whether a path is a probe, which is answered without checking the dependencies.
 func isProbe(path string) bool { return path == healthPath || path == readyPath }
@@ -29,5 +39,17 @@ func (x *Exchange) answerProbe() {
 			return
 		}
 	}
-	x.Send(http.StatusOK, []byte(`{"status":"ready"}`))
+	answer := struct {
+		Status string `json:"status"`
+		Condition
+	}{Status: "ready"}
+	if x.mux.condition != nil {
+		answer.Condition = x.mux.condition()
+	}
+	body, err := json.Marshal(answer)
+	if err != nil {
+		x.Fail(err)
+		return
+	}
+	x.Send(http.StatusOK, body)
 }

@@ -40,6 +40,8 @@ type Options struct {
 	// Ready returns why the service is not ready, or nil. While it returns an error, /readyz answers 503. The error is
 	// logged, not shown. Ready is called concurrently. Nil: always ready.
 	Ready func() error
+	// Condition returns what /readyz tells of a service that is ready. It is called concurrently. Nil: nothing.
+	Condition func() Condition
 	// StreamWrite is how long the client of a stream may take to read a part of it, at most 64 KiB. Zero: 10 seconds.
 	StreamWrite time.Duration
 }
@@ -52,6 +54,7 @@ type Mux struct {
 	closed      func() error              // or nil
 	log         *slog.Logger
 	ready       func() error
+	condition   func() Condition
 	fixed       headers
 	began       time.Time // when the Mux was made: a duration since then takes less than a time
 	refusals    refusals
@@ -81,6 +84,7 @@ func NewMux(o Options) *Mux {
 		closed:      o.Closed,
 		log:         o.Logger,
 		ready:       o.Ready,
+		condition:   o.Condition,
 		streamWrite: o.StreamWrite,
 		began:       time.Now(),
 		fixed: headers{

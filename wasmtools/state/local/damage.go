@@ -5,10 +5,12 @@ import (
 	"runtime/debug"
 )
 
-// A fault is a panic of bbolt, which reads the file as memory and trusts what is in it. In the midst of a write it keeps its locks.
+// A fault is a panic of bbolt, which reads the file as memory and trusts what is in it. It keeps its locks.
 type fault struct{ cause any }
 
-func (f *fault) Error() string { return fmt.Sprintf("%v: %v", ErrDamaged, f.cause) }
+func (f *fault) Error() string {
+	return fmt.Sprintf("%v (reading it has failed: %v)", ErrDamaged, f.cause)
+}
 func (f *fault) Unwrap() error { return ErrDamaged }
 
 // caught is deferred where the file is used, with debug.SetPanicOnFault(true) as its argument. A panic becomes an error, even

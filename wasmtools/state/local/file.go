@@ -6,8 +6,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"reflect"
-	"runtime/debug"
 	"strconv"
 	"strings"
 	"time"
@@ -63,7 +61,7 @@ func openFile(dir string) (db *mapped, due map[string]int64, err error) {
 		return nil, nil, explain(path, err)
 	}
 	if due, err = inspect(db); err != nil {
-		return nil, nil, errors.Join(explain(path, err), db.Close())
+		return nil, nil, errors.Join(explain(path, err), db.close())
 	}
 	removeTemps(dir)
 	return db, due, nil
@@ -100,6 +98,8 @@ func makeFile(path string) error {
 	switch {
 	case err == nil && !info.Mode().IsRegular():
 		return fmt.Errorf("%w (it is not a regular file)", ErrForeign)
+	case err == nil && info.Size() == 0: // bbolt would fill it, as if nothing had ever been kept
+		return fmt.Errorf("%w (it is empty)", ErrDamaged)
 	case err == nil:
 		return ownership.CheckFile(path, info)
 	case !errors.Is(err, fs.ErrNotExist):
@@ -117,7 +117,7 @@ func makeFile(path string) error {
 	if err != nil {
 		return err
 	}
-	err = db.Update(func(tx *bbolt.Tx) error {
+	err = db.bolt.Update(func(tx *bbolt.Tx) error {
 		about, err := tx.CreateBucket(formatName)
 		if err != nil {
 			return err
@@ -125,7 +125,7 @@ func makeFile(path string) error {
 		_, err = tx.CreateBucket(talliesName)
 		return errors.Join(err, about.Put(formatKey, []byte(format)))
 	})
-	if err := errors.Join(err, db.Close()); err != nil {
+	if err := errors.Join(err, db.close()); err != nil {
 		return err
 	}
 	// Unlike a renaming, a link never replaces the file that another process has made meanwhile.
@@ -150,73 +150,16 @@ func syncDir(dir string) error {
 	return nil
 }
 
-// A mapped is the file, which bbolt has mapped into memory.
-type mapped struct {
-	*bbolt.DB
-	file *os.File
-}
-
-// large is the size in bytes from which a record is read ahead, and readAhead in what parts that is done.
-const (
-	large     = 16 << 10
-	readAhead = 64 << 10
-)
-
-// warm has the system read a large record of a transaction before it is used as memory. bbolt tells the system not to read ahead, so each
-// page would be a fault of its own that waits for the disk, and a goroutine that copies a record holds its processor until it has all.
-func (m *mapped) warm(record []byte) {
-	if len(record) < large {
-		return
-	}
-	offset := int64(reflect.ValueOf(record).Pointer() - m.Info().Data)
-	part := make([]byte, readAhead)
-	for done := 0; done < len(record); done += readAhead {
-		// What can't be read now is found to be so when it is used.
-		if _, err := m.file.ReadAt(part[:min(readAhead, len(record)-done)], offset+int64(done)); err != nil {
-			return
-		}
-	}
-}
-
-// openBolt opens a file with bbolt, which panics on some damage.
-func openBolt(path string) (m *mapped, err error) {
-	var db *bbolt.DB
-	var file *os.File
-	defer func() {
-		if err != nil && file != nil {
-			file.Close() // bbolt has, but where it panicked
-		}
-	}()
-	defer caught(&err, debug.SetPanicOnFault(true))
-	db, err = bbolt.Open(path, 0o600, &bbolt.Options{
-		Timeout:      lockTime,
-		FreelistType: bbolt.FreelistMapType,
-		NoStatistics: true,
-		OpenFile: func(name string, flag int, mode os.FileMode) (*os.File, error) {
-			f, err := os.OpenFile(name, flag, mode)
-			file = f
-			return f, err
-		},
-	})
-	switch {
-	case errors.Is(err, berrors.ErrInvalid), errors.Is(err, berrors.ErrVersionMismatch):
-		return nil, fmt.Errorf("%w (%w)", ErrForeign, err)
-	case errors.Is(err, berrors.ErrChecksum), err != nil && strings.Contains(err.Error(), "file size too small"):
-		return nil, fmt.Errorf("%w (%w)", ErrDamaged, err)
-	case err != nil:
-		return nil, err
-	}
-	return &mapped{db, file}, nil
-}
-
 // inspect checks all of a file, and returns when the first entry of each space expires.
 func inspect(db *mapped) (due map[string]int64, err error) {
-	defer caught(&err, debug.SetPanicOnFault(true))
-	tx, err := db.Begin(false)
-	if err != nil {
-		return nil, err
-	}
-	defer tx.Rollback()
+	err = db.view(func(tx *bbolt.Tx) error {
+		due, err = inspectAll(db, tx)
+		return err
+	})
+	return due, err
+}
+
+func inspectAll(db *mapped, tx *bbolt.Tx) (due map[string]int64, err error) {
 	about := tx.Bucket(formatName)
 	if about == nil {
 		return nil, fmt.Errorf("%w: it is the file of another program", ErrForeign)

@@ -11,7 +11,6 @@ import (
 	"fmt"
 	"iter"
 	"log/slog"
-	"runtime/debug"
 	"sync"
 	"time"
 
@@ -46,12 +45,12 @@ type Store struct {
 	close            sync.Once
 	closed           error
 	reading, writing health
+	told             sync.Once     // that the file was given up
 	ended            chan struct{} // closed when the writer has ended
 
 	// Of the writer.
-	due    map[string]int64 // for each space where something expires, a time before which nothing does
-	broken error            // why there are no more writes
-	tight  bool             // the last batch failed: maybe because there is no room for what a sweep writes
+	due   map[string]int64 // for each space where something expires, a time before which nothing does
+	tight bool             // the last batch failed: maybe because there is no room for what a sweep writes
 }
 
 // Options are options of Open. The zero value is ready for use.
@@ -81,18 +80,20 @@ func prepare(dir string, o Options) (s *Store, err error) {
 	return s, err
 }
 
-// Close implements state.Store. Where a write has found the file damaged, it stays locked until the process ends.
+// Close implements state.Store. A store that is broken is closed at once, with the reason as its error.
 func (s *Store) Close() error {
 	s.close.Do(func() {
 		s.queue.close()
 		<-s.ended
 		s.hub.Close()
-		if s.closed = s.broken; s.closed == nil {
-			s.closed = s.db.Close()
-		}
+		s.closed = s.db.close()
 	})
 	return s.closed
 }
+
+// Broken returns why nothing can be kept or read any more until the file is opened again, or nil: it was removed, replaced, cut off or
+// changed by somebody else, or its disk fails.
+func (s *Store) Broken() error { return s.db.examine(0) }
 
 // Space implements state.Store.
 func (s *Store) Space(name string) state.Space {
@@ -215,20 +216,13 @@ func (s *space) Watch(ctx context.Context, prefix string) iter.Seq2[state.Event,
 }
 
 // read calls f with the file as it is now. What f has seen is the file itself, and is gone when f has returned.
-func (s *space) read(f func(tx *bbolt.Tx) error) (err error) {
-	defer func() {
-		if err != nil && !errors.Is(err, berrors.ErrDatabaseNotOpen) {
-			s.store.reading.report(s.store.log, "read", err)
-		}
-		unavailable(&err)
-	}()
-	defer caught(&err, debug.SetPanicOnFault(true))
-	tx, err := s.store.db.Begin(false)
-	if err != nil {
-		return err
+func (s *space) read(f func(tx *bbolt.Tx) error) error {
+	err := s.store.db.view(f)
+	if err != nil && !errors.Is(err, berrors.ErrDatabaseNotOpen) {
+		s.store.report(&s.store.reading, "read", err)
 	}
-	defer tx.Rollback() // which never fails for a transaction that reads
-	return f(tx)
+	unavailable(&err)
+	return err
 }
 
 // unavailable makes err one about state.ErrUnavailable.

@@ -31,15 +31,15 @@ func TestWarm(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer db.Close()
+	defer db.close()
 	const dontNeed = 4
 	if _, _, e := syscall.Syscall6(syscall.SYS_FADVISE64, db.file.Fd(), 0, 0, dontNeed, 0, 0); e != 0 {
 		t.Fatal(e)
 	}
-	if err := db.View(func(tx *bbolt.Tx) error {
+	if err := db.view(func(tx *bbolt.Tx) error {
 		record := tx.Bucket(valuesOf("a")).Get([]byte("k"))
 		missing := func() (n int) {
-			page := uintptr(db.Info().PageSize)
+			page := uintptr(db.bolt.Info().PageSize)
 			begin := reflect.ValueOf(record).Pointer() / page * page
 			end := reflect.ValueOf(record).Pointer() + uintptr(len(record))
 			pages := make([]byte, (end-begin+page-1)/page)

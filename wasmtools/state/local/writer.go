@@ -2,16 +2,12 @@ package local
 
 import (
 	"errors"
-	"fmt"
 	"log/slog"
-	"runtime/debug"
 	"slices"
 	"sync"
 	"time"
 
 	"go.etcd.io/bbolt"
-
-	"github.com/toolsrv/toolsrv/wasmtools/state"
 )
 
 // Expired entries are no longer seen, so there is no hurry to delete them: each batch takes some along, for which the file is not
@@ -70,7 +66,7 @@ func (s *Store) commit(writes []*write, budget int) (rest []*write) {
 	if errors.Is(err, errUnchanged) {
 		return rest
 	}
-	s.writing.report(s.log, "written", err)
+	s.report(&s.writing, "written", err)
 	if s.tight = err != nil; s.tight {
 		return s.apart(writes, budget > 0, err)
 	}
@@ -81,7 +77,7 @@ func (s *Store) commit(writes []*write, budget int) (rest []*write) {
 // is set where those of a single space may succeed without a sweep.
 func (s *Store) apart(writes []*write, again bool, failed error) (rest []*write) {
 	some, others := halves(writes)
-	if len(others) == 0 && !again || s.broken != nil {
+	if len(others) == 0 && !again || s.db.broken() != nil {
 		for _, w := range writes {
 			w.done <- outcome{err: failed}
 		}
@@ -169,26 +165,23 @@ func (s *Store) attempt(writes []*write, budget int) (rest []*write, err error) 
 	return append(others, own...), err
 }
 
-// update runs a transaction. An error means that it was taken back, or was not made durable. After a fault there are no more:
-// the next one would wait for locks that nobody gives back.
+// update runs a transaction, of which nothing may be used where the file was given up: it may still be running.
 func (s *Store) update(f func(*bbolt.Tx) error) error {
-	if s.broken != nil {
-		return s.broken
+	err := s.db.update(f)
+	if !errors.Is(err, errUnchanged) {
+		unavailable(&err)
 	}
-	err := s.updateOnce(f)
-	switch {
-	case err == nil || errors.Is(err, errUnchanged):
-		return err
-	case errors.As(err, new(*fault)):
-		s.broken = fmt.Errorf("%w: %w: put a backup in its place, and start again", state.ErrUnavailable, err)
-		return s.broken
-	}
-	return fmt.Errorf("%w: %w", state.ErrUnavailable, err)
+	return err
 }
 
-func (s *Store) updateOnce(f func(*bbolt.Tx) error) (err error) {
-	defer caught(&err, debug.SetPanicOnFault(true))
-	return s.db.Update(f)
+// report logs how reading or writing goes. That the file was given up is told once.
+func (s *Store) report(h *health, what string, err error) {
+	broken := s.db.broken()
+	if broken == nil {
+		h.report(s.log, what, err)
+		return
+	}
+	s.told.Do(func() { s.log.Error("state is lost for this process, so tools get errors", slog.Any("error", broken)) })
 }
 
 // health is what was logged of how reading or writing goes.

@@ -97,7 +97,7 @@ func TestGroups(t *testing.T) {
 		t.Fatal(err)
 	}
 	id := func() (id int) {
-		if err := s.db.View(func(tx *bbolt.Tx) error { id = tx.ID(); return nil }); err != nil {
+		if err := s.db.bolt.View(func(tx *bbolt.Tx) error { id = tx.ID(); return nil }); err != nil {
 			t.Fatal(err)
 		}
 		return id

@@ -1,0 +1,244 @@
+package local
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"reflect"
+	"runtime/debug"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"go.etcd.io/bbolt"
+	berrors "go.etcd.io/bbolt/errors"
+)
+
+// A mapped is the file, which bbolt has mapped into memory. Where somebody cuts it off, or a disk fails, bbolt panics, and keeps locks for
+// which all others would wait for ever. So nobody waits for bbolt but where that comes to an end: a transaction that reads begins
+// under a lock of ours, and ends where nobody waits for it; writing and closing take place in a goroutine that is left behind. Once it has
+// failed so, nothing is read or written any more.
+type mapped struct {
+	bolt *bbolt.DB
+	file *os.File
+	path string
+	info os.FileInfo // which file it was
+
+	beginning sync.Mutex    // for bbolt's Begin, which keeps a lock where it panics
+	gone      chan struct{} // closed when the file has been given up
+	once      sync.Once
+	why       atomic.Pointer[error]
+
+	last int // of who writes: the number of the transaction that was written last; 0: not known
+}
+
+// errChanged is returned where somebody else has removed, replaced or changed the file while it was in use.
+var errChanged = errors.New("was changed by another program while it was in use")
+
+// giveUp has nothing read or written from here on, if err says that there is no trust in the file or in bbolt's locks.
+func (m *mapped) giveUp(err error) error {
+	if !errors.As(err, new(*fault)) && !errors.Is(err, errChanged) && !errors.Is(err, berrors.ErrInvalidMapping) {
+		return err
+	}
+	m.once.Do(func() {
+		if changed := m.changed(0); changed != nil {
+			err = changed // says more than what came of it
+		}
+		err = fmt.Errorf("%w: it is no longer used; put a backup in its place where it is not what it should be, and start the server again", err)
+		m.why.Store(&err)
+		close(m.gone)
+	})
+	return m.broken()
+}
+
+// broken returns why the file was given up, or nil.
+func (m *mapped) broken() error {
+	if why := m.why.Load(); why != nil {
+		return *why
+	}
+	return nil
+}
+
+// examine gives the file up if it was removed, replaced or cut off. least is a size that it has.
+func (m *mapped) examine(least int64) error {
+	if err := m.broken(); err != nil {
+		return err
+	}
+	return m.giveUp(m.changed(least))
+}
+
+// changed returns an error if the file is no longer the one of its name, or shorter than it was. A write to a file that was removed would be
+// lost with the process.
+func (m *mapped) changed(least int64) error {
+	now, err := os.Lstat(m.path)
+	switch {
+	case err != nil:
+		return fmt.Errorf("%s %w: %w", m.path, errChanged, err)
+	case !os.SameFile(now, m.info):
+		return fmt.Errorf("%s %w: another file has its name", m.path, errChanged)
+	case now.Size() < max(least, m.info.Size()): // it never becomes smaller by itself
+		return fmt.Errorf("%s %w: it is shorter than it was", m.path, errChanged)
+	}
+	return nil
+}
+
+// view calls f with the file as it is now.
+func (m *mapped) view(f func(tx *bbolt.Tx) error) error {
+	tx, err := m.begin()
+	if err != nil {
+		return err
+	}
+	defer m.end(tx)
+	return m.giveUp(within(f, tx))
+}
+
+// within calls f, whose panic becomes an error.
+func within(f func(tx *bbolt.Tx) error, tx *bbolt.Tx) (err error) {
+	defer caught(&err, debug.SetPanicOnFault(true))
+	return f(tx)
+}
+
+// begin begins a transaction that reads. Whoever waits for the lock meanwhile learns whether bbolt has panicked, before he would wait for
+// one of its own.
+func (m *mapped) begin() (*bbolt.Tx, error) {
+	m.beginning.Lock()
+	defer m.beginning.Unlock()
+	if err := m.broken(); err != nil {
+		return nil, err
+	}
+	tx, err := m.beginOnce()
+	return tx, m.giveUp(err)
+}
+
+func (m *mapped) beginOnce() (tx *bbolt.Tx, err error) {
+	defer caught(&err, debug.SetPanicOnFault(true))
+	return m.bolt.Begin(false)
+}
+
+// end ends a transaction that reads. That takes a lock of bbolt for a moment, which Begin keeps where it panics. So it is done here only while
+// nobody is in Begin. It must not wait for who is: Begin may wait for the writer, who waits for this transaction.
+func (m *mapped) end(tx *bbolt.Tx) {
+	if !m.beginning.TryLock() {
+		go tx.Rollback()
+		return
+	}
+	defer m.beginning.Unlock()
+	if m.broken() != nil {
+		go tx.Rollback()
+		return
+	}
+	_ = tx.Rollback() // which never fails for a transaction that reads
+}
+
+// update runs a transaction that writes. An error means that it was taken back, or was not made durable. After one for which the file is
+// given up, f may still be running.
+func (m *mapped) update(f func(tx *bbolt.Tx) error) error {
+	if err := m.examine(0); err != nil {
+		return err
+	}
+	return m.apart(func() error {
+		last := m.last
+		m.last = 0
+		id := 0
+		err := m.bolt.Update(func(tx *bbolt.Tx) error {
+			id = tx.ID()
+			if last != 0 && id != last+1 {
+				return m.giveUp(fmt.Errorf("%s %w: it is not as it was written last", m.path, errChanged))
+			}
+			if err := m.examine(tx.Size()); err != nil {
+				return err
+			}
+			err := f(tx)
+			if err != nil {
+				m.last = last // nothing is written
+			}
+			return err
+		})
+		if err == nil {
+			m.last = id
+		}
+		return err
+	})
+}
+
+// apart calls f, which uses bbolt, in a goroutine of its own, and waits for it until the file is given up.
+func (m *mapped) apart(f func() error) error {
+	done := make(chan error, 1)
+	go func() {
+		done <- func() (err error) {
+			defer caught(&err, debug.SetPanicOnFault(true))
+			return f()
+		}()
+	}()
+	select {
+	case err := <-done:
+		return m.giveUp(err)
+	case <-m.gone:
+		return m.broken()
+	}
+}
+
+// close closes the file, and waits for all who read. A file that was given up stays open and locked until the process ends, for who still uses it.
+func (m *mapped) close() error {
+	if err := m.broken(); err != nil {
+		return err
+	}
+	return m.apart(m.bolt.Close)
+}
+
+// large is the size in bytes from which a record is read ahead, and readAhead in what parts that is done.
+const (
+	large     = 16 << 10
+	readAhead = 64 << 10
+)
+
+// warm has the system read a large record of a transaction before it is used as memory. bbolt tells the system not to read ahead, so each
+// page would be a fault of its own that waits for the disk, and a goroutine that copies a record holds its processor until it has all.
+func (m *mapped) warm(record []byte) {
+	if len(record) < large {
+		return
+	}
+	offset := int64(reflect.ValueOf(record).Pointer() - m.bolt.Info().Data)
+	part := make([]byte, readAhead)
+	for done := 0; done < len(record); done += readAhead {
+		// What can't be read now is found to be so when it is used.
+		if _, err := m.file.ReadAt(part[:min(readAhead, len(record)-done)], offset+int64(done)); err != nil {
+			return
+		}
+	}
+}
+
+// openBolt opens a file with bbolt, which panics on some damage.
+func openBolt(path string) (m *mapped, err error) {
+	var db *bbolt.DB
+	var file *os.File
+	defer func() {
+		if err != nil && file != nil {
+			file.Close() // bbolt has, but where it panicked
+		}
+	}()
+	defer caught(&err, debug.SetPanicOnFault(true))
+	db, err = bbolt.Open(path, 0o600, &bbolt.Options{
+		Timeout:      lockTime,
+		FreelistType: bbolt.FreelistMapType,
+		NoStatistics: true,
+		OpenFile: func(name string, flag int, mode os.FileMode) (*os.File, error) {
+			f, err := os.OpenFile(name, flag, mode)
+			file = f
+			return f, err
+		},
+	})
+	switch {
+	case errors.Is(err, berrors.ErrInvalid), errors.Is(err, berrors.ErrVersionMismatch):
+		return nil, fmt.Errorf("%w (%w)", ErrForeign, err)
+	case errors.Is(err, berrors.ErrChecksum), err != nil && strings.Contains(err.Error(), "file size too small"):
+		return nil, fmt.Errorf("%w (%w)", ErrDamaged, err)
+	case err != nil:
+		return nil, err
+	}
+	info, err := file.Stat()
+	if err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	return &mapped{bolt: db, file: file, path: path, info: info, gone: make(chan struct{})}, nil
+}

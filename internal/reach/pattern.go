@@ -68,6 +68,9 @@ func (p Pattern) String() string {
 // Exact reports whether the pattern names one host, and not many.
 func (p Pattern) Exact() bool { return !strings.HasPrefix(p.origin.Host, "*") }
 
+// Host returns the host that the pattern names. It may begin with "*.", or be "*".
+func (p Pattern) Host() string { return p.origin.Host }
+
 // Match reports whether t is one of the pattern's URLs.
 func (p Pattern) Match(t Target) bool {
 	return covers(p.origin, t.Origin) && below(p.prefix, t.Path) && (p.prefix == "/" || t.firm)

@@ -42,6 +42,18 @@ func (c *Call) Grant() any {
 	return c.run.Grants[c.set]
 }
 
+// Screened returns what is left of b, which another guest says, for this one: b itself where there is nothing to take out. It charges for
+// the search.
+func (c *Call) Screened(b []byte) []byte {
+	for _, value := range c.run.Grants {
+		if s, ok := value.(Screen); ok {
+			c.Charge(len(b) * SearchCost)
+			b = s.Screen(b)
+		}
+	}
+	return b
+}
+
 // Settings returns the JSON that the operator has set for the program, which must not be changed; nil where there is none. It is the
 // same in a start as in the calls.
 func (c *Call) Settings() []byte { return c.run.Settings }

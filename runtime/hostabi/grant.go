@@ -16,6 +16,13 @@ type Filter interface {
 	Filter(b []byte) []byte
 }
 
+// A Screen is a grant's value that takes out of what a guest is told by other guests what must not reach it, such as a secret that the
+// tool uses without seeing it.
+type Screen interface {
+	// Screen returns b without what must not reach the guest: b itself, or another slice that is no longer than b. It must not change b.
+	Screen(b []byte) []byte
+}
+
 // Equal reports whether two grants allow the same.
 func (g Grant) Equal(other Grant) bool {
 	if g.Module != other.Module {

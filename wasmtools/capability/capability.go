@@ -41,6 +41,7 @@ type Broker struct {
 	vault       vault
 	tools       compose.Service
 	connections *egress.Connections
+	injected    egress.Injected
 	sending     register[egress.Grant, *egress.Grant]
 	visible     register[secret.Grant, *secret.Grant]
 }
@@ -82,6 +83,7 @@ func (b *Broker) Grants(c *config.Config) (*Grants, error) {
 	if err != nil {
 		return nil, err
 	}
+	b.injected.Put(httpRules(c))
 	b.sending.forget()
 	b.visible.forget()
 	return &Grants{broker: b, config: c, store: store, values: values, patterns: patternsOf(c), warnings: warnings}, nil

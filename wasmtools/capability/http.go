@@ -48,7 +48,7 @@ func (g *Grants) http(path string, needs *wasmtools.Needs, matching []config.Gra
 		return nil, missing
 	}
 	view := secret.NewView(g.broker.secrets, g.values)
-	granted, err := egress.New(needs.HTTP, rules, egress.Options{Secrets: view, Connections: g.broker.connections})
+	granted, err := egress.New(needs.HTTP, rules, egress.Options{Secrets: view, Connections: g.broker.connections, Injected: &g.broker.injected})
 	if err != nil {
 		return nil, append(missing, fmt.Sprintf("http, because %s", err))
 	}
@@ -78,6 +78,14 @@ func patternsOf(c *config.Config) map[string]reach.Pattern {
 func httpRule(g *config.Grant) egress.Rule {
 	return egress.Rule{Granted: g.HTTP, Private: g.Private, Redirects: g.Redirects, Headers: g.Headers, CA: g.CA,
 		Requests: g.HTTPRequests, RequestBytes: g.HTTPRequestBytes, ResponseBytes: g.HTTPResponseBytes, Timeout: g.HTTPTimeout}
+}
+
+// httpRules returns the rules of all grants.
+func httpRules(c *config.Config) (rules []egress.Rule) {
+	for i := range c.Grants {
+		rules = append(rules, httpRule(&c.Grants[i]))
+	}
+	return rules
 }
 
 // checkHTTP reports what is wrong with the grants of a configuration, such as a file of certificates that is not there.

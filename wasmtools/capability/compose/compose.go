@@ -100,8 +100,12 @@ func call(c *hostabi.Call, stack []uint64) {
 	if err != nil {
 		use.Outcome = err.Code
 	}
+	screened := c.Screened(result)
+	use.Redacted = len(screened) != len(result) || len(result) > 0 && &screened[0] != &result[0]
+	result = screened
 	c.Used(use)
 	if err != nil {
+		err.Message, err.ToolCode, err.Data = string(c.Screened([]byte(err.Message))), string(c.Screened([]byte(err.ToolCode))), c.Screened(err.Data)
 		answer.Fail(c, stack, err)
 		return
 	}

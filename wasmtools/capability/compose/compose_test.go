@@ -1,6 +1,7 @@
 package compose_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,10 +12,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/toolsrv/toolsrv/runtime/hostabi"
 	"github.com/toolsrv/toolsrv/runtime/limits"
 	"github.com/toolsrv/toolsrv/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/capability/compose"
+	"github.com/toolsrv/toolsrv/wasmtools/capability/egress"
 )
 
 // TestRefusedArgumentsAreCharged has a tool call another with long arguments, some that fit and some that don't: to say why takes more.
@@ -193,6 +196,31 @@ func TestHidden(t *testing.T) {
 }
 
 func nil1(context.Context, *wasmtools.Call) (any, error) { return 1, nil }
+
+// A screen is the grant of a tool that uses "hunter2!" without seeing it. It filters nothing of what the tool says, so that a test sees
+// what it was told.
+type screen struct{}
+
+func (screen) Screen(b []byte) []byte {
+	return bytes.ReplaceAll(b, []byte("hunter2!"), []byte("[secret]"))
+}
+
+// TestScreened has tools tell another one, in a result and in every part of a failure, a secret that it uses without seeing it.
+func TestScreened(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, sandbox.Config{}, func(w *world) { w.more = []hostabi.Grant{{Module: egress.Module, Value: screen{}}} },
+		native("tells", func(context.Context, *wasmtools.Call) (any, error) { return "it is hunter2!", nil }),
+		native("fails", func(context.Context, *wasmtools.Call) (any, error) {
+			return nil, &wasmtools.Error{Code: wasmtools.CodeToolError, ToolCode: "hunter2!", Message: "it is hunter2!", Data: []byte(`"hunter2!"`)}
+		}))
+	if result, f, err := w.call(t, "/a/once", wasmtools.Everybody(), "go/tells", `{}`); result != `"it is [secret]"` {
+		t.Errorf("got %s, %+v, %v", result, f, err)
+	}
+	_, f, err := w.call(t, "/a/once", wasmtools.Everybody(), "go/fails", `{}`)
+	if err != nil || f == nil || f.Message != "it is [secret]" || f.ToolCode != "[secret]" || string(f.Data) != `"[secret]"` {
+		t.Errorf("got %+v, %v", f, err)
+	}
+}
 
 // TestDepth has tools call each other down to the limit, and one further.
 func TestDepth(t *testing.T) {

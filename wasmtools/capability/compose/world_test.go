@@ -31,6 +31,7 @@ type world struct {
 	engine  *sandbox.Engine
 	limits  map[string]limits.Limits // by path
 	all     limits.Limits            // of those that limits lacks
+	more    []hostabi.Grant          // to every tool
 }
 
 // The tools of caller.wat, in its order.
@@ -103,7 +104,7 @@ func (w *world) mayCall() []string {
 
 // For grants every tool what it needs.
 func (w *world) For(_ string, needs wasmtools.Needs) (values []hostabi.Grant, settings []byte, missing []string) {
-	return []hostabi.Grant{compose.Grant(&w.service, needs.Tools...)}, nil, nil
+	return append([]hostabi.Grant{compose.Grant(&w.service, needs.Tools...)}, w.more...), nil, nil
 }
 
 // A failure is what a guest is told.

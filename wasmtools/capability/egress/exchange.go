@@ -43,7 +43,7 @@ type exchange struct {
 	cancel  context.CancelFunc
 	timeout time.Duration
 	held    int64            // bytes that the account holds
-	redact  *redact.Redactor // nil where the grant puts no secret into anything
+	redact  *redact.Redactor // nil where no secret is put into requests to the host
 
 	r      *request
 	rule   *rule // by which the next request goes
@@ -194,18 +194,20 @@ func (x *exchange) allowed(redirected bool) *answer.Failure {
 func (x *exchange) prepare() (*http.Request, *answer.Failure) {
 	headers := maps.Clone(x.header) // no value is changed, but replaced
 	injected, f := x.rule.inject(x.target, headers, x.g.options.Secrets)
-	if len(x.g.secrets) > 0 {
-		x.redact = x.g.options.Secrets.Redactor(x.g.secrets...) // after inject, so that it knows what was put in
+	others := x.g.options.Injected.names(x.target.Host)
+	if names := append(others, x.g.secrets...); len(names) > 0 && x.g.options.Secrets != nil {
+		x.redact = x.g.options.Secrets.Redactor(names...) // after inject, so that it knows what was put in
 	}
 	if f != nil {
 		return nil, f
 	}
+	injected = injected || len(others) > 0
 	partial := asksForPart(headers)
 	if injected && partial {
-		return nil, answer.Failf(answer.Invalid, "Part of an answer can't be asked for (Range) where the host puts a secret into the request: it could not find it in a part of the answer.")
+		return nil, answer.Failf(answer.Invalid, "Part of an answer can't be asked for (Range) where the host puts a secret into requests, of whichever tool: it could not find it in a part of the answer.")
 	}
 	if injected && !onlyUTF8(headers) {
-		return nil, answer.Failf(answer.Invalid, "Another charset than utf-8 can't be asked for where the host puts a secret into the request: it could not find it in the answer.")
+		return nil, answer.Failf(answer.Invalid, "Another charset than utf-8 can't be asked for where the host puts a secret into requests, of whichever tool: it could not find it in the answer.")
 	}
 	if len(headers["User-Agent"]) == 0 {
 		headers["User-Agent"] = []string{"toolsrv"}

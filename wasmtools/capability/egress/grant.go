@@ -64,6 +64,8 @@ type Options struct {
 	Network Network
 	// Connections are those of all grants. Nil: they are not counted.
 	Connections *Connections
+	// Injected knows what all grants put into requests. Nil: nobody else puts anything in.
+	Injected *Injected
 }
 
 // A Grant is what a tool may send. It is safe for concurrent use, and needs no closing: connections are those of calls, and end with
@@ -235,7 +237,13 @@ func (o Options) equal(other Options) bool {
 	return o == other
 }
 
-var _ hostabi.Filter = (*Grant)(nil)
+var (
+	_ hostabi.Filter = (*Grant)(nil)
+	_ hostabi.Screen = (*Grant)(nil)
+)
+
+// Screen takes them out of what the tool is told by others, too: it uses them without seeing them.
+func (g *Grant) Screen(b []byte) []byte { return g.Filter(b) }
 
 // Filter takes the secrets that headers are filled in from out of what the tool says.
 func (g *Grant) Filter(b []byte) []byte {

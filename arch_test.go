@@ -189,7 +189,7 @@ var edges = map[string][]string{
 	"examples/weather":  {"sdk/go", "sdk/go/config", "sdk/go/http"},
 
 	// Measures what embedders use, and the parts below it.
-	"bench/cmd/attack":        {"bench/internal/assemble", "bench/internal/measure", "bench/internal/service", "wasmtools/script/engine"},
+	"bench/cmd/attack":        {"bench/internal/assemble", "bench/internal/measure", "bench/internal/service", "wasmtools", "wasmtools/script/engine"},
 	"bench/cmd/capabilities":  {"bench/internal/guest", "bench/internal/measure", "runtime/limits", "runtime/sandbox", "runtime/wasmbin", "wasmtools", "wasmtools/capability", "wasmtools/config", "wasmtools/invoke", "wasmtools/toolfile"},
 	"bench/cmd/languages":     {"bench/internal/load", "bench/internal/measure", "bench/internal/service", "runtime/limits", "runtime/sandbox", "wasmtools/toolfile"},
 	"bench/cmd/mcp":           {"bench/internal/gosdk", "bench/internal/guest", "bench/internal/load", "bench/internal/measure", "bench/internal/service"},

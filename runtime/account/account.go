@@ -23,6 +23,8 @@ const (
 	Code
 	// Descriptors are of files that guests have open.
 	Descriptors
+	// Manifests is what is kept of what tools say of themselves, in bytes: schemas as checks need them, and documents.
+	Manifests
 
 	kinds
 )

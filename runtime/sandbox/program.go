@@ -7,6 +7,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/toolsrv/toolsrv/runtime/account"
 )
 
 // A Program is a hold on a loaded module. It is safe for concurrent use.
@@ -14,6 +16,7 @@ type Program struct {
 	module *module
 	digest string
 	closed atomic.Bool
+	kept   atomic.Int64
 }
 
 // Digest returns the SHA-256 of the module as it was loaded, in lower-case hexadecimal.
@@ -43,10 +46,30 @@ func (p *Program) Compile(ctx context.Context) error {
 	return asError(err)
 }
 
+// Keep counts bytes of memory that the program's owner keeps because of it, such as what it says of its tools, until Close. It reports false,
+// and counts nothing, where those of all programs would be more than a quarter of Config.Memory. An eighth of that is only for a
+// program that takes the place of another one. Keep must not be called after Close, or beside it.
+func (p *Program) Keep(bytes int64, replaces bool) bool {
+	e := p.module.engine
+	if !e.account.Take(account.Manifests, bytes, replaces) {
+		return false
+	}
+	e.account.Add(account.Memory, bytes)
+	p.kept.Add(bytes)
+	return true
+}
+
+// keep counts what is kept because of programs. It asks nobody.
+func (e *Engine) keep(bytes int64) {
+	e.account.Add(account.Manifests, bytes)
+	e.account.Give(account.Memory, -bytes)
+}
+
 // Close gives up the hold. Running calls finish; the code is freed after the last hold and the last call. A later call of a Tool
 // of the program works, too: it brings the code back for as long as it runs. Close can be called twice.
 func (p *Program) Close() error {
 	if p.closed.CompareAndSwap(false, true) {
+		p.module.engine.keep(-p.kept.Swap(0))
 		p.module.release()
 	}
 	return nil

@@ -55,6 +55,9 @@ func (e *Engine) sweep(idle, unused time.Time) {
 // maxDescriptors is how many files guests may have open by default where the system allows any number.
 const maxDescriptors = 16 << 10
 
+// manifestShare says which part of Config.Memory the manifests of all programs may take, so that calls have the rest.
+const manifestShare = 4
+
 // newAccount returns the account of an engine.
 func newAccount(c Config) *account.Account {
 	if c.Memory <= 0 {
@@ -71,6 +74,7 @@ func newAccount(c Config) *account.Account {
 	}
 	return account.New(map[account.Kind]int64{
 		account.Memory: c.Memory, account.Mappings: c.Mappings, account.Code: c.CodeMemory, account.Descriptors: c.Descriptors,
+		account.Manifests: max(1, c.Memory/manifestShare),
 	})
 }
 

@@ -23,6 +23,8 @@ type State struct {
 	// Memory, Mappings and CodeMemory are what all modules together take of what the Config bounds: bytes, mappings of
 	// the address space, and bytes of compiled code.
 	Memory, Mappings, CodeMemory account.Use
+	// Manifests is how many bytes [Program.Keep] has counted of all. They are part of Memory.
+	Manifests account.Use
 	// Compiling is what is compiled, or loaded from the cache, and what waits for that.
 	Compiling schedule.State
 }
@@ -39,6 +41,9 @@ const (
 	CodeRefused CodeState = "refused"   // it can't be compiled, and every call fails
 )
 
+// ManifestUse returns Manifests of State alone, in no time.
+func (e *Engine) ManifestUse() account.Use { return e.account.Use(account.Manifests) }
+
 // State tells what the engine holds. It takes about a millisecond for 10,000 modules.
 func (e *Engine) State() State {
 	s := State{
@@ -46,6 +51,7 @@ func (e *Engine) State() State {
 		Memory:     e.account.Use(account.Memory),
 		Mappings:   e.account.Use(account.Mappings),
 		CodeMemory: e.account.Use(account.Code),
+		Manifests:  e.account.Use(account.Manifests),
 		Compiling:  e.compiler.schedule.State(),
 	}
 	e.mu.Lock()

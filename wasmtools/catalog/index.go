@@ -20,6 +20,7 @@ type index struct {
 	released   map[string]struct{} // operation ids that somebody had when settle was called last
 	waiting    []*file             // those with a waiting module, the first to come first
 	outgoing   []*module           // no longer served, to be closed once the table has let go of them
+	freed      bool                // a module was closed, so that there may be room for others
 	// starting means that files of the first listing are still coming in. Until all have, one of them takes a path from
 	// another that comes after it in order, so that the result depends on no race.
 	starting bool
@@ -229,7 +230,7 @@ func (x *index) stopWaiting(f *file) {
 		return
 	}
 	f.waiting.Close() // no table ever had it
-	f.waiting = nil
+	f.waiting, x.freed = nil, true
 	x.waiting = slices.DeleteFunc(x.waiting, func(w *file) bool { return w == f })
 }
 
@@ -315,6 +316,7 @@ func (x *index) refused() []*file {
 func (x *index) closeOutgoing() {
 	for _, m := range x.outgoing {
 		m.Close()
+		x.freed = true
 	}
 	x.outgoing = nil
 }

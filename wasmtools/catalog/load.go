@@ -113,7 +113,7 @@ func (r *reconciler) read(l *load) {
 		if err != nil {
 			return err
 		}
-		m, err := toolfile.Load(r.engine, content, toolfile.Place{Folder: folder(l.file.name), Source: r.source.Place(l.file.name)})
+		m, err := toolfile.Load(r.engine, content, toolfile.Place{Folder: folder(l.file.name), Source: r.source.Place(l.file.name), Replaces: l.served != ""})
 		if err != nil {
 			return err
 		}
@@ -241,6 +241,24 @@ func (r *reconciler) finish(l *load) {
 func (r *reconciler) refuse(f *file, err error) {
 	if f.refuse(err) {
 		r.publishSoon()
+	}
+}
+
+// retryCrowded has files read again that found no room for their manifests, as far as there may be some by now.
+func (r *reconciler) retryCrowded() {
+	if !r.index.freed {
+		return
+	}
+	r.index.freed = false
+	use := r.engine.ManifestUse()
+	for _, f := range r.index.files {
+		var crowded *toolfile.RoomError
+		if f.refused == nil || !errors.As(f.refused, &crowded) || f.loading != nil || f.listed.Settling > 0 {
+			continue
+		}
+		if use.Held += crowded.Needs; use.Held <= use.Limit { // of several, those that fit together
+			r.queueLoad(f)
+		}
 	}
 }
 

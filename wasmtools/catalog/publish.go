@@ -49,6 +49,7 @@ func (r *reconciler) publish() error {
 		r.unpublished = nil
 		r.logChanges(before, r.table.Current())
 		r.index.closeOutgoing()
+		r.retryCrowded()
 	}
 	r.published = time.Since(began)
 	if r.listed && r.unready.Swap(int64(r.awaited)) != 0 && r.awaited == 0 {

@@ -4,9 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strings"
 
 	"github.com/toolsrv/toolsrv/internal/jsontree"
 )
+
+// maxAlike is the longest text of a schema, in bytes, that is compiled once if it stands in several places.
+const maxAlike = 2 << 10
 
 // maxExpansion bounds the schemas that apply to one value, counted once for every way that leads to them.
 const maxExpansion = 10_000
@@ -37,6 +41,7 @@ type node struct {
 	never    bool     // the schema is false
 	types    types    // 0 admits all
 	typeList []string // as written
+	*combination
 	constant *choice
 	enum     *choice
 	number   *numberRules
@@ -44,6 +49,14 @@ type node struct {
 	array    *arrayRules
 	object   *objectRules
 
+	hasDefault bool
+	byDefault  *jsontree.Tree // the default, with the defaults of its own schema filled in
+	fills      bool           // some value below may have a default to be filled in
+	expansion  int            // how many schemas apply to a value that this one applies to; -1 while it is counted
+}
+
+// A combination holds the other schemas that apply to the same value. Most nodes have none, and share the empty one.
+type combination struct {
 	refs            []*node // $ref and the like
 	allOf           []*node
 	anyOf           []*node
@@ -51,17 +64,20 @@ type node struct {
 	not             *node
 	condition       *node // "if"
 	then, otherwise *node
-
-	hasDefault bool
-	byDefault  *jsontree.Tree // the default, with the defaults of its own schema filled in
-	fills      bool           // some value below may have a default to be filled in
-	expansion  int            // how many schemas apply to a value that this one applies to; -1 while it is counted
 }
 
-// A choice is a set of admitted values.
+// noCombination is that of nodes without one. It never changes.
+var noCombination = &combination{}
+
+func (c *combination) isEmpty() bool {
+	return c.refs == nil && c.allOf == nil && c.anyOf == nil && c.oneOf == nil && c.not == nil && c.condition == nil
+}
+
+// A choice is a set of admitted values. A map of them would take ten times as much memory as their text does.
 type choice struct {
-	canonical map[string]struct{}
-	expected  string // for the message
+	values   string  // their canonical texts, sorted and joined
+	ends     []int32 // of each in values
+	expected string  // for the message
 }
 
 type numberRules struct {
@@ -87,9 +103,9 @@ type arrayRules struct {
 
 type objectRules struct {
 	min, max    int
-	index       map[string]int32 // into members
-	members     []member         // in the order of the schema
-	required    int              // how many members are
+	byName      []int32  // places in members by their names, or nil where there are few
+	members     []member // in the order of the schema
+	required    int      // how many members are
 	patterns    []patternRule
 	additional  *node
 	names       *node
@@ -119,32 +135,34 @@ type dependent struct {
 type compiler struct {
 	*source
 	nodes        map[int32]*node
+	alike        map[string]*node // by their texts, which have no references and no names
 	order        []*node
 	budget       *Budget
 	instructions int // left for patterns
 }
 
-// compile compiles all schemas of a source and returns the root.
-func compile(s *source, b *Budget) (*node, error) {
+// compile compiles all schemas of a source. It returns the root, and how many bytes all nodes take.
+func compile(s *source, b *Budget) (root *node, size int64, err error) {
 	most := min(maxInstructions, b.instructions)
-	c := &compiler{source: s, nodes: make(map[int32]*node, len(s.order)), budget: b, instructions: most}
+	c := &compiler{source: s, nodes: make(map[int32]*node, len(s.order)), alike: map[string]*node{}, budget: b, instructions: most}
 	defer func() { b.instructions -= most - c.instructions }()
 	for i := 0; i < len(s.order); i++ { // references may add to it
 		if _, err := c.node(s.order[i]); err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 	}
 	for _, n := range c.order {
 		if err := c.expand(n); err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 	}
 	if err := c.completeDefaults(); err != nil {
-		return nil, err
+		return nil, 0, err
 	}
-	// The rest of the source is for documents; this was for finding the way.
-	s.base, s.order, s.named, s.index, s.dynamic = nil, nil, nil, nil, nil
-	return c.nodes[0], nil
+	for _, n := range c.order {
+		size += n.size()
+	}
+	return c.nodes[0], size, nil
 }
 
 // expand counts the schemas that apply together with n.
@@ -218,27 +236,41 @@ func (c *compiler) node(i int32) (*node, error) {
 	if n, ok := c.nodes[i]; ok {
 		return n, nil
 	}
-	n := &node{place: i}
+	v := &c.tree.Values[i]
+	isPlain := len(v.Text) <= maxAlike && !strings.ContainsAny(v.Text, `$\`)
+	if isPlain {
+		if n, ok := c.alike[v.Text]; ok {
+			c.nodes[i] = n
+			return n, nil
+		}
+	}
+	n := &node{place: i, combination: noCombination}
 	c.nodes[i] = n
 	c.order = append(c.order, n)
-	v := &c.tree.Values[i]
+	if isPlain {
+		c.alike[v.Text] = n
+	}
 	if v.Kind != jsontree.Object {
 		n.never = v.Text == "false"
 		return n, nil
 	}
 	k := keywordsOf{c: c, at: i}
-	n.refs = k.references()
-	if c.draft <= draft7 && len(n.refs) > 0 {
+	combined := combination{refs: k.references()}
+	if c.draft <= draft7 && len(combined.refs) > 0 {
+		n.combination = &combined
 		return n, k.err // its siblings mean nothing
 	}
 	n.types, n.typeList = k.types()
 	n.constant, n.enum = k.constant(), k.enum()
 	n.number, n.text = k.number(), k.text()
 	n.array, n.object = k.array(), k.object()
-	n.allOf, n.anyOf, n.oneOf = k.schemas("allOf"), k.schemas("anyOf"), k.schemas("oneOf")
-	n.not, n.condition = k.schema("not"), k.schema("if")
-	if n.condition != nil {
-		n.then, n.otherwise = k.schema("then"), k.schema("else")
+	combined.allOf, combined.anyOf, combined.oneOf = k.schemas("allOf"), k.schemas("anyOf"), k.schemas("oneOf")
+	combined.not, combined.condition = k.schema("not"), k.schema("if")
+	if combined.condition != nil {
+		combined.then, combined.otherwise = k.schema("then"), k.schema("else")
+	}
+	if !combined.isEmpty() {
+		n.combination = &combined
 	}
 	return n, k.err
 }

@@ -55,7 +55,7 @@ func (r *run) fillObject(rules *objectRules, at int32) {
 		last = c
 		key := r.tree.Values[c].Key
 		known := false
-		if i, ok := rules.index[key]; ok {
+		if i := rules.find(key, int(r.tree.Values[c].Index)); i >= 0 {
 			present[i] = true
 			if child := rules.members[i].node; child != nil {
 				if known = true; child.fills {
@@ -160,6 +160,7 @@ func (c *compiler) completeDefaults() error {
 		if err := done.Read(text); err != nil {
 			return nil, at(place, err)
 		}
+		done.Values = slices.Clone(done.Values) // without the room that Read has left over
 		n.byDefault = done
 		return done, nil
 	}

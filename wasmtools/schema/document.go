@@ -19,7 +19,7 @@ const maxComponent = 100
 // different. An array whose items may be anything says so by "items": {}, without which some generators of clients leave it out. The root stays an inline object with its properties on top, also where the author wrote it as a
 // reference. A reference never has siblings: it stands alone, or in an allOf. The result is the same every time.
 func (s *Schema) Document(prefix string) (root json.RawMessage, definitions map[string]json.RawMessage) {
-	d := newDocumenter(s.source, "#/components/schemas/", component(prefix))
+	d := newDocumenter(s.source(), "#/components/schemas/", component(prefix))
 	d.filled = !d.uses("unevaluatedItems") // by which items count as evaluated
 	root = d.root(s.argument)
 	definitions = map[string]json.RawMessage{}

@@ -1,14 +1,43 @@
 package schema
 
-import "strings"
+import (
+	"slices"
+	"sort"
+	"strings"
+)
+
+// newChoice returns the choice of values by their canonical texts, which it sorts. What is expected is for the message.
+func newChoice(values []string, expected string) *choice {
+	slices.Sort(values)
+	values = slices.Compact(values)
+	c := &choice{values: strings.Join(values, ""), ends: make([]int32, len(values)), expected: strings.Clone(expected)}
+	end := 0
+	for i, v := range values {
+		end += len(v)
+		c.ends[i] = int32(end)
+	}
+	return c
+}
+
+// value returns the canonical text of value number i.
+func (c *choice) value(i int) string {
+	if i == 0 {
+		return c.values[:c.ends[0]]
+	}
+	return c.values[c.ends[i-1]:c.ends[i]]
+}
+
+func (c *choice) has(canonical string) bool {
+	i := sort.Search(len(c.ends), func(i int) bool { return c.value(i) >= canonical })
+	return i < len(c.ends) && c.value(i) == canonical
+}
 
 // chosen reports whether the value at is one of a choice.
 func (r *run) chosen(c *choice, at int32) bool {
 	if r.work -= r.comparing(at); r.work < 0 {
 		return false
 	}
-	_, ok := c.canonical[r.tree.Canonical(at)]
-	return ok
+	return c.has(r.tree.Canonical(at))
 }
 
 // unique reports whether all items differ.

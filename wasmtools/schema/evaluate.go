@@ -356,18 +356,6 @@ func (r *run) object(rules *objectRules, at int32, rep *report, seen *marks) boo
 	return ok
 }
 
-// find returns the index of a name in members, or -1. Bodies often have the order of the schema, so the search
-// begins at guess; that saves half of a small body's time.
-func (rules *objectRules) find(name string, guess int) int {
-	if guess < len(rules.members) && rules.members[guess].name == name {
-		return guess
-	}
-	if i, ok := rules.index[name]; ok {
-		return int(i)
-	}
-	return -1
-}
-
 // otherMember checks the member at c against what is not in "properties", where known is.
 func (r *run) otherMember(rules *objectRules, c int32, known bool, rep *report, seen *marks) bool {
 	key := r.tree.Values[c].Key
@@ -407,7 +395,7 @@ func (r *run) present(rules *objectRules, at int32) []bool {
 	list := make([]bool, len(rules.members))
 	r.work -= len(list)/8 + int(r.tree.Values[at].Count)
 	for c := r.tree.Values[at].First; c != 0; c = r.tree.Values[c].Next {
-		if i, ok := rules.index[r.tree.Values[c].Key]; ok {
+		if i := rules.find(r.tree.Values[c].Key, int(r.tree.Values[c].Index)); i >= 0 {
 			list[i] = true
 		}
 	}

@@ -30,10 +30,11 @@ func (s *Schema) Standalone() json.RawMessage {
 	if !s.root.objectsOnly() {
 		return nil
 	}
-	if s.source.isStandalone() {
+	from := s.source()
+	if from.isStandalone() {
 		return s.text
 	}
-	d := newDocumenter(s.source, "#/$defs/", "")
+	d := newDocumenter(from, "#/$defs/", "")
 	root := d.root(true)
 	for _, f := range membersOf([]field{{"", root}}, "") {
 		switch {
@@ -55,10 +56,11 @@ func (s *Schema) Flat() (text, rest json.RawMessage) {
 	if !s.root.objectsOnly() {
 		return nil, nil
 	}
-	if s.source.isFlat() && s.source.isStandalone() {
+	from := s.source()
+	if from.isFlat() && from.isStandalone() {
 		return s.text, nil
 	}
-	f := &flattener{documenter: newDocumenter(s.source, "#/$defs/", ""), seen: map[int32]bool{}, isRequired: map[string]bool{}, needsLeft: maxNeeds}
+	f := &flattener{documenter: newDocumenter(from, "#/$defs/", ""), seen: map[int32]bool{}, isRequired: map[string]bool{}, needsLeft: maxNeeds}
 	f.add(0, true)
 	return f.write()
 }

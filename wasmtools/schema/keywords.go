@@ -18,13 +18,22 @@ var typeNames = map[string]types{
 	"object": typeObject, "integer": typeInteger,
 }
 
+// oneType has the list of each type alone, which all nodes share.
+var oneType = func() map[string][]string {
+	lists := map[string][]string{}
+	for name := range typeNames {
+		lists[name] = []string{name}
+	}
+	return lists
+}()
+
 func (k *keywordsOf) types() (set types, list []string) {
 	i := k.value("type")
 	if i == 0 {
 		return 0, nil
 	}
 	if k.c.tree.Values[i].Kind == jsontree.String {
-		list = []string{k.c.str(i)}
+		list = oneType[k.c.str(i)]
 	}
 	if k.c.tree.Values[i].Kind == jsontree.Array {
 		for _, t := range k.children(i) {
@@ -52,10 +61,10 @@ func (k *keywordsOf) enum() *choice {
 }
 
 func (k *keywordsOf) choice(list []int32) *choice {
-	c := &choice{canonical: make(map[string]struct{}, len(list))}
+	values := make([]string, 0, len(list))
 	var expected []string
 	for n, i := range list {
-		c.canonical[k.c.tree.Canonical(i)] = struct{}{}
+		values = append(values, k.c.tree.Canonical(i))
 		if n < maxExpected {
 			expected = append(expected, spelled(&k.c.tree.Values[i]))
 		}
@@ -63,8 +72,7 @@ func (k *keywordsOf) choice(list []int32) *choice {
 	if more := len(list) - maxExpected; more > 0 {
 		expected = append(expected, fmt.Sprintf("one of %d others", more))
 	}
-	c.expected = joined(expected)
-	return c
+	return newChoice(values, joined(expected))
 }
 
 // spelled returns a value of the schema as a message shows it.
@@ -174,15 +182,25 @@ func (k *keywordsOf) array() *arrayRules {
 
 func (k *keywordsOf) object() *objectRules {
 	r := objectRules{
-		min: k.integer("minProperties", 0), max: k.integer("maxProperties", -1), index: map[string]int32{},
+		min: k.integer("minProperties", 0), max: k.integer("maxProperties", -1),
 		additional: k.schema("additionalProperties"), names: k.schema("propertyNames"),
 		unevaluated: k.schema("unevaluatedProperties"),
 	}
+	index := map[string]int32{}
+	add := func(name string) int32 {
+		i, ok := index[name]
+		if !ok {
+			i = int32(len(r.members))
+			index[name] = i
+			r.members = append(r.members, member{name: name})
+		}
+		return i
+	}
 	for _, i := range k.children(k.value("properties")) {
-		r.members[r.member(k.c.tree.Values[i].Key)].node = k.compile(i)
+		r.members[add(k.c.tree.Values[i].Key)].node = k.compile(i)
 	}
 	for _, i := range k.children(k.value("required")) {
-		if m := &r.members[r.member(k.c.str(i))]; !m.required {
+		if m := &r.members[add(k.c.str(i))]; !m.required {
 			m.required = true
 			r.required++
 		}
@@ -192,10 +210,10 @@ func (k *keywordsOf) object() *objectRules {
 	}
 	for _, name := range []string{"dependencies", "dependentRequired", "dependentSchemas"} {
 		for _, i := range k.children(k.value(name)) {
-			d := dependent{member: r.member(k.c.tree.Values[i].Key)}
+			d := dependent{member: add(k.c.tree.Values[i].Key)}
 			if k.c.tree.Values[i].Kind == jsontree.Array {
 				for _, n := range k.children(i) {
-					d.required = append(d.required, r.member(k.c.str(n)))
+					d.required = append(d.required, add(k.c.str(n)))
 				}
 			} else {
 				d.node = k.compile(i)
@@ -206,16 +224,6 @@ func (k *keywordsOf) object() *objectRules {
 	if r.min == 0 && r.max < 0 && len(r.members) == 0 && r.additional == nil && r.names == nil && r.patterns == nil && r.unevaluated == nil {
 		return nil
 	}
+	r.indexNames()
 	return &r
-}
-
-// member returns the index of a name, which it adds where it is new.
-func (r *objectRules) member(name string) int32 {
-	i, ok := r.index[name]
-	if !ok {
-		i = int32(len(r.members))
-		r.index[name] = i
-		r.members = append(r.members, member{name: name})
-	}
-	return i
 }

@@ -27,7 +27,7 @@ type Media struct {
 // Media returns where a value that fits the schema has files: strings with the contentEncoding "base64" and a
 // contentMediaType. It is nil if the schema has none. A schema that refers to itself is followed once around.
 func (s *Schema) Media() *Media {
-	m := &mediaFinder{source: s.source, left: maxMediaPlaces, within: map[int32]bool{}}
+	m := &mediaFinder{source: s.source(), left: maxMediaPlaces, within: map[int32]bool{}}
 	return m.find(0)
 }
 

@@ -25,9 +25,11 @@ const MaxSize = 1 << 20
 // concurrent use.
 type Schema struct {
 	text     json.RawMessage
-	source   *source
 	root     *node
-	argument bool // compiled by CompileParameters
+	draft    draft
+	targets  map[int32]int32 // references, as of a source
+	argument bool            // compiled by CompileParameters
+	size     int64           // of what is kept, in bytes
 }
 
 // A Budget is what the schemas of one file may take together: their patterns and defaults, of which a short text can make many
@@ -51,15 +53,29 @@ func Compile(text json.RawMessage) (*Schema, error) { return NewBudget().Compile
 
 // Compile is the function of that name for one of several schemas of a file. It fails, too, where they take too much together.
 func (b *Budget) Compile(text json.RawMessage) (*Schema, error) {
-	s := &Schema{text: text}
-	var err error
-	if s.source, err = readSource(string(text)); err != nil {
+	from, err := readSource(string(text))
+	if err != nil {
 		return nil, err
 	}
-	if s.root, err = compile(s.source, b); err != nil {
+	s := &Schema{text: text, draft: from.draft}
+	if s.root, s.size, err = compile(from, b); err != nil {
 		return nil, err
 	}
+	if len(from.targets) > 0 {
+		s.targets = from.targets
+	}
+	s.size += schemaSize + 2*int64(len(text)) + targetSize*int64(len(s.targets)) // names are parts of a copy of the text
 	return s, nil
+}
+
+// source returns what documents are made of. It is read again each time: it takes some twenty times as much memory as the text does, and
+// documents are made once.
+func (s *Schema) source() *source {
+	from := &source{draft: s.draft, targets: s.targets}
+	if err := from.tree.Read(string(s.text)); err != nil {
+		panic("schema: a text that was compiled can't be read again: " + err.Error()) // somebody has changed it
+	}
+	return from
 }
 
 // CompileParameters compiles the schema of a tool's arguments. It fails as Compile does, and where the schema

@@ -27,14 +27,18 @@ type Place struct {
 	Folder string
 	// Source names the file for people.
 	Source string
+	// Replaces is whether the file takes the place of one that is served, which is closed then.
+	Replaces bool
 }
 
 // A Module is one version of a file: a program, and the tools made of it. It is not safe for concurrent use; its tools are.
 type Module struct {
+	runs      *sandbox.Engine // the program
 	program   *sandbox.Program
 	place     Place
 	engine    string // the interpreter in it, or ""
 	namespace string
+	kept      int64               // bytes that were asked for because of the manifest
 	manifest  *wasmtools.Manifest // nil: the module has to be run to be described
 	schemas   []schemas           // of each tool of the manifest
 	tools     []*wasmtools.Tool   // in the order of the manifest
@@ -55,7 +59,7 @@ func Load(engine *sandbox.Engine, content []byte, place Place) (*Module, error) 
 	if err != nil {
 		return nil, err
 	}
-	m := &Module{program: program, place: place}
+	m := &Module{runs: engine, program: program, place: place}
 	if m.engine, err = engineOf(binary); err == nil {
 		err = m.readManifest(binary)
 	}
@@ -82,7 +86,7 @@ func (m *Module) readManifest(binary *wasmbin.Module) error {
 	if err != nil {
 		return fmt.Errorf("custom section %s: %w", wasmtools.ManifestSection, err)
 	}
-	return m.setManifest(manifest)
+	return m.setManifest(manifest, len(text))
 }
 
 // embedded returns the text of the manifest in a module's custom section, or nil if there is none. It shares memory
@@ -95,8 +99,8 @@ func embedded(binary *wasmbin.Module) ([]byte, error) {
 	return text, err
 }
 
-// setManifest checks the manifest, and compiles its schemas.
-func (m *Module) setManifest(manifest *wasmtools.Manifest) error {
+// setManifest checks the manifest, whose text has size bytes, and compiles its schemas.
+func (m *Module) setManifest(manifest *wasmtools.Manifest, size int) error {
 	if m.program.Command() && len(manifest.Tools) != 1 {
 		return fmt.Errorf("the manifest has %d tools, but a plain WASI program can be one tool only: export toolsrv_call, or make a file of each", len(manifest.Tools))
 	}
@@ -112,16 +116,55 @@ func (m *Module) setManifest(manifest *wasmtools.Manifest) error {
 			return fmt.Errorf("needs: config: %w", err)
 		}
 	}
+	if err := m.keep(int64(size) * documentCopies); err != nil {
+		return err
+	}
 	budget := schema.NewBudget()
 	for _, t := range manifest.Tools {
 		s, err := compile(t, budget)
 		if err != nil {
 			return fmt.Errorf("tool %s: %w", t.Name, err)
 		}
+		if err := m.keep(s.size()); err != nil { // before the next one takes as much
+			return err
+		}
 		m.schemas = append(m.schemas, s)
 	}
 	m.manifest = manifest
 	return nil
+}
+
+// documentCopies is how many times the text of a manifest is kept, besides the schemas as they were written and compiled: what its tools
+// add to each list that clients ask for.
+const documentCopies = 6
+
+// keep has what is kept of a manifest counted.
+func (m *Module) keep(bytes int64) error {
+	if m.kept += bytes; m.program.Keep(bytes, m.place.Replaces) {
+		return nil
+	}
+	return &RoomError{Needs: m.kept, Limit: m.runs.ManifestUse().Limit}
+}
+
+// A RoomError means that a file's manifest would take more memory than the manifests of all files leave.
+type RoomError struct {
+	Needs int64 // bytes, at least
+	Limit int64 // of all together
+}
+
+// Error says what to do.
+func (e *RoomError) Error() string {
+	return fmt.Sprintf("the schemas and texts of its tools need %s of memory or more, and those of all tools together would be more than the %s that they may take: shorten them, remove other tools, or raise server.memory",
+		text.Size(e.Needs), text.Size(e.Limit))
+}
+
+// size returns how many bytes of memory the schemas take.
+func (s schemas) size() int64 {
+	size := s.parameters.Size()
+	if s.result != nil {
+		size += s.result.Size()
+	}
+	return size
 }
 
 // compile compiles the schemas of one tool.
@@ -177,7 +220,7 @@ func (m *Module) Describe(ctx context.Context) error {
 	if manifest.Engine == "" {
 		manifest.Engine = m.engine
 	}
-	return m.setManifest(manifest)
+	return m.setManifest(manifest, len(text))
 }
 
 // A MemoryError means that a tool's limit of memory is below what its module declares, so that no call of it could begin.

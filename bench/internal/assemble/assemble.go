@@ -43,6 +43,7 @@ type Tool struct {
 
 	Elements []int  // sizes of passive element segments; a call uses the first
 	Bodies   []Body // further functions
+	Manifest []byte // in place of that of one tool
 }
 
 // A Body is a function nobody calls.
@@ -110,6 +111,9 @@ func (t Tool) Module() ([]byte, error) {
 	}
 	section(11, slices.Concat([]byte{0}, Const(waitAt), []byte{0x0b}, Unsigned(len(wait)), wait))
 
+	if t.Manifest != nil {
+		return wasmbin.SetCustom(out, wasmtools.ManifestSection, t.Manifest)
+	}
 	var manifest bytes.Buffer
 	fmt.Fprintf(&manifest, `{"abi":1,"namespace":%q,"tools":[{"name":%q,"description":"Gives back its input.","parameters":{"type":"object"}}]}`,
 		t.Namespace, t.Name)

@@ -22,9 +22,12 @@ type connections struct {
 
 	outside atomic.Int64 // of tools
 
+	leaving atomic.Bool // another process takes new connections
+
 	mu     sync.Mutex
-	told   time.Time // when the log was told last
-	closed int       // since then, above the limit
+	each   map[*watchedConn]struct{} // those that are open
+	told   time.Time                 // when the log was told last
+	closed int                       // since then, above the limit
 }
 
 // closedEvery is the least time between two lines of the log on closed connections, since they come as fast as a client likes.
@@ -35,13 +38,45 @@ func (c *connections) changed(conn net.Conn, state http.ConnState) {
 	switch state {
 	case http.StateNew:
 		c.open.Add(1)
+		c.note(conn, true)
 		if n := c.number.Add(1); n > c.most || n > c.all-c.outside.Load() {
 			_ = conn.Close()
 			c.tell()
 		}
+	case http.StateIdle:
+		if w, ok := conn.(*watchedConn); ok {
+			w.unasked.Store(time.Now().UnixNano())
+		}
 	case http.StateClosed, http.StateHijacked:
+		c.note(conn, false)
 		c.number.Add(-1)
 		c.open.Done()
+	}
+}
+
+// note has each know whether a connection is open.
+func (c *connections) note(conn net.Conn, open bool) {
+	w, ok := conn.(*watchedConn)
+	if !ok {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if open {
+		c.each[w] = struct{}{}
+	} else {
+		delete(c.each, w)
+	}
+}
+
+// closeUnasked closes the connections on which no request is being read or answered, and none was since a time.
+func (c *connections) closeUnasked(since time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for w := range c.each {
+		if t := w.unasked.Load(); t != 0 && t <= since.UnixNano() {
+			_ = w.Close()
+		}
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strings"
 	"sync/atomic"
+	"time"
 )
 
 // A request must not say in two ways where its body ends. A proxy in front that goes by the other way takes a part of the body for
@@ -21,7 +22,9 @@ type watchedListener struct{ net.Listener }
 func (w watchedListener) Accept() (net.Conn, error) {
 	c, err := w.Listener.Accept()
 	if tcp, ok := c.(*net.TCPConn); ok {
-		return &watchedConn{TCPConn: tcp}, err
+		w := &watchedConn{TCPConn: tcp}
+		w.unasked.Store(time.Now().UnixNano())
+		return w, err
 	}
 	return c, err
 }
@@ -37,6 +40,8 @@ type watchedConn struct {
 	coded   bool
 	counted bool
 
+	unasked atomic.Int64 // since when it waits for a request, in nanoseconds of Unix time; 0: it does not
+
 	hasCoded atomic.Bool // there was a header with Transfer-Encoding
 	hasBoth  atomic.Bool // and one that had Content-Length beside it
 }
@@ -44,6 +49,9 @@ type watchedConn struct {
 // Read reads, and inspects the lines.
 func (w *watchedConn) Read(p []byte) (int, error) {
 	n, err := w.TCPConn.Read(p)
+	if n > 0 && w.unasked.Load() != 0 {
+		w.unasked.Store(0)
+	}
 	w.watch(p[:n])
 	return n, err
 }

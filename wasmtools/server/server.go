@@ -36,6 +36,7 @@ type Server struct {
 	calls    inFlight
 	conns    connections
 	draining atomic.Bool
+	handing  atomic.Bool   // HandOver was called
 	drain    time.Duration // how long running calls may take to finish
 	// writeTimeout is that of the current configuration; http.WriteTimeout is that of the start.
 	writeTimeout atomic.Int64
@@ -64,6 +65,7 @@ func New(ctx context.Context, c *config.Config, logger *slog.Logger, tools ...*w
 		logger: k.logger, core: k, started: c, drain: drainLimit, cut: func(error) {}, unmatched: make(chan struct{}, 1),
 	}
 	s.conns.most, s.conns.all, s.conns.logger = mostConnections(account.MachineDescriptors()), allConnections(account.MachineDescriptors()), k.logger
+	s.conns.each = map[*watchedConn]struct{}{}
 	k.outside = &s.conns
 	if err := s.open(ctx, c, tools); err != nil {
 		return nil, errors.Join(err, s.Close())
@@ -76,8 +78,10 @@ func (s *Server) open(ctx context.Context, c *config.Config, tools []*wasmtools.
 	if err := CheckDirectory(c); err != nil {
 		return err
 	}
-	if s.listener, err = listen(ctx, c.Server.Address); err != nil {
-		return err
+	if s.listener = c.Server.Listener; s.listener == nil {
+		if s.listener, err = listen(ctx, c.Server.Address); err != nil {
+			return err
+		}
 	}
 	configure := func(c *config.Config) (*configuration, error) { return s.configure(c, nil) }
 	if err := s.core.openDirectory(ctx, c, configure, tools); err != nil {
@@ -150,7 +154,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	if slot, counted := s.calls.add(r.URL.Path); counted {
 		defer s.calls.remove(slot)
 	}
-	if isDoubtful(r) {
+	if isDoubtful(r) || s.conns.leaving.Load() {
 		w.Header().Set("Connection", "close")
 	}
 	s.web.ServeHTTP(w, r)
@@ -178,7 +182,10 @@ func (s *Server) Run(ctx context.Context) error {
 	}()
 
 	served := make(chan error, 1)
-	go func() { served <- s.http.Serve(watchedListener{s.listener}) }()
+	go func() {
+		s.waitForTools(telling)
+		served <- s.http.Serve(watchedListener{s.listener})
+	}()
 	select {
 	case err := <-served:
 		err = errors.Join(fmt.Errorf("accept connections on %s: %w", s.Addr(), err), s.Close())
@@ -189,7 +196,11 @@ func (s *Server) Run(ctx context.Context) error {
 	}
 
 	<-told
-	s.drainCalls()
+	if s.handing.Load() {
+		s.leave()
+	} else {
+		s.drainCalls()
+	}
 	<-served // ErrServerClosed: no connection is added from here on
 	err := s.Close()
 	s.logger.Info("stopped")

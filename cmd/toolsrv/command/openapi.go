@@ -46,7 +46,12 @@ start, and the exit code is 1.
 SIGHUP reads the configuration and the tokens again. If they are wrong, that is logged,
 and the old ones stay in force. SIGTERM and SIGINT let running calls finish, then end the
 server with exit code 0. A second one, half a second later or more, ends it at once with
-exit code 1.`,
+exit code 1.
+
+SIGUSR2 restarts the server in place, which also takes up keys that a reload leaves, and
+another version of the program in the same file. The process keeps its number, and no
+client is turned away meanwhile. If the configuration is wrong or the program doesn't run,
+that is logged, and the server goes on as it was.`,
 		Example: `  toolsrv openapi --config toolsrv.toml
   toolsrv openapi --auth-tokens-file /run/secrets/tokens --address :8080`,
 		Args:       noArguments,
@@ -75,6 +80,9 @@ func (o *openAPI) run(cmd *cobra.Command, _ []string) error {
 	hangup := make(chan os.Signal, 1) // full: another reload is due anyway
 	signal.Notify(hangup, syscall.SIGHUP)
 	defer signal.Stop(hangup)
+	restart := make(chan os.Signal, 1)
+	notifyRestart(restart)
+	defer signal.Stop(restart)
 
 	if err := o.check(cmd); err != nil {
 		return &usageError{err}
@@ -87,13 +95,24 @@ func (o *openAPI) run(cmd *cobra.Command, _ []string) error {
 	ctx, cancel := context.WithCancel(cmd.Context())
 	defer cancel()
 	done := make(chan error, 1)
+	var next *successor // valid when done is told
 	go func() {
 		defer log.Flush()
-		done <- o.serve(ctx, logger, hangup)
+		var err error
+		next, err = o.serve(ctx, logger, hangup, restart)
+		done <- err
 	}()
 	select {
 	case err := <-done:
-		return err
+		if next == nil || err != nil {
+			return err
+		}
+		defer next.listener.Close()
+		if len(stop) > 0 { // it is to stop, not to go on
+			return nil
+		}
+		log.Close()
+		return replace(next.path, next.listener, next.address)
 	case s := <-stop:
 		logger.Info("stopping", "signal", s.String())
 		cancel()
@@ -129,19 +148,30 @@ func (o *openAPI) check(cmd *cobra.Command) error {
 	return nil
 }
 
-// serve runs the server until ctx ends, and reloads its configuration when hangup says so.
-func (o *openAPI) serve(ctx context.Context, logger *slog.Logger, hangup <-chan os.Signal) error {
+// serve runs the server until ctx ends, and reloads its configuration when hangup says so. When restart says so, it ends with the program
+// that is to go on.
+func (o *openAPI) serve(ctx context.Context, logger *slog.Logger, hangup, restart <-chan os.Signal) (*successor, error) {
+	listener, address, err := inherited()
+	if err != nil {
+		return nil, err
+	}
 	if o.config == "" {
 		// Decided once: if the file vanishes later, a reload fails rather than returning to the defaults.
 		if _, err := os.Stat(defaultConfig); err == nil {
 			o.config = defaultConfig
 		} else if !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("read configuration: %w", err)
+			return nil, fmt.Errorf("read configuration: %w", err)
 		}
 	}
 	c, err := o.load()
 	if err != nil {
-		return err
+		return nil, err
+	}
+	if listener != nil && c.Server.Address == address {
+		c.Server.Listener = listener
+	} else if listener != nil {
+		logger.Info("listening at another address than before", "before", address, "address", c.Server.Address)
+		_ = listener.Close() // nothing is written to it
 	}
 	if o.config == "" {
 		logger.Info("no configuration file: every setting has its default", "looked_for", defaultConfig, "directory", c.Tools.Directory)
@@ -151,31 +181,46 @@ func (o *openAPI) serve(ctx context.Context, logger *slog.Logger, hangup <-chan 
 	go heap.Keep(ctx, server.HeapLimit(c)) // it ends with the command
 	s, err := server.New(ctx, c, logger)
 	if ctx.Err() != nil && err != nil {
-		return nil // stopped before it had begun
+		return nil, nil // stopped before it had begun
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
 
 	running, cancel := context.WithCancel(ctx)
-	reloads := make(chan struct{})
+	defer cancel()
+	var next *successor // valid when signals is closed
+	signals := make(chan struct{})
 	go func() {
-		defer close(reloads)
+		defer close(signals)
 		for {
 			select {
 			case <-hangup:
 				if err := o.reload(s); err != nil {
 					logger.Error("the configuration stays as it was", "error", err)
 				}
+			case <-restart:
+				logger.Info("restarting")
+				n, err := o.succeed(running, s, c)
+				if err == nil {
+					next = n
+					cancel()
+					return
+				}
+				logger.Error("the server goes on as it was", "error", err)
 			case <-running.Done():
 				return
 			}
 		}
 	}()
-	err = s.Run(ctx)
+	err = s.Run(running)
 	cancel()
-	<-reloads
-	return err
+	<-signals
+	if next != nil && (err != nil || ctx.Err() != nil) {
+		_ = next.listener.Close()
+		next = nil
+	}
+	return next, err
 }
 
 func (o *openAPI) reload(s *server.Server) error {

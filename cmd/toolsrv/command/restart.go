@@ -1,0 +1,87 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/toolsrv/toolsrv/wasmtools/config"
+	"github.com/toolsrv/toolsrv/wasmtools/server"
+)
+
+// A restart in place replaces the process by the program of its file, which may be another version by then. The process keeps its number,
+// and the listener stays open throughout: a client who connects meanwhile waits. The listener's descriptor, and the address that it is
+// for, are told in a variable of the environment.
+
+// handoverVariable has descriptor,address of an open listener.
+const handoverVariable = "TOOLSRV_LISTENER"
+
+// handover is handoverVariable with its value.
+func handover(fd uintptr, address string) string {
+	return fmt.Sprintf("%s=%d,%s", handoverVariable, fd, address)
+}
+
+// trialTime is how long a program has to show that it runs.
+const trialTime = 10 * time.Second
+
+// A successor is the program that goes on when the server has ended.
+type successor struct {
+	path     string
+	listener *os.File
+	address  string // as it was configured
+}
+
+// succeed prepares a restart in place: a configuration that can't be served, or a program that does not run, leaves the server as it is.
+func (o *openAPI) succeed(ctx context.Context, s *server.Server, started *config.Config) (*successor, error) {
+	c, err := o.load()
+	if err != nil {
+		return nil, err
+	}
+	if err := server.CheckDirectory(c); err != nil {
+		return nil, err
+	}
+	path, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("find the program: %w", err)
+	}
+	trial, cancel := context.WithTimeout(ctx, trialTime)
+	defer cancel()
+	if out, err := exec.CommandContext(trial, path, "version").CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("try %s version: %w: %.200s", path, err, out)
+	}
+	listener, err := s.HandOver()
+	if err != nil {
+		return nil, err
+	}
+	return &successor{path, listener, started.Server.Address}, nil
+}
+
+// inherited returns the listener that a process before this one has handed over, and the address that it was configured for; nil if there
+// was none.
+func inherited() (net.Listener, string, error) {
+	value := os.Getenv(handoverVariable)
+	if value == "" {
+		return nil, "", nil
+	}
+	if err := os.Unsetenv(handoverVariable); err != nil { // it is for this process alone
+		return nil, "", fmt.Errorf("unset %s: %w", handoverVariable, err)
+	}
+	number, address, _ := strings.Cut(value, ",")
+	fd, err := strconv.ParseUint(number, 10, 31)
+	if err != nil || fd < 3 {
+		return nil, "", errors.New(handoverVariable + " has no listener: it is for a restart in place, so unset it")
+	}
+	file := os.NewFile(uintptr(fd), "listener")
+	defer file.Close()
+	l, err := net.FileListener(file)
+	if err != nil {
+		return nil, "", fmt.Errorf("%s has no listener: it is for a restart in place, so unset it: %w", handoverVariable, err)
+	}
+	return l, address, nil
+}

@@ -1,0 +1,178 @@
+//go:build unix
+
+package main_test
+
+import (
+	"bytes"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+)
+
+// TestRestartLosesNothing restarts a service in place several times beside clients that keep their connections, and others that open one for
+// each call.
+func TestRestartLosesNothing(t *testing.T) {
+	t.Parallel()
+	dir := site(t, "", map[string][]byte{"shop.wasm": guest(t, "shop", "1.0.0", guestTools...)})
+	s := start(t, dir)
+	pid := s.cmd.Process.Pid
+
+	var answered atomic.Int64
+	var clients sync.WaitGroup
+	stop := make(chan struct{})
+	for i := range 8 {
+		transport := &http.Transport{DisableKeepAlives: i%2 == 0}
+		client := &http.Client{Transport: transport, Timeout: patience}
+		clients.Go(func() {
+			defer transport.CloseIdleConnections()
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				// A reader that can't be read twice, so that the client does not try again by itself.
+				res, err := client.Post(s.url+"/shop/echo", "application/json", io.MultiReader(strings.NewReader(order)))
+				if err != nil {
+					t.Errorf("a call was lost: %v", err)
+					return
+				}
+				body, err := io.ReadAll(res.Body)
+				_ = res.Body.Close()
+				if err != nil || res.StatusCode != http.StatusOK {
+					t.Errorf("a call got %d %s (%v), want 200", res.StatusCode, body, err)
+					return
+				}
+				answered.Add(1)
+			}
+		})
+	}
+	more := func(what string) {
+		before := answered.Load()
+		s.eventually(what, func() bool { return answered.Load() > before+100 || t.Failed() })
+	}
+	for n := range 3 {
+		more("calls are answered")
+		s.signal(syscall.SIGUSR2)
+		s.waitCount("listening", n+2)
+	}
+	more("calls are answered after the last restart")
+	close(stop)
+	clients.Wait()
+	t.Logf("%d calls", answered.Load())
+	if got := s.cmd.Process.Pid; got != pid {
+		t.Errorf("process %d, want %d", got, pid)
+	}
+	s.signal(syscall.SIGTERM)
+	if got := s.exitCode(); got != 0 {
+		t.Errorf("exit code %d, want 0", got)
+	}
+}
+
+// TestRestartWaits has a call that runs end with its answer, and a new one wait meanwhile.
+func TestRestartWaits(t *testing.T) {
+	t.Parallel()
+	s := start(t, site(t, "", map[string][]byte{"shop.wasm": guest(t, "shop", "1.0.0", guestTools...)}))
+	call := make(chan reply, 1)
+	go func() {
+		a, _ := s.try(request{method: http.MethodPost, path: "/shop/wait", body: order})
+		call <- a
+	}()
+	s.waitLine("the guest's word", guestWaits)
+	s.signal(syscall.SIGUSR2)
+	s.waitLog("handing over")
+	if a := s.get("/readyz"); a.status != http.StatusOK {
+		t.Errorf("/readyz while the server hands over: %d, want 200", a.status)
+	}
+	if a := s.post("/shop/echo", order); a.status != http.StatusOK {
+		t.Errorf("a new call: %d %s, want 200", a.status, a.body)
+	}
+	if a := <-call; a.status != http.StatusOK || a.body != `"waited"` {
+		t.Errorf("the running call got %d %s, want 200", a.status, a.body)
+	}
+	s.waitCount("listening", 2)
+	s.waitCount("ready", 2)
+	if a := s.post("/shop/echo", order); a.status != http.StatusOK {
+		t.Errorf("a call afterwards: %d %s, want 200", a.status, a.body)
+	}
+}
+
+// TestRestartRefused has a service go on as it was where what is to follow could not.
+func TestRestartRefused(t *testing.T) {
+	t.Parallel()
+	dir := site(t, "", map[string][]byte{"shop.wasm": guest(t, "shop", "1.0.0", "echo")})
+	content, err := os.ReadFile(binary)
+	if err != nil {
+		t.Fatal(err)
+	}
+	program := filepath.Join(t.TempDir(), "toolsrv")
+	put(t, program, content)
+	if err := os.Chmod(program, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	cmd := command("openapi", "--config", filepath.Join(dir, "toolsrv.toml"), "--address", "127.0.0.1:0")
+	cmd.Path = program
+	s := run(t, cmd, false)
+
+	refused := func(reason string) {
+		t.Helper()
+		s.signal(syscall.SIGUSR2)
+		s.waitLine("the reason "+reason, func(line map[string]any) bool {
+			return line["level"] == "ERROR" && line["msg"] == "the server goes on as it was" && strings.Contains(textOf(line), reason)
+		})
+		if a := s.post("/shop/echo", order); a.status != http.StatusOK {
+			t.Errorf("after %s: %d, want 200", reason, a.status)
+		}
+	}
+	put(t, filepath.Join(dir, "toolsrv.toml"), []byte("[tools]\ndisabeld = []\n"))
+	refused("disabeld")
+	put(t, filepath.Join(dir, "toolsrv.toml"), []byte("[tools]\ndirectory = \"elsewhere\"\n"))
+	refused("elsewhere")
+	put(t, filepath.Join(dir, "toolsrv.toml"), nil)
+	put(t, program, bytes.Repeat([]byte("half a program "), 9))
+	if err := os.Chmod(program, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	refused("version")
+	put(t, program, content)
+	if err := os.Chmod(program, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	s.signal(syscall.SIGUSR2)
+	s.waitCount("listening", 2)
+	s.waitCount("ready", 2)
+	if a := s.post("/shop/echo", order); a.status != http.StatusOK {
+		t.Errorf("after the program was mended: %d, want 200", a.status)
+	}
+}
+
+// TestInheritedNonsense does not start with a listener that is none.
+func TestInheritedNonsense(t *testing.T) {
+	t.Parallel()
+	for _, value := range []string{"x", "1,127.0.0.1:8000", "3", "999,127.0.0.1:8000", "-1,", "99999999999999999999,"} {
+		cmd := command("openapi", "--address", "127.0.0.1:0")
+		cmd.Dir = t.TempDir()
+		cmd.Env = append(cmd.Env, "TOOLSRV_LISTENER="+value)
+		out, err := cmd.CombinedOutput()
+		if err == nil || !strings.Contains(string(out), "unset it") {
+			t.Errorf("TOOLSRV_LISTENER=%s: %v %s, want an error that says to unset it", value, err, out)
+		}
+	}
+}
+
+// waitCount waits until the log has n lines whose message is msg.
+func (s *service) waitCount(msg string, n int) {
+	s.t.Helper()
+	s.waitLine(msg, func(line map[string]any) bool {
+		if line["msg"] == msg {
+			n--
+		}
+		return n == 0
+	})
+}

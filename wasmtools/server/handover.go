@@ -1,0 +1,78 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"time"
+)
+
+// leaveTime is how long a server that hands over has its answers end their connections, before it closes those that were not used since.
+const leaveTime = time.Second
+
+// HandOver returns a copy of the server's listener for a process that goes on in this one's place: it is to listen on it as its
+// [config.Server.Listener]. The caller closes the copy. From then on the end of Run's context turns nobody away: for a second more all
+// requests are answered, and each answer ends its connection, so that clients open another one. Then connections wait in the listener until
+// the other process accepts them, while the calls that run have 30 seconds to finish.
+func (s *Server) HandOver() (*os.File, error) {
+	l, ok := s.listener.(*net.TCPListener)
+	if !ok {
+		return nil, errors.New("hand over the listener: it is not a TCP listener")
+	}
+	file, err := l.File()
+	if err != nil {
+		return nil, fmt.Errorf("hand over the listener: %w", err)
+	}
+	s.handing.Store(true)
+	return file, nil
+}
+
+// toolsTime is how long those who connected to a listener that was handed down wait for the tools, instead of being told that they are not
+// ready. Probes wait as well, so it is not longer.
+const toolsTime = 10 * time.Second
+
+// waitForTools waits until the tools are listed, if clients may be waiting that another process has had before.
+func (s *Server) waitForTools(ctx context.Context) {
+	if s.started.Server.Listener == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, toolsTime)
+	defer cancel()
+	_ = s.core.catalog.Wait(ctx) // an error means that it took too long, or that the server ends
+}
+
+// leave is the drain of a server that hands over. (Shutdown of net/http would drop requests that it has just read.)
+func (s *Server) leave() {
+	s.logger.Info("handing over", "limit", s.drain.String())
+	limit := time.NewTimer(s.drain)
+	defer limit.Stop()
+	s.conns.leaving.Store(true)
+	time.Sleep(leaveTime)
+	_ = s.listener.Close() // its copy keeps those who connect
+	s.web.EndStreams()
+	gone := make(chan struct{})
+	go func() {
+		defer close(gone)
+		s.conns.open.Wait()
+	}()
+	unasked := time.NewTicker(leaveTime / 10)
+	defer unasked.Stop()
+	for {
+		s.conns.closeUnasked(time.Now().Add(-leaveTime))
+		select {
+		case <-gone:
+			return
+		case <-unasked.C:
+		case <-limit.C:
+			s.logCut()
+			s.cut(errCut)
+			flush, cancel := context.WithTimeout(context.Background(), flushTimeout)
+			defer cancel()
+			// An error means that a client is too slow to read. Close cuts it off.
+			_ = s.http.Shutdown(flush)
+			return
+		}
+	}
+}

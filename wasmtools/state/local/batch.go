@@ -19,6 +19,7 @@ type batch struct {
 	changes []change
 	// rewrites is how many bytes the file's pages have that the batch replaces, about.
 	rewrites int
+	sets     bool // there are others than those that delete
 }
 
 // A page of the file holds several entries, and is written anew where one of them changes: bbolt has up to four in a leaf, however large
@@ -159,6 +160,7 @@ func (b *batch) set(s *opened, w *write, old []byte) (outcome, error) {
 	if old == nil {
 		b.rewrite(s, w.key)
 	}
+	b.sets = true
 	b.rewrites += len(w.record)
 	s.tally.version++
 	seal(w.record, w.key, s.tally.version)

@@ -8,9 +8,11 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/toolsrv/toolsrv/internal/testkit"
 	"github.com/toolsrv/toolsrv/wasmtools/state"
@@ -18,15 +20,15 @@ import (
 )
 
 // TestFullDisk fills the file system that the state is on, a small one of a process of its own, or the file to the largest size that
-// the process may have. Then writes fail and reads work; when there is room again, writes work, too.
+// the process may have. Then writes fail and reads work; when there is room again, writes work, too. What deletes always works, and makes room.
 func TestFullDisk(t *testing.T) {
 	t.Parallel()
 	testkit.SkipEmulated(t, "it starts processes")
-	for _, role := range []string{"fill tmpfs", "fill file"} {
+	for _, role := range []string{"fill tmpfs", "fill file", "delete tmpfs", "delete file"} {
 		t.Run(role, func(t *testing.T) {
 			t.Parallel()
 			c := child(t, role, t.TempDir())
-			if role == "fill tmpfs" {
+			if strings.HasSuffix(role, "tmpfs") {
 				if os.Getuid() != 0 {
 					t.Skip("a user's namespace does not know root, to whom the folders above the state belong: root runs this")
 				}
@@ -53,8 +55,13 @@ func TestFullDisk(t *testing.T) {
 // fillDisk fills what is at a directory, and prints "ok", or what is wrong.
 func fillDisk(role, dir string) {
 	var more func() error
-	if role == "fill tmpfs" {
-		if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=400k,mode=0700"); err != nil {
+	what, on, _ := strings.Cut(role, " ")
+	size := 400 << 10
+	if what == "delete" {
+		size = 48 << 20
+	}
+	if on == "tmpfs" {
+		if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, fmt.Sprintf("size=%d,mode=0700", size)); err != nil {
 			fmt.Println("skip: no file system can be mounted here:", err)
 			return
 		}
@@ -67,7 +74,7 @@ func fillDisk(role, dir string) {
 			return
 		}
 		before := limit.Cur
-		limit.Cur = 400 << 10
+		limit.Cur = uint64(size)
 		if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &limit); err != nil {
 			fmt.Println("skip: the size of files can't be limited here:", err)
 			return
@@ -77,7 +84,11 @@ func fillDisk(role, dir string) {
 			return syscall.Setrlimit(syscall.RLIMIT_FSIZE, &limit)
 		}
 	}
-	if err := fill(dir, more); err != nil {
+	test := func() error { return fill(dir, more) }
+	if what == "delete" {
+		test = func() error { return deleteAll(dir) }
+	}
+	if err := test(); err != nil {
 		fmt.Println(err)
 		return
 	}
@@ -119,8 +130,12 @@ func fill(dir string, more func() error) error {
 	if err := more(); err != nil {
 		return err
 	}
-	if _, err := s.Set(ctx, "large", make([]byte, 100<<10), state.Any, state.SetOptions{}); err != nil {
-		return fmt.Errorf("with room again: %w", err)
+	for began := time.Now(); ; { // it was refused at once for a moment
+		if _, err := s.Set(ctx, "large", make([]byte, 100<<10), state.Any, state.SetOptions{}); err == nil {
+			break
+		} else if time.Since(began) > hangs {
+			return fmt.Errorf("with room again: %w", err)
+		}
 	}
 	if err := store.Close(); err != nil {
 		return err
@@ -133,4 +148,77 @@ func fill(dir string, more func() error) error {
 	}
 	s = store.Space("a")
 	return errors.Join(check(), store.Close())
+}
+
+// deleteAll fills a disk with large values, while another space sets small ones. Then it deletes them one by one, and fills the disk again.
+func deleteAll(dir string) error {
+	store, err := local.Open(dir, local.Options{})
+	if err != nil {
+		return err
+	}
+	large, small, ctx := store.Space("large"), store.Space("small"), context.Background()
+	if _, err := small.Set(ctx, "k", nil, state.Any, state.SetOptions{}); err != nil {
+		return err
+	}
+	kept := 0
+	for round := range 2 {
+		before := kept
+		err = nil
+		for kept = 0; err == nil; kept++ {
+			_, err = large.Set(ctx, fmt.Sprint(kept), make([]byte, 700<<10), state.Absent, state.SetOptions{})
+		}
+		if kept--; !errors.Is(err, state.ErrUnavailable) || kept < 20 || round > 0 && kept < before/2 {
+			return fmt.Errorf("round %d: set %d values, %d before, and got the error %w", round, kept, before, err)
+		}
+		stop, stopped := make(chan struct{}), make(chan struct{})
+		fits := 0
+		alone, err := pace(small)
+		if err != nil {
+			return fmt.Errorf("a neighbour of a full space: %w", err)
+		}
+		go func() {
+			defer close(stopped)
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+					if _, err := large.Set(ctx, "more", make([]byte, state.MaxValue), state.Any, state.SetOptions{}); err == nil {
+						fits++
+					}
+				}
+			}
+		}()
+		beside, err := pace(small)
+		close(stop)
+		<-stopped
+		if err != nil {
+			return fmt.Errorf("a neighbour of a space that is set: %w", err)
+		}
+		// Both wait for the disk. What is refused must not be tried for each set of a neighbour.
+		if fits == 0 && beside > 10*alone+hangs/100 {
+			return fmt.Errorf("a neighbour's set takes %v, beside one that fails %v", alone, beside)
+		}
+		for i := range kept {
+			if deleted, err := large.Delete(ctx, fmt.Sprint(i), state.Any); err != nil || !deleted {
+				return fmt.Errorf("round %d: of %d large values, delete %d: %t, %w", round, kept, i, deleted, err)
+			}
+		}
+		_, _ = large.Delete(ctx, "more", state.Any)
+	}
+	return store.Close()
+}
+
+// pace returns the median time that a set of a few bytes takes.
+func pace(s state.Space) (time.Duration, error) {
+	var took []time.Duration
+	for i := range 100 {
+		began := time.Now()
+		if _, err := s.Set(context.Background(), "k", fmt.Append(nil, i), state.Any, state.SetOptions{}); err != nil {
+			return 0, fmt.Errorf("set %d: %w", i, err)
+		}
+		took = append(took, time.Since(began))
+	}
+	slices.Sort(took)
+	return took[len(took)/2], nil
 }

@@ -49,8 +49,9 @@ type Store struct {
 	ended            chan struct{} // closed when the writer has ended
 
 	// Of the writer.
-	due   map[string]int64 // for each space where something expires, a time before which nothing does
-	tight bool             // the last batch failed: maybe because there is no room for what a sweep writes
+	due     map[string]int64   // for each space where something expires, a time before which nothing does
+	tight   bool               // the last batch failed: maybe because there is no room
+	refused map[string]refusal // the spaces that have failed alone
 }
 
 // Options are options of Open. The zero value is ready for use.

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"go.etcd.io/bbolt"
 	berrors "go.etcd.io/bbolt/errors"
@@ -29,7 +30,12 @@ type mapped struct {
 	once      sync.Once
 	why       atomic.Pointer[error]
 
-	last int // of who writes: the number of the transaction that was written last; 0: not known
+	// Of who writes.
+	last     int   // the number of the transaction that was written last; 0: not known
+	reserved int64 // up to where the disk has room for the file
+	lacks    int64 // how much room was needed last for what is set
+	full     error // why the disk had none; nil: it had
+	asked    time.Time
 }
 
 // errChanged is returned where somebody else has removed, replaced or changed the file while it was in use.
@@ -154,8 +160,11 @@ func (m *mapped) update(f func(tx *bbolt.Tx) error) error {
 			}
 			return err
 		})
-		if err == nil {
+		switch {
+		case err == nil:
 			m.last = id
+		case errors.Is(err, berrors.ErrMaxSizeReached) && m.full != nil:
+			err = m.full
 		}
 		return err
 	})

@@ -60,7 +60,7 @@ var errUnchanged = errors.New("unchanged")
 // returns those for which another batch is needed.
 func (s *Store) commit(writes []*write, budget int) (rest []*write) {
 	if s.tight {
-		budget = min(budget, 1)
+		return s.squeeze(writes, budget)
 	}
 	rest, err := s.attempt(writes, budget)
 	if errors.Is(err, errUnchanged) {
@@ -68,29 +68,84 @@ func (s *Store) commit(writes []*write, budget int) (rest []*write) {
 	}
 	s.report(&s.writing, "written", err)
 	if s.tight = err != nil; s.tight {
-		return s.apart(writes, budget > 0, err)
+		return s.squeeze(writes, budget)
 	}
 	return rest
 }
 
-// apart makes changes space by space that could not be made together, as on a full disk: then only that space fails that fills it. again
-// is set where those of a single space may succeed without a sweep.
-func (s *Store) apart(writes []*write, again bool, failed error) (rest []*write) {
-	some, others := halves(writes)
-	if len(others) == 0 && !again || s.db.broken() != nil {
-		for _, w := range writes {
-			w.done <- outcome{err: failed}
+// refusedFor is how long a space is refused at once that has just failed: each try takes time for which its neighbours wait.
+const refusedFor = 100 * time.Millisecond
+
+// A refusal is what became of the last try of a space.
+type refusal struct {
+	err   error
+	until time.Time
+}
+
+// squeeze makes changes after a batch has failed, as on a full disk. What deletes goes first, for which room is kept. The others don't
+// wait for those that have just failed.
+func (s *Store) squeeze(writes []*write, budget int) (rest []*write) {
+	var deletes, sets, doubtful []*write
+	now := time.Now()
+	for _, w := range writes {
+		switch last, failed := s.refused[w.space]; {
+		case w.record == nil:
+			deletes = append(deletes, w)
+		case !failed:
+			sets = append(sets, w)
+		default:
+			if now.Before(last.until) && s.db.stillFull() {
+				w.done <- outcome{err: last.err}
+				continue
+			}
+			doubtful = append(doubtful, w)
 		}
-		return nil
 	}
-	for _, part := range [][]*write{some, others} {
-		left, err := s.attempt(part, 0)
-		if err != nil && !errors.Is(err, errUnchanged) {
-			left = s.apart(part, false, err)
-		}
-		rest = append(rest, left...)
+	s.tight = false // until something fails again
+	if next, due := s.nextDue(); len(deletes) > 0 || due && !now.Before(next) {
+		rest = s.apart(deletes, budget)
+	}
+	if len(sets) > 0 {
+		rest = append(rest, s.apart(sets, 0)...)
+	}
+	if len(doubtful) > 0 {
+		rest = append(rest, s.apart(doubtful, 0)...)
+	}
+	if s.tight = s.tight || s.db.stillFull() || s.db.broken() != nil; !s.tight {
+		s.refused = nil
+		s.report(&s.writing, "written", nil)
 	}
 	return rest
+}
+
+// apart makes changes, and where they can't be made together, space by space: then only that space fails that fills the disk.
+func (s *Store) apart(writes []*write, budget int) (rest []*write) {
+	rest, err := s.attempt(writes, budget)
+	if err == nil || errors.Is(err, errUnchanged) {
+		for _, w := range writes[:len(writes)-len(rest)] {
+			delete(s.refused, w.space)
+		}
+		return rest
+	}
+	s.tight = true
+	s.report(&s.writing, "written", err)
+	some, others := halves(writes)
+	switch {
+	case s.db.broken() != nil || len(others) == 0 && budget == 0:
+		for _, w := range writes {
+			w.done <- outcome{err: err}
+			if w.record != nil {
+				if s.refused == nil {
+					s.refused = map[string]refusal{}
+				}
+				s.refused[w.space] = refusal{err, time.Now().Add(refusedFor)}
+			}
+		}
+		return nil
+	case len(others) == 0:
+		return s.apart(writes, 0) // without a sweep
+	}
+	return append(s.apart(some, 0), s.apart(others, 0)...)
 }
 
 // halves parts the writes of several spaces: others is empty where they are all of one space.
@@ -135,7 +190,11 @@ func (s *Store) attempt(writes []*write, budget int) (rest []*write, err error) 
 		if err := b.sweep(budget); err != nil {
 			return err
 		}
-		return b.flush()
+		if err := b.flush(); err != nil {
+			return err
+		}
+		s.db.makeRoom(tx, b)
+		return nil
 	})
 	if err != nil && !errors.Is(err, errUnchanged) {
 		return nil, err

@@ -1,0 +1,21 @@
+package local
+
+import (
+	"errors"
+	"os"
+	"syscall"
+)
+
+// allocate has the disk keep room for a part of a file that nobody uses.
+func allocate(file *os.File, from, length int64) error {
+	for {
+		err := syscall.Fallocate(int(file.Fd()), 0, from, length)
+		switch {
+		case errors.Is(err, syscall.EINTR):
+		case errors.Is(err, errors.ErrUnsupported):
+			return fillZeros(file, from, length)
+		default:
+			return err
+		}
+	}
+}

@@ -88,21 +88,36 @@ func kill(p *os.Process) {
 	_ = p.Kill()
 }
 
-// used returns what another process has used: processor time, and bytes that are resident.
+// used returns what another process has used: processor time, and bytes that are resident, and of no file: what is of files the system
+// takes back where it needs room.
 func used(pid int) (cpu time.Duration, bytesUsed int64, err error) {
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	const user, system, tick = 11, 12, time.Second / 100
+	times, err := numbers(fmt.Sprintf("/proc/%d/stat", pid), user, system)
 	if err != nil {
 		return 0, 0, err
 	}
-	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
-	const user, system, resident, tick = 11, 12, 21, time.Second / 100
-	if len(fields) <= resident {
-		return 0, 0, errors.New("the system tells too little of a process")
+	const resident, shared = 1, 2
+	pages, err := numbers(fmt.Sprintf("/proc/%d/statm", pid), resident, shared)
+	if err != nil {
+		return 0, 0, err
 	}
-	number := func(i int) int64 {
-		n, bad := strconv.ParseInt(string(fields[i]), 10, 64)
-		err = errors.Join(err, bad)
-		return n
+	return time.Duration(times[0]+times[1]) * tick, (pages[0] - pages[1]) * int64(os.Getpagesize()), nil
+}
+
+// numbers reads two numbers of a file, by their places. They are counted from behind the program's name, if that is there.
+func numbers(path string, first, second int) (n [2]int64, err error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return n, err
 	}
-	return time.Duration(number(user)+number(system)) * tick, number(resident) * int64(os.Getpagesize()), err
+	fields := bytes.Fields(text[bytes.LastIndexByte(text, ')')+1:])
+	if len(fields) <= max(first, second) {
+		return n, errors.New("the system tells too little of a process")
+	}
+	for i, at := range [2]int{first, second} {
+		if n[i], err = strconv.ParseInt(string(fields[at]), 10, 64); err != nil {
+			return n, err
+		}
+	}
+	return n, nil
 }

@@ -40,6 +40,9 @@ var (
 	ErrUnavailable = errors.New("modules can't be compiled in processes of their own")
 )
 
+// ample is the memory with which it is the module's fault if it does not do, in bytes.
+const ample = 1 << 30
+
 // A Limit is what compiling one module may take.
 type Limit struct {
 	CPU time.Duration // processor time
@@ -56,8 +59,12 @@ type TooMuch struct {
 // Error says what was too much, and what to do.
 func (t *TooMuch) Error() string {
 	const advice = "split its largest functions, or optimise it with the compiler or wasm-opt"
-	if t.Bytes > 0 {
+	switch {
+	case t.Bytes >= ample:
 		return fmt.Sprintf("compiling the module takes more than %d MiB of memory: %s", t.Bytes>>20, advice)
+	case t.Bytes > 0:
+		return fmt.Sprintf("compiling the module takes more than %d MiB of memory, which is what the memory of this machine or its container leaves for that: give it more, bring a cache directory in which a larger machine has compiled the module, or %s",
+			t.Bytes>>20, advice)
 	}
 	return fmt.Sprintf("compiling the module takes more than %v of processor time: %s", t.CPU.Round(time.Second/10), advice)
 }
@@ -102,6 +109,9 @@ func (p *Pool) Compile(scratch string, module []byte, most Limit) (File, error) 
 	if lost := (*lostError)(nil); errors.As(err, &lost) {
 		if lost.tooMuch != nil {
 			return File{}, lost.tooMuch
+		}
+		if lost.killed {
+			err = fmt.Errorf("%w: %w", ErrNoMemory, err)
 		}
 		err = fmt.Errorf("the process that compiles the module ended twice before it was done: %w", err)
 	}

@@ -57,7 +57,7 @@ func TestBombs(t *testing.T) {
 		says   string
 	}{
 		"time":   {plenty, compile.Limit{CPU: 500 * time.Millisecond}, "takes more than 500ms of processor time: split its largest functions"},
-		"memory": {80 << 20, much, "takes more than 80 MiB of memory: split its largest functions"},
+		"memory": {80 << 20, much, "takes more than 80 MiB of memory, which is what the memory of this machine or its container leaves for that: give it more"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -118,6 +118,9 @@ func TestFails(t *testing.T) {
 			}
 			if _, ok := errors.AsType[*compile.TooMuch](err); ok {
 				t.Errorf("%v is blamed on the module", err)
+			}
+			if system := errors.Is(err, compile.ErrNoMemory); system != (how == "is killed") {
+				t.Errorf("got %v, which says that the system has no memory: %v", err, system)
 			}
 			if unavailable := errors.Is(err, compile.ErrUnavailable); unavailable != (how[0] == 's' && how != "says much" || how == "writes else" || how == "greets wrongly") {
 				t.Errorf("got %v, which says of processes in general: %v", err, unavailable)

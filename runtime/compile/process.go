@@ -54,6 +54,7 @@ type process struct {
 type lostError struct {
 	why     error
 	tooMuch *TooMuch // if it broke a bound
+	killed  bool     // by the system, which wants its memory for others
 }
 
 // Error says why.
@@ -111,10 +112,9 @@ func (c *process) greet() error {
 	if err == nil && hello == (reply{}) {
 		return nil
 	}
-	silent := errors.Is(err, io.EOF) || errors.Is(err, os.ErrClosed)
 	c.end()
 	<-c.ended
-	if exit := (*exec.ExitError)(nil); silent && errors.As(c.waited, &exit) && !exit.Exited() {
+	if c.killed(err) {
 		return fmt.Errorf("%w: a process was killed before it compiled", ErrNoMemory)
 	}
 	return fmt.Errorf("%w: %w", ErrUnavailable, c.explain(errors.New("it did not begin")))
@@ -163,7 +163,7 @@ func (c *process) compile(module []byte, most Limit, memory int64) (File, error)
 	if err != nil {
 		c.end()
 		<-c.ended
-		return File{}, &lostError{c.explain(err), c.verdict(broke, most, memory)}
+		return File{}, &lostError{c.explain(err), c.verdict(broke, most, memory), broke == breachNone && c.killed(err)}
 	}
 	c.memory = a.Memory
 	switch a.Kind {
@@ -280,6 +280,12 @@ func (c *process) verdict(broke breach, most Limit, memory int64) *TooMuch {
 		return &TooMuch{Bytes: memory, CPU: most.CPU}
 	}
 	return nil
+}
+
+// killed reports whether the process was killed before it said anything, by what came of asking it: the system has no memory then.
+func (c *process) killed(err error) bool {
+	exit, ok := errors.AsType[*exec.ExitError](c.waited)
+	return ok && !exit.Exited() && (errors.Is(err, io.EOF) || errors.Is(err, os.ErrClosed) || errors.Is(err, syscall.EPIPE))
 }
 
 // explain adds how the process ended, and the first line of what it said.

@@ -67,7 +67,7 @@ func Serve(args []string, in io.Reader, out io.Writer) error {
 		return err
 	}
 	debug.SetMaxStack(serveStack)
-	debug.SetMemoryLimit(most / 2)
+	debug.SetMemoryLimit(most / 8 * 7) // where less is in use than that, collecting all the time would take longer than compiling
 	if err := bound(most); err != nil {
 		return fmt.Errorf("bound what compiling may take: %w", err)
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/toolsrv/toolsrv/runtime/instrument"
 )
 
-// What compiling a module in a process of its own may take: helperMemory at most, half of what the machine has, and helperTimes
+// What compiling a module in a process of its own may take: helperMemory at most, eleven sixteenths of what the machine has, and helperTimes
 // what was predicted, with helperBase for a slow processor.
 const (
 	helperMemory = 1 << 30

@@ -53,6 +53,8 @@ func attacks() []attack {
 		{"memory", "8 calls of one tool at a time that take 50 MiB each, with 256 MiB for the process: it is not killed, and a fifth is served", attackMemory},
 		{"resident", "40 tools, 3 calls of each at a time that take 50 MiB, with [server] memory at 1 GiB: no more than 1.4 GiB are resident", attackResident},
 		{"scripts", "100 scripts in [server] memory of 256 MiB, called in turn: 16 and 64 connections are refused nothing, and get half as many answers as one at least", attackScripts},
+		{"small", "10 scripts in Python with 256 MiB for the process and those that it starts: all are listed, and 8 clients are refused nothing", attackSmall},
+		{"smaller", "the same in JavaScript with 128 MiB", attackSmaller},
 		{"descriptors", "1,500 tools called for the first time where 1,024 files may be open: all are served", attackDescriptors},
 		{"elements", "8 calls of modules with 4.19 million passive elements and a limit of 0.5 s: refused at load, or over in 1.5 s and below 512 MiB", attackElements},
 		{"shapes", "modules that take a compiler gigabytes: refused at load, or below 768 MiB and 15 s of processor time together", attackShapes},

@@ -33,8 +33,9 @@ export const t%[1]d = tool({
 `},
 }
 
-// fillScripts writes n scripts in the first language whose engine this binary carries, which is the server's if both were built together.
-func (a *arena) fillScripts(n int) error {
+// fillScripts writes n scripts in the first of some languages whose engine this binary carries, which is the server's if both were built
+// together.
+func (a *arena) fillScripts(n int, languages []language) error {
 	folder := filepath.Join(service.Tools(a.directory), namespace)
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return err
@@ -59,7 +60,7 @@ const withScripts = "scripts = true\n"
 
 func attackScripts(ctx context.Context, a *arena) error {
 	const scripts, each = 100, 15 * time.Second
-	if err := a.fillScripts(scripts); err != nil {
+	if err := a.fillScripts(scripts, languages); err != nil {
 		return err
 	}
 	begin := time.Now()

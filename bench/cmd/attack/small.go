@@ -1,0 +1,64 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/toolsrv/toolsrv/bench/internal/service"
+)
+
+// The attacks on servers that have little memory: the least that docs/operations.md promises.
+
+func attackSmall(ctx context.Context, a *arena) error { return a.small(ctx, 256<<20, languages) }
+
+func attackSmaller(ctx context.Context, a *arena) error { return a.small(ctx, 128<<20, languages[1:]) }
+
+// small has ten scripts in one of the languages read, compiled and called for the first time, and then in turn, with no more memory than
+// most bytes.
+func (a *arena) small(ctx context.Context, most int64, languages []language) error {
+	const scripts, calls = 10, 300
+	group, err := newCgroup(a.cgroup, most)
+	if err != nil {
+		return fmt.Errorf("%w: no control group can be made: %w", errSkipped, err)
+	}
+	a.after = append(a.after, group.remove)
+	if err := a.fillScripts(scripts, languages); err != nil {
+		return err
+	}
+	begin := time.Now()
+	s, err := a.start(ctx, service.Options{Cgroup: group.directory, Rest: withScripts})
+	if err != nil {
+		return err
+	}
+	// The start does not wait for scripts whose interpreter takes long to be compiled.
+	first := load{clients: 1, output: func(int) string { return fmt.Sprint(scripts - 1) }, allow: []string{"not_found", "tool_timeout"}}
+	for served := 0; served == 0; {
+		if ctx.Err() != nil {
+			return errors.Join(s.Died(), fmt.Errorf("no script was answered in %v", time.Since(begin)))
+		}
+		first.path = times(1, func(int) string { return path(scripts - 1) })
+		got := first.run(ctx, s)
+		if err := got.judge(s); err != nil {
+			return err
+		}
+		if served = got.served; served == 0 {
+			time.Sleep(100 * time.Millisecond)
+		}
+	}
+	processor, err := s.Processor()
+	a.tell("the first answer after %.1f s and %.1f s of processor time", time.Since(begin).Seconds(), processor.Seconds())
+	if err != nil {
+		return err
+	}
+	got := load{clients: 8, path: times(calls, func(i int) string { return path(i % scripts) }), output: func(i int) string { return fmt.Sprint(i % scripts) }}.run(ctx, s)
+	a.tell("%v", &got)
+	if err := got.judge(s); err != nil {
+		return err
+	}
+	if got.refused > 0 {
+		return fmt.Errorf("%d calls were refused, though each could have had its turn", got.refused)
+	}
+	return a.peak(s, most)
+}

@@ -292,8 +292,11 @@ func (g *Generation) Routes() []Route { return g.routes }
 // Refused returns the files that could not be taken up. The slice is shared and must not be changed.
 func (g *Generation) Refused() []Refusal { return g.refused }
 
-// Lookup returns the tool that is served at a path such as "/math/add".
+// Lookup returns the tool that is served at a path such as "/math/add". A nil generation has none.
 func (g *Generation) Lookup(path string) (Route, bool) {
+	if g == nil {
+		return Route{}, false
+	}
 	i, ok := g.byPath[path]
 	if !ok {
 		return Route{}, false

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -59,6 +60,10 @@ type Server struct {
 	Hosts []string
 	// CORSOrigins are the origins whose pages may call tools, such as "https://app.example.com", or "*" for every one.
 	CORSOrigins []string
+	// TrustedProxies are addresses of proxies that are believed when they say for whom they send a request, which the log tells.
+	TrustedProxies []netip.Prefix
+	// ProxyHeader is the header in which they say it: "X-Forwarded-For" or "Forwarded".
+	ProxyHeader string
 	// Memory bounds what all tools take together, in bytes; 0 is half of what the process has.
 	Memory int64 `restart:"server.memory"`
 	// CodeMemory bounds the compiled code in memory, in bytes, if Tools.CacheDir has a copy of it; 0 is an eighth of what the process
@@ -125,7 +130,7 @@ func Default() *Config {
 	return &Config{
 		Title:   "Tools",
 		Version: "0.1.0",
-		Server:  Server{Address: "127.0.0.1:8000"},
+		Server:  Server{Address: "127.0.0.1:8000", ProxyHeader: proxyHeaders[0]},
 		Tools:   Tools{Directory: "tools", Modules: defaultModules},
 		MCP:     MCP{Enabled: true, Discovery: discoveries[0]},
 		Limits:  l,

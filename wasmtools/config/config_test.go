@@ -1,6 +1,7 @@
 package config_test
 
 import (
+	"net/netip"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -54,6 +55,8 @@ Two
 lines."""
 [server]
 address = "[::1]:0"
+trusted_proxies = ["10.0.0.0/8", "::1/128"]
+proxy_header = "forwarded"
 [tools]
 directory = "sub/../wasm"
 modules = 20_000
@@ -89,7 +92,7 @@ fuel = 0
 `)
 	want := &config.Config{
 		Title: "My tools", Version: "2.0", Description: "Two\nlines.",
-		Server: config.Server{Address: "[::1]:0"},
+		Server: config.Server{Address: "[::1]:0", TrustedProxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("::1/128")}, ProxyHeader: "Forwarded"},
 		Tools: config.Tools{
 			Directory: filepath.Join("dir", "wasm"), Modules: 20_000, Allowlist: true,
 			Enabled: []string{"web", "math/div"}, Disabled: []string{"a/b/c"}, CacheDir: "/var/cache/x",
@@ -291,7 +294,7 @@ func TestNeedRestart(t *testing.T) {
 	}
 	change(reflect.ValueOf(c).Elem())
 	got := c.NeedRestart(started)
-	reloads := []string{"server.hosts", "server.cors_origins", "tools.mode", "tools.enabled", "tools.disabled", "auth.tokens", "auth.tokens_file", "auth.required",
+	reloads := []string{"server.hosts", "server.cors_origins", "server.trusted_proxies", "server.proxy_header", "tools.mode", "tools.enabled", "tools.disabled", "auth.tokens", "auth.tokens_file", "auth.required",
 		"secrets.directory", "secrets.files", "secrets.environment"}
 	for _, key := range knownKeys(t) {
 		if want := !slices.Contains(reloads, key) && !strings.HasPrefix(key, "limits."); slices.Contains(got, key) != want {

@@ -29,6 +29,9 @@ const denylist, allowlist = "denylist", "allowlist"
 // discoveries are the ways of MCP clients to tools; the first is the default.
 var discoveries = [...]string{"auto", "list", "search"}
 
+// proxyHeaders are the headers in which proxies name the client; the first is the default.
+var proxyHeaders = [...]string{"X-Forwarded-For", "Forwarded"}
+
 // tables returns the readers of all keys but those of [[override]] and [[grant]], by the names of their tables.
 func tables(c *Config, l *limits.Limits, which *string, directory string) map[string]table {
 	memory := func(to *int64) reader {
@@ -41,12 +44,14 @@ func tables(c *Config, l *limits.Limits, which *string, directory string) map[st
 			"description": word(&c.Description, "a string", prose(0, maxDescription)),
 		},
 		"server": {
-			"address":      word(&c.Server.Address, `an address such as "127.0.0.1:8000"`, address),
-			"public_url":   word(&c.Server.PublicURL, `an address such as "https://example.com/tools"`, publicURL),
-			"hosts":        words(&c.Server.Hosts, origin.CheckPattern),
-			"cors_origins": words(&c.Server.CORSOrigins, origin.CheckOrigin),
-			"memory":       memory(&c.Server.Memory),
-			"code_memory":  memory(&c.Server.CodeMemory),
+			"address":         word(&c.Server.Address, `an address such as "127.0.0.1:8000"`, address),
+			"public_url":      word(&c.Server.PublicURL, `an address such as "https://example.com/tools"`, publicURL),
+			"hosts":           words(&c.Server.Hosts, origin.CheckPattern),
+			"cors_origins":    words(&c.Server.CORSOrigins, origin.CheckOrigin),
+			"trusted_proxies": list(`a list such as ["10.0.0.0/8"]`, prefix(&c.Server.TrustedProxies)),
+			"proxy_header":    word(&c.Server.ProxyHeader, "a string", proxyHeader),
+			"memory":          memory(&c.Server.Memory),
+			"code_memory":     memory(&c.Server.CodeMemory),
 		},
 		"tools": {
 			"directory":       word(&c.Tools.Directory, "a path", path(directory, true)),

@@ -178,6 +178,15 @@ func discovery(s string) (string, error) {
 	return s, nil
 }
 
+// proxyHeader checks in which header proxies name the client.
+func proxyHeader(s string) (string, error) {
+	i := slices.IndexFunc(proxyHeaders[:], func(known string) bool { return strings.EqualFold(known, s) })
+	if i < 0 {
+		return "", fmt.Errorf("%q is not a header that is read for the client's address: use %q or %q", text.Short(s), proxyHeaders[0], proxyHeaders[1])
+	}
+	return proxyHeaders[i], nil
+}
+
 // path checks the path of a file or folder, and returns it relative to directory.
 func path(directory string, needed bool) func(string) (string, error) {
 	return func(s string) (string, error) {

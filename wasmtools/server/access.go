@@ -13,7 +13,8 @@ import (
 // access returns which hosts and origins a configuration allows on the address that the server listens on. Those of the public
 // address are among them, as the server was started with it.
 func (s *Server) access(c *config.Config) (*web.Access, error) {
-	o := web.AccessOptions{Hosts: c.Server.Hosts, Origins: c.Server.CORSOrigins, Loopback: isLoopback(s.Addr())}
+	o := web.AccessOptions{Hosts: c.Server.Hosts, Origins: c.Server.CORSOrigins, Loopback: isLoopback(s.Addr()),
+		Proxies: c.Server.TrustedProxies, ProxyHeader: c.Server.ProxyHeader}
 	if public, err := url.Parse(s.started.Server.PublicURL); err == nil && public.Host != "" {
 		if o.Loopback || len(o.Hosts) > 0 {
 			o.Hosts = append(slices.Clone(o.Hosts), public.Hostname())

@@ -3,6 +3,7 @@ package web
 import (
 	"fmt"
 	"net/http"
+	"net/netip"
 
 	"github.com/toolsrv/toolsrv/internal/origin"
 	"github.com/toolsrv/toolsrv/internal/text"
@@ -21,10 +22,17 @@ type AccessOptions struct {
 	Loopback bool
 	// Origins are those whose pages may call the service, such as "https://app.example.com", or "*" for every origin.
 	Origins []string
+	// Proxies are the addresses of proxies in front of the service, which are believed when they say for whom they send a request. Who
+	// that is, the log tells. None: the peer of the connection is the client.
+	Proxies []netip.Prefix
+	// ProxyHeader is the one header in which they say it, ForwardedFor or Forwarded: what a request has in another one, its client can have
+	// written. Empty: ForwardedFor.
+	ProxyHeader string
 }
 
 // An Access says which hosts requests may name, and pages of which other origins may make requests. The first ends DNS
-// rebinding, in which a page makes its own domain name mean the address of the service; the second is CORS. It never changes.
+// rebinding, in which a page makes its own domain name mean the address of the service; the second is CORS. It says, too, which proxies are
+// believed about the client. It never changes.
 type Access struct {
 	hosts     origin.Patterns
 	everyHost bool
@@ -33,7 +41,8 @@ type Access struct {
 	everyOrigin bool
 	origins     map[origin.Origin]struct{}
 
-	header accessHeader
+	proxies proxies
+	header  accessHeader
 }
 
 // An accessHeader has values that responses share. They never change.
@@ -41,7 +50,7 @@ type accessHeader struct {
 	every, varies, methods, headers, exposed, maxAge, yes []string
 }
 
-// NewAccess returns an error that says what is wrong with a host or an origin.
+// NewAccess returns an error that says what is wrong with a host, an origin or the header of proxies.
 func NewAccess(o AccessOptions) (*Access, error) {
 	hosts, err := origin.NewPatterns(o.Hosts)
 	if err != nil {
@@ -63,6 +72,10 @@ func NewAccess(o AccessOptions) (*Access, error) {
 			maxAge:  []string{"7200"}, // seconds; Chrome keeps it no longer
 			yes:     []string{"true"},
 		},
+	}
+	known := false
+	if a.proxies, known = newProxies(o.Proxies, o.ProxyHeader); !known {
+		return nil, fmt.Errorf("trust proxies: they can't name the client in the header %q: use %s or %s", text.Short(o.ProxyHeader), ForwardedFor, Forwarded)
 	}
 	for _, s := range o.Origins {
 		checked, err := origin.CheckOrigin(s)

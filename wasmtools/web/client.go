@@ -1,9 +1,104 @@
 package web
 
-import "net/netip"
+import (
+	"net/netip"
+	"slices"
+	"strings"
+)
 
-// client returns the address of the client, or the zero Addr where it has none.
-func (x *Exchange) client() netip.Addr { return addressOf(x.request.RemoteAddr) }
+// ForwardedFor and Forwarded are the headers in which a proxy can say for whom it sends a request: one that many proxies know, and that of
+// RFC 7239.
+const (
+	ForwardedFor = "X-Forwarded-For"
+	Forwarded    = "Forwarded"
+)
+
+// proxies say which peers are believed when they name the client. They never change.
+type proxies struct {
+	trusted []netip.Prefix
+	cut     func(header string) (rest string, client netip.Addr) // nil: nobody is believed
+	header  string
+}
+
+// newProxies reports false if the header is none of those that are known. Empty: ForwardedFor.
+func newProxies(trusted []netip.Prefix, header string) (p proxies, known bool) {
+	p = proxies{trusted: slices.Clone(trusted), header: ForwardedFor}
+	cut := cutForwardedFor
+	switch header {
+	case "", ForwardedFor:
+	case Forwarded:
+		p.header, cut = Forwarded, cutForwarded
+	default:
+		return p, false
+	}
+	if len(trusted) > 0 {
+		p.cut = cut
+	}
+	return p, true
+}
+
+// client returns the address for which a request was sent. Each proxy adds the address of its own peer at the right, and what stands to
+// the left of it came with the request: so the header is read from the right, and only for as long as the address that has written
+// there is one of a trusted proxy. What is not an address ends that, too.
+func (p *proxies) client(peer netip.Addr, lines []string) netip.Addr {
+	for _, line := range slices.Backward(lines) {
+		for line != "" {
+			if !p.trusts(peer) {
+				return peer
+			}
+			var next netip.Addr
+			if line, next = p.cut(line); !next.IsValid() {
+				return peer
+			}
+			peer = next
+		}
+	}
+	return peer
+}
+
+func (p *proxies) trusts(a netip.Addr) bool {
+	a = a.WithZone("")
+	return slices.ContainsFunc(p.trusted, func(r netip.Prefix) bool { return r.Contains(a) })
+}
+
+// cutForwardedFor cuts off the last element of a list of addresses.
+func cutForwardedFor(line string) (rest string, client netip.Addr) {
+	i := strings.LastIndexByte(line, ',')
+	return line[:max(i, 0)], hostOf(strings.Trim(line[i+1:], " \t"))
+}
+
+// cutForwarded cuts off the last element of a list of parameters, of which for has an address.
+func cutForwarded(line string) (rest string, client netip.Addr) {
+	end, quoted := len(line), false
+	for end > 0 && (quoted || line[end-1] != ',') {
+		end--
+		quoted = quoted != (line[end] == '"')
+	}
+	found := false
+	for pair := range strings.SplitSeq(line[end:], ";") {
+		name, value, _ := strings.Cut(strings.Trim(pair, " \t"), "=")
+		if !strings.EqualFold(name, "for") {
+			continue
+		}
+		if found || quoted {
+			return "", netip.Addr{}
+		}
+		found = true
+		if n := len(value); n >= 2 && value[0] == '"' && value[n-1] == '"' {
+			value = value[1 : n-1]
+		}
+		client = hostOf(value)
+	}
+	return line[:max(end-1, 0)], client
+}
+
+// hostOf returns an address that stands with or without a port, or the zero Addr for all else.
+func hostOf(s string) netip.Addr {
+	if a, err := netip.ParseAddr(strings.TrimSuffix(strings.TrimPrefix(s, "["), "]")); err == nil {
+		return a.Unmap().WithZone("")
+	}
+	return addressOf(s)
+}
 
 // addressOf returns the address of host:port. One of IPv4 within IPv6 is that of IPv4.
 func addressOf(remote string) netip.Addr {
@@ -12,4 +107,38 @@ func addressOf(remote string) netip.Addr {
 		return netip.Addr{}
 	}
 	return at.Addr().Unmap()
+}
+
+// client returns the address of the client, or the zero Addr where it has none.
+func (x *Exchange) client() netip.Addr {
+	peer := addressOf(x.request.RemoteAddr)
+	if p := x.proxies(); p != nil {
+		return p.client(peer, x.request.Header[p.header])
+	}
+	return peer
+}
+
+// clientText is client as text, or "". That of a client without a proxy costs no allocation.
+func (x *Exchange) clientText() string {
+	if x.proxies() == nil {
+		if host, _, ok := strings.Cut(x.request.RemoteAddr, ":"); ok && host != "" && host[0] != '[' {
+			return host
+		}
+	}
+	if a := x.client(); a.IsValid() {
+		return a.String()
+	}
+	return ""
+}
+
+// proxies returns those that are believed, or nil.
+func (x *Exchange) proxies() *proxies {
+	a := x.in.admission
+	if a == nil {
+		_, a = x.mux.now() // for probes
+	}
+	if a.access == nil || a.access.proxies.cut == nil {
+		return nil
+	}
+	return &a.access.proxies
 }

@@ -13,6 +13,7 @@ import (
 const (
 	maxLoggedPath = 256  // bytes
 	maxLoggedText = 4096 // bytes of a cause; a panic's stack fits
+	shortDigest   = 12   // digits of the digest of a tool's file, as the line has them that tells of its loading
 )
 
 // level returns at which level the log tells the request.
@@ -46,13 +47,16 @@ func (x *Exchange) logRequest() {
 	if !x.mux.log.Enabled(ctx, level) {
 		return
 	}
-	attrs := make([]slog.Attr, 0, 10)
+	attrs := make([]slog.Attr, 0, 12)
 	attrs = append(attrs,
 		slog.String("method", text.Clip(x.request.Method, maxRequestID)),
 		slog.String("path", text.Clip(x.request.URL.Path, maxLoggedPath)),
 		slog.Int("status", int(x.status)),
 		slog.Duration("duration", time.Since(x.mux.began)-x.start),
 		slog.String("request_id", x.id[0]))
+	if client := x.clientText(); client != "" {
+		attrs = append(attrs, slog.String("client", client))
+	}
 	if p := x.call.Principal; p != nil && p != wasmtools.Everybody() {
 		attrs = append(attrs, slog.String("principal", p.String()))
 	}
@@ -61,6 +65,9 @@ func (x *Exchange) logRequest() {
 	}
 	if x.tool != "" && x.tool != x.request.URL.Path {
 		attrs = append(attrs, slog.String("tool", x.tool))
+	}
+	if route, ok := x.call.Generation.Lookup(x.tool); ok && route.Tool.Digest != "" {
+		attrs = append(attrs, slog.String("digest", route.Tool.Digest[:min(shortDigest, len(route.Tool.Digest))]))
 	}
 	if code != "" {
 		attrs = append(attrs, slog.String("code", string(code)))

@@ -58,11 +58,8 @@ func Open(dir string, limit int64) (*Cache, error) {
 	if err != nil {
 		return nil, fmt.Errorf("find the directory for compiled code: %w", err)
 	}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("make the directory for compiled code: %w", err)
-	}
-	if err := ownership.Check(dir); err != nil {
-		return nil, fmt.Errorf("whoever can change compiled code can run code here: %w; or name a folder in it, which is made private", err)
+	if err := makeDir(dir); err != nil {
+		return nil, err
 	}
 	if limit <= 0 {
 		limit = defaultLimit
@@ -74,6 +71,17 @@ func Open(dir string, limit int64) (*Cache, error) {
 		return nil, err
 	}
 	return c, nil
+}
+
+// makeDir makes the directory of a cache where it is missing.
+func makeDir(dir string) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return fmt.Errorf("make the directory for compiled code: %w", err)
+	}
+	if err := ownership.Check(dir); err != nil {
+		return fmt.Errorf("whoever can change compiled code can run code here: %w; or name a folder in it, which is made private", err)
+	}
+	return nil
 }
 
 // makeScratch makes a directory for unfinished files: in dir or, where that is read-only or full, in the system's directory for
@@ -106,10 +114,16 @@ func tryScratch(parent string) (string, error) {
 	return scratch, nil
 }
 
-// Scratch returns a directory for this process alone, which Close removes. If somebody has removed it, it is made again; a
+// Scratch returns a directory for this process alone, which Close removes. If somebody has removed it, or all of the cache, it is made again; a
 // directory of somebody else in its place is an error. Callers ask for it before each use.
 func (c *Cache) Scratch() (string, error) {
 	err := os.Mkdir(c.scratch, 0o700)
+	if errors.Is(err, fs.ErrNotExist) && filepath.Dir(c.scratch) == c.dir {
+		if err := makeDir(c.dir); err != nil {
+			return "", err
+		}
+		err = os.Mkdir(c.scratch, 0o700)
+	}
 	if err != nil && !errors.Is(err, fs.ErrExist) {
 		return "", err
 	}
@@ -195,6 +209,9 @@ func (c *Cache) Get(key Key) ([][]byte, error) {
 	if !info.Mode().IsRegular() {
 		return nil, fmt.Errorf("compiled code %s is not a regular file", path)
 	}
+	if err := ownership.Check(c.dir); err != nil { // where somebody has removed it, another user may have made one
+		return nil, err
+	}
 	if err := ownership.CheckFile(path, info); err != nil {
 		return nil, err
 	}
@@ -257,6 +274,12 @@ func (c *Cache) Put(key Key, parts ...[]byte) error {
 		return fmt.Errorf("the entry has %d bytes, the limit is %d", total, min(maxEntry, c.limit))
 	}
 	aside, err := os.CreateTemp(c.dir, entryPrefix)
+	if errors.Is(err, fs.ErrNotExist) { // somebody has removed all
+		if err := makeDir(c.dir); err != nil {
+			return err
+		}
+		aside, err = os.CreateTemp(c.dir, entryPrefix)
+	}
 	if err != nil {
 		return err
 	}

@@ -242,3 +242,38 @@ func FuzzGet(f *testing.F) {
 		}
 	})
 }
+
+// TestDirectoryRemoved removes the whole directory of a cache that is used: it comes back by itself, for its user alone.
+func TestDirectoryRemoved(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "made", "here")
+	c := open(t, dir, 0)
+	key := codecache.KeyOf("a")
+	remove := func() {
+		t.Helper()
+		if err := os.RemoveAll(filepath.Dir(dir)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 2 {
+		remove()
+		if got, err := c.Get(key); got != nil || err != nil || c.Has(key) {
+			t.Errorf("of what was removed, got %q, %v", got, err)
+		}
+		put(t, c, key, []byte("one"))
+		if got, err := c.Get(key); err != nil || len(got) != 1 || string(got[0]) != "one" {
+			t.Errorf("got %q, %v, want what was put after all was removed", got, err)
+		}
+		remove()
+		scratch, err := c.Scratch()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(scratch, "file"), nil, 0o600); err != nil {
+			t.Error(err)
+		}
+		if info, err := os.Stat(dir); err != nil || info.Mode().Perm() != 0o700 && runtime.GOOS != "windows" {
+			t.Errorf("got %v, %v, want a directory for us alone", info, err)
+		}
+	}
+}

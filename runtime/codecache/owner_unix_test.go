@@ -76,6 +76,16 @@ func TestOwners(t *testing.T) {
 		refused(t, dir, "belongs to user 61234")
 		refused(t, filepath.Join(dir, "inner"), "belongs to user 61234")
 	})
+	t.Run("of another user, after ours was removed", func(t *testing.T) {
+		dir, key := filepath.Join(t.TempDir(), "cache"), codecache.KeyOf("x")
+		c := open(t, dir, 0)
+		put(t, c, key, []byte("code"))
+		give(t, dir, stranger)
+		if got, err := c.Get(key); got != nil || err == nil || !strings.Contains(err.Error(), "belongs to user 61234") {
+			t.Errorf("got %q, %v, want no code and whose the directory is", got, err)
+		}
+		give(t, dir, os.Getuid())
+	})
 	t.Run("scratch of another user", func(t *testing.T) {
 		c := open(t, t.TempDir(), 0)
 		scratch, err := c.Scratch()

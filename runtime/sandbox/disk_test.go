@@ -54,3 +54,30 @@ func TestDiskGone(t *testing.T) {
 	}
 	fails(t, e, &r, modules)
 }
+
+// TestDiskBack removes the directory for compiled code under an engine: what is compiled from then on is kept again, without a line in the log.
+func TestDiskBack(t *testing.T) {
+	t.Parallel()
+	var r testkit.Log
+	dir := filepath.Join(t.TempDir(), "made", "cache")
+	e := sandboxtest.Engine(t, sandbox.Config{CacheDir: dir, Logger: r.Logger(slog.LevelWarn)})
+	for n, module := range variants(t, 3) {
+		if err := os.RemoveAll(filepath.Dir(dir)); err != nil {
+			t.Fatal(err)
+		}
+		p := sandboxtest.Load(t, e, module)
+		if err := p.Compile(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if out, err := p.Tool("x", 0, limits.Limits{}).Call(t.Context(), sandbox.CallSpec{Input: []byte("[1]")}); err != nil || string(out) != "[1]" {
+			t.Errorf("module %d: got %s, %v, want [1]", n, out, err)
+		}
+		entries, err := filepath.Glob(filepath.Join(dir, strings.Repeat("[0-9a-f]", 64)))
+		if err != nil || len(entries) == 0 {
+			t.Errorf("module %d: nothing is kept (%v)", n, err)
+		}
+	}
+	if logged := r.String(); logged != "" {
+		t.Errorf("got %q, want no line", logged)
+	}
+}

@@ -16,12 +16,17 @@ type scope struct {
 	loop   int  // index in rewriter.loops of the innermost loop, or -1
 	params int
 	result int
+	// These are for analyse.
+	start  int // offset of the instruction that opens it
+	serial int // rewriter.serial when it was opened
+	sets   int // locals that are set in it, as mark counts them
 	// These are for meter.
 	level   int  // index of the innermost charged level
 	least   int  // smallest credit of the branches to its end
 	before  int  // credit at the if
 	labels  int  // that are open in what is written, its own included
 	refills bool // a loop that is left to call the host for fuel
+	join    int  // cost of getting to its end, or to the beginning of a loop
 }
 
 // A loop is a loop of a body. The loops of a body are numbered in the order in which they begin.
@@ -55,7 +60,9 @@ type function struct {
 // analyse reads the body of a function, checks every index in it, and notes what the metering needs.
 func (w *rewriter) analyse(r *wasmbin.Reader, f *function) {
 	f.loops, f.edges = len(w.loops), len(w.edges)
-	scopes := append(w.scopes[:0], scope{op: opcode.Block, loop: -1, result: len(f.results)})
+	w.serial++
+	joins := len(w.joins)
+	scopes := append(w.scopes[:0], scope{op: opcode.Block, loop: -1, result: len(f.results), serial: w.serial})
 	calls, sets, count := 0, 0, 0
 	passed := 0 // parameters and results of calls, beyond what fits into registers
 	wide := 0   // 16 instead of 8 bytes for a value
@@ -64,12 +71,13 @@ func (w *rewriter) analyse(r *wasmbin.Reader, f *function) {
 	for r.Err == nil && len(scopes) > 0 {
 		in.Read(r)
 		count++
+		w.serial++
 		top := &scopes[len(scopes)-1]
 		inLoop := top.loop
 		switch in.Op {
 		case opcode.Block, opcode.Loop, opcode.If:
 			params, results := w.arity(r, &in)
-			s := scope{op: byte(in.Op), loop: top.loop, params: params, result: results}
+			s := scope{op: byte(in.Op), loop: top.loop, params: params, result: results, start: in.Start, serial: w.serial}
 			if in.Op == opcode.Loop {
 				s.loop = len(w.loops)
 				ahead := *r
@@ -85,6 +93,7 @@ func (w *rewriter) analyse(r *wasmbin.Reader, f *function) {
 		case opcode.End:
 			closed := *top
 			scopes = scopes[:len(scopes)-1]
+			w.unmark(scopes, &closed)
 			if len(scopes) > 0 && closed.op == opcode.Loop {
 				w.pay(f, scopes[len(scopes)-1].loop, w.loops[closed.loop].begin())
 			}
@@ -118,9 +127,9 @@ func (w *rewriter) analyse(r *wasmbin.Reader, f *function) {
 		case opcode.LocalGet, opcode.LocalSet, opcode.LocalTee:
 			if int64(in.A) >= int64(f.locals) {
 				r.Fail(in.Start, "local %d is not declared: there are %d", in.A, f.locals)
-			}
-			if in.Op != opcode.LocalGet {
+			} else if in.Op != opcode.LocalGet {
 				sets++
+				w.mark(scopes, in.A)
 			}
 		default:
 			w.check(r, &in)
@@ -143,10 +152,8 @@ func (w *rewriter) analyse(r *wasmbin.Reader, f *function) {
 		r.Fail(f.start, "more than %d loops in a module", maxLoopsTotal)
 	}
 	f.frame = (48 + 4*(f.locals+sets+calls) + 8*passed + count/2) << wide
-	if f.frame > roughFrame && r.Err == nil {
-		if measured, ok := w.ruler.Frame(w.types[w.functions[w.imported+w.current]], r.Data[f.start:f.end]); ok {
-			f.frame = max(measured<<wide, f.frame/roughFactor)
-		}
+	if r.Err == nil {
+		w.measure(f, joins, wide)
 	}
 }
 

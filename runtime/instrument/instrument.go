@@ -16,7 +16,7 @@ import (
 
 // RewriterVersion is raised whenever Rewrite rewrites a module differently or refuses other modules. It belongs in the key
 // under which anything about rewritten modules is kept: what is found there is neither rewritten nor checked again.
-const RewriterVersion = 14
+const RewriterVersion = 15
 
 // The names that Rewrite adds to a module.
 const (
@@ -151,6 +151,9 @@ type rewriter struct {
 	bodies  []function
 	flat    []uint8 // cost of each function that is charged where it is called, or 0
 	loops   []loop
+	joins   []join // by their offsets: those that cost something
+	marks   []int  // serial with which each local was last set, in whatever function
+	serial  int    // of the instruction that is being read
 	edges   []uint32
 	seen    []int // function that has the edge already, plus 1
 	scopes  []scope

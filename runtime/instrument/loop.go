@@ -53,7 +53,7 @@ func (m *meter) back(label uint32, charge int) {
 // enterLoop writes the beginning of a loop.
 func (m *meter) enterLoop(in *wasmbin.Instruction) {
 	params, results := m.w.arity(m.r, in)
-	s := scope{op: opcode.Loop, loop: m.loop, params: params, result: results, level: len(m.levels)}
+	s := scope{op: opcode.Loop, loop: m.loop, params: params, result: results, level: len(m.levels), join: m.joinAt(in)}
 	labels := 1
 	if params == 0 {
 		m.replace(in)
@@ -245,5 +245,5 @@ func (m *meter) ahead(in, last, before *wasmbin.Instruction) (scope, cost int) {
 	if scope = d.loop + d.blocks - label; scope <= d.loop || scope > d.loop+d.open {
 		return 0, 0
 	}
-	return scope, d.cost
+	return scope, d.cost + m.scopes[scope].join
 }

@@ -32,6 +32,7 @@ type meter struct {
 	labels int     // that are open in what is written
 	temp   uint32  // a local of ours
 	loop   int     // index of the next loop
+	join   int     // index in rewriter.joins: none before it matters any more
 
 	dispatches []dispatch // that are open
 }
@@ -86,6 +87,7 @@ func (m *meter) body() {
 		if in.Op == opcode.Loop {
 			cost += m.w.loops[m.loop].begin()
 		}
+		cost += m.moved(in)
 		ahead, way := m.ahead(in, last, before)
 		label := in.A
 		if cost += way; ahead > 0 {
@@ -150,7 +152,7 @@ func (m *meter) instruction(in, last *wasmbin.Instruction) {
 	switch in.Op {
 	case opcode.Block, opcode.If:
 		params, results := m.w.arity(m.r, in)
-		m.open(scope{op: byte(in.Op), params: params, result: results, level: depth, least: unreached, before: *credit}, 1)
+		m.open(scope{op: byte(in.Op), params: params, result: results, level: depth, least: unreached, before: *credit, join: m.joinAt(in)}, 1)
 	case opcode.Loop:
 		if !m.writeUnrolled(in) {
 			m.enterLoop(in)

@@ -129,10 +129,13 @@ func takeSlices(t *testing.T, r *instrument.Rewritten) (slices []time.Duration) 
 	h := newHost(t, wazero.NewRuntimeConfigCompiler().WithCoreFeatures(api.CoreFeaturesV2))
 	h.most = 200
 	var last time.Time
+	var module instrument.Paces
+	pace, first := module.Begin()
+	h.slice = first
 	h.onSlice = func() {
 		now := time.Now()
 		slices = append(slices, now.Sub(last))
-		h.slice = instrument.NextSlice(h.slice, now.Sub(last))
+		h.slice = pace.Next(int64(h.slice), now.Sub(last))
 		last = now
 	}
 	m, err := h.instantiate(t.Context(), "", r, 1<<24)

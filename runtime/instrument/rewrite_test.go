@@ -23,7 +23,8 @@ type host struct {
 	wazero.Runtime
 	slice   int32 // of fuel
 	refills int
-	most    int // refills until it panics, 0 for no bound
+	left    int32 // of the slice that is used up, below 0
+	most    int   // refills until it panics, 0 for no bound
 	onSlice func()
 }
 
@@ -38,7 +39,7 @@ func (e hostError) Error() string { return string(e) }
 
 func newHost(t testing.TB, config wazero.RuntimeConfig) *host {
 	t.Helper()
-	h := &host{Runtime: wazero.NewRuntimeWithConfig(t.Context(), config), slice: instrument.FirstSlice}
+	h := &host{Runtime: wazero.NewRuntimeWithConfig(t.Context(), config), slice: 100_000}
 	t.Cleanup(func() {
 		if err := h.Close(context.Background()); err != nil {
 			t.Error(err)
@@ -50,6 +51,7 @@ func newHost(t testing.TB, config wazero.RuntimeConfig) *host {
 		if h.refills++; h.refills == h.most {
 			panic(errStopped)
 		}
+		h.left = api.DecodeI32(stack[0])
 		if h.onSlice != nil {
 			h.onSlice()
 		}

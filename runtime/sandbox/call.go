@@ -21,7 +21,8 @@ type call struct {
 	abi    hostabi.Call // what host functions see of it
 	engine *Engine
 	owner  *instance
-	memory *linmem.Memory // the guest's
+	memory *linmem.Memory    // the guest's
+	paces  *instrument.Paces // of the module's guests
 	runState
 }
 
@@ -59,7 +60,8 @@ func (c *call) begin(r *run) {
 	c.counter, c.filter = r.counter, r.filter
 	c.lines = lines{tool: r.tool, left: r.limits.LogLines, listener: r.listener}
 	c.first = r.first
-	c.meter = meter{pace: instrument.FirstSlice, most: r.fuel()}
+	c.meter = meter{most: r.fuel()}
+	c.meter.pace, c.meter.give = c.paces.Begin()
 	c.abi.Begin(r.guest)
 }
 

@@ -1,8 +1,10 @@
 package sandbox_test
 
 import (
+	"encoding/binary"
 	"runtime"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -61,5 +63,45 @@ func TestNeighbour(t *testing.T) {
 	slices.Sort(took)
 	if took[90] > time.Second {
 		t.Errorf("beside guests that spin, every tenth call took %v and more", took[90])
+	}
+}
+
+// TestMovedValues has a tool whose loop moves thousands of values in each pass, for an if that it never enters: 37 KB of code, of which little runs. The
+// fastest of some calls counts: the machine does other things, too.
+func TestMovedValues(t *testing.T) {
+	const vectors = 3072
+	var sets, gets strings.Builder
+	for i := range vectors {
+		local := string(binary.AppendUvarint(nil, uint64(i+1)))
+		sets.WriteString("\x20\x00\xfd\x11\x21" + local) // i32x4.splat
+		gets.WriteString("\x20" + local + "\xfd\x51")
+	}
+	body := append([]byte{1}, binary.AppendUvarint(nil, vectors)...)
+	body = append(body, "\x7b\x02\x40\x03\x40\x20\x00\x04\x40"+sets.String()+"\x0b\x20\x00\x0d\x01\x0c\x00\x0b\x0b\x41\x00\xfd\x11"+gets.String()+"\x1a\x41\x00\x0b"...)
+	e := sandboxtest.Engine(t, sandbox.Config{})
+	p := sandboxtest.Load(t, e, tool(body))
+	if err := p.Compile(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	const limit = 20 * time.Millisecond
+	best := time.Hour
+	for range 5 {
+		begun := time.Now()
+		_, err := p.Tool("x", 0, limits.Limits{Timeout: limit}).Call(t.Context(), sandbox.CallSpec{})
+		wantError(t, err, sandbox.ToolTimeout, "")
+		best = min(best, time.Since(begun))
+	}
+	if best > 3*limit {
+		t.Errorf("calls with a limit of %v take %v at least", limit, best)
+	}
+	occupy(t, p.Tool("y", 0, limits.Limits{Timeout: time.Minute, Concurrency: 8}), 8)
+	best = time.Hour
+	for range 5 {
+		begun := time.Now()
+		runtime.GC()
+		best = min(best, time.Since(begun))
+	}
+	if best > time.Second {
+		t.Errorf("beside it, collections take %v at least", best)
 	}
 }

@@ -93,7 +93,7 @@ func (m *module) allot(ctx context.Context, r *run, code wazero.CompiledModule, 
 		reserved: m.reserve(), most: int64(m.code.rewritten.MemoryMax) * pageSize, claimed: bytes, mappings: mappings,
 	}
 	i.resident = i.overhead // until it is reset
-	i.call = call{engine: e, owner: i}
+	i.call = call{engine: e, owner: i, paces: &m.paces}
 	i.memory.owner = i
 	built := false
 	defer func() {

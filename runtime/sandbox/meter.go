@@ -38,20 +38,22 @@ func (c *call) over(now time.Time) error {
 // A meter counts what a run has used. Fuel comes in slices, each of which bounds how long the deadline, the caller's cancellation
 // and the host's garbage collector wait for the guest.
 type meter struct {
-	most  int64     // fuel; 0: there is no limit
-	used  int64     // fuel
-	slice int32     // fuel that the guest had left when it was last counted
-	pace  int32     // fuel of a slice at the guest's speed
-	since time.Time // begin of the slice; zero: it is the first one
-	turn  time.Time // begin of the guest's turn; zero: nothing has looked yet
+	most  int64           // fuel; 0: there is no limit
+	used  int64           // fuel
+	slice int32           // fuel that the guest had left when it was last counted
+	pace  instrument.Pace // the guest's
+	give  int32           // fuel of the next slice at this pace
+	since time.Time       // begin of the slice; zero: it is the first one, or others have run meanwhile
+	from  int64           // used at its begin
+	turn  time.Time       // begin of the guest's turn; zero: nothing has looked yet
 }
 
 // next returns how much fuel the guest may use until it calls refill.
 func (c *call) next() int32 {
 	m := &c.meter
-	m.slice = m.pace
+	m.slice = m.give
 	if m.most > 0 {
-		m.slice = int32(max(0, min(int64(m.pace), m.most-m.used)))
+		m.slice = int32(max(0, min(int64(m.give), m.most-m.used)))
 	}
 	return m.slice
 }
@@ -117,10 +119,14 @@ func refill(ctx context.Context, _ api.Module, stack []uint64) {
 	m := &c.meter
 	now := time.Now()
 	m.count(int32(uint32(stack[0])))
-	if !m.since.IsZero() {
-		m.pace = instrument.NextSlice(m.pace, now.Sub(m.since))
+	begun, from := m.since, m.from
+	m.since = c.look(now) // the time of others does not count, but the host's work for the guest does
+	m.from = m.used
+	took := time.Duration(0)
+	if !begun.IsZero() {
+		took = now.Sub(begun)
 	}
-	m.since = c.look(now) // the time of others does not count
+	m.give = m.pace.Next(m.used-from, took)
 	stack[0] = uint64(uint32(c.next()))
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/toolsrv/toolsrv/runtime/account"
+	"github.com/toolsrv/toolsrv/runtime/instrument"
 )
 
 // A Program is a hold on a loaded module. It is safe for concurrent use.
@@ -89,6 +90,7 @@ type module struct {
 	bundle   *bundle      // what it has besides its engine; nil: it is not of an engine
 	settings []byte       // JSON for its guests; nil: none
 	largest  atomic.Int64 // largest memory limit of its tools, in bytes
+	paces    instrument.Paces
 
 	mu       sync.Mutex
 	attached bool          // the engine knows of it, and is not closed

@@ -1,14 +1,12 @@
 package weigh
 
 import (
-	"math/bits"
-
 	"github.com/toolsrv/toolsrv/runtime/internal/opcode"
 	"github.com/toolsrv/toolsrv/runtime/wasmbin"
 )
 
-// A Ruler measures the frames of a module's functions: how much of the native stack an activation takes. What it allocates
-// for one function it uses for the next.
+// A Ruler measures a module's functions: how much of the native stack an activation takes, and how many values are moved where ways
+// join. What it allocates for one function it uses for the next.
 //
 // The compiler keeps a slot for each value that outlives a call or finds no register, and uses no slot twice. Which values
 // these are is known only when it is done. A Ruler reads a body once to learn where each local is set and read, and then goes
@@ -25,6 +23,7 @@ type Ruler struct {
 	stack   []bool // operands: true where one is a constant or a local, and takes no slot of its own
 	kept    int    // operands at the bottom that have a slot
 	frame   frameOf
+	joins   []Join
 	endings []ending
 	sweeps  []uint64 // sets of locals for a sweep
 	spent   int      // of maxMeasuredTotal
@@ -92,7 +91,13 @@ type scope struct {
 	params  int32
 	results int32
 	joins   int32 // ways to its end; of a loop, to its beginning
+	at      int32 // offset of the instruction that opens it
+	moved   int32 // locals that are needed where these ways join, and are set on one of them
 }
+
+// A Join is a place where several ways join, and on each of them a value is moved for each of Moved locals: the end of a block or if, or the
+// beginning of a loop, which the instruction at an offset in the body opens.
+type Join struct{ At, Moved int }
 
 // An ending is what is known of the locals behind a scope, and at the beginning of its else.
 type ending struct{ live, kept, elseLive, elseKept []uint64 }
@@ -100,20 +105,27 @@ type ending struct{ live, kept, elseLive, elseKept []uint64 }
 // NewRuler returns a ruler for functions of m.
 func NewRuler(m *Module) *Ruler { return &Ruler{m: m} }
 
-// Frame returns about how many bytes an activation of a function takes. It reports false where finding out would take too long.
-// The indices in the body must be valid, and its blocks balanced.
-func (r *Ruler) Frame(t wasmbin.FuncType, body []byte) (bytes int, ok bool) {
+// Measure returns about how many bytes an activation of a function takes, and where more than least locals are moved, in the order of the
+// offsets: these are valid until the next function is measured. It reports false where finding out would take too long. The indices in
+// the body must be valid, and its blocks balanced.
+func (r *Ruler) Measure(t wasmbin.FuncType, body []byte, least int) (frame int, joins []Join, ok bool) {
 	if r.spent > maxMeasuredTotal {
-		return 0, false
+		return 0, nil, false
 	}
 	in := wasmbin.Reader{Data: body, End: len(body)}
 	r.steps, r.scopes, r.open, r.sets, r.stack = r.steps[:0], r.scopes[:0], r.open[:0], r.sets[:0], r.stack[:0]
 	r.large, r.loops, r.kept, r.frame = r.large[:0], 0, 0, frameOf{}
 	if !r.declare(t.Params, &in) || !r.read(len(t.Results), &in) || !r.count() {
-		return 0, false
+		return 0, nil, false
+	}
+	r.joins = r.joins[:0]
+	for i := range r.scopes {
+		if s := &r.scopes[i]; int(s.moved) > least {
+			r.joins = append(r.joins, Join{int(s.at), int(s.moved)})
+		}
 	}
 	f := &r.frame
-	return frameBase + f.locals*6/5 + frameOperand*(f.operands+f.passed) + frameArgument*f.arguments, true
+	return frameBase + f.locals*6/5 + frameOperand*(f.operands+f.passed) + frameArgument*f.arguments, r.joins, true
 }
 
 // declare reads the types of the locals.
@@ -151,8 +163,8 @@ func (r *Ruler) declare(params []wasmbin.ValueType, in *wasmbin.Reader) bool {
 
 // read goes over the body, and notes its steps.
 func (r *Ruler) read(results int, body *wasmbin.Reader) bool {
-	r.enter(opcode.Block, Signature{Results: results})
 	var in wasmbin.Instruction
+	r.enter(&in, opcode.Block, Signature{Results: results})
 	for len(r.open) > 0 && body.Left() > 0 {
 		in.Read(body)
 		switch in.Op {
@@ -160,7 +172,7 @@ func (r *Ruler) read(results int, body *wasmbin.Reader) bool {
 			if in.Op == opcode.If {
 				r.pop(1)
 			}
-			r.enter(byte(in.Op), r.m.block(&in))
+			r.enter(&in, byte(in.Op), r.m.block(&in))
 			if len(r.sets) > maxMeasured/8 {
 				return false
 			}
@@ -213,10 +225,10 @@ func (r *Ruler) note(kind stepKind, at int32) {
 	r.steps = append(r.steps, step{kind, at, int32(len(r.stack))})
 }
 
-func (r *Ruler) enter(op byte, t Signature) {
+func (r *Ruler) enter(in *wasmbin.Instruction, op byte, t Signature) {
 	at := int32(len(r.scopes))
 	r.note(stepOpen, at)
-	s := scope{op: op, depth: int32(len(r.open)), base: int32(max(0, len(r.stack)-t.Params)), params: int32(t.Params), results: int32(t.Results)}
+	s := scope{op: op, at: int32(in.Start), depth: int32(len(r.open)), base: int32(max(0, len(r.stack)-t.Params)), params: int32(t.Params), results: int32(t.Results)}
 	if op == opcode.Loop {
 		s.loop = int32(r.loops)
 		r.loops++
@@ -354,137 +366,4 @@ func (r *Ruler) stop(body *wasmbin.Reader) {
 			}
 		}
 	}
-}
-
-// count counts the values of locals that take a slot. Where more locals than was known are live at the beginning of a loop, it
-// has to sweep again.
-func (r *Ruler) count() bool {
-	heads := make([]uint64, r.loops*r.words)
-	depth := int32(0)
-	for i := range r.scopes {
-		depth = max(depth, r.scopes[i].depth+1)
-	}
-	if need := (int(depth)*4 + 2) * r.words; need > maxMeasured/8 {
-		return false
-	} else if len(r.sweeps) < need {
-		r.sweeps = make([]uint64, need)
-	}
-	r.endings = r.endings[:0]
-	for i := range int(depth) {
-		sets := r.sweeps[i*4*r.words:]
-		set := func(n int) []uint64 { return sets[n*r.words:][:r.words] }
-		r.endings = append(r.endings, ending{set(0), set(1), set(2), set(3)})
-	}
-	for work := 0; ; {
-		once := (len(r.steps) + len(r.scopes)) * max(r.words, 1)
-		work += once
-		r.spent += once
-		if work > maxMeasured || r.spent > maxMeasuredTotal {
-			return false
-		}
-		if !r.sweep(heads) {
-			return true
-		}
-	}
-}
-
-// sweep goes over all steps backwards. heads are the locals that are live where each loop begins; it reports whether it found more.
-func (r *Ruler) sweep(heads []uint64) (more bool) {
-	n := r.words
-	free := r.sweeps[len(r.sweeps)-2*n:]
-	live, kept := free[:n], free[n:][:n] // locals whose value is needed later, and those whose value takes a slot
-	clear(live)
-	clear(kept)
-	r.frame.locals = 0
-	begin := func(w int, bits uint64) { // values that take a slot begin here
-		r.frame.locals += r.bytes(w, bits&kept[w])
-		kept[w] &^= bits
-	}
-	for i := len(r.steps) - 1; i >= 0; i-- {
-		s := &r.steps[i]
-		switch s.kind {
-		case stepGet:
-			live[s.at/64] |= 1 << (s.at % 64)
-		case stepSet:
-			bit := uint64(1) << (s.at % 64)
-			begin(int(s.at/64), bit)
-			live[s.at/64] &^= bit
-		case stepCall:
-			unite(kept, live)
-		case stepStop:
-			clear(live)
-			clear(kept)
-		case stepClose:
-			sc := &r.scopes[s.at]
-			if sc.joins > 1 && sc.op != opcode.Loop {
-				for w, set := range r.of(s.at) { // where ways join, a local that was set on one of them is another value
-					begin(w, set)
-				}
-			}
-			copy(r.endings[sc.depth].live, live)
-			copy(r.endings[sc.depth].kept, kept)
-		case stepBranch:
-			if sc := &r.scopes[s.at]; sc.op == opcode.Loop {
-				unite(live, heads[int(sc.loop)*n:][:n])
-			} else {
-				unite(live, r.endings[sc.depth].live)
-				unite(kept, r.endings[sc.depth].kept)
-			}
-		case stepElse:
-			e := &r.endings[r.scopes[s.at].depth]
-			copy(e.elseLive, live)
-			copy(e.elseKept, kept)
-			copy(live, e.live)
-			copy(kept, e.kept)
-		case stepOpen:
-			sc := &r.scopes[s.at]
-			switch e := &r.endings[sc.depth]; sc.op {
-			case opcode.Loop:
-				for w, set := range r.of(s.at) {
-					begin(w, set)
-				}
-				more = unite(heads[int(sc.loop)*n:][:n], live) || more
-			case opcode.If:
-				unite(live, e.live)
-				unite(kept, e.kept)
-			case opcode.Else:
-				unite(live, e.elseLive)
-				unite(kept, e.elseKept)
-			}
-		}
-		r.press(int(s.height), live, kept)
-	}
-	for w := range kept {
-		begin(w, kept[w])
-	}
-	return more
-}
-
-// press has locals kept where there are more values than registers.
-func (r *Ruler) press(height int, live, kept []uint64) {
-	over := height - registers
-	for w := range live {
-		over += bits.OnesCount64(live[w] &^ kept[w])
-	}
-	for w := 0; w < len(live) && over > 0; w++ {
-		for free := live[w] &^ kept[w]; free != 0 && over > 0; free &= free - 1 {
-			kept[w] |= free & -free
-			over--
-		}
-	}
-}
-
-// bytes returns what a set of values takes, of the locals of a word.
-func (r *Ruler) bytes(word int, set uint64) int {
-	return 4*bits.OnesCount64(set) + 4*bits.OnesCount64(set&r.large[word])
-}
-
-// unite adds the locals of one set to another, and reports whether these are more then.
-func unite(to, from []uint64) (more bool) {
-	for w := range to {
-		both := to[w] | from[w]
-		more = more || both != to[w]
-		to[w] = both
-	}
-	return more
 }

@@ -38,7 +38,7 @@ func frames(t *testing.T, module []byte) []measured {
 	code := m.Open(wasmbin.SectionCode)
 	for i := range int(code.U32("bodies")) {
 		size := int(code.U32("a body's size"))
-		told, ok := ruler.Frame(m.Types()[about.Functions[m.ImportedFunctions()+i]], code.Data[code.Pos:code.Pos+size])
+		told, _, ok := ruler.Measure(m.Types()[about.Functions[m.ImportedFunctions()+i]], code.Data[code.Pos:code.Pos+size], 0)
 		if !ok {
 			told = -1
 		}
@@ -175,7 +175,7 @@ func TestManyOperands(t *testing.T) {
 	m := &weigh.Module{Types: []weigh.Signature{{Results: 1000}}, Functions: []uint32{0}}
 	for calls, want := range map[int]bool{60: true, 100_000: false} {
 		body := slices.Concat([]byte{0}, bytes.Repeat([]byte{0x10, 0}, calls), []byte{0, 0x0b})
-		if bytes, ok := weigh.NewRuler(m).Frame(wasmbin.FuncType{}, body); ok != want {
+		if bytes, _, ok := weigh.NewRuler(m).Measure(wasmbin.FuncType{}, body, 0); ok != want {
 			t.Errorf("%d calls: got %d bytes, measured: %t, want %t", calls, bytes, ok, want)
 		}
 	}

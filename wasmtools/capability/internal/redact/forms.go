@@ -6,9 +6,9 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"html"
 	"iter"
-	"net/url"
 	"strings"
 	"unicode"
 	"unicode/utf16"
@@ -93,17 +93,65 @@ func codes(s string) []string {
 	return list
 }
 
-// escaped returns a text as it stands in URLs, JSON and HTML.
+// escaped returns a text as it stands in URLs, JSON and HTML. Writers escape different signs. Where one escapes more than it has to, the
+// text is as others have it; so these are the usual sets.
 func escaped(s string) []string {
-	list := []string{url.QueryEscape(s), url.PathEscape(s), html.EscapeString(s)}
+	list := []string{
+		strings.ReplaceAll(s, " ", "+"), strings.ReplaceAll(s, "+", " "), // as those read a query, and write one, who go halfway
+		html.EscapeString(s), htmlOfOthers.Replace(s), htmlByNumber.Replace(s),
+	}
+	for _, plain := range []string{"-_.~", "-_.", "-_.*", "-_.~!'()*", "-_.~/", "-_.~$&+:=@", "-_.~!'()*;/?:@&=+$,#"} {
+		for _, format := range []string{"%%%02X", "%%%02x"} {
+			text := percentEscaped(s, plain, format)
+			list = append(list, text, strings.ReplaceAll(text, "%20", "+"))
+		}
+	}
 	for _, forHTML := range []bool{true, false} {
 		var b bytes.Buffer
 		e := json.NewEncoder(&b)
 		e.SetEscapeHTML(forHTML)
 		_ = e.Encode(s) // of a string, to memory
-		list = append(list, strings.Trim(strings.TrimSuffix(b.String(), "\n"), `"`))
+		text := strings.TrimSuffix(b.String(), "\n")
+		text = text[1 : len(text)-1]
+		for _, text := range []string{text, asciiOnly(text), jsonOfNET.Replace(text)} {
+			list = append(list, text, strings.ReplaceAll(text, "/", `\/`))
+		}
 	}
 	return list
+}
+
+var (
+	htmlOfOthers = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&quot;", "'", "&#039;")
+	htmlByNumber = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&quot;", "'", "&#x27;")
+	jsonOfNET    = strings.NewReplacer("+", `\u002B`, "'", `\u0027`, "`", `\u0060`, `\"`, `\u0022`, `\u003c`, `\u003C`, `\u003e`, `\u003E`)
+)
+
+// percentEscaped returns a text with all but letters, digits and the signs of plain written in a format.
+func percentEscaped(s, plain, format string) string {
+	var b strings.Builder
+	for _, c := range []byte(s) {
+		if isWord[c] && c < utf8.RuneSelf && c != '_' || strings.IndexByte(plain, c) >= 0 {
+			b.WriteByte(c)
+		} else {
+			fmt.Fprintf(&b, format, c)
+		}
+	}
+	return b.String()
+}
+
+// asciiOnly returns a text with \u in the place of what is beyond ASCII.
+func asciiOnly(s string) string {
+	var b strings.Builder
+	for _, r := range s {
+		if r < utf8.RuneSelf {
+			b.WriteRune(r)
+			continue
+		}
+		for _, unit := range utf16.Encode([]rune{r}) {
+			fmt.Fprintf(&b, `\u%04x`, unit)
+		}
+	}
+	return b.String()
 }
 
 // wide returns a text in UTF-16, without the zero that begins or ends it.

@@ -1,7 +1,7 @@
 // Package redact takes secrets out of bytes, so that what a server sends back, or a guest says, shows none.
 //
 // A [Redactor] finds a secret as it is, and as servers and programs write what they were sent: in base64, base32, hexadecimal digits,
-// lists of numbers, UTF-16, quoted-printable, with the escapes of URLs, JSON, HTML and most programming languages, and, of 16
+// lists and dumps of numbers, UTF-16, quoted-printable, with the escapes of URLs, JSON, HTML and most programming languages, and, of 16
 // bytes to 4 KiB, in two of these within each other; with lines broken elsewhere. A secret of several lines is also found by each of its lines that is long.
 //
 // A find is all or nothing. Somebody who may have texts redacted, and sees what becomes of them, can ask whether a text has the secret.
@@ -27,7 +27,7 @@ type Redactor struct{ index }
 // backslashes, which encodings add and leave out.
 func Findable(secret string) bool { return len(plainOf(secret)) >= shortest }
 
-// New returns a Redactor that finds the secrets, but those that are not Findable. It takes some 10 KB for each secret of one line.
+// New returns a Redactor that finds the secrets, but those that are not Findable. It takes 15 to 25 KB for each secret of one line.
 func New(secrets ...string) *Redactor {
 	r := &Redactor{newIndex()}
 	for _, s := range secrets {

@@ -69,6 +69,13 @@ func TestForms(t *testing.T) {
 			forms["UTF-16 of hex"] = strings.TrimSuffix(utf16(hex.EncodeToString([]byte(secret))), "\x00")
 			forms["hex of JSON"] = hex.EncodeToString([]byte(escapeOf(t, secret, true)))
 			forms["hex of a query"] = hex.EncodeToString([]byte(url.QueryEscape(secret)))
+			forms["hex of a small query"] = hex.EncodeToString([]byte(lowerPercent(url.QueryEscape(secret))))
+			forms["hex of JSON of PHP"] = hex.EncodeToString([]byte(strings.ReplaceAll(escapeOf(t, secret, false), "/", `\/`)))
+			forms["hex of JSON of .NET"] = hex.EncodeToString([]byte(jsonOfNET(t, secret)))
+			forms["hex of a form"] = hex.EncodeToString([]byte(strings.ReplaceAll(secret, " ", "+")))
+			forms["hex of what a form was read as"] = hex.EncodeToString([]byte(strings.ReplaceAll(secret, "+", " ")))
+			forms["hex of encodeURIComponent"] = hex.EncodeToString([]byte(strings.NewReplacer("+", "%20", "%21", "!", "%27", "'", "%28", "(", "%29", ")", "%2A", "*").Replace(url.QueryEscape(secret))))
+			forms["hex of quote of Python"] = hex.EncodeToString([]byte(strings.NewReplacer("+", "%20", "%2F", "/").Replace(url.QueryEscape(secret))))
 		}
 		forms["hex of hex"] = hex.EncodeToString([]byte(hex.EncodeToString([]byte(secret))))
 		for style, format := range map[string]string{
@@ -104,6 +111,11 @@ func TestForms(t *testing.T) {
 	}
 }
 
+// jsonOfNET returns s as it stands in a string of JSON, as System.Text.Json writes it.
+func jsonOfNET(t *testing.T, s string) string {
+	return strings.NewReplacer("+", `\u002B`, "'", `\u0027`, `\"`, `\u0022`, `\u003c`, `\u003C`, `\u003e`, `\u003E`).Replace(escapeOf(t, s, true))
+}
+
 func lowerPercent(s string) string {
 	var b strings.Builder
 	for i := 0; i < len(s); i++ {
@@ -122,6 +134,90 @@ func utf16(s string) string {
 	for _, r := range s {
 		b.WriteByte(byte(r))
 		b.WriteByte(byte(r >> 8))
+	}
+	return b.String()
+}
+
+// TestLists has each secret as the numbers of its bytes, in the ways in which programs list them: nothing is left but what stands around
+// the list.
+func TestLists(t *testing.T) {
+	t.Parallel()
+	for _, secret := range secrets {
+		r := redact.New(secret)
+		list := func(format string) string {
+			var b strings.Builder
+			for i := range len(secret) {
+				fmt.Fprintf(&b, format, secret[i])
+			}
+			return b.String()
+		}
+		object := func(format string) string {
+			var b strings.Builder
+			for i := range len(secret) {
+				fmt.Fprintf(&b, format, i, secret[i])
+			}
+			return b.String()
+		}
+		for name, text := range map[string]string{
+			"Uint8Array":                 "{" + strings.TrimSuffix(object(`"%d":%d,`), ",") + "}",
+			"Uint8Array in lines":        "{\n" + strings.TrimSuffix(object("  \"%d\": %d,\n"), ",\n") + "\n}",
+			"Uint8Array in a string":     escapeOf(t, "{\n"+object("  \"%d\": %d,\n")+"}", false),
+			"dict of Python":             "{" + object("%d: %d, ") + "}",
+			"numbers in lines, as JSON":  escapeOf(t, "[\n"+list("  %d,\n")+"]", false),
+			"octal numbers":              list("%o, "),
+			"octal numbers with zeros":   list("%03o "),
+			"octal numbers of Python":    list("0o%o, "),
+			"octal numbers of C":         list("0%o, "),
+			"od -b":                      dump(secret, "%07o", " %03o", 1, false),
+			"od -t x1":                   dump(secret, "%07o", " %02x", 1, false),
+			"od -t u1":                   dump(secret, "%07o", " %3d", 1, false),
+			"xxd":                        dump(secret, "%08x:", " %02x%02x", 2, true),
+			"xxd in a string":            escapeOf(t, dump(secret, "%08x:", " %02x%02x", 2, true), false),
+			"xxd -g 1":                   dump(secret, "%08x:", " %02x", 1, true),
+			"xxd -g 4":                   dump(secret, "%08x:", " %02x%02x%02x%02x", 4, true),
+			"hexdump -C":                 strings.ReplaceAll(dump(secret, "%08x ", " %02x", 1, true), "  \x00", "  |"),
+			"groups of two bytes":        strings.ReplaceAll(dump(secret, "", " %02x%02x", 2, false), "\n", " "),
+			"groups of two bytes, lines": dump(secret, "", " %02x%02x", 2, false),
+			"braces of Perl":             list(`\x{%x}`),
+			"capital braces of Perl":     list(`\x{%02X}`),
+			"long escapes of Python":     list(`\U%08x`),
+		} {
+			if secret[0] == 0xff && strings.Contains(name, "escapes") {
+				continue // they are of characters
+			}
+			got := r.String("see " + text + " there")
+			rest := strings.Replace(got, redact.Mark, "", 1)
+			if !strings.Contains(got, redact.Mark) || len(rest) > 64 || strings.Contains(got, secret[len(secret)-3:]) {
+				t.Errorf("%.20q as %s: got %q of %q", secret, name, got, text)
+			}
+		}
+	}
+}
+
+// dump returns bytes in lines of sixteen, each with its place, in groups of so many bytes, and with their text where that is asked for.
+func dump(s, place, group string, size int, text bool) string {
+	var b strings.Builder
+	for at := 0; at < len(s); at += 16 {
+		line := s[at:min(at+16, len(s))]
+		if b.WriteByte('\n'); place != "" {
+			fmt.Fprintf(&b, place, at)
+		}
+		for i := 0; i < len(line); i += size {
+			bytes := []any{}
+			for _, c := range []byte(line[i:min(i+size, len(line))]) {
+				bytes = append(bytes, c)
+			}
+			fmt.Fprintf(&b, group[:1+(len(group)-1)/size*len(bytes)], bytes...)
+		}
+		if text {
+			shown := strings.Map(func(r rune) rune {
+				if r < ' ' || r > '~' {
+					return '.'
+				}
+				return r
+			}, line)
+			b.WriteString("  " + shown)
+		}
 	}
 	return b.String()
 }
@@ -163,6 +259,10 @@ func TestWithin(t *testing.T) {
 		"hex":            func(s string) string { return hex.EncodeToString([]byte(s)) },
 		"query":          url.QueryEscape,
 		"JSON":           func(s string) string { return escapeOf(t, s, true) },
+		"JSON of PHP":    func(s string) string { return strings.ReplaceAll(escapeOf(t, s, false), "/", `\/`) },
+		"JSON of .NET":   func(s string) string { return jsonOfNET(t, s) },
+		"small query":    func(s string) string { return lowerPercent(url.QueryEscape(s)) },
+		"form":           func(s string) string { return strings.ReplaceAll(s, " ", "+") },
 		"HTML":           html.EscapeString,
 		"UTF-16":         utf16,
 		"numbers":        func(s string) string { return fmt.Sprint([]byte(s)) },
@@ -333,6 +433,11 @@ func TestLinear(t *testing.T) {
 	text := []byte(strings.Repeat(strings.Repeat("a", 59_000)+"c", 10))
 	if got := r.Bytes(text); &got[0] != &text[0] {
 		t.Errorf("%d bytes became %d", len(text), len(got))
+	}
+	for _, unit := range []string{`"0000: `, `"0000:  `, "00000000 ", "0000  ", `\n0000: 00  `, "00  ", `0"0':`, `"0":`, `\U0000`, `\x{00`} {
+		if text := []byte(strings.Repeat(unit, 700_000/len(unit))); &r.Bytes(text)[0] != &text[0] {
+			t.Errorf("something was found in many %q", unit)
+		}
 	}
 	if got, want := r.String(strings.Repeat("a", 100_000)+"bc"), strings.Repeat("a", 40_000)+redact.Mark+"c"; got != want {
 		t.Errorf("got %d bytes, want %d", len(got), len(want))

@@ -22,11 +22,7 @@ func (r *Redactor) inViews(b []byte) []span {
 		raw.verbatim(b)
 		undone.found = raw.found
 	}
-	numbers := search{index: &r.index, found: undone.found}
-	numbers.numbers(b, 10)
-	numbers.skip()
-	numbers.numbers(b, 16)
-	mail := search{index: &r.index, found: numbers.found}
+	mail := search{index: &r.index, found: r.inNumbers(b, undone.found)}
 	mail.quotedPrintable(b)
 	return mail.found
 }
@@ -108,52 +104,6 @@ func unescape(b []byte, add func(c byte, begin, end int)) (undone bool) {
 // isByte reports whether an escape is of a byte, and not of a character.
 func isByte(escape []byte) bool { return !bytes.ContainsAny(escape, "uU") }
 
-// numbers reads a text as a list of numbers with that base, each of which is a byte: in hexadecimal digits, with or without 0x, or in
-// decimal ones. Whatever signs are between them, words are not.
-func (s *search) numbers(b []byte, base int) {
-	for i := 0; i < len(b); {
-		if !isWord[b[i]] {
-			i++
-			continue
-		}
-		begin := i
-		for i < len(b) && isWord[b[i]] {
-			i++
-		}
-		if value, ok := byteOf(b[begin:i], base); !ok {
-			s.skip()
-		} else if !dropped[value] {
-			s.add(value, begin, i)
-		}
-	}
-}
-
-// byteOf reads a number below 256.
-func byteOf(digits []byte, base int) (value byte, ok bool) {
-	if base == 16 && len(digits) > 2 && digits[0] == '0' && digits[1]|0x20 == 'x' {
-		digits = digits[2:]
-	}
-	if len(digits) > 3 || base == 16 && len(digits) > 2 {
-		return 0, false
-	}
-	n := 0
-	for _, c := range digits {
-		d := int(digit(c))
-		if d < 0 || d >= base {
-			return 0, false
-		}
-		n = n*base + d
-	}
-	return byte(n), n < 256
-}
-
-var isWord = func() (table [256]bool) {
-	for c := range 256 {
-		table[c] = '0' <= c && c <= '9' || 'a' <= c|0x20 && c|0x20 <= 'z' || c == '_' || c >= 0x80
-	}
-	return table
-}()
-
 // quotedPrintable reads a text as mail has it: with = before two hexadecimal digits, and before ends of lines that are none. The text
 // of a URL can look like it, so that this is not one of the escapes that are always undone.
 func (s *search) quotedPrintable(b []byte) {
@@ -213,19 +163,19 @@ func backslash(b []byte) (r rune, n int) {
 		}
 		return r & 0xff, end
 	case 'x':
+		if r, end, ok := braced(b, n+1); ok {
+			return r, end
+		}
 		if r, ok := number(b, n+1, 2); ok {
 			return r, n + 3
 		}
+	case 'U':
+		if r, ok := number(b, n+1, 8); ok && 0 <= r && r <= utf8.MaxRune {
+			return r, n + 9
+		}
 	case 'u':
-		if len(b) > n+1 && b[n+1] == '{' {
-			end := n + 2
-			for ; end < len(b) && end < n+9 && digit(b[end]) >= 0; end++ {
-				r = r<<4 | digit(b[end])
-			}
-			if end < len(b) && b[end] == '}' && end > n+2 {
-				return r, end + 1
-			}
-			return -1, n
+		if r, end, ok := braced(b, n+1); ok {
+			return r, end
 		}
 		if r, ok := number(b, n+1, 4); ok {
 			if low, ok := number(b, n+7, 4); ok && utf16.IsSurrogate(r) && b[n+5] == '\\' && b[n+6] == 'u' {
@@ -235,6 +185,18 @@ func backslash(b []byte) (r rune, n int) {
 		}
 	}
 	return -1, n
+}
+
+// braced reads a number of hexadecimal digits in braces. end is after them.
+func braced(b []byte, at int) (r rune, end int, ok bool) {
+	if len(b) <= at || b[at] != '{' {
+		return 0, 0, false
+	}
+	const longest = 8 // digits
+	for end = at + 1; end < len(b) && end < at+1+longest && digit(b[end]) >= 0; end++ {
+		r = r<<4 | digit(b[end])
+	}
+	return r, end + 1, end > at+1 && end < len(b) && b[end] == '}' && 0 <= r && r <= utf8.MaxRune
 }
 
 // entities are those of HTML and XML for the signs of ASCII, in small letters.

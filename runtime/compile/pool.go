@@ -29,8 +29,9 @@ type Pool struct {
 const (
 	// idleTime is how long an unused process is kept.
 	idleTime = 30 * time.Second
-	// grownBytes is how much memory of the system a process may have after a module to be used for the next.
-	grownBytes = 96 << 20
+	// grownBytes is how much memory of the system a process may have after a module to be used for the next, and grownPart which part of what
+	// it may have: the server needs room to load what was compiled.
+	grownBytes, grownPart = 96 << 20, 4
 )
 
 var (
@@ -193,7 +194,7 @@ func (p *Pool) unused(scratch string) *process {
 func (p *Pool) put(c *process, good bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !good || p.closed || c.memory > grownBytes || c.over() {
+	if !good || p.closed || c.memory > min(grownBytes, p.memory/grownPart) || c.over() {
 		c.end()
 		return
 	}

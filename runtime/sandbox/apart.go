@@ -12,13 +12,22 @@ import (
 	"github.com/toolsrv/toolsrv/runtime/instrument"
 )
 
-// What compiling a module in a process of its own may take: helperMemory at most, eleven sixteenths of what the machine has, and helperTimes
-// what was predicted, with helperBase for a slow processor.
+// What compiling a module in a process of its own may take: helperTimes what was predicted, with helperBase for a slow processor, and
+// helperRoom.
 const (
 	helperMemory = 1 << 30
 	helperTimes  = 4
 	helperBase   = 5 * time.Second
+
+	// serverMemory is what the server itself takes while it has a module compiled, in bytes.
+	serverMemory = 56 << 20
 )
+
+// helperRoom returns how many bytes of memory a process that compiles may have, of those that the machine has: helperMemory at most, and no
+// more than what leaves room for the server.
+func helperRoom(machine int64) int64 {
+	return min(helperMemory, max(machine/4, machine-max(serverMemory, machine/16*5)))
+}
 
 // limitOf returns what compiling a rewritten module may take.
 func limitOf(r *instrument.Rewritten) compile.Limit {

@@ -31,3 +31,13 @@ func TestLoadNeverCompiles(t *testing.T) {
 		t.Errorf("got %v, %v, want %v", n, err, errNotFound)
 	}
 }
+
+// TestHelperRoom leaves the server what it takes itself.
+func TestHelperRoom(t *testing.T) {
+	t.Parallel()
+	for machine, want := range map[int64]int64{64: 16, 128: 72, 160: 104, 256: 176, 512: 352, 2048: 1024, 65536: 1024} {
+		if got := helperRoom(machine << 20); got != want<<20 {
+			t.Errorf("of %d MiB a process that compiles may have %d, want %d", machine, got>>20, want)
+		}
+	}
+}

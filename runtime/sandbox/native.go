@@ -92,7 +92,7 @@ func newFoundry(ctx context.Context, c Config, log *slog.Logger, config wazero.R
 	})
 	if len(c.CompileHelper) > 0 {
 		var err error
-		if f.pool, err = compile.NewPool(c.CompileHelper, min(helperMemory, account.MachineMemory()/16*11), log); err != nil {
+		if f.pool, err = compile.NewPool(c.CompileHelper, helperRoom(account.MachineMemory()), log); err != nil {
 			f.warn(notApart, err)
 		}
 	}

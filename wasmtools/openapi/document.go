@@ -4,8 +4,10 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
+	"io"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/web"
@@ -14,23 +16,32 @@ import (
 // documents are what a principal sees of the tools: /tools and /openapi.json.
 type documents struct{ tools, openapi *web.Document }
 
-// A library holds the documents of a state by the scopes of those who ask for them.
+// A library holds the documents of a state by the scopes of those who ask for them. They are built when somebody asks: most generations
+// come and go without that.
 type library struct {
-	security security   // that the documents tell of
-	all      documents  // of those who may call every tool
-	building sync.Mutex // one build at a time, since each takes much memory; it is taken before mu
+	security security         // that the documents tell of
+	all      func() documents // of those who may call every tool
+	most     func() int64     // how many bytes of compressed documents may be kept: as many as one has that is not compressed
+	kept     atomic.Int64     // how many are
+	building sync.Mutex       // one build at a time; it is taken before mu
 
 	mu       sync.Mutex
 	byScopes map[string]documents
 }
 
-// maxDocuments is how many sets of scopes have their documents kept. Those of 10,000 tools take some 20 MB each.
+// maxDocuments is how many sets of scopes have their documents kept. They share their parts; those of 10,000 tools take some 300 KB each.
 const maxDocuments = 16
 
-// describe builds the documents of a state, with the security schemes that are required.
+// describe has the documents of a state tell of the security schemes that are required.
 func (s *state) describe(required security) {
 	l := &library{security: required, byScopes: map[string]documents{}}
-	l.all = s.documents(l.security, wasmtools.Everybody())
+	l.all = sync.OnceValue(func() documents { return s.documents(l, wasmtools.Everybody()) })
+	l.most = sync.OnceValue(func() (bytes int64) {
+		for _, e := range s.entries {
+			bytes += int64(len(e.item.text) + len(e.schemas.text))
+		}
+		return bytes
+	})
 	s.library.Store(l)
 }
 
@@ -38,7 +49,7 @@ func (s *state) describe(required security) {
 func (s *state) documentsFor(p *wasmtools.Principal) documents {
 	l := s.library.Load()
 	if p.MayAll() {
-		return l.all
+		return l.all()
 	}
 	scopes := strings.Join(p.Scopes(), "\n")
 	if found, ok := l.get(scopes); ok {
@@ -48,7 +59,7 @@ func (s *state) documentsFor(p *wasmtools.Principal) documents {
 	defer l.building.Unlock()
 	found, ok := l.get(scopes) // another request may have built them
 	if !ok {
-		found = s.documents(l.security, p)
+		found = s.documents(l, p)
 		l.put(scopes, found)
 	}
 	return found
@@ -70,8 +81,18 @@ func (l *library) put(scopes string, d documents) {
 	l.byScopes[scopes] = d
 }
 
+// keep reports whether a compressed document of so many bytes may be kept.
+func (l *library) keep(bytes int) bool {
+	if l.kept.Add(int64(bytes)) <= l.most() {
+		return true
+	}
+	l.kept.Add(-int64(bytes))
+	return false
+}
+
 // documents builds the documents with the enabled tools that a principal may call, in the order of their paths.
-func (s *state) documents(required security, p *wasmtools.Principal) documents {
+func (s *state) documents(l *library, p *wasmtools.Principal) documents {
+	required := l.security
 	var listings, items, schemas []*fragment
 	for i, route := range s.generation.Routes() {
 		if !route.Enabled || !p.May(route.Path) {
@@ -84,14 +105,14 @@ func (s *state) documents(required security, p *wasmtools.Principal) documents {
 			schemas = append(schemas, &e.schemas)
 		}
 	}
-	var tools, openapi assembly
+	tools, openapi := &assembly{}, &assembly{}
 	tools.add("[").join(listings, "").add("]\n")
 	openapi.add(s.door.head(required)).join(items, required.failures()).add(`},"components":{"schemas":{` + ownSchemas)
 	if len(schemas) > 0 {
 		openapi.add(",").join(schemas, "")
 	}
 	openapi.add("}" + required.tail() + "}\n")
-	return documents{tools.document(), openapi.document()}
+	return documents{tools.document(l.keep), openapi.document(l.keep)}
 }
 
 // An assembly is a document that is being put together from fragments.
@@ -124,16 +145,30 @@ func (a *assembly) append(f *fragment) *assembly {
 	return a
 }
 
+var _ web.Content = (*assembly)(nil)
+
+// Size returns how many bytes the document has.
+func (a *assembly) Size() int { return a.size }
+
+// WriteTo writes the document.
+func (a *assembly) WriteTo(w io.Writer) (written int64, err error) {
+	for _, f := range a.parts {
+		n, err := w.Write(f.text)
+		if written += int64(n); err != nil {
+			return written, err
+		}
+	}
+	return written, nil
+}
+
 // document returns the finished document. Its tag is a hash of the fragments' hashes. Equal content always consists of equal
 // fragments, so the tag is the same on every replica and after a restart.
-func (a *assembly) document() *web.Document {
-	body := make([]byte, 0, a.size)
+func (a *assembly) document(keep func(bytes int) bool) *web.Document {
 	all := sha256.New()
 	for _, f := range a.parts {
-		body = append(body, f.text...)
 		all.Write(f.sum[:])
 	}
-	return web.NewDocument(body, `"`+base64.RawURLEncoding.EncodeToString(all.Sum(nil)[:18])+`"`)
+	return web.NewDocumentOf(a, `"`+base64.RawURLEncoding.EncodeToString(all.Sum(nil)[:18])+`"`, keep)
 }
 
 // head returns the beginning of the document, up to the first of its paths.

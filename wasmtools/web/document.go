@@ -1,48 +1,129 @@
 package web
 
 import (
+	"bufio"
+	"io"
 	"net/http"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 )
 
-// A Document is JSON that clients may cache and revalidate: its bytes, and the header values that go with them. It never
+// A Document is JSON that clients may cache and revalidate: its content, and the header values that go with it. It never
 // changes.
 type Document struct {
-	body   []byte
+	content Content
+	form    // as it is
+	packed  func() *packed
+}
+
+// A form is what of a header depends on how a document is encoded.
+type form struct {
 	etag   string // strong, quoted
 	tag    []string
 	length []string
 }
 
-// NewDocument returns a document. The body must not change afterwards; etag is a strong tag with its quotes.
-func NewDocument(body []byte, etag string) *Document {
-	return &Document{body: body, etag: etag, tag: []string{etag}, length: []string{strconv.Itoa(len(body))}}
+func newForm(etag string, size int) form {
+	return form{etag: etag, tag: []string{etag}, length: []string{strconv.Itoa(size)}}
 }
+
+// Content is that of a document. It never changes. WriteTo may be called concurrently.
+type Content interface {
+	Size() int
+	io.WriterTo
+}
+
+// NewDocument returns a document. The body must not change afterwards; etag is a strong tag with its quotes.
+func NewDocument(body []byte, etag string) *Document { return NewDocumentOf(whole(body), etag, nil) }
+
+// NewDocumentOf is NewDocument for what is put together when it is sent. The first client that takes it compressed has that made; others
+// wait for it. It is kept for as long as the document if keep agrees to so many bytes more. Otherwise the document is never sent
+// compressed. Nil agrees to all.
+func NewDocumentOf(c Content, etag string, keep func(bytes int) bool) *Document {
+	d := &Document{content: c, form: newForm(etag, c.Size())}
+	d.packed = sync.OnceValue(func() *packed { return pack(d, keep) })
+	return d
+}
+
+// whole is content in one piece.
+type whole []byte
+
+// Size returns the number of bytes.
+func (t whole) Size() int { return len(t) }
+
+// WriteTo writes the text.
+func (t whole) WriteTo(w io.Writer) (int64, error) {
+	n, err := w.Write(t)
+	return int64(n), err
+}
+
+// partSize is how many bytes of a long document are sent at a time.
+const partSize = 32 << 10
+
+// writers are kept so that a list takes no memory to be sent.
+var writers = sync.Pool{New: func() any { return bufio.NewWriterSize(nil, partSize) }}
 
 // SendDocument answers GET and HEAD with d, or with 304 if the client has it already.
 func (x *Exchange) SendDocument(d *Document) {
 	h := x.Header()
-	h["Etag"] = d.tag
 	h["Cache-Control"] = x.mux.fixed.noCache
-	if a := x.in.admission; a != nil && len(a.dependencies) > 0 {
-		if others := h["Vary"]; len(others) > 0 {
-			h["Vary"] = append(slices.Clip(others), x.mux.fixed.authorization...)
-		} else {
-			h["Vary"] = x.mux.fixed.authorization
+	f, p := &d.form, (*packed)(nil)
+	isLarge := d.content.Size() >= minPacked
+	a := x.in.admission
+	switch isFor := a != nil && len(a.dependencies) > 0; {
+	case isFor && isLarge:
+		x.vary(x.mux.fixed.varies)
+	case isFor:
+		x.vary(x.mux.fixed.varies[:1])
+	case isLarge:
+		x.vary(x.mux.fixed.varies[1:])
+	}
+	known := x.request.Header["If-None-Match"]
+	switch {
+	case matchesAny(known, d.etag): // in whatever form the client has it, it is the same
+		f = &d.form
+	case isLarge && takesGzip(x.request.Header["Accept-Encoding"]):
+		if p = d.packed(); p != nil {
+			f = &p.form
 		}
 	}
-	if matchesAny(x.request.Header["If-None-Match"], d.etag) {
+	h["Etag"] = f.tag
+	if matchesAny(known, f.etag) {
 		x.WriteHeader(http.StatusNotModified)
 		return
 	}
 	h["Content-Type"] = x.mux.fixed.json
-	h["Content-Length"] = d.length
-	x.WriteHeader(http.StatusOK)
-	if x.request.Method != http.MethodHead {
-		_, _ = x.Write(d.body)
+	h["Content-Length"] = f.length
+	if p != nil {
+		h["Content-Encoding"] = x.mux.fixed.gzip
 	}
+	x.WriteHeader(http.StatusOK)
+	switch {
+	case x.request.Method == http.MethodHead:
+	case p != nil:
+		_, _ = x.Write(p.body)
+	case d.content.Size() < partSize:
+		_, _ = d.content.WriteTo(x)
+	default:
+		w := writers.Get().(*bufio.Writer)
+		defer writers.Put(w)
+		w.Reset(x)
+		if _, err := d.content.WriteTo(w); err == nil {
+			_ = w.Flush()
+		}
+		w.Reset(nil)
+	}
+}
+
+// vary adds the names of a request's headers that the response depends on.
+func (x *Exchange) vary(names []string) {
+	h := x.Header()
+	if others := h["Vary"]; len(others) > 0 {
+		names = append(slices.Clip(others), names...)
+	}
+	h["Vary"] = names[:len(names):len(names)]
 }
 
 // matchesAny reports whether one of the If-None-Match fields names etag.

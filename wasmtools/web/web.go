@@ -73,7 +73,8 @@ type mount struct {
 
 // headers are values that responses share. They never change.
 type headers struct {
-	json, nosniff, noStore, noCache, authorization []string
+	json, nosniff, noStore, noCache, gzip []string
+	varies                                []string // what lists depend on: who asks, and how they are encoded
 }
 
 // NewMux returns a Mux without doors. It panics if a dependency is nil, or if a security scheme has a bad name or is not a
@@ -88,11 +89,12 @@ func NewMux(o Options) *Mux {
 		streamWrite: o.StreamWrite,
 		began:       time.Now(),
 		fixed: headers{
-			json:          []string{"application/json"},
-			nosniff:       []string{"nosniff"},
-			noStore:       []string{"no-store"},
-			noCache:       []string{"no-cache"},
-			authorization: []string{"Authorization"},
+			json:    []string{"application/json"},
+			nosniff: []string{"nosniff"},
+			noStore: []string{"no-store"},
+			noCache: []string{"no-cache"},
+			varies:  []string{"Authorization", "Accept-Encoding"},
+			gzip:    []string{"gzip"},
 		},
 	}
 	if m.log == nil {

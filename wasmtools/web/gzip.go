@@ -1,0 +1,82 @@
+package web
+
+import (
+	"bytes"
+	"compress/gzip"
+	"strconv"
+	"strings"
+)
+
+const (
+	// minPacked is the size of a document from which on it is sent compressed: a smaller one fits a packet or two.
+	minPacked = 2 << 10
+	// packLevel takes 0.1 s for a list of 10,000 tools, half of what gzip's default does, and 10 to 20 % more bytes.
+	packLevel = 3
+)
+
+// A packed is a document compressed with gzip.
+type packed struct {
+	form
+	body []byte
+}
+
+// pack returns a document compressed, or nil if that does not help, or may not be kept.
+func pack(d *Document, keep func(bytes int) bool) *packed {
+	var body bytes.Buffer
+	w, err := gzip.NewWriterLevel(&body, packLevel)
+	if err != nil {
+		return nil // the level is valid
+	}
+	if _, err = d.content.WriteTo(w); err != nil || w.Close() != nil || body.Len() >= d.content.Size() || keep != nil && !keep(body.Len()) {
+		return nil
+	}
+	// Another tag: the forms differ in their bytes (RFC 9110, section 8.8.3.3).
+	return &packed{newForm(strings.TrimSuffix(d.etag, `"`)+`-gzip"`, body.Len()), bytes.Clone(body.Bytes())}
+}
+
+// takesGzip reports whether Accept-Encoding fields prefer gzip (RFC 9110, section 12.5.3). It takes one pass and no memory. A part that is
+// not understood counts as one that is not there.
+func takesGzip(fields []string) bool {
+	const unsaid = -1
+	packed, plain, others := unsaid, unsaid, unsaid
+	for _, field := range fields {
+		for part := range strings.SplitSeq(field, ",") {
+			coding, parameter, weighted := strings.Cut(part, ";")
+			weight := fullWeight
+			if weighted {
+				if weight = weightOf(parameter); weight < 0 {
+					continue
+				}
+			}
+			switch coding = strings.Trim(coding, " \t"); {
+			case strings.EqualFold(coding, "gzip"), strings.EqualFold(coding, "x-gzip"):
+				packed = weight
+			case strings.EqualFold(coding, "identity"):
+				plain = weight
+			case coding == "*":
+				others = weight
+			}
+		}
+	}
+	if packed == unsaid {
+		packed = max(0, others)
+	}
+	return packed > 0 && packed >= plain
+}
+
+// fullWeight is the weight of 1, in thousandths.
+const fullWeight = 1000
+
+// weightOf returns the weight that a parameter "q=0.5" says, in thousandths, or -1.
+func weightOf(parameter string) int {
+	name, value, ok := strings.Cut(strings.Trim(parameter, " \t"), "=")
+	whole, fraction, _ := strings.Cut(value, ".")
+	if !ok || !strings.EqualFold(name, "q") || len(whole) != 1 || len(fraction) > 3 {
+		return -1
+	}
+	n, err := strconv.ParseUint(whole+(fraction + "000")[:3], 10, 16)
+	if err != nil || n > fullWeight {
+		return -1
+	}
+	return int(n)
+}

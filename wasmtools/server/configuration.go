@@ -48,7 +48,7 @@ func (s *Server) configure(c *config.Config, before *configuration) (*configurat
 	if err != nil {
 		return nil, err
 	}
-	next.auth, next.admission = tokens, web.NewAdmission(access, auth.Dependency(tokens))
+	next.auth, next.admission = tokens, web.NewAdmission(access, auth.Dependency(tokens), s.conns)
 	return next, nil
 }
 

@@ -7,106 +7,329 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// connections counts the open connections. One above the limit is closed without an answer, which takes neither memory nor time.
+// connections bounds the open connections. Where one more comes than there are places for, the client makes room that has kept the server
+// waiting for longest; whoever is known by a token is kept for longer. It bounds what unfinished heads take, too.
 //
-// It is the [egress.Room] of tools, too: the connections to services that they ask take from the same descriptors, up to half of them.
+// It is the last [web.Dependency], which is told who makes a request. And it is the [egress.Room] of tools: the connections to services that they ask take from the same descriptors, up to half of them.
 type connections struct {
-	most   int64
+	most   int64 // of clients
+	spare  int64 // places besides, for probes and for clients that are known by a token
 	all    int64 // of connections both ways
+	heads  int64 // bytes that all large heads may take together
 	logger *slog.Logger
 
-	open   sync.WaitGroup
-	number atomic.Int64
+	tardy    time.Duration // how long a client may keep the server waiting, at most for 4 KiB of a body, before it makes room for others
+	newcomer time.Duration // how long one may that has just come, even where there are no spare places
 
-	outside atomic.Int64 // of tools
-
+	open    sync.WaitGroup
 	leaving atomic.Bool // another process takes new connections
 
-	mu     sync.Mutex
-	each   map[*watchedConn]struct{} // those that are open
-	told   time.Time                 // when the log was told last
-	closed int                       // since then, above the limit
+	mu      sync.Mutex
+	number  int64    // of clients, but those that go
+	going   int64    // are being closed, by us
+	outside int64    // of tools
+	unknown queue    // wait for a request, by the time since when
+	known   queue    // likewise, of clients that have shown a token
+	bodies  queue    // of which the next part of a body is awaited, by the time of the last one
+	large   queue    // have a large head that has not ended
+	held    int64    // bytes of large heads, until their requests have been answered
+	closed  closings // since told
+	told    time.Time
+
+	left chan struct{} // holds a value when one has left
 }
 
-// closedEvery is the least time between two lines of the log on closed connections, since they come as fast as a client likes.
-const closedEvery = time.Second
+// closings count the connections that were closed because there was no room.
+type closings struct {
+	waited  int // for longest
+	refused int
+}
+
+const (
+	// closedEvery is the least time between two lines of the log on closed connections, since they come as fast as a client likes.
+	closedEvery = time.Second
+	// tardy and newcomer are those of connections. Whoever has connected sends his request a moment later.
+	tardy    = time.Second
+	newcomer = 50 * time.Millisecond
+	// throttle is how long a connection waits at most for others, who have no more time than newcomers, to make room for it.
+	throttle = 250 * time.Millisecond
+	// bodyStep is how many bytes of a body count as a sign of life.
+	bodyStep = 4 << 10
+)
+
+// A client is what connections know of one of theirs.
+type client struct {
+	place  place // in one of the queues but large
+	inHead place // in large
+	gone   bool  // it is not counted any more
+
+	spare atomic.Bool // it came when all places were taken
+	known atomic.Bool // by a token
+	asked atomic.Bool // something of the request has come that it waits for
+	head  head        // of the goroutine that reads
+	body  body        // likewise
+}
+
+// places returns how many connections there may be. c.mu is held.
+func (c *connections) places() int64 { return min(c.most, c.all-c.spare-c.outside) }
 
 // changed is the http.Server's ConnState.
 func (c *connections) changed(conn net.Conn, state http.ConnState) {
+	w, ok := conn.(*watchedConn)
+	if !ok { // the listener is not ours
+		return
+	}
 	switch state {
 	case http.StateNew:
 		c.open.Add(1)
-		c.note(conn, true)
-		if n := c.number.Add(1); n > c.most || n > c.all-c.outside.Load() {
-			_ = conn.Close()
-			c.tell()
-		}
+		w.head.awaited = true
+		c.enter(w)
+	case http.StateActive:
+		w.head.awaited = false
+		c.mu.Lock()
+		w.place.leave()
+		w.inHead.leave()
+		c.mu.Unlock()
 	case http.StateIdle:
-		if w, ok := conn.(*watchedConn); ok {
-			w.unasked.Store(time.Now().UnixNano())
-		}
+		c.mu.Lock()
+		c.forget(w)
+		c.mu.Unlock()
+		w.head, w.body = head{awaited: true}, body{}
+		w.asked.Store(false)
 	case http.StateClosed, http.StateHijacked:
-		c.note(conn, false)
-		c.number.Add(-1)
+		c.ended(w)
 		c.open.Done()
 	}
 }
 
-// note has each know whether a connection is open.
-func (c *connections) note(conn net.Conn, open bool) {
-	w, ok := conn.(*watchedConn)
-	if !ok {
-		return
-	}
+// await has a connection wait for its client from now on.
+func (c *connections) await(w *watchedConn) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if open {
-		c.each[w] = struct{}{}
-	} else {
-		delete(c.each, w)
+	switch {
+	case w.gone:
+	case w.known.Load():
+		c.known.push(&w.place)
+	default:
+		c.unknown.push(&w.place)
 	}
+}
+
+// forget stops counting what a connection's request takes. c.mu is held.
+func (c *connections) forget(w *watchedConn) {
+	w.place.leave()
+	w.inHead.leave()
+	c.held -= w.head.held
+	w.head.held = 0
+}
+
+// expel has a connection leave, which close closes then. c.mu is held.
+func (c *connections) expel(w *watchedConn) {
+	c.forget(w)
+	w.gone = true
+	c.number--
+	c.going++
+}
+
+// ended stops counting a connection.
+func (c *connections) ended(w *watchedConn) {
+	c.mu.Lock()
+	c.forget(w)
+	if w.gone {
+		c.going--
+	} else {
+		c.number--
+		w.gone = true
+	}
+	c.mu.Unlock()
+	select {
+	case c.left <- struct{}{}:
+	default:
+	}
+}
+
+// enter counts a new connection, and closes one where there are too many. It waits a little where they come faster than they can go, or
+// than those who have come can say what they want: then the system has others wait.
+func (c *connections) enter(w *watchedConn) {
+	for end := time.Now().Add(throttle); ; {
+		switch out, ok := c.room(w, time.Now().After(end)); {
+		case out == w:
+			_ = w.Close() // at once: nobody reads from it yet
+			c.tell()
+			return
+		case ok:
+			c.close(out)
+			return
+		}
+		pause := time.NewTimer(c.newcomer)
+		select {
+		case <-c.left:
+		case <-pause.C:
+		}
+		pause.Stop()
+	}
+}
+
+// room counts a new connection, and returns which one is to be closed for it, or nil. Unless it must, it may report that it has done
+// nothing, since there is no such connection yet.
+func (c *connections) room(w *watchedConn, must bool) (out *watchedConn, ok bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.going > c.spare && !must {
+		return nil, false
+	}
+	over := c.number + 1 - c.places()
+	switch {
+	case over <= 0:
+	case over <= c.spare: // nobody is sent away who has just come
+		out = c.tardiest(c.tardy)
+	case must:
+		if out = c.tardiest(0); out == nil {
+			out = w
+		}
+	default:
+		if out = c.tardiest(c.newcomer); out == nil {
+			return nil, false
+		}
+	}
+	c.number++
+	if out == w {
+		c.closed.refused++
+	} else if out != nil {
+		c.closed.waited++
+	}
+	if out != nil {
+		c.expel(out)
+	}
+	w.spare.Store(c.number > c.places())
+	return out, true
+}
+
+// tardiest returns the connection that makes room for another, or nil. It has had the server wait for so long at least. Known clients keep
+// a quarter of the places: as long as no more of them wait, somebody unknown has to go. c.mu is held.
+func (c *connections) tardiest(least time.Duration) *watchedConn {
+	p, now := c.unknown.first, time.Now()
+	if k := c.known.first; k != nil && (p == nil || int64(c.known.n) > c.most/4 && k.since.Before(p.since)) {
+		p = k
+	}
+	if p != nil && now.Sub(p.since) >= least {
+		return p.conn
+	}
+	if p := c.bodies.first; p != nil && now.Sub(p.since) >= c.tardy {
+		return p.conn
+	}
+	return nil
+}
+
+// close closes a connection that was expelled.
+func (c *connections) close(w *watchedConn) {
+	if w == nil {
+		return
+	}
+	// To close a connection waits for the goroutine that reads from it. Who accepts connections has no time for that, nor does c.going let
+	// many of these goroutines be.
+	go func() { _ = w.Close() }()
+	c.tell()
+}
+
+// admit has a request over a connection served, or reports that all places for such requests are taken.
+func (c *connections) admit(w *watchedConn, known bool) bool {
+	if w.known.Load() != known {
+		w.known.Store(known)
+	}
+	if known || !w.spare.Load() {
+		return true
+	}
+	c.mu.Lock()
+	var out *watchedConn
+	ok := c.number <= c.places()
+	if !ok {
+		if out = c.tardiest(c.newcomer); out != nil {
+			c.closed.waited++
+			c.expel(out)
+			ok = true
+		}
+	}
+	if ok {
+		w.spare.Store(false)
+	} else if w.place.in == nil && !w.gone {
+		c.unknown.push(&w.place) // the rest of its body may never come
+	}
+	c.mu.Unlock()
+	c.close(out)
+	return ok
 }
 
 // closeUnasked closes the connections on which no request is being read or answered, and none was since a time.
 func (c *connections) closeUnasked(since time.Time) {
+	var out []*watchedConn
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	for w := range c.each {
-		if t := w.unasked.Load(); t != 0 && t <= since.UnixNano() {
-			_ = w.Close()
+	for _, q := range []*queue{&c.unknown, &c.known} {
+		for p := q.first; p != nil && !p.since.After(since); {
+			w := p.conn
+			if p = p.next; !w.asked.Load() {
+				c.expel(w)
+				out = append(out, w)
+			}
 		}
 	}
+	c.mu.Unlock()
+	for _, w := range out {
+		_ = w.Close() // there is nothing to be said to its client
+	}
+}
+
+// isSpare reports whether a request came over a connection in a spare place, which ends with it.
+func isSpare(r *http.Request) bool {
+	w := connOf(r)
+	return w != nil && w.spare.Load()
+}
+
+// Check lets every request in.
+func (c *connections) Check(*http.Request) error { return nil }
+
+// Principal notes who makes requests over a connection. In a spare place only those are served who have shown a token, and probes, which
+// are not asked.
+func (c *connections) Principal(r *http.Request, current *wasmtools.Principal) (*wasmtools.Principal, error) {
+	if w := connOf(r); w != nil && !c.admit(w, current != wasmtools.Everybody()) {
+		return nil, &wasmtools.Error{Code: wasmtools.CodeOverloaded, Message: "All connections are in use; try again later"}
+	}
+	return current, nil
 }
 
 // Take counts a connection of a tool to a service, or reports that there is no room for it.
 func (c *connections) Take() bool {
-	for {
-		n := c.outside.Load()
-		if n >= max(1, c.all/2) || n+c.number.Load() >= c.all {
-			return false
-		}
-		if c.outside.CompareAndSwap(n, n+1) {
-			return true
-		}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.outside >= max(1, c.all/2) || c.outside+c.number+c.spare >= c.all {
+		return false
 	}
+	c.outside++
+	return true
 }
 
 // Give gives back what Take has counted.
-func (c *connections) Give() { c.outside.Add(-1) }
+func (c *connections) Give() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.outside--
+}
 
-// tell logs that connections were closed: this one, and those since the last line.
+// tell logs that connections were closed, those since the last line.
 func (c *connections) tell() {
 	c.mu.Lock()
-	c.closed++
-	closed, now := c.closed, time.Now()
+	closed, limit, now := c.closed, c.places(), time.Now()
 	due := now.Sub(c.told) >= closedEvery
 	if due {
-		c.told, c.closed = now, 0
+		c.told, c.closed = now, closings{}
 	}
 	c.mu.Unlock()
 	if due {
-		c.logger.Warn("too many open connections: new ones are closed", "limit", c.most, "closed", closed)
+		c.logger.Warn("too many open connections, or too much in unfinished heads: those that have waited longest are closed, and new ones where none waits",
+			"limit", limit, "closed", closed.waited, "refused", closed.refused)
 	}
 }

@@ -13,8 +13,21 @@ import (
 // SetDrain changes how long running calls may take to finish, before Run.
 func (s *Server) SetDrain(d time.Duration) { s.drain = d }
 
-// SetMaxConns changes how many connections may be open, before Run.
-func (s *Server) SetMaxConns(n int64) { s.conns.most = n }
+// SetConnections changes how many connections may be open, and how many more in spare places, before Run. Whoever waits may have to make
+// room at once.
+func (s *Server) SetConnections(most, spare int64) {
+	s.conns.most, s.conns.spare, s.conns.tardy, s.conns.newcomer = most, spare, 0, 0
+}
+
+// SetHeads changes how many bytes large heads may take together, before Run.
+func (s *Server) SetHeads(n int64) { s.conns.heads = n }
+
+// Waiting returns how many connections wait for a request, and how many for more of a body.
+func (s *Server) Waiting() (requests, bodies int) {
+	s.conns.mu.Lock()
+	defer s.conns.mu.Unlock()
+	return s.conns.unknown.n + s.conns.known.n, s.conns.bodies.n
+}
 
 // HTTP returns the HTTP server, for a look at its limits.
 func (s *Server) HTTP() *http.Server { return s.http }

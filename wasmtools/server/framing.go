@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"strings"
 	"sync/atomic"
-	"time"
 )
 
 // A request must not say in two ways where its body ends. A proxy in front that goes by the other way takes a part of the body for
@@ -15,24 +14,33 @@ import (
 // but forgets Content-Length and keeps the connection, which RFC 9112 (6.1) forbids. So the lines that a connection reads are
 // inspected, which takes 0.2 µs for a request.
 
-// A watchedListener accepts connections that are watched for such requests.
-type watchedListener struct{ net.Listener }
+// A watchedListener accepts connections that are watched for such requests, and that may have to make room for others.
+type watchedListener struct {
+	net.Listener
+	conns *connections
+}
 
 // Accept returns the next connection.
 func (w watchedListener) Accept() (net.Conn, error) {
 	c, err := w.Listener.Accept()
 	if tcp, ok := c.(*net.TCPConn); ok {
-		w := &watchedConn{TCPConn: tcp}
-		w.unasked.Store(time.Now().UnixNano())
-		return w, err
+		return newWatchedConn(tcp, w.conns), err
 	}
 	return c, err
+}
+
+func newWatchedConn(tcp *net.TCPConn, conns *connections) *watchedConn {
+	w := &watchedConn{TCPConn: tcp, conns: conns}
+	w.place.conn, w.inHead.conn = w, w
+	return w
 }
 
 // A watchedConn remembers how its requests said where their bodies end. It may take lines of a body for a header; then a
 // connection is closed that could have been kept.
 type watchedConn struct {
 	*net.TCPConn
+	conns *connections
+	client
 
 	// The line that is being read, and what the header that it belongs to has; one goroutine at a time reads.
 	line    [len("transfer-encoding:")]byte
@@ -40,25 +48,14 @@ type watchedConn struct {
 	coded   bool
 	counted bool
 
-	unasked atomic.Int64 // since when it waits for a request, in nanoseconds of Unix time; 0: it does not
-
 	hasCoded atomic.Bool // there was a header with Transfer-Encoding
 	hasBoth  atomic.Bool // and one that had Content-Length beside it
-}
-
-// Read reads, and inspects the lines.
-func (w *watchedConn) Read(p []byte) (int, error) {
-	n, err := w.TCPConn.Read(p)
-	if n > 0 && w.unasked.Load() != 0 {
-		w.unasked.Store(0)
-	}
-	w.watch(p[:n])
-	return n, err
 }
 
 func (w *watchedConn) watch(b []byte) {
 	for len(b) > 0 {
 		end := bytes.IndexByte(b, '\n')
+		w.head.count(b, end)
 		if end < 0 {
 			w.n += copy(w.line[w.n:], b)
 			return
@@ -78,6 +75,7 @@ func (w *watchedConn) watch(b []byte) {
 func (w *watchedConn) ended(line []byte) {
 	switch {
 	case len(line) == 0, len(line) == 1 && line[0] == '\r': // the end of a header, or within a body
+		w.head.over = true
 		w.hasCoded.Store(w.hasCoded.Load() || w.coded)
 		w.hasBoth.Store(w.hasBoth.Load() || w.coded && w.counted)
 		w.coded, w.counted = false, false
@@ -96,12 +94,18 @@ func withConn(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, connKey{}, c)
 }
 
+// connOf returns the connection of a request, or nil where it is not one of the listener's.
+func connOf(r *http.Request) *watchedConn {
+	w, _ := r.Context().Value(connKey{}).(*watchedConn)
+	return w
+}
+
 // isDoubtful reports whether a proxy may see another end of the request's body than we do: the request has both headers, or it has
 // Transfer-Encoding and is of HTTP/1.0.
 func isDoubtful(r *http.Request) bool {
 	if len(r.TransferEncoding) == 0 && r.ProtoAtLeast(1, 1) {
 		return false
 	}
-	w, ok := r.Context().Value(connKey{}).(*watchedConn)
-	return ok && (w.hasBoth.Load() || !r.ProtoAtLeast(1, 1) && w.hasCoded.Load())
+	w := connOf(r)
+	return w != nil && (w.hasBoth.Load() || !r.ProtoAtLeast(1, 1) && w.hasCoded.Load())
 }

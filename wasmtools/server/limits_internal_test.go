@@ -1,13 +1,10 @@
 package server
 
 import (
-	"errors"
-	"io"
 	"log/slog"
 	"net"
 	"net/http"
 	"testing"
-	"time"
 
 	"github.com/toolsrv/toolsrv/runtime/account"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
@@ -15,9 +12,24 @@ import (
 
 func TestConnections(t *testing.T) {
 	t.Parallel()
-	for descriptors, want := range map[int64]int64{1024: 768, 20: 15, 1: 1, 1 << 20: maxConns, 13_000: 9750} {
-		if got := mostConnections(descriptors); got != want {
-			t.Errorf("with %d descriptors: got %d connections, want %d", descriptors, got, want)
+	for _, c := range []struct{ descriptors, memory, most, spare int64 }{
+		{1 << 20, 64 << 30, maxConns, 625},
+		{13_000, 64 << 30, 9176, 573},
+		{1024, 64 << 30, 722, 45},
+		{256, 64 << 30, 180, 11},
+		{20, 64 << 30, 14, 1},
+		{1, 64 << 30, 1, 1},
+		{1 << 20, 4 << 30, 8192, 512},
+		{1 << 20, 512 << 20, 1024, 64},
+		{1 << 20, 128 << 20, 256, 16},
+		{1 << 20, 1 << 10, 1, 1},
+	} {
+		got := newConnections(c.descriptors, c.memory, nil)
+		if got.most != c.most || got.spare != c.spare {
+			t.Errorf("with %d descriptors and %d bytes: got %d connections and %d to spare, want %d and %d", c.descriptors, c.memory, got.most, got.spare, c.most, c.spare)
+		}
+		if got.most+got.spare > got.all {
+			t.Errorf("with %d descriptors: %d connections and %d to spare are more than %d", c.descriptors, got.most, got.spare, got.all)
 		}
 	}
 	if n := account.MachineDescriptors(); n < 3 {
@@ -28,7 +40,8 @@ func TestConnections(t *testing.T) {
 // TestConnectionsOfTools has tools and clients take from the same descriptors: tools half of them at most, and clients the rest.
 func TestConnectionsOfTools(t *testing.T) {
 	t.Parallel()
-	c := connections{most: 20, all: 20, logger: slog.New(slog.DiscardHandler)}
+	c := newConnections(28, 1<<30, slog.New(slog.DiscardHandler)) // 21 both ways, 19 of clients and one to spare
+	c.newcomer = 0
 	take := func() (n int) {
 		for c.Take() {
 			n++
@@ -36,33 +49,39 @@ func TestConnectionsOfTools(t *testing.T) {
 		return n
 	}
 	if n := take(); n != 10 {
-		t.Errorf("tools could take %d of 20", n)
+		t.Errorf("tools could take %d of 21", n)
 	}
-	var clients []net.Conn
-	closed := func() bool {
-		ours, theirs := net.Pipe()
-		clients = append(clients, theirs)
-		c.changed(ours, http.StateNew)
-		_ = ours.SetDeadline(time.Now().Add(-time.Second))
-		_, err := ours.Read(make([]byte, 1))
-		return errors.Is(err, io.ErrClosedPipe)
+	enter := func() *watchedConn {
+		w := newWatchedConn(&net.TCPConn{}, c)
+		c.changed(w, http.StateNew)
+		return w
 	}
-	for i := range 11 {
-		if got := closed(); got != (i == 10) {
+	var clients []*watchedConn
+	for i := range 12 {
+		clients = append(clients, enter())
+		if got, want := clients[i].gone, i == 11; got != want {
 			t.Errorf("client %d beside 10 connections of tools: closed %t", i, got)
+		}
+		if got, want := clients[i].spare.Load(), i >= 10; got != want {
+			t.Errorf("client %d beside 10 connections of tools: in a spare place %t", i, got)
 		}
 	}
 	for range 10 {
 		c.Give()
 	}
-	c.changed(clients[10], http.StateClosed)
-	for i := range 5 {
-		if closed() {
-			t.Errorf("client %d was closed, and tools have no connections", 10+i)
+	for range 5 {
+		if w := enter(); w.gone || w.spare.Load() {
+			t.Error("a client was closed or got a spare place, and tools have no connections")
 		}
 	}
-	if n := take(); n != 5 {
-		t.Errorf("tools could take %d of the 5 that are left", n)
+	if n := take(); n != 4 {
+		t.Errorf("tools could take %d of the 4 that are left", n)
+	}
+	for _, w := range clients {
+		c.changed(w, http.StateClosed)
+	}
+	if c.number != 5 || c.going != 0 {
+		t.Errorf("%d connections are counted and %d as going, want 5 and none", c.number, c.going)
 	}
 }
 

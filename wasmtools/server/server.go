@@ -34,7 +34,7 @@ type Server struct {
 	http     *http.Server
 	cut      context.CancelCauseFunc // ends the context of all requests
 	calls    inFlight
-	conns    connections
+	conns    *connections
 	draining atomic.Bool
 	handing  atomic.Bool   // HandOver was called
 	drain    time.Duration // how long running calls may take to finish
@@ -63,10 +63,9 @@ func New(ctx context.Context, c *config.Config, logger *slog.Logger, tools ...*w
 	k := newCore(logger)
 	s := &Server{
 		logger: k.logger, core: k, started: c, drain: drainLimit, cut: func(error) {}, unmatched: make(chan struct{}, 1),
+		conns: newConnections(account.MachineDescriptors(), account.MachineMemory(), k.logger),
 	}
-	s.conns.most, s.conns.all, s.conns.logger = mostConnections(account.MachineDescriptors()), allConnections(account.MachineDescriptors()), k.logger
-	s.conns.each = map[*watchedConn]struct{}{}
-	k.outside = &s.conns
+	k.outside = s.conns
 	if err := s.open(ctx, c, tools); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
@@ -106,7 +105,7 @@ func (s *Server) open(ctx context.Context, c *config.Config, tools []*wasmtools.
 	s.web.Mount("/", s.rest)
 	if c.MCP.Enabled {
 		s.tools = s.core.toolset(c)
-		s.mcp = mcp.NewDoor(s.tools, mcp.Options{Settled: s.core.catalog.Settled, Streams: mostStreams(s.conns.most)})
+		s.mcp = mcp.NewDoor(s.tools, mcp.Options{Settled: s.core.catalog.Settled, Streams: mostStreams(s.conns.most), Sessions: mostSessions(s.conns.most)})
 		s.web.Mount(mcp.Path, s.mcp)
 	}
 	s.serveWith(ctx, writeTimeout(c))
@@ -154,7 +153,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	if slot, counted := s.calls.add(r.URL.Path); counted {
 		defer s.calls.remove(slot)
 	}
-	if isDoubtful(r) || s.conns.leaving.Load() {
+	if isDoubtful(r) || isSpare(r) || s.conns.leaving.Load() {
 		w.Header().Set("Connection", "close")
 	}
 	s.web.ServeHTTP(w, r)
@@ -184,7 +183,7 @@ func (s *Server) Run(ctx context.Context) error {
 	served := make(chan error, 1)
 	go func() {
 		s.waitForTools(telling)
-		served <- s.http.Serve(watchedListener{s.listener})
+		served <- s.http.Serve(watchedListener{s.listener, s.conns})
 	}()
 	select {
 	case err := <-served:

@@ -65,6 +65,11 @@ func attacks() []attack {
 		{"log", "calls that log 100 lines of a mebibyte of zeros: a call's lines take 512 KiB of log at most", attackLog},
 		{"nonsense", "20 connections without a token, or with one and requests that are refused, of 10 kinds: one line of log a second for each kind", attackNonsense},
 		{"overload", "200 connections call a tool that has room for 72: one line of log a second, and a neighbour's p50 below 3 ms", attackOverload},
+		{"idle", "400 connections without a token that send nothing, where 256 files may be open: probes and calls with a token take 2 s at most", attackIdle},
+		{"idle-many", "12,000 of them without such a limit: the same", attackIdleMany},
+		{"heads", "9,500 heads of 31 KiB that never end, without a token, with 512 MiB for the process: the same, with four fifths of the memory", attackHeads},
+		{"head-lines", "the same with heads of thousands of short lines", attackHeadLines},
+		{"bodies", "9,500 bodies of 65,000 bytes that never end, of a server without tokens, with 512 MiB: probes and calls, tried again after 503, take 2 s at most, with four fifths of the memory", attackBodies},
 		{"start", "calls while 3,000 tools are read without a cache: none is answered 404", attackStart},
 	}
 }

@@ -1,0 +1,49 @@
+package server
+
+import "time"
+
+// A queue has connections in the order in which they came. To put one in or to take one out allocates nothing, since each request does.
+type queue struct {
+	first, last *place
+	n           int
+}
+
+// A place is that of a connection in a queue.
+type place struct {
+	conn       *watchedConn
+	since      time.Time
+	in         *queue // nil: in none
+	prev, next *place
+}
+
+// push puts a place at the end, as of now. It must be in no queue.
+func (q *queue) push(p *place) {
+	p.in, p.since, p.prev = q, time.Now(), q.last
+	if q.last == nil {
+		q.first = p
+	} else {
+		q.last.next = p
+	}
+	q.last = p
+	q.n++
+}
+
+// leave takes the place out of its queue, if it is in one.
+func (p *place) leave() {
+	q := p.in
+	if q == nil {
+		return
+	}
+	if p.prev == nil {
+		q.first = p.next
+	} else {
+		p.prev.next = p.next
+	}
+	if p.next == nil {
+		q.last = p.prev
+	} else {
+		p.next.prev = p.prev
+	}
+	q.n--
+	p.in, p.prev, p.next = nil, nil, nil
+}

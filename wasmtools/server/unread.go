@@ -1,0 +1,175 @@
+package server
+
+import (
+	"io"
+	"net"
+	"time"
+)
+
+// What a client sends in part costs memory, and a client without a token can send as much of a head as one with. So large heads are
+// counted before they end, and whoever sends nothing more of a head or a body is the first to make room.
+
+// A head is what has been read of a request's head. It is of the goroutine that reads, but held.
+type head struct {
+	awaited bool // it has not ended
+	read    bool // or its beginning is awaited
+	over    bool // what follows is read already, but does not belong to it
+	bytes   int64
+	lines   int64
+	held    int64 // bytes that are counted for it; guarded by connections.mu
+}
+
+const (
+	// headFree is how many bytes a head may take that are not counted: those of 4 KiB. A connection is counted with as much.
+	headFree = 8 << 10
+	// lineCost is what net/http makes of a line: an entry of a map, with a name and a list of values.
+	lineCost = 128
+	// maxLines is how many lines a head may have. Thousands of short ones would take milliseconds to parse.
+	maxLines = 256
+	// lastRead is how long a client may take to read the answer to a head that is refused.
+	lastRead = 500 * time.Millisecond
+)
+
+// count counts what has been read of a line of the head, whose end is at b[end], or is missing if end is -1.
+func (h *head) count(b []byte, end int) {
+	switch {
+	case h.over:
+	case end < 0:
+		h.bytes += int64(len(b))
+	default:
+		h.bytes += int64(end) + 1
+		h.lines++
+	}
+}
+
+// cost returns the bytes that a head takes: its text, which is copied from the buffers into strings, and its lines.
+func (h *head) cost() int64 { return 2*h.bytes + lineCost*h.lines }
+
+// A body is what has been read of a request's body. It is of the goroutine that reads.
+type body struct {
+	awaited bool // its connection is in the queue of bodies
+	bytes   int  // since it was put there
+}
+
+// The answers to heads that are not read to their end. There is no request yet, and so no id.
+const (
+	busyHead = "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nRetry-After: 1\r\nConnection: close\r\n\r\n" +
+		`{"code":"overloaded","detail":"Too many large headers are being read; try again later"}`
+	longHead = "HTTP/1.1 431 Request Header Fields Too Large\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n" +
+		"431 Request Header Fields Too Large: more than 256 lines"
+)
+
+// Read reads, inspects the lines, and counts what is read of a head.
+func (w *watchedConn) Read(p []byte) (int, error) {
+	if !w.head.awaited {
+		return w.readBody(p)
+	}
+	if !w.head.read {
+		w.head.read = true
+		w.conns.await(w)
+	}
+	n, err := w.TCPConn.Read(p)
+	if n > 0 && !w.asked.Load() {
+		w.asked.Store(true)
+	}
+	w.watch(p[:n])
+	switch {
+	case w.head.lines > maxLines:
+		return 0, w.refuse(longHead)
+	case w.head.cost() > headFree && !w.conns.hold(w):
+		return 0, w.refuse(busyHead)
+	}
+	return n, err
+}
+
+// refuse answers a head that is not read to its end, and returns what net/http is to take for the connection's end.
+func (w *watchedConn) refuse(answer string) error {
+	// Whether or not the answer gets there, the connection ends; but to close it before all is read may cut off the answer.
+	end := time.Now().Add(lastRead)
+	_ = w.TCPConn.SetDeadline(end)
+	if _, err := io.WriteString(w.TCPConn, answer); err == nil && w.TCPConn.CloseWrite() == nil {
+		_, _ = io.CopyN(io.Discard, w.TCPConn, 2*maxHeader)
+	}
+	return &net.OpError{Op: "read", Net: "tcp", Err: net.ErrClosed}
+}
+
+// readBody reads what belongs to a request whose head has ended. While the request is answered, net/http reads one byte, to notice when
+// the client goes away: the server waits for nothing then.
+func (w *watchedConn) readBody(p []byte) (int, error) {
+	if watching := len(p) == 1; watching == w.body.awaited {
+		w.conns.awaitBody(w, !watching)
+	}
+	n, err := w.TCPConn.Read(p)
+	w.watch(p[:n])
+	if w.body.awaited {
+		if w.body.bytes += n; w.body.bytes >= bodyStep {
+			w.conns.awaitBody(w, true)
+		}
+	}
+	return n, err
+}
+
+// awaitBody has the server wait for the next part of a body as of now, or wait no longer.
+func (c *connections) awaitBody(w *watchedConn, awaited bool) {
+	w.body = body{awaited: awaited}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	w.place.leave()
+	if awaited && !w.gone {
+		c.bodies.push(&w.place)
+	}
+}
+
+// hold counts what a head takes by now. Where there is no room, the unfinished one goes that is large for longest; without one, hold
+// reports false.
+func (c *connections) hold(w *watchedConn) bool {
+	n := w.head.cost() - headFree
+	c.mu.Lock()
+	n -= w.head.held
+	if w.gone {
+		c.mu.Unlock()
+		return true // to read will fail
+	}
+	c.held += n
+	w.head.held += n
+	if w.inHead.in == nil {
+		c.large.push(&w.inHead)
+	}
+	var out []*watchedConn
+	for p := c.large.first; p != nil && c.held > c.heads; {
+		gone := p.conn
+		if p = p.next; gone == w {
+			continue
+		}
+		c.expel(gone)
+		c.closed.waited++
+		out = append(out, gone)
+	}
+	ok := c.held <= c.heads
+	if !ok {
+		c.forget(w)
+		c.closed.refused++
+	}
+	c.mu.Unlock()
+	for _, gone := range out {
+		c.close(gone)
+	}
+	if !ok {
+		c.tell()
+	}
+	return ok
+}
+
+// hurry has the server wait no longer for the body that has been coming for longest, if that comes slowly: to read it fails with
+// os.ErrDeadlineExceeded. It reports false where there is none.
+func (c *connections) hurry() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	p := c.bodies.first
+	if p == nil || time.Since(p.since) < c.tardy {
+		return false
+	}
+	p.leave()
+	_ = p.conn.SetReadDeadline(time.Unix(1, 0)) // which takes no time, so it may be done under the lock
+	return true
+}

@@ -144,6 +144,11 @@ func (c *Catalog) Wait(ctx context.Context) error {
 // in a moment. After the start it becomes true within half a minute, even if files keep coming, or take long to be described.
 func (c *Catalog) Settled() bool { return !c.reconciler.unsettled.Load() }
 
+// SettledAt reports whether a path that the table does not have will not have a tool in a moment either: nothing that is being read, has just been
+// read or has just been removed could be it. After the start, that is files in the path's folder or with tools there, new ones at the top of the
+// source, whose namespace nobody knows yet, and tools that were at the path themselves. Where Settled returns true, so does SettledAt.
+func (c *Catalog) SettledAt(path string) bool { return c.Settled() || !c.reconciler.coming.may(path) }
+
 // A Configuration is what the operator decides, and may change while the catalog runs. Its fields are those of [Options].
 type Configuration struct {
 	Limits func(path string) limits.Limits

@@ -68,6 +68,7 @@ func (r *reconciler) compare(e Entry, now time.Time) {
 		r.listWithin(e.Settling)
 		if now.Sub(f.appeared) < maxSettling { // not for as long as somebody writes
 			r.settling = later(r.settling, now.Add(e.Settling))
+			r.coming.expect(f.namespaces(), now.Add(e.Settling))
 		}
 	case f.loading != nil:
 		f.loading.cancel() // finish has the source listed again

@@ -40,6 +40,7 @@ type load struct {
 	served string    // the digest of the version that was served when it began, or ""
 	module *module   // nil: not read yet, or err is set, or the content is what was served
 	err    error
+	wants  []string // namespaces that its tools may have
 }
 
 // quickDescribe is how long a module may run at first to be described. A module that needs longer begins again after those
@@ -48,7 +49,8 @@ const quickDescribe = 500 * time.Millisecond
 
 // queueLoad has a file loaded.
 func (r *reconciler) queueLoad(f *file) {
-	l := &load{file: f, entry: f.listed, stage: StageReading, since: time.Now()}
+	l := &load{file: f, entry: f.listed, stage: StageReading, since: time.Now(), wants: f.namespaces()}
+	r.coming.begin(l.wants)
 	f.retry = time.Time{}
 	if f.serving != nil {
 		l.served = f.serving.Digest()
@@ -272,6 +274,7 @@ func (r *reconciler) settle() {
 // serve has the module that a file serves compiled in the background. A module that can't be compiled is withdrawn.
 func (r *reconciler) serve(f *file) {
 	m := f.serving
+	r.coming.expect(m.namespaces(nil), time.Time{})
 	if m == nil || m.compiled {
 		return
 	}
@@ -294,6 +297,7 @@ func (r *reconciler) serve(f *file) {
 func (r *reconciler) endLoad(l *load) {
 	l.cancel()
 	delete(r.loads, l)
+	r.coming.end(l.wants)
 	if l.file.loading == l {
 		l.file.loading = nil
 	}

@@ -42,11 +42,16 @@ func (r *reconciler) publish() error {
 			return r.table.Configure(tools, refused, *c)
 		}
 	}
-	err := replace(r.index.served(), refused)
+	next := r.index.served()
+	if len(r.loads) > 0 || began.Before(r.settling) { // otherwise nothing comes back
+		r.coming.leave(before, next)
+	}
+	err := replace(next, refused)
 	if err != nil {
 		r.logger.Error("the route table refuses the new tools: the old ones stay", "error", err)
 	} else {
 		r.unpublished = nil
+		r.coming.published()
 		r.logChanges(before, r.table.Current())
 		r.index.closeOutgoing()
 		r.retryCrowded()

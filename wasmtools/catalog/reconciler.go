@@ -55,7 +55,8 @@ type reconciler struct {
 	ready     chan struct{} // closed when unready is 0
 	unsettled atomic.Bool   // something is under way that no generation shows yet
 	calmSince time.Time     // when nothing was pending last, or the start was not over
-	settling  time.Time     // until when a new file is given time to settle
+	coming    coming
+	settling  time.Time // until when a new file is given time to settle
 }
 
 func newReconciler(ctx context.Context, o Options, table *wasmtools.RouteTable) *reconciler {
@@ -110,6 +111,7 @@ func (r *reconciler) run() {
 			_ = r.publish() // it has logged what is wrong
 		}
 		r.unsettled.Store(r.adviseRetry(now))
+		r.coming.calm(r.unready.Load() == 0, r.pending(now))
 		timer.Reset(time.Until(r.due(now)))
 		select {
 		case <-r.ctx.Done():

@@ -219,7 +219,7 @@ func TestRenamed(t *testing.T) {
 	testkit.Put(t, directory, "a.wasm", version(t, "v0001", "n", "tool"))
 	c := open(t, options{Directory: directory, Poll: 500 * time.Millisecond})
 	defer c.Table().Subscribe(func(g *wasmtools.Generation) {
-		if _, ok := g.Lookup("/n/tool"); !ok && c.Settled() {
+		if _, ok := g.Lookup("/n/tool"); !ok && c.SettledAt("/n/tool") {
 			t.Error("a client would take the tool for gone")
 		}
 	})()

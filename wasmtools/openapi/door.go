@@ -18,7 +18,7 @@ type DoorOptions struct {
 	Servers                     []string
 	Invoker                     *invoke.Invoker
 	Logger                      *slog.Logger // gets what is wrong with the descriptions of tools
-	Settled                     func() bool
+	Settled                     func(path string) bool
 }
 
 // A Door serves the tools of a route table over REST, and describes them.
@@ -28,7 +28,7 @@ type Door struct {
 	servers                     []documentServer
 
 	log         *slog.Logger
-	settled     func() bool
+	settled     func(path string) bool
 	invoker     *invoke.Invoker
 	unsubscribe func()
 

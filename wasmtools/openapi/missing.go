@@ -36,10 +36,10 @@ func (x exchange) answerMissing() {
 // isComing answers, and returns true, if a path that has no tool may have one in a moment.
 func (x exchange) isComing() bool {
 	door := x.state.door
-	if door.settled == nil || door.settled() {
+	if door.settled == nil || door.settled(x.Request().URL.Path) {
 		return false
 	}
-	x.Fail(&wasmtools.Error{Code: wasmtools.CodeNotReady, Message: "No tool has this path yet, and some are still being read; try again."})
+	x.Fail(&wasmtools.Error{Code: wasmtools.CodeNotReady, Message: "No tool has this path yet, and some that could have it are still being read; try again."})
 	return true
 }
 

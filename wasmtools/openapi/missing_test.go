@@ -99,7 +99,7 @@ func TestUnsettled(t *testing.T) {
 	t.Parallel()
 	table := tableOf(t, add())
 	var settled atomic.Bool
-	app := appOf(t, table, openapi.Options{Settled: settled.Load, Dependencies: []openapi.Dependency{bearer(t, "token")}})
+	app := appOf(t, table, openapi.Options{Settled: func(path string) bool { return settled.Load() || path != "/math/ad" }, Dependencies: []openapi.Dependency{bearer(t, "token")}})
 	check := func(when, path, token string, want int, says string) {
 		t.Helper()
 		answer := serve(app, post(path, `{"a":1,"b":2}`, "Authorization", token))
@@ -113,6 +113,7 @@ func TestUnsettled(t *testing.T) {
 	}
 	check("unsettled", "/math/add", "Bearer token", 200, "3")
 	check("unsettled", "/math/ad", "Bearer token", 503, `"not_ready"`)
+	check("unsettled elsewhere", "/math/ads", "Bearer token", 404, "did you mean /math/add?")
 	check("unsettled, without a token", "/math/ad", "", 401, "bearer")
 	settled.Store(true)
 	check("settled", "/math/ad", "Bearer token", 404, "did you mean /math/add?")
@@ -122,7 +123,7 @@ func TestUnsettled(t *testing.T) {
 func TestSettledMeanwhile(t *testing.T) {
 	t.Parallel()
 	table := tableOf(t)
-	app := appOf(t, table, openapi.Options{Settled: func() bool {
+	app := appOf(t, table, openapi.Options{Settled: func(string) bool {
 		if err := table.Replace([]*wasmtools.Tool{add()}, nil); err != nil {
 			t.Error(err)
 		}

@@ -45,9 +45,9 @@ type Options struct {
 	// Ready returns why the service is not ready, or nil. While it returns an error, /readyz answers 503. The error is
 	// logged, not shown. Ready is called concurrently. Nil: always ready.
 	Ready func() error
-	// Settled reports whether the table has every tool that there is. While it returns false, a path without a tool is
+	// Settled reports whether a path that has no tool in the table will not have one in a moment either. Where it returns false, the path is
 	// answered with CodeNotReady instead of CodeNotFound. Settled is called concurrently and must be fast. Nil: always.
-	Settled func() bool
+	Settled func(path string) bool
 }
 
 // An App is the HTTP application of one route table: a [Door] on a [web.Mux] of its own. It is an http.Handler, safe for

@@ -100,7 +100,7 @@ func (s *Server) open(ctx context.Context, c *config.Config, tools []*wasmtools.
 		Servers:     servers(c),
 		Invoker:     s.core.invoker,
 		Logger:      s.logger,
-		Settled:     s.core.catalog.Settled,
+		Settled:     s.core.catalog.SettledAt,
 	})
 	s.web.Mount("/", s.rest)
 	if c.MCP.Enabled {

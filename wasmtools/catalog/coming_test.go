@@ -1,0 +1,97 @@
+package catalog_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"testing"
+	"time"
+
+	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/catalog"
+)
+
+// TestSettledAt has files be read for as long as the test wants: only paths that one of them could have are not settled.
+func TestSettledAt(t *testing.T) {
+	t.Parallel()
+	m := newMemory()
+	begun, free := make(chan struct{}, 10), make(chan struct{})
+	// slow lists a file whose content comes when free says so.
+	slow := func(name string, content []byte) {
+		m.set(name, content, func(f *stored) {
+			f.open = func(ctx context.Context) (io.ReadCloser, error) {
+				begun <- struct{}{}
+				select {
+				case <-free:
+				case <-ctx.Done():
+				}
+				return io.NopCloser(bytes.NewReader(content)), nil
+			}
+		})
+	}
+	wait := func(what string, c <-chan struct{}) {
+		t.Helper()
+		select {
+		case <-c:
+		case <-time.After(time.Minute):
+			t.Fatalf("%s: waited in vain", what)
+		}
+	}
+	slow("a/one.wasm", version(t, "v0001", "", "one"))
+	m.set("two.wasm", version(t, "v0001", "b", "two"), nil)
+	c, _ := openMemory(t, m, catalog.Start)
+	check := func(when string, want map[string]bool) {
+		t.Helper()
+		for path, settled := range want {
+			if got := c.SettledAt(path); got != settled {
+				t.Errorf("%s: %s is settled: %t, want %t", when, path, got, settled)
+			}
+		}
+	}
+	wait("the first file", begun)
+	check("at the start", map[string]bool{"/a/x": false, "/b/x": false, "/z/x": false, "/x": false})
+	free <- struct{}{}
+	if err := c.Wait(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	settles := func(when string) {
+		t.Helper()
+		for deadline := time.Now().Add(time.Minute); !c.Settled(); time.Sleep(time.Millisecond) {
+			if time.Now().After(deadline) {
+				t.Fatalf("%s: never settled", when)
+			}
+		}
+		check(when, map[string]bool{"/a/x": true, "/b/x": true, "/z/x": true, "/x": true})
+	}
+	settles("after the start")
+	for i, test := range []struct {
+		file, namespace string
+		want            map[string]bool
+	}{
+		{"a/one.wasm", "", map[string]bool{"/a/x": false, "/b/x": true, "/z/x": true, "/x": true}},
+		{"two.wasm", "b", map[string]bool{"/a/x": true, "/b/x": false, "/z/x": true, "/x": false}},
+		{"c/d/new.wasm", "", map[string]bool{"/a/x": true, "/c/d/x": false, "/c/x": true, "/x": true}},
+		{"new.wasm", "q", map[string]bool{"/a/x": false, "/b/x": false, "/q/x": false}},
+		{"new.wasm", "r", map[string]bool{"/a/x": true, "/q/x": false, "/r/x": true}},
+	} {
+		slow(test.file, version(t, fmt.Sprintf("v%04d", i+2), test.namespace, fmt.Sprint("t", i)))
+		m.tell()
+		wait(test.file, begun)
+		check(test.file, test.want)
+		free <- struct{}{}
+		settles(test.file)
+	}
+	// A tool that is gone may come back of another file, which is still being read.
+	m.remove("two.wasm")
+	slow("e/new.wasm", version(t, "v0009", "b", "t1"))
+	m.tell()
+	wait("e/new.wasm", begun)
+	await(t, c, "a generation without it", func(g *wasmtools.Generation) bool {
+		_, ok := g.Lookup("/b/t1")
+		return !ok
+	})
+	check("a tool that has moved", map[string]bool{"/b/t1": false, "/b/x": true, "/e/x": false})
+	free <- struct{}{}
+	settles("a tool that has moved")
+}

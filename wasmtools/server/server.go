@@ -169,6 +169,7 @@ func (s *Server) Table() *wasmtools.RouteTable { return s.core.catalog.Table() }
 // finish. Those that are left are cut off, the server is closed, and Run returns nil. It returns an error if the server can't
 // go on or can't be closed. It must be called only once.
 func (s *Server) Run(ctx context.Context) error {
+	s.logDecided(s.started)
 	s.logAuth(s.core.inForce())
 	s.logger.Info("listening", "address", s.Addr().String())
 	told := make(chan struct{})

@@ -164,7 +164,7 @@ func TestDrain(t *testing.T) {
 		status, body, err := r.call("/shop/wait", "")
 		answer <- fmt.Sprint(status, " ", body, " ", err)
 	}()
-	r.log.Wait(t, "waiting")
+	r.log.Wait(t, `"msg":"waiting"`)
 	r.stop()
 	r.log.Wait(t, "draining")
 	for path, want := range map[string]int{"/readyz": http.StatusServiceUnavailable, "/healthz": http.StatusOK} {

@@ -140,7 +140,7 @@ func TestStdioStops(t *testing.T) {
 	if _, err := io.WriteString(client, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"shop-wait","arguments":{},`+stateless+"}}\n"); err != nil {
 		t.Fatal(err)
 	}
-	log.Wait(t, "waiting")
+	log.Wait(t, `"msg":"waiting"`)
 	stop()
 	select {
 	case err := <-done:

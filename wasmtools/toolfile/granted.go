@@ -21,6 +21,18 @@ type Granter interface {
 // memory, which is accounted for, but no processor.
 const waitingPlaces = 64
 
+// Places returns how many calls of a tool run at a time under a configuration's limits: of one that waits for services or other tools, or
+// of any other.
+func Places(l limits.Limits, waits bool) int {
+	switch {
+	case l.Concurrency > 0:
+		return l.Concurrency
+	case waits:
+		return max(waitingPlaces, limits.Default().Concurrency)
+	}
+	return limits.Default().Concurrency
+}
+
 // A lot is what one tool was given beside its file.
 type lot struct {
 	limits   limits.Limits
@@ -34,8 +46,8 @@ func lotOf(path string, needs wasmtools.Needs, limitsFor func(path string) limit
 	if limitsFor != nil {
 		l.limits = limitsFor(path)
 	}
-	if l.limits.Concurrency <= 0 && (len(needs.HTTP) > 0 || len(needs.Tools) > 0) {
-		l.limits.Concurrency = max(waitingPlaces, limits.Default().Concurrency)
+	if waits := len(needs.HTTP) > 0 || len(needs.Tools) > 0; waits {
+		l.limits.Concurrency = Places(l.limits, true)
 	}
 	if granter != nil {
 		l.values, l.settings, l.missing = granter.For(path, needs)

@@ -1,0 +1,46 @@
+package server
+
+import (
+	"log/slog"
+	"runtime"
+
+	"github.com/toolsrv/toolsrv/internal/text"
+	"github.com/toolsrv/toolsrv/runtime/account"
+	"github.com/toolsrv/toolsrv/wasmtools/config"
+	"github.com/toolsrv/toolsrv/wasmtools/toolfile"
+)
+
+// leastMemory is with how much memory a server can be of use: see docs/operations.md.
+const leastMemory = 128 << 20
+
+// logDecided logs in one line what the server has decided at its start: from the machine, or its container, where the configuration leaves it
+// open.
+func (s *Server) logDecided(c *config.Config) {
+	size := func(key string, n int64) slog.Attr { return slog.String(key, text.RoundSize(n)) }
+	machine, tools, code := account.MachineMemory(), c.Server.Memory, c.Server.CodeMemory
+	if tools == 0 {
+		tools = account.DefaultMemory()
+	}
+	if code == 0 {
+		code = account.DefaultCode()
+	}
+	attrs := []any{
+		size("memory", machine), size("least_memory", leastMemory),
+		size("tools_memory", tools), size("code_memory", code), size("heap", HeapLimit(c)), size("bodies_memory", bodyMemory(machine)),
+		slog.Int("processors", runtime.GOMAXPROCS(0)),
+		slog.Int64("open_files", account.MachineDescriptors()), slog.Int64("connections", s.conns.most),
+	}
+	if c.MCP.Enabled {
+		attrs = append(attrs, slog.Int("streams", mostStreams(s.conns.most)))
+	}
+	cache, _ := CacheDir(c) // that there is none has a line of its own
+	attrs = append(attrs,
+		slog.Int("places", toolfile.Places(c.Limits, false)), slog.Int("places_waiting", toolfile.Places(c.Limits, true)), slog.Int("queue", c.Limits.Queue),
+		slog.Int("modules", c.Tools.Modules),
+		slog.Bool("compiles_apart", len(c.Tools.CompileHelper) > 0), slog.Bool("reads_scripts_apart", len(c.Tools.ScriptHelper) > 0),
+		slog.String("cache_directory", cache), slog.String("state_directory", c.State.Directory))
+	s.logger.Info("limits of this server", attrs...)
+	if machine < leastMemory {
+		s.logger.Warn("the process has less memory than a server needs: give the machine or its container more", size("memory", machine), size("least_memory", leastMemory))
+	}
+}

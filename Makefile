@@ -21,7 +21,7 @@ TOOLS    := $(EXAMPLES:%=build/tools/%.wasm)
 PREBUILT := $(patsubst examples/%/Cargo.toml,build/tools/%.wasm,$(wildcard examples/*/Cargo.toml)) build/tools/plain-c.wasm
 
 
-.PHONY: run build tools scripts examples-npm test suite race lint fmt tidy setup-rust test-rust test-js test-python examples-rust examples-rust-check example-c example-c-check setup-engines engines engines-cached engines-check test-engines cross test-arm64 test-tinygo test-unprivileged test-egress bench bench-guests bench-sandbox bench-wasmtime bench-scale bench-mcp bench-languages bench-capabilities soak attack attack-compile fuzz typed fixtures fixtures-check test-clients test-mcp vuln clean
+.PHONY: run build tools scripts examples-npm test suite race lint fmt tidy setup-rust test-rust test-js test-python examples-rust examples-rust-check example-c example-c-check setup-engines engines engines-cached engines-check test-engines cross test-arm64 test-tinygo test-unprivileged test-egress bench bench-guests bench-sandbox bench-wasmtime bench-scale bench-mcp bench-languages bench-capabilities soak attack attack-compile pace ci-long fuzz typed fixtures fixtures-check test-clients test-mcp vuln clean
 
 run: build tools
 	@(while kill -0 $$$$ 2>/dev/null; do sleep 0.3; if curl -fsS -o /dev/null localhost:8000/readyz 2>/dev/null; then sleep 0.3; \
@@ -297,6 +297,16 @@ attack: build
 attack-compile:
 	runtime/instrument/internal/weigh/real.sh build/real
 	TOOLSRV_ATTACK_COMPILE=1 TOOLSRV_ATTACK_SHAPES=40 TOOLSRV_REAL_MODULES=$(CURDIR)/build/real go test ./runtime/instrument/internal/weigh -count 1 -v -timeout 2h -run 'CompileAttack/$(SHAPES)|RandomShapes|RealModules'
+
+# pace measures what a unit of fuel takes in PACE_SHAPES random modules, for some minutes: 1,000 take one.
+PACE_SHAPES ?= 5000
+
+pace:
+	TOOLSRV_PACE_SHAPES=$(PACE_SHAPES) go test ./runtime/instrument -count 1 -v -timeout 2h -run '^TestRandomPace$$'
+
+# ci-long runs one after the other what takes too long to be run for each change: some hours. It needs quiet, and what engines-check needs.
+ci-long:
+	@set -e; for t in pace attack attack-compile soak engines-check; do echo "make $$t"; $(MAKE) --no-print-directory $$t; done
 
 # fuzz runs every fuzz target for FUZZTIME: some seconds each.
 fuzz:

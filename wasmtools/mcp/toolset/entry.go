@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
-	"sync"
 	"unicode/utf8"
 
 	"github.com/toolsrv/toolsrv/wasmtools"
@@ -28,8 +27,7 @@ type entry struct {
 	shown   [2]json.RawMessage // an element of tools/list for each era
 	sum     [8]byte            // of shown
 
-	wordsOnce sync.Once
-	wordList  []weighted
+	words numbered // guarded by Set.lexicons
 }
 
 // annotations are those of a tool in the protocol's words.

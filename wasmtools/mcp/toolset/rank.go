@@ -6,10 +6,6 @@ import (
 	"sort"
 	"strings"
 	"sync"
-	"unicode"
-	"unicode/utf8"
-
-	"github.com/toolsrv/toolsrv/internal/jsontree"
 )
 
 const (
@@ -32,46 +28,21 @@ const (
 
 // An index has the words of a table's tools. It is made when somebody searches for the first time.
 type index struct {
-	once   sync.Once
-	places map[string]int32 // of words
-	text   string           // all words, a line each
-	starts []int32          // of words in text
-	tools  [][]indexed      // by the place of the entry
+	once  sync.Once
+	words words
+	tools [][]indexed // by the place of the entry
 }
 
 // An indexed is a word of a tool.
 type indexed struct {
-	word   int32 // its place
+	word   int32 // its number
 	weight float32
 }
 
-// A weighted is a word of a tool, as the entry keeps it.
-type weighted struct {
-	word   string
-	weight float32
-}
-
-// of returns the index of some entries.
-func (x *index) of(entries []*entry) *index {
-	x.once.Do(func() {
-		x.places, x.tools = map[string]int32{}, make([][]indexed, len(entries))
-		var text strings.Builder
-		for i, e := range entries {
-			all := e.words()
-			x.tools[i] = make([]indexed, len(all))
-			for n, w := range all {
-				place, ok := x.places[w.word]
-				if !ok {
-					place = int32(len(x.starts))
-					x.places[w.word] = place
-					x.starts = append(x.starts, int32(text.Len()))
-					text.WriteString(w.word + "\n")
-				}
-				x.tools[i][n] = indexed{place, w.weight}
-			}
-		}
-		x.text = text.String()
-	})
+// searched returns the index of the state's entries.
+func (st *state) searched() *index {
+	x := st.index
+	x.once.Do(func() { x.words, x.tools = st.set.indexOf(st.entries) })
 	return x
 }
 
@@ -87,38 +58,6 @@ const (
 // likeness is what each fit counts.
 var likeness = [...]float32{fitsPart: 0.3, fitsBegin: 0.7, fitsWhole: 1}
 
-// match tells with found how well words of the index fit one that is asked for. "image" fits "images" both ways. A word may be told of
-// more than once.
-func (x *index) match(asked string, found func(word int32, how fit)) {
-	if place, ok := x.places[asked]; ok {
-		found(place, fitsWhole)
-	}
-	if utf8.RuneCountInString(asked) < 3 && asked[0] < utf8.RuneSelf {
-		return
-	}
-	for end := len(asked) - 1; end >= max(3, len(asked)-3); end-- {
-		if place, ok := x.places[asked[:end]]; ok {
-			found(place, fitsBegin)
-		}
-	}
-	for at, place := 0, 0; ; {
-		n := strings.Index(x.text[at:], asked)
-		if n < 0 {
-			return
-		}
-		at += n
-		for place+1 < len(x.starts) && int(x.starts[place+1]) <= at {
-			place++
-		}
-		how := fitsPart
-		if int(x.starts[place]) == at || asked[0] >= utf8.RuneSelf { // a script that may not part its words
-			how = fitsBegin
-		}
-		found(int32(place), how)
-		at += len(asked)
-	}
-}
-
 // rank returns the tools of a view that have words of a query, the best first and no more than most, and how many there are: best
 // are those that have more of its words, have the rarer ones, and have them in their name. Without words it returns all tools by
 // name. Only the tools of the view count, so that the order tells nothing of others.
@@ -127,10 +66,10 @@ func (v *View) rank(query string, most int) (best []*entry, all int) {
 	if len(words) == 0 {
 		return v.listed[:min(most, len(v.listed))], len(v.listed)
 	}
-	x := v.state.index.of(v.state.entries)
-	fits := make([]fit, len(x.starts)*len(words)) // of each word of the index, how well it fits those of the query
+	x := v.state.searched()
+	fits := make([]fit, x.words.size()*len(words)) // of each word of the index, how well it fits those of the query
 	for q, word := range words {
-		x.match(word, func(place int32, how fit) {
+		x.words.match(word, func(place int32, how fit) {
 			known := &fits[int(place)*len(words)+q]
 			*known = max(*known, how)
 		})
@@ -212,71 +151,4 @@ func (r *ranking) add(e *entry, score float64) {
 		r.entries, r.scores = r.entries[:r.most-1], r.scores[:r.most-1]
 	}
 	r.entries, r.scores = slices.Insert(r.entries, n, e), slices.Insert(r.scores, n, score)
-}
-
-// words returns the words of a tool with what they weigh together in all its texts.
-func (e *entry) words() []weighted {
-	e.wordsOnce.Do(func() {
-		weights := map[string]float32{}
-		add := func(text string, weight float32) {
-			for _, word := range wordsOf(text) {
-				if w, ok := weights[word]; ok || len(weights) < entryWords {
-					weights[word] = max(w, weight) + min(w, weight)/4
-				}
-			}
-		}
-		add(e.tool.Name, nameWeight)
-		add(e.tool.Title, titleWeight)
-		add(e.tool.Namespace, namespaceWeight)
-		add(e.tool.Description, descriptionWeight)
-		var tree jsontree.Tree
-		if tree.Read(string(e.tool.Parameters.JSON())) == nil {
-			for i := range tree.Values {
-				v := &tree.Values[i]
-				switch {
-				case v.Parent >= 0 && tree.Values[v.Parent].Key == "properties":
-					add(v.Key, parameterWeight)
-				case v.Kind == jsontree.String && (v.Key == "description" || v.Key == "title"):
-					add(v.Decoded(), parameterWeight)
-				}
-				if len(weights) >= entryWords {
-					break
-				}
-			}
-		}
-		for word, weight := range weights {
-			e.wordList = append(e.wordList, weighted{strings.Clone(word), weight})
-		}
-	})
-	return e.wordList
-}
-
-// wordsOf returns the words of a text in lower case: runs of letters and digits, parted also where an identifier in camel case
-// has a capital.
-func wordsOf(text string) (words []string) {
-	var word []rune
-	size := 0
-	end := func() {
-		if len(word) > 0 {
-			words = append(words, string(word))
-		}
-		word, size = word[:0], 0
-	}
-	last := rune(0)
-	for _, r := range text {
-		switch {
-		case !unicode.IsLetter(r) && !unicode.IsDigit(r) && !unicode.IsMark(r):
-			end()
-		case unicode.IsUpper(r) && unicode.IsLower(last):
-			end()
-			fallthrough
-		default:
-			if size += utf8.RuneLen(r); size <= wordBytes {
-				word = append(word, unicode.ToLower(r))
-			}
-		}
-		last = r
-	}
-	end()
-	return words
 }

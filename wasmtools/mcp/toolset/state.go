@@ -66,6 +66,9 @@ func (s *Set) newState(g *wasmtools.Generation, old *state) *state {
 			entries[i] = s.newEntry(route.Tool)
 		}
 	}
+	if old != nil && slices.EqualFunc(entries, old.entries, func(a, b *entry) bool { return a == b || a.name == b.name && a.tool.Namespace == b.tool.Namespace }) {
+		next.names = old.names // as where files are replaced
+	}
 	return next
 }
 

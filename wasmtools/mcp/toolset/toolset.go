@@ -55,6 +55,9 @@ type Set struct {
 
 	states *wasmtools.Derived[state]
 
+	lexicons sync.Mutex // guards lexicon, with the words of entries; each is made by one search, and others wait
+	lexicon  *lexicon
+
 	mu        sync.Mutex
 	listeners []*func()
 	changed   chan struct{} // has room for one

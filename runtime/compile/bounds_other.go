@@ -4,7 +4,7 @@ package compile
 
 import (
 	"errors"
-	"os"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -12,12 +12,23 @@ import (
 // supported is false where the system can't be made to hold the bounds.
 const supported = false
 
-func bound(int64) error { return errors.ErrUnsupported }
+type allowance struct{}
 
-func allow(time.Duration) error { return errors.ErrUnsupported }
+func bound(int64, *atomic.Pointer[allowance]) (bool, error) { return false, errors.ErrUnsupported }
+
+func allow(time.Duration, int64) (*allowance, error) { return nil, errors.ErrUnsupported }
 
 func attributes() *syscall.SysProcAttr { return nil }
 
-func kill(p *os.Process) { _ = p.Kill() }
+type meter struct{}
 
-func used(int) (cpu time.Duration, bytesUsed int64, err error) { return 0, 0, errors.ErrUnsupported }
+type use struct {
+	user, system time.Duration
+	bytes        int64
+}
+
+func openMeter(int) (*meter, error) { return nil, errors.ErrUnsupported }
+
+func (m *meter) close() {}
+
+func (m *meter) look() (use, error) { return use{}, errors.ErrUnsupported }

@@ -5,11 +5,9 @@ import (
 	"encoding/gob"
 	"fmt"
 	"io"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
-	"syscall"
 	"testing"
 	"time"
 
@@ -52,6 +50,8 @@ type reply struct {
 	Name   string
 	Size   int64
 	Sum    [sha256.Size]byte
+	Kind   int
+	Wrong  string
 }
 
 // badly serves one module, and not as it should.
@@ -71,9 +71,15 @@ func badly(how string) error {
 	if err := out.Encode(&reply{}); err != nil {
 		return err
 	}
-	var r struct{ Number uint64 }
+	var r struct {
+		Number uint64
+		Bytes  int64
+	}
 	if err := gob.NewDecoder(os.Stdin).Decode(&r); err != nil {
 		return err
+	}
+	if how == "hangs with large ones" && r.Bytes <= compile.SmallBytes {
+		how = "refuses"
 	}
 	code := []byte("machine code")
 	if err := os.WriteFile("code", code, 0o600); err != nil {
@@ -84,9 +90,15 @@ func badly(how string) error {
 	case "dies":
 		os.Exit(3)
 	case "is killed":
-		return syscall.Kill(os.Getpid(), syscall.SIGKILL)
-	case "hangs":
+		self, err := os.FindProcess(os.Getpid())
+		if err == nil {
+			err = self.Kill()
+		}
+		return err
+	case "hangs", "hangs with large ones":
 		time.Sleep(time.Hour)
+	case "refuses":
+		a.Kind, a.Wrong = 1, "refused"
 	case "answers another":
 		a.Number++
 	case "writes half":
@@ -122,7 +134,7 @@ func pool(t testing.TB, memory int64, command ...string) *compile.Pool {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := compile.NewPool(append([]string{self, "serve"}, command...), memory, slog.New(slog.DiscardHandler))
+	p, err := compile.NewPool(compile.Config{Command: append([]string{self, "serve"}, command...), Each: memory, Small: 4 * compile.SmallBytes})
 	if err != nil {
 		t.Skip(err)
 	}

@@ -11,27 +11,32 @@ import (
 // A Pool has modules compiled in processes of its own, each of which compiles one at a time. Processes are started when they are needed,
 // and go on to the next module; an unused one ends after a while, and one that has grown is replaced. A Pool is safe for concurrent use.
 type Pool struct {
-	command []string
-	memory  int64
-	log     *slog.Logger
-
-	// alone is held to compile a module for which a process was killed, and not by the pool: perhaps because of another module that
-	// was compiled beside it. All others hold it for reading.
-	alone sync.RWMutex
+	command  []string
+	each     int64 // bytes that one process may have
+	log      *slog.Logger
+	patience time.Duration
+	closing  chan struct{}
+	large    room  // of modules that may take more than SmallBytes
+	small    room  // of others, so that these do not wait for those
+	smallest int64 // how many processes there may be for small modules, idle ones included
 
 	mu     sync.Mutex
 	idle   []*process
+	busy   int64 // small modules that are being compiled
 	all    map[*process]struct{}
 	closed bool
 	gone   sync.WaitGroup // processes
 }
 
 const (
+	// SmallBytes is what every module may take. Modules that may take no more have room of their own.
+	SmallBytes = 32 << 20
 	// idleTime is how long an unused process is kept.
 	idleTime = 30 * time.Second
-	// grownBytes is how much memory of the system a process may have after a module to be used for the next, and grownPart which part of what
-	// it may have: the server needs room to load what was compiled.
-	grownBytes, grownPart = 96 << 20, 4
+	// grownBytes is how much memory a process may have after a module to be used for the next.
+	grownBytes = 48 << 20
+	// ample is the memory with which it is the module's fault if it does not do, in bytes.
+	ample = 1 << 30
 )
 
 var (
@@ -39,84 +44,139 @@ var (
 	ErrClosed = errors.New("the processes that compile have ended")
 	// ErrUnavailable is the error where no such processes can be had.
 	ErrUnavailable = errors.New("modules can't be compiled in processes of their own")
+	// ErrLost is the error where a process ended, or did not go on, and perhaps not because of the module: the system may have taken its
+	// memory, or given it no processor.
+	ErrLost = errors.New("the process that compiled the module was stopped by the system")
 )
 
-// ample is the memory with which it is the module's fault if it does not do, in bytes.
-const ample = 1 << 30
+// A Config is what NewPool needs.
+type Config struct {
+	// Command starts a process, with one more argument: it is to call [Serve] with that, and its standard input and output.
+	Command []string
+	// Each is how many bytes of memory one module may take, and Large how many those together that may take more than SmallBytes; as
+	// much as one where it is less. Small is how many bytes the others may take together; as much as one of them where it is less.
+	Each, Large, Small int64
+	// Logger is told of processes that end before they are done; nil: nobody is.
+	Logger *slog.Logger
+}
 
 // A Limit is what compiling one module may take.
 type Limit struct {
-	CPU time.Duration // processor time
+	CPU   time.Duration // time on a processor
+	Bytes int64         // of memory; SmallBytes where it is less, and what one module may take where it is 0 or more than that
 }
 
 // A TooMuch is the error of a module that broke a bound.
 type TooMuch struct {
-	// Bytes is the bound of memory that it broke, or 0 if it broke that of processor time.
-	Bytes int64
-	// CPU is the bound of processor time.
-	CPU time.Duration
+	// Limit is what it was allowed.
+	Limit
+	// Memory is whether it broke the bound of memory, and not that of processor time.
+	Memory bool
 }
 
 // Error says what was too much, and what to do.
 func (t *TooMuch) Error() string {
 	const advice = "split its largest functions, or optimise it with the compiler or wasm-opt"
 	switch {
-	case t.Bytes >= ample:
-		return fmt.Sprintf("compiling the module takes more than %d MiB of memory: %s", t.Bytes>>20, advice)
-	case t.Bytes > 0:
+	case t.Memory && t.Bytes < ample:
 		return fmt.Sprintf("compiling the module takes more than %d MiB of memory, which is what the memory of this machine or its container leaves for that: give it more, bring a cache directory in which a larger machine has compiled the module, or %s",
 			t.Bytes>>20, advice)
+	case t.Memory:
+		return fmt.Sprintf("compiling the module takes more than %d MiB of memory: %s", t.Bytes>>20, advice)
 	}
 	return fmt.Sprintf("compiling the module takes more than %v of processor time: %s", t.CPU.Round(time.Second/10), advice)
 }
 
-// NewPool returns a pool of processes that command starts, with one more argument: it is to call [Serve] with that, and its standard
-// input and output. Each has that many bytes of memory. No process is started yet. nil logs
-// nothing. The caller closes the pool.
-func NewPool(command []string, memory int64, log *slog.Logger) (*Pool, error) {
+// NewPool returns a pool. No process is started yet. The caller closes the pool.
+func NewPool(c Config) (*Pool, error) {
 	if !supported {
 		return nil, fmt.Errorf("%w: this system can't bound what a process takes", ErrUnavailable)
 	}
-	if len(command) == 0 {
+	if len(c.Command) == 0 {
 		return nil, errors.New("no command starts the processes that compile")
 	}
-	if log == nil {
-		log = slog.New(slog.DiscardHandler)
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Pool{command: command, memory: memory, log: log, all: map[*process]struct{}{}}, nil
+	each, small := max(c.Each, SmallBytes), max(c.Small, SmallBytes)
+	return &Pool{
+		command:  c.Command,
+		each:     each,
+		log:      c.Logger,
+		patience: patienceBase,
+		closing:  make(chan struct{}),
+		large:    room{free: max(c.Large, each)},
+		small:    room{free: small},
+		smallest: small / SmallBytes,
+		all:      map[*process]struct{}{},
+	}, nil
 }
 
-// Memory is how many bytes of memory each process may have.
-func (p *Pool) Memory() int64 { return p.memory }
+// Most is how many bytes of memory one module may take.
+func (p *Pool) Most() int64 { return p.each }
 
 // Compile compiles a module. Its code passes through a directory that is made below scratch, which nobody else may change; "" has the
-// module only tried, and returns no code. The error is a *TooMuch if the module broke a bound, and would again; ErrDisk, ErrNoMemory,
-// ErrClosed or ErrUnavailable if it is not the module's fault; otherwise it is what is wrong with the module.
+// module only tried, and returns no code. It waits until there is room for what the module may take.
+//
+// The error is a *TooMuch if the module broke a bound, and would again; ErrDisk, ErrNoMemory, ErrLost, ErrClosed or ErrUnavailable if it
+// is not the module's fault, as far as can be known; otherwise it is what is wrong with the module.
 func (p *Pool) Compile(scratch string, module []byte, most Limit) (File, error) {
-	p.alone.RLock()
+	if most.Bytes <= 0 {
+		most.Bytes = p.each
+	}
+	most.Bytes = max(SmallBytes, min(most.Bytes, p.each))
+	leave, entered := p.enter(most.Bytes)
+	if !entered {
+		return File{}, ErrClosed
+	}
+	defer leave()
 	f, fresh, err := p.once(scratch, module, most, false)
-	if errors.Is(err, ErrDisk) && !fresh { // its directory may have been removed
-		f, _, err = p.once(scratch, module, most, true)
+	lost := (*lostError)(nil)
+	switch {
+	case errors.Is(err, ErrDisk) && !fresh: // its directory may have been removed
+	case errors.As(err, &lost) && lost.again(fresh):
+		p.log.Info("a process that compiles ended before it was done: trying again", "error", err)
+	default:
+		return f, judge(err)
 	}
-	p.alone.RUnlock()
-	if lost := (*lostError)(nil); !errors.As(err, &lost) {
-		return f, err
-	}
-	// Perhaps it is another module's fault, or that of what was compiled before. So it has a process and all the room to itself.
-	p.log.Info("a process that compiles ended before it was done: trying again alone", "error", err)
-	p.alone.Lock()
-	defer p.alone.Unlock()
 	f, _, err = p.once(scratch, module, most, true)
-	if lost := (*lostError)(nil); errors.As(err, &lost) {
-		if lost.tooMuch != nil {
-			return File{}, lost.tooMuch
-		}
-		if lost.killed {
-			err = fmt.Errorf("%w: %w", ErrNoMemory, err)
-		}
-		err = fmt.Errorf("the process that compiles the module ended twice before it was done: %w", err)
+	return f, judge(err)
+}
+
+// judge says whose fault an error is.
+func judge(err error) error {
+	lost := (*lostError)(nil)
+	switch {
+	case !errors.As(err, &lost):
+		return err
+	case lost.tooMuch != nil:
+		return lost.tooMuch
+	case lost.system:
+		return fmt.Errorf("%w: %w", ErrLost, err)
 	}
-	return f, err
+	return fmt.Errorf("the process that compiles the module ended twice before it was done: %w", err)
+}
+
+// enter waits for room. It reports false if the pool is closed first.
+func (p *Pool) enter(bytes int64) (leave func(), entered bool) {
+	if bytes > SmallBytes {
+		return func() { p.large.give(bytes) }, p.large.take(bytes, p.closing)
+	}
+	if !p.small.take(bytes, p.closing) {
+		return nil, false
+	}
+	p.count(1)
+	return func() {
+		p.count(-1)
+		p.small.give(bytes)
+	}, true
+}
+
+// count counts small modules that are being compiled.
+func (p *Pool) count(n int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.busy += n
 }
 
 // once compiles a module, in a new process if that is wanted, and says whether it was one.
@@ -125,17 +185,14 @@ func (p *Pool) once(scratch string, module []byte, most Limit, wanted bool) (f F
 	if err != nil {
 		return File{}, true, err
 	}
-	f, err = c.compile(module, most, p.memory)
+	f, err = c.compile(module, most, p.patience)
 	fresh = c.served == 1
 	if lost := (*lostError)(nil); errors.As(err, &lost) {
 		p.mu.Lock()
 		closed := p.closed
 		p.mu.Unlock()
 		if closed {
-			return File{}, fresh, ErrClosed
-		}
-		if lost.tooMuch != nil && (lost.tooMuch.Bytes == 0 || fresh) {
-			return File{}, fresh, lost.tooMuch // it had all of the room and time to itself
+			err = ErrClosed
 		}
 		return File{}, fresh, err
 	}
@@ -150,7 +207,7 @@ func (p *Pool) take(scratch string, fresh bool) (*process, error) {
 			return c, nil
 		}
 	}
-	c, err := start(p.command, scratch, p.memory)
+	c, err := start(p.command, scratch, p.each)
 	if err != nil {
 		return nil, err
 	}
@@ -194,7 +251,7 @@ func (p *Pool) unused(scratch string) *process {
 func (p *Pool) put(c *process, good bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !good || p.closed || c.memory > min(grownBytes, p.memory/grownPart) || c.over() {
+	if !good || p.closed || c.memory > grownBytes || int64(len(p.idle))+p.busy > p.smallest || c.over() {
 		c.end()
 		return
 	}
@@ -218,7 +275,10 @@ func (p *Pool) retire(c *process) {
 // Close ends all processes, and waits until they are gone; what they compile ends as ErrClosed. Closing twice is fine.
 func (p *Pool) Close() {
 	p.mu.Lock()
-	p.closed = true
+	if !p.closed {
+		p.closed = true
+		close(p.closing)
+	}
 	for c := range p.all {
 		c.end()
 	}

@@ -56,12 +56,13 @@ func TestBombs(t *testing.T) {
 		most   compile.Limit
 		says   string
 	}{
-		"time":   {plenty, compile.Limit{CPU: 500 * time.Millisecond}, "takes more than 500ms of processor time: split its largest functions"},
-		"memory": {80 << 20, much, "takes more than 80 MiB of memory, which is what the memory of this machine or its container leaves for that: give it more"},
+		"time":       {plenty, compile.Limit{CPU: 500 * time.Millisecond}, "takes more than 500ms of processor time: split its largest functions"},
+		"memory":     {80 << 20, much, "takes more than 80 MiB of memory, which is what the memory of this machine or its container leaves for that: give it more"},
+		"its memory": {plenty, compile.Limit{CPU: time.Minute, Bytes: 90 << 20}, "takes more than 90 MiB of memory"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if testkit.Race && name == "memory" {
+			if testkit.Race && name != "time" {
 				t.Skip("the race detector takes more than that")
 			}
 			p, dir := pool(t, c.memory, "well"), t.TempDir()
@@ -119,8 +120,8 @@ func TestFails(t *testing.T) {
 			if _, ok := errors.AsType[*compile.TooMuch](err); ok {
 				t.Errorf("%v is blamed on the module", err)
 			}
-			if system := errors.Is(err, compile.ErrNoMemory); system != (how == "is killed") {
-				t.Errorf("got %v, which says that the system has no memory: %v", err, system)
+			if system := errors.Is(err, compile.ErrLost); system != (how == "is killed") {
+				t.Errorf("got %v, which blames the system: %v", err, system)
 			}
 			if unavailable := errors.Is(err, compile.ErrUnavailable); unavailable != (how[0] == 's' && how != "says much" || how == "writes else" || how == "greets wrongly") {
 				t.Errorf("got %v, which says of processes in general: %v", err, unavailable)
@@ -130,7 +131,7 @@ func TestFails(t *testing.T) {
 			}
 		})
 	}
-	missing, err := compile.NewPool([]string{filepath.Join(t.TempDir(), "missing")}, plenty, nil)
+	missing, err := compile.NewPool(compile.Config{Command: []string{filepath.Join(t.TempDir(), "missing")}})
 	if err != nil {
 		t.Skip(err)
 	}
@@ -168,29 +169,100 @@ func TestScratchRemoved(t *testing.T) {
 	}
 }
 
-// TestClose ends a process that hangs.
-func TestClose(t *testing.T) {
-	t.Parallel()
-	p, dir := pool(t, plenty, "hangs"), t.TempDir()
-	ended := make(chan error, 1)
-	go func() {
-		_, err := p.Compile(dir, module(1), much)
-		ended <- err
-	}()
+// begins waits until a process that hangs has begun.
+func begins(t *testing.T, dir string) {
+	t.Helper()
 	for end := time.Now().Add(testkit.Patience); ; runtime.Gosched() {
 		if code, _ := filepath.Glob(filepath.Join(dir, "*", "code")); len(code) == 1 {
-			break
+			return
 		}
 		if time.Now().After(end) {
 			t.Fatal("the process does not begin")
 		}
 	}
+}
+
+// TestClose ends a process that hangs, and one that waits for room.
+func TestClose(t *testing.T) {
+	t.Parallel()
+	p, dir := pool(t, plenty, "hangs"), t.TempDir()
+	ended := make(chan error, 2)
+	for range 2 {
+		go func() {
+			_, err := p.Compile(dir, module(1), much)
+			ended <- err
+		}()
+	}
+	begins(t, dir)
 	p.Close()
-	if err := <-ended; !errors.Is(err, compile.ErrClosed) {
-		t.Errorf("got %v, want %v", err, compile.ErrClosed)
+	for range 2 {
+		if err := <-ended; !errors.Is(err, compile.ErrClosed) {
+			t.Errorf("got %v, want %v", err, compile.ErrClosed)
+		}
 	}
 	if stale := left(t, dir); len(stale) != 0 {
 		t.Errorf("%v is left", stale)
+	}
+}
+
+// TestSmallOnesGoOn has modules that may take much wait for each other, and others go on meanwhile.
+func TestSmallOnesGoOn(t *testing.T) {
+	t.Parallel()
+	p, dir := pool(t, plenty, "hangs with large ones"), t.TempDir()
+	var large sync.WaitGroup
+	for range 3 {
+		large.Go(func() {
+			if _, err := p.Compile(dir, module(1), much); !errors.Is(err, compile.ErrClosed) {
+				t.Errorf("got %v, want %v", err, compile.ErrClosed)
+			}
+		})
+	}
+	begins(t, dir)
+	if _, err := p.Compile(dir, module(2), compile.Limit{CPU: time.Minute, Bytes: 1}); err == nil || err.Error() != "refused" {
+		t.Errorf("got %v, want a small module compiled beside a large one", err)
+	}
+	if code, _ := filepath.Glob(filepath.Join(dir, "*", "code")); len(code) != 2 { // one of them is that of the small ones
+		t.Errorf("%d processes began, want one large module at a time", len(code))
+	}
+	p.Close()
+	large.Wait()
+}
+
+// TestBoundsOfTheSystem has the system bound processes more than the pool does. They compile all the same, and where the system refuses memory that
+// the pool allows, that is not blamed on the module.
+func TestBoundsOfTheSystem(t *testing.T) {
+	t.Parallel()
+	testkit.SkipEmulated(t, "it can't start the process that compiles")
+	if testkit.Race {
+		t.Skip("the race detector takes address space of its own")
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, limits := range map[string]string{
+		"files":     "ulimit -n 64; ulimit -f 20000; ulimit -c 0",
+		"data":      "ulimit -d 400000",
+		"addresses": "ulimit -v 2000000",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p, err := compile.NewPool(compile.Config{Command: []string{"/bin/sh", "-c", limits + ` && exec "$0" serve well "$@"`, self}, Each: 4 << 30})
+			if err != nil {
+				t.Skip(err)
+			}
+			t.Cleanup(p.Close)
+			dir := t.TempDir()
+			if f, err := p.Compile(dir, module(1), much); err != nil || len(f.Code) == 0 {
+				t.Errorf("got %d bytes, %v", len(f.Code), err)
+			}
+			if name == "files" {
+				return
+			}
+			if _, err := p.Compile(dir, bomb(), much); !errors.Is(err, compile.ErrLost) {
+				t.Errorf("got %v, want %v", err, compile.ErrLost)
+			}
+		})
 	}
 }
 
@@ -198,7 +270,7 @@ func TestClose(t *testing.T) {
 func TestNothing(t *testing.T) {
 	t.Setenv("SECRET", "s3cret")
 	file := filepath.Join(t.TempDir(), "env")
-	p, err := compile.NewPool([]string{"/bin/sh", "-c", "env >" + file, "sh"}, plenty, nil)
+	p, err := compile.NewPool(compile.Config{Command: []string{"/bin/sh", "-c", "env >" + file, "sh"}})
 	if err != nil {
 		t.Skip(err)
 	}

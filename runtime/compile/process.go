@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -25,6 +26,9 @@ const (
 	patience     = 30
 	patienceBase = time.Minute
 
+	// systemTimes is how many times the processor time that a module is allowed the process may take with what the system does for it.
+	systemTimes = 2
+
 	maxReply  = 64 << 10 // bytes
 	maxStderr = 4 << 10
 )
@@ -35,11 +39,13 @@ type process struct {
 	scratch string // where its directory is
 	dir     string
 	in      io.WriteCloser
+	used    *meter
 	out     *os.File
 	said    *head
 	encoder *gob.Encoder
 	decoder *gob.Decoder
 	reply   *io.LimitedReader
+	scarce  bool // the system may refuse it memory that it is allowed
 	number  uint64
 	served  int   // modules that it was given
 	memory  int64 // bytes that it has
@@ -54,7 +60,19 @@ type process struct {
 type lostError struct {
 	why     error
 	tooMuch *TooMuch // if it broke a bound
-	killed  bool     // by the system, which wants its memory for others
+	system  bool     // otherwise: the system may have ended it, or not let it go on
+	stuck   bool     // it had all of the time that it is given
+}
+
+// again reports whether the module is to be tried in a new process. fresh says that the last one was new.
+func (e *lostError) again(fresh bool) bool {
+	switch {
+	case e.stuck:
+		return false
+	case e.tooMuch == nil:
+		return true // it may have been another's fault
+	}
+	return e.tooMuch.Memory && !fresh // what earlier modules have left took some of the memory
 }
 
 // Error says why.
@@ -81,6 +99,12 @@ func start(command []string, scratch string, memory int64) (c *process, err erro
 	if c.in, err = c.cmd.StdinPipe(); err == nil {
 		err = c.cmd.Start()
 	}
+	if err == nil {
+		if c.used, err = openMeter(c.cmd.Process.Pid); err != nil {
+			c.end()
+			err = errors.Join(err, c.cmd.Wait())
+		}
+	}
 	if closed := written.Close(); err == nil {
 		err = closed
 	}
@@ -96,6 +120,7 @@ func start(command []string, scratch string, memory int64) (c *process, err erro
 	go func() {
 		c.waited = c.cmd.Wait()
 		_ = c.out.Close() // whoever reads a reply learns that there is none
+		c.used.close()
 		_ = c.clean()
 		close(c.ended)
 	}()
@@ -109,13 +134,14 @@ func (c *process) greet() error {
 	var hello reply
 	c.reply.N = maxReply
 	err := c.decoder.Decode(&hello)
-	if err == nil && hello == (reply{}) {
+	if c.scarce = hello.Scarce; err == nil && hello == (reply{Scarce: c.scarce}) {
 		return nil
 	}
+	silent := c.silent(err)
 	c.end()
 	<-c.ended
-	if c.killed(err) {
-		return fmt.Errorf("%w: a process was killed before it compiled", ErrNoMemory)
+	if silent && (killed(c.waited) || c.said.says("runtime: ", "fatal error: ")) { // Go's runtime got no memory, or no thread
+		return fmt.Errorf("%w: %w", ErrNoMemory, c.explain(errors.New("it did not begin")))
 	}
 	return fmt.Errorf("%w: %w", ErrUnavailable, c.explain(errors.New("it did not begin")))
 }
@@ -138,21 +164,25 @@ func (c *process) over() bool {
 	}
 }
 
-// end ends the process, and does not wait for that.
-func (c *process) end() { c.ending.Do(func() { kill(c.cmd.Process) }) }
+// end ends the process, and does not wait for that. It has no children.
+func (c *process) end() { c.ending.Do(func() { _ = c.cmd.Process.Kill() }) }
 
 // compile has the process compile a module. After a *lostError it is gone; otherwise it can go on.
-func (c *process) compile(module []byte, most Limit, memory int64) (File, error) {
+func (c *process) compile(module []byte, most Limit, base time.Duration) (File, error) {
 	c.number++
 	c.served++
-	watching := c.watch(most, memory)
+	watching := c.watch(most, base+patience*most.CPU)
 	var a reply
-	err := c.encoder.Encode(&request{Number: c.number, Module: module, Keep: c.dir != "", CPU: most.CPU})
+	err := c.encoder.Encode(&request{Number: c.number, Size: len(module), Keep: c.dir != "", CPU: most.CPU, Bytes: most.Bytes})
+	if err == nil {
+		_, err = c.in.Write(module)
+	}
 	if err == nil {
 		c.reply.N = maxReply
 		err = c.decoder.Decode(&a)
 	}
 	broke := watching()
+	silent := c.silent(err)
 	if err == nil && a.Number != c.number {
 		err = errors.New("it answers another question")
 	}
@@ -163,7 +193,7 @@ func (c *process) compile(module []byte, most Limit, memory int64) (File, error)
 	if err != nil {
 		c.end()
 		<-c.ended
-		return File{}, &lostError{c.explain(err), c.verdict(broke, most, memory), broke == breachNone && c.killed(err)}
+		return File{}, c.verdict(c.explain(err), broke, most, silent)
 	}
 	c.memory = a.Memory
 	switch a.Kind {
@@ -173,6 +203,8 @@ func (c *process) compile(module []byte, most Limit, memory int64) (File, error)
 		return File{}, fmt.Errorf("%w: %s", ErrDisk, a.Wrong)
 	case wrongMemory:
 		return File{}, fmt.Errorf("%w: %s", ErrNoMemory, a.Wrong)
+	case wrongSize:
+		return File{}, &TooMuch{Limit: most, Memory: true}
 	}
 	return File{}, errors.New(a.Wrong)
 }
@@ -219,17 +251,19 @@ const (
 	breachNone breach = iota
 	breachCPU
 	breachMemory
+	breachSystem // processor time that the system took for it, as it does where memory is short
 	breachTime
 )
 
 // watch ends the process if it breaks a bound, until the returned function is called, which says whether it did.
-func (c *process) watch(most Limit, memory int64) (done func() breach) {
+func (c *process) watch(most Limit, patience time.Duration) (done func() breach) {
 	stop, result := make(chan struct{}), make(chan breach, 1)
 	go func() {
 		tick := time.NewTicker(lookTime)
 		defer tick.Stop()
-		began, looked := time.Duration(0), false // at the first look, so that what is soon done is not looked at
-		until := time.Now().Add(patienceBase + patience*most.CPU)
+		var began use // at the first look, so that what is soon done is not looked at
+		looked := false
+		until := time.Now().Add(patience)
 		for {
 			select {
 			case <-stop:
@@ -240,18 +274,20 @@ func (c *process) watch(most Limit, memory int64) (done func() breach) {
 				result <- breachNone
 				return
 			case now := <-tick.C:
-				cpu, resident, err := used(c.cmd.Process.Pid)
-				broke := breachNone
+				u, err := c.used.look()
 				if err == nil && !looked {
-					began, looked = cpu, true
+					began, looked = u, true
 				}
+				broke := breachNone
 				switch {
 				case now.After(until):
 					broke = breachTime
 				case err != nil: // it is gone, or about to be
-				case cpu-began > most.CPU:
+				case u.user-began.user > most.CPU:
 					broke = breachCPU
-				case resident > memory:
+				case u.user+u.system-began.user-began.system > systemTimes*most.CPU:
+					broke = breachSystem
+				case u.bytes > most.Bytes:
 					broke = breachMemory
 				}
 				if broke != breachNone {
@@ -266,26 +302,41 @@ func (c *process) watch(most Limit, memory int64) (done func() breach) {
 	return func() breach { close(stop); return <-result }
 }
 
-// verdict says which bound a module broke whose process is gone, or nil if it is not known to have broken one.
-func (c *process) verdict(broke breach, most Limit, memory int64) *TooMuch {
-	exit := (*exec.ExitError)(nil)
-	code := -1
-	if errors.As(c.waited, &exit) {
-		code = exit.ExitCode()
+// silent reports whether an error is that the process ended, and not that it made no sense.
+func (c *process) silent(err error) bool {
+	if c.reply.N <= 0 {
+		return false
 	}
-	switch {
-	case broke == breachCPU, code == exitTime:
-		return &TooMuch{CPU: most.CPU}
-	case broke == breachMemory, code == 2 && c.said.saysNoMemory():
-		return &TooMuch{Bytes: memory, CPU: most.CPU}
-	}
-	return nil
+	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, os.ErrClosed) || errors.Is(err, syscall.EPIPE)
 }
 
-// killed reports whether the process was killed before it said anything, by what came of asking it: the system has no memory then.
-func (c *process) killed(err error) bool {
-	exit, ok := errors.AsType[*exec.ExitError](c.waited)
-	return ok && !exit.Exited() && (errors.Is(err, io.EOF) || errors.Is(err, os.ErrClosed) || errors.Is(err, syscall.EPIPE))
+// verdict says why a process is gone, and which bound its module broke, if it is known to have broken one. silent says that it ended by
+// itself.
+func (c *process) verdict(why error, broke breach, most Limit, silent bool) *lostError {
+	code := -1
+	if exit := (*exec.ExitError)(nil); errors.As(c.waited, &exit) {
+		code = exit.ExitCode()
+	}
+	noMemory := code == 2 && c.said.says("out of memory", "cannot allocate memory", "stack overflow")
+	noThread := code == 2 && c.said.says("pthread_create failed", "failed to create new OS thread")
+	switch {
+	case broke == breachCPU, code == exitTime:
+		return &lostError{why: why, tooMuch: &TooMuch{Limit: most}}
+	case broke == breachMemory, noMemory && !c.scarce:
+		return &lostError{why: why, tooMuch: &TooMuch{Limit: most, Memory: true}}
+	}
+	stuck := broke == breachTime || broke == breachSystem
+	return &lostError{why: why, system: stuck || noMemory || noThread || code == exitSystem || silent && killed(c.waited), stuck: stuck}
+}
+
+// killed reports whether a process was killed, as the system does where it has no memory.
+func killed(waited error) bool {
+	exit := (*exec.ExitError)(nil)
+	if !errors.As(waited, &exit) {
+		return false
+	}
+	status, ok := exit.Sys().(syscall.WaitStatus)
+	return ok && status.Signaled() && status.Signal() == syscall.SIGKILL
 }
 
 // explain adds how the process ended, and the first line of what it said.
@@ -321,8 +372,8 @@ func (t *head) String() string {
 	return t.text.String()
 }
 
-// saysNoMemory reports whether Go's runtime gave up because the system refused it memory, or because a stack took too much.
-func (t *head) saysNoMemory() bool {
-	s := t.String()
-	return strings.Contains(s, "out of memory") || strings.Contains(s, "cannot allocate memory") || strings.Contains(s, "stack overflow")
+// says reports whether one of the texts is in what was kept.
+func (t *head) says(any ...string) bool {
+	kept := t.String()
+	return slices.ContainsFunc(any, func(text string) bool { return strings.Contains(kept, text) })
 }

@@ -1,27 +1,35 @@
 package compile
 
 import (
+	"bufio"
 	"crypto/sha256"
 	"encoding/gob"
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
+	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
 	"strconv"
+	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/toolsrv/toolsrv/internal/text"
 )
 
-// A request is what a process is asked: to compile a module.
+// A request is what a process is asked: to compile a module. The module follows it.
 type request struct {
 	Number uint64
-	Module []byte
+	Size   int           // bytes of the module
 	Keep   bool          // the code; otherwise it is only tried how much compiling takes
 	CPU    time.Duration // what it may take
+	Bytes  int64
+
+	module []byte
 }
 
 // A reply tells where the code is.
@@ -33,6 +41,7 @@ type reply struct {
 	Memory int64 // bytes of memory that the process has
 	Wrong  string
 	Kind   wrong
+	Scarce bool // of the first reply, which is all that it says: the system may refuse memory below the bound
 }
 
 // A wrong says whose fault it is if there is no code.
@@ -42,21 +51,25 @@ const (
 	wrongModule wrong = iota + 1
 	wrongDisk
 	wrongMemory
+	wrongSize // of the code
 )
 
 const (
 	maxWrong = 4 << 10 // bytes of what is wrong with a module
-	// exitTime is how a process exits that has used up its processor time.
-	exitTime = 17
+	// exitTime is how a process exits that has used up its processor time, and exitSystem if the system has used it up for it.
+	exitTime, exitSystem = 17, 18
 	// How much garbage may lie, in percent of what is in use: with a small module so little is that 100 would collect for each.
 	garbage, garbageSmall = 100, 400
 	small                 = 64 << 10 // bytes of a module
 	// serveStack is the most that one goroutine's stack takes, in bytes.
 	serveStack = 256 << 20
+	// serveProcessors is how many processors it uses: the compiler uses one, and Go's garbage collector would use all that are idle,
+	// in the time that the module has.
+	serveProcessors = 2
 )
 
 // Serve is all that a process of a [Pool] does: it compiles the modules that it is asked for on in, with their files in its working
-// directory, and answers on out, until in ends. args has one number: the bytes of memory that it may have. The process must do nothing
+// directory, and answers on out, until in ends. args has one number: the bytes of memory that a module may take. The process must do nothing
 // else: it is bounded from then on, and ends where a module breaks a bound.
 func Serve(args []string, in io.Reader, out io.Writer) error {
 	if len(args) != 1 {
@@ -67,21 +80,31 @@ func Serve(args []string, in io.Reader, out io.Writer) error {
 		return err
 	}
 	debug.SetMaxStack(serveStack)
-	debug.SetMemoryLimit(most / 8 * 7) // where less is in use than that, collecting all the time would take longer than compiling
-	if err := bound(most); err != nil {
+	runtime.GOMAXPROCS(min(serveProcessors, runtime.GOMAXPROCS(0)))
+	var s server
+	s.most = most
+	s.began.Store(&allowance{})
+	scarce, err := bound(most, &s.began)
+	if err != nil {
 		return fmt.Errorf("bound what compiling may take: %w", err)
 	}
 	encoder := gob.NewEncoder(out)
-	if err := encoder.Encode(&reply{}); err != nil { // it is ready
+	if err := encoder.Encode(&reply{Scarce: scarce}); err != nil { // it is ready
 		return err
 	}
 	requests := make(chan request)
 	ended := make(chan error, 1)
 	go func() {
-		decoder := gob.NewDecoder(in)
+		from := bufio.NewReader(in) // gob reads no more of it than it needs
+		decoder := gob.NewDecoder(from)
 		for {
 			var r request
-			if err := decoder.Decode(&r); err != nil { // also while a module is being compiled: nobody waits for it any more
+			err := decoder.Decode(&r)
+			if err == nil {
+				r.module = make([]byte, r.Size)
+				_, err = io.ReadFull(from, r.module)
+			}
+			if err != nil { // also while a module is being compiled: nobody waits for it any more
 				ended <- err
 				return
 			}
@@ -89,7 +112,6 @@ func Serve(args []string, in io.Reader, out io.Writer) error {
 		}
 	}()
 	go func() {
-		var s server
 		for r := range requests {
 			if err := encoder.Encode(s.answer(&r)); err != nil {
 				ended <- err
@@ -107,6 +129,17 @@ func Serve(args []string, in io.Reader, out io.Writer) error {
 type server struct {
 	kept, tried *bench // made when first needed
 	garbage     int    // percent of what is in use
+	most        int64  // bytes that a module may take
+	began       atomic.Pointer[allowance]
+}
+
+// heap returns how large Go's heap should get at most. To keep it small takes processor time, several times as much as compiling itself if
+// it is too small. So that is done only where a module can't have more memory: otherwise it is tried again with that.
+func (s *server) heap(bytes int64) int64 {
+	if bytes < s.most {
+		return math.MaxInt64
+	}
+	return bytes / 8 * 7
 }
 
 func (s *server) answer(r *request) *reply {
@@ -118,6 +151,8 @@ func (s *server) answer(r *request) *reply {
 	}
 	a.Wrong = text.Clip(err.Error(), maxWrong)
 	switch {
+	case errors.Is(err, syscall.EFBIG):
+		a.Kind = wrongSize
 	case errors.Is(err, ErrDisk):
 		a.Kind = wrongDisk
 	case errors.Is(err, ErrNoMemory):
@@ -129,11 +164,14 @@ func (s *server) answer(r *request) *reply {
 }
 
 func (s *server) make(r *request, a *reply) error {
-	if err := allow(r.CPU); err != nil {
+	began, err := allow(r.CPU, r.Bytes)
+	if err != nil {
 		return err
 	}
+	s.began.Store(began)
+	debug.SetMemoryLimit(s.heap(r.Bytes))
 	percent := garbage
-	if len(r.Module) <= small {
+	if len(r.module) <= small {
 		percent = garbageSmall
 	}
 	if s.garbage != percent {
@@ -150,7 +188,7 @@ func (s *server) make(r *request, a *reply) error {
 			return err
 		}
 	}
-	name, err := (*b).make(r.Module, 1)
+	name, err := (*b).make(r.module, 1)
 	if err != nil || !r.Keep {
 		return err
 	}

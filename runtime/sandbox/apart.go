@@ -1,46 +1,78 @@
 package sandbox
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
+	"runtime"
 	"sync"
 	"time"
 
+	"github.com/toolsrv/toolsrv/runtime/account"
 	"github.com/toolsrv/toolsrv/runtime/codecache"
 	"github.com/toolsrv/toolsrv/runtime/compile"
 	"github.com/toolsrv/toolsrv/runtime/instrument"
 )
 
-// What compiling a module in a process of its own may take: helperTimes what was predicted, with helperBase for a slow processor, and
-// helperRoom.
+// What compiling a module in a process of its own may take: helperRoom at most, and helperTimes
+// what was predicted, with helperBase for a slow processor. It is first given helperGuess times the memory that was predicted, with
+// helperOwn for the process itself, and only if that is too little, all: memory that a process may have is kept from calls where
+// the machine has no more.
 const (
 	helperMemory = 1 << 30
+	helperSmall  = 384 << 20
 	helperTimes  = 4
 	helperBase   = 5 * time.Second
-
+	helperGuess  = 2
+	helperOwn    = 24 << 20
 	// serverMemory is what the server itself takes while it has a module compiled, in bytes.
 	serverMemory = 56 << 20
+	// roomTime is how long a module that takes more than was thought waits for memory that calls have.
+	roomTime = 5 * time.Second
 )
 
-// helperRoom returns how many bytes of memory a process that compiles may have, of those that the machine has: helperMemory at most, and no
-// more than what leaves room for the server.
+// helperRoom returns how many bytes of memory a process that compiles may have, of those that the machine has: helperMemory at most, three
+// eighths, or up to helperSmall what leaves room for the server.
 func helperRoom(machine int64) int64 {
-	return min(helperMemory, max(machine/4, machine-max(serverMemory, machine/16*5)))
+	return min(helperMemory, max(machine/8*3, min(helperSmall, max(machine/4, machine-max(serverMemory, machine/16*5)))))
 }
 
-// limitOf returns what compiling a rewritten module may take.
+// newPool returns the processes that compile for an engine, by what the machine has. tight says that what large modules take there has to
+// be taken from the account of all programs.
+func newPool(c Config, a *account.Account, log *slog.Logger) (p *compile.Pool, tight bool, err error) {
+	machine := account.MachineMemory()
+	each := helperRoom(machine)
+	spare := machine - a.Most(account.Memory, true) - a.Most(account.Code, true) - machine/4 // a quarter is Go's heap, at least
+	large := max(each, min(2*helperMemory, spare))
+	p, err = compile.NewPool(compile.Config{
+		Command: c.CompileHelper,
+		Each:    each,
+		Large:   large,
+		Small:   min(machine/8, int64(runtime.GOMAXPROCS(0)+2)*compile.SmallBytes),
+		Logger:  log,
+	})
+	return p, spare < large, err
+}
+
+// limitOf returns what compiling a rewritten module may take at first.
 func limitOf(r *instrument.Rewritten) compile.Limit {
-	return compile.Limit{CPU: helperBase + helperTimes*r.Weight.Time()}
+	return compile.Limit{CPU: helperBase + helperTimes*r.Weight.Time(), Bytes: helperOwn + helperGuess*r.Weight.Bytes}
 }
 
 // apart has a process of its own compile a module. It reports false where no process can: then weighing the module has to do. Without a
-// scratch directory, the module is only tried. An error that is not the module's is compile.ErrDisk, compile.ErrNoMemory or errClosing.
-func (f *foundry) apart(of sum, scratch string, module []byte, most compile.Limit) (m compile.File, done bool, err error) {
+// scratch directory, the module is only tried, and most becomes what it may take. An error that is not the module's is one that passes.
+func (f *foundry) apart(of sum, scratch string, module []byte, most *compile.Limit) (m compile.File, done bool, err error) {
 	if f.pool == nil {
 		return m, false, nil
 	}
-	m, err = f.pool.Compile(scratch, module, most)
+	m, err = f.within(scratch, module, *most, false)
+	much := (*compile.TooMuch)(nil)
+	if errors.As(err, &much) && much.Memory && much.Bytes < f.pool.Most() {
+		most.Bytes = f.pool.Most()
+		m, err = f.within(scratch, module, *most, true)
+	}
 	if errors.Is(err, compile.ErrUnavailable) {
 		f.warn(notApart, err)
 		return m, false, nil
@@ -48,10 +80,48 @@ func (f *foundry) apart(of sum, scratch string, module []byte, most compile.Limi
 	if errors.Is(err, compile.ErrClosed) {
 		err = errClosing
 	}
-	if much := (*compile.TooMuch)(nil); errors.As(err, &much) {
-		f.bar(of, much)
+	if much = nil; errors.As(err, &much) {
+		f.bar(of, &compile.TooMuch{Limit: compile.Limit{CPU: much.CPU, Bytes: f.pool.Most()}, Memory: much.Memory}) // with more than most.Bytes, too
 	}
 	return m, true, err
+}
+
+// within has a process compile a module once there is room for what that may take. sure waits for room, for a while.
+func (f *foundry) within(scratch string, module []byte, most compile.Limit, sure bool) (m compile.File, err error) {
+	give, err := f.claim(most.Bytes, sure)
+	if err != nil {
+		return m, err
+	}
+	defer give()
+	return f.pool.Compile(scratch, module, most)
+}
+
+// claimFor returns how a foundry takes what compiling takes from the account of all programs. What is idle makes room for it. If it has
+// to be sure, it waits for running calls, too; otherwise it does not: they may be waiting for the code.
+func (e *Engine) claimFor(tight bool) func(bytes int64, sure bool) (give func(), err error) {
+	return func(bytes int64, sure bool) (func(), error) {
+		if !tight || bytes <= compile.SmallBytes {
+			return func() {}, nil
+		}
+		a := e.account
+		bytes = min(bytes, a.Most(account.Memory, true))
+		give := func() { a.Give(account.Memory, bytes) }
+		if a.Take(account.Memory, bytes, true) {
+			return give, nil
+		}
+		e.reclaim(nil, account.Memory, bytes)
+		if !sure {
+			a.Add(account.Memory, bytes)
+			return give, nil
+		}
+		ctx, cancel := context.WithTimeout(e.stop, roomTime)
+		defer cancel()
+		look := func(granted <-chan struct{}) { e.reclaim(granted, account.Memory, bytes) }
+		if err := a.Wait(ctx, account.Claim{Kind: account.Memory, N: bytes, First: true, Ahead: true}, look); err != nil {
+			return nil, fmt.Errorf("%w: running calls have it, and compiling the module may take %d MiB", compile.ErrNoMemory, bytes>>20)
+		}
+		return give, nil
+	}
 }
 
 // barred are modules that broke a bound, for where the cache can't keep that. The zero value is ready to use.
@@ -88,8 +158,8 @@ func (f *foundry) bar(of sum, much *compile.TooMuch) {
 	}
 }
 
-// isBarred returns the error of a module that broke a bound, or nil. One that broke a bound of memory may be tried again where it can
-// have more.
+// isBarred returns the error of a module that broke a bound, or nil. One may be tried again where it can have
+// more memory: the collector of garbage takes less time then, too.
 func (f *foundry) isBarred(of sum) error {
 	if f.pool == nil {
 		return nil
@@ -103,7 +173,7 @@ func (f *foundry) isBarred(of sum) error {
 			return nil // it is found out anew
 		}
 	}
-	if much == nil || much.Bytes > 0 && much.Bytes < f.pool.Memory() {
+	if much == nil || much.Bytes < f.pool.Most() {
 		return nil
 	}
 	return much

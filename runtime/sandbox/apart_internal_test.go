@@ -3,7 +3,9 @@ package sandbox
 import (
 	"errors"
 	"testing"
+	"testing/synctest"
 
+	"github.com/toolsrv/toolsrv/runtime/account"
 	"github.com/toolsrv/toolsrv/runtime/compile"
 	"github.com/toolsrv/toolsrv/runtime/instrument"
 )
@@ -32,12 +34,62 @@ func TestLoadNeverCompiles(t *testing.T) {
 	}
 }
 
-// TestHelperRoom leaves the server what it takes itself.
+// TestHelperRoom leaves the server what it takes itself, and calls what they need.
 func TestHelperRoom(t *testing.T) {
 	t.Parallel()
-	for machine, want := range map[int64]int64{64: 16, 128: 72, 160: 104, 256: 176, 512: 352, 2048: 1024, 65536: 1024} {
+	for machine, want := range map[int64]int64{64: 24, 128: 72, 160: 104, 256: 176, 512: 352, 1024: 384, 2048: 768, 65536: 1024} {
 		if got := helperRoom(machine << 20); got != want<<20 {
 			t.Errorf("of %d MiB a process that compiles may have %d, want %d", machine, got>>20, want)
 		}
+	}
+}
+
+// TestClaim has what processes may take beside the programs counted with them where the machine has no more: a module that takes more than
+// was thought waits for it, and is not compiled where calls keep it.
+func TestClaim(t *testing.T) {
+	t.Parallel()
+	const small, large, most = compile.SmallBytes, 3 * compile.SmallBytes, 4 * compile.SmallBytes
+	for name, c := range map[string]struct {
+		tight, sure bool
+		bytes, held int64
+		frees       bool // a call ends while it is waited for
+		took        int64
+		refused     bool
+	}{
+		"a small module":           {true, true, small, most, false, 0, false},
+		"where there is plenty":    {false, true, large, most, false, 0, false},
+		"as predicted":             {true, false, large, 0, false, large, false},
+		"as predicted beside many": {true, false, large, most, false, large, false},
+		"more than predicted":      {true, true, large, small, false, large, false},
+		"more than there is":       {true, true, 2 * most, 0, false, most, false},
+		"until a call ends":        {true, true, large, most, true, large, false},
+		"as long as calls run":     {true, true, large, most, false, 0, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				e := &Engine{account: account.New(map[account.Kind]int64{account.Memory: most}), stop: t.Context(), reclaiming: make(chan struct{}, 1)}
+				e.account.Add(account.Memory, c.held)
+				held := c.held
+				if c.frees {
+					held = 0
+					go e.account.Give(account.Memory, c.held)
+				}
+				give, err := e.claimFor(c.tight)(c.bytes, c.sure)
+				if errors.Is(err, compile.ErrNoMemory) != c.refused {
+					t.Fatalf("got %v, want it refused: %v", err, c.refused)
+				}
+				synctest.Wait()
+				if took := e.account.Held(account.Memory) - held; took != c.took {
+					t.Errorf("%d bytes were taken, want %d", took, c.took)
+				}
+				if err == nil {
+					give()
+				}
+				if now := e.account.Held(account.Memory); now != held {
+					t.Errorf("%d bytes are held in the end, want %d", now, held)
+				}
+			})
+		})
 	}
 }

@@ -121,3 +121,56 @@ func TestBarred(t *testing.T) {
 		})
 	}
 }
+
+// TestKilledByTheSystem has the system kill the processes that compile: the module is not refused for that, but it is not tried at every call
+// either.
+func TestKilledByTheSystem(t *testing.T) {
+	t.Parallel()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		kills  string // one for each start; a module is tried twice
+		starts int    // for three calls
+		want   string // how they end: o for overloaded
+	}{
+		"once":   {".", 2, "..."},
+		"twice":  {"..", 3, "o.."},
+		"always": {strings.Repeat(".", 100), 4, "ooo"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir, file := t.TempDir(), filepath.Join(t.TempDir(), "starts")
+			e, _ := apart(t, dir, self, "compile-killed", c.kills, file)
+			p, err := e.Load(testkit.Fixture(t, "wat/good/echo"), abi1.Modules()...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer p.Close()
+			got := ""
+			for range 3 {
+				_, err := p.Tool("echo", 0, limits.Limits{}).Call(t.Context(), sandbox.CallSpec{Input: []byte("[1]")})
+				if err == nil {
+					got += "."
+					continue
+				}
+				wantError(t, err, sandbox.Overloaded, "Try again later")
+				if !errors.Is(err, compile.ErrLost) {
+					t.Errorf("got %v, want %v", err, compile.ErrLost)
+				}
+				got += "o"
+			}
+			if got != c.want {
+				t.Errorf("three calls ended as %q, want %q", got, c.want)
+			}
+			if starts, err := os.ReadFile(file); err != nil || len(starts) != c.starts {
+				t.Errorf("%d processes were started, %v, want %d", len(starts), err, c.starts)
+			}
+			entries, err := filepath.Glob(filepath.Join(dir, "????????????????????????????????????????????????????????????????"))
+			if err != nil || len(entries) > 0 != strings.Contains(c.want, ".") {
+				t.Errorf("the cache has %v, %v: it is to have code, and no refusal", entries, err)
+			}
+		})
+	}
+}

@@ -31,11 +31,13 @@ type code struct {
 
 	mu     sync.Mutex
 	source source
-	cost   cost          // of compiling it, predicted
-	stored bool          // the cache has it, as far as is known
-	build  *build        // nil: not compiled
-	base   *snapshot     // of an engine, with which its modules begin; nil: none yet, or it is not of an engine
-	basing chan struct{} // closed when the base that is being made is there, or can't be; nil: none is
+	cost   cost   // of compiling it, predicted
+	stored bool   // the cache has it, as far as is known
+	build  *build // nil: not compiled
+	// failures is how often compiling failed in turn for a reason that passes.
+	failures int
+	base     *snapshot     // of an engine, with which its modules begin; nil: none yet, or it is not of an engine
+	basing   chan struct{} // closed when the base that is being made is there, or can't be; nil: none is
 }
 
 // compile returns the code for a call. The caller has entered a module of the code, and may use it until it leaves. The error is
@@ -87,7 +89,7 @@ func (c *code) prepare(ctx context.Context) error {
 func (c *code) begin(needed bool) *build {
 	c.mu.Lock()
 	b, stored := c.build, c.stored
-	first := b == nil
+	first := b == nil || b.stale()
 	if first {
 		b = &build{code: c, source: c.source, cost: c.cost, done: make(chan struct{})}
 		b.needed.Store(needed)
@@ -114,6 +116,8 @@ func (c *code) state() (CodeState, int64) {
 		return CodeMissing, 0
 	case !b.over():
 		return CodePending, 0
+	case !b.again.IsZero():
+		return CodeMissing, 0
 	case b.native == nil:
 		return CodeRefused, 0
 	default:

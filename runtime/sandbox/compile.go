@@ -27,6 +27,10 @@ const (
 	compileMemory = 1 << 30
 	// closeGrace is how long Close waits for compilations. Longer ones free what they used when they end.
 	closeGrace = 2 * time.Second
+	// What fails for a reason that passes is tried again at once, then after firstPause, and then each time after twice as long, up to
+	// lastPause: a module that takes all that there is should not do that at each call.
+	firstPause = time.Second
+	lastPause  = 5 * time.Minute
 	// cooling is the time after which a call counts half.
 	cooling = time.Minute
 )
@@ -53,6 +57,7 @@ type build struct {
 	done   chan struct{}
 	native *native // nil: err says why
 	err    error
+	again  time.Time // when what failed for a reason that passes is tried again; zero: it is not
 }
 
 func newCompiler(f *foundry, a *account.Account, log *slog.Logger) *compiler {
@@ -225,6 +230,9 @@ func (b *build) over() bool {
 	}
 }
 
+// stale reports whether the build failed for a reason that may have passed by now. The build's code is locked.
+func (b *build) stale() bool { return !b.again.IsZero() && time.Now().After(b.again) }
+
 // wanted reports whether the build is still the code's. Code without users forgets its build.
 func (b *build) wanted() bool {
 	b.code.mu.Lock()
@@ -234,7 +242,7 @@ func (b *build) wanted() bool {
 
 // passing reports whether an error of a build is not the module's fault.
 func passing(err error) bool {
-	return errors.Is(err, compile.ErrNoMemory) || errors.Is(err, compile.ErrDisk)
+	return errors.Is(err, compile.ErrNoMemory) || errors.Is(err, compile.ErrDisk) || errors.Is(err, compile.ErrLost)
 }
 
 // finish publishes the results of the build. Only an error that is the module's fault is remembered. finish returns code that nobody
@@ -247,18 +255,25 @@ func (b *build) finish(n *native, err error) (left *native) {
 	case c.build != b:
 		n, left, err = nil, n, errUnwanted
 	case err != nil:
-		if passing(err) || errors.Is(err, errClosing) {
+		switch {
+		case errors.Is(err, errClosing):
 			c.build = nil
+		case passing(err):
+			if c.failures++; c.failures == 1 {
+				c.build = nil
+			} else {
+				b.again = time.Now().Add(min(firstPause<<min(c.failures-2, 10), lastPause))
+			}
 		}
 	case n.code == nil:
-		c.build, c.stored = nil, true
+		c.build, c.stored, c.failures = nil, true, 0
 	default:
-		c.rewritten, c.runtime, c.stored = n.rewritten, n.runtime, n.stored
+		c.rewritten, c.runtime, c.stored, c.failures = n.rewritten, n.runtime, n.stored, 0
 	}
 	switch {
 	case errors.Is(err, errClosing):
 		b.err = closing(err)
-	case errors.Is(err, compile.ErrNoMemory):
+	case errors.Is(err, compile.ErrNoMemory), errors.Is(err, compile.ErrLost):
 		b.err = &Error{Outcome: Overloaded, Message: "The service has no memory for the tool's code now. Try again later.", Err: err}
 	case err != nil:
 		b.err = &Error{Outcome: Internal, Message: "The tool could not be compiled.", Err: err}

@@ -16,7 +16,6 @@ import (
 
 	"github.com/tetratelabs/wazero"
 
-	"github.com/toolsrv/toolsrv/runtime/account"
 	"github.com/toolsrv/toolsrv/runtime/codecache"
 	"github.com/toolsrv/toolsrv/runtime/compile"
 	"github.com/toolsrv/toolsrv/runtime/instrument"
@@ -51,18 +50,19 @@ func (n *native) mappings() int64 {
 type foundry struct {
 	log     *slog.Logger
 	config  wazero.RuntimeConfig
-	workers int                                         // that compile one module
-	furnish func(context.Context, wazero.Runtime) error // offers the host's functions
-	plain   func() (wazero.Runtime, error)              // of code that stays in memory, made when it is first needed
-	used    atomic.Pointer[wazero.Runtime]              // plain's
-	pool    *compile.Pool                               // nil: this process compiles
-	barred  barred                                      // modules that take the pool's processes too much
-	cache   *codecache.Cache                            // nil: none, and so are those that follow
-	loader  wazero.Runtime                              // of code from the cache
-	loads   wazero.CompilationCache                     // the loader's
-	turns   [64]sync.Mutex                              // of modules that are loaded, by their sum
-	files   string                                      // where it looks for files, below the cache's scratch directory
-	host    string                                      // version of wazero, operating system and processor
+	workers int                                                   // that compile one module
+	furnish func(context.Context, wazero.Runtime) error           // offers the host's functions
+	plain   func() (wazero.Runtime, error)                        // of code that stays in memory, made when it is first needed
+	used    atomic.Pointer[wazero.Runtime]                        // plain's
+	pool    *compile.Pool                                         // nil: this process compiles
+	claim   func(bytes int64, sure bool) (give func(), err error) // has room made for what a process of the pool may take
+	barred  barred                                                // modules that take the pool's processes too much
+	cache   *codecache.Cache                                      // nil: none, and so are those that follow
+	loader  wazero.Runtime                                        // of code from the cache
+	loads   wazero.CompilationCache                               // the loader's
+	turns   [64]sync.Mutex                                        // of modules that are loaded, by their sum
+	files   string                                                // where it looks for files, below the cache's scratch directory
+	host    string                                                // version of wazero, operating system and processor
 	trouble struct {
 		since atomic.Int64 // when the disk last failed, in Unix nanoseconds
 		warn  map[string]*seldom
@@ -82,7 +82,8 @@ const (
 )
 
 // newFoundry returns a foundry. Where the cache can't be used, it logs that, and does without.
-func newFoundry(ctx context.Context, c Config, log *slog.Logger, config wazero.RuntimeConfig, furnish func(context.Context, wazero.Runtime) error) (*foundry, error) {
+func newFoundry(ctx context.Context, c Config, e *Engine, config wazero.RuntimeConfig) (*foundry, error) {
+	log, furnish := e.log, e.offered.furnish
 	f := &foundry{log: log, config: config, workers: c.CompileWorkers, furnish: furnish}
 	f.trouble.warn = map[string]*seldom{notUsed: {}, notKept: {}, notPossible: {}, notApart: {}}
 	f.plain = sync.OnceValues(func() (wazero.Runtime, error) {
@@ -91,10 +92,11 @@ func newFoundry(ctx context.Context, c Config, log *slog.Logger, config wazero.R
 		return r, f.furnish(context.WithoutCancel(ctx), r)
 	})
 	if len(c.CompileHelper) > 0 {
-		var err error
-		if f.pool, err = compile.NewPool(c.CompileHelper, helperRoom(account.MachineMemory()), log); err != nil {
+		p, tight, err := newPool(c, e.account, log)
+		if err != nil {
 			f.warn(notApart, err)
 		}
+		f.pool, f.claim = p, e.claimFor(tight)
 	}
 	if c.CacheDir != "" {
 		if err := f.open(ctx, c); err != nil {
@@ -269,16 +271,25 @@ func (f *foundry) compile(of sum, parsed *wasmbin.Module, needed func() bool) (*
 	for i := range r.Data { // so that the source can be freed
 		r.Data[i].Content = slices.Clone(r.Data[i].Content)
 	}
+	most := limitOf(r)
 	if f.cache != nil && !f.failing() {
-		n, err := f.compileStored(of, module, limitOf(r), r, needed)
+		n, err := f.compileStored(of, module, &most, r, needed)
 		if err == nil || !errors.Is(err, compile.ErrDisk) {
 			return n, err
 		}
 		f.trouble.since.Store(time.Now().UnixNano())
 		f.warn(notPossible, err)
 	}
-	if _, _, err := f.apart(of, "", module, limitOf(r)); err != nil { // here, only what was seen to take no more than it may
+	_, tried, err := f.apart(of, "", module, &most) // here, only what was seen to take no more than it may
+	if err != nil {
 		return nil, err
+	}
+	if tried {
+		give, err := f.claim(most.Bytes, most.Bytes > limitOf(r).Bytes)
+		if err != nil {
+			return nil, err
+		}
+		defer give()
 	}
 	plain, err := f.plain()
 	if err != nil {
@@ -303,7 +314,7 @@ func dataSize(r *instrument.Rewritten) (size int) {
 const codeFactor = 6
 
 // compileStored is compile by way of the disk.
-func (f *foundry) compileStored(of sum, module []byte, most compile.Limit, r *instrument.Rewritten, needed func() bool) (*native, error) {
+func (f *foundry) compileStored(of sum, module []byte, most *compile.Limit, r *instrument.Rewritten, needed func() bool) (*native, error) {
 	m, err := f.make(of, module, most)
 	if err != nil {
 		return nil, err
@@ -339,9 +350,8 @@ func newWazeroCache(dir string) (wazero.CompilationCache, string, error) {
 	return cache, filepath.Join(dir, inside[0].Name()), nil
 }
 
-// make compiles a module, in a process of its own if there can be one. An error that is not the module's is compile.ErrDisk,
-// compile.ErrNoMemory or errClosing.
-func (f *foundry) make(of sum, module []byte, most compile.Limit) (compile.File, error) {
+// make compiles a module, in a process of its own if there can be one. An error that is not the module's is one that passes, or errClosing.
+func (f *foundry) make(of sum, module []byte, most *compile.Limit) (compile.File, error) {
 	scratch, err := f.cache.Scratch()
 	if err != nil {
 		return compile.File{}, fmt.Errorf("%w: %w", compile.ErrDisk, err)

@@ -149,7 +149,7 @@ func New(ctx context.Context, c Config) (*Engine, error) {
 		e.halt(errClosing)
 		return nil, err
 	}
-	if e.foundry, err = newFoundry(ctx, c, e.log, config, e.offered.furnish); err != nil {
+	if e.foundry, err = newFoundry(ctx, c, e, config); err != nil {
 		e.halt(errClosing)
 		return nil, err
 	}

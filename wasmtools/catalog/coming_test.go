@@ -65,6 +65,15 @@ func TestSettledAt(t *testing.T) {
 		check(when, map[string]bool{"/a/x": true, "/b/x": true, "/z/x": true, "/x": true})
 	}
 	settles("after the start")
+	// A read begins a moment before the catalog says that something is under way.
+	unsettles := func() {
+		t.Helper()
+		for deadline := time.Now().Add(time.Minute); c.Settled(); time.Sleep(time.Millisecond) {
+			if time.Now().After(deadline) {
+				t.Fatal("the catalog is settled while a file is read")
+			}
+		}
+	}
 	for i, test := range []struct {
 		file, namespace string
 		want            map[string]bool
@@ -78,6 +87,7 @@ func TestSettledAt(t *testing.T) {
 		slow(test.file, version(t, fmt.Sprintf("v%04d", i+2), test.namespace, fmt.Sprint("t", i)))
 		m.tell()
 		wait(test.file, begun)
+		unsettles()
 		check(test.file, test.want)
 		free <- struct{}{}
 		settles(test.file)
@@ -87,6 +97,7 @@ func TestSettledAt(t *testing.T) {
 	slow("e/new.wasm", version(t, "v0009", "b", "t1"))
 	m.tell()
 	wait("e/new.wasm", begun)
+	unsettles()
 	await(t, c, "a generation without it", func(g *wasmtools.Generation) bool {
 		_, ok := g.Lookup("/b/t1")
 		return !ok

@@ -50,6 +50,15 @@ func (e *Limit) Set(l *Limits, n int64) {
 	reflect.ValueOf(l).Elem().Field(e.field).SetInt(n)
 }
 
+// Text returns the limit as l has it and a configuration writes it, or "" where l does not set it.
+func (e *Limit) Text(l Limits) string {
+	n := reflect.ValueOf(l).Field(e.field).Int()
+	if n == 0 {
+		return ""
+	}
+	return e.Unit.Format(max(n, 0))
+}
+
 // meaning returns the limit that the value of a field stands for.
 func (e *Limit) meaning(n int64) int64 {
 	switch {

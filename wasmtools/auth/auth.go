@@ -3,6 +3,7 @@
 package auth
 
 import (
+	"cmp"
 	"crypto/rand"
 	"crypto/sha256"
 	"errors"
@@ -10,6 +11,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -174,6 +176,16 @@ func (a *BearerTokenAuth) Open() bool { return a.state.Load().open() }
 
 func (s *state) open() bool {
 	return !s.required && (s.disabled || len(s.tokens) == 0)
+}
+
+// Names returns the names of the principals whose tokens count, in the order in which they came.
+func (a *BearerTokenAuth) Names() []string {
+	var names []string
+	for _, p := range a.state.Load().tokens {
+		names = append(names, p.String())
+	}
+	slices.SortFunc(names, func(a, b string) int { return cmp.Or(len(a)-len(b), strings.Compare(a, b)) }) // their numbers have no zeros in front
+	return names
 }
 
 // Subscribe has f called after each change of what Open returns, before the method that made the change returns. Calls come

@@ -2,7 +2,9 @@ package server
 
 import (
 	"fmt"
+	"slices"
 
+	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
 )
 
@@ -13,7 +15,7 @@ import (
 func (s *Server) Reload(c *config.Config) error {
 	s.reload.Lock()
 	defer s.reload.Unlock()
-	before := s.core.inForce()
+	before, routes := s.core.inForce(), s.core.catalog.Table().Current()
 	next, err := s.configure(c, before)
 	if err != nil {
 		return err
@@ -22,7 +24,7 @@ func (s *Server) Reload(c *config.Config) error {
 		return fmt.Errorf("apply the new configuration: %w", err)
 	}
 	s.writeTimeout.Store(int64(writeTimeout(c)))
-	s.logReload(before, next)
+	s.logReload(before, next, routes)
 	if s.listed { // otherwise logReady will warn
 		s.warnUnmatched()
 	}
@@ -30,12 +32,64 @@ func (s *Server) Reload(c *config.Config) error {
 }
 
 // logReload logs what a new configuration changes.
-func (s *Server) logReload(_, now *configuration) {
-	for _, key := range now.NeedRestart(s.started) {
+func (s *Server) logReload(before, now *configuration, routes *wasmtools.Generation) {
+	restart := now.NeedRestart(s.started)
+	for _, key := range restart {
 		s.logger.Warn("a changed setting needs a restart", "key", key)
 	}
-	s.logger.Info("configuration reloaded", "tools", len(s.core.catalog.Table().Tools()))
+	for _, key := range before.NeedRestart(s.started) {
+		if !slices.Contains(restart, key) {
+			s.logger.Info("a setting is again as it was at the start, and needs no restart", "key", key)
+		}
+	}
+	current := s.core.catalog.Table().Current()
+	attrs := []any{"tools", len(current.Routes())}
+	list := func(key string, all []string) {
+		if len(all) > maxChanged {
+			all = append(all[:maxChanged:maxChanged], fmt.Sprintf("and %d more", len(all)-maxChanged))
+		}
+		if len(all) > 0 {
+			attrs = append(attrs, key, all)
+		}
+	}
+	was, is := before.auth.Names(), now.auth.Names()
+	list("tokens_added", without(is, was))
+	list("tokens_removed", without(was, is))
+	enabled, disabled := switched(routes, current)
+	list("enabled", enabled)
+	list("disabled", disabled)
+	difference := now.Difference(before.Config)
+	list("granted", difference.Grants)
+	list("limited", difference.Limits)
+	list("settings", difference.Settings)
+	s.logger.Info("configuration reloaded", attrs...)
 	s.logAuth(now)
+}
+
+// maxChanged is how many changes of a kind the line of a reload tells.
+const maxChanged = 20
+
+// without returns the names that others do not have.
+func without(names, others []string) []string {
+	have := make(map[string]bool, len(others))
+	for _, name := range others {
+		have[name] = true
+	}
+	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return have[name] })
+}
+
+// switched returns the paths of the tools that were switched between two generations.
+func switched(before, now *wasmtools.Generation) (on, off []string) {
+	for _, route := range now.Routes() {
+		switch old, ok := before.Lookup(route.Path); {
+		case !ok || old.Enabled == route.Enabled:
+		case route.Enabled:
+			on = append(on, route.Path)
+		default:
+			off = append(off, route.Path)
+		}
+	}
+	return on, off
 }
 
 // logAuth logs who is let in, with a warning if that is everybody or nobody.

@@ -1,0 +1,234 @@
+package config
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"net/netip"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/toolsrv/toolsrv/internal/text"
+	"github.com/toolsrv/toolsrv/runtime/limits"
+)
+
+// A Difference says in words what one configuration has other than another one, for the log of a reload. It has nothing of tokens, and no text
+// where a secret may stand: of those keys it says only that they changed.
+type Difference struct {
+	Settings []string // such as "server.hosts: +tools.example.com"
+	Limits   []string // such as "timeout: 5s → 1m" or "math/*: memory: 64MiB → 1GiB"
+	Grants   []string // such as "weather/*: http: +https://api.example.com, headers"
+}
+
+// maxShown is how many bytes of a value, and of an element of a list, a Difference shows.
+const maxShown = 100
+
+// Difference returns what c has other than before, of what a reload takes up.
+func (c *Config) Difference(before *Config) Difference {
+	return Difference{Settings: settingsDifference(before, c), Limits: limitsDifference(before, c), Grants: grantsDifference(before, c)}
+}
+
+// changes are those of one table.
+type changes []string
+
+func (to *changes) value(key, before, now string) {
+	if before != now {
+		*to = append(*to, key+": "+shown(cmp.Or(before, "none"))+" → "+shown(cmp.Or(now, "none")))
+	}
+}
+
+// maxListed is how many elements of a list are shown that come or go.
+const maxListed = 10
+
+func (to *changes) list(key string, before, now []string) {
+	in := func(list []string) map[string]bool {
+		set := make(map[string]bool, len(list))
+		for _, s := range list {
+			set[s] = true
+		}
+		return set
+	}
+	was, is := in(before), in(now)
+	var all []string
+	for _, s := range now {
+		if !was[s] {
+			all = append(all, "+"+shown(s))
+		}
+	}
+	for _, s := range before {
+		if !is[s] {
+			all = append(all, "-"+shown(s))
+		}
+	}
+	if len(all) > maxListed {
+		all = append(all[:maxListed], fmt.Sprintf("and %d more", len(all)-maxListed))
+	}
+	switch {
+	case len(all) > 0:
+		*to = append(*to, key+": "+strings.Join(all, " "))
+	case !slices.Equal(before, now):
+		*to = append(*to, key+": another order")
+	}
+}
+
+// silent notes a change of what may have a secret.
+func (to *changes) silent(key string, before, now any) {
+	if !reflect.DeepEqual(before, now) {
+		*to = append(*to, key)
+	}
+}
+
+func shown(s string) string { return text.Clip(s, maxShown) }
+
+func settingsDifference(before, now *Config) []string {
+	var to changes
+	to.list("server.hosts", before.Server.Hosts, now.Server.Hosts)
+	to.list("server.cors_origins", before.Server.CORSOrigins, now.Server.CORSOrigins)
+	to.list("server.trusted_proxies", prefixes(before.Server.TrustedProxies), prefixes(now.Server.TrustedProxies))
+	to.value("server.proxy_header", before.Server.ProxyHeader, now.Server.ProxyHeader)
+	mode := func(c *Config) string {
+		if c.Tools.Allowlist {
+			return allowlist
+		}
+		return denylist
+	}
+	to.value("tools.mode", mode(before), mode(now))
+	to.list("tools.enabled", before.Tools.Enabled, now.Tools.Enabled)
+	to.list("tools.disabled", before.Tools.Disabled, now.Tools.Disabled)
+	if !maps.Equal(before.Tools.Reasons, now.Tools.Reasons) {
+		to = append(to, "tools.disabled: other reasons")
+	}
+	to.value("auth.required", fmt.Sprint(before.Auth.Required), fmt.Sprint(now.Auth.Required))
+	to.silent("auth.tokens_file", before.Auth.TokensFile, now.Auth.TokensFile)
+	to.silent("secrets.directory", before.Secrets.Directory, now.Secrets.Directory)
+	to.silent("secrets.files", before.Secrets.Files, now.Secrets.Files)
+	to.silent("secrets.environment", before.Secrets.Environment, now.Secrets.Environment)
+	return to
+}
+
+func prefixes(list []netip.Prefix) (all []string) {
+	for _, p := range list {
+		all = append(all, p.String())
+	}
+	return all
+}
+
+func limitsDifference(before, now *Config) []string {
+	var to changes
+	for _, e := range limits.All() {
+		to.value(e.Key, cmp.Or(e.Text(before.Limits), "0"), cmp.Or(e.Text(now.Limits), "0"))
+	}
+	match := func(o *Override) string { return o.Match }
+	return append(to, byMatch(before.Overrides, now.Overrides, match, func(was, is []Override) changes {
+		var to changes
+		for _, e := range limits.All() {
+			to.value(e.Key, e.Text(over(was)), e.Text(over(is)))
+		}
+		return to
+	})...)
+}
+
+// over returns what overrides of one pattern set together.
+func over(list []Override) (l limits.Limits) {
+	for _, o := range list {
+		l = o.Limits.Over(l)
+	}
+	return l
+}
+
+func grantsDifference(before, now *Config) []string {
+	match := func(g *Grant) string { return g.Match }
+	return byMatch(before.Grants, now.Grants, match, func(was, is []Grant) changes {
+		var to changes
+		list := func(key string, of func(g *Grant) []string) {
+			all := func(grants []Grant) (elements []string) {
+				for i := range grants {
+					elements = append(elements, of(&grants[i])...)
+				}
+				return elements
+			}
+			to.list(key, all(was), all(is))
+		}
+		list("http", func(g *Grant) []string { return g.HTTP })
+		list("private", func(g *Grant) []string { return prefixes(g.Private) })
+		list("tools", func(g *Grant) []string { return g.Tools })
+		list("secrets_visible", func(g *Grant) []string { return g.SecretsVisible })
+		number := func(key string, unit limits.Unit, of func(g *Grant) int64) {
+			last := func(grants []Grant) (n int64) { // the last one that says so counts
+				for i := range grants {
+					n = cmp.Or(of(&grants[i]), n)
+				}
+				return n
+			}
+			if a, b := last(was), last(is); a != b {
+				to.value(key, unit.Format(a), unit.Format(b))
+			}
+		}
+		number("redirects", limits.Count, func(g *Grant) int64 { return int64(g.Redirects) })
+		number("http_requests", limits.Count, func(g *Grant) int64 { return int64(g.HTTPRequests) })
+		number("http_request_bytes", limits.Bytes, func(g *Grant) int64 { return g.HTTPRequestBytes })
+		number("http_response_bytes", limits.Bytes, func(g *Grant) int64 { return g.HTTPResponseBytes })
+		number("http_timeout", limits.Time, func(g *Grant) int64 { return int64(g.HTTPTimeout / time.Nanosecond) })
+		number("kv", limits.Bytes, func(g *Grant) int64 { return g.KV })
+		number("kv_entries", limits.Count, func(g *Grant) int64 { return int64(g.KVEntries) })
+		silent := func(key string, of func(g *Grant) any) {
+			all := func(grants []Grant) (values []any) {
+				for i := range grants {
+					values = append(values, of(&grants[i]))
+				}
+				return values
+			}
+			if len(was) > 0 && len(is) > 0 || slices.ContainsFunc(append(all(was), all(is)...), func(v any) bool { return !reflect.ValueOf(v).IsZero() }) {
+				to.silent(key, all(was), all(is))
+			}
+		}
+		silent("headers", func(g *Grant) any { return g.Headers })
+		silent("ca", func(g *Grant) any { return g.CA })
+		silent("config", func(g *Grant) any { return string(g.Config) })
+		silent("files", func(g *Grant) any { return g.Files })
+		return to
+	})
+}
+
+// byMatch returns what changed in tables, in those with one pattern together. An order of patterns that has changed counts, as later tables
+// win.
+func byMatch[T any](before, now []T, match func(*T) string, difference func(was, is []T) changes) (all []string) {
+	group := func(list []T) (by map[string][]T, order []string) {
+		by = map[string][]T{}
+		for i := range list {
+			m := match(&list[i])
+			if by[m] == nil {
+				order = append(order, m)
+			}
+			by[m] = append(by[m], list[i])
+		}
+		return by, order
+	}
+	was, orderWas := group(before)
+	is, orderIs := group(now)
+	for _, m := range orderIs {
+		what := shown(m) + ": "
+		if was[m] == nil {
+			what = "+" + what
+		}
+		if to := difference(was[m], is[m]); len(to) > 0 {
+			all = append(all, what+strings.Join(to, ", "))
+		} else if was[m] == nil {
+			all = append(all, strings.TrimSuffix(what, ": "))
+		}
+	}
+	for _, m := range orderWas {
+		if is[m] == nil {
+			all = append(all, "-"+shown(m))
+		}
+	}
+	kept := func(order []string, by map[string][]T) []string {
+		return slices.DeleteFunc(order, func(m string) bool { return by[m] == nil })
+	}
+	if !slices.Equal(kept(orderWas, is), kept(orderIs, was)) {
+		all = append(all, "another order")
+	}
+	return all
+}

@@ -19,6 +19,8 @@ const (
 	Memory Kind = iota
 	// Mappings are of the process's address space; the system bounds their number.
 	Mappings
+	// Addresses are bytes of the process's address space that memories of guests reserve.
+	Addresses
 	// Code is compiled code, in bytes.
 	Code
 	// Descriptors are of files that guests have open.

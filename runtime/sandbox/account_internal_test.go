@@ -202,6 +202,37 @@ func TestMappingsInSum(t *testing.T) {
 	}
 }
 
+// TestAddressesInSum calls more tools than there is address space for: idle instances make room, calls wait for each other, and a tool whose
+// memory alone may be larger is told so.
+func TestAddressesInSum(t *testing.T) {
+	t.Parallel()
+	const reserve, limit = 32 << 20, 4 * 32 << 20
+	e, _ := poolEngine(t, Config{Addresses: limit}, "hostile/hoard")
+	programs := kin(t, e, hoard(t), 8)
+	most := watch(e, account.Addresses, func() {
+		var wait sync.WaitGroup
+		for k, p := range programs {
+			for range 3 {
+				wait.Go(func() {
+					out, err := p.Tool(fmt.Sprint(k), 1, limits.Limits{Memory: reserve, Timeout: time.Minute}).Call(t.Context(), CallSpec{})
+					if err != nil || string(out) != "1" {
+						t.Errorf("tool %d: got %s, %v, want 1", k, out, err)
+					}
+				})
+			}
+		}
+		wait.Wait()
+	})
+	if most > limit || most < reserve {
+		t.Errorf("at one time %d bytes were reserved, want some of %d", most, limit)
+	}
+	_, err := kin(t, e, hoard(t), 9)[8].Tool("x", 1, limits.Limits{Memory: 2 * limit}).Call(t.Context(), CallSpec{})
+	var failed *Error
+	if !errors.As(err, &failed) || failed.Outcome != ToolMemory || !strings.Contains(fmt.Sprint(failed.Err), "128 MiB of address space") {
+		t.Errorf("a tool whose memory may be larger than all: got %v", err)
+	}
+}
+
 // TestPeakIsExpected calls a tool whose recent calls needed much memory: it waits for room before it runs, and not meanwhile.
 func TestPeakIsExpected(t *testing.T) {
 	t.Parallel()

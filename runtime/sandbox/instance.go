@@ -77,20 +77,14 @@ func (m *module) allot(ctx context.Context, r *run, code wazero.CompiledModule, 
 	if err := r.claim(ctx, e, bytes); err != nil {
 		return nil, err
 	}
-	if !e.seize(account.Mappings, mappings, r.first) {
-		r.yield(e)
-		if err := e.take(ctx, account.Claim{Kind: account.Mappings, N: mappings, First: r.first}, r); err != nil {
-			return nil, err
-		}
-		if err := r.claim(ctx, e, bytes); err != nil {
-			e.account.Give(account.Mappings, mappings)
-			return nil, err
-		}
+	reserved := m.reserve()
+	if err := r.claimSpace(ctx, e, bytes, mappings, int64(reserved)); err != nil {
+		return nil, err
 	}
 	r.room -= bytes
 	i := &instance{
 		snapshot: s.hold(), linear: m.code.rewritten.LinearStack, overhead: m.overhead(), stackSize: firstStack,
-		reserved: m.reserve(), most: int64(m.code.rewritten.MemoryMax) * pageSize, claimed: bytes, mappings: mappings,
+		reserved: reserved, most: int64(m.code.rewritten.MemoryMax) * pageSize, claimed: bytes, mappings: mappings,
 	}
 	i.resident = i.overhead // until it is reset
 	i.call = call{engine: e, owner: i, paces: &m.paces}
@@ -184,7 +178,8 @@ func (i *instance) release() {
 	e := i.call.engine
 	e.account.Give(account.Memory, i.claimed)
 	e.account.Give(account.Mappings, i.mappings)
-	i.claimed, i.mappings = 0, 0
+	e.account.Give(account.Addresses, int64(i.reserved))
+	i.claimed, i.mappings, i.reserved = 0, 0, 0
 	e.drop(i.snapshot)
 	e.drop(i.base)
 	i.snapshot, i.base = nil, nil

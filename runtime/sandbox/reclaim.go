@@ -1,10 +1,12 @@
 package sandbox
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"time"
 
+	"github.com/toolsrv/toolsrv/internal/text"
 	"github.com/toolsrv/toolsrv/runtime/account"
 )
 
@@ -58,6 +60,22 @@ const maxDescriptors = 16 << 10
 // manifestShare says which part of Config.Memory the manifests of all programs may take, so that calls have the rest.
 const manifestShare = 4
 
+// ownAddresses is what the process takes of its address space besides the memories of guests, in bytes: Go's runtime reserves 800 MiB when it
+// starts, the C library 64 or 128 MiB for each thread, and Go ends the process where it gets no more. leastAddresses is what it must have.
+const (
+	ownAddresses   = 3 << 30
+	leastAddresses = 4 << 30
+)
+
+// checkAddresses returns an error where the process may have too little address space; 0 means that there is no limit.
+func checkAddresses(most int64) error {
+	if most == 0 || most >= leastAddresses {
+		return nil
+	}
+	return fmt.Errorf("the process may have %s of address space (ulimit -v), and needs %s: it reserves much that it never uses; leave out that limit, and bound its memory by a control group, server.memory or GOMEMLIMIT",
+		text.Size(most), text.Size(leastAddresses))
+}
+
 // newAccount returns the account of an engine.
 func newAccount(c Config) *account.Account {
 	if c.Memory <= 0 {
@@ -66,6 +84,9 @@ func newAccount(c Config) *account.Account {
 	if c.Mappings <= 0 {
 		c.Mappings = account.MachineMappings() / 4 * 3 // Go's heap and threads need some, too
 	}
+	if most := account.MachineAddresses(); c.Addresses <= 0 && most > 0 {
+		c.Addresses = max(leastAddresses, most) - ownAddresses
+	}
 	if c.CodeMemory <= 0 {
 		c.CodeMemory = account.DefaultCode()
 	}
@@ -73,7 +94,7 @@ func newAccount(c Config) *account.Account {
 		c.Descriptors = max(1, min(account.MachineDescriptors()/8, maxDescriptors))
 	}
 	return account.New(map[account.Kind]int64{
-		account.Memory: c.Memory, account.Mappings: c.Mappings, account.Code: c.CodeMemory, account.Descriptors: c.Descriptors,
+		account.Memory: c.Memory, account.Mappings: c.Mappings, account.Addresses: c.Addresses, account.Code: c.CodeMemory, account.Descriptors: c.Descriptors,
 		account.Manifests: max(1, c.Memory/manifestShare),
 	})
 }
@@ -136,6 +157,9 @@ func (e *Engine) reclaim(done <-chan struct{}, k account.Kind, n int64) {
 		}
 		m.mu.Unlock()
 		m.free(r)
+	}
+	if k == account.Addresses {
+		return
 	}
 	codes := slices.SortedFunc(maps.Keys(called), func(a, b *code) int { return called[a].Compare(called[b]) })
 	if k == account.Mappings { // which code takes, but snapshots don't; the memory of code is of another kind

@@ -53,6 +53,34 @@ func (r *run) claim(ctx context.Context, e *Engine, bytes int64) error {
 	return nil
 }
 
+// claimSpace has the account hold mappings, and bytes of address space, for a run that has claimed that many bytes of memory, and has them
+// still afterwards. Where there is no room, it waits until ctx is done. All runs wait for the kinds in this order. The error is an *Error.
+func (r *run) claimSpace(ctx context.Context, e *Engine, bytes, mappings, addresses int64) (err error) {
+	if most := e.account.Most(account.Addresses, true); addresses > most {
+		return &Error{Outcome: ToolMemory, Message: "The tool may take more memory than the service has room for.",
+			Err: fmt.Errorf("its memory may grow to %s, and those of all tools may reserve %s of address space: lower limits.memory, or raise the limit of the process (ulimit -v)",
+				text.Size(addresses), text.Size(most))}
+	}
+	claims := []account.Claim{{Kind: account.Mappings, N: mappings, First: r.first}, {Kind: account.Addresses, N: addresses, First: r.first}}
+	for k, c := range claims {
+		if e.seize(c.Kind, c.N, c.First) {
+			continue
+		}
+		r.yield(e)
+		if err = e.take(ctx, c, r); err == nil {
+			k++
+			err = r.claim(ctx, e, bytes)
+		}
+		if err != nil {
+			for _, held := range claims[:k] {
+				e.account.Give(held.Kind, held.N)
+			}
+			return err
+		}
+	}
+	return nil
+}
+
 // yield gives back the room that no instance has taken.
 func (r *run) yield(e *Engine) {
 	if r.room > 0 {

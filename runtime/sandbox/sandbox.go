@@ -52,6 +52,9 @@ type Config struct {
 	// Mappings bounds the mappings of the process's address space that instances and compiled code take; three quarters of
 	// what the system allows where 0 or less.
 	Mappings int64
+	// Addresses bounds the address space that the memories of instances reserve, in bytes, each as much as it may grow to; what the
+	// process may have (ulimit -v) less 3 GiB where 0 or less.
+	Addresses int64
 	// Descriptors bounds the files that guests have open; an eighth of what the process may open, 16,384 at most, where 0 or less.
 	Descriptors int64
 	// IdleTime is how long an unused instance is kept; a minute where 0 or less.
@@ -140,7 +143,7 @@ func New(ctx context.Context, c Config) (*Engine, error) {
 	e.stop, e.halt = context.WithCancelCause(context.WithoutCancel(ctx))
 	// Metering ends what runs too long, so wazero need not. Debug information is foreign bytes that nothing here needs.
 	config := wazero.NewRuntimeConfigCompiler().WithCoreFeatures(api.CoreFeaturesV2).WithDebugInfoEnabled(false)
-	err := checkCode(ctx, config)
+	err := errors.Join(checkAddresses(account.MachineAddresses()), checkCode(ctx, config))
 	if err != nil {
 		e.halt(errClosing)
 		return nil, err

@@ -3,6 +3,7 @@ package sandbox
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"strconv"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/toolsrv/toolsrv/internal/testkit"
 	"github.com/toolsrv/toolsrv/runtime/abi1"
+	"github.com/toolsrv/toolsrv/runtime/account"
 	"github.com/toolsrv/toolsrv/runtime/limits"
 )
 
@@ -67,5 +69,42 @@ func TestSystemHasLess(t *testing.T) {
 		for k := range programs {
 			call(k, reserve)
 		}
+	}
+}
+
+// TestAddressSpace has too little address space for an engine: that is an error, and not the end of the process later. It runs in a process
+// of its own.
+func TestAddressSpace(t *testing.T) {
+	t.Parallel()
+	testkit.SkipEmulated(t, "it can't start the process that it limits")
+	if testkit.Race {
+		t.Skip("the race detector needs more address space")
+	}
+	if os.Getenv("SANDBOX_ADDRESSES") == "" {
+		child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestAddressSpace$", "-test.v")
+		child.Env = append(os.Environ(), "SANDBOX_ADDRESSES=1")
+		if out, err := child.CombinedOutput(); err != nil || !bytes.Contains(out, []byte("PASS: TestAddressSpace")) {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		return
+	}
+	for _, c := range []struct {
+		limit uint64
+		says  string
+	}{{5 << 30, ""}, {2 << 30, "the process may have 2 GiB of address space (ulimit -v), and needs 4 GiB"}} {
+		if err := syscall.Setrlimit(syscall.RLIMIT_AS, &syscall.Rlimit{Cur: c.limit, Max: 5 << 30}); err != nil {
+			t.Skipf("no limit on the address space: %v", err)
+		}
+		e, err := New(t.Context(), Config{Imports: abi1.Sets()})
+		if got := fmt.Sprint(err); (err != nil) != (c.says != "") || !strings.Contains(got, c.says) {
+			t.Fatalf("with %d bytes: got %v, want %q", c.limit, err, c.says)
+		}
+		if err != nil {
+			continue
+		}
+		if most := e.account.Most(account.Addresses, true); most != 2<<30 {
+			t.Errorf("with %d bytes: memories may reserve %d, want 2 GiB", c.limit, most)
+		}
+		e.Close(context.Background())
 	}
 }

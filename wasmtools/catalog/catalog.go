@@ -129,9 +129,11 @@ func (c *Catalog) Ready() error {
 }
 
 // Wait waits until Ready returns nil. It fails when ctx ends first, or the Catalog is closed.
-func (c *Catalog) Wait(ctx context.Context) error {
+func (c *Catalog) Wait(ctx context.Context) error { return c.wait(ctx, c.reconciler.ready) }
+
+func (c *Catalog) wait(ctx context.Context, until <-chan struct{}) error {
 	select {
-	case <-c.reconciler.ready:
+	case <-until:
 		return nil
 	case <-c.done:
 		return errors.New("wait for the catalog: it is closed")
@@ -139,6 +141,12 @@ func (c *Catalog) Wait(ctx context.Context) error {
 		return fmt.Errorf("wait for the catalog: %w", context.Cause(ctx))
 	}
 }
+
+// Compiled reports whether Ready returns nil and all that is served is compiled, so that no call waits for that.
+func (c *Catalog) Compiled() bool { return c.reconciler.idle.Load() }
+
+// WaitCompiled waits until Compiled returns true for the first time. It fails as Wait does.
+func (c *Catalog) WaitCompiled(ctx context.Context) error { return c.wait(ctx, c.reconciler.compiled) }
 
 // Settled reports whether the table shows every file that was listed. While it is false, a tool that is missing may be there
 // in a moment. After the start it becomes true within half a minute, even if files keep coming, or take long to be described.

@@ -106,3 +106,42 @@ func TestSettledAt(t *testing.T) {
 	free <- struct{}{}
 	settles("a tool that has moved")
 }
+
+// TestCompiled tells when all that is served is compiled, and that it is not while a new file is read.
+func TestCompiled(t *testing.T) {
+	t.Parallel()
+	m := newMemory()
+	for i := range 3 {
+		m.set(fmt.Sprint("n/", i, ".wasm"), version(t, fmt.Sprintf("v%04d", i), "n", fmt.Sprint("t", i)), nil)
+	}
+	c, _ := openMemory(t, m, catalog.Start)
+	if err := c.WaitCompiled(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if g := c.Table().Current(); len(g.Routes()) != 3 || c.Ready() != nil {
+		t.Errorf("all is compiled, and there are %d tools, %v", len(g.Routes()), c.Ready())
+	}
+	until := func(want bool) {
+		t.Helper()
+		for deadline := time.Now().Add(time.Minute); c.Compiled() != want; time.Sleep(time.Millisecond) {
+			if time.Now().After(deadline) {
+				t.Fatalf("Compiled never is %t", want)
+			}
+		}
+	}
+	until(true)
+	free := make(chan struct{})
+	content := version(t, "v0009", "n", "t9")
+	m.set("n/9.wasm", content, func(f *stored) {
+		f.open = func(context.Context) (io.ReadCloser, error) {
+			<-free
+			return io.NopCloser(bytes.NewReader(content)), nil
+		}
+	})
+	until(false)
+	close(free)
+	until(true)
+	if _, ok := c.Table().Lookup("/n/t9"); !ok {
+		t.Error("all is compiled without the new tool")
+	}
+}

@@ -108,6 +108,11 @@ func (q *queues) read(size int64, j job) {
 // reading reports whether small files are still to be read.
 func (q *queues) reading() bool { return q.reads.running > 0 || len(q.reads.tasks) > 0 }
 
+// compiling reports whether modules are compiled, or are to be.
+func (q *queues) compiling() bool {
+	return q.waits.running > 0 || len(q.waits.tasks) > 0 || q.compiles.running > 0 || len(q.compiles.tasks) > 0
+}
+
 func (q *queues) start(ctx context.Context, do chan<- func()) {
 	// Files that are not served yet come first, and so does a new version of one that is.
 	switch {

@@ -51,8 +51,11 @@ type reconciler struct {
 	record       string                   // where the precedence is kept, or ""
 	recordFailed bool                     // the last precedence could not be written
 
+	wasIdle   bool
 	unready   atomic.Int64  // how many awaited files are in no generation yet, -1 before the first listing
 	ready     chan struct{} // closed when unready is 0
+	idle      atomic.Bool   // the start is over, and nothing is read or compiled
+	compiled  chan struct{} // closed when idle was first set
 	unsettled atomic.Bool   // something is under way that no generation shows yet
 	calmSince time.Time     // when nothing was pending last, or the start was not over
 	coming    coming
@@ -75,6 +78,7 @@ func newReconciler(ctx context.Context, o Options, table *wasmtools.RouteTable) 
 		loads:     map[*load]struct{}{},
 		record:    o.Record,
 		ready:     make(chan struct{}),
+		compiled:  make(chan struct{}),
 		listAt:    time.Now(),
 	}
 	if r.logger == nil {
@@ -112,6 +116,7 @@ func (r *reconciler) run() {
 		}
 		r.unsettled.Store(r.adviseRetry(now))
 		r.coming.calm(r.unready.Load() == 0, r.pending(now))
+		r.noteIdle()
 		timer.Reset(time.Until(r.due(now)))
 		select {
 		case <-r.ctx.Done():
@@ -125,6 +130,16 @@ func (r *reconciler) run() {
 			r.listWithin(max(r.intervals.debounce, min(r.listTook, startDebounce)))
 		case <-timer.C:
 		}
+	}
+}
+
+// noteIdle notes whether everything is compiled.
+func (r *reconciler) noteIdle() {
+	idle := r.unready.Load() == 0 && len(r.loads) == 0 && r.publishAt.IsZero() && !r.queues.compiling()
+	r.idle.Store(idle)
+	if idle && !r.wasIdle {
+		r.wasIdle = true
+		close(r.compiled)
 	}
 }
 

@@ -69,6 +69,8 @@ func (s *Server) ready() error {
 
 // condition returns what /readyz tells beside that the server is ready.
 func (s *Server) condition() (c web.Condition) {
+	compiled := s.core.catalog.Compiled()
+	c.Compiled = &compiled
 	if s.core.broker.StateBroken() != nil {
 		c.State = web.StateUnavailable
 	}

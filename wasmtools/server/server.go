@@ -177,6 +177,9 @@ func (s *Server) Run(ctx context.Context) error {
 	defer stopTelling()
 	go func() {
 		defer close(told)
+		var compiled sync.WaitGroup
+		compiled.Go(func() { s.logCompiled(telling) })
+		defer compiled.Wait()
 		s.logReady(telling)
 		s.warnWhenSettled(telling)
 	}()
@@ -205,6 +208,13 @@ func (s *Server) Run(ctx context.Context) error {
 	err := s.Close()
 	s.logger.Info("stopped")
 	return err
+}
+
+// logCompiled logs once that all tools are compiled, some time after they are listed.
+func (s *Server) logCompiled(ctx context.Context) {
+	if s.core.catalog.WaitCompiled(ctx) == nil {
+		s.logger.Info("all tools are compiled", "took", time.Since(s.core.began).Round(time.Millisecond).String())
+	}
 }
 
 // logReady logs once that all tools are listed.

@@ -115,7 +115,8 @@ func TestBrokenState(t *testing.T) {
 		}
 	}
 	expect("/a/set", "8")
-	ready(`{"status":"ready"}`)
+	r.log.Wait(t, `"msg":"all tools are compiled"`)
+	ready(`{"status":"ready","compiled":true}`)
 	if err := os.Truncate(filepath.Join(c.State.Directory, "state.db"), 0); err != nil {
 		t.Skip(err) // of a mapped file, not every system takes that
 	}
@@ -124,7 +125,7 @@ func TestBrokenState(t *testing.T) {
 			expect(path, `{"code":"unavailable"`)
 		}
 	}
-	ready(`{"status":"ready","state":"unavailable"}`)
+	ready(`{"status":"ready","state":"unavailable","compiled":true}`)
 	if got := r.status("/shop/echo", ""); got != 200 {
 		t.Errorf("a tool that keeps nothing answers %d", got)
 	}

@@ -16,6 +16,8 @@ const (
 type Condition struct {
 	// State is how the state is in which tools keep values: empty if nothing is wrong with it.
 	State string `json:"state,omitempty"`
+	// Compiled is whether all tools are compiled, so that no call waits for that; nil if that is not known.
+	Compiled *bool `json:"compiled,omitempty"`
 }
 
 // StateUnavailable is a Condition's State where nothing can be kept or read until the server is started again.

@@ -54,6 +54,30 @@ func newCgroup(parent string, memory int64) (*cgroup, error) {
 	return nil, errors.Join(errs...)
 }
 
+// within tells the most memory that the group had, and fails where the system killed one of its processes.
+func (a *arena) within(g *cgroup) error {
+	for _, peak := range []string{"memory.peak", "memory.max_usage_in_bytes"} {
+		text, err := os.ReadFile(filepath.Join(g.directory, peak))
+		if err != nil {
+			continue
+		}
+		n, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
+		if err != nil {
+			return err
+		}
+		a.tell("%d MiB at most together", n>>20)
+	}
+	for _, events := range []string{"memory.events", "memory.oom_control"} {
+		text, _ := os.ReadFile(filepath.Join(g.directory, events)) // of one version, or of the other
+		for line := range strings.Lines(string(text)) {
+			if n, ok := strings.CutPrefix(strings.TrimSpace(line), "oom_kill "); ok && n != "0" {
+				return fmt.Errorf("the system killed %s processes for want of memory", n)
+			}
+		}
+	}
+	return nil
+}
+
 // remove removes the group; a process in it that has just ended may still be counted for a moment.
 func (g *cgroup) remove() {
 	for range 50 {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -49,6 +50,79 @@ func attackShapes(ctx context.Context, a *arena) error {
 	return err
 }
 
+func attackCompile(ctx context.Context, a *arena) error {
+	const most = 1 << 30
+	group, err := newCgroup(a.cgroup, most)
+	var o service.Options
+	if err == nil {
+		a.after = append(a.after, group.remove)
+		o.Cgroup = group.directory
+	} else {
+		a.tell("NO CGROUP (%v)", err)
+	}
+	if err := a.put(assemble.Tool{Namespace: namespace, Name: "cheap", Number: 1}); err != nil {
+		return err
+	}
+	s, err := a.start(ctx, o)
+	if err != nil {
+		return err
+	}
+	var neighbour tally
+	var all sync.WaitGroup
+	done := make(chan struct{})
+	all.Go(func() {
+		neighbour = load{clients: 1, path: until(done, "/attack/cheap")}.run(ctx, s)
+	})
+	tiny := make([]assemble.Body, 990_000)
+	for i := range tiny {
+		tiny[i] = assemble.Body{Params: 1, Results: 1, Code: assemble.LocalGet(0)}
+	}
+	bombs := []assemble.Tool{
+		{Bodies: []assemble.Body{assemble.Fills(1000, 5000)}},                    // 58 KB took 34 s and 1.7 GB
+		{Bodies: []assemble.Body{assemble.Fills(1, 20_000)}},                     // 184 KB took 26 s and 750 MB
+		{Bodies: []assemble.Body{assemble.TableFills(3000)}, Elements: []int{1}}, // 30 KB took 13 s
+		{Bodies: []assemble.Body{assemble.Minima(384_000)}},                      // took 960 MB
+		{Bodies: tiny}, // took 17.8 s
+		{Bodies: []assemble.Body{assemble.Fills(300, 300)}},                       // which may be small enough
+		{Bodies: []assemble.Body{assemble.Live(600, 5000)}},                       // which is expensive, and accepted
+		{Bodies: slices.Repeat([]assemble.Body{assemble.Locals(100, 2500)}, 24)},  // and several functions
+		{Bodies: []assemble.Body{assemble.TableFills(1000)}, Elements: []int{10}}, // which may be small enough, too
+	}
+	var answers tally
+	for i, t := range bombs {
+		t.Namespace, t.Name, t.Number = namespace, fmt.Sprint("t", i), int32(1000+i)
+		err = errors.Join(err, a.put(t))
+	}
+	time.Sleep(time.Second) // they are seen
+	arrived, err1 := a.arrives(ctx, s, "late")
+	answers = load{clients: 3, path: times(3*len(bombs), func(i int) string { return path(i % len(bombs)) }), allow: []string{"not_found", "tool_timeout"}}.run(ctx, s)
+	begin, served := time.Now(), 0
+	for i := range bombs {
+		serves, err := a.settles(ctx, s, path(i))
+		if err1 = errors.Join(err1, err); serves {
+			served++
+		}
+	}
+	took := time.Since(begin)
+	close(done)
+	all.Wait()
+	used, err2 := s.Processor()
+	a.tell("%v, in the end %d compiled and %d not, after %.1f s; a neighbour's p50 %.1f and p99 %.1f ms beside them, a new file called after %.1f s", &answers,
+		served, len(bombs)-served, took.Seconds(), neighbour.at(50).Seconds()*1e3, neighbour.at(99).Seconds()*1e3, arrived.Seconds())
+	a.tell("%.1f s of processor time with that of the neighbour", used.Seconds())
+	err = errors.Join(err, err1, err2, answers.judge(s), neighbour.judge(s))
+	if group != nil {
+		err = errors.Join(err, a.within(group))
+	}
+	if p99 := neighbour.at(99); p99 > 300*time.Millisecond || neighbour.refused > 0 {
+		err = errors.Join(err, fmt.Errorf("the neighbour's p99 was %v, and %d of its calls were refused", p99, neighbour.refused))
+	}
+	if arrived > 3*time.Second {
+		err = errors.Join(err, fmt.Errorf("a cheap file was served after %v", arrived))
+	}
+	return err
+}
+
 func attackDear(ctx context.Context, a *arena) error {
 	cheap := assemble.Tool{Namespace: namespace, Name: "cheap", Number: 1}
 	if err := a.put(cheap); err != nil {
@@ -87,6 +161,22 @@ func attackDear(ctx context.Context, a *arena) error {
 		err = errors.Join(err, fmt.Errorf("a cheap file was served after %v", late))
 	}
 	return err
+}
+
+// settles waits until a tool is served, or its file is refused, and says which.
+func (a *arena) settles(ctx context.Context, s *service.Service, path string) (served bool, err error) {
+	client := &http.Client{Timeout: hang}
+	for {
+		code, err := call(client, s.URL+path, "{}", "{}")
+		if err := errors.Join(err, s.Died(), ctx.Err()); err != nil {
+			return false, fmt.Errorf("%s is neither served nor refused in the end: %w", path, err)
+		}
+		switch code {
+		case "", "not_found":
+			return code == "", nil
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
 }
 
 // dearBodies are functions that compile for seconds together: a hundred kilobytes of them whose values live long, or

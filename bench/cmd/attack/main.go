@@ -60,6 +60,7 @@ func attacks() []attack {
 		{"shapes", "modules that take a compiler gigabytes: refused at load, or below 768 MiB and 15 s of processor time together", attackShapes},
 		{"dear", "five expensive modules arrive beside a busy cheap one: its p99 stays below 300 ms, and a new cheap file is served in 3 s", attackDear},
 		{"schemas", "200 files with hostile schemas of 757 KB each, with what 1 GiB of memory means: the server stays below 768 MiB, says of each that it refuses why, and serves and lists the others", attackSchemas},
+		{"compile", "modules of 30 KB to 8 MB that take a compiler half a minute and gigabytes, in 1 GiB: each is refused or compiled, nothing is killed, a neighbour's p99 stays below 300 ms, and a new cheap file is served in 3 s", attackCompile},
 		{"disk", "a cache disk that is full: all 60 tools are served, then nothing is compiled and fewer than 100 lines are logged in 5 s", attackDisk},
 		{"launder", "10 calls of a tool that has another one, which may send 2 requests in a call, called by itself and again and again beside one that says a secret: 20 requests arrive, and 10 lines tell of it", attackLaunder},
 		{"log", "calls that log 100 lines of a mebibyte of zeros: a call's lines take 512 KiB of log at most", attackLog},

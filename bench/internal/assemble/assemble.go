@@ -78,9 +78,15 @@ func (t Tool) Module() ([]byte, error) {
 	}
 	functions := [][]byte{Unsigned(5)}
 	code := [][]byte{function(nil, t.call())}
+	known := map[[2]int]int{}
 	for _, b := range t.Bodies {
-		functions = append(functions, Unsigned(len(types)))
-		types = append(types, signature(b.Params, b.Results))
+		kind, ok := known[[2]int{b.Params, b.Results}]
+		if !ok {
+			kind = len(types)
+			known[[2]int{b.Params, b.Results}] = kind
+			types = append(types, signature(b.Params, b.Results))
+		}
+		functions = append(functions, Unsigned(kind))
 		code = append(code, function(b.Locals, b.Code))
 	}
 	section(1, types...)

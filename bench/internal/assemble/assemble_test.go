@@ -28,6 +28,9 @@ func TestModules(t *testing.T) {
 		{"elements", assemble.Tool{Elements: []int{3, 4}}},
 		{"live", assemble.Tool{Bodies: []assemble.Body{assemble.Live(3, 2)}}},
 		{"straight", assemble.Tool{Bodies: []assemble.Body{assemble.Straight(9)}}},
+		{"fills", assemble.Tool{Bodies: []assemble.Body{assemble.Fills(3, 2), assemble.Fills(1, 1)}}},
+		{"table fills", assemble.Tool{Bodies: []assemble.Body{assemble.TableFills(2)}, Elements: []int{1}}},
+		{"minima", assemble.Tool{Bodies: []assemble.Body{assemble.Minima(2)}}},
 		{"locals", assemble.Tool{Bodies: []assemble.Body{assemble.Locals(3, 2)}}},
 		{"ordinary", assemble.Tool{Bodies: []assemble.Body{assemble.Ordinary(7)}}},
 	} {

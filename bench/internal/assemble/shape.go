@@ -24,6 +24,26 @@ func Straight(values int) Body {
 	return Body{Params: 1, Results: 1, Code: append(code, bytes.Repeat(op(add), values-1)...)}
 }
 
+// Fills is one that keeps values on the operand stack over fills of memory with a constant length, which compilers make loops of.
+func Fills(values, fills int) Body {
+	code := bytes.Repeat(slices.Concat(Const(64), load), values)
+	code = append(code, bytes.Repeat(slices.Concat(Const(64), LocalGet(0), Const(8), []byte{0xfc, 11, 0}), fills)...)
+	return Body{Params: 1, Results: 1, Code: append(code, bytes.Repeat(op(add), values-1)...)}
+}
+
+// TableFills is one that fills a table that often, which a tool has if it has elements.
+func TableFills(fills int) Body {
+	code := bytes.Repeat(slices.Concat(Const(0), []byte{0xd0, 0x70}, Const(1), []byte{0xfc, 17, 0}), fills)
+	return Body{Params: 1, Results: 1, Code: append(code, LocalGet(0)...)}
+}
+
+// Minima is one that computes so many of floating-point numbers.
+func Minima(minima int) Body {
+	const convert, minimum, truncate = 0xb7, 0xa4, 0xaa
+	code := slices.Concat(LocalGet(0), op(convert), bytes.Repeat(slices.Concat(LocalGet(1), op(minimum)), minima), op(truncate))
+	return Body{Params: 1, Results: 1, Locals: []Group{{1, 0x7c}}, Code: code}
+}
+
 // Locals is one that uses its locals before and after branches.
 func Locals(locals, branches int) Body {
 	var code []byte

@@ -241,20 +241,52 @@ func (s *Service) Files() (int, error) {
 	return len(list), err
 }
 
-// Processor returns the processor time that it has used, in hundredths of a second.
+// Processor returns the processor time that it has used with the processes that compile for it, in hundredths of a second.
 func (s *Service) Processor() (time.Duration, error) {
-	text, err := os.ReadFile(s.proc("stat"))
+	const user, childrensSystem = 14, 17
+	used, err := s.ticks(s.pid, user, childrensSystem) // of children that have ended, too
+	if err != nil {
+		return 0, err
+	}
+	threads, err := os.ReadDir(s.proc("task"))
+	if err != nil {
+		return 0, err
+	}
+	for _, t := range threads {
+		text, _ := os.ReadFile(filepath.Join(s.proc("task"), t.Name(), "children")) // of a thread that is gone: none
+		for _, child := range strings.Fields(string(text)) {
+			pid, err := strconv.Atoi(child)
+			if err != nil {
+				return 0, err
+			}
+			if n, err := s.ticks(pid, user, user+1); err == nil { // it may have ended
+				used += n
+			}
+		}
+	}
+	return time.Duration(used) * time.Second / 100, nil
+}
+
+// ticks adds up fields of a process's stat, which are counted from one.
+func (s *Service) ticks(pid, from, to int) (sum int64, err error) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return 0, err
 	}
 	_, rest, _ := strings.Cut(string(text), ") ")
 	fields := strings.Fields(rest)
-	if len(fields) < 13 {
-		return 0, fmt.Errorf("%s is %q", s.proc("stat"), text)
+	const first = 3 // behind the name
+	if len(fields) <= to-first {
+		return 0, fmt.Errorf("the stat of process %d is %q", pid, text)
 	}
-	user, err1 := strconv.ParseInt(fields[11], 10, 64)
-	system, err2 := strconv.ParseInt(fields[12], 10, 64)
-	return time.Duration(user+system) * time.Second / 100, errors.Join(err1, err2)
+	for _, field := range fields[from-first : to-first+1] {
+		n, err := strconv.ParseInt(field, 10, 64)
+		if err != nil {
+			return 0, err
+		}
+		sum += n
+	}
+	return sum, nil
 }
 
 func (s *Service) proc(file string) string { return fmt.Sprintf("/proc/%d/%s", s.pid, file) }

@@ -16,7 +16,7 @@ import (
 	"github.com/toolsrv/toolsrv/bench/internal/service"
 )
 
-// The attacks on the log, and on calls of others.
+// The attacks on the log, on limits of time, and on calls of others.
 
 func attackLog(ctx context.Context, a *arena) error {
 	if err := a.fill(1, assemble.Tool{Lines: 100, Line: 1 << 20}); err != nil {
@@ -81,6 +81,53 @@ func attackOverload(ctx context.Context, a *arena) error {
 	}
 	if lines > 100 {
 		err = errors.Join(err, fmt.Errorf("%d lines were logged beside those of served requests", lines))
+	}
+	return err
+}
+
+func attackMoves(ctx context.Context, a *arena) error {
+	const span = 8 * time.Second
+	err := errors.Join(
+		a.put(assemble.Tool{Namespace: namespace, Name: "t0", Runs: true, Bodies: []assemble.Body{assemble.Moved(3072)}}),
+		a.put(assemble.Tool{Namespace: namespace, Name: "t1", Number: 1}),
+		a.put(assemble.Tool{Namespace: namespace, Name: "t2", Runs: true, Bodies: []assemble.Body{assemble.Moved(1)}}))
+	if err != nil {
+		return err
+	}
+	s, err := a.start(ctx, service.Options{Rest: "[limits]\ntimeout = \"1s\"\n"})
+	if err != nil {
+		return err
+	}
+	if _, err := s.Quiet(ctx); err != nil { // it takes longer to compile than a call may
+		return err
+	}
+	crowd := func(tool int) (got tally, p50 float64, err error) {
+		first := load{clients: 1, path: times(1, func(int) string { return path(tool) }), allow: []string{"tool_timeout"}}.run(ctx, s)
+		var all sync.WaitGroup
+		done := make(chan struct{})
+		all.Go(func() {
+			got = load{clients: 8, path: until(done, path(tool)), allow: []string{"tool_timeout"}}.run(ctx, s)
+		})
+		time.Sleep(time.Second)
+		beside, err := measureNeighbour(ctx, s.URL+path(1), span)
+		close(done)
+		all.Wait()
+		if err = errors.Join(err, first.judge(s), got.judge(s)); err == nil && got.allowed == 0 {
+			err = errors.New("no call reached its limit: this was no attack")
+		}
+		return got, beside.P50, err
+	}
+	ordinary, _, err := crowd(2)
+	if err != nil {
+		return err
+	}
+	moves, p50, err := crowd(0)
+	a.tell("%v, %.2f s of a loop that moves nothing; the neighbour's p50 %.1f ms", &moves, ordinary.worst.Seconds(), p50*1e3)
+	if most := max(1500*time.Millisecond, 2*ordinary.worst); moves.worst > most {
+		err = errors.Join(err, fmt.Errorf("a call with a limit of 1 s took %v", moves.worst))
+	}
+	if p50 > 50e-3 {
+		err = errors.Join(err, fmt.Errorf("the neighbour's p50 was %.1f ms", p50*1e3))
 	}
 	return err
 }

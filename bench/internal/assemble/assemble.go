@@ -43,10 +43,11 @@ type Tool struct {
 
 	Elements []int  // sizes of passive element segments; a call uses the first
 	Bodies   []Body // further functions
+	Runs     bool   // a call calls the first of them with 0
 	Manifest []byte // in place of that of one tool
 }
 
-// A Body is a function nobody calls.
+// A Body is a function that nobody calls, but the first one where the tool says so.
 type Body struct {
 	Params, Results int // of i32
 	Locals          []Group
@@ -150,6 +151,9 @@ func (t Tool) call() []byte {
 			Const(1), Const(0), Const(int32(t.Line)), Call(log),
 			LocalGet(0), Const(1), op(0x6b), []byte{0x22, 0}, // tee
 			[]byte{0x0d, 0}, op(0x0b))
+	}
+	if t.Runs {
+		code = slices.Concat(code, Const(0), Call(imported+1), op(0x1a))
 	}
 	if t.Wait > 0 {
 		code = slices.Concat(code, Const(waitAt), Const(eventAt), Const(1), Const(eventAt+64), Call(pollOneoff), op(0x1a))

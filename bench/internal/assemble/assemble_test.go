@@ -32,6 +32,8 @@ func TestModules(t *testing.T) {
 		{"table fills", assemble.Tool{Bodies: []assemble.Body{assemble.TableFills(2)}, Elements: []int{1}}},
 		{"minima", assemble.Tool{Bodies: []assemble.Body{assemble.Minima(2)}}},
 		{"locals", assemble.Tool{Bodies: []assemble.Body{assemble.Locals(3, 2)}}},
+		{"moved", assemble.Tool{Bodies: []assemble.Body{assemble.Moved(3)}}},
+		{"runs", assemble.Tool{Runs: true, Bodies: []assemble.Body{assemble.Locals(3, 2)}}},
 		{"ordinary", assemble.Tool{Bodies: []assemble.Body{assemble.Ordinary(7)}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

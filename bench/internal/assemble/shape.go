@@ -80,4 +80,17 @@ func Ordinary(number int) Body {
 	return Body{Params: 1, Results: 1, Locals: []Group{{3, i32}}, Code: code}
 }
 
+// Moved is one that never ends if it is called with 0, and sets so many vectors in an if that it never enters: a compiler moves all of them in
+// each pass of its loop, which has few instructions.
+func Moved(vectors int) Body {
+	var sets, gets []byte
+	for i := range vectors {
+		sets = slices.Concat(sets, LocalGet(0), []byte{0xfd, 17}, LocalSet(1+i)) // i32x4.splat
+		gets = slices.Concat(gets, LocalGet(1+i), []byte{0xfd, 81})              // v128.xor
+	}
+	code := slices.Concat([]byte{0x02, 0x40, 0x03, 0x40}, If(LocalGet(0), sets), LocalGet(0), []byte{0x0d, 1, 0x0c, 0, 0x0b, 0x0b}, // leave, or again
+		Const(0), []byte{0xfd, 17}, gets, []byte{0xfd, 27, 0}) // i32x4.extract_lane
+	return Body{Params: 1, Results: 1, Locals: []Group{{vectors, 0x7b}}, Code: code}
+}
+
 var load = []byte{0x28, 2, 0}

@@ -27,10 +27,10 @@ type RouteTable struct {
 	subscribers []*func(*Generation)
 }
 
-// An entry is a tool with its path, which takes an allocation to make.
+// An entry is a tool with its path and operation id, which take allocations to make.
 type entry struct {
-	path string
-	tool *Tool
+	path, id string
+	tool     *Tool
 }
 
 // A Route is a tool with its switch.
@@ -137,7 +137,8 @@ func (r *RouteTable) Lookup(path string) (Route, bool) { return r.Current().Look
 
 // Replace makes tools the whole content of the table, and refused the files it reports. Switches stay as they
 // are: a tool that was disabled is so after its file was replaced. It fails, and changes nothing, where a tool
-// has no valid name, no parameters or no caller, or two have the same path or operation id.
+// has no valid name, no parameters or no caller, or two have the same path or operation id. Of many tools it takes least time if they are
+// sorted by path.
 func (r *RouteTable) Replace(tools []*Tool, refused []Refusal) error {
 	return r.replace(tools, refused, nil)
 }
@@ -148,33 +149,76 @@ func (r *RouteTable) Configure(tools []*Tool, refused []Refusal, c Configuration
 }
 
 func (r *RouteTable) replace(tools []*Tool, refused []Refusal, c *Configuration) error {
-	entries := make([]entry, len(tools))
-	for i, t := range tools {
-		if err := t.Check(); err != nil {
-			return err
-		}
-		entries[i] = entry{t.Path(), t}
-	}
-	slices.SortStableFunc(entries, func(a, b entry) int { return strings.Compare(a.path, b.path) })
-	byPath := make(map[string]int, len(tools))
-	operations := make(map[string]*Tool, len(tools))
-	for i, e := range entries {
-		id := e.tool.OperationID()
-		if first, ok := operations[id]; ok { // the same path means the same id
-			return Conflict(first, e.tool)
-		}
-		operations[id] = e.tool
-		byPath[e.path] = i
-	}
 	refused = slices.Clone(refused)
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	entries, samePaths, err := r.entriesOf(tools)
+	if err != nil {
+		return err
+	}
+	byPath := r.byPath
+	if !samePaths {
+		if byPath, err = placesOf(entries); err != nil {
+			return err
+		}
+	}
 	r.entries, r.byPath, r.refused = entries, byPath, refused
 	if c != nil {
 		r.configure(*c)
 	}
 	r.publish()
 	return nil
+}
+
+// entriesOf returns the entries of tools, sorted by path. Tools that the table has already were checked, and in tools that are sorted by
+// path they are found by going through both lists. samePaths is whether the paths are those that the table has already. r.mu is held.
+func (r *RouteTable) entriesOf(tools []*Tool) (entries []entry, samePaths bool, err error) {
+	entries = make([]entry, len(tools))
+	samePaths = len(tools) == len(r.entries) && r.byPath != nil
+	n := 0
+	for i, t := range tools {
+		if n < len(r.entries) && r.entries[n].tool == t {
+			entries[i] = r.entries[n]
+			n++
+			continue
+		}
+		path := t.Path()
+		for n < len(r.entries) && r.entries[n].path < path {
+			n++
+		}
+		switch {
+		case n < len(r.entries) && r.entries[n].tool == t:
+			entries[i] = r.entries[n]
+		default:
+			if err := t.Check(); err != nil {
+				return nil, false, err
+			}
+			entries[i] = entry{path, t.OperationID(), t}
+		}
+		if n < len(r.entries) && r.entries[n].path == path {
+			n++
+		}
+	}
+	byPath := func(a, b entry) int { return strings.Compare(a.path, b.path) }
+	if !slices.IsSortedFunc(entries, byPath) {
+		slices.SortStableFunc(entries, byPath)
+	}
+	samePaths = samePaths && slices.EqualFunc(entries, r.entries, func(a, b entry) bool { return a.path == b.path })
+	return entries, samePaths, nil
+}
+
+// placesOf returns the places of entries by their paths. It fails if two have the same path or operation id.
+func placesOf(entries []entry) (byPath map[string]int, err error) {
+	byPath = make(map[string]int, len(entries))
+	operations := make(map[string]*Tool, len(entries))
+	for i, e := range entries {
+		if first, ok := operations[e.id]; ok { // the same path means the same id
+			return nil, Conflict(first, e.tool)
+		}
+		operations[e.id] = e.tool
+		byPath[e.path] = i
+	}
+	return byPath, nil
 }
 
 // configure takes a configuration up into the next generation. r.mu is held.

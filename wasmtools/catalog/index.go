@@ -17,6 +17,7 @@ import (
 type index struct {
 	files      map[string]*file    // by name
 	operations map[string]claim    // by operation id; different ids mean different paths, too
+	tools      toolList            // of operations
 	released   map[string]struct{} // operation ids that somebody had when settle was called last
 	waiting    []*file             // those with a waiting module, the first to come first
 	outgoing   []*module           // no longer served, to be closed once the table has let go of them
@@ -67,7 +68,7 @@ func (f *file) known() bool { return f.read != "" || f.refused != nil }
 
 // newIndex returns an index of tools of the program, and no files.
 func newIndex(own []*wasmtools.Tool) *index {
-	x := &index{files: map[string]*file{}, operations: map[string]claim{}, released: map[string]struct{}{}, keepers: map[string][]*file{}, turn: precedence.Precedence(nil).Turns(nil)}
+	x := &index{tools: newToolList(own), files: map[string]*file{}, operations: map[string]claim{}, released: map[string]struct{}{}, keepers: map[string][]*file{}, turn: precedence.Precedence(nil).Turns(nil)}
 	for _, t := range own {
 		x.operations[t.OperationID()] = claim{nil, t}
 	}
@@ -195,7 +196,12 @@ func (x *index) displace(f *file) {
 // claim takes the paths of what a file serves.
 func (x *index) claim(f *file) {
 	for _, t := range f.serving.Tools() {
-		x.operations[t.OperationID()] = claim{f, t}
+		id := t.OperationID()
+		if before, ok := x.operations[id]; ok {
+			x.tools.remove(before.tool)
+		}
+		x.operations[id] = claim{f, t}
+		x.tools.add(t)
 	}
 }
 
@@ -211,7 +217,9 @@ func (x *index) withdraw(f *file) {
 // release frees the paths of what a file serves.
 func (x *index) release(f *file) {
 	for _, t := range f.serving.Tools() {
-		delete(x.operations, t.OperationID())
+		id := t.OperationID()
+		x.tools.remove(x.operations[id].tool)
+		delete(x.operations, id)
 	}
 	x.releaseAll(f.serving)
 	f.serving = nil
@@ -282,22 +290,16 @@ func (x *index) build(f *file, limitsFor func(path string) limits.Limits, grante
 		}
 	}
 	if f.serving != nil {
+		before := f.serving.Tools()
 		if served := f.serving.build(limitsFor, granter); served != nil {
 			x.withdraw(f)
 			return served
 		}
-		x.claim(f)
+		if after := f.serving.Tools(); &before[0] != &after[0] { // a module has a tool at least
+			x.claim(f)
+		}
 	}
 	return err
-}
-
-// served returns all tools that are served.
-func (x *index) served() []*wasmtools.Tool {
-	tools := make([]*wasmtools.Tool, 0, len(x.operations))
-	for _, c := range x.operations {
-		tools = append(tools, c.tool)
-	}
-	return tools
 }
 
 // refused returns the files of which the newest version is not served, by name.

@@ -60,7 +60,7 @@ func TestStartOrder(t *testing.T) {
 			s.offer(s.at(c.path), load(c))
 			s.settle()
 		}
-		for _, tool := range s.served() {
+		for _, tool := range s.tools.all() {
 			served = append(served, tool.Name+" of "+tool.Source)
 		}
 		waiting := len(s.waiting)

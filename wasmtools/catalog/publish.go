@@ -42,7 +42,7 @@ func (r *reconciler) publish() error {
 			return r.table.Configure(tools, refused, *c)
 		}
 	}
-	next := r.index.served()
+	next := r.index.tools.all()
 	if len(r.loads) > 0 || began.Before(r.settling) { // otherwise nothing comes back
 		r.coming.leave(before, next)
 	}
@@ -65,12 +65,24 @@ func (r *reconciler) publish() error {
 
 // logChanges logs each tool that was added, replaced or removed, and each file that is refused for a new reason.
 func (r *reconciler) logChanges(before, after *wasmtools.Generation) {
-	for _, route := range after.Routes() {
-		t := route.Tool
-		old, ok := before.Lookup(route.Path)
+	was := before.Routes()
+	removed := func(route wasmtools.Route) {
+		r.logger.Info("tool removed", "path", route.Path, "file", route.Tool.Source)
+	}
+	for _, route := range after.Routes() { // both are sorted by path
+		for ; len(was) > 0 && was[0].Path < route.Path; was = was[1:] {
+			removed(was[0])
+		}
+		var old wasmtools.Route
+		if len(was) > 0 && was[0].Path == route.Path {
+			old, was = was[0], was[1:]
+		}
+		if old.Tool == route.Tool {
+			continue
+		}
+		t, what := route.Tool, "tool added"
 		r.logMissing(old, route)
-		what := "tool added"
-		if ok {
+		if old.Tool != nil {
 			if old.Tool.Digest == t.Digest && old.Tool.Source == t.Source {
 				continue
 			}
@@ -78,10 +90,8 @@ func (r *reconciler) logChanges(before, after *wasmtools.Generation) {
 		}
 		r.logger.Info(what, "path", route.Path, "file", t.Source, "version", t.Version, "digest", t.Digest[:min(12, len(t.Digest))])
 	}
-	for _, route := range before.Routes() {
-		if _, ok := after.Lookup(route.Path); !ok {
-			r.logger.Info("tool removed", "path", route.Path, "file", route.Tool.Source)
-		}
+	for _, route := range was {
+		removed(route)
 	}
 	known := map[string]string{}
 	for _, refusal := range before.Refused() {

@@ -23,8 +23,8 @@ type state struct {
 	library    atomic.Pointer[library] // replaced when the documents tell of another security
 }
 
-// make makes the state of a generation. It keeps the entries of tools that were there before. It keeps the router as well if only
-// switches changed; other tools need a new one, because httprouter can't remove a route.
+// make makes the state of a generation. It keeps the entries of tools that were there before. It keeps the router as well if the
+// paths are the same; others need a new one, because httprouter can't remove a route.
 func (d *Door) make(g *wasmtools.Generation, old *state) *state {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -32,8 +32,14 @@ func (d *Door) make(g *wasmtools.Generation, old *state) *state {
 	if old != nil && sameTools(old.entries, g.Routes()) {
 		next.entries, next.router, next.near = old.entries, old.router, old.near
 	} else {
-		next.entries = d.entriesOf(g, old)
-		router, err := newRouter(next.entries)
+		var samePaths bool
+		next.entries, samePaths = d.entriesOf(g, old)
+		router, err := (*httprouter.Router)(nil), error(nil)
+		if samePaths && old != nil {
+			router = old.router // which knows tools by their places
+		} else {
+			router, err = newRouter(next.entries)
+		}
 		if err != nil { // a bug, since names are checked; the old tools stay in service
 			d.log.Error("the new tools can't be routed, so the old ones stay in service", slog.Any("error", err))
 			if old != nil {
@@ -67,20 +73,27 @@ func (s *state) entryOf(path string) *entry {
 	return s.entries[i]
 }
 
-func (d *Door) entriesOf(g *wasmtools.Generation, old *state) []*entry {
-	known := map[*wasmtools.Tool]*entry{}
+// entriesOf returns the entries of a generation, and whether they have the paths of the state before. Both are sorted by path.
+func (d *Door) entriesOf(g *wasmtools.Generation, old *state) (entries []*entry, samePaths bool) {
+	var before []*entry
 	if old != nil {
-		for _, e := range old.entries {
-			known[e.tool] = e
-		}
+		before = old.entries
 	}
-	entries := make([]*entry, len(g.Routes()))
+	entries = make([]*entry, len(g.Routes()))
+	samePaths = len(entries) == len(before)
+	n := 0
 	for i, route := range g.Routes() {
-		if entries[i] = known[route.Tool]; entries[i] == nil {
+		for n < len(before) && before[n].tool != route.Tool && before[n].path < route.Path {
+			n++
+		}
+		if n < len(before) && before[n].tool == route.Tool {
+			entries[i] = before[n]
+		} else {
 			entries[i] = d.newEntry(route.Tool)
+			samePaths = samePaths && before[i].path == route.Path
 		}
 	}
-	return entries
+	return entries, samePaths
 }
 
 // newRouter returns a router whose handlers expect a web.Exchange as their ResponseWriter. They know a tool by its number, to

@@ -55,7 +55,7 @@ func (s *Server) warnWhenSettled(ctx context.Context) {
 func (k *core) warnUnmatched(c *config.Config) {
 	var paths []string
 	for _, route := range k.catalog.Table().Tools() {
-		paths = append(paths, route.Tool.Path())
+		paths = append(paths, route.Path)
 	}
 	k.reviewGrants(c)
 	unmatched := c.Unmatched(paths)

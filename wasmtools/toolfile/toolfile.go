@@ -10,6 +10,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/toolsrv/toolsrv/internal/text"
 	"github.com/toolsrv/toolsrv/runtime/limits"
@@ -41,6 +42,8 @@ type Module struct {
 	kept      int64               // bytes that were asked for because of the manifest
 	manifest  *wasmtools.Manifest // nil: the module has to be run to be described
 	schemas   []schemas           // of each tool of the manifest
+	paths     []string            // the same
+	needs     []wasmtools.Needs   // the same
 	tools     []*wasmtools.Tool   // in the order of the manifest
 	lots      []lot               // of each tool
 	settled   programs            // those with settings, of the tools that have some
@@ -130,6 +133,10 @@ func (m *Module) setManifest(manifest *wasmtools.Manifest, size int) error {
 		}
 		m.schemas = append(m.schemas, s)
 	}
+	for _, t := range manifest.Tools {
+		m.paths = append(m.paths, (&wasmtools.Tool{Namespace: m.namespace, Name: t.Name}).Path())
+		m.needs = append(m.needs, manifest.Needs.And(t.Needs))
+	}
 	m.manifest = manifest
 	return nil
 }
@@ -191,14 +198,7 @@ func (m *Module) Manifest() *wasmtools.Manifest { return m.manifest }
 
 // Paths returns the paths of the tools in the manifest, whether or not they can be built.
 func (m *Module) Paths() []string {
-	if m.manifest == nil {
-		return nil
-	}
-	paths := make([]string, len(m.manifest.Tools))
-	for i, declared := range m.manifest.Tools {
-		paths[i] = (&wasmtools.Tool{Namespace: m.namespace, Name: declared.Name}).Path()
-	}
-	return paths
+	return slices.Clone(m.paths)
 }
 
 // Compile waits until the module is compiled. If ctx ends first, the compilation goes on.
@@ -244,6 +244,9 @@ func (m *Module) Build(limitsFor func(path string) limits.Limits, granter Grante
 	if m.manifest == nil {
 		return errUndescribed
 	}
+	if m.isBuilt(limitsFor, granter) {
+		return nil
+	}
 	tools := make([]*wasmtools.Tool, len(m.manifest.Tools))
 	lots := make([]lot, len(tools))
 	made := programs{}
@@ -253,6 +256,16 @@ func (m *Module) Build(limitsFor func(path string) limits.Limits, granter Grante
 		}
 	}()
 	for i, declared := range m.manifest.Tools {
+		needs := m.needs[i]
+		lots[i] = lotOf(m.paths[i], needs, limitsFor, granter)
+		program, err := made.with(m.program, lots[i].settings, m.settled)
+		if err != nil {
+			return err
+		}
+		if m.tools != nil && m.lots[i].equal(&lots[i]) {
+			tools[i] = m.tools[i]
+			continue
+		}
 		t := &wasmtools.Tool{
 			Namespace:   m.namespace,
 			Name:        declared.Name,
@@ -265,21 +278,12 @@ func (m *Module) Build(limitsFor func(path string) limits.Limits, granter Grante
 			Examples:    declared.Examples,
 			Digest:      m.program.Digest(),
 			Source:      m.place.Source,
-			Needs:       m.manifest.Needs.And(declared.Needs),
+			Needs:       needs,
 		}
 		if result := m.schemas[i].result; result != nil {
 			t.Result = result
 		}
-		lots[i] = lotOf(t.Path(), t.Needs, limitsFor, granter)
-		program, err := made.with(m.program, lots[i].settings, m.settled)
-		if err != nil {
-			return err
-		}
-		if m.tools != nil && m.lots[i].equal(&lots[i]) {
-			tools[i] = m.tools[i]
-			continue
-		}
-		runs := program.Tool(t.Path(), int32(i), lots[i].limits, lots[i].values...)
+		runs := program.Tool(m.paths[i], int32(i), lots[i].limits, lots[i].values...)
 		t.Missing = lots[i].missing
 		t.MaxInput = runs.Limits().Input
 		t.Caller = caller{runs}
@@ -291,6 +295,17 @@ func (m *Module) Build(limitsFor func(path string) limits.Limits, granter Grante
 	m.settled.close(made)
 	m.tools, m.lots, m.settled = tools, lots, made
 	return nil
+}
+
+// isBuilt reports whether the tools have these limits and grants already, as nearly all have when a configuration changes.
+func (m *Module) isBuilt(limitsFor func(path string) limits.Limits, granter Granter) bool {
+	for i := range m.tools {
+		l := lotOf(m.paths[i], m.needs[i], limitsFor, granter)
+		if !l.equal(&m.lots[i]) {
+			return false
+		}
+	}
+	return m.tools != nil
 }
 
 // CheckMemory returns a *MemoryError if a tool that Build made can't run within its limits.

@@ -22,8 +22,12 @@ import (
 // Options are the settings of an Invoker. The zero value is usable.
 type Options struct {
 	// Memory is how many bytes of arguments and results above 64 KiB all calls may hold at the same time; calls that need
-	// more are refused with CodeOverloaded. One call alone may hold as much as its tool allows. Zero: 256 MiB.
+	// more are refused with CodeOverloaded. One call alone may hold as much as its tool allows. Arguments of up to 64 KiB may take
+	// a quarter as much besides. Zero: 256 MiB.
 	Memory int64
+	// Hurry is called where arguments find no room. It ends the reading of some that come slowly, whose Read fails soon, and reports
+	// whether there are any; then they are waited for. It is called concurrently. Nil: there are none.
+	Hurry func() bool
 	// Account is called when a call has ended, also one that was refused. It is called concurrently, and must be fast: the
 	// call's client waits. Nil: nothing is accounted.
 	Account func(Record)
@@ -54,7 +58,7 @@ type Invoker struct {
 
 // New returns an Invoker.
 func New(o Options) *Invoker {
-	m := newMemory(o.Memory)
+	m := newMemory(o.Memory, o.Hurry)
 	v := &Invoker{memory: m, validator: newValidator(m.most), account: o.Account}
 	v.idle.New = func() any { return &Invocation{invoker: v} }
 	return v
@@ -295,7 +299,8 @@ func (i *Invocation) validate(ctx context.Context) (err error) {
 // End accounts for the call and gives back the memory that it held. err is why the call failed, or nil.
 func (i *Invocation) End(err error) {
 	v := i.invoker
-	v.memory.release(i.buffer.held)
+	large := i.buffer.held > 0
+	v.memory.give(&i.buffer)
 	if v.account != nil {
 		if err == nil && i.inside {
 			err = errors.New("a panic")
@@ -305,7 +310,7 @@ func (i *Invocation) End(err error) {
 		v.account(r)
 	}
 	// After a panic nobody knows who still holds the buffer.
-	if i.inside || cap(i.buffer.bytes) > small || i.buffer.held > 0 {
+	if i.inside || cap(i.buffer.bytes) > small+1 || large {
 		return
 	}
 	if i.read {

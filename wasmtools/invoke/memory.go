@@ -4,37 +4,99 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
 const (
-	// small is the size in bytes up to which arguments and results are not counted: a connection costs as much. So small
-	// calls go on while large ones use up the memory.
+	// small is the size in bytes up to which arguments and results do not count as large. Small calls go on while large ones use up the
+	// memory: their arguments are counted apart, and their results are not.
 	small = 64 << 10
 	// defaultMemory is Options.Memory where it is zero: 256 calls with the largest arguments that the default limit allows.
 	defaultMemory = 256 << 20
-	// firstRead is the first size of a buffer, in bytes: more than most calls have.
+	// firstRead is the first size of a buffer, in bytes: more than most calls have. It is not counted: a connection costs more.
 	firstRead = 4 << 10
+	// reliefTime is how long arguments wait at most for the memory of others that come slowly.
+	reliefTime = time.Second
 )
 
-// A memory counts the bytes of large arguments and results that all calls hold at the same time. Without it, every client
-// that has a connection could hold the largest arguments, and the largest result by not reading it.
+// A memory counts the bytes of arguments and large results that all calls hold at the same time. Without it, every client
+// that has a connection could hold the largest arguments by not sending their end, and the largest result by not reading it.
 type memory struct {
 	most int64
 	used atomic.Int64
+	// small is for the buffers of small arguments.
+	mostSmall int64
+	usedSmall atomic.Int64
 	// large has the sizes of the last results that were large, by the paths of their tools.
 	large sync.Map // of string to int64
+	hurry func() bool
+
+	waiting atomic.Int32
+	mu      sync.Mutex
+	freed   chan struct{} // closed, and made anew, when something is given back while anybody waits
 }
 
-func newMemory(most int64) *memory {
+func newMemory(most int64, hurry func() bool) *memory {
 	if most <= 0 {
 		most = defaultMemory
 	}
-	return &memory{most: most}
+	return &memory{most: most, mostSmall: max(small+1, most/4), hurry: hurry, freed: make(chan struct{})}
+}
+
+// take takes memory with a function that reports whether there was room, if need be that of arguments that come slowly.
+func (m *memory) take(take func() bool) error {
+	if take() {
+		return nil
+	}
+	m.waiting.Add(1)
+	defer m.waiting.Add(-1)
+	limit := time.NewTimer(reliefTime)
+	defer limit.Stop()
+	for {
+		m.mu.Lock()
+		freed := m.freed
+		m.mu.Unlock()
+		if take() {
+			return nil
+		}
+		if m.hurry == nil || !m.hurry() {
+			return errMemory()
+		}
+		select {
+		case <-freed:
+		case <-limit.C:
+			return errMemory()
+		}
+	}
+}
+
+// growSmall lets a buffer have n bytes more, or reports false.
+func (m *memory) growSmall(n int64) bool {
+	if m.usedSmall.Add(n) <= m.mostSmall {
+		return true
+	}
+	m.usedSmall.Add(-n)
+	return false
+}
+
+// give gives back what a buffer holds.
+func (m *memory) give(b *buffer) {
+	if b.held == 0 && b.small == 0 {
+		return
+	}
+	m.used.Add(-b.held)
+	m.usedSmall.Add(-b.small)
+	b.held, b.small = 0, 0
+	if m.waiting.Load() > 0 {
+		m.mu.Lock()
+		close(m.freed)
+		m.freed = make(chan struct{})
+		m.mu.Unlock()
+	}
 }
 
 // grow lets a call that holds held bytes have n more, or reports false. A call that is alone gets what it asks for: a tool
@@ -50,8 +112,6 @@ func (m *memory) grow(held, n int64) bool {
 
 // hold counts bytes that exist already. They keep later large calls out.
 func (m *memory) hold(n int64) { m.used.Add(n) }
-
-func (m *memory) release(n int64) { m.used.Add(-n) }
 
 // check refuses a call of the tool at a path where there is no room for another result such as its last: the tool would run in vain, and
 // may do what it does a second time for a client that tries again.
@@ -86,6 +146,7 @@ func errMemory() error {
 type buffer struct {
 	bytes []byte
 	held  int64 // bytes that memory counts for it
+	small int64 // bytes that it counts for it as small arguments
 }
 
 // grow counts n bytes more, if m has room for them.
@@ -97,17 +158,54 @@ func (b *buffer) grow(m *memory, n int64) error {
 	return nil
 }
 
-// read fills b until the end of r, or until most bytes are there. It grows as the bytes come, so that a client which
-// promises much and sends little costs little. What is large has to be granted by m.
+// reserve counts a buffer of n bytes instead of the one that there is, as soon as m has room for it.
+func (b *buffer) reserve(m *memory, n int64) error {
+	switch {
+	case n <= firstRead:
+		return nil
+	case n <= small+1:
+		if err := m.take(func() bool { return m.growSmall(n - b.small) }); err != nil {
+			return err
+		}
+		b.small = n
+		return nil
+	}
+	if err := m.take(func() bool { return m.grow(b.held, n-b.held) }); err != nil {
+		return err
+	}
+	b.held = n
+	m.usedSmall.Add(-b.small)
+	b.small = 0
+	return nil
+}
+
+// next returns the size of the next buffer for what a client has announced as length, or -1. Whoever has sent 4 KiB gets what he has
+// announced, up to 64 KiB. From then on the buffer grows as the bytes come, so that a client which promises much and sends little costs little.
+func (b *buffer) next(length, most int64) int64 {
+	n := max(firstRead, 2*int64(len(b.bytes)))
+	if length >= int64(len(b.bytes)) {
+		if len(b.bytes) == firstRead {
+			n = small + 1
+		}
+		n = min(n, max(firstRead, length+1)) // one more, for the end
+	}
+	return min(n, most)
+}
+
+// read fills b until the end of r, or until most bytes are there. What is more than the first buffer has to be granted by m.
 func (b *buffer) read(m *memory, r io.Reader, length, most int64) error {
-	b.bytes = slices.Grow(b.bytes, int(min(max(length+1, firstRead), small)))
+	if n := int64(cap(b.bytes)); n > firstRead {
+		if m.growSmall(n) { // it was used before
+			b.small = n
+		} else {
+			b.bytes = nil
+		}
+	}
 	for int64(len(b.bytes)) < most {
 		if len(b.bytes) == cap(b.bytes) {
-			next := min(2*int64(len(b.bytes)), most)
-			if next > small {
-				if err := b.grow(m, next-b.held); err != nil {
-					return err
-				}
+			next := b.next(length, most)
+			if err := b.reserve(m, next); err != nil {
+				return err
 			}
 			b.bytes = append(make([]byte, 0, next), b.bytes...)
 		}
@@ -161,6 +259,5 @@ func (b *Body) Bytes() []byte { return b.buffer.bytes }
 
 // Release stops counting the memory: because a call counts it from now on, or because nobody needs it any more.
 func (b *Body) Release() {
-	b.memory.release(b.buffer.held)
-	b.buffer.held = 0
+	b.memory.give(&b.buffer)
 }

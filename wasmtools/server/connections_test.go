@@ -322,3 +322,29 @@ func TestConnectionLimitLog(t *testing.T) {
 		t.Errorf("got %d lines for %d connections in %v, want %d at most", lines, knocks, time.Since(begun), most)
 	}
 }
+
+// TestHurry has a body given up that comes slowly, as a call does for whose arguments there is no memory.
+func TestHurry(t *testing.T) {
+	t.Parallel()
+	r := build(t, settings(t))
+	r.SetConnections(10, 1)
+	run(t, r)
+	r.log.Wait(t, `"msg":"ready"`)
+	if r.Hurry() {
+		t.Error("there is a slow body before there is any")
+	}
+	slow := r.dial()
+	if _, err := io.WriteString(slow, strings.Replace(said(""), "Content-Length: 2", "Content-Length: 20", 1)); err != nil {
+		t.Fatal(err)
+	}
+	r.settle(0, 1)
+	if !r.Hurry() || r.Hurry() {
+		t.Error("want one body to be given up, and no other")
+	}
+	if got := send(t, slow, ""); got != 408 {
+		t.Errorf("the slow body: got status %d, want 408", got)
+	}
+	if got := send(t, r.dial(), said("")); got != 200 {
+		t.Errorf("another connection: got status %d", got)
+	}
+}

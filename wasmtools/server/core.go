@@ -43,8 +43,8 @@ func newCore(logger *slog.Logger) *core {
 	if logger == nil {
 		logger = slog.New(slog.DiscardHandler)
 	}
-	k := &core{began: time.Now(), invoker: invoke.New(invoke.Options{Memory: bodyMemory(account.MachineMemory())}),
-		outside: &connections{all: allConnections(account.MachineDescriptors())}}
+	k := &core{began: time.Now(), outside: &connections{all: allConnections(account.MachineDescriptors())}}
+	k.invoker = invoke.New(invoke.Options{Memory: bodyMemory(account.MachineMemory()), Hurry: func() bool { return k.outside.hurry() }})
 	k.secrets = secret.NewStore(func() *secret.Values {
 		if c := k.inForce(); c != nil {
 			return c.grants.Secrets()

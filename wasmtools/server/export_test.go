@@ -29,6 +29,9 @@ func (s *Server) Waiting() (requests, bodies int) {
 	return s.conns.unknown.n + s.conns.known.n, s.conns.bodies.n
 }
 
+// Hurry is what arguments do that find no memory.
+func (s *Server) Hurry() bool { return s.conns.hurry() }
+
 // HTTP returns the HTTP server, for a look at its limits.
 func (s *Server) HTTP() *http.Server { return s.http }
 

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/toolsrv/toolsrv/bench/internal/assemble"
@@ -200,7 +201,8 @@ func (w *witness) call(ctx context.Context, client *http.Client) error {
 	begun := time.Now()
 	for {
 		err := w.do(ctx, client, http.MethodPost, path(0), body, body)
-		if w.token != "" || !errors.Is(err, errBusy) || time.Since(begun) > prompt {
+		turnedAway := errors.Is(err, errBusy) || errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET)
+		if w.token != "" || !turnedAway || time.Since(begun) > prompt {
 			return err
 		}
 		time.Sleep(50 * time.Millisecond)

@@ -70,7 +70,7 @@ func attacks() []attack {
 		{"idle-many", "12,000 of them without such a limit: the same", attackIdleMany},
 		{"heads", "9,500 heads of 31 KiB that never end, without a token, with 512 MiB for the process: the same, with four fifths of the memory", attackHeads},
 		{"head-lines", "the same with heads of thousands of short lines", attackHeadLines},
-		{"bodies", "9,500 bodies of 65,000 bytes that never end, of a server without tokens, with 512 MiB: probes and calls, tried again after 503, take 2 s at most, with four fifths of the memory", attackBodies},
+		{"bodies", "9,500 bodies of 65,000 bytes that never end, of a server without tokens, with 512 MiB: probes, and calls that are tried again where they are turned away, take 2 s at most, with four fifths of the memory", attackBodies},
 		{"moves", "8 calls at a time of a tool that moves 3,072 vectors for an instruction, with a limit of 1 s: they are over in 1.5 s, or in twice the time of a loop that moves nothing where the machine is busy, and a neighbour's p50 is below 50 ms", attackMoves},
 		{"start", "calls while 3,000 tools are read without a cache: none is answered 404", attackStart},
 	}

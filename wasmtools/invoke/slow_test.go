@@ -1,0 +1,105 @@
+package invoke_test
+
+import (
+	"errors"
+	"io"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/invoke"
+)
+
+// A slow body has sent a part of its bytes, and its reader waits for the rest until it is hurried.
+type slowBody struct {
+	io.Reader
+	waits, hurried chan struct{}
+}
+
+func (b *slowBody) Read(p []byte) (int, error) {
+	n, err := b.Reader.Read(p)
+	if err == io.EOF {
+		close(b.waits)
+		<-b.hurried
+		return 0, os.ErrDeadlineExceeded
+	}
+	return n, err
+}
+
+// TestSlowBodies has clients send small arguments in part. All of them together take no more than they may: whoever needs more has one
+// given up that comes slowly, and is refused where there is none. Arguments of 4 KiB need none of that memory.
+func TestSlowBodies(t *testing.T) {
+	t.Parallel()
+	const each = 40 << 10
+	var mu sync.Mutex
+	var slow []*slowBody
+	v := invoke.New(invoke.Options{Memory: 512 << 10, Hurry: func() bool { // 128 KiB of them are for small arguments
+		mu.Lock()
+		defer mu.Unlock()
+		if len(slow) == 0 {
+			return false
+		}
+		close(slow[0].hurried)
+		slow = slow[1:]
+		return true
+	}})
+	begin := func() *invoke.Invocation {
+		route := invoke.RouteTo(tool("echo", echo))
+		route.Tool.MaxInput = 64 << 10
+		i, err := v.Begin(route, call(""))
+		if err != nil {
+			t.Error(err)
+		}
+		return i
+	}
+	ended := make(chan error, 3)
+	for n := range 3 {
+		body := &slowBody{strings.NewReader(strings.Repeat(" ", 8<<10)), make(chan struct{}), make(chan struct{})}
+		go func() {
+			i := begin()
+			err := i.Read(body, each+7) // as many as the others have
+			i.End(err)
+			ended <- err
+		}()
+		select {
+		case <-body.waits:
+		case err := <-ended:
+			t.Fatalf("slow arguments %d: %v", n, err)
+		}
+		mu.Lock()
+		slow = append(slow, body)
+		mu.Unlock()
+	}
+	whole := `{"n":1` + strings.Repeat(" ", each) + `}`
+	var held []*invoke.Invocation
+	for n := range 3 {
+		i := begin()
+		if err := i.Read(strings.NewReader(whole), int64(len(whole))); err != nil {
+			t.Fatalf("arguments %d, beside slow ones: %v", n, err)
+		}
+		held = append(held, i)
+		if err := <-ended; !errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("slow arguments %d ended with %v", n, err)
+		}
+	}
+	refused := begin()
+	if err := refused.Read(strings.NewReader(whole), int64(len(whole))); codeOf(err) != wasmtools.CodeOverloaded {
+		t.Errorf("arguments beside those that have come: got %v, want overloaded", err)
+	}
+	refused.End(nil)
+	least := begin()
+	if err := least.Read(strings.NewReader(strings.Repeat(" ", 4095)), 4095); err != nil {
+		t.Errorf("4 KiB: got %v", err)
+	}
+	least.End(nil)
+	for _, i := range held {
+		i.End(nil)
+	}
+	i := begin()
+	if err := i.Read(strings.NewReader(whole), int64(len(whole))); err != nil {
+		t.Errorf("afterwards: got %v", err)
+	}
+	i.End(nil)
+}

@@ -50,15 +50,29 @@ func (g *Grants) http(path string, needs *wasmtools.Needs, matching []config.Gra
 	view := secret.NewView(g.broker.secrets, g.values)
 	granted, err := egress.New(needs.HTTP, rules, egress.Options{Secrets: view, Connections: g.broker.connections, Injected: &g.broker.injected})
 	if err != nil {
-		return nil, append(missing, fmt.Sprintf("http, because %s", err))
+		return nil, append(missing, fmt.Sprintf("http, because %s", config.Pathless(err)))
 	}
 	granted = g.broker.sending.standing(path+" "+strings.Join(needs.HTTP, " "), granted, view, g.values)
 	for _, name := range granted.Secrets() {
 		if !g.values.Has(name) {
-			missing = append(missing, fmt.Sprintf("secret %s, which headers of its grant name and no source in [secrets] has", name))
+			missing = append(missing, fmt.Sprintf("the secret of ${secret:...} in the headers of its grant%s: no source in [secrets] has it", linesOf(name, matching)))
 		}
 	}
 	return granted, missing
+}
+
+// linesOf says in which lines the grants begin whose headers name a secret, which may be no name but the secret itself.
+func linesOf(name string, matching []config.Grant) string {
+	for i := range matching {
+		for _, headers := range matching[i].Headers {
+			for _, value := range headers {
+				if matching[i].Line > 0 && strings.Contains(value, "${secret:"+name+"}") {
+					return fmt.Sprintf(" (line %d)", matching[i].Line)
+				}
+			}
+		}
+	}
+	return ""
 }
 
 // patternsOf returns the patterns of all entries of HTTP in a configuration, parsed once: there may be many tools. What is no pattern is
@@ -88,11 +102,19 @@ func httpRules(c *config.Config) (rules []egress.Rule) {
 	return rules
 }
 
+// placeOf says which grant is meant, without what it says.
+func placeOf(g *config.Grant, i int) string {
+	if g.Line == 0 {
+		return fmt.Sprintf("grant[%d]", i)
+	}
+	return fmt.Sprintf("grant[%d] (line %d)", i, g.Line)
+}
+
 // checkHTTP reports what is wrong with the grants of a configuration, such as a file of certificates that is not there.
 func checkHTTP(c *config.Config) error {
 	for i := range c.Grants {
 		if err := egress.Check(httpRule(&c.Grants[i])); err != nil {
-			return fmt.Errorf("grant for %q: %w", c.Grants[i].Match, err)
+			return fmt.Errorf("%s: %w", placeOf(&c.Grants[i], i), config.Pathless(err))
 		}
 	}
 	return nil

@@ -22,7 +22,7 @@ func TestHTTPGrants(t *testing.T) {
 		{"https://a.example", `http = ["http://a.example"]`, "http https://a.example"},
 		{"https://a.example", `http = ["https://a.example:8443"]`, "http https://a.example"},
 		{"https://a.example/v1/", `http = ["https://a.example/v2/"]`, "http https://a.example/v1/"},
-		{"https://a.example", "http = ['https://a.example']\nheaders = {'https://a.example' = {X = '${secret:none}'}}", "secret none, which headers"},
+		{"https://a.example", "http = ['https://a.example']\nheaders = {'https://a.example' = {X = '${secret:none}'}}", "the secret of ${secret:...} in the headers of its grant (line 1)"},
 	} {
 		g := grants(t, "[[grant]]\nmatch = 'x'\n"+test.grant)
 		values, _, missing := g.For("/x", wasmtools.Needs{HTTP: []string{test.need}})
@@ -47,7 +47,7 @@ func TestHTTPRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer b.Close()
-	if _, err := b.Grants(c); err == nil || !strings.Contains(err.Error(), `grant for "x": ca: `) {
+	if _, err := b.Grants(c); err == nil || !strings.Contains(err.Error(), `grant[0] (line 1): `) {
 		t.Errorf("a missing file: got %v", err)
 	}
 }

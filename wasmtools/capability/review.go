@@ -3,6 +3,7 @@ package capability
 import (
 	"fmt"
 	"maps"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -41,7 +42,9 @@ func Review(c *config.Config, tools []*wasmtools.Tool) (findings []Finding) {
 		}
 		for _, name := range slices.Sorted(maps.Keys(r.grant.Files)) {
 			if err := files.Check(r.grant.Files[name]); err != nil {
-				r.add("files."+name, false, "%v", err)
+				r.add(filesKey(name, tools), false, "%v", config.Pathless(err))
+			} else if filepath.Dir(r.grant.Files[name]) == r.grant.Files[name] {
+				r.add(filesKey(name, tools), true, "this grants all files of the machine that the server can read, its configuration and its keys among them: name a folder")
 			}
 		}
 		r.openKeys()
@@ -70,14 +73,29 @@ func (r *reviewer) openKeys() {
 			folded := strings.ToLower(name)
 			isKey := slices.ContainsFunc([]string{"auth", "cookie", "key", "secret", "token"}, func(word string) bool { return strings.Contains(folded, word) })
 			if isKey && !strings.Contains(r.grant.Headers[origin][name], "${secret:") {
-				r.add("headers."+origin, true, "%s has its value here, where nothing keeps it out of answers and log lines: put it into [secrets], and write ${secret:name}", text.Short(name))
+				if !slices.Contains(keyHeaders, folded) {
+					name = "a header" // its name may be the key
+				}
+				r.add("headers", true, "%s has its value here, where nothing keeps it out of answers and log lines: put it into [secrets], and write ${secret:name}", name)
 			}
 		}
 	}
 }
 
-func (r *reviewer) unneeded(key, entry string) {
-	r.add(key, false, "%s is granted, but no tool that the grant matches declares that it needs it: remove it", text.Short(entry))
+// keyHeaders are names of headers that are keys, and known as such.
+var keyHeaders = []string{"authorization", "proxy-authorization", "cookie", "api-key", "x-api-key", "x-auth-token", "x-auth-key", "x-access-token", "private-token"}
+
+// filesKey returns the key of an entry of files, with its name where a tool knows it: another one may be a secret in the wrong place.
+func filesKey(name string, tools []*wasmtools.Tool) string {
+	if slices.ContainsFunc(tools, func(t *wasmtools.Tool) bool { return slices.Contains(t.Needs.Files, name) }) {
+		return "files." + name
+	}
+	return "files"
+}
+
+// unneeded does not show the entry: its place tells it, and it may be a secret in the wrong place. what is what is known of it.
+func (r *reviewer) unneeded(key, what string) {
+	r.add(key, false, "%s is granted, but no tool that the grant matches declares that it needs it: remove it", what)
 }
 
 // unused finds what nobody needs: a slip of the pen, or what a tool needed once.
@@ -102,9 +120,9 @@ func (r *reviewer) unused(tools []*wasmtools.Tool) {
 	if !matches {
 		return
 	}
-	check := func(key, entry string, uses func(n wasmtools.Needs) bool) {
+	check := func(key, what string, uses func(n wasmtools.Needs) bool) {
 		if !slices.ContainsFunc(needs, uses) {
-			r.unneeded(key, entry)
+			r.unneeded(key, what)
 		}
 	}
 	for k, entry := range g.HTTP {
@@ -113,7 +131,8 @@ func (r *reviewer) unused(tools []*wasmtools.Tool) {
 			used = used || p.Overlaps(granted)
 		}
 		if !used {
-			r.unneeded(fmt.Sprintf("http[%d]", k), entry)
+			// Paths are keys, with some services.
+			r.unneeded(fmt.Sprintf("http[%d]", k), strings.Join(strings.SplitN(entry, "/", 4)[:3], "/"))
 		}
 	}
 	if g.KV > 0 {
@@ -123,14 +142,14 @@ func (r *reviewer) unused(tools []*wasmtools.Tool) {
 		check("config", "config", func(n wasmtools.Needs) bool { return n.Config != nil })
 	}
 	for _, name := range slices.Sorted(maps.Keys(g.Files)) {
-		check("files."+name, name, func(n wasmtools.Needs) bool { return slices.Contains(n.Files, name) })
+		check(filesKey(name, tools), "a folder", func(n wasmtools.Needs) bool { return slices.Contains(n.Files, name) })
 	}
 	for k, entry := range g.Tools {
-		check(fmt.Sprintf("tools[%d]", k), entry, func(n wasmtools.Needs) bool {
+		check(fmt.Sprintf("tools[%d]", k), "a tool", func(n wasmtools.Needs) bool {
 			return slices.ContainsFunc(n.Tools, func(need string) bool { return pattern.Match(entry, need) })
 		})
 	}
 	for k, entry := range g.SecretsVisible {
-		check(fmt.Sprintf("secrets_visible[%d]", k), entry, func(n wasmtools.Needs) bool { return slices.Contains(n.Secrets, entry) })
+		check(fmt.Sprintf("secrets_visible[%d]", k), "a secret", func(n wasmtools.Needs) bool { return slices.Contains(n.Secrets, entry) })
 	}
 }

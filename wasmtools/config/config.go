@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"net/netip"
 	"os"
@@ -154,7 +155,7 @@ func Load(path string) (*Config, error) {
 	}
 	tokens, err := ReadTokens(c.Auth.TokensFile)
 	if err != nil {
-		return nil, fmt.Errorf("%s: auth.tokens_file: %w", d.place(d.offsets["auth.tokens_file"]), err)
+		return nil, fmt.Errorf("%s: auth.tokens_file: %w", d.place(d.offsets["auth.tokens_file"]), Pathless(err))
 	}
 	c.Auth.Tokens = append(c.Auth.Tokens, tokens...)
 	return c, nil
@@ -193,6 +194,15 @@ func needRestart(started, now reflect.Value) (keys []string) {
 		}
 	}
 	return keys
+}
+
+// Pathless returns an error without the path in it, if that could not be opened: a path that is none may be a secret, which stands in the
+// wrong place.
+func Pathless(err error) error {
+	if e, ok := errors.AsType[*fs.PathError](err); ok {
+		return fmt.Errorf("the path that it names can't be opened (a relative one begins at the configuration's folder): %w", e.Err)
+	}
+	return err
 }
 
 var errTooLarge = errors.New("the file is larger than 1 MiB")

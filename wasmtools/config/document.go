@@ -47,6 +47,9 @@ func (d *document) parse() (values map[string]any, err error) {
 	if e := (*toml.DecodeError)(nil); errors.As(err, &e) {
 		line, column := e.Position()
 		message := strings.TrimPrefix(e.Error(), "toml: ")
+		if strings.Contains(message, "already") { // it names the key
+			message = "the key or table is there twice"
+		}
 		if strings.HasSuffix(message, " at start of value") {
 			message += ": strings must be quoted"
 		}
@@ -94,12 +97,16 @@ func (d *document) readTable(place string, values map[string]any, t table) {
 	}
 }
 
-// fail notes what is wrong with the value of a key, or with one of its elements.
+// fail notes what is wrong with the value of a key, or with one of its elements. The message has keys that we know, and nothing that
+// the file says: a secret can stand anywhere by mistake, and whoever reads a log is not to see it. The place tells what is meant.
 func (d *document) fail(key string, err error) {
-	offset := d.offsets[key]
+	offset, shown := d.offsets[key], key
 	for nested := true; nested; {
 		switch e := err.(type) {
 		case *elementError:
+			if shown == key {
+				shown = index(key, e.index)
+			}
 			key, err = index(key, e.index), e.err
 		case *memberError:
 			key, err = join(key, e.name), e.err
@@ -110,7 +117,20 @@ func (d *document) fail(key string, err error) {
 			offset = at
 		}
 	}
-	d.problems = append(d.problems, problem{offset, fmt.Errorf("%s: %w", key, err)})
+	if u, ok := err.(*unknownKeyError); ok {
+		err = fmt.Errorf("%s: %w", shown, u)
+	} else {
+		err = fmt.Errorf("%s: %s", shown, withoutValue(err.Error()))
+	}
+	d.problems = append(d.problems, problem{offset, err})
+}
+
+// withoutValue takes the value off a message that begins with it in quotes, as in `"web" is not a mode`.
+func withoutValue(message string) string {
+	if value, err := strconv.QuotedPrefix(message); err == nil {
+		return strings.TrimLeft(message[len(value):], " ")
+	}
+	return message
 }
 
 // err returns the first problems in the order of their lines, or nil where there are none.
@@ -148,7 +168,8 @@ type unknownKeyError struct {
 	known       map[string]table
 }
 
-// Error says where the key belongs, or which key it may mean, or else which keys there are.
+// Error says where the key belongs, or which key it may mean, or else which keys there are. It has the key where it is one of ours, or close
+// to one.
 func (e *unknownKeyError) Error() string {
 	where := ""
 	if list, _, ok := strings.Cut(e.place, "["); ok {
@@ -156,11 +177,11 @@ func (e *unknownKeyError) Error() string {
 	} else if e.place != "" {
 		where = " in [" + e.place + "]"
 	}
-	message := "unknown key " + strconv.Quote(text.Short(e.name)) + where
 	for _, other := range slices.Sorted(maps.Keys(e.known)) {
 		if _, ok := e.known[other][e.name]; !ok {
 			continue
 		}
+		message := "unknown key " + strconv.Quote(e.name) + where
 		if other == "" {
 			return message + ": it belongs above the first table"
 		}
@@ -168,7 +189,7 @@ func (e *unknownKeyError) Error() string {
 	}
 	names := slices.Sorted(maps.Keys(e.table))
 	if near := text.Nearest(e.name, names); near != "" {
-		return message + ": did you mean " + strconv.Quote(near) + "?"
+		return "unknown key " + strconv.Quote(e.name) + where + ": did you mean " + strconv.Quote(near) + "?"
 	}
-	return message + ": the keys are " + strings.Join(names, ", ")
+	return "unknown key" + where + ": the keys are " + strings.Join(names, ", ")
 }

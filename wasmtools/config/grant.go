@@ -62,6 +62,9 @@ type Secrets struct {
 	Files map[string]string
 	// Environment are the variables of secrets, by the names of the secrets.
 	Environment map[string]string
+	// Lines are those of the configuration where entries of Files and Environment stand, by the names of the secrets. Errors tell them in
+	// place of names, which may be secrets in the wrong place. It may be nil.
+	Lines map[string]int
 }
 
 // State is the table [state].
@@ -124,6 +127,21 @@ func secretsTable(s *Secrets, directory string) table {
 	}
 }
 
+// noteLines notes where the entries of [secrets] stand.
+func (d *document) noteLines(s *Secrets) {
+	for _, list := range []struct {
+		name    string
+		entries map[string]string
+	}{{"environment", s.Environment}, {"files", s.Files}} {
+		for name := range list.entries {
+			if s.Lines == nil {
+				s.Lines = map[string]int{}
+			}
+			s.Lines[name] = d.line(d.offsets[join(join("secrets", list.name), name)])
+		}
+	}
+}
+
 // stateTable returns the readers of the keys of [state].
 func stateTable(s *State, directory string) table {
 	return table{"directory": word(&s.Directory, "a path", path(directory, false))}
@@ -168,6 +186,7 @@ func (c *Config) LoadGrants(file, directory string) error {
 	if err := d.err(); err != nil {
 		return err
 	}
+	d.noteLines(&secrets)
 	c.Grants, c.Secrets, c.State = append(slices.Clip(c.Grants), granted...), secrets, state
 	return nil
 }

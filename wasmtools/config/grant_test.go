@@ -63,6 +63,7 @@ directory = "/var/lib/toolsrv"
 	}
 	secrets := config.Secrets{
 		Directory: filepath.Join("dir", "secrets"), Files: map[string]string{"key": "/etc/key"}, Environment: map[string]string{"stripe.key": "STRIPE_KEY"},
+		Lines: map[string]int{"key": 26, "stripe.key": 27},
 	}
 	if !reflect.DeepEqual(c.Secrets, secrets) || c.State.Directory != "/var/lib/toolsrv" {
 		t.Errorf("got %+v and %+v", c.Secrets, c.State)
@@ -75,33 +76,33 @@ func TestGrantErrors(t *testing.T) {
 		{"a table", "[grant]\nmatch='a'", "configuration:1:2: grant: each grant is a table of its own: write [[grant]] above its keys"},
 		{"an element that is no table", "grant = [1]", "grant[0]: each grant is a table of its own"},
 		{"no match", "[[grant]]\nkv = '1MiB'", `grant[0]: match is missing: name the tools, as in match = "math/*"`},
-		{"another match", "[[grant]]\nmatch='***'", `grant[0].match: "***" has **`},
+		{"another match", "[[grant]]\nmatch='***'", `grant[0].match: has **`},
 		{"unknown", "[[grant]]\nmatch='a'\nhtpp = []", `configuration:3:1: unknown key "htpp" in [[grant]]: did you mean "http"?`},
-		{"no service", "[[grant]]\nmatch='a'\nhttp = ['https://a.example', 'b.example']", `configuration:3:30: grant[0].http[1]: "b.example" is not the address of a service`},
-		{"a range of all", "[[grant]]\nmatch='a'\nprivate = ['::/0']", `configuration:3:12: grant[0].private[0]: "::/0" has all addresses`},
+		{"no service", "[[grant]]\nmatch='a'\nhttp = ['https://a.example', 'b.example']", `configuration:3:30: grant[0].http[1]: is not the address of a service`},
+		{"a range of all", "[[grant]]\nmatch='a'\nprivate = ['::/0']", `configuration:3:12: grant[0].private[0]: has all addresses`},
 		{"a range in the form of IPv6", "[[grant]]\nmatch='a'\nprivate = ['::ffff:10.0.0.0/104']", `is a range of IPv4 in the form of IPv6`},
 		{"a user", "[[grant]]\nmatch='a'\nhttp = ['https://a@b.example']", `is not the address of a service`},
-		{"no range", "[[grant]]\nmatch='a'\nprivate = ['10.0.0.1']", `grant[0].private[0]: "10.0.0.1" is not a range of addresses`},
-		{"bits beyond", "[[grant]]\nmatch='a'\nprivate = ['10.0.0.1/8']", `"10.0.0.1/8" has bits beyond its prefix: write "10.0.0.0/8"`},
-		{"many redirects", "[[grant]]\nmatch='a'\nredirects = 11", "grant[0].redirects: 11 is out of range: 0 to 10 is allowed"},
-		{"small quota", "[[grant]]\nmatch='a'\nkv = '1KiB'", `grant[0].kv: "1KiB" is out of range: 4KiB to 1024GiB is allowed`},
-		{"no entries", "[[grant]]\nmatch='a'\nkv_entries = 0", "grant[0].kv_entries: 0 is out of range"},
-		{"headers of no service", "[[grant]]\nmatch='a'\nhttp=['https://a']\nheaders = {'https://b' = {X = 'y'}}", `configuration:4:12: grant[0].headers."https://b": it is not in the grant's http: repeat an entry`},
-		{"no header", "[[grant]]\nmatch='a'\nhttp=['https://a']\nheaders = {'https://a' = {'X Y' = 'y'}}", `configuration:4:27: grant[0].headers."https://a"."X Y": "X Y" is not the name of a header`},
-		{"a line break in a header", "[[grant]]\nmatch='a'\nhttp=['https://a']\nheaders = {'https://a' = {X = \"y\\r\\nZ: hunter2\"}}", `grant[0].headers."https://a".X: is not a value for a header`},
+		{"no range", "[[grant]]\nmatch='a'\nprivate = ['10.0.0.1']", `grant[0].private[0]: is not a range of addresses`},
+		{"bits beyond", "[[grant]]\nmatch='a'\nprivate = ['10.0.0.1/8']", `has bits beyond its prefix: write "10.0.0.0/8"`},
+		{"many redirects", "[[grant]]\nmatch='a'\nredirects = 11", "grant[0].redirects: is out of range: 0 to 10 is allowed"},
+		{"small quota", "[[grant]]\nmatch='a'\nkv = '1KiB'", `grant[0].kv: is out of range: 4KiB to 1024GiB is allowed`},
+		{"no entries", "[[grant]]\nmatch='a'\nkv_entries = 0", "grant[0].kv_entries: is out of range"},
+		{"headers of no service", "[[grant]]\nmatch='a'\nhttp=['https://a']\nheaders = {'https://b' = {X = 'y'}}", `configuration:4:12: grant[0].headers: it is not in the grant's http: repeat an entry`},
+		{"no header", "[[grant]]\nmatch='a'\nhttp=['https://a']\nheaders = {'https://a' = {'X Y' = 'y'}}", `configuration:4:27: grant[0].headers: is not the name of a header`},
+		{"a line break in a header", "[[grant]]\nmatch='a'\nhttp=['https://a']\nheaders = {'https://a' = {X = \"y\\r\\nZ: hunter2\"}}", `grant[0].headers: is not a value for a header`},
 		{"headers as a list", "[[grant]]\nmatch='a'\nheaders = []", "grant[0].headers: must be a table such as"},
 		{"a header as a number", "[[grant]]\nmatch='a'\nhttp=['https://a']\nheaders = {'https://a' = {X = 1}}", "must be a string, not a whole number"},
 		{"settings as a string", "[[grant]]\nmatch='a'\nconfig = 'x'", "grant[0].config: must be a table such as"},
-		{"a date in settings", "[[grant]]\nmatch='a'\nconfig = {a = [1, {b = 2026-01-02}]}", `configuration:3:20: grant[0].config.a[1].b: must not be a date or time: write it as a string`},
-		{"NaN in settings", "[[grant]]\nmatch='a'\nconfig = {a = nan}", "grant[0].config.a: is not a number that JSON has"},
+		{"a date in settings", "[[grant]]\nmatch='a'\nconfig = {a = [1, {b = 2026-01-02}]}", `configuration:3:20: grant[0].config: must not be a date or time: write it as a string`},
+		{"NaN in settings", "[[grant]]\nmatch='a'\nconfig = {a = nan}", "grant[0].config: is not a number that JSON has"},
 		{"large settings", "[[grant]]\nmatch='a'\nconfig = {a = '" + strings.Repeat("x", 65<<10) + "'}", "as JSON, 65536 are allowed"},
-		{"a path as a name", "[[grant]]\nmatch='a'\nfiles = {'../x' = '/x'}", `grant[0].files."../x": "../x" is not a valid name`},
-		{"no path", "[[grant]]\nmatch='a'\nfiles = {x = ''}", "grant[0].files.x: must not be empty"},
+		{"a path as a name", "[[grant]]\nmatch='a'\nfiles = {'../x' = '/x'}", `grant[0].files: is not a valid name`},
+		{"no path", "[[grant]]\nmatch='a'\nfiles = {x = ''}", "grant[0].files: must not be empty"},
 		{"no tool", "[[grant]]\nmatch='a'\ntools = ['']", "grant[0].tools[0]: the pattern is empty"},
-		{"no secret", "[[grant]]\nmatch='a'\nsecrets_visible = ['.x']", `grant[0].secrets_visible[0]: ".x" is not a valid name`},
-		{"a secret as a path", "[secrets]\nfiles = {'a/b' = '/x'}", `secrets.files."a/b": "a/b" is not a valid name`},
-		{"no variable", "[secrets]\nenvironment = {a = 'A=B'}", `secrets.environment.a: "A=B" is not the name of an environment variable`},
-		{"unknown of secrets", "[secrets]\nvault = 1", `unknown key "vault" in [secrets]: the keys are directory, environment, files`},
+		{"no secret", "[[grant]]\nmatch='a'\nsecrets_visible = ['.x']", `grant[0].secrets_visible[0]: is not a valid name`},
+		{"a secret as a path", "[secrets]\nfiles = {'a/b' = '/x'}", `secrets.files: is not a valid name`},
+		{"no variable", "[secrets]\nenvironment = {a = 'A=B'}", `secrets.environment: is not the name of an environment variable`},
+		{"unknown of secrets", "[secrets]\nvault = 1", `unknown key in [secrets]: the keys are directory, environment, files`},
 		{"too many", strings.Repeat("[[grant]]\nmatch='a'\n", 1001), "there are 1001 grants, 1000 are allowed"},
 	} {
 		_, err := config.Parse([]byte(test.text), "")
@@ -132,8 +133,8 @@ func TestLoadGrants(t *testing.T) {
 		t.Errorf("got %+v, %+v, %+v", c.Grants, c.Secrets, c.State)
 	}
 	for text, says := range map[string]string{
-		"[limits]\nmemory = '1MiB'": file + `:1:2: unknown key "limits": the keys are grant, secrets, state`,
-		"[[grant]]\nkv = 1":         file + ":2:1: grant[0].kv: 1 is out of range",
+		"[limits]\nmemory = '1MiB'": file + `:1:2: unknown key: the keys are grant, secrets, state`,
+		"[[grant]]\nkv = 1":         file + ":2:1: grant[0].kv: is out of range",
 		"x":                         file + ":1",
 	} {
 		write(text)

@@ -125,6 +125,7 @@ func (d *document) read(directory string) (*Config, error) {
 		return nil, err
 	}
 	c.Tools.Allowlist = which == allowlist
+	d.noteLines(&c.Secrets)
 	c.Limits = set.Over(c.Limits)
 	return c, nil
 }

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/pelletier/go-toml/v2"
-	"github.com/toolsrv/toolsrv/internal/text"
 )
 
 // What a file may hold. No valid one comes near, and a hostile one costs no more than its bytes.
@@ -201,7 +200,7 @@ func unquote(token string) string {
 func (s *scanner) note(path string, offset int) error {
 	switch {
 	case len(path) > maxPath:
-		return fmt.Errorf("%s: unknown key %q", s.place(offset), text.Short(path))
+		return fmt.Errorf("%s: unknown key, of %d bytes with its tables", s.place(offset), len(path))
 	case s.keys > maxKeys:
 		return fmt.Errorf("%s: the file has more than %d keys", s.place(offset), maxKeys)
 	case s.elements > maxElements:

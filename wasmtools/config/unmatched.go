@@ -14,7 +14,8 @@ import (
 type Unmatched struct {
 	// Key is the place of the entry, such as "tools.disabled[0]" or "override[2].match".
 	Key string
-	// Entry is the entry.
+	// Entry is the entry if it looks like a tool: if there is one with a similar name, or others in its namespace. Otherwise it is
+	// empty, as it may be a secret in the wrong place.
 	Entry string
 	// Meant is an existing tool or namespace with a similar name, or empty.
 	Meant string
@@ -22,7 +23,10 @@ type Unmatched struct {
 
 // String says it in a sentence.
 func (u Unmatched) String() string {
-	message := strconv.Quote(text.Short(u.Entry)) + " matches no tool"
+	message := "the entry matches no tool"
+	if u.Entry != "" {
+		message = strconv.Quote(text.Short(u.Entry)) + " matches no tool"
+	}
 	if u.Meant != "" {
 		return message + ": did you mean " + strconv.Quote(u.Meant) + "?"
 	}
@@ -49,10 +53,14 @@ func (c *Config) Unmatched(paths []string) []Unmatched {
 	names := slices.Sorted(maps.Keys(known))
 	var all []Unmatched
 	add := func(key, entry string) {
-		u := Unmatched{Key: key, Entry: entry}
+		u := Unmatched{Key: key}
 		typed := strings.TrimSuffix(strings.TrimPrefix(entry, "/"), "/*") // which means the same
 		if len(all) < maxGuesses && !strings.Contains(typed, "*") {
 			u.Meant = text.Nearest(typed, names)
+		}
+		namespace, _, _ := strings.Cut(strings.TrimPrefix(entry, "/"), "/")
+		if _, ok := known[namespace]; ok || u.Meant != "" || strings.Trim(entry, "*/") == "" {
+			u.Entry = entry
 		}
 		all = append(all, u)
 	}

@@ -40,7 +40,6 @@ func quantity(unit limits.Unit, least, most int64, set func(int64)) reader {
 	return func(value any) error {
 		n, isNumber := value.(int64)
 		s, isText := value.(string)
-		shown := strconv.FormatInt(n, 10)
 		switch {
 		case isNumber && unit != limits.Time:
 		case isText && unit != limits.Count:
@@ -48,12 +47,11 @@ func quantity(unit limits.Unit, least, most int64, set func(int64)) reader {
 			if n, err = unit.Parse(s); err != nil {
 				return err
 			}
-			shown = strconv.Quote(text.Short(s))
 		default:
 			return wrongType(value, want)
 		}
 		if n < least || n > most {
-			return fmt.Errorf("%s is out of range: %s to %s is allowed", shown, unit.Format(least), unit.Format(most))
+			return fmt.Errorf("is out of range: %s to %s is allowed", unit.Format(least), unit.Format(most))
 		}
 		set(n)
 		return nil
@@ -127,7 +125,7 @@ func disabled(to *Tools) reader {
 					return &unknownKeyError{name: key, table: readers}
 				}
 				if err := readers[key](values[key]); err != nil {
-					return fmt.Errorf("%s: %w", key, err)
+					return fmt.Errorf("%s: %s", key, withoutValue(err.Error()))
 				}
 			}
 			if entry == "" {

@@ -64,7 +64,10 @@ func (k *core) warnUnmatched(c *config.Config) {
 			k.logger.Warn("more entries of the configuration match no tool", "entries", len(unmatched)-i)
 			return
 		}
-		attrs := []any{"key", u.Key, "entry", u.Entry}
+		attrs := []any{"key", u.Key}
+		if u.Entry != "" {
+			attrs = append(attrs, "entry", u.Entry)
+		}
 		if u.Meant != "" {
 			attrs = append(attrs, "did_you_mean", u.Meant)
 		}

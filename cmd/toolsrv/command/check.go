@@ -125,7 +125,7 @@ func (c *checked) wrongGrants() (n int) {
 
 type unmatched struct {
 	Key     string `json:"key"`
-	Entry   string `json:"entry"`
+	Entry   string `json:"entry,omitempty"` // where it looks like a tool
 	Message string `json:"message"`
 }
 

@@ -144,8 +144,8 @@ func newRule(from Rule, o Options) (*rule, error) {
 	if r.headers, err = parseHeaders(r.Headers, r.granted); err != nil {
 		return nil, fmt.Errorf("headers: %w", err)
 	}
-	if names := secretNames(r.headers); len(names) > 0 && o.Secrets == nil {
-		return nil, fmt.Errorf("headers: there are no secrets, but ${secret:%s} is to be filled in", names[0])
+	if len(secretNames(r.headers)) > 0 && o.Secrets == nil {
+		return nil, errors.New("headers: there are no secrets, but ${secret:...} is to be filled in")
 	}
 	roots, err := r.readCA()
 	if err != nil {

@@ -1,6 +1,7 @@
 package egress
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -116,15 +117,15 @@ func parseHeaders(table map[string]map[string]string, granted []reach.Pattern) (
 			return nil, err
 		}
 		if !slices.ContainsFunc(granted, on.Overlaps) {
-			return nil, fmt.Errorf("%q is for nothing that http grants, which is %s", key, list(granted))
+			return nil, fmt.Errorf("an entry is for nothing that http grants, which is %s", list(granted))
 		}
 		for name, value := range values {
 			if f := checkHeader(name, value); f != nil {
-				return nil, fmt.Errorf("%q: %s", key, f.Message)
+				return nil, errors.New(f.Message)
 			}
 			parts, err := parseTemplate(value)
 			if err != nil {
-				return nil, fmt.Errorf("%q: %s: %w", key, name, err)
+				return nil, fmt.Errorf("a value: %w", err)
 			}
 			headers = append(headers, header{on, http.CanonicalHeaderKey(name), parts})
 		}
@@ -175,7 +176,7 @@ func (r *rule) inject(t reach.Target, headers http.Header, secrets Secrets) (sec
 		for i := 1; i < len(h.value); i += 2 {
 			s, err := secrets.Secret(h.value[i])
 			if err != nil || !isValue(s) || len(value)+len(s) > maxInjected {
-				return false, answer.Failf(answer.Unavailable, "The host can't fill in the header %s, which the operator has it set for %s: the secret %s is missing, or is not fit for a header.", h.name, t.Origin, h.value[i])
+				return false, answer.Failf(answer.Unavailable, "The host can't fill in the header %s, which the operator has it set for %s: its secret is missing, or is not fit for a header.", h.name, t.Origin)
 			}
 			value, secret = value+s+h.value[i+1], true
 		}

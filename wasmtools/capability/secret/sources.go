@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 
@@ -36,6 +37,9 @@ type Sources struct {
 	Files map[string]string
 	// Environment are environment variables by the names of secrets.
 	Environment map[string]string
+	// Lines are those of the configuration where entries of Files and Environment stand, by the names of secrets. Where it has one, errors
+	// and warnings tell it in place of the name, which may be a secret in the wrong place. It may be nil.
+	Lines map[string]int
 }
 
 // Values are the secrets that sources had when they were read. They do not change.
@@ -58,7 +62,7 @@ func (v *Values) Names() []string { return slices.Sorted(maps.Keys(v.named)) }
 // things. Others say which files every user can read, and which
 // secrets are short. None shows content.
 func Read(s Sources) (v *Values, warnings []string, err error) {
-	r := reader{values: map[string]string{}}
+	r := reader{values: map[string]string{}, lines: s.Lines}
 	for _, name := range slices.Sorted(maps.Keys(s.Files)) {
 		r.explicit(name, func() ([]byte, error) { return r.file(s.Files[name]) })
 	}
@@ -95,6 +99,23 @@ type reader struct {
 	warnings []string
 	errs     []error
 	open     []string // files that every user can read
+	lines    map[string]int
+}
+
+// shown returns what a secret is called in messages.
+func (r *reader) shown(name string) string {
+	if line, ok := r.lines[name]; ok {
+		return fmt.Sprintf("of line %d", line)
+	}
+	return strconv.Quote(name)
+}
+
+// pathless returns an error without the path in it, if that could not be opened: one that is none may be a secret in the wrong place.
+func pathless(err error) error {
+	if e, ok := errors.AsType[*fs.PathError](err); ok {
+		return fmt.Errorf("the path that it names can't be opened (a relative one begins at the configuration's folder): %w", e.Err)
+	}
+	return err
 }
 
 func (r *reader) fail(format string, args ...any) {
@@ -116,7 +137,7 @@ func (r *reader) explicit(name string, read func() ([]byte, error)) {
 		r.values[name], err = valueOf(content)
 	}
 	if err != nil {
-		r.fail("read the secret %q: %w", name, err)
+		r.fail("read the secret %s: %w", r.shown(name), pathless(err))
 	}
 }
 
@@ -129,7 +150,7 @@ func (r *reader) directory(path string) {
 	}
 	dir, err := os.Open(path)
 	if err != nil {
-		r.fail("read the directory of secrets: %w", err)
+		r.fail("read the directory of secrets: %w", pathless(err))
 		return
 	}
 	defer dir.Close()
@@ -231,6 +252,9 @@ func (r *reader) warnShort() {
 	var short []string
 	for _, name := range slices.Sorted(maps.Keys(r.values)) {
 		if len(r.values[name]) < enough {
+			if _, ok := r.lines[name]; ok {
+				name = "that " + r.shown(name)
+			}
 			short = append(short, name)
 		}
 	}
@@ -246,7 +270,7 @@ func (r *reader) warnShort() {
 func variable(name string) ([]byte, error) {
 	value, ok := os.LookupEnv(name)
 	if !ok {
-		return nil, fmt.Errorf("there is no environment variable %s", name)
+		return nil, errors.New("there is no such environment variable")
 	}
 	return []byte(value), nil
 }

@@ -119,7 +119,7 @@ func TestReadRefuses(t *testing.T) {
 		{"no directory", secret.Sources{Directory: filepath.Join(other, "none")}, "no such file"},
 		{"no file", files(filepath.Join(other, "none")), "no such file"},
 		{"a folder", files(other), "not a regular file"},
-		{"no variable", secret.Sources{Environment: map[string]string{"x": "SECRET_TEST_NONE"}}, "no environment variable SECRET_TEST_NONE"},
+		{"no variable", secret.Sources{Environment: map[string]string{"x": "SECRET_TEST_NONE"}}, "no such environment variable"},
 		{"an empty file", files(testkit.Put(t, other, "empty", "\n")), "it is empty"},
 		{"a short secret", files(testkit.Put(t, other, "short", content)), "less than 8"},
 		{"a short secret with much around it", files(testkit.Put(t, other, "blank", content+"\n\n\n\n\\\\")), "less than 8"},

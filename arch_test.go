@@ -63,6 +63,8 @@ var edges = map[string][]string{
 	"runtime/instrument": {"internal/text", "runtime/instrument/internal/weigh", "runtime/wasmbin", "runtime/internal/opcode"},
 	// Counts what a compiler does with a body; knows no sections.
 	"runtime/instrument/internal/weigh": {"runtime/wasmbin", "runtime/internal/opcode"},
+	// What the system says of a file.
+	"internal/touched": {},
 	// Numbers and who waits for them; knows nothing of guests.
 	"runtime/account": {},
 	// Bytes and pages; knows nothing of WebAssembly but its page size.
@@ -90,8 +92,8 @@ var edges = map[string][]string{
 	"wasmtools/state/internal/watch": {"wasmtools/state"},
 	// A file on disk: knows no modules.
 	"wasmtools/catalog/internal/precedence": {},
-	// Chooses by the language; runs nothing.
-	"wasmtools/script": {"internal/text", "wasmtools/script/engine", "wasmtools/script/javascript", "wasmtools/script/python"},
+	// Chooses by the language, and keeps what it has read of scripts; runs nothing.
+	"wasmtools/script": {"internal/text", "internal/touched", "runtime/codecache", "wasmtools/script/engine", "wasmtools/script/javascript", "wasmtools/script/python"},
 	// Interpreters as files: knows no language, and runs nothing.
 	"wasmtools/script/engine": {"internal/text", "runtime/wasmbin"},
 	// Files become a bundle; runs nothing of them.
@@ -104,7 +106,7 @@ var edges = map[string][]string{
 	// The files of a source become a route table.
 	"wasmtools/catalog": {"runtime/limits", "wasmtools", "wasmtools/toolfile", "runtime/sandbox", "wasmtools/catalog/internal/precedence"},
 	// The source that is a directory on disk.
-	"wasmtools/catalog/directory": {"internal/ownership", "wasmtools/catalog"},
+	"wasmtools/catalog/directory": {"internal/ownership", "internal/touched", "wasmtools/catalog"},
 	// What every HTTP door needs; knows none of them.
 	"wasmtools/web": {"internal/origin", "internal/text", "wasmtools", "wasmtools/auth"},
 	// The one way to call a tool; knows no door.

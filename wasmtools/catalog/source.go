@@ -173,7 +173,14 @@ func read(ctx context.Context, s Source, e Entry) ([]byte, error) {
 
 // readMade returns content whose size is not known before.
 func readMade(ctx context.Context, r io.Reader) ([]byte, error) {
-	content, err := io.ReadAll(io.LimitReader(r, sandbox.MaxModule+1))
+	var content []byte
+	var err error
+	if known, ok := r.(interface{ Len() int }); ok && known.Len() <= sandbox.MaxModule {
+		content = make([]byte, known.Len())
+		_, err = io.ReadFull(r, content)
+	} else {
+		content, err = io.ReadAll(io.LimitReader(r, sandbox.MaxModule+1))
+	}
 	switch {
 	case err != nil:
 		return nil, unreadable(ctx, err)

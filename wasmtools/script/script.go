@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/toolsrv/toolsrv/wasmtools/script/engine"
 	"github.com/toolsrv/toolsrv/wasmtools/script/javascript"
@@ -109,6 +110,22 @@ func collect(ctx context.Context, path string, o Options) (files []engine.File, 
 	return javascript.Collect(ctx, path, javascript.Options{Root: o.Root})
 }
 
+// collect returns the files of a script as they were kept, or has a helper collect them.
+func (b Builder) collect(ctx context.Context, root, path string) (files []engine.File, inputs []string, err error) {
+	if b.Memory == nil {
+		return b.help(ctx, root, path)
+	}
+	if files, inputs, ok := b.Memory.recall(root, path); ok {
+		return files, inputs, nil
+	}
+	began := time.Now()
+	files, inputs, err = b.help(ctx, root, path)
+	if err == nil {
+		b.Memory.keep(root, path, began, files, inputs)
+	}
+	return files, inputs, err
+}
+
 // put puts the files of a script into its engine.
 func put(e *engine.Engine, path string, files []engine.File) ([]byte, error) {
 	module, err := e.Append(files)
@@ -136,6 +153,8 @@ type Builder struct {
 	// Helper is a command that calls [Help] with its last two arguments and its standard output. Without one, Build reads scripts in this
 	// process: for those of people who could stop it anyway.
 	Helper []string
+	// Memory has what helpers have collected before; nil: a helper reads each script.
+	Memory *Memory
 }
 
 // IsScript reports whether a file is a script.
@@ -154,7 +173,7 @@ func (b Builder) Build(ctx context.Context, root, path string) (module []byte, i
 	if err != nil {
 		return nil, nil, err
 	}
-	files, inputs, err := b.help(ctx, root, path)
+	files, inputs, err := b.collect(ctx, root, path)
 	if err != nil {
 		return nil, inputs, err
 	}

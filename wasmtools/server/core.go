@@ -17,6 +17,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/config"
 	"github.com/toolsrv/toolsrv/wasmtools/invoke"
 	"github.com/toolsrv/toolsrv/wasmtools/mcp/toolset"
+	"github.com/toolsrv/toolsrv/wasmtools/script"
 	"github.com/toolsrv/toolsrv/wasmtools/toolfile"
 )
 
@@ -26,6 +27,7 @@ type core struct {
 	secrets *secret.Store // of all grants
 	began   time.Time     // when it was made
 	source  source
+	scripts *script.Memory // nil: none
 	engine  *sandbox.Engine
 	catalog *catalog.Catalog
 	invoker *invoke.Invoker // of all doors, so that they share its memory
@@ -61,7 +63,11 @@ type configurer func(c *config.Config) (*configuration, error)
 // openDirectory begins to serve the files of the configured directory, and tools of the program itself. After an error, close
 // closes what was opened.
 func (k *core) openDirectory(ctx context.Context, c *config.Config, configure configurer, tools []*wasmtools.Tool) error {
-	files, err := OpenDirectory(c, k.logger)
+	if dir, err := CacheDir(c); err == nil && c.Tools.Scripts && len(c.Tools.ScriptHelper) > 0 {
+		// What is wrong with the directory the engine tells, which keeps compiled code there.
+		k.scripts, _ = script.OpenMemory(dir, c.Tools.ScriptHelper)
+	}
+	files, err := openDirectory(c, k.logger, k.scripts)
 	if err != nil {
 		return fmt.Errorf("open the tools directory: %w", err)
 	}
@@ -143,6 +149,9 @@ func (k *core) close() error {
 	}
 	if k.source != nil {
 		errs = append(errs, k.source.Close())
+	}
+	if k.scripts != nil {
+		_ = k.scripts.Close() // it leaves a folder behind at worst
 	}
 	if k.engine != nil {
 		errs = append(errs, k.engine.Close(context.Background()))

@@ -16,8 +16,13 @@ import (
 
 // OpenDirectory opens the tools directory as the configuration says: with its scripts, or without. The caller closes it.
 func OpenDirectory(c *config.Config, logger *slog.Logger) (*directory.Directory, error) {
+	return openDirectory(c, logger, nil)
+}
+
+// openDirectory is OpenDirectory with what was read of scripts before, or nil.
+func openDirectory(c *config.Config, logger *slog.Logger, before *script.Memory) (*directory.Directory, error) {
 	o := directory.Options{Modules: c.Tools.Modules, Logger: logger}
-	builder := script.Builder{Engines: engine.Carried(), Helper: c.Tools.ScriptHelper}
+	builder := script.Builder{Engines: engine.Carried(), Helper: c.Tools.ScriptHelper, Memory: before}
 	if c.Tools.Scripts {
 		o.Scripts = builder
 	} else {

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/toolsrv/toolsrv/internal/touched"
 	"github.com/toolsrv/toolsrv/wasmtools/catalog"
 )
 
@@ -136,7 +137,7 @@ func TestRenamedIsUnsettled(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := newIntervals(0)
-	now, ok := changeTime(info)
+	now, ok := touched.At(info)
 	if !ok {
 		t.Fatal("the system does not tell when a file was changed")
 	}

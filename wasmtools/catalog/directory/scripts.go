@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/toolsrv/toolsrv/internal/touched"
 	"github.com/toolsrv/toolsrv/wasmtools/catalog"
 )
 
@@ -86,7 +87,7 @@ func (v *versions) openScript(ctx context.Context, root, file, name, version str
 	}
 	for _, input := range inputs {
 		now, statErr := os.Stat(input)
-		if statErr == nil && touchedSince(now, began) {
+		if statErr == nil && touched.Since(now, began) {
 			return nil, catalog.ErrChanged // after it was read, perhaps
 		}
 		m.inputs[input] = now
@@ -108,17 +109,6 @@ type made struct{ *bytes.Reader }
 
 // Close does nothing.
 func (made) Close() error { return nil }
-
-// touchedSince reports whether a file was changed at a time or later, by a clock that may be behind by a tick. One that is far
-// ahead tells nothing.
-func touchedSince(info fs.FileInfo, began time.Time) bool {
-	const tick, ahead = 20 * time.Millisecond, 2 * time.Second
-	last := info.ModTime()
-	if changed, ok := changeTime(info); ok && changed.After(last) {
-		last = changed
-	}
-	return last.After(began.Add(-tick)) && last.Before(time.Now().Add(ahead))
-}
 
 // around notes which files lie around the scripts, and returns those that are new or have changed.
 func (v *versions) around(parts map[string]fs.FileInfo) (changed []found) {

@@ -2,8 +2,9 @@ package directory
 
 import (
 	"io/fs"
-	"reflect"
 	"time"
+
+	"github.com/toolsrv/toolsrv/internal/touched"
 )
 
 // intervals are the periods of a Directory. All follow from the poll interval, so that a test that polls fast is fast in all.
@@ -34,7 +35,7 @@ func newIntervals(poll time.Duration) intervals {
 func (i intervals) unsettled(info fs.FileInfo, since, now time.Time) time.Duration {
 	left := since.Add(i.settle).Sub(now)
 	if touchedLast(info) {
-		if changed, _ := changeTime(info); changed.Before(since) { // and it has been the same since then
+		if changed, _ := touched.At(info); changed.Before(since) { // and it has been the same since then
 			left = changed.Add(i.settle).Sub(now)
 		}
 		return left
@@ -49,23 +50,6 @@ func (i intervals) unsettled(info fs.FileInfo, since, now time.Time) time.Durati
 // touchedLast reports whether the last change to a file was not a write, but a new name, owner or mode: its change time is
 // then later than its modification time. It is false where the system doesn't tell.
 func touchedLast(info fs.FileInfo) bool {
-	changed, ok := changeTime(info)
+	changed, ok := touched.At(info)
 	return ok && changed.After(info.ModTime())
-}
-
-// changeTime returns when a file, its name, owner or mode was last changed, where the system tells.
-func changeTime(info fs.FileInfo) (time.Time, bool) {
-	stat := reflect.Indirect(reflect.ValueOf(info.Sys())) // a syscall.Stat_t, with a field of another name on each system
-	if stat.Kind() != reflect.Struct {
-		return time.Time{}, false
-	}
-	for _, name := range []string{"Ctim", "Ctimespec"} {
-		if t := stat.FieldByName(name); t.IsValid() && t.Kind() == reflect.Struct {
-			seconds, nanoseconds := t.FieldByName("Sec"), t.FieldByName("Nsec")
-			if seconds.CanInt() && nanoseconds.CanInt() {
-				return time.Unix(seconds.Int(), nanoseconds.Int()), true
-			}
-		}
-	}
-	return time.Time{}, false
 }

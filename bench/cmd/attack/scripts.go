@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -58,25 +59,42 @@ func (a *arena) fillScripts(n int, languages []language) error {
 // withScripts are keys of [tools], where the further tables of a configuration begin.
 const withScripts = "scripts = true\n"
 
-func attackScripts(ctx context.Context, a *arena) error {
+func attackScripts(ctx context.Context, a *arena) error { return a.scripts(ctx, "256MiB", 2) }
+
+func attackScripts512(ctx context.Context, a *arena) error { return a.scripts(ctx, "512MiB", 20) }
+
+func attackScripts1024(ctx context.Context, a *arena) error { return a.scripts(ctx, "1GiB", 20) }
+
+// scripts has many scripts called in turn, by few clients and by many, with that much memory for all of them. Many clients get a part of what
+// one gets at least: where one finds all instances idle, many make each other's start again.
+func (a *arena) scripts(ctx context.Context, memory string, part float64) error {
 	const scripts, each = 100, 15 * time.Second
 	if err := a.fillScripts(scripts, languages); err != nil {
 		return err
 	}
 	begin := time.Now()
-	s, err := a.start(ctx, service.Options{Server: `memory = "256MiB"`, Rest: withScripts})
+	s, err := a.start(ctx, service.Options{Server: fmt.Sprintf("memory = %q", memory), Rest: withScripts})
 	if err != nil {
 		return err
 	}
 	a.tell("ready after %.1f s", time.Since(begin).Seconds())
 	var rates []float64
 	for _, clients := range []int{1, 16, 64} {
+		before, err := s.Processor()
+		if err != nil {
+			return errors.Join(s.Died(), err)
+		}
 		end := time.Now().Add(each)
 		got := load{clients: clients, output: func(i int) string { return fmt.Sprint(i % scripts) }, path: func(i int) (string, bool) {
 			return path(i % scripts), time.Now().Before(end)
 		}}.run(ctx, s)
 		rates = append(rates, float64(got.served)/each.Seconds())
-		a.tell("%d connections: %.0f answers a second, %v", clients, rates[len(rates)-1], &got)
+		after, err := s.Processor()
+		if err != nil {
+			return errors.Join(s.Died(), err)
+		}
+		cost := float64((after - before).Milliseconds()) / float64(max(1, got.served))
+		a.tell("%d connections: %.0f answers a second at %.1f ms of processor time, %v", clients, rates[len(rates)-1], cost, &got)
 		if err := got.judge(s); err != nil {
 			return err
 		}
@@ -84,8 +102,53 @@ func attackScripts(ctx context.Context, a *arena) error {
 			return fmt.Errorf("%d calls were refused, though each could have had its turn", got.refused)
 		}
 	}
-	if rates[1] < rates[0]/2 || rates[2] < rates[0]/2 {
-		return errors.New("several connections get less than half as much as one")
+	if rates[1] < rates[0]/part || rates[2] < rates[0]/part {
+		return fmt.Errorf("several connections get less than 1/%v of what one gets", part)
+	}
+	return nil
+}
+
+// attackScriptsMany compares how long scripts take to be started with little memory and with much, from the first to the last, so that it
+// is the same on all machines.
+func attackScriptsMany(ctx context.Context, a *arena) error {
+	const scripts = 150
+	if err := a.fillScripts(scripts, languages); err != nil {
+		return err
+	}
+	var took [2]time.Duration
+	for i, memory := range []string{"2GiB", "256MiB"} {
+		var first time.Time
+		added, all := 0, make(chan struct{})
+		each := func(line []byte) {
+			if !bytes.Contains(line, []byte("tool added")) {
+				return
+			}
+			if added++; added == 1 {
+				first = time.Now()
+			}
+			if added == scripts {
+				took[i] = time.Since(first)
+				close(all)
+			}
+		}
+		s, err := a.start(ctx, service.Options{Server: fmt.Sprintf("memory = %q", memory), Rest: withScripts, Each: each})
+		if err != nil {
+			return err
+		}
+		select {
+		case <-all:
+		case <-ctx.Done():
+			return errors.Join(s.Died(), fmt.Errorf("with %s not all scripts were started: %w", memory, ctx.Err()))
+		}
+		processor, err := s.Processor()
+		a.tell("with %s in %.1f s, and %.1f s of processor time since the start", memory, took[i].Seconds(), processor.Seconds())
+		if err = errors.Join(err, s.Stop(20*time.Second)); err != nil {
+			return err
+		}
+		a.running = nil
+	}
+	if took[1] > 2*took[0] {
+		return fmt.Errorf("they took %v, and with more memory %v", took[1], took[0])
 	}
 	return nil
 }

@@ -77,6 +77,9 @@ func (f *foundry) apart(of sum, scratch string, module []byte, most *compile.Lim
 		f.warn(notApart, err)
 		return m, false, nil
 	}
+	if err == nil {
+		f.over(notApart, "modules are compiled in processes of their own again")
+	}
 	if errors.Is(err, compile.ErrClosed) {
 		err = errClosing
 	}

@@ -103,6 +103,34 @@ func TestCacheUnusable(t *testing.T) {
 	}
 }
 
+// TestCacheUsableAgain has an entry that can't be kept, and then others that can: the end is told as the beginning was.
+func TestCacheUsableAgain(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	echo(t, dir)
+	path := entry(t, dir)
+	if err := errors.Join(os.Remove(path), os.Mkdir(path, 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	var r testkit.Log
+	e := sandboxtest.Engine(t, sandbox.Config{CacheDir: dir, Logger: r.Logger(slog.LevelInfo)})
+	compile := func(module []byte) {
+		t.Helper()
+		if err := sandboxtest.Load(t, e, module).Compile(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	compile(testkit.Fixture(t, "wat/good/echo"))
+	failed := time.Now()
+	others := variants(t, 2)
+	compile(others[0])
+	testkit.Until(t, "the trouble to be old", func() bool { return time.Since(failed) > 1100*time.Millisecond })
+	compile(others[1])
+	if was, is := r.Count("level=WARN", "compiled code is not kept on disk"), r.Count("level=INFO", "compiled code is kept on disk again"); was != 1 || is != 1 {
+		t.Errorf("the beginning is told %d times and the end %d times, want 1 and 1: %s", was, is, r.String())
+	}
+}
+
 // TestCacheStaging takes wazero's directory away from a running engine, and leaves an old one of another.
 func TestCacheStaging(t *testing.T) {
 	t.Parallel()

@@ -75,6 +75,7 @@ const troubleTime = time.Minute
 // What is wrong with the cache is logged once in warnTime, because it concerns every module alike.
 const (
 	warnTime    = 10 * time.Minute
+	calmTime    = time.Second // without it, after which it is over
 	notUsed     = "compiled code is not used"
 	notKept     = "compiled code is not kept on disk, but in memory"
 	notApart    = "modules are compiled in this process: what one takes is predicted, and not bounded"
@@ -176,22 +177,45 @@ func (f *foundry) has(of sum) bool { return f.cache != nil && f.cache.Has(f.key(
 type seldom struct {
 	mu     sync.Mutex
 	last   time.Time
-	missed int
+	again  time.Time   // when it was to be logged last
+	missed int         // since it was
+	told   atomic.Bool // and not that it is over
 }
 
 // warn logs what is wrong with the cache.
 func (f *foundry) warn(what string, err error) {
 	s := f.trouble.warn[what]
 	s.mu.Lock()
+	s.again = time.Now()
 	tell, missed := s.last.IsZero() || time.Since(s.last) > warnTime, s.missed
 	if tell {
 		s.last, s.missed = time.Now(), 0
+		s.told.Store(true)
 	} else {
 		s.missed++
 	}
 	s.mu.Unlock()
 	if tell {
 		f.log.Warn(what, "error", err, "not_logged", missed)
+	}
+}
+
+// over logs that what warn has told is over, since something has gone well, unless that has gone wrong a moment ago. The next warning is
+// told at once then.
+func (f *foundry) over(what, now string) {
+	s := f.trouble.warn[what]
+	if !s.told.Load() { // nearly always
+		return
+	}
+	s.mu.Lock()
+	over := s.told.Load() && time.Since(s.again) > calmTime
+	if over {
+		s.told.Store(false)
+		s.last = time.Time{}
+	}
+	s.mu.Unlock()
+	if over {
+		f.log.Info(now)
 	}
 }
 
@@ -323,6 +347,10 @@ func (f *foundry) compileStored(of sum, module []byte, most *compile.Limit, r *i
 	if err := f.keep(of, module, m, r); err != nil {
 		f.warn(notKept, err)
 		stored = false
+	} else {
+		f.over(notKept, "compiled code is kept on disk again")
+		f.over(notPossible, "the disk of compiled code can be used again")
+		f.over(notUsed, "compiled code is used again")
 	}
 	if stored && !needed() {
 		return &native{stored: true}, nil

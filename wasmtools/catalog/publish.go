@@ -49,7 +49,12 @@ func (r *reconciler) publish() error {
 	err := replace(next, refused)
 	if err != nil {
 		r.logger.Error("the route table refuses the new tools: the old ones stay", "error", err)
+		r.tableFailed = true
 	} else {
+		if r.tableFailed {
+			r.tableFailed = false
+			r.logger.Info("the route table takes new tools again")
+		}
 		r.unpublished = nil
 		r.coming.published()
 		r.logChanges(before, r.table.Current())
@@ -93,13 +98,24 @@ func (r *reconciler) logChanges(before, after *wasmtools.Generation) {
 	for _, route := range was {
 		removed(route)
 	}
-	known := map[string]string{}
+	r.logRefused(before, after)
+}
+
+// logRefused logs each file that is refused for a new reason, and each that is refused no more, because it is served or gone.
+func (r *reconciler) logRefused(before, after *wasmtools.Generation) {
+	known, still := map[string]string{}, map[string]bool{}
 	for _, refusal := range before.Refused() {
 		known[refusal.Source] = refusal.Err.Error()
 	}
 	for _, refusal := range after.Refused() {
+		still[refusal.Source] = true
 		if why := refusal.Err.Error(); known[refusal.Source] != why {
 			r.logger.Warn("file refused", "file", refusal.Source, "reason", why)
+		}
+	}
+	for _, refusal := range before.Refused() {
+		if !still[refusal.Source] {
+			r.logger.Info("file no longer refused", "file", refusal.Source)
 		}
 	}
 }
@@ -130,6 +146,9 @@ func (r *reconciler) writeRecord() {
 	err := now.Write(r.record, r.source.ID())
 	if err != nil && !r.recordFailed {
 		r.logger.Warn("after a restart another file may have a path that two files want: which one has it now can't be written down", "error", err)
+	}
+	if err == nil && r.recordFailed {
+		r.logger.Info("which file has a path that two files want can be written down again")
 	}
 	r.recordFailed = err != nil
 }

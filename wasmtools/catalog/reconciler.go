@@ -48,6 +48,7 @@ type reconciler struct {
 	unpublished  *wasmtools.Configuration // the table does not have it yet; nil: it has
 	publishAt    time.Time                // when the next generation is due; zero: nothing has changed
 	published    time.Duration            // what the last generation took to build
+	tableFailed  bool                     // the table has refused what there was to publish last
 	record       string                   // where the precedence is kept, or ""
 	recordFailed bool                     // the last precedence could not be written
 

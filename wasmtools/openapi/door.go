@@ -32,9 +32,10 @@ type Door struct {
 	invoker     *invoke.Invoker
 	unsubscribe func()
 
-	states *wasmtools.Derived[state]
-	mu     sync.Mutex // it is taken after the locks of the route table and of dependencies
-	newest *state     // of the newest generation; guarded by mu
+	states   *wasmtools.Derived[state]
+	mu       sync.Mutex // it is taken after the locks of the route table and of dependencies
+	newest   *state     // of the newest generation; guarded by mu
+	unrouted bool       // new tools could not be routed; guarded by mu
 }
 
 var _ web.Door = (*Door)(nil)

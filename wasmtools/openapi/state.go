@@ -42,11 +42,16 @@ func (d *Door) make(g *wasmtools.Generation, old *state) *state {
 		}
 		if err != nil { // a bug, since names are checked; the old tools stay in service
 			d.log.Error("the new tools can't be routed, so the old ones stay in service", slog.Any("error", err))
+			d.unrouted = true
 			if old != nil {
 				return old
 			}
 			next.generation, next.entries = new(wasmtools.Generation), nil
 			router, _ = newRouter(nil)
+		}
+		if err == nil && d.unrouted {
+			d.unrouted = false
+			d.log.Info("new tools can be routed again")
 		}
 		next.router, next.near = router, &neighbourhood{entries: next.entries}
 	}

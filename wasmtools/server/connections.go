@@ -39,6 +39,7 @@ type connections struct {
 	held    int64    // bytes of large heads, until their requests have been answered
 	closed  closings // since told
 	told    time.Time
+	calm    *time.Timer // until it is told that none are closed any more; nil: that has been told
 
 	left chan struct{} // holds a value when one has left
 }
@@ -326,9 +327,51 @@ func (c *connections) tell() {
 	due := now.Sub(c.told) >= closedEvery
 	if due {
 		c.told, c.closed = now, closings{}
+		if c.calm == nil {
+			c.calm = time.AfterFunc(closedEvery, c.tellEnd)
+		}
 	}
 	c.mu.Unlock()
 	if due {
+		c.warn(limit, closed)
+	}
+}
+
+// tellEnd logs what has not been told for a while, or else that there is room again.
+func (c *connections) tellEnd() {
+	c.mu.Lock()
+	closed, limit, over := c.closed, c.places(), false
+	switch since := time.Since(c.told); {
+	case c.calm == nil: // quiet was called
+		closed = closings{}
+	case since < closedEvery:
+		c.calm.Reset(closedEvery - since)
+		closed = closings{}
+	case closed == closings{}:
+		c.calm, over = nil, true
+	default:
+		c.told, c.closed = time.Now(), closings{}
+		c.calm.Reset(closedEvery)
+	}
+	c.mu.Unlock()
+	c.warn(limit, closed)
+	if over {
+		c.logger.Info("there is room for connections again", "limit", limit)
+	}
+}
+
+// quiet has nothing more told.
+func (c *connections) quiet() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.calm != nil {
+		c.calm.Stop()
+		c.calm = nil
+	}
+}
+
+func (c *connections) warn(limit int64, closed closings) {
+	if closed.waited+closed.refused > 0 {
 		c.logger.Warn("too many open connections, or too much in unfinished heads: those that have waited longest are closed, and new ones where none waits",
 			"limit", limit, "closed", closed.waited, "refused", closed.refused)
 	}

@@ -321,6 +321,7 @@ func TestConnectionLimitLog(t *testing.T) {
 	if lines := strings.Count(r.log.String(), "too many open connections"); lines > most {
 		t.Errorf("got %d lines for %d connections in %v, want %d at most", lines, knocks, time.Since(begun), most)
 	}
+	r.log.Wait(t, `"level":"INFO","msg":"there is room for connections again"`)
 }
 
 // TestHurry has a body given up that comes slowly, as a call does for whose arguments there is no memory.

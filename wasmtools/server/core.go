@@ -26,6 +26,9 @@ type core struct {
 	logger  *slog.Logger  // keeps secrets out
 	secrets *secret.Store // of all grants
 	began   time.Time     // when it was made
+
+	complaints []complaint // what warnUnmatched has logged last, for one goroutine at a time
+
 	source  source
 	scripts *script.Memory // nil: none
 	engine  *sandbox.Engine

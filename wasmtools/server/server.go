@@ -242,6 +242,7 @@ func (s *Server) close() error {
 	if s.http != nil {
 		errs = append(errs, s.http.Close())
 		s.conns.open.Wait()
+		s.conns.quiet()
 	}
 	if s.listener != nil {
 		if err := s.listener.Close(); !errors.Is(err, net.ErrClosed) {

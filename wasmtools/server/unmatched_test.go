@@ -47,6 +47,9 @@ func TestUnmatched(t *testing.T) {
 	if strings.Count(after, matchesNothing) != 1 || !strings.Contains(after, `"key":"tools.enabled[1]"}`) {
 		t.Errorf("after a reload:\n%s", after)
 	}
+	if strings.Count(after, notWrong) != 2 || !strings.Contains(after, notWrong+`"key":"tools.disabled[2]","was":"shop/ecco is the name of no tool"`) {
+		t.Errorf("after a reload, the end of what was wrong:\n%s", after)
+	}
 
 	if err := r.Reload(changed(c, func(c *config.Config) {
 		for i := range 50 {
@@ -59,6 +62,13 @@ func TestUnmatched(t *testing.T) {
 	many = strings.TrimPrefix(many, text+after)
 	if strings.Count(many, matchesNothing) != 20 || !strings.Contains(many, `"entries":30`) {
 		t.Errorf("with 50 of them:\n%s", many)
+	}
+	if err := r.Reload(c); err != nil {
+		t.Fatal(err)
+	}
+	none := strings.TrimPrefix(r.log.String(), text+after+many)
+	if strings.Count(none, notWrong) != 20 || !strings.Contains(none, `"msg":"more entries of the configuration are not wrong any more","entries":30`) || strings.Contains(none, matchesNothing) {
+		t.Errorf("with none of them:\n%s", none)
 	}
 }
 
@@ -112,3 +122,5 @@ func TestDisabledReason(t *testing.T) {
 		t.Errorf("got %d %s (%v)", status, body, err)
 	}
 }
+
+const notWrong = `"level":"INFO","msg":"an entry of the configuration is not wrong any more",`

@@ -48,6 +48,10 @@ func (w *watch) follow(directory string, folders map[string]fs.FileInfo, linked 
 			w.told = w.err.Error()
 			w.logger.Warn("not all folders can be watched: looking at them again and again instead", "every", w.intervals.poll.String(), "error", w.err)
 		}
+		if w.err == nil && w.told != "" {
+			w.told = ""
+			w.logger.Info("all folders are watched again")
+		}
 	}
 	if w.err != nil || linked {
 		again = min(again, w.intervals.poll)

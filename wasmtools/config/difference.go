@@ -6,6 +6,7 @@ import (
 	"maps"
 	"net/netip"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -80,7 +81,18 @@ func (to *changes) silent(key string, before, now any) {
 	}
 }
 
-func shown(s string) string { return text.Clip(s, maxShown) }
+// shown returns a value as a Difference has it: a word in it that looks like a token is left out, as it may be one in the wrong place.
+func shown(s string) string { return text.Clip(tokens.ReplaceAllStringFunc(s, withoutToken), maxShown) }
+
+// tokens are words that are long enough for a token, which has a digit.
+var tokens = regexp.MustCompile(`[A-Za-z0-9_+=-]{16,}`)
+
+func withoutToken(word string) string {
+	if strings.ContainsAny(word, "0123456789") {
+		return "(not shown)"
+	}
+	return word
+}
 
 func settingsDifference(before, now *Config) []string {
 	var to changes

@@ -24,6 +24,7 @@ type Pool struct {
 	idle   []*process
 	busy   int64 // small modules that are being compiled
 	all    map[*process]struct{}
+	coming chan struct{} // closed when the process is there that Ready starts; nil: none, or somebody waits for it
 	closed bool
 	gone   sync.WaitGroup // processes
 }
@@ -200,10 +201,49 @@ func (p *Pool) once(scratch string, module []byte, most Limit, wanted bool) (f F
 	return f, fresh, err
 }
 
+// Ready starts a process if there is none, and does not wait for it: a module is about to be compiled with that scratch directory, and a
+// process takes longer to start than a small module to be compiled.
+func (p *Pool) Ready(scratch string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed || len(p.all) > 0 || p.coming != nil {
+		return
+	}
+	coming := make(chan struct{})
+	p.coming = coming
+	p.gone.Go(func() {
+		defer close(coming)
+		if c, err := p.take(scratch, true); err == nil { // otherwise whoever compiles learns of it
+			p.put(c, true)
+		}
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if p.coming == coming {
+			p.coming = nil
+		}
+	})
+}
+
+// awaited waits for the process that Ready starts, if nobody else does, and takes it.
+func (p *Pool) awaited(scratch string) *process {
+	p.mu.Lock()
+	coming := p.coming
+	p.coming = nil
+	p.mu.Unlock()
+	if coming == nil {
+		return nil
+	}
+	<-coming
+	return p.unused(scratch)
+}
+
 // take returns a process, a new one if no idle one is there.
 func (p *Pool) take(scratch string, fresh bool) (*process, error) {
 	if !fresh {
 		if c := p.unused(scratch); c != nil {
+			return c, nil
+		}
+		if c := p.awaited(scratch); c != nil {
 			return c, nil
 		}
 	}

@@ -169,6 +169,36 @@ func TestScratchRemoved(t *testing.T) {
 	}
 }
 
+// TestReady has a process started before the first module needs it, and no second one.
+func TestReady(t *testing.T) {
+	t.Parallel()
+	started := filepath.Join(t.TempDir(), "started")
+	p, dir := pool(t, plenty, "counted", started), t.TempDir()
+	for range 3 {
+		p.Ready(dir)
+	}
+	for n := range 3 {
+		if _, err := p.Compile(dir, module(n), much); err != nil {
+			t.Error(err)
+		}
+		p.Ready(dir)
+	}
+	if starts, err := os.ReadFile(started); err != nil || string(starts) != "." {
+		t.Errorf("%d processes were started, %v, want one", len(starts), err)
+	}
+	p.Close()
+	p.Ready(dir)
+	if stale := left(t, dir); len(stale) != 0 {
+		t.Errorf("%v is left", stale)
+	}
+	closed := pool(t, plenty, "well") // while it starts
+	closed.Ready(dir)
+	closed.Close()
+	if stale := left(t, dir); len(stale) != 0 {
+		t.Errorf("%v is left", stale)
+	}
+}
+
 // begins waits until a process that hangs has begun.
 func begins(t *testing.T, dir string) {
 	t.Helper()

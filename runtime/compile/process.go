@@ -29,6 +29,9 @@ const (
 	// systemTimes is how many times the processor time that a module is allowed the process may take with what the system does for it.
 	systemTimes = 2
 
+	// silentTime is how long a process may take to end that says nothing any more.
+	silentTime = time.Second
+
 	maxReply  = 64 << 10 // bytes
 	maxStderr = 4 << 10
 )
@@ -138,8 +141,7 @@ func (c *process) greet() error {
 		return nil
 	}
 	silent := c.silent(err)
-	c.end()
-	<-c.ended
+	c.finish(silent)
 	if silent && (killed(c.waited) || c.said.says("runtime: ", "fatal error: ")) { // Go's runtime got no memory, or no thread
 		return fmt.Errorf("%w: %w", ErrNoMemory, c.explain(errors.New("it did not begin")))
 	}
@@ -167,6 +169,20 @@ func (c *process) over() bool {
 // end ends the process, and does not wait for that. It has no children.
 func (c *process) end() { c.ending.Do(func() { _ = c.cmd.Process.Kill() }) }
 
+// finish ends the process, and waits for that. One that is silent is ending: how it does tells why.
+func (c *process) finish(silent bool) {
+	if silent {
+		late := time.NewTimer(silentTime)
+		defer late.Stop()
+		select {
+		case <-c.ended:
+		case <-late.C:
+		}
+	}
+	c.end()
+	<-c.ended
+}
+
 // compile has the process compile a module. After a *lostError it is gone; otherwise it can go on.
 func (c *process) compile(module []byte, most Limit, base time.Duration) (File, error) {
 	c.number++
@@ -191,8 +207,7 @@ func (c *process) compile(module []byte, most Limit, base time.Duration) (File, 
 		f, err = c.fetch(&a)
 	}
 	if err != nil {
-		c.end()
-		<-c.ended
+		c.finish(silent)
 		return File{}, c.verdict(c.explain(err), broke, most, silent)
 	}
 	c.memory = a.Memory

@@ -89,6 +89,21 @@ func (f *foundry) apart(of sum, scratch string, module []byte, most *compile.Lim
 	return m, true, err
 }
 
+// ready has a process started, if there is to be one: a module that was loaded is about to be compiled.
+func (f *foundry) ready() {
+	if f.pool == nil {
+		return
+	}
+	scratch := ""
+	if f.cache != nil && !f.failing() {
+		var err error
+		if scratch, err = f.cache.Scratch(); err != nil {
+			return // compiling learns of it
+		}
+	}
+	f.pool.Ready(scratch)
+}
+
 // within has a process compile a module once there is room for what that may take. sure waits for room, for a while.
 func (f *foundry) within(scratch string, module []byte, most compile.Limit, sure bool) (m compile.File, err error) {
 	give, err := f.claim(most.Bytes, sure)

@@ -231,6 +231,7 @@ func (e *Engine) newCode(of sum, digest string, bare []byte) (*code, error) {
 	if err := e.foundry.isBarred(of); err != nil {
 		return nil, err
 	}
+	e.foundry.ready()
 	parsed, err := wasmbin.Parse(bare)
 	if err != nil {
 		return nil, err

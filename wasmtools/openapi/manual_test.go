@@ -30,8 +30,14 @@ func TestManual(t *testing.T) {
 	}
 	pages := openapi.NewApp(plain.table, openapi.Options{Access: checked})
 	defer pages.Close()
+	yes := true
+	compiled := web.NewMux(web.Options{Condition: func() web.Condition { return web.Condition{Compiled: &yes} }})
+	door := openapi.NewDoor(compiled, plain.table, openapi.DoorOptions{})
+	defer door.Close()
+	compiled.Mount("/", door)
 	apps := map[string]http.Handler{
-		"": plain.App, "<!-- with a token -->": locked.App, "<!-- switched off: math/divide -->": off.App,
+		"<!-- with all tools compiled -->": compiled,
+		"":                                 plain.App, "<!-- with a token -->": locked.App, "<!-- switched off: math/divide -->": off.App,
 		`<!-- on loopback, with cors_origins = ["https://app.example.com"] -->`: pages,
 	}
 	tag := serve(plain.App, get("/tools")).Header.Get("ETag")

@@ -212,6 +212,37 @@ func TestReadLink(t *testing.T) {
 	}
 }
 
+// TestReadLinkWhileReplaced reads a link that leads out and is replaced by a file, before it is looked where it leads.
+func TestReadLinkWhileReplaced(t *testing.T) {
+	t.Parallel()
+	d := &replacing{&directory{files: fstest.MapFS{"d/a": {Data: []byte("../../out/passwd"), Mode: fs.ModeSymlink}}}}
+	g := wasitest.Serve(t, &wasi.Grant{Directories: map[string]wasi.Directory{"links": d}})
+	ptr, length := g.Path("links/d/a")
+	errno := g.Call("path_readlink", 3, ptr, length, wasitest.Buffer, 100, wasitest.Result)
+	if got := string(g.Memory[wasitest.Buffer:][:g.Uint32(wasitest.Result)]); errno != notCapable || got != "" {
+		t.Errorf("got %q (%d), want %d", got, errno, notCapable)
+	}
+}
+
+// A replacing directory has a file in the place of a link once that was read.
+type replacing struct{ *directory }
+
+func (d *replacing) Open() (wasi.Tree, error) {
+	t, err := d.directory.Open()
+	return &replaced{t, d.files}, err
+}
+
+type replaced struct {
+	wasi.Tree
+	files fstest.MapFS
+}
+
+func (t *replaced) ReadLink(name string) (string, error) {
+	to, err := t.Tree.ReadLink(name)
+	t.files[name] = &fstest.MapFile{}
+	return to, err
+}
+
 // TestNothingIsWritten calls every function that would change something, with a file, a directory and "/".
 func TestNothingIsWritten(t *testing.T) {
 	t.Parallel()

@@ -216,17 +216,17 @@ func pathReadLink(c *hostabi.Call, stack []uint64) {
 	c.WriteUint32(stack[5], uint32(len(to)))
 }
 
-// leadsOut reports whether a link at the place leads out of its tree. The text of one that leads nowhere decides.
+// leadsOut reports whether a link at the place leads out of its tree. Its text decides first: what is at the place may have been replaced
+// since that was read, and another link there may stay inside.
 func (at place) leadsOut(to string) bool {
 	if path.IsAbs(to) || filepath.IsAbs(to) {
 		return true
 	}
-	_, err := at.tree.Stat(at.within)
-	if err == nil {
-		return false
+	if end := path.Join(path.Dir(at.within), filepath.ToSlash(to)); end == ".." || strings.HasPrefix(end, "../") {
+		return true
 	}
-	end := path.Join(path.Dir(at.within), filepath.ToSlash(to))
-	return errnoOf(err) == errnoNotCapable || end == ".." || strings.HasPrefix(end, "../")
+	_, err := at.tree.Stat(at.within)
+	return err != nil && errnoOf(err) == errnoNotCapable
 }
 
 // refuse answers for functions that would change what is at a path. fd is the parameter with the directory.

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/netip"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -29,9 +30,20 @@ type Network interface {
 type system struct{}
 
 func (system) Lookup(ctx context.Context, name string) ([]netip.Addr, error) {
+	// The file of hosts has names without a dot, such as localhost, under themselves only, while name servers would be asked for these
+	// with the search domains. So the file is asked alone.
+	if bare := strings.TrimSuffix(name, "."); !strings.Contains(bare, ".") {
+		file := net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) { return nil, errFileOnly }}
+		if found, err := file.LookupNetIP(ctx, "ip", bare); err == nil {
+			return found, nil
+		}
+	}
 	resolver := net.Resolver{PreferGo: true}
 	return resolver.LookupNetIP(ctx, "ip", name)
 }
+
+// errFileOnly is why no name server is asked for what the file of hosts is asked for.
+var errFileOnly = errors.New("name servers are not asked")
 
 func (system) Dial(ctx context.Context, address netip.AddrPort) (net.Conn, error) {
 	return new(net.Dialer).DialContext(ctx, "tcp", address.String())

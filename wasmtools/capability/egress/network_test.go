@@ -18,6 +18,8 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -338,6 +340,28 @@ func TestInterfaces(t *testing.T) {
 		}
 		if in := get(t, g, "http://"+host+"/"); in.Code != "not_granted" {
 			t.Errorf("%s: got %+v", one, in)
+		}
+	}
+}
+
+// TestHostsFile asks for localhost, which no name server has with a dot, and which the file of hosts has. A name that neither has is not found.
+func TestHostsFile(t *testing.T) {
+	t.Parallel()
+	hosts, err := os.ReadFile("/etc/hosts")
+	if err != nil || !regexp.MustCompile(`(?m)^127\.0\.0\.1\s(.*\s)?localhost(\s|$)`).Match(hosts) {
+		t.Skip("/etc/hosts does not have localhost")
+	}
+	url := serve(t, func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, r.Host) })
+	local := "http://localhost" + url[strings.LastIndexByte(url, ':'):]
+	for _, private := range []string{"127.0.0.0/8", "10.0.0.0/8"} {
+		rule := egress.Rule{Granted: []string{local}, Private: []netip.Prefix{netip.MustParsePrefix(private), netip.MustParsePrefix("::1/128")}}
+		g, err := egress.New(rule.Granted, []egress.Rule{rule}, egress.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		in := get(t, g, local)
+		if granted := private == "127.0.0.0/8"; granted && "http://"+in.Body != local || !granted && in.Code != "not_granted" {
+			t.Errorf("with %s granted: got %s", private, in.whole)
 		}
 	}
 }

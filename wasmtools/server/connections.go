@@ -35,6 +35,7 @@ type connections struct {
 	unknown queue    // wait for a request, by the time since when
 	known   queue    // likewise, of clients that have shown a token
 	bodies  queue    // of which the next part of a body is awaited, by the time of the last one
+	writing queue    // of which a part of an answer is being written, by the time when that began
 	large   queue    // have a large head that has not ended
 	held    int64    // bytes of large heads, until their requests have been answered
 	closed  closings // since told
@@ -64,9 +65,10 @@ const (
 
 // A client is what connections know of one of theirs.
 type client struct {
-	place  place // in one of the queues but large
-	inHead place // in large
-	gone   bool  // it is not counted any more
+	place   place // in one of the queues but these:
+	inHead  place // in large
+	inWrite place // in writing
+	gone    bool  // it is not counted any more
 
 	spare atomic.Bool // it came when all places were taken
 	known atomic.Bool // by a token
@@ -120,10 +122,11 @@ func (c *connections) await(w *watchedConn) {
 	}
 }
 
-// forget stops counting what a connection's request takes. c.mu is held.
+// forget takes a connection out of all queues, and stops counting what its request takes. c.mu is held.
 func (c *connections) forget(w *watchedConn) {
 	w.place.leave()
 	w.inHead.leave()
+	w.inWrite.leave()
 	c.held -= w.head.held
 	w.head.held = 0
 }
@@ -220,8 +223,10 @@ func (c *connections) tardiest(least time.Duration) *watchedConn {
 	if p != nil && now.Sub(p.since) >= least {
 		return p.conn
 	}
-	if p := c.bodies.first; p != nil && now.Sub(p.since) >= c.tardy {
-		return p.conn
+	for _, q := range []*queue{&c.bodies, &c.writing} {
+		if p := q.first; p != nil && now.Sub(p.since) >= c.tardy {
+			return p.conn
+		}
 	}
 	return nil
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/web"
 )
 
 const probe = "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
@@ -347,5 +348,40 @@ func TestHurry(t *testing.T) {
 	}
 	if got := send(t, r.dial(), said("")); got != 200 {
 		t.Errorf("another connection: got status %d", got)
+	}
+}
+
+// TestUnreadAnswer has a client not read its answer: it makes room where all places are taken.
+func TestUnreadAnswer(t *testing.T) {
+	t.Parallel()
+	r := build(t, settings(t))
+	r.SetConnections(1, 1)
+	door := endless{make(chan struct{}), make(chan struct{})}
+	r.Mount("/endless", door)
+	run(t, r)
+	if _, err := io.WriteString(r.dial(), "GET /endless HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	<-door.begun
+	for deadline := time.Now().Add(patience); ; { // once the buffers of the system are full
+		if got := send(t, r.dial(), said("")); got == 200 {
+			break
+		} else if got != 503 || time.Now().After(deadline) {
+			t.Fatalf("beside an answer that nobody reads: got status %d", got)
+		}
+	}
+	<-door.ended
+}
+
+// An endless door writes until that fails.
+type endless struct{ begun, ended chan struct{} }
+
+func (e endless) Serve(x *web.Exchange) {
+	close(e.begun)
+	for {
+		if _, err := x.Write(make([]byte, 64<<10)); err != nil {
+			close(e.ended)
+			return
+		}
 	}
 }

@@ -31,7 +31,7 @@ func (w watchedListener) Accept() (net.Conn, error) {
 
 func newWatchedConn(tcp *net.TCPConn, conns *connections) *watchedConn {
 	w := &watchedConn{TCPConn: tcp, conns: conns}
-	w.place.conn, w.inHead.conn = w, w
+	w.place.conn, w.inHead.conn, w.inWrite.conn = w, w, w
 	return w
 }
 

@@ -106,3 +106,17 @@ func TestBodyMemory(t *testing.T) {
 		}
 	}
 }
+
+// BenchmarkConnection does what a request over a connection that is kept has connections do.
+func BenchmarkConnection(b *testing.B) {
+	c := newConnections(1<<20, 1<<30, slog.New(slog.DiscardHandler))
+	w := newWatchedConn(&net.TCPConn{}, c)
+	c.changed(w, http.StateNew)
+	for b.Loop() {
+		c.await(w)
+		c.changed(w, http.StateActive)
+		c.write(w, true)
+		c.write(w, false)
+		c.changed(w, http.StateIdle)
+	}
+}

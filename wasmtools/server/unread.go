@@ -7,7 +7,7 @@ import (
 )
 
 // What a client sends in part costs memory, and a client without a token can send as much of a head as one with. So large heads are
-// counted before they end, and whoever sends nothing more of a head or a body is the first to make room.
+// counted before they end, and whoever sends nothing more of a head or a body, or does not read an answer, is the first to make room.
 
 // A head is what has been read of a request's head. It is of the goroutine that reads, but held.
 type head struct {
@@ -107,6 +107,25 @@ func (w *watchedConn) readBody(p []byte) (int, error) {
 		}
 	}
 	return n, err
+}
+
+// Write writes, for which a client that does not read may have it wait.
+func (w *watchedConn) Write(p []byte) (int, error) {
+	w.conns.write(w, true)
+	n, err := w.TCPConn.Write(p)
+	w.conns.write(w, false)
+	return n, err
+}
+
+// write notes that something is being written, or has been.
+func (c *connections) write(w *watchedConn, begins bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !begins {
+		w.inWrite.leave()
+	} else if !w.gone {
+		c.writing.push(&w.inWrite)
+	}
 }
 
 // awaitBody has the server wait for the next part of a body as of now, or wait no longer.

@@ -18,7 +18,7 @@ const (
 )
 
 // A join is what it costs to get to where ways join: the end of the block or if, or the beginning of the loop, that the instruction at an offset opens.
-type join struct{ at, cost int }
+type join struct{ at, cost uint32 }
 
 // mark notes that a local is set, in the scopes that are open. scope.sets of the innermost is the number of locals that are set in it, once it is closed
 // and those of scopes inside have been added.
@@ -41,7 +41,7 @@ func (w *rewriter) unmark(scopes []scope, closed *scope) {
 	}
 	scopes[len(scopes)-1].sets += closed.sets
 	if closed.sets > freeMoves {
-		w.joins = append(w.joins, join{closed.start, closed.sets})
+		w.joins = append(w.joins, join{uint32(closed.start), uint32(closed.sets)})
 	}
 }
 
@@ -58,7 +58,7 @@ func (w *rewriter) measure(f *function, joins, wide int) {
 		if ok {
 			w.joins, own = w.joins[:joins], w.joins[:joins]
 			for _, j := range measured {
-				w.joins = append(w.joins, join{f.start + j.At, j.Moved})
+				w.joins = append(w.joins, join{uint32(f.start + j.At), uint32(j.Moved)})
 			}
 			own = w.joins[joins:]
 		}
@@ -70,11 +70,11 @@ func (w *rewriter) measure(f *function, joins, wide int) {
 
 // joinAt returns what it costs to get to the join of the scope that the instruction opens.
 func (m *meter) joinAt(in *wasmbin.Instruction) int {
-	for m.join < len(m.w.joins) && m.w.joins[m.join].at < in.Start {
+	for m.join < len(m.w.joins) && int(m.w.joins[m.join].at) < in.Start {
 		m.join++
 	}
-	if m.join < len(m.w.joins) && m.w.joins[m.join].at == in.Start {
-		return m.w.joins[m.join].cost
+	if m.join < len(m.w.joins) && int(m.w.joins[m.join].at) == in.Start {
+		return int(m.w.joins[m.join].cost)
 	}
 	return 0
 }

@@ -89,5 +89,12 @@ func numerics() (all []numeric) {
 	vectors(v, []int{f}, 19, 19)
 	vectors(v, []int{d}, 20, 20)
 	vectors(v, []int{v, v, v}, 82, 82)
+	all = append(all, numeric{"\xfd\x0d" + "\x00\x11\x02\x13\x04\x15\x06\x17\x08\x19\x0a\x1b\x0c\x1d\x0e\x1f", []int{v, v}, v})
+	for n, sub := range []byte{21, 22, 24, 25, 27, 29, 31, 33} { // lanes
+		all = append(all, numeric{string([]byte{0xfd, sub, 1}), []int{v}, []int{i, i, i, i, i, l, f, d}[n]})
+	}
+	for n, sub := range []byte{23, 26, 28, 30, 32, 34} {
+		all = append(all, numeric{string([]byte{0xfd, sub, 1}), []int{v, []int{i, i, i, l, f, d}[n]}, v})
+	}
 	return all
 }

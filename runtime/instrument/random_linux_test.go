@@ -134,14 +134,15 @@ var vocabulary = []func(w *writer) (string, func(w *writer, depth int)){
 	func(w *writer) (string, func(*writer, int)) {
 		bytes := 1 << (4 + w.IntN(23))
 		store := w.IntN(2) == 0
-		return fmt.Sprintf("vector access in %d bytes, store: %t", bytes, store), func(w *writer, _ int) {
+		load := []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 92, 93}[w.IntN(13)]
+		return fmt.Sprintf("vector access %d in %d bytes, store: %t", load, bytes, store), func(w *writer, _ int) {
 			w.address(bytes)
 			if store {
 				w.get(kindVector)
 				w.op("\xfd\x0b\x00\x00")
 				return
 			}
-			w.op("\xfd\x00\x00\x00")
+			w.op("\xfd" + string(rune(load)) + "\x00\x00")
 			w.set(kindVector)
 		}
 	},

@@ -83,7 +83,8 @@ func (p *Pace) Next(used int64, took time.Duration) int32 {
 	case p.keep > 0:
 		p.keep--
 	case !probed:
-		p.slice = min(2*p.slice, fit, p.module.most())
+		p.slice = min(2*p.slice, fit)
 	}
+	p.slice = min(p.slice, p.module.most())
 	return p.slice
 }

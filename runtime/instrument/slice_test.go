@@ -59,11 +59,17 @@ func TestSlicesOfAModule(t *testing.T) {
 	if _, first := module.Begin(); first != 100_000 {
 		t.Errorf("after a slow slice, the first one of the next call has %d units, want 100000", first)
 	}
-	slow, slice := module.Begin()
-	guest(&slow, slice, 2, 100)
-	fast, first := module.Begin()
+	other, slice := module.Begin()
+	slice = guest(&other, slice, 20, 0.5)
+	slow, first := module.Begin()
+	guest(&slow, first, 2, 100)
+	var fast instrument.Pace
+	fast, first = module.Begin()
 	if first != 20_000 {
 		t.Errorf("after two slow slices, the first one of the next call has %d units, want 20000: 2 ms", first)
+	}
+	if got := guest(&other, slice, 1, 0.5); got > 20_100 {
+		t.Errorf("after two slow slices, the next one of another call that goes on has %d units, want 20000", got)
 	}
 	if got := guest(&fast, first, 200, 0.5); got > 25_000 {
 		t.Errorf("a fast guest of the module gets %d units, want 20000 and few more", got)

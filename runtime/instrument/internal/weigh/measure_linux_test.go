@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -15,6 +16,8 @@ import (
 	"github.com/tetratelabs/wazero/api"
 
 	"github.com/toolsrv/toolsrv/internal/testkit"
+	apart "github.com/toolsrv/toolsrv/runtime/compile"
+	"github.com/toolsrv/toolsrv/runtime/instrument"
 )
 
 // A child process compiles one module, so that what it took can be measured.
@@ -25,7 +28,35 @@ func TestMain(m *testing.M) {
 		compile(file)
 		return
 	}
+	if len(os.Args) == 3 && os.Args[1] == helper {
+		if err := apart.Serve(os.Args[2:], os.Stdin, os.Stdout); err != nil {
+			panic(err)
+		}
+		return
+	}
 	os.Exit(m.Run())
+}
+
+// helper is the argument with which this program is a process that compiles for a server.
+const helper = "compile-module"
+
+// within has a process compile a module as a server has it done, and fails unless that compiles it or refuses it for what it takes.
+func within(t *testing.T, r *instrument.Rewritten) error {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := apart.NewPool(apart.Config{Command: []string{self, helper}, Each: 1 << 30})
+	if err != nil {
+		t.Skip(err)
+	}
+	defer p.Close()
+	_, err = p.Compile("", r.Module, apart.Limit{CPU: 5*time.Second + 4*r.Weight.Time()})
+	if _, much := errors.AsType[*apart.TooMuch](err); err != nil && !much {
+		t.Errorf("in a process of its own: %v", err)
+	}
+	return err
 }
 
 // Taken is what compiling took.

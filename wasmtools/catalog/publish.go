@@ -93,7 +93,7 @@ func (r *reconciler) logChanges(before, after *wasmtools.Generation) {
 			}
 			what = "tool replaced"
 		}
-		r.logger.Info(what, "path", route.Path, "file", t.Source, "version", t.Version, "digest", t.Digest[:min(12, len(t.Digest))])
+		r.logger.Info(what, "path", route.Path, "file", t.Source, "version", t.Version, "digest", t.ShortDigest())
 	}
 	for _, route := range was {
 		removed(route)

@@ -13,7 +13,6 @@ import (
 const (
 	maxLoggedPath = 256  // bytes
 	maxLoggedText = 4096 // bytes of a cause; a panic's stack fits
-	shortDigest   = 12   // digits of the digest of a tool's file, as the line has them that tells of its loading
 )
 
 // level returns at which level the log tells the request.
@@ -67,7 +66,7 @@ func (x *Exchange) logRequest() {
 		attrs = append(attrs, slog.String("tool", x.tool))
 	}
 	if route, ok := x.call.Generation.Lookup(x.tool); ok && route.Tool.Digest != "" {
-		attrs = append(attrs, slog.String("digest", route.Tool.Digest[:min(shortDigest, len(route.Tool.Digest))]))
+		attrs = append(attrs, slog.String("digest", route.Tool.ShortDigest()))
 	}
 	if code != "" {
 		attrs = append(attrs, slog.String("code", string(code)))

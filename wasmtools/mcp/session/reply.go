@@ -57,6 +57,9 @@ func (p *reply) log(a answer) {
 	attrs = append(attrs, slog.String("operation", text.Clip(string(p.request.Method), rpc.MaxEcho)), slog.Duration("duration", time.Since(p.begun)))
 	if a.tool != "" {
 		attrs = append(attrs, slog.String("tool", a.tool))
+		if route, ok := p.request.call.Generation.Lookup(a.tool); ok && route.Tool.Digest != "" {
+			attrs = append(attrs, slog.String("digest", route.Tool.ShortDigest()))
+		}
 	}
 	switch e := a.failed; {
 	case e != nil:

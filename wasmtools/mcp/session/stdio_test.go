@@ -137,6 +137,21 @@ func TestStdioCancelled(t *testing.T) {
 	}
 }
 
+// TestStdioLog has the line of a call name the file that answered it.
+func TestStdioLog(t *testing.T) {
+	t.Parallel()
+	a, log := newApp(t), &testkit.Log{}
+	filed := tool("filed", `{"type":"object"}`, add)
+	filed.Digest = strings.Repeat("0123456789abcdef", 4)
+	if err := a.table.Replace([]*wasmtools.Tool{filed}, nil); err != nil {
+		t.Fatal(err)
+	}
+	p := a.stdio(t, session.StdioOptions{Logger: log.Logger(slog.LevelInfo)})
+	p.send(request("1", "tools/call", modern, `"name":"filed"`))
+	p.next()
+	log.Wait(t, "tool=/filed digest=0123456789ab\n")
+}
+
 // Internal errors say nothing but a name, which the log has with the cause.
 func TestStdioInternal(t *testing.T) {
 	t.Parallel()

@@ -316,7 +316,7 @@ files = {signing = %[5]q}
 	pages()
 	put(t, filepath.Join(dir, "toolsrv.toml"), []byte(strings.Replace(configuration, "signing.key", "no.key", 1)))
 	s.signal(syscall.SIGHUP)
-	s.waitLine("the reason", func(line map[string]any) bool { return strings.Contains(fmt.Sprint(line), "no.key") })
+	s.waitLine("the reason", func(line map[string]any) bool { return strings.Contains(fmt.Sprint(line), "read the secret of line ") })
 	put(t, filepath.Join(dir, "toolsrv.toml"), []byte(configuration))
 	for _, args := range [][]string{
 		{"check", "--config", filepath.Join(dir, "toolsrv.toml")}, {"inspect", filepath.Join(dir, "tools", "spy.wasm")}, {"check", filepath.Join(dir, "tools", "spy.wasm")},

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/toolsrv/toolsrv/runtime/limits"
+	"github.com/toolsrv/toolsrv/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/wasmtools/toolfile"
 )
 
@@ -217,7 +218,7 @@ func (r *reconciler) finish(l *load) {
 		r.listWithin(r.intervals.recheck)
 	case l.err != nil:
 		switch {
-		case errors.Is(l.err, errSlow):
+		case errors.Is(l.err, errSlow), lacked(l.err):
 			f.retry = time.Now().Add(r.intervals.wait)
 			r.listWithin(r.intervals.wait)
 		case errors.Is(l.err, errUnreadable):
@@ -241,6 +242,12 @@ func (r *reconciler) finish(l *load) {
 		r.publishSoon()
 	}
 	r.decided(f)
+}
+
+// lacked reports whether a file could not be described because there was no room for it at the time: what runs or is compiled besides had it.
+func lacked(err error) bool {
+	failed, ok := errors.AsType[*sandbox.Error](err)
+	return ok && failed.Outcome == sandbox.Overloaded
 }
 
 // refuse notes why the newest version of a file is not served; nil means that it is. What it served before stays.

@@ -153,6 +153,11 @@ func TestScriptsHostile(t *testing.T) {
 	if got := s.post("/good", "{}"); got.body != "1" {
 		t.Errorf("after all of them, the good one answers %d %s", got.status, got.body)
 	}
+	for _, endless := range []string{"endless.py", "endless.ts"} {
+		if place := "; it was at " + endless + ":1."; !strings.Contains(strings.Join(s.log.all(), "\n"), place) {
+			t.Errorf("the log does not say %q", place)
+		}
+	}
 	for _, line := range s.log.all() {
 		if strings.Contains(line, secret) || strings.Contains(line, "root:x:") || strings.Contains(line, "panic") {
 			t.Errorf("the log has %.300s", line)

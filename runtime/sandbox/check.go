@@ -18,6 +18,7 @@ const (
 	exportInitialize = "_initialize"
 	exportWarm       = "toolsrv_warm"
 	exportDescribe   = "toolsrv_describe"
+	exportWhere      = "toolsrv_where"
 	exportBundle     = "toolsrv_bundle" // of an engine: the address of what its modules differ in
 )
 
@@ -63,6 +64,7 @@ func checkExports(m *wasmbin.Module) (shape, error) {
 		return ok
 	}
 	s := shape{initialize: has(exportInitialize, nothing), warm: has(exportWarm, nothing), describe: has(exportDescribe, number)}
+	has(exportWhere, number)
 	if !has(exportCall, call) {
 		s.command = true
 		if !has(exportStart, nothing) {

@@ -100,9 +100,9 @@ func (i *instance) classify(err error) *Error {
 	case misused != nil:
 		return &Error{Outcome: ToolTrapped, Message: fmt.Sprintf("The tool broke: %s.", misused.Message), Err: clip(err)}
 	case errors.Is(err, errTimeout):
-		return &Error{Outcome: ToolTimeout, Message: fmt.Sprintf("The tool ran longer than its limit of %s.", limits.Timeout), Err: clip(err)}
+		return &Error{Outcome: ToolTimeout, Message: fmt.Sprintf("The tool ran longer than its limit of %s%s.", limits.Timeout, i.where()), Err: clip(err)}
 	case errors.Is(err, errFuel):
-		return &Error{Outcome: ToolFuel, Message: fmt.Sprintf("The tool ran for more than its limit of %d instructions.", i.call.meter.most), Err: clip(err)}
+		return &Error{Outcome: ToolFuel, Message: fmt.Sprintf("The tool ran for more than its limit of %d instructions%s.", i.call.meter.most, i.where()), Err: clip(err)}
 	case errors.Is(err, errCancelled):
 		return &Error{Outcome: Cancelled, Message: "The caller gave up before the tool was done.", Err: clip(err)}
 	case errors.Is(err, errClosing):

@@ -8,7 +8,7 @@ import { jsonSchema } from "./schema.js";
 import { definitionOf, isName, moduleInfo } from "./tool.js";
 import { begin, trace } from "./trace.js";
 
-export { explain } from "./trace.js";
+export { explain, where } from "./trace.js";
 
 // What the script may change or take away is taken before it is loaded.
 const { parse, stringify } = JSON;

@@ -95,6 +95,17 @@ export function explain(thrown) {
   return at(all.find((f) => f.text !== undefined) ?? all[0] ?? {}, message);
 }
 
+// where returns the author's place, such as "slow.ts:3", of one on a stack; undefined where it is not in the script. A loop with nothing in it
+// has no place of its own, but that of the function, which may be lines before what comes from the author.
+export function where(file, line, column) {
+  const { script, lines } = positions();
+  let place = file === script ? original(line, column) : undefined;
+  for (; file === script && place === undefined && line <= lines.length; line++) {
+    place = original(line, Infinity);
+  }
+  return place === undefined ? undefined : `${place.file}:${place.line}`;
+}
+
 // at puts a message to a place.
 function at({ file, line, column, text }, message) {
   if (file === undefined) {

@@ -25,3 +25,37 @@ room() {
 room 'static JSValue json_parse_value(JSParseState *s, JSONParseRecord *pr)' 160
 room '                          JSValueConst indent)' 160
 room 'static __exception int js_parse_unary(JSParseState *s, int parse_flags)' 320
+
+# Where a loop goes back, the frame remembers the place, so that who ends an endless loop can say which one it is.
+awk '/^        CASE\(OP_goto\):$/ { loops = 1 } /^        CASE\(OP_catch\):$/ { loops = 0 }
+	loops && sub(/js_poll_interrupts\(ctx\)/, "(sf->cur_pc = pc + 1, js_poll_interrupts(ctx))") { done++ }
+	{ print }
+	END { exit done != 7 }' quickjs.c >quickjs.c.tmp || { echo "quickjs.c: loops go back in other places" >&2; exit 1; }
+mv quickjs.c.tmp quickjs.c
+cat >>quickjs.c <<'END'
+
+// JS_FrameAt says in which file, line and column frame number n is, from the innermost one out; it reports false where there are no more.
+// The file is empty for a frame of no script. Nothing is allocated, so this works in the midst of whatever the interpreter was doing.
+bool JS_FrameAt(JSContext *ctx, int n, char *file, size_t size, int *line, int *column)
+{
+    JSStackFrame *sf = ctx->rt->current_stack_frame;
+    while (sf != NULL && n-- > 0)
+        sf = sf->prev_frame;
+    if (sf == NULL)
+        return false;
+    *file = 0;
+    if (JS_VALUE_GET_TAG(sf->cur_func) != JS_TAG_OBJECT)
+        return true;
+    JSObject *p = JS_VALUE_GET_OBJ(sf->cur_func);
+    if (!js_class_has_bytecode(p->class_id))
+        return true;
+    JSFunctionBytecode *b = p->u.func.function_bytecode;
+    if (b->filename == JS_ATOM_NULL || sf->cur_pc == NULL)
+        return true;
+    *line = find_line_num(ctx, b, sf->cur_pc - b->byte_code_buf - 1, column);
+    const char *name = JS_AtomGetStrRT(ctx->rt, file, size, b->filename);
+    if (name != file)
+        snprintf(file, size, "%s", name);
+    return true;
+}
+END

@@ -16,7 +16,7 @@ static JSRuntime *rt;
 static JSContext *ctx;
 
 // What is called in JavaScript: the exports of toolsrv/guest, and what web/*.js leave for the engine.
-static JSValue guest_load, guest_warm, guest_describe, guest_call, guest_stuck, guest_broken, guest_unhandled, guest_explain;
+static JSValue guest_load, guest_warm, guest_describe, guest_call, guest_stuck, guest_broken, guest_unhandled, guest_explain, guest_where;
 static JSValue engine_tick, engine_begin;
 
 static JSValue kept = JS_UNDEFINED; // what is wrong with the script, for its author; undefined where nothing is
@@ -154,6 +154,7 @@ __attribute__((constructor)) static void start(void)
 	guest_broken = function_of(guest, "broken");
 	guest_unhandled = function_of(guest, "unhandled");
 	guest_explain = function_of(guest, "explain");
+	guest_where = function_of(guest, "where");
 	JS_FreeValue(ctx, guest);
 	JS_RunGC(rt);
 	malloc_seal();
@@ -251,6 +252,23 @@ EXPORT("toolsrv_warm") void toolsrv_warm(void)
 	JS_RunGC(rt);
 	JS_SetGCThreshold(rt, JS_GetGCThreshold(rt) + ENOUGH);
 	malloc_seal();
+}
+
+// toolsrv_where says at which place of the script the interpreter is, when the host has ended it there: a text with a zero behind it, or
+// NULL. It is asked once, and nothing runs afterwards.
+EXPORT("toolsrv_where") const char *toolsrv_where(void)
+{
+	char file[256];
+	int line = 0, column = 0;
+	for (int n = 0; n < 1000 && JS_FrameAt(ctx, n, file, sizeof file, &line, &column); n++) {
+		if (*file == 0)
+			continue;
+		JSValue arguments[] = {JS_NewString(ctx, file), JS_NewInt32(ctx, line), JS_NewInt32(ctx, column)};
+		JSValue place = JS_Call(ctx, guest_where, JS_UNDEFINED, 3, (JSValueConst *)arguments);
+		if (JS_IsString(place))
+			return JS_ToCString(ctx, place);
+	}
+	return NULL;
 }
 
 // fail_with fails the call with a text for the author.

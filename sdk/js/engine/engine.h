@@ -9,6 +9,9 @@
 
 #include "quickjs.h"
 
+// edit.sh: the interpreter's frames.
+bool JS_FrameAt(JSContext *ctx, int n, char *file, size_t size, int *line, int *column);
+
 // host.c: the module #host.
 JSModuleDef *host_module(JSContext *ctx, const char *name);
 JSValue host_functions(JSContext *ctx); // what web/*.js need of the host

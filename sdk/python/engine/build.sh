@@ -23,7 +23,7 @@ link_engine() {
 		cd "$1/work"
 		python="$engines/$compiled"
 		"$engines/$freezer/freezer" "$here/freeze.py" "$engines/$sources/cpython/Lib" "$here/.." "$engines/$sources/tzdata/tzdata" .
-		for part in engine hostmodule log2 settle; do
+		for part in engine hostmodule log2 settle where; do
 			zig cc $target $flags -std=c23 -Wall -Wextra -Wno-unused-parameter -Wno-missing-field-initializers -Werror \
 				-isystem "$python/include" -I "$here/../../engines" -ffile-prefix-map="$here=." -c -o $part.o "$here/$part.c"
 		done
@@ -32,7 +32,7 @@ link_engine() {
 		done
 		zig cc $target -O0 -g0 -std=c23 -isystem "$python/include" -I "$here" -c frozen.c -o frozen.o
 		zig cc $target -mexec-model=reactor -O2 -s -Wl,-z,stack-size=$stack -Wl,--export=toolsrv_bundle \
-			-o ../python.wasm capability.o engine.o hostmodule.o log2.o malloc.o settle.o frozen.o -L"$python/lib" -lpython3.13 -lz -lmpdec -lexpat -lHacl_Hash_SHA2 \
+			-o ../python.wasm capability.o engine.o hostmodule.o log2.o malloc.o settle.o where.o frozen.o -L"$python/lib" -lpython3.13 -lz -lmpdec -lexpat -lHacl_Hash_SHA2 \
 			-lwasi-emulated-signal -lwasi-emulated-getpid -lwasi-emulated-process-clocks
 	)
 	rm -rf "$1/work"

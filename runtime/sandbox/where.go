@@ -1,0 +1,65 @@
+package sandbox
+
+import (
+	"bytes"
+	"context"
+	"time"
+	"unicode/utf8"
+
+	"github.com/toolsrv/toolsrv/internal/text"
+	"github.com/toolsrv/toolsrv/runtime/hostabi"
+)
+
+// What a guest has that is asked where it was, and the most bytes of its answer.
+const (
+	whereFuel = 100_000_000
+	whereTime = 100 * time.Millisecond
+	whereText = 256
+)
+
+// where returns "; it was at slow.py:3" of a guest that was ended at a limit and that knows, as interpreters do; otherwise it is empty. The
+// guest runs once more for that, with nothing that it was granted, in a memory that does not grow. Nobody may use the instance afterwards.
+func (i *instance) where() string {
+	f := i.guest.ExportedFunction(exportWhere)
+	if f == nil {
+		return ""
+	}
+	c := &i.call
+	before := c.runState
+	defer func() {
+		c.abi.Begin(hostabi.Run{})
+		c.runState = before
+	}()
+	c.abi.Begin(hostabi.Run{})
+	c.runState = runState{ctx: context.Background(), deadline: time.Now().Add(whereTime), limits: before.limits, starting: true, meter: meter{most: whereFuel}}
+	c.meter.pace, c.meter.give = c.paces.Begin()
+	i.memory.limit = int64(len(i.memory.linear.Bytes()))
+	var stack [1]uint64
+	if i.invoke(f, stack[:]) != nil {
+		return "" // whatever became of it, why it was ended is known
+	}
+	c.filter = before.filter
+	place := i.placeAt(uint32(stack[0]))
+	if place == "" {
+		return ""
+	}
+	return "; it was at " + string(c.filtered("place", []byte(place)))
+}
+
+// placeAt returns the text that ends with a zero at an address of the guest, or nothing where that is no line that can be shown.
+func (i *instance) placeAt(address uint32) string {
+	memory := i.memory.linear.Bytes()
+	if address == 0 || uint64(address) >= uint64(len(memory)) {
+		return ""
+	}
+	b := memory[address:min(uint64(address)+whereText, uint64(len(memory)))]
+	end := bytes.IndexByte(b, 0)
+	if end <= 0 || !utf8.Valid(b[:end]) {
+		return ""
+	}
+	place := string(b[:end])
+	if text.Escape(place) != place {
+		return ""
+	}
+	return place
+}

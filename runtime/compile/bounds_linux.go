@@ -89,22 +89,20 @@ func bound(memory int64, began *atomic.Pointer[allowance]) (scarce bool, err err
 }
 
 // allow has the system end this process when it has used that much more time on a processor, with what the system does for it, to a
-// second, or has that much memory.
-func allow(more time.Duration, memory int64) (*allowance, error) {
+// second.
+func allow(more time.Duration) (*allowance, error) {
 	var now syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &now); err != nil {
 		return nil, err
 	}
 	used := time.Duration(now.Utime.Nano() + now.Stime.Nano())
-	for resource, most := range map[int]uint64{syscall.RLIMIT_CPU: uint64((used+systemTimes*more)/time.Second) + 2, syscall.RLIMIT_DATA: uint64(memory) + maxApart} {
-		var limit syscall.Rlimit
-		if err := syscall.Getrlimit(resource, &limit); err != nil {
-			return nil, err
-		}
-		limit.Cur = min(most, limit.Max)
-		if err := syscall.Setrlimit(resource, &limit); err != nil {
-			return nil, err
-		}
+	var limit syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_CPU, &limit); err != nil {
+		return nil, err
+	}
+	limit.Cur = min(uint64((used+systemTimes*more)/time.Second)+2, limit.Max)
+	if err := syscall.Setrlimit(syscall.RLIMIT_CPU, &limit); err != nil {
+		return nil, err
 	}
 	return &allowance{time.Duration(now.Utime.Nano()), more}, nil
 }

@@ -16,7 +16,7 @@ type allowance struct{}
 
 func bound(int64, *atomic.Pointer[allowance]) (bool, error) { return false, errors.ErrUnsupported }
 
-func allow(time.Duration, int64) (*allowance, error) { return nil, errors.ErrUnsupported }
+func allow(time.Duration) (*allowance, error) { return nil, errors.ErrUnsupported }
 
 func attributes() *syscall.SysProcAttr { return nil }
 

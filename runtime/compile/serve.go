@@ -164,7 +164,7 @@ func (s *server) answer(r *request) *reply {
 }
 
 func (s *server) make(r *request, a *reply) error {
-	began, err := allow(r.CPU, r.Bytes)
+	began, err := allow(r.CPU)
 	if err != nil {
 		return err
 	}

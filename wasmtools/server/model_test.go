@@ -251,7 +251,7 @@ func (m *model) check(door, kind, token, got string, keys []string, during span)
 			if slices.ContainsFunc(m.plans[at:last+1], func(p *plan) bool { return !p.enables("units/convert") }) {
 				return
 			}
-		case kind == kindCalls && want == "7" && got == "inner unauthorized":
+		case kind == kindCalls && (want == "7" || want == "inner disabled") && got == "inner unauthorized":
 			// One who has come back since then is another principal, or everybody.
 			if slices.ContainsFunc(m.plans[at:last+1], func(p *plan) bool { return !p.admits(token) || (len(p.tokens) == 0) != (len(m.plans[at].tokens) == 0) }) {
 				return

@@ -206,9 +206,10 @@ type request struct {
 	ifNoneMatch        string
 }
 
-// client keeps no connections, so that a draining service does not wait for an idle one.
+// client keeps no connections, so that a draining service does not wait for an idle one. It takes answers as they are, so that a GET and a HEAD
+// are answered alike: Go's client asks for gzip by itself, but not in a HEAD.
 func client() *http.Client {
-	return &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: patience}
+	return &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DisableCompression: true}, Timeout: patience}
 }
 
 // try sends a request and returns the answer, or the network's error.

@@ -102,10 +102,12 @@ func tellMissing(w io.Writer, tools ...*wasmtools.Tool) {
 		for _, lack := range tool.Missing {
 			flag := "--grant FILE, with a [[grant]] as toolsrv inspect prints it"
 			kind, what, _ := strings.Cut(lack, " ")
-			switch kind {
-			case "http":
+			switch {
+			case strings.HasPrefix(lack, "the secret of ${secret:"): // whose name may be a secret itself
+				flag = "--secret NAME=@FILE, with the name that stands in that header"
+			case kind == "http":
 				flag = "--allow-http " + text.ShellQuote(oneLine(what))
-			case "secret":
+			case kind == "secret":
 				name, _, _ := strings.Cut(what, ",") // what follows says who needs it
 				flag = "--secret " + oneLine(name) + "=@FILE"
 			}

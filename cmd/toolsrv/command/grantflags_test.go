@@ -59,7 +59,7 @@ kv = "1MiB"
 		{"another URL", append([]string{"--allow-http", "https://api.example.com/v2/"}, allowed[2:]...), 12, []string{http}, "--secret"},
 		{"no secret", append(allowed[:2:2], allowed[4:]...), 12, []string{secret}, "--allow-http"},
 		{"no KV", allowed[:4], 12, []string{file3}, "--allow-http"},
-		{"a header's secret without a source", append([]string{"--grant", header}, allowed[2:4]...), 12, []string{"  grant it here: --secret misspelt=@FILE\n"}, ""},
+		{"a header's secret without a source", append([]string{"--grant", header}, allowed[2:4]...), 12, []string{"in the headers of its grant (line 2)", "  grant it here: --secret NAME=@FILE, with the name that stands in that header\n"}, "misspelt"},
 		{"a header's secret from a flag", append([]string{"--grant", header, "--secret", "misspelt=@" + key}, allowed[2:4]...), 0, nil, "grant"},
 		{"a grant for others", append(allowed[:4:4], "--grant", other), 12, []string{file3}, "--allow-http"},
 		{"a secret in the open", []string{"--secret", "stripe_key=sk_live_1"}, 2, []string{"--secret stripe_key=@FILE: others can read the command line"}, "sk_live_1"},

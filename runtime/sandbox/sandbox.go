@@ -21,6 +21,7 @@ import (
 	"fmt"
 	"log/slog"
 	goruntime "runtime"
+	"slices"
 	"sync"
 	"time"
 
@@ -104,11 +105,13 @@ type Engine struct {
 	janitor       chan struct{} // closed when the janitor has gone
 
 	mu      sync.Mutex
-	modules map[sum]*module      // loaded ones, by what they are made of
-	codes   map[sum]*code        // of loaded ones
-	live    map[*module]struct{} // attached ones
-	loads   uint64               // codes loaded so far
-	closed  chan struct{}        // closed when everything is freed; nil: Close has not begun
+	modules map[sum]*module // loaded ones, by what they are made of
+	codes   map[sum]*code   // of loaded ones
+	// interpreters are some of codes that have modules with bundles.
+	interpreters []*code
+	live         map[*module]struct{} // attached ones
+	loads        uint64               // codes loaded so far
+	closed       chan struct{}        // closed when everything is freed; nil: Close has not begun
 }
 
 // ErrClosed is the error of Load on an engine that is closed.
@@ -175,7 +178,17 @@ func (e *Engine) Load(bytes []byte, imports ...string) (*Program, error) {
 // wrong and what to do. Modules that differ only in custom sections, such as the manifest, share code and instances; each may
 // import only what its own load allows. Modules that differ in their bundles, too, share their engine's code. The module is copied;
 // closing the Program frees the copy.
-func (e *Engine) LoadModule(parsed *wasmbin.Module, imports ...string) (_ *Program, err error) {
+func (e *Engine) LoadModule(parsed *wasmbin.Module, imports ...string) (*Program, error) {
+	return e.load(parsed, false, imports)
+}
+
+// LoadMade is LoadModule for a module that its caller has made of an interpreter and a bundle: there is no file whose SHA-256 its digest would
+// have to be, so that is made of what the two are, in less time.
+func (e *Engine) LoadMade(parsed *wasmbin.Module, imports ...string) (*Program, error) {
+	return e.load(parsed, true, imports)
+}
+
+func (e *Engine) load(parsed *wasmbin.Module, made bool, imports []string) (_ *Program, err error) {
 	bytes := parsed.Bytes()
 	if len(bytes) > MaxModule {
 		return nil, fmt.Errorf("the module has %d bytes, the limit is %s: strip it", len(bytes), text.Size(MaxModule))
@@ -183,18 +196,21 @@ func (e *Engine) LoadModule(parsed *wasmbin.Module, imports ...string) (_ *Progr
 	if err := e.offered.check(parsed, imports); err != nil {
 		return nil, err
 	}
-	whole := sha256.Sum256(bytes)
-	m := &module{engine: e, digest: hex.EncodeToString(whole[:])}
+	m := &module{engine: e}
 	found, bundled := parsed.Bundle(exportBundle)
 	var ofCode sum
 	if bundled {
-		ofCode = found.EngineSum()
+		ofCode = e.sumOfEngine(found)
 		m.sum = sumOfBundle(ofCode, found)
 	} else {
 		ofCode = parsed.Sum()
 		m.sum = ofCode
 	}
-	m.plain = m.sum
+	whole := m.sum
+	if !made || !bundled {
+		whole = sha256.Sum256(bytes)
+	}
+	m.plain, m.digest = m.sum, hex.EncodeToString(whole[:])
 	if p, err := e.loaded(m.sum, m.digest, nil); p != nil || err != nil {
 		return p, err
 	}
@@ -213,10 +229,15 @@ func (e *Engine) LoadModule(parsed *wasmbin.Module, imports ...string) (_ *Progr
 			return nil, err
 		}
 	}
-	if bundled {
-		m.bundle = newBundle(found)
+	if !bundled {
+		return e.loaded(m.sum, m.digest, m)
 	}
-	return e.loaded(m.sum, m.digest, m)
+	m.bundle = newBundle(found)
+	p, err := e.loaded(m.sum, m.digest, m)
+	if err == nil {
+		e.interpreter(p.module.code)
+	}
+	return p, err
 }
 
 // newCode returns the code of a module without its bundle and without custom sections.
@@ -306,6 +327,7 @@ func (e *Engine) forget(m *module) {
 			ofCode = c.strip()
 			if e.codes[c.sum] == c {
 				delete(e.codes, c.sum)
+				e.interpreters = slices.DeleteFunc(e.interpreters, func(i *code) bool { return i == c })
 			}
 		}
 	}

@@ -147,5 +147,8 @@ func (p *Program) Describe(ctx context.Context) ([]byte, error) {
 	r := run{ctx: ctx, begun: time.Now(), limits: &l, describe: true, guest: hostabi.Run{Serving: true, Settings: p.module.settings}}
 	r.deadline = r.begun.Add(l.Timeout)
 	output, err := p.module.serve(&r)
+	if err == nil {
+		p.keepDescription(output)
+	}
 	return output, asError(err)
 }

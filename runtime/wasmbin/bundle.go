@@ -1,6 +1,9 @@
 package wasmbin
 
-import "crypto/sha256"
+import (
+	"bytes"
+	"crypto/sha256"
+)
 
 // A Bundle is what makes a tool of an engine, a language's interpreter: the data segment that AppendData has put at the address which
 // the engine exports. Without it, the module is the engine, which is the same for all of its tools.
@@ -72,6 +75,17 @@ func (b Bundle) EngineSum() (sum [sha256.Size]byte) {
 	b.parts(func(part []byte) { h.Write(part) })
 	h.Sum(sum[:0])
 	return sum
+}
+
+// IsOf reports whether engine is what Engine returns.
+func (b Bundle) IsOf(engine []byte) bool {
+	rest, ok := bytes.CutPrefix(engine, []byte(Header))
+	b.parts(func(part []byte) {
+		if ok {
+			rest, ok = bytes.CutPrefix(rest, part)
+		}
+	})
+	return ok && len(rest) == 0
 }
 
 // Engine returns a copy of the engine, as Bare returns it.

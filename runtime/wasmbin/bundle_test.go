@@ -68,6 +68,17 @@ func TestBundle(t *testing.T) {
 				if found.EngineSum() != e.Sum() || !bytes.Equal(found.Engine(), e.Bare()) {
 					t.Errorf("got %q, want the engine %q", found.Engine(), e.Bare())
 				}
+				for i, other := range [][]byte{e.Bare(), e.Bare()[:len(e.Bare())-1], append(e.Bare(), 0), m.Bare(), nil} {
+					if got := found.IsOf(other); got != (i == 0) {
+						t.Errorf("IsOf %d: got %v", i, got)
+					}
+				}
+				for at := range e.Bare() {
+					other := e.Bare()
+					if other[at] ^= 1; found.IsOf(other) {
+						t.Errorf("IsOf with another byte at %d", at)
+					}
+				}
 				sums[m.Sum()] = true
 			}
 			if len(sums) != 3 {

@@ -120,7 +120,7 @@ func (r *reconciler) read(l *load) {
 		if err != nil {
 			return err
 		}
-		m, err := toolfile.Load(r.engine, content, toolfile.Place{Folder: folder(l.file.name), Source: r.source.Place(l.file.name), Replaces: l.served != ""})
+		m, err := toolfile.Load(r.engine, content, toolfile.Place{Folder: folder(l.file.name), Source: r.source.Place(l.file.name), Replaces: l.served != "", Made: l.entry.Made})
 		if err != nil {
 			return err
 		}

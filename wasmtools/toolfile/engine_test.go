@@ -93,3 +93,25 @@ func TestEngineHostile(t *testing.T) {
 		}
 	}
 }
+
+// TestDescribedBefore has a module that was described be known at once by a later engine with the same cache.
+func TestDescribedBefore(t *testing.T) {
+	t.Parallel()
+	dir, module := t.TempDir(), withSection(t, `{"name":"python","version":"cpython 3.13.5","revision":"1f0c","capacity":1}`)
+	for n := range 2 {
+		m, err := toolfile.Load(sandboxtest.Engine(t, sandbox.Config{CacheDir: dir}), module, toolfile.Place{Folder: "x"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer m.Close()
+		if known := m.Manifest() != nil; known != (n == 1) {
+			t.Errorf("load %d: the manifest is known without Describe: %v", n, known)
+		}
+		if err := m.Describe(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if got := m.Manifest(); got.Tools[0].Name != "told" || got.Engine != "cpython 3.13.5 (1f0c)" {
+			t.Errorf("load %d: got %+v", n, got)
+		}
+	}
+}

@@ -24,6 +24,9 @@ func Modules() []string {
 }
 
 // load has an engine check a module.
-func load(engine *sandbox.Engine, binary *wasmbin.Module) (*sandbox.Program, error) {
+func load(engine *sandbox.Engine, binary *wasmbin.Module, made bool) (*sandbox.Program, error) {
+	if made {
+		return engine.LoadMade(binary, Modules()...)
+	}
 	return engine.LoadModule(binary, Modules()...)
 }

@@ -30,6 +30,8 @@ type Place struct {
 	Source string
 	// Replaces is whether the file takes the place of one that is served, which is closed then.
 	Replaces bool
+	// Made is whether the content was made of a script: the digest is of what it was made of, since there is no file with it.
+	Made bool
 }
 
 // A Module is one version of a file: a program, and the tools made of it. It is not safe for concurrent use; its tools are.
@@ -52,13 +54,14 @@ type Module struct {
 // schemas are those of one tool; result is nil where there is none.
 type schemas struct{ parameters, result *schema.Schema }
 
-// Load checks a file's content and reads its manifest, without compiling or running anything. Close frees what it returns.
+// Load checks a file's content and reads its manifest, without compiling or running anything: that of a file which has none is known where
+// an equal one was described before. Close frees what it returns.
 func Load(engine *sandbox.Engine, content []byte, place Place) (*Module, error) {
 	binary, err := wasmbin.Parse(content)
 	if err != nil {
 		return nil, err
 	}
-	program, err := load(engine, binary)
+	program, err := load(engine, binary, place.Made)
 	if err != nil {
 		return nil, err
 	}
@@ -80,6 +83,9 @@ func (m *Module) readManifest(binary *wasmbin.Module) error {
 		return err
 	}
 	if text == nil {
+		if text := m.program.Described(); text != nil {
+			return m.take(text)
+		}
 		if m.program.Describes() {
 			return nil
 		}
@@ -213,6 +219,11 @@ func (m *Module) Describe(ctx context.Context) error {
 	if err != nil {
 		return describeError(m.engine, err)
 	}
+	return m.take(text)
+}
+
+// take makes what toolsrv_describe has written the module's manifest.
+func (m *Module) take(text []byte) error {
 	manifest, err := wasmtools.ParseManifest(text)
 	if err != nil {
 		return fmt.Errorf("result of toolsrv_describe: %w", err)

@@ -27,6 +27,9 @@ func (i *instance) where() string {
 	c := &i.call
 	before := c.runState
 	defer func() {
+		if before.outer != nil { // otherwise one that calls many others would have them work for nothing
+			before.outer.Burn(c.spent())
+		}
 		c.abi.Begin(hostabi.Run{})
 		c.runState = before
 	}()

@@ -52,3 +52,19 @@ func TestWhere(t *testing.T) {
 		})
 	}
 }
+
+// TestWhereIsPaidFor has a guest compute for as long as it may when it is asked, inside another call.
+func TestWhereIsPaidFor(t *testing.T) {
+	t.Parallel()
+	p := sandboxtest.Load(t, sandboxtest.Engine(t, sandbox.Config{}), testkit.Fixture(t, "wat/hostile/where"))
+	burnt := func(index int32) int64 {
+		var o outer
+		if _, err := p.Tool("x", index, limits.Limits{Fuel: 1_000_000}).Call(t.Context(), sandbox.CallSpec{Outer: &o}); err == nil {
+			t.Fatal("a call that has no end ended well")
+		}
+		return o.burnt
+	}
+	if short, long := burnt(0), burnt(1); short < 1_000_000 || long < short+1_000_000 {
+		t.Errorf("a short answer burns %d in all and an endless one %d", short, long)
+	}
+}

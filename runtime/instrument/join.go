@@ -56,7 +56,7 @@ func (w *rewriter) measure(f *function, joins, wide int) {
 			f.frame = max(frame<<wide, f.frame/roughFactor)
 		}
 		if ok {
-			w.joins, own = w.joins[:joins], w.joins[:joins]
+			w.joins = w.joins[:joins]
 			for _, j := range measured {
 				w.joins = append(w.joins, join{uint32(f.start + j.At), uint32(j.Moved)})
 			}

@@ -3,8 +3,11 @@
 package main_test
 
 import (
+	"bufio"
 	"bytes"
+	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -134,6 +137,8 @@ func TestRestartRefused(t *testing.T) {
 	refused("disabeld")
 	put(t, filepath.Join(dir, "toolsrv.toml"), []byte("[tools]\ndirectory = \"elsewhere\"\n"))
 	refused("elsewhere")
+	put(t, filepath.Join(dir, "toolsrv.toml"), []byte("[secrets]\nfiles = {key = \"nowhere\"}\n")) // which only making the grants finds out
+	refused("key")
 	put(t, filepath.Join(dir, "toolsrv.toml"), nil)
 	put(t, program, bytes.Repeat([]byte("half a program "), 9))
 	if err := os.Chmod(program, 0o755); err != nil {
@@ -149,6 +154,49 @@ func TestRestartRefused(t *testing.T) {
 	s.waitCount("ready", 2)
 	if a := s.post("/shop/echo", order); a.status != http.StatusOK {
 		t.Errorf("after the program was mended: %d, want 200", a.status)
+	}
+}
+
+// TestReloadDuringDrain takes a token away while a call keeps a server from ending, or from being restarted: what is sent in full only then is
+// refused.
+func TestReloadDuringDrain(t *testing.T) {
+	t.Parallel()
+	for msg, sig := range map[string]syscall.Signal{"draining": syscall.SIGTERM, "handing over": syscall.SIGUSR2} {
+		t.Run(msg, func(t *testing.T) {
+			t.Parallel()
+			dir := site(t, "[auth]\ntokens = [\""+token+"\", \""+token+"-2\"]\n", map[string][]byte{"shop.wasm": guest(t, "shop", "1.0.0", guestTools...)})
+			s := start(t, dir)
+			call := make(chan reply, 1)
+			go func() {
+				a, _ := s.try(request{method: http.MethodPost, path: "/shop/wait", body: order, token: token + "-2"})
+				call <- a
+			}()
+			s.waitLine("the guest's word", guestWaits)
+			conn, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			fmt.Fprintf(conn, "POST /shop/echo HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n{", token, len(order))
+			s.eventually("the head has been read", func() bool { return s.get("/readyz").status == http.StatusOK })
+			s.signal(sig)
+			s.waitLog(msg)
+			put(t, filepath.Join(dir, "toolsrv.toml"), []byte("[auth]\ntokens = [\""+token+"-2\"]\n"))
+			s.signal(syscall.SIGHUP)
+			s.waitLine("that a token was removed", func(line map[string]any) bool { return line["tokens_removed"] != nil })
+			fmt.Fprint(conn, order[1:])
+			a, err := http.ReadResponse(bufio.NewReader(conn), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer a.Body.Close()
+			if a.StatusCode == http.StatusOK {
+				t.Errorf("who was revoked got %d", a.StatusCode)
+			}
+			if a := <-call; a.status != http.StatusOK {
+				t.Errorf("the call of another one got %d %s", a.status, a.body)
+			}
+		})
 	}
 }
 

@@ -111,3 +111,94 @@ private = ['127.0.0.0/8']
 		check("after a reload", granted(grants, "/b/b"))
 	}
 }
+
+// TestSecretsThatComeMeanwhile has a tool wait for an answer while a secret that another one's requests have gets another value, or its first
+// grant. The service shows it to whoever waits.
+func TestSecretsThatComeMeanwhile(t *testing.T) {
+	t.Parallel()
+	var last, encoding atomic.Value
+	waits, goOn := make(chan struct{}), make(chan struct{})
+	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		encoding.Store(r.Header.Get("Accept-Encoding"))
+		switch r.URL.Path {
+		case "/ok":
+			last.Store(r.Header.Get("X-Key"))
+			return
+		case "/head":
+			w.WriteHeader(http.StatusOK)
+			_ = http.NewResponseController(w).Flush()
+		}
+		waits <- struct{}{}
+		<-goOn
+		if r.URL.Path != "/head" {
+			w.Header().Set("X-Last", last.Load().(string))
+		}
+		_, _ = w.Write([]byte(last.Load().(string)))
+	}))
+	defer service.Close()
+	directory := t.TempDir()
+	text := "[[grant]]\nmatch = 'b/*'\nhttp = [%[1]q]\nprivate = ['127.0.0.0/8']\n"
+	with := "[secrets]\nfiles = {key = 'key'}\n[[grant]]\nmatch = 'a/*'\nhttp = [%[1]q]\nprivate = ['127.0.0.0/8']\nheaders = {%[1]q = {X-Key = '${secret:key}'}}\n" + text
+	var b *capability.Broker
+	configured := func(text string) *capability.Grants {
+		t.Helper()
+		c, err := config.Parse(fmt.Appendf(nil, text, service.URL), directory)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if b == nil {
+			if b, err = capability.Open(c, capability.Options{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		grants, err := b.Grants(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return grants
+	}
+	granted := func(g *capability.Grants, tool string) any {
+		values, _, _ := g.For(tool, wasmtools.Needs{HTTP: []string{service.URL}})
+		return values[0].Value
+	}
+	ask := func(grant any, path string, headers ...[2]string) string {
+		head, _ := json.Marshal(map[string]any{"method": "GET", "url": service.URL + path, "headers": headers})
+		g := hosttest.Begin(t, head, 1, hostabi.Run{Serving: true, Grants: []any{grant}})
+		defer g.ABI.End()
+		n := int32(uint32(g.Invoke(&egress.Set().Functions[0], 0, 0, uint64(len(head)), 0, 0)))
+		g.Memory = make([]byte, max(n, -n))
+		g.Invoke(&egress.Set().Functions[1], 0, 0)
+		return string(g.Memory)
+	}
+	grants := configured(text)
+	defer func() { _ = b.Close() }()
+	for n, c := range []struct {
+		path    string
+		headers [][2]string
+		want    string
+	}{{"/wait", nil, "[secret]"}, {"/head", nil, "[secret]"}, {"/wait", [][2]string{{"Range", "bytes=0-9"}}, `"code":"invalid"`}, {"/wait", nil, "[secret]"}} {
+		if n == 2 {
+			_ = b.Close()
+			b = nil // nobody has been granted anything yet
+			grants = configured(text)
+		}
+		key := fmt.Sprintf("key-number-%d-for-the-service", n)
+		testkit.Put(t, directory, "key", []byte(key))
+		got := make(chan string, 1)
+		go func() { got <- ask(granted(grants, "/b/b"), c.path, c.headers...) }()
+		<-waits
+		next := configured(with)
+		ask(granted(next, "/a/a"), "/ok")
+		if last.Load() != key {
+			t.Fatalf("the service got the key %q, want %q", last.Load(), key)
+		}
+		if encoding.Load() != "identity" {
+			t.Errorf("a request with a secret asks for %q", encoding.Load())
+		}
+		goOn <- struct{}{}
+		if text := <-got; strings.Contains(text, key) || !strings.Contains(text, c.want) {
+			t.Errorf("%s %v: got %q, want %s in it", c.path, c.headers, text, c.want)
+		}
+		grants = next
+	}
+}

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -15,6 +16,9 @@ import (
 func (s *Server) Reload(c *config.Config) error {
 	s.reload.Lock()
 	defer s.reload.Unlock()
+	if s.over {
+		return errors.New("apply the new configuration: the server is closed")
+	}
 	before, routes := s.core.inForce(), s.core.catalog.Table().Current()
 	next, err := s.configure(c, before)
 	if err != nil {

@@ -44,6 +44,7 @@ type Server struct {
 	started *config.Config // the configuration of the start, for settings that need a restart
 	reload  sync.Mutex     // one Reload at a time; guards what follows
 	listed  bool           // all tools are, so that an entry that matches none is a mistake
+	over    bool           // the parts are closed
 
 	unmatched chan struct{} // holds a value when warnUnmatched is to be called once the catalog has settled
 
@@ -237,6 +238,9 @@ func (s *Server) Close() error {
 
 // close closes the parts from the outside in, so that nobody calls one that is closed.
 func (s *Server) close() error {
+	s.reload.Lock()
+	s.over = true // a reload would open some of them again
+	s.reload.Unlock()
 	var errs []error
 	s.cut(errCut)
 	if s.http != nil {

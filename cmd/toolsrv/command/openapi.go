@@ -190,35 +190,42 @@ func (o *openAPI) serve(ctx context.Context, logger *slog.Logger, hangup, restar
 	running, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var next *successor // valid when signals is closed
-	signals := make(chan struct{})
+	ended, signals := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(signals)
-		for {
+		for { // during the drain, too: whose token is taken away then must not go on
 			select {
 			case <-hangup:
 				if err := o.reload(s); err != nil {
 					logger.Error("the configuration stays as it was", "error", err)
 				}
 			case <-restart:
+				if running.Err() != nil {
+					continue // it is ending
+				}
 				logger.Info("restarting")
 				n, err := o.succeed(running, s, c)
-				if err == nil {
-					next = n
-					cancel()
-					return
+				if err != nil {
+					logger.Error("the server goes on as it was", "error", err)
+					continue
 				}
-				logger.Error("the server goes on as it was", "error", err)
-			case <-running.Done():
+				next = n
+				cancel()
+			case <-ended:
 				return
 			}
 		}
 	}()
 	err = s.Run(running)
-	cancel()
+	close(ended)
 	<-signals
-	if next != nil && (err != nil || ctx.Err() != nil) {
+	if next != nil && ctx.Err() != nil {
 		_ = next.listener.Close()
 		next = nil
+	}
+	if next != nil && err != nil { // such as state that was given up, which a restart is to mend
+		logger.Error("the server has not ended as it should, and is restarted all the same", "error", err)
+		err = nil
 	}
 	return next, err
 }

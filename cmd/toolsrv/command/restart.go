@@ -37,7 +37,8 @@ type successor struct {
 	address  string // as it was configured
 }
 
-// succeed prepares a restart in place: a configuration that can't be served, or a program that does not run, leaves the server as it is.
+// succeed prepares a restart in place: a configuration that can't be served, or a program that does not run, leaves the server as it is. What
+// a reload can take up of the configuration is in force already when the other program begins, so that it is known to be right.
 func (o *openAPI) succeed(ctx context.Context, s *server.Server, started *config.Config) (*successor, error) {
 	c, err := o.load()
 	if err != nil {
@@ -45,6 +46,13 @@ func (o *openAPI) succeed(ctx context.Context, s *server.Server, started *config
 	}
 	if err := server.CheckDirectory(c); err != nil {
 		return nil, err
+	}
+	if c.Server.Address != started.Server.Address {
+		l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", c.Server.Address)
+		if err != nil {
+			return nil, fmt.Errorf("try the new server.address: %w", err)
+		}
+		_ = l.Close() // nobody has used it
 	}
 	path, err := os.Executable()
 	if err != nil {
@@ -54,6 +62,9 @@ func (o *openAPI) succeed(ctx context.Context, s *server.Server, started *config
 	defer cancel()
 	if out, err := exec.CommandContext(trial, path, "version").CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("try %s version: %w: %.200s", path, err, out)
+	}
+	if err := s.Reload(c); err != nil {
+		return nil, err
 	}
 	listener, err := s.HandOver()
 	if err != nil {

@@ -58,6 +58,8 @@ type exchange struct {
 	line  *line       // that is in use
 	stop  func() bool // has the end of ctx no longer cut line
 	whole bool        // the answer was read to its end
+
+	partial bool // a part of the answer was asked for
 }
 
 // send sends a request, follows its redirects, and returns the answer as the guest reads it. Nothing of it is left when send returns, or panics because the call has to end.
@@ -78,9 +80,18 @@ func (g *Grant) send(c caller, kept *lines, r *request) ([]byte, *answer.Failure
 	b, f := x.hops()
 	c.Hold(-x.held)
 	if f != nil {
+		x.know()
 		f.Message = x.redact.String(f.Message)
 	}
 	return b, f
+}
+
+// count counts a request that is about to be sent.
+func (x *exchange) count() *answer.Failure {
+	if x.c.Tally(1) > x.rule.Requests {
+		return answer.Failf(answer.Limit, "The tool has sent %d requests in this call and those that belong to it, which is the limit of its grant (http_requests).", x.rule.Requests)
+	}
+	return nil
 }
 
 // hops sends the request, and what its redirects lead to.
@@ -89,8 +100,8 @@ func (x *exchange) hops() ([]byte, *answer.Failure) {
 		if f := x.allowed(number > 0); f != nil {
 			return nil, f
 		}
-		if x.c.Tally(1) > x.rule.Requests {
-			return nil, answer.Failf(answer.Limit, "The tool has sent %d requests in this call and those that belong to it, which is the limit of its grant (http_requests).", x.rule.Requests)
+		if f := x.count(); f != nil {
+			return nil, f
 		}
 		b, next, f := x.hop(number)
 		if f != nil || next == nil {
@@ -146,6 +157,7 @@ func (x *exchange) hop(number int) (b []byte, next *hop, f *answer.Failure) {
 		return nil, nil, f
 	}
 	x.whole = !hasBody(response) || response.ContentLength == 0
+	x.know() // a secret may have another value by now, or another grant, and a service can wait for that
 	if next, f = x.redirect(number, response); f == nil && next == nil {
 		b, f = x.read(response)
 	}
@@ -194,17 +206,14 @@ func (x *exchange) allowed(redirected bool) *answer.Failure {
 func (x *exchange) prepare() (*http.Request, *answer.Failure) {
 	headers := maps.Clone(x.header) // no value is changed, but replaced
 	injected, f := x.rule.inject(x.target, headers, x.g.options.Secrets)
-	others := x.g.options.Injected.names(x.target.Host)
-	if names := append(others, x.g.secrets...); len(names) > 0 && x.g.options.Secrets != nil {
-		x.redact = x.g.options.Secrets.Redactor(names...) // after inject, so that it knows what was put in
-	}
+	others := x.know() // after inject, so that what was put in is known
 	if f != nil {
 		return nil, f
 	}
-	injected = injected || len(others) > 0
-	partial := asksForPart(headers)
-	if injected && partial {
-		return nil, answer.Failf(answer.Invalid, "Part of an answer can't be asked for (Range) where the host puts a secret into requests, of whichever tool: it could not find it in a part of the answer.")
+	injected = injected || others
+	x.partial = asksForPart(headers)
+	if injected && x.partial {
+		return nil, partOf()
 	}
 	if injected && !onlyUTF8(headers) {
 		return nil, answer.Failf(answer.Invalid, "Another charset than utf-8 can't be asked for where the host puts a secret into requests, of whichever tool: it could not find it in the answer.")
@@ -213,7 +222,7 @@ func (x *exchange) prepare() (*http.Request, *answer.Failure) {
 		headers["User-Agent"] = []string{"toolsrv"}
 	}
 	encoding := "gzip"
-	if partial {
+	if x.partial || injected { // how well an answer can be compressed would tell how much of a secret was guessed
 		encoding = "identity"
 	}
 	headers["Accept-Encoding"] = []string{encoding}
@@ -233,6 +242,21 @@ func (x *exchange) prepare() (*http.Request, *answer.Failure) {
 		request.Body, _ = request.GetBody()
 	}
 	return request, nil
+}
+
+// know has what comes from the host searched for all that is put into requests to it, by this grant or another, as far as is known now. It
+// reports whether others put anything in.
+func (x *exchange) know() (others bool) {
+	names := x.g.options.Injected.names(x.target.Host)
+	others = len(names) > 0
+	if names = append(names, x.g.secrets...); len(names) > 0 && x.g.options.Secrets != nil {
+		x.redact = x.g.options.Secrets.Redactor(names...)
+	}
+	return others
+}
+
+func partOf() *answer.Failure {
+	return answer.Failf(answer.Invalid, "Part of an answer can't be asked for (Range) where the host puts a secret into requests, of whichever tool: it could not find it in a part of the answer.")
 }
 
 // redirect returns where an answer leads, nil where it is to be given to the guest.

@@ -6,7 +6,6 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
-	"io"
 	"math"
 	"net"
 	"net/http"
@@ -147,11 +146,14 @@ func (l *line) quiet() bool {
 	return nothingArrived(l.raw)
 }
 
+// errUnsent is why a kept connection is not used: the server has ended it, or said something unasked.
+var errUnsent = errors.New("the connection can't be used again")
+
 // ask sends a request and reads the head of its answer. again reports that the request can be sent on another connection: the line was
 // used before, and has ended without a word.
 func (l *line) ask(r *http.Request) (response *http.Response, again bool, err error) {
 	if l.used && !l.quiet() {
-		return nil, true, io.ErrUnexpectedEOF
+		return nil, true, errUnsent
 	}
 	again = l.used && slices.Contains([]string{http.MethodGet, http.MethodHead, http.MethodOptions}, r.Method)
 	l.used, l.left, l.wrote = true, maxHeadBytes, nil
@@ -217,6 +219,11 @@ func (x *exchange) roundTrip(r *http.Request) (response *http.Response, err erro
 		})
 		if again {
 			x.finish(false)
+			if !errors.Is(err, errUnsent) {
+				if f := x.count(); f != nil {
+					return nil, f
+				}
+			}
 			if r.GetBody != nil {
 				r.Body, _ = r.GetBody()
 			}

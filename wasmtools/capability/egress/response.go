@@ -53,6 +53,9 @@ func (x *exchange) read(response *http.Response) ([]byte, *answer.Failure) {
 	if f != nil {
 		return nil, f
 	}
+	if x.know() && x.partial {
+		return nil, partOf()
+	}
 	shown := body
 	if !x.redact.Empty() && len(body) > 0 {
 		x.hold(len(body))

@@ -231,11 +231,33 @@ func (o *openAPI) serve(ctx context.Context, logger *slog.Logger, hangup, restar
 }
 
 func (o *openAPI) reload(s *server.Server) error {
-	c, err := o.load()
+	c, err := o.loadSoon()
 	if err != nil {
 		return err
 	}
 	return s.Reload(c)
+}
+
+// loadTime is how long a configuration may take to be read while a server runs.
+const loadTime = 10 * time.Second
+
+// loadSoon is load, but does not wait for ever: for the other end of a pipe, or for a file server that is away.
+func (o *openAPI) loadSoon() (*config.Config, error) {
+	type loaded struct {
+		c   *config.Config
+		err error
+	}
+	done := make(chan loaded, 1)
+	go func() { // which is left behind where it hangs
+		c, err := o.load()
+		done <- loaded{c, err}
+	}()
+	select {
+	case l := <-done:
+		return l.c, l.err
+	case <-time.After(loadTime):
+		return nil, fmt.Errorf("read the configuration: it took longer than %s: see whether its files are regular ones, on a disk that answers", loadTime)
+	}
 }
 
 // load reads the configuration and puts the flags over it.

@@ -40,7 +40,7 @@ type successor struct {
 // succeed prepares a restart in place: a configuration that can't be served, or a program that does not run, leaves the server as it is. What
 // a reload can take up of the configuration is in force already when the other program begins, so that it is known to be right.
 func (o *openAPI) succeed(ctx context.Context, s *server.Server, started *config.Config) (*successor, error) {
-	c, err := o.load()
+	c, err := o.loadSoon()
 	if err != nil {
 		return nil, err
 	}

@@ -19,7 +19,7 @@ type reader struct {
 
 // open opens the file at a name in a directory, if it is the regular file that want describes.
 func open(directory, name string, want fs.FileInfo) (*reader, error) {
-	root, err := os.OpenRoot(directory)
+	root, err := openRoot(directory)
 	if err != nil {
 		return nil, err
 	}

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -47,11 +48,17 @@ func same(a, b fs.FileInfo) bool {
 	return a != nil && b != nil && a.Size() == b.Size() && a.ModTime().Equal(b.ModTime()) && os.SameFile(a, b)
 }
 
+// openRoot opens a directory. The separator at the end has the system refuse everything else, which it would open otherwise, and wait
+// for the other end of a pipe that somebody has put in its place.
+func openRoot(directory string) (*os.Root, error) {
+	return os.OpenRoot(directory + string(filepath.Separator))
+}
+
 // scan lists the modules of a directory, and the scripts where there is a builder for them, up to a number of them. Where there is
 // none, isScript tells which files it passes over; nil tells of none. It never leaves the directory, opens no files but folders, and
 // fails only if the directory itself can't be read.
 func scan(directory string, modules int, builder Builder, isScript func(name string) bool) (*scanned, error) {
-	root, err := os.OpenRoot(directory)
+	root, err := openRoot(directory)
 	if err != nil {
 		return nil, err
 	}
@@ -71,7 +78,7 @@ func scan(directory string, modules int, builder Builder, isScript func(name str
 
 // readable returns nil if a directory can be listed, and else why not.
 func readable(directory string) error {
-	root, err := os.OpenRoot(directory)
+	root, err := openRoot(directory)
 	if err != nil {
 		return err
 	}

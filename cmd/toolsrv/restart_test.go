@@ -82,12 +82,7 @@ func TestRestartLosesNothing(t *testing.T) {
 func TestRestartWaits(t *testing.T) {
 	t.Parallel()
 	s := start(t, site(t, "", map[string][]byte{"shop.wasm": guest(t, "shop", "1.0.0", guestTools...)}))
-	call := make(chan reply, 1)
-	go func() {
-		a, _ := s.try(request{method: http.MethodPost, path: "/shop/wait", body: order})
-		call <- a
-	}()
-	s.waitLine("the guest's word", guestWaits)
+	call := s.waiting("")
 	s.signal(syscall.SIGUSR2)
 	s.waitLog("handing over")
 	if a := s.get("/readyz"); a.status != http.StatusOK {
@@ -166,12 +161,7 @@ func TestReloadDuringDrain(t *testing.T) {
 			t.Parallel()
 			dir := site(t, "[auth]\ntokens = [\""+token+"\", \""+token+"-2\"]\n", map[string][]byte{"shop.wasm": guest(t, "shop", "1.0.0", guestTools...)})
 			s := start(t, dir)
-			call := make(chan reply, 1)
-			go func() {
-				a, _ := s.try(request{method: http.MethodPost, path: "/shop/wait", body: order, token: token + "-2"})
-				call <- a
-			}()
-			s.waitLine("the guest's word", guestWaits)
+			call := s.waiting(token + "-2")
 			conn, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
 			if err != nil {
 				t.Fatal(err)

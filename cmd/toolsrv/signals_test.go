@@ -19,6 +19,18 @@ func (s *service) signal(sig os.Signal) {
 	}
 }
 
+// waiting begins a call with a token that waits in its guest, and returns when it does.
+func (s *service) waiting(token string) <-chan reply {
+	s.t.Helper()
+	call := make(chan reply, 1)
+	go func() {
+		a, _ := s.try(request{method: http.MethodPost, path: "/shop/wait", body: order, token: token})
+		call <- a
+	}()
+	s.waitLine("the guest's word", guestWaits)
+	return call
+}
+
 // status returns the status of a call of /shop/echo with a token.
 func (s *service) status(token string) int {
 	s.t.Helper()
@@ -109,12 +121,7 @@ func TestDrain(t *testing.T) {
 		t.Run(sig.String(), func(t *testing.T) {
 			t.Parallel()
 			s := start(t, site(t, "", map[string][]byte{"shop.wasm": guest(t, "shop", "1.0.0", guestTools...)}))
-			call := make(chan reply, 1)
-			go func() {
-				a, _ := s.try(request{method: http.MethodPost, path: "/shop/wait", body: order})
-				call <- a
-			}()
-			s.waitLine("the guest's word", guestWaits)
+			call := s.waiting("")
 			for _, each := range []os.Signal{sig, syscall.SIGTERM, syscall.SIGINT} { // at once, as timeout(1) sends its signal twice
 				s.signal(each)
 			}

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/toolsrv/toolsrv/runtime/account"
-	"github.com/toolsrv/toolsrv/runtime/codecache"
 	"github.com/toolsrv/toolsrv/runtime/compile"
 	"github.com/toolsrv/toolsrv/runtime/instrument"
 )
@@ -151,11 +150,6 @@ type barred struct {
 // mostBarred is how many modules are remembered in memory, 100 bytes each.
 const mostBarred = 4096
 
-// barKey is the key of the entry that says that a module broke a bound. Like the code's, it differs between versions.
-func (f *foundry) barKey(of sum) codecache.Key {
-	return codecache.KeyOf(f.host, fmt.Sprint(instrument.RewriterVersion), string(of[:]), "barred")
-}
-
 // bar remembers that a module broke a bound, with the cache if there is one.
 func (f *foundry) bar(of sum, much *compile.TooMuch) {
 	f.barred.mu.Lock()
@@ -169,7 +163,7 @@ func (f *foundry) bar(of sum, much *compile.TooMuch) {
 	}
 	text, err := json.Marshal(much)
 	if err == nil {
-		err = f.cache.Put(f.barKey(of), text)
+		err = f.cache.Put(f.key(of, aboutBound), text)
 	}
 	if err != nil {
 		f.warn(notKept, err)
@@ -185,8 +179,8 @@ func (f *foundry) isBarred(of sum) error {
 	f.barred.mu.Lock()
 	much := f.barred.sums[of]
 	f.barred.mu.Unlock()
-	if much == nil && f.cache != nil && f.cache.Has(f.barKey(of)) {
-		parts, err := f.cache.Get(f.barKey(of))
+	if much == nil && f.cache != nil && f.cache.Has(f.key(of, aboutBound)) {
+		parts, err := f.cache.Get(f.key(of, aboutBound))
 		if err != nil || len(parts) != 1 || json.Unmarshal(parts[0], &much) != nil {
 			return nil // it is found out anew
 		}

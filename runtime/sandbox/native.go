@@ -165,10 +165,17 @@ func (f *foundry) close(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// key returns the key of a module's entry. It differs between versions of wazero and of the rewriter, and between processors.
-func (f *foundry) key(of sum) codecache.Key {
-	return codecache.KeyOf(f.host, fmt.Sprint(instrument.RewriterVersion), string(of[:]))
+// key returns the key of a module's entry, or of another one about it. It differs between versions of wazero and of the rewriter, and between
+// processors.
+func (f *foundry) key(of sum, about ...string) codecache.Key {
+	return codecache.KeyOf(append([]string{f.host, fmt.Sprint(instrument.RewriterVersion), string(of[:])}, about...)...)
 }
+
+// What the cache has about a module besides its code.
+const (
+	aboutBound       = "barred"      // that compiling it broke a bound
+	aboutDescription = "description" // what it says of itself
+)
 
 // has reports whether the cache has code for a module.
 func (f *foundry) has(of sum) bool { return f.cache != nil && f.cache.Has(f.key(of)) }

@@ -9,6 +9,15 @@ import (
 	"syscall"
 )
 
+// CheckAddress returns an error where a server could not listen on an address. It says what to do.
+func CheckAddress(ctx context.Context, address string) error {
+	l, err := listen(ctx, address)
+	if err == nil {
+		err = l.Close()
+	}
+	return err
+}
+
 // listen binds an address. Its errors say what to do.
 func listen(ctx context.Context, address string) (net.Listener, error) {
 	var c net.ListenConfig

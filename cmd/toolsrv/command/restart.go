@@ -48,11 +48,9 @@ func (o *openAPI) succeed(ctx context.Context, s *server.Server, started *config
 		return nil, err
 	}
 	if c.Server.Address != started.Server.Address {
-		l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", c.Server.Address)
-		if err != nil {
-			return nil, fmt.Errorf("try the new server.address: %w", err)
+		if err := server.CheckAddress(ctx, c.Server.Address); err != nil {
+			return nil, err
 		}
-		_ = l.Close() // nobody has used it
 	}
 	path, err := os.Executable()
 	if err != nil {

@@ -44,13 +44,15 @@ func (s *Server) waitForTools(ctx context.Context) {
 }
 
 // leave is the drain of a server that hands over. (Shutdown of net/http would drop requests that it has just read.)
-func (s *Server) leave() {
+// Serving ends, which is told through served, before it waits for the connections: there is none to come then.
+func (s *Server) leave(served <-chan error) {
 	s.logger.Info("handing over", "limit", s.drain.String())
 	limit := time.NewTimer(s.drain)
 	defer limit.Stop()
 	s.conns.leaving.Store(true)
 	time.Sleep(leaveTime)
 	_ = s.listener.Close() // its copy keeps those who connect
+	<-served
 	s.web.EndStreams()
 	gone := make(chan struct{})
 	go func() {

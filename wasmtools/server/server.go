@@ -187,6 +187,7 @@ func (s *Server) Run(ctx context.Context) error {
 
 	served := make(chan error, 1)
 	go func() {
+		defer close(served)
 		s.waitForTools(telling)
 		served <- s.http.Serve(watchedListener{s.listener, s.conns})
 	}()
@@ -201,7 +202,7 @@ func (s *Server) Run(ctx context.Context) error {
 
 	<-told
 	if s.handing.Load() {
-		s.leave()
+		s.leave(served)
 	} else {
 		s.drainCalls()
 	}

@@ -4,6 +4,9 @@ import (
 	"bytes"
 	"compress/gzip"
 	"crypto/sha256"
+	"encoding/base32"
+	"encoding/base64"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -230,6 +233,39 @@ func TestReflected(t *testing.T) {
 			}
 			if method == "GET" && (path == "/" || path == "/gzip") && len(codes) != 2 {
 				t.Errorf("%s: all are answered alike, %v: the limit is not among them", path, codes)
+			}
+		}
+	}
+}
+
+// TestReflectedNames has servers send the key as the name of a header, whose case the client changes, and servers of some languages before
+// it.
+func TestReflectedNames(t *testing.T) {
+	t.Parallel()
+	codes := map[string]string{"as it is": key, "in base64": base64.RawURLEncoding.EncodeToString([]byte(key)), "in digits": hex.EncodeToString([]byte(key)),
+		"in base32": base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString([]byte(key)), "escaped": strings.ReplaceAll(key, "_", "%5F")}
+	cases := map[string]func(string) string{"raw": func(s string) string { return s }, "canonical": http.CanonicalHeaderKey, "lower": strings.ToLower, "upper": strings.ToUpper}
+	const body = "Content-Length: 2\r\n\r\nok"
+	for how, code := range codes {
+		for as, change := range cases {
+			name := change(code)
+			for where, answer := range map[string]string{
+				"a name":            "HTTP/1.1 200 OK\r\n" + name + ": v\r\n" + body,
+				"part of a name":    "HTTP/1.1 200 OK\r\nx-" + name + "-y: v\r\n" + body,
+				"a name and a fold": "HTTP/1.1 200 OK\r\nx-" + name + ": v\r\n w\r\n" + body,
+				"a spaced name":     "HTTP/1.1 200 OK\r\nx-" + name + " : v\r\n" + body,
+				"two names":         "HTTP/1.1 200 OK\r\n" + name + ": v\r\n" + strings.ToLower(name) + ": v\r\n" + body,
+				"the reason":        "HTTP/1.1 200 " + name + "\r\n" + body,
+				"a hint":            "HTTP/1.1 103 " + name + "\r\n" + name + ": v\r\n\r\nHTTP/1.1 200 OK\r\n" + body,
+				"an announcement":   "HTTP/1.1 200 OK\r\nTrailer: " + name + "\r\n" + body,
+				"a trailer":         "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: " + name + "\r\n\r\n2\r\nok\r\n0\r\n" + name + ": v\r\n\r\n",
+				"an extension":      "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2;" + name + "=v\r\nok\r\n0\r\n\r\n",
+			} {
+				url := raw(t, say(answer, ""))
+				in := get(t, grant(t, spec{Rule: inject(url, url), secrets: &vault{values: map[string]string{"key": key}}}), url)
+				if in.Status != 200 || in.Body != "ok" || strings.Contains(strings.ToLower(in.whole), strings.ToLower(code[1:])) {
+					t.Errorf("%s, %s, as %s: the guest got %q", how, as, where, in.whole)
+				}
 			}
 		}
 	}

@@ -186,7 +186,7 @@ func (x *exchange) headers(response *http.Response, size int, changed bool) [][2
 			continue
 		}
 		for _, value := range values {
-			pair := [2]string{x.redact.String(name), x.redact.String(value)}
+			pair := [2]string{x.redact.Name(name), x.redact.String(value)}
 			x.use.Redacted = x.use.Redacted || pair != [2]string{name, value}
 			list, total = append(list, pair), total+len(pair[0])+len(pair[1])
 		}

@@ -69,14 +69,21 @@ func forms(s string) iter.Seq[string] {
 				}
 			}
 		}
-		for offset := range 5 {
-			code := base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString([]byte("\x00\x00\x00\x00"[:offset] + s))
-			code = code[(offset*8+4)/5 : (offset+len(s))*8/5]
+		for _, code := range inBase32(s) {
 			if !yield(code) || !yield(strings.ToLower(code)) {
 				return
 			}
 		}
 	}
+}
+
+// inBase32 returns what of the base32 of any text that has s depends on s alone, as codes does.
+func inBase32(s string) (list []string) {
+	for offset := range 5 {
+		code := base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString([]byte("\x00\x00\x00\x00"[:offset] + s))
+		list = append(list, code[(offset*8+4)/5:(offset+len(s))*8/5])
+	}
+	return list
 }
 
 // codes returns a text in hexadecimal digits, and what of the base64 of any text that has it depends on it alone: that differs by

@@ -21,7 +21,10 @@ const Mark = "[secret]"
 const shortest = 8
 
 // A Redactor finds some secrets. It does not change, and is safe for concurrent use. A nil Redactor finds nothing.
-type Redactor struct{ index }
+type Redactor struct {
+	index
+	folded *Redactor // finds them in what is in lower case, whatever theirs is
+}
 
 // Findable reports whether a Redactor looks for a secret: whether it has eight bytes that are neither ends of lines nor
 // backslashes, which encodings add and leave out.
@@ -29,7 +32,7 @@ func Findable(secret string) bool { return len(plainOf(secret)) >= shortest }
 
 // New returns a Redactor that finds the secrets, but those that are not Findable. It takes 15 to 25 KB for each secret of one line.
 func New(secrets ...string) *Redactor {
-	r := &Redactor{newIndex()}
+	r := &Redactor{newIndex(), &Redactor{index: newIndex()}}
 	for _, s := range secrets {
 		if !Findable(s) {
 			continue
@@ -39,9 +42,14 @@ func New(secrets ...string) *Redactor {
 				r.add(verbatim(form))
 				r.add(plainOf(form))
 			}
+			for _, form := range append(append(codes(whole), inBase32(whole)...), whole) {
+				r.folded.add(verbatim(lower(form)))
+				r.folded.add(lower(plainOf(form)))
+			}
 		}
 	}
 	r.fill()
+	r.folded.fill()
 	return r
 }
 
@@ -55,6 +63,11 @@ func (r *Redactor) Bytes(b []byte) []byte {
 	if found == nil {
 		return b
 	}
+	return replace(b, found)
+}
+
+// replace returns b with Mark in the place of each find.
+func replace(b []byte, found []span) []byte {
 	clean := make([]byte, 0, len(b))
 	next := 0
 	for _, s := range found {
@@ -75,6 +88,30 @@ func (r *Redactor) String(s string) string {
 		return string(clean)
 	}
 	return s
+}
+
+// Name is String for the name of a header. Servers and clients change its case, so a find has the secret's letters in whatever case, as it is
+// or in an encoding of [New]'s that isn't within another.
+func (r *Redactor) Name(s string) string {
+	if r.Empty() {
+		return s
+	}
+	s = r.String(s)
+	if found := r.folded.find(lower([]byte(s))); found != nil {
+		return string(replace([]byte(s), found))
+	}
+	return s
+}
+
+// lower returns a text with the letters of ASCII in lower case, and of the same length.
+func lower[T string | []byte](s T) T {
+	b := []byte(s)
+	for i, c := range b {
+		if 'A' <= c && c <= 'Z' {
+			b[i] = c | 0x20
+		}
+	}
+	return T(b)
 }
 
 // A span is a part of a text.

@@ -201,9 +201,9 @@ func (p *Pool) once(scratch string, module []byte, most Limit, wanted bool) (f F
 	return f, fresh, err
 }
 
-// Ready starts a process if there is none, and does not wait for it: a module is about to be compiled with that scratch directory, and a
-// process takes longer to start than a small module to be compiled.
-func (p *Pool) Ready(scratch string) {
+// Ready starts a process if there is none, and does not wait for it: a module may be about to be compiled, and a process takes longer to
+// start than a small module to be compiled. scratch returns the directory that it will be compiled with; after an error none is started.
+func (p *Pool) Ready(scratch func() (string, error)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed || len(p.all) > 0 || p.coming != nil {
@@ -213,8 +213,10 @@ func (p *Pool) Ready(scratch string) {
 	p.coming = coming
 	p.gone.Go(func() {
 		defer close(coming)
-		if c, err := p.take(scratch, true); err == nil { // otherwise whoever compiles learns of it
-			p.put(c, true)
+		if dir, err := scratch(); err == nil { // otherwise whoever compiles learns of it
+			if c, err := p.take(dir, true); err == nil {
+				p.put(c, true)
+			}
 		}
 		p.mu.Lock()
 		defer p.mu.Unlock()

@@ -174,25 +174,26 @@ func TestReady(t *testing.T) {
 	t.Parallel()
 	started := filepath.Join(t.TempDir(), "started")
 	p, dir := pool(t, plenty, "counted", started), t.TempDir()
+	scratch := func() (string, error) { return dir, nil }
 	for range 3 {
-		p.Ready(dir)
+		p.Ready(scratch)
 	}
 	for n := range 3 {
 		if _, err := p.Compile(dir, module(n), much); err != nil {
 			t.Error(err)
 		}
-		p.Ready(dir)
+		p.Ready(scratch)
 	}
 	if starts, err := os.ReadFile(started); err != nil || string(starts) != "." {
 		t.Errorf("%d processes were started, %v, want one", len(starts), err)
 	}
 	p.Close()
-	p.Ready(dir)
+	p.Ready(scratch)
 	if stale := left(t, dir); len(stale) != 0 {
 		t.Errorf("%v is left", stale)
 	}
 	closed := pool(t, plenty, "well") // while it starts
-	closed.Ready(dir)
+	closed.Ready(scratch)
 	closed.Close()
 	if stale := left(t, dir); len(stale) != 0 {
 		t.Errorf("%v is left", stale)

@@ -88,19 +88,17 @@ func (f *foundry) apart(of sum, scratch string, module []byte, most *compile.Lim
 	return m, true, err
 }
 
-// ready has a process started, if there is to be one: a module that was loaded is about to be compiled.
+// ready has a process started, if there is to be one: a module may be about to be compiled.
 func (f *foundry) ready() {
 	if f.pool == nil {
 		return
 	}
-	scratch := ""
-	if f.cache != nil && !f.failing() {
-		var err error
-		if scratch, err = f.cache.Scratch(); err != nil {
-			return // compiling learns of it
+	f.pool.Ready(func() (string, error) {
+		if f.cache == nil || f.failing() {
+			return "", nil
 		}
-	}
-	f.pool.Ready(scratch)
+		return f.cache.Scratch()
+	})
 }
 
 // within has a process compile a module once there is room for what that may take. sure waits for room, for a while.

@@ -240,6 +240,10 @@ func (e *Engine) load(parsed *wasmbin.Module, made bool, imports []string) (_ *P
 	return p, err
 }
 
+// Expect has the process start that compiles modules, if there is to be one: a module may come soon, and is compiled the sooner then. It
+// costs little where one has started. It is safe for concurrent use.
+func (e *Engine) Expect() { e.foundry.ready() }
+
 // newCode returns the code of a module without its bundle and without custom sections.
 func (e *Engine) newCode(of sum, digest string, bare []byte) (*code, error) {
 	c := &code{engine: e, sum: of, digest: digest, modules: map[*module]struct{}{}}

@@ -3,11 +3,18 @@ package catalog_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
+	"github.com/toolsrv/toolsrv/internal/testkit"
+	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
+	"github.com/toolsrv/toolsrv/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/catalog"
 )
@@ -143,5 +150,32 @@ func TestCompiled(t *testing.T) {
 	until(true)
 	if _, ok := c.Table().Lookup("/n/t9"); !ok {
 		t.Error("all is compiled without the new tool")
+	}
+}
+
+// TestExpect has the process that compiles started while a module settles, and for no other file.
+func TestExpect(t *testing.T) {
+	t.Parallel()
+	testkit.SkipEmulated(t, "it can't start the process that compiles")
+	started := filepath.Join(t.TempDir(), "started")
+	m := newMemory()
+	engine := sandboxtest.Engine(t, sandbox.Config{CompileHelper: []string{"/bin/sh", "-c", `echo >> "$0"`, started}})
+	c := of(t, m, options{Engine: engine, Poll: time.Millisecond}, catalog.Open)
+	settling := func(name string) {
+		m.set(name, nil, func(f *stored) { f.Settling = time.Hour })
+		awaitState(t, c, name, func(s catalog.State) bool { return s.Files[catalog.StageSettling] == len(m.files) })
+	}
+	settling("a.py")
+	if _, err := os.Stat(started); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a script: got %v, want no process", err)
+	}
+	settling("b.wasm")
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
+		if _, err := os.Stat(started); err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("no process was started for the module")
+		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -67,6 +68,9 @@ func (r *reconciler) compare(e Entry, now time.Time) {
 	case e.Err == nil && e.Settling > 0:
 		r.listWithin(e.Settling)
 		if now.Sub(f.appeared) < maxSettling { // not for as long as somebody writes
+			if strings.HasSuffix(e.Name, ".wasm") {
+				r.engine.Expect() // the wait is time enough to start
+			}
 			r.settling = later(r.settling, now.Add(e.Settling))
 			r.coming.expect(f.namespaces(), now.Add(e.Settling))
 		}

@@ -1,5 +1,5 @@
-// Command scale starts the real server with many tools, from a warm cache, and prints what that takes: a row of a table
-// for each number of tools.
+// Command scale starts the real server with many tools, from an empty cache and then from a warm one, and prints what that takes: a row
+// of a table for each number of tools.
 //
 //	scale -guests DIRECTORY [-server BINARY] [-tools 1000,10000]
 //	scale -engine python [-server BINARY] [-tools 2,10,100]
@@ -63,8 +63,8 @@ func run(ctx context.Context, arguments []string, out io.Writer) error {
 			*tools = "2,10,100"
 		}
 	}
-	fmt.Fprintln(out, "| tools | compilations | listening | ready | compiled | resident idle | KiB a tool | called | KiB a tool | mappings | descriptors | p50, p99 in turn | added→served |")
-	fmt.Fprintln(out, "|---|---|---|---|---|---|---|---|---|---|---|---|---|")
+	fmt.Fprintln(out, "| tools | compilations | cold | listening | ready | compiled | resident idle | KiB a tool | called | KiB a tool | mappings | descriptors | p50, p99 in turn | added→served |")
+	fmt.Fprintln(out, "|---|---|---|---|---|---|---|---|---|---|---|---|---|---|")
 	for _, text := range strings.Split(*tools, ",") {
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 2 {
@@ -83,6 +83,7 @@ func run(ctx context.Context, arguments []string, out io.Writer) error {
 type row struct {
 	tools                      int
 	compilations               int           // that the first start has kept
+	cold                       time.Duration // from that start until it did nothing more
 	listening, ready, compiled time.Duration // since the process began
 	idle, called               int64         // bytes resident: before any call, and after two of each tool
 	oneIdle, oneCalled         int64         // the same of a server that has one tool
@@ -93,8 +94,8 @@ type row struct {
 
 func (r row) String() string {
 	each := func(n, one int64) int64 { return (n - one) >> 10 / int64(r.tools-1) }
-	return fmt.Sprintf("| %d | %d | %.2f s | %.2f s | %.2f s | %d MiB | %d | %d MiB | %d | %d | %d | %.2f, %.2f ms | %.2f s |", r.tools, r.compilations,
-		r.listening.Seconds(), r.ready.Seconds(), r.compiled.Seconds(), r.idle>>20, each(r.idle, r.oneIdle), r.called>>20, each(r.called, r.oneCalled),
+	return fmt.Sprintf("| %d | %d | %.2f s | %.2f s | %.2f s | %.2f s | %d MiB | %d | %d MiB | %d | %d | %d | %.2f, %.2f ms | %.3f s |", r.tools, r.compilations,
+		r.cold.Seconds(), r.listening.Seconds(), r.ready.Seconds(), r.compiled.Seconds(), r.idle>>20, each(r.idle, r.oneIdle), r.called>>20, each(r.called, r.oneCalled),
 		r.mappings, r.files, r.p50.Seconds()*1e3, r.p99.Seconds()*1e3, r.added.Seconds())
 }
 
@@ -135,7 +136,7 @@ func measureScale(ctx context.Context, server string, makes maker, n int) (r row
 	}
 	defer warm.close()
 	s := warm.service
-	r.listening, r.ready, r.compiled = warm.listening, warm.ready, warm.compiled
+	r.cold, r.listening, r.ready, r.compiled = warm.cold, warm.listening, warm.ready, warm.compiled
 	if r.compilations, err = entries(warm.directory); err != nil {
 		return r, err
 	}
@@ -163,6 +164,7 @@ func startWarm(ctx context.Context, server string, makes maker, n int) (*started
 	if err != nil {
 		return nil, err
 	}
+	s.cold = s.compiled
 	if err = s.service.Stop(time.Minute); err == nil {
 		err = s.begin(ctx, server)
 	}
@@ -177,6 +179,7 @@ func startWarm(ctx context.Context, server string, makes maker, n int) (*started
 type started struct {
 	directory                  string
 	service                    *service.Service
+	cold                       time.Duration // compiled, of a start with an empty cache
 	listening, ready, compiled time.Duration
 }
 
@@ -309,7 +312,7 @@ func call(client *http.Client, url, tool string) (bool, error) {
 }
 
 // add puts a new tool in the place of one file, five times, and returns the median time
-// from the rename to its first answer.
+// from the rename to its first answer. The server compiled nothing for a while before.
 func (s *started) add(ctx context.Context, makes maker, n int) (time.Duration, error) {
 	client := &http.Client{Timeout: time.Minute}
 	aside := filepath.Join(s.directory, "aside")
@@ -320,6 +323,9 @@ func (s *started) add(ctx context.Context, makes maker, n int) (time.Duration, e
 	for i := range 5 {
 		name := fmt.Sprint("new", i)
 		if err := write(aside, name, n+i, makes); err != nil {
+			return 0, err
+		}
+		if err := s.service.EndHelpers(); err != nil {
 			return 0, err
 		}
 		// A file that was written in the same moment as it was renamed may have been written in place.

@@ -179,6 +179,22 @@ func (s *Service) Quiet(ctx context.Context) (time.Duration, error) {
 	return last.Sub(begin), err
 }
 
+// EndHelpers ends the processes that the server has started, as it does itself with those that have nothing to do for a while.
+func (s *Service) EndHelpers() error {
+	lists, err := filepath.Glob(s.proc("task/*/children"))
+	for _, list := range lists {
+		children, _ := os.ReadFile(list) // an error means that the thread has ended
+		for _, child := range strings.Fields(string(children)) {
+			pid, wrong := strconv.Atoi(child)
+			if wrong == nil {
+				wrong = syscall.Kill(pid, syscall.SIGKILL)
+			}
+			err = errors.Join(err, wrong)
+		}
+	}
+	return err
+}
+
 // Resident returns the bytes of memory that the process has, and the most that it had. Those of its memory files count as they are
 // stored, whether or not the process has mapped them; the most has only what was mapped.
 func (s *Service) Resident() (now, peak int64, err error) {

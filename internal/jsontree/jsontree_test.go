@@ -234,6 +234,9 @@ func FuzzRead(f *testing.F) {
 		if tree.Read(text) != nil {
 			return
 		}
+		if most := jsontree.MostValues(text); len(tree.Values) > most {
+			t.Errorf("%q: got %d values, want %d at most", text, len(tree.Values), most)
+		}
 		decoder := json.NewDecoder(bytes.NewReader([]byte(text)))
 		decoder.UseNumber()
 		var want any
@@ -310,6 +313,34 @@ func TestErrorText(t *testing.T) {
 		}
 		if err := jsontree.Check([]byte(text), jsontree.MaxDepth); err == nil || err.Error() != want {
 			t.Errorf("%q: Check: got %v, want %s", text, err, want)
+		}
+	}
+}
+
+// TestMostValues has texts for which Read allocates no more than there are values, and never less.
+func TestMostValues(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name, text   string
+		values, most int
+	}{
+		{"numbers", "[" + strings.Repeat("1,", 1000) + "1]", 1002, 1002},
+		{"empty arrays", "[" + strings.Repeat("[],", 1000) + "[ ]]", 1002, 1002},
+		{"empty objects", "[" + strings.Repeat("{},", 1000) + "{\n}]", 1002, 1002},
+		{"nested", strings.Repeat("[", 100) + strings.Repeat("]", 100), 100, 100},
+		{"a string of commas", `["` + strings.Repeat(`,[{`, 1000) + `"]`, 2, 2},
+		{"with escaped quotes", `["` + strings.Repeat(`\",`, 1000) + `"]`, 2, 2},
+		{"ordinary", `{"name":"some name","price":12.5,"tags":["a","b"],"x":{}}`, 7, 8},
+		{"a string that never ends", `["` + strings.Repeat(",", 1000) + `\`, 0, 2},
+	} {
+		if got := jsontree.MostValues(test.text); got != test.most {
+			t.Errorf("%s: got %d values at most, want %d", test.name, got, test.most)
+		}
+		var tree jsontree.Tree
+		if err := tree.Read(test.text); test.values == 0 {
+			continue
+		} else if err != nil || len(tree.Values) != test.values || cap(tree.Values) != test.most {
+			t.Errorf("%s: got %d values, room for %d, %v; want %d and %d", test.name, len(tree.Values), cap(tree.Values), err, test.values, test.most)
 		}
 	}
 }

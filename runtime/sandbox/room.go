@@ -126,6 +126,24 @@ func (e *Engine) wait(ctx context.Context, c account.Claim, r *run) error {
 	}
 }
 
+// ErrTooMuch is the error of Room where all tools together may not take as much.
+var ErrTooMuch = errors.New("more memory than all tools together may take")
+
+// Room takes bytes of the memory that all tools together may take, for the host's own work on their behalf. It waits until ctx is done, and its
+// error is ErrTooMuch or the cause of ctx. give gives them back.
+func (e *Engine) Room(ctx context.Context, bytes int64) (give func(), err error) {
+	if bytes > e.account.Most(account.Memory, true) {
+		return nil, ErrTooMuch
+	}
+	if !e.seize(account.Memory, bytes, true) {
+		look := func(granted <-chan struct{}) { e.reclaim(granted, account.Memory, bytes) }
+		if err := e.account.Wait(ctx, account.Claim{Kind: account.Memory, N: bytes, First: true}, look); err != nil {
+			return nil, err
+		}
+	}
+	return func() { e.account.Give(account.Memory, bytes) }, nil
+}
+
 // neverRoom is the error of a call that needs more memory than all tools together may take.
 func (e *Engine) neverRoom(bytes int64) *Error {
 	most := e.account.Most(account.Memory, true)

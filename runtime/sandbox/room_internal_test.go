@@ -3,6 +3,7 @@ package sandbox
 import (
 	"bytes"
 	"context"
+	"errors"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -165,5 +166,36 @@ func TestManyStartsFewRooms(t *testing.T) {
 	}
 	if e.account.Wanted() {
 		t.Error("somebody is said to wait")
+	}
+}
+
+// TestRoomForTheHost has the host take room for its own work: it comes out of what tools may take, and waits for that.
+func TestRoomForTheHost(t *testing.T) {
+	t.Parallel()
+	const limit = 1 << 20
+	e, _ := poolEngine(t, Config{Memory: limit}, "hostile/hoard")
+	if _, err := e.Room(t.Context(), limit+1); !errors.Is(err, ErrTooMuch) {
+		t.Errorf("more than there is: got %v", err)
+	}
+	first, err := e.Room(t.Context(), limit)
+	if err != nil {
+		t.Fatal(err)
+	}
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := e.Room(gone, 1); !errors.Is(err, context.Canceled) {
+		t.Errorf("while there is none: got %v", err)
+	}
+	time.AfterFunc(time.Millisecond, first)
+	second, err := e.Room(t.Context(), limit/2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if held := e.account.Held(account.Memory); held != limit/2 {
+		t.Errorf("%d bytes are held, want %d", held, limit/2)
+	}
+	second()
+	if held := e.account.Held(account.Memory); held != 0 {
+		t.Errorf("%d bytes are held in the end", held)
 	}
 }

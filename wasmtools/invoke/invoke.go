@@ -28,10 +28,17 @@ type Options struct {
 	// Hurry is called where arguments find no room. It ends the reading of some that come slowly, whose Read fails soon, and reports
 	// whether there are any; then they are waited for. It is called concurrently. Nil: there are none.
 	Hurry func() bool
+	// Room takes bytes of memory for the check of arguments that needs much of it, and waits for them until ctx is done. give gives them
+	// back. The error is ErrTooMuch where there never are as many, and otherwise the cause of ctx. It is called concurrently. Nil: there
+	// is always room.
+	Room func(ctx context.Context, bytes int64) (give func(), err error)
 	// Account is called when a call has ended, also one that was refused. It is called concurrently, and must be fast: the
 	// call's client waits. Nil: nothing is accounted.
 	Account func(Record)
 }
+
+// ErrTooMuch is the error of Options.Room where there never is as much.
+var ErrTooMuch = errors.New("more memory than there is")
 
 // A Record says how a call ended, for logs and metrics.
 type Record struct {
@@ -59,7 +66,7 @@ type Invoker struct {
 // New returns an Invoker.
 func New(o Options) *Invoker {
 	m := newMemory(o.Memory, o.Hurry)
-	v := &Invoker{memory: m, validator: newValidator(m.most), account: o.Account}
+	v := &Invoker{memory: m, validator: newValidator(m.most, o.Room), account: o.Account}
 	v.idle.New = func() any { return &Invocation{invoker: v} }
 	return v
 }

@@ -3,6 +3,8 @@ package invoke
 import (
 	"cmp"
 	"context"
+	"errors"
+	"fmt"
 	"runtime"
 	"slices"
 	"sync"
@@ -11,14 +13,17 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// Validation needs a hundred times the arguments' bytes if they are all small values, and half a second at worst, as the tool's author
+// Validation needs up to a hundred times the arguments' bytes if they are all small values, and half a second at worst, as the tool's author
 // and the client like, before any limit of the tool holds. It never waits: more at a time than there are processors would not be faster,
-// but need more memory, and keep others waiting. So what may be dear has places, for which modules take turns.
+// but need more memory, and keep others waiting. So what may be dear has places, for which modules take turns. What needs more memory than its
+// place is counted with takes that from the room which tools have.
 const (
 	// free is the largest size in bytes of arguments that are checked without a place, as long as they are cheap to check.
 	free = 1 << 10
-	// patience is how long a validation waits for a place.
+	// patience is how long a validation waits for its place and its room.
 	patience = 5 * time.Second
+	// leastSpared is the least memory that each dear place is counted with, in bytes: what arguments that are small need.
+	leastSpared = 2 << 20
 )
 
 // littleSchema is a schema that can tell that a check is dear before it has done it. Those of package schema are.
@@ -26,16 +31,29 @@ type littleSchema interface {
 	ValidateLittle(body []byte) (valid []byte, ok bool, err error)
 }
 
+// measuredSchema is a schema that can tell what a check takes, and hold it to that. Those of package schema are.
+type measuredSchema interface {
+	Need(body []byte) int64
+	ValidateWithin(body []byte, memory int64) (valid []byte, ok bool, err error)
+}
+
 // A validator checks the arguments of all calls.
 type validator struct {
-	brief *places // for arguments of up to 64 KiB, as long as they are cheap to check
-	dear  *places // for all others
+	brief  *places // for arguments of up to 64 KiB, as long as they are cheap to check
+	dear   *places // for all others
+	vast   *places // for those that have room, or wait for it, before they have one of the dear places
+	spared int64   // bytes that a dear check may take without room
+	room   func(ctx context.Context, bytes int64) (give func(), err error)
 }
 
 // newValidator returns a validator for calls that may hold so many bytes of arguments: with little memory it does fewer dear checks at a time.
-func newValidator(memory int64) *validator {
+func newValidator(memory int64, room func(ctx context.Context, bytes int64) (give func(), err error)) *validator {
 	n := int64(runtime.GOMAXPROCS(0))
-	return &validator{brief: newPlaces(int(n)), dear: newPlaces(int(max(1, n*min(memory, defaultMemory)/defaultMemory)))}
+	dear := max(1, n*min(memory, defaultMemory)/defaultMemory)
+	return &validator{
+		brief: newPlaces(int(n)), dear: newPlaces(int(dear)), vast: newPlaces(int(dear)),
+		spared: max(leastSpared, memory/4/dear), room: room,
+	}
 }
 
 // validate checks the arguments of a call, and returns them with their defaults.
@@ -55,11 +73,75 @@ func (v *validator) validate(ctx context.Context, t *wasmtools.Tool, path string
 			return valid, err
 		}
 	}
+	ctx, cancel := context.WithTimeoutCause(ctx, patience, errBusy)
+	defer cancel()
+	if s, ok := t.Parameters.(measuredSchema); ok && v.room != nil {
+		for need := s.Need(call.Arguments); ; need = 2 * max(need, v.spared) {
+			if valid, ok, err := v.within(ctx, s, module, call, need); ok {
+				return valid, err
+			}
+		}
+	}
 	if err := v.dear.enter(ctx, module, call); err != nil {
 		return nil, err
 	}
 	defer v.dear.leave()
 	return t.Parameters.Validate(call.Arguments)
+}
+
+// within is ValidateWithin in a dear place. ok is false where the check needs more memory.
+func (v *validator) within(ctx context.Context, s measuredSchema, module string, call *wasmtools.Call, need int64) (valid []byte, ok bool, err error) {
+	// Who waits for room keeps nobody from a dear place, and those who have some are few.
+	if need > v.spared {
+		if err := v.vast.enter(ctx, module, call); err != nil {
+			return nil, true, err
+		}
+		defer v.vast.leave()
+		give, err := v.take(ctx, call, need)
+		if err != nil {
+			return nil, true, err
+		}
+		defer give()
+	}
+	if err := v.dear.enter(ctx, module, call); err != nil {
+		return nil, true, err
+	}
+	defer v.dear.leave()
+	return s.ValidateWithin(call.Arguments, max(need, v.spared))
+}
+
+// take takes room for a check. A call inside another one does not wait: its outer calls hold some, and all who hold some may be such calls.
+func (v *validator) take(ctx context.Context, call *wasmtools.Call, bytes int64) (give func(), err error) {
+	waiting := ctx
+	if call.Outer != nil {
+		var cancel context.CancelFunc
+		waiting, cancel = context.WithTimeoutCause(ctx, 0, errNoRoom)
+		defer cancel()
+	}
+	give, err = v.room(waiting, bytes)
+	switch {
+	case err == nil:
+		return give, nil
+	case errors.Is(err, ErrTooMuch):
+		return nil, &wasmtools.Error{Code: wasmtools.CodeInputTooLarge, Err: fmt.Errorf("the check takes more than %d bytes", bytes/2),
+			Message: "The arguments have too many values: checking them takes more memory than the service has. Send less at a time"}
+	case errors.Is(err, errBusy):
+		return nil, errNoRoom
+	}
+	return nil, ended(err)
+}
+
+var (
+	errBusy   = &wasmtools.Error{Code: wasmtools.CodeOverloaded, Message: "The arguments of too many calls are being checked; try again later"}
+	errNoRoom = &wasmtools.Error{Code: wasmtools.CodeOverloaded, Message: "There is no memory left to check the arguments, since other calls use it; try again later"}
+)
+
+// ended is the error of a wait whose context is done for a cause.
+func ended(cause error) error {
+	if busy, ok := errors.AsType[*wasmtools.Error](cause); ok {
+		return busy
+	}
+	return &wasmtools.Error{Code: wasmtools.CodeCancelled, Err: cause}
 }
 
 // little is ValidateLittle in a place. ok is true where there is none.
@@ -107,9 +189,9 @@ func (p *places) enter(ctx context.Context, module string, call *wasmtools.Call)
 	case <-turn:
 		return nil
 	case <-timer.C:
-		err = &wasmtools.Error{Code: wasmtools.CodeOverloaded, Message: "The arguments of too many calls are being checked; try again later"}
+		err = errBusy
 	case <-ctx.Done():
-		err = &wasmtools.Error{Code: wasmtools.CodeCancelled, Err: context.Cause(ctx)}
+		err = ended(context.Cause(ctx))
 	}
 	if !p.withdraw(module, turn) {
 		p.leave() // the place came at the same moment

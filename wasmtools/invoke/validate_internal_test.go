@@ -177,8 +177,82 @@ func TestDearPlaces(t *testing.T) {
 	t.Parallel()
 	all := runtime.GOMAXPROCS(0)
 	for memory, want := range map[int64]int{1: 1, defaultMemory / int64(all): 1, defaultMemory: all, 2 * defaultMemory: all} {
-		if got := newValidator(memory).dear.free; got != want {
+		if got := newValidator(memory, nil).dear.free; got != want {
 			t.Errorf("with %d bytes: got %d places, want %d", memory, got, want)
 		}
+	}
+}
+
+// TestRoom has a check take room for what it needs before it begins, and give it back. One for which there is no room fails, and small
+// ones ask for none.
+func TestRoom(t *testing.T) {
+	t.Parallel()
+	const never = 64 << 20
+	plain := schema.MustCompile(`{"type":"object","properties":{"a":{"type":"array","items":{"type":"integer"}}}}`)
+	filled := schema.MustCompile(`{"type":"object","properties":{"a":{"type":"array","items":{"properties":{"b":{"default":[1,2,3,4]}}}}}}`)
+	numbers := func(n int) string { return `{"a":[` + strings.Repeat("1,", n) + `1]}` }
+	for _, test := range []struct {
+		name   string
+		schema *schema.Schema
+		body   string
+		full   bool
+		outer  any
+		asks   int // how often there is room
+		code   wasmtools.Code
+	}{
+		{name: "small", schema: plain, body: numbers(1000), full: true},
+		{name: "as much as a place has", schema: plain, body: numbers(10_000), full: true},
+		{name: "much text", schema: plain, body: `{"b":"` + strings.Repeat(",", 100<<10) + `"}`, full: true},
+		{name: "many values", schema: plain, body: numbers(200_000), asks: 1},
+		{name: "many values that do not fit", schema: plain, body: `{"b":[` + strings.Repeat(`"",`, 200_000) + `""],"a":""}`, asks: 1, code: wasmtools.CodeInvalidArguments},
+		{name: "many that are filled in", schema: filled, body: `{"a":[` + strings.Repeat("{},", 20_000) + `{}]}`, asks: 4},
+		{name: "more than there is", schema: plain, body: numbers(1 << 20), code: wasmtools.CodeInputTooLarge},
+		{name: "no room for a while", schema: plain, body: numbers(200_000), full: true, code: wasmtools.CodeOverloaded},
+		{name: "no room inside a call", schema: plain, body: numbers(200_000), full: true, outer: outer{}, code: wasmtools.CodeOverloaded},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				var held int64
+				asks := 0
+				v := New(Options{Memory: 1 << 20, Room: func(ctx context.Context, bytes int64) (func(), error) {
+					switch {
+					case bytes > never:
+						return nil, ErrTooMuch
+					case test.full:
+						<-ctx.Done()
+						return nil, context.Cause(ctx)
+					}
+					asks++
+					held += bytes
+					return func() { held -= bytes }, nil
+				}})
+				run := func(context.Context, *wasmtools.Call) ([]byte, error) {
+					if held != 0 {
+						t.Errorf("%d bytes are held for a check that is over", held)
+					}
+					return []byte("1"), nil
+				}
+				tool := &wasmtools.Tool{Name: "x", MaxInput: 4 << 20, Parameters: test.schema, Caller: wasmtools.CallerFunc(run)}
+				call := &wasmtools.Call{Arguments: []byte(test.body), Principal: wasmtools.Everybody()}
+				if o, ok := test.outer.(outer); ok {
+					o = outer(time.Now().Add(time.Hour))
+					call.Outer = o
+				}
+				begun := time.Now()
+				_, err := v.Call(t.Context(), RouteTo(tool), call)
+				code := wasmtools.Code("")
+				if failed, ok := errors.AsType[*wasmtools.Error](err); ok {
+					code = failed.Code
+				}
+				if code != test.code || asks != test.asks || held != 0 {
+					t.Errorf("got %v, asked for room %d times, and %d bytes are held; want %q and %d times", err, asks, held, test.code, test.asks)
+				}
+				waits := test.code == wasmtools.CodeOverloaded && test.outer == nil
+				if took := time.Since(begun); waits && took != patience || !waits && took != 0 {
+					t.Errorf("it waited for %v", took)
+				}
+			})
+		})
 	}
 }

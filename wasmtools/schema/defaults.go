@@ -3,6 +3,7 @@ package schema
 import (
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/toolsrv/toolsrv/internal/jsontree"
@@ -100,6 +101,9 @@ func (r *run) insert(at, last int32, name string, value *jsontree.Tree) int32 {
 		r.work = -1
 		return last
 	}
+	if !r.take(perEdit + perAdded*int64(len(value.Values))) {
+		return last
+	}
 	end := int(v.Start) + len(v.Text) - 1
 	r.edits = append(r.edits, edit{end, end, value.Values[0].Text, name, v.Count == 0})
 	return r.tree.Append(at, last, name, value, 0)
@@ -136,7 +140,7 @@ func (c *compiler) completeDefaults() error {
 		}
 		working[n] = true
 		text := c.tree.Values[given[n]].Text
-		r := run{room: maxFilled, completed: complete}
+		r := run{room: maxFilled, memory: math.MaxInt64, completed: complete}
 		if err := r.tree.Read(text); err != nil {
 			return nil, at(place, err)
 		}

@@ -30,6 +30,9 @@ func (r *run) writeOut(at int32, d *jsontree.Decimal) {
 		r.work = -1
 		return
 	}
+	if !r.take(perEdit + int64(len(text))) {
+		return
+	}
 	if r.written == nil {
 		r.written = map[int32]struct{}{}
 	}

@@ -45,6 +45,11 @@ func (r *run) unique(at int32, rep *report) bool {
 	if r.work -= r.comparing(at) + int(r.tree.Values[at].Count); r.work < 0 {
 		return false
 	}
+	size := perCompared*int64(r.tree.Values[at].Count) + 2*int64(len(r.tree.Values[at].Text))
+	if !r.take(size) {
+		return false
+	}
+	defer func() { r.memory += size }()
 	first := make(map[string]int32, r.tree.Values[at].Count)
 	for c := r.tree.Values[at].First; c != 0; c = r.tree.Values[c].Next {
 		key := r.tree.Canonical(c)

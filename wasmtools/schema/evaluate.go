@@ -15,9 +15,10 @@ const (
 	reportWorkPerByte = 4
 	reportWorkPerFind = 16
 
-	// littleBase is workBase of ValidateLittle, and littleFilled its maxFilled.
+	// littleBase is workBase of ValidateLittle, littleFilled its maxFilled, and littleMemory what it may take, in bytes.
 	littleBase   = 16 << 10
 	littleFilled = 16 << 10
+	littleMemory = 4 << 20
 )
 
 // maxFilled is how much longer, in bytes, a body gets by what is filled in and written out.
@@ -31,49 +32,10 @@ type run struct {
 	edits   []edit
 	written map[int32]struct{} // the integers that have an edit
 	room    int                // for what is filled in and written out, in bytes
+	memory  int64              // left, in bytes; below 0 the check goes no further
 	// completed, when the defaults themselves are being completed, returns that of a schema, at the cost of work.
 	completed func(n *node, work *int) (*jsontree.Tree, error)
 	err       error // the first of completed
-}
-
-// marks are the members or items of one value that some schema has evaluated, for the unevaluated keywords.
-type marks struct {
-	all bool
-	set map[int32]struct{}
-}
-
-func (m *marks) mark(at int32) {
-	if m == nil || m.all {
-		return
-	}
-	if m.set == nil {
-		m.set = map[int32]struct{}{}
-	}
-	m.set[at] = struct{}{}
-}
-
-func (m *marks) has(at int32) bool {
-	_, ok := m.set[at]
-	return ok || m.all
-}
-
-// branch returns marks for an alternative that may fail, nil where nobody asks for any.
-func (m *marks) branch() *marks {
-	if m == nil {
-		return nil
-	}
-	return &marks{}
-}
-
-// merge adds what other has.
-func (m *marks) merge(other *marks) {
-	if m == nil || other == nil {
-		return
-	}
-	m.all = m.all || other.all
-	for at := range other.set {
-		m.mark(at)
-	}
 }
 
 // check reports whether the value at satisfies n. Without a report it stops at the first violation; with one it
@@ -85,15 +47,24 @@ func (r *run) check(n *node, at int32, rep *report, seen *marks) bool {
 	if n.never {
 		return r.extra(rep, at)
 	}
-	v := &r.tree.Values[at] // not to be used after a check of something else, which may move the values
 	if n.types != 0 && !r.hasType(n.types, at) {
 		return rep != nil && r.wrongType(rep, n, at)
 	}
-	kind := v.Kind
-	outer := seen
-	if n.object != nil && n.object.unevaluated != nil || n.array != nil && n.array.unevaluated != nil {
-		seen = &marks{}
+	if (n.object == nil || n.object.unevaluated == nil) && (n.array == nil || n.array.unevaluated == nil) {
+		return r.apply(n, at, rep, seen)
 	}
+	own := r.newMarks()
+	ok := r.apply(n, at, rep, own)
+	if ok || rep != nil {
+		ok = r.unevaluated(n, at, rep, own) && ok
+		seen.merge(own)
+	}
+	own.drop()
+	return ok
+}
+
+// apply is check for a value of the right type, without the unevaluated keywords of n.
+func (r *run) apply(n *node, at int32, rep *report, seen *marks) bool {
 	ok := true
 	if n.constant != nil && !r.chosen(n.constant, at) {
 		ok = rep != nil && r.add(rep, notChosen(at, "literal_error", n.constant))
@@ -104,7 +75,7 @@ func (r *run) check(n *node, at int32, rep *report, seen *marks) bool {
 	if !ok && rep == nil {
 		return false
 	}
-	switch {
+	switch kind := r.tree.Values[at].Kind; {
 	case kind == jsontree.Object && n.object != nil:
 		ok = r.object(n.object, at, rep, seen) && ok
 	case kind == jsontree.Array && n.array != nil:
@@ -118,13 +89,7 @@ func (r *run) check(n *node, at int32, rep *report, seen *marks) bool {
 		return false
 	}
 	if n.expansion > 1 {
-		if ok = r.combined(n, at, rep, seen) && ok; !ok && rep == nil {
-			return false
-		}
-	}
-	if seen != outer {
-		ok = r.unevaluated(n, at, rep, seen) && ok
-		outer.merge(seen)
+		ok = r.combined(n, at, rep, seen) && ok
 	}
 	return ok
 }
@@ -184,10 +149,12 @@ func (r *run) combined(n *node, at int32, rep *report, seen *marks) bool {
 	}
 	if n.condition != nil {
 		next := n.otherwise
-		if branch := seen.branch(); r.check(n.condition, at, nil, branch) {
+		branch := seen.branch()
+		if r.check(n.condition, at, nil, branch) {
 			seen.merge(branch)
 			next = n.then
 		}
+		branch.drop()
 		if next != nil {
 			ok = r.check(next, at, rep, seen) && ok
 		}
@@ -198,12 +165,14 @@ func (r *run) combined(n *node, at int32, rep *report, seen *marks) bool {
 func (r *run) anyOf(list []*node, at int32, rep *report, seen *marks) bool {
 	matched := false
 	for _, child := range list {
-		if branch := seen.branch(); r.check(child, at, nil, branch) {
+		branch := seen.branch()
+		if r.check(child, at, nil, branch) {
 			if matched = true; seen == nil {
 				break
 			}
 			seen.merge(branch)
 		}
+		branch.drop()
 	}
 	if !matched {
 		r.noBranch(rep, list, at)
@@ -215,14 +184,17 @@ func (r *run) oneOf(list []*node, at int32, rep *report, seen *marks) bool {
 	first := -1
 	for i, child := range list {
 		branch := seen.branch()
-		if !r.check(child, at, nil, branch) {
-			continue
+		fits := r.check(child, at, nil, branch)
+		if fits && first < 0 {
+			seen.merge(branch)
 		}
-		if first >= 0 {
+		branch.drop()
+		switch {
+		case fits && first >= 0:
 			return r.twoBranches(rep, at, first, i)
+		case fits:
+			first = i
 		}
-		first = i
-		seen.merge(branch)
 	}
 	if first < 0 {
 		r.noBranch(rep, list, at)
@@ -381,10 +353,15 @@ func (r *run) otherMember(rules *objectRules, c int32, known bool, rep *report, 
 		if r.work -= len(key) / 8; r.work < 0 { // the name is copied
 			return false
 		}
+		size := int64(perAdded + 2*len(key))
+		if !r.take(size) {
+			return false
+		}
 		before := rep.size()
 		ok = r.check(rules.names, r.tree.PushName(c), rep, nil) && ok
 		if rep.size() == before { // otherwise the report refers to it
 			r.tree.Pop()
+			r.memory += size
 		}
 	}
 	return ok

@@ -3,6 +3,7 @@ package schema_test
 import (
 	"encoding/json"
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -232,5 +233,69 @@ func TestValidateLittle(t *testing.T) {
 				t.Errorf("got %.100q, %v, want %.100q, %v", got, err, want, wrong)
 			}
 		})
+	}
+}
+
+// TestMemory has bodies of small values, which take many times their bytes: a check never takes more than it may, and decides what Validate
+// decides as soon as it may take enough. It is not parallel: it counts what the process allocates.
+func TestMemory(t *testing.T) {
+	const size = 32 << 10
+	repeated := func(item string) string {
+		return `{"a":[` + strings.Repeat(item+",", size/(len(item)+1)) + item + "]}"
+	}
+	numbered := func(begin, item string) string {
+		var out strings.Builder
+		out.WriteString(begin + fmt.Sprintf(item, 0))
+		for i := 1; out.Len() < size; i++ {
+			out.WriteString("," + fmt.Sprintf(item, i))
+		}
+		return out.String()
+	}
+	bodies := map[string]string{
+		"text": `{"a":"` + strings.Repeat(",[{:", size/4) + `"}`, "numbers": repeated("1"), "floats": repeated("1e0"), "strings": repeated(`""`),
+		"arrays": repeated("[]"), "objects": repeated("{}"), "members": numbered("{", `"%x":1`) + "}", "names": numbered(`{"a":[{`, `"%x":1`) + "}]}",
+		"all different": numbered(`{"a":[`, "%d") + "]}", "escaped": numbered(`{"a":[`, `"\\n%x"`) + "]}",
+	}
+	const item = `{"properties":{"a":{"items":`
+	deep := `{"items":true}`
+	for range 20 {
+		deep = `{"anyOf":[` + deep + `]}`
+	}
+	for name, text := range map[string]string{
+		"anything": `{"type":"object"}`, "integers": `{"type":"object",` + item[1:] + `{"type":"integer"}}}}`,
+		"unique":    `{"type":"object","properties":{"a":{"uniqueItems":true}}}`,
+		"marks":     `{"type":"object","properties":{"a":{"anyOf":[` + deep + `],"unevaluatedItems":false}},"unevaluatedProperties":true}`,
+		"defaults":  `{"type":"object",` + item[1:] + `{"properties":{"x":{"default":[1,2,3]}}}}}}`,
+		"names":     `{"type":"object",` + item[1:] + `{"propertyNames":{"enum":["a"]}}}},"propertyNames":{"enum":["a"]}}`,
+		"each mark": `{"type":"object",` + item[1:] + `{"unevaluatedProperties":false}}}}`,
+	} {
+		s := schema.MustCompile(text)
+		for kind, body := range bodies {
+			want, wrong := s.Validate([]byte(body))
+			may, begun := s.Need([]byte(body)), s.Need([]byte(body))/8
+			for memory := begun; ; memory *= 2 {
+				var before, after runtime.MemStats
+				runtime.ReadMemStats(&before)
+				got, ok, err := s.ValidateWithin([]byte(body), memory)
+				runtime.ReadMemStats(&after)
+				// The better part of it may be garbage: texts of violations that are not listed. The body is copied here.
+				if took := int64(after.TotalAlloc - before.TotalAlloc); took > 4*memory+size {
+					t.Errorf("%s, %s: the check took %d bytes, and might take %d", name, kind, took, memory)
+				}
+				if !ok && memory > 16*may {
+					t.Fatalf("%s, %s: %d bytes are not enough for it", name, kind, memory)
+				}
+				if !ok {
+					continue
+				}
+				if string(got) != string(want) || fmt.Sprint(err) != fmt.Sprint(wrong) {
+					t.Errorf("%s, %s: got %.100q, %v, want %.100q, %v", name, kind, got, err, want, wrong)
+				}
+				if memory == begun {
+					t.Errorf("%s, %s: an eighth of what it needs is enough", name, kind)
+				}
+				break
+			}
+		}
 	}
 }

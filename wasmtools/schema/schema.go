@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 
@@ -118,45 +119,57 @@ func (s *Schema) JSON() json.RawMessage { return s.text }
 // MaxViolations and one that says how many more there are. The order is that of the body, with what is missing
 // first. The work is bounded by the size of the body; what would take more is refused.
 func (s *Schema) Validate(body []byte) ([]byte, error) {
-	valid, _, err := s.validate(body, run{base: workBase, room: maxFilled})
+	valid, _, err := s.ValidateWithin(body, math.MaxInt64)
 	return valid, err
 }
 
-// ValidateLittle is Validate for those who have no time: ok is false, and nothing else has a meaning, where there is more to do than a
-// fraction of a millisecond and 0.3 µs for each byte, or more to fill in than 16 KiB.
-func (s *Schema) ValidateLittle(body []byte) (valid []byte, ok bool, err error) {
-	return s.validate(body, run{base: littleBase, room: littleFilled})
+// ValidateWithin is Validate for those who have only so many bytes of memory for it, above what the body and the schema take: ok is false,
+// and nothing else has a meaning, where a check takes more. [Need] says with how many to begin.
+func (s *Schema) ValidateWithin(body []byte, memory int64) (valid []byte, ok bool, err error) {
+	r := run{base: workBase, room: maxFilled, memory: memory}
+	valid, err = s.validate(body, &r)
+	return valid, r.memory >= 0, err
 }
 
-func (s *Schema) validate(body []byte, r run) (valid []byte, ok bool, err error) {
+// ValidateLittle is Validate for those who have no time: ok is false, and nothing else has a meaning, where there is more to do than a
+// fraction of a millisecond and 0.3 µs for each byte, more to fill in than 16 KiB, or it takes more than 4 MiB of memory.
+func (s *Schema) ValidateLittle(body []byte) (valid []byte, ok bool, err error) {
+	r := run{base: littleBase, room: littleFilled, memory: littleMemory}
+	valid, err = s.validate(body, &r)
+	return valid, r.work >= 0 && r.memory >= 0, err
+}
+
+func (s *Schema) validate(body []byte, r *run) (valid []byte, err error) {
 	text := string(body)
 	if blank(text) {
 		text, body = "{}", []byte("{}")
 	}
 	r.work = r.base + workPerByte*len(text)
+	if !r.mayRead(text) {
+		return nil, nil
+	}
 	if err := r.tree.Read(text); err != nil {
-		return nil, true, unreadable(err)
+		return nil, unreadable(err)
 	}
 	if r.tree.Values[0].Kind != jsontree.Object {
-		return nil, true, invalid(notFitting, notObject(text))
+		return nil, invalid(notFitting, notObject(text))
 	}
 	if s.root.fills {
 		r.fill(s.root, 0)
 	}
 	if !r.check(s.root, 0, nil, nil) || r.work < 0 {
-		violations := r.violations(s.root)
-		return nil, r.work >= 0, invalid(notFitting, violations...)
+		return nil, invalid(notFitting, r.violations(s.root)...)
 	}
 	if len(r.edits) > 0 {
-		return r.splice(body), true, nil
+		return r.splice(body), nil
 	}
-	return body, true, nil
+	return body, nil
 }
 
 // Check checks any JSON value, such as a result, as Validate checks a body, but fills in nothing.
 func (s *Schema) Check(value []byte) error {
 	text := string(value)
-	r := run{base: workBase, work: workBase + workPerByte*len(text), room: maxFilled}
+	r := run{base: workBase, work: workBase + workPerByte*len(text), room: maxFilled, memory: math.MaxInt64}
 	if err := r.tree.Read(text); err != nil {
 		return unreadable(err)
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/toolsrv/toolsrv/internal/jsontree"
 	"github.com/toolsrv/toolsrv/internal/text"
@@ -209,7 +210,7 @@ func (r *run) wrongLength(rep *report, at int32, rules *textRules) bool {
 		return false
 	}
 	// minLength may be above maxLength; then both are told.
-	n := len([]rune(r.tree.Values[at].Decoded()))
+	n := utf8.RuneCountInString(r.tree.Values[at].Decoded())
 	if n < rules.min {
 		r.add(rep, finding{at: at, kind: "string_too_short", msg: "String should have at least " + counted(rules.min, "character"), ctx: map[string]any{"min_length": rules.min}})
 	}

@@ -49,7 +49,11 @@ func newCore(logger *slog.Logger) *core {
 		logger = slog.New(slog.DiscardHandler)
 	}
 	k := &core{began: time.Now(), outside: &connections{all: allConnections(account.MachineDescriptors())}}
-	k.invoker = invoke.New(invoke.Options{Memory: bodyMemory(account.MachineMemory()), Hurry: func() bool { return k.outside.hurry() }})
+	k.invoker = invoke.New(invoke.Options{
+		Memory: bodyMemory(account.MachineMemory()),
+		Hurry:  func() bool { return k.outside.hurry() },
+		Room:   k.room,
+	})
 	k.secrets = secret.NewStore(func() *secret.Values {
 		if c := k.inForce(); c != nil {
 			return c.grants.Secrets()
@@ -58,6 +62,14 @@ func newCore(logger *slog.Logger) *core {
 	})
 	k.logger = slog.New(k.secrets.Handler(logger.Handler()))
 	return k
+}
+
+// room takes memory for checks of arguments from what tools may take.
+func (k *core) room(ctx context.Context, bytes int64) (give func(), err error) {
+	if give, err = k.engine.Room(ctx, bytes); errors.Is(err, sandbox.ErrTooMuch) {
+		return nil, invoke.ErrTooMuch
+	}
+	return give, err
 }
 
 // A configurer makes a configuration, when there is what its grants need.

@@ -58,8 +58,8 @@ func HeapLimit(c *config.Config) int64 {
 	return max(machine/4, machine/10*9-tools-code)
 }
 
-// bodyMemory returns how many bytes of large arguments and results all calls may hold, of the memory that the process has. Checking them
-// takes several times as much.
+// bodyMemory returns how many bytes of large arguments and results all calls may hold, of the memory that the process has. Checks may take
+// a quarter as much, and what they need more comes from that of the tools.
 func bodyMemory(machine int64) int64 { return min(256<<20, machine/8) }
 
 // writeTimeout returns how long a request may take from the end of its header to the end of the answer. For net/http that

@@ -34,6 +34,7 @@ type tally struct {
 type load struct {
 	clients int
 	path    func(i int) (path string, more bool) // of request number i
+	body    string                               // that is sent; "": one with the request's number
 	output  func(i int) string                   // that is due for it; nil: what was sent
 	allow   []string                             // codes of errors besides overloaded and not_ready
 }
@@ -77,7 +78,10 @@ func (l load) run(ctx context.Context, s *service.Service) tally {
 					return
 				}
 				begin := time.Now()
-				body := fmt.Sprintf(`{"number": %d}`, number)
+				body := l.body
+				if body == "" {
+					body = fmt.Sprintf(`{"number": %d}`, number)
+				}
 				want := body
 				if l.output != nil {
 					want = l.output(number)

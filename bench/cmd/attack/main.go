@@ -74,6 +74,7 @@ func attacks() []attack {
 		{"heads", "9,500 heads of 31 KiB that never end, without a token, with 512 MiB for the process: the same, with four fifths of the memory", attackHeads},
 		{"head-lines", "the same with heads of thousands of short lines", attackHeadLines},
 		{"bodies", "9,500 bodies of 65,000 bytes that never end, of a server without tokens, with 512 MiB: probes, and calls that are tried again where they are turned away, take 2 s at most, with four fifths of the memory", attackBodies},
+		{"values", "12 clients send bodies of 1 MiB with half a million numbers each, where 8 calls at a time want 50 MiB, with 160 MiB for the process: it is not killed, and both are served", attackValues},
 		{"moves", "8 calls at a time of a tool that moves 3,072 vectors for an instruction, with a limit of 1 s: they are over in 1.5 s, or in twice the time of a loop that moves nothing where the machine is busy, and a neighbour's p50 is below 50 ms", attackMoves},
 		{"start", "calls while 3,000 tools are read without a cache: none is answered 404", attackStart},
 	}

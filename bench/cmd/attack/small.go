@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
+	"sync"
 	"time"
 
+	"github.com/toolsrv/toolsrv/bench/internal/assemble"
 	"github.com/toolsrv/toolsrv/bench/internal/service"
 )
 
@@ -59,6 +62,44 @@ func (a *arena) small(ctx context.Context, most int64, languages []language) err
 	}
 	if got.refused > 0 {
 		return fmt.Errorf("%d calls were refused, though each could have had its turn", got.refused)
+	}
+	return a.peak(s, most)
+}
+
+// attackValues has checks of arguments, each of which takes many times their bytes, beside tools that take all the memory that they get.
+func attackValues(ctx context.Context, a *arena) error {
+	const most, span = 160 << 20, 10 * time.Second
+	err := errors.Join(
+		a.put(assemble.Tool{Namespace: namespace, Name: "t0", Number: 1, Room: 1 << 20}),
+		a.put(assemble.Tool{Namespace: namespace, Name: "t1", Number: 2, Grow: dear, Wait: 100}))
+	if err != nil {
+		return err
+	}
+	group, err := newCgroup(a.cgroup, most)
+	if err != nil {
+		return fmt.Errorf("%w: no control group can be made: %w", errSkipped, err)
+	}
+	a.after = append(a.after, group.remove)
+	s, err := a.start(ctx, service.Options{Cgroup: group.directory})
+	if err != nil {
+		return err
+	}
+	done := make(chan struct{})
+	time.AfterFunc(span, func() { close(done) })
+	var hogs, values tally
+	var all sync.WaitGroup
+	all.Go(func() { hogs = load{clients: 8, path: until(done, path(1))}.run(ctx, s) })
+	all.Go(func() {
+		body := `{"a":[` + strings.Repeat("1,", 1<<19-8) + `1]}`
+		values = load{clients: 12, path: until(done, path(0)), body: body, output: func(int) string { return body }}.run(ctx, s)
+	})
+	all.Wait()
+	a.tell("the values %v; the hogs %v", &values, &hogs)
+	if err := errors.Join(a.within(group), values.judge(s), hogs.judge(s)); err != nil {
+		return err
+	}
+	if values.served == 0 || hogs.served == 0 {
+		return errors.New("the ones kept the others from all memory")
 	}
 	return a.peak(s, most)
 }

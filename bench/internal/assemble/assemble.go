@@ -36,6 +36,7 @@ type Tool struct {
 	Namespace string
 	Number    int32 // part of the code: modules that differ in it share no compiled code
 
+	Room  int   // bytes by which a call grows its memory before it reads its input
 	Wait  int64 // milliseconds that a call waits
 	Grow  int   // bytes by which a call grows its memory, and fills it
 	Lines int   // how often a call logs
@@ -134,10 +135,11 @@ func (t Tool) call() []byte {
 		GlobalGet(0), Const(64), op(0x6b), GlobalSet(0),
 		GlobalGet(0), Call(inputSize), store,
 		Const(stackTop), Const(t.Number), store,
+		grow(t.Room),
 		Const(inputAt), Call(inputRead))
 	if t.Grow > 0 {
 		code = slices.Concat(code,
-			If(slices.Concat(Const(int32((t.Grow+page-1)/page)), []byte{0x40, 0}, Const(-1), op(0x46)), op(0x00)), // no memory: a trap
+			grow(t.Grow),
 			Const(pages*page), Const(1), Const(int32(t.Grow)), []byte{0xfc, 11, 0})
 	}
 	if len(t.Elements) > 0 {
@@ -161,6 +163,14 @@ func (t Tool) call() []byte {
 	return slices.Concat(code,
 		Const(inputAt), GlobalGet(0), []byte{0x28, 2, 0}, Call(outputWrite),
 		Const(0))
+}
+
+// grow grows the memory, and traps where there is none.
+func grow(bytes int) []byte {
+	if bytes == 0 {
+		return nil
+	}
+	return If(slices.Concat(Const(int32((bytes+page-1)/page)), []byte{0x40, 0}, Const(-1), op(0x46)), op(0x00))
 }
 
 var store = []byte{0x36, 2, 0}

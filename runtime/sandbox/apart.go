@@ -83,7 +83,7 @@ func (f *foundry) apart(of sum, scratch string, module []byte, most *compile.Lim
 		err = errClosing
 	}
 	if much = nil; errors.As(err, &much) {
-		f.bar(of, &compile.TooMuch{Limit: compile.Limit{CPU: much.CPU, Bytes: f.pool.Most()}, Memory: much.Memory}) // with more than most.Bytes, too
+		f.bar(of, bar{TooMuch: &compile.TooMuch{Limit: compile.Limit{CPU: much.CPU, Bytes: f.pool.Most()}, Memory: much.Memory}}) // with more than most.Bytes, too
 	}
 	return m, true, err
 }
@@ -139,27 +139,33 @@ func (e *Engine) claimFor(tight bool) func(bytes int64, sure bool) (give func(),
 	}
 }
 
-// barred are modules that broke a bound, for where the cache can't keep that. The zero value is ready to use.
-type barred struct {
-	mu   sync.Mutex
-	sums map[sum]*compile.TooMuch
+// A bar is why a module is not compiled.
+type bar struct {
+	TooMuch *compile.TooMuch // it broke a bound; nil: it did not
+	Refused string           // what the rewriter said of it; "": it took it
 }
 
-// mostBarred is how many modules are remembered in memory, 100 bytes each.
+// barred are modules that are not compiled, for where the cache can't keep that. The zero value is ready to use.
+type barred struct {
+	mu   sync.Mutex
+	sums map[sum]bar
+}
+
+// mostBarred is how many modules are remembered in memory, some 300 bytes each.
 const mostBarred = 4096
 
-// bar remembers that a module broke a bound, with the cache if there is one.
-func (f *foundry) bar(of sum, much *compile.TooMuch) {
+// bar remembers why a module is not compiled, with the cache if there is one.
+func (f *foundry) bar(of sum, why bar) {
 	f.barred.mu.Lock()
 	if f.barred.sums == nil || len(f.barred.sums) >= mostBarred {
-		f.barred.sums = map[sum]*compile.TooMuch{}
+		f.barred.sums = map[sum]bar{}
 	}
-	f.barred.sums[of] = much
+	f.barred.sums[of] = why
 	f.barred.mu.Unlock()
 	if f.cache == nil {
 		return
 	}
-	text, err := json.Marshal(much)
+	text, err := json.Marshal(why)
 	if err == nil {
 		err = f.cache.Put(f.key(of, aboutBound), text)
 	}
@@ -168,23 +174,23 @@ func (f *foundry) bar(of sum, much *compile.TooMuch) {
 	}
 }
 
-// isBarred returns the error of a module that broke a bound, or nil. One may be tried again where it can have
+// isBarred returns the error of a module that is not compiled, or nil. One that broke a bound may be tried again where it can have
 // more memory: the collector of garbage takes less time then, too.
 func (f *foundry) isBarred(of sum) error {
-	if f.pool == nil {
-		return nil
-	}
 	f.barred.mu.Lock()
-	much := f.barred.sums[of]
+	why, known := f.barred.sums[of]
 	f.barred.mu.Unlock()
-	if much == nil && f.cache != nil && f.cache.Has(f.key(of, aboutBound)) {
+	if !known && f.cache != nil && f.cache.Has(f.key(of, aboutBound)) {
 		parts, err := f.cache.Get(f.key(of, aboutBound))
-		if err != nil || len(parts) != 1 || json.Unmarshal(parts[0], &much) != nil {
+		if err != nil || len(parts) != 1 || json.Unmarshal(parts[0], &why) != nil {
 			return nil // it is found out anew
 		}
 	}
-	if much == nil || much.Bytes < f.pool.Most() {
+	switch {
+	case why.Refused != "":
+		return errors.New(why.Refused)
+	case why.TooMuch == nil || f.pool == nil || why.TooMuch.Bytes < f.pool.Most():
 		return nil
 	}
-	return much
+	return why.TooMuch
 }

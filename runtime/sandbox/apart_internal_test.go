@@ -1,13 +1,16 @@
 package sandbox
 
 import (
+	"context"
 	"errors"
+	"strings"
 	"testing"
 	"testing/synctest"
 
 	"github.com/toolsrv/toolsrv/runtime/account"
 	"github.com/toolsrv/toolsrv/runtime/compile"
 	"github.com/toolsrv/toolsrv/runtime/instrument"
+	"github.com/toolsrv/toolsrv/runtime/wasmbin"
 )
 
 // TestLoadNeverCompiles has code under a name that wazero does not look for: that must not make the server compile a module.
@@ -31,6 +34,50 @@ func TestLoadNeverCompiles(t *testing.T) {
 	}
 	if n, err := f.hand(sum{}, module, wrong, &instrument.Rewritten{}); n != nil || !errors.Is(err, compile.ErrDisk) || !errors.Is(err, errNotFound) {
 		t.Errorf("got %v, %v, want %v", n, err, errNotFound)
+	}
+}
+
+// TestRefusalIsRemembered loads a module that the rewriter refuses, which can take it seconds, and then again: what is remembered is said,
+// which is something else here, so the module was not rewritten.
+func TestRefusalIsRemembered(t *testing.T) {
+	t.Parallel()
+	module := []byte("\x00asm\x01\x00\x00\x00\x01\x06\x01\x60\x01\x7f\x01\x7f\x03\x02\x01\x00\x05\x03\x01\x00\x01" +
+		"\x07\x19\x02\x06memory\x02\x00\x0ctoolsrv_call\x00\x00\x0a\x06\x01\x04\x00\x06\x40\x0b") // instruction 0x06
+	parsed, err := wasmbin.Parse(module)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, dir := range map[string]string{"cache": t.TempDir(), "no cache": ""} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			open := func() *Engine {
+				e, err := New(t.Context(), Config{CacheDir: dir})
+				if err != nil {
+					t.Fatal(err)
+				}
+				t.Cleanup(func() { _ = e.Close(context.Background()) })
+				return e
+			}
+			e := open()
+			refused := func(e *Engine, want string) {
+				t.Helper()
+				if _, err := e.Load(module); err == nil || !strings.Contains(err.Error(), want) {
+					t.Errorf("got %v, want an error with %q", err, want)
+				}
+			}
+			refused(e, "instruction 0x6 is not supported")
+			refused(e, "instruction 0x6 is not supported")
+			if got := e.foundry.barred.sums[parsed.Sum()].Refused; !strings.Contains(got, "instruction 0x6") {
+				t.Fatalf("%q is remembered", got)
+			}
+			e.foundry.bar(parsed.Sum(), bar{Refused: "as it was"})
+			refused(e, "as it was")
+			if later := open(); dir != "" {
+				refused(later, "as it was")
+			} else {
+				refused(later, "instruction 0x6 is not supported")
+			}
+		})
 	}
 }
 

@@ -56,7 +56,7 @@ type foundry struct {
 	used    atomic.Pointer[wazero.Runtime]                        // plain's
 	pool    *compile.Pool                                         // nil: this process compiles
 	claim   func(bytes int64, sure bool) (give func(), err error) // has room made for what a process of the pool may take
-	barred  barred                                                // modules that take the pool's processes too much
+	barred  barred                                                // modules that are not compiled
 	cache   *codecache.Cache                                      // nil: none, and so are those that follow
 	loader  wazero.Runtime                                        // of code from the cache
 	loads   wazero.CompilationCache                               // the loader's
@@ -173,7 +173,7 @@ func (f *foundry) key(of sum, about ...string) codecache.Key {
 
 // What the cache has about a module besides its code.
 const (
-	aboutBound       = "barred"      // that compiling it broke a bound
+	aboutBound       = "barred"      // why it is not compiled
 	aboutDescription = "description" // what it says of itself
 )
 

@@ -263,6 +263,7 @@ func (e *Engine) newCode(of sum, digest string, bare []byte) (*code, error) {
 	}
 	rewritten, err := instrument.Rewrite(parsed)
 	if err != nil {
+		e.foundry.bar(of, bar{Refused: err.Error()}) // which took up to seconds to find out
 		return nil, err
 	}
 	c.cost = costOf(rewritten, len(bare))

@@ -71,9 +71,6 @@ const (
 // for each.
 const mostGlobals = 10_000
 
-// mostExports is how many exports a module may have: whoever makes an instance looks at each, in 15 ns.
-const mostExports = 100_000
-
 // maxTable is how many elements of 8 bytes the tables of a module may hold together when it starts, and each of them later:
 // no memory limit counts them, and one instruction can write a whole table.
 const maxTable = 128 << 10
@@ -274,11 +271,7 @@ func (w *rewriter) checkFrame() error {
 			return fmt.Errorf("wasm: import section: %q is imported from %q, which is reserved for the host", text.Short(i.Name), MeterModule)
 		}
 	}
-	exports := w.m.Exports()
-	if n := len(exports); n > mostExports {
-		return fmt.Errorf("wasm: export section: the module has %d exports, the limit is %d", n, mostExports)
-	}
-	for _, e := range exports {
+	for _, e := range w.m.Exports() {
 		if strings.HasPrefix(e.Name, ownPrefix) {
 			return fmt.Errorf("wasm: export section: the export %q begins with %q, which is reserved for the host: rename it", text.Short(e.Name), ownPrefix)
 		}

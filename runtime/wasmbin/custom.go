@@ -120,9 +120,14 @@ const (
 // checkNames passes over a name section.
 func (r *Reader) checkNames() {
 	whole := r.End
+	var seen [256]bool
 	for r.Left() > 0 {
 		start := r.Pos
 		id := r.Byte("a subsection's id")
+		if seen[id] { // the names would be read, and kept, as many times as there is room for
+			r.Fail(start, "a second subsection %d is %w", id, ErrUnsupported)
+		}
+		seen[id] = true
 		size := int64(r.U32("a subsection's size"))
 		if size > int64(r.Left()) {
 			r.Fail(start, "subsection %d: %d bytes are declared, but only %d are left", id, size, r.Left())

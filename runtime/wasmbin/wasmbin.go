@@ -23,6 +23,7 @@ type Module struct {
 	// These are for Parse.
 	last      int  // order of the last section
 	named     bool // there was a name section
+	customs   int  // number of custom sections
 	imported  int  // number of imported functions
 	bodies    int  // number of function bodies
 	segments  int  // number of data segments
@@ -51,6 +52,10 @@ func Parse(module []byte) (*Module, error) {
 // take checks the place of the section that r has just passed, and reads its content.
 func (m *Module) take(r *Reader, s section) {
 	if s.id == SectionCustom {
+		if m.customs++; m.customs > maxCustoms {
+			r.Fail(s.start, "more than %d custom sections are %w: strip the module", maxCustoms, ErrUnsupported)
+			return
+		}
 		if string(s.name) != NameSection {
 			return
 		}

@@ -68,7 +68,7 @@ type Section struct {
 	Size   int    `json:"size"` // bytes, the head included
 }
 
-// maxListed is how many of a kind a Report lists. A hostile file has millions of sections, or of exports whose types take
+// maxListed is how many of a kind a Report lists. A hostile file has thousands of sections, and of exports whose types take
 // kilobytes each.
 const maxListed = 1000
 

@@ -371,8 +371,8 @@ func (w *rewriter) writeCode(r *wasmbin.Reader) []byte {
 			out = m.write(out)
 			written = m.out
 		}
-		if most := maxBytesTotal / bytesCode; len(out) > most {
-			r.Fail(f.start, "with its metering the module's code has more than %d MB: split the module, or optimise it with the compiler or wasm-opt", most>>20)
+		if len(out) > maxCode {
+			r.Fail(f.start, "with its metering the module's code has more than %d MB: split the module, or optimise it with the compiler or wasm-opt", maxCode>>20)
 			return nil
 		}
 		if w.weigh(scale, m.r, f, written); m.r.Err != nil {

@@ -7,7 +7,7 @@ import (
 
 const (
 	maxNesting    = 20_000
-	maxLoopsTotal = 1 << 24 // of a module
+	maxLoopsTotal = 1 << 20 // of a module: each is kept until the code is written
 )
 
 // A scope is a construct that is open while a body is read: the function, a block, a loop, or a branch of an if.
@@ -71,6 +71,7 @@ func (w *rewriter) analyse(r *wasmbin.Reader, f *function) {
 	for r.Err == nil && len(scopes) > 0 {
 		in.Read(r)
 		count++
+		w.read++
 		w.serial++
 		top := &scopes[len(scopes)-1]
 		inLoop := top.loop
@@ -82,7 +83,9 @@ func (w *rewriter) analyse(r *wasmbin.Reader, f *function) {
 				s.loop = len(w.loops)
 				ahead := *r
 				cost, _ := unroll(&ahead, &in, scopes)
-				w.loops = append(w.loops, loop{short: cost > 0})
+				if w.loops = append(w.loops, loop{short: cost > 0}); len(w.loops) > maxLoopsTotal {
+					r.Fail(in.Start, "more than %d loops in a module", maxLoopsTotal)
+				}
 			}
 			scopes = append(scopes, s)
 		case opcode.Else:
@@ -101,6 +104,7 @@ func (w *rewriter) analyse(r *wasmbin.Reader, f *function) {
 			w.checkLabel(r, &in, scopes, in.A)
 		case opcode.BrTable:
 			labels := in.Labels(r.Data)
+			w.read += int(in.A)
 			for range int64(in.A) + 1 {
 				if w.checkLabel(r, &in, scopes, labels.U32("a label")); r.Err != nil {
 					break
@@ -140,6 +144,9 @@ func (w *rewriter) analyse(r *wasmbin.Reader, f *function) {
 		if r.Err == nil {
 			w.pay(f, inLoop, w.price(&in, scopes, f))
 		}
+		if w.read > maxInstructions {
+			r.Fail(in.Start, "the module has more than %d instructions: split it, or optimise it with the compiler or wasm-opt", maxInstructions)
+		}
 		if len(scopes) > maxNesting {
 			r.Fail(in.Start, "blocks are nested deeper than %d", maxNesting)
 		}
@@ -147,9 +154,6 @@ func (w *rewriter) analyse(r *wasmbin.Reader, f *function) {
 	w.scopes = scopes[:0]
 	if r.Err == nil && r.Left() > 0 {
 		r.Fail(r.Pos, "%d bytes are left over after the last end", r.Left())
-	}
-	if len(w.loops) > maxLoopsTotal {
-		r.Fail(f.start, "more than %d loops in a module", maxLoopsTotal)
 	}
 	f.frame = (48 + 4*(f.locals+sets+calls) + 8*passed + count/2) << wide
 	if r.Err == nil {

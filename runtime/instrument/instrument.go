@@ -16,7 +16,7 @@ import (
 
 // RewriterVersion is raised whenever Rewrite rewrites a module differently or refuses other modules. It belongs in the key
 // under which anything about rewritten modules is kept: what is found there is neither rewritten nor checked again.
-const RewriterVersion = 15
+const RewriterVersion = 16
 
 // The names that Rewrite adds to a module.
 const (
@@ -70,6 +70,16 @@ const (
 // mostGlobals is how many globals a module may have, and to how many functions it may take references: every instance pays
 // for each.
 const mostGlobals = 10_000
+
+// mostFunctions is how many functions a module may have of its own. The Go compiler has 20,000. Each takes the compiler 8 µs at least.
+const mostFunctions = 300_000
+
+// maxCode is how many bytes of code a module may have, before it is metered and after that: so much is allowed if no function takes memory.
+const maxCode = maxBytesTotal / bytesCode
+
+// maxInstructions is how many instructions and targets of br_table a module may have, as to read and write each takes up to 0.1 µs of the
+// server's own time. The Go compiler has 15 million, in 32 MB of code.
+const maxInstructions = 20_000_000
 
 // maxTable is how many elements of 8 bytes the tables of a module may hold together when it starts, and each of them later:
 // no memory limit counts them, and one instruction can write a whole table.
@@ -155,6 +165,7 @@ type rewriter struct {
 	seen    []int // function that has the edge already, plus 1
 	scopes  []scope
 	current int // function that is being read
+	read    int // instructions so far, and targets of br_table
 	own     int // number of the globals that the module declares itself
 	mutable int // number of the module's mutable globals
 
@@ -278,6 +289,12 @@ func (w *rewriter) checkFrame() error {
 	}
 	if w.globals > mostGlobals {
 		return fmt.Errorf("wasm: global section: the module has %d globals, the limit is %d", w.globals, mostGlobals)
+	}
+	if n := len(w.functions) - w.imported; n > mostFunctions {
+		return fmt.Errorf("wasm: function section: the module has %d functions, the limit is %d: split the module, or optimise it with the compiler or wasm-opt", n, mostFunctions)
+	}
+	if n := w.m.Open(wasmbin.SectionCode).Left(); n > maxCode {
+		return fmt.Errorf("wasm: code section: the module's code has more than %d MB: split the module, or optimise it with the compiler or wasm-opt", maxCode>>20)
 	}
 	total := uint64(0)
 	for _, t := range w.tables {

@@ -83,6 +83,10 @@ func (w *rewriter) weigh(s *weigh.Scale, r *wasmbin.Reader, f *function, body []
 			alone.Time().Round(100*time.Millisecond), alone.Bytes>>20, count.Cause(alone.Bytes/maxBytes > alone.Nanos/maxNanos))
 	}
 	w.out.Weight = w.out.Weight.Add(weight)
+	if w.out.Weight.Nanos > maxNanosBase+maxNanosByte*maxCode { // whatever comes
+		r.Fail(f.start, "compiling the module's %d functions would take too much, more than %s: split the module, or optimise it with the compiler or wasm-opt",
+			len(w.bodies), w.out.Weight.Time().Round(100*time.Millisecond))
+	}
 }
 
 // total finishes the weight of a module with so many bytes of code, and refuses the module if it is too much.

@@ -135,11 +135,16 @@ type Table struct {
 
 func (m *Module) readTypes(r *Reader) {
 	n := r.count(maxTypes, "types")
-	m.types = make([]FuncType, 0, min(n, r.Left()/3)) // a type takes three bytes at least
-	values := make([]ValueType, 0, r.Left())          // of all types; each takes a byte, so this never grows
+	m.types = make([]FuncType, 0, min(n, r.Left()/3))        // a type takes three bytes at least
+	values := make([]ValueType, 0, min(r.Left(), maxValues)) // of all types; each takes a byte, so this never grows
 	list := func(limit int, what string) []ValueType {
-		start := len(values)
-		for range r.count(limit, what) {
+		start, at := len(values), r.Pos
+		n := r.count(limit, what)
+		if start+n > maxValues {
+			r.Fail(at, "more than %d parameters and results in all types are %w", maxValues, ErrUnsupported)
+			return nil
+		}
+		for range n {
 			values = append(values, r.ValueType(what))
 			if r.Err != nil {
 				return nil

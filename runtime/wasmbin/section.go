@@ -69,7 +69,11 @@ const (
 	maxDataSegments = 100_000
 )
 
-// maxCustoms is how many custom sections a module may have, for which the interface has no limit. The compilers' have some twenty. A file of
+// maxValues is how many parameters and results the types of a module may have together, for which the interface has no limit. Python's
+// interpreter has 458.
+const maxValues = 1_000_000
+
+// maxCustoms is how many custom sections a module may have, for which there is no limit either. The compilers' have some twenty. A file of
 // 64 MiB has room for 22 million, which each pass over the sections would look at.
 const maxCustoms = 10_000
 

@@ -45,6 +45,8 @@ var edges = map[string][]string{
 	"internal/pattern": {"internal/text"},
 	// What messages do with foreign text: everybody's.
 	"internal/text": {},
+	// Places for which keys take turns; knows nothing of what they are for.
+	"internal/turns": {},
 	// Thins what calls report; knows nobody who listens.
 	"internal/progress": {"internal/text"},
 	// Writes a log; knows nobody who logs.
@@ -110,7 +112,7 @@ var edges = map[string][]string{
 	// What every HTTP door needs; knows none of them.
 	"wasmtools/web": {"internal/origin", "internal/text", "wasmtools", "wasmtools/auth"},
 	// The one way to call a tool; knows no door.
-	"wasmtools/invoke": {"wasmtools"},
+	"wasmtools/invoke": {"internal/turns", "wasmtools"},
 	// REST: sees tools, never sandboxes, and of their schemas where a result is a file.
 	"wasmtools/openapi": {"internal/text", "wasmtools", "wasmtools/invoke", "wasmtools/schema", "wasmtools/web"},
 	// MCP over HTTP: reads messages, and leaves to toolset what they are about.
@@ -134,7 +136,7 @@ var edges = map[string][]string{
 	// What can be limited, as data: for those that configure and those that enforce.
 	"runtime/limits": {"internal/text"},
 	// Runs guests; knows no HTTP, no configuration, no schema.
-	"runtime/sandbox": {"internal/jsontree", "runtime/hostabi", "runtime/limits", "internal/progress", "internal/text", "runtime/account", "runtime/codecache", "runtime/compile", "runtime/instrument", "runtime/linmem", "runtime/sandbox/internal/paranoid", "runtime/schedule", "runtime/wasmbin"},
+	"runtime/sandbox": {"internal/jsontree", "runtime/hostabi", "runtime/limits", "internal/progress", "internal/text", "internal/turns", "runtime/account", "runtime/codecache", "runtime/compile", "runtime/instrument", "runtime/linmem", "runtime/sandbox/internal/paranoid", "runtime/schedule", "runtime/wasmbin"},
 	// A module becomes code, in a process apart; knows no sandbox.
 	"runtime/compile": {"internal/text"},
 	// Files of bytes that are to be trusted; knows no compiler.

@@ -9,7 +9,6 @@ import (
 	"github.com/toolsrv/toolsrv/internal/text"
 	"github.com/toolsrv/toolsrv/runtime/account"
 	"github.com/toolsrv/toolsrv/runtime/hostabi"
-	"github.com/toolsrv/toolsrv/runtime/instrument"
 	"github.com/toolsrv/toolsrv/runtime/limits"
 	"github.com/toolsrv/toolsrv/runtime/linmem"
 )
@@ -21,8 +20,8 @@ type call struct {
 	abi    hostabi.Call // what host functions see of it
 	engine *Engine
 	owner  *instance
-	memory *linmem.Memory    // the guest's
-	paces  *instrument.Paces // of the module's guests
+	memory *linmem.Memory // the guest's
+	module *module
 	runState
 }
 
@@ -61,12 +60,13 @@ func (c *call) begin(r *run) {
 	c.lines = lines{tool: r.tool, left: r.limits.LogLines, listener: r.listener}
 	c.first = r.first
 	c.meter = meter{most: r.fuel()}
-	c.meter.pace, c.meter.give = c.paces.Begin()
+	c.meter.pace, c.meter.give = c.module.paces.Begin()
 	c.abi.Begin(r.guest)
 }
 
 // wipe forgets the run.
 func (c *call) wipe() {
+	c.rest()
 	c.runState = runState{}
 	c.abi.Begin(hostabi.Run{})
 }
@@ -90,12 +90,18 @@ func (c *call) Look() { c.look(time.Now()) }
 func (c *call) Wait(f func(context.Context)) {
 	c.memory.Unwatch()
 	c.report()
+	c.pause()
+	f(c.patience())
+	c.meter.since = time.Time{} // the guest's pace is not known from this time
+	c.Look()
+}
+
+// patience returns a context that is done when the run is over.
+func (c *call) patience() context.Context {
 	if c.waiting == nil {
 		c.waiting, c.waited = c.engine.limit(c.ctx, c.deadline) // once for all waits: it takes three contexts and a timer
 	}
-	f(c.waiting)
-	c.meter.since, c.meter.turn = time.Time{}, time.Time{} // others have had their turn, and the guest's pace is not known from this time
-	c.Look()
+	return c.waiting
 }
 
 // report tells what waits to be told of the progress, before a pause.
@@ -109,6 +115,7 @@ func (c *call) report() {
 func (c *call) Nest(f func(context.Context)) {
 	watched := c.memory.Pause()
 	c.report()
+	c.pause()
 	f(c.ctx)
 	if c.Look(); watched {
 		c.memory.Resume()
@@ -117,11 +124,17 @@ func (c *call) Nest(f func(context.Context)) {
 
 // end ends what the run has begun beside the guest.
 func (c *call) end() {
+	c.rest()
+	c.abi.End()
+}
+
+// rest gives back what the guest has had to run.
+func (c *call) rest() {
+	c.stand()
 	if c.waiting != nil {
 		c.waited()
 		c.waiting, c.waited = nil, nil
 	}
-	c.abi.End()
 }
 
 // Ends returns when the run ends at the latest, by the tool's limit and by the caller's own deadline.

@@ -87,7 +87,7 @@ func (m *module) allot(ctx context.Context, r *run, code wazero.CompiledModule, 
 		reserved: reserved, most: int64(m.code.rewritten.MemoryMax) * pageSize, claimed: bytes, mappings: mappings,
 	}
 	i.resident = i.overhead // until it is reset
-	i.call = call{engine: e, owner: i, paces: &m.paces}
+	i.call = call{engine: e, owner: i, module: m}
 	i.memory.owner = i
 	built := false
 	defer func() {
@@ -157,6 +157,7 @@ func (i *instance) enlarge(bytes int64) error {
 			return overloaded(nil)
 		}
 	} else if !e.account.Take(account.Memory, more, false) {
+		c.stand()
 		ctx, done := e.limit(c.ctx, time.Now().Add(time.Until(c.deadline)/4))
 		defer done()
 		if err := e.take(ctx, account.Claim{Kind: account.Memory, N: more, Ahead: true}, &run{outer: c.outer}); err != nil {
@@ -245,6 +246,7 @@ func (i *instance) enter() {
 // close frees the guest and its memory.
 func (i *instance) close() error {
 	defer i.release()
+	i.call.rest() // after a panic
 	return errors.Join(i.guest.Close(context.Background()), i.memory.linear.Free())
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"log/slog"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -36,6 +37,9 @@ func poolEngine(t *testing.T, c Config, name string) (*Engine, *Program) {
 		p.Close()
 		if err := e.Close(context.Background()); err != nil {
 			t.Error(err)
+		}
+		if free := e.seats.Free(); free != seatsPerProcessor*runtime.GOMAXPROCS(0) {
+			t.Errorf("a closed engine has %d free seats", free)
 		}
 		if memory, mappings := e.account.Held(account.Memory), e.account.Held(account.Mappings); memory != 0 || mappings != 0 {
 			t.Errorf("the account of a closed engine holds %d bytes and %d mappings", memory, mappings)

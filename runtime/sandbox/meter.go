@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"runtime"
 	"time"
 
 	"github.com/tetratelabs/wazero/api"
@@ -38,14 +37,17 @@ func (c *call) over(now time.Time) error {
 // A meter counts what a run has used. Fuel comes in slices, each of which bounds how long the deadline, the caller's cancellation
 // and the host's garbage collector wait for the guest.
 type meter struct {
-	most  int64           // fuel; 0: there is no limit
-	used  int64           // fuel
-	slice int32           // fuel that the guest had left when it was last counted
-	pace  instrument.Pace // the guest's
-	give  int32           // fuel of the next slice at this pace
-	since time.Time       // begin of the slice; zero: it is the first one, or others have run meanwhile
-	from  int64           // used at its begin
-	turn  time.Time       // begin of the guest's turn; zero: nothing has looked yet
+	most   int64           // fuel; 0: there is no limit
+	used   int64           // fuel
+	slice  int32           // fuel that the guest had left when it was last counted
+	pace   instrument.Pace // the guest's
+	give   int32           // fuel of the next slice at this pace
+	since  time.Time       // begin of the slice; zero: it is the first one, or others have run meanwhile
+	from   int64           // used at its begin
+	turn   time.Time       // begin of the guest's turn, or of its last part; zero: nothing has looked yet
+	ran    time.Duration   // how long the parts before took
+	long   bool            // it has had a turn, so that it needs a seat
+	seated bool
 }
 
 // next returns how much fuel the guest may use until it calls refill.
@@ -101,16 +103,7 @@ func (c *call) look(now time.Time) time.Time {
 	if c.reports != nil && c.reports.Due(now, false) {
 		c.tell(now)
 	}
-	switch {
-	case m.turn.IsZero():
-		m.turn = now
-	case now.Sub(m.turn) >= turn:
-		c.memory.Unwatch()
-		runtime.Gosched()
-		now = time.Now()
-		m.turn = now
-	}
-	return now
+	return c.share(now)
 }
 
 // refill is called by the guest when its slice is used up, with what is left of it, less than 0. It returns the next slice.

@@ -30,6 +30,7 @@ func (c *call) Progress(done, total float64, message []byte) (told bool) {
 func (c *call) tell(now time.Time) {
 	if done, total, message, ok := c.reports.Take(now); ok {
 		c.memory.Unwatch() // the listener may wait for a client
+		c.stand()
 		c.lines.listener.Progress(done, total, message)
 	}
 }

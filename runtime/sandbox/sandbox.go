@@ -29,6 +29,7 @@ import (
 	"github.com/tetratelabs/wazero/api"
 
 	"github.com/toolsrv/toolsrv/internal/text"
+	"github.com/toolsrv/toolsrv/internal/turns"
 	"github.com/toolsrv/toolsrv/runtime/account"
 	"github.com/toolsrv/toolsrv/runtime/hostabi"
 	"github.com/toolsrv/toolsrv/runtime/instrument"
@@ -100,9 +101,10 @@ type Engine struct {
 	unusedTime    time.Duration
 	idleInstances int // most of one program
 	account       *account.Account
-	reclaiming    chan struct{} // holds one token, for whoever frees what is idle
-	closing       chan struct{} // closed when Close begins
-	janitor       chan struct{} // closed when the janitor has gone
+	seats         *turns.Places[*module] // for guests that compute for long
+	reclaiming    chan struct{}          // holds one token, for whoever frees what is idle
+	closing       chan struct{}          // closed when Close begins
+	janitor       chan struct{}          // closed when the janitor has gone
 
 	mu      sync.Mutex
 	modules map[sum]*module // loaded ones, by what they are made of
@@ -127,6 +129,7 @@ func New(ctx context.Context, c Config) (*Engine, error) {
 		unusedTime:    c.UnusedTime,
 		idleInstances: 4 * goruntime.GOMAXPROCS(0),
 		account:       newAccount(c),
+		seats:         turns.New[*module](seatsPerProcessor * goruntime.GOMAXPROCS(0)),
 		reclaiming:    make(chan struct{}, 1),
 		closing:       make(chan struct{}),
 		janitor:       make(chan struct{}),

@@ -27,6 +27,7 @@ func (i *instance) where() string {
 	c := &i.call
 	before := c.runState
 	defer func() {
+		c.rest()
 		if before.outer != nil { // otherwise one that calls many others would have them work for nothing
 			before.outer.Burn(c.spent())
 		}
@@ -35,7 +36,7 @@ func (i *instance) where() string {
 	}()
 	c.abi.Begin(hostabi.Run{})
 	c.runState = runState{ctx: context.Background(), deadline: time.Now().Add(whereTime), limits: before.limits, starting: true, meter: meter{most: whereFuel}}
-	c.meter.pace, c.meter.give = c.paces.Begin()
+	c.meter.pace, c.meter.give = c.module.paces.Begin()
 	i.memory.limit = int64(len(i.memory.linear.Bytes()))
 	var stack [1]uint64
 	if i.invoke(f, stack[:]) != nil {

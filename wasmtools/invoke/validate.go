@@ -6,10 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
-	"slices"
-	"sync"
 	"time"
 
+	"github.com/toolsrv/toolsrv/internal/turns"
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
@@ -39,10 +38,10 @@ type measuredSchema interface {
 
 // A validator checks the arguments of all calls.
 type validator struct {
-	brief  *places // for arguments of up to 64 KiB, as long as they are cheap to check
-	dear   *places // for all others
-	vast   *places // for those that have room, or wait for it, before they have one of the dear places
-	spared int64   // bytes that a dear check may take without room
+	brief  *turns.Places[string] // for arguments of up to 64 KiB, as long as they are cheap to check
+	dear   *turns.Places[string] // for all others
+	vast   *turns.Places[string] // for those that have room, or wait for it, before they have one of the dear places
+	spared int64                 // bytes that a dear check may take without room
 	room   func(ctx context.Context, bytes int64) (give func(), err error)
 }
 
@@ -51,7 +50,7 @@ func newValidator(memory int64, room func(ctx context.Context, bytes int64) (giv
 	n := int64(runtime.GOMAXPROCS(0))
 	dear := max(1, n*min(memory, defaultMemory)/defaultMemory)
 	return &validator{
-		brief: newPlaces(int(n)), dear: newPlaces(int(dear)), vast: newPlaces(int(dear)),
+		brief: turns.New[string](int(n)), dear: turns.New[string](int(dear)), vast: turns.New[string](int(dear)),
 		spared: max(leastSpared, memory/4/dear), room: room,
 	}
 }
@@ -82,10 +81,10 @@ func (v *validator) validate(ctx context.Context, t *wasmtools.Tool, path string
 			}
 		}
 	}
-	if err := v.dear.enter(ctx, module, call); err != nil {
+	if err := enter(ctx, v.dear, module, call); err != nil {
 		return nil, err
 	}
-	defer v.dear.leave()
+	defer v.dear.Leave()
 	return t.Parameters.Validate(call.Arguments)
 }
 
@@ -93,20 +92,20 @@ func (v *validator) validate(ctx context.Context, t *wasmtools.Tool, path string
 func (v *validator) within(ctx context.Context, s measuredSchema, module string, call *wasmtools.Call, need int64) (valid []byte, ok bool, err error) {
 	// Who waits for room keeps nobody from a dear place, and those who have some are few.
 	if need > v.spared {
-		if err := v.vast.enter(ctx, module, call); err != nil {
+		if err := enter(ctx, v.vast, module, call); err != nil {
 			return nil, true, err
 		}
-		defer v.vast.leave()
+		defer v.vast.Leave()
 		give, err := v.take(ctx, call, need)
 		if err != nil {
 			return nil, true, err
 		}
 		defer give()
 	}
-	if err := v.dear.enter(ctx, module, call); err != nil {
+	if err := enter(ctx, v.dear, module, call); err != nil {
 		return nil, true, err
 	}
-	defer v.dear.leave()
+	defer v.dear.Leave()
 	return s.ValidateWithin(call.Arguments, max(need, v.spared))
 }
 
@@ -146,90 +145,27 @@ func ended(cause error) error {
 
 // little is ValidateLittle in a place. ok is true where there is none.
 func (v *validator) little(ctx context.Context, s littleSchema, module string, call *wasmtools.Call) (valid []byte, ok bool, err error) {
-	if err := v.brief.enter(ctx, module, call); err != nil {
+	if err := enter(ctx, v.brief, module, call); err != nil {
 		return nil, true, err
 	}
-	defer v.brief.leave()
+	defer v.brief.Leave()
 	return s.ValidateLittle(call.Arguments)
 }
 
-// places are a bounded number of places, for which modules wait in turn, so that who wants many does not keep others waiting.
-type places struct {
-	mu      sync.Mutex
-	free    int                        // 0 while anybody waits
-	waiting map[string][]chan struct{} // by module; closed when the place is there
-	turns   []string                   // the modules of waiting
-}
-
-func newPlaces(n int) *places { return &places{free: n, waiting: map[string][]chan struct{}{}} }
-
-// enter takes a place, which leave gives back. It waits until ctx is done, for some seconds, and not beyond the end of the call inside
+// enter takes a place, which leaving gives back. It waits until ctx is done, for some seconds, and not beyond the end of the call inside
 // which this one is made.
-func (p *places) enter(ctx context.Context, module string, call *wasmtools.Call) error {
-	p.mu.Lock()
-	if p.free > 0 {
-		p.free--
-		p.mu.Unlock()
+func enter(ctx context.Context, p *turns.Places[string], module string, call *wasmtools.Call) error {
+	if p.Try() {
 		return nil
 	}
-	turn := make(chan struct{})
-	if len(p.waiting[module]) == 0 {
-		p.turns = append(p.turns, module)
-	}
-	p.waiting[module] = append(p.waiting[module], turn)
-	p.mu.Unlock()
 	wait := patience
 	if outer, ok := call.Outer.(interface{ Ends() time.Time }); ok {
 		wait = min(wait, time.Until(outer.Ends()))
 	}
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
-	var err error
-	select {
-	case <-turn:
-		return nil
-	case <-timer.C:
-		err = errBusy
-	case <-ctx.Done():
-		err = ended(context.Cause(ctx))
+	ctx, cancel := context.WithTimeoutCause(ctx, wait, errBusy)
+	defer cancel()
+	if err := p.Enter(ctx, module); err != nil {
+		return ended(err)
 	}
-	if !p.withdraw(module, turn) {
-		p.leave() // the place came at the same moment
-	}
-	return err
-}
-
-// withdraw ends a wait, and reports false where the place is there already.
-func (p *places) withdraw(module string, turn chan struct{}) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	i := slices.Index(p.waiting[module], turn)
-	if i < 0 {
-		return false
-	}
-	if p.waiting[module] = slices.Delete(p.waiting[module], i, i+1); len(p.waiting[module]) == 0 {
-		delete(p.waiting, module)
-		p.turns = slices.DeleteFunc(p.turns, func(m string) bool { return m == module })
-	}
-	return true
-}
-
-// leave passes a place on.
-func (p *places) leave() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if len(p.turns) == 0 {
-		p.free++
-		return
-	}
-	module := p.turns[0]
-	p.turns = p.turns[1:]
-	first, rest := p.waiting[module][0], p.waiting[module][1:]
-	if len(rest) == 0 {
-		delete(p.waiting, module)
-	} else {
-		p.waiting[module] = rest
-		p.turns = append(p.turns, module)
-	}
-	close(first)
+	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/toolsrv/toolsrv/internal/turns"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/schema"
 )
@@ -19,11 +20,11 @@ import (
 func TestPlaces(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		p := newPlaces(1)
+		p := turns.New[string](1)
 		var mu sync.Mutex
 		var got []string
 		enter := func(ctx context.Context, module string, call *wasmtools.Call) {
-			err := p.enter(ctx, module, call)
+			err := enter(ctx, p, module, call)
 			mu.Lock()
 			defer mu.Unlock()
 			if failed, ok := errors.AsType[*wasmtools.Error](err); ok {
@@ -57,18 +58,18 @@ func TestPlaces(t *testing.T) {
 		cancel()
 		expect("b cancelled")
 		for _, want := range []string{"a", "c"} {
-			p.leave()
+			p.Leave()
 			expect(want)
 		}
 		time.Sleep(2 * time.Second)
 		expect("inner overloaded")
-		p.leave()
+		p.Leave()
 		expect("a")
 		time.Sleep(patience)
 		expect("a overloaded")
-		p.leave()
-		if p.free != 1 || len(p.waiting) != 0 || len(p.turns) != 0 {
-			t.Errorf("in the end there is %+v", p)
+		p.Leave()
+		if p.Free() != 1 || p.Waiting() != 0 {
+			t.Errorf("in the end %d places are free, and %d wait", p.Free(), p.Waiting())
 		}
 	})
 }
@@ -177,7 +178,7 @@ func TestDearPlaces(t *testing.T) {
 	t.Parallel()
 	all := runtime.GOMAXPROCS(0)
 	for memory, want := range map[int64]int{1: 1, defaultMemory / int64(all): 1, defaultMemory: all, 2 * defaultMemory: all} {
-		if got := newValidator(memory, nil).dear.free; got != want {
+		if got := newValidator(memory, nil).dear.Free(); got != want {
 			t.Errorf("with %d bytes: got %d places, want %d", memory, got, want)
 		}
 	}
@@ -196,7 +197,7 @@ func TestRoom(t *testing.T) {
 		schema *schema.Schema
 		body   string
 		full   bool
-		outer  any
+		inside bool
 		asks   int // how often there is room
 		code   wasmtools.Code
 	}{
@@ -208,7 +209,7 @@ func TestRoom(t *testing.T) {
 		{name: "many that are filled in", schema: filled, body: `{"a":[` + strings.Repeat("{},", 20_000) + `{}]}`, asks: 4},
 		{name: "more than there is", schema: plain, body: numbers(1 << 20), code: wasmtools.CodeInputTooLarge},
 		{name: "no room for a while", schema: plain, body: numbers(200_000), full: true, code: wasmtools.CodeOverloaded},
-		{name: "no room inside a call", schema: plain, body: numbers(200_000), full: true, outer: outer{}, code: wasmtools.CodeOverloaded},
+		{name: "no room inside a call", schema: plain, body: numbers(200_000), full: true, inside: true, code: wasmtools.CodeOverloaded},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -235,9 +236,8 @@ func TestRoom(t *testing.T) {
 				}
 				tool := &wasmtools.Tool{Name: "x", MaxInput: 4 << 20, Parameters: test.schema, Caller: wasmtools.CallerFunc(run)}
 				call := &wasmtools.Call{Arguments: []byte(test.body), Principal: wasmtools.Everybody()}
-				if o, ok := test.outer.(outer); ok {
-					o = outer(time.Now().Add(time.Hour))
-					call.Outer = o
+				if test.inside {
+					call.Outer = outer(time.Now().Add(time.Hour))
 				}
 				begun := time.Now()
 				_, err := v.Call(t.Context(), RouteTo(tool), call)
@@ -248,7 +248,7 @@ func TestRoom(t *testing.T) {
 				if code != test.code || asks != test.asks || held != 0 {
 					t.Errorf("got %v, asked for room %d times, and %d bytes are held; want %q and %d times", err, asks, held, test.code, test.asks)
 				}
-				waits := test.code == wasmtools.CodeOverloaded && test.outer == nil
+				waits := test.code == wasmtools.CodeOverloaded && !test.inside
 				if took := time.Since(begun); waits && took != patience || !waits && took != 0 {
 					t.Errorf("it waited for %v", took)
 				}

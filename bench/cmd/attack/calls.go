@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"strings"
 	"sync"
 	"time"
 
@@ -132,6 +133,68 @@ func attackMoves(ctx context.Context, a *arena) error {
 	return err
 }
 
+// attackSpin has one file's tools compute for ever, as many calls at a time as there may be.
+func attackSpin(ctx context.Context, a *arena) error {
+	const tools, each, span = 400, 8, 10 * time.Second
+	var manifest strings.Builder
+	fmt.Fprintf(&manifest, `{"abi":1,"namespace":%q,"tools":[`, namespace)
+	for i := range tools {
+		if i > 0 {
+			manifest.WriteByte(',')
+		}
+		fmt.Fprintf(&manifest, `{"name":"s%d","description":"Computes for ever.","parameters":{"type":"object"}}`, i)
+	}
+	manifest.WriteString("]}")
+	err := errors.Join(
+		a.put(assemble.Tool{Namespace: namespace, Name: "spin", Runs: true, Bodies: []assemble.Body{assemble.Endless()}, Manifest: []byte(manifest.String())}),
+		a.put(assemble.Tool{Namespace: namespace, Name: "t0", Number: 1}))
+	if err != nil {
+		return err
+	}
+	s, err := a.start(ctx, service.Options{Rest: fmt.Sprintf("[limits]\nconcurrency = %d\n", each)})
+	if err != nil {
+		return err
+	}
+	alone, err := measureNeighbour(ctx, s.URL+path(0), span/4)
+	if err != nil {
+		return err
+	}
+	// beside has so many clients spin, and returns what the neighbour sees meanwhile.
+	beside := func(clients int) (n neighbour, crowd tally, err error) {
+		var all sync.WaitGroup
+		done := make(chan struct{})
+		next := until(done, "")
+		all.Go(func() {
+			crowd = load{clients: clients, allow: []string{"tool_timeout"}, path: func(i int) (string, bool) {
+				_, more := next(i)
+				return fmt.Sprintf("/%s/s%d", namespace, i%tools), more
+			}}.run(ctx, s)
+		})
+		time.Sleep(2 * time.Second)
+		n, err = measureNeighbour(ctx, s.URL+path(0), span)
+		close(done)
+		all.Wait()
+		return n, crowd, errors.Join(err, crowd.judge(s))
+	}
+	few, _, err := beside(each)
+	if err != nil {
+		return err
+	}
+	many, crowd, err := beside(tools * each)
+	a.tell("%v; the neighbour's p50 %.1f ms and p99 %.1f, beside %d calls %.1f and %.1f, alone %.1f and %.1f",
+		&crowd, many.P50*1e3, many.P99*1e3, each, few.P50*1e3, few.P99*1e3, alone.P50*1e3, alone.P99*1e3)
+	if err != nil {
+		return err
+	}
+	if crowd.allowed < tools*each {
+		return errors.New("not all calls reached their limit: this was no attack")
+	}
+	if most := max(50e-3, 8*few.P99); many.P99 > most {
+		return fmt.Errorf("the neighbour's p99 was %.1f ms, the bar is %.1f", many.P99*1e3, most*1e3)
+	}
+	return nil
+}
+
 // neighbourCommand makes this program the neighbour: a process of its own, so that it does not wait for its turn behind
 // the crowd's goroutines.
 const neighbourCommand = "neighbour"
@@ -140,6 +203,7 @@ const neighbourCommand = "neighbour"
 type neighbour struct {
 	Served int
 	P50    float64 // seconds
+	P99    float64
 }
 
 func measureNeighbour(ctx context.Context, url string, span time.Duration) (n neighbour, err error) {
@@ -175,5 +239,5 @@ func beNeighbour(arguments []string, out io.Writer) error {
 		}
 		sum.add("", nil, time.Since(begin), nil)
 	}
-	return json.NewEncoder(out).Encode(neighbour{sum.served, sum.at(50).Seconds()})
+	return json.NewEncoder(out).Encode(neighbour{sum.served, sum.at(50).Seconds(), sum.at(99).Seconds()})
 }

@@ -94,3 +94,8 @@ func Moved(vectors int) Body {
 }
 
 var load = []byte{0x28, 2, 0}
+
+// Endless is a function that never returns.
+func Endless() Body {
+	return Body{Params: 1, Results: 1, Code: append([]byte{0x03, 0x40, 0x0c, 0x00, 0x0b}, Const(0)...)}
+}

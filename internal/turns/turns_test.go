@@ -1,0 +1,102 @@
+package turns_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"github.com/toolsrv/toolsrv/internal/turns"
+)
+
+// TestTurns has keys wait for a place: they take turns, whoever wants most.
+func TestTurns(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := turns.New[string](1)
+		var mu sync.Mutex
+		var got []string
+		wait := func(ctx context.Context, key string) {
+			go func() {
+				err := p.Enter(ctx, key)
+				mu.Lock()
+				defer mu.Unlock()
+				if err != nil {
+					key += " " + err.Error()
+				}
+				got = append(got, key)
+			}()
+			synctest.Wait()
+		}
+		expect := func(want string, waiting int) {
+			t.Helper()
+			synctest.Wait()
+			mu.Lock()
+			defer mu.Unlock()
+			if now := strings.Join(got, ", "); now != want || p.Waiting() != waiting {
+				t.Errorf("got %q, and %d wait; want %q and %d", now, p.Waiting(), want, waiting)
+			}
+			got = nil
+		}
+		if !p.Try() || p.Try() {
+			t.Error("there is not one place")
+		}
+		for range 3 {
+			wait(t.Context(), "a")
+		}
+		gone, cancel := context.WithCancelCause(t.Context())
+		wait(gone, "b")
+		wait(t.Context(), "c")
+		cancel(errors.New("gave up"))
+		expect("b gave up", 4)
+		for k, want := range []string{"a", "c", "a", "a"} {
+			p.Leave()
+			expect(want, 3-k)
+		}
+		p.Leave()
+		wait(gone, "b")
+		expect("b", 0) // it need not wait
+		p.Leave()
+		if p.Free() != 1 {
+			t.Errorf("in the end %d places are free", p.Free())
+		}
+	})
+}
+
+// TestAll has many come and go: no more are inside than there are places, and none is lost.
+func TestAll(t *testing.T) {
+	t.Parallel()
+	const places = 3
+	p := turns.New[int](places)
+	var mu sync.Mutex
+	inside := 0
+	var all sync.WaitGroup
+	for key := range 16 {
+		all.Go(func() {
+			for n := range 200 {
+				ctx, cancel := context.WithCancel(t.Context())
+				if n%3 == 0 {
+					go cancel()
+				}
+				if p.Enter(ctx, key%5) == nil {
+					mu.Lock()
+					if inside++; inside > places {
+						t.Errorf("%d are inside", inside)
+					}
+					mu.Unlock()
+					mu.Lock()
+					inside--
+					mu.Unlock()
+					p.Leave()
+				}
+				cancel()
+			}
+		})
+	}
+	all.Wait()
+	if p.Free() != places || p.Waiting() != 0 {
+		t.Errorf("in the end %d places are free, and %d wait", p.Free(), p.Waiting())
+	}
+}

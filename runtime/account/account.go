@@ -27,6 +27,8 @@ const (
 	Descriptors
 	// Manifests is what is kept of what tools say of themselves, in bytes: schemas as checks need them, and documents.
 	Manifests
+	// Sources are the modules of tools as they were written, in bytes, and what scripts have besides their interpreter.
+	Sources
 
 	kinds
 )

@@ -315,7 +315,9 @@ func (w *rewriter) writeData(r *wasmbin.Reader) []byte {
 		}
 		w.segments = append(w.segments, len(content))
 		out = wasmbin.AppendU32(append(out, 1), uint32(len(content)))
-		out = append(out, content...)
+		if !w.dry {
+			out = append(out, content...)
+		}
 	}
 	return out
 }
@@ -357,7 +359,11 @@ func (w *rewriter) writeCode(r *wasmbin.Reader) []byte {
 	}
 	w.chargeStack()
 	types, own := w.ownFunctions()
+	if w.dry {
+		size = 0
+	}
 	out := wasmbin.AppendU32(make([]byte, 0, size+size/2), uint32(n+len(own)))
+	gone := 0 // bytes that were not kept
 	m := &meter{w: w}
 	scale := w.scale(types)
 	for i := range w.bodies {
@@ -371,7 +377,7 @@ func (w *rewriter) writeCode(r *wasmbin.Reader) []byte {
 			out = m.write(out)
 			written = m.out
 		}
-		if len(out) > maxCode {
+		if gone+len(out) > maxCode {
 			r.Fail(f.start, "with its metering the module's code has more than %d MB: split the module, or optimise it with the compiler or wasm-opt", maxCode>>20)
 			return nil
 		}
@@ -379,8 +385,12 @@ func (w *rewriter) writeCode(r *wasmbin.Reader) []byte {
 			r.Err = m.r.Err
 			return nil
 		}
+		if w.dry {
+			gone += len(out)
+			out = out[:0]
+		}
 	}
-	w.total(r, len(out))
+	w.total(r, gone+len(out))
 	for _, body := range own {
 		out = append(wasmbin.AppendU32(out, uint32(len(body))), body...)
 	}

@@ -1,6 +1,8 @@
 package instrument_test
 
 import (
+	"fmt"
+
 	"github.com/toolsrv/toolsrv/internal/testkit/wasmtest"
 	"github.com/toolsrv/toolsrv/runtime/instrument"
 	"github.com/toolsrv/toolsrv/runtime/wasmbin"
@@ -12,11 +14,16 @@ var (
 	vec, str, b, leb        = wasmtest.Vec, wasmtest.Str, wasmtest.Bytes, wasmtest.LEB
 )
 
-// rewrite parses a module and rewrites it.
+// rewrite parses a module, and rewrites it. Weigh must find the same.
 func rewrite(module []byte) (*instrument.Rewritten, error) {
 	m, err := wasmbin.Parse(module)
 	if err != nil {
 		return nil, err
 	}
-	return instrument.Rewrite(m)
+	r, err := instrument.Rewrite(m)
+	weight, wrong := instrument.Weigh(m)
+	if fmt.Sprint(wrong) != fmt.Sprint(err) || err == nil && weight != r.Weight {
+		return nil, fmt.Errorf("Weigh returns %v and %v, Rewrite %v", weight, wrong, err)
+	}
+	return r, err
 }

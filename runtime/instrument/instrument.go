@@ -111,10 +111,13 @@ type Rewritten struct {
 	AllGlobals   int
 	DataSegments int
 	// Weight is what compiling Module is predicted to take.
-	Weight weigh.Weight
+	Weight Weight
 	// MemoryMin and MemoryMax are the memory's limits in pages of 64 KiB; both are 0 where there is no memory.
 	MemoryMin, MemoryMax uint64
 }
+
+// A Weight is what compiling takes: time, and bytes of memory.
+type Weight = weigh.Weight
 
 // A DataSegment is content that belongs at Offset in the memory. Whether it lies inside has not been checked.
 type DataSegment struct {
@@ -131,6 +134,7 @@ type Global struct {
 // A rewriter is the state of one Rewrite. Indices of functions are those of the original module.
 type rewriter struct {
 	m    *wasmbin.Module
+	dry  bool // nothing is written but to be weighed
 	data []byte
 
 	types     []wasmbin.FuncType
@@ -187,9 +191,21 @@ type rewriter struct {
 // a compiler or an instance take more than the module's size suggests. Errors give the section or function, and the offset.
 //
 // Of custom sections only the names of functions are kept: the others describe the old code.
-func Rewrite(m *wasmbin.Module) (*Rewritten, error) {
+func Rewrite(m *wasmbin.Module) (*Rewritten, error) { return newRewriter(m, false).rewrite() }
+
+// Weigh checks all that Rewrite does, and returns what compiling the module is predicted to take. It keeps nothing of what Rewrite would write.
+func Weigh(m *wasmbin.Module) (Weight, error) {
+	r, err := newRewriter(m, true).rewrite()
+	if err != nil {
+		return Weight{}, err
+	}
+	return r.Weight, nil
+}
+
+func newRewriter(m *wasmbin.Module, dry bool) *rewriter {
 	w := &rewriter{
 		m:         m,
+		dry:       dry,
 		data:      m.Bytes(),
 		types:     m.Types(),
 		functions: m.Functions(),
@@ -204,7 +220,7 @@ func Rewrite(m *wasmbin.Module) (*Rewritten, error) {
 	if r := m.Open(wasmbin.SectionDataCount); r.Left() > 0 {
 		w.announced = int(r.U32("the number of data segments"))
 	}
-	return w.rewrite()
+	return w
 }
 
 // rewrite writes the sections in an order in which each finds what it needs from the others.
@@ -238,6 +254,9 @@ func (w *rewriter) rewrite() (*Rewritten, error) {
 	write(wasmbin.SectionType, w.writeTypes)
 	if err != nil {
 		return nil, err
+	}
+	if w.dry {
+		return &Rewritten{Weight: w.out.Weight}, nil
 	}
 	memory := w.m.Open(wasmbin.SectionMemory)
 	contents[wasmbin.SectionMemory] = memory.Data[memory.Pos:memory.End]

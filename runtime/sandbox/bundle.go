@@ -1,7 +1,6 @@
 package sandbox
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
@@ -16,12 +15,7 @@ import (
 // A bundle is what a module has besides its engine: a data segment, which is written when the engine has been initialised.
 type bundle struct {
 	address uint32
-	source  source // guarded by module.mu
-}
-
-// newBundle returns a copy of a bundle.
-func newBundle(b wasmbin.Bundle) *bundle {
-	return &bundle{b.Address, source{bytes: bytes.Clone(b.Content), size: len(b.Content)}}
+	source  *source // with a hold of each module that has it
 }
 
 // sumOfBundle returns the sum of a module with that engine and that bundle. It begins with what no section does, so that it is no sum
@@ -55,10 +49,7 @@ func (e *Engine) sumOfEngine(b wasmbin.Bundle) sum {
 	known := slices.Clone(e.interpreters)
 	e.mu.Unlock()
 	for _, c := range known {
-		c.mu.Lock()
-		s := c.source
-		c.mu.Unlock()
-		if !s.packed && b.IsOf(s.bytes) {
+		if engine := c.source.unpacked(); engine != nil && b.IsOf(engine) {
 			return c.sum
 		}
 	}
@@ -67,10 +58,7 @@ func (e *Engine) sumOfEngine(b wasmbin.Bundle) sum {
 
 // writeBundle puts the module's bundle into the memory of an instance. The error is an *Error.
 func (m *module) writeBundle(i *instance) error {
-	m.mu.Lock()
-	s := m.bundle.source
-	m.mu.Unlock()
-	content, err := s.plain()
+	content, err := m.bundle.source.plain()
 	if err != nil {
 		return internal(fmt.Errorf("unpack the bundle: %w", err))
 	}

@@ -29,8 +29,9 @@ type code struct {
 	modules map[*module]struct{} // those that have users; guarded by Engine.mu
 	starts  peak                 // of what the starts of its modules take, with the snapshots that are made
 
+	source *source // with a hold for each of modules
+
 	mu     sync.Mutex
-	source source
 	cost   cost   // of compiling it, predicted
 	stored bool   // the cache has it, as far as is known
 	build  *build // nil: not compiled
@@ -91,7 +92,7 @@ func (c *code) begin(needed bool) *build {
 	b, stored := c.build, c.stored
 	first := b == nil || b.stale()
 	if first {
-		b = &build{code: c, source: c.source, cost: c.cost, done: make(chan struct{})}
+		b = &build{code: c, cost: c.cost, done: make(chan struct{})}
 		b.needed.Store(needed)
 		c.build = b
 	}

@@ -74,7 +74,7 @@ func (m *module) settled() bool {
 	if b != nil && b.over() && b.job.Load().Load {
 		return true
 	}
-	return m.code.source.packed && (b == nil || b.source.bytes == nil)
+	return m.code.source.unpacked() == nil
 }
 
 // TestLoadedIsPackedLater has code come from the cache: its source is packed by the janitor, and not while a call runs.
@@ -89,15 +89,11 @@ func TestLoadedIsPackedLater(t *testing.T) {
 	if out, err := p.Tool("x", 0, limits.Limits{}).Call(t.Context(), CallSpec{Input: []byte("1")}); err != nil || string(out) != "1" {
 		t.Fatalf("got %s, %v, want 1", out, err)
 	}
-	packed := func() bool {
-		p.module.code.mu.Lock()
-		defer p.module.code.mu.Unlock()
-		return p.module.code.source.packed && p.module.code.build.source.bytes == nil
-	}
+	packed := func() bool { return p.module.code.source.unpacked() == nil }
 	if packed() {
 		t.Error("it was packed at once")
 	}
-	e.packAll()
+	e.packAll(false)
 	if !packed() {
 		t.Error("it was not packed by the janitor")
 	}

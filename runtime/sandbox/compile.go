@@ -50,7 +50,6 @@ type compiler struct {
 // A build makes the code of a module, or sees to it that the cache has the code. Its results are there when done is closed.
 type build struct {
 	code   *code
-	source source
 	cost   cost // predicted
 	job    atomic.Pointer[schedule.Job]
 	needed atomic.Bool // a call waits for the code
@@ -73,8 +72,8 @@ func newCompiler(f *foundry, a *account.Account, log *slog.Logger) *compiler {
 // add queues a build; stored says that the cache has the code. The build's code must not be locked.
 func (c *compiler) add(b *build, stored bool) {
 	j := &schedule.Job{Order: b.code.order, Load: stored, Run: func() { c.run(b) }, Cancel: func() { b.finish(nil, errClosing) }}
-	if stored {
-		j.Time, j.Bytes = time.Duration(b.source.size)*loadPace, int64(b.source.size)*2*codeFactor
+	if size := b.code.source.size; stored {
+		j.Time, j.Bytes = time.Duration(size)*loadPace, int64(size)*2*codeFactor
 	} else {
 		j.Time, j.Bytes = b.cost.time, b.cost.bytes
 	}
@@ -98,9 +97,9 @@ type cost struct {
 	bytes int64
 }
 
-// costOf returns what compiling a rewritten module is predicted to take. size is that of the original.
-func costOf(r *instrument.Rewritten, size int) cost {
-	return cost{r.Weight.Time(), r.Weight.Bytes + int64(size)*codeFactor}
+// costOf returns what compiling a module of a weight and a size is predicted to take.
+func costOf(w instrument.Weight, size int) cost {
+	return cost{w.Time(), w.Bytes + int64(size)*codeFactor}
 }
 
 // What loading a module takes for each of its bytes, and what compiling an ordinary one does.
@@ -132,7 +131,7 @@ func (c *compiler) run(b *build) {
 		c.drop(b.code, left)
 	}
 	if !b.job.Load().Load { // where it was only loaded, that can wait: a program that runs for a moment does without
-		b.pack()
+		b.code.source.pack()
 	}
 	b.code.engine.shed()
 }
@@ -153,7 +152,7 @@ func (c *compiler) make(b *build) (n *native, err error) {
 			return n, nil
 		}
 	}
-	source, err := b.source.plain()
+	source, err := of.source.plain()
 	if err != nil {
 		return nil, fmt.Errorf("unpack the module: %w", err)
 	}
@@ -162,11 +161,11 @@ func (c *compiler) make(b *build) (n *native, err error) {
 		return nil, err
 	}
 	if load { // the cache had code when the module was loaded, so the module was not weighed
-		r, err := instrument.Rewrite(parsed)
+		weight, err := instrument.Weigh(parsed)
 		if err != nil {
 			return nil, err
 		}
-		b.cost = costOf(r, b.source.size)
+		b.cost = costOf(weight, of.source.size)
 		of.mu.Lock()
 		of.cost = b.cost
 		of.mu.Unlock()
@@ -281,17 +280,6 @@ func (b *build) finish(n *native, err error) (left *native) {
 	b.native = n
 	close(b.done)
 	return left
-}
-
-// pack packs the source of the code, once nobody waits for the build any more.
-func (b *build) pack() {
-	b.code.mu.Lock()
-	s := b.code.source
-	b.code.mu.Unlock()
-	s = s.pack()
-	b.code.mu.Lock()
-	defer b.code.mu.Unlock()
-	b.source, b.code.source = source{}, s
 }
 
 // checkCode tries whether this process may run code that is compiled for it. Where it may not, wazero would interpret, unless it is told

@@ -21,6 +21,7 @@ import (
 
 	"github.com/toolsrv/toolsrv/internal/testkit"
 	"github.com/toolsrv/toolsrv/runtime/abi1"
+	"github.com/toolsrv/toolsrv/runtime/account"
 	"github.com/toolsrv/toolsrv/runtime/compile"
 	"github.com/toolsrv/toolsrv/runtime/limits"
 	"github.com/toolsrv/toolsrv/runtime/schedule"
@@ -360,20 +361,20 @@ func TestSource(t *testing.T) {
 		bytes  []byte
 		packed bool
 	}{{echoFixture(t), true}, {make([]byte, 1<<20), true}, {noise, false}, {nil, false}} {
-		before := source{bytes: c.bytes, size: len(c.bytes)}
+		s := &source{account: account.New(nil), bytes: c.bytes, size: len(c.bytes)}
 		for range 2 {
-			s := before.pack()
-			if s.packed != c.packed || s.packed && len(s.bytes) >= s.size || s.size != len(c.bytes) {
-				t.Errorf("%d bytes: packed %v into %d for %d", len(c.bytes), s.packed, len(s.bytes), s.size)
+			s.pack()
+			if packed := s.packed != nil; packed != c.packed || packed && s.length() >= int64(s.size) || s.size != len(c.bytes) {
+				t.Errorf("%d bytes: packed %v into %d for %d", len(c.bytes), packed, s.length(), s.size)
 			}
 			if got, err := s.plain(); err != nil || !bytes.Equal(got, c.bytes) {
 				t.Errorf("%d bytes do not come back: %d, %v", len(c.bytes), len(got), err)
 			}
-			before = s
 		}
 	}
-	short := source{bytes: echoFixture(t), size: len(echoFixture(t))}.pack()
-	short.bytes = short.bytes[:len(short.bytes)/2]
+	short := &source{account: account.New(nil), bytes: echoFixture(t), size: len(echoFixture(t))}
+	short.pack()
+	short.packed[0] = short.packed[0][:len(short.packed[0])/2]
 	if _, err := short.plain(); err == nil {
 		t.Error("half of a packed module: no error")
 	}

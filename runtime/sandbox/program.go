@@ -60,6 +60,19 @@ func (p *Program) Keep(bytes int64, replaces bool) bool {
 	return true
 }
 
+// Claim counts bytes of memory that are about to be taken for a moment, until give is called. What is idle makes room for them. It waits for
+// nobody: whoever claims bounds what he claims at a time.
+func (e *Engine) Claim(bytes int64) (give func()) {
+	if !e.account.Take(account.Memory, bytes, true) {
+		e.reclaim(nil, account.Memory, bytes)
+		e.account.Add(account.Memory, bytes)
+	}
+	return func() { e.account.Give(account.Memory, bytes) }
+}
+
+// Memory returns how many bytes all programs may take together.
+func (e *Engine) Memory() int64 { return e.account.Most(account.Memory, true) }
+
 // keep counts what is kept because of programs. It asks nobody.
 func (e *Engine) keep(bytes int64) {
 	e.account.Add(account.Manifests, bytes)
@@ -102,6 +115,30 @@ type module struct {
 	snapshot *snapshot     // nil: none yet
 	starting chan struct{} // closed when the start under way is over; nil: none is
 	idle     []*instance   // in the order of use
+}
+
+// enlist makes the module one of its code's, which holds the sources. Engine.mu is held.
+func (m *module) enlist() {
+	if _, ok := m.code.modules[m]; ok {
+		return
+	}
+	m.code.modules[m] = struct{}{}
+	m.code.source.hold()
+	if m.bundle != nil {
+		m.bundle.source.hold()
+	}
+}
+
+// delist is the reverse of enlist.
+func (m *module) delist() {
+	if _, ok := m.code.modules[m]; !ok {
+		return
+	}
+	delete(m.code.modules, m)
+	m.code.source.release()
+	if m.bundle != nil {
+		m.bundle.source.release()
+	}
 }
 
 // released is what a module, or its code, has let go of. It is freed without a lock.

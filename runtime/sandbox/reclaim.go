@@ -21,7 +21,7 @@ func (e *Engine) tidy() {
 			return
 		case now := <-tick.C:
 			e.sweep(now.Add(-e.idleTime), now.Add(-e.unusedTime))
-			e.packAll()
+			e.packAll(false)
 		}
 	}
 }
@@ -57,8 +57,12 @@ func (e *Engine) sweep(idle, unused time.Time) {
 // maxDescriptors is how many files guests may have open by default where the system allows any number.
 const maxDescriptors = 16 << 10
 
-// manifestShare says which part of Config.Memory the manifests of all programs may take, so that calls have the rest.
-const manifestShare = 4
+// manifestShare and sourceShare say which part of Config.Memory the manifests of all programs may take, and their modules, so that calls
+// have the rest.
+const (
+	manifestShare = 4
+	sourceShare   = 4
+)
 
 // ownAddresses is what the process takes of its address space besides the memories of guests, in bytes: Go's runtime reserves 800 MiB when it
 // starts, the C library 64 or 128 MiB for each thread, and Go ends the process where it gets no more. leastAddresses is what it must have.
@@ -95,7 +99,7 @@ func newAccount(c Config) *account.Account {
 	}
 	return account.New(map[account.Kind]int64{
 		account.Memory: c.Memory, account.Mappings: c.Mappings, account.Addresses: c.Addresses, account.Code: c.CodeMemory, account.Descriptors: c.Descriptors,
-		account.Manifests: max(1, c.Memory/manifestShare),
+		account.Manifests: max(1, c.Memory/manifestShare), account.Sources: max(1, c.Memory/sourceShare),
 	})
 }
 

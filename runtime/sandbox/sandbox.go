@@ -180,23 +180,30 @@ func (e *Engine) Load(bytes []byte, imports ...string) (*Program, error) {
 // import modules named in imports; that its exports are those of a tool; and that it has one memory of its own. Errors say what is
 // wrong and what to do. Modules that differ only in custom sections, such as the manifest, share code and instances; each may
 // import only what its own load allows. Modules that differ in their bundles, too, share their engine's code. The module is copied;
-// closing the Program frees the copy.
+// closing the Program frees the copy. What all copies take, compressed if there is need, is a quarter of Config.Memory at most: a module for which
+// there is no room is a *RoomError.
 func (e *Engine) LoadModule(parsed *wasmbin.Module, imports ...string) (*Program, error) {
-	return e.load(parsed, false, imports)
+	return e.LoadAs(parsed, Loading{Imports: imports})
 }
 
-// LoadMade is LoadModule for a module that its caller has made of an interpreter and a bundle: there is no file whose SHA-256 its digest would
-// have to be, so that is made of what the two are, in less time.
-func (e *Engine) LoadMade(parsed *wasmbin.Module, imports ...string) (*Program, error) {
-	return e.load(parsed, true, imports)
+// A Loading says how a module is loaded.
+type Loading struct {
+	// Imports are the import modules that the module may import from.
+	Imports []string
+	// Made is for a module that its caller has made of an interpreter and a bundle: there is no file whose SHA-256 its digest would have to
+	// be, so that is made of what the two are, in less time.
+	Made bool
+	// Replaces is whether the module takes the place of another one, which is closed then: an eighth of what modules may take is for such.
+	Replaces bool
 }
 
-func (e *Engine) load(parsed *wasmbin.Module, made bool, imports []string) (_ *Program, err error) {
+// LoadAs does what LoadModule does.
+func (e *Engine) LoadAs(parsed *wasmbin.Module, l Loading) (_ *Program, err error) {
 	bytes := parsed.Bytes()
 	if len(bytes) > MaxModule {
 		return nil, fmt.Errorf("the module has %d bytes, the limit is %s: strip it", len(bytes), text.Size(MaxModule))
 	}
-	if err := e.offered.check(parsed, imports); err != nil {
+	if err := e.offered.check(parsed, l.Imports); err != nil {
 		return nil, err
 	}
 	m := &module{engine: e}
@@ -210,7 +217,7 @@ func (e *Engine) load(parsed *wasmbin.Module, made bool, imports []string) (_ *P
 		m.sum = ofCode
 	}
 	whole := m.sum
-	if !made || !bundled {
+	if !l.Made || !bundled {
 		whole = sha256.Sum256(bytes)
 	}
 	m.plain, m.digest = m.sum, hex.EncodeToString(whole[:])
@@ -228,14 +235,20 @@ func (e *Engine) load(parsed *wasmbin.Module, made bool, imports []string) (_ *P
 		if bundled {
 			engine = found.Engine
 		}
-		if m.code, err = e.newCode(ofCode, m.digest, engine()); err != nil {
+		if m.code, err = e.newCode(ofCode, m.digest, engine(), l.Replaces); err != nil {
 			return nil, err
 		}
+		defer m.code.source.release()
 	}
 	if !bundled {
 		return e.loaded(m.sum, m.digest, m)
 	}
-	m.bundle = newBundle(found)
+	kept, err := e.newSource(slices.Clone(found.Content), l.Replaces)
+	if err != nil {
+		return nil, err
+	}
+	defer kept.release()
+	m.bundle = &bundle{found.Address, kept}
 	p, err := e.loaded(m.sum, m.digest, m)
 	if err == nil {
 		e.interpreter(p.module.code)
@@ -247,10 +260,17 @@ func (e *Engine) load(parsed *wasmbin.Module, made bool, imports []string) (_ *P
 // costs little where one has started. It is safe for concurrent use.
 func (e *Engine) Expect() { e.foundry.ready() }
 
-// newCode returns the code of a module without its bundle and without custom sections.
-func (e *Engine) newCode(of sum, digest string, bare []byte) (*code, error) {
+// newCode returns the code of a module without its bundle and without custom sections. The caller holds its source.
+func (e *Engine) newCode(of sum, digest string, bare []byte, replaces bool) (_ *code, err error) {
 	c := &code{engine: e, sum: of, digest: digest, modules: map[*module]struct{}{}}
-	c.source = source{bytes: bare, size: len(bare)}
+	if c.source, err = e.newSource(bare, replaces); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			c.source.release()
+		}
+	}()
 	c.cost = cost{time.Duration(len(bare)) * compilePace, int64(len(bare)) * compileBytes}
 	// What is in the cache was accepted by this rewriter when it was compiled.
 	if c.stored = e.foundry.has(of); c.stored {
@@ -264,12 +284,12 @@ func (e *Engine) newCode(of sum, digest string, bare []byte) (*code, error) {
 	if err != nil {
 		return nil, err
 	}
-	rewritten, err := instrument.Rewrite(parsed)
+	weight, err := instrument.Weigh(parsed)
 	if err != nil {
 		e.foundry.bar(of, bar{Refused: err.Error()}) // which took up to seconds to find out
 		return nil, err
 	}
-	c.cost = costOf(rewritten, len(bare))
+	c.cost = costOf(weight, len(bare))
 	return c, nil
 }
 
@@ -296,7 +316,7 @@ func (e *Engine) loaded(of sum, digest string, fresh *module) (*Program, error) 
 			e.loads++
 			e.codes[m.code.sum] = m.code
 		}
-		m.code.modules[m] = struct{}{}
+		m.enlist()
 	}
 	m.hold()
 	return &Program{module: m, digest: digest}, nil
@@ -313,7 +333,7 @@ func (e *Engine) attach(m *module) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	e.live[m] = struct{}{}
-	m.code.modules[m] = struct{}{}
+	m.enlist()
 	m.attached = true
 	m.count(1)
 	return true
@@ -331,7 +351,7 @@ func (e *Engine) forget(m *module) {
 		if e.modules[m.sum] == m {
 			delete(e.modules, m.sum)
 		}
-		if delete(c.modules, m); len(c.modules) == 0 {
+		if m.delist(); len(c.modules) == 0 {
 			ofCode = c.strip()
 			if e.codes[c.sum] == c {
 				delete(e.codes, c.sum)

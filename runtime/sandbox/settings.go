@@ -19,9 +19,7 @@ func (p *Program) With(settings []byte) (*Program, error) {
 	}
 	other := &module{engine: m.engine, code: m.code, sum: of, plain: m.plain, digest: m.digest, shape: m.shape, settings: slices.Clone(settings)}
 	if m.bundle != nil {
-		m.mu.Lock()
 		other.bundle = &bundle{m.bundle.address, m.bundle.source}
-		m.mu.Unlock()
 	}
 	return m.engine.loaded(of, p.digest, other)
 }

@@ -25,6 +25,9 @@ type State struct {
 	Memory, Mappings, CodeMemory account.Use
 	// Manifests is how many bytes [Program.Keep] has counted of all. They are part of Memory.
 	Manifests account.Use
+	// Sources is how many bytes the modules themselves take, which are kept as they were written, compressed or not. They are part
+	// of Memory.
+	Sources account.Use
 	// Compiling is what is compiled, or loaded from the cache, and what waits for that.
 	Compiling schedule.State
 }
@@ -44,6 +47,9 @@ const (
 // ManifestUse returns Manifests of State alone, in no time.
 func (e *Engine) ManifestUse() account.Use { return e.account.Use(account.Manifests) }
 
+// SourceUse returns Sources of State alone, in no time.
+func (e *Engine) SourceUse() account.Use { return e.account.Use(account.Sources) }
+
 // State tells what the engine holds. It takes about a millisecond for 10,000 modules.
 func (e *Engine) State() State {
 	s := State{
@@ -52,6 +58,7 @@ func (e *Engine) State() State {
 		Mappings:   e.account.Use(account.Mappings),
 		CodeMemory: e.account.Use(account.Code),
 		Manifests:  e.account.Use(account.Manifests),
+		Sources:    e.account.Use(account.Sources),
 		Compiling:  e.compiler.schedule.State(),
 	}
 	e.mu.Lock()

@@ -103,7 +103,7 @@ func Start(ctx context.Context, o Options) (*Catalog, error) {
 		return nil, fmt.Errorf("open catalog: tools of the program: %w", err)
 	}
 	background, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	r := newReconciler(background, o, table)
+	r := newReconciler(background, o, table, o.Engine.Memory())
 	c := &Catalog{table: table, do: r.do, cancel: cancel, done: make(chan struct{}), reconciler: r}
 	go func() {
 		defer close(c.done)

@@ -46,7 +46,16 @@ type load struct {
 	module *module   // nil: not read yet, or err is set, or the content is what was served
 	err    error
 	wants  []string // namespaces that its tools may have
+	weight int64    // bytes of memory that it may take meanwhile
 }
+
+// isLarge reports whether a load is one of those of which the queue bounds the sum.
+func (r *reconciler) isLarge(l *load) bool {
+	return l.entry.cost() >= largeFile || l.weight > r.queues.smallRoom()
+}
+
+// contentCopies is how many times a file's content is in memory while it is loaded.
+const contentCopies = 3
 
 // quickDescribe is how long a module may run at first to be described. A module that needs longer begins again after those
 // that don't, so that none of them waits for it.
@@ -63,7 +72,23 @@ func (r *reconciler) queueLoad(f *file) {
 	l.ctx, l.cancel = context.WithCancel(r.ctx)
 	f.loading = l
 	r.loads[l] = struct{}{}
-	r.queues.read(l.entry.cost(), func(context.Context) func() {
+	// What a small file takes is known once it is read, and that of a script, too.
+	l.weight = r.queues.smallRoom()
+	switch room := r.queues.longReads.room; {
+	case l.entry.Made:
+		l.weight = min(contentCopies*r.made, room)
+	case l.entry.Size > sandbox.MaxModule: // it is refused without being read
+	case l.entry.Size >= largeFile:
+		if l.weight = contentCopies * l.entry.Size; l.weight > room {
+			l.err, l.weight = &toolfile.NeedError{Needs: l.weight, Most: room}, 0 // it is not read at all
+		}
+	}
+	r.readWithin(l)
+}
+
+// readWithin has a file read, which may take as much memory as the load weighs.
+func (r *reconciler) readWithin(l *load) {
+	r.queues.read(l.entry.cost(), l.weight, func(context.Context) func() {
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
@@ -76,7 +101,7 @@ func (r *reconciler) queueLoad(f *file) {
 			return func() { r.wasRead(l) }
 		case <-stall.C:
 		}
-		if l.entry.cost() >= largeFile { // it counts as running, since it holds much memory
+		if r.isLarge(l) { // it counts as running, since it holds much memory
 			r.do <- func() { r.stall(l) }
 			<-done
 			return func() { r.stallEnded(l) }
@@ -110,6 +135,12 @@ var errSlow = errors.New("reading it took too long")
 
 // read reads a file and makes a module of it, without compiling it, on any goroutine.
 func (r *reconciler) read(l *load) {
+	if l.err != nil { // it takes too much
+		return
+	}
+	if r.isLarge(l) {
+		defer r.engine.Claim(l.weight)()
+	}
 	l.err = r.guard(l.file.name, func() error {
 		ctx, cancel := context.WithTimeoutCause(l.ctx, r.intervals.timeout, fmt.Errorf("%w (more than %v)", errSlow, r.intervals.timeout))
 		defer cancel()
@@ -120,7 +151,7 @@ func (r *reconciler) read(l *load) {
 		if err != nil {
 			return err
 		}
-		m, err := toolfile.Load(r.engine, content, toolfile.Place{Folder: folder(l.file.name), Source: r.source.Place(l.file.name), Replaces: l.served != "", Made: l.entry.Made})
+		m, err := toolfile.Load(r.engine, content, toolfile.Place{Folder: folder(l.file.name), Source: r.source.Place(l.file.name), Replaces: l.served != "", Made: l.entry.Made, Most: l.weight})
 		if err != nil {
 			return err
 		}
@@ -139,7 +170,13 @@ func (r *reconciler) wasRead(l *load) {
 	if r.index.starting && !r.queues.reading() && !r.publishAt.IsZero() {
 		r.publishAt = time.Now() // all that is quick is there
 	}
+	if l.module != nil && l.entry.Made {
+		r.made = max(r.made, l.module.Size())
+	}
 	switch {
+	case r.needsMore(l):
+		l.err = nil
+		r.readWithin(l)
 	case l.err != nil || l.module == nil || l.ctx.Err() != nil:
 		r.finish(l)
 	case l.module.described:
@@ -149,6 +186,21 @@ func (r *reconciler) wasRead(l *load) {
 	default:
 		r.finish(l)
 	}
+}
+
+// needsMore reports whether a load failed because it may not take as much memory as it has to, although another one may: it is to begin
+// again with that. So none waits for memory while it has some.
+func (r *reconciler) needsMore(l *load) bool {
+	var need *toolfile.NeedError
+	if !errors.As(l.err, &need) || l.ctx.Err() != nil || need.Needs <= l.weight {
+		return false
+	}
+	if room := r.queues.longReads.room; need.Needs > room {
+		l.err = &toolfile.NeedError{Needs: need.Needs, Most: room}
+		return false
+	}
+	l.weight = need.Needs
+	return true
 }
 
 // compile has a load compiled, and then calls next if that went well.
@@ -169,7 +221,8 @@ func (r *reconciler) compile(l *load, next func()) {
 
 // describe runs a load to be described, for limit at most, or for as long as the sandbox allows if that is 0.
 func (r *reconciler) describe(l *load, in *queue, limit time.Duration) {
-	l.stage = StageDescribing
+	l.stage, l.weight = StageDescribing, r.queues.smallRoom()
+	l.module.Allow(l.weight)
 	r.queues.add(in, l.entry.Size, func(context.Context) func() {
 		ctx, cancel := l.ctx, context.CancelFunc(func() {})
 		if limit > 0 {
@@ -179,6 +232,11 @@ func (r *reconciler) describe(l *load, in *queue, limit time.Duration) {
 		l.err = r.guard(l.file.name, func() error { return l.module.Describe(ctx) })
 		late := limit > 0 && l.err != nil && ctx.Err() != nil && l.ctx.Err() == nil
 		return func() {
+			if r.needsMore(l) {
+				l.err = nil
+				r.takeSaid(l)
+				return
+			}
 			if late {
 				l.err = nil
 				r.markSlow(l.file)
@@ -187,6 +245,16 @@ func (r *reconciler) describe(l *load, in *queue, limit time.Duration) {
 			}
 			r.finish(l)
 		}
+	})
+}
+
+// takeSaid has a load go on that has been described, with as much memory as it weighs.
+func (r *reconciler) takeSaid(l *load) {
+	r.queues.read(l.entry.Size, l.weight, func(context.Context) func() {
+		defer r.engine.Claim(l.weight)()
+		l.module.Allow(l.weight)
+		l.err = r.guard(l.file.name, func() error { return l.module.Describe(l.ctx) })
+		return func() { r.finish(l) }
 	})
 }
 
@@ -211,6 +279,13 @@ func (r *reconciler) finish(l *load) {
 	}
 	if l.err != nil && m != nil {
 		m.Close()
+	}
+	if errors.As(l.err, new(*sandbox.RoomError)) || errors.As(l.err, new(*toolfile.RoomError)) {
+		if r.index.freed { // since it began, perhaps
+			r.publishSoon()
+		}
+	} else if l.err != nil { // it may have kept others out meanwhile
+		r.index.freed = true
 	}
 	switch {
 	case errors.Is(l.err, ErrChanged):
@@ -263,13 +338,24 @@ func (r *reconciler) retryCrowded() {
 		return
 	}
 	r.index.freed = false
-	use := r.engine.ManifestUse()
+	manifests, sources := r.engine.ManifestUse(), r.engine.SourceUse()
 	for _, f := range r.index.files {
-		var crowded *toolfile.RoomError
-		if f.refused == nil || !errors.As(f.refused, &crowded) || f.loading != nil || f.listed.Settling > 0 {
+		if f.refused == nil || f.listed.Settling > 0 {
 			continue
 		}
-		if use.Held += crowded.Needs; use.Held <= use.Limit { // of several, those that fit together
+		use, needs := &manifests, int64(0)
+		if crowded, ok := errors.AsType[*toolfile.RoomError](f.refused); ok {
+			needs = crowded.Needs
+		} else if crowded, ok := errors.AsType[*sandbox.RoomError](f.refused); ok {
+			use, needs = &sources, crowded.Needs
+		} else {
+			continue
+		}
+		if f.loading != nil { // it may have found no room before there was some
+			r.index.freed = true
+			continue
+		}
+		if use.Held += needs; use.Held <= use.Limit { // of several, those that fit together
 			r.queueLoad(f)
 		}
 	}
@@ -314,6 +400,7 @@ func (r *reconciler) endLoad(l *load) {
 	}
 	if l.module != nil {
 		l.module.Close()
+		r.index.freed = true
 	}
 }
 

@@ -12,21 +12,24 @@ type job func(ctx context.Context) (rest func())
 
 // A queue holds jobs of one kind, and runs some at a time, the cheap ones first. The reconciler's goroutine owns it.
 type queue struct {
-	limit   int // how many run at a time at most
+	limit   int   // how many run at a time at most
+	room    int64 // what those that run may weigh together; 0: any
 	running int
+	used    int64  // what they weigh
 	tasks   []task // sorted up to the last sort, the first one last
 	sorted  bool
 }
 
 // A task is a job in a queue.
 type task struct {
-	cost int64
-	turn int // of equal cost, the first to come runs first
-	job  job
+	cost   int64
+	turn   int // of equal cost, the first to come runs first
+	weight int64
+	job    job
 }
 
-func (l *queue) add(cost int64, turn int, j job) {
-	l.tasks = append(l.tasks, task{cost, turn, j})
+func (l *queue) add(t task) {
+	l.tasks = append(l.tasks, t)
 	l.sorted = false
 }
 
@@ -38,14 +41,19 @@ func (l *queue) start(ctx context.Context, do chan<- func()) {
 	}
 	for l.running < l.limit && len(l.tasks) > 0 {
 		last := len(l.tasks) - 1
-		j := l.tasks[last].job
+		j, weight := l.tasks[last].job, l.tasks[last].weight
+		if l.running > 0 && l.room > 0 && l.used+weight > l.room {
+			return // those that run end, and none of the others is cheaper
+		}
 		l.tasks[last] = task{}
 		l.tasks = l.tasks[:last]
 		l.running++
+		l.used += weight
 		go func() {
 			rest := j(ctx)
 			do <- func() {
 				l.running--
+				l.used -= weight
 				rest()
 			}
 		}()
@@ -73,12 +81,19 @@ type queues struct {
 // largeFile is the size in bytes of a file that takes milliseconds to read.
 const largeFile = 1 << 20
 
-// newQueues returns the queues for a number of processors.
-func newQueues(processors int) queues {
+// What loading files may take of the memory of all tools, as parts of it: large files in sum, and each of the small ones that are loaded at a
+// time in sum.
+const (
+	largeLoads = 3.0 / 8
+	smallLoads = 1.0 / 8
+)
+
+// newQueues returns the queues for a number of processors, and for so many bytes of memory of all tools.
+func newQueues(processors int, memory int64) queues {
 	return queues{
 		lists:         queue{limit: 1},
 		reads:         queue{limit: max(2, processors)},
-		longReads:     queue{limit: max(2, processors/2)}, // each holds a file in memory, and what is made of it
+		longReads:     queue{limit: max(2, processors/2), room: max(1, int64(largeLoads*float64(memory)))}, // each holds a file in memory, and what is made of it
 		stalled:       queue{limit: math.MaxInt},
 		waits:         queue{limit: math.MaxInt},
 		describes:     queue{limit: max(2, processors)},
@@ -93,16 +108,23 @@ func (q *queues) all() []*queue {
 // add adds a job for a file of a size to a queue.
 func (q *queues) add(l *queue, size int64, j job) {
 	q.turn++
-	l.add(size, q.turn, j)
+	l.add(task{cost: size, turn: q.turn, job: j})
 }
 
-// read adds the job of reading a file of a size.
-func (q *queues) read(size int64, j job) {
-	l := &q.reads
-	if size >= largeFile {
-		l = &q.longReads
+// read adds the job of reading a file of a size, which takes so many bytes of memory meanwhile. It is one of a large file where it takes more
+// than each of the small ones may.
+func (q *queues) read(size, weight int64, j job) {
+	if size < largeFile && weight <= q.smallRoom() {
+		q.add(&q.reads, size, j)
+		return
 	}
-	q.add(l, size, j)
+	q.turn++
+	q.longReads.add(task{size, q.turn, weight, j})
+}
+
+// smallRoom returns how many bytes of memory loading a small file may take.
+func (q *queues) smallRoom() int64 {
+	return max(1, int64(float64(q.longReads.room)/largeLoads*smallLoads)/int64(q.reads.limit))
 }
 
 // reading reports whether small files are still to be read.

@@ -30,6 +30,7 @@ type reconciler struct {
 	grants toolfile.Granter
 	index  *index
 	queues queues
+	made   int64              // size of the largest module that was made of a script, in bytes, or what one is taken to have
 	loads  map[*load]struct{} // under way
 
 	listing  bool          // a listing is under way
@@ -63,7 +64,8 @@ type reconciler struct {
 	settling  time.Time // until when a new file is given time to settle
 }
 
-func newReconciler(ctx context.Context, o Options, table *wasmtools.RouteTable) *reconciler {
+// newReconciler returns a reconciler that loads files within a part of so many bytes of memory.
+func newReconciler(ctx context.Context, o Options, table *wasmtools.RouteTable, memory int64) *reconciler {
 	r := &reconciler{
 		source:    o.Source,
 		engine:    o.Engine,
@@ -75,7 +77,8 @@ func newReconciler(ctx context.Context, o Options, table *wasmtools.RouteTable) 
 		limits:    o.Limits,
 		grants:    o.Grants,
 		index:     newIndex(o.Tools),
-		queues:    newQueues(runtime.GOMAXPROCS(0)),
+		queues:    newQueues(runtime.GOMAXPROCS(0), memory),
+		made:      madeSize,
 		loads:     map[*load]struct{}{},
 		record:    o.Record,
 		ready:     make(chan struct{}),

@@ -35,7 +35,7 @@ func TestCloseWaitsForStalledRead(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r := newReconciler(ctx, Options{Source: s}, table)
+		r := newReconciler(ctx, Options{Source: s}, table, 1<<30)
 		f := r.index.at("x.wasm")
 		f.listed = Entry{Name: "x.wasm", Version: "1", Size: 1}
 		r.queueLoad(f)

@@ -24,9 +24,6 @@ func Modules() []string {
 }
 
 // load has an engine check a module.
-func load(engine *sandbox.Engine, binary *wasmbin.Module, made bool) (*sandbox.Program, error) {
-	if made {
-		return engine.LoadMade(binary, Modules()...)
-	}
-	return engine.LoadModule(binary, Modules()...)
+func load(engine *sandbox.Engine, binary *wasmbin.Module, place Place) (*sandbox.Program, error) {
+	return engine.LoadAs(binary, sandbox.Loading{Imports: Modules(), Made: place.Made, Replaces: place.Replaces})
 }

@@ -32,6 +32,8 @@ type Place struct {
 	Replaces bool
 	// Made is whether the content was made of a script: the digest is of what it was made of, since there is no file with it.
 	Made bool
+	// Most is how many bytes of memory loading the file may take meanwhile; 0 means any number.
+	Most int64
 }
 
 // A Module is one version of a file: a program, and the tools made of it. It is not safe for concurrent use; its tools are.
@@ -39,6 +41,8 @@ type Module struct {
 	runs      *sandbox.Engine // the program
 	program   *sandbox.Program
 	place     Place
+	size      int64  // of the content
+	said      []byte // by toolsrv_describe, if reading it may take more than the place allows
 	engine    string // the interpreter in it, or ""
 	namespace string
 	kept      int64               // bytes that were asked for because of the manifest
@@ -57,15 +61,23 @@ type schemas struct{ parameters, result *schema.Schema }
 // Load checks a file's content and reads its manifest, without compiling or running anything: that of a file which has none is known where
 // an equal one was described before. Close frees what it returns.
 func Load(engine *sandbox.Engine, content []byte, place Place) (*Module, error) {
+	if err := place.allows(loadCopies * int64(len(content))); err != nil {
+		return nil, err
+	}
 	binary, err := wasmbin.Parse(content)
 	if err != nil {
 		return nil, err
 	}
-	program, err := load(engine, binary, place.Made)
+	if text, err := embedded(binary); err == nil { // otherwise readManifest tells
+		if err := place.allows(loadCopies*int64(len(content)) + manifestNeeds(text)); err != nil {
+			return nil, err
+		}
+	}
+	program, err := load(engine, binary, place)
 	if err != nil {
 		return nil, err
 	}
-	m := &Module{runs: engine, program: program, place: place}
+	m := &Module{runs: engine, program: program, place: place, size: int64(len(content))}
 	if m.engine, err = engineOf(binary); err == nil {
 		err = m.readManifest(binary)
 	}
@@ -199,6 +211,9 @@ func compile(t wasmtools.ManifestTool, budget *schema.Budget) (schemas, error) {
 // Digest returns the SHA-256 of the content in lower-case hexadecimal.
 func (m *Module) Digest() string { return m.program.Digest() }
 
+// Size returns the size of the content in bytes.
+func (m *Module) Size() int64 { return m.size }
+
 // Manifest returns the manifest, which must not be changed. It is nil before Describe if none is embedded.
 func (m *Module) Manifest() *wasmtools.Manifest { return m.manifest }
 
@@ -215,15 +230,26 @@ func (m *Module) Describe(ctx context.Context) error {
 	if m.manifest != nil {
 		return nil
 	}
-	text, err := m.program.Describe(ctx)
-	if err != nil {
-		return describeError(m.engine, err)
+	text := m.said
+	if text == nil {
+		var err error
+		if text, err = m.program.Describe(ctx); err != nil {
+			return describeError(m.engine, err)
+		}
 	}
 	return m.take(text)
 }
 
+// Allow changes how many bytes of memory Describe may take besides those of the sandbox, as Most of the module's place says.
+func (m *Module) Allow(most int64) { m.place.Most = most }
+
 // take makes what toolsrv_describe has written the module's manifest.
 func (m *Module) take(text []byte) error {
+	if err := m.place.allows(manifestNeeds(text)); err != nil {
+		m.said = text
+		return err
+	}
+	m.said = nil
 	manifest, err := wasmtools.ParseManifest(text)
 	if err != nil {
 		return fmt.Errorf("result of toolsrv_describe: %w", err)

@@ -4,6 +4,7 @@ package assemble
 import (
 	"bytes"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 
 	"github.com/toolsrv/toolsrv/runtime/wasmbin"
@@ -43,6 +44,7 @@ type Tool struct {
 	Line  int   // bytes of zeros in each
 
 	Elements []int  // sizes of passive element segments; a call uses the first
+	Passive  int    // size of a passive data segment, which nothing compresses; a call uses it
 	Bodies   []Body // further functions
 	Runs     bool   // a call calls the first of them with 0
 	Manifest []byte // in place of that of one tool
@@ -111,13 +113,23 @@ func (t Tool) Module() ([]byte, error) {
 		segments = append(segments, slices.Concat([]byte{1, 0}, Unsigned(n), make([]byte, n)))
 	}
 	section(9, segments...)
+	if t.Passive > 0 {
+		out = append(out, 12, 1, 2) // the number of data segments
+	}
 	section(10, code...)
 	wait := make([]byte, 48)
 	wait[16] = 1 // the monotonic clock
 	for i := range 8 {
 		wait[24+i] = byte(t.Wait * 1e6 >> (8 * i))
 	}
-	section(11, slices.Concat([]byte{0}, Const(waitAt), []byte{0x0b}, Unsigned(len(wait)), wait))
+	data := [][]byte{slices.Concat([]byte{0}, Const(waitAt), []byte{0x0b}, Unsigned(len(wait)), wait)}
+	if t.Passive > 0 {
+		noise := make([]byte, t.Passive)
+		seed := [32]byte{byte(t.Number), byte(t.Number >> 8), byte(t.Number >> 16), byte(t.Number >> 24)}
+		_, _ = rand.NewChaCha8(seed).Read(noise) // documented not to fail
+		data = append(data, slices.Concat([]byte{1}, Unsigned(t.Passive), noise))
+	}
+	section(11, data...)
 
 	if t.Manifest != nil {
 		return wasmbin.SetCustom(out, wasmtools.ManifestSection, t.Manifest)
@@ -145,6 +157,9 @@ func (t Tool) call() []byte {
 	if len(t.Elements) > 0 {
 		// Nothing is copied, but the module needs its segments at run time.
 		code = slices.Concat(code, Const(0), Const(0), Const(0), []byte{0xfc, 12, 0, 0})
+	}
+	if t.Passive > 0 {
+		code = slices.Concat(code, Const(0), Const(0), Const(0), []byte{0xfc, 8, 1, 0}) // the same
 	}
 	if t.Lines > 0 {
 		code = slices.Concat(code,

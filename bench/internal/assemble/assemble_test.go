@@ -26,6 +26,7 @@ func TestModules(t *testing.T) {
 		{"grows", assemble.Tool{Grow: 1 << 20}},
 		{"logs", assemble.Tool{Lines: 2, Line: 10}},
 		{"elements", assemble.Tool{Elements: []int{3, 4}}},
+		{"passive", assemble.Tool{Passive: 1000}},
 		{"live", assemble.Tool{Bodies: []assemble.Body{assemble.Live(3, 2)}}},
 		{"straight", assemble.Tool{Bodies: []assemble.Body{assemble.Straight(9)}}},
 		{"fills", assemble.Tool{Bodies: []assemble.Body{assemble.Fills(3, 2), assemble.Fills(1, 1)}}},

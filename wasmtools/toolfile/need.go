@@ -1,0 +1,52 @@
+package toolfile
+
+import (
+	"bytes"
+	"fmt"
+
+	"github.com/toolsrv/toolsrv/internal/text"
+)
+
+// What loading a file takes meanwhile, in bytes.
+const (
+	// loadCopies is how many times the content is there: as it was read, as it is kept, and compressed or as what was parsed.
+	loadCopies = 3
+	// textCopies is how many times the text of a manifest is, with those of its schemas.
+	textCopies = 6
+	// valueNeeds is what each value of a manifest takes in the trees that are there at a time, those of schemas and of what the metaschema
+	// is checked against; defaultNeeds is what it takes in those of defaults.
+	valueNeeds   = 240
+	defaultNeeds = 240
+)
+
+// A NeedError means that loading a file takes more memory than Most of its Place.
+type NeedError struct {
+	Needs, Most int64 // bytes
+}
+
+// Error says what to do.
+func (e *NeedError) Error() string {
+	return fmt.Sprintf("to load it takes up to %s of memory, and that of a file may take %s, which depends on server.memory: make the file smaller, or its manifest, or raise server.memory",
+		text.Size(e.Needs), text.Size(e.Most))
+}
+
+// allows returns a *NeedError where loading may not take so many bytes.
+func (p *Place) allows(needs int64) error {
+	if p.Most > 0 && needs > p.Most {
+		return &NeedError{needs, p.Most}
+	}
+	return nil
+}
+
+// manifestNeeds returns how many bytes reading a manifest takes at most, and compiling its schemas, but for those that are kept.
+func manifestNeeds(text []byte) int64 {
+	values := 1
+	for _, before := range []string{",", "[", "{"} { // those in strings count as well: they are few
+		values += bytes.Count(text, []byte(before))
+	}
+	each := int64(valueNeeds)
+	if bytes.Contains(text, []byte("default")) || bytes.Contains(text, []byte(`\u`)) {
+		each += defaultNeeds
+	}
+	return textCopies*int64(len(text)) + each*int64(values)
+}

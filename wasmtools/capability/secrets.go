@@ -33,14 +33,13 @@ func (g *Grants) secrets(path string, needs *wasmtools.Needs, matching []config.
 // readSecrets returns the secrets of a configuration, which the store knows from then on, and what is odd about them.
 func (b *Broker) readSecrets(c *config.Config) (values *secret.Values, warnings []string, err error) {
 	values, warnings, err = secret.Read(secret.Sources(c.Secrets))
+	if err == nil {
+		if warning := b.secrets.Add(values); warning != "" {
+			warnings = append(warnings, warning)
+		}
+	}
 	for _, warning := range warnings {
 		b.options.Logger.Warn(warning)
 	}
-	if err != nil {
-		return nil, nil, err
-	}
-	if err := b.secrets.Add(values); err != nil {
-		return nil, nil, err
-	}
-	return values, warnings, nil
+	return values, warnings, err
 }

@@ -64,3 +64,44 @@ func TestSecretsOfGrants(t *testing.T) {
 		t.Errorf("after a source that can't be read, the secret is no longer found: %s", got)
 	}
 }
+
+// TestSecretsChangeOften has all secrets replaced at each reload: none is refused for it, and there is a warning once former values are forgotten.
+func TestSecretsChangeOften(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	var log testkit.Log
+	b, err := capability.Open(&config.Config{}, capability.Options{Logger: log.Logger(slog.LevelInfo)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := b.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	var names strings.Builder
+	for i := range 1000 {
+		fmt.Fprintf(&names, "s%d='value'\n", i)
+	}
+	c, err := config.Parse([]byte("[secrets.files]\n"+names.String()), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for round := range 6 {
+		testkit.Put(t, dir, "value", fmt.Sprintf("value-of-round-%03d", round))
+		g, err := b.Grants(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := max(0, round-4)
+		if got := log.Count("secrets change often: 1000 values"); got != want {
+			t.Errorf("round %d: %d warnings, want %d", round, got, want)
+		}
+		if got := strings.Contains(strings.Join(g.Warnings(), " "), "secrets change often"); got != (want > 0) {
+			t.Errorf("round %d: the grants have the warning: %v", round, got)
+		}
+	}
+	if strings.Contains(log.String(), "value-of") {
+		t.Errorf("a value is logged: %s", log.String())
+	}
+}

@@ -1,6 +1,7 @@
 package secret
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -63,15 +64,16 @@ func NewStore(published func() *Values) *Store {
 }
 
 // Add has the store know the secrets of a configuration that is about to be published. From now on they are kept out of what a server
-// answers or a guest says. So are those that others had before, for as long as a call can take. v must not be in another store. An error
-// says that too many values would have to be looked for; the store has not changed then.
-func (s *Store) Add(v *Values) error {
+// answers or a guest says. So are those that others had before, for as long as a call can take. v must not be in another store. Of more
+// values than can be looked for, those are forgotten that were replaced longest ago: a reload must never fail for them. The warning says
+// so, and is empty otherwise.
+func (s *Store) Add(v *Values) (warning string) {
 	inForce := s.published()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
 	next := &generation{known: map[string][]known{}, redactors: map[string]*redact.Redactor{}}
-	former, bytes := 0, 0
+	var former []formerValue
 	for name, all := range s.current.Load().known {
 		for _, k := range all {
 			switch {
@@ -82,12 +84,12 @@ func (s *Store) Add(v *Values) error {
 			case now.Sub(k.seen) > keepFormer:
 				continue
 			}
-			former, bytes = former+1, bytes+len(k.value)
-			next.known[name] = append(next.known[name], k)
+			former = append(former, formerValue{name, k})
 		}
 	}
-	if former > maxFormer || bytes > maxFormerBytes {
-		return fmt.Errorf("secrets have changed too often: %d values with %d bytes that they had before would have to be kept out of answers and logs, for %v after each was in force; wait, or restart the server", former, bytes, keepFormer)
+	kept, forgotten := latest(former)
+	for _, f := range kept {
+		next.known[f.name] = append(next.known[f.name], f.known)
 	}
 	for name, value := range v.named {
 		next.known[name] = append(next.known[name], known{value, now})
@@ -95,7 +97,31 @@ func (s *Store) Add(v *Values) error {
 	s.number++
 	v.number, s.last = s.number, v
 	s.current.Store(next)
-	return nil
+	if len(forgotten) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("secrets change often: %d values that they had until %s are no longer looked for in answers and log lines, although a call that began before may still show one; at most %d such values with %d MiB are, for %v",
+		len(forgotten), forgotten[0].seen.UTC().Format(time.RFC3339), maxFormer, maxFormerBytes>>20, keepFormer)
+}
+
+// A formerValue is one that a secret had before.
+type formerValue struct {
+	name string
+	known
+}
+
+// latest returns as many values as can be looked for, those that were replaced last, and the others. Both begin with the latest.
+func latest(all []formerValue) (kept, others []formerValue) {
+	slices.SortFunc(all, func(a, b formerValue) int {
+		return cmp.Or(b.seen.Compare(a.seen), strings.Compare(a.name, b.name), strings.Compare(a.value, b.value))
+	})
+	bytes := 0
+	for i, f := range all {
+		if bytes += len(f.value); i == maxFormer || bytes > maxFormerBytes {
+			return all[:i], all[i:]
+		}
+	}
+	return all, nil
 }
 
 // Redactor returns what finds the secrets with those names, and what they were before.

@@ -25,8 +25,8 @@ type service struct {
 func serve(t *testing.T, v *secret.Values) *service {
 	t.Helper()
 	s := secret.NewStore(nil)
-	if err := s.Add(v); err != nil {
-		t.Fatal(err)
+	if warning := s.Add(v); warning != "" {
+		t.Fatal(warning)
 	}
 	return &service{secret.NewView(s, v), s, v}
 }
@@ -34,8 +34,8 @@ func serve(t *testing.T, v *secret.Values) *service {
 // replace has the next configuration with other secrets.
 func (s *service) replace(t *testing.T, v *secret.Values) {
 	t.Helper()
-	if err := s.store.Add(v); err != nil {
-		t.Error(err)
+	if warning := s.store.Add(v); warning != "" {
+		t.Error(warning)
 	}
 	s.values = v
 	s.Extend(v)
@@ -330,8 +330,8 @@ func TestReplaceWhileUsed(t *testing.T) {
 		users.Go(func() {
 			for i := range 200 {
 				v := version(i)
-				if err := s.store.Add(v); err != nil {
-					t.Error(err)
+				if warning := s.store.Add(v); warning != "" {
+					t.Error(warning)
 				}
 				s.Extend(v)
 				if got, err := s.Secret("a"); err != nil || got != "1-------" && got != "2-------" {
@@ -344,4 +344,49 @@ func TestReplaceWhileUsed(t *testing.T) {
 		})
 	}
 	users.Wait()
+}
+
+// TestRotationForgets replaces many secrets, again and again: each time the store takes the new values, and of those before it forgets the
+// oldest once there are too many, or too many bytes of them.
+func TestRotationForgets(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name                  string
+		secrets, bytes, finds int // finds: how many former values of each are looked for
+	}{
+		{"many", 1000, 20, 4},
+		{"large", 16, 64 << 10, 4},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			dir := private(t)
+			value := func(round int) string {
+				start := fmt.Sprintf("value-of-round-%03d", round)
+				return start + strings.Repeat("x", c.bytes-len(start))
+			}
+			s := secret.NewStore(nil)
+			const rounds = 7
+			for round := range rounds {
+				files := map[string]string{}
+				path := testkit.Put(t, dir, fmt.Sprint(round), value(round))
+				for i := range c.secrets {
+					files[fmt.Sprint("name", i)] = path
+				}
+				v, _, err := secret.Read(secret.Sources{Files: files})
+				if err != nil {
+					t.Fatal(err)
+				}
+				warning := s.Add(v)
+				if forgets := round > c.finds; forgets != strings.Contains(warning, fmt.Sprint(c.secrets, " values that they had until 20")) || strings.Contains(warning, "value-of") {
+					t.Errorf("round %d: got the warning %q, want one: %v", round, warning, forgets)
+				}
+			}
+			found := s.Redactor("name3")
+			for round := range rounds {
+				if got, want := found.String(value(round)) == "[secret]", round >= rounds-1-c.finds; got != want {
+					t.Errorf("the value of round %d is found: %v, want %v", round, got, want)
+				}
+			}
+		})
+	}
 }

@@ -59,6 +59,9 @@ const (
 	newcomer = 50 * time.Millisecond
 	// throttle is how long a connection waits at most for others, who have no more time than newcomers, to make room for it.
 	throttle = 250 * time.Millisecond
+	// unreadTime and knownTime are for endUnread.
+	unreadTime = time.Second
+	knownTime  = 4 * time.Second
 	// bodyStep is how many bytes of a body count as a sign of life.
 	bodyStep = 4 << 10
 )
@@ -73,6 +76,7 @@ type client struct {
 	spare atomic.Bool // it came when all places were taken
 	known atomic.Bool // by a token
 	asked atomic.Bool // something of the request has come that it waits for
+	late  time.Time   // since when the server wants to end and lacks a part of the request; zero: it does not
 	head  head        // of the goroutine that reads
 	body  body        // likewise
 }
@@ -129,6 +133,7 @@ func (c *connections) forget(w *watchedConn) {
 	w.inWrite.leave()
 	c.held -= w.head.held
 	w.head.held = 0
+	w.late = time.Time{}
 }
 
 // expel has a connection leave, which close closes then. c.mu is held.
@@ -286,6 +291,42 @@ func (c *connections) closeUnasked(since time.Time) {
 	c.mu.Unlock()
 	for _, w := range out {
 		_ = w.Close() // there is nothing to be said to its client
+	}
+}
+
+// endUnread ends requests of which something has been read, but not all, once that has been so for unreadTime or, where the client is known,
+// for knownTime since the first call. Otherwise anybody could hold up the end of a server, with a body that is announced and never sent. It is
+// not prolonged by a part that comes.
+func (c *connections) endUnread(now time.Time) {
+	var out []*watchedConn
+	c.mu.Lock()
+	for _, q := range []*queue{&c.unknown, &c.known, &c.bodies} {
+		for p := q.first; p != nil; {
+			w := p.conn
+			p = p.next
+			if q != &c.bodies && !w.asked.Load() {
+				continue
+			}
+			if w.late.IsZero() {
+				w.late = now
+			}
+			most := unreadTime
+			if w.known.Load() {
+				most = knownTime
+			}
+			switch {
+			case now.Sub(w.late) < most:
+			case q == &c.bodies:
+				w.hurry()
+			default:
+				c.expel(w)
+				out = append(out, w)
+			}
+		}
+	}
+	c.mu.Unlock()
+	for _, w := range out {
+		_ = w.Close()
 	}
 }
 

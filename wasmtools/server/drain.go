@@ -27,11 +27,19 @@ func (s *Server) drainCalls() {
 	s.logger.Info("draining", "limit", s.drain.String())
 	limit := time.NewTimer(s.drain)
 	defer limit.Stop()
-	select {
-	case <-s.calls.close():
-	case <-limit.C:
-		s.logCut()
-		s.cut(errCut)
+	look := time.NewTicker(lookEvery)
+	defer look.Stop()
+	for answered, waits := s.calls.close(), true; waits; {
+		s.conns.endUnread(time.Now())
+		select {
+		case <-answered:
+			waits = false
+		case <-look.C:
+		case <-limit.C:
+			s.logCut()
+			s.cut(errCut)
+			waits = false
+		}
 	}
 	flush, cancel := context.WithTimeout(context.Background(), flushTimeout)
 	defer cancel()

@@ -51,3 +51,6 @@ func ServeStdioWithin(ctx context.Context, c *config.Config, o StdioOptions, pat
 
 // Toolset returns the tools as MCP shows them.
 func (s *Server) Toolset() *toolset.Set { return s.tools }
+
+// EndUnread does what a server that ends does to requests that have not come whole.
+func (s *Server) EndUnread(now time.Time) { s.conns.endUnread(now) }

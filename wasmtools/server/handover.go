@@ -12,10 +12,14 @@ import (
 // leaveTime is how long a server that hands over has its answers end their connections, before it closes those that were not used since.
 const leaveTime = time.Second
 
+// lookEvery is how often a server that ends looks for requests that it need not wait for.
+const lookEvery = leaveTime / 10
+
 // HandOver returns a copy of the server's listener for a process that goes on in this one's place: it is to listen on it as its
 // [config.Server.Listener]. The caller closes the copy. From then on the end of Run's context turns nobody away: for a second more all
 // requests are answered, and each answer ends its connection, so that clients open another one. Then connections wait in the listener until
-// the other process accepts them, while the calls that run have 30 seconds to finish.
+// the other process accepts them, while the calls that run have 30 seconds to finish. A request that has not come whole has one second more, or
+// four where its client is known by a token.
 func (s *Server) HandOver() (*os.File, error) {
 	l, ok := s.listener.(*net.TCPListener)
 	if !ok {
@@ -59,14 +63,16 @@ func (s *Server) leave(served <-chan error) {
 		defer close(gone)
 		s.conns.open.Wait()
 	}()
-	unasked := time.NewTicker(leaveTime / 10)
-	defer unasked.Stop()
+	look := time.NewTicker(lookEvery)
+	defer look.Stop()
 	for {
-		s.conns.closeUnasked(time.Now().Add(-leaveTime))
+		now := time.Now()
+		s.conns.closeUnasked(now.Add(-leaveTime))
+		s.conns.endUnread(now)
 		select {
 		case <-gone:
 			return
-		case <-unasked.C:
+		case <-look.C:
 		case <-limit.C:
 			s.logCut()
 			s.cut(errCut)

@@ -188,7 +188,12 @@ func (c *connections) hurry() bool {
 	if p == nil || time.Since(p.since) < c.tardy {
 		return false
 	}
-	p.leave()
-	_ = p.conn.SetReadDeadline(time.Unix(1, 0)) // which takes no time, so it may be done under the lock
+	p.conn.hurry()
 	return true
+}
+
+// hurry has the rest of a body fail that is awaited. connections.mu is held.
+func (w *watchedConn) hurry() {
+	w.place.leave()
+	_ = w.SetReadDeadline(time.Unix(1, 0)) // which takes no time, so it may be done under the lock
 }

@@ -38,6 +38,7 @@ type file struct {
 	appeared time.Time // when a listing had it first, of those after the start
 	read     string    // the version that was loaded or refused last; "": the listed one must be read
 	retry    time.Time // when that version is read again; zero: never
+	passing  int       // how often that version could not be loaded, and not because of it
 	loading  *load     // under way; nil: none is
 	awaited  bool      // the start waits for it
 	slow     bool      // awaited, and it takes long

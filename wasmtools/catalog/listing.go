@@ -64,6 +64,9 @@ func (r *reconciler) compare(e Entry, now time.Time) {
 		r.refuse(f, e.Err)
 		r.decided(f)
 	case e.Err == nil && f.loading == nil && e.Version == f.read && !isDue(f.retry, now): // known
+		if !f.retry.IsZero() {
+			r.listWithin(time.Until(f.retry))
+		}
 	case e.Err == nil && f.loading != nil && e.Version == f.loading.entry.Version: // on its way
 	case e.Err == nil && e.Settling > 0:
 		r.listWithin(e.Settling)

@@ -270,7 +270,9 @@ func (r *reconciler) finish(l *load) {
 	}
 	l.module = nil
 	r.endLoad(l)
-	f.read = l.entry.Version
+	if f.read != l.entry.Version {
+		f.read, f.passing = l.entry.Version, 0
+	}
 	if f.listed.Version != f.read {
 		r.listWithin(r.intervals.recheck)
 	}
@@ -293,6 +295,11 @@ func (r *reconciler) finish(l *load) {
 		r.listWithin(r.intervals.recheck)
 	case l.err != nil:
 		switch {
+		case errors.As(l.err, new(*PassingError)):
+			wait := r.intervals.retry << min(f.passing, mostDoubled)
+			f.passing++
+			f.retry = time.Now().Add(wait)
+			r.listWithin(wait)
 		case errors.Is(l.err, errSlow), lacked(l.err):
 			f.retry = time.Now().Add(r.intervals.wait)
 			r.listWithin(r.intervals.wait)
@@ -318,6 +325,10 @@ func (r *reconciler) finish(l *load) {
 	}
 	r.decided(f)
 }
+
+// mostDoubled is how often the time is doubled after which a file is tried again that could not be loaded for the time being: up to some
+// eight minutes.
+const mostDoubled = 10
 
 // lacked reports whether a file could not be described because there was no room for it at the time: what runs or is compiled besides had it.
 func lacked(err error) bool {

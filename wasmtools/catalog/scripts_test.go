@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -28,6 +29,7 @@ type recipes struct {
 
 	mu    sync.Mutex
 	built []string // in order
+	fails []error  // of the next builds
 }
 
 var _ directory.Builder = (*recipes)(nil)
@@ -38,7 +40,13 @@ func (*recipes) IsPart(name string) bool   { return strings.HasPrefix(name, "_")
 func (r *recipes) Build(_ context.Context, root, path string) (module []byte, inputs []string, err error) {
 	r.mu.Lock()
 	r.built = append(r.built, filepath.Base(path))
+	if len(r.fails) > 0 {
+		err, r.fails = r.fails[0], r.fails[1:]
+	}
 	r.mu.Unlock()
+	if err != nil {
+		return nil, nil, err
+	}
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return nil, nil, err
@@ -82,6 +90,30 @@ func openRecipes(t *testing.T, dir string, r *recipes) *catalog.Catalog {
 	}
 	t.Cleanup(func() { d.Close() })
 	return of(t, d, o, catalog.Open)
+}
+
+// lost is the error of a builder whose process was killed.
+type lost struct{}
+
+func (lost) Error() string   { return "the process was ended" }
+func (lost) Temporary() bool { return true }
+
+// TestScriptsPass has scripts that can't be made into modules for the time being: nothing changes, and they are served in the end.
+func TestScriptsPass(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for name, fails := range map[string]error{"killed": lost{}, "wrapped": fmt.Errorf("a script: %w", lost{}), "memory": fmt.Errorf("fork: %w", syscall.ENOMEM), "files": syscall.EMFILE} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := filepath.Join(dir, name)
+			if err := os.Mkdir(dir, 0o700); err != nil {
+				t.Fatal(err)
+			}
+			testkit.Put(t, dir, "a.recipe", []byte("_a"))
+			testkit.Put(t, dir, "_a", []byte("v0001"))
+			awaitTable(t, openRecipes(t, dir, &recipes{t: t, fails: []error{fails, fails}}), []string{"/a"}, nil)
+		})
+	}
 }
 
 // TestScripts follows scripts: they come, change with what they are made of, break, and go.

@@ -24,7 +24,8 @@ type Source interface {
 	// at a time. It must return when ctx ends.
 	List(ctx context.Context) (*Listing, error)
 	// Open returns the content of a file at the version that was listed, or ErrChanged where that version is no longer there.
-	// After a *FileError the Catalog waits for another version. After any other error it tries again. Open is called from many goroutines and must return when ctx ends;
+	// After a *FileError the Catalog waits for another version. After any other error it tries again, after a *PassingError less and less
+	// often. Open is called from many goroutines and must return when ctx ends;
 	// closing what it returns must end a Read of it.
 	Open(ctx context.Context, name, version string) (io.ReadCloser, error)
 	// Changes returns a channel that sends a value when there may be something new to list, the same channel at every call.
@@ -45,6 +46,16 @@ func (e *FileError) Error() string { return e.Err.Error() }
 
 // Unwrap returns Err.
 func (e *FileError) Unwrap() error { return e.Err }
+
+// A PassingError is what [Source.Open] fails with where neither the file nor the source is to blame, but what the system has for them at the
+// time, such as memory. The Catalog tries again at ever longer intervals. Its text is that of Err.
+type PassingError struct{ Err error }
+
+// Error returns the text of Err.
+func (e *PassingError) Error() string { return e.Err.Error() }
+
+// Unwrap returns Err.
+func (e *PassingError) Unwrap() error { return e.Err }
 
 // A Listing is what a Source holds.
 type Listing struct {
@@ -139,7 +150,7 @@ func (e *Entry) cost() int64 {
 	return e.Size
 }
 
-// read returns the content of a file. Its errors are ErrChanged, errUnreadable, a *FileError, and those of the file's size.
+// read returns the content of a file. Its errors are ErrChanged, errUnreadable, a *FileError, a *PassingError, and those of the file's size.
 func read(ctx context.Context, s Source, e Entry) ([]byte, error) {
 	if e.Size < 0 || e.Size > sandbox.MaxModule {
 		return nil, fmt.Errorf("has %d bytes, a module may have %d: strip it of debug information (wasm-opt, wasm-strip)", e.Size, sandbox.MaxModule)
@@ -197,6 +208,9 @@ func unreadable(ctx context.Context, err error) error {
 	}
 	if failed, ok := errors.AsType[*FileError](err); ok {
 		return failed
+	}
+	if passing, ok := errors.AsType[*PassingError](err); ok {
+		return passing
 	}
 	if ctx.Err() != nil {
 		err = context.Cause(ctx) // not that its file is closed

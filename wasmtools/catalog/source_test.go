@@ -243,6 +243,11 @@ func TestSourceFile(t *testing.T) {
 		{"hangs when it is read", func(f *stored) {
 			f.open = func(context.Context) (io.ReadCloser, error) { return hang{make(chan struct{})}, nil }
 		}, "reading it took too long (more than 5s)", true},
+		{"lacks memory", func(f *stored) {
+			f.open = func(context.Context) (io.ReadCloser, error) {
+				return nil, &catalog.PassingError{Err: errors.New("no memory now")}
+			}
+		}, "no memory now", true},
 		{"changes all the time", func(f *stored) {
 			f.open = func(context.Context) (io.ReadCloser, error) { return nil, catalog.ErrChanged }
 		}, "", true},
@@ -293,6 +298,37 @@ func TestSourceFile(t *testing.T) {
 					t.Errorf("it was said %d times that the file is refused", n)
 				}
 			})
+		}
+	}
+}
+
+// TestSourcePasses has a file that can't be opened for a while: it is tried again, each time after twice the time, and other changes do not
+// have it tried before.
+func TestSourcePasses(t *testing.T) {
+	t.Parallel()
+	const fails = 4
+	m := newMemory()
+	var mu sync.Mutex
+	var tries []time.Time
+	content := version(t, "v0001", "", "x")
+	m.set("x.wasm", content, func(f *stored) {
+		f.open = func(context.Context) (io.ReadCloser, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			if tries = append(tries, time.Now()); len(tries) > fails {
+				return io.NopCloser(bytes.NewReader(content)), nil
+			}
+			m.tell()
+			return nil, &catalog.PassingError{Err: errors.New("no memory now")}
+		}
+	})
+	k, _ := openMemory(t, m, catalog.Start)
+	awaitTable(t, k, []string{"/x"}, nil)
+	mu.Lock()
+	defer mu.Unlock()
+	for i := 1; i <= fails; i++ {
+		if least, got := 20*time.Millisecond<<(i-1), tries[i].Sub(tries[i-1]); got < least {
+			t.Errorf("try %d came after %v, want %v", i, got, least)
 		}
 	}
 }

@@ -9,7 +9,9 @@ import (
 	"io"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/toolsrv/toolsrv/internal/text"
@@ -72,12 +74,17 @@ func (b Builder) help(ctx context.Context, root, path string) (files []engine.Fi
 	wrong := gob.NewDecoder(io.LimitReader(out, helperOutput)).Decode(&c)
 	_, _ = io.Copy(io.Discard, out) // or it would wait
 	err = cmd.Wait()
+	used := cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
 	var exit *exec.ExitError
 	switch {
 	case ctx.Err() != nil && errors.Is(context.Cause(ctx), context.Canceled):
 		return nil, nil, context.Cause(ctx)
+	case ctx.Err() != nil && used < helperCPU*time.Second:
+		return nil, nil, lost(path, fmt.Errorf("%w, and not because of what it has to do: the machine is busy, or its disk", context.Cause(ctx)))
 	case ctx.Err() != nil:
 		return nil, nil, &Error{tooMuch(path, context.Cause(ctx).Error())}
+	case ended(err) && used < helperCPU*time.Second:
+		return nil, nil, lost(path, fmt.Errorf("the process was ended from outside, as the system does where memory is short (%w)", err))
 	case errors.As(err, &exit) && exit.ExitCode() == 1:
 		line, _, _ := strings.Cut(stderr.String(), "\n")
 		return nil, nil, fmt.Errorf("read the script in a process of its own: %s", line)
@@ -89,6 +96,35 @@ func (b Builder) help(ctx context.Context, root, path string) (files []engine.Fi
 		return nil, c.Inputs, &Error{errors.New(c.Wrong)}
 	}
 	return c.Files, c.Inputs, nil
+}
+
+// A LostError is that a script could not be read, and not because of the script: the system ended the process that read it, or did not let
+// it go on. Another try may succeed.
+type LostError struct{ Err error }
+
+// Error returns the text of Err.
+func (e *LostError) Error() string { return e.Err.Error() }
+
+// Unwrap returns Err.
+func (e *LostError) Unwrap() error { return e.Err }
+
+// Temporary returns true.
+func (*LostError) Temporary() bool { return true }
+
+// lost is the error of a script that may be read another time.
+func lost(path string, why error) error {
+	return &LostError{fmt.Errorf("%s: it could not be read, and is tried again: %w", filepath.Base(path), why)}
+}
+
+// ended reports whether a process ended by a signal that somebody else sent. Where it broke a bound, the system sends others, as long as
+// it takes that of the processor's time for one.
+func ended(waited error) bool {
+	exit, ok := errors.AsType[*exec.ExitError](waited)
+	if !ok {
+		return false
+	}
+	status, ok := exit.Sys().(syscall.WaitStatus)
+	return ok && status.Signaled() && slices.Contains([]syscall.Signal{syscall.SIGKILL, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP}, status.Signal())
 }
 
 // tooMuch is the error of a script that breaks a bound.

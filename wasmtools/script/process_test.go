@@ -111,7 +111,9 @@ func TestHelperFails(t *testing.T) {
 		"says no":     {[]string{"sh", "-c", "echo no such luck >&2; exit 1", "sh"}, "in a process of its own: no such luck"},
 		"writes else": {[]string{"echo"}, "read what the process says"},
 		"is silent":   {[]string{"true"}, "read what the process says"},
-		"is killed":   {[]string{"sh", "-c", "kill -9 $$", "sh"}, "hello.py: reading it takes more than"},
+		"is killed":   {[]string{"sh", "-c", "kill -9 $$", "sh"}, "hello.py: it could not be read, and is tried again: the process was ended from outside"},
+		"is ended":    {[]string{"sh", "-c", "kill -TERM $$", "sh"}, "hello.py: it could not be read, and is tried again: the process was ended from outside"},
+		"takes time":  {[]string{"sh", "-c", "kill -XCPU $$", "sh"}, "hello.py: reading it takes more than"},
 		"writes much": {[]string{"sh", "-c", "exec cat /dev/zero | head -c 100000000", "sh"}, "read what the process says"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -120,6 +122,12 @@ func TestHelperFails(t *testing.T) {
 			b.Helper = c.helper
 			if module, _, err := b.Build(t.Context(), dir, file); module != nil || err == nil || !strings.Contains(err.Error(), c.says) {
 				t.Errorf("got %d bytes, %v; want an error with %q", len(module), err, c.says)
+			} else {
+				_, lost := errors.AsType[*script.LostError](err)
+				_, blamed := errors.AsType[*script.Error](err)
+				if lost != (name == "is killed" || name == "is ended") || blamed != (name == "takes time") {
+					t.Errorf("%v blames the system: %v, and the script: %v", err, lost, blamed)
+				}
 			}
 		})
 	}

@@ -26,8 +26,14 @@ type Builder interface {
 	IsPart(name string) bool
 	// Build returns the module of the script at a path on disk, and the paths of the files that it depends on, those that it
 	// looked for in vain included. It reads nothing that lies outside the folder root, unless that is empty. It must return when ctx
-	// ends.
+	// ends. An error with a method Temporary that returns true is not the script's fault: it is built again later.
 	Build(ctx context.Context, root, path string) (module []byte, inputs []string, err error)
+}
+
+// temporary are the errors of a Builder that may pass, and those of the system.
+type temporary interface {
+	error
+	Temporary() bool
 }
 
 // What a folder has in it that is no namespace, but holds parts of scripts, or what a Python virtual environment consists of.
@@ -79,8 +85,8 @@ func (v *versions) openScript(ctx context.Context, root, file, name, version str
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	if number, ok := errors.AsType[syscall.Errno](err); ok && (number.Temporary() || number == syscall.ENOMEM) {
-		return nil, err
+	if passing, ok := errors.AsType[temporary](err); ok && passing.Temporary() || errors.Is(err, syscall.ENOMEM) {
+		return nil, &catalog.PassingError{Err: err}
 	}
 	if now, statErr := os.Stat(file); statErr != nil || !same(info, now) {
 		return nil, catalog.ErrChanged

@@ -4,7 +4,6 @@ package main_test
 
 import (
 	"bufio"
-	"bytes"
 	"fmt"
 	"io"
 	"net"
@@ -135,11 +134,18 @@ func TestRestartRefused(t *testing.T) {
 	put(t, filepath.Join(dir, "toolsrv.toml"), []byte("[secrets]\nfiles = {key = \"nowhere\"}\n")) // which only making the grants finds out
 	refused("key")
 	put(t, filepath.Join(dir, "toolsrv.toml"), nil)
-	put(t, program, bytes.Repeat([]byte("half a program "), 9))
-	if err := os.Chmod(program, 0o755); err != nil {
-		t.Fatal(err)
+	for wrong, reason := range map[string]string{
+		strings.Repeat("half a program ", 9): program + " version: fork/exec", // which the system can't run
+		"#!/bin/sh\nexit 3\n":                "exit status 3",
+		"#!/bin/sh\necho another program\n":  "another program",
+		"#!/bin/sh\n":                        "that is not what toolsrv says",
+	} {
+		put(t, program, []byte(wrong))
+		if err := os.Chmod(program, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		refused(reason)
 	}
-	refused("version")
 	put(t, program, content)
 	if err := os.Chmod(program, 0o755); err != nil {
 		t.Fatal(err)
@@ -149,6 +155,76 @@ func TestRestartRefused(t *testing.T) {
 	s.waitCount("ready", 2)
 	if a := s.post("/shop/echo", order); a.status != http.StatusOK {
 		t.Errorf("after the program was mended: %d, want 200", a.status)
+	}
+}
+
+// TestRestartFindsProgram has a service be followed by what is at the path by which it was started, in whatever way it got there.
+func TestRestartFindsProgram(t *testing.T) {
+	t.Parallel()
+	content, err := os.ReadFile(binary)
+	if err != nil {
+		t.Fatal(err)
+	}
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	write := func(path string) {
+		t.Helper()
+		must(os.MkdirAll(filepath.Dir(path), 0o755))
+		must(os.WriteFile(path, content, 0o755))
+	}
+	for _, c := range []struct {
+		name    string
+		program string // below a folder
+		argv0   string // how it is called: the same, where it is empty
+		replace func(dir string)
+		runs    string // which one runs then
+	}{
+		{"moved aside", "toolsrv", "", func(dir string) {
+			must(os.Rename(dir+"/toolsrv", dir+"/toolsrv.old"))
+			write(dir + "/toolsrv")
+		}, "toolsrv"},
+		{"a link moved", "current/toolsrv", "", func(dir string) {
+			must(os.Symlink("v2", dir+"/next"))
+			must(os.Rename(dir+"/next", dir+"/current"))
+		}, "v2/toolsrv"},
+		{"found in PATH", "v1/toolsrv", "toolsrv", func(dir string) {
+			must(os.Rename(dir+"/v1/toolsrv", dir+"/v1/toolsrv.old"))
+			write(dir + "/v1/toolsrv")
+		}, "v1/toolsrv"},
+		{"under another name", "v1/toolsrv", "some service", func(string) {}, "v1/toolsrv"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			dir, err := filepath.EvalSymlinks(t.TempDir())
+			must(err)
+			for _, path := range []string{"/toolsrv", "/v1/toolsrv", "/v2/toolsrv"} {
+				write(dir + path)
+			}
+			must(os.Symlink("v1", dir+"/current"))
+			served := site(t, "", map[string][]byte{"shop.wasm": guest(t, "shop", "1.0.0", "echo")})
+			cmd := command("openapi", "--config", filepath.Join(served, "toolsrv.toml"), "--address", "127.0.0.1:0")
+			cmd.Path = filepath.Join(dir, c.program)
+			cmd.Args[0] = cmd.Path
+			if c.argv0 != "" {
+				cmd.Args[0] = c.argv0
+				cmd.Env = append(cmd.Env, "PATH="+filepath.Dir(cmd.Path))
+			}
+			s := run(t, cmd, false)
+			c.replace(dir)
+			s.signal(syscall.SIGUSR2)
+			s.waitCount("listening", 2)
+			exe, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", cmd.Process.Pid))
+			if err != nil {
+				t.Skip("this system does not tell which program runs")
+			}
+			if want := filepath.Join(dir, c.runs); exe != want {
+				t.Errorf("%s runs, want %s", exe, want)
+			}
+		})
 	}
 }
 

@@ -29,6 +29,7 @@ type openAPI struct {
 	tokens     []string
 	tokensFile string
 	logLevel   slog.Level
+	program    string // where a restart finds it
 }
 
 func newOpenAPI() *cobra.Command {
@@ -49,7 +50,7 @@ server with exit code 0. A second one, half a second later or more, ends it at o
 exit code 1.
 
 SIGUSR2 restarts the server in place, which also takes up keys that a reload leaves, and
-another version of the program in the same file. The process keeps its number, and no
+another version of the program at the path by which it was started. The process keeps its number, and no
 client is turned away meanwhile. If the configuration is wrong or the program doesn't run,
 that is logged, and the server goes on as it was.`,
 		Example: `  toolsrv openapi --config toolsrv.toml
@@ -84,6 +85,7 @@ func (o *openAPI) run(cmd *cobra.Command, _ []string) error {
 	notifyRestart(restart)
 	defer signal.Stop(restart)
 
+	o.program = ownPath()
 	if err := o.check(cmd); err != nil {
 		return &usageError{err}
 	}

@@ -7,6 +7,8 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -52,14 +54,11 @@ func (o *openAPI) succeed(ctx context.Context, s *server.Server, started *config
 			return nil, err
 		}
 	}
-	path, err := os.Executable()
-	if err != nil {
-		return nil, fmt.Errorf("find the program: %w", err)
+	if o.program == "" {
+		return nil, errors.New("find the program: this system does not tell where it is")
 	}
-	trial, cancel := context.WithTimeout(ctx, trialTime)
-	defer cancel()
-	if out, err := exec.CommandContext(trial, path, "version").CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("try %s version: %w: %.200s", path, err, out)
+	if err := try(ctx, o.program); err != nil {
+		return nil, err
 	}
 	if err := s.Reload(c); err != nil {
 		return nil, err
@@ -68,8 +67,62 @@ func (o *openAPI) succeed(ctx context.Context, s *server.Server, started *config
 	if err != nil {
 		return nil, err
 	}
-	return &successor{path, listener, started.Server.Address}, nil
+	return &successor{o.program, listener, started.Server.Address}, nil
 }
+
+// ownPath returns the path by which this program was started, absolute and with its links as they are: what is put there later is what a
+// restart is to begin, wherever this program's file has gone. It is to be asked at the start, since the directory and PATH may change. Where
+// the program was started under another name, its file is the answer, or "" if that is unknown, too.
+func ownPath() string {
+	actual, _ := os.Executable()
+	if len(os.Args) == 0 {
+		return actual
+	}
+	path, err := exec.LookPath(os.Args[0])
+	if err != nil {
+		return actual
+	}
+	if path, err = filepath.Abs(path); err != nil {
+		return actual
+	}
+	named, err := os.Stat(path)
+	if err != nil {
+		return actual
+	}
+	if file, err := os.Stat(actual); err == nil && !os.SameFile(named, file) {
+		return actual
+	}
+	return path
+}
+
+// try has the program at path tell its version.
+func try(ctx context.Context, path string) error {
+	ctx, cancel := context.WithTimeout(ctx, trialTime)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, path, "version")
+	cmd.WaitDelay = time.Second
+	var out beginning
+	cmd.Stdout, cmd.Stderr = &out, &out
+	err := cmd.Run()
+	if err == nil && !versionLine.Match(out) {
+		err = errors.New("that is not what toolsrv says")
+	}
+	if err != nil {
+		return fmt.Errorf("try %s version: %w: %.200s", path, err, out)
+	}
+	return nil
+}
+
+// A beginning is what was written first. A program that is not ours may write a lot.
+type beginning []byte
+
+func (b *beginning) Write(p []byte) (int, error) {
+	*b = append(*b, p[:min(len(p), 1<<10-len(*b))]...)
+	return len(p), nil
+}
+
+// versionLine is how the output of `toolsrv version` begins, in each version.
+var versionLine = regexp.MustCompile(`^toolsrv \S+ \(revision `)
 
 // inherited returns the listener that a process before this one has handed over, and the address that it was configured for; nil if there
 // was none.

@@ -50,9 +50,9 @@ server with exit code 0. A second one, half a second later or more, ends it at o
 exit code 1.
 
 SIGUSR2 restarts the server in place, which also takes up keys that a reload leaves, and
-another version of the program at the path by which it was started. The process keeps its number, and no
-client is turned away meanwhile. If the configuration is wrong or the program doesn't run,
-that is logged, and the server goes on as it was.`,
+another version of the program at the path by which it was started. The process keeps its
+number, and no client is turned away meanwhile. If the configuration is wrong or the
+program doesn't run, that is logged, and the server goes on as it was.`,
 		Example: `  toolsrv openapi --config toolsrv.toml
   toolsrv openapi --auth-tokens-file /run/secrets/tokens --address :8080`,
 		Args:       noArguments,

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/toolsrv/toolsrv/internal/text"
 	"github.com/toolsrv/toolsrv/wasmtools"
@@ -133,8 +134,31 @@ type found struct {
 	InputSchema json.RawMessage `json:"inputSchema,omitempty"`
 }
 
+// searchPatience is how long a search waits for others.
+const searchPatience = 5 * time.Second
+
+// enterSearch takes one of the places for searches. They are for half of the processors: a search among thousands of tools takes tens of
+// milliseconds of one, and many of them would keep everybody else waiting.
+func (s *Set) enterSearch(ctx context.Context) error {
+	select {
+	case s.searches <- struct{}{}:
+		return nil
+	default:
+	}
+	timer := time.NewTimer(searchPatience)
+	defer timer.Stop()
+	select {
+	case s.searches <- struct{}{}:
+		return nil
+	case <-timer.C:
+		return &wasmtools.Error{Code: wasmtools.CodeOverloaded, Message: "Too many searches for tools are running; try again later"}
+	case <-ctx.Done():
+		return &wasmtools.Error{Code: wasmtools.CodeCancelled, Err: context.Cause(ctx)}
+	}
+}
+
 // find answers search_tools.
-func (d *directory) find(_ context.Context, call *wasmtools.Call) ([]byte, error) {
+func (d *directory) find(ctx context.Context, call *wasmtools.Call) ([]byte, error) {
 	var asked struct {
 		Query string
 		Limit int
@@ -142,6 +166,11 @@ func (d *directory) find(_ context.Context, call *wasmtools.Call) ([]byte, error
 	if err := json.Unmarshal(call.Arguments, &asked); err != nil {
 		return nil, err
 	}
+	set := d.view.state.set
+	if err := set.enterSearch(ctx); err != nil {
+		return nil, err
+	}
+	defer func() { <-set.searches }()
 	ranked, all := d.view.rank(asked.Query, min(asked.Limit, searchMost))
 	var answer struct {
 		Tools []found `json:"tools"`

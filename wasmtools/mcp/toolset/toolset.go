@@ -9,6 +9,7 @@ package toolset
 import (
 	"cmp"
 	"log/slog"
+	"runtime"
 	"slices"
 	"strconv"
 	"sync"
@@ -55,6 +56,8 @@ type Set struct {
 
 	states *wasmtools.Derived[state]
 
+	searches chan struct{} // has one for each search that runs
+
 	lexicons sync.Mutex // guards lexicon, with the words of entries; each is made by one search, and others wait
 	lexicon  *lexicon
 
@@ -77,12 +80,13 @@ func New(table *wasmtools.RouteTable, o Options) *Set {
 	}
 	s := &Set{
 		discovery: discovery, own: newOwnSchemas(),
-		info:    o.Info,
-		invoker: o.Invoker,
-		log:     cmp.Or(o.Logger, slog.New(slog.DiscardHandler)),
-		changed: make(chan struct{}, 1),
-		stop:    make(chan struct{}),
-		stopped: make(chan struct{}),
+		info:     o.Info,
+		invoker:  o.Invoker,
+		log:      cmp.Or(o.Logger, slog.New(slog.DiscardHandler)),
+		searches: make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2)),
+		changed:  make(chan struct{}, 1),
+		stop:     make(chan struct{}),
+		stopped:  make(chan struct{}),
 	}
 	if s.invoker == nil {
 		s.invoker = invoke.New(invoke.Options{})

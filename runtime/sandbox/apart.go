@@ -111,28 +111,41 @@ func (f *foundry) within(scratch string, module []byte, most compile.Limit, sure
 	return f.pool.Compile(scratch, module, most)
 }
 
-// claimFor returns how a foundry takes what compiling takes from the account of all programs. What is idle makes room for it. If it has
-// to be sure, it waits for running calls, too; otherwise it does not: they may be waiting for the code.
+// claimFor returns how a foundry takes what compiling takes from the account of all programs, for one large module at a time. What is idle
+// makes room for it, and the account's reserve stays for calls. If it has to be sure, it waits for running calls, too; otherwise it takes
+// what there is: they may be waiting for the code.
 func (e *Engine) claimFor(tight bool) func(bytes int64, sure bool) (give func(), err error) {
+	turn := make(chan struct{}, 1)
 	return func(bytes int64, sure bool) (func(), error) {
 		if !tight || bytes <= compile.SmallBytes {
 			return func() {}, nil
 		}
 		a := e.account
-		bytes = min(bytes, a.Most(account.Memory, true))
-		give := func() { a.Give(account.Memory, bytes) }
-		if a.Take(account.Memory, bytes, true) {
+		most := a.Most(account.Memory, false)
+		bytes = min(bytes, most)
+		give := func() {
+			a.Give(account.Memory, bytes)
+			<-turn
+		}
+		select {
+		case turn <- struct{}{}:
+		case <-e.stop.Done():
+			return nil, compile.ErrClosed
+		}
+		if e.seize(account.Memory, bytes, false) {
 			return give, nil
 		}
-		e.reclaim(nil, account.Memory, bytes)
 		if !sure {
-			a.Add(account.Memory, bytes)
+			if bytes = min(bytes, max(0, most-a.Held(account.Memory))); !a.Take(account.Memory, bytes, false) {
+				bytes = 0 // a call was quicker
+			}
 			return give, nil
 		}
 		ctx, cancel := context.WithTimeout(e.stop, roomTime)
 		defer cancel()
 		look := func(granted <-chan struct{}) { e.reclaim(granted, account.Memory, bytes) }
-		if err := a.Wait(ctx, account.Claim{Kind: account.Memory, N: bytes, First: true, Ahead: true}, look); err != nil {
+		if err := a.Wait(ctx, account.Claim{Kind: account.Memory, N: bytes, Ahead: true}, look); err != nil {
+			<-turn
 			return nil, fmt.Errorf("%w: running calls have it, and compiling the module may take %d MiB", compile.ErrNoMemory, bytes>>20)
 		}
 		return give, nil

@@ -95,7 +95,8 @@ func TestHelperRoom(t *testing.T) {
 // was thought waits for it, and is not compiled where calls keep it.
 func TestClaim(t *testing.T) {
 	t.Parallel()
-	const small, large, most = compile.SmallBytes, 3 * compile.SmallBytes, 4 * compile.SmallBytes
+	const small, large, most = compile.SmallBytes, 2 * compile.SmallBytes, 4 * compile.SmallBytes
+	const calls = most / 8 // what is left to them
 	for name, c := range map[string]struct {
 		tight, sure bool
 		bytes, held int64
@@ -106,9 +107,10 @@ func TestClaim(t *testing.T) {
 		"a small module":           {true, true, small, most, false, 0, false},
 		"where there is plenty":    {false, true, large, most, false, 0, false},
 		"as predicted":             {true, false, large, 0, false, large, false},
-		"as predicted beside many": {true, false, large, most, false, large, false},
+		"as predicted beside some": {true, false, large, large, false, most - calls - large, false},
+		"as predicted beside many": {true, false, large, most, false, 0, false},
 		"more than predicted":      {true, true, large, small, false, large, false},
-		"more than there is":       {true, true, 2 * most, 0, false, most, false},
+		"more than there is":       {true, true, 2 * most, 0, false, most - calls, false},
 		"until a call ends":        {true, true, large, most, true, large, false},
 		"as long as calls run":     {true, true, large, most, false, 0, true},
 	} {
@@ -139,4 +141,45 @@ func TestClaim(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestClaimsInTurn has a second large module take nothing from calls before the first is compiled.
+func TestClaimsInTurn(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const bytes, most = 2 * compile.SmallBytes, 8 * compile.SmallBytes
+		stop, end := context.WithCancel(t.Context())
+		e := &Engine{account: account.New(map[account.Kind]int64{account.Memory: most}), stop: stop, reclaiming: make(chan struct{}, 1)}
+		claim := e.claimFor(true)
+		give, err := claim(bytes, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		errs := make(chan error, 2)
+		for range 2 {
+			go func() {
+				give, err := claim(bytes, false)
+				if err == nil {
+					defer give()
+					<-stop.Done()
+				}
+				errs <- err
+			}()
+		}
+		for range 2 {
+			synctest.Wait()
+			if held := e.account.Held(account.Memory); held != bytes {
+				t.Errorf("%d bytes are held, want %d", held, bytes)
+			}
+			give()
+			give = func() {}
+		}
+		end()
+		if served := <-errs; served == nil {
+			served = <-errs
+			if served != nil && !errors.Is(served, compile.ErrClosed) {
+				t.Errorf("got %v, want %v", served, compile.ErrClosed)
+			}
+		}
+	})
 }

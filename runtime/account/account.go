@@ -42,12 +42,15 @@ type Account struct {
 	lines [kinds]line
 
 	waiters atomic.Int32 // calls of Wait; whoever gives something back serves them
+	wanting atomic.Int32 // those that have waited for longer than Moment
 	mu      sync.Mutex
 	waiting list.List // of *waiter: those ahead, then the others, each in the order in which they came
 }
 
-// patience is how long a wait takes before it first looks around: most calls are over by then. Each further time is twice as
-// long.
+// Moment is how long a wait takes before it looks around: many calls are over by then, and what is idle is worth keeping for so long.
+const Moment = 10 * time.Millisecond
+
+// patience is how long it then takes before it looks around again. Each further time is twice as long.
 const patience = 100 * time.Millisecond
 
 // unlimited is the limit of a kind that has none.
@@ -113,7 +116,7 @@ func (a *Account) Use(k Kind) Use {
 	if u.Limit == unlimited {
 		u.Limit = 0
 	}
-	if !a.Wanted() {
+	if a.waiters.Load() == 0 {
 		return u
 	}
 	a.mu.Lock()
@@ -153,12 +156,12 @@ func (a *Account) Give(k Kind, n int64) {
 	}
 }
 
-// Wanted reports whether somebody waits.
-func (a *Account) Wanted() bool { return a.waiters.Load() > 0 }
+// Wanted reports whether somebody has waited for longer than Moment.
+func (a *Account) Wanted() bool { return a.wanting.Load() > 0 }
 
 // Wait takes what is claimed as soon as there is room. When ctx is done first, it takes nothing and returns the cause.
 //
-// Now and then it calls look, unless that is nil, to give back what has become idle. look may stop when granted is closed.
+// After Moment, and now and then, it calls look, unless that is nil, to give back what is idle. look may stop when granted is closed.
 func (a *Account) Wait(ctx context.Context, c Claim, look func(granted <-chan struct{})) error {
 	w := &waiter{c, make(chan struct{})}
 	a.mu.Lock()
@@ -171,8 +174,9 @@ func (a *Account) Wait(ctx context.Context, c Claim, look func(granted <-chan st
 	}
 	place := a.queue(w)
 	a.mu.Unlock()
-	pause := patience
-	timer := time.NewTimer(pause)
+	pause, wanting := patience/2, int32(0)
+	defer func() { a.wanting.Add(-wanting) }()
+	timer := time.NewTimer(Moment)
 	defer timer.Stop()
 	for ctx.Err() == nil {
 		select {
@@ -180,6 +184,10 @@ func (a *Account) Wait(ctx context.Context, c Claim, look func(granted <-chan st
 			return nil
 		case <-ctx.Done():
 		case <-timer.C:
+			if wanting == 0 {
+				wanting = 1
+				a.wanting.Add(wanting)
+			}
 			if look != nil {
 				look(w.granted)
 			}

@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"runtime/debug"
 	"time"
-
-	"github.com/toolsrv/toolsrv/runtime/account"
 )
 
 // A lease is an instance that is lent to one run: one that nobody has used, or that was reset. It does not hold the run, which
@@ -65,8 +63,8 @@ func (l *lease) prepare(r *run) (err error) {
 		l.instance = nil
 	}
 	if i := l.instance; i != nil {
-		// It is not kept while the run waits for room: those who wait hold nothing.
-		if more := m.callRoom(r, i.snapshot, i.overhead) - i.claimed; more <= 0 || m.engine.seize(account.Memory, more, r.first) {
+		// It is not kept while the run waits for room for more than a moment: those who wait hold nothing.
+		if more := m.callRoom(r, i.snapshot, i.overhead) - i.claimed; more <= 0 || r.seizeSoon(m.engine, more) {
 			i.claimed += max(0, more)
 			l.intact = true
 		} else {

@@ -33,7 +33,8 @@ func (p *peak) note(size int64) {
 func (p *peak) expect(size, limit int64) int64 { return max(size, min(p.bytes.Load(), limit)) }
 
 // claim has the account hold at least that many bytes of memory for the run, for an instance that is to be made. Where there is no room,
-// the run gives back what it has, and waits for the whole until ctx is done. The error is an *Error.
+// the run gives back what it has, and waits for the whole until ctx is done: for a moment for others to end, and then for what is idle,
+// too. The error is an *Error.
 func (r *run) claim(ctx context.Context, e *Engine, bytes int64) error {
 	more := bytes - r.room
 	switch {
@@ -41,7 +42,7 @@ func (r *run) claim(ctx context.Context, e *Engine, bytes int64) error {
 		return nil
 	case bytes > e.account.Most(account.Memory, true):
 		return e.neverRoom(bytes)
-	case e.seize(account.Memory, more, r.first):
+	case e.account.Take(account.Memory, more, r.first) || r.outer != nil && e.seize(account.Memory, more, r.first):
 		r.room = bytes
 		return nil
 	}
@@ -79,6 +80,22 @@ func (r *run) claimSpace(ctx context.Context, e *Engine, bytes, mappings, addres
 		}
 	}
 	return nil
+}
+
+// seizeSoon takes more memory for a run that has an idle instance. For a moment it rather waits for calls to end than for others to lose
+// theirs: where many short calls take turns in little memory, each would start its tool again.
+func (r *run) seizeSoon(e *Engine, more int64) bool {
+	if e.account.Take(account.Memory, more, r.first) {
+		return true
+	}
+	if r.outer == nil && more <= e.account.Most(account.Memory, r.first) {
+		ctx, done := context.WithTimeout(r.ctx, account.Moment)
+		defer done()
+		if e.account.Wait(ctx, account.Claim{Kind: account.Memory, N: more, First: r.first}, nil) == nil {
+			return true
+		}
+	}
+	return e.seize(account.Memory, more, r.first)
 }
 
 // yield gives back the room that no instance has taken.

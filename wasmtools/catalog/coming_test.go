@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -112,6 +113,69 @@ func TestSettledAt(t *testing.T) {
 	check("a tool that has moved", map[string]bool{"/b/t1": false, "/b/x": true, "/e/x": false})
 	free <- struct{}{}
 	settles("a tool that has moved")
+}
+
+// TestOvertaken has a file change each time it is read, but the last. Until then it is neither served nor refused: a start waits for it, and
+// its paths are not settled, not even between two reads.
+func TestOvertaken(t *testing.T) {
+	t.Parallel()
+	const overtaken = 2 // reads
+	content := version(t, "v0001", "", "x")
+	for _, when := range []string{"start", "later"} {
+		t.Run(when, func(t *testing.T) {
+			t.Parallel()
+			m := newMemory()
+			m.set("n/y.wasm", version(t, "v0001", "", "y"), nil)
+			var reads atomic.Int32
+			var first atomic.Pointer[time.Time] // when it was read first
+			begun, free := make(chan struct{}), make(chan struct{})
+			change := func(f *stored) {
+				f.open = func(context.Context) (io.ReadCloser, error) { // one at a time
+					now := time.Now()
+					first.CompareAndSwap(nil, &now)
+					if reads.Add(1) <= overtaken {
+						return nil, catalog.ErrChanged
+					}
+					close(begun)
+					<-free
+					return io.NopCloser(bytes.NewReader(content)), nil
+				}
+			}
+			if when == "start" {
+				m.set("n/x.wasm", content, change)
+			}
+			c := of(t, m, options{Engine: sandboxtest.Engine(t, sandbox.Config{}), Poll: 10 * time.Second}, catalog.Start) // it waits for 60 times that
+			if when == "later" {
+				if err := c.Wait(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				m.listing(func(context.Context) error {
+					n, settled := reads.Load(), c.SettledAt("/n/x")
+					if 0 < n && n <= overtaken && settled && time.Since(*first.Load()) < time.Second/2 { // clients are asked to wait for a second
+						t.Errorf("the path is settled after read %d", n)
+					}
+					return nil
+				})
+				m.set("n/x.wasm", content, change)
+			}
+			select {
+			case <-begun:
+			case <-time.After(time.Minute):
+				t.Fatal("the file is not read again")
+			}
+			if err := c.Ready(); (err != nil) != (when == "start") {
+				t.Errorf("while the file is read again: Ready returns %v", err)
+			}
+			if c.SettledAt("/n/x") {
+				t.Error("the path is settled while the file is read again")
+			}
+			close(free)
+			if err := c.Wait(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			awaitTable(t, c, []string{"/n/x", "/n/y"}, nil)
+		})
+	}
 }
 
 // TestCompiled tells when all that is served is compiled, and that it is not while a new file is read.

@@ -38,13 +38,15 @@ type file struct {
 	appeared time.Time // when a listing had it first, of those after the start
 	read     string    // the version that was loaded or refused last; "": the listed one must be read
 	retry    time.Time // when that version is read again; zero: never
-	passing  int       // how often that version could not be loaded, and not because of it
-	loading  *load     // under way; nil: none is
-	awaited  bool      // the start waits for it
-	slow     bool      // awaited, and it takes long
-	serving  *module   // nil: none
-	waiting  *module   // good, but refused because of a conflict; nil: none
-	refused  error     // why the newest version is not served; nil: it is
+	// overtaken is since when each load of it was overtaken by a change; zero: the last one was not.
+	overtaken time.Time
+	passing   int     // how often that version could not be loaded, and not because of it
+	loading   *load   // under way; nil: none is
+	awaited   bool    // the start waits for it
+	slow      bool    // awaited, and it takes long
+	serving   *module // nil: none
+	waiting   *module // good, but refused because of a conflict; nil: none
+	refused   error   // why the newest version is not served; nil: it is
 
 	refusedSince time.Time
 }

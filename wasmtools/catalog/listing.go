@@ -84,7 +84,7 @@ func (r *reconciler) compare(e Entry, now time.Time) {
 	}
 }
 
-// maxSettling is how long clients are asked to wait for the tools of a new file that has not settled.
+// maxSettling is how long clients are asked to wait for the tools of a new file that has not settled, or of one that changes while it is read.
 const maxSettling = time.Second
 
 func later(a, b time.Time) time.Time {

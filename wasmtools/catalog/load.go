@@ -263,9 +263,8 @@ func (r *reconciler) finish(l *load) {
 	f, m := l.file, l.module
 	superseded := l.ctx.Err() != nil
 	if r.index.files[f.name] != f || superseded { // it is gone, or has a newer version
-		r.markSlow(f) // the newer version may be replaced before it is known, too
 		r.endLoad(l)
-		r.listWithin(0)
+		r.readAgain(f, 0)
 		return
 	}
 	l.module = nil
@@ -289,10 +288,17 @@ func (r *reconciler) finish(l *load) {
 	} else if l.err != nil { // it may have kept others out meanwhile
 		r.index.freed = true
 	}
-	switch {
-	case errors.Is(l.err, ErrChanged):
+	overtaken := errors.Is(l.err, ErrChanged)
+	if l.err == nil && m == nil { // its content is what was served
+		overtaken = f.serving == nil || f.serving.Digest() != l.served
+	}
+	if overtaken {
 		f.read = ""
-		r.listWithin(r.intervals.recheck)
+		r.readAgain(f, r.intervals.recheck)
+		return
+	}
+	f.overtaken = time.Time{}
+	switch {
 	case l.err != nil:
 		switch {
 		case errors.As(l.err, new(*PassingError)):
@@ -309,10 +315,7 @@ func (r *reconciler) finish(l *load) {
 		}
 		r.index.stopWaiting(f)
 		r.refuse(f, l.err)
-	case m == nil && (f.serving == nil || f.serving.Digest() != l.served):
-		f.read = "" // what it is the same as is no longer served
-		r.listWithin(r.intervals.recheck)
-	case m == nil: // its content is what is served
+	case m == nil:
 		r.index.stopWaiting(f)
 		r.refuse(f, nil)
 	default:
@@ -329,6 +332,25 @@ func (r *reconciler) finish(l *load) {
 // mostDoubled is how often the time is doubled after which a file is tried again that could not be loaded for the time being: up to some
 // eight minutes.
 const mostDoubled = 10
+
+// readAgain has a file read again after the next listing, which is due within d, as a load of it was overtaken by a change: it is neither
+// served nor refused, so a start goes on to wait for it, and clients are asked to wait for its tools. Neither lasts for as long as somebody
+// writes.
+func (r *reconciler) readAgain(f *file, d time.Duration) {
+	r.listWithin(d)
+	if r.index.files[f.name] != f { // it is gone
+		return
+	}
+	r.markSlow(f) // the newer version may be replaced before it is known, too
+	now := time.Now()
+	if f.overtaken.IsZero() {
+		f.overtaken = now
+	}
+	if until := f.overtaken.Add(maxSettling); now.Before(until) {
+		r.settling = later(r.settling, until)
+		r.coming.expect(f.namespaces(), until)
+	}
+}
 
 // lacked reports whether a file could not be described because there was no room for it at the time: what runs or is compiled besides had it.
 func lacked(err error) bool {

@@ -3,6 +3,7 @@ package egress
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -109,9 +110,16 @@ type header struct {
 	value []string
 }
 
-// parseHeaders reads the headers of a grant. Those of a longer pattern come later, so that they hold where two set the same.
+// A headerKey is where a header stands in a configuration, as it is written there.
+type headerKey struct{ on, name string }
+
+func (k headerKey) String() string { return fmt.Sprintf("%.80q under %.200q", k.name, k.on) }
+
+// parseHeaders reads the headers of a grant. Those of a longer pattern come later, so that they hold where two set the same. Two of one
+// pattern must not, however they are written: which of them is meant nobody knows.
 func parseHeaders(table map[string]map[string]string, granted []reach.Pattern) (headers []header, err error) {
-	for key, values := range table {
+	keys := map[headerKey]headerKey{} // by patterns and folded names
+	for _, key := range slices.Sorted(maps.Keys(table)) {
 		on, err := reach.ParsePattern(key)
 		if err != nil {
 			return nil, err
@@ -119,10 +127,16 @@ func parseHeaders(table map[string]map[string]string, granted []reach.Pattern) (
 		if !slices.ContainsFunc(granted, on.Overlaps) {
 			return nil, fmt.Errorf("an entry is for nothing that http grants, which is %s", list(granted))
 		}
-		for name, value := range values {
+		for _, name := range slices.Sorted(maps.Keys(table[key])) {
+			value := table[key][name]
 			if f := checkHeader(name, value); f != nil {
 				return nil, errors.New(f.Message)
 			}
+			one, this := headerKey{on.String(), fold(name)}, headerKey{key, name}
+			if other, ok := keys[one]; ok {
+				return nil, fmt.Errorf("%v and %v set the same header of the same requests: keep one of them", other, this)
+			}
+			keys[one] = this
 			parts, err := parseTemplate(value)
 			if err != nil {
 				return nil, fmt.Errorf("a value: %w", err)

@@ -11,9 +11,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/netip"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -312,6 +314,36 @@ func TestNew(t *testing.T) {
 	}
 }
 
+// TestHeaderTwice has a header be set twice for the same requests, by keys that are written in two ways: that is refused, each time in the
+// same words, which have both keys and no value.
+func TestHeaderTwice(t *testing.T) {
+	t.Parallel()
+	type headers = map[string]map[string]string
+	for _, test := range []struct {
+		name    string
+		headers headers
+		want    string // empty: it is taken
+	}{
+		{"two spellings of an origin", headers{"http://localhost:81": {"X-Key": "value-1"}, "http://LOCALHOST:81": {"X-Key": "value-2"}},
+			`headers: "X-Key" under "http://LOCALHOST:81" and "X-Key" under "http://localhost:81" set the same header of the same requests: keep one of them`},
+		{"with a slash and without", headers{"https://a.example": {"X-Key": "value-1"}, "https://a.example/": {"x-key": "value-2"}},
+			`headers: "X-Key" under "https://a.example" and "x-key" under "https://a.example/" set the same`},
+		{"with its port and without", headers{"https://a.example": {"X-Key": "value-1"}, "https://a.example:443": {"X-Key": "value-2"}}, `"X-Key" under "https://a.example:443"`},
+		{"two spellings of a name", headers{"https://a.example": {"X-Key": "value-1", "x-key": "value-2"}}, `headers: "X-Key" under "https://a.example" and "x-key" under "https://a.example" set`},
+		{"as CGI reads a name", headers{"https://a.example": {"X-Key": "value-1", "X_Key": "value-2"}}, `"X-Key" under "https://a.example" and "X_Key" under`},
+		{"an origin and a path", headers{"https://a.example": {"X-Key": "value-1"}, "https://a.example/v1/": {"X-Key": "value-2"}}, ""},
+		{"two headers", headers{"https://a.example": {"X-Key": "value-1"}, "https://a.example/": {"X-Other": "value-2"}}, ""},
+	} {
+		rule := egress.Rule{Granted: slices.Sorted(maps.Keys(test.headers)), Headers: test.headers}
+		for range 10 { // maps have no order
+			err := egress.Check(rule)
+			if got := fmt.Sprint(err); (err == nil) != (test.want == "") || err != nil && !strings.Contains(got, test.want) || strings.Contains(got, "value-") {
+				t.Fatalf("%s: got %v, want %q", test.name, err, test.want)
+			}
+		}
+	}
+}
+
 // TestEqual compares grants, of which an equal one keeps its connections.
 func TestEqual(t *testing.T) {
 	t.Parallel()
@@ -326,7 +358,7 @@ func TestEqual(t *testing.T) {
 	for name, change := range map[string]func(*spec){
 		"need":    func(s *spec) { s.needed = []string{"https://a.example", "https://b.example"} },
 		"grant":   func(s *spec) { s.Granted = []string{"https://a.example/v2/", "https://a.example"} },
-		"header":  func(s *spec) { s.Headers["https://a.example"]["X-Plain"] = "q" },
+		"header":  func(s *spec) { s.Headers["https://a.example"]["x-plain"] = "q" },
 		"private": func(s *spec) { s.Private = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")} },
 		"bound":   func(s *spec) { s.Requests = 1 },
 		"secrets": func(s *spec) { s.secrets = &vault{} },

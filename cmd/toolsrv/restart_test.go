@@ -4,6 +4,8 @@ package main_test
 
 import (
 	"bufio"
+	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -15,6 +17,9 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+
+	"github.com/toolsrv/toolsrv/internal/testkit"
+	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
 )
 
 // TestRestartLosesNothing restarts a service in place several times beside clients that keep their connections, and others that open one for
@@ -156,6 +161,103 @@ func TestRestartRefused(t *testing.T) {
 	if a := s.post("/shop/echo", order); a.status != http.StatusOK {
 		t.Errorf("after the program was mended: %d, want 200", a.status)
 	}
+}
+
+// TestRestartWithoutState has a service that can't open its state again go on without it, since other tools need none.
+func TestRestartWithoutState(t *testing.T) {
+	t.Parallel()
+	for _, address := range []string{"the same address", "another address"} {
+		t.Run(address, func(t *testing.T) {
+			t.Parallel()
+			dir, s := keepingSite(t)
+			state := filepath.Join(dir, "state", "state.db")
+			if err := os.Remove(state); err != nil {
+				t.Fatal(err)
+			}
+			put(t, state, []byte("not a state"))
+			if address == "another address" {
+				config := filepath.Join(dir, "toolsrv.toml")
+				text, err := os.ReadFile(config)
+				if err != nil {
+					t.Fatal(err)
+				}
+				put(t, config, bytes.Replace(text, []byte("127.0.0.1:0"), []byte("localhost:0"), 1))
+			}
+			s.signal(syscall.SIGUSR2)
+			s.waitCount("listening", 2)
+			s.waitLine("that the state is lost", func(line map[string]any) bool {
+				return line["level"] == "ERROR" && line["msg"] == "state is lost for this process, so tools get errors" && strings.Contains(textOf(line), "state.db is not a state")
+			})
+			if address == "another address" {
+				return // which one, only the log says
+			}
+			s.waitCount("all tools are compiled", 2)
+			if a := s.get("/readyz"); a.status != http.StatusOK || !strings.Contains(a.body, `"state":"unavailable"`) {
+				t.Errorf("/readyz: %d %s, want 200 and that the state is not available", a.status, a.body)
+			}
+			if a := s.post("/a/get", "{}"); !strings.Contains(a.body, `"code":"unavailable"`) {
+				t.Errorf("a tool that keeps something: %d %s, want unavailable", a.status, a.body)
+			}
+			if a := s.post("/shop/echo", order); a.status != http.StatusOK {
+				t.Errorf("a tool that keeps nothing: %d %s, want 200", a.status, a.body)
+			}
+		})
+	}
+}
+
+// TestRestartOtherState changes the directory of the state to one that can't be used, and then to one that can be.
+func TestRestartOtherState(t *testing.T) {
+	t.Parallel()
+	dir, s := keepingSite(t)
+	config := filepath.Join(dir, "toolsrv.toml")
+	text, err := os.ReadFile(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, prepare := range map[string]func(other string) error{
+		"anybody's": func(other string) error { return errors.Join(os.Mkdir(other, 0o777), os.Chmod(other, 0o777)) },
+		"a file":    func(other string) error { return os.WriteFile(other, nil, 0o600) },
+		"damaged": func(other string) error {
+			return errors.Join(os.Mkdir(other, 0o700), os.WriteFile(filepath.Join(other, "state.db"), []byte("not a state"), 0o600))
+		},
+	} {
+		if err := prepare(filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+		put(t, config, bytes.Replace(text, []byte(`"state"`), []byte(`"`+name+`"`), 1))
+		s.signal(syscall.SIGUSR2)
+		s.waitLine("the reason, "+name, func(line map[string]any) bool {
+			return line["level"] == "ERROR" && line["msg"] == "the server goes on as it was" && strings.Contains(textOf(line), "state.directory") && strings.Contains(textOf(line), name)
+		})
+		if a := s.post("/a/get", "{}"); a.status != http.StatusOK || a.body != "116" {
+			t.Errorf("%s: what was kept is %d %s, want 200 116", name, a.status, a.body)
+		}
+	}
+	for i, same := range []string{`"./state"`, `"new"`} {
+		put(t, config, bytes.Replace(text, []byte(`"state"`), []byte(same), 1))
+		s.signal(syscall.SIGUSR2)
+		s.waitCount("listening", i+2)
+		s.waitCount("ready", i+2)
+		if a := s.post("/a/get", "{}"); a.status != http.StatusOK || a.body != map[int]string{0: "116", 1: "0"}[i] {
+			t.Errorf("%s: what was kept is %d %s", same, a.status, a.body)
+		}
+	}
+}
+
+// keepingSite starts a service of which a tool has kept something.
+func keepingSite(t *testing.T) (dir string, s *service) {
+	const manifest = `{"abi":1,"namespace":"a","needs":{"kv":true},"tools":[{"name":"get","description":"Reads.","parameters":{"type":"object"}},
+		{"name":"gets","description":"Reads often.","parameters":{"type":"object"}},{"name":"set","description":"Keeps.","parameters":{"type":"object"}}]}`
+	dir = site(t, "[server]\naddress = \"127.0.0.1:0\"\n[state]\ndirectory = \"state\"\n[[grant]]\nmatch = \"a/*\"\nkv = \"1MiB\"\n", map[string][]byte{
+		"shop.wasm": guest(t, "shop", "1.0.0", "echo"),
+		"a.wasm":    sandboxtest.WithManifest(t, testkit.Fixture(t, "capability/kv"), manifest),
+	})
+	s = run(t, command("openapi", "--config", filepath.Join(dir, "toolsrv.toml")), false)
+	s.waitCount("ready", 1)
+	if a := s.post("/a/set", "{}"); a.status != http.StatusOK {
+		t.Fatalf("/a/set: %d %s", a.status, a.body)
+	}
+	return dir, s
 }
 
 // TestRestartFindsProgram has a service be followed by what is at the path by which it was started, in whatever way it got there.

@@ -46,7 +46,8 @@ type Broker struct {
 	visible     register[secret.Grant, *secret.Grant]
 }
 
-// Open opens what the grants of a configuration need. The caller closes it, after all calls have ended.
+// Open opens what the grants of a configuration need. Where the configuration has a listener, somebody waits there already, and tools that keep
+// nothing are to work: then state that can't be opened is no error, but is lost as if that had been found out later. The caller closes it, after all calls have ended.
 func Open(c *config.Config, o Options) (*Broker, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -67,6 +68,10 @@ func (b *Broker) Close() error { return b.vault.close() }
 
 // StateBroken returns why what tools keep can't be used until the program is started again, or nil.
 func (b *Broker) StateBroken() error { return b.vault.broken() }
+
+// CheckState returns an error where the configuration of a process that is to follow this one names another directory for what tools keep, and
+// that one can't be used.
+func (b *Broker) CheckState(c *config.Config) error { return b.vault.check(c) }
 
 // Grants returns those of a configuration, which must not change any more, with the secrets as they are read now. An error is one that a
 // reload must refuse: nothing has changed then. Nothing changes for calls that run before the Grants are published: then a grant that

@@ -51,7 +51,7 @@ type Server struct {
 	// Address is host:port to listen on. Port 0 is any free port, and an empty host is all addresses of the machine.
 	Address string `restart:"server.address"`
 	// Listener is listened on in place of Address, if it is not nil. It may have been handed down by another process, so connections are
-	// accepted once the tools are listed, or after ten seconds. The server closes it. It is for the program to say, and no key of the file.
+	// accepted once the tools are listed, or after ten seconds, and state that can't be opened does not keep the server from starting. The server closes it. It is for the program to say, and no key of the file.
 	Listener net.Listener
 	// PublicURL is where clients reach the server, such as "https://example.com/tools" or the path "/tools". If it is empty, they reach
 	// it at its own address.

@@ -7,6 +7,8 @@ import (
 	"net"
 	"os"
 	"time"
+
+	"github.com/toolsrv/toolsrv/wasmtools/config"
 )
 
 // leaveTime is how long a server that hands over has its answers end their connections, before it closes those that were not used since.
@@ -14,6 +16,15 @@ const leaveTime = time.Second
 
 // lookEvery is how often a server that ends looks for requests that it need not wait for.
 const lookEvery = leaveTime / 10
+
+// CheckState returns an error where c, the configuration of a process that is to go on in this one's place, names another directory for what
+// tools keep, and that one can't be used.
+func (s *Server) CheckState(c *config.Config) error {
+	if err := s.core.broker.CheckState(c); err != nil {
+		return fmt.Errorf("try state.directory: %w", err)
+	}
+	return nil
+}
 
 // HandOver returns a copy of the server's listener for a process that goes on in this one's place: it is to listen on it as its
 // [config.Server.Listener]. The caller closes the copy. From then on the end of Run's context turns nobody away: for a second more all

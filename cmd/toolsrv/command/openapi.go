@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"net"
 	"os"
 	"os/signal"
 	"syscall"
@@ -174,6 +175,10 @@ func (o *openAPI) serve(ctx context.Context, logger *slog.Logger, hangup, restar
 	} else if listener != nil {
 		logger.Info("listening at another address than before", "before", address, "address", c.Server.Address)
 		_ = listener.Close() // nothing is written to it
+		// An address that can't be listened on is told below.
+		if other, err := (&net.ListenConfig{}).Listen(ctx, "tcp", c.Server.Address); err == nil {
+			c.Server.Listener = other // this process, too, is to start where it can
+		}
 	}
 	if o.config == "" {
 		logger.Info("no configuration file: every setting has its default", "looked_for", defaultConfig, "directory", c.Tools.Directory)

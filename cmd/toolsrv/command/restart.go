@@ -54,6 +54,9 @@ func (o *openAPI) succeed(ctx context.Context, s *server.Server, started *config
 			return nil, err
 		}
 	}
+	if err := s.CheckState(c); err != nil {
+		return nil, err
+	}
 	if o.program == "" {
 		return nil, errors.New("find the program: this system does not tell where it is")
 	}

@@ -71,14 +71,30 @@ func Open(dir string, o Options) (*Store, error) {
 	return s, nil
 }
 
+// Lost returns a store in place of one that Open did not open: it is broken from the start, for that reason.
+func Lost(err error, o Options) *Store {
+	s := newStore(o)
+	s.db = &mapped{gone: make(chan struct{})}
+	s.db.why.Store(&err)
+	close(s.db.gone)
+	s.report(&s.writing, "written", err)
+	go s.write()
+	return s
+}
+
 // prepare returns a store that nobody writes yet.
 func prepare(dir string, o Options) (s *Store, err error) {
-	s = &Store{log: o.Log, ended: make(chan struct{}), queue: queue{wake: make(chan struct{}, 1)}}
+	s = newStore(o)
+	s.db, s.due, err = openFile(dir)
+	return s, err
+}
+
+func newStore(o Options) *Store {
+	s := &Store{log: o.Log, ended: make(chan struct{}), queue: queue{wake: make(chan struct{}, 1)}}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
-	s.db, s.due, err = openFile(dir)
-	return s, err
+	return s
 }
 
 // Close implements state.Store. A store that is broken is closed at once, with the reason as its error.

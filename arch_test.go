@@ -45,6 +45,8 @@ var edges = map[string][]string{
 	"internal/pattern": {"internal/text"},
 	// What messages do with foreign text: everybody's.
 	"internal/text": {},
+	// Bounds of processes; knows nothing of what they do.
+	"internal/apart": {},
 	// Places for which keys take turns; knows nothing of what they are for.
 	"internal/turns": {},
 	// Thins what calls report; knows nobody who listens.
@@ -95,7 +97,7 @@ var edges = map[string][]string{
 	// A file on disk: knows no modules.
 	"wasmtools/catalog/internal/precedence": {},
 	// Chooses by the language, and keeps what it has read of scripts; runs nothing.
-	"wasmtools/script": {"internal/text", "internal/touched", "runtime/codecache", "wasmtools/script/engine", "wasmtools/script/javascript", "wasmtools/script/python"},
+	"wasmtools/script": {"internal/apart", "internal/text", "internal/touched", "runtime/codecache", "wasmtools/script/engine", "wasmtools/script/javascript", "wasmtools/script/python"},
 	// Interpreters as files: knows no language, and runs nothing.
 	"wasmtools/script/engine": {"internal/text", "runtime/wasmbin"},
 	// Files become a bundle; runs nothing of them.
@@ -136,9 +138,9 @@ var edges = map[string][]string{
 	// What can be limited, as data: for those that configure and those that enforce.
 	"runtime/limits": {"internal/text"},
 	// Runs guests; knows no HTTP, no configuration, no schema.
-	"runtime/sandbox": {"internal/jsontree", "runtime/hostabi", "runtime/limits", "internal/progress", "internal/text", "internal/turns", "runtime/account", "runtime/codecache", "runtime/compile", "runtime/instrument", "runtime/linmem", "runtime/sandbox/internal/paranoid", "runtime/schedule", "runtime/wasmbin"},
+	"runtime/sandbox": {"internal/apart", "internal/jsontree", "runtime/hostabi", "runtime/limits", "internal/progress", "internal/text", "internal/turns", "runtime/account", "runtime/codecache", "runtime/compile", "runtime/instrument", "runtime/linmem", "runtime/sandbox/internal/paranoid", "runtime/schedule", "runtime/wasmbin"},
 	// A module becomes code, in a process apart; knows no sandbox.
-	"runtime/compile": {"internal/text"},
+	"runtime/compile": {"internal/apart", "internal/text"},
 	// Files of bytes that are to be trusted; knows no compiler.
 	"runtime/codecache": {"internal/ownership"},
 	// What a host function is given; knows neither who gives it nor what runs a guest.

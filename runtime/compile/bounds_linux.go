@@ -1,30 +1,21 @@
 package compile
 
 import (
-	"bytes"
-	"errors"
-	"fmt"
-	"io"
-	"io/fs"
-	"math"
 	"os"
 	"os/signal"
-	"strconv"
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"github.com/toolsrv/toolsrv/internal/apart"
 )
 
 const supported = true
 
 const (
-	// niceness is how much the server comes before the processes that compile for it, where both want a processor.
-	niceness = 5
 	// maxFile is the size of a file that such a process may write, and maxOpen how many it may have open.
 	maxFile = mostCode
 	maxOpen = 128
-	// maxApart is what a process may have of addresses that it can write to beside its memory: Go's runtime takes them 64 MiB at a time.
-	maxApart = 192 << 20
 )
 
 // An allowance is what a process had used when it was given a module, and the time on a processor that it may use for that.
@@ -46,46 +37,7 @@ func bound(memory int64, began *atomic.Pointer[allowance]) (scarce bool, err err
 		}
 		os.Exit(exitTime)
 	}()
-	for resource, most := range map[int]uint64{syscall.RLIMIT_CORE: 0, syscall.RLIMIT_DATA: uint64(memory) + maxApart, syscall.RLIMIT_FSIZE: maxFile, syscall.RLIMIT_NOFILE: maxOpen} {
-		var now syscall.Rlimit
-		if err := syscall.Getrlimit(resource, &now); err != nil {
-			return false, err
-		}
-		if now.Max < most { // it may not be raised
-			most = now.Max
-			scarce = scarce || resource == syscall.RLIMIT_DATA
-		}
-		if err := syscall.Setrlimit(resource, &syscall.Rlimit{Cur: most, Max: most}); err != nil {
-			return false, err
-		}
-	}
-	var addresses syscall.Rlimit
-	if err := syscall.Getrlimit(syscall.RLIMIT_AS, &addresses); err != nil {
-		return false, err
-	}
-	strict, _ := os.ReadFile("/proc/sys/vm/overcommit_memory")
-	scarce = scarce || addresses.Cur != math.MaxUint64 || bytes.HasPrefix(strict, []byte("2"))
-	if err := os.WriteFile("/proc/self/oom_score_adj", []byte("1000"), 0); err != nil && !errors.Is(err, fs.ErrPermission) && !errors.Is(err, fs.ErrNotExist) {
-		return false, err
-	}
-	threads, err := os.ReadDir("/proc/self/task") // a thread has what the one has that makes it
-	if err != nil {
-		return false, err
-	}
-	for _, t := range threads {
-		id, err := strconv.Atoi(t.Name())
-		if err != nil {
-			return false, err
-		}
-		now, err := syscall.Getpriority(syscall.PRIO_PROCESS, id) // 20 less what it is
-		if err == nil {
-			err = syscall.Setpriority(syscall.PRIO_PROCESS, id, min(20-now+niceness, 19))
-		}
-		if err != nil && !errors.Is(err, syscall.ESRCH) {
-			return false, err
-		}
-	}
-	return scarce, nil
+	return apart.Bound(memory, map[int]uint64{syscall.RLIMIT_FSIZE: maxFile, syscall.RLIMIT_NOFILE: maxOpen})
 }
 
 // allow has the system end this process when it has used that much more time on a processor, with what the system does for it, to a
@@ -105,72 +57,4 @@ func allow(more time.Duration) (*allowance, error) {
 		return nil, err
 	}
 	return &allowance{time.Duration(now.Utime.Nano()), more}, nil
-}
-
-// attributes has a process end with this one, and get none of the signals that a terminal sends.
-func attributes() *syscall.SysProcAttr {
-	return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
-}
-
-// A meter tells what another process has used. It goes on to mean that process when its number is another's.
-type meter struct{ times, memory *os.File }
-
-// A use is what a process has used: time on a processor, that of the system for it, and bytes of memory that it shares with nobody.
-type use struct {
-	user, system time.Duration
-	bytes        int64
-}
-
-// openMeter opens the meter of a process that was not waited for yet.
-func openMeter(pid int) (m *meter, err error) {
-	m = &meter{}
-	if m.times, err = os.Open(fmt.Sprintf("/proc/%d/stat", pid)); err != nil {
-		return nil, err
-	}
-	if m.memory, err = os.Open(fmt.Sprintf("/proc/%d/statm", pid)); err != nil {
-		return nil, errors.Join(err, m.times.Close())
-	}
-	return m, nil
-}
-
-func (m *meter) close() { _, _ = m.times.Close(), m.memory.Close() }
-
-// look reads the meter.
-func (m *meter) look() (u use, err error) {
-	const user, system, tick = 11, 12, time.Second / 100 // after the process's name, which may have any character
-	const resident, shared = 1, 2
-	var room [1024]byte
-	text, err := readStart(m.times, room[:])
-	if err != nil {
-		return u, err
-	}
-	fields := bytes.Fields(text[bytes.LastIndexByte(text, ')')+1:])
-	number := func(i int) int64 {
-		if i >= len(fields) {
-			err = errors.Join(err, errors.New("the system tells too little of a process"))
-			return 0
-		}
-		n, bad := strconv.ParseInt(string(fields[i]), 10, 64)
-		err = errors.Join(err, bad)
-		return n
-	}
-	u.user, u.system = time.Duration(number(user))*tick, time.Duration(number(system))*tick
-	if err != nil {
-		return u, err
-	}
-	if text, err = readStart(m.memory, room[:]); err != nil {
-		return u, err
-	}
-	fields = bytes.Fields(text)
-	u.bytes = (number(resident) - number(shared)) * int64(os.Getpagesize())
-	return u, err
-}
-
-// readStart reads a file from its start.
-func readStart(f *os.File, room []byte) ([]byte, error) {
-	n, err := f.ReadAt(room, 0)
-	if errors.Is(err, io.EOF) && n > 0 {
-		err = nil
-	}
-	return room[:n], err
 }

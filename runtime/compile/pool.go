@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"sync"
 	"time"
+
+	"github.com/toolsrv/toolsrv/internal/apart"
 )
 
 // A Pool has modules compiled in processes of its own, each of which compiles one at a time. Processes are started when they are needed,
@@ -16,9 +18,9 @@ type Pool struct {
 	log      *slog.Logger
 	patience time.Duration
 	closing  chan struct{}
-	large    room  // of modules that may take more than SmallBytes
-	small    room  // of others, so that these do not wait for those
-	smallest int64 // how many processes there may be for small modules, idle ones included
+	large    *apart.Room //  of modules that may take more than SmallBytes
+	small    *apart.Room //  of others, so that these do not wait for those
+	smallest int64       // how many processes there may be for small modules, idle ones included
 
 	mu     sync.Mutex
 	idle   []*process
@@ -36,8 +38,6 @@ const (
 	idleTime = 30 * time.Second
 	// grownBytes is how much memory a process may have after a module to be used for the next.
 	grownBytes = 48 << 20
-	// ample is the memory with which it is the module's fault if it does not do, in bytes.
-	ample = 1 << 30
 )
 
 var (
@@ -79,7 +79,7 @@ type TooMuch struct {
 func (t *TooMuch) Error() string {
 	const advice = "split its largest functions, or optimise it with the compiler or wasm-opt"
 	switch {
-	case t.Memory && t.Bytes < ample:
+	case t.Memory && t.Bytes < apart.Ample:
 		return fmt.Sprintf("compiling the module takes more than %d MiB of memory, which is what the memory of this machine or its container leaves for that: give it more, bring a cache directory in which a larger machine has compiled the module, or %s",
 			t.Bytes>>20, advice)
 	case t.Memory:
@@ -106,8 +106,8 @@ func NewPool(c Config) (*Pool, error) {
 		log:      c.Logger,
 		patience: patienceBase,
 		closing:  make(chan struct{}),
-		large:    room{free: max(c.Large, each)},
-		small:    room{free: small},
+		large:    apart.NewRoom(max(c.Large, each)),
+		small:    apart.NewRoom(small),
 		smallest: small / SmallBytes,
 		all:      map[*process]struct{}{},
 	}, nil
@@ -161,15 +161,15 @@ func judge(err error) error {
 // enter waits for room. It reports false if the pool is closed first.
 func (p *Pool) enter(bytes int64) (leave func(), entered bool) {
 	if bytes > SmallBytes {
-		return func() { p.large.give(bytes) }, p.large.take(bytes, p.closing)
+		return func() { p.large.Give(bytes) }, p.large.Take(bytes, p.closing)
 	}
-	if !p.small.take(bytes, p.closing) {
+	if !p.small.Take(bytes, p.closing) {
 		return nil, false
 	}
 	p.count(1)
 	return func() {
 		p.count(-1)
-		p.small.give(bytes)
+		p.small.Give(bytes)
 	}, true
 }
 

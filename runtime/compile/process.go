@@ -16,6 +16,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/toolsrv/toolsrv/internal/apart"
 )
 
 const (
@@ -42,7 +44,7 @@ type process struct {
 	scratch string // where its directory is
 	dir     string
 	in      io.WriteCloser
-	used    *meter
+	used    *apart.Meter
 	out     *os.File
 	said    *head
 	encoder *gob.Encoder
@@ -97,13 +99,13 @@ func start(command []string, scratch string, memory int64) (c *process, err erro
 		return nil, fmt.Errorf("%w: %w", ErrNoMemory, errors.Join(err, c.clean()))
 	}
 	c.cmd = exec.Command(command[0], append(command[1:len(command):len(command)], strconv.FormatInt(memory, 10))...)
-	c.cmd.Env, c.cmd.Dir, c.cmd.SysProcAttr = []string{}, c.dir, attributes()
+	c.cmd.Env, c.cmd.Dir, c.cmd.SysProcAttr = []string{}, c.dir, apart.Attributes()
 	c.cmd.Stdout, c.cmd.Stderr, c.cmd.WaitDelay = written, c.said, time.Second
 	if c.in, err = c.cmd.StdinPipe(); err == nil {
 		err = c.cmd.Start()
 	}
 	if err == nil {
-		if c.used, err = openMeter(c.cmd.Process.Pid); err != nil {
+		if c.used, err = apart.OpenMeter(c.cmd.Process.Pid); err != nil {
 			c.end()
 			err = errors.Join(err, c.cmd.Wait())
 		}
@@ -123,7 +125,7 @@ func start(command []string, scratch string, memory int64) (c *process, err erro
 	go func() {
 		c.waited = c.cmd.Wait()
 		_ = c.out.Close() // whoever reads a reply learns that there is none
-		c.used.close()
+		c.used.Close()
 		_ = c.clean()
 		close(c.ended)
 	}()
@@ -276,7 +278,7 @@ func (c *process) watch(most Limit, patience time.Duration) (done func() breach)
 	go func() {
 		tick := time.NewTicker(lookTime)
 		defer tick.Stop()
-		var began use // at the first look, so that what is soon done is not looked at
+		var began apart.Use // at the first look, so that what is soon done is not looked at
 		looked := false
 		until := time.Now().Add(patience)
 		for {
@@ -289,7 +291,7 @@ func (c *process) watch(most Limit, patience time.Duration) (done func() breach)
 				result <- breachNone
 				return
 			case now := <-tick.C:
-				u, err := c.used.look()
+				u, err := c.used.Look()
 				if err == nil && !looked {
 					began, looked = u, true
 				}
@@ -298,11 +300,11 @@ func (c *process) watch(most Limit, patience time.Duration) (done func() breach)
 				case now.After(until):
 					broke = breachTime
 				case err != nil: // it is gone, or about to be
-				case u.user-began.user > most.CPU:
+				case u.User-began.User > most.CPU:
 					broke = breachCPU
-				case u.user+u.system-began.user-began.system > systemTimes*most.CPU:
+				case u.User+u.System-began.User-began.System > systemTimes*most.CPU:
 					broke = breachSystem
-				case u.bytes > most.Bytes:
+				case u.Bytes > most.Bytes:
 					broke = breachMemory
 				}
 				if broke != breachNone {

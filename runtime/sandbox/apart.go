@@ -10,41 +10,32 @@ import (
 	"sync"
 	"time"
 
+	"github.com/toolsrv/toolsrv/internal/apart"
 	"github.com/toolsrv/toolsrv/runtime/account"
 	"github.com/toolsrv/toolsrv/runtime/compile"
 	"github.com/toolsrv/toolsrv/runtime/instrument"
 )
 
-// What compiling a module in a process of its own may take: helperRoom at most, and helperTimes
+// What compiling a module in a process of its own may take: apart.Memory at most, and helperTimes
 // what was predicted, with helperBase for a slow processor. It is first given helperGuess times the memory that was predicted, with
 // helperOwn for the process itself, and only if that is too little, all: memory that a process may have is kept from calls where
 // the machine has no more.
 const (
-	helperMemory = 1 << 30
-	helperSmall  = 384 << 20
-	helperTimes  = 4
-	helperBase   = 5 * time.Second
-	helperGuess  = 2
-	helperOwn    = 24 << 20
-	// serverMemory is what the server itself takes while it has a module compiled, in bytes.
-	serverMemory = 56 << 20
+	helperTimes = 4
+	helperBase  = 5 * time.Second
+	helperGuess = 2
+	helperOwn   = 24 << 20
 	// roomTime is how long a module that takes more than was thought waits for memory that calls have.
 	roomTime = 5 * time.Second
 )
-
-// helperRoom returns how many bytes of memory a process that compiles may have, of those that the machine has: helperMemory at most, three
-// eighths, or up to helperSmall what leaves room for the server.
-func helperRoom(machine int64) int64 {
-	return min(helperMemory, max(machine/8*3, min(helperSmall, max(machine/4, machine-max(serverMemory, machine/16*5)))))
-}
 
 // newPool returns the processes that compile for an engine, by what the machine has. tight says that what large modules take there has to
 // be taken from the account of all programs.
 func newPool(c Config, a *account.Account, log *slog.Logger) (p *compile.Pool, tight bool, err error) {
 	machine := account.MachineMemory()
-	each := helperRoom(machine)
+	each := apart.Memory(machine)
 	spare := machine - a.Most(account.Memory, true) - a.Most(account.Code, true) - machine/4 // a quarter is Go's heap, at least
-	large := max(each, min(2*helperMemory, spare))
+	large := max(each, min(2*apart.Ample, spare))
 	p, err = compile.NewPool(compile.Config{
 		Command: c.CompileHelper,
 		Each:    each,

@@ -81,16 +81,6 @@ func TestRefusalIsRemembered(t *testing.T) {
 	}
 }
 
-// TestHelperRoom leaves the server what it takes itself, and calls what they need.
-func TestHelperRoom(t *testing.T) {
-	t.Parallel()
-	for machine, want := range map[int64]int64{64: 24, 128: 72, 160: 104, 256: 176, 512: 352, 1024: 384, 2048: 768, 65536: 1024} {
-		if got := helperRoom(machine << 20); got != want<<20 {
-			t.Errorf("of %d MiB a process that compiles may have %d, want %d", machine, got>>20, want)
-		}
-	}
-}
-
 // TestClaim has what processes may take beside the programs counted with them where the machine has no more: a module that takes more than
 // was thought waits for it, and is not compiled where calls keep it.
 func TestClaim(t *testing.T) {

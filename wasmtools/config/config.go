@@ -78,7 +78,7 @@ type Tools struct {
 	Directory string `restart:"tools.directory"`
 	// Scripts is whether scripts in Directory are served, too.
 	Scripts bool `restart:"tools.scripts"`
-	// ScriptHelper is a command that calls script.Help with its last two arguments and its standard output: a script is read in a process
+	// ScriptHelper is a command that calls script.Help with its last three arguments and its standard output: a script is read in a process
 	// of its own. It is for the program to say, and no key of the file. Where it is empty, the server's own process reads scripts.
 	ScriptHelper []string
 	// CompileHelper is a command that calls compile.Serve with its last argument and its standard input and output: modules are compiled

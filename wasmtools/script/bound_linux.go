@@ -3,20 +3,20 @@ package script
 import (
 	"runtime/debug"
 	"syscall"
+
+	"github.com/toolsrv/toolsrv/internal/apart"
 )
 
 // bound has this process end when it takes more than a helper may: by a signal, or by Go's runtime.
-func bound() error {
+func bound(memory int64) error {
 	debug.SetMaxStack(helperStack)
-	debug.SetMemoryLimit(helperMemory / 2)
+	if memory > helperSmall { // to keep garbage small takes time of the processor, and the script can have more
+		debug.SetMemoryLimit(memory / 8 * 7)
+	}
 	cpu := syscall.Rlimit{Cur: helperCPU, Max: helperCPU + 1} // where both are the same, the system sends no SIGXCPU
 	if err := syscall.Setrlimit(syscall.RLIMIT_CPU, &cpu); err != nil {
 		return err
 	}
-	for resource, most := range map[int]uint64{syscall.RLIMIT_DATA: helperMemory, syscall.RLIMIT_CORE: 0} {
-		if err := syscall.Setrlimit(resource, &syscall.Rlimit{Cur: most, Max: most}); err != nil {
-			return err
-		}
-	}
-	return nil
+	_, err := apart.Bound(memory, nil)
+	return err
 }

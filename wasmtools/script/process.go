@@ -10,19 +10,20 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
 
+	"github.com/toolsrv/toolsrv/internal/apart"
 	"github.com/toolsrv/toolsrv/internal/text"
 	"github.com/toolsrv/toolsrv/wasmtools/script/engine"
 )
 
-// The bounds of a helper. Memory and processor time are the system's to hold, where it can: see bound.
+// The bounds of a helper. Memory and processor time are the system's to hold, where it can: see bound and watch.
 const (
 	helperTime   = 30 * time.Second
 	helperCPU    = 10        // seconds
-	helperMemory = 1 << 30   // bytes
 	helperStack  = 256 << 20 // bytes, of one goroutine
 	helperOutput = 64 << 20  // bytes
 	helperWrong  = 8 << 10   // bytes of what is wrong with a script
@@ -35,30 +36,34 @@ type collected struct {
 	Wrong  string // what is wrong with the script, or ""
 }
 
-// Help is all that a helper of a Builder does: it collects the files of the script that args name, the root and the script, and writes
-// them to stdout. The process must do nothing else: it is bounded from then on, and ends where a script breaks a bound.
+// Help is all that a helper of a Builder does: it collects the files of a script, and writes them to stdout. args are the bytes of memory
+// that it may take, the root and the script. The process must do nothing else: it is bounded from then on, and ends where a script breaks a bound.
 func Help(ctx context.Context, args []string, stdout io.Writer) error {
-	if len(args) != 2 || args[0] == "" || LanguageOf(args[1]) == "" {
-		return errors.New("a helper needs a folder and a script")
+	if len(args) != 3 || args[1] == "" || LanguageOf(args[2]) == "" {
+		return errors.New("a helper needs its bytes of memory, a folder and a script")
 	}
-	if err := bound(); err != nil {
+	memory, err := strconv.ParseInt(args[0], 10, 64)
+	if err != nil {
+		return err
+	}
+	if err := bound(memory); err != nil {
 		return fmt.Errorf("bound what a script may take: %w", err)
 	}
 	var c collected
-	var err error
-	c.Files, c.Inputs, err = collect(ctx, args[1], Options{Root: args[0]})
+	c.Files, c.Inputs, err = collect(ctx, args[2], Options{Root: args[1]})
 	if err != nil {
 		c.Wrong = text.Clip(err.Error(), helperWrong)
 	}
 	return gob.NewEncoder(stdout).Encode(c)
 }
 
-// help has a helper collect the files of a script.
-func (b Builder) help(ctx context.Context, root, path string) (files []engine.File, inputs []string, err error) {
+// help has a helper collect the files of a script, with so many bytes of memory.
+func (b Builder) help(ctx context.Context, root, path string, memory int64) (files []engine.File, inputs []string, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, helperTime, fmt.Errorf("reading it takes longer than %v", helperTime))
 	defer cancel()
-	args := append(b.Helper[1:len(b.Helper):len(b.Helper)], root, path)
+	args := append(b.Helper[1:len(b.Helper):len(b.Helper)], strconv.FormatInt(memory, 10), root, path)
 	cmd := exec.CommandContext(ctx, b.Helper[0], args...)
+	cmd.SysProcAttr = apart.Attributes()
 	cmd.Env = []string{} // whatever a parser of scripts may be led to, secrets are not there
 	var stderr bytes.Buffer
 	cmd.Stderr = &limited{to: &stderr, left: 4 << 10}
@@ -70,26 +75,38 @@ func (b Builder) help(ctx context.Context, root, path string) (files []engine.Fi
 	if err != nil {
 		return nil, nil, fmt.Errorf("start a process to read scripts: %w", err)
 	}
+	broke := watch(cmd.Process.Pid, memory, func() { _ = cmd.Process.Kill() })
 	var c collected
 	wrong := gob.NewDecoder(io.LimitReader(out, helperOutput)).Decode(&c)
 	_, _ = io.Copy(io.Discard, out) // or it would wait
+	tooLarge := broke()             // before its number may be another's
 	err = cmd.Wait()
 	used := cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
-	var exit *exec.ExitError
 	switch {
 	case ctx.Err() != nil && errors.Is(context.Cause(ctx), context.Canceled):
 		return nil, nil, context.Cause(ctx)
+	case tooLarge, exited(err, 2) && says(stderr.String(), "out of memory", "cannot allocate memory", "stack overflow"):
+		return nil, nil, &Error{&memoryError{tooMuch(path, "reading it takes more than "+ofMemory(memory))}}
+	case exited(err, 2) && says(stderr.String(), "pthread_create failed", "failed to create new OS thread"):
+		return nil, nil, lost(path, errors.New("the system allowed the process no thread"))
 	case ctx.Err() != nil && used < helperCPU*time.Second:
 		return nil, nil, lost(path, fmt.Errorf("%w, and not because of what it has to do: the machine is busy, or its disk", context.Cause(ctx)))
 	case ctx.Err() != nil:
 		return nil, nil, &Error{tooMuch(path, context.Cause(ctx).Error())}
 	case ended(err) && used < helperCPU*time.Second:
 		return nil, nil, lost(path, fmt.Errorf("the process was ended from outside, as the system does where memory is short (%w)", err))
-	case errors.As(err, &exit) && exit.ExitCode() == 1:
+	case exited(err, 1):
 		line, _, _ := strings.Cut(stderr.String(), "\n")
 		return nil, nil, fmt.Errorf("read the script in a process of its own: %s", line)
+	case err != nil && (used >= helperCPU*time.Second || says(err.Error()+stderr.String(), "CPU time limit exceeded")):
+		why := fmt.Sprintf("reading it takes more than %d s of a processor", helperCPU)
+		if memory > helperSmall && memory < apart.Ample { // to make do with little memory takes time
+			why += ", or " + ofMemory(memory)
+		}
+		return nil, nil, &Error{tooMuch(path, why)}
 	case err != nil: // by a signal, or because Go's runtime gave up
-		return nil, nil, &Error{tooMuch(path, fmt.Sprintf("reading it takes more than %d s or a gibibyte of memory", helperCPU))}
+		line, _, _ := strings.Cut(stderr.String(), "\n")
+		return nil, nil, &Error{tooMuch(path, strings.TrimSpace(fmt.Sprintf("it ends the process that reads it (%v) %s", err, line)))}
 	case wrong != nil:
 		return nil, nil, fmt.Errorf("read what the process says that reads scripts: %w", wrong)
 	case c.Wrong != "":
@@ -125,6 +142,31 @@ func ended(waited error) bool {
 	}
 	status, ok := exit.Sys().(syscall.WaitStatus)
 	return ok && status.Signaled() && slices.Contains([]syscall.Signal{syscall.SIGKILL, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP}, status.Signal())
+}
+
+// A memoryError is that a script takes more memory than its helper had.
+type memoryError struct{ error }
+
+// Unwrap returns the error.
+func (e *memoryError) Unwrap() error { return e.error }
+
+// ofMemory says how much memory a helper has, and why no more.
+func ofMemory(bytes int64) string {
+	if bytes < apart.Ample {
+		return fmt.Sprintf("%d MiB of memory, which is what the memory of this machine or its container leaves for that (more there would do)", bytes>>20)
+	}
+	return fmt.Sprintf("%d MiB of memory", bytes>>20)
+}
+
+// exited reports whether a process ended by itself with a code.
+func exited(waited error, code int) bool {
+	exit, ok := errors.AsType[*exec.ExitError](waited)
+	return ok && exit.ExitCode() == code
+}
+
+// says reports whether one of the texts is in what a process said.
+func says(said string, any ...string) bool {
+	return slices.ContainsFunc(any, func(text string) bool { return strings.Contains(said, text) })
 }
 
 // tooMuch is the error of a script that breaks a bound.

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/toolsrv/toolsrv/internal/apart"
 	"github.com/toolsrv/toolsrv/wasmtools/script/engine"
 	"github.com/toolsrv/toolsrv/wasmtools/script/javascript"
 	"github.com/toolsrv/toolsrv/wasmtools/script/python"
@@ -113,17 +114,25 @@ func collect(ctx context.Context, path string, o Options) (files []engine.File, 
 // collect returns the files of a script as they were kept, or has a helper collect them.
 func (b Builder) collect(ctx context.Context, root, path string) (files []engine.File, inputs []string, err error) {
 	if b.Memory == nil {
-		return b.help(ctx, root, path)
+		return b.read(ctx, root, path)
 	}
 	if files, inputs, ok := b.Memory.recall(root, path); ok {
 		return files, inputs, nil
 	}
 	began := time.Now()
-	files, inputs, err = b.help(ctx, root, path)
+	files, inputs, err = b.read(ctx, root, path)
 	if err == nil {
 		b.Memory.keep(root, path, began, files, inputs)
 	}
 	return files, inputs, err
+}
+
+// read has a helper collect the files of a script, as many of them beside each other as the Readers allow.
+func (b Builder) read(ctx context.Context, root, path string) (files []engine.File, inputs []string, err error) {
+	if b.Readers == nil {
+		return b.help(ctx, root, path, apart.Ample)
+	}
+	return b.Readers.read(ctx, b, root, path)
 }
 
 // put puts the files of a script into its engine.
@@ -150,9 +159,11 @@ func (e *Error) Unwrap() error { return e.Err }
 type Builder struct {
 	// Engines are the interpreters to choose from; nil means those that this binary carries.
 	Engines *engine.Set
-	// Helper is a command that calls [Help] with its last two arguments and its standard output. Without one, Build reads scripts in this
+	// Helper is a command that calls [Help] with its last three arguments and its standard output. Without one, Build reads scripts in this
 	// process: for those of people who could stop it anyway.
 	Helper []string
+	// Readers bound what helpers take together; nil: nothing does, and each may take a gibibyte.
+	Readers *Readers
 	// Memory has what helpers have collected before; nil: a helper reads each script.
 	Memory *Memory
 }

@@ -9,9 +9,11 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/fstest"
+	"time"
 
 	"github.com/toolsrv/toolsrv/internal/testkit"
 	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
@@ -27,12 +29,46 @@ var _ directory.Builder = script.Builder{}
 
 // TestMain is a helper where a Builder of these tests starts one.
 func TestMain(m *testing.M) {
-	if len(os.Args) == 4 && os.Args[1] == "help" {
+	if len(os.Args) == 5 && os.Args[1] == "help" {
 		if err := script.Help(context.Background(), os.Args[2:], os.Stdout); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
 		os.Exit(0)
+	}
+	if len(os.Args) == 4 && os.Args[1] == "parent" { // of a helper that does not end
+		b := script.Builder{Helper: []string{"sh", "-c", "echo $$ >" + os.Args[2] + "; exec sleep 3600", "sh"}}
+		_, _, err := b.Build(context.Background(), filepath.Dir(os.Args[3]), os.Args[3])
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	if len(os.Args) == 6 && os.Args[1] == "tell" { // how willingly the system ends it
+		err := script.Help(context.Background(), os.Args[3:], os.Stdout)
+		if err == nil {
+			var text []byte
+			if text, err = os.ReadFile("/proc/self/oom_score_adj"); err == nil {
+				err = os.WriteFile(os.Args[2], text, 0o600)
+			}
+		}
+		if err != nil {
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	if len(os.Args) == 6 && os.Args[1] == "hog" { // takes more memory than it may, and says how much that is
+		f, err := os.OpenFile(os.Args[2], os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+		if err == nil {
+			_, err = fmt.Fprintln(f, os.Args[3])
+		}
+		most, bad := strconv.Atoi(os.Args[3])
+		if err != nil || bad != nil {
+			os.Exit(1)
+		}
+		for taken := make([]byte, most*2); ; time.Sleep(time.Millisecond) {
+			for i := 0; i < len(taken); i += 1024 {
+				taken[i]++
+			}
+		}
 	}
 	os.Exit(m.Run())
 }

@@ -82,7 +82,8 @@ func (k *core) openDirectory(ctx context.Context, c *config.Config, configure co
 		// What is wrong with the directory the engine tells, which keeps compiled code there.
 		k.scripts, _ = script.OpenMemory(dir, c.Tools.ScriptHelper)
 	}
-	files, err := openDirectory(c, k.logger, k.scripts)
+	claim := func(bytes int64) func() { return k.engine.Claim(min(bytes, k.engine.Memory()/2)) } // the rest is left to calls
+	files, err := openDirectory(c, k.logger, k.scripts, claim)
 	if err != nil {
 		return fmt.Errorf("open the tools directory: %w", err)
 	}

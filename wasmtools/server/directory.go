@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/toolsrv/toolsrv/runtime/account"
 	"github.com/toolsrv/toolsrv/wasmtools/catalog/directory"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
 	"github.com/toolsrv/toolsrv/wasmtools/script"
@@ -16,13 +17,13 @@ import (
 
 // OpenDirectory opens the tools directory as the configuration says: with its scripts, or without. The caller closes it.
 func OpenDirectory(c *config.Config, logger *slog.Logger) (*directory.Directory, error) {
-	return openDirectory(c, logger, nil)
+	return openDirectory(c, logger, nil, nil)
 }
 
-// openDirectory is OpenDirectory with what was read of scripts before, or nil.
-func openDirectory(c *config.Config, logger *slog.Logger, before *script.Memory) (*directory.Directory, error) {
+// openDirectory is OpenDirectory with what was read of scripts before, or nil, and who is told of the memory that reading takes, or nil.
+func openDirectory(c *config.Config, logger *slog.Logger, before *script.Memory, claim func(bytes int64) (give func())) (*directory.Directory, error) {
 	o := directory.Options{Modules: c.Tools.Modules, Logger: logger}
-	builder := script.Builder{Engines: engine.Carried(), Helper: c.Tools.ScriptHelper, Memory: before}
+	builder := script.Builder{Engines: engine.Carried(), Helper: c.Tools.ScriptHelper, Memory: before, Readers: script.NewReaders(account.MachineMemory(), claim)}
 	if c.Tools.Scripts {
 		o.Scripts = builder
 	} else {

@@ -17,10 +17,10 @@ const collectScript = "collect-script"
 // newCollectScript makes a command that nobody types.
 func newCollectScript() *cobra.Command {
 	return &cobra.Command{
-		Use:    collectScript + " FOLDER SCRIPT",
+		Use:    collectScript + " BYTES FOLDER SCRIPT",
 		Short:  "Collect what a script needs, for a server that starts this",
 		Hidden: true,
-		Args:   cobra.ExactArgs(2),
+		Args:   cobra.ExactArgs(3),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return script.Help(cmd.Context(), args, cmd.OutOrStdout())
 		},

@@ -1,0 +1,20 @@
+// Package apart has what bounds the processes that a server starts for work on foreign bytes: what one may take, how many fit beside each
+// other, and that they end first.
+package apart
+
+// What a process may have of the machine's memory, in bytes: mostMemory at most.
+const (
+	mostMemory  = 1 << 30
+	smallMemory = 384 << 20
+	// serverMemory is what the server itself takes meanwhile.
+	serverMemory = 56 << 20
+)
+
+// Memory returns how many bytes of memory a process may have, of those that the machine has: mostMemory at most, three eighths, or up to
+// smallMemory what leaves room for the server.
+func Memory(machine int64) int64 {
+	return min(mostMemory, max(machine/8*3, min(smallMemory, max(machine/4, machine-max(serverMemory, machine/16*5)))))
+}
+
+// Ample is the memory with which it is the foreign bytes' fault if it does not do, in bytes.
+const Ample = mostMemory

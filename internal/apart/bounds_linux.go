@@ -1,0 +1,138 @@
+package apart
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"math"
+	"os"
+	"strconv"
+	"syscall"
+	"time"
+)
+
+const (
+	// niceness is how much the server comes before the processes that work for it, where both want a processor.
+	niceness = 5
+	// maxBeside is what a process may have of addresses that it can write to beside its memory: Go's runtime takes them 64 MiB at a time.
+	maxBeside = 192 << 20
+)
+
+// Bound has the system bound this process for good, to so many bytes of memory and what more says of other resources, and take it first
+// where memory runs out. It says whether the system may refuse memory before the bound is reached.
+func Bound(memory int64, more map[int]uint64) (scarce bool, err error) {
+	limits := map[int]uint64{syscall.RLIMIT_CORE: 0, syscall.RLIMIT_DATA: uint64(memory) + maxBeside}
+	maps.Copy(limits, more)
+	for resource, most := range limits {
+		var now syscall.Rlimit
+		if err := syscall.Getrlimit(resource, &now); err != nil {
+			return false, err
+		}
+		if now.Max < most { // it may not be raised
+			most = now.Max
+			scarce = scarce || resource == syscall.RLIMIT_DATA
+		}
+		if err := syscall.Setrlimit(resource, &syscall.Rlimit{Cur: most, Max: most}); err != nil {
+			return false, err
+		}
+	}
+	var addresses syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_AS, &addresses); err != nil {
+		return false, err
+	}
+	strict, _ := os.ReadFile("/proc/sys/vm/overcommit_memory")
+	scarce = scarce || addresses.Cur != math.MaxUint64 || bytes.HasPrefix(strict, []byte("2"))
+	if err := os.WriteFile("/proc/self/oom_score_adj", []byte("1000"), 0); err != nil && !errors.Is(err, fs.ErrPermission) && !errors.Is(err, fs.ErrNotExist) {
+		return false, err
+	}
+	threads, err := os.ReadDir("/proc/self/task") // a thread has what the one has that makes it
+	if err != nil {
+		return false, err
+	}
+	for _, t := range threads {
+		id, err := strconv.Atoi(t.Name())
+		if err != nil {
+			return false, err
+		}
+		now, err := syscall.Getpriority(syscall.PRIO_PROCESS, id) // 20 less what it is
+		if err == nil {
+			err = syscall.Setpriority(syscall.PRIO_PROCESS, id, min(20-now+niceness, 19))
+		}
+		if err != nil && !errors.Is(err, syscall.ESRCH) {
+			return false, err
+		}
+	}
+	return scarce, nil
+}
+
+// Attributes have a process end with this one, and get none of the signals that a terminal sends.
+func Attributes() *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
+}
+
+// A Meter tells what another process has used. It goes on to mean that process when its number is another's.
+type Meter struct{ times, memory *os.File }
+
+// A Use is what a process has used: time on a processor, that of the system for it, and bytes of memory that it shares with nobody.
+type Use struct {
+	User, System time.Duration
+	Bytes        int64
+}
+
+// OpenMeter opens the meter of a process that was not waited for yet.
+func OpenMeter(pid int) (m *Meter, err error) {
+	m = &Meter{}
+	if m.times, err = os.Open(fmt.Sprintf("/proc/%d/stat", pid)); err != nil {
+		return nil, err
+	}
+	if m.memory, err = os.Open(fmt.Sprintf("/proc/%d/statm", pid)); err != nil {
+		return nil, errors.Join(err, m.times.Close())
+	}
+	return m, nil
+}
+
+// Close closes the meter.
+func (m *Meter) Close() { _, _ = m.times.Close(), m.memory.Close() }
+
+// Look reads the meter.
+func (m *Meter) Look() (u Use, err error) {
+	const user, system, tick = 11, 12, time.Second / 100 // after the process's name, which may have any character
+	const resident, shared = 1, 2
+	var room [1024]byte
+	text, err := readStart(m.times, room[:])
+	if err != nil {
+		return u, err
+	}
+	fields := bytes.Fields(text[bytes.LastIndexByte(text, ')')+1:])
+	number := func(i int) int64 {
+		if i >= len(fields) {
+			err = errors.Join(err, errors.New("the system tells too little of a process"))
+			return 0
+		}
+		n, bad := strconv.ParseInt(string(fields[i]), 10, 64)
+		err = errors.Join(err, bad)
+		return n
+	}
+	u.User, u.System = time.Duration(number(user))*tick, time.Duration(number(system))*tick
+	if err != nil {
+		return u, err
+	}
+	if text, err = readStart(m.memory, room[:]); err != nil {
+		return u, err
+	}
+	fields = bytes.Fields(text)
+	u.Bytes = (number(resident) - number(shared)) * int64(os.Getpagesize())
+	return u, err
+}
+
+// readStart reads a file from its start.
+func readStart(f *os.File, room []byte) ([]byte, error) {
+	n, err := f.ReadAt(room, 0)
+	if errors.Is(err, io.EOF) && n > 0 {
+		err = nil
+	}
+	return room[:n], err
+}

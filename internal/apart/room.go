@@ -1,0 +1,66 @@
+package apart
+
+import (
+	"slices"
+	"sync"
+)
+
+// A Room is memory that processes may take together. Those who wait for some are served in their order, so that one who needs much gets
+// it, too. It is safe for concurrent use.
+type Room struct {
+	mu      sync.Mutex
+	free    int64
+	waiting []*claim
+}
+
+type claim struct {
+	bytes   int64
+	granted chan struct{}
+}
+
+// NewRoom returns a room of so many bytes.
+func NewRoom(bytes int64) *Room { return &Room{free: bytes} }
+
+// Take takes so many bytes as soon as there are as many. It reports false where done is closed first.
+func (r *Room) Take(bytes int64, done <-chan struct{}) bool {
+	r.mu.Lock()
+	if len(r.waiting) == 0 && bytes <= r.free {
+		r.free -= bytes
+		r.mu.Unlock()
+		return true
+	}
+	c := &claim{bytes, make(chan struct{})}
+	r.waiting = append(r.waiting, c)
+	r.mu.Unlock()
+	select {
+	case <-c.granted:
+		return true
+	case <-done:
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	i := slices.Index(r.waiting, c)
+	if i < 0 { // it was granted meanwhile
+		return true
+	}
+	r.waiting = slices.Delete(r.waiting, i, i+1)
+	r.serve()
+	return false
+}
+
+// Give gives bytes back.
+func (r *Room) Give(bytes int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.free += bytes
+	r.serve()
+}
+
+// serve serves those who wait, as far as there is enough.
+func (r *Room) serve() {
+	for len(r.waiting) > 0 && r.waiting[0].bytes <= r.free {
+		r.free -= r.waiting[0].bytes
+		close(r.waiting[0].granted)
+		r.waiting = r.waiting[1:]
+	}
+}

@@ -1,0 +1,31 @@
+package apart_test
+
+import (
+	"testing"
+
+	"github.com/toolsrv/toolsrv/internal/apart"
+)
+
+// TestRoomGivenUp has one who waits for much give up: those behind are served, and nothing is lost.
+func TestRoomGivenUp(t *testing.T) {
+	t.Parallel()
+	r, never := apart.NewRoom(10), make(chan struct{})
+	if !r.Take(6, never) {
+		t.Fatal("there is no room at first")
+	}
+	gone, much, little := make(chan struct{}), make(chan bool), make(chan bool)
+	go func() { much <- r.Take(8, gone) }()
+	go func() { little <- r.Take(4, never) }()
+	close(gone)
+	if <-much {
+		t.Error("there is room for more than all")
+	}
+	if !<-little {
+		t.Error("who waited behind one that gave up got nothing")
+	}
+	r.Give(6)
+	r.Give(4)
+	if !r.Take(10, never) {
+		t.Error("room was lost")
+	}
+}

@@ -17,7 +17,7 @@ type module struct {
 	*toolfile.Module
 	compiled  bool
 	first     bool // it came with the first listing
-	described bool // it has no manifest section, and had to be run
+	described bool // it has no manifest section, and says itself what it is
 }
 
 // build gives the module's tools the limits of their paths, and what they were granted. The error says why one of them can't run
@@ -159,7 +159,7 @@ func (r *reconciler) read(l *load) {
 			m.Close()
 			return nil
 		}
-		l.module = &module{Module: m, described: m.Manifest() == nil}
+		l.module = &module{Module: m, described: m.Describes()}
 		return nil
 	})
 }
@@ -179,7 +179,7 @@ func (r *reconciler) wasRead(l *load) {
 		r.readWithin(l)
 	case l.err != nil || l.module == nil || l.ctx.Err() != nil:
 		r.finish(l)
-	case l.module.described:
+	case l.module.Manifest() == nil:
 		r.compile(l, func() { r.describe(l, &r.queues.describes, quickDescribe) })
 	case l.file.serving != nil:
 		r.compile(l, func() { r.finish(l) })

@@ -251,3 +251,21 @@ func TestNewerVersion(t *testing.T) {
 	remove(t, directory, "a.wasm")
 	awaitTable(t, c, []string{"/b"}, nil)
 }
+
+// TestDescribedComesLater has a file that says itself what it is come after one with a manifest, also where an earlier start has kept what
+// it says.
+func TestDescribedComesLater(t *testing.T) {
+	t.Parallel()
+	directory, cache := t.TempDir(), t.TempDir()
+	testkit.Put(t, directory, "a.wasm", testkit.Fixture(t, "catalog/described"))
+	testkit.Put(t, directory, "b.wasm", version(t, "v0001", "", "told"))
+	for n := range 2 {
+		c := open(t, options{Directory: directory, Engine: sandboxtest.Engine(t, sandbox.Config{CacheDir: cache})})
+		if r, ok := c.Table().Lookup("/told"); !ok || filepath.Base(r.Tool.Source) != "b.wasm" {
+			t.Errorf("start %d: /told is not that of b.wasm", n)
+		}
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}

@@ -107,6 +107,9 @@ func TestDescribedBefore(t *testing.T) {
 		if known := m.Manifest() != nil; known != (n == 1) {
 			t.Errorf("load %d: the manifest is known without Describe: %v", n, known)
 		}
+		if !m.Describes() {
+			t.Errorf("load %d: the manifest is taken for one that is embedded", n)
+		}
 		if err := m.Describe(t.Context()); err != nil {
 			t.Fatal(err)
 		}

@@ -47,6 +47,7 @@ type Module struct {
 	namespace string
 	kept      int64               // bytes that were asked for because of the manifest
 	manifest  *wasmtools.Manifest // nil: the module has to be run to be described
+	describes bool                // the manifest is what the module says of itself, now or when it was run before
 	schemas   []schemas           // of each tool of the manifest
 	paths     []string            // the same
 	needs     []wasmtools.Needs   // the same
@@ -95,6 +96,7 @@ func (m *Module) readManifest(binary *wasmbin.Module) error {
 		return err
 	}
 	if text == nil {
+		m.describes = true
 		if text := m.program.Described(); text != nil {
 			return m.take(text)
 		}
@@ -216,6 +218,9 @@ func (m *Module) Size() int64 { return m.size }
 
 // Manifest returns the manifest, which must not be changed. It is nil before Describe if none is embedded.
 func (m *Module) Manifest() *wasmtools.Manifest { return m.manifest }
+
+// Describes reports whether the manifest is what the module says of itself, and not embedded. Whether it has been run does not matter.
+func (m *Module) Describes() bool { return m.describes }
 
 // Paths returns the paths of the tools in the manifest, whether or not they can be built.
 func (m *Module) Paths() []string {

@@ -235,7 +235,7 @@ func (c *check) load(ctx context.Context, engine *sandbox.Engine, settings *conf
 			f.module, err = toolfile.Load(engine, content, toolfile.Place{Folder: folder, Source: name})
 		}
 		f.refuse(err)
-		f.described = err == nil && f.module.Manifest() == nil
+		f.described = err == nil && f.module.Describes()
 		return f
 	}
 	if c.config == "" {

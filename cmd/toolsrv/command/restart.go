@@ -30,7 +30,7 @@ func handover(fd uintptr, address string) string {
 }
 
 // trialTime is how long a program has to show that it runs.
-const trialTime = 10 * time.Second
+const trialTime = 30 * time.Second
 
 // A successor is the program that goes on when the server has ended.
 type successor struct {

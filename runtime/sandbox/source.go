@@ -61,7 +61,6 @@ func (s *source) take(replaces bool) bool {
 	if !s.account.Take(account.Sources, n, replaces) {
 		return false
 	}
-	s.account.Add(account.Memory, n)
 	s.holds = 1
 	return true
 }
@@ -98,11 +97,9 @@ func (s *source) counted() int64 {
 }
 
 func (s *source) count(n int64) {
-	if n == 0 {
-		return
+	if n != 0 {
+		s.account.Add(account.Sources, n)
 	}
-	s.account.Add(account.Sources, n)
-	s.account.Give(account.Memory, -n)
 }
 
 // plain returns the source as it is compiled. It must not be changed.

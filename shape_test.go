@@ -2,14 +2,30 @@ package toolsrv_test
 
 import (
 	"go/ast"
+	"go/build"
+	"maps"
 	"path"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
 )
 
 // maxLines is the limit of a file. A package has none: it would push code into files that are named after something else.
-const maxLines = 500
+const maxLines = 700
+
+// maxFiles is how many files may have methods of one type. Whoever reads a type that is scattered over more has to search.
+const maxFiles = 4
+
+// scattered are the types that have methods in more files yet: none may be added.
+var scattered = []string{
+	"author/project.Project", "bench/cmd/attack.arena", "bench/cmd/capabilities.bench", "bench/cmd/mcp.bench", "bench/cmd/sandbox.bench",
+	"cmd/toolsrv.service", "runtime/instrument.rewriter", "runtime/linmem.Memory", "runtime/sandbox.Engine", "runtime/sandbox.Program",
+	"runtime/sandbox.call", "runtime/sandbox.instance", "runtime/sandbox.module", "runtime/wasmbin.Module", "runtime/wasmbin.Reader",
+	"wasmtools.Tool", "wasmtools/capability.Grants", "wasmtools/catalog.reconciler", "wasmtools/mcp/toolset.Set", "wasmtools/openapi.Door",
+	"wasmtools/schema.Schema", "wasmtools/schema.run", "wasmtools/script/javascript.modules", "wasmtools/script/javascript/internal/comment.reader",
+	"wasmtools/server.Server", "wasmtools/server.core", "wasmtools/web.Exchange",
+}
 
 // vagueNames say nothing of what stands in a file.
 var vagueNames = []string{"types.go", "helpers.go", "helper.go", "utils.go", "util.go", "common.go", "misc.go"}
@@ -130,22 +146,66 @@ func TestSizesAndNames(t *testing.T) {
 	}
 }
 
+// TestMethods counts the files that have methods of a type, of those that are built together.
+func TestMethods(t *testing.T) {
+	t.Parallel()
+	files := map[string]map[string]bool{}
+	for _, s := range sources(t) {
+		if built, err := build.Default.MatchFile(s.dir, path.Base(s.path)); err != nil {
+			t.Fatal(err)
+		} else if !built {
+			continue
+		}
+		for _, decl := range s.ast.Decls {
+			f, ok := decl.(*ast.FuncDecl)
+			if !ok || f.Recv == nil {
+				continue
+			}
+			name := s.dir + "." + receiver(f.Recv)
+			if files[name] == nil {
+				files[name] = map[string]bool{}
+			}
+			files[name][path.Base(s.path)] = true
+		}
+	}
+	for name, all := range files {
+		if len(all) > maxFiles && !slices.Contains(scattered, name) {
+			t.Errorf("%s has methods in %d files, %d are allowed: %v", name, len(all), maxFiles, slices.Sorted(maps.Keys(all)))
+		}
+	}
+	if runtime.GOOS == "linux" {
+		for _, name := range scattered {
+			if len(files[name]) <= maxFiles {
+				t.Errorf("scattered has %s, whose methods stand in %d files: take it out", name, len(files[name]))
+			}
+		}
+	}
+}
+
 // isForeign returns whether a path is that of a third-party library.
 func isForeign(imported string) bool {
 	library, _ := homeOf(homes, imported)
 	return library != ""
 }
 
-func exportedReceiver(recv *ast.FieldList) bool {
+func exportedReceiver(recv *ast.FieldList) bool { return ast.IsExported(receiver(recv)) }
+
+// receiver returns the name of a method's type.
+func receiver(recv *ast.FieldList) string {
 	typ := recv.List[0].Type
 	if star, ok := typ.(*ast.StarExpr); ok {
 		typ = star.X
 	}
-	if generic, ok := typ.(*ast.IndexExpr); ok {
+	switch generic := typ.(type) {
+	case *ast.IndexExpr:
+		typ = generic.X
+	case *ast.IndexListExpr:
 		typ = generic.X
 	}
-	id, ok := typ.(*ast.Ident)
-	return ok && id.IsExported()
+	if id, ok := typ.(*ast.Ident); ok {
+		return id.Name
+	}
+	return ""
 }
 
 func firstLine(s string) string {

@@ -36,8 +36,9 @@ type openAPI struct {
 func newOpenAPI() *cobra.Command {
 	var o openAPI
 	cmd := &cobra.Command{
-		Use:   "openapi",
-		Short: "Serve the tools of a directory as a REST API with an OpenAPI document",
+		Use:     "openapi",
+		Aliases: []string{"serve"}, // as other servers call it
+		Short:   "Serve the tools of a directory as a REST API with an OpenAPI document",
 		Long: `Serve the tools of a directory as a REST API: POST /{namespace}/{tool} calls one,
 GET /tools lists them, GET /openapi.json describes them.
 
@@ -58,7 +59,7 @@ program doesn't run, that is logged, and the server goes on as it was.`,
   toolsrv openapi --auth-tokens-file /run/secrets/tokens --address :8080`,
 		Args:       noArguments,
 		RunE:       o.run,
-		SuggestFor: []string{"serve", "server", "run", "start"}, // as other servers call it
+		SuggestFor: []string{"server", "run", "start"}, // as other servers call it
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&o.config, "config", "", "configuration `file` (TOML)")

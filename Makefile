@@ -321,7 +321,7 @@ fuzz:
 		done; \
 	done
 
-# typed copies what the SDK for Go and the server share: see RATIONALE.md. A test compares.
+# typed copies what the SDK for Go and the server share: see sdk/RATIONALE.md. A test compares.
 typed:
 	rm -f internal/typed/*.go
 	cp $(filter-out %_test.go,$(wildcard sdk/go/internal/typed/*.go)) internal/typed/

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-var update = flag.Bool("update", false, "write testdata/api.txt again")
+var update = flag.Bool("update", false, "write testdata/api.txt and the generated parts of pages again")
 
 // TestAPI holds the list of exported names outside internal/. Each is a promise to those who embed the server, write a
 // tool or an SDK, so a change of one should show in the diff.

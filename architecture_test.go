@@ -28,6 +28,16 @@ func TestArchitectureDiagram(t *testing.T) {
 			t.Errorf("the diagram has a box %s, which is not a package", box[2])
 		}
 	}
+	picture, _, _ := strings.Cut(read(t, architecture), "\n## ")
+	named := regexp.MustCompile(`\b(?:cmd|author|wasmtools|runtime)/[a-z0-9/]+`).FindAllString(picture, -1)
+	if len(named) < 5 {
+		t.Errorf("the picture at the top of %s names %d packages only", architecture, len(named))
+	}
+	for _, dir := range named {
+		if edges[dir] == nil {
+			t.Errorf("the picture at the top of %s names %s, which is not a package", architecture, dir)
+		}
+	}
 	arrows := regexp.MustCompile(`(\w+)(?:\["[^"]*"\])? --> (\w+)`).FindAllStringSubmatch(diagram, -1)
 	for _, arrow := range arrows {
 		from, to := packages[arrow[1]], packages[arrow[2]]

@@ -1,6 +1,7 @@
 package toolsrv_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -11,42 +12,71 @@ import (
 
 var (
 	mdHeading = regexp.MustCompile(`(?m)^#{1,6} (.+)$`)
-	mdEntry   = regexp.MustCompile(`(?m)^## (.+)$`)
+	mdEntry   = regexp.MustCompile(`(?m)^(##|###) (.+)$`)
 	mdLink    = regexp.MustCompile(`\[([^\]]+)\]\(([^)\s]+)\)`)
 	mdCode    = regexp.MustCompile("(?ms)^```.*?^```$|`[^`\n]*\\]\\([^`\n]*`") // that could be taken for links or headings
 )
 
-// TestRationaleContents makes sure that the table of contents of RATIONALE.md has every entry, once, by its heading.
+// rationales are the files with the reasons, one beside each part; that of the root leads to the others.
+func rationales(t *testing.T) []string {
+	t.Helper()
+	parts, err := filepath.Glob("*/RATIONALE.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return append([]string{"RATIONALE.md"}, parts...)
+}
+
+// TestRationaleContents makes sure that each RATIONALE.md begins with its contents: its themes and questions in their order, each of
+// which says something and stands in no other. `go test . -update` writes the contents.
 func TestRationaleContents(t *testing.T) {
 	t.Parallel()
-	text := read(t, "RATIONALE.md")
-	_, rest, ok := strings.Cut(text, "\n## Contents\n")
-	contents, entries, ok2 := strings.Cut(rest, "\n## ")
-	if !ok || !ok2 {
-		t.Fatal(`RATIONALE.md has no "## Contents" before its entries`)
-	}
-	listed := map[string]int{}
-	for _, link := range mdLink.FindAllStringSubmatch(contents, -1) {
-		if link[2] != "#"+anchor(link[1]) {
-			t.Errorf("the contents link %q to %s, want #%s", link[1], link[2], anchor(link[1]))
+	homes := map[string]string{}
+	root := read(t, "RATIONALE.md")
+	for _, file := range rationales(t) {
+		if file != "RATIONALE.md" && !strings.Contains(root, "]("+filepath.ToSlash(file)+")") {
+			t.Errorf("RATIONALE.md does not lead to %s", file)
 		}
-		listed[link[1]]++
-	}
-	for _, match := range mdEntry.FindAllStringSubmatch("## "+entries, -1) {
-		if heading := match[1]; listed[heading] == 0 {
-			t.Errorf("the contents of RATIONALE.md lack an entry; add to the theme that fits:\n- [%s](#%s)", heading, anchor(heading))
-		} else if listed[heading] > 1 {
-			t.Errorf("the contents of RATIONALE.md have %q %d times", heading, listed[heading])
+		text := read(t, file)
+		start, rest, ok := strings.Cut(text, "\n## Contents\n")
+		i := strings.Index(rest, "\n## ")
+		if !ok || i < 0 {
+			t.Fatalf(`%s has no "## Contents" before its themes`, file)
 		}
+		entries := rest[i:]
+		var contents strings.Builder
+		for _, match := range mdEntry.FindAllStringSubmatch(mdCode.ReplaceAllString(entries, ""), -1) {
+			level, heading := match[1], match[2]
+			if level == "###" {
+				contents.WriteString("  ")
+				if other := homes[heading]; other != "" {
+					t.Errorf("%s and %s both ask %q", other, file, heading)
+				}
+				homes[heading] = file
+			}
+			fmt.Fprintf(&contents, "- [%s](#%s)\n", heading, anchor(heading))
+			if _, text, _ := strings.Cut(entries, level+" "+heading+"\n\n"); text == "" || level == "###" && text[0] == '#' {
+				t.Errorf("%s: %q has no answer", file, heading)
+			}
+		}
+		if want := start + "\n## Contents\n\n" + contents.String() + entries; text != want {
+			if !*update {
+				t.Errorf("the contents of %s are not its headings: run `go test . -update`", file)
+			} else if err := os.WriteFile(file, []byte(want), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if len(homes) < 80 {
+		t.Errorf("found %d questions only", len(homes))
 	}
 }
 
-// TestLinks makes sure that links from page to page lead somewhere, and that each page of docs/ leads to the reasons in
-// RATIONALE.md.
+// TestLinks makes sure that links from page to page lead somewhere.
 func TestLinks(t *testing.T) {
 	t.Parallel()
 	pages := map[string]string{}
-	for _, pattern := range []string{"*.md", "docs/*.md", "examples/*.md", "examples/*/*.md", "bench/*.md", "sdk/*/README.md", "testdata/*/*.md"} {
+	for _, pattern := range []string{"*.md", "*/RATIONALE.md", "docs/*.md", "examples/*.md", "examples/*/*.md", "bench/*.md", "sdk/*/README.md", "testdata/*/*.md"} {
 		files, err := filepath.Glob(pattern)
 		if err != nil {
 			t.Fatal(err)
@@ -59,7 +89,6 @@ func TestLinks(t *testing.T) {
 		t.Errorf("found %d pages only", len(pages))
 	}
 	for page, text := range pages {
-		reasons := false
 		for _, link := range mdLink.FindAllStringSubmatch(text, -1) {
 			file, fragment, hasFragment := strings.Cut(link[2], "#")
 			if strings.Contains(file, ":") || strings.HasPrefix(file, "data") {
@@ -69,7 +98,6 @@ func TestLinks(t *testing.T) {
 			if file != "" {
 				target = filepath.ToSlash(filepath.Join(filepath.Dir(page), file))
 			}
-			reasons = reasons || target == "RATIONALE.md"
 			if _, err := os.Stat(target); err != nil {
 				t.Errorf("%s links to %s, which is not there", page, link[2])
 				continue
@@ -77,9 +105,6 @@ func TestLinks(t *testing.T) {
 			if hasFragment && strings.HasSuffix(target, ".md") && !hasAnchor(pages[target], fragment) {
 				t.Errorf("%s links to %s, but %s has no such heading", page, link[2], target)
 			}
-		}
-		if strings.HasPrefix(page, "docs/") && !reasons {
-			t.Errorf("%s doesn't link to RATIONALE.md: say at its end where the reasons are", page)
 		}
 	}
 }

@@ -2,7 +2,7 @@
 //
 // The SDK and the server describe types by this one package. It is written in the SDK's module, sdk/go/internal/typed, because
 // guests are built from it alone, by TinyGo too; internal/typed of the server's module is a copy, which make typed makes and a
-// test compares: RATIONALE.md says why.
+// test compares: sdk/RATIONALE.md says why.
 package typed
 
 import (

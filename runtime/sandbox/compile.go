@@ -282,8 +282,8 @@ func (b *build) finish(n *native, err error) (left *native) {
 	return left
 }
 
-// checkCode tries whether this process may run code that is compiled for it. Where it may not, wazero would interpret, unless it is told
-// otherwise (RATIONALE.md, "Why is nothing interpreted …").
+// checkCode checks that this process may run code that is compiled for it. Where it may not, wazero would interpret
+// (runtime/RATIONALE.md says why that is no way out).
 func checkCode(ctx context.Context, config wazero.RuntimeConfig) (err error) {
 	defer func() {
 		p := recover()

@@ -1,45 +1,71 @@
 package toolsrv_test
 
 import (
-	"io/fs"
+	"fmt"
+	"go/ast"
+	"maps"
 	"os"
-	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
 
-// TestSecurityNamesTests makes sure that each test which docs/security.md names as the proof of a promise is there.
-func TestSecurityNamesTests(t *testing.T) {
+// TestProofs holds testdata/proofs.md to the tests' comments: a line `Proves: …` names a promise of docs/security.md, by its heading, and
+// each promise has tests. `go test . -update` writes the page.
+func TestProofs(t *testing.T) {
 	t.Parallel()
-	const page = "docs/security.md"
-	text, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
+	const page = "testdata/proofs.md"
+	_, rest, _ := strings.Cut(read(t, "docs/security.md"), "\n## Promises\n")
+	section, _, _ := strings.Cut(rest, "\n## ")
+	proofs := map[string]map[string][]string{} // by promise and folder
+	var promises []string
+	for _, match := range regexp.MustCompile(`(?m)^### (.+)$`).FindAllStringSubmatch(section, -1) {
+		promises = append(promises, match[1])
+		proofs[match[1]] = map[string][]string{}
 	}
-	declared := map[string]bool{}
-	declaration := regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)\w+)\(`)
-	err = filepath.WalkDir(".", func(file string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() || !strings.HasSuffix(file, "_test.go") {
-			return err
-		}
-		source, err := os.ReadFile(file)
-		for _, match := range declaration.FindAllSubmatch(source, -1) {
-			declared[string(match[1])] = true
-		}
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
+	if len(promises) < 15 || len(promises) > 25 {
+		t.Errorf("docs/security.md has %d promises: some 20 are what a person reads", len(promises))
 	}
-	named := regexp.MustCompile("`((?:Test|Fuzz)[A-Z]\\w*)`").FindAllSubmatch(text, -1)
-	if len(named) < 20 {
-		t.Errorf("%s names %d tests; is it still the page with the promises?", page, len(named))
-	}
-	for _, match := range named {
-		if name := string(match[1]); !declared[name] {
-			t.Errorf("%s names %s, which is not a test: correct the name, or write the test", page, name)
+	mark := regexp.MustCompile(`(?m)^Proves: (.+)$`)
+	for _, s := range sources(t) {
+		for _, decl := range s.ast.Decls {
+			f, ok := decl.(*ast.FuncDecl)
+			if !ok || f.Doc == nil {
+				continue
+			}
+			for _, match := range mark.FindAllStringSubmatch(f.Doc.Text(), -1) {
+				name := f.Name.Name
+				switch byFolder := proofs[match[1]]; {
+				case byFolder == nil:
+					t.Errorf("%s: %s proves %q, which is not a promise of docs/security.md", s.path, name, match[1])
+				case !s.test || !strings.HasPrefix(name, "Test") && !strings.HasPrefix(name, "Fuzz"):
+					t.Errorf("%s: %s is not a test and proves nothing", s.path, name)
+				case !slices.Contains(byFolder[s.dir], name):
+					byFolder[s.dir] = append(byFolder[s.dir], name)
+				}
+			}
 		}
+	}
+	var want strings.Builder
+	want.WriteString("# Proofs\n\nWhich tests show what [docs/security.md](../docs/security.md) promises. `go test . -update` writes this page from the lines `Proves: …` in the\ntests' comments.\n")
+	for _, promise := range promises {
+		fmt.Fprintf(&want, "\n## [%s](../docs/security.md#%s)\n\n", promise, anchor(promise))
+		if len(proofs[promise]) == 0 {
+			t.Errorf("no test proves %q: say so in the comments of those that do", promise)
+		}
+		for _, dir := range slices.Sorted(maps.Keys(proofs[promise])) {
+			names := proofs[promise][dir]
+			slices.Sort(names)
+			fmt.Fprintf(&want, "- %s: `%s`\n", dir, strings.Join(names, "`, `"))
+		}
+	}
+	if *update {
+		if err := os.WriteFile(page, []byte(want.String()), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	} else if read(t, page) != want.String() {
+		t.Errorf("%s is not what the tests' comments say: run `go test . -update`, and look at the diff", page)
 	}
 }
 

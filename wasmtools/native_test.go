@@ -16,6 +16,7 @@ type runner struct{ wasmtools.CallerFunc }
 func (runner) IsRunner() {}
 
 // TestNativeOutcomes shows what clients learn of what a Go function returns.
+// Proves: Answers and logs show what is meant to be seen
 func TestNativeOutcomes(t *testing.T) {
 	t.Parallel()
 	gone, cancel := context.WithCancel(t.Context())

@@ -172,6 +172,7 @@ func TestNewToolRefuses(t *testing.T) {
 }
 
 // TestNewToolShared has a function return what all its calls share: it is read, and never written to.
+// Proves: Answers and logs show what is meant to be seen
 func TestNewToolShared(t *testing.T) {
 	t.Parallel()
 	type hidden struct {

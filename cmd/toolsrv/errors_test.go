@@ -29,6 +29,7 @@ stack = "16KiB"
 `
 
 // TestErrors walks through the rows of the table of errors.
+// Proves: Answers and logs show what is meant to be seen
 func TestErrors(t *testing.T) {
 	t.Parallel()
 	s := start(t, site(t, errorsConfig, map[string][]byte{

@@ -13,6 +13,7 @@ import (
 
 // TestLogIsWhole stops the service right after some requests: a line for each of them is there, in their order, and what
 // clients write into their paths stands there escaped.
+// Proves: Answers and logs show what is meant to be seen
 func TestLogIsWhole(t *testing.T) {
 	t.Parallel()
 	s := start(t, site(t, "", nil), "--log-level", "debug") // otherwise refused requests are counted instead

@@ -20,6 +20,7 @@ func shopOf(t *testing.T) (config string) {
 }
 
 // TestMCPSignals ends while a call runs.
+// Proves: Answers and logs show what is meant to be seen
 func TestMCPSignals(t *testing.T) {
 	t.Parallel()
 	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP} {
@@ -42,6 +43,7 @@ func TestMCPSignals(t *testing.T) {
 }
 
 // TestMCPWithoutReader has a client that closes one of the server's outputs: the log is done without, the messages are not.
+// Proves: Answers and logs show what is meant to be seen
 func TestMCPWithoutReader(t *testing.T) {
 	t.Parallel()
 	t.Run("log", func(t *testing.T) {

@@ -24,6 +24,7 @@ import (
 
 // TestRestartLosesNothing restarts a service in place several times beside clients that keep their connections, and others that open one for
 // each call.
+// Proves: Clients keep nobody out
 func TestRestartLosesNothing(t *testing.T) {
 	t.Parallel()
 	dir := site(t, "", map[string][]byte{"shop.wasm": guest(t, "shop", "1.0.0", guestTools...)})

@@ -97,6 +97,7 @@ func TestScripts(t *testing.T) {
 
 // TestScriptsHostile has scripts that want to read what is outside the directory, or to stop the service. It refuses them and serves
 // the others.
+// Proves: Files of others are not trusted
 func TestScriptsHostile(t *testing.T) {
 	t.Parallel()
 	enginetest.Need(t, "python", "javascript")

@@ -121,6 +121,7 @@ func undisguised(t *testing.T, result string) string {
 
 // TestSecretsStay grants a hostile tool to send requests that the host puts a secret into, to a server that sends back what it is
 // sent, and to see another secret. No trace of them is in anything that leaves the process, nor in what the tool was given.
+// Proves: Secrets stay secret
 func TestSecretsStay(t *testing.T) {
 	t.Parallel()
 	const (

@@ -7,6 +7,7 @@ import (
 )
 
 // TestRoomGivenUp has one who waits for much give up: those behind are served, and nothing is lost.
+// Proves: Files of others are not trusted
 func TestRoomGivenUp(t *testing.T) {
 	t.Parallel()
 	r, never := apart.NewRoom(10), make(chan struct{})

@@ -109,6 +109,7 @@ func TestTogether(t *testing.T) {
 }
 
 // TestStuckReader has nobody wait for a reader that takes nothing, and the lines counted that were dropped meanwhile.
+// Proves: Answers and logs show what is meant to be seen
 func TestStuckReader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := reader{stuck: make(chan struct{})}
@@ -198,6 +199,7 @@ func TestPanic(t *testing.T) {
 }
 
 // TestEscaped has nothing in a log that a terminal obeys, in either form.
+// Proves: Answers and logs show what is meant to be seen
 func TestEscaped(t *testing.T) {
 	t.Parallel()
 	const foreign = "a\u0085b\u009b31m c\u202ed\u2066e \x1b[31m \x7f\xff"

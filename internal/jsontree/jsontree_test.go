@@ -318,6 +318,7 @@ func TestErrorText(t *testing.T) {
 }
 
 // TestMostValues has texts for which Read allocates no more than there are values, and never less.
+// Proves: Limits hold, one by one and in sum
 func TestMostValues(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {

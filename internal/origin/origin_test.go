@@ -7,6 +7,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/origin"
 )
 
+// Proves: Web pages are kept out
 func TestParseHost(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -93,6 +94,7 @@ func TestParseHost(t *testing.T) {
 	}
 }
 
+// Proves: Web pages are kept out
 func TestParseOrigin(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
@@ -253,6 +255,7 @@ func TestCheck(t *testing.T) {
 }
 
 // FuzzHost checks that what is compared is read as the same again, and that nothing but a name or an address passes.
+// Proves: Web pages are kept out
 func FuzzHost(f *testing.F) {
 	for _, s := range []string{"localhost:8000", "[::1]:80", "[::ffff:1.2.3.4]", "a.b.", "127.1", "u@h", "[::1%25lo]", "0x7f.1", "A_b-c.example:65535"} {
 		f.Add(s)
@@ -276,6 +279,7 @@ func FuzzHost(f *testing.F) {
 }
 
 // FuzzOrigin checks that an origin is read as it was written, and that a page is foreign to every other host.
+// Proves: Web pages are kept out
 func FuzzOrigin(f *testing.F) {
 	for _, s := range []string{"https://example.com:443", "http://[::1]:80", "null", "tauri://localhost", "http://a/b", "HTTP://A.:1"} {
 		f.Add(s, "example.com")

@@ -10,6 +10,7 @@ import (
 )
 
 // TestCheck has each way in which somebody else could put his file in the place of ours.
+// Proves: Files of others are not trusted
 func TestCheck(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -15,6 +15,7 @@ import (
 // FuzzPolicy compares the policy with an oracle that shares nothing with it: regular expressions for what a URL and a pattern may
 // look like, and for which URLs a pattern has. For what is allowed it asks other readers of URLs, too: they have to see the host
 // that was allowed.
+// Proves: Requests go only where they were granted
 func FuzzPolicy(f *testing.F) {
 	for _, c := range reachtest.URLs(f) {
 		f.Add(c.Grant, c.Grant, c.URL)

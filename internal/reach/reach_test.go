@@ -38,6 +38,7 @@ func outcome(granted reach.Pattern, s string) string {
 	return "allowed"
 }
 
+// Proves: Requests go only where they were granted
 func TestURLs(t *testing.T) {
 	t.Parallel()
 	cases := reachtest.URLs(t)
@@ -68,6 +69,7 @@ func TestURLs(t *testing.T) {
 }
 
 // TestAllowed holds that a request has to be needed as well as granted.
+// Proves: Requests go only where they were granted
 func TestAllowed(t *testing.T) {
 	t.Parallel()
 	a, b := []reach.Pattern{pattern(t, "https://a.example")}, []reach.Pattern{pattern(t, "https://b.example"), pattern(t, "https://a.example/x/")}
@@ -193,6 +195,7 @@ func TestPatternsCompared(t *testing.T) {
 }
 
 // TestSpecial takes the first and the last address of each range, and those beside it, from a list of its own.
+// Proves: Requests go only where they were granted
 func TestSpecial(t *testing.T) {
 	t.Parallel()
 	for line := range strings.Lines(`
@@ -236,6 +239,7 @@ func TestSpecial(t *testing.T) {
 	}
 }
 
+// Proves: Requests go only where they were granted
 func TestNear(t *testing.T) {
 	t.Parallel()
 	const none, own, network = "", "of the machine that the server runs on", "of a network that the server's machine is in"

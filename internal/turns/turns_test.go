@@ -12,6 +12,7 @@ import (
 )
 
 // TestTurns has keys wait for a place: they take turns, whoever wants most.
+// Proves: A tool stops
 func TestTurns(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -66,6 +67,7 @@ func TestTurns(t *testing.T) {
 }
 
 // TestAll has many come and go: no more are inside than there are places, and none is lost.
+// Proves: A tool stops
 func TestAll(t *testing.T) {
 	t.Parallel()
 	const places = 3

@@ -100,6 +100,7 @@ func TestWait(t *testing.T) {
 }
 
 // TestAhead has those who hold some wait behind those who don't: they are served first, in the order in which they came.
+// Proves: Limits hold, one by one and in sum
 func TestAhead(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -168,6 +169,7 @@ func TestLook(t *testing.T) {
 }
 
 // TestSum has many take and give: no limit is passed at any time, and nothing is lost.
+// Proves: Limits hold, one by one and in sum
 func TestSum(t *testing.T) {
 	t.Parallel()
 	const limit = 1000

@@ -161,6 +161,7 @@ func TestForeign(t *testing.T) {
 
 // TestOther puts one entry in the place of another, as who may put links into a directory that many share could: it is whole, but
 // it is the code of something else.
+// Proves: Files of others are not trusted
 func TestOther(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -212,6 +213,7 @@ func TestScratch(t *testing.T) {
 }
 
 // FuzzGet reads entries that are damaged in any place and way: what comes is what was put, or an error.
+// Proves: Files of others are not trusted
 func FuzzGet(f *testing.F) {
 	dir := f.TempDir()
 	c, key := open(f, dir, 0), codecache.KeyOf("x")

@@ -23,6 +23,7 @@ func give(t *testing.T, path string, uid int) {
 }
 
 // TestPlanted has another user own an entry: it is not used, and replaced.
+// Proves: Files of others are not trusted
 func TestPlanted(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -46,6 +47,7 @@ func TestPlanted(t *testing.T) {
 }
 
 // TestOwners opens directories that others can change, or put something else in the place of.
+// Proves: Files of others are not trusted
 func TestOwners(t *testing.T) {
 	t.Parallel()
 	refused := func(t *testing.T, dir, want string) {

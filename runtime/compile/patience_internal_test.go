@@ -10,6 +10,7 @@ import (
 )
 
 // TestPatience ends a process that does nothing: the system may not let it, so that is not blamed on the module, nor tried again at once.
+// Proves: Compiling is bounded
 func TestPatience(t *testing.T) {
 	t.Parallel()
 	testkit.SkipEmulated(t, "it can't start the process that compiles")

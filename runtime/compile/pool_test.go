@@ -16,6 +16,7 @@ import (
 )
 
 // TestPool has processes make the same as this one.
+// Proves: Compiling is bounded
 func TestPool(t *testing.T) {
 	t.Parallel()
 	p, dir := pool(t, plenty, "well"), t.TempDir()
@@ -49,6 +50,7 @@ func TestPool(t *testing.T) {
 }
 
 // TestBombs have a bomb refused, for the reason that it is one, while good modules are compiled beside it.
+// Proves: Compiling is bounded
 func TestBombs(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -92,6 +94,7 @@ func TestBombs(t *testing.T) {
 }
 
 // TestFails has processes that do not do what they should. Each is an error, not the module's, and leaves nothing.
+// Proves: Compiling is bounded
 func TestFails(t *testing.T) {
 	t.Parallel()
 	for how, says := range map[string]string{
@@ -142,6 +145,7 @@ func TestFails(t *testing.T) {
 }
 
 // TestKilledOnce has a process killed, as the system does for want of memory: the module is tried again.
+// Proves: Compiling is bounded
 func TestKilledOnce(t *testing.T) {
 	t.Parallel()
 	p := pool(t, plenty, "once", filepath.Join(t.TempDir(), "started"))
@@ -170,6 +174,7 @@ func TestScratchRemoved(t *testing.T) {
 }
 
 // TestReady has a process started before the first module needs it, and no second one.
+// Proves: Compiling is bounded
 func TestReady(t *testing.T) {
 	t.Parallel()
 	started := filepath.Join(t.TempDir(), "started")
@@ -214,6 +219,7 @@ func begins(t *testing.T, dir string) {
 }
 
 // TestClose ends a process that hangs, and one that waits for room.
+// Proves: Compiling is bounded
 func TestClose(t *testing.T) {
 	t.Parallel()
 	p, dir := pool(t, plenty, "hangs"), t.TempDir()
@@ -237,6 +243,7 @@ func TestClose(t *testing.T) {
 }
 
 // TestSmallOnesGoOn has modules that may take much wait for each other, and others go on meanwhile.
+// Proves: Compiling is bounded
 func TestSmallOnesGoOn(t *testing.T) {
 	t.Parallel()
 	p, dir := pool(t, plenty, "hangs with large ones"), t.TempDir()
@@ -261,6 +268,7 @@ func TestSmallOnesGoOn(t *testing.T) {
 
 // TestBoundsOfTheSystem has the system bound processes more than the pool does. They compile all the same, and where the system refuses memory that
 // the pool allows, that is not blamed on the module.
+// Proves: Compiling is bounded
 func TestBoundsOfTheSystem(t *testing.T) {
 	t.Parallel()
 	testkit.SkipEmulated(t, "it can't start the process that compiles")
@@ -298,6 +306,7 @@ func TestBoundsOfTheSystem(t *testing.T) {
 }
 
 // TestNothing has a process begin with no environment.
+// Proves: Compiling is bounded
 func TestNothing(t *testing.T) {
 	t.Setenv("SECRET", "s3cret")
 	file := filepath.Join(t.TempDir(), "env")

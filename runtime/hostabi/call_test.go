@@ -101,6 +101,7 @@ func TestCharge(t *testing.T) {
 }
 
 // TestLongProgress has reports with a message as long as the memory: the host looks at as much of it as may be told, and charges for that.
+// Proves: A tool stops
 func TestLongProgress(t *testing.T) {
 	t.Parallel()
 	g := hosttest.Begin(t, nil, 1, hostabi.Run{Serving: true})

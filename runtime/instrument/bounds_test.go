@@ -46,6 +46,7 @@ func TestCompilingLoads(t *testing.T) {
 }
 
 // Elements are counted in segments of all kinds.
+// Proves: Compiling is bounded
 func TestElements(t *testing.T) {
 	t.Parallel()
 	r, err := rewrite(module(
@@ -62,6 +63,7 @@ func TestElements(t *testing.T) {
 }
 
 // Tables count with what they begin with, or with what they can grow to.
+// Proves: Limits hold, one by one and in sum
 func TestTables(t *testing.T) {
 	t.Parallel()
 	for code, want := range map[string]uint64{"": 5, "\xd0\x70\x41\x00\xfc\x0f\x01\x1a": 9 + 128<<10} {

@@ -43,6 +43,7 @@ func addRewriteSeeds(f *testing.F) {
 }
 
 // Any bytes give an error, or a module that is valid exactly if the original is, and that can be stopped.
+// Proves: A tool stops
 func FuzzRewrite(f *testing.F) {
 	addRewriteSeeds(f)
 	h := newHost(f, wazero.NewRuntimeConfigInterpreter().WithCoreFeatures(api.CoreFeaturesV2).WithMemoryLimitPages(256))

@@ -95,6 +95,7 @@ func endless() map[string][]byte {
 
 // Whatever runs for long asks for fuel all the time. A machine that does something else makes slices longer, so the
 // best of three runs counts.
+// Proves: A tool stops
 func TestMeteringBites(t *testing.T) {
 	t.Parallel()
 	for name, module := range endless() {
@@ -207,6 +208,7 @@ func median(list []time.Duration) (middle, longest time.Duration) {
 }
 
 // A recursion is stopped by its call stack, whatever leads back.
+// Proves: A tool stops
 func TestCallStack(t *testing.T) {
 	t.Parallel()
 	again := "\x20\x00\x10\x00\x1a"

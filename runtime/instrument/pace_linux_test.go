@@ -88,6 +88,7 @@ func joined(n int, kind byte, code string) []byte {
 }
 
 // TestJoins has values of many locals moved where ways join, as the locals are set on ways that are never taken.
+// Proves: A tool stops
 func TestJoins(t *testing.T) {
 	testkit.SkipEmulated(t, "it measures what code takes")
 	if testkit.Race {
@@ -123,6 +124,7 @@ func TestJoins(t *testing.T) {
 }
 
 // TestFloats has floats that are denormal, or become so, which some processors take a hundred times as long for.
+// Proves: A tool stops
 func TestFloats(t *testing.T) {
 	testkit.SkipEmulated(t, "it measures what code takes")
 	if testkit.Race {

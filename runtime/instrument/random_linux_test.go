@@ -385,6 +385,7 @@ func randomSections(f0 []byte) []byte {
 
 // TestRandomPace measures what a unit of fuel takes in random modules: no more than mostPace, but in one of a thousand. With a number in
 // TOOLSRV_PACE_SHAPES, it has so many, with other seeds in each run.
+// Proves: A tool stops
 func TestRandomPace(t *testing.T) {
 	testkit.SkipEmulated(t, "it measures what code takes")
 	if testkit.Race {

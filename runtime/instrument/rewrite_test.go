@@ -150,6 +150,7 @@ func TestRewriteRefuses(t *testing.T) {
 }
 
 // Small functions that would take the compiler hours, or all memory.
+// Proves: Compiling is bounded
 func TestRewriteRefusesCompileBombs(t *testing.T) {
 	t.Parallel()
 	repeat := func(n int, what, then string) []byte {
@@ -245,6 +246,7 @@ func TestRewritten(t *testing.T) {
 	}
 }
 
+// Proves: Nothing is left of a call
 func TestFresh(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ code, want string }{
@@ -273,6 +275,7 @@ func TestFresh(t *testing.T) {
 }
 
 // Long bulk instructions do in chunks what they did at once, and nothing where they trap.
+// Proves: A tool stops
 func TestBulkInstructions(t *testing.T) {
 	t.Parallel()
 	const pages = 8

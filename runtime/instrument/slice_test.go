@@ -16,6 +16,7 @@ func guest(p *instrument.Pace, slice int32, slices int, perUnit float64) int32 {
 }
 
 // Slices grow to what a guest runs in 200 µs, shrink at once where it becomes slow, and stay small for a while.
+// Proves: A tool stops
 func TestSlices(t *testing.T) {
 	t.Parallel()
 	var module instrument.Paces
@@ -51,6 +52,7 @@ func TestSlices(t *testing.T) {
 
 // A module's first and largest slices are as small as its slowest guest demands: one slow slice may be the machine's doing, two are the guest's.
 // That is forgotten in time.
+// Proves: A tool stops
 func TestSlicesOfAModule(t *testing.T) {
 	t.Parallel()
 	var module instrument.Paces

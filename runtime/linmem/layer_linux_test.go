@@ -117,6 +117,7 @@ func TestLayerStoresWhatDiffers(t *testing.T) {
 
 // TestLayersAreApart has layers over one image, memories of theirs, and the image go in every order. Nothing that one of them writes
 // shows in another, and what stays keeps its content.
+// Proves: A tool touches no memory but its own
 func TestLayersAreApart(t *testing.T) {
 	t.Parallel()
 	content := filled(40*granule, func(b []byte) { sprinkle(b[:30*granule], 1) })
@@ -259,6 +260,7 @@ func TestLayerTakesNoHeap(t *testing.T) {
 }
 
 // FuzzLayer changes an image in random places and compares the layer, and its memories after calls that write, with a plain copy.
+// Proves: A tool touches no memory but its own
 func FuzzLayer(f *testing.F) {
 	f.Add(uint64(1), uint8(10), uint8(10), uint8(3))
 	f.Add(uint64(2), uint8(1), uint8(200), uint8(0))

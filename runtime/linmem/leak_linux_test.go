@@ -149,6 +149,7 @@ func TestOutOfAddressSpace(t *testing.T) {
 }
 
 // TestDescriptors has more images than descriptors: those of a store share few. It runs in a process of its own, too.
+// Proves: Limits hold, one by one and in sum
 func TestDescriptors(t *testing.T) {
 	t.Parallel()
 	testkit.SkipEmulated(t, "it can't start itself again")

@@ -93,6 +93,7 @@ func TestNewErrors(t *testing.T) {
 }
 
 // TestGrownIsReset has calls that grow a memory, each by as much as it likes: each finds zeros, and leaves the image.
+// Proves: Nothing is left of a call
 func TestGrownIsReset(t *testing.T) {
 	t.Parallel()
 	for _, kind := range kinds {

@@ -78,6 +78,7 @@ func TestPagemapIsTested(t *testing.T) {
 }
 
 // TestWaysAgree looks at the same pages in both ways.
+// Proves: Nothing is left of a call
 func TestWaysAgree(t *testing.T) {
 	t.Parallel()
 	p := findPagemap()
@@ -130,6 +131,7 @@ func TestWaysAgree(t *testing.T) {
 }
 
 // TestAdvisedMemory has the kernel treat the pages of a memory in ways that it sometimes chooses itself.
+// Proves: Nothing is left of a call
 func TestAdvisedMemory(t *testing.T) {
 	t.Parallel()
 	const size = 8 << 20 // four huge pages
@@ -190,6 +192,7 @@ func TestAdvisedMemory(t *testing.T) {
 }
 
 // TestLockedMemory has pages that the kernel will not drop.
+// Proves: Nothing is left of a call
 func TestLockedMemory(t *testing.T) {
 	t.Parallel()
 	content := make([]byte, 2*granule)

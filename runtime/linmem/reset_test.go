@@ -11,6 +11,7 @@ import (
 )
 
 // TestReset does to a memory of every kind what a guest may do to it.
+// Proves: Nothing is left of a call
 func TestReset(t *testing.T) {
 	t.Parallel()
 	page := os.Getpagesize()
@@ -233,6 +234,7 @@ func TestResetAllocatesNothing(t *testing.T) {
 }
 
 // FuzzReset has operations as bytes, done to a memory of every kind and to a slice.
+// Proves: Nothing is left of a call
 func FuzzReset(f *testing.F) {
 	f.Add(uint64(1), []byte("write, read and reset"))
 	f.Add(uint64(2), []byte{0, 0, 0, 3, 1, 255, 255, 3, 2, 128, 0, 3})

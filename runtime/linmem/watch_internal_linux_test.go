@@ -47,6 +47,7 @@ func watchable(t *testing.T, granules int) *Memory {
 }
 
 // TestWatchedReset takes the pagemap away, so that a reset that looks for dirty pages fails.
+// Proves: Nothing is left of a call
 func TestWatchedReset(t *testing.T) {
 	t.Parallel()
 	page := unix.Getpagesize()
@@ -109,6 +110,7 @@ func pause(m *Memory) {
 }
 
 // TestWatch does everything at random, with watching and without.
+// Proves: Nothing is left of a call
 func TestWatch(t *testing.T) {
 	t.Parallel()
 	m := watchable(t, 100)

@@ -58,6 +58,7 @@ func watch(e *Engine, k account.Kind, f func()) (most int64) {
 
 // TestMemoryInSum has calls of one tool, and of many, take more memory together than there is, each within its limit.
 // They take turns.
+// Proves: Limits hold, one by one and in sum
 func TestMemoryInSum(t *testing.T) {
 	t.Parallel()
 	const limit = 64 << 20
@@ -106,6 +107,7 @@ func TestMemoryInSum(t *testing.T) {
 }
 
 // TestTooMuchMemory has calls need more than all tools together may take: waiting would not help.
+// Proves: Limits hold, one by one and in sum
 func TestTooMuchMemory(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -139,6 +141,7 @@ func TestTooMuchMemory(t *testing.T) {
 }
 
 // TestHoarderLeavesRoom has one tool take all the memory that it can get, again and again: a call of another tool does not wait.
+// Proves: Limits hold, one by one and in sum
 func TestHoarderLeavesRoom(t *testing.T) {
 	t.Parallel()
 	e, p := poolEngine(t, Config{Memory: 64 << 20}, "hostile/hoard")
@@ -171,6 +174,7 @@ func TestHoarderLeavesRoom(t *testing.T) {
 }
 
 // TestMappingsInSum calls more tools than there are mappings for: those that were not called for longest make room.
+// Proves: Limits hold, one by one and in sum
 func TestMappingsInSum(t *testing.T) {
 	t.Parallel()
 	const limit = 40
@@ -258,6 +262,7 @@ func TestPeakIsExpected(t *testing.T) {
 }
 
 // TestElementsCount has an instance count with its tables and element segments, which wazero allocates for each.
+// Proves: Limits hold, one by one and in sum
 func TestElementsCount(t *testing.T) {
 	t.Parallel()
 	e, p := poolEngine(t, Config{Memory: 10 << 20}, "good/fresh")
@@ -283,6 +288,7 @@ func TestElementsCount(t *testing.T) {
 }
 
 // TestInstanceCounts has an instance count that no call has used, and one whose call takes stack and output besides its memory.
+// Proves: Limits hold, one by one and in sum
 func TestInstanceCounts(t *testing.T) {
 	t.Parallel()
 	e, p := poolEngine(t, Config{}, "hostile/hoard")
@@ -316,6 +322,7 @@ func TestInstanceCounts(t *testing.T) {
 }
 
 // TestPanicGivesBack has wazero panic while an instance is made: nothing is held for it afterwards.
+// Proves: Limits hold, one by one and in sum
 func TestPanicGivesBack(t *testing.T) {
 	t.Parallel()
 	e, p := poolEngine(t, Config{}, "hostile/hoard")
@@ -334,6 +341,7 @@ func TestPanicGivesBack(t *testing.T) {
 }
 
 // TestDataCounts has code count with its data segments, which are kept as long.
+// Proves: Limits hold, one by one and in sum
 func TestDataCounts(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]Config{"in memory": {}, "from the cache": {CacheDir: t.TempDir()}} {

@@ -14,6 +14,7 @@ import (
 )
 
 // TestLoadNeverCompiles has code under a name that wazero does not look for: that must not make the server compile a module.
+// Proves: Compiling is bounded
 func TestLoadNeverCompiles(t *testing.T) {
 	t.Parallel()
 	e, release := held(t)
@@ -39,6 +40,7 @@ func TestLoadNeverCompiles(t *testing.T) {
 
 // TestRefusalIsRemembered loads a module that the rewriter refuses, which can take it seconds, and then again: what is remembered is said,
 // which is something else here, so the module was not rewritten.
+// Proves: Compiling is bounded
 func TestRefusalIsRemembered(t *testing.T) {
 	t.Parallel()
 	module := []byte("\x00asm\x01\x00\x00\x00\x01\x06\x01\x60\x01\x7f\x01\x7f\x03\x02\x01\x00\x05\x03\x01\x00\x01" +
@@ -83,6 +85,7 @@ func TestRefusalIsRemembered(t *testing.T) {
 
 // TestClaim has what processes may take beside the programs counted with them where the machine has no more: a module that takes more than
 // was thought waits for it, and is not compiled where calls keep it.
+// Proves: Compiling is bounded
 func TestClaim(t *testing.T) {
 	t.Parallel()
 	const small, large, most = compile.SmallBytes, 2 * compile.SmallBytes, 4 * compile.SmallBytes
@@ -134,6 +137,7 @@ func TestClaim(t *testing.T) {
 }
 
 // TestClaimsInTurn has a second large module take nothing from calls before the first is compiled.
+// Proves: Compiling is bounded
 func TestClaimsInTurn(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -34,6 +34,7 @@ func apart(t *testing.T, dir string, helper ...string) (*sandbox.Engine, *testki
 }
 
 // TestApart has another process compile, with a cache and without one, and where there is no such process, or a wrong one.
+// Proves: Compiling is bounded
 func TestApart(t *testing.T) {
 	t.Parallel()
 	self, err := os.Executable()
@@ -71,6 +72,7 @@ func TestApart(t *testing.T) {
 }
 
 // TestBarred has a module break a bound. It is refused with the reason, and by later engines at once.
+// Proves: Compiling is bounded
 func TestBarred(t *testing.T) {
 	t.Parallel()
 	self, err := os.Executable()
@@ -124,6 +126,7 @@ func TestBarred(t *testing.T) {
 
 // TestKilledByTheSystem has the system kill the processes that compile: the module is not refused for that, but it is not tried at every call
 // either.
+// Proves: Compiling is bounded
 func TestKilledByTheSystem(t *testing.T) {
 	t.Parallel()
 	self, err := os.Executable()

@@ -38,6 +38,7 @@ func repeat(n int, what, then string) []byte {
 }
 
 // TestCompileBombs has small modules that would take the compiler hours, or all memory.
+// Proves: Compiling is bounded
 func TestCompileBombs(t *testing.T) {
 	t.Parallel()
 	e := sandboxtest.Engine(t, sandbox.Config{})
@@ -92,6 +93,7 @@ func TestCompileBombs(t *testing.T) {
 }
 
 // TestCostlyInstances has small modules of which each instance would take much memory that no limit counts.
+// Proves: Compiling is bounded
 func TestCostlyInstances(t *testing.T) {
 	t.Parallel()
 	e := sandboxtest.Engine(t, sandbox.Config{})
@@ -179,6 +181,7 @@ func TestNames(t *testing.T) {
 }
 
 // FuzzLoad loads, compiles and calls anything. Nothing may panic, hang or take the process down.
+// Proves: Compiling is bounded
 func FuzzLoad(f *testing.F) {
 	for _, name := range []string{"good/echo", "good/stages", "good/command", "good/engine", "hostile/traps", "hostile/recurse", "hostile/memory", "hostile/wild", "hostile/log"} {
 		f.Add(testkit.Fixture(f, "wat/"+name))

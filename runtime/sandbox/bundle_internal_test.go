@@ -59,6 +59,7 @@ func peek(t testing.TB, p *Program, address int32) []byte {
 
 // TestEngineIsShared has tools of one engine: its code is compiled and counted once, it is initialised once, and all else is each
 // tool's own.
+// Proves: A tool touches no memory but its own
 func TestEngineIsShared(t *testing.T) {
 	t.Parallel()
 	for name, dir := range map[string]string{"in memory": "", "on disk": t.TempDir()} {
@@ -182,6 +183,7 @@ func TestColdDirectory(t *testing.T) {
 
 // TestAlikeIsNotShared has modules that differ from a tool's engine in one byte of their data, or in where the bundle is. They have
 // nothing in common with it.
+// Proves: A tool touches no memory but its own
 func TestAlikeIsNotShared(t *testing.T) {
 	t.Parallel()
 	e, _ := poolEngine(t, Config{}, "good/engine")
@@ -219,6 +221,7 @@ func TestAlikeIsNotShared(t *testing.T) {
 }
 
 // TestSameAsPlain has tools with random bundles begin with their engine's snapshot, and from nothing: their memories are the same.
+// Proves: A tool touches no memory but its own
 func TestSameAsPlain(t *testing.T) {
 	t.Parallel()
 	e, _ := poolEngine(t, Config{}, "good/engine")
@@ -249,6 +252,7 @@ func TestSameAsPlain(t *testing.T) {
 
 // TestBundleBreaks has tools of an engine break while they start, each in its own way. Others of the engine are none the worse, and
 // none of them leaves anything in what they share.
+// Proves: A tool touches no memory but its own
 func TestBundleBreaks(t *testing.T) {
 	t.Parallel()
 	for _, first := range []bool{true, false} {
@@ -399,6 +403,7 @@ func TestSweepOfOne(t *testing.T) {
 }
 
 // TestUnloadedInAnyOrder loads and closes tools of one engine, while others are called, code is dropped and memory is let go of.
+// Proves: A tool touches no memory but its own
 func TestUnloadedInAnyOrder(t *testing.T) {
 	t.Parallel()
 	e, _ := poolEngine(t, Config{CacheDir: t.TempDir(), Memory: 64 << 20, CodeMemory: 1}, "good/engine")

@@ -51,6 +51,7 @@ func entry(t *testing.T, dir string) string {
 }
 
 // TestCacheDamaged flips bytes all over a cached module. Each time the module is compiled again, and the entry is right again.
+// Proves: Files of others are not trusted
 func TestCacheDamaged(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "made", "here")
@@ -259,6 +260,7 @@ func TestCompileWorkers(t *testing.T) {
 }
 
 // FuzzCacheEntry damages an entry in any place and way. The module always works, and the entry is right afterwards.
+// Proves: Files of others are not trusted
 func FuzzCacheEntry(f *testing.F) {
 	dir := f.TempDir()
 	e, err := sandbox.New(f.Context(), sandbox.Config{Imports: abi1.Sets(), CacheDir: dir})

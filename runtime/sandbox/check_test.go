@@ -13,6 +13,7 @@ import (
 	"github.com/toolsrv/toolsrv/runtime/wasmbin"
 )
 
+// Proves: Nothing without a grant
 func TestLoadRefuses(t *testing.T) {
 	t.Parallel()
 	e := sandboxtest.Engine(t, sandbox.Config{})

@@ -170,6 +170,7 @@ func TestCodeMemory(t *testing.T) {
 
 // TestLostCode has code vanish from the cache after a start that found it there, and so did not weigh the module. It is weighed before
 // it is compiled, as any other.
+// Proves: Compiling is bounded
 func TestLostCode(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

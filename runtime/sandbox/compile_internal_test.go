@@ -290,6 +290,7 @@ func TestNoMemoryPasses(t *testing.T) {
 
 // TestDearBesideCheap queues modules that each take the compiler a second or more. One that is cheap is compiled and
 // called while at most one of them is done.
+// Proves: Compiling is bounded
 func TestDearBesideCheap(t *testing.T) {
 	t.Parallel()
 	e, err := New(t.Context(), Config{Imports: abi1.Sets(), CacheDir: t.TempDir()})

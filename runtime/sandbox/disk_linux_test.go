@@ -21,6 +21,7 @@ import (
 const diskVariable = "TOOLSRV_TEST_DISK"
 
 // TestDiskFull fills a real disk, and makes another read-only, under a running engine and before one starts.
+// Proves: Nothing stops the server
 func TestDiskFull(t *testing.T) {
 	if dir := os.Getenv(diskVariable); dir != "" {
 		onSmallDisk(t, dir)

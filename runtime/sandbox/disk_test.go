@@ -36,6 +36,7 @@ func fails(t *testing.T, e *sandbox.Engine, r *testkit.Log, modules [][]byte) {
 }
 
 // TestDiskGone takes the directory for compiled code away, and puts a file in its place.
+// Proves: Nothing stops the server
 func TestDiskGone(t *testing.T) {
 	t.Parallel()
 	var r testkit.Log

@@ -28,6 +28,7 @@ func spinners(t *testing.T, e *sandbox.Engine, index int32) {
 
 // TestCollection has the host's garbage collector, which must stop all goroutines, run beside guests that never call the
 // host by themselves. The bound is generous: it is for a machine that does other things, too.
+// Proves: A tool stops
 func TestCollection(t *testing.T) {
 	for _, index := range []int32{0, 2, 7} {
 		e := sandboxtest.Engine(t, sandbox.Config{})
@@ -46,6 +47,7 @@ func TestCollection(t *testing.T) {
 }
 
 // TestNeighbour has a small tool called while another spins on every core.
+// Proves: A tool stops
 func TestNeighbour(t *testing.T) {
 	e := sandboxtest.Engine(t, sandbox.Config{})
 	spinners(t, e, 0)
@@ -68,6 +70,7 @@ func TestNeighbour(t *testing.T) {
 
 // TestMovedValues has a tool whose loop moves thousands of values in each pass, for an if that it never enters: 37 KB of code, of which little runs. The
 // fastest of some calls counts: the machine does other things, too.
+// Proves: A tool stops
 func TestMovedValues(t *testing.T) {
 	const vectors = 3072
 	var sets, gets strings.Builder

@@ -32,6 +32,7 @@ var speaker = []byte("\x00asm\x01\x00\x00\x00" +
 	"\x0a\x08\x01\x06\x00\x20\x00\x10\x00\x0b")
 
 // TestFilter has a guest say a word in every way that there is, with a grant that takes it out, and without.
+// Proves: Secrets stay secret
 func TestFilter(t *testing.T) {
 	t.Parallel()
 	const word = "hunter2hunter2"

@@ -80,6 +80,7 @@ func bothWays(t *testing.T, test func(g grower)) {
 }
 
 // TestBehindTheEnd has calls look for what the call before them, in the same instance, left behind the memory's end.
+// Proves: Nothing is left of a call
 func TestBehindTheEnd(t *testing.T) {
 	t.Parallel()
 	bothWays(t, func(g grower) {
@@ -222,6 +223,7 @@ func TestSameSize(t *testing.T) {
 }
 
 // TestShrinkIsReadBack has a guest that can't be made to see a smaller memory, whatever it says: it is closed.
+// Proves: Nothing is left of a call
 func TestShrinkIsReadBack(t *testing.T) {
 	t.Parallel()
 	_, p := poolEngine(t, Config{}, "hostile/grows")

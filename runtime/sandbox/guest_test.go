@@ -58,6 +58,7 @@ func goReactor(t testing.TB) []byte {
 
 func goCommand(t testing.TB) []byte { return built.build(t, "command", "go", "build") }
 
+// Proves: Nothing without a grant
 func TestGoReactor(t *testing.T) {
 	t.Parallel()
 	var r testkit.Log

@@ -32,6 +32,7 @@ func times(what string) []byte {
 }
 
 // TestHostWorkIsCounted passes lists of a thousand empty buffers to the host: few instructions, and much work.
+// Proves: A tool stops
 func TestHostWorkIsCounted(t *testing.T) {
 	t.Parallel()
 	e := sandboxtest.Engine(t, sandbox.Config{})
@@ -52,6 +53,7 @@ func TestHostWorkIsCounted(t *testing.T) {
 
 // TestReferences takes the reference of a function again and again, of which wazero would keep each. It runs alone,
 // because it looks at what the process allocates.
+// Proves: Limits hold, one by one and in sum
 func TestReferences(t *testing.T) {
 	e := sandboxtest.Engine(t, sandbox.Config{})
 	tool := sandboxtest.Load(t, e, tool(times(strings.Repeat("\xd2\x00\x1a", 500)))).Tool("x", 0, limits.Limits{})
@@ -71,6 +73,7 @@ func TestReferences(t *testing.T) {
 
 // TestFramesOfManyResults has a function call itself which keeps many results of others, with few instructions. It runs alone,
 // because it looks at what the process allocates.
+// Proves: Limits hold, one by one and in sum
 func TestFramesOfManyResults(t *testing.T) {
 	e := sandboxtest.Engine(t, sandbox.Config{})
 	const results, calls = "\xc8\x01", 100 // 200
@@ -102,6 +105,7 @@ func TestFramesOfManyResults(t *testing.T) {
 
 // TestDeepCallsLeaveNothing has calls that need much of the call stack, and looks at what the idle instance keeps of it. It
 // runs alone, because it looks at the process's memory.
+// Proves: Limits hold, one by one and in sum
 func TestDeepCallsLeaveNothing(t *testing.T) {
 	e := sandboxtest.Engine(t, sandbox.Config{})
 	// Calls itself with one less until it is called with 0.

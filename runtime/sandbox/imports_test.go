@@ -146,6 +146,7 @@ func withToy() []string { return append(abi1.Modules(), toyModule) }
 
 // TestImportsOfEachProgram has two files with the same code, of which one may import the toy, share that code in every way
 // there is: as a loaded module, with its snapshot and idle instances, and in the cache. The other file gets none of it.
+// Proves: Nothing without a grant
 func TestImportsOfEachProgram(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -188,6 +189,7 @@ func TestImportsOfEachProgram(t *testing.T) {
 
 // TestGrantsOfEachTool has tools of two files that share code and instances called side by side, each with its own grant and
 // principals, or without.
+// Proves: Nothing without a grant
 func TestGrantsOfEachTool(t *testing.T) {
 	t.Parallel()
 	var y toy
@@ -242,6 +244,7 @@ func (w word) String() string { return string(w) }
 
 // TestStartHasNoGrant looks at what a start sees, on which the snapshot for all calls depends, and at what a module sees that
 // describes itself. Neither speaks to the listener of the call that caused it.
+// Proves: Nothing without a grant
 func TestStartHasNoGrant(t *testing.T) {
 	t.Parallel()
 	var y toy
@@ -275,6 +278,7 @@ func TestStartHasNoGrant(t *testing.T) {
 }
 
 // TestStateEnds has calls end in every way: what a set kept for one ends with it, once, and no other call sees it.
+// Proves: Nothing without a grant
 func TestStateEnds(t *testing.T) {
 	t.Parallel()
 	var y toy

@@ -15,6 +15,7 @@ import (
 )
 
 // TestLinearStack tells a guest that used up the stack in its memory from one that broke for another reason.
+// Proves: Limits hold, one by one and in sum
 func TestLinearStack(t *testing.T) {
 	t.Parallel()
 	e := sandboxtest.Engine(t, sandbox.Config{})

@@ -129,6 +129,7 @@ func inside(c *hostabi.Call, tool *sandbox.Tool) (err error) {
 }
 
 // TestNestedFuel has tools work for others. What they use is used by those who called them, whatever way they take.
+// Proves: A call inside a call gets no further
 func TestNestedFuel(t *testing.T) {
 	t.Parallel()
 	n := &nest{}
@@ -183,6 +184,7 @@ func TestNestedFuel(t *testing.T) {
 }
 
 // TestNestedDeadline has calls inside others wait and compute for longer than the outer one may. All end with it.
+// Proves: A call inside a call gets no further
 func TestNestedDeadline(t *testing.T) {
 	t.Parallel()
 	n := &nest{}
@@ -226,6 +228,7 @@ func TestNestedDeadline(t *testing.T) {
 }
 
 // TestNestedTally counts what tools use in a client's call, with all calls inside it: for each grant, and anew for each client's call.
+// Proves: A call inside a call gets no further
 func TestNestedTally(t *testing.T) {
 	t.Parallel()
 	n := &nest{}
@@ -261,6 +264,7 @@ func TestNestedTally(t *testing.T) {
 
 // TestNestedCircle has tools call themselves, and each other, from as many clients as they have places, and more. What can't be
 // had at once is refused: nobody waits for a place that is held by somebody who waits.
+// Proves: A call inside a call gets no further
 func TestNestedCircle(t *testing.T) {
 	t.Parallel()
 	n := &nest{}
@@ -304,6 +308,7 @@ func TestNestedCircle(t *testing.T) {
 }
 
 // TestNestedQueue has a tool that calls no others busy. A call inside another waits for it, but not for all of its time.
+// Proves: A call inside a call gets no further
 func TestNestedQueue(t *testing.T) {
 	t.Parallel()
 	n := &nest{}
@@ -354,6 +359,7 @@ func TestNestedQueue(t *testing.T) {
 
 // TestNestedMemory has calls nest until there is no room for one more. The last one is refused at once, rather than wait for what those
 // hold that wait for it, and all others go on.
+// Proves: A call inside a call gets no further
 func TestNestedMemory(t *testing.T) {
 	t.Parallel()
 	n := &nest{}
@@ -380,6 +386,7 @@ func TestNestedMemory(t *testing.T) {
 
 // TestNestedStart has a call inside another need a tool that is being started for somebody else, who may be waiting for what the outer call holds.
 // It does not wait for all of its time.
+// Proves: A call inside a call gets no further
 func TestNestedStart(t *testing.T) {
 	t.Parallel()
 	starts, release := make(chan struct{}), make(chan struct{})
@@ -417,6 +424,7 @@ func TestNestedStart(t *testing.T) {
 
 // TestNestedStartIsInside has a call inside another be the first of its tool. The start logs no more than the outer call may, and waits for
 // no memory that the outer call may hold.
+// Proves: A call inside a call gets no further
 func TestNestedStartIsInside(t *testing.T) {
 	t.Parallel()
 	n := &nest{}
@@ -474,6 +482,7 @@ func (o *outer) Fuel() int64     { return math.MaxInt64 }
 func (o *outer) Burn(fuel int64) { o.burnt += fuel }
 
 // TestNestedStartOfEngine has a module break in its start, after its engine was started for it: the call pays for both.
+// Proves: A call inside a call gets no further
 func TestNestedStartOfEngine(t *testing.T) {
 	t.Parallel()
 	parsed, err := wasmbin.Parse(testkit.Fixture(t, "wat/good/engine"))

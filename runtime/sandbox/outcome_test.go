@@ -16,6 +16,8 @@ import (
 )
 
 // TestOutcomes provokes every way in which a guest can end.
+// Proves: A tool stops
+// Proves: Limits hold, one by one and in sum
 func TestOutcomes(t *testing.T) {
 	t.Parallel()
 	e := sandboxtest.Engine(t, sandbox.Config{})
@@ -157,6 +159,7 @@ func TestTraps(t *testing.T) {
 }
 
 // TestWildPointers passes places outside the guest's memory to every host function that takes one.
+// Proves: A tool touches no memory but its own
 func TestWildPointers(t *testing.T) {
 	t.Parallel()
 	e := sandboxtest.Engine(t, sandbox.Config{})
@@ -228,6 +231,7 @@ func TestFailure(t *testing.T) {
 	}
 }
 
+// Proves: A tool stops
 func TestDescribe(t *testing.T) {
 	t.Parallel()
 	e := sandboxtest.Engine(t, sandbox.Config{})
@@ -243,6 +247,8 @@ func TestDescribe(t *testing.T) {
 	wantError(t, err, sandbox.Cancelled, "gave up")
 }
 
+// Proves: Answers and logs show what is meant to be seen
+// Proves: Limits hold, one by one and in sum
 func TestLog(t *testing.T) {
 	t.Parallel()
 	var r testkit.Log
@@ -305,6 +311,7 @@ func TestListener(t *testing.T) {
 }
 
 // TestLogIsBoundedEscaped has a guest log bytes that are escaped, which makes them six times as long.
+// Proves: Answers and logs show what is meant to be seen
 func TestLogIsBoundedEscaped(t *testing.T) {
 	t.Parallel()
 	var r testkit.Log

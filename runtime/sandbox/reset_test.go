@@ -20,6 +20,7 @@ import (
 
 // TestStateLeaks counts calls in every kind of state, with calls in between that leave their mark and break: each call
 // counts 1, or state has come through.
+// Proves: Nothing is left of a call
 func TestStateLeaks(t *testing.T) {
 	t.Parallel()
 	for _, fixtureName := range []string{"good/leaky", "good/fresh"} {
@@ -52,6 +53,7 @@ func TestStateLeaks(t *testing.T) {
 
 // TestAdapted has guests that take more memory when they are started: all that they get, or some that they can do without. What
 // one tool's limit has made of it is not what another tool's calls begin with, whichever was called first.
+// Proves: Nothing is left of a call
 func TestAdapted(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -90,6 +92,7 @@ func TestFuelOfStart(t *testing.T) {
 }
 
 // TestLimitsOfTools has two tools of one program with limits of their own, which call in turns.
+// Proves: Limits hold, one by one and in sum
 func TestLimitsOfTools(t *testing.T) {
 	t.Parallel()
 	p := sandboxtest.Load(t, sandboxtest.Engine(t, sandbox.Config{}), testkit.Fixture(t, "wat/good/leaky"))
@@ -111,6 +114,7 @@ func TestLimitsOfTools(t *testing.T) {
 }
 
 // TestResetHammer calls tools that count, grow and break from many goroutines.
+// Proves: Nothing is left of a call
 func TestResetHammer(t *testing.T) {
 	t.Parallel()
 	e := sandboxtest.Engine(t, sandbox.Config{Paranoid: true, IdleTime: time.Millisecond, Memory: 8 << 20})
@@ -189,6 +193,7 @@ func (p *plain) call(index int32, input []byte) (string, bool) {
 }
 
 // FuzzCalls makes calls in any order, with any input: each gives what a new instance in plain wazero gives.
+// Proves: Nothing is left of a call
 func FuzzCalls(f *testing.F) {
 	type guest struct {
 		plain *plain

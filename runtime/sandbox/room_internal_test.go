@@ -50,6 +50,7 @@ const (
 
 // TestStartsTakeTurns has two starts hold all the room there is, and then want more: one of them gives up what it has, and begins again
 // when the other is done.
+// Proves: Limits hold, one by one and in sum
 func TestStartsTakeTurns(t *testing.T) {
 	t.Parallel()
 	const limit = grownInstance + smallSnapshot + pageSize // and two that have not grown
@@ -75,6 +76,7 @@ func TestStartsTakeTurns(t *testing.T) {
 }
 
 // TestStartsKnowThePeak has a start take at once what an earlier one of its code needed in the end.
+// Proves: Limits hold, one by one and in sum
 func TestStartsKnowThePeak(t *testing.T) {
 	t.Parallel()
 	const limit = grownInstance + smallSnapshot
@@ -109,6 +111,7 @@ func TestStartsKnowThePeak(t *testing.T) {
 }
 
 // TestWaitingHoldsNothing has calls of several modules wait for room that only their own snapshots have.
+// Proves: Limits hold, one by one and in sum
 func TestWaitingHoldsNothing(t *testing.T) {
 	t.Parallel()
 	const limit = 2 << 20
@@ -143,6 +146,7 @@ func TestWaitingHoldsNothing(t *testing.T) {
 
 // TestManyStartsFewRooms has many modules of one engine be started at once, where three of them have room: none is refused, whatever they
 // grow to, and nothing is held in the end.
+// Proves: Limits hold, one by one and in sum
 func TestManyStartsFewRooms(t *testing.T) {
 	t.Parallel()
 	const limit = 3 * (44*pageSize + instanceSize)
@@ -170,6 +174,7 @@ func TestManyStartsFewRooms(t *testing.T) {
 }
 
 // TestRoomForTheHost has the host take room for its own work: it comes out of what tools may take, and waits for that.
+// Proves: Limits hold, one by one and in sum
 func TestRoomForTheHost(t *testing.T) {
 	t.Parallel()
 	const limit = 1 << 20

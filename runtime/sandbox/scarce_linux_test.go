@@ -19,6 +19,7 @@ import (
 
 // TestSystemHasLess has the system refuse address space of which the account knows nothing: what is idle makes room. It runs in
 // a process of its own, from which it takes the address space away.
+// Proves: Limits hold, one by one and in sum
 func TestSystemHasLess(t *testing.T) {
 	t.Parallel()
 	testkit.SkipEmulated(t, "it can't start the process that it limits")

@@ -13,6 +13,7 @@ import (
 )
 
 // TestSeats has more guests run for ever than there are seats: the others wait for one. A short call of another module goes on.
+// Proves: A tool stops
 func TestSeats(t *testing.T) {
 	t.Parallel()
 	e, p := poolEngine(t, Config{}, "hostile/spin")
@@ -43,6 +44,7 @@ func TestSeats(t *testing.T) {
 }
 
 // TestNoSeat has all seats taken: a guest that computes still ends by its limit, or with its caller, and a short call does without one.
+// Proves: A tool stops
 func TestNoSeat(t *testing.T) {
 	t.Parallel()
 	e, p := poolEngine(t, Config{}, "hostile/spin")
@@ -61,6 +63,7 @@ func TestNoSeat(t *testing.T) {
 }
 
 // TestSeatIsGivenBack has a guest that has computed for long wait for something: others have its seat meanwhile.
+// Proves: A tool stops
 func TestSeatIsGivenBack(t *testing.T) {
 	t.Parallel()
 	e, p := poolEngine(t, Config{}, "good/small")

@@ -36,6 +36,7 @@ func (l *settingsLog) set() *hostabi.Set {
 
 // TestSettings has one module with three settings, whose tools are called side by side. Each call and each start has its own program's,
 // each program starts once, and the code is shared.
+// Proves: Nothing without a grant
 func TestSettings(t *testing.T) {
 	t.Parallel()
 	l := settingsLog{calls: map[string]int{}}
@@ -88,6 +89,7 @@ func TestSettings(t *testing.T) {
 }
 
 // TestSettingsOfEngine has modules of one engine with settings of their own. They begin with what the engine has become, which has seen none.
+// Proves: Nothing without a grant
 func TestSettingsOfEngine(t *testing.T) {
 	t.Parallel()
 	touch := func(c *hostabi.Call, stack []uint64) { stack[0] = uint64(len(c.Settings())) }
@@ -132,6 +134,7 @@ func TestSettingsOfEngine(t *testing.T) {
 }
 
 // TestSettingsGo ends holds on programs with settings, in any order, while tools of them are called.
+// Proves: Nothing without a grant
 func TestSettingsGo(t *testing.T) {
 	t.Parallel()
 	e := sandboxtest.Engine(t, sandbox.Config{})

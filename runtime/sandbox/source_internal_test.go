@@ -26,6 +26,7 @@ func withNoise(t *testing.T, seed byte, size int, zeros bool) []byte {
 
 // TestSourcesAreCounted loads modules until there is no room for more: what compresses finds some yet, what doesn't is refused with the
 // reason, and at the end nothing is counted.
+// Proves: Limits hold, one by one and in sum
 func TestSourcesAreCounted(t *testing.T) {
 	t.Parallel()
 	e, p := poolEngine(t, Config{Memory: 16 << 20}, "good/small") // so that modules have 4 MiB
@@ -75,6 +76,7 @@ func TestSourcesAreCounted(t *testing.T) {
 }
 
 // TestSourceOfLateCall has a module's bytes count for as long as a call uses it whose program is closed.
+// Proves: Limits hold, one by one and in sum
 func TestSourceOfLateCall(t *testing.T) {
 	t.Parallel()
 	e, p := poolEngine(t, Config{}, "good/small")

@@ -35,6 +35,7 @@ func occupy(t *testing.T, tool *sandbox.Tool, n int) *sync.WaitGroup {
 	return &calls
 }
 
+// Proves: Limits hold, one by one and in sum
 func TestInput(t *testing.T) {
 	t.Parallel()
 	p := sandboxtest.Load(t, sandboxtest.Engine(t, sandbox.Config{}), testkit.Fixture(t, "wat/good/echo"))
@@ -111,6 +112,7 @@ func TestDeadline(t *testing.T) {
 	}
 }
 
+// Proves: Limits hold, one by one and in sum
 func TestQueue(t *testing.T) {
 	t.Parallel()
 	e := sandboxtest.Engine(t, sandbox.Config{})
@@ -160,6 +162,7 @@ func TestQueue(t *testing.T) {
 	})
 }
 
+// Proves: A tool stops
 func TestCancel(t *testing.T) {
 	t.Parallel()
 	p := sandboxtest.Load(t, sandboxtest.Engine(t, sandbox.Config{}), testkit.Fixture(t, "wat/hostile/spin"))

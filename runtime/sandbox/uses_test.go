@@ -69,6 +69,7 @@ func TestUsed(t *testing.T) {
 }
 
 // TestUsedIsFiltered has a call use what has a secret in its name, where the log cuts it: no part of the secret is left.
+// Proves: Secrets stay secret
 func TestUsedIsFiltered(t *testing.T) {
 	t.Parallel()
 	const word = "hunter2hunter2"

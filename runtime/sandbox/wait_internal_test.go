@@ -40,6 +40,7 @@ func awaitWait(t *testing.T, e *Engine) {
 }
 
 // TestIdleWhileOneWaits has a call wait for room that what is in use has, which then becomes idle: it gets that room.
+// Proves: Limits hold, one by one and in sum
 func TestIdleWhileOneWaits(t *testing.T) {
 	t.Parallel()
 	const limit = fullSnapshot + 2*fullInstance
@@ -86,6 +87,7 @@ func (h hook) Handle(context.Context, slog.Record) error {
 }
 
 // TestSnapshotHasRoom has others wait for room while a snapshot is made. They don't get the room of what is there already.
+// Proves: Limits hold, one by one and in sum
 func TestSnapshotHasRoom(t *testing.T) {
 	t.Parallel()
 	const limit = 1 << 20

@@ -56,6 +56,7 @@ const (
 )
 
 // TestCheapPassesCostly queues costly jobs, and a cheap one after them: it doesn't wait for any, on any number of processors.
+// Proves: Compiling is bounded
 func TestCheapPassesCostly(t *testing.T) {
 	t.Parallel()
 	for _, processors := range []int{1, 2, 3, 8} {
@@ -209,6 +210,7 @@ func TestLongComesAtLast(t *testing.T) {
 }
 
 // TestBytes has costly jobs take memory: together they stay within the bound, and one that is above it runs alone.
+// Proves: Compiling is bounded
 func TestBytes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -243,6 +245,7 @@ func TestBytes(t *testing.T) {
 }
 
 // TestOverrun has jobs take longer than predicted: others begin a second later, for two of them and no more.
+// Proves: Compiling is bounded
 func TestOverrun(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

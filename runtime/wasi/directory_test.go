@@ -84,6 +84,7 @@ func grant() *wasi.Grant {
 }
 
 // TestPaths opens and describes paths, as a guest may write them.
+// Proves: Files are read, and nothing else
 func TestPaths(t *testing.T) {
 	t.Parallel()
 	const directoryFlag, create, exclusive, truncate, toWrite = 2, 1, 4, 8, 1 << 6
@@ -244,6 +245,7 @@ func (t *replaced) ReadLink(name string) (string, error) {
 }
 
 // TestNothingIsWritten calls every function that would change something, with a file, a directory and "/".
+// Proves: Files are read, and nothing else
 func TestNothingIsWritten(t *testing.T) {
 	t.Parallel()
 	g := wasitest.Serve(t, grant())

@@ -201,6 +201,7 @@ func TestEntries(t *testing.T) {
 }
 
 // TestDescriptorsAreBounded opens all that a call may open, and more than all calls together may.
+// Proves: Files are read, and nothing else
 func TestDescriptorsAreBounded(t *testing.T) {
 	t.Parallel()
 	allowed := grant()
@@ -329,6 +330,8 @@ func TestErrors(t *testing.T) {
 }
 
 // TestWorkIsCharged holds that what takes the host long costs the call.
+// Proves: A tool stops
+// Proves: Files are read, and nothing else
 func TestWorkIsCharged(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {

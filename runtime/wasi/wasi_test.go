@@ -32,6 +32,7 @@ const (
 )
 
 // TestNothingGranted calls every function that could reach something, with the descriptors that are open and others.
+// Proves: Nothing without a grant
 func TestNothingGranted(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -90,6 +91,7 @@ func TestLines(t *testing.T) {
 }
 
 // TestYield ends a call that lets others run, and may wait long for its turn, when it has to end.
+// Proves: A tool stops
 func TestYield(t *testing.T) {
 	t.Parallel()
 	g := wasitest.Serve(t, nil)

@@ -119,6 +119,7 @@ func TestNoBundle(t *testing.T) {
 }
 
 // Whatever is appended is found again, and what is left is the engine. A bundle that a stranger wrote leaves a module that parses.
+// Proves: A tool touches no memory but its own
 func FuzzBundle(f *testing.F) {
 	addSeeds(func(m []byte) { f.Add(m, []byte("x")) })
 	engine := engineOf(types, functions, memories, bundleGlobal, bundleExport, section(10, vec(b(2, 0, 0x0b))), ownData)

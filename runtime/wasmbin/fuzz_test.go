@@ -18,6 +18,7 @@ func addSeeds(add func(module []byte)) {
 }
 
 // No bytes make Parse panic, or allocate more than in proportion to their number; what it accepts, wazero can be given.
+// Proves: Compiling is bounded
 func FuzzParse(f *testing.F) {
 	addSeeds(func(m []byte) { f.Add(m) })
 	r := newWazero(f)

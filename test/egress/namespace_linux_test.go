@@ -27,6 +27,7 @@ import (
 const inside = "TOOLSRV_EGRESS_INSIDE"
 
 // TestNamespace builds the server, and runs TestReach in a namespace. There is no network in it but its own.
+// Proves: Requests go only where they were granted
 func TestNamespace(t *testing.T) {
 	if os.Getenv("TOOLSRV_EGRESS") == "" {
 		t.Skip("TOOLSRV_EGRESS is not set: make test-egress runs this")

@@ -278,6 +278,7 @@ func filled(script string, all []leftover) string {
 
 // TestLeftovers has calls leave something behind. The call itself sees it, and the next one, in the same instance, sees what the first of
 // all calls saw.
+// Proves: Nothing is left of a call
 func TestLeftovers(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {

@@ -152,6 +152,7 @@ func TestLastTokenRemoved(t *testing.T) {
 
 // TestHammer changes everything while requests run: a token that is always there must always be let in, one that
 // never was must never be, and no change may be lost.
+// Proves: Secrets stay secret
 func TestHammer(t *testing.T) {
 	t.Parallel()
 	const rounds = 200

@@ -168,6 +168,7 @@ func nameOf(t *testing.T, b *auth.Bearer, token string) string {
 }
 
 // TestTokensKeepTheirNames changes the set of tokens: no token gets a name that another one had.
+// Proves: Secrets stay secret
 func TestTokensKeepTheirNames(t *testing.T) {
 	t.Parallel()
 	a := newAuth(t, "one", "two", "one", "three")

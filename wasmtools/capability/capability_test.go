@@ -35,6 +35,7 @@ func grants(t *testing.T, text string) *capability.Grants {
 }
 
 // TestMissing names what a tool needs and was not granted.
+// Proves: Nothing without a grant
 func TestMissing(t *testing.T) {
 	t.Parallel()
 	needs := wasmtools.Needs{
@@ -57,6 +58,7 @@ func TestMissing(t *testing.T) {
 }
 
 // TestNotDeclared grants everything to a tool that declares nothing: it gets nothing.
+// Proves: Nothing without a grant
 func TestNotDeclared(t *testing.T) {
 	t.Parallel()
 	g := grants(t, "[[grant]]\nmatch='a/*'\nkv='1MiB'\nhttp=['https://b.example']\nfiles={geo='.'}\ntools=['**']\nconfig={a=1}\nsecrets_visible=['s']")

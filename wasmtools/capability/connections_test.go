@@ -23,6 +23,7 @@ func (r *room) Take() bool { r.n.Add(1); return true }
 func (r *room) Give()      { r.n.Add(-1) }
 
 // TestConnectionsEndWithCalls reloads grants: what allows the same goes on, and no connection outlives its call.
+// Proves: A service can't use up the host
 func TestConnectionsEndWithCalls(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))

@@ -21,6 +21,7 @@ import (
 
 // TestSecretsOfOthers has a service show one tool what another has sent it: a key that the host has put into that one's requests. The
 // other way into the same service is searched for it, too, and after a reload that takes the key away from its tool.
+// Proves: Secrets stay secret
 func TestSecretsOfOthers(t *testing.T) {
 	t.Parallel()
 	const key = "hunter2-hunter2-hunter2"

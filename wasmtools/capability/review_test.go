@@ -22,6 +22,7 @@ var (
 )
 
 // TestReview finds what is granted to nobody who needs it, and what is granted to all.
+// Proves: Nothing without a grant
 func TestReview(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

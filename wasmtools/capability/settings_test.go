@@ -10,6 +10,7 @@ import (
 )
 
 // TestSettingsAreShared has many tools of one module, which have the same schema, share what is made of it: it can be a megabyte.
+// Proves: Nothing without a grant
 func TestSettingsAreShared(t *testing.T) {
 	t.Parallel()
 	g := grants(t, "[[grant]]\nmatch='a/own'\nconfig={units=\"miles\"}")

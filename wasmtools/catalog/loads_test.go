@@ -16,6 +16,8 @@ import (
 
 // TestLoadsTakeMemory has files come whose loading takes more memory than that of one file may: they are refused with the reason, and nothing
 // of them counts afterwards. Those that fit alone are loaded one after the other.
+// Proves: Checking arguments is bounded
+// Proves: Limits hold, one by one and in sum
 func TestLoadsTakeMemory(t *testing.T) {
 	t.Parallel()
 	engine := sandboxtest.Engine(t, sandbox.Config{Memory: 16 << 20}) // so that loading may take 6 MiB

@@ -7,6 +7,7 @@ import (
 )
 
 // TestQueueHasRoom runs jobs as far as they fit together, the cheap ones first, and one that fits beside nothing alone.
+// Proves: Limits hold, one by one and in sum
 func TestQueueHasRoom(t *testing.T) {
 	t.Parallel()
 	q := queue{limit: 3, room: 10}

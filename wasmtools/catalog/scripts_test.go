@@ -99,6 +99,7 @@ func (lost) Error() string   { return "the process was ended" }
 func (lost) Temporary() bool { return true }
 
 // TestScriptsPass has scripts that can't be made into modules for the time being: nothing changes, and they are served in the end.
+// Proves: Files of others are not trusted
 func TestScriptsPass(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -159,6 +160,7 @@ func TestScripts(t *testing.T) {
 }
 
 // TestScriptParts has scripts that are parts of others, and folders that are no namespaces.
+// Proves: Files of others are not trusted
 func TestScriptParts(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -304,6 +304,7 @@ func TestSourceFile(t *testing.T) {
 
 // TestSourcePasses has a file that can't be opened for a while: it is tried again, each time after twice the time, and other changes do not
 // have it tried before.
+// Proves: Files of others are not trusted
 func TestSourcePasses(t *testing.T) {
 	t.Parallel()
 	const fails = 4

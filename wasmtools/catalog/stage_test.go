@@ -58,6 +58,7 @@ func heavy(t testing.TB, seed byte, name string) []byte {
 }
 
 // TestCheapFirst replaces a small file together with large ones: it is served before most of them are compiled.
+// Proves: One file holds up no other
 func TestCheapFirst(t *testing.T) {
 	t.Parallel()
 	const large = 8
@@ -131,6 +132,7 @@ func TestListedBeforeCompiled(t *testing.T) {
 
 // TestDescribedBesideEndless serves a module that has to be run to be described, while others that come before it by
 // their paths run without end.
+// Proves: One file holds up no other
 func TestDescribedBesideEndless(t *testing.T) {
 	t.Parallel()
 	directory := t.TempDir()
@@ -150,6 +152,7 @@ func TestDescribedBesideEndless(t *testing.T) {
 }
 
 // TestStartGoesOn does not wait without end for many modules that run without end: each is refused in its time.
+// Proves: One file holds up no other
 func TestStartGoesOn(t *testing.T) {
 	t.Parallel()
 	directory := t.TempDir()
@@ -192,6 +195,7 @@ func TestStartGoesOnBesideSwaps(t *testing.T) {
 }
 
 // TestSettlesBesideEndless has clients wait for modules that run without end no longer than for anything else.
+// Proves: One file holds up no other
 func TestSettlesBesideEndless(t *testing.T) {
 	t.Parallel()
 	directory := t.TempDir()
@@ -231,6 +235,7 @@ func TestRenamed(t *testing.T) {
 }
 
 // TestNewerVersion takes up the next version of a file without waiting for what came before it.
+// Proves: One file holds up no other
 func TestNewerVersion(t *testing.T) {
 	t.Parallel()
 	directory := t.TempDir()

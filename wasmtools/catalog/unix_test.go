@@ -97,6 +97,7 @@ func TestKubernetes(t *testing.T) {
 }
 
 // TestOwners warns of files that others can change, once for all that come together, and serves them.
+// Proves: Files of others are not trusted
 func TestOwners(t *testing.T) {
 	t.Parallel()
 	directory := filepath.Join(t.TempDir(), "tools")
@@ -140,6 +141,7 @@ func TestOwners(t *testing.T) {
 }
 
 // TestOwnersAgain warns of a file once, however often it is looked at again because it can't be read.
+// Proves: Files of others are not trusted
 func TestOwnersAgain(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() == 0 {

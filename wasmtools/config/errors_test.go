@@ -150,6 +150,7 @@ func TestErrors(t *testing.T) {
 	}
 }
 
+// Proves: Secrets stay secret
 func TestTokensAreNotShown(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{

@@ -62,6 +62,7 @@ func tableOf(t *testing.T, tools ...*wasmtools.Tool) *wasmtools.RouteTable {
 }
 
 // TestDoorsAgree calls tools through REST, from memory and over MCP: all answer the same, whatever a call ends with.
+// Proves: A caller reaches its own tools only
 func TestDoorsAgree(t *testing.T) {
 	t.Parallel()
 	secret := errors.New("the password is hunter2")
@@ -213,6 +214,7 @@ func callOf(ctx context.Context, v *invoke.Invoker, table *wasmtools.RouteTable,
 }
 
 // TestHiddenOverREST has a principal look for a tool that it may not call: nothing tells it from one that is not there.
+// Proves: A caller reaches its own tools only
 func TestHiddenOverREST(t *testing.T) {
 	t.Parallel()
 	p := principal(t, "math")

@@ -30,6 +30,7 @@ func call(body string) *wasmtools.Call {
 }
 
 // TestChangesBetweenFindAndCall changes the table after a route was found: the call goes on with what was found.
+// Proves: One file holds up no other
 func TestChangesBetweenFindAndCall(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*wasmtools.RouteTable) error{
@@ -63,6 +64,7 @@ func TestChangesBetweenFindAndCall(t *testing.T) {
 
 // TestRefusals refuses before anybody looks at the arguments, and has the first reason of these in this order: a call without
 // a principal, a tool that it may not call, a tool that is disabled.
+// Proves: A caller reaches its own tools only
 func TestRefusals(t *testing.T) {
 	t.Parallel()
 	on, off := invoke.RouteTo(tool("echo", echo)), invoke.RouteTo(tool("echo", echo))
@@ -121,6 +123,7 @@ func TestOwnTools(t *testing.T) {
 	}
 }
 
+// Proves: Limits hold, one by one and in sum
 func TestMemory(t *testing.T) {
 	t.Parallel()
 	large := `{"n":1` + strings.Repeat(" ", 300<<10) + `}`
@@ -209,6 +212,7 @@ func TestMemory(t *testing.T) {
 
 // TestUnreadResults has clients not read the large results of a tool, at first all at once. Those can't take more than there is: what does
 // not fit is not kept, and further calls are refused before they run. Small calls go on.
+// Proves: Limits hold, one by one and in sum
 func TestUnreadResults(t *testing.T) {
 	t.Parallel()
 	v := invoke.New(invoke.Options{Memory: 1 << 20})

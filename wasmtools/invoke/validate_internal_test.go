@@ -17,6 +17,7 @@ import (
 )
 
 // TestPlaces has modules wait for a place: they take turns, whoever wants most.
+// Proves: Checking arguments is bounded
 func TestPlaces(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -104,6 +105,7 @@ func (c *counting) Validate(body []byte) ([]byte, error) {
 
 // TestDearValidations has a hostile module's schema take long to check small bodies: few are checked at a time, and another module's calls
 // go on meanwhile.
+// Proves: Checking arguments is bounded
 func TestDearValidations(t *testing.T) {
 	t.Parallel()
 	var alternatives strings.Builder
@@ -146,6 +148,7 @@ func TestDearValidations(t *testing.T) {
 }
 
 // TestFilledInCounts has a schema make a large body of a small one: it counts like one that a client sent.
+// Proves: Limits hold, one by one and in sum
 func TestFilledInCounts(t *testing.T) {
 	t.Parallel()
 	v := New(Options{Memory: 200 << 10})
@@ -174,6 +177,7 @@ func TestFilledInCounts(t *testing.T) {
 }
 
 // TestDearPlaces has few dear checks at a time where there is little memory, of which each may take a hundred times its arguments.
+// Proves: Limits hold, one by one and in sum
 func TestDearPlaces(t *testing.T) {
 	t.Parallel()
 	all := runtime.GOMAXPROCS(0)
@@ -186,6 +190,7 @@ func TestDearPlaces(t *testing.T) {
 
 // TestRoom has a check take room for what it needs before it begins, and give it back. One for which there is no room fails, and small
 // ones ask for none.
+// Proves: Limits hold, one by one and in sum
 func TestRoom(t *testing.T) {
 	t.Parallel()
 	const never = 64 << 20

@@ -10,6 +10,7 @@ import (
 
 // FuzzRequest sends bodies with headers. Whatever they are, the answer is one message with the request's id; and what a client
 // is given a result for is what the headers say.
+// Proves: A caller reaches its own tools only
 func FuzzRequest(f *testing.F) {
 	for _, body := range []string{message("tools/list", ""), message("tools/list", `"cursor":"made up"`), message("server/discover", ""), message("ping", ""),
 		`{"jsonrpc":"2.0","method":"notifications/cancelled"}`, "[" + message("tools/list", "") + "]", strings.Replace(message("tools/list", ""), `"id":1`, `"id":"\ud800"`, 1),

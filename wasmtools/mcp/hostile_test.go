@@ -13,6 +13,8 @@ import (
 
 // TestRefused sends what no client may send. Each answer has the status and the code that the specification wants, and the
 // request's id wherever there is one.
+// Proves: A caller reaches its own tools only
+// Proves: Nothing stops the server
 func TestRefused(t *testing.T) {
 	t.Parallel()
 	h := fixture(t)
@@ -130,6 +132,7 @@ func TestRefused(t *testing.T) {
 }
 
 // TestTwoHeaders has requests say the same thing twice.
+// Proves: A caller reaches its own tools only
 func TestTwoHeaders(t *testing.T) {
 	t.Parallel()
 	h := fixture(t)
@@ -178,6 +181,7 @@ type broken struct{}
 func (broken) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
 
 // TestHidden has a principal call a tool that it may not: the answer is that for a tool that there is not, to the byte.
+// Proves: A caller reaches its own tools only
 func TestHidden(t *testing.T) {
 	t.Parallel()
 	with, without := tableOf(t, tool("secret", echo), tool("math/add", echo)), tableOf(t, tool("math/add", echo))

@@ -8,6 +8,7 @@ import (
 )
 
 // TestParams calls a tool that wants arguments repeated in headers.
+// Proves: A caller reaches its own tools only
 func TestParams(t *testing.T) {
 	t.Parallel()
 	one := tool("one", echo)

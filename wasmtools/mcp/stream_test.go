@@ -81,6 +81,7 @@ func listening(filter string) *http.Request {
 }
 
 // TestListen has a client listen: it is told of changes of the list that it may see, and of the end.
+// Proves: A caller reaches its own tools only
 func TestListen(t *testing.T) {
 	t.Parallel()
 	table := tableOf(t, tool("math/add", echo), tool("text/upper", echo))
@@ -138,6 +139,7 @@ func TestListenForOthers(t *testing.T) {
 }
 
 // TestManyStreams has one stream more than there may be. It can be opened when another one has ended.
+// Proves: A caller reaches its own tools only
 func TestManyStreams(t *testing.T) {
 	t.Parallel()
 	h := appOf(t, tableOf(t, tool("add", echo)), options{Options: withStreams(2)})

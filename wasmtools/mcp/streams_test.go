@@ -33,6 +33,7 @@ func (c *counter) Write(p []byte) (int, error) {
 
 // TestTenThousandStreams has as many streams open as there may be: each takes little memory, hears of a change, and ends with the
 // service. Not parallel: it looks at the memory of the process.
+// Proves: A caller reaches its own tools only
 func TestTenThousandStreams(t *testing.T) {
 	const streams = 10_000
 	table := tableOf(t, tool("add", echo))
@@ -117,6 +118,7 @@ func (s *transcript) take() string {
 
 // TestLongStream has a stream stay open for hours: it shows that it is alive, changes with what its caller may see, and ends when the
 // caller may be here no longer.
+// Proves: A caller reaches its own tools only
 func TestLongStream(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -185,6 +185,7 @@ func TestContextErrors(t *testing.T) {
 }
 
 // Panics of every foreign part end in an answer, but the one that net/http knows goes on.
+// Proves: Nothing stops the server
 func TestPanics(t *testing.T) {
 	t.Parallel()
 	abort := tool("abort", func(context.Context, *wasmtools.Call) ([]byte, error) { panic(http.ErrAbortHandler) })
@@ -273,6 +274,7 @@ func TestDependencyErrors(t *testing.T) {
 	}
 }
 
+// Proves: Answers and logs show what is meant to be seen
 func TestLog(t *testing.T) {
 	t.Parallel()
 	var text bytes.Buffer
@@ -318,6 +320,7 @@ func TestLog(t *testing.T) {
 }
 
 // No body whatever makes the service fail: a result or a refusal, JSON each time.
+// Proves: Nothing stops the server
 func FuzzBody(f *testing.F) {
 	for _, seed := range []string{
 		"", "{}", `{"a":1,"b":2}`, `{"a":1,"a":2,"b":3}`, `{"a":NaN}`, `{"a":1e999999,"b":1}`, `[]`, `null`, "{\"a\":\"\xff\"}",

@@ -35,6 +35,7 @@ func (s *stalled) Read(p []byte) (int, error) {
 
 // Large bodies of many clients together stay within the memory, small ones and a large one alone pass, and all
 // is given back.
+// Proves: Limits hold, one by one and in sum
 func TestBodyMemory(t *testing.T) {
 	t.Parallel()
 	panics := tool("panics", func(context.Context, *wasmtools.Call) ([]byte, error) { panic("odd") })
@@ -67,6 +68,7 @@ func TestBodyMemory(t *testing.T) {
 }
 
 // A result that nobody reads counts, too.
+// Proves: Limits hold, one by one and in sum
 func TestResultMemory(t *testing.T) {
 	t.Parallel()
 	result := []byte(`"` + strings.Repeat("x", 500<<10) + `"`)
@@ -105,6 +107,7 @@ func (w slowWriter) Write(p []byte) (int, error) {
 }
 
 // Only as many large bodies as there are processors are validated at the same time, and who waits can go.
+// Proves: Limits hold, one by one and in sum
 func TestValidationPlaces(t *testing.T) {
 	t.Parallel()
 	places := runtime.GOMAXPROCS(0)

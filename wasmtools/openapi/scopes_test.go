@@ -22,6 +22,7 @@ func (scoped) Principal(r *http.Request, _ *wasmtools.Principal) (*wasmtools.Pri
 }
 
 // TestDocumentsOfScopes lists to each principal what it may call, at every moment.
+// Proves: A caller reaches its own tools only
 func TestDocumentsOfScopes(t *testing.T) {
 	t.Parallel()
 	table := tableOf(t, echo("math/add"), echo("math/sub"), echo("text/upper"))
@@ -71,6 +72,7 @@ func TestDocumentsOfScopes(t *testing.T) {
 }
 
 // TestSharedInvoker has two applications share the memory for large calls.
+// Proves: Limits hold, one by one and in sum
 func TestSharedInvoker(t *testing.T) {
 	t.Parallel()
 	o := openapi.Options{Invoker: invoke.New(invoke.Options{Memory: 600 << 10})}

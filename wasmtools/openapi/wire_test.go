@@ -17,6 +17,7 @@ import (
 
 // A failure of the service has an id for the client and the cause under that id in the log; a panic does not end the
 // connection.
+// Proves: Answers and logs show what is meant to be seen
 func TestInternalOverTheWire(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer

@@ -176,6 +176,7 @@ func FuzzValidate(f *testing.F) {
 	})
 }
 
+// Proves: Checking arguments is bounded
 func FuzzCompile(f *testing.F) {
 	for _, pair := range pairs {
 		f.Add(pair[0])

@@ -82,6 +82,7 @@ func TestManyIntegers(t *testing.T) {
 }
 
 // TestWrittenIntegersAreBounded has short texts stand for long integers: what is written out is bounded as defaults are.
+// Proves: Checking arguments is bounded
 func TestWrittenIntegersAreBounded(t *testing.T) {
 	t.Parallel()
 	s := schema.MustCompile(`{"type":"object","properties":{"a":{"items":{"type":"integer"}}}}`)
@@ -97,6 +98,7 @@ func TestWrittenIntegersAreBounded(t *testing.T) {
 }
 
 // FuzzIntegers holds what becomes of a number where an integer is wanted against math/big.
+// Proves: Checking arguments is bounded
 func FuzzIntegers(f *testing.F) {
 	s := schema.MustCompile(`{"type":"object","properties":{"n":{"type":"integer"}}}`)
 	for _, text := range []string{"0", "-0", "-0.0", "1", "-1.0", "1e2", "1.25e2", "1.25e1", "100e-2", "1e-2", "1e20", "1E22", "1e+308", "1e309", "0.1e310",
@@ -128,6 +130,7 @@ func FuzzIntegers(f *testing.F) {
 }
 
 // FuzzEdits has bodies whose defaults and integers are edited: what comes out needs no more of that, and holds what the body held.
+// Proves: Checking arguments is bounded
 func FuzzEdits(f *testing.F) {
 	s := schema.MustCompile(`{"type":"object","properties":{"n":{"type":"integer","default":3.0},"o":{"$ref":"#"},
 		"l":{"items":{"anyOf":[{"type":"integer"},{"$ref":"#"},{"type":"string"}]}}}}`)

@@ -85,6 +85,7 @@ func nowhere(depth int) string {
 	return `{"allOf":[` + strings.Join(refs, ",") + `],` + strings.Repeat(`"x":{`, depth) + `"enum":[` + strings.Repeat("0,", 100_000) + `0]` + strings.Repeat("}", depth+1)
 }
 
+// Proves: Checking arguments is bounded
 func TestHostileSchemas(t *testing.T) {
 	t.Parallel()
 	for _, test := range hostileSchemas {
@@ -117,6 +118,7 @@ func TestHostileSchemas(t *testing.T) {
 
 // What a body costs is bounded by its size; what costs more is refused. Without bounds most of these would take
 // minutes, or all memory.
+// Proves: Checking arguments is bounded
 func TestHostileBodies(t *testing.T) {
 	t.Parallel()
 	const mega = 1 << 18
@@ -195,6 +197,7 @@ func TestHostileBodies(t *testing.T) {
 }
 
 // TestValidateLittle compares what is decided in little time with what Validate decides. What takes long is not decided.
+// Proves: Checking arguments is bounded
 func TestValidateLittle(t *testing.T) {
 	t.Parallel()
 	var alternatives strings.Builder
@@ -238,6 +241,7 @@ func TestValidateLittle(t *testing.T) {
 
 // TestMemory has bodies of small values, which take many times their bytes: a check never takes more than it may, and decides what Validate
 // decides as soon as it may take enough. It is not parallel: it counts what the process allocates.
+// Proves: Limits hold, one by one and in sum
 func TestMemory(t *testing.T) {
 	const size = 32 << 10
 	repeated := func(item string) string {

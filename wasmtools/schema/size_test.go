@@ -10,6 +10,7 @@ import (
 )
 
 // Not parallel: it looks at the heap of the whole process.
+// Proves: Checking arguments is bounded
 func TestSize(t *testing.T) {
 	for _, test := range []struct {
 		name, text string

@@ -186,6 +186,7 @@ func TestDidYouMean(t *testing.T) {
 }
 
 // TestDidYouMeanIsBounded has many members that are nearly those of a large schema: guesses end where the work of a check does.
+// Proves: Checking arguments is bounded
 func TestDidYouMeanIsBounded(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("n", 100)
@@ -213,6 +214,7 @@ func TestDidYouMeanIsBounded(t *testing.T) {
 }
 
 // Nobody gets more than some kilobytes to read, and everybody the same every time.
+// Proves: Checking arguments is bounded
 func TestViolationsAreBounded(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("k", 10_000)

@@ -73,6 +73,7 @@ func TestHelperTellsBriefly(t *testing.T) {
 }
 
 // TestHelperBounds has scripts that would stop this process if a parser read them: it would use up the stack, or go on for minutes.
+// Proves: Files of others are not trusted
 func TestHelperBounds(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -98,6 +99,7 @@ func TestHelperBounds(t *testing.T) {
 }
 
 // TestHelperFails has helpers that are none.
+// Proves: Files of others are not trusted
 func TestHelperFails(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -143,6 +145,7 @@ func TestHelperFails(t *testing.T) {
 }
 
 // TestHelperHasNothing has a helper begin with no environment: whatever a parser can be led to, secrets are not there.
+// Proves: Files of others are not trusted
 func TestHelperHasNothing(t *testing.T) {
 	t.Setenv("SECRET", "s3cret")
 	dir := t.TempDir()

@@ -19,6 +19,7 @@ import (
 
 // TestHelperMemory has helpers that take more than they may: each is ended, gets all that the machine leaves at the second try, and the
 // script is told how much that was.
+// Proves: Files of others are not trusted
 func TestHelperMemory(t *testing.T) {
 	t.Parallel()
 	testkit.SkipEmulated(t, "the emulator takes memory of its own")
@@ -45,6 +46,7 @@ func TestHelperMemory(t *testing.T) {
 }
 
 // TestHelpersTakeTurns has more scripts than a small machine reads at a time.
+// Proves: Files of others are not trusted
 func TestHelpersTakeTurns(t *testing.T) {
 	t.Parallel()
 	dir, lock := t.TempDir(), filepath.Join(t.TempDir(), "lock")
@@ -63,6 +65,7 @@ func TestHelpersTakeTurns(t *testing.T) {
 }
 
 // TestHelperGoesFirst has the system take a helper before the server where memory runs out.
+// Proves: Files of others are not trusted
 func TestHelperGoesFirst(t *testing.T) {
 	t.Parallel()
 	self, err := os.Executable()
@@ -81,6 +84,7 @@ func TestHelperGoesFirst(t *testing.T) {
 }
 
 // TestHelperEndsWithParent kills a server while it waits for a helper.
+// Proves: Files of others are not trusted
 func TestHelperEndsWithParent(t *testing.T) {
 	t.Parallel()
 	testkit.SkipEmulated(t, "the emulator's process goes on")

@@ -16,6 +16,7 @@ import (
 )
 
 // TestHostOfListener has a listener decide by its address which hosts are the server's.
+// Proves: Web pages are kept out
 func TestHostOfListener(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -76,6 +77,7 @@ func get(t *testing.T, url string, headers ...string) (int, string) {
 }
 
 // TestHostileHosts sends hosts that no client library would. What counts is the one host that net/http makes of them.
+// Proves: Web pages are kept out
 func TestHostileHosts(t *testing.T) {
 	t.Parallel()
 	c := settings(t)
@@ -197,6 +199,7 @@ func (p page) allowed(a *http.Response) bool {
 }
 
 // TestPageInBrowser has pages call a tool and read lists: those of a listed origin can, others can't, and a reload changes that.
+// Proves: Web pages are kept out
 func TestPageInBrowser(t *testing.T) {
 	t.Parallel()
 	c := settings(t)
@@ -254,6 +257,7 @@ func TestPageInBrowser(t *testing.T) {
 }
 
 // TestRebinding has a page's own domain name mean the address of the server, for which the page then is no foreign one.
+// Proves: Web pages are kept out
 func TestRebinding(t *testing.T) {
 	t.Parallel()
 	c := settings(t)

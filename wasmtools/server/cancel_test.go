@@ -33,6 +33,7 @@ func fixtures(t *testing.T, tools int, of map[string]string) *config.Config {
 // TestClientGone closes the connection of a call while its guest computes, sleeps, and calls the host all the time, over REST and
 // over MCP. The guest ends with it, within a millisecond or two where the machine is not busy with other things. The test runs alone,
 // because guests of others that compute would have Go look at the network only every 10 ms.
+// Proves: A tool stops
 func TestClientGone(t *testing.T) {
 	c := fixtures(t, 5, map[string]string{"reports": "wat/hostile/progress", "spins": "wat/hostile/spin"})
 	c.Limits = limits.Limits{Timeout: time.Hour}

@@ -58,6 +58,7 @@ func (r *running) settle(requests, bodies int) {
 }
 
 // TestLongestGoes has more connections come than there are places for: the one goes that has kept the server waiting for longest.
+// Proves: Clients keep nobody out
 func TestLongestGoes(t *testing.T) {
 	t.Parallel()
 	const half = "POST /shop/echo HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nAuthorization: Bearer sesame\r\nContent-Length: 20\r\n\r\n{\"it"
@@ -125,6 +126,7 @@ func TestLongestGoes(t *testing.T) {
 }
 
 // TestSparePlaces has calls take all places: probes are answered, and so are clients with a token, but nobody else.
+// Proves: Clients keep nobody out
 func TestSparePlaces(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -170,6 +172,7 @@ func TestSparePlaces(t *testing.T) {
 }
 
 // TestNoPlaceAtAll has calls take all places, and those to spare: one more connection is closed without an answer, and the log says so.
+// Proves: Clients keep nobody out
 func TestNoPlaceAtAll(t *testing.T) {
 	t.Parallel()
 	arrived, leave := make(chan struct{}), make(chan struct{})
@@ -202,6 +205,7 @@ func TestNoPlaceAtAll(t *testing.T) {
 }
 
 // TestHeads has clients send large heads in part: together they take no more than they may, and the one goes that has been large for longest.
+// Proves: Clients keep nobody out
 func TestHeads(t *testing.T) {
 	t.Parallel()
 	r := build(t, settings(t))
@@ -236,6 +240,7 @@ func TestHeads(t *testing.T) {
 }
 
 // TestHeadsOfRunningCalls has a call hold its large head while it runs: another one finds no room, and gets an answer that says so.
+// Proves: Clients keep nobody out
 func TestHeadsOfRunningCalls(t *testing.T) {
 	t.Parallel()
 	arrived, leave := make(chan struct{}), make(chan struct{})
@@ -269,6 +274,7 @@ func TestHeadsOfRunningCalls(t *testing.T) {
 }
 
 // TestManyLines has heads of many lines refused before they are parsed, and lines of a body not be counted.
+// Proves: Clients keep nobody out
 func TestManyLines(t *testing.T) {
 	t.Parallel()
 	r := start(t, settings(t))
@@ -305,6 +311,7 @@ func TestManyLines(t *testing.T) {
 }
 
 // TestConnectionLimitLog has connections above the limit knock one after the other: the log does not grow by a line with each.
+// Proves: Answers and logs show what is meant to be seen
 func TestConnectionLimitLog(t *testing.T) {
 	t.Parallel()
 	r := build(t, settings(t))
@@ -326,6 +333,7 @@ func TestConnectionLimitLog(t *testing.T) {
 }
 
 // TestHurry has a body given up that comes slowly, as a call does for whose arguments there is no memory.
+// Proves: Limits hold, one by one and in sum
 func TestHurry(t *testing.T) {
 	t.Parallel()
 	r := build(t, settings(t))
@@ -352,6 +360,7 @@ func TestHurry(t *testing.T) {
 }
 
 // TestUnreadAnswer has a client not read its answer: it makes room where all places are taken.
+// Proves: Clients keep nobody out
 func TestUnreadAnswer(t *testing.T) {
 	t.Parallel()
 	r := build(t, settings(t))

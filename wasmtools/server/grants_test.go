@@ -17,6 +17,7 @@ const configured = `{"abi":1,"namespace":"set","needs":{"config":{"type":"object
 
 // TestGrants has grants come, change and go while the server runs. A tool that was not granted what it needs is in no list and says what
 // is missing. A reload that changes nothing for a tool leaves it alone.
+// Proves: Nothing without a grant
 func TestGrants(t *testing.T) {
 	t.Parallel()
 	first := settings(t)
@@ -89,6 +90,7 @@ func TestGrants(t *testing.T) {
 }
 
 // TestGrantsAreReviewed logs what is granted for nothing, and to everybody, and refuses to start or to reload with grants that can't be.
+// Proves: Nothing without a grant
 func TestGrantsAreReviewed(t *testing.T) {
 	t.Parallel()
 	c := settings(t)

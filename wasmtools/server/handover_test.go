@@ -22,6 +22,7 @@ var unread = map[string]string{
 
 // TestUnreadHoldsUpNobody ends servers, and hands them over, while there are requests that never come whole: it waits for the call that runs,
 // and not for them.
+// Proves: Clients keep nobody out
 func TestUnreadHoldsUpNobody(t *testing.T) {
 	t.Parallel()
 	for _, handsOver := range []bool{false, true} {
@@ -86,6 +87,7 @@ func isTimeout(err error) bool {
 }
 
 // TestKnownUnread has clients that have shown a token get more time to send the rest of a request.
+// Proves: Clients keep nobody out
 func TestKnownUnread(t *testing.T) {
 	t.Parallel()
 	c := settings(t)

@@ -28,6 +28,8 @@ func (r *running) dial() net.Conn {
 }
 
 // TestHostileRequests sends what no client library would.
+// Proves: Clients keep nobody out
+// Proves: Nothing stops the server
 func TestHostileRequests(t *testing.T) {
 	t.Parallel()
 	c := settings(t)
@@ -102,6 +104,7 @@ func TestHostileRequests(t *testing.T) {
 }
 
 // TestUnreadBody has the body of a refused request not be taken for the next request.
+// Proves: Clients keep nobody out
 func TestUnreadBody(t *testing.T) {
 	t.Parallel()
 	r := start(t, settings(t))
@@ -124,6 +127,7 @@ func TestUnreadBody(t *testing.T) {
 
 // TestTwoEnds has the connection closed after a request that tells the end of its body in two ways, and what follows it
 // not be taken for a request; other connections are kept.
+// Proves: Clients keep nobody out
 func TestTwoEnds(t *testing.T) {
 	t.Parallel()
 	r := start(t, settings(t))

@@ -10,6 +10,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/config"
 )
 
+// Proves: Clients keep nobody out
 func TestConnections(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ descriptors, memory, most, spare int64 }{
@@ -38,6 +39,7 @@ func TestConnections(t *testing.T) {
 }
 
 // TestConnectionsOfTools has tools and clients take from the same descriptors: tools half of them at most, and clients the rest.
+// Proves: A service can't use up the host
 func TestConnectionsOfTools(t *testing.T) {
 	t.Parallel()
 	c := newConnections(28, 1<<30, slog.New(slog.DiscardHandler)) // 21 both ways, 19 of clients and one to spare
@@ -98,6 +100,7 @@ func TestHeapLimit(t *testing.T) {
 }
 
 // TestBodyMemory has a server with little memory let calls hold less of it.
+// Proves: Limits hold, one by one and in sum
 func TestBodyMemory(t *testing.T) {
 	t.Parallel()
 	for machine, want := range map[int64]int64{256 << 20: 32 << 20, 2 << 30: 256 << 20, 64 << 30: 256 << 20} {

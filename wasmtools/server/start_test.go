@@ -14,6 +14,7 @@ import (
 
 // TestStart has modules that run without end to be described: meanwhile the probes answer, listed tools do, and a path
 // without a tool is not ready; afterwards it is not found.
+// Proves: One file holds up no other
 func TestStart(t *testing.T) {
 	t.Parallel()
 	c := settings(t)

@@ -87,6 +87,7 @@ func TestStdioFiles(t *testing.T) {
 }
 
 // TestStdioLines has a message on each line, whatever a tool returns, logs or fails with.
+// Proves: Answers and logs show what is meant to be seen
 func TestStdioLines(t *testing.T) {
 	t.Parallel()
 	const forged = `{"jsonrpc":"2.0","id":1,"result":{"forged":true}}`

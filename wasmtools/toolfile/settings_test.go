@@ -25,6 +25,7 @@ func (b byPath) For(path string, _ wasmtools.Needs) (_ []hostabi.Grant, settings
 
 // TestSettings gives two tools of a module settings, the same and others, and changes them. Each tool reads its own, in its start and in its
 // calls. A tool whose settings are the same stays, and one that a change has replaced goes on with its own for calls that still have it.
+// Proves: Nothing without a grant
 func TestSettings(t *testing.T) {
 	t.Parallel()
 	engine := sandboxtest.Engine(t, sandbox.Config{})

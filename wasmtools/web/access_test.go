@@ -24,6 +24,7 @@ func access(t testing.TB, o web.AccessOptions) *web.Access {
 }
 
 // TestHosts has requests name hosts. Each is checked before the token, so that a foreign page learns nothing from the answer.
+// Proves: Web pages are kept out
 func TestHosts(t *testing.T) {
 	t.Parallel()
 	loopback := web.AccessOptions{Loopback: true}
@@ -112,6 +113,7 @@ func TestHosts(t *testing.T) {
 }
 
 // TestPages has pages make requests.
+// Proves: Web pages are kept out
 func TestPages(t *testing.T) {
 	t.Parallel()
 	listed := web.AccessOptions{Origins: []string{"https://app.example.com", "http://localhost:3000", "chrome-extension://abc"}}
@@ -185,6 +187,7 @@ func TestPages(t *testing.T) {
 }
 
 // TestPreflight has browsers ask what pages may send. The answer takes no token and does not tell what is served.
+// Proves: Web pages are kept out
 func TestPreflight(t *testing.T) {
 	t.Parallel()
 	o := web.AccessOptions{Origins: []string{"https://app.example.com"}}
@@ -257,6 +260,7 @@ func TestPreflight(t *testing.T) {
 }
 
 // TestErrorsOfPages lets a page read why it was refused, and by whom it may be cached.
+// Proves: Web pages are kept out
 func TestErrorsOfPages(t *testing.T) {
 	t.Parallel()
 	mux := web.NewMux(web.Options{Access: access(t, web.AccessOptions{Origins: []string{"https://app.example.com"}}), Dependencies: []web.Dependency{bearer(t, "secret")}})

@@ -28,6 +28,8 @@ func (secretive) Unwrap() error { panic("no cause") }
 
 // TestHostileDoors has doors misbehave. The client learns that its answer is not whole, the log why, and the next request is
 // served.
+// Proves: Clients keep nobody out
+// Proves: Nothing stops the server
 func TestHostileDoors(t *testing.T) {
 	t.Parallel()
 	const (
@@ -142,6 +144,7 @@ func TestHostileDoors(t *testing.T) {
 }
 
 // TestHostileRequestID has clients choose ids that are not.
+// Proves: Nothing stops the server
 func TestHostileRequestID(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer

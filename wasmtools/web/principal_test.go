@@ -65,6 +65,8 @@ func bearer(t *testing.T, tokens ...string) *auth.Bearer {
 	return auth.Dependency(a)
 }
 
+// Proves: A caller reaches its own tools only
+// Proves: Secrets stay secret
 func TestPrincipalOfRequest(t *testing.T) {
 	t.Parallel()
 	renamed := sayer(func(current *wasmtools.Principal) (*wasmtools.Principal, error) {

@@ -105,6 +105,7 @@ func TestCallsBeforeReady(t *testing.T) {
 }
 
 // TestRefusedCalls has the log say once a second how many calls of a tool were refused, and when none are any more.
+// Proves: Answers and logs show what is meant to be seen
 func TestRefusedCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log lockedLog

@@ -38,6 +38,7 @@ func listen(t *testing.T, o web.Options, door web.Door, http2 bool) *httptest.Se
 
 // TestStreamOutlivesWriteTimeout has a stream go on for several write time-outs, also where nothing is written for longer
 // than one of them. The same response that is not a stream is cut.
+// Proves: Clients keep nobody out
 func TestStreamOutlivesWriteTimeout(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -83,6 +84,7 @@ func TestStreamOutlivesWriteTimeout(t *testing.T) {
 }
 
 // TestSlowReaderIsDropped has a client read nothing: the stream ends after the limit of a part, not before and not much later.
+// Proves: Clients keep nobody out
 func TestSlowReaderIsDropped(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -130,6 +132,7 @@ func TestSlowReaderIsDropped(t *testing.T) {
 }
 
 // TestStreamEnds has the context of a stream end with its client, and with the service.
+// Proves: Clients keep nobody out
 func TestStreamEnds(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -170,6 +173,7 @@ func TestStreamEnds(t *testing.T) {
 }
 
 // TestStreamLeavesConnection has requests after a stream on the same connection keep the server's time limits.
+// Proves: Clients keep nobody out
 func TestStreamLeavesConnection(t *testing.T) {
 	t.Parallel()
 	blocked := make(chan error, 1)
@@ -254,6 +258,7 @@ func (p piped) Close() error   { close(p.closed); return nil }
 func (p piped) Addr() net.Addr { return &net.TCPAddr{} }
 
 // TestRestOfStreamIsLimited has a door return before its response is on the way, to a client that does not read it.
+// Proves: Clients keep nobody out
 func TestRestOfStreamIsLimited(t *testing.T) {
 	t.Parallel()
 	mux := web.NewMux(web.Options{StreamWrite: short})

@@ -242,6 +242,7 @@ queue = 1
 }
 
 // TestCheckEscapes has nothing in the findings that a terminal obeys, by the name of a file or of a schema's member.
+// Proves: Answers and logs show what is meant to be seen
 func TestCheckEscapes(t *testing.T) {
 	t.Parallel()
 	const foreign = "a\u202eb\u009b31m\x1b"

@@ -21,6 +21,7 @@ import (
 )
 
 // TestRefusedArgumentsAreCharged has a tool call another with long arguments, some that fit and some that don't: to say why takes more.
+// Proves: A tool stops
 func TestRefusedArgumentsAreCharged(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, sandbox.Config{}, func(w *world) {
@@ -63,6 +64,7 @@ func mustPrincipal(t *testing.T, scopes ...string) *wasmtools.Principal {
 }
 
 // TestCall calls tools in the ways that there are, and looks at what a guest is told of each.
+// Proves: A call inside a call gets no further
 func TestCall(t *testing.T) {
 	t.Parallel()
 	large := strings.Repeat("x", 2<<20)
@@ -174,6 +176,7 @@ func TestPanic(t *testing.T) {
 
 // TestHidden compares what is told of a tool that the caller may not call with what is told of one that does not exist: it is the
 // same but for the name, whether the tool is enabled or not.
+// Proves: A call inside a call gets no further
 func TestHidden(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, sandbox.Config{}, nil, native("one", nil1), native("off", nil1))
@@ -206,6 +209,7 @@ func (screen) Screen(b []byte) []byte {
 }
 
 // TestScreened has tools tell another one, in a result and in every part of a failure, a secret that it uses without seeing it.
+// Proves: Secrets stay secret
 func TestScreened(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, sandbox.Config{}, func(w *world) { w.more = []hostabi.Grant{{Module: egress.Module, Value: screen{}}} },
@@ -223,6 +227,7 @@ func TestScreened(t *testing.T) {
 }
 
 // TestDepth has tools call each other down to the limit, and one further.
+// Proves: A call inside a call gets no further
 func TestDepth(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, sandbox.Config{}, func(w *world) { w.all = limits.Limits{Concurrency: 20} }, wasmtools.NewToolWithCall("go/depth", "Says how deep it is.",
@@ -248,6 +253,7 @@ func TestDepth(t *testing.T) {
 }
 
 // TestCircle has a tool call itself that has one place. It is refused at once.
+// Proves: A call inside a call gets no further
 func TestCircle(t *testing.T) {
 	t.Parallel()
 	one := limits.Limits{Concurrency: 1, Timeout: time.Hour}
@@ -268,6 +274,7 @@ func TestCircle(t *testing.T) {
 
 // TestFanOut has many clients call tools that call each other three times each, four deep, with few places. Whatever is refused, all
 // end, and nothing stays taken.
+// Proves: A call inside a call gets no further
 func TestFanOut(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, sandbox.Config{}, func(w *world) { w.all = limits.Limits{Concurrency: 2, Queue: 100, Timeout: time.Minute} }, native("one", nil1))
@@ -288,6 +295,7 @@ func TestFanOut(t *testing.T) {
 }
 
 // TestFuel has a tool with little fuel call others for ever, which have no limit.
+// Proves: A call inside a call gets no further
 func TestFuel(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, sandbox.Config{}, func(w *world) {
@@ -307,6 +315,7 @@ func TestFuel(t *testing.T) {
 }
 
 // TestDeadline has the tool that is called wait. It ends with the call that it is inside, and so does its context.
+// Proves: A call inside a call gets no further
 func TestDeadline(t *testing.T) {
 	t.Parallel()
 	var began, ended atomic.Int32
@@ -348,6 +357,7 @@ func TestDeadline(t *testing.T) {
 }
 
 // TestChanges has the tool that is called switched off, replaced and removed while it runs. The call goes on; the next one sees it.
+// Proves: A call inside a call gets no further
 func TestChanges(t *testing.T) {
 	t.Parallel()
 	var w *world
@@ -385,6 +395,7 @@ func TestChanges(t *testing.T) {
 }
 
 // TestLargeResult passes on 8 MiB, as often as the caller asks for them: only one result is held at a time.
+// Proves: A call inside a call gets no further
 func TestLargeResult(t *testing.T) {
 	t.Parallel()
 	const size = 8 << 20
@@ -406,6 +417,7 @@ func TestLargeResult(t *testing.T) {
 
 // TestLogLines has a tool call another three times that breaks, with two log lines. What the log has of the inner calls counts as lines of the
 // outer one.
+// Proves: A call inside a call gets no further
 func TestLogLines(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, sandbox.Config{}, func(w *world) {

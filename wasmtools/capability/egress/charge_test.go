@@ -10,6 +10,7 @@ import (
 )
 
 // TestHeadsAreCharged has guests send heads that take long to read. Each byte is charged before it is read, and few values are read.
+// Proves: A tool stops
 func TestHeadsAreCharged(t *testing.T) {
 	t.Parallel()
 	g := grant(t, spec{Rule: egress.Rule{Granted: []string{"http://a.example"}}})
@@ -52,6 +53,7 @@ func TestHeadsAreCharged(t *testing.T) {
 }
 
 // TestPackedBodiesAreCharged has a server answer with much that is nothing once it is decompressed.
+// Proves: A service can't use up the host
 func TestPackedBodiesAreCharged(t *testing.T) {
 	t.Parallel()
 	packed := strings.Repeat(zipped(0), 10_000)

@@ -55,6 +55,7 @@ func counted(t *testing.T, url string, c *egress.Connections) *egress.Grant {
 
 // TestConnectionsAreBounded has calls keep idle connections, which make room for those of others, and ones that are used, which
 // do not.
+// Proves: A service can't use up the host
 func TestConnectionsAreBounded(t *testing.T) {
 	t.Parallel()
 	entered, leave := make(chan struct{}), make(chan struct{})

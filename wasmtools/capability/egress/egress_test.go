@@ -218,6 +218,7 @@ func get(t testing.TB, g *egress.Grant, url string, headers ...[]string) *incomi
 }
 
 // TestURLs sends a request to each of the URLs of package reach: what is allowed is dialled once, and nothing else is looked up or dialled.
+// Proves: Requests go only where they were granted
 func TestURLs(t *testing.T) {
 	t.Parallel()
 	for _, c := range reachtest.URLs(t) {
@@ -237,6 +238,7 @@ func TestURLs(t *testing.T) {
 }
 
 // TestNeither holds that without a grant there is nothing, and that need and grant both have to have a URL.
+// Proves: Nothing without a grant
 func TestNeither(t *testing.T) {
 	t.Parallel()
 	url := serve(t, func(http.ResponseWriter, *http.Request) { t.Error("a request has come") })
@@ -328,6 +330,7 @@ func TestExchange(t *testing.T) {
 }
 
 // TestInvalid sends what a guest must not.
+// Proves: Requests go only where they were granted
 func TestInvalid(t *testing.T) {
 	t.Parallel()
 	n := &network{}

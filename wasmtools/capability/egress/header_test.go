@@ -59,6 +59,7 @@ func inject(on string, granted ...string) egress.Rule {
 }
 
 // TestInjected sends requests with headers of the guest and of the operator, and reads what a server gets.
+// Proves: Secrets stay secret
 func TestInjected(t *testing.T) {
 	t.Parallel()
 	plain := regexp.MustCompile(`(?i)^x[^a-z0-9]plain$`) // to a server that turns what it doesn't know into a _
@@ -142,6 +143,7 @@ func TestInjected(t *testing.T) {
 }
 
 // TestInjectedElsewhere has redirects lead to where the key is not for, and to where the server names it.
+// Proves: Secrets stay secret
 func TestInjectedElsewhere(t *testing.T) {
 	t.Parallel()
 	var got http.Header
@@ -170,6 +172,7 @@ func TestInjectedElsewhere(t *testing.T) {
 }
 
 // TestReflected has a server send what it was sent. The guest gets it without the key, and nothing that tells the key's length.
+// Proves: Secrets stay secret
 func TestReflected(t *testing.T) {
 	t.Parallel()
 	sums := []string{"Etag", "Digest", "Content-Digest", "Repr-Digest", "Content-Md5"}
@@ -242,6 +245,7 @@ func TestReflected(t *testing.T) {
 
 // TestReflectedNames has servers send the key as the name of a header, whose case the client changes, and servers of some languages before
 // it.
+// Proves: Secrets stay secret
 func TestReflectedNames(t *testing.T) {
 	t.Parallel()
 	codes := map[string]string{"as it is": key, "in base64": base64.RawURLEncoding.EncodeToString([]byte(key)), "in digits": hex.EncodeToString([]byte(key)),
@@ -373,6 +377,7 @@ func TestEqual(t *testing.T) {
 }
 
 // FuzzSend sends heads as a guest may write them. Nothing is looked up but the granted name, and nothing dialled but its address.
+// Proves: Requests go only where they were granted
 func FuzzSend(f *testing.F) {
 	for _, out := range []outgoing{
 		{Method: "GET", URL: "https://a.example/"},

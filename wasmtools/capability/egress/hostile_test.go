@@ -46,6 +46,7 @@ func zipped(n int) string {
 }
 
 // TestHostileServers has servers do what they can to a client. The request fails with a code, and little is held meanwhile.
+// Proves: A service can't use up the host
 func TestHostileServers(t *testing.T) {
 	t.Parallel()
 	const limit = 100 << 10
@@ -137,6 +138,7 @@ func TestHostileServers(t *testing.T) {
 }
 
 // TestBodyBounds sends and asks for bodies of the size that is allowed, and of one byte more.
+// Proves: A service can't use up the host
 func TestBodyBounds(t *testing.T) {
 	t.Parallel()
 	const limit = 70_000
@@ -193,6 +195,7 @@ func TestBodyBounds(t *testing.T) {
 }
 
 // TestCallEnds has a call end while it waits for a server, which sees its client go.
+// Proves: A service can't use up the host
 func TestCallEnds(t *testing.T) {
 	t.Parallel()
 	arrived, gone := make(chan bool), make(chan bool)
@@ -213,6 +216,7 @@ func TestCallEnds(t *testing.T) {
 }
 
 // TestDialEnds has a call end while it waits for a name server and for a connection: neither is waited for any longer.
+// Proves: A service can't use up the host
 func TestDialEnds(t *testing.T) {
 	t.Parallel()
 	for name, n := range map[string]*stuck{"look-up": {lookup: true}, "dial": {}} {

@@ -60,6 +60,7 @@ func confuse(c net.Conn) {
 }
 
 // TestForeignAnswers has callers of one tool ask a service that mistakes where its answers end. Nobody gets what belongs to others.
+// Proves: Requests go only where they were granted
 func TestForeignAnswers(t *testing.T) {
 	t.Parallel()
 	url := raw(t, confuse)
@@ -90,6 +91,7 @@ func TestForeignAnswers(t *testing.T) {
 
 // TestAnswersInACall has one call ask such a service for several things, in the open and with TLS. What has arrived before a request is
 // not its answer.
+// Proves: Requests go only where they were granted
 func TestAnswersInACall(t *testing.T) {
 	t.Parallel()
 	ca := newAuthority(t)
@@ -113,6 +115,7 @@ func TestAnswersInACall(t *testing.T) {
 }
 
 // TestTooEarly has a service answer before it was asked.
+// Proves: Requests go only where they were granted
 func TestTooEarly(t *testing.T) {
 	t.Parallel()
 	arrived := make(chan bool)
@@ -146,6 +149,7 @@ func TestTooEarly(t *testing.T) {
 }
 
 // TestLines holds that a call uses its connections again, and that they end with it.
+// Proves: Requests go only where they were granted
 func TestLines(t *testing.T) {
 	t.Parallel()
 	handler := func(w http.ResponseWriter, r *http.Request) {

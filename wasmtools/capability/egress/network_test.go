@@ -122,6 +122,7 @@ func serveDNS(t *testing.T, z *zone) string {
 }
 
 // TestDNS has a real DNS server answer for a granted name. What may be dialled is dialled, at the address that was checked.
+// Proves: Requests go only where they were granted
 func TestDNS(t *testing.T) {
 	t.Parallel()
 	many := func(n int) string {
@@ -209,6 +210,7 @@ func TestDNS(t *testing.T) {
 }
 
 // TestRebinding has a name that is granted, with its private address, change between two requests, and between look-up and dial.
+// Proves: Requests go only where they were granted
 func TestRebinding(t *testing.T) {
 	t.Parallel()
 	url := serve(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "granted") })
@@ -235,6 +237,7 @@ func TestRebinding(t *testing.T) {
 }
 
 // TestNear asks for the machine's own addresses, and for those of its networks, by number and by name.
+// Proves: Requests go only where they were granted
 func TestNear(t *testing.T) {
 	t.Parallel()
 	prefixes := func(list ...string) (all []netip.Prefix) {
@@ -300,6 +303,7 @@ func TestNear(t *testing.T) {
 }
 
 // TestLooks holds that the list of interfaces is read at most once a second, and that a new address is seen after that.
+// Proves: Requests go only where they were granted
 func TestLooks(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -319,6 +323,7 @@ func TestLooks(t *testing.T) {
 }
 
 // TestInterfaces compares the list of the system with what it has: loopback at least.
+// Proves: Requests go only where they were granted
 func TestInterfaces(t *testing.T) {
 	t.Parallel()
 	g, err := egress.New([]string{"http://*"}, []egress.Rule{{Granted: []string{"http://*"}}}, egress.Options{})
@@ -345,6 +350,7 @@ func TestInterfaces(t *testing.T) {
 }
 
 // TestHostsFile asks for localhost, which no name server has with a dot, and which the file of hosts has. A name that neither has is not found.
+// Proves: Requests go only where they were granted
 func TestHostsFile(t *testing.T) {
 	t.Parallel()
 	hosts, err := os.ReadFile("/etc/hosts")
@@ -367,6 +373,7 @@ func TestHostsFile(t *testing.T) {
 }
 
 // TestProxy holds that no proxy of the environment is used.
+// Proves: Requests go only where they were granted
 func TestProxy(t *testing.T) {
 	proxy := serve(t, func(_ http.ResponseWriter, r *http.Request) { t.Errorf("the proxy got %s %s", r.Method, r.RequestURI) })
 	for _, name := range []string{"HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"} {
@@ -432,6 +439,7 @@ func serveTLS(t testing.TB, config *tls.Config, h http.HandlerFunc) string {
 }
 
 // TestTLS connects to servers with certificates of all kinds. HTTP/2, which all of them speak, is never spoken.
+// Proves: Requests go only where they were granted
 func TestTLS(t *testing.T) {
 	t.Parallel()
 	ca, other := newAuthority(t), newAuthority(t)
@@ -480,6 +488,7 @@ func TestTLS(t *testing.T) {
 }
 
 // TestCoalescing has two names at one address, with one certificate for both: each has connections of its own, and its own Host.
+// Proves: Requests go only where they were granted
 func TestCoalescing(t *testing.T) {
 	t.Parallel()
 	ca := newAuthority(t)

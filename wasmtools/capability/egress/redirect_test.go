@@ -27,6 +27,7 @@ func (j *journal) note(format string, args ...any) {
 }
 
 // TestRedirects has a server redirect with each status, and says what the second request is.
+// Proves: Requests go only where they were granted
 func TestRedirects(t *testing.T) {
 	t.Parallel()
 	var got journal
@@ -87,6 +88,7 @@ func TestRedirects(t *testing.T) {
 }
 
 // TestRedirectsElsewhere has a server redirect, with each status, to what is not granted. Nothing is dialled.
+// Proves: Requests go only where they were granted
 func TestRedirectsElsewhere(t *testing.T) {
 	t.Parallel()
 	from := serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -123,6 +125,7 @@ func TestRedirectsElsewhere(t *testing.T) {
 }
 
 // TestRedirectBounds has a server redirect without end.
+// Proves: Requests go only where they were granted
 func TestRedirectBounds(t *testing.T) {
 	t.Parallel()
 	requests := 0

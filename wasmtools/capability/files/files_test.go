@@ -81,6 +81,7 @@ func TestRead(t *testing.T) {
 }
 
 // TestNothingLeadsOut tries to read a file beside the directory, in all ways that a guest and those who write in the directory have.
+// Proves: Files are read, and nothing else
 func TestNothingLeadsOut(t *testing.T) {
 	t.Parallel()
 	const secret = "secret"
@@ -143,6 +144,7 @@ func TestNothingLeadsOut(t *testing.T) {
 }
 
 // TestReplacedWhileOpened has a name, and the directory above it, change between what is inside and links out, as fast as can be.
+// Proves: Files are read, and nothing else
 func TestReplacedWhileOpened(t *testing.T) {
 	t.Parallel()
 	top := t.TempDir()
@@ -202,6 +204,7 @@ func TestReplacedWhileOpened(t *testing.T) {
 }
 
 // TestLargeFiles reads from a file that has no end in sight, and takes as long as what is read of it.
+// Proves: Files are read, and nothing else
 func TestLargeFiles(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -336,6 +339,7 @@ func TestCheck(t *testing.T) {
 }
 
 // TestNoNumbersOfTheHost compares what guests are told of two files that are one on the host.
+// Proves: Files are read, and nothing else
 func TestNoNumbersOfTheHost(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

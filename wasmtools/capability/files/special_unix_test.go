@@ -15,6 +15,7 @@ import (
 
 // TestNothingSpecialIsOpened tries to open what is neither a file nor a directory. No open may wait: for the other end of a pipe it
 // would be for ever.
+// Proves: Files are read, and nothing else
 func TestNothingSpecialIsOpened(t *testing.T) {
 	t.Parallel()
 	dir, err := os.MkdirTemp("", "") // the name of a socket must be short
@@ -67,6 +68,7 @@ func TestNothingSpecialIsOpened(t *testing.T) {
 }
 
 // TestReplacedByPipes has a file become a pipe between the look and the open, as often as can be.
+// Proves: Files are read, and nothing else
 func TestReplacedByPipes(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -141,6 +141,7 @@ func TestUse(t *testing.T) {
 }
 
 // TestHostile passes what no honest guest does.
+// Proves: State is whole and apart
 func TestHostile(t *testing.T) {
 	t.Parallel()
 	store := memory.New()
@@ -204,6 +205,7 @@ func TestHostile(t *testing.T) {
 }
 
 // TestNotGranted uses each function without a grant, and while the tool starts.
+// Proves: Nothing without a grant
 func TestNotGranted(t *testing.T) {
 	t.Parallel()
 	for _, run := range []hostabi.Run{{Serving: true}, {}, {Serving: true, Grants: []any{"a grant of another set"}}} {
@@ -217,6 +219,7 @@ func TestNotGranted(t *testing.T) {
 }
 
 // TestNamespaces holds that tools see what those of their own namespace keep, and of no other.
+// Proves: State is whole and apart
 func TestNamespaces(t *testing.T) {
 	t.Parallel()
 	store := memory.New()

@@ -28,6 +28,7 @@ func ask(t *testing.T, grant any, name string, serving bool) (answer string, fai
 }
 
 // TestReadSecret has tools ask for secrets that they were granted, and for others.
+// Proves: Secrets stay secret
 func TestReadSecret(t *testing.T) {
 	t.Parallel()
 	dir := private(t)
@@ -77,6 +78,7 @@ func TestReadSecret(t *testing.T) {
 }
 
 // TestRefusalsAreCharged has a guest ask for secrets that it may not have, and for a long one: each costs what it takes the host.
+// Proves: A tool stops
 func TestRefusalsAreCharged(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("s", 60<<10)

@@ -104,6 +104,7 @@ func TestRead(t *testing.T) {
 }
 
 // TestReadRefuses has what can't be a secret, named and in the directory. No message shows content.
+// Proves: Secrets stay secret
 func TestReadRefuses(t *testing.T) {
 	t.Parallel()
 	const content = "hunter2"
@@ -189,6 +190,7 @@ func TestReadLeavesOut(t *testing.T) {
 }
 
 // TestReadKubernetes mounts secrets as Kubernetes does, and replaces them.
+// Proves: Secrets stay secret
 func TestReadKubernetes(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS == "windows" {
@@ -266,6 +268,7 @@ func TestOpenFiles(t *testing.T) {
 }
 
 // TestRotation replaces secrets: what was there before is no longer given, but still found.
+// Proves: Secrets stay secret
 func TestRotation(t *testing.T) {
 	t.Parallel()
 	values := func(content ...string) *secret.Values {
@@ -311,6 +314,7 @@ func TestRotation(t *testing.T) {
 }
 
 // TestReplaceWhileUsed has some use secrets while others replace them all: those that are seen belong together.
+// Proves: Secrets stay secret
 func TestReplaceWhileUsed(t *testing.T) {
 	t.Parallel()
 	dir := private(t)

@@ -13,6 +13,7 @@ const declared = `{"type":"object","additionalProperties":false,"required":["tok
 	"limits":{"type":"object","default":{},"properties":{"most":{"type":"integer","default":5}}}}}`
 
 // TestApply checks settings against what a module declares. Errors name the key, and hold nothing of a value: settings may be private.
+// Proves: Nothing without a grant
 func TestApply(t *testing.T) {
 	t.Parallel()
 	s, err := settings.Compile(json.RawMessage(declared))

@@ -88,6 +88,7 @@ func (s *scoped) Principal(*http.Request, *wasmtools.Principal) (*wasmtools.Prin
 }
 
 // A stream tells of the tools that its caller may call at this moment, and not of those that it might when the session had its last request.
+// Proves: A caller reaches its own tools only
 func TestStreamOfOtherScopes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

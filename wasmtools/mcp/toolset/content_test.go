@@ -84,6 +84,7 @@ func resultOf(t *testing.T, schema, result string) toolset.Result {
 }
 
 // TestManyFiles has tools return more files, or files in more places, than become blocks: the answer is not much larger than the result.
+// Proves: Limits hold, one by one and in sum
 func TestManyFiles(t *testing.T) {
 	t.Parallel()
 	const most = 1000

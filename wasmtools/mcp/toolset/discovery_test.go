@@ -57,6 +57,7 @@ func search(t testing.TB, v *toolset.View, p *wasmtools.Principal, query string)
 	return strings.Join(names, " ")
 }
 
+// Proves: A caller reaches its own tools only
 func TestSearch(t *testing.T) {
 	t.Parallel()
 	set := setOf(t, tableOf(t, zoo()...), toolset.Options{Discovery: toolset.DiscoverySearch})
@@ -241,6 +242,7 @@ func TestAuto(t *testing.T) {
 }
 
 // TestHiddenNamespaces has nothing tell a namespace whose tools are all hidden from one that there is not.
+// Proves: A caller reaches its own tools only
 func TestHiddenNamespaces(t *testing.T) {
 	t.Parallel()
 	for _, discovery := range []toolset.Discovery{toolset.DiscoveryList, toolset.DiscoverySearch} {

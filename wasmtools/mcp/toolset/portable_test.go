@@ -11,6 +11,7 @@ import (
 
 // TestPortable has older clients not see the schema of a result that one of them could not compile: the TypeScript SDK drops the
 // whole list then.
+// Proves: Answers and logs show what is meant to be seen
 func TestPortable(t *testing.T) {
 	t.Parallel()
 	pattern := func(p string) string {

@@ -12,6 +12,7 @@ import (
 )
 
 // TestUnreadable has results that some clients can't read told in a way that all can.
+// Proves: Answers and logs show what is meant to be seen
 func TestUnreadable(t *testing.T) {
 	t.Parallel()
 	deep := func(n int) string { return `{"a":` + strings.Repeat("[", n) + strings.Repeat("]", n) + `}` }
@@ -64,6 +65,7 @@ func TestUnreadable(t *testing.T) {
 }
 
 // FuzzReadable checks that what is structured can be read strictly, but for names that are there twice and large exponents.
+// Proves: Answers and logs show what is meant to be seen
 func FuzzReadable(f *testing.F) {
 	for _, seed := range []string{`"\ud83d\ude00"`, `"\ud83d"`, `"\\\ud83d\\"`, `["\uDe00\u0041\\ud83d"]`, `{"\ud83d":1}`, `"\u"`, `\ud`, `"\ud83d\u00"`, strings.Repeat("[", 190) + strings.Repeat("]", 190)} {
 		f.Add([]byte(seed))

@@ -26,6 +26,7 @@ const hangs = 20 * time.Second
 // TestBroken does to the file of a running store, in use by many, what a careless restore or a failing disk does. Each use ends, with an error from
 // then on, and so does Close. The
 // same process can open a backup in its place.
+// Proves: State is whole and apart
 func TestBroken(t *testing.T) {
 	t.Parallel()
 	testkit.SkipEmulated(t, "page faults are the emulator's")
@@ -180,6 +181,7 @@ func (b *safeBuffer) String() string {
 
 // TestRestored writes a backup over the file while nobody uses the store, so that nothing unreadable is ever seen. No write may follow: what is free in
 // the file as it was is in use in the backup.
+// Proves: State is whole and apart
 func TestRestored(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

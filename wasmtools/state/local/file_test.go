@@ -61,6 +61,7 @@ func TestReopen(t *testing.T) {
 }
 
 // TestLocked opens a directory twice.
+// Proves: State is whole and apart
 func TestLocked(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -82,6 +83,7 @@ func TestLocked(t *testing.T) {
 }
 
 // TestForeign opens what is no state of ours, and changes nothing of it.
+// Proves: State is whole and apart
 func TestForeign(t *testing.T) {
 	t.Parallel()
 	other := func(t *testing.T, path, bucket, value string) {
@@ -144,6 +146,7 @@ func write(t *testing.T, path string, content []byte) {
 }
 
 // TestDamaged changes a file in many places: a change is found, or it is where nothing is kept.
+// Proves: State is whole and apart
 func TestDamaged(t *testing.T) {
 	t.Parallel()
 	testkit.SkipEmulated(t, "page faults are the emulator's")
@@ -226,6 +229,7 @@ func TestEmpty(t *testing.T) {
 
 // TestTruncated takes the end of a file away from under a running store: what is gone is an error, and the
 // process goes on.
+// Proves: State is whole and apart
 func TestTruncated(t *testing.T) {
 	t.Parallel()
 	testkit.SkipEmulated(t, "page faults are the emulator's")
@@ -265,6 +269,7 @@ func TestTruncated(t *testing.T) {
 }
 
 // TestTwin does the same on disk and in memory, and now and then opens the file again.
+// Proves: State is whole and apart
 func TestTwin(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

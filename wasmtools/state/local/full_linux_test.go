@@ -21,6 +21,7 @@ import (
 
 // TestFullDisk fills the file system that the state is on, a small one of a process of its own, or the file to the largest size that
 // the process may have. Then writes fail and reads work; when there is room again, writes work, too. What deletes always works, and makes room.
+// Proves: State is whole and apart
 func TestFullDisk(t *testing.T) {
 	t.Parallel()
 	testkit.SkipEmulated(t, "it starts processes")

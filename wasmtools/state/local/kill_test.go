@@ -106,6 +106,7 @@ func writeForEver(dir string) {
 
 // TestKill kills a process that writes 200 times, wherever it happens to be. What was acknowledged is there, whole, and the file is
 // as it should be.
+// Proves: State is whole and apart
 func TestKill(t *testing.T) {
 	t.Parallel()
 	testkit.SkipEmulated(t, "it starts processes")

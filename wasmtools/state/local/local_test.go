@@ -17,6 +17,7 @@ func open(t testing.TB, dir string) *local.Store {
 	return s
 }
 
+// Proves: State is whole and apart
 func TestStore(t *testing.T) {
 	t.Parallel()
 	statetest.Test(t, func(t *testing.T) state.Store { return open(t, t.TempDir()) })

@@ -184,6 +184,7 @@ func TestListAmongExpired(t *testing.T) {
 
 // TestRewritesAreBounded has small entries between large ones come and go, which has the file's pages of the large ones written anew. No
 // transaction may write too many of them, whatever the small ones weigh.
+// Proves: State is whole and apart
 func TestRewritesAreBounded(t *testing.T) {
 	t.Parallel()
 	const entries, large = 256, 256 << 10
@@ -248,6 +249,7 @@ func TestRewritesAreBounded(t *testing.T) {
 
 // TestOneSpaceFails has a batch fail because of one of its spaces, as where a disk has no room for what that writes, or because of a sweep.
 // The others don't.
+// Proves: State is whole and apart
 func TestOneSpaceFails(t *testing.T) {
 	t.Parallel()
 	s, err := prepare(t.TempDir(), Options{})

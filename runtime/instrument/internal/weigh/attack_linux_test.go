@@ -87,6 +87,7 @@ func largest(t *testing.T, s shape, ratio [2]int) (n int, best *instrument.Rewri
 }
 
 // The modules that took a gigabyte and more are refused at once, with the reason.
+// Proves: Compiling is bounded
 func TestRefused(t *testing.T) {
 	t.Parallel()
 	across := func(n, m int) []byte {
@@ -125,6 +126,7 @@ func TestRefused(t *testing.T) {
 }
 
 // TestPredicted compares what is predicted with what is taken, with room for a machine that is busy.
+// Proves: Compiling is bounded
 func TestPredicted(t *testing.T) {
 	if testing.Short() || testkit.Race {
 		t.Skip("compiles for some seconds, and the race detector takes several times as many")

@@ -151,6 +151,7 @@ func skipUnread(t *testing.T) {
 }
 
 // TestFrames compares the measured frames of hostile functions with those that the compiler gives them.
+// Proves: Limits hold, one by one and in sum
 func TestFrames(t *testing.T) {
 	t.Parallel()
 	skipUnread(t)
@@ -170,6 +171,7 @@ func TestFrames(t *testing.T) {
 }
 
 // TestManyOperands has calls that leave more operands than anybody wants to keep: the function isn't measured.
+// Proves: Compiling is bounded
 func TestManyOperands(t *testing.T) {
 	t.Parallel()
 	m := &weigh.Module{Types: []weigh.Signature{{Results: 1000}}, Functions: []uint32{0}}

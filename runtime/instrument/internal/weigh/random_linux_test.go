@@ -118,6 +118,7 @@ func (w *writer) piece(depth int) {
 
 // TestRandomShapes compares what is predicted with what is taken, for shapes that nobody thought of. With a number in
 // TOOLSRV_ATTACK_SHAPES, it has so many, each as large as it is accepted, and a seed of its own in each run.
+// Proves: Compiling is bounded
 func TestRandomShapes(t *testing.T) {
 	if testing.Short() || testkit.Race {
 		t.Skip("compiles for some seconds, and the race detector takes several times as many")

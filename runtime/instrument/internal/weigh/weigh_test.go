@@ -62,6 +62,7 @@ func TestCountRefuses(t *testing.T) {
 }
 
 // TestManyBlocks has more blocks than are counted: so many are too much anyway.
+// Proves: Compiling is bounded
 func TestManyBlocks(t *testing.T) {
 	t.Parallel()
 	body := slices.Concat([]byte{0}, bytes.Repeat([]byte("\x41\x00\x04\x40\x0b"), 500_000), []byte{0x0b})
@@ -72,6 +73,7 @@ func TestManyBlocks(t *testing.T) {
 }
 
 // TestUnreachable has code that nothing reaches. Its types are checked, for which the compiler keeps what it leaves.
+// Proves: Compiling is bounded
 func TestUnreachable(t *testing.T) {
 	t.Parallel()
 	m := &weigh.Module{Types: []weigh.Signature{{Results: 1000}}, Functions: []uint32{0}}

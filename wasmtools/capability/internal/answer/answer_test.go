@@ -106,6 +106,7 @@ func TestNotDeclared(t *testing.T) {
 }
 
 // TestAnswersAreCharged holds that what is answered costs by its length.
+// Proves: A tool stops
 func TestAnswersAreCharged(t *testing.T) {
 	t.Parallel()
 	for _, n := range []int{0, 100, 100_000} {

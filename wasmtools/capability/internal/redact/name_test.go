@@ -10,6 +10,7 @@ import (
 )
 
 // TestName has the secrets in names of headers, in whatever case. Names that lack a byte of one are as they were.
+// Proves: Secrets stay secret
 func TestName(t *testing.T) {
 	t.Parallel()
 	for _, secret := range []string{"hunter2!", "sk_live_51H8mN2eZvKYlo2C0", "Hunter2-Hunter2", "ALLCAPITALS"} {

@@ -40,6 +40,7 @@ func escapeOf(t *testing.T, s string, html bool) string {
 }
 
 // TestForms has each secret in each encoding, in the middle of other text: it is replaced, and nothing else is.
+// Proves: Secrets stay secret
 func TestForms(t *testing.T) {
 	t.Parallel()
 	for _, secret := range secrets {
@@ -224,6 +225,7 @@ func dump(s, place, group string, size int, text bool) string {
 
 // TestBase64 has each secret in the base64 of longer texts, at each place: all that is left are the characters at its ends that
 // depend on other bytes, too.
+// Proves: Secrets stay secret
 func TestBase64(t *testing.T) {
 	t.Parallel()
 	for _, secret := range secrets {
@@ -251,6 +253,7 @@ func TestBase64(t *testing.T) {
 
 // TestWithin has each secret in two encodings, one within the other, in the middle of other text: what is left has nothing but a few
 // signs at its ends that depend on other bytes, too.
+// Proves: Secrets stay secret
 func TestWithin(t *testing.T) {
 	t.Parallel()
 	encodings := map[string]func(string) string{
@@ -295,6 +298,7 @@ func TestWithin(t *testing.T) {
 
 // TestNoOracle has somebody who knows all of a secret but its end or its begin guess what comes next, in each encoding: what becomes of
 // the text must not tell whether he is right before he has all of it.
+// Proves: Secrets stay secret
 func TestNoOracle(t *testing.T) {
 	t.Parallel()
 	encodings := map[string]func(string) string{
@@ -445,6 +449,7 @@ func TestLinear(t *testing.T) {
 }
 
 // FuzzBytes holds that no form of a secret is left, that the text doesn't get longer, and that what is left is of the text.
+// Proves: Secrets stay secret
 func FuzzBytes(f *testing.F) {
 	for _, s := range secrets {
 		f.Add(s, "see ", " and "+s)

@@ -1,6 +1,6 @@
 // Package modelapi says which of the large model APIs take a tool for function calling, and why the others do not.
 //
-// What an API takes stands in its documentation or, where that is silent, in its error messages. docs/agents.md names
+// What an API takes stands in its documentation or, where that is silent, in its error messages. docs/mcp.md names
 // both, with the month in which they were read.
 package modelapi
 

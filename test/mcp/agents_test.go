@@ -15,12 +15,12 @@ import (
 	"testing"
 )
 
-// TestAgents runs each piece of Python and JavaScript in docs/agents.md with the libraries that it uses, unchanged but for the address of the
+// TestAgents runs each piece of Python and JavaScript in docs/mcp.md with the libraries that it uses, unchanged but for the address of the
 // server. A server of the test stands for the services of the models: it asks for math-add with "two" and 3, with 2 and 3 when it is
 // told that "two" is wrong, and then says what it was told.
 func TestAgents(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../../docs/agents.md")
+	page, err := os.ReadFile("../../docs/mcp.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,7 +54,7 @@ func TestAgents(t *testing.T) {
 			t.Parallel()
 			snippets := snippetsOf(string(page), c.section)
 			if len(snippets) != len(c.want) {
-				t.Fatalf("docs/agents.md has %d programs in %q, want %d", len(snippets), c.section, len(c.want))
+				t.Fatalf("docs/mcp.md has %d programs in %q, want %d", len(snippets), c.section, len(c.want))
 			}
 			for i, snippet := range snippets {
 				models := &models{t: t, tools: map[string]bool{}}
@@ -147,17 +147,17 @@ func TestDefinitions(t *testing.T) {
 	}
 }
 
-// TestOpenWebUI has a server with the configuration of docs/agents.md do what the page of Open WebUI asks of it in a browser.
+// TestOpenWebUI has a server with the configuration of docs/mcp.md do what the page of Open WebUI asks of it in a browser.
 func TestOpenWebUI(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../../docs/agents.md")
+	page, err := os.ReadFile("../../docs/mcp.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, rest, _ := strings.Cut(string(page), "```toml\n")
 	configuration, _, ok := strings.Cut(rest, "```")
 	if !ok {
-		t.Fatal("docs/agents.md shows no configuration")
+		t.Fatal("docs/mcp.md shows no configuration")
 	}
 	s := prepare(t, "")
 	if err := s.put(filepath.Join(setting(t, "TOOLS"), "math.wasm"), "math.wasm"); err != nil {
@@ -214,8 +214,8 @@ func TestOpenWebUI(t *testing.T) {
 
 // snippetsOf returns the programs in a section of a page, in Python or JavaScript.
 func snippetsOf(page, section string) []string {
-	_, rest, _ := strings.Cut(page, "\n## "+section+"\n")
-	text, _, _ := strings.Cut(rest, "\n## ")
+	_, rest, _ := strings.Cut(page, "\n### "+section+"\n")
+	text, _, _ := strings.Cut(rest, "\n##")
 	var all []string
 	for _, match := range regexp.MustCompile("(?s)```(?:python|js)\n(.*?)```").FindAllStringSubmatch(text, -1) {
 		all = append(all, match[1])

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Tries the running server with the clients of others: the official conformance suite of MCP, the TypeScript SDK in both
 # of its lines, the Inspector's command line, the Python SDK in both of its lines, FastMCP's client, and the client libraries of
-# docs/agents.md. Needs Go, npm, Python and, the first time, the registries of these.
+# docs/mcp.md. Needs Go, npm, Python and, the first time, the registries of these.
 set -euo pipefail
 cd "$(dirname "$0")"
 root=$(cd ../.. && pwd)

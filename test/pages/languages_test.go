@@ -22,7 +22,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/script/javascript"
 )
 
-var update = flag.Bool("update", false, "write docs/languages.md again")
+var update = flag.Bool("update", false, "write docs/tools.md again")
 
 // A probe is a row of the table: code for both languages, which returns what the table shows. Where code is missing the language has nothing of
 // the kind.
@@ -79,7 +79,7 @@ func TestLanguages(t *testing.T) {
 	names["missing globals"] = list(js, `[`+quoted(expected)+`].filter((n) => !(n in globalThis))`)
 	names["node"] = node(t)
 
-	const page = "../../docs/languages.md"
+	const page = "../../docs/tools.md"
 	text := string(testkit.Read(t, page))
 	want := regexp.MustCompile(`(?s)<!-- ([a-z ]+) -->\n.*?<!-- end -->`).ReplaceAllStringFunc(text, func(part string) string {
 		name, _, _ := strings.Cut(strings.TrimPrefix(part, "<!-- "), " -->")
@@ -117,7 +117,7 @@ func newInterpreter(t *testing.T, example string) *interpreter {
 		t.Fatal(err)
 	}
 	program := sandboxtest.Load(t, sandboxtest.Engine(t, sandbox.Config{CacheDir: sandboxtest.CodeDir()}), module)
-	return &interpreter{t, program.Tool("code", 0, limits.Limits{Timeout: time.Minute})}
+	return &interpreter{t, program.Tool("code", 0, limits.Limits{Timeout: 10 * time.Minute})}
 }
 
 // run returns the result of code, and what it failed with.

@@ -17,7 +17,7 @@ import (
 func TestPages(t *testing.T) {
 	t.Parallel()
 	testkit.NeedBuild(t, "curl")
-	for _, page := range []string{"tools.md", "go.md", "other-languages.md"} {
+	for _, page := range []string{"tools.md", "go.md", "abi.md"} {
 		t.Run(page, func(t *testing.T) {
 			t.Parallel()
 			s := pagetest.NewShell(t)
@@ -87,8 +87,8 @@ func released(t *testing.T) *strings.Replacer {
 func TestPageOfEachLanguage(t *testing.T) {
 	t.Parallel()
 	common := string(testkit.Read(t, "../../docs/tools.md"))
-	for _, page := range []string{"python.md", "javascript.md", "go.md", "rust.md", "other-languages.md"} {
-		if !strings.Contains(common, "]("+page+")") {
+	for _, page := range []string{"python.md", "javascript.md", "go.md", "rust.md", "abi.md"} {
+		if !strings.Contains(common, "]("+page) {
 			t.Errorf("docs/tools.md does not link to %s", page)
 		}
 		text, err := os.ReadFile(filepath.Join("../../docs", page))

@@ -23,7 +23,7 @@ var scattered = []string{
 	"cmd/toolsrv.service", "runtime/instrument.rewriter", "runtime/linmem.Memory", "runtime/sandbox.Engine", "runtime/sandbox.Program",
 	"runtime/sandbox.call", "runtime/sandbox.instance", "runtime/sandbox.module", "runtime/wasmbin.Module", "runtime/wasmbin.Reader",
 	"wasmtools.Tool", "wasmtools/capability.Grants", "wasmtools/catalog.reconciler", "wasmtools/mcp/toolset.Set", "wasmtools/openapi.Door",
-	"wasmtools/schema.Schema", "wasmtools/schema.run", "wasmtools/script/javascript.modules", "wasmtools/script/javascript/internal/comment.reader",
+	"wasmtools/schema.Schema", "wasmtools/schema.run", "wasmtools/script/javascript.modules",
 	"wasmtools/server.Server", "wasmtools/server.core", "wasmtools/web.Exchange",
 }
 

@@ -144,7 +144,7 @@ func TestBundleOfFunctions(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := `{"abi":1,"sdk":"js/0.1.0","tools":[{"name":"repeat","description":"Repeats a text.","parameters":{"type":"object","properties":{"text":{"type":"string","description":"What to repeat."},"times":{"type":"number","default":2}},"required":["text"],"additionalProperties":false},"result":{"type":"string"},"examples":[{"arguments":{"text":"ab","times":2},"result":"abab"}]},` +
-		`{"name":"add","description":"Adds two numbers.","parameters":{"type":"object","properties":{"a":{"type":"number"},"b":{"type":"number","default":1}},"additionalProperties":false,"required":["a"]}}]}`
+		`{"name":"add","description":"Adds two numbers.","parameters":{"type":"object","properties":{"a":{"type":"number"},"b":{"type":"number","default":1}},"required":["a"],"additionalProperties":false}}]}`
 	if string(manifest) != want {
 		t.Errorf("got  %s\nwant %s", manifest, want)
 	}

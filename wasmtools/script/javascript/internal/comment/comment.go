@@ -1,14 +1,11 @@
 // Package comment reads what the author of a script says of exported functions beside the code: comments for documentation (JSDoc), with the
-// types in them, and TypeScript's annotations. From these come the schemas of tools that have no other. It reads one file, and no types of others.
+// types in them, and TypeScript's annotations. From these come the schemas of tools that have no other. It reads one file.
 //
-// A type is read as TypeScript writes it, as far as it describes JSON. What it can't say as JSON Schema is an error, which counts only if
-// nothing else says what the function takes.
+// It knows the types that most authors write; docs/javascript.md lists them. Any other is an error that says what to write, and counts only if
+// nothing else says what the function takes: a schema is never a guess.
 package comment
 
 import (
-	"encoding/json"
-	"fmt"
-	"regexp"
 	"strings"
 	"unicode/utf8"
 )
@@ -23,10 +20,10 @@ type Comment struct {
 	// Order has the names of the parameters of a function that takes them one by one. Without it, the function takes the arguments as one object.
 	Order []string `json:"order,omitempty"`
 	// Parameters and Result are JSON Schemas; either may be missing.
-	Parameters any `json:"parameters,omitempty"`
-	Result     any `json:"result,omitempty"`
-	// Examples are calls with their results, as a manifest has them.
-	Examples []any `json:"examples,omitempty"`
+	Parameters *schema `json:"parameters,omitempty"`
+	Result     *schema `json:"result,omitempty"`
+	// Examples are calls with their results.
+	Examples []example `json:"examples,omitempty"`
 	// Place is where the export stands, and Error what can't be said as a schema.
 	Place Place  `json:"place"`
 	Error *Place `json:"error,omitempty"`
@@ -41,144 +38,60 @@ type Place struct {
 	Text    string `json:"text"`
 }
 
-// Read reads a file. The name is for places.
-func Read(name, source string) []Comment {
-	all := tokens(source)
-	f := &file{name: name, source: source, tokens: all, types: types{}, functions: map[string]*function{}}
-	f.read()
-	var out []Comment
-	for _, export := range f.exports {
-		if len(out) == maxComments {
-			break
-		}
-		if fn := f.functions[export.local]; fn != nil {
-			if c, ok := f.comment(export.name, fn); ok {
-				out = append(out, c)
-			}
-		}
-	}
-	return out
-}
-
 const (
 	// maxComments is how many exports are read: a manifest has as many tools.
 	maxComments = 1000
-	// maxWork is how many tokens of types are read: a type may be used more than once.
-	maxWork = 1 << 17
-	// maxNames is how many members an object may have, and how many types a schema may name.
+	// maxWork is how many bytes of named types are read: each use of a type reads it again.
+	maxWork = 1 << 20
+	// maxNames is how many members an object may have.
 	maxNames = 1000
+	// maxDepth is how deep types may be nested.
+	maxDepth = 200
 )
 
 // A file is one that is read.
 type file struct {
-	name, source string
-	tokens       []token
-	at           int
-	types        types
-	functions    map[string]*function // by their names in the file
-	exports      []export
-	work         int // tokens of types that were read
+	tokens    []token
+	types     map[string]*definition
+	functions map[string]*function // by their names in the file
+	exports   []export
+	work      int // bytes of named types that were read
 }
 
 type export struct{ name, local string }
 
-// A function is one at the top of a file, or what tool is called with.
-type function struct {
-	name    token
-	comment *comment
-	params  []declared
-	returns []token
-	tool    bool // the arguments are one object, whatever the parameters look like
+// Read reads a file. The name is for places.
+func Read(name, source string) []Comment {
+	f := &file{tokens: tokens(source), types: map[string]*definition{}, functions: map[string]*function{}}
+	f.read()
+	var out []Comment
+	for _, e := range f.exports {
+		fn := f.functions[e.local]
+		if fn == nil || len(out) == maxComments {
+			continue
+		}
+		said := f.parse(fn.doc)
+		if fn.doc == "" && !fn.tool || said.internal {
+			continue
+		}
+		c := Comment{Export: e.name, Description: said.description, Place: place(name, source, fn.name.at)}
+		if e.name == "default" {
+			c.Name = fn.name.text
+		}
+		if err := f.describe(&c, fn, said); err != nil {
+			at := c.Place
+			at.Message = err.Error()
+			c.Error = &at
+		}
+		c.Examples = examples(fn.name.text, said.examples, c.Order)
+		out = append(out, c)
+	}
+	return out
 }
 
-// comment makes a Comment of a function, if there is anything to say.
-func (f *file) comment(name string, fn *function) (Comment, bool) {
-	if fn.comment == nil && !fn.tool || fn.comment != nil && fn.comment.internal {
-		return Comment{}, false
-	}
-	c := Comment{Export: name, Place: f.place(fn.name.at)}
-	if name == "default" {
-		c.Name = fn.name.text
-	}
-	said := comment{}
-	if fn.comment != nil {
-		said = *fn.comment
-	}
-	c.Description = said.description
-	schema, order, err := f.parameters(fn, said)
-	if err == nil && schema != nil {
-		c.Parameters, c.Order = schema, order
-	}
-	if err == nil {
-		c.Result, err = f.result(fn, said)
-	}
-	if err != nil {
-		place := c.Place
-		place.Message = err.Error()
-		c.Error = &place
-	}
-	c.Examples = examples(fn.name.text, said.examples, order)
-	return c, true
-}
-
-// place returns where a byte of the file stands.
-func (f *file) place(at int) Place {
-	line := 1 + strings.Count(f.source[:at], "\n")
-	begin := strings.LastIndexByte(f.source[:at], '\n') + 1
-	text, _, _ := strings.Cut(f.source[begin:], "\n")
-	return Place{File: f.name, Line: line, Column: 1 + utf8.RuneCountInString(f.source[begin:at]), Text: strings.TrimRight(text, "\r")}
-}
-
-// result returns the schema of what a function returns, or nil where nothing is said. Annotations are for the compiler as well, so one that JSON
-// Schema can't express is no mistake.
-func (f *file) result(fn *function, said comment) (any, error) {
-	written := said.returns
-	if len(written) == 0 {
-		written = fn.returns
-	}
-	if len(written) == 0 {
-		return nil, nil
-	}
-	r := &reader{file: f}
-	schema, _, err := r.schemaOf(written)
-	if err != nil {
-		if len(said.returns) == 0 {
-			return nil, nil
-		}
-		return nil, fmt.Errorf("@returns: %w", err)
-	}
-	if schema.get("type") == "null" {
-		return nil, nil // nothing
-	}
-	return r.whole(described(schema, said.returned))
-}
-
-// reference finds the named types that a schema refers to.
-var reference = regexp.MustCompile(`"\$ref":"#/\$defs/([^"]+)"`)
-
-// whole adds to a schema the named types that it refers to, directly or through others.
-func (r *reader) whole(schema object) (object, error) {
-	used := map[string]bool{}
-	for queue := []any{schema}; len(queue) > 0; queue = queue[1:] {
-		text, err := json.Marshal(queue[0])
-		if err != nil {
-			return nil, err
-		}
-		for _, found := range reference.FindAllSubmatch(text, -1) {
-			if name := string(found[1]); !used[name] {
-				used[name] = true
-				queue = append(queue, r.defs.get(name))
-			}
-		}
-	}
-	var defs object
-	for _, d := range r.defs {
-		if used[d.name] {
-			defs = append(defs, d)
-		}
-	}
-	if len(defs) > 0 {
-		schema = schema.with("$defs", defs)
-	}
-	return schema, nil
+// place returns where a byte of a source stands.
+func place(name, source string, at int) Place {
+	begin := strings.LastIndexByte(source[:at], '\n') + 1
+	text, _, _ := strings.Cut(source[begin:], "\n")
+	return Place{File: name, Line: 1 + strings.Count(source[:at], "\n"), Column: 1 + utf8.RuneCountInString(source[begin:at]), Text: strings.TrimRight(text, "\r")}
 }

@@ -82,6 +82,10 @@ func TestReadOfHostileFiles(t *testing.T) {
 		"tags":             "/**\n" + strings.Repeat(" * @param {", size/11) + "*/ export function f() {}",
 		"members of one":   "/**\n * @param {Object} a\n" + chain(" * @param {string} a.bTHIS\n") + "*/ export function f(a) {}",
 		"defaults":         "/**\n * @param {Object} [a=" + strings.Repeat("[", size) + "] */ export function f(a) {}",
+		"lines":            "/**" + strings.Repeat("\n", size) + "*/ export function f() {}",
+		"parameters":       "/** F. */ export function f({" + chain("aTHIS, ") + "}, " + chain("bTHIS, ") + ") {}",
+		"uses of a text":   "interface A { /** " + chain("THIS") + " */ a: string }\n" + chain("/** F. */ export function fTHIS(a: A) {}\n"),
+		"type parameters":  chain("/** F. */ export const fTHIS = <"),
 		"links":            "/** " + strings.Repeat("{@link ", size/7) + "*/ export function f() {}",
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -2,259 +2,241 @@ package comment
 
 import (
 	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
 )
 
-// A declared parameter is one as the code has it.
-type declared struct {
-	name     string
-	pattern  []token // what stands between the brackets of a parameter that is taken apart
-	apart    bool
-	rest     bool
-	optional bool
-	written  []token
-	fallback []token
+// A parameter is what a comment or the code says of a parameter, or of a member of one.
+type parameter struct {
+	name        string
+	schema      *schema // nil where nothing says a type
+	description string
+	optional    bool
+	fallback    json.RawMessage // the default, if there is one that is a literal
+	apart       bool            // the code takes it apart, and has no name for it
+	members     []parameter     // in a comment those whose names go on, such as options.size; in the code those that it is taken apart into
 }
 
-// parameters returns the schema of a function's arguments, and the order of its parameters where it takes them one by one. The schema is nil where nothing
-// says what a tool takes.
-func (f *file) parameters(fn *function, said comment) (schema any, order []string, err error) {
-	r := &reader{file: f, closed: true}
-	if fn.tool || len(fn.params) == 1 && fn.params[0].apart {
-		one, err := r.oneObject(fn, said)
-		if one == nil || err != nil {
-			return nil, nil, err
-		}
-		whole, err := r.whole(one)
-		return whole, nil, err
+func named(all []parameter, name string) (parameter, bool) {
+	i := slices.IndexFunc(all, func(p parameter) bool { return p.name == name })
+	if i < 0 {
+		return parameter{}, false
 	}
-	var all []parameter
-	for _, d := range fn.params {
-		switch {
-		case d.rest:
-			return nil, nil, fmt.Errorf("the parameter ...%s: a tool takes no number of arguments: take a list", d.name)
-		case d.apart:
-			return nil, nil, errors.New("a parameter that is taken apart has to be the only one: take all arguments as one object, or each by its name")
-		}
-		p := parameter{name: d.name}
-		if i := slices.IndexFunc(said.params, func(s parameter) bool { return s.name == d.name }); i >= 0 {
-			p = said.params[i]
-		}
-		all = append(all, declaredAs(p, d))
-		order = append(order, d.name)
-	}
-	for _, s := range said.params {
-		if s.wrong != "" {
-			return nil, nil, errors.New(s.wrong)
-		}
-		if !slices.Contains(order, s.name) {
-			return nil, nil, fmt.Errorf("@param %s: the function has no such parameter: it has %s", s.name, cmp.Or(strings.Join(order, ", "), "none"))
-		}
-	}
-	properties, required, err := r.list(all)
-	if err != nil {
-		return nil, nil, err
-	}
-	whole, err := r.whole(r.object(properties, required))
-	return whole, order, err
+	return all[i], true
 }
 
-// declaredAs adds to what a comment says of a parameter what the code does.
-func declaredAs(p parameter, d declared) parameter {
-	if len(p.written) == 0 {
-		p.written = d.written
+// describe adds to a comment what a function takes and returns.
+func (f *file) describe(c *Comment, fn *function, said comment) error {
+	if fn.wrong != "" {
+		return errors.New(fn.wrong)
 	}
-	if len(d.fallback) > 0 && !p.hasDefault {
-		if value, err := literal(d.fallback); err == nil {
-			p.fallback, p.hasDefault = value, true
+	r := &types{reader: reader{f.tokens, fn.params}, file: f, closed: true}
+	params, err := r.parameters()
+	if err = cmp.Or(err, said.err); err != nil {
+		return err
+	}
+	if fn.tool || len(params) == 1 && params[0].apart {
+		c.Parameters, err = r.oneObject(append(params, parameter{})[0], said.params)
+	} else {
+		c.Parameters, c.Order, err = r.each(params, said.params)
+	}
+	if c.Result = said.returns; err == nil && c.Result == nil {
+		c.Result = r.result()
+	}
+	if c.Result != nil && c.Result.is("null") {
+		c.Result = nil // nothing
+	} else if c.Result != nil {
+		c.Result.describe(said.returned)
+	}
+	return err
+}
+
+// parameters reads the parameters of a function: (a: string, b = 1), or a alone before =>. At the beginning of a file there are none.
+func (r *types) parameters() (all []parameter, err error) {
+	if r.at == 0 || !r.take("(") {
+		if r.at > 0 && r.peek().kind == word {
+			all = []parameter{{name: r.next().text}}
 		}
+		return all, nil
+	}
+	for !r.take(")") {
+		var p parameter
+		switch t := r.peek(); {
+		case t.is("..."):
+			return nil, fmt.Errorf("the parameter ...%s: a tool takes no number of arguments: take a list", r.tokens[r.at+1].text)
+		case t.is("{"):
+			p.apart, p.members = true, r.pattern()
+		case t.is("["):
+			p.apart = true
+			r.brackets()
+		case t.kind == word:
+			p.name = r.next().text
+		default:
+			return nil, r.misread()
+		}
+		p.optional = r.take("?")
+		if r.take(":") {
+			var maybe bool
+			if p.schema, maybe, err = r.union(); err != nil {
+				return nil, fmt.Errorf("the parameter %s: %w", cmp.Or(p.name, "{ … }"), err)
+			}
+			p.optional = p.optional || maybe
+		}
+		r.fallback(&p, ")")
+		if !r.take(",") && !r.peek().is(")") {
+			return nil, fmt.Errorf("the parameter %s: %w", cmp.Or(p.name, "{ … }"), r.misread())
+		}
+		if len(all) == maxNames {
+			return nil, fmt.Errorf("a function has more than %d parameters", maxNames)
+		}
+		if p.name != "this" {
+			all = append(all, p)
+		}
+	}
+	return all, nil
+}
+
+// fallback reads a default, if there is one, up to a comma or what.
+func (r *types) fallback(p *parameter, what string) {
+	if r.take("=") {
 		p.optional = true
+		p.fallback, _ = literal(r.until(what)) // what the code computes is its own business
 	}
-	p.optional = p.optional || d.optional
-	return p
 }
 
-// oneObject returns the schema of arguments that are one object, or nil where nothing says what it is.
-func (r *reader) oneObject(fn *function, said comment) (object, error) {
-	var d declared
-	if len(fn.params) > 0 {
-		d = fn.params[0]
-	}
-	inPattern := map[string]declared{}
-	for _, part := range patternOf(d.pattern) {
-		inPattern[part.name] = part
-	}
-	listed := said.params
-	if len(listed) == 1 && listed[0].isAll(d, inPattern) {
-		if len(d.written) == 0 {
-			d.written = listed[0].written
+// pattern reads the names in a parameter that is taken apart: { name, style = "short", size: other }.
+func (r *types) pattern() (out []parameter) {
+	r.next()
+	for !r.take("}") && r.peek().kind != end {
+		p := parameter{name: r.next().text}
+		r.until("=")
+		r.fallback(&p, "}")
+		if r.take(","); len(out) < maxNames {
+			out = append(out, p)
 		}
-		listed = listed[0].members
-	}
-	if len(d.written) == 0 || len(listed) > 0 && isObject(d.written) {
-		if len(listed) == 0 {
-			return nil, nil
-		}
-		var all []parameter
-		for _, p := range listed {
-			all = append(all, declaredAs(p, inPattern[p.name]))
-		}
-		properties, required, err := r.list(all)
-		return r.object(properties, required), err
-	}
-	schema, _, err := r.schemaOf(d.written)
-	if err != nil {
-		return nil, err
-	}
-	if name, ok := strings.CutPrefix(fmt.Sprint(schema.get("$ref")), "#/$defs/"); ok {
-		if whole, ok := r.defs.get(name).(object); ok {
-			schema = whole
-		}
-	}
-	properties, ok := schema.get("properties").(object)
-	if !ok {
-		if schema.get("type") == "object" {
-			return schema, nil
-		}
-		return nil, fmt.Errorf("the arguments of a tool are an object, and %s is none", source(d.written))
-	}
-	required, _ := schema.get("required").([]any)
-	for _, m := range properties {
-		one := m.value.(object)
-		if i := slices.IndexFunc(listed, func(p parameter) bool { return p.name == m.name }); i >= 0 {
-			if text := listed[i].description; text != "" {
-				one = described(one.without("description"), text)
-			}
-		}
-		if part := inPattern[m.name]; len(part.fallback) > 0 {
-			if value, err := literal(part.fallback); err == nil {
-				one = one.with("default", value)
-				required = slices.DeleteFunc(slices.Clone(required), func(name any) bool { return name == m.name })
-			}
-		}
-		properties = properties.with(m.name, one)
-	}
-	schema = schema.without("required").with("properties", properties)
-	if len(required) > 0 {
-		schema = schema.with("required", required)
-	}
-	return schema, nil
-}
-
-// isAll reports whether what a comment says of one parameter is about all arguments, which are one object: @param {…} args, and perhaps
-// @param args.name.
-func (p parameter) isAll(d declared, inPattern map[string]declared) bool {
-	if d.apart {
-		_, isMember := inPattern[p.name]
-		return !isMember
-	}
-	return len(p.members) > 0 || p.name == d.name || len(p.written) > 0 && p.written[0].is("{")
-}
-
-// isObject reports whether a type only says that something is an object.
-func isObject(written []token) bool {
-	s := source(written)
-	return s == "object" || s == "Object"
-}
-
-// patternOf reads the names in a parameter that is taken apart: { name, style = "short", size: other }.
-func patternOf(tokens []token) []declared {
-	var out []declared
-	for _, part := range split(tokens) {
-		for len(part) > 0 && part[0].kind == doc {
-			part = part[1:]
-		}
-		if len(part) == 0 || part[0].kind != word {
-			continue
-		}
-		d := declared{name: part[0].text}
-		for i, t := range part {
-			if t.is("=") && t.depth == part[0].depth {
-				d.fallback = part[i+1:]
-				break
-			}
-		}
-		out = append(out, d)
 	}
 	return out
 }
 
-// split splits tokens at the commas that stand in no brackets of theirs, nor between < and > of a type.
-func split(tokens []token) [][]token {
-	if len(tokens) == 0 {
-		return nil
-	}
-	var out [][]token
-	begin, angles := 0, 0
-	typed := false
-	for i, t := range tokens {
-		if t.depth != tokens[0].depth {
-			continue
+// each returns the schema of parameters that are taken one by one, and their order.
+func (r *types) each(params, said []parameter) (_ *schema, order []string, err error) {
+	for i, p := range params {
+		if p.apart {
+			return nil, nil, errors.New("a parameter that is taken apart has to be the only one: take all arguments as one object, or each by its name")
 		}
-		switch {
-		case t.is(":"):
-			typed = true
-		case t.is("="):
-			typed, angles = false, 0
-		case t.is("<") && typed:
-			angles++
-		case t.is(">") && typed && angles > 0:
-			angles--
-		case t.is(",") && angles == 0:
-			out = append(out, tokens[begin:i])
-			begin, typed = i+1, false
+		s, _ := named(said, p.name)
+		p.schema, p.description, p.members, p.optional = cmp.Or(s.schema, p.schema), s.description, s.members, s.optional || p.optional
+		if s.fallback != nil {
+			p.fallback = s.fallback
+		}
+		params[i], order = p, append(order, p.name)
+	}
+	for _, s := range said {
+		if !slices.Contains(order, s.name) {
+			return nil, nil, fmt.Errorf("@param %s: the function has no such parameter: it has %s", s.name, cmp.Or(strings.Join(order, ", "), "none"))
 		}
 	}
-	return append(out, tokens[begin:])
+	out, err := r.objectOf(params)
+	return out, order, err
 }
 
-// declaredIn reads the parameters between two parentheses.
-func declaredIn(tokens []token) []declared {
-	var out []declared
-	for _, part := range split(tokens) {
-		for len(part) > 0 && part[0].kind == doc {
-			part = part[1:]
-		}
-		if len(part) == 0 || part[0].is("this") {
-			continue
-		}
-		d := declared{}
-		i := 0
-		if part[0].is("...") && len(part) > 1 {
-			d.rest = true
-			i++
-		}
-		depth := part[i].depth
-		if part[i].is("{") || part[i].is("[") {
-			d.apart = true
-			closing := i + 1
-			for closing < len(part) && part[closing].depth > depth {
-				closing++
+// objectOf returns the schema of an object with these members.
+func (r *types) objectOf(all []parameter) (*schema, error) {
+	out := r.object()
+	for _, p := range all {
+		switch {
+		case len(p.members) > 0 && (p.schema == nil || p.schema.isPlain()):
+			var err error
+			if p.schema, err = r.objectOf(p.members); err != nil {
+				return nil, err
 			}
-			d.pattern = part[i+1 : min(closing, len(part))]
-			i = closing + 1
-		} else {
-			d.name = part[i].text
-			i++
+		case p.schema != nil:
+			p.schema.describeMembers(p.members)
+		case p.fallback == nil:
+			return nil, fmt.Errorf("the parameter %s has no type: write @param {string} %s", p.name, p.name)
+		default:
+			p.schema = kindOf(p.fallback)
 		}
-		if i < len(part) && part[i].is("?") {
-			d.optional = true
-			i++
+		p.schema.describe(p.description)
+		p.schema.Default = p.fallback
+		if err := out.add(p.name, p.schema, p.optional); err != nil {
+			return nil, err
 		}
-		end := i
-		for end < len(part) && !(part[end].is("=") && part[end].depth == depth) {
-			end++
+	}
+	return out, nil
+}
+
+// describeMembers adds to members of an object what a comment says of them.
+func (s *schema) describeMembers(said []parameter) {
+	for _, one := range s.Properties {
+		p, _ := named(said, one.name)
+		one.schema.describe(p.description)
+	}
+}
+
+// kindOf returns the type of a default, where nothing else says what a parameter takes.
+func kindOf(value json.RawMessage) *schema {
+	kind := map[byte]string{'"': "string", 't': "boolean", 'f': "boolean", '[': "array", '{': "object"}[value[0]]
+	if value[0] == '-' || isDigit(value[0]) {
+		kind = "number"
+	}
+	if kind == "" {
+		return &schema{}
+	}
+	return &schema{Type: kinds{kind}}
+}
+
+// oneObject returns the schema of arguments that are one object, or nil where nothing says what it is. The object is p of the code; a comment
+// says something of it as a whole (@param {…} args, and perhaps @param args.name), or of each member.
+func (r *types) oneObject(p parameter, said []parameter) (out *schema, err error) {
+	if len(said) == 1 {
+		whole := said[0]
+		_, isMember := named(p.members, whole.name)
+		if p.apart && !isMember || !p.apart && (whole.name == p.name || len(whole.members) > 0 || whole.schema != nil && whole.schema.Properties != nil) {
+			p.schema, said = cmp.Or(p.schema, whole.schema), whole.members
 		}
-		if i < end && part[i].is(":") {
-			d.written = part[i+1 : end]
+	}
+	switch {
+	case p.schema == nil && len(said) == 0:
+		return nil, nil
+	case p.schema != nil && !p.schema.is("object"):
+		return nil, errors.New("the arguments of a tool are one object: write its members, as { name: string }")
+	case p.schema != nil && (!p.schema.isPlain() || len(said) == 0):
+		out = p.schema
+		out.describeMembers(said)
+	default:
+		for i, s := range said {
+			if part, _ := named(p.members, s.name); s.fallback == nil {
+				said[i].fallback, said[i].optional = part.fallback, s.optional || part.optional
+			}
 		}
-		if end < len(part) {
-			d.fallback = part[end+1:]
+		if out, err = r.objectOf(said); err != nil {
+			return nil, err
 		}
-		out = append(out, d)
+	}
+	for _, one := range out.Properties {
+		if part, _ := named(p.members, one.name); part.optional {
+			out.Required = slices.DeleteFunc(out.Required, func(name string) bool { return name == one.name })
+			if one.schema.Default == nil {
+				one.schema.Default = part.fallback
+			}
+		}
+	}
+	return out, nil
+}
+
+// result reads what a function returns from behind its parameters, or returns nil. Annotations are for the compiler as well, so one that is not
+// read is no mistake.
+func (r *types) result() *schema {
+	if r.closed = false; !r.take(":") {
+		return nil
+	}
+	out, _, err := r.union()
+	if t := r.peek(); err != nil || !t.is("{") && !t.is("=>") && !t.is(";") && !t.lines && t.kind != end {
+		return nil
 	}
 	return out
 }

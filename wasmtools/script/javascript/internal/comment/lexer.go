@@ -17,7 +17,6 @@ const (
 	template // one without a ${ in it, or a part of one with it
 	pattern  // a regular expression
 	mark     // punctuation: one character, or => or ...
-	doc      // a comment that begins with /**
 )
 
 // A token is a part of a source.
@@ -27,6 +26,7 @@ type token struct {
 	at    int    // byte in the source
 	depth int    // how many brackets are open before it, or for a closing one, besides its own
 	lines bool   // whether a line ended before it
+	doc   string // the last comment before it that begins with /**
 }
 
 // is reports whether a token is this punctuation or this word.
@@ -40,9 +40,8 @@ type lexer struct {
 	src     string
 	at      int
 	open    []bracket
-	last    token // but comments
-	second  token // that before the last
-	lines   bool
+	last    token
+	second  token // the one before the last
 	deepest int
 	// condition says whether the last bracket that was closed was that of a condition.
 	condition bool
@@ -68,12 +67,10 @@ func tokens(src string) (all []token) {
 }
 
 func (l *lexer) next() token {
-	l.lines = false
-	if t, ok := l.space(); ok {
-		return t
-	}
-	begin, depth := l.at, len(l.open)
-	t := token{kind: end, at: begin, depth: depth, lines: l.lines}
+	t := token{kind: end}
+	l.space(&t)
+	begin := l.at
+	t.at, t.depth = begin, len(l.open)
 	if l.at >= len(l.src) {
 		return t
 	}
@@ -110,13 +107,13 @@ func (l *lexer) next() token {
 	return t
 }
 
-// space goes over white space and comments, and returns a comment for documentation.
-func (l *lexer) space() (token, bool) {
+// space goes over white space and comments, and notes what the next token has of them.
+func (l *lexer) space(next *token) {
 	for l.at < len(l.src) {
 		rest := l.src[l.at:]
 		switch {
 		case rest[0] == '\n' || rest[0] == '\r':
-			l.lines = true
+			next.lines = true
 			l.at++
 		case rest[0] == ' ' || rest[0] == '\t' || rest[0] == '\v' || rest[0] == '\f':
 			l.at++
@@ -135,17 +132,16 @@ func (l *lexer) space() (token, bool) {
 			}
 			whole := l.src[begin:l.at]
 			if strings.HasPrefix(whole, "/**") && len(whole) > len("/**/") {
-				return token{kind: doc, text: whole, at: begin, depth: len(l.open), lines: l.lines}, true
+				next.doc = whole
 			}
 		default:
 			r, size := utf8.DecodeRuneInString(rest)
 			if r < utf8.RuneSelf || !unicode.IsSpace(r) && r != '\ufeff' {
-				return token{}, false
+				return
 			}
 			l.at += size
 		}
 	}
-	return token{}, false
 }
 
 // quoted reads a string. One that does not end on its line is no string.

@@ -12,11 +12,8 @@ func Nesting(source string) (brackets, chain int) {
 	for {
 		before := l.last
 		t := l.next()
-		switch {
-		case t.kind == end:
+		if t.kind == end {
 			return l.deepest, chain
-		case t.kind == doc:
-			continue
 		}
 		if ended && !continues(t) || t.lines && ends(before, l.condition) && begins(t) {
 			total -= open[len(open)-1]

@@ -1,323 +1,263 @@
 package comment
 
-import "slices"
+import "cmp"
+
+// A reader goes over tokens, of which the last is of kind end.
+type reader struct {
+	tokens []token
+	at     int
+}
+
+func (r *reader) peek() token { return r.tokens[r.at] }
+
+// next goes on, but not beyond the end, and returns what it left.
+func (r *reader) next() token {
+	t := r.peek()
+	if t.kind != end {
+		r.at++
+	}
+	return t
+}
+
+// take goes on if the next token is what.
+func (r *reader) take(what string) bool {
+	if r.peek().is(what) {
+		r.at++
+		return true
+	}
+	return false
+}
+
+// until goes to a comma, or to what, or out of these brackets, and returns what it left.
+func (r *reader) until(what string) []token {
+	begin, depth := r.at, r.peek().depth
+	if t := r.peek(); t.is(")") || t.is("]") || t.is("}") {
+		return nil
+	}
+	for t := r.peek(); t.kind != end && (t.depth > depth || t.depth == depth && !t.is(",") && !t.is(what)); t = r.peek() {
+		r.at++
+	}
+	return r.tokens[begin:r.at]
+}
+
+// brackets goes over the brackets that begin here, and what is in them.
+func (r *reader) brackets() {
+	depth := r.next().depth
+	for r.peek().kind != end && r.peek().depth > depth {
+		r.at++
+	}
+	r.next()
+}
+
+// ended reports whether a statement at the top ends before the next token.
+func (r *reader) ended() bool {
+	t := r.peek()
+	return t.kind == end || t.depth == 0 && (t.is(";") || t.lines && ends(r.tokens[r.at-1], false) && begins(t))
+}
+
+// A function is one at the top of a file, or what tool is called with.
+type function struct {
+	name   token
+	doc    string // the comment above it
+	tool   bool   // the arguments are one object, whatever the parameters look like
+	params int    // where its parameters begin, or 0 if it has none that can be read
+	wrong  string // why it can't be read
+}
+
+// A definition is a type that has a name.
+type definition struct {
+	doc        string
+	begin, end int    // tokens
+	wrong      string // why it can't be read
+}
 
 // read goes over the statements of the file, and notes functions, types and exports.
 func (f *file) read() {
-	for f.peek().kind != end {
-		f.statement()
+	for r := (&reader{tokens: f.tokens}); r.peek().kind != end; {
+		f.statement(r)
 	}
-}
-
-func (f *file) peek() token { return f.tokens[f.at] }
-
-// next goes on, but not beyond the end.
-func (f *file) next() {
-	if f.peek().kind != end {
-		f.at++
-	}
-}
-
-// ahead returns the token after the next.
-func (f *file) ahead() token { return f.tokens[min(f.at+1, len(f.tokens)-1)] }
-
-// take goes on if the next token is what.
-func (f *file) take(what string) bool {
-	if !f.peek().is(what) {
-		return false
-	}
-	f.next()
-	return true
 }
 
 // statement reads what stands at the top of the file up to the next token there.
-func (f *file) statement() {
-	var said *comment
-	for f.peek().kind == doc {
-		c := parse(f.peek().text)
-		for name, d := range c.typedefs {
-			f.types[name] = d
+func (f *file) statement(r *reader) {
+	for r.peek().kind != end && r.peek().depth > 0 { // nothing in brackets is at the top
+		r.at++
+	}
+	doc := r.peek().doc
+	if typedef.MatchString(doc) {
+		doc = "" // it is about a type, and not about what follows
+	}
+	exported := r.take("export")
+	byDefault := exported && r.take("default")
+	r.take("async")
+	switch t := r.next(); {
+	case t.is("{") && exported:
+		f.list(r)
+	case t.is("function"):
+		r.take("*")
+		if fn := (&function{name: r.peek(), doc: doc}); fn.name.kind == word {
+			r.next()
+			fn.signature(r)
+			f.note(fn, exported, byDefault)
 		}
-		if said = &c; len(c.typedefs) > 0 {
-			said = nil
-		}
-		f.next()
-	}
-	exported := f.take("export")
-	byDefault := exported && f.take("default")
-	if exported && f.take("{") {
-		f.exportList()
-		return
-	}
-	f.take("declare")
-	begin := f.at
-	f.take("async")
-	switch {
-	case f.take("function"):
-		f.take("*")
-		f.functionAt(said, exported, byDefault)
-		return
-	case f.peek().is("const") || f.peek().is("let") || f.peek().is("var"):
-		f.next()
-		f.variable(said, exported)
-		return
-	case f.peek().is("interface") || f.peek().is("type"):
-		f.typeAt(said)
-		return
-	}
-	if byDefault && f.peek().kind == word {
-		// export default greet, or tool(…)
-		name := f.peek()
-		if f.next(); name.text == "tool" && f.peek().is("(") {
-			f.exports = append(f.exports, export{"default", "default"})
-			f.toolAt(said, name, "default")
-			return
-		}
-		f.exports = append(f.exports, export{"default", name.text})
-		return
-	}
-	if f.at = begin; f.peek().kind != end {
-		f.next()
-	}
-	// Nothing in brackets is at the top.
-	for f.peek().kind != end && f.peek().depth > 0 {
-		f.next()
+	case t.is("const") || t.is("let") || t.is("var"):
+		f.variable(r, doc, exported)
+	case t.is("interface") || t.is("type"):
+		f.definition(r, doc, t.is("interface"))
+	case byDefault && t.is("tool") && r.peek().is("("):
+		fn := &function{name: t, doc: doc, tool: true}
+		fn.toolAt(r)
+		f.functions["default"], f.exports = fn, append(f.exports, export{"default", "default"})
+	case byDefault && t.kind == word:
+		f.exports = append(f.exports, export{"default", t.text})
 	}
 }
 
-// exportList reads { a, b as c } from behind its bracket. What another file has is not read.
-func (f *file) exportList() {
-	begin := f.at
-	for f.peek().kind != end && !(f.peek().is("}") && f.peek().depth == 0) {
-		f.next()
-	}
-	parts := split(f.tokens[begin:f.at])
-	if f.take("}"); f.peek().is("from") {
-		return
-	}
-	for _, part := range parts {
-		part = slices.DeleteFunc(slices.Clone(part), func(t token) bool { return t.kind == doc })
-		if len(part) == 1 {
-			f.exports = append(f.exports, export{part[0].text, part[0].text})
-		} else if len(part) == 3 && part[1].is("as") {
-			f.exports = append(f.exports, export{part[2].text, part[0].text})
+// list reads { a, b as c } from behind its bracket. What another file has is not read.
+func (f *file) list(r *reader) {
+	before := len(f.exports)
+	for !r.take("}") && r.peek().kind != end {
+		local := r.next().text
+		name := local
+		if r.take("as") {
+			name = r.next().text
 		}
+		f.exports = append(f.exports, export{name, local})
+		r.take(",")
+	}
+	if r.peek().is("from") {
+		f.exports = f.exports[:before]
 	}
 }
 
-// inner returns the tokens in the brackets that begin here, and goes behind them.
-func (f *file) inner() []token {
-	depth := f.peek().depth
-	f.next()
-	begin := f.at
-	for f.peek().kind != end && f.peek().depth > depth {
-		f.next()
-	}
-	out := f.tokens[begin:f.at]
-	if f.peek().kind != end {
-		f.next()
-	}
-	return out
-}
-
-// generics goes over <T extends …>.
-func (f *file) generics() {
-	if !f.peek().is("<") {
+// note notes a function by its name.
+func (f *file) note(fn *function, exported, byDefault bool) {
+	local := fn.name.text
+	if before := f.functions[local]; before != nil {
+		before.doc, before.wrong = cmp.Or(before.doc, fn.doc), "a function with several signatures is not read: "+useSchema
 		return
 	}
-	for open := 0; f.peek().kind != end; f.next() {
-		if f.peek().is("<") {
-			open++
-		} else if f.peek().is(">") {
-			if open--; open == 0 {
-				f.next()
-				return
-			}
-		}
-	}
-}
-
-// signature reads the parameters and the type of what a function returns.
-func (f *file) signature(fn *function) {
-	f.generics()
-	if !f.peek().is("(") {
-		return
-	}
-	fn.params = declaredIn(f.inner())
-	if depth := f.peek().depth; f.take(":") {
-		begin := f.at
-		for f.peek().kind != end && !f.peek().is("=>") && !f.peek().is(";") && !(f.peek().is("{") && f.at > begin && !f.tokens[f.at-1].is("|") && !f.tokens[f.at-1].is("<") && !f.tokens[f.at-1].is("&") && !f.tokens[f.at-1].is(",")) {
-			if f.peek().depth == depth && (f.peek().is("{") || f.peek().is("(") || f.peek().is("[")) {
-				f.inner()
-			} else {
-				f.next()
-			}
-		}
-		fn.returns = f.tokens[begin:f.at]
-	}
-}
-
-// functionAt reads a function from behind its keyword.
-func (f *file) functionAt(said *comment, exported, byDefault bool) {
-	fn := &function{name: f.peek(), comment: said}
-	if f.peek().kind != word {
-		return
-	}
-	f.next()
-	f.signature(fn)
-	f.note(fn, fn.name.text, exported, byDefault)
-}
-
-// note notes a function. Of one with several signatures, that with a comment counts.
-func (f *file) note(fn *function, local string, exported, byDefault bool) {
-	if before := f.functions[local]; before != nil && before.comment != nil && fn.comment == nil {
-		return
-	}
-	f.functions[local] = fn
-	if byDefault {
+	if f.functions[local] = fn; byDefault {
 		f.exports = append(f.exports, export{"default", local})
 	} else if exported {
 		f.exports = append(f.exports, export{local, local})
 	}
 }
 
+// signature notes where the parameters of a function begin, and goes behind them.
+func (fn *function) signature(r *reader) {
+	if r.generics() {
+		fn.wrong = "a function with type parameters is not read: write the types themselves, or " + useSchema
+	}
+	if fn.params = r.at; r.peek().is("(") {
+		r.brackets()
+	}
+}
+
+// generics goes over <T extends …>, and reports whether there was any.
+func (r *reader) generics() bool {
+	if !r.peek().is("<") {
+		return false
+	}
+	for open := 0; r.peek().kind != end; {
+		if t := r.next(); t.is("<") {
+			open++
+		} else if t.is(">") {
+			if open--; open == 0 {
+				break
+			}
+		}
+	}
+	return true
+}
+
 // variable reads "name = (…) => …", "name = function (…) …" or "name = tool(…)".
-func (f *file) variable(said *comment, exported bool) {
-	name := f.peek()
-	if name.kind != word {
+func (f *file) variable(r *reader, doc string, exported bool) {
+	fn := &function{name: r.peek(), doc: doc}
+	if fn.name.kind != word {
 		return
 	}
-	f.next()
-	if f.take(":") { // its type
-		for f.peek().kind != end && !f.peek().is("=") && !f.peek().is(";") {
-			f.next()
-		}
+	for r.next(); !r.peek().is("=") && !r.ended(); { // its type
+		r.at++
 	}
-	if !f.take("=") {
+	if !r.take("=") {
 		return
 	}
-	for f.peek().kind == doc {
-		f.next()
-	}
-	if f.peek().is("tool") && f.ahead().is("(") {
-		f.next()
-		if exported {
-			f.exports = append(f.exports, export{name.text, name.text})
-		}
-		f.toolAt(said, name, name.text)
-		return
-	}
-	if fn, ok := f.expression(name, said); ok {
-		f.note(fn, name.text, exported, false)
+	if fn.tool = r.peek().is("tool") && r.tokens[r.at+1].is("("); fn.tool {
+		r.next()
+		fn.toolAt(r)
+		f.note(fn, exported, false)
+	} else if fn.expression(r) {
+		f.note(fn, exported, false)
 	}
 }
 
 // expression reads a function that is written as an expression, as far as its parameters.
-func (f *file) expression(name token, said *comment) (*function, bool) {
-	fn := &function{name: name, comment: said}
-	f.take("async")
-	if f.take("function") {
-		f.take("*")
-		if f.peek().kind == word {
-			f.next()
+func (fn *function) expression(r *reader) bool {
+	r.take("async")
+	switch {
+	case r.take("function"):
+		r.take("*")
+		if r.peek().kind == word {
+			r.next()
 		}
-		f.signature(fn)
-		return fn, true
+		fn.signature(r)
+	case r.peek().kind == word && r.tokens[r.at+1].is("=>"):
+		fn.params = r.at
+	case r.peek().is("(") || r.peek().is("<"):
+		fn.signature(r)
+	default:
+		return false
 	}
-	if f.peek().kind == word && f.ahead().is("=>") {
-		fn.params = []declared{{name: f.peek().text}}
-		f.next()
-		return fn, true
-	}
-	if f.peek().is("(") || f.peek().is("<") {
-		f.signature(fn)
-		return fn, f.peek().is("=>")
-	}
-	return nil, false
+	return true
 }
 
 // toolAt reads what tool is called with, from its parenthesis: a function, or an object whose member run is one.
-func (f *file) toolAt(said *comment, name token, local string) {
-	fn := &function{name: name, comment: said, tool: true}
-	f.functions[local] = fn
-	depth := f.peek().depth
-	f.next()
-	for f.peek().kind == doc {
-		f.next()
+func (fn *function) toolAt(r *reader) {
+	depth := r.next().depth
+	if !r.peek().is("{") {
+		fn.expression(r)
+		return
 	}
-	if !f.peek().is("{") {
-		if inner, ok := f.expression(name, said); ok {
-			fn.params, fn.returns = inner.params, inner.returns
+	for r.peek().kind != end && r.peek().depth > depth {
+		before := r.tokens[r.at-1]
+		t := r.next()
+		if !t.is("run") || t.depth != depth+2 || !before.is("{") && !before.is(",") && !before.is("async") {
+			continue
 		}
-	}
-	for f.peek().kind != end && f.peek().depth > depth {
-		before := f.tokens[f.at-1]
-		isRun := f.peek().is("run") && f.peek().depth == depth+2 && (before.is("{") || before.is(",") || before.is("async") || before.kind == doc)
-		f.next()
-		if isRun && (f.take(":") || f.peek().is("(")) {
-			if inner, ok := f.runAt(name, said); ok {
-				fn.params, fn.returns = inner.params, inner.returns
-			}
+		if r.take(":") {
+			fn.expression(r)
+		} else if r.peek().is("(") || r.peek().is("<") {
+			fn.signature(r)
 		}
 	}
 }
 
-// runAt reads the member run: a method, or a function.
-func (f *file) runAt(name token, said *comment) (*function, bool) {
-	fn := &function{name: name, comment: said}
-	if f.tokens[f.at-1].is("run") {
-		f.signature(fn)
-		return fn, true
-	}
-	return f.expression(name, said)
-}
-
-// typeAt reads "type Name = …" or "interface Name { … }".
-func (f *file) typeAt(said *comment) {
-	isInterface := f.peek().is("interface")
-	f.next()
-	name := f.peek()
-	if name.kind != word {
+// definition reads "Name = …" or "Name { … }" from behind the keyword.
+func (f *file) definition(r *reader, doc string, isInterface bool) {
+	name := r.peek()
+	if name.kind != word || name.lines {
 		return
 	}
-	f.next()
-	if f.peek().is("<") { // what it is depends on its arguments
-		f.generics()
-		return
+	r.next()
+	d := &definition{doc: doc}
+	switch before := f.types[name.text]; {
+	case before != nil:
+		d.wrong = "is declared twice: write it once"
+	case r.generics():
+		d.wrong = "has type parameters, which are not read: write the types themselves"
+	case r.peek().is("extends"):
+		d.wrong = "extends another, which is not read: write all members in it"
 	}
-	d := definition{}
-	if said != nil {
-		d.description = said.description
-	}
-	var begin int
-	if isInterface {
-		if f.take("extends") {
-			for f.peek().kind == word || f.peek().is(",") {
-				if f.peek().kind == word {
-					d.extends = append(d.extends, f.peek().text)
-				}
-				f.next()
-			}
-		}
-		if !f.peek().is("{") {
-			return
-		}
-		begin = f.at
-		f.inner()
-	} else {
-		if !f.take("=") {
-			return
-		}
-		begin = f.at
-		for f.peek().kind != end && !(f.peek().is(";") && f.peek().depth == 0) {
-			before := f.tokens[f.at-1]
-			joins := before.is("=") || before.is("|") || before.is("&") || before.is(":") || before.is("<") || before.is(",")
-			if t := f.peek(); t.depth == 0 && t.lines && !joins && !t.is("|") && !t.is("&") && !t.is("}") && !t.is("]") && !t.is(")") && !t.is(">") {
-				break
-			}
-			f.next()
-		}
-	}
-	d.written = f.tokens[begin:f.at]
 	f.types[name.text] = d
+	if d.wrong != "" || !isInterface && !r.take("=") {
+		return
+	}
+	if d.begin = r.at; isInterface && r.peek().is("{") {
+		r.brackets()
+	}
+	for !isInterface && !r.ended() {
+		r.at++
+	}
+	d.end = r.at
 }

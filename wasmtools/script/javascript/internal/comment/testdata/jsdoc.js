@@ -1,13 +1,5 @@
-/**
- * A place on the {@link https://example.com map}.
- * @typedef {Object} Point
- * @property {number} x - How far to the right.
- * @property {number} [y=0] How far up.
- */
-
-/** @typedef {{name: string, children?: Tree[]}} Tree A tree. */
-
-/** @typedef {"short" | 'long'} Style */
+/** @typedef {{name: string}} Named A comment about a type is not about what follows. */
+export function typed(a) {}
 
 /**
  * Greets somebody,
@@ -18,11 +10,11 @@
  *
  * @param {string} name - Whom to greet:
  *   a name.
- * @param {Style} [style=short] How.
+ * @param {"short" | 'long'} [style=short] How, see {@link https://example.com the page}.
  * @param {number} [times]
- * @param {?boolean} loud
+ * @param {boolean | null} loud
  * @param {string|number} id
- * @param {integer=} level
+ * @param {integer} [level=-1]
  * @returns {Promise<string>} The greeting.
  * @example
  * await greet("Ada", "long") // => "Hello, Ada!"
@@ -34,18 +26,17 @@ export async function greet(name, style = "short", times = 3, loud, id, level) {
 
 /**
  * Draws.
- * @param {Point} at
- * @param {Array<Point>} points
- * @param {Array.<string>} names
+ * @param {{x: number, y?: number}} at
+ * @param {Array<{x: number}>} points
+ * @param {string[]} names
  * @param {Record<string, number>} counts
- * @param {Object<string, Point[]>} groups
- * @param {[number, string]} pair
- * @param {Tree} tree
+ * @param {Record<string, string[] | number>} groups
+ * @param {"it's" | 'it\'s "so"' | 2 | true} quoted
  * @param {*} more
  * @param {1 | 2 | 3 | null} size
  * @param {(string | null)[]} maybe
  */
-export const draw = (at, points, names, counts, groups, pair, tree, more, size, maybe) => at;
+export const draw = (at, points, names, counts, groups, quoted, more, size, maybe) => at;
 
 /**
  * Takes one object.
@@ -53,8 +44,7 @@ export const draw = (at, points, names, counts, groups, pair, tree, more, size, 
  * @param {string} options.text - What.
  * @param {Object} [options.size]
  * @param {number} options.size.width
- * @param {Object[]} options.items
- * @param {string} options.items[].name
+ * @param {{name: string}[]} options.items
  * @example
  * make({ text: 'a', items: [] })
  */

@@ -8,17 +8,17 @@ interface Address {
   "post-code": string | null;
 }
 
-interface Customer extends Address {
+interface Customer {
+  address: Address;
   id: number; tags: readonly string[]
-  friends: Customer[];
+  friends?: Address[] | undefined;
 }
 
-type Size = 1 | 2 | 3;
-type Named = { name: string } & Partial<{ nick: string; }>;
+type Size = 1 | 2 | 3
+type Named = { name: string; nick?: Either | "none" | null }
 export type Either =
   | { kind: "a"; value: number }
   | { kind: "b" };
-type Generic<T> = { value: T };
 
 /** Adds two numbers. */
 export function add(a: number, b = 1, size?: Size, flags: { loud?: boolean } = {}): number {
@@ -34,17 +34,11 @@ export async function bill(customer: Customer, notes: Record<string, string>, ei
 
 /** Takes one object.
  * @param text What to say. */
-export const say = ({ text, times = 2, ...rest }: { text: string; times?: number; [key: string]: unknown }): string[] => [text];
+export const say = ({ text, times = 2, ...rest }: { text: string; times?: number; }): string[] => [text];
 
 /** By name. */
 export const move = ({ x, y }: Point): void => {};
 interface Point { x: number; y: number }
-
-/** Generic. */
-export function generic(value: Generic<string>): void {}
-
-/** A map. */
-export function typed(input: Map<string, number>): Map<string, number> { return input; }
 
 export const greet = tool({
   description: "Greets.",
@@ -59,8 +53,8 @@ export const method = tool({
 export const given = tool(({ a }: { a: string[] }) => a);
 
 /** Casts: a < b, and regular expressions. */
-export const less = <T,>(a: number, b: number): boolean => a < b && /[/"']/.test("x") && (a as number) > b;
+export const less = (a: number, b: number): boolean => a < b && /[/"']/.test("x") && (a as number) > b;
 
-/** Overloads. */
-export function over(a: string): string;
-export function over(a: any): any { return a; }
+let count: number
+/** A line without a semicolon before it. */
+export function after(this: void, a: Array<string>, f: number = ((x, y) => x)(1, 2), b = -1): a is string { return a; }

@@ -125,14 +125,16 @@ var edges = map[string][]string{
 	"wasmtools/mcp/internal/rpc": {"internal/jsontree", "internal/text"},
 	// Sessions of MCP clients, over go-sdk; sees tools as MCP shows them.
 	"wasmtools/mcp/session": {"internal/text", "wasmtools", "wasmtools/mcp/internal/rpc", "wasmtools/mcp/toolset"},
-	// The service: listeners, and every part wired to the others.
-	"wasmtools/server": {"wasmtools/capability/secret", "runtime/account", "internal/text", "wasmtools", "wasmtools/web", "wasmtools/invoke", "wasmtools/openapi", "wasmtools/mcp", "wasmtools/mcp/session", "wasmtools/mcp/toolset", "wasmtools/auth", "wasmtools/capability", "wasmtools/catalog", "wasmtools/catalog/directory", "wasmtools/config", "wasmtools/script", "wasmtools/script/engine", "wasmtools/toolfile", "runtime/sandbox"},
+	// What is below all doors, wired together; knows none of them, and of requests their ids, which the log has.
+	"wasmtools/service": {"runtime/account", "runtime/sandbox", "wasmtools", "wasmtools/capability", "wasmtools/capability/secret", "wasmtools/catalog", "wasmtools/catalog/directory", "wasmtools/config", "wasmtools/invoke", "wasmtools/script", "wasmtools/script/engine", "wasmtools/toolfile", "wasmtools/web"},
+	// Listeners and doors over a service; sees tools, never files.
+	"wasmtools/server": {"internal/text", "runtime/account", "wasmtools", "wasmtools/auth", "wasmtools/config", "wasmtools/mcp", "wasmtools/mcp/session", "wasmtools/mcp/toolset", "wasmtools/openapi", "wasmtools/service", "wasmtools/toolfile", "wasmtools/web"},
 	// Runs compilers; never what they made.
 	"author/project": {"internal/text", "wasmtools", "wasmtools/script", "wasmtools/toolfile", "runtime/wasmbin"},
 	// One file as a server would have it, without a server.
-	"author/workbench": {"author/project", "runtime/limits", "runtime/sandbox", "wasmtools", "wasmtools/capability", "wasmtools/config", "wasmtools/invoke", "wasmtools/script", "wasmtools/server", "wasmtools/toolfile"},
+	"author/workbench": {"author/project", "runtime/limits", "runtime/sandbox", "wasmtools", "wasmtools/capability", "wasmtools/config", "wasmtools/invoke", "wasmtools/script", "wasmtools/service", "wasmtools/toolfile"},
 	// Every part has a command.
-	"cmd/toolsrv/command": {"runtime/limits", "internal/reach", "internal/heap", "internal/journal", "internal/modelapi", "internal/text", "internal/wholefile", "author/project", "author/workbench", "wasmtools", "wasmtools/capability", "wasmtools/server", "wasmtools/config", "wasmtools/catalog", "wasmtools/script", "wasmtools/script/engine", "wasmtools/web", "wasmtools/mcp/toolset", "wasmtools/toolfile", "runtime/compile", "runtime/sandbox"},
+	"cmd/toolsrv/command": {"runtime/limits", "internal/reach", "internal/heap", "internal/journal", "internal/modelapi", "internal/text", "internal/wholefile", "author/project", "author/workbench", "wasmtools", "wasmtools/capability", "wasmtools/server", "wasmtools/service", "wasmtools/config", "wasmtools/catalog", "wasmtools/script", "wasmtools/script/engine", "wasmtools/web", "wasmtools/mcp/toolset", "wasmtools/toolfile", "runtime/compile", "runtime/sandbox"},
 	// main.
 	"cmd/toolsrv": {"cmd/toolsrv/command"},
 	// What can be limited, as data: for those that configure and those that enforce.
@@ -201,7 +203,7 @@ var edges = map[string][]string{
 	"bench/cmd/mcp":           {"bench/internal/gosdk", "bench/internal/guest", "bench/internal/load", "bench/internal/measure", "bench/internal/service"},
 	"bench/cmd/sandbox":       {"bench/internal/guest", "bench/internal/load", "bench/internal/measure", "bench/internal/peer", "runtime/abi1", "runtime/limits", "runtime/sandbox", "wasmtools", "wasmtools/catalog", "wasmtools/catalog/directory", "wasmtools/openapi", "wasmtools/schema", "wasmtools/toolfile"},
 	"bench/cmd/scale":         {"bench/internal/guest", "bench/internal/measure", "bench/internal/service", "wasmtools/script/engine"},
-	"bench/cmd/soak":          {"bench/internal/guest", "bench/internal/measure", "runtime/abi1", "runtime/limits", "runtime/sandbox", "wasmtools/config", "wasmtools/server"},
+	"bench/cmd/soak":          {"bench/internal/guest", "bench/internal/measure", "runtime/abi1", "runtime/limits", "runtime/sandbox", "wasmtools/config", "wasmtools/server", "wasmtools/service"},
 	"bench/guests/extism":     {"bench/guests/add"},
 	"bench/guests/goadd":      {"bench/guests/add", "sdk/go"},
 	"bench/guests/gocpu":      {"sdk/go"},

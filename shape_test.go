@@ -24,7 +24,7 @@ var scattered = []string{
 	"runtime/sandbox.call", "runtime/sandbox.instance", "runtime/sandbox.module", "runtime/wasmbin.Module", "runtime/wasmbin.Reader",
 	"wasmtools.Tool", "wasmtools/capability.Grants", "wasmtools/catalog.reconciler", "wasmtools/mcp/toolset.Set", "wasmtools/openapi.Door",
 	"wasmtools/schema.Schema", "wasmtools/schema.run", "wasmtools/script/javascript.modules",
-	"wasmtools/server.Server", "wasmtools/server.core", "wasmtools/web.Exchange",
+	"wasmtools/server.Server", "wasmtools/web.Exchange",
 }
 
 // vagueNames say nothing of what stands in a file.

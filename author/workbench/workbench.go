@@ -23,7 +23,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/config"
 	"github.com/toolsrv/toolsrv/wasmtools/invoke"
 	"github.com/toolsrv/toolsrv/wasmtools/script"
-	"github.com/toolsrv/toolsrv/wasmtools/server"
+	"github.com/toolsrv/toolsrv/wasmtools/service"
 	"github.com/toolsrv/toolsrv/wasmtools/toolfile"
 )
 
@@ -216,7 +216,7 @@ func (f *File) TryExamples(ctx context.Context, tell func(toolfile.Trial)) {
 // worker is for modules that the user has written.
 func NewEngine(ctx context.Context, c *config.Config, workers int, logger *slog.Logger) (*sandbox.Engine, error) {
 	o := sandbox.Config{Imports: toolfile.Imports(), CompileWorkers: workers, Logger: logger}
-	dir, err := server.CacheDir(c)
+	dir, err := service.CacheDir(c)
 	if err == nil {
 		cached := o
 		cached.CacheDir = dir

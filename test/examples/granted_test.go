@@ -13,6 +13,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -31,6 +32,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
 	"github.com/toolsrv/toolsrv/wasmtools/server"
+	"github.com/toolsrv/toolsrv/wasmtools/service"
 )
 
 // granted are the examples that need a grant: those in Go and those in Rust.
@@ -278,13 +280,17 @@ func startServer(t *testing.T, folder, configuration string) served {
 		c.Tools.CacheDir = filepath.Join(folder, "cache")
 	}
 	s := served{log: &testkit.Log{}}
-	running, err := server.New(t.Context(), c, slog.New(slog.NewJSONHandler(s.log, &slog.HandlerOptions{Level: slog.LevelDebug})))
+	tools, err := service.Open(t.Context(), c, service.Options{Logger: slog.New(slog.NewJSONHandler(s.log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
 	if err != nil {
 		t.Fatal(err)
 	}
+	running, err := server.New(t.Context(), tools, server.Options{})
+	if err != nil {
+		t.Fatal(errors.Join(err, tools.Close()))
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
-	go func() { done <- running.Run(ctx) }()
+	go func() { done <- errors.Join(running.Run(ctx), tools.Close()) }()
 	stopped := false
 	s.stop = func() {
 		if cancel(); !stopped {

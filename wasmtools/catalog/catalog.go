@@ -40,6 +40,8 @@ type Options struct {
 	Source Source
 	// Engine runs the modules. The caller closes it, after the Catalog.
 	Engine *sandbox.Engine
+	// Table is where the tools are put, in place of those that it has. Nil: the Catalog makes one.
+	Table *wasmtools.RouteTable
 	// Limits returns the limits of the tool at a path such as "/math/add". It is called once for each version of a
 	// tool and by Reconfigure, from any goroutine, and must be fast. Nil means the sandbox's defaults.
 	Limits func(path string) limits.Limits
@@ -95,9 +97,12 @@ func Start(ctx context.Context, o Options) (*Catalog, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("open catalog: %w", err)
 	}
-	table, err := wasmtools.NewRouteTable()
-	if err != nil {
-		return nil, fmt.Errorf("open catalog: %w", err)
+	table := o.Table
+	if table == nil {
+		var err error
+		if table, err = wasmtools.NewRouteTable(); err != nil {
+			return nil, fmt.Errorf("open catalog: %w", err)
+		}
 	}
 	if err := table.Configure(o.Tools, nil, wasmtools.Configuration{Policy: o.Policy, Value: o.Value}); err != nil {
 		return nil, fmt.Errorf("open catalog: tools of the program: %w", err)

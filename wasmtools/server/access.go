@@ -10,10 +10,10 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/web"
 )
 
-// access returns which hosts and origins a configuration allows on the address that the server listens on. Those of the public
+// access returns which hosts and origins a configuration allows on the addresses that the server listens on. Those of the public
 // address are among them, as the server was started with it.
 func (s *Server) access(c *config.Config) (*web.Access, error) {
-	o := web.AccessOptions{Hosts: c.Server.Hosts, Origins: c.Server.CORSOrigins, Loopback: isLoopback(s.Addr()),
+	o := web.AccessOptions{Hosts: c.Server.Hosts, Origins: c.Server.CORSOrigins, Loopback: !slices.ContainsFunc(s.listeners, isOpen),
 		Proxies: c.Server.TrustedProxies, ProxyHeader: c.Server.ProxyHeader}
 	if public, err := url.Parse(s.started.Server.PublicURL); err == nil && public.Host != "" {
 		if o.Loopback || len(o.Hosts) > 0 {
@@ -28,10 +28,10 @@ func (s *Server) access(c *config.Config) (*web.Access, error) {
 	return a, nil
 }
 
-// isLoopback reports whether only clients on this machine reach an address.
-func isLoopback(a net.Addr) bool {
-	tcp, ok := a.(*net.TCPAddr)
-	return ok && tcp.IP.IsLoopback()
+// isOpen reports whether clients on other machines may reach a listener.
+func isOpen(l net.Listener) bool {
+	tcp, ok := l.Addr().(*net.TCPAddr)
+	return !ok || !tcp.IP.IsLoopback()
 }
 
 // isOpenToPages reports whether a page of any origin may make requests.

@@ -9,17 +9,18 @@ import (
 	"time"
 
 	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/service"
 )
 
 // connections bounds the open connections. Where one more comes than there are places for, the client makes room that has kept the server
 // waiting for longest; whoever is known by a token is kept for longer. It bounds what unfinished heads take, too.
 //
-// It is the last [web.Dependency], which is told who makes a request. And it is the [egress.Room] of tools: the connections to services that they ask take from the same descriptors, up to half of them.
+// It is the last [web.Dependency], which is told who makes a request.
 type connections struct {
-	most   int64 // of clients
-	spare  int64 // places besides, for probes and for clients that are known by a token
-	all    int64 // of connections both ways
-	heads  int64 // bytes that all large heads may take together
+	most   int64                // of clients
+	spare  int64                // places besides, for probes and for clients that are known by a token
+	both   *service.Connections // which has those of tools, too
+	heads  int64                // bytes that all large heads may take together
 	logger *slog.Logger
 
 	tardy    time.Duration // how long a client may keep the server waiting, at most for 4 KiB of a body, before it makes room for others
@@ -31,7 +32,6 @@ type connections struct {
 	mu      sync.Mutex
 	number  int64    // of clients, but those that go
 	going   int64    // are being closed, by us
-	outside int64    // of tools
 	unknown queue    // wait for a request, by the time since when
 	known   queue    // likewise, of clients that have shown a token
 	bodies  queue    // of which the next part of a body is awaited, by the time of the last one
@@ -81,8 +81,14 @@ type client struct {
 	body  body        // likewise
 }
 
+// count counts n more connections, or less. c.mu is held.
+func (c *connections) count(n int64) {
+	c.number += n
+	c.both.AddClients(n)
+}
+
 // places returns how many connections there may be. c.mu is held.
-func (c *connections) places() int64 { return min(c.most, c.all-c.spare-c.outside) }
+func (c *connections) places() int64 { return min(c.most, c.both.ForClients()-c.spare) }
 
 // changed is the http.Server's ConnState.
 func (c *connections) changed(conn net.Conn, state http.ConnState) {
@@ -140,7 +146,7 @@ func (c *connections) forget(w *watchedConn) {
 func (c *connections) expel(w *watchedConn) {
 	c.forget(w)
 	w.gone = true
-	c.number--
+	c.count(-1)
 	c.going++
 }
 
@@ -151,7 +157,7 @@ func (c *connections) ended(w *watchedConn) {
 	if w.gone {
 		c.going--
 	} else {
-		c.number--
+		c.count(-1)
 		w.gone = true
 	}
 	c.mu.Unlock()
@@ -191,7 +197,8 @@ func (c *connections) room(w *watchedConn, must bool) (out *watchedConn, ok bool
 	if c.going > c.spare && !must {
 		return nil, false
 	}
-	over := c.number + 1 - c.places()
+	c.count(1)
+	over := c.number - c.places()
 	switch {
 	case over <= 0:
 	case over <= c.spare: // nobody is sent away who has just come
@@ -202,10 +209,10 @@ func (c *connections) room(w *watchedConn, must bool) (out *watchedConn, ok bool
 		}
 	default:
 		if out = c.tardiest(c.newcomer); out == nil {
+			c.count(-1)
 			return nil, false
 		}
 	}
-	c.number++
 	if out == w {
 		c.closed.refused++
 	} else if out != nil {
@@ -346,24 +353,6 @@ func (c *connections) Principal(r *http.Request, current *wasmtools.Principal) (
 		return nil, &wasmtools.Error{Code: wasmtools.CodeOverloaded, Message: "All connections are in use; try again later"}
 	}
 	return current, nil
-}
-
-// Take counts a connection of a tool to a service, or reports that there is no room for it.
-func (c *connections) Take() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.outside >= max(1, c.all/2) || c.outside+c.number+c.spare >= c.all {
-		return false
-	}
-	c.outside++
-	return true
-}
-
-// Give gives back what Take has counted.
-func (c *connections) Give() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.outside--
 }
 
 // tell logs that connections were closed, those since the last line.

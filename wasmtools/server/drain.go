@@ -72,14 +72,14 @@ func (s *Server) ready() error {
 	if s.draining.Load() {
 		return errDraining
 	}
-	return s.core.catalog.Ready()
+	return s.service.Catalog.Ready()
 }
 
 // condition returns what /readyz tells beside that the server is ready.
 func (s *Server) condition() (c web.Condition) {
-	compiled := s.core.catalog.Compiled()
+	compiled := s.service.Catalog.Compiled()
 	c.Compiled = &compiled
-	if s.core.broker.StateBroken() != nil {
+	if s.service.Broker.StateBroken() != nil {
 		c.State = web.StateUnavailable
 	}
 	return c

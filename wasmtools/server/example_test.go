@@ -12,6 +12,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
 	"github.com/toolsrv/toolsrv/wasmtools/server"
+	"github.com/toolsrv/toolsrv/wasmtools/service"
 )
 
 // A program serves a directory of modules, and beside them a function of its own.
@@ -35,7 +36,13 @@ func ExampleNew() {
 	c.Tools.CacheDir = filepath.Join(directory, ".cache") // names with a point are no tools
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
-	s, err := server.New(ctx, c, nil, count) // nil: log nothing
+	tools, err := service.Open(ctx, c, service.Options{Tools: []*wasmtools.Tool{count}}) // without a Logger, it logs nothing
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer tools.Close()
+	s, err := server.New(ctx, tools, server.Options{})
 	if err != nil {
 		fmt.Println(err)
 		return

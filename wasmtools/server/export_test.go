@@ -5,8 +5,8 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/toolsrv/toolsrv/wasmtools/config"
 	"github.com/toolsrv/toolsrv/wasmtools/mcp/toolset"
+	"github.com/toolsrv/toolsrv/wasmtools/service"
 	"github.com/toolsrv/toolsrv/wasmtools/web"
 )
 
@@ -16,6 +16,7 @@ func (s *Server) SetDrain(d time.Duration) { s.drain = d }
 // SetConnections changes how many connections may be open, and how many more in spare places, before Run. Whoever waits may have to make
 // room at once.
 func (s *Server) SetConnections(most, spare int64) {
+	s.conns.both.AddClients(spare - s.conns.spare)
 	s.conns.most, s.conns.spare, s.conns.tardy, s.conns.newcomer = most, spare, 0, 0
 }
 
@@ -42,11 +43,11 @@ func (s *Server) SetWriteTimeout(d time.Duration) { s.writeTimeout.Store(int64(d
 func (s *Server) Mount(path string, door web.Door) { s.web.Mount(path, door) }
 
 // Calls returns how many calls of guests run.
-func (s *Server) Calls() int { return s.core.engine.State().Calls }
+func (s *Server) Calls() int { return s.service.Engine.State().Calls }
 
 // ServeStdioWithin is ServeStdio with a first message that waits for this time at most.
-func ServeStdioWithin(ctx context.Context, c *config.Config, o StdioOptions, patience time.Duration) error {
-	return serveStdio(ctx, c, o, patience)
+func ServeStdioWithin(ctx context.Context, of *service.Service, o StdioOptions, patience time.Duration) error {
+	return serveStdio(ctx, of, o, patience)
 }
 
 // Toolset returns the tools as MCP shows them.

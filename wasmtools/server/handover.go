@@ -20,7 +20,7 @@ const lookEvery = leaveTime / 10
 // CheckState returns an error where c, the configuration of a process that is to go on in this one's place, names another directory for what
 // tools keep, and that one can't be used.
 func (s *Server) CheckState(c *config.Config) error {
-	if err := s.core.broker.CheckState(c); err != nil {
+	if err := s.service.Broker.CheckState(c); err != nil {
 		return fmt.Errorf("try state.directory: %w", err)
 	}
 	return nil
@@ -32,9 +32,9 @@ func (s *Server) CheckState(c *config.Config) error {
 // the other process accepts them, while the calls that run have 30 seconds to finish. A request that has not come whole has one second more, or
 // four where its client is known by a token.
 func (s *Server) HandOver() (*os.File, error) {
-	l, ok := s.listener.(*net.TCPListener)
-	if !ok {
-		return nil, errors.New("hand over the listener: it is not a TCP listener")
+	l, ok := s.listeners[0].(*net.TCPListener)
+	if !ok || len(s.listeners) > 1 {
+		return nil, errors.New("hand over the listener: there is more than a TCP listener")
 	}
 	file, err := l.File()
 	if err != nil {
@@ -55,7 +55,7 @@ func (s *Server) waitForTools(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, toolsTime)
 	defer cancel()
-	_ = s.core.catalog.Wait(ctx) // an error means that it took too long, or that the server ends
+	_ = s.service.Catalog.Wait(ctx) // an error means that it took too long, or that the server ends
 }
 
 // leave is the drain of a server that hands over. (Shutdown of net/http would drop requests that it has just read.)
@@ -66,8 +66,8 @@ func (s *Server) leave(served <-chan error) {
 	defer limit.Stop()
 	s.conns.leaving.Store(true)
 	time.Sleep(leaveTime)
-	_ = s.listener.Close() // its copy keeps those who connect
-	<-served
+	_ = s.listeners[0].Close() // its copy keeps those who connect
+	waitFor(served)
 	s.web.EndStreams()
 	gone := make(chan struct{})
 	go func() {

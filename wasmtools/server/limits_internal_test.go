@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/toolsrv/toolsrv/runtime/account"
-	"github.com/toolsrv/toolsrv/wasmtools/config"
+	"github.com/toolsrv/toolsrv/wasmtools/service"
 )
 
 // Proves: Clients keep nobody out
@@ -25,12 +25,12 @@ func TestConnections(t *testing.T) {
 		{1 << 20, 128 << 20, 256, 16},
 		{1 << 20, 1 << 10, 1, 1},
 	} {
-		got := newConnections(c.descriptors, c.memory, nil)
+		got := newConnections(service.NewConnections(c.descriptors), c.memory, nil)
 		if got.most != c.most || got.spare != c.spare {
 			t.Errorf("with %d descriptors and %d bytes: got %d connections and %d to spare, want %d and %d", c.descriptors, c.memory, got.most, got.spare, c.most, c.spare)
 		}
-		if got.most+got.spare > got.all {
-			t.Errorf("with %d descriptors: %d connections and %d to spare are more than %d", c.descriptors, got.most, got.spare, got.all)
+		if got.most+got.spare > got.both.All() {
+			t.Errorf("with %d descriptors: %d connections and %d to spare are more than %d", c.descriptors, got.most, got.spare, got.both.All())
 		}
 	}
 	if n := account.MachineDescriptors(); n < 3 {
@@ -42,10 +42,10 @@ func TestConnections(t *testing.T) {
 // Proves: A service can't use up the host
 func TestConnectionsOfTools(t *testing.T) {
 	t.Parallel()
-	c := newConnections(28, 1<<30, slog.New(slog.DiscardHandler)) // 21 both ways, 19 of clients and one to spare
+	c := newConnections(service.NewConnections(28), 1<<30, slog.New(slog.DiscardHandler)) // 21 both ways, 19 of clients and one to spare
 	c.newcomer = 0
 	take := func() (n int) {
-		for c.Take() {
+		for c.both.Take() {
 			n++
 		}
 		return n
@@ -69,7 +69,7 @@ func TestConnectionsOfTools(t *testing.T) {
 		}
 	}
 	for range 10 {
-		c.Give()
+		c.both.Give()
 	}
 	for range 5 {
 		if w := enter(); w.gone || w.spare.Load() {
@@ -87,32 +87,9 @@ func TestConnectionsOfTools(t *testing.T) {
 	}
 }
 
-func TestHeapLimit(t *testing.T) {
-	t.Parallel()
-	machine, c := account.MachineMemory(), config.Default()
-	if got := HeapLimit(c); got < machine/4 || got > machine/2 {
-		t.Errorf("by default: got %d of %d bytes, want 27 to 40 percent", got, machine)
-	}
-	c.Server.Memory = machine * 2
-	if got := HeapLimit(c); got != machine/4 {
-		t.Errorf("beside tools that may take all: got %d of %d bytes, want a quarter", got, machine)
-	}
-}
-
-// TestBodyMemory has a server with little memory let calls hold less of it.
-// Proves: Limits hold, one by one and in sum
-func TestBodyMemory(t *testing.T) {
-	t.Parallel()
-	for machine, want := range map[int64]int64{256 << 20: 32 << 20, 2 << 30: 256 << 20, 64 << 30: 256 << 20} {
-		if got := bodyMemory(machine); got != want {
-			t.Errorf("of %d bytes: got %d, want %d", machine, got, want)
-		}
-	}
-}
-
 // BenchmarkConnection does what a request over a connection that is kept has connections do.
 func BenchmarkConnection(b *testing.B) {
-	c := newConnections(1<<20, 1<<30, slog.New(slog.DiscardHandler))
+	c := newConnections(service.NewConnections(1<<20), 1<<30, slog.New(slog.DiscardHandler))
 	w := newWatchedConn(&net.TCPConn{}, c)
 	c.changed(w, http.StateNew)
 	for b.Loop() {

@@ -11,15 +11,15 @@ import (
 
 // CheckAddress returns an error where a server could not listen on an address. It says what to do.
 func CheckAddress(ctx context.Context, address string) error {
-	l, err := listen(ctx, address)
+	l, err := Listen(ctx, address)
 	if err == nil {
 		err = l.Close()
 	}
 	return err
 }
 
-// listen binds an address. Its errors say what to do.
-func listen(ctx context.Context, address string) (net.Listener, error) {
+// Listen binds an address, for [Options.Listeners]. Its errors say what to do.
+func Listen(ctx context.Context, address string) (net.Listener, error) {
 	var c net.ListenConfig
 	l, err := c.Listen(ctx, "tcp", address)
 	if err == nil {

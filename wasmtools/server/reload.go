@@ -19,13 +19,13 @@ func (s *Server) Reload(c *config.Config) error {
 	if s.over {
 		return errors.New("apply the new configuration: the server is closed")
 	}
-	before, routes := s.core.inForce(), s.core.catalog.Table().Current()
+	before, routes := s.inForce(), s.service.Table.Current()
 	next, err := s.configure(c, before)
 	if err != nil {
 		return err
 	}
-	if err := s.core.catalog.Reconfigure(next.forCatalog()); err != nil {
-		return fmt.Errorf("apply the new configuration: %w", err)
+	if err := s.service.Publish(next); err != nil {
+		return err
 	}
 	s.writeTimeout.Store(int64(writeTimeout(c)))
 	s.logReload(before, next, routes)
@@ -46,7 +46,7 @@ func (s *Server) logReload(before, now *configuration, routes *wasmtools.Generat
 			s.logger.Info("a setting is again as it was at the start, and needs no restart", "key", key)
 		}
 	}
-	current := s.core.catalog.Table().Current()
+	current := s.service.Table.Current()
 	attrs := []any{"tools", len(current.Routes())}
 	list := func(key string, all []string) {
 		if len(all) > maxChanged {

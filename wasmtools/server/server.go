@@ -1,5 +1,5 @@
-// Package server puts the parts together: it listens, serves the tools of a directory over HTTP, takes up a changed
-// configuration, drains running calls and closes everything in order.
+// Package server serves the tools of a [service.Service] over HTTP, through the doors of its configuration and those of the program: it
+// listens, takes up a changed configuration, and drains running calls. Without HTTP, ServeStdio serves one MCP client.
 package server
 
 import (
@@ -19,25 +19,35 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/mcp"
 	"github.com/toolsrv/toolsrv/wasmtools/mcp/toolset"
 	"github.com/toolsrv/toolsrv/wasmtools/openapi"
+	"github.com/toolsrv/toolsrv/wasmtools/service"
 	"github.com/toolsrv/toolsrv/wasmtools/web"
 )
 
-// A Server is the whole service. Its address is bound by New. Requests are answered while Run runs.
+// Options say what a Server has beside the configuration. The zero value is usable.
+type Options struct {
+	// Doors are served beside those of the configuration, by their paths: see [web.Mux.Mount]. What they need of the tools, the service
+	// and each request have.
+	Doors map[string]web.Door
+	// Listeners are listened on in place of the configured address. The Server closes them, also where New fails.
+	Listeners []net.Listener
+}
+
+// A Server answers requests while Run runs. Its addresses are bound before.
 type Server struct {
-	logger   *slog.Logger
-	listener net.Listener
-	core     *core
-	web      *web.Mux
-	rest     *openapi.Door
-	tools    *toolset.Set // nil: no MCP
-	mcp      *mcp.Door
-	http     *http.Server
-	cut      context.CancelCauseFunc // ends the context of all requests
-	calls    inFlight
-	conns    *connections
-	draining atomic.Bool
-	handing  atomic.Bool   // HandOver was called
-	drain    time.Duration // how long running calls may take to finish
+	logger    *slog.Logger
+	listeners []net.Listener // one at least, once New has returned
+	service   *service.Service
+	web       *web.Mux
+	rest      *openapi.Door
+	tools     *toolset.Set // nil: no MCP
+	mcp       *mcp.Door
+	http      *http.Server
+	cut       context.CancelCauseFunc // ends the context of all requests
+	calls     inFlight
+	conns     *connections
+	draining  atomic.Bool
+	handing   atomic.Bool   // HandOver was called
+	drain     time.Duration // how long running calls may take to finish
 	// writeTimeout is that of the current configuration; http.WriteTimeout is that of the start.
 	writeTimeout atomic.Int64
 
@@ -52,65 +62,78 @@ type Server struct {
 	closed error
 }
 
-// New binds the configured address, begins to read the tools directory, and prepares everything for Run. It logs to logger; nil
-// discards. Run serves while the directory is being read. A missing directory or an address in use is an error; a refused file
-// is not. The caller must call Run or Close.
-//
-// No line of that logger has a secret of the configuration. Package net/http has lines of its own for the standard logger of package
-// log, which may quote what a server sent to a tool: a program that grants secrets should give that one another output.
-//
-// tools are those of the program itself. They are served beside those of the directory, from the start.
-func New(ctx context.Context, c *config.Config, logger *slog.Logger, tools ...*wasmtools.Tool) (*Server, error) {
-	k := newCore(logger)
+// New makes a Server of an open service, whose configuration decides of requests from then on, and prepares everything for Run. Tools are
+// served while their files are still being read. An address in use is an error. The caller must call Run or Close, and then close the service,
+// which takes one Server at a time.
+func New(ctx context.Context, of *service.Service, o Options) (*Server, error) {
 	s := &Server{
-		logger: k.logger, core: k, started: c, drain: drainLimit, cut: func(error) {}, unmatched: make(chan struct{}, 1),
-		conns: newConnections(account.MachineDescriptors(), account.MachineMemory(), k.logger),
+		logger: of.Logger, service: of, listeners: o.Listeners, started: of.InForce().Config, drain: drainLimit, cut: func(error) {},
+		unmatched: make(chan struct{}, 1), conns: newConnections(of.Connections, account.MachineMemory(), of.Logger),
 	}
-	k.outside = s.conns
-	if err := s.open(ctx, c, tools); err != nil {
+	if err := s.open(ctx, o.Doors); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil
 }
 
-// open opens the parts, first those that fail most cheaply. After an error, Close closes what was opened.
-func (s *Server) open(ctx context.Context, c *config.Config, tools []*wasmtools.Tool) (err error) {
-	if err := CheckDirectory(c); err != nil {
-		return err
+// open opens the parts. After an error, Close closes what was opened.
+func (s *Server) open(ctx context.Context, doors map[string]web.Door) error {
+	c := s.started
+	if len(s.listeners) == 0 && c.Server.Listener != nil {
+		s.listeners = []net.Listener{c.Server.Listener}
 	}
-	if s.listener = c.Server.Listener; s.listener == nil {
-		if s.listener, err = listen(ctx, c.Server.Address); err != nil {
+	if len(s.listeners) == 0 {
+		l, err := Listen(ctx, c.Server.Address)
+		if err != nil {
 			return err
 		}
+		s.listeners = []net.Listener{l}
 	}
-	configure := func(c *config.Config) (*configuration, error) { return s.configure(c, nil) }
-	if err := s.core.openDirectory(ctx, c, configure, tools); err != nil {
+	first, err := s.configure(c, nil)
+	if err != nil {
+		return err
+	}
+	if err := s.service.Publish(first); err != nil {
 		return err
 	}
 	s.web = web.NewMux(web.Options{
-		Table:     s.core.catalog.Table(), // its configuration says who is let in
+		Table:     s.service.Table, // its configuration says who is let in
 		Closed:    s.refuseDraining,
 		Logger:    s.logger,
 		Ready:     s.ready,
 		Condition: s.condition,
 	})
-	s.rest = openapi.NewDoor(s.web, s.core.catalog.Table(), openapi.DoorOptions{
+	s.rest = openapi.NewDoor(s.web, s.service.Table, openapi.DoorOptions{
 		Title:       c.Title,
 		Version:     c.Version,
 		Description: c.Description,
 		Servers:     servers(c),
-		Invoker:     s.core.invoker,
+		Invoker:     s.service.Invoker,
 		Logger:      s.logger,
-		Settled:     s.core.catalog.SettledAt,
+		Settled:     s.service.Catalog.SettledAt,
 	})
 	s.web.Mount("/", s.rest)
 	if c.MCP.Enabled {
-		s.tools = s.core.toolset(c)
-		s.mcp = mcp.NewDoor(s.tools, mcp.Options{Settled: s.core.catalog.Settled, Streams: mostStreams(s.conns.most), Sessions: mostSessions(s.conns.most)})
+		s.tools = newToolset(s.service)
+		s.mcp = mcp.NewDoor(s.tools, mcp.Options{Settled: s.service.Catalog.Settled, Streams: mostStreams(s.conns.most), Sessions: mostSessions(s.conns.most)})
 		s.web.Mount(mcp.Path, s.mcp)
+	}
+	for path, door := range doors {
+		s.web.Mount(path, door)
 	}
 	s.serveWith(ctx, writeTimeout(c))
 	return nil
+}
+
+// newToolset returns the tools as MCP shows them. The caller closes it, before the service.
+func newToolset(of *service.Service) *toolset.Set {
+	c := of.InForce()
+	return toolset.New(of.Table, toolset.Options{
+		Invoker:   of.Invoker,
+		Info:      toolset.Info{Title: c.Title, Version: c.Version, Instructions: c.Description},
+		Discovery: toolset.Discovery(c.MCP.Discovery),
+		Logger:    of.Logger,
+	})
 }
 
 // servers returns the addresses for the OpenAPI document.
@@ -160,19 +183,21 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	s.web.ServeHTTP(w, r)
 }
 
-// Addr returns the address that the server is bound to, with the real port if ":0" was configured.
-func (s *Server) Addr() net.Addr { return s.listener.Addr() }
+// Addr returns the address that the server is bound to, the first of several, with the real port if ":0" was configured.
+func (s *Server) Addr() net.Addr { return s.listeners[0].Addr() }
 
 // Table returns the table of the tools that are served, the same at every call.
-func (s *Server) Table() *wasmtools.RouteTable { return s.core.catalog.Table() }
+func (s *Server) Table() *wasmtools.RouteTable { return s.service.Table }
 
 // Run serves until ctx ends. From then on /readyz and new calls are answered with 503, and running calls have 30 seconds to
 // finish. Those that are left are cut off, the server is closed, and Run returns nil. It returns an error if the server can't
-// go on or can't be closed. It must be called only once.
+// go on or can't be closed. It must be called only once. The service stays open.
 func (s *Server) Run(ctx context.Context) error {
 	s.logDecided(s.started)
-	s.logAuth(s.core.inForce())
-	s.logger.Info("listening", "address", s.Addr().String())
+	s.logAuth(s.inForce())
+	for _, l := range s.listeners {
+		s.logger.Info("listening", "address", l.Addr().String())
+	}
 	told := make(chan struct{})
 	telling, stopTelling := context.WithCancel(ctx)
 	defer stopTelling()
@@ -185,15 +210,23 @@ func (s *Server) Run(ctx context.Context) error {
 		s.warnWhenSettled(telling)
 	}()
 
-	served := make(chan error, 1)
+	served := make(chan error, len(s.listeners)) // closed when no connection is accepted any more
 	go func() {
 		defer close(served)
 		s.waitForTools(telling)
-		served <- s.http.Serve(watchedListener{s.listener, s.conns})
+		var all sync.WaitGroup
+		for _, l := range s.listeners {
+			all.Go(func() {
+				if err := s.http.Serve(watchedListener{l, s.conns}); err != nil {
+					served <- fmt.Errorf("accept connections on %s: %w", l.Addr(), err)
+				}
+			})
+		}
+		all.Wait()
 	}()
 	select {
 	case err := <-served:
-		err = errors.Join(fmt.Errorf("accept connections on %s: %w", s.Addr(), err), s.Close())
+		err = errors.Join(err, s.Close())
 		stopTelling()
 		<-told
 		return err
@@ -206,22 +239,28 @@ func (s *Server) Run(ctx context.Context) error {
 	} else {
 		s.drainCalls()
 	}
-	<-served // ErrServerClosed: no connection is added from here on
+	waitFor(served)
 	err := s.Close()
 	s.logger.Info("stopped")
 	return err
 }
 
+// waitFor waits until no connection is accepted any more. That the listeners are closed is no error by then.
+func waitFor(served <-chan error) {
+	for range served {
+	}
+}
+
 // logCompiled logs once that all tools are compiled, some time after they are listed.
 func (s *Server) logCompiled(ctx context.Context) {
-	if s.core.catalog.WaitCompiled(ctx) == nil {
-		s.logger.Info("all tools are compiled", "took", time.Since(s.core.began).Round(time.Millisecond).String())
+	if s.service.Catalog.WaitCompiled(ctx) == nil {
+		s.logger.Info("all tools are compiled", "took", time.Since(s.service.Began).Round(time.Millisecond).String())
 	}
 }
 
 // logReady logs once that all tools are listed.
 func (s *Server) logReady(ctx context.Context) {
-	if !s.core.logReady(ctx) {
+	if !s.service.LogReady(ctx) {
 		return // it was stopped before
 	}
 	s.reload.Lock()
@@ -230,8 +269,8 @@ func (s *Server) logReady(ctx context.Context) {
 	s.warnUnmatched()
 }
 
-// Close cuts off all calls and closes everything, and waits until that is done. It is for a server that is not run: Run closes the
-// server itself. A second Close returns the result of the first.
+// Close cuts off all requests and closes the server, and waits until that is done. It is for a server that is not run: Run closes the
+// server itself. The service stays open. A second Close returns the result of the first.
 func (s *Server) Close() error {
 	s.once.Do(func() { s.closed = s.close() })
 	return s.closed
@@ -249,8 +288,8 @@ func (s *Server) close() error {
 		s.conns.open.Wait()
 		s.conns.quiet()
 	}
-	if s.listener != nil {
-		if err := s.listener.Close(); !errors.Is(err, net.ErrClosed) {
+	for _, l := range s.listeners {
+		if err := l.Close(); !errors.Is(err, net.ErrClosed) {
 			errs = append(errs, err)
 		}
 	}
@@ -260,7 +299,7 @@ func (s *Server) close() error {
 	if s.mcp != nil {
 		errs = append(errs, s.mcp.Close(), s.tools.Close())
 	}
-	errs = append(errs, s.core.close())
+	s.conns.both.AddClients(-s.conns.spare)
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("close the server: %w", err)
 	}

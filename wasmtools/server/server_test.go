@@ -20,6 +20,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
 	"github.com/toolsrv/toolsrv/wasmtools/server"
+	"github.com/toolsrv/toolsrv/wasmtools/service"
 )
 
 // patience bounds every wait for an event.
@@ -51,6 +52,7 @@ func guest(tb testing.TB, namespace string) []byte {
 // A running server.
 type running struct {
 	*server.Server
+	of   *service.Service
 	tb   testing.TB
 	url  string
 	log  *testkit.Log
@@ -69,12 +71,25 @@ func start(tb testing.TB, c *config.Config) *running {
 func build(tb testing.TB, c *config.Config, tools ...*wasmtools.Tool) *running {
 	tb.Helper()
 	r := &running{tb: tb, log: &testkit.Log{}, done: make(chan error, 1)}
-	s, err := server.New(tb.Context(), c, slog.New(slog.NewJSONHandler(r.log, nil)), tools...)
+	var err error
+	r.of, r.Server, err = open(tb, c, service.Options{Tools: tools, Logger: slog.New(slog.NewJSONHandler(r.log, nil))}, server.Options{})
 	if err != nil {
 		tb.Fatal(err)
 	}
-	r.Server = s
 	return r
+}
+
+// open opens a service and makes a server of it, or nothing.
+func open(tb testing.TB, c *config.Config, o service.Options, with server.Options) (*service.Service, *server.Server, error) {
+	of, err := service.Open(tb.Context(), c, o)
+	if err != nil {
+		return nil, nil, err
+	}
+	s, err := server.New(tb.Context(), of, with)
+	if err != nil {
+		return nil, nil, errors.Join(err, of.Close())
+	}
+	return of, s, nil
 }
 
 func run(tb testing.TB, r *running) *running {
@@ -82,7 +97,7 @@ func run(tb testing.TB, r *running) *running {
 	r.stop, r.url = cancel, "http://"+r.Addr().String()
 	ended := make(chan struct{})
 	go func() {
-		r.done <- r.Run(ctx)
+		r.done <- errors.Join(r.Run(ctx), r.of.Close())
 		close(ended)
 	}()
 	tb.Cleanup(func() {
@@ -252,9 +267,9 @@ func TestNewFails(t *testing.T) {
 			t.Parallel()
 			settings := settings(t)
 			c.change(settings)
-			s, err := server.New(t.Context(), settings, nil)
+			of, s, err := open(t, settings, service.Options{}, server.Options{})
 			if err == nil {
-				t.Fatal(errors.Join(errors.New("New accepts it"), s.Close()))
+				t.Fatal(errors.Join(errors.New("New accepts it"), s.Close(), of.Close()))
 			}
 			for _, word := range c.says {
 				if !strings.Contains(err.Error(), word) {
@@ -278,18 +293,17 @@ func TestNewReleases(t *testing.T) {
 	c := settings(t)
 	c.Server.Address = free.Addr().String()
 	free.Close()
-	good := c.Tools.Directory
-	c.Tools.Directory = filepath.Join(good, "nowhere")
-	if s, err := server.New(t.Context(), c, nil); err == nil {
-		t.Fatal(errors.Join(errors.New("New accepts a missing directory"), s.Close()))
+	c.Auth.Tokens = []string{"not good"}
+	if of, s, err := open(t, c, service.Options{}, server.Options{}); err == nil {
+		t.Fatal(errors.Join(errors.New("New accepts a bad token"), s.Close(), of.Close()))
 	}
-	c.Tools.Directory = good
-	s, err := server.New(t.Context(), c, nil)
+	c.Auth.Tokens = nil
+	of, s, err := open(t, c, service.Options{}, server.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for range 2 {
-		if err := s.Close(); err != nil {
+		if err := errors.Join(s.Close(), of.Close()); err != nil {
 			t.Errorf("Close of a server that never ran: %v", err)
 		}
 	}

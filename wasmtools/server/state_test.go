@@ -2,7 +2,6 @@ package server_test
 
 import (
 	"io"
-	"log/slog"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -12,7 +11,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/testkit"
 	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
-	"github.com/toolsrv/toolsrv/wasmtools/server"
+	"github.com/toolsrv/toolsrv/wasmtools/service"
 )
 
 // keeping is a manifest for testdata/capability/kv.wat, whose key is what it is given.
@@ -50,7 +49,7 @@ func TestState(t *testing.T) {
 	expect(first, "/a/set", 200, "8")
 	expect(first, "/a/get", 200, "116")
 	expect(first, "/b/get", 200, "0")
-	if _, err := server.New(t.Context(), granted, slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), "is in use by another process: stop that one, or name another directory under [state]") {
+	if _, err := service.Open(t.Context(), granted, service.Options{}); err == nil || !strings.Contains(err.Error(), "is in use by another process: stop that one, or name another directory under [state]") {
 		t.Errorf("a second server of that directory: got %v", err)
 	}
 	first.stop()
@@ -76,7 +75,7 @@ func TestDamagedState(t *testing.T) {
 	testkit.Put(t, c.State.Directory, "state.db", "not a state")
 	granted := changed(c, func(c *config.Config) { c.Grants = []config.Grant{{Match: "a/*", KV: 1 << 20}} })
 	const want = "state.db is not a state that this version can read"
-	if _, err := server.New(t.Context(), granted, slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), want) {
+	if _, err := service.Open(t.Context(), granted, service.Options{}); err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("start: got %v, want it to say that it %s", err, want)
 	}
 	r := start(t, c)

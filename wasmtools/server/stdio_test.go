@@ -19,6 +19,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/config"
 	"github.com/toolsrv/toolsrv/wasmtools/schema"
 	"github.com/toolsrv/toolsrv/wasmtools/server"
+	"github.com/toolsrv/toolsrv/wasmtools/service"
 )
 
 const (
@@ -26,12 +27,20 @@ const (
 	listTools = `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{` + stateless + `}}` + "\n"
 )
 
+// stdio opens a service, serves a client on standard input and output, and closes the service.
+func stdio(ctx context.Context, c *config.Config, of service.Options, in io.Reader, out io.Writer) error {
+	s, err := service.Open(ctx, c, of)
+	if err != nil {
+		return err
+	}
+	return errors.Join(server.ServeStdio(ctx, s, server.StdioOptions{In: in, Out: out}), s.Close())
+}
+
 // serveStdio serves requests to their end and returns the answers.
-func serveStdio(t *testing.T, c *config.Config, o server.StdioOptions, requests string) string {
+func serveStdio(t *testing.T, c *config.Config, o service.Options, requests string) string {
 	t.Helper()
 	var out bytes.Buffer
-	o.In, o.Out = strings.NewReader(requests), &out
-	if err := server.ServeStdio(t.Context(), c, o); err != nil {
+	if err := stdio(t.Context(), c, o, strings.NewReader(requests), &out); err != nil {
 		t.Fatal(err)
 	}
 	return out.String()
@@ -46,7 +55,7 @@ func TestStdioFirstList(t *testing.T) {
 	hours := &wasmtools.Tool{Namespace: "shop", Name: "hours", Description: "Tell when the shop is open.", Parameters: schema.MustCompile(`{"type":"object"}`),
 		Caller: wasmtools.CallerFunc(func(context.Context, *wasmtools.Call) ([]byte, error) { return []byte(`"9 to 5"`), nil })}
 	log := &testkit.Log{}
-	o := server.StdioOptions{Tools: []*wasmtools.Tool{hours}, Logger: slog.New(slog.NewJSONHandler(log, nil))}
+	o := service.Options{Tools: []*wasmtools.Tool{hours}, Logger: slog.New(slog.NewJSONHandler(log, nil))}
 	got := serveStdio(t, c, o, listTools)
 	for _, want := range []string{`"shop-hours"`, `"shop-echo"`} {
 		if !strings.Contains(got, want) {
@@ -66,8 +75,12 @@ func TestStdioGoesOn(t *testing.T) {
 	testkit.Put(t, c.Tools.Directory, "spin.wasm", testkit.Fixture(t, "wat/hostile/describe_spin"))
 	log := &testkit.Log{}
 	var out bytes.Buffer
-	o := server.StdioOptions{In: strings.NewReader(listTools), Out: &out, Logger: slog.New(slog.NewJSONHandler(log, nil))}
-	if err := server.ServeStdioWithin(t.Context(), c, o, 0); err != nil {
+	of, err := service.Open(t.Context(), c, service.Options{Logger: slog.New(slog.NewJSONHandler(log, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := server.StdioOptions{In: strings.NewReader(listTools), Out: &out}
+	if err := errors.Join(server.ServeStdioWithin(t.Context(), of, o, 0), of.Close()); err != nil {
 		t.Fatal(err)
 	}
 	if !strings.Contains(log.String(), "the client does not wait for files") || !strings.Contains(out.String(), `"tools":[`) {
@@ -80,7 +93,7 @@ func TestStdioFiles(t *testing.T) {
 	t.Parallel()
 	c := settings(t)
 	file := testkit.Put(t, t.TempDir(), "one.wasm", guest(t, "one"))
-	got := serveStdio(t, c, server.StdioOptions{Files: []string{file}}, listTools)
+	got := serveStdio(t, c, service.Options{Files: []string{file}}, listTools)
 	if !strings.Contains(got, `"one-echo"`) || strings.Contains(got, `"shop-echo"`) {
 		t.Errorf("got %s", got)
 	}
@@ -108,7 +121,7 @@ func TestStdioLines(t *testing.T) {
 		fmt.Fprintf(&requests, `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"shop-%s",%s}}`+"\n", i+10, tool.Name, stateless)
 	}
 	requests.WriteString(strings.Replace(listTools, `"id":1`, `"id":20`, 1))
-	got := serveStdio(t, settings(t), server.StdioOptions{Tools: tools}, requests.String())
+	got := serveStdio(t, settings(t), service.Options{Tools: tools}, requests.String())
 	ids := map[int]bool{}
 	for line := range strings.Lines(got) {
 		var message struct {
@@ -136,7 +149,7 @@ func TestStdioStops(t *testing.T) {
 	log := &testkit.Log{}
 	done := make(chan error, 1)
 	go func() {
-		done <- server.ServeStdio(ctx, c, server.StdioOptions{In: in, Out: io.Discard, Logger: slog.New(slog.NewJSONHandler(log, nil))})
+		done <- stdio(ctx, c, service.Options{Logger: slog.New(slog.NewJSONHandler(log, nil))}, in, io.Discard)
 	}()
 	if _, err := io.WriteString(client, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"shop-wait","arguments":{},`+stateless+"}}\n"); err != nil {
 		t.Fatal(err)
@@ -157,27 +170,34 @@ type noSpace struct{}
 
 func (noSpace) Write([]byte) (int, error) { return 0, errors.New("no space left") }
 
+// pipes are where a test has something wrong.
+type pipes struct {
+	in    io.Reader
+	out   io.Writer
+	files []string
+}
+
 // TestStdioFails says what is wrong, and writes none of it to the client.
 func TestStdioFails(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for name, test := range map[string]struct {
-		set  func(c *config.Config, o *server.StdioOptions)
+		set  func(c *config.Config, p *pipes)
 		says string
 	}{
-		"no directory":          {func(c *config.Config, _ *server.StdioOptions) { c.Tools.Directory = filepath.Join(dir, "tools") }, "there is no tools directory " + filepath.Join(dir, "tools")},
-		"no file":               {func(_ *config.Config, o *server.StdioOptions) { o.Files = []string{filepath.Join(dir, "x.wasm")} }, "there is no file " + filepath.Join(dir, "x.wasm")},
-		"a folder for a file":   {func(_ *config.Config, o *server.StdioOptions) { o.Files = []string{dir} }, "is a folder, not a file"},
-		"nowhere to write":      {func(_ *config.Config, o *server.StdioOptions) { o.Out = noSpace{} }, "write a message: no space left"},
-		"an input that is gone": {func(_ *config.Config, o *server.StdioOptions) { o.In = closedInput{} }, "read a message: " + os.ErrClosed.Error()},
+		"no directory":          {func(c *config.Config, _ *pipes) { c.Tools.Directory = filepath.Join(dir, "tools") }, "there is no tools directory " + filepath.Join(dir, "tools")},
+		"no file":               {func(_ *config.Config, p *pipes) { p.files = []string{filepath.Join(dir, "x.wasm")} }, "there is no file " + filepath.Join(dir, "x.wasm")},
+		"a folder for a file":   {func(_ *config.Config, p *pipes) { p.files = []string{dir} }, "is a folder, not a file"},
+		"nowhere to write":      {func(_ *config.Config, p *pipes) { p.out = noSpace{} }, "write a message: no space left"},
+		"an input that is gone": {func(_ *config.Config, p *pipes) { p.in = closedInput{} }, "read a message: " + os.ErrClosed.Error()},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c := settings(t)
 			var out bytes.Buffer
-			o := server.StdioOptions{In: strings.NewReader(listTools), Out: &out}
-			test.set(c, &o)
-			if err := server.ServeStdio(t.Context(), c, o); err == nil || !strings.Contains(err.Error(), test.says) {
+			p := pipes{in: strings.NewReader(listTools), out: &out}
+			test.set(c, &p)
+			if err := stdio(t.Context(), c, service.Options{Files: p.files}, p.in, p.out); err == nil || !strings.Contains(err.Error(), test.says) {
 				t.Errorf("got %v, want an error that says %q", err, test.says)
 			}
 			if out.Len() > 0 {

@@ -44,7 +44,7 @@ func run(ctx context.Context, arguments []string, out io.Writer) error {
 		part time.Duration
 	}{
 		{"sandbox", soakSandbox, *duration * 2 / 3},
-		{"http", service(*tools).soak, *duration / 3},
+		{"http", whole(*tools).soak, *duration / 3},
 	} {
 		w := &watch{name: l.name, span: l.part / windows, out: out}
 		if err := l.run(ctx, guest.Shelf(*guests), w); err != nil {

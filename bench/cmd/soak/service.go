@@ -18,13 +18,14 @@ import (
 	"github.com/toolsrv/toolsrv/bench/internal/guest"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
 	"github.com/toolsrv/toolsrv/wasmtools/server"
+	"github.com/toolsrv/toolsrv/wasmtools/service"
 )
 
-// service is the whole server, by the number of further tools that it has.
-type service int
+// whole is the whole server, by the number of further tools that it has.
+type whole int
 
 // soak makes requests to the server, while one of its files is replaced again and again, and another one comes and goes.
-func (further service) soak(ctx context.Context, shelf guest.Shelf, w *watch) error {
+func (further whole) soak(ctx context.Context, shelf guest.Shelf, w *watch) error {
 	directory, err := os.MkdirTemp("", "toolsrv-soak-")
 	if err != nil {
 		return err
@@ -45,14 +46,18 @@ func (further service) soak(ctx context.Context, shelf guest.Shelf, w *watch) er
 	if err := errors.Join(r.replace("add", 0), r.replace("guest", 0), shelf.Fill(c.Tools.Directory, int(further))); err != nil {
 		return err
 	}
-	s, err := server.New(ctx, c, nil)
+	tools, err := service.Open(ctx, c, service.Options{})
 	if err != nil {
 		return err
+	}
+	s, err := server.New(ctx, tools, server.Options{})
+	if err != nil {
+		return errors.Join(err, tools.Close())
 	}
 	running, stop := context.WithCancel(ctx)
 	var background sync.WaitGroup
 	var ended, replaced error
-	background.Go(func() { ended = s.Run(running) })
+	background.Go(func() { ended = errors.Join(s.Run(running), tools.Close()) })
 	background.Go(func() { replaced = r.run(running) })
 
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: workers}}
@@ -82,12 +87,12 @@ func (further service) soak(ctx context.Context, shelf guest.Shelf, w *watch) er
 }
 
 // next is the address of the further tool whose turn it is.
-func (further service) next(url string, turn *atomic.Int64) string {
+func (further whole) next(url string, turn *atomic.Int64) string {
 	return fmt.Sprintf("%s/bench/add%d", url, int(turn.Add(1))%int(further))
 }
 
 // callAll calls each of the further tools once, before anything is watched: what they take does not grow from there on.
-func (further service) callAll(ctx context.Context, client *http.Client, url string) error {
+func (further whole) callAll(ctx context.Context, client *http.Client, url string) error {
 	var turn atomic.Int64
 	errs := make([]error, workers)
 	var all sync.WaitGroup

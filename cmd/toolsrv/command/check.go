@@ -22,7 +22,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/capability"
 	"github.com/toolsrv/toolsrv/wasmtools/catalog"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
-	"github.com/toolsrv/toolsrv/wasmtools/server"
+	"github.com/toolsrv/toolsrv/wasmtools/service"
 	"github.com/toolsrv/toolsrv/wasmtools/toolfile"
 )
 
@@ -247,15 +247,15 @@ func (c *check) load(ctx context.Context, engine *sandbox.Engine, settings *conf
 		}
 		return files, nil, nil
 	}
-	if err := server.CheckDirectory(settings); err != nil {
+	if err := service.CheckDirectory(settings); err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", c.config, err)
 	}
-	source, err := server.OpenDirectory(settings, nil)
+	source, err := service.OpenDirectory(settings, nil)
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s: the tools directory: %w", c.config, err)
 	}
 	defer source.Close()
-	listed, err := catalog.List(ctx, source, server.RecordFile(settings))
+	listed, err := catalog.List(ctx, source, service.RecordFile(settings))
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s: the tools directory: %w", c.config, err)
 	}

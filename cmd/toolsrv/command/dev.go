@@ -26,6 +26,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/config"
 	"github.com/toolsrv/toolsrv/wasmtools/script"
 	"github.com/toolsrv/toolsrv/wasmtools/server"
+	"github.com/toolsrv/toolsrv/wasmtools/service"
 	"github.com/toolsrv/toolsrv/wasmtools/toolfile"
 )
 
@@ -115,7 +116,7 @@ func (d *dev) run(ctx context.Context, dir string, cmd *cobra.Command) error {
 	if more, err := b.next(ctx); !more {
 		return err
 	}
-	s, err := d.listen(ctx, c, logger)
+	tools, s, err := d.listen(ctx, c, logger)
 	if err != nil {
 		return err
 	}
@@ -125,7 +126,7 @@ func (d *dev) run(ctx context.Context, dir string, cmd *cobra.Command) error {
 	served, told := make(chan error, 1), make(chan struct{})
 	go func() {
 		defer cancel() // builds are of no use any more
-		served <- s.Run(ctx)
+		served <- errors.Join(s.Run(ctx), tools.Close())
 	}()
 	go func() {
 		defer close(told)
@@ -152,19 +153,19 @@ func (d *dev) open(path string) (*project.Project, error) {
 }
 
 // listen returns a server on the wanted address, or on one of the next ports where nobody has asked for that one.
-func (d *dev) listen(ctx context.Context, c *config.Config, logger *slog.Logger) (*server.Server, error) {
-	s, err := server.New(ctx, c, logger)
+func (d *dev) listen(ctx context.Context, c *config.Config, logger *slog.Logger) (*service.Service, *server.Server, error) {
+	tools, s, err := openServer(ctx, c, logger)
 	if !d.anyPort || !errors.Is(err, syscall.EADDRINUSE) {
-		return s, err
+		return tools, s, err
 	}
 	for _, port := range []int{devPort + 1, devPort + 2, devPort + 3, devPort + 4, 0} { // 0 is any that is free
 		c.Server.Address = devAddress(port)
-		if s, err = server.New(ctx, c, logger); err == nil {
+		if tools, s, err = openServer(ctx, c, logger); err == nil {
 			logger.Warn("another program listens on "+d.address+": serving on another port", "address", s.Addr().String())
 			break
 		}
 	}
-	return s, err
+	return tools, s, err
 }
 
 // tell prints how to call the tools, each time that this has changed, until ctx ends.

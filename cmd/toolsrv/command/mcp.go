@@ -21,6 +21,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/text"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
 	"github.com/toolsrv/toolsrv/wasmtools/server"
+	"github.com/toolsrv/toolsrv/wasmtools/service"
 )
 
 // startTime is after what time the start is over: the tools are listed, and a warm cache has their code.
@@ -120,7 +121,14 @@ func (m *mcp) serve(cmd *cobra.Command, args []string) error {
 			"--print-config prints what goes into the settings of one. Press Ctrl-D to end.")
 	}
 	go heap.Release(ctx, startTime) // it ends with the command
-	return server.ServeStdio(ctx, c, server.StdioOptions{In: cmd.InOrStdin(), Out: cmd.OutOrStdout(), Files: files, Logger: logger})
+	tools, err := service.Open(ctx, c, service.Options{Files: files, Logger: logger})
+	if ctx.Err() != nil && err != nil {
+		return nil // stopped before it had begun
+	}
+	if err != nil {
+		return err
+	}
+	return errors.Join(server.ServeStdio(ctx, tools, server.StdioOptions{In: cmd.InOrStdin(), Out: cmd.OutOrStdout()}), tools.Close())
 }
 
 // load returns the configuration, and the files that are served instead of its directory.
@@ -243,7 +251,7 @@ func (m *mcp) argv(cmd *cobra.Command, args []string) ([]string, error) {
 		paths = []string{c.Tools.Directory}
 	}
 	if len(files) == 0 {
-		if err := server.CheckDirectory(c); err != nil {
+		if err := service.CheckDirectory(c); err != nil {
 			return nil, err
 		}
 	}

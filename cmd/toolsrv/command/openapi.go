@@ -18,6 +18,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/journal"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
 	"github.com/toolsrv/toolsrv/wasmtools/server"
+	"github.com/toolsrv/toolsrv/wasmtools/service"
 )
 
 // defaultConfig is read if it is there and no --config names another file.
@@ -186,8 +187,8 @@ func (o *openAPI) serve(ctx context.Context, logger *slog.Logger, hangup, restar
 	} else {
 		logger.Info("configuration read", "file", o.config, "directory", c.Tools.Directory)
 	}
-	go heap.Keep(ctx, server.HeapLimit(c)) // it ends with the command
-	s, err := server.New(ctx, c, logger)
+	go heap.Keep(ctx, service.HeapLimit(c)) // it ends with the command
+	tools, s, err := openServer(ctx, c, logger)
 	if ctx.Err() != nil && err != nil {
 		return nil, nil // stopped before it had begun
 	}
@@ -224,7 +225,7 @@ func (o *openAPI) serve(ctx context.Context, logger *slog.Logger, hangup, restar
 			}
 		}
 	}()
-	err = s.Run(running)
+	err = errors.Join(s.Run(running), tools.Close())
 	close(ended)
 	<-signals
 	if next != nil && ctx.Err() != nil {
@@ -236,6 +237,26 @@ func (o *openAPI) serve(ctx context.Context, logger *slog.Logger, hangup, restar
 		err = nil
 	}
 	return next, err
+}
+
+// openServer opens the service of a configuration, and a server of it: first the address, which fails most cheaply.
+func openServer(ctx context.Context, c *config.Config, logger *slog.Logger) (*service.Service, *server.Server, error) {
+	listener := c.Server.Listener
+	if listener == nil {
+		var err error
+		if listener, err = server.Listen(ctx, c.Server.Address); err != nil {
+			return nil, nil, err
+		}
+	}
+	tools, err := service.Open(ctx, c, service.Options{Logger: logger})
+	if err != nil {
+		return nil, nil, errors.Join(err, listener.Close())
+	}
+	s, err := server.New(ctx, tools, server.Options{Listeners: []net.Listener{listener}})
+	if err != nil {
+		return nil, nil, errors.Join(err, tools.Close())
+	}
+	return tools, s, nil
 }
 
 func (o *openAPI) reload(s *server.Server) error {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/toolsrv/toolsrv/wasmtools/config"
 	"github.com/toolsrv/toolsrv/wasmtools/server"
+	"github.com/toolsrv/toolsrv/wasmtools/service"
 )
 
 // A restart in place replaces the process by the program of its file, which may be another version by then. The process keeps its number,
@@ -46,7 +47,7 @@ func (o *openAPI) succeed(ctx context.Context, s *server.Server, started *config
 	if err != nil {
 		return nil, err
 	}
-	if err := server.CheckDirectory(c); err != nil {
+	if err := service.CheckDirectory(c); err != nil {
 		return nil, err
 	}
 	if c.Server.Address != started.Server.Address {

@@ -1,4 +1,4 @@
-package server
+package service
 
 import (
 	"crypto/sha256"
@@ -37,10 +37,10 @@ func RecordFile(c *config.Config) string {
 }
 
 // cacheDir returns the folder that keeps compiled code, or "" after a warning.
-func (k *core) cacheDir(c *config.Config) string {
+func (s *Service) cacheDir(c *config.Config) string {
 	directory, err := CacheDir(c)
 	if err != nil {
-		k.logger.Warn("compiled tools are not kept on disk, so every start compiles them again: set tools.cache_directory", "error", err)
+		s.Logger.Warn("compiled tools are not kept on disk, so every start compiles them again: set tools.cache_directory", "error", err)
 	}
 	return directory
 }

@@ -1,0 +1,72 @@
+package service
+
+import (
+	"fmt"
+
+	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/capability"
+	"github.com/toolsrv/toolsrv/wasmtools/catalog"
+	"github.com/toolsrv/toolsrv/wasmtools/config"
+)
+
+// A Configuration is what a config.Config decides of calls. It is made whole, beside the one that is in force, and published with the
+// generation of the route table that is made for it. Nothing of it changes then.
+type Configuration struct {
+	*config.Config
+	Granted *capability.Grants
+}
+
+// A Value is what is published as one: a Configuration, or what embeds one. Whoever has doors puts there what it decides of requests. One
+// with a method Hurry is asked as [invoke.Options.Hurry] is.
+type Value interface {
+	// Base returns the Configuration.
+	Base() *Configuration
+}
+
+// Base returns c.
+func (c *Configuration) Base() *Configuration { return c }
+
+// Configure makes what c decides of calls, with the secrets as they are read now. An error is one that a reload must refuse: nothing has
+// changed then. Nothing changes otherwise, until Publish. c must not change any more.
+func (s *Service) Configure(c *config.Config) (*Configuration, error) {
+	grants, err := s.Broker.Grants(c)
+	if err != nil {
+		return nil, fmt.Errorf("apply the grants: %w", err)
+	}
+	return &Configuration{c, grants}, nil
+}
+
+// Publish puts a value in force: policy, limits, grants and all else from one moment on. After an error the old one stays.
+func (s *Service) Publish(v Value) error {
+	if err := s.Catalog.Reconfigure(forCatalog(v)); err != nil {
+		return fmt.Errorf("apply the new configuration: %w", err)
+	}
+	return nil
+}
+
+// InForce returns the configuration of this moment, or nil while Open makes the first one.
+func (s *Service) InForce() *Configuration {
+	if v, ok := s.Table.Current().Configuration().(Value); ok {
+		return v.Base()
+	}
+	return nil
+}
+
+// hurry has doors end what comes slowly.
+func (s *Service) hurry() bool {
+	door, ok := s.Table.Current().Configuration().(interface{ Hurry() bool })
+	return ok && door.Hurry()
+}
+
+// forCatalog returns what the catalog makes and publishes of a value.
+func forCatalog(v Value) catalog.Configuration {
+	c := v.Base()
+	return catalog.Configuration{Limits: c.LimitsFor, Grants: c.Granted, Policy: policy(c.Config), Value: v}
+}
+
+// policy returns the configuration's policy on which tools start enabled.
+func policy(c *config.Config) wasmtools.Policy {
+	return wasmtools.Policy{
+		Allowlist: c.Tools.Allowlist, Enabled: c.Tools.Enabled, Disabled: c.Tools.Disabled, Reasons: c.Tools.Reasons,
+	}
+}

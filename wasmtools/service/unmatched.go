@@ -1,0 +1,92 @@
+package service
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+
+	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/capability"
+	"github.com/toolsrv/toolsrv/wasmtools/config"
+)
+
+// maxUnmatched is how many entries have a line each. In a directory that is empty by mistake, no entry matches a tool.
+const maxUnmatched = 20
+
+// A complaint is a line of the log on an entry of the configuration.
+type complaint struct{ key, what string }
+
+// WarnUnmatched warns of entries of the configuration in force that match no tool, and of what is wrong with its grants. It is to be called
+// when all files have been read, since a tool that is still being read is not a mistake, and by one goroutine at a time.
+func (s *Service) WarnUnmatched() {
+	c := s.InForce().Config
+	before := s.complaints
+	s.complaints = nil
+	defer func() { s.tellMended(before) }()
+	var paths []string
+	for _, route := range s.Table.Tools() {
+		paths = append(paths, route.Path)
+	}
+	s.reviewGrants(c)
+	unmatched := c.Unmatched(paths)
+	for _, u := range unmatched {
+		s.complaints = append(s.complaints, complaint{u.Key, u.Entry + " is the name of no tool"})
+	}
+	for i, u := range unmatched {
+		if i == maxUnmatched {
+			s.Logger.Warn("more entries of the configuration match no tool", "entries", len(unmatched)-i)
+			return
+		}
+		attrs := []any{"key", u.Key}
+		if u.Entry != "" {
+			attrs = append(attrs, "entry", u.Entry)
+		}
+		if u.Meant != "" {
+			attrs = append(attrs, "did_you_mean", u.Meant)
+		}
+		s.Logger.Warn("an entry of the configuration matches no tool that is served", attrs...)
+	}
+}
+
+// tellMended logs which complaints of before are none any more.
+func (s *Service) tellMended(before []complaint) {
+	wrong := make(map[string]bool, len(s.complaints)) // the keys have the numbers of entries, which may move
+	for _, c := range s.complaints {
+		wrong[c.what] = true
+	}
+	mended := slices.DeleteFunc(before, func(c complaint) bool { return wrong[c.what] })
+	for i, c := range mended {
+		if i == maxUnmatched {
+			s.Logger.Info("more entries of the configuration are not wrong any more", "entries", len(mended)-i)
+			return
+		}
+		s.Logger.Info("an entry of the configuration is not wrong any more", "key", c.key, "was", c.what)
+	}
+}
+
+// reviewGrants logs what is wrong with the grants of a configuration. It is called when all files have been read.
+func (s *Service) reviewGrants(c *config.Config) {
+	var tools []*wasmtools.Tool
+	for _, route := range s.Table.Tools() {
+		tools = append(tools, route.Tool)
+	}
+	findings := capability.Review(c, tools)
+	for _, f := range findings {
+		s.complaints = append(s.complaints, complaint{f.Key, f.Message})
+	}
+	for i, f := range findings {
+		if i == maxUnmatched {
+			s.Logger.Error("more is wrong with the grants: see `toolsrv check --config`", "entries", len(findings)-i)
+			return
+		}
+		level := slog.LevelError
+		if f.Warning {
+			level = slog.LevelWarn
+		}
+		attrs := []any{"key", f.Key}
+		if f.Line > 0 {
+			attrs = append(attrs, "line", f.Line)
+		}
+		s.Logger.Log(context.Background(), level, "a grant: "+f.Message, attrs...)
+	}
+}

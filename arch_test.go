@@ -97,7 +97,7 @@ var edges = map[string][]string{
 	// A file on disk: knows no modules.
 	"wasmtools/catalog/internal/precedence": {},
 	// Chooses by the language, and keeps what it has read of scripts; runs nothing.
-	"wasmtools/script": {"internal/apart", "internal/text", "internal/touched", "runtime/codecache", "wasmtools/script/engine", "wasmtools/script/javascript", "wasmtools/script/python"},
+	"wasmtools/script": {"internal/apart", "internal/text", "internal/touched", "runtime/codecache", "runtime/wasmbin", "wasmtools/script/engine", "wasmtools/script/javascript", "wasmtools/script/python"},
 	// Interpreters as files: knows no language, and runs nothing.
 	"wasmtools/script/engine": {"internal/text", "runtime/wasmbin"},
 	// Files become a bundle; runs nothing of them.
@@ -108,9 +108,9 @@ var edges = map[string][]string{
 	// Makes an engine of what a linker wrote.
 	"wasmtools/script/engine/internal/seal": {"runtime/wasmbin", "wasmtools/script/engine"},
 	// The files of a source become a route table.
-	"wasmtools/catalog": {"runtime/limits", "wasmtools", "wasmtools/toolfile", "runtime/sandbox", "wasmtools/catalog/internal/precedence"},
+	"wasmtools/catalog": {"runtime/limits", "wasmtools", "wasmtools/toolfile", "runtime/sandbox", "runtime/wasmbin", "wasmtools/catalog/internal/precedence"},
 	// The source that is a directory on disk.
-	"wasmtools/catalog/directory": {"internal/ownership", "internal/touched", "wasmtools/catalog"},
+	"wasmtools/catalog/directory": {"internal/ownership", "internal/touched", "runtime/wasmbin", "wasmtools/catalog"},
 	// What every HTTP door needs; knows none of them.
 	"wasmtools/web": {"internal/origin", "internal/text", "wasmtools", "wasmtools/auth"},
 	// The one way to call a tool; knows no door.

@@ -43,7 +43,7 @@ func (e *Engine) interpreter(c *code) {
 }
 
 // sumOfEngine returns the sum of a module without its bundle. To compare it with an interpreter that is known takes a quarter of the time
-// that its SHA-256 takes: of CPython 2 ms, not 8, for each script of a directory.
+// that its SHA-256 takes: of CPython 2 ms, not 8, for each tool file of a script.
 func (e *Engine) sumOfEngine(b wasmbin.Bundle) sum {
 	e.mu.Lock()
 	known := slices.Clone(e.interpreters)

@@ -190,35 +190,46 @@ func (e *Engine) LoadModule(parsed *wasmbin.Module, imports ...string) (*Program
 type Loading struct {
 	// Imports are the import modules that the module may import from.
 	Imports []string
-	// Made is for a module that its caller has made of an interpreter and a bundle: there is no file whose SHA-256 its digest would have to
-	// be, so that is made of what the two are, in less time.
-	Made bool
+	// Bundle is for a module that is an interpreter without one, and is what it runs: nothing is put together, and there is no file whose
+	// SHA-256 the digest would have to be, so it is made of what the two are. It must not be changed any more. Nil: the module is whole.
+	Bundle []byte
 	// Replaces is whether the module takes the place of another one, which is closed then: an eighth of what modules may take is for such.
 	Replaces bool
 }
 
 // LoadAs does what LoadModule does.
 func (e *Engine) LoadAs(parsed *wasmbin.Module, l Loading) (_ *Program, err error) {
-	bytes := parsed.Bytes()
-	if len(bytes) > MaxModule {
-		return nil, fmt.Errorf("the module has %d bytes, the limit is %s: strip it", len(bytes), text.Size(MaxModule))
+	if size := (wasmbin.Made{Module: parsed, Bundle: l.Bundle}).Size(); size > MaxModule {
+		return nil, fmt.Errorf("the module has %d bytes, the limit is %s: strip it", size, text.Size(MaxModule))
 	}
 	if err := e.offered.check(parsed, l.Imports); err != nil {
 		return nil, err
 	}
 	m := &module{engine: e}
-	found, bundled := parsed.Bundle(exportBundle)
-	var ofCode sum
+	found, bundled := wasmbin.Bundle{Content: l.Bundle}, l.Bundle != nil
 	if bundled {
+		var ok bool
+		if found.Address, ok = parsed.Constant(exportBundle); !ok {
+			return nil, fmt.Errorf("the module is not an interpreter: it does not export the address %s", exportBundle)
+		}
+	} else {
+		found, bundled = parsed.Bundle(exportBundle)
+	}
+	var ofCode sum
+	switch {
+	case l.Bundle != nil:
+		ofCode = parsed.Sum()
+		m.sum = sumOfBundle(ofCode, found)
+	case bundled:
 		ofCode = e.sumOfEngine(found)
 		m.sum = sumOfBundle(ofCode, found)
-	} else {
+	default:
 		ofCode = parsed.Sum()
 		m.sum = ofCode
 	}
 	whole := m.sum
-	if !l.Made || !bundled {
-		whole = sha256.Sum256(bytes)
+	if l.Bundle == nil {
+		whole = sha256.Sum256(parsed.Bytes())
 	}
 	m.plain, m.digest = m.sum, hex.EncodeToString(whole[:])
 	if p, err := e.loaded(m.sum, m.digest, nil); p != nil || err != nil {
@@ -232,7 +243,7 @@ func (e *Engine) LoadAs(parsed *wasmbin.Module, l Loading) (_ *Program, err erro
 	e.mu.Unlock()
 	if m.code == nil {
 		engine := parsed.Bare
-		if bundled {
+		if bundled && l.Bundle == nil {
 			engine = found.Engine
 		}
 		if m.code, err = e.newCode(ofCode, m.digest, engine(), l.Replaces); err != nil {
@@ -243,7 +254,11 @@ func (e *Engine) LoadAs(parsed *wasmbin.Module, l Loading) (_ *Program, err erro
 	if !bundled {
 		return e.loaded(m.sum, m.digest, m)
 	}
-	kept, err := e.newSource(slices.Clone(found.Content), l.Replaces)
+	content := l.Bundle
+	if content == nil {
+		content = slices.Clone(found.Content)
+	}
+	kept, err := e.newSource(content, l.Replaces)
 	if err != nil {
 		return nil, err
 	}

@@ -5,6 +5,15 @@ import (
 	"crypto/sha256"
 )
 
+// Made is a module that was made of an engine and a bundle, and is not put together: so many modules share one engine.
+type Made struct {
+	Module *Module // the engine
+	Bundle []byte  // for the address that the engine exports; nil: the module is whole as it is
+}
+
+// Size returns how many bytes the two have.
+func (m Made) Size() int { return len(m.Module.data) + len(m.Bundle) }
+
 // A Bundle is what makes a tool of an engine, a language's interpreter: the data segment that AppendData has put at the address which
 // the engine exports. Without it, the module is the engine, which is the same for all of its tools.
 type Bundle struct {

@@ -27,8 +27,13 @@ func (m *Module) Custom(name string) (content []byte, ok bool, err error) {
 }
 
 // Sum returns the SHA-256 of what Rewrite reads: of the module without its custom sections, "name" excepted. Two modules of one
-// sum are rewritten to the same.
-func (m *Module) Sum() (sum [sha256.Size]byte) {
+// sum are rewritten to the same. It is made once: the module may be an interpreter, of which a server has thousands of scripts.
+func (m *Module) Sum() [sha256.Size]byte {
+	m.sums.Do(func() { m.sum = m.makeSum() })
+	return m.sum
+}
+
+func (m *Module) makeSum() (sum [sha256.Size]byte) {
 	h := sha256.New()
 	r := &Reader{Data: m.data, Pos: len(Header), End: len(m.data)}
 	for r.Left() > 0 {

@@ -5,7 +5,11 @@
 // not look into the bodies of functions. The compiler validates them, and an [Instruction] reads them one by one.
 package wasmbin
 
-import "slices"
+import (
+	"crypto/sha256"
+	"slices"
+	"sync"
+)
 
 // A Module is a module that Parse has checked. It shares memory with the bytes that it was parsed from, which must not
 // change. It is safe for concurrent use.
@@ -19,6 +23,9 @@ type Module struct {
 	globals   []GlobalType // imported ones first
 	exports   []Export
 	places    [len(sections)]section // of which the end is 0 where there is none
+
+	sums sync.Once
+	sum  [sha256.Size]byte // what Sum returns
 
 	// These are for Parse.
 	last      int  // order of the last section

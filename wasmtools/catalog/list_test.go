@@ -3,9 +3,12 @@ package catalog_test
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/toolsrv/toolsrv/internal/testkit"
+	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
+	"github.com/toolsrv/toolsrv/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/wasmtools/catalog"
 )
 
@@ -14,7 +17,7 @@ func TestList(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	testkit.Put(t, dir, "b.wasm", []byte("bee"))
-	testkit.Put(t, dir, "a/deep/a.wasm", []byte("ay"))
+	testkit.Put(t, dir, "a/deep/a.wasm", version(t, "v0001", "", "ay"))
 	testkit.Put(t, dir, ".hidden.wasm", "")
 	testkit.Put(t, dir, "c.wasm.tmp", "")
 	testkit.Put(t, dir, "readme.txt", "")
@@ -25,21 +28,28 @@ func TestList(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []catalog.File{{Name: "a/deep/a.wasm", Folder: "a/deep"}, {Name: "b.wasm"}, {Name: "out.wasm"}}
+	want := []catalog.File{{Name: "a/deep/a.wasm"}, {Name: "b.wasm"}, {Name: "out.wasm"}}
 	if len(files) != len(want) {
 		t.Fatalf("got %+v", files)
 	}
 	for i, f := range files {
-		if f.Name != want[i].Name || f.Folder != want[i].Folder || (f.Err != nil) != (f.Name == "out.wasm") {
-			t.Errorf("got %s in %q, %v; want %s in %q", f.Name, f.Folder, f.Err, want[i].Name, want[i].Folder)
+		if f.Name != want[i].Name || (f.Err != nil) != (f.Name == "out.wasm") {
+			t.Errorf("got %s, %v; want %s", f.Name, f.Err, want[i].Name)
 		}
 	}
-	if content, err := files[0].Read(t.Context()); err != nil || string(content) != "ay" {
-		t.Errorf("got %q, %v", content, err)
+	engine := sandboxtest.Engine(t, sandbox.Config{})
+	m, err := files[0].Load(t.Context(), engine)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	if paths := m.Paths(); !slices.Equal(paths, []string{"/a/deep/ay"}) {
+		t.Errorf("got the paths %q", paths)
 	}
 	testkit.Put(t, dir, "b.wasm", []byte("something else"))
-	if content, err := files[1].Read(t.Context()); err == nil {
-		t.Errorf("got %q of a file that has changed", content)
+	if m, err := files[1].Load(t.Context(), engine); err == nil {
+		m.Close()
+		t.Error("a file was loaded that has changed")
 	}
 	source := newDirectory(t, options{Directory: dir})
 	remove(t, dir)

@@ -147,11 +147,7 @@ func (r *reconciler) read(l *load) {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		content, err := read(ctx, r.source, l.entry)
-		if err != nil {
-			return err
-		}
-		m, err := toolfile.Load(r.engine, content, toolfile.Place{Folder: folder(l.file.name), Source: r.source.Place(l.file.name), Replaces: l.served != "", Made: l.entry.Made, Most: l.weight})
+		m, err := loadModule(ctx, r.source, l.entry, r.engine, toolfile.Place{Replaces: l.served != "", Most: l.weight})
 		if err != nil {
 			return err
 		}

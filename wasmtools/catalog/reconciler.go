@@ -30,7 +30,7 @@ type reconciler struct {
 	grants toolfile.Granter
 	index  *index
 	queues queues
-	made   int64              // size of the largest module that was made of a script, in bytes, or what one is taken to have
+	made   int64              // size of the largest bundle of a script, in bytes, or what one is taken to have
 	loads  map[*load]struct{} // under way
 
 	listing  bool          // a listing is under way

@@ -17,6 +17,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/testkit"
 	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
 	"github.com/toolsrv/toolsrv/runtime/sandbox"
+	"github.com/toolsrv/toolsrv/runtime/wasmbin"
 	"github.com/toolsrv/toolsrv/wasmtools/catalog"
 	"github.com/toolsrv/toolsrv/wasmtools/catalog/directory"
 )
@@ -37,7 +38,7 @@ var _ directory.Builder = (*recipes)(nil)
 func (*recipes) IsScript(name string) bool { return strings.HasSuffix(name, ".recipe") }
 func (*recipes) IsPart(name string) bool   { return strings.HasPrefix(name, "_") }
 
-func (r *recipes) Build(_ context.Context, root, path string) (module []byte, inputs []string, err error) {
+func (r *recipes) Build(_ context.Context, root, path string) (module wasmbin.Made, inputs []string, err error) {
 	r.mu.Lock()
 	r.built = append(r.built, filepath.Base(path))
 	if len(r.fails) > 0 {
@@ -45,11 +46,11 @@ func (r *recipes) Build(_ context.Context, root, path string) (module []byte, in
 	}
 	r.mu.Unlock()
 	if err != nil {
-		return nil, nil, err
+		return module, nil, err
 	}
 	text, err := os.ReadFile(path)
 	if err != nil {
-		return nil, nil, err
+		return module, nil, err
 	}
 	answer := "v0000"
 	for _, line := range strings.Fields(string(text)) {
@@ -60,7 +61,7 @@ func (r *recipes) Build(_ context.Context, root, path string) (module []byte, in
 		switch {
 		case errors.Is(err, fs.ErrNotExist) && optional:
 		case err != nil:
-			return nil, inputs, fmt.Errorf("%s:1:1: there is no %s", filepath.Base(path), name)
+			return module, inputs, fmt.Errorf("%s:1:1: there is no %s", filepath.Base(path), name)
 		default:
 			answer = string(content)
 		}
@@ -68,7 +69,16 @@ func (r *recipes) Build(_ context.Context, root, path string) (module []byte, in
 	if r.read != nil {
 		r.read()
 	}
-	return version(r.t, answer, "", strings.TrimSuffix(filepath.Base(path), ".recipe")), inputs, nil
+	return whole(r.t, version(r.t, answer, "", strings.TrimSuffix(filepath.Base(path), ".recipe"))), inputs, nil
+}
+
+// whole returns a module that was made without an engine.
+func whole(t testing.TB, module []byte) wasmbin.Made {
+	parsed, err := wasmbin.Parse(module)
+	if err != nil {
+		t.Error(err)
+	}
+	return wasmbin.Made{Module: parsed}
 }
 
 // builds returns what was built, and forgets it.

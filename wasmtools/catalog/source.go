@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/toolsrv/toolsrv/runtime/sandbox"
+	"github.com/toolsrv/toolsrv/runtime/wasmbin"
+	"github.com/toolsrv/toolsrv/wasmtools/toolfile"
 )
 
 // A Source is where a Catalog takes its files from. What it holds is foreign: the Catalog checks the size of each file and
@@ -28,6 +30,8 @@ type Source interface {
 	// often. Open is called from many goroutines and must return when ctx ends;
 	// closing what it returns must end a Read of it.
 	Open(ctx context.Context, name, version string) (io.ReadCloser, error)
+	// Make returns the module of a file that is [Entry.Made], and is as Open otherwise. It is not called for others.
+	Make(ctx context.Context, name, version string) (wasmbin.Made, error)
 	// Changes returns a channel that sends a value when there may be something new to list, the same channel at every call.
 	// A source that can't tell returns nil, and sets [Listing.Again]. Values that come faster than the Catalog lists count as one.
 	Changes() <-chan struct{}
@@ -77,7 +81,7 @@ type Entry struct {
 	Version string
 	// Size is the content's, in bytes.
 	Size int64
-	// Made is whether Open makes the content of the file and others, as of a script: it may have any size, whatever Size says.
+	// Made is whether Make makes the module of the file and others, as of a script: it may have any size, whatever Size says.
 	Made bool
 	// Settling is how much longer the file must stay as it is, since somebody may be writing it. Until that is 0 the Catalog
 	// doesn't open it; it lists again after that time.
@@ -139,21 +143,65 @@ func list(ctx context.Context, s Source) (*Listing, error) {
 // errUnreadable means that the content is not to blame: another try may succeed without any change to the file.
 var errUnreadable = errors.New("can't be read")
 
-// madeSize is what the content of a file that is made is taken to have, before it is known: an interpreter.
-const madeSize = 8 << 20
+const (
+	// madeSize is what a bundle is taken to have, in bytes, before one is known.
+	madeSize = 1 << 20
+	// madeCost is what the work for a file that is made is taken to be, as the size of a file: another process reads it first.
+	madeCost = 8 << 20
+)
 
 // cost returns the size in bytes by which the work for a file is ordered.
 func (e *Entry) cost() int64 {
 	if e.Made {
-		return madeSize
+		return madeCost
 	}
 	return e.Size
 }
 
+// loadModule loads a file of a source. place lacks where that is.
+func loadModule(ctx context.Context, s Source, e Entry, engine *sandbox.Engine, place toolfile.Place) (*toolfile.Module, error) {
+	place.Folder, place.Source = folder(e.Name), s.Place(e.Name)
+	if e.Made {
+		made, err := makeModule(ctx, s, e)
+		if err != nil {
+			return nil, err
+		}
+		return toolfile.LoadMade(engine, made, place)
+	}
+	content, err := read(ctx, s, e)
+	if err != nil {
+		return nil, err
+	}
+	return toolfile.Load(engine, content, place)
+}
+
+// makeModule returns the module of a file that is made. Its errors are those of read.
+func makeModule(ctx context.Context, s Source, e Entry) (made wasmbin.Made, err error) {
+	if err := e.checkSize(); err != nil {
+		return made, err
+	}
+	made, err = s.Make(ctx, e.Name, e.Version)
+	switch {
+	case err != nil:
+		return made, unreadable(ctx, err)
+	case made.Size() > sandbox.MaxModule:
+		return made, fmt.Errorf("becomes a module of more than the %d bytes that one may have: leave out what it doesn't need", sandbox.MaxModule)
+	}
+	return made, nil
+}
+
+// checkSize returns an error if a file is larger than a module may be.
+func (e *Entry) checkSize() error {
+	if e.Size < 0 || e.Size > sandbox.MaxModule {
+		return fmt.Errorf("has %d bytes, a module may have %d: strip it of debug information (wasm-opt, wasm-strip)", e.Size, sandbox.MaxModule)
+	}
+	return nil
+}
+
 // read returns the content of a file. Its errors are ErrChanged, errUnreadable, a *FileError, a *PassingError, and those of the file's size.
 func read(ctx context.Context, s Source, e Entry) ([]byte, error) {
-	if e.Size < 0 || e.Size > sandbox.MaxModule {
-		return nil, fmt.Errorf("has %d bytes, a module may have %d: strip it of debug information (wasm-opt, wasm-strip)", e.Size, sandbox.MaxModule)
+	if err := e.checkSize(); err != nil {
+		return nil, err
 	}
 	f, err := s.Open(ctx, e.Name, e.Version)
 	if err != nil {
@@ -162,9 +210,6 @@ func read(ctx context.Context, s Source, e Entry) ([]byte, error) {
 	defer f.Close()
 	// A source that hangs is not waited for.
 	defer context.AfterFunc(ctx, func() { f.Close() })()
-	if e.Made {
-		return readMade(ctx, f)
-	}
 	content := make([]byte, e.Size)
 	n, err := io.ReadFull(f, content)
 	switch {
@@ -178,25 +223,6 @@ func read(ctx context.Context, s Source, e Entry) ([]byte, error) {
 		return nil, fmt.Errorf("has more than the %d bytes that its source listed it with: the source is at fault", e.Size)
 	case err != nil && !errors.Is(err, io.EOF):
 		return nil, unreadable(ctx, err)
-	}
-	return content, nil
-}
-
-// readMade returns content whose size is not known before.
-func readMade(ctx context.Context, r io.Reader) ([]byte, error) {
-	var content []byte
-	var err error
-	if known, ok := r.(interface{ Len() int }); ok && known.Len() <= sandbox.MaxModule {
-		content = make([]byte, known.Len())
-		_, err = io.ReadFull(r, content)
-	} else {
-		content, err = io.ReadAll(io.LimitReader(r, sandbox.MaxModule+1))
-	}
-	switch {
-	case err != nil:
-		return nil, unreadable(ctx, err)
-	case len(content) > sandbox.MaxModule:
-		return nil, fmt.Errorf("becomes a module of more than the %d bytes that one may have: leave out what it doesn't need", sandbox.MaxModule)
 	}
 	return content, nil
 }

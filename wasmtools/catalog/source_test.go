@@ -16,6 +16,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/testkit"
 	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
 	"github.com/toolsrv/toolsrv/runtime/sandbox"
+	"github.com/toolsrv/toolsrv/runtime/wasmbin"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/catalog"
 )
@@ -38,6 +39,7 @@ type stored struct {
 	catalog.Entry
 	content []byte
 	open    func(ctx context.Context) (io.ReadCloser, error) // nil: the content
+	made    func() (wasmbin.Made, error)                     // of one that is made
 }
 
 var _ catalog.Source = (*memory)(nil)
@@ -80,6 +82,16 @@ func (m *memory) Open(ctx context.Context, name, version string) (io.ReadCloser,
 		return f.open(ctx)
 	}
 	return io.NopCloser(bytes.NewReader(f.content)), nil
+}
+
+func (m *memory) Make(_ context.Context, name, version string) (wasmbin.Made, error) {
+	m.mu.Lock()
+	f, ok := m.files[name]
+	m.mu.Unlock()
+	if !ok || f.Version != version {
+		return wasmbin.Made{}, catalog.ErrChanged
+	}
+	return f.made()
 }
 
 // set puts a file in its place and sends a change. change, if any, falsifies the entry.
@@ -428,28 +440,28 @@ func TestSourceEvents(t *testing.T) {
 	}
 }
 
-// TestSourceMade has files whose content is made when they are opened: of another size than was listed, or not at all.
+// TestSourceMade has files whose modules are made: of another size than was listed, or not at all.
 func TestSourceMade(t *testing.T) {
 	t.Parallel()
 	m := newMemory()
 	opened := 0
-	made := func(content []byte, err error) func(*stored) {
+	made := func(content wasmbin.Made, err error) func(*stored) {
 		return func(f *stored) {
 			f.Made, f.Size = true, 3
-			f.open = func(context.Context) (io.ReadCloser, error) {
+			f.made = func() (wasmbin.Made, error) {
 				m.mu.Lock()
 				defer m.mu.Unlock()
 				opened++
-				return io.NopCloser(bytes.NewReader(content)), err
+				return content, err
 			}
 		}
 	}
-	m.set("a.py", nil, made(version(t, "v0001", "", "a"), nil))
+	m.set("a.py", nil, made(whole(t, version(t, "v0001", "", "a")), nil))
 	c, _ := openMemory(t, m, catalog.Open)
 	awaitTable(t, c, []string{"/a"}, nil)
 	const broken = "a.py:1:1: there is no tool"
-	m.set("a.py", nil, made(nil, &catalog.FileError{Err: errors.New(broken)}))
-	m.set("large.py", nil, made(make([]byte, sandbox.MaxModule+1), nil))
+	m.set("a.py", nil, made(wasmbin.Made{}, &catalog.FileError{Err: errors.New(broken)}))
+	m.set("large.py", nil, made(wasmbin.Made{Module: whole(t, version(t, "v0001", "", "l")).Module, Bundle: make([]byte, sandbox.MaxModule)}, nil))
 	awaitTable(t, c, []string{"/a"}, []string{"memory:a.py", "memory:large.py"}) // the version that was served stays
 	for source, want := range map[string]string{"memory:a.py": broken, "memory:large.py": "becomes a module of more than"} {
 		if got := reason(c.Table().Current(), source); !strings.HasPrefix(got, want) {
@@ -460,7 +472,7 @@ func TestSourceMade(t *testing.T) {
 	m.mu.Lock()
 	before := opened
 	m.mu.Unlock()
-	m.set("b.py", nil, made(version(t, "v0001", "", "b"), nil))
+	m.set("b.py", nil, made(whole(t, version(t, "v0001", "", "b")), nil))
 	awaitTable(t, c, []string{"/a", "/b"}, []string{"memory:a.py", "memory:large.py"})
 	m.mu.Lock()
 	defer m.mu.Unlock()

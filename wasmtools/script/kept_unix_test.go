@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/toolsrv/toolsrv/internal/testkit"
+	"github.com/toolsrv/toolsrv/runtime/wasmbin"
 	"github.com/toolsrv/toolsrv/wasmtools/script"
 )
 
@@ -75,7 +76,7 @@ func TestMemory(t *testing.T) {
 			}
 			file := testkit.Put(t, dir, test.file, test.text)
 			b, helpers := counted(t, test.engine, cache)
-			var first []byte
+			var first wasmbin.Made
 			var firstInputs []string
 			// What was written a moment ago is not kept, since it might have been written while it was read.
 			for began, before := time.Now(), -1; helpers() != before; {
@@ -90,10 +91,11 @@ func TestMemory(t *testing.T) {
 			}
 			test.change(t, dir)
 			again, helpers := counted(t, test.engine, cache)
-			got, inputs, err := again.Build(t.Context(), dir, file)
+			made, inputs, err := again.Build(t.Context(), dir, file)
 			if err != nil {
 				t.Fatal(err)
 			}
+			got := joined(t, made)
 			if n := helpers(); n > 0 != test.again {
 				t.Errorf("%d helpers were started", n)
 			}
@@ -101,7 +103,7 @@ func TestMemory(t *testing.T) {
 			if err != nil || !bytes.Equal(got, want) || !slices.Equal(inputs, wantInputs) {
 				t.Errorf("got %d bytes of %q; want %d of %q, %v", len(got), inputs, len(want), wantInputs, err)
 			}
-			if !test.again && (!bytes.Equal(got, first) || !slices.Equal(inputs, firstInputs)) {
+			if !test.again && (!bytes.Equal(got, joined(t, first)) || !slices.Equal(inputs, firstInputs)) {
 				t.Error("something else was kept than was made")
 			}
 		})

@@ -40,9 +40,12 @@ func TestHelper(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, inputs, err := b.Build(t.Context(), dir, file)
-		if err != nil || !bytes.Equal(got, want) || !slices.Equal(inputs, wantInputs) {
-			t.Errorf("%s: got %d bytes of %q, %v; want %d of %q", engine, len(got), inputs, err, len(want), wantInputs)
+		made, inputs, err := b.Build(t.Context(), dir, file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := joined(t, made); !bytes.Equal(got, want) || !slices.Equal(inputs, wantInputs) {
+			t.Errorf("%s: got %d bytes of %q; want %d of %q", engine, len(got), inputs, len(want), wantInputs)
 		}
 	}
 }
@@ -88,8 +91,8 @@ func TestHelperBounds(t *testing.T) {
 			t.Parallel()
 			file := testkit.Put(t, dir, name, text)
 			module, _, err := helped(t, "javascript").Build(t.Context(), dir, file)
-			if module != nil || err == nil || !strings.HasPrefix(err.Error(), name) {
-				t.Errorf("got %d bytes, %v; want an error that names the script", len(module), err)
+			if module.Module != nil || err == nil || !strings.HasPrefix(err.Error(), name) {
+				t.Errorf("got %d bytes, %v; want an error that names the script", len(module.Bundle), err)
 			}
 			if _, ok := errors.AsType[*script.Error](err); !ok {
 				t.Errorf("got %T, want that the script is to blame", err)
@@ -122,8 +125,8 @@ func TestHelperFails(t *testing.T) {
 			t.Parallel()
 			b := b
 			b.Helper = c.helper
-			if module, _, err := b.Build(t.Context(), dir, file); module != nil || err == nil || !strings.Contains(err.Error(), c.says) {
-				t.Errorf("got %d bytes, %v; want an error with %q", len(module), err, c.says)
+			if module, _, err := b.Build(t.Context(), dir, file); module.Module != nil || err == nil || !strings.Contains(err.Error(), c.says) {
+				t.Errorf("got %d bytes, %v; want an error with %q", len(module.Bundle), err, c.says)
 			} else {
 				_, lost := errors.AsType[*script.LostError](err)
 				_, blamed := errors.AsType[*script.Error](err)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/toolsrv/toolsrv/internal/apart"
+	"github.com/toolsrv/toolsrv/runtime/wasmbin"
 	"github.com/toolsrv/toolsrv/wasmtools/script/engine"
 	"github.com/toolsrv/toolsrv/wasmtools/script/javascript"
 	"github.com/toolsrv/toolsrv/wasmtools/script/python"
@@ -74,19 +75,24 @@ type Options struct {
 // were read, and as far as is known those that were looked for in vain. After an error there may be some, too. Where the script is
 // to blame, the error is an *Error.
 func Build(ctx context.Context, path string, o Options) (module []byte, inputs []string, err error) {
-	e, err := open(o.Engines, path)
+	e, files, inputs, err := gather(ctx, path, o)
 	if err != nil {
-		return nil, nil, err
-	}
-	files, inputs, err := collect(ctx, path, o)
-	if err != nil {
-		if ctx.Err() == nil {
-			err = &Error{err}
-		}
 		return nil, inputs, err
 	}
-	module, err = put(e, path, files)
-	return module, inputs, err
+	module, err = e.Append(files)
+	return module, inputs, blame(path, err)
+}
+
+// gather returns the engine and the files for a script, with the paths of those that it depends on.
+func gather(ctx context.Context, path string, o Options) (e *engine.Engine, files []engine.File, inputs []string, err error) {
+	if e, err = open(o.Engines, path); err != nil {
+		return nil, nil, nil, err
+	}
+	files, inputs, err = collect(ctx, path, o)
+	if err != nil && ctx.Err() == nil {
+		err = &Error{err}
+	}
+	return e, files, inputs, err
 }
 
 // open returns the engine for a script, of a set or else of those that are carried.
@@ -135,13 +141,12 @@ func (b Builder) read(ctx context.Context, root, path string) (files []engine.Fi
 	return b.Readers.read(ctx, b, root, path)
 }
 
-// put puts the files of a script into its engine.
-func put(e *engine.Engine, path string, files []engine.File) ([]byte, error) {
-	module, err := e.Append(files)
-	if err != nil {
-		return nil, &Error{fmt.Errorf("%s: %w", filepath.Base(path), err)}
+// blame returns the error of an engine that does not take the files of a script, as that of the script.
+func blame(path string, err error) error {
+	if err == nil {
+		return nil
 	}
-	return module, nil
+	return &Error{fmt.Errorf("%s: %w", filepath.Base(path), err)}
 }
 
 // An Error is what is wrong with a script. Its text is that of Err, which is for the script's author, as it is: most often the place, the
@@ -176,18 +181,17 @@ func (Builder) IsPart(name string) bool { return IsPart(name) }
 
 // Build returns the module of a script that reads nothing outside the folder root, unless that is empty, and the paths of the files
 // that it depends on. Errors are as those of the function Build.
-func (b Builder) Build(ctx context.Context, root, path string) (module []byte, inputs []string, err error) {
+func (b Builder) Build(ctx context.Context, root, path string) (module wasmbin.Made, inputs []string, err error) {
+	var e *engine.Engine
+	var files []engine.File
 	if len(b.Helper) == 0 || root == "" {
-		return Build(ctx, path, Options{Engines: b.Engines, Root: root})
+		e, files, inputs, err = gather(ctx, path, Options{Engines: b.Engines, Root: root})
+	} else if e, err = open(b.Engines, path); err == nil {
+		files, inputs, err = b.collect(ctx, root, path)
 	}
-	e, err := open(b.Engines, path)
 	if err != nil {
-		return nil, nil, err
+		return wasmbin.Made{}, inputs, err
 	}
-	files, inputs, err := b.collect(ctx, root, path)
-	if err != nil {
-		return nil, inputs, err
-	}
-	module, err = put(e, path, files)
-	return module, inputs, err
+	module, err = e.With(files)
+	return module, inputs, blame(path, err)
 }

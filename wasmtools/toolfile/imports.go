@@ -23,7 +23,7 @@ func Modules() []string {
 	return append(abi1.Modules(), egress.Module, kv.Module, secret.Module, settings.Module, compose.Module)
 }
 
-// load has an engine check a module.
-func load(engine *sandbox.Engine, binary *wasmbin.Module, place Place) (*sandbox.Program, error) {
-	return engine.LoadAs(binary, sandbox.Loading{Imports: Modules(), Made: place.Made, Replaces: place.Replaces})
+// programOf has an engine check a module.
+func programOf(engine *sandbox.Engine, made wasmbin.Made, place Place) (*sandbox.Program, error) {
+	return engine.LoadAs(made.Module, sandbox.Loading{Imports: Modules(), Bundle: made.Bundle, Replaces: place.Replaces})
 }

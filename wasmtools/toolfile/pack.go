@@ -31,7 +31,7 @@ func PackModule(ctx context.Context, engine *sandbox.Engine, content, manifest [
 	if err != nil {
 		return nil, nil, err
 	}
-	program, err := load(engine, binary, Place{})
+	program, err := programOf(engine, wasmbin.Made{Module: binary}, Place{})
 	if err != nil {
 		return nil, nil, err
 	}

@@ -30,8 +30,6 @@ type Place struct {
 	Source string
 	// Replaces is whether the file takes the place of one that is served, which is closed then.
 	Replaces bool
-	// Made is whether the content was made of a script: the digest is of what it was made of, since there is no file with it.
-	Made bool
 	// Most is how many bytes of memory loading the file may take meanwhile; 0 means any number.
 	Most int64
 }
@@ -41,7 +39,7 @@ type Module struct {
 	runs      *sandbox.Engine // the program
 	program   *sandbox.Program
 	place     Place
-	size      int64  // of the content
+	size      int64  // of the content, or the bundle
 	said      []byte // by toolsrv_describe, if reading it may take more than the place allows
 	engine    string // the interpreter in it, or ""
 	namespace string
@@ -69,18 +67,36 @@ func Load(engine *sandbox.Engine, content []byte, place Place) (*Module, error) 
 	if err != nil {
 		return nil, err
 	}
-	if text, err := embedded(binary); err == nil { // otherwise readManifest tells
-		if err := place.allows(loadCopies*int64(len(content)) + manifestNeeds(text)); err != nil {
+	return load(engine, wasmbin.Made{Module: binary}, int64(len(content)), place)
+}
+
+// LoadMade does what Load does for a module that was made of a script. Only the bundle, which must not be changed any more, takes memory: its engine
+// is there anyway.
+func LoadMade(engine *sandbox.Engine, made wasmbin.Made, place Place) (*Module, error) {
+	size := int64(len(made.Bundle))
+	if made.Bundle == nil {
+		size = int64(made.Size())
+	}
+	if err := place.allows(loadCopies * size); err != nil {
+		return nil, err
+	}
+	return load(engine, made, size, place)
+}
+
+// load loads a module, of which size bytes are its own.
+func load(engine *sandbox.Engine, made wasmbin.Made, size int64, place Place) (*Module, error) {
+	if text, err := embedded(made.Module); err == nil { // otherwise readManifest tells
+		if err := place.allows(loadCopies*size + manifestNeeds(text)); err != nil {
 			return nil, err
 		}
 	}
-	program, err := load(engine, binary, place)
+	program, err := programOf(engine, made, place)
 	if err != nil {
 		return nil, err
 	}
-	m := &Module{runs: engine, program: program, place: place, size: int64(len(content))}
-	if m.engine, err = engineOf(binary); err == nil {
-		err = m.readManifest(binary)
+	m := &Module{runs: engine, program: program, place: place, size: size}
+	if m.engine, err = engineOf(made.Module); err == nil {
+		err = m.readManifest(made.Module)
 	}
 	if err != nil {
 		m.Close()
@@ -213,7 +229,7 @@ func compile(t wasmtools.ManifestTool, budget *schema.Budget) (schemas, error) {
 // Digest returns the SHA-256 of the content in lower-case hexadecimal.
 func (m *Module) Digest() string { return m.program.Digest() }
 
-// Size returns the size of the content in bytes.
+// Size returns the size of the content in bytes: of a script, that of its bundle.
 func (m *Module) Size() int64 { return m.size }
 
 // Manifest returns the manifest, which must not be changed. It is nil before Describe if none is embedded.

@@ -227,22 +227,23 @@ func (c *check) run(cmd *cobra.Command, args []string) error {
 
 // load loads the files that args name, or those of the configured directory, and returns the scripts that this has beside them.
 func (c *check) load(ctx context.Context, engine *sandbox.Engine, settings *config.Config, args []string) (files []*checkedFile, unserved []string, err error) {
-	add := func(name, folder string, read func() ([]byte, error)) *checkedFile {
+	add := func(name string, load func() (*toolfile.Module, error)) *checkedFile {
 		f := &checkedFile{File: name, Tools: []string{}, Warnings: []toolfile.Finding{}}
 		files = append(files, f)
-		content, err := read()
-		if err == nil {
-			f.module, err = toolfile.Load(engine, content, toolfile.Place{Folder: folder, Source: name})
-		}
+		var err error
+		f.module, err = load()
 		f.refuse(err)
 		f.described = err == nil && f.module.Describes()
 		return f
 	}
 	if c.config == "" {
 		for _, name := range args {
-			add(name, "", func() ([]byte, error) {
-				module, _, err := workbench.Read(ctx, name, c.with)
-				return module, err
+			add(name, func() (*toolfile.Module, error) {
+				content, _, err := workbench.Read(ctx, name, c.with)
+				if err != nil {
+					return nil, err
+				}
+				return toolfile.Load(engine, content, toolfile.Place{Source: name})
 			})
 		}
 		return files, nil, nil
@@ -260,11 +261,11 @@ func (c *check) load(ctx context.Context, engine *sandbox.Engine, settings *conf
 		return nil, nil, fmt.Errorf("%s: the tools directory: %w", c.config, err)
 	}
 	for _, file := range listed {
-		f := add(source.Place(file.Name), file.Folder, func() ([]byte, error) {
+		f := add(source.Place(file.Name), func() (*toolfile.Module, error) {
 			if file.Err != nil {
 				return nil, file.Err
 			}
-			return file.Read(ctx)
+			return file.Load(ctx, engine)
 		})
 		f.turn = file.Turn
 	}

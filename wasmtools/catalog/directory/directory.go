@@ -38,6 +38,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/toolsrv/toolsrv/runtime/wasmbin"
 	"github.com/toolsrv/toolsrv/wasmtools/catalog"
 )
 
@@ -153,16 +154,18 @@ func (d *Directory) warnOfUnserved(scripts []string) {
 func (d *Directory) Unserved() []string { return d.unserved }
 
 // Open opens a file for reading. What is at its path now is opened once and checked through that handle: it must be the regular
-// file that was listed, before and after it is read. A script is made into a module, and what that takes is bounded by the Builder.
-func (d *Directory) Open(ctx context.Context, name, version string) (io.ReadCloser, error) {
+// file that was listed, before and after it is read.
+func (d *Directory) Open(_ context.Context, name, version string) (io.ReadCloser, error) {
 	info := d.versions.infoOf(name, version)
 	if info == nil {
 		return nil, catalog.ErrChanged
 	}
-	if d.versions.isScript(name) {
-		return d.versions.openScript(ctx, d.path, d.Place(name), name, version, info)
-	}
 	return open(d.path, name, info)
+}
+
+// Make makes the module of a script. What that takes is bounded by the Builder.
+func (d *Directory) Make(ctx context.Context, name, version string) (wasmbin.Made, error) {
+	return d.versions.make(ctx, d.path, d.Place(name), name, version)
 }
 
 // Close ends the watching. A second Close does nothing.

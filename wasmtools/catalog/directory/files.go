@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/toolsrv/toolsrv/internal/ownership"
+	"github.com/toolsrv/toolsrv/runtime/wasmbin"
 	"github.com/toolsrv/toolsrv/wasmtools/catalog"
 )
 
@@ -149,13 +150,10 @@ func (f *Files) warnOfOwners(settled []found) {
 }
 
 // Open opens a file for reading, if it is what was listed.
-func (f *Files) Open(ctx context.Context, name, version string) (io.ReadCloser, error) {
+func (f *Files) Open(_ context.Context, name, version string) (io.ReadCloser, error) {
 	info := f.versions.infoOf(name, version)
 	if info == nil {
 		return nil, catalog.ErrChanged
-	}
-	if f.versions.isScript(f.paths[name]) {
-		return f.versions.openScript(ctx, "", f.paths[name], name, version, info)
 	}
 	// Without O_NONBLOCK, opening a FIFO that was put in the file's place just now would block until somebody writes to it.
 	file, err := os.OpenFile(f.paths[name], os.O_RDONLY|syscall.O_NONBLOCK, 0)
@@ -163,6 +161,11 @@ func (f *Files) Open(ctx context.Context, name, version string) (io.ReadCloser, 
 		return nil, err
 	}
 	return newReader(file, info)
+}
+
+// Make makes the module of a script.
+func (f *Files) Make(ctx context.Context, name, version string) (wasmbin.Made, error) {
+	return f.versions.make(ctx, "", f.paths[name], name, version)
 }
 
 // Close ends the watching. A second Close does nothing.

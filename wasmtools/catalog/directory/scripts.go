@@ -1,10 +1,8 @@
 package directory
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -14,6 +12,7 @@ import (
 	"time"
 
 	"github.com/toolsrv/toolsrv/internal/touched"
+	"github.com/toolsrv/toolsrv/runtime/wasmbin"
 	"github.com/toolsrv/toolsrv/wasmtools/catalog"
 )
 
@@ -27,7 +26,7 @@ type Builder interface {
 	// Build returns the module of the script at a path on disk, and the paths of the files that it depends on, those that it
 	// looked for in vain included. It reads nothing that lies outside the folder root, unless that is empty. It must return when ctx
 	// ends. An error with a method Temporary that returns true is not the script's fault: it is built again later.
-	Build(ctx context.Context, root, path string) (module []byte, inputs []string, err error)
+	Build(ctx context.Context, root, path string) (module wasmbin.Made, inputs []string, err error)
 }
 
 // temporary are the errors of a Builder that may pass, and those of the system.
@@ -75,26 +74,30 @@ func (m *making) stale(round uint64) bool {
 	return false
 }
 
-// openScript makes the module of a script that was listed with a version and info.
-func (v *versions) openScript(ctx context.Context, root, file, name, version string, info fs.FileInfo) (io.ReadCloser, error) {
+// make makes the module of a script, which is a file on disk, at the version that was listed.
+func (v *versions) make(ctx context.Context, root, file, name, version string) (none wasmbin.Made, err error) {
+	info := v.infoOf(name, version)
+	if info == nil || !v.isScript(file) {
+		return none, catalog.ErrChanged
+	}
 	v.mu.Lock()
 	m := &making{inputs: map[string]fs.FileInfo{}, round: v.round}
 	v.mu.Unlock()
 	began := time.Now()
 	module, inputs, err := v.builder.Build(ctx, root, file)
 	if ctx.Err() != nil {
-		return nil, context.Cause(ctx)
+		return none, context.Cause(ctx)
 	}
 	if passing, ok := errors.AsType[temporary](err); ok && passing.Temporary() || errors.Is(err, syscall.ENOMEM) {
-		return nil, &catalog.PassingError{Err: err}
+		return none, &catalog.PassingError{Err: err}
 	}
 	if now, statErr := os.Stat(file); statErr != nil || !same(info, now) {
-		return nil, catalog.ErrChanged
+		return none, catalog.ErrChanged
 	}
 	for _, input := range inputs {
 		now, statErr := os.Stat(input)
 		if statErr == nil && touched.Since(now, began) {
-			return nil, catalog.ErrChanged // after it was read, perhaps
+			return none, catalog.ErrChanged // after it was read, perhaps
 		}
 		m.inputs[input] = now
 	}
@@ -105,16 +108,10 @@ func (v *versions) openScript(ctx context.Context, root, file, name, version str
 	}
 	v.mu.Unlock()
 	if err != nil {
-		return nil, &catalog.FileError{Err: err}
+		return none, &catalog.FileError{Err: err}
 	}
-	return made{bytes.NewReader(module)}, nil
+	return module, nil
 }
-
-// made is the module of a script.
-type made struct{ *bytes.Reader }
-
-// Close does nothing.
-func (made) Close() error { return nil }
 
 // around notes which files lie around the scripts, and returns those that are new or have changed.
 func (v *versions) around(parts map[string]fs.FileInfo) (changed []found) {

@@ -97,6 +97,15 @@ func Parse(module []byte) (*Engine, error) {
 // Module returns the engine's module without a script. It must not be changed.
 func (e *Engine) Module() []byte { return e.module.Bytes() }
 
+// With returns the module of a tool whose script is the first of the files, without a copy of the engine's.
+func (e *Engine) With(files []File) (wasmbin.Made, error) {
+	bundle, err := encode(files, e.Capacity)
+	if err != nil {
+		return wasmbin.Made{}, err
+	}
+	return wasmbin.Made{Module: e.module, Bundle: bundle}, nil
+}
+
 // Append returns a copy of the engine's module that holds the files, the first of which is the script.
 func (e *Engine) Append(files []File) ([]byte, error) {
 	bundle, err := encode(files, e.Capacity)

@@ -117,14 +117,18 @@ var edges = map[string][]string{
 	"wasmtools/invoke": {"internal/turns", "wasmtools"},
 	// REST: sees tools, never sandboxes, and of their schemas where a result is a file.
 	"wasmtools/openapi": {"internal/text", "wasmtools", "wasmtools/invoke", "wasmtools/schema", "wasmtools/web"},
-	// MCP over HTTP: reads messages, and leaves to toolset what they are about.
-	"wasmtools/mcp": {"internal/jsontree", "wasmtools", "wasmtools/mcp/internal/rpc", "wasmtools/mcp/session", "wasmtools/mcp/toolset", "wasmtools/web"},
+	// MCP over HTTP: reads messages, and leaves to protocol what they are answered with.
+	"wasmtools/mcp": {"internal/jsontree", "wasmtools", "wasmtools/mcp/internal/protocol", "wasmtools/mcp/internal/response", "wasmtools/mcp/internal/rpc", "wasmtools/mcp/session", "wasmtools/mcp/toolset", "wasmtools/web"},
 	// What MCP shows of tools; knows no transport.
 	"wasmtools/mcp/toolset": {"internal/jsontree", "internal/text", "wasmtools", "wasmtools/invoke", "wasmtools/schema"},
 	// Messages, for every transport; knows no tools.
 	"wasmtools/mcp/internal/rpc": {"internal/jsontree", "internal/text"},
-	// Sessions of MCP clients, over go-sdk; sees tools as MCP shows them.
-	"wasmtools/mcp/session": {"internal/text", "wasmtools", "wasmtools/mcp/internal/rpc", "wasmtools/mcp/toolset"},
+	// The methods of MCP; knows no transport.
+	"wasmtools/mcp/internal/protocol": {"wasmtools", "wasmtools/mcp/internal/rpc", "wasmtools/mcp/toolset"},
+	// Answers of MCP over HTTP, with and without sessions.
+	"wasmtools/mcp/internal/response": {"wasmtools/mcp/internal/protocol", "wasmtools/web"},
+	// Clients of MCP that keep a session: reads messages, as the door without sessions does.
+	"wasmtools/mcp/session": {"internal/text", "wasmtools", "wasmtools/mcp/internal/protocol", "wasmtools/mcp/internal/response", "wasmtools/mcp/internal/rpc", "wasmtools/mcp/toolset", "wasmtools/web"},
 	// What is below all doors, wired together; knows none of them, and of requests their ids, which the log has.
 	"wasmtools/service": {"runtime/account", "runtime/sandbox", "wasmtools", "wasmtools/capability", "wasmtools/capability/secret", "wasmtools/catalog", "wasmtools/catalog/directory", "wasmtools/config", "wasmtools/invoke", "wasmtools/script", "wasmtools/script/engine", "wasmtools/toolfile", "wasmtools/web"},
 	// Listeners and doors over a service; sees tools, never files.
@@ -218,7 +222,7 @@ var edges = map[string][]string{
 var homes = map[string][]string{
 	"github.com/tetratelabs/wazero":            {"runtime/compile", "runtime/sandbox", "bench/internal/peer"},
 	"github.com/extism/go-sdk":                 {"bench/internal/peer"},
-	"github.com/modelcontextprotocol/go-sdk":   {"wasmtools/mcp/session", "bench/internal/gosdk"},
+	"github.com/modelcontextprotocol/go-sdk":   {"bench/internal/gosdk"},
 	"github.com/santhosh-tekuri/jsonschema/v5": {"wasmtools/schema"},
 	"github.com/julienschmidt/httprouter":      {"wasmtools/openapi"},
 	"github.com/pelletier/go-toml/v2":          {"wasmtools/config", "wasmtools/script/python"},
@@ -251,16 +255,16 @@ var unsafeHomes = []string{"runtime/linmem", "sdk/go", "sdk/go/internal/capabili
 // recoverHomes are the files that may recover from a panic, each with the work on foreign bytes that it guards. A panic
 // anywhere else is a fault that must show.
 var recoverHomes = map[string]string{
-	"runtime/sandbox/lease.go":         "a call of a guest",
-	"runtime/compile/compile.go":       "wazero's compiler",
-	"runtime/sandbox/compile.go":       "wazero's compiler, and its loading of code",
-	"wasmtools/catalog/load.go":        "the loading of a file",
-	"wasmtools/state/local/damage.go":  "the reading of the state's file by its library",
-	"wasmtools/schema/draft.go":        "the check of a schema by its library",
-	"wasmtools/openapi/state.go":       "the router, which panics where it refuses a route",
-	"wasmtools/web/exchange.go":        "a request, with an embedder's tools and dependencies",
-	"wasmtools/mcp/session/methods.go": "a call of an embedder's tool, on a goroutine of go-sdk",
-	"wasmtools/openapi/entry.go":       "an embedder's schema, when it is asked whether it needs a body",
+	"runtime/sandbox/lease.go":        "a call of a guest",
+	"runtime/compile/compile.go":      "wazero's compiler",
+	"runtime/sandbox/compile.go":      "wazero's compiler, and its loading of code",
+	"wasmtools/catalog/load.go":       "the loading of a file",
+	"wasmtools/state/local/damage.go": "the reading of the state's file by its library",
+	"wasmtools/schema/draft.go":       "the check of a schema by its library",
+	"wasmtools/openapi/state.go":      "the router, which panics where it refuses a route",
+	"wasmtools/web/exchange.go":       "a request, with an embedder's tools and dependencies",
+	"wasmtools/mcp/session/reply.go":  "a call of an embedder's tool, on a goroutine of its own",
+	"wasmtools/openapi/entry.go":      "an embedder's schema, when it is asked whether it needs a body",
 }
 
 func TestImports(t *testing.T) {

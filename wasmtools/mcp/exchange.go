@@ -7,9 +7,10 @@ import (
 	"slices"
 
 	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/mcp/internal/protocol"
+	"github.com/toolsrv/toolsrv/wasmtools/mcp/internal/response"
 	"github.com/toolsrv/toolsrv/wasmtools/mcp/internal/rpc"
 	"github.com/toolsrv/toolsrv/wasmtools/mcp/session"
-	"github.com/toolsrv/toolsrv/wasmtools/mcp/toolset"
 	"github.com/toolsrv/toolsrv/wasmtools/web"
 )
 
@@ -24,36 +25,37 @@ const (
 
 // An exchange is a request with its response. It is used again for the next one.
 type exchange struct {
-	*web.Exchange
-	message   rpc.Message
-	door      *Door
-	namespace string
-	call      toolset.Invocation
-	streaming bool // the response is a stream of events
+	response.Response
+	request protocol.Request
+	door    *Door
 	// subscription is what goes on when all that the request said has been read, or nil.
 	subscription *subscription
 	body         buffer
-	out          []byte
 }
 
-var _ web.Failer = (*exchange)(nil)
+var (
+	_ web.Failer        = (*exchange)(nil)
+	_ protocol.Listener = (*exchange)(nil)
+)
+
+// begin has the exchange be that of a request.
+func (x *exchange) begin(of *web.Exchange, namespace string) {
+	of.Failer = x
+	x.Exchange = of
+	x.request.Transport, x.request.Namespace, x.request.Call = x, namespace, of.Call()
+}
 
 // release gives the exchange back. It must not be used afterwards.
 func (x *exchange) release() {
 	x.Exchange.Failer = nil
-	*x = exchange{door: x.door, body: x.body[:0], out: x.out[:0]}
+	*x = exchange{door: x.door, body: x.body[:0], request: protocol.Request{Out: x.request.Out[:0]}}
 	if cap(x.body) > kept {
 		x.body = nil
 	}
-	if cap(x.out) > kept {
-		x.out = nil
+	if cap(x.request.Out) > kept {
+		x.request.Out = nil
 	}
 	x.door.idle.Put(x)
-}
-
-// view returns what the caller sees under the generation that the request goes by.
-func (x *exchange) view() *toolset.View {
-	return x.door.set.ViewOf(x.Generation(), x.namespace, x.Call().Principal)
 }
 
 // serve answers the request.
@@ -64,8 +66,8 @@ func (x *exchange) serve() {
 		return
 	}
 	declared, ok := plain(h, headerVersion)
-	if ok && declared == version {
-		if method, ok := plain(h, headerMethod); ok && method == "tools/call" {
+	if ok && declared == protocol.Version {
+		if method, ok := plain(h, headerMethod); ok && method == protocol.Call {
 			x.serveCall()
 			return
 		}
@@ -81,25 +83,55 @@ func (x *exchange) serve() {
 		x.Fail(err)
 		return
 	}
-	wrong := x.message.Parse(x.body)
+	wrong := x.request.Parse(x.body)
 	if wrong == nil && x.beginsSession(declared) {
-		x.door.sessions.Serve(x.Exchange, session.Request{Namespace: x.namespace, ID: web.RequestID(x.Context()), Body: x.body})
+		x.door.sessions.Serve(x.Exchange, session.Request{Namespace: x.request.Namespace, Body: x.body})
 		return
 	}
 	if wrong == nil {
 		wrong = x.check(h)
 	}
-	if wrong == nil {
-		wrong = x.route()
-	}
-	if wrong != nil {
+	switch {
+	case wrong != nil:
 		x.refuse(wrong)
+	case x.request.ID == nil:
+		x.note()
+	default:
+		x.answer()
 	}
+}
+
+// answer answers a message that is as it should be.
+func (x *exchange) answer() {
+	if x.request.Token != nil && !response.AcceptsEvents(x.Request().Header) {
+		x.request.Token = nil // where would reports of progress go?
+	}
+	a := x.door.protocol.Answer(x.Context(), &x.request)
+	status := http.StatusOK
+	if a.Wrong {
+		status = statusOf(a.Fault)
+	}
+	x.Answer(status, a)
+}
+
+// refuse answers with what is wrong with the message.
+func (x *exchange) refuse(f *rpc.Fault) {
+	x.Answer(statusOf(f), x.request.Refuse(f))
+}
+
+// note answers a notification. There is none that the server would have to know of: closing the connection cancels a request.
+func (x *exchange) note() {
+	if !bytes.HasPrefix(x.request.Method, []byte("notifications/")) {
+		x.refuse(rpc.Invalid("A request needs an id"))
+		return
+	}
+	x.SetOperation("notification")
+	x.WriteHeader(http.StatusAccepted)
 }
 
 // check compares what the headers say with the message.
 func (x *exchange) check(h http.Header) *rpc.Fault {
-	m := &x.message
+	m := &x.request.Message
 	declared, ok := plain(h, headerVersion)
 	switch {
 	case m.Method == nil:
@@ -110,11 +142,11 @@ func (x *exchange) check(h http.Header) *rpc.Fault {
 		return rpc.Mismatch("MCP-Protocol-Version is missing")
 	case !ok:
 		return rpc.Mismatch("MCP-Protocol-Version is missing; clients of older versions begin with initialize")
-	case declared != version:
+	case declared != protocol.Version:
 		if m.MetaVersion != nil && string(m.MetaVersion) != declared {
 			return rpc.Mismatch("MCP-Protocol-Version is not the version of the request's _meta")
 		}
-		return rpc.Unsupported(x.door.supported, declared)
+		return rpc.Unsupported(protocol.Versions(), declared)
 	case m.ID == nil:
 		return nil
 	}
@@ -126,59 +158,25 @@ func (x *exchange) check(h http.Header) *rpc.Fault {
 
 // beginsSession reports whether a request without a session belongs to a version that has them.
 func (x *exchange) beginsSession(declared string) bool {
-	m := &x.message
-	return m.MetaVersion == nil && declared != version && (string(m.Method) == "initialize" || session.Speaks(declared))
+	m := &x.request.Message
+	return m.MetaVersion == nil && declared != protocol.Version && (protocol.Begins(m) || protocol.HasSessions(declared))
 }
 
 // serveSession answers a message of a session. What it calls is not known before it is read.
 func (x *exchange) serveSession() {
-	body := x.view().NewBody(frame)
+	body := x.door.set.ViewOf(x.Generation(), x.request.Namespace, x.request.Call.Principal).NewBody(frame)
 	defer body.Release()
 	x.door.sessions.Serve(x.Exchange, session.Request{
-		Namespace: x.namespace,
-		ID:        web.RequestID(x.Context()),
+		Namespace: x.request.Namespace,
 		Read:      func() ([]byte, error) { err := x.ReadBody(body); return body.Bytes(), err },
 		Counted:   body.Release,
 	})
 }
 
-// route answers a message that calls no tool, or returns what is wrong with it.
-func (x *exchange) route() *rpc.Fault {
-	if x.message.ID == nil {
-		if !bytes.HasPrefix(x.message.Method, []byte("notifications/")) {
-			return rpc.Invalid("A request needs an id")
-		}
-		x.SetOperation("notification")
-		// There is none that the server would have to know of: closing the connection cancels a request.
-		x.WriteHeader(http.StatusAccepted)
-		return nil
-	}
-	switch string(x.message.Method) {
-	case "server/discover":
-		x.SetOperation("server/discover")
-		x.discover()
-		return nil
-	case "tools/list":
-		x.SetOperation("tools/list")
-		return x.list()
-	case "subscriptions/listen":
-		x.SetOperation("subscriptions/listen")
-		return x.listen()
-	}
-	return rpc.NoMethod()
-}
-
-// refuse answers with what is wrong with the message.
-func (x *exchange) refuse(f *rpc.Fault) {
-	x.SetFailure(&wasmtools.Error{Code: codeOf(f)})
-	x.out = rpc.AppendFault(x.out, x.message.ID, f)
-	x.Send(statusOf(f), x.out)
-}
-
 // Failure words the errors of the service as those of JSON-RPC.
 func (x *exchange) Failure(e *wasmtools.Error) (status int, body []byte) {
 	status, f := faultOf(e, web.RequestID(x.Context()))
-	return status, rpc.AppendFault(nil, x.message.ID, f)
+	return status, rpc.AppendFault(nil, x.request.ID, f)
 }
 
 // checkContent reports why the body is not read, or nil.

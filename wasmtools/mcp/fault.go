@@ -9,23 +9,12 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/web"
 )
 
-// statusOf returns the status of a fault that a message has. An unknown tool is none of the message's: see answerError.
+// statusOf returns the status of a fault that a message has. That a tool is unknown is no fault of the message, and has the status 200.
 func statusOf(f *rpc.Fault) int {
 	if f.Code == rpc.CodeMethodNotFound {
 		return http.StatusNotFound
 	}
 	return http.StatusBadRequest
-}
-
-// codeOf returns the code that the log has for a fault.
-func codeOf(f *rpc.Fault) wasmtools.Code {
-	switch f.Code {
-	case rpc.CodeMethodNotFound:
-		return wasmtools.CodeNotFound
-	case rpc.CodeInternal:
-		return wasmtools.CodeInternal
-	}
-	return wasmtools.CodeInvalidArguments
 }
 
 // faultOf returns an error of the service as a fault, with its status. The code of the service and, for an internal error, the id

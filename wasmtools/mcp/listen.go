@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/mcp/internal/protocol"
+	"github.com/toolsrv/toolsrv/wasmtools/mcp/internal/response"
 	"github.com/toolsrv/toolsrv/wasmtools/mcp/internal/rpc"
 	"github.com/toolsrv/toolsrv/wasmtools/web"
 )
@@ -62,22 +64,19 @@ type subscription struct {
 	edition   uint64          // of the list that the client may have
 }
 
-// listen begins to answer subscriptions/listen.
-func (x *exchange) listen() *rpc.Fault {
-	wanted, wrong := x.message.WantsTools()
-	if wrong != nil {
-		return wrong
-	}
+// Listen begins to answer subscriptions/listen.
+func (x *exchange) Listen(_ context.Context, tools bool) protocol.Answer {
 	if err := x.door.takeStream(); err != nil {
 		x.Fail(err)
-		return nil
+		return protocol.Answer{Sent: true}
 	}
-	s := &subscription{x: x.Exchange, door: x.door, namespace: x.namespace, principal: x.Call().Principal, id: bytes.Clone(x.message.ID)}
-	if wanted {
+	r := &x.request
+	s := &subscription{x: x.Exchange, door: x.door, namespace: r.Namespace, principal: r.Call.Principal, id: bytes.Clone(r.ID)}
+	if tools {
 		s.watch()
 	}
 	x.subscription = s
-	return nil
+	return protocol.Answer{Sent: true}
 }
 
 // watch notes the list of this moment, and waits for the next change. Waiting begins first, so that no change is missed.
@@ -91,7 +90,7 @@ func (s *subscription) watch() (changed bool) {
 // serve sends what happens until the client goes away or the service ends its streams.
 func (s *subscription) serve() {
 	defer s.door.giveStream()
-	s.door.headers.begin(s.x)
+	response.Begin(s.x)
 	ctx := s.x.Stream()
 	if s.acknowledge() != nil {
 		return
@@ -119,12 +118,12 @@ func (s *subscription) serve() {
 
 // acknowledge sends what must be the first message.
 func (s *subscription) acknowledge() error {
-	return sendEvent(s.x, rpc.AppendAcknowledged([]byte(eventHead), s.id, s.changed != nil))
+	return response.Event(s.x, rpc.AppendAcknowledged(nil, s.id, s.changed != nil))
 }
 
 // notify announces a change.
 func (s *subscription) notify(ctx context.Context) error {
-	if err := sendEvent(s.x, rpc.AppendListChanged([]byte(eventHead), s.id)); err != nil {
+	if err := response.Event(s.x, rpc.AppendListChanged(nil, s.id)); err != nil {
 		return err
 	}
 	pause := time.NewTimer(rpc.Breather)
@@ -156,15 +155,12 @@ func (s *subscription) comment(ctx context.Context) error {
 	if s.principal != before && s.changed != nil && s.watch() {
 		return s.notify(ctx)
 	}
-	if _, err := s.x.Write([]byte(":\n\n")); err != nil {
-		return err
-	}
-	return s.x.FlushError()
+	return response.Comment(s.x)
 }
 
 // finish sends the response, with which the stream ends. A client that has gone does not get it.
 func (s *subscription) finish() {
 	if s.x.Context().Err() == nil {
-		_ = sendEvent(s.x, rpc.AppendUnsubscribed([]byte(eventHead), s.id))
+		_ = response.Event(s.x, rpc.AppendUnsubscribed(nil, s.id))
 	}
 }

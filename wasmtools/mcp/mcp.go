@@ -2,9 +2,9 @@
 // those of a namespace and below it at /mcp/{namespace}.
 //
 // It speaks the stateless protocol, version 2026-07-28. Each request says all that there is to know, so the door keeps nothing
-// between two of them. Requests of older versions, which belong to a session, it hands to package session. What clients see of
-// the tools is the matter of package toolset; this package reads messages, checks that their headers agree with them, and answers
-// with JSON or with a stream of events. docs/mcp.md describes the whole interface.
+// between two of them. Requests of older versions, which belong to a session, it hands to package session. This package reads
+// messages and checks that their headers agree with them; what they are answered with is the matter of package protocol, and what
+// clients see of the tools that of package toolset. docs/mcp.md describes the whole interface.
 package mcp
 
 import (
@@ -14,7 +14,7 @@ import (
 	"sync/atomic"
 
 	"github.com/toolsrv/toolsrv/wasmtools"
-	"github.com/toolsrv/toolsrv/wasmtools/mcp/internal/rpc"
+	"github.com/toolsrv/toolsrv/wasmtools/mcp/internal/protocol"
 	"github.com/toolsrv/toolsrv/wasmtools/mcp/session"
 	"github.com/toolsrv/toolsrv/wasmtools/mcp/toolset"
 	"github.com/toolsrv/toolsrv/wasmtools/web"
@@ -22,9 +22,6 @@ import (
 
 // Path is where a Door is to be mounted.
 const Path = "/mcp"
-
-// version is the one that this package speaks.
-const version = "2026-07-28"
 
 // Options are the settings of a Door. The zero value is usable.
 type Options struct {
@@ -41,18 +38,14 @@ type Options struct {
 // A Door serves a set of tools. Mount it at Path.
 type Door struct {
 	set         *toolset.Set
-	settled     func() bool
 	mostStreams int64
 	streams     atomic.Int64 // that are open
 	changes     changes
 	unsubscribe func()
 	idle        sync.Pool // of *exchange
 
-	sessions   *session.Sessions // of older versions
-	headers    headers
-	discovered string   // the answer to server/discover, between its id and its cacheScope
-	meta       string   // a member of each result's _meta
-	supported  []string // versions
+	protocol *protocol.Server
+	sessions *session.Sessions // of older versions
 }
 
 var _ web.Door = (*Door)(nil)
@@ -62,12 +55,11 @@ func NewDoor(set *toolset.Set, o Options) *Door {
 	if set == nil {
 		panic("mcp.NewDoor: set is nil; make one with toolset.New")
 	}
-	d := &Door{set: set, settled: o.Settled, mostStreams: int64(o.Streams), headers: newHeaders()}
+	d := &Door{set: set, protocol: protocol.New(set, protocol.Options{Settled: o.Settled}), mostStreams: int64(o.Streams)}
 	if d.mostStreams <= 0 {
 		d.mostStreams = defaultStreams
 	}
 	d.idle.New = func() any { return &exchange{door: d} }
-	d.describe()
 	d.sessions = session.New(set, session.Options{Max: o.Sessions, Settled: o.Settled})
 	d.unsubscribe = set.Subscribe(d.changes.tell)
 	return d
@@ -92,8 +84,7 @@ func (d *Door) Serve(x *web.Exchange) {
 		return
 	}
 	e := d.idle.Get().(*exchange)
-	e.Exchange, e.namespace = x, namespace
-	x.Failer = e
+	e.begin(x, namespace)
 	e.serve()
 	s := e.subscription
 	// After a panic nobody knows who still holds it, so this is not deferred. A stream lasts for hours, and holds no more than it
@@ -128,17 +119,4 @@ func namespaceOf(path string) (namespace string, ok bool) {
 	}
 	namespace = namespace[1:]
 	return namespace, wasmtools.CheckNamespace(namespace) == nil
-}
-
-// describe prepares what the server says of itself.
-func (d *Door) describe() {
-	info := d.set.Info()
-	d.meta = rpc.Identity(info.Name, info.Title, info.Version)
-	d.supported = append([]string{version}, session.Versions()...)
-	supported, _ := web.JSON(d.supported)
-	d.discovered = `"supportedVersions":` + string(supported) + `,"capabilities":{"tools":{"listChanged":true}}`
-	if info.Instructions != "" {
-		text, _ := web.JSON(info.Instructions)
-		d.discovered += `,"instructions":` + string(text)
-	}
 }

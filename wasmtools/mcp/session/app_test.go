@@ -18,7 +18,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/schema"
 )
 
-func TestMain(m *testing.M) { testkit.Main(m, "wasmtools/mcp/session", "modelcontextprotocol/go-sdk") }
+func TestMain(m *testing.M) { testkit.Main(m, "wasmtools/mcp", "modelcontextprotocol/go-sdk") }
 
 // An app is a service of a few tools, which are Go functions.
 type app struct {

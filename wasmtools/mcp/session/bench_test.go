@@ -2,43 +2,62 @@ package session_test
 
 import (
 	"bufio"
+	"context"
+	"encoding/json"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/toolsrv/toolsrv/wasmtools/mcp"
 	"github.com/toolsrv/toolsrv/wasmtools/mcp/session"
 	"github.com/toolsrv/toolsrv/wasmtools/web"
 )
 
-// BenchmarkCall is a call of a Go function that adds: in a session over HTTP, without one, and over two pipes.
+// BenchmarkCall is a call of a Go function that adds: in a session over HTTP, without one, and over two pipes; and in a session of
+// go-sdk's server, whose function adds nothing.
 func BenchmarkCall(b *testing.B) {
 	a := newApp(b)
 	door := mcp.NewDoor(a.set, mcp.Options{})
 	defer func() { _ = door.Close() }()
 	mux := web.NewMux(web.Options{})
 	mux.Mount(mcp.Path, door)
-	do := func(body string, headers ...string) *httptest.ResponseRecorder {
+	theirs := sdk.NewServer(&sdk.Implementation{Name: "test", Version: "1"}, nil)
+	theirs.AddTool(&sdk.Tool{Name: "math-add", InputSchema: json.RawMessage(`{"type":"object"}`)}, func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+		return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: `{"sum":2}`}}, StructuredContent: json.RawMessage(`{"sum":2}`)}, nil
+	})
+	handlers := map[string]http.Handler{"": mux, "go-sdk ": sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return theirs },
+		&sdk.StreamableHTTPOptions{JSONResponse: true, SessionTimeout: time.Minute})}
+	do := func(whose, body string, headers ...string) *httptest.ResponseRecorder {
 		r := httptest.NewRequestWithContext(b.Context(), http.MethodPost, mcp.Path, strings.NewReader(body))
 		r.Header.Set("Content-Type", "application/json")
+		r.Header.Set("Accept", "application/json, text/event-stream")
 		for i := 0; i < len(headers); i += 2 {
 			r.Header.Set(headers[i], headers[i+1])
 		}
 		w := httptest.NewRecorder()
-		mux.ServeHTTP(w, r)
+		handlers[whose].ServeHTTP(w, r)
 		return w
 	}
-	id := do(begin).Header().Get("Mcp-Session-Id")
-	for name, headers := range map[string][]string{
-		legacy: {"Mcp-Session-Id", id},
-		modern: {"Mcp-Protocol-Version", modern, "Mcp-Method", "tools/call", "Mcp-Name", "math-add"},
+	begun := func(whose string) []string {
+		return []string{"Mcp-Session-Id", do(whose, begin).Header().Get("Mcp-Session-Id")}
+	}
+	for _, test := range []struct {
+		whose, version string
+		headers        []string
+	}{
+		{"", legacy, begun("")},
+		{"", modern, []string{"Mcp-Protocol-Version", modern, "Mcp-Method", "tools/call", "Mcp-Name", "math-add"}},
+		{"go-sdk ", legacy, begun("go-sdk ")},
 	} {
-		body := request("1", "tools/call", name, `"name":"math-add"`, `"arguments":{"a":1}`)
-		b.Run("HTTP "+name, func(b *testing.B) {
+		body := request("1", "tools/call", test.version, `"name":"math-add"`, `"arguments":{"a":1}`)
+		b.Run("HTTP "+test.whose+test.version, func(b *testing.B) {
 			for b.Loop() {
-				if w := do(body, headers...); w.Code != http.StatusOK {
+				if w := do(test.whose, body, test.headers...); w.Code != http.StatusOK {
 					b.Fatal(w.Body)
 				}
 			}

@@ -2,7 +2,6 @@ package session_test
 
 import (
 	"encoding/json"
-	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -60,12 +59,16 @@ var requests = []string{
 	`{"jsonrpc":"2.0","id":1,"method":"tools/list"`,
 }
 
-// TestSameAnswers compares two implementations of the stateless version, request by request: the path over HTTP, which is all
-// ours, and the one over pipes, for which go-sdk keeps the protocol's rules.
+// TestSameAnswers compares the transports, request by request: the stateless version over HTTP and over pipes, and the same requests of
+// an older version in a session over HTTP and over pipes.
 func TestSameAnswers(t *testing.T) {
 	t.Parallel()
 	a := newApp(t)
-	h, p := a.http(t, mcp.Options{}), a.stdio(t, session.StdioOptions{Principal: wasmtools.Everybody()})
+	h := a.http(t, mcp.Options{})
+	id := h.begin()
+	stateless, session := a.stdio(t, session.StdioOptions{Principal: wasmtools.Everybody()}), a.stdio(t, session.StdioOptions{Principal: wasmtools.Everybody()})
+	session.send(begin)
+	session.next()
 	for _, text := range requests {
 		var m struct {
 			Method string
@@ -81,29 +84,37 @@ func TestSameAnswers(t *testing.T) {
 		if version == "" {
 			version = modern
 		}
-		_, body := read(t, h.do(t.Context(), http.MethodPost, "", text, "Mcp-Protocol-Version", version, "Mcp-Method", m.Method, "Mcp-Name", m.Params.Name))
-		p.send(text)
-		// Progress comes before the answer.
-		var lines []string
-		for {
-			line := p.next()
-			if lines = append(lines, line); !strings.Contains(line, "notifications/progress") {
-				break
-			}
+		compare(t, text, h.do(t.Context(), http.MethodPost, "", text, "Mcp-Protocol-Version", version, "Mcp-Method", m.Method, "Mcp-Name", m.Params.Name), stateless)
+		older := strings.ReplaceAll(text, "io.modelcontextprotocol/", "io.example/")
+		compare(t, older, h.do(t.Context(), http.MethodPost, "", older, "Mcp-Session-Id", id), session)
+	}
+}
+
+// compare has a request answered over pipes, and holds that to the answer over HTTP.
+func compare(t *testing.T, text string, r *http.Response, p *pipe) {
+	t.Helper()
+	_, body := read(t, r)
+	p.send(text)
+	// Progress comes before the answer.
+	var lines []string
+	for {
+		line := p.next()
+		if lines = append(lines, line); !strings.Contains(line, "notifications/progress") {
+			break
 		}
-		if strings.HasPrefix(body, "event:") {
-			body = strings.TrimSpace(strings.ReplaceAll(body, "event: message\ndata: ", ""))
-			body = strings.ReplaceAll(body, "\n\n", "\n")
-		}
-		got := strings.Split(body, "\n")
-		if fmt.Sprint(len(got)) != fmt.Sprint(len(lines)) {
-			t.Errorf("%.200s\nover HTTP: %.500s\nover pipes: %.500s", text, body, lines)
-			continue
-		}
-		for i := range got {
-			if !sameJSON(t, got[i], lines[i]) {
-				t.Errorf("%.200s\nover HTTP:  %.800s\nover pipes: %.800s", text, got[i], lines[i])
-			}
+	}
+	if strings.HasPrefix(body, "event:") {
+		body = strings.TrimSpace(strings.ReplaceAll(body, "event: message\ndata: ", ""))
+		body = strings.ReplaceAll(body, "\n\n", "\n")
+	}
+	got := strings.Split(body, "\n")
+	if len(got) != len(lines) {
+		t.Errorf("%.200s\nover HTTP: %.500s\nover pipes: %.500s", text, body, lines)
+		return
+	}
+	for i := range got {
+		if !sameJSON(t, got[i], lines[i]) {
+			t.Errorf("%.200s\nover HTTP:  %.800s\nover pipes: %.800s", text, got[i], lines[i])
 		}
 	}
 }

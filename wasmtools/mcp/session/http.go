@@ -1,13 +1,12 @@
 package session
 
 import (
-	"context"
 	"net/http"
-	"slices"
 	"strings"
 
-	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/mcp/internal/protocol"
 	"github.com/toolsrv/toolsrv/wasmtools/mcp/internal/rpc"
+	"github.com/toolsrv/toolsrv/wasmtools/web"
 )
 
 const (
@@ -15,36 +14,10 @@ const (
 	headerVersion = "Mcp-Protocol-Version"
 )
 
-// An Exchange is a request with its response, as package web has it.
-type Exchange interface {
-	http.ResponseWriter
-	Request() *http.Request
-	// Context has the name of the request for those who call Go functions.
-	Context() context.Context
-	// Call has the principal, and becomes the call of a tool.
-	Call() *wasmtools.Call
-	// Generation returns that which the request goes by, or nil: that of the moment.
-	Generation() *wasmtools.Generation
-	// Renew has the request go by what is in force at this moment. The error, that it is not let in any more, is for Fail.
-	Renew() (changed bool, err error)
-	// Identify returns who makes the request, as it is seen at this moment.
-	Identify() (*wasmtools.Principal, error)
-	Send(status int, body ...[]byte)
-	Fail(err error)
-	// Stream makes the response one without an end.
-	Stream() context.Context
-	FlushError() error
-	SetTool(path string)
-	SetOperation(name string)
-	SetFailure(e *wasmtools.Error)
-}
-
 // A Request is what a door knows of a request.
 type Request struct {
 	// Namespace is that of the address. Empty: all tools.
 	Namespace string
-	// ID is the name of the request in the log.
-	ID string
 	// Body is the body of a POST that has no session's id, which the door has read before it renewed the request. It belongs to Serve until Serve returns.
 	Body []byte
 	// Read reads the body of a POST that has the id of a session, once that is known to be there. The body belongs to Serve
@@ -57,14 +30,8 @@ type Request struct {
 // HasSession reports whether a request has the id of a session, so that its body is not to be read before that is known.
 func HasSession(h http.Header) bool { return len(h[headerSession]) > 0 }
 
-// Speaks reports whether sessions speak a version of the protocol.
-func Speaks(version string) bool { return slices.Contains(legacyVersions, version) }
-
-// Versions returns the versions of the protocol that sessions speak, the newest first.
-func Versions() []string { return slices.Clone(legacyVersions) }
-
 // Serve answers a GET, POST or DELETE of a client of a version before 2026-07-28.
-func (s *Sessions) Serve(x Exchange, q Request) {
+func (s *Sessions) Serve(x *web.Exchange, q Request) {
 	method := x.Request().Method
 	if method == http.MethodPost && !HasSession(x.Request().Header) {
 		s.serveFirst(x, q)
@@ -89,19 +56,19 @@ func (s *Sessions) Serve(x Exchange, q Request) {
 }
 
 // find takes the session that a request names, or answers that it can't.
-func (s *Sessions) find(x Exchange, q Request) *session {
+func (s *Sessions) find(x *web.Exchange, q Request) *session {
 	h := x.Request().Header
 	declared := h[headerVersion]
-	if len(declared) == 1 && declared[0] == modernVersion { // a GET or DELETE: a POST would not be here
-		refuse(x, http.StatusBadRequest, nil, rpc.Invalid("Version "+modernVersion+" has no sessions; send each message by POST"))
+	if len(declared) == 1 && declared[0] == protocol.Version { // a GET or DELETE: a POST would not be here
+		refuse(x, http.StatusBadRequest, nil, rpc.Invalid("Version "+protocol.Version+" has no sessions; send each message by POST"))
 		return nil
 	}
 	if !HasSession(h) {
 		refuse(x, http.StatusBadRequest, nil, rpc.Invalid("The request has no Mcp-Session-Id; a session begins with initialize"))
 		return nil
 	}
-	if len(declared) > 1 || len(declared) == 1 && !Speaks(declared[0]) {
-		refuse(x, http.StatusBadRequest, nil, rpc.Unsupported(allVersions, strings.Join(declared, ", ")))
+	if len(declared) > 1 || len(declared) == 1 && !protocol.HasSessions(declared[0]) {
+		refuse(x, http.StatusBadRequest, nil, rpc.Unsupported(protocol.Versions(), strings.Join(declared, ", ")))
 		return nil
 	}
 	if ids := h[headerSession]; len(ids) == 1 {
@@ -115,42 +82,28 @@ func (s *Sessions) find(x Exchange, q Request) *session {
 
 // refuseMissing answers a request of a session that there is not. It is the same for one that has ended and for somebody else's: whoever finds
 // out an id must not learn that it is one.
-func refuseMissing(x Exchange) {
+func refuseMissing(x *web.Exchange) {
 	refuse(x, http.StatusNotFound, nil, &rpc.Fault{Code: codeNoSession, Message: "There is no such session; begin a new one with initialize"})
 }
 
 // codeNoSession is what the SDKs of other languages use.
 const codeNoSession = -32001
 
-// refuse answers with a fault.
-func refuse(x Exchange, status int, id []byte, f *rpc.Fault) {
-	code := wasmtools.CodeInvalidArguments
-	switch status {
-	case http.StatusNotFound:
-		code = wasmtools.CodeNotFound
-	case http.StatusServiceUnavailable:
-		code = wasmtools.CodeOverloaded
-	}
-	x.SetFailure(&wasmtools.Error{Code: code})
-	x.Send(status, rpc.AppendFault(nil, id, f))
-}
-
 // serveFirst answers a POST that has no session: initialize begins one.
-func (s *Sessions) serveFirst(x Exchange, q Request) {
+func (s *Sessions) serveFirst(x *web.Exchange, q Request) {
 	var m rpc.Message
 	if wrong := m.Parse(q.Body); wrong != nil {
 		refuse(x, http.StatusBadRequest, m.ID, wrong)
 		return
 	}
 	switch _, ok := rpc.String(m.Version); {
-	case string(m.Method) != methodInitialize || m.ID == nil:
+	case !protocol.Begins(&m) || m.ID == nil:
 		refuse(x, http.StatusBadRequest, m.ID, rpc.Invalid("The request has no Mcp-Session-Id; a session begins with initialize"))
 		return
 	case !ok:
 		refuse(x, http.StatusBadRequest, m.ID, rpc.InvalidParams("The params have no protocolVersion"))
 		return
 	}
-	x.SetOperation(methodInitialize)
 	own := s.begin(q.Namespace, x.Call().Principal)
 	if own == nil {
 		refuse(x, http.StatusServiceUnavailable, m.ID, &rpc.Fault{Code: rpc.CodeInternal, Message: "Too many sessions are open; try again later"})
@@ -159,13 +112,13 @@ func (s *Sessions) serveFirst(x Exchange, q Request) {
 	defer s.give(own)
 	x.Header().Set(headerSession, own.id)
 	s.run(x, q, own, m)
-	if own.agreed() == "" { // go-sdk has refused it
+	if own.Version() == "" { // the request was refused
 		s.drop(own)
 	}
 }
 
 // servePost answers a message of a session.
-func (s *Sessions) servePost(x Exchange, q Request, own *session) {
+func (s *Sessions) servePost(x *web.Exchange, q Request, own *session) {
 	body, err := q.Read()
 	if err != nil {
 		x.Fail(err)
@@ -186,13 +139,11 @@ func (s *Sessions) servePost(x Exchange, q Request, own *session) {
 	switch wrong := m.Parse(body); {
 	case wrong != nil:
 		refuse(x, http.StatusBadRequest, m.ID, wrong)
-	case string(m.MetaVersion) >= modernVersion:
+	case string(m.MetaVersion) >= protocol.Version:
 		refuse(x, http.StatusBadRequest, m.ID, rpc.Mismatch("MCP-Protocol-Version is not the version of the request's _meta"))
 	case m.ID == nil || m.Method == nil: // a notification; or a response, to what nobody has asked
 		x.SetOperation("notification")
-		if string(m.Method) == noteCancelled {
-			own.cancel(m.RequestID)
-		}
+		own.Note(&m)
 		x.WriteHeader(http.StatusAccepted)
 	default:
 		s.run(x, q, own, m)

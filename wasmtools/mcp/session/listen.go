@@ -1,8 +1,10 @@
 package session
 
 import (
+	"context"
 	"time"
 
+	"github.com/toolsrv/toolsrv/wasmtools/mcp/internal/protocol"
 	"github.com/toolsrv/toolsrv/wasmtools/mcp/internal/rpc"
 )
 
@@ -28,13 +30,13 @@ func (s *stdio) notify() {
 		}
 		edition := s.edition()
 		if edition != told {
-			if told = edition; s.conversation.agreed() != "" {
+			if told = edition; s.conversation.Version() != "" {
 				s.write(rpc.AppendListChanged(nil, nil))
 			}
 		}
-		for _, r := range s.stale(edition) {
-			if !r.silent.Load() {
-				s.write(rpc.AppendListChanged(nil, r.ID))
+		for _, p := range s.stale(edition) {
+			if p.ctx.Err() == nil {
+				s.write(rpc.AppendListChanged(nil, p.request.ID))
 			}
 		}
 		pause := time.NewTimer(rpc.Breather)
@@ -54,47 +56,42 @@ type subscription struct {
 }
 
 // stale returns the subscriptions whose clients know of another list than that of an edition. They are counted as told.
-func (s *stdio) stale(edition uint64) (stale []*request) {
+func (s *stdio) stale(edition uint64) (stale []*reply) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for r, known := range s.listening {
+	for p, known := range s.listening {
 		if known.wanted && known.edition != edition {
-			s.listening[r] = subscription{true, edition}
-			stale = append(stale, r)
+			s.listening[p] = subscription{true, edition}
+			stale = append(stale, p)
 		}
 	}
 	return stale
 }
 
 // subscribe adds a subscription, or changes it. It reports false if there are too many.
-func (s *stdio) subscribe(r *request, to subscription) bool {
+func (s *stdio) subscribe(p *reply, to subscription) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if _, known := s.listening[r]; !known && len(s.listening) >= maxSubscriptions {
+	if _, known := s.listening[p]; !known && len(s.listening) >= maxSubscriptions {
 		return false
 	}
-	s.listening[r] = to
+	s.listening[p] = to
 	return true
 }
 
-// listen answers subscriptions/listen: first that it is heard, and in the end that nothing more will come.
-func (s *stdio) listen(r *request) {
-	wanted, wrong := r.WantsTools()
-	if wrong != nil {
-		r.refuse(wrong)
-		return
-	}
-	if !s.subscribe(r, subscription{}) { // it must be told of nothing before it is acknowledged
-		r.refuse(&rpc.Fault{Code: rpc.CodeInternal, Message: "Too many subscriptions are open"})
-		return
+// Listen answers subscriptions/listen: first that it is heard, and in the end that nothing more will come.
+func (p *reply) Listen(ctx context.Context, tools bool) protocol.Answer {
+	s := p.stdio
+	if !s.subscribe(p, subscription{}) { // it must be told of nothing before it is acknowledged
+		return p.request.Refuse(&rpc.Fault{Code: rpc.CodeInternal, Message: "Too many subscriptions are open"})
 	}
 	edition := s.edition()
-	s.write(rpc.AppendAcknowledged(nil, r.ID, wanted))
-	s.subscribe(r, subscription{wanted, edition})
+	s.write(rpc.AppendAcknowledged(nil, p.request.ID, tools))
+	s.subscribe(p, subscription{tools, edition})
 	s.tell() // of a change since then
-	<-r.ctx.Done()
+	<-ctx.Done()
 	s.mu.Lock()
-	delete(s.listening, r)
+	delete(s.listening, p)
 	s.mu.Unlock()
-	r.finish(answer{text: rpc.AppendUnsubscribed(nil, r.ID)})
+	return protocol.Answer{Text: rpc.AppendUnsubscribed(nil, p.request.ID)}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/mcp/internal/protocol"
 	"github.com/toolsrv/toolsrv/wasmtools/mcp/internal/rpc"
 	"github.com/toolsrv/toolsrv/wasmtools/mcp/toolset"
 )
@@ -37,7 +38,7 @@ type Options struct {
 // Sessions are those of the clients that came over HTTP. They are safe for concurrent use.
 type Sessions struct {
 	set         *toolset.Set
-	protocol    *protocol
+	protocol    *protocol.Server
 	max         int
 	idle        time.Duration
 	keepAlive   time.Duration
@@ -58,7 +59,7 @@ func ownerOf(p *wasmtools.Principal) owner { return owner{p.String(), p.Origin()
 
 // A session is that of one client over HTTP.
 type session struct {
-	*conversation
+	*protocol.Conversation
 	id        string
 	namespace string
 	owner     owner
@@ -87,8 +88,7 @@ func New(set *toolset.Set, o Options) *Sessions {
 		byID:      map[string]*session{},
 		owners:    map[owner]*list.List{},
 	}
-	s.protocol = newProtocol(set, legacyVersions)
-	s.protocol.settled = o.Settled
+	s.protocol = protocol.New(set, protocol.Options{Settled: o.Settled})
 	s.unsubscribe = set.Subscribe(s.tell)
 	s.running.Go(s.expire)
 	return s
@@ -109,10 +109,10 @@ func (s *Sessions) Close() error {
 	}
 	s.mu.Unlock()
 	for _, x := range open {
-		x.close()
+		x.Close()
 	}
 	for _, x := range open {
-		<-x.done
+		x.Wait()
 	}
 	s.running.Wait()
 	return nil
@@ -121,7 +121,7 @@ func (s *Sessions) Close() error {
 // begin makes a session and puts it into the table, taken. It returns nil if there is no place.
 func (s *Sessions) begin(namespace string, p *wasmtools.Principal) *session {
 	x := &session{
-		conversation: s.protocol.begin(),
+		Conversation: protocol.NewConversation(),
 		id:           rand.Text(),
 		namespace:    namespace,
 		owner:        ownerOf(p),
@@ -132,10 +132,10 @@ func (s *Sessions) begin(namespace string, p *wasmtools.Principal) *session {
 	}
 	victim, ok := s.add(x)
 	if victim != nil {
-		victim.close()
+		victim.Close()
 	}
 	if !ok {
-		x.close()
+		x.Close()
 		return nil
 	}
 	return x
@@ -220,7 +220,7 @@ func (s *Sessions) drop(x *session) {
 	s.mu.Lock()
 	s.remove(x)
 	s.mu.Unlock()
-	x.close()
+	x.Close()
 }
 
 // remove takes a session out of the table.
@@ -246,7 +246,7 @@ func (s *Sessions) expire() {
 			return
 		case now := <-ticker.C:
 			for _, x := range s.old(now.Add(-s.idle)) {
-				x.close()
+				x.Close()
 			}
 		}
 	}

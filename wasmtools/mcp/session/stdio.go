@@ -15,6 +15,7 @@ import (
 
 	"github.com/toolsrv/toolsrv/internal/text"
 	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/mcp/internal/protocol"
 	"github.com/toolsrv/toolsrv/wasmtools/mcp/internal/rpc"
 	"github.com/toolsrv/toolsrv/wasmtools/mcp/toolset"
 )
@@ -63,24 +64,25 @@ func Stdio(ctx context.Context, set *toolset.Set, in io.Reader, out io.Writer, o
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	s := &stdio{
-		ctx:       ctx,
-		cancel:    cancel,
-		set:       set,
-		out:       out,
-		namespace: o.Namespace,
-		principal: cmp.Or(o.Principal, wasmtools.Self()),
-		most:      cmp.Or(max(o.MaxMessage, 0), defaultMaxMessage),
-		patience:  cmp.Or(max(o.Patience, 0), defaultPatience),
-		grace:     cmp.Or(max(o.Grace, 0), defaultGrace),
-		log:       cmp.Or(o.Logger, slog.New(slog.DiscardHandler)),
-		slots:     make(chan struct{}, maxRunning),
-		broken:    make(chan struct{}),
-		changed:   make(chan struct{}, 1),
-		listening: map[*request]subscription{},
+		ctx:      ctx,
+		cancel:   cancel,
+		set:      set,
+		protocol: protocol.New(set, protocol.Options{Ready: o.Ready}),
+
+		conversation: protocol.NewConversation(),
+		out:          out,
+		namespace:    o.Namespace,
+		principal:    cmp.Or(o.Principal, wasmtools.Self()),
+		most:         cmp.Or(max(o.MaxMessage, 0), defaultMaxMessage),
+		patience:     cmp.Or(max(o.Patience, 0), defaultPatience),
+		grace:        cmp.Or(max(o.Grace, 0), defaultGrace),
+		log:          cmp.Or(o.Logger, slog.New(slog.DiscardHandler)),
+		slots:        make(chan struct{}, maxRunning),
+		broken:       make(chan struct{}),
+		answered:     make(chan struct{}),
+		changed:      make(chan struct{}, 1),
+		listening:    map[*reply]subscription{},
 	}
-	p := newProtocol(set, allVersions)
-	p.listen, p.ready = s.listen, o.Ready
-	s.conversation = p.begin()
 	defer set.Subscribe(s.tell)()
 	notified := make(chan struct{})
 	go func() { defer close(notified); s.notify() }()
@@ -94,10 +96,11 @@ func Stdio(ctx context.Context, set *toolset.Set, in io.Reader, out io.Writer, o
 	case <-ctx.Done():
 	}
 	cancel()
-	s.conversation.close()
+	s.conversation.Close()
+	go func() { defer close(s.answered); s.conversation.Wait() }()
 	over, stop := context.WithTimeout(context.Background(), farewell)
 	defer stop()
-	for _, done := range []<-chan struct{}{s.conversation.done, notified} {
+	for _, done := range []<-chan struct{}{s.answered, notified} {
 		select {
 		case <-done:
 		case <-over.Done(): // a write hangs, or a Go function does not look at its context
@@ -117,7 +120,9 @@ func Stdio(ctx context.Context, set *toolset.Set, in io.Reader, out io.Writer, o
 
 // A stdio is the session of one client over two pipes.
 type stdio struct {
-	conversation *conversation
+	protocol     *protocol.Server
+	conversation *protocol.Conversation
+	answered     chan struct{} // closed when all is answered after the end
 	ctx          context.Context
 	cancel       context.CancelFunc
 	set          *toolset.Set
@@ -138,7 +143,7 @@ type stdio struct {
 
 	changed   chan struct{} // has room for one
 	mu        sync.Mutex
-	listening map[*request]subscription
+	listening map[*reply]subscription
 }
 
 // settle waits until nothing runs, for the time of grace at most.
@@ -212,26 +217,36 @@ func readLine(r *bufio.Reader, most int) (line []byte, err error) {
 
 // take begins what a message asks for. After an error nothing is taken any more: io.EOF where that is as it should be.
 func (s *stdio) take(line []byte) error {
-	r := &request{conversation: s.conversation, namespace: s.namespace, call: &wasmtools.Call{Principal: s.principal}}
+	p := &reply{stdio: s, begun: time.Now()}
+	r := &p.request
 	switch wrong := r.Parse(line); {
 	case r.ID == nil && r.Method != nil: // a notification has no answer, whatever is wrong with it
-		if string(r.Method) == noteCancelled && wrong == nil {
-			s.conversation.cancel(r.RequestID)
+		if wrong == nil {
+			s.conversation.Note(&r.Message)
 		}
+		return nil
 	case wrong != nil:
 		s.refuse(r.ID, wrong)
+		return nil
 	case r.Method == nil: // a response, to what nobody has asked
-	default:
-		r.ctx, r.cancel = context.WithCancelCause(s.ctx)
-		listens := string(r.Method) == methodListen // for hours, so it takes no slot
-		r.carrier = &reply{stdio: s, request: r, begun: time.Now(), slot: !listens}
-		if !listens {
-			if err := s.claim(); err != nil {
-				return err
-			}
-		}
-		s.conversation.submit(r)
+		return nil
 	}
+	r.Transport, r.Conversation, r.Namespace, r.Call = p, s.conversation, s.namespace, &wasmtools.Call{Principal: s.principal}
+	if p.slot = string(r.Method) != protocol.Listen; p.slot { // one that listens does so for hours
+		if err := s.claim(); err != nil {
+			return err
+		}
+	}
+	ctx, ok := s.conversation.Enter(s.ctx, r)
+	if !ok {
+		return io.EOF
+	}
+	if p.ctx = ctx; protocol.Begins(&r.Message) { // what comes after it counts on it
+		a := p.answer()
+		go p.finish(a)
+		return nil
+	}
+	go func() { p.finish(p.answer()) }()
 	return nil
 }
 

@@ -160,7 +160,7 @@ func TestStdioInternal(t *testing.T) {
 		p := newApp(t).stdio(t, session.StdioOptions{Logger: log.Logger(slog.LevelInfo)})
 		p.send(request("1", "tools/call", modern, `"name":"`+name+`"`))
 		line := p.next()
-		id, begins := strings.CutPrefix(line, `{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"Internal error","data":{"code":"internal","request_id":"`)
+		id, begins := strings.CutPrefix(line, `{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"Internal error; tell the operator the request id","data":{"code":"internal","request_id":"`)
 		id, ends := strings.CutSuffix(id, `"}}}`)
 		if !begins || !ends {
 			t.Errorf("%s: got %s", name, line)
@@ -227,6 +227,21 @@ func TestStdioEnd(t *testing.T) {
 	}
 	if took := time.Since(begun); took > time.Minute {
 		t.Errorf("nothing ran, but the end took %v", took)
+	}
+}
+
+// A client that does not wait for the answer to initialize has a session all the same.
+func TestStdioHurries(t *testing.T) {
+	t.Parallel()
+	a := newApp(t)
+	for range 200 {
+		var out bytes.Buffer
+		if err := session.Stdio(t.Context(), a.set, strings.NewReader(begin+"\n"+request("1", "tools/list", legacy)), &out, session.StdioOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(out.String(), `"id":1,"result"`) {
+			t.Fatalf("the list was refused:\n%s", out.String())
+		}
 	}
 }
 

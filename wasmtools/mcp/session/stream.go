@@ -4,7 +4,9 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/toolsrv/toolsrv/wasmtools/mcp/internal/response"
 	"github.com/toolsrv/toolsrv/wasmtools/mcp/internal/rpc"
+	"github.com/toolsrv/toolsrv/wasmtools/web"
 )
 
 // A stream is what a session has open to hear of changes.
@@ -14,23 +16,23 @@ type stream struct {
 
 // serveStream tells a client of changes until it goes away, the session ends, the service ends its streams, or the client opens
 // another stream: it may know before us that this one is broken.
-func (s *Sessions) serveStream(x Exchange, own *session) {
-	if !AcceptsEvents(x.Request().Header) {
+func (s *Sessions) serveStream(x *web.Exchange, own *session) {
+	if !response.AcceptsEvents(x.Request().Header) {
 		refuse(x, http.StatusNotAcceptable, nil, rpc.Invalid("A GET must accept text/event-stream"))
 		return
 	}
 	here := &stream{replaced: make(chan struct{})}
 	s.attach(own, here)
 	defer s.detach(own, here)
-	beginStream(x)
+	response.Begin(x)
 	ctx := x.Stream()
 	alive := time.NewTicker(s.keepAlive)
 	defer alive.Stop()
-	for err := comment(x); err == nil; { // for proxies that send nothing on before there is a body
+	for err := response.Comment(x); err == nil; { // for proxies that send nothing on before there is a body
 		select {
 		case <-ctx.Done():
 			return
-		case <-own.closed:
+		case <-own.Closed():
 			return
 		case <-here.replaced:
 			return
@@ -38,12 +40,12 @@ func (s *Sessions) serveStream(x Exchange, own *session) {
 			if !s.stays(x, own) {
 				return
 			}
-			err = comment(x)
+			err = response.Comment(x)
 		case <-own.changed:
 			if !s.stays(x, own) { // it is nobody's business any more
 				return
 			}
-			if err = sendEvent(x, rpc.AppendListChanged(nil, nil)); err == nil {
+			if err = response.Event(x, rpc.AppendListChanged(nil, nil)); err == nil {
 				select { // a hundred files that are dropped in at once are one change to a client
 				case <-time.After(rpc.Breather):
 				case <-ctx.Done():
@@ -54,21 +56,13 @@ func (s *Sessions) serveStream(x Exchange, own *session) {
 }
 
 // stays reports whether the client of a stream may still have it, and notes who it is by now.
-func (s *Sessions) stays(x Exchange, own *session) bool {
+func (s *Sessions) stays(x *web.Exchange, own *session) bool {
 	p, err := x.Identify()
 	if err != nil || ownerOf(p) != own.owner {
 		return false
 	}
 	s.see(own, p)
 	return true
-}
-
-// comment shows that the connection is alive.
-func comment(x Exchange) error {
-	if _, err := x.Write([]byte(":\n\n")); err != nil {
-		return err
-	}
-	return x.FlushError()
 }
 
 // attach makes a stream that of its session. The session lasts as long as it is open, whoever uses it.

@@ -83,14 +83,11 @@ func Scope(everybody bool) string {
 	return "private"
 }
 
-// Identity returns the member of a result's _meta that says which server it is.
-func Identity(name, title, version string) string {
-	self, _ := json.Marshal(struct { // strings only
-		Name    string `json:"name"`
-		Title   string `json:"title,omitempty"`
-		Version string `json:"version"`
-	}{name, title, version})
-	return `"` + MetaServer + `":` + string(self)
+// An Implementation is what a server says of itself.
+type Implementation struct {
+	Name    string `json:"name"`
+	Title   string `json:"title,omitempty"`
+	Version string `json:"version"`
 }
 
 // AppendHead appends the beginning of a response, up to its result or its error. An id that is not known is nil, and left out.
@@ -175,6 +172,19 @@ func AppendUnsubscribed(dst, subscription []byte) []byte {
 func appendSubscription(dst, subscription []byte) []byte {
 	dst = append(dst, `"_meta":{"`+MetaSubscription+`":`...)
 	return append(append(dst, subscription...), '}')
+}
+
+// CheckCall returns what is wrong with the params of a call, or nil. Arguments that are left out become an empty object.
+func (m *Message) CheckCall() *Fault {
+	switch {
+	case m.Name == nil:
+		return InvalidParams("The params have no name")
+	case m.Arguments == nil, string(m.Arguments) == "null":
+		m.Arguments = []byte("{}")
+	case m.Arguments[0] != '{':
+		return InvalidParams("The arguments must be an object")
+	}
+	return nil
 }
 
 // PageCursor returns the cursor that a request for a list has, or nothing where it asks for the first page.

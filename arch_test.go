@@ -75,12 +75,10 @@ var edges = map[string][]string{
 	"runtime/linmem": {},
 	// One constant, which a build tag sets.
 	"runtime/sandbox/internal/paranoid": {},
-	// The words of errors, for all that can say one.
-	"wasmtools/failure": {"internal/text"},
 	// The domain: programs that embed us depend on this, and on schemas for tools of Go functions.
-	"wasmtools": {"internal/jsontree", "internal/pattern", "internal/progress", "internal/reach", "internal/text", "internal/typed", "wasmtools/failure", "wasmtools/schema"},
+	"wasmtools": {"internal/jsontree", "internal/pattern", "internal/progress", "internal/reach", "internal/text", "internal/typed", "wasmtools/schema"},
 	// Knows no tools: what is valid, and what is wrong where it is not.
-	"wasmtools/schema": {"internal/text", "wasmtools/failure", "internal/jsontree"},
+	"wasmtools/schema": {"internal/text", "internal/jsontree"},
 	// Takes secrets out of bytes; knows not whose they are.
 	"wasmtools/capability/internal/redact": {},
 	// Refuses with the domain's error.
@@ -112,9 +110,9 @@ var edges = map[string][]string{
 	// The source that is a directory on disk.
 	"wasmtools/catalog/directory": {"internal/ownership", "internal/touched", "runtime/wasmbin", "wasmtools/catalog"},
 	// What every HTTP door needs; knows none of them.
-	"wasmtools/web": {"internal/origin", "internal/text", "wasmtools", "wasmtools/auth"},
+	"wasmtools/web": {"internal/origin", "internal/text", "wasmtools", "wasmtools/auth", "wasmtools/schema"},
 	// The one way to call a tool; knows no door.
-	"wasmtools/invoke": {"internal/turns", "wasmtools"},
+	"wasmtools/invoke": {"internal/turns", "wasmtools", "wasmtools/schema"},
 	// REST: sees tools, never sandboxes, and of their schemas where a result is a file.
 	"wasmtools/openapi": {"internal/text", "wasmtools", "wasmtools/invoke", "wasmtools/schema", "wasmtools/web"},
 	// MCP over HTTP: reads messages, and leaves to protocol what they are answered with.
@@ -134,11 +132,11 @@ var edges = map[string][]string{
 	// Listeners and doors over a service; sees tools, never files.
 	"wasmtools/server": {"internal/text", "runtime/account", "wasmtools", "wasmtools/auth", "wasmtools/config", "wasmtools/mcp", "wasmtools/mcp/session", "wasmtools/mcp/toolset", "wasmtools/openapi", "wasmtools/service", "wasmtools/toolfile", "wasmtools/web"},
 	// Runs compilers; never what they made.
-	"author/project": {"internal/text", "wasmtools", "wasmtools/script", "wasmtools/toolfile", "runtime/wasmbin"},
+	"author/project": {"internal/text", "wasmtools", "wasmtools/script", "wasmtools/toolfile", "runtime/wasmbin", "wasmtools/schema"},
 	// One file as a server would have it, without a server.
 	"author/workbench": {"author/project", "runtime/limits", "runtime/sandbox", "wasmtools", "wasmtools/capability", "wasmtools/config", "wasmtools/invoke", "wasmtools/script", "wasmtools/service", "wasmtools/toolfile"},
 	// Every part has a command.
-	"cmd/toolsrv/command": {"runtime/limits", "internal/reach", "internal/heap", "internal/journal", "internal/modelapi", "internal/text", "internal/wholefile", "author/project", "author/workbench", "wasmtools", "wasmtools/capability", "wasmtools/server", "wasmtools/service", "wasmtools/config", "wasmtools/catalog", "wasmtools/script", "wasmtools/script/engine", "wasmtools/web", "wasmtools/mcp/toolset", "wasmtools/toolfile", "runtime/compile", "runtime/sandbox"},
+	"cmd/toolsrv/command": {"runtime/limits", "internal/reach", "internal/heap", "internal/journal", "internal/modelapi", "internal/text", "internal/wholefile", "author/project", "author/workbench", "wasmtools", "wasmtools/capability", "wasmtools/server", "wasmtools/service", "wasmtools/config", "wasmtools/catalog", "wasmtools/script", "wasmtools/script/engine", "wasmtools/web", "wasmtools/mcp/toolset", "wasmtools/schema", "wasmtools/toolfile", "runtime/compile", "runtime/sandbox"},
 	// main.
 	"cmd/toolsrv": {"cmd/toolsrv/command"},
 	// What can be limited, as data: for those that configure and those that enforce.
@@ -161,7 +159,7 @@ var edges = map[string][]string{
 	"wasmtools/capability/egress":   {"internal/jsontree", "internal/reach", "runtime/hostabi", "wasmtools/capability/internal/answer", "wasmtools/capability/internal/redact"},
 	"wasmtools/capability/kv":       {"runtime/hostabi", "wasmtools/capability/internal/answer", "wasmtools/state"},
 	"wasmtools/capability/secret":   {"runtime/hostabi", "wasmtools", "wasmtools/capability/internal/answer", "wasmtools/capability/internal/redact"},
-	"wasmtools/capability/settings": {"runtime/hostabi", "wasmtools/capability/internal/answer", "wasmtools/failure", "wasmtools/schema"},
+	"wasmtools/capability/settings": {"runtime/hostabi", "wasmtools/capability/internal/answer", "wasmtools/schema"},
 	// Grants become what the sets are given.
 	"wasmtools/capability": {"internal/pattern", "internal/reach", "internal/text", "runtime/hostabi", "runtime/wasi", "wasmtools", "wasmtools/capability/compose", "wasmtools/capability/egress", "wasmtools/capability/files", "wasmtools/capability/kv", "wasmtools/capability/secret", "wasmtools/capability/settings", "wasmtools/config", "wasmtools/invoke", "wasmtools/state", "wasmtools/state/local", "wasmtools/state/memory"},
 	// Directories of the system, as WASI shows them to guests.
@@ -264,7 +262,6 @@ var recoverHomes = map[string]string{
 	"wasmtools/openapi/state.go":      "the router, which panics where it refuses a route",
 	"wasmtools/web/exchange.go":       "a request, with an embedder's tools and dependencies",
 	"wasmtools/mcp/session/reply.go":  "a call of an embedder's tool, on a goroutine of its own",
-	"wasmtools/openapi/entry.go":      "an embedder's schema, when it is asked whether it needs a body",
 }
 
 func TestImports(t *testing.T) {

@@ -2,17 +2,18 @@ package wasmtools
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
 
 	"github.com/toolsrv/toolsrv/internal/text"
-	"github.com/toolsrv/toolsrv/wasmtools/failure"
+	"github.com/toolsrv/toolsrv/wasmtools/schema"
 )
 
 // A Code tells clients, in a stable word, why a request failed.
-type Code = failure.Code
+type Code string
 
 // The codes of the service. Package web holds the one table from code to HTTP status.
 const (
@@ -24,7 +25,7 @@ const (
 	CodeRequestTimeout       Code = "request_timeout"
 	CodeInputTooLarge        Code = "input_too_large"
 	CodeUnsupportedMediaType Code = "unsupported_media_type"
-	CodeInvalidArguments     Code = failure.InvalidArguments
+	CodeInvalidArguments     Code = "invalid_arguments"
 	CodeToolError            Code = "tool_error"
 	CodeToolTrapped          Code = "tool_trapped"
 	CodeToolBadOutput        Code = "tool_bad_output"
@@ -41,10 +42,36 @@ const (
 )
 
 // An Error is a failure that a client may be told of.
-type Error = failure.Error
+type Error struct {
+	// Code is why.
+	Code Code
+	// Message is a sentence for the client; it is the "detail" of the answer unless there are Violations.
+	Message string
+	// Status is the HTTP status that a tool asked for (tool_error only), 400 to 599, or 0 for 400.
+	Status int
+	// ToolCode and Data are what the tool said of its own failure (tool_error only); either may be empty.
+	ToolCode string
+	Data     json.RawMessage
+	// Violations are all the reasons for CodeInvalidArguments.
+	Violations []schema.Violation
+	// Err is the cause, for the log. It is never shown to a client.
+	Err error
+}
 
-// A Violation is one way in which arguments do not fit their schema, in the shape that FastAPI's clients read.
-type Violation = failure.Violation
+// Error returns the message and the cause.
+func (e *Error) Error() string {
+	text := e.Message
+	if text == "" {
+		text = string(e.Code)
+	}
+	if e.Err != nil {
+		return text + ": " + e.Err.Error()
+	}
+	return text
+}
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Err }
 
 var codes = [...]Code{CodeUnauthorized, CodeHostNotAllowed, CodeOriginNotAllowed, CodeNotFound, CodeMethodNotAllowed, CodeRequestTimeout, CodeInputTooLarge, CodeUnsupportedMediaType,
 	CodeInvalidArguments, CodeToolError, CodeToolTrapped, CodeToolBadOutput, CodeToolMemory, CodeToolStack, CodeToolFuel, CodeToolTimeout,

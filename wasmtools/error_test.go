@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/schema"
 )
 
 func TestError(t *testing.T) {
@@ -35,12 +36,12 @@ func TestError(t *testing.T) {
 func TestViolationJSON(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		violation wasmtools.Violation
+		violation schema.Violation
 		want      string
 	}{
-		{wasmtools.Violation{Type: "missing", Loc: []any{"body", "a"}, Msg: "Field required", Input: json.RawMessage(`{}`)},
+		{schema.Violation{Type: "missing", Loc: []any{"body", "a"}, Msg: "Field required", Input: json.RawMessage(`{}`)},
 			`{"type":"missing","loc":["body","a"],"msg":"Field required","input":{}}`},
-		{wasmtools.Violation{Type: "greater_than", Loc: []any{"body", "items", 0}, Msg: "m", Input: json.RawMessage(`1`), Ctx: map[string]any{"gt": 2}},
+		{schema.Violation{Type: "greater_than", Loc: []any{"body", "items", 0}, Msg: "m", Input: json.RawMessage(`1`), Ctx: map[string]any{"gt": 2}},
 			`{"type":"greater_than","loc":["body","items",0],"msg":"m","input":1,"ctx":{"gt":2}}`},
 	} {
 		if got, err := json.Marshal(c.violation); string(got) != c.want || err != nil {

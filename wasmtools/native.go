@@ -70,7 +70,7 @@ func newTool(name, description string, caller Caller, in, out reflect.Type) (*To
 	if err != nil {
 		return nil, err
 	}
-	if result != nil { // a nil *schema.Schema would be a Schema that is not nil
+	if result != nil {
 		if t.Result, err = schema.Compile(result); err != nil {
 			return nil, fmt.Errorf("the schema of the result: %w", err)
 		}

@@ -2,25 +2,20 @@ package wasmtools_test
 
 import (
 	"context"
-	"encoding/json"
 	"testing"
 
 	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/schema"
 )
 
 // anything is a schema that accepts every body.
-type anything struct{}
-
-var _ wasmtools.Schema = anything{}
-
-func (anything) JSON() json.RawMessage                { return json.RawMessage(`{"type":"object"}`) }
-func (anything) Validate(body []byte) ([]byte, error) { return body, nil }
+var anything = schema.MustCompile(`{"type":"object"}`)
 
 var echo = wasmtools.CallerFunc(func(_ context.Context, call *wasmtools.Call) ([]byte, error) { return call.Arguments, nil })
 
 // tool returns a tool that can be served.
 func tool(namespace, name string) *wasmtools.Tool {
-	return &wasmtools.Tool{Namespace: namespace, Name: name, Description: "A tool.", Parameters: anything{}, Caller: echo}
+	return &wasmtools.Tool{Namespace: namespace, Name: name, Description: "A tool.", Parameters: anything, Caller: echo}
 }
 
 // from returns a tool with a file.

@@ -2,13 +2,15 @@
 // served, and how a call fails.
 //
 // It knows no sandbox, no HTTP router and no file system. A [Tool] is called through its [Caller], checks its
-// arguments through its [Schema], and is served from a [RouteTable]; other packages fill these in for modules, and
+// arguments by its schema, and is served from a [RouteTable]; other packages fill these in for modules, and
 // [NewTool] does for a function of the program.
 package wasmtools
 
 import (
 	"encoding/json"
 	"strings"
+
+	"github.com/toolsrv/toolsrv/wasmtools/schema"
 )
 
 // A Tool is one function that clients can call. It never changes once a RouteTable holds it.
@@ -28,10 +30,10 @@ type Tool struct {
 	// Version is the module's version as its author wrote it, or empty.
 	Version string
 	// Parameters is the schema of the arguments, an object schema.
-	Parameters Schema
+	Parameters *schema.Schema
 	// Result is the schema of the result, or nil where the tool declares none. It documents; results are not
 	// checked against it.
-	Result Schema
+	Result *schema.Schema
 	// Examples are calls with their expected results, for documentation and for tests of the tool.
 	Examples []Example
 	// Digest is the SHA-256 of the module's file in lower-case hexadecimal, or empty for a tool that has no file.
@@ -51,16 +53,6 @@ type Tool struct {
 
 // DefaultMaxInput is the largest body, in bytes, of a call of a tool that sets no limit of its own: 1 MiB.
 const DefaultMaxInput = 1 << 20
-
-// A Schema is a compiled JSON Schema. It is safe for concurrent use and never changes.
-type Schema interface {
-	// JSON returns the schema as its author wrote it. The caller must not change the bytes.
-	JSON() json.RawMessage
-	// Validate checks a body, a JSON object (an empty body counts as {}), and returns the bytes for the tool: the
-	// body itself, or a copy with the schema's defaults filled in. The result may share memory with body.
-	// An error is an *Error with the code CodeInvalidArguments and all violations.
-	Validate(body []byte) ([]byte, error)
-}
 
 // An Example is one call of a tool with the result that it should have.
 type Example struct {

@@ -18,6 +18,7 @@ import (
 
 	"github.com/toolsrv/toolsrv/internal/text"
 	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/schema"
 )
 
 // SDKVersion is the published version of the SDKs that a new project requires.
@@ -93,7 +94,7 @@ func (s Scaffold) Check() error {
 	// What a table of routes refuses should not be made in the first place.
 	tool := wasmtools.Tool{
 		Namespace: s.Namespace, Name: s.Name,
-		Parameters: struct{ wasmtools.Schema }{}, Caller: wasmtools.CallerFunc(nil),
+		Parameters: new(schema.Schema), Caller: wasmtools.CallerFunc(nil),
 	}
 	return tool.Check()
 }

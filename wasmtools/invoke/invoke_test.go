@@ -11,6 +11,7 @@ import (
 
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/invoke"
+	"github.com/toolsrv/toolsrv/wasmtools/schema"
 )
 
 // codeOf returns why a call failed, or "".
@@ -397,7 +398,7 @@ func TestConcurrentCalls(t *testing.T) {
 func TestCallAllocatesLittle(t *testing.T) {
 	result := []byte("3")
 	bare := tool("echo", func(context.Context, *wasmtools.Call) ([]byte, error) { return result, nil })
-	bare.Parameters = anything{bare.Parameters}
+	bare.Parameters = anything
 	v, route, c := invoke.New(invoke.Options{}), invoke.RouteTo(bare), call(`{}`)
 	body := c.Arguments
 	if n := testing.AllocsPerRun(100, func() {
@@ -405,21 +406,19 @@ func TestCallAllocatesLittle(t *testing.T) {
 		if _, err := v.Call(t.Context(), route, c); err != nil {
 			t.Fatal(err)
 		}
-	}); n > 0 {
-		t.Errorf("got %v allocations, want none", n)
+	}); n > 3 {
+		t.Errorf("got %v allocations, want three of the validation", n)
 	}
 }
 
 // anything accepts all arguments.
-type anything struct{ wasmtools.Schema }
-
-func (anything) Validate(body []byte) ([]byte, error) { return body, nil }
+var anything = schema.MustCompile(`{"type":"object"}`)
 
 func BenchmarkCall(b *testing.B) {
 	result := []byte("3")
 	quick := tool("echo", func(context.Context, *wasmtools.Call) ([]byte, error) { return result, nil })
 	bare := *quick
-	bare.Parameters = anything{quick.Parameters}
+	bare.Parameters = anything
 	scoped, err := wasmtools.NewPrincipal("test", "test", "math", "echo")
 	if err != nil {
 		b.Fatal(err)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/toolsrv/toolsrv/internal/turns"
 	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/schema"
 )
 
 // Validation needs up to a hundred times the arguments' bytes if they are all small values, and half a second at worst, as the tool's author
@@ -25,15 +26,12 @@ const (
 	leastSpared = 2 << 20
 )
 
-// littleSchema is a schema that can tell that a check is dear before it has done it. Those of package schema are.
-type littleSchema interface {
+// A checker is what a validator needs of a *schema.Schema.
+type checker interface {
+	Validate(body []byte) ([]byte, error)
 	ValidateLittle(body []byte) (valid []byte, ok bool, err error)
-}
-
-// measuredSchema is a schema that can tell what a check takes, and hold it to that. Those of package schema are.
-type measuredSchema interface {
-	Need(body []byte) int64
 	ValidateWithin(body []byte, memory int64) (valid []byte, ok bool, err error)
+	Need(body []byte) int64
 }
 
 // A validator checks the arguments of all calls.
@@ -57,15 +55,19 @@ func newValidator(memory int64, room func(ctx context.Context, bytes int64) (giv
 
 // validate checks the arguments of a call, and returns them with their defaults.
 func (v *validator) validate(ctx context.Context, t *wasmtools.Tool, path string, call *wasmtools.Call) (valid []byte, err error) {
-	module := cmp.Or(t.Digest, path)
+	valid, err = v.check(ctx, t.Parameters, cmp.Or(t.Digest, path), call)
+	if misfit, ok := errors.AsType[*schema.Misfit](err); ok {
+		err = &wasmtools.Error{Code: wasmtools.CodeInvalidArguments, Message: misfit.Message, Violations: misfit.Violations}
+	}
+	return valid, err
+}
+
+func (v *validator) check(ctx context.Context, s checker, module string, call *wasmtools.Call) (valid []byte, err error) {
 	if len(call.Arguments) <= small {
-		s, ok := t.Parameters.(littleSchema)
-		switch {
-		case !ok: // the program's own
-			return t.Parameters.Validate(call.Arguments)
-		case len(call.Arguments) <= free:
+		var ok bool
+		if len(call.Arguments) <= free {
 			valid, ok, err = s.ValidateLittle(call.Arguments)
-		default:
+		} else {
 			valid, ok, err = v.little(ctx, s, module, call)
 		}
 		if ok {
@@ -74,7 +76,7 @@ func (v *validator) validate(ctx context.Context, t *wasmtools.Tool, path string
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, errBusy)
 	defer cancel()
-	if s, ok := t.Parameters.(measuredSchema); ok && v.room != nil {
+	if v.room != nil {
 		for need := s.Need(call.Arguments); ; need = 2 * max(need, v.spared) {
 			if valid, ok, err := v.within(ctx, s, module, call, need); ok {
 				return valid, err
@@ -85,11 +87,11 @@ func (v *validator) validate(ctx context.Context, t *wasmtools.Tool, path string
 		return nil, err
 	}
 	defer v.dear.Leave()
-	return t.Parameters.Validate(call.Arguments)
+	return s.Validate(call.Arguments)
 }
 
 // within is ValidateWithin in a dear place. ok is false where the check needs more memory.
-func (v *validator) within(ctx context.Context, s measuredSchema, module string, call *wasmtools.Call, need int64) (valid []byte, ok bool, err error) {
+func (v *validator) within(ctx context.Context, s checker, module string, call *wasmtools.Call, need int64) (valid []byte, ok bool, err error) {
 	// Who waits for room keeps nobody from a dear place, and those who have some are few.
 	if need > v.spared {
 		if err := enter(ctx, v.vast, module, call); err != nil {
@@ -144,7 +146,7 @@ func ended(cause error) error {
 }
 
 // little is ValidateLittle in a place. ok is true where there is none.
-func (v *validator) little(ctx context.Context, s littleSchema, module string, call *wasmtools.Call) (valid []byte, ok bool, err error) {
+func (v *validator) little(ctx context.Context, s checker, module string, call *wasmtools.Call) (valid []byte, ok bool, err error) {
 	if err := enter(ctx, v.brief, module, call); err != nil {
 		return nil, true, err
 	}

@@ -116,11 +116,9 @@ func TestDearValidations(t *testing.T) {
 	const callers = 16
 	dear.entered, dear.free = make(chan struct{}, callers), make(chan struct{})
 	body := []byte(`{"a":[` + strings.Repeat("1999,", 40) + `1]}`)
-	run := func(context.Context, *wasmtools.Call) ([]byte, error) { return []byte("1"), nil }
 	v := New(Options{})
-	call := func(name string, s wasmtools.Schema, body []byte) error {
-		route := RouteTo(&wasmtools.Tool{Name: name, Parameters: s, Caller: wasmtools.CallerFunc(run)})
-		_, err := v.Call(t.Context(), route, &wasmtools.Call{Arguments: body, Principal: wasmtools.Everybody()})
+	call := func(name string, s checker, body []byte) error {
+		_, err := v.validator.check(t.Context(), s, name, &wasmtools.Call{Arguments: body})
 		return err
 	}
 	var wg sync.WaitGroup

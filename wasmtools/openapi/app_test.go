@@ -201,7 +201,7 @@ func TestConversations(t *testing.T) {
 		failing("fail/coded-internal", code(wasmtools.CodeInternal, "the password is hunter2")),
 		failing("fail/unknown-code", code("surprise", "the password is hunter2")),
 		failing("fail/nil", (*wasmtools.Error)(nil)),
-		failing("fail/bad-violation", &wasmtools.Error{Code: wasmtools.CodeInvalidArguments, Violations: []wasmtools.Violation{{Input: json.RawMessage("{")}}}),
+		failing("fail/bad-violation", &wasmtools.Error{Code: wasmtools.CodeInvalidArguments, Violations: []schema.Violation{{Input: json.RawMessage("{")}}}),
 		tool("fail/empty", func(context.Context, *wasmtools.Call) ([]byte, error) { return nil, nil }),
 		tool("fail/panic", func(context.Context, *wasmtools.Call) ([]byte, error) { panic("the password is hunter2") }),
 	)

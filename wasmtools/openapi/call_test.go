@@ -189,11 +189,10 @@ func TestContextErrors(t *testing.T) {
 func TestPanics(t *testing.T) {
 	t.Parallel()
 	abort := tool("abort", func(context.Context, *wasmtools.Call) ([]byte, error) { panic(http.ErrAbortHandler) })
-	odd := echo("odd")
-	odd.Parameters = oddSchema{text: `{}`, validate: func([]byte) ([]byte, error) { panic("odd") }}
+	odd := tool("odd", func(context.Context, *wasmtools.Call) ([]byte, error) { panic("odd") })
 	app := appOf(t, tableOf(t, abort, odd), openapi.Options{})
 	if got := serve(app, post("/odd", `{}`)); got.StatusCode != 500 {
-		t.Errorf("a schema's panic: got %d", got.StatusCode)
+		t.Errorf("a tool's panic: got %d", got.StatusCode)
 	}
 	if got := serve(appOf(t, tableOf(t), openapi.Options{Dependencies: []openapi.Dependency{check(func(*http.Request) error { panic("odd") })}}), get("/tools")); got.StatusCode != 500 {
 		t.Errorf("a dependency's panic: got %d", got.StatusCode)
@@ -224,27 +223,6 @@ func (f check) Check(r *http.Request) error { return f(r) }
 type brokenWriter struct{ *httptest.ResponseRecorder }
 
 func (brokenWriter) Write([]byte) (int, error) { panic("broken") }
-
-// oddSchema is somebody's own wasmtools.Schema.
-type oddSchema struct {
-	text     string
-	validate func([]byte) ([]byte, error)
-	root     string
-	defs     map[string]json.RawMessage
-}
-
-func (s oddSchema) JSON() json.RawMessage { return json.RawMessage(s.text) }
-
-func (s oddSchema) Validate(body []byte) ([]byte, error) {
-	if s.validate == nil {
-		return body, nil
-	}
-	return s.validate(body)
-}
-
-func (s oddSchema) Document(string) (json.RawMessage, map[string]json.RawMessage) {
-	return json.RawMessage(s.root), s.defs
-}
 
 func TestDependencyErrors(t *testing.T) {
 	t.Parallel()

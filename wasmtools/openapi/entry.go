@@ -13,8 +13,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/toolsrv/toolsrv/internal/text"
 	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/schema"
 	"github.com/toolsrv/toolsrv/wasmtools/web"
 )
 
@@ -95,8 +95,7 @@ type example struct {
 // binary is the schema of a file. OpenAPI 3.1 needs none, but generators of clients make bytes only of a schema with this format.
 var binary = json.RawMessage(`{"type":"string","format":"binary"}`)
 
-// newEntry describes a tool. What an odd implementation of wasmtools.Schema gets wrong is left out and logged: one tool must
-// not spoil the documents of all others.
+// newEntry describes a tool. Examples that are not JSON are left out and logged: one tool must not spoil the documents of all others.
 func (d *Door) newEntry(tool *wasmtools.Tool) *entry {
 	path, id := tool.Path(), tool.OperationID()
 	report := func(problem string) {
@@ -114,7 +113,7 @@ func (d *Door) newEntry(tool *wasmtools.Tool) *entry {
 		Name: tool.Name, Namespace: tool.Namespace, Path: path, Method: "POST", OperationID: id,
 		Title: tool.Title, Description: tool.Description, Annotations: tool.Annotations, Icons: tool.Icons,
 		Version: tool.Version, Digest: tool.Digest,
-		Parameters: checked(tool.Parameters.JSON(), "the schema of the parameters"),
+		Parameters: tool.Parameters.JSON(),
 	}
 	op := operation{
 		OperationID: id, Summary: cmp.Or(tool.Title, tool.Name), Description: tool.Description,
@@ -124,21 +123,15 @@ func (d *Door) newEntry(tool *wasmtools.Tool) *entry {
 		op.Tags = []string{tool.Namespace}
 	}
 
-	parameters, components, err := documentOf(tool.Parameters, id)
-	if err != nil {
-		report("parameters: " + err.Error())
-		parameters = shown.Parameters
-	}
+	parameters, definitions := tool.Parameters.Document(id)
+	components := map[string]json.RawMessage{}
+	maps.Copy(components, definitions)
 	result, media := json.RawMessage("{}"), ""
 	if tool.Result != nil {
 		media = mediaOf(tool.Result)
-		shown.Result = checked(tool.Result.JSON(), "the schema of the result")
-		var more map[string]json.RawMessage
-		if result, more, err = resultOf(tool.Result, id, components); err != nil {
-			report("result: " + err.Error())
-			result = shown.Result
-		}
-		maps.Copy(components, more)
+		shown.Result = tool.Result.JSON()
+		result, definitions = tool.Result.Document(resultPrefix(id, components))
+		maps.Copy(components, definitions)
 	}
 
 	arguments, results := map[string]example{}, map[string]example{}
@@ -166,62 +159,22 @@ func (d *Door) newEntry(tool *wasmtools.Tool) *entry {
 	}
 }
 
-// needsBody reports whether a call must have a body: an empty one counts as {}, which the schema may refuse. If the schema
-// panics, or can't tell in little time, the body counts as needed, and each call asks the schema again. A file may have a
-// thousand tools, and all others wait while they are described.
-func needsBody(s wasmtools.Schema) (needed bool) {
-	defer func() {
-		if recover() != nil {
-			needed = true
-		}
-	}()
-	if little, ok := s.(interface {
-		ValidateLittle(body []byte) (valid []byte, ok bool, err error)
-	}); ok {
-		_, ok, err := little.ValidateLittle(nil)
-		return err != nil || !ok
-	}
-	_, err := s.Validate(nil)
-	return err != nil
+// needsBody reports whether a call must have a body: an empty one counts as {}, which the schema may refuse. If it can't tell in
+// little time, the body counts as needed, and each call asks the schema again. A file may have a thousand tools, and all others wait
+// while they are described.
+func needsBody(s *schema.Schema) bool {
+	_, ok, err := s.ValidateLittle(nil)
+	return err != nil || !ok
 }
 
-func inJSON(schema json.RawMessage, examples map[string]example) map[string]mediaType {
-	return map[string]mediaType{"application/json": {Schema: schema, Examples: examples}}
+func inJSON(shown json.RawMessage, examples map[string]example) map[string]mediaType {
+	return map[string]mediaType{"application/json": {Schema: shown, Examples: examples}}
 }
 
-// documentOf returns a schema as the document shows it, with the components that it refers to. A schema that has no method
-// Document is shown as it is.
-func documentOf(s wasmtools.Schema, prefix string) (root json.RawMessage, components map[string]json.RawMessage, err error) {
-	own := map[string]json.RawMessage{}
-	d, ok := s.(interface {
-		Document(prefix string) (root json.RawMessage, definitions map[string]json.RawMessage)
-	})
-	if !ok {
-		if !isJSON(s.JSON()) {
-			return nil, own, fmt.Errorf("the schema is not JSON")
-		}
-		return s.JSON(), own, nil
-	}
-	root, components = d.Document(prefix)
-	if !isJSON(root) {
-		return nil, own, fmt.Errorf("the document's schema is not JSON")
-	}
-	for name, schema := range components {
-		if !isComponentName(name) || !strings.HasPrefix(name, prefix+".") {
-			return nil, own, fmt.Errorf("the name of component %q does not begin with %q, or has characters other than A-Z a-z 0-9 . _ -", text.Short(name), prefix+".")
-		}
-		if !isJSON(schema) {
-			return nil, own, fmt.Errorf("component %q is not JSON", name)
-		}
-	}
-	maps.Copy(own, components) // a copy: the caller adds to it
-	return root, own, nil
-}
-
-// resultOf returns the schema of a result. If a definition of the parameters has a name that one of the result would get
-// ("math-add.result.X"), the prefix grows until no name is taken. Operation ids have no dot, so names of two tools can't be
-// equal.
-func resultOf(s wasmtools.Schema, id string, taken map[string]json.RawMessage) (json.RawMessage, map[string]json.RawMessage, error) {
+// resultPrefix returns what the names of a result's definitions begin with. If a definition of the parameters has a name that one of
+// the result would get ("math-add.result.X"), the prefix grows until no name is taken. Operation ids have no dot, so names of two
+// tools can't be equal.
+func resultPrefix(id string, taken map[string]json.RawMessage) string {
 	prefix := id + ".result"
 	for range len(taken) + 1 {
 		inUse := slices.ContainsFunc(slices.Collect(maps.Keys(taken)), func(name string) bool { return strings.HasPrefix(name, prefix+".") })
@@ -230,21 +183,10 @@ func resultOf(s wasmtools.Schema, id string, taken map[string]json.RawMessage) (
 		}
 		prefix += "_"
 	}
-	return documentOf(s, prefix)
+	return prefix
 }
 
 func isJSON(text []byte) bool { return utf8.Valid(text) && json.Valid(text) }
-
-func isComponentName(s string) bool {
-	for i := range len(s) {
-		switch c := s[i]; {
-		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '-', c == '_', c == '.':
-		default:
-			return false
-		}
-	}
-	return s != ""
-}
 
 // members returns the members of an object without its braces, sorted by name.
 func members(of map[string]json.RawMessage) []byte {

@@ -10,18 +10,13 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/schema"
 )
 
 // mediaOf returns the media type of a tool's result if its schema says that it is a file in base64, or "". A file of JSON has none:
 // there is no telling which of the two forms a client that accepts JSON wants.
-func mediaOf(result wasmtools.Schema) string {
-	s, ok := result.(interface{ Media() *schema.Media })
-	if !ok {
-		return ""
-	}
-	media := s.Media()
+func mediaOf(result *schema.Schema) string {
+	media := result.Media()
 	if media == nil || media.Type == "" {
 		return ""
 	}

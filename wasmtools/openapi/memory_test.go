@@ -5,9 +5,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"runtime"
 	"strings"
-	"sync/atomic"
 	"testing"
 
 	"github.com/toolsrv/toolsrv/wasmtools"
@@ -104,50 +102,4 @@ func (w slowWriter) Write(p []byte) (int, error) {
 	close(w.waits)
 	<-w.free
 	return w.ResponseRecorder.Write(p)
-}
-
-// Only as many large bodies as there are processors are validated at the same time, and who waits can go.
-// Proves: Limits hold, one by one and in sum
-func TestValidationPlaces(t *testing.T) {
-	t.Parallel()
-	places := runtime.GOMAXPROCS(0)
-	var inside, most atomic.Int64
-	entered, free := make(chan struct{}, 2*places), make(chan struct{})
-	slow := echo("slow")
-	slow.Parameters = oddSchema{text: `{}`, validate: func(body []byte) ([]byte, error) {
-		if len(body) < 100<<10 {
-			return body, nil
-		}
-		defer inside.Add(-1)
-		most.Store(max(most.Load(), inside.Add(1)))
-		entered <- struct{}{}
-		<-free
-		return body, nil
-	}}
-	app := appOf(t, tableOf(t, slow), openapi.Options{})
-	large := `{"a":"` + strings.Repeat("x", 100<<10) + `"}`
-	answers := make(chan int, 2*places)
-	for range 2 * places {
-		go func() { answers <- serve(app, post("/slow", large)).StatusCode }()
-	}
-	for range places {
-		<-entered
-	}
-	gone, cancel := context.WithCancel(t.Context())
-	cancel()
-	if got := serve(app, post("/slow", large).WithContext(gone)).StatusCode; got != 499 {
-		t.Errorf("a client that went away while it waited: got %d, want 499", got)
-	}
-	if got := serve(app, post("/slow", `{}`)).StatusCode; got != http.StatusOK {
-		t.Errorf("a small body: got %d", got)
-	}
-	close(free)
-	for range 2 * places {
-		if got := <-answers; got != http.StatusOK {
-			t.Errorf("a large body: got %d", got)
-		}
-	}
-	if most.Load() > int64(places) {
-		t.Errorf("%d validations at a time, want at most %d", most.Load(), places)
-	}
 }

@@ -14,7 +14,6 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v5"
 
-	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/schema"
 )
 
@@ -138,7 +137,7 @@ func checkDocument(t *testing.T, s *schema.Schema, text, body string, accepted b
 	}
 	_, err = d.Validate([]byte(body))
 	if (err == nil) != accepted {
-		var e *wasmtools.Error
+		var e *schema.Misfit
 		if errors.As(err, &e) && strings.Contains(violationsOf(t, err), "too much work") {
 			return
 		}

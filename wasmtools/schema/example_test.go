@@ -6,7 +6,6 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/schema"
 )
 
@@ -20,7 +19,7 @@ func ExampleSchema_Validate() {
 	fmt.Println(string(arguments), err)
 
 	_, err = add.Validate([]byte(`{"a": "two"}`))
-	var e *wasmtools.Error
+	var e *schema.Misfit
 	if errors.As(err, &e) {
 		for _, v := range e.Violations {
 			fmt.Println(v.Type, v.Loc, v.Msg)

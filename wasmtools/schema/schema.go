@@ -16,7 +16,6 @@ import (
 
 	"github.com/toolsrv/toolsrv/internal/jsontree"
 	"github.com/toolsrv/toolsrv/internal/text"
-	"github.com/toolsrv/toolsrv/wasmtools/failure"
 )
 
 // MaxSize is the largest text of a schema, in bytes.
@@ -115,7 +114,7 @@ func (s *Schema) JSON() json.RawMessage { return s.text }
 // that have a default, or an integer of at most 309 digits is written as 1.0 or 1e2, a copy with these filled in or
 // written out and all else byte for byte as it was. A body without anything but white space counts as {}.
 //
-// An error is a *wasmtools.Error with the code CodeInvalidArguments and at least one violation, at most
+// An error is a *Misfit with at least one violation, at most
 // MaxViolations and one that says how many more there are. The order is that of the body, with what is missing
 // first. The work is bounded by the size of the body; what would take more is refused.
 func (s *Schema) Validate(body []byte) ([]byte, error) {
@@ -185,8 +184,8 @@ func blank(s string) bool { return strings.Trim(s, " \t\r\n") == "" }
 // notFitting is the message of an error for arguments that are JSON.
 const notFitting = "the arguments do not fit the tool's schema"
 
-func invalid(message string, violations ...failure.Violation) error {
-	return &failure.Error{Code: failure.InvalidArguments, Message: message, Violations: violations}
+func invalid(message string, violations ...Violation) error {
+	return &Misfit{Message: message, Violations: violations}
 }
 
 // quoted shortens and quotes foreign text for an error message.

@@ -6,11 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/schema"
 )
-
-var _ wasmtools.Schema = (*schema.Schema)(nil)
 
 func TestCompileRefuses(t *testing.T) {
 	t.Parallel()
@@ -179,7 +176,7 @@ func TestCheck(t *testing.T) {
 			t.Fatal(err)
 		}
 		err = s.Check([]byte(c.value))
-		var failed *wasmtools.Error
+		var failed *schema.Misfit
 		switch {
 		case c.says == "" && err != nil:
 			t.Errorf("%s, %s: %v", c.schema, c.value, err)

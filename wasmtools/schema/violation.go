@@ -11,7 +11,6 @@ import (
 
 	"github.com/toolsrv/toolsrv/internal/jsontree"
 	"github.com/toolsrv/toolsrv/internal/text"
-	"github.com/toolsrv/toolsrv/wasmtools/failure"
 )
 
 // MaxViolations is the number of violations after which the others are only counted.
@@ -27,6 +26,58 @@ const (
 	// maxBranches is the number of violations up to which those of all alternatives are listed.
 	maxBranches = 8
 )
+
+// A Misfit is the error of a value that does not fit its schema.
+type Misfit struct {
+	// Message is a sentence.
+	Message string
+	// Violations are all reasons, or as many as are listed.
+	Violations []Violation
+}
+
+func (m *Misfit) Error() string { return m.Message }
+
+// A Violation is one way in which arguments do not fit their schema, in the shape that FastAPI's clients read.
+type Violation struct {
+	// Type is a stable word such as "missing" or "string_type".
+	Type string `json:"type"`
+	// Loc leads to the place: "body", then member names (string) and indices (int).
+	Loc []any `json:"loc"`
+	// Msg is a sentence.
+	Msg string `json:"msg"`
+	// Input is the offending value, JSON, shortened where it is long.
+	Input json.RawMessage `json:"input"`
+	// Ctx holds the numbers and words of Msg, or is nil.
+	Ctx map[string]any `json:"ctx,omitempty"`
+}
+
+// Place writes the place as a program would, such as "items[2].name". It is empty for the arguments as a whole.
+func (v Violation) Place() string {
+	var out strings.Builder
+	for i, step := range v.Loc {
+		switch step := step.(type) {
+		case int:
+			out.WriteString("[" + strconv.Itoa(step) + "]")
+		case string:
+			if i == 0 && step == "body" {
+				continue
+			}
+			if out.Len() > 0 {
+				out.WriteByte('.')
+			}
+			out.WriteString(text.Short(step))
+		}
+	}
+	return out.String()
+}
+
+// String says what is wrong, and where: "items[2].name: Field required".
+func (v Violation) String() string {
+	if place := v.Place(); place != "" {
+		return place + ": " + v.Msg
+	}
+	return v.Msg
+}
 
 // A report collects violations. A nil report wants none.
 type report struct {
@@ -359,18 +410,18 @@ func (r *run) noBranch(rep *report, list []*node, at int32) {
 }
 
 // violations tells why a body that check has rejected does not fit.
-func (r *run) violations(root *node) []failure.Violation {
-	tooMuch := failure.Violation{
+func (r *run) violations(root *node) []Violation {
+	tooMuch := Violation{
 		Type: "value_error", Loc: []any{"body"}, Msg: "Value error, checking the whole body takes too much work: send less at a time", Input: json.RawMessage("null"),
 	}
 	if r.work < 0 {
-		return []failure.Violation{tooMuch}
+		return []Violation{tooMuch}
 	}
 	r.work = r.base + reportWorkPerByte*len(r.tree.Values[0].Text)
 	var rep report
 	r.check(root, 0, &rep, nil)
 	size := 0
-	var list []failure.Violation
+	var list []Violation
 	for i := range rep.found {
 		v, n := r.violation(&rep.found[i])
 		if size += n; size > maxReport {
@@ -382,18 +433,18 @@ func (r *run) violations(root *node) []failure.Violation {
 	rest := counted(rep.more, "more violation") + " not listed"
 	switch {
 	case r.work < 0 && len(list) == 0:
-		return []failure.Violation{tooMuch}
+		return []Violation{tooMuch}
 	case r.work < 0:
 		rest = "the rest of the body was not checked"
 	case rep.more == 0:
 		return list
 	}
-	return append(list, failure.Violation{Type: "too_many_violations", Loc: []any{"body"}, Msg: rest, Input: json.RawMessage("null")})
+	return append(list, Violation{Type: "too_many_violations", Loc: []any{"body"}, Msg: rest, Input: json.RawMessage("null")})
 }
 
 // violation returns a finding with its place and its input, and about how many bytes it takes.
-func (r *run) violation(f *finding) (v failure.Violation, size int) {
-	v = failure.Violation{Type: f.kind, Msg: f.msg, Ctx: f.ctx, Input: shortened(r.tree.Values[f.at].Text)}
+func (r *run) violation(f *finding) (v Violation, size int) {
+	v = Violation{Type: f.kind, Msg: f.msg, Ctx: f.ctx, Input: shortened(r.tree.Values[f.at].Text)}
 	if near := text.Clip(r.meant(f), maxClip); near != "" {
 		v.Msg += ": did you mean '" + near + "'?"
 		v.Ctx = map[string]any{"did_you_mean": near}
@@ -420,14 +471,14 @@ func (r *run) violation(f *finding) (v failure.Violation, size int) {
 func unreadable(err error) error {
 	var wrong *jsontree.SyntaxError
 	errors.As(err, &wrong)
-	return invalid("the body is not valid JSON", failure.Violation{
+	return invalid("the body is not valid JSON", Violation{
 		Type: "json_invalid", Loc: []any{"body", wrong.Offset}, Msg: "JSON decode error", Input: json.RawMessage("{}"),
 		Ctx: map[string]any{"error": wrong.Msg},
 	})
 }
 
-func notObject(text string) failure.Violation {
-	return failure.Violation{
+func notObject(text string) Violation {
+	return Violation{
 		Type: modelType, Loc: []any{"body"}, Msg: modelMsg,
 		Input: shortened(strings.Trim(text, " \t\r\n")),
 	}

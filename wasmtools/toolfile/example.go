@@ -15,6 +15,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/text"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/invoke"
+	"github.com/toolsrv/toolsrv/wasmtools/schema"
 )
 
 // A Trial is the result of trying an example of a tool.
@@ -81,17 +82,21 @@ func problemOf(err error) string {
 	if failed.Message == "" {
 		text = string(failed.Code)
 	}
-	return text + violationsOf(err)
+	return text + listed(failed.Violations)
 }
 
 // violationsOf returns what in a value does not fit a schema, to be appended to a sentence that says so.
 func violationsOf(err error) string {
-	failed, ok := errors.AsType[*wasmtools.Error](err)
+	misfit, ok := errors.AsType[*schema.Misfit](err)
 	if !ok {
 		return ": " + err.Error()
 	}
+	return listed(misfit.Violations)
+}
+
+func listed(all []schema.Violation) string {
 	text := ""
-	for i, v := range failed.Violations {
+	for i, v := range all {
 		sep := "; "
 		if i == 0 {
 			sep = ": "

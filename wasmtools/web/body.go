@@ -8,6 +8,7 @@ import (
 	"os"
 
 	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/schema"
 )
 
 // A Body is where the body of a request is read into, such as an invocation of package invoke. It bounds the body, and may
@@ -75,6 +76,6 @@ func (x *Exchange) bodyError(err error, tooLarge func() error) error {
 }
 
 func incomplete(message string) error {
-	return &wasmtools.Error{Code: wasmtools.CodeInvalidArguments, Violations: []wasmtools.Violation{
+	return &wasmtools.Error{Code: wasmtools.CodeInvalidArguments, Violations: []schema.Violation{
 		{Type: "body_incomplete", Loc: []any{"body"}, Msg: message}}}
 }

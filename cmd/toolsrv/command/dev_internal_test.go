@@ -6,15 +6,8 @@ import (
 	"testing"
 
 	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/schema"
 )
-
-// parameters is a schema that is only read.
-type parameters struct {
-	wasmtools.Schema
-	text string
-}
-
-func (p parameters) JSON() json.RawMessage { return json.RawMessage(p.text) }
 
 func TestSampleArguments(t *testing.T) {
 	t.Parallel()
@@ -29,7 +22,11 @@ func TestSampleArguments(t *testing.T) {
 		{"a property that is no object", `{"required":["a"],"properties":{"a":true}}`, `{}`},
 		{"no properties", `{"required":["a"]}`, `{"a":1}`},
 	} {
-		if got := sampleArguments(&wasmtools.Tool{Parameters: parameters{text: c.schema}}); got != c.want {
+		parameters, err := schema.Compile(json.RawMessage(c.schema))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := sampleArguments(&wasmtools.Tool{Parameters: parameters}); got != c.want {
 			t.Errorf("%s: got %s, want %s", c.name, got, c.want)
 		}
 	}

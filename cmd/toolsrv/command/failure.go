@@ -8,6 +8,7 @@ import (
 
 	"github.com/toolsrv/toolsrv/internal/text"
 	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/schema"
 	"github.com/toolsrv/toolsrv/wasmtools/toolfile"
 	"github.com/toolsrv/toolsrv/wasmtools/web"
 )
@@ -95,7 +96,7 @@ func failureText(e *wasmtools.Error) string {
 }
 
 // moreOf returns what a violation has beside its message: what is wrong with the JSON, or the value if it is short.
-func moreOf(v wasmtools.Violation) string {
+func moreOf(v schema.Violation) string {
 	const short = 40
 	if cause, ok := v.Ctx["error"].(string); ok && !strings.Contains(v.Msg, cause) {
 		return ": " + oneLine(cause)

@@ -12,7 +12,6 @@ import (
 
 	"github.com/toolsrv/toolsrv/runtime/hostabi"
 	"github.com/toolsrv/toolsrv/wasmtools/capability/internal/answer"
-	"github.com/toolsrv/toolsrv/wasmtools/failure"
 	"github.com/toolsrv/toolsrv/wasmtools/schema"
 )
 
@@ -59,7 +58,7 @@ func (s *Schema) Apply(granted json.RawMessage) (json.RawMessage, error) {
 	if err == nil {
 		return settings, nil
 	}
-	wrong, ok := errors.AsType[*failure.Error](err)
+	wrong, ok := errors.AsType[*schema.Misfit](err)
 	if !ok || len(wrong.Violations) == 0 {
 		return nil, err
 	}

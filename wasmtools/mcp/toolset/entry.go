@@ -63,9 +63,7 @@ func (e *entry) describe(log *slog.Logger) error {
 		if output, err = outputOf(e.tool.Result); err != nil {
 			return fmt.Errorf("schema of the result: %w", err)
 		}
-		if s, ok := e.tool.Result.(interface{ Media() *schema.Media }); ok {
-			e.media = s.Media()
-		}
+		e.media = e.tool.Result.Media()
 	}
 	if e.shown[Modern], err = e.element(input.text[Modern], output.text[Modern], e.tool.Description); err != nil {
 		return err

@@ -9,7 +9,6 @@ import (
 
 	"github.com/toolsrv/toolsrv/internal/jsontree"
 	"github.com/toolsrv/toolsrv/internal/text"
-	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/schema"
 )
 
@@ -21,23 +20,16 @@ type shownSchema struct {
 
 // inputOf returns the schema of a tool's arguments. Since 2026-07-28 it is the author's own, whose root says that it is an
 // object. Clients of earlier versions hand it to model APIs that refuse more than a plain object at the root.
-func inputOf(s wasmtools.Schema) (shown shownSchema, err error) {
-	text, err := textOf(s)
+func inputOf(s *schema.Schema) (shown shownSchema, err error) {
+	text, err := compact(s.JSON())
 	if err != nil {
 		return shown, err
 	}
 	if shown.text[Modern], err = typed(text); err != nil {
 		return shown, err
 	}
-	own, ok := s.(*schema.Schema)
-	if !ok {
-		if own, err = schema.CompileParameters(s.JSON()); err != nil {
-			shown.text[Legacy] = shown.text[Modern] // an embedder's, which knows what it means
-			return shown, nil
-		}
-	}
-	flat, rest := own.Flat()
-	if shown.text[Legacy] = shown.text[Modern]; !same(flat, own.JSON()) {
+	flat, rest := s.Flat()
+	if shown.text[Legacy] = shown.text[Modern]; !same(flat, s.JSON()) {
 		if shown.text[Legacy], err = compact(flat); err != nil {
 			return shown, err
 		}
@@ -48,23 +40,17 @@ func inputOf(s wasmtools.Schema) (shown shownSchema, err error) {
 
 // outputOf returns the schema of a tool's result: in the legacy era only for results that are objects, and if all clients can
 // compile it, because some refuse the whole list otherwise.
-func outputOf(s wasmtools.Schema) (shown shownSchema, err error) {
-	text, err := textOf(s)
+func outputOf(s *schema.Schema) (shown shownSchema, err error) {
+	text, err := compact(s.JSON())
 	if err != nil {
 		return shown, err
 	}
 	if text[0] == '{' { // and not true or false, which clients refuse
 		shown.text[Modern] = text
 	}
-	own, ok := s.(*schema.Schema)
-	if !ok {
-		if own, err = schema.Compile(s.JSON()); err != nil {
-			return shown, nil
-		}
-	}
-	switch standalone := own.Standalone(); {
+	switch standalone := s.Standalone(); {
 	case standalone == nil:
-	case same(standalone, own.JSON()):
+	case same(standalone, s.JSON()):
 		shown.text[Legacy] = text
 	default:
 		shown.text[Legacy], err = compact(standalone)
@@ -104,20 +90,6 @@ func typed(schema json.RawMessage) (json.RawMessage, error) {
 		return bytes.Join([][]byte{schema[:v.Start], schema[int(v.Start)+len(v.Text):]}, []byte(`"object"`)), nil
 	}
 	return nil, errors.New(`its "type" is not "object"`)
-}
-
-// textOf returns the text of a schema without white space. It fails where clients would fail to read the whole list: encoding/json
-// lets wrong UTF-8 and half characters pass. Package schema does not.
-func textOf(s wasmtools.Schema) (json.RawMessage, error) {
-	text, err := compact(s.JSON())
-	if _, ok := s.(*schema.Schema); ok || err != nil {
-		return text, err
-	}
-	var tree jsontree.Tree
-	if err = tree.Read(string(text)); err == nil && hasLongNumber(text) {
-		err = errors.New("it has a number that clients can't read")
-	}
-	return text, err
 }
 
 // compact returns JSON without white space.

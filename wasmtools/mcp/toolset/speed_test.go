@@ -2,7 +2,6 @@ package toolset_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"runtime"
@@ -12,13 +11,11 @@ import (
 	"github.com/toolsrv/toolsrv/internal/testkit"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/mcp/toolset"
+	"github.com/toolsrv/toolsrv/wasmtools/schema"
 )
 
-// anything is a schema that costs nothing, so that what is measured is the set's.
-type anything struct{}
-
-func (anything) JSON() json.RawMessage                { return json.RawMessage(`{"type":"object"}`) }
-func (anything) Validate(body []byte) ([]byte, error) { return body, nil }
+// anything is a schema that costs little, so that what is measured is the set's.
+var anything = schema.MustCompile(`{"type":"object"}`)
 
 // Not parallel: AllocsPerRun counts what the whole process allocates.
 func TestAllocations(t *testing.T) {
@@ -26,10 +23,11 @@ func TestAllocations(t *testing.T) {
 	tools := make([]*wasmtools.Tool, 1000)
 	for i := range tools {
 		tools[i] = tool(fmt.Sprintf("n%d/t%d", i%10, i), func(context.Context, *wasmtools.Call) ([]byte, error) { return result, nil })
-		tools[i].Parameters = anything{}
+		tools[i].Parameters = anything
 	}
 	set := setOf(t, tableOf(t, tools...), toolset.Options{Discovery: toolset.DiscoveryList})
 	scoped := principal(t, "n1", "n2/*")
+	most := map[string]float64{"call": 3} // of the validation
 	call, out := &wasmtools.Call{}, make([]byte, 0, 1024)
 	for name, p := range map[string]*wasmtools.Principal{"everybody": wasmtools.Everybody(), "a token": principal(t, "*"), "scopes": scoped} {
 		for what, f := range map[string]func() error{
@@ -53,8 +51,8 @@ func TestAllocations(t *testing.T) {
 				if err := f(); err != nil {
 					t.Fatal(err)
 				}
-			}); got > 0 && !testkit.Race {
-				t.Errorf("%s of %s: got %v allocations, want none", what, name, got)
+			}); got > most[what] && !testkit.Race {
+				t.Errorf("%s of %s: got %v allocations, want at most %v", what, name, got, most[what])
 			}
 		}
 	}
@@ -130,7 +128,7 @@ func TestConcurrent(t *testing.T) {
 
 func BenchmarkCall(b *testing.B) {
 	add := tool("math/add", ends(`{"sum":3}`, nil))
-	add.Parameters = anything{}
+	add.Parameters = anything
 	set := setOf(b, tableOf(b, add), toolset.Options{})
 	call, out := &wasmtools.Call{}, make([]byte, 0, 1024)
 	b.ReportAllocs()

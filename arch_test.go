@@ -142,7 +142,9 @@ var edges = map[string][]string{
 	// What can be limited, as data: for those that configure and those that enforce.
 	"runtime/limits": {"internal/text"},
 	// Runs guests; knows no HTTP, no configuration, no schema.
-	"runtime/sandbox": {"internal/apart", "internal/jsontree", "runtime/hostabi", "runtime/limits", "internal/progress", "internal/text", "internal/turns", "runtime/account", "runtime/codecache", "runtime/compile", "runtime/instrument", "runtime/linmem", "runtime/sandbox/internal/paranoid", "runtime/schedule", "runtime/wasmbin"},
+	"runtime/sandbox": {"internal/jsontree", "runtime/hostabi", "runtime/limits", "internal/progress", "internal/text", "internal/turns", "runtime/account", "runtime/instrument", "runtime/internal/foundry", "runtime/linmem", "runtime/sandbox/internal/paranoid", "runtime/schedule", "runtime/wasmbin"},
+	// Modules become machine code, which it keeps; runs nothing.
+	"runtime/internal/foundry": {"internal/apart", "runtime/account", "runtime/codecache", "runtime/compile", "runtime/instrument", "runtime/schedule", "runtime/wasmbin"},
 	// A module becomes code, in a process apart; knows no sandbox.
 	"runtime/compile": {"internal/apart", "internal/text"},
 	// Files of bytes that are to be trusted; knows no compiler.
@@ -218,7 +220,7 @@ var edges = map[string][]string{
 // homes are the third-party libraries, each with the only package that may import it, so that replacing one is a
 // change in one place. What we compare ourselves with has a home of its own.
 var homes = map[string][]string{
-	"github.com/tetratelabs/wazero":            {"runtime/compile", "runtime/sandbox", "bench/internal/peer"},
+	"github.com/tetratelabs/wazero":            {"runtime/compile", "runtime/internal/foundry", "runtime/sandbox", "bench/internal/peer"},
 	"github.com/extism/go-sdk":                 {"bench/internal/peer"},
 	"github.com/modelcontextprotocol/go-sdk":   {"bench/internal/gosdk"},
 	"github.com/santhosh-tekuri/jsonschema/v5": {"wasmtools/schema"},
@@ -235,7 +237,7 @@ var homes = map[string][]string{
 
 // testHomes are the packages whose tests import a library directly: to compare with it, or for what its module carries.
 var testHomes = map[string][]string{
-	"github.com/tetratelabs/wazero":            {"runtime/instrument", "runtime/instrument/internal/weigh", "runtime/sandbox", "runtime/wasmbin"},
+	"github.com/tetratelabs/wazero":            {"runtime/instrument", "runtime/instrument/internal/weigh", "runtime/internal/foundry", "runtime/sandbox", "runtime/wasmbin"},
 	"github.com/santhosh-tekuri/jsonschema/v5": {"test/clients", "test/conformance", "wasmtools/openapi", "wasmtools/schema"},
 	"github.com/modelcontextprotocol/go-sdk":   {"wasmtools/mcp/session"},
 	"github.com/google/jsonschema-go":          {"wasmtools/schema"},
@@ -253,15 +255,15 @@ var unsafeHomes = []string{"runtime/linmem", "sdk/go", "sdk/go/internal/capabili
 // recoverHomes are the files that may recover from a panic, each with the work on foreign bytes that it guards. A panic
 // anywhere else is a fault that must show.
 var recoverHomes = map[string]string{
-	"runtime/sandbox/lease.go":        "a call of a guest",
-	"runtime/compile/compile.go":      "wazero's compiler",
-	"runtime/sandbox/compile.go":      "wazero's compiler, and its loading of code",
-	"wasmtools/catalog/load.go":       "the loading of a file",
-	"wasmtools/state/local/damage.go": "the reading of the state's file by its library",
-	"wasmtools/schema/draft.go":       "the check of a schema by its library",
-	"wasmtools/openapi/state.go":      "the router, which panics where it refuses a route",
-	"wasmtools/web/exchange.go":       "a request, with an embedder's tools and dependencies",
-	"wasmtools/mcp/session/reply.go":  "a call of an embedder's tool, on a goroutine of its own",
+	"runtime/sandbox/lease.go":            "a call of a guest",
+	"runtime/compile/compile.go":          "wazero's compiler",
+	"runtime/internal/foundry/compile.go": "wazero's compiler, and its loading of code",
+	"wasmtools/catalog/load.go":           "the loading of a file",
+	"wasmtools/state/local/damage.go":     "the reading of the state's file by its library",
+	"wasmtools/schema/draft.go":           "the check of a schema by its library",
+	"wasmtools/openapi/state.go":          "the router, which panics where it refuses a route",
+	"wasmtools/web/exchange.go":           "a request, with an embedder's tools and dependencies",
+	"wasmtools/mcp/session/reply.go":      "a call of an embedder's tool, on a goroutine of its own",
 }
 
 func TestImports(t *testing.T) {

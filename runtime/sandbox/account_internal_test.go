@@ -269,12 +269,12 @@ func TestElementsCount(t *testing.T) {
 	if err := p.Compile(t.Context()); err != nil { // and so it is known what it has
 		t.Fatal(err)
 	}
-	p.module.code.rewritten.Elements = 1 << 18
+	p.module.code.Native().Rewritten.Elements = 1 << 18
 	var told *Error
 	if _, err := p.Tool("x", 0, limits.Limits{}).Call(t.Context(), CallSpec{Input: []byte("1")}); !errors.As(err, &told) || told.Outcome != ToolMemory {
 		t.Errorf("10 MiB of elements: got %v, want tool_memory", err)
 	}
-	p.module.code.rewritten.Elements = 1 << 10
+	p.module.code.Native().Rewritten.Elements = 1 << 10
 	most := watch(e, account.Memory, func() {
 		for range 1000 {
 			if _, err := p.Tool("x", 0, limits.Limits{}).Call(t.Context(), CallSpec{Input: []byte("1")}); err != nil {
@@ -330,7 +330,7 @@ func TestPanicGivesBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	code := e.account.Held(account.Mappings)
-	p.module.code.runtime = nil
+	p.module.code.Native().Runtime = nil
 	var told *Error
 	if _, err := p.Tool("x", 0, limits.Limits{}).Call(t.Context(), CallSpec{}); !errors.As(err, &told) || told.Outcome != Internal {
 		t.Errorf("got %v, want internal", err)

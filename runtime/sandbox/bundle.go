@@ -7,15 +7,14 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/tetratelabs/wazero"
-
+	"github.com/toolsrv/toolsrv/runtime/internal/foundry"
 	"github.com/toolsrv/toolsrv/runtime/wasmbin"
 )
 
 // A bundle is what a module has besides its engine: a data segment, which is written when the engine has been initialised.
 type bundle struct {
 	address uint32
-	source  *source // with a hold of each module that has it
+	source  *foundry.Source // with a hold of each module that has it
 }
 
 // sumOfBundle returns the sum of a module with that engine and that bundle. It begins with what no section does, so that it is no sum
@@ -49,7 +48,7 @@ func (e *Engine) sumOfEngine(b wasmbin.Bundle) sum {
 	known := slices.Clone(e.interpreters)
 	e.mu.Unlock()
 	for _, c := range known {
-		if engine := c.source.unpacked(); engine != nil && b.IsOf(engine) {
+		if engine := c.Source().Unpacked(); engine != nil && b.IsOf(engine) {
 			return c.sum
 		}
 	}
@@ -58,7 +57,7 @@ func (e *Engine) sumOfEngine(b wasmbin.Bundle) sum {
 
 // writeBundle puts the module's bundle into the memory of an instance. The error is an *Error.
 func (m *module) writeBundle(i *instance) error {
-	content, err := m.bundle.source.plain()
+	content, err := m.bundle.source.Plain()
 	if err != nil {
 		return internal(fmt.Errorf("unpack the bundle: %w", err))
 	}
@@ -74,9 +73,9 @@ func (m *module) writeBundle(i *instance) error {
 // basis returns a hold on the snapshot of the module's engine, just before it gets a bundle: all modules of the engine begin with it.
 // It is nil where the module has none, and where the engine does not start within the memory that the run may have. The first run
 // makes it, within its limits, while others wait. The error is an *Error.
-func (m *module) basis(ctx context.Context, native wazero.CompiledModule, r *run) (*snapshot, error) {
+func (m *module) basis(ctx context.Context, native *foundry.Native, r *run) (*snapshot, error) {
 	c := m.code
-	if m.bundle == nil || c.rewritten.Fresh != "" {
+	if m.bundle == nil || c.Native().Rewritten.Fresh != "" {
 		return nil, nil
 	}
 	for {
@@ -107,7 +106,7 @@ func (m *module) basis(ctx context.Context, native wazero.CompiledModule, r *run
 }
 
 // makeBase makes what basis returns. One call at a time does this, while c.basing has others wait.
-func (m *module) makeBase(ctx context.Context, native wazero.CompiledModule, r *run) (s *snapshot, err error) {
+func (m *module) makeBase(ctx context.Context, native *foundry.Native, r *run) (s *snapshot, err error) {
 	c := m.code
 	defer func() {
 		c.mu.Lock()

@@ -229,9 +229,10 @@ func TestSameAsPlain(t *testing.T) {
 	if err := plain.Compile(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	plain.module.code.begin(true)
-	<-plain.module.code.build.done
-	plain.module.code.rewritten.Fresh = "a test"
+	if _, err := plain.module.code.Compile(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	plain.module.code.Native().Rewritten.Fresh = "a test"
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 20 {
 		module := scripted(t, "engine", byte(r.Int()), byte(r.IntN(250)), byte(r.IntN(10)), 0, byte(r.Int()))
@@ -394,7 +395,7 @@ func TestSweepOfOne(t *testing.T) {
 	if old.module.snapshot != nil || old.module.idlers() != 0 {
 		t.Error("a tool that nobody calls keeps its snapshot")
 	}
-	if young.module.snapshot == nil || young.module.idlers() != 1 || young.module.code.build == nil || young.module.code.base == nil {
+	if young.module.snapshot == nil || young.module.idlers() != 1 || young.State().Code != CodeLoaded || young.module.code.base == nil {
 		t.Error("a tool that is called loses something")
 	}
 	if got := peek(t, old, 112); got[0] != 'a' {
@@ -462,8 +463,8 @@ func TestBundleIsPacked(t *testing.T) {
 	p := loadInternal(t, e, scripted(t, "engine", append([]byte{'a', 0, 0, 0}, make([]byte, 10_000)...)...))
 	e.packAll(false)
 	s := p.module.bundle.source
-	if s.packed == nil || s.length() > 1000 {
-		t.Errorf("a bundle of %d bytes takes %d", s.size, s.length())
+	if s.Unpacked() != nil || s.Length() > 1000 {
+		t.Errorf("a bundle of 10,004 bytes takes %d", s.Length())
 	}
 	if got := peek(t, p, 112); got[0] != 'a' {
 		t.Errorf("got % x", got)

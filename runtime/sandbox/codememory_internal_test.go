@@ -3,14 +3,13 @@ package sandbox
 import (
 	"bytes"
 	"context"
-	"os"
-	"path/filepath"
 	"runtime"
 	"testing"
 
 	"github.com/toolsrv/toolsrv/runtime/abi1"
 	"github.com/toolsrv/toolsrv/runtime/account"
 	"github.com/toolsrv/toolsrv/runtime/limits"
+	"github.com/toolsrv/toolsrv/runtime/schedule"
 )
 
 // TestCodeInTurn calls more tools in turn than there is room for: most of those that could have their code in memory do.
@@ -49,10 +48,7 @@ func TestCodeInTurn(t *testing.T) {
 	found := 0
 	for round := range 12 {
 		for _, p := range programs {
-			p.module.code.mu.Lock()
-			loaded := p.module.code.build != nil
-			p.module.code.mu.Unlock()
-			if loaded && round >= 10 {
+			if p.State().Code == CodeLoaded && round >= 10 {
 				found++
 			}
 			call(p)
@@ -64,17 +60,6 @@ func TestCodeInTurn(t *testing.T) {
 	if found < n {
 		t.Errorf("%d of %d calls found their code, want half at least", found, 2*n)
 	}
-}
-
-// settled reports whether a module was packed that is compiled. One whose code was loaded need not be.
-func (m *module) settled() bool {
-	m.code.mu.Lock()
-	defer m.code.mu.Unlock()
-	b := m.code.build
-	if b != nil && b.over() && b.job.Load().Load {
-		return true
-	}
-	return m.code.source.unpacked() == nil
 }
 
 // TestLoadedIsPackedLater has code come from the cache: its source is packed by the janitor, and not while a call runs.
@@ -89,7 +74,7 @@ func TestLoadedIsPackedLater(t *testing.T) {
 	if out, err := p.Tool("x", 0, limits.Limits{}).Call(t.Context(), CallSpec{Input: []byte("1")}); err != nil || string(out) != "1" {
 		t.Fatalf("got %s, %v, want 1", out, err)
 	}
-	packed := func() bool { return p.module.code.source.unpacked() == nil }
+	packed := func() bool { return p.module.code.Source().Unpacked() == nil }
 	if packed() {
 		t.Error("it was packed at once")
 	}
@@ -123,17 +108,17 @@ func TestCodeMemory(t *testing.T) {
 			t.Errorf("code of %d bytes is counted that is gone", held)
 		}
 	}
-	call := func(p *Program) {
+	call := func(e *Engine, p *Program) {
 		t.Helper()
 		if out, err := p.Tool("echo", 0, limits.Limits{}).Call(t.Context(), CallSpec{Input: []byte("1")}); err != nil || string(out) != "1" {
 			t.Errorf("got %s, %v, want 1", out, err)
 		}
-		for !p.module.settled() { // what follows a build, too
+		for e.schedule.State() != (schedule.State{}) { // what follows a build, too
 			runtime.Gosched()
 		}
 	}
 	e, programs := open(0)
-	call(programs[0])
+	call(e, programs[0])
 	one := e.account.Held(account.Code)
 	if one <= 0 {
 		t.Fatalf("the code takes %d bytes", one)
@@ -142,17 +127,13 @@ func TestCodeMemory(t *testing.T) {
 	room := 5*one + one/2
 	e, programs = open(room)
 	for _, p := range programs {
-		call(p)
-		call(programs[0])
+		call(e, p)
+		call(e, programs[0])
 		for e.account.Held(account.Code) > room {
 			runtime.Gosched()
 		}
 	}
-	there := func(p *Program) bool {
-		p.module.code.mu.Lock()
-		defer p.module.code.mu.Unlock()
-		return p.module.code.build != nil
-	}
+	there := func(p *Program) bool { return p.State().Code == CodeLoaded }
 	left := 0
 	for _, p := range programs {
 		if there(p) {
@@ -163,41 +144,7 @@ func TestCodeMemory(t *testing.T) {
 		t.Errorf("got %t for the one called often, and %d of all, want it and 4 or 5", there(programs[0]), left)
 	}
 	for _, p := range programs {
-		call(p)
+		call(e, p)
 	}
 	shut(e)
-}
-
-// TestLostCode has code vanish from the cache after a start that found it there, and so did not weigh the module. It is weighed before
-// it is compiled, as any other.
-// Proves: Compiling is bounded
-func TestLostCode(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	_, p := poolEngine(t, Config{CacheDir: dir}, "hostile/hoard")
-	if err := p.Compile(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	want := p.module.code.cost
-	_, p = poolEngine(t, Config{CacheDir: dir}, "hostile/hoard")
-	if p.module.code.cost == want || !p.module.code.stored {
-		t.Fatal("the module was weighed, although there is code")
-	}
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, entry := range entries {
-		if len(entry.Name()) == 64 {
-			if err := os.Remove(filepath.Join(dir, entry.Name())); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	if out, err := p.Tool("x", 0, limits.Limits{}).Call(t.Context(), CallSpec{}); err != nil || string(out) != "1" {
-		t.Fatalf("got %s, %v, want 1", out, err)
-	}
-	if got := p.module.code.cost; got != want {
-		t.Errorf("the module was compiled at a cost of %v, want %v", got, want)
-	}
 }

@@ -1,28 +1,21 @@
 package sandbox
 
 import (
-	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
 	"log/slog"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
-	"github.com/tetratelabs/wazero/api"
-
 	"github.com/toolsrv/toolsrv/internal/testkit"
 	"github.com/toolsrv/toolsrv/runtime/abi1"
-	"github.com/toolsrv/toolsrv/runtime/account"
-	"github.com/toolsrv/toolsrv/runtime/compile"
 	"github.com/toolsrv/toolsrv/runtime/limits"
 	"github.com/toolsrv/toolsrv/runtime/schedule"
 )
@@ -43,7 +36,7 @@ func held(t *testing.T) (e *Engine, release func()) {
 		}
 	})
 	for range 2 * (runtime.GOMAXPROCS(0) + 2) { // more than there are places, with those that overrun
-		e.compiler.schedule.Add(&schedule.Job{Time: time.Millisecond, Run: func() { <-released }, Cancel: func() {}})
+		e.schedule.Add(&schedule.Job{Time: time.Millisecond, Run: func() { <-released }, Cancel: func() {}})
 	}
 	return e, release
 }
@@ -63,15 +56,9 @@ func echoFixture(t *testing.T) []byte {
 	return testkit.Fixture(t, "wat/good/echo")
 }
 
-// queued waits until a module has a build.
-func queued(p *Program) *build {
-	for {
-		p.module.code.mu.Lock()
-		b := p.module.code.build
-		p.module.code.mu.Unlock()
-		if b != nil && b.job.Load() != nil {
-			return b
-		}
+// queued waits until a module is to be compiled.
+func queued(p *Program) {
+	for p.State().Code != CodePending {
 		runtime.Gosched()
 	}
 }
@@ -126,28 +113,11 @@ func TestCompileWaits(t *testing.T) {
 	if err := p.Compile(gone); err == nil {
 		t.Error("Compile waits for nobody")
 	}
-	if b := p.module.code.build; b == nil || !b.needed.Load() {
-		t.Errorf("got %+v, want a build that is needed", b)
+	if got := p.State().Code; got != CodePending {
+		t.Errorf("got %s, want that it is compiled for the next call", got)
 	}
 	release()
 	if err := p.Compile(t.Context()); err != nil {
-		t.Error(err)
-	}
-}
-
-// TestCompileUnwanted closes a program before its turn: it is not compiled, and comes back when it is loaded again.
-func TestCompileUnwanted(t *testing.T) {
-	t.Parallel()
-	e, release := held(t)
-	p := loadInternal(t, e, echoFixture(t))
-	b := p.module.code.begin(false)
-	p.Close()
-	release()
-	<-b.done
-	if !errors.Is(b.err, errUnwanted) {
-		t.Errorf("got %v, want %v", b.err, errUnwanted)
-	}
-	if err := loadInternal(t, e, echoFixture(t)).Compile(t.Context()); err != nil {
 		t.Error(err)
 	}
 }
@@ -160,7 +130,7 @@ func TestCompileClosing(t *testing.T) {
 	err := make(chan error)
 	go func() { err <- p.Compile(context.Background()) }()
 	queued(p)
-	e.compiler.grace = time.Nanosecond
+	e.grace = time.Nanosecond
 	if err := e.Close(context.Background()); err != nil {
 		t.Error(err)
 	}
@@ -187,12 +157,14 @@ func TestCompileSlow(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			e.compiler.grace = time.Nanosecond
+			e.grace = time.Nanosecond
 			slow, err := e.Load(slowModule(t), abi1.Modules()...)
 			if err != nil {
 				t.Fatal(err)
 			}
-			b := slow.module.code.begin(false)
+			given := make(chan error)
+			go func() { given <- slow.Compile(context.Background()) }()
+			queued(slow)
 			p, err := e.Load(echoFixture(t), abi1.Modules()...)
 			if err != nil {
 				t.Fatal(err)
@@ -200,17 +172,21 @@ func TestCompileSlow(t *testing.T) {
 			if out, err := p.Tool("echo", 0, limits.Limits{}).Call(t.Context(), CallSpec{Input: []byte("1")}); err != nil || string(out) != "1" {
 				t.Errorf("got %s, %v, want 1", out, err)
 			}
-			if b.over() {
+			if slow.State().Code != CodePending {
 				t.Error("the slow build was over first, so this shows nothing: make it slower")
 			}
 			if err := e.Close(context.Background()); err != nil {
 				t.Error(err)
 			}
-			if b.over() {
+			select {
+			case <-e.schedule.Idle():
 				t.Error("Close has waited")
+			default:
 			}
-			<-b.done
-			<-e.compiler.schedule.Idle()
+			if <-given == nil {
+				t.Error("what is not compiled yet when the engine closes is said to be")
+			}
+			<-e.schedule.Idle()
 			if c.CacheDir == "" {
 				return
 			}
@@ -245,10 +221,10 @@ func TestFoundIsPacked(t *testing.T) {
 			}
 			continue
 		}
-		if !p.module.code.stored {
+		if got := p.State().Code; got != CodeStored {
 			t.Error("what was compiled before is not found")
 		}
-		for !p.module.settled() {
+		for p.module.code.Source().Unpacked() != nil {
 			runtime.Gosched()
 		}
 		entries, err := filepath.Glob(filepath.Join(dir, "[0-9a-f]*"))
@@ -264,30 +240,6 @@ func TestFoundIsPacked(t *testing.T) {
 	}
 }
 
-// TestNoMemoryPasses has the system refuse memory for code, of which wazero panics: that is not the module's fault.
-func TestNoMemoryPasses(t *testing.T) {
-	t.Parallel()
-	e, release := held(t)
-	release()
-	p := loadInternal(t, e, echoFixture(t))
-	b := &build{code: p.module.code, done: make(chan struct{})}
-	p.module.code.build = b
-	b.finish(nil, compile.Panicked(syscall.ENOMEM))
-	var failed *Error
-	if !errors.As(b.err, &failed) || failed.Outcome != Overloaded {
-		t.Errorf("got %v, want %s", b.err, Overloaded)
-	}
-	if !passing(b.err) || p.module.code.build != nil {
-		t.Errorf("%v is remembered, or blamed on the module", b.err)
-	}
-	if err := p.Compile(t.Context()); err != nil {
-		t.Error(err)
-	}
-	if err := compile.Panicked("index out of range"); passing(err) || !strings.Contains(err.Error(), "the compiler panicked: index out of range") {
-		t.Errorf("got %v, want a fault of the compiler with this module", err)
-	}
-}
-
 // TestDearBesideCheap queues modules that each take the compiler a second or more. One that is cheap is compiled and
 // called while at most one of them is done.
 // Proves: Compiling is bounded
@@ -297,26 +249,31 @@ func TestDearBesideCheap(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e.compiler.grace = time.Nanosecond
+	e.grace = time.Nanosecond
 	defer func() {
 		if err := e.Close(context.Background()); err != nil {
 			t.Error(err)
 		}
-		<-e.compiler.schedule.Idle()
+		<-e.schedule.Idle()
 	}()
-	var dear []*build
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	var dear []*Program
 	for n := range 5 {
 		module := slowModule(t)
 		module[len(module)-2] = byte(n) // what the last function returns
-		dear = append(dear, loadInternal(t, e, module).module.code.begin(true))
+		p := loadInternal(t, e, module)
+		dear = append(dear, p)
+		_, _ = p.Tool("dear", 0, limits.Limits{}).Call(gone, CallSpec{}) // which has it compiled
+		queued(p)
 	}
 	tool := loadInternal(t, e, echoFixture(t)).Tool("echo", 0, limits.Limits{})
 	if out, err := tool.Call(t.Context(), CallSpec{Input: []byte("1")}); err != nil || string(out) != "1" {
 		t.Errorf("got %s, %v, want 1", out, err)
 	}
 	done := 0
-	for _, b := range dear {
-		if b.over() {
+	for _, p := range dear {
+		if p.State().Code != CodePending {
 			done++
 		}
 	}
@@ -349,83 +306,4 @@ func slowModule(t *testing.T) []byte {
 		section(5, 1, 0, 1),
 		section(7, append([]byte("\x02\x06memory\x02\x00\x0ctoolsrv_call"), 0, 0)...),
 		section(10, code...))
-}
-
-// TestSource packs modules, and bytes that packing does not make smaller.
-func TestSource(t *testing.T) {
-	t.Parallel()
-	noise := make([]byte, 1000)
-	for n := range noise {
-		noise[n] = byte(rand.Uint32())
-	}
-	for _, c := range []struct {
-		bytes  []byte
-		packed bool
-	}{{echoFixture(t), true}, {make([]byte, 1<<20), true}, {noise, false}, {nil, false}} {
-		s := &source{account: account.New(nil), bytes: c.bytes, size: len(c.bytes)}
-		for range 2 {
-			s.pack()
-			if packed := s.packed != nil; packed != c.packed || packed && s.length() >= int64(s.size) || s.size != len(c.bytes) {
-				t.Errorf("%d bytes: packed %v into %d for %d", len(c.bytes), packed, s.length(), s.size)
-			}
-			if got, err := s.plain(); err != nil || !bytes.Equal(got, c.bytes) {
-				t.Errorf("%d bytes do not come back: %d, %v", len(c.bytes), len(got), err)
-			}
-		}
-	}
-	short := &source{account: account.New(nil), bytes: echoFixture(t), size: len(echoFixture(t))}
-	short.pack()
-	short.packed[0] = short.packed[0][:len(short.packed[0])/2]
-	if _, err := short.plain(); err == nil {
-		t.Error("half of a packed module: no error")
-	}
-}
-
-// TestCompileSameCode loads code for two modules at a time again and again, as for a module that is loaded anew while
-// its code is still being loaded. Whoever has it can call it.
-func TestCompileSameCode(t *testing.T) {
-	t.Parallel()
-	e, err := New(t.Context(), Config{Imports: abi1.Sets(), CacheDir: t.TempDir()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer e.Close(context.Background())
-	const types, own = 2000, 4 // many more than logs has, so that wazero has something to do
-	module := append(bytes.Clone(logs[:8]), 1)
-	module = binary.AppendUvarint(module, uint64(len(binary.AppendUvarint(nil, types+own))+0x13+3*types))
-	module = append(binary.AppendUvarint(module, types+own), logs[11:11+0x13]...)
-	module = append(append(module, strings.Repeat("\x60\x00\x00", types)...), logs[11+0x13:]...)
-	p := loadInternal(t, e, module)
-	if err := p.Compile(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	errs := make(chan error)
-	for range 2 {
-		go func() {
-			for range 50 {
-				n, err := e.foundry.load(p.module.sum)
-				if err == nil {
-					var guest api.Module
-					if guest, err = n.runtime.InstantiateModule(context.Background(), n.code, e.anonymous); err == nil {
-						guest.ExportedFunction(exportCall)
-						err = guest.Close(context.Background())
-					}
-					err = errors.Join(err, n.code.Close(context.Background()))
-				}
-				errs <- err
-			}
-		}()
-	}
-	for range 100 {
-		if err := <-errs; err != nil {
-			t.Error(err)
-		}
-	}
-	scratch, err := e.foundry.cache.Scratch()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if left, err := os.ReadDir(filepath.Join(scratch, e.foundry.files)); err != nil || len(left) != 0 {
-		t.Errorf("%v, %v are left over", left, err)
-	}
 }

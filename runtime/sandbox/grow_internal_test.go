@@ -59,7 +59,7 @@ func (g grower) plainly() {
 	old := released{instances: m.idle, snapshot: m.snapshot}
 	m.idle, m.snapshot = nil, &snapshot{image: image, globals: m.snapshot.globals}
 	m.engine.account.Add(account.Memory, m.snapshot.resident())
-	m.free(old)
+	old.free(m.engine)
 }
 
 // bothWays runs a test with hostile/grows, called once: with instances that are reset by their dirty pages, where the system

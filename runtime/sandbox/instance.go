@@ -7,13 +7,13 @@ import (
 	"slices"
 	"time"
 
-	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
 	"github.com/tetratelabs/wazero/experimental"
 
 	"github.com/toolsrv/toolsrv/runtime/account"
 	"github.com/toolsrv/toolsrv/runtime/hostabi"
 	"github.com/toolsrv/toolsrv/runtime/instrument"
+	"github.com/toolsrv/toolsrv/runtime/internal/foundry"
 	"github.com/toolsrv/toolsrv/runtime/linmem"
 )
 
@@ -23,7 +23,7 @@ const instanceSize = 32 << 10
 // overhead returns what an instance of the module takes besides its memory, in bytes.
 func (m *module) overhead() int64 {
 	const element, reference, global, segment = 40, 8, 120, 24 // what wazero allocates for each
-	r := m.code.rewritten
+	r := m.code.Native().Rewritten
 	return instanceSize + element*int64(r.Elements) + reference*int64(r.TableMost) + global*int64(r.AllGlobals) + segment*int64(r.DataSegments)
 }
 
@@ -57,7 +57,7 @@ type instance struct {
 // instantiate makes an instance of code for a run, which takes that many bytes of the run's room: from a snapshot, on which it takes over
 // a hold, or with an empty memory where that is nil. It waits for room until ctx is done. No guest code has run in the instance then. The
 // error is an *Error.
-func (m *module) instantiate(ctx context.Context, r *run, code wazero.CompiledModule, s *snapshot, bytes int64) (*instance, error) {
+func (m *module) instantiate(ctx context.Context, r *run, code *foundry.Native, s *snapshot, bytes int64) (*instance, error) {
 	defer m.engine.drop(s) // the instance has one of its own
 	i, err := m.allot(ctx, r, code, s, bytes)
 	if scarce(err) { // the system has less than the account knows of, because of other programs
@@ -68,7 +68,7 @@ func (m *module) instantiate(ctx context.Context, r *run, code wazero.CompiledMo
 }
 
 // allot is instantiate without a second try. It leaves the hold to its caller.
-func (m *module) allot(ctx context.Context, r *run, code wazero.CompiledModule, s *snapshot, bytes int64) (*instance, error) {
+func (m *module) allot(ctx context.Context, r *run, code *foundry.Native, s *snapshot, bytes int64) (*instance, error) {
 	e := m.engine
 	mappings := int64(linmem.MaxMappings)
 	if s != nil {
@@ -83,8 +83,8 @@ func (m *module) allot(ctx context.Context, r *run, code wazero.CompiledModule, 
 	}
 	r.room -= bytes
 	i := &instance{
-		snapshot: s.hold(), linear: m.code.rewritten.LinearStack, overhead: m.overhead(), stackSize: firstStack,
-		reserved: reserved, most: int64(m.code.rewritten.MemoryMax) * pageSize, claimed: bytes, mappings: mappings,
+		snapshot: s.hold(), linear: m.code.Native().Rewritten.LinearStack, overhead: m.overhead(), stackSize: firstStack,
+		reserved: reserved, most: int64(m.code.Native().Rewritten.MemoryMax) * pageSize, claimed: bytes, mappings: mappings,
 	}
 	i.resident = i.overhead // until it is reset
 	i.call = call{engine: e, owner: i, module: m}
@@ -107,7 +107,7 @@ func (m *module) allot(ctx context.Context, r *run, code wazero.CompiledModule, 
 }
 
 // build makes the memory and the guest.
-func (i *instance) build(m *module, code wazero.CompiledModule) (err error) {
+func (i *instance) build(m *module, code *foundry.Native) (err error) {
 	s := i.snapshot
 	if s != nil {
 		i.memory.linear, err = s.image.Map(i.reserved)
@@ -193,12 +193,12 @@ func (i *instance) cede(r *run) {
 }
 
 // attach makes the guest, which uses the memory that is there.
-func (i *instance) attach(m *module, code wazero.CompiledModule) error {
+func (i *instance) attach(m *module, code *foundry.Native) error {
 	least := uint64(m.shape.memory)
 	if uint64(len(i.memory.linear.Bytes())) < least && i.memory.linear.Grow(least) == nil {
 		return fmt.Errorf("make memory of %d bytes: the system has no room", least)
 	}
-	guest, err := m.code.runtime.InstantiateModule(experimental.WithMemoryAllocator(context.Background(), &i.memory), code, m.engine.anonymous)
+	guest, err := code.Runtime.InstantiateModule(experimental.WithMemoryAllocator(context.Background(), &i.memory), code.Code, m.engine.anonymous)
 	if err != nil {
 		return err
 	}
@@ -212,8 +212,8 @@ func (i *instance) attach(m *module, code wazero.CompiledModule) error {
 		return g
 	}
 	i.fuel, i.stack, i.refused = global(instrument.FuelGlobal), global(instrument.StackGlobal), global(instrument.RefusedGlobal)
-	i.globals = make([]api.MutableGlobal, len(m.code.rewritten.Globals))
-	for k, g := range m.code.rewritten.Globals {
+	i.globals = make([]api.MutableGlobal, len(m.code.Native().Rewritten.Globals))
+	for k, g := range m.code.Native().Rewritten.Globals {
 		i.globals[k] = global(g.Name)
 	}
 	if err != nil {

@@ -182,7 +182,7 @@ func TestSweep(t *testing.T) {
 	}
 	call()
 	e.sweep(long, time.Now())
-	if p.module.idlers() != 0 || p.module.snapshot != nil || p.module.code.build != nil {
+	if p.module.idlers() != 0 || p.module.snapshot != nil || p.State().Code != CodeStored {
 		t.Error("a module that nobody calls is kept")
 	}
 	call()
@@ -324,7 +324,7 @@ func BenchmarkInstantiate(b *testing.B) {
 	r := run{ctx: b.Context(), deadline: time.Now().Add(time.Hour), limits: new(limits.Limits)}
 	b.ReportAllocs()
 	for b.Loop() {
-		i, err := m.instantiate(b.Context(), &r, m.code.build.native.code, m.snapshot.hold(), m.snapshot.size()+m.overhead())
+		i, err := m.instantiate(b.Context(), &r, m.code.Native(), m.snapshot.hold(), m.snapshot.size()+m.overhead())
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/toolsrv/toolsrv/internal/text"
 	"github.com/toolsrv/toolsrv/runtime/hostabi"
+	"github.com/toolsrv/toolsrv/runtime/internal/foundry"
 )
 
 // An Outcome is a stable word for how a call ended.
@@ -142,6 +143,17 @@ func asError(err error) error {
 		return err
 	}
 	return internal(err)
+}
+
+// uncompiled is the error of a call, or of Compile, whose code can't be had because of err.
+func uncompiled(err error) *Error {
+	switch {
+	case errors.Is(err, foundry.ErrClosed):
+		return closing(ErrClosed)
+	case foundry.Scarce(err):
+		return &Error{Outcome: Overloaded, Message: "The service has no memory for the tool's code now. Try again later.", Err: err}
+	}
+	return &Error{Outcome: Internal, Message: "The tool could not be compiled.", Err: err}
 }
 
 func closing(err error) *Error {

@@ -40,11 +40,14 @@ func (p *Program) Compile(ctx context.Context) error {
 		return closing(ErrClosed)
 	}
 	defer p.module.leave()
-	err := p.module.code.prepare(ctx)
+	err := p.module.code.Prepare(ctx)
+	if err == nil {
+		return nil
+	}
 	if ctx.Err() != nil && errors.Is(err, context.Cause(ctx)) {
 		return &Error{Outcome: Cancelled, Message: "The caller gave up while the tool was being compiled.", Err: err}
 	}
-	return asError(err)
+	return uncompiled(err)
 }
 
 // Keep counts bytes of memory that the program's owner keeps because of it, such as what it says of its tools, until Close. It reports false,
@@ -123,9 +126,9 @@ func (m *module) enlist() {
 		return
 	}
 	m.code.modules[m] = struct{}{}
-	m.code.source.hold()
+	m.code.Source().Hold()
 	if m.bundle != nil {
-		m.bundle.source.hold()
+		m.bundle.source.Hold()
 	}
 }
 
@@ -135,9 +138,9 @@ func (m *module) delist() {
 		return
 	}
 	delete(m.code.modules, m)
-	m.code.source.release()
+	m.code.Source().Release()
 	if m.bundle != nil {
-		m.bundle.source.release()
+		m.bundle.source.Release()
 	}
 }
 
@@ -145,7 +148,7 @@ func (m *module) delist() {
 type released struct {
 	instances []*instance
 	snapshot  *snapshot
-	build     *build // of code
+	code      func() // frees it; nil: there is none
 }
 
 // strip takes from the module all that can be made again. m.mu is held, and no call runs.
@@ -158,12 +161,15 @@ func (m *module) strip() released {
 // unused reports whether there is a snapshot of which no instance is left. m.mu is held.
 func (m *module) unused() bool { return m.snapshot != nil && m.snapshot.holds.Load() == 0 }
 
-// free frees what a module has let go of.
-func (m *module) free(r released) {
+// free frees what was let go of. Code comes last, when no instance of it is left.
+func (r released) free(e *Engine) {
 	for _, i := range r.instances {
-		m.discard(i)
+		i.call.module.discard(i)
 	}
-	m.engine.drop(r.snapshot)
+	e.drop(r.snapshot)
+	if r.code != nil {
+		r.code()
+	}
 }
 
 // detach refuses new calls of the module, because the engine closes. It returns what is closed when the calls under way have ended,

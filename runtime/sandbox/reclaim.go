@@ -47,7 +47,7 @@ func (e *Engine) sweep(idle, unused time.Time) {
 		r.instances = append(r.instances, m.idle[:old]...)
 		m.idle = slices.Delete(m.idle, 0, old)
 		m.mu.Unlock()
-		m.free(r)
+		r.free(e)
 	}
 	for c := range all {
 		e.dropCode(c, disused)
@@ -160,7 +160,7 @@ func (e *Engine) reclaim(done <-chan struct{}, k account.Kind, n int64) {
 			m.idle = slices.Delete(m.idle, 0, 1)
 		}
 		m.mu.Unlock()
-		m.free(r)
+		r.free(e)
 	}
 	if k == account.Addresses {
 		return
@@ -196,7 +196,7 @@ func (e *Engine) reclaim(done <-chan struct{}, k account.Kind, n int64) {
 			r, m.snapshot = released{snapshot: m.snapshot}, nil
 		}
 		m.mu.Unlock()
-		m.free(r)
+		r.free(e)
 	}
 	for _, c := range codes {
 		if enough() {

@@ -26,15 +26,15 @@ import (
 	"time"
 
 	"github.com/tetratelabs/wazero"
-	"github.com/tetratelabs/wazero/api"
 
 	"github.com/toolsrv/toolsrv/internal/text"
 	"github.com/toolsrv/toolsrv/internal/turns"
 	"github.com/toolsrv/toolsrv/runtime/account"
 	"github.com/toolsrv/toolsrv/runtime/hostabi"
-	"github.com/toolsrv/toolsrv/runtime/instrument"
+	"github.com/toolsrv/toolsrv/runtime/internal/foundry"
 	"github.com/toolsrv/toolsrv/runtime/linmem"
 	"github.com/toolsrv/toolsrv/runtime/sandbox/internal/paranoid"
+	"github.com/toolsrv/toolsrv/runtime/schedule"
 	"github.com/toolsrv/toolsrv/runtime/wasmbin"
 )
 
@@ -83,12 +83,13 @@ type Config struct {
 
 // An Engine loads programs. It is safe for concurrent use.
 //
-// Locks are taken in this order: compiler.shedding, Engine.mu, module.mu, code.mu. gate.mu is never held together with another.
+// Locks are taken in this order: Engine.shedding, Engine.mu, module.mu, code.mu. gate.mu is never held together with another.
 type Engine struct {
 	log      *slog.Logger
 	offered  *offer
-	foundry  *foundry
-	compiler *compiler
+	foundry  *foundry.Foundry
+	schedule *schedule.Scheduler // of the foundry
+	grace    time.Duration       // how long Close waits for compilations
 	// anonymous is how guests are instantiated: without a name, so that no other can import from them, and without running
 	// anything. Nobody reads its source of randomness; without one, wazero seeds a generator for each instance, in 10 µs and 5 KB.
 	anonymous wazero.ModuleConfig
@@ -112,9 +113,19 @@ type Engine struct {
 	// interpreters are some of codes that have modules with bundles.
 	interpreters []*code
 	live         map[*module]struct{} // attached ones
-	loads        uint64               // codes loaded so far
 	closed       chan struct{}        // closed when everything is freed; nil: Close has not begun
+
+	shedding sync.Mutex // held while code is dropped for want of room
+	cooled   time.Time  // when calls last began to count half; guarded by shedding
 }
+
+const (
+	// compileMemory bounds the memory that compilations which run side by side are predicted to take, in bytes; half of the memory
+	// of all tools does, too.
+	compileMemory = 1 << 30
+	// closeGrace is how long Close waits for compilations. Longer ones free what they used when they end.
+	closeGrace = 2 * time.Second
+)
 
 // ErrClosed is the error of Load on an engine that is closed.
 var ErrClosed = errors.New("the sandbox engine is closed")
@@ -133,6 +144,7 @@ func New(ctx context.Context, c Config) (*Engine, error) {
 		reclaiming:    make(chan struct{}, 1),
 		closing:       make(chan struct{}),
 		janitor:       make(chan struct{}),
+		grace:         closeGrace,
 		modules:       map[sum]*module{},
 		codes:         map[sum]*code{},
 		live:          map[*module]struct{}{},
@@ -146,23 +158,22 @@ func New(ctx context.Context, c Config) (*Engine, error) {
 	if e.unusedTime <= 0 {
 		e.unusedTime = 15 * time.Minute
 	}
+	e.schedule = schedule.New(goruntime.GOMAXPROCS(0), min(compileMemory, e.account.Most(account.Memory, true)/2))
 	e.stop, e.halt = context.WithCancelCause(context.WithoutCancel(ctx))
-	// Metering ends what runs too long, so wazero need not. Debug information is foreign bytes that nothing here needs.
-	config := wazero.NewRuntimeConfigCompiler().WithCoreFeatures(api.CoreFeaturesV2).WithDebugInfoEnabled(false)
-	err := errors.Join(checkAddresses(account.MachineAddresses()), checkCode(ctx, config))
+	err := checkAddresses(account.MachineAddresses())
+	if err == nil {
+		e.offered, err = newOffer(c.Imports)
+	}
+	if err == nil {
+		e.foundry, err = foundry.New(ctx, foundry.Config{
+			CacheDir: c.CacheDir, CacheSize: c.CacheSize, CompileWorkers: c.CompileWorkers, CompileHelper: c.CompileHelper, Logger: e.log,
+			Account: e.account, Schedule: e.schedule, Furnish: e.offered.furnish, Reclaim: e.reclaim, Shed: e.shed, Stop: e.stop, Closing: e.closing,
+		})
+	}
 	if err != nil {
 		e.halt(errClosing)
 		return nil, err
 	}
-	if e.offered, err = newOffer(c.Imports); err != nil {
-		e.halt(errClosing)
-		return nil, err
-	}
-	if e.foundry, err = newFoundry(ctx, c, e, config); err != nil {
-		e.halt(errClosing)
-		return nil, err
-	}
-	e.compiler = newCompiler(e.foundry, e.account, e.log)
 	go e.tidy()
 	return e, nil
 }
@@ -249,7 +260,7 @@ func (e *Engine) LoadAs(parsed *wasmbin.Module, l Loading) (_ *Program, err erro
 		if m.code, err = e.newCode(ofCode, m.digest, engine(), l.Replaces); err != nil {
 			return nil, err
 		}
-		defer m.code.source.release()
+		defer m.code.Source().Release()
 	}
 	if !bundled {
 		return e.loaded(m.sum, m.digest, m)
@@ -262,7 +273,7 @@ func (e *Engine) LoadAs(parsed *wasmbin.Module, l Loading) (_ *Program, err erro
 	if err != nil {
 		return nil, err
 	}
-	defer kept.release()
+	defer kept.Release()
 	m.bundle = &bundle{found.Address, kept}
 	p, err := e.loaded(m.sum, m.digest, m)
 	if err == nil {
@@ -273,39 +284,20 @@ func (e *Engine) LoadAs(parsed *wasmbin.Module, l Loading) (_ *Program, err erro
 
 // Expect has the process start that compiles modules, if there is to be one: a module may come soon, and is compiled the sooner then. It
 // costs little where one has started. It is safe for concurrent use.
-func (e *Engine) Expect() { e.foundry.ready() }
+func (e *Engine) Expect() { e.foundry.Ready() }
 
 // newCode returns the code of a module without its bundle and without custom sections. The caller holds its source.
-func (e *Engine) newCode(of sum, digest string, bare []byte, replaces bool) (_ *code, err error) {
-	c := &code{engine: e, sum: of, digest: digest, modules: map[*module]struct{}{}}
-	if c.source, err = e.newSource(bare, replaces); err != nil {
-		return nil, err
-	}
-	defer func() {
-		if err != nil {
-			c.source.release()
-		}
-	}()
-	c.cost = cost{time.Duration(len(bare)) * compilePace, int64(len(bare)) * compileBytes}
-	// What is in the cache was accepted by this rewriter when it was compiled.
-	if c.stored = e.foundry.has(of); c.stored {
-		return c, nil
-	}
-	if err := e.foundry.isBarred(of); err != nil {
-		return nil, err
-	}
-	e.foundry.ready()
-	parsed, err := wasmbin.Parse(bare)
+func (e *Engine) newCode(of sum, digest string, bare []byte, replaces bool) (*code, error) {
+	source, err := e.newSource(bare, replaces)
 	if err != nil {
 		return nil, err
 	}
-	weight, err := instrument.Weigh(parsed)
+	c, err := e.foundry.NewCode(of, digest, bare, source)
 	if err != nil {
-		e.foundry.bar(of, bar{Refused: err.Error()}) // which took up to seconds to find out
+		source.Release()
 		return nil, err
 	}
-	c.cost = costOf(weight, len(bare))
-	return c, nil
+	return &code{Code: c, sum: of, modules: map[*module]struct{}{}}, nil
 }
 
 // loaded returns a new hold on the module of that sum, for a file of that digest. Where there is no such module, fresh becomes
@@ -327,8 +319,6 @@ func (e *Engine) loaded(of sum, digest string, fresh *module) (*Program, error) 
 		if known, ok := e.codes[m.code.sum]; ok {
 			m.code = known
 		} else {
-			m.code.order = e.loads
-			e.loads++
 			e.codes[m.code.sum] = m.code
 		}
 		m.enlist()
@@ -376,8 +366,8 @@ func (e *Engine) forget(m *module) {
 	}
 	m.mu.Unlock()
 	e.mu.Unlock()
-	m.free(ofModule)
-	m.code.free(ofCode)
+	ofModule.free(e)
+	ofCode.free(e)
 }
 
 // Close refuses new calls, waits for those that run, and frees everything. When ctx is done first, the calls that still run end
@@ -433,15 +423,15 @@ func (e *Engine) shut(ctx context.Context, closed chan struct{}, busy []<-chan s
 		m.mu.Lock()
 		r := m.strip()
 		m.mu.Unlock()
-		m.free(r)
+		r.free(e)
 	}
 	for _, m := range e.attached() { // now that no instance is left
-		m.code.free(m.code.strip())
+		m.code.strip().free(e)
 	}
 	ctx = context.WithoutCancel(ctx)
-	if !e.compiler.close() {
+	if !e.foundry.Close(e.grace) {
 		go func() {
-			<-e.compiler.schedule.Idle()
+			<-e.schedule.Idle()
 			if err := e.free(ctx); err != nil {
 				e.log.Warn("free the sandbox engine", "error", err)
 			}
@@ -454,5 +444,5 @@ func (e *Engine) shut(ctx context.Context, closed chan struct{}, busy []<-chan s
 // free frees what New has made.
 func (e *Engine) free(ctx context.Context) error {
 	e.halt(errClosing)
-	return e.foundry.close(ctx)
+	return e.foundry.Free(ctx)
 }

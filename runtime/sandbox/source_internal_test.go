@@ -58,7 +58,7 @@ func TestSourcesAreCounted(t *testing.T) {
 	if held := e.SourceUse().Held; held > before {
 		t.Errorf("%d bytes are counted after a module was refused, want %d at most", held, before)
 	}
-	if zeros.module.code.source.unpacked() != nil {
+	if zeros.module.code.Source().Unpacked() != nil {
 		t.Error("what compresses has not made room")
 	}
 	replaced := load(withNoise(t, 6, 1<<20, true)) // it is compressed at once where there is no room for the whole

@@ -5,11 +5,10 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/tetratelabs/wazero"
-
 	"github.com/toolsrv/toolsrv/internal/text"
 	"github.com/toolsrv/toolsrv/runtime/account"
 	"github.com/toolsrv/toolsrv/runtime/hostabi"
+	"github.com/toolsrv/toolsrv/runtime/internal/foundry"
 )
 
 // make makes an instance that is ready for a call. The error is an *Error.
@@ -19,15 +18,15 @@ func (m *module) make(r *run) (*instance, error) {
 	if m.shape.memory > r.limits.Memory {
 		return nil, tooLarge(m.shape.memory, r.limits.Memory)
 	}
-	code, err := m.code.compile(ctx)
+	code, err := m.code.Compile(ctx)
+	if err != nil && ctx.Err() != nil {
+		return nil, notBegun(ctx, "the tool to be compiled", r.limits.Timeout)
+	}
 	if err != nil {
-		if ctx.Err() != nil {
-			err = notBegun(ctx, "the tool to be compiled", r.limits.Timeout)
-		}
-		return nil, err
+		return nil, uncompiled(err)
 	}
 	defer r.yield(m.engine)
-	for m.code.rewritten.Fresh == "" {
+	for m.code.Native().Rewritten.Fresh == "" {
 		m.mu.Lock()
 		s, starting := m.snapshot, m.starting
 		needs := m.startRoom(r, m.shape.memory)
@@ -86,7 +85,7 @@ func tooLarge(needs, limit int64) *Error {
 
 // first makes the snapshot, whose instances calls have. One run at a time does this, while m.starting has others wait. It returns an
 // instance only where there is no snapshot of what was started.
-func (m *module) first(ctx context.Context, code wazero.CompiledModule, r *run) (i *instance, err error) {
+func (m *module) first(ctx context.Context, code *foundry.Native, r *run) (i *instance, err error) {
 	var s *snapshot
 	defer func() {
 		m.mu.Lock()
@@ -131,7 +130,7 @@ func (m *module) capture(r *run, i *instance) (*snapshot, error) {
 const startFuel = 1_000_000_000
 
 // started makes an instance without a snapshot, and starts it within the limits of the call.
-func (m *module) started(ctx context.Context, code wazero.CompiledModule, r *run) (*instance, error) {
+func (m *module) started(ctx context.Context, code *foundry.Native, r *run) (*instance, error) {
 	base, err := m.basis(ctx, code, r)
 	if err != nil {
 		return nil, err
@@ -141,7 +140,7 @@ func (m *module) started(ctx context.Context, code wazero.CompiledModule, r *run
 
 // attempt makes an instance and runs a part of its start in it, with base, on which it takes over a hold, or with an empty memory where
 // that is nil. Where there is less room than the start needs, it begins again with more.
-func (m *module) attempt(ctx context.Context, r *run, code wazero.CompiledModule, base *snapshot, part func(i *instance) error) (*instance, error) {
+func (m *module) attempt(ctx context.Context, r *run, code *foundry.Native, base *snapshot, part func(i *instance) error) (*instance, error) {
 	defer m.engine.drop(base)
 	size := m.shape.memory
 	if base != nil {
@@ -172,7 +171,7 @@ func (m *module) attempt(ctx context.Context, r *run, code wazero.CompiledModule
 
 // startedAgain is started for a module of which no snapshot can be made, or not within the run's limits. What each call starts anew is
 // its own use of fuel, for the call inside which it runs: one that has little left could have others work for it otherwise.
-func (m *module) startedAgain(ctx context.Context, code wazero.CompiledModule, r *run) (*instance, error) {
+func (m *module) startedAgain(ctx context.Context, code *foundry.Native, r *run) (*instance, error) {
 	i, err := m.started(ctx, code, r)
 	r.burn(r.started)
 	return i, err
@@ -227,14 +226,14 @@ func (m *module) configure(i *instance) {
 // initialize copies the data that the module declares, and runs what it wants to have run first. The error is an *Error.
 func (m *module) initialize(i *instance) error {
 	b := i.memory.linear.Bytes()
-	for n, d := range m.code.rewritten.Data {
+	for n, d := range m.code.Native().Rewritten.Data {
 		if uint64(d.Offset)+uint64(len(d.Content)) > uint64(len(b)) {
 			return &Error{Outcome: ToolTrapped, Message: fmt.Sprintf("The tool broke: its data segment %d (%d bytes at %d) does not fit into its memory of %d bytes.",
 				n, len(d.Content), d.Offset, len(b))}
 		}
 		copy(b[d.Offset:], d.Content)
 	}
-	if start := m.code.rewritten.Start; start != "" {
+	if start := m.code.Native().Rewritten.Start; start != "" {
 		if err := i.step(start); err != nil {
 			return err
 		}
@@ -258,10 +257,10 @@ func (i *instance) step(export string) error {
 
 // reserve returns how much address space an instance gets: as much as the largest memory limit of the module's tools allows.
 func (m *module) reserve() uint64 {
-	return min(uint64(m.largest.Load()), m.code.rewritten.MemoryMax*pageSize)
+	return min(uint64(m.largest.Load()), m.code.Native().Rewritten.MemoryMax*pageSize)
 }
 
 // fits reports whether the instance was made for limits such as those of r.
 func (m *module) fits(i *instance, r *run) bool {
-	return i.reserved >= min(uint64(r.limits.Memory), m.code.rewritten.MemoryMax*pageSize) && i.snapshot.size() <= r.limits.Memory
+	return i.reserved >= min(uint64(r.limits.Memory), m.code.Native().Rewritten.MemoryMax*pageSize) && i.snapshot.size() <= r.limits.Memory
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/toolsrv/toolsrv/runtime/account"
+	"github.com/toolsrv/toolsrv/runtime/internal/foundry"
 	"github.com/toolsrv/toolsrv/runtime/schedule"
 )
 
@@ -37,11 +38,11 @@ type CodeState string
 
 // The states of a module's code.
 const (
-	CodeMissing CodeState = "missing"   // nothing: the next call compiles it
-	CodeStored  CodeState = "stored"    // on disk: the next call loads it
-	CodePending CodeState = "compiling" // under way, or queued
-	CodeLoaded  CodeState = "loaded"    // in memory
-	CodeRefused CodeState = "refused"   // it can't be compiled, and every call fails
+	CodeMissing = CodeState(foundry.Missing) // nothing: the next call compiles it
+	CodeStored  = CodeState(foundry.Stored)  // on disk: the next call loads it
+	CodePending = CodeState(foundry.Pending) // under way, or queued
+	CodeLoaded  = CodeState(foundry.Loaded)  // in memory
+	CodeRefused = CodeState(foundry.Refused) // it can't be compiled, and every call fails
 )
 
 // ManifestUse returns Manifests of State alone, in no time.
@@ -59,7 +60,7 @@ func (e *Engine) State() State {
 		CodeMemory: e.account.Use(account.Code),
 		Manifests:  e.account.Use(account.Manifests),
 		Sources:    e.account.Use(account.Sources),
-		Compiling:  e.compiler.schedule.State(),
+		Compiling:  e.schedule.State(),
 	}
 	e.mu.Lock()
 	modules := slices.Collect(maps.Values(e.modules))
@@ -104,7 +105,8 @@ func (m *module) state() ProgramState {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	s := ProgramState{Snapshot: m.snapshot != nil, Idle: len(m.idle), Calls: m.calls, Called: m.called}
-	s.Code, s.CodeMemory = m.code.state()
+	code, bytes := m.code.State()
+	s.Code, s.CodeMemory = CodeState(code), bytes
 	return s
 }
 

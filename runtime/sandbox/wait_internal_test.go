@@ -19,7 +19,7 @@ func full(t *testing.T, p *Program) {
 		t.Fatal(err)
 	}
 	content := bytes.Repeat([]byte("1"), pageSize)
-	p.module.code.rewritten.Data = []instrument.DataSegment{{Content: content}}
+	p.module.code.Native().Rewritten.Data = []instrument.DataSegment{{Content: content}}
 }
 
 // A snapshot of such a module, and an instance in a call.

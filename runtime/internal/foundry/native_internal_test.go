@@ -1,13 +1,13 @@
-package sandbox
+package foundry
 
 import (
 	"bytes"
 	"os"
 	"path/filepath"
 	"reflect"
+	"strings"
 	"testing"
 
-	"github.com/toolsrv/toolsrv/runtime/abi1"
 	"github.com/toolsrv/toolsrv/runtime/instrument"
 	"github.com/toolsrv/toolsrv/runtime/wasmbin"
 )
@@ -16,13 +16,15 @@ import (
 // is what Rewrite makes of the module with all its custom sections.
 func TestEntryIsWhole(t *testing.T) {
 	t.Parallel()
-	files, err := filepath.Glob(filepath.Join("..", "..", "testdata", "wat", "*", "*.wasm"))
+	files, err := filepath.Glob(filepath.Join("..", "..", "..", "testdata", "wat", "*", "*.wasm"))
 	if err != nil || len(files) < 20 {
 		t.Fatalf("got %d modules, %v", len(files), err)
 	}
-	e, release := held(t)
-	release()
+	f := open(t)
 	for _, file := range files {
+		if strings.Contains(file, "refused") {
+			continue
+		}
 		module, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
@@ -35,29 +37,27 @@ func TestEntryIsWhole(t *testing.T) {
 		if err != nil {
 			continue // it is a fixture of what is refused
 		}
-		p, err := e.Load(module, abi1.Modules()...)
+		m, err := wasmbin.Parse(module)
 		if err != nil {
-			continue
-		}
-		if err := p.Compile(t.Context()); err != nil {
 			t.Fatalf("%s: %v", file, err)
 		}
-		n, err := e.foundry.load(p.module.sum)
+		bare := m.Bare()
+		c := codeOf(t, f, bare)
+		if err := c.Prepare(t.Context()); err != nil {
+			t.Fatalf("%s: %v", file, err)
+		}
+		n, err := f.furnace.load(c.sum)
 		if err != nil || n == nil {
 			t.Fatalf("%s: got %v, %v from the cache", file, n, err)
 		}
-		got := n.rewritten
+		got := n.Rewritten
 		if len(got.Data) == 0 && len(want.Data) == 0 {
 			got.Data, want.Data = nil, nil
 		}
 		if len(got.Globals) == 0 && len(want.Globals) == 0 {
 			got.Globals, want.Globals = nil, nil
 		}
-		plain, err := p.module.code.source.plain()
-		if err != nil {
-			t.Fatal(err)
-		}
-		again, err := rewrite(plain)
+		again, err := rewrite(bare)
 		if err != nil || !bytes.Equal(again.Module, want.Module) {
 			t.Errorf("%s: without its custom sections it is rewritten to something else, %v", file, err)
 		}
@@ -65,10 +65,9 @@ func TestEntryIsWhole(t *testing.T) {
 		if !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: got %+v from the cache, want %+v", file, got, want)
 		}
-		if err := n.code.Close(t.Context()); err != nil {
+		if err := n.Code.Close(t.Context()); err != nil {
 			t.Error(err)
 		}
-		p.Close()
 	}
 }
 

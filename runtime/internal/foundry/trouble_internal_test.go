@@ -1,4 +1,4 @@
-package sandbox
+package foundry
 
 import (
 	"errors"
@@ -15,7 +15,7 @@ func TestTroubleInLog(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var log testkit.Log
-		f := &foundry{log: log.Logger(slog.LevelInfo)}
+		f := &furnace{log: log.Logger(slog.LevelInfo)}
 		f.trouble.warn = map[string]*seldom{notKept: {}}
 		want := func(when string, begun, over int) {
 			t.Helper()

@@ -1,13 +1,11 @@
-package sandbox
+package foundry
 
 import (
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
-	"log/slog"
 	"runtime"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -22,72 +20,43 @@ import (
 )
 
 const (
-	// compileMemory bounds the memory that compilations which run side by side are predicted to take, in bytes; half of the memory
-	// of all tools does, too.
-	compileMemory = 1 << 30
-	// closeGrace is how long Close waits for compilations. Longer ones free what they used when they end.
-	closeGrace = 2 * time.Second
 	// What fails for a reason that passes is tried again at once, then after firstPause, and then each time after twice as long, up to
 	// lastPause: a module that takes all that there is should not do that at each call.
 	firstPause = time.Second
 	lastPause  = 5 * time.Minute
-	// cooling is the time after which a call counts half.
-	cooling = time.Minute
 )
-
-// A compiler compiles modules in the background, in the order of runtime/schedule. It is safe for concurrent use. For the order of
-// locks, see Engine.
-type compiler struct {
-	foundry  *foundry
-	schedule *schedule.Scheduler
-	log      *slog.Logger
-	grace    time.Duration
-	account  *account.Account
-	shedding sync.Mutex // held while code is dropped for want of room
-	cooled   time.Time  // when calls last began to count half; guarded by shedding
-}
 
 // A build makes the code of a module, or sees to it that the cache has the code. Its results are there when done is closed.
 type build struct {
-	code   *code
+	code   *Code
 	cost   cost // predicted
 	job    atomic.Pointer[schedule.Job]
 	needed atomic.Bool // a call waits for the code
 	done   chan struct{}
-	native *native // nil: err says why
+	native *Native // nil: err says why
 	err    error
 	again  time.Time // when what failed for a reason that passes is tried again; zero: it is not
 }
 
-func newCompiler(f *foundry, a *account.Account, log *slog.Logger) *compiler {
-	return &compiler{
-		foundry:  f,
-		schedule: schedule.New(runtime.GOMAXPROCS(0), min(compileMemory, a.Most(account.Memory, true)/2)),
-		log:      log,
-		grace:    closeGrace,
-		account:  a,
-	}
-}
-
 // add queues a build; stored says that the cache has the code. The build's code must not be locked.
-func (c *compiler) add(b *build, stored bool) {
-	j := &schedule.Job{Order: b.code.order, Load: stored, Run: func() { c.run(b) }, Cancel: func() { b.finish(nil, errClosing) }}
+func (f *Foundry) add(b *build, stored bool) {
+	j := &schedule.Job{Order: b.code.order, Load: stored, Run: func() { f.run(b) }, Cancel: func() { b.finish(nil, ErrClosed) }}
 	if size := b.code.source.size; stored {
 		j.Time, j.Bytes = time.Duration(size)*loadPace, int64(size)*2*codeFactor
 	} else {
 		j.Time, j.Bytes = b.cost.time, b.cost.bytes
 	}
 	if b.job.Store(j); b.needed.Load() {
-		c.schedule.Hurry(j)
+		f.schedule.Hurry(j)
 	}
-	c.schedule.Add(j)
+	f.schedule.Add(j)
 }
 
 // hurry puts a build before those that no call waits for, and has it load the code.
-func (c *compiler) hurry(b *build) {
+func (f *Foundry) hurry(b *build) {
 	b.needed.Store(true)
 	if j := b.job.Load(); j != nil { // otherwise add is under way, and sees that the code is needed
-		c.schedule.Hurry(j)
+		f.schedule.Hurry(j)
 	}
 }
 
@@ -110,49 +79,49 @@ const (
 )
 
 // run runs a build, on a goroutine of its own, so that whoever stops waiting does not stop it for others.
-func (c *compiler) run(b *build) {
+func (f *Foundry) run(b *build) {
 	if !b.wanted() {
 		b.finish(nil, errUnwanted)
 		return
 	}
-	n, err := c.make(b)
+	n, err := f.make(b)
 	if n == nil && err == nil {
-		c.add(b, false)
+		f.add(b, false)
 		return
 	}
 	if n != nil {
-		c.account.Add(account.Code, n.size)
-		if !c.account.Take(account.Mappings, n.mappings(), true) { // they are in use already
-			b.code.engine.reclaim(nil, account.Mappings, n.mappings())
-			c.account.Add(account.Mappings, n.mappings())
+		f.account.Add(account.Code, n.size)
+		if !f.account.Take(account.Mappings, n.mappings(), true) { // they are in use already
+			f.reclaim(nil, account.Mappings, n.mappings())
+			f.account.Add(account.Mappings, n.mappings())
 		}
 	}
 	if left := b.finish(n, err); left != nil {
-		c.drop(b.code, left)
+		f.drop(b.code, left)
 	}
 	if !b.job.Load().Load { // where it was only loaded, that can wait: a program that runs for a moment does without
-		b.code.source.pack()
+		b.code.source.Pack()
 	}
-	b.code.engine.shed()
+	f.shed()
 }
 
 // make compiles or loads the code of a build. It returns neither code nor error where it was to load code that is not there.
-func (c *compiler) make(b *build) (n *native, err error) {
+func (f *Foundry) make(b *build) (n *Native, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			n, err = nil, compile.Panicked(p)
 		}
 	}()
 	of, load := b.code, b.job.Load().Load
-	if load && !c.foundry.failing() {
-		if n, err = c.foundry.load(of.sum); err != nil {
-			c.foundry.warn(notUsed, err)
+	if load && !f.furnace.failing() {
+		if n, err = f.furnace.load(of.sum); err != nil {
+			f.furnace.warn(notUsed, err)
 		}
 		if n != nil {
 			return n, nil
 		}
 	}
-	source, err := of.source.plain()
+	source, err := of.source.Plain()
 	if err != nil {
 		return nil, fmt.Errorf("unpack the module: %w", err)
 	}
@@ -172,47 +141,23 @@ func (c *compiler) make(b *build) (n *native, err error) {
 		return nil, nil
 	}
 	// What is idle makes room for it. Running calls are not waited for: they may be waiting for this build.
-	if !c.account.Take(account.Memory, b.cost.bytes, true) {
-		of.engine.reclaim(nil, account.Memory, b.cost.bytes)
-		c.account.Add(account.Memory, b.cost.bytes)
+	if !f.account.Take(account.Memory, b.cost.bytes, true) {
+		f.reclaim(nil, account.Memory, b.cost.bytes)
+		f.account.Add(account.Memory, b.cost.bytes)
 	}
-	defer c.account.Give(account.Memory, b.cost.bytes)
-	return c.foundry.compile(of.sum, parsed, b.needed.Load)
-}
-
-// close begins no more builds, and waits for those that run, for the time of grace at most: then the processes that compile are ended.
-// It reports whether no build is left; one in this process can't be ended, and the schedule's Idle tells when the last one is done.
-func (c *compiler) close() bool {
-	c.schedule.Close()
-	grace := time.NewTimer(c.grace)
-	defer grace.Stop()
-	select {
-	case <-c.schedule.Idle():
-		return true
-	case <-grace.C:
-	}
-	if c.foundry.pool == nil {
-		return false
-	}
-	c.foundry.pool.Close() // which ends what it compiles
-	grace.Reset(c.grace)
-	select {
-	case <-c.schedule.Idle():
-		return true
-	case <-grace.C:
-		return false
-	}
+	defer f.account.Give(account.Memory, b.cost.bytes)
+	return f.furnace.compile(of.sum, parsed, b.needed.Load)
 }
 
 // drop frees code that nobody uses.
-func (c *compiler) drop(of *code, n *native) {
-	c.account.Give(account.Code, n.size)
-	c.account.Give(account.Mappings, n.mappings())
-	if n.code == nil {
+func (f *Foundry) drop(of *Code, n *Native) {
+	f.account.Give(account.Code, n.size)
+	f.account.Give(account.Mappings, n.mappings())
+	if n.Code == nil {
 		return
 	}
-	if err := n.code.Close(context.Background()); err != nil {
-		c.log.Warn("free compiled code", "digest", of.digest, "error", err)
+	if err := n.Code.Close(context.Background()); err != nil {
+		f.log.Warn("free compiled code", "digest", of.digest, "error", err)
 	}
 }
 
@@ -241,12 +186,17 @@ func (b *build) wanted() bool {
 
 // passing reports whether an error of a build is not the module's fault.
 func passing(err error) bool {
-	return errors.Is(err, compile.ErrNoMemory) || errors.Is(err, compile.ErrDisk) || errors.Is(err, compile.ErrLost)
+	return Scarce(err) || errors.Is(err, compile.ErrDisk)
+}
+
+// Scarce reports whether there is no code for want of memory, which passes.
+func Scarce(err error) bool {
+	return errors.Is(err, compile.ErrNoMemory) || errors.Is(err, compile.ErrLost)
 }
 
 // finish publishes the results of the build. Only an error that is the module's fault is remembered. finish returns code that nobody
 // wants any more, for the caller to drop.
-func (b *build) finish(n *native, err error) (left *native) {
+func (b *build) finish(n *Native, err error) (left *Native) {
 	c := b.code
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -255,7 +205,7 @@ func (b *build) finish(n *native, err error) (left *native) {
 		n, left, err = nil, n, errUnwanted
 	case err != nil:
 		switch {
-		case errors.Is(err, errClosing):
+		case errors.Is(err, ErrClosed):
 			c.build = nil
 		case passing(err):
 			if c.failures++; c.failures == 1 {
@@ -264,20 +214,12 @@ func (b *build) finish(n *native, err error) (left *native) {
 				b.again = time.Now().Add(min(firstPause<<min(c.failures-2, 10), lastPause))
 			}
 		}
-	case n.code == nil:
+	case n.Code == nil:
 		c.build, c.stored, c.failures = nil, true, 0
 	default:
-		c.rewritten, c.runtime, c.stored, c.failures = n.rewritten, n.runtime, n.stored, 0
+		c.native, c.stored, c.failures = n, n.stored, 0
 	}
-	switch {
-	case errors.Is(err, errClosing):
-		b.err = closing(err)
-	case errors.Is(err, compile.ErrNoMemory), errors.Is(err, compile.ErrLost):
-		b.err = &Error{Outcome: Overloaded, Message: "The service has no memory for the tool's code now. Try again later.", Err: err}
-	case err != nil:
-		b.err = &Error{Outcome: Internal, Message: "The tool could not be compiled.", Err: err}
-	}
-	b.native = n
+	b.native, b.err = n, err
 	close(b.done)
 	return left
 }

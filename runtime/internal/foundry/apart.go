@@ -1,11 +1,10 @@
-package sandbox
+package foundry
 
 import (
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"runtime"
 	"sync"
 	"time"
@@ -31,7 +30,8 @@ const (
 
 // newPool returns the processes that compile for an engine, by what the machine has. tight says that what large modules take there has to
 // be taken from the account of all programs.
-func newPool(c Config, a *account.Account, log *slog.Logger) (p *compile.Pool, tight bool, err error) {
+func newPool(c Config) (p *compile.Pool, tight bool, err error) {
+	a := c.Account
 	machine := account.MachineMemory()
 	each := apart.Memory(machine)
 	spare := machine - a.Most(account.Memory, true) - a.Most(account.Code, true) - machine/4 // a quarter is Go's heap, at least
@@ -41,7 +41,7 @@ func newPool(c Config, a *account.Account, log *slog.Logger) (p *compile.Pool, t
 		Each:    each,
 		Large:   large,
 		Small:   min(machine/8, int64(runtime.GOMAXPROCS(0)+2)*compile.SmallBytes),
-		Logger:  log,
+		Logger:  c.Logger,
 	})
 	return p, spare < large, err
 }
@@ -53,7 +53,7 @@ func limitOf(r *instrument.Rewritten) compile.Limit {
 
 // apart has a process of its own compile a module. It reports false where no process can: then weighing the module has to do. Without a
 // scratch directory, the module is only tried, and most becomes what it may take. An error that is not the module's is one that passes.
-func (f *foundry) apart(of sum, scratch string, module []byte, most *compile.Limit) (m compile.File, done bool, err error) {
+func (f *furnace) apart(of sum, scratch string, module []byte, most *compile.Limit) (m compile.File, done bool, err error) {
 	if f.pool == nil {
 		return m, false, nil
 	}
@@ -71,7 +71,7 @@ func (f *foundry) apart(of sum, scratch string, module []byte, most *compile.Lim
 		f.over(notApart, "modules are compiled in processes of their own again")
 	}
 	if errors.Is(err, compile.ErrClosed) {
-		err = errClosing
+		err = ErrClosed
 	}
 	if much = nil; errors.As(err, &much) {
 		f.bar(of, bar{TooMuch: &compile.TooMuch{Limit: compile.Limit{CPU: much.CPU, Bytes: f.pool.Most()}, Memory: much.Memory}}) // with more than most.Bytes, too
@@ -80,7 +80,7 @@ func (f *foundry) apart(of sum, scratch string, module []byte, most *compile.Lim
 }
 
 // ready has a process started, if there is to be one: a module may be about to be compiled.
-func (f *foundry) ready() {
+func (f *furnace) ready() {
 	if f.pool == nil {
 		return
 	}
@@ -93,7 +93,7 @@ func (f *foundry) ready() {
 }
 
 // within has a process compile a module once there is room for what that may take. sure waits for room, for a while.
-func (f *foundry) within(scratch string, module []byte, most compile.Limit, sure bool) (m compile.File, err error) {
+func (f *furnace) within(scratch string, module []byte, most compile.Limit, sure bool) (m compile.File, err error) {
 	give, err := f.claim(most.Bytes, sure)
 	if err != nil {
 		return m, err
@@ -102,16 +102,19 @@ func (f *foundry) within(scratch string, module []byte, most compile.Limit, sure
 	return f.pool.Compile(scratch, module, most)
 }
 
-// claimFor returns how a foundry takes what compiling takes from the account of all programs, for one large module at a time. What is idle
+// A claim takes what compiling takes, until give is called. If it has to be sure, it waits for running calls, too.
+type claim func(bytes int64, sure bool) (give func(), err error)
+
+// claimFor returns how a furnace takes what compiling takes from the account of all programs, for one large module at a time. What is idle
 // makes room for it, and the account's reserve stays for calls. If it has to be sure, it waits for running calls, too; otherwise it takes
 // what there is: they may be waiting for the code.
-func (e *Engine) claimFor(tight bool) func(bytes int64, sure bool) (give func(), err error) {
+func (f *Foundry) claimFor(tight bool) claim {
 	turn := make(chan struct{}, 1)
 	return func(bytes int64, sure bool) (func(), error) {
 		if !tight || bytes <= compile.SmallBytes {
 			return func() {}, nil
 		}
-		a := e.account
+		a := f.account
 		most := a.Most(account.Memory, false)
 		bytes = min(bytes, most)
 		give := func() {
@@ -120,10 +123,13 @@ func (e *Engine) claimFor(tight bool) func(bytes int64, sure bool) (give func(),
 		}
 		select {
 		case turn <- struct{}{}:
-		case <-e.stop.Done():
+		case <-f.stop.Done():
 			return nil, compile.ErrClosed
 		}
-		if e.seize(account.Memory, bytes, false) {
+		if a.Take(account.Memory, bytes, false) {
+			return give, nil
+		}
+		if f.reclaim(nil, account.Memory, bytes); a.Take(account.Memory, bytes, false) {
 			return give, nil
 		}
 		if !sure {
@@ -132,9 +138,9 @@ func (e *Engine) claimFor(tight bool) func(bytes int64, sure bool) (give func(),
 			}
 			return give, nil
 		}
-		ctx, cancel := context.WithTimeout(e.stop, roomTime)
+		ctx, cancel := context.WithTimeout(f.stop, roomTime)
 		defer cancel()
-		look := func(granted <-chan struct{}) { e.reclaim(granted, account.Memory, bytes) }
+		look := func(granted <-chan struct{}) { f.reclaim(granted, account.Memory, bytes) }
 		if err := a.Wait(ctx, account.Claim{Kind: account.Memory, N: bytes, Ahead: true}, look); err != nil {
 			<-turn
 			return nil, fmt.Errorf("%w: running calls have it, and compiling the module may take %d MiB", compile.ErrNoMemory, bytes>>20)
@@ -159,7 +165,7 @@ type barred struct {
 const mostBarred = 4096
 
 // bar remembers why a module is not compiled, with the cache if there is one.
-func (f *foundry) bar(of sum, why bar) {
+func (f *furnace) bar(of sum, why bar) {
 	f.barred.mu.Lock()
 	if f.barred.sums == nil || len(f.barred.sums) >= mostBarred {
 		f.barred.sums = map[sum]bar{}
@@ -180,7 +186,7 @@ func (f *foundry) bar(of sum, why bar) {
 
 // isBarred returns the error of a module that is not compiled, or nil. One that broke a bound may be tried again where it can have
 // more memory: the collector of garbage takes less time then, too.
-func (f *foundry) isBarred(of sum) error {
+func (f *furnace) isBarred(of sum) error {
 	f.barred.mu.Lock()
 	why, known := f.barred.sums[of]
 	f.barred.mu.Unlock()

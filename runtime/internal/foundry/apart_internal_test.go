@@ -1,7 +1,8 @@
-package sandbox
+package foundry
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"strings"
 	"testing"
@@ -10,16 +11,13 @@ import (
 	"github.com/toolsrv/toolsrv/runtime/account"
 	"github.com/toolsrv/toolsrv/runtime/compile"
 	"github.com/toolsrv/toolsrv/runtime/instrument"
-	"github.com/toolsrv/toolsrv/runtime/wasmbin"
 )
 
 // TestLoadNeverCompiles has code under a name that wazero does not look for: that must not make the server compile a module.
 // Proves: Compiling is bounded
 func TestLoadNeverCompiles(t *testing.T) {
 	t.Parallel()
-	e, release := held(t)
-	release()
-	f := e.foundry
+	f := open(t).furnace
 	module := []byte("\x00asm\x01\x00\x00\x00\x01\x04\x01\x60\x00\x00\x03\x02\x01\x00\x0a\x04\x01\x02\x00\x0b")
 	scratch, err := f.cache.Scratch()
 	if err != nil {
@@ -45,36 +43,30 @@ func TestRefusalIsRemembered(t *testing.T) {
 	t.Parallel()
 	module := []byte("\x00asm\x01\x00\x00\x00\x01\x06\x01\x60\x01\x7f\x01\x7f\x03\x02\x01\x00\x05\x03\x01\x00\x01" +
 		"\x07\x19\x02\x06memory\x02\x00\x0ctoolsrv_call\x00\x00\x0a\x06\x01\x04\x00\x06\x40\x0b") // instruction 0x06
-	parsed, err := wasmbin.Parse(module)
-	if err != nil {
-		t.Fatal(err)
-	}
+	of := sha256.Sum256(module)
 	for name, dir := range map[string]string{"cache": t.TempDir(), "no cache": ""} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			open := func() *Engine {
-				e, err := New(t.Context(), Config{CacheDir: dir})
-				if err != nil {
-					t.Fatal(err)
-				}
-				t.Cleanup(func() { _ = e.Close(context.Background()) })
-				return e
+			begin := func() *Foundry {
+				f, release := held(t, dir)
+				release()
+				return f
 			}
-			e := open()
-			refused := func(e *Engine, want string) {
+			f := begin()
+			refused := func(f *Foundry, want string) {
 				t.Helper()
-				if _, err := e.Load(module); err == nil || !strings.Contains(err.Error(), want) {
+				if _, err := f.NewCode(of, "a digest", module, NewSource(f.account, module)); err == nil || !strings.Contains(err.Error(), want) {
 					t.Errorf("got %v, want an error with %q", err, want)
 				}
 			}
-			refused(e, "instruction 0x6 is not supported")
-			refused(e, "instruction 0x6 is not supported")
-			if got := e.foundry.barred.sums[parsed.Sum()].Refused; !strings.Contains(got, "instruction 0x6") {
+			refused(f, "instruction 0x6 is not supported")
+			refused(f, "instruction 0x6 is not supported")
+			if got := f.furnace.barred.sums[of].Refused; !strings.Contains(got, "instruction 0x6") {
 				t.Fatalf("%q is remembered", got)
 			}
-			e.foundry.bar(parsed.Sum(), bar{Refused: "as it was"})
-			refused(e, "as it was")
-			if later := open(); dir != "" {
+			f.furnace.bar(of, bar{Refused: "as it was"})
+			refused(f, "as it was")
+			if later := begin(); dir != "" {
 				refused(later, "as it was")
 			} else {
 				refused(later, "instruction 0x6 is not supported")
@@ -82,6 +74,9 @@ func TestRefusalIsRemembered(t *testing.T) {
 		})
 	}
 }
+
+// nothing is a Reclaim where nothing is idle.
+func nothing(<-chan struct{}, account.Kind, int64) {}
 
 // TestClaim has what processes may take beside the programs counted with them where the machine has no more: a module that takes more than
 // was thought waits for it, and is not compiled where calls keep it.
@@ -110,25 +105,25 @@ func TestClaim(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				e := &Engine{account: account.New(map[account.Kind]int64{account.Memory: most}), stop: t.Context(), reclaiming: make(chan struct{}, 1)}
-				e.account.Add(account.Memory, c.held)
+				f := &Foundry{account: account.New(map[account.Kind]int64{account.Memory: most}), stop: t.Context(), reclaim: nothing}
+				f.account.Add(account.Memory, c.held)
 				held := c.held
 				if c.frees {
 					held = 0
-					go e.account.Give(account.Memory, c.held)
+					go f.account.Give(account.Memory, c.held)
 				}
-				give, err := e.claimFor(c.tight)(c.bytes, c.sure)
+				give, err := f.claimFor(c.tight)(c.bytes, c.sure)
 				if errors.Is(err, compile.ErrNoMemory) != c.refused {
 					t.Fatalf("got %v, want it refused: %v", err, c.refused)
 				}
 				synctest.Wait()
-				if took := e.account.Held(account.Memory) - held; took != c.took {
+				if took := f.account.Held(account.Memory) - held; took != c.took {
 					t.Errorf("%d bytes were taken, want %d", took, c.took)
 				}
 				if err == nil {
 					give()
 				}
-				if now := e.account.Held(account.Memory); now != held {
+				if now := f.account.Held(account.Memory); now != held {
 					t.Errorf("%d bytes are held in the end, want %d", now, held)
 				}
 			})
@@ -143,8 +138,8 @@ func TestClaimsInTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const bytes, most = 2 * compile.SmallBytes, 8 * compile.SmallBytes
 		stop, end := context.WithCancel(t.Context())
-		e := &Engine{account: account.New(map[account.Kind]int64{account.Memory: most}), stop: stop, reclaiming: make(chan struct{}, 1)}
-		claim := e.claimFor(true)
+		f := &Foundry{account: account.New(map[account.Kind]int64{account.Memory: most}), stop: stop, reclaim: nothing}
+		claim := f.claimFor(true)
 		give, err := claim(bytes, false)
 		if err != nil {
 			t.Fatal(err)
@@ -162,7 +157,7 @@ func TestClaimsInTurn(t *testing.T) {
 		}
 		for range 2 {
 			synctest.Wait()
-			if held := e.account.Held(account.Memory); held != bytes {
+			if held := f.account.Held(account.Memory); held != bytes {
 				t.Errorf("%d bytes are held, want %d", held, bytes)
 			}
 			give()

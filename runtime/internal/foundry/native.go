@@ -1,4 +1,4 @@
-package sandbox
+package foundry
 
 import (
 	"context"
@@ -22,24 +22,24 @@ import (
 	"github.com/toolsrv/toolsrv/runtime/wasmbin"
 )
 
-// A native is a module as machine code, ready to be instantiated.
-type native struct {
-	code      wazero.CompiledModule // nil: the cache has it, and it was not loaded
-	runtime   wazero.Runtime
-	rewritten *instrument.Rewritten // without Module
+// A Native is a module as machine code, ready to be instantiated.
+type Native struct {
+	Code      wazero.CompiledModule // nil: the cache has it, and it was not loaded
+	Runtime   wazero.Runtime
+	Rewritten *instrument.Rewritten // without Module
 	size      int64                 // what it takes in memory, in bytes, with the data segments
 	stored    bool                  // the cache has it
 }
 
 // mappings returns how many of the process's mappings the code takes.
-func (n *native) mappings() int64 {
-	if n.code == nil {
+func (n *Native) mappings() int64 {
+	if n.Code == nil {
 		return 0
 	}
 	return 1
 }
 
-// A foundry makes machine code of modules. It is safe for concurrent use.
+// A furnace makes machine code of modules. It is safe for concurrent use.
 //
 // wazero's own cache checks only the machine code of a file, by a CRC, and believes the rest: lengths that it allocates, offsets that
 // it jumps to. So the runtime that loads code has a directory of its own, where each file was verified just before. A module that is
@@ -47,22 +47,22 @@ func (n *native) mappings() int64 {
 // can be compiled at a time.
 //
 // Without a cache, and while its disk can't be written to, modules are compiled in a runtime whose code stays in memory.
-type foundry struct {
+type furnace struct {
 	log     *slog.Logger
 	config  wazero.RuntimeConfig
-	workers int                                                   // that compile one module
-	furnish func(context.Context, wazero.Runtime) error           // offers the host's functions
-	plain   func() (wazero.Runtime, error)                        // of code that stays in memory, made when it is first needed
-	used    atomic.Pointer[wazero.Runtime]                        // plain's
-	pool    *compile.Pool                                         // nil: this process compiles
-	claim   func(bytes int64, sure bool) (give func(), err error) // has room made for what a process of the pool may take
-	barred  barred                                                // modules that are not compiled
-	cache   *codecache.Cache                                      // nil: none, and so are those that follow
-	loader  wazero.Runtime                                        // of code from the cache
-	loads   wazero.CompilationCache                               // the loader's
-	turns   [64]sync.Mutex                                        // of modules that are loaded, by their sum
-	files   string                                                // where it looks for files, below the cache's scratch directory
-	host    string                                                // version of wazero, operating system and processor
+	workers int                                         // that compile one module
+	furnish func(context.Context, wazero.Runtime) error // offers the host's functions
+	plain   func() (wazero.Runtime, error)              // of code that stays in memory, made when it is first needed
+	used    atomic.Pointer[wazero.Runtime]              // plain's
+	pool    *compile.Pool                               // nil: this process compiles
+	claim   claim                                       // has room made for what a process of the pool may take
+	barred  barred                                      // modules that are not compiled
+	cache   *codecache.Cache                            // nil: none, and so are those that follow
+	loader  wazero.Runtime                              // of code from the cache
+	loads   wazero.CompilationCache                     // the loader's
+	turns   [64]sync.Mutex                              // of modules that are loaded, by their sum
+	files   string                                      // where it looks for files, below the cache's scratch directory
+	host    string                                      // version of wazero, operating system and processor
 	trouble struct {
 		since atomic.Int64 // when the disk last failed, in Unix nanoseconds
 		warn  map[string]*seldom
@@ -82,10 +82,10 @@ const (
 	notPossible = "compiled code can't be passed on through the disk: it stays in memory, and is compiled again after a restart"
 )
 
-// newFoundry returns a foundry. Where the cache can't be used, it logs that, and does without.
-func newFoundry(ctx context.Context, c Config, e *Engine, config wazero.RuntimeConfig) (*foundry, error) {
-	log, furnish := e.log, e.offered.furnish
-	f := &foundry{log: log, config: config, workers: c.CompileWorkers, furnish: furnish}
+// newFurnace returns a furnace. claimFor is that of its foundry.
+func newFurnace(ctx context.Context, c Config, claimFor func(tight bool) claim, config wazero.RuntimeConfig) (*furnace, error) {
+	log := c.Logger
+	f := &furnace{log: log, config: config, workers: c.CompileWorkers, furnish: c.Furnish}
 	f.trouble.warn = map[string]*seldom{notUsed: {}, notKept: {}, notPossible: {}, notApart: {}}
 	f.plain = sync.OnceValues(func() (wazero.Runtime, error) {
 		r := wazero.NewRuntimeWithConfig(context.WithoutCancel(ctx), f.config)
@@ -93,11 +93,11 @@ func newFoundry(ctx context.Context, c Config, e *Engine, config wazero.RuntimeC
 		return r, f.furnish(context.WithoutCancel(ctx), r)
 	})
 	if len(c.CompileHelper) > 0 {
-		p, tight, err := newPool(c, e.account, log)
+		p, tight, err := newPool(c)
 		if err != nil {
 			f.warn(notApart, err)
 		}
-		f.pool, f.claim = p, e.claimFor(tight)
+		f.pool, f.claim = p, claimFor(tight)
 	}
 	if c.CacheDir != "" {
 		if err := f.open(ctx, c); err != nil {
@@ -114,7 +114,7 @@ func newFoundry(ctx context.Context, c Config, e *Engine, config wazero.RuntimeC
 }
 
 // open makes the cache and the runtime that loads from it. It compiles an empty module to learn how wazero names its files.
-func (f *foundry) open(ctx context.Context, c Config) (err error) {
+func (f *furnace) open(ctx context.Context, c Config) (err error) {
 	if f.cache, err = codecache.Open(c.CacheDir, c.CacheSize); err != nil {
 		return err
 	}
@@ -143,7 +143,7 @@ func (f *foundry) open(ctx context.Context, c Config) (err error) {
 }
 
 // close frees everything. Nothing may run any more.
-func (f *foundry) close(ctx context.Context) error {
+func (f *furnace) close(ctx context.Context) error {
 	var errs []error
 	if f.pool != nil {
 		f.pool.Close()
@@ -167,7 +167,7 @@ func (f *foundry) close(ctx context.Context) error {
 
 // key returns the key of a module's entry, or of another one about it. It differs between versions of wazero and of the rewriter, and between
 // processors.
-func (f *foundry) key(of sum, about ...string) codecache.Key {
+func (f *furnace) key(of sum, about ...string) codecache.Key {
 	return codecache.KeyOf(append([]string{f.host, fmt.Sprint(instrument.RewriterVersion), string(of[:])}, about...)...)
 }
 
@@ -178,7 +178,7 @@ const (
 )
 
 // has reports whether the cache has code for a module.
-func (f *foundry) has(of sum) bool { return f.cache != nil && f.cache.Has(f.key(of)) }
+func (f *furnace) has(of sum) bool { return f.cache != nil && f.cache.Has(f.key(of)) }
 
 // A seldom is a message that is logged the first time, and again after a while.
 type seldom struct {
@@ -190,7 +190,7 @@ type seldom struct {
 }
 
 // warn logs what is wrong with the cache.
-func (f *foundry) warn(what string, err error) {
+func (f *furnace) warn(what string, err error) {
 	s := f.trouble.warn[what]
 	s.mu.Lock()
 	s.again = time.Now()
@@ -209,7 +209,7 @@ func (f *foundry) warn(what string, err error) {
 
 // over logs that what warn has told is over, since something has gone well, unless that has gone wrong a moment ago. The next warning is
 // told at once then.
-func (f *foundry) over(what, now string) {
+func (f *furnace) over(what, now string) {
 	s := f.trouble.warn[what]
 	if !s.told.Load() { // nearly always
 		return
@@ -227,7 +227,7 @@ func (f *foundry) over(what, now string) {
 }
 
 // failing reports whether the disk failed a moment ago.
-func (f *foundry) failing() bool {
+func (f *furnace) failing() bool {
 	since := f.trouble.since.Load()
 	return since != 0 && time.Now().UnixNano()-since < int64(troubleTime)
 }
@@ -249,7 +249,7 @@ type about struct {
 }
 
 // load returns a module's code from the cache, or nil where it has none.
-func (f *foundry) load(of sum) (*native, error) {
+func (f *furnace) load(of sum) (*Native, error) {
 	parts, err := f.cache.Get(f.key(of))
 	if parts == nil || err != nil {
 		return nil, err
@@ -274,7 +274,7 @@ func (f *foundry) load(of sum) (*native, error) {
 }
 
 // keep puts a module's code into the cache.
-func (f *foundry) keep(of sum, module []byte, m compile.File, r *instrument.Rewritten) error {
+func (f *furnace) keep(of sum, module []byte, m compile.File, r *instrument.Rewritten) error {
 	a := about{Rewritten: *r}
 	var data []byte
 	for _, d := range r.Data {
@@ -290,7 +290,7 @@ func (f *foundry) keep(of sum, module []byte, m compile.File, r *instrument.Rewr
 }
 
 // compile compiles a module. It loads the code only where needed reports true, or where the cache does not have the code.
-func (f *foundry) compile(of sum, parsed *wasmbin.Module, needed func() bool) (*native, error) {
+func (f *furnace) compile(of sum, parsed *wasmbin.Module, needed func() bool) (*Native, error) {
 	r, err := instrument.Rewrite(parsed)
 	if err != nil {
 		return nil, err
@@ -330,7 +330,7 @@ func (f *foundry) compile(of sum, parsed *wasmbin.Module, needed func() bool) (*
 	if err != nil {
 		return nil, err
 	}
-	return &native{code: code, runtime: plain, rewritten: r, size: int64(codeFactor*len(module) + dataSize(r))}, nil
+	return &Native{Code: code, Runtime: plain, Rewritten: r, size: int64(codeFactor*len(module) + dataSize(r))}, nil
 }
 
 // dataSize returns the size in bytes of a module's data segments, which are kept as long as its code.
@@ -345,7 +345,7 @@ func dataSize(r *instrument.Rewritten) (size int) {
 const codeFactor = 6
 
 // compileStored is compile by way of the disk.
-func (f *foundry) compileStored(of sum, module []byte, most *compile.Limit, r *instrument.Rewritten, needed func() bool) (*native, error) {
+func (f *furnace) compileStored(of sum, module []byte, most *compile.Limit, r *instrument.Rewritten, needed func() bool) (*Native, error) {
 	m, err := f.make(of, module, most)
 	if err != nil {
 		return nil, err
@@ -360,7 +360,7 @@ func (f *foundry) compileStored(of sum, module []byte, most *compile.Limit, r *i
 		f.over(notUsed, "compiled code is used again")
 	}
 	if stored && !needed() {
-		return &native{stored: true}, nil
+		return &Native{stored: true}, nil
 	}
 	n, err := f.hand(of, module, m, r)
 	if err == nil {
@@ -385,8 +385,8 @@ func newWazeroCache(dir string) (wazero.CompilationCache, string, error) {
 	return cache, filepath.Join(dir, inside[0].Name()), nil
 }
 
-// make compiles a module, in a process of its own if there can be one. An error that is not the module's is one that passes, or errClosing.
-func (f *foundry) make(of sum, module []byte, most *compile.Limit) (compile.File, error) {
+// make compiles a module, in a process of its own if there can be one. An error that is not the module's is one that passes, or ErrClosed.
+func (f *furnace) make(of sum, module []byte, most *compile.Limit) (compile.File, error) {
 	scratch, err := f.cache.Scratch()
 	if err != nil {
 		return compile.File{}, fmt.Errorf("%w: %w", compile.ErrDisk, err)
@@ -399,7 +399,7 @@ func (f *foundry) make(of sum, module []byte, most *compile.Limit) (compile.File
 
 // hand has wazero load code. An error is compile.ErrDisk, or the module's. wazero gives code that it has loaded to whoever loads the same before it
 // is whole. A module is loaded twice at a time where it was closed meanwhile and is loaded anew, so the second waits.
-func (f *foundry) hand(of sum, module []byte, m compile.File, r *instrument.Rewritten) (*native, error) {
+func (f *furnace) hand(of sum, module []byte, m compile.File, r *instrument.Rewritten) (*Native, error) {
 	turn := &f.turns[int(of[0])%len(f.turns)]
 	turn.Lock()
 	defer turn.Unlock()
@@ -414,12 +414,12 @@ func (f *foundry) hand(of sum, module []byte, m compile.File, r *instrument.Rewr
 	if err != nil {
 		return nil, err
 	}
-	return &native{code: code, runtime: f.loader, rewritten: r, size: int64(len(m.Code) + len(module) + dataSize(r)), stored: true}, nil
+	return &Native{Code: code, Runtime: f.loader, Rewritten: r, size: int64(len(m.Code) + len(module) + dataSize(r)), stored: true}, nil
 }
 
 // stage puts code where the loader looks for it, and returns the file's path, for the caller to remove. Whoever is reading a file of
 // that name goes on reading the old one.
-func (f *foundry) stage(m compile.File) (string, error) {
+func (f *furnace) stage(m compile.File) (string, error) {
 	if m.Name != filepath.Base(m.Name) {
 		return "", fmt.Errorf("wazero's file is named %q", m.Name)
 	}

@@ -20,8 +20,8 @@ const maxFiles = 4
 // scattered are the types that have methods in more files yet: none may be added.
 var scattered = []string{
 	"author/project.Project", "bench/cmd/attack.arena", "bench/cmd/capabilities.bench", "bench/cmd/mcp.bench", "bench/cmd/sandbox.bench",
-	"cmd/toolsrv.service", "runtime/instrument.rewriter", "runtime/linmem.Memory", "runtime/sandbox.Engine", "runtime/sandbox.Program",
-	"runtime/sandbox.call", "runtime/sandbox.instance", "runtime/sandbox.module", "runtime/wasmbin.Module", "runtime/wasmbin.Reader",
+	"cmd/toolsrv.service in tests",
+
 	"wasmtools.Tool", "wasmtools/capability.Grants", "wasmtools/catalog.reconciler", "wasmtools/mcp/toolset.Set", "wasmtools/openapi.Door",
 	"wasmtools/schema.Schema", "wasmtools/schema.run", "wasmtools/script/javascript.modules",
 	"wasmtools/server.Server", "wasmtools/web.Exchange",
@@ -163,6 +163,9 @@ func TestMethods(t *testing.T) {
 				continue
 			}
 			name := s.dir + "." + receiver(f.Recv)
+			if s.test { // which may add to a type of the package
+				name += " in tests"
+			}
 			if files[name] == nil {
 				files[name] = map[string]bool{}
 			}

@@ -1,6 +1,10 @@
 package instrument
 
 import (
+	"cmp"
+	"slices"
+	"sort"
+
 	"github.com/toolsrv/toolsrv/runtime/internal/opcode"
 	"github.com/toolsrv/toolsrv/runtime/wasmbin"
 )
@@ -278,5 +282,99 @@ func (w *rewriter) arity(r *wasmbin.Reader, in *wasmbin.Instruction) (params, re
 func (w *rewriter) checkLabel(r *wasmbin.Reader, in *wasmbin.Instruction, scopes []scope, depth uint32) {
 	if int64(depth) >= int64(len(scopes)) {
 		r.Fail(in.Start, "label %d is not declared: there are %d", depth, len(scopes))
+	}
+}
+
+// price returns the cost of an instruction whose indices have been checked: its weight, and the values that it moves.
+func (w *rewriter) price(in *wasmbin.Instruction, scopes []scope, f *function) int {
+	cost := weight(in)
+	moved := func(depth uint32) int {
+		s := &scopes[len(scopes)-1-int(depth)]
+		if s.op == opcode.Loop {
+			return s.params
+		}
+		return s.result
+	}
+	switch in.Op {
+	case opcode.Block, opcode.Loop, opcode.If:
+		params, results := w.arity(&wasmbin.Reader{}, in)
+		return cost + params + results
+	case opcode.Br, opcode.BrIf:
+		return cost + moved(in.A)
+	case opcode.BrTable:
+		most := 0
+		labels := in.Labels(w.data)
+		for range int64(in.A) + 1 {
+			most = max(most, moved(labels.U32("a label")))
+		}
+		return cost + most
+	case opcode.Return:
+		return cost + len(f.results)
+	case opcode.Call:
+		t := w.types[w.functions[in.A]]
+		cost += len(t.Params) + len(t.Results) + w.flatAt(in.A)
+		if int(in.A) < w.imported {
+			cost += 100
+		}
+	case opcode.CallIndirect:
+		t := w.types[in.A]
+		cost += len(t.Params) + len(t.Results) + flatCost
+	}
+	return cost
+}
+
+// flatAt returns what a caller pays for a function that does not charge for itself, and 0 for others.
+func (w *rewriter) flatAt(index uint32) int {
+	if int(index) < w.imported {
+		return 0
+	}
+	return int(w.flat[int(index)-w.imported])
+}
+
+// mark notes that a local is set, in the scopes that are open. scope.sets of the innermost is the number of locals that are set in it, once it is closed
+// and those of scopes inside have been added.
+func (w *rewriter) mark(scopes []scope, local uint32) {
+	if int64(local) >= int64(len(w.marks)) {
+		w.marks = append(w.marks, make([]int, int(local)+1-len(w.marks))...)
+	}
+	last := w.marks[local]
+	w.marks[local] = w.serial
+	scopes[len(scopes)-1].sets++
+	if last > scopes[0].serial { // it counts already in the scopes that were open then
+		scopes[sort.Search(len(scopes), func(i int) bool { return scopes[i].serial >= last })-1].sets--
+	}
+}
+
+// unmark notes that a scope has been closed.
+func (w *rewriter) unmark(scopes []scope, closed *scope) {
+	if len(scopes) == 0 { // the function: only results get out of it
+		return
+	}
+	scopes[len(scopes)-1].sets += closed.sets
+	if closed.sets > freeMoves {
+		w.joins = append(w.joins, join{uint32(closed.start), uint32(closed.sets)})
+	}
+}
+
+// measure has the function's frame measured, and how many locals are moved in it, if one of the two seems to be much. joins are the number of those in
+// w.joins before the function.
+func (w *rewriter) measure(f *function, joins, wide int) {
+	own := w.joins[joins:]
+	slices.SortFunc(own, func(a, b join) int { return cmp.Compare(a.at, b.at) })
+	if f.frame > roughFrame || len(own) > 0 {
+		frame, measured, ok := w.ruler.Measure(w.types[w.functions[w.imported+w.current]], w.data[f.start:f.end], freeMoves)
+		if ok && f.frame > roughFrame {
+			f.frame = max(frame<<wide, f.frame/roughFactor)
+		}
+		if ok {
+			w.joins = w.joins[:joins]
+			for _, j := range measured {
+				w.joins = append(w.joins, join{uint32(f.start + j.At), uint32(j.Moved)})
+			}
+			own = w.joins[joins:]
+		}
+	}
+	for i := range own {
+		own[i].cost = (own[i].cost - freeMoves + moves - 1) / moves
 	}
 }

@@ -1,10 +1,6 @@
 package instrument
 
 import (
-	"cmp"
-	"slices"
-	"sort"
-
 	"github.com/toolsrv/toolsrv/runtime/internal/opcode"
 	"github.com/toolsrv/toolsrv/runtime/wasmbin"
 )
@@ -19,54 +15,6 @@ const (
 
 // A join is what it costs to get to where ways join: the end of the block or if, or the beginning of the loop, that the instruction at an offset opens.
 type join struct{ at, cost uint32 }
-
-// mark notes that a local is set, in the scopes that are open. scope.sets of the innermost is the number of locals that are set in it, once it is closed
-// and those of scopes inside have been added.
-func (w *rewriter) mark(scopes []scope, local uint32) {
-	if int64(local) >= int64(len(w.marks)) {
-		w.marks = append(w.marks, make([]int, int(local)+1-len(w.marks))...)
-	}
-	last := w.marks[local]
-	w.marks[local] = w.serial
-	scopes[len(scopes)-1].sets++
-	if last > scopes[0].serial { // it counts already in the scopes that were open then
-		scopes[sort.Search(len(scopes), func(i int) bool { return scopes[i].serial >= last })-1].sets--
-	}
-}
-
-// unmark notes that a scope has been closed.
-func (w *rewriter) unmark(scopes []scope, closed *scope) {
-	if len(scopes) == 0 { // the function: only results get out of it
-		return
-	}
-	scopes[len(scopes)-1].sets += closed.sets
-	if closed.sets > freeMoves {
-		w.joins = append(w.joins, join{uint32(closed.start), uint32(closed.sets)})
-	}
-}
-
-// measure has the function's frame measured, and how many locals are moved in it, if one of the two seems to be much. joins are the number of those in
-// w.joins before the function.
-func (w *rewriter) measure(f *function, joins, wide int) {
-	own := w.joins[joins:]
-	slices.SortFunc(own, func(a, b join) int { return cmp.Compare(a.at, b.at) })
-	if f.frame > roughFrame || len(own) > 0 {
-		frame, measured, ok := w.ruler.Measure(w.types[w.functions[w.imported+w.current]], w.data[f.start:f.end], freeMoves)
-		if ok && f.frame > roughFrame {
-			f.frame = max(frame<<wide, f.frame/roughFactor)
-		}
-		if ok {
-			w.joins = w.joins[:joins]
-			for _, j := range measured {
-				w.joins = append(w.joins, join{uint32(f.start + j.At), uint32(j.Moved)})
-			}
-			own = w.joins[joins:]
-		}
-	}
-	for i := range own {
-		own[i].cost = (own[i].cost - freeMoves + moves - 1) / moves
-	}
-}
 
 // joinAt returns what it costs to get to the join of the scope that the instruction opens.
 func (m *meter) joinAt(in *wasmbin.Instruction) int {

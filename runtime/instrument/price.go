@@ -8,52 +8,6 @@ import (
 // flatCost is the highest cost of a function that its callers pay for.
 const flatCost = 24
 
-// price returns the cost of an instruction whose indices have been checked: its weight, and the values that it moves.
-func (w *rewriter) price(in *wasmbin.Instruction, scopes []scope, f *function) int {
-	cost := weight(in)
-	moved := func(depth uint32) int {
-		s := &scopes[len(scopes)-1-int(depth)]
-		if s.op == opcode.Loop {
-			return s.params
-		}
-		return s.result
-	}
-	switch in.Op {
-	case opcode.Block, opcode.Loop, opcode.If:
-		params, results := w.arity(&wasmbin.Reader{}, in)
-		return cost + params + results
-	case opcode.Br, opcode.BrIf:
-		return cost + moved(in.A)
-	case opcode.BrTable:
-		most := 0
-		labels := in.Labels(w.data)
-		for range int64(in.A) + 1 {
-			most = max(most, moved(labels.U32("a label")))
-		}
-		return cost + most
-	case opcode.Return:
-		return cost + len(f.results)
-	case opcode.Call:
-		t := w.types[w.functions[in.A]]
-		cost += len(t.Params) + len(t.Results) + w.flatAt(in.A)
-		if int(in.A) < w.imported {
-			cost += 100
-		}
-	case opcode.CallIndirect:
-		t := w.types[in.A]
-		cost += len(t.Params) + len(t.Results) + flatCost
-	}
-	return cost
-}
-
-// flatAt returns what a caller pays for a function that does not charge for itself, and 0 for others.
-func (w *rewriter) flatAt(index uint32) int {
-	if int(index) < w.imported {
-		return 0
-	}
-	return int(w.flat[int(index)-w.imported])
-}
-
 // measureFlat returns the cost of a function that its callers can pay for, since it has no loops, no calls and nothing
 // expensive; 0 for others.
 func measureFlat(r *wasmbin.Reader, locals int) int {

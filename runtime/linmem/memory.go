@@ -231,3 +231,16 @@ func isZero(p []byte) bool {
 	}
 	return bytes.Equal(p[head:], p[:len(p)-head])
 }
+
+// Snapshot makes an image with a copy of the memory's content, which nothing may change meanwhile. Where the memory shares the pages
+// of an image itself, the new image is a layer over that one: it stores only the pages that differ. The other image stays as long as
+// the layer does, even if it is closed. A layer over a layer stores everything.
+func (m *Memory) Snapshot(s *Store) (*Image, error) {
+	switch {
+	case m.space == nil:
+		return nil, fmt.Errorf("snapshot: %w", errFreed)
+	case m.image == nil || m.image.file == nil || m.image.layer != nil:
+		return s.NewImage(m.Bytes())
+	}
+	return s.newLayer(m)
+}

@@ -1,5 +1,14 @@
 package sandbox
 
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/toolsrv/toolsrv/runtime/hostabi"
+	"github.com/toolsrv/toolsrv/runtime/limits"
+)
+
 // What modules say of themselves is kept with the cache, so that those which have to run for it need not at each start of a server.
 
 // Described returns what Describe returned for an equal module, in this process or in an earlier one with the same Config.CacheDir, or nil
@@ -17,4 +26,32 @@ func (p *Program) keepDescription(text []byte) {
 	if m := p.module; m.sum == m.plain {
 		m.engine.foundry.Describe(m.sum, text)
 	}
+}
+
+// describeLimits returns the limits of Describe. The largest output is the largest manifest. The guest's work is bounded by
+// instructions, some 5 s of them: whether a module can be described must not depend on what else the machine does meanwhile. The time
+// is for one that waits.
+func describeLimits() limits.Limits {
+	return inForce(limits.Limits{Timeout: time.Minute, Fuel: 10_000_000_000, Output: 1 << 20})
+}
+
+// Describe runs toolsrv_describe for 10 billion instructions and a minute at most, otherwise with the default limits, and returns
+// the module's own manifest, at most 1 MiB of JSON. A compilation that is needed first does not count towards the limits. The error
+// is an *Error.
+func (p *Program) Describe(ctx context.Context) ([]byte, error) {
+	if !p.module.shape.describe {
+		return nil, &Error{Outcome: Internal, Message: fmt.Sprintf("The module has no export %s.", exportDescribe)}
+	}
+	if err := p.Compile(ctx); err != nil {
+		return nil, err
+	}
+	l := describeLimits()
+	p.module.allow(l.Memory)
+	r := run{ctx: ctx, begun: time.Now(), limits: &l, describe: true, guest: hostabi.Run{Serving: true, Settings: p.module.settings}}
+	r.deadline = r.begun.Add(l.Timeout)
+	output, err := p.module.serve(&r)
+	if err == nil {
+		p.keepDescription(output)
+	}
+	return output, asError(err)
 }

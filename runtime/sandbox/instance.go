@@ -17,16 +17,6 @@ import (
 	"github.com/toolsrv/toolsrv/runtime/linmem"
 )
 
-// instanceSize is what every instance takes besides its memory, in bytes: its call stack and bookkeeping.
-const instanceSize = 32 << 10
-
-// overhead returns what an instance of the module takes besides its memory, in bytes.
-func (m *module) overhead() int64 {
-	const element, reference, global, segment = 40, 8, 120, 24 // what wazero allocates for each
-	r := m.code.Native().Rewritten
-	return instanceSize + element*int64(r.Elements) + reference*int64(r.TableMost) + global*int64(r.AllGlobals) + segment*int64(r.DataSegments)
-}
-
 // An instance is one sandbox: a guest with its memory, its globals and the state of its call. It serves one call at a time.
 type instance struct {
 	snapshot *snapshot // what it is reset to, and holds; nil: it is good for one call
@@ -52,58 +42,6 @@ type instance struct {
 	reserved  uint64    // bytes of address space
 	most      int64     // largest memory that the module declares, in bytes
 	adapted   bool      // it was refused memory while it started
-}
-
-// instantiate makes an instance of code for a run, which takes that many bytes of the run's room: from a snapshot, on which it takes over
-// a hold, or with an empty memory where that is nil. It waits for room until ctx is done. No guest code has run in the instance then. The
-// error is an *Error.
-func (m *module) instantiate(ctx context.Context, r *run, code *foundry.Native, s *snapshot, bytes int64) (*instance, error) {
-	defer m.engine.drop(s) // the instance has one of its own
-	i, err := m.allot(ctx, r, code, s, bytes)
-	if scarce(err) { // the system has less than the account knows of, because of other programs
-		m.engine.reclaim(nil, account.Mappings, m.engine.account.Most(account.Mappings, false))
-		i, err = m.allot(ctx, r, code, s, bytes)
-	}
-	return i, err
-}
-
-// allot is instantiate without a second try. It leaves the hold to its caller.
-func (m *module) allot(ctx context.Context, r *run, code *foundry.Native, s *snapshot, bytes int64) (*instance, error) {
-	e := m.engine
-	mappings := int64(linmem.MaxMappings)
-	if s != nil {
-		mappings = int64(s.image.Mappings())
-	}
-	if err := r.claim(ctx, e, bytes); err != nil {
-		return nil, err
-	}
-	reserved := m.reserve()
-	if err := r.claimSpace(ctx, e, bytes, mappings, int64(reserved)); err != nil {
-		return nil, err
-	}
-	r.room -= bytes
-	i := &instance{
-		snapshot: s.hold(), linear: m.code.Native().Rewritten.LinearStack, overhead: m.overhead(), stackSize: firstStack,
-		reserved: reserved, most: int64(m.code.Native().Rewritten.MemoryMax) * pageSize, claimed: bytes, mappings: mappings,
-	}
-	i.resident = i.overhead // until it is reset
-	i.call = call{engine: e, owner: i, module: m}
-	i.memory.owner = i
-	built := false
-	defer func() {
-		if built {
-			return
-		}
-		i.release() // after a panic, too
-		if i.memory.linear != nil {
-			_ = i.memory.linear.Free() // after the error that matters
-		}
-	}()
-	if err := i.build(m, code); err != nil {
-		return nil, failed(err)
-	}
-	built = true
-	return i, nil
 }
 
 // build makes the memory and the guest.
@@ -350,4 +288,28 @@ func (i *instance) same() error {
 		return fmt.Errorf("the globals are %d, those of the snapshot %d", got, i.snapshot.globals)
 	}
 	return nil
+}
+
+// step runs an export of the guest that belongs to its start. The error is an *Error.
+func (i *instance) step(export string) error {
+	err := i.invoke(i.guest.ExportedFunction(export), nil)
+	i.adapted = i.adapted || i.starved()
+	if err != nil {
+		return i.classify(err)
+	}
+	i.call.spent() // before the next step has a slice of its own
+	return nil
+}
+
+// keepStack makes the stack that the last call needed the instance's own, or has it begin with a new one where that was large.
+func (i *instance) keepStack() {
+	more := i.call.granted - i.stackSize
+	switch {
+	case more <= 0:
+	case i.call.granted <= keptStack:
+		i.stackSize += more
+		i.overhead += 2 * more
+	default:
+		i.enter()
+	}
 }

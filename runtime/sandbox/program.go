@@ -63,25 +63,6 @@ func (p *Program) Keep(bytes int64, replaces bool) bool {
 	return true
 }
 
-// Claim counts bytes of memory that are about to be taken for a moment, until give is called. What is idle makes room for them. It waits for
-// nobody: whoever claims bounds what he claims at a time.
-func (e *Engine) Claim(bytes int64) (give func()) {
-	if !e.account.Take(account.Memory, bytes, true) {
-		e.reclaim(nil, account.Memory, bytes)
-		e.account.Add(account.Memory, bytes)
-	}
-	return func() { e.account.Give(account.Memory, bytes) }
-}
-
-// Memory returns how many bytes all programs may take together.
-func (e *Engine) Memory() int64 { return e.account.Most(account.Memory, true) }
-
-// keep counts what is kept because of programs. It asks nobody.
-func (e *Engine) keep(bytes int64) {
-	e.account.Add(account.Manifests, bytes)
-	e.account.Give(account.Memory, -bytes)
-}
-
 // Close gives up the hold. Running calls finish; the code is freed after the last hold and the last call. A later call of a Tool
 // of the program works, too: it brings the code back for as long as it runs. Close can be called twice.
 func (p *Program) Close() error {
@@ -210,4 +191,31 @@ func (m *module) allow(limit int64) {
 			return
 		}
 	}
+}
+
+// A ProgramState is what an engine holds of one program.
+type ProgramState struct {
+	Code CodeState
+	// CodeMemory is what the code takes in memory, in bytes. Modules of one engine share it.
+	CodeMemory int64
+	// Snapshot reports whether the program has been initialised.
+	Snapshot bool
+	// Idle is how many instances wait for a call.
+	Idle int
+	// Calls is how many calls run or wait.
+	Calls int
+	// Called is when the last call began, or the program was loaded.
+	Called time.Time
+}
+
+// State tells what the engine holds of the program, and of those that differ from it only in custom sections.
+func (p *Program) State() ProgramState { return p.module.state() }
+
+func (m *module) state() ProgramState {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	s := ProgramState{Snapshot: m.snapshot != nil, Idle: len(m.idle), Calls: m.calls, Called: m.called}
+	code, bytes := m.code.State()
+	s.Code, s.CodeMemory = CodeState(code), bytes
+	return s
 }

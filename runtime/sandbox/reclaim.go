@@ -1,12 +1,12 @@
 package sandbox
 
 import (
-	"fmt"
+	"cmp"
 	"maps"
+	"math/rand/v2"
 	"slices"
 	"time"
 
-	"github.com/toolsrv/toolsrv/internal/text"
 	"github.com/toolsrv/toolsrv/runtime/account"
 )
 
@@ -52,55 +52,6 @@ func (e *Engine) sweep(idle, unused time.Time) {
 	for c := range all {
 		e.dropCode(c, disused)
 	}
-}
-
-// maxDescriptors is how many files guests may have open by default where the system allows any number.
-const maxDescriptors = 16 << 10
-
-// manifestShare and sourceShare say which part of Config.Memory the manifests of all programs may take, and their modules, so that calls
-// have the rest.
-const (
-	manifestShare = 4
-	sourceShare   = 4
-)
-
-// ownAddresses is what the process takes of its address space besides the memories of guests, in bytes: Go's runtime reserves 800 MiB when it
-// starts, the C library 64 or 128 MiB for each thread, and Go ends the process where it gets no more. leastAddresses is what it must have.
-const (
-	ownAddresses   = 3 << 30
-	leastAddresses = 4 << 30
-)
-
-// checkAddresses returns an error where the process may have too little address space; 0 means that there is no limit.
-func checkAddresses(most int64) error {
-	if most == 0 || most >= leastAddresses {
-		return nil
-	}
-	return fmt.Errorf("the process may have %s of address space (ulimit -v), and needs %s: it reserves much that it never uses; leave out that limit, and bound its memory by a control group, server.memory or GOMEMLIMIT",
-		text.Size(most), text.Size(leastAddresses))
-}
-
-// newAccount returns the account of an engine.
-func newAccount(c Config) *account.Account {
-	if c.Memory <= 0 {
-		c.Memory = account.DefaultMemory()
-	}
-	if c.Mappings <= 0 {
-		c.Mappings = account.MachineMappings() / 4 * 3 // Go's heap and threads need some, too
-	}
-	if most := account.MachineAddresses(); c.Addresses <= 0 && most > 0 {
-		c.Addresses = max(leastAddresses, most) - ownAddresses
-	}
-	if c.CodeMemory <= 0 {
-		c.CodeMemory = account.DefaultCode()
-	}
-	if c.Descriptors <= 0 {
-		c.Descriptors = max(1, min(account.MachineDescriptors()/8, maxDescriptors))
-	}
-	return account.New(map[account.Kind]int64{
-		account.Memory: c.Memory, account.Mappings: c.Mappings, account.Addresses: c.Addresses, account.Code: c.CodeMemory, account.Descriptors: c.Descriptors,
-		account.Manifests: max(1, c.Memory/manifestShare), account.Sources: max(1, c.Memory/sourceShare),
-	})
 }
 
 // reclaim frees what is idle, the least recently used first, until there is room for n of a kind, and for a sixteenth of all so
@@ -211,4 +162,104 @@ func (e *Engine) attached() []*module {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return slices.Collect(maps.Keys(e.live))
+}
+
+// whileUnused calls f while no call of any module of the code can begin, if none runs and unused reports true of each module. It locks
+// them all, and nobody else locks two modules.
+func (e *Engine) whileUnused(c *code, unused func(m *module) bool, f func()) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	still := true
+	for m := range c.modules {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		still = still && m.calls == 0 && unused(m)
+	}
+	if still {
+		f()
+	}
+}
+
+// dropCode drops the code and all that is made of it, if the cache has it, no call uses it, and unused reports true of each module.
+func (e *Engine) dropCode(c *code, unused func(m *module) bool) {
+	var ofCode released
+	var ofModules []released
+	e.whileUnused(c, unused, func() {
+		if !c.Disused() {
+			return
+		}
+		for m := range c.modules {
+			ofModules = append(ofModules, m.strip())
+		}
+		ofCode = c.strip()
+	})
+	for _, r := range ofModules {
+		r.free(e)
+	}
+	ofCode.free(e)
+}
+
+// dropBase drops what modules begin with, if no call uses it. Snapshots that share its pages keep them.
+func (e *Engine) dropBase(c *code) {
+	var base *snapshot
+	e.whileUnused(c, func(*module) bool { return true }, func() {
+		c.mu.Lock()
+		base, c.base = c.base, nil
+		c.mu.Unlock()
+	})
+	e.drop(base)
+}
+
+// cooling is the time after which a call counts half.
+const cooling = time.Minute
+
+// shed drops code where there is more than there is room for, until a sixteenth of the room is free. Code that was called least goes
+// first, in random order among equals. If it went by the time of the last call, many modules that are called in turn would each
+// drop the one that is called next.
+func (e *Engine) shed() {
+	room := e.account.Most(account.Code, true)
+	if e.account.Held(account.Code) <= room || !e.shedding.TryLock() {
+		return
+	}
+	defer e.shedding.Unlock()
+	now := time.Now()
+	cool := now.Sub(e.cooled) > cooling
+	if cool {
+		e.cooled = now
+	}
+	heat := map[*code]uint32{}
+	for _, m := range e.attached() {
+		m.mu.Lock()
+		heat[m.code] += m.heat
+		if cool {
+			m.heat /= 2
+		}
+		m.mu.Unlock()
+	}
+	var all []*code
+	for c := range heat {
+		if c.Disused() {
+			all = append(all, c)
+		}
+	}
+	rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	slices.SortFunc(all, func(a, b *code) int { return cmp.Compare(heat[a], heat[b]) })
+	for _, c := range all {
+		if e.account.Held(account.Code) <= room-room/16 {
+			return
+		}
+		e.dropCode(c, func(*module) bool { return true })
+	}
+}
+
+// drop gives up a hold on a snapshot, and frees it with the last one. s may be nil.
+func (e *Engine) drop(s *snapshot) {
+	if s == nil || s.holds.Add(-1) >= 0 {
+		return
+	}
+	e.account.Give(account.Memory, s.resident())
+	if err := s.image.Close(); err != nil {
+		e.log.Warn("free snapshot", "error", err)
+	}
+	e.drop(s.base)
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync/atomic"
+	"time"
 
 	"github.com/toolsrv/toolsrv/internal/text"
 	"github.com/toolsrv/toolsrv/runtime/account"
@@ -166,4 +167,84 @@ func (e *Engine) neverRoom(bytes int64) *Error {
 	most := e.account.Most(account.Memory, true)
 	return &Error{Outcome: ToolMemory, Message: "The tool needs more memory than the service has for all tools together.",
 		Err: fmt.Errorf("it needs %s, and all tools together may take %s: raise server.memory", text.Size(bytes), text.Size(most))}
+}
+
+// Claim counts bytes of memory that are about to be taken for a moment, until give is called. What is idle makes room for them. It waits for
+// nobody: whoever claims bounds what he claims at a time.
+func (e *Engine) Claim(bytes int64) (give func()) {
+	if !e.account.Take(account.Memory, bytes, true) {
+		e.reclaim(nil, account.Memory, bytes)
+		e.account.Add(account.Memory, bytes)
+	}
+	return func() { e.account.Give(account.Memory, bytes) }
+}
+
+// Memory returns how many bytes all programs may take together.
+func (e *Engine) Memory() int64 { return e.account.Most(account.Memory, true) }
+
+// keep counts what is kept because of programs. It asks nobody.
+func (e *Engine) keep(bytes int64) {
+	e.account.Add(account.Manifests, bytes)
+	e.account.Give(account.Memory, -bytes)
+}
+
+// limit returns a context that is also done at the deadline, and when the engine closes. A call that never waits does without it.
+func (e *Engine) limit(ctx context.Context, deadline time.Time) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	ctx, release := context.WithDeadlineCause(ctx, deadline, errTimeout)
+	unhook := context.AfterFunc(e.stop, func() { cancel(errClosing) })
+	return ctx, func() {
+		unhook()
+		release()
+		cancel(nil)
+	}
+}
+
+// maxDescriptors is how many files guests may have open by default where the system allows any number.
+const maxDescriptors = 16 << 10
+
+// manifestShare and sourceShare say which part of Config.Memory the manifests of all programs may take, and their modules, so that calls
+// have the rest.
+const (
+	manifestShare = 4
+	sourceShare   = 4
+)
+
+// ownAddresses is what the process takes of its address space besides the memories of guests, in bytes: Go's runtime reserves 800 MiB when it
+// starts, the C library 64 or 128 MiB for each thread, and Go ends the process where it gets no more. leastAddresses is what it must have.
+const (
+	ownAddresses   = 3 << 30
+	leastAddresses = 4 << 30
+)
+
+// checkAddresses returns an error where the process may have too little address space; 0 means that there is no limit.
+func checkAddresses(most int64) error {
+	if most == 0 || most >= leastAddresses {
+		return nil
+	}
+	return fmt.Errorf("the process may have %s of address space (ulimit -v), and needs %s: it reserves much that it never uses; leave out that limit, and bound its memory by a control group, server.memory or GOMEMLIMIT",
+		text.Size(most), text.Size(leastAddresses))
+}
+
+// newAccount returns the account of an engine.
+func newAccount(c Config) *account.Account {
+	if c.Memory <= 0 {
+		c.Memory = account.DefaultMemory()
+	}
+	if c.Mappings <= 0 {
+		c.Mappings = account.MachineMappings() / 4 * 3 // Go's heap and threads need some, too
+	}
+	if most := account.MachineAddresses(); c.Addresses <= 0 && most > 0 {
+		c.Addresses = max(leastAddresses, most) - ownAddresses
+	}
+	if c.CodeMemory <= 0 {
+		c.CodeMemory = account.DefaultCode()
+	}
+	if c.Descriptors <= 0 {
+		c.Descriptors = max(1, min(account.MachineDescriptors()/8, maxDescriptors))
+	}
+	return account.New(map[account.Kind]int64{
+		account.Memory: c.Memory, account.Mappings: c.Mappings, account.Addresses: c.Addresses, account.Code: c.CodeMemory, account.Descriptors: c.Descriptors,
+		account.Manifests: max(1, c.Memory/manifestShare), account.Sources: max(1, c.Memory/sourceShare),
+	})
 }

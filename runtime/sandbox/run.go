@@ -100,15 +100,3 @@ func (r *run) needed(size int64) {
 		r.peak.note(size)
 	}
 }
-
-// limit returns a context that is also done at the deadline, and when the engine closes. A call that never waits does without it.
-func (e *Engine) limit(ctx context.Context, deadline time.Time) (context.Context, func()) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	ctx, release := context.WithDeadlineCause(ctx, deadline, errTimeout)
-	unhook := context.AfterFunc(e.stop, func() { cancel(errClosing) })
-	return ctx, func() {
-		unhook()
-		release()
-		cancel(nil)
-	}
-}

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"sync/atomic"
 
-	"github.com/toolsrv/toolsrv/runtime/account"
 	"github.com/toolsrv/toolsrv/runtime/linmem"
 )
 
@@ -44,16 +43,4 @@ func (s *snapshot) hold() *snapshot {
 		s.holds.Add(1)
 	}
 	return s
-}
-
-// drop gives up a hold on a snapshot, and frees it with the last one. s may be nil.
-func (e *Engine) drop(s *snapshot) {
-	if s == nil || s.holds.Add(-1) >= 0 {
-		return
-	}
-	e.account.Give(account.Memory, s.resident())
-	if err := s.image.Close(); err != nil {
-		e.log.Warn("free snapshot", "error", err)
-	}
-	e.drop(s.base)
 }

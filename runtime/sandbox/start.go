@@ -9,6 +9,7 @@ import (
 	"github.com/toolsrv/toolsrv/runtime/account"
 	"github.com/toolsrv/toolsrv/runtime/hostabi"
 	"github.com/toolsrv/toolsrv/runtime/internal/foundry"
+	"github.com/toolsrv/toolsrv/runtime/linmem"
 )
 
 // make makes an instance that is ready for a call. The error is an *Error.
@@ -244,17 +245,6 @@ func (m *module) initialize(i *instance) error {
 	return i.step(exportInitialize)
 }
 
-// step runs an export of the guest that belongs to its start. The error is an *Error.
-func (i *instance) step(export string) error {
-	err := i.invoke(i.guest.ExportedFunction(export), nil)
-	i.adapted = i.adapted || i.starved()
-	if err != nil {
-		return i.classify(err)
-	}
-	i.call.spent() // before the next step has a slice of its own
-	return nil
-}
-
 // reserve returns how much address space an instance gets: as much as the largest memory limit of the module's tools allows.
 func (m *module) reserve() uint64 {
 	return min(uint64(m.largest.Load()), m.code.Native().Rewritten.MemoryMax*pageSize)
@@ -263,4 +253,140 @@ func (m *module) reserve() uint64 {
 // fits reports whether the instance was made for limits such as those of r.
 func (m *module) fits(i *instance, r *run) bool {
 	return i.reserved >= min(uint64(r.limits.Memory), m.code.Native().Rewritten.MemoryMax*pageSize) && i.snapshot.size() <= r.limits.Memory
+}
+
+// writeBundle puts the module's bundle into the memory of an instance. The error is an *Error.
+func (m *module) writeBundle(i *instance) error {
+	content, err := m.bundle.source.Plain()
+	if err != nil {
+		return internal(fmt.Errorf("unpack the bundle: %w", err))
+	}
+	b := i.memory.linear.Bytes()
+	if uint64(m.bundle.address)+uint64(len(content)) > uint64(len(b)) {
+		return &Error{Outcome: ToolTrapped, Message: fmt.Sprintf("The tool broke: its bundle (%d bytes at %d) does not fit into its memory of %d bytes.",
+			len(content), m.bundle.address, len(b))}
+	}
+	copy(b[m.bundle.address:], content)
+	return nil
+}
+
+// basis returns a hold on the snapshot of the module's engine, just before it gets a bundle: all modules of the engine begin with it.
+// It is nil where the module has none, and where the engine does not start within the memory that the run may have. The first run
+// makes it, within its limits, while others wait. The error is an *Error.
+func (m *module) basis(ctx context.Context, native *foundry.Native, r *run) (*snapshot, error) {
+	c := m.code
+	if m.bundle == nil || c.Native().Rewritten.Fresh != "" {
+		return nil, nil
+	}
+	for {
+		c.mu.Lock()
+		s, basing := c.base, c.basing
+		first := s == nil && basing == nil
+		switch {
+		case s != nil:
+			s.holds.Add(1)
+		case first:
+			c.basing = make(chan struct{})
+		}
+		c.mu.Unlock()
+		switch {
+		case s != nil && s.size() > r.limits.Memory:
+			m.engine.drop(s)
+			return nil, nil
+		case s != nil:
+			return s, nil
+		case first:
+			return m.makeBase(ctx, native, r)
+		}
+		r.yield(m.engine)
+		if err := r.await(m.engine, basing); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// makeBase makes what basis returns. One call at a time does this, while c.basing has others wait.
+func (m *module) makeBase(ctx context.Context, native *foundry.Native, r *run) (s *snapshot, err error) {
+	c := m.code
+	defer func() {
+		c.mu.Lock()
+		if s != nil {
+			s.holds.Add(1)
+			c.base = s
+		}
+		close(c.basing)
+		c.basing = nil
+		c.mu.Unlock()
+	}()
+	i, err := m.attempt(ctx, r, native, nil, m.initialize)
+	if err != nil {
+		return nil, err
+	}
+	if i.adapted { // an engine's state must not be due to one tool's limit
+		m.discard(i)
+		return nil, nil
+	}
+	return m.capture(r, i)
+}
+
+// instanceSize is what every instance takes besides its memory, in bytes: its call stack and bookkeeping.
+const instanceSize = 32 << 10
+
+// overhead returns what an instance of the module takes besides its memory, in bytes.
+func (m *module) overhead() int64 {
+	const element, reference, global, segment = 40, 8, 120, 24 // what wazero allocates for each
+	r := m.code.Native().Rewritten
+	return instanceSize + element*int64(r.Elements) + reference*int64(r.TableMost) + global*int64(r.AllGlobals) + segment*int64(r.DataSegments)
+}
+
+// instantiate makes an instance of code for a run, which takes that many bytes of the run's room: from a snapshot, on which it takes over
+// a hold, or with an empty memory where that is nil. It waits for room until ctx is done. No guest code has run in the instance then. The
+// error is an *Error.
+func (m *module) instantiate(ctx context.Context, r *run, code *foundry.Native, s *snapshot, bytes int64) (*instance, error) {
+	defer m.engine.drop(s) // the instance has one of its own
+	i, err := m.allot(ctx, r, code, s, bytes)
+	if scarce(err) { // the system has less than the account knows of, because of other programs
+		m.engine.reclaim(nil, account.Mappings, m.engine.account.Most(account.Mappings, false))
+		i, err = m.allot(ctx, r, code, s, bytes)
+	}
+	return i, err
+}
+
+// allot is instantiate without a second try. It leaves the hold to its caller.
+func (m *module) allot(ctx context.Context, r *run, code *foundry.Native, s *snapshot, bytes int64) (*instance, error) {
+	e := m.engine
+	mappings := int64(linmem.MaxMappings)
+	if s != nil {
+		mappings = int64(s.image.Mappings())
+	}
+	if err := r.claim(ctx, e, bytes); err != nil {
+		return nil, err
+	}
+	reserved := m.reserve()
+	if err := r.claimSpace(ctx, e, bytes, mappings, int64(reserved)); err != nil {
+		return nil, err
+	}
+	r.room -= bytes
+	i := &instance{
+		snapshot: s.hold(), linear: m.code.Native().Rewritten.LinearStack, overhead: m.overhead(), stackSize: firstStack,
+		reserved: reserved, most: int64(m.code.Native().Rewritten.MemoryMax) * pageSize, claimed: bytes, mappings: mappings,
+	}
+	i.resident = i.overhead // until it is reset
+	i.call = call{engine: e, owner: i, module: m}
+	i.memory.owner = i
+	built := false
+	defer func() {
+		if built {
+			return
+		}
+		i.release() // after a panic, too
+		if i.memory.linear != nil {
+			_ = i.memory.linear.Free() // after the error that matters
+		}
+	}()
+	if err := i.build(m, code); err != nil {
+		return nil, failed(err)
+	}
+	built = true
+	return i, nil
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"iter"
 
 	"github.com/toolsrv/toolsrv/internal/text"
 )
@@ -273,13 +272,6 @@ func (r *Reader) checkData() int {
 	return n
 }
 
-// Open returns a reader of the content of the section with that id, which is not SectionCustom. Where the module has no such
-// section, the reader is empty.
-func (m *Module) Open(id int) *Reader {
-	s := m.places[id]
-	return &Reader{Data: m.data, Pos: s.content, End: s.end, Section: sections[id].name}
-}
-
 // ErrUnsupported is in the chain of errors about modules that may be valid, but use a proposal that is not supported here,
 // or are larger than any compiler makes them.
 var ErrUnsupported = errors.New("not supported")
@@ -293,19 +285,53 @@ type Section struct {
 	Offset, Size int
 }
 
-// Sections yields the sections in their order.
-func (m *Module) Sections() iter.Seq[Section] {
-	return func(yield func(Section) bool) {
-		r := &Reader{Data: m.data, Pos: len(Header), End: len(m.data)}
-		for r.Left() > 0 {
-			s := r.next()
-			out := Section{Name: sections[s.id].name, Offset: s.start, Size: s.end - s.start}
-			if s.id == SectionCustom {
-				out.Name, out.Custom = string(s.name), true
+// checkNames passes over a name section.
+func (r *Reader) checkNames() {
+	whole := r.End
+	var seen [256]bool
+	for r.Left() > 0 {
+		start := r.Pos
+		id := r.Byte("a subsection's id")
+		if seen[id] { // the names would be read, and kept, as many times as there is room for
+			r.Fail(start, "a second subsection %d is %w", id, ErrUnsupported)
+		}
+		seen[id] = true
+		size := int64(r.U32("a subsection's size"))
+		if size > int64(r.Left()) {
+			r.Fail(start, "subsection %d: %d bytes are declared, but only %d are left", id, size, r.Left())
+			return
+		}
+		r.End = r.Pos + int(size)
+		switch id {
+		case NamesModule:
+			r.Name("the module's name")
+		case NamesFunctions:
+			r.nameMap()
+		case namesLocals:
+			for range r.count(maxFunctions, "functions with names") {
+				r.U32("a function's index")
+				r.nameMap()
+				if r.Err != nil {
+					return
+				}
 			}
-			if r.Err != nil || !yield(out) { // Parse has seen that there is no error
-				return
-			}
+		default:
+			r.Pos = r.End
+		}
+		// The compiler would take what is left over for the next subsection.
+		if r.Left() > 0 {
+			r.Fail(r.Pos, "subsection %d has %d bytes left over, which is %w", id, r.Left(), ErrUnsupported)
+		}
+		r.End = whole
+	}
+}
+
+func (r *Reader) nameMap() {
+	for range r.count(maxFunctions, "names") {
+		r.U32("an index")
+		r.Name("a name")
+		if r.Err != nil {
+			return
 		}
 	}
 }

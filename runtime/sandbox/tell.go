@@ -1,0 +1,186 @@
+package sandbox
+
+import (
+	"bytes"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/toolsrv/toolsrv/internal/progress"
+	"github.com/toolsrv/toolsrv/internal/text"
+	"github.com/toolsrv/toolsrv/runtime/hostabi"
+)
+
+// lines are what a run may still log, and who hears it.
+type lines struct {
+	tool     string
+	listener hostabi.Listener // nil: nobody listens
+	left     int              // lines that may still be written
+	dropped  bool             // the log says that there were more
+	secret   bool             // a secret was taken out, and the log says so
+}
+
+// Log writes one line to the engine's log and tells the listener. It reports false where the run has written all its lines.
+func (c *call) Log(level slog.Level, source string, line []byte) bool {
+	l, log := &c.lines, c.engine.log
+	if !c.Line() {
+		return false
+	}
+	line = c.filtered("log line", line[:min(len(line), 2*hostabi.MaxLine)]) // where it is cut, a part of what is filtered could be left
+	line = line[:min(len(line), hostabi.MaxLine+1)]
+	if l.listener != nil {
+		l.listener.Log(level, source, text.Clip(strings.ToValidUTF8(string(line), "\uFFFD"), hostabi.MaxLine))
+	}
+	if log.Enabled(c.ctx, level) {
+		log.LogAttrs(c.ctx, level, text.ClipEscaped(string(line), hostabi.MaxLine), slog.String("tool", l.tool), slog.String("source", source))
+	}
+	return true
+}
+
+// Line takes one of the lines that the run may still write, and one of each call that it is inside. It reports false where there is none,
+// which the log says once: a tool that calls others could have them write without end otherwise.
+func (c *call) Line() bool {
+	l := &c.lines
+	if l.left > 0 {
+		if c.outer != nil && !c.outer.Line() {
+			return false
+		}
+		l.left--
+		return true
+	}
+	if !l.dropped {
+		l.dropped = true
+		if c.outer == nil || c.outer.Line() {
+			c.engine.log.LogAttrs(c.ctx, slog.LevelWarn, "further lines dropped", slog.String("tool", l.tool))
+		}
+	}
+	return false
+}
+
+// Progress takes a report for the listener, and tells it if that is due. One that is not is told when the host looks at the run, when
+// the guest is about to wait, or when it ends.
+func (c *call) Progress(done, total float64, message []byte) (told bool) {
+	if c.lines.listener == nil {
+		return false
+	}
+	if c.reports == nil {
+		c.reports = new(progress.Reports)
+	}
+	if !c.reports.Add(done, total, c.filtered("progress", message)) {
+		return false
+	}
+	now := time.Now()
+	due := c.reports.Due(now, false)
+	if due {
+		c.tell(now)
+	}
+	return due
+}
+
+// tell tells the listener the report that waits, if there is one.
+func (c *call) tell(now time.Time) {
+	if done, total, message, ok := c.reports.Take(now); ok {
+		c.memory.Unwatch() // the listener may wait for a client
+		c.stand()
+		c.lines.listener.Progress(done, total, message)
+	}
+}
+
+// maxTarget is how much of what was used a log line shows, in bytes.
+const maxTarget = 256
+
+// Count counts a use, for the calls that this one is inside, too.
+func (c *call) Count(u hostabi.Use) {
+	if c.counter != nil {
+		c.counter.Used(u)
+	}
+	if c.outer != nil {
+		c.outer.Count(u)
+	}
+}
+
+// Tally counts in the outermost call: what a call may do of something, it may not do again in each call inside it.
+func (c *call) Tally(key any, n int) int {
+	if c.outer != nil {
+		return c.outer.Tally(key, n)
+	}
+	if c.tallies == nil {
+		c.tallies = map[any]int{}
+	}
+	c.tallies[key] += n
+	return c.tallies[key]
+}
+
+// Used counts a use, and writes its line.
+func (c *call) Used(u hostabi.Use) {
+	c.Count(u)
+	if u.Redacted {
+		c.warnSecret("answer")
+	}
+	log := c.engine.log
+	if !log.Enabled(c.ctx, slog.LevelDebug) {
+		return
+	}
+	target := string(c.filter.bytes([]byte(u.Target))) // before it is cut, as a part of a secret is not found
+	attrs := make([]slog.Attr, 0, 7)
+	attrs = append(attrs, slog.String("tool", c.lines.tool), slog.String("capability", u.Capability),
+		slog.String("target", text.ClipEscaped(target, maxTarget)), slog.Int64("sent", u.Sent), slog.Int64("received", u.Received),
+		slog.Duration("took", u.Took))
+	if u.Outcome != "" {
+		attrs = append(attrs, slog.String("outcome", u.Outcome))
+	}
+	log.LogAttrs(c.ctx, slog.LevelDebug, "used", attrs...)
+}
+
+// Hold has the account hold n bytes more for the call, or less.
+func (c *call) Hold(n int64) {
+	if c.beside += n; n > 0 {
+		c.owner.grow(int64(len(c.memory.Bytes())))
+	}
+}
+
+// A filter is what takes out of a guest's words what must not leave the host.
+type filter []hostabi.Filter
+
+// filterOf returns the filter of those values of grants that are one.
+func filterOf(grants []any) (f filter) {
+	for _, value := range grants {
+		if one, ok := value.(hostabi.Filter); ok {
+			f = append(f, one)
+		}
+	}
+	return f
+}
+
+// bytes returns what is left of b.
+func (f filter) bytes(b []byte) []byte {
+	for _, one := range f {
+		b = one.Filter(b)
+	}
+	return b
+}
+
+// filtered returns what is left of what the guest says there.
+func (c *call) filtered(where string, b []byte) []byte {
+	clean := c.filter.bytes(b)
+	if !bytes.Equal(clean, b) {
+		c.warnSecret(where)
+	}
+	return clean
+}
+
+// warnSecret has the log say, once in a client's call, that something was taken out: who calls may be trying which text is a secret. A tool
+// that is called again and again inside that call has no more lines for it.
+func (c *call) warnSecret(where string) {
+	if c.lines.secret {
+		return
+	}
+	c.lines.secret = true
+	if c.Tally(warned{c.lines.tool}, 1) > 1 {
+		return
+	}
+	c.engine.log.LogAttrs(c.ctx, slog.LevelWarn, "a secret was taken out", slog.String("tool", c.lines.tool), slog.String("where", where))
+}
+
+// warned is the key under which it is counted how often a tool's secrets were taken out in a client's call.
+type warned struct{ tool string }

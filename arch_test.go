@@ -142,7 +142,9 @@ var edges = map[string][]string{
 	// What can be limited, as data: for those that configure and those that enforce.
 	"runtime/limits": {"internal/text"},
 	// Runs guests; knows no HTTP, no configuration, no schema.
-	"runtime/sandbox": {"internal/jsontree", "runtime/hostabi", "runtime/limits", "internal/progress", "internal/text", "internal/turns", "runtime/account", "runtime/instrument", "runtime/internal/foundry", "runtime/linmem", "runtime/sandbox/internal/paranoid", "runtime/schedule", "runtime/wasmbin"},
+	"runtime/sandbox": {"internal/jsontree", "runtime/hostabi", "runtime/limits", "internal/progress", "internal/text", "internal/turns", "runtime/account", "runtime/instrument", "runtime/internal/convention", "runtime/internal/foundry", "runtime/linmem", "runtime/sandbox/internal/paranoid", "runtime/schedule", "runtime/wasmbin"},
+	// How tools are called, as values; runs nothing.
+	"runtime/internal/convention": {"runtime/hostabi", "runtime/wasmbin"},
 	// Modules become machine code, which it keeps; runs nothing.
 	"runtime/internal/foundry": {"internal/apart", "runtime/account", "runtime/codecache", "runtime/compile", "runtime/instrument", "runtime/schedule", "runtime/wasmbin"},
 	// A module becomes code, in a process apart; knows no sandbox.

@@ -167,6 +167,24 @@ func (c *Call) GiveDescriptor() { c.host.Descriptor(-1) }
 // this guest's memory.
 func (c *Call) Nest(f func(ctx context.Context)) { c.host.Nest(f) }
 
+// enterCost is the cost of a call of the guest inside one of a host function, in nanoseconds.
+const enterCost = 3_000
+
+// Enter runs a function that the guest exports, such as the one by which it allocates. params and results are letters as in [Function];
+// stack has the parameters, and is given the results, so it is as long as the longer of them. Enter reports false where the guest exports
+// no such function, and has run nothing then.
+//
+// The function runs on the call's account: on its fuel, its time, its call stack and its memory. Whatever ends the guest in it ends the
+// call, and Enter does not return. It may call host functions, which may enter the guest again, but not deeper than eight times. Its memory
+// may have grown meanwhile: a View from before is of no use. Enter must not be called in f of Wait or Nest, nor by [State.End].
+func (c *Call) Enter(export, params, results string, stack []uint64) bool {
+	c.Charge(enterCost)
+	f, set := c.function, c.set
+	entered := c.host.Enter(export, params, results, stack)
+	c.function, c.set = f, set
+	return entered
+}
+
 // maxSpent is how much work host functions may do between two looks at the deadline, in nanoseconds.
 const maxSpent = 200_000
 

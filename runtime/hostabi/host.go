@@ -15,6 +15,8 @@ type Host interface {
 	Wait(f func(ctx context.Context))
 	// Nest is [Call.Nest].
 	Nest(f func(ctx context.Context))
+	// Enter is [Call.Enter].
+	Enter(export, params, results string, stack []uint64) bool
 	// Ends is [Call.Deadline].
 	Ends() time.Time
 	// Output takes a copy of b as the result, or as more of it, and ends the call where that gets too large.

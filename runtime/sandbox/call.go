@@ -41,6 +41,7 @@ type runState struct {
 	beside   int64           // bytes that the account holds for more of it than the instance has, for output, and for the host
 	short    int64           // bytes that the account should hold, and for which there was no room; 0: there was
 	starting bool            // the guest is being started, and serves nobody yet
+	inside   int             // functions of the guest that the host has called, one inside the other
 	counter  hostabi.Counter
 	tallies  map[any]int // of the call and those inside it, unless it is inside another; nil: nothing is counted yet
 	filter   filter      // of what the guest says

@@ -3,23 +3,19 @@ package sandbox
 import (
 	"errors"
 	"fmt"
+	"strings"
 
+	"github.com/toolsrv/toolsrv/runtime/internal/convention"
 	"github.com/toolsrv/toolsrv/runtime/wasmbin"
 )
 
 // MaxModule is the largest module in bytes.
 const MaxModule = 64 << 20
 
-// The exports of a guest.
+// The exports of a guest besides those of its convention.
 const (
-	exportMemory     = "memory"
-	exportCall       = "toolsrv_call"
-	exportStart      = "_start"
-	exportInitialize = "_initialize"
-	exportWarm       = "toolsrv_warm"
-	exportDescribe   = "toolsrv_describe"
-	exportWhere      = "toolsrv_where"
-	exportBundle     = "toolsrv_bundle" // of an engine: the address of what its modules differ in
+	exportMemory = "memory"
+	exportBundle = "toolsrv_bundle" // of an engine: the address of what its modules differ in
 )
 
 // maxTables is how many tables a module may have. The rewriter bounds their elements.
@@ -27,7 +23,7 @@ const maxTables = 8
 
 // A shape is what the host needs to know of a checked module.
 type shape struct {
-	command    bool // a plain WASI program
+	convention *convention.Convention
 	initialize bool
 	warm       bool
 	describe   bool
@@ -48,31 +44,28 @@ func check(m *wasmbin.Module) (shape, error) {
 }
 
 func checkExports(m *wasmbin.Module) (shape, error) {
-	nothing := wasmbin.FuncType{}
-	number := wasmbin.FuncType{Results: []wasmbin.ValueType{wasmbin.I32}}
-	call := wasmbin.FuncType{Params: []wasmbin.ValueType{wasmbin.I32}, Results: []wasmbin.ValueType{wasmbin.I32}}
 	var errs []error
-	has := func(name string, want wasmbin.FuncType) bool {
-		e, ok := m.Export(name)
+	has := func(want convention.Export) bool {
+		e, ok := m.Export(want.Name)
 		switch {
 		case !ok:
 		case e.Kind != wasmbin.KindFunction:
-			errs = append(errs, fmt.Errorf("the export %s is a %s: it must be a function %s", name, e.Kind, want))
-		case e.Type.String() != want.String():
-			errs = append(errs, fmt.Errorf("the export %s is declared as %s: it must be %s", name, e.Type, want))
+			errs = append(errs, fmt.Errorf("the export %s is a %s: it must be a function %s", want.Name, e.Kind, want.Type))
+		case e.Type.String() != want.Type.String():
+			errs = append(errs, fmt.Errorf("the export %s is declared as %s: it must be %s", want.Name, e.Type, want.Type))
 		}
 		return ok
 	}
-	s := shape{initialize: has(exportInitialize, nothing), warm: has(exportWarm, nothing), describe: has(exportDescribe, number)}
-	has(exportWhere, number)
-	if !has(exportCall, call) {
-		s.command = true
-		if !has(exportStart, nothing) {
-			errs = append(errs, fmt.Errorf("there is neither an export %s %s nor %s %s: export the first, as the SDKs do, or build a plain WASI program",
-				exportCall, call, exportStart, nothing))
+	var known []string
+	for _, c := range convention.All() {
+		if has(c.Call) {
+			s := shape{convention: c, initialize: has(c.Initialize), warm: has(c.Warm), describe: has(c.Describe)}
+			has(c.Where)
+			return s, errors.Join(errs...)
 		}
+		known = append(known, fmt.Sprintf("%s %s", c.Call.Name, c.Call.Type))
 	}
-	return s, errors.Join(errs...)
+	return shape{}, fmt.Errorf("there is neither an export %s: export the first, as the SDKs do, or build a plain WASI program", strings.Join(known, " nor "))
 }
 
 func checkMemory(m *wasmbin.Module) (int64, error) {

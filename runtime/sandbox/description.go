@@ -40,7 +40,7 @@ func describeLimits() limits.Limits {
 // is an *Error.
 func (p *Program) Describe(ctx context.Context) ([]byte, error) {
 	if !p.module.shape.describe {
-		return nil, &Error{Outcome: Internal, Message: fmt.Sprintf("The module has no export %s.", exportDescribe)}
+		return nil, &Error{Outcome: Internal, Message: fmt.Sprintf("The module has no export %s.", p.module.shape.convention.Describe.Name)}
 	}
 	if err := p.Compile(ctx); err != nil {
 		return nil, err

@@ -13,25 +13,26 @@ import (
 	"github.com/toolsrv/toolsrv/runtime/account"
 	"github.com/toolsrv/toolsrv/runtime/hostabi"
 	"github.com/toolsrv/toolsrv/runtime/instrument"
+	"github.com/toolsrv/toolsrv/runtime/internal/convention"
 	"github.com/toolsrv/toolsrv/runtime/internal/foundry"
 	"github.com/toolsrv/toolsrv/runtime/linmem"
 )
 
 // An instance is one sandbox: a guest with its memory, its globals and the state of its call. It serves one call at a time.
 type instance struct {
-	snapshot *snapshot // what it is reset to, and holds; nil: it is good for one call
-	base     *snapshot // what it began with, and holds; nil: none, or a snapshot has it
-	guest    api.Module
-	command  bool // the guest is a plain WASI program
-	memory   memory
-	globals  []api.MutableGlobal // the guest's
-	fuel     api.MutableGlobal
-	stack    api.MutableGlobal
-	refused  api.MutableGlobal       // how often the guest was refused memory
-	linear   *instrument.LinearStack // the stack in the guest's memory; nil: none is known
-	entry    api.Function            // toolsrv_call or _start
-	params   [1]uint64               // of entry, and its results
-	call     call
+	snapshot   *snapshot // what it is reset to, and holds; nil: it is good for one call
+	base       *snapshot // what it began with, and holds; nil: none, or a snapshot has it
+	guest      api.Module
+	convention *convention.Convention // the guest's
+	memory     memory
+	globals    []api.MutableGlobal // the guest's
+	fuel       api.MutableGlobal
+	stack      api.MutableGlobal
+	refused    api.MutableGlobal       // how often the guest was refused memory
+	linear     *instrument.LinearStack // the stack in the guest's memory; nil: none is known
+	entry      api.Function            // the convention's Call
+	params     [1]uint64               // of entry, and its results
+	call       call
 
 	since     time.Time // begin of the last call
 	resident  int64     // bytes that it takes while it is idle
@@ -140,8 +141,8 @@ func (i *instance) attach(m *module, code *foundry.Native) error {
 	if err != nil {
 		return err
 	}
-	i.guest, i.command = guest, m.shape.command
-	i.call.abi = hostabi.NewCall(&i.call, hostabi.Guest{Memory: guest.Memory(), Command: i.command, Sets: len(m.engine.offered.sets)})
+	i.guest, i.convention = guest, m.shape.convention
+	i.call.abi = hostabi.NewCall(&i.call, hostabi.Guest{Memory: guest.Memory(), Command: i.convention.Command, Sets: len(m.engine.offered.sets)})
 	global := func(name string) api.MutableGlobal {
 		g, ok := guest.ExportedGlobal(name).(api.MutableGlobal)
 		if !ok {
@@ -174,11 +175,7 @@ func (i *instance) attach(m *module, code *foundry.Native) error {
 
 // enter makes the guest's entry function, with a new call stack.
 func (i *instance) enter() {
-	name := exportCall
-	if i.command {
-		name = exportStart
-	}
-	i.entry = i.guest.ExportedFunction(name)
+	i.entry = i.guest.ExportedFunction(i.convention.Call.Name)
 }
 
 // close frees the guest and its memory.
@@ -193,7 +190,10 @@ func (i *instance) invoke(f api.Function, stack []uint64) error {
 	i.fuel.Set(uint64(uint32(i.call.next())))
 	i.stack.Set(uint64(uint32(i.call.firstPart())))
 	i.refused.Set(0)
-	return f.CallWithStack(&i.call, stack)
+	i.call.inside = 1
+	err := f.CallWithStack(&i.call, stack)
+	i.call.inside = 0
+	return err
 }
 
 // serve runs a function of the guest for a call, and returns the call's result. Unless it reports intact, the instance must be
@@ -201,7 +201,7 @@ func (i *instance) invoke(f api.Function, stack []uint64) error {
 func (i *instance) serve(r *run, f api.Function) (output []byte, intact bool, err error) {
 	i.call.begin(r)
 	i.memory.limit = r.limits.Memory
-	i.params[0] = uint64(uint32(r.index))
+	i.convention.Begin(i.params[:], r.index)
 	i.memory.linear.Watch() // until it is reset or freed
 	err = i.invoke(f, i.params[:])
 	i.call.end()
@@ -210,20 +210,17 @@ func (i *instance) serve(r *run, f api.Function) (output []byte, intact bool, er
 		i.call.tell(time.Now())
 	}
 	r.needed(max(int64(len(i.memory.linear.Bytes())), i.call.short))
+	end := i.convention.Result(i.params[:], err)
 	switch {
-	case i.command:
-		end, ended := exit(err)
-		if !ended || end.Code != 0 && i.starved() {
-			return nil, false, i.classify(err)
-		}
-		output, err = i.call.exited(end)
-	case err != nil:
+	case end.End == convention.Broke:
 		return nil, false, i.classify(err)
-	case uint32(i.params[0]) > 1 && i.starved():
-		return nil, false, i.wantedMemory(nil)
-	default:
-		output, err = i.call.result(uint32(i.params[0]))
+	case end.Starved && i.starved():
+		if err != nil {
+			err = clip(err)
+		}
+		return nil, false, i.wantedMemory(err)
 	}
+	output, err = i.call.result(end)
 	return output, !i.memory.grown || i.shrink(), err
 }
 
@@ -242,18 +239,6 @@ func (i *instance) shrink() bool {
 
 // starved reports whether the guest was refused memory. A guest that breaks after that broke for want of memory.
 func (i *instance) starved() bool { return i.refused.Get() != 0 }
-
-// exit returns how a plain WASI program ended itself, if it did. err is what its _start returned.
-func exit(err error) (end hostabi.Exit, ended bool) {
-	if err == nil {
-		return end, true
-	}
-	var e *hostabi.Exit
-	if !errors.As(err, &e) {
-		return end, false
-	}
-	return *e, true
-}
 
 // reset puts the instance back into the state before its first call.
 func (i *instance) reset() error {

@@ -95,7 +95,7 @@ func (l *lease) serve(r *run) (output []byte, err error) {
 	l.intact = false
 	f := i.entry
 	if r.describe {
-		f = i.guest.ExportedFunction(exportDescribe)
+		f = i.guest.ExportedFunction(i.convention.Describe.Name)
 	}
 	r.clock.tick()
 	output, intact, err := i.serve(r, f)

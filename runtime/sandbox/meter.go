@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"runtime"
+	"slices"
 	"time"
 
 	"github.com/tetratelabs/wazero/api"
@@ -156,6 +157,47 @@ func overflow(ctx context.Context, _ api.Module, stack []uint64) {
 		panic(&fault{ToolStack, fmt.Sprintf("The tool used up its call stack of %s: it calls itself too deeply.", text.Size(c.limits.Stack))})
 	}
 	stack[0] = uint64(uint32(left))
+}
+
+// maxInside is how many functions of a guest may run one inside the other because host functions call them: each takes a stack of Go's, too.
+const maxInside = 8
+
+// enterStack is what wazero takes for a call besides its stack, in bytes, with the stack that it begins with.
+const enterStack = 16 << 10
+
+// Enter runs an export for a host function. It has the fuel that the run has left, and no more call stack: what wazero takes for a second
+// stack is counted until it returns. Whatever ends the guest in it ends the run.
+func (c *call) Enter(export, params, results string, stack []uint64) bool {
+	i := c.owner
+	if c.inside == 0 {
+		panic(fmt.Errorf("%s was to be run after the guest had ended", export))
+	}
+	f := i.guest.ExportedFunction(export) // a new one, with a stack of its own
+	if f == nil || !typed(f.Definition().ParamTypes(), params) || !typed(f.Definition().ResultTypes(), results) {
+		return false
+	}
+	if c.inside > maxInside {
+		panic(&fault{ToolStack, fmt.Sprintf("The tool used up its call stack: the host calls it inside its own calls of the host more than %d times.", maxInside)})
+	}
+	left, granted := i.stack.Get(), c.granted
+	part := max(0, min(int64(int32(uint32(left))), firstStack))
+	c.extend(enterStack + 2*part)
+	i.stack.Set(uint64(part))
+	c.inside++
+	if err := f.CallWithStack(c, stack); err != nil {
+		panic(err)
+	}
+	c.inside--
+	i.stack.Set(left)
+	c.beside -= enterStack + 2*part + 2*(c.granted-granted)
+	c.granted = granted
+	return true
+}
+
+// typed reports whether types are those that letters stand for.
+func typed(types []api.ValueType, letters string) bool {
+	want, known := valueTypes(letters)
+	return known && slices.Equal(types, wazeroTypes(want))
 }
 
 // extend has the account hold more bytes for the call, besides its memory. Where there is no room, it ends the call.

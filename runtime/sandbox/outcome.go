@@ -201,7 +201,7 @@ const maxTrace = 16 << 10 // bytes
 func clip(err error) error { return clipped{err} }
 
 func (c clipped) Error() string {
-	trace := strings.Replace(c.error.Error(), " (recovered by wazero)\n", "\n", 1) // which helps nobody
+	trace := strings.Replace(c.error.Error(), " (recovered by wazero)\n", "\n", -1) // which helps nobody
 	return text.Clip(withoutNameless(trace), maxTrace)
 }
 

@@ -24,7 +24,7 @@ type Program struct {
 func (p *Program) Digest() string { return p.digest }
 
 // Command reports whether the program is a plain WASI program, which holds one tool, number 0.
-func (p *Program) Command() bool { return p.module.shape.command }
+func (p *Program) Command() bool { return p.module.shape.convention.Command }
 
 // Describes reports whether the program has an export toolsrv_describe.
 func (p *Program) Describes() bool { return p.module.shape.describe }

@@ -2,43 +2,35 @@ package sandbox
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/toolsrv/toolsrv/internal/jsontree"
-	"github.com/toolsrv/toolsrv/runtime/hostabi"
+	"github.com/toolsrv/toolsrv/runtime/internal/convention"
 )
 
-// result is what a guest that returned from toolsrv_call or toolsrv_describe has to say.
-func (c *call) result(returned uint32) ([]byte, error) {
-	switch returned {
-	case 0:
+// result is what a guest that ended in a way of its convention has to say.
+func (c *call) result(end convention.Result) ([]byte, error) {
+	switch end.End {
+	case convention.Done:
 		return c.checkedOutput()
-	case 1, 2:
+	case convention.Reported:
 		if c.failure == nil {
-			return nil, badOutput("The tool failed without saying why: it returned %d, but did not call fail.", returned)
+			return nil, &Error{Outcome: ToolBadOutput, Message: end.Message}
 		}
 		e, err := parseFailure(c.filtered("error", c.failure))
 		if err != nil {
 			return nil, badOutput("What the tool passed to fail %s.", err)
 		}
 		return nil, e
+	case convention.Failed:
+		message := strings.ToValidUTF8(strings.TrimSpace(string(c.filtered("error", []byte(end.Reason)))), "\uFFFD")
+		return nil, &Error{Outcome: ToolError, Message: cmp.Or(message, end.Message)}
 	}
-	return nil, badOutput("The tool returned %d instead of 0 (done), 1 (failed) or 2 (failed for want of memory).", int32(returned))
-}
-
-// exited is what a plain WASI program has to say that ended in that way.
-func (c *call) exited(e hostabi.Exit) ([]byte, error) {
-	if e.Code == 0 {
-		return c.checkedOutput()
-	}
-	message := strings.ToValidUTF8(strings.TrimSpace(string(c.filtered("error", []byte(e.Message)))), "\uFFFD")
-	if message == "" {
-		message = fmt.Sprintf("The tool ended with exit code %d.", e.Code)
-	}
-	return nil, &Error{Outcome: ToolError, Message: message}
+	return nil, &Error{Outcome: ToolBadOutput, Message: end.Message}
 }
 
 func (c *call) checkedOutput() ([]byte, error) {

@@ -216,7 +216,7 @@ func (m *module) start(i *instance) error {
 	if !m.shape.warm {
 		return nil
 	}
-	return i.step(exportWarm)
+	return i.step(m.shape.convention.Warm.Name)
 }
 
 // configure gives an instance that starts the module's settings.
@@ -242,7 +242,7 @@ func (m *module) initialize(i *instance) error {
 	if !m.shape.initialize {
 		return nil
 	}
-	return i.step(exportInitialize)
+	return i.step(m.shape.convention.Initialize.Name)
 }
 
 // reserve returns how much address space an instance gets: as much as the largest memory limit of the module's tools allows.

@@ -20,7 +20,7 @@ const (
 // where returns "; it was at slow.py:3" of a guest that was ended at a limit and that knows, as interpreters do; otherwise it is empty. The
 // guest runs once more for that, with nothing that it was granted, in a memory that does not grow. Nobody may use the instance afterwards.
 func (i *instance) where() string {
-	f := i.guest.ExportedFunction(exportWhere)
+	f := i.guest.ExportedFunction(i.convention.Where.Name)
 	if f == nil {
 		return ""
 	}

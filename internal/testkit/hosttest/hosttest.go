@@ -26,6 +26,8 @@ type Guest struct {
 	Descriptors     int64       // that are left
 	Tallies         map[any]int // by what was granted; calls that are one client's share it
 
+	Exports map[string]func(stack []uint64) // that host functions may run, by name, parameters and results, such as "alloc(i)i"
+
 	spent int64
 }
 
@@ -97,6 +99,14 @@ func (h host) Wait(f func(context.Context)) {
 	if h.g.Context.Err() != nil {
 		panic(&hostabi.Trap{Message: "the call is over"})
 	}
+}
+
+func (h host) Enter(export, params, results string, stack []uint64) bool {
+	f := h.g.Exports[export+"("+params+")"+results]
+	if f != nil {
+		f(stack)
+	}
+	return f != nil
 }
 
 func (h host) Nest(f func(context.Context)) { f(h.g.Context) }

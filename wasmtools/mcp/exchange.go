@@ -85,7 +85,7 @@ func (x *exchange) serve() {
 	}
 	wrong := x.request.Parse(x.body)
 	if wrong == nil && x.beginsSession(declared) {
-		x.door.sessions.Serve(x.Exchange, session.Request{Namespace: x.request.Namespace, Body: x.body})
+		x.door.sessions.Serve(x.Exchange, session.Request{Namespace: x.request.Namespace, Message: &x.request.Message})
 		return
 	}
 	if wrong == nil {
@@ -168,6 +168,7 @@ func (x *exchange) serveSession() {
 	defer body.Release()
 	x.door.sessions.Serve(x.Exchange, session.Request{
 		Namespace: x.request.Namespace,
+		Message:   &x.request.Message,
 		Read:      func() ([]byte, error) { err := x.ReadBody(body); return body.Bytes(), err },
 		Counted:   body.Release,
 	})

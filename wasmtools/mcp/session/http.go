@@ -18,8 +18,9 @@ const (
 type Request struct {
 	// Namespace is that of the address. Empty: all tools.
 	Namespace string
-	// Body is the body of a POST that has no session's id, which the door has read before it renewed the request. It belongs to Serve until Serve returns.
-	Body []byte
+	// Message is what a POST says: the door has read that where the request has no session's id. Otherwise Serve reads it, so that the
+	// door can name the request where it fails.
+	Message *rpc.Message
 	// Read reads the body of a POST that has the id of a session, once that is known to be there. The body belongs to Serve
 	// until Serve returns. The error is one for Fail.
 	Read func() ([]byte, error)
@@ -91,13 +92,9 @@ const codeNoSession = -32001
 
 // serveFirst answers a POST that has no session: initialize begins one.
 func (s *Sessions) serveFirst(x *web.Exchange, q Request) {
-	var m rpc.Message
-	if wrong := m.Parse(q.Body); wrong != nil {
-		refuse(x, http.StatusBadRequest, m.ID, wrong)
-		return
-	}
+	m := q.Message
 	switch _, ok := rpc.String(m.Version); {
-	case !protocol.Begins(&m) || m.ID == nil:
+	case !protocol.Begins(m) || m.ID == nil:
 		refuse(x, http.StatusBadRequest, m.ID, rpc.Invalid("The request has no Mcp-Session-Id; a session begins with initialize"))
 		return
 	case !ok:
@@ -111,7 +108,7 @@ func (s *Sessions) serveFirst(x *web.Exchange, q Request) {
 	}
 	defer s.give(own)
 	x.Header().Set(headerSession, own.id)
-	s.run(x, q, own, m)
+	s.run(x, q, own)
 	if own.Version() == "" { // the request was refused
 		s.drop(own)
 	}
@@ -135,7 +132,7 @@ func (s *Sessions) servePost(x *web.Exchange, q Request, own *session) {
 		}
 		s.see(own, p)
 	}
-	var m rpc.Message
+	m := q.Message
 	switch wrong := m.Parse(body); {
 	case wrong != nil:
 		refuse(x, http.StatusBadRequest, m.ID, wrong)
@@ -143,9 +140,9 @@ func (s *Sessions) servePost(x *web.Exchange, q Request, own *session) {
 		refuse(x, http.StatusBadRequest, m.ID, rpc.Mismatch("MCP-Protocol-Version is not the version of the request's _meta"))
 	case m.ID == nil || m.Method == nil: // a notification; or a response, to what nobody has asked
 		x.SetOperation("notification")
-		own.Note(&m)
+		own.Note(m)
 		x.WriteHeader(http.StatusAccepted)
 	default:
-		s.run(x, q, own, m)
+		s.run(x, q, own)
 	}
 }

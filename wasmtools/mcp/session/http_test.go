@@ -371,6 +371,21 @@ func TestSessionCancelled(t *testing.T) {
 	}
 }
 
+// A Go function that panics ends its call, and not its session.
+func TestSessionPanics(t *testing.T) {
+	t.Parallel()
+	h := newApp(t).http(t, mcp.Options{})
+	id := h.begin()
+	status, body := h.post(request(`"p"`, "tools/call", legacy, `"name":"panic"`), "Mcp-Session-Id", id)
+	if status != 500 || !strings.HasPrefix(body, `{"jsonrpc":"2.0","id":"p","error":{"code":-32603,"message":"Internal error; tell the operator the request id","data":{"code":"internal","request_id":"`) ||
+		strings.Contains(body, "12345") {
+		t.Errorf("got %d %s", status, body)
+	}
+	if status, body := h.post(request("1", "ping", legacy), "Mcp-Session-Id", id); status != 200 {
+		t.Errorf("the session is gone: %d %s", status, body)
+	}
+}
+
 func TestSessionChanges(t *testing.T) {
 	t.Parallel()
 	h := newApp(t).http(t, mcp.Options{})

@@ -17,9 +17,9 @@ type post struct {
 }
 
 // run answers a request of a session.
-func (s *Sessions) run(x *web.Exchange, q Request, own *session, m rpc.Message) {
+func (s *Sessions) run(x *web.Exchange, q Request, own *session) {
 	p := &post{Response: response.Response{Exchange: x}}
-	p.request = protocol.Request{Message: m, Transport: p, Conversation: own.Conversation, Namespace: own.namespace, Call: x.Call(), Counted: q.Counted}
+	p.request = protocol.Request{Message: *q.Message, Transport: p, Conversation: own.Conversation, Namespace: own.namespace, Call: x.Call(), Counted: q.Counted}
 	if !response.AcceptsEvents(x.Request().Header) {
 		p.request.Token = nil // where would reports of progress go?
 	}

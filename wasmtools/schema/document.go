@@ -57,6 +57,14 @@ func (d *documenter) uses(key string) bool {
 	return slices.ContainsFunc(d.tree.Values, func(v jsontree.Value) bool { return v.Key == key })
 }
 
+// keyword returns the value of a keyword of the schema at i, or 0 if it is missing or the draft doesn't know it.
+func (d *documenter) keyword(i int32, name string) int32 {
+	if !d.draft.known(name) {
+		return 0
+	}
+	return d.tree.Member(i, name)
+}
+
 // definitions writes all that was referred to, and what that refers to.
 func (d *documenter) definitions() (fields []field) {
 	for len(d.queue) > 0 {

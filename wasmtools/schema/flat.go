@@ -100,14 +100,6 @@ func (d *documenter) end() []byte {
 	return []byte("}")
 }
 
-// keyword returns the value of a keyword of the schema at i, or 0 if it is missing or the draft doesn't know it.
-func (d *documenter) keyword(i int32, name string) int32 {
-	if !d.draft.known(name) {
-		return 0
-	}
-	return d.tree.Member(i, name)
-}
-
 // A flattener joins the schemas that apply to the whole value into one.
 type flattener struct {
 	*documenter

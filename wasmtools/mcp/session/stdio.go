@@ -64,11 +64,10 @@ func Stdio(ctx context.Context, set *toolset.Set, in io.Reader, out io.Writer, o
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	s := &stdio{
-		ctx:      ctx,
-		cancel:   cancel,
-		set:      set,
-		protocol: protocol.New(set, protocol.Options{Ready: o.Ready}),
-
+		ctx:          ctx,
+		cancel:       cancel,
+		set:          set,
+		protocol:     protocol.New(set, protocol.Options{Ready: o.Ready}),
 		conversation: protocol.NewConversation(),
 		out:          out,
 		namespace:    o.Namespace,
@@ -80,9 +79,11 @@ func Stdio(ctx context.Context, set *toolset.Set, in io.Reader, out io.Writer, o
 		slots:        make(chan struct{}, maxRunning),
 		broken:       make(chan struct{}),
 		answered:     make(chan struct{}),
+		begun:        make(chan struct{}),
 		changed:      make(chan struct{}, 1),
 		listening:    map[*reply]subscription{},
 	}
+	close(s.begun)
 	defer set.Subscribe(s.tell)()
 	notified := make(chan struct{})
 	go func() { defer close(notified); s.notify() }()
@@ -123,6 +124,7 @@ type stdio struct {
 	protocol     *protocol.Server
 	conversation *protocol.Conversation
 	answered     chan struct{} // closed when all is answered after the end
+	begun        chan struct{} // closed when initialize, if it has come, has its answer; the reader's
 	ctx          context.Context
 	cancel       context.CancelFunc
 	set          *toolset.Set
@@ -241,12 +243,22 @@ func (s *stdio) take(line []byte) error {
 	if !ok {
 		return io.EOF
 	}
-	if p.ctx = ctx; protocol.Begins(&r.Message) { // what comes after it counts on it
+	p.ctx = ctx
+	if protocol.Begins(&r.Message) { // what comes after it counts on it
+		begun := make(chan struct{})
+		s.begun = begun
 		a := p.answer()
-		go p.finish(a)
+		go func() { defer close(begun); p.finish(a) }()
 		return nil
 	}
-	go func() { p.finish(p.answer()) }()
+	after := s.begun
+	go func() {
+		select {
+		case <-after:
+		case <-ctx.Done():
+		}
+		p.finish(p.answer())
+	}()
 	return nil
 }
 

@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/schema"
@@ -54,44 +53,26 @@ func (e *entry) describe(log *slog.Logger) error {
 	if err != nil {
 		return fmt.Errorf("schema of the parameters: %w", err)
 	}
-	var wrong error
-	if e.headers, input.text[Modern], wrong = headersOf(input.text[Modern]); wrong != nil {
-		log.Warn("MCP clients are not told to repeat a tool's arguments in headers", slog.String("path", e.tool.Path()), slog.String("problem", wrong.Error()))
-	}
-	var output shownSchema
+	var output json.RawMessage
 	if e.tool.Result != nil {
 		if output, err = outputOf(e.tool.Result); err != nil {
 			return fmt.Errorf("schema of the result: %w", err)
 		}
 		e.media = e.tool.Result.Media()
 	}
-	if e.shown[Modern], err = e.element(input.text[Modern], output.text[Modern], e.tool.Description); err != nil {
+	headers, shown, wrong := headersOf(input)
+	if wrong != nil {
+		log.Warn("MCP clients are not told to repeat a tool's arguments in headers", slog.String("path", e.tool.Path()), slog.String("problem", wrong.Error()))
+	}
+	e.headers = headers
+	if e.shown[Modern], err = e.element(shown, output, e.tool.Description); err != nil {
 		return err
 	}
-	e.shown[Legacy] = e.shown[Modern] // as nearly always; ten thousand tools save a copy
-	if input.rest != "" || !bytes.Equal(input.text[Legacy], input.text[Modern]) || !bytes.Equal(output.text[Legacy], output.text[Modern]) {
-		if e.shown[Legacy], err = e.element(input.text[Legacy], output.text[Legacy], withRest(e.tool.Description, input.rest)); err != nil {
-			return err
-		}
+	if e.shown[Legacy], err = e.older(input, shown, output); err != nil {
+		return err
 	}
 	e.sum = hash(e.shown[Legacy], e.shown[Modern])
 	return nil
-}
-
-// withRest returns a tool's description with the schema that its own schema does not say, as far as there is room for it.
-func withRest(description, rest string) string {
-	if rest == "" {
-		return description
-	}
-	for _, words := range []string{
-		"The arguments must also fit this JSON Schema, whose references lead into the schema of the arguments: " + rest,
-		"The tool has more rules for its arguments than its schema shows. The error of a call that breaks one says which.",
-	} {
-		if all := strings.TrimLeft(description+"\n\n"+words, "\n"); utf8.RuneCountInString(all) <= maxDescription {
-			return all
-		}
-	}
-	return description
 }
 
 // element returns an element of tools/list. The schemas are compact; that of the result may be empty.

@@ -12,57 +12,23 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/schema"
 )
 
-// A shownSchema is a schema as clients see it, for each era.
-type shownSchema struct {
-	text [2]json.RawMessage
-	rest string // a schema of what the legacy form could not say, or empty
-}
-
-// inputOf returns the schema of a tool's arguments. Since 2026-07-28 it is the author's own, whose root says that it is an
-// object. Clients of earlier versions hand it to model APIs that refuse more than a plain object at the root.
-func inputOf(s *schema.Schema) (shown shownSchema, err error) {
+// inputOf returns the schema of a tool's arguments: the author's own, whose root says that it is an object.
+func inputOf(s *schema.Schema) (json.RawMessage, error) {
 	text, err := compact(s.JSON())
 	if err != nil {
-		return shown, err
+		return nil, err
 	}
-	if shown.text[Modern], err = typed(text); err != nil {
-		return shown, err
-	}
-	flat, rest := s.Flat()
-	if shown.text[Legacy] = shown.text[Modern]; !same(flat, s.JSON()) {
-		if shown.text[Legacy], err = compact(flat); err != nil {
-			return shown, err
-		}
-	}
-	shown.rest = string(rest)
-	return shown, nil
+	return typed(text)
 }
 
-// outputOf returns the schema of a tool's result: in the legacy era only for results that are objects, and if all clients can
-// compile it, because some refuse the whole list otherwise.
-func outputOf(s *schema.Schema) (shown shownSchema, err error) {
+// outputOf returns the schema of a tool's result, or nothing where that is not an object but true or false, which clients refuse.
+func outputOf(s *schema.Schema) (json.RawMessage, error) {
 	text, err := compact(s.JSON())
-	if err != nil {
-		return shown, err
+	if err != nil || text[0] != '{' {
+		return nil, err
 	}
-	if text[0] == '{' { // and not true or false, which clients refuse
-		shown.text[Modern] = text
-	}
-	switch standalone := s.Standalone(); {
-	case standalone == nil:
-	case same(standalone, s.JSON()):
-		shown.text[Legacy] = text
-	default:
-		shown.text[Legacy], err = compact(standalone)
-	}
-	if !isPortable(shown.text[Legacy]) {
-		shown.text[Legacy] = nil
-	}
-	return shown, err
+	return text, nil
 }
-
-// same reports whether two texts are one and the same.
-func same(a, b json.RawMessage) bool { return len(a) == len(b) && len(a) > 0 && &a[0] == &b[0] }
 
 // typed returns a schema whose root says that it is an object.
 func typed(schema json.RawMessage) (json.RawMessage, error) {

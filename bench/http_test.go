@@ -55,7 +55,7 @@ func BenchmarkRequest(b *testing.B) {
 				b.Fatal(err)
 			}
 			defer source.Close()
-			c, err := catalog.Open(ctx, catalog.Options{Source: source, Engine: engine})
+			c, err := catalog.Open(ctx, catalog.Options{Sources: []catalog.Sourced{{Source: source}}, Engine: engine})
 			if err != nil {
 				b.Fatal(err)
 			}

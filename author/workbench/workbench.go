@@ -76,7 +76,7 @@ func Open(ctx context.Context, name string, o Options) (_ *File, err error) {
 		return nil, err
 	}
 	f.Size = len(content)
-	f.module, err = toolfile.Load(engine, content, toolfile.Place{Folder: folderIn(o.Config.Tools.Directory, name), Source: name})
+	f.module, err = toolfile.Load(engine, content, toolfile.Place{Folder: folderOf(o.Config, name), Source: name})
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
@@ -227,6 +227,16 @@ func NewEngine(ctx context.Context, c *config.Config, workers int, logger *slog.
 	}
 	logger.Warn("compiled code is not kept: set HOME, or with --config tools.cache_directory", "error", err)
 	return sandbox.New(ctx, o)
+}
+
+// folderOf returns the folder of a file in the first directory of tools that has it below it, or "".
+func folderOf(c *config.Config, file string) string {
+	for _, s := range c.AllSources() {
+		if folder := folderIn(s.Directory, file); folder != "" {
+			return folder
+		}
+	}
+	return ""
 }
 
 // folderIn returns the folder of a file in the tools directory, with slashes, or "" where it is not below it.

@@ -52,10 +52,10 @@ func serve(t *testing.T, folder string, logger *slog.Logger, paths ...string) *w
 		t.Fatal(err)
 	}
 	c, err := catalog.Open(t.Context(), catalog.Options{
-		Source: source,
-		Engine: engine,
-		Logger: logger,
-		Limits: func(string) limits.Limits { return limits.Limits{Timeout: 5 * time.Minute} }, // of seconds of work: the machine may be busy
+		Sources: []catalog.Sourced{{Source: source}},
+		Engine:  engine,
+		Logger:  logger,
+		Limits:  func(string) limits.Limits { return limits.Limits{Timeout: 5 * time.Minute} }, // of seconds of work: the machine may be busy
 	})
 	if err != nil {
 		t.Fatal(err)

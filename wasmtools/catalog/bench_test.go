@@ -31,7 +31,7 @@ func BenchmarkOpen(b *testing.B) {
 	engine := sandboxtest.Engine(b, sandbox.Config{})
 	for b.Loop() {
 		source := newDirectory(b, options{Directory: directory, PollOnly: true, Poll: time.Hour})
-		c, err := catalog.Open(b.Context(), catalog.Options{Source: source, Engine: engine, Poll: time.Hour})
+		c, err := catalog.Open(b.Context(), catalog.Options{Sources: []catalog.Sourced{{Source: source}}, Engine: engine, Poll: time.Hour})
 		if err != nil {
 			b.Fatal(err)
 		}

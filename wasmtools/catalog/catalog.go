@@ -1,4 +1,4 @@
-// Package catalog turns the .wasm files of a source into a [wasmtools.RouteTable] and keeps the table in step with them.
+// Package catalog turns the .wasm files of sources into a [wasmtools.RouteTable] and keeps the table in step with them.
 //
 // A [Source] lists files and opens them: package directory has the one for a directory on disk.
 //
@@ -8,11 +8,13 @@
 // [wasmtools.Generation.Refused], and an older version of it that is served stays.
 //
 // Of two files that want the same path or operation id, the one that is served keeps it. The other is refused, and waits until
-// the path is free. With Options.Record the same holds after a restart. Without, the order of the names decides at the start,
-// and files with a manifest section come before those that must be run to be described. Until all of these are known, a file
+// the path is free. With [Sourced.Record] the same holds after a restart. Without, files with a manifest section come before those that
+// must be run to be described, and then the order of the sources decides at the start, and that of the names. Until all of these are known, a file
 // that comes later in this order may serve the path for a moment.
 //
-// A source that can't be listed is reported, and what was served stays. A file that can't be read is reported and tried again.
+// A source that can't be listed is reported, and what was served stays. It holds up no other: the table is ready without it, unless it is the
+// only one, and it is tried again. As long as it has never been listed, no file of another source gets a path that one of its files
+// had before the start. A file that can't be read is reported and tried again.
 //
 // # Lifetimes
 //
@@ -34,10 +36,20 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/toolfile"
 )
 
-// Options say what a Catalog serves and how. Source and Engine are required.
-type Options struct {
-	// Source is where the files come from. The caller closes it, after the Catalog.
+// A Sourced is a source with what a Catalog keeps for it.
+type Sourced struct {
+	// Source is where files come from. The caller closes it, after the Catalog.
 	Source Source
+	// Record names a file in an existing folder. The Catalog notes there for which other files those of the source wait, as these have a
+	// path that they want, so that the next Catalog decides the same. Empty means that after a restart the order decides.
+	Record string
+}
+
+// Options say what a Catalog serves and how. Sources and Engine are required.
+type Options struct {
+	// Sources are where the files come from, each with another ID. Their order is that in which files get their paths where nothing else
+	// decides.
+	Sources []Sourced
 	// Engine runs the modules. The caller closes it, after the Catalog.
 	Engine *sandbox.Engine
 	// Table is where the tools are put, in place of those that it has. Nil: the Catalog makes one.
@@ -47,9 +59,6 @@ type Options struct {
 	Limits func(path string) limits.Limits
 	// Grants says what tools were granted of what they need, when Limits is called, too. Nil grants nothing.
 	Grants toolfile.Granter
-	// Record names a file in an existing folder. The Catalog notes there which files keep a path from which others, so that
-	// the next Catalog decides the same. Empty means that after a restart the order of the names decides.
-	Record string
 	// Policy says which tools start enabled.
 	Policy wasmtools.Policy
 	// Value is what else belongs to the configuration: see [wasmtools.Configuration].
@@ -64,7 +73,7 @@ type Options struct {
 	Poll time.Duration
 }
 
-// A Catalog serves the files of a source in a table that follows them. Its methods are safe for concurrent use.
+// A Catalog serves the files of sources in a table that follows them. Its methods are safe for concurrent use.
 type Catalog struct {
 	table      *wasmtools.RouteTable
 	do         chan<- func()
@@ -85,11 +94,11 @@ func Open(ctx context.Context, o Options) (*Catalog, error) {
 	return c, nil
 }
 
-// Start follows a source until Close. It returns before the files are read: the table fills, and Wait waits for that. ctx is
+// Start follows the sources until Close. It returns before the files are read: the table fills, and Wait waits for that. ctx is
 // for the start only.
 func Start(ctx context.Context, o Options) (*Catalog, error) {
-	if o.Source == nil {
-		return nil, errors.New("open catalog: Options.Source is nil: directory.Open makes one")
+	if err := checkSources(o.Sources); err != nil {
+		return nil, fmt.Errorf("open catalog: %w", err)
 	}
 	if o.Engine == nil {
 		return nil, errors.New("open catalog: Options.Engine is nil: make one with sandbox.New")
@@ -118,7 +127,26 @@ func Start(ctx context.Context, o Options) (*Catalog, error) {
 	return c, nil
 }
 
-// Table returns the table that follows the source, the same at every call. It may be used after Close, but its tools fail.
+// checkSources returns an error unless there are sources that can be told apart.
+func checkSources(sources []Sourced) error {
+	if len(sources) == 0 {
+		return errors.New("Options.Sources is empty: directory.Open makes one")
+	}
+	known := map[string]bool{}
+	for _, s := range sources {
+		if s.Source == nil {
+			return errors.New("one of Options.Sources is nil: directory.Open makes one")
+		}
+		id := s.Source.ID()
+		if known[id] {
+			return fmt.Errorf("the source %q is there twice", id)
+		}
+		known[id] = true
+	}
+	return nil
+}
+
+// Table returns the table that follows the sources, the same at every call. It may be used after Close, but its tools fail.
 func (c *Catalog) Table() *wasmtools.RouteTable { return c.table }
 
 // Ready returns nil once the table shows every file of the first listing, served or refused. It waits half a minute at most

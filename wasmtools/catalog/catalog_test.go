@@ -34,9 +34,11 @@ func TestOpenFails(t *testing.T) {
 		o    catalog.Options
 		want string
 	}{
-		{"no source", t.Context(), catalog.Options{Engine: engine}, "Options.Source is nil"},
-		{"no engine", t.Context(), catalog.Options{Source: newDirectory(t, options{Directory: t.TempDir()})}, "Options.Engine is nil"},
-		{"cancelled", cancelled, catalog.Options{Engine: engine, Source: newDirectory(t, options{Directory: full})}, "context canceled"},
+		{"no source", t.Context(), catalog.Options{Engine: engine}, "Options.Sources is empty"},
+		{"a nil source", t.Context(), catalog.Options{Engine: engine, Sources: []catalog.Sourced{{}}}, "one of Options.Sources is nil"},
+		{"a source twice", t.Context(), catalog.Options{Engine: engine, Sources: []catalog.Sourced{{Source: newMemory()}, {Source: newMemory()}}}, `the source "memory" is there twice`},
+		{"no engine", t.Context(), catalog.Options{Sources: []catalog.Sourced{{Source: newDirectory(t, options{Directory: t.TempDir()})}}}, "Options.Engine is nil"},
+		{"cancelled", cancelled, catalog.Options{Engine: engine, Sources: []catalog.Sourced{{Source: newDirectory(t, options{Directory: full})}}}, "context canceled"},
 	} {
 		got, err := catalog.Open(c.ctx, c.o)
 		if err == nil {

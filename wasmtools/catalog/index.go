@@ -12,10 +12,10 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/toolfile"
 )
 
-// An index holds the files of the source, which of their modules are served, and which wait because another file has
+// An index holds the files of the sources, which of their modules are served, and which wait because another file has
 // their paths. It is owned by one goroutine.
 type index struct {
-	files      map[string]*file    // by name
+	files      map[string]*file    // by key
 	operations map[string]claim    // by operation id; different ids mean different paths, too
 	tools      toolList            // of operations
 	released   map[string]struct{} // operation ids that somebody had when settle was called last
@@ -25,15 +25,17 @@ type index struct {
 	// starting means that files of the first listing are still coming in. Until all have, one of them takes a path from
 	// another that comes after it in order, so that the result depends on no race.
 	starting bool
-	turn     func(name string) int // of the files of the first listing, by the precedence at the start
+	turn     func(key string) int  // of the files of the first listings, by the precedence at the start
 	noted    precedence.Precedence // as it was on disk at the start
-	before   precedence.Precedence // the same, and later as it was noted there last
-	keepers  map[string][]*file    // files of the first listing that are not known yet, with those that wait until they are
+	keepers  map[string][]*file    // by keys, files that are not known yet, with those that wait until they are
+	isAway   func(key string) bool // whether it is not known yet which files its source has
 }
 
 // A file is one .wasm file.
 type file struct {
-	name     string
+	key      string
+	from     *feed
+	name     string    // in the source
 	listed   Entry     // as the last listing had it
 	appeared time.Time // when a listing had it first, of those after the start
 	read     string    // the version that was loaded or refused last; "": the listed one must be read
@@ -71,22 +73,25 @@ func (f *file) known() bool { return f.read != "" || f.refused != nil }
 
 // newIndex returns an index of tools of the program, and no files.
 func newIndex(own []*wasmtools.Tool) *index {
-	x := &index{tools: newToolList(own), files: map[string]*file{}, operations: map[string]claim{}, released: map[string]struct{}{}, keepers: map[string][]*file{}, turn: precedence.Precedence(nil).Turns(nil)}
+	x := &index{tools: newToolList(own), files: map[string]*file{}, operations: map[string]claim{}, released: map[string]struct{}{}, keepers: map[string][]*file{}, turn: precedence.Precedence(nil).Turns(nil), isAway: func(string) bool { return false }}
 	for _, t := range own {
 		x.operations[t.OperationID()] = claim{nil, t}
 	}
 	return x
 }
 
-// at returns the file of a name, which it adds if there is none.
-func (x *index) at(name string) *file {
-	f, ok := x.files[name]
+// at returns the file of a key, which it adds if there is none.
+func (x *index) at(key string) *file {
+	f, ok := x.files[key]
 	if !ok {
-		f = &file{name: name}
-		x.files[name] = f
+		f = &file{key: key}
+		x.files[key] = f
 	}
 	return f
 }
+
+// place returns where a file lies, for people.
+func (f *file) place() string { return f.from.Source.Place(f.name) }
 
 // offer serves a new version of a file in place of the old one, if every path that it wants is free. Otherwise the old one
 // stays, and the new one waits. offer reports whether the new one is served.
@@ -111,15 +116,15 @@ func (x *index) offer(f *file, m *module) bool {
 
 // conflict returns the files that have to make room for a module of f, or why it can't be served.
 func (x *index) conflict(f *file, m *module) (displaced []*file, err error) {
-	if keeper := x.keeper(f); keeper != nil {
-		x.keepers[keeper.name] = append(x.keepers[keeper.name], f)
-		return nil, fmt.Errorf("before the last start %s had a path that this file wants, too, and it is not read yet", keeper.name)
+	if keeper, ok := x.keeper(f); ok {
+		x.keepers[keeper] = append(x.keepers[keeper], f)
+		return nil, fmt.Errorf("before the last start %s had a path that this file wants, too, and it is not read yet", nameIn(keeper))
 	}
 	for _, t := range m.Tools() {
 		c, ok := x.operations[t.OperationID()]
 		switch {
 		case !ok || c.file == f || slices.Contains(displaced, c.file):
-		case x.starting && c.file != nil && x.precedes(f.name, m, c.file.name, c.file.serving):
+		case x.starting && c.file != nil && x.precedes(f.key, m, c.file.key, c.file.serving):
 			displaced = append(displaced, c.file)
 		default:
 			return nil, wasmtools.Conflict(c.tool, t)
@@ -128,30 +133,30 @@ func (x *index) conflict(f *file, m *module) (displaced []*file, err error) {
 	return displaced, nil
 }
 
-// keeper returns a file that kept a path from f before the start, and is not known yet, or nil.
-func (x *index) keeper(f *file) *file {
-	for _, name := range x.noted[f.name] {
-		if keeper, ok := x.files[name]; ok && !keeper.known() {
-			return keeper
+// keeper returns the key of a file that kept a path from f before the start, and is not known yet, if there is one.
+func (x *index) keeper(f *file) (key string, ok bool) {
+	for _, key := range x.noted[f.key] {
+		if keeper, ok := x.files[key]; ok && !keeper.known() || !ok && x.isAway(key) {
+			return key, true
 		}
 	}
-	return nil
+	return "", false
 }
 
 // endWait has settle look at the files that wait until it is known what this one holds.
-func (x *index) endWait(name string) {
-	for _, f := range x.keepers[name] {
+func (x *index) endWait(key string) {
+	for _, f := range x.keepers[key] {
 		if f.waiting != nil {
 			x.releaseAll(f.waiting)
 		}
 	}
-	delete(x.keepers, name)
+	delete(x.keepers, key)
 }
 
 // precedes reports whether a module of the first listing comes before another. The order is total: by turn, so that a file that
-// kept a path from another before the start keeps it; then those with a manifest section before those that are run; then by name.
-func (x *index) precedes(name string, m *module, otherName string, other *module) bool {
-	turn, otherTurn := x.turn(name), x.turn(otherName)
+// kept a path from another before the start keeps it; then those with a manifest section before those that are run; then by key.
+func (x *index) precedes(key string, m *module, otherKey string, other *module) bool {
+	turn, otherTurn := x.turn(key), x.turn(otherKey)
 	switch {
 	case !m.first || !other.first:
 		return false
@@ -160,7 +165,7 @@ func (x *index) precedes(name string, m *module, otherName string, other *module
 	case m.described != other.described:
 		return other.described
 	}
-	return name < otherName
+	return key < otherKey
 }
 
 // precedence returns which files wait for which.
@@ -170,15 +175,15 @@ func (x *index) precedence() precedence.Precedence {
 		var holders []string
 		for _, t := range f.waiting.Tools() {
 			if c, ok := x.operations[t.OperationID()]; ok && c.file != nil && c.file != f {
-				holders = append(holders, c.file.name)
+				holders = append(holders, c.file.key)
 			}
 		}
-		if keeper := x.keeper(f); keeper != nil {
-			holders = append(holders, keeper.name)
+		if keeper, ok := x.keeper(f); ok {
+			holders = append(holders, keeper)
 		}
 		slices.Sort(holders)
 		if holders = slices.Compact(holders); holders != nil {
-			p[f.name] = holders
+			p[f.key] = holders
 		}
 	}
 	return p
@@ -249,8 +254,8 @@ func (x *index) stopWaiting(f *file) {
 func (x *index) remove(f *file) {
 	x.stopWaiting(f)
 	x.withdraw(f)
-	delete(x.files, f.name)
-	x.endWait(f.name)
+	delete(x.files, f.key)
+	x.endWait(f.key)
 }
 
 // settle serves the waiting files that want a path which was released since the last settle, the first to come first, and returns
@@ -305,7 +310,7 @@ func (x *index) build(f *file, limitsFor func(path string) limits.Limits, grante
 	return err
 }
 
-// refused returns the files of which the newest version is not served, by name.
+// refused returns the files of which the newest version is not served, by key.
 func (x *index) refused() []*file {
 	var files []*file
 	for _, f := range x.files {
@@ -313,7 +318,7 @@ func (x *index) refused() []*file {
 			files = append(files, f)
 		}
 	}
-	slices.SortFunc(files, func(a, b *file) int { return strings.Compare(a.name, b.name) })
+	slices.SortFunc(files, func(a, b *file) int { return strings.Compare(a.key, b.key) })
 	return files
 }
 

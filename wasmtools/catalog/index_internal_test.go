@@ -199,7 +199,7 @@ func TestManyWait(t *testing.T) {
 		t.Errorf("settling what nobody has left makes %v allocations, want none", n)
 	}
 	s.remove(s.files["0"])
-	if taken := s.settle(); len(taken) != 1 || taken[0].name != "1" || len(s.waiting) != files-2 {
+	if taken := s.settle(); len(taken) != 1 || taken[0].key != "1" || len(s.waiting) != files-2 {
 		t.Errorf("%d files take what has become free, and %d wait, want 1 and %d", len(taken), len(s.waiting), files-2)
 	}
 	if why := s.files["2"].refused; why == nil || len(s.released) > 0 {

@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/toolsrv/toolsrv/runtime/sandbox"
-	"github.com/toolsrv/toolsrv/wasmtools/catalog/internal/precedence"
 	"github.com/toolsrv/toolsrv/wasmtools/toolfile"
 )
 
@@ -14,27 +13,45 @@ type File struct {
 	Name string
 	// Err is why it is not served, whatever is in it, or nil. A folder that can't be listed is a File with an Err.
 	Err error
-	// Turn is the order in which files get their paths, by the record of the last Catalog. Lower ones come first.
+	// Place is where it lies, for people.
+	Place string
+	// Turn is the order in which files get their paths, by the records of the last Catalog. Lower ones come first.
 	Turn int
 
 	source Source
 	entry  Entry
 }
 
-// List returns the files of a source by name, and after them the folders that can't be listed. record is as in Options.
-func List(ctx context.Context, s Source, record string) ([]File, error) {
-	before, _ := precedence.Read(record, s.ID()) // a Catalog does without a record that it can't read, too
-	listing, err := list(ctx, s)
-	if err != nil {
+// List returns the files of sources, by source and by name, and after those of each source the folders that can't be listed. A source that
+// can't be listed is such a folder.
+func List(ctx context.Context, sources []Sourced) ([]File, error) {
+	if err := checkSources(sources); err != nil {
 		return nil, err
 	}
-	turn := before.Turns(listing.names())
+	feeds := newFeeds(sources)
+	noted, _ := readRecords(feeds) // a Catalog does without a record that it can't read, too
 	var files []File
-	for _, e := range listing.Entries {
-		files = append(files, File{e.Name, e.Err, turn(e.Name), s, e})
+	var keys []string
+	for _, f := range feeds {
+		listing, err := list(ctx, f.Source)
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		if err != nil {
+			listing = &Listing{Problems: []Problem{{".", err}}}
+		}
+		for _, e := range listing.Entries {
+			files = append(files, File{Name: e.Name, Place: f.Source.Place(e.Name), Err: e.Err, source: f.Source, entry: e})
+			keys = append(keys, f.key(e.Name))
+		}
+		for _, p := range listing.Problems {
+			files = append(files, File{Name: p.Name, Place: f.Source.Place(p.Name), Err: p.Err})
+			keys = append(keys, f.key(p.Name))
+		}
 	}
-	for _, p := range listing.Problems {
-		files = append(files, File{Name: p.Name, Err: p.Err})
+	turn := noted.Turns(keys)
+	for i := range files {
+		files[i].Turn = turn(keys[i])
 	}
 	return files, nil
 }

@@ -24,7 +24,7 @@ func TestList(t *testing.T) {
 	if err := os.Symlink("/etc/passwd", filepath.Join(dir, "out.wasm")); err != nil {
 		t.Skip(err)
 	}
-	files, err := catalog.List(t.Context(), newDirectory(t, options{Directory: dir}), "")
+	files, err := catalog.List(t.Context(), []catalog.Sourced{{Source: newDirectory(t, options{Directory: dir})}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,8 +33,8 @@ func TestList(t *testing.T) {
 		t.Fatalf("got %+v", files)
 	}
 	for i, f := range files {
-		if f.Name != want[i].Name || (f.Err != nil) != (f.Name == "out.wasm") {
-			t.Errorf("got %s, %v; want %s", f.Name, f.Err, want[i].Name)
+		if f.Place != filepath.Join(dir, want[i].Name) || f.Name != want[i].Name || (f.Err != nil) != (f.Name == "out.wasm") {
+			t.Errorf("got %s at %s, %v; want %s", f.Name, f.Place, f.Err, want[i].Name)
 		}
 	}
 	engine := sandboxtest.Engine(t, sandbox.Config{})
@@ -53,7 +53,8 @@ func TestList(t *testing.T) {
 	}
 	source := newDirectory(t, options{Directory: dir})
 	remove(t, dir)
-	if _, err := catalog.List(t.Context(), source, ""); err == nil {
-		t.Error("no error of a directory that is not there")
+	files, err = catalog.List(t.Context(), []catalog.Sourced{{Source: source}})
+	if err != nil || len(files) != 1 || files[0].Err == nil || files[0].Place != dir {
+		t.Errorf("a directory that is not there: got %+v, %v", files, err)
 	}
 }

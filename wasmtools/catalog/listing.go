@@ -8,52 +8,69 @@ import (
 	"time"
 )
 
-// list has the source listed.
-func (r *reconciler) list() {
-	r.listing, r.listAt = true, time.Time{}
+// list has a source listed.
+func (r *reconciler) list(f *feed) {
+	f.listing, f.listAt = true, time.Time{}
 	began := time.Now()
 	r.queues.add(&r.queues.lists, 0, func(ctx context.Context) func() {
 		ctx, cancel := context.WithTimeoutCause(ctx, r.intervals.timeout, fmt.Errorf("listing it took longer than %v", r.intervals.timeout))
 		defer cancel()
-		listing, err := list(ctx, r.source)
+		listing, err := list(ctx, f.Source)
 		if err != nil && ctx.Err() != nil {
 			err = context.Cause(ctx)
 		}
 		return func() {
-			r.listing, r.listTook = false, time.Since(began)
+			f.listing, f.listTook = false, time.Since(began)
 			if r.ctx.Err() == nil {
-				r.reconcile(listing, err, began)
+				r.reconcile(f, listing, err, began)
 			}
 		}
 	})
 }
 
-// reconcile takes up a listing, which began at now, or the error of one.
-func (r *reconciler) reconcile(listing *Listing, err error, now time.Time) {
+// reconcile takes up a listing of a source, which began at now, or the error of one.
+func (r *reconciler) reconcile(f *feed, listing *Listing, err error, now time.Time) {
 	if err != nil {
-		r.setProblems([]Problem{{".", err}})
-		r.listWithin(r.intervals.retry)
+		r.setProblems(f, []Problem{{".", err}})
+		r.listWithin(f, r.intervals.retry)
+		r.noteTried(f)
 		return
 	}
 	if listing.Again > 0 {
-		r.listWithin(time.Until(now.Add(listing.Again)))
+		r.listWithin(f, time.Until(now.Add(listing.Again)))
 	}
-	r.setProblems(listing.Problems)
-	r.listedAt = now
+	r.setProblems(f, listing.Problems)
+	f.listedAt = now
+	first := !f.listed
+	f.listed = true
 	if !r.listed {
-		r.listed = true
-		r.begin(listing)
-		return
+		if first {
+			r.begin(f, listing)
+		}
+		r.noteTried(f)
+		if first {
+			return
+		}
 	}
 	for _, e := range listing.Entries {
-		r.compare(e, now)
+		r.compare(f, e, now)
 	}
-	r.forget(listing)
+	r.forget(f, listing)
+	if first {
+		r.endAway(f)
+	}
+}
+
+// at returns the file of a source that has a name.
+func (r *reconciler) at(from *feed, name string) *file {
+	f := r.index.at(from.key(name))
+	f.from, f.name = from, name
+	return f
 }
 
 // compare compares a file with what is known of it, and has it loaded once it has settled.
-func (r *reconciler) compare(e Entry, now time.Time) {
-	f := r.index.at(e.Name)
+func (r *reconciler) compare(from *feed, e Entry, now time.Time) {
+	f := r.at(from, e.Name)
 	f.listed = e
 	if f.appeared.IsZero() {
 		f.appeared = now
@@ -65,11 +82,11 @@ func (r *reconciler) compare(e Entry, now time.Time) {
 		r.decided(f)
 	case e.Err == nil && f.loading == nil && e.Version == f.read && !isDue(f.retry, now): // known
 		if !f.retry.IsZero() {
-			r.listWithin(time.Until(f.retry))
+			r.listWithin(from, time.Until(f.retry))
 		}
 	case e.Err == nil && f.loading != nil && e.Version == f.loading.entry.Version: // on its way
 	case e.Err == nil && e.Settling > 0:
-		r.listWithin(e.Settling)
+		r.listWithin(from, e.Settling)
 		if now.Sub(f.appeared) < maxSettling { // not for as long as somebody writes
 			if strings.HasSuffix(e.Name, ".wasm") {
 				r.engine.Expect() // the wait is time enough to start
@@ -94,11 +111,11 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// forget drops the files that are gone.
-func (r *reconciler) forget(listing *Listing) {
+// forget drops the files of a source that are gone.
+func (r *reconciler) forget(from *feed, listing *Listing) {
 	gone := false
-	for name, f := range r.index.files {
-		if !listing.has(name) && listing.Knows(name) {
+	for _, f := range r.index.files {
+		if f.from == from && !listing.has(f.name) && listing.Knows(f.name) {
 			if f.loading != nil {
 				f.loading.cancel()
 			}
@@ -124,13 +141,13 @@ func (p Problem) is(other problem) bool {
 	return p.Name == other.Name && p.Err.Error() == other.Err.Error()
 }
 
-// setProblems notes what is wrong with the source and its folders.
-func (r *reconciler) setProblems(problems []Problem) {
-	if slices.EqualFunc(problems, r.problems, Problem.is) {
+// setProblems notes what is wrong with a source and its folders.
+func (r *reconciler) setProblems(f *feed, problems []Problem) {
+	if slices.EqualFunc(problems, f.problems, Problem.is) {
 		return
 	}
-	known := make(map[string]problem, len(r.problems))
-	for _, p := range r.problems {
+	known := make(map[string]problem, len(f.problems))
+	for _, p := range f.problems {
 		known[p.Name] = p
 	}
 	next := make([]problem, len(problems))
@@ -140,6 +157,6 @@ func (r *reconciler) setProblems(problems []Problem) {
 			next[i].since = old.since
 		}
 	}
-	r.problems = next
+	f.problems = next
 	r.publishSoon()
 }

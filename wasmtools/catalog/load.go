@@ -141,13 +141,13 @@ func (r *reconciler) read(l *load) {
 	if r.isLarge(l) {
 		defer r.engine.Claim(l.weight)()
 	}
-	l.err = r.guard(l.file.name, func() error {
+	l.err = r.guard(l.file, func() error {
 		ctx, cancel := context.WithTimeoutCause(l.ctx, r.intervals.timeout, fmt.Errorf("%w (more than %v)", errSlow, r.intervals.timeout))
 		defer cancel()
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		m, err := loadModule(ctx, r.source, l.entry, r.engine, toolfile.Place{Replaces: l.served != "", Most: l.weight})
+		m, err := loadModule(ctx, l.file.from.Source, l.entry, r.engine, toolfile.Place{Replaces: l.served != "", Most: l.weight})
 		if err != nil {
 			return err
 		}
@@ -203,7 +203,7 @@ func (r *reconciler) needsMore(l *load) bool {
 func (r *reconciler) compile(l *load, next func()) {
 	l.stage = StageCompiling
 	r.queues.add(&r.queues.waits, l.entry.Size, func(context.Context) func() {
-		l.err = r.guard(l.file.name, func() error { return l.module.Compile(l.ctx) })
+		l.err = r.guard(l.file, func() error { return l.module.Compile(l.ctx) })
 		return func() {
 			if l.err != nil || l.ctx.Err() != nil {
 				r.finish(l)
@@ -225,7 +225,7 @@ func (r *reconciler) describe(l *load, in *queue, limit time.Duration) {
 			ctx, cancel = context.WithTimeout(ctx, limit)
 		}
 		defer cancel()
-		l.err = r.guard(l.file.name, func() error { return l.module.Describe(ctx) })
+		l.err = r.guard(l.file, func() error { return l.module.Describe(ctx) })
 		late := limit > 0 && l.err != nil && ctx.Err() != nil && l.ctx.Err() == nil
 		return func() {
 			if r.needsMore(l) {
@@ -249,7 +249,7 @@ func (r *reconciler) takeSaid(l *load) {
 	r.queues.read(l.entry.Size, l.weight, func(context.Context) func() {
 		defer r.engine.Claim(l.weight)()
 		l.module.Allow(l.weight)
-		l.err = r.guard(l.file.name, func() error { return l.module.Describe(l.ctx) })
+		l.err = r.guard(l.file, func() error { return l.module.Describe(l.ctx) })
 		return func() { r.finish(l) }
 	})
 }
@@ -258,7 +258,7 @@ func (r *reconciler) takeSaid(l *load) {
 func (r *reconciler) finish(l *load) {
 	f, m := l.file, l.module
 	superseded := l.ctx.Err() != nil
-	if r.index.files[f.name] != f || superseded { // it is gone, or has a newer version
+	if r.index.files[f.key] != f || superseded { // it is gone, or has a newer version
 		r.endLoad(l)
 		r.readAgain(f, 0)
 		return
@@ -269,7 +269,7 @@ func (r *reconciler) finish(l *load) {
 		f.read, f.passing = l.entry.Version, 0
 	}
 	if f.listed.Version != f.read {
-		r.listWithin(r.intervals.recheck)
+		r.listWithin(f.from, r.intervals.recheck)
 	}
 	if l.err == nil && m != nil {
 		l.err = m.build(r.limits, r.grants)
@@ -301,13 +301,13 @@ func (r *reconciler) finish(l *load) {
 			wait := r.intervals.retry << min(f.passing, mostDoubled)
 			f.passing++
 			f.retry = time.Now().Add(wait)
-			r.listWithin(wait)
+			r.listWithin(f.from, wait)
 		case errors.Is(l.err, errSlow), lacked(l.err):
 			f.retry = time.Now().Add(r.intervals.wait)
-			r.listWithin(r.intervals.wait)
+			r.listWithin(f.from, r.intervals.wait)
 		case errors.Is(l.err, errUnreadable):
 			f.read = ""
-			r.listWithin(r.intervals.wait)
+			r.listWithin(f.from, r.intervals.wait)
 		}
 		r.index.stopWaiting(f)
 		r.refuse(f, l.err)
@@ -333,8 +333,8 @@ const mostDoubled = 10
 // served nor refused, so a start goes on to wait for it, and clients are asked to wait for its tools. Neither lasts for as long as somebody
 // writes.
 func (r *reconciler) readAgain(f *file, d time.Duration) {
-	r.listWithin(d)
-	if r.index.files[f.name] != f { // it is gone
+	r.listWithin(f.from, d)
+	if r.index.files[f.key] != f { // it is gone
 		return
 	}
 	r.markSlow(f) // the newer version may be replaced before it is known, too
@@ -405,7 +405,7 @@ func (r *reconciler) serve(f *file) {
 		return
 	}
 	r.queues.add(&r.queues.compiles, f.listed.Size, func(ctx context.Context) func() {
-		err := r.guard(f.name, func() error { return m.Compile(ctx) })
+		err := r.guard(f, func() error { return m.Compile(ctx) })
 		return func() {
 			m.compiled = err == nil
 			if err == nil || ctx.Err() != nil || f.serving != m {
@@ -435,10 +435,10 @@ func (r *reconciler) endLoad(l *load) {
 
 // guard calls f and turns its panic into an error. Parsers and compilers read foreign bytes in it: a bug in one of
 // them must cost the file, not the service.
-func (r *reconciler) guard(file string, f func() error) (err error) {
+func (r *reconciler) guard(file *file, f func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			r.logger.Error("loading a file panicked", "file", r.source.Place(file), "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+			r.logger.Error("loading a file panicked", "file", file.place(), "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
 			err = errors.New("this file made toolsrv panic: report that as a bug, with the file; the log has the details")
 		}
 	}()

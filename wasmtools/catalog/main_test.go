@@ -124,7 +124,7 @@ func with(t testing.TB, o options, begin func(context.Context, catalog.Options) 
 // of is with for a source of any kind.
 func of(t testing.TB, s catalog.Source, o options, begin func(context.Context, catalog.Options) (*catalog.Catalog, error)) *catalog.Catalog {
 	t.Helper()
-	c, err := begin(t.Context(), catalog.Options{Source: s, Engine: o.Engine, Limits: o.Limits, Record: o.Record, Policy: o.Policy,
+	c, err := begin(t.Context(), catalog.Options{Sources: []catalog.Sourced{{Source: s, Record: o.Record}}, Engine: o.Engine, Limits: o.Limits, Policy: o.Policy,
 		Tools: o.Tools, Logger: o.Logger, Poll: o.Poll})
 	if err != nil {
 		t.Fatal(err)

@@ -61,7 +61,7 @@ func TestToolsOfTheProgramRefused(t *testing.T) {
 		"has no Parameters":  {bad},
 		"is the service's":   {own("", "tools")},
 	} {
-		c, err := catalog.Start(t.Context(), catalog.Options{Source: newDirectory(t, options{Directory: t.TempDir()}), Engine: sandboxtest.Engine(t, sandbox.Config{}), Tools: tools})
+		c, err := catalog.Start(t.Context(), catalog.Options{Sources: []catalog.Sourced{{Source: newDirectory(t, options{Directory: t.TempDir()})}}, Engine: sandboxtest.Engine(t, sandbox.Config{}), Tools: tools})
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, %v, want an error with %q", c, err, want)
 		}

@@ -27,13 +27,15 @@ func (r *reconciler) adviseRetry(now time.Time) bool {
 func (r *reconciler) publish() error {
 	began := time.Now()
 	r.publishAt = time.Time{}
-	r.writeRecord() // before the table shows it
+	r.writeRecords() // before the table shows it
 	var refused []wasmtools.Refusal
-	for _, p := range r.problems {
-		refused = append(refused, wasmtools.Refusal{Source: r.source.Place(p.Name), Err: p.Err})
+	for _, f := range r.feeds {
+		for _, p := range f.problems {
+			refused = append(refused, wasmtools.Refusal{Source: f.Source.Place(p.Name), Err: p.Err})
+		}
 	}
 	for _, f := range r.index.refused() {
-		refused = append(refused, wasmtools.Refusal{Source: r.source.Place(f.name), Err: f.refused})
+		refused = append(refused, wasmtools.Refusal{Source: f.place(), Err: f.refused})
 	}
 	before := r.table.Current()
 	replace := r.table.Replace
@@ -133,22 +135,28 @@ func (r *reconciler) logMissing(old, route wasmtools.Route) {
 	}
 }
 
-// writeRecord writes down which files wait for which, once the start is over, if that has changed.
-func (r *reconciler) writeRecord() {
-	if r.record == "" || !r.listed || r.awaited > 0 {
+// writeRecords writes down which files wait for which, once the start is over, for each source of which that has changed.
+func (r *reconciler) writeRecords() {
+	if !r.listed || r.awaited > 0 {
 		return
 	}
-	now := r.index.precedence()
-	if now.Equal(r.index.before) {
-		return
+	all := r.index.precedence()
+	for _, f := range r.feeds {
+		if f.Record == "" || !f.listed {
+			continue
+		}
+		now := f.record(all, r.feeds)
+		if now.Equal(f.noted) {
+			continue
+		}
+		f.noted = now
+		err := now.Write(f.Record, f.id)
+		if err != nil && !f.recordFailed {
+			r.logger.Warn("after a restart another file may have a path that two files want: which one has it now can't be written down", "error", err)
+		}
+		if err == nil && f.recordFailed {
+			r.logger.Info("which file has a path that two files want can be written down again")
+		}
+		f.recordFailed = err != nil
 	}
-	r.index.before = now
-	err := now.Write(r.record, r.source.ID())
-	if err != nil && !r.recordFailed {
-		r.logger.Warn("after a restart another file may have a path that two files want: which one has it now can't be written down", "error", err)
-	}
-	if err == nil && r.recordFailed {
-		r.logger.Info("which file has a path that two files want can be written down again")
-	}
-	r.recordFailed = err != nil
 }

@@ -5,20 +5,21 @@ import (
 	"errors"
 	"log/slog"
 	"runtime"
+	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/toolsrv/toolsrv/runtime/limits"
 	"github.com/toolsrv/toolsrv/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/wasmtools"
-	"github.com/toolsrv/toolsrv/wasmtools/catalog/internal/precedence"
 	"github.com/toolsrv/toolsrv/wasmtools/toolfile"
 )
 
-// A reconciler keeps the table in step with the source. One goroutine, in run, owns all that changes in it. Workers list,
+// A reconciler keeps the table in step with the sources. One goroutine, in run, owns all that changes in it. Workers list,
 // read, compile and describe, and hand it their results as functions through do.
 type reconciler struct {
-	source    Source
+	feeds     []*feed // the sources, in their order
+	following sync.WaitGroup
 	engine    *sandbox.Engine
 	table     *wasmtools.RouteTable
 	logger    *slog.Logger
@@ -33,25 +34,17 @@ type reconciler struct {
 	made   int64              // size of the largest bundle of a script, in bytes, or what one is taken to have
 	loads  map[*load]struct{} // under way
 
-	listing  bool          // a listing is under way
-	listed   bool          // one went well
-	listedAt time.Time     // the last one that went well began
-	listTook time.Duration // the last one
-	problems []problem     // with the source and its folders, at the last listing
-	listAt   time.Time     // when the next listing is due; zero: once a change is told
-
-	// The start waits for the files of the first listing.
+	// The start waits for the files of the first listing of each source.
+	listed   bool      // all sources were, or could not be, and one was
 	awaited  int       // how many are neither served nor refused yet
 	slow     int       // how many of those take long
 	stalled  int       // how many reads take long, of any file
 	deadline time.Time // when the start ends without them; zero: it waits for quick files, too
 
-	unpublished  *wasmtools.Configuration // the table does not have it yet; nil: it has
-	publishAt    time.Time                // when the next generation is due; zero: nothing has changed
-	published    time.Duration            // what the last generation took to build
-	tableFailed  bool                     // the table has refused what there was to publish last
-	record       string                   // where the precedence is kept, or ""
-	recordFailed bool                     // the last precedence could not be written
+	unpublished *wasmtools.Configuration // the table does not have it yet; nil: it has
+	publishAt   time.Time                // when the next generation is due; zero: nothing has changed
+	published   time.Duration            // what the last generation took to build
+	tableFailed bool                     // the table has refused what there was to publish last
 
 	wasIdle   bool
 	unready   atomic.Int64  // how many awaited files are in no generation yet, -1 before the first listing
@@ -67,7 +60,7 @@ type reconciler struct {
 // newReconciler returns a reconciler that loads files within a part of so many bytes of memory.
 func newReconciler(ctx context.Context, o Options, table *wasmtools.RouteTable, memory int64) *reconciler {
 	r := &reconciler{
-		source:    o.Source,
+		feeds:     newFeeds(o.Sources),
 		engine:    o.Engine,
 		table:     table,
 		logger:    o.Logger,
@@ -80,32 +73,36 @@ func newReconciler(ctx context.Context, o Options, table *wasmtools.RouteTable, 
 		queues:    newQueues(runtime.GOMAXPROCS(0), memory),
 		made:      madeSize,
 		loads:     map[*load]struct{}{},
-		record:    o.Record,
 		ready:     make(chan struct{}),
 		compiled:  make(chan struct{}),
-		listAt:    time.Now(),
 	}
 	if r.logger == nil {
 		r.logger = slog.New(slog.DiscardHandler)
 	}
 	var err error
-	if r.index.before, err = precedence.Read(o.Record, o.Source.ID()); err != nil {
+	if r.index.noted, err = readRecords(r.feeds); err != nil {
 		r.logger.Warn("it is no longer known which file had a path that two files want", "error", err)
 	}
+	r.index.isAway = r.isAway
+	r.queues.lists.limit = len(r.feeds) // one that hangs holds up no other
 	r.unready.Store(-1)
 	r.unsettled.Store(true)
 	return r
 }
 
-// run follows the source until the reconciler's context ends.
+// run follows the sources until the reconciler's context ends.
 func (r *reconciler) run() {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	changes := r.source.Changes()
+	for _, f := range r.feeds {
+		r.following.Go(func() { r.follow(r.ctx, f) })
+	}
 	for r.ctx.Err() == nil {
 		now := time.Now()
-		if !r.listing && isDue(r.listAt, now) {
-			r.list()
+		for _, f := range r.feeds {
+			if !f.listing && isDue(f.listAt, now) {
+				r.list(f)
+			}
 		}
 		if isDue(r.deadline, now) {
 			r.stopAwaiting()
@@ -126,12 +123,6 @@ func (r *reconciler) run() {
 		case <-r.ctx.Done():
 		case f := <-r.do:
 			f()
-		case _, ok := <-changes:
-			if !ok {
-				changes = nil
-			}
-			// A source that changes all the time is listed for half of the time at most.
-			r.listWithin(max(r.intervals.debounce, min(r.listTook, startDebounce)))
 		case <-timer.C:
 		}
 	}
@@ -156,6 +147,7 @@ func (r *reconciler) close() {
 		}
 		(<-r.do)()
 	}
+	r.following.Wait()
 	for l := range r.loads {
 		r.endLoad(l)
 	}
@@ -169,8 +161,10 @@ func isDue(at, now time.Time) bool { return !at.IsZero() && !now.Before(at) }
 func (r *reconciler) due(now time.Time) time.Time {
 	next := now.Add(time.Hour)
 	times := []time.Time{r.publishAt, r.deadline}
-	if !r.listing {
-		times = append(times, r.listAt)
+	for _, f := range r.feeds {
+		if !f.listing {
+			times = append(times, f.listAt)
+		}
 	}
 	for _, at := range times {
 		if !at.IsZero() && at.Before(next) {
@@ -180,10 +174,10 @@ func (r *reconciler) due(now time.Time) time.Time {
 	return next
 }
 
-// listWithin has the source listed in d at the latest.
-func (r *reconciler) listWithin(d time.Duration) {
-	if at := time.Now().Add(d); r.listAt.IsZero() || at.Before(r.listAt) {
-		r.listAt = at
+// listWithin has a source listed in d at the latest.
+func (r *reconciler) listWithin(f *feed, d time.Duration) {
+	if at := time.Now().Add(d); f.listAt.IsZero() || at.Before(f.listAt) {
+		f.listAt = at
 	}
 }
 

@@ -35,8 +35,8 @@ func TestCloseWaitsForStalledRead(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r := newReconciler(ctx, Options{Source: s}, table, 1<<30)
-		f := r.index.at("x.wasm")
+		r := newReconciler(ctx, Options{Sources: []Sourced{{Source: s}}}, table, 1<<30)
+		f := r.at(r.feeds[0], "x.wasm")
 		f.listed = Entry{Name: "x.wasm", Version: "1", Size: 1}
 		r.queueLoad(f)
 		r.queues.start(ctx, r.do)

@@ -36,7 +36,7 @@ func TestRestartKeeps(t *testing.T) {
 		awaitAnswer(t, c, "/b", "v0003")
 		closeNow(t, c)
 	}
-	files, err := catalog.List(t.Context(), newDirectory(t, o), record)
+	files, err := catalog.List(t.Context(), []catalog.Sourced{{Source: newDirectory(t, o), Record: record}})
 	if err != nil || len(files) != 2 || files[0].Turn <= files[1].Turn {
 		t.Errorf("List: got %v, %v; want that first.wasm waits for m.wasm", files, err)
 	}

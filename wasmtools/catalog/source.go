@@ -109,15 +109,6 @@ func (l *Listing) has(name string) bool {
 	return ok
 }
 
-// names returns those of the files.
-func (l *Listing) names() []string {
-	names := make([]string, len(l.Entries))
-	for i, e := range l.Entries {
-		names[i] = e.Name
-	}
-	return names
-}
-
 // folder returns the folder of a file in its source, or "" at the top.
 func folder(file string) string {
 	if f := path.Dir(file); f != "." {

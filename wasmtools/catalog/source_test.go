@@ -23,6 +23,7 @@ import (
 
 // A memory is a source that holds its files in memory, and does what a test wants.
 type memory struct {
+	id      string
 	changes chan struct{}
 
 	mu       sync.Mutex
@@ -45,11 +46,11 @@ type stored struct {
 var _ catalog.Source = (*memory)(nil)
 
 func newMemory() *memory {
-	return &memory{changes: make(chan struct{}, 1), files: map[string]stored{}}
+	return &memory{id: "memory", changes: make(chan struct{}, 1), files: map[string]stored{}}
 }
 
-func (*memory) ID() string                 { return "memory" }
-func (*memory) Place(name string) string   { return "memory:" + name }
+func (m *memory) ID() string               { return m.id }
+func (m *memory) Place(name string) string { return m.id + ":" + name }
 func (m *memory) Changes() <-chan struct{} { return m.changes }
 
 func (m *memory) List(ctx context.Context) (*catalog.Listing, error) {

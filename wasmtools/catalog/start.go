@@ -1,14 +1,22 @@
 package catalog
 
-import "time"
+import (
+	"maps"
+	"slices"
+	"strings"
+	"time"
+)
 
-// begin has all files of the first listing loaded.
-func (r *reconciler) begin(listing *Listing) {
+// begin has all files of the first listing of a source loaded.
+func (r *reconciler) begin(from *feed, listing *Listing) {
 	r.index.starting = true
-	r.index.noted, r.index.turn = r.index.before, r.index.before.Turns(listing.names())
 	for _, e := range listing.Entries {
-		f := r.index.at(e.Name)
-		f.listed = e
+		r.at(from, e.Name).listed = e
+	}
+	r.index.turn = r.index.noted.Turns(slices.Collect(maps.Keys(r.index.files)))
+	r.endAway(from)
+	for _, e := range listing.Entries {
+		f := r.at(from, e.Name)
 		if e.Err != nil {
 			r.refuse(f, e.Err)
 			continue
@@ -18,7 +26,7 @@ func (r *reconciler) begin(listing *Listing) {
 		if e.Settling == 0 {
 			r.queueLoad(f)
 		} else {
-			r.listWithin(e.Settling)
+			r.listWithin(from, e.Settling)
 			r.markSlow(f)
 		}
 	}
@@ -27,8 +35,8 @@ func (r *reconciler) begin(listing *Listing) {
 
 // decided notes that a file is served or refused, so that neither the start nor other files wait for it any longer.
 func (r *reconciler) decided(f *file) {
-	if len(r.index.keepers[f.name]) > 0 && f.known() {
-		r.index.endWait(f.name)
+	if len(r.index.keepers[f.key]) > 0 && f.known() {
+		r.index.endWait(f.key)
 		r.settle()
 		r.publishSoon()
 	}
@@ -40,7 +48,7 @@ func (r *reconciler) decided(f *file) {
 	}
 	f.awaited, f.slow = false, false
 	r.awaited--
-	if r.index.starting = r.awaited > 0; !r.index.starting {
+	if r.index.starting = r.awaited > 0 || !r.listed; !r.index.starting {
 		r.publishSoon()
 	}
 	r.setDeadline()
@@ -55,10 +63,22 @@ func (r *reconciler) markSlow(f *file) {
 	}
 }
 
-// setDeadline bounds how long the start waits, once it waits for slow files only, or the source stalls.
+// endAway notes that it is known which files a source has: none of others waits for one that it has no more.
+func (r *reconciler) endAway(from *feed) {
+	for key := range r.index.keepers {
+		if r.index.files[key] == nil && strings.HasPrefix(key, from.prefix) {
+			r.index.endWait(key)
+		}
+	}
+	r.settle()
+	r.publishSoon()
+}
+
+// setDeadline bounds how long the start waits, once it waits for slow files and sources only, or a source stalls.
 func (r *reconciler) setDeadline() {
+	alone := !r.listed && !slices.ContainsFunc(r.feeds, func(f *feed) bool { return f.listed }) // there is nothing else to be ready with
 	switch {
-	case r.awaited == 0 || r.awaited > r.slow && r.stalled == 0:
+	case alone, r.listed && r.awaited == 0, r.awaited > r.slow && r.stalled == 0:
 		r.deadline = time.Time{}
 	case r.deadline.IsZero():
 		r.deadline = time.Now().Add(r.intervals.wait)
@@ -71,5 +91,8 @@ func (r *reconciler) stopAwaiting() {
 	r.logger.Warn("the start does not wait for files that take long to be read or described, or change all the time: embed manifests with `toolsrv pack`", "files", r.awaited)
 	for _, f := range r.index.files {
 		r.decided(f)
+	}
+	for _, f := range r.feeds {
+		r.noteTried(f)
 	}
 }

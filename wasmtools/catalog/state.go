@@ -11,9 +11,8 @@ import (
 type State struct {
 	// Closed tells that the Catalog is closed, and nothing else is told.
 	Closed bool
-	// Listed is when the source was listed last without an error, or zero, and ListTook what that took.
-	Listed   time.Time
-	ListTook time.Duration
+	// Sources are the sources, in their order.
+	Sources []SourceState
 	// Published is what the last generation of the table took to build.
 	Published time.Duration
 	// Awaited is how many files of the first listing the start still waits for.
@@ -26,6 +25,15 @@ type State struct {
 	Loading []Loading
 	// Refused are the files of which a version is not served, and the folders that can't be listed, by name.
 	Refused []Refused
+}
+
+// A SourceState is what is known of a source.
+type SourceState struct {
+	// Place is where it lies.
+	Place string
+	// Listed is when it was listed last without an error, or zero, and ListTook what the last listing took.
+	Listed   time.Time
+	ListTook time.Duration
 }
 
 // A Stage is how far the newest version of a file is.
@@ -81,14 +89,15 @@ func (c *Catalog) State() State {
 // state is State, on the reconciler's goroutine.
 func (r *reconciler) state() State {
 	s := State{
-		Listed:    r.listedAt,
-		ListTook:  r.listTook,
 		Published: r.published,
 		Awaited:   r.awaited,
 		Files:     map[Stage]int{},
 	}
-	for _, p := range r.problems {
-		s.Refused = append(s.Refused, Refused{Source: r.source.Place(p.Name), Err: p.Err, Since: p.since})
+	for _, f := range r.feeds {
+		s.Sources = append(s.Sources, SourceState{f.Source.Place("."), f.listedAt, f.listTook})
+		for _, p := range f.problems {
+			s.Refused = append(s.Refused, Refused{Source: f.Source.Place(p.Name), Err: p.Err, Since: p.since})
+		}
 	}
 	for _, f := range r.index.files {
 		stage := f.stage()
@@ -97,10 +106,10 @@ func (r *reconciler) state() State {
 			s.Served++
 		}
 		if f.loading != nil {
-			s.Loading = append(s.Loading, Loading{Source: r.source.Place(f.name), Stage: stage, Since: f.loading.since})
+			s.Loading = append(s.Loading, Loading{Source: f.place(), Stage: stage, Since: f.loading.since})
 		}
 		if f.refused != nil {
-			s.Refused = append(s.Refused, Refused{r.source.Place(f.name), f.refused, f.refusedSince, f.waiting != nil, f.serving != nil})
+			s.Refused = append(s.Refused, Refused{f.place(), f.refused, f.refusedSince, f.waiting != nil, f.serving != nil})
 		}
 	}
 	slices.SortFunc(s.Loading, func(a, b Loading) int { return cmp.Or(a.Since.Compare(b.Since), strings.Compare(a.Source, b.Source)) })

@@ -44,7 +44,7 @@ func TestState(t *testing.T) {
 	m.set("f.wasm", nil, func(f *stored) { f.Settling = time.Hour })
 	want := map[catalog.Stage]int{catalog.StageServed: 1, catalog.StageRefused: 3, catalog.StageDescribing: 1, catalog.StageSettling: 1}
 	s := awaitState(t, c, fmt.Sprint(want), func(s catalog.State) bool { return maps.Equal(s.Files, want) })
-	if s.Served != 2 || s.Awaited != 0 || s.Listed.Before(began) || s.Closed {
+	if s.Served != 2 || s.Awaited != 0 || len(s.Sources) != 1 || s.Sources[0].Place != "memory:." || s.Sources[0].Listed.Before(began) || s.Closed {
 		t.Errorf("got %+v, want 2 files served and none awaited", s)
 	}
 	if len(s.Loading) != 1 || s.Loading[0].Source != "memory:e.wasm" || s.Loading[0].Stage != catalog.StageDescribing || s.Loading[0].Since.Before(began) {

@@ -33,8 +33,10 @@ type Config struct {
 
 	Server Server
 	Tools  Tools
-	Auth   Auth
-	MCP    MCP
+	// Sources are further directories of tools, beside that of Tools. See AllSources.
+	Sources []Source `restart:"source"`
+	Auth    Auth
+	MCP     MCP
 
 	Secrets Secrets
 	State   State
@@ -74,7 +76,7 @@ type Server struct {
 
 // Tools is the table [tools].
 type Tools struct {
-	// Directory holds the .wasm files, also in subfolders.
+	// Directory holds the .wasm files, also in subfolders. Empty means that there are only Sources.
 	Directory string `restart:"tools.directory"`
 	// Scripts is whether scripts in Directory are served, too.
 	Scripts bool `restart:"tools.scripts"`
@@ -95,6 +97,23 @@ type Tools struct {
 	Reasons map[string]string
 	// CacheDir is where compiled code is kept, or empty for "toolsrv" in the user's cache directory.
 	CacheDir string `restart:"tools.cache_directory"`
+}
+
+// A Source is a table [[source]]: a directory of tools.
+type Source struct {
+	// Directory holds the .wasm files, also in subfolders.
+	Directory string
+	// Scripts is whether scripts in Directory are served, too.
+	Scripts bool
+}
+
+// AllSources returns the directories of tools in the order of their precedence: that of Tools, and then Sources.
+func (c *Config) AllSources() []Source {
+	var all []Source
+	if c.Tools.Directory != "" {
+		all = append(all, Source{c.Tools.Directory, c.Tools.Scripts})
+	}
+	return append(all, c.Sources...)
 }
 
 // Auth is the table [auth].
@@ -186,7 +205,7 @@ func (c *Config) NeedRestart(started *Config) []string {
 func needRestart(started, now reflect.Value) (keys []string) {
 	for i := range now.NumField() {
 		if key := now.Type().Field(i).Tag.Get("restart"); key != "" {
-			if !now.Field(i).Equal(started.Field(i)) {
+			if !reflect.DeepEqual(now.Field(i).Interface(), started.Field(i).Interface()) {
 				keys = append(keys, key)
 			}
 		} else if now.Field(i).Kind() == reflect.Struct {

@@ -105,7 +105,7 @@ func knownKeys(t *testing.T) (keys []string) {
 		}
 		for name := range strings.SplitSeq(names, ", ") {
 			switch name {
-			case "server", "tools", "auth", "mcp", "limits", "secrets", "state", "override", "grant":
+			case "server", "tools", "auth", "mcp", "limits", "secrets", "state", "override", "grant", "source":
 			default:
 				keys = append(keys, table+name)
 			}

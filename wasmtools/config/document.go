@@ -60,8 +60,8 @@ func (d *document) parse() (values map[string]any, err error) {
 	return values, nil
 }
 
-// tableList reads the tables of an array [[name]], at most that many, each into an element of to.
-func tableList[T any](d *document, name string, most int, to *[]T, read func(place string, values map[string]any, to *T)) reader {
+// tableList reads the tables of an array [[name]], at most that many, each into an element of to. fewer says how to do with fewer.
+func tableList[T any](d *document, name string, most int, fewer string, to *[]T, read func(place string, values map[string]any, to *T)) reader {
 	form := fmt.Errorf("each %s is a table of its own: write [[%s]] above its keys", name, name)
 	return func(value any) error {
 		list, ok := value.([]any)
@@ -69,7 +69,7 @@ func tableList[T any](d *document, name string, most int, to *[]T, read func(pla
 			return form
 		}
 		if len(list) > most {
-			return fmt.Errorf("there are %d %ss, %d are allowed: use patterns such as \"math/*\"", len(list), name, most)
+			return fmt.Errorf("there are %d %ss, %d are allowed: %s", len(list), name, most, fewer)
 		}
 		*to = make([]T, len(list))
 		for i, element := range list {

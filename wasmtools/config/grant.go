@@ -149,7 +149,7 @@ func stateTable(s *State, directory string) table {
 
 // grants reads the tables [[grant]]. Where match is missing, all is what it is; without all, that is an error.
 func (d *document) grants(to *[]Grant, directory, all string) reader {
-	return tableList(d, "grant", maxGrants, to, func(place string, values map[string]any, g *Grant) {
+	return tableList(d, "grant", maxGrants, fewPatterns, to, func(place string, values map[string]any, g *Grant) {
 		g.Match, g.Line = all, d.line(d.offsets[place])
 		d.readTable(place, values, grantTable(g, directory))
 		if _, ok := values["match"]; !ok && all == "" {

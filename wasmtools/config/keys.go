@@ -17,11 +17,15 @@ const (
 	maxReason      = 1000     // bytes
 	maxURL         = 2000     // bytes
 	maxOverrides   = 1000
+	maxSources     = 100
 	defaultModules = 10_000
 	maxModules     = 100_000
 	minMemory      = 16 << 20 // bytes for all tools
 	maxMemory      = 1 << 40
 )
+
+// fewPatterns is how to do with fewer tables that match tools.
+const fewPatterns = `use patterns such as "math/*"`
 
 // The modes of [tools].
 const denylist, allowlist = "denylist", "allowlist"
@@ -115,9 +119,20 @@ func (d *document) read(directory string) (*Config, error) {
 		}
 	}
 	top["override"] = d.overrides(&c.Overrides)
+	top["source"] = d.sources(&c.Sources, directory)
 	top["grant"] = d.grants(&c.Grants, directory, "")
 	d.readTable("", values, top)
 
+	if _, ok := d.offsets["tools.directory"]; !ok && len(c.Sources) > 0 {
+		c.Tools.Directory = "" // the default stands for want of another
+	}
+	known := map[string]bool{c.Tools.Directory: true}
+	for i, s := range c.Sources {
+		if s.Directory != "" && known[s.Directory] {
+			d.fail(join(index("source", i), "directory"), errors.New("is there twice: each file is served once, so leave one out"))
+		}
+		known[s.Directory] = true
+	}
 	if which == "" && len(c.Tools.Enabled) > 0 {
 		d.fail("tools.enabled", errors.New(`the list counts only with mode = "allowlist": set mode, too`))
 	}
@@ -142,9 +157,22 @@ func (d *document) table(name string, t table) reader {
 	}
 }
 
+// sources reads the tables [[source]].
+func (d *document) sources(to *[]Source, directory string) reader {
+	return tableList(d, "source", maxSources, "put the folders into one", to, func(place string, values map[string]any, s *Source) {
+		d.readTable(place, values, table{
+			"directory": word(&s.Directory, "a path", path(directory, true)),
+			"scripts":   boolean(&s.Scripts),
+		})
+		if _, ok := values["directory"]; !ok {
+			d.fail(place, errors.New(`directory is missing: name the folder that holds the tools, as in directory = "/srv/acme"`))
+		}
+	})
+}
+
 // overrides reads the tables [[override]].
 func (d *document) overrides(to *[]Override) reader {
-	return tableList(d, "override", maxOverrides, to, func(place string, values map[string]any, o *Override) {
+	return tableList(d, "override", maxOverrides, fewPatterns, to, func(place string, values map[string]any, o *Override) {
 		t := limitsTable(&o.Limits)
 		t["match"] = word(&o.Match, `a pattern such as "math/*"`, aPattern)
 		d.readTable(place, values, t)

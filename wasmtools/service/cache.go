@@ -21,14 +21,13 @@ func CacheDir(c *config.Config) (string, error) {
 	return filepath.Join(base, "toolsrv"), nil
 }
 
-// RecordFile returns the file in which it is noted which files of the tools directory keep a path from which others, for
-// Options.Record of the catalog, or "" if there is no place for it.
-func RecordFile(c *config.Config) string {
+// recordFile returns the file in which it is noted for which others files of a directory wait, or "" if there is no place for it.
+func recordFile(c *config.Config, directory string) string {
 	cache, err := CacheDir(c)
 	if err != nil {
 		return ""
 	}
-	directory, err := filepath.Abs(c.Tools.Directory)
+	directory, err = filepath.Abs(directory)
 	if err != nil {
 		return ""
 	}

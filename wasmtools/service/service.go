@@ -6,8 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -17,7 +17,6 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/capability"
 	"github.com/toolsrv/toolsrv/wasmtools/capability/secret"
 	"github.com/toolsrv/toolsrv/wasmtools/catalog"
-	"github.com/toolsrv/toolsrv/wasmtools/catalog/directory"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
 	"github.com/toolsrv/toolsrv/wasmtools/invoke"
 	"github.com/toolsrv/toolsrv/wasmtools/script"
@@ -28,7 +27,7 @@ import (
 type Options struct {
 	// Tools are those of the program itself. They are served beside those of the files, from the start.
 	Tools []*wasmtools.Tool
-	// Files are paths of .wasm files and scripts that are served instead of the configured directory.
+	// Files are paths of .wasm files and scripts that are served instead of the configured directories.
 	Files []string
 	// Logger is the log. Nil discards. No line has a secret of the configuration. Package net/http has lines of its own for the standard
 	// logger of package log, which may quote what a server sent to a tool: a program that grants secrets should give that one another output.
@@ -50,7 +49,7 @@ type Service struct {
 	Began time.Time
 
 	secrets    *secret.Store // of all grants
-	source     source
+	sources    *Sources
 	scripts    *script.Memory // nil: none
 	complaints []complaint    // what WarnUnmatched has logged last
 
@@ -58,14 +57,8 @@ type Service struct {
 	closed error
 }
 
-// A source is where the files come from.
-type source interface {
-	catalog.Source
-	io.Closer
-}
-
-// Open opens everything, and begins to read the tools directory. It does not wait for the files: see [catalog.Catalog.Wait]. A missing
-// directory is an error; a refused file is not. ctx is for the start only. c must not change any more. The caller closes the Service, after
+// Open opens everything, and begins to read the directories of tools. It does not wait for the files: see [catalog.Catalog.Wait]. That no
+// directory is there is an error; a refused file is not. ctx is for the start only. c must not change any more. The caller closes the Service, after
 // all that uses it.
 func Open(ctx context.Context, c *config.Config, o Options) (*Service, error) {
 	logger := o.Logger
@@ -97,12 +90,10 @@ func Open(ctx context.Context, c *config.Config, o Options) (*Service, error) {
 
 // open opens the parts, first those that fail most cheaply. After an error, Close closes what was opened.
 func (s *Service) open(ctx context.Context, c *config.Config, o *Options) (err error) {
-	record := ""
 	if len(o.Files) > 0 {
-		err = s.openFiles(o.Files)
+		s.sources, err = openFiles(o.Files, s.Logger)
 	} else {
-		record = RecordFile(c)
-		err = s.openDirectory(c)
+		err = s.openSources(c)
 	}
 	if err != nil {
 		return err
@@ -134,16 +125,15 @@ func (s *Service) open(ctx context.Context, c *config.Config, o *Options) (err e
 	}
 	in := forCatalog(first)
 	s.Catalog, err = catalog.Start(ctx, catalog.Options{
-		Source: s.source,
-		Engine: s.Engine,
-		Table:  s.Table,
-		Limits: in.Limits,
-		Grants: in.Grants,
-		Policy: in.Policy,
-		Value:  in.Value,
-		Record: record,
-		Tools:  o.Tools,
-		Logger: s.Logger,
+		Sources: s.sources.All,
+		Engine:  s.Engine,
+		Table:   s.Table,
+		Limits:  in.Limits,
+		Grants:  in.Grants,
+		Policy:  in.Policy,
+		Value:   in.Value,
+		Tools:   o.Tools,
+		Logger:  s.Logger,
 	})
 	if err != nil {
 		return fmt.Errorf("start the catalog: %w", err)
@@ -151,31 +141,15 @@ func (s *Service) open(ctx context.Context, c *config.Config, o *Options) (err e
 	return nil
 }
 
-// openFiles has the files of these paths served.
-func (s *Service) openFiles(paths []string) error {
-	files, err := directory.OpenFiles(paths, directory.Options{Logger: s.Logger, Scripts: script.Builder{}})
-	if err == nil {
-		s.source = files
-	}
-	return err
-}
-
-// openDirectory has the files of the configured directory served.
-func (s *Service) openDirectory(c *config.Config) error {
-	if err := CheckDirectory(c); err != nil {
-		return err
-	}
-	if dir, err := CacheDir(c); err == nil && c.Tools.Scripts && len(c.Tools.ScriptHelper) > 0 {
+// openSources has the files of the configured directories served.
+func (s *Service) openSources(c *config.Config) (err error) {
+	if dir, err := CacheDir(c); err == nil && len(c.Tools.ScriptHelper) > 0 && slices.ContainsFunc(c.AllSources(), func(s config.Source) bool { return s.Scripts }) {
 		// What is wrong with the directory the engine tells, which keeps compiled code there.
 		s.scripts, _ = script.OpenMemory(dir, c.Tools.ScriptHelper)
 	}
 	claim := func(bytes int64) func() { return s.Engine.Claim(min(bytes, s.Engine.Memory()/2)) } // the rest is left to calls
-	files, err := openDirectory(c, s.Logger, s.scripts, claim)
-	if err != nil {
-		return fmt.Errorf("open the tools directory: %w", err)
-	}
-	s.source = files
-	return nil
+	s.sources, err = openSources(c, s.Logger, s.scripts, claim)
+	return err
 }
 
 // room takes memory for checks of arguments from what tools may take.
@@ -209,8 +183,8 @@ func (s *Service) close() error {
 	if s.Catalog != nil {
 		errs = append(errs, s.Catalog.Close())
 	}
-	if s.source != nil {
-		errs = append(errs, s.source.Close())
+	if s.sources != nil {
+		errs = append(errs, s.sources.Close())
 	}
 	if s.scripts != nil {
 		_ = s.scripts.Close() // it leaves a folder behind at worst

@@ -110,7 +110,7 @@ func idleChild(arguments []string, out io.Writer) error {
 		return err
 	}
 	defer source.Close()
-	c, err := catalog.Open(ctx, catalog.Options{Source: source, Engine: engine})
+	c, err := catalog.Open(ctx, catalog.Options{Sources: []catalog.Sourced{{Source: source}}, Engine: engine})
 	if err != nil {
 		return err
 	}

@@ -57,7 +57,7 @@ func (b *bench) serve(ctx context.Context, fill func(directory string) error) (_
 		return nil, err
 	}
 	closers = append(closers, func() { source.Close() })
-	c, err := catalog.Open(ctx, catalog.Options{Source: source, Engine: engine})
+	c, err := catalog.Open(ctx, catalog.Options{Sources: []catalog.Sourced{{Source: source}}, Engine: engine})
 	if err != nil {
 		return nil, err
 	}

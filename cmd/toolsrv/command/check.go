@@ -220,12 +220,20 @@ func (c *check) run(cmd *cobra.Command, args []string) error {
 	case c.strict && all.Warnings > 0:
 		return fmt.Errorf("warnings: %d, and --strict allows none", all.Warnings)
 	case len(files) == 0:
-		fmt.Fprintf(stderr, "%s has no tool files\n", settings.Tools.Directory)
+		fmt.Fprintf(stderr, "%s has no tool files\n", strings.Join(directoriesOf(settings), ", "))
 	}
 	return nil
 }
 
-// load loads the files that args name, or those of the configured directory, and returns the scripts that this has beside them.
+// directoriesOf returns the directories of tools of a configuration.
+func directoriesOf(c *config.Config) (all []string) {
+	for _, s := range c.AllSources() {
+		all = append(all, s.Directory)
+	}
+	return all
+}
+
+// load loads the files that args name, or those of the configured directories, and returns the scripts that this has beside them.
 func (c *check) load(ctx context.Context, engine *sandbox.Engine, settings *config.Config, args []string) (files []*checkedFile, unserved []string, err error) {
 	add := func(name string, load func() (*toolfile.Module, error)) *checkedFile {
 		f := &checkedFile{File: name, Tools: []string{}, Warnings: []toolfile.Finding{}}
@@ -248,20 +256,17 @@ func (c *check) load(ctx context.Context, engine *sandbox.Engine, settings *conf
 		}
 		return files, nil, nil
 	}
-	if err := service.CheckDirectory(settings); err != nil {
+	sources, err := service.OpenSources(settings, nil)
+	if err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", c.config, err)
 	}
-	source, err := service.OpenDirectory(settings, nil)
+	defer sources.Close()
+	listed, err := catalog.List(ctx, sources.All)
 	if err != nil {
-		return nil, nil, fmt.Errorf("%s: the tools directory: %w", c.config, err)
-	}
-	defer source.Close()
-	listed, err := catalog.List(ctx, source, service.RecordFile(settings))
-	if err != nil {
-		return nil, nil, fmt.Errorf("%s: the tools directory: %w", c.config, err)
+		return nil, nil, fmt.Errorf("%s: list the tools: %w", c.config, err)
 	}
 	for _, file := range listed {
-		f := add(source.Place(file.Name), func() (*toolfile.Module, error) {
+		f := add(file.Place, func() (*toolfile.Module, error) {
 			if file.Err != nil {
 				return nil, file.Err
 			}
@@ -269,10 +274,7 @@ func (c *check) load(ctx context.Context, engine *sandbox.Engine, settings *conf
 		})
 		f.turn = file.Turn
 	}
-	for _, name := range source.Unserved() {
-		unserved = append(unserved, source.Place(name))
-	}
-	return files, unserved, nil
+	return files, sources.Unserved(), nil
 }
 
 // refuse notes why a file would be refused. err is nil where it would not.
@@ -438,7 +440,7 @@ func (c *checked) print(w io.Writer) error {
 		}
 	}
 	for _, script := range c.Unserved {
-		if _, err := fmt.Fprintf(w, "warning  %s: it is not served: set tools.scripts = true to serve scripts (unserved)\n", oneLine(script)); err != nil {
+		if _, err := fmt.Fprintf(w, "warning  %s: it is not served: set tools.scripts = true, or scripts in its [[source]], to serve scripts (unserved)\n", oneLine(script)); err != nil {
 			return err
 		}
 	}

@@ -214,7 +214,7 @@ queue = 1
 	}
 
 	testkit.Put(t, dir, "tools/greet.py", []byte("from toolsrv import tool"))
-	script := "warning  " + tools + "/greet.py: it is not served: set tools.scripts = true to serve scripts (unserved)\n"
+	script := "warning  " + tools + "/greet.py: it is not served: set tools.scripts = true, or scripts in its [[source]], to serve scripts (unserved)\n"
 	if code, stdout, _ := run("check", "--config", settings, "--strict"); code != 1 || !strings.Contains(stdout, script) {
 		t.Errorf("a script that nobody serves: exit code %d, want 1 and %q in\n%s", code, script, stdout)
 	}

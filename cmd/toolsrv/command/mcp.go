@@ -154,6 +154,9 @@ func (m *mcp) load(cmd *cobra.Command, args []string) (c *config.Config, files [
 	}
 	if given := cmd.Flags().Changed("scripts"); given || m.config == "" {
 		c.Tools.Scripts = m.scripts
+		for i := range c.Sources {
+			c.Sources[i].Scripts = m.scripts
+		}
 	}
 	directories := 0
 	for _, name := range args {
@@ -248,10 +251,10 @@ func (m *mcp) argv(cmd *cobra.Command, args []string) ([]string, error) {
 	case m.config != "":
 		argv, paths = append(argv, "--config"), []string{m.config}
 	case files == nil:
-		paths = []string{c.Tools.Directory}
+		paths = []string{c.Tools.Directory} // there is no configuration, and so no other
 	}
 	if len(files) == 0 {
-		if err := service.CheckDirectory(c); err != nil {
+		if err := service.CheckSources(c); err != nil {
 			return nil, err
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 	"time"
 
@@ -185,7 +186,7 @@ func (o *openAPI) serve(ctx context.Context, logger *slog.Logger, hangup, restar
 	if o.config == "" {
 		logger.Info("no configuration file: every setting has its default", "looked_for", defaultConfig, "directory", c.Tools.Directory)
 	} else {
-		logger.Info("configuration read", "file", o.config, "directory", c.Tools.Directory)
+		logger.Info("configuration read", "file", o.config, "directory", strings.Join(directoriesOf(c), ", "))
 	}
 	go heap.Keep(ctx, service.HeapLimit(c)) // it ends with the command
 	tools, s, err := openServer(ctx, c, logger)

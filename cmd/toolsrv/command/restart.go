@@ -47,7 +47,7 @@ func (o *openAPI) succeed(ctx context.Context, s *server.Server, started *config
 	if err != nil {
 		return nil, err
 	}
-	if err := service.CheckDirectory(c); err != nil {
+	if err := service.CheckSources(c); err != nil {
 		return nil, err
 	}
 	if c.Server.Address != started.Server.Address {

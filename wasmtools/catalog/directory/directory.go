@@ -54,6 +54,8 @@ type Options struct {
 	// Poll is the time between two looks at the directory where the system can't tell of changes; 0 means 500 ms.
 	// Where it can, there is a look every 10 Poll for safety.
 	Poll time.Duration
+	// MayBeAway is whether a directory that can't be listed yet is no error of Open: List tells.
+	MayBeAway bool
 	// PollOnly does without the system's file notification, for file systems where that works without an error but
 	// tells nothing of other machines' changes (NFS, SMB).
 	PollOnly bool
@@ -81,12 +83,12 @@ type Directory struct {
 
 var _ catalog.Source = (*Directory)(nil)
 
-// Open opens the directory at a path on disk. It fails if that can't be listed.
+// Open opens the directory at a path on disk. It fails if that can't be listed, unless it may be away.
 func Open(path string, o Options) (*Directory, error) {
 	if path == "" {
 		return nil, errors.New("the directory has no name: name the folder that holds the .wasm files")
 	}
-	if err := readable(path); err != nil {
+	if err := readable(path); err != nil && !o.MayBeAway {
 		return nil, err
 	}
 	d := &Directory{
@@ -143,8 +145,8 @@ func (d *Directory) List(context.Context) (*catalog.Listing, error) {
 // warnOfUnserved warns of scripts that nobody serves, where there are others than at the last time.
 func (d *Directory) warnOfUnserved(scripts []string) {
 	if len(scripts) > 0 && !slices.Equal(scripts, d.unserved) {
-		d.logger.Warn("scripts in the tools directory are not served: set tools.scripts = true to serve them",
-			"scripts", len(scripts), "first", scripts[0])
+		d.logger.Warn("scripts in the tools directory are not served: set tools.scripts = true to serve them, or scripts in its [[source]]",
+			"directory", d.path, "scripts", len(scripts), "first", scripts[0])
 	}
 	d.unserved = scripts
 }

@@ -1,0 +1,115 @@
+package service
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+
+	"github.com/toolsrv/toolsrv/runtime/account"
+	"github.com/toolsrv/toolsrv/wasmtools/catalog"
+	"github.com/toolsrv/toolsrv/wasmtools/catalog/directory"
+	"github.com/toolsrv/toolsrv/wasmtools/config"
+	"github.com/toolsrv/toolsrv/wasmtools/script"
+	"github.com/toolsrv/toolsrv/wasmtools/script/engine"
+)
+
+// Sources are where the files of a configuration come from.
+type Sources struct {
+	// All are the sources in the order of their precedence, with their records.
+	All []catalog.Sourced
+
+	directories []*directory.Directory
+	closers     []io.Closer
+}
+
+// OpenSources opens the directories of a configuration, each with its scripts or without. It fails where none of them can be used: see
+// CheckSources. The caller closes the Sources.
+func OpenSources(c *config.Config, logger *slog.Logger) (*Sources, error) {
+	return openSources(c, logger, nil, nil)
+}
+
+// openSources is OpenSources with what was read of scripts before, or nil, and who is told of the memory that reading takes, or nil.
+func openSources(c *config.Config, logger *slog.Logger, before *script.Memory, claim func(bytes int64) (give func())) (*Sources, error) {
+	if err := CheckSources(c); err != nil {
+		return nil, err
+	}
+	builder := script.Builder{Engines: engine.Carried(), Helper: c.Tools.ScriptHelper, Memory: before, Readers: script.NewReaders(account.MachineMemory(), claim)}
+	s, all := &Sources{}, c.AllSources()
+	for _, one := range all {
+		o := directory.Options{Modules: c.Tools.Modules, Logger: logger, MayBeAway: len(all) > 1}
+		if one.Scripts {
+			o.Scripts = builder
+		} else {
+			o.IsScript = func(name string) bool { return builder.IsScript(name) && !builder.IsPart(name) }
+		}
+		d, err := directory.Open(one.Directory, o)
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("open a directory of tools: %w", err), s.Close())
+		}
+		s.directories, s.closers = append(s.directories, d), append(s.closers, d)
+		s.All = append(s.All, catalog.Sourced{Source: d, Record: recordFile(c, one.Directory)})
+	}
+	return s, nil
+}
+
+// openFiles opens the files of these paths.
+func openFiles(paths []string, logger *slog.Logger) (*Sources, error) {
+	files, err := directory.OpenFiles(paths, directory.Options{Logger: logger, Scripts: script.Builder{}})
+	if err != nil {
+		return nil, err
+	}
+	return &Sources{All: []catalog.Sourced{{Source: files}}, closers: []io.Closer{files}}, nil
+}
+
+// Unserved returns the paths of the scripts that were passed over when the sources were listed last. It must not be called meanwhile.
+func (s *Sources) Unserved() (paths []string) {
+	for _, d := range s.directories {
+		for _, name := range d.Unserved() {
+			paths = append(paths, d.Place(name))
+		}
+	}
+	return paths
+}
+
+// Close closes the sources.
+func (s *Sources) Close() error {
+	var errs []error
+	for _, c := range s.closers {
+		errs = append(errs, c.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// CheckSources returns an error that says what to do if none of the directories of a configuration can be used, because it is missing or is
+// not a directory. Where others can be, one that can't is a problem that the catalog tells, and it may come later. The error has absolute
+// paths, since its reader may not know where the server was started.
+func CheckSources(c *config.Config) error {
+	var errs []error
+	for _, one := range c.AllSources() {
+		err := checkDirectory(one.Directory)
+		if err == nil {
+			return nil
+		}
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+func checkDirectory(directory string) error {
+	if abs, err := filepath.Abs(directory); err == nil {
+		directory = abs
+	}
+	switch info, err := os.Stat(directory); {
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("there is no tools directory %s: make it, and put .wasm files into it, or set tools.directory to the one that holds them", directory)
+	case err != nil:
+		return fmt.Errorf("look at the tools directory: %w", err)
+	case !info.IsDir():
+		return fmt.Errorf("the tools directory %s is a file: set tools.directory to the folder that holds the .wasm files", directory)
+	}
+	return nil
+}

@@ -161,6 +161,45 @@ func TestStatesEnd(t *testing.T) {
 	})
 }
 
+// TestEnter has a function run the guest, which calls a function of another set: each has the grant and the state of its own set, and the
+// first has them again afterwards.
+// Proves: Nothing without a grant
+func TestEnter(t *testing.T) {
+	t.Parallel()
+	var ends []string
+	g := hosttest.Begin(t, nil, 2, hostabi.Run{Grants: []any{"grant of set 0", "grant of set 1"}})
+	inner := 0
+	g.Exports = map[string]func([]uint64){"f(i)i": func(stack []uint64) {
+		g.ABI.Invoke(&hostabi.Function{Name: "inner", Do: func(c *hostabi.Call, _ []uint64) {
+			if inner++; c.Grant() != "grant of set 0" || c.State() != nil {
+				t.Errorf("the inner function has the grant %v and the state %v", c.Grant(), c.State())
+			}
+		}}, 0, nil)
+		stack[0]++
+	}}
+	g.Invoke(&hostabi.Function{Name: "outer", Do: func(c *hostabi.Call, _ []uint64) {
+		kept := state{&ends, "outer", false}
+		c.Keep(kept)
+		before := g.Charged()
+		if got := []uint64{41}; !c.Enter("f", "i", "i", got) || got[0] != 42 || inner != 1 {
+			t.Errorf("got %d after %d calls, want 42 after one", got[0], inner)
+		}
+		if c.Grant() != "grant of set 1" || c.State() != kept {
+			t.Errorf("the outer function has the grant %v and the state %v then", c.Grant(), c.State())
+		}
+		if c.Enter("f", "", "", nil) || c.Enter("g", "i", "i", []uint64{0}) || inner != 1 {
+			t.Error("what is not exported runs")
+		}
+		if charged := g.Charged() - before; charged < 3*1000 {
+			t.Errorf("three attempts are charged %d ns", charged)
+		}
+		if got := hosttest.Trapped(func() { c.View(0, 1) }); !strings.Contains(got, "outer") {
+			t.Errorf("got the trap %q, want it to name the function", got)
+		}
+	}}, 1)
+	g.ABI.End()
+}
+
 // TestUses passes on what is used and held.
 func TestUses(t *testing.T) {
 	t.Parallel()

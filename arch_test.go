@@ -207,7 +207,7 @@ var edges = map[string][]string{
 	"bench/cmd/capabilities":  {"bench/internal/guest", "bench/internal/measure", "runtime/limits", "runtime/sandbox", "runtime/wasmbin", "wasmtools", "wasmtools/capability", "wasmtools/config", "wasmtools/invoke", "wasmtools/toolfile"},
 	"bench/cmd/languages":     {"bench/internal/load", "bench/internal/measure", "bench/internal/service", "runtime/limits", "runtime/sandbox", "wasmtools/toolfile"},
 	"bench/cmd/mcp":           {"bench/internal/gosdk", "bench/internal/guest", "bench/internal/load", "bench/internal/measure", "bench/internal/service"},
-	"bench/cmd/sandbox":       {"bench/internal/guest", "bench/internal/load", "bench/internal/measure", "bench/internal/peer", "runtime/abi1", "runtime/limits", "runtime/sandbox", "wasmtools", "wasmtools/catalog", "wasmtools/catalog/directory", "wasmtools/openapi", "wasmtools/schema", "wasmtools/toolfile"},
+	"bench/cmd/sandbox":       {"bench/internal/guest", "bench/internal/load", "bench/internal/measure", "bench/internal/peer", "runtime/abi1", "runtime/limits", "runtime/sandbox", "wasmtools", "wasmtools/catalog", "wasmtools/catalog/directory", "wasmtools/config", "wasmtools/openapi", "wasmtools/schema", "wasmtools/service", "wasmtools/toolfile"},
 	"bench/cmd/scale":         {"bench/internal/guest", "bench/internal/measure", "bench/internal/service", "wasmtools/script/engine"},
 	"bench/cmd/soak":          {"bench/internal/guest", "bench/internal/measure", "runtime/abi1", "runtime/limits", "runtime/sandbox", "wasmtools/config", "wasmtools/server", "wasmtools/service"},
 	"bench/guests/extism":     {"bench/guests/add"},

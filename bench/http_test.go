@@ -10,14 +10,12 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/toolsrv/toolsrv/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/runtime/wasmbin"
 	"github.com/toolsrv/toolsrv/wasmtools"
-	"github.com/toolsrv/toolsrv/wasmtools/catalog"
-	"github.com/toolsrv/toolsrv/wasmtools/catalog/directory"
+	"github.com/toolsrv/toolsrv/wasmtools/config"
 	"github.com/toolsrv/toolsrv/wasmtools/openapi"
 	"github.com/toolsrv/toolsrv/wasmtools/schema"
-	"github.com/toolsrv/toolsrv/wasmtools/toolfile"
+	"github.com/toolsrv/toolsrv/wasmtools/service"
 )
 
 // parameters is the schema of both tools, so that validation costs both the same.
@@ -44,23 +42,17 @@ func BenchmarkRequest(b *testing.B) {
 	})
 	for _, guest := range []struct{ name, module string }{{"sandbox", "small"}, {"sandbox new instance", "echo"}} {
 		b.Run(guest.name, func(b *testing.B) {
-			ctx := context.Background()
-			engine, err := sandbox.New(ctx, sandbox.Config{Imports: toolfile.Imports()})
+			c := config.Default()
+			c.Tools.Directory, c.Tools.CacheDir = directoryOf(b, guest.module), b.TempDir()
+			s, err := service.Open(b.Context(), c, service.Options{})
 			if err != nil {
 				b.Fatal(err)
 			}
-			defer engine.Close(ctx)
-			source, err := directory.Open(directoryOf(b, guest.module), directory.Options{})
-			if err != nil {
+			defer s.Close()
+			if err := s.Catalog.Wait(b.Context()); err != nil {
 				b.Fatal(err)
 			}
-			defer source.Close()
-			c, err := catalog.Open(ctx, catalog.Options{Sources: []catalog.Sourced{{Source: source}}, Engine: engine})
-			if err != nil {
-				b.Fatal(err)
-			}
-			defer c.Close()
-			benchmarkRequest(b, c.Table())
+			benchmarkRequest(b, s.Table)
 		})
 	}
 }

@@ -9,16 +9,14 @@ import (
 	"slices"
 
 	"github.com/toolsrv/toolsrv/bench/internal/guest"
-	"github.com/toolsrv/toolsrv/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/wasmtools"
-	"github.com/toolsrv/toolsrv/wasmtools/catalog"
-	"github.com/toolsrv/toolsrv/wasmtools/catalog/directory"
+	"github.com/toolsrv/toolsrv/wasmtools/config"
 	"github.com/toolsrv/toolsrv/wasmtools/openapi"
-	"github.com/toolsrv/toolsrv/wasmtools/toolfile"
+	"github.com/toolsrv/toolsrv/wasmtools/service"
 )
 
-// A service serves a table over HTTP on a loopback port.
-type service struct {
+// A served table is one over HTTP on a loopback port.
+type served struct {
 	table   *wasmtools.RouteTable
 	app     *openapi.App
 	http    *http.Server
@@ -27,7 +25,7 @@ type service struct {
 }
 
 // serve serves the modules that fill puts into a directory.
-func (b *bench) serve(ctx context.Context, fill func(directory string) error) (_ *service, err error) {
+func (b *bench) serve(ctx context.Context, fill func(directory string) error) (_ *served, err error) {
 	folder, err := os.MkdirTemp("", "toolsrv-bench-")
 	if err != nil {
 		return nil, err
@@ -47,51 +45,46 @@ func (b *bench) serve(ctx context.Context, fill func(directory string) error) (_
 	if err := fill(folder); err != nil {
 		return nil, err
 	}
-	engine, err := sandbox.New(ctx, sandbox.Config{Imports: toolfile.Imports()})
+	c := config.Default()
+	c.Tools.Directory, c.Tools.CacheDir = folder, filepath.Join(folder, ".cache") // names with a point are no tools
+	tools, err := service.Open(ctx, c, service.Options{})
 	if err != nil {
 		return nil, err
 	}
-	closers = append(closers, func() { engine.Close(context.WithoutCancel(ctx)) })
-	source, err := directory.Open(folder, directory.Options{})
-	if err != nil {
+	closers = append(closers, func() { tools.Close() })
+	if err := tools.Catalog.Wait(ctx); err != nil {
 		return nil, err
 	}
-	closers = append(closers, func() { source.Close() })
-	c, err := catalog.Open(ctx, catalog.Options{Sources: []catalog.Sourced{{Source: source}}, Engine: engine})
-	if err != nil {
-		return nil, err
-	}
-	closers = append(closers, func() { c.Close() })
-	return newService(c.Table(), closeAll)
+	return newService(tools.Table, closeAll)
 }
 
 // newService serves a table; after is called by close, unless newService fails.
-func newService(table *wasmtools.RouteTable, after func()) (*service, error) {
+func newService(table *wasmtools.RouteTable, after func()) (*served, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, err
 	}
-	s := &service{table: table, app: openapi.NewApp(table, openapi.Options{Title: "bench"}), address: listener.Addr().String(), after: after}
+	s := &served{table: table, app: openapi.NewApp(table, openapi.Options{Title: "bench"}), address: listener.Addr().String(), after: after}
 	s.http = &http.Server{Handler: s.app}
 	go s.http.Serve(listener) // until close
 	return s, nil
 }
 
-func (s *service) close(context.Context) {
+func (s *served) close(context.Context) {
 	s.http.Close()
 	s.app.Close()
 	s.after()
 }
 
 // caller returns the tool at a path, without HTTP, or nil.
-func (s *service) caller(path string) wasmtools.Caller {
+func (s *served) caller(path string) wasmtools.Caller {
 	if route, ok := s.table.Current().Lookup(path); ok {
 		return route.Tool.Caller
 	}
 	return nil
 }
 
-func (s *service) refused() []wasmtools.Refusal { return s.table.Current().Refused() }
+func (s *served) refused() []wasmtools.Refusal { return s.table.Current().Refused() }
 
 // put writes a module with its manifest to directory, named after its first tool.
 func put(directory string, module []byte, parameters string, tools ...string) error {

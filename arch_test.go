@@ -76,7 +76,9 @@ var edges = map[string][]string{
 	// One constant, which a build tag sets.
 	"runtime/sandbox/internal/paranoid": {},
 	// The domain: programs that embed us depend on this, and on schemas for tools of Go functions.
-	"wasmtools": {"internal/jsontree", "internal/pattern", "internal/progress", "internal/reach", "internal/text", "internal/typed", "wasmtools/schema"},
+	"wasmtools": {"internal/jsontree", "internal/pattern", "internal/progress", "internal/reach", "internal/text", "wasmtools/schema"},
+	// Tools that are Go functions: for programs that embed us.
+	"wasmtools/gotool": {"internal/typed", "wasmtools", "wasmtools/schema"},
 	// Knows no tools: what is valid, and what is wrong where it is not.
 	"wasmtools/schema": {"internal/text", "internal/jsontree"},
 	// Takes secrets out of bytes; knows not whose they are.

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/gotool"
 )
 
 // pixel is a PNG of one pixel.
@@ -177,7 +178,7 @@ func TestCheckAppearance(t *testing.T) {
 		{func(t *wasmtools.Tool) { t.Icons = []wasmtools.Icon{{Src: "http://a.example/"}} }, "tool /add: icons[0].src: "},
 		{func(t *wasmtools.Tool) { t.Icons = []wasmtools.Icon{{Src: "https://a.example/\xff"}} }, "is not an address"},
 	} {
-		tool := wasmtools.NewTool("add", "Add.", func(context.Context, struct{}) (int, error) { return 0, nil })
+		tool := gotool.New("add", "Add.", func(context.Context, struct{}) (int, error) { return 0, nil })
 		c.change(tool)
 		_, err := wasmtools.NewRouteTable(tool)
 		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(fmt.Sprint(err), c.want) {

@@ -179,7 +179,7 @@ func (t *Tool) Call(ctx context.Context, call *Call) (result []byte, err error) 
 		begun := call.start()
 		result, err = t.Caller.Call(ctx, call)
 		call.ran(begun)
-		result, err = nativeOutcome(ctx, result, err)
+		result, err = ownOutcome(ctx, result, err)
 	}
 	if call.reports != nil {
 		call.tell(time.Now())

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/gotool"
 )
 
 // TestProgress has Go functions report more often than is told, in numbers that make no sense, and before they fail.
@@ -23,7 +24,7 @@ func TestProgress(t *testing.T) {
 		}
 		return 4, nil
 	}
-	typed := wasmtools.NewToolWithCall("typed", "Report.", func(ctx context.Context, call *wasmtools.Call, in struct{ Fails bool }) (int, error) {
+	typed := gotool.NewWithCall("typed", "Report.", func(ctx context.Context, call *wasmtools.Call, in struct{ Fails bool }) (int, error) {
 		return report(ctx, call, in.Fails)
 	})
 	plain := tool("", "plain")

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/gotool"
 )
 
 func TestPrincipal(t *testing.T) {
@@ -111,7 +112,7 @@ func (l *lines) Progress(done, total float64, message string) {
 // TestToolKnowsItsCall has a Go function look at who calls, and say something before it is done.
 func TestToolKnowsItsCall(t *testing.T) {
 	t.Parallel()
-	tool := wasmtools.NewToolWithCall("who", "Tell who calls.", func(_ context.Context, call *wasmtools.Call, in struct{}) (string, error) {
+	tool := gotool.NewWithCall("who", "Tell who calls.", func(_ context.Context, call *wasmtools.Call, in struct{}) (string, error) {
 		call.Log(slog.LevelWarn, "looking")
 		return call.Principal.String(), nil
 	})

@@ -3,7 +3,7 @@
 //
 // It knows no sandbox, no HTTP router and no file system. A [Tool] is called through its [Caller], checks its
 // arguments by its schema, and is served from a [RouteTable]; other packages fill these in for modules, and
-// [NewTool] does for a function of the program.
+// package gotool does for a function of the program.
 package wasmtools
 
 import (

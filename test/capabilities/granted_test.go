@@ -30,6 +30,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/capability"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
+	"github.com/toolsrv/toolsrv/wasmtools/gotool"
 	"github.com/toolsrv/toolsrv/wasmtools/invoke"
 	"github.com/toolsrv/toolsrv/wasmtools/script"
 	"github.com/toolsrv/toolsrv/wasmtools/toolfile"
@@ -59,7 +60,7 @@ func newWorld(t *testing.T) *world {
 	w.url = s.URL + "/v1/"
 	w.key = testkit.Put(t, t.TempDir(), "key", []byte(secretText))
 	testkit.Put(t, w.folder, "a.txt", []byte(fileText))
-	convert := wasmtools.NewTool("convert", "Converts.", func(context.Context, struct{}) (int, error) {
+	convert := gotool.New("convert", "Converts.", func(context.Context, struct{}) (int, error) {
 		w.calls.Add(1)
 		return 7, nil
 	})

@@ -63,7 +63,7 @@ type Options struct {
 	Policy wasmtools.Policy
 	// Value is what else belongs to the configuration: see [wasmtools.Configuration].
 	Value any
-	// Tools are tools of the program itself, such as those of [wasmtools.NewTool]. They are in the table from the start
+	// Tools are tools of the program itself, such as those of [gotool.New]. They are in the table from the start
 	// and stay there. A file that wants the path or operation id of one is refused. Limits does not apply to them.
 	Tools []*wasmtools.Tool
 	// Logger gets a line for each tool that is added, replaced or removed, and for each file that is refused. Nil discards.

@@ -10,6 +10,7 @@ import (
 	"testing/iotest"
 
 	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/gotool"
 	"github.com/toolsrv/toolsrv/wasmtools/invoke"
 	"github.com/toolsrv/toolsrv/wasmtools/schema"
 )
@@ -344,7 +345,7 @@ func TestTimes(t *testing.T) {
 	t.Parallel()
 	var told invoke.Record
 	v := invoke.New(invoke.Options{Account: func(r invoke.Record) { told = r }})
-	typed := wasmtools.NewTool("typed", "A function.", func(context.Context, struct{}) (int, error) { return 0, errors.New("odd") })
+	typed := gotool.New("typed", "A function.", func(context.Context, struct{}) (int, error) { return 0, errors.New("odd") })
 	for _, tool := range []*wasmtools.Tool{tool("echo", echo), typed} {
 		var times wasmtools.Times
 		c := call(`{}`)

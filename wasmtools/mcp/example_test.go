@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/gotool"
 	"github.com/toolsrv/toolsrv/wasmtools/invoke"
 	"github.com/toolsrv/toolsrv/wasmtools/mcp"
 	"github.com/toolsrv/toolsrv/wasmtools/mcp/toolset"
@@ -20,7 +21,7 @@ func Example() {
 	type sum struct {
 		A, B float64
 	}
-	add := wasmtools.NewTool("math/add", "Add two numbers.", func(_ context.Context, in sum) (float64, error) { return in.A + in.B, nil })
+	add := gotool.New("math/add", "Add two numbers.", func(_ context.Context, in sum) (float64, error) { return in.A + in.B, nil })
 	table, err := wasmtools.NewRouteTable(add)
 	if err != nil {
 		fmt.Println(err)

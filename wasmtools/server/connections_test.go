@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/gotool"
 	"github.com/toolsrv/toolsrv/wasmtools/web"
 )
 
@@ -143,7 +143,7 @@ func TestSparePlaces(t *testing.T) {
 			t.Parallel()
 			arrived, leave := make(chan struct{}), make(chan struct{})
 			defer close(leave)
-			busy := wasmtools.NewTool("own/busy", "Waits.", func(context.Context, struct{}) (int, error) {
+			busy := gotool.New("own/busy", "Waits.", func(context.Context, struct{}) (int, error) {
 				arrived <- struct{}{}
 				<-leave
 				return 1, nil
@@ -176,7 +176,7 @@ func TestSparePlaces(t *testing.T) {
 func TestNoPlaceAtAll(t *testing.T) {
 	t.Parallel()
 	arrived, leave := make(chan struct{}), make(chan struct{})
-	busy := wasmtools.NewTool("own/busy", "Waits.", func(context.Context, struct{}) (int, error) {
+	busy := gotool.New("own/busy", "Waits.", func(context.Context, struct{}) (int, error) {
 		arrived <- struct{}{}
 		<-leave
 		return 1, nil
@@ -244,7 +244,7 @@ func TestHeads(t *testing.T) {
 func TestHeadsOfRunningCalls(t *testing.T) {
 	t.Parallel()
 	arrived, leave := make(chan struct{}), make(chan struct{})
-	busy := wasmtools.NewTool("own/busy", "Waits.", func(context.Context, struct{}) (int, error) {
+	busy := gotool.New("own/busy", "Waits.", func(context.Context, struct{}) (int, error) {
 		arrived <- struct{}{}
 		<-leave
 		return 1, nil

@@ -10,6 +10,7 @@ import (
 
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
+	"github.com/toolsrv/toolsrv/wasmtools/gotool"
 	"github.com/toolsrv/toolsrv/wasmtools/invoke"
 	"github.com/toolsrv/toolsrv/wasmtools/server"
 	"github.com/toolsrv/toolsrv/wasmtools/service"
@@ -38,7 +39,7 @@ func (m metrics) Serve(x *web.Exchange) {
 
 // A program adds a door of its own to those of the server.
 func ExampleOptions() {
-	stock := wasmtools.NewTool("shop/stock", "Tell how much there is.", func(context.Context, struct{}) (int, error) { return 12, nil })
+	stock := gotool.New("shop/stock", "Tell how much there is.", func(context.Context, struct{}) (int, error) { return 12, nil })
 	directory, err := os.MkdirTemp("", "tools") // in your program: the folder of the modules
 	if err != nil {
 		fmt.Println(err)

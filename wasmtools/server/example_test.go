@@ -11,6 +11,7 @@ import (
 
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
+	"github.com/toolsrv/toolsrv/wasmtools/gotool"
 	"github.com/toolsrv/toolsrv/wasmtools/server"
 	"github.com/toolsrv/toolsrv/wasmtools/service"
 )
@@ -20,7 +21,7 @@ func ExampleNew() {
 	type words struct {
 		Text string `json:"text" description:"What to count the words of."`
 	}
-	count := wasmtools.NewTool("text/words", "Count the words of a text.", func(_ context.Context, in words) (int, error) {
+	count := gotool.New("text/words", "Count the words of a text.", func(_ context.Context, in words) (int, error) {
 		return len(strings.Fields(in.Text)), nil
 	})
 

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/gotool"
 )
 
 // unread are requests of which a part never comes, of clients that have shown no token.
@@ -30,7 +30,7 @@ func TestUnreadHoldsUpNobody(t *testing.T) {
 			t.Run(map[bool]string{false: "stop/", true: "hand over/"}[handsOver]+name, func(t *testing.T) {
 				t.Parallel()
 				begun, end := make(chan struct{}), make(chan struct{})
-				held := wasmtools.NewTool("own/held", "Waits.", func(context.Context, struct{}) (string, error) {
+				held := gotool.New("own/held", "Waits.", func(context.Context, struct{}) (string, error) {
 					close(begun)
 					<-end
 					return "done", nil

@@ -22,8 +22,8 @@ import (
 
 	"github.com/toolsrv/toolsrv/internal/testkit"
 	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
-	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
+	"github.com/toolsrv/toolsrv/wasmtools/gotool"
 	"github.com/toolsrv/toolsrv/wasmtools/mcp/session"
 )
 
@@ -178,7 +178,7 @@ func newModel(t *testing.T, plans int) *model {
 		callers = append(callers, fmt.Sprintf(`{"name":%q,"description":"Calls.","parameters":{"type":"object"},"needs":{"tools":["units/convert"]}}`, name))
 	}
 	testkit.Put(t, m.base.Tools.Directory, "a.wasm", sandboxtest.WithManifest(t, testkit.Fixture(t, "wat/good/caller"), `{"abi":1,"namespace":"a","tools":[`+strings.Join(callers, ",")+`]}`))
-	convert := wasmtools.NewTool("units/convert", "Converts.", func(context.Context, struct{}) (int, error) {
+	convert := gotool.New("units/convert", "Converts.", func(context.Context, struct{}) (int, error) {
 		m.reloaded()
 		return 7, nil
 	})

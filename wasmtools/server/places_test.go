@@ -9,8 +9,8 @@ import (
 
 	"github.com/toolsrv/toolsrv/internal/testkit"
 	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
-	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
+	"github.com/toolsrv/toolsrv/wasmtools/gotool"
 )
 
 // TestPlacesOfToolsThatWait has tools call another one, which answers nobody until the test ends: as many calls get there as the tool has
@@ -40,7 +40,7 @@ func TestPlacesOfToolsThatWait(t *testing.T) {
 				t.Fatal(err)
 			}
 			arrived, leave := make(chan struct{}), make(chan struct{})
-			convert := wasmtools.NewTool("units/convert", "Converts.", func(context.Context, struct{}) (int, error) {
+			convert := gotool.New("units/convert", "Converts.", func(context.Context, struct{}) (int, error) {
 				arrived <- struct{}{}
 				<-leave
 				return 7, nil

@@ -17,6 +17,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
+	"github.com/toolsrv/toolsrv/wasmtools/gotool"
 	"github.com/toolsrv/toolsrv/wasmtools/invoke"
 	"github.com/toolsrv/toolsrv/wasmtools/service"
 )
@@ -194,7 +195,7 @@ func TestTools(t *testing.T) {
 	t.Parallel()
 	c, at := sources(t, "one")
 	testkit.Put(t, at[0], "a.wasm", guest(t, "shop", "echo"))
-	own := wasmtools.NewTool("shop/echo", "Counts.", func(context.Context, struct{}) (int, error) { return 7, nil })
+	own := gotool.New("shop/echo", "Counts.", func(context.Context, struct{}) (int, error) { return 7, nil })
 	s := open(t, c, service.Options{Tools: []*wasmtools.Tool{own}})
 	if err := s.Catalog.Wait(t.Context()); err != nil {
 		t.Fatal(err)

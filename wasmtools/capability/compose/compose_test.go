@@ -18,6 +18,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/capability/compose"
 	"github.com/toolsrv/toolsrv/wasmtools/capability/egress"
+	"github.com/toolsrv/toolsrv/wasmtools/gotool"
 )
 
 // TestRefusedArgumentsAreCharged has a tool call another with long arguments, some that fit and some that don't: to say why takes more.
@@ -26,7 +27,7 @@ func TestRefusedArgumentsAreCharged(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, sandbox.Config{}, func(w *world) {
 		w.limits["/a/once"] = limits.Limits{Fuel: 60 * 500_000}
-	}, wasmtools.NewTool("go/sum", "Adds.", func(_ context.Context, in struct {
+	}, gotool.New("go/sum", "Adds.", func(_ context.Context, in struct {
 		Numbers []int `json:"numbers"`
 	}) (int, error) {
 		return len(in.Numbers), nil
@@ -47,7 +48,7 @@ type greeting struct {
 
 // native returns a tool of the namespace "go" with no arguments.
 func native(name string, f func(ctx context.Context, call *wasmtools.Call) (any, error)) *wasmtools.Tool {
-	return wasmtools.NewToolWithCall("go/"+name, "A function.", func(ctx context.Context, call *wasmtools.Call, _ struct{}) (any, error) { return f(ctx, call) })
+	return gotool.NewWithCall("go/"+name, "A function.", func(ctx context.Context, call *wasmtools.Call, _ struct{}) (any, error) { return f(ctx, call) })
 }
 
 func fails(err error) func(context.Context, *wasmtools.Call) (any, error) {
@@ -69,11 +70,11 @@ func TestCall(t *testing.T) {
 	t.Parallel()
 	large := strings.Repeat("x", 2<<20)
 	natives := []*wasmtools.Tool{
-		wasmtools.NewToolWithCall("go/greet", "Greets.", func(_ context.Context, call *wasmtools.Call, in greeting) (string, error) {
+		gotool.NewWithCall("go/greet", "Greets.", func(_ context.Context, call *wasmtools.Call, in greeting) (string, error) {
 			return fmt.Sprintf("%s %s %d times, %d deep", call.Principal, in.Name, in.Times, call.Outer.Depth()+1), nil
 		}),
-		wasmtools.NewTool("go/private", "Is granted to nobody.", func(context.Context, struct{}) (int, error) { return 1, nil }),
-		wasmtools.NewTool("go/off", "Is switched off.", func(context.Context, struct{}) (int, error) { return 1, nil }),
+		gotool.New("go/private", "Is granted to nobody.", func(context.Context, struct{}) (int, error) { return 1, nil }),
+		gotool.New("go/off", "Is switched off.", func(context.Context, struct{}) (int, error) { return 1, nil }),
 		native("plain", fails(errors.New("a plain error"))),
 		native("coded", fails(&wasmtools.Error{Code: wasmtools.CodeToolError, Message: "no", ToolCode: "too_late", Data: json.RawMessage(`{"n":1}`), Status: 409})),
 		native("not-json", fails(&wasmtools.Error{Code: wasmtools.CodeToolError, Message: "no", Data: json.RawMessage(`{"n":`)})),
@@ -230,7 +231,7 @@ func TestScreened(t *testing.T) {
 // Proves: A call inside a call gets no further
 func TestDepth(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, sandbox.Config{}, func(w *world) { w.all = limits.Limits{Concurrency: 20} }, wasmtools.NewToolWithCall("go/depth", "Says how deep it is.",
+	w := newWorld(t, sandbox.Config{}, func(w *world) { w.all = limits.Limits{Concurrency: 20} }, gotool.NewWithCall("go/depth", "Says how deep it is.",
 		func(_ context.Context, call *wasmtools.Call, _ struct{}) (int, error) {
 			return call.Outer.Depth() + 1, nil
 		}))

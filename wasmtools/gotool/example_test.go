@@ -1,4 +1,4 @@
-package wasmtools_test
+package gotool_test
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/gotool"
 	"github.com/toolsrv/toolsrv/wasmtools/openapi"
 )
 
@@ -32,8 +33,8 @@ func quote(_ context.Context, in stay) (price, error) {
 }
 
 // A Go function becomes a tool: its schema comes from its types.
-func ExampleNewTool() {
-	hotel := wasmtools.NewTool("travel/quote", "Tell what a stay in a hotel costs.", quote)
+func ExampleNew() {
+	hotel := gotool.New("travel/quote", "Tell what a stay in a hotel costs.", quote)
 	fmt.Println(string(hotel.Parameters.JSON()))
 
 	table, err := wasmtools.NewRouteTable(hotel)
@@ -82,8 +83,8 @@ func (proxy) Principal(r *http.Request, current *wasmtools.Principal) (*wasmtool
 }
 
 // A function that needs to know who calls it is given the call.
-func ExampleNewToolWithCall() {
-	whoami := wasmtools.NewToolWithCall("travel/whoami", "Tell who calls.",
+func ExampleNewWithCall() {
+	whoami := gotool.NewWithCall("travel/whoami", "Tell who calls.",
 		func(_ context.Context, call *wasmtools.Call, _ struct{}) (string, error) {
 			return call.Principal.String(), nil
 		})

@@ -1,4 +1,4 @@
-package wasmtools_test
+package gotool_test
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/gotool"
 )
 
 type order struct {
@@ -39,14 +40,14 @@ func called(t *testing.T, tool *wasmtools.Tool, body string) string {
 	t.Helper()
 	arguments, err := tool.Parameters.Validate([]byte(body))
 	if err != nil {
-		return outcome(nil, err)
+		return "invalid_arguments 0 - " + err.Error()
 	}
 	return outcome(tool.Call(t.Context(), &wasmtools.Call{Arguments: arguments}))
 }
 
-func TestNewTool(t *testing.T) {
+func TestNew(t *testing.T) {
 	t.Parallel()
-	tool := wasmtools.NewTool("shop/eu/buy", "Buy things.", buy)
+	tool := gotool.New("shop/eu/buy", "Buy things.", buy)
 	if tool.Path() != "/shop/eu/buy" || tool.Namespace != "shop/eu" || tool.Description != "Buy things." {
 		t.Errorf("got %s in %s: %s", tool.Path(), tool.Namespace, tool.Description)
 	}
@@ -74,8 +75,8 @@ func TestNewTool(t *testing.T) {
 	}
 }
 
-// TestNewToolOutcomes has typed functions end in every way.
-func TestNewToolOutcomes(t *testing.T) {
+// TestNewOutcomes has typed functions end in every way.
+func TestNewOutcomes(t *testing.T) {
 	t.Parallel()
 	type none struct{}
 	type when struct {
@@ -87,17 +88,17 @@ func TestNewToolOutcomes(t *testing.T) {
 		name, body, want string
 		tool             *wasmtools.Tool
 	}{
-		{"a number", `{}`, `0.5`, wasmtools.NewTool("f", "F.", func(context.Context, none) (float64, error) { return 0.5, nil })},
-		{"NaN", `{}`, "tool_bad_output 0 - -", wasmtools.NewTool("f", "F.", func(context.Context, none) (float64, error) { return math.NaN(), nil })},
-		{"a nil pointer", `{}`, "tool_bad_output 0 - -", wasmtools.NewTool("f", "F.", func(context.Context, none) (*receipt, error) { return broken, nil })},
-		{"a nil list", `{}`, `[]`, wasmtools.NewTool("f", "F.", func(context.Context, none) ([]int, error) { return nil, nil })},
-		{"anything", `{"a":[1]}`, `{"a":[1]}`, wasmtools.NewTool("f", "F.", func(_ context.Context, in map[string]any) (any, error) { return in, nil })},
-		{"an error", `{}`, "tool_error 0 - no tea left", wasmtools.NewTool("f", "F.", func(context.Context, none) (int, error) { return 0, errors.New("no tea left") })},
-		{"an error with a status", `{}`, "tool_error 409 no_tea row 1: no tea left", wasmtools.NewTool("f", "F.", func(context.Context, none) (int, error) {
+		{"a number", `{}`, `0.5`, gotool.New("f", "F.", func(context.Context, none) (float64, error) { return 0.5, nil })},
+		{"NaN", `{}`, "tool_bad_output 0 - -", gotool.New("f", "F.", func(context.Context, none) (float64, error) { return math.NaN(), nil })},
+		{"a nil pointer", `{}`, "tool_bad_output 0 - -", gotool.New("f", "F.", func(context.Context, none) (*receipt, error) { return broken, nil })},
+		{"a nil list", `{}`, `[]`, gotool.New("f", "F.", func(context.Context, none) ([]int, error) { return nil, nil })},
+		{"anything", `{"a":[1]}`, `{"a":[1]}`, gotool.New("f", "F.", func(_ context.Context, in map[string]any) (any, error) { return in, nil })},
+		{"an error", `{}`, "tool_error 0 - no tea left", gotool.New("f", "F.", func(context.Context, none) (int, error) { return 0, errors.New("no tea left") })},
+		{"an error with a status", `{}`, "tool_error 409 no_tea row 1: no tea left", gotool.New("f", "F.", func(context.Context, none) (int, error) {
 			return 0, fmt.Errorf("row 1: %w", &wasmtools.Error{Code: wasmtools.CodeToolError, ToolCode: "no_tea", Message: "no tea left", Status: http.StatusConflict})
 		})},
 		{"a number beyond 64 bits", `{"n":1e22}`, "tool_error 0 invalid_arguments arguments: n: a JSON number 10000000000000000000000 does not fit int64",
-			wasmtools.NewTool("f", "F.", func(_ context.Context, in when) (int64, error) { return in.N, nil })},
+			gotool.New("f", "F.", func(_ context.Context, in when) (int64, error) { return in.N, nil })},
 	} {
 		if got := called(t, test.tool, test.body); got != test.want {
 			t.Errorf("%s: got %s, want %s", test.name, got, test.want)
@@ -105,10 +106,10 @@ func TestNewToolOutcomes(t *testing.T) {
 	}
 }
 
-// TestNewToolConcurrently calls one tool from many goroutines: nothing of one call is in another.
-func TestNewToolConcurrently(t *testing.T) {
+// TestNewConcurrently calls one tool from many goroutines: nothing of one call is in another.
+func TestNewConcurrently(t *testing.T) {
 	t.Parallel()
-	tool := wasmtools.NewTool("buy", "Buy things.", buy)
+	tool := gotool.New("buy", "Buy things.", buy)
 	var calls sync.WaitGroup
 	for i := range 8 {
 		calls.Go(func() {
@@ -123,7 +124,7 @@ func TestNewToolConcurrently(t *testing.T) {
 	calls.Wait()
 }
 
-func TestNewToolRefuses(t *testing.T) {
+func TestNewRefuses(t *testing.T) {
 	t.Parallel()
 	type in struct{ A int }
 	good := func(context.Context, in) (int, error) { return 0, nil }
@@ -132,27 +133,27 @@ func TestNewToolRefuses(t *testing.T) {
 		make func()
 		want string
 	}{
-		{"no name", func() { wasmtools.NewTool("", "F.", good) }, `is not a valid name`},
-		{"a bad name", func() { wasmtools.NewTool("math/a b", "F.", good) }, `"math/a b": "a b" is not a valid name`},
-		{"two slashes", func() { wasmtools.NewTool("math//add", "F.", good) }, `math/`},
-		{"the service's path", func() { wasmtools.NewTool("tools", "F.", good) }, `/tools is the service's own`},
-		{"no description", func() { wasmtools.NewTool("add", " ", good) }, `it has no description`},
-		{"no function", func() { wasmtools.NewTool[in, int]("add", "F.", nil) }, `it has no function`},
-		{"no function of its call", func() { wasmtools.NewToolWithCall[in, int]("add", "F.", nil) }, `it has no function`},
-		{"arguments that are no object", func() { wasmtools.NewTool("f", "F.", func(context.Context, int) (int, error) { return 0, nil }) }, `arguments: int is not a JSON object`},
+		{"no name", func() { gotool.New("", "F.", good) }, `is not a valid name`},
+		{"a bad name", func() { gotool.New("math/a b", "F.", good) }, `"math/a b": "a b" is not a valid name`},
+		{"two slashes", func() { gotool.New("math//add", "F.", good) }, `math/`},
+		{"the service's path", func() { gotool.New("tools", "F.", good) }, `/tools is the service's own`},
+		{"no description", func() { gotool.New("add", " ", good) }, `it has no description`},
+		{"no function", func() { gotool.New[in, int]("add", "F.", nil) }, `it has no function`},
+		{"no function of its call", func() { gotool.NewWithCall[in, int]("add", "F.", nil) }, `it has no function`},
+		{"arguments that are no object", func() { gotool.New("f", "F.", func(context.Context, int) (int, error) { return 0, nil }) }, `arguments: int is not a JSON object`},
 		{"a type that JSON can't hold", func() {
-			wasmtools.NewTool("f", "F.", func(context.Context, struct{ C chan int }) (int, error) { return 0, nil })
+			gotool.New("f", "F.", func(context.Context, struct{ C chan int }) (int, error) { return 0, nil })
 		}, `arguments.C: chan int`},
-		{"a result that JSON can't hold", func() { wasmtools.NewTool("f", "F.", func(context.Context, in) (func(), error) { return nil, nil }) }, `result: func()`},
+		{"a result that JSON can't hold", func() { gotool.New("f", "F.", func(context.Context, in) (func(), error) { return nil, nil }) }, `result: func()`},
 		{"a misspelt tag", func() {
-			wasmtools.NewTool("f", "F.", func(context.Context, struct {
+			gotool.New("f", "F.", func(context.Context, struct {
 				A int `descripton:"A."`
 			}) (int, error) {
 				return 0, nil
 			})
 		}, `did you mean "description"?`},
 		{"a pattern that is none", func() {
-			wasmtools.NewTool("f", "F.", func(context.Context, struct {
+			gotool.New("f", "F.", func(context.Context, struct {
 				A string `pattern:"("`
 			}) (int, error) {
 				return 0, nil
@@ -162,7 +163,7 @@ func TestNewToolRefuses(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			defer func() {
-				if v := fmt.Sprint(recover()); !strings.HasPrefix(v, "wasmtools.NewTool ") || !strings.Contains(v, test.want) {
+				if v := fmt.Sprint(recover()); !strings.HasPrefix(v, "gotool.New ") || !strings.Contains(v, test.want) {
 					t.Errorf("panics with %s, want %s in it", v, test.want)
 				}
 			}()
@@ -171,9 +172,9 @@ func TestNewToolRefuses(t *testing.T) {
 	}
 }
 
-// TestNewToolShared has a function return what all its calls share: it is read, and never written to.
+// TestNewShared has a function return what all its calls share: it is read, and never written to.
 // Proves: Answers and logs show what is meant to be seen
-func TestNewToolShared(t *testing.T) {
+func TestNewShared(t *testing.T) {
 	t.Parallel()
 	type hidden struct {
 		Kept []receipt `json:"kept"`
@@ -188,7 +189,7 @@ func TestNewToolShared(t *testing.T) {
 		Two   [1][]int            `json:"two"`
 	}
 	shared := &shelf{hidden: hidden{[]receipt{{}}}, Below: &receipt{}, By: map[string][]string{"a": nil}, Rows: []receipt{{}}}
-	tool := wasmtools.NewTool("shelf", "Show the shelf.", func(context.Context, struct{}) (*shelf, error) { return shared, nil })
+	tool := gotool.New("shelf", "Show the shelf.", func(context.Context, struct{}) (*shelf, error) { return shared, nil })
 	const want = `{"kept":[{"text":"","lines":[]}],"books":[],"below":{"text":"","lines":[]},"by":{"a":[]},"rows":[{"text":"","lines":[]}],"two":[[]]}`
 	var all sync.WaitGroup
 	for range 8 {
@@ -204,4 +205,22 @@ func TestNewToolShared(t *testing.T) {
 	if shared.own.Kept != nil || shared.Kept[0].Lines != nil || shared.Books != nil || shared.Below.Lines != nil || shared.By["a"] != nil || shared.Rows[0].Lines != nil || shared.Two[0] != nil {
 		t.Errorf("the value of the function was changed: %+v", shared)
 	}
+}
+
+// outcome returns a result, or an error in a line.
+func outcome(result []byte, err error) string {
+	if err == nil {
+		return string(result)
+	}
+	failed, ok := errors.AsType[*wasmtools.Error](err)
+	if !ok {
+		return "error " + err.Error()
+	}
+	dash := func(s string) string {
+		if s == "" {
+			return "-"
+		}
+		return s
+	}
+	return fmt.Sprintf("%s %d %s %s", failed.Code, failed.Status, dash(failed.ToolCode), dash(failed.Message))
 }

@@ -3,6 +3,7 @@ package wasmtools
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/toolsrv/toolsrv/internal/text"
@@ -44,6 +45,20 @@ func badName(s string) error {
 	return fmt.Errorf("%q is not a valid name: use 1 to %d of the characters A-Z a-z 0-9 _ -", text.Short(s), MaxName)
 }
 
+// Reserved reports whether a path is one that no tool can have, because it is the service's own or a part of it is not a valid name.
+// below says that this holds for all paths below it, too. Doors are mounted at such paths, so that they hide no tool.
+func Reserved(path string) (at, below bool) {
+	for part := range strings.SplitSeq(strings.TrimPrefix(path, "/"), "/") {
+		if !name.MatchString(part) {
+			return true, true
+		}
+	}
+	if slices.ContainsFunc(reservedTrees, func(tree string) bool { return covers(tree, path) }) {
+		return true, true
+	}
+	return slices.Contains(reserved, path), false
+}
+
 // Check reports whether a table can hold the tool: its namespace and name are valid, its path is not the
 // service's own, its operation id is short enough, what clients show of it is in order, and it can be called.
 func (t *Tool) Check() error {
@@ -54,15 +69,8 @@ func (t *Tool) Check() error {
 		return err
 	}
 	path := t.Path()
-	for _, r := range reserved {
-		if path == r {
-			return reservedPath(path)
-		}
-	}
-	for _, r := range reservedTrees {
-		if covers(r, path) {
-			return reservedPath(path)
-		}
+	if at, _ := Reserved(path); at {
+		return fmt.Errorf("path %s is the service's own: choose another namespace or name", path)
 	}
 	if id := t.OperationID(); len(id) > MaxName {
 		return fmt.Errorf("operation id %q of %s has %d characters, %d are allowed: shorten the namespace or the name", text.Short(id), text.Short(path), len(id), MaxName)
@@ -77,10 +85,6 @@ func (t *Tool) Check() error {
 		return fmt.Errorf("tool %s has no Caller: set one, such as a wasmtools.CallerFunc", path)
 	}
 	return nil
-}
-
-func reservedPath(path string) error {
-	return fmt.Errorf("path %s is the service's own: choose another namespace or name", path)
 }
 
 // Conflict returns the error of a second tool that cannot be served beside first, or nil where it can.

@@ -23,6 +23,7 @@ type RouteTable struct {
 	switches    switches
 	value       any // of the configuration
 	epoch       uint64
+	coming      func(path string) bool // or nil
 	makers      []*maker
 	subscribers []*func(*Generation)
 }
@@ -64,8 +65,9 @@ type Generation struct {
 	ungranted int
 	refused   []Refusal
 	switches  []Switch
-	value     any    // of the configuration
-	epoch     uint64 // changes with each configuration and each switch, and not with the tools
+	value     any                    // of the configuration
+	epoch     uint64                 // changes with each configuration and each switch, and not with the tools
+	coming    func(path string) bool // or nil
 	made      []made
 }
 
@@ -277,6 +279,17 @@ func (r *RouteTable) Subscribe(f func(*Generation)) (unsubscribe func()) {
 	}
 }
 
+// SetComing says how to find out whether a path that has no tool may have one in a moment, because files are still being read; the path "/"
+// stands for any at all. It is called concurrently, and must be fast. At first, and with nil, none may.
+func (r *RouteTable) SetComing(coming func(path string) bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.coming = coming
+	g := *r.Current()
+	g.coming = coming
+	r.current.Store(&g)
+}
+
 // publish builds the next generation with all that is made of it, swaps it in and tells the subscribers. r.mu is held, so that
 // generations reach everybody in order.
 func (r *RouteTable) publish() {
@@ -290,6 +303,7 @@ func (r *RouteTable) publish() {
 		switches:  r.switches.list(),
 		value:     r.value,
 		epoch:     r.epoch,
+		coming:    r.coming,
 	}
 	for i, e := range r.entries {
 		route := &g.routes[i]
@@ -335,6 +349,10 @@ func (g *Generation) Routes() []Route { return g.routes }
 
 // Refused returns the files that could not be taken up. The slice is shared and must not be changed.
 func (g *Generation) Refused() []Refusal { return g.refused }
+
+// Coming reports whether a path that has no tool may have one in a moment: see [RouteTable.SetComing]. That is true of this moment, and not
+// of that of the generation.
+func (g *Generation) Coming(path string) bool { return g != nil && g.coming != nil && g.coming(path) }
 
 // Lookup returns the tool that is served at a path such as "/math/add". A nil generation has none.
 func (g *Generation) Lookup(path string) (Route, bool) {

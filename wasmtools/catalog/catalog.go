@@ -119,6 +119,12 @@ func Start(ctx context.Context, o Options) (*Catalog, error) {
 	background, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	r := newReconciler(background, o, table, o.Engine.Memory())
 	c := &Catalog{table: table, do: r.do, cancel: cancel, done: make(chan struct{}), reconciler: r}
+	table.SetComing(func(path string) bool {
+		if path == "/" {
+			return !c.Settled()
+		}
+		return !c.SettledAt(path)
+	})
 	go func() {
 		defer close(c.done)
 		r.run()

@@ -71,11 +71,15 @@ func New(o Options) *Invoker {
 	return v
 }
 
-// Find returns the route of a path such as "/math/add". It fails with CodeNotFound if the path has no tool, and in the same
-// way if the principal may not call it.
+// Find returns the route of a path such as "/math/add". It fails with CodeNotReady if the path has no tool, but may have one in a moment, and
+// otherwise with CodeNotFound. A tool that the principal may not call is missing in the same way.
 func Find(g *wasmtools.Generation, path string, p *wasmtools.Principal) (wasmtools.Route, error) {
 	if route, ok := g.Lookup(path); ok && p.May(path) {
 		return route, nil
+	}
+	if g.Coming(path) {
+		return wasmtools.Route{}, &wasmtools.Error{Code: wasmtools.CodeNotReady,
+			Message: "No tool has this path yet, and some that could have it are still being read; try again."}
 	}
 	return wasmtools.Route{}, errNotFound()
 }

@@ -1,11 +1,6 @@
 package openapi
 
 import (
-	"errors"
-	"net/http"
-	"strings"
-
-	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/invoke"
 	"github.com/toolsrv/toolsrv/wasmtools/web"
 )
@@ -64,7 +59,7 @@ func (x *exchange) resume(i *invoke.Invocation, path string) (*entry, error) {
 // refuse answers a call that was not admitted. What a principal may not call is missing, with all that this means for the
 // answer.
 func (x exchange) refuse(err error) {
-	if failed, ok := errors.AsType[*wasmtools.Error](err); ok && failed.Code == wasmtools.CodeNotFound {
+	if isNotFound(err) {
 		x.answerMissing()
 		return
 	}
@@ -73,11 +68,11 @@ func (x exchange) refuse(err error) {
 
 // refuseRead is refuse for a call whose body has been read: the request can't be routed again.
 func (x exchange) refuseRead(err error) {
-	if failed, ok := errors.AsType[*wasmtools.Error](err); !ok || failed.Code != wasmtools.CodeNotFound {
-		x.Fail(err)
-	} else if !x.isComing() {
+	if isNotFound(err) {
 		x.answerNotFound()
+		return
 	}
+	x.Fail(err)
 }
 
 // readBody reads the arguments. A body of another type than JSON is refused before it is read.
@@ -93,25 +88,11 @@ func (x exchange) readBody(i *invoke.Invocation) error {
 	return x.ReadBody(i)
 }
 
-// refuseType returns why a body has the wrong type, or nil if there is none: an empty body needs no type, except for a page of
-// another origin, which must not get around the type in this way. An App without Access has no other defence against it.
+// refuseType returns why a body has the wrong type, or nil if there is none: an empty body needs no type.
 func (x exchange) refuseType(wrong error) error {
-	if !isCrossSite(x.Request()) {
-		if has, err := x.HasBody(); !has {
-			return err
-		}
+	if has, err := x.HasBody(); !has {
+		return err
 	}
 	x.Header().Set("Accept-Post", "application/json")
 	return wrong
-}
-
-// isCrossSite reports whether a browser says that it sends the request for a page of another origin.
-func isCrossSite(r *http.Request) bool {
-	if site := r.Header.Get("Sec-Fetch-Site"); site != "" {
-		return site == "cross-site" || site == "same-site"
-	}
-	// Browsers don't send Sec-Fetch-Site to plain-HTTP addresses of other machines, but they do send the origin.
-	origin := r.Header.Get("Origin")
-	_, host, _ := strings.Cut(origin, "://")
-	return origin != "" && !strings.EqualFold(host, r.Host)
 }

@@ -18,7 +18,6 @@ type DoorOptions struct {
 	Servers                     []string
 	Invoker                     *invoke.Invoker
 	Logger                      *slog.Logger // gets what is wrong with the descriptions of tools
-	Settled                     func(path string) bool
 }
 
 // A Door serves the tools of a route table over REST, and describes them.
@@ -28,7 +27,6 @@ type Door struct {
 	servers                     []documentServer
 
 	log         *slog.Logger
-	settled     func(path string) bool
 	invoker     *invoke.Invoker
 	unsubscribe func()
 
@@ -56,7 +54,6 @@ func NewDoor(mux *web.Mux, table *wasmtools.RouteTable, o DoorOptions) *Door {
 		version:     cmp.Or(o.Version, "0.1.0"),
 		description: o.Description,
 		log:         cmp.Or(o.Logger, slog.New(slog.DiscardHandler)),
-		settled:     o.Settled,
 		invoker:     invoker,
 	}
 	for _, address := range o.Servers {
@@ -76,6 +73,9 @@ func (d *Door) Close() error {
 	d.unsubscribe()
 	return nil
 }
+
+// Policy lets pages of other origins lead to the lists, which only read. It doesn't let them call tools.
+func (d *Door) Policy() web.Policy { return web.Policy{Pages: web.PagesRead, Unbounded: true} }
 
 // Serve answers one request.
 func (d *Door) Serve(x *web.Exchange) {

@@ -1,12 +1,14 @@
 package openapi
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"sync"
 
 	"github.com/toolsrv/toolsrv/internal/text"
 	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/invoke"
 )
 
 // These bound what guessing the tool that was meant costs, however many tools there are and whatever the path is.
@@ -18,7 +20,8 @@ const (
 // answerMissing answers for a path that has no tool, before the body has been read: a tool that came between the look-up and the
 // question is in the newest state.
 func (x exchange) answerMissing() {
-	if x.isComing() {
+	if _, err := invoke.Find(x.state.generation, x.Request().URL.Path, x.Call().Principal); err != nil && !isNotFound(err) {
+		x.Fail(err)
 		return
 	}
 	if _, err := x.Renew(); err != nil {
@@ -33,14 +36,9 @@ func (x exchange) answerMissing() {
 	x.answerNotFound()
 }
 
-// isComing answers, and returns true, if a path that has no tool may have one in a moment.
-func (x exchange) isComing() bool {
-	door := x.state.door
-	if door.settled == nil || door.settled(x.Request().URL.Path) {
-		return false
-	}
-	x.Fail(&wasmtools.Error{Code: wasmtools.CodeNotReady, Message: "No tool has this path yet, and some that could have it are still being read; try again."})
-	return true
+func isNotFound(err error) bool {
+	failed, ok := errors.AsType[*wasmtools.Error](err)
+	return ok && failed.Code == wasmtools.CodeNotFound
 }
 
 // answerNotFound answers that the path has no tool, and which one was probably meant.

@@ -101,7 +101,8 @@ func TestUnsettled(t *testing.T) {
 	t.Parallel()
 	table := tableOf(t, add())
 	var settled atomic.Bool
-	app := appOf(t, table, openapi.Options{Settled: func(path string) bool { return settled.Load() || path != "/math/ad" }, Dependencies: []openapi.Dependency{bearer(t, "token")}})
+	table.SetComing(func(path string) bool { return !settled.Load() && path == "/math/ad" })
+	app := appOf(t, table, openapi.Options{Dependencies: []openapi.Dependency{bearer(t, "token")}})
 	check := func(when, path, token string, want int, says string) {
 		t.Helper()
 		answer := serve(app, post(path, `{"a":1,"b":2}`, "Authorization", token))
@@ -125,12 +126,13 @@ func TestUnsettled(t *testing.T) {
 func TestSettledMeanwhile(t *testing.T) {
 	t.Parallel()
 	table := tableOf(t)
-	app := appOf(t, table, openapi.Options{Settled: func(string) bool {
+	table.SetComing(func(string) bool {
 		if err := table.Replace([]*wasmtools.Tool{add()}, nil); err != nil {
 			t.Error(err)
 		}
-		return true
-	}})
+		return false
+	})
+	app := appOf(t, table, openapi.Options{})
 	answer := serve(app, post("/math/add", `{"a":1,"b":2}`))
 	if body := bodyOf(t, answer); answer.StatusCode != http.StatusOK || body != "3" {
 		t.Errorf("got %d %s, want 200 3", answer.StatusCode, body)

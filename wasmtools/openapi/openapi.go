@@ -45,9 +45,6 @@ type Options struct {
 	// Ready returns why the service is not ready, or nil. While it returns an error, /readyz answers 503. The error is
 	// logged, not shown. Ready is called concurrently. Nil: always ready.
 	Ready func() error
-	// Settled reports whether a path that has no tool in the table will not have one in a moment either. Where it returns false, the path is
-	// answered with CodeNotReady instead of CodeNotFound. Settled is called concurrently and must be fast. Nil: always.
-	Settled func(path string) bool
 }
 
 // An App is the HTTP application of one route table: a [Door] on a [web.Mux] of its own. It is an http.Handler, safe for
@@ -78,7 +75,6 @@ func NewApp(table *wasmtools.RouteTable, o Options) *App {
 		Servers:     o.Servers,
 		Invoker:     invoker,
 		Logger:      o.Logger,
-		Settled:     o.Settled,
 	})
 	mux.Mount("/", door)
 	return &App{mux, door}

@@ -366,9 +366,9 @@ func TestUnreadAnswer(t *testing.T) {
 	r := build(t, settings(t))
 	r.SetConnections(1, 1)
 	door := endless{make(chan struct{}), make(chan struct{})}
-	r.Mount("/endless", door)
+	r.Mount("/endless.api", door)
 	run(t, r)
-	if _, err := io.WriteString(r.dial(), "GET /endless HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
+	if _, err := io.WriteString(r.dial(), "GET /endless.api HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
 		t.Fatal(err)
 	}
 	<-door.begun

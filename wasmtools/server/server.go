@@ -110,7 +110,6 @@ func (s *Server) open(ctx context.Context, doors map[string]web.Door) error {
 		Servers:     servers(c),
 		Invoker:     s.service.Invoker,
 		Logger:      s.logger,
-		Settled:     s.service.Catalog.SettledAt,
 	})
 	s.web.Mount("/", s.rest)
 	if c.MCP.Enabled {

@@ -31,7 +31,8 @@ type AccessOptions struct {
 }
 
 // An Access says which hosts requests may name, and pages of which other origins may make requests. The first ends DNS
-// rebinding, in which a page makes its own domain name mean the address of the service; the second is CORS. It says, too, which proxies are
+// rebinding, in which a page makes its own domain name mean the address of the service; the second ends cross-site request forgery, and is
+// CORS for those that may. It says, too, which proxies are
 // believed about the client. It never changes.
 type Access struct {
 	hosts     origin.Patterns
@@ -91,26 +92,50 @@ func NewAccess(o AccessOptions) (*Access, error) {
 	return a, nil
 }
 
+// orStrict returns an Access that is not nil: without one, pages of other origins may make no requests.
+func orStrict(a *Access) *Access {
+	if a == nil {
+		a, _ = NewAccess(AccessOptions{}) // nothing in it can be wrong
+	}
+	return a
+}
+
 // check returns nil if a request may name its host, and come from its page. Behind a proxy, the host that counts is the one that the
 // proxy sends as Host: what it says in other headers, any client can say.
-func (a *Access) check(r *http.Request) error {
+func (a *Access) check(r *http.Request, pages Pages) error {
 	if !a.everyHost && !a.isHost(r.Host) {
 		return notAllowed(wasmtools.CodeHostNotAllowed, "host", r.Host, "server.hosts")
 	}
-	return a.checkPage(r)
+	return a.checkPage(r, pages)
 }
 
-// checkPage is check for the page alone. The pages of the service's own origin need no permission.
-func (a *Access) checkPage(r *http.Request) error {
-	origins := r.Header["Origin"]
-	if len(origins) == 0 || a.everyOrigin || a.allows(origins) {
+// checkPage is check for the page alone. The pages of the service's own origin need no permission. Links, pictures and forms have a browser
+// send requests without an origin, but it says in Sec-Fetch-Site whose they are. It doesn't to plain-HTTP addresses of other machines.
+func (a *Access) checkPage(r *http.Request, pages Pages) error {
+	origins, sites := r.Header["Origin"], r.Header["Sec-Fetch-Site"]
+	switch {
+	case len(origins) == 0 && len(sites) == 0, a.everyOrigin, pages == PagesAll: // mostly no browser
+		return nil
+	case len(origins) > 0:
+		if a.allows(origins) {
+			return nil
+		}
+		page, ok := origin.ParseOrigin(origins[0])
+		if host, isHost := origin.ParseHost(r.Host); !ok || !isHost || len(origins) > 1 || !page.IsOf(host) {
+			return notAllowed(wasmtools.CodeOriginNotAllowed, "origin", origins[0], "server.cors_origins")
+		}
+	}
+	if len(sites) == 0 || len(sites) == 1 && (sites[0] == "same-origin" || sites[0] == "none") {
 		return nil
 	}
-	page, ok := origin.ParseOrigin(origins[0])
-	if host, isHost := origin.ParseHost(r.Host); ok && isHost && len(origins) == 1 && page.IsOf(host) {
+	if pages == PagesRead && (r.Method == http.MethodGet || r.Method == http.MethodHead) {
 		return nil
 	}
-	return notAllowed(wasmtools.CodeOriginNotAllowed, "origin", origins[0], "server.cors_origins")
+	return &wasmtools.Error{
+		Code:    wasmtools.CodeOriginNotAllowed,
+		Message: "A page of another site may not make this request; the operator of the server can add its origin to server.cors_origins",
+		Err:     fmt.Errorf("Sec-Fetch-Site is %q", text.Short(sites[0])),
+	}
 }
 
 // allows reports whether the origin of a request is one of those that are listed.
@@ -135,13 +160,10 @@ func (*Access) undescribe(x *Exchange) {
 
 // describe sets the headers that tell a browser what a page may do with the answer.
 func (a *Access) describe(x *Exchange) {
-	if a == nil {
-		return
-	}
 	h := x.Header()
 	origins := x.request.Header["Origin"]
 	switch {
-	case a.everyOrigin:
+	case a.everyOrigin, x.pages() == PagesAll:
 		h["Access-Control-Allow-Origin"] = a.header.every
 		h["Access-Control-Expose-Headers"] = a.header.exposed
 	case len(a.origins) > 0:
@@ -160,7 +182,7 @@ func (a *Access) answerPreflight(x *Exchange) bool {
 	if x.request.Method != http.MethodOptions || len(asked["Access-Control-Request-Method"]) == 0 || len(asked["Origin"]) == 0 {
 		return false
 	}
-	if !a.everyOrigin && !a.allows(asked["Origin"]) { // the service's own page
+	if !a.everyOrigin && x.pages() != PagesAll && !a.allows(asked["Origin"]) { // the service's own page
 		return false
 	}
 	h := x.Header()

@@ -75,10 +75,10 @@ func TestHosts(t *testing.T) {
 	} {
 		var log bytes.Buffer
 		mux := web.NewMux(web.Options{Access: access(t, test.options), Dependencies: []web.Dependency{bearer(t, "secret")}, Logger: slog.New(slog.NewJSONHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
-		mux.Mount("/toy", newToy())
+		mux.Mount("/toy.api", newToy())
 		for _, header := range []string{"", "X-Forwarded-Host", "Forwarded", "X-Host", "X-Original-Host"} {
 			log.Reset()
-			r := httptest.NewRequest("GET", "/toy", nil)
+			r := httptest.NewRequest("GET", "/toy.api", nil)
 			r.Host = test.host
 			if header == "Forwarded" {
 				r.Header.Set(header, "host=localhost")
@@ -162,8 +162,8 @@ func TestPages(t *testing.T) {
 		{"every, own page", every, []string{"http://tools.example.com"}, 200, "*"},
 	} {
 		mux := web.NewMux(web.Options{Access: access(t, test.options)})
-		mux.Mount("/toy", newToy())
-		r := httptest.NewRequest("GET", "/toy", nil)
+		mux.Mount("/toy.api", newToy())
+		r := httptest.NewRequest("GET", "/toy.api", nil)
 		r.Host = "tools.example.com"
 		r.Header["Origin"] = test.origins
 		r.Header.Set("Cookie", "a=b")
@@ -194,7 +194,7 @@ func TestPreflight(t *testing.T) {
 	served := 0
 	answer := func(o web.AccessOptions, path, page string, more ...string) *httptest.ResponseRecorder {
 		mux := web.NewMux(web.Options{Access: access(t, o), Dependencies: []web.Dependency{bearer(t, "secret")}})
-		mux.Mount("/toy", foreign(func(http.ResponseWriter, *http.Request) { served++ }))
+		mux.Mount("/toy.api", foreign(func(http.ResponseWriter, *http.Request) { served++ }))
 		r := httptest.NewRequest("OPTIONS", path, nil)
 		r.Header.Set("Origin", page)
 		r.Header.Set("Access-Control-Request-Method", "POST")
@@ -206,7 +206,7 @@ func TestPreflight(t *testing.T) {
 		mux.ServeHTTP(w, r)
 		return w
 	}
-	first := answer(o, "/toy", "https://app.example.com")
+	first := answer(o, "/toy.api", "https://app.example.com")
 	for name, want := range map[string]string{
 		"Access-Control-Allow-Origin":          "https://app.example.com",
 		"Access-Control-Allow-Methods":         "DELETE, GET, HEAD, POST",
@@ -222,36 +222,36 @@ func TestPreflight(t *testing.T) {
 	}
 	for name, w := range map[string]*httptest.ResponseRecorder{
 		"nothing there":    answer(o, "/nowhere", "https://app.example.com"),
-		"encoded slash":    answer(o, "/toy%2Fme", "https://app.example.com"),
-		"a wrong token":    answer(o, "/toy", "https://app.example.com", "Authorization", "Bearer wrong"),
-		"a right token":    answer(o, "/toy", "https://app.example.com", "Authorization", "Bearer secret"),
-		"a thousand names": answer(o, "/toy", "https://app.example.com", "Access-Control-Request-Headers", strings.Repeat("x-"+strings.Repeat("y", 20)+",", 1000)),
-		"a thousand lines": answer(o, "/toy", "https://app.example.com", strings.Split(strings.Repeat("Access-Control-Request-Headers;\r\nEvil: x;", 1000)+"A;b", ";")...),
-		"an odd method":    answer(o, "/toy", "https://app.example.com", "Access-Control-Request-Method", "EVIL\r\nX: y"),
+		"encoded slash":    answer(o, "/toy.api%2Fme", "https://app.example.com"),
+		"a wrong token":    answer(o, "/toy.api", "https://app.example.com", "Authorization", "Bearer wrong"),
+		"a right token":    answer(o, "/toy.api", "https://app.example.com", "Authorization", "Bearer secret"),
+		"a thousand names": answer(o, "/toy.api", "https://app.example.com", "Access-Control-Request-Headers", strings.Repeat("x-"+strings.Repeat("y", 20)+",", 1000)),
+		"a thousand lines": answer(o, "/toy.api", "https://app.example.com", strings.Split(strings.Repeat("Access-Control-Request-Headers;\r\nEvil: x;", 1000)+"A;b", ";")...),
+		"an odd method":    answer(o, "/toy.api", "https://app.example.com", "Access-Control-Request-Method", "EVIL\r\nX: y"),
 	} {
 		if w.Code != first.Code || w.Code != 204 || w.Body.Len() != 0 || fmt.Sprint(w.Header()) != fmt.Sprint(first.Header()) {
 			t.Errorf("%s: got %d %s with %v, want that of another path: %v", name, w.Code, w.Body, w.Header(), first.Header())
 		}
 	}
-	private := answer(o, "/toy", "https://app.example.com", "Access-Control-Request-Private-Network", "true")
+	private := answer(o, "/toy.api", "https://app.example.com", "Access-Control-Request-Private-Network", "true")
 	if got := private.Header().Get("Access-Control-Allow-Private-Network"); private.Code != 204 || got != "true" {
 		t.Errorf("private network: got %d with %q", private.Code, got)
 	}
-	star := answer(web.AccessOptions{Origins: []string{"*"}}, "/toy", "null", "Cookie", "a=b").Header()
+	star := answer(web.AccessOptions{Origins: []string{"*"}}, "/toy.api", "null", "Cookie", "a=b").Header()
 	if star.Get("Access-Control-Allow-Origin") != "*" || star["Access-Control-Allow-Credentials"] != nil || star.Get("Access-Control-Allow-Methods") == "" {
 		t.Errorf("every origin: got %v", star)
 	}
 	for _, page := range []string{"https://evil.example", "null", "https://app.example.com/"} {
-		for _, path := range []string{"/toy", "/nowhere"} {
+		for _, path := range []string{"/toy.api", "/nowhere"} {
 			if w := answer(o, path, page); w.Code != 403 || w.Header()["Access-Control-Allow-Methods"] != nil || w.Header()["Access-Control-Allow-Origin"] != nil {
 				t.Errorf("%s to %s: got %d with %v", page, path, w.Code, w.Header())
 			}
 		}
 	}
-	if w := answer(o, "/toy", "http://example.com"); w.Code != 401 { // its host: no browser asks for a page of its own
+	if w := answer(o, "/toy.api", "http://example.com"); w.Code != 401 { // its host: no browser asks for a page of its own
 		t.Errorf("own page: got %d", w.Code)
 	}
-	if w := answer(web.AccessOptions{Origins: o.Origins, Loopback: true}, "/toy", "https://app.example.com"); w.Code != 421 {
+	if w := answer(web.AccessOptions{Origins: o.Origins, Loopback: true}, "/toy.api", "https://app.example.com"); w.Code != 421 {
 		t.Errorf("foreign host: got %d", w.Code)
 	}
 	if served != 0 {
@@ -264,17 +264,17 @@ func TestPreflight(t *testing.T) {
 func TestErrorsOfPages(t *testing.T) {
 	t.Parallel()
 	mux := web.NewMux(web.Options{Access: access(t, web.AccessOptions{Origins: []string{"https://app.example.com"}}), Dependencies: []web.Dependency{bearer(t, "secret")}})
-	mux.Mount("/toy", newToy())
+	mux.Mount("/toy.api", newToy())
 	for _, test := range []struct {
 		path, token string
 		status      int
 		vary        string
 	}{
-		{"/toy", "wrong", 401, "Origin"},
-		{"/toy", "secret", 200, "Origin, Authorization"},
-		{"/toy/nowhere", "secret", 404, "Origin"},
-		{"/toy/broken", "secret", 503, "Origin"},
-		{"/toy/panics", "secret", 500, "Origin"},
+		{"/toy.api", "wrong", 401, "Origin"},
+		{"/toy.api", "secret", 200, "Origin, Authorization"},
+		{"/toy.api/nowhere", "secret", 404, "Origin"},
+		{"/toy.api/broken", "secret", 503, "Origin"},
+		{"/toy.api/panics", "secret", 500, "Origin"},
 		{"/healthz", "", 200, "Origin"},
 	} {
 		for range 2 { // values that responses share must not grow
@@ -295,19 +295,19 @@ func TestErrorsOfPages(t *testing.T) {
 func TestSetAccess(t *testing.T) {
 	t.Parallel()
 	mux := web.NewMux(web.Options{})
-	mux.Mount("/toy", newToy())
+	mux.Mount("/toy.api", newToy())
 	for i, test := range []struct {
 		access *web.Access
 		status int
 	}{
-		{nil, 200},
+		{nil, 403},
 		{access(t, web.AccessOptions{Loopback: true}), 421},
 		{access(t, web.AccessOptions{}), 403},
 		{access(t, web.AccessOptions{Hosts: []string{"example.com"}, Origins: []string{"https://evil.example"}}), 200},
-		{nil, 200},
+		{nil, 403},
 	} {
 		mux.SetAccess(test.access)
-		r := httptest.NewRequest("GET", "/toy", nil)
+		r := httptest.NewRequest("GET", "/toy.api", nil)
 		r.Header.Set("Origin", "https://evil.example")
 		w := httptest.NewRecorder()
 		if mux.ServeHTTP(w, r); w.Code != test.status {
@@ -327,7 +327,7 @@ func TestAccessTakesNoMemory(t *testing.T) {
 	count := func(a *web.Access, host string) float64 {
 		mux := web.NewMux(web.Options{Access: a})
 		mux.Mount("/", foreign(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "x") }))
-		r := httptest.NewRequest("GET", "/toy", nil)
+		r := httptest.NewRequest("GET", "/toy.api", nil)
 		r.Host = host
 		w := httptest.NewRecorder()
 		return testing.AllocsPerRun(100, func() {
@@ -357,7 +357,7 @@ func BenchmarkAccess(b *testing.B) {
 		b.Run(test.name, func(b *testing.B) {
 			mux := web.NewMux(web.Options{Access: test.access})
 			mux.Mount("/", foreign(func(http.ResponseWriter, *http.Request) {}))
-			r := httptest.NewRequest("POST", "/toy", nil)
+			r := httptest.NewRequest("POST", "/toy.api", nil)
 			r.Host = "127.0.0.1:8000"
 			w := httptest.NewRecorder()
 			for b.Loop() {

@@ -10,15 +10,15 @@ import (
 // An Admission says who is let in: which hosts requests may name, which pages may make them, and who makes them. It never changes,
 // but its dependencies may.
 type Admission struct {
-	access       *Access // nil: no check
+	access       *Access
 	dependencies []dependency
 	schemes      []scheme
 }
 
-// NewAdmission returns an Admission, of which access may be nil: no check. Dependencies are checked in their order. It panics if one
+// NewAdmission returns an Admission. A nil access means what it does in [Options]. Dependencies are checked in their order. It panics if one
 // is nil, or if a security scheme has a bad name or is not a JSON object.
 func NewAdmission(access *Access, dependencies ...Dependency) *Admission {
-	return &Admission{access: access, schemes: schemesOf(dependencies), dependencies: dependenciesOf(dependencies)}
+	return &Admission{access: orStrict(access), schemes: schemesOf(dependencies), dependencies: dependenciesOf(dependencies)}
 }
 
 // An Admitter is what a table has for the Value of its configuration if that says who is let in.
@@ -60,16 +60,14 @@ func (in *admitted) isCurrent(g *wasmtools.Generation, a *Admission) bool {
 	return a == in.admission && a.version() == in.version && g.SameConfiguration(in.generation)
 }
 
-// admit lets a request in, or returns why it is refused. What it returns is true of one moment: generation, tokens and hosts were all in
+// admit lets a request to a door in, or returns why it is refused. What it returns is true of one moment: generation, tokens and hosts were all in
 // force then. A request that was let in before is not refused because the Mux is closed.
-func (m *Mux) admit(r *http.Request, isNew bool) (in admitted, err error) {
+func (m *Mux) admit(r *http.Request, policy *Policy, isNew bool) (in admitted, err error) {
 	for {
 		in.generation, in.admission = m.now()
 		in.version = in.admission.version()
-		if in.admission.access != nil {
-			if err := in.admission.access.check(r); err != nil {
-				return in, err
-			}
+		if err := in.admission.access.check(r, policy.Pages); err != nil {
+			return in, err
 		}
 		if isNew && m.closed != nil {
 			if err := m.closed(); err != nil {
@@ -108,7 +106,7 @@ func (x *Exchange) Renew() (changed bool, err error) {
 // admit lets the request in. Afterwards its call has generation and principal.
 func (x *Exchange) admit() error {
 	before := x.in.admission
-	in, err := x.mux.admit(x.request, before == nil)
+	in, err := x.mux.admit(x.request, &x.at.policy, before == nil)
 	if before != nil && before != in.admission {
 		before.access.undescribe(x)
 	}
@@ -123,14 +121,11 @@ func (x *Exchange) admit() error {
 // admitAnybody checks what a probe and a browser's question have to meet, for which no token is asked. It reports whether it has answered.
 func (x *Exchange) admitAnybody(probe bool) (answered bool) {
 	_, a := x.mux.now()
-	if a.access == nil {
-		return false
-	}
 	check := a.access.check
-	if probe { // a load balancer probes by address, and the answer is of no use to a page
+	if probe { // a load balancer probes by address
 		check = a.access.checkPage
 	}
-	err := check(x.request)
+	err := check(x.request, x.pages())
 	if !isHostError(err) {
 		a.access.describe(x)
 	}
@@ -159,6 +154,6 @@ func (x *Exchange) Now() (*wasmtools.Generation, *wasmtools.Principal, error) {
 	if x.in.isCurrent(g, a) {
 		return g, x.in.principal, nil
 	}
-	in, err := x.mux.admit(x.request, false)
+	in, err := x.mux.admit(x.request, &x.at.policy, false)
 	return in.generation, in.principal, err
 }

@@ -37,10 +37,57 @@ func (x *Exchange) ReadBody(b Body) error {
 		}
 		return nil
 	}
-	if err := b.Read(r.Body, r.ContentLength); err != nil {
+	if err := b.Read(x.whole(), r.ContentLength); err != nil {
 		return x.bodyError(err, b.TooLarge)
 	}
 	return nil
+}
+
+// A boundedBody is the body of a request for doors that read it themselves. After 1 MiB it fails, and each of its errors is an
+// *wasmtools.Error for [Exchange.Fail].
+type boundedBody struct {
+	io.ReadCloser
+	x    *Exchange
+	left int64
+}
+
+// boundBody bounds the body that the door sees, unless it does so itself. The request of net/http keeps its own, by whose type that knows
+// whether the client waits to be told to send it.
+func (x *Exchange) boundBody() {
+	r := x.request
+	if x.at.policy.Unbounded || r.Body == nil || r.Body == http.NoBody {
+		return
+	}
+	shown := *r
+	shown.Body = &boundedBody{r.Body, x, wasmtools.DefaultMaxInput}
+	x.request = &shown
+}
+
+// whole returns the body without the bound.
+func (x *Exchange) whole() io.Reader {
+	if b, ok := x.request.Body.(*boundedBody); ok {
+		return b.ReadCloser
+	}
+	return x.request.Body
+}
+
+// Read reads the body, and one byte beyond the limit at most.
+func (b *boundedBody) Read(p []byte) (int, error) {
+	if b.left < 0 || b.x.request.ContentLength > wasmtools.DefaultMaxInput {
+		return 0, errBodyTooLarge()
+	}
+	n, err := b.ReadCloser.Read(p[:min(int64(len(p)), b.left+1)])
+	if b.left -= int64(n); b.left < 0 {
+		return n - 1, errBodyTooLarge()
+	}
+	if err != nil && err != io.EOF {
+		err = b.x.bodyError(err, errBodyTooLarge)
+	}
+	return n, err
+}
+
+func errBodyTooLarge() error {
+	return &wasmtools.Error{Code: wasmtools.CodeInputTooLarge, Message: fmt.Sprintf("The body is larger than %d bytes", wasmtools.DefaultMaxInput)}
 }
 
 // HasBody reports whether the request has a body that is not empty. Where the header does not tell, it reads the first byte:
@@ -50,7 +97,7 @@ func (x *Exchange) HasBody() (bool, error) {
 	if r.ContentLength >= 0 || r.Body == nil {
 		return r.ContentLength > 0, nil
 	}
-	n, err := io.ReadFull(r.Body, make([]byte, 1))
+	n, err := io.ReadFull(x.whole(), make([]byte, 1))
 	if n > 0 || err == io.EOF {
 		return n > 0, nil
 	}

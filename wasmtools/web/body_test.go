@@ -88,14 +88,14 @@ func TestReadBody(t *testing.T) {
 			return got
 		}
 		mux := web.NewMux(web.Options{})
-		mux.Mount("/read", doorFunc(func(x *web.Exchange) {
+		mux.Mount("/read.api", doorFunc(func(x *web.Exchange) {
 			var b ten
 			err := x.ReadBody(&b)
 			if got := told(b.text, err); got != test.want {
 				t.Errorf("%s: got %q, want %q", test.name, got, test.want)
 			}
 		}))
-		mux.Mount("/has", doorFunc(func(x *web.Exchange) {
+		mux.Mount("/has.api", doorFunc(func(x *web.Exchange) {
 			has, err := x.HasBody()
 			got := "false"
 			if has {
@@ -105,7 +105,7 @@ func TestReadBody(t *testing.T) {
 				t.Errorf("%s: HasBody returns %s, want %s", test.name, got, test.has)
 			}
 		}))
-		for _, path := range []string{"/has", "/read"} {
+		for _, path := range []string{"/has.api", "/read.api"} {
 			if s, ok := test.body.(io.Seeker); ok {
 				_, _ = s.Seek(0, io.SeekStart)
 			}

@@ -137,7 +137,7 @@ func (x *Exchange) proxies() *proxies {
 	if a == nil {
 		_, a = x.mux.now() // for probes
 	}
-	if a.access == nil || a.access.proxies.cut == nil {
+	if a.access.proxies.cut == nil {
 		return nil
 	}
 	return &a.access.proxies

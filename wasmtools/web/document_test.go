@@ -14,7 +14,7 @@ const tag = `"two"`
 
 func listed(dependencies ...web.Dependency) *web.Mux {
 	mux := web.NewMux(web.Options{Dependencies: dependencies})
-	mux.Mount("/toy", newToy())
+	mux.Mount("/toy.api", newToy())
 	return mux
 }
 
@@ -58,7 +58,7 @@ func TestIfNoneMatch(t *testing.T) {
 	}
 	for _, tt := range tests {
 		for _, method := range []string{http.MethodGet, http.MethodHead} {
-			r, got := httptest.NewRequest(method, "/toy", nil), httptest.NewRecorder()
+			r, got := httptest.NewRequest(method, "/toy.api", nil), httptest.NewRecorder()
 			r.Header["If-None-Match"] = tt.fields
 			mux.ServeHTTP(got, r)
 			h := got.Header()
@@ -79,7 +79,7 @@ func FuzzIfNoneMatch(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, field string) {
-		r, w := httptest.NewRequest("GET", "/toy", nil), httptest.NewRecorder()
+		r, w := httptest.NewRequest("GET", "/toy.api", nil), httptest.NewRecorder()
 		r.Header["If-None-Match"] = []string{field}
 		mux.ServeHTTP(w, r)
 		switch got := w.Code; got {

@@ -58,7 +58,7 @@ func TestSecondDoor(t *testing.T) {
 	defer rest.Close()
 	door := newToy()
 	mux.Mount("/", rest)
-	mux.Mount("/toy", door)
+	mux.Mount("/toy.api", door)
 	server := httptest.NewServer(mux)
 
 	send := func(method, path, body string, headers ...string) *http.Response {
@@ -88,18 +88,18 @@ func TestSecondDoor(t *testing.T) {
 		level                    string // of the line in the log
 	}{
 		{"REST", "POST", "/toys/echo", `{"a":1}`, nil, 200, `{"a":1}`, "Cache-Control", "no-store", "INFO"},
-		{"REST of a path that begins alike", "GET", "/toybox", "", nil, 404, `{"detail":"Not Found","code":"not_found"}`, "", "", "INFO"},
-		{"the document", "GET", "/toy", "", nil, 200, `["car","ball"]`, "Etag", `"two"`, "INFO"},
-		{"the document, known", "GET", "/toy", "", []string{"If-None-Match", `"one", W/"two"`}, 304, "", "Vary", "Authorization", "INFO"},
-		{"another method", "DELETE", "/toy", "", nil, 405, `{"detail":"Method Not Allowed","code":"method_not_allowed"}`, "Allow", "GET, HEAD, OPTIONS", "INFO"},
-		{"OPTIONS", "OPTIONS", "/toy", "", nil, 204, "", "Allow", "GET, HEAD, OPTIONS", "INFO"},
-		{"no token", "GET", "/toy", "", []string{"Authorization", ""}, 401, `{"detail":"Invalid or missing bearer token","code":"unauthorized"}`, "Www-Authenticate", "Bearer", "INFO"},
-		{"no token, below", "GET", "/toy/nothing", "", []string{"Authorization", ""}, 401, `{"detail":"Invalid or missing bearer token","code":"unauthorized"}`, "", "", "DEBUG"},
-		{"a path that is not there", "GET", "/toy/nothing", "", nil, 404, `{"detail":"Not Found","code":"not_found"}`, "", "", "DEBUG"},
-		{"an encoded slash", "GET", "/toy%2Fme", "", nil, 404, `{"detail":"Not Found","code":"not_found"}`, "", "", "DEBUG"},
-		{"the id", "GET", "/toy/me", "", nil, 200, `"toy-me"`, "X-Request-Id", "toy-me", "INFO"},
-		{"an error", "GET", "/toy/broken", "", nil, 503, `{"detail":"Too many calls are running; try again later","code":"overloaded"}`, "Retry-After", "1", "WARN"},
-		{"a panic", "GET", "/toy/panics", "", nil, 500, `{"detail":"Internal error; tell the operator the request id","code":"internal","request_id":"toy-panics"}`, "", "", "ERROR"},
+		{"REST of a path that begins alike", "GET", "/toy.apibox", "", nil, 404, `{"detail":"Not Found","code":"not_found"}`, "", "", "INFO"},
+		{"the document", "GET", "/toy.api", "", nil, 200, `["car","ball"]`, "Etag", `"two"`, "INFO"},
+		{"the document, known", "GET", "/toy.api", "", []string{"If-None-Match", `"one", W/"two"`}, 304, "", "Vary", "Authorization", "INFO"},
+		{"another method", "DELETE", "/toy.api", "", nil, 405, `{"detail":"Method Not Allowed","code":"method_not_allowed"}`, "Allow", "GET, HEAD, OPTIONS", "INFO"},
+		{"OPTIONS", "OPTIONS", "/toy.api", "", nil, 204, "", "Allow", "GET, HEAD, OPTIONS", "INFO"},
+		{"no token", "GET", "/toy.api", "", []string{"Authorization", ""}, 401, `{"detail":"Invalid or missing bearer token","code":"unauthorized"}`, "Www-Authenticate", "Bearer", "INFO"},
+		{"no token, below", "GET", "/toy.api/nothing", "", []string{"Authorization", ""}, 401, `{"detail":"Invalid or missing bearer token","code":"unauthorized"}`, "", "", "DEBUG"},
+		{"a path that is not there", "GET", "/toy.api/nothing", "", nil, 404, `{"detail":"Not Found","code":"not_found"}`, "", "", "DEBUG"},
+		{"an encoded slash", "GET", "/toy.api%2Fme", "", nil, 404, `{"detail":"Not Found","code":"not_found"}`, "", "", "DEBUG"},
+		{"the id", "GET", "/toy.api/me", "", nil, 200, `"toy.api-me"`, "X-Request-Id", "toy.api-me", "INFO"},
+		{"an error", "GET", "/toy.api/broken", "", nil, 503, `{"detail":"Too many calls are running; try again later","code":"overloaded"}`, "Retry-After", "1", "WARN"},
+		{"a panic", "GET", "/toy.api/panics", "", nil, 500, `{"detail":"Internal error; tell the operator the request id","code":"internal","request_id":"toy.api-panics"}`, "", "", "ERROR"},
 		{"a probe", "GET", "/readyz", "", []string{"Authorization", ""}, 200, `{"status":"ready"}`, "", "", ""},
 	} {
 		before := len(log.lines())
@@ -127,7 +127,7 @@ func TestSecondDoor(t *testing.T) {
 		}
 	}
 
-	events := send("GET", "/toy/events", "")
+	events := send("GET", "/toy.api/events", "")
 	reader := bufio.NewReader(events.Body)
 	for _, tick := range []string{"one", "two"} {
 		door.ticks <- tick
@@ -161,11 +161,13 @@ func TestSecondDoor(t *testing.T) {
 func TestMount(t *testing.T) {
 	t.Parallel()
 	mux := web.NewMux(web.Options{})
-	for _, path := range []string{"/", "/a", "/a/b", "/ab"} {
+	for _, path := range []string{"/", "/a.x", "/a.x/b", "/a.xb", "/admin/a", "/events"} {
 		mux.Mount(path, doorFunc(func(x *web.Exchange) { x.Send(http.StatusOK, []byte(path)) }))
 	}
 	for path, want := range map[string]string{
-		"/": "/", "/a": "/a", "/a/": "/a", "/a/c": "/a", "/a/b": "/a/b", "/a/b/c": "/a/b", "/a/bc": "/a", "/ab": "/ab", "/abc": "/", "*": "/", "": "/", "//a": "/",
+		"/": "/", "/a.x": "/a.x", "/a.x/": "/a.x", "/a.x/c": "/a.x", "/a.x/b": "/a.x/b", "/a.x/b/c": "/a.x/b", "/a.x/bc": "/a.x", "/a.xb": "/a.xb",
+		"/a.xbc": "/", "*": "/", "": "/", "//a.x": "/", "/admin": "/", "/admin/a/b": "/admin/a",
+		"/events": "/events", "/events/": "/", "/events/list": "/", // a tool may be there
 	} {
 		r := httptest.NewRequest("GET", "/", nil)
 		r.URL.Path = path
@@ -174,12 +176,12 @@ func TestMount(t *testing.T) {
 			t.Errorf("%q is answered by the door at %q, want %q", path, w.Body, want)
 		}
 	}
-	for _, path := range []string{"", "a", "/a", "/a/", "/healthz", "/readyz", "//"} {
+	for _, path := range []string{"", "a.x", "/a.x", "/a.x/", "/healthz", "/readyz", "//", "/a", "/a/b", "/hello", "/hello/world", "/adminb", "/events/list"} {
 		if !panics(func() { mux.Mount(path, newToy()) }) {
 			t.Errorf("Mount(%q) does not panic", path)
 		}
 	}
-	if !panics(func() { mux.Mount("/c", nil) }) {
+	if !panics(func() { mux.Mount("/c.x", nil) }) {
 		t.Error("Mount of nil does not panic")
 	}
 	empty := httptest.NewRecorder()

@@ -21,6 +21,7 @@ type Exchange struct {
 
 	w       http.ResponseWriter
 	mux     *Mux
+	at      *mount // nil for a probe
 	request *http.Request
 	start   time.Duration // since mux.began
 	id      [1]string     // the value of X-Request-Id
@@ -57,7 +58,7 @@ func (x *Exchange) Call() *wasmtools.Call { return &x.call }
 // Identify returns who makes the request, as the dependencies see it now: for streams that outlive what they began with. It
 // fails if the request would not be let in any more.
 func (x *Exchange) Identify() (*wasmtools.Principal, error) {
-	in, err := x.mux.admit(x.request, false)
+	in, err := x.mux.admit(x.request, &x.at.policy, false)
 	return in.principal, err
 }
 

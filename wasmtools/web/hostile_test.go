@@ -105,7 +105,7 @@ func TestHostileDoors(t *testing.T) {
 			var log lockedLog
 			mux := web.NewMux(web.Options{Logger: slog.New(slog.NewJSONHandler(&log, nil))})
 			mux.Mount("/", test.door)
-			mux.Mount("/next", newToy())
+			mux.Mount("/next.api", newToy())
 			server := httptest.NewUnstartedServer(mux)
 			server.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, 0)
 			server.Start()
@@ -133,7 +133,7 @@ func TestHostileDoors(t *testing.T) {
 			if !strings.Contains(text, test.logged) || len(text) > 10<<10 || strings.Count(text, "\n") != 1 {
 				t.Errorf("logged %.500s, want one line with %s", text, test.logged)
 			}
-			next, err := server.Client().Get(server.URL + "/next")
+			next, err := server.Client().Get(server.URL + "/next.api")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -150,7 +150,7 @@ func TestHostileRequestID(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
 	mux := web.NewMux(web.Options{Logger: slog.New(slog.NewJSONHandler(&log, nil))})
-	mux.Mount("/toy", newToy())
+	mux.Mount("/toy.api", newToy())
 	seen := map[string]bool{}
 	for _, test := range []struct {
 		name string
@@ -169,7 +169,7 @@ func TestHostileRequestID(t *testing.T) {
 		{"two", []string{"one", "two"}, false},
 	} {
 		log.Reset()
-		r := httptest.NewRequest("GET", "/toy/me", nil)
+		r := httptest.NewRequest("GET", "/toy.api/me", nil)
 		r.Header["X-Request-Id"] = test.ids
 		w := httptest.NewRecorder()
 		mux.ServeHTTP(w, r)

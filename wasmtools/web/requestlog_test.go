@@ -49,8 +49,11 @@ func refusedLines(t *testing.T, log *lockedLog) (lines []refusedLine) {
 // refusing returns a Mux whose calls are all refused: below /math because of a tool, elsewhere before one was found.
 func refusing(log *lockedLog) *web.Mux {
 	mux := web.NewMux(web.Options{Logger: slog.New(slog.NewJSONHandler(log, nil)), Ready: func() error { return errors.New("not yet") }})
-	mux.Mount("/", doorFunc(func(x *web.Exchange) { x.Fail(&wasmtools.Error{Code: wasmtools.CodeNotReady}) }))
-	mux.Mount("/math", doorFunc(func(x *web.Exchange) {
+	mux.Mount("/", doorFunc(func(x *web.Exchange) {
+		if !strings.HasPrefix(x.Request().URL.Path, "/math/") {
+			x.Fail(&wasmtools.Error{Code: wasmtools.CodeNotReady})
+			return
+		}
 		x.SetTool(x.Request().URL.Path)
 		x.Fail(&wasmtools.Error{Code: wasmtools.CodeOverloaded})
 	}))

@@ -147,10 +147,10 @@ func TestStreamEnds(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			mux, door := web.NewMux(web.Options{}), newToy()
-			mux.Mount("/toy", door)
+			mux.Mount("/toy.api", door)
 			server := httptest.NewServer(mux)
 			defer server.Close()
-			answer, err := server.Client().Get(server.URL + "/toy/events")
+			answer, err := server.Client().Get(server.URL + "/toy.api/events")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -161,7 +161,7 @@ func TestStreamEnds(t *testing.T) {
 			_ = answer.Body.Close()
 
 			mux.EndStreams()
-			answer, err = server.Client().Get(server.URL + "/toy/events")
+			answer, err = server.Client().Get(server.URL + "/toy.api/events")
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -18,7 +18,7 @@ import (
 // A toy is a door: what the next one has to bring, and nothing else.
 type toy struct {
 	list  *web.Document
-	ticks chan string // what /toy/events tells
+	ticks chan string // what /toy.api/events tells
 	ended chan error  // why a stream ended
 }
 
@@ -28,17 +28,17 @@ func newToy() *toy {
 
 func (t *toy) Serve(x *web.Exchange) {
 	switch x.Request().URL.Path {
-	case "/toy":
+	case "/toy.api":
 		if x.Allow(http.MethodGet, http.MethodHead) {
 			x.SendDocument(t.list)
 		}
-	case "/toy/me":
+	case "/toy.api/me":
 		x.Send(http.StatusOK, []byte(`"`+web.RequestID(x.Context())+`"`))
-	case "/toy/events":
+	case "/toy.api/events":
 		t.events(x)
-	case "/toy/broken":
+	case "/toy.api/broken":
 		x.Fail(&wasmtools.Error{Code: wasmtools.CodeOverloaded, Err: errors.New("the password is hunter2")})
-	case "/toy/panics":
+	case "/toy.api/panics":
 		panic("the password is hunter2")
 	default:
 		x.Fail(&wasmtools.Error{Code: wasmtools.CodeNotFound})

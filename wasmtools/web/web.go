@@ -17,7 +17,11 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// A Door answers the requests for its part of the paths.
+// A Door answers the requests for its part of the paths. What a door can forget, the Mux sees to: a request reaches it only if its host is
+// allowed, if it doesn't come from a page of another origin, and if its principal is known; the body that [Exchange.Request] has
+// fails after 1 MiB. A door that needs something else has one more method, which Mount calls once:
+//
+//	Policy() Policy
 type Door interface {
 	// Serve answers one request. It is called concurrently. A panic is answered with CodeInternal, and logged.
 	Serve(x *Exchange)
@@ -25,8 +29,8 @@ type Door interface {
 
 // Options are the settings of a Mux. The zero value is usable.
 type Options struct {
-	// Access says which hosts requests may name and which pages may make them. It is checked before the Dependencies. Nil: no
-	// check.
+	// Access says which hosts requests may name and which pages may make them. It is checked before the Dependencies. Nil: the Access of
+	// the zero AccessOptions, with which they may name any host, and pages of other origins may make none.
 	Access *Access
 	// Dependencies are checked in this order. The first refusal is the answer.
 	Dependencies []Dependency
@@ -68,7 +72,9 @@ var _ http.Handler = (*Mux)(nil)
 // A mount is a door in its place.
 type mount struct {
 	prefix string // begins with a slash and does not end with one; empty: every path
+	exact  bool   // tools may have the paths below it
 	door   Door
+	policy Policy
 }
 
 // headers are values that responses share. They never change.
@@ -110,38 +116,58 @@ func NewMux(o Options) *Mux {
 }
 
 // Mount has door answer the requests for path and everything below it, except what is mounted at a longer path. "/" is
-// every path. Mount must not be called after the Mux has begun to serve. It panics if the path is not of the form "/a/b" or
-// has a door already.
+// every path. Any other must be one that no tool can have, as [wasmtools.Reserved] tells: the service's own, such as "/admin", or one with
+// a character that no name of a tool has, such as "/hello.api". Where tools can be below it, the door answers that path alone. Mount must
+// not be called after the Mux has begun to serve. It panics if the path is not of the form "/a/b", may be a tool's, or has a door already.
 func (m *Mux) Mount(path string, door Door) {
 	prefix := strings.TrimSuffix(path, "/")
+	at, below := wasmtools.Reserved(path)
 	switch {
 	case door == nil:
 		panic("web.Mux.Mount: the door is nil")
 	case path != "/" && (path != prefix || !strings.HasPrefix(path, "/")), isProbe(path):
 		panic("web.Mux.Mount: cannot mount a door at " + path)
+	case !at:
+		panic("web.Mux.Mount: a door at " + path + " would hide tools; use a path that none can have, such as " + path + ".api")
 	case slices.ContainsFunc(m.mounts, func(m mount) bool { return m.prefix == prefix }):
 		panic("web.Mux.Mount: two doors at " + path)
 	}
-	m.mounts = append(m.mounts, mount{prefix, door})
+	next := mount{prefix: prefix, exact: !below, door: door}
+	if d, ok := door.(interface{ Policy() Policy }); ok {
+		next.policy = d.Policy()
+	}
+	m.mounts = append(m.mounts, next)
 	slices.SortStableFunc(m.mounts, func(a, b mount) int { return len(b.prefix) - len(a.prefix) })
 }
 
-// SetAccess changes which hosts and origins are allowed, from the next request on. Nil: no check.
+// SetAccess changes which hosts and origins are allowed, from the next request on. Nil means what it does in Options.
 func (m *Mux) SetAccess(a *Access) {
 	next := *m.admission.Load()
-	next.access = a
+	next.access = orStrict(a)
 	m.admission.Store(&next)
 }
 
-// doorOf returns the door of a path, or nil.
-func (m *Mux) doorOf(path string) Door {
+// noDoor answers where no other does.
+var noDoor = mount{door: missing{}}
+
+type missing struct{}
+
+// Serve answers that there is nothing.
+func (missing) Serve(x *Exchange) { x.Fail(&wasmtools.Error{Code: wasmtools.CodeNotFound}) }
+
+// mountOf returns the door of a path.
+func (m *Mux) mountOf(path string) *mount {
 	for i := range m.mounts {
-		p := m.mounts[i].prefix
-		if p == "" || strings.HasPrefix(path, p) && (len(path) == len(p) || path[len(p)] == '/') {
-			return m.mounts[i].door
+		if at := &m.mounts[i]; at.covers(path) {
+			return at
 		}
 	}
-	return nil
+	return &noDoor
+}
+
+func (m *mount) covers(path string) bool {
+	rest, ok := strings.CutPrefix(path, m.prefix)
+	return ok && (rest == "" || m.prefix == "" || rest[0] == '/' && !m.exact)
 }
 
 // Close ends the streams and logs what has not been logged yet. The Mux can serve afterwards. Close returns nil and can
@@ -158,6 +184,10 @@ func (m *Mux) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x.setID()
 	defer x.finish()
 	probe := isProbe(r.URL.Path)
+	if !probe {
+		x.at = m.mountOf(r.URL.Path)
+		x.boundBody()
+	}
 	if (probe || r.Method == http.MethodOptions) && x.admitAnybody(probe) {
 		return
 	}
@@ -176,9 +206,7 @@ func (m *Mux) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	if probe {
 		x.answerProbe()
-	} else if door := m.doorOf(r.URL.Path); door != nil {
-		door.Serve(x)
 	} else {
-		x.Fail(&wasmtools.Error{Code: wasmtools.CodeNotFound})
+		x.at.door.Serve(x)
 	}
 }

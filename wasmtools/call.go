@@ -20,6 +20,10 @@ type Call struct {
 	Generation *Generation
 	// Client tells who makes the call by now. Nil: the principal stays who it is.
 	Client Client
+	// Door is where the call came in: the path of a door, such as "/mcp", or "stdio". Empty: the process itself makes it.
+	Door string
+	// RequestID is the id of the request that the call is made for, as its answer and the log have it. It may be empty.
+	RequestID string
 	// Outer is the call inside which this one is made, because a tool calls another one; nil: a client makes it. The call is a part of
 	// it: it has no more time and fuel than that has left. It is in the call rather than in a context, where it could be forgotten.
 	Outer Outer
@@ -70,6 +74,20 @@ type Use struct {
 	Sent, Received int64
 	// Took is the sum of the times, which include those of waiting.
 	Took time.Duration
+}
+
+// Inside returns a call that is made for the same request as c, because of c. outer is c as the sandbox runs it, or nil where it doesn't: then
+// the call is no part of it.
+func (c *Call) Inside(outer Outer) *Call {
+	return &Call{Principal: c.Principal, Generation: c.Generation, Client: c.Client, Door: c.Door, RequestID: c.RequestID, Outer: outer}
+}
+
+// Depth returns how many calls the call is inside: 0 for one that a client made.
+func (c *Call) Depth() int {
+	if c.Outer == nil {
+		return 0
+	}
+	return c.Outer.Depth() + 1
 }
 
 // Used adds a use to those of the call. Its Capability must be one of a few words.

@@ -9,6 +9,8 @@ import (
 
 // A Host runs guests. It is the sandbox's side of a Call.
 type Host interface {
+	// Context is [Call.Context].
+	Context() context.Context
 	// Look ends the call where its time or its fuel is used up, or its caller gave up. It lets other goroutines run.
 	Look()
 	// Wait is [Call.Wait].

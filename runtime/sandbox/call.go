@@ -138,6 +138,9 @@ func (c *call) rest() {
 	}
 }
 
+// Context returns that of the caller.
+func (c *call) Context() context.Context { return c.ctx }
+
 // Ends returns when the run ends at the latest, by the tool's limit and by the caller's own deadline.
 func (c *call) Ends() time.Time {
 	if callers, ok := c.ctx.Deadline(); ok {

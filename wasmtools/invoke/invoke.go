@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"sync"
 	"time"
 
@@ -32,41 +33,26 @@ type Options struct {
 	// back. The error is ErrTooMuch where there never are as many, and otherwise the cause of ctx. It is called concurrently. Nil: there
 	// is always room.
 	Room func(ctx context.Context, bytes int64) (give func(), err error)
-	// Account is called when a call has ended, also one that was refused. It is called concurrently, and must be fast: the
-	// call's client waits. Nil: nothing is accounted.
-	Account func(Record)
+	// Observers are told of each call, in this order.
+	Observers []Observer
 }
 
 // ErrTooMuch is the error of Options.Room where there never is as much.
 var ErrTooMuch = errors.New("more memory than there is")
-
-// A Record says how a call ended, for logs and metrics.
-type Record struct {
-	Path      string // of the tool
-	Principal *wasmtools.Principal
-	// Code is why the call failed. Empty: it has a result.
-	Code wasmtools.Code
-	// Arguments and Result are their sizes in bytes. The arguments are those of the client, without the defaults.
-	Arguments, Result int
-	// Times are those of the call, if it had any to be filled in.
-	Times wasmtools.Times
-	// Uses are what the call used of what its tool was granted. The slice must not be kept.
-	Uses []wasmtools.Use
-}
 
 // An Invoker calls tools. All doors of a service use the same one, so that its memory counts for them together. It is safe
 // for concurrent use.
 type Invoker struct {
 	memory    *memory
 	validator *validator
-	account   func(Record)
+	observers []Observer
 	idle      sync.Pool // of *Invocation
 }
 
 // New returns an Invoker.
 func New(o Options) *Invoker {
 	m := newMemory(o.Memory, o.Hurry)
-	v := &Invoker{memory: m, validator: newValidator(m.most, o.Room), account: o.Account}
+	v := &Invoker{memory: m, validator: newValidator(m.most, o.Room), observers: slices.Clone(o.Observers)}
 	v.idle.New = func() any { return &Invocation{invoker: v} }
 	return v
 }
@@ -113,10 +99,9 @@ type Invocation struct {
 	path    string // of the tool
 	call    *wasmtools.Call
 	buffer  buffer
-	given   int  // bytes of the arguments as they came
-	result  int  // bytes
 	read    bool // the arguments are in buffer
 	inside  bool // foreign code runs, which may keep the buffer if it panics
+	told    told // to observers
 }
 
 // Begin admits a call of the tool of a route. It fails with CodeNotFound if the principal may not call the tool, with
@@ -138,13 +123,11 @@ func (v *Invoker) BeginOwn(t *wasmtools.Tool, call *wasmtools.Call) (*Invocation
 // begin begins a call, unless it is refused.
 func (v *Invoker) begin(route wasmtools.Route, call *wasmtools.Call, refused error) (*Invocation, error) {
 	if refused != nil {
-		if v.account != nil {
-			v.account(record(route.Path, call, refused))
-		}
+		v.tellRefused(route, call, refused)
 		return nil, refused
 	}
 	i := v.idle.Get().(*Invocation)
-	i.tool, i.path, i.call, i.given, i.result = route.Tool, route.Path, call, 0, 0
+	i.tool, i.path, i.call = route.Tool, route.Path, call
 	return i, nil
 }
 
@@ -231,8 +214,7 @@ func (i *Invocation) ReadFramed(r io.Reader, length, frame int64) error {
 	err := i.buffer.read(i.invoker.memory, r, length, limit+1)
 	i.inside = false
 	i.call.Arguments, i.read = i.buffer.bytes, true
-	i.given = len(i.buffer.bytes)
-	if int64(i.given) > limit {
+	if int64(len(i.buffer.bytes)) > limit {
 		return i.TooLarge()
 	}
 	return err
@@ -256,6 +238,9 @@ func (i *Invocation) Run(ctx context.Context) ([]byte, error) {
 	if err := i.take(); err != nil {
 		return nil, err
 	}
+	if len(i.invoker.observers) > 0 {
+		ctx = i.tellBegan(ctx)
+	}
 	i.inside = true
 	err := i.validate(ctx)
 	var result []byte
@@ -266,8 +251,10 @@ func (i *Invocation) Run(ctx context.Context) ([]byte, error) {
 	if err != nil {
 		return nil, wasmtools.AsError(ctx, err)
 	}
-	i.result = len(result)
-	n := int64(i.result)
+	if len(i.invoker.observers) > 0 {
+		i.told.record.Result = result
+	}
+	n := int64(len(result))
 	if i.invoker.memory.note(i.path, n); n > small && i.grow(n) != nil { // it is held for as long as the client takes to read it
 		return nil, &wasmtools.Error{Code: wasmtools.CodeOverloaded,
 			Message: fmt.Sprintf("The tool has run, but there is no room for its result of %d bytes: others have not been read yet", n)}
@@ -278,7 +265,7 @@ func (i *Invocation) Run(ctx context.Context) ([]byte, error) {
 // take checks the size of the arguments, and counts those that Read has not counted.
 func (i *Invocation) take() error {
 	n := int64(len(i.call.Arguments))
-	if i.given = int(n); n > i.Limit() {
+	if n > i.Limit() {
 		return i.TooLarge()
 	}
 	if n > small && i.buffer.held == 0 {
@@ -307,19 +294,15 @@ func (i *Invocation) validate(ctx context.Context) (err error) {
 	return nil
 }
 
-// End accounts for the call and gives back the memory that it held. err is why the call failed, or nil.
+// End tells observers that the call has ended, and gives back the memory that it held. err is why the call failed, or nil.
 func (i *Invocation) End(err error) {
 	v := i.invoker
+	if len(v.observers) > 0 {
+		i.tellEnd(err)
+		i.told = told{}
+	}
 	large := i.buffer.held > 0
 	v.memory.give(&i.buffer)
-	if v.account != nil {
-		if err == nil && i.inside {
-			err = errors.New("a panic")
-		}
-		r := record(i.path, i.call, err)
-		r.Arguments, r.Result = i.given, i.result
-		v.account(r)
-	}
 	// After a panic nobody knows who still holds the buffer.
 	if i.inside || cap(i.buffer.bytes) > small+1 || large {
 		return
@@ -329,15 +312,4 @@ func (i *Invocation) End(err error) {
 	}
 	i.call, i.read, i.buffer.bytes = nil, false, i.buffer.bytes[:0]
 	v.idle.Put(i)
-}
-
-func record(path string, call *wasmtools.Call, err error) Record {
-	r := Record{Path: path, Principal: call.Principal, Uses: call.Uses}
-	if call.Times != nil {
-		r.Times = *call.Times
-	}
-	if err != nil {
-		r.Code = wasmtools.AsError(context.Background(), err).Code
-	}
-	return r
 }

@@ -106,8 +106,8 @@ func TestRefusals(t *testing.T) {
 // TestOwnTools has a tool of the service's own called by a principal without any scope, but by nobody who has none.
 func TestOwnTools(t *testing.T) {
 	t.Parallel()
-	var records []invoke.Record
-	v := invoke.New(invoke.Options{Account: func(r invoke.Record) { records = append(records, r) }})
+	var records recorder
+	v := invoke.New(invoke.Options{Observers: []invoke.Observer{&records}})
 	own := tool("find", echo)
 	i, err := v.BeginOwn(own, &wasmtools.Call{Arguments: []byte(`{"n":1}`), Principal: principal(t)})
 	if err != nil {
@@ -120,8 +120,8 @@ func TestOwnTools(t *testing.T) {
 	if _, err := v.BeginOwn(own, &wasmtools.Call{}); codeOf(err) != wasmtools.CodeInternal {
 		t.Errorf("without a principal: got %v", err)
 	}
-	if len(records) != 2 || records[0].Path != "/find" || records[0].Code != "" || records[1].Code != wasmtools.CodeInternal {
-		t.Errorf("got %+v", records)
+	if got := records.all(); got != "began /find by test: 7>0 \nended /find by test: 7>7 \nrefused /find by : 0>0 internal\n" {
+		t.Errorf("got %s", got)
 	}
 }
 
@@ -287,21 +287,21 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// TestAccount accounts for each call once, however it ends.
+// TestAccount has an observer told of each call once, however it ends.
 func TestAccount(t *testing.T) {
 	t.Parallel()
-	var all []invoke.Record
-	v := invoke.New(invoke.Options{Account: func(r invoke.Record) { all = append(all, r) }})
+	var told recorder
+	v := invoke.New(invoke.Options{Observers: []invoke.Observer{&told}})
 	last := func(name string, want string) {
 		t.Helper()
-		if len(all) != 1 {
-			t.Fatalf("%s: accounted %d times", name, len(all))
+		got := told.all()
+		how, was, _ := strings.Cut(strings.TrimSuffix(got, "\n"), " ")
+		if how == "began" {
+			_, was, _ = strings.Cut(was, "\nended ")
 		}
-		r := all[0]
-		if got := fmt.Sprintf("%s by %s: %d>%d %s", r.Path, r.Principal, r.Arguments, r.Result, r.Code); got != want {
+		if was != want || strings.Count(got, "\n") > 2 {
 			t.Errorf("%s: got %q, want %q", name, got, want)
 		}
-		all = nil
 	}
 	off := invoke.RouteTo(tool("math/off", echo))
 	off.Enabled = false
@@ -343,20 +343,24 @@ func TestAccount(t *testing.T) {
 // TestTimes measures the phases of a call where that is asked for.
 func TestTimes(t *testing.T) {
 	t.Parallel()
-	var told invoke.Record
-	v := invoke.New(invoke.Options{Account: func(r invoke.Record) { told = r }})
+	var told recorder
+	v := invoke.New(invoke.Options{Observers: []invoke.Observer{&told}})
 	typed := gotool.New("typed", "A function.", func(context.Context, struct{}) (int, error) { return 0, errors.New("odd") })
 	for _, tool := range []*wasmtools.Tool{tool("echo", echo), typed} {
 		var times wasmtools.Times
 		c := call(`{}`)
 		c.Times = &times
 		_, _ = v.Call(t.Context(), invoke.RouteTo(tool), c)
-		if times.Validate <= 0 || times.Run <= 0 || times.Ready != 0 || times.Reset != 0 || told.Times != times {
-			t.Errorf("%s: got %+v, accounted %+v", tool.Path(), times, told.Times)
+		if times.Validate <= 0 || times.Run <= 0 || times.Ready != 0 || times.Reset != 0 || told.times != times || told.took < times.Run {
+			t.Errorf("%s: got %+v, told %+v in %v", tool.Path(), times, told.times, told.took)
 		}
 	}
-	if _, err := v.Call(t.Context(), invoke.RouteTo(typed), call(`{}`)); codeOf(err) != wasmtools.CodeToolError || told.Times != (wasmtools.Times{}) {
-		t.Errorf("without: got %+v", told.Times)
+	bare := call(`{}`)
+	if _, err := v.Call(t.Context(), invoke.RouteTo(typed), bare); codeOf(err) != wasmtools.CodeToolError || told.times.Run <= 0 || bare.Times != nil {
+		t.Errorf("of a call without any: got %+v, and the call keeps %+v", told.times, bare.Times)
+	}
+	if _, err := invoke.New(invoke.Options{}).Call(t.Context(), invoke.RouteTo(typed), bare); codeOf(err) != wasmtools.CodeToolError || bare.Times != nil {
+		t.Errorf("unobserved: got %+v", bare.Times)
 	}
 }
 

@@ -14,6 +14,15 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/mcp/toolset"
 )
 
+// A recorder notes how calls ended.
+type recorder struct{ records *[]string }
+
+func (recorder) Began(ctx context.Context, _ *invoke.Record) context.Context { return ctx }
+func (o recorder) Ended(_ context.Context, r *invoke.Record)                 { o.Refused(r) }
+func (o recorder) Refused(r *invoke.Record) {
+	*o.records = append(*o.records, r.Path+" "+string(r.Code()))
+}
+
 // TestLog compares the lines of requests, and what is accounted for calls.
 func TestLog(t *testing.T) {
 	t.Parallel()
@@ -26,7 +35,7 @@ func TestLog(t *testing.T) {
 	if err := table.Disable("/off", ""); err != nil {
 		t.Fatal(err)
 	}
-	invoker := invoke.New(invoke.Options{Account: func(r invoke.Record) { records = append(records, r.Path+" "+string(r.Code)) }})
+	invoker := invoke.New(invoke.Options{Observers: []invoke.Observer{recorder{&records}}})
 	h := appOf(t, table, options{set: toolset.Options{Invoker: invoker}, log: slog.NewJSONHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})})
 	for _, test := range []struct {
 		body, want, record string
@@ -75,7 +84,7 @@ func TestLogOfCallTool(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
 	var records []string
-	invoker := invoke.New(invoke.Options{Account: func(r invoke.Record) { records = append(records, r.Path+" "+string(r.Code)) }})
+	invoker := invoke.New(invoke.Options{Observers: []invoke.Observer{recorder{&records}}})
 	h := appOf(t, tableOf(t, tool("math/add", echo), tool("panics", func(context.Context, *wasmtools.Call) ([]byte, error) { panic("hunter2") })),
 		options{set: toolset.Options{Invoker: invoker, Discovery: toolset.DiscoverySearch}, log: slog.NewJSONHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})})
 	for _, test := range []struct{ arguments, answer, tool, records string }{

@@ -29,6 +29,8 @@ type Options struct {
 	Tools []*wasmtools.Tool
 	// Files are paths of .wasm files and scripts that are served instead of the configured directories.
 	Files []string
+	// Observers are told of each call, whatever door it comes through, and of the calls inside it.
+	Observers []invoke.Observer
 	// Logger is the log. Nil discards. No line has a secret of the configuration. Package net/http has lines of its own for the standard
 	// logger of package log, which may quote what a server sent to a tool: a program that grants secrets should give that one another output.
 	Logger *slog.Logger
@@ -81,6 +83,8 @@ func Open(ctx context.Context, c *config.Config, o Options) (*Service, error) {
 		Memory: BodyMemory(account.MachineMemory()),
 		Hurry:  s.hurry,
 		Room:   s.room,
+
+		Observers: o.Observers,
 	})
 	if err := s.open(ctx, c, &o); err != nil {
 		return nil, errors.Join(err, s.Close())

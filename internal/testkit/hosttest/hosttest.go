@@ -94,6 +94,8 @@ func (h host) Look() {
 	h.g.Charged()
 }
 
+func (h host) Context() context.Context { return h.g.Context }
+
 func (h host) Wait(f func(context.Context)) {
 	f(h.g.Context)
 	if h.g.Context.Err() != nil {

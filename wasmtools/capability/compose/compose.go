@@ -137,7 +137,7 @@ func run(c *hostabi.Call, use *hostabi.Use, id, idLength, args, argsLength uint6
 	if !ok {
 		return nil, answer.NotDeclared(c, "tools")
 	}
-	inner := &wasmtools.Call{Principal: origin.Principal, Generation: origin.Generation, Client: origin.Client, Outer: outer}
+	inner := (*wasmtools.Call)(origin).Inside(outer)
 	invocation, bounded, err := g.begin(path, inner)
 	if err != nil {
 		return nil, failure(path, err)

@@ -156,9 +156,9 @@ func (u *use) read(most int) (e state.Entry, found bool, err error) {
 
 // toRead calls f, which reads. Preparing to wait takes longer than most reads.
 func (u *use) toRead(f func(ctx context.Context)) {
-	if u.space.immediate {
-		f(context.Background())
-	} else {
+	if ctx := u.Context(); u.space.immediate && ctx.Err() == nil {
+		f(ctx)
+	} else { // for a caller who has gone, this ends the call
 		u.Wait(f)
 	}
 }

@@ -1,6 +1,7 @@
 package kv_test
 
 import (
+	"context"
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
@@ -252,6 +253,51 @@ func TestUnavailable(t *testing.T) {
 		if message, code := g.do(use[0].(string), use[1:]...); code != "unavailable" || strings.Contains(string(message), "closed") {
 			t.Errorf("%s: got %q, %s", use[0], code, message)
 		}
+	}
+}
+
+// A spy is a store that notes what the contexts of its reads know.
+type spy struct {
+	state.Store
+	seen *[]any
+}
+
+type spying struct {
+	state.Space
+	seen *[]any
+}
+
+type traceKey struct{}
+
+func (s spy) Space(name string) state.Space { return spying{s.Store.Space(name), s.seen} }
+
+func (s spying) Immediate() {}
+
+func (s spying) Get(ctx context.Context, key string, most int) (state.Entry, bool, error) {
+	*s.seen = append(*s.seen, ctx.Value(traceKey{}))
+	return s.Space.Get(ctx, key, most)
+}
+
+func (s spying) List(ctx context.Context, prefix, after string, limit int) ([]string, bool, error) {
+	*s.seen = append(*s.seen, ctx.Value(traceKey{}))
+	return s.Space.List(ctx, prefix, after, limit)
+}
+
+// TestContext has reads, which wait for nothing, know what the caller knows. One of a caller who has gone ends the call.
+func TestContext(t *testing.T) {
+	t.Parallel()
+	var seen []any
+	g := granted(t, spy{memory.New(), &seen}, "notes", state.Usage{})
+	ctx, cancel := context.WithCancel(context.WithValue(t.Context(), traceKey{}, "trace-1"))
+	g.Context = ctx
+	g.do("get", "k")
+	g.do("list", "", "", 0)
+	if fmt.Sprint(seen) != "[trace-1 trace-1]" {
+		t.Errorf("the store was told %v", seen)
+	}
+	cancel()
+	if got := hosttest.Trapped(func() { g.do("get", "k") }); got != "the call is over" {
+		t.Errorf("of a caller who has gone: got %q", got)
 	}
 }
 

@@ -233,7 +233,7 @@ func (s *stdio) take(line []byte) error {
 	case r.Method == nil: // a response, to what nobody has asked
 		return nil
 	}
-	r.Transport, r.Conversation, r.Namespace, r.Call = p, s.conversation, s.namespace, &wasmtools.Call{Principal: s.principal}
+	r.Transport, r.Conversation, r.Namespace, r.Call = p, s.conversation, s.namespace, &wasmtools.Call{Principal: s.principal, Door: "stdio"}
 	if p.slot = string(r.Method) != protocol.Listen; p.slot { // one that listens does so for hours
 		if err := s.claim(); err != nil {
 			return err

@@ -218,9 +218,10 @@ func (r *relay) Call(ctx context.Context, call *wasmtools.Call) ([]byte, error) 
 		return nil, &wasmtools.Error{Code: wasmtools.CodeNotFound, Message: r.view.unknown(asked.Name)}
 	}
 	r.called = r.view.state.entries[n]
-	inner := wasmtools.Call{Arguments: asked.Arguments, Principal: call.Principal, Generation: call.Generation, Client: call.Client, Listener: call.Listener}
+	inner := call.Inside(nil)
+	inner.Arguments, inner.Listener = asked.Arguments, call.Listener
 	defer func() { call.Uses = inner.Uses }()
-	return r.view.state.set.invoker.Call(ctx, r.view.state.generation.Routes()[n], &inner)
+	return r.view.state.set.invoker.Call(ctx, r.view.state.generation.Routes()[n], inner)
 }
 
 // unknown says that there is no tool of a name, and which one may have been meant.

@@ -1,0 +1,139 @@
+package invoke_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/invoke"
+)
+
+// A recorder notes what it is told.
+type recorder struct {
+	mu    sync.Mutex
+	lines strings.Builder
+	times wasmtools.Times
+	took  time.Duration
+}
+
+func (o *recorder) note(how string, r *invoke.Record) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	fmt.Fprintf(&o.lines, "%s %s by %s: %d>%d %s\n", how, r.Path, r.Principal, len(r.Arguments), len(r.Result), r.Code())
+	o.times, o.took = r.Times, r.Took
+}
+
+// all returns what was noted since the last time.
+func (o *recorder) all() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	defer o.lines.Reset()
+	return o.lines.String()
+}
+
+func (o *recorder) Began(ctx context.Context, r *invoke.Record) context.Context {
+	o.note("began", r)
+	return ctx
+}
+func (o *recorder) Ended(_ context.Context, r *invoke.Record) { o.note("ended", r) }
+func (o *recorder) Refused(r *invoke.Record)                  { o.note("refused", r) }
+
+type spanKey struct{}
+
+// A span is an observer that gives calls a context of its own.
+type span struct {
+	name  string
+	ended []string
+}
+
+func (s *span) Began(ctx context.Context, r *invoke.Record) context.Context {
+	before, _ := ctx.Value(spanKey{}).(string)
+	return context.WithValue(ctx, spanKey{}, before+"/"+s.name+fmt.Sprint(r.Depth))
+}
+
+func (s *span) Ended(ctx context.Context, r *invoke.Record) {
+	s.ended = append(s.ended, fmt.Sprintf("%v %s %s %s %s %.4s %q %q %v %v", ctx.Value(spanKey{}), r.Door, r.RequestID, r.Path, r.Tool.Version, r.Tool.Digest,
+		r.Arguments, r.Result, r.Uses, r.Error))
+}
+
+func (s *span) Refused(r *invoke.Record) { s.ended = append(s.ended, "refused "+r.Path) }
+
+// An inner call is one that the tool out of the call it is inside makes.
+type outer int
+
+func (o outer) Depth() int { return int(o) }
+
+// TestObservers has several observers told of a call and of one inside it, and the context of the first reach the second and the tools.
+func TestObservers(t *testing.T) {
+	t.Parallel()
+	first, second := &span{name: "a"}, &span{name: "b"}
+	v := invoke.New(invoke.Options{Observers: []invoke.Observer{first, second}})
+	var seen []string
+	inner := tool("inner", func(ctx context.Context, c *wasmtools.Call) ([]byte, error) {
+		seen = append(seen, fmt.Sprint(ctx.Value(spanKey{})))
+		return nil, &wasmtools.Error{Code: wasmtools.CodeToolTrapped, Err: errors.New("the cause")}
+	})
+	out := tool("out", func(ctx context.Context, c *wasmtools.Call) ([]byte, error) {
+		seen = append(seen, fmt.Sprint(ctx.Value(spanKey{})))
+		c.Used(wasmtools.Use{Capability: "kv", Count: 1})
+		within := c.Inside(outer(c.Depth()))
+		within.Arguments = []byte(`{"n":2}`)
+		_, _ = v.Call(ctx, invoke.RouteTo(inner), within)
+		return []byte(`7`), nil
+	})
+	out.Version, out.Digest = "1.2", "abcdef"
+	c := call(`{}`)
+	c.Door, c.RequestID = "/mcp", "id-1"
+	if _, err := v.Call(t.Context(), invoke.RouteTo(out), c); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{
+		`/a0/b0/a1/b1 /mcp id-1 /inner   "{\"n\":2}" "" [] tool_trapped: the cause`,
+		`/a0/b0 /mcp id-1 /out 1.2 abcd "{}" "7" [{kv 1 0 0 0 0s}] <nil>`,
+	}
+	for _, o := range []*span{first, second} {
+		if got := strings.Join(o.ended, "\n"); got != strings.Join(want, "\n") {
+			t.Errorf("%s was told\n%s\nwant\n%s", o.name, got, strings.Join(want, "\n"))
+		}
+	}
+	if got := strings.Join(seen, " "); got != "/a0/b0 /a0/b0/a1/b1" {
+		t.Errorf("the tools have %s", got)
+	}
+}
+
+// silent observes without noting anything.
+type silent struct{}
+
+func (silent) Began(ctx context.Context, _ *invoke.Record) context.Context { return ctx }
+func (silent) Ended(context.Context, *invoke.Record)                       {}
+func (silent) Refused(*invoke.Record)                                      {}
+
+// Not parallel: AllocsPerRun counts what the whole process allocates.
+func TestObserversAllocateNothing(t *testing.T) {
+	result := []byte("3")
+	bare := tool("echo", func(context.Context, *wasmtools.Call) ([]byte, error) { return result, nil })
+	bare.Parameters = anything{bare.Parameters}
+	off := invoke.RouteTo(bare)
+	off.Enabled = false
+	for name, observers := range map[string][]invoke.Observer{"nobody": nil, "two": {silent{}, silent{}}} {
+		v, c := invoke.New(invoke.Options{Observers: observers}), call(`{}`)
+		body := c.Arguments
+		if n := testing.AllocsPerRun(100, func() {
+			c.Arguments = body
+			if _, err := v.Call(t.Context(), invoke.RouteTo(bare), c); err != nil {
+				t.Fatal(err)
+			}
+		}); n > 1 { // the route's path
+			t.Errorf("%s observes: got %v allocations, want one", name, n)
+		}
+		refused := testing.AllocsPerRun(100, func() { _, _ = v.Call(t.Context(), off, c) })
+		if t.Logf("%s observes a refusal: %v allocations", name, refused); name == "nobody" && refused > 2 { // the error and its words
+			t.Errorf("a refusal that nobody observes: got %v allocations, want two", refused)
+		}
+	}
+}

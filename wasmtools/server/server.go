@@ -28,6 +28,8 @@ type Options struct {
 	// Doors are served beside those of the configuration, by their paths: see [web.Mux.Mount]. What they need of the tools, the service
 	// and each request have.
 	Doors map[string]web.Door
+	// Observers are told of each request, beside the log.
+	Observers []web.Observer
 	// Listeners are listened on in place of the configured address. The Server closes them, also where New fails.
 	Listeners []net.Listener
 }
@@ -70,14 +72,14 @@ func New(ctx context.Context, of *service.Service, o Options) (*Server, error) {
 		logger: of.Logger, service: of, listeners: o.Listeners, started: of.InForce().Config, drain: drainLimit, cut: func(error) {},
 		unmatched: make(chan struct{}, 1), conns: newConnections(of.Connections, account.MachineMemory(), of.Logger),
 	}
-	if err := s.open(ctx, o.Doors); err != nil {
+	if err := s.open(ctx, &o); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil
 }
 
 // open opens the parts. After an error, Close closes what was opened.
-func (s *Server) open(ctx context.Context, doors map[string]web.Door) error {
+func (s *Server) open(ctx context.Context, o *Options) error {
 	c := s.started
 	if len(s.listeners) == 0 && c.Server.Listener != nil {
 		s.listeners = []net.Listener{c.Server.Listener}
@@ -100,6 +102,7 @@ func (s *Server) open(ctx context.Context, doors map[string]web.Door) error {
 		Table:     s.service.Table, // its configuration says who is let in
 		Closed:    s.refuseDraining,
 		Logger:    s.logger,
+		Observers: o.Observers,
 		Ready:     s.ready,
 		Condition: s.condition,
 	})
@@ -117,7 +120,7 @@ func (s *Server) open(ctx context.Context, doors map[string]web.Door) error {
 		s.mcp = mcp.NewDoor(s.tools, mcp.Options{Settled: s.service.Catalog.Settled, Streams: mostStreams(s.conns.most), Sessions: mostSessions(s.conns.most)})
 		s.web.Mount(mcp.Path, s.mcp)
 	}
-	for path, door := range doors {
+	for path, door := range o.Doors {
 		s.web.Mount(path, door)
 	}
 	s.serveWith(ctx, writeTimeout(c))

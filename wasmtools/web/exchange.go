@@ -81,7 +81,7 @@ func (x *Exchange) Send(status int, body ...[]byte) {
 	}
 }
 
-// finish recovers from a panic of a door, a tool or a dependency, and logs the request.
+// finish recovers from a panic of a door, a tool or a dependency, and tells the observers of the request.
 func (x *Exchange) finish() {
 	v := recover()
 	if v != nil && v != http.ErrAbortHandler {
@@ -93,7 +93,9 @@ func (x *Exchange) finish() {
 	if v == nil && x.status == 0 {
 		x.status = http.StatusOK // net/http sends that for a door that wrote nothing
 	}
-	x.logRequest()
+	for _, o := range x.mux.observers {
+		o.Answered((*Answer)(x))
+	}
 	if v == http.ErrAbortHandler || x.broken {
 		panic(http.ErrAbortHandler) // net/http closes the connection
 	}

@@ -64,7 +64,7 @@ func isRefusal(code wasmtools.Code) bool {
 
 // isFirst reports whether a request that was refused has a line of its own. The first one for a reason has, so that the log shows it at
 // once. Those that follow are counted. A line a second says how many they were, until a second passes without any.
-func (x *Exchange) isFirst(code wasmtools.Code) bool {
+func (r *refusals) isFirst(x *Exchange, code wasmtools.Code) bool {
 	what := refused{code: code}
 	if code == wasmtools.CodeOverloaded || code == wasmtools.CodeNotReady {
 		what.tool = x.tool // how many there are, the operator decides, not the client
@@ -72,7 +72,6 @@ func (x *Exchange) isFirst(code wasmtools.Code) bool {
 	if p := x.call.Principal; p != nil && p != wasmtools.Everybody() {
 		what.by = p.String()
 	}
-	r := &x.mux.refusals
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.closed {

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"time"
 
 	"github.com/toolsrv/toolsrv/internal/text"
 	"github.com/toolsrv/toolsrv/wasmtools"
@@ -31,19 +30,28 @@ func (x *Exchange) level() slog.Level {
 	return level
 }
 
-// logRequest writes the log's line of the request.
-func (x *Exchange) logRequest() {
+// A requestLog is the observer that writes a line for each request.
+type requestLog struct {
+	logger   *slog.Logger
+	refusals refusals
+}
+
+var _ Observer = (*requestLog)(nil)
+
+// Answered writes the log's line of a request.
+func (l *requestLog) Answered(a *Answer) {
+	x := (*Exchange)(a)
 	var code wasmtools.Code
 	var cause error
 	if x.failed != nil {
 		code, cause = x.failed.Code, x.failed.Err
 	}
 	level := x.level()
-	if isRefusal(code) && !isProbe(x.request.URL.Path) && !x.isFirst(code) {
+	if isRefusal(code) && !isProbe(x.request.URL.Path) && !l.refusals.isFirst(x, code) {
 		level = slog.LevelDebug
 	}
 	ctx := x.request.Context()
-	if !x.mux.log.Enabled(ctx, level) {
+	if !l.logger.Enabled(ctx, level) {
 		return
 	}
 	attrs := make([]slog.Attr, 0, 12)
@@ -51,7 +59,7 @@ func (x *Exchange) logRequest() {
 		slog.String("method", text.Clip(x.request.Method, maxRequestID)),
 		slog.String("path", text.Clip(x.request.URL.Path, maxLoggedPath)),
 		slog.Int("status", int(x.status)),
-		slog.Duration("duration", time.Since(x.mux.began)-x.start),
+		slog.Duration("duration", a.Took()),
 		slog.String("request_id", x.id[0]))
 	if client := x.clientText(); client != "" {
 		attrs = append(attrs, slog.String("client", client))
@@ -81,5 +89,5 @@ func (x *Exchange) logRequest() {
 	if cause != nil { // fmt survives an Error method that panics
 		attrs = append(attrs, slog.String("error", text.Clip(fmt.Sprint(cause), maxLoggedText)))
 	}
-	x.mux.log.LogAttrs(ctx, level, "request", attrs...)
+	l.logger.LogAttrs(ctx, level, "request", attrs...)
 }

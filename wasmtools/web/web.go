@@ -39,8 +39,10 @@ type Options struct {
 	Table *wasmtools.RouteTable
 	// Closed returns why no new request is answered but for probes, or nil. It is called concurrently. Nil: they are.
 	Closed func() error
-	// Logger gets a line for each request, with the cause of a failure. Nil: nothing is logged.
+	// Logger gets a line for each request, with the cause of a failure: the log is the first of the observers. Nil: nothing is logged.
 	Logger *slog.Logger
+	// Observers are told of each request, in this order.
+	Observers []Observer
 	// Ready returns why the service is not ready, or nil. While it returns an error, /readyz answers 503. The error is
 	// logged, not shown. Ready is called concurrently. Nil: always ready.
 	Ready func() error
@@ -56,13 +58,13 @@ type Mux struct {
 	admission   atomic.Pointer[Admission] // unless the table has one
 	table       *wasmtools.RouteTable     // or nil
 	closed      func() error              // or nil
-	log         *slog.Logger
+	observers   []Observer
+	log         *requestLog // one of them, or nil
 	ready       func() error
 	condition   func() Condition
 	fixed       headers
 	began       time.Time // when the Mux was made: a duration since then takes less than a time
-	refusals    refusals
-	mounts      []mount // those with longer prefixes first
+	mounts      []mount   // those with longer prefixes first
 	streams     streams
 	streamWrite time.Duration
 }
@@ -71,6 +73,7 @@ var _ http.Handler = (*Mux)(nil)
 
 // A mount is a door in its place.
 type mount struct {
+	path   string // as it was mounted; empty: there is no door
 	prefix string // begins with a slash and does not end with one; empty: every path
 	exact  bool   // tools may have the paths below it
 	door   Door
@@ -89,7 +92,6 @@ func NewMux(o Options) *Mux {
 	m := &Mux{
 		table:       o.Table,
 		closed:      o.Closed,
-		log:         o.Logger,
 		ready:       o.Ready,
 		condition:   o.Condition,
 		streamWrite: o.StreamWrite,
@@ -103,15 +105,16 @@ func NewMux(o Options) *Mux {
 			gzip:    []string{"gzip"},
 		},
 	}
-	if m.log == nil {
-		m.log = slog.New(slog.DiscardHandler)
+	if o.Logger != nil {
+		m.log = &requestLog{logger: o.Logger, refusals: refusals{log: o.Logger, recent: map[refused]*refusal{}}}
+		m.observers = append(m.observers, m.log)
 	}
+	m.observers = append(m.observers, o.Observers...)
 	if m.streamWrite <= 0 {
 		m.streamWrite = defaultStreamWrite
 	}
 	m.admission.Store(NewAdmission(o.Access, o.Dependencies...))
 	m.streams.open = map[*stream]struct{}{}
-	m.refusals = refusals{log: m.log, recent: map[refused]*refusal{}}
 	return m
 }
 
@@ -132,7 +135,7 @@ func (m *Mux) Mount(path string, door Door) {
 	case slices.ContainsFunc(m.mounts, func(m mount) bool { return m.prefix == prefix }):
 		panic("web.Mux.Mount: two doors at " + path)
 	}
-	next := mount{prefix: prefix, exact: !below, door: door}
+	next := mount{path: path, prefix: prefix, exact: !below, door: door}
 	if d, ok := door.(interface{ Policy() Policy }); ok {
 		next.policy = d.Policy()
 	}
@@ -174,7 +177,9 @@ func (m *mount) covers(path string) bool {
 // be called twice.
 func (m *Mux) Close() error {
 	m.EndStreams()
-	m.refusals.close()
+	if m.log != nil {
+		m.log.refusals.close()
+	}
 	return nil
 }
 
@@ -187,6 +192,7 @@ func (m *Mux) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !probe {
 		x.at = m.mountOf(r.URL.Path)
 		x.boundBody()
+		x.call.Door, x.call.RequestID = x.at.path, x.id[0]
 	}
 	if (probe || r.Method == http.MethodOptions) && x.admitAnybody(probe) {
 		return

@@ -18,6 +18,7 @@ type Code string
 // The codes of the service. Package web holds the one table from code to HTTP status.
 const (
 	CodeUnauthorized         Code = "unauthorized"
+	CodeForbidden            Code = "forbidden"
 	CodeHostNotAllowed       Code = "host_not_allowed"
 	CodeOriginNotAllowed     Code = "origin_not_allowed"
 	CodeNotFound             Code = "not_found"
@@ -73,7 +74,7 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-var codes = [...]Code{CodeUnauthorized, CodeHostNotAllowed, CodeOriginNotAllowed, CodeNotFound, CodeMethodNotAllowed, CodeRequestTimeout, CodeInputTooLarge, CodeUnsupportedMediaType,
+var codes = [...]Code{CodeUnauthorized, CodeForbidden, CodeHostNotAllowed, CodeOriginNotAllowed, CodeNotFound, CodeMethodNotAllowed, CodeRequestTimeout, CodeInputTooLarge, CodeUnsupportedMediaType,
 	CodeInvalidArguments, CodeToolError, CodeToolTrapped, CodeToolBadOutput, CodeToolMemory, CodeToolStack, CodeToolFuel, CodeToolTimeout,
 	CodeToolDisabled, CodeToolNotGranted, CodeOverloaded, CodeNotReady, CodeCancelled, CodeInternal}
 

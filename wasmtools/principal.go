@@ -22,14 +22,17 @@ const (
 	OriginToken   = "token"   // a bearer token
 )
 
+// RoleAdmin is the role of those who may change the service itself.
+const RoleAdmin = "admin"
+
 // A Principal is who calls a tool: a name for logs and metrics, and which tools it may call. Package auth makes one of
-// each request; it travels in the [Call].
+// each request; it travels in the [Call]. What it may do beside calling tools, its roles say: no scope gives one, not even "*".
 //
 // A Principal never changes and is safe for concurrent use. The zero Principal, like nil, has no name and may call nothing.
 type Principal struct {
-	name, origin string
-	scopes       []string
-	all          bool // a scope is every tool
+	name, origin  string
+	scopes, roles []string
+	all           bool // a scope is every tool
 }
 
 // NewPrincipal returns a principal that may call the tools that match one of the scopes; without any, it may call nothing. A
@@ -58,6 +61,22 @@ func NewPrincipal(name, origin string, scopes ...string) (*Principal, error) {
 	return p, nil
 }
 
+// WithRoles returns the principal with these roles in place of its own. A role is a word such as RoleAdmin. It fails where one is empty, longer
+// than MaxPrincipalName or has characters that can't be printed.
+func (p *Principal) WithRoles(roles ...string) (*Principal, error) {
+	for _, role := range roles {
+		if err := checkWord(role); err != nil {
+			return nil, fmt.Errorf("role of principal %q: %w", text.Short(p.String()), err)
+		}
+	}
+	next := Principal{}
+	if p != nil {
+		next = *p
+	}
+	next.roles = slices.Clone(roles)
+	return &next, nil
+}
+
 func checkWord(s string) error {
 	switch {
 	case s == "":
@@ -72,11 +91,15 @@ func checkWord(s string) error {
 
 var (
 	everybody = &Principal{name: "everybody", origin: OriginOpen, scopes: []string{"*"}, all: true}
+	nobody    = &Principal{name: "nobody", origin: OriginOpen}
 	self      = &Principal{name: "process", origin: OriginProcess, scopes: []string{"*"}, all: true}
 )
 
 // Everybody returns the principal of callers that need not show who they are, which may call every tool.
 func Everybody() *Principal { return everybody }
+
+// Nobody returns the principal of callers that would have to show who they are, and don't. It may call nothing.
+func Nobody() *Principal { return nobody }
 
 // Self returns the principal of calls that the process makes for itself, such as a command's. It may call every tool.
 func Self() *Principal { return self }
@@ -104,6 +127,17 @@ func (p *Principal) Scopes() []string {
 	}
 	return slices.Clone(p.scopes)
 }
+
+// Roles returns what the principal may do beside calling tools.
+func (p *Principal) Roles() []string {
+	if p == nil {
+		return nil
+	}
+	return slices.Clone(p.roles)
+}
+
+// Has reports whether the principal has a role.
+func (p *Principal) Has(role string) bool { return p != nil && slices.Contains(p.roles, role) }
 
 // May reports whether the principal may call the tool at a path such as "/math/add". It allocates nothing.
 func (p *Principal) May(path string) bool {

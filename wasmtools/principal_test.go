@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 
@@ -125,5 +126,44 @@ func TestToolKnowsItsCall(t *testing.T) {
 	}
 	if got := strings.Join(heard, "; "); got != "WARN log: looking" {
 		t.Errorf("heard %s", got)
+	}
+}
+
+// TestRoles gives a principal roles, which are none of its scopes.
+func TestRoles(t *testing.T) {
+	t.Parallel()
+	p, err := wasmtools.NewPrincipal("ci", "test", "*", "admin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	admin, err := p.WithRoles(wasmtools.RoleAdmin, "metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, test := range map[string]struct {
+		principal *wasmtools.Principal
+		want      bool
+	}{
+		"every tool and a scope of that name": {p, false}, "with the role": {admin, true}, "everybody": {wasmtools.Everybody(), false},
+		"the process": {wasmtools.Self(), false}, "nobody": {wasmtools.Nobody(), false}, "nil": {nil, false},
+	} {
+		if got := test.principal.Has(wasmtools.RoleAdmin); got != test.want || test.principal.Has("") {
+			t.Errorf("%s: has the role: %t, want %t", name, got, test.want)
+		}
+	}
+	if !slices.Equal(admin.Roles(), []string{"admin", "metrics"}) || admin.String() != "ci" || !admin.MayAll() {
+		t.Errorf("got %s with %q and %q", admin, admin.Roles(), admin.Scopes())
+	}
+	admin.Roles()[0] = "changed"
+	if again, err := admin.WithRoles(); err != nil || again.Has(wasmtools.RoleAdmin) || !admin.Has(wasmtools.RoleAdmin) {
+		t.Errorf("taken away: got %q of %q (%v)", again.Roles(), admin.Roles(), err)
+	}
+	for _, role := range []string{"", "a\nb", strings.Repeat("x", wasmtools.MaxPrincipalName+1)} {
+		if _, err := p.WithRoles(role); err == nil {
+			t.Errorf("%.10q is a role", role)
+		}
+	}
+	if nobody := wasmtools.Nobody(); nobody.May("/math/add") || nobody.MayAll() || nobody.Origin() != wasmtools.OriginOpen {
+		t.Error("nobody may call a tool")
 	}
 }

@@ -1,243 +1,146 @@
-// Package auth decides who may call and finds out who is calling: with a set of bearer tokens that can change while requests
-// run, and a dependency for package web that asks for one of them.
+// Package auth finds out who makes a request. An [Authenticator] asks its verifiers one after the other, each of which knows one kind of
+// credentials, such as the bearer tokens of a [BearerTokenAuth], which can change while requests run.
 package auth
 
 import (
-	"cmp"
-	"crypto/rand"
-	"crypto/sha256"
-	"errors"
+	"encoding/json"
 	"fmt"
-	"maps"
+	"net/http"
+	"regexp"
 	"slices"
-	"strconv"
-	"strings"
-	"sync"
-	"sync/atomic"
 
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// MaxToken is the largest length of a token in bytes.
-const MaxToken = 1024
-
-// A BearerTokenAuth is a set of tokens, one of which a caller must show. Make one with [NewBearerTokenAuth].
-//
-// A change applies to the next request. Requests never wait for one: they read an immutable state through an atomic
-// pointer. All methods are safe for concurrent use.
-//
-// Tokens are not kept, only their SHA-256 digests, keyed with a secret that is new for each BearerTokenAuth. How long a
-// lookup takes tells a caller nothing. Without the key nobody knows which digests are compared, so it can't be measured
-// how much of a guess was right, which token matched, or how many there are.
-//
-// Each token stands for a principal that may call every tool. The first one is named "token-1", the next "token-2". A token
-// keeps its number for as long as it is in the set, and the number is not used again.
-type BearerTokenAuth struct {
-	key   [sha256.Size]byte
-	state atomic.Pointer[state]
-
-	mu          sync.Mutex // held by those that change state; guards what follows
-	numbered    int        // how many tokens were ever added
-	subscribers []*func()
+// A Verifier finds out who makes a request, by one kind of credentials. All methods are called concurrently. Only Subscribe may take a lock.
+type Verifier interface {
+	// Verify returns whom the request's credentials stand for, or nil where it shows none of the kind, or none that are valid. An error says
+	// why that can't be told, or what a client should know of it. In both cases other verifiers are asked. An *wasmtools.Error is shown to
+	// clients, while any other counts as internal. Verify must not read the body.
+	Verify(r *http.Request) (*wasmtools.Principal, error)
+	// Scheme says how clients show their credentials. It is the same at every call.
+	Scheme() Scheme
+	// Open reports whether nobody has to show credentials of this kind at the moment.
+	Open() bool
+	// Version returns a number that grows when Verify or Open may say something else.
+	Version() uint64
+	// Subscribe has changed called after each change of what Open returns. The returned function ends that.
+	Subscribe(changed func()) (unsubscribe func())
 }
 
-// state never changes once it is published.
-type state struct {
-	tokens   map[digest]*wasmtools.Principal
-	disabled bool
-	required bool
-	version  uint64 // counts the changes
+// A Scheme is how clients show who they are.
+type Scheme struct {
+	// Name and Description are the security scheme of OpenAPI documents: a name of the characters A-Z a-z 0-9 . _ -, and a JSON object.
+	Name        string
+	Description json.RawMessage
+	// Challenge is what WWW-Authenticate says to a request without valid credentials, such as "Bearer". Empty: nothing.
+	Challenge string
 }
 
-type digest [sha256.Size]byte
-
-// NewBearerTokenAuth returns an enabled set of tokens, which may be empty. It fails as [CheckToken] does.
-func NewBearerTokenAuth(tokens []string) (*BearerTokenAuth, error) {
-	a := &BearerTokenAuth{}
-	rand.Read(a.key[:]) // never fails: crypto/rand ends the program instead
-	a.state.Store(&state{})
-	if err := a.SetTokens(tokens); err != nil {
-		return nil, err
+// Check returns what is wrong with the name or the description, or nil.
+func (s Scheme) Check() error {
+	var object map[string]json.RawMessage
+	if !schemeName.MatchString(s.Name) || json.Unmarshal(s.Description, &object) != nil || object == nil {
+		return fmt.Errorf("the security scheme %q must have a name of the characters A-Z a-z 0-9 . _ - and be a JSON object", s.Name)
 	}
-	return a, nil
+	return nil
 }
 
-// Next returns the set that takes the place of a where a configuration is replaced whole: one with other tokens, enabled, that requires
-// one always or not. A token that is in both keeps its principal and its number. a does not change, and should not be changed
-// afterwards, as both would use the same numbers. Next fails as [CheckToken] does.
-func (a *BearerTokenAuth) Next(tokens []string, required bool) (*BearerTokenAuth, error) {
-	a.mu.Lock()
-	next := &BearerTokenAuth{key: a.key, numbered: a.numbered}
-	next.state.Store(&state{tokens: a.state.Load().tokens, required: required})
-	a.mu.Unlock()
-	if err := next.SetTokens(tokens); err != nil {
-		return nil, err
+var schemeName = regexp.MustCompile(`^[a-zA-Z0-9._-]+$`)
+
+// An Authenticator is a dependency of package web that says who makes a request: whoever one of its verifiers knows. While all of them are
+// open, nobody has to show anything. It is safe for concurrent use.
+type Authenticator struct{ verifiers []Verifier }
+
+// Dependency returns the Authenticator that asks verifiers in this order. It panics if there is none, if one is nil, or if a scheme has a bad
+// name or is not a JSON object.
+func Dependency(verifiers ...Verifier) *Authenticator {
+	if len(verifiers) == 0 || slices.Contains(verifiers, nil) {
+		panic("auth.Dependency(nil): make a verifier, such as a BearerTokenAuth with NewBearerTokenAuth")
 	}
-	return next, nil
+	for _, v := range verifiers {
+		if err := v.Scheme().Check(); err != nil {
+			panic("auth.Dependency: " + err.Error())
+		}
+	}
+	return &Authenticator{slices.Clone(verifiers)}
 }
 
-// CheckToken returns why a token can't be used, or nil. A token must not be empty or longer than MaxToken, and consists of
-// printable ASCII without blanks: clients could not send anything else unchanged. The error does not show the token.
-func CheckToken(token string) error {
+// Check returns nil, or why nobody is known to make the request: a *wasmtools.Error with CodeUnauthorized that does not say what was wrong with
+// its credentials, or the first error of a verifier.
+func (a *Authenticator) Check(r *http.Request) error {
+	_, err := a.Principal(r, wasmtools.Everybody())
+	return err
+}
+
+// Principal returns who makes the request, or current while nobody has to show who he is. It fails as Check does.
+func (a *Authenticator) Principal(r *http.Request, current *wasmtools.Principal) (*wasmtools.Principal, error) {
+	for {
+		version := a.Version()
+		p, err := a.principal(r, current)
+		if a.Version() == version { // all verifiers were asked about one moment
+			return p, err
+		}
+	}
+}
+
+func (a *Authenticator) principal(r *http.Request, current *wasmtools.Principal) (*wasmtools.Principal, error) {
+	var failed error
+	for _, v := range a.verifiers {
+		p, err := v.Verify(r)
+		if err == nil && p != nil {
+			return p, nil
+		}
+		if failed == nil {
+			failed = err
+		}
+	}
 	switch {
-	case token == "":
-		return errors.New("the token is empty")
-	case len(token) > MaxToken:
-		return fmt.Errorf("the token has %d bytes, %d are allowed", len(token), MaxToken)
+	case a.Open():
+		return current, nil
+	case failed != nil:
+		return nil, failed
 	}
-	for i := range len(token) {
-		if c := token[i]; c <= ' ' || c > '~' {
-			return fmt.Errorf("byte %d of the token is a blank or not printable ASCII", i+1)
+	return nil, &wasmtools.Error{Code: wasmtools.CodeUnauthorized, Message: "Invalid or missing bearer token"}
+}
+
+// Open reports whether nobody has to show who he is at the moment, because all verifiers are open.
+func (a *Authenticator) Open() bool {
+	for _, v := range a.verifiers {
+		if !v.Open() {
+			return false
 		}
 	}
-	return nil
+	return true
 }
 
-// AddToken admits callers that show token. Adding a token again does nothing. It fails as [CheckToken] does.
-func (a *BearerTokenAuth) AddToken(token string) error {
-	if err := CheckToken(token); err != nil {
-		return err
-	}
-	d := a.digest(token)
-	a.change(func(s *state) {
-		if s.tokens[d] == nil {
-			s.tokens = maps.Clone(s.tokens)
-			s.tokens[d] = a.next()
+// Schemes returns those of which a request must meet one at the moment: of all verifiers that are not open.
+func (a *Authenticator) Schemes() (all []Scheme) {
+	for _, v := range a.verifiers {
+		if !v.Open() {
+			all = append(all, v.Scheme())
 		}
-	})
-	return nil
-}
-
-// RemoveToken removes a token and reports whether it was there. Removing the last one opens the service to everybody,
-// unless SetRequired was called: see [BearerTokenAuth.Open].
-func (a *BearerTokenAuth) RemoveToken(token string) bool {
-	if CheckToken(token) != nil {
-		return false
 	}
-	d, found := a.digest(token), false
-	a.change(func(s *state) {
-		if _, found = s.tokens[d]; found {
-			s.tokens = maps.Clone(s.tokens)
-			delete(s.tokens, d)
-		}
-	})
-	return found
+	return all
 }
 
-// SetTokens replaces the whole set in one step. It fails, and changes nothing, if [CheckToken] refuses one of the tokens.
-func (a *BearerTokenAuth) SetTokens(tokens []string) error {
-	digests := make([]digest, len(tokens))
-	for i, token := range tokens {
-		if err := CheckToken(token); err != nil {
-			return fmt.Errorf("token %d of %d: %w", i+1, len(tokens), err)
-		}
-		digests[i] = a.digest(token)
+// Version returns a number that grows when the Authenticator may say something else of a request.
+func (a *Authenticator) Version() (sum uint64) {
+	for _, v := range a.verifiers {
+		sum += v.Version() // each of them only grows
 	}
-	a.change(func(s *state) {
-		old := s.tokens
-		s.tokens = make(map[digest]*wasmtools.Principal, len(digests))
-		for _, d := range digests {
-			if s.tokens[d] == nil {
-				if s.tokens[d] = old[d]; s.tokens[d] == nil {
-					s.tokens[d] = a.next()
-				}
-			}
-		}
-	})
-	return nil
+	return sum
 }
 
-// next returns the principal of a new token. a.mu is held.
-func (a *BearerTokenAuth) next() *wasmtools.Principal {
-	a.numbered++
-	p, err := wasmtools.NewPrincipal("token-"+strconv.Itoa(a.numbered), wasmtools.OriginToken, "*")
-	if err != nil {
-		panic("auth: " + err.Error()) // name, origin and scope are our own
+// Subscribe has changed called after each change of what Schemes returns. The returned function ends that.
+func (a *Authenticator) Subscribe(changed func()) (unsubscribe func()) {
+	ends := make([]func(), len(a.verifiers))
+	for i, v := range a.verifiers {
+		ends[i] = v.Subscribe(changed)
 	}
-	return p
-}
-
-// Enabled returns what SetEnabled set last. A new BearerTokenAuth is enabled.
-func (a *BearerTokenAuth) Enabled() bool { return !a.state.Load().disabled }
-
-// SetEnabled sets whether the tokens count. While they don't, everybody is admitted, unless SetRequired was called.
-func (a *BearerTokenAuth) SetEnabled(on bool) {
-	a.change(func(s *state) { s.disabled = !on })
-}
-
-// SetRequired sets whether a token is always required. While it is, callers without a valid token are refused even if the
-// set is empty or tokens are disabled. It is off at first.
-func (a *BearerTokenAuth) SetRequired(on bool) {
-	a.change(func(s *state) { s.required = on })
-}
-
-// Open reports whether everybody is admitted at the moment: a token is not required, and there is none or they are disabled.
-func (a *BearerTokenAuth) Open() bool { return a.state.Load().open() }
-
-func (s *state) open() bool {
-	return !s.required && (s.disabled || len(s.tokens) == 0)
-}
-
-// Names returns the names of the principals whose tokens count, in the order in which they came.
-func (a *BearerTokenAuth) Names() []string {
-	var names []string
-	for _, p := range a.state.Load().tokens {
-		names = append(names, p.String())
-	}
-	slices.SortFunc(names, func(a, b string) int { return cmp.Or(len(a)-len(b), strings.Compare(a, b)) }) // their numbers have no zeros in front
-	return names
-}
-
-// Subscribe has f called after each change of what Open returns, before the method that made the change returns. Calls come
-// one at a time; f must not change tokens or subscriptions. The returned function ends the subscription; once it has
-// returned, f is not called any more.
-func (a *BearerTokenAuth) Subscribe(f func()) (unsubscribe func()) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	entry := &f
-	a.subscribers = append(a.subscribers, entry)
 	return func() {
-		a.mu.Lock()
-		defer a.mu.Unlock()
-		a.subscribers = slices.DeleteFunc(a.subscribers, func(e *func()) bool { return e == entry })
+		for _, end := range ends {
+			end()
+		}
 	}
-}
-
-// change publishes a copy of the state that f has changed. f must replace the map, not write to it.
-func (a *BearerTokenAuth) change(f func(*state)) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	old := a.state.Load()
-	next := *old
-	f(&next)
-	next.version++
-	a.state.Store(&next)
-	if next.open() == old.open() {
-		return
-	}
-	for _, f := range a.subscribers {
-		(*f)()
-	}
-}
-
-// principal returns who shows the token, or nil if it is not valid. While the service is open that is current, whatever the
-// token. A token comes from outside and may be anything.
-func (a *BearerTokenAuth) principal(token string, current *wasmtools.Principal) *wasmtools.Principal {
-	s := a.state.Load()
-	if s.open() {
-		return current
-	}
-	if CheckToken(token) != nil {
-		return nil
-	}
-	return s.tokens[a.digest(token)]
-}
-
-// digest returns the keyed digest of a token that CheckToken accepts. A key in front of the token is enough, because no
-// digest leaves the process. The buffer is on the stack, so that requests don't allocate.
-func (a *BearerTokenAuth) digest(token string) digest {
-	var buf [sha256.Size + MaxToken]byte
-	n := copy(buf[:], a.key[:])
-	n += copy(buf[n:], token)
-	return sha256.Sum256(buf[:n])
 }

@@ -220,7 +220,7 @@ func TestSubscribe(t *testing.T) {
 	a := newAuth(t)
 	b := auth.Dependency(a)
 	var told []bool
-	unsubscribe := b.Subscribe(func() { told = append(told, b.Required()) })
+	unsubscribe := b.Subscribe(func() { told = append(told, !b.Open()) })
 	for _, change := range []func(){
 		func() { _ = a.AddToken("one") }, func() { _ = a.AddToken("two") }, func() { a.RemoveToken("one") },
 		func() { a.SetEnabled(false) }, func() { a.RemoveToken("none") }, func() { a.SetRequired(true) },

@@ -1,53 +1,257 @@
 package auth
 
 import (
+	"cmp"
+	"crypto/rand"
+	"crypto/sha256"
 	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
 	"net/http"
+	"slices"
+	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// A Bearer is a dependency that requires a valid token of each request. It is safe for concurrent use.
-type Bearer struct {
-	auth *BearerTokenAuth
+// MaxToken is the largest length of a token in bytes.
+const MaxToken = 1024
+
+// A BearerTokenAuth is a set of tokens, one of which a caller must show. Make one with [NewBearerTokenAuth].
+//
+// A change applies to the next request. Requests never wait for one: they read an immutable state through an atomic
+// pointer. All methods are safe for concurrent use.
+//
+// Tokens are not kept, only their SHA-256 digests, keyed with a secret that is new for each BearerTokenAuth. How long a
+// lookup takes tells a caller nothing. Without the key nobody knows which digests are compared, so it can't be measured
+// how much of a guess was right, which token matched, or how many there are.
+//
+// Each token stands for a principal that may call every tool. The first one is named "token-1", the next "token-2". A token
+// keeps its number for as long as it is in the set, and the number is not used again.
+type BearerTokenAuth struct {
+	key   [sha256.Size]byte
+	state atomic.Pointer[state]
+
+	mu          sync.Mutex // held by those that change state; guards what follows
+	numbered    int        // how many tokens were ever added
+	subscribers []*func()
 }
 
-// Dependency returns the dependency that requires a token of a. It panics if a is nil.
-func Dependency(a *BearerTokenAuth) *Bearer {
-	if a == nil {
-		panic("auth.Dependency(nil): make a BearerTokenAuth with NewBearerTokenAuth")
+// state never changes once it is published.
+type state struct {
+	tokens   map[digest]*wasmtools.Principal
+	disabled bool
+	required bool
+	version  uint64 // counts the changes
+}
+
+type digest [sha256.Size]byte
+
+// NewBearerTokenAuth returns an enabled set of tokens, which may be empty. It fails as [CheckToken] does.
+func NewBearerTokenAuth(tokens []string) (*BearerTokenAuth, error) {
+	a := &BearerTokenAuth{}
+	rand.Read(a.key[:]) // never fails: crypto/rand ends the program instead
+	a.state.Store(&state{})
+	if err := a.SetTokens(tokens); err != nil {
+		return nil, err
 	}
-	return &Bearer{auth: a}
+	return a, nil
 }
 
-// Check returns nil, or a *wasmtools.Error with CodeUnauthorized that does not say what was wrong with the token.
-func (b *Bearer) Check(r *http.Request) error {
-	_, err := b.Principal(r, wasmtools.Everybody())
-	return err
-}
-
-// Principal returns the principal of the request's token, or current while no token is required. It fails as Check does.
-func (b *Bearer) Principal(r *http.Request, current *wasmtools.Principal) (*wasmtools.Principal, error) {
-	if p := b.auth.principal(bearerToken(r.Header["Authorization"]), current); p != nil {
-		return p, nil
+// Next returns the set that takes the place of a where a configuration is replaced whole: one with other tokens, enabled, that requires
+// one always or not. A token that is in both keeps its principal and its number. a does not change, and should not be changed
+// afterwards, as both would use the same numbers. Next fails as [CheckToken] does.
+func (a *BearerTokenAuth) Next(tokens []string, required bool) (*BearerTokenAuth, error) {
+	a.mu.Lock()
+	next := &BearerTokenAuth{key: a.key, numbered: a.numbered}
+	next.state.Store(&state{tokens: a.state.Load().tokens, required: required})
+	a.mu.Unlock()
+	if err := next.SetTokens(tokens); err != nil {
+		return nil, err
 	}
-	return nil, &wasmtools.Error{Code: wasmtools.CodeUnauthorized, Message: "Invalid or missing bearer token"}
+	return next, nil
 }
 
-// SecurityScheme returns the name and the OpenAPI description of the dependency.
-func (b *Bearer) SecurityScheme() (name string, scheme json.RawMessage) {
-	return "bearer", json.RawMessage(`{"type":"http","scheme":"bearer"}`)
+// CheckToken returns why a token can't be used, or nil. A token must not be empty or longer than MaxToken, and consists of
+// printable ASCII without blanks: clients could not send anything else unchanged. The error does not show the token.
+func CheckToken(token string) error {
+	switch {
+	case token == "":
+		return errors.New("the token is empty")
+	case len(token) > MaxToken:
+		return fmt.Errorf("the token has %d bytes, %d are allowed", len(token), MaxToken)
+	}
+	for i := range len(token) {
+		if c := token[i]; c <= ' ' || c > '~' {
+			return fmt.Errorf("byte %d of the token is a blank or not printable ASCII", i+1)
+		}
+	}
+	return nil
 }
 
-// Required reports whether a request must show a token at the moment.
-func (b *Bearer) Required() bool { return !b.auth.Open() }
+// AddToken admits callers that show token. Adding a token again does nothing. It fails as [CheckToken] does.
+func (a *BearerTokenAuth) AddToken(token string) error {
+	if err := CheckToken(token); err != nil {
+		return err
+	}
+	d := a.digest(token)
+	a.change(func(s *state) {
+		if s.tokens[d] == nil {
+			s.tokens = maps.Clone(s.tokens)
+			s.tokens[d] = a.next()
+		}
+	})
+	return nil
+}
 
-// Version returns a number that changes with the tokens: after a change a request may have another principal, or none.
-func (b *Bearer) Version() uint64 { return b.auth.state.Load().version }
+// RemoveToken removes a token and reports whether it was there. Removing the last one opens the service to everybody,
+// unless SetRequired was called: see [BearerTokenAuth.Open].
+func (a *BearerTokenAuth) RemoveToken(token string) bool {
+	if CheckToken(token) != nil {
+		return false
+	}
+	d, found := a.digest(token), false
+	a.change(func(s *state) {
+		if _, found = s.tokens[d]; found {
+			s.tokens = maps.Clone(s.tokens)
+			delete(s.tokens, d)
+		}
+	})
+	return found
+}
 
-// Subscribe has changed called after each change of what Required returns, as [BearerTokenAuth.Subscribe] does.
-func (b *Bearer) Subscribe(changed func()) (unsubscribe func()) { return b.auth.Subscribe(changed) }
+// SetTokens replaces the whole set in one step. It fails, and changes nothing, if [CheckToken] refuses one of the tokens.
+func (a *BearerTokenAuth) SetTokens(tokens []string) error {
+	digests := make([]digest, len(tokens))
+	for i, token := range tokens {
+		if err := CheckToken(token); err != nil {
+			return fmt.Errorf("token %d of %d: %w", i+1, len(tokens), err)
+		}
+		digests[i] = a.digest(token)
+	}
+	a.change(func(s *state) {
+		old := s.tokens
+		s.tokens = make(map[digest]*wasmtools.Principal, len(digests))
+		for _, d := range digests {
+			if s.tokens[d] == nil {
+				if s.tokens[d] = old[d]; s.tokens[d] == nil {
+					s.tokens[d] = a.next()
+				}
+			}
+		}
+	})
+	return nil
+}
+
+// next returns the principal of a new token. a.mu is held.
+func (a *BearerTokenAuth) next() *wasmtools.Principal {
+	a.numbered++
+	p, err := wasmtools.NewPrincipal("token-"+strconv.Itoa(a.numbered), wasmtools.OriginToken, "*")
+	if err != nil {
+		panic("auth: " + err.Error()) // name, origin and scope are our own
+	}
+	return p
+}
+
+// Enabled returns what SetEnabled set last. A new BearerTokenAuth is enabled.
+func (a *BearerTokenAuth) Enabled() bool { return !a.state.Load().disabled }
+
+// SetEnabled sets whether the tokens count. While they don't, everybody is admitted, unless SetRequired was called.
+func (a *BearerTokenAuth) SetEnabled(on bool) {
+	a.change(func(s *state) { s.disabled = !on })
+}
+
+// SetRequired sets whether a token is always required. While it is, callers without a valid token are refused even if the
+// set is empty or tokens are disabled. It is off at first.
+func (a *BearerTokenAuth) SetRequired(on bool) {
+	a.change(func(s *state) { s.required = on })
+}
+
+// Open reports whether everybody is admitted at the moment: a token is not required, and there is none or they are disabled.
+func (a *BearerTokenAuth) Open() bool { return a.state.Load().open() }
+
+func (s *state) open() bool {
+	return !s.required && (s.disabled || len(s.tokens) == 0)
+}
+
+// Names returns the names of the principals whose tokens count, in the order in which they came.
+func (a *BearerTokenAuth) Names() []string {
+	var names []string
+	for _, p := range a.state.Load().tokens {
+		names = append(names, p.String())
+	}
+	slices.SortFunc(names, func(a, b string) int { return cmp.Or(len(a)-len(b), strings.Compare(a, b)) }) // their numbers have no zeros in front
+	return names
+}
+
+// Subscribe has f called after each change of what Open returns, before the method that made the change returns. Calls come
+// one at a time; f must not change tokens or subscriptions. The returned function ends the subscription; once it has
+// returned, f is not called any more.
+func (a *BearerTokenAuth) Subscribe(f func()) (unsubscribe func()) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	entry := &f
+	a.subscribers = append(a.subscribers, entry)
+	return func() {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		a.subscribers = slices.DeleteFunc(a.subscribers, func(e *func()) bool { return e == entry })
+	}
+}
+
+// change publishes a copy of the state that f has changed. f must replace the map, not write to it.
+func (a *BearerTokenAuth) change(f func(*state)) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	old := a.state.Load()
+	next := *old
+	f(&next)
+	next.version++
+	a.state.Store(&next)
+	if next.open() == old.open() {
+		return
+	}
+	for _, f := range a.subscribers {
+		(*f)()
+	}
+}
+
+var _ Verifier = (*BearerTokenAuth)(nil)
+
+// Verify returns the principal of the request's token, or nil: the token is missing or not valid, or tokens don't count at the moment. It
+// does not say what is wrong with a token, which comes from outside and may be anything.
+func (a *BearerTokenAuth) Verify(r *http.Request) (*wasmtools.Principal, error) {
+	s := a.state.Load()
+	if s.open() {
+		return nil, nil
+	}
+	token := bearerToken(r.Header["Authorization"])
+	if CheckToken(token) != nil {
+		return nil, nil
+	}
+	return s.tokens[a.digest(token)], nil
+}
+
+// Scheme returns that of HTTP's bearer tokens.
+func (a *BearerTokenAuth) Scheme() Scheme {
+	return Scheme{Name: "bearer", Description: json.RawMessage(`{"type":"http","scheme":"bearer"}`), Challenge: "Bearer"}
+}
+
+// Version returns a number that grows with each change: after one a request may have another principal, or none.
+func (a *BearerTokenAuth) Version() uint64 { return a.state.Load().version }
+
+// digest returns the keyed digest of a token that CheckToken accepts. A key in front of the token is enough, because no
+// digest leaves the process. The buffer is on the stack, so that requests don't allocate.
+func (a *BearerTokenAuth) digest(token string) digest {
+	var buf [sha256.Size + MaxToken]byte
+	n := copy(buf[:], a.key[:])
+	n += copy(buf[n:], token)
+	return sha256.Sum256(buf[:n])
+}
 
 // bearerToken returns the token of a request's Authorization headers, or "" if there is none. Two headers count as none:
 // a proxy in front may have looked at the other one.

@@ -86,10 +86,10 @@ func TestCheckError(t *testing.T) {
 
 func TestSecurityScheme(t *testing.T) {
 	t.Parallel()
-	name, scheme := auth.Dependency(newAuth(t)).SecurityScheme()
+	s := newAuth(t).Scheme()
 	var got map[string]string
-	if err := json.Unmarshal(scheme, &got); err != nil || name != "bearer" || len(got) != 2 || got["type"] != "http" || got["scheme"] != "bearer" {
-		t.Errorf("got %q, %s, %v", name, scheme, err)
+	if err := json.Unmarshal(s.Description, &got); err != nil || s.Name != "bearer" || len(got) != 2 || got["type"] != "http" || got["scheme"] != "bearer" || s.Challenge != "Bearer" {
+		t.Errorf("got %+v, %v", s, err)
 	}
 }
 
@@ -155,7 +155,7 @@ func BenchmarkCheck(b *testing.B) {
 }
 
 // nameOf returns the name of a token's principal.
-func nameOf(t *testing.T, b *auth.Bearer, token string) string {
+func nameOf(t *testing.T, b *auth.Authenticator, token string) string {
 	t.Helper()
 	p, err := b.Principal(&http.Request{Header: http.Header{"Authorization": {"Bearer " + token}}}, wasmtools.Everybody())
 	if err != nil {

@@ -93,7 +93,7 @@ func appOf(tb testing.TB, table *wasmtools.RouteTable, o openapi.Options) *opena
 	return app
 }
 
-func bearer(tb testing.TB, tokens ...string) *auth.Bearer {
+func bearer(tb testing.TB, tokens ...string) *auth.Authenticator {
 	tb.Helper()
 	a, err := auth.NewBearerTokenAuth(tokens)
 	if err != nil {
@@ -363,10 +363,10 @@ func TestNewAppPanics(t *testing.T) {
 	}{
 		{"no table", nil, nil, "openapi.NewApp: table is nil"},
 		{"nil dependency", table, []openapi.Dependency{nil}, "web.NewMux: Dependencies[0] is nil"},
-		{"scheme without a name", table, []openapi.Dependency{scheme{"", `{}`}}, "web.NewMux: the security scheme"},
-		{"scheme with a slash", table, []openapi.Dependency{scheme{"a/b", `{}`}}, "web.NewMux: the security scheme"},
-		{"scheme that is not JSON", table, []openapi.Dependency{scheme{"a", `{`}}, "web.NewMux: the security scheme"},
-		{"scheme that is null", table, []openapi.Dependency{scheme{"a", `null`}}, "web.NewMux: the security scheme"},
+		{"scheme without a name", table, []openapi.Dependency{scheme{"", `{}`}}, "web.NewMux: Dependencies[0]: the security scheme"},
+		{"scheme with a slash", table, []openapi.Dependency{scheme{"a/b", `{}`}}, "web.NewMux: Dependencies[0]: the security scheme"},
+		{"scheme that is not JSON", table, []openapi.Dependency{scheme{"a", `{`}}, "web.NewMux: Dependencies[0]: the security scheme"},
+		{"scheme that is null", table, []openapi.Dependency{scheme{"a", `null`}}, "web.NewMux: Dependencies[0]: the security scheme"},
 	}
 	for _, tt := range tests {
 		func() {
@@ -384,6 +384,6 @@ func TestNewAppPanics(t *testing.T) {
 type scheme struct{ name, text string }
 
 func (scheme) Check(*http.Request) error { return nil }
-func (s scheme) SecurityScheme() (string, json.RawMessage) {
-	return s.name, json.RawMessage(s.text)
+func (s scheme) Schemes() []auth.Scheme {
+	return []auth.Scheme{{Name: s.name, Description: json.RawMessage(s.text)}}
 }

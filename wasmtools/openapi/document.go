@@ -184,8 +184,8 @@ func (d *Door) head(s security) string {
 		Security []map[string][]string `json:"security,omitempty"`
 	}{OpenAPI: "3.1.0", Servers: d.servers}
 	head.Info.Title, head.Info.Version, head.Info.Description = d.title, d.version, d.description
-	if len(s.requirement) > 0 {
-		head.Security = []map[string][]string{s.requirement}
+	if len(s.requirements) > 0 {
+		head.Security = s.requirements
 	}
 	text := mustEncode(head)
 	return string(text[:len(text)-1]) + `,"paths":{`
@@ -205,8 +205,8 @@ func (s security) tail() string {
 		responses[f.name] = r
 	}
 	tail := `,"responses":` + string(mustEncode(responses))
-	if len(s.schemes) > 0 {
-		tail += `,"securitySchemes":` + string(mustEncode(s.schemes))
+	if len(s.Schemes) > 0 {
+		tail += `,"securitySchemes":` + string(mustEncode(s.Schemes))
 	}
 	return tail + "}"
 }
@@ -237,7 +237,7 @@ func (s security) failureResponses() []failureResponse {
 		{"504", "ToolTimeout", "The tool ran out of time", plain, ""},
 		{"default", "Failed", "Any other failure", plain, ""},
 	}
-	if len(s.schemes) > 0 {
+	if len(s.Schemes) > 0 {
 		all = append(all, failureResponse{"401", "Unauthorized", "The token is missing or not valid", plain, "WWW-Authenticate"})
 	}
 	return all

@@ -1,31 +1,34 @@
 package openapi
 
 import (
-	"encoding/json"
-	"maps"
 	"slices"
 
 	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/web"
 )
 
-// A security holds the security schemes that the document requires. It never changes.
+// A security is what the document tells of that clients have to show. It never changes.
 type security struct {
-	schemes     map[string]json.RawMessage
-	requirement map[string][]string // one that names all schemes, because a request must meet each
+	web.Security
+	requirements []map[string][]string // one for each alternative, of which a request must meet all schemes
 }
 
 // security returns what is required at the moment under a generation.
 func (d *Door) security(g *wasmtools.Generation) security {
-	s := security{schemes: d.mux.Security(g), requirement: map[string][]string{}}
-	for name := range s.schemes {
-		s.requirement[name] = []string{}
+	s := security{Security: d.mux.Security(g)}
+	for _, names := range s.Alternatives {
+		all := map[string][]string{}
+		for _, name := range names {
+			all[name] = []string{}
+		}
+		s.requirements = append(s.requirements, all)
 	}
 	return s
 }
 
 // equal reports whether two values of the same Mux require the same.
 func (s security) equal(other security) bool {
-	return slices.Equal(slices.Sorted(maps.Keys(s.schemes)), slices.Sorted(maps.Keys(other.schemes)))
+	return slices.EqualFunc(s.Alternatives, other.Alternatives, slices.Equal)
 }
 
 // secure rebuilds the documents of the newest state, published or about to be, if what is required has changed. A change in the

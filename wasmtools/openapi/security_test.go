@@ -100,10 +100,12 @@ type counting struct {
 }
 
 func (*counting) Check(*http.Request) error { return nil }
-func (*counting) SecurityScheme() (string, json.RawMessage) {
-	return "bearer", json.RawMessage(`{"type":"http","scheme":"bearer"}`)
+func (c *counting) Schemes() []auth.Scheme {
+	if c.asked.Add(1); !c.on.Load() {
+		return nil
+	}
+	return []auth.Scheme{{Name: "bearer", Description: json.RawMessage(`{"type":"http","scheme":"bearer"}`)}}
 }
-func (c *counting) Required() bool { c.asked.Add(1); return c.on.Load() }
 func (c *counting) Subscribe(changed func()) func() {
 	c.tell = changed
 	return func() {}

@@ -349,7 +349,7 @@ func (c *connections) Check(*http.Request) error { return nil }
 // Principal notes who makes requests over a connection. In a spare place only those are served who have shown a token, and probes, which
 // are not asked.
 func (c *connections) Principal(r *http.Request, current *wasmtools.Principal) (*wasmtools.Principal, error) {
-	if w := connOf(r); w != nil && !c.admit(w, current != wasmtools.Everybody()) {
+	if w := connOf(r); w != nil && !c.admit(w, current.Origin() != wasmtools.OriginOpen) {
 		return nil, &wasmtools.Error{Code: wasmtools.CodeOverloaded, Message: "All connections are in use; try again later"}
 	}
 	return current, nil

@@ -12,13 +12,13 @@ import (
 type Admission struct {
 	access       *Access
 	dependencies []dependency
-	schemes      []scheme
+	described    []described // of the dependencies
 }
 
 // NewAdmission returns an Admission. A nil access means what it does in [Options]. Dependencies are checked in their order. It panics if one
 // is nil, or if a security scheme has a bad name or is not a JSON object.
 func NewAdmission(access *Access, dependencies ...Dependency) *Admission {
-	return &Admission{access: orStrict(access), schemes: schemesOf(dependencies), dependencies: dependenciesOf(dependencies)}
+	return &Admission{access: orStrict(access), described: describedOf(dependencies), dependencies: dependenciesOf(dependencies)}
 }
 
 // An Admitter is what a table has for the Value of its configuration if that says who is let in.
@@ -74,7 +74,7 @@ func (m *Mux) admit(r *http.Request, policy *Policy, isNew bool) (in admitted, e
 				return in, err
 			}
 		}
-		if in.principal, err = in.admission.identify(r); err != nil {
+		if in.principal, err = in.admission.identify(r, policy); err != nil {
 			return in, err
 		}
 		if g, a := m.now(); a == in.admission && g.SameConfiguration(in.generation) {

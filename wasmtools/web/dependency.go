@@ -1,6 +1,7 @@
 package web
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 
@@ -17,16 +18,12 @@ import (
 // dependencies before this one found, at first [wasmtools.Everybody]. Principal returns current or another principal, never
 // nil. An error refuses the request, as one of Check does.
 //
-//	SecurityScheme() (name string, scheme json.RawMessage)
-//
-// SecurityScheme returns an OpenAPI security scheme, a JSON object, and its name of the characters A-Z a-z 0-9 . _ -. Both
-// go into the documents, as required.
-//
-//	Required() bool
+//	Schemes() []auth.Scheme
 //	Subscribe(changed func()) (unsubscribe func())
 //
-// Required reports whether the security scheme is required at the moment. It must not take a lock. Subscribe has changed
-// called after each change of what Required returns. Without these two methods the scheme is always required.
+// Schemes returns how clients can meet the condition at the moment: in one of these ways, which documents and the header WWW-Authenticate
+// name; none where there is nothing to show. It must not take a lock. Subscribe has changed called after each change of what Schemes
+// returns. Without it they are always the same.
 //
 //	Version() uint64
 //
@@ -54,42 +51,55 @@ type dependency struct {
 	version  versioned  // nil: it never tells
 }
 
-// dependenciesOf takes dependencies apart. The Principal method of an auth.Bearer also does what its Check does, and looking
-// a token up twice would cost a tenth of a call. A type that embeds a Bearer may have a Check of its own, so both are called.
+// dependenciesOf takes dependencies apart. The Principal method of an auth.Authenticator also does what its Check does, and looking
+// a token up twice would cost a tenth of a call. A type that embeds one may have a Check of its own, so both are called.
 func dependenciesOf(all []Dependency) []dependency {
 	found := make([]dependency, len(all))
 	for i, d := range all {
 		found[i].identify, _ = d.(identifier)
 		found[i].version, _ = d.(versioned)
-		if _, both := d.(*auth.Bearer); !both {
+		if _, both := d.(*auth.Authenticator); !both {
 			found[i].check = d
 		}
 	}
 	return found
 }
 
-// identify returns who makes a request, or why it is refused.
-func (a *Admission) identify(r *http.Request) (*wasmtools.Principal, error) {
+// identify returns who makes a request to a door, or why it is refused.
+func (a *Admission) identify(r *http.Request, policy *Policy) (*wasmtools.Principal, error) {
 	principal := wasmtools.Everybody()
 	for i := range a.dependencies {
-		d := &a.dependencies[i]
-		if d.check != nil {
-			if err := d.check.Check(r); err != nil {
-				return nil, err
-			}
-		}
-		if d.identify == nil {
-			continue
-		}
-		var err error
-		if principal, err = d.identify.Principal(r, principal); err != nil {
+		next, err := a.dependencies[i].meet(r, principal)
+		switch {
+		case err != nil && policy.Open && isUnauthorized(err):
+			principal = wasmtools.Nobody()
+		case err != nil:
 			return nil, err
-		}
-		if principal == nil {
-			return nil, fmt.Errorf("dependency %d, a %T, returned neither a principal nor an error", i, d.identify)
+		case next == nil:
+			return nil, fmt.Errorf("dependency %d, a %T, returned neither a principal nor an error", i, a.dependencies[i].identify)
+		default:
+			principal = next
 		}
 	}
-	return principal, nil
+	return principal, policy.admits(principal)
+}
+
+// meet returns who makes a request if it meets the condition. current is who it was before.
+func (d *dependency) meet(r *http.Request, current *wasmtools.Principal) (*wasmtools.Principal, error) {
+	if d.check != nil {
+		if err := d.check.Check(r); err != nil {
+			return nil, err
+		}
+	}
+	if d.identify == nil {
+		return current, nil
+	}
+	return d.identify.Principal(r, current)
+}
+
+func isUnauthorized(err error) bool {
+	failed, ok := errors.AsType[*wasmtools.Error](err)
+	return ok && failed.Code == wasmtools.CodeUnauthorized
 }
 
 // version returns a number that changes with the dependencies.

@@ -21,6 +21,8 @@ func answerTo(code wasmtools.Code) (status int, detail string) {
 	switch code {
 	case wasmtools.CodeUnauthorized:
 		return http.StatusUnauthorized, "Invalid or missing bearer token"
+	case wasmtools.CodeForbidden:
+		return http.StatusForbidden, "The caller may not do this"
 	case wasmtools.CodeHostNotAllowed:
 		return http.StatusMisdirectedRequest, "The host is not allowed"
 	case wasmtools.CodeOriginNotAllowed:
@@ -154,7 +156,7 @@ func (x *Exchange) Fail(err error) {
 	delete(h, "Content-Encoding")
 	switch e.Code {
 	case wasmtools.CodeUnauthorized:
-		h.Set("WWW-Authenticate", "Bearer")
+		h["Www-Authenticate"] = x.in.admission.challenges()
 	case wasmtools.CodeOverloaded, wasmtools.CodeNotReady:
 		h.Set("Retry-After", "1")
 	case wasmtools.CodeInternal:

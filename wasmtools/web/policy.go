@@ -1,11 +1,34 @@
 package web
 
+import (
+	"fmt"
+
+	"github.com/toolsrv/toolsrv/wasmtools"
+)
+
 // A Policy is what a door wants of the Mux. The zero value is the safe one.
 type Policy struct {
+	// Open has the door answer requests that would have to show who makes them, and don't: their principal is then
+	// [wasmtools.Nobody], who may call nothing. One with valid credentials has its own principal.
+	Open bool
+	// Role is what the principal must have, such as [wasmtools.RoleAdmin]. So the door is closed where nobody has to show who he is. Empty:
+	// none.
+	Role string
 	// Pages says which pages of other origins may make requests, beside those that the [Access] lists.
 	Pages Pages
 	// Unbounded leaves the body that [Exchange.Request] has as large as it comes, for a door that reads it with [Exchange.ReadBody] only.
 	Unbounded bool
+}
+
+// admits returns why a principal may not use the door, or nil.
+func (p *Policy) admits(principal *wasmtools.Principal) error {
+	switch {
+	case p.Role == "" || principal.Has(p.Role):
+		return nil
+	case principal.Origin() == wasmtools.OriginOpen: // he may be somebody who has the role
+		return &wasmtools.Error{Code: wasmtools.CodeUnauthorized, Message: fmt.Sprintf("This needs credentials with the role %q", p.Role)}
+	}
+	return &wasmtools.Error{Code: wasmtools.CodeForbidden, Message: fmt.Sprintf("This needs the role %q, which the caller doesn't have", p.Role)}
 }
 
 // Pages are the pages of other origins that may make requests of a door.

@@ -36,14 +36,14 @@ func (s sayer) Principal(_ *http.Request, current *wasmtools.Principal) (*wasmto
 	return s(current)
 }
 
-// strict is a Bearer whose Check asks for more.
-type strict struct{ *auth.Bearer }
+// strict is an Authenticator whose Check asks for more.
+type strict struct{ *auth.Authenticator }
 
 func (s strict) Check(r *http.Request) error {
 	if r.Header.Get("X-Strict") == "" {
 		return &wasmtools.Error{Code: wasmtools.CodeUnauthorized, Message: "not strict"}
 	}
-	return s.Bearer.Check(r)
+	return s.Authenticator.Check(r)
 }
 
 // plain is a dependency that only checks.
@@ -51,12 +51,12 @@ type plain struct{ err error }
 
 func (p plain) Check(*http.Request) error { return p.err }
 
-// lenient is a Bearer whose Check asks for less, and which has no Principal of its own.
-type lenient struct{ *auth.Bearer }
+// lenient is an Authenticator whose Check asks for less, and which has no Principal of its own.
+type lenient struct{ *auth.Authenticator }
 
 func (lenient) Check(*http.Request) error { return nil }
 
-func bearer(t *testing.T, tokens ...string) *auth.Bearer {
+func bearer(t *testing.T, tokens ...string) *auth.Authenticator {
 	t.Helper()
 	a, err := auth.NewBearerTokenAuth(tokens)
 	if err != nil {

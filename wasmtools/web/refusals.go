@@ -54,7 +54,7 @@ type tally struct {
 // isRefusal reports whether a code says that a request was refused before a tool ran. Clients can have as many of these as they like.
 func isRefusal(code wasmtools.Code) bool {
 	switch code {
-	case wasmtools.CodeUnauthorized, wasmtools.CodeHostNotAllowed, wasmtools.CodeOriginNotAllowed, wasmtools.CodeNotFound, wasmtools.CodeMethodNotAllowed,
+	case wasmtools.CodeUnauthorized, wasmtools.CodeForbidden, wasmtools.CodeHostNotAllowed, wasmtools.CodeOriginNotAllowed, wasmtools.CodeNotFound, wasmtools.CodeMethodNotAllowed,
 		wasmtools.CodeRequestTimeout, wasmtools.CodeInputTooLarge, wasmtools.CodeUnsupportedMediaType, wasmtools.CodeInvalidArguments,
 		wasmtools.CodeToolDisabled, wasmtools.CodeToolNotGranted, wasmtools.CodeOverloaded, wasmtools.CodeNotReady:
 		return true

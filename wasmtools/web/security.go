@@ -3,33 +3,22 @@ package web
 import (
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"slices"
 
 	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/auth"
 )
 
-// A described is a Dependency that stands in documents.
-type described interface {
-	SecurityScheme() (name string, scheme json.RawMessage)
-}
+// A described is a Dependency that says how clients can meet it.
+type described interface{ Schemes() []auth.Scheme }
 
-// A conditional is a described Dependency that is not always required.
-type conditional interface {
-	Required() bool
+// A changing is a described Dependency whose schemes change.
+type changing interface {
 	Subscribe(changed func()) (unsubscribe func())
 }
 
-// A scheme is a dependency as it stands in documents.
-type scheme struct {
-	name string
-	text json.RawMessage
-	on   conditional // nil: always required
-}
-
-// schemesOf returns the schemes of the dependencies.
-func schemesOf(dependencies []Dependency) (all []scheme) {
-	valid := regexp.MustCompile(`^[a-zA-Z0-9._-]+$`)
+// describedOf returns the dependencies that say how clients can meet them. It panics if one is nil, or if a scheme is not valid.
+func describedOf(dependencies []Dependency) (all []described) {
 	for i, d := range dependencies {
 		if d == nil {
 			panic(fmt.Sprintf("web.NewMux: Dependencies[%d] is nil", i))
@@ -38,41 +27,75 @@ func schemesOf(dependencies []Dependency) (all []scheme) {
 		if !ok {
 			continue
 		}
-		name, text := d.SecurityScheme()
-		var object map[string]json.RawMessage
-		if !valid.MatchString(name) || json.Unmarshal(text, &object) != nil || object == nil {
-			panic(fmt.Sprintf("web.NewMux: the security scheme %q of Dependencies[%d] must have a name of the characters A-Z a-z 0-9 . _ - and be a JSON object", name, i))
+		for _, s := range d.Schemes() {
+			if err := s.Check(); err != nil {
+				panic(fmt.Sprintf("web.NewMux: Dependencies[%d]: %v", i, err))
+			}
 		}
-		s := scheme{name: name, text: slices.Clone(text)}
-		s.on, _ = d.(conditional)
-		all = append(all, s)
+		all = append(all, d)
 	}
 	return all
 }
 
-// Security returns the OpenAPI security schemes that are required at the moment under a generation of the Mux's table, by name. A request
-// must meet each of them. Without a table the generation doesn't matter.
-func (m *Mux) Security(g *wasmtools.Generation) map[string]json.RawMessage {
+// A Security is what clients have to show, as OpenAPI documents tell it.
+type Security struct {
+	// Schemes are the security schemes by name.
+	Schemes map[string]json.RawMessage
+	// Alternatives are names of schemes. A request must meet all those of one alternative. None: there is nothing to show.
+	Alternatives [][]string
+}
+
+// Security returns what is required at the moment under a generation of the Mux's table. Without a table the generation doesn't matter.
+func (m *Mux) Security(g *wasmtools.Generation) Security {
 	a := admissionOf(g)
 	if a == nil {
 		a = m.admission.Load()
 	}
-	schemes := map[string]json.RawMessage{}
-	for _, s := range a.schemes {
-		if s.on == nil || s.on.Required() {
-			schemes[s.name] = s.text
+	s := Security{Schemes: map[string]json.RawMessage{}}
+	for _, d := range a.described {
+		schemes := d.Schemes()
+		if len(schemes) == 0 {
+			continue
+		}
+		if s.Alternatives == nil {
+			s.Alternatives = [][]string{{}}
+		}
+		var next [][]string
+		for _, before := range s.Alternatives {
+			for _, scheme := range schemes {
+				s.Schemes[scheme.Name] = scheme.Description
+				next = append(next, append(slices.Clone(before), scheme.Name))
+			}
+		}
+		s.Alternatives = next
+	}
+	return s
+}
+
+// challenges returns what WWW-Authenticate says to a request that has not shown who makes it.
+func (a *Admission) challenges() (all []string) {
+	if a != nil {
+		for _, d := range a.described {
+			for _, scheme := range d.Schemes() {
+				if scheme.Challenge != "" && !slices.Contains(all, scheme.Challenge) {
+					all = append(all, scheme.Challenge)
+				}
+			}
 		}
 	}
-	return schemes
+	if all == nil {
+		all = []string{"Bearer"} // RFC 9110, section 15.5.2: there is one at least
+	}
+	return all
 }
 
 // SubscribeSecurity has changed called after each change of what Security returns under one generation, as the Subscribe method of each
 // of the Mux's dependencies does. The returned function ends the subscriptions.
 func (m *Mux) SubscribeSecurity(changed func()) (unsubscribe func()) {
 	var ends []func()
-	for _, s := range m.admission.Load().schemes {
-		if s.on != nil {
-			ends = append(ends, s.on.Subscribe(changed))
+	for _, d := range m.admission.Load().described {
+		if d, ok := d.(changing); ok {
+			ends = append(ends, d.Subscribe(changed))
 		}
 	}
 	return func() {

@@ -139,6 +139,9 @@ func (m *Mux) Mount(path string, door Door) {
 	if d, ok := door.(interface{ Policy() Policy }); ok {
 		next.policy = d.Policy()
 	}
+	if next.policy.Open && next.policy.Role != "" {
+		panic("web.Mux.Mount: the door at " + path + " is open, and asks for a role")
+	}
 	m.mounts = append(m.mounts, next)
 	slices.SortStableFunc(m.mounts, func(a, b mount) int { return len(b.prefix) - len(a.prefix) })
 }

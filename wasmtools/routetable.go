@@ -15,6 +15,7 @@ import (
 // [Generation] and swaps it in whole. All methods are safe for concurrent use.
 type RouteTable struct {
 	current atomic.Pointer[Generation]
+	coming  atomic.Pointer[func(path string) bool] // nil: none is
 
 	mu          sync.Mutex     // guards what follows, and the order of generations
 	entries     []entry        // sorted by path
@@ -23,7 +24,6 @@ type RouteTable struct {
 	switches    switches
 	value       any // of the configuration
 	epoch       uint64
-	coming      func(path string) bool // or nil
 	makers      []*maker
 	subscribers []*func(*Generation)
 }
@@ -65,9 +65,9 @@ type Generation struct {
 	ungranted int
 	refused   []Refusal
 	switches  []Switch
-	value     any                    // of the configuration
-	epoch     uint64                 // changes with each configuration and each switch, and not with the tools
-	coming    func(path string) bool // or nil
+	value     any    // of the configuration
+	epoch     uint64 // changes with each configuration and each switch, and not with the tools
+	table     *RouteTable
 	made      []made
 }
 
@@ -280,15 +280,8 @@ func (r *RouteTable) Subscribe(f func(*Generation)) (unsubscribe func()) {
 }
 
 // SetComing says how to find out whether a path that has no tool may have one in a moment, because files are still being read; the path "/"
-// stands for any at all. It is called concurrently, and must be fast. At first, and with nil, none may.
-func (r *RouteTable) SetComing(coming func(path string) bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.coming = coming
-	g := *r.Current()
-	g.coming = coming
-	r.current.Store(&g)
-}
+// stands for any at all. It is called concurrently, and must be fast. At first none may.
+func (r *RouteTable) SetComing(coming func(path string) bool) { r.coming.Store(&coming) }
 
 // publish builds the next generation with all that is made of it, swaps it in and tells the subscribers. r.mu is held, so that
 // generations reach everybody in order.
@@ -303,7 +296,7 @@ func (r *RouteTable) publish() {
 		switches:  r.switches.list(),
 		value:     r.value,
 		epoch:     r.epoch,
-		coming:    r.coming,
+		table:     r,
 	}
 	for i, e := range r.entries {
 		route := &g.routes[i]
@@ -352,7 +345,13 @@ func (g *Generation) Refused() []Refusal { return g.refused }
 
 // Coming reports whether a path that has no tool may have one in a moment: see [RouteTable.SetComing]. That is true of this moment, and not
 // of that of the generation.
-func (g *Generation) Coming(path string) bool { return g != nil && g.coming != nil && g.coming(path) }
+func (g *Generation) Coming(path string) bool {
+	if g == nil || g.table == nil {
+		return false
+	}
+	coming := g.table.coming.Load()
+	return coming != nil && (*coming)(path)
+}
 
 // Lookup returns the tool that is served at a path such as "/math/add". A nil generation has none.
 func (g *Generation) Lookup(path string) (Route, bool) {

@@ -39,6 +39,28 @@ func states(g *wasmtools.Generation) string {
 	return strings.Join(all, " ")
 }
 
+// TestComing asks what may come, of generations from before and after it was said how to find out.
+func TestComing(t *testing.T) {
+	t.Parallel()
+	table, err := wasmtools.NewRouteTable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := table.Current()
+	if before.Coming("/a") || (*wasmtools.Generation)(nil).Coming("/a") || new(wasmtools.Generation).Coming("/a") {
+		t.Error("something comes before anybody says so")
+	}
+	table.SetComing(func(path string) bool { return path == "/a" })
+	if err := table.Replace(nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	for _, g := range []*wasmtools.Generation{before, table.Current()} {
+		if !g.Coming("/a") || g.Coming("/b") {
+			t.Errorf("generation %d: /a comes: %t, /b comes: %t", g.Number(), g.Coming("/a"), g.Coming("/b"))
+		}
+	}
+}
+
 func TestRouteTableIsSorted(t *testing.T) {
 	t.Parallel()
 	tools := someTools()

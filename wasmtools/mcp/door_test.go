@@ -16,8 +16,9 @@ import (
 // TestNotSettled calls a tool that there is not while some are still being read.
 func TestNotSettled(t *testing.T) {
 	t.Parallel()
-	settled := false
-	h := appOf(t, tableOf(t, tool("add", echo)), options{Options: mcp.Options{Settled: func() bool { return settled }}})
+	coming, table := true, tableOf(t, tool("add", echo))
+	table.SetComing(func(string) bool { return coming })
+	h := appOf(t, table, options{})
 	for _, test := range []struct{ name, want string }{
 		{"add", `"structuredContent":{"n":7}`},
 		{"later", `200 {"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"There is no tool of this name yet, and some are still being read; try again","data":{"code":"not_ready"}}}`},
@@ -26,7 +27,7 @@ func TestNotSettled(t *testing.T) {
 			t.Errorf("%s: got %s, want %s", test.name, got, test.want)
 		}
 	}
-	settled = true
+	coming = false
 	if got := answer(h, request(call("later", "{}"))); !strings.Contains(got, "Unknown tool") {
 		t.Errorf("got %s", got)
 	}

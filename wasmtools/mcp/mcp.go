@@ -30,9 +30,6 @@ type Options struct {
 	Streams int
 	// Sessions is how many sessions clients of older versions may have: see [session.Options]. Zero: 10,000.
 	Sessions int
-	// Settled reports whether the table has every tool that there is. While it returns false, a call of a tool that there is
-	// not is answered with CodeNotReady. Settled is called concurrently and must be fast. Nil: always.
-	Settled func() bool
 }
 
 // A Door serves a set of tools. Mount it at Path.
@@ -55,12 +52,12 @@ func NewDoor(set *toolset.Set, o Options) *Door {
 	if set == nil {
 		panic("mcp.NewDoor: set is nil; make one with toolset.New")
 	}
-	d := &Door{set: set, protocol: protocol.New(set, protocol.Options{Settled: o.Settled}), mostStreams: int64(o.Streams)}
+	d := &Door{set: set, protocol: protocol.New(set, protocol.Options{}), mostStreams: int64(o.Streams)}
 	if d.mostStreams <= 0 {
 		d.mostStreams = defaultStreams
 	}
 	d.idle.New = func() any { return &exchange{door: d} }
-	d.sessions = session.New(set, session.Options{Max: o.Sessions, Settled: o.Settled})
+	d.sessions = session.New(set, session.Options{Max: o.Sessions})
 	d.unsubscribe = set.Subscribe(d.changes.tell)
 	return d
 }

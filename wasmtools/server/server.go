@@ -117,7 +117,7 @@ func (s *Server) open(ctx context.Context, o *Options) error {
 	s.web.Mount("/", s.rest)
 	if c.MCP.Enabled {
 		s.tools = newToolset(s.service)
-		s.mcp = mcp.NewDoor(s.tools, mcp.Options{Settled: s.service.Catalog.Settled, Streams: mostStreams(s.conns.most), Sessions: mostSessions(s.conns.most)})
+		s.mcp = mcp.NewDoor(s.tools, mcp.Options{Streams: mostStreams(s.conns.most), Sessions: mostSessions(s.conns.most)})
 		s.web.Mount(mcp.Path, s.mcp)
 	}
 	for path, door := range o.Doors {

@@ -30,9 +30,6 @@ type Options struct {
 	// KeepAlive is how often a stream that has nothing to say says so, for proxies, and to notice that its client is gone.
 	// Zero: 25 seconds.
 	KeepAlive time.Duration
-	// Settled reports whether the set has every tool that there is. While it returns false, a call of a tool that there is not
-	// is answered so that the client tries again. It is called concurrently and must be fast. Nil: always.
-	Settled func() bool
 }
 
 // Sessions are those of the clients that came over HTTP. They are safe for concurrent use.
@@ -88,7 +85,7 @@ func New(set *toolset.Set, o Options) *Sessions {
 		byID:      map[string]*session{},
 		owners:    map[owner]*list.List{},
 	}
-	s.protocol = protocol.New(set, protocol.Options{Settled: o.Settled})
+	s.protocol = protocol.New(set, protocol.Options{})
 	s.unsubscribe = set.Subscribe(s.tell)
 	s.running.Go(s.expire)
 	return s

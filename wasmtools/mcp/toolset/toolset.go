@@ -102,6 +102,9 @@ func New(table *wasmtools.RouteTable, o Options) *Set {
 // Info returns what the server says of itself.
 func (s *Set) Info() Info { return s.info }
 
+// Coming reports whether the table may have further tools in a moment, because files are still being read.
+func (s *Set) Coming() bool { return s.states.Current().generation.Coming("/") }
+
 // Close ends the subscription to the table, and waits for listeners that run. The set stays as it is then. Close returns nil
 // and can be called twice.
 func (s *Set) Close() error {

@@ -19,9 +19,6 @@ const Version = "2026-07-28"
 
 // Options are the settings of a Server. The zero value is usable.
 type Options struct {
-	// Settled reports whether the set has every tool that there is. While it returns false, a call of an unknown tool is answered so
-	// that the client tries again. It is called concurrently and must be fast. Nil: always.
-	Settled func() bool
 	// Ready is closed once the set has every tool that there is. A call of an unknown tool waits for that. Nil: calls don't wait.
 	Ready <-chan struct{}
 }
@@ -29,7 +26,6 @@ type Options struct {
 // A Server answers requests. It is safe for concurrent use, and keeps nothing between two of them.
 type Server struct {
 	set        *toolset.Set
-	settled    func() bool
 	ready      <-chan struct{}
 	methods    map[string]method
 	identity   string // a member of each modern result's _meta
@@ -39,7 +35,7 @@ type Server struct {
 
 // New returns the server of a set.
 func New(set *toolset.Set, o Options) *Server {
-	s := &Server{set: set, settled: o.Settled, ready: o.Ready, methods: map[string]method{}}
+	s := &Server{set: set, ready: o.Ready, methods: map[string]method{}}
 	capabilities := map[string]json.RawMessage{}
 	for _, f := range s.features() {
 		if f.capability != "" {

@@ -124,7 +124,7 @@ func (s *Server) missing(ctx context.Context, r *Request) error {
 		}
 		s.Begin(r, string(r.Name))
 	}
-	if r.unknown != nil && s.settled != nil && !s.settled() {
+	if r.unknown != nil && s.set.Coming() {
 		return &toolset.Error{Code: rpc.CodeInternal, Message: rpc.NotReady, Err: &wasmtools.Error{Code: wasmtools.CodeNotReady}}
 	}
 	return r.unknown

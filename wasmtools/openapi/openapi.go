@@ -30,7 +30,8 @@ type Options struct {
 	// a proxy serves it below a prefix of the same host. They go into the document. None: clients use the root of the
 	// address that they got the document from.
 	Servers []string
-	// Access says which hosts requests may name and which pages may make them; [web.NewAccess] makes one. Nil: no check.
+	// Access says which hosts requests may name and which pages may make them; [web.NewAccess] makes one. Nil: requests may name any host, and
+	// pages of other origins may make none.
 	Access *web.Access
 	// Dependencies are checked in this order. The first refusal is the answer.
 	Dependencies []Dependency

@@ -108,8 +108,8 @@ func (x *exchange) answer() {
 	}
 	a := x.door.protocol.Answer(x.Context(), &x.request)
 	status := http.StatusOK
-	if a.Wrong {
-		status = statusOf(a.Fault)
+	if a.Wrong != nil {
+		status = statusOf(a.Wrong)
 	}
 	x.Answer(status, a)
 }

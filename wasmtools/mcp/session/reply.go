@@ -85,8 +85,8 @@ func (p *reply) log(a protocol.Answer) {
 		}
 	}
 	switch e := a.Failed; {
-	case a.Wrong:
-		attrs = append(attrs, slog.Int64("code", a.Fault.Code), slog.String("error", a.Fault.Message))
+	case a.Wrong != nil:
+		attrs = append(attrs, slog.Int64("code", a.Wrong.Code), slog.String("error", a.Wrong.Message))
 	case e != nil:
 		level = wasmtools.LevelOf(e)
 		attrs = append(attrs, slog.String("code", string(e.Code)))

@@ -63,10 +63,8 @@ type Answer struct {
 	Sent             bool
 	// Failed says for the log why the request, or the call, failed. Nil: it did not.
 	Failed *wasmtools.Error
-	// Fault is the error of the response. Nil: it is a result.
-	Fault *rpc.Fault
-	// Wrong tells that the fault is one of the message.
-	Wrong bool
+	// Wrong is what is wrong with the message. Nil: nothing is.
+	Wrong *rpc.Fault
 }
 
 // Whole returns the response in one piece.
@@ -101,7 +99,7 @@ func (r *Request) open() {
 // Refuse answers a request whose message has a fault.
 func (r *Request) Refuse(f *rpc.Fault) Answer {
 	a := r.fault(f, &wasmtools.Error{Code: codeOf(f)})
-	a.Wrong = true
+	a.Wrong = f
 	return a
 }
 
@@ -109,7 +107,7 @@ func (r *Request) Refuse(f *rpc.Fault) Answer {
 func (r *Request) fault(f *rpc.Fault, failed *wasmtools.Error) Answer {
 	r.open()
 	r.Out = rpc.AppendError(r.Out, f)
-	return Answer{Text: r.Out, Failed: failed, Fault: f}
+	return Answer{Text: r.Out, Failed: failed}
 }
 
 // fail answers with an error of package toolset.

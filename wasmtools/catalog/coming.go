@@ -123,7 +123,7 @@ func namespaceOf(tool string) string { return strings.Trim(path.Dir(tool), "/.")
 
 // namespaces returns where a file may have tools once it is loaded: in its folder, and where it has or wants some now.
 func (f *file) namespaces() []string {
-	in := folder(f.name)
+	in := f.listed.Folder
 	if in == "" && f.serving == nil && f.waiting == nil {
 		return []string{anywhere}
 	}

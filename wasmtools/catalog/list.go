@@ -41,8 +41,8 @@ func List(ctx context.Context, sources []Sourced) ([]File, error) {
 			listing = &Listing{Problems: []Problem{{".", err}}}
 		}
 		for _, e := range listing.Entries {
-			files = append(files, File{Name: e.Name, Place: f.Source.Place(e.Name), Err: e.Err, source: f.Source, entry: e})
-			keys = append(keys, f.key(e.Name))
+			files = append(files, File{Name: e.ID, Place: f.Source.Place(e.ID), Err: e.Err, source: f.Source, entry: e})
+			keys = append(keys, f.key(e.ID))
 		}
 		for _, p := range listing.Problems {
 			files = append(files, File{Name: p.Name, Place: f.Source.Place(p.Name), Err: p.Err})

@@ -70,7 +70,7 @@ func (r *reconciler) at(from *feed, name string) *file {
 
 // compare compares a file with what is known of it, and has it loaded once it has settled.
 func (r *reconciler) compare(from *feed, e Entry, now time.Time) {
-	f := r.at(from, e.Name)
+	f := r.at(from, e.ID)
 	f.listed = e
 	if f.appeared.IsZero() {
 		f.appeared = now
@@ -88,7 +88,7 @@ func (r *reconciler) compare(from *feed, e Entry, now time.Time) {
 	case e.Err == nil && e.Settling > 0:
 		r.listWithin(from, e.Settling)
 		if now.Sub(f.appeared) < maxSettling { // not for as long as somebody writes
-			if strings.HasSuffix(e.Name, ".wasm") {
+			if strings.HasSuffix(e.ID, ".wasm") {
 				r.engine.Expect() // the wait is time enough to start
 			}
 			r.settling = later(r.settling, now.Add(e.Settling))

@@ -75,7 +75,7 @@ func (r *reconciler) queueLoad(f *file) {
 	// What a small file takes is known once it is read, and that of a script, too.
 	l.weight = r.queues.smallRoom()
 	switch room := r.queues.longReads.room; {
-	case l.entry.Made:
+	case l.entry.Kind == Script:
 		l.weight = min(contentCopies*r.made, room)
 	case l.entry.Size > sandbox.MaxModule: // it is refused without being read
 	case l.entry.Size >= largeFile:
@@ -166,7 +166,7 @@ func (r *reconciler) wasRead(l *load) {
 	if r.index.starting && !r.queues.reading() && !r.publishAt.IsZero() {
 		r.publishAt = time.Now() // all that is quick is there
 	}
-	if l.module != nil && l.entry.Made {
+	if l.module != nil && l.entry.Kind == Script {
 		r.made = max(r.made, l.module.Size())
 	}
 	switch {

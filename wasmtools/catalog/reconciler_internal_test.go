@@ -37,7 +37,7 @@ func TestCloseWaitsForStalledRead(t *testing.T) {
 		}
 		r := newReconciler(ctx, Options{Sources: []Sourced{{Source: s}}}, table, 1<<30)
 		f := r.at(r.feeds[0], "x.wasm")
-		f.listed = Entry{Name: "x.wasm", Version: "1", Size: 1}
+		f.listed = Entry{ID: "x.wasm", Version: "1", Size: 1}
 		r.queueLoad(f)
 		r.queues.start(ctx, r.do)
 		<-time.After(2 * r.intervals.stall) // of the bubble's time

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"path"
 	"slices"
 	"strings"
 	"time"
@@ -30,7 +29,7 @@ type Source interface {
 	// often. Open is called from many goroutines and must return when ctx ends;
 	// closing what it returns must end a Read of it.
 	Open(ctx context.Context, name, version string) (io.ReadCloser, error)
-	// Make returns the module of a file that is [Entry.Made], and is as Open otherwise. It is not called for others.
+	// Make returns the module of a file that is a [Script], and is as Open otherwise. It is not called for others.
 	Make(ctx context.Context, name, version string) (wasmbin.Made, error)
 	// Changes returns a channel that sends a value when there may be something new to list, the same channel at every call.
 	// A source that can't tell returns nil, and sets [Listing.Again]. Values that come faster than the Catalog lists count as one.
@@ -63,7 +62,7 @@ func (e *PassingError) Unwrap() error { return e.Err }
 
 // A Listing is what a Source holds.
 type Listing struct {
-	// Entries are all files, each name once.
+	// Entries are all files, each ID once.
 	Entries []Entry
 	// Problems are those of folders, or of the source as a whole. What is served of the files below them stays.
 	Problems []Problem
@@ -75,20 +74,33 @@ type Listing struct {
 
 // An Entry is one file of a Source.
 type Entry struct {
-	// Name is the file's path in the source, with slashes. Its folder is the namespace of its tools, unless the manifest has one.
-	Name string
-	// Version is not empty, and differs from that of any other content that the name had. It has no other meaning.
+	// ID names the file in the source. It has no other meaning.
+	ID string
+	// Folder is the namespace of the file's tools unless its manifest has one, with slashes. Of a file on disk it is the folder in which it
+	// lies, and empty at the top.
+	Folder string
+	// Kind is what the file is; empty is a Module.
+	Kind Kind
+	// Version is not empty, and differs from that of any other content that the file had. It has no other meaning.
 	Version string
 	// Size is the content's, in bytes.
 	Size int64
-	// Made is whether Make makes the module of the file and others, as of a script: it may have any size, whatever Size says.
-	Made bool
 	// Settling is how much longer the file must stay as it is, since somebody may be writing it. Until that is 0 the Catalog
 	// doesn't open it; it lists again after that time.
 	Settling time.Duration
 	// Err is why the file is not served, whatever is in it, or nil.
 	Err error
 }
+
+// A Kind is what a file of a Source is.
+type Kind string
+
+// The kinds.
+const (
+	Module Kind = "module"
+	// Script is a file of which Make makes a module, with others: it may have any size, whatever Size says.
+	Script Kind = "script"
+)
 
 // A Problem is a folder of a Source that can't be listed, or not whole.
 type Problem struct {
@@ -105,16 +117,8 @@ func (l *Listing) Knows(file string) bool {
 
 // has reports whether a file is listed, in entries that are sorted.
 func (l *Listing) has(name string) bool {
-	_, ok := slices.BinarySearchFunc(l.Entries, name, func(e Entry, name string) int { return strings.Compare(e.Name, name) })
+	_, ok := slices.BinarySearchFunc(l.Entries, name, func(e Entry, name string) int { return strings.Compare(e.ID, name) })
 	return ok
-}
-
-// folder returns the folder of a file in its source, or "" at the top.
-func folder(file string) string {
-	if f := path.Dir(file); f != "." {
-		return f
-	}
-	return ""
 }
 
 // list lists a source, and sorts the entries by name.
@@ -123,11 +127,22 @@ func list(ctx context.Context, s Source) (*Listing, error) {
 	if err != nil {
 		return nil, err
 	}
-	byName := func(a, b Entry) int { return strings.Compare(a.Name, b.Name) }
+	byName := func(a, b Entry) int { return strings.Compare(a.ID, b.ID) }
 	if !slices.IsSortedFunc(l.Entries, byName) {
 		l.Entries = slices.SortedStableFunc(slices.Values(l.Entries), byName)
 	}
-	l.Entries = slices.CompactFunc(l.Entries, func(a, b Entry) bool { return a.Name == b.Name })
+	all := len(l.Entries)
+	twice := ""
+	l.Entries = slices.CompactFunc(l.Entries, func(a, b Entry) bool {
+		if a.ID == b.ID {
+			twice = a.ID
+		}
+		return a.ID == b.ID
+	})
+	if more := all - len(l.Entries); more > 0 {
+		err := fmt.Errorf("is listed more than once, and the first one counts, as with all that are (%d entries too many): the source is at fault", more)
+		l.Problems = append(slices.Clip(l.Problems), Problem{twice, err})
+	}
 	return l, nil
 }
 
@@ -143,7 +158,7 @@ const (
 
 // cost returns the size in bytes by which the work for a file is ordered.
 func (e *Entry) cost() int64 {
-	if e.Made {
+	if e.Kind == Script {
 		return madeCost
 	}
 	return e.Size
@@ -151,8 +166,8 @@ func (e *Entry) cost() int64 {
 
 // loadModule loads a file of a source. place lacks where that is.
 func loadModule(ctx context.Context, s Source, e Entry, engine *sandbox.Engine, place toolfile.Place) (*toolfile.Module, error) {
-	place.Folder, place.Source = folder(e.Name), s.Place(e.Name)
-	if e.Made {
+	place.Folder, place.Source = e.Folder, s.Place(e.ID)
+	if e.Kind == Script {
 		made, err := makeModule(ctx, s, e)
 		if err != nil {
 			return nil, err
@@ -171,7 +186,7 @@ func makeModule(ctx context.Context, s Source, e Entry) (made wasmbin.Made, err 
 	if err := e.checkSize(); err != nil {
 		return made, err
 	}
-	made, err = s.Make(ctx, e.Name, e.Version)
+	made, err = s.Make(ctx, e.ID, e.Version)
 	switch {
 	case err != nil:
 		return made, unreadable(ctx, err)
@@ -194,7 +209,7 @@ func read(ctx context.Context, s Source, e Entry) ([]byte, error) {
 	if err := e.checkSize(); err != nil {
 		return nil, err
 	}
-	f, err := s.Open(ctx, e.Name, e.Version)
+	f, err := s.Open(ctx, e.ID, e.Version)
 	if err != nil {
 		return nil, unreadable(ctx, err)
 	}

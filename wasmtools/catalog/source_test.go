@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"path"
 	"slices"
 	"strings"
 	"sync"
@@ -31,6 +32,7 @@ type memory struct {
 	versions int
 	problems []catalog.Problem
 	partial  bool
+	twice    bool                            // each file is listed twice
 	list     func(ctx context.Context) error // nil: List goes well
 	lists    int
 }
@@ -68,6 +70,9 @@ func (m *memory) List(ctx context.Context) (*catalog.Listing, error) {
 	l := &catalog.Listing{Problems: m.problems, Partial: m.partial}
 	for _, f := range m.files { // in no order
 		l.Entries = append(l.Entries, f.Entry)
+		if m.twice {
+			l.Entries = append(l.Entries, f.Entry)
+		}
 	}
 	return l, nil
 }
@@ -99,7 +104,7 @@ func (m *memory) Make(_ context.Context, name, version string) (wasmbin.Made, er
 func (m *memory) set(name string, content []byte, change func(*stored)) {
 	m.mu.Lock()
 	m.versions++
-	f := stored{Entry: catalog.Entry{Name: name, Version: fmt.Sprint("v", m.versions), Size: int64(len(content))}, content: content}
+	f := stored{Entry: catalog.Entry{ID: name, Folder: strings.Trim(path.Dir(name), "./"), Version: fmt.Sprint("v", m.versions), Size: int64(len(content))}, content: content}
 	if change != nil {
 		change(&f)
 	}
@@ -448,7 +453,7 @@ func TestSourceMade(t *testing.T) {
 	opened := 0
 	made := func(content wasmbin.Made, err error) func(*stored) {
 		return func(f *stored) {
-			f.Made, f.Size = true, 3
+			f.Kind, f.Size = catalog.Script, 3
 			f.made = func() (wasmbin.Made, error) {
 				m.mu.Lock()
 				defer m.mu.Unlock()

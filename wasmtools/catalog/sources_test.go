@@ -197,3 +197,17 @@ func TestSourcesRestart(t *testing.T) {
 	c = a.catalog(one)
 	awaitTable(t, c, []string{"/x"}, nil)
 }
+
+// TestListedTwice serves a file once that its source lists twice, and says so.
+func TestListedTwice(t *testing.T) {
+	t.Parallel()
+	a := newArea(t)
+	one := a.source("/one", "v0001", "x.wasm")
+	one.twice = true
+	c := a.catalog(one)
+	await(t, c, "x, and what is wrong", func(g *wasmtools.Generation) bool {
+		return len(g.Routes()) == 1 && strings.Contains(reason(g, "/one:x.wasm"), "is listed more than once")
+	})
+	one.remove("x.wasm")
+	awaitTable(t, c, nil, nil)
+}

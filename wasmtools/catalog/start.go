@@ -11,12 +11,12 @@ import (
 func (r *reconciler) begin(from *feed, listing *Listing) {
 	r.index.starting = true
 	for _, e := range listing.Entries {
-		r.at(from, e.Name).listed = e
+		r.at(from, e.ID).listed = e
 	}
 	r.index.turn = r.index.noted.Turns(slices.Collect(maps.Keys(r.index.files)))
 	r.endAway(from)
 	for _, e := range listing.Entries {
-		f := r.at(from, e.Name)
+		f := r.at(from, e.ID)
 		if e.Err != nil {
 			r.refuse(f, e.Err)
 			continue

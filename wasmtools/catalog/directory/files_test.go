@@ -46,7 +46,7 @@ func listed(t *testing.T, f *directory.Files) []string {
 	}
 	var names []string
 	for _, e := range listing.Entries {
-		name := e.Name
+		name := e.ID
 		if e.Err != nil {
 			name += " " + e.Err.Error()
 		}

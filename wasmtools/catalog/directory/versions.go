@@ -2,6 +2,7 @@ package directory
 
 import (
 	"io/fs"
+	"path"
 	"strconv"
 	"sync"
 	"time"
@@ -53,7 +54,10 @@ func (v *versions) compare(seen []found, listing *catalog.Listing, first bool, n
 			*f = file{info: s.info, since: now, version: strconv.Itoa(v.given)}
 		}
 		f.seen = true
-		e := catalog.Entry{Name: s.path, Version: f.version, Made: s.script, Err: s.err}
+		e := catalog.Entry{ID: s.path, Folder: folderOf(s.path), Version: f.version, Err: s.err}
+		if s.script {
+			e.Kind = catalog.Script
+		}
 		if s.err == nil {
 			e.Size = s.info.Size()
 		}
@@ -75,6 +79,14 @@ func (v *versions) compare(seen []found, listing *catalog.Listing, first bool, n
 	}
 	listing.Entries = entries
 	return settled
+}
+
+// folderOf returns the folder of a file, or "" at the top.
+func folderOf(file string) string {
+	if f := path.Dir(file); f != "." {
+		return f
+	}
+	return ""
 }
 
 // infoOf returns what the last scan saw of a file, or nil if it has another version.

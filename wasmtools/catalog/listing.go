@@ -64,7 +64,9 @@ func (r *reconciler) reconcile(f *feed, listing *Listing, err error, now time.Ti
 // at returns the file of a source that has a name.
 func (r *reconciler) at(from *feed, name string) *file {
 	f := r.index.at(from.key(name))
-	f.from, f.name = from, name
+	if f.from == nil { // otherwise a worker may be reading it
+		f.from, f.name = from, name
+	}
 	return f
 }
 

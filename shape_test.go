@@ -114,7 +114,7 @@ func TestSizesAndNames(t *testing.T) {
 	docs := map[string]int{}
 	for _, s := range sources(t) {
 		if s.lines > maxLines {
-			t.Errorf("%s has %d lines, %d are allowed: split it by concept", s.path, s.lines, maxLines)
+			t.Errorf("%s has %d lines; at most %d are allowed: split it by concept", s.path, s.lines, maxLines)
 		}
 		if slices.Contains(vagueNames, path.Base(s.path)) {
 			t.Errorf("%s: name the file after the concept in it", s.path)
@@ -174,7 +174,7 @@ func TestMethods(t *testing.T) {
 	}
 	for name, all := range files {
 		if len(all) > maxFiles && !slices.Contains(scattered, name) {
-			t.Errorf("%s has methods in %d files, %d are allowed: %v", name, len(all), maxFiles, slices.Sorted(maps.Keys(all)))
+			t.Errorf("%s has methods in %d files; at most %d are allowed: %v", name, len(all), maxFiles, slices.Sorted(maps.Keys(all)))
 		}
 	}
 	if runtime.GOOS == "linux" {

@@ -46,7 +46,7 @@ func checkTitle(title string) error {
 	case !utf8.ValidString(title):
 		return errors.New("it is not UTF-8")
 	case utf8.RuneCountInString(title) > MaxTitle:
-		return fmt.Errorf("%d characters are more than the %d that are allowed: say the rest in the description", utf8.RuneCountInString(title), MaxTitle)
+		return fmt.Errorf("%d characters are too many; at most %d are allowed: say the rest in the description", utf8.RuneCountInString(title), MaxTitle)
 	case strings.TrimSpace(title) == "":
 		return errors.New("it is blank: leave it out, or say in a few words what the tool is")
 	case strings.ContainsFunc(title, controls):
@@ -95,7 +95,7 @@ func (p part) annotations() (a Annotations, err error) {
 	}
 	for _, name := range annotationMembers {
 		if hint := name + "Hint"; object.has(hint) { // its name in the Model Context Protocol
-			return a, fmt.Errorf("%s: there is no such member; did you mean %q?", object.at(hint), name)
+			return a, fmt.Errorf("%s: unknown member; did you mean %q?", object.at(hint), name)
 		}
 	}
 	if err := object.only(annotationMembers); err != nil {

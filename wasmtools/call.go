@@ -16,7 +16,7 @@ type Call struct {
 	Arguments []byte
 	// Principal is who calls. It is never nil if the call comes through package invoke, as all calls of the service do.
 	Principal *Principal
-	// Generation is the one that the call goes by, and so do calls inside it, unless files have changed since. Nil: that of the moment.
+	// Generation is the one that the call goes by, and so do calls inside it, unless files have changed since. Nil: the current one.
 	Generation *Generation
 	// Client tells who makes the call by now. Nil: the principal stays who it is.
 	Client Client
@@ -60,7 +60,7 @@ type Times struct {
 	Ready time.Duration
 	// Run is the tool's own time.
 	Run time.Duration
-	// Reset is making the instance as new. It is 0 if the instance was closed instead.
+	// Reset is the time that it takes to put the instance back into its first state. It is 0 if the instance was closed instead.
 	Reset time.Duration
 }
 
@@ -72,7 +72,7 @@ type Use struct {
 	Count, Failed int
 	// Sent and Received are in bytes.
 	Sent, Received int64
-	// Took is the sum of the times, which include those of waiting.
+	// Took is the sum of the times, waiting included.
 	Took time.Duration
 }
 
@@ -90,7 +90,7 @@ func (c *Call) Depth() int {
 	return c.Outer.Depth() + 1
 }
 
-// Used adds a use to those of the call. Its Capability must be one of a few words.
+// Used adds to what the call has used. Its Capability must be one of a few words.
 func (c *Call) Used(u Use) {
 	i := slices.IndexFunc(c.Uses, func(known Use) bool { return known.Capability == u.Capability })
 	if i < 0 {

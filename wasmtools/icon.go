@@ -46,7 +46,7 @@ var (
 // checkIcons reports what is wrong with the icons of a tool, or nil.
 func checkIcons(icons []Icon) error {
 	if len(icons) > MaxIcons {
-		return fmt.Errorf("icons: %d are more than the %d that are allowed", len(icons), MaxIcons)
+		return fmt.Errorf("icons: %d are too many; at most %d are allowed", len(icons), MaxIcons)
 	}
 	size := 0
 	for i, icon := range icons {
@@ -56,7 +56,7 @@ func checkIcons(icons []Icon) error {
 		size += len(icon.Src)
 	}
 	if size > MaxIconBytes {
-		return fmt.Errorf("icons: their src have %d bytes together, %d are allowed: use smaller pictures, or https addresses", size, MaxIconBytes)
+		return fmt.Errorf("icons: their src have %d bytes together; at most %d are allowed: use smaller pictures, or https addresses", size, MaxIconBytes)
 	}
 	return nil
 }
@@ -70,7 +70,7 @@ func (i Icon) check() error {
 		return fmt.Errorf("mimeType: %q is not the type of a picture: write it like \"image/png\"", text.Short(i.MIMEType))
 	}
 	if len(i.Sizes) > MaxIconSizes {
-		return fmt.Errorf("sizes: %d are more than the %d that are allowed", len(i.Sizes), MaxIconSizes)
+		return fmt.Errorf("sizes: %d are too many; at most %d are allowed", len(i.Sizes), MaxIconSizes)
 	}
 	for n, size := range i.Sizes {
 		if !iconSize.MatchString(size) {

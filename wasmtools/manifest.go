@@ -79,7 +79,7 @@ var (
 // memory with text.
 func ParseManifest(text []byte) (*Manifest, error) {
 	if len(text) > MaxManifest {
-		return nil, fmt.Errorf("%d bytes are more than the %d that are allowed: shorten its texts, or split the module", len(text), MaxManifest)
+		return nil, fmt.Errorf("%d bytes are too many; at most %d are allowed: shorten its texts, or split the module", len(text), MaxManifest)
 	}
 	tree, err := readJSON(text)
 	if err != nil {
@@ -142,9 +142,9 @@ func (p part) tools() ([]ManifestTool, error) {
 	}
 	switch n := array.value().Count; {
 	case n == 0:
-		return nil, errors.New("tools: there is none: declare at least one tool, with name, description and parameters")
+		return nil, errors.New("tools is empty: declare at least one tool, with name, description and parameters")
 	case n > MaxManifestTools:
-		return nil, fmt.Errorf("tools: %d are more than the %d that are allowed: split the module", n, MaxManifestTools)
+		return nil, fmt.Errorf("tools: %d are too many; at most %d are allowed: split the module", n, MaxManifestTools)
 	}
 	list, err := array.objects()
 	if err != nil {
@@ -158,7 +158,7 @@ func (p part) tools() ([]ManifestTool, error) {
 			return nil, err
 		}
 		if first, twice := places[t.Name]; twice {
-			return nil, fmt.Errorf("%s.name: %q is the name of tools[%d], too: rename one", item.place, t.Name, first)
+			return nil, fmt.Errorf("%s.name: %q is also the name of tools[%d]: rename one", item.place, t.Name, first)
 		}
 		places[t.Name] = i
 		tools[i] = t
@@ -286,9 +286,9 @@ func (p part) only(known []string) error {
 	}
 	first := slices.Min(unknown)
 	if near := text.Nearest(first, known); near != "" {
-		return fmt.Errorf("%s: there is no such member; did you mean %q?", p.at(first), near)
+		return fmt.Errorf("%s: unknown member; did you mean %q?", p.at(first), near)
 	}
-	return fmt.Errorf("%s: there is no such member: remove it; there can be %s", p.at(first), wordList(known))
+	return fmt.Errorf("%s: unknown member: remove it; the members are %s", p.at(first), wordList(known))
 }
 
 // required returns the member of that name and kind.

@@ -73,7 +73,7 @@ func (t *Tool) Check() error {
 		return fmt.Errorf("path %s is the service's own: choose another namespace or name", path)
 	}
 	if id := t.OperationID(); len(id) > MaxName {
-		return fmt.Errorf("operation id %q of %s has %d characters, %d are allowed: shorten the namespace or the name", text.Short(id), text.Short(path), len(id), MaxName)
+		return fmt.Errorf("operation id %q of %s has %d characters; at most %d are allowed: shorten the namespace or the name", text.Short(id), text.Short(path), len(id), MaxName)
 	}
 	if err := t.checkAppearance(); err != nil {
 		return fmt.Errorf("tool %s: %w", path, err)

@@ -83,7 +83,7 @@ func TestToolCheck(t *testing.T) {
 		"below a page":             {tool("tools", "add"), ""},
 		"a name like a tree":       {tool("", "administer"), ""},
 		"an id of 64":              {tool(long, long[:31]), ""},
-		"an id of 65":              {tool(long, long), "has 65 characters, 64 are allowed: shorten the namespace or the name"},
+		"an id of 65":              {tool(long, long), "has 65 characters; at most 64 are allowed: shorten the namespace or the name"},
 		"a bad namespace":          {tool("a//b", "add"), `namespace "a//b": "" is not a valid name`},
 		"a bad name":               {tool("math", "a b"), `"a b" is not a valid name: use 1 to 64 of the characters`},
 		"no name":                  {tool("math", ""), `"" is not a valid name`},
@@ -101,7 +101,7 @@ func TestToolCheck(t *testing.T) {
 		"/console/x/y":             {tool("console/x", "y"), "path /console/x/y is the service's own"},
 		"without parameters":       {without(func(t *wasmtools.Tool) { t.Parameters = nil }), "tool /math/add has no Parameters"},
 		"without a caller":         {without(func(t *wasmtools.Tool) { t.Caller = nil }), "tool /math/add has no Caller"},
-		"a namespace without end":  {tool(strings.Repeat("a/", 100000)+"b", "c"), "characters, 64 are allowed"},
+		"a namespace without end":  {tool(strings.Repeat("a/", 100000)+"b", "c"), "characters; at most 64 are allowed"},
 		"a namespace of one piece": {tool(strings.Repeat("a", 100000), "c"), "is not a valid name"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -28,7 +28,7 @@ type Needs struct {
 	Files []string `json:"files,omitempty"`
 }
 
-// What needs may hold. All tools of a module have those of the module, so that what is made of them is made a thousand times.
+// What needs may hold. All tools of a module have the module's needs, so what is made of them is made a thousand times.
 const (
 	maxNeeds   = 100 // entries of each list
 	maxNeedURL = 300 // bytes of an entry of HTTP: a name of DNS has 253
@@ -42,7 +42,7 @@ func (n Needs) IsZero() bool {
 	return len(n.HTTP) == 0 && !n.KV && len(n.Secrets) == 0 && n.Config == nil && len(n.Tools) == 0 && len(n.Files) == 0
 }
 
-// Words returns what is needed in words for people, such as "http https://api.example.com".
+// Words returns what is needed worded for people, such as "http https://api.example.com".
 func (n Needs) Words() (words []string) {
 	add := func(what string, names []string) {
 		for _, name := range names {
@@ -86,7 +86,7 @@ func (n Needs) And(more Needs) Needs {
 	return u
 }
 
-// union returns the elements of a and those of b that a lacks.
+// union returns the elements of a, and those that only b has.
 func union(a, b []string) []string {
 	u := slices.Clip(a)
 	for _, s := range b {
@@ -152,7 +152,7 @@ func (p part) words(name string, check func(string) error) ([]string, error) {
 		return nil, err
 	}
 	if n := array.value().Count; n > maxNeeds {
-		return nil, fmt.Errorf("%s: %d are more than the %d that are allowed", array.place, n, maxNeeds)
+		return nil, fmt.Errorf("%s: %d are too many; at most %d are allowed", array.place, n, maxNeeds)
 	}
 	words := make([]string, 0, array.value().Count)
 	for i := array.value().First; i != 0; i = p.tree.Values[i].Next {
@@ -175,7 +175,7 @@ func (p part) words(name string, check func(string) error) ([]string, error) {
 // checkNeedURL reports what is wrong with an entry of HTTP.
 func checkNeedURL(s string) error {
 	if len(s) > maxNeedURL {
-		return fmt.Errorf("%q is not the address of a service: it has %d bytes, the limit is %d", text.Short(s), len(s), maxNeedURL)
+		return fmt.Errorf("%q is not the address of a service: it has %d bytes; the limit is %d", text.Short(s), len(s), maxNeedURL)
 	}
 	_, err := reach.ParsePattern(s)
 	return err

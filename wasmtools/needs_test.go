@@ -56,13 +56,13 @@ func TestParseNeedsRefuses(t *testing.T) {
 	many := strings.TrimSuffix(strings.Repeat(`"https://a.example",`, 101), ",")
 	for needs, want := range map[string]string{
 		`[]`:                                 "needs must be an object, not an array",
-		`{"net":true}`:                       "needs.net: there is no such member: remove it; there can be http, kv, secrets, config, tools and files",
+		`{"net":true}`:                       "needs.net: unknown member: remove it; the members are http, kv, secrets, config, tools and files",
 		`{"secret":[]}`:                      `did you mean "secrets"?`,
 		`{"http":"https://a"}`:               "needs.http must be an array, not a string",
 		`{"http":[1]}`:                       "needs.http[0] must be a string, not a number",
-		`{"http":[` + many + `]}`:            "101 are more than the 100",
+		`{"http":[` + many + `]}`:            "101 are too many; at most 100",
 		`{"http":["https://a","https://a"]}`: `needs.http[1]: "https://a" appears twice`,
-		`{"http":["https://a/` + strings.Repeat("x", 300) + `"]}`: "has 310 bytes, the limit is 300",
+		`{"http":["https://a/` + strings.Repeat("x", 300) + `"]}`: "has 310 bytes; the limit is 300",
 		`{"http":["ftp://a"]}`:                                   `needs.http[0]: "ftp://a" is not the address of a service`,
 		`{"http":["api.example.com"]}`:                           "is not the address",
 		`{"http":["https://"]}`:                                  "is not the address",

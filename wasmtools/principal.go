@@ -82,7 +82,7 @@ func checkWord(s string) error {
 	case s == "":
 		return errors.New("it is empty")
 	case len(s) > MaxPrincipalName:
-		return fmt.Errorf("it has %d bytes, %d are allowed", len(s), MaxPrincipalName)
+		return fmt.Errorf("it has %d bytes; at most %d are allowed", len(s), MaxPrincipalName)
 	case !utf8.ValidString(s) || strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }):
 		return fmt.Errorf("%q has characters that can't be printed", text.Short(s))
 	}

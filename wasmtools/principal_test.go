@@ -74,7 +74,7 @@ func TestPrincipalRefused(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct{ name, origin, scope, want string }{
 		"no name":        {"", "test", "*", "principal's name: it is empty"},
-		"a long name":    {strings.Repeat("x", wasmtools.MaxPrincipalName+1), "test", "*", "it has 129 bytes, 128 are allowed"},
+		"a long name":    {strings.Repeat("x", wasmtools.MaxPrincipalName+1), "test", "*", "it has 129 bytes; at most 128 are allowed"},
 		"a line feed":    {"ci\nadmin", "test", "*", "can't be printed"},
 		"a direction":    {"ci\u202eadmin", "test", "*", "can't be printed"},
 		"broken text":    {"ci\xff", "test", "*", "can't be printed"},

@@ -255,7 +255,7 @@ func (r *RouteTable) change(path string, c change) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !slices.ContainsFunc(r.entries, func(e entry) bool { return covers(scope, e.path) }) {
-		return &Error{Code: CodeNotFound, Message: fmt.Sprintf("there is no tool and no namespace %q", text.Short(path))}
+		return &Error{Code: CodeNotFound, Message: fmt.Sprintf("no tool or namespace is named %q", text.Short(path))}
 	}
 	r.switches.set(scope, c)
 	r.epoch++

@@ -15,7 +15,7 @@ type Policy struct {
 	Allowlist bool
 	Enabled   []string
 	Disabled  []string
-	// Reasons says of entries of Disabled why they are; callers of a tool are told that of the entry nearest to it.
+	// Reasons says why entries of Disabled are disabled. Callers of a tool are told the reason of the nearest entry.
 	Reasons map[string]string
 }
 

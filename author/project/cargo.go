@@ -135,7 +135,7 @@ func (c *compiler) cargo(ctx context.Context) (file string, err error) {
 	case 1:
 		return made.files[0], nil
 	}
-	return "", fmt.Errorf("the package of %s makes %d .wasm files, and a project is one module: keep one of %s",
+	return "", fmt.Errorf("the package of %s makes %d .wasm files, but a project is one module: keep one of %s",
 		made.manifest, len(made.files), strings.Join(made.files, ", "))
 }
 

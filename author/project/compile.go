@@ -98,7 +98,7 @@ func (p *Project) readManifest() ([]byte, error) {
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}
 	if len(m.Tools) != 1 {
-		return nil, fmt.Errorf("%s: it declares %d tools, and a plain program is one: keep one of them", file, len(m.Tools))
+		return nil, fmt.Errorf("%s: it declares %d tools, but a plain program can only be one: keep one of them", file, len(m.Tools))
 	}
 	return text, nil
 }

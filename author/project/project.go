@@ -40,7 +40,7 @@ const manifestFile = "tool.json"
 type Project struct {
 	// Dir is the absolute path of the folder, or of the script's.
 	Dir string
-	// Name is the folder's name, or the script's, and that of the module's file without its ending.
+	// Name is the name of the folder or of the script, and of the module's file without its ending.
 	Name string
 	// Language is what the project is written in.
 	Language Language

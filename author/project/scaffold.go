@@ -65,7 +65,7 @@ func New(dir string, s Scaffold) error {
 		return fmt.Errorf("%s holds files already: choose another name, or empty the folder", dir)
 	case err != nil:
 		if info, statErr := os.Stat(dir); statErr == nil && !info.IsDir() {
-			return fmt.Errorf("%s is there and is a file: choose another name", dir)
+			return fmt.Errorf("%s exists and is a file: choose another name", dir)
 		}
 	}
 	if err == nil {
@@ -86,10 +86,10 @@ func (s Scaffold) Check() error {
 		return fmt.Errorf("the name of the tool: %w", err)
 	}
 	if c := s.Name[0] | 0x20; c < 'a' || c > 'z' {
-		return fmt.Errorf("the name of the tool: %q does not begin with a letter, as the compilers want it", s.Name)
+		return fmt.Errorf("the name of the tool: %q must begin with a letter, because the compilers require it", s.Name)
 	}
 	if !slices.Contains(Languages(), s.Language) {
-		return fmt.Errorf("there is no language %q here: choose go, tinygo, rust, python, javascript or typescript", text.Short(string(s.Language)))
+		return fmt.Errorf("%q is not a language that toolsrv knows: choose go, tinygo, rust, python, javascript or typescript", text.Short(string(s.Language)))
 	}
 	// What a table of routes refuses should not be made in the first place.
 	tool := wasmtools.Tool{

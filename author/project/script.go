@@ -63,11 +63,11 @@ func (p *Project) mainScript(names []string) (string, error) {
 	}
 	switch len(tools) {
 	case 0:
-		return "", fmt.Errorf("%s has parts of scripts and tests, but no script of a tool: name one", p.Dir)
+		return "", fmt.Errorf("%s has parts of scripts and tests, but no script that is a tool: name one", p.Dir)
 	case 1:
 		return tools[0], nil
 	}
-	return "", fmt.Errorf("%s has %d scripts, and a project is one module: name one of %s, or give it the name of the folder",
+	return "", fmt.Errorf("%s has %d scripts, but a project is one module: name one of %s, or give it the name of the folder",
 		p.Dir, len(tools), strings.Join(tools, ", "))
 }
 

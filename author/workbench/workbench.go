@@ -31,10 +31,10 @@ import (
 type Options struct {
 	// Config has the limits and grants, and the tools directory and cache, of the server whose place is taken.
 	Config *config.Config
-	// Limits hold instead of those of Config, where they are set.
+	// Limits replace the limits of Config, where they are set.
 	Limits limits.Limits
 	Logger *slog.Logger
-	// Stderr gets what a compiler says, where the name is that of a project's folder. Nil discards.
+	// Stderr gets what a compiler says, if the name is a project's folder. Nil discards it.
 	Stderr io.Writer
 	// With are folders with more packages for a script in Python.
 	With []string

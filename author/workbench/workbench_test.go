@@ -108,7 +108,7 @@ func TestFolderMissing(t *testing.T) {
 	t.Parallel()
 	module := sandboxtest.WithManifest(t, testkit.Fixture(t, "e2e/guest"), strings.Replace(manifest, `"tools":`, `"needs":{"files":["geo"]},"tools":`, 1))
 	dir := t.TempDir()
-	for folder, want := range map[string]string{dir: "", filepath.Join(dir, "none"): `msg="a grant: the path that it names can't be opened`} {
+	for folder, want := range map[string]string{dir: "", filepath.Join(dir, "none"): `msg="a grant: its path can't be opened`} {
 		var log bytes.Buffer
 		o := workbench.Options{Config: config.Default(), Logger: slog.New(slog.NewTextHandler(&log, nil))}
 		o.Config.Tools.Directory, o.Config.Tools.CacheDir = t.TempDir(), t.TempDir()

@@ -144,7 +144,7 @@ func TestRestartRefused(t *testing.T) {
 		strings.Repeat("half a program ", 9): program + " version: fork/exec", // which the system can't run
 		"#!/bin/sh\nexit 3\n":                "exit status 3",
 		"#!/bin/sh\necho another program\n":  "another program",
-		"#!/bin/sh\n":                        "that is not what toolsrv says",
+		"#!/bin/sh\n":                        "that is not toolsrv's answer",
 	} {
 		put(t, program, []byte(wrong))
 		if err := os.Chmod(program, 0o755); err != nil {
@@ -167,7 +167,7 @@ func TestRestartRefused(t *testing.T) {
 // TestRestartWithoutState has a service that can't open its state again go on without it, since other tools need none.
 func TestRestartWithoutState(t *testing.T) {
 	t.Parallel()
-	for _, address := range []string{"the same address", "another address"} {
+	for _, address := range []string{"the same address", "a new address"} {
 		t.Run(address, func(t *testing.T) {
 			t.Parallel()
 			dir, s := keepingSite(t)
@@ -176,7 +176,7 @@ func TestRestartWithoutState(t *testing.T) {
 				t.Fatal(err)
 			}
 			put(t, state, []byte("not a state"))
-			if address == "another address" {
+			if address == "a new address" {
 				config := filepath.Join(dir, "toolsrv.toml")
 				text, err := os.ReadFile(config)
 				if err != nil {
@@ -189,7 +189,7 @@ func TestRestartWithoutState(t *testing.T) {
 			s.waitLine("that the state is lost", func(line map[string]any) bool {
 				return line["level"] == "ERROR" && line["msg"] == "state is lost for this process, so tools get errors" && strings.Contains(textOf(line), "state.db is not a state")
 			})
-			if address == "another address" {
+			if address == "a new address" {
 				return // which one, only the log says
 			}
 			s.waitCount("all tools are compiled", 2)

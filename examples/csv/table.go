@@ -208,7 +208,7 @@ func broken(err error) error {
 	return &toolsrv.Error{Code: "invalid_csv", Message: message, Data: map[string]int{"line": at.Line, "column": at.Column}}
 }
 
-// header returns the columns' names: those of the first row, made different from each other, or numbers.
+// header returns the columns' names: the first row, with the names made different from each other, or numbers.
 func (t *table) header(first []string, named bool) []string {
 	names := make([]string, len(first))
 	taken := make(map[string]bool, len(first))

@@ -42,7 +42,7 @@ const (
 	year     = 365.25 * day
 )
 
-// units are all units, those of a quantity one after the other.
+// units are all units, grouped by quantity.
 var units = []unit{
 	{"length", "m", "meter metre", 1, 0, false},
 	{"length", "km", "kilometer kilometre", 1e3, 0, false},

@@ -76,7 +76,7 @@ func Attributes() *syscall.SysProcAttr {
 // A Meter tells what another process has used. It goes on to mean that process when its number is another's.
 type Meter struct{ times, memory *os.File }
 
-// A Use is what a process has used: time on a processor, that of the system for it, and bytes of memory that it shares with nobody.
+// A Use is what a process has used: time on a processor, including the system's on its behalf, and bytes of memory that it shares with nobody.
 type Use struct {
 	User, System time.Duration
 	Bytes        int64

@@ -14,7 +14,7 @@ func Attributes() *syscall.SysProcAttr { return nil }
 // A Meter tells nothing here.
 type Meter struct{}
 
-// A Use is what a process has used: time on a processor, that of the system for it, and bytes of memory that it shares with nobody.
+// A Use is what a process has used: time on a processor, including the system's on its behalf, and bytes of memory that it shares with nobody.
 type Use struct {
 	User, System time.Duration
 	Bytes        int64

@@ -158,7 +158,7 @@ func (j *Journal) write(spare []byte) []byte {
 	j.mu.Unlock()
 	// The lines that were dropped came after those that were kept.
 	if dropped > 0 {
-		line := slog.NewRecord(time.Now(), slog.LevelWarn, "lines of the log were dropped: whoever reads it is too slow", 0)
+		line := slog.NewRecord(time.Now(), slog.LevelWarn, "log lines were dropped: their reader is too slow", 0)
 		line.AddAttrs(slog.Int("lines", dropped))
 		j.noticed.Reset()
 		if err := j.notice.Handle(context.Background(), line); err == nil {

@@ -133,7 +133,7 @@ func TestStuckReader(t *testing.T) {
 		if len(all) > 9<<20 || kept < 1000 {
 			t.Errorf("%d lines with %d bytes were kept, want some, and no more than twice 4 MiB", kept, len(all))
 		}
-		if want := fmt.Sprintf(`whoever reads it is too slow","lines":%d}`+"\n", 1+logged-kept); !strings.HasSuffix(all, want) {
+		if want := fmt.Sprintf(`their reader is too slow","lines":%d}`+"\n", 1+logged-kept); !strings.HasSuffix(all, want) {
 			t.Errorf("the last line is %q, want it to end with %q", all[strings.LastIndex(all[:len(all)-1], "\n")+1:], want)
 		}
 		log.Info("line", "n", 7)

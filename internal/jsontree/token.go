@@ -28,7 +28,7 @@ const (
 	tooDeep
 )
 
-// messages are the flaws in words: those of Python's json module where it has them.
+// messages word the flaws, as Python's json module does where it has words.
 var messages = [...]string{
 	expectValue:      "Expecting value",
 	expectName:       "Expecting property name enclosed in double quotes",

@@ -78,7 +78,7 @@ func Check(pattern string) error {
 	case pattern == "":
 		return errors.New(`the pattern is empty: name a tool or a namespace such as "math/add" or "math/*"`)
 	case len(pattern) > maxPattern:
-		return fmt.Errorf("the pattern has %d bytes, %d are allowed", len(pattern), maxPattern)
+		return fmt.Errorf("the pattern has %d bytes; at most %d are allowed", len(pattern), maxPattern)
 	}
 	for part := range strings.SplitSeq(pattern, "/") {
 		if part != "**" && strings.Contains(part, "**") {
@@ -92,7 +92,7 @@ func Check(pattern string) error {
 func CheckNames(path string) error {
 	for name := range strings.SplitSeq(path, "/") {
 		if name == "" {
-			return fmt.Errorf("%q has an empty name: remove the / too many", text.Short(path))
+			return fmt.Errorf("%q has an empty name: remove the extra /", text.Short(path))
 		}
 		if strings.ContainsFunc(name, outside) {
 			return fmt.Errorf("%q has a character that no name has: use A-Z a-z 0-9 _ and -", text.Short(name))

@@ -22,7 +22,7 @@ const (
 	spare = pace     // by how much more where the tool is about to wait
 )
 
-// Reports are those of one call. The zero value is ready for use. Reports are for one goroutine at a time.
+// Reports thin out what one call reports. The zero value is ready for use, by one goroutine at a time.
 type Reports struct {
 	begun       bool
 	waits       bool      // the newest report is not told yet

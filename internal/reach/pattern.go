@@ -33,7 +33,7 @@ func ParsePattern(s string) (Pattern, error) {
 
 func parsePattern(s string) (Pattern, error) {
 	if len(s) > MaxURL {
-		return Pattern{}, fmt.Errorf("the URL has %d bytes, the limit is %d", len(s), MaxURL)
+		return Pattern{}, fmt.Errorf("the URL has %d bytes; the limit is %d", len(s), MaxURL)
 	}
 	origin, prefix, err := parseOrigin(s)
 	if err != nil {

@@ -38,7 +38,7 @@ type Target struct {
 // ParseTarget reads the URL of a request. Its errors are for the author of the tool; they don't repeat the URL.
 func ParseTarget(url string) (Target, error) {
 	if len(url) > MaxURL {
-		return Target{}, fmt.Errorf("the URL has %d bytes, the limit is %d", len(url), MaxURL)
+		return Target{}, fmt.Errorf("the URL has %d bytes; the limit is %d", len(url), MaxURL)
 	}
 	for i := range len(url) {
 		switch c := url[i]; {
@@ -190,10 +190,10 @@ func parseHost(host string) (string, error) {
 	labels := strings.Split(name, ".")
 	for _, label := range labels {
 		if label == "" {
-			return "", errors.New("the URL's host name has a dot too many; it must not end in one either")
+			return "", errors.New("the URL's host name has an extra dot; it must not end in one either")
 		}
 		if len(label) > maxLabel || strings.HasPrefix(label, "-") || strings.HasSuffix(label, "-") || strings.Trim(label, nameChars) != "" {
-			return "", errors.New("the URL's host name is not valid: letters, digits, - and _ are, with dots between them")
+			return "", errors.New("the URL's host name is not valid: use letters, digits, - and _, with dots between them")
 		}
 	}
 	// What ends in a number is an address to those that follow the URL standard of browsers, in whatever way it is written.

@@ -147,7 +147,7 @@ func resultSchema(t reflect.Type) (*schema, error) {
 func custom(v describer) (*schema, error) {
 	text := v.JSONSchema()
 	if !IsObject(text) {
-		return nil, errors.New("its JSONSchema returns no JSON object")
+		return nil, errors.New("its JSONSchema does not return a JSON object")
 	}
 	return &schema{raw: json.RawMessage(text)}, nil
 }

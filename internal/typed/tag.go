@@ -318,7 +318,7 @@ func checked(key string, value []byte, typ reflect.Type) (json.RawMessage, error
 		return nil, fmt.Errorf("the tag %s: %s is not valid JSON: %w", key, value, err)
 	}
 	if compact.String() == "null" {
-		return nil, fmt.Errorf("the tag %s: null is not taken; leave the value out", key)
+		return nil, fmt.Errorf("the tag %s: null is not accepted; leave the value out", key)
 	}
 	if err := Fits(compact.String(), typ); err != nil {
 		return nil, fmt.Errorf("the tag %s: %s does not fit %s", key, value, typ)

@@ -68,7 +68,7 @@ type Claim struct {
 	Kind Kind
 	// N is how much of it.
 	N int64
-	// First is that of Take.
+	// First has the meaning that it has in Take.
 	First bool
 	// Ahead puts the claim before those that are not: whoever makes it keeps what it has taken already until it gets more.
 	Ahead bool

@@ -189,7 +189,7 @@ func TestSum(t *testing.T) {
 				var sum int64
 				used.Range(func(_, v any) bool { sum += v.(int64); return true })
 				if sum > limit {
-					t.Errorf("%d are in use, the limit is %d", sum, limit)
+					t.Errorf("%d are in use; the limit is %d", sum, limit)
 				}
 				used.Delete(worker)
 				a.Give(account.Memory, size)

@@ -271,7 +271,7 @@ func (c *Cache) Put(key Key, parts ...[]byte) error {
 	}
 	total += int64(len(head))
 	if total > min(maxEntry, c.limit) {
-		return fmt.Errorf("the entry has %d bytes, the limit is %d", total, min(maxEntry, c.limit))
+		return fmt.Errorf("the entry has %d bytes; the limit is %d", total, min(maxEntry, c.limit))
 	}
 	aside, err := os.CreateTemp(c.dir, entryPrefix)
 	if errors.Is(err, fs.ErrNotExist) { // somebody has removed all

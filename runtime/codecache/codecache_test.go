@@ -126,7 +126,7 @@ func TestSize(t *testing.T) {
 	for n := range 20 {
 		put(t, c, key(n), content)
 		if _, total := entries(t, dir); total > limit {
-			t.Fatalf("the entries have %d bytes, the limit is %d", total, limit)
+			t.Fatalf("the entries have %d bytes; the limit is %d", total, limit)
 		}
 	}
 	if err := c.Put(key(30), make([]byte, 2*limit)); err == nil || !strings.Contains(err.Error(), "the limit is ") {

@@ -71,7 +71,7 @@ type Limit struct {
 type TooMuch struct {
 	// Limit is what it was allowed.
 	Limit
-	// Memory is whether it broke the bound of memory, and not that of processor time.
+	// Memory reports whether it broke the bound of memory, rather than of processor time.
 	Memory bool
 }
 
@@ -80,7 +80,7 @@ func (t *TooMuch) Error() string {
 	const advice = "split its largest functions, or optimise it with the compiler or wasm-opt"
 	switch {
 	case t.Memory && t.Bytes < apart.Ample:
-		return fmt.Sprintf("compiling the module takes more than %d MiB of memory, which is what the memory of this machine or its container leaves for that: give it more, bring a cache directory in which a larger machine has compiled the module, or %s",
+		return fmt.Sprintf("compiling the module takes more than %d MiB of memory, which is all that this machine or its container has for it: give it more, use a cache directory in which a larger machine has compiled the module, or %s",
 			t.Bytes>>20, advice)
 	case t.Memory:
 		return fmt.Sprintf("compiling the module takes more than %d MiB of memory: %s", t.Bytes>>20, advice)

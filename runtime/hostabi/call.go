@@ -27,7 +27,7 @@ type Call struct {
 // Serving reports whether the run serves a call; it is a start otherwise.
 func (c *Call) Serving() bool { return c.run.Serving }
 
-// Command reports whether the guest is a plain WASI program, whose standard input and output are those of the call.
+// Command reports whether the guest is a plain WASI program, whose standard input and output belong to the call.
 func (c *Call) Command() bool { return c.guest.Command }
 
 // Principal returns on whose behalf the guest runs. It is nil while the guest starts or describes itself.

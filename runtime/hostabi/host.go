@@ -77,14 +77,14 @@ type Guest struct {
 	Sets int
 }
 
-// A Run is what a Call knows of one run. The zero Run is that of a start.
+// A Run is what a Call knows of one run. The zero Run is a start.
 type Run struct {
 	Serving   bool
 	Input     []byte
 	Principal fmt.Stringer
 	// Grants are what the tool was granted, by the numbers of the sets. It may be shorter than there are sets.
 	Grants []any
-	// Settings are those of the program. They are not nil in a start either, where there are any.
+	// Settings are the program's. A start has them, too.
 	Settings []byte
 }
 

@@ -258,7 +258,7 @@ func (w *rewriter) writeElements(r *wasmbin.Reader) []byte {
 		n := int(r.U32("elements"))
 		out = wasmbin.AppendU32(out, uint32(n))
 		if w.out.Elements += n; w.out.Elements+w.elements > maxInit {
-			r.Fail(start, "the module has at least %d elements and element segments, the limit is %d: every instance pays for each", w.out.Elements+w.elements, maxInit)
+			r.Fail(start, "the module has at least %d elements and element segments; the limit is %d: every instance pays for each", w.out.Elements+w.elements, maxInit)
 			return nil
 		}
 		for range n {

@@ -132,7 +132,7 @@ type Global struct {
 	Type wasmbin.ValueType
 }
 
-// A rewriter is the state of one Rewrite. Indices of functions are those of the original module.
+// A rewriter is the state of one Rewrite. Indices of functions refer to the original module.
 type rewriter struct {
 	m    *wasmbin.Module
 	dry  bool // nothing is written but to be weighed
@@ -308,10 +308,10 @@ func (w *rewriter) checkFrame() error {
 		}
 	}
 	if w.globals > mostGlobals {
-		return fmt.Errorf("wasm: global section: the module has %d globals, the limit is %d", w.globals, mostGlobals)
+		return fmt.Errorf("wasm: global section: the module has %d globals; the limit is %d", w.globals, mostGlobals)
 	}
 	if n := len(w.functions) - w.imported; n > mostFunctions {
-		return fmt.Errorf("wasm: function section: the module has %d functions, the limit is %d: split the module, or optimise it with the compiler or wasm-opt", n, mostFunctions)
+		return fmt.Errorf("wasm: function section: the module has %d functions; the limit is %d: split the module, or optimise it with the compiler or wasm-opt", n, mostFunctions)
 	}
 	if n := w.m.Open(wasmbin.SectionCode).Left(); n > maxCode {
 		return fmt.Errorf("wasm: code section: the module's code has more than %d MB: split the module, or optimise it with the compiler or wasm-opt", maxCode>>20)
@@ -322,7 +322,7 @@ func (w *rewriter) checkFrame() error {
 	}
 	w.out.TableMost = total // unless they grow
 	if total > maxTable {
-		return fmt.Errorf("wasm: table section: the module's tables have %d elements, the limit is %d", total, maxTable)
+		return fmt.Errorf("wasm: table section: the module's tables have %d elements; the limit is %d", total, maxTable)
 	}
 	if len(w.memories) > 0 {
 		memory := w.memories[0]

@@ -134,10 +134,10 @@ func TestRewriteRefuses(t *testing.T) {
 		"import":              {module(kind, section(2, vec(append(append(str("toolsrv_meter"), str("x")...), 0, 0)))), `"x" is imported from "toolsrv_meter"`},
 		"global in a segment": {module(section(5, vec(b(0, 1))), section(11, vec(append(b(0, 0x23, 0, 0x0b), str("x")...)))), "data segment 0 has an offset that is not supported"},
 		"data without memory": {module(section(11, vec(append(b(0, 0x41, 0, 0x0b), str("x")...)))), "active, but there is no memory"},
-		"large table":         {module(section(4, vec(append(b(0x70, 0), leb(131_073)...)))), "the module's tables have 131073 elements, the limit is 131072"},
-		"globals":             {module(section(6, append(leb(10_001), bytes.Repeat(b(0x7f, 1, 0x41, 0, 0x0b), 10_001)...))), "the module has 10001 globals, the limit is 10000"},
-		"elements":            {module(kind, section(3, vec(b(0))), section(9, append(b(1, 1, 0), append(leb(131_072), make([]byte, 131_072)...)...)), section(10, vec(append(leb(2), 0, 0x0b)))), "elements and element segments, the limit is 131072"},
-		"element segments":    {module(section(9, append(leb(131_073), bytes.Repeat(b(1, 0, 0), 131_073)...))), "elements and element segments, the limit is 131072"},
+		"large table":         {module(section(4, vec(append(b(0x70, 0), leb(131_073)...)))), "the module's tables have 131073 elements; the limit is 131072"},
+		"globals":             {module(section(6, append(leb(10_001), bytes.Repeat(b(0x7f, 1, 0x41, 0, 0x0b), 10_001)...))), "the module has 10001 globals; the limit is 10000"},
+		"elements":            {module(kind, section(3, vec(b(0))), section(9, append(b(1, 1, 0), append(leb(131_072), make([]byte, 131_072)...)...)), section(10, vec(append(leb(2), 0, 0x0b)))), "elements and element segments; the limit is 131072"},
+		"element segments":    {module(section(9, append(leb(131_073), bytes.Repeat(b(1, 0, 0), 131_073)...))), "elements and element segments; the limit is 131072"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -173,7 +173,7 @@ func TestRewriteRefusesCompileBombs(t *testing.T) {
 		"roots":         {program(1, []byte("\x00\x44\x00\x00\x00\x00\x00\x00\x00\x00"+strings.Repeat("\x9f", 1_000_000)+"\x1a\x41\x00\x0b")), "because it has very many branches"},
 		"globals":       {module(section(1, vec(b(0x60, 0, 0))), section(3, vec(b(0))), section(6, append(leb(2000), bytes.Repeat(b(0x7f, 1, 0x41, 0, 0x0b), 2000)...)), section(10, vec(append(leb(4_002), []byte("\x00"+strings.Repeat("\x10\x00", 2000)+"\x0b")...)))), "many globals are read again after many calls"},
 		"code":          {program(1, []byte("\x00\x20\x00"+strings.Repeat("\x40\x00", 2_500_000)+"\x0b")), "with its metering the module's code has more than 36 MB"},
-		"functions":     {module(section(1, vec(b(0x60, 0, 0))), section(3, leb(300_001), make([]byte, 300_001)), section(10, leb(300_001), bytes.Repeat(b(2, 0, 0x0b), 300_001))), "the module has 300001 functions, the limit is 300000"},
+		"functions":     {module(section(1, vec(b(0x60, 0, 0))), section(3, leb(300_001), make([]byte, 300_001)), section(10, leb(300_001), bytes.Repeat(b(2, 0, 0x0b), 300_001))), "the module has 300001 functions; the limit is 300000"},
 		"much code":     {program(1, slices.Repeat([][]byte{nops(7_000_000)}, 6)...), "code section: the module's code has more than 36 MB"},
 		"instructions":  {program(1, targets(7_000_000), targets(7_000_000), targets(5_990_000), nops(20_000)), "the module has more than 20000000 instructions"},
 		"loops":         {repeat(1_100_000, "\x03\x40\x0b", ""), "more than 1048576 loops in a module"},

@@ -97,7 +97,7 @@ func TestMemoryInSum(t *testing.T) {
 				wait.Wait()
 			})
 			if most > limit {
-				t.Errorf("at one time %d bytes were held, the limit is %d", most, limit)
+				t.Errorf("at one time %d bytes were held; the limit is %d", most, limit)
 			}
 			if all := 2 * test.tools * test.calls; ok < all/2 {
 				t.Errorf("%d of %d calls ended well and %d were refused, want at least half to wait for room and get it", ok, all, refused)

@@ -33,7 +33,7 @@ type shape struct {
 // check reports what keeps a module from being a tool, apart from its imports. Errors say what to do.
 func check(m *wasmbin.Module) (shape, error) {
 	if n := len(m.Tables()); n > maxTables {
-		return shape{}, fmt.Errorf("the module has %d tables, the limit is %d", n, maxTables)
+		return shape{}, fmt.Errorf("the module has %d tables; the limit is %d", n, maxTables)
 	}
 	s, err := checkExports(m)
 	if err != nil {

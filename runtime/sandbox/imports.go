@@ -118,7 +118,7 @@ const maxImports = 1000
 func (o *offer) check(m *wasmbin.Module, from []string) error {
 	imports := m.Imports()
 	if len(imports) > maxImports {
-		return fmt.Errorf("the module has %d imports, the limit is %d", len(imports), maxImports)
+		return fmt.Errorf("the module has %d imports; the limit is %d", len(imports), maxImports)
 	}
 	for _, module := range from {
 		if o.number(module) < 0 {

@@ -34,7 +34,7 @@ type instance struct {
 	params     [1]uint64               // of entry, and its results
 	call       call
 
-	since     time.Time // begin of the last call
+	since     time.Time // start of the last call
 	resident  int64     // bytes that it takes while it is idle
 	overhead  int64     // bytes that it takes besides its memory
 	stackSize int64     // call stack that a call has from the start, in bytes of the estimate

@@ -25,7 +25,7 @@ func (e *Engine) Load(bytes []byte, imports ...string) (*Program, error) {
 }
 
 // LoadModule checks a module without compiling it: that it imports only functions of the engine's sets, and those only from the
-// import modules named in imports; that its exports are those of a tool; and that it has one memory of its own. Errors say what is
+// import modules named in imports; that it exports what a tool must; and that it has one memory of its own. Errors say what is
 // wrong and what to do. Modules that differ only in custom sections, such as the manifest, share code and instances; each may
 // import only what its own load allows. Modules that differ in their bundles, too, share their engine's code. The module is copied;
 // closing the Program frees the copy. What all copies take, compressed if there is need, is a quarter of Config.Memory at most: a module for which
@@ -48,7 +48,7 @@ type Loading struct {
 // LoadAs does what LoadModule does.
 func (e *Engine) LoadAs(parsed *wasmbin.Module, l Loading) (_ *Program, err error) {
 	if size := (wasmbin.Made{Module: parsed, Bundle: l.Bundle}).Size(); size > MaxModule {
-		return nil, fmt.Errorf("the module has %d bytes, the limit is %s: strip it", size, text.Size(MaxModule))
+		return nil, fmt.Errorf("the module has %d bytes; the limit is %s: strip it", size, text.Size(MaxModule))
 	}
 	if err := e.offered.check(parsed, l.Imports); err != nil {
 		return nil, err
@@ -162,7 +162,7 @@ func (e *Engine) newCode(of sum, digest string, bare []byte, replaces bool) (*co
 	return &code{Code: c, sum: of, modules: map[*module]struct{}{}}, nil
 }
 
-// A RoomError means that a module's bytes would take more memory than those of all modules leave. They are kept as long as the module is
+// A RoomError means that a module's bytes would take more memory than all modules leave for it. They are kept as long as the module is
 // loaded, because its code may get lost from the cache.
 type RoomError struct {
 	Needs int64 // bytes
@@ -171,7 +171,7 @@ type RoomError struct {
 
 // Error says what to do.
 func (e *RoomError) Error() string {
-	return fmt.Sprintf("to keep the module takes %s of memory, compressed, and all modules together would take more than the %s that they may: make it smaller, remove other tools, or raise server.memory",
+	return fmt.Sprintf("keeping the module takes %s of memory, compressed, and all modules together would take more than the %s that they may: make it smaller, remove other tools, or raise server.memory",
 		text.Size(e.Needs), text.Size(e.Limit))
 }
 

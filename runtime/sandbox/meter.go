@@ -44,9 +44,9 @@ type meter struct {
 	slice  int32           // fuel that the guest had left when it was last counted
 	pace   instrument.Pace // the guest's
 	give   int32           // fuel of the next slice at this pace
-	since  time.Time       // begin of the slice; zero: it is the first one, or others have run meanwhile
+	since  time.Time       // start of the slice; zero: it is the first one, or others have run meanwhile
 	from   int64           // used at its begin
-	turn   time.Time       // begin of the guest's turn, or of its last part; zero: nothing has looked yet
+	turn   time.Time       // start of the guest's turn, or of its last part; zero: nothing has looked yet
 	ran    time.Duration   // how long the parts before took
 	long   bool            // it has had a turn, so that it needs a seat
 	seated bool

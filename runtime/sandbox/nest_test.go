@@ -338,7 +338,7 @@ func TestNestedQueue(t *testing.T) {
 		}
 	}
 	outer(2 * time.Second) // which has the rest of its time for something else
-	wantError(t, err, sandbox.Overloaded, "waited as long as one inside another may")
+	wantError(t, err, sandbox.Overloaded, "a call inside another does not wait any longer")
 	go call()
 	testkit.Until(t, "the second call waits", func() bool { return leaf.State().Waiting == 1 })
 	outer(time.Minute)
@@ -370,7 +370,7 @@ func TestNestedMemory(t *testing.T) {
 		deepest = max(deepest, c.Outer().Depth())
 		if err := inside(c, tool); err != nil {
 			refused++
-			wantError(t, err, sandbox.Overloaded, "no memory left")
+			wantError(t, err, sandbox.Overloaded, "Other calls use all the memory")
 		}
 	}
 	for range 2 { // what was refused left nothing behind
@@ -464,7 +464,7 @@ func TestNestedStartIsInside(t *testing.T) {
 	}
 	hold = 2 << 20
 	took := call()
-	wantError(t, inner, sandbox.Overloaded, "no memory left")
+	wantError(t, inner, sandbox.Overloaded, "Other calls use all the memory")
 	if took > 30*time.Second {
 		t.Errorf("it waited %v for memory", took)
 	}

@@ -162,7 +162,7 @@ func closing(err error) *Error {
 
 // overloaded is the error of a call for which there is no room. err is what the system said, if it said anything.
 func overloaded(err error) *Error {
-	return &Error{Outcome: Overloaded, Message: "The service has no memory left for this call, since other calls use it. Try again later.", Err: err}
+	return &Error{Outcome: Overloaded, Message: "Other calls use all the memory that the service has for calls. Try again later.", Err: err}
 }
 
 // scarce reports whether the system refused memory or a descriptor.

@@ -94,7 +94,7 @@ type module struct {
 	users    int           // holds and calls; without any, the module is freed
 	calls    int           // that run or wait, and compilations that somebody waits for
 	drained  chan struct{} // closed when the last of calls ends, for Engine.Close; nil: it does not wait
-	called   time.Time     // begin of the last call
+	called   time.Time     // start of the last call
 	heat     uint32        // calls since its code was loaded, those long ago counting less
 	snapshot *snapshot     // nil: none yet
 	starting chan struct{} // closed when the start under way is over; nil: none is

@@ -166,7 +166,7 @@ func TestManyStartsFewRooms(t *testing.T) {
 		calls.Wait()
 	})
 	if most > limit {
-		t.Errorf("at one time %d bytes were held, the limit is %d", most, limit)
+		t.Errorf("at one time %d bytes were held; the limit is %d", most, limit)
 	}
 	if e.account.Wanted() {
 		t.Error("somebody is said to wait")

@@ -1,7 +1,7 @@
 // Package sandbox runs WebAssembly guests that nobody trusts.
 //
 // An [Engine] loads modules and makes [Program]s of them. A [Tool] is one function of a program with its limits;
-// each [Tool.Call] runs in an instance that is as new: nothing of another call is in it. Whatever a guest does, a call ends in
+// each [Tool.Call] runs in an instance in its first state: nothing of another call is in it. Whatever a guest does, a call ends in
 // time, within its memory, and with a result or an [Error] that says what happened.
 //
 // A program is initialised once. Its memory and its globals are then its snapshot. Instances are made of it, and reset to it after

@@ -250,7 +250,7 @@ func (m *module) reserve() uint64 {
 	return min(uint64(m.largest.Load()), m.code.Native().Rewritten.MemoryMax*pageSize)
 }
 
-// fits reports whether the instance was made for limits such as those of r.
+// fits reports whether the instance was made for limits such as r has.
 func (m *module) fits(i *instance, r *run) bool {
 	return i.reserved >= min(uint64(r.limits.Memory), m.code.Native().Rewritten.MemoryMax*pageSize) && i.snapshot.size() <= r.limits.Memory
 }

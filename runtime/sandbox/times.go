@@ -11,7 +11,7 @@ type Times struct {
 	Ready time.Duration
 	// Run is the guest's own time.
 	Run time.Duration
-	// Reset is making the instance as new. It is 0 where the instance was closed instead: because the call broke it, or grew its
+	// Reset is the time that it takes to put the instance back into its first state. It is 0 where the instance was closed instead: because the call broke it, or grew its
 	// memory to the most that the module declares, or because instances of the program can't be reset.
 	Reset time.Duration
 }

@@ -68,7 +68,7 @@ type CallSpec struct {
 	Times *Times
 }
 
-// Call runs the tool in a sandbox that is as new. It returns the tool's output: valid JSON, which belongs to the caller. The error is
+// Call runs the tool in a clean sandbox. It returns the tool's output: valid JSON, which belongs to the caller. The error is
 // an *Error.
 func (t *Tool) Call(ctx context.Context, spec CallSpec) (output []byte, err error) {
 	if spec.Times == nil {
@@ -117,7 +117,7 @@ func (t *Tool) turn(r *run) error {
 		return &Error{Outcome: Overloaded, Message: "The tool is busy: too many calls are waiting already. Try again later."}
 	}
 	if r.outer != nil && errors.Is(err, errTimeout) {
-		return &Error{Outcome: Overloaded, Message: "The tool is busy: the call has waited as long as one inside another may."}
+		return &Error{Outcome: Overloaded, Message: "The tool is busy, and a call inside another does not wait any longer."}
 	}
 	if err != nil {
 		return notBegun(ctx, "its turn", t.limits.Timeout)

@@ -44,7 +44,7 @@ type Failure struct {
 	Code string
 	// Message says what is wrong, and what to do.
 	Message string
-	// ToolCode and Data are those of the error of another tool that was called, where it has them. Data is JSON.
+	// ToolCode and Data are what the error of another tool has, if that was called. Data is JSON.
 	ToolCode string
 	Data     json.RawMessage
 }

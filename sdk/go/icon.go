@@ -17,7 +17,7 @@ func (i Icon) check() error {
 		return fmt.Errorf("its MIMEType %q is not the type of a picture: write it like \"image/png\"", i.MIMEType)
 	}
 	if len(i.Sizes) > maxIconSizes {
-		return fmt.Errorf("it has %d sizes, %d are allowed", len(i.Sizes), maxIconSizes)
+		return fmt.Errorf("it has %d sizes; at most %d are allowed", len(i.Sizes), maxIconSizes)
 	}
 	for _, size := range i.Sizes {
 		width, height, ok := strings.Cut(size, "x")

@@ -86,7 +86,7 @@ func (n Needs) describe() (*manifestNeeds, error) {
 // checkList reports what is wrong with needs of one kind, or nil.
 func checkList(entries []string, check func(string) error) error {
 	if len(entries) > maxNeeds {
-		return fmt.Errorf("%d are more than the %d that are allowed", len(entries), maxNeeds)
+		return fmt.Errorf("%d are too many; at most %d are allowed", len(entries), maxNeeds)
 	}
 	seen := make(map[string]bool, len(entries))
 	for _, entry := range entries {
@@ -115,7 +115,7 @@ func checkNeededURL(url string) error {
 // checkSecretName reports what is wrong with the name of a secret, or nil.
 func checkSecretName(name string) error {
 	if checkName(strings.ReplaceAll(name, ".", "_")) != nil || name[0] == '.' {
-		return fmt.Errorf("%q is not a valid name: use 1 to 64 of the characters A-Z a-z 0-9 . _ and -, and begin with another than a dot", name)
+		return fmt.Errorf("%q is not a valid name: use 1 to 64 of the characters A-Z a-z 0-9 . _ and -, and do not begin with a dot", name)
 	}
 	return nil
 }

@@ -53,7 +53,7 @@ func TestNeedsRefused(t *testing.T) {
 		want  string
 	}{
 		{"a long URL", toolsrv.Needs{HTTP: []string{"https://example.com/" + strings.Repeat("a", 2000)}}, "is not the address"},
-		{"many", toolsrv.Needs{HTTP: make([]string, 101)}, "101 are more than the 100"},
+		{"many", toolsrv.Needs{HTTP: make([]string, 101)}, "101 are too many; at most 100"},
 		{"settings that are no struct", toolsrv.Needs{Config: 1}, "Config is a value of a struct"},
 		{"settings that have no JSON", toolsrv.Needs{Config: struct{ F func() }{}}, "config: "},
 	}

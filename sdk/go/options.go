@@ -114,7 +114,7 @@ func (o Options) check() error {
 		return errors.New("it is both read-only and destructive: a tool that changes nothing destroys nothing; remove one")
 	}
 	if len(o.Icons) > maxIcons {
-		return fmt.Errorf("it has %d icons, %d are allowed", len(o.Icons), maxIcons)
+		return fmt.Errorf("it has %d icons; at most %d are allowed", len(o.Icons), maxIcons)
 	}
 	size := 0
 	for i, icon := range o.Icons {
@@ -124,7 +124,7 @@ func (o Options) check() error {
 		size += len(icon.Src)
 	}
 	if size > maxIconBytes {
-		return fmt.Errorf("the Src of its icons have %d bytes together, %d are allowed: use smaller pictures, or https addresses", size, maxIconBytes)
+		return fmt.Errorf("the Src of its icons have %d bytes together; at most %d are allowed: use smaller pictures, or https addresses", size, maxIconBytes)
 	}
 	return nil
 }
@@ -137,7 +137,7 @@ func checkTitle(title string) error {
 	case !utf8.ValidString(title):
 		return errors.New("it is not UTF-8")
 	case n > maxTitle:
-		return fmt.Errorf("%d characters are more than the %d that are allowed: say the rest in the description", n, maxTitle)
+		return fmt.Errorf("%d characters are too many; at most %d are allowed: say the rest in the description", n, maxTitle)
 	case strings.TrimSpace(title) == "":
 		return errors.New("it is blank: leave it out, or say in a few words what the tool is")
 	case strings.IndexFunc(title, controls) >= 0:

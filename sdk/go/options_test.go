@@ -53,7 +53,7 @@ func TestOptionsRefused(t *testing.T) {
 		{toolsrv.Options{Annotations: toolsrv.Annotations{Idempotent: 3}}, `tool "add": an annotation is Hint(3): use Yes or No`},
 		{toolsrv.Options{Annotations: toolsrv.Annotations{ReadOnly: toolsrv.Yes, Destructive: toolsrv.Yes}}, `tool "add": it is both read-only and destructive`},
 		{toolsrv.Options{Icons: []toolsrv.Icon{{Src: "https://example.com/"}, {Src: "a.png"}}}, `tool "add": icon 2: its Src is neither an https nor a data URI`},
-		{toolsrv.Options{Icons: []toolsrv.Icon{{Src: "https://example.com/" + strings.Repeat("a", 32<<10-19)}}}, `tool "add": the Src of its icons have 32769 bytes together, 32768 are allowed`},
+		{toolsrv.Options{Icons: []toolsrv.Icon{{Src: "https://example.com/" + strings.Repeat("a", 32<<10-19)}}}, `tool "add": the Src of its icons have 32769 bytes together; at most 32768 are allowed`},
 	} {
 		if got, err := with(c.options).Manifest(); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("got %s, %v, want %q", got, err, c.want)

@@ -358,7 +358,7 @@ func TestRefused(t *testing.T) {
 		}], []string{"arguments.v: the tag default: 300 does not fit int8"}},
 		{"default null", arguments[struct {
 			V []int `json:"v" default:"null"`
-		}], []string{"null is not taken"}},
+		}], []string{"null is not accepted"}},
 		{"default not in enum", arguments[struct {
 			V string `json:"v" default:"c" enum:"a,b"`
 		}], []string{`the default "c" is not one of the enum's values`}},
@@ -439,7 +439,7 @@ func TestRefused(t *testing.T) {
 		{"default without quotes", arguments[struct {
 			V any `json:"v" default:"train"`
 		}], []string{`arguments.v: the tag default:"train" is not valid JSON: write a text in quotes, as in default:"\"train\""`}},
-		{"bad describer", arguments[in[liar]], []string{"arguments.v:", "JSONSchema returns no JSON object"}},
+		{"bad describer", arguments[in[liar]], []string{"arguments.v:", "JSONSchema does not return a JSON object"}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

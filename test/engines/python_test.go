@@ -52,7 +52,7 @@ def run() -> Any:
 	}
 }
 
-// TestPythonAbsent imports what is not there: the error says so, and what to do instead. A module of the script may have the name.
+// TestPythonAbsent imports what is not available: the error says so, and what to do instead. A module of the script may have the name.
 func TestPythonAbsent(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]string{

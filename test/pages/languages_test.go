@@ -250,14 +250,14 @@ func node(t *testing.T) string {
 			continue
 		}
 		line, _, _ := strings.Cut(err.Error(), "\n")
-		_, reason, ok := strings.Cut(line, "is not there: ")
+		_, reason, ok := strings.Cut(line, "is not available: ")
 		if !ok {
 			t.Errorf("node:%s: %v", name, err)
 		}
 		reason = strings.TrimSuffix(reason, " (a.js imports it)")
 		why[reason] = append(why[reason], name)
 	}
-	rows := []string{"| `" + strings.Join(there, "`, `") + "` | there |"}
+	rows := []string{"| `" + strings.Join(there, "`, `") + "` | available |"}
 	if len(there) == 0 {
 		rows = nil
 	}

@@ -83,7 +83,7 @@ func CheckToken(token string) error {
 	case token == "":
 		return errors.New("the token is empty")
 	case len(token) > MaxToken:
-		return fmt.Errorf("the token has %d bytes, %d are allowed", len(token), MaxToken)
+		return fmt.Errorf("the token has %d bytes; at most %d are allowed", len(token), MaxToken)
 	}
 	for i := range len(token) {
 		if c := token[i]; c <= ' ' || c > '~' {

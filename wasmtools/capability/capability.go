@@ -73,7 +73,7 @@ func (b *Broker) StateBroken() error { return b.vault.broken() }
 // that one can't be used.
 func (b *Broker) CheckState(c *config.Config) error { return b.vault.check(c) }
 
-// Grants returns those of a configuration, which must not change any more, with the secrets as they are read now. An error is one that a
+// Grants returns the grants of a configuration, which must not change any more, with the secrets as they are read now. An error is one that a
 // reload must refuse: nothing has changed then. Nothing changes for calls that run before the Grants are published: then a grant that
 // stands in both configurations has the new secrets, and all others keep those that they have.
 func (b *Broker) Grants(c *config.Config) (*Grants, error) {
@@ -94,7 +94,7 @@ func (b *Broker) Grants(c *config.Config) (*Grants, error) {
 	return &Grants{broker: b, config: c, store: store, values: values, patterns: patternsOf(c), warnings: warnings}, nil
 }
 
-// Grants are those of one configuration. They are safe for concurrent use.
+// Grants are the grants of one configuration. They are safe for concurrent use.
 type Grants struct {
 	broker *Broker
 	config *config.Config
@@ -106,7 +106,7 @@ type Grants struct {
 	warnings []string
 }
 
-// Secrets returns those of the configuration, for the store that the Broker has.
+// Secrets returns the configuration's secrets, for the store that the Broker has.
 func (g *Grants) Secrets() *secret.Values { return g.values }
 
 // Warnings returns what was found odd about the secrets, in sentences that hold none. The Broker has logged them.
@@ -121,7 +121,7 @@ type part struct {
 }
 
 // For returns what the tool at a path such as "/weather/now" was granted of its needs: values for the sets of functions, and
-// settings, JSON. missing are those that it was not granted, in words for people. A value that allows the same as one for an earlier
+// settings, JSON. missing are those that it was not granted, worded for people. A value that allows the same as one for an earlier
 // configuration is Equal to it.
 func (g *Grants) For(path string, needs wasmtools.Needs) (values []hostabi.Grant, settings []byte, missing []string) {
 	if needs.IsZero() {

@@ -35,7 +35,7 @@ func Review(c *config.Config, tools []*wasmtools.Tool) (findings []Finding) {
 	for i := range c.Grants {
 		r := reviewer{patterns: patterns, grant: &c.Grants[i], place: fmt.Sprintf("grant[%d].", i)}
 		if r.grant.ForEveryTool() {
-			r.add("match", true, "%q grants this to every tool, also to those of files to come: name the tools", text.Short(r.grant.Match))
+			r.add("match", true, "%q grants this to every tool, even to those that are added later: name the tools", text.Short(r.grant.Match))
 		}
 		if r.grant.KV > 0 && c.State.Directory == "" {
 			r.add("kv", false, "there is no place to keep it: set directory in [state]")
@@ -44,7 +44,7 @@ func Review(c *config.Config, tools []*wasmtools.Tool) (findings []Finding) {
 			if err := files.Check(r.grant.Files[name]); err != nil {
 				r.add(filesKey(name, tools), false, "%v", config.Pathless(err))
 			} else if filepath.Dir(r.grant.Files[name]) == r.grant.Files[name] {
-				r.add(filesKey(name, tools), true, "this grants all files of the machine that the server can read, its configuration and its keys among them: name a folder")
+				r.add(filesKey(name, tools), true, "this grants all files of the machine that the server can read, including its configuration and its keys: name a folder")
 			}
 		}
 		r.openKeys()
@@ -95,7 +95,7 @@ func filesKey(name string, tools []*wasmtools.Tool) string {
 
 // unneeded does not show the entry: its place tells it, and it may be a secret in the wrong place. what is what is known of it.
 func (r *reviewer) unneeded(key, what string) {
-	r.add(key, false, "%s is granted, but no tool that the grant matches declares that it needs it: remove it", what)
+	r.add(key, false, "%s is granted, but none of the tools that the grant matches needs it: remove it", what)
 }
 
 // unused finds what nobody needs: a slip of the pen, or what a tool needed once.

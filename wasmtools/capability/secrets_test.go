@@ -50,7 +50,7 @@ func TestSecretsOfGrants(t *testing.T) {
 	if want := "[the secret of ${secret:...} in the headers of its grant (line 1): no source in [secrets] has it secret short, which no source in [secrets] has]"; err != nil || fmt.Sprint(missing) != want {
 		t.Errorf("got %v, %v, want %s", missing, err, want)
 	}
-	if log.Count("short is not taken for a secret") != 1 || strings.Contains(log.String(), "hunter2") {
+	if log.Count("short is not used as a secret") != 1 || strings.Contains(log.String(), "hunter2") {
 		t.Errorf("logged %s", log.String())
 	}
 	testkit.Put(t, dir, "b", "another value")

@@ -191,7 +191,7 @@ func makeModule(ctx context.Context, s Source, e Entry) (made wasmbin.Made, err 
 	case err != nil:
 		return made, unreadable(ctx, err)
 	case made.Size() > sandbox.MaxModule:
-		return made, fmt.Errorf("becomes a module of more than the %d bytes that one may have: leave out what it doesn't need", sandbox.MaxModule)
+		return made, fmt.Errorf("becomes a module of more than %d bytes, which is the limit: leave out what it doesn't need", sandbox.MaxModule)
 	}
 	return made, nil
 }
@@ -199,7 +199,7 @@ func makeModule(ctx context.Context, s Source, e Entry) (made wasmbin.Made, err 
 // checkSize returns an error if a file is larger than a module may be.
 func (e *Entry) checkSize() error {
 	if e.Size < 0 || e.Size > sandbox.MaxModule {
-		return fmt.Errorf("has %d bytes, a module may have %d: strip it of debug information (wasm-opt, wasm-strip)", e.Size, sandbox.MaxModule)
+		return fmt.Errorf("has %d bytes; a module may have %d: strip it of debug information (wasm-opt, wasm-strip)", e.Size, sandbox.MaxModule)
 	}
 	return nil
 }

@@ -250,7 +250,7 @@ func TestSourceFile(t *testing.T) {
 		{"empty where it says more", func(f *stored) { f.content = nil }, "has 0 bytes, but its source listed it with", false},
 		{"longer than it says", func(f *stored) { f.Size-- }, "has more than the", false},
 		{"says that it is empty", func(f *stored) { f.Size = 0 }, "has more than the 0 bytes", false},
-		{"huge", func(f *stored) { f.Size = 1 << 40 }, "has 1099511627776 bytes, a module may have", false},
+		{"huge", func(f *stored) { f.Size = 1 << 40 }, "has 1099511627776 bytes; a module may have", false},
 		{"of less than no bytes", func(f *stored) { f.Size = -1 }, "has -1 bytes", false},
 		{"endless", func(f *stored) {
 			f.open = func(context.Context) (io.ReadCloser, error) { return io.NopCloser(zeros{}), nil }

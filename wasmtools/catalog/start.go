@@ -88,7 +88,7 @@ func (r *reconciler) setDeadline() {
 // stopAwaiting ends the start without the files that it waits for. Each may take as long as the sandbox lets it run, and there
 // may be thousands.
 func (r *reconciler) stopAwaiting() {
-	r.logger.Warn("the start does not wait for files that take long to be read or described, or change all the time: embed manifests with `toolsrv pack`", "files", r.awaited)
+	r.logger.Warn("the start does not wait for files that are slow to read or describe, or that keep changing: embed manifests with `toolsrv pack`", "files", r.awaited)
 	for _, f := range r.index.files {
 		r.decided(f)
 	}

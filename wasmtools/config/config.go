@@ -219,7 +219,7 @@ func needRestart(started, now reflect.Value) (keys []string) {
 // wrong place.
 func Pathless(err error) error {
 	if e, ok := errors.AsType[*fs.PathError](err); ok {
-		return fmt.Errorf("the path that it names can't be opened (a relative one begins at the configuration's folder): %w", e.Err)
+		return fmt.Errorf("its path can't be opened (a relative path begins at the configuration's folder): %w", e.Err)
 	}
 	return err
 }

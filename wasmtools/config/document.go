@@ -48,7 +48,7 @@ func (d *document) parse() (values map[string]any, err error) {
 		line, column := e.Position()
 		message := strings.TrimPrefix(e.Error(), "toml: ")
 		if strings.Contains(message, "already") { // it names the key
-			message = "the key or table is there twice"
+			message = "the key or table appears twice"
 		}
 		if strings.HasSuffix(message, " at start of value") {
 			message += ": strings must be quoted"
@@ -69,7 +69,7 @@ func tableList[T any](d *document, name string, most int, fewer string, to *[]T,
 			return form
 		}
 		if len(list) > most {
-			return fmt.Errorf("there are %d %ss, %d are allowed: %s", len(list), name, most, fewer)
+			return fmt.Errorf("there are %d %ss; at most %d are allowed: %s", len(list), name, most, fewer)
 		}
 		*to = make([]T, len(list))
 		for i, element := range list {

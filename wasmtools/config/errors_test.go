@@ -63,14 +63,14 @@ func TestErrors(t *testing.T) {
 
 		// Values.
 		{"empty title", "title = ''", `title: must not be empty`},
-		{"long title", "title = '" + strings.Repeat("x", 201) + "'", `title: has 201 bytes, 200 are allowed`},
+		{"long title", "title = '" + strings.Repeat("x", 201) + "'", `title: has 201 bytes; at most 200 are allowed`},
 		{"control character", `description = "a\u0007"`, `description: has a control character`},
 		{"too many modules", "tools.modules = 100_001", `tools.modules: is out of range: 0 to 100000 is allowed`},
 		{"empty directory", "tools.directory = ''", `tools.directory: must not be empty`},
 		{"null in a path", `tools.cache_directory = "a\u0000"`, `tools.cache_directory: has a null character`},
 		{"mode", "tools.mode = 'whitelist'", `configuration:1:1: tools.mode: is not a mode: use "denylist" or "allowlist"`},
 		{"discovery", "mcp.discovery = 'all'", `configuration:1:1: mcp.discovery: is not a way to find tools: use "auto", "list" or "search"`},
-		{"list without its mode", "tools.enabled = ['a']", `tools.enabled: the list counts only with mode = "allowlist"`},
+		{"list without its mode", "tools.enabled = ['a']", `tools.enabled: the list has no effect without mode = "allowlist"`},
 		{"empty entry", "tools.disabled = ['a', '/']", `tools.disabled[1]: the entry is empty`},
 		{"pattern as entry", "tools.disabled = ['math/*']", `tools.disabled[0]: has a *, which only a match can have: name a namespace or a tool`},
 		{"bad entry", "tools.disabled = ['a//b']", `tools.disabled[0]: has an empty name`},
@@ -139,7 +139,7 @@ func TestErrors(t *testing.T) {
 		{"match with other stars", "[[override]]\nmatch='a/b**'", `has ** beside other characters`},
 		{"match with three stars", "[[override]]\nmatch='***'", `has ** beside other characters`},
 		{"match with a question mark", "[[override]]\nmatch='a/?'", `has a character that no name has`},
-		{"long match", "[[override]]\nmatch='" + strings.Repeat("a", 129) + "'", `the pattern has 129 bytes, 128 are allowed`},
+		{"long match", "[[override]]\nmatch='" + strings.Repeat("a", 129) + "'", `the pattern has 129 bytes; at most 128 are allowed`},
 		{"empty token", "[auth]\ntokens = ['a',\n'']", `configuration:3:1: auth.tokens[1]: the token is empty`},
 	}
 	for _, tt := range tests {

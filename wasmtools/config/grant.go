@@ -250,7 +250,7 @@ func prefix(to *[]netip.Prefix) reader {
 				return "", fmt.Errorf("%q has bits beyond its prefix: write %q", text.Short(s), p.Masked())
 			}
 			if p.Bits() == 0 {
-				return "", fmt.Errorf("%q has all addresses: name the ranges", text.Short(s))
+				return "", fmt.Errorf("%q covers all addresses: name the ranges", text.Short(s))
 			}
 			if p.Addr().Is4In6() {
 				return "", fmt.Errorf("%q is a range of IPv4 in the form of IPv6: write it as one of IPv4", text.Short(s))
@@ -277,7 +277,7 @@ func settings(to *json.RawMessage) reader {
 			return err
 		}
 		if b.Len() > maxSettings {
-			return fmt.Errorf("has %d bytes as JSON, %d are allowed", b.Len(), maxSettings)
+			return fmt.Errorf("has %d bytes as JSON; at most %d are allowed", b.Len(), maxSettings)
 		}
 		*to = bytes.TrimSpace(b.Bytes())
 		return nil
@@ -330,7 +330,7 @@ func headerName(s string) (string, error) {
 // headerValue checks the value of a header. It does not show it, because it may be a secret.
 func headerValue(s string) (string, error) {
 	if len(s) > maxHeader || strings.ContainsFunc(s, func(r rune) bool { return r < ' ' && r != '\t' || r > '~' }) {
-		return "", fmt.Errorf("is not a value for a header: it has printable ASCII only, and at most %d bytes", maxHeader)
+		return "", fmt.Errorf("is not a value for a header: use printable ASCII, at most %d bytes", maxHeader)
 	}
 	return s, nil
 }

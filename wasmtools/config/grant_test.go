@@ -79,7 +79,7 @@ func TestGrantErrors(t *testing.T) {
 		{"another match", "[[grant]]\nmatch='***'", `grant[0].match: has **`},
 		{"unknown", "[[grant]]\nmatch='a'\nhtpp = []", `configuration:3:1: unknown key "htpp" in [[grant]]: did you mean "http"?`},
 		{"no service", "[[grant]]\nmatch='a'\nhttp = ['https://a.example', 'b.example']", `configuration:3:30: grant[0].http[1]: is not the address of a service`},
-		{"a range of all", "[[grant]]\nmatch='a'\nprivate = ['::/0']", `configuration:3:12: grant[0].private[0]: has all addresses`},
+		{"a range of all", "[[grant]]\nmatch='a'\nprivate = ['::/0']", `configuration:3:12: grant[0].private[0]: covers all addresses`},
 		{"a range in the form of IPv6", "[[grant]]\nmatch='a'\nprivate = ['::ffff:10.0.0.0/104']", `is a range of IPv4 in the form of IPv6`},
 		{"a user", "[[grant]]\nmatch='a'\nhttp = ['https://a@b.example']", `is not the address of a service`},
 		{"no range", "[[grant]]\nmatch='a'\nprivate = ['10.0.0.1']", `grant[0].private[0]: is not a range of addresses`},
@@ -95,7 +95,7 @@ func TestGrantErrors(t *testing.T) {
 		{"settings as a string", "[[grant]]\nmatch='a'\nconfig = 'x'", "grant[0].config: must be a table such as"},
 		{"a date in settings", "[[grant]]\nmatch='a'\nconfig = {a = [1, {b = 2026-01-02}]}", `configuration:3:20: grant[0].config: must not be a date or time: write it as a string`},
 		{"NaN in settings", "[[grant]]\nmatch='a'\nconfig = {a = nan}", "grant[0].config: is not a number that JSON has"},
-		{"large settings", "[[grant]]\nmatch='a'\nconfig = {a = '" + strings.Repeat("x", 65<<10) + "'}", "as JSON, 65536 are allowed"},
+		{"large settings", "[[grant]]\nmatch='a'\nconfig = {a = '" + strings.Repeat("x", 65<<10) + "'}", "as JSON; at most 65536 are allowed"},
 		{"a path as a name", "[[grant]]\nmatch='a'\nfiles = {'../x' = '/x'}", `grant[0].files: is not a valid name`},
 		{"no path", "[[grant]]\nmatch='a'\nfiles = {x = ''}", "grant[0].files: must not be empty"},
 		{"no tool", "[[grant]]\nmatch='a'\ntools = ['']", "grant[0].tools[0]: the pattern is empty"},
@@ -103,7 +103,7 @@ func TestGrantErrors(t *testing.T) {
 		{"a secret as a path", "[secrets]\nfiles = {'a/b' = '/x'}", `secrets.files: is not a valid name`},
 		{"no variable", "[secrets]\nenvironment = {a = 'A=B'}", `secrets.environment: is not the name of an environment variable`},
 		{"unknown of secrets", "[secrets]\nvault = 1", `unknown key in [secrets]: the keys are directory, environment, files`},
-		{"too many", strings.Repeat("[[grant]]\nmatch='a'\n", 1001), "there are 1001 grants, 1000 are allowed"},
+		{"too many", strings.Repeat("[[grant]]\nmatch='a'\n", 1001), "there are 1001 grants; at most 1000 are allowed"},
 	} {
 		_, err := config.Parse([]byte(test.text), "")
 		if err == nil || !strings.Contains(err.Error(), test.want) {

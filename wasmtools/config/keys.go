@@ -134,7 +134,7 @@ func (d *document) read(directory string) (*Config, error) {
 		known[s.Directory] = true
 	}
 	if which == "" && len(c.Tools.Enabled) > 0 {
-		d.fail("tools.enabled", errors.New(`the list counts only with mode = "allowlist": set mode, too`))
+		d.fail("tools.enabled", errors.New(`the list has no effect without mode = "allowlist": set mode, too`))
 	}
 	if err := d.err(); err != nil {
 		return nil, err

@@ -42,11 +42,11 @@ func checkToken(token string) error {
 	case token == "":
 		return errors.New("the token is empty")
 	case len(token) > maxToken:
-		return fmt.Errorf("the token has %d bytes, %d are allowed", len(token), maxToken)
+		return fmt.Errorf("the token has %d bytes; at most %d are allowed", len(token), maxToken)
 	}
 	for i := range len(token) {
 		if c := token[i]; c <= ' ' || c > '~' {
-			return errors.New("the token has a blank or a character that is not printable ASCII: use A-Z a-z 0-9 - . _ ~ + / =")
+			return errors.New("the token has a space or a character that is not printable ASCII: use A-Z a-z 0-9 - . _ ~ + / =")
 		}
 	}
 	return nil

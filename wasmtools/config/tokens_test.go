@@ -65,10 +65,10 @@ func TestReadTokensErrors(t *testing.T) {
 	tests := map[string]struct{ text, want string }{
 		"empty":         {"", "has no token"},
 		"comments only": {"# one\n\n", "has no token"},
-		"blank in it":   {"one\n# x\nzq zq\n", "tokens:3: the token has a blank"},
-		"not ASCII":     {"zqé", "tokens:1: the token has a blank or a character"},
+		"blank in it":   {"one\n# x\nzq zq\n", "tokens:3: the token has a space"},
+		"not ASCII":     {"zqé", "tokens:1: the token has a space or a character"},
 		"null":          {"zq\x00", "tokens:1: "},
-		"too long":      {"\n" + strings.Repeat("zq", 513), "tokens:2: the token has 1026 bytes, 1024 are allowed"},
+		"too long":      {"\n" + strings.Repeat("zq", 513), "tokens:2: the token has 1026 bytes; at most 1024 are allowed"},
 		"too large":     {strings.Repeat("zq\n", config.MaxFile/3+1), "larger than 1 MiB"},
 		"a binary":      {"\x7fELF\x02", "tokens:1: "},
 	}

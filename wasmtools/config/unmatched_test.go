@@ -97,7 +97,7 @@ func TestDisabledReasons(t *testing.T) {
 		{`{tool = {tool = 'x'}}`, `tools.disabled[0]: tool: must be a string`},
 		{`{tool = 'web', reason = ''}`, `tools.disabled[0]: reason: must not be empty`},
 		{`{tool = 'web', reason = "a\u0007"}`, `tools.disabled[0]: reason: has a control character`},
-		{`{tool = 'web', reason = '` + strings.Repeat("x", 1001) + `'}`, `tools.disabled[0]: reason: has 1001 bytes, 1000 are allowed`},
+		{`{tool = 'web', reason = '` + strings.Repeat("x", 1001) + `'}`, `tools.disabled[0]: reason: has 1001 bytes; at most 1000 are allowed`},
 		{`7`, `tools.disabled[0]: must be a string, or a table such as {tool = `},
 	} {
 		_, err := config.Parse([]byte("[tools]\ndisabled = ["+bad.entry+"]\n"), "")

@@ -152,7 +152,7 @@ func prose(least, most int) func(string) (string, error) {
 		case len(s) < least:
 			return "", errors.New("must not be empty")
 		case len(s) > most:
-			return "", fmt.Errorf("has %d bytes, %d are allowed", len(s), most)
+			return "", fmt.Errorf("has %d bytes; at most %d are allowed", len(s), most)
 		case strings.ContainsFunc(s, func(r rune) bool { return r < ' ' && r != '\n' && r != '\t' || r == 0x7f }):
 			return "", errors.New("has a control character: remove it")
 		}

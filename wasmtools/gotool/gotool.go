@@ -17,7 +17,7 @@ import (
 // New returns a tool that is a Go function. Its name is its path, such as "math/add"; the first slash may be missing. Agents
 // choose the tool by its description, which should say what the tool does and when to use it.
 //
-// In is the type of the arguments, a struct or a map with string keys, and Out that of the result. Their schemas are derived
+// In is the type of the arguments, a struct or a map with string keys, and Out the type of the result. Their schemas are derived
 // as in the SDK for Go, from struct tags such as description:"…", default:"…", minimum:"0" and enum:"a,b", which docs/go.md
 // lists. f is called with arguments that the schema accepts, with the defaults filled in. It is called concurrently. What it
 // returns may be shared by several calls: it is only read.

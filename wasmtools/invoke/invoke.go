@@ -65,7 +65,7 @@ func Find(g *wasmtools.Generation, path string, p *wasmtools.Principal) (wasmtoo
 	}
 	if g.Coming(path) {
 		return wasmtools.Route{}, &wasmtools.Error{Code: wasmtools.CodeNotReady,
-			Message: "No tool has this path yet, and some that could have it are still being read; try again."}
+			Message: "No tool has this path yet, but some that could have it are still being read; try again."}
 	}
 	return wasmtools.Route{}, errNotFound()
 }
@@ -257,7 +257,7 @@ func (i *Invocation) Run(ctx context.Context) ([]byte, error) {
 	n := int64(len(result))
 	if i.invoker.memory.note(i.path, n); n > small && i.grow(n) != nil { // it is held for as long as the client takes to read it
 		return nil, &wasmtools.Error{Code: wasmtools.CodeOverloaded,
-			Message: fmt.Sprintf("The tool has run, but there is no room for its result of %d bytes: others have not been read yet", n)}
+			Message: fmt.Sprintf("The tool has run, but there is no room for its result of %d bytes, because clients have not read other results yet", n)}
 	}
 	return result, nil
 }

@@ -223,7 +223,7 @@ func (b *buffer) read(m *memory, r io.Reader, length, most int64) error {
 	return nil
 }
 
-// A Body is where a message is read into before it is known which tool it calls. Its memory counts as that of a call. It is
+// A Body is where a message is read into before it is known which tool it calls. Its memory counts as a call's. It is
 // not safe for concurrent use.
 type Body struct {
 	memory *memory
@@ -244,7 +244,7 @@ func (b *Body) TooLarge() error {
 	return &wasmtools.Error{Code: wasmtools.CodeInputTooLarge, Message: fmt.Sprintf("The body is larger than %d bytes", b.most)}
 }
 
-// Read reads r to its end. length is the number of bytes that the client has announced, or -1. An error is that of r, TooLarge,
+// Read reads r to its end. length is the number of bytes that the client has announced, or -1. An error is r's, TooLarge,
 // or one with CodeOverloaded if there is not enough memory.
 func (b *Body) Read(r io.Reader, length int64) error {
 	err := b.buffer.read(b.memory, r, length, b.most+1)

@@ -15,14 +15,14 @@ import (
 
 // Validation needs up to a hundred times the arguments' bytes if they are all small values, and half a second at worst, as the tool's author
 // and the client like, before any limit of the tool holds. It never waits: more at a time than there are processors would not be faster,
-// but need more memory, and keep others waiting. So what may be dear has places, for which modules take turns. What needs more memory than its
+// but need more memory, and keep others waiting. So what may be expensive has places, for which modules take turns. What needs more memory than its
 // place is counted with takes that from the room which tools have.
 const (
 	// free is the largest size in bytes of arguments that are checked without a place, as long as they are cheap to check.
 	free = 1 << 10
 	// patience is how long a validation waits for its place and its room.
 	patience = 5 * time.Second
-	// leastSpared is the least memory that each dear place is counted with, in bytes: what arguments that are small need.
+	// leastSpared is the least memory that each expensive place is counted with, in bytes: what arguments that are small need.
 	leastSpared = 2 << 20
 )
 
@@ -38,12 +38,12 @@ type checker interface {
 type validator struct {
 	brief  *turns.Places[string] // for arguments of up to 64 KiB, as long as they are cheap to check
 	dear   *turns.Places[string] // for all others
-	vast   *turns.Places[string] // for those that have room, or wait for it, before they have one of the dear places
-	spared int64                 // bytes that a dear check may take without room
+	vast   *turns.Places[string] // for those that have room, or wait for it, before they have one of the expensive places
+	spared int64                 // bytes that a expensive check may take without room
 	room   func(ctx context.Context, bytes int64) (give func(), err error)
 }
 
-// newValidator returns a validator for calls that may hold so many bytes of arguments: with little memory it does fewer dear checks at a time.
+// newValidator returns a validator for calls that may hold so many bytes of arguments: with little memory it does fewer expensive checks at a time.
 func newValidator(memory int64, room func(ctx context.Context, bytes int64) (give func(), err error)) *validator {
 	n := int64(runtime.GOMAXPROCS(0))
 	dear := max(1, n*min(memory, defaultMemory)/defaultMemory)
@@ -90,9 +90,9 @@ func (v *validator) check(ctx context.Context, s checker, module string, call *w
 	return s.Validate(call.Arguments)
 }
 
-// within is ValidateWithin in a dear place. ok is false where the check needs more memory.
+// within is ValidateWithin in a expensive place. ok is false where the check needs more memory.
 func (v *validator) within(ctx context.Context, s checker, module string, call *wasmtools.Call, need int64) (valid []byte, ok bool, err error) {
-	// Who waits for room keeps nobody from a dear place, and those who have some are few.
+	// Who waits for room keeps nobody from a expensive place, and those who have some are few.
 	if need > v.spared {
 		if err := enter(ctx, v.vast, module, call); err != nil {
 			return nil, true, err
@@ -134,7 +134,7 @@ func (v *validator) take(ctx context.Context, call *wasmtools.Call, bytes int64)
 
 var (
 	errBusy   = &wasmtools.Error{Code: wasmtools.CodeOverloaded, Message: "The arguments of too many calls are being checked; try again later"}
-	errNoRoom = &wasmtools.Error{Code: wasmtools.CodeOverloaded, Message: "There is no memory left to check the arguments, since other calls use it; try again later"}
+	errNoRoom = &wasmtools.Error{Code: wasmtools.CodeOverloaded, Message: "Other calls use the memory that checking the arguments needs; try again later"}
 )
 
 // ended is the error of a wait whose context is done for a cause.

@@ -174,7 +174,7 @@ func (x *exchange) serveSession() {
 	})
 }
 
-// Failure words the errors of the service as those of JSON-RPC.
+// Failure words the errors of the service in JSON-RPC.
 func (x *exchange) Failure(e *wasmtools.Error) (status int, body []byte) {
 	status, f := faultOf(e, web.RequestID(x.Context()))
 	return status, rpc.AppendFault(nil, x.request.ID, f)
@@ -196,7 +196,7 @@ func (b *buffer) Limit() int64 { return frame }
 
 // TooLarge returns the error of a larger message.
 func (b *buffer) TooLarge() error {
-	return &wasmtools.Error{Code: wasmtools.CodeInputTooLarge, Message: "A message that calls no tool of the server may have 65536 bytes"}
+	return &wasmtools.Error{Code: wasmtools.CodeInputTooLarge, Message: "A message that is not a call of a tool may have at most 65536 bytes"}
 }
 
 // Read reads the message. It grows as the bytes come.

@@ -47,7 +47,7 @@ func encoded(h http.Header, key string) (value string, ok bool) {
 	return string(decoded), err == nil
 }
 
-// checkVersion compares the version of the header, which the server knows, with that of the message.
+// checkVersion compares the version in the header, which the server knows, with the message's.
 func checkVersion(m *rpc.Message, header string) *rpc.Fault {
 	switch {
 	case m.MetaVersion == nil:

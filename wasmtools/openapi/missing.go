@@ -91,7 +91,7 @@ type neighbourhood struct {
 	orders  [2][]place // by the path, and by the path read from its end
 }
 
-// A place is that of a tool in an order.
+// A place is a tool's, in an order.
 type place struct {
 	key    string
 	number int // of the entry

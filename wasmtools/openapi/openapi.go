@@ -5,7 +5,7 @@
 // interface. A program with more doors mounts a [Door] on a [web.Mux] of its own.
 //
 // Everything that requests need from the table is built before the table changes, and published with its generation. A request goes by
-// one generation, so that its router, switches, lists and ETags always agree: that of the moment when it has been read whole.
+// one generation, the current one once it has been read whole, so that its router, switches, lists and ETags always agree.
 package openapi
 
 import (

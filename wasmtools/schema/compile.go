@@ -66,7 +66,7 @@ type combination struct {
 	then, otherwise *node
 }
 
-// noCombination is that of nodes without one. It never changes.
+// noCombination is for nodes without a combination. It never changes.
 var noCombination = &combination{}
 
 func (c *combination) isEmpty() bool {
@@ -371,12 +371,12 @@ func (s *source) checkDynamic(m, to int32) error {
 	v := &s.tree.Values[m]
 	if v.Key == "$recursiveRef" {
 		if s.resources > 1 && s.isTrue(to, "$recursiveAnchor") {
-			return at(s.pointer(m), errors.New(`in a file with several "$id", the place that it leads to depends on the way there: use "$ref"`))
+			return at(s.pointer(m), errors.New(`in a file with several "$id", where it leads depends on how it is reached: use "$ref"`))
 		}
 		return nil
 	}
 	if name := s.str(s.member(to, "$dynamicAnchor")); name != "" && s.dynamic[name] > 1 {
-		return at(s.pointer(m), fmt.Errorf(`%d schemas have the "$dynamicAnchor" %s, and which one is meant depends on the way there: use "$ref"`, s.dynamic[name], quoted(name)))
+		return at(s.pointer(m), fmt.Errorf(`%d schemas have the "$dynamicAnchor" %s, and which one is meant depends on how it is reached: use "$ref"`, s.dynamic[name], quoted(name)))
 	}
 	return nil
 }

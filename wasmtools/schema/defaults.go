@@ -178,7 +178,7 @@ func (c *compiler) completeDefaults() error {
 	return nil
 }
 
-// givenDefault returns the default of n in the source, its own or that of a schema it is made of, or 0.
+// givenDefault returns the default of n in the source, its own or one of a schema that it is made of, or 0.
 func (c *compiler) givenDefault(n *node, given map[*node]int32) int32 {
 	if i, ok := given[n]; ok {
 		return i

@@ -33,7 +33,7 @@ type run struct {
 	written map[int32]struct{} // the integers that have an edit
 	room    int                // for what is filled in and written out, in bytes
 	memory  int64              // left, in bytes; below 0 the check goes no further
-	// completed, when the defaults themselves are being completed, returns that of a schema, at the cost of work.
+	// completed returns a schema's default while the defaults themselves are being completed, at the cost of work.
 	completed func(n *node, work *int) (*jsontree.Tree, error)
 	err       error // the first of completed
 }

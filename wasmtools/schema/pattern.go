@@ -11,7 +11,7 @@ import (
 const (
 	// maxPattern is the longest pattern in bytes, and the longest text that format "regex" admits.
 	maxPattern = 4 << 10
-	// maxPatternSize bounds the instructions of one pattern, maxInstructions those of all in a schema: a match
+	// maxPatternSize bounds the instructions of one pattern, maxInstructions of all in a schema: a match
 	// takes time in proportion to them and to the text.
 	maxPatternSize  = 10_000
 	maxInstructions = 100_000
@@ -32,7 +32,7 @@ type pattern struct {
 // refused.
 func newPattern(text string) (*pattern, error) {
 	if len(text) > maxPattern {
-		return nil, fmt.Errorf("the pattern has %d bytes, %d are allowed: shorten it", len(text), maxPattern)
+		return nil, fmt.Errorf("the pattern has %d bytes; at most %d are allowed: shorten it", len(text), maxPattern)
 	}
 	expression := fromECMA(text)
 	if parsing(expression) > maxParsing {

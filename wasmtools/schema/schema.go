@@ -115,7 +115,7 @@ func (s *Schema) JSON() json.RawMessage { return s.text }
 // written out and all else byte for byte as it was. A body without anything but white space counts as {}.
 //
 // An error is a *Misfit with at least one violation, at most
-// MaxViolations and one that says how many more there are. The order is that of the body, with what is missing
+// MaxViolations and one that says how many more there are. They are in the order of the body, with what is missing
 // first. The work is bounded by the size of the body; what would take more is refused.
 func (s *Schema) Validate(body []byte) ([]byte, error) {
 	valid, _, err := s.ValidateWithin(body, math.MaxInt64)

@@ -55,7 +55,7 @@ func readSource(text string) (*source, error) {
 // findSchemas is readSource without the metaschema's check.
 func findSchemas(text string) (*source, error) {
 	if len(text) > MaxSize {
-		return nil, fmt.Errorf("the schema has %d bytes, %d are allowed: shorten it", len(text), MaxSize)
+		return nil, fmt.Errorf("the schema has %d bytes; at most %d are allowed: shorten it", len(text), MaxSize)
 	}
 	s := &source{
 		draft: draft2020, base: map[int32]string{}, named: map[string]int32{}, index: map[int32]map[string]int32{},

@@ -23,7 +23,7 @@ const (
 	maxInput = 1 << 10
 	// maxClip is what remains of longer foreign text.
 	maxClip = 128
-	// maxBranches is the number of violations up to which those of all alternatives are listed.
+	// maxBranches is the number of violations up to which all alternatives' violations are listed.
 	maxBranches = 8
 )
 

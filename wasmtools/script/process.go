@@ -90,7 +90,7 @@ func (b Builder) help(ctx context.Context, root, path string, memory int64) (fil
 	case exited(err, 2) && says(stderr.String(), "pthread_create failed", "failed to create new OS thread"):
 		return nil, nil, lost(path, errors.New("the system allowed the process no thread"))
 	case ctx.Err() != nil && used < helperCPU*time.Second:
-		return nil, nil, lost(path, fmt.Errorf("%w, and not because of what it has to do: the machine is busy, or its disk", context.Cause(ctx)))
+		return nil, nil, lost(path, fmt.Errorf("%w, though not because of its work: the machine or its disk is busy", context.Cause(ctx)))
 	case ctx.Err() != nil:
 		return nil, nil, &Error{tooMuch(path, context.Cause(ctx).Error())}
 	case ended(err) && used < helperCPU*time.Second:
@@ -153,7 +153,7 @@ func (e *memoryError) Unwrap() error { return e.error }
 // ofMemory says how much memory a helper has, and why no more.
 func ofMemory(bytes int64) string {
 	if bytes < apart.Ample {
-		return fmt.Sprintf("%d MiB of memory, which is what the memory of this machine or its container leaves for that (more there would do)", bytes>>20)
+		return fmt.Sprintf("%d MiB of memory, which is all that this machine or its container has for it (a larger machine may read it)", bytes>>20)
 	}
 	return fmt.Sprintf("%d MiB of memory", bytes>>20)
 }

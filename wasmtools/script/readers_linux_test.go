@@ -33,7 +33,7 @@ func TestHelperMemory(t *testing.T) {
 	readers := script.NewReaders(256<<20, func(bytes int64) func() { claimed += bytes; return func() { given++ } })
 	b := script.Builder{Engines: toys(t, "python"), Helper: []string{self, "hog", tries}, Readers: readers}
 	_, _, err = b.Build(t.Context(), dir, file)
-	const want = "hello.py: reading it takes more than 176 MiB of memory, which is what the memory of this machine or its container leaves"
+	const want = "hello.py: reading it takes more than 176 MiB of memory, which is all that this machine or its container has"
 	if _, blamed := errors.AsType[*script.Error](err); !blamed || !strings.HasPrefix(err.Error(), want) {
 		t.Errorf("got %v, want %s", err, want)
 	}

@@ -149,7 +149,7 @@ func blame(path string, err error) error {
 	return &Error{fmt.Errorf("%s: %w", filepath.Base(path), err)}
 }
 
-// An Error is what is wrong with a script. Its text is that of Err, which is for the script's author, as it is: most often the place, the
+// An Error is what is wrong with a script. Its text is Err's, which is for the script's author as it is: most often the place, the
 // line, and what to do.
 type Error struct{ Err error }
 
@@ -180,7 +180,7 @@ func (Builder) IsScript(name string) bool { return LanguageOf(name) != "" }
 func (Builder) IsPart(name string) bool { return IsPart(name) }
 
 // Build returns the module of a script that reads nothing outside the folder root, unless that is empty, and the paths of the files
-// that it depends on. Errors are as those of the function Build.
+// that it depends on. It fails as the function Build does.
 func (b Builder) Build(ctx context.Context, root, path string) (module wasmbin.Made, inputs []string, err error) {
 	var e *engine.Engine
 	var files []engine.File

@@ -241,13 +241,13 @@ func TestPageInBrowser(t *testing.T) {
 	if a, body, err := evil.fetch(http.MethodPost, r.url+"/shop/echo", call, `{"a":1}`); err != nil || a.StatusCode != 200 {
 		t.Errorf("every origin: got %v %s (%v)", a, body, err)
 	}
-	if strings.Contains(r.log.String(), "every web page") {
+	if strings.Contains(r.log.String(), "any web page") {
 		t.Error("the log warns of pages though they need a token")
 	}
 	if err := r.Reload(changed(c, func(c *config.Config) { c.Server.CORSOrigins, c.Auth.Tokens = []string{"*"}, nil })); err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(r.log.String(), "every web page") {
+	if !strings.Contains(r.log.String(), "any web page") {
 		t.Error("the log doesn't warn of pages that need no token")
 	}
 	if err := r.Reload(changed(c, func(c *config.Config) { c.Server.CORSOrigins = nil })); err != nil {

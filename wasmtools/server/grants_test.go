@@ -97,7 +97,7 @@ func TestGrantsAreReviewed(t *testing.T) {
 	c.Grants = []config.Grant{{Match: "shop/*", HTTP: []string{"https://b.example"}}, {Match: "**", Tools: []string{"x"}}, {Match: "shp/*"}}
 	r := start(t, c)
 	for _, want := range []string{
-		`"level":"ERROR","msg":"a grant: https://b.example is granted, but no tool that the grant matches declares that it needs it: remove it","key":"grant[0].http[0]"`,
+		`"level":"ERROR","msg":"a grant: https://b.example is granted, but none of the tools that the grant matches needs it: remove it","key":"grant[0].http[0]"`,
 		`"level":"WARN","msg":"a grant: \"**\" grants this to every tool`,
 		`"level":"WARN","msg":"an entry of the configuration matches no tool that is served","key":"grant[2].match","entry":"shp/*","did_you_mean":"shop"`,
 	} {

@@ -358,7 +358,7 @@ func (m *model) judge(door, kind, token, id string, status int, text string, dur
 		got = "no session"
 	case strings.Contains(text, "Tool /units/convert is disabled"):
 		got = "inner disabled"
-	case strings.Contains(text, "not let in any more"), strings.Contains(text, "no longer who it was"):
+	case strings.Contains(text, "no longer let in"), strings.Contains(text, "no longer who it was"):
 		got = "inner unauthorized"
 	case strings.Contains(text, "was not granted what it needs"):
 		got = "not granted"

@@ -8,7 +8,7 @@ type queue struct {
 	n           int
 }
 
-// A place is that of a connection in a queue.
+// A place is a connection's, in a queue.
 type place struct {
 	conn       *watchedConn
 	since      time.Time

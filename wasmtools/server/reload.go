@@ -108,7 +108,7 @@ func (s *Server) logAuth(c *configuration) {
 		s.logger.Info("auth is on", "tokens", len(c.Auth.Tokens))
 	}
 	if c.auth.Open() && isOpenToPages(c.Config) {
-		s.logger.Warn("auth is off and server.cors_origins has \"*\": every web page that somebody visits who reaches the address may call every tool",
+		s.logger.Warn("auth is off and server.cors_origins has \"*\": any web page may call every tool, if its visitor can reach the address",
 			"address", s.Addr().String())
 	}
 }

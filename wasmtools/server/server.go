@@ -50,7 +50,7 @@ type Server struct {
 	draining  atomic.Bool
 	handing   atomic.Bool   // HandOver was called
 	drain     time.Duration // how long running calls may take to finish
-	// writeTimeout is that of the current configuration; http.WriteTimeout is that of the start.
+	// writeTimeout is the current configuration's; http.WriteTimeout is the one of the start.
 	writeTimeout atomic.Int64
 
 	started *config.Config // the configuration of the start, for settings that need a restart

@@ -130,7 +130,7 @@ func TestBrokenState(t *testing.T) {
 		t.Errorf("a tool that keeps nothing answers %d", got)
 	}
 	r.stop()
-	if err := r.result(); err == nil || !strings.Contains(err.Error(), "start the server again") {
+	if err := r.result(); err == nil || !strings.Contains(err.Error(), "restart the server") {
 		t.Errorf("the server ends with %v, want it to say what is wrong with its state", err)
 	}
 }

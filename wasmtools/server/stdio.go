@@ -49,7 +49,7 @@ func serveStdio(ctx context.Context, of *service.Service, o StdioOptions, patien
 	select {
 	case <-ready:
 	case <-limit.C:
-		of.Logger.Warn("the client does not wait for files that take long to be read or described: embed manifests with `toolsrv pack`")
+		of.Logger.Warn("the client does not wait for files that are slow to read or describe: embed manifests with `toolsrv pack`")
 	case <-ctx.Done():
 		return nil
 	}

@@ -47,7 +47,7 @@ func TestUnmatched(t *testing.T) {
 	if strings.Count(after, matchesNothing) != 1 || !strings.Contains(after, `"key":"tools.enabled[1]"}`) {
 		t.Errorf("after a reload:\n%s", after)
 	}
-	if strings.Count(after, notWrong) != 2 || !strings.Contains(after, notWrong+`"key":"tools.disabled[2]","was":"shop/ecco is the name of no tool"`) {
+	if strings.Count(after, notWrong) != 2 || !strings.Contains(after, notWrong+`"key":"tools.disabled[2]","was":"shop/ecco is not the name of a tool"`) {
 		t.Errorf("after a reload, the end of what was wrong:\n%s", after)
 	}
 
@@ -67,7 +67,7 @@ func TestUnmatched(t *testing.T) {
 		t.Fatal(err)
 	}
 	none := strings.TrimPrefix(r.log.String(), text+after+many)
-	if strings.Count(none, notWrong) != 20 || !strings.Contains(none, `"msg":"more entries of the configuration are not wrong any more","entries":30`) || strings.Contains(none, matchesNothing) {
+	if strings.Count(none, notWrong) != 20 || !strings.Contains(none, `"msg":"more entries of the configuration are no longer wrong","entries":30`) || strings.Contains(none, matchesNothing) {
 		t.Errorf("with none of them:\n%s", none)
 	}
 }
@@ -123,4 +123,4 @@ func TestDisabledReason(t *testing.T) {
 	}
 }
 
-const notWrong = `"level":"INFO","msg":"an entry of the configuration is not wrong any more",`
+const notWrong = `"level":"INFO","msg":"an entry of the configuration is no longer wrong",`

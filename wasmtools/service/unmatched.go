@@ -30,7 +30,7 @@ func (s *Service) WarnUnmatched() {
 	s.reviewGrants(c)
 	unmatched := c.Unmatched(paths)
 	for _, u := range unmatched {
-		s.complaints = append(s.complaints, complaint{u.Key, u.Entry + " is the name of no tool"})
+		s.complaints = append(s.complaints, complaint{u.Key, u.Entry + " is not the name of a tool"})
 	}
 	for i, u := range unmatched {
 		if i == maxUnmatched {
@@ -57,10 +57,10 @@ func (s *Service) tellMended(before []complaint) {
 	mended := slices.DeleteFunc(before, func(c complaint) bool { return wrong[c.what] })
 	for i, c := range mended {
 		if i == maxUnmatched {
-			s.Logger.Info("more entries of the configuration are not wrong any more", "entries", len(mended)-i)
+			s.Logger.Info("more entries of the configuration are no longer wrong", "entries", len(mended)-i)
 			return
 		}
-		s.Logger.Info("an entry of the configuration is not wrong any more", "key", c.key, "was", c.what)
+		s.Logger.Info("an entry of the configuration is no longer wrong", "key", c.key, "was", c.what)
 	}
 }
 

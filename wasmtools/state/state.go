@@ -137,7 +137,7 @@ func SizeOf(key string, value []byte) int64 { return int64(len(key)+len(value)) 
 // CheckSize returns an error about ErrTooLarge where a value has more bytes than a caller of Get takes.
 func CheckSize(size, most int) error {
 	if size > most {
-		return fmt.Errorf("the value is %w: it has %d bytes, at most %d are taken", ErrTooLarge, size, most)
+		return fmt.Errorf("the value is %w: it has %d bytes; at most %d are allowed", ErrTooLarge, size, most)
 	}
 	return nil
 }
@@ -148,7 +148,7 @@ func CheckKey(key string) error {
 	case key == "":
 		return fmt.Errorf("the key is %w: it is empty", ErrInvalid)
 	case len(key) > MaxKey:
-		return fmt.Errorf("the key is %w: it has %d bytes, at most %d are allowed", ErrTooLarge, len(key), MaxKey)
+		return fmt.Errorf("the key is %w: it has %d bytes; at most %d are allowed", ErrTooLarge, len(key), MaxKey)
 	}
 	return nil
 }
@@ -160,9 +160,9 @@ func CheckSet(key string, value []byte, expect int64, ttl time.Duration) error {
 	}
 	switch {
 	case len(value) > MaxValue:
-		return fmt.Errorf("the value is %w: it has %d bytes, at most %d are allowed", ErrTooLarge, len(value), MaxValue)
+		return fmt.Errorf("the value is %w: it has %d bytes; at most %d are allowed", ErrTooLarge, len(value), MaxValue)
 	case ttl < 0 || ttl > 0 && ttl < time.Millisecond || ttl > MaxTTL:
-		return fmt.Errorf("the time to live is %w: it is %v, allowed are 0, for ever, and 1ms to %v", ErrInvalid, ttl, MaxTTL)
+		return fmt.Errorf("the time to live is %w: it is %v; use 0, for ever, or 1ms to %v", ErrInvalid, ttl, MaxTTL)
 	}
 	return CheckExpect(expect)
 }
@@ -170,7 +170,7 @@ func CheckSet(key string, value []byte, expect int64, ttl time.Duration) error {
 // CheckExpect returns an error where an expectation is none.
 func CheckExpect(expect int64) error {
 	if expect < Any {
-		return fmt.Errorf("the expected version is %w: it is %d, allowed are %d for any, %d for none, and versions", ErrInvalid, expect, Any, Absent)
+		return fmt.Errorf("the expected version is %w: it is %d; use %d for any, %d for none, or a version", ErrInvalid, expect, Any, Absent)
 	}
 	return nil
 }
@@ -181,20 +181,20 @@ func Conflict(version uint64, expect int64) error {
 	case expect == Any || uint64(expect) == version:
 		return nil
 	case expect == Absent:
-		return fmt.Errorf("%w: it is there already, at version %d", ErrConflict, version)
+		return fmt.Errorf("%w: it exists already, at version %d", ErrConflict, version)
 	case version == 0:
-		return fmt.Errorf("%w: it is not there, version %d was expected", ErrConflict, expect)
+		return fmt.Errorf("%w: it does not exist, but version %d was expected", ErrConflict, expect)
 	}
-	return fmt.Errorf("%w: it is at version %d, %d was expected", ErrConflict, version, expect)
+	return fmt.Errorf("%w: it is at version %d, but %d was expected", ErrConflict, version, expect)
 }
 
 // Exceeds returns an error about ErrQuota where a space that held before may not hold after, and nil otherwise.
 func (quota Usage) Exceeds(before, after Usage) error {
 	switch {
 	case quota.Entries > 0 && after.Entries > max(quota.Entries, before.Entries):
-		return fmt.Errorf("%w: there would be %d entries, %d are allowed", ErrQuota, after.Entries, quota.Entries)
+		return fmt.Errorf("%w: there would be %d entries; at most %d are allowed", ErrQuota, after.Entries, quota.Entries)
 	case quota.Bytes > 0 && after.Bytes > max(quota.Bytes, before.Bytes):
-		return fmt.Errorf("%w: there would be %d bytes, %d are allowed", ErrQuota, after.Bytes, quota.Bytes)
+		return fmt.Errorf("%w: there would be %d bytes; at most %d are allowed", ErrQuota, after.Bytes, quota.Bytes)
 	}
 	return nil
 }

@@ -25,7 +25,7 @@ func engineOf(binary *wasmbin.Module) (string, error) {
 		return "", err
 	}
 	if len(section) > maxEngine {
-		return "", fmt.Errorf("custom section %s: %d bytes are more than the %d that are allowed", wasmtools.EngineSection, len(section), maxEngine)
+		return "", fmt.Errorf("custom section %s: %d bytes are too many; at most %d are allowed", wasmtools.EngineSection, len(section), maxEngine)
 	}
 	var said struct{ Version, Revision string }
 	if err := json.Unmarshal(section, &said); err != nil {
@@ -67,7 +67,7 @@ func describeError(engine string, err error) error {
 		return &ScriptError{failed.Message}
 	case engine == "":
 	case failed.Outcome == sandbox.Cancelled, failed.Outcome == sandbox.Overloaded, failed.Outcome == sandbox.Internal: // not the script's fault
-	default: // the trace is that of the interpreter
+	default: // the trace is the interpreter's
 		return fmt.Errorf("the script can't be started: %s", failed.Message)
 	}
 	return fmt.Errorf("run toolsrv_describe: %s%w", explain(err), err)

@@ -23,7 +23,7 @@ type Trial struct {
 	// Path is the tool's, and Number the example's place in its list, from 1.
 	Path   string `json:"path"`
 	Number int    `json:"example"`
-	// Arguments and Want are those of the example; Want is nil if it has no result. Got is the result, nil if the call failed.
+	// Arguments and Want are the example's; Want is nil if it has no result. Got is the result, nil if the call failed.
 	Arguments json.RawMessage `json:"arguments"`
 	Want      json.RawMessage `json:"want,omitempty"`
 	Got       json.RawMessage `json:"got,omitempty"`

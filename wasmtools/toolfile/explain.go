@@ -18,7 +18,7 @@ var advice = [...]struct{ mark, says string }{
 	{"without a scheduler", goroutines}, // of TinyGo's compiler, and of its runtime
 	{"function did not finish", "a goroutine that the call waits for never ends: have it end, or do its work in the call"},
 	{"(*fmt.ss).", "fmt.Sscan and its like panic on wrong input under TinyGo, which recovers from no panic: use strconv, or have Go build the tool"},
-	{"errno 76", "a tool has no files but those of granted directories: declare them in the manifest's needs (files), or take contents as an argument"},
+	{"errno 76", "a tool has no files except in granted directories: declare them in the manifest's needs (files), or take contents as an argument"},
 	{"panic: unimplemented: ", "TinyGo has no such part of Go's library: do without it, or have Go build the tool"},
 	{"panic: reflect: unimplemented: ", "TinyGo has no such part of package reflect: do without it and what needs it (text/template, for one), or have Go build the tool"},
 }

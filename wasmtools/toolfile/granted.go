@@ -13,7 +13,7 @@ import (
 // A Granter says what tools were granted. It is safe for concurrent use.
 type Granter interface {
 	// For returns what the tool at a path such as "/weather/now" was granted of its needs: values for sets of functions, and
-	// settings, JSON. missing are the needs that it was not granted, in words for people: such a tool can't be called.
+	// settings, JSON. missing are the needs that it was not granted, worded for people: such a tool can't be called.
 	For(path string, needs wasmtools.Needs) (values []hostabi.Grant, settings []byte, missing []string)
 }
 
@@ -62,10 +62,10 @@ func (l *lot) equal(other *lot) bool {
 		bytes.Equal(l.settings, other.settings) && slices.Equal(l.missing, other.missing)
 }
 
-// programs are those of a module with settings, by the settings.
+// programs are a module's programs with settings, by the settings.
 type programs map[string]*sandbox.Program
 
-// with returns the program with settings: that of before, if there is one.
+// with returns the program with settings: the one of before, if there is one.
 func (p programs) with(plain *sandbox.Program, settings []byte, before programs) (*sandbox.Program, error) {
 	if settings == nil {
 		return plain, nil

@@ -196,7 +196,7 @@ func (l *linter) named(schemas map[string]any, properties bool) {
 func (l *linter) media(schema map[string]any) {
 	encoding, encoded := schema["contentEncoding"].(string)
 	if encoded && encoding != "base64" {
-		l.add(ruleMedia, "no other contentEncoding than base64 is checked, or decoded by clients: use it in place of %q", text.Short(encoding))
+		l.add(ruleMedia, "only the contentEncoding base64 is checked, and decoded by clients: use it instead of %q", text.Short(encoding))
 	}
 	given, ok := schema["contentMediaType"].(string)
 	if !ok {

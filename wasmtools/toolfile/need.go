@@ -26,7 +26,7 @@ type NeedError struct {
 
 // Error says what to do.
 func (e *NeedError) Error() string {
-	return fmt.Sprintf("to load it takes up to %s of memory, and that of a file may take %s, which depends on server.memory: make the file smaller, or its manifest, or raise server.memory",
+	return fmt.Sprintf("loading it takes up to %s of memory, but a file may take only %s, which depends on server.memory: make the file or its manifest smaller, or raise server.memory",
 		text.Size(e.Needs), text.Size(e.Most))
 }
 

@@ -54,7 +54,7 @@ type Module struct {
 	settled   programs            // those with settings, of the tools that have some
 }
 
-// schemas are those of one tool; result is nil where there is none.
+// schemas are one tool's; result is nil if there is none.
 type schemas struct{ parameters, result *schema.Schema }
 
 // Load checks a file's content and reads its manifest, without compiling or running anything: that of a file which has none is known where
@@ -197,7 +197,7 @@ type RoomError struct {
 
 // Error says what to do.
 func (e *RoomError) Error() string {
-	return fmt.Sprintf("the schemas and texts of its tools need %s of memory or more, and those of all tools together would be more than the %s that they may take: shorten them, remove other tools, or raise server.memory",
+	return fmt.Sprintf("the schemas and texts of its tools need %s of memory or more, so those of all tools together would take more than the %s that they may take: shorten them, remove other tools, or raise server.memory",
 		text.Size(e.Needs), text.Size(e.Limit))
 }
 

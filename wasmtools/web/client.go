@@ -100,7 +100,7 @@ func hostOf(s string) netip.Addr {
 	return addressOf(s)
 }
 
-// addressOf returns the address of host:port. One of IPv4 within IPv6 is that of IPv4.
+// addressOf returns the address of host:port. IPv4 within IPv6 becomes IPv4.
 func addressOf(remote string) netip.Addr {
 	at, err := netip.ParseAddrPort(remote)
 	if err != nil {

@@ -29,7 +29,7 @@ func newForm(etag string, size int) form {
 	return form{etag: etag, tag: []string{etag}, length: []string{strconv.Itoa(size)}}
 }
 
-// Content is that of a document. It never changes. WriteTo may be called concurrently.
+// Content is a document's. It never changes. WriteTo may be called concurrently.
 type Content interface {
 	Size() int
 	io.WriterTo

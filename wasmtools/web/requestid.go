@@ -11,7 +11,7 @@ import (
 // maxRequestID is the largest length of a client's X-Request-Id.
 const maxRequestID = 64
 
-// A requestContext is an exchange as a context: that of its request, with the id.
+// A requestContext is an exchange as a context: its request's, with the id.
 type requestContext Exchange
 
 var _ context.Context = (*requestContext)(nil)

@@ -34,7 +34,7 @@ type Options struct {
 	Access *Access
 	// Dependencies are checked in this order. The first refusal is the answer.
 	Dependencies []Dependency
-	// Table is that of the doors: what a request sees of it, and who makes the request, are those of one moment. Where the Value of its
+	// Table is the doors' table: what a request sees of it, and who makes the request, belong to one moment. Where the Value of its
 	// configuration is an [Admitter], that takes the place of Access and Dependencies. Nil: the doors see to their tables.
 	Table *wasmtools.RouteTable
 	// Closed returns why no new request is answered but for probes, or nil. It is called concurrently. Nil: they are.

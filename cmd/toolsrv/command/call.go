@@ -55,7 +55,7 @@ usage, and those of the call:
 	c.add(cmd)
 	cmd.Flags().BoolVar(&c.asJSON, "json", false, "print an error as one JSON object, as a server would answer it")
 	cmd.Flags().BoolVar(&c.time, "time", false, "print to standard error how long loading, compiling, the call and the reset took")
-	cmd.Flags().BoolVar(&c.progress, "progress", false, "print to standard error what the tool reports of its progress, where that is no terminal, too")
+	cmd.Flags().BoolVar(&c.progress, "progress", false, "print the tool's progress to standard error, even where that is not a terminal")
 	return cmd
 }
 

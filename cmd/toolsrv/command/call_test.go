@@ -175,7 +175,7 @@ func TestCallRefuses(t *testing.T) {
 		{"no manifest", []string{testkit.Put(t, dir, "bare.wasm", testkit.Fixture(t, "e2e/guest")), "echo"}, 1, "`toolsrv pack`"},
 		{"no configuration", []string{file, "echo", order, "--config", dir + "/nowhere.toml"}, 1, "nowhere.toml"},
 		{"a configuration without a name", []string{file, "echo", order, "--config", ""}, 2, "it is empty: name a file"},
-		{"a name with an escape sequence", []string{testkit.Put(t, dir, "odd.wasm", sandboxtest.WithManifest(t, testkit.Fixture(t, "e2e/guest"), `{"abi":1,"\u001b[31m":1}`)), "echo"}, 1, "there is no such member"},
+		{"a name with an escape sequence", []string{testkit.Put(t, dir, "odd.wasm", sandboxtest.WithManifest(t, testkit.Fixture(t, "e2e/guest"), `{"abi":1,"\u001b[31m":1}`)), "echo"}, 1, "unknown member"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

@@ -160,7 +160,7 @@ func (c *check) run(cmd *cobra.Command, args []string) error {
 	case c.config != "" && len(args) > 0:
 		return &usageError{errors.New("--config checks the files of its directory: leave out --config, or the files")}
 	case c.config != "" && len(c.with) > 0:
-		return &usageError{errors.New("--with is for scripts that are named, and a server knows no such folders: leave out --config, or --with")}
+		return &usageError{errors.New("--with is for scripts on the command line; a server has no such folders: leave out --config, or --with")}
 	}
 	ctx, stop := untilInterrupted(cmd.Context())
 	defer stop()
@@ -216,7 +216,7 @@ func (c *check) run(cmd *cobra.Command, args []string) error {
 	case all.Refused > 0:
 		return fmt.Errorf("a server would refuse %d of %d files", all.Refused, len(all.Files))
 	case all.wrongGrants() > 0:
-		return fmt.Errorf("%s: wrong entries of its grants: %d", c.config, all.wrongGrants())
+		return fmt.Errorf("%s: wrong entries in its grants: %d", c.config, all.wrongGrants())
 	case c.strict && all.Warnings > 0:
 		return fmt.Errorf("warnings: %d, and --strict allows none", all.Warnings)
 	case len(files) == 0:

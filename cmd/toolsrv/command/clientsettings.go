@@ -205,7 +205,7 @@ func (o object) MarshalJSON() ([]byte, error) {
 	return fmt.Appendf(nil, "{%s}", b.Bytes()), nil
 }
 
-// checkServerName returns why a name can't be that of a server in a client's settings, or nil. Some clients build the names of tools
+// checkServerName returns why a client's settings can't give a server a name, or nil. Some clients build the names of tools
 // with it, and TOML takes it without quotes.
 func checkServerName(name string) error {
 	const most = 32
@@ -215,7 +215,7 @@ func checkServerName(name string) error {
 	return nil
 }
 
-// serverAddress returns the address of a server over HTTP; one without a path gets that of MCP.
+// serverAddress returns the address of a server over HTTP; one without a path gets MCP's.
 func serverAddress(text string) (string, error) {
 	u, err := url.Parse(text)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {

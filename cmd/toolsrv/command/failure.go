@@ -107,7 +107,7 @@ func moreOf(v schema.Violation) string {
 	return " (got " + oneLine(string(v.Input)) + ")"
 }
 
-// The exit codes of `toolsrv call`, beside those of all commands. They are stable.
+// The exit codes of `toolsrv call`, in addition to those of all commands. They are stable.
 const (
 	exitInvalidArguments = 3
 	exitToolError        = 4

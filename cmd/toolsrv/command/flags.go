@@ -77,7 +77,7 @@ type fileFlags struct {
 
 func (f *fileFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.Var((*fileFlag)(&f.config), "config", "configuration `file` whose limits and grants hold, instead of the defaults")
+	flags.Var((*fileFlag)(&f.config), "config", "configuration `file` whose limits and grants apply, instead of the defaults")
 	usages := map[string]string{
 		"timeout": "`time` that a call may take, such as 200ms",
 		"memory":  "`size` that the tool's memory may have, such as 16MiB",

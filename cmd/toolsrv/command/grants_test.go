@@ -67,7 +67,7 @@ func TestCheckGrants(t *testing.T) {
 			"tool /weather/now: it can't be called, because the configuration does not grant it http https://api.example.com, kv, secret key, config (units: Field required) (ungranted)\n",
 			"tool /weather/then: it can't be called, because the configuration does not grant it kv, config (units: Field required) (ungranted)\n"}},
 		{"a slip of the pen", "[[grant]]\nmatch = 'weather/*'\nhttp = ['https://api.exmaple.com']\n", 1, []string{
-			"wrong    " + dir + "/x.toml:1: grant[0].http[0]: https://api.exmaple.com is granted, but no tool that the grant matches declares that it needs it: remove it (grant)\n"}},
+			"wrong    " + dir + "/x.toml:1: grant[0].http[0]: https://api.exmaple.com is granted, but none of the tools that the grant matches needs it: remove it (grant)\n"}},
 		{"settings that do not fit", "[[grant]]\nmatch = 'weather/*'\nconfig = {units = 'stone'}\n", 0, []string{"config (of the grant to weather/*: units: "}},
 		{"no state", "[[grant]]\nmatch = 'weather/*'\nkv = '1MiB'\n", 1, []string{"grant[0].kv: there is no place to keep it: set directory in [state] (grant)\n"}},
 		{"everybody", "[state]\ndirectory = 's'\n[[grant]]\nmatch = '*'\nkv = '1MiB'\n", 0, []string{"warning  " + dir + `/x.toml:3: grant[0].match: "*" grants this to every tool`}},

@@ -72,8 +72,8 @@ server that listens at that address, such as toolsrv openapi.`,
 		ValidArgsFunction: completeFiles,
 	}
 	flags := cmd.Flags()
-	flags.Var((*fileFlag)(&m.config), "config", "configuration `file` of a server, whose tools directory, limits, grants and switches hold")
-	flags.BoolVar(&m.scripts, "scripts", true, "serve the scripts of the directory, too; of a configuration, what tools.scripts says, unless the flag is given")
+	flags.Var((*fileFlag)(&m.config), "config", "configuration `file` of a server, whose tools directory, limits, grants and switches apply")
+	flags.BoolVar(&m.scripts, "scripts", true, "serve the directory's scripts, too; with --config, tools.scripts is the default")
 	flags.StringVar(&m.client, "print-config", "", "print the settings of a `client` and end: "+strings.Join(clientNames(), ", "))
 	flags.StringVar(&m.name, "name", "toolsrv", "`name` that the client shows, for --print-config")
 	flags.StringVar(&m.url, "url", "", "`address` of a server that the client reaches over HTTP, for --print-config")
@@ -117,7 +117,7 @@ func (m *mcp) serve(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	if in, ok := cmd.InOrStdin().(*os.File); ok && isTerminal(in) {
-		fmt.Fprintln(stderr, "This speaks MCP on standard input and output, with a program that starts it. "+
+		fmt.Fprintln(stderr, "This command speaks MCP with the program that starts it, on standard input and output. "+
 			"--print-config prints what goes into the settings of one. Press Ctrl-D to end.")
 	}
 	go heap.Release(ctx, startTime) // it ends with the command
@@ -193,7 +193,7 @@ func (m *mcp) printSettings(cmd *cobra.Command, args []string) error {
 		if near := text.Nearest(m.client, clientNames()); near != "" {
 			return &usageError{fmt.Errorf("%s: did you mean %s?", message, near)}
 		}
-		return &usageError{fmt.Errorf("%s: there are %s; others take the same as one of these", message, strings.Join(clientNames(), ", "))}
+		return &usageError{fmt.Errorf("%s: there are %s; others take the settings of one of these", message, strings.Join(clientNames(), ", "))}
 	}
 	client := &all[i]
 	if err := checkServerName(m.name); err != nil {

@@ -129,7 +129,7 @@ func TestNewFails(t *testing.T) {
 		{"here, among files", []string{".", "--lang", "go"}, 1, "command holds files already"},
 		{"bad namespace", []string{filepath.Join(dir, "greet"), "--lang", "go", "--namespace", "/texts"}, 2, "namespace"},
 		{"no SDK", []string{filepath.Join(dir, "greet"), "--lang", "go", "--sdk", dir}, 1, "holds no SDK for go"},
-		{"a digit first", []string{filepath.Join(dir, "2fast"), "--lang", "go"}, 2, "does not begin with a letter"},
+		{"a digit first", []string{filepath.Join(dir, "2fast"), "--lang", "go"}, 2, "must begin with a letter"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

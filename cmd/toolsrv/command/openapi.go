@@ -176,7 +176,7 @@ func (o *openAPI) serve(ctx context.Context, logger *slog.Logger, hangup, restar
 	if listener != nil && c.Server.Address == address {
 		c.Server.Listener = listener
 	} else if listener != nil {
-		logger.Info("listening at another address than before", "before", address, "address", c.Server.Address)
+		logger.Info("listening at a new address", "before", address, "address", c.Server.Address)
 		_ = listener.Close() // nothing is written to it
 		// An address that can't be listened on is told below.
 		if other, err := (&net.ListenConfig{}).Listen(ctx, "tcp", c.Server.Address); err == nil {
@@ -234,7 +234,7 @@ func (o *openAPI) serve(ctx context.Context, logger *slog.Logger, hangup, restar
 		next = nil
 	}
 	if next != nil && err != nil { // such as state that was given up, which a restart is to mend
-		logger.Error("the server has not ended as it should, and is restarted all the same", "error", err)
+		logger.Error("the server did not end properly, and is restarted anyway", "error", err)
 		err = nil
 	}
 	return next, err
@@ -286,7 +286,7 @@ func (o *openAPI) loadSoon() (*config.Config, error) {
 	case l := <-done:
 		return l.c, l.err
 	case <-time.After(loadTime):
-		return nil, fmt.Errorf("read the configuration: it took longer than %s: see whether its files are regular ones, on a disk that answers", loadTime)
+		return nil, fmt.Errorf("read the configuration: it took longer than %s: check that its files are regular files, on a disk that responds", loadTime)
 	}
 }
 

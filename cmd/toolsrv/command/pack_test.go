@@ -109,7 +109,7 @@ func TestPackRefuses(t *testing.T) {
 		{"a folder", []string{"--manifest", dir}, 1, "read the manifest: "},
 		{"no JSON", []string{"--manifest", testkit.Put(t, dir, "bad.json", []byte("{\n  abi: 1}"))}, 1, "manifest: line 2, column 3"},
 		{"an empty manifest", []string{"--manifest", testkit.Put(t, dir, "empty.json", "")}, 1, "manifest: line 1"},
-		{"a wrong member", []string{"--manifest", testkit.Put(t, dir, "wrong.json", []byte(strings.Replace(manifestOf("", "x"), "parameters", "paramters", 1)))}, 1, `tools[0].paramters: there is no such member; did you mean "parameters"?`},
+		{"a wrong member", []string{"--manifest", testkit.Put(t, dir, "wrong.json", []byte(strings.Replace(manifestOf("", "x"), "parameters", "paramters", 1)))}, 1, `tools[0].paramters: unknown member; did you mean "parameters"?`},
 		{"a wrong schema", []string{"--manifest", testkit.Put(t, dir, "schema.json", []byte(strings.Replace(manifestOf("", "x"), `"minimum":1`, `"minimum":"1"`, 1)))}, 1, "tool x: parameters: at /properties/count/minimum"},
 		{"too large", []string{"--manifest", testkit.Put(t, dir, "large.json", []byte(strings.Repeat("1", 2<<20)))}, 1, "1048576"},
 		{"into a folder", []string{"--manifest", good, "-o", dir}, 1, "write the module: "},

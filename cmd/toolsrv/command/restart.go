@@ -109,7 +109,7 @@ func try(ctx context.Context, path string) error {
 	cmd.Stdout, cmd.Stderr = &out, &out
 	err := cmd.Run()
 	if err == nil && !versionLine.Match(out) {
-		err = errors.New("that is not what toolsrv says")
+		err = errors.New("that is not toolsrv's answer")
 	}
 	if err != nil {
 		return fmt.Errorf("try %s version: %w: %.200s", path, err, out)

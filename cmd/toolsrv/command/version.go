@@ -50,7 +50,7 @@ func newVersion() *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON object")
-	cmd.Flags().BoolVar(&licenses, "licenses", false, "print the licences of the interpreters that the binary carries, which are in each tool of a script")
+	cmd.Flags().BoolVar(&licenses, "licenses", false, "print the licences of the interpreters in the binary, which are in each tool made from a script")
 	return cmd
 }
 

@@ -20,7 +20,7 @@ type Convention struct {
 	Describe Export
 	// Where returns the address of a text that says where the guest was when it was ended.
 	Where Export
-	// Command is set where a module holds one tool, number 0, whose standard input and output are those of the call.
+	// Command is set where a module holds one tool, number 0, whose standard input and output belong to the call.
 	Command bool
 	// Begin writes what Call is given for a tool.
 	Begin func(stack []uint64, tool int32)

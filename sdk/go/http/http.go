@@ -148,7 +148,7 @@ func (r *Response) JSON(to any) error {
 		return err
 	}
 	if err := json.Unmarshal(r.Body, to); err != nil {
-		return &toolsrv.Error{Code: "bad_answer", Status: 502, Message: origin(r.URL) + " has answered with something else than expected: " + err.Error()}
+		return &toolsrv.Error{Code: "bad_answer", Status: 502, Message: origin(r.URL) + " sent an unexpected answer: " + err.Error()}
 	}
 	return nil
 }

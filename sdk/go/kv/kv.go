@@ -80,7 +80,7 @@ func set(c *toolsrv.Call, key string, value []byte, ttl time.Duration, expect in
 		return 0, err
 	}
 	if len(answer) != 8 {
-		return 0, capability.Broken("a version has not 8 bytes")
+		return 0, capability.Broken("a version does not have 8 bytes")
 	}
 	return binary.LittleEndian.Uint64(answer), nil
 }
@@ -126,7 +126,7 @@ func remove(c *toolsrv.Call, key string, expect int64) (bool, error) {
 		return false, err
 	}
 	if len(answer) != 1 {
-		return false, capability.Broken("a removal has not 1 byte")
+		return false, capability.Broken("a removal does not have 1 byte")
 	}
 	return answer[0] == 1, nil
 }

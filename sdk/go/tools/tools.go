@@ -28,7 +28,7 @@ func Call[R any](c *toolsrv.Call, path string, arguments any) (result R, err err
 		return result, err
 	}
 	if err := json.Unmarshal(answer, &result); err != nil {
-		return result, &toolsrv.Failure{Code: "invalid", Message: "the result of " + path + " is something else than expected: " + err.Error()}
+		return result, &toolsrv.Failure{Code: "invalid", Message: "the result of " + path + " is not what was expected: " + err.Error()}
 	}
 	return result, nil
 }

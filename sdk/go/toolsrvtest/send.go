@@ -13,7 +13,7 @@ import (
 	toolsrv "github.com/toolsrv/toolsrv/sdk/go"
 )
 
-// A head is that of a request, and an answerHead that of its answer.
+// A head is a request's, and an answerHead its answer's.
 type (
 	head struct {
 		Method, URL string

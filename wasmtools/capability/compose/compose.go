@@ -172,7 +172,7 @@ func run(c *hostabi.Call, use *hostabi.Use, id, idLength, args, argsLength uint6
 }
 
 // errOuterEnded is how a call is accounted for that is not made: there is no time, no fuel or no memory left for it.
-var errOuterEnded = &wasmtools.Error{Code: wasmtools.CodeCancelled, Message: "The call inside which it was made has ended."}
+var errOuterEnded = &wasmtools.Error{Code: wasmtools.CodeCancelled, Message: "The outer call has ended."}
 
 // named returns the path of the tool that a guest names by its path or its operation id, if it may call that.
 func (g *grant) named(name string) (path string, ok bool) {
@@ -215,7 +215,7 @@ func (g *grant) find(path string, call *wasmtools.Call) (route wasmtools.Route, 
 	now, principal := g.service.Table().Current(), call.Principal
 	if call.Client != nil {
 		if now, principal, err = call.Client.Now(); err != nil {
-			return route, &wasmtools.Error{Code: wasmtools.AsError(context.Background(), err).Code, Message: "The caller is not let in any more.", Err: err}
+			return route, &wasmtools.Error{Code: wasmtools.AsError(context.Background(), err).Code, Message: "The caller is no longer let in.", Err: err}
 		}
 	}
 	if !sameCaller(principal, call.Principal) {

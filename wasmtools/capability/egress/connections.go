@@ -15,7 +15,7 @@ type Room interface {
 	Give()
 }
 
-// Connections are those of all grants of a process. They are safe for concurrent use.
+// Connections counts the connections of all grants of a process. It is safe for concurrent use.
 type Connections struct {
 	room Room
 

@@ -158,11 +158,11 @@ func (d *dialer) check(host string, a netip.Addr) *answer.Failure {
 		return nil
 	}
 	if kind, within, special := reach.Special(a); special {
-		return answer.Failf(answer.NotGranted, "%s is at an address that is %s (%s), and not of the public internet. To grant it, name the range in private, as in private = [%q].", host, kind, within, within)
+		return answer.Failf(answer.NotGranted, "%s is at an address that is %s (%s), not on the public internet. To grant it, name the range in private, as in private = [%q].", host, kind, within, within)
 	}
 	known, err := d.interfaces.addresses()
 	if err != nil {
-		return answer.Failf(answer.Unavailable, "%s can't be reached: the server can't find out which addresses its own machine has, and refuses all that private does not name.", host)
+		return answer.Failf(answer.Unavailable, "%s can't be reached: the server can't find out which addresses its own machine has, so it refuses every address that private does not name.", host)
 	}
 	if kind, near := reach.Near(a, known); near {
 		return answer.Failf(answer.NotGranted, "%s is at an address %s. To grant it, name the address in private.", host, kind)
@@ -194,7 +194,7 @@ func tlsFailure(host string, err error) *answer.Failure {
 	)
 	switch {
 	case errors.As(err, &unknown):
-		reason = "its certificate is of an authority that is not trusted; the operator can name one in the grant, with ca"
+		reason = "its certificate is from an authority that is not trusted; the operator can name one in the grant, with ca"
 	case errors.As(err, &names):
 		reason = "its certificate is for other names"
 	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:

@@ -14,7 +14,7 @@ import (
 // Module is the name of the import module.
 const Module = "toolsrv_http_v1"
 
-// The codes of failures, besides those of all capabilities.
+// The codes of failures that other capabilities don't have.
 const (
 	codeTLS      = "tls"      // the server's certificate is not one to be trusted, or the handshake failed
 	codeDNS      = "dns"      // the host's name has no address
@@ -94,7 +94,7 @@ func readRequest(c *hostabi.Call, ptr, length uint64) (*request, *answer.Failure
 	head := c.View(ptr, length)
 	values := countValues(head)
 	if values > maxValues {
-		return nil, answer.Failf(answer.TooLarge, "The head of the request has %d values; the limit is %d. Of headers there may be %d.", values, maxValues, maxHeaders)
+		return nil, answer.Failf(answer.TooLarge, "The head of the request has %d values; the limit is %d. At most %d may be headers.", values, maxValues, maxHeaders)
 	}
 	c.Charge(max(0, values-freeValues) * valueCost)
 	if size <= freeHead {

@@ -20,7 +20,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/capability/internal/redact"
 )
 
-// A caller is what sending needs of a call. The methods are those of [hostabi.Call].
+// A caller is what sending needs of a call: methods of [hostabi.Call].
 type caller interface {
 	Wait(f func(ctx context.Context))
 	Hold(n int64)
@@ -216,7 +216,7 @@ func (x *exchange) prepare() (*http.Request, *answer.Failure) {
 		return nil, partOf()
 	}
 	if injected && !onlyUTF8(headers) {
-		return nil, answer.Failf(answer.Invalid, "Another charset than utf-8 can't be asked for where the host puts a secret into requests, of whichever tool: it could not find it in the answer.")
+		return nil, answer.Failf(answer.Invalid, "Only the charset utf-8 can be asked for where the host puts a secret into any tool's requests: in another one it could not find the secret.")
 	}
 	if len(headers["User-Agent"]) == 0 {
 		headers["User-Agent"] = []string{"toolsrv"}
@@ -256,7 +256,7 @@ func (x *exchange) know() (others bool) {
 }
 
 func partOf() *answer.Failure {
-	return answer.Failf(answer.Invalid, "Part of an answer can't be asked for (Range) where the host puts a secret into requests, of whichever tool: it could not find it in a part of the answer.")
+	return answer.Failf(answer.Invalid, "A part of an answer (Range) can't be asked for where the host puts a secret into any tool's requests: it could not find a part of the secret.")
 }
 
 // redirect returns where an answer leads, nil where it is to be given to the guest.
@@ -272,7 +272,7 @@ func (x *exchange) redirect(number int, response *http.Response) (*hop, *answer.
 		return nil, answer.Failf(codeRedirect, "The server redirects to %d places at once.", len(locations))
 	}
 	if x.redact.String(locations[0]) != locations[0] {
-		return nil, answer.Failf(codeRedirect, "The server redirects to a place that names a secret, which it was sent by the host: that is not followed.")
+		return nil, answer.Failf(codeRedirect, "The server redirects to a place that contains a secret of the host, which is not followed.")
 	}
 	target, err := resolve(x.target, locations[0])
 	if err != nil {

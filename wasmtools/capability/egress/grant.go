@@ -46,11 +46,11 @@ type Rule struct {
 	Redirects int
 	// Headers are set by the host, by patterns of URLs and then by names. "${secret:name}" in a value stands for a secret.
 	Headers map[string]map[string]string
-	// CA is a file of certificates in PEM whose authorities are trusted besides those of the system. It may be empty.
+	// CA is a file of certificates in PEM whose authorities are trusted in addition to the system's. It may be empty.
 	CA string
 	// Requests is how many requests the tool may send in a client's call, with all calls inside it, redirects included. 0 means DefaultRequests.
 	Requests int
-	// RequestBytes and ResponseBytes bound the body of a request, and that of its answer, decompressed. 0 means their defaults.
+	// RequestBytes and ResponseBytes bound the bodies of a request and, decompressed, of its answer. 0 means their defaults.
 	RequestBytes, ResponseBytes int64
 	// Timeout is how long a request may take with all its redirects. 0 means DefaultTimeout. It ends with its call in any case.
 	Timeout time.Duration
@@ -60,9 +60,9 @@ type Rule struct {
 type Options struct {
 	// Secrets has the secrets that headers name. It may be nil where they name none.
 	Secrets Secrets
-	// Network is what is dialled through; nil means that of the system.
+	// Network is what is dialled through; nil means the system's.
 	Network Network
-	// Connections are those of all grants. Nil: they are not counted.
+	// Connections counts the connections of all grants. Nil: they are not counted.
 	Connections *Connections
 	// Injected knows what all grants put into requests. Nil: nobody else puts anything in.
 	Injected *Injected
@@ -188,7 +188,7 @@ func withDefault[N int | int64 | time.Duration](n, otherwise N) N {
 	return n
 }
 
-// readCA returns the authorities to trust; nil means those of the system.
+// readCA returns the authorities to trust; nil means the system's.
 func (r *rule) readCA() (roots *x509.CertPool, err error) {
 	if r.CA == "" {
 		return nil, nil

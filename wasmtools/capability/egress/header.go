@@ -125,7 +125,7 @@ func parseHeaders(table map[string]map[string]string, granted []reach.Pattern) (
 			return nil, err
 		}
 		if !slices.ContainsFunc(granted, on.Overlaps) {
-			return nil, fmt.Errorf("an entry is for nothing that http grants, which is %s", list(granted))
+			return nil, fmt.Errorf("an entry is for something that http does not grant; it grants %s", list(granted))
 		}
 		for _, name := range slices.Sorted(maps.Keys(table[key])) {
 			value := table[key][name]
@@ -190,7 +190,7 @@ func (r *rule) inject(t reach.Target, headers http.Header, secrets Secrets) (sec
 		for i := 1; i < len(h.value); i += 2 {
 			s, err := secrets.Secret(h.value[i])
 			if err != nil || !isValue(s) || len(value)+len(s) > maxInjected {
-				return false, answer.Failf(answer.Unavailable, "The host can't fill in the header %s, which the operator has it set for %s: its secret is missing, or is not fit for a header.", h.name, t.Origin)
+				return false, answer.Failf(answer.Unavailable, "The host can't fill in the header %s that the operator sets for %s: its secret is missing or not fit for a header.", h.name, t.Origin)
 			}
 			value, secret = value+s+h.value[i+1], true
 		}

@@ -45,7 +45,7 @@ type request struct {
 	target  reach.Target
 	headers http.Header
 	body    []byte
-	timeout time.Duration // 0: that of the grant
+	timeout time.Duration // 0: the grant's
 	manual  bool          // redirects are not followed
 }
 
@@ -64,7 +64,7 @@ func parseRequest(head []byte) (*request, *answer.Failure) {
 	case in.redirect != "" && in.redirect != "follow" && in.redirect != "manual":
 		return nil, answer.Failf(answer.Invalid, `The redirect %.40q is neither "follow" nor "manual".`, in.redirect)
 	case in.timeout < 0 || in.timeout > int64(24*time.Hour/time.Millisecond):
-		return nil, answer.Failf(answer.Invalid, "The timeout of %d ms is not from 0 to a day.", in.timeout)
+		return nil, answer.Failf(answer.Invalid, "The timeout of %d ms is not between 0 and a day.", in.timeout)
 	case len(in.headers) > maxHeaders:
 		return nil, answer.Failf(answer.TooLarge, "The request has %d headers; the limit is %d.", len(in.headers), maxHeaders)
 	}
@@ -88,7 +88,7 @@ func parseRequest(head []byte) (*request, *answer.Failure) {
 	return r, nil
 }
 
-// A head is that of a request, as it was written.
+// A head is a request's, as it was written.
 type head struct {
 	method, url, redirect string
 	headers               [][2]string

@@ -100,7 +100,7 @@ func function(name, params string, cost int, do func(u *use, stack []uint64) err
 // bound returns an error where a key, or a part of one, is longer than any key.
 func (u *use) bound(what string, length uint64) error {
 	if n := uint32(length); n > state.MaxKey {
-		return answer.Failf(answer.TooLarge, "The %s has %d bytes, at most %d are allowed.", what, n, state.MaxKey)
+		return answer.Failf(answer.TooLarge, "The %s has %d bytes; at most %d are allowed.", what, n, state.MaxKey)
 	}
 	return nil
 }
@@ -169,11 +169,11 @@ func set(u *use, stack []uint64) error {
 	}
 	size := int(uint32(stack[3]))
 	if u.sent += size; size > state.MaxValue {
-		return answer.Failf(answer.TooLarge, "The value has %d bytes, at most %d are allowed.", size, state.MaxValue)
+		return answer.Failf(answer.TooLarge, "The value has %d bytes; at most %d are allowed.", size, state.MaxValue)
 	}
 	ttl, expect := int64(stack[4]), int64(stack[5])
 	if ttl < 0 || ttl > state.MaxTTL.Milliseconds() {
-		return answer.Failf(answer.Invalid, "The time to live is %d ms: allowed are 0, for ever, and 1 to %d.", ttl, state.MaxTTL.Milliseconds())
+		return answer.Failf(answer.Invalid, "The time to live is %d ms: use 0, for ever, or 1 to %d.", ttl, state.MaxTTL.Milliseconds())
 	}
 	value := u.View(stack[2], stack[3]) // the store copies it
 	give := u.take(size)
@@ -208,7 +208,7 @@ func list(u *use, stack []uint64) error {
 	}
 	after, limit := string(u.View(stack[2], stack[3])), int(int32(uint32(stack[4])))
 	if limit < 0 {
-		return answer.Failf(answer.Invalid, "The limit is %d: allowed are 0, for %d, and more.", limit, state.MaxPage)
+		return answer.Failf(answer.Invalid, "The limit is %d: use 0, for %d, or more.", limit, state.MaxPage)
 	}
 	if limit == 0 || limit > state.MaxPage {
 		limit = state.MaxPage
@@ -254,5 +254,5 @@ func failure(err error) *answer.Failure {
 	case errors.Is(err, state.ErrInvalid):
 		return answer.Failf(answer.Invalid, "%s.", message)
 	}
-	return answer.Failf(answer.Unavailable, "What tools keep can't be used now: the server's log says why.")
+	return answer.Failf(answer.Unavailable, "Keys and values can't be used now: the server's log says why.")
 }

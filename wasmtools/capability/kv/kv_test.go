@@ -94,7 +94,7 @@ func TestUse(t *testing.T) {
 	if left := time.Until(time.UnixMilli(int64(binary.LittleEndian.Uint64(answer[8:])))); left <= 0 || left > time.Minute {
 		t.Errorf("it expires in %v", left)
 	}
-	if message, code := g.do("set", "a", "three", 0, int(first)); code != "conflict" || string(message) != fmt.Sprintf("The key has changed: it is at version %d, %d was expected.", second, first) {
+	if message, code := g.do("set", "a", "three", 0, int(first)); code != "conflict" || string(message) != fmt.Sprintf("The key has changed: it is at version %d, but %d was expected.", second, first) {
 		t.Errorf("got %s, %s", message, code)
 	}
 	for _, key := range []string{"b/1", "b/2", "b/3"} {
@@ -200,7 +200,7 @@ func TestHostile(t *testing.T) {
 	if g.MostHeld < state.MaxValue || g.Charged() < state.MaxValue {
 		t.Errorf("1 MiB was held as %d bytes, and charged as %d ns", g.MostHeld, g.Charged())
 	}
-	if message, _ := g.do("set", "more", "", 0, -1); string(message) != "The quota is used up: there would be 3 entries, 2 are allowed: delete keys, or have the operator raise kv or kv_entries in the grant." {
+	if message, _ := g.do("set", "more", "", 0, -1); string(message) != "The quota is used up: there would be 3 entries; at most 2 are allowed: delete keys, or have the operator raise kv or kv_entries in the grant." {
 		t.Errorf("got %s", message)
 	}
 }

@@ -113,7 +113,7 @@ func (r *reader) shown(name string) string {
 // pathless returns an error without the path in it, if that could not be opened: one that is none may be a secret in the wrong place.
 func pathless(err error) error {
 	if e, ok := errors.AsType[*fs.PathError](err); ok {
-		return fmt.Errorf("the path that it names can't be opened (a relative one begins at the configuration's folder): %w", e.Err)
+		return fmt.Errorf("its path can't be opened (a relative path begins at the configuration's folder): %w", e.Err)
 	}
 	return err
 }
@@ -182,7 +182,7 @@ func (r *reader) directory(path string) {
 			}
 		}
 		if err != nil {
-			r.warn("%s is not taken for a secret: %v", file, err)
+			r.warn("%s is not used as a secret: %v", file, err)
 			continue
 		}
 		r.values[name] = value
@@ -286,7 +286,7 @@ func valueOf(content []byte) (string, error) {
 	case len(content) > maxSecret:
 		return "", errors.New("it is larger than 64 KiB")
 	case !redact.Findable(string(content)):
-		return "", errors.New("it has less than 8 letters, digits or signs: it could not be kept out of logs and answers")
+		return "", errors.New("it has fewer than 8 letters, digits or signs: it could not be kept out of logs and answers")
 	}
 	return string(content), nil
 }

@@ -122,8 +122,8 @@ func TestReadRefuses(t *testing.T) {
 		{"a folder", files(other), "not a regular file"},
 		{"no variable", secret.Sources{Environment: map[string]string{"x": "SECRET_TEST_NONE"}}, "no such environment variable"},
 		{"an empty file", files(testkit.Put(t, other, "empty", "\n")), "it is empty"},
-		{"a short secret", files(testkit.Put(t, other, "short", content)), "less than 8"},
-		{"a short secret with much around it", files(testkit.Put(t, other, "blank", content+"\n\n\n\n\\\\")), "less than 8"},
+		{"a short secret", files(testkit.Put(t, other, "short", content)), "fewer than 8"},
+		{"a short secret with much around it", files(testkit.Put(t, other, "blank", content+"\n\n\n\n\\\\")), "fewer than 8"},
 		{"a secret that is too large", files(testkit.Put(t, other, "large", strings.Repeat(content, 10_000))), "larger than 64 KiB"},
 		{"a bad name", secret.Sources{Files: map[string]string{"a/b": testkit.Put(t, other, "good", content+content)}}, "not a valid name"},
 		{"too much of all", secret.Sources{Files: many(t, other, 17, strings.Repeat("ab"+content, 7000))}, "more than 1 MiB"},
@@ -171,12 +171,12 @@ func TestReadLeavesOut(t *testing.T) {
 	testkit.Put(t, dir, "short", "hunter2")
 	testkit.Put(t, dir, "large", strings.Repeat("hunter2", 10_000))
 	testkit.Put(t, dir, "b d", "a bad name")
-	want := []string{"b d is not taken for a secret", "large is not taken", "short is not taken"}
+	want := []string{"b d is not used as a secret", "large is not used", "short is not used"}
 	if runtime.GOOS != "windows" {
 		if err := os.Symlink(filepath.Join(dir, "none"), filepath.Join(dir, "dangling")); err != nil {
 			t.Fatal(err)
 		}
-		want = slices.Insert(want, 1, "dangling is not taken")
+		want = slices.Insert(want, 1, "dangling is not used")
 	}
 	s, warnings := read(t, secret.Sources{Directory: dir})
 	if got := strings.Join(s.values.Names(), " "); got != "good" {

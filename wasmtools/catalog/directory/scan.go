@@ -156,7 +156,7 @@ func (s *scanner) folder(p place) error {
 
 // tooMany reports that a folder has not been listed whole.
 func (s *scanner) tooMany(name string) {
-	s.full(name, fmt.Errorf("holds more than %d entries, those of its folders included: what comes after them is not served", s.entries))
+	s.full(name, fmt.Errorf("holds more than %d entries, including those of its folders: the rest is not served", s.entries))
 }
 
 // entry looks at one entry of a folder.
@@ -179,7 +179,7 @@ func (s *scanner) entry(p place, e fs.DirEntry) {
 	isFile := isModule || isScript
 	switch {
 	case err != nil && isLink && isFile:
-		s.file(found{path: p.name, script: isScript, err: fmt.Errorf("follow the link: %w: let it lead, by a relative path, to a file in the tools directory", err)})
+		s.file(found{path: p.name, script: isScript, err: fmt.Errorf("follow the link: %w: use a relative path to a file in the tools directory", err)})
 	case errors.Is(err, fs.ErrNotExist) || err != nil && !isFile:
 		return // gone since the folder was listed, or a link that is of no interest
 	case err != nil:

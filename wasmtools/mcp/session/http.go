@@ -16,7 +16,7 @@ const (
 
 // A Request is what a door knows of a request.
 type Request struct {
-	// Namespace is that of the address. Empty: all tools.
+	// Namespace is the namespace in the address. Empty: all tools.
 	Namespace string
 	// Message is what a POST says: the door has read that where the request has no session's id. Otherwise Serve reads it, so that the
 	// door can name the request where it fails.

@@ -16,7 +16,7 @@ func (s *stdio) tell() {
 	}
 }
 
-// edition returns that of the client's list at this moment.
+// edition returns the edition of the client's list at this moment.
 func (s *stdio) edition() uint64 { return s.set.View(s.namespace, s.principal).Edition() }
 
 // notify tells the client of changes until the session ends.
@@ -55,7 +55,7 @@ type subscription struct {
 	edition uint64 // of the list that it knows of
 }
 
-// stale returns the subscriptions whose clients know of another list than that of an edition. They are counted as told.
+// stale returns the subscriptions whose clients know a list of another edition. They are counted as told.
 func (s *stdio) stale(edition uint64) (stale []*reply) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

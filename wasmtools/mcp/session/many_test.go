@@ -57,7 +57,7 @@ func TestManySessions(t *testing.T) {
 	each := (int64(used()) - int64(before)) / int64(len(ids))
 	t.Logf("%d bytes each, in %v", each, time.Since(begun))
 	if each > most {
-		t.Errorf("a session takes %d bytes, %d are allowed", each, most)
+		t.Errorf("a session takes %d bytes; at most %d are allowed", each, most)
 	}
 	ping := func(id string) int { return do(id, request("1", "ping", legacy)).Code }
 	if extra := do("", first).Code; extra != http.StatusOK || ping(ids[0]) != http.StatusNotFound || ping(ids[1]) != http.StatusOK {

@@ -74,7 +74,7 @@ func (p *reply) finish(a protocol.Answer) {
 	}
 }
 
-// log writes the log's line of the request, as that of HTTP.
+// log writes the request's line in the log, as HTTP's is.
 func (p *reply) log(a protocol.Answer) {
 	level, attrs := slog.LevelInfo, make([]slog.Attr, 0, 6)
 	attrs = append(attrs, slog.String("operation", text.Clip(string(p.request.Method), rpc.MaxEcho)), slog.Duration("duration", time.Since(p.begun)))

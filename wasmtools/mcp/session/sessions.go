@@ -32,7 +32,7 @@ type Options struct {
 	KeepAlive time.Duration
 }
 
-// Sessions are those of the clients that came over HTTP. They are safe for concurrent use.
+// Sessions are the sessions of clients over HTTP. They are safe for concurrent use.
 type Sessions struct {
 	set         *toolset.Set
 	protocol    *protocol.Server
@@ -54,7 +54,7 @@ type owner struct{ name, origin string }
 
 func ownerOf(p *wasmtools.Principal) owner { return owner{p.String(), p.Origin()} }
 
-// A session is that of one client over HTTP.
+// A session is one client's, over HTTP.
 type session struct {
 	*protocol.Conversation
 	id        string
@@ -67,7 +67,7 @@ type session struct {
 	busy   int       // requests that are not answered yet
 	stream *stream   // nil: none is open
 	gone   bool      // it is in the table no more
-	// principal is that of the last request: its scopes may be other ones than at the beginning.
+	// principal made the last request: its scopes may differ from those at the beginning.
 	principal *wasmtools.Principal
 	edition   uint64 // of the list that the client knows of
 

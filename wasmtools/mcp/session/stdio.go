@@ -39,7 +39,7 @@ const (
 type StdioOptions struct {
 	// Principal is who calls. Nil: wasmtools.Self(), which may call every tool.
 	Principal *wasmtools.Principal
-	// Namespace is that of the tools that the client sees. Empty: all tools.
+	// Namespace has the tools that the client sees. Empty: all tools.
 	Namespace string
 	// MaxMessage is the largest size of a message in bytes. Zero: 64 MiB.
 	MaxMessage int

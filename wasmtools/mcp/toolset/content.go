@@ -34,11 +34,11 @@ const (
 // A Block is a part of a result's content.
 type Block struct {
 	Kind BlockKind
-	// Text is that of a text block, and of a resource that is text.
+	// Text is the content of a text block, and of a resource that is text.
 	Text string
 	// Data are the bytes of an image, of audio, and of a resource that is not text.
 	Data []byte
-	// MIMEType is that of everything but a text block, as the tool's author wrote it.
+	// MIMEType is the type of anything but a text block, as the tool's author wrote it.
 	MIMEType string
 	// URI names a resource. It leads nowhere: the resource is in the block.
 	URI string

@@ -59,7 +59,7 @@ const callParameters = `{"type":"object","properties":{` +
 	`"arguments":{"type":"object","description":"The arguments, which must fit the tool's inputSchema."}},` +
 	`"required":["name"],"additionalProperties":false}`
 
-// ownSchemas are those of a set's own tools, compiled when a view needs them.
+// ownSchemas are the schemas of a set's own tools, compiled when a view needs them.
 type ownSchemas struct{ search, call func() *schema.Schema }
 
 func newOwnSchemas() ownSchemas {
@@ -69,7 +69,7 @@ func newOwnSchemas() ownSchemas {
 	return ownSchemas{compiled(searchParameters), compiled(callParameters)}
 }
 
-// A directory is the tools through which a model finds and calls those of a view.
+// A directory is the tools through which a model finds and calls a view's tools.
 type directory struct {
 	view   *View
 	search *entry

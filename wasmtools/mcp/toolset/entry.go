@@ -29,7 +29,7 @@ type entry struct {
 	words numbered // guarded by Set.lexicons
 }
 
-// annotations are those of a tool in the protocol's words.
+// annotations are a tool's annotations in the protocol's words.
 type annotations struct {
 	ReadOnly    *bool `json:"readOnlyHint,omitempty"`
 	Destructive *bool `json:"destructiveHint,omitempty"`
@@ -75,7 +75,7 @@ func (e *entry) describe(log *slog.Logger) error {
 	return nil
 }
 
-// element returns an element of tools/list. The schemas are compact; that of the result may be empty.
+// element returns an element of tools/list. The schemas are compact; the result's may be empty.
 func (e *entry) element(input, output json.RawMessage, description string) (json.RawMessage, error) {
 	t := e.tool
 	out := make([]byte, 0, len(t.Title)+len(description)+len(input)+len(output)+256)

@@ -25,7 +25,7 @@ type lexicon struct {
 	scratch scratch
 }
 
-// words are those of a lexicon at one moment. They never change.
+// words are a lexicon's words at one moment. They never change.
 type words struct{ blocks []block }
 
 // A block holds words that came together.

@@ -102,7 +102,7 @@ func (s *Set) View(namespace string, p *wasmtools.Principal) *View {
 	return s.ViewOf(nil, namespace, p)
 }
 
-// ViewOf is View of a generation of the table. Nil is that of this moment.
+// ViewOf is View of a generation of the table. Nil is the current one.
 func (s *Set) ViewOf(g *wasmtools.Generation, namespace string, p *wasmtools.Principal) *View {
 	st := s.states.Of(g)
 	if p.MayAll() {

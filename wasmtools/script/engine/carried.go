@@ -20,7 +20,7 @@ const (
 )
 
 // ErrMissing is in the chain of errors about an engine that is not carried.
-var ErrMissing = errors.New("this toolsrv carries no such engine")
+var ErrMissing = errors.New("this toolsrv has no such engine")
 
 //go:embed dist
 var dist embed.FS

@@ -24,7 +24,7 @@ const (
 	Region = "toolsrv_bundle"
 )
 
-// About is what an engine says of itself. Its JSON members are those of the section.
+// About is what an engine says of itself. Its JSON members are the section's.
 type About struct {
 	// Name is the language: "javascript" or "python".
 	Name string `json:"name"`

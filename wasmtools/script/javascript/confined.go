@@ -98,10 +98,10 @@ func checkNesting(name, content string) error {
 	}
 	brackets, chain := comment.Nesting(content)
 	if brackets > maxBrackets {
-		return fmt.Errorf("its brackets are nested %d deep, %d are allowed", brackets, maxBrackets)
+		return fmt.Errorf("its brackets are nested %d deep; at most %d are allowed", brackets, maxBrackets)
 	}
 	if chain > maxChain {
-		return fmt.Errorf("a statement in it has %d tokens in a chain, %d are allowed", chain, maxChain)
+		return fmt.Errorf("a statement in it has %d tokens in a chain; at most %d are allowed", chain, maxChain)
 	}
 	return nil
 }

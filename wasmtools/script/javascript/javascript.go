@@ -21,7 +21,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/script/javascript/internal/comment"
 )
 
-// Extensions are those of the files that can be scripts.
+// Extensions are the endings of files that can be scripts.
 func Extensions() []string { return []string{".js", ".mjs", ".ts", ".mts"} }
 
 // Options say how a script is bundled.
@@ -115,7 +115,7 @@ func (m *modules) options() api.BuildOptions {
 		Plugins:       []api.Plugin{{Name: "toolsrv", Setup: m.setup}},
 	}
 	if m.root != nil {
-		o.TsconfigRaw = "{}" // those of the folders above are nobody's business
+		o.TsconfigRaw = "{}" // nothing above the folder matters
 	}
 	return o
 }

@@ -30,17 +30,17 @@ func TestErrors(t *testing.T) {
 		{"JSON", []string{"a.ts", `import "./b.json"`, "b.json", `{"a": }`},
 			"b.json:1:7: Unexpected \"}\"", ""},
 		{"a module of Node's", []string{"a.ts", `import "./b"`, "b.ts", `import { readFile } from "node:fs/promises"; readFile();`},
-			"b.ts:1:26: node:fs/promises is not there: a tool has no files but granted ones, which toolsrv:files reads (b.ts imports it)\n    import", ""},
+			"b.ts:1:26: node:fs/promises is not available: a tool has only granted files, which toolsrv:files reads (b.ts imports it)\n    import", ""},
 		{"a module of Node's, without its prefix", []string{"a.ts", `import net from "net"; net();`},
-			"a.ts:1:17: net is not there: a tool has no sockets: it asks with fetch (a.ts imports it)", ""},
+			"a.ts:1:17: net is not available: a tool has no sockets: it asks with fetch (a.ts imports it)", ""},
 		{"a module that a package stands in for", []string{"a.ts", `import { Buffer } from "node:buffer"; Buffer();`},
-			"a.ts:1:24: node:buffer is not there: the engine is not Node; npm has a package that stands in for it: run npm install buffer (a.ts imports it)", ""},
+			"a.ts:1:24: node:buffer is not available: the engine is not Node; npm has a package that stands in for it: run npm install buffer (a.ts imports it)", ""},
 		{"in a package", []string{"a.ts", `import "p"`, "node_modules/p/index.js", `import os from "os"`},
-			"node_modules/p/index.js:1:16: os is not there: a tool is not an operating system (node_modules/p/index.js imports it)", ""},
+			"node_modules/p/index.js:1:16: os is not available: a tool is not an operating system (node_modules/p/index.js imports it)", ""},
 		{"tests", []string{"a.ts", `import { call } from "toolsrv/testing"; call();`},
-			"a.ts:1:22: \"toolsrv/testing\" is only there in tests", ""},
+			"a.ts:1:22: \"toolsrv/testing\" is only available in tests", ""},
 		{"require", []string{"a.ts", `const { tool } = require("toolsrv"); tool();`},
-			"a.ts:1:26: require(\"toolsrv\") is not there: the engine's modules are imported, as in import { tool } from \"toolsrv\"", ""},
+			"a.ts:1:26: require(\"toolsrv\") is not available: the engine's modules are imported, as in import { tool } from \"toolsrv\"", ""},
 		{"a misspelt module", []string{"a.ts", `import kv from "toolsrv:kvs"; kv.get("a");`},
 			"a.ts:1:16: there is no module \"toolsrv:kvs\": a script imports \"toolsrv\", \"toolsrv:config\"", ""},
 		{"two", []string{"a.ts", "import './x'\nimport './y'"},
@@ -77,7 +77,7 @@ func TestRequireOfWhatIsAbsent(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if text := code(t, files); !strings.Contains(text, `throw new Error("fs is not there: a tool has no files but granted ones, which toolsrv:files reads")`) {
+		if text := code(t, files); !strings.Contains(text, `throw new Error("fs is not available: a tool has only granted files, which toolsrv:files reads")`) {
 			t.Errorf("the bundle:\n%s", text)
 		}
 	})

@@ -36,12 +36,12 @@ func (m *modules) setup(b api.PluginBuild) {
 	m.inputs, m.packages, m.originals = map[string]bool{}, map[string]*nodePackage{}, map[string]string{}
 	b.OnResolve(api.OnResolveOptions{Filter: `^toolsrv([/:].*)?$|^#host$`}, func(args api.OnResolveArgs) (api.OnResolveResult, error) {
 		if args.Kind == api.ResolveJSRequireCall {
-			return refuse(`require(%q) is not there: the engine's modules are imported, as in import { tool } from "toolsrv"`, args.Path)
+			return refuse(`require(%q) is not available: the engine's modules are imported, as in import { tool } from "toolsrv"`, args.Path)
 		}
 		name := strings.Replace(args.Path, "/", ":", 1)
 		if !slices.Contains(own, name) {
 			if name == "toolsrv:testing" || name == "toolsrv:register" {
-				return refuse(`%q is only there in tests: a script imports "%s"`, args.Path, strings.Join(own, `", "`))
+				return refuse(`%q is only available in tests: a script imports "%s"`, args.Path, strings.Join(own, `", "`))
 			}
 			return refuse(`there is no module %q: a script imports "%s"`, args.Path, strings.Join(own, `", "`))
 		}

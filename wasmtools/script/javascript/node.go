@@ -24,19 +24,19 @@ const absent = "absent"
 
 // without says of Node's modules why they are not there.
 var without = map[string]string{
-	"a tool has no files but granted ones, which toolsrv:files reads": "fs",
-	"a tool has no sockets: it asks with fetch":                       "dgram dns http http2 https net tls quic",
-	"a tool starts no other program":                                  "child_process cluster repl",
-	"a tool has one thread":                                           "async_hooks worker_threads",
-	"a tool has no terminal":                                          "readline tty",
-	"a tool is not an operating system":                               "domain inspector module os sea sqlite trace_events v8 vm wasi",
-	"the engine has no streams":                                       "stream",
-	"the engine has no compression":                                   "zlib",
-	"the engine has no tests: run them natively, with node --test":    "test",
-	"the engine is not Node":                                          "assert buffer constants crypto diagnostics_channel events path perf_hooks process punycode querystring string_decoder sys timers url util",
+	"a tool has only granted files, which toolsrv:files reads":     "fs",
+	"a tool has no sockets: it asks with fetch":                    "dgram dns http http2 https net tls quic",
+	"a tool starts no other program":                               "child_process cluster repl",
+	"a tool has one thread":                                        "async_hooks worker_threads",
+	"a tool has no terminal":                                       "readline tty",
+	"a tool is not an operating system":                            "domain inspector module os sea sqlite trace_events v8 vm wasi",
+	"the engine has no streams":                                    "stream",
+	"the engine has no compression":                                "zlib",
+	"the engine has no tests: run them natively, with node --test": "test",
+	"the engine is not Node":                                       "assert buffer constants crypto diagnostics_channel events path perf_hooks process punycode querystring string_decoder sys timers url util",
 }
 
-// packages are those of npm that stand in for a module of Node's of the same name.
+// packages are npm packages that stand in for the module of Node with the same name.
 var packages = []string{"assert", "buffer", "events", "path", "process", "punycode", "querystring", "string_decoder", "url", "util"}
 
 // builtins are the names of Node's modules that need no prefix.
@@ -61,7 +61,7 @@ func reason(name string) string {
 	if slices.Contains(packages, base) {
 		why += fmt.Sprintf("; npm has a package that stands in for it: run npm install %s", base)
 	}
-	return fmt.Sprintf("%s is not there: %s", name, why)
+	return fmt.Sprintf("%s is not available: %s", name, why)
 }
 
 // setupNode tells esbuild what modules of Node's are.

@@ -78,7 +78,7 @@ func (d *disk) look(path string) error {
 	case len(d.seen) > maxFiles:
 		return fmt.Errorf("the script imports more than %d files", maxFiles)
 	case strings.Count(path, string(filepath.Separator))-strings.Count(d.at, string(filepath.Separator)) > maxDepth:
-		return fmt.Errorf("folders lie more than %d deep in each other", maxDepth)
+		return fmt.Errorf("folders are nested more than %d deep", maxDepth)
 	}
 	return nil
 }

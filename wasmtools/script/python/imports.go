@@ -97,7 +97,7 @@ func blankText(out []byte, i int) int {
 	return end
 }
 
-// isIdentifier reports whether a name can be that of a module.
+// isIdentifier reports whether a module can have a name.
 func isIdentifier(name string) bool { return identifier.MatchString(name) }
 
 var identifier = regexp.MustCompile(`^[\pL_][\pL\pN_]*$`)

@@ -121,7 +121,7 @@ func TestBroken(t *testing.T) {
 				t.Fatal(err)
 			}
 			within(t, "uses of a broken store", users.Wait)
-			if err := store.Broken(); err == nil || !strings.Contains(err.Error(), test.want) || !strings.Contains(err.Error(), "start the server again") {
+			if err := store.Broken(); err == nil || !strings.Contains(err.Error(), test.want) || !strings.Contains(err.Error(), "restart the server") {
 				t.Errorf("got that it is broken because of %v, want %q, and what to do", err, test.want)
 			}
 			if n := strings.Count(log.String(), "state is lost"); n != 1 {

@@ -50,7 +50,7 @@ func (m *mapped) giveUp(err error) error {
 		if changed := m.changed(0); changed != nil {
 			err = changed // says more than what came of it
 		}
-		err = fmt.Errorf("%w: it is no longer used; put a backup in its place where it is not what it should be, and start the server again", err)
+		err = fmt.Errorf("%w: it is no longer used; put a backup in its place if it is damaged, and restart the server", err)
 		m.why.Store(&err)
 		close(m.gone)
 	})

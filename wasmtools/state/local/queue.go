@@ -42,7 +42,7 @@ func (s *Store) submit(ctx context.Context, w *write) (outcome, error) {
 	}
 }
 
-// Bounds of what is written together. They keep the writes of one space from making those of others wait for long.
+// Bounds of what is written together. They keep the writes of one space from holding up other spaces for long.
 const (
 	maxBatch      = 1000
 	maxBatchBytes = 4 << 20

@@ -48,7 +48,7 @@ func (m *mapped) keepRoom(size int64) error {
 			return nil
 		}
 		if to == need {
-			return fmt.Errorf("there is no room on the disk, but for what deletes: %w", err)
+			return fmt.Errorf("the disk has room only for deleting: %w", err)
 		}
 	}
 	return nil

@@ -16,7 +16,7 @@ func ask(c context.Context, from func(double.Host) ([]byte, error)) ([]byte, err
 		h, _ = c.Value(double.Key{}).(double.Host)
 	}
 	if h == nil {
-		return nil, &toolsrv.Failure{Code: "not_granted", Message: "nothing stands in for the host: have a toolsrvtest.World call the tool"}
+		return nil, &toolsrv.Failure{Code: "not_granted", Message: "a native test has no host: call the tool with a toolsrvtest.World"}
 	}
 	answer, err := from(h)
 	if err == nil {

@@ -3,7 +3,7 @@ package double
 
 import "io/fs"
 
-// A Host does what needs a grant. Arguments and answers are those of the ABI. An error that is no *toolsrv.Failure counts as one with the
+// A Host does what needs a grant. Arguments and answers have the ABI's form. An error that is no *toolsrv.Failure counts as one with the
 // code "unavailable".
 type Host interface {
 	// Send takes a request's head, JSON, and its body.

@@ -122,7 +122,7 @@ func Read() hostabi.Function {
 	return hostabi.Function{Name: "answer_read", Params: "i", Do: func(c *hostabi.Call, stack []uint64) {
 		s, ok := c.State().(*State)
 		if !ok || s.answer == nil {
-			c.Trap("it called answer_read before another function of the same import module has answered")
+			c.Trap("it called answer_read before any other function of the same import module had answered")
 		}
 		c.Write(stack[0], s.answer)
 	}}

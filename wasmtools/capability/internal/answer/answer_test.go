@@ -62,7 +62,7 @@ func TestReadTooEarly(t *testing.T) {
 			t.Errorf("got the trap %q, want one with %q", got, want)
 		}
 	}
-	trapped("before another function")
+	trapped("before any other function")
 	g.Invoke(&hostabi.Function{Do: func(c *hostabi.Call, stack []uint64) { answer.Give(c, stack, make([]byte, 9)) }}, 0)
 	trapped("outside its memory")
 }

@@ -19,7 +19,7 @@ type Request struct {
 	Transport Transport
 	// Conversation is what it belongs to. Nil: it stands for itself.
 	Conversation *Conversation
-	// Namespace is that of the tools that the client sees. Empty: all tools.
+	// Namespace has the tools that the client sees. Empty: all tools.
 	Namespace string
 	// Call is what becomes the call of a tool. It has the principal, and the generation that the request goes by.
 	Call *wasmtools.Call

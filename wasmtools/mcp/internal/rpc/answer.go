@@ -58,7 +58,7 @@ func Unsupported(supported []string, requested string) *Fault {
 const MaxEcho = 64
 
 // NotReady is the message for a call of a tool that there is not, while some are still being read.
-const NotReady = "There is no tool of this name yet, and some are still being read; try again"
+const NotReady = "No tool has this name yet, but some are still being read; try again"
 
 // Breather is the shortest time between two notifications of a change. A hundred files that are dropped in at once are one change
 // to a client.

@@ -76,19 +76,19 @@ var edges = map[string][]string{
 	// One constant, which a build tag sets.
 	"runtime/sandbox/internal/paranoid": {},
 	// The domain: programs that embed us depend on this, and on schemas for tools of Go functions.
-	"wasmtools": {"internal/jsontree", "internal/pattern", "internal/progress", "internal/reach", "internal/text", "wasmtools/schema"},
+	"wasmtools": {"internal/jsontree", "internal/pattern", "internal/progress", "internal/text", "wasmtools/schema"},
 	// Tools that are Go functions: for programs that embed us.
 	"wasmtools/gotool": {"internal/typed", "wasmtools", "wasmtools/schema"},
 	// Knows no tools: what is valid, and what is wrong where it is not.
 	"wasmtools/schema": {"internal/text", "internal/jsontree"},
 	// Takes secrets out of bytes; knows not whose they are.
-	"wasmtools/capability/internal/redact": {},
+	"internal/redact": {},
 	// Refuses with the domain's error.
 	"wasmtools/auth": {"wasmtools"},
-	// A file format: knows nothing of those who are configured, but the table of limits.
-	"wasmtools/config": {"runtime/limits", "internal/origin", "internal/pattern", "internal/reach", "internal/text"},
+	// A file format: knows nothing of those who are configured, but the table of limits and the list of capabilities.
+	"wasmtools/config": {"internal/origin", "internal/pattern", "internal/text", "runtime/limits", "wasmtools/capability", "wasmtools/capability/builtin", "wasmtools/config/key"},
 	// One file becomes tools, the same way for serving and for the author's commands.
-	"wasmtools/toolfile": {"wasmtools/capability/compose", "wasmtools/capability/egress", "wasmtools/capability/kv", "wasmtools/capability/secret", "wasmtools/capability/settings", "runtime/abi1", "runtime/hostabi", "runtime/limits", "internal/text", "wasmtools", "wasmtools/invoke", "wasmtools/schema", "internal/jsontree", "runtime/sandbox", "runtime/instrument", "runtime/wasmbin"},
+	"wasmtools/toolfile": {"internal/jsontree", "internal/text", "runtime/abi1", "runtime/hostabi", "runtime/instrument", "runtime/limits", "runtime/sandbox", "runtime/wasmbin", "wasmtools", "wasmtools/capability", "wasmtools/capability/builtin", "wasmtools/capability/tools", "wasmtools/invoke", "wasmtools/schema"},
 	// Keys with values: knows nobody who keeps them.
 	"wasmtools/state":                {},
 	"wasmtools/state/local":          {"internal/ownership", "wasmtools/state", "wasmtools/state/internal/watch"},
@@ -130,15 +130,15 @@ var edges = map[string][]string{
 	// Clients of MCP that keep a session: reads messages, as the door without sessions does.
 	"wasmtools/mcp/session": {"internal/text", "wasmtools", "wasmtools/mcp/internal/protocol", "wasmtools/mcp/internal/response", "wasmtools/mcp/internal/rpc", "wasmtools/mcp/toolset", "wasmtools/web"},
 	// What is below all doors, wired together; knows none of them, and of requests their ids, which the log has.
-	"wasmtools/service": {"runtime/account", "runtime/sandbox", "wasmtools", "wasmtools/capability", "wasmtools/capability/secret", "wasmtools/catalog", "wasmtools/catalog/directory", "wasmtools/config", "wasmtools/invoke", "wasmtools/script", "wasmtools/script/engine", "wasmtools/toolfile", "wasmtools/web"},
+	"wasmtools/service": {"runtime/account", "runtime/sandbox", "wasmtools", "wasmtools/capability/broker", "wasmtools/catalog", "wasmtools/catalog/directory", "wasmtools/config", "wasmtools/invoke", "wasmtools/script", "wasmtools/script/engine", "wasmtools/secret", "wasmtools/toolfile", "wasmtools/web"},
 	// Listeners and doors over a service; sees tools, never files.
 	"wasmtools/server": {"internal/text", "runtime/account", "wasmtools", "wasmtools/auth", "wasmtools/config", "wasmtools/mcp", "wasmtools/mcp/session", "wasmtools/mcp/toolset", "wasmtools/openapi", "wasmtools/service", "wasmtools/toolfile", "wasmtools/web"},
 	// Runs compilers; never what they made.
-	"author/project": {"internal/text", "wasmtools", "wasmtools/script", "wasmtools/toolfile", "runtime/wasmbin", "wasmtools/schema"},
+	"author/project": {"internal/text", "runtime/wasmbin", "wasmtools", "wasmtools/schema", "wasmtools/script", "wasmtools/toolfile"},
 	// One file as a server would have it, without a server.
-	"author/workbench": {"author/project", "runtime/limits", "runtime/sandbox", "wasmtools", "wasmtools/capability", "wasmtools/config", "wasmtools/invoke", "wasmtools/script", "wasmtools/service", "wasmtools/toolfile"},
+	"author/workbench": {"author/project", "runtime/limits", "runtime/sandbox", "wasmtools", "wasmtools/capability/broker", "wasmtools/config", "wasmtools/invoke", "wasmtools/script", "wasmtools/service", "wasmtools/toolfile"},
 	// Every part has a command.
-	"cmd/toolsrv/command": {"runtime/limits", "internal/reach", "internal/heap", "internal/journal", "internal/modelapi", "internal/text", "internal/wholefile", "author/project", "author/workbench", "wasmtools", "wasmtools/capability", "wasmtools/server", "wasmtools/service", "wasmtools/config", "wasmtools/catalog", "wasmtools/script", "wasmtools/script/engine", "wasmtools/web", "wasmtools/mcp/toolset", "wasmtools/schema", "wasmtools/toolfile", "runtime/compile", "runtime/sandbox"},
+	"cmd/toolsrv/command": {"author/project", "author/workbench", "internal/heap", "internal/journal", "internal/modelapi", "internal/reach", "internal/text", "internal/wholefile", "runtime/compile", "runtime/limits", "runtime/sandbox", "wasmtools", "wasmtools/capability", "wasmtools/capability/broker", "wasmtools/capability/builtin", "wasmtools/capability/http", "wasmtools/capability/secrets", "wasmtools/catalog", "wasmtools/config", "wasmtools/mcp/toolset", "wasmtools/schema", "wasmtools/script", "wasmtools/script/engine", "wasmtools/server", "wasmtools/service", "wasmtools/toolfile", "wasmtools/web"},
 	// main.
 	"cmd/toolsrv": {"cmd/toolsrv/command"},
 	// What can be limited, as data: for those that configure and those that enforce.
@@ -158,18 +158,25 @@ var edges = map[string][]string{
 	// A set of functions each; they know no sandbox.
 	"runtime/abi1": {"runtime/hostabi", "runtime/wasi"},
 	"runtime/wasi": {"runtime/hostabi"},
+	// What a capability is: a set of functions, and what manifests and configurations say of it.
+	"wasmtools/capability": {"runtime/hostabi", "wasmtools", "wasmtools/config/key", "wasmtools/invoke", "wasmtools/secret", "wasmtools/state"},
 	// How functions of all capabilities answer.
-	"wasmtools/capability/internal/answer": {"runtime/hostabi"},
-	// A set of functions each, with its policy; they know no sandbox and no configuration.
-	"wasmtools/capability/compose":  {"internal/text", "runtime/hostabi", "wasmtools", "wasmtools/capability/internal/answer", "wasmtools/invoke"},
-	"wasmtools/capability/egress":   {"internal/jsontree", "internal/reach", "runtime/hostabi", "wasmtools/capability/internal/answer", "wasmtools/capability/internal/redact"},
-	"wasmtools/capability/kv":       {"runtime/hostabi", "wasmtools/capability/internal/answer", "wasmtools/state"},
-	"wasmtools/capability/secret":   {"runtime/hostabi", "wasmtools", "wasmtools/capability/internal/answer", "wasmtools/capability/internal/redact"},
-	"wasmtools/capability/settings": {"runtime/hostabi", "wasmtools/capability/internal/answer", "wasmtools/schema"},
+	"wasmtools/capability/answer": {"runtime/hostabi"},
+	// A capability each; they know no sandbox, and no file of a configuration.
+	"wasmtools/capability/http":     {"internal/jsontree", "internal/reach", "internal/redact", "internal/text", "runtime/hostabi", "runtime/limits", "wasmtools", "wasmtools/capability", "wasmtools/capability/answer", "wasmtools/config/key", "wasmtools/secret"},
+	"wasmtools/capability/kv":       {"runtime/hostabi", "runtime/limits", "wasmtools", "wasmtools/capability", "wasmtools/capability/answer", "wasmtools/config/key", "wasmtools/state"},
+	"wasmtools/capability/secrets":  {"runtime/hostabi", "wasmtools", "wasmtools/capability", "wasmtools/capability/answer", "wasmtools/config/key", "wasmtools/secret"},
+	"wasmtools/capability/settings": {"runtime/hostabi", "wasmtools", "wasmtools/capability", "wasmtools/capability/answer", "wasmtools/config/key", "wasmtools/schema"},
+	"wasmtools/capability/tools":    {"internal/pattern", "internal/text", "runtime/hostabi", "wasmtools", "wasmtools/capability", "wasmtools/capability/answer", "wasmtools/config/key", "wasmtools/invoke"},
+	"wasmtools/capability/files":    {"runtime/wasi", "wasmtools", "wasmtools/capability", "wasmtools/config/key"},
+	// The one list of them.
+	"wasmtools/capability/builtin": {"wasmtools", "wasmtools/capability", "wasmtools/capability/files", "wasmtools/capability/http", "wasmtools/capability/kv", "wasmtools/capability/secrets", "wasmtools/capability/settings", "wasmtools/capability/tools"},
 	// Grants become what the sets are given.
-	"wasmtools/capability": {"internal/pattern", "internal/reach", "internal/text", "runtime/hostabi", "runtime/wasi", "wasmtools", "wasmtools/capability/compose", "wasmtools/capability/egress", "wasmtools/capability/files", "wasmtools/capability/kv", "wasmtools/capability/secret", "wasmtools/capability/settings", "wasmtools/config", "wasmtools/invoke", "wasmtools/state", "wasmtools/state/local", "wasmtools/state/memory"},
-	// Directories of the system, as WASI shows them to guests.
-	"wasmtools/capability/files": {"runtime/wasi"},
+	"wasmtools/capability/broker": {"internal/pattern", "internal/text", "runtime/hostabi", "wasmtools", "wasmtools/capability", "wasmtools/capability/kv", "wasmtools/config", "wasmtools/config/key", "wasmtools/invoke", "wasmtools/secret", "wasmtools/state", "wasmtools/state/local", "wasmtools/state/memory"},
+	// Values of keys; knows no file.
+	"wasmtools/config/key": {"internal/pattern", "internal/text", "runtime/limits"},
+	// Where secrets are, and what they were.
+	"wasmtools/secret": {"internal/redact", "wasmtools"},
 	// Orders jobs by what they take; knows not what they do.
 	"runtime/schedule": {},
 
@@ -206,7 +213,7 @@ var edges = map[string][]string{
 
 	// Measures what embedders use, and the parts below it.
 	"bench/cmd/attack":        {"bench/internal/assemble", "bench/internal/measure", "bench/internal/service", "wasmtools", "wasmtools/script/engine"},
-	"bench/cmd/capabilities":  {"bench/internal/guest", "bench/internal/measure", "runtime/limits", "runtime/sandbox", "runtime/wasmbin", "wasmtools", "wasmtools/capability", "wasmtools/config", "wasmtools/invoke", "wasmtools/toolfile"},
+	"bench/cmd/capabilities":  {"bench/internal/guest", "bench/internal/measure", "runtime/limits", "runtime/sandbox", "runtime/wasmbin", "wasmtools", "wasmtools/capability/broker", "wasmtools/config", "wasmtools/invoke", "wasmtools/toolfile"},
 	"bench/cmd/languages":     {"bench/internal/load", "bench/internal/measure", "bench/internal/service", "runtime/limits", "runtime/sandbox", "wasmtools/toolfile"},
 	"bench/cmd/mcp":           {"bench/internal/gosdk", "bench/internal/guest", "bench/internal/load", "bench/internal/measure", "bench/internal/service"},
 	"bench/cmd/sandbox":       {"bench/internal/guest", "bench/internal/load", "bench/internal/measure", "bench/internal/peer", "runtime/abi1", "runtime/limits", "runtime/sandbox", "wasmtools", "wasmtools/catalog", "wasmtools/catalog/directory", "wasmtools/config", "wasmtools/openapi", "wasmtools/schema", "wasmtools/service", "wasmtools/toolfile"},
@@ -250,7 +257,7 @@ var testHomes = map[string][]string{
 	"github.com/pb33f/libopenapi":              {"test/clients"},
 	"golang.org/x/sys":                         {"runtime/linmem"},
 	"go.etcd.io/bbolt":                         {"wasmtools/state/local"},
-	"github.com/miekg/dns":                     {"test/egress", "wasmtools/capability/egress"},
+	"github.com/miekg/dns":                     {"test/egress", "wasmtools/capability/http"},
 }
 
 // unsafeHomes may import unsafe: one package of the host, and guests, which pass addresses to it.

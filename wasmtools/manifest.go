@@ -40,7 +40,7 @@ type Manifest struct {
 	SDK string `json:"sdk,omitempty"`
 	// Engine is the interpreter in the module, such as "cpython 3.13.5 (1f0c2a9b)", or empty where it has none.
 	Engine string `json:"engine,omitempty"`
-	// Needs are what all of the tools need. Only here can there be a Config.
+	// Needs are what all of the tools need. Only here can there be objects, such as the schema of settings.
 	Needs Needs `json:"needs,omitzero"`
 	// Tools are the module's tools. toolsrv_call gets a tool's place in this list.
 	Tools []ManifestTool `json:"tools"`
@@ -77,7 +77,9 @@ var (
 // ParseManifest reads a manifest and takes nothing that it does not understand: an unknown or repeated member, a wrong
 // type or another ABI is an error that names the place and the remedy; the caller adds the file. The result shares no
 // memory with text.
-func ParseManifest(text []byte) (*Manifest, error) {
+//
+// forms say what can be needed, besides what begins with [ForeignNeed]. Those of the server are builtin.Needs.
+func ParseManifest(text []byte, forms ...NeedForm) (*Manifest, error) {
 	if len(text) > MaxManifest {
 		return nil, fmt.Errorf("%d bytes are too many; at most %d are allowed: shorten its texts, or split the module", len(text), MaxManifest)
 	}
@@ -112,10 +114,10 @@ func ParseManifest(text []byte) (*Manifest, error) {
 	if m.Engine, err = top.text("engine"); err != nil {
 		return nil, err
 	}
-	if m.Needs, err = top.needs(); err != nil {
+	if m.Needs, err = top.needs(forms); err != nil {
 		return nil, err
 	}
-	if m.Tools, err = top.tools(); err != nil {
+	if m.Tools, err = top.tools(forms); err != nil {
 		return nil, err
 	}
 	return m, nil
@@ -135,7 +137,7 @@ func (p part) abi() (int, error) {
 }
 
 // tools reads the manifest's tools.
-func (p part) tools() ([]ManifestTool, error) {
+func (p part) tools(forms []NeedForm) ([]ManifestTool, error) {
 	array, err := p.array("tools")
 	if err != nil {
 		return nil, err
@@ -153,7 +155,7 @@ func (p part) tools() ([]ManifestTool, error) {
 	tools := make([]ManifestTool, len(list))
 	places := make(map[string]int, len(list))
 	for i, item := range list {
-		t, err := item.tool()
+		t, err := item.tool(forms)
 		if err != nil {
 			return nil, err
 		}
@@ -167,7 +169,7 @@ func (p part) tools() ([]ManifestTool, error) {
 }
 
 // tool reads one tool.
-func (p part) tool() (t ManifestTool, err error) {
+func (p part) tool(forms []NeedForm) (t ManifestTool, err error) {
 	if err := p.only(toolMembers); err != nil {
 		return t, err
 	}
@@ -199,7 +201,7 @@ func (p part) tool() (t ManifestTool, err error) {
 	if t.Icons, err = p.icons(); err != nil {
 		return t, err
 	}
-	if t.Needs, err = p.needs(); err != nil {
+	if t.Needs, err = p.needs(forms); err != nil {
 		return t, err
 	}
 	parameters, err := p.required("parameters", jsontree.Object, `write a schema, {"type": "object"} where the tool takes nothing`)

@@ -3,70 +3,112 @@ package wasmtools
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
 	"github.com/toolsrv/toolsrv/internal/jsontree"
-	"github.com/toolsrv/toolsrv/internal/reach"
 	"github.com/toolsrv/toolsrv/internal/text"
 )
 
-// Needs are what a tool wants to reach outside of its sandbox. It can reach nothing that it does not declare, and nothing that its
-// operator does not grant. The zero Needs are none. Their slices must not be changed.
-type Needs struct {
-	// HTTP are origins with or without the prefix of a path, such as "https://api.example.com" or "https://*.example.com/v2/".
-	HTTP []string `json:"http,omitempty"`
-	// KV is whether the tool keeps keys with values.
-	KV bool `json:"kv,omitempty"`
-	// Secrets are the names of those that the tool has to see.
-	Secrets []string `json:"secrets,omitempty"`
-	// Config is the JSON Schema of the settings, an object, or nil where there are none.
-	Config json.RawMessage `json:"config,omitempty"`
-	// Tools are those that the tool calls, such as "units/convert".
-	Tools []string `json:"tools,omitempty"`
-	// Files are the names of the directories that the tool reads.
-	Files []string `json:"files,omitempty"`
+// Needs are what a tool wants to reach outside of its sandbox, by the names of capabilities such as "http". It can reach nothing that
+// it does not declare, and nothing that its operator does not grant. They must not be changed.
+type Needs map[string]Need
+
+// A Need is what is needed of one capability: the words of a list, an object, or, with neither, the capability as such.
+type Need struct {
+	// Words are the entries of a list, such as the URLs of "http".
+	Words []string
+	// Object is a JSON object, such as the schema of settings, or nil.
+	Object json.RawMessage
 }
+
+// MarshalJSON writes a list, an object, or true.
+func (n Need) MarshalJSON() ([]byte, error) {
+	switch {
+	case n.Object != nil:
+		return json.Marshal(n.Object)
+	case n.Words != nil:
+		return json.Marshal(n.Words)
+	}
+	return []byte("true"), nil
+}
+
+// A NeedForm is what manifests may say of one capability: a list where there is a Word, an object where there is an Object, and otherwise
+// true or false.
+type NeedForm struct {
+	// Name is the name of the capability.
+	Name string
+	// Word checks an entry of the list.
+	Word func(string) error
+	// Object checks the object, which a manifest has for all of its tools.
+	Object func(json.RawMessage) error
+}
+
+// ForeignNeed is how the names of capabilities begin that a program brings along which embeds the server. A manifest may need any such
+// name: whether there is one, and what may be said of it, the server knows that the tool runs in.
+const ForeignNeed = "x-"
 
 // What needs may hold. All tools of a module have the module's needs, so what is made of them is made a thousand times.
 const (
-	maxNeeds   = 100 // entries of each list
-	maxNeedURL = 300 // bytes of an entry of HTTP: a name of DNS has 253
+	maxNeeds = 100 // entries of each list, and names
+	maxWord  = 300 // bytes of an entry of what is not known here
 )
 
-// needMembers are the members of needs, in the order in which they are best written.
-var needMembers = []string{"http", "kv", "secrets", "config", "tools", "files"}
+// Names returns the names of the capabilities, sorted.
+func (n Needs) Names() []string { return slices.Sorted(maps.Keys(n)) }
 
 // IsZero reports whether nothing is needed.
-func (n Needs) IsZero() bool {
-	return len(n.HTTP) == 0 && !n.KV && len(n.Secrets) == 0 && n.Config == nil && len(n.Tools) == 0 && len(n.Files) == 0
-}
+func (n Needs) IsZero() bool { return len(n) == 0 }
 
-// Words returns what is needed worded for people, such as "http https://api.example.com".
-func (n Needs) Words() (words []string) {
-	add := func(what string, names []string) {
-		for _, name := range names {
-			words = append(words, what+name)
+// All returns each entry as what a tool lacks that was granted nothing.
+func (n Needs) All() (all []Missing) {
+	for _, name := range n.Names() {
+		if n[name].Words == nil {
+			all = append(all, Missing{Capability: name})
+		}
+		for _, word := range n[name].Words {
+			all = append(all, Missing{Capability: name, Entry: word})
 		}
 	}
-	add("http ", n.HTTP)
-	if n.KV {
-		words = append(words, "kv")
+	return all
+}
+
+// A Missing is an entry of a tool's needs that it was not granted, or that can't be used although it was.
+type Missing struct {
+	// Capability is the name of the capability.
+	Capability string
+	// Entry is the entry of its list, such as a URL. It is empty where the need is no list, and where the entry doesn't matter.
+	Entry string
+	// Reason says why it can't be used although it was granted, or is empty.
+	Reason string
+	// Secret tells that it is a secret that is missing: no source of secrets has it. Its name is Entry, or is not told.
+	Secret bool
+}
+
+// String says it in a few words, such as "http https://api.example.com".
+func (m Missing) String() string {
+	s := m.Capability
+	if m.Entry != "" {
+		s += " " + m.Entry
 	}
-	add("secret ", n.Secrets)
-	if n.Config != nil {
-		words = append(words, "config")
+	if m.Reason != "" {
+		s += " (" + m.Reason + ")"
 	}
-	add("tool ", n.Tools)
-	add("files ", n.Files)
-	return words
+	return s
 }
 
 // maxLacks is how much a text says of what a tool lacks, in bytes: a manifest may ask for much.
 const maxLacks = 1 << 10
 
 // Lacks returns what is missing in one line for people, "" where nothing is.
-func (t *Tool) Lacks() string { return text.Clip(strings.Join(t.Missing, ", "), maxLacks) }
+func (t *Tool) Lacks() string {
+	words := make([]string, len(t.Missing))
+	for i, m := range t.Missing {
+		words[i] = m.String()
+	}
+	return text.Clip(strings.Join(words, ", "), maxLacks)
+}
 
 // And returns what n and more need together, which shares memory with both.
 func (n Needs) And(more Needs) Needs {
@@ -76,12 +118,12 @@ func (n Needs) And(more Needs) Needs {
 	if n.IsZero() {
 		return more
 	}
-	u := Needs{
-		HTTP: union(n.HTTP, more.HTTP), KV: n.KV || more.KV, Secrets: union(n.Secrets, more.Secrets), Config: n.Config,
-		Tools: union(n.Tools, more.Tools), Files: union(n.Files, more.Files),
-	}
-	if u.Config == nil {
-		u.Config = more.Config
+	u := maps.Clone(n)
+	for name, need := range more {
+		if own, ok := u[name]; ok {
+			need = Need{Words: union(own.Words, need.Words), Object: own.Object}
+		}
+		u[name] = need
 	}
 	return u
 }
@@ -98,48 +140,98 @@ func union(a, b []string) []string {
 }
 
 // needs reads what a manifest or one of its tools needs.
-func (p part) needs() (n Needs, err error) {
+func (p part) needs(forms []NeedForm) (Needs, error) {
 	if !p.has("needs") {
-		return n, nil
+		return nil, nil
 	}
 	object, err := p.required("needs", jsontree.Object, "leave it out where nothing is needed")
 	if err != nil {
-		return n, err
+		return nil, err
 	}
-	if err := object.only(needMembers); err != nil {
-		return n, err
+	var known, foreign []string
+	for _, form := range forms {
+		known = append(known, form.Name)
 	}
-	for _, list := range []struct {
-		name  string
-		to    *[]string
-		check func(string) error
-	}{
-		{"http", &n.HTTP, checkNeedURL},
-		{"secrets", &n.Secrets, CheckSecretName},
-		{"tools", &n.Tools, checkNeedTool},
-		{"files", &n.Files, CheckName},
-	} {
-		if *list.to, err = object.words(list.name, list.check); err != nil {
-			return n, err
+	for i := object.value().First; i != 0; i = p.tree.Values[i].Next {
+		if name := p.tree.Values[i].Key; strings.HasPrefix(name, ForeignNeed) && CheckName(name) == nil {
+			foreign = append(foreign, strings.Clone(name))
 		}
 	}
-	if kv, err := object.boolean("kv"); err != nil {
-		return n, err
-	} else if kv != nil {
-		n.KV = *kv
+	if len(foreign) > maxNeeds {
+		return nil, fmt.Errorf("%s: %d capabilities are too many; at most %d are allowed", object.place, len(foreign), maxNeeds)
 	}
-	if !object.has("config") {
-		return n, nil
+	if err := object.only(append(known, foreign...)); err != nil {
+		return nil, err
 	}
-	if p.place != "" {
-		return n, fmt.Errorf("%s: a tool has no settings of its own: move it to the manifest's own needs", object.at("config"))
+	needs := Needs{}
+	for _, form := range forms {
+		if err := object.need(form, needs); err != nil {
+			return nil, err
+		}
 	}
-	config, err := object.required("config", jsontree.Object, "write the JSON Schema of the settings")
-	if err != nil {
-		return n, err
+	for _, name := range foreign {
+		if err := object.foreignNeed(name, needs); err != nil {
+			return nil, err
+		}
 	}
-	n.Config = config.raw()
-	return n, nil
+	if needs.IsZero() {
+		return nil, nil
+	}
+	return needs, nil
+}
+
+// need adds what is said of one capability. A list of nothing, and false, are left out.
+func (p part) need(form NeedForm, to Needs) error {
+	if !p.has(form.Name) {
+		return nil
+	}
+	switch {
+	case form.Word != nil:
+		words, err := p.words(form.Name, form.Word)
+		if err == nil && len(words) > 0 {
+			to[form.Name] = Need{Words: words}
+		}
+		return err
+	case form.Object != nil:
+		object, err := p.required(form.Name, jsontree.Object, "write a JSON Schema")
+		if err != nil {
+			return err
+		}
+		if p.place != "needs" {
+			return fmt.Errorf("%s: a tool has none of its own: move it to the manifest's own needs", p.at(form.Name))
+		}
+		raw := object.raw()
+		if err := form.Object(raw); err != nil {
+			return fmt.Errorf("%s: %w", p.at(form.Name), err)
+		}
+		to[form.Name] = Need{Object: raw}
+		return nil
+	}
+	needed, err := p.boolean(form.Name)
+	if err == nil && needed != nil && *needed {
+		to[form.Name] = Need{}
+	}
+	return err
+}
+
+// foreignNeed adds what is said of a capability that is not known here.
+func (p part) foreignNeed(name string, to Needs) error {
+	form := NeedForm{Name: name}
+	switch member, _ := p.member(name); member.kind() {
+	case jsontree.Array:
+		form.Word = func(word string) error {
+			if len(word) > maxWord {
+				return fmt.Errorf("%q has %d bytes; the limit is %d", text.Short(word), len(word), maxWord)
+			}
+			return nil
+		}
+	case jsontree.Object:
+		form.Object = func(json.RawMessage) error { return nil }
+	case jsontree.Bool:
+	default:
+		return fmt.Errorf("%s must be true, a list of strings or an object, not %s", p.at(name), kindNames[member.kind()])
+	}
+	return p.need(form, to)
 }
 
 // words returns the strings of the array of that name, nil where there is none.
@@ -172,32 +264,11 @@ func (p part) words(name string, check func(string) error) ([]string, error) {
 	return words, nil
 }
 
-// checkNeedURL reports what is wrong with an entry of HTTP.
-func checkNeedURL(s string) error {
-	if len(s) > maxNeedURL {
-		return fmt.Errorf("%q is not the address of a service: it has %d bytes; the limit is %d", text.Short(s), len(s), maxNeedURL)
-	}
-	_, err := reach.ParsePattern(s)
-	return err
-}
-
 // CheckSecretName reports what is wrong with the name of a secret, or nil: it is 1 to 64 of the characters A-Z a-z 0-9 . _ and -, and
 // does not begin with a dot.
 func CheckSecretName(s string) error {
 	if CheckName(strings.ReplaceAll(s, ".", "_")) != nil || s[0] == '.' {
 		return fmt.Errorf("%q is not a valid name: use 1 to 64 of the characters A-Z a-z 0-9 . _ and -, without a dot at the beginning", text.Short(s))
-	}
-	return nil
-}
-
-// checkNeedTool reports what is wrong with the path of a tool.
-func checkNeedTool(s string) error {
-	namespace, name := "", s
-	if slash := strings.LastIndexByte(s, '/'); slash >= 0 {
-		namespace, name = s[:slash], s[slash+1:]
-	}
-	if CheckName(name) != nil || CheckNamespace(namespace) != nil || strings.HasPrefix(s, "/") {
-		return fmt.Errorf("%q is not the path of a tool: name one such as \"units/convert\"", text.Short(s))
 	}
 	return nil
 }

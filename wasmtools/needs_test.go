@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/capability/builtin"
 )
 
 // needing returns a manifest whose tool has needs, and so has the manifest itself.
@@ -16,33 +17,38 @@ func needing(all, tool string) string {
 	return strings.Replace(one(`,"needs":`+tool), `"abi":1`, `"abi":1,"needs":`+all, 1)
 }
 
+// parse reads a manifest, whose needs may be those of every server.
+func parse(text []byte) (*wasmtools.Manifest, error) {
+	return wasmtools.ParseManifest(text, builtin.Needs()...)
+}
+
 func TestParseNeeds(t *testing.T) {
 	t.Parallel()
-	m, err := wasmtools.ParseManifest([]byte(needing(
+	m, err := parse([]byte(needing(
 		`{"http":["https://api.example.com","https://*.example.com/v2/","http://[::1]:8080"],"kv":true,"secrets":["stripe_key","a.b-c"],"config":{"type": "object"},"tools":["units/convert","now"],"files":["geo"]}`,
 		`{"http":["https://other.example"],"kv":false,"secrets":[]}`)))
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := wasmtools.Needs{
-		HTTP: []string{"https://api.example.com", "https://*.example.com/v2/", "http://[::1]:8080"}, KV: true, Secrets: []string{"stripe_key", "a.b-c"},
-		Config: json.RawMessage(`{"type": "object"}`), Tools: []string{"units/convert", "now"}, Files: []string{"geo"},
+		"http": {Words: []string{"https://api.example.com", "https://*.example.com/v2/", "http://[::1]:8080"}}, "kv": {}, "secrets": {Words: []string{"stripe_key", "a.b-c"}},
+		"config": {Object: json.RawMessage(`{"type": "object"}`)}, "tools": {Words: []string{"units/convert", "now"}}, "files": {Words: []string{"geo"}},
 	}
 	if !reflect.DeepEqual(m.Needs, want) {
 		t.Errorf("got %+v, want %+v", m.Needs, want)
 	}
-	if want := (wasmtools.Needs{HTTP: []string{"https://other.example"}, Secrets: []string{}}); !reflect.DeepEqual(m.Tools[0].Needs, want) {
+	if want := (wasmtools.Needs{"http": {Words: []string{"https://other.example"}}}); !reflect.DeepEqual(m.Tools[0].Needs, want) {
 		t.Errorf("got the tool's %+v, want %+v", m.Tools[0].Needs, want)
 	}
 	text, err := json.Marshal(m)
 	if err != nil {
 		t.Fatal(err)
 	}
-	again, err := wasmtools.ParseManifest(text)
+	again, err := parse(text)
 	if err != nil {
 		t.Fatal(err)
 	}
-	want.Config = json.RawMessage(`{"type":"object"}`)
+	want["config"] = wasmtools.Need{Object: json.RawMessage(`{"type":"object"}`)}
 	if !reflect.DeepEqual(again.Needs, want) {
 		t.Errorf("written and read again: %+v", again.Needs)
 	}
@@ -87,25 +93,25 @@ func TestParseNeedsRefuses(t *testing.T) {
 		`{"files":["/srv"]}`:                                     "is not a valid name",
 	} {
 		for _, text := range []string{needing(needs, "{}"), needing("{}", needs)} {
-			if m, err := wasmtools.ParseManifest([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
+			if m, err := parse([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("%s: got %+v, %v, want an error with %q", text, m, err, want)
 			}
 		}
 	}
-	if _, err := wasmtools.ParseManifest([]byte(needing(`{"config":true}`, "{}"))); err == nil || !strings.Contains(err.Error(), "needs.config must be an object, not a boolean") {
+	if _, err := parse([]byte(needing(`{"config":true}`, "{}"))); err == nil || !strings.Contains(err.Error(), "needs.config must be an object, not a boolean") {
 		t.Errorf("got %v, want a schema that is not an object refused", err)
 	}
-	if _, err := wasmtools.ParseManifest([]byte(needing("{}", `{"config":{}}`))); err == nil || !strings.Contains(err.Error(), "tools[0].needs.config: a tool has no settings of its own") {
+	if _, err := parse([]byte(needing("{}", `{"config":{}}`))); err == nil || !strings.Contains(err.Error(), "tools[0].needs.config: a tool has none of its own") {
 		t.Errorf("got %v, want the settings of a tool refused", err)
 	}
 }
 
 func TestNeedsAnd(t *testing.T) {
 	t.Parallel()
-	all := wasmtools.Needs{HTTP: []string{"https://a", "https://b"}, Config: json.RawMessage("{}"), Files: []string{"geo"}}
-	one := wasmtools.Needs{HTTP: []string{"https://b", "https://c"}, KV: true, Secrets: []string{"k"}, Tools: []string{"x"}}
+	all := wasmtools.Needs{"http": {Words: []string{"https://a", "https://b"}}, "config": {Object: json.RawMessage("{}")}, "files": {Words: []string{"geo"}}}
+	one := wasmtools.Needs{"http": {Words: []string{"https://b", "https://c"}}, "kv": {}, "secrets": {Words: []string{"k"}}, "tools": {Words: []string{"x"}}}
 	want := wasmtools.Needs{
-		HTTP: []string{"https://a", "https://b", "https://c"}, KV: true, Config: json.RawMessage("{}"), Files: []string{"geo"}, Secrets: []string{"k"}, Tools: []string{"x"},
+		"http": {Words: []string{"https://a", "https://b", "https://c"}}, "kv": {}, "config": {Object: json.RawMessage("{}")}, "files": {Words: []string{"geo"}}, "secrets": {Words: []string{"k"}}, "tools": {Words: []string{"x"}},
 	}
 	if got := all.And(one); fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("got %+v, want %+v", got, want)
@@ -116,7 +122,7 @@ func TestNeedsAnd(t *testing.T) {
 	if got := (wasmtools.Needs{}).And(one); fmt.Sprint(got) != fmt.Sprint(one) {
 		t.Errorf("with none before: got %+v, want %+v", got, one)
 	}
-	if len(all.HTTP) != 2 || len(one.HTTP) != 2 || !(wasmtools.Needs{Secrets: []string{}}).IsZero() {
+	if len(all["http"].Words) != 2 || len(one["http"].Words) != 2 || len(all) != 3 {
 		t.Error("the parts have changed")
 	}
 }
@@ -125,7 +131,7 @@ func TestNeedsAnd(t *testing.T) {
 func TestUngranted(t *testing.T) {
 	t.Parallel()
 	lacks, off := tool("math", "add"), tool("math", "sub")
-	lacks.Missing, off.Missing = []string{"kv"}, []string{"kv"}
+	lacks.Missing, off.Missing = []wasmtools.Missing{{Capability: "kv"}}, []wasmtools.Missing{{Capability: "kv"}}
 	table := newTable(t, lacks, off, tool("web", "get"))
 	if err := table.Disable("math/sub", "wrong sums"); err != nil {
 		t.Fatal(err)
@@ -167,7 +173,7 @@ func TestParseManifestNeeds(t *testing.T) {
 	}
 	for i, c := range append(all.Accepted, all.Refused...) {
 		for _, manifest := range []string{needing(string(c.Needs), "{}"), needing("{}", string(c.Needs))} {
-			if _, err := wasmtools.ParseManifest([]byte(manifest)); (err == nil) != (i < len(all.Accepted)) {
+			if _, err := parse([]byte(manifest)); (err == nil) != (i < len(all.Accepted)) {
 				t.Errorf("%s: got %v", c.Name, err)
 			}
 		}
@@ -177,8 +183,13 @@ func TestParseManifestNeeds(t *testing.T) {
 // TestLacks bounds what is told of a tool that asks for much: its callers hear it at every call.
 func TestLacks(t *testing.T) {
 	t.Parallel()
-	for missing, want := range map[string]string{"": "", "kv": "kv", "kv|secret a": "kv, secret a", strings.Repeat("http https://a.example|", 100): "http https://a.example, "} {
-		got := (&wasmtools.Tool{Missing: strings.Split(missing, "|")}).Lacks()
+	for missing, want := range map[string]string{"kv": "kv", "kv|secrets a": "kv, secrets a", strings.Repeat("http https://a.example|", 100): "http https://a.example, "} {
+		tool := &wasmtools.Tool{}
+		for one := range strings.SplitSeq(missing, "|") {
+			name, entry, _ := strings.Cut(one, " ")
+			tool.Missing = append(tool.Missing, wasmtools.Missing{Capability: name, Entry: entry})
+		}
+		got := tool.Lacks()
 		if !strings.HasPrefix(got, want) || len(got) > 1100 {
 			t.Errorf("%.30s…: got %d bytes %q", missing, len(got), got)
 		}

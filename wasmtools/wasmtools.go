@@ -42,9 +42,8 @@ type Tool struct {
 	Source string
 	// Needs are what the tool wants to reach outside of its sandbox.
 	Needs Needs
-	// Missing are those of its Needs that the tool was not granted, worded for people, such as "http https://api.example.com". A
-	// tool that lacks something is in no list, and can't be called.
-	Missing []string
+	// Missing are those of its Needs that the tool was not granted. A tool that lacks something is in no list, and can't be called.
+	Missing []Missing
 	// MaxInput is the largest body of a call in bytes; 0 means DefaultMaxInput.
 	MaxInput int64
 	// Caller runs the tool.

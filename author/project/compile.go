@@ -14,6 +14,7 @@ import (
 	"github.com/toolsrv/toolsrv/runtime/wasmbin"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/script"
+	"github.com/toolsrv/toolsrv/wasmtools/toolfile"
 )
 
 // maxModule is the largest module that a server takes.
@@ -93,7 +94,7 @@ func (p *Project) readManifest() ([]byte, error) {
 		return nil, fmt.Errorf("read the manifest: %w", err)
 	}
 	text = bytes.TrimPrefix(text, []byte("\ufeff")) // some editors write it; JSON has none
-	m, err := wasmtools.ParseManifest(text)
+	m, err := toolfile.ParseManifest(text)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}

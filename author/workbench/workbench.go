@@ -11,7 +11,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -19,7 +18,7 @@ import (
 	"github.com/toolsrv/toolsrv/runtime/limits"
 	"github.com/toolsrv/toolsrv/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/wasmtools"
-	"github.com/toolsrv/toolsrv/wasmtools/capability"
+	"github.com/toolsrv/toolsrv/wasmtools/capability/broker"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
 	"github.com/toolsrv/toolsrv/wasmtools/invoke"
 	"github.com/toolsrv/toolsrv/wasmtools/script"
@@ -54,7 +53,7 @@ type File struct {
 	engine  *sandbox.Engine
 	invoker *invoke.Invoker
 	module  *toolfile.Module
-	broker  *capability.Broker
+	broker  *broker.Broker
 	table   *wasmtools.RouteTable // of the file's tools, which can call each other
 }
 
@@ -134,7 +133,7 @@ func (f *File) prepare(ctx context.Context, o Options) error {
 	if err := f.module.Describe(ctx); err != nil {
 		return err
 	}
-	f.broker, err = capability.Open(o.Config, capability.Options{
+	f.broker, err = broker.Open(o.Config, broker.Options{
 		Table: func() *wasmtools.RouteTable { return f.table }, Invoker: f.invoker, Volatile: true, Logger: o.Logger,
 	})
 	if err != nil {
@@ -154,9 +153,8 @@ func (f *File) prepare(ctx context.Context, o Options) error {
 
 // reviewFolders warns of granted folders that the tools need and can't be read: the tool can only say that its file is not there.
 func (f *File) reviewFolders(o Options) {
-	for _, finding := range capability.Review(o.Config, f.Tools()) {
-		_, folder, ok := strings.Cut(finding.Key, "].files.")
-		if ok && slices.ContainsFunc(f.Tools(), func(t *wasmtools.Tool) bool { return slices.Contains(t.Needs.Files, folder) }) {
+	for _, finding := range broker.Review(o.Config, f.Tools()) {
+		if finding.Capability == "files" && finding.Entry != "" {
 			o.Logger.Warn("a grant: "+finding.Message, "key", finding.Key)
 		}
 	}
@@ -215,7 +213,7 @@ func (f *File) TryExamples(ctx context.Context, tell func(toolfile.Trial)) {
 // NewEngine returns an engine that shares the server's compiled code, or does without where that can't be had. More than one
 // worker is for modules that the user has written.
 func NewEngine(ctx context.Context, c *config.Config, workers int, logger *slog.Logger) (*sandbox.Engine, error) {
-	o := sandbox.Config{Imports: toolfile.Imports(), CompileWorkers: workers, Logger: logger}
+	o := sandbox.Config{Imports: toolfile.Imports(c.Capabilities...), CompileWorkers: workers, Logger: logger}
 	dir, err := service.CacheDir(c)
 	if err == nil {
 		cached := o

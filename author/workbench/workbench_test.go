@@ -14,6 +14,8 @@ import (
 	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
 	"github.com/toolsrv/toolsrv/runtime/limits"
 	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/capability"
+	"github.com/toolsrv/toolsrv/wasmtools/capability/files"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
 	"github.com/toolsrv/toolsrv/wasmtools/toolfile"
 )
@@ -112,7 +114,7 @@ func TestFolderMissing(t *testing.T) {
 		var log bytes.Buffer
 		o := workbench.Options{Config: config.Default(), Logger: slog.New(slog.NewTextHandler(&log, nil))}
 		o.Config.Tools.Directory, o.Config.Tools.CacheDir = t.TempDir(), t.TempDir()
-		o.Config.Grants = []config.Grant{{Match: "shop/*", Files: map[string]string{"geo": folder}}, {Match: "other/*", Files: map[string]string{"maps": "/none"}}}
+		o.Config.Grants = []config.Grant{{Match: "shop/*", Rules: capability.Rules{"files": &files.Rule{Directories: map[string]string{"geo": folder}}}}, {Match: "other/*", Rules: capability.Rules{"files": &files.Rule{Directories: map[string]string{"maps": "/none"}}}}}
 		f, err := workbench.Open(t.Context(), testkit.Put(t, dir, "shop.wasm", module), o)
 		if err != nil {
 			t.Fatal(err)

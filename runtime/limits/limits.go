@@ -22,7 +22,7 @@ type Limits struct {
 	Input       int64 `key:"input" unit:"bytes" default:"1MiB" least:"1B" most:"1GiB" means:"largest body of a call"`
 	Output      int64 `key:"output" unit:"bytes" default:"4MiB" least:"1B" most:"1GiB" means:"largest result of a call"`
 	LogLines    int   `key:"log_lines" default:"100" least:"0" most:"10000" zero:"none" means:"lines that a call may log; the rest is dropped"`
-	Concurrency int   `key:"concurrency" default:"0" least:"0" most:"10000" zero:"4 for each processor, and 64 at least for a tool that needs http or tools" means:"calls of one tool that run at the same time"`
+	Concurrency int   `key:"concurrency" default:"0" least:"0" most:"10000" each:"4" zero:"4 for each processor, and 64 at least for a tool that needs http or tools" means:"calls of one tool that run at the same time"`
 	Queue       int   `key:"queue" default:"64" least:"0" most:"100000" zero:"none" means:"calls of one tool that wait for their turn; one more is answered with 503"`
 }
 

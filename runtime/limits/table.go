@@ -124,8 +124,14 @@ var table = sync.OnceValue(func() []Limit {
 			}
 			*to = n
 		}
-		// What else 0 means needs no number: unlimited, or none.
-		_, _ = fmt.Sscanf(e.Zero, "%d for each processor", &e.eachProcessor)
+		// Only where the default depends on the machine.
+		if each := tag.Get("each"); each != "" {
+			n, err := strconv.ParseInt(each, 10, 64)
+			if err != nil {
+				panic(fmt.Sprintf("limits: each of %s: %v", t.Field(i).Name, err))
+			}
+			e.eachProcessor = n
+		}
 		entries[i] = e
 	}
 	return entries

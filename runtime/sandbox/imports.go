@@ -21,6 +21,15 @@ type offer struct {
 	funcs map[[2]string]*hostFunc // by module and name
 }
 
+// modules returns the import modules of the sets.
+func (o *offer) modules() []string {
+	names := make([]string, len(o.sets))
+	for i, set := range o.sets {
+		names[i] = set.Module
+	}
+	return names
+}
+
 // A hostFunc is a function of an offer.
 type hostFunc struct {
 	hostabi.Function

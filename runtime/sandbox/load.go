@@ -24,6 +24,9 @@ func (e *Engine) Load(bytes []byte, imports ...string) (*Program, error) {
 	return e.LoadModule(parsed, imports...)
 }
 
+// Modules returns the import modules of the engine's sets: all that a program can be allowed to import from.
+func (e *Engine) Modules() []string { return e.offered.modules() }
+
 // LoadModule checks a module without compiling it: that it imports only functions of the engine's sets, and those only from the
 // import modules named in imports; that it exports what a tool must; and that it has one memory of its own. Errors say what is
 // wrong and what to do. Modules that differ only in custom sections, such as the manifest, share code and instances; each may

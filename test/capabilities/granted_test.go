@@ -29,7 +29,16 @@ import (
 	"github.com/toolsrv/toolsrv/runtime/wasmbin"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/capability"
+	"github.com/toolsrv/toolsrv/wasmtools/capability/broker"
+	"github.com/toolsrv/toolsrv/wasmtools/capability/builtin"
+	"github.com/toolsrv/toolsrv/wasmtools/capability/files"
+	httpcap "github.com/toolsrv/toolsrv/wasmtools/capability/http"
+	"github.com/toolsrv/toolsrv/wasmtools/capability/kv"
+	"github.com/toolsrv/toolsrv/wasmtools/capability/secrets"
+	"github.com/toolsrv/toolsrv/wasmtools/capability/settings"
+	"github.com/toolsrv/toolsrv/wasmtools/capability/tools"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
+	"github.com/toolsrv/toolsrv/wasmtools/config/key"
 	"github.com/toolsrv/toolsrv/wasmtools/gotool"
 	"github.com/toolsrv/toolsrv/wasmtools/invoke"
 	"github.com/toolsrv/toolsrv/wasmtools/script"
@@ -75,44 +84,44 @@ func newWorld(t *testing.T) *world {
 // A kind is one capability: what to declare, and what to grant, of the world.
 type kind struct {
 	need    func(w *world) wasmtools.Needs
-	grant   func(w *world, g *config.Grant)
+	grant   func(w *world) capability.Rule
 	missing func(w *world) string // what is said of a tool that was not granted it
 }
 
-// settings of which something is required.
-var settings = json.RawMessage(`{"type":"object","required":["limit"],"properties":{"limit":{"type":"integer"}}}`)
+// schema is that of settings of which something is required.
+var schema = json.RawMessage(`{"type":"object","required":["limit"],"properties":{"limit":{"type":"integer"}}}`)
 
 var kinds = map[string]kind{
 	"http": {
-		func(w *world) wasmtools.Needs { return wasmtools.Needs{HTTP: []string{w.url}} },
-		func(w *world, g *config.Grant) {
-			g.HTTP, g.Private = []string{w.url}, []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
+		func(w *world) wasmtools.Needs { return wasmtools.Needs{"http": {Words: []string{w.url}}} },
+		func(w *world) capability.Rule {
+			return &httpcap.Rule{Granted: []string{w.url}, Private: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}
 		},
 		func(w *world) string { return "http " + w.url },
 	},
 	"kv": {
-		func(*world) wasmtools.Needs { return wasmtools.Needs{KV: true} },
-		func(_ *world, g *config.Grant) { g.KV = 1 << 20 },
+		func(*world) wasmtools.Needs { return wasmtools.Needs{"kv": {}} },
+		func(*world) capability.Rule { return &kv.Rule{Bytes: 1 << 20} },
 		func(*world) string { return "kv" },
 	},
-	"secret": {
-		func(*world) wasmtools.Needs { return wasmtools.Needs{Secrets: []string{"stripe_key"}} },
-		func(_ *world, g *config.Grant) { g.SecretsVisible = []string{"stripe_key"} },
-		func(*world) string { return "secret stripe_key" },
+	"secrets": {
+		func(*world) wasmtools.Needs { return wasmtools.Needs{"secrets": {Words: []string{"stripe_key"}}} },
+		func(*world) capability.Rule { return &secrets.Rule{Visible: []string{"stripe_key"}} },
+		func(*world) string { return "secrets stripe_key" },
 	},
 	"config": {
-		func(*world) wasmtools.Needs { return wasmtools.Needs{Config: settings} },
-		func(_ *world, g *config.Grant) { g.Config = json.RawMessage(`{"limit":1}`) },
+		func(*world) wasmtools.Needs { return wasmtools.Needs{"config": {Object: schema}} },
+		func(*world) capability.Rule { return &settings.Rule{Settings: json.RawMessage(`{"limit":1}`)} },
 		func(*world) string { return "config (limit: Field required)" },
 	},
 	"tools": {
-		func(*world) wasmtools.Needs { return wasmtools.Needs{Tools: []string{"units/convert"}} },
-		func(_ *world, g *config.Grant) { g.Tools = []string{"units/*"} },
-		func(*world) string { return "tool units/convert" },
+		func(*world) wasmtools.Needs { return wasmtools.Needs{"tools": {Words: []string{"units/convert"}}} },
+		func(*world) capability.Rule { return &tools.Rule{Tools: []string{"units/*"}} },
+		func(*world) string { return "tools units/convert" },
 	},
 	"files": {
-		func(*world) wasmtools.Needs { return wasmtools.Needs{Files: []string{"geo"}} },
-		func(w *world, g *config.Grant) { g.Files = map[string]string{"geo": w.folder} },
+		func(*world) wasmtools.Needs { return wasmtools.Needs{"files": {Words: []string{"geo"}}} },
+		func(w *world) capability.Rule { return &files.Rule{Directories: map[string]string{"geo": w.folder}} },
 		func(*world) string { return "files geo" },
 	},
 }
@@ -130,7 +139,7 @@ var probes = []probe{
 	{"kv_set", "kv", `{"key":"key","value":"value"}`, "toolsrv_kv_v1.set"},
 	{"kv_delete", "kv", `{"key":"key"}`, "toolsrv_kv_v1.delete"},
 	{"kv_list", "kv", `{}`, "toolsrv_kv_v1.list"},
-	{"secret_read", "secret", `{"name":"stripe_key"}`, "toolsrv_secret_v1.read"},
+	{"secret_read", "secrets", `{"name":"stripe_key"}`, "toolsrv_secret_v1.read"},
 	{"config_read", "config", `{}`, "toolsrv_config_v1.read"},
 	{"tool_call", "tools", `{"path":"units/convert"}`, "toolsrv_tools_v1.call"},
 	{"file_read", "files", `{"folder":"geo","path":"a.txt"}`, "wasi_snapshot_preview1.path_open"},
@@ -294,16 +303,19 @@ func (g *guest) try(t *testing.T, p probe, s state) {
 	if at < 0 {
 		t.Fatalf("there is no tool %s", p.tool)
 	}
-	c, grant := config.Default(), config.Grant{Match: s.match}
+	c, grant := config.Default(), config.Grant{Match: s.match, Rules: capability.Rules{}}
 	c.Secrets.Files = map[string]string{"stripe_key": g.world.key}
 	for name, k := range kinds {
 		if s.declares(p.kind, name) {
 			needs := k.need(g.world)
-			manifest.Needs.Config, needs.Config = append(manifest.Needs.Config, needs.Config...), nil
-			manifest.Tools[at].Needs = manifest.Tools[at].Needs.And(needs)
+			if needs[name].Object != nil {
+				manifest.Needs = needs
+			} else {
+				manifest.Tools[at].Needs = manifest.Tools[at].Needs.And(needs)
+			}
 		}
 		if s.granted(p.kind, name) {
-			k.grant(g.world, &grant)
+			grant.Rules[name] = k.grant(g.world)
 		}
 	}
 	c.Grants = []config.Grant{grant}
@@ -317,12 +329,12 @@ func (g *guest) try(t *testing.T, p probe, s state) {
 	}
 	defer m.Close()
 	invoker := invoke.New(invoke.Options{})
-	broker, err := capability.Open(c, capability.Options{Table: func() *wasmtools.RouteTable { return g.world.table }, Invoker: invoker, Volatile: true})
+	b, err := broker.Open(c, broker.Options{Table: func() *wasmtools.RouteTable { return g.world.table }, Invoker: invoker, Volatile: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer broker.Close()
-	grants, err := broker.Grants(c)
+	defer b.Close()
+	grants, err := b.Grants(c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -335,12 +347,12 @@ func (g *guest) try(t *testing.T, p probe, s state) {
 	call := &wasmtools.Call{Arguments: []byte(strings.ReplaceAll(p.arguments, "URL", g.world.url)), Principal: wasmtools.Everybody()}
 	result, err := invoker.Call(t.Context(), invoke.RouteTo(tool), call)
 	if got := g.outcome(result, err, p); got != string(s.want) {
-		t.Errorf("%s, %s: %s, want that %s", p.tool, s.name, got, s.want)
+		t.Errorf("%s, %s: %s (%v), want that %s", p.tool, s.name, got, err, s.want)
 	}
 	if s.want == works {
 		return
 	}
-	if s.want == missing && !slices.Contains(tool.Missing, kinds[p.kind].missing(g.world)) {
+	if s.want == missing && !strings.Contains(tool.Lacks(), kinds[p.kind].missing(g.world)) {
 		t.Errorf("%s, %s: missing %q, want %q", p.tool, s.name, tool.Missing, kinds[p.kind].missing(g.world))
 	}
 	if g.world.visits.Load() != visits || g.world.calls.Load() != calls {
@@ -389,6 +401,35 @@ func TestProbesAreAll(t *testing.T) {
 			tried := f.Name == "answer_read" || slices.ContainsFunc(probes, func(p probe) bool { return p.imports == name })
 			if !tried || !imported[name] {
 				t.Errorf("%s is tried: %t, and imported by the raw guest: %t", name, tried, imported[name])
+			}
+		}
+	}
+}
+
+// TestEach holds what each capability that a server has must not forget: its page, a probe in every state, and a row for each key of its grants.
+func TestEach(t *testing.T) {
+	t.Parallel()
+	page, keys := string(testkit.Read(t, "../../docs/capabilities.md")), string(testkit.Read(t, "../../docs/configuration.md"))
+	owners := map[string]string{"match": "all"}
+	for _, k := range builtin.Kinds() {
+		if _, ok := kinds[k.Name]; !ok || !slices.ContainsFunc(probes, func(p probe) bool { return p.kind == k.Name }) {
+			t.Errorf("no probe tries %s", k.Name)
+		}
+		if !strings.Contains(page, "| `\""+k.Name+"\": ") {
+			t.Errorf("docs/capabilities.md does not say how %s is declared", k.Name)
+		}
+		if k.Suggest == nil || k.Review == nil {
+			t.Errorf("%s is not suggested, or not reviewed", k.Name)
+		}
+		for name := range k.New().Keys("") {
+			if owners[name] != "" {
+				t.Errorf("the key %s is of %s and of %s", name, owners[name], k.Name)
+			}
+			if owners[name] = k.Name; !strings.Contains(keys, "\n| `"+name+"` | ") {
+				t.Errorf("docs/configuration.md has no row for the key %s of %s", name, k.Name)
+			}
+			if !slices.ContainsFunc(k.New().Shown(), func(s key.Shown) bool { return s.Key == name }) {
+				t.Errorf("a reload does not tell when %s changes", name)
 			}
 		}
 	}

@@ -23,6 +23,7 @@ import (
 	"github.com/toolsrv/toolsrv/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/schema"
+	"github.com/toolsrv/toolsrv/wasmtools/toolfile"
 )
 
 const kit = "../../testdata/abi/"
@@ -137,7 +138,7 @@ func start(t *testing.T, module []byte) *host {
 	if h.text, err = h.program.Describe(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if h.manifest, err = wasmtools.ParseManifest(h.text); err != nil {
+	if h.manifest, err = toolfile.ParseManifest(h.text); err != nil {
 		t.Fatal(err)
 	}
 	return h

@@ -1,4 +1,4 @@
-package egress_test
+package http_test
 
 import (
 	"bufio"

@@ -2,12 +2,11 @@ package examples_test
 
 import (
 	"encoding/json"
+	"github.com/toolsrv/toolsrv/wasmtools/toolfile"
 	"os"
 	"regexp"
 	"strings"
 	"testing"
-
-	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
 // TestManifestsOfDocs parses the manifests of docs/abi.md.
@@ -24,7 +23,7 @@ func TestManifestsOfDocs(t *testing.T) {
 		}
 		if strings.Contains(string(block[1]), `"abi"`) {
 			found++
-			if _, err := wasmtools.ParseManifest(block[1]); err != nil {
+			if _, err := toolfile.ParseManifest(block[1]); err != nil {
 				t.Errorf("docs/abi.md: %v in the manifest\n%s", err, block[1])
 			}
 		}

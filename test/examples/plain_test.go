@@ -14,7 +14,6 @@ import (
 	"github.com/toolsrv/toolsrv/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/runtime/wasmbin"
 	"github.com/toolsrv/toolsrv/wasmtools"
-	"github.com/toolsrv/toolsrv/wasmtools/toolfile"
 )
 
 // buildPlain builds examples/plain-go as any Go program, embeds its manifest, and puts it beside examples/plain-c as git
@@ -79,7 +78,7 @@ func checkPlain(t *testing.T, table *wasmtools.RouteTable) {
 func TestPlainCParser(t *testing.T) {
 	t.Parallel()
 	engine := sandboxtest.Engine(t, sandbox.Config{CacheDir: sandboxtest.CodeDir()})
-	program, err := engine.Load(testkit.Read(t, "../../examples/plain-c/plain-c.wasm"), toolfile.Modules()...)
+	program, err := engine.Load(testkit.Read(t, "../../examples/plain-c/plain-c.wasm"), engine.Modules()...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -84,7 +84,7 @@ func host(t testing.TB) *sandbox.Engine {
 		shared.host = h
 		for _, l := range []language{python, javascript} {
 			if module, err := l.write(well[l]); err == nil {
-				if _, err := h.Load(module, toolfile.Modules()...); err != nil { // closed with the sandbox
+				if _, err := h.Load(module, h.Modules()...); err != nil { // closed with the sandbox
 					t.Error(err)
 				}
 			}

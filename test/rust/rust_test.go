@@ -19,7 +19,6 @@ import (
 	"github.com/toolsrv/toolsrv/runtime/limits"
 	"github.com/toolsrv/toolsrv/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/runtime/wasmbin"
-	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/toolfile"
 )
 
@@ -54,7 +53,7 @@ func build(t *testing.T, crate, target string) []byte {
 func load(t *testing.T, module []byte) *sandbox.Program {
 	t.Helper()
 	engine := sandboxtest.Engine(t, sandbox.Config{CacheDir: sandboxtest.CodeDir()})
-	program, err := engine.Load(module, toolfile.Modules()...)
+	program, err := engine.Load(module, engine.Modules()...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -142,7 +141,7 @@ func TestWritten(t *testing.T) {
 			if !ok {
 				t.Fatalf("the file has no manifest (%v)", err)
 			}
-			manifest, err := wasmtools.ParseManifest(section)
+			manifest, err := toolfile.ParseManifest(section)
 			if err != nil {
 				t.Fatalf("%v in %s", err, section)
 			}
@@ -180,7 +179,7 @@ func TestDerived(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := wasmtools.ParseManifest(told); err != nil {
+	if _, err := toolfile.ParseManifest(told); err != nil {
 		t.Errorf("%v in %s", err, told)
 	}
 }

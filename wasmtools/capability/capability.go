@@ -1,145 +1,207 @@
-// Package capability turns the grants of a configuration into what the host functions of each capability are given. A use needs
-// both: it must be within what the tool declares that it needs, and within what its operator grants.
+// Package capability says what a capability is: something outside of its sandbox that a tool reaches through functions of the host. A tool
+// reaches it where its manifest declares that it needs it and its operator grants it, and no further than both say.
+//
+// Each is one [Kind], a value, in a package of its own. Package builtin lists those that a server has, and a program that embeds one adds
+// its own; see docs/architecture.md. Package broker turns the grants of a configuration into what the functions are given.
 package capability
 
 import (
+	"encoding/json"
+	"errors"
+	"fmt"
 	"log/slog"
 
-	"github.com/toolsrv/toolsrv/internal/pattern"
-	"github.com/toolsrv/toolsrv/internal/reach"
 	"github.com/toolsrv/toolsrv/runtime/hostabi"
 	"github.com/toolsrv/toolsrv/wasmtools"
-	"github.com/toolsrv/toolsrv/wasmtools/capability/compose"
-	"github.com/toolsrv/toolsrv/wasmtools/capability/egress"
-	"github.com/toolsrv/toolsrv/wasmtools/capability/secret"
-	"github.com/toolsrv/toolsrv/wasmtools/config"
+	"github.com/toolsrv/toolsrv/wasmtools/config/key"
 	"github.com/toolsrv/toolsrv/wasmtools/invoke"
+	"github.com/toolsrv/toolsrv/wasmtools/secret"
 	"github.com/toolsrv/toolsrv/wasmtools/state"
 )
 
-// Options say what a Broker has at hand. The zero value is usable: its tools can call no others.
-type Options struct {
-	// Table returns the table of the tools that tools may call, and Invoker calls them.
+// A Kind is one capability. Name, Module, New and Open are required.
+type Kind struct {
+	// Name is the name by which manifests need it. One that a program brings along begins with [wasmtools.ForeignNeed].
+	Name string
+	// Module is the import module whose functions are given what a tool was granted.
+	Module string
+	// Set has the functions of Module. Nil: they are among those that every tool has.
+	Set *hostabi.Set
+	// Waits is whether a tool that needs it waits rather than computes, so that more of its calls run at a time.
+	Waits bool
+	// Word checks an entry of what a manifest needs, where that is a list, and Object checks it where it is an object, which all tools of the
+	// module share. Where both are nil, the need is true.
+	Word   func(string) error
+	Object func(json.RawMessage) error
+	// New returns the rule of a grant that says nothing yet.
+	New func() Rule
+	// Misfits reports what in a rule does not fit together, with the key that is to be changed. It may be nil.
+	Misfits func(r Rule, report func(key string, err error))
+	// Verify returns an error where a rule can't be applied, such as one that names a file which is not there: a reload is refused then. It may be
+	// nil.
+	Verify func(r Rule) error
+	// Review reports what is odd about a rule. It may be nil.
+	Review func(v *Review, r Rule)
+	// Suggest returns the lines of TOML that grant a need, with values to be replaced where only an operator knows them. It may be nil.
+	Suggest func(n wasmtools.Need) string
+	// Open is called once in a process.
+	Open func(h Host) Configure
+}
+
+// Need returns what manifests may say of the kind.
+func (k *Kind) Need() wasmtools.NeedForm {
+	return wasmtools.NeedForm{Name: k.Name, Word: k.Word, Object: k.Object}
+}
+
+// Fits returns an error where a need, which may have been read by somebody who did not know the kind, is not of its form.
+func (k *Kind) Fits(n wasmtools.Need) error {
+	switch {
+	case k.Word != nil:
+		if n.Words == nil {
+			return errors.New("its need is not a list")
+		}
+		for _, word := range n.Words {
+			if err := k.Word(word); err != nil {
+				return err
+			}
+		}
+	case k.Object != nil:
+		if n.Object == nil {
+			return errors.New("its need is not an object")
+		}
+		return k.Object(n.Object)
+	case n.Words != nil || n.Object != nil:
+		return errors.New("its need is not true")
+	}
+	return nil
+}
+
+// A Rule is what one grant of a configuration says of one capability: a pointer to a type of the kind's own. Whoever has published it must not
+// change it any more.
+type Rule interface {
+	// Keys returns the readers of its keys in [[grant]], which fill it in. Paths are relative to directory. No two kinds have a key in common.
+	Keys(directory string) key.Table
+	// Shown returns what a log may tell of each key, of the same keys in the same order for each rule of the kind.
+	Shown() []key.Shown
+}
+
+// Rules are those of one grant, by the names of the kinds. Of kinds that it says nothing of there are none.
+type Rules map[string]Rule
+
+// A Host is what capabilities have at hand for as long as the process runs.
+type Host struct {
+	// Table returns the table of the tools that tools may call, and Invoker calls them. Invoker may be nil: there are none.
 	Table   func() *wasmtools.RouteTable
 	Invoker *invoke.Invoker
-	// Volatile keeps KV in memory where the configuration names no state directory, instead of granting none.
-	Volatile bool
-	// Secrets is the store of all secrets. A caller that has it can keep secrets out of its log, and says which Grants are in force. Nil: the
-	// broker makes one, for which those that were made last are.
+	// Secrets is the store of all secrets.
 	Secrets *secret.Store
 	// Connections bounds how many connections tools have to the services that they ask. Nil: any number.
-	Connections egress.Room
-	// Logger gets a line for what goes wrong beside the calls. Nil discards.
+	Connections Room
+	// Logger gets a line for what goes wrong beside the calls.
 	Logger *slog.Logger
 }
 
-// A Broker holds what outlives a configuration: connections, stored values, secrets. A process has one. It is safe for concurrent
-// use.
-type Broker struct {
-	options     Options
-	secrets     *secret.Store
-	vault       vault
-	tools       compose.Service
-	connections *egress.Connections
-	injected    egress.Injected
-	sending     register[egress.Grant, *egress.Grant]
-	visible     register[secret.Grant, *secret.Grant]
+// A Room counts something of which there may be only so much. It is safe for concurrent use.
+type Room interface {
+	// Take counts one, and reports false where there is no room for it.
+	Take() bool
+	// Give counts one less.
+	Give()
 }
 
-// Open opens what the grants of a configuration need. Where the configuration has a listener, somebody waits there already, and tools that keep
-// nothing are to work: then state that can't be opened is no error, but is lost as if that had been found out later. The caller closes it, after all calls have ended.
-func Open(c *config.Config, o Options) (*Broker, error) {
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
-	if o.Secrets == nil {
-		o.Secrets = secret.NewStore(nil)
-	}
-	b := &Broker{options: o, secrets: o.Secrets, connections: egress.NewConnections(o.Connections),
-		tools: compose.Service{Invoker: o.Invoker, Table: o.Table, Logger: o.Logger}}
-	if _, err := b.vault.open(c, o); err != nil {
-		return nil, err
-	}
-	return b, nil
+// A Given is the rule of a grant, and where that stands.
+type Given struct {
+	Rule Rule
+	// Match is the grant's pattern, and Line where it begins in its file, or 0.
+	Match string
+	Line  int
 }
 
-// Close closes everything.
-func (b *Broker) Close() error { return b.vault.close() }
-
-// StateBroken returns why what tools keep can't be used until the program is started again, or nil.
-func (b *Broker) StateBroken() error { return b.vault.broken() }
-
-// CheckState returns an error where the configuration of a process that is to follow this one names another directory for what tools keep, and
-// that one can't be used.
-func (b *Broker) CheckState(c *config.Config) error { return b.vault.check(c) }
-
-// Grants returns the grants of a configuration, which must not change any more, with the secrets as they are read now. An error is one that a
-// reload must refuse: nothing has changed then. Nothing changes for calls that run before the Grants are published: then a grant that
-// stands in both configurations has the new secrets, and all others keep those that they have.
-func (b *Broker) Grants(c *config.Config) (*Grants, error) {
-	if err := checkHTTP(c); err != nil {
-		return nil, err
-	}
-	store, err := b.vault.open(c, b.options)
-	if err != nil {
-		return nil, err
-	}
-	values, warnings, err := b.readSecrets(c)
-	if err != nil {
-		return nil, err
-	}
-	b.injected.Put(httpRules(c))
-	b.sending.forget()
-	b.visible.forget()
-	return &Grants{broker: b, config: c, store: store, values: values, patterns: patternsOf(c), warnings: warnings}, nil
+// A Configuration is the grants that are about to be in force.
+type Configuration struct {
+	// Given are all rules of the kind, in the order of the grants.
+	Given []Given
+	// Secrets are those that there are. The store has them already.
+	Secrets *secret.Values
+	// State is where tools keep things, or nil.
+	State state.Store
 }
 
-// Grants are the grants of one configuration. They are safe for concurrent use.
-type Grants struct {
-	broker *Broker
-	config *config.Config
-	store  state.Store // nil: there is no KV
-	values *secret.Values
+// Configure takes up a configuration, whose rules have been verified. Nothing may change for the calls that run under the one before.
+type Configure func(c Configuration) Grant
 
-	patterns map[string]reach.Pattern // of the entries of HTTP
-	made     madeSettings
-	warnings []string
+// A Grant returns what the tool at a path such as "/weather/now" is granted of its need: a value for the functions, or nil, and what it lacks.
+// matching are the rules for the tool, in order. It is safe for concurrent use. A value is as [hostabi.Grant] has it, or [Settings]; one that
+// allows the same as another one is Equal to it.
+type Grant func(path string, n wasmtools.Need, matching []Given) (value any, missing []wasmtools.Missing)
+
+// Settings are JSON that functions read with [hostabi.Call.Settings], also while the tool starts. One kind has them.
+type Settings json.RawMessage
+
+// Granted is what a tool was granted of all of its needs.
+type Granted struct {
+	// Values are for the sets of functions.
+	Values []hostabi.Grant
+	// Settings are those of the tool's module, JSON, or nil.
+	Settings []byte
+	// Missing are the needs that it was not granted: such a tool can't be called.
+	Missing []wasmtools.Missing
+	// Waits is whether the tool waits rather than computes.
+	Waits bool
 }
 
-// Secrets returns the configuration's secrets, for the store that the Broker has.
-func (g *Grants) Secrets() *secret.Values { return g.values }
+// A Review is of one kind's rule of one grant.
+type Review struct {
+	// Needs are what the tools that the grant matches need of the kind.
+	Needs []wasmtools.Need
+	// All are what all tools need of it.
+	All []wasmtools.Need
+	// State is whether there is a place where tools keep things.
+	State bool
+	// Matches is whether the grant matches any tool.
+	Matches bool
+	// Report is called with what is odd. Its Line and Capability are whoever reviews to fill in.
+	Report func(f Finding)
 
-// Warnings returns what was found odd about the secrets, in sentences that hold none. The Broker has logged them.
-func (g *Grants) Warnings() []string { return g.warnings }
-
-// A part finds out what a tool was granted of one capability. matching are the grants for the tool, in the order of the configuration; a part is
-// only asked where the tool declares a need of it. It returns the value for the set of module, or nil, and what is missing, in
-// words for people.
-type part struct {
-	module string
-	grant  func(g *Grants, path string, needs *wasmtools.Needs, matching []config.Grant) (value any, missing []string)
+	entry string
 }
 
-// For returns what the tool at a path such as "/weather/now" was granted of its needs: values for the sets of functions, and
-// settings, JSON. missing are those that it was not granted, worded for people. A value that allows the same as one for an earlier
-// configuration is Equal to it.
-func (g *Grants) For(path string, needs wasmtools.Needs) (values []hostabi.Grant, settings []byte, missing []string) {
-	if needs.IsZero() {
-		return nil, nil, nil
+// A Finding is what is wrong with the grants of a configuration, or dangerous.
+type Finding struct {
+	// Key is the place, such as "grant[0].http[1]", of which a Review tells only what comes after the grant.
+	Key string `json:"key"`
+	// Line is that of the configuration file where the grant begins, or 0.
+	Line int `json:"line,omitempty"`
+	// Message says what is wrong there, and what to do.
+	Message string `json:"message"`
+	// Warning tells that nothing is wrong, but much is granted.
+	Warning bool `json:"warning"`
+	// Capability is the name of the capability that is granted there, or empty, and Entry is what a tool needs of it that is meant, or empty.
+	Capability string `json:"-"`
+	Entry      string `json:"-"`
+}
+
+// Of returns a review of the same rule, whose findings are about an entry of what tools need.
+func (v *Review) Of(entry string) *Review {
+	of := *v
+	of.entry = entry
+	return &of
+}
+
+// Wrong reports what is wrong with a key.
+func (v *Review) Wrong(key, format string, args ...any) {
+	v.Report(Finding{Key: key, Entry: v.entry, Message: fmt.Sprintf(format, args...)})
+}
+
+// Warn reports what is dangerous about a key.
+func (v *Review) Warn(key, format string, args ...any) {
+	v.Report(Finding{Key: key, Entry: v.entry, Message: fmt.Sprintf(format, args...), Warning: true})
+}
+
+// Unneeded reports an entry that no tool needs which the grant matches. It does not show the entry: its place tells it, and it may be a
+// secret in the wrong place. what is what is known of it.
+func (v *Review) Unneeded(key, what string) {
+	if v.Matches {
+		v.Wrong(key, "%s is granted, but none of the tools that the grant matches needs it: remove it", what)
 	}
-	var matching []config.Grant
-	for _, one := range g.config.Grants {
-		if pattern.Match(one.Match, path) {
-			matching = append(matching, one)
-		}
-	}
-	for _, p := range []part{httpPart(), kvPart(), secretsPart(), toolsPart(), filesPart()} {
-		value, lacks := p.grant(g, path, &needs, matching)
-		if value != nil {
-			values = append(values, hostabi.Grant{Module: p.module, Value: value})
-		}
-		missing = append(missing, lacks...)
-	}
-	settings, lacks := g.settings(&needs, matching)
-	return values, settings, append(missing, lacks...)
 }

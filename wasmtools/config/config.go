@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"net"
 	"net/netip"
 	"os"
@@ -16,6 +15,9 @@ import (
 
 	"github.com/toolsrv/toolsrv/internal/pattern"
 	"github.com/toolsrv/toolsrv/runtime/limits"
+	"github.com/toolsrv/toolsrv/wasmtools/capability"
+	"github.com/toolsrv/toolsrv/wasmtools/capability/builtin"
+	"github.com/toolsrv/toolsrv/wasmtools/config/key"
 )
 
 // MaxFile is the largest size, in bytes, of a configuration file and of a tokens file: 1 MiB.
@@ -42,6 +44,9 @@ type Config struct {
 	State   State
 	// Grants say what tools may reach; those that match a tool add up.
 	Grants []Grant
+	// Capabilities are those that the program brings along, besides those of package builtin. They are for the program to say, and no key of
+	// the file, and don't change at a reload.
+	Capabilities []capability.Kind
 
 	// Limits hold for every tool. Overrides change them for the tools that match; later ones win.
 	Limits    limits.Limits
@@ -158,14 +163,14 @@ func Default() *Config {
 }
 
 // Load reads the file at path, and the tokens file that it names. Paths in it are relative to its folder. An error names the file, the
-// line, the key, and what is allowed. It never contains a token.
-func Load(path string) (*Config, error) {
+// line, the key, and what is allowed. It never contains a token. capabilities are those that the program brings along.
+func Load(path string, capabilities ...capability.Kind) (*Config, error) {
 	text, err := readFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("read the configuration: %w", err)
 	}
 	d := &document{scanner: scanner{name: path, text: text}}
-	c, err := d.read(filepath.Dir(path))
+	c, err := d.read(filepath.Dir(path), capabilities)
 	if err != nil {
 		return nil, err
 	}
@@ -174,17 +179,21 @@ func Load(path string) (*Config, error) {
 	}
 	tokens, err := ReadTokens(c.Auth.TokensFile)
 	if err != nil {
-		return nil, fmt.Errorf("%s: auth.tokens_file: %w", d.place(d.offsets["auth.tokens_file"]), Pathless(err))
+		return nil, fmt.Errorf("%s: auth.tokens_file: %w", d.place(d.offsets["auth.tokens_file"]), key.Pathless(err))
 	}
 	c.Auth.Tokens = append(c.Auth.Tokens, tokens...)
 	return c, nil
 }
 
 // Parse turns the text of a file in directory into a Config. It does not read Auth.TokensFile. It does not keep text.
-func Parse(text []byte, directory string) (*Config, error) {
+// capabilities are those that the program brings along.
+func Parse(text []byte, directory string, capabilities ...capability.Kind) (*Config, error) {
 	d := &document{scanner: scanner{name: "configuration", text: text}}
-	return d.read(directory)
+	return d.read(directory, capabilities)
 }
+
+// Kinds returns the capabilities of package builtin, and then those of the program.
+func (c *Config) Kinds() []capability.Kind { return append(builtin.Kinds(), c.Capabilities...) }
 
 // LimitsFor returns the limits of the tool at a path such as "/math/add".
 func (c *Config) LimitsFor(path string) limits.Limits {
@@ -213,15 +222,6 @@ func needRestart(started, now reflect.Value) (keys []string) {
 		}
 	}
 	return keys
-}
-
-// Pathless returns an error without the path in it, if that could not be opened: a path that is none may be a secret, which stands in the
-// wrong place.
-func Pathless(err error) error {
-	if e, ok := errors.AsType[*fs.PathError](err); ok {
-		return fmt.Errorf("its path can't be opened (a relative path begins at the configuration's folder): %w", e.Err)
-	}
-	return err
 }
 
 var errTooLarge = errors.New("the file is larger than 1 MiB")

@@ -9,10 +9,11 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/toolsrv/toolsrv/internal/text"
 	"github.com/toolsrv/toolsrv/runtime/limits"
+	"github.com/toolsrv/toolsrv/wasmtools/capability"
+	"github.com/toolsrv/toolsrv/wasmtools/config/key"
 )
 
 // A Difference says in words what one configuration has other than another one, for the log of a reload. It has nothing of tokens, and no text
@@ -152,56 +153,66 @@ func over(list []Override) (l limits.Limits) {
 
 func grantsDifference(before, now *Config) []string {
 	match := func(g *Grant) string { return g.Match }
+	kinds := now.Kinds()
 	return byMatch(before.Grants, now.Grants, match, func(was, is []Grant) changes {
 		var to changes
-		list := func(key string, of func(g *Grant) []string) {
-			all := func(grants []Grant) (elements []string) {
-				for i := range grants {
-					elements = append(elements, of(&grants[i])...)
-				}
-				return elements
-			}
-			to.list(key, all(was), all(is))
+		for _, k := range kinds {
+			to.rules(shownOf(&k, was), shownOf(&k, is))
 		}
-		list("http", func(g *Grant) []string { return g.HTTP })
-		list("private", func(g *Grant) []string { return prefixes(g.Private) })
-		list("tools", func(g *Grant) []string { return g.Tools })
-		list("secrets_visible", func(g *Grant) []string { return g.SecretsVisible })
-		number := func(key string, unit limits.Unit, of func(g *Grant) int64) {
-			last := func(grants []Grant) (n int64) { // the last one that says so counts
-				for i := range grants {
-					n = cmp.Or(of(&grants[i]), n)
+		return to
+	})
+}
+
+// shownOf returns what may be told of a kind's keys in each grant.
+func shownOf(k *capability.Kind, grants []Grant) (all [][]key.Shown) {
+	for i := range grants {
+		rule := grants[i].Rules[k.Name]
+		if rule == nil {
+			rule = k.New()
+		}
+		all = append(all, rule.Shown())
+	}
+	return all
+}
+
+// rules notes what is different of the rules that one capability has in two lists of grants.
+func (to *changes) rules(was, is [][]key.Shown) {
+	first := slices.Concat(was, is)
+	if len(first) == 0 {
+		return
+	}
+	for at, shown := range first[0] {
+		switch {
+		case shown.Counts:
+			last := func(grants [][]key.Shown) (n int64) { // the last one that says so counts
+				for _, g := range grants {
+					n = cmp.Or(g[at].Number, n)
 				}
 				return n
 			}
 			if a, b := last(was), last(is); a != b {
-				to.value(key, unit.Format(a), unit.Format(b))
+				to.value(shown.Key, shown.Unit.Format(a), shown.Unit.Format(b))
 			}
-		}
-		number("redirects", limits.Count, func(g *Grant) int64 { return int64(g.Redirects) })
-		number("http_requests", limits.Count, func(g *Grant) int64 { return int64(g.HTTPRequests) })
-		number("http_request_bytes", limits.Bytes, func(g *Grant) int64 { return g.HTTPRequestBytes })
-		number("http_response_bytes", limits.Bytes, func(g *Grant) int64 { return g.HTTPResponseBytes })
-		number("http_timeout", limits.Time, func(g *Grant) int64 { return int64(g.HTTPTimeout / time.Nanosecond) })
-		number("kv", limits.Bytes, func(g *Grant) int64 { return g.KV })
-		number("kv_entries", limits.Count, func(g *Grant) int64 { return int64(g.KVEntries) })
-		silent := func(key string, of func(g *Grant) any) {
-			all := func(grants []Grant) (values []any) {
-				for i := range grants {
-					values = append(values, of(&grants[i]))
+		case shown.Hides:
+			all := func(grants [][]key.Shown) (values []any) {
+				for _, g := range grants {
+					values = append(values, g[at].Hidden)
 				}
 				return values
 			}
-			if len(was) > 0 && len(is) > 0 || slices.ContainsFunc(append(all(was), all(is)...), func(v any) bool { return !reflect.ValueOf(v).IsZero() }) {
-				to.silent(key, all(was), all(is))
+			if len(was) > 0 && len(is) > 0 || slices.ContainsFunc(all(first), func(v any) bool { return !reflect.ValueOf(v).IsZero() }) {
+				to.silent(shown.Key, all(was), all(is))
 			}
+		default:
+			all := func(grants [][]key.Shown) (elements []string) {
+				for _, g := range grants {
+					elements = append(elements, g[at].List...)
+				}
+				return elements
+			}
+			to.list(shown.Key, all(was), all(is))
 		}
-		silent("headers", func(g *Grant) any { return g.Headers })
-		silent("ca", func(g *Grant) any { return g.CA })
-		silent("config", func(g *Grant) any { return string(g.Config) })
-		silent("files", func(g *Grant) any { return g.Files })
-		return to
-	})
+	}
 }
 
 // byMatch returns what changed in tables, in those with one pattern together. An order of patterns that has changed counts, as later tables

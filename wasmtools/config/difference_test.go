@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/toolsrv/toolsrv/wasmtools/capability"
+	"github.com/toolsrv/toolsrv/wasmtools/capability/http"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
 )
 
@@ -39,10 +41,10 @@ func TestDifference(t *testing.T) {
 		{name: "overrides change places", before: "[[override]]\nmatch = 'math/*'\ntimeout = '1m'\n[[override]]\nmatch = '**'\ntimeout = '2m'",
 			now: "[[override]]\nmatch = '**'\ntimeout = '2m'\n[[override]]\nmatch = 'math/*'\ntimeout = '1m'", limits: []string{"another order"}},
 		{name: "a grant is new", now: "[[grant]]\nmatch = 'a/*'\nhttp = ['https://api.example.com']\nheaders = {'https://api.example.com' = {Authorization = 'Bearer hunter2'}}\nkv = '1MiB'\nconfig = {key = 'hunter2'}\nfiles = {geo = '/hunter2'}\ntools = ['b/c']\nsecrets_visible = ['stripe']\nprivate = ['10.0.0.0/8']",
-			grants: []string{"+a/*: http: +https://api.example.com, private: +10.0.0.0/8, tools: +b/c, secrets_visible: +stripe, kv: 0B → 1MiB, headers, config, files"}},
+			grants: []string{"+a/*: http: +https://api.example.com, private: +10.0.0.0/8, headers, kv: 0B → 1MiB, secrets_visible: +stripe, config, tools: +b/c, files"}},
 		{name: "a grant changes", before: "[[grant]]\nmatch = 'a/*'\nhttp = ['https://api.example.com']\nhttp_timeout = '1s'\nconfig = {key = 'hunter2'}",
 			now:    "[[grant]]\nmatch = 'a/*'\nhttp = ['https://other.example.com']\nhttp_timeout = '2s'\nhttp_requests = 7\nredirects = 1\nkv_entries = 9\nhttp_request_bytes = 1\nhttp_response_bytes = 2\nca = 'hunter2'\nconfig = {key = 'hunter3'}",
-			grants: []string{"a/*: http: +https://other.example.com -https://api.example.com, redirects: 0 → 1, http_requests: 0 → 7, http_request_bytes: 0B → 1B, http_response_bytes: 0B → 2B, http_timeout: 1s → 2s, kv_entries: 0 → 9, ca, config"}},
+			grants: []string{"a/*: http: +https://other.example.com -https://api.example.com, redirects: 0 → 1, http_requests: 0 → 7, http_request_bytes: 0B → 1B, http_response_bytes: 0B → 2B, http_timeout: 1s → 2s, ca, kv_entries: 0 → 9, config"}},
 		{name: "a grant goes", before: "[[grant]]\nmatch = 'a/*'\nkv = '1MiB'\n[[grant]]\nmatch = 'b'\nkv = '1MiB'", now: "[[grant]]\nmatch = 'b'\nkv = '1MiB'", grants: []string{"-a/*"}},
 		{name: "a header goes to another origin", before: "[[grant]]\nmatch = 'a'\nhttp = ['https://a.example', 'https://b.example']\nheaders = {'https://a.example' = {X = '${secret:k}'}}",
 			now: "[[grant]]\nmatch = 'a'\nhttp = ['https://a.example', 'https://b.example']\nheaders = {'https://b.example' = {X = '${secret:k}'}}", grants: []string{"a: headers"}},
@@ -106,7 +108,7 @@ func TestDifferenceIsBounded(t *testing.T) {
 	now := config.Default()
 	for range 1000 {
 		now.Server.Hosts = append(now.Server.Hosts, strings.Repeat("h", 200)+string(rune('a'+len(now.Server.Hosts)%26)))
-		now.Grants = append(now.Grants, config.Grant{Match: strings.Repeat("m", 500), HTTP: now.Server.Hosts})
+		now.Grants = append(now.Grants, config.Grant{Match: strings.Repeat("m", 500), Rules: capability.Rules{"http": &http.Rule{Granted: now.Server.Hosts}}})
 	}
 	got := now.Difference(config.Default())
 	for _, s := range slices.Concat(got.Settings, got.Grants) {

@@ -10,22 +10,18 @@ import (
 	"strings"
 
 	"github.com/pelletier/go-toml/v2"
+
 	"github.com/toolsrv/toolsrv/internal/text"
+	"github.com/toolsrv/toolsrv/wasmtools/config/key"
 )
 
 // maxProblems is how many problems are reported at once.
 const maxProblems = 10
 
-// A reader checks the value of one key and stores it. Its error says what is wrong with the value, and what is allowed.
-type reader func(value any) error
-
-// A table holds the readers of its keys.
-type table map[string]reader
-
 // A document is a TOML file while it is read: it knows where each key stands, and what is wrong with it.
 type document struct {
 	scanner
-	known    map[string]table // by name, to say where a misplaced key belongs; "" is what stands above the first one
+	known    map[string]key.Table // by name, to say where a misplaced key belongs; "" is what stands above the first one
 	problems []problem
 }
 
@@ -61,7 +57,7 @@ func (d *document) parse() (values map[string]any, err error) {
 }
 
 // tableList reads the tables of an array [[name]], at most that many, each into an element of to. fewer says how to do with fewer.
-func tableList[T any](d *document, name string, most int, fewer string, to *[]T, read func(place string, values map[string]any, to *T)) reader {
+func tableList[T any](d *document, name string, most int, fewer string, to *[]T, read func(place string, values map[string]any, to *T)) key.Reader {
 	form := fmt.Errorf("each %s is a table of its own: write [[%s]] above its keys", name, name)
 	return func(value any) error {
 		list, ok := value.([]any)
@@ -86,34 +82,34 @@ func tableList[T any](d *document, name string, most int, fewer string, to *[]T,
 }
 
 // readTable reads the members of the table at place.
-func (d *document) readTable(place string, values map[string]any, t table) {
+func (d *document) readTable(place string, values map[string]any, t key.Table) {
 	for name, value := range values {
-		key := join(place, name)
+		at := join(place, name)
 		if read, ok := t[name]; !ok {
-			d.problems = append(d.problems, problem{d.offsets[key], &unknownKeyError{place, name, t, d.known}})
+			d.problems = append(d.problems, problem{d.offsets[at], &unknownKeyError{place, name, t, d.known}})
 		} else if err := read(value); err != nil {
-			d.fail(key, err)
+			d.fail(at, err)
 		}
 	}
 }
 
 // fail notes what is wrong with the value of a key, or with one of its elements. The message has keys that we know, and nothing that
 // the file says: a secret can stand anywhere by mistake, and whoever reads a log is not to see it. The place tells what is meant.
-func (d *document) fail(key string, err error) {
-	offset, shown := d.offsets[key], key
+func (d *document) fail(place string, err error) {
+	offset, shown := d.offsets[place], place
 	for nested := true; nested; {
 		switch e := err.(type) {
-		case *elementError:
-			if shown == key {
-				shown = index(key, e.index)
+		case *key.ElementError:
+			if shown == place {
+				shown = index(place, e.Index)
 			}
-			key, err = index(key, e.index), e.err
-		case *memberError:
-			key, err = join(key, e.name), e.err
+			place, err = index(place, e.Index), e.Err
+		case *key.MemberError:
+			place, err = join(place, e.Name), e.Err
 		default:
 			nested = false
 		}
-		if at, ok := d.offsets[key]; ok {
+		if at, ok := d.offsets[place]; ok {
 			offset = at
 		}
 	}
@@ -152,20 +148,12 @@ func (d *document) err() error {
 	return errors.Join(errs...)
 }
 
-// An elementError is what is wrong with one element of a list.
-type elementError struct {
-	index int
-	err   error
-}
-
-func (e *elementError) Error() string { return e.err.Error() }
-
 // An unknownKeyError is a key that its table does not have. Its message is made when it is shown: a hostile file has many more than are
 // shown.
 type unknownKeyError struct {
 	place, name string
-	table       table
-	known       map[string]table
+	table       key.Table
+	known       map[string]key.Table
 }
 
 // Error says where the key belongs, or which key it may mean, or else which keys there are. It has the key where it is one of ours, or close

@@ -10,6 +10,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/toolsrv/toolsrv/wasmtools/capability"
+	"github.com/toolsrv/toolsrv/wasmtools/capability/files"
+	"github.com/toolsrv/toolsrv/wasmtools/capability/http"
+	"github.com/toolsrv/toolsrv/wasmtools/capability/kv"
+	"github.com/toolsrv/toolsrv/wasmtools/capability/secrets"
+	"github.com/toolsrv/toolsrv/wasmtools/capability/settings"
+	"github.com/toolsrv/toolsrv/wasmtools/capability/tools"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
 )
 
@@ -47,25 +54,33 @@ directory = "/var/lib/toolsrv"
 `)
 	want := []config.Grant{
 		{
-			Match: "weather/*", Line: 2, HTTP: []string{"https://api.example.com", "https://*.example.com/v2/"},
-			Private:   []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("fd00::/8")},
-			Redirects: 3, Headers: map[string]map[string]string{"https://api.example.com": {"Authorization": "Bearer ${secret:key}", "X-Other": ""}},
-			HTTPRequests: 5, HTTPRequestBytes: 1024, HTTPResponseBytes: 4096, HTTPTimeout: time.Minute,
-			CA: filepath.Join("dir", "ca.pem"), KV: 16 << 20, KVEntries: 5,
-			Config: json.RawMessage(`{"empty":{},"nested":{"a":"<x>","b":[1,2.5,true]},"units":"metric"}`),
-			Files:  map[string]string{"geo": filepath.Join("dir", "geo"), "abs": "/srv/geo"},
-			Tools:  []string{"units/convert", "text/*"}, SecretsVisible: []string{"stripe.key"},
+			Match: "weather/*", Line: 2, Rules: capability.Rules{
+				"http": &http.Rule{
+					Granted:   []string{"https://api.example.com", "https://*.example.com/v2/"},
+					Private:   []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("fd00::/8")},
+					Redirects: 3, Headers: map[string]map[string]string{"https://api.example.com": {"Authorization": "Bearer ${secret:key}", "X-Other": ""}},
+					Requests: 5, RequestBytes: 1024, ResponseBytes: 4096, Timeout: time.Minute,
+					CA: filepath.Join("dir", "ca.pem"),
+				},
+				"kv":      &kv.Rule{Bytes: 16 << 20, Entries: 5},
+				"config":  &settings.Rule{Settings: json.RawMessage(`{"empty":{},"nested":{"a":"<x>","b":[1,2.5,true]},"units":"metric"}`)},
+				"files":   &files.Rule{Directories: map[string]string{"geo": filepath.Join("dir", "geo"), "abs": "/srv/geo"}},
+				"tools":   &tools.Rule{Tools: []string{"units/convert", "text/*"}},
+				"secrets": &secrets.Rule{Visible: []string{"stripe.key"}},
+			},
 		},
-		{Match: "/notes", Line: 19, KV: 4096, Files: map[string]string{"x": "/x"}},
+		{Match: "/notes", Line: 19, Rules: capability.Rules{
+			"kv": &kv.Rule{Bytes: 4096}, "files": &files.Rule{Directories: map[string]string{"x": "/x"}},
+		}},
 	}
 	if !reflect.DeepEqual(c.Grants, want) {
 		t.Errorf("got  %+v\nwant %+v", c.Grants, want)
 	}
-	secrets := config.Secrets{
+	sources := config.Secrets{
 		Directory: filepath.Join("dir", "secrets"), Files: map[string]string{"key": "/etc/key"}, Environment: map[string]string{"stripe.key": "STRIPE_KEY"},
 		Lines: map[string]int{"key": 26, "stripe.key": 27},
 	}
-	if !reflect.DeepEqual(c.Secrets, secrets) || c.State.Directory != "/var/lib/toolsrv" {
+	if !reflect.DeepEqual(c.Secrets, sources) || c.State.Directory != "/var/lib/toolsrv" {
 		t.Errorf("got %+v and %+v", c.Secrets, c.State)
 	}
 }
@@ -128,7 +143,11 @@ func TestLoadGrants(t *testing.T) {
 	if err := c.LoadGrants(file, "here"); err != nil {
 		t.Fatal(err)
 	}
-	want := []config.Grant{{Match: "a", Line: 1, KV: 4096}, {Match: "**", Line: 1, Files: map[string]string{"geo": filepath.Join("here", "geo")}}, {Match: "b", Line: 3}}
+	want := []config.Grant{
+		{Match: "a", Line: 1, Rules: capability.Rules{"kv": &kv.Rule{Bytes: 4096}}},
+		{Match: "**", Line: 1, Rules: capability.Rules{"files": &files.Rule{Directories: map[string]string{"geo": filepath.Join("here", "geo")}}}},
+		{Match: "b", Line: 3},
+	}
 	if !reflect.DeepEqual(c.Grants, want) || c.Secrets.Directory != "/s" || c.State.Directory != filepath.Join("here", "state") {
 		t.Errorf("got %+v, %+v, %+v", c.Grants, c.Secrets, c.State)
 	}

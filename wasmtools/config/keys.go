@@ -4,10 +4,11 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-
 	"github.com/toolsrv/toolsrv/internal/origin"
 	"github.com/toolsrv/toolsrv/internal/text"
 	"github.com/toolsrv/toolsrv/runtime/limits"
+	"github.com/toolsrv/toolsrv/wasmtools/capability"
+	"github.com/toolsrv/toolsrv/wasmtools/config/key"
 )
 
 // The ranges of what can be set, besides those of package limits. The table in docs/configuration.md repeats them.
@@ -37,43 +38,43 @@ var discoveries = [...]string{"auto", "list", "search"}
 var proxyHeaders = [...]string{"X-Forwarded-For", "Forwarded"}
 
 // tables returns the readers of all keys but those of [[override]] and [[grant]], by the names of their tables.
-func tables(c *Config, l *limits.Limits, which *string, directory string) map[string]table {
-	memory := func(to *int64) reader {
-		return zeroOr(to, quantity(limits.Bytes, minMemory, maxMemory, func(n int64) { *to = n }))
+func tables(c *Config, l *limits.Limits, which *string, directory string) map[string]key.Table {
+	memory := func(to *int64) key.Reader {
+		return key.ZeroOr(to, key.Quantity(limits.Bytes, minMemory, maxMemory, func(n int64) { *to = n }))
 	}
-	return map[string]table{
+	return map[string]key.Table{
 		"": {
-			"title":       word(&c.Title, "a string", prose(1, maxText)),
-			"version":     word(&c.Version, "a string", prose(1, maxText)),
-			"description": word(&c.Description, "a string", prose(0, maxDescription)),
+			"title":       key.Word(&c.Title, "a string", prose(1, maxText)),
+			"version":     key.Word(&c.Version, "a string", prose(1, maxText)),
+			"description": key.Word(&c.Description, "a string", prose(0, maxDescription)),
 		},
 		"server": {
-			"address":         word(&c.Server.Address, `an address such as "127.0.0.1:8000"`, address),
-			"public_url":      word(&c.Server.PublicURL, `an address such as "https://example.com/tools"`, publicURL),
-			"hosts":           words(&c.Server.Hosts, origin.CheckPattern),
-			"cors_origins":    words(&c.Server.CORSOrigins, origin.CheckOrigin),
-			"trusted_proxies": list(`a list such as ["10.0.0.0/8"]`, prefix(&c.Server.TrustedProxies)),
-			"proxy_header":    word(&c.Server.ProxyHeader, "a string", proxyHeader),
+			"address":         key.Word(&c.Server.Address, `an address such as "127.0.0.1:8000"`, address),
+			"public_url":      key.Word(&c.Server.PublicURL, `an address such as "https://example.com/tools"`, publicURL),
+			"hosts":           key.Words(&c.Server.Hosts, origin.CheckPattern),
+			"cors_origins":    key.Words(&c.Server.CORSOrigins, origin.CheckOrigin),
+			"trusted_proxies": key.List(`a list such as ["10.0.0.0/8"]`, key.Prefix(&c.Server.TrustedProxies)),
+			"proxy_header":    key.Word(&c.Server.ProxyHeader, "a string", proxyHeader),
 			"memory":          memory(&c.Server.Memory),
 			"code_memory":     memory(&c.Server.CodeMemory),
 		},
 		"tools": {
-			"directory":       word(&c.Tools.Directory, "a path", path(directory, true)),
-			"scripts":         boolean(&c.Tools.Scripts),
-			"modules":         quantity(limits.Count, 0, maxModules, func(n int64) { c.Tools.Modules = cmp.Or(int(n), defaultModules) }),
-			"mode":            word(which, "a string", mode),
-			"enabled":         words(&c.Tools.Enabled, toolOrNamespace),
+			"directory":       key.Word(&c.Tools.Directory, "a path", key.Path(directory, true)),
+			"scripts":         key.Boolean(&c.Tools.Scripts),
+			"modules":         key.Quantity(limits.Count, 0, maxModules, func(n int64) { c.Tools.Modules = cmp.Or(int(n), defaultModules) }),
+			"mode":            key.Word(which, "a string", mode),
+			"enabled":         key.Words(&c.Tools.Enabled, toolOrNamespace),
 			"disabled":        disabled(&c.Tools),
-			"cache_directory": word(&c.Tools.CacheDir, "a path", path(directory, false)),
+			"cache_directory": key.Word(&c.Tools.CacheDir, "a path", key.Path(directory, false)),
 		},
 		"auth": {
-			"tokens":      words(&c.Auth.Tokens, token),
-			"tokens_file": word(&c.Auth.TokensFile, "a path", path(directory, false)),
-			"required":    boolean(&c.Auth.Required),
+			"tokens":      key.Words(&c.Auth.Tokens, token),
+			"tokens_file": key.Word(&c.Auth.TokensFile, "a path", key.Path(directory, false)),
+			"required":    key.Boolean(&c.Auth.Required),
 		},
 		"mcp": {
-			"enabled":   boolean(&c.MCP.Enabled),
-			"discovery": word(&c.MCP.Discovery, "a string", discovery),
+			"enabled":   key.Boolean(&c.MCP.Enabled),
+			"discovery": key.Word(&c.MCP.Discovery, "a string", discovery),
 		},
 		"limits":  limitsTable(l),
 		"secrets": secretsTable(&c.Secrets, directory),
@@ -82,11 +83,11 @@ func tables(c *Config, l *limits.Limits, which *string, directory string) map[st
 }
 
 // limitsTable returns the readers of the keys that [limits] and [[override]] have in common.
-func limitsTable(l *limits.Limits) table {
-	t, all := table{}, limits.All()
+func limitsTable(l *limits.Limits) key.Table {
+	t, all := key.Table{}, limits.All()
 	for i := range all {
 		e := &all[i]
-		t[e.Key] = quantity(e.Unit, e.Least, e.Most, func(n int64) { e.Set(l, n) })
+		t[e.Key] = key.Quantity(e.Unit, e.Least, e.Most, func(n int64) { e.Set(l, n) })
 	}
 	return t
 }
@@ -102,13 +103,14 @@ func SetLimit(l *limits.Limits, key, value string) error {
 }
 
 // read returns what the text says, above the defaults.
-func (d *document) read(directory string) (*Config, error) {
+func (d *document) read(directory string, more []capability.Kind) (*Config, error) {
 	values, err := d.parse()
 	if err != nil {
 		return nil, err
 	}
 	c := Default()
-	c.Tools.Directory = inDirectory(directory, c.Tools.Directory)
+	c.Capabilities = more
+	c.Tools.Directory = key.InDirectory(directory, c.Tools.Directory)
 	var set limits.Limits
 	var which string
 	d.known = tables(c, &set, &which, directory)
@@ -120,7 +122,7 @@ func (d *document) read(directory string) (*Config, error) {
 	}
 	top["override"] = d.overrides(&c.Overrides)
 	top["source"] = d.sources(&c.Sources, directory)
-	top["grant"] = d.grants(&c.Grants, directory, "")
+	top["grant"] = d.grants(&c.Grants, c.Kinds(), directory, "")
 	d.readTable("", values, top)
 
 	if _, ok := d.offsets["tools.directory"]; !ok && len(c.Sources) > 0 {
@@ -146,7 +148,7 @@ func (d *document) read(directory string) (*Config, error) {
 }
 
 // table reads a table such as [server].
-func (d *document) table(name string, t table) reader {
+func (d *document) table(name string, t key.Table) key.Reader {
 	return func(value any) error {
 		values, ok := value.(map[string]any)
 		if !ok {
@@ -158,11 +160,11 @@ func (d *document) table(name string, t table) reader {
 }
 
 // sources reads the tables [[source]].
-func (d *document) sources(to *[]Source, directory string) reader {
+func (d *document) sources(to *[]Source, directory string) key.Reader {
 	return tableList(d, "source", maxSources, "put the folders into one", to, func(place string, values map[string]any, s *Source) {
-		d.readTable(place, values, table{
-			"directory": word(&s.Directory, "a path", path(directory, true)),
-			"scripts":   boolean(&s.Scripts),
+		d.readTable(place, values, key.Table{
+			"directory": key.Word(&s.Directory, "a path", key.Path(directory, true)),
+			"scripts":   key.Boolean(&s.Scripts),
 		})
 		if _, ok := values["directory"]; !ok {
 			d.fail(place, errors.New(`directory is missing: name the folder that holds the tools, as in directory = "/srv/acme"`))
@@ -171,10 +173,10 @@ func (d *document) sources(to *[]Source, directory string) reader {
 }
 
 // overrides reads the tables [[override]].
-func (d *document) overrides(to *[]Override) reader {
+func (d *document) overrides(to *[]Override) key.Reader {
 	return tableList(d, "override", maxOverrides, fewPatterns, to, func(place string, values map[string]any, o *Override) {
 		t := limitsTable(&o.Limits)
-		t["match"] = word(&o.Match, `a pattern such as "math/*"`, aPattern)
+		t["match"] = key.Word(&o.Match, `a pattern such as "math/*"`, key.Pattern)
 		d.readTable(place, values, t)
 		if _, ok := values["match"]; !ok {
 			d.fail(place, errors.New(`match is missing: name the tools, as in match = "math/*"`))

@@ -6,120 +6,22 @@ import (
 	"maps"
 	"net"
 	"net/url"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/toolsrv/toolsrv/internal/pattern"
 	"github.com/toolsrv/toolsrv/internal/text"
-	"github.com/toolsrv/toolsrv/runtime/limits"
+	"github.com/toolsrv/toolsrv/wasmtools/config/key"
 )
 
-// boolean reads true or false.
-func boolean(to *bool) reader {
-	return func(value any) error {
-		b, ok := value.(bool)
-		if !ok {
-			return wrongType(value, "true or false")
-		}
-		*to = b
-		return nil
-	}
-}
-
-// quantity reads a number in a unit: 100, "5s", "64MiB" or 65536.
-func quantity(unit limits.Unit, least, most int64, set func(int64)) reader {
-	want := "a whole number"
-	switch unit {
-	case limits.Time:
-		want = `a time in quotes such as "200ms", "5s" or "1m30s"`
-	case limits.Bytes:
-		want = `a size such as "64MiB", or a number of bytes`
-	}
-	return func(value any) error {
-		n, isNumber := value.(int64)
-		s, isText := value.(string)
-		switch {
-		case isNumber && unit != limits.Time:
-		case isText && unit != limits.Count:
-			var err error
-			if n, err = unit.Parse(s); err != nil {
-				return err
-			}
-		default:
-			return wrongType(value, want)
-		}
-		if n < least || n > most {
-			return fmt.Errorf("is out of range: %s to %s is allowed", unit.Format(least), unit.Format(most))
-		}
-		set(n)
-		return nil
-	}
-}
-
-// zeroOr reads the number 0, which leaves the choice to the server, or else what read reads.
-func zeroOr(to *int64, read reader) reader {
-	return func(value any) error {
-		if value == int64(0) {
-			*to = 0
-			return nil
-		}
-		return read(value)
-	}
-}
-
-// word reads a string as check returns it; want says what it must be.
-func word(to *string, want string, check func(string) (string, error)) reader {
-	return func(value any) error {
-		s, ok := value.(string)
-		if !ok {
-			return wrongType(value, want)
-		}
-		s, err := check(s)
-		if err != nil {
-			return err
-		}
-		*to = s
-		return nil
-	}
-}
-
-// words reads a list of strings as check returns them.
-func words(to *[]string, check func(string) (string, error)) reader {
-	return list(`a list such as ["one", "two"]`, func(value any) error {
-		var s string
-		if err := word(&s, "a string", check)(value); err != nil {
-			return err
-		}
-		*to = append(*to, s)
-		return nil
-	})
-}
-
-// list reads a list, element by element.
-func list(want string, read reader) reader {
-	return func(value any) error {
-		values, ok := value.([]any)
-		if !ok {
-			return wrongType(value, want)
-		}
-		for i, v := range values {
-			if err := read(v); err != nil {
-				return &elementError{i, err}
-			}
-		}
-		return nil
-	}
-}
-
 // disabled reads the list of what starts disabled, whose entries may be tables that give a reason.
-func disabled(to *Tools) reader {
-	return list(`a list such as ["web", {tool = "math/div", reason = "being repaired"}]`, func(value any) error {
+func disabled(to *Tools) key.Reader {
+	return key.List(`a list such as ["web", {tool = "math/div", reason = "being repaired"}]`, func(value any) error {
 		var entry, reason string
-		read := word(&entry, `a string, or a table such as {tool = "math/div", reason = "being repaired"}`, toolOrNamespace)
+		read := key.Word(&entry, `a string, or a table such as {tool = "math/div", reason = "being repaired"}`, toolOrNamespace)
 		if values, ok := value.(map[string]any); ok {
-			readers := table{"tool": read, "reason": word(&reason, "a string", prose(1, maxReason))}
+			readers := key.Table{"tool": read, "reason": key.Word(&reason, "a string", prose(1, maxReason))}
 			for _, key := range slices.Sorted(maps.Keys(values)) {
 				if readers[key] == nil {
 					return &unknownKeyError{name: key, table: readers}
@@ -185,29 +87,6 @@ func proxyHeader(s string) (string, error) {
 	return proxyHeaders[i], nil
 }
 
-// path checks the path of a file or folder, and returns it relative to directory.
-func path(directory string, needed bool) func(string) (string, error) {
-	return func(s string) (string, error) {
-		switch {
-		case s == "" && needed:
-			return "", errors.New("must not be empty")
-		case s == "":
-			return "", nil
-		case strings.ContainsRune(s, 0):
-			return "", errors.New("has a null character: remove it")
-		}
-		return inDirectory(directory, s), nil
-	}
-}
-
-// inDirectory returns a path that a file in directory names.
-func inDirectory(directory, path string) string {
-	if filepath.IsAbs(path) {
-		return filepath.Clean(path)
-	}
-	return filepath.Join(directory, path)
-}
-
 // address checks host:port.
 func address(s string) (string, error) {
 	host, port, err := net.SplitHostPort(s)
@@ -247,23 +126,3 @@ func toolOrNamespace(s string) (string, error) {
 
 // token checks a token.
 func token(s string) (string, error) { return s, checkToken(s) }
-
-// wrongType says what a value is, and what it must be. It does not show the value, which may be a secret.
-func wrongType(value any, want string) error {
-	got := "a date or time"
-	switch value.(type) {
-	case string:
-		got = "a string"
-	case int64:
-		got = "a whole number"
-	case float64:
-		got = "a number with a fraction"
-	case bool:
-		got = "true or false"
-	case []any:
-		got = "a list"
-	case map[string]any:
-		got = "a table"
-	}
-	return fmt.Errorf("must be %s, not %s", want, got)
-}

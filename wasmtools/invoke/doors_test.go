@@ -67,7 +67,7 @@ func TestDoorsAgree(t *testing.T) {
 	t.Parallel()
 	secret := errors.New("the password is hunter2")
 	lacks, lacksAndOff := tool("lacks", echo), tool("math/lacks", echo)
-	lacks.Missing = []string{"http https://api.example.com", "kv"}
+	lacks.Missing = []wasmtools.Missing{{Capability: "http", Entry: "https://api.example.com"}, {Capability: "kv"}}
 	lacksAndOff.Missing = lacks.Missing
 	table := tableOf(t, lacks, lacksAndOff, tool("echo", echo), tool("math/add", echo), tool("off", echo), tool("math/off", echo),
 		tool("who", func(_ context.Context, call *wasmtools.Call) ([]byte, error) {

@@ -72,7 +72,7 @@ func TestRefusals(t *testing.T) {
 	on, off := invoke.RouteTo(tool("echo", echo)), invoke.RouteTo(tool("echo", echo))
 	off.Enabled = false
 	lacks := tool("echo", echo)
-	lacks.Missing = []string{"http https://api.example.com", "kv"}
+	lacks.Missing = []wasmtools.Missing{{Capability: "http", Entry: "https://api.example.com"}, {Capability: "kv"}}
 	ungranted := invoke.RouteTo(lacks)
 	v := invoke.New(invoke.Options{})
 	for _, test := range []struct {
@@ -306,7 +306,7 @@ func TestAccount(t *testing.T) {
 	off := invoke.RouteTo(tool("math/off", echo))
 	off.Enabled = false
 	lacks := tool("math/lacks", echo)
-	lacks.Missing = []string{"kv"}
+	lacks.Missing = []wasmtools.Missing{{Capability: "kv"}}
 	for _, test := range []struct {
 		name  string
 		route wasmtools.Route

@@ -7,6 +7,10 @@ import (
 
 	"github.com/toolsrv/toolsrv/internal/testkit"
 	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
+	"github.com/toolsrv/toolsrv/wasmtools/capability"
+	httpcap "github.com/toolsrv/toolsrv/wasmtools/capability/http"
+	settingscap "github.com/toolsrv/toolsrv/wasmtools/capability/settings"
+	"github.com/toolsrv/toolsrv/wasmtools/capability/tools"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
 )
 
@@ -37,7 +41,7 @@ func TestGrants(t *testing.T) {
 	}
 	grant := func(match, granted string) func(c *config.Config) {
 		return func(c *config.Config) {
-			c.Grants = append(c.Grants[:len(c.Grants):len(c.Grants)], config.Grant{Match: match, Config: []byte(granted)})
+			c.Grants = append(c.Grants[:len(c.Grants):len(c.Grants)], config.Grant{Match: match, Rules: capability.Rules{"config": &settingscap.Rule{Settings: []byte(granted)}}})
 		}
 	}
 	const missing = `{"detail":"Tool /set/call was not granted what it needs: config (units: Field required)","code":"tool_not_granted"}`
@@ -94,7 +98,7 @@ func TestGrants(t *testing.T) {
 func TestGrantsAreReviewed(t *testing.T) {
 	t.Parallel()
 	c := settings(t)
-	c.Grants = []config.Grant{{Match: "shop/*", HTTP: []string{"https://b.example"}}, {Match: "**", Tools: []string{"x"}}, {Match: "shp/*"}}
+	c.Grants = []config.Grant{{Match: "shop/*", Rules: capability.Rules{"http": &httpcap.Rule{Granted: []string{"https://b.example"}}}}, {Match: "**", Rules: capability.Rules{"tools": &tools.Rule{Tools: []string{"x"}}}}, {Match: "shp/*"}}
 	r := start(t, c)
 	for _, want := range []string{
 		`"level":"ERROR","msg":"a grant: https://b.example is granted, but none of the tools that the grant matches needs it: remove it","key":"grant[0].http[0]"`,

@@ -22,6 +22,9 @@ import (
 
 	"github.com/toolsrv/toolsrv/internal/testkit"
 	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
+	"github.com/toolsrv/toolsrv/wasmtools/capability"
+	httpcap "github.com/toolsrv/toolsrv/wasmtools/capability/http"
+	"github.com/toolsrv/toolsrv/wasmtools/capability/tools"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
 	"github.com/toolsrv/toolsrv/wasmtools/gotool"
 	"github.com/toolsrv/toolsrv/wasmtools/mcp/session"
@@ -124,11 +127,13 @@ func (m *model) config(p *plan) *config.Config {
 	c.Auth.Tokens, c.Tools.Disabled = p.tokens, p.disabled
 	c.Secrets.Files = map[string]string{"key": filepath.Join(m.keys, strconv.Itoa(p.key))}
 	c.Grants = []config.Grant{{
-		Match: "reach", HTTP: m.origins[:], Private: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, Redirects: 1,
-		Headers: map[string]map[string]string{m.origins[p.origin]: {"X-Key": "${secret:key}"}},
+		Match: "reach", Rules: capability.Rules{"http": &httpcap.Rule{
+			Granted: m.origins[:], Private: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, Redirects: 1,
+			Headers: map[string]map[string]string{m.origins[p.origin]: {"X-Key": "${secret:key}"}},
+		}},
 	}}
 	if p.calls {
-		c.Grants = append(c.Grants, config.Grant{Match: "a", Tools: []string{"units/convert"}})
+		c.Grants = append(c.Grants, config.Grant{Match: "a", Rules: capability.Rules{"tools": &tools.Rule{Tools: []string{"units/convert"}}}})
 	}
 	return &c
 }

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/toolsrv/toolsrv/runtime/limits"
+	"github.com/toolsrv/toolsrv/wasmtools/capability"
+	httpcap "github.com/toolsrv/toolsrv/wasmtools/capability/http"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
 )
 
@@ -38,7 +40,7 @@ func TestReloadTellsWhatChanged(t *testing.T) {
 		c.Tools.Disabled = []string{"shop/spin", "shop/trap"}
 		c.Limits.Timeout = time.Minute
 		c.Overrides = []config.Override{{Match: "shop/*", Limits: limits.Limits{Queue: 7}}}
-		c.Grants = []config.Grant{{Match: "shop/*", HTTP: []string{"https://api.example.com"}}}
+		c.Grants = []config.Grant{{Match: "shop/*", Rules: capability.Rules{"http": &httpcap.Rule{Granted: []string{"https://api.example.com"}}}}}
 		c.Server.Hosts = append(slices.Clone(c.Server.Hosts), "tools.example.com")
 	})
 	for _, test := range []struct {

@@ -10,6 +10,8 @@ import (
 
 	"github.com/toolsrv/toolsrv/internal/testkit"
 	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
+	"github.com/toolsrv/toolsrv/wasmtools/capability"
+	"github.com/toolsrv/toolsrv/wasmtools/capability/kv"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
 	"github.com/toolsrv/toolsrv/wasmtools/service"
 )
@@ -29,7 +31,7 @@ func TestState(t *testing.T) {
 	}
 	c.State.Directory = filepath.Join(t.TempDir(), "state")
 	granted := changed(c, func(c *config.Config) {
-		c.Grants = []config.Grant{{Match: "a/*", KV: 1 << 20}, {Match: "b/*", KV: 1 << 20}}
+		c.Grants = []config.Grant{{Match: "a/*", Rules: capability.Rules{"kv": &kv.Rule{Bytes: 1 << 20}}}, {Match: "b/*", Rules: capability.Rules{"kv": &kv.Rule{Bytes: 1 << 20}}}}
 	})
 	expect := func(r *running, path string, status int, want string) {
 		t.Helper()
@@ -58,7 +60,9 @@ func TestState(t *testing.T) {
 	}
 	second := start(t, granted)
 	expect(second, "/a/get", 200, "116")
-	lowered := changed(granted, func(c *config.Config) { c.Grants = []config.Grant{{Match: "**", KV: 100}} })
+	lowered := changed(granted, func(c *config.Config) {
+		c.Grants = []config.Grant{{Match: "**", Rules: capability.Rules{"kv": &kv.Rule{Bytes: 100}}}}
+	})
 	if err := second.Reload(lowered); err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +77,9 @@ func TestDamagedState(t *testing.T) {
 	c := settings(t)
 	c.State.Directory = t.TempDir()
 	testkit.Put(t, c.State.Directory, "state.db", "not a state")
-	granted := changed(c, func(c *config.Config) { c.Grants = []config.Grant{{Match: "a/*", KV: 1 << 20}} })
+	granted := changed(c, func(c *config.Config) {
+		c.Grants = []config.Grant{{Match: "a/*", Rules: capability.Rules{"kv": &kv.Rule{Bytes: 1 << 20}}}}
+	})
 	const want = "state.db is not a state that this version can read"
 	if _, err := service.Open(t.Context(), granted, service.Options{}); err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("start: got %v, want it to say that it %s", err, want)
@@ -95,7 +101,7 @@ func TestBrokenState(t *testing.T) {
 	c := settings(t)
 	testkit.Put(t, c.Tools.Directory, "a.wasm", sandboxtest.WithManifest(t, testkit.Fixture(t, "capability/kv"), strings.Replace(keeping, "NAMESPACE", "a", 1)))
 	c.State.Directory = t.TempDir()
-	c.Grants = []config.Grant{{Match: "a/*", KV: 1 << 20}}
+	c.Grants = []config.Grant{{Match: "a/*", Rules: capability.Rules{"kv": &kv.Rule{Bytes: 1 << 20}}}}
 	r := start(t, c)
 	expect := func(path, want string) {
 		t.Helper()

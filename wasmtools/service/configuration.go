@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/toolsrv/toolsrv/wasmtools"
-	"github.com/toolsrv/toolsrv/wasmtools/capability"
+	"github.com/toolsrv/toolsrv/wasmtools/capability/broker"
 	"github.com/toolsrv/toolsrv/wasmtools/catalog"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
 )
@@ -13,7 +13,7 @@ import (
 // generation of the route table that is made for it. Nothing of it changes then.
 type Configuration struct {
 	*config.Config
-	Granted *capability.Grants
+	Granted *broker.Grants
 }
 
 // A Value is what is published as one: a Configuration, or what embeds one. Whoever has doors puts there what it decides of requests. One

@@ -14,12 +14,12 @@ import (
 	"github.com/toolsrv/toolsrv/runtime/account"
 	"github.com/toolsrv/toolsrv/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/wasmtools"
-	"github.com/toolsrv/toolsrv/wasmtools/capability"
-	"github.com/toolsrv/toolsrv/wasmtools/capability/secret"
+	"github.com/toolsrv/toolsrv/wasmtools/capability/broker"
 	"github.com/toolsrv/toolsrv/wasmtools/catalog"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
 	"github.com/toolsrv/toolsrv/wasmtools/invoke"
 	"github.com/toolsrv/toolsrv/wasmtools/script"
+	"github.com/toolsrv/toolsrv/wasmtools/secret"
 	"github.com/toolsrv/toolsrv/wasmtools/toolfile"
 )
 
@@ -42,7 +42,7 @@ type Service struct {
 	Catalog *catalog.Catalog      // follows the files
 	Table   *wasmtools.RouteTable // of the files' tools, with what is in force
 	Invoker *invoke.Invoker       // calls tools; of all doors, so that they share its memory
-	Broker  *capability.Broker    // what grants need
+	Broker  *broker.Broker        // what grants need
 	// Connections are those of tools. A server counts those of its clients there, too.
 	Connections *Connections
 	// Logger keeps secrets out of the log that Options name.
@@ -103,7 +103,7 @@ func (s *Service) open(ctx context.Context, c *config.Config, o *Options) (err e
 		return err
 	}
 	s.Engine, err = sandbox.New(ctx, sandbox.Config{
-		Imports:       toolfile.Imports(),
+		Imports:       toolfile.Imports(c.Capabilities...),
 		CacheDir:      s.cacheDir(c),
 		Memory:        c.Server.Memory,
 		CodeMemory:    c.Server.CodeMemory,
@@ -113,7 +113,7 @@ func (s *Service) open(ctx context.Context, c *config.Config, o *Options) (err e
 	if err != nil {
 		return fmt.Errorf("start the sandbox engine: %w", err)
 	}
-	s.Broker, err = capability.Open(c, capability.Options{
+	s.Broker, err = broker.Open(c, broker.Options{
 		Table:       func() *wasmtools.RouteTable { return s.Table },
 		Invoker:     s.Invoker,
 		Secrets:     s.secrets,

@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/toolsrv/toolsrv/wasmtools"
-	"github.com/toolsrv/toolsrv/wasmtools/capability"
+	"github.com/toolsrv/toolsrv/wasmtools/capability/broker"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
 )
 
@@ -70,7 +70,7 @@ func (s *Service) reviewGrants(c *config.Config) {
 	for _, route := range s.Table.Tools() {
 		tools = append(tools, route.Tool)
 	}
-	findings := capability.Review(c, tools)
+	findings := broker.Review(c, tools)
 	for _, f := range findings {
 		s.complaints = append(s.complaints, complaint{f.Key, f.Message})
 	}

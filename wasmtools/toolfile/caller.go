@@ -8,7 +8,7 @@ import (
 	"github.com/toolsrv/toolsrv/runtime/hostabi"
 	"github.com/toolsrv/toolsrv/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/wasmtools"
-	"github.com/toolsrv/toolsrv/wasmtools/capability/compose"
+	"github.com/toolsrv/toolsrv/wasmtools/capability/tools"
 )
 
 // A caller calls a tool of one version of its module. It works after that version was replaced: a call that was about to begin
@@ -17,7 +17,7 @@ type caller struct{ tool *sandbox.Tool }
 
 var (
 	_ wasmtools.Runner = caller{}
-	_ compose.Bounded  = caller{}
+	_ tools.Bounded    = caller{}
 )
 
 // IsRunner tells that the sandbox has looked at what it returns.
@@ -28,7 +28,7 @@ func (caller) IsBounded() {}
 
 // Call runs the tool in the sandbox.
 func (c caller) Call(ctx context.Context, call *wasmtools.Call) ([]byte, error) {
-	spec := sandbox.CallSpec{Input: call.Arguments, Principal: (*compose.Origin)(call), Listener: call.Listener, Counter: (*counter)(call)}
+	spec := sandbox.CallSpec{Input: call.Arguments, Principal: (*tools.Origin)(call), Listener: call.Listener, Counter: (*counter)(call)}
 	if call.Outer != nil {
 		outer, ok := call.Outer.(hostabi.Outer)
 		if !ok {

@@ -8,13 +8,13 @@ import (
 	"github.com/toolsrv/toolsrv/runtime/limits"
 	"github.com/toolsrv/toolsrv/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/capability"
 )
 
 // A Granter says what tools were granted. It is safe for concurrent use.
 type Granter interface {
-	// For returns what the tool at a path such as "/weather/now" was granted of its needs: values for sets of functions, and
-	// settings, JSON. missing are the needs that it was not granted, worded for people: such a tool can't be called.
-	For(path string, needs wasmtools.Needs) (values []hostabi.Grant, settings []byte, missing []string)
+	// For returns what the tool at a path such as "/weather/now" was granted of its needs.
+	For(path string, needs wasmtools.Needs) capability.Granted
 }
 
 // waitingPlaces is how many calls of a tool that waits for others run at a time, unless the configuration says. Such a call holds
@@ -35,10 +35,8 @@ func Places(l limits.Limits, waits bool) int {
 
 // A lot is what one tool was given beside its file.
 type lot struct {
-	limits   limits.Limits
-	values   []hostabi.Grant
-	settings []byte
-	missing  []string
+	limits  limits.Limits
+	granted capability.Granted
 }
 
 // lotOf returns what the tool at a path is given. Without a granter it is granted nothing.
@@ -46,20 +44,20 @@ func lotOf(path string, needs wasmtools.Needs, limitsFor func(path string) limit
 	if limitsFor != nil {
 		l.limits = limitsFor(path)
 	}
-	if waits := len(needs.HTTP) > 0 || len(needs.Tools) > 0; waits {
-		l.limits.Concurrency = Places(l.limits, true)
-	}
 	if granter != nil {
-		l.values, l.settings, l.missing = granter.For(path, needs)
+		l.granted = granter.For(path, needs)
 	} else {
-		l.missing = needs.Words()
+		l.granted.Missing = needs.All()
+	}
+	if l.granted.Waits {
+		l.limits.Concurrency = Places(l.limits, true)
 	}
 	return l
 }
 
 func (l *lot) equal(other *lot) bool {
-	return l.limits == other.limits && slices.EqualFunc(l.values, other.values, hostabi.Grant.Equal) &&
-		bytes.Equal(l.settings, other.settings) && slices.Equal(l.missing, other.missing)
+	return l.limits == other.limits && slices.EqualFunc(l.granted.Values, other.granted.Values, hostabi.Grant.Equal) &&
+		bytes.Equal(l.granted.Settings, other.granted.Settings) && slices.Equal(l.granted.Missing, other.granted.Missing)
 }
 
 // programs are a module's programs with settings, by the settings.

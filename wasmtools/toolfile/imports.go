@@ -5,25 +5,30 @@ import (
 	"github.com/toolsrv/toolsrv/runtime/hostabi"
 	"github.com/toolsrv/toolsrv/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/runtime/wasmbin"
-	"github.com/toolsrv/toolsrv/wasmtools/capability/compose"
-	"github.com/toolsrv/toolsrv/wasmtools/capability/egress"
-	"github.com/toolsrv/toolsrv/wasmtools/capability/kv"
-	"github.com/toolsrv/toolsrv/wasmtools/capability/secret"
-	"github.com/toolsrv/toolsrv/wasmtools/capability/settings"
+	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/capability"
+	"github.com/toolsrv/toolsrv/wasmtools/capability/builtin"
 )
 
-// Imports returns the sets of functions that tools may import. An engine that is to load files needs them in its Config.
-func Imports() []*hostabi.Set {
-	return append(abi1.Sets(), egress.Set(), kv.Set(), secret.Set(), settings.Set(), compose.Set())
+// Imports returns the sets of functions that tools may import: those of every server, and of the capabilities that a program brings along. An
+// engine that is to load files needs them in its Config. Those of the capabilities grant nothing: a function refuses a tool that does not
+// declare it, or was not granted it.
+func Imports(capabilities ...capability.Kind) []*hostabi.Set {
+	sets := abi1.Sets()
+	for _, k := range append(builtin.Kinds(), capabilities...) {
+		if k.Set != nil {
+			sets = append(sets, k.Set)
+		}
+	}
+	return sets
 }
 
-// Modules returns the import modules that every file may import from. Those of the capabilities grant nothing: a function refuses a
-// tool that does not declare it, or was not granted it.
-func Modules() []string {
-	return append(abi1.Modules(), egress.Module, kv.Module, secret.Module, settings.Module, compose.Module)
-}
-
-// programOf has an engine check a module.
+// programOf has an engine check a module, which may import all that the engine has.
 func programOf(engine *sandbox.Engine, made wasmbin.Made, place Place) (*sandbox.Program, error) {
-	return engine.LoadAs(made.Module, sandbox.Loading{Imports: Modules(), Bundle: made.Bundle, Replaces: place.Replaces})
+	return engine.LoadAs(made.Module, sandbox.Loading{Imports: engine.Modules(), Bundle: made.Bundle, Replaces: place.Replaces})
+}
+
+// ParseManifest reads a manifest, whose needs may be those of every server.
+func ParseManifest(text []byte) (*wasmtools.Manifest, error) {
+	return wasmtools.ParseManifest(text, builtin.Needs()...)
 }

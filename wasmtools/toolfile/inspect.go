@@ -122,7 +122,7 @@ func Inspect(content []byte) (*Report, error) {
 func (r *Report) readManifest(binary *wasmbin.Module) {
 	text, err := embedded(binary)
 	if err == nil && text != nil {
-		if r.Manifest, err = wasmtools.ParseManifest(text); err == nil {
+		if r.Manifest, err = ParseManifest(text); err == nil {
 			r.SDK = r.Manifest.SDK
 		}
 	}

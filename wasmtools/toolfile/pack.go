@@ -83,7 +83,7 @@ func manifestOf(ctx context.Context, program *sandbox.Program, binary *wasmbin.M
 	var own, other *wasmtools.Manifest
 	if told != nil {
 		told = bytes.TrimSpace(told)
-		if own, err = wasmtools.ParseManifest(told); err != nil {
+		if own, err = ParseManifest(told); err != nil {
 			return nil, fmt.Errorf("%s: %w", source, err)
 		}
 	}
@@ -94,7 +94,7 @@ func manifestOf(ctx context.Context, program *sandbox.Program, binary *wasmbin.M
 		return told, nil
 	}
 	given = bytes.TrimSpace(bytes.TrimPrefix(given, []byte("\ufeff"))) // some editors write a byte order mark; JSON has none
-	if other, err = wasmtools.ParseManifest(given); err == nil && own != nil {
+	if other, err = ParseManifest(given); err == nil && own != nil {
 		err = sameNumbers(own, other)
 	}
 	if err != nil {

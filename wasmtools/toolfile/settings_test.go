@@ -7,20 +7,20 @@ import (
 
 	"github.com/toolsrv/toolsrv/internal/testkit"
 	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
-	"github.com/toolsrv/toolsrv/runtime/hostabi"
 	"github.com/toolsrv/toolsrv/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/capability"
 	"github.com/toolsrv/toolsrv/wasmtools/toolfile"
 )
 
 // A byPath grants settings, by the paths of tools.
 type byPath map[string]string
 
-func (b byPath) For(path string, _ wasmtools.Needs) (_ []hostabi.Grant, settings []byte, missing []string) {
+func (b byPath) For(path string, _ wasmtools.Needs) (g capability.Granted) {
 	if s, ok := b[path]; ok {
-		settings = []byte(s)
+		g.Settings = []byte(s)
 	}
-	return nil, settings, nil
+	return g
 }
 
 // TestSettings gives two tools of a module settings, the same and others, and changes them. Each tool reads its own, in its start and in its

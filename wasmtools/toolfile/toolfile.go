@@ -17,7 +17,6 @@ import (
 	"github.com/toolsrv/toolsrv/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/runtime/wasmbin"
 	"github.com/toolsrv/toolsrv/wasmtools"
-	"github.com/toolsrv/toolsrv/wasmtools/capability/settings"
 	"github.com/toolsrv/toolsrv/wasmtools/schema"
 )
 
@@ -121,7 +120,7 @@ func (m *Module) readManifest(binary *wasmbin.Module) error {
 		}
 		return fmt.Errorf("no custom section %s and no export toolsrv_describe: embed the manifest with `toolsrv pack`", wasmtools.ManifestSection)
 	}
-	manifest, err := wasmtools.ParseManifest(text)
+	manifest, err := ParseManifest(text)
 	if err != nil {
 		return fmt.Errorf("custom section %s: %w", wasmtools.ManifestSection, err)
 	}
@@ -148,11 +147,6 @@ func (m *Module) setManifest(manifest *wasmtools.Manifest, size int) error {
 		m.namespace = m.place.Folder
 		if err := wasmtools.CheckNamespace(m.namespace); err != nil {
 			return fmt.Errorf("its folder is its namespace: %w, or give the manifest a \"namespace\"", err)
-		}
-	}
-	if manifest.Needs.Config != nil {
-		if _, err := settings.Compile(manifest.Needs.Config); err != nil {
-			return fmt.Errorf("needs: config: %w", err)
 		}
 	}
 	if err := m.keep(int64(size) * documentCopies); err != nil {
@@ -271,7 +265,7 @@ func (m *Module) take(text []byte) error {
 		return err
 	}
 	m.said = nil
-	manifest, err := wasmtools.ParseManifest(text)
+	manifest, err := ParseManifest(text)
 	if err != nil {
 		return fmt.Errorf("result of toolsrv_describe: %w", err)
 	}
@@ -316,7 +310,7 @@ func (m *Module) Build(limitsFor func(path string) limits.Limits, granter Grante
 	for i, declared := range m.manifest.Tools {
 		needs := m.needs[i]
 		lots[i] = lotOf(m.paths[i], needs, limitsFor, granter)
-		program, err := made.with(m.program, lots[i].settings, m.settled)
+		program, err := made.with(m.program, lots[i].granted.Settings, m.settled)
 		if err != nil {
 			return err
 		}
@@ -341,8 +335,8 @@ func (m *Module) Build(limitsFor func(path string) limits.Limits, granter Grante
 		if result := m.schemas[i].result; result != nil {
 			t.Result = result
 		}
-		runs := program.Tool(m.paths[i], int32(i), lots[i].limits, lots[i].values...)
-		t.Missing = lots[i].missing
+		runs := program.Tool(m.paths[i], int32(i), lots[i].limits, lots[i].granted.Values...)
+		t.Missing = lots[i].granted.Missing
 		t.MaxInput = runs.Limits().Input
 		t.Caller = caller{runs}
 		if err := t.Check(); err != nil {

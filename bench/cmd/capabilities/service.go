@@ -11,7 +11,7 @@ import (
 	"github.com/toolsrv/toolsrv/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/runtime/wasmbin"
 	"github.com/toolsrv/toolsrv/wasmtools"
-	"github.com/toolsrv/toolsrv/wasmtools/capability"
+	"github.com/toolsrv/toolsrv/wasmtools/capability/broker"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
 	"github.com/toolsrv/toolsrv/wasmtools/invoke"
 	"github.com/toolsrv/toolsrv/wasmtools/toolfile"
@@ -27,7 +27,7 @@ var reachTools = []string{"fetch", "get", "gets", "set", "call", "nothing"}
 // A service is tools with their grants, as a server has them below its doors.
 type service struct {
 	engine  *sandbox.Engine
-	broker  *capability.Broker
+	broker  *broker.Broker
 	modules []*toolfile.Module
 	table   *wasmtools.RouteTable
 	invoker *invoke.Invoker
@@ -48,7 +48,7 @@ func (b *bench) service(ctx context.Context, port int, grants string) (s *servic
 	if s.engine, err = sandbox.New(ctx, sandbox.Config{Imports: toolfile.Imports(), Memory: 16 << 30}); err != nil {
 		return s, err
 	}
-	s.broker, err = capability.Open(c, capability.Options{Invoker: s.invoker, Table: func() *wasmtools.RouteTable { return s.table }, Volatile: true})
+	s.broker, err = broker.Open(c, broker.Options{Invoker: s.invoker, Table: func() *wasmtools.RouteTable { return s.table }, Volatile: true})
 	if err != nil {
 		return s, err
 	}

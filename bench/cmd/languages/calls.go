@@ -43,7 +43,7 @@ func (b *bench) guest(ctx context.Context, script string) (*guest, error) {
 	if err != nil {
 		return nil, err
 	}
-	program, err := engine.Load(module, toolfile.Modules()...)
+	program, err := engine.Load(module, engine.Modules()...)
 	if err == nil {
 		err = program.Compile(ctx)
 	}

@@ -92,7 +92,7 @@ func idleChild(arguments []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	first, err := engine.Load(odd, toolfile.Modules()...)
+	first, err := engine.Load(odd, engine.Modules()...)
 	if err != nil {
 		return err
 	}
@@ -158,7 +158,7 @@ func compileAll(ctx context.Context, engine *sandbox.Engine, directory string) e
 		if err != nil {
 			return err
 		}
-		p, err := engine.Load(module, toolfile.Modules()...)
+		p, err := engine.Load(module, engine.Modules()...)
 		if err != nil {
 			return err
 		}

@@ -20,6 +20,7 @@ import (
 	"github.com/toolsrv/toolsrv/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/capability"
+	"github.com/toolsrv/toolsrv/wasmtools/capability/broker"
 	"github.com/toolsrv/toolsrv/wasmtools/catalog"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
 	"github.com/toolsrv/toolsrv/wasmtools/service"
@@ -132,6 +133,15 @@ type unmatched struct {
 type ungranted struct {
 	Tool    string   `json:"tool"` // its path
 	Missing []string `json:"missing"`
+}
+
+// ungrantedOf says what a tool lacks.
+func ungrantedOf(t *wasmtools.Tool) ungranted {
+	u := ungranted{Tool: t.Path()}
+	for _, m := range t.Missing {
+		u.Missing = append(u.Missing, m.String())
+	}
+	return u
 }
 
 type checkedFile struct {
@@ -332,7 +342,7 @@ func judge(files []*checkedFile, limitsFor func(path string) limits.Limits, gran
 		}
 		for _, t := range f.module.Tools() {
 			if all.tools = append(all.tools, t); grants != nil && len(t.Missing) > 0 {
-				f.Ungranted = append(f.Ungranted, ungranted{t.Path(), t.Missing})
+				f.Ungranted = append(f.Ungranted, ungrantedOf(t))
 			}
 		}
 		all.Warnings += len(f.Warnings) + len(f.Ungranted)
@@ -357,15 +367,15 @@ func inTurn(files []*checkedFile) []*checkedFile {
 }
 
 // grantsOf returns what a configuration grants, and what to call in the end. State is not opened: a server may have it.
-func grantsOf(settings *config.Config) (grants *capability.Grants, done func(), err error) {
+func grantsOf(settings *config.Config) (grants *broker.Grants, done func(), err error) {
 	stateless := *settings
 	stateless.State.Directory = ""
-	broker, err := capability.Open(&stateless, capability.Options{Volatile: true})
+	b, err := broker.Open(&stateless, broker.Options{Volatile: true})
 	if err != nil {
 		return nil, nil, err
 	}
-	done = func() { _ = broker.Close() } // which has nothing on disk
-	if grants, err = broker.Grants(&stateless); err != nil {
+	done = func() { _ = b.Close() } // which has nothing on disk
+	if grants, err = b.Grants(&stateless); err != nil {
 		done()
 		return nil, nil, err
 	}
@@ -383,7 +393,7 @@ func (c *checked) match(file string, settings *config.Config, odd []string) {
 	for _, u := range settings.Unmatched(paths) {
 		c.Unmatched = append(c.Unmatched, unmatched{u.Key, u.Entry, u.String()})
 	}
-	c.Grants = capability.Review(settings, c.tools)
+	c.Grants = broker.Review(settings, c.tools)
 	for _, warning := range odd {
 		c.Grants = append(c.Grants, capability.Finding{Key: "secrets", Message: warning, Warning: true})
 	}

@@ -182,7 +182,7 @@ func (d *dev) tell(ctx context.Context, s *server.Server, w io.Writer) {
 		var lacking strings.Builder
 		for _, route := range current.Routes() {
 			if route.Ungranted {
-				fmt.Fprintf(&lacking, "\n%s is not served, because it lacks %s:\n", route.Path, oneLine(strings.Join(route.Tool.Missing, ", ")))
+				fmt.Fprintf(&lacking, "\n%s is not served, because it lacks %s:\n", route.Path, oneLine(route.Tool.Lacks()))
 				tellMissing(&lacking, route.Tool)
 			}
 		}

@@ -13,6 +13,9 @@ import (
 	"github.com/toolsrv/toolsrv/internal/reach"
 	"github.com/toolsrv/toolsrv/internal/text"
 	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/capability"
+	"github.com/toolsrv/toolsrv/wasmtools/capability/http"
+	"github.com/toolsrv/toolsrv/wasmtools/capability/secrets"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
 )
 
@@ -40,22 +43,23 @@ func (g *grantFlags) apply(c *config.Config) error {
 			return err
 		}
 	}
-	granted := config.Grant{Match: everyTool}
+	var sent http.Rule
+	var seen secrets.Rule
 	for _, url := range g.http {
 		p, err := reach.ParsePattern(url)
 		if err != nil {
 			return &usageError{fmt.Errorf("--allow-http %s: %w", url, err)}
 		}
-		granted.HTTP = append(granted.HTTP, p.String())
-		granted.Private = append(granted.Private, special(url)...)
+		sent.Granted = append(sent.Granted, p.String())
+		sent.Private = append(sent.Private, special(url)...)
 	}
 	if len(g.secrets) > 0 {
 		files := maps.Clone(c.Secrets.Files)
 		if files == nil {
 			files = map[string]string{}
 		}
-		for _, secret := range g.secrets {
-			name, value, _ := strings.Cut(secret, "=")
+		for _, given := range g.secrets {
+			name, value, _ := strings.Cut(given, "=")
 			file, ok := strings.CutPrefix(value, "@")
 			if err := wasmtools.CheckSecretName(name); err != nil {
 				return &usageError{fmt.Errorf("--secret: %w", err)}
@@ -65,12 +69,19 @@ func (g *grantFlags) apply(c *config.Config) error {
 				return &usageError{fmt.Errorf("--secret %s: write it into a file and name that, --secret %s=@FILE: others can read the command line", name, name)}
 			}
 			files[name] = file
-			granted.SecretsVisible = append(granted.SecretsVisible, name)
+			seen.Visible = append(seen.Visible, name)
 		}
 		c.Secrets.Files = files
 	}
-	if granted.HTTP != nil || granted.SecretsVisible != nil {
-		c.Grants = append(c.Grants[:len(c.Grants):len(c.Grants)], granted)
+	rules := capability.Rules{}
+	if sent.Granted != nil {
+		rules["http"] = &sent
+	}
+	if seen.Visible != nil {
+		rules["secrets"] = &seen
+	}
+	if len(rules) > 0 {
+		c.Grants = append(c.Grants[:len(c.Grants):len(c.Grants)], config.Grant{Match: everyTool, Rules: rules})
 	}
 	return nil
 }
@@ -101,15 +112,13 @@ func tellMissing(w io.Writer, tools ...*wasmtools.Tool) {
 	for _, tool := range tools {
 		for _, lack := range tool.Missing {
 			flag := "--grant FILE, with a [[grant]] as toolsrv inspect prints it"
-			kind, what, _ := strings.Cut(lack, " ")
 			switch {
-			case strings.HasPrefix(lack, "the secret of ${secret:"): // whose name may be a secret itself
+			case lack.Secret && lack.Entry == "":
 				flag = "--secret NAME=@FILE, with the name that stands in that header"
-			case kind == "http":
-				flag = "--allow-http " + text.ShellQuote(oneLine(what))
-			case kind == "secret":
-				name, _, _ := strings.Cut(what, ",") // what follows says who needs it
-				flag = "--secret " + oneLine(name) + "=@FILE"
+			case lack.Capability == "http" && lack.Entry != "":
+				flag = "--allow-http " + text.ShellQuote(oneLine(lack.Entry))
+			case lack.Capability == "secrets":
+				flag = "--secret " + oneLine(lack.Entry) + "=@FILE"
 			}
 			if !told[flag] {
 				fmt.Fprintf(w, "  grant it here: %s\n", flag)

@@ -21,7 +21,7 @@ func TestInspectNeeds(t *testing.T) {
 	dir := t.TempDir()
 	file := testkit.Put(t, dir, "tools/weather.wasm", sandboxtest.WithManifest(t, testkit.Fixture(t, "e2e/guest"), needy))
 	_, stdout, _ := run("inspect", file)
-	for _, want := range []string{`needs +all tools +kv\n`, `needs +all tools +config\n`, `needs +/weather/now +http https://api.example.com\n`, `needs +/weather/now +secret key\n`} {
+	for _, want := range []string{`needs +all tools +kv\n`, `needs +all tools +config\n`, `needs +/weather/now +http https://api.example.com\n`, `needs +/weather/now +secrets key\n`} {
 		if !regexp.MustCompile(want).MatchString(stdout) {
 			t.Errorf("no %s in\n%s", want, stdout)
 		}
@@ -64,7 +64,7 @@ func TestCheckGrants(t *testing.T) {
 		says       []string
 	}{
 		{"nothing granted", "", 0, []string{
-			"tool /weather/now: it can't be called, because the configuration does not grant it http https://api.example.com, kv, secret key, config (units: Field required) (ungranted)\n",
+			"tool /weather/now: it can't be called, because the configuration does not grant it http https://api.example.com, kv, secrets key, config (units: Field required) (ungranted)\n",
 			"tool /weather/then: it can't be called, because the configuration does not grant it kv, config (units: Field required) (ungranted)\n"}},
 		{"a slip of the pen", "[[grant]]\nmatch = 'weather/*'\nhttp = ['https://api.exmaple.com']\n", 1, []string{
 			"wrong    " + dir + "/x.toml:1: grant[0].http[0]: https://api.exmaple.com is granted, but none of the tools that the grant matches needs it: remove it (grant)\n"}},

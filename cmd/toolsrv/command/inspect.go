@@ -13,7 +13,8 @@ import (
 	"github.com/toolsrv/toolsrv/author/workbench"
 	"github.com/toolsrv/toolsrv/internal/text"
 	"github.com/toolsrv/toolsrv/wasmtools"
-	"github.com/toolsrv/toolsrv/wasmtools/capability"
+	"github.com/toolsrv/toolsrv/wasmtools/capability/broker"
+	"github.com/toolsrv/toolsrv/wasmtools/capability/builtin"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
 	"github.com/toolsrv/toolsrv/wasmtools/toolfile"
 )
@@ -173,8 +174,8 @@ func printManifest(row func(cells ...string), r *toolfile.Report) {
 			row(c[0], c[1])
 		}
 	}
-	for _, need := range m.Needs.Words() {
-		row("needs", "all tools", need)
+	for _, need := range m.Needs.All() {
+		row("needs", "all tools", need.String())
 	}
 	for _, t := range m.Tools {
 		tool := wasmtools.Tool{Namespace: m.Namespace, Name: t.Name}
@@ -185,8 +186,8 @@ func printManifest(row func(cells ...string), r *toolfile.Report) {
 		if said := annotationsText(t.Annotations); said != "" {
 			row("annotations", tool.Path(), said)
 		}
-		for _, need := range t.Needs.Words() {
-			row("needs", tool.Path(), need)
+		for _, need := range t.Needs.All() {
+			row("needs", tool.Path(), need.String())
 		}
 		for _, icon := range t.Icons {
 			row("icon", tool.Path(), text.Short(icon.Src))
@@ -199,7 +200,7 @@ func printGrants(w io.Writer, m *wasmtools.Manifest) error {
 	var grants []string
 	add := func(match string, needs wasmtools.Needs) {
 		if !needs.IsZero() {
-			grants = append(grants, text.Escape(capability.Suggest(match, needs)))
+			grants = append(grants, text.Escape(broker.Suggest(match, needs, builtin.Kinds())))
 		}
 	}
 	shared := m.Needs

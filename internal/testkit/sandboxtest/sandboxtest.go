@@ -47,7 +47,7 @@ func ShareCode(cache string) error {
 // Load returns a program that is closed with the test. Its module may import what a server offers.
 func Load(t testing.TB, e *sandbox.Engine, module []byte) *sandbox.Program {
 	t.Helper()
-	p, err := e.Load(module, toolfile.Modules()...)
+	p, err := e.Load(module, e.Modules()...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/toolsrv/toolsrv/runtime/hostabi"
-	"github.com/toolsrv/toolsrv/wasmtools/capability/internal/answer"
+	"github.com/toolsrv/toolsrv/wasmtools/capability/answer"
 	"github.com/toolsrv/toolsrv/wasmtools/state"
 )
 

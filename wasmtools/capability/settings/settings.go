@@ -11,7 +11,7 @@ import (
 	"fmt"
 
 	"github.com/toolsrv/toolsrv/runtime/hostabi"
-	"github.com/toolsrv/toolsrv/wasmtools/capability/internal/answer"
+	"github.com/toolsrv/toolsrv/wasmtools/capability/answer"
 	"github.com/toolsrv/toolsrv/wasmtools/schema"
 )
 

@@ -1,8 +1,0 @@
-//go:build !unix
-
-package egress
-
-import "net"
-
-// nothingArrived can't be told here, so no connection is used again.
-func nothingArrived(net.Conn) bool { return false }

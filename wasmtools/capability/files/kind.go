@@ -1,0 +1,100 @@
+package files
+
+import (
+	"maps"
+	"path/filepath"
+	"slices"
+
+	"github.com/toolsrv/toolsrv/runtime/wasi"
+	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/capability"
+	"github.com/toolsrv/toolsrv/wasmtools/config/key"
+)
+
+// Kind returns the capability. Its needs are the names of directories. Its functions are those of WASI, which every tool has.
+func Kind() capability.Kind {
+	return capability.Kind{
+		Name: "files", Module: wasi.Module,
+		Word:    wasmtools.CheckName,
+		New:     func() capability.Rule { return &Rule{} },
+		Review:  review,
+		Suggest: suggest,
+		Open:    open,
+	}
+}
+
+// A Rule is one grant of the configuration, as far as directories go.
+type Rule struct {
+	// Directories are their paths, by the names that tools know them by.
+	Directories map[string]string
+}
+
+var _ capability.Rule = (*Rule)(nil)
+
+// Keys returns the readers of its keys.
+func (r *Rule) Keys(directory string) key.Table {
+	return key.Table{"files": key.Entries(&r.Directories, `a table such as {geo = "/srv/geo"}`, key.Name,
+		func(to *string) key.Reader { return key.Word(to, "a path", key.Path(directory, true)) })}
+}
+
+// Shown returns what a log may tell of it.
+func (r *Rule) Shown() []key.Shown { return []key.Shown{key.Silent("files", r.Directories)} }
+
+func review(v *capability.Review, from capability.Rule) {
+	r := from.(*Rule)
+	needs := func(all []wasmtools.Need, name string) bool {
+		return slices.ContainsFunc(all, func(n wasmtools.Need) bool { return slices.Contains(n.Words, name) })
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.Directories)) {
+		v, place := v, "files"
+		if needs(v.All, name) { // another one may be a secret in the wrong place
+			v, place = v.Of(name), "files."+name
+		}
+		if err := Check(r.Directories[name]); err != nil {
+			v.Wrong(place, "%v", key.Pathless(err))
+		} else if filepath.Dir(r.Directories[name]) == r.Directories[name] {
+			v.Warn(place, "this grants all files of the machine that the server can read, including its configuration and its keys: name a folder")
+		}
+		if !needs(v.Needs, name) {
+			v.Unneeded(place, "a folder")
+		}
+	}
+}
+
+func suggest(n wasmtools.Need) string {
+	entries := ""
+	for _, name := range n.Words {
+		if entries != "" {
+			entries += ", "
+		}
+		entries += key.Quote(name) + " = " + key.Quote("/path/to/"+name)
+	}
+	return "files = {" + entries + "}\n"
+}
+
+// open grants directories. Of two for one name the last counts.
+func open(capability.Host) capability.Configure {
+	return func(capability.Configuration) capability.Grant {
+		return func(_ string, n wasmtools.Need, matching []capability.Given) (any, []wasmtools.Missing) {
+			granted := map[string]string{}
+			var missing []wasmtools.Missing
+			for _, need := range n.Words {
+				directory := ""
+				for _, given := range matching {
+					if path, ok := given.Rule.(*Rule).Directories[need]; ok {
+						directory = path
+					}
+				}
+				if directory == "" {
+					missing = append(missing, wasmtools.Missing{Capability: "files", Entry: need})
+					continue
+				}
+				granted[need] = directory
+			}
+			if len(granted) == 0 {
+				return nil, missing
+			}
+			return Grant(granted), missing
+		}
+	}
+}

@@ -1,0 +1,90 @@
+package http
+
+import (
+	"net"
+	"sync"
+
+	"github.com/toolsrv/toolsrv/wasmtools/capability"
+	"github.com/toolsrv/toolsrv/wasmtools/capability/answer"
+)
+
+// Connections counts the connections of all grants of a process. It is safe for concurrent use.
+type Connections struct {
+	room capability.Room
+
+	mu   sync.Mutex
+	idle map[*line]struct{} // those that calls keep
+}
+
+// NewConnections returns none, for which there will be as much room as the room has; nil: any number.
+func NewConnections(r capability.Room) *Connections {
+	return &Connections{room: r, idle: map[*line]struct{}{}}
+}
+
+// take makes room for a connection. Where there is none, it closes those that are idle, of whichever call. A nil c has room.
+func (c *Connections) take() *answer.Failure {
+	if c == nil || c.room == nil || c.room.Take() {
+		return nil
+	}
+	c.mu.Lock()
+	idle := c.idle
+	c.idle = map[*line]struct{}{}
+	c.mu.Unlock()
+	for l := range idle {
+		l.close()
+	}
+	if c.room.Take() {
+		return nil
+	}
+	return answer.Failf(answer.Unavailable, "The host has no room for another connection: as many are open as its limit of open files (ulimit -n) allows. Try again later.")
+}
+
+func (c *Connections) give() {
+	if c != nil && c.room != nil {
+		c.room.Give()
+	}
+}
+
+// rest says that a call keeps a line which it does not use now: it may be closed to make room.
+func (c *Connections) rest(l *line) {
+	if c == nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.idle[l] = struct{}{}
+}
+
+// wake takes back what rest has said, and reports false where the line has been closed.
+func (c *Connections) wake(l *line) bool {
+	if c == nil {
+		return true
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	_, idle := c.idle[l]
+	delete(c.idle, l)
+	return idle
+}
+
+// A connection gives back its room when it is closed, which may be more than once.
+type connection struct {
+	net.Conn
+	close func() error
+}
+
+func (c *connection) Close() error { return c.close() }
+
+// counted returns a connection that gives back its room when it is closed.
+func (c *Connections) counted(conn net.Conn) net.Conn {
+	if tcp, ok := conn.(*net.TCPConn); ok {
+		// Who closes first keeps the port for a minute. With a connection for each call a host would run out of ports at some 470
+		// calls a second to one address. When a connection is closed here, nothing is under way on it that anybody wants.
+		_ = tcp.SetLinger(0)
+	}
+	return &connection{conn, sync.OnceValue(func() error {
+		err := conn.Close()
+		c.give()
+		return err
+	})}
+}

@@ -1,0 +1,327 @@
+package http
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"io"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/toolsrv/toolsrv/internal/jsontree"
+	"github.com/toolsrv/toolsrv/internal/reach"
+	"github.com/toolsrv/toolsrv/internal/redact"
+	"github.com/toolsrv/toolsrv/runtime/hostabi"
+	"github.com/toolsrv/toolsrv/wasmtools/capability/answer"
+)
+
+// A caller is what sending needs of a call: methods of [hostabi.Call].
+type caller interface {
+	Wait(f func(ctx context.Context))
+	Hold(n int64)
+	Charge(nanos int)
+	Used(u hostabi.Use)
+	Tally(n int) int
+}
+
+// maxShown is the longest path in bytes that a failure shows.
+const maxShown = 80
+
+// connectionBytes is what is held for a request while it is under way: its connection, and the head of its answer.
+const connectionBytes = 128 << 10
+
+// An exchange is one request of a guest, with all its redirects.
+type exchange struct {
+	g       *Grant
+	c       caller
+	ctx     context.Context // of the whole request, within that of the call; nil until the first wait
+	cancel  context.CancelFunc
+	timeout time.Duration
+	held    int64            // bytes that the account holds
+	redact  *redact.Redactor // nil where no secret is put into requests to the host
+
+	r      *request
+	rule   *rule // by which the next request goes
+	target reach.Target
+	url    string // target's, where hop has begun
+	method string
+	body   []byte
+	header http.Header
+	use    hostabi.Use
+
+	lines *lines      // that the call keeps
+	line  *line       // that is in use
+	stop  func() bool // has the end of ctx no longer cut line
+	whole bool        // the answer was read to its end
+
+	partial bool // a part of the answer was asked for
+}
+
+// send sends a request, follows its redirects, and returns the answer as the guest reads it. Nothing of it is left when send returns, or panics because the call has to end.
+func (g *Grant) send(c caller, kept *lines, r *request) ([]byte, *answer.Failure) {
+	x := &exchange{g: g, c: c, lines: kept, r: r, target: r.target, method: r.method, body: r.body, header: r.headers}
+	if f := x.allowed(false); f != nil {
+		return nil, f
+	}
+	if x.timeout = x.rule.Timeout; r.timeout > 0 {
+		x.timeout = min(x.timeout, r.timeout)
+	}
+	defer func() {
+		if x.cancel != nil {
+			x.cancel()
+		}
+	}()
+	x.hold(connectionBytes)
+	b, f := x.hops()
+	c.Hold(-x.held)
+	if f != nil {
+		x.know()
+		f.Message = x.redact.String(f.Message)
+	}
+	return b, f
+}
+
+// count counts a request that is about to be sent.
+func (x *exchange) count() *answer.Failure {
+	if x.c.Tally(1) > x.rule.Requests {
+		return answer.Failf(answer.Limit, "The tool has sent %d requests in this call and those that belong to it, which is the limit of its grant (http_requests).", x.rule.Requests)
+	}
+	return nil
+}
+
+// hops sends the request, and what its redirects lead to.
+func (x *exchange) hops() ([]byte, *answer.Failure) {
+	for number := 0; ; number++ {
+		if f := x.allowed(number > 0); f != nil {
+			return nil, f
+		}
+		if f := x.count(); f != nil {
+			return nil, f
+		}
+		b, next, f := x.hop(number)
+		if f != nil || next == nil {
+			return b, f
+		}
+		x.follow(next)
+	}
+}
+
+// origin returns the origin of the URL.
+func (x *exchange) origin() string {
+	rest := len(x.target.Path)
+	if x.target.HasQuery {
+		rest += len("?") + len(x.target.Query)
+	}
+	return x.url[:len(x.url)-rest]
+}
+
+// hold has the account hold n bytes until the request is over.
+func (x *exchange) hold(n int) {
+	x.c.Hold(int64(n))
+	x.held += int64(n)
+}
+
+// A hop is where a redirect leads.
+type hop struct {
+	status int
+	target reach.Target
+}
+
+// hop sends one request, and counts it. It returns the answer, or where that leads.
+func (x *exchange) hop(number int) (b []byte, next *hop, f *answer.Failure) {
+	start := time.Now()
+	x.url = x.target.String()
+	x.use = hostabi.Use{Capability: "http", Target: x.method + " " + x.origin() + x.target.Path, Sent: int64(len(x.body))}
+	defer func() {
+		if x.use.Took = time.Since(start); f != nil {
+			x.use.Outcome = f.Code
+		}
+		x.use.Target = x.redact.String(x.use.Target)
+		x.c.Used(x.use)
+	}()
+	request, f := x.prepare()
+	if f != nil {
+		return nil, nil, f
+	}
+	defer func() { x.finish(false) }()
+	response, err := x.roundTrip(request)
+	if err != nil {
+		return nil, nil, x.failure(err)
+	}
+	if f = checkHeaders(response.Header); f != nil {
+		return nil, nil, f
+	}
+	x.whole = !hasBody(response) || response.ContentLength == 0
+	x.know() // a secret may have another value by now, or another grant, and a service can wait for that
+	if next, f = x.redirect(number, response); f == nil && next == nil {
+		b, f = x.read(response)
+	}
+	if f == nil {
+		x.finish(x.whole && !response.Close)
+	}
+	return b, next, f
+}
+
+// wait calls f, which waits for the network. The time of the request begins with its first wait.
+func (x *exchange) wait(f func()) {
+	x.c.Wait(func(ctx context.Context) {
+		if x.ctx == nil {
+			x.ctx = ctx
+			if ends, ok := ctx.Deadline(); !ok || time.Until(ends) > x.timeout { // a context of its own takes a microsecond
+				x.ctx, x.cancel = context.WithTimeout(ctx, x.timeout)
+			}
+		}
+		f()
+	})
+}
+
+// allowed finds the rule for the next request, and refuses one that is not needed or not granted.
+func (x *exchange) allowed(redirected bool) *answer.Failure {
+	if x.rule = x.g.rule(x.target); x.rule != nil {
+		if n := int64(len(x.body)); n > x.rule.RequestBytes {
+			return bodyTooLarge(n, x.rule.RequestBytes)
+		}
+		return nil
+	}
+	code, subject := answer.NotGranted, "The tool asked for"
+	if redirected {
+		code, subject = codeRedirect, "The server redirects to"
+	}
+	asked := x.target.Origin.String() + x.target.Path
+	if len(x.target.Path) > maxShown { // a secret that is cut is not found in what the tool says of its failure
+		asked = x.target.Origin.String() + "/..."
+	}
+	if all := x.g.needed; !reach.Allowed(all, all, x.target) {
+		return answer.Failf(code, "%s %s, but the tool declares only that it needs %s: add it to http in the needs of its manifest.", subject, asked, list(all))
+	}
+	return answer.Failf(code, "%s %s, but the tool is granted only %s. To grant it, add it to http in the tool's [[grant]]: http = [%q].", subject, asked, list(x.g.granted()), x.target.Origin)
+}
+
+// prepare makes the request of net/http, from nothing but parts that were checked.
+func (x *exchange) prepare() (*http.Request, *answer.Failure) {
+	headers := maps.Clone(x.header) // no value is changed, but replaced
+	injected, f := x.rule.inject(x.target, headers, x.g.options.Secrets)
+	others := x.know() // after inject, so that what was put in is known
+	if f != nil {
+		return nil, f
+	}
+	injected = injected || others
+	x.partial = asksForPart(headers)
+	if injected && x.partial {
+		return nil, partOf()
+	}
+	if injected && !onlyUTF8(headers) {
+		return nil, answer.Failf(answer.Invalid, "Only the charset utf-8 can be asked for where the host puts a secret into any tool's requests: in another one it could not find the secret.")
+	}
+	if len(headers["User-Agent"]) == 0 {
+		headers["User-Agent"] = []string{"toolsrv"}
+	}
+	encoding := "gzip"
+	if x.partial || injected { // how well an answer can be compressed would tell how much of a secret was guessed
+		encoding = "identity"
+	}
+	headers["Accept-Encoding"] = []string{encoding}
+	path, err := url.PathUnescape(x.target.Path)
+	if err != nil {
+		return nil, answer.Failf(answer.Invalid, "The path of the URL is not valid.")
+	}
+	u := &url.URL{Scheme: x.target.Scheme, Host: x.origin()[len(x.target.Scheme)+len("://"):], Path: path, RawPath: x.target.Path,
+		RawQuery: x.target.Query, ForceQuery: x.target.HasQuery}
+	if u.String() != x.url {
+		return nil, answer.Failf(answer.Invalid, "The URL can't be sent as it is written.")
+	}
+	request := &http.Request{Method: x.method, URL: u, Host: u.Host, Header: headers, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}
+	if len(x.body) > 0 {
+		request.ContentLength = int64(len(x.body))
+		request.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(x.body)), nil }
+		request.Body, _ = request.GetBody()
+	}
+	return request, nil
+}
+
+// know has what comes from the host searched for all that is put into requests to it, by this grant or another, as far as is known now. It
+// reports whether others put anything in.
+func (x *exchange) know() (others bool) {
+	names := x.g.options.Injected.names(x.target.Host)
+	others = len(names) > 0
+	if names = append(names, x.g.secrets...); len(names) > 0 && x.g.options.Secrets != nil {
+		x.redact = x.g.options.Secrets.Redactor(names...)
+	}
+	return others
+}
+
+func partOf() *answer.Failure {
+	return answer.Failf(answer.Invalid, "A part of an answer (Range) can't be asked for where the host puts a secret into any tool's requests: it could not find a part of the secret.")
+}
+
+// redirect returns where an answer leads, nil where it is to be given to the guest.
+func (x *exchange) redirect(number int, response *http.Response) (*hop, *answer.Failure) {
+	if x.r.manual || x.rule.Redirects == 0 || !slices.Contains([]int{301, 302, 303, 307, 308}, response.StatusCode) || response.Header.Get("Location") == "" {
+		return nil, nil
+	}
+	if number >= x.rule.Redirects {
+		return nil, answer.Failf(codeRedirect, "The server redirects for the %dth time; the limit of the tool's grant is %d (redirects).", number+1, x.rule.Redirects)
+	}
+	locations := response.Header.Values("Location")
+	if len(locations) > 1 {
+		return nil, answer.Failf(codeRedirect, "The server redirects to %d places at once.", len(locations))
+	}
+	if x.redact.String(locations[0]) != locations[0] {
+		return nil, answer.Failf(codeRedirect, "The server redirects to a place that contains a secret of the host, which is not followed.")
+	}
+	target, err := resolve(x.target, locations[0])
+	if err != nil {
+		return nil, answer.Failf(codeRedirect, "The server redirects to a place that can't be asked: %s.", err)
+	}
+	if x.target.Scheme == "https" && target.Scheme != "https" {
+		return nil, answer.Failf(codeRedirect, "The server redirects from https to %s, which is not followed.", target.Scheme)
+	}
+	return &hop{response.StatusCode, target}, nil
+}
+
+// follow makes the exchange ask for what a redirect leads to, as fetch does: others than GET and HEAD become GET with 303, POST does
+// with 301 and 302.
+func (x *exchange) follow(next *hop) {
+	if next.status == 303 && x.method != http.MethodHead || x.method == http.MethodPost && next.status < 303 {
+		if x.method != http.MethodGet {
+			x.header = x.header.Clone()
+			for _, name := range []string{"Content-Type", "Content-Language", "Content-Encoding", "Content-Location"} {
+				x.header.Del(name)
+			}
+		}
+		x.method, x.body = http.MethodGet, nil
+	}
+	if next.target.Origin != x.target.Origin {
+		x.header = elsewhere(x.header)
+	}
+	x.target = next.target
+}
+
+// encode returns the answer as a guest reads it, which takes body over.
+func (x *exchange) encode(status int, headers [][2]string, body []byte) []byte {
+	head := append(make([]byte, 4, 512), `{"status":`...)
+	head = strconv.AppendInt(head, int64(status), 10)
+	head = appendText(append(head, `,"url":`...), x.redact.String(x.url))
+	head = append(head, `,"headers":[`...)
+	for i, h := range headers {
+		if i > 0 {
+			head = append(head, ',')
+		}
+		head = appendText(append(head, '['), h[0])
+		head = append(appendText(append(head, ','), h[1]), ']')
+	}
+	head = append(head, "]}"...)
+	binary.LittleEndian.PutUint32(head, uint32(len(head)-4))
+	x.hold(len(head) + len(body))
+	return append(append(make([]byte, 0, len(head)+len(body)), head...), body...)
+}
+
+// appendText appends what a server has sent as a JSON string.
+func appendText(dst []byte, s string) []byte {
+	return jsontree.AppendQuoted(dst, strings.ToValidUTF8(s, "\uFFFD"))
+}

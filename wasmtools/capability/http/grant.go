@@ -1,0 +1,284 @@
+package http
+
+import (
+	"crypto/sha256"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/toolsrv/toolsrv/internal/reach"
+	"github.com/toolsrv/toolsrv/internal/redact"
+	"github.com/toolsrv/toolsrv/runtime/hostabi"
+)
+
+// The bounds of a grant that names none.
+const (
+	DefaultRequests      = 32
+	DefaultRequestBytes  = 1 << 20
+	DefaultResponseBytes = 4 << 20
+	DefaultTimeout       = 30 * time.Second
+)
+
+// MaxRedirects is how many redirects a grant may allow.
+const MaxRedirects = 10
+
+// Secrets are what the headers of a grant are filled in from. They are safe for concurrent use.
+type Secrets interface {
+	// Secret returns the value that the secret has now. The error may name the secret, and not tell its value.
+	Secret(name string) (string, error)
+	// Redactor finds the values of these secrets, those that they have now and had before.
+	Redactor(names ...string) *redact.Redactor
+}
+
+// A Rule is one grant of the configuration, as far as requests go.
+type Rule struct {
+	// Granted are patterns of [reach.ParsePattern].
+	Granted []string
+	// Private are ranges that may be reached though they are not of the public internet. None has all addresses.
+	Private []netip.Prefix
+	// Redirects is how many redirects are followed for one request, at most MaxRedirects. With 0 their answers are given to the tool.
+	Redirects int
+	// Headers are set by the host, by patterns of URLs and then by names. "${secret:name}" in a value stands for a secret.
+	Headers map[string]map[string]string
+	// CA is a file of certificates in PEM whose authorities are trusted in addition to the system's. It may be empty.
+	CA string
+	// Requests is how many requests the tool may send in a client's call, with all calls inside it, redirects included. 0 means DefaultRequests.
+	Requests int
+	// RequestBytes and ResponseBytes bound the bodies of a request and, decompressed, of its answer. 0 means their defaults.
+	RequestBytes, ResponseBytes int64
+	// Timeout is how long a request may take with all its redirects. 0 means DefaultTimeout. It ends with its call in any case.
+	Timeout time.Duration
+}
+
+// Options say what a Grant has at hand.
+type Options struct {
+	// Secrets has the secrets that headers name. It may be nil where they name none.
+	Secrets Secrets
+	// Network is what is dialled through; nil means the system's.
+	Network Network
+	// Connections counts the connections of all grants. Nil: they are not counted.
+	Connections *Connections
+	// Injected knows what all grants put into requests. Nil: nobody else puts anything in.
+	Injected *Injected
+}
+
+// A Grant is what a tool may send. It is safe for concurrent use, and needs no closing: connections are those of calls, and end with
+// them.
+type Grant struct {
+	needed  []reach.Pattern
+	rules   []*rule
+	secrets []string // the names of all that headers have, sorted
+	options Options
+}
+
+// A rule is a Rule that has been read.
+type rule struct {
+	Rule
+	granted []reach.Pattern
+	headers []header
+	ca      [sha256.Size]byte // of its file: many tools may have the same
+	dialer  *dialer
+}
+
+// New returns the grant of a tool. needed are the patterns of what it needs. A request goes by one rule, the last that grants its
+// URL: what others say of private addresses, headers and authorities is nothing to it.
+func New(needed []string, rules []Rule, o Options) (*Grant, error) {
+	g := &Grant{options: o}
+	var err error
+	if g.needed, err = parsePatterns(needed); err != nil {
+		return nil, fmt.Errorf("needs: http: %w", err)
+	}
+	for _, one := range rules {
+		r, err := newRule(one, o)
+		if err != nil {
+			return nil, err
+		}
+		g.rules = append(g.rules, r)
+		g.secrets = append(g.secrets, secretNames(r.headers)...)
+	}
+	slices.Sort(g.secrets)
+	g.secrets = slices.Compact(g.secrets)
+	return g, nil
+}
+
+// Check returns what is wrong with a rule. The error names the key of the configuration, and is for the operator.
+func Check(r Rule) error {
+	_, err := newRule(r, Options{Secrets: anySecrets{}})
+	return err
+}
+
+// anySecrets stands for secrets that nobody asks for.
+type anySecrets struct{}
+
+func (anySecrets) Secret(string) (string, error)       { return "", errors.New("there are no secrets") }
+func (anySecrets) Redactor(...string) *redact.Redactor { return nil }
+
+func newRule(from Rule, o Options) (*rule, error) {
+	r := &rule{Rule: from}
+	r.Requests = withDefault(r.Requests, DefaultRequests)
+	r.RequestBytes = withDefault(r.RequestBytes, DefaultRequestBytes)
+	r.ResponseBytes = withDefault(r.ResponseBytes, DefaultResponseBytes)
+	r.Timeout = withDefault(r.Timeout, DefaultTimeout)
+	var err error
+	if r.granted, err = parsePatterns(r.Granted); err != nil {
+		return nil, fmt.Errorf("http: %w", err)
+	}
+	if r.Redirects < 0 || r.Redirects > MaxRedirects {
+		return nil, fmt.Errorf("redirects: %d is not from 0 to %d", r.Redirects, MaxRedirects)
+	}
+	const most = 1 << 30 // bytes; what is read is in memory
+	if r.Requests < 0 || r.RequestBytes < 0 || r.RequestBytes > most || r.ResponseBytes < 0 || r.ResponseBytes > most || r.Timeout < 0 {
+		return nil, errors.New("http_requests, http_request_bytes, http_response_bytes or http_timeout is below 0 or above 1GiB")
+	}
+	for _, p := range r.Private {
+		if !p.IsValid() || p.Bits() == 0 || p.Addr().Is4In6() {
+			return nil, fmt.Errorf("private: %s can't be granted: name ranges of IPv4 as such, and none that has all addresses", p)
+		}
+	}
+	if r.headers, err = parseHeaders(r.Headers, r.granted); err != nil {
+		return nil, fmt.Errorf("headers: %w", err)
+	}
+	if len(secretNames(r.headers)) > 0 && o.Secrets == nil {
+		return nil, errors.New("headers: there are no secrets, but ${secret:...} is to be filled in")
+	}
+	roots, err := r.readCA()
+	if err != nil {
+		return nil, fmt.Errorf("ca: %w", err)
+	}
+	r.dialer = newDialer(o, roots, r.Private)
+	return r, nil
+}
+
+// rule returns the rule that a request to t goes by, or nil where none grants it.
+func (g *Grant) rule(t reach.Target) *rule {
+	for _, r := range slices.Backward(g.rules) {
+		if reach.Allowed(g.needed, r.granted, t) {
+			return r
+		}
+	}
+	return nil
+}
+
+// maxRequestBytes is the largest body that any rule allows.
+func (g *Grant) maxRequestBytes() (most int64) {
+	for _, r := range g.rules {
+		most = max(most, r.RequestBytes)
+	}
+	return most
+}
+
+// granted returns the patterns of all rules.
+func (g *Grant) granted() (all []reach.Pattern) {
+	for _, r := range g.rules {
+		all = append(all, r.granted...)
+	}
+	return all
+}
+
+func withDefault[N int | int64 | time.Duration](n, otherwise N) N {
+	if n == 0 {
+		return otherwise
+	}
+	return n
+}
+
+// readCA returns the authorities to trust; nil means the system's.
+func (r *rule) readCA() (roots *x509.CertPool, err error) {
+	if r.CA == "" {
+		return nil, nil
+	}
+	const maxCA = 4 << 20
+	info, err := os.Stat(r.CA)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() || info.Size() > maxCA {
+		return nil, fmt.Errorf("%s is not a file of at most 4 MiB", r.CA)
+	}
+	content, err := os.ReadFile(r.CA)
+	if err != nil {
+		return nil, err
+	}
+	r.ca = sha256.Sum256(content)
+	if roots, err = x509.SystemCertPool(); err != nil {
+		return nil, fmt.Errorf("read the system's certificates: %w", err)
+	}
+	if !roots.AppendCertsFromPEM(content) {
+		return nil, fmt.Errorf("%s has no certificate in PEM", r.CA)
+	}
+	return roots, nil
+}
+
+// Equal reports whether other is a *Grant that allows the same, so that g can go on in its place.
+func (g *Grant) Equal(other any) bool {
+	o, ok := other.(*Grant)
+	if !ok || g == nil || o == nil {
+		return ok && g == o
+	}
+	return g.options.equal(o.options) && slices.Equal(g.needed, o.needed) && slices.EqualFunc(g.rules, o.rules, func(a, b *rule) bool {
+		return a.ca == b.ca && reflect.DeepEqual(a.Rule, b.Rule)
+	})
+}
+
+// equal reports whether others are the same. Secrets that have a method Equal(any) bool say themselves whether they are.
+func (o Options) equal(other Options) bool {
+	if s, ok := o.Secrets.(interface{ Equal(other any) bool }); ok {
+		if !s.Equal(other.Secrets) {
+			return false
+		}
+		o.Secrets, other.Secrets = nil, nil
+	}
+	return o == other
+}
+
+var (
+	_ hostabi.Filter = (*Grant)(nil)
+	_ hostabi.Screen = (*Grant)(nil)
+)
+
+// Screen takes them out of what the tool is told by others, too: it uses them without seeing them.
+func (g *Grant) Screen(b []byte) []byte { return g.Filter(b) }
+
+// Filter takes the secrets that headers are filled in from out of what the tool says.
+func (g *Grant) Filter(b []byte) []byte {
+	if len(g.secrets) == 0 {
+		return b
+	}
+	return g.options.Secrets.Redactor(g.secrets...).Bytes(b)
+}
+
+// Secrets returns the names of the secrets that the grant's headers are filled in from, sorted.
+func (g *Grant) Secrets() []string { return slices.Clone(g.secrets) }
+
+func parsePatterns(list []string) (patterns []reach.Pattern, err error) {
+	for _, s := range list {
+		p, err := reach.ParsePattern(s)
+		if err != nil {
+			return nil, err
+		}
+		patterns = append(patterns, p)
+	}
+	return patterns, nil
+}
+
+// list joins patterns for a message.
+func list(patterns []reach.Pattern) string {
+	if len(patterns) == 0 {
+		return "nothing"
+	}
+	const most = 8
+	var words []string
+	for _, p := range patterns[:min(len(patterns), most)] {
+		words = append(words, p.String())
+	}
+	if len(patterns) > most {
+		words = append(words, fmt.Sprintf("%d more", len(patterns)-most))
+	}
+	return strings.Join(words, ", ")
+}

@@ -1,0 +1,217 @@
+package http
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/toolsrv/toolsrv/internal/reach"
+	"github.com/toolsrv/toolsrv/wasmtools/capability/answer"
+)
+
+// Bounds of a request's headers.
+const (
+	maxHeaders     = 100      // that a guest may set
+	maxHeaderBytes = 32 << 10 // of their names and values
+	maxInjected    = 16 << 10 // bytes of a value that the host sets
+)
+
+// reserved are the headers that a guest must not set: those that say where a request goes, where it ends, how it is encoded, and
+// what concerns the connection. Package net/http would mind some of them, and send others. Proxy is HTTP_PROXY to CGI programs.
+var reserved = []string{"accept-encoding", "connection", "content-length", "expect", "host", "http2-settings", "keep-alive", "proxy", "te", "trailer", "transfer-encoding", "upgrade"}
+
+// fold returns a name as the most careless of servers compares it: to those that speak CGI, all but letters and digits is a _.
+func fold(name string) string {
+	return strings.Map(func(r rune) rune {
+		if 'a' <= r && r <= 'z' || '0' <= r && r <= '9' {
+			return r
+		}
+		return '-'
+	}, strings.ToLower(name))
+}
+
+// asksForPart reports whether headers ask for a part of an answer, as some server may read them.
+func asksForPart(headers http.Header) bool {
+	for name := range headers {
+		if folded := fold(name); folded == "range" || strings.HasSuffix(folded, "-range") {
+			return true
+		}
+	}
+	return false
+}
+
+func isReserved(name string) bool {
+	folded := fold(name)
+	return slices.Contains(reserved, folded) || strings.HasPrefix(folded, "proxy-") || strings.HasPrefix(folded, "sec-")
+}
+
+// onlyUTF8 reports whether headers ask for no other charset than UTF-8. In others, such as UTF-7 and those of EBCDIC, a server could
+// repeat a secret so that it is not found.
+func onlyUTF8(headers http.Header) bool {
+	for name, values := range headers {
+		all := strings.ToLower(strings.Join(values, ","))
+		switch fold(name) {
+		case "accept-charset":
+			for item := range strings.SplitSeq(all, ",") {
+				charset, _, _ := strings.Cut(item, ";")
+				if !isUTF8(charset) {
+					return false
+				}
+			}
+		case "accept": // the parameters of media types, whatever is in quotes
+			all = strings.NewReplacer(" ", "", "\t", "", `"`, "", `\`, "").Replace(all)
+			for item := range strings.FieldsFuncSeq(all, func(r rune) bool { return r == ',' || r == ';' }) {
+				if charset, ok := strings.CutPrefix(item, "charset"); ok && !isUTF8(strings.TrimPrefix(charset, "=")) {
+					return false
+				}
+			}
+		}
+	}
+	return true
+}
+
+func isUTF8(charset string) bool {
+	return slices.Contains([]string{"utf-8", "utf8"}, strings.TrimSpace(charset))
+}
+
+// isToken reports whether s is a name of a method or a header.
+func isToken(s string) bool {
+	return s != "" && !strings.ContainsFunc(s, func(r rune) bool {
+		return r <= ' ' || r >= 0x7f || strings.ContainsRune(`"(),/:;<=>?@[\]{}`, r)
+	})
+}
+
+// isValue reports whether s may be a header's value: one line, without control characters but tabs.
+func isValue(s string) bool {
+	return !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f })
+}
+
+// checkHeader says why a guest must not set a header.
+func checkHeader(name, value string) *answer.Failure {
+	switch {
+	case !isToken(name):
+		return answer.Failf(answer.Invalid, "A header has a name that is not valid: %.80q.", name)
+	case isReserved(name):
+		return answer.Failf(answer.Invalid, "The header %.80s can't be set: the host sets it where it is needed.", name)
+	case !isValue(value):
+		return answer.Failf(answer.Invalid, "The header %.80s has a control character in its value.", name)
+	}
+	return nil
+}
+
+// A header is one that the host sets.
+type header struct {
+	on   reach.Pattern
+	name string // canonical
+	// value is literal text and, at odd places, names of secrets.
+	value []string
+}
+
+// A headerKey is where a header stands in a configuration, as it is written there.
+type headerKey struct{ on, name string }
+
+func (k headerKey) String() string { return fmt.Sprintf("%.80q under %.200q", k.name, k.on) }
+
+// parseHeaders reads the headers of a grant. Those of a longer pattern come later, so that they hold where two set the same. Two of one
+// pattern must not, however they are written: which of them is meant nobody knows.
+func parseHeaders(table map[string]map[string]string, granted []reach.Pattern) (headers []header, err error) {
+	keys := map[headerKey]headerKey{} // by patterns and folded names
+	for _, key := range slices.Sorted(maps.Keys(table)) {
+		on, err := reach.ParsePattern(key)
+		if err != nil {
+			return nil, err
+		}
+		if !slices.ContainsFunc(granted, on.Overlaps) {
+			return nil, fmt.Errorf("an entry is for something that http does not grant; it grants %s", list(granted))
+		}
+		for _, name := range slices.Sorted(maps.Keys(table[key])) {
+			value := table[key][name]
+			if f := checkHeader(name, value); f != nil {
+				return nil, errors.New(f.Message)
+			}
+			one, this := headerKey{on.String(), fold(name)}, headerKey{key, name}
+			if other, ok := keys[one]; ok {
+				return nil, fmt.Errorf("%v and %v set the same header of the same requests: keep one of them", other, this)
+			}
+			keys[one] = this
+			parts, err := parseTemplate(value)
+			if err != nil {
+				return nil, fmt.Errorf("a value: %w", err)
+			}
+			headers = append(headers, header{on, http.CanonicalHeaderKey(name), parts})
+		}
+	}
+	slices.SortFunc(headers, func(a, b header) int {
+		if by := len(a.on.String()) - len(b.on.String()); by != 0 {
+			return by
+		}
+		return strings.Compare(a.on.String()+" "+a.name, b.on.String()+" "+b.name)
+	})
+	return headers, nil
+}
+
+// parseTemplate splits a value at its ${secret:name}.
+func parseTemplate(s string) (parts []string, err error) {
+	for {
+		text, rest, found := strings.Cut(s, "${")
+		if parts = append(parts, text); !found {
+			return parts, nil
+		}
+		inner, after, closed := strings.Cut(rest, "}")
+		name, ok := strings.CutPrefix(inner, "secret:")
+		if !closed || !ok || name == "" {
+			return nil, fmt.Errorf("after ${ comes secret: with a name and }, as in ${secret:api_key}")
+		}
+		parts, s = append(parts, name), after
+	}
+}
+
+func secretNames(headers []header) (names []string) {
+	for _, h := range headers {
+		for i := 1; i < len(h.value); i += 2 {
+			names = append(names, h.value[i])
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// inject sets the headers that the rule has for t, in place of the guest's of the same name. It reports whether a secret was put in.
+// What is wrong with a secret is not told: the message is for the guest.
+func (r *rule) inject(t reach.Target, headers http.Header, secrets Secrets) (secret bool, f *answer.Failure) {
+	for _, h := range r.headers {
+		if !h.on.Match(t) {
+			continue
+		}
+		value := h.value[0]
+		for i := 1; i < len(h.value); i += 2 {
+			s, err := secrets.Secret(h.value[i])
+			if err != nil || !isValue(s) || len(value)+len(s) > maxInjected {
+				return false, answer.Failf(answer.Unavailable, "The host can't fill in the header %s that the operator sets for %s: its secret is missing or not fit for a header.", h.name, t.Origin)
+			}
+			value, secret = value+s+h.value[i+1], true
+		}
+		for name := range headers {
+			if fold(name) == fold(h.name) {
+				delete(headers, name)
+			}
+		}
+		headers[h.name] = []string{value}
+	}
+	return secret, nil
+}
+
+// elsewhere keeps those of a guest's headers that may follow a redirect to another origin: what says how to answer, and nothing
+// that may be a key.
+func elsewhere(headers http.Header) http.Header {
+	kept := http.Header{}
+	for _, name := range []string{"Accept", "Accept-Language", "Content-Language", "Content-Type", "User-Agent"} {
+		if values, ok := headers[name]; ok {
+			kept[name] = values
+		}
+	}
+	return kept
+}

@@ -1,0 +1,205 @@
+package settings
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/capability"
+	"github.com/toolsrv/toolsrv/wasmtools/config/key"
+)
+
+// Kind returns the capability. Its need is the JSON Schema of the settings, an object.
+func Kind() capability.Kind {
+	return capability.Kind{
+		Name: name, Module: Module, Set: Set(),
+		Object: func(declared json.RawMessage) error {
+			_, err := Compile(declared)
+			return err
+		},
+		New:     func() capability.Rule { return &Rule{} },
+		Review:  review,
+		Suggest: func(n wasmtools.Need) string { return exampleSettings(n.Object) },
+		Open:    open,
+	}
+}
+
+// name is the name of the capability, and the key of a grant.
+const name = "config"
+
+// A Rule is one grant of the configuration, as far as settings go.
+type Rule struct {
+	// Settings are a JSON object with its members in order, or nil.
+	Settings json.RawMessage
+}
+
+var _ capability.Rule = (*Rule)(nil)
+
+// Keys returns the readers of its keys.
+func (r *Rule) Keys(string) key.Table { return key.Table{name: key.Object(&r.Settings)} }
+
+// Shown returns what a log may tell of it.
+func (r *Rule) Shown() []key.Shown { return []key.Shown{key.Silent(name, string(r.Settings))} }
+
+func review(v *capability.Review, from capability.Rule) {
+	if from.(*Rule).Settings != nil && len(v.Needs) == 0 {
+		v.Unneeded(name, name)
+	}
+}
+
+// open grants settings. The last ones count. Without any the schema's defaults are, where they are enough: a default is the author's word,
+// and nothing that would have to be granted.
+func open(capability.Host) capability.Configure {
+	return func(capability.Configuration) capability.Grant {
+		var made madeSettings
+		return func(_ string, n wasmtools.Need, matching []capability.Given) (any, []wasmtools.Missing) {
+			var last json.RawMessage
+			match := ""
+			for _, given := range matching {
+				if r := given.Rule.(*Rule); r.Settings != nil {
+					last, match = r.Settings, given.Match
+				}
+			}
+			made := made.of(n.Object, last)
+			lacks := func(format string, args ...any) (any, []wasmtools.Missing) {
+				return nil, []wasmtools.Missing{{Capability: name, Reason: fmt.Sprintf(format, args...)}}
+			}
+			switch {
+			case made.invalid != nil:
+				return lacks("its schema: %v", made.invalid)
+			case made.err == nil:
+				return capability.Settings(made.settings), nil
+			case last == nil:
+				return lacks("%v", made.err)
+			}
+			return lacks("of the grant to %s: %v", match, made.err)
+		}
+	}
+}
+
+// maxMade is how many settings are kept for further tools. They can have a megabyte each, and so can their schemas.
+const maxMade = 16
+
+// madeSettings are settings by what they were made of. A module has one schema for all of its tools, of which there may be a thousand.
+type madeSettings struct {
+	mu  sync.Mutex
+	all map[source]*made
+}
+
+// A source is the first byte of the schema and that of what was granted, neither of which changes. nil: nothing was granted.
+type source struct{ schema, granted *byte }
+
+// made is what became of one source.
+type made struct {
+	make     func() // once
+	settings []byte
+	invalid  error // why the schema can't be used
+	err      error // why the settings don't fit it
+}
+
+// of returns what is made of a schema and of what was granted.
+func (m *madeSettings) of(schema, granted json.RawMessage) *made {
+	from := source{first(schema), first(granted)}
+	m.mu.Lock()
+	one := m.all[from]
+	if one == nil {
+		if m.all == nil || len(m.all) == maxMade {
+			m.all = map[source]*made{}
+		}
+		one = &made{}
+		one.make = sync.OnceFunc(func() {
+			var compiled *Schema
+			if compiled, one.invalid = Compile(schema); one.invalid == nil {
+				one.settings, one.err = compiled.Apply(granted)
+			}
+		})
+		m.all[from] = one
+	}
+	m.mu.Unlock()
+	one.make()
+	return one
+}
+
+func first(b []byte) *byte {
+	if len(b) == 0 {
+		return nil
+	}
+	return &b[0]
+}
+
+// exampleSettings returns the line for the settings that a schema requires, or, where it requires none, a comment with those that
+// there are.
+func exampleSettings(schema json.RawMessage) string {
+	var declared struct {
+		Required   []string
+		Properties map[string]json.RawMessage
+	}
+	if json.Unmarshal(schema, &declared) != nil { // it is at fault, and the file refused
+		return ""
+	}
+	begin, names := name, declared.Required
+	if len(names) == 0 {
+		begin, names = "# "+name, slices.Collect(maps.Keys(declared.Properties))
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	slices.Sort(names)
+	var entries []string
+	for _, member := range slices.Compact(names) {
+		entries = append(entries, key.Quote(member)+" = "+exampleValue(declared.Properties[member]))
+	}
+	return begin + " = {" + strings.Join(entries, ", ") + "}\n"
+}
+
+// exampleValue returns a value that a schema asks for: one that it names, or else the least of its type.
+func exampleValue(schema json.RawMessage) string {
+	var declared struct {
+		Type     any
+		Enum     []any
+		Examples []any
+		Default  any
+		Const    any
+		Minimum  *float64
+	}
+	decoder := json.NewDecoder(bytes.NewReader(schema))
+	decoder.UseNumber()
+	_ = decoder.Decode(&declared) // a schema may be true, or absent
+	for _, named := range slices.Concat([]any{declared.Const, declared.Default}, declared.Examples, declared.Enum) {
+		switch v := named.(type) {
+		case string:
+			return key.Quote(v)
+		case bool:
+			return strconv.FormatBool(v)
+		case json.Number:
+			if number := v.String(); plainNumber.MatchString(number) && (declared.Type == "integer" || declared.Type == "number") {
+				return number
+			}
+		}
+	}
+	switch declared.Type {
+	case "integer", "number":
+		if declared.Minimum != nil && *declared.Minimum > 0 && *declared.Minimum < 1e15 {
+			return strconv.FormatFloat(math.Ceil(*declared.Minimum), 'f', -1, 64)
+		}
+		return "0"
+	case "boolean":
+		return "false"
+	case "array":
+		return "[]"
+	case "object":
+		return "{}"
+	}
+	return `""`
+}
+
+// plainNumber matches numbers that JSON and TOML write alike, whatever reads them.
+var plainNumber = regexp.MustCompile(`^-?\d{1,15}(\.\d{1,15})?$`)

@@ -1,0 +1,82 @@
+package tools
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/toolsrv/toolsrv/internal/pattern"
+	"github.com/toolsrv/toolsrv/internal/text"
+	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/capability"
+	"github.com/toolsrv/toolsrv/wasmtools/config/key"
+)
+
+// Kind returns the capability. Its needs are the paths of tools, such as "units/convert".
+func Kind() capability.Kind {
+	return capability.Kind{
+		Name: "tools", Module: Module, Set: Set(), Waits: true,
+		Word:    checkNeed,
+		New:     func() capability.Rule { return &Rule{} },
+		Review:  review,
+		Suggest: func(n wasmtools.Need) string { return key.Line("tools", n.Words) },
+		Open:    open,
+	}
+}
+
+// checkNeed reports what is wrong with the path of a tool.
+func checkNeed(s string) error {
+	namespace, name := "", s
+	if slash := strings.LastIndexByte(s, '/'); slash >= 0 {
+		namespace, name = s[:slash], s[slash+1:]
+	}
+	if wasmtools.CheckName(name) != nil || wasmtools.CheckNamespace(namespace) != nil || strings.HasPrefix(s, "/") {
+		return fmt.Errorf("%q is not the path of a tool: name one such as \"units/convert\"", text.Short(s))
+	}
+	return nil
+}
+
+// A Rule is one grant of the configuration, as far as other tools go.
+type Rule struct {
+	// Tools are paths or patterns of tools that may be called.
+	Tools []string
+}
+
+var _ capability.Rule = (*Rule)(nil)
+
+// Keys returns the readers of its keys.
+func (r *Rule) Keys(string) key.Table { return key.Table{"tools": key.Words(&r.Tools, key.Pattern)} }
+
+// Shown returns what a log may tell of it.
+func (r *Rule) Shown() []key.Shown { return []key.Shown{key.Listed("tools", r.Tools)} }
+
+func review(v *capability.Review, from capability.Rule) {
+	for k, entry := range from.(*Rule).Tools {
+		if !slices.ContainsFunc(v.Needs, func(n wasmtools.Need) bool {
+			return slices.ContainsFunc(n.Words, func(need string) bool { return pattern.Match(entry, need) })
+		}) {
+			v.Unneeded(fmt.Sprintf("tools[%d]", k), "a tool")
+		}
+	}
+}
+
+// open grants calls of other tools.
+func open(h capability.Host) capability.Configure {
+	service := Service{Invoker: h.Invoker, Table: h.Table, Logger: h.Logger}
+	return func(capability.Configuration) capability.Grant {
+		return func(_ string, n wasmtools.Need, matching []capability.Given) (any, []wasmtools.Missing) {
+			var missing []wasmtools.Missing
+			for _, need := range n.Words {
+				if !slices.ContainsFunc(matching, func(one capability.Given) bool {
+					return slices.ContainsFunc(one.Rule.(*Rule).Tools, func(granted string) bool { return pattern.Match(granted, need) })
+				}) {
+					missing = append(missing, wasmtools.Missing{Capability: "tools", Entry: need})
+				}
+			}
+			if len(missing) > 0 || h.Invoker == nil {
+				return nil, missing
+			}
+			return Grant(&service, n.Words...).Value, nil
+		}
+	}
+}

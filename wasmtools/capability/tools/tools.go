@@ -1,0 +1,282 @@
+// Package tools is the import module toolsrv_tools_v1, by which a tool calls other tools of its server.
+//
+// A call that a tool makes is one like a client's: it goes through package invoke, for the principal of the call that it is made
+// inside. What that principal may not call is not there for the tool either. The outer call pays for it, with its time and its fuel,
+// and waits for it; see [hostabi.Outer] for what keeps calls from waiting for each other.
+package tools
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/toolsrv/toolsrv/internal/text"
+	"github.com/toolsrv/toolsrv/runtime/hostabi"
+	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/capability/answer"
+	"github.com/toolsrv/toolsrv/wasmtools/invoke"
+)
+
+// Module is the name of the import module.
+const Module = "toolsrv_tools_v1"
+
+// MaxDepth is how many calls can be made one inside the other below a client's.
+const MaxDepth = 8
+
+// Depth is the code of the failure of a call that would be deeper.
+const Depth = "depth"
+
+// What a call of a tool is charged besides what the tool itself uses, in nanoseconds.
+const (
+	callCost = 5000 // to find it, and to lease and to reset an instance
+	byteCost = 20   // to check each byte of its arguments
+
+	violationCost = 100 // for each byte of arguments that do not fit, which are checked again to say where
+)
+
+// maxID is the longest name of a tool that is looked at, in bytes.
+const maxID = 1000
+
+// maxData is the most that is passed on of what a tool says of its failure, in bytes.
+const maxData = 64 << 10
+
+// A Service is the tools of a server, and the way to call them. It is safe for concurrent use.
+type Service struct {
+	// Invoker calls them.
+	Invoker *invoke.Invoker
+	// Table returns the table of those that are served.
+	Table func() *wasmtools.RouteTable
+	// Logger is told of failures that are not the tools'. Nil discards them.
+	Logger *slog.Logger
+}
+
+// A grant is what a tool may call.
+type grant struct {
+	service *Service
+	paths   []string // such as "/units/convert"
+}
+
+// Equal reports whether another grant allows the same.
+func (g *grant) Equal(other any) bool {
+	o, ok := other.(*grant)
+	return ok && g.service == o.service && slices.Equal(g.paths, o.paths)
+}
+
+// Grant returns the grant of a tool that may call the tools with those paths, such as "units/convert", whether they are there or not.
+func Grant(s *Service, tools ...string) hostabi.Grant {
+	g := &grant{service: s}
+	for _, t := range tools {
+		g.paths = append(g.paths, "/"+strings.TrimPrefix(t, "/"))
+	}
+	return hostabi.Grant{Module: Module, Value: g}
+}
+
+// An Origin is a call of a tool, as the functions of this package find it in their [hostabi.Call]: its Principal. It says for whom, and by which
+// generation, calls inside it are made.
+type Origin wasmtools.Call
+
+// String returns the name of who calls.
+func (o *Origin) String() string { return o.Principal.String() }
+
+// Set returns the functions.
+func Set() *hostabi.Set {
+	return &hostabi.Set{Module: Module, Nests: true, Functions: []hostabi.Function{
+		{Name: "call", Params: "iiii", Results: "i", Cost: callCost, Do: call},
+		answer.Read(),
+	}}
+}
+
+// call calls the tool of a name with arguments, and answers with its result.
+func call(c *hostabi.Call, stack []uint64) {
+	args := stack[3]
+	use := hostabi.Use{Capability: "tools", Sent: int64(uint32(args))}
+	begun := time.Now()
+	result, err := run(c, &use, stack[0], stack[1], stack[2], args)
+	use.Took, use.Received = time.Since(begun), int64(len(result))
+	if err != nil {
+		use.Outcome = err.Code
+	}
+	screened := c.Screened(result)
+	use.Redacted = len(screened) != len(result) || len(result) > 0 && &screened[0] != &result[0]
+	result = screened
+	c.Used(use)
+	if err != nil {
+		err.Message, err.ToolCode, err.Data = string(c.Screened([]byte(err.Message))), string(c.Screened([]byte(err.ToolCode))), c.Screened(err.Data)
+		answer.Fail(c, stack, err)
+		return
+	}
+	answer.Give(c, stack, result)
+}
+
+// run is call without the account of it.
+func run(c *hostabi.Call, use *hostabi.Use, id, idLength, args, argsLength uint64) ([]byte, *answer.Failure) {
+	if uint32(idLength) > maxID {
+		return nil, answer.Failf(answer.Invalid, "The name of a tool has %d bytes; the limit is %d.", uint32(idLength), maxID)
+	}
+	name := strings.ToValidUTF8(string(c.View(id, idLength)), "\uFFFD")
+	use.Target = name
+	c.View(args, argsLength) // so that a place outside the memory is always the guest's end
+	g, ok := c.Grant().(*grant)
+	if !ok {
+		return nil, answer.NotDeclared(c, "tools")
+	}
+	path, ok := g.named(name)
+	if !ok {
+		return nil, answer.Failf(answer.NotGranted, "The tool may not call %q: declare it in \"tools\" of the needs, and have the operator add it to \"tools\" of the grant.", text.Short(name))
+	}
+	use.Target = path
+	outer := c.Outer()
+	if outer.Depth() >= MaxDepth {
+		return nil, answer.Failf(Depth, "Tools call each other %d deep already, which is the limit: %s is not called.", MaxDepth, path)
+	}
+	origin, ok := c.Principal().(*Origin)
+	if !ok {
+		return nil, answer.NotDeclared(c, "tools")
+	}
+	inner := (*wasmtools.Call)(origin).Inside(outer)
+	invocation, bounded, err := g.begin(path, inner)
+	if err != nil {
+		return nil, failure(path, err)
+	}
+	defer func() { invocation.End(err) }()
+	if int64(uint32(argsLength)) > invocation.Limit() {
+		err = invocation.TooLarge()
+		return nil, failure(path, err)
+	}
+	err = errOuterEnded // until it has run
+	c.Hold(int64(uint32(argsLength)))
+	inner.Arguments = c.Read(args, argsLength)
+	c.Charge(len(inner.Arguments) * byteCost)
+	var result []byte
+	enter := c.Wait
+	if bounded {
+		enter = c.Nest
+	}
+	enter(func(ctx context.Context) {
+		if result, err = invocation.Run(ctx); err != nil {
+			g.logCause(ctx, outer, path, err)
+		}
+	})
+	c.Hold(-int64(uint32(argsLength)))
+	if err != nil {
+		if wasmtools.AsError(context.Background(), err).Code == wasmtools.CodeInvalidArguments {
+			c.Charge(len(inner.Arguments) * violationCost)
+		}
+		return nil, failure(path, err)
+	}
+	return result, nil
+}
+
+// errOuterEnded is how a call is accounted for that is not made: there is no time, no fuel or no memory left for it.
+var errOuterEnded = &wasmtools.Error{Code: wasmtools.CodeCancelled, Message: "The outer call has ended."}
+
+// named returns the path of the tool that a guest names by its path or its operation id, if it may call that.
+func (g *grant) named(name string) (path string, ok bool) {
+	name = strings.TrimPrefix(name, "/")
+	for _, path := range g.paths {
+		if path[1:] == name {
+			return path, true
+		}
+	}
+	for _, path := range g.paths {
+		if strings.ReplaceAll(path[1:], "/", "-") == name {
+			return path, true
+		}
+	}
+	return "", false
+}
+
+// A Bounded is a Caller that ends with the outer call by itself, and needs no context that is done then: one of the sandbox.
+type Bounded interface {
+	wasmtools.Caller
+	// IsBounded does nothing.
+	IsBounded()
+}
+
+// begin finds the tool and admits the call. bounded tells that the tool's Caller is a Bounded.
+func (g *grant) begin(path string, call *wasmtools.Call) (i *invoke.Invocation, bounded bool, err error) {
+	route, err := g.find(path, call)
+	if err != nil {
+		return nil, false, err
+	}
+	_, bounded = route.Tool.Caller.(Bounded)
+	i, err = g.service.Invoker.Begin(route, call)
+	return i, bounded, err
+}
+
+// find returns the tool that a call inside another one is made of. A call goes by the configuration that was in force when it began, and so
+// does what it calls: nothing that was granted or switched on since then is for it. What was taken away since then is gone for it, too:
+// the caller must still be let in, and the tool must still be there for the caller.
+func (g *grant) find(path string, call *wasmtools.Call) (route wasmtools.Route, err error) {
+	now, principal := g.service.Table().Current(), call.Principal
+	if call.Client != nil {
+		if now, principal, err = call.Client.Now(); err != nil {
+			return route, &wasmtools.Error{Code: wasmtools.AsError(context.Background(), err).Code, Message: "The caller is no longer let in.", Err: err}
+		}
+	}
+	if !sameCaller(principal, call.Principal) {
+		return route, errNoLonger
+	}
+	if route, err = invoke.Find(now, path, principal); err != nil {
+		return route, err
+	}
+	if call.Generation == nil || now.SameConfiguration(call.Generation) {
+		return route, nil
+	}
+	if err := invoke.Admits(route, principal); err != nil {
+		return route, err
+	}
+	return invoke.Find(call.Generation, path, call.Principal)
+}
+
+// errNoLonger is why somebody else's call is not made.
+var errNoLonger = &wasmtools.Error{Code: wasmtools.CodeUnauthorized, Message: "The caller is no longer who it was when the call began."}
+
+// sameCaller reports whether two principals are the same caller, whose scopes may have changed.
+func sameCaller(p, q *wasmtools.Principal) bool {
+	return p == q || p.String() == q.String() && p.Origin() == q.Origin()
+}
+
+// maxCause is how much of a cause is logged, in bytes.
+const maxCause = 4 << 10
+
+// logCause logs why a call failed, where neither the guest nor its client may know. It takes a line of the outer call's.
+func (g *grant) logCause(ctx context.Context, outer hostabi.Outer, path string, err error) {
+	e := wasmtools.AsError(ctx, err)
+	if e.Err == nil || g.service.Logger == nil || !outer.Line() {
+		return
+	}
+	g.service.Logger.LogAttrs(ctx, wasmtools.LevelOf(e), "a call inside another failed", slog.String("tool", path), slog.String("code", string(e.Code)),
+		slog.String("error", text.Clip(fmt.Sprint(e.Err), maxCause)))
+}
+
+// failure returns what a guest is told of an error of a call: what a client would be told.
+func failure(path string, err error) *answer.Failure {
+	e := wasmtools.AsError(context.Background(), err)
+	f := &answer.Failure{Code: string(e.Code), Message: text.Clip(e.Message, maxData)}
+	switch e.Code {
+	case wasmtools.CodeNotFound:
+		f.Message = fmt.Sprintf("There is no tool %s, or the caller may not call it.", path)
+	case wasmtools.CodeInvalidArguments:
+		if f.Message = "The arguments do not fit the schema of " + path; len(e.Violations) > 0 {
+			f.Message += ": " + e.Violations[0].String()
+			f.Data, _ = json.Marshal(e.Violations) // one that is not JSON is left out
+		}
+		f.Message += "."
+	case wasmtools.CodeToolError:
+		f.ToolCode = text.Clip(e.ToolCode, maxData)
+		if len(e.Data) <= maxData && json.Valid(e.Data) {
+			f.Data = e.Data
+		}
+	case wasmtools.CodeInternal:
+		f.Message = ""
+	}
+	if f.Message == "" {
+		f.Message = fmt.Sprintf("%s failed as %s.", path, e.Code)
+	}
+	return f
+}

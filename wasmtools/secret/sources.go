@@ -1,0 +1,294 @@
+package secret
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/toolsrv/toolsrv/internal/redact"
+	"github.com/toolsrv/toolsrv/wasmtools"
+)
+
+// The bounds of what is read.
+const (
+	maxSecret  = 64 << 10 // bytes of a secret
+	maxSecrets = 1000
+	maxTotal   = 1 << 20 // bytes of all
+
+	// MaxName is the length of the longest name of a secret in bytes.
+	MaxName = 64
+)
+
+// Sources are where secrets are read from. Of those with one name, Files count before Environment, and that
+// before Directory.
+type Sources struct {
+	// Directory has a file for each secret, which is named like it, as Kubernetes, Docker and systemd mount them. Folders in it, and
+	// files whose names begin with a dot, are left out. Empty: none.
+	Directory string
+	// Files are paths by the names of secrets.
+	Files map[string]string
+	// Environment are environment variables by the names of secrets.
+	Environment map[string]string
+	// Lines are those of the configuration where entries of Files and Environment stand, by the names of secrets. Where it has one, errors
+	// and warnings tell it in place of the name, which may be a secret in the wrong place. It may be nil.
+	Lines map[string]int
+}
+
+// Values are the secrets that sources had when they were read. They do not change.
+type Values struct {
+	named  map[string]string
+	number uint64 // of Store.Add: later ones are higher
+}
+
+// Has reports whether there is a secret with that name.
+func (v *Values) Has(name string) bool {
+	_, ok := v.named[name]
+	return ok
+}
+
+// Names returns the names of all secrets, sorted.
+func (v *Values) Names() []string { return slices.Sorted(maps.Keys(v.named)) }
+
+// Read reads the secrets of all sources. Of each, one newline at the end is left out. They have 8 bytes to 64 KiB each, 1 MiB together,
+// and are 1,000 at most. What can't be a secret is an error, but a warning where it lies in the directory, which may hold other
+// things. Others say which files every user can read, and which
+// secrets are short. None shows content.
+func Read(s Sources) (v *Values, warnings []string, err error) {
+	r := reader{values: map[string]string{}, lines: s.Lines}
+	for _, name := range slices.Sorted(maps.Keys(s.Files)) {
+		r.explicit(name, func() ([]byte, error) { return r.file(s.Files[name]) })
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.Environment)) {
+		if _, twice := s.Files[name]; twice {
+			continue
+		}
+		r.explicit(name, func() ([]byte, error) { return variable(s.Environment[name]) })
+	}
+	if s.Directory != "" {
+		r.directory(s.Directory)
+	}
+	if len(r.values) > maxSecrets {
+		r.fail("there are more than %d secrets", maxSecrets)
+	}
+	total := 0
+	for _, value := range r.values {
+		total += len(value)
+	}
+	if total > maxTotal {
+		r.fail("the secrets have more than 1 MiB together")
+	}
+	r.warnOpen()
+	r.warnShort()
+	if len(r.errs) > 0 {
+		return nil, r.warnings, errors.Join(r.errs...)
+	}
+	return &Values{named: r.values}, r.warnings, nil
+}
+
+// A reader is one run of Read.
+type reader struct {
+	values   map[string]string
+	warnings []string
+	errs     []error
+	open     []string // files that every user can read
+	lines    map[string]int
+}
+
+// shown returns what a secret is called in messages.
+func (r *reader) shown(name string) string {
+	if line, ok := r.lines[name]; ok {
+		return fmt.Sprintf("of line %d", line)
+	}
+	return strconv.Quote(name)
+}
+
+// pathless returns an error without the path in it, if that could not be opened: one that is none may be a secret in the wrong place.
+func pathless(err error) error {
+	if e, ok := errors.AsType[*fs.PathError](err); ok {
+		return fmt.Errorf("its path can't be opened (a relative path begins at the configuration's folder): %w", e.Err)
+	}
+	return err
+}
+
+func (r *reader) fail(format string, args ...any) {
+	r.errs = append(r.errs, fmt.Errorf(format, args...))
+}
+
+func (r *reader) warn(format string, args ...any) {
+	r.warnings = append(r.warnings, fmt.Sprintf(format, args...))
+}
+
+// explicit reads a secret that the configuration names.
+func (r *reader) explicit(name string, read func() ([]byte, error)) {
+	if err := wasmtools.CheckSecretName(name); err != nil {
+		r.errs = append(r.errs, err)
+		return
+	}
+	content, err := read()
+	if err == nil {
+		r.values[name], err = valueOf(content)
+	}
+	if err != nil {
+		r.fail("read the secret %s: %w", r.shown(name), pathless(err))
+	}
+}
+
+// directory reads the secrets of a directory.
+func (r *reader) directory(path string) {
+	// Kubernetes replaces all files at once, by a link ..data to a folder with the new ones. Whoever follows it once has them all of
+	// the same time.
+	if data, err := filepath.EvalSymlinks(filepath.Join(path, "..data")); err == nil {
+		path = data
+	}
+	dir, err := os.Open(path)
+	if err != nil {
+		r.fail("read the directory of secrets: %w", pathless(err))
+		return
+	}
+	defer dir.Close()
+	entries, err := dir.ReadDir(maxSecrets + 1)
+	switch {
+	case err != nil && err != io.EOF:
+		r.fail("read the directory of secrets: %w", err)
+		return
+	case len(entries) > maxSecrets:
+		r.fail("%s has more than %d entries: give a directory that has only secrets", path, maxSecrets)
+		return
+	}
+	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
+	for _, entry := range entries {
+		name := entry.Name()
+		if _, named := r.values[name]; named || strings.HasPrefix(name, ".") {
+			continue
+		}
+		file := filepath.Join(path, name)
+		if info, err := os.Stat(file); err == nil && info.IsDir() {
+			continue
+		}
+		err := wasmtools.CheckSecretName(name)
+		var value string
+		if err == nil {
+			var content []byte
+			if content, err = r.file(file); err == nil {
+				value, err = valueOf(content)
+			}
+		}
+		if err != nil {
+			r.warn("%s is not used as a secret: %v", file, err)
+			continue
+		}
+		r.values[name] = value
+	}
+}
+
+// file reads a file, and notes whether every user can.
+func (r *reader) file(path string) ([]byte, error) {
+	// Without O_NONBLOCK, opening a FIFO would wait until somebody writes to it.
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s is not a regular file", path)
+	}
+	if runtime.GOOS != "windows" && info.Mode().Perm()&0o004 != 0 && reachable(path) {
+		r.open = append(r.open, path)
+	}
+	content, err := io.ReadAll(io.LimitReader(f, maxSecret+3)) // with a newline, and one byte more
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", path, err)
+	}
+	return content, nil
+}
+
+// reachable reports whether every user may look for a file in the folders on its way.
+func reachable(path string) bool {
+	path, err := filepath.EvalSymlinks(path)
+	if err == nil {
+		path, err = filepath.Abs(path)
+	}
+	if err != nil {
+		return true // not known
+	}
+	for dir := filepath.Dir(path); ; dir = filepath.Dir(dir) {
+		if info, err := os.Stat(dir); err == nil && info.Mode().Perm()&0o001 == 0 {
+			return false
+		}
+		if dir == filepath.Dir(dir) {
+			return true
+		}
+	}
+}
+
+// warnOpen has one warning for all files that every user can read: there can be many, and all of one mount.
+func (r *reader) warnOpen() {
+	const few = 3
+	switch n := len(r.open); {
+	case n == 0:
+	case n <= few:
+		r.warn("every user of this machine can read %s: chmod o-r, or set defaultMode 0400 in Kubernetes", strings.Join(r.open, ", "))
+	default:
+		r.warn("every user of this machine can read %s and %d more secrets: chmod o-r, or set defaultMode 0400 in Kubernetes", r.open[0], n-1)
+	}
+}
+
+// warnShort has one warning for all secrets that can be guessed. Whoever may send text through a tool that uses a secret learns whether it
+// is the secret.
+func (r *reader) warnShort() {
+	const enough, few = 16, 3
+	var short []string
+	for _, name := range slices.Sorted(maps.Keys(r.values)) {
+		if len(r.values[name]) < enough {
+			if _, ok := r.lines[name]; ok {
+				name = "that " + r.shown(name)
+			}
+			short = append(short, name)
+		}
+	}
+	if n := len(short); n > few {
+		short = append(short[:few], fmt.Sprintf("%d more", n-few))
+	}
+	if short != nil {
+		r.warn("secrets of less than %d bytes can be guessed by callers of the tools that use them: %s", enough, strings.Join(short, ", "))
+	}
+}
+
+// variable returns the value of an environment variable.
+func variable(name string) ([]byte, error) {
+	value, ok := os.LookupEnv(name)
+	if !ok {
+		return nil, errors.New("there is no such environment variable")
+	}
+	return []byte(value), nil
+}
+
+// valueOf returns the secret that a source contains. The error does not show it.
+func valueOf(content []byte) (string, error) {
+	if line, ok := bytes.CutSuffix(content, []byte("\n")); ok {
+		content = bytes.TrimSuffix(line, []byte("\r"))
+	}
+	switch {
+	case len(content) == 0:
+		return "", errors.New("it is empty")
+	case len(content) > maxSecret:
+		return "", errors.New("it is larger than 64 KiB")
+	case !redact.Findable(string(content)):
+		return "", errors.New("it has fewer than 8 letters, digits or signs: it could not be kept out of logs and answers")
+	}
+	return string(content), nil
+}

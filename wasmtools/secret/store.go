@@ -1,0 +1,168 @@
+// Package secret keeps the secrets of a service: it reads them from their sources, knows which ones each grant has, and takes them out of what
+// a service says.
+package secret
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/toolsrv/toolsrv/internal/redact"
+)
+
+// The bounds of what is looked for besides the secrets of the last configuration.
+const (
+	// keepFormer is how long a value is looked for after it was in force last: twice the longest time that a call can take.
+	keepFormer = 2 * time.Hour
+	// maxFormer is how many such values there may be, and maxFormerBytes how many bytes they may have together. To look for one takes some
+	// 10 KB.
+	maxFormer      = 4000
+	maxFormerBytes = 4 << 20
+)
+
+// A Store knows the secrets of a service, to keep them out of what it says: those of its configuration, and for a while those of
+// configurations before, which calls that run may have used. It is safe for concurrent use.
+type Store struct {
+	published func() *Values
+
+	mu      sync.Mutex // guards what follows, and changes of current
+	number  uint64     // of the Values that were added last
+	last    *Values
+	current atomic.Pointer[generation]
+}
+
+// A generation is the secrets between two changes. It does not change, but for what it remembers.
+type generation struct {
+	known map[string][]known // by names
+
+	mu        sync.Mutex
+	redactors map[string]*redact.Redactor // by names
+}
+
+// A known is a value that a secret has or had.
+type known struct {
+	value string
+	seen  time.Time // when it was in force last, or about to be
+}
+
+// NewStore returns a store without secrets. published returns those of the configuration in force, which were added before, or nil while
+// there is none. It is called concurrently. A nil published stands for what was added last.
+func NewStore(published func() *Values) *Store {
+	s := &Store{published: published}
+	if published == nil {
+		s.published = func() *Values {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			return s.last
+		}
+	}
+	s.current.Store(&generation{})
+	return s
+}
+
+// Add has the store know the secrets of a configuration that is about to be published. From now on they are kept out of what a server
+// answers or a guest says. So are those that others had before, for as long as a call can take. v must not be in another store. Of more
+// values than can be looked for, those are forgotten that were replaced longest ago: a reload must never fail for them. The warning says
+// so, and is empty otherwise.
+func (s *Store) Add(v *Values) (warning string) {
+	inForce := s.published()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now()
+	next := &generation{known: map[string][]known{}, redactors: map[string]*redact.Redactor{}}
+	var former []formerValue
+	for name, all := range s.current.Load().known {
+		for _, k := range all {
+			switch {
+			case v.named[name] == k.value: // it is added below
+				continue
+			case inForce != nil && inForce.named[name] == k.value, s.last != nil && s.last.named[name] == k.value:
+				k.seen = now
+			case now.Sub(k.seen) > keepFormer:
+				continue
+			}
+			former = append(former, formerValue{name, k})
+		}
+	}
+	kept, forgotten := latest(former)
+	for _, f := range kept {
+		next.known[f.name] = append(next.known[f.name], f.known)
+	}
+	for name, value := range v.named {
+		next.known[name] = append(next.known[name], known{value, now})
+	}
+	s.number++
+	v.number, s.last = s.number, v
+	s.current.Store(next)
+	if len(forgotten) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("secrets change often: %d values that they had until %s are no longer looked for in answers and log lines, although older calls may still show one; at most %d former values of %d MiB are kept, for %v",
+		len(forgotten), forgotten[0].seen.UTC().Format(time.RFC3339), maxFormer, maxFormerBytes>>20, keepFormer)
+}
+
+// A formerValue is one that a secret had before.
+type formerValue struct {
+	name string
+	known
+}
+
+// latest returns as many values as can be looked for, those that were replaced last, and the others. Both begin with the latest.
+func latest(all []formerValue) (kept, others []formerValue) {
+	slices.SortFunc(all, func(a, b formerValue) int {
+		return cmp.Or(b.seen.Compare(a.seen), strings.Compare(a.name, b.name), strings.Compare(a.value, b.value))
+	})
+	bytes := 0
+	for i, f := range all {
+		if bytes += len(f.value); i == maxFormer || bytes > maxFormerBytes {
+			return all[:i], all[i:]
+		}
+	}
+	return all, nil
+}
+
+// Redactor returns what finds the secrets with those names, and what they were before.
+func (s *Store) Redactor(names ...string) *redact.Redactor {
+	if len(names) == 0 {
+		return nil
+	}
+	names = slices.Clone(names)
+	slices.Sort(names)
+	names = slices.Compact(names)
+	return s.current.Load().redactor(strings.Join(names, " "), func() []string { return names })
+}
+
+// Everything returns what finds all secrets, and what they were before.
+func (s *Store) Everything() *redact.Redactor {
+	g := s.current.Load()
+	if len(g.known) == 0 {
+		return nil
+	}
+	return g.redactor("*", func() []string { return slices.Collect(maps.Keys(g.known)) })
+}
+
+// redactor returns the redactor that is known by key. There are few keys: those of the grants.
+func (g *generation) redactor(key string, names func() []string) *redact.Redactor {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	r, ok := g.redactors[key]
+	if !ok {
+		var secrets []string
+		for _, name := range names() {
+			for _, k := range g.known[name] {
+				secrets = append(secrets, k.value)
+			}
+		}
+		r = redact.New(secrets...)
+		if g.redactors == nil {
+			g.redactors = map[string]*redact.Redactor{}
+		}
+		g.redactors[key] = r
+	}
+	return r
+}

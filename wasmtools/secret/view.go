@@ -1,0 +1,58 @@
+package secret
+
+import (
+	"fmt"
+	"sync/atomic"
+
+	"github.com/toolsrv/toolsrv/internal/redact"
+)
+
+// A View is the secrets as one grant has them. A grant stands in one configuration, and in those that follow it for as long as they grant
+// the same. While it stands, the View has the values of the configuration in force. From then on it keeps the last ones: what a later
+// configuration has is not for calls that still run under this grant. It is safe for concurrent use.
+type View struct {
+	store *Store
+	last  atomic.Pointer[Values] // of the last configuration in which the grant stands, which may be about to be published
+}
+
+// NewView returns the View of a grant that is new with the configuration of v, which store knows.
+func NewView(store *Store, v *Values) *View {
+	w := &View{store: store}
+	w.last.Store(v)
+	return w
+}
+
+// Extend has the grant stand in the configuration of v, too, which is about to be published.
+func (w *View) Extend(v *Values) {
+	for last := w.last.Load(); last.number < v.number && !w.last.CompareAndSwap(last, v); {
+		last = w.last.Load()
+	}
+}
+
+// values returns the secrets that the grant has at this moment.
+func (w *View) values() *Values {
+	published := w.store.published()
+	last := w.last.Load() // after published: a grant that stands in that has been extended before
+	if published != nil && published.number < last.number {
+		return published
+	}
+	return last
+}
+
+// Secret returns the secret with that name. The error says which one there is not.
+func (w *View) Secret(name string) (string, error) {
+	value, ok := w.values().named[name]
+	if !ok {
+		return "", fmt.Errorf("there is no secret %q: add it to a source in [secrets]", name)
+	}
+	return value, nil
+}
+
+// Redactor returns what finds the secrets with those names, whatever values they have and had.
+func (w *View) Redactor(names ...string) *redact.Redactor { return w.store.Redactor(names...) }
+
+// Equal reports whether the other one is a View of the same store, so that one grant can go on in the place of another.
+func (w *View) Equal(other any) bool {
+	o, ok := other.(*View)
+	return ok && o.store == w.store
+}

@@ -68,7 +68,7 @@ endif
 
 # Processes of tests share the code that they compile of interpreters and examples, which takes them minutes otherwise. A change of what makes
 # it begins anew: its version may not have been raised yet. It is not in build/, where go test would take it for something that is tested.
-CODE := $(or $(TMPDIR),/tmp)/toolsrv-tests-$(shell id -u)-$(shell cat runtime/*/*.go go.sum | cksum | cut -d' ' -f1)
+CODE := $(or $(TMPDIR),/tmp)/toolsrv-tests-$(shell id -u)-$(shell cat $$(find runtime -name '*.go' | LC_ALL=C sort) go.sum | cksum | cut -d' ' -f1)
 test race test-engines test-tinygo fuzz: export TOOLSRV_TEST_CODE := $(or $(TOOLSRV_TEST_CODE),$(CODE))
 
 test:

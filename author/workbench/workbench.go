@@ -213,7 +213,7 @@ func (f *File) TryExamples(ctx context.Context, tell func(toolfile.Trial)) {
 // NewEngine returns an engine that shares the server's compiled code, or does without where that can't be had. More than one
 // worker is for modules that the user has written.
 func NewEngine(ctx context.Context, c *config.Config, workers int, logger *slog.Logger) (*sandbox.Engine, error) {
-	o := sandbox.Config{Imports: toolfile.Imports(c.Capabilities...), CompileWorkers: workers, Logger: logger}
+	o := sandbox.Config{Imports: toolfile.Imports(c.Capabilities...), CompileWorkers: workers, DescribeFuel: c.Tools.DescribeFuel, Logger: logger}
 	dir, err := service.CacheDir(c)
 	if err == nil {
 		cached := o

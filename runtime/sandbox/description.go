@@ -28,14 +28,16 @@ func (p *Program) keepDescription(text []byte) {
 	}
 }
 
-// describeLimits returns the limits of Describe. The largest output is the largest manifest. The guest's work is bounded by
-// instructions, some 5 s of them: whether a module can be described must not depend on what else the machine does meanwhile. The time
-// is for one that waits.
-func describeLimits() limits.Limits {
-	return inForce(limits.Limits{Timeout: time.Minute, Fuel: 10_000_000_000, Output: 1 << 20})
+// describeLimits returns the limits of Describe. The largest output is the largest manifest. The guest's work is bounded by fuel:
+// whether a module can be described must not depend on what else the machine does meanwhile. The time is for one that waits.
+func describeLimits(fuel int64) limits.Limits {
+	if fuel <= 0 {
+		fuel = 10_000_000_000
+	}
+	return inForce(limits.Limits{Timeout: time.Minute, Fuel: fuel, Output: 1 << 20})
 }
 
-// Describe runs toolsrv_describe for 10 billion instructions and a minute at most, otherwise with the default limits, and returns
+// Describe runs toolsrv_describe with Config.DescribeFuel and for a minute at most, otherwise with the default limits, and returns
 // the module's own manifest, at most 1 MiB of JSON. A compilation that is needed first does not count towards the limits. The error
 // is an *Error.
 func (p *Program) Describe(ctx context.Context) ([]byte, error) {
@@ -45,7 +47,7 @@ func (p *Program) Describe(ctx context.Context) ([]byte, error) {
 	if err := p.Compile(ctx); err != nil {
 		return nil, err
 	}
-	l := describeLimits()
+	l := p.module.engine.describes
 	p.module.allow(l.Memory)
 	r := run{ctx: ctx, begun: time.Now(), limits: &l, describe: true, guest: hostabi.Run{Serving: true, Settings: p.module.settings}}
 	r.deadline = r.begun.Add(l.Timeout)

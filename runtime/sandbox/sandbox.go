@@ -29,6 +29,7 @@ import (
 	"github.com/toolsrv/toolsrv/runtime/account"
 	"github.com/toolsrv/toolsrv/runtime/hostabi"
 	"github.com/toolsrv/toolsrv/runtime/internal/foundry"
+	"github.com/toolsrv/toolsrv/runtime/limits"
 	"github.com/toolsrv/toolsrv/runtime/linmem"
 	"github.com/toolsrv/toolsrv/runtime/sandbox/internal/paranoid"
 	"github.com/toolsrv/toolsrv/runtime/schedule"
@@ -55,6 +56,8 @@ type Config struct {
 	Addresses int64
 	// Descriptors bounds the files that guests have open; an eighth of what the process may open, 16,384 at most, where 0 or less.
 	Descriptors int64
+	// DescribeFuel is how much fuel [Program.Describe] has; 10 billion where 0 or less, which is some 5 s of a processor.
+	DescribeFuel int64
 	// IdleTime is how long an unused instance is kept; a minute where 0 or less.
 	IdleTime time.Duration
 	// CodeMemory bounds the compiled code in memory, in bytes, where it can be loaded again from CacheDir; an eighth of what the
@@ -94,6 +97,7 @@ type Engine struct {
 	stop      context.Context
 	halt      context.CancelCauseFunc // ends stop, and with it all calls
 
+	describes     limits.Limits // of Describe
 	idleTime      time.Duration
 	unusedTime    time.Duration
 	idleInstances int // most of one program
@@ -132,6 +136,7 @@ func New(ctx context.Context, c Config) (*Engine, error) {
 		log:           c.Logger,
 		anonymous:     wazero.NewModuleConfig().WithName("").WithStartFunctions().WithRandSource(rand.Reader),
 		paranoid:      c.Paranoid || paranoid.On,
+		describes:     describeLimits(c.DescribeFuel),
 		idleTime:      c.IdleTime,
 		unusedTime:    c.UnusedTime,
 		idleInstances: 4 * goruntime.GOMAXPROCS(0),

@@ -115,7 +115,7 @@ func TestRefused(t *testing.T) {
 		{"two tools in a command", "x.wasm", sandboxtest.WithManifest(t, testkit.Fixture(t, "wat/good/command"), manifest(t, "", "x", "y")), []string{"2 tools", "toolsrv_call"}},
 		{"an import that is not offered", "x.wasm", sandboxtest.WithManifest(t, testkit.Fixture(t, "wat/refused/import_module"), manifest(t, "", "x")), []string{"import"}},
 		{"does not compile", "x.wasm", uncompilable(t, "x"), []string{"compiled"}},
-		{"describes without end", "x.wasm", testkit.Fixture(t, "wat/hostile/describe_spin"), []string{"toolsrv_describe", "limit of 10000000000 instructions"}},
+		{"describes without end", "x.wasm", testkit.Fixture(t, "wat/hostile/describe_spin"), []string{"toolsrv_describe", "limit of 10000000 instructions"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -305,7 +305,7 @@ func TestClose(t *testing.T) {
 	directory := t.TempDir()
 	testkit.Put(t, directory, "a.wasm", version(t, "v0001", "", "a"))
 	testkit.Put(t, directory, "b.wasm", testkit.Fixture(t, "wat/hostile/describe_spin"))
-	c := start(t, options{Directory: directory})
+	c := start(t, options{Engine: endless(t), Directory: directory})
 	awaitTable(t, c, []string{"/a"}, nil)
 	for range 2 {
 		if err := c.Close(); err != nil {

@@ -113,7 +113,7 @@ func start(t testing.TB, o options) *catalog.Catalog {
 func with(t testing.TB, o options, begin func(context.Context, catalog.Options) (*catalog.Catalog, error)) *catalog.Catalog {
 	t.Helper()
 	if o.Engine == nil {
-		o.Engine = sandboxtest.Engine(t, sandbox.Config{})
+		o.Engine = sandboxtest.Engine(t, sandbox.Config{DescribeFuel: sandboxtest.Briefly})
 	}
 	if o.Poll == 0 {
 		o.Poll = 20 * time.Millisecond

@@ -16,6 +16,7 @@ import (
 	"github.com/toolsrv/toolsrv/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/runtime/wasmbin"
 	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/catalog"
 )
 
 // unlike returns a module that does what another does, with code of its own as far as an engine can tell.
@@ -141,7 +142,7 @@ func TestDescribedBesideEndless(t *testing.T) {
 	}
 	testkit.Put(t, directory, "b.wasm", version(t, "v0001", "", "b"))
 	testkit.Put(t, directory, "z.wasm", testkit.Fixture(t, "catalog/described"))
-	c := start(t, options{Directory: directory, Poll: 500 * time.Millisecond})
+	c := start(t, options{Engine: endless(t), Directory: directory, Poll: 500 * time.Millisecond})
 	if c.Settled() {
 		t.Error("the catalog is settled before anything was read")
 	}
@@ -156,12 +157,12 @@ func TestDescribedBesideEndless(t *testing.T) {
 func TestStartGoesOn(t *testing.T) {
 	t.Parallel()
 	directory := t.TempDir()
-	for i := range 20 { // 50 s, two at a time
+	for i := range 20 {
 		testkit.Put(t, directory, fmt.Sprintf("a%02d.wasm", i), unlike(t, testkit.Fixture(t, "wat/hostile/describe_spin"), fmt.Sprint(i)))
 	}
 	testkit.Put(t, directory, "b.wasm", version(t, "v0001", "", "b"))
 	log := &testkit.Log{}
-	c := open(t, options{Directory: directory, Logger: log.Logger(slog.LevelInfo)}) // which waits
+	c := open(t, options{Engine: endless(t), Directory: directory, Logger: log.Logger(slog.LevelInfo)}) // which waits
 	if n := len(c.Table().Current().Refused()); n > 10 || c.Settled() {
 		t.Errorf("the start waited until %d files were refused, and the catalog is settled: %t", n, c.Settled())
 	}
@@ -177,17 +178,17 @@ func TestStartGoesOn(t *testing.T) {
 func TestStartGoesOnBesideSwaps(t *testing.T) {
 	t.Parallel()
 	directory := t.TempDir()
-	endless := testkit.Fixture(t, "wat/hostile/describe_spin")
-	testkit.Put(t, directory, "a.wasm", endless)
+	spin := testkit.Fixture(t, "wat/hostile/describe_spin")
+	testkit.Put(t, directory, "a.wasm", spin)
 	testkit.Put(t, directory, "b.wasm", version(t, "v0001", "", "b"))
-	c := start(t, options{Directory: directory})
+	c := start(t, options{Engine: endless(t), Directory: directory})
 	deadline := time.After(time.Minute)
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
 	for i := 0; c.Ready() != nil; i++ {
 		select {
 		case <-tick.C:
-			swap(t, directory, "a.wasm", unlike(t, endless, fmt.Sprint(i)))
+			swap(t, directory, "a.wasm", unlike(t, spin, fmt.Sprint(i)))
 		case <-deadline:
 			t.Fatalf("the start waits without end: %v", c.Ready())
 		}
@@ -200,20 +201,26 @@ func TestSettlesBesideEndless(t *testing.T) {
 	t.Parallel()
 	directory := t.TempDir()
 	testkit.Put(t, directory, "b.wasm", version(t, "v0001", "", "b"))
-	c := open(t, options{Directory: directory})
-	const endless = 8
-	for i := range endless { // 20 s, two at a time
+	c := open(t, options{Engine: endless(t), Directory: directory})
+	const files = 8
+	for i := range files {
 		testkit.Put(t, directory, fmt.Sprintf("a%02d.wasm", i), unlike(t, testkit.Fixture(t, "wat/hostile/describe_spin"), fmt.Sprint(i)))
 	}
-	await(t, c, "refused", func(g *wasmtools.Generation) bool { return len(g.Refused()) > 0 })
+	awaitState(t, c, "all run, or wait for that", func(s catalog.State) bool { return s.Files[catalog.StageDescribing] == files })
 	for deadline := time.Now().Add(time.Minute); !c.Settled(); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("who asks for a path that is not there is told to come again for as long as modules run")
 		}
 	}
-	if n := len(c.Table().Current().Refused()); n == endless {
+	if s := c.State(); s.Files[catalog.StageDescribing] == 0 {
 		t.Error("no module ran any more: this tests nothing")
 	}
+}
+
+// endless returns an engine in which modules that run without end to be described do so.
+func endless(t *testing.T) *sandbox.Engine {
+	t.Helper()
+	return sandboxtest.Engine(t, sandbox.Config{DescribeFuel: sandboxtest.Endless})
 }
 
 // TestRenamed gives a served file another name: while no generation has its tool, the catalog is not settled.
@@ -241,7 +248,7 @@ func TestNewerVersion(t *testing.T) {
 	directory := t.TempDir()
 	log := &testkit.Log{}
 	testkit.Put(t, directory, "b.wasm", version(t, "v0001", "", "b"))
-	c := open(t, options{Directory: directory, Logger: log.Logger(slog.LevelInfo)})
+	c := open(t, options{Engine: endless(t), Directory: directory, Logger: log.Logger(slog.LevelInfo)})
 	testkit.Put(t, directory, "a.wasm", testkit.Fixture(t, "wat/hostile/describe_spin"))
 	for since := time.Now(); time.Since(since) < 200*time.Millisecond; runtime.Gosched() { // until it has settled, and runs
 		if c.Settled() {

@@ -37,7 +37,7 @@ func TestState(t *testing.T) {
 	m.set("b.wasm", version(t, "v0001", "", "a"), nil) // waits for a.wasm
 	m.set("c.wasm", version(t, "v0001", "", "c"), nil)
 	m.set("d.wasm", []byte("no module"), nil)
-	c, _ := openMemory(t, m, catalog.Open)
+	c := of(t, m, options{Engine: endless(t), Poll: 20 * time.Millisecond}, catalog.Open)
 	first := awaitState(t, c, "refusals", func(s catalog.State) bool { return len(s.Refused) == 3 })
 	m.set("c.wasm", []byte("no module either"), nil) // its first version is served
 	m.set("e.wasm", testkit.Fixture(t, "wat/hostile/describe_spin"), nil)

@@ -98,6 +98,8 @@ type Tools struct {
 	Enabled, Disabled []string
 	// Modules is the largest number of files that are served.
 	Modules int `restart:"tools.modules"`
+	// DescribeFuel is how much fuel a module has that is run to be described; 0 is 10 billion.
+	DescribeFuel int64 `restart:"tools.describe_fuel"`
 	// Reasons are those that the file gives for entries of Disabled.
 	Reasons map[string]string
 	// CacheDir is where compiled code is kept, or empty for "toolsrv" in the user's cache directory.

@@ -146,6 +146,7 @@ func TestValues(t *testing.T) {
 		`server.cors_origins = ["*", "https://App.example:443", "http://localhost:3000"]`: func(c *config.Config) {
 			c.Server.CORSOrigins = []string{"*", "https://app.example", "http://localhost:3000"}
 		},
+		`tools.describe_fuel = 5`:                  func(c *config.Config) { c.Tools.DescribeFuel = 5 },
 		`tools.modules = 0`:                        func(c *config.Config) { c.Tools.Modules = 10_000 },
 		`tools.modules = 100000`:                   func(c *config.Config) { c.Tools.Modules = 100_000 },
 		`tools.disabled = []`:                      func(c *config.Config) {},

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"math"
+
 	"github.com/toolsrv/toolsrv/internal/origin"
 	"github.com/toolsrv/toolsrv/internal/text"
 	"github.com/toolsrv/toolsrv/runtime/limits"
@@ -62,6 +64,7 @@ func tables(c *Config, l *limits.Limits, which *string, directory string) map[st
 			"directory":       key.Word(&c.Tools.Directory, "a path", key.Path(directory, true)),
 			"scripts":         key.Boolean(&c.Tools.Scripts),
 			"modules":         key.Quantity(limits.Count, 0, maxModules, func(n int64) { c.Tools.Modules = cmp.Or(int(n), defaultModules) }),
+			"describe_fuel":   key.Quantity(limits.Count, 0, math.MaxInt64, func(n int64) { c.Tools.DescribeFuel = n }),
 			"mode":            key.Word(which, "a string", mode),
 			"enabled":         key.Words(&c.Tools.Enabled, toolOrNamespace),
 			"disabled":        disabled(&c.Tools),

@@ -153,6 +153,7 @@ func TestReloadWarns(t *testing.T) {
 		{"server.public_url", func(c *config.Config) { c.Server.PublicURL = "/tools" }},
 		{"server.code_memory", func(c *config.Config) { c.Server.CodeMemory = 64 << 20 }},
 		{"server.memory", func(c *config.Config) { c.Server.Memory = 64 << 20 }},
+		{"tools.describe_fuel", func(c *config.Config) { c.Tools.DescribeFuel = 1 }},
 		{"tools.directory", func(c *config.Config) { c.Tools.Directory = filepath.Join(c.Tools.Directory, "nowhere") }},
 	} {
 		next := changed(first, c.change)

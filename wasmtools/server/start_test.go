@@ -18,6 +18,7 @@ import (
 func TestStart(t *testing.T) {
 	t.Parallel()
 	c := settings(t)
+	c.Tools.DescribeFuel = 2_000_000_000 // long enough for a few requests meanwhile
 	spin := testkit.Fixture(t, "wat/hostile/describe_spin")
 	for i := range 3 {
 		module, err := wasmbin.SetCustom(spin, "name", []byte{0, 2, 1, byte('a' + i)})

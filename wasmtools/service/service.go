@@ -108,6 +108,7 @@ func (s *Service) open(ctx context.Context, c *config.Config, o *Options) (err e
 		Memory:        c.Server.Memory,
 		CodeMemory:    c.Server.CodeMemory,
 		CompileHelper: c.Tools.CompileHelper,
+		DescribeFuel:  c.Tools.DescribeFuel,
 		Logger:        slog.New(requestIDs{s.Logger.Handler()}),
 	})
 	if err != nil {

@@ -55,7 +55,7 @@ func TestScriptSpins(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, _, err = toolfile.Pack(t.Context(), sandboxtest.Engine(t, sandbox.Config{}), spin, nil)
+	_, _, err = toolfile.Pack(t.Context(), sandboxtest.Engine(t, sandbox.Config{DescribeFuel: sandboxtest.Briefly}), spin, nil)
 	script := (*toolfile.ScriptError)(nil)
 	if err == nil || !strings.HasPrefix(err.Error(), "the script can't be started: The tool ran for more than") || strings.Contains(err.Error(), "wasm stack") || errors.As(err, &script) {
 		t.Errorf("got %v", err)

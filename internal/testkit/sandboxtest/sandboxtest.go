@@ -4,6 +4,7 @@ package sandboxtest
 import (
 	"context"
 	"errors"
+	"math"
 	"os"
 	"path/filepath"
 	"testing"
@@ -11,6 +12,13 @@ import (
 	"github.com/toolsrv/toolsrv/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/runtime/wasmbin"
 	"github.com/toolsrv/toolsrv/wasmtools/toolfile"
+)
+
+// What a module that runs without end to be described may take (sandbox.Config.DescribeFuel): it is given up at once, or runs until somebody
+// stops it. Interpreters need more than the first.
+const (
+	Briefly = 10_000_000
+	Endless = math.MaxInt64
 )
 
 // Engine returns an engine that is closed with the test. Where c has no imports, guests get those that a server offers.

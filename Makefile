@@ -43,7 +43,7 @@ $(TOOLS): build/tools/%.wasm: build
 # scripts builds the examples in Python, JavaScript and TypeScript for which there is an interpreter, and packages of npm where they have some.
 scripts: build
 	@mkdir -p build/tools
-	@set -e; engines=wasmtools/script/engine/dist; scripts=; \
+	@set -e; engines=internal/script/engine/dist; scripts=; \
 		if [ -f $$engines/python.wasm.gz ]; then scripts="code-python cron dates geo-python invoice prose trip-python weather-python"; fi; \
 		if [ -f $$engines/javascript.wasm.gz ]; then scripts="$$scripts code-javascript notes-javascript"; \
 			if [ -d examples/node_modules ]; then scripts="$$scripts liquid signed-javascript table toc"; fi; fi; \
@@ -88,8 +88,8 @@ build/json-schema-suite: $(wildcard wasmtools/schema/testdata/suite/*)
 
 # test-unprivileged is for those who are root: it runs what is skipped for root, and what depends on the kernel's features,
 # of which another user has fewer, as nobody.
-UNPRIVILEGED = $(sort $(dir $(shell grep -rlE 'Gete?uid\(\)' --include='*_test.go' internal runtime wasmtools author cmd))) \
-	runtime/linmem/ runtime/sandbox/
+UNPRIVILEGED = $(sort $(dir $(shell grep -rlE 'Gete?uid\(\)' --include='*_test.go' internal runtime wasmtools cmd))) \
+	internal/runtime/linmem/ internal/runtime/sandbox/
 
 test-unprivileged:
 	@[ "$$(id -u)" = 0 ] || { echo "this is not root, so make test has run everything as another user"; exit 0; }; \
@@ -159,12 +159,12 @@ example-c-check: build .venv/zig
 	python3 -m venv $@.tmp && $@.tmp/bin/pip install --quiet --disable-pip-version-check $(ZIG)
 	mv $@.tmp $@
 
-# engines puts the interpreters for tools in JavaScript and Python where toolsrv is built with them (wasmtools/script/engine/dist), and
+# engines puts the interpreters for tools in JavaScript and Python where toolsrv is built with them (internal/script/engine/dist), and
 # builds what the cache does not have: sdk/engines/cache.sh says where that is. engines-check builds them again, from nothing and in
 # another place, and compares.
 ENGINES := $(wildcard sdk/*/engine/build.sh)
-ENGINES_DIST := wasmtools/script/engine/dist
-ENGINES_SEAL = xargs go run ./wasmtools/script/engine/internal/seal
+ENGINES_DIST := internal/script/engine/dist
+ENGINES_SEAL = xargs go run ./internal/script/engine/internal/seal
 
 setup-engines:
 	sdk/engines/setup.sh
@@ -209,7 +209,7 @@ test-tinygo:
 	@command -v tinygo >/dev/null || { echo "there is no tinygo in PATH: https://tinygo.org/getting-started/install/"; exit 1; }
 	tinygo version
 	TOOLSRV_TINYGO=1 $(GO_TEST) -count=1 -timeout 40m -p 1 -run '(?i)tinygo|^TestVectors$$/^tinygo|^TestNew$$/^tinygo|^TestCompilePlain$$/^tinygo|^TestLanguages$$/^tinygo|^TestNothingWithoutBoth$$/^TinyGo' \
-		./test/capabilities ./test/conformance ./test/examples ./test/files ./author/project
+		./test/capabilities ./test/conformance ./test/examples ./test/files ./internal/author/project
 
 # test-python checks form and types of the package for Python, and runs its tests and those of the examples.
 test-python: .venv/python
@@ -295,14 +295,14 @@ attack: build
 # attack-compile compiles hostile functions as large as they are accepted, random ones among them, and large modules of others that must
 # be, and compares what that takes with the bounds, for 40 minutes. One kind: make attack-compile SHAPES=nested
 attack-compile:
-	runtime/instrument/internal/weigh/real.sh build/real
-	TOOLSRV_ATTACK_COMPILE=1 TOOLSRV_ATTACK_SHAPES=40 TOOLSRV_REAL_MODULES=$(CURDIR)/build/real go test ./runtime/instrument/internal/weigh -count 1 -v -timeout 2h -run 'CompileAttack/$(SHAPES)|RandomShapes|RealModules'
+	internal/runtime/instrument/internal/weigh/real.sh build/real
+	TOOLSRV_ATTACK_COMPILE=1 TOOLSRV_ATTACK_SHAPES=40 TOOLSRV_REAL_MODULES=$(CURDIR)/build/real go test ./internal/runtime/instrument/internal/weigh -count 1 -v -timeout 2h -run 'CompileAttack/$(SHAPES)|RandomShapes|RealModules'
 
 # pace measures what a unit of fuel takes in PACE_SHAPES random modules, for some minutes: 1,000 take one.
 PACE_SHAPES ?= 5000
 
 pace:
-	TOOLSRV_PACE_SHAPES=$(PACE_SHAPES) go test ./runtime/instrument -count 1 -v -timeout 2h -run '^TestRandomPace$$'
+	TOOLSRV_PACE_SHAPES=$(PACE_SHAPES) go test ./internal/runtime/instrument -count 1 -v -timeout 2h -run '^TestRandomPace$$'
 
 # ci-long runs one after the other what takes too long to be run for each change: some hours. It needs quiet, and what engines-check needs.
 ci-long:

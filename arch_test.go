@@ -22,17 +22,17 @@ var edges = map[string][]string{
 	// What tests share that run the snippets of pages.
 	"internal/testkit/pagetest": {"internal/testkit"},
 	// What tests share that run guests.
-	"internal/testkit/sandboxtest": {"runtime/sandbox", "runtime/wasmbin", "wasmtools/toolfile"},
+	"internal/testkit/sandboxtest": {"internal/runtime/sandbox", "internal/runtime/wasmbin", "wasmtools/toolfile"},
 	// What tests of stores share.
-	"internal/testkit/statetest": {"wasmtools/state"},
+	"internal/testkit/statetest": {"internal/state"},
 	// What tests share that call WASI as a guest does.
-	"internal/testkit/wasitest": {"internal/testkit/hosttest", "runtime/hostabi", "runtime/wasi"},
+	"internal/testkit/wasitest": {"internal/testkit/hosttest", "runtime/hostabi", "internal/runtime/wasi"},
 	// What tests share that play a guest.
 	"internal/testkit/hosttest": {"runtime/hostabi"},
 	// What tests share that compile sources.
-	"internal/testkit/projecttest": {"author/project"},
+	"internal/testkit/projecttest": {"internal/author/project"},
 	// What tests share that need interpreters.
-	"internal/testkit/enginetest": {"internal/testkit", "wasmtools/script/engine"},
+	"internal/testkit/enginetest": {"internal/testkit", "internal/script/engine"},
 	// Modules for tests, byte by byte.
 	"internal/testkit/wasmtest": {},
 	// Hosts and origins of HTTP; knows no server.
@@ -60,21 +60,21 @@ var edges = map[string][]string{
 	// Bytes become values; knows nothing of schemas.
 	"internal/jsontree": {},
 	// Pure format: usable by any program.
-	"runtime/wasmbin": {"internal/text", "runtime/internal/opcode"},
+	"internal/runtime/wasmbin": {"internal/text", "internal/runtime/internal/opcode"},
 	// Names of numbers.
-	"runtime/internal/opcode": {},
+	"internal/runtime/internal/opcode": {},
 	// Bytes in, bytes out: runs nothing.
-	"runtime/instrument": {"internal/text", "runtime/instrument/internal/weigh", "runtime/wasmbin", "runtime/internal/opcode"},
+	"internal/runtime/instrument": {"internal/text", "internal/runtime/instrument/internal/weigh", "internal/runtime/wasmbin", "internal/runtime/internal/opcode"},
 	// Counts what a compiler does with a body; knows no sections.
-	"runtime/instrument/internal/weigh": {"runtime/wasmbin", "runtime/internal/opcode"},
+	"internal/runtime/instrument/internal/weigh": {"internal/runtime/wasmbin", "internal/runtime/internal/opcode"},
 	// What the system says of a file.
 	"internal/touched": {},
 	// Numbers and who waits for them; knows nothing of guests.
-	"runtime/account": {},
+	"internal/runtime/account": {},
 	// Bytes and pages; knows nothing of WebAssembly but its page size.
-	"runtime/linmem": {},
+	"internal/runtime/linmem": {},
 	// One constant, which a build tag sets.
-	"runtime/sandbox/internal/paranoid": {},
+	"internal/runtime/sandbox/internal/paranoid": {},
 	// The domain: programs that embed us depend on this, and on schemas for tools of Go functions.
 	"wasmtools": {"internal/jsontree", "internal/pattern", "internal/progress", "internal/text", "wasmtools/schema"},
 	// Tools that are Go functions: for programs that embed us.
@@ -88,29 +88,29 @@ var edges = map[string][]string{
 	// A file format: knows nothing of those who are configured, but the table of limits and the list of capabilities.
 	"wasmtools/config": {"internal/origin", "internal/pattern", "internal/text", "runtime/limits", "wasmtools/capability", "wasmtools/capability/builtin", "wasmtools/config/key"},
 	// One file becomes tools, the same way for serving and for the author's commands.
-	"wasmtools/toolfile": {"internal/jsontree", "internal/text", "runtime/abi1", "runtime/hostabi", "runtime/instrument", "runtime/limits", "runtime/sandbox", "runtime/wasmbin", "wasmtools", "wasmtools/capability", "wasmtools/capability/builtin", "wasmtools/capability/tools", "wasmtools/invoke", "wasmtools/schema"},
+	"wasmtools/toolfile": {"internal/jsontree", "internal/text", "internal/runtime/abi1", "runtime/hostabi", "internal/runtime/instrument", "runtime/limits", "internal/runtime/sandbox", "internal/runtime/wasmbin", "wasmtools", "wasmtools/capability", "wasmtools/capability/builtin", "wasmtools/capability/tools", "wasmtools/invoke", "wasmtools/schema"},
 	// Keys with values: knows nobody who keeps them.
-	"wasmtools/state":                {},
-	"wasmtools/state/local":          {"internal/ownership", "wasmtools/state", "wasmtools/state/internal/watch"},
-	"wasmtools/state/memory":         {"wasmtools/state", "wasmtools/state/internal/watch"},
-	"wasmtools/state/internal/watch": {"wasmtools/state"},
+	"internal/state":                {},
+	"internal/state/local":          {"internal/ownership", "internal/state", "internal/state/internal/watch"},
+	"internal/state/memory":         {"internal/state", "internal/state/internal/watch"},
+	"internal/state/internal/watch": {"internal/state"},
 	// A file on disk: knows no modules.
-	"wasmtools/catalog/internal/precedence": {},
+	"internal/catalog/internal/precedence": {},
 	// Chooses by the language, and keeps what it has read of scripts; runs nothing.
-	"wasmtools/script": {"internal/apart", "internal/text", "internal/touched", "runtime/codecache", "runtime/wasmbin", "wasmtools/script/engine", "wasmtools/script/javascript", "wasmtools/script/python"},
+	"internal/script": {"internal/apart", "internal/text", "internal/touched", "internal/runtime/codecache", "internal/runtime/wasmbin", "internal/script/engine", "internal/script/javascript", "internal/script/python"},
 	// Interpreters as files: knows no language, and runs nothing.
-	"wasmtools/script/engine": {"internal/text", "runtime/wasmbin"},
+	"internal/script/engine": {"internal/text", "internal/runtime/wasmbin"},
 	// Files become a bundle; runs nothing of them.
-	"wasmtools/script/python":     {"internal/text", "wasmtools/script/engine"},
-	"wasmtools/script/javascript": {"internal/jsontree", "internal/text", "wasmtools/script/engine", "wasmtools/script/javascript/internal/comment"},
+	"internal/script/python":     {"internal/text", "internal/script/engine"},
+	"internal/script/javascript": {"internal/jsontree", "internal/text", "internal/script/engine", "internal/script/javascript/internal/comment"},
 	// A source becomes schemas; knows no bundle.
-	"wasmtools/script/javascript/internal/comment": {},
+	"internal/script/javascript/internal/comment": {},
 	// Makes an engine of what a linker wrote.
-	"wasmtools/script/engine/internal/seal": {"runtime/wasmbin", "wasmtools/script/engine"},
+	"internal/script/engine/internal/seal": {"internal/runtime/wasmbin", "internal/script/engine"},
 	// The files of a source become a route table.
-	"wasmtools/catalog": {"runtime/limits", "wasmtools", "wasmtools/toolfile", "runtime/sandbox", "runtime/wasmbin", "wasmtools/catalog/internal/precedence"},
+	"internal/catalog": {"runtime/limits", "wasmtools", "wasmtools/toolfile", "internal/runtime/sandbox", "internal/runtime/wasmbin", "internal/catalog/internal/precedence"},
 	// The source that is a directory on disk.
-	"wasmtools/catalog/directory": {"internal/ownership", "internal/touched", "runtime/wasmbin", "wasmtools/catalog"},
+	"internal/catalog/directory": {"internal/ownership", "internal/touched", "internal/runtime/wasmbin", "internal/catalog"},
 	// What every HTTP door needs; knows none of them.
 	"wasmtools/web": {"internal/origin", "internal/text", "wasmtools", "wasmtools/auth", "wasmtools/schema"},
 	// The one way to call a tool; knows no door.
@@ -130,55 +130,55 @@ var edges = map[string][]string{
 	// Clients of MCP that keep a session: reads messages, as the door without sessions does.
 	"wasmtools/mcp/session": {"internal/text", "wasmtools", "wasmtools/mcp/internal/protocol", "wasmtools/mcp/internal/response", "wasmtools/mcp/internal/rpc", "wasmtools/mcp/toolset", "wasmtools/web"},
 	// What is below all doors, wired together; knows none of them, and of requests their ids, which the log has.
-	"wasmtools/service": {"runtime/account", "runtime/sandbox", "wasmtools", "wasmtools/capability/broker", "wasmtools/catalog", "wasmtools/catalog/directory", "wasmtools/config", "wasmtools/invoke", "wasmtools/script", "wasmtools/script/engine", "wasmtools/secret", "wasmtools/toolfile", "wasmtools/web"},
+	"wasmtools/service": {"internal/runtime/account", "internal/runtime/sandbox", "wasmtools", "wasmtools/capability/broker", "internal/catalog", "internal/catalog/directory", "wasmtools/config", "wasmtools/invoke", "internal/script", "internal/script/engine", "wasmtools/secret", "wasmtools/toolfile", "wasmtools/web"},
 	// Listeners and doors over a service; sees tools, never files.
-	"wasmtools/server": {"internal/text", "runtime/account", "wasmtools", "wasmtools/auth", "wasmtools/config", "wasmtools/mcp", "wasmtools/mcp/session", "wasmtools/mcp/toolset", "wasmtools/openapi", "wasmtools/service", "wasmtools/toolfile", "wasmtools/web"},
+	"wasmtools/server": {"internal/text", "internal/runtime/account", "wasmtools", "wasmtools/auth", "wasmtools/config", "wasmtools/mcp", "wasmtools/mcp/session", "wasmtools/mcp/toolset", "wasmtools/openapi", "wasmtools/service", "wasmtools/toolfile", "wasmtools/web"},
 	// Runs compilers; never what they made.
-	"author/project": {"internal/text", "runtime/wasmbin", "wasmtools", "wasmtools/schema", "wasmtools/script", "wasmtools/toolfile"},
+	"internal/author/project": {"internal/text", "internal/runtime/wasmbin", "wasmtools", "wasmtools/schema", "internal/script", "wasmtools/toolfile"},
 	// One file as a server would have it, without a server.
-	"author/workbench": {"author/project", "runtime/limits", "runtime/sandbox", "wasmtools", "wasmtools/capability/broker", "wasmtools/config", "wasmtools/invoke", "wasmtools/script", "wasmtools/service", "wasmtools/toolfile"},
+	"internal/author/workbench": {"internal/author/project", "runtime/limits", "internal/runtime/sandbox", "wasmtools", "wasmtools/capability/broker", "wasmtools/config", "wasmtools/invoke", "internal/script", "wasmtools/service", "wasmtools/toolfile"},
 	// Every part has a command.
-	"cmd/toolsrv/command": {"author/project", "author/workbench", "internal/heap", "internal/journal", "internal/modelapi", "internal/reach", "internal/text", "internal/wholefile", "runtime/compile", "runtime/limits", "runtime/sandbox", "wasmtools", "wasmtools/capability", "wasmtools/capability/broker", "wasmtools/capability/builtin", "wasmtools/capability/http", "wasmtools/capability/secrets", "wasmtools/catalog", "wasmtools/config", "wasmtools/mcp/toolset", "wasmtools/schema", "wasmtools/script", "wasmtools/script/engine", "wasmtools/server", "wasmtools/service", "wasmtools/toolfile", "wasmtools/web"},
+	"cmd/toolsrv/command": {"internal/author/project", "internal/author/workbench", "internal/heap", "internal/journal", "internal/modelapi", "internal/reach", "internal/text", "internal/wholefile", "internal/runtime/compile", "runtime/limits", "internal/runtime/sandbox", "wasmtools", "wasmtools/capability", "wasmtools/capability/broker", "wasmtools/capability/builtin", "wasmtools/capability/http", "wasmtools/capability/secrets", "internal/catalog", "wasmtools/config", "wasmtools/mcp/toolset", "wasmtools/schema", "internal/script", "internal/script/engine", "wasmtools/server", "wasmtools/service", "wasmtools/toolfile", "wasmtools/web"},
 	// main.
 	"cmd/toolsrv": {"cmd/toolsrv/command"},
 	// What can be limited, as data: for those that configure and those that enforce.
 	"runtime/limits": {"internal/text"},
 	// Runs guests; knows no HTTP, no configuration, no schema.
-	"runtime/sandbox": {"internal/jsontree", "runtime/hostabi", "runtime/limits", "internal/progress", "internal/text", "internal/turns", "runtime/account", "runtime/instrument", "runtime/internal/convention", "runtime/internal/foundry", "runtime/linmem", "runtime/sandbox/internal/paranoid", "runtime/schedule", "runtime/wasmbin"},
+	"internal/runtime/sandbox": {"internal/jsontree", "runtime/hostabi", "runtime/limits", "internal/progress", "internal/text", "internal/turns", "internal/runtime/account", "internal/runtime/instrument", "internal/runtime/internal/convention", "internal/runtime/internal/foundry", "internal/runtime/linmem", "internal/runtime/sandbox/internal/paranoid", "internal/runtime/schedule", "internal/runtime/wasmbin"},
 	// How tools are called, as values; runs nothing.
-	"runtime/internal/convention": {"runtime/hostabi", "runtime/wasmbin"},
+	"internal/runtime/internal/convention": {"runtime/hostabi", "internal/runtime/wasmbin"},
 	// Modules become machine code, which it keeps; runs nothing.
-	"runtime/internal/foundry": {"internal/apart", "runtime/account", "runtime/codecache", "runtime/compile", "runtime/instrument", "runtime/schedule", "runtime/wasmbin"},
+	"internal/runtime/internal/foundry": {"internal/apart", "internal/runtime/account", "internal/runtime/codecache", "internal/runtime/compile", "internal/runtime/instrument", "internal/runtime/schedule", "internal/runtime/wasmbin"},
 	// A module becomes code, in a process apart; knows no sandbox.
-	"runtime/compile": {"internal/apart", "internal/text"},
+	"internal/runtime/compile": {"internal/apart", "internal/text"},
 	// Files of bytes that are to be trusted; knows no compiler.
-	"runtime/codecache": {"internal/ownership"},
+	"internal/runtime/codecache": {"internal/ownership"},
 	// What a host function is given; knows neither who gives it nor what runs a guest.
 	"runtime/hostabi": {},
 	// A set of functions each; they know no sandbox.
-	"runtime/abi1": {"runtime/hostabi", "runtime/wasi"},
-	"runtime/wasi": {"runtime/hostabi"},
+	"internal/runtime/abi1": {"runtime/hostabi", "internal/runtime/wasi"},
+	"internal/runtime/wasi": {"runtime/hostabi"},
 	// What a capability is: a set of functions, and what manifests and configurations say of it.
-	"wasmtools/capability": {"runtime/hostabi", "wasmtools", "wasmtools/config/key", "wasmtools/invoke", "wasmtools/secret", "wasmtools/state"},
+	"wasmtools/capability": {"runtime/hostabi", "wasmtools", "wasmtools/config/key", "wasmtools/invoke", "wasmtools/secret", "internal/state"},
 	// How functions of all capabilities answer.
 	"wasmtools/capability/answer": {"runtime/hostabi"},
 	// A capability each; they know no sandbox, and no file of a configuration.
 	"wasmtools/capability/http":     {"internal/jsontree", "internal/reach", "internal/redact", "internal/text", "runtime/hostabi", "runtime/limits", "wasmtools", "wasmtools/capability", "wasmtools/capability/answer", "wasmtools/config/key", "wasmtools/secret"},
-	"wasmtools/capability/kv":       {"runtime/hostabi", "runtime/limits", "wasmtools", "wasmtools/capability", "wasmtools/capability/answer", "wasmtools/config/key", "wasmtools/state"},
+	"wasmtools/capability/kv":       {"runtime/hostabi", "runtime/limits", "wasmtools", "wasmtools/capability", "wasmtools/capability/answer", "wasmtools/config/key", "internal/state"},
 	"wasmtools/capability/secrets":  {"runtime/hostabi", "wasmtools", "wasmtools/capability", "wasmtools/capability/answer", "wasmtools/config/key", "wasmtools/secret"},
 	"wasmtools/capability/settings": {"runtime/hostabi", "wasmtools", "wasmtools/capability", "wasmtools/capability/answer", "wasmtools/config/key", "wasmtools/schema"},
 	"wasmtools/capability/tools":    {"internal/pattern", "internal/text", "runtime/hostabi", "wasmtools", "wasmtools/capability", "wasmtools/capability/answer", "wasmtools/config/key", "wasmtools/invoke"},
-	"wasmtools/capability/files":    {"runtime/wasi", "wasmtools", "wasmtools/capability", "wasmtools/config/key"},
+	"wasmtools/capability/files":    {"internal/runtime/wasi", "wasmtools", "wasmtools/capability", "wasmtools/config/key"},
 	// The one list of them.
 	"wasmtools/capability/builtin": {"wasmtools", "wasmtools/capability", "wasmtools/capability/files", "wasmtools/capability/http", "wasmtools/capability/kv", "wasmtools/capability/secrets", "wasmtools/capability/settings", "wasmtools/capability/tools"},
 	// Grants become what the sets are given.
-	"wasmtools/capability/broker": {"internal/pattern", "internal/text", "runtime/hostabi", "wasmtools", "wasmtools/capability", "wasmtools/capability/kv", "wasmtools/config", "wasmtools/config/key", "wasmtools/invoke", "wasmtools/secret", "wasmtools/state", "wasmtools/state/local", "wasmtools/state/memory"},
+	"wasmtools/capability/broker": {"internal/pattern", "internal/text", "runtime/hostabi", "wasmtools", "wasmtools/capability", "wasmtools/capability/kv", "wasmtools/config", "wasmtools/config/key", "wasmtools/invoke", "wasmtools/secret", "internal/state", "internal/state/local", "internal/state/memory"},
 	// Values of keys; knows no file.
 	"wasmtools/config/key": {"internal/pattern", "internal/text", "runtime/limits"},
 	// Where secrets are, and what they were.
 	"wasmtools/secret": {"internal/redact", "wasmtools"},
 	// Orders jobs by what they take; knows not what they do.
-	"runtime/schedule": {},
+	"internal/runtime/schedule": {},
 
 	// The SDK for Go is a module of its own and imports nothing of ours: who writes a tool depends on no server.
 	"sdk/go":                      {"sdk/go/internal/double", "sdk/go/internal/random", "sdk/go/internal/typed"},
@@ -212,69 +212,69 @@ var edges = map[string][]string{
 	"examples/weather":  {"sdk/go", "sdk/go/config", "sdk/go/http"},
 
 	// Measures what embedders use, and the parts below it.
-	"bench/cmd/attack":        {"bench/internal/assemble", "bench/internal/measure", "bench/internal/service", "wasmtools", "wasmtools/script/engine"},
-	"bench/cmd/capabilities":  {"bench/internal/guest", "bench/internal/measure", "runtime/limits", "runtime/sandbox", "runtime/wasmbin", "wasmtools", "wasmtools/capability/broker", "wasmtools/config", "wasmtools/invoke", "wasmtools/toolfile"},
-	"bench/cmd/languages":     {"bench/internal/load", "bench/internal/measure", "bench/internal/service", "runtime/limits", "runtime/sandbox", "wasmtools/toolfile"},
+	"bench/cmd/attack":        {"bench/internal/assemble", "bench/internal/measure", "bench/internal/service", "wasmtools", "internal/script/engine"},
+	"bench/cmd/capabilities":  {"bench/internal/guest", "bench/internal/measure", "runtime/limits", "internal/runtime/sandbox", "internal/runtime/wasmbin", "wasmtools", "wasmtools/capability/broker", "wasmtools/config", "wasmtools/invoke", "wasmtools/toolfile"},
+	"bench/cmd/languages":     {"bench/internal/load", "bench/internal/measure", "bench/internal/service", "runtime/limits", "internal/runtime/sandbox", "wasmtools/toolfile"},
 	"bench/cmd/mcp":           {"bench/internal/gosdk", "bench/internal/guest", "bench/internal/load", "bench/internal/measure", "bench/internal/service"},
-	"bench/cmd/sandbox":       {"bench/internal/guest", "bench/internal/load", "bench/internal/measure", "bench/internal/peer", "runtime/abi1", "runtime/limits", "runtime/sandbox", "wasmtools", "wasmtools/catalog", "wasmtools/catalog/directory", "wasmtools/config", "wasmtools/openapi", "wasmtools/schema", "wasmtools/service", "wasmtools/toolfile"},
-	"bench/cmd/scale":         {"bench/internal/guest", "bench/internal/measure", "bench/internal/service", "wasmtools/script/engine"},
-	"bench/cmd/soak":          {"bench/internal/guest", "bench/internal/measure", "runtime/abi1", "runtime/limits", "runtime/sandbox", "wasmtools/config", "wasmtools/server", "wasmtools/service"},
+	"bench/cmd/sandbox":       {"bench/internal/guest", "bench/internal/load", "bench/internal/measure", "bench/internal/peer", "internal/runtime/abi1", "runtime/limits", "internal/runtime/sandbox", "wasmtools", "internal/catalog", "internal/catalog/directory", "wasmtools/config", "wasmtools/openapi", "wasmtools/schema", "wasmtools/service", "wasmtools/toolfile"},
+	"bench/cmd/scale":         {"bench/internal/guest", "bench/internal/measure", "bench/internal/service", "internal/script/engine"},
+	"bench/cmd/soak":          {"bench/internal/guest", "bench/internal/measure", "internal/runtime/abi1", "runtime/limits", "internal/runtime/sandbox", "wasmtools/config", "wasmtools/server", "wasmtools/service"},
 	"bench/guests/extism":     {"bench/guests/add"},
 	"bench/guests/goadd":      {"bench/guests/add", "sdk/go"},
 	"bench/guests/gocpu":      {"sdk/go"},
-	"bench/internal/assemble": {"runtime/wasmbin", "wasmtools"},
+	"bench/internal/assemble": {"internal/runtime/wasmbin", "wasmtools"},
 	"bench/internal/gosdk":    {"bench/internal/guest"},
-	"bench/internal/guest":    {"runtime/wasmbin", "wasmtools"},
+	"bench/internal/guest":    {"internal/runtime/wasmbin", "wasmtools"},
 	"bench/internal/load":     {"bench/internal/measure"},
 }
 
 // homes are the third-party libraries, each with the only package that may import it, so that replacing one is a
 // change in one place. What we compare ourselves with has a home of its own.
 var homes = map[string][]string{
-	"github.com/tetratelabs/wazero":            {"runtime/compile", "runtime/internal/foundry", "runtime/sandbox", "bench/internal/peer"},
+	"github.com/tetratelabs/wazero":            {"internal/runtime/compile", "internal/runtime/internal/foundry", "internal/runtime/sandbox", "bench/internal/peer"},
 	"github.com/extism/go-sdk":                 {"bench/internal/peer"},
 	"github.com/modelcontextprotocol/go-sdk":   {"bench/internal/gosdk"},
 	"github.com/santhosh-tekuri/jsonschema/v5": {"wasmtools/schema"},
 	"github.com/julienschmidt/httprouter":      {"wasmtools/openapi"},
-	"github.com/pelletier/go-toml/v2":          {"wasmtools/config", "wasmtools/script/python"},
-	"github.com/fsnotify/fsnotify":             {"wasmtools/catalog/directory"},
-	"github.com/evanw/esbuild":                 {"wasmtools/script/javascript"},
+	"github.com/pelletier/go-toml/v2":          {"wasmtools/config", "internal/script/python"},
+	"github.com/fsnotify/fsnotify":             {"internal/catalog/directory"},
+	"github.com/evanw/esbuild":                 {"internal/script/javascript"},
 	"github.com/spf13/cobra":                   {"cmd/toolsrv/command"},
 	"golang.org/x/term":                        {"cmd/toolsrv/command"},
-	"golang.org/x/sys":                         {"runtime/linmem"},
-	"github.com/KimMachineGun/automemlimit":    {"runtime/account"},
-	"go.etcd.io/bbolt":                         {"wasmtools/state/local", "bench/cmd/capabilities"},
+	"golang.org/x/sys":                         {"internal/runtime/linmem"},
+	"github.com/KimMachineGun/automemlimit":    {"internal/runtime/account"},
+	"go.etcd.io/bbolt":                         {"internal/state/local", "bench/cmd/capabilities"},
 }
 
 // testHomes are the packages whose tests import a library directly: to compare with it, or for what its module carries.
 var testHomes = map[string][]string{
-	"github.com/tetratelabs/wazero":            {"runtime/instrument", "runtime/instrument/internal/weigh", "runtime/internal/foundry", "runtime/sandbox", "runtime/wasmbin"},
+	"github.com/tetratelabs/wazero":            {"internal/runtime/instrument", "internal/runtime/instrument/internal/weigh", "internal/runtime/internal/foundry", "internal/runtime/sandbox", "internal/runtime/wasmbin"},
 	"github.com/santhosh-tekuri/jsonschema/v5": {"test/clients", "test/conformance", "wasmtools/openapi", "wasmtools/schema"},
 	"github.com/modelcontextprotocol/go-sdk":   {"wasmtools/mcp/session"},
 	"github.com/google/jsonschema-go":          {"wasmtools/schema"},
 	"github.com/pelletier/go-toml/v2":          {"wasmtools/config"},
 	"github.com/oapi-codegen/runtime":          {"test/clients"},
 	"github.com/pb33f/libopenapi":              {"test/clients"},
-	"golang.org/x/sys":                         {"runtime/linmem"},
-	"go.etcd.io/bbolt":                         {"wasmtools/state/local"},
+	"golang.org/x/sys":                         {"internal/runtime/linmem"},
+	"go.etcd.io/bbolt":                         {"internal/state/local"},
 	"github.com/miekg/dns":                     {"test/egress", "wasmtools/capability/http"},
 }
 
 // unsafeHomes may import unsafe: one package of the host, and guests, which pass addresses to it.
-var unsafeHomes = []string{"runtime/linmem", "sdk/go", "sdk/go/internal/capability", "sdk/go/internal/conformance", "sdk/go/internal/random"}
+var unsafeHomes = []string{"internal/runtime/linmem", "sdk/go", "sdk/go/internal/capability", "sdk/go/internal/conformance", "sdk/go/internal/random"}
 
 // recoverHomes are the files that may recover from a panic, each with the work on foreign bytes that it guards. A panic
 // anywhere else is a fault that must show.
 var recoverHomes = map[string]string{
-	"runtime/sandbox/lease.go":            "a call of a guest",
-	"runtime/compile/compile.go":          "wazero's compiler",
-	"runtime/internal/foundry/compile.go": "wazero's compiler, and its loading of code",
-	"wasmtools/catalog/load.go":           "the loading of a file",
-	"wasmtools/state/local/damage.go":     "the reading of the state's file by its library",
-	"wasmtools/schema/draft.go":           "the check of a schema by its library",
-	"wasmtools/openapi/state.go":          "the router, which panics where it refuses a route",
-	"wasmtools/web/exchange.go":           "a request, with an embedder's tools and dependencies",
-	"wasmtools/mcp/session/reply.go":      "a call of an embedder's tool, on a goroutine of its own",
+	"internal/runtime/sandbox/lease.go":            "a call of a guest",
+	"internal/runtime/compile/compile.go":          "wazero's compiler",
+	"internal/runtime/internal/foundry/compile.go": "wazero's compiler, and its loading of code",
+	"internal/catalog/load.go":                     "the loading of a file",
+	"internal/state/local/damage.go":               "the reading of the state's file by its library",
+	"wasmtools/schema/draft.go":                    "the check of a schema by its library",
+	"wasmtools/openapi/state.go":                   "the router, which panics where it refuses a route",
+	"wasmtools/web/exchange.go":                    "a request, with an embedder's tools and dependencies",
+	"wasmtools/mcp/session/reply.go":               "a call of an embedder's tool, on a goroutine of its own",
 }
 
 func TestImports(t *testing.T) {

@@ -20,11 +20,15 @@ var (
 // rationales are the files with the reasons, one beside each part; that of the root leads to the others.
 func rationales(t *testing.T) []string {
 	t.Helper()
-	parts, err := filepath.Glob("*/RATIONALE.md")
-	if err != nil {
-		t.Fatal(err)
+	all := []string{"RATIONALE.md"}
+	for _, pattern := range []string{"*/RATIONALE.md", "internal/*/RATIONALE.md"} {
+		parts, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, parts...)
 	}
-	return append([]string{"RATIONALE.md"}, parts...)
+	return all
 }
 
 // TestRationaleContents makes sure that each RATIONALE.md begins with its contents: its themes and questions in their order, each of
@@ -76,7 +80,7 @@ func TestRationaleContents(t *testing.T) {
 func TestLinks(t *testing.T) {
 	t.Parallel()
 	pages := map[string]string{}
-	for _, pattern := range []string{"*.md", "*/RATIONALE.md", "docs/*.md", "examples/*.md", "examples/*/*.md", "bench/*.md", "sdk/*/README.md", "testdata/*.md", "testdata/*/*.md"} {
+	for _, pattern := range []string{"*.md", "*/RATIONALE.md", "internal/*/RATIONALE.md", "docs/*.md", "examples/*.md", "examples/*/*.md", "bench/*.md", "sdk/*/README.md", "testdata/*.md", "testdata/*/*.md"} {
 		files, err := filepath.Glob(pattern)
 		if err != nil {
 			t.Fatal(err)

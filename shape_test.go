@@ -19,11 +19,11 @@ const maxFiles = 4
 
 // scattered are the types that have methods in more files yet: none may be added.
 var scattered = []string{
-	"author/project.Project", "bench/cmd/attack.arena", "bench/cmd/capabilities.bench", "bench/cmd/mcp.bench", "bench/cmd/sandbox.bench",
+	"internal/author/project.Project", "bench/cmd/attack.arena", "bench/cmd/capabilities.bench", "bench/cmd/mcp.bench", "bench/cmd/sandbox.bench",
 	"cmd/toolsrv.service in tests",
 
-	"wasmtools.Tool", "wasmtools/catalog.reconciler", "wasmtools/mcp/toolset.Set", "wasmtools/openapi.Door",
-	"wasmtools/schema.Schema", "wasmtools/schema.run", "wasmtools/script/javascript.modules",
+	"wasmtools.Tool", "internal/catalog.reconciler", "wasmtools/mcp/toolset.Set", "wasmtools/openapi.Door",
+	"wasmtools/schema.Schema", "wasmtools/schema.run", "internal/script/javascript.modules",
 	"wasmtools/server.Server", "wasmtools/web.Exchange",
 }
 

@@ -19,7 +19,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/toolsrv/toolsrv/runtime/wasmbin"
+	"github.com/toolsrv/toolsrv/internal/runtime/wasmbin"
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 

@@ -10,8 +10,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/toolsrv/toolsrv/internal/runtime/account"
 	"github.com/toolsrv/toolsrv/internal/testkit"
-	"github.com/toolsrv/toolsrv/runtime/account"
 )
 
 // figure returns a number that the system has for the service, such as VmRSS, in KiB.

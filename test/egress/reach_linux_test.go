@@ -14,8 +14,8 @@ import (
 	"testing"
 
 	"github.com/toolsrv/toolsrv/internal/reach/reachtest"
+	"github.com/toolsrv/toolsrv/internal/runtime/wasmbin"
 	"github.com/toolsrv/toolsrv/internal/testkit"
-	"github.com/toolsrv/toolsrv/runtime/wasmbin"
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 

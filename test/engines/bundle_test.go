@@ -10,11 +10,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/toolsrv/toolsrv/internal/runtime/sandbox"
+	bundler "github.com/toolsrv/toolsrv/internal/script/javascript"
 	"github.com/toolsrv/toolsrv/internal/testkit"
 	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
 	"github.com/toolsrv/toolsrv/runtime/limits"
-	"github.com/toolsrv/toolsrv/runtime/sandbox"
-	bundler "github.com/toolsrv/toolsrv/wasmtools/script/javascript"
 )
 
 // bundled writes files, name and content by turns, bundles the first, and loads it.

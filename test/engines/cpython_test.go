@@ -15,10 +15,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/toolsrv/toolsrv/internal/runtime/sandbox"
+	"github.com/toolsrv/toolsrv/internal/script/engine"
 	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
 	"github.com/toolsrv/toolsrv/runtime/limits"
-	"github.com/toolsrv/toolsrv/runtime/sandbox"
-	"github.com/toolsrv/toolsrv/wasmtools/script/engine"
 )
 
 // cpython are the modules and packages of Lib/test that are run, for what scripts are promised of the standard library.

@@ -7,10 +7,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/toolsrv/toolsrv/internal/runtime/sandbox"
+	"github.com/toolsrv/toolsrv/internal/script/engine"
 	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
 	"github.com/toolsrv/toolsrv/runtime/limits"
-	"github.com/toolsrv/toolsrv/runtime/sandbox"
-	"github.com/toolsrv/toolsrv/wasmtools/script/engine"
 )
 
 // TestFurtherTools has a further tool of an engine take what it should, besides code that is compiled and counted once. What the

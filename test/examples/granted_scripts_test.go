@@ -8,9 +8,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/toolsrv/toolsrv/internal/script"
 	"github.com/toolsrv/toolsrv/internal/testkit"
 	"github.com/toolsrv/toolsrv/internal/testkit/enginetest"
-	"github.com/toolsrv/toolsrv/wasmtools/script"
 )
 
 // grantedScripts are the examples in Python and JavaScript that need a grant, but for the tools that run code.

@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/toolsrv/toolsrv/internal/script"
 	"github.com/toolsrv/toolsrv/internal/testkit/enginetest"
 	"github.com/toolsrv/toolsrv/wasmtools"
-	"github.com/toolsrv/toolsrv/wasmtools/script"
 )
 
 // scriptsOf returns the examples that are scripts of the languages and need no grant, one for each folder, which is named as its script.

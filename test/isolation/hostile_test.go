@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/toolsrv/toolsrv/internal/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/runtime/limits"
-	"github.com/toolsrv/toolsrv/runtime/sandbox"
 )
 
 // An attack is code in a call, and how the call has to end: with one of these outcomes, or with a result where that is ok.

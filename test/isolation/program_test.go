@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/toolsrv/toolsrv/runtime/sandbox"
+	"github.com/toolsrv/toolsrv/internal/runtime/sandbox"
 )
 
 // A grammar is what programs of a language are made of. NAME, OTHER, FIELD, NUMBER, TEXT and BODY are filled in.

@@ -8,16 +8,16 @@ import (
 	"testing"
 	"time"
 
+	"github.com/toolsrv/toolsrv/internal/runtime/sandbox"
+	"github.com/toolsrv/toolsrv/internal/script/engine"
 	"github.com/toolsrv/toolsrv/internal/testkit"
 	"github.com/toolsrv/toolsrv/internal/testkit/enginetest"
 	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
 	"github.com/toolsrv/toolsrv/runtime/limits"
-	"github.com/toolsrv/toolsrv/runtime/sandbox"
-	"github.com/toolsrv/toolsrv/wasmtools/script/engine"
 	"github.com/toolsrv/toolsrv/wasmtools/toolfile"
 )
 
-func TestMain(m *testing.M) { testkit.Main(m, "wazero", "runtime/sandbox.") }
+func TestMain(m *testing.M) { testkit.Main(m, "wazero", "internal/runtime/sandbox.") }
 
 // A language is one of those that scripts are written in.
 type language struct {

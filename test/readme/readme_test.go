@@ -92,7 +92,7 @@ func TestReadme(t *testing.T) {
 // copyEngines puts the interpreters into a clone as make engines would, and reports whether there are any.
 func copyEngines(t *testing.T, clone string) bool {
 	t.Helper()
-	const dist = "wasmtools/script/engine/dist"
+	const dist = "internal/script/engine/dist"
 	files, err := filepath.Glob("../../" + dist + "/*.wasm.gz")
 	if err != nil {
 		t.Fatal(err)

@@ -6,7 +6,7 @@ import (
 	"net/http"
 	"testing"
 
-	"github.com/toolsrv/toolsrv/runtime/account"
+	"github.com/toolsrv/toolsrv/internal/runtime/account"
 	"github.com/toolsrv/toolsrv/wasmtools/service"
 )
 

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/toolsrv/toolsrv/internal/runtime/wasmbin"
 	"github.com/toolsrv/toolsrv/internal/testkit"
-	"github.com/toolsrv/toolsrv/runtime/wasmbin"
 )
 
 // TestStart has modules that run without end to be described: meanwhile the probes answer, listed tools do, and a path

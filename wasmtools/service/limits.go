@@ -1,7 +1,7 @@
 package service
 
 import (
-	"github.com/toolsrv/toolsrv/runtime/account"
+	"github.com/toolsrv/toolsrv/internal/runtime/account"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
 )
 

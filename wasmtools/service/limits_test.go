@@ -3,7 +3,7 @@ package service_test
 import (
 	"testing"
 
-	"github.com/toolsrv/toolsrv/runtime/account"
+	"github.com/toolsrv/toolsrv/internal/runtime/account"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
 	"github.com/toolsrv/toolsrv/wasmtools/service"
 )

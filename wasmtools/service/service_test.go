@@ -23,7 +23,7 @@ import (
 )
 
 // TestMain fails when goroutines outlive the tests: every service has been closed by then.
-func TestMain(m *testing.M) { testkit.Main(m, "wasmtools/service", "wasmtools/catalog") }
+func TestMain(m *testing.M) { testkit.Main(m, "wasmtools/service", "internal/catalog") }
 
 // guest returns a module with these tools, each of which gives back its arguments.
 func guest(t *testing.T, namespace string, tools ...string) []byte {

@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/toolsrv/toolsrv/runtime/sandbox"
-	"github.com/toolsrv/toolsrv/runtime/wasmbin"
+	"github.com/toolsrv/toolsrv/internal/runtime/sandbox"
+	"github.com/toolsrv/toolsrv/internal/runtime/wasmbin"
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 

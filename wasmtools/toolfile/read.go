@@ -5,8 +5,8 @@ import (
 	"io"
 	"os"
 
+	"github.com/toolsrv/toolsrv/internal/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/internal/text"
-	"github.com/toolsrv/toolsrv/runtime/sandbox"
 )
 
 // ReadFile reads a module's file for a command. It is an error if the file is larger than a module may be.

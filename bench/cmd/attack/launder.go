@@ -12,7 +12,7 @@ import (
 	"sync/atomic"
 
 	"github.com/toolsrv/toolsrv/bench/internal/service"
-	"github.com/toolsrv/toolsrv/wasmtools/script/engine"
+	"github.com/toolsrv/toolsrv/internal/script/engine"
 )
 
 // launderer sends requests until one is refused, and has itself called to send more. A second tool, which may send none, has it called

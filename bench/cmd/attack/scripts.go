@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/toolsrv/toolsrv/bench/internal/service"
-	"github.com/toolsrv/toolsrv/wasmtools/script/engine"
+	"github.com/toolsrv/toolsrv/internal/script/engine"
 )
 
 // A language is how a script is written that answers with its own number.

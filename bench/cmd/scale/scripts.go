@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/toolsrv/toolsrv/bench/internal/guest"
-	"github.com/toolsrv/toolsrv/wasmtools/script/engine"
+	"github.com/toolsrv/toolsrv/internal/script/engine"
 )
 
 // A source is a script that adds, for each engine, with a place for a number.

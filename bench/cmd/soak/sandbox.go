@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"github.com/toolsrv/toolsrv/bench/internal/guest"
-	"github.com/toolsrv/toolsrv/runtime/abi1"
+	"github.com/toolsrv/toolsrv/internal/runtime/abi1"
+	"github.com/toolsrv/toolsrv/internal/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/runtime/limits"
-	"github.com/toolsrv/toolsrv/runtime/sandbox"
 )
 
 // A kind is one kind of call.

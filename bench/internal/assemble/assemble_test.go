@@ -4,9 +4,9 @@ import (
 	"testing"
 
 	"github.com/toolsrv/toolsrv/bench/internal/assemble"
-	"github.com/toolsrv/toolsrv/runtime/abi1"
+	"github.com/toolsrv/toolsrv/internal/runtime/abi1"
+	"github.com/toolsrv/toolsrv/internal/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/runtime/limits"
-	"github.com/toolsrv/toolsrv/runtime/sandbox"
 )
 
 // TestModules has every kind of tool give back its input.

@@ -6,9 +6,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/toolsrv/toolsrv/runtime/compile"
+	"github.com/toolsrv/toolsrv/internal/runtime/compile"
+	"github.com/toolsrv/toolsrv/internal/script"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
-	"github.com/toolsrv/toolsrv/wasmtools/script"
 )
 
 // collectScript is the command that a server starts for each script of its tools directory.

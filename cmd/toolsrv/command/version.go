@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/toolsrv/toolsrv/wasmtools/script/engine"
+	"github.com/toolsrv/toolsrv/internal/script/engine"
 )
 
 // build is what `toolsrv version` prints. Its JSON members are stable.

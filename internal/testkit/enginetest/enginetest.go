@@ -5,8 +5,8 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/toolsrv/toolsrv/internal/script/engine"
 	"github.com/toolsrv/toolsrv/internal/testkit"
-	"github.com/toolsrv/toolsrv/wasmtools/script/engine"
 )
 
 // Need skips a test where no engine for one of these languages is carried, such as "python", or compiling it takes too long.

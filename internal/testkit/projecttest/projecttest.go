@@ -5,7 +5,7 @@ import (
 	"bytes"
 	"testing"
 
-	"github.com/toolsrv/toolsrv/author/project"
+	"github.com/toolsrv/toolsrv/internal/author/project"
 )
 
 // Compile returns the module of the project in a directory. What the compiler says is in the error of the test where it fails.

@@ -14,7 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/toolsrv/toolsrv/wasmtools/state"
+	"github.com/toolsrv/toolsrv/internal/state"
 )
 
 // Test runs all tests on stores that open returns. Each is closed at the end of its test.

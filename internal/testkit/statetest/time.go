@@ -9,7 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/toolsrv/toolsrv/wasmtools/state"
+	"github.com/toolsrv/toolsrv/internal/state"
 )
 
 // setFor sets a key for a time.

@@ -5,9 +5,9 @@ import (
 	"encoding/binary"
 	"testing"
 
+	"github.com/toolsrv/toolsrv/internal/runtime/wasi"
 	"github.com/toolsrv/toolsrv/internal/testkit/hosttest"
 	"github.com/toolsrv/toolsrv/runtime/hostabi"
-	"github.com/toolsrv/toolsrv/runtime/wasi"
 )
 
 // Where in its memory a guest has what functions read and write. All between Buffer and the end is for what is read.

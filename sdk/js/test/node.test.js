@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import nodePath from "node:path/posix";
 import * as nodeURL from "node:url";
 
-const standIn = (name) => import(new URL(`../../../wasmtools/script/javascript/node/${name}.js`, import.meta.url));
+const standIn = (name) => import(new URL(`../../../internal/script/javascript/node/${name}.js`, import.meta.url));
 
 test("path", async () => {
   const path = await standIn("path");

@@ -6,11 +6,11 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/toolsrv/toolsrv/internal/state"
+	"github.com/toolsrv/toolsrv/internal/state/local"
+	"github.com/toolsrv/toolsrv/internal/state/memory"
 	"github.com/toolsrv/toolsrv/wasmtools/capability/kv"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
-	"github.com/toolsrv/toolsrv/wasmtools/state"
-	"github.com/toolsrv/toolsrv/wasmtools/state/local"
-	"github.com/toolsrv/toolsrv/wasmtools/state/memory"
 )
 
 // A vault has the store of a process, which is opened for the first grant that needs it: who grants no KV gets no directory.

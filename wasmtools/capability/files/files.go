@@ -13,7 +13,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/toolsrv/toolsrv/runtime/wasi"
+	"github.com/toolsrv/toolsrv/internal/runtime/wasi"
 )
 
 // Grant returns the grant of directories, by the names under which a tool finds them in "/". It opens nothing yet; what can't be

@@ -4,11 +4,11 @@ import (
 	"path"
 	"strings"
 
+	"github.com/toolsrv/toolsrv/internal/state"
 	"github.com/toolsrv/toolsrv/runtime/limits"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/capability"
 	"github.com/toolsrv/toolsrv/wasmtools/config/key"
-	"github.com/toolsrv/toolsrv/wasmtools/state"
 )
 
 // Kind returns the capability. Its need is true.

@@ -11,11 +11,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/toolsrv/toolsrv/internal/state"
+	"github.com/toolsrv/toolsrv/internal/state/memory"
 	"github.com/toolsrv/toolsrv/internal/testkit/hosttest"
 	"github.com/toolsrv/toolsrv/runtime/hostabi"
 	"github.com/toolsrv/toolsrv/wasmtools/capability/kv"
-	"github.com/toolsrv/toolsrv/wasmtools/state"
-	"github.com/toolsrv/toolsrv/wasmtools/state/memory"
 )
 
 // A guest is one call of a tool, with 4 MiB of memory.

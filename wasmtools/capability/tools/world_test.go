@@ -9,11 +9,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/toolsrv/toolsrv/internal/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/internal/testkit"
 	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
 	"github.com/toolsrv/toolsrv/runtime/hostabi"
 	"github.com/toolsrv/toolsrv/runtime/limits"
-	"github.com/toolsrv/toolsrv/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/capability"
 	"github.com/toolsrv/toolsrv/wasmtools/capability/tools"
@@ -21,7 +21,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/toolfile"
 )
 
-func TestMain(m *testing.M) { testkit.Main(m, "wazero", "runtime/sandbox.") }
+func TestMain(m *testing.M) { testkit.Main(m, "wazero", "internal/runtime/sandbox.") }
 
 // A world is a service with tools that call each other: those of a file whose tools do nothing else, and Go functions.
 type world struct {

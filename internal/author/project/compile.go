@@ -1,0 +1,160 @@
+package project
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+
+	"github.com/toolsrv/toolsrv/internal/runtime/wasmbin"
+	"github.com/toolsrv/toolsrv/internal/script"
+	"github.com/toolsrv/toolsrv/internal/text"
+	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/toolfile"
+)
+
+// maxModule is the largest module that a server takes.
+const maxModule = 64 << 20
+
+// Compile runs the project's compiler and returns the module. Where the project is plain, the module has the manifest
+// of its manifestFile; otherwise it returns its manifest itself (toolsrv_describe), or the compiler has already put it in.
+// What the compiler says goes to stderr unchanged; when stderr is the terminal, in its colours. The compiler, with all
+// that it started, ends when ctx does. Compile sets Inputs of a script, which needs no compiler; an error of one is for its author, as
+// it is.
+func (p *Project) Compile(ctx context.Context, stderr io.Writer) ([]byte, error) {
+	if p.Script != "" {
+		module, inputs, err := script.Build(ctx, p.Script, script.Options{With: p.With})
+		p.Inputs = inputs
+		return module, err
+	}
+	var manifest []byte
+	if p.Plain { // before the compiler, which takes longer
+		var err error
+		if manifest, err = p.readManifest(); err != nil {
+			return nil, err
+		}
+	}
+	temp, err := os.MkdirTemp("", "toolsrv-build-")
+	if err != nil {
+		return nil, fmt.Errorf("build %s: %w", p.Name, err)
+	}
+	defer os.RemoveAll(temp)
+	file := filepath.Join(temp, "module.wasm")
+	c := compiler{project: p, temp: temp, stderr: stderr}
+	switch p.Language {
+	case Rust:
+		file, err = c.cargo(ctx)
+	case TinyGo:
+		err = c.tinygo(ctx, file)
+	default:
+		err = c.golang(ctx, file)
+	}
+	if err != nil {
+		return nil, err
+	}
+	module, err := readBounded(file, maxModule)
+	if err != nil {
+		return nil, fmt.Errorf("read what the compiler made: %w", err)
+	}
+	parsed, err := wasmbin.Parse(module)
+	if err != nil {
+		return nil, fmt.Errorf("the compiler made a file that is not a module: %w", err)
+	}
+	_, reactor := parsed.Export("toolsrv_call")
+	switch {
+	case p.Plain && reactor:
+		return nil, fmt.Errorf("%s uses the SDK, which makes the manifest, and there is a %s, too: remove one of them", p.Dir, manifestFile)
+	case p.Plain:
+		return wasmbin.SetCustom(module, wasmtools.ManifestSection, manifest)
+	case !reactor:
+		return nil, p.notATool()
+	}
+	return module, nil
+}
+
+// notATool explains why a module can't be called.
+func (p *Project) notATool() error {
+	how := "import github.com/toolsrv/toolsrv/sdk/go, and set a package-level variable to what toolsrv.Export returns"
+	if p.Language == Rust {
+		how = "depend on the crate toolsrv, and end the source with toolsrv::export!"
+	}
+	return fmt.Errorf("%s compiles, but it is not a tool (nothing exports toolsrv_call): %s; "+
+		"or, for a program that reads JSON from standard input and writes JSON to standard output, put its manifest beside it as %s",
+		p.Dir, how, manifestFile)
+}
+
+func (p *Project) readManifest() ([]byte, error) {
+	file := filepath.Join(p.Dir, manifestFile)
+	text, err := readBounded(file, wasmtools.MaxManifest)
+	if err != nil {
+		return nil, fmt.Errorf("read the manifest: %w", err)
+	}
+	text = bytes.TrimPrefix(text, []byte("\ufeff")) // some editors write it; JSON has none
+	m, err := toolfile.ParseManifest(text)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	if len(m.Tools) != 1 {
+		return nil, fmt.Errorf("%s: it declares %d tools, but a plain program can only be one: keep one of them", file, len(m.Tools))
+	}
+	return text, nil
+}
+
+func readBounded(file string, limit int64) ([]byte, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	content, err := io.ReadAll(io.LimitReader(f, limit+1))
+	if err == nil && int64(len(content)) > limit {
+		err = fmt.Errorf("%s is larger than the %s that are allowed", file, text.Size(limit))
+	}
+	return content, err
+}
+
+// A compiler builds one project.
+type compiler struct {
+	project *Project
+	temp    string // for all that is temporary: a compiler that is interrupted does not always tidy up
+	stderr  io.Writer
+}
+
+// run runs a program in the project's folder until it ends or ctx does. A nil stdout is joined with stderr.
+func (c *compiler) run(ctx context.Context, env []string, stdout io.Writer, program string, args ...string) error {
+	cmd := exec.CommandContext(ctx, program, args...)
+	cmd.Dir = c.project.Dir
+	cmd.Env = append(os.Environ(), "TMPDIR="+c.temp, "TMP="+c.temp, "TEMP="+c.temp)
+	cmd.Env = append(cmd.Env, env...)
+	cmd.Stdout, cmd.Stderr = stdout, c.stderr
+	if stdout == nil {
+		cmd.Stdout = c.stderr
+	}
+	release := group(cmd)
+	err := cmd.Run()
+	release()
+	var exit *exec.ExitError
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case errors.As(err, &exit):
+		return fmt.Errorf("%s does not compile: %s ended with %s", c.project.Dir, program, exit.ProcessState)
+	case errors.Is(err, exec.ErrWaitDelay): // it ended well, but has left something running that could still say more
+		return nil
+	case err != nil:
+		return fmt.Errorf("run %s: %w", program, err)
+	}
+	return nil
+}
+
+// find reports a compiler that is missing, and how to get it.
+func find(program, remedy string) error {
+	if _, err := exec.LookPath(program); err != nil {
+		return fmt.Errorf("%s is not installed, or its folder is not in PATH: %s", program, remedy)
+	}
+	return nil
+}

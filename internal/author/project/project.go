@@ -1,0 +1,134 @@
+// Package project looks after what an author of tools works in, a folder or a single script: it makes a new one, finds out its
+// language, runs that language's compiler with the right flags, and says when a source has changed.
+//
+// Scripts need no compiler, and nothing of them is run. The compilers are programs of the author's machine and run the project's own code (a Cargo build script, for
+// example), so a project should be as trusted as any source that is built.
+package project
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/toolsrv/toolsrv/internal/script"
+)
+
+// A Language is what a project is written in, with its compiler.
+type Language string
+
+// The languages.
+const (
+	Go         Language = "go"
+	TinyGo     Language = "tinygo"
+	Rust       Language = "rust"
+	Python     Language = Language(script.Python)
+	JavaScript Language = Language(script.JavaScript)
+	TypeScript Language = Language(script.TypeScript)
+)
+
+// Languages are all languages, as [New] takes them.
+func Languages() []Language { return []Language{Go, TinyGo, Rust, Python, JavaScript, TypeScript} }
+
+// manifestFile beside the sources makes a project a plain WASI program, which knows nothing of us: it holds the
+// manifest, since such a program has none inside.
+const manifestFile = "tool.json"
+
+// A Project is a folder with the source of one module, or a single script.
+type Project struct {
+	// Dir is the absolute path of the folder, or of the script's.
+	Dir string
+	// Name is the name of the folder or of the script, and of the module's file without its ending.
+	Name string
+	// Language is what the project is written in.
+	Language Language
+	// Plain says that there is a manifestFile.
+	Plain bool
+	// Script is the absolute path of a tool's script, or empty if its language is compiled.
+	Script string
+	// With are folders with more packages for a script in Python.
+	With []string
+	// Inputs are the files that the last Compile of a script found to depend on.
+	Inputs []string
+
+	target      string // what the compiler builds for, or empty for the language's default
+	stack       int64  // bytes in the module's memory, of TinyGo
+	targetFlags bool   // the project's Cargo configuration has flags for its target
+}
+
+// Open finds out what is at a path: a script, or a folder. A project in Rust has a Cargo.toml, one in Go has Go files; it is for
+// TinyGo where one of them has the line
+//
+//	//toolsrv:tinygo
+//
+// above its imports, followed by wasm-unknown where the target shall not be wasip1, and by stack=SIZE where the tool needs more than
+// 512 KiB. A folder with neither is one of a script: that which package.json names as "main", or which has the folder's name,
+// or the name main or index, or which is the only one.
+func Open(dir string) (*Project, error) {
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, err
+	}
+	if language := script.LanguageOf(abs); language != "" {
+		if info, err := os.Stat(abs); err == nil && info.Mode().IsRegular() {
+			name := filepath.Base(abs)
+			return &Project{Dir: filepath.Dir(abs), Name: strings.TrimSuffix(name, filepath.Ext(name)), Language: Language(language), Script: abs}, nil
+		}
+	}
+	entries, err := os.ReadDir(abs)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		if script.LanguageOf(abs) != "" {
+			return nil, fmt.Errorf("there is no script %s", dir)
+		}
+		return nil, fmt.Errorf("there is no folder %s: name the folder that holds the tool's source, or make one with: toolsrv new", dir)
+	case err != nil:
+		if info, statErr := os.Stat(abs); statErr == nil && !info.IsDir() {
+			return nil, fmt.Errorf("%s is not a script: name one (.py, .js, .mjs, .ts or .mts), or the folder that holds the tool's source", dir)
+		}
+		return nil, fmt.Errorf("look for the source of a tool: %w", err)
+	}
+	p := &Project{Dir: abs, Name: filepath.Base(abs)}
+	var cargo, goMod, npm bool
+	var sources, scripts []string
+	for _, entry := range entries {
+		name := entry.Name()
+		switch info, err := os.Stat(filepath.Join(abs, name)); { // through links
+		case err != nil || !info.Mode().IsRegular():
+		case name == "Cargo.toml":
+			cargo = true
+		case name == "go.mod":
+			goMod = true
+		case name == packageFile:
+			npm = true
+		case name == manifestFile:
+			p.Plain = true
+		case filepath.Ext(name) == ".go" && !strings.HasSuffix(name, "_test.go"):
+			sources = append(sources, filepath.Join(abs, name))
+		case script.LanguageOf(name) != "":
+			scripts = append(scripts, name)
+		}
+	}
+	switch {
+	case cargo && (goMod || sources != nil):
+		return nil, fmt.Errorf("%s holds Rust (Cargo.toml) and Go: give each a folder of its own", abs)
+	case cargo:
+		p.Language = Rust
+		err = p.readCargo()
+	case sources != nil:
+		err = p.readGo(sources)
+	case goMod:
+		return nil, fmt.Errorf("%s has a go.mod, but no Go file: name the folder of the package main", abs)
+	case scripts != nil || npm:
+		err = p.readScripts(scripts)
+	default:
+		return nil, fmt.Errorf("%s has no Go file, no Cargo.toml and no script: name a folder with a tool in Go, Rust, Python, JavaScript or TypeScript; "+
+			"a .wasm file that another compiler made becomes a tool with: toolsrv pack", abs)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return p, nil
+}

@@ -1,0 +1,254 @@
+// Package workbench makes of a tool file, or of a script, what a server would, so that its author can call it, try its examples and
+// measure it.
+package workbench
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/toolsrv/toolsrv/internal/author/project"
+	"github.com/toolsrv/toolsrv/internal/runtime/sandbox"
+	"github.com/toolsrv/toolsrv/internal/script"
+	"github.com/toolsrv/toolsrv/runtime/limits"
+	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/capability/broker"
+	"github.com/toolsrv/toolsrv/wasmtools/config"
+	"github.com/toolsrv/toolsrv/wasmtools/invoke"
+	"github.com/toolsrv/toolsrv/wasmtools/service"
+	"github.com/toolsrv/toolsrv/wasmtools/toolfile"
+)
+
+// Options say how a file is opened. Config and Logger are required.
+type Options struct {
+	// Config has the limits and grants, and the tools directory and cache, of the server whose place is taken.
+	Config *config.Config
+	// Limits replace the limits of Config, where they are set.
+	Limits limits.Limits
+	Logger *slog.Logger
+	// Stderr gets what a compiler says, if the name is a project's folder. Nil discards it.
+	Stderr io.Writer
+	// With are folders with more packages for a script in Python.
+	With []string
+	// Compiling is called before the module is compiled, which may take seconds, and the function that it returns is called
+	// afterwards. It may be nil.
+	Compiling func(size int) (done func())
+}
+
+// A File is a tool file, or what became of a script, whose tools can be called. Close frees it.
+type File struct {
+	// Name is how the file was named, and Size how many bytes it has.
+	Name string
+	Size int
+	// Load and Compile are how long it took to read, check and rewrite the module, and to compile it.
+	Load, Compile time.Duration
+
+	engine  *sandbox.Engine
+	invoker *invoke.Invoker
+	module  *toolfile.Module
+	broker  *broker.Broker
+	table   *wasmtools.RouteTable // of the file's tools, which can call each other
+}
+
+// Open opens a file, or what becomes of the project in a folder, whose compiler it runs. An error names it.
+func Open(ctx context.Context, name string, o Options) (_ *File, err error) {
+	engine, err := NewEngine(ctx, o.Config, 1, o.Logger)
+	if err != nil {
+		return nil, err
+	}
+	f := &File{Name: name, engine: engine, invoker: invoke.New(invoke.Options{})}
+	defer func() {
+		if err != nil {
+			f.Close()
+		}
+	}()
+	begun := time.Now()
+	content, err := build(ctx, name, o)
+	if err != nil {
+		return nil, err
+	}
+	f.Size = len(content)
+	f.module, err = toolfile.Load(engine, content, toolfile.Place{Folder: folderOf(o.Config, name), Source: name})
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	f.Load = time.Since(begun)
+	err = f.prepare(ctx, o)
+	if _, ok := errors.AsType[*toolfile.ScriptError](err); err != nil && !ok {
+		err = fmt.Errorf("%s: %w", name, err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
+// build returns the module of a tool file, of a script, or of the project in a folder.
+func build(ctx context.Context, name string, o Options) ([]byte, error) {
+	if info, err := os.Stat(name); err == nil && info.IsDir() {
+		if p, err := project.Open(name); err == nil && p.Script == "" {
+			return p.Compile(ctx, cmp.Or[io.Writer](o.Stderr, io.Discard))
+		}
+	}
+	module, _, err := Read(ctx, name, o.With)
+	return module, err
+}
+
+// Read returns the module of a tool file, or what becomes of a script with the packages in folders. A folder is that of a script's
+// project. made is whether it was a script, whose module describes itself.
+func Read(ctx context.Context, name string, with []string) (module []byte, made bool, err error) {
+	path := name
+	if script.LanguageOf(name) == "" {
+		p, err := project.Open(name)
+		if err != nil || p.Script == "" {
+			module, err = toolfile.ReadFile(name)
+			return module, false, err
+		}
+		path = p.Script
+	}
+	module, _, err = script.Build(ctx, path, script.Options{With: with})
+	return module, true, err
+}
+
+// prepare makes the tools ready to be called.
+func (f *File) prepare(ctx context.Context, o Options) error {
+	done := func() {}
+	if o.Compiling != nil {
+		done = o.Compiling(f.Size)
+	}
+	begun := time.Now()
+	err := f.module.Compile(ctx)
+	f.Compile = time.Since(begun)
+	done()
+	if err != nil {
+		return err
+	}
+	if err := f.module.Describe(ctx); err != nil {
+		return err
+	}
+	f.broker, err = broker.Open(o.Config, broker.Options{
+		Table: func() *wasmtools.RouteTable { return f.table }, Invoker: f.invoker, Volatile: true, Logger: o.Logger,
+	})
+	if err != nil {
+		return err
+	}
+	grants, err := f.broker.Grants(o.Config)
+	if err != nil {
+		return err
+	}
+	if err := f.module.Build(func(path string) limits.Limits { return o.Limits.Over(o.Config.LimitsFor(path)) }, grants); err != nil {
+		return err
+	}
+	f.table, err = wasmtools.NewRouteTable(f.Tools()...)
+	f.reviewFolders(o)
+	return err
+}
+
+// reviewFolders warns of granted folders that the tools need and can't be read: the tool can only say that its file is not there.
+func (f *File) reviewFolders(o Options) {
+	for _, finding := range broker.Review(o.Config, f.Tools()) {
+		if finding.Capability == "files" && finding.Entry != "" {
+			o.Logger.Warn("a grant: "+finding.Message, "key", finding.Key)
+		}
+	}
+}
+
+// Close frees the file. It has to be called once.
+func (f *File) Close() {
+	if f.module != nil {
+		f.module.Close()
+	}
+	// Nothing is left that could be done about an error of these.
+	_ = f.engine.Close(context.Background())
+	if f.broker != nil {
+		_ = f.broker.Close()
+	}
+}
+
+// Tools returns the tools, in the order of the manifest. The slice is not to be changed.
+func (f *File) Tools() []*wasmtools.Tool { return f.module.Tools() }
+
+// Pick returns the tool that a name or a path means; "" means the only one.
+func (f *File) Pick(name string) (*wasmtools.Tool, error) {
+	tools := f.Tools()
+	if name == "" && len(tools) == 1 {
+		return tools[0], nil
+	}
+	var names []string
+	for _, t := range tools {
+		if name == t.Name || "/"+strings.TrimPrefix(name, "/") == t.Path() {
+			return t, nil
+		}
+		names = append(names, t.Name)
+	}
+	const most = 20
+	if len(names) > most {
+		names = append(names[:most], fmt.Sprintf("and %d more", len(tools)-most))
+	}
+	list := strings.Join(names, ", ")
+	if name == "" {
+		return nil, fmt.Errorf("%s has several tools: name one of them (%s)", f.Name, list)
+	}
+	return nil, fmt.Errorf("%s has no tool %q: it has %s", f.Name, name, list)
+}
+
+// Call calls a tool as a server does, on behalf of the process itself. The error is a *wasmtools.Error.
+func (f *File) Call(ctx context.Context, tool *wasmtools.Tool, call *wasmtools.Call) ([]byte, error) {
+	call.Principal = wasmtools.Self()
+	return f.invoker.Call(ctx, invoke.RouteTo(tool), call)
+}
+
+// TryExamples calls the tools with the arguments of their examples, in order, and calls tell with the outcome of each.
+func (f *File) TryExamples(ctx context.Context, tell func(toolfile.Trial)) {
+	f.module.TryExamples(ctx, tell)
+}
+
+// NewEngine returns an engine that shares the server's compiled code, or does without where that can't be had. More than one
+// worker is for modules that the user has written.
+func NewEngine(ctx context.Context, c *config.Config, workers int, logger *slog.Logger) (*sandbox.Engine, error) {
+	o := sandbox.Config{Imports: toolfile.Imports(c.Capabilities...), CompileWorkers: workers, DescribeFuel: c.Tools.DescribeFuel, Logger: logger}
+	dir, err := service.CacheDir(c)
+	if err == nil {
+		cached := o
+		cached.CacheDir = dir
+		var engine *sandbox.Engine
+		if engine, err = sandbox.New(ctx, cached); err == nil {
+			return engine, nil
+		}
+	}
+	logger.Warn("compiled code is not kept: set HOME, or with --config tools.cache_directory", "error", err)
+	return sandbox.New(ctx, o)
+}
+
+// folderOf returns the folder of a file in the first directory of tools that has it below it, or "".
+func folderOf(c *config.Config, file string) string {
+	for _, s := range c.AllSources() {
+		if folder := folderIn(s.Directory, file); folder != "" {
+			return folder
+		}
+	}
+	return ""
+}
+
+// folderIn returns the folder of a file in the tools directory, with slashes, or "" where it is not below it.
+func folderIn(directory, file string) string {
+	abs, err := filepath.Abs(file)
+	if err != nil {
+		return ""
+	}
+	if directory, err = filepath.Abs(directory); err != nil {
+		return ""
+	}
+	folder, err := filepath.Rel(directory, filepath.Dir(abs))
+	if err != nil || !filepath.IsLocal(folder) || folder == "." {
+		return ""
+	}
+	return filepath.ToSlash(folder)
+}

@@ -1,0 +1,227 @@
+// Package catalog turns the .wasm files of sources into a [wasmtools.RouteTable] and keeps the table in step with them.
+//
+// A [Source] lists files and opens them: package directory has the one for a directory on disk.
+//
+// # What is served
+//
+// A file of at most 64 MiB is served whole or refused whole. A refused file stops nothing else: it is logged, reported by
+// [wasmtools.Generation.Refused], and an older version of it that is served stays.
+//
+// Of two files that want the same path or operation id, the one that is served keeps it. The other is refused, and waits until
+// the path is free. With [Sourced.Record] the same holds after a restart. Without, files with a manifest section come before those that
+// must be run to be described, and then the order of the sources decides at the start, and that of the names. Until all of these are known, a file
+// that comes later in this order may serve the path for a moment.
+//
+// A source that can't be listed is reported, and what was served stays. It holds up no other: the table is ready without it, unless it is the
+// only one, and it is tried again. As long as it has never been listed, no file of another source gets a path that one of its files
+// had before the start. A file that can't be read is reported and tried again.
+//
+// # Lifetimes
+//
+// Files are read side by side, the small ones first. A file with a manifest section is served as soon as it is read, and
+// compiled in the background. A file without one is compiled and run first. A new version of a file that is served is compiled
+// before it replaces the old one, which is closed after that: calls that run, or were about to begin, finish on it.
+package catalog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/toolsrv/toolsrv/internal/runtime/sandbox"
+	"github.com/toolsrv/toolsrv/runtime/limits"
+	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/toolfile"
+)
+
+// A Sourced is a source with what a Catalog keeps for it.
+type Sourced struct {
+	// Source is where files come from. The caller closes it, after the Catalog.
+	Source Source
+	// Record names a file in an existing folder. The Catalog notes there for which other files those of the source wait, as these have a
+	// path that they want, so that the next Catalog decides the same. Empty means that after a restart the order decides.
+	Record string
+}
+
+// Options say what a Catalog serves and how. Sources and Engine are required.
+type Options struct {
+	// Sources are where the files come from, each with another ID. Their order is that in which files get their paths where nothing else
+	// decides.
+	Sources []Sourced
+	// Engine runs the modules. The caller closes it, after the Catalog.
+	Engine *sandbox.Engine
+	// Table is where the tools are put, in place of those that it has. Nil: the Catalog makes one.
+	Table *wasmtools.RouteTable
+	// Limits returns the limits of the tool at a path such as "/math/add". It is called once for each version of a
+	// tool and by Reconfigure, from any goroutine, and must be fast. Nil means the sandbox's defaults.
+	Limits func(path string) limits.Limits
+	// Grants says what tools were granted of what they need, when Limits is called, too. Nil grants nothing.
+	Grants toolfile.Granter
+	// Policy says which tools start enabled.
+	Policy wasmtools.Policy
+	// Value is what else belongs to the configuration: see [wasmtools.Configuration].
+	Value any
+	// Tools are tools of the program itself, such as those of [gotool.New]. They are in the table from the start
+	// and stay there. A file that wants the path or operation id of one is refused. Limits does not apply to them.
+	Tools []*wasmtools.Tool
+	// Logger gets a line for each tool that is added, replaced or removed, and for each file that is refused. Nil discards.
+	Logger *slog.Logger
+	// Poll is the time between two tries to list a source that can't be listed; 0 means 500 ms. The Catalog's other periods
+	// follow from it.
+	Poll time.Duration
+}
+
+// A Catalog serves the files of sources in a table that follows them. Its methods are safe for concurrent use.
+type Catalog struct {
+	table      *wasmtools.RouteTable
+	do         chan<- func()
+	cancel     context.CancelFunc
+	done       chan struct{}
+	reconciler *reconciler
+}
+
+// Open starts a Catalog as Start does, and waits until it is ready.
+func Open(ctx context.Context, o Options) (*Catalog, error) {
+	c, err := Start(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.Wait(ctx); err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
+	return c, nil
+}
+
+// Start follows the sources until Close. It returns before the files are read: the table fills, and Wait waits for that. ctx is
+// for the start only.
+func Start(ctx context.Context, o Options) (*Catalog, error) {
+	if err := checkSources(o.Sources); err != nil {
+		return nil, fmt.Errorf("open catalog: %w", err)
+	}
+	if o.Engine == nil {
+		return nil, errors.New("open catalog: Options.Engine is nil: make one with sandbox.New")
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("open catalog: %w", err)
+	}
+	table := o.Table
+	if table == nil {
+		var err error
+		if table, err = wasmtools.NewRouteTable(); err != nil {
+			return nil, fmt.Errorf("open catalog: %w", err)
+		}
+	}
+	if err := table.Configure(o.Tools, nil, wasmtools.Configuration{Policy: o.Policy, Value: o.Value}); err != nil {
+		return nil, fmt.Errorf("open catalog: tools of the program: %w", err)
+	}
+	background, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	r := newReconciler(background, o, table, o.Engine.Memory())
+	c := &Catalog{table: table, do: r.do, cancel: cancel, done: make(chan struct{}), reconciler: r}
+	table.SetComing(func(path string) bool {
+		if path == "/" {
+			return !c.Settled()
+		}
+		return !c.SettledAt(path)
+	})
+	go func() {
+		defer close(c.done)
+		r.run()
+		r.close()
+	}()
+	return c, nil
+}
+
+// checkSources returns an error unless there are sources that can be told apart.
+func checkSources(sources []Sourced) error {
+	if len(sources) == 0 {
+		return errors.New("Options.Sources is empty: directory.Open makes one")
+	}
+	known := map[string]bool{}
+	for _, s := range sources {
+		if s.Source == nil {
+			return errors.New("one of Options.Sources is nil: directory.Open makes one")
+		}
+		id := s.Source.ID()
+		if known[id] {
+			return fmt.Errorf("the source %q is there twice", id)
+		}
+		known[id] = true
+	}
+	return nil
+}
+
+// Table returns the table that follows the sources, the same at every call. It may be used after Close, but its tools fail.
+func (c *Catalog) Table() *wasmtools.RouteTable { return c.table }
+
+// Ready returns nil once the table shows every file of the first listing, served or refused. It waits half a minute at most
+// for files that take long to be read or described, or change all the time.
+func (c *Catalog) Ready() error {
+	switch n := c.reconciler.unready.Load(); {
+	case n < 0:
+		return errors.New("the tools have not been listed yet")
+	case n > 0:
+		return fmt.Errorf("%d tool files are still being read, or run to be described", n)
+	}
+	return nil
+}
+
+// Wait waits until Ready returns nil. It fails when ctx ends first, or the Catalog is closed.
+func (c *Catalog) Wait(ctx context.Context) error { return c.wait(ctx, c.reconciler.ready) }
+
+func (c *Catalog) wait(ctx context.Context, until <-chan struct{}) error {
+	select {
+	case <-until:
+		return nil
+	case <-c.done:
+		return errors.New("wait for the catalog: it is closed")
+	case <-ctx.Done():
+		return fmt.Errorf("wait for the catalog: %w", context.Cause(ctx))
+	}
+}
+
+// Compiled reports whether Ready returns nil and all that is served is compiled, so that no call waits for that.
+func (c *Catalog) Compiled() bool { return c.reconciler.idle.Load() }
+
+// WaitCompiled waits until Compiled returns true for the first time. It fails as Wait does.
+func (c *Catalog) WaitCompiled(ctx context.Context) error { return c.wait(ctx, c.reconciler.compiled) }
+
+// Settled reports whether the table shows every file that was listed. While it is false, a tool that is missing may be there
+// in a moment. After the start it becomes true within half a minute, even if files keep coming, or take long to be described.
+func (c *Catalog) Settled() bool { return !c.reconciler.unsettled.Load() }
+
+// SettledAt reports whether a path that the table does not have will not have a tool in a moment either: nothing that is being read, has just been
+// read or has just been removed could be it. After the start, that is files in the path's folder or with tools there, new ones at the top of the
+// source, whose namespace nobody knows yet, and tools that were at the path themselves. Where Settled returns true, so does SettledAt.
+func (c *Catalog) SettledAt(path string) bool { return c.Settled() || !c.reconciler.coming.may(path) }
+
+// A Configuration is what the operator decides, and may change while the catalog runs. Its fields are those of [Options].
+type Configuration struct {
+	Limits func(path string) limits.Limits
+	Grants toolfile.Granter
+	Policy wasmtools.Policy
+	Value  any
+}
+
+// Reconfigure replaces the configuration. All of it is in force from one moment on, before Reconfigure returns: the tools are made beside
+// those that are served, and only the generation that has all of them is published. Programs are not compiled again, and a tool whose limits
+// and grants are the same keeps its calls and its queue. A file that was refused because its tool had too little memory is read again; until
+// then Settled returns false. Reconfigure fails when the Catalog is closed.
+func (c *Catalog) Reconfigure(to Configuration) error {
+	done := make(chan error, 1)
+	select {
+	case c.do <- func() { done <- c.reconciler.reconfigure(to) }:
+		return <-done
+	case <-c.done:
+		return errors.New("reconfigure catalog: it is closed")
+	}
+}
+
+// Close ends the following, waits for what runs in the background, and closes all programs. Calls that run finish. A second
+// Close does nothing.
+func (c *Catalog) Close() error {
+	c.cancel()
+	<-c.done
+	return nil
+}

@@ -1,0 +1,175 @@
+package directory
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/toolsrv/toolsrv/internal/catalog"
+	"github.com/toolsrv/toolsrv/internal/ownership"
+	"github.com/toolsrv/toolsrv/internal/runtime/wasmbin"
+)
+
+// Files are single files, each of which counts whatever its name is. Close them after the Catalog that they are the source of.
+//
+// Who names a file means what its path leads to, so symbolic links are followed wherever they lead. A file has no folder: its tools
+// have the namespace of their manifest. The name of a file in the source is the last element of its path, with a number
+// behind it where another one has it already.
+type Files struct {
+	logger *slog.Logger
+	paths  map[string]string // absolute, by name
+	names  []string          // in the order in which they were given
+
+	// Only List uses these.
+	listed bool
+	watch  watch
+
+	versions versions
+}
+
+var _ catalog.Source = (*Files)(nil)
+
+// OpenFiles opens the files at these paths. A path that is given twice counts once. OpenFiles fails if there is no file at one of
+// them; one that is missing later comes back when it is there again. Options.Modules is not used.
+func OpenFiles(paths []string, o Options) (*Files, error) {
+	f := &Files{logger: o.Logger, paths: map[string]string{}, versions: newVersions(o)}
+	if f.logger == nil {
+		f.logger = slog.New(slog.DiscardHandler)
+	}
+	f.watch = newWatch(o, f.logger)
+	given := map[string]bool{}
+	for _, path := range paths {
+		absolute, err := filepath.Abs(path)
+		if err != nil {
+			return nil, err
+		}
+		switch info, err := os.Stat(absolute); {
+		case errors.Is(err, fs.ErrNotExist):
+			return nil, fmt.Errorf("there is no file %s", absolute)
+		case err != nil:
+			return nil, err
+		case info.IsDir():
+			return nil, fmt.Errorf("%s is a folder, not a file", absolute)
+		}
+		if given[absolute] {
+			continue
+		}
+		given[absolute] = true
+		name := filepath.Base(absolute)
+		for n := 2; f.paths[name] != ""; n++ {
+			name = fmt.Sprintf("%s (%d)", filepath.Base(absolute), n)
+		}
+		f.paths[name] = absolute
+		f.names = append(f.names, name)
+	}
+	return f, nil
+}
+
+// ID is empty: which files are given differs from start to start.
+func (f *Files) ID() string { return "" }
+
+// Place returns the absolute path of a file.
+func (f *Files) Place(name string) string {
+	if path, ok := f.paths[name]; ok {
+		return path
+	}
+	return name
+}
+
+// Changes sends a value when the system announces a change.
+func (f *Files) Changes() <-chan struct{} { return f.watch.changes }
+
+// List looks at each file. It opens none.
+func (f *Files) List(context.Context) (*catalog.Listing, error) {
+	now := time.Now()
+	var seen []found
+	folders := map[string]fs.FileInfo{}
+	parts := map[string]fs.FileInfo{}
+	linked := false
+	for _, name := range f.names {
+		path := f.paths[name]
+		script := f.versions.isScript(path)
+		if script {
+			siblings(filepath.Dir(path), parts)
+		}
+		if info, err := os.Stat(filepath.Dir(path)); err == nil {
+			folders[filepath.ToSlash(filepath.Dir(path))] = info
+		}
+		real, err := filepath.EvalSymlinks(path)
+		linked = linked || err != nil || real != path
+		switch info, err := os.Stat(path); {
+		case errors.Is(err, fs.ErrNotExist):
+		case err != nil:
+			seen = append(seen, found{path: name, script: script, err: err})
+		case !info.Mode().IsRegular():
+			seen = append(seen, found{path: name, script: script, err: errors.New("is not a regular file: put a module here")})
+		default:
+			seen = append(seen, found{path: name, script: script, info: info})
+		}
+	}
+	listing := &catalog.Listing{Again: f.watch.follow("", folders, linked, now)}
+	f.versions.around(parts)
+	f.warnOfOwners(f.versions.compare(seen, listing, !f.listed, now))
+	f.listed = true
+	return listing, nil
+}
+
+// siblings adds the files of a script's folder to parts: the first of them, where somebody keeps the script among very many.
+func siblings(folder string, parts map[string]fs.FileInfo) {
+	opened, err := os.Open(folder)
+	if err != nil {
+		return
+	}
+	defer opened.Close()
+	const most = 1000
+	entries, err := opened.ReadDir(most)
+	if err != nil {
+		return
+	}
+	for _, e := range entries {
+		if info, err := e.Info(); err == nil && info.Mode().IsRegular() {
+			parts[filepath.Join(folder, e.Name())] = info
+		}
+	}
+}
+
+// warnOfOwners warns if others can change files that are about to be loaded.
+func (f *Files) warnOfOwners(settled []found) {
+	for _, s := range settled {
+		if err := ownership.Check(f.paths[s.path]); err != nil {
+			f.logger.Warn("others can change a file, and so what is served", "file", f.paths[s.path], "reason", err)
+		}
+	}
+}
+
+// Open opens a file for reading, if it is what was listed.
+func (f *Files) Open(_ context.Context, name, version string) (io.ReadCloser, error) {
+	info := f.versions.infoOf(name, version)
+	if info == nil {
+		return nil, catalog.ErrChanged
+	}
+	// Without O_NONBLOCK, opening a FIFO that was put in the file's place just now would block until somebody writes to it.
+	file, err := os.OpenFile(f.paths[name], os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	return newReader(file, info)
+}
+
+// Make makes the module of a script.
+func (f *Files) Make(ctx context.Context, name, version string) (wasmbin.Made, error) {
+	return f.versions.make(ctx, "", f.paths[name], name, version)
+}
+
+// Close ends the watching. A second Close does nothing.
+func (f *Files) Close() error {
+	f.watch.close()
+	return nil
+}

@@ -1,0 +1,278 @@
+package directory
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/toolsrv/toolsrv/internal/catalog"
+)
+
+// The bounds of one scan, beside the number of modules.
+const (
+	maxDepth         = 16
+	leastEntries     = 100_000 // that may be looked at
+	entriesPerModule = 10
+)
+
+// scanned is what one scan saw. Paths are relative to the directory and have slashes.
+type scanned struct {
+	files    []found                // sorted by path
+	parts    map[string]fs.FileInfo // of what scripts may be made: all files but modules, by path; nil: there are no scripts
+	folders  map[string]fs.FileInfo // all that were listed, the directory itself as "."
+	problems []catalog.Problem      // folders that could not be listed, or not whole
+	partial  bool                   // the scan ended before the directory did
+	unserved []string               // names of scripts, where scripts are not served, sorted by path
+	links    bool                   // something was reached through a symbolic link: its target may lie where nothing is watched
+}
+
+// found is a file that is a module or a script by its name.
+type found struct {
+	path   string
+	script bool
+	info   fs.FileInfo
+	linked bool  // info is that of a link's target
+	err    error // why it can't be a module
+}
+
+// same reports whether a file has the same content at two times, as far as that can be told without reading it.
+func same(a, b fs.FileInfo) bool {
+	return a != nil && b != nil && a.Size() == b.Size() && a.ModTime().Equal(b.ModTime()) && os.SameFile(a, b)
+}
+
+// openRoot opens a directory. The separator at the end has the system refuse everything else, which it would open otherwise, and wait
+// for the other end of a pipe that somebody has put in its place.
+func openRoot(directory string) (*os.Root, error) {
+	return os.OpenRoot(directory + string(filepath.Separator))
+}
+
+// scan lists the modules of a directory, and the scripts where there is a builder for them, up to a number of them. Where there is
+// none, isScript tells which files it passes over; nil tells of none. It never leaves the directory, opens no files but folders, and
+// fails only if the directory itself can't be read.
+func scan(directory string, modules int, builder Builder, isScript func(name string) bool) (*scanned, error) {
+	root, err := openRoot(directory)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	entries := max(leastEntries, modules*entriesPerModule)
+	s := &scanner{root: root, builder: builder, unserved: isScript, modules: modules, entries: entries, left: entries, seen: &scanned{folders: map[string]fs.FileInfo{}}}
+	if builder != nil {
+		s.seen.parts = map[string]fs.FileInfo{}
+	}
+	if err := s.folder(place{name: "."}); err != nil {
+		return nil, err
+	}
+	slices.Sort(s.seen.unserved)
+	slices.SortFunc(s.seen.files, func(a, b found) int { return cmp.Compare(a.path, b.path) })
+	return s.seen, nil
+}
+
+// readable returns nil if a directory can be listed, and else why not.
+func readable(directory string) error {
+	root, err := openRoot(directory)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	f, err := root.Open(".")
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if _, err := f.ReadDir(1); err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	return nil
+}
+
+// A scanner is one scan under way.
+type scanner struct {
+	root             *os.Root
+	builder          Builder                // nil: there are no scripts
+	unserved         func(name string) bool // without a builder: whether a file would be a script; or nil
+	modules, entries int                    // the bounds
+	left             int                    // entries that may still be looked at
+	seen             *scanned
+}
+
+// A place is where a folder or an entry of one lies.
+type place struct {
+	name   string
+	above  []fs.FileInfo // the folders on the way to it
+	linked bool          // it, or one of those, was reached through a link
+	parts  bool          // it is below a folder whose scripts are parts of others
+}
+
+// folder lists one folder and those below it.
+func (s *scanner) folder(p place) error {
+	if len(p.above) > maxDepth {
+		return fmt.Errorf("is more than %d folders deep: move it up", maxDepth)
+	}
+	// Without O_NONBLOCK, opening a FIFO that was put in the folder's place just now would block until somebody writes to it.
+	f, err := s.root.OpenFile(p.name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return err
+	}
+	most := s.left
+	info, entries, err := list(f, most)
+	f.Close()
+	if err != nil {
+		return err
+	}
+	if p.linked && slices.ContainsFunc(p.above, func(a fs.FileInfo) bool { return os.SameFile(a, info) }) {
+		return errors.New("is a link to a folder that holds it: remove the link")
+	}
+	if s.builder != nil && holds(entries, environmentFile) {
+		return nil
+	}
+	s.seen.folders[p.name] = info
+	below := place{above: append(slices.Clip(p.above), info), linked: p.linked, parts: p.parts || holds(entries, packageFile) || holds(entries, environmentFile)}
+	for _, e := range entries {
+		if hidden(e.Name()) {
+			continue
+		}
+		if s.left == 0 {
+			s.tooMany(p.name)
+			return nil
+		}
+		s.left--
+		below.name = path.Join(p.name, e.Name())
+		s.entry(below, e)
+	}
+	if len(entries) > most { // hidden ones may have taken the place of others
+		s.tooMany(p.name)
+	}
+	return nil
+}
+
+// tooMany reports that a folder has not been listed whole.
+func (s *scanner) tooMany(name string) {
+	s.full(name, fmt.Errorf("holds more than %d entries, including those of its folders: the rest is not served", s.entries))
+}
+
+// entry looks at one entry of a folder.
+func (s *scanner) entry(p place, e fs.DirEntry) {
+	isLink := e.Type()&fs.ModeSymlink != 0
+	isModule := strings.HasSuffix(p.name, ".wasm")
+	if e.IsDir() {
+		s.below(p)
+		return
+	}
+	if !isLink && !isModule && s.builder == nil {
+		s.passOver(p)
+		return
+	}
+	info, err := e.Info() // known from the listing: half the time of asking again
+	if isLink {
+		info, err = s.root.Stat(p.name)
+	}
+	isScript := s.isScript(p)
+	isFile := isModule || isScript
+	switch {
+	case err != nil && isLink && isFile:
+		s.file(found{path: p.name, script: isScript, err: fmt.Errorf("follow the link: %w: use a relative path to a file in the tools directory", err)})
+	case errors.Is(err, fs.ErrNotExist) || err != nil && !isFile:
+		return // gone since the folder was listed, or a link that is of no interest
+	case err != nil:
+		s.file(found{path: p.name, script: isScript, err: err})
+	case isLink && info.IsDir():
+		s.seen.links = true
+		if p.linked {
+			s.problem(p.name, errors.New("is a link below a linked folder, which is not followed: put the files here"))
+			return
+		}
+		p.linked = true
+		s.below(p)
+	case !info.Mode().IsRegular():
+		if isFile {
+			s.file(found{path: p.name, script: isScript, err: errors.New("is not a regular file: put a module here, or rename it")})
+		}
+	default:
+		if !isModule && s.builder != nil {
+			s.seen.parts[p.name] = info
+			s.seen.links = s.seen.links || isLink
+		}
+		if s.builder == nil && !isModule {
+			s.passOver(p)
+		}
+		if isFile {
+			s.seen.links = s.seen.links || isLink
+			s.file(found{path: p.name, script: isScript, info: info, linked: isLink})
+		}
+	}
+}
+
+// isScript reports whether a file is a script that is served by itself.
+func (s *scanner) isScript(p place) bool {
+	name := path.Base(p.name)
+	return s.builder != nil && !p.parts && s.builder.IsScript(name) && !s.builder.IsPart(name)
+}
+
+// passOver notes a file that is no module, in a directory whose scripts are not served.
+func (s *scanner) passOver(p place) {
+	if s.unserved != nil && !p.parts && s.unserved(path.Base(p.name)) {
+		s.seen.unserved = append(s.seen.unserved, p.name)
+	}
+}
+
+// below lists a folder in a folder, and reports if that can't be done.
+func (s *scanner) below(p place) {
+	name := path.Base(p.name)
+	if s.builder != nil && slices.Contains(libraries, name) {
+		return
+	}
+	p.parts = p.parts || strings.HasPrefix(name, "_") || slices.Contains(libraries, name)
+	if err := s.folder(p); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		s.problem(p.name, err)
+	}
+}
+
+func (s *scanner) file(f found) {
+	if len(s.seen.files) == s.modules {
+		s.left = 0
+		s.full(".", fmt.Errorf("holds more than %d modules: the rest is not served; set tools.modules to allow more", s.modules))
+		return
+	}
+	s.seen.files = append(s.seen.files, f)
+}
+
+// problem reports a folder that can't be listed, or not whole.
+func (s *scanner) problem(name string, err error) {
+	s.seen.problems = append(s.seen.problems, catalog.Problem{Name: name, Err: err})
+}
+
+// full reports, once, that the scan ends before the directory does.
+func (s *scanner) full(name string, err error) {
+	if !s.seen.partial {
+		s.problem(name, err)
+		s.seen.partial = true
+	}
+}
+
+// list returns the info of an open folder and its entries by name, one more than limit at most.
+func list(f *os.File, limit int) (fs.FileInfo, []fs.DirEntry, error) {
+	info, err := f.Stat()
+	if err != nil {
+		return nil, nil, err
+	}
+	entries, err := f.ReadDir(limit + 1)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, nil, err
+	}
+	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return cmp.Compare(a.Name(), b.Name()) })
+	return info, entries, nil
+}
+
+// hidden reports whether an entry is skipped, as are those that editors, copying programs and Kubernetes leave beside the files.
+func hidden(name string) bool {
+	return strings.HasPrefix(name, ".") || strings.HasSuffix(name, "~") || strings.HasSuffix(name, ".tmp")
+}

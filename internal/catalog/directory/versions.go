@@ -1,0 +1,100 @@
+package directory
+
+import (
+	"io/fs"
+	"path"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/toolsrv/toolsrv/internal/catalog"
+)
+
+// versions gives each content of a file a version of its own.
+type versions struct {
+	intervals intervals
+	builder   Builder // nil: there are no scripts
+
+	mu    sync.Mutex // guards what follows, which Open uses
+	files map[string]*file
+	given int
+	parts map[string]fs.FileInfo // all files that scripts may be made of, as the last scan saw them, by their paths
+	round uint64                 // how often they have changed
+}
+
+// A file is what is known of a module since it was seen first.
+type file struct {
+	info    fs.FileInfo // as the last scan saw it; nil: it can't be a module
+	since   time.Time   // when a scan first saw it like that
+	settled bool        // it has stayed like that for long enough
+	version string
+	seen    bool    // by the last scan
+	making  *making // of this version, if it is a script that was made into a module; nil: not yet
+}
+
+func newVersions(o Options) versions {
+	return versions{intervals: newIntervals(o.Poll), builder: o.Scripts, files: map[string]*file{}}
+}
+
+// compare compares the files that a scan saw with what is known, and fills in the entries of the listing, which has its problems by
+// then. It returns the files that have settled since the last time.
+func (v *versions) compare(seen []found, listing *catalog.Listing, first bool, now time.Time) (settled []found) {
+	stale := v.stale()
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	entries := make([]catalog.Entry, len(seen))
+	for i, s := range seen {
+		f := v.files[s.path]
+		if f == nil {
+			f = &file{}
+			v.files[s.path] = f
+		}
+		if !same(f.info, s.info) || stale[s.path] {
+			v.given++
+			*f = file{info: s.info, since: now, version: strconv.Itoa(v.given)}
+		}
+		f.seen = true
+		e := catalog.Entry{ID: s.path, Folder: folderOf(s.path), Version: f.version, Err: s.err}
+		if s.script {
+			e.Kind = catalog.Script
+		}
+		if s.err == nil {
+			e.Size = s.info.Size()
+		}
+		if s.err == nil && !f.settled {
+			if !first { // what was there before the start is settled
+				e.Settling = max(0, v.intervals.unsettled(s.info, f.since, now))
+			}
+			if f.settled = e.Settling == 0; f.settled {
+				settled = append(settled, s)
+			}
+		}
+		entries[i] = e
+	}
+	for name, f := range v.files {
+		if !f.seen && listing.Knows(name) {
+			delete(v.files, name)
+		}
+		f.seen = false
+	}
+	listing.Entries = entries
+	return settled
+}
+
+// folderOf returns the folder of a file, or "" at the top.
+func folderOf(file string) string {
+	if f := path.Dir(file); f != "." {
+		return f
+	}
+	return ""
+}
+
+// infoOf returns what the last scan saw of a file, or nil if it has another version.
+func (v *versions) infoOf(name, version string) fs.FileInfo {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if f := v.files[name]; f != nil && f.version == version {
+		return f.info
+	}
+	return nil
+}

@@ -1,0 +1,134 @@
+package catalog
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/toolsrv/toolsrv/internal/catalog/internal/precedence"
+)
+
+// A feed is a source with what is known of it. The reconciler's goroutine owns it.
+type feed struct {
+	Sourced
+	id     string
+	prefix string // of the keys of its files
+
+	listing  bool          // a listing is under way
+	listed   bool          // one went well
+	tried    bool          // one has ended, well or not, or takes too long for the start to wait for it
+	listedAt time.Time     // the last one that went well began
+	listTook time.Duration // the last one
+	listAt   time.Time     // when the next listing is due; zero: once a change is told
+	problems []problem     // at the last listing
+
+	noted        precedence.Precedence // as its record has it
+	recordFailed bool                  // the last precedence could not be written
+}
+
+// newFeeds returns the sources, of which none is listed yet.
+func newFeeds(sources []Sourced) []*feed {
+	feeds := make([]*feed, len(sources))
+	for i, s := range sources {
+		feeds[i] = &feed{Sourced: s, id: s.Source.ID(), prefix: fmt.Sprintf("%06d/", i), listAt: time.Now()}
+	}
+	return feeds
+}
+
+// key returns what the index knows a file by. Keys have the order of the sources, and in each that of the names.
+func (f *feed) key(name string) string { return f.prefix + name }
+
+// nameIn returns the name in a key.
+func nameIn(key string) string { return key[strings.IndexByte(key, '/')+1:] }
+
+// elsewhere stands between the source and the name of a file in the record of another source. No file of a directory has a name with it.
+const elsewhere = "//"
+
+// readRecords returns what the records of the sources say, by keys.
+func readRecords(feeds []*feed) (noted precedence.Precedence, err error) {
+	noted = precedence.Precedence{}
+	for _, f := range feeds {
+		p, failed := precedence.Read(f.Record, f.id)
+		if failed != nil {
+			err = failed
+			continue
+		}
+		f.noted = p
+		for name, holders := range p {
+			for _, holder := range holders {
+				key := f.key(holder)
+				for _, other := range feeds {
+					if rest, ok := strings.CutPrefix(holder, other.id+elsewhere); ok && other.id != "" {
+						key = other.key(rest)
+					}
+				}
+				noted[f.key(name)] = append(noted[f.key(name)], key)
+			}
+		}
+	}
+	return noted, err
+}
+
+// record returns what the record of a source is to say of who waits for whom, which is said by keys.
+func (f *feed) record(all precedence.Precedence, feeds []*feed) precedence.Precedence {
+	p := precedence.Precedence{}
+	for key, holders := range all {
+		name, ok := strings.CutPrefix(key, f.prefix)
+		if !ok {
+			continue
+		}
+		for _, holder := range holders {
+			own, ok := strings.CutPrefix(holder, f.prefix)
+			if i := slices.IndexFunc(feeds, func(o *feed) bool { return strings.HasPrefix(holder, o.prefix) }); !ok {
+				if own = feeds[i].id + elsewhere + nameIn(holder); feeds[i].id == "" { // it is another one at the next start
+					continue
+				}
+			}
+			p[name] = append(p[name], own)
+		}
+	}
+	return p
+}
+
+// follow has a source listed when it tells of a change, until ctx ends.
+func (r *reconciler) follow(ctx context.Context, f *feed) {
+	changes := f.Source.Changes()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case _, ok := <-changes:
+			if !ok {
+				return
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case r.do <- func() {
+			// A source that changes all the time is listed for half of the time at most.
+			r.listWithin(f, max(r.intervals.debounce, min(f.listTook, startDebounce)))
+		}:
+		}
+	}
+}
+
+// noteTried notes that a source has been listed, or could not be. The start waits for all of them, unless none could be.
+func (r *reconciler) noteTried(f *feed) {
+	f.tried = true
+	if r.listed || slices.ContainsFunc(r.feeds, func(f *feed) bool { return !f.tried }) || !slices.ContainsFunc(r.feeds, func(f *feed) bool { return f.listed }) {
+		r.setDeadline()
+		return
+	}
+	r.listed = true
+	r.index.starting = r.awaited > 0
+	r.setDeadline()
+	r.publishSoon()
+}
+
+// isAway reports whether a file is one of a source that has never been listed.
+func (r *reconciler) isAway(key string) bool {
+	return slices.ContainsFunc(r.feeds, func(f *feed) bool { return !f.listed && strings.HasPrefix(key, f.prefix) })
+}

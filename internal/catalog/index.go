@@ -1,0 +1,340 @@
+package catalog
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/toolsrv/toolsrv/internal/catalog/internal/precedence"
+	"github.com/toolsrv/toolsrv/runtime/limits"
+	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/toolfile"
+)
+
+// An index holds the files of the sources, which of their modules are served, and which wait because another file has
+// their paths. It is owned by one goroutine.
+type index struct {
+	files      map[string]*file    // by key
+	operations map[string]claim    // by operation id; different ids mean different paths, too
+	tools      toolList            // of operations
+	released   map[string]struct{} // operation ids that somebody had when settle was called last
+	waiting    []*file             // those with a waiting module, the first to come first
+	outgoing   []*module           // no longer served, to be closed once the table has let go of them
+	freed      bool                // a module was closed, so that there may be room for others
+	// starting means that files of the first listing are still coming in. Until all have, one of them takes a path from
+	// another that comes after it in order, so that the result depends on no race.
+	starting bool
+	turn     func(key string) int  // of the files of the first listings, by the precedence at the start
+	noted    precedence.Precedence // as it was on disk at the start
+	keepers  map[string][]*file    // by keys, files that are not known yet, with those that wait until they are
+	isAway   func(key string) bool // whether it is not known yet which files its source has
+}
+
+// A file is one .wasm file.
+type file struct {
+	key      string
+	from     *feed
+	name     string    // in the source
+	listed   Entry     // as the last listing had it
+	appeared time.Time // when a listing had it first, of those after the start
+	read     string    // the version that was loaded or refused last; "": the listed one must be read
+	retry    time.Time // when that version is read again; zero: never
+	// overtaken is since when each load of it was overtaken by a change; zero: the last one was not.
+	overtaken time.Time
+	passing   int     // how often that version could not be loaded, and not because of it
+	loading   *load   // under way; nil: none is
+	awaited   bool    // the start waits for it
+	slow      bool    // awaited, and it takes long
+	serving   *module // nil: none
+	waiting   *module // good, but refused because of a conflict; nil: none
+	refused   error   // why the newest version is not served; nil: it is
+
+	refusedSince time.Time
+}
+
+// refuse notes why the newest version is not served, or nil if it is. It reports whether that has changed.
+func (f *file) refuse(err error) bool {
+	if f.refused == nil && err == nil || f.refused != nil && err != nil && f.refused.Error() == err.Error() {
+		return false
+	}
+	f.refused, f.refusedSince = err, time.Now()
+	return true
+}
+
+// A claim is a tool that is served, and the file that it is of.
+type claim struct {
+	file *file // nil: a tool of the program, which keeps its path
+	tool *wasmtools.Tool
+}
+
+// known reports whether it is known what the file holds: a version of it was read, or refused.
+func (f *file) known() bool { return f.read != "" || f.refused != nil }
+
+// newIndex returns an index of tools of the program, and no files.
+func newIndex(own []*wasmtools.Tool) *index {
+	x := &index{tools: newToolList(own), files: map[string]*file{}, operations: map[string]claim{}, released: map[string]struct{}{}, keepers: map[string][]*file{}, turn: precedence.Precedence(nil).Turns(nil), isAway: func(string) bool { return false }}
+	for _, t := range own {
+		x.operations[t.OperationID()] = claim{nil, t}
+	}
+	return x
+}
+
+// at returns the file of a key, which it adds if there is none.
+func (x *index) at(key string) *file {
+	f, ok := x.files[key]
+	if !ok {
+		f = &file{key: key}
+		x.files[key] = f
+	}
+	return f
+}
+
+// place returns where a file lies, for people.
+func (f *file) place() string { return f.from.Source.Place(f.name) }
+
+// offer serves a new version of a file in place of the old one, if every path that it wants is free. Otherwise the old one
+// stays, and the new one waits. offer reports whether the new one is served.
+func (x *index) offer(f *file, m *module) bool {
+	x.stopWaiting(f)
+	displaced, err := x.conflict(f, m)
+	if err != nil {
+		f.waiting = m
+		f.refuse(err)
+		x.waiting = append(x.waiting, f)
+		return false
+	}
+	for _, other := range displaced {
+		x.displace(other)
+	}
+	x.withdraw(f)
+	f.serving = m
+	f.refuse(nil)
+	x.claim(f)
+	return true
+}
+
+// conflict returns the files that have to make room for a module of f, or why it can't be served.
+func (x *index) conflict(f *file, m *module) (displaced []*file, err error) {
+	if keeper, ok := x.keeper(f); ok {
+		x.keepers[keeper] = append(x.keepers[keeper], f)
+		return nil, fmt.Errorf("%s had a path of this file before the last start, and it has not been read yet", nameIn(keeper))
+	}
+	for _, t := range m.Tools() {
+		c, ok := x.operations[t.OperationID()]
+		switch {
+		case !ok || c.file == f || slices.Contains(displaced, c.file):
+		case x.starting && c.file != nil && x.precedes(f.key, m, c.file.key, c.file.serving):
+			displaced = append(displaced, c.file)
+		default:
+			return nil, wasmtools.Conflict(c.tool, t)
+		}
+	}
+	return displaced, nil
+}
+
+// keeper returns the key of a file that kept a path from f before the start, and is not known yet, if there is one.
+func (x *index) keeper(f *file) (key string, ok bool) {
+	for _, key := range x.noted[f.key] {
+		if keeper, ok := x.files[key]; ok && !keeper.known() || !ok && x.isAway(key) {
+			return key, true
+		}
+	}
+	return "", false
+}
+
+// endWait has settle look at the files that wait until it is known what this one holds.
+func (x *index) endWait(key string) {
+	for _, f := range x.keepers[key] {
+		if f.waiting != nil {
+			x.releaseAll(f.waiting)
+		}
+	}
+	delete(x.keepers, key)
+}
+
+// precedes reports whether a module of the first listing comes before another. The order is total: by turn, so that a file that
+// kept a path from another before the start keeps it; then those with a manifest section before those that are run; then by key.
+func (x *index) precedes(key string, m *module, otherKey string, other *module) bool {
+	turn, otherTurn := x.turn(key), x.turn(otherKey)
+	switch {
+	case !m.first || !other.first:
+		return false
+	case turn != otherTurn:
+		return turn < otherTurn
+	case m.described != other.described:
+		return other.described
+	}
+	return key < otherKey
+}
+
+// precedence returns which files wait for which.
+func (x *index) precedence() precedence.Precedence {
+	p := precedence.Precedence{}
+	for _, f := range x.waiting {
+		var holders []string
+		for _, t := range f.waiting.Tools() {
+			if c, ok := x.operations[t.OperationID()]; ok && c.file != nil && c.file != f {
+				holders = append(holders, c.file.key)
+			}
+		}
+		if keeper, ok := x.keeper(f); ok {
+			holders = append(holders, keeper)
+		}
+		slices.Sort(holders)
+		if holders = slices.Compact(holders); holders != nil {
+			p[f.key] = holders
+		}
+	}
+	return p
+}
+
+// displace has the module that a file serves wait, because another comes before it.
+func (x *index) displace(f *file) {
+	m := f.serving
+	x.release(f)
+	if f.waiting != nil { // a newer version, which waits already
+		x.outgoing = append(x.outgoing, m)
+		return
+	}
+	f.waiting = m
+	x.waiting = append(x.waiting, f)
+}
+
+// claim takes the paths of what a file serves.
+func (x *index) claim(f *file) {
+	for _, t := range f.serving.Tools() {
+		id := t.OperationID()
+		if before, ok := x.operations[id]; ok {
+			x.tools.remove(before.tool)
+		}
+		x.operations[id] = claim{f, t}
+		x.tools.add(t)
+	}
+}
+
+// withdraw stops serving a file's module, if there is one.
+func (x *index) withdraw(f *file) {
+	if f.serving == nil {
+		return
+	}
+	x.outgoing = append(x.outgoing, f.serving)
+	x.release(f)
+}
+
+// release frees the paths of what a file serves.
+func (x *index) release(f *file) {
+	for _, t := range f.serving.Tools() {
+		id := t.OperationID()
+		x.tools.remove(x.operations[id].tool)
+		delete(x.operations, id)
+	}
+	x.releaseAll(f.serving)
+	f.serving = nil
+}
+
+// releaseAll has settle look at the files that want a path of a module.
+func (x *index) releaseAll(m *module) {
+	for _, t := range m.Tools() {
+		x.released[t.OperationID()] = struct{}{}
+	}
+}
+
+// stopWaiting closes the module of a file that waits, if there is one.
+func (x *index) stopWaiting(f *file) {
+	if f.waiting == nil {
+		return
+	}
+	f.waiting.Close() // no table ever had it
+	f.waiting, x.freed = nil, true
+	x.waiting = slices.DeleteFunc(x.waiting, func(w *file) bool { return w == f })
+}
+
+// remove removes a file.
+func (x *index) remove(f *file) {
+	x.stopWaiting(f)
+	x.withdraw(f)
+	delete(x.files, f.key)
+	x.endWait(f.key)
+}
+
+// settle serves the waiting files that want a path which was released since the last settle, the first to come first, and returns
+// them. For those that still wait it updates the reason. It looks at no others, since thousands may wait.
+func (x *index) settle() (taken []*file) {
+	for i := 0; len(x.released) > 0 && i < len(x.waiting); {
+		f, m := x.waiting[i], x.waiting[i].waiting
+		i++
+		if !x.wantsReleased(m) {
+			continue
+		}
+		_, err := x.conflict(f, m)
+		f.refuse(err)
+		if err != nil {
+			continue
+		}
+		x.waiting = slices.Delete(x.waiting, i-1, i)
+		f.waiting = nil
+		x.offer(f, m) // which may free a path in turn
+		taken = append(taken, f)
+		i = 0
+	}
+	clear(x.released)
+	return taken
+}
+
+// wantsReleased reports whether a module wants a path that was released since the last settle.
+func (x *index) wantsReleased(m *module) bool {
+	return slices.ContainsFunc(m.Tools(), func(t *wasmtools.Tool) bool {
+		_, ok := x.released[t.OperationID()]
+		return ok
+	})
+}
+
+// build gives the modules of a file new limits and grants. One that can't run within them is withdrawn, or waits no more; the error says why.
+func (x *index) build(f *file, limitsFor func(path string) limits.Limits, granter toolfile.Granter) (err error) {
+	if f.waiting != nil {
+		if err = f.waiting.build(limitsFor, granter); err != nil {
+			x.stopWaiting(f)
+		}
+	}
+	if f.serving != nil {
+		before := f.serving.Tools()
+		if served := f.serving.build(limitsFor, granter); served != nil {
+			x.withdraw(f)
+			return served
+		}
+		if after := f.serving.Tools(); &before[0] != &after[0] { // a module has a tool at least
+			x.claim(f)
+		}
+	}
+	return err
+}
+
+// refused returns the files of which the newest version is not served, by key.
+func (x *index) refused() []*file {
+	var files []*file
+	for _, f := range x.files {
+		if f.refused != nil {
+			files = append(files, f)
+		}
+	}
+	slices.SortFunc(files, func(a, b *file) int { return strings.Compare(a.key, b.key) })
+	return files
+}
+
+// closeOutgoing closes what the table no longer has.
+func (x *index) closeOutgoing() {
+	for _, m := range x.outgoing {
+		m.Close()
+		x.freed = true
+	}
+	x.outgoing = nil
+}
+
+// close closes all modules.
+func (x *index) close() {
+	for _, f := range x.files {
+		x.remove(f)
+	}
+	x.closeOutgoing()
+}

@@ -1,0 +1,62 @@
+package catalog
+
+import (
+	"context"
+
+	"github.com/toolsrv/toolsrv/internal/runtime/sandbox"
+	"github.com/toolsrv/toolsrv/wasmtools/toolfile"
+)
+
+// A File is one that a Catalog would serve or refuse, as List saw it.
+type File struct {
+	// Name is its path in the source, with slashes.
+	Name string
+	// Err is why it is not served, whatever is in it, or nil. A folder that can't be listed is a File with an Err.
+	Err error
+	// Place is where it lies, for people.
+	Place string
+	// Turn is the order in which files get their paths, by the records of the last Catalog. Lower ones come first.
+	Turn int
+
+	source Source
+	entry  Entry
+}
+
+// List returns the files of sources, by source and by name, and after those of each source the folders that can't be listed. A source that
+// can't be listed is such a folder.
+func List(ctx context.Context, sources []Sourced) ([]File, error) {
+	if err := checkSources(sources); err != nil {
+		return nil, err
+	}
+	feeds := newFeeds(sources)
+	noted, _ := readRecords(feeds) // a Catalog does without a record that it can't read, too
+	var files []File
+	var keys []string
+	for _, f := range feeds {
+		listing, err := list(ctx, f.Source)
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		if err != nil {
+			listing = &Listing{Problems: []Problem{{".", err}}}
+		}
+		for _, e := range listing.Entries {
+			files = append(files, File{Name: e.ID, Place: f.Source.Place(e.ID), Err: e.Err, source: f.Source, entry: e})
+			keys = append(keys, f.key(e.ID))
+		}
+		for _, p := range listing.Problems {
+			files = append(files, File{Name: p.Name, Place: f.Source.Place(p.Name), Err: p.Err})
+			keys = append(keys, f.key(p.Name))
+		}
+	}
+	turn := noted.Turns(keys)
+	for i := range files {
+		files[i].Turn = turn(keys[i])
+	}
+	return files, nil
+}
+
+// Load loads a file whose Err is nil, as a Catalog would. It fails if the file is no longer what List saw.
+func (f *File) Load(ctx context.Context, engine *sandbox.Engine) (*toolfile.Module, error) {
+	return loadModule(ctx, f.source, f.entry, engine, toolfile.Place{})
+}

@@ -1,0 +1,446 @@
+package catalog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	"github.com/toolsrv/toolsrv/internal/runtime/sandbox"
+	"github.com/toolsrv/toolsrv/runtime/limits"
+	"github.com/toolsrv/toolsrv/wasmtools/toolfile"
+)
+
+// A module is one version of a file. The reconciler's goroutine owns it.
+type module struct {
+	*toolfile.Module
+	compiled  bool
+	first     bool // it came with the first listing
+	described bool // it has no manifest section, and says itself what it is
+}
+
+// build gives the module's tools the limits of their paths, and what they were granted. The error says why one of them can't run
+// within its limits.
+func (m *module) build(limitsFor func(path string) limits.Limits, granter toolfile.Granter) error {
+	before := m.Tools()
+	if err := m.Build(limitsFor, granter); err != nil {
+		return err
+	}
+	if after := m.Tools(); len(before) > 0 && &before[0] == &after[0] { // they were checked
+		return nil
+	}
+	return m.CheckMemory()
+}
+
+// A load is the loading of one version of a file: it is read, and compiled and run where that is needed first. One goroutine
+// has it at a time.
+type load struct {
+	file   *file
+	entry  Entry
+	ctx    context.Context // ends with the catalog, and when a newer version has come
+	cancel context.CancelFunc
+	stage  Stage
+	since  time.Time // when it was queued
+	served string    // the digest of the version that was served when it began, or ""
+	module *module   // nil: not read yet, or err is set, or the content is what was served
+	err    error
+	wants  []string // namespaces that its tools may have
+	weight int64    // bytes of memory that it may take meanwhile
+}
+
+// isLarge reports whether a load is one of those of which the queue bounds the sum.
+func (r *reconciler) isLarge(l *load) bool {
+	return l.entry.cost() >= largeFile || l.weight > r.queues.smallRoom()
+}
+
+// contentCopies is how many times a file's content is in memory while it is loaded.
+const contentCopies = 3
+
+// quickDescribe is how long a module may run at first to be described. A module that needs longer begins again after those
+// that don't, so that none of them waits for it.
+const quickDescribe = 500 * time.Millisecond
+
+// queueLoad has a file loaded.
+func (r *reconciler) queueLoad(f *file) {
+	l := &load{file: f, entry: f.listed, stage: StageReading, since: time.Now(), wants: f.namespaces()}
+	r.coming.begin(l.wants)
+	f.retry = time.Time{}
+	if f.serving != nil {
+		l.served = f.serving.Digest()
+	}
+	l.ctx, l.cancel = context.WithCancel(r.ctx)
+	f.loading = l
+	r.loads[l] = struct{}{}
+	// What a small file takes is known once it is read, and that of a script, too.
+	l.weight = r.queues.smallRoom()
+	switch room := r.queues.longReads.room; {
+	case l.entry.Kind == Script:
+		l.weight = min(contentCopies*r.made, room)
+	case l.entry.Size > sandbox.MaxModule: // it is refused without being read
+	case l.entry.Size >= largeFile:
+		if l.weight = contentCopies * l.entry.Size; l.weight > room {
+			l.err, l.weight = &toolfile.NeedError{Needs: l.weight, Most: room}, 0 // it is not read at all
+		}
+	}
+	r.readWithin(l)
+}
+
+// readWithin has a file read, which may take as much memory as the load weighs.
+func (r *reconciler) readWithin(l *load) {
+	r.queues.read(l.entry.cost(), l.weight, func(context.Context) func() {
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			r.read(l)
+		}()
+		stall := time.NewTimer(r.intervals.stall)
+		defer stall.Stop()
+		select {
+		case <-done:
+			return func() { r.wasRead(l) }
+		case <-stall.C:
+		}
+		if r.isLarge(l) { // it counts as running, since it holds much memory
+			r.do <- func() { r.stall(l) }
+			<-done
+			return func() { r.stallEnded(l) }
+		}
+		return func() {
+			r.stall(l)
+			r.queues.add(&r.queues.stalled, 0, func(context.Context) func() {
+				<-done
+				return func() { r.stallEnded(l) }
+			})
+		}
+	})
+}
+
+// stall notes that reading a file takes long.
+func (r *reconciler) stall(l *load) {
+	r.stalled++
+	r.markSlow(l.file)
+	r.setDeadline()
+}
+
+// stallEnded goes on with a load whose reading took long.
+func (r *reconciler) stallEnded(l *load) {
+	r.stalled--
+	r.setDeadline()
+	r.wasRead(l)
+}
+
+// errSlow tells that a file could not be read in time.
+var errSlow = errors.New("reading it took too long")
+
+// read reads a file and makes a module of it, without compiling it, on any goroutine.
+func (r *reconciler) read(l *load) {
+	if l.err != nil { // it takes too much
+		return
+	}
+	if r.isLarge(l) {
+		defer r.engine.Claim(l.weight)()
+	}
+	l.err = r.guard(l.file, func() error {
+		ctx, cancel := context.WithTimeoutCause(l.ctx, r.intervals.timeout, fmt.Errorf("%w (more than %v)", errSlow, r.intervals.timeout))
+		defer cancel()
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		m, err := loadModule(ctx, l.file.from.Source, l.entry, r.engine, toolfile.Place{Replaces: l.served != "", Most: l.weight})
+		if err != nil {
+			return err
+		}
+		if m.Digest() == l.served {
+			m.Close()
+			return nil
+		}
+		l.module = &module{Module: m, described: m.Describes()}
+		return nil
+	})
+}
+
+// wasRead goes on with a load. A new file is served at once and compiled later. A version that replaces another is compiled
+// first, so that the old one stays if that fails.
+func (r *reconciler) wasRead(l *load) {
+	if r.index.starting && !r.queues.reading() && !r.publishAt.IsZero() {
+		r.publishAt = time.Now() // all that is quick is there
+	}
+	if l.module != nil && l.entry.Kind == Script {
+		r.made = max(r.made, l.module.Size())
+	}
+	switch {
+	case r.needsMore(l):
+		l.err = nil
+		r.readWithin(l)
+	case l.err != nil || l.module == nil || l.ctx.Err() != nil:
+		r.finish(l)
+	case l.module.Manifest() == nil:
+		r.compile(l, func() { r.describe(l, &r.queues.describes, quickDescribe) })
+	case l.file.serving != nil:
+		r.compile(l, func() { r.finish(l) })
+	default:
+		r.finish(l)
+	}
+}
+
+// needsMore reports whether a load failed because it may not take as much memory as it has to, although another one may: it is to begin
+// again with that. So none waits for memory while it has some.
+func (r *reconciler) needsMore(l *load) bool {
+	var need *toolfile.NeedError
+	if !errors.As(l.err, &need) || l.ctx.Err() != nil || need.Needs <= l.weight {
+		return false
+	}
+	if room := r.queues.longReads.room; need.Needs > room {
+		l.err = &toolfile.NeedError{Needs: need.Needs, Most: room}
+		return false
+	}
+	l.weight = need.Needs
+	return true
+}
+
+// compile has a load compiled, and then calls next if that went well.
+func (r *reconciler) compile(l *load, next func()) {
+	l.stage = StageCompiling
+	r.queues.add(&r.queues.waits, l.entry.Size, func(context.Context) func() {
+		l.err = r.guard(l.file, func() error { return l.module.Compile(l.ctx) })
+		return func() {
+			if l.err != nil || l.ctx.Err() != nil {
+				r.finish(l)
+				return
+			}
+			l.module.compiled = true
+			next()
+		}
+	})
+}
+
+// describe runs a load to be described, for limit at most, or for as long as the sandbox allows if that is 0.
+func (r *reconciler) describe(l *load, in *queue, limit time.Duration) {
+	l.stage, l.weight = StageDescribing, r.queues.smallRoom()
+	l.module.Allow(l.weight)
+	r.queues.add(in, l.entry.Size, func(context.Context) func() {
+		ctx, cancel := l.ctx, context.CancelFunc(func() {})
+		if limit > 0 {
+			ctx, cancel = context.WithTimeout(ctx, limit)
+		}
+		defer cancel()
+		l.err = r.guard(l.file, func() error { return l.module.Describe(ctx) })
+		late := limit > 0 && l.err != nil && ctx.Err() != nil && l.ctx.Err() == nil
+		return func() {
+			if r.needsMore(l) {
+				l.err = nil
+				r.takeSaid(l)
+				return
+			}
+			if late {
+				l.err = nil
+				r.markSlow(l.file)
+				r.describe(l, &r.queues.longDescribes, 0)
+				return
+			}
+			r.finish(l)
+		}
+	})
+}
+
+// takeSaid has a load go on that has been described, with as much memory as it weighs.
+func (r *reconciler) takeSaid(l *load) {
+	r.queues.read(l.entry.Size, l.weight, func(context.Context) func() {
+		defer r.engine.Claim(l.weight)()
+		l.module.Allow(l.weight)
+		l.err = r.guard(l.file, func() error { return l.module.Describe(l.ctx) })
+		return func() { r.finish(l) }
+	})
+}
+
+// finish ends a load: its module is served, or the file is refused, or it is tried again.
+func (r *reconciler) finish(l *load) {
+	f, m := l.file, l.module
+	superseded := l.ctx.Err() != nil
+	if r.index.files[f.key] != f || superseded { // it is gone, or has a newer version
+		r.endLoad(l)
+		r.readAgain(f, 0)
+		return
+	}
+	l.module = nil
+	r.endLoad(l)
+	if f.read != l.entry.Version {
+		f.read, f.passing = l.entry.Version, 0
+	}
+	if f.listed.Version != f.read {
+		r.listWithin(f.from, r.intervals.recheck)
+	}
+	if l.err == nil && m != nil {
+		l.err = m.build(r.limits, r.grants)
+	}
+	if l.err != nil && m != nil {
+		m.Close()
+	}
+	if errors.As(l.err, new(*sandbox.RoomError)) || errors.As(l.err, new(*toolfile.RoomError)) {
+		if r.index.freed { // since it began, perhaps
+			r.publishSoon()
+		}
+	} else if l.err != nil { // it may have kept others out meanwhile
+		r.index.freed = true
+	}
+	overtaken := errors.Is(l.err, ErrChanged)
+	if l.err == nil && m == nil { // its content is what was served
+		overtaken = f.serving == nil || f.serving.Digest() != l.served
+	}
+	if overtaken {
+		f.read = ""
+		r.readAgain(f, r.intervals.recheck)
+		return
+	}
+	f.overtaken = time.Time{}
+	switch {
+	case l.err != nil:
+		switch {
+		case errors.As(l.err, new(*PassingError)):
+			wait := r.intervals.retry << min(f.passing, mostDoubled)
+			f.passing++
+			f.retry = time.Now().Add(wait)
+			r.listWithin(f.from, wait)
+		case errors.Is(l.err, errSlow), lacked(l.err):
+			f.retry = time.Now().Add(r.intervals.wait)
+			r.listWithin(f.from, r.intervals.wait)
+		case errors.Is(l.err, errUnreadable):
+			f.read = ""
+			r.listWithin(f.from, r.intervals.wait)
+		}
+		r.index.stopWaiting(f)
+		r.refuse(f, l.err)
+	case m == nil:
+		r.index.stopWaiting(f)
+		r.refuse(f, nil)
+	default:
+		m.first = f.awaited
+		if r.index.offer(f, m) {
+			r.serve(f)
+		}
+		r.settle()
+		r.publishSoon()
+	}
+	r.decided(f)
+}
+
+// mostDoubled is how often the time is doubled after which a file is tried again that could not be loaded for the time being: up to some
+// eight minutes.
+const mostDoubled = 10
+
+// readAgain has a file read again after the next listing, which is due within d, as a load of it was overtaken by a change: it is neither
+// served nor refused, so a start goes on to wait for it, and clients are asked to wait for its tools. Neither lasts for as long as somebody
+// writes.
+func (r *reconciler) readAgain(f *file, d time.Duration) {
+	r.listWithin(f.from, d)
+	if r.index.files[f.key] != f { // it is gone
+		return
+	}
+	r.markSlow(f) // the newer version may be replaced before it is known, too
+	now := time.Now()
+	if f.overtaken.IsZero() {
+		f.overtaken = now
+	}
+	if until := f.overtaken.Add(maxSettling); now.Before(until) {
+		r.settling = later(r.settling, until)
+		r.coming.expect(f.namespaces(), until)
+	}
+}
+
+// lacked reports whether a file could not be described because there was no room for it at the time: what runs or is compiled besides had it.
+func lacked(err error) bool {
+	failed, ok := errors.AsType[*sandbox.Error](err)
+	return ok && failed.Outcome == sandbox.Overloaded
+}
+
+// refuse notes why the newest version of a file is not served; nil means that it is. What it served before stays.
+func (r *reconciler) refuse(f *file, err error) {
+	if f.refuse(err) {
+		r.publishSoon()
+	}
+}
+
+// retryCrowded has files read again that found no room for their manifests, as far as there may be some by now.
+func (r *reconciler) retryCrowded() {
+	if !r.index.freed {
+		return
+	}
+	r.index.freed = false
+	manifests, sources := r.engine.ManifestUse(), r.engine.SourceUse()
+	for _, f := range r.index.files {
+		if f.refused == nil || f.listed.Settling > 0 {
+			continue
+		}
+		use, needs := &manifests, int64(0)
+		if crowded, ok := errors.AsType[*toolfile.RoomError](f.refused); ok {
+			needs = crowded.Needs
+		} else if crowded, ok := errors.AsType[*sandbox.RoomError](f.refused); ok {
+			use, needs = &sources, crowded.Needs
+		} else {
+			continue
+		}
+		if f.loading != nil { // it may have found no room before there was some
+			r.index.freed = true
+			continue
+		}
+		if use.Held += needs; use.Held <= use.Limit { // of several, those that fit together
+			r.queueLoad(f)
+		}
+	}
+}
+
+// settle serves the files that waited for a path that is free by now.
+func (r *reconciler) settle() {
+	for _, f := range r.index.settle() {
+		r.serve(f)
+	}
+}
+
+// serve has the module that a file serves compiled in the background. A module that can't be compiled is withdrawn.
+func (r *reconciler) serve(f *file) {
+	m := f.serving
+	r.coming.expect(m.namespaces(nil), time.Time{})
+	if m == nil || m.compiled {
+		return
+	}
+	r.queues.add(&r.queues.compiles, f.listed.Size, func(ctx context.Context) func() {
+		err := r.guard(f, func() error { return m.Compile(ctx) })
+		return func() {
+			m.compiled = err == nil
+			if err == nil || ctx.Err() != nil || f.serving != m {
+				return
+			}
+			r.index.withdraw(f)
+			r.refuse(f, err)
+			r.settle()
+			r.publishSoon()
+		}
+	})
+}
+
+// endLoad ends a load.
+func (r *reconciler) endLoad(l *load) {
+	l.cancel()
+	delete(r.loads, l)
+	r.coming.end(l.wants)
+	if l.file.loading == l {
+		l.file.loading = nil
+	}
+	if l.module != nil {
+		l.module.Close()
+		r.index.freed = true
+	}
+}
+
+// guard calls f and turns its panic into an error. Parsers and compilers read foreign bytes in it: a bug in one of
+// them must cost the file, not the service.
+func (r *reconciler) guard(file *file, f func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			r.logger.Error("loading a file panicked", "file", file.place(), "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+			err = errors.New("this file made toolsrv panic: report that as a bug, with the file; the log has the details")
+		}
+	}()
+	return f()
+}

@@ -1,0 +1,76 @@
+package catalog_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/toolsrv/toolsrv/internal/runtime/sandbox"
+	"github.com/toolsrv/toolsrv/internal/runtime/wasmbin"
+	"github.com/toolsrv/toolsrv/internal/testkit"
+	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
+	"github.com/toolsrv/toolsrv/wasmtools"
+)
+
+// TestLoadsTakeMemory has files come whose loading takes more memory than that of one file may: they are refused with the reason, and nothing
+// of them counts afterwards. Those that fit alone are loaded one after the other.
+// Proves: Checking arguments is bounded
+// Proves: Limits hold, one by one and in sum
+func TestLoadsTakeMemory(t *testing.T) {
+	t.Parallel()
+	engine := sandboxtest.Engine(t, sandbox.Config{Memory: 16 << 20}) // so that loading may take 6 MiB
+	directory := t.TempDir()
+	large := func(name string, size int) []byte { // by a custom section, which is not kept
+		m := version(t, "v0001", "", name)
+		return wasmbin.AppendCustom(m, "debug", make([]byte, size))
+	}
+	valued := func(name string, values int) []byte {
+		text, err := json.Marshal(wasmtools.Manifest{ABI: wasmtools.ABI, Tools: []wasmtools.ManifestTool{{
+			Name: name, Description: "Does it.",
+			Parameters: json.RawMessage(fmt.Sprintf(`{"type":"object","properties":{"a":{"default":[%s1]}}}`, strings.Repeat("1,", values))),
+		}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return sandboxtest.WithManifest(t, testkit.Fixture(t, "catalog/answer"), text)
+	}
+	testkit.Put(t, directory, "small.wasm", version(t, "v0001", "", "small"))
+	c := open(t, options{Directory: directory, Engine: engine})
+	awaitTable(t, c, []string{"/small"}, nil)
+	held := func() [3]int64 {
+		s := engine.State()
+		return [3]int64{s.Memory.Held, s.Manifests.Held, s.Sources.Held}
+	}
+	quiet := func(enough func([3]int64) bool) [3]int64 { // what is compiled, and what is closed, takes some for a moment
+		now := held()
+		for deadline := time.Now().Add(time.Minute); !enough(now) && time.Now().Before(deadline); now = held() {
+			time.Sleep(time.Millisecond)
+		}
+		return now
+	}
+	before := quiet(func(now [3]int64) bool { return now[0] == now[1] })
+	for i := range 4 {
+		testkit.Put(t, directory, fmt.Sprintf("large%d.wasm", i), large(fmt.Sprint("large", i), 3<<19))
+	}
+	testkit.Put(t, directory, "huge.wasm", large("huge", 3<<20))
+	testkit.Put(t, directory, "some.wasm", valued("some", 5_000))
+	testkit.Put(t, directory, "many.wasm", valued("many", 20_000))
+	all := []string{"/large0", "/large1", "/large2", "/large3", "/small", "/some"}
+	awaitTable(t, c, all, []string{"huge.wasm", "many.wasm"})
+	for _, name := range []string{"huge.wasm", "many.wasm"} {
+		if got := reason(c.Table().Current(), directory+"/"+name); !strings.Contains(got, "loading it takes up to") || !strings.Contains(got, "may take 6 MiB") || !strings.Contains(got, "raise server.memory") {
+			t.Errorf("%s is refused for %q", name, got)
+		}
+	}
+	swap(t, directory, "some.wasm", valued("some", 20_000)) // the old one stays
+	awaitTable(t, c, all, []string{"huge.wasm", "many.wasm", "some.wasm"})
+	for _, name := range []string{"huge", "many", "some", "large0", "large1", "large2", "large3"} {
+		remove(t, directory, name+".wasm")
+	}
+	awaitTable(t, c, []string{"/small"}, nil)
+	if after := quiet(func(now [3]int64) bool { return now == before }); after != before {
+		t.Errorf("%v bytes of memory, manifests and modules are counted when all are gone, want %v", after, before)
+	}
+}

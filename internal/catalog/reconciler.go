@@ -1,0 +1,217 @@
+package catalog
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/toolsrv/toolsrv/internal/runtime/sandbox"
+	"github.com/toolsrv/toolsrv/runtime/limits"
+	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/toolfile"
+)
+
+// A reconciler keeps the table in step with the sources. One goroutine, in run, owns all that changes in it. Workers list,
+// read, compile and describe, and hand it their results as functions through do.
+type reconciler struct {
+	feeds     []*feed // the sources, in their order
+	following sync.WaitGroup
+	engine    *sandbox.Engine
+	table     *wasmtools.RouteTable
+	logger    *slog.Logger
+	intervals intervals
+	do        chan func()
+	ctx       context.Context // ends with run
+
+	limits func(path string) limits.Limits
+	grants toolfile.Granter
+	index  *index
+	queues queues
+	made   int64              // size of the largest bundle of a script, in bytes, or what one is taken to have
+	loads  map[*load]struct{} // under way
+
+	// The start waits for the files of the first listing of each source.
+	listed   bool      // all sources were, or could not be, and one was
+	awaited  int       // how many are neither served nor refused yet
+	slow     int       // how many of those take long
+	stalled  int       // how many reads take long, of any file
+	deadline time.Time // when the start ends without them; zero: it waits for quick files, too
+
+	unpublished *wasmtools.Configuration // the table does not have it yet; nil: it has
+	publishAt   time.Time                // when the next generation is due; zero: nothing has changed
+	published   time.Duration            // what the last generation took to build
+	tableFailed bool                     // the table has refused what there was to publish last
+
+	wasIdle   bool
+	unready   atomic.Int64  // how many awaited files are in no generation yet, -1 before the first listing
+	ready     chan struct{} // closed when unready is 0
+	idle      atomic.Bool   // the start is over, and nothing is read or compiled
+	compiled  chan struct{} // closed when idle was first set
+	unsettled atomic.Bool   // something is under way that no generation shows yet
+	calmSince time.Time     // when nothing was pending last, or the start was not over
+	coming    coming
+	settling  time.Time // until when a new file is given time to settle
+}
+
+// newReconciler returns a reconciler that loads files within a part of so many bytes of memory.
+func newReconciler(ctx context.Context, o Options, table *wasmtools.RouteTable, memory int64) *reconciler {
+	r := &reconciler{
+		feeds:     newFeeds(o.Sources),
+		engine:    o.Engine,
+		table:     table,
+		logger:    o.Logger,
+		intervals: newIntervals(o.Poll),
+		do:        make(chan func()),
+		ctx:       ctx,
+		limits:    o.Limits,
+		grants:    o.Grants,
+		index:     newIndex(o.Tools),
+		queues:    newQueues(runtime.GOMAXPROCS(0), memory),
+		made:      madeSize,
+		loads:     map[*load]struct{}{},
+		ready:     make(chan struct{}),
+		compiled:  make(chan struct{}),
+	}
+	if r.logger == nil {
+		r.logger = slog.New(slog.DiscardHandler)
+	}
+	var err error
+	if r.index.noted, err = readRecords(r.feeds); err != nil {
+		r.logger.Warn("it is no longer known which file had a path that two files want", "error", err)
+	}
+	r.index.isAway = r.isAway
+	r.queues.lists.limit = len(r.feeds) // one that hangs holds up no other
+	r.unready.Store(-1)
+	r.unsettled.Store(true)
+	return r
+}
+
+// run follows the sources until the reconciler's context ends.
+func (r *reconciler) run() {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for _, f := range r.feeds {
+		r.following.Go(func() { r.follow(r.ctx, f) })
+	}
+	for r.ctx.Err() == nil {
+		now := time.Now()
+		for _, f := range r.feeds {
+			if !f.listing && isDue(f.listAt, now) {
+				r.list(f)
+			}
+		}
+		if isDue(r.deadline, now) {
+			r.stopAwaiting()
+		}
+		r.queues.start(r.ctx, r.do)
+		if r.adviseRetry(now) { // before a generation lacks what comes back in another place
+			r.unsettled.Store(true)
+		}
+		// A file that comes alone is published at once. Of many that come together, each generation has some.
+		if !r.publishAt.IsZero() && (len(r.loads) == 0 || !now.Before(r.publishAt)) {
+			_ = r.publish() // it has logged what is wrong
+		}
+		r.unsettled.Store(r.adviseRetry(now))
+		r.coming.calm(r.unready.Load() == 0, r.pending(now))
+		r.noteIdle()
+		timer.Reset(time.Until(r.due(now)))
+		select {
+		case <-r.ctx.Done():
+		case f := <-r.do:
+			f()
+		case <-timer.C:
+		}
+	}
+}
+
+// noteIdle notes whether everything is compiled.
+func (r *reconciler) noteIdle() {
+	idle := r.unready.Load() == 0 && len(r.loads) == 0 && r.publishAt.IsZero() && !r.queues.compiling()
+	r.idle.Store(idle)
+	if idle && !r.wasIdle {
+		r.wasIdle = true
+		close(r.compiled)
+	}
+}
+
+// close waits for the workers and closes all programs.
+func (r *reconciler) close() {
+	for {
+		r.queues.stalled.start(r.ctx, r.do) // these wait for a read that goes on
+		if r.queues.running() == 0 {
+			break
+		}
+		(<-r.do)()
+	}
+	r.following.Wait()
+	for l := range r.loads {
+		r.endLoad(l)
+	}
+	r.index.close()
+}
+
+// isDue reports whether a time is set and has come.
+func isDue(at, now time.Time) bool { return !at.IsZero() && !now.Before(at) }
+
+// due returns when there is something to do, if nothing happens before.
+func (r *reconciler) due(now time.Time) time.Time {
+	next := now.Add(time.Hour)
+	times := []time.Time{r.publishAt, r.deadline}
+	for _, f := range r.feeds {
+		if !f.listing {
+			times = append(times, f.listAt)
+		}
+	}
+	for _, at := range times {
+		if !at.IsZero() && at.Before(next) {
+			next = at
+		}
+	}
+	return next
+}
+
+// listWithin has a source listed in d at the latest.
+func (r *reconciler) listWithin(f *feed, d time.Duration) {
+	if at := time.Now().Add(d); f.listAt.IsZero() || at.Before(f.listAt) {
+		f.listAt = at
+	}
+}
+
+// publishSoon has the table published soon.
+func (r *reconciler) publishSoon() {
+	if !r.publishAt.IsZero() {
+		return
+	}
+	wait := r.intervals.debounce
+	if r.index.starting && r.queues.reading() {
+		wait = startDebounce
+	}
+	// A generation of many tools takes a while to build. Most of the time is left to other work.
+	r.publishAt = time.Now().Add(max(wait, min(4*r.published, startDebounce)))
+}
+
+// startDebounce is the time between two generations while the files of the first listing come in.
+const startDebounce = 500 * time.Millisecond
+
+// reconfigure replaces the configuration. What it does to the index nobody sees before publish.
+func (r *reconciler) reconfigure(to Configuration) error {
+	r.limits, r.grants = to.Limits, to.Grants
+	for _, f := range r.index.files {
+		var memory *toolfile.MemoryError
+		if errors.As(f.refused, &memory) && f.loading == nil && f.listed.Settling == 0 { // it may be taken now
+			r.queueLoad(f)
+		}
+		if err := r.index.build(f, r.limits, r.grants); err != nil {
+			r.refuse(f, err)
+		}
+	}
+	r.settle()
+	r.unpublished = &wasmtools.Configuration{Policy: to.Policy, Value: to.Value}
+	err := r.publish()
+	r.unsettled.Store(r.adviseRetry(time.Now())) // before Reconfigure returns
+	return err
+}

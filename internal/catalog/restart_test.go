@@ -1,0 +1,140 @@
+package catalog_test
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/toolsrv/toolsrv/internal/catalog"
+	"github.com/toolsrv/toolsrv/internal/runtime/sandbox"
+	"github.com/toolsrv/toolsrv/internal/testkit"
+	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
+)
+
+// TestRestartKeeps has the file that served a path serve it after a restart, too: another that wants it comes first by its name,
+// and the one that serves was replaced since.
+func TestRestartKeeps(t *testing.T) {
+	t.Parallel()
+	directory, record := t.TempDir(), filepath.Join(t.TempDir(), "paths.json")
+	o := options{Directory: directory, Record: record}
+	testkit.Put(t, directory, "m.wasm", version(t, "v0001", "", "a", "b"))
+	c := open(t, o)
+	swap(t, directory, "first.wasm", version(t, "v0002", "", "b"))
+	awaitTable(t, c, []string{"/a", "/b"}, []string{"first.wasm"})
+	swap(t, directory, "m.wasm", version(t, "v0003", "", "a", "b"))
+	awaitAnswer(t, c, "/b", "v0003")
+	closeNow(t, c)
+
+	for range 2 { // what was read from the record is kept in it
+		c = open(t, o)
+		awaitTable(t, c, []string{"/a", "/b"}, []string{"first.wasm"})
+		awaitAnswer(t, c, "/b", "v0003")
+		closeNow(t, c)
+	}
+	files, err := catalog.List(t.Context(), []catalog.Sourced{{Source: newDirectory(t, o), Record: record}})
+	if err != nil || len(files) != 2 || files[0].Turn <= files[1].Turn {
+		t.Errorf("List: got %v, %v; want that first.wasm waits for m.wasm", files, err)
+	}
+
+	// Without the record the order of the paths decides, as for a replica that never saw the one before the other.
+	other := open(t, options{Directory: directory})
+	awaitTable(t, other, []string{"/b"}, []string{"m.wasm"})
+
+	// Once nobody waits any more, there is nothing to remember.
+	c = open(t, o)
+	remove(t, directory, "m.wasm")
+	awaitTable(t, c, []string{"/b"}, nil)
+	closeNow(t, c)
+	if _, err := os.Stat(record); !os.IsNotExist(err) {
+		t.Errorf("the record is still there (%v)", err)
+	}
+}
+
+// TestRestartWithAThird has a third file that wants the path come while no server runs, whose name stands between those of the
+// other two: by the record z goes before a, by the names a before b and b before z.
+func TestRestartWithAThird(t *testing.T) {
+	t.Parallel()
+	directory, record := t.TempDir(), filepath.Join(t.TempDir(), "paths.json")
+	o := options{Directory: directory, Record: record}
+	testkit.Put(t, directory, "z.wasm", version(t, "v0001", "", "tool"))
+	c := open(t, o)
+	swap(t, directory, "a.wasm", version(t, "v0002", "", "tool"))
+	awaitTable(t, c, []string{"/tool"}, []string{"a.wasm"})
+	closeNow(t, c)
+	testkit.Put(t, directory, "b.wasm", version(t, "v0003", "", "tool"))
+	c = open(t, o)
+	awaitTable(t, c, []string{"/tool"}, []string{"a.wasm", "b.wasm"})
+	awaitAnswer(t, c, "/tool", "v0001")
+}
+
+// TestRestartWaitsForKeeper has a file that kept a path keep it, however long it takes to be read after the restart. Whoever waits
+// for it gets the path as soon as it turns out that the other does not want it.
+func TestRestartWaitsForKeeper(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name    string
+		keeper  []byte // as it is when it has been read
+		gone    bool   // or it is removed before
+		tools   []string
+		refused []string
+		answer  string
+	}{
+		{"kept", version(t, "v0001", "", "tool"), false, []string{"/tool"}, []string{"memory:a.wasm"}, "v0001"},
+		{"wanted no more", version(t, "v0001", "", "other"), false, []string{"/other", "/tool"}, nil, "v0002"},
+		{"broken", []byte("no module"), false, []string{"/tool"}, []string{"memory:z.wasm"}, "v0002"},
+		{"removed", nil, true, []string{"/tool"}, nil, "v0002"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			m, o := newMemory(), options{Engine: sandboxtest.Engine(t, sandbox.Config{}), Record: filepath.Join(t.TempDir(), "paths.json"), Poll: 20 * time.Millisecond}
+			m.set("z.wasm", version(t, "v0001", "", "tool"), nil)
+			c := of(t, m, o, catalog.Open)
+			m.set("a.wasm", version(t, "v0002", "", "tool"), nil)
+			awaitTable(t, c, []string{"/tool"}, []string{"memory:a.wasm"})
+			closeNow(t, c)
+
+			read := make(chan struct{})
+			m.set("z.wasm", test.keeper, func(f *stored) {
+				f.open = func(ctx context.Context) (io.ReadCloser, error) {
+					select {
+					case <-read:
+					case <-ctx.Done():
+					}
+					return io.NopCloser(bytes.NewReader(test.keeper)), ctx.Err()
+				}
+			})
+			c = of(t, m, o, catalog.Start)
+			awaitTable(t, c, nil, []string{"memory:a.wasm"})
+			if c.Ready() == nil {
+				t.Error("ready before the file was read")
+			}
+			if test.gone {
+				m.remove("z.wasm")
+			} else {
+				close(read)
+			}
+			awaitTable(t, c, test.tools, test.refused)
+			awaitAnswer(t, c, "/tool", test.answer)
+		})
+	}
+}
+
+// TestRecordUnwritable serves without a record, and says once that it can't keep it.
+func TestRecordUnwritable(t *testing.T) {
+	t.Parallel()
+	directory, log := t.TempDir(), &testkit.Log{}
+	testkit.Put(t, directory, "a.wasm", version(t, "v0001", "", "a"))
+	testkit.Put(t, directory, "b.wasm", version(t, "v0002", "", "a"))
+	c := open(t, options{Directory: directory, Record: filepath.Join(directory, "nowhere", "paths.json"), Logger: log.Logger(slog.LevelInfo)})
+	testkit.Put(t, directory, "c.wasm", version(t, "v0003", "", "a"))
+	awaitTable(t, c, []string{"/a"}, []string{"b.wasm", "c.wasm"})
+	closeNow(t, c)
+	if n := log.Count("level=WARN", "after a restart another file may have a path"); n != 1 {
+		t.Errorf("it was said %d times, want once", n)
+	}
+}

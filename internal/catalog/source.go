@@ -1,0 +1,251 @@
+package catalog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/toolsrv/toolsrv/internal/runtime/sandbox"
+	"github.com/toolsrv/toolsrv/internal/runtime/wasmbin"
+	"github.com/toolsrv/toolsrv/wasmtools/toolfile"
+)
+
+// A Source is where a Catalog takes its files from. What it holds is foreign: the Catalog checks the size of each file and
+// bounds the time to read it, so that a bad file affects itself only.
+type Source interface {
+	// ID names the source. It is the same after a restart.
+	ID() string
+	// Place returns where a file or folder lies, for people: a path on disk, or an address. "." is the source itself.
+	Place(name string) string
+	// List returns what is there now. After an error the Catalog keeps what it has, and tries again. Calls of List come one
+	// at a time. It must return when ctx ends.
+	List(ctx context.Context) (*Listing, error)
+	// Open returns the content of a file at the version that was listed, or ErrChanged where that version is no longer there.
+	// After a *FileError the Catalog waits for another version. After any other error it tries again, after a *PassingError less and less
+	// often. Open is called from many goroutines and must return when ctx ends;
+	// closing what it returns must end a Read of it.
+	Open(ctx context.Context, name, version string) (io.ReadCloser, error)
+	// Make returns the module of a file that is a [Script], and is as Open otherwise. It is not called for others.
+	Make(ctx context.Context, name, version string) (wasmbin.Made, error)
+	// Changes returns a channel that sends a value when there may be something new to list, the same channel at every call.
+	// A source that can't tell returns nil, and sets [Listing.Again]. Values that come faster than the Catalog lists count as one.
+	Changes() <-chan struct{}
+}
+
+// ErrChanged is what [Source.Open], or a Read of what it returned, fails with where a file no longer has the version that was
+// listed. The Catalog lists again.
+var ErrChanged = errors.New("the file changes while it is read")
+
+// A FileError is what [Source.Open] fails with where the file is to blame: the same version would fail again. Its text is that
+// of Err.
+type FileError struct{ Err error }
+
+// Error returns the text of Err.
+func (e *FileError) Error() string { return e.Err.Error() }
+
+// Unwrap returns Err.
+func (e *FileError) Unwrap() error { return e.Err }
+
+// A PassingError is what [Source.Open] fails with where neither the file nor the source is to blame, but what the system has for them at the
+// time, such as memory. The Catalog tries again at ever longer intervals. Its text is that of Err.
+type PassingError struct{ Err error }
+
+// Error returns the text of Err.
+func (e *PassingError) Error() string { return e.Err.Error() }
+
+// Unwrap returns Err.
+func (e *PassingError) Unwrap() error { return e.Err }
+
+// A Listing is what a Source holds.
+type Listing struct {
+	// Entries are all files, each ID once.
+	Entries []Entry
+	// Problems are those of folders, or of the source as a whole. What is served of the files below them stays.
+	Problems []Problem
+	// Partial means that not all files are listed. What is served of the others stays.
+	Partial bool
+	// Again is the time after which to list again even if no change is announced; 0 means that Changes announces all.
+	Again time.Duration
+}
+
+// An Entry is one file of a Source.
+type Entry struct {
+	// ID names the file in the source. It has no other meaning.
+	ID string
+	// Folder is the namespace of the file's tools unless its manifest has one, with slashes. Of a file on disk it is the folder in which it
+	// lies, and empty at the top.
+	Folder string
+	// Kind is what the file is; empty is a Module.
+	Kind Kind
+	// Version is not empty, and differs from that of any other content that the file had. It has no other meaning.
+	Version string
+	// Size is the content's, in bytes.
+	Size int64
+	// Settling is how much longer the file must stay as it is, since somebody may be writing it. Until that is 0 the Catalog
+	// doesn't open it; it lists again after that time.
+	Settling time.Duration
+	// Err is why the file is not served, whatever is in it, or nil.
+	Err error
+}
+
+// A Kind is what a file of a Source is.
+type Kind string
+
+// The kinds.
+const (
+	Module Kind = "module"
+	// Script is a file of which Make makes a module, with others: it may have any size, whatever Size says.
+	Script Kind = "script"
+)
+
+// A Problem is a folder of a Source that can't be listed, or not whole.
+type Problem struct {
+	Name string
+	Err  error
+}
+
+// Knows reports whether a file would be among the entries if it were there.
+func (l *Listing) Knows(file string) bool {
+	return !l.Partial && !slices.ContainsFunc(l.Problems, func(p Problem) bool {
+		return p.Name == "." || strings.HasPrefix(file, p.Name+"/")
+	})
+}
+
+// has reports whether a file is listed, in entries that are sorted.
+func (l *Listing) has(name string) bool {
+	_, ok := slices.BinarySearchFunc(l.Entries, name, func(e Entry, name string) int { return strings.Compare(e.ID, name) })
+	return ok
+}
+
+// list lists a source, and sorts the entries by name.
+func list(ctx context.Context, s Source) (*Listing, error) {
+	l, err := s.List(ctx)
+	if err != nil {
+		return nil, err
+	}
+	byName := func(a, b Entry) int { return strings.Compare(a.ID, b.ID) }
+	if !slices.IsSortedFunc(l.Entries, byName) {
+		l.Entries = slices.SortedStableFunc(slices.Values(l.Entries), byName)
+	}
+	all := len(l.Entries)
+	twice := ""
+	l.Entries = slices.CompactFunc(l.Entries, func(a, b Entry) bool {
+		if a.ID == b.ID {
+			twice = a.ID
+		}
+		return a.ID == b.ID
+	})
+	if more := all - len(l.Entries); more > 0 {
+		err := fmt.Errorf("is listed more than once, and the first one counts, as with all that are (%d entries too many): the source is at fault", more)
+		l.Problems = append(slices.Clip(l.Problems), Problem{twice, err})
+	}
+	return l, nil
+}
+
+// errUnreadable means that the content is not to blame: another try may succeed without any change to the file.
+var errUnreadable = errors.New("can't be read")
+
+const (
+	// madeSize is what a bundle is taken to have, in bytes, before one is known.
+	madeSize = 1 << 20
+	// madeCost is what the work for a file that is made is taken to be, as the size of a file: another process reads it first.
+	madeCost = 8 << 20
+)
+
+// cost returns the size in bytes by which the work for a file is ordered.
+func (e *Entry) cost() int64 {
+	if e.Kind == Script {
+		return madeCost
+	}
+	return e.Size
+}
+
+// loadModule loads a file of a source. place lacks where that is.
+func loadModule(ctx context.Context, s Source, e Entry, engine *sandbox.Engine, place toolfile.Place) (*toolfile.Module, error) {
+	place.Folder, place.Source = e.Folder, s.Place(e.ID)
+	if e.Kind == Script {
+		made, err := makeModule(ctx, s, e)
+		if err != nil {
+			return nil, err
+		}
+		return toolfile.LoadMade(engine, made, place)
+	}
+	content, err := read(ctx, s, e)
+	if err != nil {
+		return nil, err
+	}
+	return toolfile.Load(engine, content, place)
+}
+
+// makeModule returns the module of a file that is made. Its errors are those of read.
+func makeModule(ctx context.Context, s Source, e Entry) (made wasmbin.Made, err error) {
+	if err := e.checkSize(); err != nil {
+		return made, err
+	}
+	made, err = s.Make(ctx, e.ID, e.Version)
+	switch {
+	case err != nil:
+		return made, unreadable(ctx, err)
+	case made.Size() > sandbox.MaxModule:
+		return made, fmt.Errorf("becomes a module of more than %d bytes, which is the limit: leave out what it doesn't need", sandbox.MaxModule)
+	}
+	return made, nil
+}
+
+// checkSize returns an error if a file is larger than a module may be.
+func (e *Entry) checkSize() error {
+	if e.Size < 0 || e.Size > sandbox.MaxModule {
+		return fmt.Errorf("has %d bytes; a module may have %d: strip it of debug information (wasm-opt, wasm-strip)", e.Size, sandbox.MaxModule)
+	}
+	return nil
+}
+
+// read returns the content of a file. Its errors are ErrChanged, errUnreadable, a *FileError, a *PassingError, and those of the file's size.
+func read(ctx context.Context, s Source, e Entry) ([]byte, error) {
+	if err := e.checkSize(); err != nil {
+		return nil, err
+	}
+	f, err := s.Open(ctx, e.ID, e.Version)
+	if err != nil {
+		return nil, unreadable(ctx, err)
+	}
+	defer f.Close()
+	// A source that hangs is not waited for.
+	defer context.AfterFunc(ctx, func() { f.Close() })()
+	content := make([]byte, e.Size)
+	n, err := io.ReadFull(f, content)
+	switch {
+	case errors.Is(err, io.EOF) && e.Size > 0, errors.Is(err, io.ErrUnexpectedEOF):
+		return nil, fmt.Errorf("has %d bytes, but its source listed it with %d: the source is at fault", n, e.Size)
+	case err != nil && !errors.Is(err, io.EOF):
+		return nil, unreadable(ctx, err)
+	}
+	switch n, err := io.ReadFull(f, make([]byte, 1)); {
+	case n > 0:
+		return nil, fmt.Errorf("has more than the %d bytes that its source listed it with: the source is at fault", e.Size)
+	case err != nil && !errors.Is(err, io.EOF):
+		return nil, unreadable(ctx, err)
+	}
+	return content, nil
+}
+
+// unreadable returns what read makes of a source's error.
+func unreadable(ctx context.Context, err error) error {
+	if errors.Is(err, ErrChanged) {
+		return ErrChanged
+	}
+	if failed, ok := errors.AsType[*FileError](err); ok {
+		return failed
+	}
+	if passing, ok := errors.AsType[*PassingError](err); ok {
+		return passing
+	}
+	if ctx.Err() != nil {
+		err = context.Cause(ctx) // not that its file is closed
+	}
+	return fmt.Errorf("%w: %w", errUnreadable, err)
+}

@@ -1,0 +1,213 @@
+package catalog_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/toolsrv/toolsrv/internal/catalog"
+	"github.com/toolsrv/toolsrv/internal/runtime/sandbox"
+	"github.com/toolsrv/toolsrv/internal/testkit"
+	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
+	"github.com/toolsrv/toolsrv/wasmtools"
+)
+
+// An area is several sources and where their records are.
+type area struct {
+	t       *testing.T
+	engine  *sandbox.Engine
+	records string
+	log     *testkit.Log
+}
+
+func newArea(t *testing.T) *area {
+	return &area{t, sandboxtest.Engine(t, sandbox.Config{}), t.TempDir(), &testkit.Log{}}
+}
+
+// source returns a source with this ID, and a file for each name, whose only tool has the last element of it as its name.
+func (a *area) source(id, answer string, names ...string) *memory {
+	m := newMemory()
+	m.id = id
+	for _, name := range names {
+		a.put(m, name, answer)
+	}
+	return m
+}
+
+func (a *area) put(m *memory, name, answer string) {
+	tool, _, _ := strings.Cut(filepath.Base(name), ".")
+	m.set(name, version(a.t, answer, "", strings.TrimRight(tool, "0123456789")), nil)
+}
+
+// catalog starts a catalog of sources, in this order.
+func (a *area) catalog(sources ...*memory) *catalog.Catalog {
+	o := catalog.Options{Engine: a.engine, Poll: 20 * time.Millisecond, Logger: a.log.Logger(slog.LevelInfo)}
+	for _, s := range sources {
+		o.Sources = append(o.Sources, catalog.Sourced{Source: s, Record: filepath.Join(a.records, strings.ReplaceAll(s.id, "/", "-")+".json")})
+	}
+	c, err := catalog.Start(a.t.Context(), o)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	a.t.Cleanup(func() { c.Close() })
+	return c
+}
+
+var errAway = errors.New("the volume is not mounted")
+
+// away makes a source fail to list, and back ends that.
+func away(m *memory) { m.listing(func(context.Context) error { return errAway }) }
+func back(m *memory) { m.listing(nil) }
+
+// TestSources serves two sources in one table. Of two files that want a path, that of the first source has it, and later the one that had it
+// first.
+func TestSources(t *testing.T) {
+	t.Parallel()
+	a := newArea(t)
+	one, two := a.source("/one", "v0001", "a/x.wasm", "a/y.wasm"), a.source("/two", "v0002", "a/x.wasm", "b/z.wasm")
+	c := a.catalog(one, two)
+	await(t, c, "the first source's x", func(g *wasmtools.Generation) bool {
+		return c.Ready() == nil && strings.Contains(reason(g, "/two:a/x.wasm"), "/one:a/x.wasm")
+	})
+	awaitTable(t, c, []string{"/a/x", "/a/y", "/b/z"}, []string{"x.wasm"})
+	awaitAnswer(t, c, "/a/x", "v0001")
+	one.remove("a/x.wasm")
+	awaitAnswer(t, c, "/a/x", "v0002")
+	awaitTable(t, c, []string{"/a/x", "/a/y", "/b/z"}, nil)
+	a.put(one, "a/x.wasm", "v0003")
+	await(t, c, "the second source keeps x", func(g *wasmtools.Generation) bool {
+		return strings.Contains(reason(g, "/one:a/x.wasm"), "/two:a/x.wasm")
+	})
+	awaitAnswer(t, c, "/a/x", "v0002")
+	if s := c.State(); len(s.Sources) != 2 || s.Sources[0].Place != "/one:." || s.Sources[1].Place != "/two:." || s.Sources[1].Listed.IsZero() {
+		t.Errorf("got %+v", s.Sources)
+	}
+	// A file of one source is nothing to the file of that name in another.
+	two.remove("b/z.wasm")
+	awaitTable(t, c, []string{"/a/x", "/a/y"}, []string{"x.wasm"})
+}
+
+// TestSourceAway is ready without a source that can't be listed, and says so. What it serves stays when it goes away later.
+func TestSourceAway(t *testing.T) {
+	t.Parallel()
+	a := newArea(t)
+	one, two := a.source("/one", "v0001", "x.wasm"), a.source("/two", "v0002", "z.wasm")
+	away(two)
+	c := a.catalog(one, two)
+	awaitTable(t, c, []string{"/x"}, []string{"two:."})
+	if err := c.Wait(t.Context()); err != nil {
+		t.Error(err)
+	}
+	back(two)
+	awaitTable(t, c, []string{"/x", "/z"}, nil)
+	away(two)
+	awaitTable(t, c, []string{"/x", "/z"}, []string{"two:."})
+	if got := reason(c.Table().Current(), "/two:."); got != errAway.Error() {
+		t.Errorf("got %q", got)
+	}
+	one.set("y.wasm", version(t, "v0001", "", "y"), nil) // which goes on
+	awaitTable(t, c, []string{"/x", "/y", "/z"}, []string{"two:."})
+}
+
+// TestAllSourcesAway is not ready: it would say that there are no tools.
+func TestAllSourcesAway(t *testing.T) {
+	t.Parallel()
+	a := newArea(t)
+	one, two := a.source("/one", "v0001", "x.wasm"), a.source("/two", "v0002", "z.wasm")
+	away(one)
+	away(two)
+	c := a.catalog(one, two)
+	awaitTable(t, c, nil, []string{"one:.", "two:."})
+	if c.Ready() == nil {
+		t.Error("ready without any source")
+	}
+	back(two)
+	awaitTable(t, c, []string{"/z"}, []string{"one:."})
+	if err := c.Wait(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestOtherSourceHangs is ready without a source whose listing never ends.
+func TestOtherSourceHangs(t *testing.T) {
+	t.Parallel()
+	a := newArea(t)
+	one, two := a.source("/one", "v0001", "x.wasm"), a.source("/two", "v0002", "z.wasm")
+	two.listing(func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() })
+	c := a.catalog(one, two)
+	awaitTable(t, c, []string{"/x"}, nil)
+	if err := c.Wait(t.Context()); err != nil {
+		t.Error(err)
+	}
+	awaitAnswer(t, c, "/x", "v0001")
+}
+
+// TestSourcesRestart has a path stay with the source that had it, over a restart: where that one is away, nobody else gets it.
+func TestSourcesRestart(t *testing.T) {
+	t.Parallel()
+	a := newArea(t)
+	one, two := a.source("/one", "v0001"), a.source("/two", "v0002", "x2.wasm")
+	c := a.catalog(one, two)
+	awaitTable(t, c, []string{"/x"}, nil)
+	if err := c.Wait(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	a.put(one, "x1.wasm", "v0001")
+	awaitTable(t, c, []string{"/x"}, []string{"one:x1.wasm"})
+	closeNow(t, c)
+
+	c = a.catalog(one, two)
+	awaitTable(t, c, []string{"/x"}, []string{"one:x1.wasm"})
+	awaitAnswer(t, c, "/x", "v0002")
+	closeNow(t, c)
+	files, err := catalog.List(t.Context(), []catalog.Sourced{{Source: one, Record: filepath.Join(a.records, "-one.json")}, {Source: two, Record: filepath.Join(a.records, "-two.json")}})
+	if err != nil || len(files) != 2 || files[0].Turn <= files[1].Turn {
+		t.Errorf("List: got %+v, %v; want that x1 waits for x2", files, err)
+	}
+
+	away(two)
+	c = a.catalog(one, two)
+	awaitTable(t, c, nil, []string{"two:.", "one:x1.wasm"})
+	if got := reason(c.Table().Current(), "/one:x1.wasm"); !strings.Contains(got, "x2.wasm had a path that this file wants") {
+		t.Errorf("got %q", got)
+	}
+	back(two)
+	awaitTable(t, c, []string{"/x"}, []string{"one:x1.wasm"})
+	awaitAnswer(t, c, "/x", "v0002")
+	closeNow(t, c)
+
+	away(two)
+	two.remove("x2.wasm") // whoever waits gets it once that is known
+	c = a.catalog(one, two)
+	awaitTable(t, c, nil, []string{"two:.", "one:x1.wasm"})
+	back(two)
+	awaitTable(t, c, []string{"/x"}, nil)
+	awaitAnswer(t, c, "/x", "v0001")
+	closeNow(t, c)
+
+	// A source that is not configured any more keeps no path.
+	a.put(two, "x2.wasm", "v0002")
+	c = a.catalog(two)
+	awaitTable(t, c, []string{"/x"}, nil)
+	closeNow(t, c)
+	c = a.catalog(one)
+	awaitTable(t, c, []string{"/x"}, nil)
+}
+
+// TestListedTwice serves a file once that its source lists twice, and says so.
+func TestListedTwice(t *testing.T) {
+	t.Parallel()
+	a := newArea(t)
+	one := a.source("/one", "v0001", "x.wasm")
+	one.twice = true
+	c := a.catalog(one)
+	await(t, c, "x, and what is wrong", func(g *wasmtools.Generation) bool {
+		return len(g.Routes()) == 1 && strings.Contains(reason(g, "/one:x.wasm"), "is listed more than once")
+	})
+	one.remove("x.wasm")
+	awaitTable(t, c, nil, nil)
+}

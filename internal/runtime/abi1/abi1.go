@@ -1,0 +1,80 @@
+// Package abi1 is what tools of ABI 1 import, which docs/abi.md describes: the module toolsrv_v1, by which a tool reads its
+// arguments, and tells its result, its failure, what is to be logged and how far it is; and WASI.
+package abi1
+
+import (
+	"log/slog"
+	"math"
+	"time"
+
+	"github.com/toolsrv/toolsrv/internal/runtime/wasi"
+	"github.com/toolsrv/toolsrv/runtime/hostabi"
+)
+
+// Module is the name of the import module by which a tool talks to the host.
+const Module = "toolsrv_v1"
+
+// Modules returns the import modules of ABI 1. They grant nothing.
+func Modules() []string { return []string{Module, wasi.Module} }
+
+// Sets returns the functions of these modules.
+func Sets() []*hostabi.Set { return []*hostabi.Set{set(), wasi.Set()} }
+
+// set returns the functions of Module.
+func set() *hostabi.Set {
+	return &hostabi.Set{Module: Module, Functions: []hostabi.Function{
+		{Name: "input_size", Results: "i", Do: inputSize},
+		{Name: "input_read", Params: "i", Do: inputRead},
+		{Name: "output_write", Params: "ii", Do: outputWrite},
+		{Name: "fail", Params: "ii", Do: fail},
+		{Name: "log", Params: "iii", Do: logLine},
+		{Name: "deadline", Results: "I", Do: deadline},
+		{Name: "progress", Params: "FFii", Cost: progressCost, Do: progress},
+	}}
+}
+
+func inputSize(c *hostabi.Call, stack []uint64) {
+	stack[0] = uint64(len(c.Input()))
+}
+
+func inputRead(c *hostabi.Call, stack []uint64) {
+	c.Write(stack[0], c.Input())
+}
+
+func outputWrite(c *hostabi.Call, stack []uint64) {
+	c.SetOutput(c.View(stack[0], stack[1]))
+}
+
+func fail(c *hostabi.Call, stack []uint64) {
+	c.Fail(c.View(stack[0], stack[1]))
+}
+
+// logLine logs at the next level where the guest's is none of the four: a log line is not a reason to break a call.
+func logLine(c *hostabi.Call, stack []uint64) {
+	levels := [...]slog.Level{slog.LevelDebug, slog.LevelInfo, slog.LevelWarn, slog.LevelError}
+	level := min(max(int32(uint32(stack[0])), 0), int32(len(levels)-1))
+	if c.Log(levels[level], "log", c.View(stack[1], stack[2])) {
+		c.Charge(hostabi.LineCost)
+	}
+}
+
+// deadline tells how many milliseconds the call has left; 0 when there are none. A start is not told, so that it is the same
+// for all calls.
+func deadline(c *hostabi.Call, stack []uint64) {
+	left := int64(-1)
+	if c.Serving() {
+		left = max(0, time.Until(c.Deadline()).Milliseconds())
+	}
+	stack[0] = uint64(left)
+}
+
+// progressCost is the cost of a report that is kept for later: it reads the time and copies the message.
+const progressCost = 300
+
+// progress reports how far the call is. Numbers that make no sense are no reason to break a call.
+func progress(c *hostabi.Call, stack []uint64) {
+	done, total := math.Float64frombits(stack[0]), math.Float64frombits(stack[1])
+	if c.Progress(done, total, c.View(stack[2], stack[3])) {
+		c.Charge(hostabi.LineCost)
+	}
+}

@@ -1,0 +1,346 @@
+package compile_test
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/toolsrv/toolsrv/internal/runtime/compile"
+	"github.com/toolsrv/toolsrv/internal/testkit"
+)
+
+// TestPool has processes make the same as this one.
+// Proves: Compiling is bounded
+func TestPool(t *testing.T) {
+	t.Parallel()
+	p, dir := pool(t, plenty, "well"), t.TempDir()
+	for n := range 5 {
+		want, err := compile.Here(t.TempDir(), module(n), 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := p.Compile(dir, module(n), much)
+		if err != nil || got.Name != want.Name || !bytes.Equal(got.Code, want.Code) {
+			t.Errorf("got %s of %d bytes, %v, want %s of %d", got.Name, len(got.Code), err, want.Name, len(want.Code))
+		}
+	}
+	if running := left(t, dir); len(running) != 1 {
+		t.Errorf("got the directories %v, want one process's", running)
+	}
+	if f, err := p.Compile("", module(1), much); err != nil || f.Name != "" || f.Code != nil {
+		t.Errorf("got %s of %d bytes, %v, want a module that was only tried", f.Name, len(f.Code), err)
+	}
+	if _, err := p.Compile(dir, []byte("no module"), much); err == nil || !strings.Contains(err.Error(), "invalid magic number") {
+		t.Errorf("got %v, want what is wrong with the module", err)
+	}
+	p.Close()
+	if stale := left(t, dir); len(stale) != 0 {
+		t.Errorf("%v is left", stale)
+	}
+	if _, err := p.Compile(dir, module(1), much); !errors.Is(err, compile.ErrClosed) {
+		t.Errorf("got %v, want %v", err, compile.ErrClosed)
+	}
+	p.Close()
+}
+
+// TestBombs have a bomb refused, for the reason that it is one, while good modules are compiled beside it.
+// Proves: Compiling is bounded
+func TestBombs(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		memory int64
+		most   compile.Limit
+		says   string
+	}{
+		"time":       {plenty, compile.Limit{CPU: 500 * time.Millisecond}, "takes more than 500ms of processor time: split its largest functions"},
+		"memory":     {80 << 20, much, "takes more than 80 MiB of memory, which is all that this machine or its container has for it: give it more"},
+		"its memory": {plenty, compile.Limit{CPU: time.Minute, Bytes: 90 << 20}, "takes more than 90 MiB of memory"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if testkit.Race && name != "time" {
+				t.Skip("the race detector takes more than that")
+			}
+			p, dir := pool(t, c.memory, "well"), t.TempDir()
+			if _, err := p.Compile(dir, module(0), much); err != nil { // so that the bomb's process is a used one
+				t.Fatal(err)
+			}
+			var beside sync.WaitGroup
+			for n := range 4 {
+				beside.Go(func() {
+					for i := range 5 {
+						if _, err := p.Compile(dir, module(n*5+i), much); err != nil {
+							t.Errorf("beside the bomb: %v", err)
+						}
+					}
+				})
+			}
+			_, err := p.Compile(dir, bomb(), c.most)
+			beside.Wait()
+			if _, ok := errors.AsType[*compile.TooMuch](err); !ok || !strings.Contains(err.Error(), c.says) {
+				t.Errorf("got %v, want %q", err, c.says)
+			}
+			if _, err := p.Compile(dir, module(1), much); err != nil {
+				t.Errorf("after the bomb: %v", err)
+			}
+		})
+	}
+}
+
+// TestFails has processes that do not do what they should. Each is an error, not the module's, and leaves nothing.
+// Proves: Compiling is bounded
+func TestFails(t *testing.T) {
+	t.Parallel()
+	for how, says := range map[string]string{
+		"says nothing":       "it did not begin",
+		"says no":            "no such luck",
+		"writes else":        "it did not begin",
+		"greets wrongly":     "it did not begin",
+		"dies":               "ended twice before it was done",
+		"is killed":          "signal: killed",
+		"answers another":    "it answers another question",
+		"writes half":        "it says that it left 13 bytes",
+		"lies of the size":   "it says that it left 1125899906842624 bytes",
+		"lies of the digest": "the code that it left is not what it says",
+		"writes nothing":     "no such file",
+		"points out":         "it says that it left",
+		"leaves a link":      "it says that it left",
+		"says much":          "ended twice before it was done",
+	} {
+		t.Run(how, func(t *testing.T) {
+			t.Parallel()
+			p, dir := pool(t, plenty, how), t.TempDir()
+			f, err := p.Compile(dir, module(1), much)
+			if f.Code != nil || err == nil || !strings.Contains(err.Error(), says) {
+				t.Errorf("got %d bytes, %v; want an error with %q", len(f.Code), err, says)
+			}
+			if _, ok := errors.AsType[*compile.TooMuch](err); ok {
+				t.Errorf("%v is blamed on the module", err)
+			}
+			if system := errors.Is(err, compile.ErrLost); system != (how == "is killed") {
+				t.Errorf("got %v, which blames the system: %v", err, system)
+			}
+			if unavailable := errors.Is(err, compile.ErrUnavailable); unavailable != (how[0] == 's' && how != "says much" || how == "writes else" || how == "greets wrongly") {
+				t.Errorf("got %v, which says of processes in general: %v", err, unavailable)
+			}
+			if stale := left(t, dir); len(stale) != 0 {
+				t.Errorf("%v is left", stale)
+			}
+		})
+	}
+	missing, err := compile.NewPool(compile.Config{Command: []string{filepath.Join(t.TempDir(), "missing")}})
+	if err != nil {
+		t.Skip(err)
+	}
+	defer missing.Close()
+	if _, err := missing.Compile(t.TempDir(), module(1), much); !errors.Is(err, compile.ErrUnavailable) {
+		t.Errorf("without such a program: got %v, want %v", err, compile.ErrUnavailable)
+	}
+}
+
+// TestKilledOnce has a process killed, as the system does for want of memory: the module is tried again.
+// Proves: Compiling is bounded
+func TestKilledOnce(t *testing.T) {
+	t.Parallel()
+	p := pool(t, plenty, "once", filepath.Join(t.TempDir(), "started"))
+	if f, err := p.Compile(t.TempDir(), module(1), much); err != nil || len(f.Code) == 0 {
+		t.Errorf("got %d bytes, %v", len(f.Code), err)
+	}
+}
+
+// TestScratchRemoved removes the directory under a process, as who cleans up may.
+func TestScratchRemoved(t *testing.T) {
+	t.Parallel()
+	p, dir := pool(t, plenty, "well"), t.TempDir()
+	for n := range 3 {
+		if _, err := p.Compile(dir, module(n), much); err != nil {
+			t.Errorf("time %d: %v", n, err)
+		}
+		for _, of := range left(t, dir) {
+			if err := os.RemoveAll(of); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if _, err := p.Compile(filepath.Join(dir, "missing"), module(9), much); !errors.Is(err, compile.ErrDisk) {
+		t.Errorf("got %v, want %v", err, compile.ErrDisk)
+	}
+}
+
+// TestReady has a process started before the first module needs it, and no second one.
+// Proves: Compiling is bounded
+func TestReady(t *testing.T) {
+	t.Parallel()
+	started := filepath.Join(t.TempDir(), "started")
+	p, dir := pool(t, plenty, "counted", started), t.TempDir()
+	scratch := func() (string, error) { return dir, nil }
+	for range 3 {
+		p.Ready(scratch)
+	}
+	for n := range 3 {
+		if _, err := p.Compile(dir, module(n), much); err != nil {
+			t.Error(err)
+		}
+		p.Ready(scratch)
+	}
+	if starts, err := os.ReadFile(started); err != nil || string(starts) != "." {
+		t.Errorf("%d processes were started, %v, want one", len(starts), err)
+	}
+	p.Close()
+	p.Ready(scratch)
+	if stale := left(t, dir); len(stale) != 0 {
+		t.Errorf("%v is left", stale)
+	}
+	closed := pool(t, plenty, "well") // while it starts
+	closed.Ready(scratch)
+	closed.Close()
+	if stale := left(t, dir); len(stale) != 0 {
+		t.Errorf("%v is left", stale)
+	}
+}
+
+// begins waits until a process that hangs has begun.
+func begins(t *testing.T, dir string) {
+	t.Helper()
+	for end := time.Now().Add(testkit.Patience); ; runtime.Gosched() {
+		if code, _ := filepath.Glob(filepath.Join(dir, "*", "code")); len(code) == 1 {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatal("the process does not begin")
+		}
+	}
+}
+
+// TestClose ends a process that hangs, and one that waits for room.
+// Proves: Compiling is bounded
+func TestClose(t *testing.T) {
+	t.Parallel()
+	p, dir := pool(t, plenty, "hangs"), t.TempDir()
+	ended := make(chan error, 2)
+	for range 2 {
+		go func() {
+			_, err := p.Compile(dir, module(1), much)
+			ended <- err
+		}()
+	}
+	begins(t, dir)
+	p.Close()
+	for range 2 {
+		if err := <-ended; !errors.Is(err, compile.ErrClosed) {
+			t.Errorf("got %v, want %v", err, compile.ErrClosed)
+		}
+	}
+	if stale := left(t, dir); len(stale) != 0 {
+		t.Errorf("%v is left", stale)
+	}
+}
+
+// TestSmallOnesGoOn has modules that may take much wait for each other, and others go on meanwhile.
+// Proves: Compiling is bounded
+func TestSmallOnesGoOn(t *testing.T) {
+	t.Parallel()
+	p, dir := pool(t, plenty, "hangs with large ones"), t.TempDir()
+	var large sync.WaitGroup
+	for range 3 {
+		large.Go(func() {
+			if _, err := p.Compile(dir, module(1), much); !errors.Is(err, compile.ErrClosed) {
+				t.Errorf("got %v, want %v", err, compile.ErrClosed)
+			}
+		})
+	}
+	begins(t, dir)
+	if _, err := p.Compile(dir, module(2), compile.Limit{CPU: time.Minute, Bytes: 1}); err == nil || err.Error() != "refused" {
+		t.Errorf("got %v, want a small module compiled beside a large one", err)
+	}
+	if code, _ := filepath.Glob(filepath.Join(dir, "*", "code")); len(code) != 2 { // one of them is that of the small ones
+		t.Errorf("%d processes began, want one large module at a time", len(code))
+	}
+	p.Close()
+	large.Wait()
+}
+
+// TestBoundsOfTheSystem has the system bound processes more than the pool does. They compile all the same, and where the system refuses memory that
+// the pool allows, that is not blamed on the module.
+// Proves: Compiling is bounded
+func TestBoundsOfTheSystem(t *testing.T) {
+	t.Parallel()
+	testkit.SkipEmulated(t, "it can't start the process that compiles")
+	if testkit.Race {
+		t.Skip("the race detector takes address space of its own")
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, limits := range map[string]string{
+		"files":     "ulimit -n 64; ulimit -f 20000; ulimit -c 0",
+		"data":      "ulimit -d 400000",
+		"addresses": "ulimit -v 2000000",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p, err := compile.NewPool(compile.Config{Command: []string{"/bin/sh", "-c", limits + ` && exec "$0" serve well "$@"`, self}, Each: 4 << 30})
+			if err != nil {
+				t.Skip(err)
+			}
+			t.Cleanup(p.Close)
+			dir := t.TempDir()
+			if f, err := p.Compile(dir, module(1), much); err != nil || len(f.Code) == 0 {
+				t.Errorf("got %d bytes, %v", len(f.Code), err)
+			}
+			if name == "files" {
+				return
+			}
+			if _, err := p.Compile(dir, bomb(), much); !errors.Is(err, compile.ErrLost) {
+				t.Errorf("got %v, want %v", err, compile.ErrLost)
+			}
+		})
+	}
+}
+
+// TestNothing has a process begin with no environment.
+// Proves: Compiling is bounded
+func TestNothing(t *testing.T) {
+	t.Setenv("SECRET", "s3cret")
+	file := filepath.Join(t.TempDir(), "env")
+	p, err := compile.NewPool(compile.Config{Command: []string{"/bin/sh", "-c", "env >" + file, "sh"}})
+	if err != nil {
+		t.Skip(err)
+	}
+	defer p.Close()
+	_, _ = p.Compile(t.TempDir(), module(1), much)
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Skip(err)
+	}
+	if bytes.Contains(text, []byte("s3cret")) {
+		t.Errorf("a process has the environment %s", text)
+	}
+}
+
+// BenchmarkCompile compares a process that is there already with this one.
+func BenchmarkCompile(b *testing.B) {
+	b.Run("apart", func(b *testing.B) {
+		p, dir := pool(b, plenty, "well"), b.TempDir()
+		for i := 0; b.Loop(); i++ {
+			if _, err := p.Compile(dir, module(i), much); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("here", func(b *testing.B) {
+		dir := b.TempDir()
+		for i := 0; b.Loop(); i++ {
+			if _, err := compile.Here(dir, module(i), 1); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}

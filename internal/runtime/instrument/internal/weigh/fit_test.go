@@ -1,0 +1,29 @@
+package weigh_test
+
+import (
+	"os"
+	"regexp"
+	"testing"
+)
+
+// fitted is the version of wazero whose compiler the figures were fitted to: those of weigh.go, and those of frame.go.
+const fitted = "v1.12.0"
+
+// TestFit fails where wazero is another version than was measured. What compiling takes is refused by these figures where no process of its
+// own bounds it, and a recursion is charged by them. To fit them anew: run make attack-compile; where a shape takes more than its bound, or
+// more than twice what is predicted, correct the figure of the product that it has; then write the version here.
+// Proves: Compiling is bounded
+func TestFit(t *testing.T) {
+	t.Parallel()
+	module, err := os.ReadFile("../../../../../go.mod")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := regexp.MustCompile(`(?m)^\s*(?:require )?github\.com/tetratelabs/wazero (\S+)`).FindSubmatch(module)
+	if found == nil || string(found[1]) != fitted {
+		t.Errorf("go.mod has wazero %s, and the figures were fitted to %s", found, fitted)
+	}
+	if regexp.MustCompile(`(?m)tetratelabs/wazero.*=>`).Match(module) {
+		t.Errorf("go.mod replaces wazero %s, which the figures were fitted to", fitted)
+	}
+}

@@ -1,0 +1,199 @@
+package sandbox
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/toolsrv/toolsrv/internal/progress"
+	"github.com/toolsrv/toolsrv/internal/runtime/account"
+	"github.com/toolsrv/toolsrv/internal/runtime/linmem"
+	"github.com/toolsrv/toolsrv/internal/text"
+	"github.com/toolsrv/toolsrv/runtime/hostabi"
+	"github.com/toolsrv/toolsrv/runtime/limits"
+)
+
+// A call is everything that the host keeps about one run of a guest. It belongs to an instance, which wipes it before the next
+// run. It is also the context that wazero passes to host functions, so that they find it without a look-up. A guest runs on
+// one goroutine, so a call needs no lock.
+type call struct {
+	abi    hostabi.Call // what host functions see of it
+	engine *Engine
+	owner  *instance
+	memory *linmem.Memory // the guest's
+	module *module
+	runState
+}
+
+// A runState is what one run is given, and what came of it so far.
+type runState struct {
+	ctx      context.Context // the caller's
+	deadline time.Time
+	outer    hostabi.Outer // nil: none
+	limits   *limits.Limits
+	lines    lines
+	reports  *progress.Reports // of the call's progress; nil: none yet
+	meter    meter
+	waiting  context.Context // what waits are given; nil: the run has not waited yet
+	waited   func()          // ends it
+	first    bool            // no other call of the module ran when it began
+	granted  int64           // bytes of call stack that the guest has been given
+	beside   int64           // bytes that the account holds for more of it than the instance has, for output, and for the host
+	short    int64           // bytes that the account should hold, and for which there was no room; 0: there was
+	starting bool            // the guest is being started, and serves nobody yet
+	inside   int             // functions of the guest that the host has called, one inside the other
+	counter  hostabi.Counter
+	tallies  map[any]int // of the call and those inside it, unless it is inside another; nil: nothing is counted yet
+	filter   filter      // of what the guest says
+	output   []byte      // nil: none yet
+	failure  []byte      // the JSON of fail; nil: none
+}
+
+var (
+	_ context.Context = (*call)(nil)
+	_ hostabi.Host    = (*call)(nil)
+)
+
+// begin makes c the state of a run.
+func (c *call) begin(r *run) {
+	c.ctx, c.deadline, c.outer, c.limits = r.ctx, r.deadline, r.outer, r.limits
+	c.counter, c.filter = r.counter, r.filter
+	c.lines = lines{tool: r.tool, left: r.limits.LogLines, listener: r.listener}
+	c.first = r.first
+	c.meter = meter{most: r.fuel()}
+	c.meter.pace, c.meter.give = c.module.paces.Begin()
+	c.abi.Begin(r.guest)
+}
+
+// wipe forgets the run.
+func (c *call) wipe() {
+	c.rest()
+	c.runState = runState{}
+	c.abi.Begin(hostabi.Run{})
+}
+
+// Deadline is of no use to wazero.
+func (c *call) Deadline() (time.Time, bool) { return c.deadline, true }
+
+// Done is closed when the caller gives up, but not at the deadline: a call has no timer.
+func (c *call) Done() <-chan struct{} { return c.ctx.Done() }
+
+// Err returns why the run has to end, or nil.
+func (c *call) Err() error { return c.over(time.Now()) }
+
+// Value returns nil: wazero asks for its experimental options at every call.
+func (c *call) Value(any) any { return nil }
+
+// Look is look for host functions.
+func (c *call) Look() { c.look(time.Now()) }
+
+// Wait calls f, which waits for something.
+func (c *call) Wait(f func(context.Context)) {
+	c.memory.Unwatch()
+	c.report()
+	c.pause()
+	f(c.patience())
+	c.meter.since = time.Time{} // the guest's pace is not known from this time
+	c.Look()
+}
+
+// patience returns a context that is done when the run is over.
+func (c *call) patience() context.Context {
+	if c.waiting == nil {
+		c.waiting, c.waited = c.engine.limit(c.ctx, c.deadline) // once for all waits: it takes three contexts and a timer
+	}
+	return c.waiting
+}
+
+// report tells what waits to be told of the progress, before a pause.
+func (c *call) report() {
+	if c.reports != nil && c.reports.Due(time.Now(), true) {
+		c.tell(time.Now())
+	}
+}
+
+// Nest calls f, which has another guest run inside this one's call. That one looks at the time itself.
+func (c *call) Nest(f func(context.Context)) {
+	watched := c.memory.Pause()
+	c.report()
+	c.pause()
+	f(c.ctx)
+	if c.Look(); watched {
+		c.memory.Resume()
+	}
+}
+
+// end ends what the run has begun beside the guest.
+func (c *call) end() {
+	c.rest()
+	c.abi.End()
+}
+
+// rest gives back what the guest has had to run.
+func (c *call) rest() {
+	c.stand()
+	if c.waiting != nil {
+		c.waited()
+		c.waiting, c.waited = nil, nil
+	}
+}
+
+// Context returns that of the caller.
+func (c *call) Context() context.Context { return c.ctx }
+
+// Ends returns when the run ends at the latest, by the tool's limit and by the caller's own deadline.
+func (c *call) Ends() time.Time {
+	if callers, ok := c.ctx.Deadline(); ok {
+		return earlier(c.deadline, callers)
+	}
+	return c.deadline
+}
+
+// Depth returns how many calls the run's is inside.
+func (c *call) Depth() int {
+	if c.outer == nil {
+		return 0
+	}
+	return c.outer.Depth() + 1
+}
+
+// Descriptor takes n of the descriptors that guests may have open, or gives them back. It never waits: whoever holds those that are
+// taken may wait for what this call holds.
+func (c *call) Descriptor(n int64) bool {
+	if n < 0 {
+		c.engine.account.Give(account.Descriptors, -n)
+		return true
+	}
+	return c.engine.account.Take(account.Descriptors, n, c.first)
+}
+
+// freeOutput is the size in bytes up to which output is not counted: it fits into an instance's overhead.
+const freeOutput = 16 << 10
+
+// Output adds b to the output, or replaces it by b.
+func (c *call) Output(b []byte, replace bool) {
+	if replace {
+		c.output = c.output[:0]
+	}
+	if int64(len(c.output))+int64(len(b)) > c.limits.Output {
+		panic(&fault{ToolBadOutput, fmt.Sprintf("The tool's output is larger than its limit of %s.", text.Size(c.limits.Output))})
+	}
+	if total := len(c.output) + len(b); total > max(cap(c.output), freeOutput) {
+		c.extend(int64(total)) // the old buffer is garbage that still takes room
+	}
+	c.output = append(c.output, b...)
+	if c.output == nil {
+		c.output = []byte{}
+	}
+}
+
+// maxFailure is the largest JSON of a failure in bytes.
+const maxFailure = 64 << 10
+
+// Fail takes b as the failure.
+func (c *call) Fail(b []byte) {
+	if len(b) > maxFailure {
+		panic(&fault{ToolBadOutput, fmt.Sprintf("What the tool passed to fail has %d bytes; the limit is %s.", len(b), text.Size(maxFailure))})
+	}
+	c.failure = append(make([]byte, 0, len(b)), b...)
+}

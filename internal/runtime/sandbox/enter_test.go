@@ -1,0 +1,137 @@
+package sandbox_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/toolsrv/toolsrv/internal/runtime/abi1"
+	"github.com/toolsrv/toolsrv/internal/runtime/sandbox"
+	"github.com/toolsrv/toolsrv/internal/testkit/wasmtest"
+	"github.com/toolsrv/toolsrv/runtime/hostabi"
+	"github.com/toolsrv/toolsrv/runtime/limits"
+)
+
+// entered returns a guest whose tool n has the host run its export "en". Then it writes to the last page of its memory, and answers 1. Tool 5
+// has the host do so without end, and tool 6 a thousand times.
+func entered() []byte {
+	code := func(body string) []byte {
+		return slices.Concat(wasmtest.LEB(len(body)+2), []byte{0}, []byte(body), []byte{0x0b})
+	}
+	const call = 2 // after two imports
+	exports := [][]byte{
+		slices.Concat(wasmtest.Str("memory"), wasmtest.Bytes(2, 0)),
+		slices.Concat(wasmtest.Str("toolsrv_call"), wasmtest.Bytes(0, call)),
+		slices.Concat(wasmtest.Str("alloc"), wasmtest.Bytes(0, call+8)),
+		slices.Concat(wasmtest.Str("host"), wasmtest.Bytes(0, 0)), // the host's own function
+	}
+	for n := range byte(7) {
+		exports = append(exports, slices.Concat(wasmtest.Str(fmt.Sprintf("e%d", n)), wasmtest.Bytes(0, call+1+n)))
+	}
+	tool := "\x20\x00\x41\x05\x46\x04\x40\x03\x40\x41\x05\x10\x00\x0c\x00\x0b\x0b" + // if tool is 5: loop: enter(5)
+		"\x20\x00\x41\x06\x46\x04\x40\x03\x40\x41\x06\x10\x00\x41\x08\x41\x08\x28\x02\x00\x41\x01\x6a\x36\x02\x00" + // if it is 6: loop: enter(6), count
+		"\x41\x08\x28\x02\x00\x41\xe8\x07\x49\x0d\x00\x0b\x0b" + // until 1,000
+		"\x20\x00\x10\x00" + // enter(tool)
+		"\x3f\x00\x41\x01\x6b\x41\x10\x74\x41\x31\x3a\x00\x00" + // a byte of the last page
+		"\x41\x00\x41\x31\x3a\x00\x00\x41\x00\x41\x01\x10\x01\x41\x00"
+	return wasmtest.Module(
+		wasmtest.Section(1, wasmtest.Vec(
+			wasmtest.Bytes(0x60, 1, 0x7f, 1, 0x7f), wasmtest.Bytes(0x60, 1, 0x7f, 0), wasmtest.Bytes(0x60, 2, 0x7f, 0x7f, 0), wasmtest.Bytes(0x60, 0, 0))),
+		wasmtest.Section(2, wasmtest.Vec(
+			slices.Concat(wasmtest.Str("probe"), wasmtest.Str("enter"), wasmtest.Bytes(0, 1)),
+			slices.Concat(wasmtest.Str(abi1.Module), wasmtest.Str("output_write"), wasmtest.Bytes(0, 2)))),
+		wasmtest.Section(3, wasmtest.Bytes(9, 0, 3, 3, 3, 3, 3, 3, 3, 0)),
+		wasmtest.Section(5, wasmtest.Bytes(1, 0, 1)),
+		wasmtest.Section(7, wasmtest.Vec(exports...)),
+		wasmtest.Section(10, wasmtest.Vec(
+			code(tool),
+			code("\x03\x40\x0c\x00\x0b"), // e0: an endless loop
+			code("\x41\x01\x10\x00"),     // e1: has the host enter it again
+			code("\x00"),                 // e2: a trap
+			code("\x41\x04\x40\x00\x41\x7f\x46\x04\x40\x00\x0b"), // e3: memory grows by four pages, or a trap
+			code("\x10\x07"), // e4: calls itself
+			code("\x41\x04\x41\x00\x36\x02\x00\x03\x40\x41\x04\x41\x04\x28\x02\x00\x41\x01\x6a\x36\x02\x00\x41\x04\x28\x02\x00\x41\xa0\x8d\x06\x49\x0d\x00\x0b"), // e5: counts to 100,000
+			code(""),                     // e6: nothing
+			code("\x20\x00\x41\x01\x6a"), // alloc: one more than it is given
+		)),
+	)
+}
+
+// TestEnter has the host run functions of a guest that breaks in them, or does not end: that is bounded as if the guest had run them, and
+// the next call is none the worse.
+// Proves: Limits hold, one by one and in sum
+// Proves: A tool stops
+func TestEnter(t *testing.T) {
+	t.Parallel()
+	enters := 0
+	probe := &hostabi.Set{Module: "probe", Functions: []hostabi.Function{{Name: "enter", Params: "i", Do: func(c *hostabi.Call, stack []uint64) {
+		enters++
+		name := fmt.Sprintf("e%d", stack[0])
+		if c.Enter(name, "i", "", []uint64{0}) || c.Enter(name, "", "i", []uint64{0}) || c.Enter("nothing", "", "", nil) || c.Enter("memory", "", "", nil) {
+			t.Error("the host ran what is not there")
+		}
+		if !c.Enter(name, "", "", nil) {
+			t.Errorf("there is no %s", name)
+		}
+		if got := []uint64{41}; !c.Enter("alloc", "i", "i", got) || got[0] != 42 {
+			t.Errorf("alloc gave %d, want 42", got)
+		}
+		c.View(0, 1)
+	}}}}
+	e, err := sandbox.New(t.Context(), sandbox.Config{Imports: append(abi1.Sets(), probe), Memory: 64 << 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := e.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	p, err := e.Load(entered(), abi1.Module, "probe")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	if err := p.Compile(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	const page = 64 << 10
+	ample := time.Minute
+	for _, test := range []struct {
+		name    string
+		index   int32
+		limits  limits.Limits
+		outcome sandbox.Outcome // "": it answers
+		message string
+		most    int // of enters
+	}{
+		{"endless, by its time", 0, limits.Limits{Timeout: 50 * time.Millisecond}, sandbox.ToolTimeout, "longer than its limit", 1},
+		{"endless, by its fuel", 0, limits.Limits{Timeout: ample, Fuel: 10_000_000}, sandbox.ToolFuel, "", 1},
+		{"host and guest by turns", 1, limits.Limits{Timeout: ample}, sandbox.ToolStack, "inside its own calls", 9},
+		{"a trap", 2, limits.Limits{Timeout: ample}, sandbox.ToolTrapped, "unreachable", 1},
+		{"memory grows", 3, limits.Limits{Timeout: ample}, "", "", 1},
+		{"memory must not grow", 3, limits.Limits{Timeout: ample, Memory: 3 * page}, sandbox.ToolMemory, "", 1},
+		{"recursion", 4, limits.Limits{Timeout: ample, Stack: 1 << 20}, sandbox.ToolStack, "", 1},
+		{"again and again, by its fuel", 5, limits.Limits{Timeout: ample, Fuel: 10_000_000}, sandbox.ToolFuel, "", 100},
+		{"a thousand times", 6, limits.Limits{Timeout: ample}, "", "", 1001},
+	} {
+		for _, index := range []int32{test.index, 6} {
+			l := limits.Limits{Timeout: ample}
+			enters = 0
+			if index == test.index {
+				l = test.limits
+			}
+			out, err := p.Tool("x", index, l).Call(t.Context(), sandbox.CallSpec{})
+			if index == test.index && enters > test.most {
+				t.Errorf("%s: the host was asked %d times", test.name, enters)
+			}
+			if index == test.index && test.outcome != "" {
+				wantError(t, err, test.outcome, test.message)
+			} else if err != nil || string(out) != "1" {
+				t.Errorf("%s, tool %d: got %q, %v, want 1", test.name, index, out, err)
+			}
+		}
+	}
+}

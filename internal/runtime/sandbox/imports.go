@@ -1,0 +1,200 @@
+package sandbox
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tetratelabs/wazero"
+	"github.com/tetratelabs/wazero/api"
+
+	"github.com/toolsrv/toolsrv/internal/runtime/instrument"
+	"github.com/toolsrv/toolsrv/internal/runtime/wasmbin"
+	"github.com/toolsrv/toolsrv/runtime/hostabi"
+)
+
+// An offer is the functions that an engine has for guests. wazero finds host modules by name, so each of its runtimes has all of
+// them. What a program may import is checked each time that one is loaded, even where its code is there already.
+type offer struct {
+	sets  []*hostabi.Set
+	funcs map[[2]string]*hostFunc // by module and name
+}
+
+// modules returns the import modules of the sets.
+func (o *offer) modules() []string {
+	names := make([]string, len(o.sets))
+	for i, set := range o.sets {
+		names[i] = set.Module
+	}
+	return names
+}
+
+// A hostFunc is a function of an offer.
+type hostFunc struct {
+	hostabi.Function
+	set      int // its number in the offer
+	declared wasmbin.FuncType
+}
+
+// Call is how wazero calls the function.
+func (f *hostFunc) Call(ctx context.Context, _ api.Module, stack []uint64) {
+	ctx.(*call).abi.Invoke(&f.Function, f.set, stack)
+}
+
+// newOffer returns the offer of the functions of all sets.
+func newOffer(sets []*hostabi.Set) (*offer, error) {
+	o := &offer{sets: sets, funcs: map[[2]string]*hostFunc{}}
+	for i, set := range sets {
+		if set.Module == instrument.MeterModule || o.number(set.Module) != i {
+			return nil, fmt.Errorf("the import module %q is offered twice", set.Module)
+		}
+		for _, f := range set.Functions {
+			key := [2]string{set.Module, f.Name}
+			if o.funcs[key] != nil {
+				return nil, fmt.Errorf("the function %q.%q is offered twice", set.Module, f.Name)
+			}
+			params, known := valueTypes(f.Params)
+			results, also := valueTypes(f.Results)
+			if !known || !also {
+				return nil, fmt.Errorf("the function %q.%q is offered with the type %q to %q: the letters are i, I and F", set.Module, f.Name, f.Params, f.Results)
+			}
+			if f.Cost == 0 {
+				f.Cost = hostabi.CallCost
+			}
+			o.funcs[key] = &hostFunc{f, i, wasmbin.FuncType{Params: params, Results: results}}
+		}
+	}
+	return o, nil
+}
+
+// valueTypes returns the types that letters stand for.
+func valueTypes(letters string) (types []wasmbin.ValueType, ok bool) {
+	for _, letter := range letters {
+		switch letter {
+		case 'i':
+			types = append(types, wasmbin.I32)
+		case 'I':
+			types = append(types, wasmbin.I64)
+		case 'F':
+			types = append(types, wasmbin.F64)
+		default:
+			return nil, false
+		}
+	}
+	return types, true
+}
+
+// number returns the number of the set with that module, or -1.
+func (o *offer) number(module string) int {
+	return slices.IndexFunc(o.sets, func(s *hostabi.Set) bool { return s.Module == module })
+}
+
+// furnish makes the functions of the offer in a runtime, and those that only rewritten modules can import.
+func (o *offer) furnish(ctx context.Context, r wazero.Runtime) error {
+	i32 := []api.ValueType{api.ValueTypeI32}
+	meter := r.NewHostModuleBuilder(instrument.MeterModule).
+		NewFunctionBuilder().WithGoModuleFunction(api.GoModuleFunc(refill), i32, i32).Export(instrument.RefillFunc).
+		NewFunctionBuilder().WithGoModuleFunction(api.GoModuleFunc(overflow), i32, i32).Export(instrument.OverflowFunc)
+	if _, err := meter.Instantiate(ctx); err != nil {
+		return fmt.Errorf("offer metering: %w", err)
+	}
+	for _, set := range o.sets {
+		b := r.NewHostModuleBuilder(set.Module)
+		for i := range set.Functions {
+			f := o.funcs[[2]string{set.Module, set.Functions[i].Name}]
+			b.NewFunctionBuilder().WithGoModuleFunction(f, wazeroTypes(f.declared.Params), wazeroTypes(f.declared.Results)).WithName(f.Name).Export(f.Name)
+		}
+		if _, err := b.Instantiate(ctx); err != nil {
+			return fmt.Errorf("offer %s: %w", set.Module, err)
+		}
+	}
+	return nil
+}
+
+func wazeroTypes(types []wasmbin.ValueType) []api.ValueType {
+	list := make([]api.ValueType, len(types))
+	for i, t := range types {
+		list[i] = api.ValueType(t)
+	}
+	return list
+}
+
+// maxImports bounds the imports of a module: each costs every instance something, and a function can be imported many times.
+const maxImports = 1000
+
+// check reports an import that the module may not have. from are the import modules that it may use.
+func (o *offer) check(m *wasmbin.Module, from []string) error {
+	imports := m.Imports()
+	if len(imports) > maxImports {
+		return fmt.Errorf("the module has %d imports; the limit is %d", len(imports), maxImports)
+	}
+	for _, module := range from {
+		if o.number(module) < 0 {
+			return fmt.Errorf("the engine has no functions for the import module %q", module)
+		}
+	}
+	for _, i := range imports {
+		name := func() string { return fmt.Sprintf("%.80q.%.80q", i.Module, i.Name) }
+		if i.Kind != wasmbin.KindFunction {
+			if i.Kind == wasmbin.KindMemory {
+				return fmt.Errorf("the memory is imported, from %s: a tool's memory must be its own; link without --import-memory", name())
+			}
+			return fmt.Errorf("the %s %s is imported: only functions are offered", i.Kind, name())
+		}
+		f := o.funcs[[2]string{i.Module, i.Name}]
+		if f == nil || !slices.Contains(from, i.Module) {
+			return fmt.Errorf("the import %s is not offered: %s", name(), o.describe(i.Module, from))
+		}
+		if want := f.declared.String(); i.Type.String() != want {
+			return fmt.Errorf("the import %s is declared as %s, but offered as %s: correct the declaration", name(), i.Type, want)
+		}
+	}
+	return nil
+}
+
+// describe says what can be imported from those modules, to an author who tried module.
+func (o *offer) describe(module string, from []string) string {
+	if slices.Contains(from, module) {
+		var names []string
+		for _, f := range o.sets[o.number(module)].Functions {
+			names = append(names, f.Name)
+		}
+		slices.Sort(names)
+		return fmt.Sprintf("%s has %s", module, strings.Join(names, ", "))
+	}
+	var targets []string
+	for _, offered := range from {
+		if target := o.sets[o.number(offered)].Target; target != "" {
+			targets = append(targets, target)
+		}
+	}
+	hint := ""
+	if len(targets) > 0 {
+		hint = fmt.Sprintf(" (%s)", strings.Join(targets, "; "))
+	}
+	switch n := len(from); n {
+	case 0:
+		return "nothing is"
+	case 1:
+		return fmt.Sprintf("the module %s is; build for it%s", from[0], hint)
+	default:
+		return fmt.Sprintf("the modules %s and %s are; build for one of them%s", strings.Join(from[:n-1], ", "), from[n-1], hint)
+	}
+}
+
+// granted returns the values of the grants, by the numbers of the sets, and whether one of the sets has functions that call tools.
+func (o *offer) granted(grants []hostabi.Grant) (values []any, nests bool) {
+	for _, g := range grants {
+		i := o.number(g.Module)
+		if i < 0 {
+			continue // nothing can be imported from there
+		}
+		for len(values) <= i {
+			values = append(values, nil)
+		}
+		values[i] = g.Value
+		nests = nests || o.sets[i].Nests && g.Value != nil
+	}
+	return values, nests
+}

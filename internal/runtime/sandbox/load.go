@@ -1,0 +1,328 @@
+package sandbox
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/toolsrv/toolsrv/internal/runtime/account"
+	"github.com/toolsrv/toolsrv/internal/runtime/internal/foundry"
+	"github.com/toolsrv/toolsrv/internal/runtime/wasmbin"
+	"github.com/toolsrv/toolsrv/internal/text"
+)
+
+// Load parses a module, and then does what LoadModule does.
+func (e *Engine) Load(bytes []byte, imports ...string) (*Program, error) {
+	parsed, err := wasmbin.Parse(bytes)
+	if err != nil {
+		return nil, err
+	}
+	return e.LoadModule(parsed, imports...)
+}
+
+// Modules returns the import modules of the engine's sets: all that a program can be allowed to import from.
+func (e *Engine) Modules() []string { return e.offered.modules() }
+
+// LoadModule checks a module without compiling it: that it imports only functions of the engine's sets, and those only from the
+// import modules named in imports; that it exports what a tool must; and that it has one memory of its own. Errors say what is
+// wrong and what to do. Modules that differ only in custom sections, such as the manifest, share code and instances; each may
+// import only what its own load allows. Modules that differ in their bundles, too, share their engine's code. The module is copied;
+// closing the Program frees the copy. What all copies take, compressed if there is need, is a quarter of Config.Memory at most: a module for which
+// there is no room is a *RoomError.
+func (e *Engine) LoadModule(parsed *wasmbin.Module, imports ...string) (*Program, error) {
+	return e.LoadAs(parsed, Loading{Imports: imports})
+}
+
+// A Loading says how a module is loaded.
+type Loading struct {
+	// Imports are the import modules that the module may import from.
+	Imports []string
+	// Bundle is for a module that is an interpreter without one, and is what it runs: nothing is put together, and there is no file whose
+	// SHA-256 the digest would have to be, so it is made of what the two are. It must not be changed any more. Nil: the module is whole.
+	Bundle []byte
+	// Replaces is whether the module takes the place of another one, which is closed then: an eighth of what modules may take is for such.
+	Replaces bool
+}
+
+// LoadAs does what LoadModule does.
+func (e *Engine) LoadAs(parsed *wasmbin.Module, l Loading) (_ *Program, err error) {
+	if size := (wasmbin.Made{Module: parsed, Bundle: l.Bundle}).Size(); size > MaxModule {
+		return nil, fmt.Errorf("the module has %d bytes; the limit is %s: strip it", size, text.Size(MaxModule))
+	}
+	if err := e.offered.check(parsed, l.Imports); err != nil {
+		return nil, err
+	}
+	m := &module{engine: e}
+	found, bundled := wasmbin.Bundle{Content: l.Bundle}, l.Bundle != nil
+	if bundled {
+		var ok bool
+		if found.Address, ok = parsed.Constant(exportBundle); !ok {
+			return nil, fmt.Errorf("the module is not an interpreter: it does not export the address %s", exportBundle)
+		}
+	} else {
+		found, bundled = parsed.Bundle(exportBundle)
+	}
+	var ofCode sum
+	switch {
+	case l.Bundle != nil:
+		ofCode = parsed.Sum()
+		m.sum = sumOfBundle(ofCode, found)
+	case bundled:
+		ofCode = e.sumOfEngine(found)
+		m.sum = sumOfBundle(ofCode, found)
+	default:
+		ofCode = parsed.Sum()
+		m.sum = ofCode
+	}
+	whole := m.sum
+	if l.Bundle == nil {
+		whole = sha256.Sum256(parsed.Bytes())
+	}
+	m.plain, m.digest = m.sum, hex.EncodeToString(whole[:])
+	if p, err := e.loaded(m.sum, m.digest, nil); p != nil || err != nil {
+		return p, err
+	}
+	if m.shape, err = check(parsed); err != nil {
+		return nil, err
+	}
+	e.mu.Lock()
+	m.code = e.codes[ofCode]
+	e.mu.Unlock()
+	if m.code == nil {
+		engine := parsed.Bare
+		if bundled && l.Bundle == nil {
+			engine = found.Engine
+		}
+		if m.code, err = e.newCode(ofCode, m.digest, engine(), l.Replaces); err != nil {
+			return nil, err
+		}
+		defer m.code.Source().Release()
+	}
+	if !bundled {
+		return e.loaded(m.sum, m.digest, m)
+	}
+	content := l.Bundle
+	if content == nil {
+		content = slices.Clone(found.Content)
+	}
+	kept, err := e.newSource(content, l.Replaces)
+	if err != nil {
+		return nil, err
+	}
+	defer kept.Release()
+	m.bundle = &bundle{found.Address, kept}
+	p, err := e.loaded(m.sum, m.digest, m)
+	if err == nil {
+		e.interpreter(p.module.code)
+	}
+	return p, err
+}
+
+// With returns the program with those settings, JSON that its guests are given in each call and in their start; nil: none. What a
+// start makes of them is in the snapshot, so the program with other settings is another program: it shares the code, and has a
+// snapshot and instances of its own. p must not be closed yet, and both are to be closed. Tools of p keep what they have.
+func (p *Program) With(settings []byte) (*Program, error) {
+	m := p.module
+	of := m.plain
+	if settings != nil {
+		of = sumOfSettings(m.plain, settings)
+	}
+	if found, err := m.engine.loaded(of, p.digest, nil); found != nil || err != nil {
+		return found, err
+	}
+	other := &module{engine: m.engine, code: m.code, sum: of, plain: m.plain, digest: m.digest, shape: m.shape, settings: slices.Clone(settings)}
+	if m.bundle != nil {
+		other.bundle = &bundle{m.bundle.address, m.bundle.source}
+	}
+	return m.engine.loaded(of, p.digest, other)
+}
+
+// sumOfSettings returns the sum of a module with settings. It begins with what neither a section does nor the sum of a bundle.
+func sumOfSettings(plain sum, settings []byte) (of sum) {
+	h := sha256.New()
+	h.Write([]byte{0xfe})
+	h.Write(plain[:])
+	h.Write(settings)
+	h.Sum(of[:0])
+	return of
+}
+
+// newCode returns the code of a module without its bundle and without custom sections. The caller holds its source.
+func (e *Engine) newCode(of sum, digest string, bare []byte, replaces bool) (*code, error) {
+	source, err := e.newSource(bare, replaces)
+	if err != nil {
+		return nil, err
+	}
+	c, err := e.foundry.NewCode(of, digest, bare, source)
+	if err != nil {
+		source.Release()
+		return nil, err
+	}
+	return &code{Code: c, sum: of, modules: map[*module]struct{}{}}, nil
+}
+
+// A RoomError means that a module's bytes would take more memory than all modules leave for it. They are kept as long as the module is
+// loaded, because its code may get lost from the cache.
+type RoomError struct {
+	Needs int64 // bytes
+	Limit int64 // of all together
+}
+
+// Error says what to do.
+func (e *RoomError) Error() string {
+	return fmt.Sprintf("keeping the module takes %s of memory, compressed, and all modules together would take more than the %s that they may: make it smaller, remove other tools, or raise server.memory",
+		text.Size(e.Needs), text.Size(e.Limit))
+}
+
+// newSource returns a source that the caller holds. Bytes for which there is no room are a *RoomError; replaces is as in [Program.Keep].
+func (e *Engine) newSource(content []byte, replaces bool) (*foundry.Source, error) {
+	s := foundry.NewSource(e.account, content)
+	fits := func() bool { return s.Take(replaces) }
+	if fits() {
+		return s, nil
+	}
+	if s.Pack(); fits() {
+		return s, nil
+	}
+	if e.packAll(true); fits() {
+		return s, nil
+	}
+	return nil, &RoomError{s.Length(), e.account.Use(account.Sources).Limit}
+}
+
+// packAll packs the modules whose code was in the cache when they were loaded, and bundles. A small one takes a tenth of a millisecond,
+// for which the start of a server has no time. Where room is needed, it packs those that are to be compiled, too.
+func (e *Engine) packAll(needed bool) {
+	e.mu.Lock()
+	all := slices.Collect(maps.Values(e.modules))
+	e.mu.Unlock()
+	for _, m := range all {
+		if e.stop.Err() != nil {
+			return
+		}
+		if c := m.code; needed || c.Quiet() {
+			c.Source().Pack()
+		}
+		if m.bundle != nil {
+			m.bundle.source.Pack()
+		}
+	}
+}
+
+// A bundle is what a module has besides its engine: a data segment, which is written when the engine has been initialised.
+type bundle struct {
+	address uint32
+	source  *foundry.Source // with a hold of each module that has it
+}
+
+// sumOfBundle returns the sum of a module with that engine and that bundle. It begins with what no section does, so that it is no sum
+// of a module's sections.
+func sumOfBundle(engine sum, b wasmbin.Bundle) (of sum) {
+	h := sha256.New()
+	h.Write([]byte{0xff})
+	h.Write(engine[:])
+	h.Write(binary.LittleEndian.AppendUint32(nil, b.Address))
+	h.Write(b.Content)
+	h.Sum(of[:0])
+	return of
+}
+
+// mostInterpreters is how many interpreters are remembered that modules were made of.
+const mostInterpreters = 4
+
+// interpreter remembers code that modules are made of with a bundle, until it is released.
+func (e *Engine) interpreter(c *code) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.codes[c.sum] == c && !slices.Contains(e.interpreters, c) && len(e.interpreters) < mostInterpreters {
+		e.interpreters = append(e.interpreters, c)
+	}
+}
+
+// sumOfEngine returns the sum of a module without its bundle. To compare it with an interpreter that is known takes a quarter of the time
+// that its SHA-256 takes: of CPython 2 ms, not 8, for each tool file of a script.
+func (e *Engine) sumOfEngine(b wasmbin.Bundle) sum {
+	e.mu.Lock()
+	known := slices.Clone(e.interpreters)
+	e.mu.Unlock()
+	for _, c := range known {
+		if engine := c.Source().Unpacked(); engine != nil && b.IsOf(engine) {
+			return c.sum
+		}
+	}
+	return b.EngineSum()
+}
+
+// loaded returns a new hold on the module of that sum, for a file of that digest. Where there is no such module, fresh becomes
+// it; without fresh, loaded returns nil.
+func (e *Engine) loaded(of sum, digest string, fresh *module) (*Program, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.closed != nil {
+		return nil, ErrClosed
+	}
+	m, ok := e.modules[of]
+	if !ok {
+		if fresh == nil {
+			return nil, nil
+		}
+		m = fresh
+		m.called = time.Now()
+		e.modules[of] = m
+		if known, ok := e.codes[m.code.sum]; ok {
+			m.code = known
+		} else {
+			e.codes[m.code.sum] = m.code
+		}
+		m.enlist()
+	}
+	m.hold()
+	return &Program{module: m, digest: digest}, nil
+}
+
+// attach counts a call of a module that is not attached: it was not called yet, or nobody held it any more. It reports false when
+// the engine is closed.
+func (e *Engine) attach(m *module) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.closed != nil {
+		return false
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	e.live[m] = struct{}{}
+	m.enlist()
+	m.attached = true
+	m.count(1)
+	return true
+}
+
+// forget frees a module that has no users, and its code if no other module uses it.
+func (e *Engine) forget(m *module) {
+	e.mu.Lock()
+	m.mu.Lock()
+	var ofModule, ofCode released
+	if c := m.code; m.users == 0 {
+		ofModule = m.strip()
+		m.attached = false
+		delete(e.live, m)
+		if e.modules[m.sum] == m {
+			delete(e.modules, m.sum)
+		}
+		if m.delist(); len(c.modules) == 0 {
+			ofCode = c.strip()
+			if e.codes[c.sum] == c {
+				delete(e.codes, c.sum)
+				e.interpreters = slices.DeleteFunc(e.interpreters, func(i *code) bool { return i == c })
+			}
+		}
+	}
+	m.mu.Unlock()
+	e.mu.Unlock()
+	ofModule.free(e)
+	ofCode.free(e)
+}

@@ -1,0 +1,275 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"runtime"
+	"slices"
+	"time"
+
+	"github.com/tetratelabs/wazero/api"
+
+	"github.com/toolsrv/toolsrv/internal/runtime/instrument"
+	"github.com/toolsrv/toolsrv/internal/text"
+)
+
+// Why a run has to end before the guest is done.
+var (
+	errTimeout   = errors.New("time limit reached")
+	errFuel      = errors.New("instruction limit reached")
+	errCancelled = errors.New("the caller gave up")
+	errClosing   = errors.New("the engine is closing")
+)
+
+// over returns why the run has to end, or nil.
+func (c *call) over(now time.Time) error {
+	switch {
+	case c.engine.stop.Err() != nil:
+		return errClosing
+	case !now.Before(c.deadline):
+		return errTimeout
+	case c.ctx.Err() != nil:
+		return errCancelled
+	}
+	return nil
+}
+
+// A meter counts what a run has used. Fuel comes in slices, each of which bounds how long the deadline, the caller's cancellation
+// and the host's garbage collector wait for the guest.
+type meter struct {
+	most   int64           // fuel; 0: there is no limit
+	used   int64           // fuel
+	slice  int32           // fuel that the guest had left when it was last counted
+	pace   instrument.Pace // the guest's
+	give   int32           // fuel of the next slice at this pace
+	since  time.Time       // start of the slice; zero: it is the first one, or others have run meanwhile
+	from   int64           // used at its begin
+	turn   time.Time       // start of the guest's turn, or of its last part; zero: nothing has looked yet
+	ran    time.Duration   // how long the parts before took
+	long   bool            // it has had a turn, so that it needs a seat
+	seated bool
+}
+
+// next returns how much fuel the guest may use until it calls refill.
+func (c *call) next() int32 {
+	m := &c.meter
+	m.slice = m.give
+	if m.most > 0 {
+		m.slice = int32(max(0, min(int64(m.give), m.most-m.used)))
+	}
+	return m.slice
+}
+
+// spent returns how much fuel the run has used so far.
+func (c *call) spent() int64 {
+	c.meter.count(int32(uint32(c.owner.fuel.Get())))
+	c.meter.used += c.abi.Spent()
+	return c.meter.used
+}
+
+// count counts what the guest has used of its slice, of which left is left.
+func (m *meter) count(left int32) {
+	m.used += int64(m.slice) - int64(left)
+	m.slice = left
+}
+
+// Fuel returns how much fuel the run has left.
+func (c *call) Fuel() int64 {
+	if c.meter.most == 0 {
+		return math.MaxInt64
+	}
+	return c.meter.most - c.spent()
+}
+
+// Burn counts fuel that another run has used.
+func (c *call) Burn(fuel int64) { c.meter.used += fuel }
+
+// turn is how long a guest runs before other goroutines get their turn. The garbage collector does not wait that long: Go can stop
+// the goroutine at every look. Gosched wakes an idle thread even where nothing waits, which takes 6 µs; at every look, which is
+// every 25 µs in fast code, it made guests that compute a quarter slower.
+const turn = 200 * time.Microsecond
+
+// look ends the run where its time or its fuel is used up, or its caller gave up. It lets other goroutines run where the guest has had
+// its turn. now is the time; look returns the time at which the guest goes on.
+func (c *call) look(now time.Time) time.Time {
+	m := &c.meter
+	m.used += c.abi.Spent()
+	if err := c.over(now); err != nil {
+		panic(err)
+	}
+	if m.most > 0 && m.used > m.most {
+		panic(errFuel)
+	}
+	if c.reports != nil && c.reports.Due(now, false) {
+		c.tell(now)
+	}
+	return c.share(now)
+}
+
+// refill is called by the guest when its slice is used up, with what is left of it, less than 0. It returns the next slice.
+func refill(ctx context.Context, _ api.Module, stack []uint64) {
+	c := ctx.(*call)
+	m := &c.meter
+	now := time.Now()
+	m.count(int32(uint32(stack[0])))
+	begun, from := m.since, m.from
+	m.since = c.look(now) // the time of others does not count, but the host's work for the guest does
+	m.from = m.used
+	took := time.Duration(0)
+	if !begun.IsZero() {
+		took = now.Sub(begun)
+	}
+	m.give = m.pace.Next(m.used-from, took)
+	stack[0] = uint64(uint32(c.next()))
+}
+
+// A call stack grows in steps, by the estimate of what the guest's functions take. wazero doubles a stack and copies it, so at each
+// step the account holds twice as much more.
+const (
+	firstStack = 64 << 10 // what a guest has until it asks for more
+	stackStep  = 4        // how many times as large each next part makes it
+	// keptStack is the most that an idle instance keeps, and its account holds, because a call needed it: interpreters need
+	// more than firstStack in each. wazero keeps a stack as large as it once was, so an instance that asked for more than this gets
+	// a new one when it is reset.
+	keptStack = 256 << 10
+)
+
+// firstPart returns the bytes of call stack that a guest has until it asks for more.
+func (c *call) firstPart() int64 {
+	c.granted = min(c.limits.Stack, c.owner.stackSize)
+	return c.granted
+}
+
+// overflow is called by the guest when its call stack is used up, with what is left of it, less than 0. It returns what is left
+// with the next parts of the stack.
+func overflow(ctx context.Context, _ api.Module, stack []uint64) {
+	c := ctx.(*call)
+	left := int64(int32(uint32(stack[0])))
+	for left < 0 && c.granted < c.limits.Stack {
+		more := min((stackStep-1)*c.granted, c.limits.Stack-c.granted)
+		c.extend(2 * more)
+		c.granted += more
+		left += more
+	}
+	if left < 0 {
+		panic(&fault{ToolStack, fmt.Sprintf("The tool used up its call stack of %s: it calls itself too deeply.", text.Size(c.limits.Stack))})
+	}
+	stack[0] = uint64(uint32(left))
+}
+
+// maxInside is how many functions of a guest may run one inside the other because host functions call them: each takes a stack of Go's, too.
+const maxInside = 8
+
+// enterStack is what wazero takes for a call besides its stack, in bytes, with the stack that it begins with.
+const enterStack = 16 << 10
+
+// Enter runs an export for a host function. It has the fuel that the run has left, and no more call stack: what wazero takes for a second
+// stack is counted until it returns. Whatever ends the guest in it ends the run.
+func (c *call) Enter(export, params, results string, stack []uint64) bool {
+	i := c.owner
+	if c.inside == 0 {
+		panic(fmt.Errorf("%s was to be run after the guest had ended", export))
+	}
+	f := i.guest.ExportedFunction(export) // a new one, with a stack of its own
+	if f == nil || !typed(f.Definition().ParamTypes(), params) || !typed(f.Definition().ResultTypes(), results) {
+		return false
+	}
+	if c.inside > maxInside {
+		panic(&fault{ToolStack, fmt.Sprintf("The tool used up its call stack: the host calls it inside its own calls of the host more than %d times.", maxInside)})
+	}
+	left, granted := i.stack.Get(), c.granted
+	part := max(0, min(int64(int32(uint32(left))), firstStack))
+	c.extend(enterStack + 2*part)
+	i.stack.Set(uint64(part))
+	c.inside++
+	if err := f.CallWithStack(c, stack); err != nil {
+		panic(err)
+	}
+	c.inside--
+	i.stack.Set(left)
+	c.beside -= enterStack + 2*part + 2*(c.granted-granted)
+	c.granted = granted
+	return true
+}
+
+// typed reports whether types are those that letters stand for.
+func typed(types []api.ValueType, letters string) bool {
+	want, known := valueTypes(letters)
+	return known && slices.Equal(types, wazeroTypes(want))
+}
+
+// extend has the account hold more bytes for the call, besides its memory. Where there is no room, it ends the call.
+func (c *call) extend(bytes int64) {
+	c.beside += bytes
+	c.owner.grow(int64(len(c.memory.Bytes())))
+}
+
+// seatsPerProcessor is how many guests that compute for long may be about to run for each processor.
+const seatsPerProcessor = 2
+
+// A guest has its first turn as soon as Go lets it run. For each further one it needs a seat. The engine has some of them, for which modules take
+// turns, so that a guest of another module waits for one turn, however many wait before it. Go would have thousands of
+// guests that compute run one after the other before it comes back to anybody else. Who waits for anything but a seat has none.
+
+// sit waits for a seat, until the run is over at most. It reports false where it need not wait.
+func (c *call) sit() (waited bool) {
+	if !c.engine.seats.Try() {
+		if err := c.engine.seats.Enter(c.patience(), c.module); err != nil {
+			if over := c.over(time.Now()); over != nil {
+				err = over
+			}
+			panic(err)
+		}
+		waited = true
+	}
+	c.meter.seated = true
+	return waited
+}
+
+// stand gives the seat to another guest, if this one has it.
+func (c *call) stand() {
+	if c.meter.seated {
+		c.meter.seated = false
+		c.engine.seats.Leave()
+	}
+}
+
+// pause ends a part of the guest's turn, since it waits for something.
+func (c *call) pause() {
+	c.stand()
+	if m := &c.meter; !m.turn.IsZero() {
+		m.ran += time.Since(m.turn)
+		m.turn = time.Time{}
+	}
+}
+
+// share lets others run where the guest has had its turn. now is the time; it returns the time at which the guest goes on.
+func (c *call) share(now time.Time) time.Time {
+	m := &c.meter
+	if m.turn.IsZero() {
+		m.turn = now
+	}
+	back := m.long && !m.seated // from waiting for something else
+	if !back && m.ran+now.Sub(m.turn) < c.length() {
+		return now
+	}
+	c.memory.Unwatch()
+	if m.seated && c.engine.seats.Waiting() > 0 {
+		c.stand()
+	}
+	if waited := !m.seated && c.sit(); !waited && !back {
+		runtime.Gosched()
+	}
+	m.long, m.ran, m.turn = true, 0, time.Now()
+	return m.turn
+}
+
+// length returns how long a turn is. The first one is short while others wait for seats: thousands may begin at a time.
+func (c *call) length() time.Duration {
+	if !c.meter.long && c.engine.seats.Waiting() > 0 {
+		return turn / 8
+	}
+	return turn
+}

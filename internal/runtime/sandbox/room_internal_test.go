@@ -1,0 +1,206 @@
+package sandbox
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/toolsrv/toolsrv/internal/runtime/account"
+	"github.com/toolsrv/toolsrv/runtime/limits"
+)
+
+// grows has a guest that logs a line while it is started, and then takes 4 pages more. Its call gives the first byte of its memory.
+func grows(t *testing.T) []byte {
+	t.Helper()
+	const was, is = "\x0a\x17\x02\x0a\x00\x41\x01\x41\x00\x41\x01\x10\x00\x0b", "\x0a\x1c\x02\x0f\x00\x41\x01\x41\x00\x41\x01\x10\x00\x41\x04\x40\x00\x1a\x0b"
+	module := bytes.Replace(logs, []byte(was), []byte(is), 1)
+	if len(module) != len(logs)+5 {
+		t.Fatal("the module is not what it was")
+	}
+	return module
+}
+
+// unlike returns n programs of a module whose first byte of memory is 1, and which share nothing: each has a byte of its own behind that.
+func unlike(t *testing.T, e *Engine, module []byte, n int) []*Program {
+	t.Helper()
+	all := make([]*Program, n)
+	for k := range all {
+		all[k] = loadInternal(t, e, append(bytes.Clone(module), "\x0b\x08\x01\x00\x41\x00\x0b\x021"+string(rune('A'+k))...))
+	}
+	return all
+}
+
+// answers calls a tool, and expects an answer.
+func answers(t *testing.T, p *Program, l limits.Limits) {
+	t.Helper()
+	if out, err := p.Tool("x", 0, l).Call(t.Context(), CallSpec{}); err != nil || string(out) != "1" {
+		t.Errorf("got %s, %v, want 1", out, err)
+	}
+}
+
+const (
+	grownInstance = 5*pageSize + instanceSize
+	smallSnapshot = 4 << 10 // one page is not zero
+)
+
+// TestStartsTakeTurns has two starts hold all the room there is, and then want more: one of them gives up what it has, and begins again
+// when the other is done.
+// Proves: Limits hold, one by one and in sum
+func TestStartsTakeTurns(t *testing.T) {
+	t.Parallel()
+	const limit = grownInstance + smallSnapshot + pageSize // and two that have not grown
+	var met sync.WaitGroup
+	var lines atomic.Int32
+	met.Add(2)
+	e, _ := poolEngine(t, Config{Memory: limit, Logger: slog.New(hook{slog.DiscardHandler, func() {
+		if lines.Add(1) <= 2 {
+			met.Done()
+			met.Wait()
+		}
+	}})}, "hostile/hoard")
+	var calls sync.WaitGroup
+	begun := time.Now()
+	for _, p := range unlike(t, e, grows(t), 2) {
+		calls.Go(func() { answers(t, p, limits.Limits{Timeout: 10 * time.Minute}) })
+	}
+	calls.Wait()
+	// They would have waited for each other for a quarter of that time.
+	if took := time.Since(begun); took > 2*time.Minute || lines.Load() < 3 {
+		t.Errorf("after %v and %d starts, want 3 at least: one of them has given way", took, lines.Load())
+	}
+}
+
+// TestStartsKnowThePeak has a start take at once what an earlier one of its code needed in the end.
+// Proves: Limits hold, one by one and in sum
+func TestStartsKnowThePeak(t *testing.T) {
+	t.Parallel()
+	const limit = grownInstance + smallSnapshot
+	var lines atomic.Int32
+	e, _ := poolEngine(t, Config{Memory: limit, Logger: slog.New(hook{slog.DiscardHandler, func() { lines.Add(1) }})}, "hostile/hoard")
+	p := unlike(t, e, grows(t), 1)[0]
+	answers(t, p, limits.Limits{})
+	if n := lines.Load(); n != 1 {
+		t.Fatalf("it took %d starts, with room for all that one takes", n)
+	}
+	e.reclaim(nil, account.Memory, limit)
+	e.account.Add(account.Memory, pageSize) // there is room for a start until it grows
+	ctx, cancel := context.WithCancel(t.Context())
+	called := make(chan error, 1)
+	go func() {
+		_, err := p.Tool("x", 0, limits.Limits{Timeout: time.Minute}).Call(ctx, CallSpec{})
+		called <- err
+	}()
+	awaitWait(t, e)
+	if held := e.account.Held(account.Memory); held != pageSize {
+		t.Errorf("a call that waits holds %d bytes", held-pageSize)
+	}
+	cancel()
+	if err := <-called; err == nil {
+		t.Error("a caller that has gone is answered")
+	}
+	e.account.Give(account.Memory, pageSize)
+	answers(t, p, limits.Limits{})
+	if n := lines.Load(); n != 2 {
+		t.Errorf("it took %d starts, want one more", n-1)
+	}
+}
+
+// TestWaitingHoldsNothing has calls of several modules wait for room that only their own snapshots have.
+// Proves: Limits hold, one by one and in sum
+func TestWaitingHoldsNothing(t *testing.T) {
+	t.Parallel()
+	const limit = 2 << 20
+	e, _ := poolEngine(t, Config{Memory: limit}, "hostile/hoard")
+	all := unlike(t, e, logs, 6)
+	for _, p := range all {
+		full(t, p)
+		answers(t, p, limits.Limits{})
+		if !p.module.enter() { // one call that waits, as all of them will
+			t.Fatal("the engine is closed")
+		}
+		defer p.module.leave()
+	}
+	e.sweep(time.Now(), time.Time{})
+	held := e.account.Held(account.Memory)
+	if held != int64(len(all))*fullSnapshot {
+		t.Fatalf("%d bytes are held, want %d snapshots", held, len(all))
+	}
+	others := limit - held - fullInstance/2
+	e.account.Add(account.Memory, others)
+	begun := time.Now()
+	var calls sync.WaitGroup
+	for _, p := range all {
+		calls.Go(func() { answers(t, p, limits.Limits{Timeout: 10 * time.Minute}) })
+	}
+	calls.Wait()
+	if took := time.Since(begun); took > 2*time.Minute {
+		t.Errorf("it took %v", took)
+	}
+	e.account.Give(account.Memory, others)
+}
+
+// TestManyStartsFewRooms has many modules of one engine be started at once, where three of them have room: none is refused, whatever they
+// grow to, and nothing is held in the end.
+// Proves: Limits hold, one by one and in sum
+func TestManyStartsFewRooms(t *testing.T) {
+	t.Parallel()
+	const limit = 3 * (44*pageSize + instanceSize)
+	e, _ := poolEngine(t, Config{Memory: limit}, "good/engine")
+	var calls sync.WaitGroup
+	most := watch(e, account.Memory, func() {
+		for k := range byte(24) {
+			p := loadInternal(t, e, scripted(t, "engine", 'a'+k, k, k%4, 0))
+			for range 2 {
+				calls.Go(func() {
+					if got := peek(t, p, 112); got[0] != 'a'+k || got[1] != k {
+						t.Errorf("tool %d: got % x", k, got)
+					}
+				})
+			}
+		}
+		calls.Wait()
+	})
+	if most > limit {
+		t.Errorf("at one time %d bytes were held; the limit is %d", most, limit)
+	}
+	if e.account.Wanted() {
+		t.Error("somebody is said to wait")
+	}
+}
+
+// TestRoomForTheHost has the host take room for its own work: it comes out of what tools may take, and waits for that.
+// Proves: Limits hold, one by one and in sum
+func TestRoomForTheHost(t *testing.T) {
+	t.Parallel()
+	const limit = 1 << 20
+	e, _ := poolEngine(t, Config{Memory: limit}, "hostile/hoard")
+	if _, err := e.Room(t.Context(), limit+1); !errors.Is(err, ErrTooMuch) {
+		t.Errorf("more than there is: got %v", err)
+	}
+	first, err := e.Room(t.Context(), limit)
+	if err != nil {
+		t.Fatal(err)
+	}
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := e.Room(gone, 1); !errors.Is(err, context.Canceled) {
+		t.Errorf("while there is none: got %v", err)
+	}
+	time.AfterFunc(time.Millisecond, first)
+	second, err := e.Room(t.Context(), limit/2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if held := e.account.Held(account.Memory); held != limit/2 {
+		t.Errorf("%d bytes are held, want %d", held, limit/2)
+	}
+	second()
+	if held := e.account.Held(account.Memory); held != 0 {
+		t.Errorf("%d bytes are held in the end", held)
+	}
+}

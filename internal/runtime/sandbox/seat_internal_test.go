@@ -1,0 +1,125 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/toolsrv/toolsrv/internal/runtime/abi1"
+	"github.com/toolsrv/toolsrv/internal/testkit"
+	"github.com/toolsrv/toolsrv/runtime/limits"
+)
+
+// TestSeats has more guests run for ever than there are seats: the others wait for one. A short call of another module goes on.
+// Proves: A tool stops
+func TestSeats(t *testing.T) {
+	t.Parallel()
+	e, p := poolEngine(t, Config{}, "hostile/spin")
+	seats := e.seats.Free()
+	n := seats + 8
+	tool := p.Tool("spin", 0, limits.Limits{Timeout: time.Hour, Concurrency: n})
+	ctx, cancel := context.WithCancel(t.Context())
+	var all sync.WaitGroup
+	for range n {
+		all.Go(func() {
+			if _, err := tool.Call(ctx, CallSpec{}); outcomeOf(err) != Cancelled {
+				t.Errorf("got %v, want cancelled", err)
+			}
+		})
+	}
+	for end := time.Now().Add(testkit.Patience); e.seats.Waiting() < n-seats; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Errorf("%d of %d guests wait for one of %d seats", e.seats.Waiting(), n, seats)
+			break
+		}
+	}
+	answer(t, e)
+	cancel()
+	all.Wait()
+	if e.seats.Free() != seats || e.seats.Waiting() != 0 {
+		t.Errorf("in the end %d of %d seats are free, and %d guests wait", e.seats.Free(), seats, e.seats.Waiting())
+	}
+}
+
+// TestNoSeat has all seats taken: a guest that computes still ends by its limit, or with its caller, and a short call does without one.
+// Proves: A tool stops
+func TestNoSeat(t *testing.T) {
+	t.Parallel()
+	e, p := poolEngine(t, Config{}, "hostile/spin")
+	for e.seats.Try() {
+		defer e.seats.Leave()
+	}
+	answer(t, e)
+	if _, err := p.Tool("spin", 0, limits.Limits{Timeout: 20 * time.Millisecond}).Call(t.Context(), CallSpec{}); outcomeOf(err) != ToolTimeout {
+		t.Errorf("got %v, want a timeout", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	time.AfterFunc(20*time.Millisecond, cancel)
+	if _, err := p.Tool("spin", 0, limits.Limits{Timeout: time.Hour}).Call(ctx, CallSpec{}); outcomeOf(err) != Cancelled {
+		t.Errorf("got %v, want cancelled", err)
+	}
+}
+
+// TestSeatIsGivenBack has a guest that has computed for long wait for something: others have its seat meanwhile.
+// Proves: A tool stops
+func TestSeatIsGivenBack(t *testing.T) {
+	t.Parallel()
+	e, p := poolEngine(t, Config{}, "good/small")
+	if _, err := p.Tool("small", 0, limits.Limits{}).Call(t.Context(), CallSpec{Input: []byte("1")}); err != nil {
+		t.Fatal(err)
+	}
+	limits := inForce(limits.Limits{})
+	r := run{ctx: t.Context(), begun: time.Now(), deadline: time.Now().Add(time.Hour), limits: &limits}
+	l := lease{module: p.module}
+	if !l.begin(&r) {
+		t.Fatal("the engine is closed")
+	}
+	defer l.end()
+	c, seats := &l.instance.call, e.seats.Free()
+	seated := func(when string, want bool) {
+		t.Helper()
+		if taken := seats - e.seats.Free(); taken > 1 || want != (taken == 1) {
+			t.Errorf("%s: %d seats are taken", when, taken)
+		}
+	}
+	c.begin(&r)
+	c.look(time.Now())
+	seated("in its first turn", false)
+	c.look(time.Now().Add(time.Minute))
+	seated("afterwards", true)
+	c.Wait(func(context.Context) { seated("while it waits", false) })
+	seated("after it has waited", true)
+	c.Nest(func(context.Context) { seated("while another guest runs", false) })
+	seated("after it has run", true)
+	c.end()
+	seated("in the end", false)
+	c.begin(&r)
+	for range 3 {
+		c.look(time.Now())
+		c.meter.turn = c.meter.turn.Add(-turn / 2)
+		c.Wait(func(context.Context) {})
+	}
+	seated("after a turn in parts", true)
+}
+
+// answer calls a tool that takes a moment.
+func answer(t *testing.T, e *Engine) {
+	t.Helper()
+	p, err := e.Load(testkit.Fixture(t, "wat/good/small"), abi1.Modules()...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	if _, err := p.Tool("small", 0, limits.Limits{Timeout: time.Hour}).Call(t.Context(), CallSpec{Input: []byte("1")}); err != nil {
+		t.Errorf("a short call of another module: %v", err)
+	}
+}
+
+func outcomeOf(err error) Outcome {
+	if failed, ok := errors.AsType[*Error](err); ok {
+		return failed.Outcome
+	}
+	return OK
+}

@@ -1,0 +1,94 @@
+package sandbox
+
+import (
+	"bytes"
+	"errors"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/toolsrv/toolsrv/internal/runtime/abi1"
+	"github.com/toolsrv/toolsrv/internal/runtime/account"
+	"github.com/toolsrv/toolsrv/internal/testkit/wasmtest"
+)
+
+// withNoise returns a module with a passive data segment of so many bytes that nothing compresses, or of zeros.
+func withNoise(t *testing.T, seed byte, size int, zeros bool) []byte {
+	t.Helper()
+	noise := make([]byte, size)
+	if !zeros {
+		_, _ = rand.NewChaCha8([32]byte{seed}).Read(noise)
+	}
+	noise[0] = seed
+	section := append(wasmtest.Bytes(1, 1), wasmtest.LEB(size)...)
+	return append(bytes.Clone(logs), wasmtest.Section(11, append(section, noise...))...)
+}
+
+// TestSourcesAreCounted loads modules until there is no room for more: what compresses finds some yet, what doesn't is refused with the
+// reason, and at the end nothing is counted.
+// Proves: Limits hold, one by one and in sum
+func TestSourcesAreCounted(t *testing.T) {
+	t.Parallel()
+	e, p := poolEngine(t, Config{Memory: 16 << 20}, "good/small") // so that modules have 4 MiB
+	p.Close()
+	if held := e.SourceUse().Held; held != 0 {
+		t.Fatalf("%d bytes are counted of nothing", held)
+	}
+	load := func(module []byte) *Program {
+		t.Helper()
+		return loadInternal(t, e, module)
+	}
+	zeros := load(withNoise(t, 1, 1<<20, true))
+	first := load(withNoise(t, 2, 1<<20, false))
+	again := load(withNoise(t, 2, 1<<20, false))
+	if held := e.SourceUse().Held; held < 2<<20 || held > 2<<20+4096 {
+		t.Errorf("%d bytes are counted of two modules of a mebibyte, of which one is loaded twice", held)
+	}
+	second := load(withNoise(t, 3, 1<<20, false))
+	if held := e.SourceUse().Held; held < 3<<20 {
+		t.Errorf("%d bytes are counted of three", held)
+	}
+	third := load(withNoise(t, 4, 1<<19, false))
+	full := withNoise(t, 5, 2<<20, false)
+	before := e.SourceUse().Held
+	var crowded *RoomError
+	if _, err := e.Load(full, abi1.Modules()...); !errors.As(err, &crowded) || !strings.Contains(err.Error(), "more than the 4 MiB") || !strings.Contains(err.Error(), "server.memory") {
+		t.Errorf("got %v, want that there is no room", err)
+	}
+	if held := e.SourceUse().Held; held > before {
+		t.Errorf("%d bytes are counted after a module was refused, want %d at most", held, before)
+	}
+	if zeros.module.code.Source().Unpacked() != nil {
+		t.Error("what compresses has not made room")
+	}
+	replaced := load(withNoise(t, 6, 1<<20, true)) // it is compressed at once where there is no room for the whole
+	for _, p := range []*Program{zeros, first, again, second, third, replaced} {
+		p.Close()
+	}
+	if held, memory := e.SourceUse().Held, e.account.Held(account.Memory); held != 0 || memory != 0 {
+		t.Errorf("%d bytes of modules and %d of memory are counted at the end, want none", held, memory)
+	}
+	if p := load(full); e.SourceUse().Held < 2<<20 {
+		t.Error("what was refused does not count")
+	} else {
+		p.Close()
+	}
+}
+
+// TestSourceOfLateCall has a module's bytes count for as long as a call uses it whose program is closed.
+// Proves: Limits hold, one by one and in sum
+func TestSourceOfLateCall(t *testing.T) {
+	t.Parallel()
+	e, p := poolEngine(t, Config{}, "good/small")
+	p.Close()
+	if !e.attach(p.module) {
+		t.Fatal("the engine is closed")
+	}
+	if e.SourceUse().Held == 0 {
+		t.Error("nothing is counted while a call uses it")
+	}
+	p.module.leave()
+	if held := e.SourceUse().Held; held != 0 {
+		t.Errorf("%d bytes are counted at the end", held)
+	}
+}

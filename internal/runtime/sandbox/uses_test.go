@@ -1,0 +1,145 @@
+package sandbox_test
+
+import (
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/toolsrv/toolsrv/internal/runtime/abi1"
+	"github.com/toolsrv/toolsrv/internal/runtime/sandbox"
+	"github.com/toolsrv/toolsrv/internal/testkit"
+	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
+	"github.com/toolsrv/toolsrv/runtime/hostabi"
+	"github.com/toolsrv/toolsrv/runtime/limits"
+)
+
+// useEngine returns an engine whose toy does what use says in each call.
+func useEngine(t *testing.T, c sandbox.Config, use func(c *hostabi.Call)) *sandbox.Engine {
+	touch := func(c *hostabi.Call, stack []uint64) {
+		if stack[0] = 0; c.Serving() {
+			use(c)
+		}
+	}
+	c.Imports = append(abi1.Sets(), &hostabi.Set{Module: toyModule, Functions: []hostabi.Function{{Name: "touch", Params: "i", Results: "i", Do: touch}}})
+	return sandboxtest.Engine(t, c)
+}
+
+// A counter keeps what is used.
+type counter struct{ uses []hostabi.Use }
+
+func (c *counter) Used(u hostabi.Use) { c.uses = append(c.uses, u) }
+
+var aUse = hostabi.Use{Capability: "http", Target: "https://example.com/\n", Sent: 10, Received: 20, Took: time.Millisecond, Outcome: "timeout"}
+
+// TestUsed has a call count what it uses, with a line for each at the level debug, and without.
+func TestUsed(t *testing.T) {
+	t.Parallel()
+	for _, level := range []slog.Level{slog.LevelDebug, slog.LevelInfo} {
+		var log testkit.Log
+		e := useEngine(t, sandbox.Config{Logger: log.Logger(level)}, func(c *hostabi.Call) {
+			c.Used(aUse)
+			c.Used(aUse)
+		})
+		p, err := e.Load(toucher(""), withToy()...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer p.Close()
+		tool := p.Tool("/a/b", toolEnds, limits.Limits{})
+		var counted counter
+		if _, err := tool.Call(t.Context(), sandbox.CallSpec{Counter: &counted}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := tool.Call(t.Context(), sandbox.CallSpec{}); err != nil { // which nobody counts
+			t.Fatal(err)
+		}
+		if len(counted.uses) != 2 || counted.uses[0] != aUse {
+			t.Errorf("counted %+v", counted.uses)
+		}
+		want := 0
+		if level == slog.LevelDebug {
+			want = 4
+		}
+		const line = `msg=used tool=/a/b capability=http target="https://example.com/\n" sent=10 received=20 took=1ms outcome=timeout`
+		if got := log.Count(line); got != want {
+			t.Errorf("%v: %d lines with %s, want %d, in\n%s", level, got, line, want, log.String())
+		}
+	}
+}
+
+// TestUsedIsFiltered has a call use what has a secret in its name, where the log cuts it: no part of the secret is left.
+// Proves: Secrets stay secret
+func TestUsedIsFiltered(t *testing.T) {
+	t.Parallel()
+	const word = "hunter2hunter2"
+	var log testkit.Log
+	e := useEngine(t, sandbox.Config{Logger: log.Logger(slog.LevelDebug)}, func(c *hostabi.Call) {
+		c.Used(hostabi.Use{Capability: "http", Target: "GET https://example.com/" + strings.Repeat("x", 222) + word})
+	})
+	p, err := e.Load(toucher(""), withToy()...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	tool := p.Tool("/a/b", toolEnds, limits.Limits{}, hostabi.Grant{Module: toyModule, Value: censor(word)})
+	if _, err := tool.Call(t.Context(), sandbox.CallSpec{}); err != nil {
+		t.Fatal(err)
+	}
+	if got := log.String(); !strings.Contains(got, "xxx***") || strings.Contains(got, word[:3]) {
+		t.Errorf("the log has\n%s", got)
+	}
+}
+
+// TestHold has calls hold memory of the host: the account counts it until they end, and lets nobody have more than there is.
+func TestHold(t *testing.T) {
+	t.Parallel()
+	const most, part = 64 << 20, 16 << 20
+	var use func(c *hostabi.Call)
+	e := useEngine(t, sandbox.Config{Memory: most}, func(c *hostabi.Call) { use(c) })
+	p, err := e.Load(toucher(""), withToy()...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	call := func(timeout time.Duration, what func(c *hostabi.Call)) error {
+		use = what
+		_, err := p.Tool("x", toolEnds, limits.Limits{Timeout: timeout}).Call(t.Context(), sandbox.CallSpec{})
+		return err
+	}
+	if err := call(time.Minute, func(*hostabi.Call) {}); err != nil {
+		t.Fatal(err)
+	}
+	before := e.State().Memory.Held
+	var during, given int64
+	if err := call(time.Minute, func(c *hostabi.Call) {
+		c.Hold(part)
+		during = e.State().Memory.Held
+		for range 100 { // one after the other
+			c.Hold(-part)
+			c.Hold(part)
+		}
+		given = e.State().Memory.Held
+	}); err != nil {
+		t.Error(err)
+	}
+	if during < before+part || given != during {
+		t.Errorf("held %d bytes before, %d during and %d in the end, want %d more than before", before, during, given, part)
+	}
+	slack := int64(0)
+	if testkit.Emulated() { // whose own page faults have the reset look, and count what paranoid mode has read
+		slack = 64 << 10
+	}
+	if after := e.State().Memory.Held; after < before || after > before+slack {
+		t.Errorf("held %d bytes before and %d after", before, after)
+	}
+	err = call(40*time.Millisecond, func(c *hostabi.Call) {
+		for range 1000 {
+			c.Hold(part)
+		}
+	})
+	wantError(t, err, sandbox.ToolMemory, "more memory than the service has for all tools together")
+	if after := e.State().Memory.Held; after > before+slack {
+		t.Errorf("held %d bytes before and %d after a call that took too much", before, after)
+	}
+}

@@ -1,0 +1,147 @@
+//go:build unix
+
+package script_test
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/toolsrv/toolsrv/internal/runtime/wasmbin"
+	"github.com/toolsrv/toolsrv/internal/script"
+	"github.com/toolsrv/toolsrv/internal/testkit"
+)
+
+// counted returns a Builder with a memory, and a function that returns how many helpers it has started.
+func counted(t *testing.T, engine, cache string) (script.Builder, func() int) {
+	t.Helper()
+	b := helped(t, engine)
+	count := filepath.Join(t.TempDir(), "count")
+	b.Helper = []string{"/bin/sh", "-c", `echo >>"$1"; self=$2; shift 2; exec "$self" help "$@"`, "sh", count, b.Helper[0]}
+	var err error
+	if b.Memory, err = script.OpenMemory(cache, b.Helper); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := b.Memory.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return b, func() int {
+		lines, _ := os.ReadFile(count)
+		return bytes.Count(lines, []byte("\n"))
+	}
+}
+
+// TestMemory builds scripts again, as after a restart: no helper reads them unless a file that they are made of has changed, or one has come that would
+// be taken instead.
+func TestMemory(t *testing.T) {
+	t.Parallel()
+	put := func(t *testing.T, dir, name, text string) { testkit.Put(t, dir, name, text) }
+	for _, test := range []struct {
+		name, engine, file, text string
+		others                   map[string]string
+		change                   func(t *testing.T, dir string)
+		again                    bool // a helper has to read it
+	}{
+		{"nothing", "javascript", "a.ts", `import { x } from "./_part"; export const y = x;`, map[string]string{"_part.js": "export const x = 1;"},
+			func(*testing.T, string) {}, false},
+		{"another script", "javascript", "a.ts", `import { x } from "./_part"; export const y = x;`, map[string]string{"_part.js": "export const x = 1;"},
+			func(t *testing.T, dir string) { put(t, dir, "b.ts", "") }, false},
+		{"the script", "javascript", "a.ts", `export const y = 1;`, nil, func(t *testing.T, dir string) { put(t, dir, "a.ts", "export const y = 2;") }, true},
+		{"a part", "javascript", "a.ts", `import { x } from "./_part"; export const y = x;`, map[string]string{"_part.js": "export const x = 1;"},
+			func(t *testing.T, dir string) { put(t, dir, "_part.js", "export const x = 2;") }, true},
+		{"another part of that name", "javascript", "a.ts", `import { x } from "./_part"; export const y = x;`, map[string]string{"_part.js": "export const x = 1;"},
+			func(t *testing.T, dir string) { put(t, dir, "_part.ts", "export const x = 2;") }, true},
+		{"a nearer package", "javascript", "n/a.js", `import { x } from "p"; export const y = x;`,
+			map[string]string{"node_modules/p/package.json": `{"name":"p","main":"main.js"}`, "node_modules/p/main.js": "export const x = 1;"},
+			func(t *testing.T, dir string) {
+				put(t, dir, "n/node_modules/p/package.json", `{"name":"p","main":"main.js"}`)
+				put(t, dir, "n/node_modules/p/main.js", "export const x = 2;")
+			}, true},
+		{"nothing in Python", "python", "a.py", "import _part\n", map[string]string{"_part.py": "x = 1\n"}, func(*testing.T, string) {}, false},
+		{"a part in Python", "python", "a.py", "import _part\n", map[string]string{"_part.py": "x = 1\n"},
+			func(t *testing.T, dir string) { put(t, dir, "_part.py", "x = 2\n") }, true},
+		{"a package of that name", "python", "a.py", "import _part\n", map[string]string{"_part.py": "x = 1\n"},
+			func(t *testing.T, dir string) { put(t, dir, "_part/__init__.py", "x = 2\n") }, true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			dir, cache := t.TempDir(), filepath.Join(t.TempDir(), "cache")
+			for name, text := range test.others {
+				put(t, dir, name, text)
+			}
+			file := testkit.Put(t, dir, test.file, test.text)
+			b, helpers := counted(t, test.engine, cache)
+			var first wasmbin.Made
+			var firstInputs []string
+			// What was written a moment ago is not kept, since it might have been written while it was read.
+			for began, before := time.Now(), -1; helpers() != before; {
+				before = helpers()
+				var err error
+				if first, firstInputs, err = b.Build(t.Context(), dir, file); err != nil {
+					t.Fatal(err)
+				}
+				if time.Since(began) > time.Minute {
+					t.Fatal("nothing is kept")
+				}
+			}
+			test.change(t, dir)
+			again, helpers := counted(t, test.engine, cache)
+			made, inputs, err := again.Build(t.Context(), dir, file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := joined(t, made)
+			if n := helpers(); n > 0 != test.again {
+				t.Errorf("%d helpers were started", n)
+			}
+			want, wantInputs, err := script.Build(t.Context(), file, script.Options{Engines: b.Engines, Root: dir})
+			if err != nil || !bytes.Equal(got, want) || !slices.Equal(inputs, wantInputs) {
+				t.Errorf("got %d bytes of %q; want %d of %q, %v", len(got), inputs, len(want), wantInputs, err)
+			}
+			if !test.again && (!bytes.Equal(got, joined(t, first)) || !slices.Equal(inputs, firstInputs)) {
+				t.Error("something else was kept than was made")
+			}
+		})
+	}
+}
+
+// TestMemoryOfAnotherProgram keeps nothing from one version of the program to another.
+func TestMemoryOfAnotherProgram(t *testing.T) {
+	t.Parallel()
+	if _, err := script.OpenMemory(t.TempDir(), nil); err == nil {
+		t.Error("there is a memory without a helper")
+	}
+	dir, cache := t.TempDir(), t.TempDir()
+	program := filepath.Join(t.TempDir(), "program")
+	file := testkit.Put(t, dir, "a.py", "")
+	starts := func(version string) int {
+		t.Helper()
+		b, helpers := counted(t, "python", cache)
+		if err := os.WriteFile(program, []byte(version), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		m, err := script.OpenMemory(cache, []string{program})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer m.Close()
+		b.Memory = m
+		if _, _, err := b.Build(t.Context(), dir, file); err != nil {
+			t.Fatal(err)
+		}
+		return helpers()
+	}
+	for began := time.Now(); starts("1") > 0; {
+		if time.Since(began) > time.Minute {
+			t.Fatal("nothing is kept")
+		}
+	}
+	if starts("2") == 0 {
+		t.Error("another program takes what one has kept")
+	}
+}

@@ -1,0 +1,124 @@
+package script_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/toolsrv/toolsrv/internal/script"
+	"github.com/toolsrv/toolsrv/internal/script/engine"
+	"github.com/toolsrv/toolsrv/internal/testkit"
+)
+
+// TestHelperMemory has helpers that take more than they may: each is ended, gets all that the machine leaves at the second try, and the
+// script is told how much that was.
+// Proves: Files of others are not trusted
+func TestHelperMemory(t *testing.T) {
+	t.Parallel()
+	testkit.SkipEmulated(t, "the emulator takes memory of its own")
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	file, tries := testkit.Put(t, dir, "hello.py", ""), filepath.Join(t.TempDir(), "tries")
+	claimed, given := int64(0), 0
+	readers := script.NewReaders(256<<20, func(bytes int64) func() { claimed += bytes; return func() { given++ } })
+	b := script.Builder{Engines: toys(t, "python"), Helper: []string{self, "hog", tries}, Readers: readers}
+	_, _, err = b.Build(t.Context(), dir, file)
+	const want = "hello.py: reading it takes more than 176 MiB of memory, which is all that this machine or its container has"
+	if _, blamed := errors.AsType[*script.Error](err); !blamed || !strings.HasPrefix(err.Error(), want) {
+		t.Errorf("got %v, want %s", err, want)
+	}
+	if got, err := os.ReadFile(tries); err != nil || string(got) != fmt.Sprintf("%d\n%d\n", 64<<20, 176<<20) {
+		t.Errorf("helpers had %q, %v", got, err)
+	}
+	if claimed != 176<<20 || given != 1 {
+		t.Errorf("%d bytes were claimed, and given back %d times", claimed, given)
+	}
+}
+
+// TestHelpersTakeTurns has more scripts than a small machine reads at a time.
+// Proves: Files of others are not trusted
+func TestHelpersTakeTurns(t *testing.T) {
+	t.Parallel()
+	dir, lock := t.TempDir(), filepath.Join(t.TempDir(), "lock")
+	file := testkit.Put(t, dir, "hello.py", "")
+	alone := "mkdir " + lock + " || { echo beside another >&2; exit 1; }; sleep 0.05; rmdir " + lock
+	b := script.Builder{Engines: toys(t, "python"), Helper: []string{"sh", "-c", alone, "sh"}, Readers: script.NewReaders(128<<20, nil)}
+	var all sync.WaitGroup
+	for range 6 {
+		all.Go(func() {
+			if _, _, err := b.Build(t.Context(), dir, file); err == nil || !strings.Contains(err.Error(), "read what the process says") {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+	all.Wait()
+}
+
+// TestHelperGoesFirst has the system take a helper before the server where memory runs out.
+// Proves: Files of others are not trusted
+func TestHelperGoesFirst(t *testing.T) {
+	t.Parallel()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	file, said := testkit.Put(t, dir, "hello.py", ""), filepath.Join(t.TempDir(), "said")
+	b := script.Builder{Engines: toys(t, "python"), Helper: []string{self, "tell", said}}
+	if _, _, err := b.Build(t.Context(), dir, file); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := os.ReadFile(said); err != nil || string(bytes.TrimSpace(got)) != "1000" {
+		t.Errorf("its oom_score_adj is %q, %v", got, err)
+	}
+}
+
+// TestHelperEndsWithParent kills a server while it waits for a helper.
+// Proves: Files of others are not trusted
+func TestHelperEndsWithParent(t *testing.T) {
+	t.Parallel()
+	testkit.SkipEmulated(t, "the emulator's process goes on")
+	if _, err := engine.Carried().Open("python"); err != nil {
+		t.Skip(err)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	parent := exec.Command(self, "parent", filepath.Join(dir, "pid"), testkit.Put(t, dir, "hello.py", ""))
+	var stderr bytes.Buffer
+	parent.Stderr = &stderr
+	if err := parent.Start(); err != nil {
+		t.Fatal(err)
+	}
+	pid := ""
+	for end := time.Now().Add(time.Minute); pid == "" && time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+		text, _ := os.ReadFile(filepath.Join(dir, "pid"))
+		pid = string(bytes.TrimSpace(text))
+	}
+	_ = parent.Process.Kill()
+	_ = parent.Wait()
+	if pid == "" {
+		t.Fatalf("no helper began: %s", stderr.String())
+	}
+	for end := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
+		stat, err := os.ReadFile("/proc/" + pid + "/stat")
+		if err != nil || bytes.Contains(stat, []byte(") Z ")) || bytes.Contains(stat, []byte(") X ")) {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("the helper goes on: %s", stat)
+		}
+	}
+}

@@ -1,0 +1,197 @@
+// Package script makes tool files of scripts: of a file in Python, JavaScript or TypeScript with all that it imports, and the
+// interpreter for it. Nothing of a script is run for that.
+package script
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/toolsrv/toolsrv/internal/apart"
+	"github.com/toolsrv/toolsrv/internal/runtime/wasmbin"
+	"github.com/toolsrv/toolsrv/internal/script/engine"
+	"github.com/toolsrv/toolsrv/internal/script/javascript"
+	"github.com/toolsrv/toolsrv/internal/script/python"
+)
+
+// A Language is what a script is written in.
+type Language string
+
+// The languages.
+const (
+	Python     Language = "python"
+	JavaScript Language = "javascript"
+	TypeScript Language = "typescript"
+)
+
+// LanguageOf returns the language of a file by its ending, or "" if it is not a script.
+func LanguageOf(name string) Language {
+	switch filepath.Ext(name) {
+	case ".py":
+		return Python
+	case ".js", ".mjs":
+		return JavaScript
+	case ".ts", ".mts":
+		return TypeScript
+	}
+	return ""
+}
+
+// Endings returns what the names of scripts end with, without the dot.
+func Endings() []string { return []string{"py", "js", "mjs", "ts", "mts"} }
+
+// IsPart reports whether a script is, by its name, not a tool but a part of one or a test: one whose name begins with "_", tests by
+// the names that pytest and Node.js know, declarations of types, and configurations of build tools.
+func IsPart(name string) bool {
+	name = filepath.Base(name)
+	stem := strings.TrimSuffix(name, filepath.Ext(name))
+	switch {
+	case strings.HasPrefix(name, "_"):
+		return true
+	case LanguageOf(name) == Python:
+		return strings.HasPrefix(stem, "test_") || strings.HasSuffix(stem, "_test") || stem == "conftest" || stem == "setup"
+	}
+	for _, ending := range []string{".test", ".spec", ".d", ".config"} {
+		if strings.HasSuffix(stem, ending) {
+			return true
+		}
+	}
+	return false
+}
+
+// Options say how a script is built. The zero value is for the author's own machine.
+type Options struct {
+	// Engines are the interpreters to choose from; nil means those that this binary carries.
+	Engines *engine.Set
+	// Root is the folder that nothing may be read outside of, for scripts of others; empty means that there is none.
+	Root string
+	// With are folders with more packages for a script in Python.
+	With []string
+}
+
+// Build returns the module of the script at path, which describes itself, and the paths of the files that it depends on: those that
+// were read, and as far as is known those that were looked for in vain. After an error there may be some, too. Where the script is
+// to blame, the error is an *Error.
+func Build(ctx context.Context, path string, o Options) (module []byte, inputs []string, err error) {
+	e, files, inputs, err := gather(ctx, path, o)
+	if err != nil {
+		return nil, inputs, err
+	}
+	module, err = e.Append(files)
+	return module, inputs, blame(path, err)
+}
+
+// gather returns the engine and the files for a script, with the paths of those that it depends on.
+func gather(ctx context.Context, path string, o Options) (e *engine.Engine, files []engine.File, inputs []string, err error) {
+	if e, err = open(o.Engines, path); err != nil {
+		return nil, nil, nil, err
+	}
+	files, inputs, err = collect(ctx, path, o)
+	if err != nil && ctx.Err() == nil {
+		err = &Error{err}
+	}
+	return e, files, inputs, err
+}
+
+// open returns the engine for a script, of a set or else of those that are carried.
+func open(engines *engine.Set, path string) (*engine.Engine, error) {
+	if engines == nil {
+		engines = engine.Carried()
+	}
+	switch LanguageOf(path) {
+	case Python:
+		return engines.Open("python")
+	case JavaScript, TypeScript:
+		return engines.Open("javascript")
+	}
+	return nil, fmt.Errorf("%s is not a script: its name must end in .py, .js, .mjs, .ts or .mts", path)
+}
+
+// collect returns the files of a script, and the paths of those that it depends on.
+func collect(ctx context.Context, path string, o Options) (files []engine.File, inputs []string, err error) {
+	if LanguageOf(path) == Python {
+		return python.Collect(ctx, path, python.Options{Root: o.Root, With: o.With})
+	}
+	return javascript.Collect(ctx, path, javascript.Options{Root: o.Root})
+}
+
+// collect returns the files of a script as they were kept, or has a helper collect them.
+func (b Builder) collect(ctx context.Context, root, path string) (files []engine.File, inputs []string, err error) {
+	if b.Memory == nil {
+		return b.read(ctx, root, path)
+	}
+	if files, inputs, ok := b.Memory.recall(root, path); ok {
+		return files, inputs, nil
+	}
+	began := time.Now()
+	files, inputs, err = b.read(ctx, root, path)
+	if err == nil {
+		b.Memory.keep(root, path, began, files, inputs)
+	}
+	return files, inputs, err
+}
+
+// read has a helper collect the files of a script, as many of them beside each other as the Readers allow.
+func (b Builder) read(ctx context.Context, root, path string) (files []engine.File, inputs []string, err error) {
+	if b.Readers == nil {
+		return b.help(ctx, root, path, apart.Ample)
+	}
+	return b.Readers.read(ctx, b, root, path)
+}
+
+// blame returns the error of an engine that does not take the files of a script, as that of the script.
+func blame(path string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &Error{fmt.Errorf("%s: %w", filepath.Base(path), err)}
+}
+
+// An Error is what is wrong with a script. Its text is Err's, which is for the script's author as it is: most often the place, the
+// line, and what to do.
+type Error struct{ Err error }
+
+// Error returns the text of Err.
+func (e *Error) Error() string { return e.Err.Error() }
+
+// Unwrap returns Err.
+func (e *Error) Unwrap() error { return e.Err }
+
+// A Builder makes modules of the scripts of others, for a directory of tools. Whoever may put a script there must not be able to stop the
+// server, and a parser can be led to take endless time, or all of the stack: so a process of its own reads each script.
+type Builder struct {
+	// Engines are the interpreters to choose from; nil means those that this binary carries.
+	Engines *engine.Set
+	// Helper is a command that calls [Help] with its last three arguments and its standard output. Without one, Build reads scripts in this
+	// process: for those of people who could stop it anyway.
+	Helper []string
+	// Readers bound what helpers take together; nil: nothing does, and each may take a gibibyte.
+	Readers *Readers
+	// Memory has what helpers have collected before; nil: a helper reads each script.
+	Memory *Memory
+}
+
+// IsScript reports whether a file is a script.
+func (Builder) IsScript(name string) bool { return LanguageOf(name) != "" }
+
+// IsPart is the function of that name.
+func (Builder) IsPart(name string) bool { return IsPart(name) }
+
+// Build returns the module of a script that reads nothing outside the folder root, unless that is empty, and the paths of the files
+// that it depends on. It fails as the function Build does.
+func (b Builder) Build(ctx context.Context, root, path string) (module wasmbin.Made, inputs []string, err error) {
+	var e *engine.Engine
+	var files []engine.File
+	if len(b.Helper) == 0 || root == "" {
+		e, files, inputs, err = gather(ctx, path, Options{Engines: b.Engines, Root: root})
+	} else if e, err = open(b.Engines, path); err == nil {
+		files, inputs, err = b.collect(ctx, root, path)
+	}
+	if err != nil {
+		return wasmbin.Made{}, inputs, err
+	}
+	module, err = e.With(files)
+	return module, inputs, blame(path, err)
+}

@@ -1,0 +1,222 @@
+package script_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/toolsrv/toolsrv/internal/catalog/directory"
+	"github.com/toolsrv/toolsrv/internal/runtime/sandbox"
+	"github.com/toolsrv/toolsrv/internal/runtime/wasmbin"
+	"github.com/toolsrv/toolsrv/internal/script"
+	"github.com/toolsrv/toolsrv/internal/script/engine"
+	"github.com/toolsrv/toolsrv/internal/testkit"
+	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
+	"github.com/toolsrv/toolsrv/wasmtools/toolfile"
+)
+
+var _ directory.Builder = script.Builder{}
+
+// TestMain is a helper where a Builder of these tests starts one.
+func TestMain(m *testing.M) {
+	if len(os.Args) == 5 && os.Args[1] == "help" {
+		if err := script.Help(context.Background(), os.Args[2:], os.Stdout); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	if len(os.Args) == 4 && os.Args[1] == "parent" { // of a helper that does not end
+		b := script.Builder{Helper: []string{"sh", "-c", "echo $$ >" + os.Args[2] + "; exec sleep 3600", "sh"}}
+		_, _, err := b.Build(context.Background(), filepath.Dir(os.Args[3]), os.Args[3])
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	if len(os.Args) == 6 && os.Args[1] == "tell" { // how willingly the system ends it
+		err := script.Help(context.Background(), os.Args[3:], os.Stdout)
+		if err == nil {
+			var text []byte
+			if text, err = os.ReadFile("/proc/self/oom_score_adj"); err == nil {
+				err = os.WriteFile(os.Args[2], text, 0o600)
+			}
+		}
+		if err != nil {
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	if len(os.Args) == 6 && os.Args[1] == "hog" { // takes more memory than it may, and says how much that is
+		f, err := os.OpenFile(os.Args[2], os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+		if err == nil {
+			_, err = fmt.Fprintln(f, os.Args[3])
+		}
+		most, bad := strconv.Atoi(os.Args[3])
+		if err != nil || bad != nil {
+			os.Exit(1)
+		}
+		for taken := make([]byte, most*2); ; time.Sleep(time.Millisecond) {
+			for i := 0; i < len(taken); i += 1024 {
+				taken[i]++
+			}
+		}
+	}
+	os.Exit(m.Run())
+}
+
+func TestLanguageOf(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]script.Language{
+		"a.py": script.Python, "a.js": script.JavaScript, "a.mjs": script.JavaScript, "a.ts": script.TypeScript, "dir.py/a.mts": script.TypeScript,
+		"a": "", "py": "", "a.PY": "", "a.pyc": "", "a.json": "", "a.wasm": "", "a.py/": "", "": "",
+	} {
+		if got := script.LanguageOf(name); got != want {
+			t.Errorf("%q: got %q, want %q", name, got, want)
+		}
+		if ending := strings.TrimPrefix(filepath.Ext(name), "."); (want != "") != slices.Contains(script.Endings(), ending) {
+			t.Errorf("%q: its ending is not what Endings says", name)
+		}
+	}
+}
+
+func TestIsPart(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]bool{
+		"_a.py": true, "_a.ts": true, "__init__.py": true, "dir/_a.js": true,
+		"test_a.py": true, "a_test.py": true, "conftest.py": true, "setup.py": true,
+		"a.test.ts": true, "a.spec.mjs": true, "a.d.ts": true, "a.d.mts": true, "vite.config.js": true,
+		"a.py": false, "a_.py": false, "test.py": false, "latest.py": false, "contest.py": false, "_dir/a.py": false,
+		"test_a.ts": false, "conftest.js": false, "setup.ts": false, "a.ts": false, "d.ts": false, "test.ts": false, "config.js": false,
+	} {
+		if got := script.IsPart(name); got != want {
+			t.Errorf("%q: got %t, want %t", name, got, want)
+		}
+	}
+}
+
+// toys returns engines that are toys under the name of another: their scripts are manifests.
+func toys(t *testing.T, name string) *engine.Set {
+	t.Helper()
+	parsed, err := wasmbin.Parse(testkit.Fixture(t, "script/toy"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	about, _, err := parsed.Custom(engine.Section)
+	if err != nil {
+		t.Fatal(err)
+	}
+	toy, err := parsed.SetCustom(engine.Section, bytes.Replace(about, []byte(`"toy"`), []byte(`"`+name+`"`), 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var packed bytes.Buffer
+	w := gzip.NewWriter(&packed)
+	if _, err := w.Write(toy); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return engine.From(fstest.MapFS{name + ".wasm.gz": {Data: packed.Bytes()}})
+}
+
+const manifest = `{"abi": 1, "tools": [{"name": "told", "description": "Tells.", "parameters": {"type": "object"}}]}`
+
+// joined returns a module that was made as toolsrv build would write it.
+func joined(t *testing.T, made wasmbin.Made) []byte {
+	t.Helper()
+	address, ok := made.Module.Constant(engine.Region)
+	if !ok {
+		t.Fatal("it was not made of an engine")
+	}
+	module, err := made.Module.AppendData(address, made.Bundle)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return module
+}
+
+// TestBuild makes a tool file of a script, which a server takes.
+func TestBuild(t *testing.T) {
+	t.Parallel()
+	file := testkit.Put(t, t.TempDir(), "hello.py", manifest)
+	module, inputs, err := script.Build(t.Context(), file, script.Options{Engines: toys(t, "python")})
+	if err != nil || !slices.Contains(inputs, file) {
+		t.Fatalf("got the inputs %q, %v", inputs, err)
+	}
+	packed, said, err := toolfile.Pack(t.Context(), sandboxtest.Engine(t, sandbox.Config{}), module, nil)
+	if err != nil || said.Engine != "toy 1.0 (0123abcd)" || said.Tools[0].Name != "told" {
+		t.Errorf("got %+v, %v", said, err)
+	}
+	parsed, err := wasmbin.Parse(packed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if bundle, ok := parsed.Bundle(engine.Region); !ok {
+		t.Errorf("the script is not the engine's bundle: %+v", bundle)
+	}
+	again, _, err := script.Builder{Engines: toys(t, "python")}.Build(t.Context(), filepath.Dir(file), file)
+	if err != nil || !bytes.Equal(joined(t, again), module) {
+		t.Errorf("a Builder makes something else (%v)", err)
+	}
+}
+
+// TestScriptError has a script fail when it is run: the error is what the interpreter says.
+func TestScriptError(t *testing.T) {
+	t.Parallel()
+	const text = "hello.py:1:2: this is wrong\\n    !{}\\n     ^\\ndo something else"
+	file := testkit.Put(t, t.TempDir(), "hello.py", `!{"message": "`+text+`"}`)
+	module, _, err := script.Build(t.Context(), file, script.Options{Engines: toys(t, "python")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _, err = toolfile.Pack(t.Context(), sandboxtest.Engine(t, sandbox.Config{}), module, nil)
+	if wrong, ok := errors.AsType[*toolfile.ScriptError](err); !ok || wrong.Text != strings.ReplaceAll(text, `\n`, "\n") {
+		t.Errorf("got %v, want what the interpreter says", err)
+	}
+}
+
+func TestBuildFails(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	good := testkit.Put(t, dir, "good.py", manifest)
+	cancelled, cancel := context.WithCancel(t.Context())
+	cancel()
+	for name, c := range map[string]struct {
+		ctx    context.Context
+		file   string
+		set    *engine.Set
+		says   string
+		blamed bool // the script is
+	}{
+		"no script":           {t.Context(), testkit.Put(t, dir, "hello.rb", ""), toys(t, "python"), "is not a script: its name must end in .py", false},
+		"missing":             {t.Context(), filepath.Join(dir, "missing.py"), toys(t, "python"), "missing.py", true},
+		"a folder":            {t.Context(), filepath.Dir(testkit.Put(t, dir, "folder.py/x", "")), toys(t, "python"), "folder.py", true},
+		"too large":           {t.Context(), testkit.Put(t, dir, "large.py", strings.Repeat("#", 70_000)), toys(t, "python"), "the engine takes less than", true},
+		"no engine":           {t.Context(), testkit.Put(t, dir, "hello.ts", ""), toys(t, "python"), "`make engines`", false},
+		"no engines at all":   {t.Context(), good, engine.From(fstest.MapFS{}), "`make engines`", false},
+		"a broken engine":     {t.Context(), good, engine.From(fstest.MapFS{"python.wasm.gz": {Data: []byte("x")}}), "unpack the engine", false},
+		"interrupted":         {cancelled, good, toys(t, "python"), "context canceled", false},
+		"a mistake in the JS": {t.Context(), testkit.Put(t, dir, "wrong.js", "let ="), toys(t, "javascript"), "wrong.js:1:", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			module, _, err := script.Build(c.ctx, c.file, script.Options{Engines: c.set})
+			if err == nil || module != nil || !strings.Contains(err.Error(), c.says) {
+				t.Fatalf("got %d bytes, %v; want an error with %q", len(module), err, c.says)
+			}
+			if _, ok := errors.AsType[*script.Error](err); ok != c.blamed {
+				t.Errorf("got %T, want that the script is to blame: %t", err, c.blamed)
+			}
+		})
+	}
+}

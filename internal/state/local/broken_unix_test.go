@@ -1,0 +1,215 @@
+//go:build unix
+
+package local_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/toolsrv/toolsrv/internal/state"
+	"github.com/toolsrv/toolsrv/internal/state/local"
+	"github.com/toolsrv/toolsrv/internal/testkit"
+)
+
+// hangs is how long something may take that must not wait at all.
+const hangs = 20 * time.Second
+
+// TestBroken does to the file of a running store, in use by many, what a careless restore or a failing disk does. Each use ends, with an error from
+// then on, and so does Close. The
+// same process can open a backup in its place.
+// Proves: State is whole and apart
+func TestBroken(t *testing.T) {
+	t.Parallel()
+	testkit.SkipEmulated(t, "page faults are the emulator's")
+	for _, test := range []struct {
+		name   string
+		damage func(path string, backup []byte) error
+		want   string
+	}{
+		{"emptied", func(path string, _ []byte) error { return os.Truncate(path, 0) }, "it is shorter than it was"},
+		{"cut off", func(path string, _ []byte) error { return os.Truncate(path, 3*4096) }, "it is shorter than it was"},
+		{"emptied, and as long as before", func(path string, backup []byte) error {
+			return errors.Join(os.Truncate(path, 0), os.Truncate(path, int64(len(backup))))
+		}, ""}, // too short or damaged, as it is found first
+		{"written over with a backup", func(path string, backup []byte) error {
+			f, err := os.OpenFile(path, os.O_WRONLY, 0)
+			if err != nil {
+				return err
+			}
+			_, err = f.WriteAt(backup, 0)
+			return errors.Join(err, f.Close())
+		}, ""},
+		{"removed", func(path string, _ []byte) error { return os.Remove(path) }, "no such file"},
+		{"removed with its directory", func(path string, _ []byte) error { return os.RemoveAll(filepath.Dir(path)) }, "no such file"},
+		{"replaced by a backup", func(path string, backup []byte) error {
+			return errors.Join(os.WriteFile(path+".new", backup, 0o600), os.Rename(path+".new", path))
+		}, "another file has its name"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			var log safeBuffer
+			dir := filepath.Join(t.TempDir(), "state")
+			path := filepath.Join(dir, fileName)
+			filled := open(t, dir)
+			for i := range 500 {
+				if _, err := filled.Space("a").Set(t.Context(), fmt.Sprint(i), make([]byte, 1000), state.Any, state.SetOptions{}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := filled.Close(); err != nil {
+				t.Fatal(err)
+			}
+			backup, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			store, err := local.Open(dir, local.Options{Log: slog.New(slog.NewTextHandler(&log, nil))})
+			if err != nil {
+				t.Fatal(err)
+			}
+			// Those who use the store go on until an error, which each of them must get.
+			var users sync.WaitGroup
+			var failed, uses atomic.Int64
+			use := func(f func(i int) error) {
+				users.Go(func() {
+					for i := 0; ; i++ {
+						err := f(i)
+						uses.Add(1)
+						if err == nil {
+							continue
+						}
+						if failed.Add(1); !errors.Is(err, state.ErrUnavailable) {
+							t.Errorf("got the error %v, want one about %q", err, state.ErrUnavailable)
+						}
+						return
+					}
+				})
+			}
+			space := store.Space("a")
+			for range 6 {
+				use(func(i int) error {
+					_, _, err := space.Get(t.Context(), fmt.Sprint(i%500), state.MaxValue)
+					return err
+				})
+				use(func(i int) error {
+					_, _, err := space.List(t.Context(), "", "", 10)
+					return err
+				})
+				use(func(i int) error {
+					_, err := space.Set(t.Context(), fmt.Sprint(i%500), make([]byte, 2000), state.Any, state.SetOptions{})
+					return err
+				})
+			}
+			within(t, "the first uses", func() {
+				for uses.Load() < 2000 {
+					time.Sleep(time.Millisecond)
+				}
+			})
+			if err := store.Broken(); err != nil {
+				t.Fatalf("a good store is broken: %v", err)
+			}
+			if err := test.damage(path, backup); err != nil {
+				t.Fatal(err)
+			}
+			within(t, "uses of a broken store", users.Wait)
+			if err := store.Broken(); err == nil || !strings.Contains(err.Error(), test.want) || !strings.Contains(err.Error(), "restart the server") {
+				t.Errorf("got that it is broken because of %v, want %q, and what to do", err, test.want)
+			}
+			if n := strings.Count(log.String(), "state is lost"); n != 1 {
+				t.Errorf("that was logged %d times: %s", n, log.String())
+			}
+			within(t, "closing a broken store", func() {
+				if err := store.Close(); err == nil {
+					t.Error("a broken store is closed as if all were well")
+				}
+			})
+			if err := errors.Join(os.RemoveAll(dir), os.Mkdir(dir, 0o700), os.WriteFile(path, backup, 0o600)); err != nil {
+				t.Fatal(err)
+			}
+			again, err := local.Open(dir, local.Options{})
+			if err != nil {
+				t.Fatalf("with a backup in its place: %v", err)
+			}
+			if _, found, err := again.Space("a").Get(t.Context(), "499", state.MaxValue); !found || err != nil {
+				t.Errorf("of the backup, got %t, %v", found, err)
+			}
+			if err := again.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// within fails the test where f doesn't end.
+func within(t *testing.T, what string, f func()) {
+	t.Helper()
+	done := make(chan struct{})
+	go func() { f(); close(done) }()
+	select {
+	case <-done:
+	case <-time.After(hangs):
+		t.Fatalf("%s: they hang", what)
+	}
+}
+
+// A safeBuffer is a log that several goroutines write.
+type safeBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (b *safeBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.Write(p)
+}
+
+func (b *safeBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.String()
+}
+
+// TestRestored writes a backup over the file while nobody uses the store, so that nothing unreadable is ever seen. No write may follow: what is free in
+// the file as it was is in use in the backup.
+// Proves: State is whole and apart
+func TestRestored(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	path := filepath.Join(dir, fileName)
+	store := open(t, dir)
+	s := store.Space("a")
+	if _, err := s.Set(t.Context(), "k", []byte("kept"), state.Any, state.SetOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	backup, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if _, err := s.Set(t.Context(), "k", make([]byte, 100), state.Any, state.SetOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(path, backup, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Set(t.Context(), "new", nil, state.Any, state.SetOptions{}); !errors.Is(err, state.ErrUnavailable) || !strings.Contains(err.Error(), "it is not as it was written last") {
+		t.Errorf("set: got %v, want that the file was changed", err)
+	}
+	if now, err := os.ReadFile(path); err != nil || !bytes.Equal(now, backup) {
+		t.Errorf("the backup was written to: %v", err)
+	}
+	if err := store.Close(); err == nil {
+		t.Error("it is closed as if all were well")
+	}
+}

@@ -1,0 +1,228 @@
+package local
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.etcd.io/bbolt"
+	berrors "go.etcd.io/bbolt/errors"
+
+	"github.com/toolsrv/toolsrv/internal/ownership"
+	"github.com/toolsrv/toolsrv/internal/state"
+)
+
+const (
+	fileName   = "state.db"
+	tempPrefix = ".state-"
+	// format is the version of what is in the file.
+	format = "1"
+	// lockTime is how long Open waits for another process: bbolt tries just once with it.
+	lockTime = time.Millisecond
+)
+
+// The buckets of the file: one that tells what it is, one with the tally of each space by its name, and two for each space.
+var (
+	formatName  = []byte("toolsrv")
+	formatKey   = []byte("format")
+	talliesName = []byte("tallies")
+)
+
+const (
+	valuesPrefix = "values/"
+	duePrefix    = "due/"
+)
+
+func valuesOf(space string) []byte { return []byte(valuesPrefix + space) }
+func dueOf(space string) []byte    { return []byte(duePrefix + space) }
+
+// openFile opens the file in a directory, makes both where they are missing, and checks all that is in it. due is for
+// Store.due.
+func openFile(dir string) (db *mapped, due map[string]int64, err error) {
+	if dir, err = filepath.Abs(dir); err != nil {
+		return nil, nil, err
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, nil, explain(dir, err)
+	}
+	if err := ownership.Check(dir); err != nil {
+		return nil, nil, fmt.Errorf("whoever can change the state can change what tools know: %w; or name a folder in it, which is made private", err)
+	}
+	path := filepath.Join(dir, fileName)
+	if err := makeFile(path); err != nil {
+		return nil, nil, explain(path, err)
+	}
+	if db, err = openBolt(path); err != nil {
+		return nil, nil, explain(path, err)
+	}
+	if due, err = inspect(db); err != nil {
+		return nil, nil, errors.Join(explain(path, err), db.close())
+	}
+	removeTemps(dir)
+	return db, due, nil
+}
+
+// removeTemps removes what processes have left that were killed while they made the file. One that is about to make it needs it no
+// longer.
+func removeTemps(dir string) {
+	files, _ := os.ReadDir(dir) // they are only in the way of people
+	for _, f := range files {
+		if strings.HasPrefix(f.Name(), tempPrefix) {
+			_ = os.Remove(filepath.Join(dir, f.Name()))
+		}
+	}
+}
+
+// explain says what to do about an error of a file.
+func explain(path string, err error) error {
+	switch {
+	case errors.Is(err, berrors.ErrTimeout):
+		return fmt.Errorf("%s is %w by another process: stop that one, or name another directory under [state]", path, ErrLocked)
+	case errors.Is(err, ErrDamaged):
+		return fmt.Errorf("%s is %w: put a backup in its place, or move it away to begin with an empty state", path, err)
+	case errors.Is(err, ErrForeign):
+		return fmt.Errorf("%s is %w: name another directory under [state], or run the version that wrote it", path, err)
+	}
+	return fmt.Errorf("%s: %w: name a directory under [state] that this user can write to", path, err)
+}
+
+// makeFile makes a file where there is none, so that no process ever sees half of it. What is there already has to be a file that
+// others can't change.
+func makeFile(path string) error {
+	info, err := os.Lstat(path)
+	switch {
+	case err == nil && !info.Mode().IsRegular():
+		return fmt.Errorf("%w (it is not a regular file)", ErrForeign)
+	case err == nil && info.Size() == 0: // bbolt would fill it, as if nothing had ever been kept
+		return fmt.Errorf("%w (it is empty)", ErrDamaged)
+	case err == nil:
+		return ownership.CheckFile(path, info)
+	case !errors.Is(err, fs.ErrNotExist):
+		return err
+	}
+	temp, err := os.CreateTemp(filepath.Dir(path), tempPrefix)
+	if err != nil {
+		return err
+	}
+	defer os.Remove(temp.Name())
+	if err := temp.Close(); err != nil {
+		return err
+	}
+	db, err := openBolt(temp.Name())
+	if err != nil {
+		return err
+	}
+	err = db.bolt.Update(func(tx *bbolt.Tx) error {
+		about, err := tx.CreateBucket(formatName)
+		if err != nil {
+			return err
+		}
+		_, err = tx.CreateBucket(talliesName)
+		return errors.Join(err, about.Put(formatKey, []byte(format)))
+	})
+	if err := errors.Join(err, db.close()); err != nil {
+		return err
+	}
+	// Unlike a renaming, a link never replaces the file that another process has made meanwhile.
+	if err := os.Link(temp.Name(), path); err != nil {
+		if _, there := os.Lstat(path); there != nil {
+			return err
+		}
+	}
+	return syncDir(filepath.Dir(path))
+}
+
+// syncDir makes a name in a directory durable, where the system can.
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	if err := d.Sync(); err != nil && !errors.Is(err, errors.ErrUnsupported) && !errors.Is(err, fs.ErrInvalid) && !errors.Is(err, fs.ErrPermission) {
+		return err
+	}
+	return nil
+}
+
+// inspect checks all of a file, and returns when the first entry of each space expires.
+func inspect(db *mapped) (due map[string]int64, err error) {
+	err = db.view(func(tx *bbolt.Tx) error {
+		due, err = inspectAll(db, tx)
+		return err
+	})
+	return due, err
+}
+
+func inspectAll(db *mapped, tx *bbolt.Tx) (due map[string]int64, err error) {
+	about := tx.Bucket(formatName)
+	if about == nil {
+		return nil, fmt.Errorf("%w: it is the file of another program", ErrForeign)
+	}
+	if found := string(about.Get(formatKey)); found != format {
+		return nil, fmt.Errorf("%w: it has format %s, this version reads %s", ErrForeign, strconv.Quote(found), format)
+	}
+	due = map[string]int64{}
+	if err := tx.Bucket(talliesName).ForEach(func(name, tally []byte) error {
+		first, err := inspectSpace(db, tx, string(name), tally)
+		if first != 0 {
+			due[string(name)] = first
+		}
+		return err
+	}); err != nil {
+		return nil, err
+	}
+	// By now each page was read that is in use, and so Check, which would not survive it, reads none that isn't there.
+	for found := range tx.Check() {
+		err = fmt.Errorf("%w: %w", ErrDamaged, found) // it goes on until all has been told
+	}
+	return due, err
+}
+
+// inspectSpace checks a space, and returns when its first entry expires; 0: none does.
+func inspectSpace(db *mapped, tx *bbolt.Tx, name string, tally []byte) (first int64, err error) {
+	want, err := decodeTally(tally)
+	if err != nil {
+		return 0, err
+	}
+	values, index := tx.Bucket(valuesOf(name)), tx.Bucket(dueOf(name))
+	var got state.Usage
+	expiring, indexed := 0, 0
+	if err := values.ForEach(func(key, record []byte) error {
+		db.warm(record)
+		if err := check(record, string(key)); err != nil {
+			return err
+		}
+		if expiryOf(record) != 0 {
+			expiring++
+		}
+		got.Entries++
+		got.Bytes += state.SizeOf(string(key), record[recordLen:])
+		if version := versionOf(record); version == 0 || version > want.version {
+			return fmt.Errorf("%w: %.60q has version %d, the last one of its space is %d", ErrDamaged, key, version, want.version)
+		}
+		return nil
+	}); err != nil {
+		return 0, err
+	}
+	if err := index.ForEach(func(k, _ []byte) error {
+		if indexed++; indexed == 1 {
+			first = dueTime(k)
+		}
+		if record := values.Get(k[dueLen:]); record == nil || expiryOf(record) != dueTime(k) {
+			return fmt.Errorf("%w: the index of what expires has %.60q, which does not expire then", ErrDamaged, k[dueLen:])
+		}
+		return nil
+	}); err != nil {
+		return 0, err
+	}
+	if got != want.Usage || expiring != indexed {
+		return 0, fmt.Errorf("%w: a space holds %v, %d of it expiring, its tally has %v, and %d", ErrDamaged, got, expiring, want.Usage, indexed)
+	}
+	return first, nil
+}

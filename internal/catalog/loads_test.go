@@ -60,7 +60,7 @@ func TestLoadsTakeMemory(t *testing.T) {
 	all := []string{"/large0", "/large1", "/large2", "/large3", "/small", "/some"}
 	awaitTable(t, c, all, []string{"huge.wasm", "many.wasm"})
 	for _, name := range []string{"huge.wasm", "many.wasm"} {
-		if got := reason(c.Table().Current(), directory+"/"+name); !strings.Contains(got, "loading it takes up to") || !strings.Contains(got, "may take 6 MiB") || !strings.Contains(got, "raise server.memory") {
+		if got := reason(c.Table().Current(), directory+"/"+name); !strings.Contains(got, "loading it takes up to") || !strings.Contains(got, "may take only 6 MiB") || !strings.Contains(got, "raise server.memory") {
 			t.Errorf("%s is refused for %q", name, got)
 		}
 	}

@@ -16,7 +16,8 @@ func TestCallOutcomes(t *testing.T) {
 	t.Parallel()
 	file := shop(t)
 	config := testkit.Put(t, t.TempDir(), "toolsrv.toml", []byte(`
-[limits]
+[[override]]
+match = "shop/spin"
 timeout = "50ms"
 [[override]]
 match = "shop/trap"

@@ -21,16 +21,15 @@ TOOLS    := $(EXAMPLES:%=build/tools/%.wasm)
 PREBUILT := $(patsubst examples/%/Cargo.toml,build/tools/%.wasm,$(wildcard examples/*/Cargo.toml)) build/tools/plain-c.wasm
 
 
-.PHONY: run build tools scripts examples-npm test suite race lint fmt tidy setup-rust test-rust test-js test-python examples-rust examples-rust-check example-c example-c-check setup-engines engines engines-cached engines-check test-engines cross test-arm64 test-tinygo test-unprivileged test-egress bench bench-guests bench-sandbox bench-wasmtime bench-scale bench-mcp bench-languages bench-capabilities soak attack attack-compile pace ci-long fuzz typed fixtures fixtures-check test-clients test-mcp vuln clean
+.PHONY: run build tools scripts examples-npm test suite race lint fmt tidy setup-rust test-rust test-js test-python examples-rust examples-rust-check example-c example-c-check engines engines-check test-engines cross test-arm64 test-tinygo test-unprivileged test-egress bench bench-guests bench-sandbox bench-wasmtime bench-scale bench-mcp bench-languages bench-capabilities soak attack attack-compile pace ci-long fuzz typed fixtures fixtures-check test-clients test-mcp vuln clean
 
 run: build tools
 	@(while kill -0 $$$$ 2>/dev/null; do sleep 0.3; if curl -fsS -o /dev/null localhost:8000/readyz 2>/dev/null; then sleep 0.3; \
 		printf '\n  Try:  %s\n\n' "curl -s localhost:8000/math/add -H 'Content-Type: application/json' -d '{\"a\": 2, \"b\": 3}'"; break; fi; done) & \
 		exec bin/toolsrv openapi --config examples/toolsrv.toml
 
-# The binary of a checkout makes new projects that use the SDKs of the checkout (toolsrv new). It carries the interpreters that make
-# engines has built, here or in another checkout.
-build: engines-cached
+# The binary of a checkout makes new projects that use the SDKs of the checkout (toolsrv new).
+build:
 	go build -trimpath -ldflags "-X 'github.com/toolsrv/toolsrv/cmd/toolsrv/command.sdk=$(CURDIR)/sdk'" -o bin/toolsrv ./cmd/toolsrv
 
 tools: $(TOOLS) $(PREBUILT) scripts
@@ -40,15 +39,13 @@ $(TOOLS): build/tools/%.wasm: build
 	@mkdir -p build/tools
 	bin/toolsrv build examples/$* -o $@
 
-# scripts builds the examples in Python, JavaScript and TypeScript for which there is an interpreter, and packages of npm where they have some.
+# scripts builds the examples in Python, JavaScript and TypeScript, and those with packages of npm where these are installed.
 scripts: build
 	@mkdir -p build/tools
-	@set -e; engines=internal/script/engine/dist; scripts=; \
-		if [ -f $$engines/python.wasm.gz ]; then scripts="code-python cron dates geo-python invoice prose trip-python weather-python"; fi; \
-		if [ -f $$engines/javascript.wasm.gz ]; then scripts="$$scripts code-javascript notes-javascript"; \
-			if [ -d examples/node_modules ]; then scripts="$$scripts liquid signed-javascript table toc"; fi; fi; \
-		for s in $$scripts; do bin/toolsrv build examples/$$s -o build/tools/$$s.wasm; done; \
-		case $$scripts in code-python*toc) ;; *) echo "some examples in Python, JavaScript and TypeScript are left out: make engines examples-npm gets what they need";; esac
+	@set -e; scripts="code-javascript code-python cron dates geo-python invoice notes-javascript prose trip-python weather-python"; \
+		if [ -d examples/node_modules ]; then scripts="$$scripts liquid signed-javascript table toc"; \
+		else echo "the examples liquid, signed-javascript, table and toc are left out: make examples-npm gets the packages that they need"; fi; \
+		for s in $$scripts; do bin/toolsrv build examples/$$s -o build/tools/$$s.wasm; done
 
 $(PREBUILT): build/tools/%.wasm: FORCE
 	@mkdir -p build/tools
@@ -159,33 +156,22 @@ example-c-check: build .venv/zig
 	python3 -m venv $@.tmp && $@.tmp/bin/pip install --quiet --disable-pip-version-check $(ZIG)
 	mv $@.tmp $@
 
-# engines puts the interpreters for tools in JavaScript and Python where toolsrv is built with them (internal/script/engine/dist), and
-# builds what the cache does not have: sdk/engines/cache.sh says where that is. engines-check builds them again, from nothing and in
-# another place, and compares.
+# engines builds the interpreters for tools in JavaScript and Python again where their sources have changed, and writes them to
+# internal/script/engine/dist, where git keeps them. What it has built it keeps outside the checkout: sdk/engines/cache.sh says where.
+# engines-check builds them from nothing and in another place, and compares. Both need Python 3.11, cargo, and the apt of a Debian.
 ENGINES := $(wildcard sdk/*/engine/build.sh)
-ENGINES_DIST := internal/script/engine/dist
-ENGINES_SEAL = xargs go run ./internal/script/engine/internal/seal
-
-setup-engines:
-	sdk/engines/setup.sh
 
 engines:
-	@set -e; for b in $(ENGINES); do out=build/engines/$$(basename $$(dirname $$(dirname $$b))); rm -rf $$out; $$b $$out; \
-		(cat $$out/about.txt; echo $$out $(ENGINES_DIST)) | $(ENGINES_SEAL); done
+	@set -e; for b in $(ENGINES); do out=build/engines/$$(basename $$(dirname $$(dirname $$b))); rm -rf $$out; $$b $$out; sdk/engines/seal.sh $$out; done
 
-# engines-cached does what engines does for those in the cache, where toolsrv would be built without one, and builds none itself.
-engines-cached:
-	@[ $$(ls $(ENGINES_DIST)/*.wasm.gz 2>/dev/null | wc -l) = $(words $(ENGINES)) ] || \
-		for b in $(ENGINES); do ENGINES_CACHED=1 $(MAKE) --no-print-directory engines ENGINES=$$b >/dev/null 2>&1 || true; done
-
-engines-check: engines
+engines-check:
 	sdk/engines/check.sh $(ENGINES)
 
 # test-engines runs what the engines' own projects test, as far as it makes sense in the sandbox, and the tests of what we put around them:
 # those that ENGINE_TESTS matches.
 ENGINE_TESTS ?= .
 
-test-engines: setup-engines engines
+test-engines:
 	sdk/engines/test.sh
 	sdk/js/engine/test/fetch.sh build/js-tests
 	TOOLSRV_CPYTHON_LIB=$$(sdk/python/engine/library.sh) go test -count=1 -timeout 60m -run "$(ENGINE_TESTS)" ./test/engines
@@ -253,8 +239,7 @@ bench-wasmtime: bench-guests
 	cd bench && go build -o ../$(BENCH)/sandbox ./cmd/sandbox
 	@$(BENCH)/sandbox -guests $(BENCH) -wasmtime build/wasmtime/release/toolsrv-bench-wasmtime
 
-# bench-scale prints what a server with many tools takes: to start, for each tool, and until a new one is served. For scripts it needs
-# the engines (make engines).
+# bench-scale prints what a server with many tools takes: to start, for each tool, and until a new one is served.
 bench-scale: build bench-guests
 	cd bench && go build -o ../$(BENCH)/scale ./cmd/scale
 	@$(BENCH)/scale -guests $(BENCH) -server bin/toolsrv
@@ -268,7 +253,7 @@ bench-mcp: build tools bench-guests
 	@$(BENCH)/mcp -guests $(BENCH) -tools build/tools -server bin/toolsrv -fastmcp "$(CURDIR)/.venv/mcp-python/bin/python $(CURDIR)/bench/fastmcp/server.py"
 
 # bench-languages measures tools in Python and JavaScript, and compares them with native CPython, a process for each call, and
-# FastAPI. It needs the engines (make engines), Python, and quiet.
+# FastAPI. It needs Python, and quiet.
 bench-languages: build
 	cd bench && go build -o ../$(BENCH)/languages ./cmd/languages
 	bench/fastapi/install.sh

@@ -212,7 +212,7 @@ var edges = map[string][]string{
 	"examples/weather":  {"sdk/go", "sdk/go/config", "sdk/go/http"},
 
 	// Measures what embedders use, and the parts below it.
-	"bench/cmd/attack":        {"bench/internal/assemble", "bench/internal/measure", "bench/internal/service", "wasmtools", "internal/script/engine"},
+	"bench/cmd/attack":        {"bench/internal/assemble", "bench/internal/measure", "bench/internal/service", "wasmtools"},
 	"bench/cmd/capabilities":  {"bench/internal/guest", "bench/internal/measure", "runtime/limits", "internal/runtime/sandbox", "internal/runtime/wasmbin", "wasmtools", "wasmtools/capability/broker", "wasmtools/config", "wasmtools/invoke", "wasmtools/toolfile"},
 	"bench/cmd/languages":     {"bench/internal/load", "bench/internal/measure", "bench/internal/service", "runtime/limits", "internal/runtime/sandbox", "wasmtools/toolfile"},
 	"bench/cmd/mcp":           {"bench/internal/gosdk", "bench/internal/guest", "bench/internal/load", "bench/internal/measure", "bench/internal/service"},

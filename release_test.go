@@ -88,3 +88,26 @@ func read(t *testing.T, file string) string {
 	}
 	return strings.ReplaceAll(string(text), "\r\n", "\n")
 }
+
+// TestRegistries makes sure that what is fetched comes by its name from the registry that a machine uses: no recipe and no lock file says at which
+// address.
+func TestRegistries(t *testing.T) {
+	t.Parallel()
+	var files []string
+	for _, pattern := range []string{"Makefile", ".ci/*", "*/package-lock.json", "*/*/package-lock.json", "sdk/*/*.sh", "sdk/*/*/*.sh", "sdk/*/*/*.txt"} {
+		found, err := filepath.Glob(pattern)
+		if err != nil || len(found) == 0 {
+			t.Fatalf("no %s (%v)", pattern, err)
+		}
+		files = append(files, found...)
+	}
+	address := regexp.MustCompile(`"resolved": "http[^"]*|https?://(registry\.|index\.|static\.|deb\.|snapshot\.|pypi\.|files\.|crates\.|proxy\.)\S*`)
+	for _, file := range files {
+		if strings.Contains(file, "node_modules/") {
+			continue
+		}
+		if found := address.FindString(read(t, file)); found != "" {
+			t.Errorf("%s names %s", file, found)
+		}
+	}
+}

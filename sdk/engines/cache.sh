@@ -9,15 +9,10 @@ digest() {
 }
 
 # stage KEY COMMAND... makes the folder KEY of the cache, unless it is there: COMMAND is given an empty folder to fill. Where several
-# builds want the same, one makes it and the others wait. What nobody has asked for in 60 days goes. Where ENGINES_CACHED is set,
-# nothing is made.
+# builds want the same, one makes it and the others wait. What nobody has asked for in 60 days goes.
 stage() {
 	key=$1
 	shift
-	if [ -n "${ENGINES_CACHED-}" ] && [ ! -d "$engines/$key" ]; then
-		echo "$key is not in the cache of engines" >&2
-		return 1
-	fi
 	mkdir -p "$engines"
 	(
 		set -e
@@ -44,25 +39,39 @@ zig() {
 
 setup_zig() {
 	python3 -m venv "$1"
-	"$1/bin/pip" install --quiet --disable-pip-version-check "ziglang==$zig_version" || unreachable "ziglang $zig_version" "PyPI (${PIP_INDEX_URL:-https://pypi.org/simple})"
-}
-
-# unreachable WHAT WHERE ends a build that needs what could not be fetched. Where UNREACHABLE names a file, as in .ci/run, that has the
-# sentence, too.
-unreachable() {
-	echo "$1 could not be fetched from $2: is it reachable from here?" | tee -a "${UNREACHABLE:-/dev/null}" >&2
-	return 1
+	"$1/bin/pip" install --quiet --disable-pip-version-check "ziglang==$zig_version"
 }
 
 # fetch_crate NAME VERSION SHA256 FOLDER has cargo fetch a crate, and moves what is in it to FOLDER.
 fetch_crate() {
 	mkdir -p "$4.fetch/src" && : >"$4.fetch/src/lib.rs"
 	printf '[package]\nname = "fetch"\nversion = "0.0.0"\nedition = "2021"\n[dependencies]\n%s = "=%s"\n[workspace]\n' "$1" "$2" >"$4.fetch/Cargo.toml"
-	(cd "$4.fetch" && cargo vendor --quiet vendor >/dev/null) || unreachable "the crate $1 $2" "crates.io (https://index.crates.io)"
+	(cd "$4.fetch" && cargo vendor --quiet vendor >/dev/null)
 	if ! grep -q "\"package\":\"$3\"" "$4.fetch/vendor/$1/.cargo-checksum.json"; then
 		echo "the crate $1 $2 is not the one whose SHA-256 is $3" >&2
 		return 1
 	fi
 	mv "$4.fetch/vendor/$1" "$4"
 	rm -rf "$4.fetch"
+}
+
+# fetch_debian SUITE PACKAGE... has apt fetch the original sources of Debian's packages in a suite into the current folder, from the mirror that
+# this machine installs from. It needs no root, and leaves alone what apt knows of this machine's packages.
+fetch_debian() {
+	mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 'Origin: Debian' 'Component: main' | head -n 1)
+	[ -n "$mirror" ] || { echo "apt knows no mirror of Debian on this machine" >&2; return 1; }
+	(
+		set -e
+		apt=$(mktemp -d)
+		trap 'rm -rf "$apt"' EXIT
+		mkdir -p "$apt/state/lists/partial" "$apt/cache/archives/partial"
+		echo "deb-src [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $mirror $1 main" >"$apt/sources.list"
+		shift
+		apt_get() {
+			apt-get -qq -o Dir::Etc::sourcelist="$apt/sources.list" -o Dir::Etc::sourceparts=/dev/null -o Dir::State="$apt/state" \
+				-o Dir::State::status=/dev/null -o Dir::Cache="$apt/cache" -o APT::Sandbox::User=root "$@" >&2
+		}
+		apt_get update
+		apt_get source --download-only --tar-only "$@"
+	)
 }

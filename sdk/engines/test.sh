@@ -3,6 +3,7 @@
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 . "$here/cache.sh"
+stage "$zig_stage" setup_zig
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$here"

@@ -8,7 +8,6 @@ import (
 
 	"github.com/toolsrv/toolsrv/internal/script"
 	"github.com/toolsrv/toolsrv/internal/testkit"
-	"github.com/toolsrv/toolsrv/internal/testkit/enginetest"
 	"github.com/toolsrv/toolsrv/internal/testkit/projecttest"
 )
 
@@ -71,7 +70,6 @@ func scripted(engineName, path string) func(*testing.T) []byte {
 		if testkit.Emulated() && engineName == "python" {
 			t.Skip("emulated, CPython takes longer to start than a call may")
 		}
-		enginetest.Open(t, engineName)
 		module, _, err := script.Build(t.Context(), path, script.Options{})
 		if err != nil {
 			t.Fatal(err)

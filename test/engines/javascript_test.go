@@ -1,5 +1,5 @@
 // Package engines_test runs the interpreters that this repository builds for scripts: their own projects' tests, and tests of what we
-// put around them. It needs the engines (make engines); make test-engines runs all of it.
+// put around them. make test-engines runs all of it.
 package engines_test
 
 import (
@@ -22,7 +22,7 @@ import (
 
 var update = flag.Bool("update", false, "write the results of Node that the engine for JavaScript is compared with")
 
-// need returns an engine, or skips the test where this binary has none.
+// need returns an engine, or skips the test where it would take too long.
 func need(t testing.TB, name string) *engine.Engine {
 	t.Helper()
 	if testkit.Race {

@@ -1,5 +1,5 @@
 // Package isolation_test attacks the interpreters with scripts: what a call leaves behind is gone in the next one, and what has no end
-// ends at a limit. It needs the engines: make engines.
+// ends at a limit.
 package isolation_test
 
 import (
@@ -30,7 +30,7 @@ var (
 	javascript = language{"javascript", "script.js"}
 )
 
-// need returns the language's engine, or skips the test where this binary has none.
+// need returns the language's engine.
 func (l language) need(t testing.TB) *engine.Engine {
 	t.Helper()
 	return enginetest.Open(t, l.name)

@@ -59,15 +59,10 @@ func TestReadme(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	clone := copyRepository(t)
 	shell(t, clone, "git init --quiet && git add --all")
-	engines := copyEngines(t, clone)
 	shell(t, clone, "make build tools")
 	embedded(t, clone)
 	address := serve(t, clone)
 	for _, block := range blocks[1 : len(blocks)-1] {
-		if strings.Contains(block, "greet") && !engines {
-			t.Log("without engines there is no tool in Python: make engines builds them")
-			continue
-		}
 		own := strings.Contains(block, "/my/") // taken up while the server runs
 		for _, step := range steps(block) {
 			command := strings.ReplaceAll(step.command, "localhost:8000", address)
@@ -87,26 +82,6 @@ func TestReadme(t *testing.T) {
 	if left := shell(t, clone, "git ls-files --others --modified --exclude-standard"); left != "" {
 		t.Errorf("after README.md's commands there are files that git would take up:\n%s", left)
 	}
-}
-
-// copyEngines puts the interpreters into a clone as make engines would, and reports whether there are any.
-func copyEngines(t *testing.T, clone string) bool {
-	t.Helper()
-	const dist = "internal/script/engine/dist"
-	files, err := filepath.Glob("../../" + dist + "/*.wasm.gz")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, file := range files {
-		content, err := os.ReadFile(file)
-		if err == nil {
-			err = os.WriteFile(filepath.Join(clone, dist, filepath.Base(file)), content, 0o600)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	return len(files) == 2
 }
 
 // shellBlocks returns the fenced blocks marked sh.
@@ -153,7 +128,7 @@ func copyRepository(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	list := exec.Command("git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", ".gitignore", "go.mod", "go.sum", "Makefile", "*.go", "author", "examples", "sdk", "wasmtools")
+	list := exec.Command("git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", ".gitignore", "go.mod", "go.sum", "Makefile", "*.go", "examples", "internal", "sdk", "wasmtools")
 	list.Dir = root
 	names, err := list.Output()
 	if err != nil {

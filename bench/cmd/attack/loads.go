@@ -62,7 +62,7 @@ func attackBundles(ctx context.Context, a *arena) error {
 		folder := filepath.Join(service.Tools(a.directory), namespace)
 		noise := make([]byte, size/4*3)
 		_, _ = rand.NewChaCha8([32]byte{byte(i)}).Read(noise) // documented not to fail
-		text := strings.ReplaceAll(fmt.Sprintf(languages[0].source, i), fmt.Sprint("t", i), fmt.Sprint("big", i))
+		text := strings.ReplaceAll(fmt.Sprintf(python.source, i), fmt.Sprint("t", i), fmt.Sprint("big", i))
 		for rest := base64.StdEncoding.EncodeToString(noise); rest != ""; {
 			n := min(len(rest), mib)
 			text += "\n# " + rest[:n] + "\n"

@@ -10,50 +10,42 @@ import (
 	"time"
 
 	"github.com/toolsrv/toolsrv/bench/internal/service"
-	"github.com/toolsrv/toolsrv/internal/script/engine"
 )
 
 // A language is how a script is written that answers with its own number.
-type language struct{ engine, ending, source string }
+type language struct{ name, ending, source string }
 
-var languages = []language{
-	{"python", ".py", `from toolsrv import tool
+var (
+	python = language{"python", ".py", `from toolsrv import tool
 
 @tool
 def t%[1]d(number: int) -> int:
     """Return a number of this tool's."""
     return %[1]d
-`},
-	{"javascript", ".js", `import { tool } from "toolsrv";
+`}
+	javascript = language{"javascript", ".js", `import { tool } from "toolsrv";
 
 export const t%[1]d = tool({
   description: "Return a number of this tool's.",
   parameters: { type: "object", properties: { number: { type: "integer" } } },
   run: () => %[1]d,
 });
-`},
-}
+`}
+)
 
-// fillScripts writes n scripts in the first of some languages whose engine this binary carries, which is the server's if both were built
-// together.
-func (a *arena) fillScripts(n int, languages []language) error {
+// fillScripts writes n scripts in a language.
+func (a *arena) fillScripts(n int, l language) error {
 	folder := filepath.Join(service.Tools(a.directory), namespace)
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return err
 	}
-	for _, l := range languages {
-		if _, err := engine.Carried().Open(l.engine); errors.Is(err, engine.ErrMissing) {
-			continue
+	a.tell("%d scripts in %s", n, l.name)
+	for i := range n {
+		if err := os.WriteFile(filepath.Join(folder, fmt.Sprint("t", i, l.ending)), fmt.Appendf(nil, l.source, i), 0o600); err != nil {
+			return err
 		}
-		a.tell("%d scripts in %s", n, l.engine)
-		for i := range n {
-			if err := os.WriteFile(filepath.Join(folder, fmt.Sprint("t", i, l.ending)), fmt.Appendf(nil, l.source, i), 0o600); err != nil {
-				return err
-			}
-		}
-		return nil
 	}
-	return fmt.Errorf("%w: no interpreter is carried: make engines builds them", errSkipped)
+	return nil
 }
 
 // withScripts are keys of [tools], where the further tables of a configuration begin.
@@ -69,7 +61,7 @@ func attackScripts1024(ctx context.Context, a *arena) error { return a.scripts(c
 // one gets at least: where one finds all instances idle, many make each other's start again.
 func (a *arena) scripts(ctx context.Context, memory string, part float64) error {
 	const scripts, each = 100, 15 * time.Second
-	if err := a.fillScripts(scripts, languages); err != nil {
+	if err := a.fillScripts(scripts, python); err != nil {
 		return err
 	}
 	begin := time.Now()
@@ -112,7 +104,7 @@ func (a *arena) scripts(ctx context.Context, memory string, part float64) error 
 // is the same on all machines.
 func attackScriptsMany(ctx context.Context, a *arena) error {
 	const scripts = 150
-	if err := a.fillScripts(scripts, languages); err != nil {
+	if err := a.fillScripts(scripts, python); err != nil {
 		return err
 	}
 	var took [2]time.Duration

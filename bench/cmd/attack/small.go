@@ -14,20 +14,20 @@ import (
 
 // The attacks on servers that have little memory: the least that docs/operations.md promises.
 
-func attackSmall(ctx context.Context, a *arena) error { return a.small(ctx, 256<<20, languages) }
+func attackSmall(ctx context.Context, a *arena) error { return a.small(ctx, 256<<20, python) }
 
-func attackSmaller(ctx context.Context, a *arena) error { return a.small(ctx, 128<<20, languages[1:]) }
+func attackSmaller(ctx context.Context, a *arena) error { return a.small(ctx, 128<<20, javascript) }
 
-// small has ten scripts in one of the languages read, compiled and called for the first time, and then in turn, with no more memory than
+// small has ten scripts in a language read, compiled and called for the first time, and then in turn, with no more memory than
 // most bytes.
-func (a *arena) small(ctx context.Context, most int64, languages []language) error {
+func (a *arena) small(ctx context.Context, most int64, l language) error {
 	const scripts, calls = 10, 300
 	group, err := newCgroup(a.cgroup, most)
 	if err != nil {
 		return fmt.Errorf("%w: no control group can be made: %w", errSkipped, err)
 	}
 	a.after = append(a.after, group.remove)
-	if err := a.fillScripts(scripts, languages); err != nil {
+	if err := a.fillScripts(scripts, l); err != nil {
 		return err
 	}
 	begin := time.Now()

@@ -6,6 +6,7 @@ import (
 	"io"
 	"runtime"
 	"runtime/debug"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -118,14 +119,10 @@ func (b build) String() string {
 	if b.Modified {
 		modified = ", modified"
 	}
-	engines := "none: scripts can't be built; in a checkout of toolsrv, `make engines` and `make build` add them"
+	engines := make([]string, len(b.Engines))
 	for i, e := range b.Engines {
-		if i == 0 {
-			engines = e.String()
-		} else {
-			engines += ", " + e.String()
-		}
+		engines[i] = e.String()
 	}
 	return fmt.Sprintf("toolsrv %s (revision %s%s)\ngo      %s\nwazero  %s\nos/arch %s/%s\nengines %s\n",
-		b.Version, b.Revision, modified, b.Go, b.Wazero, b.OS, b.Arch, engines)
+		b.Version, b.Revision, modified, b.Go, b.Wazero, b.OS, b.Arch, strings.Join(engines, ", "))
 }

@@ -59,9 +59,6 @@ func TestVersionLicenses(t *testing.T) {
 			}
 		}
 	}
-	if len(list) == 0 {
-		t.Skip("no engine is carried: make engines")
-	}
 }
 
 func TestVersionUsage(t *testing.T) {

@@ -19,9 +19,6 @@ const (
 	licenseSuffix = ".licenses.txt"
 )
 
-// ErrMissing is in the chain of errors about an engine that is not carried.
-var ErrMissing = errors.New("this toolsrv has no such engine")
-
 //go:embed dist
 var dist embed.FS
 
@@ -33,8 +30,7 @@ type Set struct {
 	opened map[string]func() (*Engine, error)
 }
 
-// Carried returns the engines that this binary carries: those that `make engines` had built when it was built itself. It returns the
-// same Set each time.
+// Carried returns the engines that this binary carries. It returns the same Set each time.
 func Carried() *Set { return carried() }
 
 var carried = sync.OnceValue(func() *Set {
@@ -51,7 +47,7 @@ func From(folder fs.FS) *Set {
 	return &Set{files: folder, opened: map[string]func() (*Engine, error){}}
 }
 
-// Open returns the engine for a language. Where there is none, ErrMissing is in the error's chain, and its text has the remedy.
+// Open returns the engine for a language.
 func (s *Set) Open(name string) (*Engine, error) {
 	s.mu.Lock()
 	open := s.opened[name]
@@ -67,7 +63,7 @@ func (s *Set) Open(name string) (*Engine, error) {
 func (s *Set) read(name string) (*Engine, error) {
 	packed, err := fs.ReadFile(s.files, name+moduleSuffix)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrInvalid) {
-		return nil, fmt.Errorf("%w as %s: in a checkout of toolsrv, run `make engines`, which builds it, and `make build`", ErrMissing, name)
+		return nil, fmt.Errorf("there is no engine for %q", name)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read the engine: %w", err)

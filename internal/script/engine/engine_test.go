@@ -3,7 +3,9 @@ package engine_test
 import (
 	"bytes"
 	"compress/gzip"
-	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -173,8 +175,8 @@ func TestSet(t *testing.T) {
 		t.Errorf("Licenses: got %q, %v", got, err)
 	}
 	for _, name := range []string{"perl", "", "..", "../toy", "README.md"} {
-		if e, err := set.Open(name); e != nil || !errors.Is(err, engine.ErrMissing) || !strings.Contains(err.Error(), "make engines") {
-			t.Errorf("Open(%q): got %v, %v, want ErrMissing", name, e, err)
+		if e, err := set.Open(name); e != nil || err == nil || !strings.Contains(err.Error(), "there is no engine for") {
+			t.Errorf("Open(%q): got %v, %v, want an error", name, e, err)
 		}
 	}
 	if _, err := set.Licenses("perl"); err == nil {
@@ -208,7 +210,7 @@ func TestSetRefuses(t *testing.T) {
 	}
 }
 
-// Whatever is carried is whole. Where nothing is, that is not an error.
+// What is carried is whole.
 func TestCarried(t *testing.T) {
 	t.Parallel()
 	set := engine.Carried()
@@ -216,12 +218,49 @@ func TestCarried(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if len(list) != 2 || list[0].Name != "javascript" || list[1].Name != "python" {
+		t.Errorf("got the engines %v, want those for JavaScript and Python", list)
+	}
 	for _, about := range list {
 		if licenses, err := set.Licenses(about.Name); err != nil || len(licenses) < 100 {
 			t.Errorf("the licences of %s: %q, %v", about.Name, licenses, err)
 		}
 	}
-	if len(list) == 0 {
-		t.Skip("no engine is carried: make engines")
+}
+
+// TestSources says when the sources of an engine have changed and the engine in the tree was not built again. The recipe prints the digest of
+// its sources.
+func TestSources(t *testing.T) {
+	t.Parallel()
+	const sdk = "../../../sdk"
+	for _, program := range []string{"sh", "sha256sum", "sed", "awk"} {
+		if _, err := exec.LookPath(program); err != nil {
+			t.Skipf("the recipes of engines need %s: %v", program, err)
+		}
+	}
+	// go test reads its own result again as long as all that this process has looked at is as it was, so it looks at what the recipe reads.
+	for _, folder := range []string{"engines", "js", "js/engine", "js/engine/web", "python/engine", "python/engine/lib", "python/toolsrv"} {
+		files, err := os.ReadDir(filepath.Join(sdk, folder))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range files {
+			if _, err := os.Stat(filepath.Join(sdk, folder, file.Name())); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for name, folder := range map[string]string{"javascript": "js", "python": "python"} {
+		e, err := engine.Carried().Open(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		revision, err := exec.Command("sh", filepath.Join(sdk, folder, "engine", "build.sh"), "--revision").Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.TrimSpace(string(revision)); got != e.Revision {
+			t.Errorf("the engine for %s was built from other sources (%s) than those in sdk (%s): run make engines, and commit internal/script/engine/dist", name, e.Revision, got)
+		}
 	}
 }

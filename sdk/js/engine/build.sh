@@ -1,5 +1,6 @@
 #!/bin/sh
 # Builds the engine for JavaScript into the folder $1: javascript.wasm, its licences, and about.txt, the arguments for seal.
+# With --revision instead of a folder it prints the digest of what it builds from, and builds nothing.
 # The interpreter itself is compiled once for its sources and flags; then a change of the package toolsrv or of the glue takes seconds.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
@@ -99,8 +100,12 @@ revision=$(
 	for name in $web_files; do files="$files $here/web/$name"; done
 	echo "$objects_stage $capacity $stack $room" | digest "$here"/*.c "$here"/*.h "$here/build.sh" "$here"/../../engines/capability.c "$here"/../../engines/capability.h "$here"/../../engines/malloc.c "$here"/../../engines/heap.h $files
 )
+if [ "$out" = --revision ]; then
+	echo "$revision"
+	exit
+fi
 if [ ! -d "$engines/javascript-$revision" ]; then
-	[ -d "$engines/$zig_stage" ] || { echo "there is no compiler for engines: run make setup-engines" >&2; exit 1; }
+	stage "$zig_stage" setup_zig
 	stage "$sources" fetch_sources
 	stage "$objects_stage" compile_interpreter
 fi

@@ -1,5 +1,6 @@
 #!/bin/sh
 # Builds the engine for Python into the folder $1: python.wasm, its licences, and about.txt with what `seal` is to write into it.
+# With --revision instead of a folder it prints the digest of what it builds from, and builds nothing.
 # CPython itself is compiled once for its sources, changes and flags, which takes minutes; then a change of the package toolsrv or
 # of the glue takes seconds.
 set -eu
@@ -40,14 +41,6 @@ link_engine() {
 	printf -- '-name python -version "cpython %s" -revision %s -capacity %s\n' $version "$revision" "$capacity" >"$1/about.txt"
 }
 
-# reach says which of the sources can't be reached, before anything is fetched.
-reach() {
-	grep -v '^#' "$here/sources.txt" | while read -r name address _; do
-		python3 -c 'import sys, urllib.request as u; u.urlopen(u.Request(sys.argv[1], method="HEAD"), timeout=60)' "$address" 2>/dev/null ||
-			{ unreachable "the source of $name" "$address"; exit 1; }
-	done
-}
-
 sources=python-sources-$(digest "$here/sources.txt" "$here/requirements.txt" </dev/null)
 freezer=python-freezer-$(echo "$sources" | digest "$here/cpython.sh")
 compiled=cpython-$(echo "$sources $zig_version $target $flags $zlib_parts" | digest "$here/config.site" "$here/patch.py" "$here/cpython.sh")
@@ -55,9 +48,12 @@ revision=$(
 	echo "$compiled $stack" | digest "$here"/*.c "$here"/*.h "$here"/*.py "$here"/lib/*.py "$here"/*.sh \
 		"$here"/../../engines/capability.c "$here"/../../engines/capability.h "$here"/../../engines/malloc.c "$here"/../../engines/heap.h "$here"/../toolsrv/*.py
 )
+if [ "$out" = --revision ]; then
+	echo "$revision"
+	exit
+fi
 if [ ! -d "$engines/python-$revision" ]; then
-	[ -d "$engines/$zig_stage" ] || { echo "there is no compiler for engines: run make setup-engines" >&2; exit 1; }
-	[ -d "$engines/$sources" ] || reach
+	stage "$zig_stage" setup_zig
 	stage "$sources" fetch_sources
 	stage "$freezer" build_freezer
 	stage "$compiled" compile_cpython

@@ -2,13 +2,14 @@
 
 # fetch_sources has the sources that sources.txt pins, and the time zones.
 fetch_sources() {
-	grep -v '^#' "$here/sources.txt" | while read -r name address checksum; do
-		python3 -c 'import shutil, sys, urllib.request as u; shutil.copyfileobj(u.urlopen(sys.argv[1], timeout=60), open(sys.argv[2], "wb"))' "$address" "$1/$name.tar"
-		echo "$checksum  $1/$name.tar" | sha256sum --check --quiet || { echo "$address is not what sources.txt pins" >&2; return 1; }
+	mkdir "$1/fetched"
+	(cd "$1/fetched" && fetch_debian trixie $(sed -n 's/^[^#][^ ]* \([^ ]*\) .*/\1/p' "$here/sources.txt"))
+	grep -v '^#' "$here/sources.txt" | while read -r name _ file checksum; do
+		echo "$checksum  $1/fetched/$file" | sha256sum --check --quiet || { echo "$file is not what sources.txt pins" >&2; return 1; }
 		mkdir "$1/$name"
-		tar -xf "$1/$name.tar" -C "$1/$name" --strip-components=1
-		rm "$1/$name.tar"
+		tar -xf "$1/fetched/$file" -C "$1/$name" --strip-components=1
 	done
+	rm -rf "$1/fetched"
 	python3 -m venv "$1/venv"
 	"$1/venv/bin/pip" install --quiet --disable-pip-version-check --require-hashes --no-deps --target "$1/tzdata" -r "$here/requirements.txt"
 	rm -rf "$1/venv"

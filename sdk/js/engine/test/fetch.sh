@@ -29,7 +29,7 @@ fetch_tests() {
 	read -r version sum <<-END
 		$(pinned test262-parser-tests)
 	END
-	(cd "$1" && npm pack --silent "test262-parser-tests@$version" >/dev/null) || unreachable "test262-parser-tests $version" "npm ($(npm config get registry))"
+	(cd "$1" && npm pack --silent "test262-parser-tests@$version" >/dev/null)
 	echo "$sum  $1/test262-parser-tests-$version.tgz" | sha256sum --check --quiet -
 	tar -xzf "$1/test262-parser-tests-$version.tgz" -C "$1"
 	mv "$1/package" "$1/parser"

@@ -1,12 +1,14 @@
 // Seal makes an engine of a module that a linker wrote: it adds the section in which the engine says what it is, tries whether it is
 // whole, and writes it with its licences to the folder that package engine embeds.
 //
-// It takes the folder of a build, with NAME.wasm and NAME.licenses.txt, and the folder to write to.
+// It takes the folder of a build, with NAME.wasm and NAME.licenses.txt, and the folder to write to. With -check it compares with what is
+// there instead.
 package main
 
 import (
 	"bytes"
 	"compress/gzip"
+	"crypto/sha256"
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -23,18 +25,19 @@ func main() {
 	flag.StringVar(&about.Version, "version", "", "the interpreter and its version")
 	flag.StringVar(&about.Revision, "revision", "", "a digest of what it was built from")
 	flag.IntVar(&about.Capacity, "capacity", 0, "the size of the region for a bundle in bytes")
+	compare := flag.Bool("check", false, "compare with what is in DIST, and write nothing")
 	flag.Parse()
 	if flag.NArg() != 2 {
-		fmt.Fprintln(os.Stderr, "usage: seal -name NAME -version VERSION -revision REVISION -capacity BYTES BUILD DIST")
+		fmt.Fprintln(os.Stderr, "usage: seal [-check] -name NAME -version VERSION -revision REVISION -capacity BYTES BUILD DIST")
 		os.Exit(2)
 	}
-	if err := seal(about, flag.Arg(0), flag.Arg(1)); err != nil {
+	if err := seal(about, flag.Arg(0), flag.Arg(1), *compare); err != nil {
 		fmt.Fprintf(os.Stderr, "seal: %v\n", err)
 		os.Exit(1)
 	}
 }
 
-func seal(about engine.About, build, dist string) error {
+func seal(about engine.About, build, dist string, compare bool) error {
 	module, err := os.ReadFile(filepath.Join(build, about.Name+".wasm"))
 	if err != nil {
 		return err
@@ -49,11 +52,14 @@ func seal(about engine.About, build, dist string) error {
 	if _, err := engine.Parse(module); err != nil {
 		return err
 	}
-	packed, err := pack(module)
+	licenses, err := os.ReadFile(filepath.Join(build, about.Name+".licenses.txt"))
 	if err != nil {
 		return err
 	}
-	licenses, err := os.ReadFile(filepath.Join(build, about.Name+".licenses.txt"))
+	if compare {
+		return check(about.Name, module, licenses, dist)
+	}
+	packed, err := pack(module)
 	if err != nil {
 		return err
 	}
@@ -64,6 +70,24 @@ func seal(about engine.About, build, dist string) error {
 		return err
 	}
 	fmt.Printf("engine %s: %s (%s), %d bytes, %d packed\n", about.Name, about.Version, about.Revision, len(module), len(packed))
+	return nil
+}
+
+// check compares an engine, unpacked, and its licences with those in a folder.
+func check(name string, module, licenses []byte, dist string) error {
+	set := engine.From(os.DirFS(dist))
+	kept, err := set.Open(name)
+	if err != nil {
+		return err
+	}
+	text, err := set.Licenses(name)
+	if err != nil {
+		return err
+	}
+	if !bytes.Equal(kept.Module(), module) || text != string(licenses) {
+		return fmt.Errorf("the engine %s (%s) in %s is not what its sources make", name, kept.Revision, dist)
+	}
+	fmt.Printf("engine %s: built again, the same: sha256 %x\n", name, sha256.Sum256(module))
 	return nil
 }
 

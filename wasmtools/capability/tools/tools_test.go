@@ -26,7 +26,7 @@ import (
 func TestRefusedArgumentsAreCharged(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, sandbox.Config{}, func(w *world) {
-		w.limits["/a/once"] = limits.Limits{Fuel: 60 * 500_000}
+		w.limits["/a/once"] = limits.Limits{Fuel: 60 * 500_000, Timeout: time.Minute}
 	}, gotool.New("go/sum", "Adds.", func(_ context.Context, in struct {
 		Numbers []int `json:"numbers"`
 	}) (int, error) {

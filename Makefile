@@ -65,14 +65,19 @@ endif
 
 # Processes of tests share the code that they compile of interpreters and examples, which takes them minutes otherwise. A change of what makes
 # it begins anew: its version may not have been raised yet. It is not in build/, where go test would take it for something that is tested.
-CODE := $(or $(TMPDIR),/tmp)/toolsrv-tests-$(shell id -u)-$(shell cat $$(find runtime -name '*.go' | LC_ALL=C sort) go.sum | cksum | cut -d' ' -f1)
+CODE := $(or $(TMPDIR),/tmp)/toolsrv-tests-$(shell id -u)-$(shell cat $$(find runtime internal/runtime -name '*.go' | LC_ALL=C sort) go.sum | cksum | cut -d' ' -f1)
 test race test-engines test-tinygo fuzz: export TOOLSRV_TEST_CODE := $(or $(TOOLSRV_TEST_CODE),$(CODE))
 
 test:
 	@set -e; for m in $(MODULES); do echo "go test $$m/..."; (cd $$m && $(GO_TEST) ./...); done
 
+# race runs the packages in which goroutines share something: those that start one, or import what they share by, in tests or outside of them.
+RACE = $(sort $(dir $(shell grep -rlE '^[[:space:]]*("(sync|sync/atomic|testing/synctest)"$$|go [A-Za-z])' --include='*.go' \
+	cmd internal runtime wasmtools $(wildcard test/*/*_test.go) | grep -vE '/testdata/|^test/(clients|mcp)/')))
+
 race:
-	@set -e; for m in $(MODULES); do echo "go test -race -tags paranoid $$m/..."; (cd $$m && $(GO_TEST) -race -tags paranoid ./...); done
+	$(GO_TEST) -race -tags paranoid $(RACE:%=./%)
+	cd sdk/go && $(GO_TEST) -race -tags paranoid ./...
 
 # suite fetches what tests skip where it is missing: the official JSON Schema test suite with all drafts, and the official
 # schema of OpenAPI. It needs Python.
@@ -187,7 +192,7 @@ QEMU := $(shell command -v qemu-aarch64 || command -v qemu-aarch64-static)
 
 test-arm64:
 	@[ -n "$(QEMU)" ] || { echo "qemu-aarch64 is not installed: apt install qemu-user"; exit 1; }
-	CGO_ENABLED=0 GOOS=linux GOARCH=arm64 TOOLSRV_EMULATED=1 $(GO_TEST) -timeout 20m -tags paranoid -exec $(QEMU) ./runtime/... ./test/conformance
+	CGO_ENABLED=0 GOOS=linux GOARCH=arm64 TOOLSRV_EMULATED=1 $(GO_TEST) -timeout 20m -tags paranoid -exec $(QEMU) ./internal/runtime/... ./runtime/... ./test/conformance
 
 # test-tinygo has TinyGo build the guests of the conformance kit and the examples for each of its targets, and projects of toolsrv new, and
 # runs them: that takes minutes.

@@ -248,7 +248,8 @@ var states = []state{
 }
 
 // TestNothingWithoutBoth has guests in each language call each function of each capability: it works where the tool declares that it needs it and
-// was granted it, and in no other case, whatever else it declares and was granted.
+// was granted it, and in no other case, whatever else it declares and was granted. The host decides that and knows no languages, so one guest is
+// in all states; the others show in two that their SDK hands on what the host allows, and what it refuses.
 func TestNothingWithoutBoth(t *testing.T) {
 	t.Parallel()
 	for _, language := range languages {
@@ -260,7 +261,9 @@ func TestNothingWithoutBoth(t *testing.T) {
 					continue
 				}
 				for _, s := range states {
-					g.try(t, p, s)
+					if language.name == "WAT" || s.name == "granted" || s.name == "both" {
+						g.try(t, p, s)
+					}
 				}
 			}
 		})

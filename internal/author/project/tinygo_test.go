@@ -12,7 +12,7 @@ import (
 )
 
 // fakeTinyGo takes a Go that the variable FAKE_REFUSES does not speak of, says how it is called, and has Go build the file
-// with the flags that both know.
+// with the flags that both know. Beside FAKE_BUILT it keeps what it has built: projects of a test differ in their flags only, which it drops.
 const fakeTinyGo = `if [ "$1" = info ]; then
 	[ "${GOTOOLCHAIN#go1.25}" = "$GOTOOLCHAIN" ] && [ -n "$FAKE_REFUSES" ] || exit 0
 	echo "$FAKE_REFUSES" >&2
@@ -24,7 +24,9 @@ while [ $# -gt 0 ]; do
 	case $1 in -o) out=$2; shift;; -buildmode=*) mode=$1;; esac
 	shift
 done
-GOTOOLCHAIN=local GOOS=wasip1 GOARCH=wasm exec go build $mode -o "$out" .
+kept=$FAKE_BUILT$mode
+[ -f "$kept" ] || GOTOOLCHAIN=local GOOS=wasip1 GOARCH=wasm go build $mode -o "$kept" . || exit
+cp "$kept" "$out"
 `
 
 // tinygoProject makes a project for TinyGo, with a line for toolsrv build in the place of the template's.
@@ -47,6 +49,7 @@ func tinygoProject(t *testing.T, line string) string {
 func TestTinyGoFlags(t *testing.T) {
 	testkit.NeedBuild(t, "go")
 	script(t, "tinygo", fakeTinyGo)
+	t.Setenv("FAKE_BUILT", filepath.Join(t.TempDir(), "built"))
 	const begin, stack = " -gc=leaking -no-debug -o FILE ", "-ldflags=-extldflags='-z stack-size=524288' "
 	for _, c := range []struct {
 		name, line string
@@ -91,6 +94,7 @@ func TestTinyGoFlags(t *testing.T) {
 func TestTinyGoRefusesGo(t *testing.T) {
 	testkit.NeedBuild(t, "go")
 	script(t, "tinygo", fakeTinyGo)
+	t.Setenv("FAKE_BUILT", filepath.Join(t.TempDir(), "built"))
 	fakeGo(t)
 	const newer = "requires go version 1.19 through 1.25, got go1.26"
 	for _, c := range []struct {

@@ -332,7 +332,7 @@ test-clients:
 	test/clients/run.sh
 
 # test-mcp has the clients of others take the running service over MCP: the official conformance suite, the SDKs for TypeScript
-# and Python, FastMCP's client, the Inspector, and the libraries of docs/mcp.md. It needs npm and Python and, the first time, their registries.
+# and Python, FastMCP's client, the Inspector, and the programs of examples/agents. It needs npm and Python and, the first time, their registries.
 test-mcp:
 	test/mcp/run.sh
 

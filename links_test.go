@@ -17,7 +17,7 @@ var (
 	mdCode    = regexp.MustCompile("(?ms)^```.*?^```$|`[^`\n]*\\]\\([^`\n]*`") // that could be taken for links or headings
 )
 
-// rationales are the files with the reasons, one beside each part; that of the root leads to the others.
+// rationales are the files with the reasons, one beside each part; the one in the root leads to the others.
 func rationales(t *testing.T) []string {
 	t.Helper()
 	all := []string{"RATIONALE.md"}

@@ -14,7 +14,7 @@ import (
 // maxLines is the limit of a file. A package has none: it would push code into files that are named after something else.
 const maxLines = 700
 
-// maxFiles is how many files may have methods of one type. Whoever reads a type that is scattered over more has to search.
+// maxFiles is how many files may have methods of one type. A reader of a type that is scattered over more has to search.
 const maxFiles = 4
 
 // scattered are the types that have methods in more files yet: none may be added.
@@ -186,7 +186,7 @@ func TestMethods(t *testing.T) {
 	}
 }
 
-// isForeign returns whether a path is that of a third-party library.
+// isForeign returns whether a path belongs to a third-party library.
 func isForeign(imported string) bool {
 	library, _ := homeOf(homes, imported)
 	return library != ""

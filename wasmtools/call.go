@@ -77,7 +77,7 @@ type Use struct {
 }
 
 // Inside returns a call that is made for the same request as c, because of c. outer is c as the sandbox runs it, or nil where it doesn't: then
-// the call is no part of it.
+// the call is not part of it.
 func (c *Call) Inside(outer Outer) *Call {
 	return &Call{Principal: c.Principal, Generation: c.Generation, Client: c.Client, Door: c.Door, RequestID: c.RequestID, Outer: outer}
 }

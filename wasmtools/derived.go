@@ -6,7 +6,7 @@ import (
 )
 
 // A Derived is what a part of the program makes of each generation of a table, such as a router. It is made before the generation is
-// published, and published with it: whoever has a generation has all that was made of it, and never a half of another one. It is safe
+// published, and published with it: a request that has a generation has all that was made of it, and nothing of another one. It is safe
 // for concurrent use.
 type Derived[T any] struct {
 	table *RouteTable
@@ -65,7 +65,7 @@ func madeBy(m *maker, all []made) any {
 	return nil
 }
 
-// Of returns what was made of a generation. For nil, or a generation of another table, it is that of the current one.
+// Of returns what was made of a generation. For nil, or a generation of another table, it returns the current one's.
 func (d *Derived[T]) Of(g *Generation) *T {
 	if last := d.last.Load(); last != nil {
 		return last

@@ -12,7 +12,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/text"
 )
 
-// An Icon is a picture that clients may show beside a tool. Its JSON is that of the Model Context Protocol.
+// An Icon is a picture that clients may show beside a tool. Its JSON is as in the Model Context Protocol.
 type Icon struct {
 	// Src is where the picture is: an address that begins with https://, or the picture itself as a data: URI in base64.
 	Src string `json:"src"`

@@ -130,7 +130,7 @@ func (p part) abi() (int, error) {
 		return 0, err
 	}
 	if got := abi.value().Text; got != strconv.Itoa(ABI) {
-		return 0, fmt.Errorf("abi is %s, this server speaks ABI %d: rebuild the module with an SDK for ABI %d, or update the server",
+		return 0, fmt.Errorf("abi is %s, but this server speaks ABI %d: rebuild the module with an SDK for ABI %d, or update the server",
 			text.Short(got), ABI, ABI)
 	}
 	return ABI, nil

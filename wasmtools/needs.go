@@ -78,7 +78,7 @@ func (n Needs) All() (all []Missing) {
 type Missing struct {
 	// Capability is the name of the capability.
 	Capability string
-	// Entry is the entry of its list, such as a URL. It is empty where the need is no list, and where the entry doesn't matter.
+	// Entry is the entry of its list, such as a URL. It is empty where the need is not a list, and where the entry doesn't matter.
 	Entry string
 	// Reason says why it can't be used although it was granted, or is empty.
 	Reason string

@@ -344,7 +344,7 @@ func (g *Generation) Routes() []Route { return g.routes }
 func (g *Generation) Refused() []Refusal { return g.refused }
 
 // Coming reports whether a path that has no tool may have one in a moment: see [RouteTable.SetComing]. That is true of this moment, and not
-// of that of the generation.
+// of the generation's.
 func (g *Generation) Coming(path string) bool {
 	if g == nil || g.table == nil {
 		return false

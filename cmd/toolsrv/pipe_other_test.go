@@ -4,5 +4,5 @@ package main_test
 
 import "testing"
 
-// makePipe does nothing: there are no such files here.
+// makePipe does nothing: this system has no such files.
 func makePipe(*testing.T, string) {}

@@ -223,7 +223,7 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// FuzzCompareTexts holds the comparison of texts against that of their lower case.
+// FuzzCompareTexts holds the comparison of texts against the comparison of their lower case.
 func FuzzCompareTexts(f *testing.F) {
 	for _, seed := range [][2]string{{"", ""}, {"a", ""}, {"a", "B"}, {"ab", "AB"}, {"ab", "A"}, {"Ä", "ä"}, {"İ", "i"}, {"ẞ", "ß"}, {"K", "k"}, {"\uffff", "😀"}, {"\xff", "\xfe"}, {"Z", "a"}, {"_", "a"}} {
 		f.Add(seed[0], seed[1])

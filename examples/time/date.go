@@ -20,7 +20,7 @@ func dateOf(t time.Time) date {
 	return date{year, month, day}
 }
 
-// number counts days; that of the next date is one more.
+// number counts days; the next date has one more.
 func (d date) number() int {
 	const day = 24 * 60 * 60
 	seconds := time.Date(d.year, d.month, d.day, 0, 0, 0, 0, time.UTC).Unix()

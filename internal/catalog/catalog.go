@@ -9,8 +9,8 @@
 //
 // Of two files that want the same path or operation id, the one that is served keeps it. The other is refused, and waits until
 // the path is free. With [Sourced.Record] the same holds after a restart. Without, files with a manifest section come before those that
-// must be run to be described, and then the order of the sources decides at the start, and that of the names. Until all of these are known, a file
-// that comes later in this order may serve the path for a moment.
+// must be run to be described, and then, at the start, the order of the sources and of the names decides. Until all of these are known, a
+// file that comes later in this order may serve the path for a moment.
 //
 // A source that can't be listed is reported, and what was served stays. It holds up no other: the table is ready without it, unless it is the
 // only one, and it is tried again. As long as it has never been listed, no file of another source gets a path that one of its files
@@ -145,7 +145,7 @@ func checkSources(sources []Sourced) error {
 		}
 		id := s.Source.ID()
 		if known[id] {
-			return fmt.Errorf("the source %q is there twice", id)
+			return fmt.Errorf("the source %q is listed twice", id)
 		}
 		known[id] = true
 	}

@@ -36,7 +36,7 @@ func TestOpenFails(t *testing.T) {
 	}{
 		{"no source", t.Context(), catalog.Options{Engine: engine}, "Options.Sources is empty"},
 		{"a nil source", t.Context(), catalog.Options{Engine: engine, Sources: []catalog.Sourced{{}}}, "one of Options.Sources is nil"},
-		{"a source twice", t.Context(), catalog.Options{Engine: engine, Sources: []catalog.Sourced{{Source: newMemory()}, {Source: newMemory()}}}, `the source "memory" is there twice`},
+		{"a source twice", t.Context(), catalog.Options{Engine: engine, Sources: []catalog.Sourced{{Source: newMemory()}, {Source: newMemory()}}}, `the source "memory" is listed twice`},
 		{"no engine", t.Context(), catalog.Options{Sources: []catalog.Sourced{{Source: newDirectory(t, options{Directory: t.TempDir()})}}}, "Options.Engine is nil"},
 		{"cancelled", cancelled, catalog.Options{Engine: engine, Sources: []catalog.Sourced{{Source: newDirectory(t, options{Directory: full})}}}, "context canceled"},
 	} {

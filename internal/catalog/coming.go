@@ -12,8 +12,8 @@ import (
 // anywhere stands for all namespaces: a new file at the top of the source has the one that its manifest says.
 const anywhere = "*"
 
-// coming is the paths that a generation may have in a moment: so a client of any other is told at once that there is no such tool. The
-// reconciler's goroutine changes it. The zero value is ready to use.
+// coming is the paths that a generation may have in a moment: so a client that asks for another path is told at once that it has no tool.
+// The reconciler's goroutine changes it. The zero value is ready to use.
 type coming struct {
 	mu      sync.RWMutex
 	started bool                 // all files of the first listing are known; before, any path may come
@@ -134,7 +134,7 @@ func (f *file) namespaces() []string {
 	return all
 }
 
-// namespaces appends the namespaces of a module's tools that are not there yet. A module has few.
+// namespaces appends the namespaces of a module's tools that are not listed yet. A module has few.
 func (m *module) namespaces(to []string) []string {
 	if m == nil {
 		return to

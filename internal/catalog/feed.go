@@ -37,7 +37,7 @@ func newFeeds(sources []Sourced) []*feed {
 	return feeds
 }
 
-// key returns what the index knows a file by. Keys have the order of the sources, and in each that of the names.
+// key returns what the index knows a file by. Keys have the order of the sources, and in each the order of the names.
 func (f *feed) key(name string) string { return f.prefix + name }
 
 // nameIn returns the name in a key.

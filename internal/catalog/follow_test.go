@@ -291,7 +291,7 @@ func TestDirectoryGone(t *testing.T) {
 	}
 }
 
-// TestHammer calls tools while their files are replaced: no call fails, and every answer is that of a version that was there.
+// TestHammer calls tools while their files are replaced: no call fails, and every answer comes from a version that existed.
 func TestHammer(t *testing.T) {
 	t.Parallel()
 	const versions = 12

@@ -72,7 +72,7 @@ func (r *reconciler) queueLoad(f *file) {
 	l.ctx, l.cancel = context.WithCancel(r.ctx)
 	f.loading = l
 	r.loads[l] = struct{}{}
-	// What a small file takes is known once it is read, and that of a script, too.
+	// What a small file takes is known once it is read, for a script, too.
 	l.weight = r.queues.smallRoom()
 	switch room := r.queues.longReads.room; {
 	case l.entry.Kind == Script:

@@ -22,8 +22,8 @@ func (r *reconciler) adviseRetry(now time.Time) bool {
 	return pending && now.Sub(r.calmSince) < r.intervals.wait
 }
 
-// publish puts what the index serves into the table, together with a configuration that is not there yet, logs what has changed, and closes
-// what is no longer served.
+// publish puts what the index serves into the table, together with a configuration that is not in force yet, logs what has changed, and
+// closes what is no longer served.
 func (r *reconciler) publish() error {
 	began := time.Now()
 	r.publishAt = time.Time{}
@@ -152,7 +152,7 @@ func (r *reconciler) writeRecords() {
 		f.noted = now
 		err := now.Write(f.Record, f.id)
 		if err != nil && !f.recordFailed {
-			r.logger.Warn("after a restart another file may have a path that two files want: which one has it now can't be written down", "error", err)
+			r.logger.Warn("which file has a path that two files want can't be written down: after a restart the other one may get it", "error", err)
 		}
 		if err == nil && f.recordFailed {
 			r.logger.Info("which file has a path that two files want can be written down again")

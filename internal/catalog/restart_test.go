@@ -72,7 +72,7 @@ func TestRestartWithAThird(t *testing.T) {
 	awaitAnswer(t, c, "/tool", "v0001")
 }
 
-// TestRestartWaitsForKeeper has a file that kept a path keep it, however long it takes to be read after the restart. Whoever waits
+// TestRestartWaitsForKeeper has a file that kept a path keep it, however long it takes to be read after the restart. The file that waits
 // for it gets the path as soon as it turns out that the other does not want it.
 func TestRestartWaitsForKeeper(t *testing.T) {
 	t.Parallel()

@@ -23,7 +23,7 @@ import (
 )
 
 // A recipes builder makes modules of files that end in .recipe. Each line is the name of a file beside it, which must be there
-// unless the line ends in "?"; a file that is no recipe is a tool's answer, five characters. The tool has the name of the recipe.
+// unless the line ends in "?"; a file that is not a recipe is a tool's answer, five characters. The tool has the name of the recipe.
 type recipes struct {
 	t    testing.TB
 	read func() // called before a build ends, when all is read; nil: nothing
@@ -145,7 +145,7 @@ func TestScripts(t *testing.T) {
 
 	swap(t, dir, "_a", []byte("v0002"))
 	awaitAnswer(t, c, "/a", "v0002")
-	swap(t, dir, "_b", []byte("v0003")) // it was looked for in vain
+	swap(t, dir, "_b", []byte("v0003")) // it was looked for and not found
 	awaitAnswer(t, c, "/b", "v0003")
 	swap(t, dir, "_c", []byte("v0004")) // it was missing
 	awaitTable(t, c, []string{"/a", "/b", "/c"}, nil)
@@ -169,7 +169,7 @@ func TestScripts(t *testing.T) {
 	awaitTable(t, c, []string{"/b", "/c"}, nil)
 }
 
-// TestScriptParts has scripts that are parts of others, and folders that are no namespaces.
+// TestScriptParts has scripts that are parts of others, and folders that are not namespaces.
 // Proves: Files of others are not trusted
 func TestScriptParts(t *testing.T) {
 	t.Parallel()

@@ -21,7 +21,7 @@ type Source interface {
 	ID() string
 	// Place returns where a file or folder lies, for people: a path on disk, or an address. "." is the source itself.
 	Place(name string) string
-	// List returns what is there now. After an error the Catalog keeps what it has, and tries again. Calls of List come one
+	// List returns what exists now. After an error the Catalog keeps what it has, and tries again. Calls of List come one
 	// at a time. It must return when ctx ends.
 	List(ctx context.Context) (*Listing, error)
 	// Open returns the content of a file at the version that was listed, or ErrChanged where that version is no longer there.
@@ -51,7 +51,7 @@ func (e *FileError) Error() string { return e.Err.Error() }
 func (e *FileError) Unwrap() error { return e.Err }
 
 // A PassingError is what [Source.Open] fails with where neither the file nor the source is to blame, but what the system has for them at the
-// time, such as memory. The Catalog tries again at ever longer intervals. Its text is that of Err.
+// time, such as memory. The Catalog tries again at ever longer intervals. Its text is Err's.
 type PassingError struct{ Err error }
 
 // Error returns the text of Err.
@@ -81,7 +81,7 @@ type Entry struct {
 	Folder string
 	// Kind is what the file is; empty is a Module.
 	Kind Kind
-	// Version is not empty, and differs from that of any other content that the file had. It has no other meaning.
+	// Version is not empty, and differs from the version of any other content that the file had. It has no other meaning.
 	Version string
 	// Size is the content's, in bytes.
 	Size int64
@@ -140,7 +140,7 @@ func list(ctx context.Context, s Source) (*Listing, error) {
 		return a.ID == b.ID
 	})
 	if more := all - len(l.Entries); more > 0 {
-		err := fmt.Errorf("is listed more than once, and the first one counts, as with all that are (%d entries too many): the source is at fault", more)
+		err := fmt.Errorf("is listed more than once, so only the first counts (the source lists %d entries too many): the source is at fault", more)
 		l.Problems = append(slices.Clip(l.Problems), Problem{twice, err})
 	}
 	return l, nil

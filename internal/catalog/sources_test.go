@@ -63,7 +63,7 @@ var errAway = errors.New("the volume is not mounted")
 func away(m *memory) { m.listing(func(context.Context) error { return errAway }) }
 func back(m *memory) { m.listing(nil) }
 
-// TestSources serves two sources in one table. Of two files that want a path, that of the first source has it, and later the one that had it
+// TestSources serves two sources in one table. Of two files that want a path, the first source's has it, and later the one that had it
 // first.
 func TestSources(t *testing.T) {
 	t.Parallel()
@@ -181,7 +181,7 @@ func TestSourcesRestart(t *testing.T) {
 	closeNow(t, c)
 
 	away(two)
-	two.remove("x2.wasm") // whoever waits gets it once that is known
+	two.remove("x2.wasm") // the file that waits gets it once that is known
 	c = a.catalog(one, two)
 	awaitTable(t, c, nil, []string{"two:.", "one:x1.wasm"})
 	back(two)

@@ -93,7 +93,7 @@ func check(b []byte, most int) (at int, wrong flaw) {
 	}
 }
 
-// expected says what is not there.
+// expected says what is missing.
 func expected(await int) flaw {
 	switch await {
 	case awaitNext:

@@ -50,7 +50,7 @@ func (j *judge) argument(name string) {
 	case !argumentName.MatchString(name):
 		j.add(append(slices.Clone(anthropic), Gemini), ruleName, "%q is not 1 to 64 of the characters A-Z a-z 0-9 _: rename it", text.Short(name))
 	case !identifier.MatchString(name):
-		j.add(gemini, ruleName, "%q does not begin with a letter or _, or has others than A-Z a-z 0-9 _: rename it", text.Short(name))
+		j.add(gemini, ruleName, "%q does not begin with a letter or _, or has characters other than A-Z a-z 0-9 _: rename it", text.Short(name))
 	}
 }
 

@@ -80,10 +80,10 @@ func (j *judge) keywords(s map[string]any) {
 			unknown[i] = text.Short(name)
 		}
 		if len(unknown) > 0 {
-			j.add([]API{api}, ruleStrict, "the keywords that it documents do not include %s: say that in the description instead", strings.Join(unknown[:min(len(unknown), 5)], ", "))
+			j.add([]API{api}, ruleStrict, "it does not document the keyword %s: say that in the description instead", strings.Join(unknown[:min(len(unknown), 5)], ", "))
 		}
 		if format, ok := s["format"].(string); ok && !slices.Contains(formats[api], format) {
-			j.add([]API{api}, ruleStrict, "the formats that it documents do not include %q: say that in the description instead", text.Short(format))
+			j.add([]API{api}, ruleStrict, "it does not document the format %q: say that in the description instead", text.Short(format))
 		}
 	}
 	if n, ok := s["minItems"].(float64); ok && n > 1 {
@@ -136,7 +136,7 @@ func (j *judge) count(s map[string]any, depth int) {
 	}
 	j.size.text += inEnum
 	if len(values) > openAILongEnum && inEnum > openAIEnumText {
-		j.add([]API{OpenAIStrict}, ruleStrict, "the enum has %d values with %d characters together, of more than %d values they may have %d", len(values), inEnum, openAILongEnum, openAIEnumText)
+		j.add([]API{OpenAIStrict}, ruleStrict, "the enum has %d values with %d characters together; with more than %d values, %d characters are accepted", len(values), inEnum, openAILongEnum, openAIEnumText)
 	}
 }
 

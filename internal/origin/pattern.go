@@ -35,7 +35,7 @@ func NewPatterns(all []string) (Patterns, error) {
 	return p, nil
 }
 
-// Every reports whether one of the patterns is "*", which matches whatever a request names, even if that is no host.
+// Every reports whether one of the patterns is "*", which matches whatever a request names, even if that is not a host.
 func (p Patterns) Every() bool { return p.every }
 
 // Match reports whether one of the patterns matches a host.

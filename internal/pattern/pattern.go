@@ -98,7 +98,7 @@ func CheckNames(path string) error {
 			return fmt.Errorf("%q has a character that no name has: use A-Z a-z 0-9 _ and -", text.Short(name))
 		}
 		if len(name) > maxName {
-			return fmt.Errorf("%q has %d bytes, a name has %d at most", text.Short(name), len(name), maxName)
+			return fmt.Errorf("%q has %d bytes; a name has at most %d", text.Short(name), len(name), maxName)
 		}
 	}
 	return nil

@@ -64,7 +64,7 @@ func TestCheck(t *testing.T) {
 		"a/":                     "has an empty name",
 		"a b":                    "has a character that no name has",
 		"a/**b":                  "has ** beside other characters",
-		strings.Repeat("a", 65):  "a name has 64 at most",
+		strings.Repeat("a", 65):  "a name has at most 64",
 		strings.Repeat("a", 129): "the pattern has 129 bytes",
 	} {
 		if err := pattern.Check(p); err == nil || !strings.Contains(err.Error(), want) {

@@ -20,7 +20,7 @@ type Pattern struct {
 //	https://api.example.com/v2/   what is below /v2/
 //	https://*.example.com         all names that end in .example.com, at any depth
 //	https://*                     all names and addresses
-//	http://10.0.0.7:8080          that port; else that of the scheme
+//	http://10.0.0.7:8080          that port; else the scheme's
 //
 // Its errors repeat the pattern.
 func ParsePattern(s string) (Pattern, error) {

@@ -70,7 +70,7 @@ func ParseTarget(url string) (Target, error) {
 		return Target{}, errors.New("the path has a bracket: escape it")
 	}
 	if !escaped(t.Query) || !escaped(fragment) {
-		return Target{}, errors.New("the query or the fragment has a % that begins no escape: write %25")
+		return Target{}, errors.New("the query or the fragment has a % that does not begin an escape: write %25")
 	}
 	t.firm = firm(t.Path)
 	return t, nil
@@ -175,7 +175,7 @@ func parseHost(host string) (string, error) {
 			return "", errors.New("the URL has brackets without an IPv6 address between them; a zone is not allowed")
 		}
 		if a.Is4In6() {
-			return "", errors.New("the URL has an IPv4 address in the form of IPv6: write it as IPv4")
+			return "", errors.New("the URL has an IPv4 address in IPv6 form: write it as IPv4")
 		}
 		return a.String(), nil
 	}
@@ -215,7 +215,7 @@ func checkPath(path string) error {
 		return errors.New("the path begins with two slashes")
 	}
 	if !escaped(path) {
-		return errors.New("the path has a % that begins no escape: write %25")
+		return errors.New("the path has a % that does not begin an escape: write %25")
 	}
 	for segment := range strings.SplitSeq(path, "/") {
 		plain := unescape(segment)

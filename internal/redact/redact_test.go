@@ -55,7 +55,7 @@ func TestForms(t *testing.T) {
 			"small query":  lowerPercent(url.QueryEscape(secret)),
 			"HTML":         html.EscapeString(secret),
 			"HTML by name": strings.ReplaceAll(html.EscapeString(secret), "&#34;", "&quot;"),
-			"UTF-16":       strings.TrimSuffix(utf16(secret), "\x00"), // the last half is no part of the secret
+			"UTF-16":       strings.TrimSuffix(utf16(secret), "\x00"), // the last half is not part of the secret
 		}
 		if binary {
 			delete(forms, "UTF-16") // not what a program would make of bytes
@@ -461,7 +461,7 @@ func FuzzBytes(f *testing.F) {
 			t.Skip()
 		}
 		r := redact.New(secret)
-		// An escaped secret stands in quotes, or the like: a text before it that ends in half an escape would have it read otherwise.
+		// An escaped secret stands in something like quotes: a text before it that ends in half an escape would have it read otherwise.
 		quoted := strconv.Quote(url.QueryEscape(secret))
 		for _, form := range []string{secret, hex.EncodeToString([]byte(secret)), base64.StdEncoding.EncodeToString([]byte(secret)), quoted} {
 			text := before + form + after

@@ -17,7 +17,7 @@ import (
 // inViews returns what is found in each view of a text.
 func (r *Redactor) inViews(b []byte) []span {
 	undone := search{index: &r.index}
-	if undone.unescape(b) { // what looks like an escape may be the begin of a secret, after a sign of the text
+	if undone.unescape(b) { // what looks like an escape may be the beginning of a secret, after a sign of the text
 		raw := search{index: &r.index, found: undone.found}
 		raw.verbatim(b)
 		undone.found = raw.found
@@ -126,7 +126,7 @@ func (s *search) quotedPrintable(b []byte) {
 	}
 }
 
-// percent reads the escape of URLs at the begin of b, which may be escaped itself, any number of times. n is its length, 0 where it is
+// percent reads the escape of URLs at the beginning of b, which may be escaped itself, any number of times. n is its length, 0 where it is
 // none.
 func percent(b []byte) (c rune, n int) {
 	n = 1
@@ -144,7 +144,7 @@ func percent(b []byte) (c rune, n int) {
 	return 0, 0
 }
 
-// backslash reads the escape of JSON, and of most programming languages, at the begin of b, whose backslash may be escaped itself. It
+// backslash reads the escape of JSON, and of most programming languages, at the beginning of b, whose backslash may be escaped itself. It
 // returns -1 for those that stand for nothing that is kept.
 func backslash(b []byte) (r rune, n int) {
 	for n < len(b) && b[n] == '\\' {
@@ -207,7 +207,7 @@ var entities = map[string]rune{
 	"verbar": '|', "vert": '|', "rcub": '}', "rbrace": '}', "bsol": '\\',
 }
 
-// entity reads the escape of HTML and XML at the begin of b, whose sign may be escaped itself.
+// entity reads the escape of HTML and XML at the beginning of b, whose sign may be escaped itself.
 func entity(b []byte) (r rune, n int) {
 	n = 1
 	for len(b) >= n+4 && strings.EqualFold(string(b[n:n+4]), "amp;") {

@@ -64,7 +64,7 @@ func (b Builder) help(ctx context.Context, root, path string, memory int64) (fil
 	args := append(b.Helper[1:len(b.Helper):len(b.Helper)], strconv.FormatInt(memory, 10), root, path)
 	cmd := exec.CommandContext(ctx, b.Helper[0], args...)
 	cmd.SysProcAttr = apart.Attributes()
-	cmd.Env = []string{} // whatever a parser of scripts may be led to, secrets are not there
+	cmd.Env = []string{} // whatever a parser of scripts may be led to, it finds no secrets
 	var stderr bytes.Buffer
 	cmd.Stderr = &limited{to: &stderr, left: 4 << 10}
 	cmd.WaitDelay = time.Second
@@ -108,7 +108,7 @@ func (b Builder) help(ctx context.Context, root, path string, memory int64) (fil
 		line, _, _ := strings.Cut(stderr.String(), "\n")
 		return nil, nil, &Error{tooMuch(path, strings.TrimSpace(fmt.Sprintf("it ends the process that reads it (%v) %s", err, line)))}
 	case wrong != nil:
-		return nil, nil, fmt.Errorf("read what the process says that reads scripts: %w", wrong)
+		return nil, nil, fmt.Errorf("read the answer of the process that reads scripts: %w", wrong)
 	case c.Wrong != "":
 		return nil, c.Inputs, &Error{errors.New(c.Wrong)}
 	}
@@ -134,7 +134,7 @@ func lost(path string, why error) error {
 }
 
 // ended reports whether a process ended by a signal that somebody else sent. Where it broke a bound, the system sends others, as long as
-// it takes that of the processor's time for one.
+// it takes the one about processor time for one.
 func ended(waited error) bool {
 	exit, ok := errors.AsType[*exec.ExitError](waited)
 	if !ok {

@@ -147,7 +147,7 @@ func TestHelperFails(t *testing.T) {
 	}
 }
 
-// TestHelperHasNothing has a helper begin with no environment: whatever a parser can be led to, secrets are not there.
+// TestHelperHasNothing has a helper begin with no environment: whatever a parser can be led to, it finds no secrets.
 // Proves: Files of others are not trusted
 func TestHelperHasNothing(t *testing.T) {
 	t.Setenv("SECRET", "s3cret")

@@ -72,7 +72,7 @@ type Options struct {
 }
 
 // Build returns the module of the script at path, which describes itself, and the paths of the files that it depends on: those that
-// were read, and as far as is known those that were looked for in vain. After an error there may be some, too. Where the script is
+// were read, and, as far as known, those that were looked for and not found. After an error there may be some, too. Where the script is
 // to blame, the error is an *Error.
 func Build(ctx context.Context, path string, o Options) (module []byte, inputs []string, err error) {
 	e, files, inputs, err := gather(ctx, path, o)
@@ -141,7 +141,7 @@ func (b Builder) read(ctx context.Context, root, path string) (files []engine.Fi
 	return b.Readers.read(ctx, b, root, path)
 }
 
-// blame returns the error of an engine that does not take the files of a script, as that of the script.
+// blame returns the error of an engine that does not take the files of a script, as the script's.
 func blame(path string, err error) error {
 	if err == nil {
 		return nil
@@ -159,8 +159,8 @@ func (e *Error) Error() string { return e.Err.Error() }
 // Unwrap returns Err.
 func (e *Error) Unwrap() error { return e.Err }
 
-// A Builder makes modules of the scripts of others, for a directory of tools. Whoever may put a script there must not be able to stop the
-// server, and a parser can be led to take endless time, or all of the stack: so a process of its own reads each script.
+// A Builder makes modules of the scripts of others, for a directory of tools. People who may put a script there must not be able to stop
+// the server, and a parser can be led to take endless time, or all of the stack: so a process of its own reads each script.
 type Builder struct {
 	// Engines are the interpreters to choose from; nil means those that this binary carries.
 	Engines *engine.Set

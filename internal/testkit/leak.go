@@ -31,7 +31,7 @@ func leaked(words []string) string {
 	return left
 }
 
-// stacksWith returns the stacks that have one of these words, but not that of the tests' main function.
+// stacksWith returns the stacks that have one of these words, but not the stack of the tests' main function.
 func stacksWith(words []string) string {
 	stacks := make([]byte, 1<<20)
 	stacks = stacks[:runtime.Stack(stacks, true)]

@@ -55,7 +55,7 @@ func Write(name string, content []byte) error {
 	return fmt.Errorf("%s: %w", name, err)
 }
 
-// writeNew writes a file that is not there yet, with a mode, or the usual one where that is 0.
+// writeNew writes a file that does not exist yet, with a mode, or the usual one for 0.
 func writeNew(name string, content []byte, mode fs.FileMode) error {
 	file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if err != nil {

@@ -138,7 +138,7 @@ func (c *Call) Log(level slog.Level, source string, line []byte) bool {
 	return c.host.Log(level, source, line)
 }
 
-// Progress reports how much of its work the guest has done, to whoever listens to the call. total is how much there is to do, 0
+// Progress reports how much of its work the guest has done, to those who listen to the call. total is how much there is to do, 0
 // where the guest does not know. A report that does not say more than the one before is dropped. One that comes too soon after it
 // is kept until it is time, or until the next one takes its place. Progress reports true where somebody was told now.
 func (c *Call) Progress(done, total float64, message []byte) (told bool) {
@@ -155,7 +155,7 @@ func (c *Call) Deadline() time.Time { return c.host.Ends() }
 
 // Wait calls f, which may wait until ctx is done. ctx is done when the call has to end; Wait then ends the call and does not
 // return. A function that waits for a timer, a file or a network must do so in f. All waits of a run are given the same ctx, which is
-// done at the latest when the run has ended. In a start, too, ctx is that of the call which caused it: take who calls from Principal,
+// done at the latest when the run has ended. A start has the ctx of the call that caused it: take who calls from Principal,
 // and not from a value of ctx.
 func (c *Call) Wait(f func(ctx context.Context)) { c.host.Wait(f) }
 
@@ -166,7 +166,7 @@ func (c *Call) TakeDescriptor() bool { return c.host.Descriptor(1) }
 // GiveDescriptor gives back what TakeDescriptor has taken, once the file is closed.
 func (c *Call) GiveDescriptor() { c.host.Descriptor(-1) }
 
-// Nest is [Call.Wait] for f that makes a call of another guest inside this one. ctx is that of the caller, and knows nothing of the
+// Nest is [Call.Wait] for f that makes a call of another guest inside this one. ctx is the caller's, and knows nothing of the
 // deadline, which the inner call has from [Call.Outer]. It takes 2 µs less, since nothing has to be prepared for waiting. f must not use
 // this guest's memory.
 func (c *Call) Nest(f func(ctx context.Context)) { c.host.Nest(f) }

@@ -11,7 +11,7 @@ import (
 )
 
 // Needs declare what a module or a tool can't do without, beyond computing. The operator sees them and grants them or not; a tool
-// that lacks one is not served. What is not declared is not there, whatever is granted. All of them may be left out.
+// that lacks one is not served. What is not declared can't be used, whatever is granted. All of them may be left out.
 type Needs struct {
 	// HTTP are the beginnings of the URLs that package http sends requests to: an origin, as in "https://api.example.com", with a path up
 	// to a slash, as in "https://api.example.com/v2/", or with * in place of all that comes before a domain, as in

@@ -88,7 +88,7 @@ type kind struct {
 	missing func(w *world) string // what is said of a tool that was not granted it
 }
 
-// schema is that of settings of which something is required.
+// schema is the schema of settings that requires something.
 var schema = json.RawMessage(`{"type":"object","required":["limit"],"properties":{"limit":{"type":"integer"}}}`)
 
 var kinds = map[string]kind{

@@ -26,7 +26,7 @@ import (
 // inside is the variable that a test in the namespace has: the directory of the server's binary.
 const inside = "TOOLSRV_EGRESS_INSIDE"
 
-// TestNamespace builds the server, and runs TestReach in a namespace. There is no network in it but its own.
+// TestNamespace builds the server, and runs TestReach in a namespace. It has no network but its own.
 // Proves: Requests go only where they were granted
 func TestNamespace(t *testing.T) {
 	if os.Getenv("TOOLSRV_EGRESS") == "" {

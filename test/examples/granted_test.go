@@ -231,7 +231,7 @@ func startAPI(t *testing.T) (address string, authority []byte) {
 	return s.URL, authority
 }
 
-// certify returns a certificate for 127.0.0.1, and that of the authority which has signed it.
+// certify returns a certificate for 127.0.0.1, and the certificate of the authority that has signed it.
 func certify(t *testing.T) (certificate tls.Certificate, authority []byte) {
 	t.Helper()
 	sign := func(template, parent *x509.Certificate, key, parentKey *ecdsa.PrivateKey) []byte {

@@ -15,15 +15,11 @@ import (
 	"testing"
 )
 
-// TestAgents runs each piece of Python and JavaScript in docs/mcp.md with the libraries that it uses, unchanged but for the address of the
+// TestAgents runs each program of examples/agents with the libraries that it uses, unchanged but for the address of the
 // server. A server of the test stands for the services of the models: it asks for math-add with "two" and 3, with 2 and 3 when it is
 // told that "two" is wrong, and then says what it was told.
 func TestAgents(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../../docs/mcp.md")
-	if err != nil {
-		t.Fatal(err)
-	}
 	serve := func(inTools string) (s setup, url string) {
 		s = prepare(t, inTools)
 		for _, name := range []string{"math", "csv", "image", "qr", "json", "time"} {
@@ -35,57 +31,62 @@ func TestAgents(t *testing.T) {
 	}
 	open, url := serve("")
 	_, guarded := serve("[auth]\ntokens = ['" + token + "']\n")
-	for _, c := range []struct {
-		section string
-		// want is what each snippet of the section prints.
-		want []string
-		url  string
-	}{
-		{"OpenAI", []string{"Asked https://tools.example.com/mcp with the token.", "The sum is 5."}, url},
-		{"Anthropic", []string{"Asked https://tools.example.com/mcp with the token.", "The sum is 5."}, url},
-		{"Gemini", []string{"The sum is 5."}, url},
-		{"LangChain", []string{"The sum is 5.", "5"}, url},
-		{"The MCP SDK for Python", []string{"5", "5"}, guarded},
-		{"FastMCP", []string{"5\nThe arguments do not fit the tool's schema:\n- a: Input should be a valid number (got \"two\")"}, guarded},
-		{"The MCP SDK for TypeScript", []string{"5", "true The arguments do not fit the tool's schema:\n- a: Input should be a valid number (got \"two\")"}, guarded},
-		{"Without MCP", []string{"5"}, url},
-	} {
-		t.Run(c.section, func(t *testing.T) {
+	hosted, agent := "Asked https://tools.example.com/mcp with the token.", "The sum is 5."
+	refused := "The arguments do not fit the tool's schema:\n- a: Input should be a valid number (got \"two\")"
+	programs := []struct{ name, want, url string }{
+		{"python/openai_hosted.py", hosted, url},
+		{"python/openai_local.py", agent, url},
+		{"python/anthropic_hosted.py", hosted, url},
+		{"python/anthropic_local.py", agent, url},
+		{"python/gemini_local.py", agent, url},
+		{"python/langchain_agent.py", agent, url},
+		{"python/langchain_adapters.py", "5", url},
+		{"python/mcp_stdio.py", "5", guarded},
+		{"python/mcp_token.py", "5", guarded},
+		{"python/fastmcp_token.py", "5\n" + refused, guarded},
+		{"python/plain_http.py", "5", url},
+		{"node/mcp_stdio.mjs", "5", guarded},
+		{"node/mcp_token.mjs", "true " + refused, guarded},
+	}
+	if files, err := filepath.Glob("../../examples/agents/*/*.*"); err != nil || len(files) != len(programs) {
+		t.Errorf("got %d programs, %v, want %d", len(files), err, len(programs))
+	}
+	for _, c := range programs {
+		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			snippets := snippetsOf(string(page), c.section)
-			if len(snippets) != len(c.want) {
-				t.Fatalf("docs/mcp.md has %d programs in %q, want %d", len(snippets), c.section, len(c.want))
+			text, err := os.ReadFile(filepath.Join("../../examples/agents", c.name))
+			if err != nil {
+				t.Fatal(err)
 			}
-			for i, snippet := range snippets {
-				models := &models{t: t, tools: map[string]bool{}}
-				service := httptest.NewServer(models)
-				defer service.Close()
-				environment := []string{
-					"TOOLSRV_TOKEN=" + token, "PYTHONWARNINGS=ignore",
-					"PATH=" + filepath.Dir(setting(t, "TOOLSRV")) + string(os.PathListSeparator) + os.Getenv("PATH"),
-					"OPENAI_BASE_URL=" + service.URL + "/v1", "OPENAI_API_KEY=x",
-					"ANTHROPIC_BASE_URL=" + service.URL, "ANTHROPIC_API_KEY=x",
-					"GOOGLE_GEMINI_BASE_URL=" + service.URL, "GEMINI_API_KEY=x",
-				}
-				python := setting(t, "PYTHON")
-				if strings.Contains(snippet, "langchain_mcp_adapters") {
-					python = setting(t, "PYTHON1")
-				}
-				// The folder has the tools in "tools", and the program is in the path. Node finds its packages from where it is started.
-				code := strings.ReplaceAll(snippet, "http://localhost:8000", c.url)
-				command := []string{python, "-c", fmt.Sprintf("import os; os.chdir(%q)\n", filepath.Dir(open.tools)) + code}
-				if strings.Contains(snippet, "@modelcontextprotocol") {
-					command = []string{node(t), "--input-type=module", "-e", fmt.Sprintf("process.chdir(%q);\n", filepath.Dir(open.tools)) + code}
-				}
-				stdout, stderr, err := run(t, clientLimit, environment, command...)
-				if err != nil || strings.TrimSpace(stdout) != c.want[i] {
-					t.Errorf("%s\nprints %q, want %q: %v\n%s", snippet, stdout, c.want[i], err, clip(stderr))
-				}
-				if models.asked && len(models.tools) > 0 {
-					for _, name := range []string{"math-add", "csv-query", "image-resize", "json-query"} {
-						if !models.tools[name] {
-							t.Errorf("the model was offered no %s, but %v", name, models.tools)
-						}
+			program := string(text)
+			models := &models{t: t, tools: map[string]bool{}}
+			service := httptest.NewServer(models)
+			defer service.Close()
+			environment := []string{
+				"TOOLSRV_TOKEN=" + token, "PYTHONWARNINGS=ignore",
+				"PATH=" + filepath.Dir(setting(t, "TOOLSRV")) + string(os.PathListSeparator) + os.Getenv("PATH"),
+				"OPENAI_BASE_URL=" + service.URL + "/v1", "OPENAI_API_KEY=x",
+				"ANTHROPIC_BASE_URL=" + service.URL, "ANTHROPIC_API_KEY=x",
+				"GOOGLE_GEMINI_BASE_URL=" + service.URL, "GEMINI_API_KEY=x",
+			}
+			python := setting(t, "PYTHON")
+			if strings.Contains(program, "langchain_mcp_adapters") {
+				python = setting(t, "PYTHON1")
+			}
+			// The folder has the tools in "tools", and the program is in the path. Node finds its packages from where it is started.
+			code := strings.ReplaceAll(program, "http://localhost:8000", c.url)
+			command := []string{python, "-c", fmt.Sprintf("import os; os.chdir(%q)\n", filepath.Dir(open.tools)) + code}
+			if strings.Contains(program, "@modelcontextprotocol") {
+				command = []string{node(t), "--input-type=module", "-e", fmt.Sprintf("process.chdir(%q);\n", filepath.Dir(open.tools)) + code}
+			}
+			stdout, stderr, err := run(t, clientLimit, environment, command...)
+			if err != nil || strings.TrimSpace(stdout) != c.want {
+				t.Errorf("%s\nprints %q, want %q: %v\n%s", program, stdout, c.want, err, clip(stderr))
+			}
+			if models.asked && len(models.tools) > 0 {
+				for _, name := range []string{"math-add", "csv-query", "image-resize", "json-query"} {
+					if !models.tools[name] {
+						t.Errorf("the model was offered no %s, but %v", name, models.tools)
 					}
 				}
 			}
@@ -210,17 +211,6 @@ func TestOpenWebUI(t *testing.T) {
 	if answer, _ := send(http.MethodPost, "/math/add", `{"a":2,"b":3}`, "Content-Type", "application/json"); answer.StatusCode != http.StatusUnauthorized {
 		t.Errorf("/math/add without a token: %s", answer.Status)
 	}
-}
-
-// snippetsOf returns the programs in a section of a page, in Python or JavaScript.
-func snippetsOf(page, section string) []string {
-	_, rest, _ := strings.Cut(page, "\n### "+section+"\n")
-	text, _, _ := strings.Cut(rest, "\n##")
-	var all []string
-	for _, match := range regexp.MustCompile("(?s)```(?:python|js)\n(.*?)```").FindAllStringSubmatch(text, -1) {
-		all = append(all, match[1])
-	}
-	return all
 }
 
 // models stands for the services of OpenAI, Anthropic and Google.

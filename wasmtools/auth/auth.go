@@ -48,8 +48,8 @@ func (s Scheme) Check() error {
 
 var schemeName = regexp.MustCompile(`^[a-zA-Z0-9._-]+$`)
 
-// An Authenticator is a dependency of package web that says who makes a request: whoever one of its verifiers knows. While all of them are
-// open, nobody has to show anything. It is safe for concurrent use.
+// An Authenticator is a dependency of package web that says who makes a request: a caller that one of its verifiers knows. While all of
+// them are open, nobody has to show anything. It is safe for concurrent use.
 type Authenticator struct{ verifiers []Verifier }
 
 // Dependency returns the Authenticator that asks verifiers in this order. It panics if there is none, if one is nil, or if a scheme has a bad

@@ -236,7 +236,7 @@ func (a *BearerTokenAuth) Verify(r *http.Request) (*wasmtools.Principal, error) 
 	return s.tokens[a.digest(token)], nil
 }
 
-// Scheme returns that of HTTP's bearer tokens.
+// Scheme returns the scheme of HTTP's bearer tokens.
 func (a *BearerTokenAuth) Scheme() Scheme {
 	return Scheme{Name: "bearer", Description: json.RawMessage(`{"type":"http","scheme":"bearer"}`), Challenge: "Bearer"}
 }

@@ -144,7 +144,7 @@ func TestBadSchemes(t *testing.T) {
 	}
 }
 
-// TestMoment has the two verifiers change hands: whoever has a token the whole time is let in the whole time.
+// TestMoment has the two verifiers change hands: a client that has a token the whole time is let in the whole time.
 func TestMoment(t *testing.T) {
 	t.Parallel()
 	tokens := newAuth(t, "s3cret")

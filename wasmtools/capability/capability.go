@@ -37,8 +37,8 @@ type Kind struct {
 	New func() Rule
 	// Misfits reports what in a rule does not fit together, with the key that is to be changed. It may be nil.
 	Misfits func(r Rule, report func(key string, err error))
-	// Verify returns an error where a rule can't be applied, such as one that names a file which is not there: a reload is refused then. It may be
-	// nil.
+	// Verify returns an error where a rule can't be applied, such as one that names a file that does not exist: a reload is then refused.
+	// It may be nil.
 	Verify func(r Rule) error
 	// Review reports what is odd about a rule. It may be nil.
 	Review func(v *Review, r Rule)
@@ -76,7 +76,7 @@ func (k *Kind) Fits(n wasmtools.Need) error {
 	return nil
 }
 
-// A Rule is what one grant of a configuration says of one capability: a pointer to a type of the kind's own. Whoever has published it must not
+// A Rule is what one grant of a configuration says of one capability: a pointer to a type of the kind's own. Once published, it must not
 // change it any more.
 type Rule interface {
 	// Keys returns the readers of its keys in [[grant]], which fill it in. Paths are relative to directory. No two kinds have a key in common.
@@ -160,7 +160,7 @@ type Review struct {
 	State bool
 	// Matches is whether the grant matches any tool.
 	Matches bool
-	// Report is called with what is odd. Its Line and Capability are whoever reviews to fill in.
+	// Report is called with what is odd. The reviewer fills in Line and Capability.
 	Report func(f Finding)
 
 	entry string
@@ -170,7 +170,7 @@ type Review struct {
 type Finding struct {
 	// Key is the place, such as "grant[0].http[1]", of which a Review tells only what comes after the grant.
 	Key string `json:"key"`
-	// Line is that of the configuration file where the grant begins, or 0.
+	// Line is the line of the configuration file where the grant begins, or 0.
 	Line int `json:"line,omitempty"`
 	// Message says what is wrong there, and what to do.
 	Message string `json:"message"`

@@ -35,7 +35,7 @@ type Config struct {
 
 	Server Server
 	Tools  Tools
-	// Sources are further directories of tools, beside that of Tools. See AllSources.
+	// Sources are further directories of tools, beside the one of Tools. See AllSources.
 	Sources []Source `restart:"source"`
 	Auth    Auth
 	MCP     MCP
@@ -114,7 +114,7 @@ type Source struct {
 	Scripts bool
 }
 
-// AllSources returns the directories of tools in the order of their precedence: that of Tools, and then Sources.
+// AllSources returns the directories of tools in the order of their precedence: first the one of Tools, and then Sources.
 func (c *Config) AllSources() []Source {
 	var all []Source
 	if c.Tools.Directory != "" {

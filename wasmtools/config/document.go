@@ -94,7 +94,7 @@ func (d *document) readTable(place string, values map[string]any, t key.Table) {
 }
 
 // fail notes what is wrong with the value of a key, or with one of its elements. The message has keys that we know, and nothing that
-// the file says: a secret can stand anywhere by mistake, and whoever reads a log is not to see it. The place tells what is meant.
+// the file says: a secret can stand anywhere by mistake, and readers of a log must not see it. The place tells what is meant.
 func (d *document) fail(place string, err error) {
 	offset, shown := d.offsets[place], place
 	for nested := true; nested; {

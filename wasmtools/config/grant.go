@@ -16,7 +16,7 @@ import (
 type Grant struct {
 	// Match is a path such as "weather/now" or a pattern such as "weather/*"; see docs/configuration.md.
 	Match string
-	// Line is that of the file where the grant begins; 0: it was not read from a file.
+	// Line is the line of the file where the grant begins; 0: it was not read from a file.
 	Line int
 	// Rules say what is granted of each capability.
 	Rules capability.Rules

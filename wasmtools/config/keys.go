@@ -134,7 +134,7 @@ func (d *document) read(directory string, more []capability.Kind) (*Config, erro
 	known := map[string]bool{c.Tools.Directory: true}
 	for i, s := range c.Sources {
 		if s.Directory != "" && known[s.Directory] {
-			d.fail(join(index("source", i), "directory"), errors.New("is there twice: each file is served once, so leave one out"))
+			d.fail(join(index("source", i), "directory"), errors.New("is listed twice: each file is served once, so leave one out"))
 		}
 		known[s.Directory] = true
 	}

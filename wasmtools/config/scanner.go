@@ -163,7 +163,7 @@ func before(text []byte, characters string) int {
 	return len(text)
 }
 
-// stringLength returns the length of the string at the begin of a text, which may have no end: the decoder stops there.
+// stringLength returns the length of the string at the beginning of a text, which may have no end: the decoder stops there.
 func stringLength(text []byte) int {
 	quote := text[:1]
 	if three := bytes.Repeat(quote, 3); bytes.HasPrefix(text, three) {

@@ -134,7 +134,7 @@ func TestDoorsAgree(t *testing.T) {
 			if status != inMemory || rest != memory {
 				t.Errorf("REST answers %d %s, a call from memory %d %s", status, rest, inMemory, memory)
 			}
-			if test.body == "" || json.Valid([]byte(test.body)) { // over MCP, arguments that are not JSON are no message
+			if test.body == "" || json.Valid([]byte(test.body)) { // over MCP, a message with arguments that are not JSON is not a message
 				if got, want := overMCP(t.Context(), t, table, test.principal, test.path, test.body), canonical(t, rest); got != want {
 					t.Errorf("REST answers %s, MCP %s", want, got)
 				}
@@ -213,7 +213,7 @@ func callOf(ctx context.Context, v *invoke.Invoker, table *wasmtools.RouteTable,
 	return v.Call(ctx, route, &wasmtools.Call{Arguments: []byte(body), Principal: p})
 }
 
-// TestHiddenOverREST has a principal look for a tool that it may not call: nothing tells it from one that is not there.
+// TestHiddenOverREST has a principal look for a tool that it may not call: it can't be told from one that does not exist.
 // Proves: A caller reaches its own tools only
 func TestHiddenOverREST(t *testing.T) {
 	t.Parallel()

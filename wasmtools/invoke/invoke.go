@@ -202,7 +202,7 @@ func (i *Invocation) TooLarge() error {
 }
 
 // Read reads the arguments of the call from r, up to its end, into memory that is reused after End. length is the number of
-// bytes that the client has announced, or -1. An error is that of r, TooLarge if there is a byte more than Limit, or a
+// bytes that the client has announced, or -1. An error is r's, TooLarge if there is a byte more than Limit, or a
 // *wasmtools.Error with CodeOverloaded if there is not enough memory.
 func (i *Invocation) Read(r io.Reader, length int64) error { return i.ReadFramed(r, length, 0) }
 

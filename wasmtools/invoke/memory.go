@@ -47,7 +47,7 @@ func newMemory(most int64, hurry func() bool) *memory {
 	return &memory{most: most, mostSmall: max(small+1, most/4), hurry: hurry, freed: make(chan struct{})}
 }
 
-// take takes memory with a function that reports whether there was room, if need be that of arguments that come slowly.
+// take takes memory with a function that reports whether there was room, if need be by dropping arguments that come slowly.
 func (m *memory) take(take func() bool) error {
 	if take() {
 		return nil
@@ -113,8 +113,8 @@ func (m *memory) grow(held, n int64) bool {
 // hold counts bytes that exist already. They keep later large calls out.
 func (m *memory) hold(n int64) { m.used.Add(n) }
 
-// check refuses a call of the tool at a path where there is no room for another result such as its last: the tool would run in vain, and
-// may do what it does a second time for a client that tries again.
+// check refuses a call of the tool at a path where there is no room for another result such as its last: the tool would run for nothing,
+// and may do what it does a second time for a client that tries again.
 func (m *memory) check(path string) error {
 	last, ok := m.large.Load(path)
 	if !ok {
@@ -179,7 +179,7 @@ func (b *buffer) reserve(m *memory, n int64) error {
 	return nil
 }
 
-// next returns the size of the next buffer for what a client has announced as length, or -1. Whoever has sent 4 KiB gets what he has
+// next returns the size of the next buffer for what a client has announced as length, or -1. A client that has sent 4 KiB gets what it has
 // announced, up to 64 KiB. From then on the buffer grows as the bytes come, so that a client which promises much and sends little costs little.
 func (b *buffer) next(length, most int64) int64 {
 	n := max(firstRead, 2*int64(len(b.bytes)))

@@ -16,7 +16,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/schema"
 )
 
-// TestPlaces has modules wait for a place: they take turns, whoever wants most.
+// TestPlaces has modules wait for a place: they take turns, whichever wants most.
 // Proves: Checking arguments is bounded
 func TestPlaces(t *testing.T) {
 	t.Parallel()
@@ -174,7 +174,7 @@ func TestFilledInCounts(t *testing.T) {
 	}
 }
 
-// TestDearPlaces has few dear checks at a time where there is little memory, of which each may take a hundred times its arguments.
+// TestDearPlaces has few expensive checks at a time where memory is short, since each may take a hundred times its arguments.
 // Proves: Limits hold, one by one and in sum
 func TestDearPlaces(t *testing.T) {
 	t.Parallel()

@@ -38,7 +38,7 @@ var (
 	_ protocol.Listener = (*exchange)(nil)
 )
 
-// begin has the exchange be that of a request.
+// begin ties the exchange to a request.
 func (x *exchange) begin(of *web.Exchange, namespace string) {
 	of.Failer = x
 	x.Exchange = of

@@ -9,7 +9,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/web"
 )
 
-// statusOf returns the status of a fault that a message has. That a tool is unknown is no fault of the message, and has the status 200.
+// statusOf returns the status of a fault that a message has. An unknown tool is not a fault of the message, and has the status 200.
 func statusOf(f *rpc.Fault) int {
 	if f.Code == rpc.CodeMethodNotFound {
 		return http.StatusNotFound

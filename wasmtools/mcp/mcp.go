@@ -4,7 +4,7 @@
 // It speaks the stateless protocol, version 2026-07-28. Each request says all that there is to know, so the door keeps nothing
 // between two of them. Requests of older versions, which belong to a session, it hands to package session. This package reads
 // messages and checks that their headers agree with them; what they are answered with is the matter of package protocol, and what
-// clients see of the tools that of package toolset. docs/mcp.md describes the whole interface.
+// clients see of the tools comes from package toolset. docs/mcp.md describes the whole interface.
 package mcp
 
 import (
@@ -95,7 +95,7 @@ func (d *Door) Serve(x *web.Exchange) {
 	}
 }
 
-// serveElse answers what is no POST: only sessions know of it.
+// serveElse answers what is not a POST: only sessions know of it.
 func (d *Door) serveElse(x *web.Exchange, namespace string) {
 	if !x.Allow(http.MethodPost, http.MethodGet, http.MethodDelete) {
 		return

@@ -32,7 +32,7 @@ func checkParams(params []toolset.Header, arguments []byte, h http.Header) *rpc.
 		value := values[i]
 		if value == nil || string(value) == "null" {
 			if len(h[key]) > 0 {
-				return rpc.Mismatch(key + " has a value, and the arguments have none")
+				return rpc.Mismatch(key + " has a value, but the arguments have none")
 			}
 			continue
 		}

@@ -155,7 +155,7 @@ func TestManyStreams(t *testing.T) {
 	}
 	stream := request("", "Mcp-Method", "", "Mcp-Session-Id", "x", "Mcp-Protocol-Version", "2025-11-25")
 	stream.Method = http.MethodGet
-	if got := answer(h, stream); !strings.HasPrefix(got, "503 ") { // that of a session takes a place, too
+	if got := answer(h, stream); !strings.HasPrefix(got, "503 ") { // a session's stream takes a place, too
 		t.Errorf("got %s", got)
 	}
 	leave()

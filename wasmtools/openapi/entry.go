@@ -59,7 +59,7 @@ type pathItem struct {
 	Post operation `json:"post"`
 }
 
-// operation ends with its responses, of which it has that of a call that succeeds: security.failures writes the others.
+// operation ends with its responses, of which it has the one for success: security.failures writes the others.
 type operation struct {
 	OperationID string                `json:"operationId"`
 	Tags        []string              `json:"tags,omitempty"`
@@ -99,7 +99,7 @@ var binary = json.RawMessage(`{"type":"string","format":"binary"}`)
 func (d *Door) newEntry(tool *wasmtools.Tool) *entry {
 	path, id := tool.Path(), tool.OperationID()
 	report := func(problem string) {
-		d.log.Warn("a tool is described in part", slog.String("path", path), slog.String("problem", problem))
+		d.log.Warn("a tool is described only in part", slog.String("path", path), slog.String("problem", problem))
 	}
 	checked := func(text json.RawMessage, what string) json.RawMessage {
 		if !isJSON(text) {

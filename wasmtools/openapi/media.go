@@ -35,7 +35,7 @@ func (x exchange) sendResult(result []byte, mediaType string) {
 		return
 	}
 	h := x.Header()
-	h["Vary"] = append(slices.Clip(h["Vary"]), "Accept") // what is there may belong to all requests
+	h["Vary"] = append(slices.Clip(h["Vary"]), "Accept") // the existing values may belong to all requests
 	if !prefers(x.Request().Header["Accept"], mediaType) {
 		x.Send(http.StatusOK, result)
 		return

@@ -102,7 +102,7 @@ func TestMediaAccept(t *testing.T) {
 	}
 }
 
-// What is no file in base64 is sent as it is: a tool's results are not checked against its schema.
+// What is not a file in base64 is sent as it is: a tool's results are not checked against its schema.
 func TestMediaResults(t *testing.T) {
 	t.Parallel()
 	random := make([]byte, 100_001)

@@ -13,7 +13,7 @@ import (
 
 // These bound what guessing the tool that was meant costs, however many tools there are and whatever the path is.
 const (
-	maxGuessed = 72 // bytes of a path: that of a tool has 65 at most
+	maxGuessed = 72 // bytes of a path: a tool's path has 65 at most
 	guessedFor = 8  // tools that are looked at on each side of the path's place, in each of two orders
 )
 

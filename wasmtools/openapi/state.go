@@ -148,7 +148,7 @@ func answerOptions(w http.ResponseWriter, _ *http.Request) {
 	}
 }
 
-// hidden answers, and returns true, if the path is that of a tool that the principal may not call. Such a tool is missing,
+// hidden answers, and returns true, if the path belongs to a tool that the principal may not call. Such a tool is missing,
 // whatever the method.
 func (x exchange) hidden() bool {
 	path := x.Request().URL.Path

@@ -371,7 +371,7 @@ func (s *source) checkDynamic(m, to int32) error {
 	v := &s.tree.Values[m]
 	if v.Key == "$recursiveRef" {
 		if s.resources > 1 && s.isTrue(to, "$recursiveAnchor") {
-			return at(s.pointer(m), errors.New(`in a file with several "$id", where it leads depends on how it is reached: use "$ref"`))
+			return at(s.pointer(m), errors.New(`its target depends on how it is reached, because the file has several "$id": use "$ref"`))
 		}
 		return nil
 	}

@@ -136,7 +136,7 @@ func (c *compiler) completeDefaults() error {
 		}
 		place := c.pointer(given[n])
 		if working[n] {
-			return nil, at(place, errors.New("the default needs itself to be filled in, which never ends: write out what it lacks"))
+			return nil, at(place, errors.New("filling in the default needs the default itself, which never ends: write out what it lacks"))
 		}
 		working[n] = true
 		text := c.tree.Values[given[n]].Text

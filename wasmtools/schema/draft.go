@@ -282,7 +282,7 @@ func (s *source) checkLibrary(i int32) (err error) {
 		return err
 	}
 	defer func() {
-		// The numbers, the depth and the size are bounded before, so there is no known way to get here.
+		// The numbers, the depth and the size are bounded before, so no way to get here is known.
 		if r := recover(); r != nil {
 			err = fmt.Errorf("the schema can't be checked: %v", r)
 		}

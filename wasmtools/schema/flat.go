@@ -188,7 +188,7 @@ func (f *flattener) add(i int32, root bool) {
 	}
 }
 
-// fits reports whether the members of a schema can be joined with what is there and mean the same.
+// fits reports whether the members of a schema can be joined with the existing ones and mean the same.
 func (f *flattener) fits(own []field) bool {
 	if has(own, "unevaluatedProperties") {
 		return false // it looks at its own schema only

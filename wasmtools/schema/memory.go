@@ -10,7 +10,7 @@ import (
 // What a check takes of memory, in bytes. What grows has its old place beside its new one for a moment, so that a value or an edit that
 // is added counts more than twice.
 const (
-	perByte     = 4 // the text, the copy with what is filled in, and that of a value that is compared
+	perByte     = 4 // the text, the copy with what is filled in, and the copy of a value that is compared
 	perValue    = 64
 	perMember   = 40  // its name, among those of its object
 	perAdded    = 160 // a value that is added to the tree

@@ -16,7 +16,7 @@ const (
 	maxPatternSize  = 10_000
 	maxInstructions = 100_000
 	// maxParsing bounds what one pattern takes to be parsed, in units of run.work: 0.2 s. As an instruction counts what takes
-	// perInstruction to be parsed, which bounds that of all.
+	// perInstruction to be parsed, which bounds the total.
 	maxParsing     = 10_000_000
 	perInstruction = 200
 )

@@ -73,7 +73,7 @@ func (b *Budget) Compile(text json.RawMessage) (*Schema, error) {
 func (s *Schema) source() *source {
 	from := &source{draft: s.draft, targets: s.targets}
 	if err := from.tree.Read(string(s.text)); err != nil {
-		panic("schema: a text that was compiled can't be read again: " + err.Error()) // somebody has changed it
+		panic("schema: the text of a compiled schema can't be read again: " + err.Error()) // somebody has changed it
 	}
 	return from
 }

@@ -45,7 +45,7 @@ var suiteLeftOut = map[string]bool{
 }
 
 // SuiteOfModule returns the suite's required tests of the drafts 7 and 2020-12, which a Go module carries, so that
-// whoever runs our tests has them.
+// everybody who runs our tests has them.
 func SuiteOfModule(t *testing.T) []SuiteGroup {
 	t.Helper()
 	dir, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", "github.com/google/jsonschema-go").Output()

@@ -59,7 +59,7 @@ type format struct {
 	max    int // the longest text in bytes that is looked at; a longer one doesn't have the format
 }
 
-// maxFormat is the longest text that most formats are looked for in, maxLongFormat that of addresses. The library's
+// maxFormat is the longest text that most formats are looked for in, maxLongFormat the longest for addresses. The library's
 // check of some takes quadratic time.
 const (
 	maxFormat     = 1 << 10

@@ -341,7 +341,7 @@ func (r *run) valueError(rep *report, at int32, msg string) bool {
 }
 
 func (r *run) forbidden(rep *report, at int32) bool {
-	return r.valueError(rep, at, "input should not be what the schema forbids with \"not\"")
+	return r.valueError(rep, at, "input should not match the schema in \"not\"")
 }
 
 func (r *run) repeated(rep *report, at, i, j int32) bool {
@@ -356,9 +356,9 @@ func (r *run) wrongContents(rep *report, at int32, rules *arrayRules, count int)
 		return false
 	}
 	if count < rules.minContains {
-		return r.valueError(rep, at, fmt.Sprintf("list should have at least %s of the kind that \"contains\" asks for, not %d", counted(rules.minContains, "item"), count))
+		return r.valueError(rep, at, fmt.Sprintf("list should have at least %s matching \"contains\", not %d", counted(rules.minContains, "item"), count))
 	}
-	return r.valueError(rep, at, fmt.Sprintf("list should have at most %s of the kind that \"contains\" asks for, not %d", counted(rules.maxContains, "item"), count))
+	return r.valueError(rep, at, fmt.Sprintf("list should have at most %s matching \"contains\", not %d", counted(rules.maxContains, "item"), count))
 }
 
 func (r *run) twoBranches(rep *report, at int32, i, j int) bool {

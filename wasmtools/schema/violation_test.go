@@ -51,7 +51,7 @@ func TestViolations(t *testing.T) {
 		{"maxItems", `{"maxItems":2}`, `[1,2,3]`, `[{"type":"too_long","loc":["body","a"],"msg":"List should have at most 2 items after validation, not 3","input":[1,2,3],"ctx":{"actual_length":3,"field_type":"List","max_length":2}}]`},
 		{"minProperties", `{"minProperties":2}`, `{"b":1}`, `[{"type":"too_short","loc":["body","a"],"msg":"Dictionary should have at least 2 items after validation, not 1","input":{"b":1},"ctx":{"actual_length":1,"field_type":"Dictionary","min_length":2}}]`},
 		{"uniqueItems", `{"uniqueItems":true}`, `[1,2,1.0]`, `[{"type":"value_error","loc":["body","a"],"msg":"Value error, items should be unique, but those at 0 and 2 are equal","input":[1,2,1.0],"ctx":{"error":"items should be unique, but those at 0 and 2 are equal"}}]`},
-		{"contains", `{"contains":{"type":"string"}}`, `[1]`, `[{"type":"value_error","loc":["body","a"],"msg":"Value error, list should have at least 1 item of the kind that \"contains\" asks for, not 0","input":[1],"ctx":{"error":"list should have at least 1 item of the kind that \"contains\" asks for, not 0"}}]`},
+		{"contains", `{"contains":{"type":"string"}}`, `[1]`, `[{"type":"value_error","loc":["body","a"],"msg":"Value error, list should have at least 1 item matching \"contains\", not 0","input":[1],"ctx":{"error":"list should have at least 1 item matching \"contains\", not 0"}}]`},
 		{"enum", `{"enum":["a","b",3,null]}`, `"c"`, `[{"type":"enum","loc":["body","a"],"msg":"Input should be 'a', 'b', 3 or null","input":"c","ctx":{"expected":"'a', 'b', 3 or null"}}]`},
 		{"const", `{"const":{"x":[1]}}`, `{"x":[2]}`, `[{"type":"literal_error","loc":["body","a"],"msg":"Input should be {\"x\":[1]}","input":{"x":[2]},"ctx":{"expected":"{\"x\":[1]}"}}]`},
 		{"items", `{"items":{"type":"integer"}}`, `[1,"x",2,"y"]`, `[{"type":"int_type","loc":["body","a",1],"msg":"Input should be a valid integer","input":"x"},{"type":"int_type","loc":["body","a",3],"msg":"Input should be a valid integer","input":"y"}]`},
@@ -60,7 +60,7 @@ func TestViolations(t *testing.T) {
 		{"unevaluated", `{"allOf":[{"properties":{"b":{}}}],"unevaluatedProperties":false}`, `{"b":1,"x":2}`, `[{"type":"extra_forbidden","loc":["body","a","x"],"msg":"Extra inputs are not permitted","input":2}]`},
 		{"dependentRequired", `{"dependentRequired":{"b":["c"]}}`, `{"b":1}`, `[{"type":"missing","loc":["body","a","c"],"msg":"Field required where 'b' is present","input":{"b":1}}]`},
 		{"propertyNames", `{"propertyNames":{"maxLength":1}}`, `{"b":1,"c\"d":2}`, `[{"type":"string_too_long","loc":["body","a","c\"d","[key]"],"msg":"String should have at most 1 character","input":"c\"d","ctx":{"max_length":1}}]`},
-		{"not", `{"not":{"type":"string"}}`, `"x"`, `[{"type":"value_error","loc":["body","a"],"msg":"Value error, input should not be what the schema forbids with \"not\"","input":"x","ctx":{"error":"input should not be what the schema forbids with \"not\""}}]`},
+		{"not", `{"not":{"type":"string"}}`, `"x"`, `[{"type":"value_error","loc":["body","a"],"msg":"Value error, input should not match the schema in \"not\"","input":"x","ctx":{"error":"input should not match the schema in \"not\""}}]`},
 		{"allOf says the same twice", `{"allOf":[{"required":["b"]},{"required":["b"]}]}`, `{}`, `[{"type":"missing","loc":["body","a","b"],"msg":"Field required","input":{}}]`},
 		{"enum of another type", `{"type":"string","enum":["a","b"]}`, `1`, `[{"type":"enum","loc":["body","a"],"msg":"Input should be 'a' or 'b'","input":1,"ctx":{"expected":"'a' or 'b'"}}]`},
 		{"enum with a value that the type forbids", `{"type":"string","enum":["a",1]}`, `1`, `[{"type":"string_type","loc":["body","a"],"msg":"Input should be a valid string","input":1}]`},
@@ -116,7 +116,7 @@ func TestBodies(t *testing.T) {
 	}
 }
 
-// TestMalformed has a body that is no JSON told as that, not as arguments that do not fit.
+// TestMalformed has a body that is not JSON reported as such, not as arguments that do not fit.
 func TestMalformed(t *testing.T) {
 	t.Parallel()
 	s := schema.MustCompile(`{"type":"object","required":["a"]}`)

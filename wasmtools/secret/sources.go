@@ -145,7 +145,7 @@ func (r *reader) explicit(name string, read func() ([]byte, error)) {
 
 // directory reads the secrets of a directory.
 func (r *reader) directory(path string) {
-	// Kubernetes replaces all files at once, by a link ..data to a folder with the new ones. Whoever follows it once has them all of
+	// Kubernetes replaces all files at once, by a link ..data to a folder with the new ones. Following it once gives all of them from
 	// the same time.
 	if data, err := filepath.EvalSymlinks(filepath.Join(path, "..data")); err == nil {
 		path = data
@@ -247,8 +247,8 @@ func (r *reader) warnOpen() {
 	}
 }
 
-// warnShort has one warning for all secrets that can be guessed. Whoever may send text through a tool that uses a secret learns whether it
-// is the secret.
+// warnShort has one warning for all secrets that can be guessed. A caller that can send text through a tool that uses a secret learns
+// whether it is the secret.
 func (r *reader) warnShort() {
 	const enough, few = 16, 3
 	var short []string

@@ -256,7 +256,7 @@ func TestPageInBrowser(t *testing.T) {
 	refused(app, call, "403")
 }
 
-// TestRebinding has a page's own domain name mean the address of the server, for which the page then is no foreign one.
+// TestRebinding has a page's own domain name mean the address of the server, so that the page does not look foreign to it.
 // Proves: Web pages are kept out
 func TestRebinding(t *testing.T) {
 	t.Parallel()

@@ -9,7 +9,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/web"
 )
 
-// A configuration is that of the service with those who are let in. It is published as one value.
+// A configuration is the service's, with those who are let in. It is published as one value.
 type configuration struct {
 	*service.Configuration
 	auth      *auth.BearerTokenAuth
@@ -28,8 +28,8 @@ func (c *configuration) Admission() *web.Admission { return c.admission }
 // Hurry ends the reading of a body that comes slowly.
 func (c *configuration) Hurry() bool { return c.conns.hurry() }
 
-// configure makes the configuration of c; with none before, what the service has made of it already. Whoever is also let in by the one before
-// stays who he is. The secrets are read last, when nothing else can be wrong.
+// configure makes the configuration of c; with none before, what the service has made of it already. Callers that the one before also lets
+// in stays who he is. The secrets are read last, when nothing else can be wrong.
 func (s *Server) configure(c *config.Config, before *configuration) (*configuration, error) {
 	tokens, err := tokensOf(c, before)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 )
 
 // connections bounds the open connections. Where one more comes than there are places for, the client makes room that has kept the server
-// waiting for longest; whoever is known by a token is kept for longer. It bounds what unfinished heads take, too.
+// waiting for longest; a client with a token is kept for longer. It bounds what unfinished heads take, too.
 //
 // It is the last [web.Dependency], which is told who makes a request.
 type connections struct {
@@ -54,7 +54,7 @@ type closings struct {
 const (
 	// closedEvery is the least time between two lines of the log on closed connections, since they come as fast as a client likes.
 	closedEvery = time.Second
-	// tardy and newcomer are those of connections. Whoever has connected sends his request a moment later.
+	// tardy and newcomer are as in connections. A client sends its request a moment after it has connected.
 	tardy    = time.Second
 	newcomer = 50 * time.Millisecond
 	// throttle is how long a connection waits at most for others, who have no more time than newcomers, to make room for it.

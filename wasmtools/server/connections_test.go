@@ -332,7 +332,7 @@ func TestConnectionLimitLog(t *testing.T) {
 	r.log.Wait(t, `"level":"INFO","msg":"there is room for connections again"`)
 }
 
-// TestHurry has a body given up that comes slowly, as a call does for whose arguments there is no memory.
+// TestHurry has a body given up that comes slowly, as a call does when there is no memory for its arguments.
 // Proves: Limits hold, one by one and in sum
 func TestHurry(t *testing.T) {
 	t.Parallel()

@@ -49,7 +49,7 @@ func ExampleOptions() {
 	c := config.Default()
 	c.Server.Address = "127.0.0.1:0" // any port that is free
 	c.Tools.Directory = directory
-	c.Tools.CacheDir = filepath.Join(directory, ".cache") // names with a point are no tools
+	c.Tools.CacheDir = filepath.Join(directory, ".cache") // names that begin with a dot are not tools
 	c.Auth.Tokens = []string{"of-the-collector"}
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()

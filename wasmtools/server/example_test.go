@@ -34,7 +34,7 @@ func ExampleNew() {
 	c := config.Default()
 	c.Server.Address = "127.0.0.1:0" // any port that is free
 	c.Tools.Directory = directory
-	c.Tools.CacheDir = filepath.Join(directory, ".cache") // names with a point are no tools
+	c.Tools.CacheDir = filepath.Join(directory, ".cache") // names that begin with a dot are not tools
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
 	tools, err := service.Open(ctx, c, service.Options{Tools: []*wasmtools.Tool{count}}) // without a Logger, it logs nothing

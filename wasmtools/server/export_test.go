@@ -13,8 +13,8 @@ import (
 // SetDrain changes how long running calls may take to finish, before Run.
 func (s *Server) SetDrain(d time.Duration) { s.drain = d }
 
-// SetConnections changes how many connections may be open, and how many more in spare places, before Run. Whoever waits may have to make
-// room at once.
+// SetConnections changes how many connections may be open, and how many more in spare places, before Run. A client that waits may have to
+// make room at once.
 func (s *Server) SetConnections(most, spare int64) {
 	s.conns.both.AddClients(spare - s.conns.spare)
 	s.conns.most, s.conns.spare, s.conns.tardy, s.conns.newcomer = most, spare, 0, 0

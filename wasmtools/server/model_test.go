@@ -363,7 +363,7 @@ func (m *model) judge(door, kind, token, id string, status int, text string, dur
 		got = "no session"
 	case strings.Contains(text, "Tool /units/convert is disabled"):
 		got = "inner disabled"
-	case strings.Contains(text, "no longer let in"), strings.Contains(text, "no longer who it was"):
+	case strings.Contains(text, "no longer accepted"), strings.Contains(text, "identity has changed"):
 		got = "inner unauthorized"
 	case strings.Contains(text, "was not granted what it needs"):
 		got = "not granted"
@@ -423,7 +423,7 @@ func (m *model) exchange(path, token, body string, half bool, headers ...string)
 }
 
 // TestModelOfReloads has random reloads beside random requests of all doors, some of which come in two halves, and calls that go on while
-// configurations change. Each answer must be that of one configuration which was in force while the request was made.
+// configurations change. Each answer must come from one configuration that was in force while the request was made.
 func TestModelOfReloads(t *testing.T) {
 	t.Parallel()
 	m := newModel(t, 5000)

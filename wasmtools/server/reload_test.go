@@ -60,7 +60,7 @@ func TestReload(t *testing.T) {
 	}
 }
 
-// TestReloadIsOneStep has reloads that ask for a token and switch a tool on, and back: there is no moment with a half of one.
+// TestReloadIsOneStep has reloads that ask for a token and switch a tool on, and back: at no moment is half of one in force.
 func TestReloadIsOneStep(t *testing.T) {
 	t.Parallel()
 	first := settings(t)

@@ -168,7 +168,7 @@ func (s *Server) serveWith(ctx context.Context, write time.Duration) {
 	}
 }
 
-// serve answers a request, and counts it for the drain. It sets a write time-out that Reload has changed, since that of
+// serve answers a request, and counts it for the drain. It sets a write time-out that Reload has changed, since the write time-out of
 // http.Server must not change while it serves.
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	if d := time.Duration(s.writeTimeout.Load()); d != s.http.WriteTimeout {
@@ -247,7 +247,7 @@ func (s *Server) Run(ctx context.Context) error {
 	return err
 }
 
-// waitFor waits until no connection is accepted any more. That the listeners are closed is no error by then.
+// waitFor waits until no connection is accepted any more. Closed listeners are not an error by then.
 func waitFor(served <-chan error) {
 	for range served {
 	}

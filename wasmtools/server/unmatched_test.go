@@ -15,7 +15,7 @@ import (
 
 const matchesNothing = "matches no tool that is served"
 
-// TestUnmatched warns of what a configuration says of tools that are not there, once all files have been read: the tool of
+// TestUnmatched warns of what a configuration says of tools that do not exist, once all files have been read: the tool of
 // told.wasm is known only after the module was compiled and run.
 func TestUnmatched(t *testing.T) {
 	t.Parallel()

@@ -7,7 +7,7 @@ import (
 )
 
 // What a client sends in part costs memory, and a client without a token can send as much of a head as one with. So large heads are
-// counted before they end, and whoever sends nothing more of a head or a body, or does not read an answer, is the first to make room.
+// counted before they end, and a client that sends nothing more of a head or a body, or does not read an answer, makes room first.
 
 // A head is what has been read of a request's head. It is of the goroutine that reads, but held.
 type head struct {
@@ -51,7 +51,7 @@ type body struct {
 	bytes   int  // since it was put there
 }
 
-// The answers to heads that are not read to their end. There is no request yet, and so no id.
+// The answers to heads that are not read to their end. They have no id, since no request has been made yet.
 const (
 	busyHead = "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nRetry-After: 1\r\nConnection: close\r\n\r\n" +
 		`{"code":"overloaded","detail":"Too many large headers are being read; try again later"}`

@@ -16,8 +16,8 @@ type Configuration struct {
 	Granted *broker.Grants
 }
 
-// A Value is what is published as one: a Configuration, or what embeds one. Whoever has doors puts there what it decides of requests. One
-// with a method Hurry is asked as [invoke.Options.Hurry] is.
+// A Value is what is published as one: a Configuration, or what embeds one. A program with doors puts there what it decides about requests.
+// One with a method Hurry is asked as [invoke.Options.Hurry] is.
 type Value interface {
 	// Base returns the Configuration.
 	Base() *Configuration

@@ -19,5 +19,5 @@ func HeapLimit(c *config.Config) int64 {
 }
 
 // BodyMemory returns how many bytes of large arguments and results all calls may hold, of the memory that the process has. Checks may take
-// a quarter as much, and what they need more comes from that of the tools.
+// a quarter as much, and what they need beyond that comes from the memory of the tools.
 func BodyMemory(machine int64) int64 { return min(256<<20, machine/8) }

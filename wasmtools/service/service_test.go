@@ -107,7 +107,7 @@ func sources(t *testing.T, names ...string) (c *config.Config, directories []str
 	return c, directories
 }
 
-// TestSources serves two directories, of which both have a path, while a third one is not there yet, and puts another configuration in
+// TestSources serves two directories, of which both have a path, while a third one does not exist yet, and puts another configuration in
 // force.
 func TestSources(t *testing.T) {
 	t.Parallel()

@@ -32,7 +32,7 @@ func (c caller) Call(ctx context.Context, call *wasmtools.Call) ([]byte, error) 
 	if call.Outer != nil {
 		outer, ok := call.Outer.(hostabi.Outer)
 		if !ok {
-			return nil, fmt.Errorf("the outer call is a %T, and not one of the sandbox", call.Outer)
+			return nil, fmt.Errorf("the outer call is a %T, not a call of the sandbox", call.Outer)
 		}
 		spec.Outer = outer
 	}

@@ -48,7 +48,7 @@ func TestEngine(t *testing.T) {
 }
 
 // TestScriptSpins describes a script that computes without end: the error is about the script, and not the interpreter's trace. It has no
-// place in the script, so it is not a ScriptError, and whoever shows it puts the file's name before it.
+// place in the script, so it is not a ScriptError, and its caller puts the file's name before it.
 func TestScriptSpins(t *testing.T) {
 	t.Parallel()
 	spin, err := wasmbin.SetCustom(testkit.Fixture(t, "wat/hostile/describe_spin"), wasmtools.EngineSection, []byte(`{"version":"a","revision":"b"}`))

@@ -157,7 +157,7 @@ func differ(g, w *jsontree.Tree, at, wanted int32, path []string) string {
 		delete(others, key)
 	}
 	// All that is wanted is there, so something else is, too.
-	return fmt.Sprintf("%s%q is not wanted", place, text.Short(slices.Min(slices.Collect(maps.Keys(others)))))
+	return fmt.Sprintf("%s%q is unexpected", place, text.Short(slices.Min(slices.Collect(maps.Keys(others)))))
 }
 
 // keyOf returns the name of a member, or the index of an item.

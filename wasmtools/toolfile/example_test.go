@@ -27,7 +27,7 @@ func TestTryExamples(t *testing.T) {
 		{"a number", `{"a":1,"b":{"c":[1,2]}}`, `{"a":1,"b":{"c":[1,3]}}`, "at b.c.1: got 2, want 3"},
 		{"a type", `{"a":1}`, `[1]`, `got {"a":1}, want [1]`},
 		{"a member is missing", `{"a":1}`, `{"a":1,"z":2}`, `"z" is missing`},
-		{"a member too many", `{"a":1,"y":2,"x":1}`, `{"a":1}`, `"x" is not wanted`},
+		{"a member too many", `{"a":1,"y":2,"x":1}`, `{"a":1}`, `"x" is unexpected`},
 		{"items", `{"a":1,"b":[1,2]}`, `{"a":1,"b":[1]}`, "at b: got 2 items, want 1"},
 		{"arguments that don't fit", `{"a":"x"}`, `{"a":"x"}`, "invalid_arguments: the arguments do not fit the tool's schema: a: Input should be a valid integer"},
 		{"a result that does not fit its schema", `{"a":101}`, `{"a":101}`, "the result does not fit its own schema: a: Input should be less than or equal to 100"},

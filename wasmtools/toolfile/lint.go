@@ -185,7 +185,7 @@ func (l *linter) named(schemas map[string]any, properties bool) {
 	for _, name := range slices.Sorted(maps.Keys(schemas)) {
 		l.at(name, func() {
 			if properties && !propertyName.MatchString(name) {
-				l.add(ruleName, "language models take names of 1 to 64 of the characters A-Z a-z 0-9 _ . - only: rename %q", text.Short(name))
+				l.add(ruleName, "language models take only names of 1 to 64 of the characters A-Z a-z 0-9 _ . -: rename %q", text.Short(name))
 			}
 			l.schema(schemas[name])
 		})

@@ -106,12 +106,12 @@ func manifestOf(ctx context.Context, program *sandbox.Program, binary *wasmbin.M
 // sameNumbers returns an error if a tool would be called by the number of another. A tool may be renamed.
 func sameNumbers(told, given *wasmtools.Manifest) error {
 	if len(given.Tools) > len(told.Tools) {
-		return fmt.Errorf("it has %d tools, the module describes %d", len(given.Tools), len(told.Tools))
+		return fmt.Errorf("it has %d tools, but the module describes %d", len(given.Tools), len(told.Tools))
 	}
 	for i, t := range given.Tools {
 		at := slices.IndexFunc(told.Tools, func(o wasmtools.ManifestTool) bool { return o.Name == t.Name })
 		if at >= 0 && at != i {
-			return fmt.Errorf("tools[%d] is %q, which is tools[%d] where the module describes itself: keep its order, because tools are called by their numbers", i, t.Name, at)
+			return fmt.Errorf("tools[%d] is %q, but the module itself describes that as tools[%d]: keep its order, because tools are called by their numbers", i, t.Name, at)
 		}
 	}
 	return nil

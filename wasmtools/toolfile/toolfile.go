@@ -56,8 +56,8 @@ type Module struct {
 // schemas are one tool's; result is nil if there is none.
 type schemas struct{ parameters, result *schema.Schema }
 
-// Load checks a file's content and reads its manifest, without compiling or running anything: that of a file which has none is known where
-// an equal one was described before. Close frees what it returns.
+// Load checks a file's content and reads its manifest, without compiling or running anything: the manifest of a file that has none is known
+// where an equal one was described before. Close frees what it returns.
 func Load(engine *sandbox.Engine, content []byte, place Place) (*Module, error) {
 	if err := place.allows(loadCopies * int64(len(content))); err != nil {
 		return nil, err
@@ -191,7 +191,7 @@ type RoomError struct {
 
 // Error says what to do.
 func (e *RoomError) Error() string {
-	return fmt.Sprintf("the schemas and texts of its tools need %s of memory or more, so those of all tools together would take more than the %s that they may take: shorten them, remove other tools, or raise server.memory",
+	return fmt.Sprintf("the schemas and texts of its tools need %s of memory or more, and with those of all other tools that exceeds the %s that they may take: shorten them, remove other tools, or raise server.memory",
 		text.Size(e.Needs), text.Size(e.Limit))
 }
 
@@ -223,7 +223,7 @@ func compile(t wasmtools.ManifestTool, budget *schema.Budget) (schemas, error) {
 // Digest returns the SHA-256 of the content in lower-case hexadecimal.
 func (m *Module) Digest() string { return m.program.Digest() }
 
-// Size returns the size of the content in bytes: of a script, that of its bundle.
+// Size returns the size of the content in bytes; for a script, the size of its bundle.
 func (m *Module) Size() int64 { return m.size }
 
 // Manifest returns the manifest, which must not be changed. It is nil before Describe if none is embedded.
@@ -283,7 +283,7 @@ type MemoryError struct {
 
 // Error says which limit to raise.
 func (e *MemoryError) Error() string {
-	return fmt.Sprintf("%s needs %s of memory to start, its limit is %s: raise its limit \"memory\"", e.Path, text.Size(e.Needs), text.Size(e.Limit))
+	return fmt.Sprintf("%s needs %s of memory to start, but its limit is %s: raise its limit \"memory\"", e.Path, text.Size(e.Needs), text.Size(e.Limit))
 }
 
 // errUndescribed means that Describe was not called.

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// ForwardedFor and Forwarded are the headers in which a proxy can say for whom it sends a request: one that many proxies know, and that of
-// RFC 7239.
+// ForwardedFor and Forwarded are the headers in which a proxy can say for whom it sends a request: one that many proxies know, and the one
+// of RFC 7239.
 const (
 	ForwardedFor = "X-Forwarded-For"
 	Forwarded    = "Forwarded"

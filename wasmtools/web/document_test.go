@@ -9,7 +9,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/web"
 )
 
-// tag is that of the document of a toy.
+// tag is the tag of a toy's document.
 const tag = `"two"`
 
 func listed(dependencies ...web.Dependency) *web.Mux {

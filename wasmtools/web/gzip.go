@@ -35,7 +35,7 @@ func pack(d *Document, keep func(bytes int) bool) *packed {
 }
 
 // takesGzip reports whether Accept-Encoding fields prefer gzip (RFC 9110, section 12.5.3). It takes one pass and no memory. A part that is
-// not understood counts as one that is not there.
+// not understood counts as missing.
 func takesGzip(fields []string) bool {
 	const unsaid = -1
 	packed, plain, others := unsaid, unsaid, unsaid

@@ -11,7 +11,7 @@ import (
 )
 
 // refusalsEvery is how often the log says how many requests were refused. Clients that try again at once are refused thousands of times
-// a second, and whoever has no token can send as much nonsense: a line for each would fill the disk, hide all other lines, and slow down
+// a second, and clients without a token can send as much nonsense: a line for each would fill the disk, hide all other lines, and slow down
 // everybody else.
 const refusalsEvery = time.Second
 
@@ -33,7 +33,7 @@ type refusals struct {
 type refused struct {
 	code wasmtools.Code
 	tool string // the path of a tool that has no room; empty for other codes, or where no tool was found before
-	by   string // the principal; empty for whoever has shown no token
+	by   string // the principal; empty for a client that has shown no token
 }
 
 // A refusal counts the requests that were refused for one reason.

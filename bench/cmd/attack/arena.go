@@ -78,10 +78,10 @@ func (a *arena) fill(n int, like assemble.Tool) error {
 	return nil
 }
 
-// namespace is that of all tools here.
+// namespace is the namespace of all tools here.
 const namespace = "attack"
 
-// path is that of tool number i of fill.
+// path is the path of tool number i of fill.
 func path(i int) string { return fmt.Sprintf("/%s/t%d", namespace, i) }
 
 // peak reports the most memory that the server had, and fails above most bytes; 0 means no bound.

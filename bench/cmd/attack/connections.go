@@ -20,7 +20,7 @@ import (
 // The attacks on connections: many clients that send little, or nothing, and wait.
 
 const (
-	// token is that of the witness, which the besiegers don't have.
+	// token is the witness's token, which the besiegers don't have.
 	token = "the-witness-has-this-token"
 	// witnessed is how long the witness looks.
 	witnessed = 8 * time.Second

@@ -15,7 +15,7 @@ import (
 	"github.com/toolsrv/toolsrv/bench/internal/service"
 )
 
-// nonsense are the kinds of requests that whoever likes can send as fast as the network carries them, with the status of each.
+// nonsense are the kinds of requests that anybody can send as fast as the network carries them, with the status of each.
 func nonsense() []sent {
 	const token = "Bearer attack-attack-attack"
 	return []sent{

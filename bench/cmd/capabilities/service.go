@@ -33,7 +33,7 @@ type service struct {
 	invoker *invoke.Invoker
 }
 
-// service loads the guests, and grants what the configuration says. port is that of the server to which the tool fetch sends requests.
+// service loads the guests, and grants what the configuration says. port is the port of the server to which the tool fetch sends requests.
 func (b *bench) service(ctx context.Context, port int, grants string) (s *service, err error) {
 	s = &service{invoker: invoke.New(invoke.Options{})}
 	defer func() {

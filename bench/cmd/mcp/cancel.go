@@ -78,7 +78,7 @@ func (b *bench) cancel(ctx context.Context) error {
 	return b.plainCancel(ctx, calls)
 }
 
-// plainCancel has a Go program do the same without a sandbox, for comparison: on a busy machine most of the time is that of
+// plainCancel has a Go program do the same without a sandbox, for comparison: on a busy machine most of the time goes to
 // programs that wait for a processor.
 func (b *bench) plainCancel(ctx context.Context, calls int) error {
 	self, err := os.Executable()

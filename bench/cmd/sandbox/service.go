@@ -46,7 +46,7 @@ func (b *bench) serve(ctx context.Context, fill func(directory string) error) (_
 		return nil, err
 	}
 	c := config.Default()
-	c.Tools.Directory, c.Tools.CacheDir = folder, filepath.Join(folder, ".cache") // names with a point are no tools
+	c.Tools.Directory, c.Tools.CacheDir = folder, filepath.Join(folder, ".cache") // names that begin with a dot are not tools
 	tools, err := service.Open(ctx, c, service.Options{})
 	if err != nil {
 		return nil, err

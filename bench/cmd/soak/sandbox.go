@@ -21,7 +21,7 @@ type kind struct {
 	cancel  time.Duration   // 0: the caller stays
 	outcome sandbox.Outcome // "" for a good end, with output
 	output  string
-	timed   bool // its time is that of a window
+	timed   bool // its time counts for a window
 }
 
 // soakSandbox makes calls of all kinds.

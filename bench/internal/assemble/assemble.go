@@ -47,7 +47,7 @@ type Tool struct {
 	Passive  int    // size of a passive data segment, which nothing compresses; a call uses it
 	Bodies   []Body // further functions
 	Runs     bool   // a call calls the first of them with 0
-	Manifest []byte // in place of that of one tool
+	Manifest []byte // in place of the manifest of one tool
 }
 
 // A Body is a function that nobody calls, but the first one where the tool says so.

@@ -36,7 +36,7 @@ func newBench() *cobra.Command {
 		Use:   "bench FILE [TOOL] [JSON|-]",
 		Short: "Measure how long calls of a tool take",
 		Long: `Call a tool of FILE again and again, in the sandbox, and show how long a call takes and
-how many run in a second. A call is all that a server does for it but HTTP: validation,
+how many run in a second. A call is what a server does, except for HTTP: validation,
 defaults, the tool in a clean sandbox, the reset.
 
 TOOL may be left out where the file has one tool. JSON is the arguments; without it the

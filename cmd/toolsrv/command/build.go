@@ -46,9 +46,9 @@ func newBuild() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "build [DIR | SCRIPT]",
 		Short: "Build the tool in a folder, or a script, with its manifest inside",
-		Long: `Build the tool whose source is in DIR, or in the current folder, or is SCRIPT: find out
+		Long: `Build the tool in DIR, which is the current folder by default, or the tool SCRIPT: detect
 its language, run the compiler with the right flags, embed the manifest, and check what a
-server would. Examples that fail are warnings: those of its manifest are tried.
+server would. The manifest's examples are tried; one that fails is a warning.
 
   Go      a package main
   TinyGo  the same, with the line //toolsrv:tinygo above its imports; the line may
@@ -62,8 +62,8 @@ server would. Examples that fail are warnings: those of its manifest are tried.
 A program in Go or Rust that knows nothing of toolsrv, but reads JSON from standard
 input and writes JSON to standard output, needs its manifest beside it: tool.json.
 
-A build runs code of the project, such as Cargo's build scripts. Of a script it runs
-nothing outside the sandbox.`,
+A build runs code of the project, such as Cargo's build scripts. A script runs only in the
+sandbox.`,
 		Example: `  toolsrv build
   toolsrv build hello.py
   toolsrv build examples/text -o tools/text.wasm`,

@@ -68,8 +68,8 @@ A file that a server takes may still trouble clients. The warnings are:
   ungranted     a tool that the configuration does not grant what it needs
   grant         a grant for every tool, and what is odd about the files of secrets
 
-A grant is wrong, and the exit code 1, where it has an entry that no tool which it matches
-declares that it needs, or a directory that is not there.
+A grant is wrong, and the exit code 1, if one of its entries is needed by none of the tools
+that it matches, or names a directory that does not exist.
 
 --models shows for each tool which of these APIs take it, with and without their strict
 modes, and the first reason of each that does not; --json has all reasons.

@@ -115,7 +115,7 @@ func TestCheckModels(t *testing.T) {
 		{"plain, asked", []string{"--models", "--strict", plain}, []string{
 			"models   " + plain + ": tool echo: taken by openai, anthropic, gemini\n",
 			"models   " + plain + ": tool echo: refused by openai-strict: parameters: every member has to be in \"required\", and \"count\" is not: add it, with \"null\" among its types (and 1 more)\n",
-			"models   " + plain + ": tool echo: refused by anthropic-strict: parameters/properties/count: the keywords that it documents do not include minimum",
+			"models   " + plain + ": tool echo: refused by anthropic-strict: parameters/properties/count: it does not document the keyword minimum",
 		}, "warning"},
 		{"an array of anything", []string{list}, []string{"warning  " + list + ": tool echo, parameters/properties/item: refused by openai, openai-strict: an array without the schema of its elements", "(array-items)\n"}, "models"},
 		{"a namespace that begins with a digit", []string{"--models", digit}, []string{

@@ -52,7 +52,7 @@ func newDev() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "dev [DIR | SCRIPT]",
 		Short: "Build and serve the tool in a folder, or a script, and again at every change",
-		Long: `Build the tool whose source is in DIR, or in the current folder, or is SCRIPT, and serve
+		Long: `Build the tool in DIR, which is the current folder by default, or the tool SCRIPT, and serve
 it. Whenever a source changes, build and serve it again. If a build fails, the compiler's messages
 are shown, and the last version that could be built stays in service. Press Ctrl-C to
 end.
@@ -112,7 +112,7 @@ func (d *dev) run(ctx context.Context, dir string, cmd *cobra.Command) error {
 	}
 	logger := newAuthorLogger(cmd.ErrOrStderr(), d.logLevel)
 	b := d.newBuilder(dir, c.Tools.Directory, cmd.ErrOrStderr(), logger)
-	// Whoever waits until the server listens, or is ready, finds the tool there.
+	// Tests that wait until the server listens, or is ready, find the tool there.
 	if more, err := b.next(ctx); !more {
 		return err
 	}

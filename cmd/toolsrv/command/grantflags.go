@@ -29,7 +29,7 @@ type grantFlags struct {
 func (g *grantFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.Var((*fileFlag)(&g.file), "grant", "`file` with [[grant]], [secrets] and [state] of a configuration; a grant without match is for every tool")
-	flags.StringArrayVar(&g.http, "allow-http", nil, "let the tools send requests to what is below a `URL` that they declare, such as https://api.example.com; can be given several times")
+	flags.StringArrayVar(&g.http, "allow-http", nil, "let the tools send requests below a `URL` that they declare, such as https://api.example.com; can be given several times")
 	flags.StringArrayVar(&g.secrets, "secret", nil, "a secret from a file, as in `name=@file`, which tools that declare it see; can be given several times")
 	completeFlag(cmd, "grant", cobra.FixedCompletions([]cobra.Completion{"toml"}, cobra.ShellCompDirectiveFilterFileExt))
 	completeFlag(cmd, "allow-http", cobra.NoFileCompletions)
@@ -89,7 +89,7 @@ func (g *grantFlags) apply(c *config.Config) error {
 // everyTool is the pattern of all tools.
 const everyTool = "**"
 
-// special returns the special addresses that a URL names outright, as those of a server on the author's own machine: whoever writes
+// special returns the special addresses that a URL names outright, such as a server's on the author's own machine: somebody who writes
 // http://127.0.0.1:3000 means it. A name that turns out to have such an address needs a grant in a file.
 func special(url string) []netip.Prefix {
 	t, err := reach.ParseTarget(url)

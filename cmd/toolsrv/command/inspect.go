@@ -27,11 +27,11 @@ func newInspect() *cobra.Command {
 		Short: "Show what is in a tool file, without running it",
 		Long: `Show what is in FILE: its manifest, imports and exports, memory, the features of
 WebAssembly that it uses, whether its instances reset in place (what makes calls
-fast), the sizes of its sections, and its digest. Where its tools need what an operator
-has to grant, it ends with the [[grant]] to paste into the configuration.
+fast), the sizes of its sections, and its digest. If its tools need something that an
+operator has to grant, it ends with the [[grant]] to paste into the configuration.
 
-Nothing of it is run, unless --describe asks for that. FILE may be a script, of which the
-tool file is shown that it becomes; a script is run in the sandbox to tell its manifest.
+Nothing of it is run, unless --describe asks for that. If FILE is a script, inspect shows the
+tool file that it becomes, and runs it in the sandbox to learn its manifest.
 'toolsrv check' says whether a server takes the file.`,
 		Example: `  toolsrv inspect math.wasm
   toolsrv inspect --json math.wasm`,
@@ -148,7 +148,7 @@ func printReport(w io.Writer, file string, r *toolfile.Report) error {
 	return table.Flush()
 }
 
-// printManifest prints what the manifest says, or why it is not there.
+// printManifest prints what the manifest says, or why there is none.
 func printManifest(row func(cells ...string), r *toolfile.Report) {
 	switch {
 	case r.ManifestError != "":

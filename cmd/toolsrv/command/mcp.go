@@ -48,11 +48,11 @@ func newMCP() *cobra.Command {
 command, over standard input and output. Standard output has nothing but messages of the
 protocol. Warnings and errors go to standard error; --log-level info logs every call, too.
 
-The tools are those of DIRECTORY, of single .wasm files and scripts, or of a server's
-configuration, whose limits and switches hold, too. Without any of these,
-./toolsrv.toml is read if it is there; otherwise the directory is ./tools. The scripts of a
-directory are served, too, unless there is --scripts=false; with a configuration,
-tools.scripts says so. Changed files are taken up while it runs.
+The tools come from DIRECTORY, from single .wasm files and scripts, or from a server's
+configuration, whose limits and switches then apply. Without any of these, the command
+reads ./toolsrv.toml if it exists, and otherwise serves ./tools. It serves the scripts of
+a directory, too, unless you pass --scripts=false; with a configuration, tools.scripts
+decides. Changed files are served while it runs.
 
 The command ends with exit code 0 when standard input is closed, or after SIGINT, SIGTERM
 or SIGHUP.

@@ -30,9 +30,9 @@ the JSON Schema, the binary interface and the compiler's flags follow from it. T
 languages are go, tinygo, rust, python, javascript and typescript.
 
 NAME is the path under which the tool is served: invoice/total is the tool total in the
-namespace invoice. If NAME begins with "." or is absolute, it is only a path of the file
-system, and the tool is called as the folder is; "." is the current folder. --namespace
-sets the namespace in either case.`,
+namespace invoice. If NAME begins with "." or is absolute, it is only a file path, and the
+tool has the folder's name; "." is the current folder. --namespace sets the namespace in
+either case.`,
 		Example: `  toolsrv new greet --lang go
   toolsrv new invoice/total --lang python
   toolsrv new ../greet --lang go --namespace texts`,

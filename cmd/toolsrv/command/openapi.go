@@ -53,8 +53,8 @@ and the old ones stay in force. SIGTERM and SIGINT let running calls finish, the
 server with exit code 0. A second one, half a second later or more, ends it at once with
 exit code 1.
 
-SIGUSR2 restarts the server in place, which also takes up keys that a reload leaves, and
-another version of the program at the path by which it was started. The process keeps its
+SIGUSR2 restarts the server in place. That also applies keys that a reload leaves alone, and
+starts another version of the program if its file was replaced. The process keeps its
 number, and no client is turned away meanwhile. If the configuration is wrong or the
 program doesn't run, that is logged, and the server goes on as it was.`,
 		Example: `  toolsrv openapi --config toolsrv.toml

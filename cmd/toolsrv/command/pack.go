@@ -32,8 +32,8 @@ func newPack() *cobra.Command {
 		Use:   "pack FILE",
 		Short: "Embed a tool's manifest into its file",
 		Long: `Embed a manifest into FILE, so that a server lists its tools without running it. The
-manifest is that of --manifest, which makes a tool of any WASI program, or else what the
-module itself returns (its export toolsrv_describe is run once, in the sandbox).
+manifest comes from --manifest, which makes any WASI program a tool, or else from the
+module itself (its export toolsrv_describe is run once, in the sandbox).
 
 The manifest, its schemas and the module are checked first, so that a server takes what
 is written. FILE is replaced whole or not at all.`,

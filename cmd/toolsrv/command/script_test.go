@@ -141,7 +141,7 @@ func TestScriptMistakes(t *testing.T) {
 	}
 }
 
-// TestBuildUngranted builds a tool that needs a grant: that its example can't be tried is no warning.
+// TestBuildUngranted builds a tool that needs a grant: an example that can't be tried is not a warning.
 func TestBuildUngranted(t *testing.T) {
 	t.Parallel()
 	enginetest.Need(t, "javascript")

@@ -40,7 +40,7 @@ func TestVersion(t *testing.T) {
 	}
 }
 
-// Whoever gets the binary, or a tool that it built of a script, can read under which licences the interpreter in it is.
+// People who get the binary, or a tool that it built of a script, can read under which licences the interpreter in it is.
 func TestVersionLicenses(t *testing.T) {
 	t.Parallel()
 	list, err := engine.Carried().List()

@@ -54,7 +54,7 @@ pub extern "C" fn on_wasi() {}
 `
 )
 
-// program returns the Cargo.toml of a package, library that of one that makes a module. Packages that are built side by
+// program returns the Cargo.toml of a package, library the Cargo.toml of one that makes a module. Packages that are built side by
 // side have names of their own, because Cargo puts what it makes into one folder here.
 func program(name string) string {
 	return "[package]\nname = \"" + name + "\"\nedition = \"2021\"\n\n[workspace]\n"
@@ -402,7 +402,7 @@ func TestCompileCancelled(t *testing.T) {
 	}
 }
 
-// TestMaxModule holds the bound of what a compiler makes to that of the sandbox, which this package does not know.
+// TestMaxModule holds the bound of what a compiler makes to the sandbox's bound, which this package does not know.
 func TestMaxModule(t *testing.T) {
 	t.Parallel()
 	if project.MaxModule != sandbox.MaxModule {

@@ -230,7 +230,7 @@ func TestNewRefuses(t *testing.T) {
 	}
 }
 
-// TestNewKeeps has what is there already stay as it is.
+// TestNewKeeps leaves existing files as they are.
 func TestNewKeeps(t *testing.T) {
 	t.Parallel()
 	s := project.Scaffold{Name: "greet", Language: project.Go, SDK: sdks}

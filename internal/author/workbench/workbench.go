@@ -101,7 +101,7 @@ func build(ctx context.Context, name string, o Options) ([]byte, error) {
 	return module, err
 }
 
-// Read returns the module of a tool file, or what becomes of a script with the packages in folders. A folder is that of a script's
+// Read returns the module of a tool file, or what becomes of a script with the packages in folders. A folder is the one of a script's
 // project. made is whether it was a script, whose module describes itself.
 func Read(ctx context.Context, name string, with []string) (module []byte, made bool, err error) {
 	path := name
@@ -151,7 +151,7 @@ func (f *File) prepare(ctx context.Context, o Options) error {
 	return err
 }
 
-// reviewFolders warns of granted folders that the tools need and can't be read: the tool can only say that its file is not there.
+// reviewFolders warns of granted folders that the tools need and can't be read: the tool can only say that its file is missing.
 func (f *File) reviewFolders(o Options) {
 	for _, finding := range broker.Review(o.Config, f.Tools()) {
 		if finding.Capability == "files" && finding.Entry != "" {

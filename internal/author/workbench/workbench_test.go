@@ -105,7 +105,7 @@ func TestOpenRefuses(t *testing.T) {
 	}
 }
 
-// TestFolderMissing opens a tool whose granted folder is not there: the tool itself could only say that its file is missing.
+// TestFolderMissing opens a tool whose granted folder does not exist: the tool itself could only say that its file is missing.
 func TestFolderMissing(t *testing.T) {
 	t.Parallel()
 	module := sandboxtest.WithManifest(t, testkit.Fixture(t, "e2e/guest"), strings.Replace(manifest, `"tools":`, `"needs":{"files":["geo"]},"tools":`, 1))

@@ -10,7 +10,7 @@
 // skipped, and then renamed, counts at once.
 //
 // Symbolic links are followed to files and folders within the directory (Kubernetes mounts a ConfigMap as links into a
-// hidden folder), never out of it, whoever made them; absolute links count as leading out. A link to a folder that holds the
+// hidden folder), never out of it, no matter who made them; absolute links count as leading out. A link to a folder that holds the
 // link, or below another linked folder, is reported and not followed, so that no loop multiplies tools.
 //
 // # Scripts
@@ -54,7 +54,7 @@ type Options struct {
 	// Poll is the time between two looks at the directory where the system can't tell of changes; 0 means 500 ms.
 	// Where it can, there is a look every 10 Poll for safety.
 	Poll time.Duration
-	// MayBeAway is whether a directory that can't be listed yet is no error of Open: List tells.
+	// MayBeAway is whether a directory that can't be listed yet is not an error of Open: List tells.
 	MayBeAway bool
 	// PollOnly does without the system's file notification, for file systems where that works without an error but
 	// tells nothing of other machines' changes (NFS, SMB).
@@ -62,7 +62,7 @@ type Options struct {
 	// Scripts makes modules of scripts, so that these are listed, too. Nil lists none.
 	Scripts Builder
 	// IsScript reports whether a file would be a script, by the last element of its path, where Scripts is nil: those are named in
-	// the log, so that nobody waits for them in vain. Nil means that none are.
+	// the log, so that nobody waits for them for nothing. Nil means that none are.
 	IsScript func(name string) bool
 }
 

@@ -39,7 +39,7 @@ type found struct {
 	path   string
 	script bool
 	info   fs.FileInfo
-	linked bool  // info is that of a link's target
+	linked bool  // info describes a link's target
 	err    error // why it can't be a module
 }
 
@@ -217,7 +217,7 @@ func (s *scanner) isScript(p place) bool {
 	return s.builder != nil && !p.parts && s.builder.IsScript(name) && !s.builder.IsPart(name)
 }
 
-// passOver notes a file that is no module, in a directory whose scripts are not served.
+// passOver notes a file that is not a module, in a directory whose scripts are not served.
 func (s *scanner) passOver(p place) {
 	if s.unserved != nil && !p.parts && s.unserved(path.Base(p.name)) {
 		s.seen.unserved = append(s.seen.unserved, p.name)

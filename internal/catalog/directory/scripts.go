@@ -24,8 +24,8 @@ type Builder interface {
 	// served by itself.
 	IsPart(name string) bool
 	// Build returns the module of the script at a path on disk, and the paths of the files that it depends on, those that it
-	// looked for in vain included. It reads nothing that lies outside the folder root, unless that is empty. It must return when ctx
-	// ends. An error with a method Temporary that returns true is not the script's fault: it is built again later.
+	// including those that it looked for and did not find. It reads nothing that lies outside the folder root, unless that is empty. It
+	// must return when ctx ends. An error with a method Temporary that returns true is not the script's fault: it is built again later.
 	Build(ctx context.Context, root, path string) (module wasmbin.Made, inputs []string, err error)
 }
 
@@ -35,7 +35,7 @@ type temporary interface {
 	Temporary() bool
 }
 
-// What a folder has in it that is no namespace, but holds parts of scripts, or what a Python virtual environment consists of.
+// What a folder has in it that is not a namespace, but holds parts of scripts, or what a Python virtual environment consists of.
 const (
 	packageFile     = "__init__.py"
 	environmentFile = "pyvenv.cfg"
@@ -150,7 +150,7 @@ func (v *versions) stale() map[string]bool {
 	return stale
 }
 
-// isScript reports whether a file that was listed, or its path, is that of a script.
+// isScript reports whether a file that was listed, or its path, is a script's.
 func (v *versions) isScript(name string) bool {
 	return v.builder != nil && v.builder.IsScript(filepath.Base(name))
 }

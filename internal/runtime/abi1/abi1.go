@@ -71,7 +71,7 @@ func deadline(c *hostabi.Call, stack []uint64) {
 // progressCost is the cost of a report that is kept for later: it reads the time and copies the message.
 const progressCost = 300
 
-// progress reports how far the call is. Numbers that make no sense are no reason to break a call.
+// progress reports how far the call is. Senseless numbers are not a reason to break a call.
 func progress(c *hostabi.Call, stack []uint64) {
 	done, total := math.Float64frombits(stack[0]), math.Float64frombits(stack[1])
 	if c.Progress(done, total, c.View(stack[2], stack[3])) {

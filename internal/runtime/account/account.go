@@ -41,7 +41,7 @@ const reserve = 8
 type Account struct {
 	lines [kinds]line
 
-	waiters atomic.Int32 // calls of Wait; whoever gives something back serves them
+	waiters atomic.Int32 // calls of Wait; a caller that gives something back serves them
 	wanting atomic.Int32 // those that have waited for longer than Moment
 	mu      sync.Mutex
 	waiting list.List // of *waiter: those ahead, then the others, each in the order in which they came
@@ -70,7 +70,7 @@ type Claim struct {
 	N int64
 	// First has the meaning that it has in Take.
 	First bool
-	// Ahead puts the claim before those that are not: whoever makes it keeps what it has taken already until it gets more.
+	// Ahead puts the claim before those that are not: its claimant keeps what it has until it gets more.
 	Ahead bool
 }
 

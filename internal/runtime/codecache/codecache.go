@@ -79,7 +79,7 @@ func makeDir(dir string) error {
 		return fmt.Errorf("make the directory for compiled code: %w", err)
 	}
 	if err := ownership.Check(dir); err != nil {
-		return fmt.Errorf("whoever can change compiled code can run code here: %w; or name a folder in it, which is made private", err)
+		return fmt.Errorf("anyone who can change compiled code can run code here: %w; or name a folder inside it, which is made private", err)
 	}
 	return nil
 }

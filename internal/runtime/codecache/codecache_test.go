@@ -142,7 +142,7 @@ func TestForeign(t *testing.T) {
 	put(t, c, key, []byte("code"))
 	paths, _ := entries(t, dir)
 	path := paths[0]
-	if err := os.Truncate(path, 1<<40); err != nil { // sparse: a terabyte that is not there
+	if err := os.Truncate(path, 1<<40); err != nil { // sparse: a terabyte of holes
 		t.Skip(err)
 	}
 	if _, err := c.Get(key); err == nil || !strings.Contains(err.Error(), "is damaged") {

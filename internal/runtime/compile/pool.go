@@ -213,7 +213,7 @@ func (p *Pool) Ready(scratch func() (string, error)) {
 	p.coming = coming
 	p.gone.Go(func() {
 		defer close(coming)
-		if dir, err := scratch(); err == nil { // otherwise whoever compiles learns of it
+		if dir, err := scratch(); err == nil { // otherwise the compile reports it
 			if c, err := p.take(dir, true); err == nil {
 				p.put(c, true)
 			}

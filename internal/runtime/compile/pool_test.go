@@ -104,10 +104,10 @@ func TestFails(t *testing.T) {
 		"greets wrongly":     "it did not begin",
 		"dies":               "ended twice before it was done",
 		"is killed":          "signal: killed",
-		"answers another":    "it answers another question",
+		"answers another":    "it answered a different question",
 		"writes half":        "it says that it left 13 bytes",
 		"lies of the size":   "it says that it left 1125899906842624 bytes",
-		"lies of the digest": "the code that it left is not what it says",
+		"lies of the digest": "the code that it left is not the code that it announced",
 		"writes nothing":     "no such file",
 		"points out":         "it says that it left",
 		"leaves a link":      "it says that it left",
@@ -259,7 +259,7 @@ func TestSmallOnesGoOn(t *testing.T) {
 	if _, err := p.Compile(dir, module(2), compile.Limit{CPU: time.Minute, Bytes: 1}); err == nil || err.Error() != "refused" {
 		t.Errorf("got %v, want a small module compiled beside a large one", err)
 	}
-	if code, _ := filepath.Glob(filepath.Join(dir, "*", "code")); len(code) != 2 { // one of them is that of the small ones
+	if code, _ := filepath.Glob(filepath.Join(dir, "*", "code")); len(code) != 2 { // one of them is for the small ones
 		t.Errorf("%d processes began, want one large module at a time", len(code))
 	}
 	p.Close()

@@ -124,7 +124,7 @@ func start(command []string, scratch string, memory int64) (c *process, err erro
 	c.encoder, c.decoder = gob.NewEncoder(c.in), gob.NewDecoder(c.reply)
 	go func() {
 		c.waited = c.cmd.Wait()
-		_ = c.out.Close() // whoever reads a reply learns that there is none
+		_ = c.out.Close() // the reader of a reply learns that there is none
 		c.used.Close()
 		_ = c.clean()
 		close(c.ended)
@@ -202,7 +202,7 @@ func (c *process) compile(module []byte, most Limit, base time.Duration) (File, 
 	broke := watching()
 	silent := c.silent(err)
 	if err == nil && a.Number != c.number {
-		err = errors.New("it answers another question")
+		err = errors.New("it answered a different question")
 	}
 	var f File
 	if err == nil && a.Kind == 0 && c.dir != "" {
@@ -241,7 +241,7 @@ func (c *process) fetch(a *reply) (f File, err error) {
 		return f, err
 	}
 	if !info.Mode().IsRegular() || info.Size() != a.Size {
-		return f, fmt.Errorf("it says that it left %d bytes: there is %v with %d", a.Size, info.Mode(), info.Size())
+		return f, fmt.Errorf("it says that it left %d bytes, but left %v with %d", a.Size, info.Mode(), info.Size())
 	}
 	file, err := root.Open(a.Name)
 	if err != nil {
@@ -253,7 +253,7 @@ func (c *process) fetch(a *reply) (f File, err error) {
 		return f, err
 	}
 	if sha256.Sum256(code) != a.Sum {
-		return f, errors.New("the code that it left is not what it says")
+		return f, errors.New("the code that it left is not the code that it announced")
 	}
 	return File{Name: filepath.Base(a.Name), Code: code}, root.Remove(a.Name)
 }

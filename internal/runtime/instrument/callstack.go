@@ -9,7 +9,7 @@ import "slices"
 //   - functions that a walk through the direct calls comes back to while it is still in them;
 //   - functions below which the stack may get deeper than maxUncharged.
 
-// maxUncharged is how deep, in bytes, functions that do not charge may nest. Whoever charges does so for that depth, too,
+// maxUncharged is how deep, in bytes, functions that do not charge may nest. A function that charges does so for that depth, too,
 // used or not: with 8 KiB, encoding/json took 27 KB for each level of a nested value, with this 4.5 KB, at the same speed.
 const maxUncharged = 512
 

@@ -9,7 +9,7 @@ import (
 // more. The amount is a credit for the instructions that follow. While a body is written, meter keeps track of what is left
 // of the credit on the most expensive path to an instruction, and inserts a charge where it is too little.
 //
-// The first charge is at the function's entry. A loop begins with a credit that is paid by whoever enters it, and each branch
+// The first charge is at the function's entry. A loop begins with a credit that is paid on entry, and each branch
 // back to its head charges what is missing of that. So one pass over the body is enough, and an iteration pays for what it
 // did.
 //

@@ -100,7 +100,7 @@ func TestRewriteGuests(t *testing.T) {
 	}
 }
 
-// BenchmarkOverhead reports, for each guest, the time of the rewritten one divided by that of the original, both at
+// BenchmarkOverhead reports, for each guest, the time of the rewritten one divided by the original's time, both at
 // their best of many turns taken one after the other.
 func BenchmarkOverhead(b *testing.B) {
 	for _, guest := range buildCPUGuests(b) {

@@ -2,7 +2,7 @@
 
 package linmem
 
-// NewReadImage is NewImage: what it is on Linux is not there.
+// NewReadImage is NewImage: the Linux version does not exist here.
 func NewReadImage(content []byte) (*Image, error) { return new(Store).NewImage(content) }
 
 const KeepResident, AgeEvery = 4 << 20, 32

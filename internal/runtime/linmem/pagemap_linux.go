@@ -103,7 +103,7 @@ func findPagemap() *pagemap {
 }
 
 // find returns the first dirty runs of pages between two addresses, as many as the finder holds, and the address up to
-// which it has looked. Both ways are needed: the scan is new (Linux 6.7), and skips what is not there.
+// which it has looked. Both ways are needed: the scan is new (Linux 6.7), and skips what is not mapped.
 // In µs, for memories of so many granules and so many dirty pages:
 //
 //	           17, 3   64, 3   64, 100   1,024, 3   1,024, 500

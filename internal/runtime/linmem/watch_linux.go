@@ -17,7 +17,7 @@ import (
 type faults struct{ minor, major int64 }
 
 // Watch promises that until Unwatch or Reset, which the same goroutine has to call, only this goroutine uses the memory. That may
-// spare Reset the search for dirty pages. Watch binds the goroutine to its thread, so whoever is about to wait should call
+// spare Reset the search for dirty pages. Watch binds the goroutine to its thread, so a caller that is about to wait should call
 // Unwatch first. It is optional, and does nothing where it is of no use or called twice.
 func (m *Memory) Watch() {
 	f := &m.finder

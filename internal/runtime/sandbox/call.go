@@ -138,7 +138,7 @@ func (c *call) rest() {
 	}
 }
 
-// Context returns that of the caller.
+// Context returns the caller's.
 func (c *call) Context() context.Context { return c.ctx }
 
 // Ends returns when the run ends at the latest, by the tool's limit and by the caller's own deadline.
@@ -157,7 +157,7 @@ func (c *call) Depth() int {
 	return c.outer.Depth() + 1
 }
 
-// Descriptor takes n of the descriptors that guests may have open, or gives them back. It never waits: whoever holds those that are
+// Descriptor takes n of the descriptors that guests may have open, or gives them back. It never waits: the call that holds those that are
 // taken may wait for what this call holds.
 func (c *call) Descriptor(n int64) bool {
 	if n < 0 {

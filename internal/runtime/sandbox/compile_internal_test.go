@@ -93,7 +93,7 @@ func TestCompileOnce(t *testing.T) {
 	}
 }
 
-// TestCompileWaits has calls wait in vain for code: the deadline or the caller ends the waiting, and only that.
+// TestCompileWaits has calls wait for code that never comes: the deadline or the caller ends the waiting, and only that.
 func TestCompileWaits(t *testing.T) {
 	t.Parallel()
 	e, release := held(t)

@@ -107,7 +107,7 @@ const (
 	toolEnds  = 0
 	toolTraps = 1
 	toolSpins = 2
-	toolFails = 3 // with 7, which is no answer
+	toolFails = 3 // with 7, which is not an answer
 )
 
 // toucher returns a module that calls touch when it starts, is described, and is called, then with the tool's number. name

@@ -263,7 +263,7 @@ func (i *instance) same() error {
 		return errors.New("the memory differs from the snapshot")
 	}
 	if n := i.guest.Memory().Size(); int64(n) != i.snapshot.size() {
-		return fmt.Errorf("the memory has %d bytes, that of the snapshot %d", n, i.snapshot.size())
+		return fmt.Errorf("the memory has %d bytes; the snapshot has %d", n, i.snapshot.size())
 	}
 	got := make([]uint64, len(i.globals))
 	for k, g := range i.globals {

@@ -174,7 +174,7 @@ type RoomError struct {
 
 // Error says what to do.
 func (e *RoomError) Error() string {
-	return fmt.Sprintf("keeping the module takes %s of memory, compressed, and all modules together would take more than the %s that they may: make it smaller, remove other tools, or raise server.memory",
+	return fmt.Sprintf("keeping the module takes %s of memory, compressed, and with all other modules that exceeds the %s that they may take: make it smaller, remove other tools, or raise server.memory",
 		text.Size(e.Needs), text.Size(e.Limit))
 }
 
@@ -219,7 +219,7 @@ type bundle struct {
 	source  *foundry.Source // with a hold of each module that has it
 }
 
-// sumOfBundle returns the sum of a module with that engine and that bundle. It begins with what no section does, so that it is no sum
+// sumOfBundle returns the sum of a module with that engine and that bundle. It begins with what no section does, so that it is not a sum
 // of a module's sections.
 func sumOfBundle(engine sum, b wasmbin.Bundle) (of sum) {
 	h := sha256.New()
@@ -257,7 +257,7 @@ func (e *Engine) sumOfEngine(b wasmbin.Bundle) sum {
 	return b.EngineSum()
 }
 
-// loaded returns a new hold on the module of that sum, for a file of that digest. Where there is no such module, fresh becomes
+// loaded returns a new hold on the module with that sum, for a file with that digest. Where there is no such module, fresh becomes
 // it; without fresh, loaded returns nil.
 func (e *Engine) loaded(of sum, digest string, fresh *module) (*Program, error) {
 	e.mu.Lock()

@@ -177,7 +177,7 @@ func (c *call) Enter(export, params, results string, stack []uint64) bool {
 		return false
 	}
 	if c.inside > maxInside {
-		panic(&fault{ToolStack, fmt.Sprintf("The tool used up its call stack: the host calls it inside its own calls of the host more than %d times.", maxInside)})
+		panic(&fault{ToolStack, fmt.Sprintf("The tool used up its call stack: calls of the tool and of the host are nested more than %d deep.", maxInside)})
 	}
 	left, granted := i.stack.Get(), c.granted
 	part := max(0, min(int64(int32(uint32(left))), firstStack))

@@ -60,7 +60,7 @@ func (r *run) claim(ctx context.Context, e *Engine, bytes int64) error {
 func (r *run) claimSpace(ctx context.Context, e *Engine, bytes, mappings, addresses int64) (err error) {
 	if most := e.account.Most(account.Addresses, true); addresses > most {
 		return &Error{Outcome: ToolMemory, Message: "The tool may take more memory than the service has room for.",
-			Err: fmt.Errorf("its memory may grow to %s, and those of all tools may reserve %s of address space: lower limits.memory, or raise the limit of the process (ulimit -v)",
+			Err: fmt.Errorf("its memory may grow to %s, but all tools together may reserve only %s of address space: lower limits.memory, or raise the limit of the process (ulimit -v)",
 				text.Size(addresses), text.Size(most))}
 	}
 	claims := []account.Claim{{Kind: account.Mappings, N: mappings, First: r.first}, {Kind: account.Addresses, N: addresses, First: r.first}}
@@ -170,7 +170,7 @@ func (e *Engine) neverRoom(bytes int64) *Error {
 }
 
 // Claim counts bytes of memory that are about to be taken for a moment, until give is called. What is idle makes room for them. It waits for
-// nobody: whoever claims bounds what he claims at a time.
+// nobody: the claimant bounds what it claims at a time.
 func (e *Engine) Claim(bytes int64) (give func()) {
 	if !e.account.Take(account.Memory, bytes, true) {
 		e.reclaim(nil, account.Memory, bytes)

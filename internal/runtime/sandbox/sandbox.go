@@ -37,7 +37,7 @@ import (
 
 // A Config is what New needs. The zero Config is valid.
 type Config struct {
-	// CacheDir is the directory for compiled code, made where it is missing; "" keeps none on disk. Whoever can write there can
+	// CacheDir is the directory for compiled code, made where it is missing; "" keeps none on disk. Anybody who can write there can
 	// run code in this process, so a directory that others can change is not used. Neither is one that can't be made. Logger is
 	// told of both. Several processes may share a directory.
 	CacheDir string
@@ -103,7 +103,7 @@ type Engine struct {
 	idleInstances int // most of one program
 	account       *account.Account
 	seats         *turns.Places[*module] // for guests that compute for long
-	reclaiming    chan struct{}          // holds one token, for whoever frees what is idle
+	reclaiming    chan struct{}          // holds one token, for the goroutine that frees what is idle
 	closing       chan struct{}          // closed when Close begins
 	janitor       chan struct{}          // closed when the janitor has gone
 

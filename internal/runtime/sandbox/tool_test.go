@@ -50,7 +50,7 @@ func TestInput(t *testing.T) {
 	wantError(t, err, sandbox.ToolBadOutput, "limit of 9 bytes")
 }
 
-// TestOutputIsTheCallers changes the output of one call, which must not show in that of another.
+// TestOutputIsTheCallers changes the output of one call, which must not show in the output of another.
 func TestOutputIsTheCallers(t *testing.T) {
 	t.Parallel()
 	tool := sandboxtest.Load(t, sandboxtest.Engine(t, sandbox.Config{}), testkit.Fixture(t, "wat/good/echo")).Tool("echo", 0, limits.Limits{})

@@ -86,7 +86,7 @@ func (h hook) Handle(context.Context, slog.Record) error {
 	return nil
 }
 
-// TestSnapshotHasRoom has others wait for room while a snapshot is made. They don't get the room of what is there already.
+// TestSnapshotHasRoom has others wait for room while a snapshot is made. They don't get the room that existing memory has.
 // Proves: Limits hold, one by one and in sum
 func TestSnapshotHasRoom(t *testing.T) {
 	t.Parallel()

@@ -23,7 +23,7 @@ const (
 	rightPoll     = 1 << 27
 	rightsFile    = rightRead | rightSeek | rightSetFlags | rightTell | rightAdvise | rightStat | rightPoll
 	rightsDir     = rightSetFlags | rightOpen | rightReadDir | rightReadLink | rightPathStat | rightStat
-	// C libraries ask for no more rights than a directory passes on. It passes on the right to write, too, so that whoever wants to
+	// C libraries ask for no more rights than a directory passes on. It passes on the right to write, too, so that a guest that wants to
 	// write asks for it, and is refused.
 	rightsPassedOn = rightsFile | rightsDir | rightWrite
 )

@@ -101,7 +101,7 @@ func TestVectors(t *testing.T) {
 			t.Errorf("%s: the call goes on", name)
 		}
 	}
-	// The second buffer is where the list is: what was read of the list counts, and not what is there then.
+	// The second buffer is where the list is: what was read of the list counts, and not what is there by then.
 	g.Call("fd_seek", fd, 0, 0, wasitest.Result)
 	g.Vectors(8, 1<<20-wasitest.Buffer-8)
 	copy(g.Memory[wasitest.List:], []byte{wasitest.List, 0, 0, 0, 16, 0, 0, 0})

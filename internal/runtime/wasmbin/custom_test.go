@@ -125,7 +125,7 @@ func TestSum(t *testing.T) {
 	if sum(module(types, function, section(8, b(0)), code)) == sum(module(types, function, section(12, b(0)), code)) {
 		t.Error("a start of function 0 and a count of 0 data segments have one sum")
 	}
-	between := custom("between", string(section(8, b(0)))) // what a custom section holds is no section
+	between := custom("between", string(section(8, b(0)))) // what a custom section holds is not a section
 	parts := [][]byte{types, function, code, section(11, vec([]byte("\x01\x03abc")))}
 	for n := range len(parts) + 1 {
 		if sum(module(slices.Insert(slices.Clone(parts), n, between)...)) != want {

@@ -61,7 +61,7 @@ const (
 	maxTableSize    = 10_000_000
 	maxMemories     = 100
 	maxGlobals      = 1_000_000
-	maxExports      = 100_000 // the interface had this limit for long; whoever makes an instance looks at each, in 15 ns
+	maxExports      = 100_000 // the interface has had this limit for long; making an instance looks at each, in 15 ns
 	maxElements     = 10_000_000
 	maxBody         = 7_654_321 // bytes
 	maxLocals       = 50_000

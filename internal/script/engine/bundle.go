@@ -16,7 +16,7 @@ type File struct {
 	Data []byte
 }
 
-// magic is what a bundle begins with. A number of files follows, and for each of them the length of its name, that of its data, the
+// magic is what a bundle begins with. A number of files follows, and for each of them the lengths of its name and of its data, the
 // name and the data: numbers of 32 bits, the lowest byte first, and nothing between.
 const magic = "TSB1"
 

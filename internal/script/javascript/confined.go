@@ -57,7 +57,7 @@ func (m *modules) setupConfined(b api.PluginBuild) {
 			return api.OnResolveResult{Path: m.inRoot, Namespace: confined}, nil
 		}
 		if args.Namespace != confined {
-			return refuse("only the script's own files import others")
+			return refuse("only the script's own files can import others")
 		}
 		found, err := m.find(args.Path, args.Importer, args.Kind)
 		if err != nil {

@@ -18,11 +18,11 @@ var standIns embed.FS
 // inNode is the namespace of standIns.
 const inNode = "node"
 
-// absent is the namespace of modules that are not there and throw when they are loaded: a package that asks for one with require
+// absent is the namespace of modules that do not exist and throw when they are loaded: a package that asks for one with require
 // may do without it.
 const absent = "absent"
 
-// without says of Node's modules why they are not there.
+// without says of Node's modules why they are missing.
 var without = map[string]string{
 	"a tool has only granted files, which toolsrv:files reads":     "fs",
 	"a tool has no sockets: it asks with fetch":                    "dgram dns http http2 https net tls quic",
@@ -49,7 +49,7 @@ func builtins() []string {
 	return slices.DeleteFunc(out, func(name string) bool { return name == "test" || name == "sea" || name == "sqlite" || name == "quic" })
 }
 
-// reason says why a module of Node's is not there, and what to do.
+// reason says why a module of Node's is missing, and what to do.
 func reason(name string) string {
 	base, _, _ := strings.Cut(strings.TrimPrefix(name, "node:"), "/")
 	why := "the engine is not Node"

@@ -140,7 +140,7 @@ func (d *disk) read(path string) ([]byte, error) {
 		return nil, fmt.Errorf("it has more than %s", text.Size(maxFile))
 	}
 	if d.total += int64(len(data)); d.total > maxTotal {
-		return nil, fmt.Errorf("the script needs more than %s with all that it imports", text.Size(maxTotal))
+		return nil, fmt.Errorf("the script, with all that it imports, needs more than %s", text.Size(maxTotal))
 	}
 	return data, nil
 }

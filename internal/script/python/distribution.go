@@ -140,7 +140,7 @@ func (l *loader) file(name string, dist distribution, file string) error {
 		if l.pure[normalized(name)] {
 			return nil
 		}
-		return fmt.Errorf("the dependency %s has compiled code (%s), which no sandbox runs: use a package in pure Python instead,\n"+
+		return fmt.Errorf("the dependency %s has compiled code (%s), which the sandbox can't run: use a package in pure Python instead,\n"+
 			"or, if it works without that code, leave it out with pure = [%q] in [tool.toolsrv] of pyproject.toml", name, file, name)
 	}
 	data, err := l.disk.read(filepath.Join(dist.site, filepath.FromSlash(file)))

@@ -219,7 +219,7 @@ func isLeftOut(name string) bool {
 type compiledError struct{ name, file string }
 
 func (e *compiledError) Error() string {
-	return fmt.Sprintf("%s has compiled code (%s), which no sandbox runs", e.name, e.file)
+	return fmt.Sprintf("%s has compiled code (%s), which the sandbox can't run", e.name, e.file)
 }
 
 // remedy returns what to do about an error, or nothing.

@@ -12,7 +12,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/script/python"
 )
 
-// write makes the files of a test in a new folder. A name that ends in "@" is that of a link to what stands in it.
+// write makes the files of a test in a new folder. A name that ends in "@" is the name of a link to what stands in it.
 func write(t *testing.T, files map[string]string) string {
 	t.Helper()
 	folder := t.TempDir()
@@ -224,7 +224,7 @@ func TestCompiledBeside(t *testing.T) {
 	t.Parallel()
 	folder := write(t, map[string]string{"hello.py": "# é\nimport json\n\timport fast", "fast.cpython-311-x86_64-linux-gnu.so": ""})
 	_, err := collect(t, folder, python.Options{})
-	want := "hello.py:3:9: fast has compiled code (fast.cpython-311-x86_64-linux-gnu.so), which no sandbox runs\n     import fast\n            ^\nUse a package in pure Python instead."
+	want := "hello.py:3:9: fast has compiled code (fast.cpython-311-x86_64-linux-gnu.so), which the sandbox can't run\n     import fast\n            ^\nUse a package in pure Python instead."
 	if err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}

@@ -256,7 +256,7 @@ func (b *batch) sweepSpace(space string, s *opened, budget, before int) (swept i
 		key := due[dueLen:]
 		record := s.values.Get([]byte(key))
 		if record == nil {
-			return swept, fmt.Errorf("%w: the index of what expires has %.60q, which there is not", ErrDamaged, key)
+			return swept, fmt.Errorf("%w: the index of expiring entries has %.60q, which does not exist", ErrDamaged, key)
 		}
 		if err := b.remove(space, s, key, record); err != nil {
 			return swept, err

@@ -51,7 +51,7 @@ func openFile(dir string) (db *mapped, due map[string]int64, err error) {
 		return nil, nil, explain(dir, err)
 	}
 	if err := ownership.Check(dir); err != nil {
-		return nil, nil, fmt.Errorf("whoever can change the state can change what tools know: %w; or name a folder in it, which is made private", err)
+		return nil, nil, fmt.Errorf("anyone who can change the state can change what tools know: %w; or name a folder inside it, which is made private", err)
 	}
 	path := filepath.Join(dir, fileName)
 	if err := makeFile(path); err != nil {
@@ -165,7 +165,7 @@ func inspectAll(db *mapped, tx *bbolt.Tx) (due map[string]int64, err error) {
 		return nil, fmt.Errorf("%w: it is the file of another program", ErrForeign)
 	}
 	if found := string(about.Get(formatKey)); found != format {
-		return nil, fmt.Errorf("%w: it has format %s, this version reads %s", ErrForeign, strconv.Quote(found), format)
+		return nil, fmt.Errorf("%w: its format is %s, but this version reads %s", ErrForeign, strconv.Quote(found), format)
 	}
 	due = map[string]int64{}
 	if err := tx.Bucket(talliesName).ForEach(func(name, tally []byte) error {
@@ -204,7 +204,7 @@ func inspectSpace(db *mapped, tx *bbolt.Tx, name string, tally []byte) (first in
 		got.Entries++
 		got.Bytes += state.SizeOf(string(key), record[recordLen:])
 		if version := versionOf(record); version == 0 || version > want.version {
-			return fmt.Errorf("%w: %.60q has version %d, the last one of its space is %d", ErrDamaged, key, version, want.version)
+			return fmt.Errorf("%w: %.60q has version %d, but the last version of its space is %d", ErrDamaged, key, version, want.version)
 		}
 		return nil
 	}); err != nil {
@@ -215,14 +215,14 @@ func inspectSpace(db *mapped, tx *bbolt.Tx, name string, tally []byte) (first in
 			first = dueTime(k)
 		}
 		if record := values.Get(k[dueLen:]); record == nil || expiryOf(record) != dueTime(k) {
-			return fmt.Errorf("%w: the index of what expires has %.60q, which does not expire then", ErrDamaged, k[dueLen:])
+			return fmt.Errorf("%w: the index of expiring entries has %.60q at a time when it does not expire", ErrDamaged, k[dueLen:])
 		}
 		return nil
 	}); err != nil {
 		return 0, err
 	}
 	if got != want.Usage || expiring != indexed {
-		return 0, fmt.Errorf("%w: a space holds %v, %d of it expiring, its tally has %v, and %d", ErrDamaged, got, expiring, want.Usage, indexed)
+		return 0, fmt.Errorf("%w: a space holds %v, %d of it expiring, but its tally says %v and %d", ErrDamaged, got, expiring, want.Usage, indexed)
 	}
 	return first, nil
 }

@@ -82,7 +82,7 @@ func TestLocked(t *testing.T) {
 	}
 }
 
-// TestForeign opens what is no state of ours, and changes nothing of it.
+// TestForeign opens what is not a state of ours, and changes nothing of it.
 // Proves: State is whole and apart
 func TestForeign(t *testing.T) {
 	t.Parallel()

@@ -41,7 +41,7 @@ type mapped struct {
 // errChanged is returned where somebody else has removed, replaced or changed the file while it was in use.
 var errChanged = errors.New("was changed by another program while it was in use")
 
-// giveUp has nothing read or written from here on, if err says that there is no trust in the file or in bbolt's locks.
+// giveUp has nothing read or written from here on, if err says that the file or bbolt's locks can't be trusted.
 func (m *mapped) giveUp(err error) error {
 	if !errors.As(err, new(*fault)) && !errors.Is(err, errChanged) && !errors.Is(err, berrors.ErrInvalidMapping) {
 		return err
@@ -104,8 +104,8 @@ func within(f func(tx *bbolt.Tx) error, tx *bbolt.Tx) (err error) {
 	return f(tx)
 }
 
-// begin begins a transaction that reads. Whoever waits for the lock meanwhile learns whether bbolt has panicked, before he would wait for
-// one of its own.
+// begin begins a transaction that reads. A caller that waits for the lock meanwhile learns whether bbolt has panicked, before it would wait
+// for one of its own.
 func (m *mapped) begin() (*bbolt.Tx, error) {
 	m.beginning.Lock()
 	defer m.beginning.Unlock()

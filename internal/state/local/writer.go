@@ -10,7 +10,7 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// Expired entries are no longer seen, so there is no hurry to delete them: each batch takes some along, for which the file is not
+// Expired entries are no longer seen, so deleting them is not urgent: each batch takes some along, for which the file is not
 // flushed once more, and where there is none, one is made for them alone, with a pause before the next.
 const (
 	sweepAlong = 256

@@ -39,7 +39,7 @@ func Engine(t testing.TB, c sandbox.Config) *sandbox.Engine {
 	return e
 }
 
-// CodeDir is a sandbox.Config.CacheDir for tests that compile interpreters and the like, which takes seconds each time, and test
+// CodeDir is a sandbox.Config.CacheDir for tests that compile interpreters and such, which takes seconds each time, and test
 // something else: they share the code with the other processes of their run. It is "" where the Makefile has not said where.
 func CodeDir() string { return os.Getenv("TOOLSRV_TEST_CODE") }
 

@@ -295,7 +295,7 @@ func testQuota(t *testing.T, store state.Store) {
 		{"c", 10, state.Usage{Bytes: room}, nil},
 		{"d", 0, state.Usage{Entries: 3}, state.ErrQuota},
 		{"c", 10, state.Usage{Entries: 3}, nil},
-		{"c", 10, state.Usage{Entries: 1, Bytes: 1}, nil}, // the quota was lowered: what is there may get smaller
+		{"c", 10, state.Usage{Entries: 1, Bytes: 1}, nil}, // the quota was lowered: existing values may get smaller
 		{"c", 9, state.Usage{Entries: 1, Bytes: 1}, nil},
 		{"c", 10, state.Usage{Entries: 1, Bytes: 1}, state.ErrQuota},
 		{"d", 10, state.Usage{Entries: 4, Bytes: room + state.Overhead + 11}, nil},
@@ -310,7 +310,7 @@ func testQuota(t *testing.T, store state.Store) {
 	}
 }
 
-// testQuotaOfMany has many fill a space at once, change what is there and delete it: the quota holds to the byte.
+// testQuotaOfMany has many fill a space at once, change its values and delete them: the quota holds to the byte.
 func testQuotaOfMany(t *testing.T, store state.Store) {
 	s := store.Space("a")
 	const callers, each, entries = 16, 40, 100

@@ -1,5 +1,5 @@
 // Package config reads the settings that the operator has made for a module. The module declares a struct of them
-// ([toolsrv.Needs]), from which their schema is derived as that of arguments is, and the host checks them against it:
+// ([toolsrv.Needs]), from which their schema is derived as for arguments, and the host checks them against it:
 //
 //	type settings struct {
 //		Units string `json:"units" enum:"metric,imperial" default:"metric"`

@@ -80,7 +80,7 @@ func (s *State) End(*hostabi.Call) {
 }
 
 // Give makes b what the function answers: it is kept, and must not be changed any more. b has less than 2 GiB. The account of the
-// process holds it, so whoever has it hold the bytes of b already gives them back before.
+// process holds it, so a caller whose bytes of b it holds already gives them back first.
 func Give(c *hostabi.Call, stack []uint64, b []byte) {
 	Of(c).keep(c, b)
 	stack[0] = uint64(uint32(len(b)))

@@ -51,7 +51,7 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// TestReadTooEarly traps a guest that reads what is not there, or to a place outside its memory.
+// TestReadTooEarly traps a guest that reads before there is an answer, or to a place outside its memory.
 func TestReadTooEarly(t *testing.T) {
 	t.Parallel()
 	g := hosttest.Begin(t, make([]byte, 8), 1, hostabi.Run{Serving: true})

@@ -47,7 +47,8 @@ type opened struct {
 }
 
 // Open opens what the grants of a configuration need. Where the configuration has a listener, somebody waits there already, and tools that keep
-// nothing are to work: then state that can't be opened is no error, but is lost as if that had been found out later. The caller closes it, after all calls have ended.
+// nothing are to work: then state that can't be opened is not an error, but counts as lost later. The caller closes it, after all calls
+// have ended.
 func Open(c *config.Config, o Options) (*Broker, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -110,7 +111,7 @@ func give(to []capability.Given, g *config.Grant, name string) []capability.Give
 	return to
 }
 
-// verify reports what can't be applied of the grants of a configuration, such as a file of certificates that is not there.
+// verify reports what can't be applied of the grants of a configuration, such as a file of certificates that does not exist.
 func (b *Broker) verify(c *config.Config) error {
 	for i := range c.Grants {
 		for _, k := range b.kinds {
@@ -207,7 +208,7 @@ func (g *Grants) For(path string, needs wasmtools.Needs) (granted capability.Gra
 
 // give returns what a tool is granted of one capability.
 func (k *granting) give(path string, need wasmtools.Need, matching []*config.Grant) (any, []wasmtools.Missing) {
-	if strings.HasPrefix(k.Name, wasmtools.ForeignNeed) { // whoever has read the manifest did not know it
+	if strings.HasPrefix(k.Name, wasmtools.ForeignNeed) { // the reader of the manifest did not know it
 		if err := k.Fits(need); err != nil {
 			return nil, []wasmtools.Missing{{Capability: k.Name, Reason: err.Error()}}
 		}

@@ -114,7 +114,7 @@ private = ['127.0.0.0/8']
 }
 
 // TestSecretsThatComeMeanwhile has a tool wait for an answer while a secret that another one's requests have gets another value, or its first
-// grant. The service shows it to whoever waits.
+// grant. The service shows it to those who wait.
 func TestSecretsThatComeMeanwhile(t *testing.T) {
 	t.Parallel()
 	var last, encoding atomic.Value

@@ -11,7 +11,7 @@ import (
 )
 
 // Review returns what is wrong with the grants of a configuration: entries that no tool which they are for declares that it needs,
-// places that are not there, grants for every tool. tools are all that there are. A grant that matches none of them is left to
+// places that do not exist, grants for every tool. tools are all that there are. A grant that matches none of them is left to
 // [config.Config.Unmatched], and what a tool lacks is in its Missing.
 func Review(c *config.Config, tools []*wasmtools.Tool) (findings []capability.Finding) {
 	kinds := c.Kinds()

@@ -275,7 +275,7 @@ func TestChangedWhileRead(t *testing.T) {
 }
 
 // TestDirectoryIsReplaced removes a granted directory, and puts another in its place: a call goes on with what it has opened, and the
-// next call sees what is there then.
+// next call sees the content at that time.
 func TestDirectoryIsReplaced(t *testing.T) {
 	t.Parallel()
 	top := t.TempDir()

@@ -120,7 +120,7 @@ func (d *dialer) dial(ctx context.Context, o reach.Origin) (net.Conn, *answer.Fa
 	return nil, answer.Failf(codeConnect, "%s does not take connections at port %d: %s.", o.Host, o.Port, dialReason(err))
 }
 
-// lookup returns the addresses of a host, to be dialled as they are, or a failure where one of them must not be reached: whoever
+// lookup returns the addresses of a host, to be dialled as they are, or a failure where one of them must not be reached: code that
 // answers with some that may be and some that may not is not to choose.
 func (d *dialer) lookup(ctx context.Context, host string) ([]netip.Addr, *answer.Failure) {
 	if a, err := netip.ParseAddr(host); err == nil {

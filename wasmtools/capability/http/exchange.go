@@ -39,7 +39,7 @@ const connectionBytes = 128 << 10
 type exchange struct {
 	g       *Grant
 	c       caller
-	ctx     context.Context // of the whole request, within that of the call; nil until the first wait
+	ctx     context.Context // of the whole request, within the call's; nil until the first wait
 	cancel  context.CancelFunc
 	timeout time.Duration
 	held    int64            // bytes that the account holds
@@ -89,7 +89,7 @@ func (g *Grant) send(c caller, kept *lines, r *request) ([]byte, *answer.Failure
 // count counts a request that is about to be sent.
 func (x *exchange) count() *answer.Failure {
 	if x.c.Tally(1) > x.rule.Requests {
-		return answer.Failf(answer.Limit, "The tool has sent %d requests in this call and those that belong to it, which is the limit of its grant (http_requests).", x.rule.Requests)
+		return answer.Failf(answer.Limit, "The tool has sent %d requests in the client's call, which is the limit of its grant (http_requests).", x.rule.Requests)
 	}
 	return nil
 }
@@ -216,7 +216,7 @@ func (x *exchange) prepare() (*http.Request, *answer.Failure) {
 		return nil, partOf()
 	}
 	if injected && !onlyUTF8(headers) {
-		return nil, answer.Failf(answer.Invalid, "Only the charset utf-8 can be asked for where the host puts a secret into any tool's requests: in another one it could not find the secret.")
+		return nil, answer.Failf(answer.Invalid, "Ask for no charset but utf-8: the host puts a secret into requests to this server, and could not find it in another charset.")
 	}
 	if len(headers["User-Agent"]) == 0 {
 		headers["User-Agent"] = []string{"toolsrv"}
@@ -256,7 +256,7 @@ func (x *exchange) know() (others bool) {
 }
 
 func partOf() *answer.Failure {
-	return answer.Failf(answer.Invalid, "A part of an answer (Range) can't be asked for where the host puts a secret into any tool's requests: it could not find a part of the secret.")
+	return answer.Failf(answer.Invalid, "Don't ask for a part of an answer (Range): the host puts a secret into requests to this server, and could not find a part of it.")
 }
 
 // redirect returns where an answer leads, nil where it is to be given to the guest.
@@ -269,17 +269,17 @@ func (x *exchange) redirect(number int, response *http.Response) (*hop, *answer.
 	}
 	locations := response.Header.Values("Location")
 	if len(locations) > 1 {
-		return nil, answer.Failf(codeRedirect, "The server redirects to %d places at once.", len(locations))
+		return nil, answer.Failf(codeRedirect, "The server redirects to %d URLs at once.", len(locations))
 	}
 	if x.redact.String(locations[0]) != locations[0] {
-		return nil, answer.Failf(codeRedirect, "The server redirects to a place that contains a secret of the host, which is not followed.")
+		return nil, answer.Failf(codeRedirect, "The server redirects to a URL that contains a secret of the host, so the redirect is not followed.")
 	}
 	target, err := resolve(x.target, locations[0])
 	if err != nil {
-		return nil, answer.Failf(codeRedirect, "The server redirects to a place that can't be asked: %s.", err)
+		return nil, answer.Failf(codeRedirect, "The server redirects to a URL that can't be requested: %s.", err)
 	}
 	if x.target.Scheme == "https" && target.Scheme != "https" {
-		return nil, answer.Failf(codeRedirect, "The server redirects from https to %s, which is not followed.", target.Scheme)
+		return nil, answer.Failf(codeRedirect, "The server redirects from https to %s, so the redirect is not followed.", target.Scheme)
 	}
 	return &hop{response.StatusCode, target}, nil
 }

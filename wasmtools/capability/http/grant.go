@@ -138,14 +138,14 @@ func newRule(from Rule, o Options) (*rule, error) {
 	}
 	for _, p := range r.Private {
 		if !p.IsValid() || p.Bits() == 0 || p.Addr().Is4In6() {
-			return nil, fmt.Errorf("private: %s can't be granted: name ranges of IPv4 as such, and none that has all addresses", p)
+			return nil, fmt.Errorf("private: %s can't be granted: write IPv4 ranges as IPv4, and don't grant all addresses", p)
 		}
 	}
 	if r.headers, err = parseHeaders(r.Headers, r.granted); err != nil {
 		return nil, fmt.Errorf("headers: %w", err)
 	}
 	if len(secretNames(r.headers)) > 0 && o.Secrets == nil {
-		return nil, errors.New("headers: there are no secrets, but ${secret:...} is to be filled in")
+		return nil, errors.New("headers: ${secret:...} needs a secret, but there are none")
 	}
 	roots, err := r.readCA()
 	if err != nil {

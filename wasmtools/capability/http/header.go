@@ -163,7 +163,7 @@ func parseTemplate(s string) (parts []string, err error) {
 		inner, after, closed := strings.Cut(rest, "}")
 		name, ok := strings.CutPrefix(inner, "secret:")
 		if !closed || !ok || name == "" {
-			return nil, fmt.Errorf("after ${ comes secret: with a name and }, as in ${secret:api_key}")
+			return nil, fmt.Errorf("${ must be followed by secret:, a name and }, as in ${secret:api_key}")
 		}
 		parts, s = append(parts, name), after
 	}

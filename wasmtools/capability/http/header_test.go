@@ -285,31 +285,31 @@ func TestNew(t *testing.T) {
 		return httpcap.Rule{Granted: []string{"https://a.example"}, Headers: map[string]map[string]string{"https://a.example": values}}
 	}
 	for want, rule := range map[string]httpcap.Rule{
-		"http: \"ftp://a\" is not the address":   {Granted: []string{"ftp://a"}},
-		"redirects: 11 is not":                   {Redirects: 11},
-		"redirects: -1 is not":                   {Redirects: -1},
-		"http_timeout is below 0":                {Timeout: -1},
-		"above 1GiB":                             {ResponseBytes: 1<<30 + 1},
-		"private: ::/0":                          {Private: []netip.Prefix{netip.MustParsePrefix("::/0")}},
-		"private: ::ffff:10.0.0.0/104":           {Private: []netip.Prefix{netip.MustParsePrefix("::ffff:10.0.0.0/104")}},
-		"private: invalid":                       {Private: make([]netip.Prefix, 1)},
-		"for something that http does not grant": {Granted: []string{"https://a.example"}, Headers: map[string]map[string]string{"https://b.example": {"X": "y"}}},
-		"headers: \"b\" is not the address":      {Headers: map[string]map[string]string{"b": nil}},
-		"The header Host can't be set":           on(map[string]string{"Host": "b"}),
-		"control character":                      on(map[string]string{"X": "a\r\nb"}),
-		"a value: after ${ comes secret: with":   on(map[string]string{"X": "${key}"}),
-		"a value: after ${ comes secret: with a": on(map[string]string{"Y": "${secret:key"}),
-		"a value: after ${ comes secret:":        on(map[string]string{"Z": "${secret:}"}),
-		"there are no secrets":                   on(map[string]string{"X": "${secret:key}"}),
-		"ca: ":                                   {CA: empty + ".not"},
-		"has no certificate in PEM":              {CA: empty},
-		"not a file of at most":                  {CA: t.TempDir()},
+		"http: \"ftp://a\" is not the address":            {Granted: []string{"ftp://a"}},
+		"redirects: 11 is not":                            {Redirects: 11},
+		"redirects: -1 is not":                            {Redirects: -1},
+		"http_timeout is below 0":                         {Timeout: -1},
+		"above 1GiB":                                      {ResponseBytes: 1<<30 + 1},
+		"private: ::/0":                                   {Private: []netip.Prefix{netip.MustParsePrefix("::/0")}},
+		"private: ::ffff:10.0.0.0/104":                    {Private: []netip.Prefix{netip.MustParsePrefix("::ffff:10.0.0.0/104")}},
+		"private: invalid":                                {Private: make([]netip.Prefix, 1)},
+		"for something that http does not grant":          {Granted: []string{"https://a.example"}, Headers: map[string]map[string]string{"https://b.example": {"X": "y"}}},
+		"headers: \"b\" is not the address":               {Headers: map[string]map[string]string{"b": nil}},
+		"The header Host can't be set":                    on(map[string]string{"Host": "b"}),
+		"control character":                               on(map[string]string{"X": "a\r\nb"}),
+		"a value: ${ must be followed by secret:":         on(map[string]string{"X": "${key}"}),
+		"a value: ${ must be followed by secret:, a name": on(map[string]string{"Y": "${secret:key"}),
+		"a value: ${ must be followed by secret:":         on(map[string]string{"Z": "${secret:}"}),
+		"${secret:...} needs a secret":                    on(map[string]string{"X": "${secret:key}"}),
+		"ca: ":                                            {CA: empty + ".not"},
+		"has no certificate in PEM":                       {CA: empty},
+		"not a file of at most":                           {CA: t.TempDir()},
 	} {
 		_, err := httpcap.New(nil, []httpcap.Rule{rule}, httpcap.Options{})
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: got %v, want an error with %q", rule, err, want)
 		}
-		if checked := httpcap.Check(rule); want != "there are no secrets" && (checked == nil || checked.Error() != err.Error()) {
+		if checked := httpcap.Check(rule); want != "${secret:...} needs a secret" && (checked == nil || checked.Error() != err.Error()) {
 			t.Errorf("%+v: Check has %v, New %v", rule, checked, err)
 		}
 	}

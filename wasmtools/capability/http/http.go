@@ -2,7 +2,7 @@
 // reaching: a guest never holds a socket, and learns of a server only what is in its answers.
 //
 // A request is checked three times: its URL by what the tool needs and what it was granted ([reach.Allowed]), its headers by what a
-// guest may set, and each address of its host, after the name was looked up and by whoever dials it. Redirects are requests of their
+// guest may set, and each address of its host, after the name was looked up, by the code that dials it. Redirects are requests of their
 // own. What the operator has put into a request, such as a key, is put in last, and taken out of what comes back.
 package http
 

@@ -173,7 +173,7 @@ func open(h capability.Host) capability.Configure {
 func meet(needs []string, matching []capability.Given, patterns map[string]reach.Pattern) (rules []Rule, missing []wasmtools.Missing) {
 	wanted := make([]reach.Pattern, len(needs))
 	for k, need := range needs {
-		wanted[k], _ = reach.ParsePattern(need) // one that is no pattern overlaps nothing
+		wanted[k], _ = reach.ParsePattern(need) // one that is not a pattern overlaps nothing
 	}
 	met := make([]bool, len(wanted))
 	for _, given := range matching {
@@ -212,7 +212,7 @@ func lineOf(name string, matching []capability.Given) string {
 	return ""
 }
 
-// patternsOf returns the patterns of entries, by the entries. What is no pattern is left out.
+// patternsOf returns the patterns of entries, by the entries. What is not a pattern is left out.
 func patternsOf(entries []string) map[string]reach.Pattern {
 	patterns := make(map[string]reach.Pattern, len(entries))
 	for _, entry := range entries {
@@ -230,7 +230,7 @@ func review(v *capability.Review, from capability.Rule) {
 	for _, n := range v.Needs {
 		for _, need := range n.Words {
 			if _, known := wanted[need]; !known {
-				wanted[need], _ = reach.ParsePattern(need) // that of a need which is no pattern overlaps nothing
+				wanted[need], _ = reach.ParsePattern(need) // a need that is not a pattern overlaps nothing
 			}
 		}
 	}

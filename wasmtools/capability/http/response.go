@@ -29,7 +29,7 @@ const (
 // dropped are headers of an answer that are about the connection, or about the body as it was on the wire.
 var dropped = []string{"Alt-Svc", "Connection", "Content-Encoding", "Keep-Alive", "Proxy-Authenticate", "Proxy-Connection", "Te", "Trailer", "Transfer-Encoding", "Upgrade"}
 
-// ofBody are headers that tell a body's sum, which in an answer without a body is that of one with what would be taken out.
+// ofBody are headers that tell a body's sum, which in an answer without a body still covers what would be taken out.
 var ofBody = []string{"Content-Digest", "Content-Md5", "Digest", "Etag", "Repr-Digest"}
 
 // checkHeaders refuses an answer with more headers than it may have, before its body is waited for.
@@ -47,7 +47,7 @@ func checkHeaders(headers http.Header) *answer.Failure {
 // read reads an answer to its end.
 func (x *exchange) read(response *http.Response) ([]byte, *answer.Failure) {
 	if response.StatusCode < 200 {
-		return nil, answer.Failf(answer.Unavailable, "The server wants to switch protocols, which it was not asked for.")
+		return nil, answer.Failf(answer.Unavailable, "The server wants to switch protocols, but was not asked to.")
 	}
 	body, f := x.readBody(response)
 	if f != nil {
@@ -108,7 +108,7 @@ func (x *exchange) readBody(response *http.Response) ([]byte, *answer.Failure) {
 		}
 		source = unpacked
 	default:
-		return nil, answer.Failf(answer.Unavailable, "The server's answer is in an encoding that it was not asked for.")
+		return nil, answer.Failf(answer.Unavailable, "The server's answer has an encoding that was not asked for.")
 	}
 	var b []byte
 	for {
@@ -148,7 +148,7 @@ func fill(r io.Reader, b []byte) (n int, err error) {
 	return n, err
 }
 
-// A body is that of an answer as it comes. Each piece of it is waited for by itself: what is done with it then, such as to decompress
+// A body is an answer's body as it comes. The wait for each piece is bounded by itself: what is done with it then, such as to decompress
 // it, is work of the call.
 type body struct {
 	x    *exchange
@@ -158,7 +158,7 @@ type body struct {
 }
 
 // errEndless is why a compressed body is not read to its end: it is larger than it may be decompressed, so most of it says nothing.
-var errEndless = errors.New("the body is larger than it may be decompressed")
+var errEndless = errors.New("the decompressed body is larger than allowed")
 
 func (b *body) Read(p []byte) (n int, err error) {
 	b.x.wait(func() { n, err = b.from.Read(p) })
@@ -171,8 +171,8 @@ func (b *body) Read(p []byte) (n int, err error) {
 	return n, err
 }
 
-// headers returns those of an answer that the guest is given, sorted by name. size is that of the body it is given, changed whether
-// that is another one than the server's.
+// headers returns the headers of an answer that the guest is given, sorted by name. size is the size of the body that it is given, changed
+// whether that is another one than the server's.
 func (x *exchange) headers(response *http.Response, size int, changed bool) [][2]string {
 	if hasBody(response) {
 		response.Header["Content-Length"] = []string{strconv.Itoa(size)}

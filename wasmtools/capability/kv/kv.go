@@ -173,7 +173,7 @@ func set(u *use, stack []uint64) error {
 	}
 	ttl, expect := int64(stack[4]), int64(stack[5])
 	if ttl < 0 || ttl > state.MaxTTL.Milliseconds() {
-		return answer.Failf(answer.Invalid, "The time to live is %d ms: use 0, for ever, or 1 to %d.", ttl, state.MaxTTL.Milliseconds())
+		return answer.Failf(answer.Invalid, "The time to live is %d ms: use 0 for ever, or 1 to %d.", ttl, state.MaxTTL.Milliseconds())
 	}
 	value := u.View(stack[2], stack[3]) // the store copies it
 	give := u.take(size)
@@ -208,7 +208,7 @@ func list(u *use, stack []uint64) error {
 	}
 	after, limit := string(u.View(stack[2], stack[3])), int(int32(uint32(stack[4])))
 	if limit < 0 {
-		return answer.Failf(answer.Invalid, "The limit is %d: use 0, for %d, or more.", limit, state.MaxPage)
+		return answer.Failf(answer.Invalid, "The limit is %d: use 0, which means %d, or more.", limit, state.MaxPage)
 	}
 	if limit == 0 || limit > state.MaxPage {
 		limit = state.MaxPage

@@ -94,7 +94,7 @@ type madeSettings struct {
 	all map[source]*made
 }
 
-// A source is the first byte of the schema and that of what was granted, neither of which changes. nil: nothing was granted.
+// A source is the first byte of the schema and the first byte of what was granted, neither of which changes. nil: nothing was granted.
 type source struct{ schema, granted *byte }
 
 // made is what became of one source.

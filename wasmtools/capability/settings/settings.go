@@ -39,7 +39,7 @@ func read(c *hostabi.Call, stack []uint64) {
 // A Schema is what a module declares of its settings. It is safe for concurrent use.
 type Schema struct{ schema *schema.Schema }
 
-// Compile compiles the schema that a module declares. Like that of arguments, it describes an object.
+// Compile compiles the schema that a module declares. Like the schema of arguments, it describes an object.
 func Compile(declared json.RawMessage) (*Schema, error) {
 	s, err := schema.CompileParameters(declared)
 	if err != nil {

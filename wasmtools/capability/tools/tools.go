@@ -1,7 +1,7 @@
 // Package tools is the import module toolsrv_tools_v1, by which a tool calls other tools of its server.
 //
 // A call that a tool makes is one like a client's: it goes through package invoke, for the principal of the call that it is made
-// inside. What that principal may not call is not there for the tool either. The outer call pays for it, with its time and its fuel,
+// inside. What that principal may not call does not exist for the tool either. The outer call pays for it, with its time and its fuel,
 // and waits for it; see [hostabi.Outer] for what keeps calls from waiting for each other.
 package tools
 
@@ -171,7 +171,7 @@ func run(c *hostabi.Call, use *hostabi.Use, id, idLength, args, argsLength uint6
 	return result, nil
 }
 
-// errOuterEnded is how a call is accounted for that is not made: there is no time, no fuel or no memory left for it.
+// errOuterEnded accounts for a call that is not made: there is no time, no fuel or no memory left for it.
 var errOuterEnded = &wasmtools.Error{Code: wasmtools.CodeCancelled, Message: "The outer call has ended."}
 
 // named returns the path of the tool that a guest names by its path or its operation id, if it may call that.
@@ -215,7 +215,7 @@ func (g *grant) find(path string, call *wasmtools.Call) (route wasmtools.Route, 
 	now, principal := g.service.Table().Current(), call.Principal
 	if call.Client != nil {
 		if now, principal, err = call.Client.Now(); err != nil {
-			return route, &wasmtools.Error{Code: wasmtools.AsError(context.Background(), err).Code, Message: "The caller is no longer let in.", Err: err}
+			return route, &wasmtools.Error{Code: wasmtools.AsError(context.Background(), err).Code, Message: "The caller's credentials are no longer accepted.", Err: err}
 		}
 	}
 	if !sameCaller(principal, call.Principal) {
@@ -234,7 +234,7 @@ func (g *grant) find(path string, call *wasmtools.Call) (route wasmtools.Route, 
 }
 
 // errNoLonger is why somebody else's call is not made.
-var errNoLonger = &wasmtools.Error{Code: wasmtools.CodeUnauthorized, Message: "The caller is no longer who it was when the call began."}
+var errNoLonger = &wasmtools.Error{Code: wasmtools.CodeUnauthorized, Message: "The caller's identity has changed since the call began."}
 
 // sameCaller reports whether two principals are the same caller, whose scopes may have changed.
 func sameCaller(p, q *wasmtools.Principal) bool {

@@ -89,7 +89,7 @@ func (w *world) load(t *testing.T, namespace string) {
 	w.tools = append(w.tools, file.Tools()...)
 }
 
-// mayCall returns the tools that others may call: all that there are, and one that is not there.
+// mayCall returns the tools that others may call: all that exist, and one that doesn't.
 func (w *world) mayCall() []string {
 	may := []string{"go/gone"}
 	for _, t := range w.tools {

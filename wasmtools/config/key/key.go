@@ -208,7 +208,7 @@ func Prefix(to *[]netip.Prefix) Reader {
 				return "", fmt.Errorf("%q covers all addresses: name the ranges", text.Short(s))
 			}
 			if p.Addr().Is4In6() {
-				return "", fmt.Errorf("%q is a range of IPv4 in the form of IPv6: write it as one of IPv4", text.Short(s))
+				return "", fmt.Errorf("%q is an IPv4 range in IPv6 form: write it as IPv4", text.Short(s))
 			}
 			*to = append(*to, p)
 			return s, nil

@@ -81,8 +81,8 @@ func (s *Sessions) find(x *web.Exchange, q Request) *session {
 	return nil
 }
 
-// refuseMissing answers a request of a session that there is not. It is the same for one that has ended and for somebody else's: whoever finds
-// out an id must not learn that it is one.
+// refuseMissing answers a request of a session that does not exist. A session that has ended and somebody else's get the same answer: a
+// client that finds out an id must not learn that it is one.
 func refuseMissing(x *web.Exchange) {
 	refuse(x, http.StatusNotFound, nil, &rpc.Fault{Code: codeNoSession, Message: "There is no such session; begin a new one with initialize"})
 }

@@ -412,7 +412,7 @@ func TestSessionChanges(t *testing.T) {
 		t.Error("the stream outlives its session")
 	}
 
-	// Whoever does not see a tool does not hear of it; what it sees it hears of, also if no stream was open.
+	// A client that does not see a tool does not hear of it; of what it sees it hears, also if no stream was open.
 	h.put(t, "math/new")
 	h.line(quiet, "event: message")
 	h.line(quiet, changed)

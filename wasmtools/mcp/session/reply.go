@@ -38,7 +38,7 @@ func (p *reply) ID() string {
 	return p.name
 }
 
-// SetOperation does nothing: the log has the client's word, also where it is no method.
+// SetOperation does nothing: the log has the client's word, even where it is not a method.
 func (p *reply) SetOperation(string) {}
 
 // SetTool notes the path of the tool that is called.

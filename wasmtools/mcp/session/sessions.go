@@ -49,7 +49,7 @@ type Sessions struct {
 	owners map[owner]*list.List // of *session, those used last first
 }
 
-// An owner is who may use a session: whoever began it. A token that is replaced by another of the same name does not end it.
+// An owner may use a session: the principal that began it. A token that is replaced by another of the same name does not end it.
 type owner struct{ name, origin string }
 
 func ownerOf(p *wasmtools.Principal) owner { return owner{p.String(), p.Origin()} }
@@ -183,7 +183,7 @@ func (s *Sessions) victim() (found *session) {
 	return found
 }
 
-// take returns the session of an id and begins to use it, if it belongs to the namespace and the principal. Whoever has taken
+// take returns the session of an id and begins to use it, if it belongs to the namespace and the principal. A caller that has taken
 // it gives it back.
 func (s *Sessions) take(id, namespace string, p *wasmtools.Principal) *session {
 	s.mu.Lock()
@@ -295,7 +295,7 @@ func (s *Sessions) tell() {
 	}
 }
 
-// see notes who has a session's stream open, whose scopes may be other ones by now: whoever sees another list then is told.
+// see notes who has a session's stream open, whose scopes may have changed: clients that now see another list are told.
 func (s *Sessions) see(x *session, p *wasmtools.Principal) {
 	s.set.View(x.namespace, p) // made before the lock is held
 	s.mu.Lock()

@@ -49,14 +49,14 @@ type StdioOptions struct {
 	// Grace is how long requests may run on when the input has ended, as it does at once where a shell pipes them in. It begins
 	// when Ready is closed. Zero: 5 seconds.
 	Grace time.Duration
-	// Ready is closed once the set has every tool that there is. Calls of one that is not there wait for it. Nil: it has.
+	// Ready is closed once the set has every tool that there is. Calls of a missing one wait for it. Nil: it has.
 	Ready <-chan struct{}
 	// Logger gets a line for each call, and for each message that can't be read. Nil: nothing is logged.
 	Logger *slog.Logger
 }
 
 // Stdio serves one client that writes its messages to in and reads the answers from out, one a line, in any version of the
-// protocol. It returns when in or ctx ends, which is no error, or with the error of reading or writing.
+// protocol. It returns when in or ctx ends, which is not an error, or with the error of reading or writing.
 //
 // At the end of in, requests may run on for a time; then, or when ctx ends, they are cancelled. Stdio does not wait for a read
 // or a write that does not end. It writes nothing to out after it has returned but the rest of such a write.

@@ -65,7 +65,7 @@ func (s *Sessions) stays(x *web.Exchange, own *session) bool {
 	return true
 }
 
-// attach makes a stream that of its session. The session lasts as long as it is open, whoever uses it.
+// attach gives a session its stream. The session lasts as long as the stream is open, no matter who uses it.
 func (s *Sessions) attach(own *session, here *stream) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -8,7 +8,7 @@ import (
 )
 
 // A cursor names the last tool of the page before, so that it means the same on every replica and after any change of the
-// list. Four bytes of a checksum refuse what no server has given out. It is no secret: whoever makes one up sees no other
+// list. Four bytes of a checksum refuse what no server has given out. It is not a secret: a client that makes one up sees no other
 // tools than the principal may.
 
 func newCursor(name string) string {

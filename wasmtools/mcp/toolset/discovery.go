@@ -224,7 +224,7 @@ func (r *relay) Call(ctx context.Context, call *wasmtools.Call) ([]byte, error) 
 	return r.view.state.set.invoker.Call(ctx, r.view.state.generation.Routes()[n], inner)
 }
 
-// unknown says that there is no tool of a name, and which one may have been meant.
+// unknown says that no tool has a name, and which one may have been meant.
 func (v *View) unknown(name string) string {
 	message := fmt.Sprintf("There is no tool %q.", text.Short(name))
 	if len(v.listed) <= nearestMost {

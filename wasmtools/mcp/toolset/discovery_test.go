@@ -180,7 +180,7 @@ func TestCallTool(t *testing.T) {
 		}
 		i.End()
 	}
-	// What is hidden and what is not there are answered alike.
+	// Hidden and missing tools are answered alike.
 	message := func(name string) string {
 		r, err := view.Call(t.Context(), "call_tool", &wasmtools.Call{Arguments: []byte(`{"name":"` + name + `"}`), Principal: p})
 		if err != nil {

@@ -12,7 +12,7 @@ import (
 )
 
 // errorKey is where a result says in structured form why the call failed. It is a member of _meta, because clients hold
-// structuredContent against the tool's output schema, even that of a call that failed.
+// structuredContent against the tool's output schema, even for a call that failed.
 const errorKey = `"io.github.toolsrv/error"`
 
 // maxInput is how much of a wrong value a sentence repeats, in bytes.

@@ -67,8 +67,8 @@ func (v *View) Begin(name string, call *wasmtools.Call) (Invocation, error) {
 	return i, nil
 }
 
-// Resume has the call go by a view of a later generation, where there was a change while its arguments were read. name is that of Begin,
-// and call the same. It fails as Begin does. The caller must call End in any case.
+// Resume has the call go by a view of a later generation, where there was a change while its arguments were read. name is the one given to
+// Begin, and call the same. It fails as Begin does. The caller must call End in any case.
 func (i *Invocation) Resume(v *View, name string, call *wasmtools.Call) error {
 	if i.Refused() {
 		next, err := v.Begin(name, call)
@@ -114,7 +114,7 @@ func (v *View) aim(i *Invocation, name string, p *wasmtools.Principal) (route wa
 	return route, false, true
 }
 
-// Tool returns the path of the tool that is called, such as "/math/add". After Run of call_tool it is that of the tool that it
+// Tool returns the path of the tool that is called, such as "/math/add". After Run of call_tool it is the path of the tool that it
 // has called.
 func (i *Invocation) Tool() string { return i.path }
 

@@ -65,7 +65,7 @@ func (r *Result) Structured(era Era) json.RawMessage {
 }
 
 // Append appends the members of the result as a JSON object has them, without its braces, so that others can be added. meta
-// are further members of _meta, also without braces, or empty. There is no line break in what it appends.
+// are further members of _meta, also without braces, or empty. What it appends has no line break.
 func (r *Result) Append(dst []byte, era Era, meta string) []byte {
 	dst = append(dst, `"content":[`...)
 	if r.failed != nil || r.text != nil {

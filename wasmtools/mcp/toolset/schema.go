@@ -42,7 +42,7 @@ func typed(schema json.RawMessage) (json.RawMessage, error) {
 	}
 	root := &tree.Values[0]
 	if root.Kind != jsontree.Object {
-		return nil, fmt.Errorf("it is %s, and MCP wants an object", text.Short(string(schema)))
+		return nil, fmt.Errorf("it is %s, but MCP requires an object", text.Short(string(schema)))
 	}
 	switch typ := tree.Member(0, "type"); {
 	case typ == 0 && root.Count == 0:

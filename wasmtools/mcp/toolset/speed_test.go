@@ -58,7 +58,7 @@ func TestAllocations(t *testing.T) {
 	}
 }
 
-// TestMemory has ten thousand tools cost little more than their texts, whoever looks at them.
+// TestMemory has ten thousand tools cost little more than their texts, no matter who looks at them.
 func TestMemory(t *testing.T) {
 	const count = 10_000
 	tools := make([]*wasmtools.Tool, count)

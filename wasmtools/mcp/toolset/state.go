@@ -112,7 +112,7 @@ func (s *Set) ViewOf(g *wasmtools.Generation, namespace string, p *wasmtools.Pri
 	if v := st.viewOf(key); v != nil {
 		return v
 	}
-	if namespace != "" && !st.names().namespaces[namespace] { // whoever makes up names, fills no memory with them
+	if namespace != "" && !st.names().namespaces[namespace] { // made-up names must not fill memory
 		return st.newView(namespace, nil)
 	}
 	scopes := scopesKey{namespace, strings.Join(p.Scopes(), "\n")}

@@ -257,7 +257,7 @@ func TestWrongArguments(t *testing.T) {
 	}
 }
 
-// TestHidden has nothing tell a tool out of scope, or of another namespace, from one that is not there.
+// TestHidden has nothing tell a tool out of scope, or of another namespace, from one that does not exist.
 func TestHidden(t *testing.T) {
 	t.Parallel()
 	p := principal(t, "math")

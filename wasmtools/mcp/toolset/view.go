@@ -78,7 +78,7 @@ func (v *View) Edition() uint64 { return v.edition }
 // arguments. Its memory counts as a call's.
 func (v *View) NewBody(frame int64) *invoke.Body { return v.state.set.invoker.NewBody(v.most + frame) }
 
-// List returns a page of the list of tools, which is sorted by name: the first one for an empty cursor, and for that of
+// List returns a page of the list of tools, which is sorted by name: the first one for an empty cursor, and for the cursor of
 // another page the one behind it. Tools that came or went in between shift no page. The error is an *Error.
 func (v *View) List(cursor string, era Era) (*Page, error) {
 	first := 0

@@ -78,7 +78,7 @@ const (
 	compileBytes = 60
 )
 
-// run runs a build, on a goroutine of its own, so that whoever stops waiting does not stop it for others.
+// run runs a build, on a goroutine of its own, so that a caller that stops waiting does not stop it for others.
 func (f *Foundry) run(b *build) {
 	if !b.wanted() {
 		b.finish(nil, errUnwanted)
@@ -105,7 +105,7 @@ func (f *Foundry) run(b *build) {
 	f.shed()
 }
 
-// make compiles or loads the code of a build. It returns neither code nor error where it was to load code that is not there.
+// make compiles or loads the code of a build. It returns neither code nor error where it was to load code that does not exist.
 func (f *Foundry) make(b *build) (n *Native, err error) {
 	defer func() {
 		if p := recover(); p != nil {

@@ -239,7 +239,7 @@ func TestSource(t *testing.T) {
 }
 
 // TestSameCode loads code twice at a time again and again, as for a module that is loaded anew while its code is still being loaded.
-// Whoever has it can call it.
+// Anybody who has it can call it.
 func TestSameCode(t *testing.T) {
 	t.Parallel()
 	f := open(t)

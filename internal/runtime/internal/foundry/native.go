@@ -82,7 +82,7 @@ const (
 	notPossible = "compiled code can't be passed on through the disk: it stays in memory, and is compiled again after a restart"
 )
 
-// newFurnace returns a furnace. claimFor is that of its foundry.
+// newFurnace returns a furnace. claimFor is its foundry's.
 func newFurnace(ctx context.Context, c Config, claimFor func(tight bool) claim, config wazero.RuntimeConfig) (*furnace, error) {
 	log := c.Logger
 	f := &furnace{log: log, config: config, workers: c.CompileWorkers, furnish: c.Furnish}
@@ -397,8 +397,8 @@ func (f *furnace) make(of sum, module []byte, most *compile.Limit) (compile.File
 	return compile.Here(scratch, module, f.workers)
 }
 
-// hand has wazero load code. An error is compile.ErrDisk, or the module's. wazero gives code that it has loaded to whoever loads the same before it
-// is whole. A module is loaded twice at a time where it was closed meanwhile and is loaded anew, so the second waits.
+// hand has wazero load code. An error is compile.ErrDisk, or the module's. wazero gives code that it has loaded to a caller that loads the
+// same before it is whole. A module is loaded twice at a time where it was closed meanwhile and is loaded anew, so the second waits.
 func (f *furnace) hand(of sum, module []byte, m compile.File, r *instrument.Rewritten) (*Native, error) {
 	turn := &f.turns[int(of[0])%len(f.turns)]
 	turn.Lock()
@@ -417,7 +417,7 @@ func (f *furnace) hand(of sum, module []byte, m compile.File, r *instrument.Rewr
 	return &Native{Code: code, Runtime: f.loader, Rewritten: r, size: int64(len(m.Code) + len(module) + dataSize(r)), stored: true}, nil
 }
 
-// stage puts code where the loader looks for it, and returns the file's path, for the caller to remove. Whoever is reading a file of
+// stage puts code where the loader looks for it, and returns the file's path, for the caller to remove. A reader of a file of
 // that name goes on reading the old one.
 func (f *furnace) stage(m compile.File) (string, error) {
 	if m.Name != filepath.Base(m.Name) {

@@ -31,7 +31,7 @@ type Request struct {
 	Invocation toolset.Invocation
 
 	sought  bool  // the tool has been looked for
-	unknown error // why there is no invocation then
+	unknown error // why there is no invocation
 	silent  atomic.Bool
 	cancel  context.CancelCauseFunc // of a conversation
 }

@@ -75,7 +75,7 @@ const (
 	FreshDiscover = 60_000
 )
 
-// Scope says who may use what a client keeps: whoever had to show who they are may see other tools than somebody else.
+// Scope says who may use what a client keeps: clients that had to identify themselves may see different tools.
 func Scope(everybody bool) string {
 	if everybody {
 		return "public"

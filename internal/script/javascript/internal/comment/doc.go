@@ -31,7 +31,7 @@ var (
 	result = regexp.MustCompile(`//\s*(?:=>|->|→|returns)?\s*(.*)$`)
 )
 
-// blocks returns the text of a comment before its tags, and that of each tag.
+// blocks returns the text of a comment before its tags, and the text of each tag.
 func blocks(doc string) []string {
 	var out []string
 	var block strings.Builder

@@ -66,7 +66,7 @@ func (r *types) parameters() (all []parameter, err error) {
 		var p parameter
 		switch t := r.peek(); {
 		case t.is("..."):
-			return nil, fmt.Errorf("the parameter ...%s: a tool takes no number of arguments: take a list", r.tokens[r.at+1].text)
+			return nil, fmt.Errorf("the parameter ...%s: a tool can't take any number of arguments: take a list", r.tokens[r.at+1].text)
 		case t.is("{"):
 			p.apart, p.members = true, r.pattern()
 		case t.is("["):
@@ -229,7 +229,7 @@ func (r *types) oneObject(p parameter, said []parameter) (out *schema, err error
 }
 
 // result reads what a function returns from behind its parameters, or returns nil. Annotations are for the compiler as well, so one that is not
-// read is no mistake.
+// read is not a mistake.
 func (r *types) result() *schema {
 	if r.closed = false; !r.take(":") {
 		return nil

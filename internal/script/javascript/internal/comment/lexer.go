@@ -43,12 +43,12 @@ type lexer struct {
 	last    token
 	second  token // the one before the last
 	deepest int
-	// condition says whether the last bracket that was closed was that of a condition.
+	// condition says whether the last bracket that was closed belonged to a condition.
 	condition bool
 }
 
-// A bracket is one that is open: ( [ { or $ for that of a template. Conditions are what if, while, for and with have in parentheses, after which a
-// slash begins a regular expression.
+// A bracket is one that is open: ( [ { or $ for a template's. Conditions are what if, while, for and with have in parentheses, after which
+// a slash begins a regular expression.
 type bracket struct {
 	char      byte
 	condition bool
@@ -144,7 +144,7 @@ func (l *lexer) space(next *token) {
 	}
 }
 
-// quoted reads a string. One that does not end on its line is no string.
+// quoted reads a string. One that does not end on its line is not a string.
 func (l *lexer) quoted(quote byte) kind {
 	for i := l.at + 1; i < len(l.src) && l.src[i] != '\n'; i++ {
 		switch l.src[i] {
@@ -177,7 +177,7 @@ func (l *lexer) template() {
 	l.at = len(l.src)
 }
 
-// beginsPattern reports whether a slash begins a regular expression here, and is no division.
+// beginsPattern reports whether a slash begins a regular expression here, and is not a division.
 func (l *lexer) beginsPattern() bool {
 	switch l.last.kind {
 	case number, text, pattern:

@@ -115,7 +115,7 @@ func (r *types) primary() (*schema, error) {
 	switch {
 	case t.is("("):
 		if begin.brackets(); begin.peek().is("=>") {
-			return nil, errors.New("a function is no JSON: a tool takes and returns JSON")
+			return nil, errors.New("a function is not JSON: a tool takes and returns JSON")
 		}
 		inner, optional, err := r.union()
 		if err == nil && optional {

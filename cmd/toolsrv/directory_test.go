@@ -110,7 +110,7 @@ func TestCheckAgrees(t *testing.T) {
 		"m.wasm":    guest(t, "shop", "1.0.0", "echo"),
 		"tiny.wasm": guest(t, "tiny", "1.0.0", "echo"),
 	})
-	const refused = "needs 128 KiB of memory to start, its limit is 64 KiB"
+	const refused = "needs 128 KiB of memory to start, but its limit is 64 KiB"
 	agree := func(s *service) {
 		t.Helper()
 		s.waitLine("the refusal of first.wasm", refusal("first.wasm"))

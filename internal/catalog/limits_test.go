@@ -29,7 +29,7 @@ func TestTooLittleMemory(t *testing.T) {
 	testkit.Put(t, directory, "waits.wasm", version(t, "v0002", "", "large"))
 	c := open(t, options{Directory: directory, Limits: memory(page)})
 	awaitTable(t, c, []string{"/large", "/small"}, []string{"large.wasm"})
-	if got := reason(c.Table().Current(), directory+"/large.wasm"); !strings.Contains(got, "/large needs 128 KiB of memory to start, its limit is 64 KiB") {
+	if got := reason(c.Table().Current(), directory+"/large.wasm"); !strings.Contains(got, "/large needs 128 KiB of memory to start, but its limit is 64 KiB") {
 		t.Errorf("large.wasm is refused for %q", got)
 	}
 

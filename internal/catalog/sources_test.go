@@ -172,7 +172,7 @@ func TestSourcesRestart(t *testing.T) {
 	away(two)
 	c = a.catalog(one, two)
 	awaitTable(t, c, nil, []string{"two:.", "one:x1.wasm"})
-	if got := reason(c.Table().Current(), "/one:x1.wasm"); !strings.Contains(got, "x2.wasm had a path of this file") {
+	if got := reason(c.Table().Current(), "/one:x1.wasm"); !strings.Contains(got, "x2.wasm had one of this file's paths") {
 		t.Errorf("got %q", got)
 	}
 	back(two)

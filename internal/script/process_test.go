@@ -114,12 +114,12 @@ func TestHelperFails(t *testing.T) {
 	}{
 		"missing":     {[]string{filepath.Join(dir, "missing")}, "start a process to read scripts: "},
 		"says no":     {[]string{"sh", "-c", "echo no such luck >&2; exit 1", "sh"}, "in a process of its own: no such luck"},
-		"writes else": {[]string{"echo"}, "read what the process says"},
-		"is silent":   {[]string{"true"}, "read what the process says"},
+		"writes else": {[]string{"echo"}, "read the answer of the process"},
+		"is silent":   {[]string{"true"}, "read the answer of the process"},
 		"is killed":   {[]string{"sh", "-c", "kill -9 $$", "sh"}, "hello.py: it could not be read, and is tried again: the process was ended from outside"},
 		"is ended":    {[]string{"sh", "-c", "kill -TERM $$", "sh"}, "hello.py: it could not be read, and is tried again: the process was ended from outside"},
 		"takes time":  {[]string{"sh", "-c", "kill -XCPU $$", "sh"}, "hello.py: reading it takes more than 10 s of a processor"},
-		"writes much": {[]string{"sh", "-c", "exec cat /dev/zero | head -c 100000000", "sh"}, "read what the process says"},
+		"writes much": {[]string{"sh", "-c", "exec cat /dev/zero | head -c 100000000", "sh"}, "read the answer of the process"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

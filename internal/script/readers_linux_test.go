@@ -55,7 +55,7 @@ func TestHelpersTakeTurns(t *testing.T) {
 	var all sync.WaitGroup
 	for range 6 {
 		all.Go(func() {
-			if _, _, err := b.Build(t.Context(), dir, file); err == nil || !strings.Contains(err.Error(), "read what the process says") {
+			if _, _, err := b.Build(t.Context(), dir, file); err == nil || !strings.Contains(err.Error(), "read the answer of the process") {
 				t.Errorf("got %v", err)
 			}
 		})

@@ -78,7 +78,7 @@ func TestEngineHostile(t *testing.T) {
 		"no revision":    {withSection(t, `{"version":"a"}`), `"" is not a version`},
 		"a number":       {withSection(t, `{"version":1,"revision":"b"}`), "cannot unmarshal number"},
 		"control":        {withSection(t, `{"version":"a\u001b[31m","revision":"b"}`), "is not a version"},
-		"too long":       {withSection(t, `{"version":"`+strings.Repeat("a", 5000)+`","revision":"b"}`), "too many; at most 4096 are allowed"},
+		"too long":       {withSection(t, `{"version":"`+strings.Repeat("a", 5000)+`","revision":"b"}`), "at most 4096 are allowed"},
 		"two of the two": {append(twice, "toolsrv.engine"...), "two custom sections"},
 	} {
 		m, err := toolfile.Load(engine, c.module, toolfile.Place{})

@@ -180,7 +180,7 @@ func TestCheckConfig(t *testing.T) {
 		"ok       " + tools + "/d.wasm: 1 tool: /told\n",
 		"refused  " + tools + "/c.wasm: path /told is taken: ",
 		"refused  " + tools + "/e f/g.wasm: its folder is its namespace: ",
-		"refused  " + tools + "/small.wasm: /small/echo needs 128 KiB of memory to start, its limit is 64 KiB",
+		"refused  " + tools + "/small.wasm: /small/echo needs 128 KiB of memory to start, but its limit is 64 KiB",
 	} {
 		if !strings.Contains(stdout, want) {
 			t.Errorf("no %q in\n%s", want, stdout)

@@ -110,7 +110,7 @@ func TestForeign(t *testing.T) {
 		{"short text", func(t *testing.T, path string) { write(t, path, []byte("not a state\n")) }, "is not a state that this version can read"},
 		{"zeros", func(t *testing.T, path string) { write(t, path, make([]byte, 1<<16)) }, "is not a state that this version can read"},
 		{"another program's", func(t *testing.T, path string) { other(t, path, "etcd", "1") }, "it is the file of another program"},
-		{"a newer version's", func(t *testing.T, path string) { other(t, path, "toolsrv", "2") }, `it has format "2", this version reads 1`},
+		{"a newer version's", func(t *testing.T, path string) { other(t, path, "toolsrv", "2") }, `its format is "2", but this version reads 1`},
 		{"a directory", func(t *testing.T, path string) {
 			if err := os.Mkdir(path, 0o700); err != nil {
 				t.Fatal(err)

@@ -299,7 +299,7 @@ func TestNew(t *testing.T) {
 		"control character":                               on(map[string]string{"X": "a\r\nb"}),
 		"a value: ${ must be followed by secret:":         on(map[string]string{"X": "${key}"}),
 		"a value: ${ must be followed by secret:, a name": on(map[string]string{"Y": "${secret:key"}),
-		"a value: ${ must be followed by secret:":         on(map[string]string{"Z": "${secret:}"}),
+		"a value: ${ must be followed by secret:, a":      on(map[string]string{"Z": "${secret:}"}),
 		"${secret:...} needs a secret":                    on(map[string]string{"X": "${secret:key}"}),
 		"ca: ":                                            {CA: empty + ".not"},
 		"has no certificate in PEM":                       {CA: empty},

@@ -174,7 +174,7 @@ func TestDescriptionsHaveRoom(t *testing.T) {
 func TestSpoilers(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		`true`:              "MCP wants an object",
+		`true`:              "MCP requires an object",
 		`{"type":"array"}`:  `its \"type\" is not \"object\"`,
 		`{"type":["null"]}`: `its \"type\" is not \"object\"`,
 	} {

@@ -21,7 +21,7 @@ TOOLS    := $(EXAMPLES:%=build/tools/%.wasm)
 PREBUILT := $(patsubst examples/%/Cargo.toml,build/tools/%.wasm,$(wildcard examples/*/Cargo.toml)) build/tools/plain-c.wasm
 
 
-.PHONY: run build tools scripts examples-npm test suite race lint fmt tidy setup-rust test-rust test-js test-python examples-rust examples-rust-check example-c example-c-check engines engines-check test-engines cross test-arm64 test-tinygo test-unprivileged test-egress bench bench-guests bench-sandbox bench-wasmtime bench-scale bench-mcp bench-languages bench-capabilities soak attack attack-compile pace ci-long fuzz typed fixtures fixtures-check test-clients test-mcp vuln clean
+.PHONY: run build tools scripts examples-npm test suite race lint fmt tidy setup-rust test-rust test-js test-python examples-rust examples-rust-check example-c example-c-check engines engines-check test-engines cross test-arm64 test-tinygo test-unprivileged test-egress bench bench-guests bench-sandbox bench-wasmtime bench-scale bench-mcp bench-languages bench-capabilities soak attack attack-compile pace ci-long release-check fuzz typed fixtures fixtures-check test-clients test-mcp vuln clean
 
 run: build tools
 	@(while kill -0 $$$$ 2>/dev/null; do sleep 0.3; if curl -fsS -o /dev/null localhost:8000/readyz 2>/dev/null; then sleep 0.3; \
@@ -294,20 +294,26 @@ PACE_SHAPES ?= 5000
 pace:
 	TOOLSRV_PACE_SHAPES=$(PACE_SHAPES) go test ./internal/runtime/instrument -count 1 -v -timeout 2h -run '^TestRandomPace$$'
 
-# ci-long runs one after the other what takes too long to be run for each change: some hours. It needs quiet, and what engines-check needs.
+# ci-long runs all of .ci/run, and one after the other what takes too long to be run for each change: some hours. It needs quiet, and what
+# engines-check needs. At its end it remembers in .ci/passed.txt that it has passed with this tree, which release-check looks for.
 ci-long:
-	@set -e; for t in pace attack attack-compile soak engines-check; do echo "make $$t"; $(MAKE) --no-print-directory $$t; done
+	@set -e; tree=$$(go run ./test/steps digest); ALL=1 .ci/run; \
+		for t in fuzz pace attack attack-compile soak engines-check; do echo "make $$t"; $(MAKE) --no-print-directory $$t; done; \
+		go run ./test/steps long $$tree
 
-# fuzz runs every fuzz target for FUZZTIME: some seconds each.
+# release-check fails where a release is not allowed: where ci-long has not passed with this tree.
+release-check:
+	@go run ./test/steps release
+
+# fuzz runs every fuzz target for FUZZTIME, some seconds each, or those of the package in the folder FUZZ.
+FUZZ ?= .*
+
 fuzz:
-	@set -e; for m in $(MODULES); do \
-		for file in $$(cd $$m && git ls-files '*_test.go' | xargs grep -lE '^func Fuzz'); do \
-			[ "$$m" != . ] || case $$file in sdk/go/*|examples/*) continue;; esac; \
-			for target in $$(sed -nE 's/^func (Fuzz[A-Za-z0-9_]*).*/\1/p' $$m/$$file); do \
-				echo "$$target in $$m/$$(dirname $$file)"; \
-				time=$(FUZZTIME); [ $$target != FuzzPrograms ] || time=$(FUZZTIME_PROGRAMS); \
-				(cd $$m && go test ./$$(dirname $$file) -run '^$$' -fuzz "^$$target\$$" -fuzztime $$time); \
-			done; \
+	@set -e; for file in $$(git ls-files '*_test.go' | grep -E '^$(FUZZ)/[^/]*$$' | xargs grep -lE '^func Fuzz'); do \
+		for target in $$(sed -nE 's/^func (Fuzz[A-Za-z0-9_]*).*/\1/p' $$file); do \
+			echo "$$target in $$(dirname $$file)"; \
+			time=$(FUZZTIME); [ $$target != FuzzPrograms ] || time=$(FUZZTIME_PROGRAMS); \
+			(cd $$(dirname $$file) && go test . -run '^$$' -fuzz "^$$target\$$" -fuzztime $$time); \
 		done; \
 	done
 

@@ -130,15 +130,15 @@ var edges = map[string][]string{
 	// Clients of MCP that keep a session: reads messages, as the door without sessions does.
 	"wasmtools/mcp/session": {"internal/text", "wasmtools", "wasmtools/mcp/internal/protocol", "wasmtools/mcp/internal/response", "wasmtools/mcp/internal/rpc", "wasmtools/mcp/toolset", "wasmtools/web"},
 	// What is below all doors, wired together; knows none of them, and of requests their ids, which the log has.
-	"wasmtools/service": {"internal/runtime/account", "internal/runtime/sandbox", "wasmtools", "wasmtools/capability/broker", "internal/catalog", "internal/catalog/directory", "wasmtools/config", "wasmtools/invoke", "internal/script", "internal/script/engine", "wasmtools/secret", "wasmtools/toolfile", "wasmtools/web"},
+	"wasmtools/service": {"internal/runtime/account", "internal/runtime/sandbox", "wasmtools", "wasmtools/capability/broker", "internal/catalog", "internal/catalog/directory", "wasmtools/config", "wasmtools/invoke", "internal/script", "internal/script/engine", "wasmtools/secret", "wasmtools/toolfile", "wasmtools/web", "internal/state", "internal/state/local", "internal/state/memory"},
 	// Listeners and doors over a service; sees tools, never files.
 	"wasmtools/server": {"internal/text", "internal/runtime/account", "wasmtools", "wasmtools/auth", "wasmtools/config", "wasmtools/mcp", "wasmtools/mcp/session", "wasmtools/mcp/toolset", "wasmtools/openapi", "wasmtools/service", "wasmtools/toolfile", "wasmtools/web"},
 	// Runs compilers; never what they made.
 	"internal/author/project": {"internal/text", "internal/runtime/wasmbin", "wasmtools", "wasmtools/schema", "internal/script", "wasmtools/toolfile"},
 	// One file as a server would have it, without a server.
-	"internal/author/workbench": {"internal/author/project", "runtime/limits", "internal/runtime/sandbox", "wasmtools", "wasmtools/capability/broker", "wasmtools/config", "wasmtools/invoke", "internal/script", "wasmtools/service", "wasmtools/toolfile"},
+	"internal/author/workbench": {"internal/author/project", "runtime/limits", "internal/runtime/sandbox", "wasmtools", "wasmtools/capability/broker", "wasmtools/config", "wasmtools/invoke", "internal/script", "wasmtools/service", "wasmtools/toolfile", "wasmtools/capability"},
 	// Every part has a command.
-	"cmd/toolsrv/command": {"internal/author/project", "internal/author/workbench", "internal/heap", "internal/journal", "internal/modelapi", "internal/reach", "internal/text", "internal/wholefile", "internal/runtime/compile", "runtime/limits", "internal/runtime/sandbox", "wasmtools", "wasmtools/capability", "wasmtools/capability/broker", "wasmtools/capability/builtin", "wasmtools/capability/http", "wasmtools/capability/secrets", "internal/catalog", "wasmtools/config", "wasmtools/mcp/toolset", "wasmtools/schema", "internal/script", "internal/script/engine", "wasmtools/server", "wasmtools/service", "wasmtools/toolfile", "wasmtools/web"},
+	"cmd/toolsrv/command": {"internal/author/project", "internal/author/workbench", "internal/heap", "internal/journal", "internal/modelapi", "internal/reach", "internal/text", "internal/wholefile", "internal/runtime/compile", "runtime/limits", "internal/runtime/sandbox", "wasmtools", "wasmtools/capability", "wasmtools/capability/broker", "wasmtools/capability/builtin", "wasmtools/capability/http", "wasmtools/capability/secrets", "internal/catalog", "wasmtools/config", "wasmtools/mcp/toolset", "wasmtools/schema", "internal/script", "internal/script/engine", "wasmtools/server", "wasmtools/service", "wasmtools/toolfile", "wasmtools/web", "internal/state/memory"},
 	// main.
 	"cmd/toolsrv": {"cmd/toolsrv/command"},
 	// What can be limited, as data: for those that configure and those that enforce.
@@ -172,7 +172,7 @@ var edges = map[string][]string{
 	// The one list of them.
 	"wasmtools/capability/builtin": {"wasmtools", "wasmtools/capability", "wasmtools/capability/files", "wasmtools/capability/http", "wasmtools/capability/kv", "wasmtools/capability/secrets", "wasmtools/capability/settings", "wasmtools/capability/tools"},
 	// Grants become what the sets are given.
-	"wasmtools/capability/broker": {"internal/pattern", "internal/text", "runtime/hostabi", "wasmtools", "wasmtools/capability", "wasmtools/capability/kv", "wasmtools/config", "wasmtools/config/key", "wasmtools/invoke", "wasmtools/secret", "internal/state", "internal/state/local", "internal/state/memory"},
+	"wasmtools/capability/broker": {"internal/pattern", "internal/text", "runtime/hostabi", "wasmtools", "wasmtools/capability", "wasmtools/config", "wasmtools/config/key", "wasmtools/invoke", "wasmtools/secret", "internal/state"},
 	// Values of keys; knows no file.
 	"wasmtools/config/key": {"internal/pattern", "internal/text", "runtime/limits"},
 	// Where secrets are, and what they were.
@@ -213,7 +213,7 @@ var edges = map[string][]string{
 
 	// Measures what embedders use, and the parts below it.
 	"bench/cmd/attack":        {"bench/internal/assemble", "bench/internal/measure", "bench/internal/service", "wasmtools"},
-	"bench/cmd/capabilities":  {"bench/internal/guest", "bench/internal/measure", "runtime/limits", "internal/runtime/sandbox", "internal/runtime/wasmbin", "wasmtools", "wasmtools/capability/broker", "wasmtools/config", "wasmtools/invoke", "wasmtools/toolfile"},
+	"bench/cmd/capabilities":  {"bench/internal/guest", "bench/internal/measure", "internal/runtime/wasmbin", "wasmtools", "wasmtools/config", "wasmtools/invoke", "wasmtools/service"},
 	"bench/cmd/languages":     {"bench/internal/load", "bench/internal/measure", "bench/internal/service", "runtime/limits", "internal/runtime/sandbox", "wasmtools/toolfile"},
 	"bench/cmd/mcp":           {"bench/internal/gosdk", "bench/internal/guest", "bench/internal/load", "bench/internal/measure", "bench/internal/service"},
 	"bench/cmd/sandbox":       {"bench/internal/guest", "bench/internal/load", "bench/internal/measure", "bench/internal/peer", "internal/runtime/abi1", "runtime/limits", "internal/runtime/sandbox", "wasmtools", "internal/catalog", "internal/catalog/directory", "wasmtools/config", "wasmtools/openapi", "wasmtools/schema", "wasmtools/service", "wasmtools/toolfile"},

@@ -23,6 +23,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/internal/runtime/wasmbin"
 	"github.com/toolsrv/toolsrv/internal/script"
+	"github.com/toolsrv/toolsrv/internal/state/memory"
 	"github.com/toolsrv/toolsrv/internal/testkit"
 	"github.com/toolsrv/toolsrv/internal/testkit/enginetest"
 	"github.com/toolsrv/toolsrv/internal/testkit/projecttest"
@@ -332,12 +333,8 @@ func (g *guest) try(t *testing.T, p probe, s state) {
 	}
 	defer m.Close()
 	invoker := invoke.New(invoke.Options{})
-	b, err := broker.Open(c, broker.Options{Table: func() *wasmtools.RouteTable { return g.world.table }, Invoker: invoker, Volatile: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer b.Close()
-	grants, err := b.Grants(c)
+	b := broker.New(c, broker.Options{Table: func() *wasmtools.RouteTable { return g.world.table }, Invoker: invoker})
+	grants, err := b.Make(c, memory.New())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -29,6 +29,8 @@ type Kind struct {
 	Set *hostabi.Set
 	// Waits is whether a tool that needs it waits rather than computes, so that more of its calls run at a time.
 	Waits bool
+	// Keeps is whether it keeps something in the state of the process.
+	Keeps bool
 	// Word checks an entry of what a manifest needs, where that is a list, and Object checks it where it is an object, which all tools of the
 	// module share. Where both are nil, the need is true.
 	Word   func(string) error
@@ -123,7 +125,7 @@ type Configuration struct {
 	Given []Given
 	// Secrets are those that there are. The store has them already.
 	Secrets *secret.Values
-	// State is where tools keep things, or nil.
+	// State is where tools keep things, for a kind that keeps some. Nil: there is none.
 	State state.Store
 }
 

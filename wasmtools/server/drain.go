@@ -79,7 +79,7 @@ func (s *Server) ready() error {
 func (s *Server) condition() (c web.Condition) {
 	compiled := s.service.Catalog.Compiled()
 	c.Compiled = &compiled
-	if s.service.Broker.StateBroken() != nil {
+	if s.service.State.Broken() != nil {
 		c.State = web.StateUnavailable
 	}
 	return c

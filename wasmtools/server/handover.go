@@ -20,7 +20,7 @@ const lookEvery = leaveTime / 10
 // CheckState returns an error where c, the configuration of a process that is to go on in this one's place, names another directory for what
 // tools keep, and that one can't be used.
 func (s *Server) CheckState(c *config.Config) error {
-	if err := s.service.Broker.CheckState(c); err != nil {
+	if err := s.service.State.Check(c); err != nil {
 		return fmt.Errorf("try state.directory: %w", err)
 	}
 	return nil

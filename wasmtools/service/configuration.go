@@ -29,7 +29,11 @@ func (c *Configuration) Base() *Configuration { return c }
 // Configure makes what c decides of calls, with the secrets as they are read now. An error is one that a reload must refuse: nothing has
 // changed then. Nothing changes otherwise, until Publish. c must not change any more.
 func (s *Service) Configure(c *config.Config) (*Configuration, error) {
-	grants, err := s.Broker.Grants(c)
+	store, err := s.State.For(c)
+	if err != nil {
+		return nil, err
+	}
+	grants, err := s.Broker.Make(c, store)
 	if err != nil {
 		return nil, fmt.Errorf("apply the grants: %w", err)
 	}

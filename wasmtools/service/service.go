@@ -31,6 +31,8 @@ type Options struct {
 	Files []string
 	// Observers are told of each call, whatever door it comes through, and of the calls inside it.
 	Observers []invoke.Observer
+	// Volatile keeps state in memory where the configuration names no directory for it. Otherwise nothing can be kept then.
+	Volatile bool
 	// Logger is the log. Nil discards. No line has a secret of the configuration. Package net/http has lines of its own for the standard
 	// logger of package log, which may quote what a server sent to a tool: a program that grants secrets should give that one another output.
 	Logger *slog.Logger
@@ -42,6 +44,7 @@ type Service struct {
 	Catalog *catalog.Catalog      // follows the files
 	Table   *wasmtools.RouteTable // of the files' tools, with what is in force
 	Invoker *invoke.Invoker       // calls tools; of all doors, so that they share its memory
+	State   *State                // of all that keep something
 	Broker  *broker.Broker        // what grants need
 	// Connections are those of tools. A server counts those of its clients there, too.
 	Connections *Connections
@@ -114,16 +117,17 @@ func (s *Service) open(ctx context.Context, c *config.Config, o *Options) (err e
 	if err != nil {
 		return fmt.Errorf("start the sandbox engine: %w", err)
 	}
-	s.Broker, err = broker.Open(c, broker.Options{
+	s.State, err = OpenState(c, o.Volatile, s.Logger)
+	if err != nil {
+		return err
+	}
+	s.Broker = broker.New(c, broker.Options{
 		Table:       func() *wasmtools.RouteTable { return s.Table },
 		Invoker:     s.Invoker,
 		Secrets:     s.secrets,
 		Connections: s.Connections,
 		Logger:      s.Logger,
 	})
-	if err != nil {
-		return fmt.Errorf("prepare what tools may reach: %w", err)
-	}
 	first, err := s.Configure(c)
 	if err != nil {
 		return err
@@ -197,8 +201,8 @@ func (s *Service) close() error {
 	if s.Engine != nil {
 		errs = append(errs, s.Engine.Close(context.Background()))
 	}
-	if s.Broker != nil {
-		errs = append(errs, s.Broker.Close())
+	if s.State != nil {
+		errs = append(errs, s.State.Close())
 	}
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("close the service: %w", err)

@@ -14,7 +14,7 @@ func (b *bench) compose(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, s.close(ctx)) }()
+	defer func() { err = errors.Join(err, s.close()) }()
 	times, err := measure.Compare(b.rounds, b.span,
 		measure.Side{Name: "calls", Do: func() error { return s.call(ctx, "/reach/call", guest.Input, guest.Output) }},
 		measure.Side{Name: "computes", Do: func() error { return s.call(ctx, "/reach/nothing", guest.Input, guest.Output) }},

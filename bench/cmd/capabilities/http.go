@@ -42,7 +42,7 @@ func (b *bench) http(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, s.close(ctx)) }()
+	defer func() { err = errors.Join(err, s.close()) }()
 	arguments := fmt.Sprintf(`{"url":%q}`, url)
 	get := func(client *http.Client) error {
 		request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)

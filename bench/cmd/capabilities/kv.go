@@ -28,7 +28,7 @@ func (b *bench) kvGuest(ctx context.Context) (s *service, end func() error, err 
 	if err != nil {
 		return nil, nil, errors.Join(err, os.RemoveAll(dir))
 	}
-	return s, func() error { return errors.Join(s.close(ctx), os.RemoveAll(dir)) }, nil
+	return s, func() error { return errors.Join(s.close(), os.RemoveAll(dir)) }, nil
 }
 
 func kvArguments(key int64) string { return fmt.Sprintf(`{"key":"%d"}`, key%kvKeys) }

@@ -4,17 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/toolsrv/toolsrv/bench/internal/guest"
-	"github.com/toolsrv/toolsrv/internal/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/internal/runtime/wasmbin"
-	"github.com/toolsrv/toolsrv/runtime/limits"
 	"github.com/toolsrv/toolsrv/wasmtools"
-	"github.com/toolsrv/toolsrv/wasmtools/capability/broker"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
 	"github.com/toolsrv/toolsrv/wasmtools/invoke"
-	"github.com/toolsrv/toolsrv/wasmtools/toolfile"
+	toolsrv "github.com/toolsrv/toolsrv/wasmtools/service"
 )
 
 // The tools of the guest reach.rs, in its order, and what they need.
@@ -24,38 +23,29 @@ const reachManifest = `{"abi": 1, "namespace": "reach",
 
 var reachTools = []string{"fetch", "get", "gets", "set", "call", "nothing"}
 
-// A service is tools with their grants, as a server has them below its doors.
+// A service is the tools that are measured, without doors.
 type service struct {
-	engine  *sandbox.Engine
-	broker  *broker.Broker
-	modules []*toolfile.Module
-	table   *wasmtools.RouteTable
-	invoker *invoke.Invoker
+	*toolsrv.Service
+	files string // the folder that has their files, and the cache
 }
 
-// service loads the guests, and grants what the configuration says. port is the port of the server to which the tool fetch sends requests.
+// service serves the guests, and grants what the configuration says. port is the port of the server to which the tool fetch sends requests.
 func (b *bench) service(ctx context.Context, port int, grants string) (s *service, err error) {
-	s = &service{invoker: invoke.New(invoke.Options{})}
+	s = &service{}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, s.close(ctx))
+			err = errors.Join(err, s.close())
 		}
 	}()
 	c, err := config.Parse([]byte(grants), "")
 	if err != nil {
 		return s, err
 	}
-	if s.engine, err = sandbox.New(ctx, sandbox.Config{Imports: toolfile.Imports(), Memory: 16 << 30}); err != nil {
+	if s.files, err = os.MkdirTemp("", "toolsrv-bench-"); err != nil {
 		return s, err
 	}
-	s.broker, err = broker.Open(c, broker.Options{Invoker: s.invoker, Table: func() *wasmtools.RouteTable { return s.table }, Volatile: true})
-	if err != nil {
-		return s, err
-	}
-	granted, err := s.broker.Grants(c)
-	if err != nil {
-		return s, err
-	}
+	c.Server.Memory, c.Tools.CacheDir = 16<<30, filepath.Join(s.files, "cache")
+	c.Limits.Concurrency, c.Limits.Timeout = waitingCalls, 5*time.Minute // all calls wait that are to wait
 	declared := ""
 	for i, name := range reachTools {
 		if i > 0 {
@@ -63,7 +53,7 @@ func (b *bench) service(ctx context.Context, port int, grants string) (s *servic
 		}
 		declared += fmt.Sprintf(`{"name": %q, "description": "Measured.", "parameters": {"type": "object"}}`, name)
 	}
-	var tools []*wasmtools.Tool
+	var files []string
 	for name, manifest := range map[string]string{
 		guest.Reach: fmt.Sprintf(reachManifest, port, declared),
 		guest.Small: `{"abi": 1, "namespace": "bench", "tools": [{"name": "add", "description": "Adds.", "parameters": ` + guest.Parameters + `}]}`,
@@ -75,49 +65,39 @@ func (b *bench) service(ctx context.Context, port int, grants string) (s *servic
 		if err != nil {
 			return s, err
 		}
-		m, err := toolfile.Load(s.engine, module, toolfile.Place{Source: name})
-		if err != nil {
-			return s, fmt.Errorf("%s: %w", name, err)
-		}
-		s.modules = append(s.modules, m)
-		if err := m.Compile(ctx); err != nil {
+		file := filepath.Join(s.files, filepath.Base(name))
+		if err := os.WriteFile(file, module, 0o600); err != nil {
 			return s, err
 		}
-		if err := m.Build(limitsOf, granted); err != nil {
-			return s, err
-		}
-		tools = append(tools, m.Tools()...)
+		files = append(files, file)
 	}
-	s.table, err = wasmtools.NewRouteTable(tools...)
-	return s, err
+	if s.Service, err = toolsrv.Open(ctx, c, toolsrv.Options{Files: files, Volatile: true}); err != nil {
+		return s, err
+	}
+	if err := s.Catalog.WaitCompiled(ctx); err != nil {
+		return s, err
+	}
+	for _, refused := range s.Table.Current().Refused() {
+		return s, fmt.Errorf("%s: %w", refused.Source, refused.Err)
+	}
+	return s, nil
 }
 
-// limitsOf lets all calls wait that are to wait.
-func limitsOf(string) limits.Limits {
-	return limits.Limits{Concurrency: waitingCalls, Timeout: 5 * time.Minute}
-}
-
-func (s *service) close(ctx context.Context) error {
-	for _, m := range s.modules {
-		m.Close()
+func (s *service) close() error {
+	var err error
+	if s.Service != nil {
+		err = s.Service.Close()
 	}
-	var errs []error
-	if s.engine != nil {
-		errs = append(errs, s.engine.Close(ctx))
-	}
-	if s.broker != nil {
-		errs = append(errs, s.broker.Close())
-	}
-	return errors.Join(errs...)
+	return errors.Join(err, os.RemoveAll(s.files))
 }
 
 // call calls a tool as a door does.
 func (s *service) call(ctx context.Context, path, arguments, want string) error {
-	route, err := invoke.Find(s.table.Current(), path, wasmtools.Everybody())
+	route, err := invoke.Find(s.Table.Current(), path, wasmtools.Everybody())
 	if err != nil {
 		return err
 	}
-	result, err := s.invoker.Call(ctx, route, &wasmtools.Call{Arguments: []byte(arguments), Principal: wasmtools.Everybody()})
+	result, err := s.Invoker.Call(ctx, route, &wasmtools.Call{Arguments: []byte(arguments), Principal: wasmtools.Everybody()})
 	if err != nil {
 		return err
 	}

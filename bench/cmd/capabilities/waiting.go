@@ -37,7 +37,7 @@ func (b *bench) waiting(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, s.close(ctx)) }()
+	defer func() { err = errors.Join(err, s.close()) }()
 	neighbour := func() error { return s.call(ctx, "/bench/add", guest.Input, guest.Output) }
 	alone, err := p99(neighbour)
 	if err != nil {

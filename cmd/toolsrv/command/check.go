@@ -17,6 +17,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/author/workbench"
 	"github.com/toolsrv/toolsrv/internal/catalog"
 	"github.com/toolsrv/toolsrv/internal/runtime/sandbox"
+	"github.com/toolsrv/toolsrv/internal/state/memory"
 	"github.com/toolsrv/toolsrv/internal/text"
 	"github.com/toolsrv/toolsrv/runtime/limits"
 	"github.com/toolsrv/toolsrv/wasmtools"
@@ -200,11 +201,11 @@ func (c *check) run(cmd *cobra.Command, args []string) error {
 	var grants toolfile.Granter
 	var odd []string
 	if c.config != "" {
-		granted, done, err := grantsOf(settings)
+		// The state is not opened: a server may have it.
+		granted, err := broker.New(settings, broker.Options{}).Make(settings, memory.New())
 		if err != nil {
 			return fmt.Errorf("%s: %w", c.config, err)
 		}
-		defer done()
 		grants, odd = granted, granted.Warnings()
 	}
 	all, err := judge(files, settings.LimitsFor, grants, c.models)
@@ -364,22 +365,6 @@ func inTurn(files []*checkedFile) []*checkedFile {
 		}
 		return -1
 	})
-}
-
-// grantsOf returns what a configuration grants, and what to call in the end. State is not opened: a server may have it.
-func grantsOf(settings *config.Config) (grants *broker.Grants, done func(), err error) {
-	stateless := *settings
-	stateless.State.Directory = ""
-	b, err := broker.Open(&stateless, broker.Options{Volatile: true})
-	if err != nil {
-		return nil, nil, err
-	}
-	done = func() { _ = b.Close() } // which has nothing on disk
-	if grants, err = b.Grants(&stateless); err != nil {
-		done()
-		return nil, nil, err
-	}
-	return grants, done, nil
 }
 
 // match finds what the configuration says about tools that do not exist, and what is wrong with its grants. odd is what was found

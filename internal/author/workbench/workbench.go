@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -19,6 +20,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/script"
 	"github.com/toolsrv/toolsrv/runtime/limits"
 	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/capability"
 	"github.com/toolsrv/toolsrv/wasmtools/capability/broker"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
 	"github.com/toolsrv/toolsrv/wasmtools/invoke"
@@ -53,7 +55,7 @@ type File struct {
 	engine  *sandbox.Engine
 	invoker *invoke.Invoker
 	module  *toolfile.Module
-	broker  *broker.Broker
+	state   *service.State
 	table   *wasmtools.RouteTable // of the file's tools, which can call each other
 }
 
@@ -133,13 +135,7 @@ func (f *File) prepare(ctx context.Context, o Options) error {
 	if err := f.module.Describe(ctx); err != nil {
 		return err
 	}
-	f.broker, err = broker.Open(o.Config, broker.Options{
-		Table: func() *wasmtools.RouteTable { return f.table }, Invoker: f.invoker, Volatile: true, Logger: o.Logger,
-	})
-	if err != nil {
-		return err
-	}
-	grants, err := f.broker.Grants(o.Config)
+	grants, err := f.grants(o)
 	if err != nil {
 		return err
 	}
@@ -149,6 +145,36 @@ func (f *File) prepare(ctx context.Context, o Options) error {
 	f.table, err = wasmtools.NewRouteTable(f.Tools()...)
 	f.reviewFolders(o)
 	return err
+}
+
+// grants returns what the tools are granted. A file that keeps nothing leaves the state to a server that has it.
+func (f *File) grants(o Options) (*broker.Grants, error) {
+	in := *o.Config
+	if !f.keeps(in.Kinds()) {
+		in.State.Directory = ""
+	}
+	var err error
+	if f.state, err = service.OpenState(&in, true, o.Logger); err != nil {
+		return nil, err
+	}
+	store, err := f.state.For(&in)
+	if err != nil {
+		return nil, err
+	}
+	b := broker.New(&in, broker.Options{Table: func() *wasmtools.RouteTable { return f.table }, Invoker: f.invoker, Logger: o.Logger})
+	return b.Make(&in, store)
+}
+
+// keeps reports whether one of the tools needs a capability that keeps something.
+func (f *File) keeps(kinds []capability.Kind) bool {
+	m := f.module.Manifest()
+	for _, k := range kinds {
+		needs := func(n wasmtools.Needs) bool { _, ok := n[k.Name]; return ok }
+		if k.Keeps && (needs(m.Needs) || slices.ContainsFunc(m.Tools, func(t wasmtools.ManifestTool) bool { return needs(t.Needs) })) {
+			return true
+		}
+	}
+	return false
 }
 
 // reviewFolders warns of granted folders that the tools need and can't be read: the tool can only say that its file is missing.
@@ -167,8 +193,8 @@ func (f *File) Close() {
 	}
 	// Nothing is left that could be done about an error of these.
 	_ = f.engine.Close(context.Background())
-	if f.broker != nil {
-		_ = f.broker.Close()
+	if f.state != nil {
+		_ = f.state.Close()
 	}
 }
 

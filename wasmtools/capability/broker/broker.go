@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/toolsrv/toolsrv/internal/pattern"
+	"github.com/toolsrv/toolsrv/internal/state"
 	"github.com/toolsrv/toolsrv/runtime/hostabi"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/capability"
@@ -21,8 +22,6 @@ type Options struct {
 	// Table returns the table of the tools that tools may call, and Invoker calls them.
 	Table   func() *wasmtools.RouteTable
 	Invoker *invoke.Invoker
-	// Volatile keeps KV in memory where the configuration names no state directory, instead of granting none.
-	Volatile bool
 	// Secrets is the store of all secrets. A caller that has it can keep secrets out of its log, and says which Grants are in force. Nil: the
 	// broker makes one, for which those that were made last are.
 	Secrets *secret.Store
@@ -32,11 +31,9 @@ type Options struct {
 	Logger *slog.Logger
 }
 
-// A Broker holds what outlives a configuration: connections, stored values, secrets. A process has one. It is safe for concurrent
-// use.
+// A Broker holds what outlives a configuration: connections and secrets. A process has one. It is safe for concurrent use.
 type Broker struct {
 	options Options
-	vault   vault
 	kinds   []opened
 }
 
@@ -46,10 +43,8 @@ type opened struct {
 	configure capability.Configure
 }
 
-// Open opens what the grants of a configuration need. Where the configuration has a listener, somebody waits there already, and tools that keep
-// nothing are to work: then state that can't be opened is not an error, but counts as lost later. The caller closes it, after all calls
-// have ended.
-func Open(c *config.Config, o Options) (*Broker, error) {
+// New returns a Broker for the capabilities of a configuration.
+func New(c *config.Config, o Options) *Broker {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -57,35 +52,19 @@ func Open(c *config.Config, o Options) (*Broker, error) {
 		o.Secrets = secret.NewStore(nil)
 	}
 	b := &Broker{options: o}
-	if _, err := b.vault.open(c, o); err != nil {
-		return nil, err
-	}
 	h := capability.Host{Table: o.Table, Invoker: o.Invoker, Secrets: o.Secrets, Connections: o.Connections, Logger: o.Logger}
 	for _, k := range c.Kinds() {
 		b.kinds = append(b.kinds, opened{k, k.Open(h)})
 	}
-	return b, nil
+	return b
 }
 
-// Close closes everything.
-func (b *Broker) Close() error { return b.vault.close() }
-
-// StateBroken returns why what tools keep can't be used until the program is started again, or nil.
-func (b *Broker) StateBroken() error { return b.vault.broken() }
-
-// CheckState returns an error where the configuration of a process that is to follow this one names another directory for what tools keep, and
-// that one can't be used.
-func (b *Broker) CheckState(c *config.Config) error { return b.vault.check(c) }
-
-// Grants returns the grants of a configuration, which must not change any more, with the secrets as they are read now. An error is one that a
-// reload must refuse: nothing has changed then. Nothing changes for calls that run before the Grants are published: then a grant that
-// stands in both configurations has the new secrets, and all others keep those that they have.
-func (b *Broker) Grants(c *config.Config) (*Grants, error) {
+// Make makes the grants of a configuration, which must not change any more, with the secrets as they are read now. Capabilities that keep
+// something have it in store, which may be nil. An error is one that a reload must refuse: nothing has changed then. Nothing changes for calls
+// that run before the Grants are published: then a grant that stands in both configurations has the new secrets, and all others keep those
+// that they have.
+func (b *Broker) Make(c *config.Config, store state.Store) (*Grants, error) {
 	if err := b.verify(c); err != nil {
-		return nil, err
-	}
-	store, err := b.vault.open(c, b.options)
-	if err != nil {
 		return nil, err
 	}
 	values, warnings, err := b.readSecrets(c)
@@ -98,7 +77,11 @@ func (b *Broker) Grants(c *config.Config) (*Grants, error) {
 		for _, one := range c.Grants {
 			given = give(given, &one, k.Name)
 		}
-		g.kinds[i] = granting{k.Kind, k.configure(capability.Configuration{Given: given, Secrets: values, State: store})}
+		to := capability.Configuration{Given: given, Secrets: values}
+		if k.Keeps {
+			to.State = store
+		}
+		g.kinds[i] = granting{k.Kind, k.configure(to)}
 	}
 	return g, nil
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/toolsrv/toolsrv/internal/state/memory"
 	"github.com/toolsrv/toolsrv/runtime/hostabi"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/capability"
@@ -20,16 +21,8 @@ func grants(t *testing.T, text string) *broker.Grants {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, err := broker.Open(c, broker.Options{Volatile: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := b.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	g, err := b.Grants(c)
+	b := broker.New(c, broker.Options{})
+	g, err := b.Make(c, memory.New())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,17 +83,14 @@ func TestValuesStay(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, err := broker.Open(c, broker.Options{Volatile: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer b.Close()
+	b := broker.New(c, broker.Options{})
 	needs := wasmtools.Needs{"http": {Words: []string{"https://b.example"}}, "kv": {}, "config": {Object: []byte(`{"type":"object"}`)}, "tools": {Words: []string{"x"}}, "files": {Words: []string{"geo"}}}
-	first, err := b.Grants(c)
+	store := memory.New()
+	first, err := b.Make(c, store)
 	if err != nil {
 		t.Fatal(err)
 	}
-	second, err := b.Grants(c)
+	second, err := b.Make(c, store)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -36,14 +36,10 @@ func TestConnectionsEndWithCalls(t *testing.T) {
 		return c
 	}
 	r := &room{}
-	b, err := broker.Open(parsed("1s"), broker.Options{Connections: r})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer b.Close()
+	b := broker.New(parsed("1s"), broker.Options{Connections: r})
 	var before any
 	for i, timeout := range []string{"10s", "10s", "11s", "11s", "10s"} {
-		grants, err := b.Grants(parsed(timeout))
+		grants, err := b.Make(parsed(timeout), nil)
 		if err != nil {
 			t.Fatal(err)
 		}

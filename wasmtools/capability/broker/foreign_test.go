@@ -61,12 +61,8 @@ private = ['127.0.0.0/8']
 		return c
 	}
 	with := parsed(fmt.Sprintf("headers = {%q = {X-Key = '${secret:key}'}}", one.URL))
-	b, err := broker.Open(with, broker.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer b.Close()
-	grants, err := b.Grants(with)
+	b := broker.New(with, broker.Options{})
+	grants, err := b.Make(with, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,7 +101,7 @@ private = ['127.0.0.0/8']
 	}
 	check("at once", before)
 	for range 2 {
-		if grants, err = b.Grants(parsed("")); err != nil {
+		if grants, err = b.Make(parsed(""), nil); err != nil {
 			t.Fatal(err)
 		}
 		check("a call from before a reload", before)
@@ -148,11 +144,9 @@ func TestSecretsThatComeMeanwhile(t *testing.T) {
 			t.Fatal(err)
 		}
 		if b == nil {
-			if b, err = broker.Open(c, broker.Options{}); err != nil {
-				t.Fatal(err)
-			}
+			b = broker.New(c, broker.Options{})
 		}
-		grants, err := b.Grants(c)
+		grants, err := b.Make(c, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -172,14 +166,12 @@ func TestSecretsThatComeMeanwhile(t *testing.T) {
 		return string(g.Memory)
 	}
 	grants := configured(text)
-	defer func() { _ = b.Close() }()
 	for n, c := range []struct {
 		path    string
 		headers [][2]string
 		want    string
 	}{{"/wait", nil, "[secret]"}, {"/head", nil, "[secret]"}, {"/wait", [][2]string{{"Range", "bytes=0-9"}}, `"code":"invalid"`}, {"/wait", nil, "[secret]"}} {
 		if n == 2 {
-			_ = b.Close()
 			b = nil // nobody has been granted anything yet
 			grants = configured(text)
 		}

@@ -42,12 +42,8 @@ func TestHTTPRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, err := broker.Open(c, broker.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer b.Close()
-	if _, err := b.Grants(c); err == nil || !strings.Contains(err.Error(), `grant[0] (line 1): `) {
+	b := broker.New(c, broker.Options{})
+	if _, err := b.Make(c, nil); err == nil || !strings.Contains(err.Error(), `grant[0] (line 1): `) {
 		t.Errorf("a missing file: got %v", err)
 	}
 }

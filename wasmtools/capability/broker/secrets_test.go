@@ -22,15 +22,7 @@ func TestSecretsOfGrants(t *testing.T) {
 	testkit.Put(t, dir, "keys/short", "hunter2")
 	store := secret.NewStore(nil)
 	var log testkit.Log
-	b, err := broker.Open(&config.Config{}, broker.Options{Secrets: store, Logger: log.Logger(slog.LevelInfo)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := b.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	b := broker.New(&config.Config{}, broker.Options{Secrets: store, Logger: log.Logger(slog.LevelInfo)})
 	needs := wasmtools.Needs{"http": {Words: []string{"https://api.example.com/"}}, "secrets": {Words: []string{"a", "short"}}}
 	const grant = "[[grant]]\nmatch='x'\nhttp=['https://api.example.com/']\nheaders={'https://api.example.com/'={X-Key='${secret:a}',X-Other='${secret:b}'}}\nsecrets_visible=['a','short']\n"
 	apply := func(secrets string) (missing []wasmtools.Missing, err error) {
@@ -39,7 +31,7 @@ func TestSecretsOfGrants(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		g, err := b.Grants(c)
+		g, err := b.Make(c, nil)
 		if err != nil {
 			return nil, err
 		}
@@ -69,15 +61,7 @@ func TestSecretsChangeOften(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	var log testkit.Log
-	b, err := broker.Open(&config.Config{}, broker.Options{Logger: log.Logger(slog.LevelInfo)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := b.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	b := broker.New(&config.Config{}, broker.Options{Logger: log.Logger(slog.LevelInfo)})
 	var names strings.Builder
 	for i := range 1000 {
 		fmt.Fprintf(&names, "s%d='value'\n", i)
@@ -88,7 +72,7 @@ func TestSecretsChangeOften(t *testing.T) {
 	}
 	for round := range 6 {
 		testkit.Put(t, dir, "value", fmt.Sprintf("value-of-round-%03d", round))
-		g, err := b.Grants(c)
+		g, err := b.Make(c, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

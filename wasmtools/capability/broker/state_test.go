@@ -1,11 +1,8 @@
 package broker_test
 
 import (
-	"path/filepath"
-	"strings"
 	"testing"
 
-	"github.com/toolsrv/toolsrv/internal/state/local"
 	"github.com/toolsrv/toolsrv/runtime/hostabi"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/capability/broker"
@@ -25,51 +22,16 @@ func parse(t *testing.T, text, dir string) *config.Config {
 	return c
 }
 
-// TestState opens a state for the first configuration that grants KV, and no sooner.
-func TestState(t *testing.T) {
+// TestWithoutState has a tool that may keep something be told where there is no place for it.
+func TestWithoutState(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	const state = "[state]\ndirectory='kept'\n"
-	b, err := broker.Open(parse(t, state, dir), broker.Options{})
+	c := parse(t, grantKV, "")
+	g, err := broker.New(c, broker.Options{}).Make(c, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := func(text, want string, files int) {
-		t.Helper()
-		g, err := b.Grants(parse(t, text, dir))
-		if err != nil {
-			t.Fatal(err)
-		}
-		granted := g.For("/a/b", wasmtools.Needs{"kv": {}})
-		if got := lacks(granted); got != want || (want == "") != (len(granted.Values) == 1) {
-			t.Errorf("%q: missing %q, want %q", text, got, want)
-		}
-		if found, err := filepath.Glob(filepath.Join(dir, "kept", "*")); len(found) != files || err != nil {
-			t.Errorf("%q: got the files %q, %v", text, found, err)
-		}
-	}
-	want(state, "kv", 0)
-	want(grantKV, "kv (it is granted, but [state] names no directory)", 0)
-	want(state+grantKV, "", 1)
-	want(state, "kv", 1)
-	want(state+grantKV, "", 1)
-	if _, err := local.Open(filepath.Join(dir, "kept"), local.Options{}); err == nil {
-		t.Error("a second process could open the state")
-	}
-	if _, err := broker.Open(parse(t, state+grantKV, dir), broker.Options{}); err == nil || !strings.Contains(err.Error(), "in use by another process") {
-		t.Errorf("a second server gets the error %v", err)
-	}
-	for range 2 {
-		if err := b.Close(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	store, err := local.Open(filepath.Join(dir, "kept"), local.Options{})
-	if err != nil {
-		t.Fatalf("it is still open: %v", err)
-	}
-	if err := store.Close(); err != nil {
-		t.Error(err)
+	if got, want := lacks(g.For("/a/b", wasmtools.Needs{"kv": {}})), "kv (it is granted, but [state] names no directory)"; got != want {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }
 

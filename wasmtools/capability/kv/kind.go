@@ -14,7 +14,7 @@ import (
 // Kind returns the capability. Its need is true.
 func Kind() capability.Kind {
 	return capability.Kind{
-		Name: "kv", Module: Module, Set: Set(),
+		Name: "kv", Module: Module, Set: Set(), Keeps: true,
 		New:     func() capability.Rule { return &Rule{} },
 		Review:  review,
 		Suggest: func(wasmtools.Need) string { return "kv = \"16MiB\"\n" },

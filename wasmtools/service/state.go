@@ -1,0 +1,103 @@
+package service
+
+import (
+	"log/slog"
+	"os"
+	"sync"
+
+	"github.com/toolsrv/toolsrv/internal/state"
+	"github.com/toolsrv/toolsrv/internal/state/local"
+	"github.com/toolsrv/toolsrv/internal/state/memory"
+	"github.com/toolsrv/toolsrv/wasmtools/config"
+)
+
+// A State is where a process keeps what is to outlive a call: one store for all that keep something. It is safe for concurrent use.
+type State struct {
+	volatile bool
+	logger   *slog.Logger
+
+	mu        sync.Mutex
+	store     state.Store // nil: not opened yet
+	directory string      // of store; empty: it has none
+}
+
+// OpenState opens the state of a configuration, in the directory that it names. Where it names none there is no state, or where volatile is
+// set, one in memory. Where the configuration has a listener, somebody waits there already, and tools that keep nothing are to work: then state
+// that can't be opened is no error, but is lost as if that had been found out later. A Service opens its own. The caller closes the State,
+// after all that uses it.
+func OpenState(c *config.Config, volatile bool, logger *slog.Logger) (*State, error) {
+	s := &State{volatile: volatile, logger: logger}
+	if _, err := s.For(c); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// For returns the store under a configuration, or nil. The first configuration that names a directory opens it. A store that is open stays
+// what it is until the process ends, whatever a later one says.
+func (s *State) For(c *config.Config) (state.Store, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.store != nil {
+		return s.store, nil
+	}
+	switch directory := c.State.Directory; {
+	case directory != "":
+		store, err := local.Open(directory, local.Options{Log: s.logger})
+		if err != nil && c.Server.Listener == nil {
+			return nil, err
+		}
+		s.directory = directory
+		if err != nil {
+			s.store = local.Lost(err, local.Options{Log: s.logger})
+			break
+		}
+		s.store = store
+		s.logger.Info("state is open", "directory", directory)
+	case s.volatile:
+		s.store = memory.New()
+	}
+	return s.store, nil
+}
+
+// Check returns an error where a process that follows this one could not open the state that a configuration names in place of this one's.
+func (s *State) Check(c *config.Config) error {
+	s.mu.Lock()
+	open, directory := s.store != nil, s.directory
+	s.mu.Unlock()
+	// What is not open yet a reload opens.
+	if !open || c.State.Directory == "" || c.State.Directory == directory {
+		return nil
+	}
+	if here, err := os.Stat(directory); err == nil {
+		if there, err := os.Stat(c.State.Directory); err == nil && os.SameFile(here, there) {
+			return nil // and in use
+		}
+	}
+	store, err := local.Open(c.State.Directory, local.Options{})
+	if err != nil {
+		return err
+	}
+	return store.Close()
+}
+
+// Broken returns why the state can't be used until the program is started again, or nil.
+func (s *State) Broken() error {
+	s.mu.Lock()
+	store, ok := s.store.(*local.Store)
+	s.mu.Unlock()
+	if !ok {
+		return nil
+	}
+	return store.Broken()
+}
+
+// Close closes the state. A second Close returns the result of the first.
+func (s *State) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.store == nil {
+		return nil
+	}
+	return s.store.Close()
+}

@@ -1,0 +1,151 @@
+package service_test
+
+import (
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/toolsrv/toolsrv/internal/state"
+	"github.com/toolsrv/toolsrv/internal/state/local"
+	"github.com/toolsrv/toolsrv/internal/testkit"
+	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
+	"github.com/toolsrv/toolsrv/wasmtools/config"
+	"github.com/toolsrv/toolsrv/wasmtools/service"
+)
+
+// settings returns a configuration with an empty directory of tools.
+func settings(t *testing.T) *config.Config {
+	t.Helper()
+	c := config.Default()
+	c.Tools.Directory, c.Tools.CacheDir = t.TempDir(), sandboxtest.CodeDir()
+	return c
+}
+
+// TestState has a service open the state that its configuration names, whoever is granted any, and hold it until it is closed.
+func TestState(t *testing.T) {
+	t.Parallel()
+	c := settings(t)
+	c.State.Directory = filepath.Join(t.TempDir(), "kept")
+	s, err := service.Open(t.Context(), c, service.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, at := range []string{c.State.Directory, t.TempDir(), ""} { // a later configuration has no other one
+		other := *c
+		other.State.Directory = at
+		if _, err := s.Configure(&other); err != nil {
+			t.Errorf("%q: %v", at, err)
+		}
+	}
+	if _, err := service.Open(t.Context(), c, service.Options{}); err == nil || !strings.Contains(err.Error(), "in use by another process") {
+		t.Errorf("a second service of that directory: got %v", err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	store, err := local.Open(c.State.Directory, local.Options{})
+	if err != nil {
+		t.Fatalf("it is still open: %v", err)
+	}
+	if err := store.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestStateLater has a service without state get one from the first configuration that names a directory, unless that can't be used.
+func TestStateLater(t *testing.T) {
+	t.Parallel()
+	c := settings(t)
+	s := open(t, c, service.Options{})
+	stored := func(directory string) (state.Store, error) {
+		next := *c
+		next.State.Directory = directory
+		if _, err := s.Configure(&next); err != nil {
+			return nil, err
+		}
+		return s.State.For(&next)
+	}
+	if store, err := stored(""); store != nil || err != nil {
+		t.Errorf("none is named: got %v, %v", store, err)
+	}
+	damaged := t.TempDir()
+	testkit.Put(t, damaged, "state.db", "not a state")
+	if _, err := stored(damaged); err == nil || !strings.Contains(err.Error(), "is not a state that this version can read") {
+		t.Errorf("a damaged one: got %v", err)
+	}
+	if store, err := stored(t.TempDir()); store == nil || err != nil {
+		t.Errorf("one is named: got %v, %v", store, err)
+	}
+	if err := s.State.Broken(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestStateLost has a service begin without its state where somebody waits at the listener, and tell so.
+func TestStateLost(t *testing.T) {
+	t.Parallel()
+	c := settings(t)
+	c.State.Directory = t.TempDir()
+	testkit.Put(t, c.State.Directory, "state.db", "not a state")
+	if _, err := service.Open(t.Context(), c, service.Options{}); err == nil || !strings.Contains(err.Error(), "is not a state that this version can read") {
+		t.Errorf("nobody waits: got %v", err)
+	}
+	waiting, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer waiting.Close()
+	c.Server.Listener = waiting
+	s, err := service.Open(t.Context(), c, service.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.State.Broken(); err == nil || !strings.Contains(err.Error(), "is not a state that this version can read") {
+		t.Errorf("got %v", err)
+	}
+	if err := s.Close(); err == nil {
+		t.Error("Close does not tell that the state was lost")
+	}
+}
+
+// TestStateCheck tries the state of a process that is to follow, which must leave this one's alone.
+func TestStateCheck(t *testing.T) {
+	t.Parallel()
+	c := settings(t)
+	c.State.Directory = t.TempDir()
+	s := open(t, c, service.Options{})
+	link := filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink(c.State.Directory, link); err != nil {
+		t.Skip(err)
+	}
+	damaged := t.TempDir()
+	testkit.Put(t, damaged, "state.db", "not a state")
+	for directory, want := range map[string]string{"": "", c.State.Directory: "", link: "", t.TempDir(): "", damaged: "is not a state that this version can read"} {
+		next := config.Default()
+		next.State.Directory = directory
+		if err := s.State.Check(next); want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%q: got %v, want %q", directory, err, want)
+		}
+	}
+}
+
+// TestVolatile keeps values in memory where no directory is named, if the program wants that.
+func TestVolatile(t *testing.T) {
+	t.Parallel()
+	c := settings(t)
+	s := open(t, c, service.Options{Volatile: true})
+	store, err := s.State.For(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx := t.Context()
+	space := store.Space("a")
+	if _, err := space.Set(ctx, "k", []byte("v"), state.Any, state.SetOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if e, ok, err := space.Get(ctx, "k", 1); !ok || err != nil || string(e.Value) != "v" {
+		t.Errorf("got %q, %v, %v", e.Value, ok, err)
+	}
+}

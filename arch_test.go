@@ -108,9 +108,9 @@ var edges = map[string][]string{
 	// Makes an engine of what a linker wrote.
 	"internal/script/engine/internal/seal": {"internal/runtime/wasmbin", "internal/script/engine"},
 	// The files of a source become a route table.
-	"internal/catalog": {"runtime/limits", "wasmtools", "wasmtools/toolfile", "internal/runtime/sandbox", "internal/runtime/wasmbin", "internal/catalog/internal/precedence"},
+	"internal/catalog": {"runtime/limits", "wasmtools", "wasmtools/toolfile", "internal/runtime/sandbox", "internal/runtime/wasmbin", "internal/catalog/internal/precedence", "internal/touched"},
 	// The source that is a directory on disk.
-	"internal/catalog/directory": {"internal/ownership", "internal/touched", "internal/runtime/wasmbin", "internal/catalog"},
+	"internal/catalog/directory": {"internal/ownership", "internal/touched", "internal/catalog"},
 	// What every HTTP door needs; knows none of them.
 	"wasmtools/web": {"internal/origin", "internal/text", "wasmtools", "wasmtools/auth", "wasmtools/schema"},
 	// The one way to call a tool; knows no door.

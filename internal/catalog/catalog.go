@@ -1,6 +1,8 @@
 // Package catalog turns the .wasm files of sources into a [wasmtools.RouteTable] and keeps the table in step with them.
 //
-// A [Source] lists files and opens them: package directory has the one for a directory on disk.
+// A [Source] lists files and opens them: package directory has the one for a directory on disk. Of a script the Catalog makes a module,
+// and makes it again when something changes that it was made of; one that is broken whenever anything around it does, since what it misses
+// may have come.
 //
 // # What is served
 //
@@ -43,6 +45,8 @@ type Sourced struct {
 	// Record names a file in an existing folder. The Catalog notes there for which other files those of the source wait, as these have a
 	// path that they want, so that the next Catalog decides the same. Empty means that after a restart the order decides.
 	Record string
+	// Scripts makes modules of the source's scripts. Nil: they are refused.
+	Scripts Builder
 }
 
 // Options say what a Catalog serves and how. Sources and Engine are required.

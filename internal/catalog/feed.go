@@ -16,6 +16,8 @@ type feed struct {
 	id     string
 	prefix string // of the keys of its files
 
+	scripts scripts
+
 	listing  bool          // a listing is under way
 	listed   bool          // one went well
 	tried    bool          // one has ended, well or not, or takes too long for the start to wait for it
@@ -32,7 +34,7 @@ type feed struct {
 func newFeeds(sources []Sourced) []*feed {
 	feeds := make([]*feed, len(sources))
 	for i, s := range sources {
-		feeds[i] = &feed{Sourced: s, id: s.Source.ID(), prefix: fmt.Sprintf("%06d/", i), listAt: time.Now()}
+		feeds[i] = &feed{Sourced: s, id: s.Source.ID(), prefix: fmt.Sprintf("%06d/", i), listAt: time.Now(), scripts: scripts{source: s.Source, builder: s.Scripts}}
 	}
 	return feeds
 }

@@ -18,8 +18,8 @@ type File struct {
 	// Turn is the order in which files get their paths, by the records of the last Catalog. Lower ones come first.
 	Turn int
 
-	source Source
-	entry  Entry
+	feed  *feed
+	entry Entry
 }
 
 // List returns the files of sources, by source and by name, and after those of each source the folders that can't be listed. A source that
@@ -33,7 +33,7 @@ func List(ctx context.Context, sources []Sourced) ([]File, error) {
 	var files []File
 	var keys []string
 	for _, f := range feeds {
-		listing, err := list(ctx, f.Source)
+		listing, err := f.list(ctx, 0)
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
@@ -41,7 +41,7 @@ func List(ctx context.Context, sources []Sourced) ([]File, error) {
 			listing = &Listing{Problems: []Problem{{".", err}}}
 		}
 		for _, e := range listing.Entries {
-			files = append(files, File{Name: e.ID, Place: f.Source.Place(e.ID), Err: e.Err, source: f.Source, entry: e})
+			files = append(files, File{Name: e.ID, Place: f.Source.Place(e.ID), Err: e.Err, feed: f, entry: e})
 			keys = append(keys, f.key(e.ID))
 		}
 		for _, p := range listing.Problems {
@@ -58,5 +58,5 @@ func List(ctx context.Context, sources []Sourced) ([]File, error) {
 
 // Load loads a file whose Err is nil, as a Catalog would. It fails if the file is no longer what List saw.
 func (f *File) Load(ctx context.Context, engine *sandbox.Engine) (*toolfile.Module, error) {
-	return loadModule(ctx, f.source, f.entry, engine, toolfile.Place{})
+	return f.feed.load(ctx, f.entry, engine, toolfile.Place{})
 }

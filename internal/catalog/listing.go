@@ -15,7 +15,7 @@ func (r *reconciler) list(f *feed) {
 	r.queues.add(&r.queues.lists, 0, func(ctx context.Context) func() {
 		ctx, cancel := context.WithTimeoutCause(ctx, r.intervals.timeout, fmt.Errorf("listing it took longer than %v", r.intervals.timeout))
 		defer cancel()
-		listing, err := list(ctx, f.Source)
+		listing, err := f.list(ctx, r.intervals.recheck)
 		if err != nil && ctx.Err() != nil {
 			err = context.Cause(ctx)
 		}

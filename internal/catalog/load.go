@@ -147,7 +147,7 @@ func (r *reconciler) read(l *load) {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		m, err := loadModule(ctx, l.file.from.Source, l.entry, r.engine, toolfile.Place{Replaces: l.served != "", Most: l.weight})
+		m, err := l.file.from.load(ctx, l.entry, r.engine, toolfile.Place{Replaces: l.served != "", Most: l.weight})
 		if err != nil {
 			return err
 		}

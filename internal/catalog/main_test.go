@@ -89,6 +89,8 @@ type options struct {
 	Directory string
 	PollOnly  bool
 
+	Scripts catalog.Builder
+
 	Engine *sandbox.Engine
 	Limits func(path string) limits.Limits
 	Record string
@@ -124,7 +126,7 @@ func with(t testing.TB, o options, begin func(context.Context, catalog.Options) 
 // of is with for a source of any kind.
 func of(t testing.TB, s catalog.Source, o options, begin func(context.Context, catalog.Options) (*catalog.Catalog, error)) *catalog.Catalog {
 	t.Helper()
-	c, err := begin(t.Context(), catalog.Options{Sources: []catalog.Sourced{{Source: s, Record: o.Record}}, Engine: o.Engine, Limits: o.Limits, Policy: o.Policy,
+	c, err := begin(t.Context(), catalog.Options{Sources: []catalog.Sourced{{Source: s, Record: o.Record, Scripts: o.Scripts}}, Engine: o.Engine, Limits: o.Limits, Policy: o.Policy,
 		Tools: o.Tools, Logger: o.Logger, Poll: o.Poll})
 	if err != nil {
 		t.Fatal(err)

@@ -33,7 +33,10 @@ type recipes struct {
 	fails []error  // of the next builds
 }
 
-var _ directory.Builder = (*recipes)(nil)
+var (
+	_ directory.Names = (*recipes)(nil)
+	_ catalog.Builder = (*recipes)(nil)
+)
 
 func (*recipes) IsScript(name string) bool { return strings.HasSuffix(name, ".recipe") }
 func (*recipes) IsPart(name string) bool   { return strings.HasPrefix(name, "_") }
@@ -93,7 +96,7 @@ func (r *recipes) builds() []string {
 // openRecipes opens a catalog of a directory with scripts.
 func openRecipes(t *testing.T, dir string, r *recipes) *catalog.Catalog {
 	t.Helper()
-	o := options{Engine: sandboxtest.Engine(t, sandbox.Config{}), Poll: 20 * time.Millisecond}
+	o := options{Scripts: r, Engine: sandboxtest.Engine(t, sandbox.Config{}), Poll: 20 * time.Millisecond}
 	d, err := directory.Open(dir, directory.Options{Poll: o.Poll, Scripts: r})
 	if err != nil {
 		t.Fatal(err)
@@ -217,12 +220,13 @@ func TestScriptFiles(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	script := testkit.Put(t, dir, "_a.recipe", []byte("b"))
-	f, err := directory.OpenFiles([]string{script}, directory.Options{Poll: 20 * time.Millisecond, Scripts: &recipes{t: t}})
+	r := &recipes{t: t}
+	f, err := directory.OpenFiles([]string{script}, directory.Options{Poll: 20 * time.Millisecond, Scripts: r})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { f.Close() })
-	c := of(t, f, options{Engine: sandboxtest.Engine(t, sandbox.Config{}), Poll: 20 * time.Millisecond}, catalog.Open)
+	c := of(t, f, options{Scripts: r, Engine: sandboxtest.Engine(t, sandbox.Config{}), Poll: 20 * time.Millisecond}, catalog.Open)
 	awaitTable(t, c, nil, []string{"_a.recipe"})
 	swap(t, dir, "b", []byte("v0001"))
 	awaitTable(t, c, []string{"/_a"}, nil)

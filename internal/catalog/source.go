@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/toolsrv/toolsrv/internal/runtime/sandbox"
-	"github.com/toolsrv/toolsrv/internal/runtime/wasmbin"
 	"github.com/toolsrv/toolsrv/wasmtools/toolfile"
 )
 
@@ -29,11 +28,18 @@ type Source interface {
 	// often. Open is called from many goroutines and must return when ctx ends;
 	// closing what it returns must end a Read of it.
 	Open(ctx context.Context, name, version string) (io.ReadCloser, error)
-	// Make returns the module of a file that is a [Script], and is as Open otherwise. It is not called for others.
-	Make(ctx context.Context, name, version string) (wasmbin.Made, error)
 	// Changes returns a channel that sends a value when there may be something new to list, the same channel at every call.
 	// A source that can't tell returns nil, and sets [Listing.Again]. Values that come faster than the Catalog lists count as one.
 	Changes() <-chan struct{}
+}
+
+// A Disk is a Source whose files are on disk. There a script is read with what lies beside it; a script of another source is laid out
+// with those of its files that are a [Part].
+type Disk interface {
+	Source
+	// Path returns the path of a file that was listed, and the folder outside of which nothing that belongs to it may be read; empty: there
+	// is none.
+	Path(name string) (root, path string)
 }
 
 // ErrChanged is what [Source.Open], or a Read of what it returned, fails with where a file no longer has the version that was
@@ -68,13 +74,16 @@ type Listing struct {
 	Problems []Problem
 	// Partial means that not all files are listed. What is served of the others stays.
 	Partial bool
+	// Around is another one after each change to files that are not listed, but that scripts may be made of: broken scripts are made again then.
+	Around string
 	// Again is the time after which to list again even if no change is announced; 0 means that Changes announces all.
 	Again time.Duration
 }
 
 // An Entry is one file of a Source.
 type Entry struct {
-	// ID names the file in the source. It has no other meaning.
+	// ID names the file in the source. Of a Script or Part that is not on disk, it is the path by which they find each other, with slashes,
+	// and its ending is that of the script's language. It has no other meaning.
 	ID string
 	// Folder is the namespace of the file's tools unless its manifest has one, with slashes. Of a file on disk it is the folder in which it
 	// lies, and empty at the top.
@@ -98,8 +107,10 @@ type Kind string
 // The kinds.
 const (
 	Module Kind = "module"
-	// Script is a file of which Make makes a module, with others: it may have any size, whatever Size says.
+	// Script is a file of which the Catalog makes a module, with what it imports.
 	Script Kind = "script"
+	// Part is a file that is not served by itself, but scripts may be made of it.
+	Part Kind = "part"
 )
 
 // A Problem is a folder of a Source that can't be listed, or not whole.
@@ -121,9 +132,9 @@ func (l *Listing) has(name string) bool {
 	return ok
 }
 
-// list lists a source, and sorts the entries by name.
-func list(ctx context.Context, s Source) (*Listing, error) {
-	l, err := s.List(ctx)
+// list lists a source, and sorts the entries by name. Without a Catalog nothing has to settle.
+func (f *feed) list(ctx context.Context, settle time.Duration) (*Listing, error) {
+	l, err := f.Source.List(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -143,6 +154,7 @@ func list(ctx context.Context, s Source) (*Listing, error) {
 		err := fmt.Errorf("is listed more than once, so only the first counts (the source lists %d entries too many): the source is at fault", more)
 		l.Problems = append(slices.Clip(l.Problems), Problem{twice, err})
 	}
+	f.scripts.take(l, settle, time.Now())
 	return l, nil
 }
 
@@ -164,36 +176,21 @@ func (e *Entry) cost() int64 {
 	return e.Size
 }
 
-// loadModule loads a file of a source. place lacks where that is.
-func loadModule(ctx context.Context, s Source, e Entry, engine *sandbox.Engine, place toolfile.Place) (*toolfile.Module, error) {
-	place.Folder, place.Source = e.Folder, s.Place(e.ID)
+// load loads a file of a source. place lacks where that is.
+func (f *feed) load(ctx context.Context, e Entry, engine *sandbox.Engine, place toolfile.Place) (*toolfile.Module, error) {
+	place.Folder, place.Source = e.Folder, f.Source.Place(e.ID)
 	if e.Kind == Script {
-		made, err := makeModule(ctx, s, e)
+		made, err := f.scripts.make(ctx, e)
 		if err != nil {
 			return nil, err
 		}
 		return toolfile.LoadMade(engine, made, place)
 	}
-	content, err := read(ctx, s, e)
+	content, err := read(ctx, f.Source, e)
 	if err != nil {
 		return nil, err
 	}
 	return toolfile.Load(engine, content, place)
-}
-
-// makeModule returns the module of a file that is made. Its errors are those of read.
-func makeModule(ctx context.Context, s Source, e Entry) (made wasmbin.Made, err error) {
-	if err := e.checkSize(); err != nil {
-		return made, err
-	}
-	made, err = s.Make(ctx, e.ID, e.Version)
-	switch {
-	case err != nil:
-		return made, unreadable(ctx, err)
-	case made.Size() > sandbox.MaxModule:
-		return made, fmt.Errorf("becomes a module of more than %d bytes, which is the limit: leave out what it doesn't need", sandbox.MaxModule)
-	}
-	return made, nil
 }
 
 // checkSize returns an error if a file is larger than a module may be.

@@ -8,6 +8,7 @@ import (
 	"io"
 	"log/slog"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -42,7 +43,6 @@ type stored struct {
 	catalog.Entry
 	content []byte
 	open    func(ctx context.Context) (io.ReadCloser, error) // nil: the content
-	made    func() (wasmbin.Made, error)                     // of one that is made
 }
 
 var _ catalog.Source = (*memory)(nil)
@@ -88,16 +88,6 @@ func (m *memory) Open(ctx context.Context, name, version string) (io.ReadCloser,
 		return f.open(ctx)
 	}
 	return io.NopCloser(bytes.NewReader(f.content)), nil
-}
-
-func (m *memory) Make(_ context.Context, name, version string) (wasmbin.Made, error) {
-	m.mu.Lock()
-	f, ok := m.files[name]
-	m.mu.Unlock()
-	if !ok || f.Version != version {
-		return wasmbin.Made{}, catalog.ErrChanged
-	}
-	return f.made()
 }
 
 // set puts a file in its place and sends a change. change, if any, falsifies the entry.
@@ -446,43 +436,53 @@ func TestSourceEvents(t *testing.T) {
 	}
 }
 
+// A builder makes modules of scripts by their names, and counts them.
+type builder struct {
+	mu    sync.Mutex
+	built int
+	made  map[string]func() (wasmbin.Made, error)
+}
+
+func (b *builder) Build(_ context.Context, _, path string) (wasmbin.Made, []string, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.built++
+	made, err := b.made[filepath.Base(path)]()
+	return made, nil, err
+}
+
 // TestSourceMade has files whose modules are made: of another size than was listed, or not at all.
 func TestSourceMade(t *testing.T) {
 	t.Parallel()
-	m := newMemory()
-	opened := 0
-	made := func(content wasmbin.Made, err error) func(*stored) {
-		return func(f *stored) {
-			f.Kind, f.Size = catalog.Script, 3
-			f.made = func() (wasmbin.Made, error) {
-				m.mu.Lock()
-				defer m.mu.Unlock()
-				opened++
-				return content, err
-			}
-		}
+	m, b := newMemory(), &builder{made: map[string]func() (wasmbin.Made, error){}}
+	set := func(name string, content wasmbin.Made, err error) {
+		b.mu.Lock()
+		b.made[name] = func() (wasmbin.Made, error) { return content, err }
+		b.mu.Unlock()
+		m.set(name, []byte("abc"), func(f *stored) { f.Kind = catalog.Script })
 	}
-	m.set("a.py", nil, made(whole(t, version(t, "v0001", "", "a")), nil))
-	c, _ := openMemory(t, m, catalog.Open)
+	set("a.py", whole(t, version(t, "v0001", "", "a")), nil)
+	c := of(t, m, options{Scripts: b, Engine: sandboxtest.Engine(t, sandbox.Config{}), Poll: 20 * time.Millisecond}, catalog.Open)
 	awaitTable(t, c, []string{"/a"}, nil)
 	const broken = "a.py:1:1: there is no tool"
-	m.set("a.py", nil, made(wasmbin.Made{}, &catalog.FileError{Err: errors.New(broken)}))
-	m.set("large.py", nil, made(wasmbin.Made{Module: whole(t, version(t, "v0001", "", "l")).Module, Bundle: make([]byte, sandbox.MaxModule)}, nil))
-	awaitTable(t, c, []string{"/a"}, []string{"memory:a.py", "memory:large.py"}) // the version that was served stays
+	set("a.py", wasmbin.Made{}, errors.New(broken))
+	awaitTable(t, c, []string{"/a"}, []string{"memory:a.py"}) // the version that was served stays
+	set("large.py", wasmbin.Made{Module: whole(t, version(t, "v0001", "", "l")).Module, Bundle: make([]byte, sandbox.MaxModule)}, nil)
+	awaitTable(t, c, []string{"/a"}, []string{"memory:a.py", "memory:large.py"})
 	for source, want := range map[string]string{"memory:a.py": broken, "memory:large.py": "becomes a module of more than"} {
 		if got := reason(c.Table().Current(), source); !strings.HasPrefix(got, want) {
 			t.Errorf("%s: got %q, want %q", source, got, want)
 		}
 	}
 	// The same version is not made again.
-	m.mu.Lock()
-	before := opened
-	m.mu.Unlock()
-	m.set("b.py", nil, made(whole(t, version(t, "v0001", "", "b")), nil))
+	b.mu.Lock()
+	before := b.built
+	b.mu.Unlock()
+	set("b.py", whole(t, version(t, "v0001", "", "b")), nil)
 	awaitTable(t, c, []string{"/a", "/b"}, []string{"memory:a.py", "memory:large.py"})
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if opened != before+1 {
-		t.Errorf("made %d files, want the new one only", opened-before)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.built != before+1 {
+		t.Errorf("made %d files, want the new one only", b.built-before)
 	}
 }

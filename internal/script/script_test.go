@@ -15,7 +15,7 @@ import (
 	"testing/fstest"
 	"time"
 
-	"github.com/toolsrv/toolsrv/internal/catalog/directory"
+	"github.com/toolsrv/toolsrv/internal/catalog"
 	"github.com/toolsrv/toolsrv/internal/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/internal/runtime/wasmbin"
 	"github.com/toolsrv/toolsrv/internal/script"
@@ -25,7 +25,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/toolfile"
 )
 
-var _ directory.Builder = script.Builder{}
+var _ catalog.Builder = script.Builder{}
 
 // TestMain is a helper where a Builder of these tests starts one.
 func TestMain(m *testing.M) {

@@ -41,8 +41,9 @@ func openSources(c *config.Config, logger *slog.Logger, before *script.Memory, c
 	s, all := &Sources{}, c.AllSources()
 	for _, one := range all {
 		o := directory.Options{Modules: c.Tools.Modules, Logger: logger, MayBeAway: len(all) > 1}
+		from := catalog.Sourced{Record: recordFile(c, one.Directory)}
 		if one.Scripts {
-			o.Scripts = builder
+			o.Scripts, from.Scripts = builder, builder
 		} else {
 			o.IsScript = func(name string) bool { return builder.IsScript(name) && !builder.IsPart(name) }
 		}
@@ -51,18 +52,20 @@ func openSources(c *config.Config, logger *slog.Logger, before *script.Memory, c
 			return nil, errors.Join(fmt.Errorf("open a directory of tools: %w", err), s.Close())
 		}
 		s.directories, s.closers = append(s.directories, d), append(s.closers, d)
-		s.All = append(s.All, catalog.Sourced{Source: d, Record: recordFile(c, one.Directory)})
+		from.Source = d
+		s.All = append(s.All, from)
 	}
 	return s, nil
 }
 
 // openFiles opens the files of these paths.
 func openFiles(paths []string, logger *slog.Logger) (*Sources, error) {
-	files, err := directory.OpenFiles(paths, directory.Options{Logger: logger, Scripts: script.Builder{}})
+	builder := script.Builder{}
+	files, err := directory.OpenFiles(paths, directory.Options{Logger: logger, Scripts: builder})
 	if err != nil {
 		return nil, err
 	}
-	return &Sources{All: []catalog.Sourced{{Source: files}}, closers: []io.Closer{files}}, nil
+	return &Sources{All: []catalog.Sourced{{Source: files, Scripts: builder}}, closers: []io.Closer{files}}, nil
 }
 
 // Unserved returns the paths of the scripts that were passed over when the sources were listed last. It must not be called meanwhile.

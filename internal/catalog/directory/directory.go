@@ -15,9 +15,8 @@
 //
 // # Scripts
 //
-// With Options.Scripts, scripts count, too: their content is the module that the Builder makes. They are made again when a file
-// changes that they depend on, and broken ones whenever anything in the directory does, since what they miss may have come. Not served by
-// themselves are those that the Builder calls parts, and those in folders whose names begin with "_" or that hold an __init__.py.
+// With Options.Scripts, scripts count, too. Not served by themselves are those that it calls parts, and those in folders whose names begin
+// with "_" or that hold an __init__.py.
 // Folders named node_modules or __pycache__, and Python's virtual environments, are not looked at, whatever they hold.
 //
 // # When the directory itself goes away
@@ -39,7 +38,6 @@ import (
 	"time"
 
 	"github.com/toolsrv/toolsrv/internal/catalog"
-	"github.com/toolsrv/toolsrv/internal/runtime/wasmbin"
 )
 
 // DefaultModules is how many modules of a directory are listed where Options.Modules says nothing else.
@@ -59,8 +57,8 @@ type Options struct {
 	// PollOnly does without the system's file notification, for file systems where that works without an error but
 	// tells nothing of other machines' changes (NFS, SMB).
 	PollOnly bool
-	// Scripts makes modules of scripts, so that these are listed, too. Nil lists none.
-	Scripts Builder
+	// Scripts tells which files are scripts, so that these are listed, too. Nil lists none.
+	Scripts Names
 	// IsScript reports whether a file would be a script, by the last element of its path, where Scripts is nil: those are named in
 	// the log, so that nobody waits for them for nothing. Nil means that none are.
 	IsScript func(name string) bool
@@ -81,7 +79,7 @@ type Directory struct {
 	versions versions
 }
 
-var _ catalog.Source = (*Directory)(nil)
+var _ catalog.Disk = (*Directory)(nil)
 
 // Open opens the directory at a path on disk. It fails if that can't be listed, unless it may be away.
 func Open(path string, o Options) (*Directory, error) {
@@ -122,7 +120,7 @@ func (d *Directory) Changes() <-chan struct{} { return d.watch.changes }
 // List looks at the whole directory. It opens no file but folders.
 func (d *Directory) List(context.Context) (*catalog.Listing, error) {
 	now := time.Now()
-	seen, err := scan(d.path, d.modules, d.versions.builder, d.isScript)
+	seen, err := scan(d.path, d.modules, d.versions.scripts, d.isScript)
 	if err != nil {
 		return nil, err
 	}
@@ -165,10 +163,8 @@ func (d *Directory) Open(_ context.Context, name, version string) (io.ReadCloser
 	return open(d.path, name, info)
 }
 
-// Make makes the module of a script. What that takes is bounded by the Builder.
-func (d *Directory) Make(ctx context.Context, name, version string) (wasmbin.Made, error) {
-	return d.versions.make(ctx, d.path, d.Place(name), name, version)
-}
+// Path returns the path of a file on disk, and that of the directory.
+func (d *Directory) Path(name string) (root, path string) { return d.path, d.Place(name) }
 
 // Close ends the watching. A second Close does nothing.
 func (d *Directory) Close() error {

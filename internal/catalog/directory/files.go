@@ -14,7 +14,6 @@ import (
 
 	"github.com/toolsrv/toolsrv/internal/catalog"
 	"github.com/toolsrv/toolsrv/internal/ownership"
-	"github.com/toolsrv/toolsrv/internal/runtime/wasmbin"
 )
 
 // Files are single files, each of which counts whatever its name is. Close them after the Catalog that they are the source of.
@@ -34,7 +33,7 @@ type Files struct {
 	versions versions
 }
 
-var _ catalog.Source = (*Files)(nil)
+var _ catalog.Disk = (*Files)(nil)
 
 // OpenFiles opens the files at these paths. A path that is given twice counts once. OpenFiles fails if there is no file at one of
 // them; one that is missing later comes back when it is there again. Options.Modules is not used.
@@ -163,10 +162,8 @@ func (f *Files) Open(_ context.Context, name, version string) (io.ReadCloser, er
 	return newReader(file, info)
 }
 
-// Make makes the module of a script.
-func (f *Files) Make(ctx context.Context, name, version string) (wasmbin.Made, error) {
-	return f.versions.make(ctx, "", f.paths[name], name, version)
-}
+// Path returns the path of a file on disk. What belongs to it may be anywhere.
+func (f *Files) Path(name string) (root, path string) { return "", f.paths[name] }
 
 // Close ends the watching. A second Close does nothing.
 func (f *Files) Close() error {

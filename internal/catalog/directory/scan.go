@@ -54,18 +54,18 @@ func openRoot(directory string) (*os.Root, error) {
 	return os.OpenRoot(directory + string(filepath.Separator))
 }
 
-// scan lists the modules of a directory, and the scripts where there is a builder for them, up to a number of them. Where there is
-// none, isScript tells which files it passes over; nil tells of none. It never leaves the directory, opens no files but folders, and
+// scan lists the modules of a directory, and the scripts where they are known by their names, up to a number of them. Where they
+// are not, isScript tells which files it passes over; nil tells of none. It never leaves the directory, opens no files but folders, and
 // fails only if the directory itself can't be read.
-func scan(directory string, modules int, builder Builder, isScript func(name string) bool) (*scanned, error) {
+func scan(directory string, modules int, scripts Names, isScript func(name string) bool) (*scanned, error) {
 	root, err := openRoot(directory)
 	if err != nil {
 		return nil, err
 	}
 	defer root.Close()
 	entries := max(leastEntries, modules*entriesPerModule)
-	s := &scanner{root: root, builder: builder, unserved: isScript, modules: modules, entries: entries, left: entries, seen: &scanned{folders: map[string]fs.FileInfo{}}}
-	if builder != nil {
+	s := &scanner{root: root, scripts: scripts, unserved: isScript, modules: modules, entries: entries, left: entries, seen: &scanned{folders: map[string]fs.FileInfo{}}}
+	if scripts != nil {
 		s.seen.parts = map[string]fs.FileInfo{}
 	}
 	if err := s.folder(place{name: "."}); err != nil {
@@ -97,8 +97,8 @@ func readable(directory string) error {
 // A scanner is one scan under way.
 type scanner struct {
 	root             *os.Root
-	builder          Builder                // nil: there are no scripts
-	unserved         func(name string) bool // without a builder: whether a file would be a script; or nil
+	scripts          Names                  // nil: there are none
+	unserved         func(name string) bool // without those: whether a file would be a script; or nil
 	modules, entries int                    // the bounds
 	left             int                    // entries that may still be looked at
 	seen             *scanned
@@ -131,7 +131,7 @@ func (s *scanner) folder(p place) error {
 	if p.linked && slices.ContainsFunc(p.above, func(a fs.FileInfo) bool { return os.SameFile(a, info) }) {
 		return errors.New("is a link to a folder that holds it: remove the link")
 	}
-	if s.builder != nil && holds(entries, environmentFile) {
+	if s.scripts != nil && holds(entries, environmentFile) {
 		return nil
 	}
 	s.seen.folders[p.name] = info
@@ -167,7 +167,7 @@ func (s *scanner) entry(p place, e fs.DirEntry) {
 		s.below(p)
 		return
 	}
-	if !isLink && !isModule && s.builder == nil {
+	if !isLink && !isModule && s.scripts == nil {
 		s.passOver(p)
 		return
 	}
@@ -197,11 +197,11 @@ func (s *scanner) entry(p place, e fs.DirEntry) {
 			s.file(found{path: p.name, script: isScript, err: errors.New("is not a regular file: put a module here, or rename it")})
 		}
 	default:
-		if !isModule && s.builder != nil {
+		if !isModule && s.scripts != nil {
 			s.seen.parts[p.name] = info
 			s.seen.links = s.seen.links || isLink
 		}
-		if s.builder == nil && !isModule {
+		if s.scripts == nil && !isModule {
 			s.passOver(p)
 		}
 		if isFile {
@@ -214,7 +214,7 @@ func (s *scanner) entry(p place, e fs.DirEntry) {
 // isScript reports whether a file is a script that is served by itself.
 func (s *scanner) isScript(p place) bool {
 	name := path.Base(p.name)
-	return s.builder != nil && !p.parts && s.builder.IsScript(name) && !s.builder.IsPart(name)
+	return s.scripts != nil && !p.parts && s.scripts.IsScript(name) && !s.scripts.IsPart(name)
 }
 
 // passOver notes a file that is not a module, in a directory whose scripts are not served.
@@ -227,7 +227,7 @@ func (s *scanner) passOver(p place) {
 // below lists a folder in a folder, and reports if that can't be done.
 func (s *scanner) below(p place) {
 	name := path.Base(p.name)
-	if s.builder != nil && slices.Contains(libraries, name) {
+	if s.scripts != nil && slices.Contains(libraries, name) {
 		return
 	}
 	p.parts = p.parts || strings.HasPrefix(name, "_") || slices.Contains(libraries, name)

@@ -13,7 +13,7 @@ import (
 // versions gives each content of a file a version of its own.
 type versions struct {
 	intervals intervals
-	builder   Builder // nil: there are no scripts
+	scripts   Names // nil: there are none
 
 	mu    sync.Mutex // guards what follows, which Open uses
 	files map[string]*file
@@ -28,18 +28,16 @@ type file struct {
 	since   time.Time   // when a scan first saw it like that
 	settled bool        // it has stayed like that for long enough
 	version string
-	seen    bool    // by the last scan
-	making  *making // of this version, if it is a script that was made into a module; nil: not yet
+	seen    bool // by the last scan
 }
 
 func newVersions(o Options) versions {
-	return versions{intervals: newIntervals(o.Poll), builder: o.Scripts, files: map[string]*file{}}
+	return versions{intervals: newIntervals(o.Poll), scripts: o.Scripts, files: map[string]*file{}}
 }
 
 // compare compares the files that a scan saw with what is known, and fills in the entries of the listing, which has its problems by
 // then. It returns the files that have settled since the last time.
 func (v *versions) compare(seen []found, listing *catalog.Listing, first bool, now time.Time) (settled []found) {
-	stale := v.stale()
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	entries := make([]catalog.Entry, len(seen))
@@ -49,7 +47,7 @@ func (v *versions) compare(seen []found, listing *catalog.Listing, first bool, n
 			f = &file{}
 			v.files[s.path] = f
 		}
-		if !same(f.info, s.info) || stale[s.path] {
+		if !same(f.info, s.info) {
 			v.given++
 			*f = file{info: s.info, since: now, version: strconv.Itoa(v.given)}
 		}
@@ -77,7 +75,7 @@ func (v *versions) compare(seen []found, listing *catalog.Listing, first bool, n
 		}
 		f.seen = false
 	}
-	listing.Entries = entries
+	listing.Entries, listing.Around = entries, strconv.FormatUint(v.round, 10)
 	return settled
 }
 

@@ -1,0 +1,77 @@
+package catalog
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/toolsrv/toolsrv/internal/runtime/wasmbin"
+)
+
+// The bounds of what is laid out for one script.
+const (
+	maxParts      = 1000
+	maxPartsBytes = 32 << 20
+)
+
+// buildElsewhere builds a script of a source whose files are not on disk: in a folder where it is laid out with the parts, by their IDs.
+func (s *scripts) buildElsewhere(ctx context.Context, e Entry, parts map[string]Entry) (module wasmbin.Made, changed func(map[string]Entry) bool, err error) {
+	root, err := os.MkdirTemp("", "toolsrv-script-")
+	if err != nil {
+		return module, nil, &PassingError{Err: fmt.Errorf("make a folder for what a script needs: %w", err)}
+	}
+	defer os.RemoveAll(root)
+	if root, err = filepath.EvalSymlinks(root); err != nil {
+		return module, nil, &PassingError{Err: err}
+	}
+	all, bytes := []Entry{e}, e.Size
+	for _, part := range parts {
+		if part.ID != e.ID {
+			all, bytes = append(all, part), bytes+max(0, min(part.Size, maxPartsBytes))
+		}
+	}
+	unchanged := func(map[string]Entry) bool { return false }
+	if len(all) > maxParts || bytes > maxPartsBytes {
+		return module, unchanged, fmt.Errorf("has with the parts of its source %d files of %d bytes; %d files of %d bytes are allowed: take those away that no script needs",
+			len(all), bytes, maxParts, maxPartsBytes)
+	}
+	for _, one := range all {
+		if !filepath.IsLocal(filepath.FromSlash(one.ID)) {
+			return module, unchanged, fmt.Errorf("%q is not a path by which a script could find it: the source is at fault", one.ID)
+		}
+		if err := s.lay(ctx, root, one); err != nil {
+			return module, nil, err
+		}
+	}
+	module, inputs, err := s.builder.Build(ctx, root, filepath.Join(root, filepath.FromSlash(e.ID)))
+	if passes(ctx, err) {
+		return module, nil, passing(ctx, err)
+	}
+	for i, input := range inputs {
+		if inputs[i], _ = filepath.Rel(root, input); inputs[i] == e.ID { // its version tells
+			inputs[i] = ""
+		}
+		inputs[i] = filepath.ToSlash(inputs[i])
+	}
+	return module, func(now map[string]Entry) bool {
+		return slices.ContainsFunc(inputs, func(id string) bool { return now[id].Version != parts[id].Version })
+	}, err
+}
+
+// lay writes a file of the source into a folder.
+func (s *scripts) lay(ctx context.Context, root string, e Entry) error {
+	content, err := read(ctx, s.source, e)
+	if err != nil {
+		return err
+	}
+	path := filepath.Join(root, filepath.FromSlash(e.ID))
+	if err = os.MkdirAll(filepath.Dir(path), 0o700); err == nil {
+		err = os.WriteFile(path, content, 0o600)
+	}
+	if err != nil {
+		return &PassingError{Err: fmt.Errorf("lay out what a script needs: %w", err)}
+	}
+	return nil
+}

@@ -1,0 +1,222 @@
+package catalog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/toolsrv/toolsrv/internal/runtime/sandbox"
+	"github.com/toolsrv/toolsrv/internal/runtime/wasmbin"
+	"github.com/toolsrv/toolsrv/internal/touched"
+)
+
+// A Builder makes modules of scripts. It is called from many goroutines.
+type Builder interface {
+	// Build returns the module of the script at a path on disk, and the paths of the files that it depends on,
+	// including those that it looked for and did not find. It reads nothing that lies outside the folder root, unless that is empty. It must return when ctx
+	// ends. An error with a method Temporary that returns true is not the script's fault: it is built again later.
+	Build(ctx context.Context, root, path string) (module wasmbin.Made, inputs []string, err error)
+}
+
+// temporary are the errors of a Builder that may pass, and those of the system.
+type temporary interface {
+	error
+	Temporary() bool
+}
+
+// scripts makes the modules of a source's scripts, and knows which of them have to be made again. It is safe for concurrent use.
+type scripts struct {
+	source  Source
+	builder Builder // nil: the source's scripts are refused
+
+	mu      sync.Mutex
+	makings map[string]*making // by ID
+	parts   map[string]Entry   // at the last listing, by ID
+	around  string             // the same
+	round   int                // how often one of both has changed
+}
+
+// A making is how one version of a script is made into a module. It never changes.
+type making struct {
+	of    string    // the version, as the source has it
+	again int       // how often it had to be made again
+	since time.Time // when that turned out; zero: never
+	made  bool
+	// changed reports whether something that it was made of is another than at that time. Nil: nothing is known.
+	changed func(parts map[string]Entry) bool
+	failed  bool
+	round   int // when it was made
+}
+
+// version returns the version that an entry has instead of its source's.
+func (m *making) version() string { return fmt.Sprintf("%s\x00%d", m.of, m.again) }
+
+// stale reports whether the same script would be made into something else now.
+func (m *making) stale(parts map[string]Entry, round int) bool {
+	return m.made && (m.failed && m.round != round || m.changed(parts)) // what a broken one needs may have come
+}
+
+// take takes the parts out of a listing, and gives scripts that are to be made again another version. They have to stay as they are for
+// a time then.
+func (s *scripts) take(l *Listing, settle time.Duration, now time.Time) {
+	parts := map[string]Entry{}
+	if slices.ContainsFunc(l.Entries, func(e Entry) bool { return e.Kind == Script || e.Kind == Part }) {
+		l.Entries = slices.Clone(l.Entries) // the source may give them again
+	}
+	l.Entries = slices.DeleteFunc(l.Entries, func(e Entry) bool {
+		switch {
+		case e.Kind != Part:
+			return false
+		case e.Err == nil && e.Settling == 0:
+			parts[e.ID] = e
+		case e.Err == nil:
+			if l.Again == 0 || e.Settling < l.Again {
+				l.Again = e.Settling
+			}
+			if before, ok := s.parts[e.ID]; ok { // which can't be opened any more: scripts wait for the new one
+				parts[e.ID] = before
+			}
+		}
+		return true
+	})
+	s.mu.Lock()
+	if l.Around != s.around || !maps.EqualFunc(parts, s.parts, func(a, b Entry) bool { return a.Version == b.Version }) {
+		s.round++
+	}
+	s.parts, s.around = parts, l.Around
+	round, before := s.round, maps.Clone(s.makings)
+	s.mu.Unlock()
+	next := map[string]*making{}
+	for i := range l.Entries {
+		e := &l.Entries[i]
+		if e.Kind != Script || e.Err != nil {
+			continue
+		}
+		m := before[e.ID]
+		switch {
+		case m == nil || m.of != e.Version:
+			m = &making{of: e.Version}
+		case m.stale(parts, round): // looks at files, so without the lock
+			m = &making{of: e.Version, again: m.again + 1, since: now}
+		}
+		if !m.since.IsZero() {
+			e.Settling = max(e.Settling, m.since.Add(settle).Sub(now))
+		}
+		e.Version, next[e.ID] = m.version(), m
+	}
+	for id, m := range before {
+		if _, ok := next[id]; !ok && !l.Knows(id) {
+			next[id] = m
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for id, m := range next {
+		if made := s.makings[id]; made != nil && made != before[id] && made.version() == m.version() { // meanwhile
+			next[id] = made
+		}
+	}
+	s.makings = next
+}
+
+// make returns the module of a script. Its errors are those of read.
+func (s *scripts) make(ctx context.Context, e Entry) (none wasmbin.Made, err error) {
+	if s.builder == nil {
+		return none, &FileError{errors.New("is a script, and those of its source are not served")}
+	}
+	if err := e.checkSize(); err != nil {
+		return none, err
+	}
+	s.mu.Lock()
+	m, parts, round := s.makings[e.ID], s.parts, s.round
+	s.mu.Unlock()
+	if m == nil || m.version() != e.Version {
+		return none, ErrChanged
+	}
+	e.Version = m.of
+	module, changed, err := s.build(ctx, e, parts)
+	if changed == nil {
+		return none, err
+	}
+	s.mu.Lock()
+	if s.makings[e.ID] == m {
+		s.makings[e.ID] = &making{of: m.of, again: m.again, since: m.since, made: true, changed: changed, failed: err != nil, round: round}
+	}
+	s.mu.Unlock()
+	switch {
+	case err != nil:
+		return none, &FileError{Err: err}
+	case module.Size() > sandbox.MaxModule:
+		return none, fmt.Errorf("becomes a module of more than %d bytes, which is the limit: leave out what it doesn't need", sandbox.MaxModule)
+	}
+	return module, nil
+}
+
+// build builds a script. changed is nil where it is to be tried again, and as making has it otherwise: then err is the script's fault.
+func (s *scripts) build(ctx context.Context, e Entry, parts map[string]Entry) (module wasmbin.Made, changed func(map[string]Entry) bool, err error) {
+	disk, ok := s.source.(Disk)
+	if !ok {
+		return s.buildElsewhere(ctx, e, parts)
+	}
+	root, path := disk.Path(e.ID)
+	began := time.Now()
+	module, inputs, err := s.builder.Build(ctx, root, path)
+	if passes(ctx, err) {
+		return module, nil, passing(ctx, err)
+	}
+	switch f, err := s.source.Open(ctx, e.ID, e.Version); {
+	case err == nil:
+		f.Close()
+	case errors.Is(err, ErrChanged), errors.Is(err, fs.ErrNotExist):
+		return module, nil, ErrChanged
+	}
+	then := map[string]fs.FileInfo{} // by paths on disk; nil: there was none
+	for _, input := range inputs {
+		now, statErr := os.Stat(input)
+		if statErr == nil && touched.Since(now, began) {
+			return module, nil, ErrChanged // after it was read, perhaps
+		}
+		then[input] = now
+	}
+	return module, func(map[string]Entry) bool { return otherFiles(then) }, err
+}
+
+// otherFiles reports whether one of some files, by their paths, is another one now.
+func otherFiles(inputs map[string]fs.FileInfo) bool {
+	for name, then := range inputs {
+		now, err := os.Stat(name)
+		if err != nil {
+			now = nil
+		}
+		if (now == nil) != (then == nil) || now != nil && !sameFile(now, then) {
+			return true
+		}
+	}
+	return false
+}
+
+// sameFile reports whether a file has the same content at two times, as far as that can be told without reading it.
+func sameFile(a, b fs.FileInfo) bool {
+	return a.Size() == b.Size() && a.ModTime().Equal(b.ModTime()) && os.SameFile(a, b)
+}
+
+// passes reports whether a build may go better another time.
+func passes(ctx context.Context, err error) bool {
+	passing, ok := errors.AsType[temporary](err)
+	return ctx.Err() != nil || ok && passing.Temporary() || errors.Is(err, syscall.ENOMEM)
+}
+
+// passing returns the error of a build that passes.
+func passing(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return unreadable(ctx, err)
+	}
+	return &PassingError{Err: err}
+}

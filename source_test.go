@@ -27,7 +27,7 @@ type source struct {
 	paths   []string          // all that it imports
 }
 
-// sources parses every Go file of the repository, those of nested modules (SDK, examples, benchmarks, clients), too.
+// sources parses every Go file of the repository, including those of nested modules (SDK, examples, benchmarks, clients).
 func sources(t *testing.T) []source {
 	t.Helper()
 	all, err := parseSources()

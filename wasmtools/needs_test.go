@@ -17,7 +17,7 @@ func needing(all, tool string) string {
 	return strings.Replace(one(`,"needs":`+tool), `"abi":1`, `"abi":1,"needs":`+all, 1)
 }
 
-// parse reads a manifest, whose needs may be those of every server.
+// parse reads a manifest, which may need what every server has.
 func parse(text []byte) (*wasmtools.Manifest, error) {
 	return wasmtools.ParseManifest(text, builtin.Needs()...)
 }

@@ -129,7 +129,7 @@ func TestToolKnowsItsCall(t *testing.T) {
 	}
 }
 
-// TestRoles gives a principal roles, which are none of its scopes.
+// TestRoles gives a principal roles, which its scopes don't give it.
 func TestRoles(t *testing.T) {
 	t.Parallel()
 	p, err := wasmtools.NewPrincipal("ci", "test", "*", "admin")

@@ -12,7 +12,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/schema"
 )
 
-// TestReplaceReuses compares a table whose tools change again and again, of which it keeps what it knows, with a new one of the same
+// TestReplaceReuses compares a table whose tools change again and again, and which reuses what it knows, with a new one of the same
 // tools: sorted or not, and with conflicts.
 func TestReplaceReuses(t *testing.T) {
 	t.Parallel()

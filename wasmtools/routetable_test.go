@@ -445,7 +445,7 @@ func TestRouteTableHammer(t *testing.T) {
 	}
 }
 
-// checkGeneration checks that a generation of the hammer is of one piece.
+// checkGeneration checks that a generation of the hammer is consistent.
 func checkGeneration(t *testing.T, g *wasmtools.Generation) {
 	t.Helper()
 	routes := g.Routes()

@@ -42,7 +42,7 @@ type Tool struct {
 	Source string
 	// Needs are what the tool wants to reach outside of its sandbox.
 	Needs Needs
-	// Missing are those of its Needs that the tool was not granted. A tool that lacks something is in no list, and can't be called.
+	// Missing are the Needs that the tool was not granted. A tool that lacks something is in no list, and can't be called.
 	Missing []Missing
 	// MaxInput is the largest body of a call in bytes; 0 means DefaultMaxInput.
 	MaxInput int64

@@ -35,7 +35,7 @@ func TestErrors(t *testing.T) {
 	s := start(t, site(t, errorsConfig, map[string][]byte{
 		"shop.wasm":  guest(t, "shop", "1.0.0", guestTools...),
 		"spare.wasm": guest(t, "spare", "1.0.0", "echo"),
-		// The numbers of tools are those of the module, so that spin and recurse stand where they do in shop.
+		// The tools have their numbers in the module, so spin and recurse stand where they do in shop.
 		"frugal.wasm": guest(t, "frugal", "1.0.0", guestTools...),
 	}))
 	const post = http.MethodPost

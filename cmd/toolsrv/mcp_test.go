@@ -398,7 +398,7 @@ func TestMCPStartFails(t *testing.T) {
 	}
 }
 
-// TestMCPScripts serves scripts: one that is named, whatever its name is, and those of a directory unless a flag leaves them out.
+// TestMCPScripts serves scripts: one that is named, whatever its name is, and the scripts of a directory, unless a flag leaves them out.
 func TestMCPScripts(t *testing.T) {
 	t.Parallel()
 	enginetest.Need(t, "javascript")

@@ -245,7 +245,7 @@ func TestRestartOtherState(t *testing.T) {
 	}
 }
 
-// keepingSite starts a service of which a tool has kept something.
+// keepingSite starts a service in which a tool has kept something.
 func keepingSite(t *testing.T) (dir string, s *service) {
 	const manifest = `{"abi":1,"namespace":"a","needs":{"kv":true},"tools":[{"name":"get","description":"Reads.","parameters":{"type":"object"}},
 		{"name":"gets","description":"Reads often.","parameters":{"type":"object"}},{"name":"set","description":"Keeps.","parameters":{"type":"object"}}]}`

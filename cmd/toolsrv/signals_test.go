@@ -86,7 +86,7 @@ func TestReload(t *testing.T) {
 	})
 }
 
-// TestTokensFile has the tokens of a flag's file win over those of the configuration, and reads it again.
+// TestTokensFile has the tokens of a flag's file win over the configuration's, and reads it again.
 func TestTokensFile(t *testing.T) {
 	t.Parallel()
 	dir := site(t, "[auth]\ntokens = [\"of-the-configuration\"]\n", map[string][]byte{"shop.wasm": guest(t, "shop", "1.0.0", "echo")})

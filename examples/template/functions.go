@@ -155,7 +155,7 @@ func (r *renderer) afford(values ...any) error {
 	return nil
 }
 
-// work counts the steps of going through a value of which no text is made.
+// work counts the steps of going through a value without making text of it.
 func (r *renderer) work(v any) error {
 	r.steps -= size(v, math.MaxInt) / 50
 	_, err := r.step()

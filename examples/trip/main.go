@@ -37,7 +37,7 @@ var module = toolsrv.Export(toolsrv.Module{
 
 func main() {}
 
-// What the other tools take and return, as far as it is of use here.
+// What the other tools take and return, as far as it is needed here.
 type (
 	name struct {
 		Name string `json:"name"`

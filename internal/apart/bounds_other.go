@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Attributes are none where the system has no such ones.
+// Attributes are none where the system has none.
 func Attributes() *syscall.SysProcAttr { return nil }
 
 // A Meter tells nothing here.

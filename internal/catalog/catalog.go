@@ -42,7 +42,7 @@ import (
 type Sourced struct {
 	// Source is where files come from. The caller closes it, after the Catalog.
 	Source Source
-	// Record names a file in an existing folder. The Catalog notes there for which other files those of the source wait, as these have a
+	// Record names a file in an existing folder. The Catalog notes there which other files the source's files wait for, as these have a
 	// path that they want, so that the next Catalog decides the same. Empty means that after a restart the order decides.
 	Record string
 	// Scripts makes modules of the source's scripts. Nil: they are refused.
@@ -67,7 +67,7 @@ type Options struct {
 	Policy wasmtools.Policy
 	// Value is what else belongs to the configuration: see [wasmtools.Configuration].
 	Value any
-	// Tools are tools of the program itself, such as those of [gotool.New]. They are in the table from the start
+	// Tools are tools of the program itself, such as [gotool.New] makes. They are in the table from the start
 	// and stay there. A file that wants the path or operation id of one is refused. Limits does not apply to them.
 	Tools []*wasmtools.Tool
 	// Logger gets a line for each tool that is added, replaced or removed, and for each file that is refused. Nil discards.
@@ -200,7 +200,7 @@ func (c *Catalog) Settled() bool { return !c.reconciler.unsettled.Load() }
 // source, whose namespace nobody knows yet, and tools that were at the path themselves. Where Settled returns true, so does SettledAt.
 func (c *Catalog) SettledAt(path string) bool { return c.Settled() || !c.reconciler.coming.may(path) }
 
-// A Configuration is what the operator decides, and may change while the catalog runs. Its fields are those of [Options].
+// A Configuration is what the operator decides, and may change while the catalog runs. Its fields are as in [Options].
 type Configuration struct {
 	Limits func(path string) limits.Limits
 	Grants toolfile.Granter

@@ -43,7 +43,7 @@ func (c *coming) begin(namespaces []string) {
 	}
 }
 
-// end notes that such a load has ended. What came of it is published later.
+// end notes that such a load has ended. Its result is published later.
 func (c *coming) end(namespaces []string) {
 	c.mu.Lock()
 	for _, n := range namespaces {

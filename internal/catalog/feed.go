@@ -30,7 +30,7 @@ type feed struct {
 	recordFailed bool                  // the last precedence could not be written
 }
 
-// newFeeds returns the sources, of which none is listed yet.
+// newFeeds returns the sources, none of which is listed yet.
 func newFeeds(sources []Sourced) []*feed {
 	feeds := make([]*feed, len(sources))
 	for i, s := range sources {

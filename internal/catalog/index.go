@@ -62,7 +62,7 @@ func (f *file) refuse(err error) bool {
 	return true
 }
 
-// A claim is a tool that is served, and the file that it is of.
+// A claim is a tool that is served, and its file.
 type claim struct {
 	file *file // nil: a tool of the program, which keeps its path
 	tool *wasmtools.Tool
@@ -310,7 +310,7 @@ func (x *index) build(f *file, limitsFor func(path string) limits.Limits, grante
 	return err
 }
 
-// refused returns the files of which the newest version is not served, by key.
+// refused returns the files whose newest version is not served, by key.
 func (x *index) refused() []*file {
 	var files []*file
 	for _, f := range x.files {

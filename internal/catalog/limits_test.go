@@ -48,7 +48,7 @@ func TestTooLittleMemory(t *testing.T) {
 		}
 	}
 
-	// Without limits, those of the sandbox hold.
+	// Without limits, the sandbox's hold.
 	if err := c.Reconfigure(catalog.Configuration{}); err != nil {
 		t.Fatal(err)
 	}

@@ -49,7 +49,7 @@ type load struct {
 	weight int64    // bytes of memory that it may take meanwhile
 }
 
-// isLarge reports whether a load is one of those of which the queue bounds the sum.
+// isLarge reports whether a load is one of the loads whose sum the queue bounds.
 func (r *reconciler) isLarge(l *load) bool {
 	return l.entry.cost() >= largeFile || l.weight > r.queues.smallRoom()
 }

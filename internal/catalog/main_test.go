@@ -84,7 +84,7 @@ func remove(t testing.TB, path ...string) {
 	}
 }
 
-// options are those of a catalog and of the directory that is its source.
+// options are the options of a catalog and of the directory that is its source.
 type options struct {
 	Directory string
 	PollOnly  bool

@@ -20,7 +20,7 @@ func own(namespace, name string) *wasmtools.Tool {
 		Caller: wasmtools.CallerFunc(func(context.Context, *wasmtools.Call) ([]byte, error) { return []byte(`"of the program"`), nil })}
 }
 
-// TestToolsOfTheProgram are served beside those of files, from the first moment, and whatever files come and go.
+// TestToolsOfTheProgram are served beside the files' tools, from the first moment, and whatever files come and go.
 func TestToolsOfTheProgram(t *testing.T) {
 	t.Parallel()
 	directory := t.TempDir()

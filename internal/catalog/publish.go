@@ -135,7 +135,7 @@ func (r *reconciler) logMissing(old, route wasmtools.Route) {
 	}
 }
 
-// writeRecords writes down which files wait for which, once the start is over, for each source of which that has changed.
+// writeRecords writes down which files wait for which, once the start is over, for each source for which that has changed.
 func (r *reconciler) writeRecords() {
 	if !r.listed || r.awaited > 0 {
 		return

@@ -44,7 +44,7 @@ type reconciler struct {
 	unpublished *wasmtools.Configuration // the table does not have it yet; nil: it has
 	publishAt   time.Time                // when the next generation is due; zero: nothing has changed
 	published   time.Duration            // what the last generation took to build
-	tableFailed bool                     // the table has refused what there was to publish last
+	tableFailed bool                     // the table has refused the last generation
 
 	wasIdle   bool
 	unready   atomic.Int64  // how many awaited files are in no generation yet, -1 before the first listing

@@ -70,7 +70,7 @@ func (e *PassingError) Unwrap() error { return e.Err }
 type Listing struct {
 	// Entries are all files, each ID once.
 	Entries []Entry
-	// Problems are those of folders, or of the source as a whole. What is served of the files below them stays.
+	// Problems are the problems of folders, or of the source as a whole. What is served of the files below them stays.
 	Problems []Problem
 	// Partial means that not all files are listed. What is served of the others stays.
 	Partial bool
@@ -201,7 +201,8 @@ func (e *Entry) checkSize() error {
 	return nil
 }
 
-// read returns the content of a file. Its errors are ErrChanged, errUnreadable, a *FileError, a *PassingError, and those of the file's size.
+// read returns the content of a file. Its errors are ErrChanged, errUnreadable, a *FileError, a *PassingError, and errors about the file's
+// size.
 func read(ctx context.Context, s Source, e Entry) ([]byte, error) {
 	if err := e.checkSize(); err != nil {
 		return nil, err

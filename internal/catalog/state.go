@@ -23,7 +23,7 @@ type State struct {
 	Served int
 	// Loading are the files whose newest version is on its way, the first to begin first: 100 at most.
 	Loading []Loading
-	// Refused are the files of which a version is not served, and the folders that can't be listed, by name.
+	// Refused are the files with a version that is not served, and the folders that can't be listed, by name.
 	Refused []Refused
 }
 

@@ -225,7 +225,7 @@ func TestEscaped(t *testing.T) {
 	}
 }
 
-// TestMany logs from several goroutines: no line is lost, none is torn, and those of each stay in order.
+// TestMany logs from several goroutines: no line is lost, none is torn, and each goroutine's lines stay in order.
 func TestMany(t *testing.T) {
 	t.Parallel()
 	var r reader

@@ -19,7 +19,7 @@ const (
 	g  = modelapi.Gemini
 )
 
-// object returns a schema that all APIs take, with these members, of which none can be left out.
+// object returns a schema that all APIs take, with these members, none of which can be left out.
 func object(members string) string {
 	var names map[string]json.RawMessage
 	if err := json.Unmarshal([]byte("{"+members+"}"), &names); err != nil {

@@ -43,7 +43,7 @@ func CheckFile(path string, info fs.FileInfo) error {
 	return self().judge(path, info)
 }
 
-// A user is whom a path has to belong to.
+// A user is the one that a path has to belong to.
 type user struct{ uid, gid uint32 }
 
 // walk judges all that path, which is absolute and clean, leads through.

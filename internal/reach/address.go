@@ -50,7 +50,7 @@ const (
 // global6 is what of IPv6 is given to the public internet. The ranges below that are outside of it are there for their names.
 var global6 = netip.MustParsePrefix("2000::/3")
 
-// ranges are those of IANA's registries of special-purpose addresses, multicast, and an address of a cloud's own services that
+// ranges come from IANA's registries of special-purpose addresses, multicast, and an address of a cloud's own services that
 // lies in a public range. The first that has an address names it.
 var ranges = [...]struct {
 	netip.Prefix

@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// A Pattern is a set of URLs: those of one origin or of all subdomains of a name, and below a path. The zero Pattern has none.
+// A Pattern is a set of URLs: the URLs of one origin or of all subdomains of a name, and below a path. The zero Pattern has none.
 type Pattern struct {
 	origin Origin // its host may begin with "*.", or be "*"
 	prefix string // "/" for all paths; else it begins with a slash, and may end in one

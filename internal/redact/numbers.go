@@ -1,14 +1,14 @@
 package redact
 
 // A lister reads a text as lists of numbers, each of which is a byte, whatever signs are between them: decimal ones, octal ones with or
-// without 0o, and hexadecimal ones with or without 0x, of which one word may have several, as xxd writes them. Other words end a list.
+// without 0o, and hexadecimal ones with or without 0x, where one word may have several, as xxd writes them. Other words end a list.
 // Not so the keys of an object, {"0":104,"1":117}, which is JSON's form of an array of bytes, and what stands beside the bytes in a dump:
 // where a line is, and its text.
 type lister struct {
 	text               []byte
 	ten, eight, base16 *search
 	begins             bool // a line begins
-	dump               int  // the end of the line, if it is of a dump
+	dump               int  // the end of the line, if it belongs to a dump
 }
 
 // inNumbers returns what is found in the lists of numbers of a text, after what was found before.

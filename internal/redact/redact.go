@@ -4,7 +4,7 @@
 // lists and dumps of numbers, UTF-16, quoted-printable, with the escapes of URLs, JSON, HTML and most programming languages, and, of 16
 // bytes to 4 KiB, in two of these within each other; with lines broken elsewhere. A secret of several lines is also found by each of its lines that is long.
 //
-// A find is all or nothing. Somebody who may have texts redacted, and sees what becomes of them, can ask whether a text has the secret.
+// A find is all or nothing. Somebody who can have texts redacted, and sees the result, can ask whether a text has the secret.
 // If a piece of it were found, too, he could ask for it piece by piece: its first letters and a guess of the next one, some 25 times
 // for each. So nothing is found but the whole, in exactly the secret's letters, and what is replaced has the extent of what was found,
 // whatever stands around it. The price is that a piece of a secret is not found: one that a server has cut, or written in a column.

@@ -89,7 +89,7 @@ func TestForms(t *testing.T) {
 			}
 			var b strings.Builder
 			for i := range len(secret) {
-				if binary || secret[i] != '\n' { // of which some escapes can't be followed by a sign
+				if binary || secret[i] != '\n' { // since a sign can't follow some escapes
 					fmt.Fprintf(&b, format, secret[i])
 				}
 			}
@@ -461,7 +461,7 @@ func FuzzBytes(f *testing.F) {
 			t.Skip()
 		}
 		r := redact.New(secret)
-		// An escaped secret stands in something like quotes: a text before it that ends in half an escape would have it read otherwise.
+		// An escaped secret stands in something like quotes: a text before it that ends in half an escape would change its meaning.
 		quoted := strconv.Quote(url.QueryEscape(secret))
 		for _, form := range []string{secret, hex.EncodeToString([]byte(secret)), base64.StdEncoding.EncodeToString([]byte(secret)), quoted} {
 			text := before + form + after

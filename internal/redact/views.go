@@ -9,7 +9,7 @@ import (
 )
 
 // A view is a way to read a text. It gives bytes to its search: what they stand for, and where they stand. Ends of lines, control
-// characters, of which every second byte in UTF-16 is one, and backslashes are left out of every view and every pattern, as encodings
+// characters, every second byte of UTF-16 among them, and backslashes are left out of every view and every pattern, as encodings
 // add and leave them out.
 //
 // A secret is given the same plain form as a text, however that has it escaped: so one that looks escaped itself is found, too.
@@ -199,7 +199,7 @@ func braced(b []byte, at int) (r rune, end int, ok bool) {
 	return r, end + 1, end > at+1 && end < len(b) && b[end] == '}' && 0 <= r && r <= utf8.MaxRune
 }
 
-// entities are those of HTML and XML for the signs of ASCII, in small letters.
+// entities are the entities of HTML and XML for the signs of ASCII, in small letters.
 var entities = map[string]rune{
 	"lt": '<', "gt": '>', "quot": '"', "apos": '\'', "nbsp": ' ', "excl": '!', "num": '#', "dollar": '$', "percnt": '%', "lpar": '(', "rpar": ')',
 	"ast": '*', "plus": '+', "comma": ',', "period": '.', "sol": '/', "colon": ':', "semi": ';', "equals": '=', "quest": '?', "commat": '@',

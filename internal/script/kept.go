@@ -47,8 +47,8 @@ const (
 	mostContent = 32 << 20 // bytes of all inputs
 )
 
-// OpenMemory opens a memory in the directory of compiled code, of which it takes part in the bound. helper is the helper of the Builder
-// that uses it: a program with another content finds nothing. The caller closes it.
+// OpenMemory opens a memory in the directory of compiled code, and counts towards that directory's bound. helper is the helper of the
+// Builder that uses it: a program with another content finds nothing. The caller closes it.
 func OpenMemory(dir string, helper []string) (*Memory, error) {
 	if len(helper) == 0 {
 		return nil, errors.New("keep what is read of scripts: there is no helper that reads them")
@@ -213,7 +213,7 @@ func stemOf(name string) string {
 	return name
 }
 
-// namesIn returns the digest of the names in a folder that have one of some stems; none for a folder that there is not. It reports false where
+// namesIn returns the digest of the names in a folder that have one of some stems; none for a missing folder. It reports false where
 // there are too many, or some have come or gone since a time that is not zero.
 func (m *Memory) namesIn(folder string, stems map[string]bool, began time.Time) (sum []byte, ok bool) {
 	info, err := os.Stat(folder)

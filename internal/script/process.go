@@ -150,7 +150,7 @@ type memoryError struct{ error }
 // Unwrap returns the error.
 func (e *memoryError) Unwrap() error { return e.error }
 
-// ofMemory says how much memory a helper has, and why no more.
+// ofMemory says how much memory a helper has, and what limits it.
 func ofMemory(bytes int64) string {
 	if bytes < apart.Ample {
 		return fmt.Sprintf("%d MiB of memory, which is all that this machine or its container has for it (a larger machine may read it)", bytes>>20)

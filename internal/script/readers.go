@@ -13,7 +13,7 @@ import (
 
 const (
 	// helperSmall is the memory that a helper may have at first, in bytes: enough for most scripts. Such helpers have room of their own, so
-	// that they do not wait for those of large scripts.
+	// that they do not wait for the processes of large scripts.
 	helperSmall = 64 << 20
 	// lookTime is how often a helper is looked at.
 	lookTime = 25 * time.Millisecond

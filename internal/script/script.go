@@ -165,7 +165,7 @@ type Builder struct {
 	// Engines are the interpreters to choose from; nil means those that this binary carries.
 	Engines *engine.Set
 	// Helper is a command that calls [Help] with its last three arguments and its standard output. Without one, Build reads scripts in this
-	// process: for those of people who could stop it anyway.
+	// process: for scripts of people who could stop it anyway.
 	Helper []string
 	// Readers bound what helpers take together; nil: nothing does, and each may take a gibibyte.
 	Readers *Readers

@@ -127,7 +127,7 @@ type Event struct {
 	Entry
 	// Deleted is set where the key has no entry any more, or had one for so short that no event told of it.
 	Deleted bool
-	// Synced is set on the one event between those for what there was and those for what has changed.
+	// Synced is set on the one event between those for the existing keys and those for changes.
 	Synced bool
 }
 

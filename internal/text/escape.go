@@ -89,7 +89,7 @@ func appendUnicode(out []byte, unit rune) []byte {
 }
 
 // ClipEscaped returns s as valid UTF-8, cut as Clip cuts it, so that it takes no more than most bytes once it is escaped as a
-// line of a log: by Escape, after JSON's rules or those of Go's strings.
+// line of a log: by Escape, by the rules of JSON or of Go's strings.
 func ClipEscaped(s string, most int) string {
 	total, end := 0, -1 // end: how much fits beside the ellipsis
 	for i, r := range s {

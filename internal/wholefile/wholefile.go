@@ -1,4 +1,4 @@
-// Package wholefile writes files whole or not at all, so that who reads one never sees a half.
+// Package wholefile writes files whole or not at all, so that a reader never sees half of one.
 package wholefile
 
 import (

@@ -106,7 +106,7 @@ func (c *Call) ReadInput(ptr, length uint64) int {
 	return n
 }
 
-// SetOutput takes a copy of b as the result of the call, in place of what there was.
+// SetOutput takes a copy of b as the result of the call, in place of the one before.
 func (c *Call) SetOutput(b []byte) { c.output(b, true) }
 
 // AppendOutput adds a copy of b to the result of the call.
@@ -180,7 +180,7 @@ const enterCost = 3_000
 //
 // The function runs on the call's account: on its fuel, its time, its call stack and its memory. Whatever ends the guest in it ends the
 // call, and Enter does not return. It may call host functions, which may enter the guest again, but not deeper than eight times. Its memory
-// may have grown meanwhile: a View from before is of no use. Enter must not be called in f of Wait or Nest, nor by [State.End].
+// may have grown meanwhile: an older View must not be used. Enter must not be called in f of Wait or Nest, nor by [State.End].
 func (c *Call) Enter(export, params, results string, stack []uint64) bool {
 	c.Charge(enterCost)
 	f, set := c.function, c.set

@@ -2,7 +2,7 @@ package hostabi
 
 import "time"
 
-// A Use is one use of a capability: what reached the world outside, and what came of it.
+// A Use is one use of a capability: what it asked of the outside world, and how that ended.
 type Use struct {
 	// Capability is a word for the set, such as "http". It is the same for all uses that a function counts.
 	Capability string

@@ -124,7 +124,7 @@ func TestTagLengths(t *testing.T) {
 	}
 }
 
-// TestConstraints holds the files to the tags of the compilers: those of a guest are built for it and no others.
+// TestConstraints holds the files to the tags of the compilers: the files of a guest are built for it and no others.
 func TestConstraints(t *testing.T) {
 	t.Parallel()
 	targets := map[string][]string{

@@ -26,7 +26,7 @@ type Example struct {
 	Arguments, Result string
 }
 
-// Func returns the tool that f is. The name is 1 to 64 of the characters A-Z a-z 0-9 _ and -; agents
+// Func makes a tool of f. The name is 1 to 64 of the characters A-Z a-z 0-9 _ and -; agents
 // choose the tool by its description, so say there what it does and when to use it.
 //
 // A is a struct (or a map with string keys): the arguments. Their schema follows encoding/json: names, embedding and

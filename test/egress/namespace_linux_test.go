@@ -60,7 +60,7 @@ func TestNamespace(t *testing.T) {
 	}
 }
 
-// The addresses that are there besides those of loopback. Each has a server.
+// The addresses besides loopback. Each has a server.
 var (
 	publicAddresses  = []string{"93.184.215.14", "93.184.215.15", "8.8.8.8", "2606:2800:21f:cb07::1", "45.1.2.3"} // by a route, on no interface
 	ownAddresses     = []string{"9.9.9.9/32", "1.0.5.9/24", "45.0.0.1/8", "2a00:1450::5/64"}

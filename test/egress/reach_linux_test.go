@@ -19,7 +19,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// grants are those of the tools of the test, by their names, besides those of the URLs of package reach.
+// grants are the grants of the test's tools, by their names, besides the ones for the URLs of package reach.
 var grants = map[string]string{
 	"all":     `http = ["http://*"]`,
 	"site":    `http = ["http://*.site.example"]`,

@@ -11,7 +11,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/config/key"
 )
 
-// sensors is a capability of a program's own: a tool reads those of the program's sensors that it declares and was granted. read returns what
+// sensors is a capability of a program's own: a tool reads the sensors of the program that it declares and was granted. read returns what
 // the sensor with a name shows.
 func sensors(read func(name string) string) capability.Kind {
 	const module = "sensors_v1"
@@ -66,7 +66,7 @@ func grant(_ string, n wasmtools.Need, matching []capability.Given) (value any, 
 	return granted, missing
 }
 
-// names are those of sensors, with a space after each.
+// names are the names of sensors, with a space after each.
 type names string
 
 func (n names) list() []string { return strings.Fields(string(n)) }

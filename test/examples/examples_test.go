@@ -164,7 +164,7 @@ func TestExamples(t *testing.T) {
 	checkHard(t, table)
 }
 
-// checkManifests makes the calls that the manifests give as examples, but for those of tools that were not granted what they need.
+// checkManifests makes the calls that the manifests give as examples, except for tools that were not granted what they need.
 func checkManifests(t *testing.T, table *wasmtools.RouteTable) {
 	for _, route := range table.Tools() {
 		if said := route.Tool.Annotations; route.Tool.Title == "" || said.ReadOnly == nil || said.OpenWorld == nil {

@@ -126,7 +126,7 @@ func TestGrantedScripts(t *testing.T) {
 func checkNotes(t *testing.T, s served) {
 	t.Helper()
 	added, refused := 0, 0
-	for range 15 { // in two minutes at most, of which each takes five
+	for range 15 { // in two minutes at most, five calls in each
 		if strings.HasPrefix(s.call(t, "/notes-javascript/add", `{"text": "more"}`), "429 ") {
 			refused++
 		} else {

@@ -167,7 +167,7 @@ directory = "state"
 		t.Errorf("after a restart: got %s, want %s", got, want)
 	}
 	refused := 0
-	for range 15 { // in two minutes at most, of which each takes five
+	for range 15 { // in two minutes at most, five calls in each
 		if strings.HasPrefix(again.call(t, "/notes/add", `{"text": "more"}`), "429 ") {
 			refused++
 		}
@@ -182,7 +182,7 @@ directory = "state"
 	}
 }
 
-// put writes a module with its manifest to where the server finds it. The services that it needs are those of the test.
+// put writes a module with its manifest to where the server finds it. It needs the test's services.
 func put(t *testing.T, folder, name string, module []byte, api string) {
 	t.Helper()
 	to := strings.NewReplacer("https://*.open-meteo.com/", api+"/", "https://events.example.com/v1/", api+"/v1/")

@@ -33,7 +33,7 @@ func setting(t *testing.T, name string) string {
 	return value
 }
 
-// settings of every service: a tool that is disabled, and one of which only one call runs at a time.
+// settings of every service: a disabled tool, and a tool that runs one call at a time.
 const settings = `
 [[override]]
 match = "test_spin"

@@ -47,7 +47,7 @@ func TestTypeScript(t *testing.T) {
 // checks is how many a client reports: one that reports fewer has not come to its end.
 const checks = 15
 
-// report makes a subtest of each line that a client wrote, of which there must be so many.
+// report makes a subtest of each line that a client wrote, and checks their number.
 func report(t *testing.T, stdout string, want int) {
 	t.Helper()
 	n := 0

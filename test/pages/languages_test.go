@@ -229,7 +229,7 @@ var expected = []string{"AbortController", "Blob", "Buffer", "CompressionStream"
 
 func quoted(names []string) string { return `"` + strings.Join(names, `","`) + `"` }
 
-// nodeModules are those of Node's documentation.
+// nodeModules are the modules in Node's documentation.
 var nodeModules = []string{"assert", "async_hooks", "buffer", "child_process", "cluster", "console", "constants", "crypto", "dgram", "diagnostics_channel", "dns", "domain", "events", "fs", "fs/promises",
 	"http", "http2", "https", "inspector", "module", "net", "os", "path", "perf_hooks", "process", "punycode", "querystring", "readline", "repl", "stream", "string_decoder", "test", "timers",
 	"timers/promises", "tls", "tty", "url", "util", "v8", "vm", "wasi", "worker_threads", "zlib"}

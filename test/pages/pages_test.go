@@ -50,7 +50,7 @@ func TestCapabilitiesPage(t *testing.T) {
 	pagetest.NewShell(t).Follow("capabilities.md", strings.NewReplacer())
 }
 
-// TestJavaScriptPage also runs the page's test, by Node. The packages are those of the examples.
+// TestJavaScriptPage also runs the page's test, by Node. It uses the examples' packages.
 func TestJavaScriptPage(t *testing.T) {
 	t.Parallel()
 	testkit.NeedBuild(t)

@@ -104,7 +104,7 @@ func (a *Authenticator) principal(r *http.Request, current *wasmtools.Principal)
 	return nil, &wasmtools.Error{Code: wasmtools.CodeUnauthorized, Message: "Invalid or missing bearer token"}
 }
 
-// Open reports whether nobody has to show who he is at the moment, because all verifiers are open.
+// Open reports whether callers need no credentials at the moment, because all verifiers are open.
 func (a *Authenticator) Open() bool {
 	for _, v := range a.verifiers {
 		if !v.Open() {
@@ -114,7 +114,7 @@ func (a *Authenticator) Open() bool {
 	return true
 }
 
-// Schemes returns those of which a request must meet one at the moment: of all verifiers that are not open.
+// Schemes returns the schemes of all verifiers that are not open. A request must meet one of them.
 func (a *Authenticator) Schemes() (all []Scheme) {
 	for _, v := range a.verifiers {
 		if !v.Open() {

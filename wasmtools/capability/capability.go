@@ -87,7 +87,7 @@ type Rule interface {
 	Shown() []key.Shown
 }
 
-// Rules are those of one grant, by the names of the kinds. Of kinds that it says nothing of there are none.
+// Rules are the rules of one grant, by the names of the kinds. A kind that the grant does not mention has none.
 type Rules map[string]Rule
 
 // A Host is what capabilities have at hand for as long as the process runs.
@@ -103,7 +103,7 @@ type Host struct {
 	Logger *slog.Logger
 }
 
-// A Room counts something of which there may be only so much. It is safe for concurrent use.
+// A Room counts something that is limited. It is safe for concurrent use.
 type Room interface {
 	// Take counts one, and reports false where there is no room for it.
 	Take() bool
@@ -144,7 +144,7 @@ type Settings json.RawMessage
 type Granted struct {
 	// Values are for the sets of functions.
 	Values []hostabi.Grant
-	// Settings are those of the tool's module, JSON, or nil.
+	// Settings are the settings of the tool's module as JSON, or nil.
 	Settings []byte
 	// Missing are the needs that it was not granted: such a tool can't be called.
 	Missing []wasmtools.Missing
@@ -170,7 +170,7 @@ type Review struct {
 
 // A Finding is what is wrong with the grants of a configuration, or dangerous.
 type Finding struct {
-	// Key is the place, such as "grant[0].http[1]", of which a Review tells only what comes after the grant.
+	// Key is the place, such as "grant[0].http[1]", of which a Review gives only what follows the grant.
 	Key string `json:"key"`
 	// Line is the line of the configuration file where the grant begins, or 0.
 	Line int `json:"line,omitempty"`

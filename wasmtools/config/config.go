@@ -28,7 +28,7 @@ const MaxFile = 1 << 20
 //
 // A field with the tag restart, which is its key, is read only when a server starts.
 type Config struct {
-	// Title, Version and Description are those of the OpenAPI document.
+	// Title, Version and Description are shown in the OpenAPI document.
 	Title       string `restart:"title"`
 	Version     string `restart:"version"`
 	Description string `restart:"description"`
@@ -44,7 +44,7 @@ type Config struct {
 	State   State
 	// Grants say what tools may reach; those that match a tool add up.
 	Grants []Grant
-	// Capabilities are those that the program brings along, besides those of package builtin. They are for the program to say, and no key of
+	// Capabilities are what the program brings along, besides package builtin. They are for the program to say, and no key of
 	// the file, and don't change at a reload.
 	Capabilities []capability.Kind
 
@@ -64,7 +64,7 @@ type Server struct {
 	// it at its own address.
 	PublicURL string `restart:"server.public_url"`
 	// Hosts are the names by which clients reach the server, with any port, such as "tools.example.com" or "*.example.com". A server
-	// that listens on loopback also has those of loopback; another one has every name where Hosts is empty.
+	// that listens on loopback also has the names of loopback; any other server has every name if Hosts is empty.
 	Hosts []string
 	// CORSOrigins are the origins whose pages may call tools, such as "https://app.example.com", or "*" for every one.
 	CORSOrigins []string
@@ -125,7 +125,7 @@ func (c *Config) AllSources() []Source {
 
 // Auth is the table [auth].
 type Auth struct {
-	// Tokens are those of the configuration file. Load adds those of TokensFile.
+	// Tokens are the tokens in the configuration file. Load adds the ones in TokensFile.
 	Tokens []string
 	// TokensFile is the file that ReadTokens reads, or empty.
 	TokensFile string
@@ -194,7 +194,7 @@ func Parse(text []byte, directory string, capabilities ...capability.Kind) (*Con
 	return d.read(directory, capabilities)
 }
 
-// Kinds returns the capabilities of package builtin, and then those of the program.
+// Kinds returns the capabilities of package builtin, and then the program's.
 func (c *Config) Kinds() []capability.Kind { return append(builtin.Kinds(), c.Capabilities...) }
 
 // LimitsFor returns the limits of the tool at a path such as "/math/add".

@@ -32,7 +32,7 @@ func (c *Config) Difference(before *Config) Difference {
 	return Difference{Settings: settingsDifference(before, c), Limits: limitsDifference(before, c), Grants: grantsDifference(before, c)}
 }
 
-// changes are those of one table.
+// changes are the changes of one table.
 type changes []string
 
 func (to *changes) value(key, before, now string) {

@@ -142,7 +142,7 @@ func TestDocsExamplesParse(t *testing.T) {
 	}
 }
 
-// TestDocsTable compares each row with what Parse does, and those of limits with the table of limits, too.
+// TestDocsTable compares each row with what Parse does, and rows of limits with the table of limits, too.
 func TestDocsTable(t *testing.T) {
 	t.Parallel()
 	text, _ := readDocs(t)

@@ -27,11 +27,11 @@ type Grant struct {
 type Secrets struct {
 	// Directory has a file for each secret, which is called as it is, or is empty.
 	Directory string
-	// Files are those of secrets that lie elsewhere, by the names of the secrets.
+	// Files are the files of secrets that lie elsewhere, by the secrets' names.
 	Files map[string]string
 	// Environment are the variables of secrets, by the names of the secrets.
 	Environment map[string]string
-	// Lines are those of the configuration where entries of Files and Environment stand, by the names of the secrets. Errors tell them in
+	// Lines are the lines of the configuration with the entries of Files and Environment, by the names of the secrets. Errors tell them in
 	// place of names, which may be secrets in the wrong place. It may be nil.
 	Lines map[string]int
 }

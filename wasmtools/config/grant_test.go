@@ -129,7 +129,7 @@ func TestGrantErrors(t *testing.T) {
 	}
 }
 
-// TestLoadGrants reads a file of grants alone, above what there is.
+// TestLoadGrants reads a file of grants alone, on top of the existing ones.
 func TestLoadGrants(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "grant.toml")

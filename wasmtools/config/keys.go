@@ -13,7 +13,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/config/key"
 )
 
-// The ranges of what can be set, besides those of package limits. The table in docs/configuration.md repeats them.
+// The ranges of what can be set, besides the ranges in package limits. The table in docs/configuration.md repeats them.
 const (
 	maxText        = 200      // bytes of a title or a version
 	maxDescription = 64 << 10 // bytes
@@ -39,7 +39,7 @@ var discoveries = [...]string{"auto", "list", "search"}
 // proxyHeaders are the headers in which proxies name the client; the first is the default.
 var proxyHeaders = [...]string{"X-Forwarded-For", "Forwarded"}
 
-// tables returns the readers of all keys but those of [[override]] and [[grant]], by the names of their tables.
+// tables returns the readers of all keys except in [[override]] and [[grant]], by the names of their tables.
 func tables(c *Config, l *limits.Limits, which *string, directory string) map[string]key.Table {
 	memory := func(to *int64) key.Reader {
 		return key.ZeroOr(to, key.Quantity(limits.Bytes, minMemory, maxMemory, func(n int64) { *to = n }))

@@ -50,7 +50,7 @@ func FuzzScan(f *testing.F) {
 	})
 }
 
-// TestScanIsLinear scans strings without an end, of which each is a reason to look at the whole rest of the text.
+// TestScanIsLinear scans strings without an end, each of which could make it look at the whole rest of the text.
 func TestScanIsLinear(t *testing.T) {
 	t.Parallel()
 	for _, unit := range []string{"\"\"\"\n\\", `"\`, `'''\`, "'\n", "\"\n", "\"\"\"\\", `""`, "=", "{", "[", "\n[[", "."} {

@@ -1,4 +1,4 @@
-// Package gotool makes tools of Go functions. A program that embeds the server gives it such tools beside those of files, or without any.
+// Package gotool makes tools of Go functions. A program that embeds the server gives it such tools beside the files' tools, or without any.
 package gotool
 
 import (

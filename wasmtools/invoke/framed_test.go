@@ -8,7 +8,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/invoke"
 )
 
-// TestReadFramed reads messages around arguments, of which each may have its size and no more.
+// TestReadFramed reads messages around arguments, each of which may have its size and no more.
 func TestReadFramed(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {

@@ -78,7 +78,7 @@ func RouteTo(t *wasmtools.Tool) wasmtools.Route {
 	return wasmtools.Route{Tool: t, Path: t.Path(), Enabled: !lacks, Ungranted: lacks}
 }
 
-// Call calls the tool of a route. Before it, call.Arguments are those of the client; afterwards they have the defaults filled
+// Call calls the tool of a route. Before it, call.Arguments are as the client sent them; afterwards they have the defaults filled
 // in. The error is a *wasmtools.Error.
 func (v *Invoker) Call(ctx context.Context, route wasmtools.Route, call *wasmtools.Call) (result []byte, err error) {
 	i, err := v.Begin(route, call)
@@ -220,7 +220,7 @@ func (i *Invocation) ReadFramed(r io.Reader, length, frame int64) error {
 	return err
 }
 
-// Hold counts n bytes more until End, if that is much: those of the answer that the door has made of the result.
+// Hold counts n bytes more until End, if that is much: the answer that the door has made of the result.
 func (i *Invocation) Hold(n int64) {
 	if n <= small {
 		return

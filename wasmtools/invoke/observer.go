@@ -25,7 +25,7 @@ type Observer interface {
 
 // A Record is what observers are told of a call.
 type Record struct {
-	// Door and RequestID are those of the [wasmtools.Call], and so is the Principal, which is nil where there was none.
+	// Door, RequestID and Principal come from the [wasmtools.Call]. Principal is nil where there was none.
 	Door, RequestID string
 	Principal       *wasmtools.Principal
 	// Tool has the version and the digest. It is the same value for as long as the tool is served unchanged, and may be used as a key.
@@ -33,7 +33,7 @@ type Record struct {
 	Path string // of the tool
 	// Depth is how many calls the call is inside: 0 for one that a client made.
 	Depth int
-	// Arguments are those of the client, without the defaults, or what was read of them. Result is empty where the call failed. They are the
+	// Arguments are the client's, without the defaults, or what was read of them. Result is empty where the call failed. They are the
 	// bytes themselves, which cost nothing until an observer copies them.
 	Arguments, Result []byte
 	// Error is why the call failed, with the cause that its client is not shown. Nil: it has a result.
@@ -58,7 +58,7 @@ type told struct {
 	record Record
 	ctx    context.Context // with which the call goes on; nil: it has not begun
 	began  time.Time
-	times  wasmtools.Times // those of a call that brings none
+	times  wasmtools.Times // for a call that brings none
 }
 
 // describe fills in what is known of a call from its beginning.

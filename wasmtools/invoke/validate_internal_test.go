@@ -186,7 +186,7 @@ func TestDearPlaces(t *testing.T) {
 	}
 }
 
-// TestRoom has a check take room for what it needs before it begins, and give it back. One for which there is no room fails, and small
+// TestRoom has a check take room for what it needs before it begins, and give it back. One that finds no room fails, and small
 // ones ask for none.
 // Proves: Limits hold, one by one and in sum
 func TestRoom(t *testing.T) {

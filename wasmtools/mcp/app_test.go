@@ -62,7 +62,7 @@ func (a as) Principal(*http.Request, *wasmtools.Principal) (*wasmtools.Principal
 	return a.principal, nil
 }
 
-// options are those of an app.
+// options are the options of an app.
 type options struct {
 	mcp.Options
 	set          toolset.Options

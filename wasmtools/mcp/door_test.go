@@ -13,7 +13,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/mcp/toolset"
 )
 
-// TestNotSettled calls a tool that there is not while some are still being read.
+// TestNotSettled calls a missing tool while some are still being read.
 func TestNotSettled(t *testing.T) {
 	t.Parallel()
 	coming, table := true, tableOf(t, tool("add", echo))
@@ -87,7 +87,7 @@ func TestLargeArguments(t *testing.T) {
 	}
 }
 
-// TestClose closes a door twice; it goes on to serve. Without a set there is none.
+// TestClose closes a door twice; it goes on to serve. Without a set, NewDoor panics.
 func TestClose(t *testing.T) {
 	t.Parallel()
 	h := appOf(t, tableOf(t, tool("add", echo)), options{})

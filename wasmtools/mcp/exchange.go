@@ -28,7 +28,7 @@ type exchange struct {
 	response.Response
 	request protocol.Request
 	door    *Door
-	// subscription is what goes on when all that the request said has been read, or nil.
+	// subscription goes on after the whole request has been read; nil: there is none.
 	subscription *subscription
 	body         buffer
 }

@@ -180,7 +180,7 @@ type broken struct{}
 
 func (broken) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
 
-// TestHidden has a principal call a tool that it may not: the answer is that for a tool that there is not, to the byte.
+// TestHidden has a principal call a tool that it may not: the answer is the same as for a missing tool, to the byte.
 // Proves: A caller reaches its own tools only
 func TestHidden(t *testing.T) {
 	t.Parallel()

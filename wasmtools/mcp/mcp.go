@@ -1,5 +1,5 @@
 // Package mcp is the door of the Model Context Protocol over HTTP: it serves the tools of a route table to agents at /mcp, and
-// those of a namespace and below it at /mcp/{namespace}.
+// the tools of a namespace and below it at /mcp/{namespace}.
 //
 // It speaks the stateless protocol, version 2026-07-28. Each request says all that there is to know, so the door keeps nothing
 // between two of them. Requests of older versions, which belong to a session, it hands to package session. This package reads
@@ -25,7 +25,7 @@ const Path = "/mcp"
 
 // Options are the settings of a Door. The zero value is usable.
 type Options struct {
-	// Streams is how many streams of changes may be open, those of sessions among them. One more is refused with CodeOverloaded.
+	// Streams is how many streams of changes may be open, the streams of sessions among them. One more is refused with CodeOverloaded.
 	// Zero: 10,000.
 	Streams int
 	// Sessions is how many sessions clients of older versions may have: see [session.Options]. Zero: 10,000.

@@ -119,7 +119,7 @@ func TestListen(t *testing.T) {
 	}
 }
 
-// TestListenForOthers has a client ask for what there is not: it is told of nothing.
+// TestListenForOthers has a client ask for an unknown kind of change: it is told nothing.
 func TestListenForOthers(t *testing.T) {
 	t.Parallel()
 	table := tableOf(t, tool("add", echo))

@@ -29,7 +29,8 @@ type library struct {
 	byScopes map[string]documents
 }
 
-// maxDocuments is how many sets of scopes have their documents kept. They share their parts; those of 10,000 tools take some 300 KB each.
+// maxDocuments is how many sets of scopes have their documents kept. They share their parts; the documents of 10,000 tools take some 300 KB
+// each.
 const maxDocuments = 16
 
 // describe has the documents of a state tell of the security schemes that are required.

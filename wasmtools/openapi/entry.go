@@ -59,7 +59,7 @@ type pathItem struct {
 	Post operation `json:"post"`
 }
 
-// operation ends with its responses, of which it has the one for success: security.failures writes the others.
+// operation ends with its responses, but has only the one for success: security.failures writes the others.
 type operation struct {
 	OperationID string                `json:"operationId"`
 	Tags        []string              `json:"tags,omitempty"`

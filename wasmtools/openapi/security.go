@@ -10,7 +10,7 @@ import (
 // A security is what the document tells of that clients have to show. It never changes.
 type security struct {
 	web.Security
-	requirements []map[string][]string // one for each alternative, of which a request must meet all schemes
+	requirements []map[string][]string // one for each alternative, all schemes of which a request must meet
 }
 
 // security returns what is required at the moment under a generation.

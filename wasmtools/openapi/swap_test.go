@@ -96,7 +96,7 @@ func storm(writers []func(round int) error, readers []func() error, rounds int) 
 // list may never show a mixture.
 func TestSwapsUnderLoad(t *testing.T) {
 	t.Parallel()
-	// Tools change their version together, so a list that shows two versions is a half-made one.
+	// Tools change their version together, so a list that shows two versions is only half made.
 	generation := func(version string) []*wasmtools.Tool {
 		var tools []*wasmtools.Tool
 		for i := range 20 {

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestOrdinary has the library say the same of schemas as a whole and in parts, and accept all that passes without it: the schemas of the official tests, read as those of draft
-// 2020-12, and each of them with one value after the other replaced by what may be wrong there.
+// TestOrdinary has the library say the same of schemas as a whole and in parts, and accept all that passes without it: the schemas of the
+// official tests, read as schemas of draft 2020-12, and each of them with one value after the other replaced by what may be wrong there.
 func TestOrdinary(t *testing.T) {
 	t.Parallel()
 	t.Run("drafts 7 and 2020-12", func(t *testing.T) { t.Parallel(); checkOrdinary(t, SuiteOfModule(t)) })

@@ -97,7 +97,7 @@ func TestWrittenIntegersAreBounded(t *testing.T) {
 	}
 }
 
-// FuzzIntegers holds what becomes of a number where an integer is wanted against math/big.
+// FuzzIntegers compares with math/big what a number becomes where the schema wants an integer.
 // Proves: Checking arguments is bounded
 func FuzzIntegers(f *testing.F) {
 	s := schema.MustCompile(`{"type":"object","properties":{"n":{"type":"integer"}}}`)

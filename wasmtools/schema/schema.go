@@ -32,7 +32,7 @@ type Schema struct {
 	size     int64           // of what is kept, in bytes
 }
 
-// A Budget is what the schemas of one file may take together: their patterns and defaults, of which a short text can make many
+// A Budget is what the schemas of one file may take together: their patterns and defaults: a short text can make many
 // megabytes, and the work of checking these. It is for one goroutine at a time.
 type Budget struct{ instructions, defaults, work int }
 

@@ -125,7 +125,7 @@ func (r *run) extra(rep *report, at int32, known ...*objectRules) bool {
 	return r.add(rep, finding{at: at, kind: "extra_forbidden", msg: "Extra inputs are not permitted", known: known})
 }
 
-// otherwise checks a member for which there is only n, with the rules of those that know other members.
+// otherwise checks a member that only n describes, with the rules of schemas that know other members.
 func (r *run) otherwise(n *node, at int32, rep *report, known ...*objectRules) bool {
 	if n.never && rep != nil {
 		r.work--

@@ -181,7 +181,7 @@ func TestDidYouMean(t *testing.T) {
 	}
 }
 
-// TestDidYouMeanIsBounded has many members that are nearly those of a large schema: guesses end where the work of a check does.
+// TestDidYouMeanIsBounded has many members whose names are nearly those in a large schema: guesses end where the work of a check does.
 // Proves: Checking arguments is bounded
 func TestDidYouMeanIsBounded(t *testing.T) {
 	t.Parallel()

@@ -39,7 +39,7 @@ type Sources struct {
 	Files map[string]string
 	// Environment are environment variables by the names of secrets.
 	Environment map[string]string
-	// Lines are those of the configuration where entries of Files and Environment stand, by the names of secrets. Where it has one, errors
+	// Lines are the lines of the configuration with the entries of Files and Environment, by the names of secrets. Where it has one, errors
 	// and warnings tell it in place of the name, which may be a secret in the wrong place. It may be nil.
 	Lines map[string]int
 }

@@ -25,7 +25,7 @@ const (
 	maxFormerBytes = 4 << 20
 )
 
-// A Store knows the secrets of a service, to keep them out of what it says: those of its configuration, and for a while those of
+// A Store knows the secrets of a service, to keep them out of what it says: the ones in its configuration, and for a while the ones of
 // configurations before, which calls that run may have used. It is safe for concurrent use.
 type Store struct {
 	published func() *Values
@@ -50,8 +50,8 @@ type known struct {
 	seen  time.Time // when it was in force last, or about to be
 }
 
-// NewStore returns a store without secrets. published returns those of the configuration in force, which were added before, or nil while
-// there is none. It is called concurrently. A nil published stands for what was added last.
+// NewStore returns a store without secrets. published returns the secrets of the configuration in force, which were added before, or nil
+// while there is none. It is called concurrently. A nil published stands for what was added last.
 func NewStore(published func() *Values) *Store {
 	s := &Store{published: published}
 	if published == nil {

@@ -198,7 +198,7 @@ func (p page) allowed(a *http.Response) bool {
 	return len(allow) == 1 && (allow[0] == "*" || allow[0] == p.origin)
 }
 
-// TestPageInBrowser has pages call a tool and read lists: those of a listed origin can, others can't, and a reload changes that.
+// TestPageInBrowser has pages call a tool and read lists: pages of a listed origin can, others can't, and a reload changes that.
 // Proves: Web pages are kept out
 func TestPageInBrowser(t *testing.T) {
 	t.Parallel()

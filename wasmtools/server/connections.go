@@ -19,7 +19,7 @@ import (
 type connections struct {
 	most   int64                // of clients
 	spare  int64                // places besides, for probes and for clients that are known by a token
-	both   *service.Connections // which has those of tools, too
+	both   *service.Connections // which counts the connections of tools, too
 	heads  int64                // bytes that all large heads may take together
 	logger *slog.Logger
 
@@ -34,8 +34,8 @@ type connections struct {
 	going   int64    // are being closed, by us
 	unknown queue    // wait for a request, by the time since when
 	known   queue    // likewise, of clients that have shown a token
-	bodies  queue    // of which the next part of a body is awaited, by the time of the last one
-	writing queue    // of which a part of an answer is being written, by the time when that began
+	bodies  queue    // waiting for the next part of a body, by the time of the last one
+	writing queue    // writing a part of an answer, by the time when that began
 	large   queue    // have a large head that has not ended
 	held    int64    // bytes of large heads, until their requests have been answered
 	closed  closings // since told
@@ -301,7 +301,7 @@ func (c *connections) closeUnasked(since time.Time) {
 	}
 }
 
-// endUnread ends requests of which something has been read, but not all, once that has been so for unreadTime or, where the client is known,
+// endUnread ends requests that have been read in part only, once that has been so for unreadTime or, where the client is known,
 // for knownTime since the first call. Otherwise anybody could hold up the end of a server, with a body that is announced and never sent. It is
 // not prolonged by a part that comes.
 func (c *connections) endUnread(now time.Time) {

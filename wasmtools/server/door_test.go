@@ -37,7 +37,7 @@ func (m metrics) Serve(x *web.Exchange) {
 	_, _ = fmt.Fprintf(x, "shop_stock %s\n", stock) // who does not read the answer is gone
 }
 
-// A program adds a door of its own to those of the server.
+// A program adds a door of its own to the server's.
 func ExampleOptions() {
 	stock := gotool.New("shop/stock", "Tell how much there is.", func(context.Context, struct{}) (int, error) { return 12, nil })
 	directory, err := os.MkdirTemp("", "tools") // in your program: the folder of the modules

@@ -71,7 +71,7 @@ func (w *watchedConn) watch(b []byte) {
 	}
 }
 
-// ended notes a line, of which it gets the beginning.
+// ended notes a line; it gets the line's beginning.
 func (w *watchedConn) ended(line []byte) {
 	switch {
 	case len(line) == 0, len(line) == 1 && line[0] == '\r': // the end of a header, or within a body

@@ -14,7 +14,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/config"
 )
 
-// configured is a manifest with two tools that return their settings: the first those of the start.
+// configured is a manifest with two tools that return their settings: the first one the settings of its start.
 const configured = `{"abi":1,"namespace":"set","needs":{"config":{"type":"object","required":["units"],"properties":{"units":{"enum":["metric","imperial"]}}}},
 	"tools":[{"name":"start","description":"Those of the start.","parameters":{"type":"object"}},
 		{"name":"call","description":"Those of the call.","parameters":{"type":"object"}}]}`
@@ -51,7 +51,7 @@ func TestGrants(t *testing.T) {
 		change         func(c *config.Config)
 		status         int
 		call, start    string
-		same, sameCall bool // the tools are those of the step before
+		same, sameCall bool // the tools are the same as in the step before
 	}{
 		{"nothing granted", func(*config.Config) {}, 503, missing, "", true, true},
 		{"to another", grant("other/*", `{"units":"metric"}`), 503, missing, "", true, true},

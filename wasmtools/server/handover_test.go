@@ -11,7 +11,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/gotool"
 )
 
-// unread are requests of which a part never comes, of clients that have shown no token.
+// unread are requests that never arrive whole, from clients that have shown no token.
 var unread = map[string]string{
 	"half a head":                 "POST /shop/echo HTTP/1.1\r\nHost: x\r\n",
 	"a body announced":            strings.Replace(said(""), "Content-Length: 2\r\n\r\n{}", "Content-Length: 1000\r\n\r\n", 1),

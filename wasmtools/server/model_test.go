@@ -270,7 +270,7 @@ func (m *model) check(door, kind, token, got string, keys []string, during span)
 	m.t.Error(text)
 }
 
-// explains reports whether a call that began with a plan may have sent these keys, of which the first has been sent at once. It gets newer
+// explains reports whether a call that began with a plan may have sent these keys, the first of which was sent at once. It gets newer
 // ones only for as long as the same grant stands.
 func (m *model) explains(keys []string, at, last int64) bool {
 	for i, key := range keys {

@@ -25,7 +25,7 @@ import (
 
 // Options say what a Server has beside the configuration. The zero value is usable.
 type Options struct {
-	// Doors are served beside those of the configuration, by their paths: see [web.Mux.Mount]. What they need of the tools, the service
+	// Doors are served beside the configuration's, by their paths: see [web.Mux.Mount]. What they need of the tools, the service
 	// and each request have.
 	Doors map[string]web.Door
 	// Observers are told of each request, beside the log.

@@ -20,7 +20,7 @@ type head struct {
 }
 
 const (
-	// headFree is how many bytes a head may take that are not counted: those of 4 KiB. A connection is counted with as much.
+	// headFree is how many bytes a head may take that are not counted: 4 KiB. A connection is counted with as much.
 	headFree = 8 << 10
 	// lineCost is what net/http makes of a line: an entry of a map, with a name and a list of values.
 	lineCost = 128

@@ -2,7 +2,7 @@ package service
 
 import "sync/atomic"
 
-// Connections count those that a process has open, both ways: those of tools to the services that they ask, and those of clients. Both take
+// Connections count those that a process has open, both ways: from tools to the services that they ask, and from clients. Both take
 // from the same descriptors, tools up to half of them. They are safe for concurrent use.
 type Connections struct {
 	all            int64
@@ -22,7 +22,7 @@ func (c *Connections) All() int64 { return c.all }
 // overlooks no client.
 func (c *Connections) AddClients(n int64) { c.clients.Add(n) }
 
-// ForClients returns how many clients may have, beside those of tools.
+// ForClients returns how many clients may have, beside the connections of tools.
 func (c *Connections) ForClients() int64 { return c.all - c.tools.Load() }
 
 // Take counts a connection of a tool, or reports that there is no room for it.

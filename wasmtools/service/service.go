@@ -25,7 +25,7 @@ import (
 
 // Options say what a Service has beside its configuration. The zero value is usable.
 type Options struct {
-	// Tools are those of the program itself. They are served beside those of the files, from the start.
+	// Tools are the program's own. They are served beside the files' tools, from the start.
 	Tools []*wasmtools.Tool
 	// Files are paths of .wasm files and scripts that are served instead of the configured directories.
 	Files []string
@@ -46,7 +46,7 @@ type Service struct {
 	Invoker *invoke.Invoker       // calls tools; of all doors, so that they share its memory
 	State   *State                // of all that keep something
 	Broker  *broker.Broker        // what grants need
-	// Connections are those of tools. A server counts those of its clients there, too.
+	// Connections counts the connections of tools. A server counts its clients there, too.
 	Connections *Connections
 	// Logger keeps secrets out of the log that Options name.
 	Logger *slog.Logger

@@ -94,7 +94,7 @@ func call(t *testing.T, s *service.Service, path, arguments string) string {
 	return string(result)
 }
 
-// sources returns a configuration of some directories, of which none is there yet.
+// sources returns a configuration of some directories, none of which exists yet.
 func sources(t *testing.T, names ...string) (c *config.Config, directories []string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -107,7 +107,7 @@ func sources(t *testing.T, names ...string) (c *config.Config, directories []str
 	return c, directories
 }
 
-// TestSources serves two directories, of which both have a path, while a third one does not exist yet, and puts another configuration in
+// TestSources serves two directories, which both have a path, while a third one does not exist yet, and puts another configuration in
 // force.
 func TestSources(t *testing.T) {
 	t.Parallel()
@@ -178,7 +178,7 @@ func TestScriptsOfSources(t *testing.T) {
 	}
 }
 
-// TestNoSource refuses a configuration of which no directory can be used.
+// TestNoSource refuses a configuration with no directory that can be used.
 func TestNoSource(t *testing.T) {
 	t.Parallel()
 	c, at := sources(t, "one", "two")

@@ -48,7 +48,7 @@ func (c caller) Call(ctx context.Context, call *wasmtools.Call) ([]byte, error) 
 	return result, nil
 }
 
-// A counter is a call, of which the sandbox counts the uses. It is the same memory, so that no call allocates one.
+// A counter is a call whose uses the sandbox counts. It is the same memory, so that no call allocates one.
 type counter wasmtools.Call
 
 // Used counts a use.

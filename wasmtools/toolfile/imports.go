@@ -10,9 +10,9 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/capability/builtin"
 )
 
-// Imports returns the sets of functions that tools may import: those of every server, and of the capabilities that a program brings along. An
-// engine that is to load files needs them in its Config. Those of the capabilities grant nothing: a function refuses a tool that does not
-// declare it, or was not granted it.
+// Imports returns the sets of functions that tools may import: every server's, and those of the capabilities that a program brings along.
+// An engine that is to load files needs them in its Config. Those of the capabilities grant nothing: a function refuses a tool that does
+// not declare it, or was not granted it.
 func Imports(capabilities ...capability.Kind) []*hostabi.Set {
 	sets := abi1.Sets()
 	for _, k := range append(builtin.Kinds(), capabilities...) {
@@ -28,7 +28,7 @@ func programOf(engine *sandbox.Engine, made wasmbin.Made, place Place) (*sandbox
 	return engine.LoadAs(made.Module, sandbox.Loading{Imports: engine.Modules(), Bundle: made.Bundle, Replaces: place.Replaces})
 }
 
-// ParseManifest reads a manifest, whose needs may be those of every server.
+// ParseManifest reads a manifest, which may need what every server has.
 func ParseManifest(text []byte) (*wasmtools.Manifest, error) {
 	return wasmtools.ParseManifest(text, builtin.Needs()...)
 }

@@ -11,10 +11,10 @@ import (
 const (
 	// loadCopies is how many times the content is there: as it was read, as it is kept, and compressed or as what was parsed.
 	loadCopies = 3
-	// textCopies is how many times the text of a manifest is, with those of its schemas.
+	// textCopies is how many copies of a manifest's text exist at a time, with the copies of its schemas.
 	textCopies = 6
-	// valueNeeds is what each value of a manifest takes in the trees that are there at a time, those of schemas and of what the metaschema
-	// is checked against; defaultNeeds is what it takes in those of defaults.
+	// valueNeeds is what each value of a manifest takes in the trees that exist at a time: of schemas, and of what the metaschema
+	// is checked against; defaultNeeds is what it takes in the trees of defaults.
 	valueNeeds   = 240
 	defaultNeeds = 240
 )

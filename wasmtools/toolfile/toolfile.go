@@ -82,7 +82,7 @@ func LoadMade(engine *sandbox.Engine, made wasmbin.Made, place Place) (*Module, 
 	return load(engine, made, size, place)
 }
 
-// load loads a module, of which size bytes are its own.
+// load loads a module, whose own part has size bytes.
 func load(engine *sandbox.Engine, made wasmbin.Made, size int64, place Place) (*Module, error) {
 	if text, err := embedded(made.Module); err == nil { // otherwise readManifest tells
 		if err := place.allows(loadCopies*size + manifestNeeds(text)); err != nil {
@@ -255,10 +255,10 @@ func (m *Module) Describe(ctx context.Context) error {
 	return m.take(text)
 }
 
-// Allow changes how many bytes of memory Describe may take besides those of the sandbox, as Most of the module's place says.
+// Allow changes how many bytes of memory Describe may take besides the sandbox's memory, as Most of the module's place says.
 func (m *Module) Allow(most int64) { m.place.Most = most }
 
-// take makes what toolsrv_describe has written the module's manifest.
+// take makes the output of toolsrv_describe the module's manifest.
 func (m *Module) take(text []byte) error {
 	if err := m.place.allows(manifestNeeds(text)); err != nil {
 		m.said = text

@@ -78,7 +78,7 @@ func TestLoad(t *testing.T) {
 	}
 }
 
-// TestSchemasAreBounded refuses manifests of a few kilobytes of which each tool takes megabytes, or a tenth of a second: a file may
+// TestSchemasAreBounded refuses manifests of a few kilobytes, each tool of which takes megabytes, or a tenth of a second: a file may
 // have a thousand.
 // Proves: Checking arguments is bounded
 func TestSchemasAreBounded(t *testing.T) {

@@ -67,7 +67,7 @@ func cutForwardedFor(line string) (rest string, client netip.Addr) {
 	return line[:max(i, 0)], hostOf(strings.Trim(line[i+1:], " \t"))
 }
 
-// cutForwarded cuts off the last element of a list of parameters, of which for has an address.
+// cutForwarded cuts off the last element of a list of parameters, in which the parameter for has an address.
 func cutForwarded(line string) (rest string, client netip.Addr) {
 	end, quoted := len(line), false
 	for end > 0 && (quoted || line[end-1] != ',') {

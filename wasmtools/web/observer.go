@@ -10,7 +10,7 @@ import (
 
 // An Observer is told of requests, such as the log. Of the calls that requests make, package invoke tells its own observers.
 type Observer interface {
-	// Answered is told of a request once it has been answered, whatever came of it: also of one that was refused before any door saw it,
+	// Answered is told of a request once it has been answered, however it ended: also of one that was refused before any door saw it,
 	// for its host, its page or its token, and of one whose path nothing has. It is called concurrently, and the connection waits for it. The
 	// Answer must be neither changed nor kept.
 	Answered(a *Answer)
@@ -37,7 +37,7 @@ func (a *Answer) Client() netip.Addr { return (*Exchange)(a).client() }
 // Operation returns what the door says that the request did, or "" where method and path tell.
 func (a *Answer) Operation() string { return a.operation }
 
-// Tool returns the path of the tool that the request was about, or "". Its version and digest are those of its route in Generation.
+// Tool returns the path of the tool that the request was about, or "". Its route in Generation has its version and digest.
 func (a *Answer) Tool() string { return a.tool }
 
 // Generation returns the generation that the request went by, or nil.

@@ -44,7 +44,7 @@ const (
 	PagesAll
 )
 
-// pages returns which pages may make the request. What a probe answers is of no use to any.
+// pages returns which pages may make the request. No page can use what a probe answers.
 func (x *Exchange) pages() Pages {
 	if x.at == nil {
 		return PagesRead

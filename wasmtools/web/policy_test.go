@@ -44,7 +44,7 @@ func (guarded) Serve(x *web.Exchange) {
 	x.Send(http.StatusOK, body)
 }
 
-// TestPolicies has doors say whom they answer.
+// TestPolicies tries doors with different policies.
 // Proves: A caller reaches its own tools only
 func TestPolicies(t *testing.T) {
 	t.Parallel()

@@ -18,7 +18,7 @@ type sources struct {
 type source struct {
 	from     netip.Addr
 	requests int
-	others   int // of the requests: those of addresses that were here before, at most
+	others   int // of the requests: of addresses that had the place before, at most
 }
 
 // add counts a request. Of IPv6, /64 is one source: that is the least that a client gets, and it may use all addresses of it.

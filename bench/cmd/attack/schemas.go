@@ -15,7 +15,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// The attack on what is kept of files that nobody calls: short texts of which a schema compiler makes a lot.
+// The attack on what is kept of files that nobody calls: short texts from which a schema compiler makes a lot.
 
 // A shape returns the schema of a tool, an object, with about so many bytes.
 type shape struct {

@@ -12,7 +12,7 @@ import (
 	"github.com/toolsrv/toolsrv/bench/internal/service"
 )
 
-// controlCommand makes this program a server of which a goroutine computes for ever while somebody is connected, without any
+// controlCommand makes this program a server with a goroutine that computes for ever while somebody is connected, without any
 // sandbox: what it takes there to notice a closed connection is the machine's share.
 const controlCommand = "control"
 

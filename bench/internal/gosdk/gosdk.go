@@ -18,7 +18,7 @@ import (
 const Tool = "bench-add"
 
 // Serve serves the addition at /mcp, without sessions and with answers in JSON, which is the SDK's fastest way. Arguments and
-// result are those of the guest that it is compared with.
+// result are as in the guest that it is compared with.
 func Serve(l net.Listener) error {
 	server := mcp.NewServer(&mcp.Implementation{Name: "bench", Version: "1"}, nil)
 	type sum struct {

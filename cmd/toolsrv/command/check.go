@@ -244,7 +244,7 @@ func directoriesOf(c *config.Config) (all []string) {
 	return all
 }
 
-// load loads the files that args name, or those of the configured directories, and returns the scripts that this has beside them.
+// load loads the files that args name, or the files of the configured directories, and returns the scripts that lie beside them.
 func (c *check) load(ctx context.Context, engine *sandbox.Engine, settings *config.Config, args []string) (files []*checkedFile, unserved []string, err error) {
 	add := func(name string, load func() (*toolfile.Module, error)) *checkedFile {
 		f := &checkedFile{File: name, Tools: []string{}, Warnings: []toolfile.Finding{}}
@@ -412,7 +412,7 @@ func (c *checked) print(w io.Writer) error {
 		switch {
 		case f.OK:
 			line = fmt.Sprintf("ok       %s: %s", oneLine(f.File), pathList(f.Tools))
-		case f.author: // in lines, of which the first has the place
+		case f.author: // in lines, the first of which has the place
 			line = fmt.Sprintf("refused  %s:\n%s", oneLine(f.File), text.Escape(f.Reason))
 		}
 		if _, err := fmt.Fprintln(w, line); err != nil {

@@ -301,7 +301,7 @@ func (d *dev) compile(ctx context.Context, dir string, stderr io.Writer) (module
 	return module, p.Inputs, err
 }
 
-// sampleArguments returns arguments to try a tool with: those of its first example, or else a guess at what its schema
+// sampleArguments returns arguments to try a tool with: the ones of its first example, or else a guess at what its schema
 // requires.
 func sampleArguments(t *wasmtools.Tool) string {
 	if len(t.Examples) > 0 {

@@ -10,7 +10,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
 )
 
-// needy is a manifest with two tools, of which one needs more than the other.
+// needy is a manifest with two tools, one of which needs more than the other.
 const needy = `{"abi":1,"namespace":"weather","needs":{"kv":true,"config":{"type":"object","required":["units"],"properties":{"units":{"enum":["metric","imperial"]}}}},"tools":[
 	{"name":"now","description":"Now.","needs":{"http":["https://api.example.com"],"secrets":["key"]},"parameters":{"type":"object"}},
 	{"name":"then","description":"Then.","parameters":{"type":"object"}}]}`

@@ -16,7 +16,7 @@ func TestNew(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		args []string
-		says []string // what is to be done next
+		says []string // what to do next
 	}{
 		{"go", []string{"--lang", "go", "--sdk", sdks}, []string{"go test .", " dev .\n", "localhost:8000/greet "}},
 		{"tinygo", []string{"--lang", "tinygo", "--sdk", sdks}, []string{"go test .", " dev .\n"}},

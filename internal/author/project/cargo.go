@@ -47,7 +47,7 @@ func (p *Project) readCargo() error {
 }
 
 // remap returns the environment and the arguments that have Cargo leave the paths of this machine out of the module, where
-// they would be in the texts of panics. Cargo takes flags from one place only: RUSTFLAGS, or those of the target, or those
+// they would be in the texts of panics. Cargo takes flags from one place only: RUSTFLAGS, or the target's, or those
 // of the build. So ours join those that are in force, and go first where the order can be chosen: the last one wins. For all projects of a
 // workspace they are the same, because Cargo compiles crates again for other flags.
 func (p *Project) remap(target, workspace string) (env, args []string) {

@@ -160,7 +160,7 @@ func TestRemap(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			name := fmt.Sprintf("remap-%d", i)
-			// A package that lies elsewhere is compiled by its whole path, like those of a registry.
+			// A package that lies elsewhere is compiled by its whole path, like a registry's packages.
 			home := folder(t, map[string]string{
 				"a dep/Cargo.toml": strings.Replace(program(name+"-dep"), "[workspace]\n", "", 1),
 				"a dep/src/lib.rs": "pub fn at(n: i32) -> i32 { assert!(n != 7); n }\n",

@@ -40,7 +40,7 @@ func Watch(path string, interval time.Duration) *Watcher {
 	return &Watcher{path: path, interval: interval, most: maxWatched, seed: maphash.MakeSeed()}
 }
 
-// Follow watches files that may lie anywhere, in place of those of an earlier Follow. That alone is not a change.
+// Follow watches files that may lie anywhere, in place of an earlier Follow's. That alone is not a change.
 func (w *Watcher) Follow(files []string) error {
 	if slices.Equal(files, w.inputs) {
 		return nil

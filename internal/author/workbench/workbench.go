@@ -59,7 +59,7 @@ type File struct {
 	table   *wasmtools.RouteTable // of the file's tools, which can call each other
 }
 
-// Open opens a file, or what becomes of the project in a folder, whose compiler it runs. An error names it.
+// Open opens a file, or the tool file of the project in a folder, which it builds. An error names it.
 func Open(ctx context.Context, name string, o Options) (_ *File, err error) {
 	engine, err := NewEngine(ctx, o.Config, 1, o.Logger)
 	if err != nil {
@@ -103,7 +103,7 @@ func build(ctx context.Context, name string, o Options) ([]byte, error) {
 	return module, err
 }
 
-// Read returns the module of a tool file, or what becomes of a script with the packages in folders. A folder is the one of a script's
+// Read returns the module of a tool file, or the one made of a script with the packages in folders. A folder is the one of a script's
 // project. made is whether it was a script, whose module describes itself.
 func Read(ctx context.Context, name string, with []string) (module []byte, made bool, err error) {
 	path := name

@@ -12,7 +12,7 @@ import (
 //go:embed urls.txt
 var urls string
 
-// A Case is a URL, and what becomes of a request to it.
+// A Case is a URL, and the outcome of a request to it.
 type Case struct {
 	// Where is the line of the file.
 	Where string

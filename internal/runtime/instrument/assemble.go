@@ -191,7 +191,7 @@ func (w *rewriter) declare(r *wasmbin.Reader, at int, index uint32) {
 	w.declared[index], w.taken[index] = true, true
 }
 
-// writeExports adds exports to those of the guest, whose indices Parse has checked.
+// writeExports adds exports to the guest's, whose indices Parse has checked.
 func (w *rewriter) writeExports(r *wasmbin.Reader) []byte {
 	n := 0
 	if r.Left() > 0 {

@@ -167,7 +167,7 @@ func (w *rewriter) analyse(r *wasmbin.Reader, f *function) {
 
 // The frame of most functions is estimated by what is in them: that is about twice the frame of an ordinary function, and at
 // least a seventh of one that was made to be large. One with more than roughFrame bytes is measured. A loop that interprets has
-// thousands of instructions and values, of which few are needed at a time: JS_CallInternal of QuickJS was taken for 23 KB, is
+// thousands of instructions and values, few of which are needed at a time: JS_CallInternal of QuickJS was taken for 23 KB, is
 // measured as 11, and has 7.6.
 const (
 	roughFrame  = 1024

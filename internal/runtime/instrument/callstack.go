@@ -17,7 +17,7 @@ const maxUncharged = 512
 const maxStackCharge = 16 << 20
 
 // edge adds a call to the function that is being read. It leads to a function or, for an indirect call, to a type, whose
-// number follows those of the functions.
+// number follows the functions' numbers.
 func (w *rewriter) edge(to int) {
 	if w.seen[to] != w.current+1 {
 		w.seen[to] = w.current + 1

@@ -106,7 +106,7 @@ type Rewritten struct {
 	// LinearStack is the stack in the module's memory; nil where it is not known to have one.
 	LinearStack *LinearStack
 	// These tell what an instance takes beside its memory: how many elements and element segments there are, how many elements the
-	// tables can have, and how many globals, those of ref.func included, and data segments there are.
+	// tables can have, and how many globals, including the ones for ref.func, and data segments there are.
 	Elements     int
 	TableMost    uint64
 	AllGlobals   int

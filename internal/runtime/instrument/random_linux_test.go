@@ -26,7 +26,7 @@ type writer struct {
 	names []string
 }
 
-// The locals before those of count.
+// The locals before the ones for count.
 const (
 	localParam = iota
 	localZero

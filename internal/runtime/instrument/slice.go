@@ -9,7 +9,7 @@ import (
 // processor runs four or five instructions at once) and 16 ns (loads that miss every cache), and a look at the clock some
 // 300 ns. So a slice has many units at first, and few as soon as the guest turns out to be slow.
 const (
-	firstSlice = 100_000 // units, of a module of which nothing is known
+	firstSlice = 100_000 // units, of a module that nothing is known about
 	minSlice   = 2_500
 	maxSlice   = 500_000
 	probe      = 5_000

@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// newLayer makes a layer over the memory's image, of which the memory shares all pages that are not dirty.
+// newLayer makes a layer over the memory's image, whose pages the memory shares unless they are dirty.
 func (s *Store) newLayer(m *Memory) (*Image, error) {
 	base := m.image
 	if m.size%granule != 0 {

@@ -30,7 +30,7 @@ func files(t *testing.T) (n int) {
 	return n
 }
 
-// mappings counts the mappings of the process, and those of images' files among them.
+// mappings counts the mappings of the process, and among them the mappings of images' files.
 func mappings(t *testing.T) (all, images int) {
 	t.Helper()
 	maps, err := os.ReadFile("/proc/self/maps")
@@ -148,7 +148,7 @@ func TestOutOfAddressSpace(t *testing.T) {
 	}
 }
 
-// TestDescriptors has more images than descriptors: those of a store share few. It runs in a process of its own, too.
+// TestDescriptors has more images than descriptors: the images of a store share few. It runs in a process of its own, too.
 // Proves: Limits hold, one by one and in sum
 func TestDescriptors(t *testing.T) {
 	t.Parallel()

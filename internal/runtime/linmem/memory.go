@@ -24,7 +24,7 @@ import (
 	"os"
 )
 
-// MaxMappings is how many of the process's mappings a memory takes at most, unless it is of a layer: see Image.Mappings.
+// MaxMappings is how many of the process's mappings a memory takes at most, unless it belongs to a layer: see Image.Mappings.
 const MaxMappings = 3
 
 // maxReserve is the largest size of a WebAssembly memory.

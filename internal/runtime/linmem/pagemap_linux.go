@@ -87,7 +87,7 @@ var openPagemap = sync.OnceValues(func() (*pagemap, error) {
 		{fd: fd, scan: false, faults: noFaultDescriptor},
 	} {
 		if err = p.check(); err == nil {
-			return p, nil // and where userfaultfd is of no use, one idle descriptor stays open
+			return p, nil // and where userfaultfd can't be used, one idle descriptor stays open
 		}
 	}
 	if faults != noFaultDescriptor {

@@ -18,7 +18,7 @@ type faults struct{ minor, major int64 }
 
 // Watch promises that until Unwatch or Reset, which the same goroutine has to call, only this goroutine uses the memory. That may
 // spare Reset the search for dirty pages. Watch binds the goroutine to its thread, so a caller that is about to wait should call
-// Unwatch first. It is optional, and does nothing where it is of no use or called twice.
+// Unwatch first. It is optional, and does nothing where it would not help or is called twice.
 func (m *Memory) Watch() {
 	f := &m.finder
 	if f.found == nil || f.watched || m.ages(m.resets+1) {

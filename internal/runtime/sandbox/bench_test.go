@@ -112,7 +112,7 @@ func BenchmarkCallParallel(b *testing.B) {
 	})
 }
 
-// BenchmarkHostFunction takes 150 calls of log, of which none is written.
+// BenchmarkHostFunction takes 150 calls of log, none of which is written.
 func BenchmarkHostFunction(b *testing.B) {
 	tool := sandboxtest.Load(b, sandboxtest.Engine(b, sandbox.Config{}), testkit.Fixture(b, "wat/hostile/log")).Tool("bench", 4, limits.Limits{LogLines: -1})
 	if _, err := tool.Call(b.Context(), sandbox.CallSpec{}); err != nil {

@@ -25,7 +25,7 @@ type call struct {
 	runState
 }
 
-// A runState is what one run is given, and what came of it so far.
+// A runState is what one run is given, and its results so far.
 type runState struct {
 	ctx      context.Context // the caller's
 	deadline time.Time
@@ -72,7 +72,7 @@ func (c *call) wipe() {
 	c.abi.Begin(hostabi.Run{})
 }
 
-// Deadline is of no use to wazero.
+// wazero does not use Deadline.
 func (c *call) Deadline() (time.Time, bool) { return c.deadline, true }
 
 // Done is closed when the caller gives up, but not at the deadline: a call has no timer.

@@ -12,7 +12,7 @@ import (
 // MaxModule is the largest module in bytes.
 const MaxModule = 64 << 20
 
-// The exports of a guest besides those of its convention.
+// The exports of a guest besides its convention's.
 const (
 	exportMemory = "memory"
 	exportBundle = "toolsrv_bundle" // of an engine: the address of what its modules differ in

@@ -51,7 +51,7 @@ func TestHostWorkIsCounted(t *testing.T) {
 	}
 }
 
-// TestReferences takes the reference of a function again and again, of which wazero would keep each. It runs alone,
+// TestReferences takes the reference of a function again and again, each of which wazero would keep. It runs alone,
 // because it looks at what the process allocates.
 // Proves: Limits hold, one by one and in sum
 func TestReferences(t *testing.T) {

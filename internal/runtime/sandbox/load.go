@@ -178,7 +178,7 @@ func (e *RoomError) Error() string {
 		text.Size(e.Needs), text.Size(e.Limit))
 }
 
-// newSource returns a source that the caller holds. Bytes for which there is no room are a *RoomError; replaces is as in [Program.Keep].
+// newSource returns a source that the caller holds. Bytes that find no room are a *RoomError; replaces is as in [Program.Keep].
 func (e *Engine) newSource(content []byte, replaces bool) (*foundry.Source, error) {
 	s := foundry.NewSource(e.account, content)
 	fits := func() bool { return s.Take(replaces) }

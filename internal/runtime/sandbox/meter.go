@@ -69,7 +69,7 @@ func (c *call) spent() int64 {
 	return c.meter.used
 }
 
-// count counts what the guest has used of its slice, of which left is left.
+// count counts what the guest has used of its slice, which still has left.
 func (m *meter) count(left int32) {
 	m.used += int64(m.slice) - int64(left)
 	m.slice = left

@@ -160,7 +160,7 @@ func closing(err error) *Error {
 	return &Error{Outcome: Cancelled, Message: "The service is shutting down.", Err: err}
 }
 
-// overloaded is the error of a call for which there is no room. err is what the system said, if it said anything.
+// overloaded is the error of a call that finds no room. err is what the system said, if it said anything.
 func overloaded(err error) *Error {
 	return &Error{Outcome: Overloaded, Message: "Other calls use all the memory that the service has for calls. Try again later.", Err: err}
 }

@@ -51,7 +51,7 @@ func (p *Program) Compile(ctx context.Context) error {
 }
 
 // Keep counts bytes of memory that the program's owner keeps because of it, such as what it says of its tools, until Close. It reports false,
-// and counts nothing, where those of all programs would be more than a quarter of Config.Memory. An eighth of that is only for a
+// and counts nothing, where all programs together would have more than a quarter of Config.Memory. An eighth of that is only for a
 // program that takes the place of another one. Keep must not be called after Close, or beside it.
 func (p *Program) Keep(bytes int64, replaces bool) bool {
 	e := p.module.engine
@@ -84,7 +84,7 @@ type module struct {
 	plain    sum    // what it is without settings
 	digest   string // of the file that it was first loaded from
 	shape    shape
-	bundle   *bundle      // what it has besides its engine; nil: it is not of an engine
+	bundle   *bundle      // what it has besides its engine; nil: it has no engine
 	settings []byte       // JSON for its guests; nil: none
 	largest  atomic.Int64 // largest memory limit of its tools, in bytes
 	paces    instrument.Paces
@@ -139,7 +139,7 @@ func (m *module) strip() released {
 	return r
 }
 
-// unused reports whether there is a snapshot of which no instance is left. m.mu is held.
+// unused reports whether there is a snapshot that no instance is left of. m.mu is held.
 func (m *module) unused() bool { return m.snapshot != nil && m.snapshot.holds.Load() == 0 }
 
 // free frees what was let go of. Code comes last, when no instance of it is left.

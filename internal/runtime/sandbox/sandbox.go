@@ -283,7 +283,7 @@ type State struct {
 	Compiling schedule.State
 }
 
-// A CodeState is what there is of a module's compiled code.
+// A CodeState says where a module's compiled code is.
 type CodeState string
 
 // The states of a module's code.

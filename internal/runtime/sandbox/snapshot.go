@@ -7,13 +7,13 @@ import (
 	"github.com/toolsrv/toolsrv/internal/runtime/linmem"
 )
 
-// A snapshot is a program's memory and globals just after initialisation, or those of an engine before it has its bundle. It never
+// A snapshot is a program's memory and globals just after initialisation, or an engine's before it has its bundle. It never
 // changes. Programs of one engine share the pages of their engine's.
 type snapshot struct {
 	image   *linmem.Image
 	globals []uint64     // of the exported mutable ones, in the rewriter's order
 	base    *snapshot    // whose pages it shares, and on which it has a hold; nil: none
-	holds   atomic.Int32 // besides its owner's: those of instances, of layers, and of starts
+	holds   atomic.Int32 // besides its owner's: by instances, layers and starts
 }
 
 // takeSnapshot makes a snapshot of an instance that was started. If the instance began with an engine's, it passes on its hold on

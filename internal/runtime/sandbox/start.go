@@ -170,7 +170,7 @@ func (m *module) attempt(ctx context.Context, r *run, code *foundry.Native, base
 	}
 }
 
-// startedAgain is started for a module of which no snapshot can be made, or not within the run's limits. What each call starts anew is
+// startedAgain is started for a module that no snapshot can be made of, or not within the run's limits. What each call starts anew is
 // its own use of fuel, for the call inside which it runs: one that has little left could have others work for it otherwise.
 func (m *module) startedAgain(ctx context.Context, code *foundry.Native, r *run) (*instance, error) {
 	i, err := m.started(ctx, code, r)

@@ -51,7 +51,7 @@ func locate(c *hostabi.Call, fd, ptr, length uint64) (at place, errno uint64) {
 	if at.name, at.slash, errno = resolve(d.name, given); errno != errnoSuccess || at.name == "." {
 		return at, errno
 	}
-	c.Charge(costElement * max(0, strings.Count(at.name, "/")-elements)) // those of the directory
+	c.Charge(costElement * max(0, strings.Count(at.name, "/")-elements)) // of the directory
 	granted, rest, below := strings.Cut(at.name, "/")
 	if at.within = rest; !below {
 		at.within = "."

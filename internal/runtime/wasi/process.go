@@ -135,7 +135,7 @@ func releaseFile(c *hostabi.Call) {
 	release(c)
 }
 
-// close closes a file, and counts what it was used for. What a file that was only read says when it is closed is of no use.
+// close closes a file, and counts what it was used for. The error of closing a file that was only read does not matter.
 func (d *descriptor) close(c *hostabi.Call) {
 	if d.listing != nil {
 		c.Hold(-heldForListing)

@@ -27,7 +27,7 @@ func (m *Module) Custom(name string) (content []byte, ok bool, err error) {
 }
 
 // Sum returns the SHA-256 of what Rewrite reads: of the module without its custom sections, "name" excepted. Two modules of one
-// sum are rewritten to the same. It is made once: the module may be an interpreter, of which a server has thousands of scripts.
+// sum are rewritten to the same. It is made once: the module may be an interpreter, and a server may have thousands of its scripts.
 func (m *Module) Sum() [sha256.Size]byte {
 	m.sums.Do(func() { m.sum = m.makeSum() })
 	return m.sum

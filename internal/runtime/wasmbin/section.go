@@ -48,7 +48,7 @@ var sections = [...]struct {
 	SectionData:      {"data", 13},
 }
 
-// The limits of a module. They are those of the WebAssembly JavaScript interface ("implementation-defined limits"): no
+// The limits of a module. They come from the WebAssembly JavaScript interface ("implementation-defined limits"): no
 // browser accepts more, so no compiler makes more. They bound what a few hostile bytes can make the compiler allocate.
 const (
 	maxModule       = 1 << 30 // bytes
@@ -72,8 +72,8 @@ const (
 // interpreter has 458.
 const maxValues = 1_000_000
 
-// maxCustoms is how many custom sections a module may have, for which there is no limit either. The compilers' have some twenty. A file of
-// 64 MiB has room for 22 million, which each pass over the sections would look at.
+// maxCustoms is how many custom sections a module may have, which the interface doesn't limit either. The compilers' have some twenty. A
+// file of 64 MiB has room for 22 million, which each pass over the sections would look at.
 const maxCustoms = 10_000
 
 // Header is what a module begins with: a magic number, and the version of the format.

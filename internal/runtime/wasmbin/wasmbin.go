@@ -25,7 +25,7 @@ type Module struct {
 	memories  []Memory
 	globals   []GlobalType // imported ones first
 	exports   []Export
-	places    [len(sections)]section // of which the end is 0 where there is none
+	places    [len(sections)]section // the end of a missing section is 0
 
 	sums sync.Once
 	sum  [sha256.Size]byte // what Sum returns

@@ -60,7 +60,7 @@ func beside(key, record []byte, next func() (key, value []byte)) (bytes int) {
 	return bytes
 }
 
-// A change is a key that has another entry than before.
+// A change is a key whose entry has changed.
 type change struct{ space, key string }
 
 // opened is a space in a transaction.

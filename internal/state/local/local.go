@@ -1,4 +1,4 @@
-// Package local keeps state in one file on the local disk, state.db, of which a process has the only use.
+// Package local keeps state in one file on the local disk, state.db, which one process uses alone.
 //
 // A write is on disk when it has returned. Writes that come while one is under way are made durable together, by one flush of the
 // file. Reads take no lock that a write holds while it waits for the disk.

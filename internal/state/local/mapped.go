@@ -48,7 +48,7 @@ func (m *mapped) giveUp(err error) error {
 	}
 	m.once.Do(func() {
 		if changed := m.changed(0); changed != nil {
-			err = changed // says more than what came of it
+			err = changed // says more than the error that followed
 		}
 		err = fmt.Errorf("%w: it is no longer used; put a backup in its place if it is damaged, and restart the server", err)
 		m.why.Store(&err)

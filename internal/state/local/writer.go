@@ -224,7 +224,7 @@ func (s *Store) attempt(writes []*write, budget int) (rest []*write, err error) 
 	return append(others, own...), err
 }
 
-// update runs a transaction, of which nothing may be used where the file was given up: it may still be running.
+// update runs a transaction, nothing of which may be used once the file was given up: it may still be running.
 func (s *Store) update(f func(*bbolt.Tx) error) error {
 	err := s.db.update(f)
 	if !errors.Is(err, errUnchanged) {

@@ -9,6 +9,6 @@ import (
 	toolsrv "github.com/toolsrv/toolsrv/sdk/go"
 )
 
-// Dir returns the folder of a name, to be read with package io/fs. Files are read as they are when they are read; nothing of them
+// Dir returns the folder of a name, to be read with package io/fs. A call reads the files' content at that moment; nothing of them
 // can be in the snapshot, as no folder is granted while a module starts. It is not to be used after the call.
 func Dir(c *toolsrv.Call, name string) fs.FS { return dir(c, name) }

@@ -5,7 +5,7 @@
 //	…
 //	_, err = kv.Set(c, "visits", value, 0)
 //
-// What a function has written is there, whatever happens after that. Calls run at the same time: a value that depends on what was
+// What a function has written stays, whatever happens after that. Calls run at the same time: a value that depends on what was
 // there is written with [Create] or [Update], which fail where another call was faster, or with [Change], which then tries
 // again. Errors are [*toolsrv.Failure], with a common code or "conflict" or "quota".
 package kv
@@ -28,7 +28,7 @@ type Entry struct {
 	Expires time.Time
 }
 
-// What is to be there for a write or a removal; any other number is a version.
+// What a write or a removal expects; any other number is a version.
 const (
 	whatever = -1
 	nothing  = 0
@@ -50,8 +50,8 @@ func Get(c *toolsrv.Call, key string) (entry Entry, found bool, err error) {
 	return entry, true, nil
 }
 
-// Set puts a value under a key, whatever is there, and returns its version. It goes away after ttl, which counts in whole milliseconds;
-// 0 keeps it.
+// Set puts a value under a key, whether the key exists or not, and returns its version. It goes away after ttl, which counts in whole
+// milliseconds; 0 keeps it.
 func Set(c *toolsrv.Call, key string, value []byte, ttl time.Duration) (version uint64, err error) {
 	return set(c, key, value, ttl, whatever)
 }

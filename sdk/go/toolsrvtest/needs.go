@@ -16,7 +16,7 @@ type needs struct {
 	Files   []string
 }
 
-// and returns the needs of a module and those of one of its tools.
+// and returns the needs of a module and the needs of one of its tools.
 func (n needs) and(more needs) needs {
 	return needs{
 		HTTP: slices.Concat(n.HTTP, more.HTTP), KV: n.KV || more.KV, Secrets: slices.Concat(n.Secrets, more.Secrets), Config: n.Config,

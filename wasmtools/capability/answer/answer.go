@@ -1,5 +1,5 @@
 // Package answer is how the functions of all capabilities answer a guest, which docs/abi.md describes: a function returns how many
-// bytes there are to be read, less than 0 for those of a failure, and answer_read copies them into memory that the guest has made
+// bytes there are to be read, less than 0 for a failure, and answer_read copies them into memory that the guest has made
 // for them. What is answered stays until the next answer of the same set.
 package answer
 
@@ -28,7 +28,7 @@ type Failure struct {
 	Code string `json:"code"`
 	// Message is for people: what was asked, what is allowed, and what to do. It never holds a secret.
 	Message string `json:"message"`
-	// ToolCode and Data are those of another tool's failure. They may be empty.
+	// ToolCode and Data come from another tool's failure. They may be empty.
 	ToolCode string          `json:"tool_code,omitempty"`
 	Data     json.RawMessage `json:"data,omitempty"`
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/config"
 )
 
-// grants returns those of a configuration.
+// grants returns the grants of a configuration.
 func grants(t *testing.T, text string) *broker.Grants {
 	t.Helper()
 	c, err := config.Parse([]byte(text), t.TempDir())

@@ -11,7 +11,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/config/key"
 )
 
-// Kind returns the capability. Its needs are the names of directories. Its functions are those of WASI, which every tool has.
+// Kind returns the capability. Its needs are the names of directories. Its functions are WASI's, which every tool has.
 func Kind() capability.Kind {
 	return capability.Kind{
 		Name: "files", Module: wasi.Module,

@@ -2,5 +2,5 @@
 
 package files
 
-// noWait is of no use here: opening a file waits for nobody.
+// noWait does nothing here: opening a file never waits.
 const noWait = 0

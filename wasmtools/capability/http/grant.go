@@ -68,7 +68,7 @@ type Options struct {
 	Injected *Injected
 }
 
-// A Grant is what a tool may send. It is safe for concurrent use, and needs no closing: connections are those of calls, and end with
+// A Grant is what a tool may send. It is safe for concurrent use, and needs no closing: connections belong to calls, and end with
 // them.
 type Grant struct {
 	needed  []reach.Pattern

@@ -204,7 +204,7 @@ func (r *rule) inject(t reach.Target, headers http.Header, secrets Secrets) (sec
 	return secret, nil
 }
 
-// elsewhere keeps those of a guest's headers that may follow a redirect to another origin: what says how to answer, and nothing
+// elsewhere keeps the headers of a guest that may follow a redirect to another origin: what says how to answer, and nothing
 // that may be a key.
 func elsewhere(headers http.Header) http.Header {
 	kept := http.Header{}

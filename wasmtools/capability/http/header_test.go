@@ -348,7 +348,7 @@ func TestHeaderTwice(t *testing.T) {
 	}
 }
 
-// TestEqual compares grants, of which an equal one keeps its connections.
+// TestEqual compares grants: an equal one keeps its connections.
 func TestEqual(t *testing.T) {
 	t.Parallel()
 	v, n := &vault{}, &network{}

@@ -64,7 +64,7 @@ func (n *network) Dial(ctx context.Context, address netip.AddrPort) (net.Conn, e
 	return nil, syscall.ECONNREFUSED
 }
 
-// here is a network on which the names are those of loopback.
+// here is a network on which all names mean loopback.
 func here(names ...string) *network {
 	return &network{names: func(name string) ([]netip.Addr, error) {
 		if slices.Contains(names, strings.TrimSuffix(name, ".")) {

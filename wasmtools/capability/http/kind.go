@@ -270,7 +270,7 @@ func suggest(n wasmtools.Need) string {
 	return key.Line("http", n.Words) + key.Line("private", nearRanges(n.Words))
 }
 
-// nearRanges returns the ranges that a grant of these URLs needs as private: those of special addresses that they name. What other
+// nearRanges returns the ranges that a grant of these URLs needs as private: the ranges of special addresses that they name. What other
 // names resolve to is not known here.
 func nearRanges(urls []string) (ranges []string) {
 	for _, u := range urls {

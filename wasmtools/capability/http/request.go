@@ -17,7 +17,7 @@ import (
 // maxHead bounds the head of a request in bytes: a URL and headers with their escapes.
 const maxHead = 128 << 10
 
-// maxValues bounds the JSON values in a head: an array and two strings for each header, of which there may be more than are sent so that
+// maxValues bounds the JSON values in a head: an array and two strings for each header, of which more are allowed than are sent, so that
 // the guest is told of it, and the members.
 const maxValues = 4*maxHeaders + 16
 

@@ -219,7 +219,7 @@ func TestNotGranted(t *testing.T) {
 	}
 }
 
-// TestNamespaces holds that tools see what those of their own namespace keep, and of no other.
+// TestNamespaces holds that tools see what their own namespace keeps, and nothing of another.
 // Proves: State is whole and apart
 func TestNamespaces(t *testing.T) {
 	t.Parallel()

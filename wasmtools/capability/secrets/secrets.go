@@ -43,7 +43,7 @@ func (g *Grant) Equal(other any) bool {
 // Filter takes the secrets out of what the tool says.
 func (g *Grant) Filter(b []byte) []byte { return g.view.Redactor(g.names...).Bytes(b) }
 
-// read answers with the secret that it is given the name of.
+// read answers with the secret of a name.
 func read(c *hostabi.Call, stack []uint64) {
 	value, target, f := find(c, stack[0], stack[1])
 	use := hostabi.Use{Capability: "secret", Target: target} // how long the secret is is nobody's business

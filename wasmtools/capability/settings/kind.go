@@ -88,7 +88,7 @@ func open(capability.Host) capability.Configure {
 // maxMade is how many settings are kept for further tools. They can have a megabyte each, and so can their schemas.
 const maxMade = 16
 
-// madeSettings are settings by what they were made of. A module has one schema for all of its tools, of which there may be a thousand.
+// madeSettings are settings by what they were made of. A module has one schema for all of its tools, and there may be a thousand tools.
 type madeSettings struct {
 	mu  sync.Mutex
 	all map[source]*made

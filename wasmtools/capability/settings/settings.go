@@ -1,7 +1,7 @@
 // Package settings is the import module toolsrv_config_v1, by which a tool reads its settings: JSON that its operator has written for
 // it, and that fits the schema which its module declares.
 //
-// Settings are those of a program, and there in its start. So what is prepared of them is in the snapshot, and other settings are
+// Settings belong to a program, which can read them in its start. So what it prepares of them is in the snapshot, and other settings are
 // another snapshot: see sandbox.Program.With.
 package settings
 

@@ -23,7 +23,7 @@ import (
 
 func TestMain(m *testing.M) { testkit.Main(m, "wazero", "internal/runtime/sandbox.") }
 
-// A world is a service with tools that call each other: those of a file whose tools do nothing else, and Go functions.
+// A world is a service with tools that call each other: the tools of a file, which do nothing else, and Go functions.
 type world struct {
 	table   *wasmtools.RouteTable
 	service tools.Service

@@ -321,7 +321,7 @@ func Pathless(err error) error {
 type Shown struct {
 	// Key is the key.
 	Key string
-	// List has the elements of a list, of which those are told that come and go.
+	// List has the elements of a list; what is told is which come and go.
 	List []string
 	// Number is told as it is, in Unit. Of several grants the last one counts that has one which is not 0.
 	Number int64

@@ -17,7 +17,7 @@ import (
 // maxLogged is how many bytes of a cause a line of the log has.
 const maxLogged = 4096
 
-// A reply is a request that came over standard input, with what becomes of it.
+// A reply is a request that came over standard input, and its answer.
 type reply struct {
 	stdio   *stdio
 	request protocol.Request

@@ -173,7 +173,7 @@ func TestStdioInternal(t *testing.T) {
 	}
 }
 
-// The principal decides what there is; a tool that it may not call is unknown in the same words as one that there isn't.
+// The principal decides which tools exist for it; one that it may not call is answered in the same words as a missing one.
 func TestStdioScopes(t *testing.T) {
 	t.Parallel()
 	principal, err := wasmtools.NewPrincipal("ann", "test", "math")

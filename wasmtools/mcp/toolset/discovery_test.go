@@ -241,7 +241,7 @@ func TestAuto(t *testing.T) {
 	toolset.New(tableOf(t), toolset.Options{Discovery: "x"})
 }
 
-// TestHiddenNamespaces has nothing tell a namespace whose tools are all hidden from one that there is not.
+// TestHiddenNamespaces makes sure that a namespace whose tools are all hidden can't be told from a missing one.
 // Proves: A caller reaches its own tools only
 func TestHiddenNamespaces(t *testing.T) {
 	t.Parallel()

@@ -68,7 +68,7 @@ func failure(ctx context.Context, err error) (Result, error) {
 	return Result{failed: e, sentence: sentence, json: structured}, nil
 }
 
-// inWords describes violations so that a model can mend its call: which member, what was expected, and what there was.
+// inWords describes violations so that a model can mend its call: which member, what was expected, and what was found.
 func inWords(violations []schema.Violation) string {
 	var out strings.Builder
 	out.WriteString("The arguments do not fit the tool's schema:")

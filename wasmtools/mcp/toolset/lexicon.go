@@ -21,7 +21,7 @@ const (
 type lexicon struct {
 	words   words
 	size    int32
-	most    int32 // the size at which to look how many words are still those of a tool
+	most    int32 // the size at which to look how many words some tool still has
 	scratch scratch
 }
 
@@ -211,7 +211,7 @@ func (l *lexicon) add(list []string) {
 	l.words = words{append(blocks, b)}
 }
 
-// match tells with found how well words fit one that is asked for. "image" fits "images" both ways. A word may be told of
+// match calls found with how well each word fits the one that was asked for. "image" fits "images" both ways. A word may be told of
 // more than once.
 func (w words) match(asked string, found func(word int32, how fit)) {
 	for i := range w.blocks {

@@ -76,7 +76,7 @@ func TestSearchFollowsChanges(t *testing.T) {
 	}
 }
 
-// TestLexiconForgets has a tool whose words are new each time: those of former versions go.
+// TestLexiconForgets has a tool whose words are new each time: the words of former versions go.
 func TestLexiconForgets(t *testing.T) {
 	t.Parallel()
 	table, err := wasmtools.NewRouteTable()

@@ -32,7 +32,7 @@ func (e *entry) older(input, shown, output json.RawMessage) (json.RawMessage, er
 	return e.element(flat, plain, withRest(e.tool.Description, rest))
 }
 
-// flatInput returns the schema of a tool's arguments, of which text is the author's, as a plain object at its root: clients hand it to
+// flatInput returns the schema of a tool's arguments, whose author wrote text, as a plain object at its root: clients hand it to
 // model APIs that refuse more. rest is a schema of what it could not say, or empty.
 func flatInput(s *schema.Schema, text json.RawMessage) (flat json.RawMessage, rest string, err error) {
 	flat, left := s.Flat()
@@ -43,7 +43,7 @@ func flatInput(s *schema.Schema, text json.RawMessage) (flat json.RawMessage, re
 	return flat, string(left), err
 }
 
-// plainOutput returns the schema of a tool's result, of which text is the author's: only where all results are objects, and if all
+// plainOutput returns the schema of a tool's result, whose author wrote text: only where all results are objects, and if all
 // clients can compile it, because some refuse the whole list otherwise.
 func plainOutput(s *schema.Schema, text json.RawMessage) (plain json.RawMessage, err error) {
 	switch standalone := s.Standalone(); {

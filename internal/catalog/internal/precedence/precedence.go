@@ -23,12 +23,12 @@ type Precedence map[string][]string
 // The turns in which files get their paths at a start.
 const (
 	kept    = iota // a file that kept a path from another
-	unknown        // a file of which nothing is noted
+	unknown        // a file about which nothing is noted
 	waited         // a file that waited for another that is still there
 )
 
 // Turns returns the turn of each file of a source. Comparing two files by which one kept a path from the other would not be an
-// order: with a third of which nothing is noted, each of the three could come before another.
+// order: with a third that nothing is noted about, each of the three could come before another.
 func (p Precedence) Turns(files []string) func(file string) int {
 	here := make(map[string]bool, len(files))
 	for _, f := range files {

@@ -25,7 +25,7 @@ type Code struct {
 // Native returns what Compile has returned to a call, until the code is stripped.
 func (c *Code) Native() *Native { return c.native }
 
-// Source returns the bytes of which the code is made.
+// Source returns the bytes that the code is made of.
 func (c *Code) Source() *Source { return c.source }
 
 // Compile returns the code for a call, which may use it until somebody strips the code. The error is ErrClosed, one for which Scarce
@@ -93,7 +93,7 @@ func (c *Code) begin(needed bool) *build {
 	return b
 }
 
-// A State is what there is of a module's machine code.
+// A State says where a module's machine code is.
 type State string
 
 // The states of code.

@@ -150,7 +150,7 @@ func TestClosed(t *testing.T) {
 	release()
 }
 
-// TestNoMemoryPasses has the system refuse memory for code, of which wazero panics: that is not the module's fault.
+// TestNoMemoryPasses has the system refuse memory for code, which makes wazero panic: that is not the module's fault.
 func TestNoMemoryPasses(t *testing.T) {
 	t.Parallel()
 	f := open(t)

@@ -23,7 +23,7 @@ import (
 
 // A Config is what New needs.
 type Config struct {
-	// CacheDir, CacheSize, CompileWorkers and CompileHelper are those of sandbox.Config.
+	// CacheDir, CacheSize, CompileWorkers and CompileHelper are as in sandbox.Config.
 	CacheDir       string
 	CacheSize      int64
 	CompileWorkers int

@@ -37,7 +37,7 @@ func (s *Source) Take(replaces bool) bool {
 	return true
 }
 
-// Hold counts a hold, which Release gives up. What nobody held is counted again, whether or not there is room: it exists.
+// Hold counts a hold, which Release gives up. Bytes that nobody held are counted again even if there is no room, because they exist.
 func (s *Source) Hold() { s.change(1) }
 
 // Release gives up a hold.

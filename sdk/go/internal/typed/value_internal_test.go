@@ -25,7 +25,7 @@ type touchyKey string
 
 func (touchyKey) MarshalText() ([]byte, error) { panic("called") }
 
-// TestWarm warms up for types of which a value that no tool made panics, or makes an error, which is a panic in TinyGo.
+// TestWarm warms up for types whose values panic when no tool made them, or makes an error, which is a panic in TinyGo.
 func TestWarm(t *testing.T) {
 	t.Parallel()
 	type tree struct {

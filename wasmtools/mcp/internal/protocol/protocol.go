@@ -53,7 +53,7 @@ func New(set *toolset.Set, o Options) *Server {
 	return s
 }
 
-// members are those of a JSON object, without its braces.
+// members are the members of a JSON object, without its braces.
 type members []byte
 
 // add returns the members with one more. Its value is one that can be encoded.

@@ -49,7 +49,7 @@ func attackWith(t *testing.T, s shape) {
 	}
 }
 
-// product reports whether the shape is one of two numbers.
+// product reports whether the shape has two numbers.
 func (s *shape) product() bool {
 	return strings.HasPrefix(s.name, "random ") || strings.Contains(s.name, " across ") || strings.Contains(" "+s.name, " n ") || strings.HasPrefix(s.name, "functions")
 }

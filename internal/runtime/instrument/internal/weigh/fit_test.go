@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// fitted is the version of wazero whose compiler the figures were fitted to: those of weigh.go, and those of frame.go.
+// fitted is the version of wazero whose compiler the figures were fitted to: in weigh.go and in frame.go.
 const fitted = "v1.12.0"
 
 // TestFit fails where wazero is another version than was measured. What compiling takes is refused by these figures where no process of its

@@ -201,8 +201,8 @@ func (s *Scale) instruction() {
 	}
 }
 
-// fill counts a memory.fill or table.fill, of which the compiler makes a loop with a call, behind a branch where there is nothing to fill.
-// The loop passes on how far it is.
+// fill counts a memory.fill or table.fill, which the compiler turns into a loop with a call, behind a branch where there is nothing to
+// fill. The loop passes on how far it is.
 func (s *Scale) fill() {
 	s.height -= 3
 	s.dip(s.height)

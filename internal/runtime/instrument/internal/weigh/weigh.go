@@ -27,7 +27,7 @@ type Module struct {
 	Functions []uint32 // type of each function, imported ones first
 	Imported  int      // number of imported functions
 	Globals   int      // number of globals, which the compiler declares anew for each function
-	Mutable   int      // those of them that are mutable
+	Mutable   int      // how many of them are mutable
 }
 
 // A Count holds the products that the compiler's time and memory for a function consist of. They are floating-point numbers

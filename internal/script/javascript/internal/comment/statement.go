@@ -2,7 +2,7 @@ package comment
 
 import "cmp"
 
-// A reader goes over tokens, of which the last is of kind end.
+// A reader goes over tokens, the last of which is of kind end.
 type reader struct {
 	tokens []token
 	at     int

@@ -101,7 +101,7 @@ func (m Missing) String() string {
 // maxLacks is how much a text says of what a tool lacks, in bytes: a manifest may ask for much.
 const maxLacks = 1 << 10
 
-// Lacks returns what is missing in one line for people, "" where nothing is.
+// Lacks returns what is missing, in one line for people; "" if nothing is.
 func (t *Tool) Lacks() string {
 	words := make([]string, len(t.Missing))
 	for i, m := range t.Missing {

@@ -22,7 +22,7 @@ type Policy struct {
 // switches say which tools are enabled.
 type switches struct {
 	initial initial
-	changes map[string]change // by scope; none is older than one that covers it
+	changes map[string]change // by scope; each is newer than any that covers it
 }
 
 // initial is a Policy made ready.

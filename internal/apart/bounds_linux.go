@@ -48,7 +48,7 @@ func Bound(memory int64, more map[int]uint64) (scarce bool, err error) {
 	if err := os.WriteFile("/proc/self/oom_score_adj", []byte("1000"), 0); err != nil && !errors.Is(err, fs.ErrPermission) && !errors.Is(err, fs.ErrNotExist) {
 		return false, err
 	}
-	threads, err := os.ReadDir("/proc/self/task") // a thread has what the one has that makes it
+	threads, err := os.ReadDir("/proc/self/task") // a thread inherits from the one that makes it
 	if err != nil {
 		return false, err
 	}

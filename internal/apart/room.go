@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// A Room is memory that processes may take together. Those who wait for some are served in their order, so that one who needs much gets
-// it, too. It is safe for concurrent use.
+// A Room is memory that processes may take together. Waiters are served in order, so that one who needs much gets it, too. It is safe for
+// concurrent use.
 type Room struct {
 	mu      sync.Mutex
 	free    int64
@@ -56,7 +56,7 @@ func (r *Room) Give(bytes int64) {
 	r.serve()
 }
 
-// serve serves those who wait, as far as there is enough.
+// serve serves the waiters, as far as there is enough.
 func (r *Room) serve() {
 	for len(r.waiting) > 0 && r.waiting[0].bytes <= r.free {
 		r.free -= r.waiting[0].bytes

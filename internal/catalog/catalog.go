@@ -51,12 +51,12 @@ type Sourced struct {
 
 // Options say what a Catalog serves and how. Sources and Engine are required.
 type Options struct {
-	// Sources are where the files come from, each with another ID. Their order is that in which files get their paths where nothing else
+	// Sources are where the files come from, each with another ID. Files get their paths in the order of the sources where nothing else
 	// decides.
 	Sources []Sourced
 	// Engine runs the modules. The caller closes it, after the Catalog.
 	Engine *sandbox.Engine
-	// Table is where the tools are put, in place of those that it has. Nil: the Catalog makes one.
+	// Table gets the tools, in place of the ones that it has. Nil: the Catalog makes one.
 	Table *wasmtools.RouteTable
 	// Limits returns the limits of the tool at a path such as "/math/add". It is called once for each version of a
 	// tool and by Reconfigure, from any goroutine, and must be fast. Nil means the sandbox's defaults.

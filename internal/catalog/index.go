@@ -28,7 +28,7 @@ type index struct {
 	turn     func(key string) int  // of the files of the first listings, by the precedence at the start
 	noted    precedence.Precedence // as it was on disk at the start
 	keepers  map[string][]*file    // by keys, files that are not known yet, with those that wait until they are
-	isAway   func(key string) bool // whether it is not known yet which files its source has
+	isAway   func(key string) bool // whether the files of its source are still unknown
 }
 
 // A file is one .wasm file.
@@ -143,7 +143,7 @@ func (x *index) keeper(f *file) (key string, ok bool) {
 	return "", false
 }
 
-// endWait has settle look at the files that wait until it is known what this one holds.
+// endWait has settle look at the files that wait for this one's content.
 func (x *index) endWait(key string) {
 	for _, f := range x.keepers[key] {
 		if f.waiting != nil {

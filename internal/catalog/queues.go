@@ -13,7 +13,7 @@ type job func(ctx context.Context) (rest func())
 // A queue holds jobs of one kind, and runs some at a time, the cheap ones first. The reconciler's goroutine owns it.
 type queue struct {
 	limit   int   // how many run at a time at most
-	room    int64 // what those that run may weigh together; 0: any
+	room    int64 // the total weight that may run; 0: any
 	running int
 	used    int64  // what they weigh
 	tasks   []task // sorted up to the last sort, the first one last
@@ -43,7 +43,7 @@ func (l *queue) start(ctx context.Context, do chan<- func()) {
 		last := len(l.tasks) - 1
 		j, weight := l.tasks[last].job, l.tasks[last].weight
 		if l.running > 0 && l.room > 0 && l.used+weight > l.room {
-			return // those that run end, and none of the others is cheaper
+			return // the running ones end, and no other is cheaper
 		}
 		l.tasks[last] = task{}
 		l.tasks = l.tasks[:last]

@@ -63,7 +63,7 @@ func (r *reconciler) markSlow(f *file) {
 	}
 }
 
-// endAway notes that it is known which files a source has: none of others waits for one that it has no more.
+// endAway notes that a source's files are known: no other file waits for one that is gone.
 func (r *reconciler) endAway(from *feed) {
 	for key := range r.index.keepers {
 		if r.index.files[key] == nil && strings.HasPrefix(key, from.prefix) {

@@ -58,7 +58,7 @@ type Loading struct {
 	Since time.Time
 }
 
-// A Refused file or folder is one that is not served as it is.
+// A Refused is a file or folder that is not served as it is.
 type Refused struct {
 	// Source is where it lies.
 	Source string

@@ -55,7 +55,7 @@ func (r *Reports) Due(now time.Time, about bool) bool {
 	return r.waits && !now.Before(r.next.Add(-early))
 }
 
-// Take returns the report that waits, which counts as told then; ok is false where there is none.
+// Take returns the waiting report, and counts it as told; ok is false if there is none.
 func (r *Reports) Take(now time.Time) (done, total float64, message string, ok bool) {
 	if !r.waits {
 		return 0, 0, "", false

@@ -146,7 +146,7 @@ func parseOrigin(url string) (o Origin, rest string, err error) {
 	return o, rest, err
 }
 
-// lower is strings.ToLower for ASCII only: that has characters become ASCII which are none.
+// lower is strings.ToLower for ASCII only, since strings.ToLower makes ASCII of some other characters.
 func lower(s string) string {
 	if strings.IndexFunc(s, func(r rune) bool { return 'A' <= r && r <= 'Z' }) < 0 {
 		return s

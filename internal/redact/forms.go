@@ -104,7 +104,7 @@ func codes(s string) []string {
 // text is as others have it; so these are the usual sets.
 func escaped(s string) []string {
 	list := []string{
-		strings.ReplaceAll(s, " ", "+"), strings.ReplaceAll(s, "+", " "), // as those read a query, and write one, who go halfway
+		strings.ReplaceAll(s, " ", "+"), strings.ReplaceAll(s, "+", " "), // as programs that implement only a part read and write queries
 		html.EscapeString(s), htmlOfOthers.Replace(s), htmlByNumber.Replace(s),
 	}
 	for _, plain := range []string{"-_.~", "-_.", "-_.*", "-_.~!'()*", "-_.~/", "-_.~$&+:=@", "-_.~!'()*;/?:@&=+$,#"} {

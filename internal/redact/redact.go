@@ -30,7 +30,7 @@ type Redactor struct {
 // backslashes, which encodings add and leave out.
 func Findable(secret string) bool { return len(plainOf(secret)) >= shortest }
 
-// New returns a Redactor that finds the secrets, but those that are not Findable. It takes 15 to 25 KB for each secret of one line.
+// New returns a Redactor that finds the secrets that are Findable. It takes 15 to 25 KB for each secret of one line.
 func New(secrets ...string) *Redactor {
 	r := &Redactor{newIndex(), &Redactor{index: newIndex()}}
 	for _, s := range secrets {

@@ -9,7 +9,7 @@ import (
 // An index knows patterns by their first bytes, and by the length and a hash of the others. It keeps none of them, so that it is as
 // large for a long secret as for a short one, and a text is read once whatever it is looked through for.
 type index struct {
-	base   uint64 // of the hash: not known to those who write texts, who can make two texts of one hash otherwise
+	base   uint64 // of the hash: authors of texts don't know it, or they could make two texts with one hash
 	groups map[uint64]group
 	filter []uint64 // lets one of 16 texts of eight bytes through that no pattern begins with
 	shift  int
@@ -129,7 +129,7 @@ func (s *search) add(c byte, begin, end int) {
 	}
 }
 
-// skip notes that what comes next does not go on what was before.
+// skip notes that the next byte does not continue the last.
 func (s *search) skip() { s.read, s.window, s.pending = 0, 0, s.pending[:0] }
 
 // begin notes what may become a find, as the last bytes are those that patterns begin with.

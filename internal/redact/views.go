@@ -145,7 +145,7 @@ func percent(b []byte) (c rune, n int) {
 }
 
 // backslash reads the escape of JSON, and of most programming languages, at the beginning of b, whose backslash may be escaped itself. It
-// returns -1 for those that stand for nothing that is kept.
+// returns -1 for an escape of a character that is left out.
 func backslash(b []byte) (r rune, n int) {
 	for n < len(b) && b[n] == '\\' {
 		n++

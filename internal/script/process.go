@@ -164,7 +164,7 @@ func exited(waited error, code int) bool {
 	return ok && exit.ExitCode() == code
 }
 
-// says reports whether one of the texts is in what a process said.
+// says reports whether a process's output has one of the texts.
 func says(said string, any ...string) bool {
 	return slices.ContainsFunc(any, func(text string) bool { return strings.Contains(said, text) })
 }

@@ -14,9 +14,9 @@ import (
 
 // A Verifier finds out who makes a request, by one kind of credentials. All methods are called concurrently. Only Subscribe may take a lock.
 type Verifier interface {
-	// Verify returns whom the request's credentials stand for, or nil where it shows none of the kind, or none that are valid. An error says
-	// why that can't be told, or what a client should know of it. In both cases other verifiers are asked. An *wasmtools.Error is shown to
-	// clients, while any other counts as internal. Verify must not read the body.
+	// Verify returns the principal of the request's credentials, or nil without valid credentials of its kind. An error says why that can't
+	// be told, or what a client should know of it. In both cases other verifiers are asked. An *wasmtools.Error is shown to clients, while
+	// any other counts as internal. Verify must not read the body.
 	Verify(r *http.Request) (*wasmtools.Principal, error)
 	// Scheme says how clients show their credentials. It is the same at every call.
 	Scheme() Scheme

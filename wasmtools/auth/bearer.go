@@ -36,7 +36,7 @@ type BearerTokenAuth struct {
 	key   [sha256.Size]byte
 	state atomic.Pointer[state]
 
-	mu          sync.Mutex // held by those that change state; guards what follows
+	mu          sync.Mutex // held to change the state; guards the fields below
 	numbered    int        // how many tokens were ever added
 	subscribers []*func()
 }

@@ -1,7 +1,7 @@
 // Package capability says what a capability is: something outside of its sandbox that a tool reaches through functions of the host. A tool
 // reaches it where its manifest declares that it needs it and its operator grants it, and no further than both say.
 //
-// Each is one [Kind], a value, in a package of its own. Package builtin lists those that a server has, and a program that embeds one adds
+// Each is one [Kind], a value, in a package of its own. Package builtin lists a server's capabilities, and a program that embeds it adds
 // its own; see docs/architecture.md. Package broker turns the grants of a configuration into what the functions are given.
 package capability
 

@@ -215,8 +215,8 @@ func (to *changes) rules(was, is [][]key.Shown) {
 	}
 }
 
-// byMatch returns what changed in tables, in those with one pattern together. An order of patterns that has changed counts, as later tables
-// win.
+// byMatch returns what changed in tables; tables with the same pattern count as one. An order of patterns that has changed counts, as later
+// tables win.
 func byMatch[T any](before, now []T, match func(*T) string, difference func(was, is []T) changes) (all []string) {
 	group := func(list []T) (by map[string][]T, order []string) {
 		by = map[string][]T{}

@@ -156,8 +156,8 @@ type unknownKeyError struct {
 	known       map[string]key.Table
 }
 
-// Error says where the key belongs, or which key it may mean, or else which keys there are. It has the key where it is one of ours, or close
-// to one.
+// Error says where the key belongs, or which key it may mean, or else which keys there are. It names the key if that is one of ours, or
+// close to one.
 func (e *unknownKeyError) Error() string {
 	where := ""
 	if list, _, ok := strings.Cut(e.place, "["); ok {

@@ -12,7 +12,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/config/key"
 )
 
-// A Grant is what the tools that Match matches may reach, of what they declare that they need.
+// A Grant says what the tools that Match matches may reach, as far as they declare it.
 type Grant struct {
 	// Match is a path such as "weather/now" or a pattern such as "weather/*"; see docs/configuration.md.
 	Match string
@@ -22,7 +22,7 @@ type Grant struct {
 	Rules capability.Rules
 }
 
-// Secrets is the table [secrets]: where secrets are. Of those with one name, Files count before Environment, and that before
+// Secrets is the table [secrets]: where secrets are. If several have one name, Files count before Environment, and Environment before
 // Directory.
 type Secrets struct {
 	// Directory has a file for each secret, which is called as it is, or is empty.

@@ -8,8 +8,8 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// An Observer is told that calls begin and end, for metrics, traces, an audit trail or a journal. Each call is told once: as one that was
-// refused, or as one that began and then ended. What is refused before it is a call, package web tells its own observers.
+// An Observer is told that calls begin and end, for metrics, traces, an audit trail or a journal. Each call is told once: either it was
+// refused, or it began and ended. What is refused before it is a call, package web tells its own observers.
 //
 // The methods are called concurrently, and the call's client waits for them. The Record, and all that it has, must be neither changed nor kept.
 type Observer interface {

@@ -16,7 +16,7 @@ import (
 // defaultStreams is Options.Streams where it is zero.
 const defaultStreams = 10_000
 
-// changes tells those who wait that the tools have changed.
+// changes wakes those who wait for a change of the tools.
 type changes struct {
 	mu   sync.Mutex
 	next chan struct{}

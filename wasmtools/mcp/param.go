@@ -87,7 +87,7 @@ func says(header, typeName string, value []byte) bool {
 	return true
 }
 
-// integer returns the number that a text is: 42, also where it is 42.0.
+// integer returns the number in a text: 42 for 42 and for 42.0.
 func integer(s string) (f float64, ok bool) {
 	if strings.Trim(s, "0123456789.eE+-") != "" {
 		return 0, false

@@ -41,7 +41,7 @@ func isNotFound(err error) bool {
 	return ok && failed.Code == wasmtools.CodeNotFound
 }
 
-// answerNotFound answers that the path has no tool, and which one was probably meant.
+// answerNotFound answers that the path has no tool, and names the one that was probably meant.
 func (x exchange) answerNotFound() {
 	e := &wasmtools.Error{Code: wasmtools.CodeNotFound}
 	if meant := x.state.guess(x.Request().URL.Path, x.Call().Principal); meant != "" {

@@ -93,7 +93,7 @@ func (r *run) fillObject(rules *objectRules, at int32) {
 	}
 }
 
-// insert adds one member behind the last one, and returns which is the last one then.
+// insert adds a member behind the last one, and returns the new last one.
 func (r *run) insert(at, last int32, name string, value *jsontree.Tree) int32 {
 	v := &r.tree.Values[at]
 	r.work -= len(value.Values)

@@ -65,7 +65,7 @@ func (d *documenter) keyword(i int32, name string) int32 {
 	return d.tree.Member(i, name)
 }
 
-// definitions writes all that was referred to, and what that refers to.
+// definitions writes everything that was referred to, directly or not.
 func (d *documenter) definitions() (fields []field) {
 	for len(d.queue) > 0 {
 		i := d.queue[0]

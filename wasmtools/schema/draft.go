@@ -69,8 +69,7 @@ type keyword struct {
 	until draft // the first draft that doesn't any more
 }
 
-// keywords are those that hold schemas, and those that some draft doesn't know. What a draft doesn't know has no
-// meaning in it.
+// keywords are the keywords that hold schemas, and those unknown to some draft. What a draft doesn't know has no meaning in it.
 var keywords = map[string]keyword{
 	"definitions":           {members, draft4, always},
 	"$defs":                 {members, draft2019, always},

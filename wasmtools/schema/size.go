@@ -22,7 +22,7 @@ const (
 // Size returns how many bytes of memory the schema takes, about, as long as it is kept: what its author wrote, and what checks need.
 func (s *Schema) Size() int64 { return s.size }
 
-// size returns the bytes that a node takes, without those that it refers to.
+// size returns the bytes that a node takes, without the nodes that it refers to.
 func (n *node) size() int64 {
 	size := int64(nodeSize)
 	if len(n.typeList) > 1 {

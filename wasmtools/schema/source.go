@@ -327,7 +327,7 @@ func (s *source) pointer(i int32) string {
 	return out.String()
 }
 
-// resolve returns an address relative to base. It is false where there is none, or it is too long.
+// resolve returns an address relative to base. It is false if there is none, or if it is too long.
 func resolve(base, address string) (string, bool) {
 	b, err := url.Parse(base)
 	if err != nil || len(address) > maxAddress {

@@ -29,8 +29,7 @@ const (
 	MaxName = 64
 )
 
-// Sources are where secrets are read from. Of those with one name, Files count before Environment, and that
-// before Directory.
+// Sources are where secrets are read from. If several have one name, Files count before Environment, and Environment before Directory.
 type Sources struct {
 	// Directory has a file for each secret, which is named like it, as Kubernetes, Docker and systemd mount them. Folders in it, and
 	// files whose names begin with a dot, are left out. Empty: none.
@@ -248,7 +247,7 @@ func (r *reader) warnOpen() {
 }
 
 // warnShort has one warning for all secrets that can be guessed. A caller that can send text through a tool that uses a secret learns
-// whether it is the secret.
+// whether the text is the secret.
 func (r *reader) warnShort() {
 	const enough, few = 16, 3
 	var short []string

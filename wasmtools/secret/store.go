@@ -126,7 +126,7 @@ func latest(all []formerValue) (kept, others []formerValue) {
 	return all, nil
 }
 
-// Redactor returns what finds the secrets with those names, and what they were before.
+// Redactor returns a redactor that finds the current and former values of the secrets with those names.
 func (s *Store) Redactor(names ...string) *redact.Redactor {
 	if len(names) == 0 {
 		return nil

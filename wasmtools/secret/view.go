@@ -48,7 +48,7 @@ func (w *View) Secret(name string) (string, error) {
 	return value, nil
 }
 
-// Redactor returns what finds the secrets with those names, whatever values they have and had.
+// Redactor returns a redactor that finds the current and former values of the secrets with those names.
 func (w *View) Redactor(names ...string) *redact.Redactor { return w.store.Redactor(names...) }
 
 // Equal reports whether the other one is a View of the same store, so that one grant can go on in the place of another.

@@ -40,7 +40,7 @@ type connections struct {
 	held    int64    // bytes of large heads, until their requests have been answered
 	closed  closings // since told
 	told    time.Time
-	calm    *time.Timer // until it is told that none are closed any more; nil: that has been told
+	calm    *time.Timer // until the log says that none are closed any more; nil: it has
 
 	left chan struct{} // holds a value when one has left
 }

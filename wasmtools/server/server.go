@@ -55,7 +55,7 @@ type Server struct {
 
 	started *config.Config // the configuration of the start, for settings that need a restart
 	reload  sync.Mutex     // one Reload at a time; guards what follows
-	listed  bool           // all tools are, so that an entry that matches none is a mistake
+	listed  bool           // all tools are known, so an entry that matches none is a mistake
 	over    bool           // the parts are closed
 
 	unmatched chan struct{} // holds a value when warnUnmatched is to be called once the catalog has settled

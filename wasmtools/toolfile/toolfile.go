@@ -27,7 +27,7 @@ type Place struct {
 	Folder string
 	// Source names the file for people.
 	Source string
-	// Replaces is whether the file takes the place of one that is served, which is closed then.
+	// Replaces is whether the file replaces one that is served.
 	Replaces bool
 	// Most is how many bytes of memory loading the file may take meanwhile; 0 means any number.
 	Most int64

@@ -138,7 +138,7 @@ func (a *Access) checkPage(r *http.Request, pages Pages) error {
 	}
 }
 
-// allows reports whether the origin of a request is one of those that are listed.
+// allows reports whether the origin of a request is listed.
 func (a *Access) allows(origins []string) bool {
 	page, ok := origin.ParseOrigin(origins[0])
 	_, listed := a.origins[page]

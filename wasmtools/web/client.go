@@ -20,7 +20,7 @@ type proxies struct {
 	header  string
 }
 
-// newProxies reports false if the header is none of those that are known. Empty: ForwardedFor.
+// newProxies reports false if the header is unknown. Empty: ForwardedFor.
 func newProxies(trusted []netip.Prefix, header string) (p proxies, known bool) {
 	p = proxies{trusted: slices.Clone(trusted), header: ForwardedFor}
 	cut := cutForwardedFor

@@ -12,7 +12,7 @@ const (
 	readyPath  = "/readyz"
 )
 
-// A Condition is what a service that is ready tells of how it is. The zero value tells nothing.
+// A Condition is what a ready service tells of its state. The zero value tells nothing.
 type Condition struct {
 	// State is how the state is in which tools keep values: empty if nothing is wrong with it.
 	State string `json:"state,omitempty"`

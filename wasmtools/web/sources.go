@@ -2,8 +2,7 @@ package web
 
 import "net/netip"
 
-// maxSources is how many addresses are counted at a time. A client that sends more than one request in so many is among those that are
-// kept.
+// maxSources is how many addresses are counted at a time. A client that sends more than one request in so many is kept.
 const maxSources = 32
 
 // sources count by whom requests were sent, in little memory however many addresses there are: where a new one finds no place, it takes

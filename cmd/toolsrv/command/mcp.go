@@ -235,7 +235,7 @@ func (m *mcp) printSettings(cmd *cobra.Command, args []string) error {
 	return writeJSON(cmd.OutOrStdout(), settings)
 }
 
-// argv returns the command that serves what this one would, from whatever folder it is started in.
+// argv returns the command that serves the same, started in any folder.
 func (m *mcp) argv(cmd *cobra.Command, args []string) ([]string, error) {
 	c, files, err := m.load(cmd, args) // a client shows little of what goes wrong when it starts a server
 	if err != nil {

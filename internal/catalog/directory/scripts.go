@@ -24,7 +24,7 @@ const (
 // libraries are the folders in which package managers and interpreters keep files: far too many to be looked at each time.
 var libraries = []string{"node_modules", "__pycache__"}
 
-// holds reports whether a folder's entries, which are sorted, have one of that name.
+// holds reports whether a folder's sorted entries include that name.
 func holds(entries []fs.DirEntry, name string) bool {
 	_, ok := slices.BinarySearchFunc(entries, name, func(e fs.DirEntry, name string) int { return strings.Compare(e.Name(), name) })
 	return ok

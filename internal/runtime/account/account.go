@@ -219,7 +219,7 @@ func (a *Account) queue(w *waiter) *list.Element {
 	return a.waiting.PushBack(w)
 }
 
-// pass serves those who wait, as far as there is room.
+// pass serves the waiters, as far as there is room.
 func (a *Account) pass() {
 	a.mu.Lock()
 	defer a.mu.Unlock()

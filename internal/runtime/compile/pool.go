@@ -64,7 +64,7 @@ type Config struct {
 // A Limit is what compiling one module may take.
 type Limit struct {
 	CPU   time.Duration // time on a processor
-	Bytes int64         // of memory; SmallBytes where it is less, and what one module may take where it is 0 or more than that
+	Bytes int64         // of memory; at least SmallBytes; 0 or too much means what one module may take
 }
 
 // A TooMuch is the error of a module that broke a bound.

@@ -389,7 +389,7 @@ func (t *head) String() string {
 	return t.text.String()
 }
 
-// says reports whether one of the texts is in what was kept.
+// says reports whether the kept output has one of the texts.
 func (t *head) says(any ...string) bool {
 	kept := t.String()
 	return slices.ContainsFunc(any, func(text string) bool { return strings.Contains(kept, text) })

@@ -134,7 +134,7 @@ type server struct {
 }
 
 // heap returns how large Go's heap should get at most. To keep it small takes processor time, several times as much as compiling itself if
-// it is too small. So that is done only where a module can't have more memory: otherwise it is tried again with that.
+// it is too small. So that is done only if a module can't have more memory; otherwise it is tried again with more.
 func (s *server) heap(bytes int64) int64 {
 	if bytes < s.most {
 		return math.MaxInt64

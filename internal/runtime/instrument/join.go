@@ -28,7 +28,7 @@ func (m *meter) joinAt(in *wasmbin.Instruction) int {
 	return 0
 }
 
-// moved returns what it costs that an instruction leads to where ways join.
+// moved returns the cost of an instruction that leads to a join.
 func (m *meter) moved(in *wasmbin.Instruction) int {
 	switch in.Op {
 	case opcode.Loop:

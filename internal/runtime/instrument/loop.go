@@ -127,7 +127,7 @@ func straight(in *wasmbin.Instruction) bool {
 	return false
 }
 
-// writeUnrolled writes the loop that in opens, if it is a short one. Its first copies have been paid for.
+// writeUnrolled writes the loop that in opens, if it is short. Its first copies have been paid for.
 func (m *meter) writeUnrolled(in *wasmbin.Instruction) bool {
 	r := *m.r
 	cost, branch := unroll(&r, in, m.scopes)

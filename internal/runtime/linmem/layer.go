@@ -38,7 +38,7 @@ func newRuns(differ []extent, base *Image) []extent {
 		from := min(differ[first].offset, base.end)
 		differ = append(slices.Clone(differ[:first]), extent{from, last.end() - from})
 	}
-	shared := make([]int, len(differ)) // pages before each that are shared unless it is joined to the one before
+	shared := make([]int, len(differ)) // shared pages before each run, unless it is joined to the one before
 	for n := 1; n < len(differ); n++ {
 		for offset := differ[n-1].end(); offset < differ[n].offset; offset += base.page {
 			if base.content(offset) != nil {

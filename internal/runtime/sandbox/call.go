@@ -157,8 +157,8 @@ func (c *call) Depth() int {
 	return c.outer.Depth() + 1
 }
 
-// Descriptor takes n of the descriptors that guests may have open, or gives them back. It never waits: the call that holds those that are
-// taken may wait for what this call holds.
+// Descriptor takes n of the descriptors that guests may have open, or gives them back. It never waits: the call that holds the others may
+// be waiting for this one.
 func (c *call) Descriptor(n int64) bool {
 	if n < 0 {
 		c.engine.account.Give(account.Descriptors, -n)

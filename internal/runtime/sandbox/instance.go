@@ -20,7 +20,7 @@ import (
 
 // An instance is one sandbox: a guest with its memory, its globals and the state of its call. It serves one call at a time.
 type instance struct {
-	snapshot   *snapshot // what it is reset to, and holds; nil: it is good for one call
+	snapshot   *snapshot // the snapshot that it is reset to, and holds; nil: it serves one call only
 	base       *snapshot // what it began with, and holds; nil: none, or a snapshot has it
 	guest      api.Module
 	convention *convention.Convention // the guest's

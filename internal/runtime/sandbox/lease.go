@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// A lease is an instance that is lent to one run: one that nobody has used, or that was reset. It does not hold the run, which
-// the compiler would have to put on the heap then.
+// A lease is an instance that is lent to one run. It is new, or was reset. It does not hold the run, which the compiler would have to put
+// on the heap then.
 type lease struct {
 	module   *module
 	begun    time.Time

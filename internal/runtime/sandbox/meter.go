@@ -194,7 +194,7 @@ func (c *call) Enter(export, params, results string, stack []uint64) bool {
 	return true
 }
 
-// typed reports whether types are those that letters stand for.
+// typed reports whether types match letters.
 func typed(types []api.ValueType, letters string) bool {
 	want, known := valueTypes(letters)
 	return known && slices.Equal(types, wazeroTypes(want))

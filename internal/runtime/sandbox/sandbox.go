@@ -103,7 +103,7 @@ type Engine struct {
 	idleInstances int // most of one program
 	account       *account.Account
 	seats         *turns.Places[*module] // for guests that compute for long
-	reclaiming    chan struct{}          // holds one token, for the goroutine that frees what is idle
+	reclaiming    chan struct{}          // holds one token, for the goroutine that frees idle memory
 	closing       chan struct{}          // closed when Close begins
 	janitor       chan struct{}          // closed when the janitor has gone
 

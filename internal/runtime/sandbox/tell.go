@@ -26,7 +26,7 @@ func (c *call) Log(level slog.Level, source string, line []byte) bool {
 	if !c.Line() {
 		return false
 	}
-	line = c.filtered("log line", line[:min(len(line), 2*hostabi.MaxLine)]) // where it is cut, a part of what is filtered could be left
+	line = c.filtered("log line", line[:min(len(line), 2*hostabi.MaxLine)]) // a cut could leave a part of what the filter looks for
 	line = line[:min(len(line), hostabi.MaxLine+1)]
 	if l.listener != nil {
 		l.listener.Log(level, source, text.Clip(strings.ToValidUTF8(string(line), "\uFFFD"), hostabi.MaxLine))
@@ -37,8 +37,8 @@ func (c *call) Log(level slog.Level, source string, line []byte) bool {
 	return true
 }
 
-// Line takes one of the lines that the run may still write, and one of each call that it is inside. It reports false where there is none,
-// which the log says once: a tool that calls others could have them write without end otherwise.
+// Line takes one of the run's remaining lines, and one of each call around it. It reports false where there is none, which the log says
+// once: a tool that calls others could have them write without end otherwise.
 func (c *call) Line() bool {
 	l := &c.lines
 	if l.left > 0 {
@@ -142,7 +142,7 @@ func (c *call) Hold(n int64) {
 // A filter is what takes out of a guest's words what must not leave the host.
 type filter []hostabi.Filter
 
-// filterOf returns the filter of those values of grants that are one.
+// filterOf returns the filter among the values of grants.
 func filterOf(grants []any) (f filter) {
 	for _, value := range grants {
 		if one, ok := value.(hostabi.Filter); ok {

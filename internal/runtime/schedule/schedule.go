@@ -29,7 +29,7 @@ type Job struct {
 
 	// Scheduler.mu guards these.
 	turn   time.Time // of a job that somebody waits for; zero: nobody does
-	queued *lane     // in whose queue it is, at this place; nil: in none
+	queued *lane     // the queue that it is in, at this place; nil: none
 	place  int
 	lane   *lane // in which it takes a place; nil: it does not run, or takes longer than predicted
 }

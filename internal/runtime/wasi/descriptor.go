@@ -7,7 +7,7 @@ import (
 	"github.com/toolsrv/toolsrv/runtime/hostabi"
 )
 
-// The rights of descriptors. They restrict nothing here: what is refused is refused by what it is.
+// The rights of descriptors. They restrict nothing here: refusals go by the kind of file.
 const (
 	rightRead     = 1 << 1
 	rightSeek     = 1 << 2

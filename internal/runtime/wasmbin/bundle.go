@@ -132,7 +132,7 @@ func (m *Module) Constant(name string) (value uint32, ok bool) {
 	return value, ok && index >= imported
 }
 
-// exportedIndex returns the index of what is exported by that name, which is there.
+// exportedIndex returns the index of an existing export.
 func (m *Module) exportedIndex(name string) int {
 	r := m.Open(SectionExport)
 	for r.U32("the number of exports"); r.Left() > 0; {

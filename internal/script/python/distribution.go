@@ -153,7 +153,7 @@ func (l *loader) file(name string, dist distribution, file string) error {
 	return nil
 }
 
-// offer notes by which names libraries are imported, so that those which are come with the script. One that is not installed is not
+// offer notes the names by which libraries are imported, so that imported ones come with the script. One that is not installed is not
 // offered: an import of it fails where the script runs, unless the script does without.
 func (l *loader) offer(dependencies []string) {
 	for _, dependency := range dependencies {

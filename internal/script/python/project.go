@@ -47,7 +47,7 @@ func (d *disk) projectOf(folder string) (project, error) {
 	}
 }
 
-// parseProject reads what a pyproject.toml says to toolsrv, and leaves the rest to those whom it is for.
+// parseProject reads what a pyproject.toml says to toolsrv, and ignores the rest.
 func parseProject(content []byte) (project, error) {
 	var file struct {
 		Project any `toml:"project"`

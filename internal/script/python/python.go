@@ -113,7 +113,7 @@ func (c *collector) add(name string, data []byte) bool {
 	return true
 }
 
-// imports collects what a file imports, and what that imports in turn.
+// imports collects what a file imports, directly or not.
 func (c *collector) imports(name string, source []byte) error {
 	for _, i := range importsOf(source) {
 		if c.known[i.name] {

@@ -200,7 +200,7 @@ func (m *marker) compare(left, operator, right string) bool {
 	return false
 }
 
-// version returns the numbers of a version, and whether it is one.
+// version returns the numbers of a version, and whether the text is one.
 func version(text string) ([]int, bool) {
 	var out []int
 	for part := range strings.SplitSeq(text, ".") {

@@ -24,7 +24,7 @@ type Guest struct {
 	Uses            []hostabi.Use
 	Held, MostHeld  int64       // bytes
 	Descriptors     int64       // that are left
-	Tallies         map[any]int // by what was granted; calls that are one client's share it
+	Tallies         map[any]int // by grant; the calls inside a client's call share it
 
 	Exports map[string]func(stack []uint64) // that host functions may run, by name, parameters and results, such as "alloc(i)i"
 

@@ -75,7 +75,7 @@ type Shell struct {
 	server string // its address, once a page has started one
 }
 
-// NewShell builds toolsrv, which makes it one for tests that may build.
+// NewShell builds toolsrv, so only tests that may build use it.
 func NewShell(t *testing.T) *Shell {
 	t.Helper()
 	testkit.NeedBuild(t, "go", "sh")

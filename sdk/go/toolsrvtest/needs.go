@@ -24,7 +24,7 @@ func (n needs) and(more needs) needs {
 	}
 }
 
-// reaches reports whether a URL is one of those that are declared.
+// reaches reports whether a URL was declared.
 func (n needs) reaches(u *url.URL) bool {
 	return slices.ContainsFunc(n.HTTP, func(declared string) bool {
 		begin, err := url.Parse(declared)

@@ -149,7 +149,7 @@ type granting struct {
 // Secrets returns the configuration's secrets, for the store that the Broker has.
 func (g *Grants) Secrets() *secret.Values { return g.values }
 
-// Warnings returns what was found odd about the secrets, in sentences that hold none. The Broker has logged them.
+// Warnings returns what is odd about the secrets, in sentences without them. The Broker has logged them.
 func (g *Grants) Warnings() []string { return g.warnings }
 
 // For returns what the tool at a path such as "/weather/now" was granted of its needs. A value that allows the same as one for an earlier

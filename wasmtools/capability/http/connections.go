@@ -21,7 +21,7 @@ func NewConnections(r capability.Room) *Connections {
 	return &Connections{room: r, idle: map[*line]struct{}{}}
 }
 
-// take makes room for a connection. Where there is none, it closes those that are idle, of whichever call. A nil c has room.
+// take makes room for a connection. If there is none, it closes idle ones of any call. A nil c has room.
 func (c *Connections) take() *answer.Failure {
 	if c == nil || c.room == nil || c.room.Take() {
 		return nil

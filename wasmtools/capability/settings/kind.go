@@ -135,8 +135,7 @@ func first(b []byte) *byte {
 	return &b[0]
 }
 
-// exampleSettings returns the line for the settings that a schema requires, or, where it requires none, a comment with those that
-// there are.
+// exampleSettings returns the line for the settings that a schema requires, or, if it requires none, a comment with its settings.
 func exampleSettings(schema json.RawMessage) string {
 	var declared struct {
 		Required   []string

@@ -323,7 +323,7 @@ type Shown struct {
 	Key string
 	// List has the elements of a list; what is told is which come and go.
 	List []string
-	// Number is told as it is, in Unit. Of several grants the last one counts that has one which is not 0.
+	// Number is told as it is, in Unit. Of several grants, the last one with a value other than 0 counts.
 	Number int64
 	Unit   limits.Unit
 	// Hidden may hold a secret: only that it has changed is told. It is compared by reflect.DeepEqual.

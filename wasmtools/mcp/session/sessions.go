@@ -22,8 +22,8 @@ const (
 
 // Options are the settings of Sessions. The zero value is usable.
 type Options struct {
-	// Max is how many sessions there may be. One more ends another that is idle, of the principal that has the most; if none
-	// of those is idle, it is refused. Zero: 10,000.
+	// Max is how many sessions there may be. One more ends an idle one of the principal that has the most, or is refused if none of those
+	// is idle. Zero: 10,000.
 	Max int
 	// Idle is how long a session lasts without a request or an open stream. Zero: 30 minutes.
 	Idle time.Duration

@@ -96,8 +96,8 @@ func sameTools(entries []*entry, routes []wasmtools.Route) bool {
 	return slices.EqualFunc(entries, routes, func(e *entry, r wasmtools.Route) bool { return e.tool == r.Tool })
 }
 
-// View returns what a principal sees of a namespace and those below it, at this moment. The empty namespace has all tools. A
-// namespace that has none, or none that the principal may call, is an empty view.
+// View returns what a principal sees of a namespace and those below it, at this moment. The empty namespace has all tools. A namespace
+// without a tool that the principal may call is an empty view.
 func (s *Set) View(namespace string, p *wasmtools.Principal) *View {
 	return s.ViewOf(nil, namespace, p)
 }

@@ -52,7 +52,7 @@ func limitOf(r *instrument.Rewritten) compile.Limit {
 }
 
 // apart has a process of its own compile a module. It reports false where no process can: then weighing the module has to do. Without a
-// scratch directory, the module is only tried, and most becomes what it may take. An error that is not the module's is one that passes.
+// scratch directory, the module is only tried, and most becomes what it may take. An error that is not the module's fault will pass.
 func (f *furnace) apart(of sum, scratch string, module []byte, most *compile.Limit) (m compile.File, done bool, err error) {
 	if f.pool == nil {
 		return m, false, nil
@@ -155,7 +155,7 @@ type bar struct {
 	Refused string           // what the rewriter said of it; "": it took it
 }
 
-// barred are modules that are not compiled, for where the cache can't keep that. The zero value is ready to use.
+// barred are modules that must not be compiled; it serves where the cache can't keep that. The zero value is ready to use.
 type barred struct {
 	mu   sync.Mutex
 	sums map[sum]bar

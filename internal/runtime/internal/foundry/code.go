@@ -73,7 +73,7 @@ func (c *Code) Prepare(ctx context.Context) error {
 	}
 }
 
-// begin returns the code's build, and queues one where there is none.
+// begin returns the code's build, and queues one if there is none.
 func (c *Code) begin(needed bool) *build {
 	c.mu.Lock()
 	b, stored := c.build, c.stored

@@ -57,7 +57,7 @@ type furnace struct {
 	pool    *compile.Pool                               // nil: this process compiles
 	claim   claim                                       // has room made for what a process of the pool may take
 	barred  barred                                      // modules that are not compiled
-	cache   *codecache.Cache                            // nil: none, and so are those that follow
+	cache   *codecache.Cache                            // nil: none, as are the following
 	loader  wazero.Runtime                              // of code from the cache
 	loads   wazero.CompilationCache                     // the loader's
 	turns   [64]sync.Mutex                              // of modules that are loaded, by their sum
@@ -385,7 +385,7 @@ func newWazeroCache(dir string) (wazero.CompilationCache, string, error) {
 	return cache, filepath.Join(dir, inside[0].Name()), nil
 }
 
-// make compiles a module, in a process of its own if there can be one. An error that is not the module's is one that passes, or ErrClosed.
+// make compiles a module, in a process of its own if there can be one. An error that is not the module's fault will pass, or is ErrClosed.
 func (f *furnace) make(of sum, module []byte, most *compile.Limit) (compile.File, error) {
 	scratch, err := f.cache.Scratch()
 	if err != nil {

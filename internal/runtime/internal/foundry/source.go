@@ -91,7 +91,7 @@ func (s *Source) Plain() ([]byte, error) {
 	return plain, err
 }
 
-// Unpacked returns the source as it is compiled, or nil where it is compressed.
+// Unpacked returns the source as it is compiled, or nil if it is compressed.
 func (s *Source) Unpacked() []byte {
 	s.mu.Lock()
 	defer s.mu.Unlock()

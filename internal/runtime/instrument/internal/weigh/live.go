@@ -42,7 +42,7 @@ func (r *Ruler) count() bool {
 func (r *Ruler) sweep(heads []uint64) (more bool) {
 	n := r.words
 	free := r.sweeps[len(r.sweeps)-2*n:]
-	live, kept := free[:n], free[n:][:n] // locals whose value is needed later, and those whose value takes a slot
+	live, kept := free[:n], free[n:][:n] // locals with a value that is needed later, and locals with a value that takes a slot
 	clear(live)
 	clear(kept)
 	r.frame.locals = 0

@@ -93,7 +93,7 @@ func (s *Scale) set(l *local) {
 	}
 }
 
-// finish sums up what depends on which locals are live in which blocks.
+// finish sums up the costs that depend on the live locals of each block.
 func (s *Scale) finish() {
 	n := len(s.blocks)
 	s.carry = append(s.carry[:0], make([]float64, n)...)

@@ -16,7 +16,7 @@ type Scale struct {
 	locals []local
 	loops  []loop
 	inside []int32   // open loops, by their index in loops
-	diff   []int32   // locals that begin to be live in a block, less those that ended
+	diff   []int32   // locals that become live in a block, less those whose life ends
 	carry  []float64 // of each block: values that loops above keep alive
 
 	place

@@ -17,7 +17,7 @@ type parameter struct {
 	optional    bool
 	fallback    json.RawMessage // the default, if there is one that is a literal
 	apart       bool            // the code takes it apart, and has no name for it
-	members     []parameter     // in a comment those whose names go on, such as options.size; in the code those that it is taken apart into
+	members     []parameter     // in a comment, names that go on, such as options.size; in the code, the names that it is taken apart into
 }
 
 func named(all []parameter, name string) (parameter, bool) {
@@ -189,7 +189,7 @@ func kindOf(value json.RawMessage) *schema {
 	return &schema{Type: kinds{kind}}
 }
 
-// oneObject returns the schema of arguments that are one object, or nil where nothing says what it is. The object is p of the code; a comment
+// oneObject returns the schema of arguments that are one object, or nil if nothing describes it. The object is p of the code; a comment
 // says something of it as a whole (@param {…} args, and perhaps @param args.name), or of each member.
 func (r *types) oneObject(p parameter, said []parameter) (out *schema, err error) {
 	if len(said) == 1 {

@@ -29,7 +29,7 @@ type Call struct {
 	Outer Outer
 	// Listener hears what the tool says before its result. Nil: nobody listens.
 	Listener Listener
-	// Uses is filled in with what the tool used of what it was granted, for each capability. It is empty for a tool that used nothing.
+	// Uses is filled in with what the tool used of each capability that it was granted. It is empty for a tool that used nothing.
 	Uses []Use
 	// Times is filled in with what the phases of the call took. Nil: they are not measured.
 	Times *Times

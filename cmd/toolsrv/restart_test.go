@@ -106,7 +106,7 @@ func TestRestartWaits(t *testing.T) {
 	}
 }
 
-// TestRestartRefused has a service go on as it was where what is to follow could not.
+// TestRestartRefused has a service go on as it was if the next one could not start.
 func TestRestartRefused(t *testing.T) {
 	t.Parallel()
 	dir := site(t, "", map[string][]byte{"shop.wasm": guest(t, "shop", "1.0.0", "echo")})

@@ -119,8 +119,8 @@ func undisguised(t *testing.T, result string) string {
 	return string(b)
 }
 
-// TestSecretsStay grants a hostile tool to send requests that the host puts a secret into, to a server that sends back what it is
-// sent, and to see another secret. No trace of them is in anything that leaves the process, nor in what the tool was given.
+// TestSecretsStay lets a hostile tool send requests with a secret of the host to a server that echoes them, and see another secret. No
+// trace of them is in anything that leaves the process, nor in what the tool was given.
 // Proves: Secrets stay secret
 func TestSecretsStay(t *testing.T) {
 	t.Parallel()

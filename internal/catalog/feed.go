@@ -73,7 +73,7 @@ func readRecords(feeds []*feed) (noted precedence.Precedence, err error) {
 	return noted, err
 }
 
-// record returns what the record of a source is to say of who waits for whom, which is said by keys.
+// record returns, by keys, which files of a source wait for which, for the source's record.
 func (f *feed) record(all precedence.Precedence, feeds []*feed) precedence.Precedence {
 	p := precedence.Precedence{}
 	for key, holders := range all {

@@ -259,7 +259,7 @@ func (x *index) remove(f *file) {
 }
 
 // settle serves the waiting files that want a path which was released since the last settle, the first to come first, and returns
-// them. For those that still wait it updates the reason. It looks at no others, since thousands may wait.
+// them. It updates the reasons of files that still wait. It looks at no others, since thousands may wait.
 func (x *index) settle() (taken []*file) {
 	for i := 0; len(x.released) > 0 && i < len(x.waiting); {
 		f, m := x.waiting[i], x.waiting[i].waiting

@@ -90,7 +90,7 @@ type Entry struct {
 	Folder string
 	// Kind is what the file is; empty is a Module.
 	Kind Kind
-	// Version is not empty, and differs from the version of any other content that the file had. It has no other meaning.
+	// Version is not empty, and is different for each content of the file. It has no other meaning.
 	Version string
 	// Size is the content's, in bytes.
 	Size int64

@@ -36,7 +36,7 @@ type SourceState struct {
 	ListTook time.Duration
 }
 
-// A Stage is how far the newest version of a file is.
+// A Stage says how far the newest version of a file has come.
 type Stage string
 
 // The stages of a file.
@@ -118,7 +118,7 @@ func (r *reconciler) state() State {
 	return s
 }
 
-// stage tells how far the newest version of a file is.
+// stage tells how far the newest version of a file has come.
 func (f *file) stage() Stage {
 	switch {
 	case f.loading != nil:

@@ -21,8 +21,8 @@ const (
 	maxCode  = 4 << 10 // bytes of the longest that is looked for in two encodings: a key of 4096 bits has less
 )
 
-// wholes returns what is looked for of a secret, each as a whole: itself, its long lines, and what it is the base64 of, as the
-// secrets of Basic authentication are.
+// wholes returns the texts that stand for a secret, each looked for as a whole: itself, its long lines, and, for Basic authentication, the
+// text that it is the base64 of.
 func wholes(s string) []string {
 	list := []string{s}
 	if strings.Contains(s, "\n") {
@@ -77,7 +77,7 @@ func forms(s string) iter.Seq[string] {
 	}
 }
 
-// inBase32 returns what of the base32 of any text that has s depends on s alone, as codes does.
+// inBase32 returns the part of a text's base32 that depends on s alone, for any text that has s, as codes does.
 func inBase32(s string) (list []string) {
 	for offset := range 5 {
 		code := base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString([]byte("\x00\x00\x00\x00"[:offset] + s))
@@ -146,7 +146,7 @@ func percentEscaped(s, plain, format string) string {
 	return b.String()
 }
 
-// asciiOnly returns a text with \u in the place of what is beyond ASCII.
+// asciiOnly returns a text with \u escapes in place of characters beyond ASCII.
 func asciiOnly(s string) string {
 	var b strings.Builder
 	for _, r := range s {

@@ -6,9 +6,9 @@
 //
 // A find is all or nothing. Somebody who can have texts redacted, and sees the result, can ask whether a text has the secret.
 // If a piece of it were found, too, he could ask for it piece by piece: its first letters and a guess of the next one, some 25 times
-// for each. So nothing is found but the whole, in exactly the secret's letters, and what is replaced has the extent of what was found,
-// whatever stands around it. The price is that a piece of a secret is not found: one that a server has cut, or written in a column.
-// Nor is what somebody has disguised on purpose: reversed, encrypted, or in encodings that are not named above.
+// for each. So nothing is found but the whole, in exactly the secret's letters, and exactly what was found is replaced, whatever stands
+// around it. The price is that a piece of a secret is not found: one that a server has cut, or written in a column. Nor is what somebody
+// has disguised on purpose: reversed, encrypted, or in encodings that are not named above.
 package redact
 
 import "slices"
@@ -23,7 +23,7 @@ const shortest = 8
 // A Redactor finds some secrets. It does not change, and is safe for concurrent use. A nil Redactor finds nothing.
 type Redactor struct {
 	index
-	folded *Redactor // finds them in what is in lower case, whatever theirs is
+	folded *Redactor // finds them in lower case, whatever case they have
 }
 
 // Findable reports whether a Redactor looks for a secret: whether it has eight bytes that are neither ends of lines nor

@@ -6,12 +6,12 @@ import (
 	"slices"
 )
 
-// An index knows patterns by their first bytes, and by the length and a hash of the others. It keeps none of them, so that it is as
-// large for a long secret as for a short one, and a text is read once whatever it is looked through for.
+// An index knows patterns by their first bytes, and by the length and a hash of the others. It keeps none of them, so its size does not
+// depend on the secret's length, and a text is read once for all secrets.
 type index struct {
 	base   uint64 // of the hash: authors of texts don't know it, or they could make two texts with one hash
 	groups map[uint64]group
-	filter []uint64 // lets one of 16 texts of eight bytes through that no pattern begins with
+	filter []uint64 // lets through one in 16 texts of eight bytes that no pattern begins with
 	shift  int
 }
 
@@ -104,7 +104,7 @@ type search struct {
 	found   []span
 }
 
-// A begun is what may become a find: a text that begins as patterns do.
+// A begun may become a find: it is a text that begins as patterns do.
 type begun struct {
 	due   int // where its last byte is: what read is then
 	begin int // in the text
@@ -132,7 +132,7 @@ func (s *search) add(c byte, begin, end int) {
 // skip notes that the next byte does not continue the last.
 func (s *search) skip() { s.read, s.window, s.pending = 0, 0, s.pending[:0] }
 
-// begin notes what may become a find, as the last bytes are those that patterns begin with.
+// begin notes a possible find, since patterns begin with the last bytes.
 func (s *search) begin(end int) {
 	g, ok := s.groups[s.window]
 	if !ok {
@@ -148,7 +148,7 @@ func (s *search) begin(end int) {
 	}
 }
 
-// judge takes what is due from pending, and adds it to what was found if it is a find.
+// judge takes what is due from pending, and adds it to the finds if it is one.
 func (s *search) judge(end int) {
 	b := s.pop()
 	if hash := plus(s.hash, prime-times(b.hash, b.power)); s.groups[b.first].rests[rest{b.n, hash}] {

@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// Options are what clients show of a tool, and go by, beside its name and description. All of them may be left out.
+// Options are what clients show or use of a tool, beside its name and description. All of them may be left out.
 type Options struct {
 	// Title is the tool's name for people, such as "Add two numbers": one line of at most 200 characters.
 	Title string

@@ -146,7 +146,7 @@ func TestLongStream(t *testing.T) {
 		if got := client.take(); got != strings.Repeat(":\n\n", 144) {
 			t.Errorf("in an hour: got %d bytes", len(got))
 		}
-		for range 100 { // of which the client hears once at once, and once more when it has had time to look
+		for range 100 { // the client is told once at once, and once more later
 			if err := table.Disable("/math/add", ""); err != nil {
 				t.Fatal(err)
 			}

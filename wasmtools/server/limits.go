@@ -39,7 +39,8 @@ func newConnections(both *service.Connections, memory int64, logger *slog.Logger
 // mostStreams returns how many of the connections may be streams that last for hours. The rest is for requests.
 func mostStreams(connections int64) int { return int(max(1, connections-connections/10)) }
 
-// mostSessions returns how many sessions MCP clients may have, most of them without a stream: each takes a small part of what a connection does.
+// mostSessions returns how many sessions MCP clients may have, most of them without a stream: each takes a small part of a connection's
+// memory.
 func mostSessions(connections int64) int { return int(min(maxConns, 4*connections)) }
 
 // writeTimeout returns how long a request may take from the end of its header to the end of the answer. For net/http that

@@ -16,8 +16,8 @@ type Configuration struct {
 	Granted *broker.Grants
 }
 
-// A Value is published as one: a Configuration, or a type that embeds one. A program with doors puts there what it decides about requests.
-// One with a method Hurry is asked as [invoke.Options.Hurry] is.
+// A Value is published as a whole: a Configuration, or a type that embeds one. A program with doors puts there what it decides about
+// requests. One with a method Hurry is asked as [invoke.Options.Hurry] is.
 type Value interface {
 	// Base returns the Configuration.
 	Base() *Configuration

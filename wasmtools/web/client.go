@@ -118,7 +118,7 @@ func (x *Exchange) client() netip.Addr {
 	return peer
 }
 
-// clientText is client as text, or "". That of a client without a proxy costs no allocation.
+// clientText is client as text, or "". The address of a client without a proxy costs no allocation.
 func (x *Exchange) clientText() string {
 	if x.proxies() == nil {
 		if host, _, ok := strings.Cut(x.request.RemoteAddr, ":"); ok && host != "" && host[0] != '[' {

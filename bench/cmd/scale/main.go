@@ -44,7 +44,7 @@ func run(ctx context.Context, arguments []string, out io.Writer) error {
 	guests := flags.String("guests", "build/bench", "the directory of the built guests")
 	server := flags.String("server", "bin/toolsrv", "the server's binary")
 	tools := flags.String("tools", "", "numbers of tools, separated by commas; 1000,10000, or 2,10,100 of an engine")
-	name := flags.String("engine", "", "the engine that the tools are scripts of")
+	name := flags.String("engine", "", "the engine of the tools' scripts")
 	if err := flags.Parse(arguments); err != nil {
 		return err
 	}

@@ -23,8 +23,8 @@ type modelSupport struct {
 	Reasons []modelapi.Reason `json:"reasons"` // of the others
 }
 
-// askAgents finds out what agents see of the tools of a file: what MCP clients are not shown, and which model APIs take what they
-// are. What is refused even outside strict mode becomes a warning, unless there is one for it already.
+// askAgents finds out what agents see of the tools of a file: what MCP clients are not shown, and which model APIs take the rest. What is
+// refused even outside strict mode becomes a warning, unless there is one for it already.
 func (f *checkedFile) askAgents(report bool) error {
 	declared := f.module.Manifest().Tools
 	tools := f.module.Tools()
@@ -64,8 +64,7 @@ func (f *checkedFile) askAgents(report bool) error {
 // A problem is why MCP clients are not shown a tool as it was written.
 type problem struct{ path, text string }
 
-// shownByMCP returns the schemas of arguments that MCP clients are shown, by the names of their tools, and what they are not
-// shown as it was written.
+// shownByMCP returns the schemas of arguments that MCP clients are shown, by the names of their tools, and what was changed for them.
 func shownByMCP(tools []*wasmtools.Tool) (schemas map[string]json.RawMessage, problems []problem, err error) {
 	table, err := wasmtools.NewRouteTable(tools...)
 	if err != nil {

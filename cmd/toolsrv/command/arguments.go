@@ -31,7 +31,7 @@ func firstExample(cmd *cobra.Command) string {
 	return firstLine(cmd.Example)
 }
 
-// toolAndBody tells a tool's name apart from its arguments. Either may be left out; body is nil where it is.
+// toolAndBody tells a tool's name apart from its arguments. Either may be left out; body is nil then.
 func toolAndBody(args []string) (name string, body *string, err error) {
 	if len(args) > 0 && args[0] == "" {
 		return "", nil, &usageError{errors.New("TOOL is empty: name a tool, or leave it out where the file has only one")}

@@ -60,7 +60,7 @@ func (f *levelFlag) String() string { return slog.Level(*f).String() }
 
 func (f *levelFlag) Type() string { return "level" }
 
-// addLevelFlag gives cmd the flag --log-level, which sets the lowest level of what.
+// addLevelFlag gives cmd the flag --log-level, which sets the lowest level of the lines that what names.
 func addLevelFlag(cmd *cobra.Command, level *slog.Level, what string) {
 	cmd.Flags().Var((*levelFlag)(level), "log-level", "lowest `level` "+what+": debug, info, warn or error")
 	completeFlag(cmd, "log-level", cobra.FixedCompletions([]cobra.Completion{"debug", "info", "warn", "error"}, cobra.ShellCompDirectiveNoFileComp))

@@ -114,7 +114,7 @@ func (o *openAPI) run(cmd *cobra.Command, _ []string) error {
 			return err
 		}
 		defer next.listener.Close()
-		if len(stop) > 0 { // it is to stop, not to go on
+		if len(stop) > 0 { // it should stop, not go on
 			return nil
 		}
 		log.Close()
@@ -154,8 +154,8 @@ func (o *openAPI) check(cmd *cobra.Command) error {
 	return nil
 }
 
-// serve runs the server until ctx ends, and reloads its configuration when hangup says so. When restart says so, it ends with the program
-// that is to go on.
+// serve runs the server until ctx ends, and reloads its configuration when hangup says so. If restart says so, it ends by starting the next
+// program.
 func (o *openAPI) serve(ctx context.Context, logger *slog.Logger, hangup, restart <-chan os.Signal) (*successor, error) {
 	listener, address, err := inherited()
 	if err != nil {
@@ -180,7 +180,7 @@ func (o *openAPI) serve(ctx context.Context, logger *slog.Logger, hangup, restar
 		_ = listener.Close() // nothing is written to it
 		// An address that can't be listened on is told below.
 		if other, err := (&net.ListenConfig{}).Listen(ctx, "tcp", c.Server.Address); err == nil {
-			c.Server.Listener = other // this process, too, is to start where it can
+			c.Server.Listener = other // this process should start, too, if it can
 		}
 	}
 	if o.config == "" {
@@ -203,7 +203,7 @@ func (o *openAPI) serve(ctx context.Context, logger *slog.Logger, hangup, restar
 	ended, signals := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(signals)
-		for { // during the drain, too: whose token is taken away then must not go on
+		for { // during the drain, too: a client whose token is taken away then must not go on
 			select {
 			case <-hangup:
 				if err := o.reload(s); err != nil {

@@ -135,7 +135,7 @@ func group(cmd *cobra.Command) {
 	}
 }
 
-// addVersionFlag gives the root command a flag that does what the command version does. That of cobra would have the engines unpacked
+// addVersionFlag gives the root command a flag that does what the command version does. Cobra's own flag would have the engines unpacked
 // for every command.
 func addVersionFlag(root *cobra.Command) {
 	version := root.Flags().BoolP("version", "v", false, "version for toolsrv")

@@ -55,7 +55,7 @@ func newVersion() *cobra.Command {
 	return cmd
 }
 
-// writeLicenses writes the licences of what the engines were built from.
+// writeLicenses writes the licences of the engines' sources.
 func writeLicenses(w io.Writer, engines *engine.Set) error {
 	list, err := engines.List()
 	if err != nil {

@@ -20,7 +20,7 @@ import (
 // not written is not reset.
 const tinygoStack int64 = 512 << 10
 
-// maxTinygoStack is how large a stack a project may ask for: half of what a tool has where its operator says nothing else.
+// maxTinygoStack is the largest stack that a project may ask for: half of a tool's memory by default.
 const maxTinygoStack int64 = 32 << 20
 
 // tinygo builds file with TinyGo. A sandbox lives for one call, so nothing needs collecting.

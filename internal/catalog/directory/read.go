@@ -45,7 +45,7 @@ func newReader(f *os.File, want fs.FileInfo) (*reader, error) {
 	return &reader{f, info, info.Size()}, nil
 }
 
-// Read reads the file. At the end it fails if the size was another one, or somebody has written to the file meanwhile.
+// Read reads the file. At the end it fails if the size has changed, or somebody has written to the file meanwhile.
 func (r *reader) Read(p []byte) (int, error) {
 	n, err := r.file.Read(p)
 	if r.left -= int64(n); r.left < 0 {

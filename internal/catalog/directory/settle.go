@@ -31,7 +31,7 @@ func newIntervals(poll time.Duration) intervals {
 }
 
 // unsettled returns how much longer a file must stay the same before it is read, if it has been the same since a time. Part of
-// a module may be a module, too, so a writer may pause. What was renamed into its place was whole by then.
+// a module may be a module, too, so a writer may pause. A file that was renamed into its place was whole by then.
 func (i intervals) unsettled(info fs.FileInfo, since, now time.Time) time.Duration {
 	left := since.Add(i.settle).Sub(now)
 	if touchedLast(info) {

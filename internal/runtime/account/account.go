@@ -15,7 +15,7 @@ import (
 type Kind int
 
 const (
-	// Memory is in bytes: what running calls may touch, what idle instances and snapshots keep, and what compiling takes.
+	// Memory is in bytes: running calls with what they may touch, idle instances and snapshots with what they keep, and compiling.
 	Memory Kind = iota
 	// Mappings are of the process's address space; the system bounds their number.
 	Mappings
@@ -25,7 +25,7 @@ const (
 	Code
 	// Descriptors are of files that guests have open.
 	Descriptors
-	// Manifests is what is kept of what tools say of themselves, in bytes: schemas as checks need them, and documents.
+	// Manifests is the memory of what is kept of manifests, in bytes: schemas as checks need them, and documents.
 	Manifests
 	// Sources are the modules of tools as they were written, in bytes, and what scripts have besides their interpreter.
 	Sources
@@ -63,14 +63,14 @@ type line struct {
 	_     [48]byte
 }
 
-// A Claim is what somebody waits for.
+// A Claim is a request for memory or mappings that may have to wait.
 type Claim struct {
 	Kind Kind
 	// N is how much of it.
 	N int64
 	// First has the meaning that it has in Take.
 	First bool
-	// Ahead puts the claim before those that are not: its claimant keeps what it has until it gets more.
+	// Ahead puts the claim before others: its claimant keeps what it has until it gets more.
 	Ahead bool
 }
 

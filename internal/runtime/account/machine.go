@@ -16,7 +16,7 @@ const unknown = 4 << 30
 func MachineMemory() int64 {
 	n, err := memlimit.ApplyFallback(memlimit.FromCgroup, memlimit.FromSystem)()
 	if system, e := memlimit.FromSystem(); err == nil && e == nil {
-		n = min(n, system) // a group's limit may be more than there is
+		n = min(n, system) // a group's limit may exceed the machine's memory
 	}
 	if err != nil || n == 0 || n > math.MaxInt64 {
 		return unknown

@@ -75,7 +75,7 @@ type TooMuch struct {
 	Memory bool
 }
 
-// Error says what was too much, and what to do.
+// Error says which limit was exceeded, and what to do.
 func (t *TooMuch) Error() string {
 	const advice = "split its largest functions, or optimise it with the compiler or wasm-opt"
 	switch {

@@ -65,7 +65,7 @@ type process struct {
 type lostError struct {
 	why     error
 	tooMuch *TooMuch // if it broke a bound
-	system  bool     // otherwise: the system may have ended it, or not let it go on
+	system  bool     // otherwise: the system may have ended it, or refused it something
 	stuck   bool     // it had all of the time that it is given
 }
 
@@ -278,7 +278,7 @@ func (c *process) watch(most Limit, patience time.Duration) (done func() breach)
 	go func() {
 		tick := time.NewTicker(lookTime)
 		defer tick.Stop()
-		var began apart.Use // at the first look, so that what is soon done is not looked at
+		var began apart.Use // at the first look, so that short compilations are not looked at
 		looked := false
 		until := time.Now().Add(patience)
 		for {

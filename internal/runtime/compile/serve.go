@@ -55,16 +55,16 @@ const (
 )
 
 const (
-	maxWrong = 4 << 10 // bytes of what is wrong with a module
+	maxWrong = 4 << 10 // bytes of the message about a module's fault
 	// exitTime is how a process exits that has used up its processor time, and exitSystem if the system has used it up for it.
 	exitTime, exitSystem = 17, 18
-	// How much garbage may lie, in percent of what is in use: with a small module so little is that 100 would collect for each.
+	// How much garbage may lie, in percent of what is in use: a small module uses so little that 100 would collect for each.
 	garbage, garbageSmall = 100, 400
 	small                 = 64 << 10 // bytes of a module
 	// serveStack is the most that one goroutine's stack takes, in bytes.
 	serveStack = 256 << 20
-	// serveProcessors is how many processors it uses: the compiler uses one, and Go's garbage collector would use all that are idle,
-	// in the time that the module has.
+	// serveProcessors is how many processors it uses: the compiler uses one, and Go's garbage collector would use all idle ones, at the
+	// module's expense.
 	serveProcessors = 2
 )
 

@@ -340,7 +340,7 @@ func (w *rewriter) mark(scopes []scope, local uint32) {
 	last := w.marks[local]
 	w.marks[local] = w.serial
 	scopes[len(scopes)-1].sets++
-	if last > scopes[0].serial { // it counts already in the scopes that were open then
+	if last > scopes[0].serial { // it already counts in the scopes that were open then
 		scopes[sort.Search(len(scopes), func(i int) bool { return scopes[i].serial >= last })-1].sets--
 	}
 }

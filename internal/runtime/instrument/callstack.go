@@ -111,9 +111,9 @@ func (w *rewriter) deepest(f int, charges []bool, depth []int) int {
 	return most
 }
 
-// A LinearStack is the stack in its memory on which code made by LLVM (C, C++, Rust, Zig, TinyGo) keeps what it takes the
-// address of. It grows downwards, and nothing in WebAssembly bounds it. When it is used up, its pointer goes below its end
-// into data, or wraps around 0 to addresses beyond the memory, where the next access traps like any wild one.
+// A LinearStack is the stack in its memory on which code made by LLVM (C, C++, Rust, Zig, TinyGo) keeps variables whose address it takes.
+// It grows downwards, and nothing in WebAssembly bounds it. When it is used up, its pointer goes below its end into data, or wraps around 0
+// to addresses beyond the memory, where the next access traps like any wild one.
 type LinearStack struct {
 	// Pointer is the index in Rewritten.Globals of the stack pointer.
 	Pointer int

@@ -207,7 +207,7 @@ func median(list []time.Duration) (middle, longest time.Duration) {
 	return list[len(list)/2], list[len(list)-1]
 }
 
-// A recursion is stopped by its call stack, whatever leads back.
+// The call stack stops a recursion, whatever its form.
 // Proves: A tool stops
 func TestCallStack(t *testing.T) {
 	t.Parallel()

@@ -39,7 +39,7 @@ type runState struct {
 	first    bool            // no other call of the module ran when it began
 	granted  int64           // bytes of call stack that the guest has been given
 	beside   int64           // bytes that the account holds for more of it than the instance has, for output, and for the host
-	short    int64           // bytes that the account should hold, and for which there was no room; 0: there was
+	short    int64           // bytes that the account should hold but had no room for; 0: it had
 	starting bool            // the guest is being started, and serves nobody yet
 	inside   int             // functions of the guest that the host has called, one inside the other
 	counter  hostabi.Counter

@@ -15,7 +15,7 @@ const MaxModule = 64 << 20
 // The exports of a guest besides its convention's.
 const (
 	exportMemory = "memory"
-	exportBundle = "toolsrv_bundle" // of an engine: the address of what its modules differ in
+	exportBundle = "toolsrv_bundle" // of an engine: the address of the data in which its modules differ
 )
 
 // maxTables is how many tables a module may have. The rewriter bounds their elements.

@@ -213,7 +213,7 @@ const seatsPerProcessor = 2
 // turns, so that a guest of another module waits for one turn, however many wait before it. Go would have thousands of
 // guests that compute run one after the other before it comes back to anybody else. Who waits for anything but a seat has none.
 
-// sit waits for a seat, until the run is over at most. It reports false where it need not wait.
+// sit waits for a seat, at most until the end of the run. It reports false where it need not wait.
 func (c *call) sit() (waited bool) {
 	if !c.engine.seats.Try() {
 		if err := c.engine.seats.Enter(c.patience(), c.module); err != nil {

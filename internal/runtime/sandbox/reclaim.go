@@ -74,7 +74,7 @@ func (e *Engine) reclaim(done <-chan struct{}, k account.Kind, n int64) {
 			return e.account.Held(k) <= most
 		}
 	}
-	if enough() { // because of what another goroutine has let go of
+	if enough() { // because another goroutine has let go of something
 		return
 	}
 	type candidate struct {

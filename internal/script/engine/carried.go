@@ -13,7 +13,7 @@ import (
 	"sync"
 )
 
-// What the names of an engine's files end with: its module, and the licences of what it was built from.
+// The ends of the names of an engine's files: its module, and the licences of its sources.
 const (
 	moduleSuffix  = ".wasm.gz"
 	licenseSuffix = ".licenses.txt"
@@ -41,8 +41,8 @@ var carried = sync.OnceValue(func() *Set {
 	return From(files)
 })
 
-// From returns the engines in a folder: NAME.wasm.gz is the engine for the language NAME, and NAME.licenses.txt the licences of
-// what it was built from.
+// From returns the engines in a folder: NAME.wasm.gz is the engine for the language NAME, and NAME.licenses.txt the licences of its
+// sources.
 func From(folder fs.FS) *Set {
 	return &Set{files: folder, opened: map[string]func() (*Engine, error){}}
 }

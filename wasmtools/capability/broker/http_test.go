@@ -35,7 +35,7 @@ func TestHTTPGrants(t *testing.T) {
 	}
 }
 
-// TestHTTPRefused holds that a configuration with a grant that can't be is refused.
+// TestHTTPRefused holds that a configuration with an impossible grant is refused.
 func TestHTTPRefused(t *testing.T) {
 	t.Parallel()
 	c, err := config.Parse([]byte("[[grant]]\nmatch = 'x'\nhttp = ['https://a.example']\nca = 'nowhere.pem'"), t.TempDir())

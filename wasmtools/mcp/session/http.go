@@ -21,8 +21,8 @@ type Request struct {
 	// Message is what a POST says: the door has read that where the request has no session's id. Otherwise Serve reads it, so that the
 	// door can name the request where it fails.
 	Message *rpc.Message
-	// Read reads the body of a POST that has the id of a session, once that is known to be there. The body belongs to Serve
-	// until Serve returns. The error is one for Fail.
+	// Read reads the body of a POST with the id of a session that exists. The body belongs to Serve until Serve returns. The error is one
+	// for Fail.
 	Read func() ([]byte, error)
 	// Counted is called, if it is set, when a call counts the memory of the arguments that Read has read.
 	Counted func()

@@ -1,5 +1,5 @@
-// Package convention has the ways in which the host calls the tools of a module. Each is a value: which functions it runs, with what they
-// begin, and what it means how they end. The sandbox has no case for any of them: a further one is one more value in [All].
+// Package convention has the ways in which the host calls the tools of a module. Each is a value that says which functions run, how they
+// begin, and what their ends mean. The sandbox has no case for any of them: a further one is one more value in [All].
 package convention
 
 import (
@@ -37,7 +37,7 @@ type Export struct {
 // A Result is what the end of a function means.
 type Result struct {
 	End End
-	// Starved says that the guest ended so because it was refused memory, if it was.
+	// Starved says that the guest ended that way because it was refused memory, if it was.
 	Starved bool
 	// Reason is the guest's own, of Failed; it may be empty.
 	Reason string
@@ -76,7 +76,7 @@ var all = [...]*Convention{
 	},
 }
 
-// What modules of both may have.
+// The limits for modules of both.
 var (
 	number     = wasmbin.FuncType{Results: []wasmbin.ValueType{wasmbin.I32}}
 	initialize = Export{Name: "_initialize"}

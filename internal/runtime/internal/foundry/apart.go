@@ -107,7 +107,7 @@ type claim func(bytes int64, sure bool) (give func(), err error)
 
 // claimFor returns how a furnace takes what compiling takes from the account of all programs, for one large module at a time. What is idle
 // makes room for it, and the account's reserve stays for calls. If it has to be sure, it waits for running calls, too; otherwise it takes
-// what there is: they may be waiting for the code.
+// only what is free, since they may be waiting for the code.
 func (f *Foundry) claimFor(tight bool) claim {
 	turn := make(chan struct{}, 1)
 	return func(bytes int64, sure bool) (func(), error) {

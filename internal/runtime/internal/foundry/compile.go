@@ -284,7 +284,7 @@ var workersKey = func() (key any) {
 	return key
 }()
 
-// asked notes the key that it is asked for.
+// asked notes the requested key.
 type asked struct {
 	context.Context
 	key *any

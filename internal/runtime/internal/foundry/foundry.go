@@ -37,7 +37,7 @@ type Config struct {
 	Furnish func(context.Context, wazero.Runtime) error
 	// Reclaim frees what is idle until there is room for n of a kind, or done is closed.
 	Reclaim func(done <-chan struct{}, k account.Kind, n int64)
-	// Shed drops code that is used least, where there is more than there is room for. It is called when some was added.
+	// Shed drops the code that is used least, if there is not enough room. It is called when some was added.
 	Shed func()
 	// Stop is done when nobody waits for code any more.
 	Stop context.Context
@@ -73,7 +73,7 @@ func New(ctx context.Context, c Config) (_ *Foundry, err error) {
 	return f, err
 }
 
-// Ready has the process start that compiles modules, if there is to be one: a module may come soon, and is compiled the sooner then.
+// Ready starts the process that compiles modules, if one is used, so that the next module is compiled sooner.
 func (f *Foundry) Ready() { f.furnace.ready() }
 
 // A sum identifies a module.

@@ -55,7 +55,7 @@ type furnace struct {
 	plain   func() (wazero.Runtime, error)              // of code that stays in memory, made when it is first needed
 	used    atomic.Pointer[wazero.Runtime]              // plain's
 	pool    *compile.Pool                               // nil: this process compiles
-	claim   claim                                       // has room made for what a process of the pool may take
+	claim   claim                                       // makes room for what a process of the pool may take
 	barred  barred                                      // modules that are not compiled
 	cache   *codecache.Cache                            // nil: none, as are the following
 	loader  wazero.Runtime                              // of code from the cache
@@ -208,7 +208,7 @@ func (f *furnace) warn(what string, err error) {
 }
 
 // over logs that what warn has told is over, since something has gone well, unless that has gone wrong a moment ago. The next warning is
-// told at once then.
+// then logged at once.
 func (f *furnace) over(what, now string) {
 	s := f.trouble.warn[what]
 	if !s.told.Load() { // nearly always
@@ -311,7 +311,7 @@ func (f *furnace) compile(of sum, parsed *wasmbin.Module, needed func() bool) (*
 		f.trouble.since.Store(time.Now().UnixNano())
 		f.warn(notPossible, err)
 	}
-	_, tried, err := f.apart(of, "", module, &most) // here, only what was seen to take no more than it may
+	_, tried, err := f.apart(of, "", module, &most) // here, only modules that were seen to stay within their bounds
 	if err != nil {
 		return nil, err
 	}

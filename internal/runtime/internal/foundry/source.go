@@ -120,7 +120,8 @@ func (s *Source) Pack() {
 	s.count(s.counted() - before)
 }
 
-// deflate returns content compressed, in chunks. It gives up where that saves less than a quarter: it takes no more memory than that meanwhile.
+// deflate returns content compressed, in chunks. It gives up if that saves less than a quarter, and takes no more memory than three
+// quarters meanwhile.
 func deflate(content []byte) (packed [][]byte, smaller bool) {
 	w := packers.Get().(*flate.Writer)
 	defer packers.Put(w)
@@ -143,7 +144,7 @@ func deflate(content []byte) (packed [][]byte, smaller bool) {
 	return to.all, true
 }
 
-// chunk is how many bytes are compressed before deflate looks at what they have become, and how large a chunk is of that.
+// chunk is how many bytes are compressed between two looks at the size, and how large a piece of the result is.
 const chunk = 128 << 10
 
 // chunks is a buffer that never copies what it has.

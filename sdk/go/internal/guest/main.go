@@ -1,5 +1,5 @@
-// Command guest is a module with what only guests in Go can do to a call; what those in all languages do, the guest of the
-// conformance kit does. Tests of the host build it and run it; no author needs it.
+// Command guest is a module with what only guests in Go can do to a call; the guest of the conformance kit does what all languages can do.
+// Tests of the host build it and run it; no author needs it.
 package main
 
 import (

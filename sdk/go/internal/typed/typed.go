@@ -73,8 +73,8 @@ type Results struct{ nils nils }
 // ResultsOf returns the Results of t.
 func ResultsOf(t reflect.Type) Results { return Results{findNils(t)} }
 
-// Encode returns the JSON of what out, a pointer to a value of the type, points to. It fails where JSON can't express it. The
-// value may get empty slices and maps for nil ones; what it refers to is left as it is.
+// Encode returns the JSON of the value that out, a pointer, points to. It fails where JSON can't express it. The value may get empty slices
+// and maps for nil ones; what it refers to is left as it is.
 func (r Results) Encode(out any) ([]byte, error) {
 	v := reflect.ValueOf(out).Elem()
 	if r.nils.any(v, 0) {

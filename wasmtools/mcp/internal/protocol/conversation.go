@@ -9,8 +9,8 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/mcp/internal/rpc"
 )
 
-// A Conversation is what belongs together of what one client asks for: the requests that are not answered yet, which it can cancel,
-// and the version that initialize has agreed on. The zero value is not usable: see [NewConversation].
+// A Conversation is the state of one client: its open requests, which it can cancel, and the version that initialize has agreed on. The
+// zero value is not usable: see [NewConversation].
 type Conversation struct {
 	closed  chan struct{} // closed by Close
 	running sync.WaitGroup

@@ -29,7 +29,7 @@ type Ruler struct {
 	spent   int      // of maxMeasuredTotal
 }
 
-// frameOf is what a frame consists of, beside what each has.
+// frameOf is what a frame consists of, beside the parts that all have.
 type frameOf struct {
 	locals    int // bytes for values of locals
 	operands  int // operands that outlive a call, or are more than there are registers

@@ -36,7 +36,7 @@ type place struct {
 	part   int32 // number of the last block that is reached from several
 	header int32 // block that heads the innermost loop above it in the dominator tree, or -1
 	sets   int32 // of locals before that loop
-	low    int32 // least height of the operand stack since then
+	low    int32 // the operand stack's least height since then
 }
 
 // A block is a basic block.
@@ -202,7 +202,7 @@ func (s *Scale) instruction() {
 }
 
 // fill counts a memory.fill or table.fill, which the compiler turns into a loop with a call, behind a branch where there is nothing to
-// fill. The loop passes on how far it is.
+// fill. The loop passes on its progress.
 func (s *Scale) fill() {
 	s.height -= 3
 	s.dip(s.height)

@@ -48,8 +48,8 @@ type Count struct {
 	Known    float64 // addresses that are known to be in bounds × blocks
 }
 
-// What one of each takes. The figures were fitted to measurements of 180 kinds of hostile functions, so that most take less
-// than is predicted and none takes more than twice as much.
+// The cost of one of each. The figures were fitted to measurements of 180 kinds of hostile functions, so that most take less than is
+// predicted and none takes more than twice as much.
 var (
 	nanos = Count{Work: 80, Reloads: 160, Blocks: 1500, Live: 32, Above: 25, Joins: 60, Moves: 290, Steps: 22, Argument: 0.65, Alias: 3, Dominate: 18, Preds: 0.5, Known: 150}
 	bytes = Count{Work: 125, Reloads: 250, Blocks: 500, Live: 6.5, Above: 7, Joins: 75, Moves: 300, Known: 100}

@@ -84,6 +84,48 @@ func (d *Derived[T]) Of(g *Generation) *T {
 // Current returns what was made of the current generation.
 func (d *Derived[T]) Current() *T { return d.Of(nil) }
 
+// A Change is what differs between two generations.
+type Change int
+
+const (
+	// SameTools says that the tools are the same, while their switches may differ.
+	SameTools Change = iota
+	// SamePaths says that some tools were replaced by others with the same paths.
+	SamePaths
+	// OtherPaths says that there are paths that were not there, or are not there any more. So it is with the first generation.
+	OtherPaths
+)
+
+// MadeOfTools returns what is made of each tool of a generation, in the order of its routes, and what has changed. It keeps what was made of
+// tools that before had already: made has that, in the order of before's routes. Where the tools are the same, it returns made itself.
+// before may be nil.
+func MadeOfTools[T any](g, before *Generation, made []T, of func(*Tool) T) ([]T, Change) {
+	var old []Route
+	if before != nil {
+		old = before.routes
+	}
+	if before != nil && slices.EqualFunc(g.routes, old, func(a, b Route) bool { return a.Tool == b.Tool }) {
+		return made, SameTools
+	}
+	next := make([]T, len(g.routes))
+	change := OtherPaths
+	if before != nil && slices.EqualFunc(g.routes, old, func(a, b Route) bool { return a.Path == b.Path }) {
+		change = SamePaths
+	}
+	n := 0
+	for i, route := range g.routes { // both are sorted by path
+		for n < len(old) && old[n].Path < route.Path {
+			n++
+		}
+		if n < len(old) && old[n].Tool == route.Tool {
+			next[i] = made[n]
+		} else {
+			next[i] = of(route.Tool)
+		}
+	}
+	return next, change
+}
+
 // Close ends the calls of make. Of returns what was made last from then on. A second Close does nothing.
 func (d *Derived[T]) Close() {
 	r := d.table

@@ -7,7 +7,7 @@ import (
 
 // call answers a POST to the tool that is number n of the state. The call begins before the body is read, because the tool says how large
 // that may be, and goes by what is in force once it has been read.
-func (x exchange) call(n int) {
+func (x *exchange) call(n int) {
 	route := x.state.generation.Routes()[n]
 	x.SetTool(route.Path)
 	if x.Generation() == nil {
@@ -45,7 +45,6 @@ func (x exchange) call(n int) {
 // resume has a call go by the generation and the principal that the request has now.
 func (x *exchange) resume(i *invoke.Invocation, path string) (*entry, error) {
 	x.state = x.state.door.states.Of(x.Generation())
-	x.Local = x.state
 	route, err := invoke.Find(x.state.generation, path, x.Call().Principal)
 	if err == nil {
 		err = i.Resume(route)
@@ -58,7 +57,7 @@ func (x *exchange) resume(i *invoke.Invocation, path string) (*entry, error) {
 
 // refuse answers a call that was not admitted. What a principal may not call is missing, with all that this means for the
 // answer.
-func (x exchange) refuse(err error) {
+func (x *exchange) refuse(err error) {
 	if isNotFound(err) {
 		x.answerMissing()
 		return
@@ -67,7 +66,7 @@ func (x exchange) refuse(err error) {
 }
 
 // refuseRead is refuse for a call whose body has been read: the request can't be routed again.
-func (x exchange) refuseRead(err error) {
+func (x *exchange) refuseRead(err error) {
 	if isNotFound(err) {
 		x.answerNotFound()
 		return
@@ -76,7 +75,7 @@ func (x exchange) refuseRead(err error) {
 }
 
 // readBody reads the arguments. A body of another type than JSON is refused before it is read.
-func (x exchange) readBody(i *invoke.Invocation) error {
+func (x *exchange) readBody(i *invoke.Invocation) error {
 	h := x.Request().Header
 	if err := web.CheckEncoding(h); err != nil {
 		x.Header().Set("Accept-Encoding", "identity")
@@ -89,7 +88,7 @@ func (x exchange) readBody(i *invoke.Invocation) error {
 }
 
 // refuseType returns why a body has the wrong type, or nil if there is none: an empty body needs no type.
-func (x exchange) refuseType(wrong error) error {
+func (x *exchange) refuseType(wrong error) error {
 	if has, err := x.HasBody(); !has {
 		return err
 	}

@@ -29,6 +29,7 @@ type Door struct {
 	log         *slog.Logger
 	invoker     *invoke.Invoker
 	unsubscribe func()
+	idle        sync.Pool // of *exchange
 
 	states   *wasmtools.Derived[state]
 	mu       sync.Mutex // it is taken after the locks of the route table and of dependencies
@@ -79,19 +80,21 @@ func (d *Door) Policy() web.Policy { return web.Policy{Pages: web.PagesRead, Unb
 
 // Serve answers one request.
 func (d *Door) Serve(x *web.Exchange) {
-	s := d.states.Of(x.Generation())
-	x.Local = s
-	s.router.ServeHTTP(x, x.Request())
+	e, ok := d.idle.Get().(*exchange)
+	if !ok {
+		e = new(exchange)
+	}
+	e.Exchange, e.state = x, d.states.Of(x.Generation())
+	e.state.router.ServeHTTP(e, x.Request())
+	*e = exchange{} // not after a panic: nobody knows who still has it
+	d.idle.Put(e)
 }
 
-// An exchange is a request to a Door, with the state that the request goes by.
+// An exchange is a request to a Door, with the state that the request goes by. The router hands it to its handlers as their ResponseWriter,
+// so that they have all they need.
 type exchange struct {
 	*web.Exchange
 	state *state
 }
 
-// exchangeOf returns the exchange that the router hands to a handler as its ResponseWriter.
-func exchangeOf(w http.ResponseWriter) exchange {
-	x := w.(*web.Exchange)
-	return exchange{x, x.Local.(*state)}
-}
+var _ http.ResponseWriter = (*exchange)(nil)

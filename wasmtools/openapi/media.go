@@ -29,7 +29,7 @@ func mediaOf(result *schema.Schema) string {
 
 // sendResult answers with the result of a tool. The result of one that has a media type is sent as the file itself if Accept
 // prefers that to JSON, and if it is what the schema promises: a string in base64.
-func (x exchange) sendResult(result []byte, mediaType string) {
+func (x *exchange) sendResult(result []byte, mediaType string) {
 	if mediaType == "" {
 		x.Send(http.StatusOK, result)
 		return

@@ -19,7 +19,7 @@ const (
 
 // answerMissing answers for a path that has no tool, before the body has been read: a tool that came between the look-up and the
 // question is in the newest state.
-func (x exchange) answerMissing() {
+func (x *exchange) answerMissing() {
 	if _, err := invoke.Find(x.state.generation, x.Request().URL.Path, x.Call().Principal); err != nil && !isNotFound(err) {
 		x.Fail(err)
 		return
@@ -29,8 +29,8 @@ func (x exchange) answerMissing() {
 		return
 	}
 	if newest := x.state.door.states.Of(x.Generation()); newest != x.state {
-		x.Local = newest
-		newest.router.ServeHTTP(x.Exchange, x.Request())
+		x.state = newest
+		newest.router.ServeHTTP(x, x.Request())
 		return
 	}
 	x.answerNotFound()
@@ -42,7 +42,7 @@ func isNotFound(err error) bool {
 }
 
 // answerNotFound answers that the path has no tool, and names the one that was probably meant.
-func (x exchange) answerNotFound() {
+func (x *exchange) answerNotFound() {
 	e := &wasmtools.Error{Code: wasmtools.CodeNotFound}
 	if meant := x.state.guess(x.Request().URL.Path, x.Call().Principal); meant != "" {
 		e.Message = "Not Found: did you mean " + meant + "?"

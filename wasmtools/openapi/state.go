@@ -29,15 +29,17 @@ func (d *Door) make(g *wasmtools.Generation, old *state) *state {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	next := &state{door: d, generation: g}
-	if old != nil && sameTools(old.entries, g.Routes()) {
-		next.entries, next.router, next.near = old.entries, old.router, old.near
+	before := old
+	if before == nil {
+		before = new(state)
+	}
+	var change wasmtools.Change
+	next.entries, change = wasmtools.MadeOfTools(g, before.generation, before.entries, d.newEntry)
+	if change == wasmtools.SameTools {
+		next.router, next.near = before.router, before.near
 	} else {
-		var samePaths bool
-		next.entries, samePaths = d.entriesOf(g, old)
-		router, err := (*httprouter.Router)(nil), error(nil)
-		if samePaths && old != nil {
-			router = old.router // which knows tools by their places
-		} else {
+		router, err := before.router, error(nil) // which knows tools by their places
+		if change == wasmtools.OtherPaths {
 			router, err = newRouter(next.entries)
 		}
 		if err != nil { // a bug, since names are checked; the old tools stay in service
@@ -60,49 +62,17 @@ func (d *Door) make(g *wasmtools.Generation, old *state) *state {
 	return next
 }
 
-func sameTools(entries []*entry, routes []wasmtools.Route) bool {
-	if len(entries) != len(routes) {
-		return false
-	}
-	for i, e := range entries {
-		if e.tool != routes[i].Tool {
-			return false
-		}
-	}
-	return true
-}
-
 // entryOf returns the entry of a path, which the generation has.
 func (s *state) entryOf(path string) *entry {
 	i, _ := slices.BinarySearchFunc(s.entries, path, func(e *entry, path string) int { return strings.Compare(e.path, path) })
 	return s.entries[i]
 }
 
-// entriesOf returns the entries of a generation, and whether they have the paths of the state before. Both are sorted by path.
-func (d *Door) entriesOf(g *wasmtools.Generation, old *state) (entries []*entry, samePaths bool) {
-	var before []*entry
-	if old != nil {
-		before = old.entries
-	}
-	entries = make([]*entry, len(g.Routes()))
-	samePaths = len(entries) == len(before)
-	n := 0
-	for i, route := range g.Routes() {
-		for n < len(before) && before[n].tool != route.Tool && before[n].path < route.Path {
-			n++
-		}
-		if n < len(before) && before[n].tool == route.Tool {
-			entries[i] = before[n]
-		} else {
-			entries[i] = d.newEntry(route.Tool)
-			samePaths = samePaths && before[i].path == route.Path
-		}
-	}
-	return entries, samePaths
-}
+// A handler answers the requests for one path and method.
+type handler func(x *exchange)
 
-// newRouter returns a router whose handlers expect a web.Exchange as their ResponseWriter. They know a tool by its number, to
-// find its switch in the state that the request began with.
+// newRouter returns a router whose handlers expect an exchange as their ResponseWriter. They know a tool by its number, to find its
+// switch in the state that the request began with.
 func newRouter(entries []*entry) (r *httprouter.Router, err error) {
 	defer func() {
 		if v := recover(); v != nil { // httprouter refuses a route by a panic
@@ -114,43 +84,40 @@ func newRouter(entries []*entry) (r *httprouter.Router, err error) {
 	r.RedirectFixedPath = false
 	r.HandleMethodNotAllowed = true
 	r.HandleOPTIONS = true
-	r.GlobalOPTIONS = http.HandlerFunc(answerOptions)
-	r.NotFound = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { exchangeOf(w).answerMissing() })
-	r.MethodNotAllowed = http.HandlerFunc(answerMethod)
+	r.GlobalOPTIONS = handler((*exchange).answerOptions)
+	r.NotFound = handler((*exchange).answerMissing)
+	r.MethodNotAllowed = handler((*exchange).answerMethod)
 	for _, method := range []string{http.MethodGet, http.MethodHead} {
-		r.Handle(method, "/tools", func(w http.ResponseWriter, _ *http.Request, _ httprouter.Params) {
-			x := exchangeOf(w)
-			x.SendDocument(x.state.documentsFor(x.Call().Principal).tools)
-		})
-		r.Handle(method, "/openapi.json", func(w http.ResponseWriter, _ *http.Request, _ httprouter.Params) {
-			x := exchangeOf(w)
-			x.SendDocument(x.state.documentsFor(x.Call().Principal).openapi)
-		})
+		r.Handler(method, "/tools", handler(func(x *exchange) { x.SendDocument(x.state.documentsFor(x.Call().Principal).tools) }))
+		r.Handler(method, "/openapi.json", handler(func(x *exchange) { x.SendDocument(x.state.documentsFor(x.Call().Principal).openapi) }))
 	}
 	for i, e := range entries {
-		r.POST(e.path, func(w http.ResponseWriter, _ *http.Request, _ httprouter.Params) { exchangeOf(w).call(i) })
+		r.POST(e.path, func(w http.ResponseWriter, _ *http.Request, _ httprouter.Params) { w.(*exchange).call(i) })
 	}
 	return r, nil
 }
 
+// ServeHTTP has the handler answer an exchange.
+func (h handler) ServeHTTP(w http.ResponseWriter, _ *http.Request) { h(w.(*exchange)) }
+
 // answerMethod answers another method than a path has.
-func answerMethod(w http.ResponseWriter, _ *http.Request) {
-	if x := exchangeOf(w); !x.hidden() {
+func (x *exchange) answerMethod() {
+	if !x.hidden() {
 		x.Fail(&wasmtools.Error{Code: wasmtools.CodeMethodNotAllowed})
 	}
 }
 
 // answerOptions says which methods a path has; the router has set Allow. What a browser asks for a page of another origin has
 // been answered by then.
-func answerOptions(w http.ResponseWriter, _ *http.Request) {
-	if x := exchangeOf(w); !x.hidden() {
+func (x *exchange) answerOptions() {
+	if !x.hidden() {
 		x.WriteHeader(http.StatusNoContent)
 	}
 }
 
 // hidden answers, and returns true, if the path belongs to a tool that the principal may not call. Such a tool is missing,
 // whatever the method.
-func (x exchange) hidden() bool {
+func (x *exchange) hidden() bool {
 	path := x.Request().URL.Path
 	if _, ok := x.state.generation.Lookup(path); !ok || x.Call().Principal.May(path) {
 		return false

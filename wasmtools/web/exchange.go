@@ -14,8 +14,6 @@ import (
 // An Exchange is a request with its response, and the response's http.ResponseWriter. It must not be used after the door's
 // Serve has returned, except for its context.
 type Exchange struct {
-	// Local belongs to the door, for what its parts have to know of the request. Storing a pointer does not allocate.
-	Local any
 	// Failer words the errors of a door whose protocol has a form of its own for them. Nil: they are as docs/http.md says.
 	Failer Failer
 

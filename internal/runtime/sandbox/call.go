@@ -56,13 +56,17 @@ var (
 
 // begin makes c the state of a run.
 func (c *call) begin(r *run) {
-	c.ctx, c.deadline, c.outer, c.limits = r.ctx, r.deadline, r.outer, r.limits
-	c.counter, c.filter = r.counter, r.filter
-	c.lines = lines{tool: r.tool, left: r.limits.LogLines, listener: r.listener}
+	c.ctx, c.deadline, c.outer, c.limits = r.ctx, r.deadline, r.Outer, r.limits
+	c.counter, c.filter = r.Counter, r.filter
+	c.lines = lines{tool: r.tool, left: r.limits.LogLines, listener: r.Listener}
 	c.first = r.first
 	c.meter = meter{most: r.fuel()}
 	c.meter.pace, c.meter.give = c.module.paces.Begin()
-	c.abi.Begin(r.guest)
+	if r.start {
+		c.abi.Begin(hostabi.Run{}) // configure gives it the settings, once what modules share has started
+	} else {
+		c.abi.Begin(hostabi.Run{Serving: true, Input: r.Input, Principal: r.Principal, Grants: r.grants, Settings: c.module.settings})
+	}
 }
 
 // wipe forgets the run.

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/toolsrv/toolsrv/runtime/hostabi"
 	"github.com/toolsrv/toolsrv/runtime/limits"
 )
 
@@ -49,7 +48,7 @@ func (p *Program) Describe(ctx context.Context) ([]byte, error) {
 	}
 	l := p.module.engine.describes
 	p.module.allow(l.Memory)
-	r := run{ctx: ctx, begun: time.Now(), limits: &l, describe: true, guest: hostabi.Run{Serving: true, Settings: p.module.settings}}
+	r := run{ctx: ctx, begun: time.Now(), limits: &l, describe: true}
 	r.deadline = r.begun.Add(l.Timeout)
 	output, err := p.module.serve(&r)
 	if err == nil {

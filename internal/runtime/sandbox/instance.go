@@ -99,7 +99,7 @@ func (i *instance) enlarge(bytes int64) error {
 		c.stand()
 		ctx, done := e.limit(c.ctx, time.Now().Add(time.Until(c.deadline)/4))
 		defer done()
-		if err := e.take(ctx, account.Claim{Kind: account.Memory, N: more, Ahead: true}, &run{outer: c.outer}); err != nil {
+		if err := e.take(ctx, account.Claim{Kind: account.Memory, N: more, Ahead: true}, &run{CallSpec: CallSpec{Outer: c.outer}}); err != nil {
 			return err
 		}
 	}

@@ -15,7 +15,6 @@ import (
 	"github.com/toolsrv/toolsrv/internal/runtime/account"
 	"github.com/toolsrv/toolsrv/internal/runtime/wasmbin"
 	"github.com/toolsrv/toolsrv/internal/testkit"
-	"github.com/toolsrv/toolsrv/runtime/hostabi"
 	"github.com/toolsrv/toolsrv/runtime/limits"
 )
 
@@ -292,7 +291,7 @@ func phases(b *testing.B) (*module, *instance) {
 func BenchmarkBareCall(b *testing.B) {
 	m, i := phases(b)
 	limits := inForce(limits.Limits{})
-	r := run{ctx: b.Context(), deadline: time.Now().Add(time.Hour), limits: &limits, guest: hostabi.Run{Serving: true, Input: []byte("1")}}
+	r := run{ctx: b.Context(), deadline: time.Now().Add(time.Hour), limits: &limits, CallSpec: CallSpec{Input: []byte("1")}}
 	b.ReportAllocs()
 	for b.Loop() {
 		i.call.begin(&r)

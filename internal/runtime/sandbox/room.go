@@ -43,7 +43,7 @@ func (r *run) claim(ctx context.Context, e *Engine, bytes int64) error {
 		return nil
 	case bytes > e.account.Most(account.Memory, true):
 		return e.neverRoom(bytes)
-	case e.account.Take(account.Memory, more, r.first) || r.outer != nil && e.seize(account.Memory, more, r.first):
+	case e.account.Take(account.Memory, more, r.first) || r.Outer != nil && e.seize(account.Memory, more, r.first):
 		r.room = bytes
 		return nil
 	}
@@ -89,7 +89,7 @@ func (r *run) seizeSoon(e *Engine, more int64) bool {
 	if e.account.Take(account.Memory, more, r.first) {
 		return true
 	}
-	if r.outer == nil && more <= e.account.Most(account.Memory, r.first) {
+	if r.Outer == nil && more <= e.account.Most(account.Memory, r.first) {
 		ctx, done := context.WithTimeout(r.ctx, account.Moment)
 		defer done()
 		if e.account.Wait(ctx, account.Claim{Kind: account.Memory, N: more, First: r.first}, nil) == nil {
@@ -130,7 +130,7 @@ func (e *Engine) take(ctx context.Context, c account.Claim, r *run) error {
 // wait waits until a run has what it claims, or ctx is done. Now and then it frees what has become idle. A run inside another call does
 // not wait: its outer calls hold some, and all who hold some may be such calls. The error is an *Error.
 func (e *Engine) wait(ctx context.Context, c account.Claim, r *run) error {
-	if r.outer != nil || c.N > e.account.Most(c.Kind, c.First) {
+	if r.Outer != nil || c.N > e.account.Most(c.Kind, c.First) {
 		return overloaded(nil)
 	}
 	look := func(granted <-chan struct{}) { e.reclaim(granted, c.Kind, c.N) }

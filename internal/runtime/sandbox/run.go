@@ -6,19 +6,17 @@ import (
 	"math"
 	"time"
 
-	"github.com/toolsrv/toolsrv/runtime/hostabi"
 	"github.com/toolsrv/toolsrv/runtime/limits"
 )
 
 // A run is what a guest has to do, on whose behalf, and within which limits.
 type run struct {
-	index    int32       // of the tool
-	describe bool        // rather than call a tool
-	guest    hostabi.Run // what host functions may know
-	listener hostabi.Listener
-	counter  hostabi.Counter // nil: nobody counts what the guest uses
+	CallSpec                 // zero for a description and for a start
+	index    int32           // of the tool
+	describe bool            // rather than call a tool
+	start    bool            // rather than either
+	grants   []any           // by the numbers of the sets of functions
 	filter   filter          // of what the guest says
-	outer    hostabi.Outer   // the call inside which it runs; nil: none
 	started  int64           // fuel that the start of its instance has used
 	ctx      context.Context // the caller's
 	begun    time.Time
@@ -37,10 +35,10 @@ type run struct {
 // fuel returns how much fuel the run may use; 0: there is no limit.
 func (r *run) fuel() int64 {
 	most := r.limits.Fuel
-	if r.outer == nil {
+	if r.Outer == nil {
 		return most
 	}
-	if left := r.outer.Fuel(); left < math.MaxInt64 && (most == 0 || left < most) {
+	if left := r.Outer.Fuel(); left < math.MaxInt64 && (most == 0 || left < most) {
 		return max(left, 1)
 	}
 	return most
@@ -48,15 +46,15 @@ func (r *run) fuel() int64 {
 
 // burn counts fuel that the run has used as used by the call inside which it runs, too.
 func (r *run) burn(fuel int64) {
-	if r.outer != nil {
-		r.outer.Burn(fuel)
+	if r.Outer != nil {
+		r.Outer.Burn(fuel)
 	}
 }
 
 // patience returns until when the run may wait for what other calls hold. One inside another call gives up in time: its outer call
 // keeps what it has meanwhile, and others may wait for that.
 func (r *run) patience() time.Time {
-	if r.outer == nil {
+	if r.Outer == nil {
 		return r.deadline
 	}
 	now := time.Now()
@@ -72,7 +70,7 @@ func (r *run) await(e *Engine, done <-chan struct{}) error {
 		return nil
 	case <-ctx.Done():
 	}
-	if r.outer != nil && errors.Is(context.Cause(ctx), errTimeout) {
+	if r.Outer != nil && errors.Is(context.Cause(ctx), errTimeout) {
 		return &Error{Outcome: Overloaded, Message: "The tool is being started for another call, and a call inside another does not wait any longer."}
 	}
 	return notBegun(ctx, "the tool to be started", r.limits.Timeout)

@@ -181,7 +181,7 @@ func (m *module) startedAgain(ctx context.Context, code *foundry.Native, r *run)
 // within has a part of an instance's start run within the limits of a run.
 func (m *module) within(r *run, i *instance, part func(i *instance) error) error {
 	start, limits := *r, *r.limits
-	start.guest, start.listener, start.counter, start.outer = hostabi.Run{}, nil, nil, nil // the same for all calls
+	start.CallSpec, start.grants, start.start = CallSpec{}, nil, true // the same for all calls
 	if limits.Fuel > 0 {
 		limits.Fuel = max(limits.Fuel, startFuel)
 	}
@@ -189,7 +189,7 @@ func (m *module) within(r *run, i *instance, part func(i *instance) error) error
 	i.call.begin(&start)
 	defer i.call.end()
 	i.call.starting = true
-	i.call.outer = r.outer // inside a call, a start waits for no memory either, and logs no more than that call may
+	i.call.outer = r.Outer // inside a call, a start waits for no memory either, and logs no more than that call may
 	i.memory.limit = limits.Memory
 	err := part(i)
 	r.started += i.call.spent()

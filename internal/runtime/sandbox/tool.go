@@ -72,27 +72,26 @@ type CallSpec struct {
 // an *Error.
 func (t *Tool) Call(ctx context.Context, spec CallSpec) (output []byte, err error) {
 	if spec.Times == nil {
-		return t.call(ctx, &spec, nil)
+		return t.call(ctx, spec, nil)
 	}
 	var c clock
 	begun := time.Now()
-	output, err = t.call(ctx, &spec, &c)
+	output, err = t.call(ctx, spec, &c)
 	*spec.Times = c.times(begun)
 	return output, err
 }
 
-func (t *Tool) call(ctx context.Context, spec *CallSpec, c *clock) (output []byte, err error) {
+func (t *Tool) call(ctx context.Context, spec CallSpec, c *clock) (output []byte, err error) {
 	if int64(len(spec.Input)) > t.limits.Input {
 		return nil, &Error{Outcome: InputTooLarge, Message: fmt.Sprintf("The tool's input has %d bytes; its limit is %s.", len(spec.Input), text.Size(t.limits.Input))}
 	}
 	r := run{
-		ctx: ctx, begun: time.Now(), limits: &t.limits, tool: t.name, index: t.index, clock: c, peak: &t.peak, listener: spec.Listener,
-		outer: spec.Outer, counter: spec.Counter, filter: t.filter,
-		guest: hostabi.Run{Serving: true, Input: spec.Input, Principal: spec.Principal, Grants: t.grants, Settings: t.module.settings},
+		CallSpec: spec, ctx: ctx, begun: time.Now(), limits: &t.limits, tool: t.name, index: t.index, clock: c, peak: &t.peak,
+		grants: t.grants, filter: t.filter,
 	}
 	r.deadline = r.begun.Add(t.limits.Timeout)
-	if r.outer != nil {
-		r.deadline = earlier(r.deadline, r.outer.Ends())
+	if r.Outer != nil {
+		r.deadline = earlier(r.deadline, r.Outer.Ends())
 	}
 	if err := t.turn(&r); err != nil {
 		return nil, err
@@ -107,7 +106,7 @@ func (t *Tool) turn(r *run) error {
 	if t.gate.try() {
 		return nil
 	}
-	if r.outer != nil && t.nests {
+	if r.Outer != nil && t.nests {
 		return &Error{Outcome: Overloaded, Message: "The tool is busy. It may call tools itself, so a call inside another one does not wait for it."}
 	}
 	ctx, done := t.module.engine.limit(r.ctx, r.patience())
@@ -116,7 +115,7 @@ func (t *Tool) turn(r *run) error {
 	if errors.Is(err, errFull) {
 		return &Error{Outcome: Overloaded, Message: "The tool is busy: too many calls are waiting already. Try again later."}
 	}
-	if r.outer != nil && errors.Is(err, errTimeout) {
+	if r.Outer != nil && errors.Is(err, errTimeout) {
 		return &Error{Outcome: Overloaded, Message: "The tool is busy, and a call inside another does not wait any longer."}
 	}
 	if err != nil {

@@ -43,31 +43,17 @@ const (
 // thousands of files are loaded, it is called for every few of them.
 func (s *Set) newState(g *wasmtools.Generation, old *state) *state {
 	next := &state{set: s, generation: g, views: map[viewKey]*View{}, byScopes: map[scopesKey]*View{}}
-	routes := g.Routes()
-	if old != nil && sameTools(old.entries, routes) {
-		next.entries, next.names, next.index = old.entries, old.names, old.index
-		return next
+	before := old
+	if before == nil {
+		before = new(state)
 	}
-	entries := make([]*entry, len(routes))
-	next.entries, next.index = entries, &index{}
-	next.names = sync.OnceValue(func() names { return namesOf(entries) }) // it may outlive next
-	var before []wasmtools.Route
-	if old != nil {
-		before = old.generation.Routes()
+	entries, change := wasmtools.MadeOfTools(g, before.generation, before.entries, s.newEntry)
+	next.entries, next.names, next.index = entries, before.names, before.index
+	if change != wasmtools.SameTools {
+		next.index = &index{}
 	}
-	n := 0
-	for i, route := range routes {
-		for n < len(before) && before[n].Path < route.Path {
-			n++
-		}
-		if n < len(before) && before[n].Tool == route.Tool {
-			entries[i] = old.entries[n]
-		} else {
-			entries[i] = s.newEntry(route.Tool)
-		}
-	}
-	if old != nil && slices.EqualFunc(entries, old.entries, func(a, b *entry) bool { return a == b || a.name == b.name && a.tool.Namespace == b.tool.Namespace }) {
-		next.names = old.names // as where files are replaced
+	if change == wasmtools.OtherPaths {
+		next.names = sync.OnceValue(func() names { return namesOf(entries) }) // it may outlive next
 	}
 	return next
 }
@@ -90,10 +76,6 @@ func namesOf(entries []*entry) names {
 	}
 	slices.SortFunc(n.sorted, func(a, b int) int { return strings.Compare(entries[a].name, entries[b].name) })
 	return n
-}
-
-func sameTools(entries []*entry, routes []wasmtools.Route) bool {
-	return slices.EqualFunc(entries, routes, func(e *entry, r wasmtools.Route) bool { return e.tool == r.Tool })
 }
 
 // View returns what a principal sees of a namespace and those below it, at this moment. The empty namespace has all tools. A namespace

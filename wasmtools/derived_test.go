@@ -1,0 +1,55 @@
+package wasmtools_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/schema"
+)
+
+// TestMadeOfTools has what is made of tools kept where they stay.
+func TestMadeOfTools(t *testing.T) {
+	t.Parallel()
+	newTool := func(name string) *wasmtools.Tool {
+		return &wasmtools.Tool{Namespace: "x", Name: name, Description: "A tool.", Parameters: schema.MustCompile(`{"type":"object"}`),
+			Caller: wasmtools.CallerFunc(func(context.Context, *wasmtools.Call) ([]byte, error) { return []byte("1"), nil })}
+	}
+	a, b, c, other := newTool("a"), newTool("b"), newTool("c"), newTool("b")
+	var before *wasmtools.Generation
+	var made []string
+	table, err := wasmtools.NewRouteTable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		name   string
+		tools  []*wasmtools.Tool
+		asked  string
+		want   string
+		change wasmtools.Change
+	}{
+		{"the first generation", nil, "", "", wasmtools.OtherPaths},
+		{"nothing again", nil, "", "", wasmtools.SameTools},
+		{"two tools", []*wasmtools.Tool{a, c}, "ac", "ac", wasmtools.OtherPaths},
+		{"the same tools", []*wasmtools.Tool{a, c}, "", "ac", wasmtools.SameTools},
+		{"one more", []*wasmtools.Tool{a, b, c}, "b", "abc", wasmtools.OtherPaths},
+		{"one replaced", []*wasmtools.Tool{a, other, c}, "b", "abc", wasmtools.SamePaths},
+		{"one fewer", []*wasmtools.Tool{other, c}, "", "bc", wasmtools.OtherPaths},
+		{"others in the same number", []*wasmtools.Tool{a, c}, "a", "ac", wasmtools.OtherPaths},
+	} {
+		if err := table.Replace(test.tools, nil); err != nil {
+			t.Fatal(err)
+		}
+		asked := ""
+		next, change := wasmtools.MadeOfTools(table.Current(), before, made, func(tool *wasmtools.Tool) string {
+			asked += tool.Name
+			return tool.Name
+		})
+		if got := strings.Join(next, ""); got != test.want || asked != test.asked || change != test.change {
+			t.Errorf("%s: got %q of which %q were made anew, and the change %d; want %q, %q, %d", test.name, got, asked, change, test.want, test.asked, test.change)
+		}
+		before, made = table.Current(), next
+	}
+}

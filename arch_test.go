@@ -272,7 +272,7 @@ var recoverHomes = map[string]string{
 	"internal/catalog/load.go":                     "the loading of a file",
 	"internal/state/local/damage.go":               "the reading of the state's file by its library",
 	"wasmtools/schema/draft.go":                    "the check of a schema by its library",
-	"wasmtools/openapi/state.go":                   "the router, which panics where it refuses a route",
+	"wasmtools/openapi/derived.go":                 "the router, which panics where it refuses a route",
 	"wasmtools/web/exchange.go":                    "a request, with an embedder's tools and dependencies",
 	"wasmtools/mcp/session/reply.go":               "a call of an embedder's tool, on a goroutine of its own",
 }

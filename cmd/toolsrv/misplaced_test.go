@@ -49,7 +49,7 @@ func TestMisplacedSecrets(t *testing.T) {
 		"an entry that matches none":  "[tools]\ndisabled = ['SECRET']",
 		"a tool of a table":           "[tools]\ndisabled = [{tool = 'SECRET*'}]",
 		"a key of an entry":           "[tools]\ndisabled = [{SECRET = 'a'}]",
-		"discovery":                   "[mcp]\ndiscovery = 'SECRET'",
+		"search":                      "[mcp]\nsearch = 'SECRET'",
 		"a time":                      "[limits]\ntimeout = 'SECRET'",
 		"a size":                      "[limits]\nmemory = 'SECRET'",
 		"a match of an override":      "[[override]]\nmatch = 'SECRET'",

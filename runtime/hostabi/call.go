@@ -21,7 +21,7 @@ type Call struct {
 	spent    int64 // nanoseconds of the host's work since Spent was asked
 	function *Function
 	set      int
-	states   []State // one for each set; nil: none has kept anything
+	states   []Local // one for each set; nil: none has kept anything
 }
 
 // Serving reports whether the run serves a call; it is a start otherwise.
@@ -66,14 +66,14 @@ func (c *Call) Settings() []byte { return c.run.Settings }
 // nothing but their own tools' limits.
 func (c *Call) Outer() Outer { return c.host }
 
-// A State is what a set keeps for one call.
-type State interface {
+// A Local is what a set keeps for one call.
+type Local interface {
 	// End is called once, after the guest has ended in whatever way, and before the call returns. It may log, but not charge.
 	End(c *Call)
 }
 
-// State returns what the function's set has kept for this call, or nil.
-func (c *Call) State() State {
+// Local returns what the function's set has kept for this call, or nil.
+func (c *Call) Local() Local {
 	if c.states == nil {
 		return nil
 	}
@@ -81,9 +81,9 @@ func (c *Call) State() State {
 }
 
 // Keep has the call keep a state for the function's set until the call ends. A state that was kept before ends now.
-func (c *Call) Keep(s State) {
+func (c *Call) Keep(s Local) {
 	if c.states == nil {
-		c.states = make([]State, c.guest.Sets)
+		c.states = make([]Local, c.guest.Sets)
 	}
 	before := c.states[c.set]
 	if c.states[c.set] = s; before != nil {
@@ -160,7 +160,7 @@ func (c *Call) Deadline() time.Time { return c.host.Ends() }
 func (c *Call) Wait(f func(ctx context.Context)) { c.host.Wait(f) }
 
 // TakeDescriptor has the account of the process count a file that is about to be opened for the call, and reports whether there is
-// room for it. Each has to be given back: where that comes with the call's end, in the State's End.
+// room for it. Each has to be given back: where that comes with the call's end, in the Local's End.
 func (c *Call) TakeDescriptor() bool { return c.host.Descriptor(1) }
 
 // GiveDescriptor gives back what TakeDescriptor has taken, once the file is closed.
@@ -180,7 +180,7 @@ const enterCost = 3_000
 //
 // The function runs on the call's account: on its fuel, its time, its call stack and its memory. Whatever ends the guest in it ends the
 // call, and Enter does not return. It may call host functions, which may enter the guest again, but not deeper than eight times. Its memory
-// may have grown meanwhile: an older View must not be used. Enter must not be called in f of Wait or Nest, nor by [State.End].
+// may have grown meanwhile: an older View must not be used. Enter must not be called in f of Wait or Nest, nor by [Local.End].
 func (c *Call) Enter(export, params, results string, stack []uint64) bool {
 	c.Charge(enterCost)
 	f, set := c.function, c.set

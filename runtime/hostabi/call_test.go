@@ -134,15 +134,15 @@ func TestStatesEnd(t *testing.T) {
 		c.Invoke(&hostabi.Function{Do: func(*hostabi.Call, []uint64) { do() }}, set, nil)
 	}
 	in(0, func() {
-		if c.State() != nil || c.Grant() != "grant of set 0" {
-			t.Errorf("set 0 has the state %v and the grant %v", c.State(), c.Grant())
+		if c.Local() != nil || c.Grant() != "grant of set 0" {
+			t.Errorf("set 0 has the state %v and the grant %v", c.Local(), c.Grant())
 		}
 		c.Keep(state{&ends, "first", false})
 		c.Keep(state{&ends, "second", true})
 	})
 	in(1, func() {
-		if c.State() != nil || c.Grant() != nil {
-			t.Errorf("set 1 has the state %v and the grant %v", c.State(), c.Grant())
+		if c.Local() != nil || c.Grant() != nil {
+			t.Errorf("set 1 has the state %v and the grant %v", c.Local(), c.Grant())
 		}
 		c.Keep(state{&ends, "other", true})
 	})
@@ -155,7 +155,7 @@ func TestStatesEnd(t *testing.T) {
 		t.Errorf("ended: %s", got)
 	}
 	in(0, func() {
-		if c.State() != nil {
+		if c.Local() != nil {
 			t.Error("a state is left")
 		}
 	})
@@ -171,8 +171,8 @@ func TestEnter(t *testing.T) {
 	inner := 0
 	g.Exports = map[string]func([]uint64){"f(i)i": func(stack []uint64) {
 		g.ABI.Invoke(&hostabi.Function{Name: "inner", Do: func(c *hostabi.Call, _ []uint64) {
-			if inner++; c.Grant() != "grant of set 0" || c.State() != nil {
-				t.Errorf("the inner function has the grant %v and the state %v", c.Grant(), c.State())
+			if inner++; c.Grant() != "grant of set 0" || c.Local() != nil {
+				t.Errorf("the inner function has the grant %v and the state %v", c.Grant(), c.Local())
 			}
 		}}, 0, nil)
 		stack[0]++
@@ -184,8 +184,8 @@ func TestEnter(t *testing.T) {
 		if got := []uint64{41}; !c.Enter("f", "i", "i", got) || got[0] != 42 || inner != 1 {
 			t.Errorf("got %d after %d calls, want 42 after one", got[0], inner)
 		}
-		if c.Grant() != "grant of set 1" || c.State() != kept {
-			t.Errorf("the outer function has the grant %v and the state %v then", c.Grant(), c.State())
+		if c.Grant() != "grant of set 1" || c.Local() != kept {
+			t.Errorf("the outer function has the grant %v and the state %v then", c.Grant(), c.Local())
 		}
 		if c.Enter("f", "", "", nil) || c.Enter("g", "i", "i", []uint64{0}) || inner != 1 {
 			t.Error("what is not exported runs")

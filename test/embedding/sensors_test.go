@@ -39,7 +39,7 @@ func sensors(read func(name string) string) capability.Kind {
 			return key.Line("x-sensors", n.Words)
 		},
 		Open: func(capability.Host) capability.Configure {
-			return func(capability.Configuration) capability.Grant { return grant }
+			return func(capability.Configuration) capability.Decide { return grant }
 		},
 	}
 }

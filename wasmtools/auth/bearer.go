@@ -23,7 +23,7 @@ const MaxToken = 1024
 
 // A BearerTokenAuth is a set of tokens, one of which a caller must show. Make one with [NewBearerTokenAuth].
 //
-// A change applies to the next request. Requests never wait for one: they read an immutable state through an atomic
+// A change applies to the next request. Requests never wait for one: they read an immutable set through an atomic
 // pointer. All methods are safe for concurrent use.
 //
 // Tokens are not kept, only their SHA-256 digests, keyed with a secret that is new for each BearerTokenAuth. How long a
@@ -33,16 +33,16 @@ const MaxToken = 1024
 // Each token stands for a principal that may call every tool. The first one is named "token-1", the next "token-2". A token
 // keeps its number for as long as it is in the set, and the number is not used again.
 type BearerTokenAuth struct {
-	key   [sha256.Size]byte
-	state atomic.Pointer[state]
+	key      [sha256.Size]byte
+	tokenSet atomic.Pointer[tokenSet]
 
-	mu          sync.Mutex // held to change the state; guards the fields below
+	mu          sync.Mutex // held to change the set; guards the fields below
 	numbered    int        // how many tokens were ever added
 	subscribers []*func()
 }
 
-// state never changes once it is published.
-type state struct {
+// A tokenSet never changes once it is published.
+type tokenSet struct {
 	tokens   map[digest]*wasmtools.Principal
 	disabled bool
 	required bool
@@ -55,7 +55,7 @@ type digest [sha256.Size]byte
 func NewBearerTokenAuth(tokens []string) (*BearerTokenAuth, error) {
 	a := &BearerTokenAuth{}
 	rand.Read(a.key[:]) // never fails: crypto/rand ends the program instead
-	a.state.Store(&state{})
+	a.tokenSet.Store(&tokenSet{})
 	if err := a.SetTokens(tokens); err != nil {
 		return nil, err
 	}
@@ -68,7 +68,7 @@ func NewBearerTokenAuth(tokens []string) (*BearerTokenAuth, error) {
 func (a *BearerTokenAuth) Next(tokens []string, required bool) (*BearerTokenAuth, error) {
 	a.mu.Lock()
 	next := &BearerTokenAuth{key: a.key, numbered: a.numbered}
-	next.state.Store(&state{tokens: a.state.Load().tokens, required: required})
+	next.tokenSet.Store(&tokenSet{tokens: a.tokenSet.Load().tokens, required: required})
 	a.mu.Unlock()
 	if err := next.SetTokens(tokens); err != nil {
 		return nil, err
@@ -99,7 +99,7 @@ func (a *BearerTokenAuth) AddToken(token string) error {
 		return err
 	}
 	d := a.digest(token)
-	a.change(func(s *state) {
+	a.change(func(s *tokenSet) {
 		if s.tokens[d] == nil {
 			s.tokens = maps.Clone(s.tokens)
 			s.tokens[d] = a.next()
@@ -115,7 +115,7 @@ func (a *BearerTokenAuth) RemoveToken(token string) bool {
 		return false
 	}
 	d, found := a.digest(token), false
-	a.change(func(s *state) {
+	a.change(func(s *tokenSet) {
 		if _, found = s.tokens[d]; found {
 			s.tokens = maps.Clone(s.tokens)
 			delete(s.tokens, d)
@@ -133,7 +133,7 @@ func (a *BearerTokenAuth) SetTokens(tokens []string) error {
 		}
 		digests[i] = a.digest(token)
 	}
-	a.change(func(s *state) {
+	a.change(func(s *tokenSet) {
 		old := s.tokens
 		s.tokens = make(map[digest]*wasmtools.Principal, len(digests))
 		for _, d := range digests {
@@ -158,30 +158,30 @@ func (a *BearerTokenAuth) next() *wasmtools.Principal {
 }
 
 // Enabled returns what SetEnabled set last. A new BearerTokenAuth is enabled.
-func (a *BearerTokenAuth) Enabled() bool { return !a.state.Load().disabled }
+func (a *BearerTokenAuth) Enabled() bool { return !a.tokenSet.Load().disabled }
 
 // SetEnabled sets whether the tokens count. While they don't, everybody is admitted, unless SetRequired was called.
 func (a *BearerTokenAuth) SetEnabled(on bool) {
-	a.change(func(s *state) { s.disabled = !on })
+	a.change(func(s *tokenSet) { s.disabled = !on })
 }
 
 // SetRequired sets whether a token is always required. While it is, callers without a valid token are refused even if the
 // set is empty or tokens are disabled. It is off at first.
 func (a *BearerTokenAuth) SetRequired(on bool) {
-	a.change(func(s *state) { s.required = on })
+	a.change(func(s *tokenSet) { s.required = on })
 }
 
 // Open reports whether everybody is admitted at the moment: a token is not required, and there is none or they are disabled.
-func (a *BearerTokenAuth) Open() bool { return a.state.Load().open() }
+func (a *BearerTokenAuth) Open() bool { return a.tokenSet.Load().open() }
 
-func (s *state) open() bool {
+func (s *tokenSet) open() bool {
 	return !s.required && (s.disabled || len(s.tokens) == 0)
 }
 
 // Names returns the names of the principals whose tokens count, in the order in which they came.
 func (a *BearerTokenAuth) Names() []string {
 	var names []string
-	for _, p := range a.state.Load().tokens {
+	for _, p := range a.tokenSet.Load().tokens {
 		names = append(names, p.String())
 	}
 	slices.SortFunc(names, func(a, b string) int { return cmp.Or(len(a)-len(b), strings.Compare(a, b)) }) // their numbers have no zeros in front
@@ -203,15 +203,15 @@ func (a *BearerTokenAuth) Subscribe(f func()) (unsubscribe func()) {
 	}
 }
 
-// change publishes a copy of the state that f has changed. f must replace the map, not write to it.
-func (a *BearerTokenAuth) change(f func(*state)) {
+// change publishes a copy of the set that f has changed. f must replace the map, not write to it.
+func (a *BearerTokenAuth) change(f func(*tokenSet)) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	old := a.state.Load()
+	old := a.tokenSet.Load()
 	next := *old
 	f(&next)
 	next.version++
-	a.state.Store(&next)
+	a.tokenSet.Store(&next)
 	if next.open() == old.open() {
 		return
 	}
@@ -225,7 +225,7 @@ var _ Verifier = (*BearerTokenAuth)(nil)
 // Verify returns the principal of the request's token, or nil: the token is missing or not valid, or tokens don't count at the moment. It
 // does not say what is wrong with a token, which comes from outside and may be anything.
 func (a *BearerTokenAuth) Verify(r *http.Request) (*wasmtools.Principal, error) {
-	s := a.state.Load()
+	s := a.tokenSet.Load()
 	if s.open() {
 		return nil, nil
 	}
@@ -242,7 +242,7 @@ func (a *BearerTokenAuth) Scheme() Scheme {
 }
 
 // Version returns a number that grows with each change: after one a request may have another principal, or none.
-func (a *BearerTokenAuth) Version() uint64 { return a.state.Load().version }
+func (a *BearerTokenAuth) Version() uint64 { return a.tokenSet.Load().version }
 
 // digest returns the keyed digest of a token that CheckToken accepts. A key in front of the token is enough, because no
 // digest leaves the process. The buffer is on the stack, so that requests don't allocate.

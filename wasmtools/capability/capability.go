@@ -130,12 +130,12 @@ type Configuration struct {
 }
 
 // Configure takes up a configuration, whose rules have been verified. Nothing may change for the calls that run under the one before.
-type Configure func(c Configuration) Grant
+type Configure func(c Configuration) Decide
 
-// A Grant returns what the tool at a path such as "/weather/now" is granted of its need: a value for the functions, or nil, and what it lacks.
+// Decide says what the tool at a path such as "/weather/now" is granted of its need: a value for the functions, or nil, and what it lacks.
 // matching are the rules for the tool, in order. It is safe for concurrent use. A value is as [hostabi.Grant] has it, or [Settings]; one that
 // allows the same as another one is Equal to it.
-type Grant func(path string, n wasmtools.Need, matching []Given) (value any, missing []wasmtools.Missing)
+type Decide func(path string, n wasmtools.Need, matching []Given) (value any, missing []wasmtools.Missing)
 
 // Settings are JSON that functions read with [hostabi.Call.Settings], also while the tool starts. One kind has them.
 type Settings json.RawMessage

@@ -137,9 +137,9 @@ type Auth struct {
 type MCP struct {
 	// Enabled is whether the server answers MCP clients at /mcp.
 	Enabled bool `restart:"mcp.enabled"`
-	// Discovery is how clients find tools: "list" for all of them in one list, "search" for a tool that searches among them, or
-	// "auto" for the one or the other by how many there are.
-	Discovery string `restart:"mcp.discovery"`
+	// Search is when clients get tools that search among the others: "never" for all in one list, "always", or "auto", which goes by how
+	// many there are.
+	Search string `restart:"mcp.search"`
 }
 
 // An Override changes the limits of the tools that Match matches.
@@ -159,7 +159,7 @@ func Default() *Config {
 		Version: "0.1.0",
 		Server:  Server{Address: "127.0.0.1:8000", ProxyHeader: proxyHeaders[0]},
 		Tools:   Tools{Directory: "tools", Modules: defaultModules},
-		MCP:     MCP{Enabled: true, Discovery: discoveries[0]},
+		MCP:     MCP{Enabled: true, Search: searches[0]},
 		Limits:  l,
 	}
 }

@@ -70,7 +70,7 @@ tokens_file = "secret/tokens"
 required = true
 [mcp]
 enabled = false
-discovery = "search"
+search = "always"
 [limits]
 timeout = "1m30s"
 fuel = 1_000_000
@@ -98,7 +98,7 @@ fuel = 0
 			Enabled: []string{"web", "math/div"}, Disabled: []string{"a/b/c"}, CacheDir: "/var/cache/x",
 		},
 		Auth: config.Auth{Tokens: []string{"one", "two"}, TokensFile: filepath.Join("dir", "secret", "tokens"), Required: true},
-		MCP:  config.MCP{Enabled: false, Discovery: "search"},
+		MCP:  config.MCP{Enabled: false, Search: "always"},
 		Limits: limits.Limits{
 			Timeout: 90 * time.Second, Fuel: 1_000_000, Memory: 1 << 30, Stack: 65536,
 			Input: 2_000_000, Output: 3_000, LogLines: 7, Concurrency: 3, Queue: 9,

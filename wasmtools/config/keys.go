@@ -33,8 +33,8 @@ const fewPatterns = `use patterns such as "math/*"`
 // The modes of [tools].
 const denylist, allowlist = "denylist", "allowlist"
 
-// discoveries are the ways of MCP clients to tools; the first is the default.
-var discoveries = [...]string{"auto", "list", "search"}
+// searches say when MCP clients search for tools; the first is the default.
+var searches = [...]string{"auto", "never", "always"}
 
 // proxyHeaders are the headers in which proxies name the client; the first is the default.
 var proxyHeaders = [...]string{"X-Forwarded-For", "Forwarded"}
@@ -76,8 +76,8 @@ func tables(c *Config, l *limits.Limits, which *string, directory string) map[st
 			"required":    key.Boolean(&c.Auth.Required),
 		},
 		"mcp": {
-			"enabled":   key.Boolean(&c.MCP.Enabled),
-			"discovery": key.Word(&c.MCP.Discovery, "a string", discovery),
+			"enabled": key.Boolean(&c.MCP.Enabled),
+			"search":  key.Word(&c.MCP.Search, "a string", search),
 		},
 		"limits":  limitsTable(l),
 		"secrets": secretsTable(&c.Secrets, directory),

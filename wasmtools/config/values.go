@@ -70,10 +70,10 @@ func mode(s string) (string, error) {
 	return s, nil
 }
 
-// discovery checks how MCP clients find tools.
-func discovery(s string) (string, error) {
-	if !slices.Contains(discoveries[:], s) {
-		return "", fmt.Errorf("%q is not a way to find tools: use %q, %q or %q", text.Short(s), discoveries[0], discoveries[1], discoveries[2])
+// search checks when MCP clients search for tools.
+func search(s string) (string, error) {
+	if !slices.Contains(searches[:], s) {
+		return "", fmt.Errorf("%q does not say when to search: use %q, %q or %q", text.Short(s), searches[0], searches[1], searches[2])
 	}
 	return s, nil
 }

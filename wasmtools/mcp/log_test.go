@@ -86,7 +86,7 @@ func TestLogOfCallTool(t *testing.T) {
 	var records []string
 	invoker := invoke.New(invoke.Options{Observers: []invoke.Observer{recorder{&records}}})
 	h := appOf(t, tableOf(t, tool("math/add", echo), tool("panics", func(context.Context, *wasmtools.Call) ([]byte, error) { panic("hunter2") })),
-		options{set: toolset.Options{Invoker: invoker, Discovery: toolset.DiscoverySearch}, log: slog.NewJSONHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})})
+		options{set: toolset.Options{Invoker: invoker, Search: toolset.SearchAlways}, log: slog.NewJSONHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})})
 	for _, test := range []struct{ arguments, answer, tool, records string }{
 		{`{"name":"math-add","arguments":{"n":1}}`, `"structuredContent":{"n":1}`, "/math/add", "/math/add , /call_tool "},
 		{`{"name":"math-add","arguments":{"n":"x"}}`, `"code":"invalid_arguments"`, "/math/add", "/math/add invalid_arguments, /call_tool invalid_arguments"},

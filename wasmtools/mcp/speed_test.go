@@ -24,7 +24,7 @@ func quick(tb testing.TB, n int) *app {
 		tools[i] = tool(fmt.Sprintf("tool-%d", i), three)
 		tools[i].Parameters = anything
 	}
-	return appOf(tb, tableOf(tb, tools...), options{set: toolset.Options{Discovery: toolset.DiscoveryList}})
+	return appOf(tb, tableOf(tb, tools...), options{set: toolset.Options{Search: toolset.SearchNever}})
 }
 
 // Not parallel: AllocsPerRun counts what the whole process allocates.

@@ -5,15 +5,15 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/web"
 )
 
-// call answers a POST to the tool that is number n of the state. The call begins before the body is read, because the tool says how large
+// call answers a POST to the tool that is number n of the generation. The call begins before the body is read, because the tool says how large
 // that may be, and goes by what is in force once it has been read.
 func (x *exchange) call(n int) {
-	route := x.state.generation.Routes()[n]
+	route := x.derived.generation.Routes()[n]
 	x.SetTool(route.Path)
 	if x.Generation() == nil {
-		x.Call().Generation = x.state.generation
+		x.Call().Generation = x.derived.generation
 	}
-	i, err := x.state.door.invoker.Begin(route, x.Call())
+	i, err := x.derived.door.invoker.Begin(route, x.Call())
 	if err != nil {
 		x.refuse(err)
 		return
@@ -23,7 +23,7 @@ func (x *exchange) call(n int) {
 		x.Fail(err)
 		return
 	}
-	e := x.state.entries[n]
+	e := x.derived.entries[n]
 	if changed, failed := x.Renew(); failed != nil {
 		err = failed
 		x.Fail(err)
@@ -44,15 +44,15 @@ func (x *exchange) call(n int) {
 
 // resume has a call go by the generation and the principal that the request has now.
 func (x *exchange) resume(i *invoke.Invocation, path string) (*entry, error) {
-	x.state = x.state.door.states.Of(x.Generation())
-	route, err := invoke.Find(x.state.generation, path, x.Call().Principal)
+	x.derived = x.derived.door.made.Of(x.Generation())
+	route, err := invoke.Find(x.derived.generation, path, x.Call().Principal)
 	if err == nil {
 		err = i.Resume(route)
 	}
 	if err != nil {
 		return nil, err
 	}
-	return x.state.entryOf(path), nil
+	return x.derived.entryOf(path), nil
 }
 
 // refuse answers a call that was not admitted. What a principal may not call is missing, with all that this means for the

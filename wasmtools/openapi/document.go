@@ -16,7 +16,7 @@ import (
 // documents are what a principal sees of the tools: /tools and /openapi.json.
 type documents struct{ tools, openapi *web.Document }
 
-// A library holds the documents of a state by the scopes of those who ask for them. They are built when somebody asks: most generations
+// A library holds the documents of a generation by the scopes of those who ask for them. They are built when somebody asks: most generations
 // come and go without that.
 type library struct {
 	security security         // that the documents tell of
@@ -33,8 +33,8 @@ type library struct {
 // each.
 const maxDocuments = 16
 
-// describe has the documents of a state tell of the security schemes that are required.
-func (s *state) describe(required security) {
+// describe has the documents of a generation tell of the security schemes that are required.
+func (s *derived) describe(required security) {
 	l := &library{security: required, byScopes: map[string]documents{}}
 	l.all = sync.OnceValue(func() documents { return s.documents(l, wasmtools.Everybody()) })
 	l.most = sync.OnceValue(func() (bytes int64) {
@@ -47,7 +47,7 @@ func (s *state) describe(required security) {
 }
 
 // documentsFor returns the documents with the tools that a principal may call.
-func (s *state) documentsFor(p *wasmtools.Principal) documents {
+func (s *derived) documentsFor(p *wasmtools.Principal) documents {
 	l := s.library.Load()
 	if p.MayAll() {
 		return l.all()
@@ -92,7 +92,7 @@ func (l *library) keep(bytes int) bool {
 }
 
 // documents builds the documents with the enabled tools that a principal may call, in the order of their paths.
-func (s *state) documents(l *library, p *wasmtools.Principal) documents {
+func (s *derived) documents(l *library, p *wasmtools.Principal) documents {
 	required := l.security
 	var listings, items, schemas []*fragment
 	for i, route := range s.generation.Routes() {

@@ -27,7 +27,7 @@ func TestDocumentsAreBuiltOnce(t *testing.T) {
 	}
 	d := NewDoor(web.NewMux(web.Options{}), table, DoorOptions{})
 	defer d.Close()
-	s := d.states.Current()
+	s := d.made.Current()
 	var all [16]documents
 	begin := make(chan struct{})
 	var asking sync.WaitGroup

@@ -31,9 +31,9 @@ type Door struct {
 	unsubscribe func()
 	idle        sync.Pool // of *exchange
 
-	states   *wasmtools.Derived[state]
+	made     *wasmtools.Derived[derived]
 	mu       sync.Mutex // it is taken after the locks of the route table and of dependencies
-	newest   *state     // of the newest generation; guarded by mu
+	newest   *derived   // of the newest generation; guarded by mu
 	unrouted bool       // new tools could not be routed; guarded by mu
 }
 
@@ -61,7 +61,7 @@ func NewDoor(mux *web.Mux, table *wasmtools.RouteTable, o DoorOptions) *Door {
 		// Clients append a path, which begins with a slash.
 		d.servers = append(d.servers, documentServer{URL: cmp.Or(strings.TrimRight(address, "/"), "/")})
 	}
-	d.states = wasmtools.Derive(table, d.make)
+	d.made = wasmtools.Derive(table, d.make)
 	d.unsubscribe = mux.SubscribeSecurity(d.secure)
 	d.secure() // what has changed in between
 	return d
@@ -70,7 +70,7 @@ func NewDoor(mux *web.Mux, table *wasmtools.RouteTable, o DoorOptions) *Door {
 // Close ends the subscriptions to the table and to the dependencies. The door continues to serve the tools that it has then.
 // Close returns nil and can be called twice.
 func (d *Door) Close() error {
-	d.states.Close()
+	d.made.Close()
 	d.unsubscribe()
 	return nil
 }
@@ -84,17 +84,17 @@ func (d *Door) Serve(x *web.Exchange) {
 	if !ok {
 		e = new(exchange)
 	}
-	e.Exchange, e.state = x, d.states.Of(x.Generation())
-	e.state.router.ServeHTTP(e, x.Request())
+	e.Exchange, e.derived = x, d.made.Of(x.Generation())
+	e.derived.router.ServeHTTP(e, x.Request())
 	*e = exchange{} // not after a panic: nobody knows who still has it
 	d.idle.Put(e)
 }
 
-// An exchange is a request to a Door, with the state that the request goes by. The router hands it to its handlers as their ResponseWriter,
+// An exchange is a request to a Door, with what was made of its generation. The router hands it to its handlers as their ResponseWriter,
 // so that they have all they need.
 type exchange struct {
 	*web.Exchange
-	state *state
+	derived *derived
 }
 
 var _ http.ResponseWriter = (*exchange)(nil)

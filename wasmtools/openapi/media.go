@@ -40,7 +40,7 @@ func (x *exchange) sendResult(result []byte, mediaType string) {
 		x.Send(http.StatusOK, result)
 		return
 	}
-	f, ok := fileOf(result)
+	f, ok := blobOf(result)
 	if !ok {
 		x.Send(http.StatusOK, result)
 		return
@@ -58,26 +58,26 @@ func (x *exchange) sendResult(result []byte, mediaType string) {
 	})
 }
 
-// A file is what a result in base64 holds. It is decoded part by part, because the memory that a call may take is counted, and
+// A blob is what a result in base64 holds. It is decoded part by part, because the memory that a call may take is counted, and
 // a result does not become the door's to write on.
-type file struct {
+type blob struct {
 	text []byte // base64
 	size int    // of what it holds
 }
 
-// filePart is how much base64 is decoded at a time, in bytes: a multiple of 4.
-const filePart = 8 << 10
+// blobPart is how much base64 is decoded at a time, in bytes: a multiple of 4.
+const blobPart = 8 << 10
 
-// fileOf returns the file in a result, if the result is a string in base64.
-func fileOf(result []byte) (f file, ok bool) {
+// blobOf returns the blob in a result, if the result is a string in base64.
+func blobOf(result []byte) (f blob, ok bool) {
 	text := bytes.Trim(result, " \t\r\n")
 	if len(text) < 2 || text[0] != '"' || text[len(text)-1] != '"' {
-		return file{}, false
+		return blob{}, false
 	}
 	if bytes.IndexByte(text, '\\') >= 0 { // no digit of base64 needs an escape, but a tool may write "\/"
 		var whole string
 		if json.Unmarshal(text, &whole) != nil {
-			return file{}, false
+			return blob{}, false
 		}
 		f.text = []byte(whole)
 	} else {
@@ -90,11 +90,11 @@ func fileOf(result []byte) (f file, ok bool) {
 	return f, err == nil
 }
 
-// decode hands the content of the file to write, part by part, until that fails.
-func (f file) decode(write func(part []byte) error) error {
-	var buffer [filePart / 4 * 3]byte
+// decode hands the content of the blob to write, part by part, until that fails.
+func (f blob) decode(write func(part []byte) error) error {
+	var buffer [blobPart / 4 * 3]byte
 	for text := f.text; len(text) > 0; {
-		part := text[:min(len(text), filePart)]
+		part := text[:min(len(text), blobPart)]
 		text = text[len(part):]
 		n, err := base64.StdEncoding.Decode(buffer[:], part)
 		if err == nil && len(text) > 0 && n < len(buffer) {

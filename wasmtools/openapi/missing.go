@@ -18,9 +18,9 @@ const (
 )
 
 // answerMissing answers for a path that has no tool, before the body has been read: a tool that came between the look-up and the
-// question is in the newest state.
+// question is in the newest generation.
 func (x *exchange) answerMissing() {
-	if _, err := invoke.Find(x.state.generation, x.Request().URL.Path, x.Call().Principal); err != nil && !isNotFound(err) {
+	if _, err := invoke.Find(x.derived.generation, x.Request().URL.Path, x.Call().Principal); err != nil && !isNotFound(err) {
 		x.Fail(err)
 		return
 	}
@@ -28,8 +28,8 @@ func (x *exchange) answerMissing() {
 		x.Fail(err)
 		return
 	}
-	if newest := x.state.door.states.Of(x.Generation()); newest != x.state {
-		x.state = newest
+	if newest := x.derived.door.made.Of(x.Generation()); newest != x.derived {
+		x.derived = newest
 		newest.router.ServeHTTP(x, x.Request())
 		return
 	}
@@ -44,14 +44,14 @@ func isNotFound(err error) bool {
 // answerNotFound answers that the path has no tool, and names the one that was probably meant.
 func (x *exchange) answerNotFound() {
 	e := &wasmtools.Error{Code: wasmtools.CodeNotFound}
-	if meant := x.state.guess(x.Request().URL.Path, x.Call().Principal); meant != "" {
+	if meant := x.derived.guess(x.Request().URL.Path, x.Call().Principal); meant != "" {
 		e.Message = "Not Found: did you mean " + meant + "?"
 	}
 	x.Fail(e)
 }
 
 // guess returns the path of the tool that was probably meant, or "". It is enabled, and the principal may call it.
-func (s *state) guess(path string, p *wasmtools.Principal) string {
+func (s *derived) guess(path string, p *wasmtools.Principal) string {
 	if len(path) > maxGuessed {
 		return ""
 	}

@@ -31,7 +31,7 @@ func (s security) equal(other security) bool {
 	return slices.EqualFunc(s.Alternatives, other.Alternatives, slices.Equal)
 }
 
-// secure rebuilds the documents of the newest state, published or about to be, if what is required has changed. A change in the
+// secure rebuilds the documents of the newest generation, published or about to be, if what is required has changed. A change in the
 // meantime calls it again.
 func (d *Door) secure() {
 	d.mu.Lock()

@@ -291,7 +291,7 @@ func (s *source) checkLibrary(i int32) (err error) {
 			continue
 		}
 		var wrong *jsonschema.ValidationError
-		if err := meta.Validate(s.plain(one, &part{of: one, left: maxPart})); !errors.As(err, &wrong) {
+		if err := meta.Validate(s.plain(one, &share{of: one, left: maxShare})); !errors.As(err, &wrong) {
 			if err != nil {
 				return err
 			}
@@ -327,17 +327,17 @@ func reason(wrong *jsonschema.ValidationError) *jsonschema.ValidationError {
 	return last
 }
 
-// A part is what the library gets of one schema.
-type part struct {
+// A share is what the library gets of one schema.
+type share struct {
 	of   int32
 	left int // values; of the others, it gets the first of each kind in an array or object
 }
 
-// maxPart is how many values of a schema the library looks at. Real ones have fewer, but for long lists of the same kind.
-const maxPart = 2000
+// maxShare is how many values of a schema the library looks at. Real ones have fewer, but for long lists of the same kind.
+const maxShare = 2000
 
 // takes reports whether a value is for the library, after others of these kinds in the same array or object.
-func (p *part) takes(kind jsontree.Kind, before *[jsontree.Object + 1]bool) bool {
+func (p *share) takes(kind jsontree.Kind, before *[jsontree.Object + 1]bool) bool {
 	if p == nil {
 		return true
 	}
@@ -349,7 +349,7 @@ func (p *part) takes(kind jsontree.Kind, before *[jsontree.Object + 1]bool) bool
 
 // plain returns the value at i as the library takes it; nil is all of it. Patterns are left out: they are checked when they are
 // compiled, with a better message.
-func (s *source) plain(i int32, p *part) any {
+func (s *source) plain(i int32, p *share) any {
 	v := &s.tree.Values[i]
 	var before [jsontree.Object + 1]bool
 	switch v.Kind {

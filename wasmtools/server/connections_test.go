@@ -43,8 +43,8 @@ func send(t *testing.T, conn net.Conn, text string) int {
 	return a.StatusCode
 }
 
-// settle waits until so many connections wait for a request, and so many for a body.
-func (r *running) settle(requests, bodies int) {
+// await waits until so many connections wait for a request, and so many for a body.
+func (r *running) await(requests, bodies int) {
 	r.tb.Helper()
 	for deadline := time.Now().Add(patience); ; runtime.Gosched() {
 		gotRequests, gotBodies := r.Waiting()
@@ -104,7 +104,7 @@ func TestLongestGoes(t *testing.T) {
 					}
 				}
 				requests = i + 1 - bodies
-				r.settle(requests, bodies)
+				r.await(requests, bodies)
 			}
 			if got := send(t, r.dial(), probe); got != 200 {
 				t.Errorf("one more connection: got status %d", got)
@@ -198,7 +198,7 @@ func TestNoPlaceAtAll(t *testing.T) {
 	}
 	r.log.Wait(t, `"refused":1`)
 	close(leave)
-	r.settle(2, 0) // the spare one ended with its answer
+	r.await(2, 0) // the spare one ended with its answer
 	if got := send(t, r.dial(), probe); got != 200 {
 		t.Errorf("afterwards: got status %d", got)
 	}
@@ -220,9 +220,9 @@ func TestHeads(t *testing.T) {
 		return conn
 	}
 	first := dial(part)
-	r.settle(1, 0)
+	r.await(1, 0)
 	small := dial("GET /healthz HTTP/1.1\r\nHost: x\r\n")
-	r.settle(2, 0)
+	r.await(2, 0)
 	second := dial(part)
 	if _, err := first.Read(make([]byte, 1)); err == nil {
 		t.Error("the first of two large heads was answered, want its connection closed")
@@ -267,7 +267,7 @@ func TestHeadsOfRunningCalls(t *testing.T) {
 		t.Errorf("a small head: got status %d", got)
 	}
 	close(leave)
-	r.settle(1, 0)
+	r.await(1, 0)
 	if got := send(t, r.dial(), other); got != 200 {
 		t.Errorf("afterwards: got status %d", got)
 	}
@@ -347,7 +347,7 @@ func TestHurry(t *testing.T) {
 	if _, err := io.WriteString(slow, strings.Replace(said(""), "Content-Length: 2", "Content-Length: 20", 1)); err != nil {
 		t.Fatal(err)
 	}
-	r.settle(0, 1)
+	r.await(0, 1)
 	if !r.Hurry() || r.Hurry() {
 		t.Error("want one body to be given up, and no other")
 	}

@@ -51,9 +51,9 @@ func TestUnreadHoldsUpNobody(t *testing.T) {
 					t.Fatal(err)
 				}
 				if name == "half a head" {
-					r.settle(1, 0)
+					r.await(1, 0)
 				} else {
-					r.settle(0, 1)
+					r.await(0, 1)
 				}
 				if handsOver {
 					file, err := r.HandOver()
@@ -101,13 +101,13 @@ func TestKnownUnread(t *testing.T) {
 		return conn
 	}
 	unknown := half("")
-	r.settle(0, 1)
+	r.await(0, 1)
 	known, slow := half("sesame"), half("sesame")
-	r.settle(0, 3)
+	r.await(0, 3)
 	now := time.Now()
 	r.EndUnread(now)
 	r.EndUnread(now.Add(900 * time.Millisecond))
-	r.settle(0, 3)
+	r.await(0, 3)
 	r.EndUnread(now.Add(time.Second))
 	if got := send(t, unknown, ""); got != 401 {
 		t.Errorf("who is not known: got status %d, want 401", got)

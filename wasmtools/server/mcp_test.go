@@ -75,7 +75,7 @@ func TestMCP(t *testing.T) {
 func TestMCPSearch(t *testing.T) {
 	t.Parallel()
 	c := settings(t)
-	c.MCP.Discovery = "search"
+	c.MCP.Search = "always"
 	r := start(t, c)
 	for _, test := range []struct{ method, name, params, want string }{
 		{"tools/list", "", "", `"tools":[{"name":"call_tool",`},

@@ -131,10 +131,10 @@ func (s *Server) open(ctx context.Context, o *Options) error {
 func newToolset(of *service.Service) *toolset.Set {
 	c := of.InForce()
 	return toolset.New(of.Table, toolset.Options{
-		Invoker:   of.Invoker,
-		Info:      toolset.Info{Title: c.Title, Version: c.Version, Instructions: c.Description},
-		Discovery: toolset.Discovery(c.MCP.Discovery),
-		Logger:    of.Logger,
+		Invoker: of.Invoker,
+		Info:    toolset.Info{Title: c.Title, Version: c.Version, Instructions: c.Description},
+		Search:  toolset.Search(c.MCP.Search),
+		Logger:  of.Logger,
 	})
 }
 

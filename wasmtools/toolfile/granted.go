@@ -33,14 +33,14 @@ func Places(l limits.Limits, waits bool) int {
 	return limits.Default().Concurrency
 }
 
-// A lot is what one tool was given beside its file.
-type lot struct {
+// An allowance is what one tool was given beside its file.
+type allowance struct {
 	limits  limits.Limits
 	granted capability.Granted
 }
 
-// lotOf returns what the tool at a path is given. Without a granter it is granted nothing.
-func lotOf(path string, needs wasmtools.Needs, limitsFor func(path string) limits.Limits, granter Granter) (l lot) {
+// allowanceOf returns what the tool at a path is given. Without a granter it is granted nothing.
+func allowanceOf(path string, needs wasmtools.Needs, limitsFor func(path string) limits.Limits, granter Granter) (l allowance) {
 	if limitsFor != nil {
 		l.limits = limitsFor(path)
 	}
@@ -55,7 +55,7 @@ func lotOf(path string, needs wasmtools.Needs, limitsFor func(path string) limit
 	return l
 }
 
-func (l *lot) equal(other *lot) bool {
+func (l *allowance) equal(other *allowance) bool {
 	return l.limits == other.limits && slices.EqualFunc(l.granted.Values, other.granted.Values, hostabi.Grant.Equal) &&
 		bytes.Equal(l.granted.Settings, other.granted.Settings) && slices.Equal(l.granted.Missing, other.granted.Missing)
 }

@@ -32,7 +32,7 @@ func TestPlaces(t *testing.T) {
 		{"it waits, configured", true, 3, 3},
 		{"many, configured", true, 2000, 2000},
 	} {
-		l := lotOf("/a/b", nil, func(string) limits.Limits { return limits.Limits{Concurrency: c.configured} }, c.waits)
+		l := allowanceOf("/a/b", nil, func(string) limits.Limits { return limits.Limits{Concurrency: c.configured} }, c.waits)
 		if l.limits.Concurrency != c.want {
 			t.Errorf("%s: got %d places, want %d", c.name, l.limits.Concurrency, c.want)
 		}

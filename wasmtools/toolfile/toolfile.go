@@ -35,22 +35,22 @@ type Place struct {
 
 // A Module is one version of a file: a program, and the tools made of it. It is not safe for concurrent use; its tools are.
 type Module struct {
-	runs      *sandbox.Engine // the program
-	program   *sandbox.Program
-	place     Place
-	size      int64  // of the content, or the bundle
-	said      []byte // by toolsrv_describe, if reading it may take more than the place allows
-	engine    string // the interpreter in it, or ""
-	namespace string
-	kept      int64               // bytes that were asked for because of the manifest
-	manifest  *wasmtools.Manifest // nil: the module has to be run to be described
-	describes bool                // the manifest is what the module says of itself, now or when it was run before
-	schemas   []schemas           // of each tool of the manifest
-	paths     []string            // the same
-	needs     []wasmtools.Needs   // the same
-	tools     []*wasmtools.Tool   // in the order of the manifest
-	lots      []lot               // of each tool
-	settled   programs            // those with settings, of the tools that have some
+	runs       *sandbox.Engine // the program
+	program    *sandbox.Program
+	place      Place
+	size       int64  // of the content, or the bundle
+	said       []byte // by toolsrv_describe, if reading it may take more than the place allows
+	engine     string // the interpreter in it, or ""
+	namespace  string
+	kept       int64               // bytes that were asked for because of the manifest
+	manifest   *wasmtools.Manifest // nil: the module has to be run to be described
+	describes  bool                // the manifest is what the module says of itself, now or when it was run before
+	schemas    []schemas           // of each tool of the manifest
+	paths      []string            // the same
+	needs      []wasmtools.Needs   // the same
+	tools      []*wasmtools.Tool   // in the order of the manifest
+	allowances []allowance         // of each tool
+	configured programs            // those with settings, of the tools that have some
 }
 
 // schemas are one tool's; result is nil if there is none.
@@ -300,21 +300,21 @@ func (m *Module) Build(limitsFor func(path string) limits.Limits, granter Grante
 		return nil
 	}
 	tools := make([]*wasmtools.Tool, len(m.manifest.Tools))
-	lots := make([]lot, len(tools))
+	allowances := make([]allowance, len(tools))
 	made := programs{}
 	defer func() {
 		if err != nil {
-			made.close(m.settled)
+			made.close(m.configured)
 		}
 	}()
 	for i, declared := range m.manifest.Tools {
 		needs := m.needs[i]
-		lots[i] = lotOf(m.paths[i], needs, limitsFor, granter)
-		program, err := made.with(m.program, lots[i].granted.Settings, m.settled)
+		allowances[i] = allowanceOf(m.paths[i], needs, limitsFor, granter)
+		program, err := made.with(m.program, allowances[i].granted.Settings, m.configured)
 		if err != nil {
 			return err
 		}
-		if m.tools != nil && m.lots[i].equal(&lots[i]) {
+		if m.tools != nil && m.allowances[i].equal(&allowances[i]) {
 			tools[i] = m.tools[i]
 			continue
 		}
@@ -335,8 +335,8 @@ func (m *Module) Build(limitsFor func(path string) limits.Limits, granter Grante
 		if result := m.schemas[i].result; result != nil {
 			t.Result = result
 		}
-		runs := program.Tool(m.paths[i], int32(i), lots[i].limits, lots[i].granted.Values...)
-		t.Missing = lots[i].granted.Missing
+		runs := program.Tool(m.paths[i], int32(i), allowances[i].limits, allowances[i].granted.Values...)
+		t.Missing = allowances[i].granted.Missing
 		t.MaxInput = runs.Limits().Input
 		t.Caller = caller{runs}
 		if err := t.Check(); err != nil {
@@ -344,16 +344,16 @@ func (m *Module) Build(limitsFor func(path string) limits.Limits, granter Grante
 		}
 		tools[i] = t
 	}
-	m.settled.close(made)
-	m.tools, m.lots, m.settled = tools, lots, made
+	m.configured.close(made)
+	m.tools, m.allowances, m.configured = tools, allowances, made
 	return nil
 }
 
 // isBuilt reports whether the tools have these limits and grants already, as nearly all have when a configuration changes.
 func (m *Module) isBuilt(limitsFor func(path string) limits.Limits, granter Granter) bool {
 	for i := range m.tools {
-		l := lotOf(m.paths[i], m.needs[i], limitsFor, granter)
-		if !l.equal(&m.lots[i]) {
+		l := allowanceOf(m.paths[i], m.needs[i], limitsFor, granter)
+		if !l.equal(&m.allowances[i]) {
 			return false
 		}
 	}
@@ -376,6 +376,6 @@ func (m *Module) Tools() []*wasmtools.Tool { return m.tools }
 
 // Close frees the program. Calls of its tools that run, or that an old generation begins, go on.
 func (m *Module) Close() {
-	m.settled.close(nil)
+	m.configured.close(nil)
 	m.program.Close() // documented not to fail
 }

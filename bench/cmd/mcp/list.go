@@ -18,7 +18,7 @@ const many = 1000 // tools
 
 // list compares tools/list with GET /tools, on one connection.
 func (b *bench) list(ctx context.Context) error {
-	s, err := b.serve(ctx, "[mcp]\ndiscovery = \"list\"\n", nil, func(tools string) error { return b.guests.Fill(tools, many) })
+	s, err := b.serve(ctx, "[mcp]\nsearch = \"never\"\n", nil, func(tools string) error { return b.guests.Fill(tools, many) })
 	if err != nil {
 		return err
 	}

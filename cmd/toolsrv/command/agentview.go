@@ -71,7 +71,7 @@ func shownByMCP(tools []*wasmtools.Tool) (schemas map[string]json.RawMessage, pr
 		return nil, nil, err
 	}
 	log := &problemLog{}
-	set := toolset.New(table, toolset.Options{Discovery: toolset.DiscoveryList, Logger: slog.New(log)})
+	set := toolset.New(table, toolset.Options{Search: toolset.SearchNever, Logger: slog.New(log)})
 	defer set.Close()
 	schemas = map[string]json.RawMessage{}
 	view := set.View("", wasmtools.Self())

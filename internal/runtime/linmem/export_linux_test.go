@@ -12,8 +12,8 @@ import (
 // NewReadImage is NewImage on a kernel without PAGEMAP_SCAN.
 func NewReadImage(content []byte) (*Image, error) {
 	image, err := new(Store).NewImage(content)
-	if err == nil && image.file != nil {
-		image.file.pagemap = &pagemap{fd: image.file.pagemap.fd, faults: noFaultDescriptor}
+	if err == nil && image.slot != nil {
+		image.slot.pagemap = &pagemap{fd: image.slot.pagemap.fd, faults: noFaultDescriptor}
 	}
 	return image, err
 }

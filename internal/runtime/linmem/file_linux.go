@@ -14,7 +14,7 @@ import (
 var arenaSizes = [...]int{1 << 30, 64 << 20, 1 << 20}
 
 // A Store keeps the content of images in a few memory files, each with many images, so that an image takes neither a descriptor
-// nor a mapping of its own. The zero Store is ready for use and needs no closing: a file is given back with its last image. It
+// nor a mapping of its own. The zero Store is ready for use and needs no closing: a slot is given back with its last image. It
 // is safe for concurrent use.
 type Store struct {
 	mu     sync.Mutex
@@ -28,8 +28,8 @@ type arena struct {
 	free []extent // by their offsets, never two that touch
 }
 
-// A file is the stored part of an image, in an arena, for memories to map.
-type file struct {
+// A slot is the stored part of an image, in an arena, for memories to map.
+type slot struct {
 	store   *Store
 	arena   *arena // nil: nothing is stored
 	offset  int
@@ -37,9 +37,9 @@ type file struct {
 	pagemap *pagemap
 }
 
-// newFile returns a file of size bytes, all of them zeros. What nobody writes is a hole, and costs nothing until somebody touches it.
-func (s *Store) newFile(size int, p *pagemap) (*file, error) {
-	f := &file{store: s, pagemap: p}
+// newSlot returns a slot of size bytes, all of them zeros. What nobody writes is a hole, and costs nothing until somebody touches it.
+func (s *Store) newSlot(size int, p *pagemap) (*slot, error) {
+	f := &slot{store: s, pagemap: p}
 	if size == 0 {
 		return f, nil
 	}
@@ -47,7 +47,7 @@ func (s *Store) newFile(size int, p *pagemap) (*file, error) {
 }
 
 // place finds size bytes for f, in a new arena where there is no room.
-func (s *Store) place(f *file, size int) error {
+func (s *Store) place(f *slot, size int) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, a := range s.arenas {
@@ -138,8 +138,8 @@ func (a *arena) close() error {
 	return errors.Join(err, unix.Close(a.fd))
 }
 
-// write writes to the file at offset.
-func (f *file) write(content []byte, offset int) error {
+// write writes to the slot at offset.
+func (f *slot) write(content []byte, offset int) error {
 	for len(content) > 0 {
 		written, err := unix.Pwrite(f.arena.fd, content, int64(f.offset+offset))
 		if err != nil && err != unix.EINTR {
@@ -152,7 +152,7 @@ func (f *file) write(content []byte, offset int) error {
 }
 
 // writePages writes all pages of stored but those that are blank.
-func (f *file) writePages(stored []byte, blank []bool, page int) error {
+func (f *slot) writePages(stored []byte, blank []bool, page int) error {
 	for n := 0; n < len(blank); {
 		first := n
 		for n < len(blank) && blank[n] == blank[first] {
@@ -168,11 +168,11 @@ func (f *file) writePages(stored []byte, blank []bool, page int) error {
 	return nil
 }
 
-// overlay maps the file over the start of space.
-func (f *file) overlay(space []byte) error { return f.overlayPart(space, extent{0, len(f.view)}) }
+// overlay maps the slot over the start of space.
+func (f *slot) overlay(space []byte) error { return f.overlayPart(space, extent{0, len(f.view)}) }
 
-// overlayPart maps part of the file over the start of space, readable and writable. A page that is written is copied.
-func (f *file) overlayPart(space []byte, part extent) error {
+// overlayPart maps part of the slot over the start of space, readable and writable. A page that is written is copied.
+func (f *slot) overlayPart(space []byte, part extent) error {
 	if part.size == 0 {
 		return nil
 	}
@@ -182,7 +182,7 @@ func (f *file) overlayPart(space []byte, part extent) error {
 }
 
 // close gives the place back, once no memory maps it any more.
-func (f *file) close() error {
+func (f *slot) close() error {
 	if f.arena == nil {
 		return nil
 	}

@@ -19,7 +19,7 @@ type Image struct {
 	page   int    // the system's page size
 	filled int    // pages that are not all zeros
 	end    int    // of the content without the zeros at its end
-	file   *file  // what memories map; nil: they are plain copies of stored
+	slot   *slot  // what memories map; nil: they are plain copies of stored
 	layer  *layer // nil: all of the content is the image's own
 
 	mu     sync.Mutex
@@ -40,16 +40,16 @@ func (s *Store) NewImage(content []byte) (*Image, error) {
 		image.stored = append([]byte(nil), image.stored...)
 		return image, nil
 	}
-	image.file, err = s.newFile(len(image.stored), p)
+	image.slot, err = s.newSlot(len(image.stored), p)
 	if err == nil {
-		if err = image.file.writePages(image.stored, image.blank, image.page); err != nil {
-			err = errors.Join(err, image.file.close())
+		if err = image.slot.writePages(image.stored, image.blank, image.page); err != nil {
+			err = errors.Join(err, image.slot.close())
 		}
 	}
 	if err != nil {
 		return nil, fmt.Errorf("keep an image of %d bytes: %w", len(content), err)
 	}
-	image.stored = image.file.view
+	image.stored = image.slot.view
 	return image, nil
 }
 
@@ -176,8 +176,8 @@ func (i *Image) drop() error {
 		return nil
 	}
 	var errs [2]error
-	if i.file != nil {
-		errs[0] = i.file.close()
+	if i.slot != nil {
+		errs[0] = i.slot.close()
 	}
 	if i.layer != nil {
 		errs[1] = i.layer.base.unuse()

@@ -24,17 +24,17 @@ func (s *Store) newLayer(m *Memory) (*Image, error) {
 	for _, r := range i.layer.runs {
 		size += r.size
 	}
-	if i.file, err = s.newFile(size, base.file.pagemap); err != nil {
+	if i.slot, err = s.newSlot(size, base.slot.pagemap); err != nil {
 		return nil, fmt.Errorf("keep a layer of %d bytes: %w", size, errors.Join(err, base.unuse()))
 	}
 	if err := i.fill(m, differ); err != nil {
-		return nil, fmt.Errorf("keep a layer of %d bytes: %w", size, errors.Join(err, i.file.close(), base.unuse()))
+		return nil, fmt.Errorf("keep a layer of %d bytes: %w", size, errors.Join(err, i.slot.close(), base.unuse()))
 	}
-	i.stored = i.file.view
+	i.stored = i.slot.view
 	return i, nil
 }
 
-// fill writes the pages of the layer's runs to its file, but for those that are all zeros.
+// fill writes the pages of the layer's runs to its slot, but for those that are all zeros.
 func (i *Image) fill(m *Memory, differ []extent) error {
 	for _, r := range i.layer.runs {
 		for offset := r.offset; offset < r.end(); offset += i.page {
@@ -49,7 +49,7 @@ func (i *Image) fill(m *Memory, differ []extent) error {
 				}
 			}
 			if content != nil {
-				if err := i.file.write(content, len(i.blank)*i.page); err != nil {
+				if err := i.slot.write(content, len(i.blank)*i.page); err != nil {
 					return err
 				}
 				i.filled++
@@ -62,7 +62,7 @@ func (i *Image) fill(m *Memory, differ []extent) error {
 
 // differing returns the runs of pages that are not as in the memory's image.
 func (m *Memory) differing() (differ []extent, err error) {
-	p, base := m.image.file.pagemap, m.base()
+	p, base := m.image.slot.pagemap, m.base()
 	m.finder.found = nil // the finder is used for something else
 	for at, end := base, base+uint64(wholePages(m.size)); at < end; {
 		runs, next, err := p.find(&m.finder, at, end)
@@ -89,14 +89,14 @@ func (m *Memory) differing() (differ []extent, err error) {
 // overlay maps the image over the start of space, as far as it has content.
 func (i *Image) overlay(space []byte) error {
 	if i.layer == nil {
-		return i.file.overlay(space)
+		return i.slot.overlay(space)
 	}
-	if err := i.layer.base.file.overlay(space); err != nil {
+	if err := i.layer.base.slot.overlay(space); err != nil {
 		return err
 	}
 	stored := 0
 	for _, r := range i.layer.runs {
-		if err := i.file.overlayPart(space[r.offset:], extent{stored, r.size}); err != nil {
+		if err := i.slot.overlayPart(space[r.offset:], extent{stored, r.size}); err != nil {
 			return err
 		}
 		stored += r.size

@@ -65,7 +65,7 @@ func New(reserve uint64) (*Memory, error) {
 // fill gives a new memory its image's content and size.
 func (m *Memory) fill() error {
 	stored := 0
-	if m.image.file != nil {
+	if m.image.slot != nil {
 		stored = m.image.end
 		if err := m.image.overlay(m.space); err != nil {
 			return err
@@ -77,7 +77,7 @@ func (m *Memory) fill() error {
 		}
 	}
 	m.size, m.reach = m.image.size, m.image.size
-	if m.image.file == nil {
+	if m.image.slot == nil {
 		copy(m.space[:m.size], m.image.stored)
 	}
 	return nil
@@ -120,7 +120,7 @@ func (m *Memory) Reset() (copied int, err error) {
 		return 0, fmt.Errorf("reset: %w", errFreed)
 	case m.image == nil:
 		return 0, fmt.Errorf("reset: %w", errNoImage)
-	case m.image.file == nil:
+	case m.image.slot == nil:
 		stored := copy(m.space, m.image.stored)
 		clear(m.space[stored:m.size]) // what follows is zero
 		copied = m.reach
@@ -152,7 +152,7 @@ func (m *Memory) Mappings() int {
 	switch {
 	case m.space == nil:
 		return 0
-	case m.image == nil || m.image.file == nil || m.image.end == 0:
+	case m.image == nil || m.image.slot == nil || m.image.end == 0:
 		return 1 + tails()
 	}
 	pieces := 1
@@ -239,7 +239,7 @@ func (m *Memory) Snapshot(s *Store) (*Image, error) {
 	switch {
 	case m.space == nil:
 		return nil, fmt.Errorf("snapshot: %w", errFreed)
-	case m.image == nil || m.image.file == nil || m.image.layer != nil:
+	case m.image == nil || m.image.slot == nil || m.image.layer != nil:
 		return s.NewImage(m.Bytes())
 	}
 	return s.newLayer(m)

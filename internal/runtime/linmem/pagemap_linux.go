@@ -197,7 +197,7 @@ func (p *pagemap) check() (err error) {
 	for n := range stored {
 		stored[n] = 1
 	}
-	f, err := new(Store).newFile(len(stored), p)
+	f, err := new(Store).newSlot(len(stored), p)
 	if err != nil {
 		return err
 	}

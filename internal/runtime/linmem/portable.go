@@ -7,8 +7,8 @@ import "errors"
 // A Store keeps the content of images. It needs no closing.
 type Store struct{}
 
-// A file is what memories share on Linux; elsewhere there is none.
-type file struct{ view []byte }
+// A slot is what memories share on Linux; elsewhere there is none.
+type slot struct{ view []byte }
 
 // A finder finds dirty pages on Linux; elsewhere nothing does.
 type finder struct{}
@@ -30,17 +30,17 @@ type pagemap struct{}
 
 func findPagemap() *pagemap { return nil }
 
-func (*Store) newFile(int, *pagemap) (*file, error) {
+func (*Store) newSlot(int, *pagemap) (*slot, error) {
 	return nil, errors.ErrUnsupported
 }
 
-func (f *file) writePages([]byte, []bool, int) error { return errors.ErrUnsupported }
+func (f *slot) writePages([]byte, []bool, int) error { return errors.ErrUnsupported }
 
 func (i *Image) overlay([]byte) error { return errors.ErrUnsupported }
 
 func (s *Store) newLayer(m *Memory) (*Image, error) { return s.NewImage(m.Bytes()) }
 
-func (f *file) close() error { return nil }
+func (f *slot) close() error { return nil }
 
 func (m *Memory) resetDirty() (int, error) { return 0, errors.ErrUnsupported }
 

@@ -34,7 +34,7 @@ func (m *Memory) resetDirty() (copied int, err error) {
 	}
 	m.finder.found = nil
 	// A memory that is used once is faster if its pages are mapped many at a time. One that is reset will be used again.
-	if m.resets == 1 && m.image.file.pagemap.faultAlone(m.space[:m.image.end]) && m.drop(0, m.reach) == nil {
+	if m.resets == 1 && m.image.slot.pagemap.faultAlone(m.space[:m.image.end]) && m.drop(0, m.reach) == nil {
 		return 0, nil
 	}
 	w := walk{memory: m, aging: m.ages(m.resets) && (m.kept > young || m.reach > wholePages(m.size))}
@@ -60,7 +60,7 @@ type walk struct {
 // pages finds the dirty pages and resets them. It looks behind the present size, too: a page that a larger memory left there
 // may be written by the next one without a fault.
 func (w *walk) pages() error {
-	m, p := w.memory, w.memory.image.file.pagemap
+	m, p := w.memory, w.memory.image.slot.pagemap
 	base := m.base()
 	for at, end := base, base+uint64(m.reach); at < end; {
 		runs, next, err := p.find(&m.finder, at, end)

@@ -84,12 +84,12 @@ func TestWatchedReset(t *testing.T) {
 				testkit.SkipEmulated(t, "translating code has page faults, so that it looks each time")
 			}
 			m := watchable(t, 40)
-			real := m.image.file.pagemap
-			m.image.file.pagemap = &pagemap{fd: -1, scan: true, counts: true, faults: noFaultDescriptor}
+			real := m.image.slot.pagemap
+			m.image.slot.pagemap = &pagemap{fd: -1, scan: true, counts: true, faults: noFaultDescriptor}
 			m.Watch()
 			c.do(m)
 			_, err := m.Reset()
-			m.image.file.pagemap = real
+			m.image.slot.pagemap = real
 			if looked := err != nil; looked != c.looks {
 				t.Errorf("Reset looked for dirty pages: got %v (%v), want %v", looked, err, c.looks)
 			}
@@ -272,7 +272,7 @@ func TestReadsAreForgotten(t *testing.T) {
 			m := watchable(t, 40)
 			scanned := func() (sum int) {
 				for at, end := m.base(), m.base()+uint64(m.reach); at < end; {
-					runs, next, err := m.image.file.pagemap.find(&m.finder, at, end)
+					runs, next, err := m.image.slot.pagemap.find(&m.finder, at, end)
 					if err != nil {
 						t.Fatal(err)
 					}

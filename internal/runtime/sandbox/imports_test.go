@@ -62,7 +62,7 @@ const (
 )
 
 func (y *toy) touch(c *hostabi.Call, stack []uint64) {
-	g := glimpse{at: int32(uint32(stack[0])), serving: c.Serving(), grant: c.Grant(), state: c.State() != nil}
+	g := glimpse{at: int32(uint32(stack[0])), serving: c.Serving(), grant: c.Grant(), state: c.Local() != nil}
 	if p := c.Principal(); p != nil {
 		g.principal = p.String()
 	}

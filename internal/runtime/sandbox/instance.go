@@ -107,8 +107,8 @@ func (i *instance) enlarge(bytes int64) error {
 	return nil
 }
 
-// settle gives back to the account what an idle instance does not take.
-func (i *instance) settle() {
+// cool gives back to the account what an idle instance does not take.
+func (i *instance) cool() {
 	i.call.engine.account.Give(account.Memory, i.claimed-i.resident)
 	i.claimed = i.resident
 }

@@ -132,7 +132,7 @@ func (l *lease) end() {
 		i = nil
 	}
 	if i != nil {
-		i.settle()
+		i.cool()
 	}
 	m.mu.Lock()
 	if i != nil && (!m.attached || len(m.idle) >= e.idleInstances) {

@@ -39,12 +39,12 @@ func TestState(t *testing.T) {
 	if err := p.Compile(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	settled(t, e)
+	counted(t, e)
 	expect("compiled ahead", 1, sandbox.CodeStored, 0)
 	if _, err := p.Tool("small", 0, limits.Limits{}).Call(t.Context(), sandbox.CallSpec{Input: []byte(`1`)}); err != nil {
 		t.Fatal(err)
 	}
-	settled(t, e)
+	counted(t, e)
 	expect("called", 1, sandbox.CodeLoaded, 1)
 	s := other.State()
 	if s.Code != sandbox.CodeLoaded || s.CodeMemory <= 0 || !s.Snapshot || s.Idle != 1 || s.Calls != 0 || time.Since(s.Called) > time.Minute {
@@ -55,8 +55,8 @@ func TestState(t *testing.T) {
 	expect("closed", 0, "", 0)
 }
 
-// settled waits until what was compiled has been counted, which is after who waits for it has been told.
-func settled(t *testing.T, e *sandbox.Engine) {
+// counted waits until what was compiled has been counted, which is after who waits for it has been told.
+func counted(t *testing.T, e *sandbox.Engine) {
 	t.Helper()
 	for begun := time.Now(); e.State().Compiling.Running > 0; time.Sleep(time.Millisecond) {
 		if time.Since(begun) > time.Minute {

@@ -6,16 +6,16 @@ import (
 	"time"
 )
 
-// A Grant is what a tool is granted of WASI: directories, which it finds in "/" under their names and can only read. It must not
+// A Permission is what a tool is granted of WASI: directories, which it finds in "/" under their names and can only read. It must not
 // be changed once a tool has it.
-type Grant struct {
+type Permission struct {
 	// Directories are those that are granted. A name is a single element of a path.
 	Directories map[string]Directory
 }
 
 // Equal reports whether another grant allows the same.
-func (g *Grant) Equal(other any) bool {
-	o, ok := other.(*Grant)
+func (g *Permission) Equal(other any) bool {
+	o, ok := other.(*Permission)
 	return ok && maps.Equal(g.Directories, o.Directories)
 }
 

@@ -63,12 +63,12 @@ func (l *listed) Seek(int64, int) (int64, error) {
 const cities = "Paris;48.85;2.35\nNairobi;-1.29;36.82\n"
 
 // grant returns the grant of a directory "geo" and of one with many files.
-func grant() *wasi.Grant {
+func grant() *wasi.Permission {
 	many := fstest.MapFS{}
 	for i := range 300 {
 		many[fmt.Sprintf("file-%03d", i)] = &fstest.MapFile{}
 	}
-	return &wasi.Grant{Directories: map[string]wasi.Directory{
+	return &wasi.Permission{Directories: map[string]wasi.Directory{
 		"geo": &directory{files: fstest.MapFS{
 			"cities.csv":      {Data: []byte(cities)},
 			"empty":           {},
@@ -189,7 +189,7 @@ func TestDescribe(t *testing.T) {
 func TestReadLink(t *testing.T) {
 	t.Parallel()
 	files := fstest.MapFS{"there": {}}
-	grant := &wasi.Grant{Directories: map[string]wasi.Directory{"links": &directory{files: files}}}
+	grant := &wasi.Permission{Directories: map[string]wasi.Directory{"links": &directory{files: files}}}
 	for _, test := range []struct {
 		at, to string
 		errno  uint64
@@ -217,7 +217,7 @@ func TestReadLink(t *testing.T) {
 func TestReadLinkWhileReplaced(t *testing.T) {
 	t.Parallel()
 	d := &replacing{&directory{files: fstest.MapFS{"d/a": {Data: []byte("../../out/passwd"), Mode: fs.ModeSymlink}}}}
-	g := wasitest.Serve(t, &wasi.Grant{Directories: map[string]wasi.Directory{"links": d}})
+	g := wasitest.Serve(t, &wasi.Permission{Directories: map[string]wasi.Directory{"links": d}})
 	ptr, length := g.Path("links/d/a")
 	errno := g.Call("path_readlink", 3, ptr, length, wasitest.Buffer, 100, wasitest.Result)
 	if got := string(g.Memory[wasitest.Buffer:][:g.Uint32(wasitest.Result)]); errno != notCapable || got != "" {

@@ -322,7 +322,7 @@ func TestErrors(t *testing.T) {
 	for err, want := range map[error]uint64{
 		fs.ErrNotExist: noEnt, &fs.PathError{Err: fs.ErrPermission}: acces, fs.ErrInvalid: inval, errors.New("path escapes from parent"): notCapable, io.ErrUnexpectedEOF: notCapable,
 	} {
-		g := wasitest.Serve(t, &wasi.Grant{Directories: map[string]wasi.Directory{"geo": &directory{fails: err}}})
+		g := wasitest.Serve(t, &wasi.Permission{Directories: map[string]wasi.Directory{"geo": &directory{fails: err}}})
 		if _, errno := g.Open("geo"); errno != want {
 			t.Errorf("%v: got %d, want %d", err, errno, want)
 		}

@@ -15,7 +15,7 @@ const maxOpen = 64
 // A process is what the set keeps for one call.
 type process struct {
 	streams
-	grant *Grant        // nil: nothing is granted
+	grant *Permission   // nil: nothing is granted
 	open  []*descriptor // from rootFD on; nil: closed. Without any, no function has asked for files
 	trees map[string]Tree
 	piece []byte // what is read of a file, before it is the guest's
@@ -41,7 +41,7 @@ const (
 
 // current returns the call's process.
 func current(c *hostabi.Call) *process {
-	p, ok := c.State().(*process)
+	p, ok := c.Local().(*process)
 	if !ok {
 		p = &process{}
 		c.Keep(p)
@@ -55,8 +55,8 @@ func files(c *hostabi.Call) *process {
 	p := current(c)
 	if p.open == nil {
 		p.open = []*descriptor{{name: ".", preopen: true, dir: true}}
-		if p.grant, _ = c.Grant().(*Grant); p.grant == nil && !c.Serving() {
-			p.grant = &Grant{}
+		if p.grant, _ = c.Grant().(*Permission); p.grant == nil && !c.Serving() {
+			p.grant = &Permission{}
 		}
 	}
 	return p

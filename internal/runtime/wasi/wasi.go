@@ -29,7 +29,7 @@ const (
 	costEntry   = 300  // of an entry of a directory
 )
 
-// Set returns all functions of the preview. What a call may see of files is its [Grant]; whatever else needs a grant answers with an
+// Set returns all functions of the preview. What a call may see of files is its [Permission]; whatever else needs a grant answers with an
 // error number.
 func Set() *hostabi.Set {
 	type body = func(*hostabi.Call, []uint64)
@@ -110,7 +110,7 @@ func Set() *hostabi.Set {
 // procExit ends the guest. A program's last line on stderr is its reason.
 func procExit(c *hostabi.Call, stack []uint64) {
 	last := ""
-	if p, ok := c.State().(*process); ok {
+	if p, ok := c.Local().(*process); ok {
 		p.flush(c)
 		last = string(p.last)
 	}

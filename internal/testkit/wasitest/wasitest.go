@@ -29,7 +29,7 @@ type Guest struct {
 }
 
 // Serve returns a guest that serves a call with a grant of WASI, or without any where that is nil. It ends with the test.
-func Serve(t testing.TB, grant *wasi.Grant) *Guest {
+func Serve(t testing.TB, grant *wasi.Permission) *Guest {
 	run := hostabi.Run{Serving: true}
 	if grant != nil {
 		run.Grants = []any{grant}

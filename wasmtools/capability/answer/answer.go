@@ -50,8 +50,8 @@ func NotDeclared(c *hostabi.Call, capability string) *Failure {
 	return Failf(NotGranted, "The tool does not declare that it needs %s: add it to the needs of its manifest.", capability)
 }
 
-// A State is what a set keeps for one call of a tool.
-type State struct {
+// A Local is what a set keeps for one call of a tool.
+type Local struct {
 	// Own is what else the set keeps, and Close, where it is not nil, is called when the call has ended.
 	Own   any
 	Close func()
@@ -60,20 +60,20 @@ type State struct {
 	held   int64 // bytes that the account holds for the answer
 }
 
-var _ hostabi.State = (*State)(nil)
+var _ hostabi.Local = (*Local)(nil)
 
 // Of returns what the function's set keeps for the call. There is one for each call.
-func Of(c *hostabi.Call) *State {
-	if s, ok := c.State().(*State); ok {
+func Of(c *hostabi.Call) *Local {
+	if s, ok := c.Local().(*Local); ok {
 		return s
 	}
-	s := &State{}
+	s := &Local{}
 	c.Keep(s)
 	return s
 }
 
 // End ends what is kept.
-func (s *State) End(*hostabi.Call) {
+func (s *Local) End(*hostabi.Call) {
 	if s.Close != nil {
 		s.Close()
 	}
@@ -108,7 +108,7 @@ func Fail(c *hostabi.Call, stack []uint64, f *Failure) {
 	stack[0] = uint64(uint32(-int32(len(b))))
 }
 
-func (s *State) keep(c *hostabi.Call, b []byte) {
+func (s *Local) keep(c *hostabi.Call, b []byte) {
 	if len(b) > math.MaxInt32 {
 		panic(fmt.Sprintf("an answer has %d bytes", len(b)))
 	}
@@ -120,7 +120,7 @@ func (s *State) keep(c *hostabi.Call, b []byte) {
 // Read returns the function answer_read, which each set has.
 func Read() hostabi.Function {
 	return hostabi.Function{Name: "answer_read", Params: "i", Do: func(c *hostabi.Call, stack []uint64) {
-		s, ok := c.State().(*State)
+		s, ok := c.Local().(*Local)
 		if !ok || s.answer == nil {
 			c.Trap("it called answer_read before any other function of the same import module had answered")
 		}

@@ -143,7 +143,7 @@ type Grants struct {
 // A granting is a capability under one configuration.
 type granting struct {
 	capability.Kind
-	grant capability.Grant
+	grant capability.Decide
 }
 
 // Secrets returns the configuration's secrets, for the store that the Broker has.

@@ -18,8 +18,8 @@ import (
 
 // Grant returns the grant of directories, by the names under which a tool finds them in "/". It opens nothing yet; what can't be
 // opened when a call wants it is an error of that call.
-func Grant(directories map[string]string) *wasi.Grant {
-	g := &wasi.Grant{Directories: make(map[string]wasi.Directory, len(directories))}
+func Grant(directories map[string]string) *wasi.Permission {
+	g := &wasi.Permission{Directories: make(map[string]wasi.Directory, len(directories))}
 	for name, path := range directories {
 		g.Directories[name] = directory(path)
 	}

@@ -74,7 +74,7 @@ func suggest(n wasmtools.Need) string {
 
 // open grants directories. Of two for one name the last counts.
 func open(capability.Host) capability.Configure {
-	return func(capability.Configuration) capability.Grant {
+	return func(capability.Configuration) capability.Decide {
 		return func(_ string, n wasmtools.Need, matching []capability.Given) (any, []wasmtools.Missing) {
 			granted := map[string]string{}
 			var missing []wasmtools.Missing

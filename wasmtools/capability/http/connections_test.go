@@ -43,7 +43,7 @@ func (r *room) open() int {
 	return r.n
 }
 
-func counted(t *testing.T, url string, c *httpcap.Connections) *httpcap.Grant {
+func counted(t *testing.T, url string, c *httpcap.Connections) *httpcap.Permission {
 	t.Helper()
 	rule := httpcap.Rule{Granted: []string{url}, Private: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}
 	g, err := httpcap.New([]string{url}, []httpcap.Rule{rule}, httpcap.Options{Network: &network{}, Connections: c})

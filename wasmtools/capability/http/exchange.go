@@ -37,7 +37,7 @@ const connectionBytes = 128 << 10
 
 // An exchange is one request of a guest, with all its redirects.
 type exchange struct {
-	g       *Grant
+	g       *Permission
 	c       caller
 	ctx     context.Context // of the whole request, within the call's; nil until the first wait
 	cancel  context.CancelFunc
@@ -63,7 +63,7 @@ type exchange struct {
 }
 
 // send sends a request, follows its redirects, and returns the answer as the guest reads it. Nothing of it is left when send returns, or panics because the call has to end.
-func (g *Grant) send(c caller, kept *lines, r *request) ([]byte, *answer.Failure) {
+func (g *Permission) send(c caller, kept *lines, r *request) ([]byte, *answer.Failure) {
 	x := &exchange{g: g, c: c, lines: kept, r: r, target: r.target, method: r.method, body: r.body, header: r.headers}
 	if f := x.allowed(false); f != nil {
 		return nil, f

@@ -202,7 +202,7 @@ func TestReflected(t *testing.T) {
 		w.Header().Set("Content-Length", fmt.Sprint(len(body)))
 		_, _ = io.WriteString(w, body)
 	})
-	with := func(secret string) *httpcap.Grant {
+	with := func(secret string) *httpcap.Permission {
 		rule := inject(url, url)
 		rule.ResponseBytes = 200
 		return grant(t, spec{Rule: rule, secrets: &vault{values: map[string]string{"key": secret}}})
@@ -217,7 +217,7 @@ func TestReflected(t *testing.T) {
 		for _, method := range []string{"GET", "HEAD"} {
 			codes := map[string]bool{}
 			for pad := 178; pad < 190; pad++ { // around the limit
-				ask := func(g *httpcap.Grant) *incoming {
+				ask := func(g *httpcap.Permission) *incoming {
 					c := begin(t, g)
 					defer c.ABI.End()
 					return c.send(t, outgoing{Method: method, URL: url + path, Headers: [][]string{{"X-Pad", strings.Repeat("p", pad)}}})
@@ -356,7 +356,7 @@ func TestEqual(t *testing.T) {
 		return spec{Rule: inject("https://a.example", "https://a.example"), secrets: v, network: n}
 	}
 	g := grant(t, base())
-	if !g.Equal(grant(t, base())) || g.Equal(nil) || g.Equal("x") || g.Equal((*httpcap.Grant)(nil)) {
+	if !g.Equal(grant(t, base())) || g.Equal(nil) || g.Equal("x") || g.Equal((*httpcap.Permission)(nil)) {
 		t.Error("a grant is not equal to one of the same, or to something else")
 	}
 	for name, change := range map[string]func(*spec){

@@ -22,7 +22,7 @@ const (
 	codeRedirect = "redirect" // the answer is a redirect that is not followed
 )
 
-// Set returns the functions of Module. What they need of a tool is its *[Grant].
+// Set returns the functions of Module. What they need of a tool is its *[Permission].
 func Set() *hostabi.Set {
 	return &hostabi.Set{Module: Module, Functions: []hostabi.Function{
 		{Name: "send", Params: "iiii", Results: "i", Cost: sendCost, Do: send},
@@ -46,7 +46,7 @@ const (
 )
 
 func send(c *hostabi.Call, stack []uint64) {
-	g, _ := c.Grant().(*Grant)
+	g, _ := c.Grant().(*Permission)
 	if g == nil {
 		answer.Fail(c, stack, answer.NotDeclared(c, "http"))
 		return
@@ -76,7 +76,7 @@ func send(c *hostabi.Call, stack []uint64) {
 }
 
 // linesOf returns the connections that the call keeps until it ends.
-func linesOf(c *hostabi.Call, g *Grant) *lines {
+func linesOf(c *hostabi.Call, g *Permission) *lines {
 	s := answer.Of(c)
 	kept, ok := s.Own.(*lines)
 	if !ok {

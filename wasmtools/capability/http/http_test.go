@@ -83,7 +83,7 @@ type spec struct {
 }
 
 // grant returns a grant with one rule. Loopback may be reached, unless the rule says otherwise.
-func grant(t testing.TB, s spec) *httpcap.Grant {
+func grant(t testing.TB, s spec) *httpcap.Permission {
 	t.Helper()
 	if s.needed == nil {
 		s.needed = s.Granted
@@ -210,7 +210,7 @@ func (c *call) sendHead(t testing.TB, head []byte, body string) *incoming {
 }
 
 // get sends one request in a call of its own.
-func get(t testing.TB, g *httpcap.Grant, url string, headers ...[]string) *incoming {
+func get(t testing.TB, g *httpcap.Permission, url string, headers ...[]string) *incoming {
 	t.Helper()
 	c := begin(t, g)
 	defer c.ABI.End()
@@ -244,7 +244,7 @@ func TestNeither(t *testing.T) {
 	url := serve(t, func(http.ResponseWriter, *http.Request) { t.Error("a request has come") })
 	for name, g := range map[string]any{
 		"no grant":               nil,
-		"a grant of nil":         (*httpcap.Grant)(nil),
+		"a grant of nil":         (*httpcap.Permission)(nil),
 		"another grant":          "all",
 		"nothing":                grant(t, spec{}),
 		"needed but not granted": grant(t, spec{needed: []string{url}}),

@@ -132,8 +132,8 @@ func headerValue(s string) (string, error) {
 // open keeps what outlives a configuration: connections, what is put into requests, and the grants that tools have.
 func open(h capability.Host) capability.Configure {
 	o := Options{Connections: NewConnections(h.Connections), Injected: &Injected{}}
-	var standing secret.Register[Grant, *Grant]
-	return func(c capability.Configuration) capability.Grant {
+	var standing secret.Register[Permission, *Permission]
+	return func(c capability.Configuration) capability.Decide {
 		var rules []Rule
 		patterns := map[string]reach.Pattern{} // of all entries, parsed once: there may be many tools
 		for _, given := range c.Given {

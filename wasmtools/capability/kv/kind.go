@@ -69,7 +69,7 @@ func review(v *capability.Review, from capability.Rule) {
 
 // open grants the space of a tool's namespace. The last quota counts.
 func open(capability.Host) capability.Configure {
-	return func(c capability.Configuration) capability.Grant {
+	return func(c capability.Configuration) capability.Decide {
 		return func(tool string, _ wasmtools.Need, matching []capability.Given) (any, []wasmtools.Missing) {
 			var quota state.Usage
 			for _, given := range matching {

@@ -51,8 +51,8 @@ func review(v *capability.Review, from capability.Rule) {
 
 // open grants to see secrets.
 func open(h capability.Host) capability.Configure {
-	var standing secret.Register[Grant, *Grant]
-	return func(c capability.Configuration) capability.Grant {
+	var standing secret.Register[Permission, *Permission]
+	return func(c capability.Configuration) capability.Decide {
 		standing.Forget()
 		return func(path string, n wasmtools.Need, matching []capability.Given) (any, []wasmtools.Missing) {
 			var granted []string
@@ -71,7 +71,7 @@ func open(h capability.Host) capability.Configure {
 				return nil, missing
 			}
 			view := secret.NewView(h.Secrets, c.Secrets)
-			return standing.Standing(path, NewGrant(view, granted...), view, c.Secrets), missing
+			return standing.Standing(path, NewPermission(view, granted...), view, c.Secrets), missing
 		}
 	}
 }

@@ -53,7 +53,7 @@ func TestReadSecret(t *testing.T) {
 	store := secret.NewStore(nil)
 	store.Add(v)
 	view := secret.NewView(store, v)
-	grant := secrets.NewGrant(view, "mine", "gone")
+	grant := secrets.NewPermission(view, "mine", "gone")
 	for _, c := range []struct {
 		name, secret  string
 		grant         any
@@ -88,7 +88,7 @@ func TestReadSecret(t *testing.T) {
 	if got := string(grant.Filter([]byte("my next secret, my own secret, another's secret"))); got != "[secret], [secret], another's secret" {
 		t.Errorf("said %q", got)
 	}
-	if !grant.Equal(secrets.NewGrant(view, "mine", "gone")) || grant.Equal(secrets.NewGrant(view, "mine")) || grant.Equal(secrets.NewGrant(secret.NewView(secret.NewStore(nil), v), "mine", "gone")) || grant.Equal(7) {
+	if !grant.Equal(secrets.NewPermission(view, "mine", "gone")) || grant.Equal(secrets.NewPermission(view, "mine")) || grant.Equal(secrets.NewPermission(secret.NewView(secret.NewStore(nil), v), "mine", "gone")) || grant.Equal(7) {
 		t.Error("grants are compared wrongly")
 	}
 }
@@ -104,7 +104,7 @@ func TestRefusalsAreCharged(t *testing.T) {
 	store := secret.NewStore(nil)
 	store.Add(v)
 	view := secret.NewView(store, v)
-	grant := secrets.NewGrant(view, "long")
+	grant := secrets.NewPermission(view, "long")
 	for _, test := range []struct {
 		name, secret string
 		least        int64

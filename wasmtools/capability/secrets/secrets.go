@@ -23,25 +23,27 @@ func Set() *hostabi.Set {
 	}}
 }
 
-// A Grant is the value of the set's grant: the secrets that a tool may see.
-type Grant struct {
+// A Permission is the value of the set's grant: the secrets that a tool may see.
+type Permission struct {
 	view  *secret.View
 	names []string
 }
 
-var _ hostabi.Filter = (*Grant)(nil)
+var _ hostabi.Filter = (*Permission)(nil)
 
-// NewGrant returns a grant to see the secrets with those names.
-func NewGrant(v *secret.View, names ...string) *Grant { return &Grant{v, slices.Clone(names)} }
+// NewPermission returns a permission to see the secrets with those names.
+func NewPermission(v *secret.View, names ...string) *Permission {
+	return &Permission{v, slices.Clone(names)}
+}
 
 // Equal reports whether the other grant is one to see the same secrets.
-func (g *Grant) Equal(other any) bool {
-	o, ok := other.(*Grant)
+func (g *Permission) Equal(other any) bool {
+	o, ok := other.(*Permission)
 	return ok && o.view.Equal(g.view) && slices.Equal(o.names, g.names)
 }
 
 // Filter takes the secrets out of what the tool says.
-func (g *Grant) Filter(b []byte) []byte { return g.view.Redactor(g.names...).Bytes(b) }
+func (g *Permission) Filter(b []byte) []byte { return g.view.Redactor(g.names...).Bytes(b) }
 
 // read answers with the secret of a name.
 func read(c *hostabi.Call, stack []uint64) {
@@ -58,7 +60,7 @@ func read(c *hostabi.Call, stack []uint64) {
 }
 
 func find(c *hostabi.Call, ptr, length uint64) (value, name string, f *answer.Failure) {
-	g, ok := c.Grant().(*Grant)
+	g, ok := c.Grant().(*Permission)
 	if !ok {
 		return "", "", answer.NotDeclared(c, "secrets")
 	}

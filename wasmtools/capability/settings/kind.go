@@ -58,7 +58,7 @@ func review(v *capability.Review, from capability.Rule) {
 // open grants settings. The last ones count. Without any the schema's defaults are, where they are enough: a default is the author's word,
 // and nothing that would have to be granted.
 func open(capability.Host) capability.Configure {
-	return func(capability.Configuration) capability.Grant {
+	return func(capability.Configuration) capability.Decide {
 		var made madeSettings
 		return func(_ string, n wasmtools.Need, matching []capability.Given) (any, []wasmtools.Missing) {
 			var last json.RawMessage

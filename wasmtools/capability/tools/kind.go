@@ -63,7 +63,7 @@ func review(v *capability.Review, from capability.Rule) {
 // open grants calls of other tools.
 func open(h capability.Host) capability.Configure {
 	service := Service{Invoker: h.Invoker, Table: h.Table, Logger: h.Logger}
-	return func(capability.Configuration) capability.Grant {
+	return func(capability.Configuration) capability.Decide {
 		return func(_ string, n wasmtools.Need, matching []capability.Given) (any, []wasmtools.Missing) {
 			var missing []wasmtools.Missing
 			for _, need := range n.Words {

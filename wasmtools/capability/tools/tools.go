@@ -54,21 +54,21 @@ type Service struct {
 	Logger *slog.Logger
 }
 
-// A grant is what a tool may call.
-type grant struct {
+// A permission is what a tool may call.
+type permission struct {
 	service *Service
 	paths   []string // such as "/units/convert"
 }
 
 // Equal reports whether another grant allows the same.
-func (g *grant) Equal(other any) bool {
-	o, ok := other.(*grant)
+func (g *permission) Equal(other any) bool {
+	o, ok := other.(*permission)
 	return ok && g.service == o.service && slices.Equal(g.paths, o.paths)
 }
 
 // Grant returns the grant of a tool that may call the tools with those paths, such as "units/convert", whether they are there or not.
 func Grant(s *Service, tools ...string) hostabi.Grant {
-	g := &grant{service: s}
+	g := &permission{service: s}
 	for _, t := range tools {
 		g.paths = append(g.paths, "/"+strings.TrimPrefix(t, "/"))
 	}
@@ -120,7 +120,7 @@ func run(c *hostabi.Call, use *hostabi.Use, id, idLength, args, argsLength uint6
 	name := strings.ToValidUTF8(string(c.View(id, idLength)), "\uFFFD")
 	use.Target = name
 	c.View(args, argsLength) // so that a place outside the memory is always the guest's end
-	g, ok := c.Grant().(*grant)
+	g, ok := c.Grant().(*permission)
 	if !ok {
 		return nil, answer.NotDeclared(c, "tools")
 	}
@@ -175,7 +175,7 @@ func run(c *hostabi.Call, use *hostabi.Use, id, idLength, args, argsLength uint6
 var errOuterEnded = &wasmtools.Error{Code: wasmtools.CodeCancelled, Message: "The outer call has ended."}
 
 // named returns the path of the tool that a guest names by its path or its operation id, if it may call that.
-func (g *grant) named(name string) (path string, ok bool) {
+func (g *permission) named(name string) (path string, ok bool) {
 	name = strings.TrimPrefix(name, "/")
 	for _, path := range g.paths {
 		if path[1:] == name {
@@ -198,7 +198,7 @@ type Bounded interface {
 }
 
 // begin finds the tool and admits the call. bounded tells that the tool's Caller is a Bounded.
-func (g *grant) begin(path string, call *wasmtools.Call) (i *invoke.Invocation, bounded bool, err error) {
+func (g *permission) begin(path string, call *wasmtools.Call) (i *invoke.Invocation, bounded bool, err error) {
 	route, err := g.find(path, call)
 	if err != nil {
 		return nil, false, err
@@ -211,7 +211,7 @@ func (g *grant) begin(path string, call *wasmtools.Call) (i *invoke.Invocation, 
 // find returns the tool that a call inside another one is made of. A call goes by the configuration that was in force when it began, and so
 // does what it calls: nothing that was granted or switched on since then is for it. What was taken away since then is gone for it, too:
 // the caller must still be let in, and the tool must still be there for the caller.
-func (g *grant) find(path string, call *wasmtools.Call) (route wasmtools.Route, err error) {
+func (g *permission) find(path string, call *wasmtools.Call) (route wasmtools.Route, err error) {
 	now, principal := g.service.Table().Current(), call.Principal
 	if call.Client != nil {
 		if now, principal, err = call.Client.Now(); err != nil {
@@ -245,7 +245,7 @@ func sameCaller(p, q *wasmtools.Principal) bool {
 const maxCause = 4 << 10
 
 // logCause logs why a call failed, where neither the guest nor its client may know. It takes a line of the outer call's.
-func (g *grant) logCause(ctx context.Context, outer hostabi.Outer, path string, err error) {
+func (g *permission) logCause(ctx context.Context, outer hostabi.Outer, path string, err error) {
 	e := wasmtools.AsError(ctx, err)
 	if e.Err == nil || g.service.Logger == nil || !outer.Line() {
 		return

@@ -93,7 +93,7 @@ func Stdio(ctx context.Context, set *toolset.Set, in io.Reader, out io.Writer, o
 	var err error
 	select {
 	case err = <-ended:
-		s.settle(o.Ready)
+		s.drain(o.Ready)
 	case <-ctx.Done():
 	}
 	cancel()
@@ -148,8 +148,8 @@ type stdio struct {
 	listening map[*reply]subscription
 }
 
-// settle waits until nothing runs, for the time of grace at most.
-func (s *stdio) settle(ready <-chan struct{}) {
+// drain waits until nothing runs, for the time of grace at most.
+func (s *stdio) drain(ready <-chan struct{}) {
 	var over <-chan time.Time
 	if ready == nil {
 		over = time.After(s.grace)

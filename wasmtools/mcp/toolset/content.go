@@ -16,7 +16,7 @@ import (
 // which can be far larger than the file. What is beyond stays in the text.
 const (
 	maxValues  = 50_000 // about; each takes 64 bytes while files are looked for, which nobody has counted
-	maxFiles   = 1000
+	maxBlobs   = 1000
 	maxPointer = 512 // bytes
 )
 
@@ -44,45 +44,45 @@ type Block struct {
 	URI string
 }
 
-// A file is a string of a result that its schema calls a file in base64.
-type file struct {
+// A blob is a string of a result that its schema calls a file in base64.
+type blob struct {
 	kind     BlockKind
 	data     string // in base64
 	mimeType string
 	pointer  string // to its place in the result, a JSON pointer
 }
 
-// A fileFinder takes the files out of a result.
-type fileFinder struct {
+// A blobFinder takes the blobs out of a result.
+type blobFinder struct {
 	text  string
 	tree  jsontree.Tree
-	files []file
-	rest  []byte // the result up to done, with a word in place of each file
+	blobs []blob
+	rest  []byte // the result up to done, with a word in place of each blob
 	done  int
 }
 
-// takeFiles returns the files of a result, and the result with a word in place of each file: nil if it is itself a file. A
+// takeBlobs returns the blobs of a result, and the result with a word in place of each blob: nil if it is itself a file. A
 // string that is not base64 stays where it is: clients refuse the whole answer if a block is not right.
-func takeFiles(result []byte, media *schema.Media) (files []file, rest []byte) {
+func takeBlobs(result []byte, media *schema.Media) (blobs []blob, rest []byte) {
 	if bytes.Count(result, []byte(","))+bytes.Count(result, []byte("["))+bytes.Count(result, []byte("{")) > maxValues {
 		return nil, result
 	}
-	f := fileFinder{text: string(result)}
+	f := blobFinder{text: string(result)}
 	if f.tree.Read(f.text) != nil { // it has a name twice, or is nested too deeply
 		return nil, result
 	}
 	f.find(0, media, "")
 	switch {
-	case len(f.files) == 0:
+	case len(f.blobs) == 0:
 		return nil, result
-	case f.files[0].pointer == "":
-		return f.files, nil
+	case f.blobs[0].pointer == "":
+		return f.blobs, nil
 	}
-	return f.files, append(f.rest, f.text[f.done:]...)
+	return f.blobs, append(f.rest, f.text[f.done:]...)
 }
 
-func (f *fileFinder) find(i int32, m *schema.Media, pointer string) {
-	if len(f.files) == maxFiles || len(pointer) > maxPointer {
+func (f *blobFinder) find(i int32, m *schema.Media, pointer string) {
+	if len(f.blobs) == maxBlobs || len(pointer) > maxPointer {
 		return
 	}
 	v := &f.tree.Values[i]
@@ -103,8 +103,8 @@ func (f *fileFinder) find(i int32, m *schema.Media, pointer string) {
 	}
 }
 
-// take takes one file out.
-func (f *fileFinder) take(v *jsontree.Value, mimeType, pointer string) {
+// take takes one blob out.
+func (f *blobFinder) take(v *jsontree.Value, mimeType, pointer string) {
 	data := v.Decoded()
 	if strings.ContainsAny(data, "\r\n") { // base64 as mail has it
 		data = strings.NewReplacer("\r", "", "\n", "").Replace(data)
@@ -120,7 +120,7 @@ func (f *fileFinder) take(v *jsontree.Value, mimeType, pointer string) {
 	case "audio":
 		kind = Audio
 	}
-	f.files = append(f.files, file{kind, data, mimeType, pointer})
+	f.blobs = append(f.blobs, blob{kind, data, mimeType, pointer})
 	f.rest = append(f.rest, f.text[f.done:v.Start]...)
 	f.rest = appendString(f.rest, "("+mimeType+", "+strconv.Itoa(size)+" bytes)")
 	f.done = int(v.Start) + len(v.Text)
@@ -142,14 +142,14 @@ func decodedSize(text string) (size int, ok bool) {
 	return len(digits) * 3 / 4, true
 }
 
-// uri returns the URI of a file in the result of a tool.
-func (f *file) uri(tool string) string {
+// uri returns the URI of a blob in the result of a tool.
+func (f *blob) uri(tool string) string {
 	u := url.URL{Scheme: "toolsrv", OmitHost: true, Path: tool, Fragment: f.pointer}
 	return u.String()
 }
 
 // text returns the content of a resource that is text.
-func (f *file) text() (text string, ok bool) {
+func (f *blob) text() (text string, ok bool) {
 	if f.kind != Resource || len(f.mimeType) < 5 || !strings.EqualFold(f.mimeType[:5], "text/") {
 		return "", false
 	}
@@ -157,8 +157,8 @@ func (f *file) text() (text string, ok bool) {
 	return string(data), err == nil && utf8.Valid(data)
 }
 
-// block returns a file as a block of its own.
-func (f *file) block(tool string) Block {
+// block returns a blob as a block of its own.
+func (f *blob) block(tool string) Block {
 	b := Block{Kind: f.kind, MIMEType: f.mimeType}
 	if f.kind == Resource {
 		b.URI = f.uri(tool)
@@ -171,8 +171,8 @@ func (f *file) block(tool string) Block {
 	return b
 }
 
-// append appends a file as a block.
-func (f *file) append(dst []byte, tool string) []byte {
+// append appends a blob as a block.
+func (f *blob) append(dst []byte, tool string) []byte {
 	if f.kind == Resource {
 		dst = appendString(append(dst, `{"type":"resource","resource":{"uri":`...), f.uri(tool))
 		dst = appendString(append(dst, `,"mimeType":`...), f.mimeType)

@@ -57,12 +57,12 @@ func (v *View) Begin(name string, call *wasmtools.Call) (Invocation, error) {
 		return Invocation{}, errUnknown(name)
 	}
 	if call.Generation == nil {
-		call.Generation = v.state.generation
+		call.Generation = v.derived.generation
 	}
 	if isOwn {
-		i.Invocation, i.failed = v.state.set.invoker.BeginOwn(route.Tool, call)
+		i.Invocation, i.failed = v.derived.set.invoker.BeginOwn(route.Tool, call)
 	} else {
-		i.Invocation, i.failed = v.state.set.invoker.Begin(route, call)
+		i.Invocation, i.failed = v.derived.set.invoker.Begin(route, call)
 	}
 	return i, nil
 }
@@ -109,8 +109,8 @@ func (v *View) aim(i *Invocation, name string, p *wasmtools.Principal) (route wa
 	if !ok {
 		return route, false, false
 	}
-	route = v.state.generation.Routes()[n]
-	i.entry, i.path = v.state.entries[n], route.Path
+	route = v.derived.generation.Routes()[n]
+	i.entry, i.path = v.derived.entries[n], route.Path
 	return route, false, true
 }
 

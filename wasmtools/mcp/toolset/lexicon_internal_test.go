@@ -40,7 +40,7 @@ func TestSearchFollowsChanges(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := New(table, Options{Discovery: DiscoverySearch})
+	s := New(table, Options{Search: SearchAlways})
 	defer s.Close()
 	var tools []*wasmtools.Tool
 	for step := range 60 {
@@ -61,7 +61,7 @@ func TestSearchFollowsChanges(t *testing.T) {
 		if err := table.Replace(tools, nil); err != nil {
 			t.Fatal(err)
 		}
-		fresh := New(table, Options{Discovery: DiscoverySearch})
+		fresh := New(table, Options{Search: SearchAlways})
 		for _, query := range []string{word(), word() + " " + word(), "grün", "tool", "e1", "5", "nothing"} {
 			got, all := ranked(s, query)
 			want, wantAll := ranked(fresh, query)
@@ -83,7 +83,7 @@ func TestLexiconForgets(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := New(table, Options{Discovery: DiscoverySearch})
+	s := New(table, Options{Search: SearchAlways})
 	defer s.Close()
 	number, most := 0, 0
 	for range 40 {
@@ -122,13 +122,13 @@ func BenchmarkSearchAfterChange(b *testing.B) {
 				if err != nil {
 					b.Fatal(err)
 				}
-				s := New(table, Options{Discovery: DiscoverySearch})
+				s := New(table, Options{Search: SearchAlways})
 				defer s.Close()
 				for b.Loop() {
 					b.StopTimer()
 					if changed == n {
 						s.Close()
-						s = New(table, Options{Discovery: DiscoverySearch})
+						s = New(table, Options{Search: SearchAlways})
 					} else {
 						ranked(s, "weather")
 						next := slices.Clone(tools)

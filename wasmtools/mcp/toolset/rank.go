@@ -39,8 +39,8 @@ type indexed struct {
 	weight float32
 }
 
-// searched returns the index of the state's entries.
-func (st *state) searched() *index {
+// searched returns the index of the generation's entries.
+func (st *derived) searched() *index {
 	x := st.index
 	x.once.Do(func() { x.words, x.tools = st.set.indexOf(st.entries) })
 	return x
@@ -66,7 +66,7 @@ func (v *View) rank(query string, most int) (best []*entry, all int) {
 	if len(words) == 0 {
 		return v.listed[:min(most, len(v.listed))], len(v.listed)
 	}
-	x := v.state.searched()
+	x := v.derived.searched()
 	fits := make([]fit, x.words.size()*len(words)) // of each word of the index, how well it fits those of the query
 	for q, word := range words {
 		x.words.match(word, func(place int32, how fit) {

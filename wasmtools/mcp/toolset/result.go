@@ -14,7 +14,7 @@ type Result struct {
 	entry    *entry // of the tool; nil if the call failed
 	json     []byte // what the tool returned, or the structured form of an error
 	text     []byte // the same as the text has it, without the bytes of files; nil if it is itself a file
-	files    []file
+	files    []blob
 	textOnly bool // clients can't read it as structured content
 	failed   *wasmtools.Error
 	sentence string // of an error
@@ -28,7 +28,7 @@ func newResult(e *entry, json []byte) Result {
 	json, ok := readable(json)
 	r := Result{entry: e, json: json, text: json, textOnly: !ok}
 	if e.media != nil {
-		r.files, r.text = takeFiles(json, e.media)
+		r.files, r.text = takeBlobs(json, e.media)
 	}
 	return r
 }

@@ -25,7 +25,7 @@ func TestAllocations(t *testing.T) {
 		tools[i] = tool(fmt.Sprintf("n%d/t%d", i%10, i), func(context.Context, *wasmtools.Call) ([]byte, error) { return result, nil })
 		tools[i].Parameters = anything
 	}
-	set := setOf(t, tableOf(t, tools...), toolset.Options{Discovery: toolset.DiscoveryList})
+	set := setOf(t, tableOf(t, tools...), toolset.Options{Search: toolset.SearchNever})
 	scoped := principal(t, "n1", "n2/*")
 	most := map[string]float64{"call": 3} // of the validation
 	call, out := &wasmtools.Call{}, make([]byte, 0, 1024)
@@ -91,7 +91,7 @@ func TestConcurrent(t *testing.T) {
 	t.Parallel()
 	tools := zoo()
 	table := tableOf(t, tools...)
-	set := toolset.New(table, toolset.Options{Discovery: toolset.DiscoverySearch})
+	set := toolset.New(table, toolset.Options{Search: toolset.SearchAlways})
 	var all sync.WaitGroup
 	for n := range 4 {
 		p := principal(t, "image", "math", fmt.Sprintf("x%d", n))

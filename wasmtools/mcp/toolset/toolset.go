@@ -37,8 +37,8 @@ type Info struct {
 type Options struct {
 	// Invoker calls the tools. Sets and doors with the same Invoker share its memory. Nil: the set has its own.
 	Invoker *invoke.Invoker
-	// Discovery says how clients find tools. Empty: DiscoveryAuto.
-	Discovery Discovery
+	// Search says when clients search for tools. Empty: SearchAuto.
+	Search Search
 	// Info is what the server says of itself. Zero: the name is "toolsrv" and the version "0.1.0".
 	Info Info
 	// Logger gets a warning for each tool that can't be shown as its author wrote it. Nil: nothing is logged.
@@ -50,11 +50,11 @@ type Set struct {
 	info        Info
 	invoker     *invoke.Invoker
 	log         *slog.Logger
-	discovery   Discovery
+	search      Search
 	own         ownSchemas
 	unsubscribe func()
 
-	states *wasmtools.Derived[state]
+	made *wasmtools.Derived[derived]
 
 	searches chan struct{} // has one for each search that runs
 
@@ -69,17 +69,17 @@ type Set struct {
 	closeOnce sync.Once
 }
 
-// New returns the set of a table, which it follows until Close. It panics if table is nil, or Discovery is not a known one.
+// New returns the set of a table, which it follows until Close. It panics if table is nil, or Search is not a known one.
 func New(table *wasmtools.RouteTable, o Options) *Set {
 	if table == nil {
 		panic("toolset.New: table is nil; make one with wasmtools.NewRouteTable")
 	}
-	discovery := cmp.Or(o.Discovery, DiscoveryAuto)
-	if !slices.Contains([]Discovery{DiscoveryAuto, DiscoveryList, DiscoverySearch}, discovery) {
-		panic("toolset.New: unknown discovery " + strconv.Quote(string(discovery)))
+	search := cmp.Or(o.Search, SearchAuto)
+	if !slices.Contains([]Search{SearchAuto, SearchNever, SearchAlways}, search) {
+		panic("toolset.New: unknown search " + strconv.Quote(string(search)))
 	}
 	s := &Set{
-		discovery: discovery, own: newOwnSchemas(),
+		search: search, own: newOwnSchemas(),
 		info:     o.Info,
 		invoker:  o.Invoker,
 		log:      cmp.Or(o.Logger, slog.New(slog.DiscardHandler)),
@@ -92,7 +92,7 @@ func New(table *wasmtools.RouteTable, o Options) *Set {
 		s.invoker = invoke.New(invoke.Options{})
 	}
 	s.info.Name, s.info.Version = cmp.Or(o.Info.Name, "toolsrv"), cmp.Or(o.Info.Version, "0.1.0")
-	s.states = wasmtools.Derive(table, s.newState)
+	s.made = wasmtools.Derive(table, s.newDerived)
 	s.unsubscribe = table.Subscribe(s.tell)
 	s.tell(nil) // of what has changed in between
 	go s.notify()
@@ -103,13 +103,13 @@ func New(table *wasmtools.RouteTable, o Options) *Set {
 func (s *Set) Info() Info { return s.info }
 
 // Coming reports whether the table may have further tools in a moment, because files are still being read.
-func (s *Set) Coming() bool { return s.states.Current().generation.Coming("/") }
+func (s *Set) Coming() bool { return s.made.Current().generation.Coming("/") }
 
 // Close ends the subscription to the table, and waits for listeners that run. The set stays as it is then. Close returns nil
 // and can be called twice.
 func (s *Set) Close() error {
 	s.unsubscribe()
-	s.states.Close()
+	s.made.Close()
 	s.closeOnce.Do(func() { close(s.stop) })
 	<-s.stopped
 	return nil

@@ -120,7 +120,7 @@ func TestPages(t *testing.T) {
 		tools = append(tools, tool(fmt.Sprintf("t%04d", i), echo))
 	}
 	table := tableOf(t, tools...)
-	set := setOf(t, table, toolset.Options{Discovery: toolset.DiscoveryList})
+	set := setOf(t, table, toolset.Options{Search: toolset.SearchNever})
 	view := set.View("", wasmtools.Everybody())
 	if got := names(t, view, toolset.Legacy); len(got) != 2500 || got[0] != "t0000" || got[2499] != "t2499" {
 		t.Fatalf("got %d tools", len(got))

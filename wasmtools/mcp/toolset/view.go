@@ -19,7 +19,7 @@ const pageSize = 1000
 // A View is what some principals see of the tools of a namespace at one moment. It never changes and is safe for concurrent
 // use.
 type View struct {
-	state     *state
+	derived   *derived
 	namespace string
 	listed    []*entry   // enabled, sorted by name
 	places    []int      // of listed, in the table
@@ -39,8 +39,8 @@ type Page struct {
 }
 
 // newView makes a view. Views of principals with the same scopes are equal.
-func (st *state) newView(namespace string, p *wasmtools.Principal) *View {
-	v := &View{state: st, namespace: namespace}
+func (st *derived) newView(namespace string, p *wasmtools.Principal) *View {
+	v := &View{derived: st, namespace: namespace}
 	routes := st.generation.Routes()
 	sum := fnv.New64a()
 	sorted := st.names().sorted
@@ -56,7 +56,7 @@ func (st *state) newView(namespace string, p *wasmtools.Principal) *View {
 	}
 	v.shown = v.listed
 	// An empty namespace is not told from one whose tools are hidden, so neither has tools of its own.
-	if d := st.set.discovery; d == DiscoverySearch && (namespace == "" || len(v.listed) > 0) || d == DiscoveryAuto && len(v.listed) > searchAbove {
+	if d := st.set.search; d == SearchAlways && (namespace == "" || len(v.listed) > 0) || d == SearchAuto && len(v.listed) > searchAbove {
 		v.directory = v.newDirectory()
 		v.shown = []*entry{v.directory.call, v.directory.search}
 	}
@@ -76,7 +76,9 @@ func (v *View) Edition() uint64 { return v.edition }
 
 // NewBody returns what a message is read into that may call any tool of the view, and may have frame bytes more than the
 // arguments. Its memory counts as a call's.
-func (v *View) NewBody(frame int64) *invoke.Body { return v.state.set.invoker.NewBody(v.most + frame) }
+func (v *View) NewBody(frame int64) *invoke.Body {
+	return v.derived.set.invoker.NewBody(v.most + frame)
+}
 
 // List returns a page of the list of tools, which is sorted by name: the first one for an empty cursor, and for the cursor of
 // another page the one behind it. Tools that came or went in between shift no page. The error is an *Error.
@@ -100,10 +102,10 @@ func (v *View) List(cursor string, era Era) (*Page, error) {
 		return p, nil
 	}
 	p := v.page(first, era)
-	if size := int64(len(p.Tools)); v.state.kept.Add(size) <= maxKept {
+	if size := int64(len(p.Tools)); v.derived.kept.Add(size) <= maxKept {
 		v.pages[era][n].Store(p)
 	} else {
-		v.state.kept.Add(-size)
+		v.derived.kept.Add(-size)
 	}
 	return p, nil
 }
@@ -131,12 +133,12 @@ func (v *View) page(first int, era Era) *Page {
 
 // find returns the place of a tool in the table, if it belongs to the view for the principal.
 func (v *View) find(name string, p *wasmtools.Principal) (int, bool) {
-	i, ok := v.state.names().places[name]
+	i, ok := v.derived.names().places[name]
 	if !ok {
 		return 0, false
 	}
-	e := v.state.entries[i]
-	return i, e.hidden == "" && e.within(v.namespace) && p.May(v.state.generation.Routes()[i].Path)
+	e := v.derived.entries[i]
+	return i, e.hidden == "" && e.within(v.namespace) && p.May(v.derived.generation.Routes()[i].Path)
 }
 
 // hash returns a number for texts.

@@ -50,7 +50,7 @@ func (s *Scale) get(l *local) {
 		through = s.inside[loops]
 		from = min(from, s.loops[through].from)
 	}
-	s.settle(l)
+	s.extend(l)
 	if l.from > 0 && from > l.to && l.loop == 0 {
 		s.live(l)
 	}
@@ -63,8 +63,8 @@ func (s *Scale) get(l *local) {
 	}
 }
 
-// settle extends the range of a local to the end of the loop that it is live throughout, if that loop has ended.
-func (s *Scale) settle(l *local) {
+// extend extends the range of a local to the end of the loop that it is live throughout, if that loop has ended.
+func (s *Scale) extend(l *local) {
 	if l.loop > 0 && s.loops[l.loop-1].to > 0 {
 		l.to = max(l.to, s.loops[l.loop-1].to)
 		l.loop = 0
@@ -99,7 +99,7 @@ func (s *Scale) finish() {
 	s.carry = append(s.carry[:0], make([]float64, n)...)
 	for i := range s.locals {
 		if l := &s.locals[i]; l.from > 0 {
-			s.settle(l)
+			s.extend(l)
 			s.live(l)
 		}
 	}

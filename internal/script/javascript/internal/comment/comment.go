@@ -49,8 +49,8 @@ const (
 	maxDepth = 200
 )
 
-// A file is one that is read.
-type file struct {
+// A script is the file that is read.
+type script struct {
 	tokens    []token
 	types     map[string]*definition
 	functions map[string]*function // by their names in the file
@@ -62,7 +62,7 @@ type export struct{ name, local string }
 
 // Read reads a file. The name is for places.
 func Read(name, source string) []Comment {
-	f := &file{tokens: tokens(source), types: map[string]*definition{}, functions: map[string]*function{}}
+	f := &script{tokens: tokens(source), types: map[string]*definition{}, functions: map[string]*function{}}
 	f.read()
 	var out []Comment
 	for _, e := range f.exports {

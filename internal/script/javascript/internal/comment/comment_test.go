@@ -23,27 +23,27 @@ func TestRead(t *testing.T) {
 	if err != nil || len(files) == 0 {
 		t.Fatal(files, err)
 	}
-	for _, file := range files {
-		t.Run(filepath.Base(file), func(t *testing.T) {
+	for _, script := range files {
+		t.Run(filepath.Base(script), func(t *testing.T) {
 			t.Parallel()
-			source, err := os.ReadFile(file)
+			source, err := os.ReadFile(script)
 			if err != nil {
 				t.Fatal(err)
 			}
 			var got bytes.Buffer
 			e := json.NewEncoder(&got)
 			e.SetEscapeHTML(false)
-			for _, c := range comment.Read(filepath.Base(file), string(source)) {
+			for _, c := range comment.Read(filepath.Base(script), string(source)) {
 				if err := e.Encode(c); err != nil {
 					t.Fatal(err)
 				}
 			}
 			if *update {
-				if err := os.WriteFile(file+".json", got.Bytes(), 0o666); err != nil {
+				if err := os.WriteFile(script+".json", got.Bytes(), 0o666); err != nil {
 					t.Fatal(err)
 				}
 			}
-			want, err := os.ReadFile(file + ".json")
+			want, err := os.ReadFile(script + ".json")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -102,8 +102,8 @@ func TestReadOfHostileFiles(t *testing.T) {
 // FuzzRead has it read anything: it has to end, in time that grows with the text, and to find places in it.
 func FuzzRead(f *testing.F) {
 	files, _ := filepath.Glob("testdata/*.[jt]s")
-	for _, file := range files {
-		source, err := os.ReadFile(file)
+	for _, script := range files {
+		source, err := os.ReadFile(script)
 		if err != nil {
 			f.Fatal(err)
 		}

@@ -49,7 +49,7 @@ func blocks(doc string) []string {
 func description(doc string) string { return paragraphs(blocks(doc)[0]) }
 
 // parse reads a comment.
-func (f *file) parse(doc string) comment {
+func (f *script) parse(doc string) comment {
 	all := blocks(doc)
 	c := comment{description: paragraphs(all[0])}
 	for _, b := range all[1:] {
@@ -82,12 +82,12 @@ func (f *file) parse(doc string) comment {
 }
 
 // braces reads "{type}" at the beginning of a text, if it is there.
-func (f *file) braces(s string, closed bool) (_ *schema, optional bool, rest string, err error) {
+func (f *script) braces(s string, closed bool) (_ *schema, optional bool, rest string, err error) {
 	s = strings.TrimLeft(s, " \t\n")
 	if !strings.HasPrefix(s, "{") {
 		return nil, false, s, nil
 	}
-	r := &types{reader: reader{tokens(s), 0}, file: f, closed: closed}
+	r := &types{reader: reader{tokens(s), 0}, script: f, closed: closed}
 	r.brackets()
 	last := r.at - 1
 	if closing := r.tokens[last]; !closing.is("}") || closing.depth > 0 {
@@ -103,7 +103,7 @@ func (f *file) braces(s string, closed bool) (_ *schema, optional bool, rest str
 }
 
 // param reads "{type} [name=default] - description".
-func (f *file) param(s string) (p parameter, err error) {
+func (f *script) param(s string) (p parameter, err error) {
 	var wrong error
 	if p.schema, p.optional, s, wrong = f.braces(s, true); s == "" && wrong != nil {
 		return p, fmt.Errorf("@param %w", wrong)

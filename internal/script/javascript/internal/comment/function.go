@@ -29,11 +29,11 @@ func named(all []parameter, name string) (parameter, bool) {
 }
 
 // describe adds to a comment what a function takes and returns.
-func (f *file) describe(c *Comment, fn *function, said comment) error {
+func (f *script) describe(c *Comment, fn *function, said comment) error {
 	if fn.wrong != "" {
 		return errors.New(fn.wrong)
 	}
-	r := &types{reader: reader{f.tokens, fn.params}, file: f, closed: true}
+	r := &types{reader: reader{f.tokens, fn.params}, script: f, closed: true}
 	params, err := r.parameters()
 	if err = cmp.Or(err, said.err); err != nil {
 		return err

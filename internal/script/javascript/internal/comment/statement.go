@@ -72,14 +72,14 @@ type definition struct {
 }
 
 // read goes over the statements of the file, and notes functions, types and exports.
-func (f *file) read() {
+func (f *script) read() {
 	for r := (&reader{tokens: f.tokens}); r.peek().kind != end; {
 		f.statement(r)
 	}
 }
 
 // statement reads what stands at the top of the file up to the next token there.
-func (f *file) statement(r *reader) {
+func (f *script) statement(r *reader) {
 	for r.peek().kind != end && r.peek().depth > 0 { // nothing in brackets is at the top
 		r.at++
 	}
@@ -114,7 +114,7 @@ func (f *file) statement(r *reader) {
 }
 
 // list reads { a, b as c } from behind its bracket. What another file has is not read.
-func (f *file) list(r *reader) {
+func (f *script) list(r *reader) {
 	before := len(f.exports)
 	for !r.take("}") && r.peek().kind != end {
 		local := r.next().text
@@ -131,7 +131,7 @@ func (f *file) list(r *reader) {
 }
 
 // note notes a function by its name.
-func (f *file) note(fn *function, exported, byDefault bool) {
+func (f *script) note(fn *function, exported, byDefault bool) {
 	local := fn.name.text
 	if before := f.functions[local]; before != nil {
 		before.doc, before.wrong = cmp.Or(before.doc, fn.doc), "a function with several signatures is not read: "+useSchema
@@ -172,7 +172,7 @@ func (r *reader) generics() bool {
 }
 
 // variable reads "name = (…) => …", "name = function (…) …" or "name = tool(…)".
-func (f *file) variable(r *reader, doc string, exported bool) {
+func (f *script) variable(r *reader, doc string, exported bool) {
 	fn := &function{name: r.peek(), doc: doc}
 	if fn.name.kind != word {
 		return
@@ -234,7 +234,7 @@ func (fn *function) toolAt(r *reader) {
 }
 
 // definition reads "Name = …" or "Name { … }" from behind the keyword.
-func (f *file) definition(r *reader, doc string, isInterface bool) {
+func (f *script) definition(r *reader, doc string, isInterface bool) {
 	name := r.peek()
 	if name.kind != word || name.lines {
 		return

@@ -35,7 +35,7 @@ var remedies = map[string]string{
 // A types makes JSON Schemas of types. Arguments are closed: they refuse members that a type does not have.
 type types struct {
 	reader
-	file   *file
+	script *script
 	closed bool
 	depth  int
 	within []string // the named types that it is in
@@ -158,7 +158,7 @@ func (r *types) primary() (*schema, error) {
 
 // named reads what a word stands for.
 func (r *types) named(t token) (*schema, error) {
-	if d := r.file.types[t.text]; d != nil {
+	if d := r.script.types[t.text]; d != nil {
 		return r.defined(t.text, d)
 	}
 	kind, isKeyword := keywords[t.text]
@@ -218,10 +218,10 @@ func (r *types) defined(name string, d *definition) (*schema, error) {
 	case r.peek().is("<") || d.end == 0:
 		return nil, refuse("the type " + name)
 	}
-	if r.file.work += r.file.tokens[d.end].at - r.file.tokens[d.begin].at + len(d.doc); r.file.work > maxWork {
+	if r.script.work += r.script.tokens[d.end].at - r.script.tokens[d.begin].at + len(d.doc); r.script.work > maxWork {
 		return nil, errors.New("its types are too large: " + useSchema)
 	}
-	inner := &types{reader: reader{r.file.tokens, d.begin}, file: r.file, closed: r.closed, depth: r.depth, within: append(r.within[:len(r.within):len(r.within)], name)}
+	inner := &types{reader: reader{r.script.tokens, d.begin}, script: r.script, closed: r.closed, depth: r.depth, within: append(r.within[:len(r.within):len(r.within)], name)}
 	out, optional, err := inner.union()
 	switch {
 	case err != nil:

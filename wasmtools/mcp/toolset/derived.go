@@ -9,8 +9,8 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// A state is all that views need of one generation of the table. Only its views change.
-type state struct {
+// A derived is all that views need of one generation of the table. Only its views change.
+type derived struct {
 	set        *Set
 	generation *wasmtools.Generation
 	entries    []*entry     // of the generation's routes, in their order
@@ -34,18 +34,18 @@ type scopesKey struct{ namespace, scopes string }
 const (
 	// maxViews is how many views are kept.
 	maxViews = 64
-	// maxKept is how many bytes of pages all views of a state keep, about; a list of 10,000 tools has some 10 MB. Other pages are made
+	// maxKept is how many bytes of pages all views of a generation keep, about; a list of 10,000 tools has some 10 MB. Other pages are made
 	// for each request.
 	maxKept = 64 << 20
 )
 
-// newState makes the state of a generation. It keeps the entries of tools that were there before, which both have by path: where
+// newDerived makes the derived of a generation. It keeps the entries of tools that were there before, which both have by path: where
 // thousands of files are loaded, it is called for every few of them.
-func (s *Set) newState(g *wasmtools.Generation, old *state) *state {
-	next := &state{set: s, generation: g, views: map[viewKey]*View{}, byScopes: map[scopesKey]*View{}}
+func (s *Set) newDerived(g *wasmtools.Generation, old *derived) *derived {
+	next := &derived{set: s, generation: g, views: map[viewKey]*View{}, byScopes: map[scopesKey]*View{}}
 	before := old
 	if before == nil {
-		before = new(state)
+		before = new(derived)
 	}
 	entries, change := wasmtools.MadeOfTools(g, before.generation, before.entries, s.newEntry)
 	next.entries, next.names, next.index = entries, before.names, before.index
@@ -58,7 +58,7 @@ func (s *Set) newState(g *wasmtools.Generation, old *state) *state {
 	return next
 }
 
-// names are the entries of a state by name.
+// names are the entries of a generation by name.
 type names struct {
 	places     map[string]int  // in entries
 	sorted     []int           // the same
@@ -86,7 +86,7 @@ func (s *Set) View(namespace string, p *wasmtools.Principal) *View {
 
 // ViewOf is View of a generation of the table. Nil is the current one.
 func (s *Set) ViewOf(g *wasmtools.Generation, namespace string, p *wasmtools.Principal) *View {
-	st := s.states.Of(g)
+	st := s.made.Of(g)
 	if p.MayAll() {
 		p = wasmtools.Everybody() // they all share one view
 	}
@@ -108,7 +108,7 @@ func (s *Set) ViewOf(g *wasmtools.Generation, namespace string, p *wasmtools.Pri
 }
 
 // viewOf returns a view that was made already, or nil.
-func (st *state) viewOf(key viewKey) *View {
+func (st *derived) viewOf(key viewKey) *View {
 	if key.namespace == "" && key.principal == wasmtools.Everybody() {
 		return st.all.Load()
 	}
@@ -118,7 +118,7 @@ func (st *state) viewOf(key viewKey) *View {
 }
 
 // keep keeps a view, and returns it, or another one that was made at the same time.
-func (st *state) keep(key viewKey, scopes scopesKey, v *View) *View {
+func (st *derived) keep(key viewKey, scopes scopesKey, v *View) *View {
 	if key.namespace == "" && key.principal == wasmtools.Everybody() {
 		st.all.CompareAndSwap(nil, v)
 		return st.all.Load()

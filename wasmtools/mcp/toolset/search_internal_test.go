@@ -17,7 +17,7 @@ func TestSearchesTakeTurns(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := New(table, Options{Discovery: DiscoverySearch})
+		s := New(table, Options{Search: SearchAlways})
 		defer s.Close()
 		for range cap(s.searches) {
 			if err := s.enterSearch(t.Context()); err != nil {

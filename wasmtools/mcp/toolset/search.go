@@ -14,19 +14,19 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/schema"
 )
 
-// A Discovery says how clients find tools.
-type Discovery string
+// A Search says when clients search for tools.
+type Search string
 
 const (
-	// DiscoveryAuto is DiscoveryList for views of at most 200 tools, and DiscoverySearch for larger ones.
-	DiscoveryAuto Discovery = "auto"
-	// DiscoveryList lists all tools. Clients put the whole list into the model's context.
-	DiscoveryList Discovery = "list"
-	// DiscoverySearch lists two tools, search_tools and call_tool, through which a model reaches the others.
-	DiscoverySearch Discovery = "search"
+	// SearchAuto is SearchNever for views of at most 200 tools, and SearchAlways for larger ones.
+	SearchAuto Search = "auto"
+	// SearchNever lists all tools. Clients put the whole list into the model's context.
+	SearchNever Search = "never"
+	// SearchAlways lists two tools, search_tools and call_tool, through which a model reaches the others.
+	SearchAlways Search = "always"
 )
 
-// searchAbove is from how many tools on DiscoveryAuto means DiscoverySearch.
+// searchAbove is from how many tools on SearchAuto means SearchAlways.
 const searchAbove = 200
 
 const (
@@ -79,7 +79,7 @@ type directory struct {
 func (v *View) newDirectory() *directory {
 	d := &directory{view: v}
 	yes, no := true, false
-	s := v.state.set
+	s := v.derived.set
 	d.search = s.newEntry(&wasmtools.Tool{
 		Name:        searchName,
 		Title:       "Search tools",
@@ -166,7 +166,7 @@ func (d *directory) find(ctx context.Context, call *wasmtools.Call) ([]byte, err
 	if err := json.Unmarshal(call.Arguments, &asked); err != nil {
 		return nil, err
 	}
-	set := d.view.state.set
+	set := d.view.derived.set
 	if err := set.enterSearch(ctx); err != nil {
 		return nil, err
 	}
@@ -217,11 +217,11 @@ func (r *relay) Call(ctx context.Context, call *wasmtools.Call) ([]byte, error) 
 	if !ok {
 		return nil, &wasmtools.Error{Code: wasmtools.CodeNotFound, Message: r.view.unknown(asked.Name)}
 	}
-	r.called = r.view.state.entries[n]
+	r.called = r.view.derived.entries[n]
 	inner := call.Inside(nil)
 	inner.Arguments, inner.Listener = asked.Arguments, call.Listener
 	defer func() { call.Uses = inner.Uses }()
-	return r.view.state.set.invoker.Call(ctx, r.view.state.generation.Routes()[n], inner)
+	return r.view.derived.set.invoker.Call(ctx, r.view.derived.generation.Routes()[n], inner)
 }
 
 // unknown says that no tool has a name, and which one may have been meant.

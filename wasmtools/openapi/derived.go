@@ -13,8 +13,8 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// A state is all that requests need of one generation of the table. It never changes.
-type state struct {
+// A derived is all that requests need of one generation of the table. It never changes.
+type derived struct {
 	door       *Door
 	generation *wasmtools.Generation
 	entries    []*entry // one for each route of the generation, in its order
@@ -23,15 +23,15 @@ type state struct {
 	library    atomic.Pointer[library] // replaced when the documents tell of another security
 }
 
-// make makes the state of a generation. It keeps the entries of tools that were there before. It keeps the router as well if the
+// make makes the derived of a generation. It keeps the entries of tools that were there before. It keeps the router as well if the
 // paths are the same; others need a new one, because httprouter can't remove a route.
-func (d *Door) make(g *wasmtools.Generation, old *state) *state {
+func (d *Door) make(g *wasmtools.Generation, old *derived) *derived {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	next := &state{door: d, generation: g}
+	next := &derived{door: d, generation: g}
 	before := old
 	if before == nil {
-		before = new(state)
+		before = new(derived)
 	}
 	var change wasmtools.Change
 	next.entries, change = wasmtools.MadeOfTools(g, before.generation, before.entries, d.newEntry)
@@ -63,7 +63,7 @@ func (d *Door) make(g *wasmtools.Generation, old *state) *state {
 }
 
 // entryOf returns the entry of a path, which the generation has.
-func (s *state) entryOf(path string) *entry {
+func (s *derived) entryOf(path string) *entry {
 	i, _ := slices.BinarySearchFunc(s.entries, path, func(e *entry, path string) int { return strings.Compare(e.path, path) })
 	return s.entries[i]
 }
@@ -72,7 +72,7 @@ func (s *state) entryOf(path string) *entry {
 type handler func(x *exchange)
 
 // newRouter returns a router whose handlers expect an exchange as their ResponseWriter. They know a tool by its number, to find its
-// switch in the state that the request began with.
+// switch in the generation that the request began with.
 func newRouter(entries []*entry) (r *httprouter.Router, err error) {
 	defer func() {
 		if v := recover(); v != nil { // httprouter refuses a route by a panic
@@ -88,8 +88,8 @@ func newRouter(entries []*entry) (r *httprouter.Router, err error) {
 	r.NotFound = handler((*exchange).answerMissing)
 	r.MethodNotAllowed = handler((*exchange).answerMethod)
 	for _, method := range []string{http.MethodGet, http.MethodHead} {
-		r.Handler(method, "/tools", handler(func(x *exchange) { x.SendDocument(x.state.documentsFor(x.Call().Principal).tools) }))
-		r.Handler(method, "/openapi.json", handler(func(x *exchange) { x.SendDocument(x.state.documentsFor(x.Call().Principal).openapi) }))
+		r.Handler(method, "/tools", handler(func(x *exchange) { x.SendDocument(x.derived.documentsFor(x.Call().Principal).tools) }))
+		r.Handler(method, "/openapi.json", handler(func(x *exchange) { x.SendDocument(x.derived.documentsFor(x.Call().Principal).openapi) }))
 	}
 	for i, e := range entries {
 		r.POST(e.path, func(w http.ResponseWriter, _ *http.Request, _ httprouter.Params) { w.(*exchange).call(i) })
@@ -119,7 +119,7 @@ func (x *exchange) answerOptions() {
 // whatever the method.
 func (x *exchange) hidden() bool {
 	path := x.Request().URL.Path
-	if _, ok := x.state.generation.Lookup(path); !ok || x.Call().Principal.May(path) {
+	if _, ok := x.derived.generation.Lookup(path); !ok || x.Call().Principal.May(path) {
 		return false
 	}
 	x.Header().Del("Allow")

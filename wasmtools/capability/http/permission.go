@@ -56,7 +56,7 @@ type Rule struct {
 	Timeout time.Duration
 }
 
-// Options say what a Grant has at hand.
+// Options say what a Permission has at hand.
 type Options struct {
 	// Secrets has the secrets that headers name. It may be nil where they name none.
 	Secrets Secrets
@@ -68,9 +68,9 @@ type Options struct {
 	Injected *Injected
 }
 
-// A Grant is what a tool may send. It is safe for concurrent use, and needs no closing: connections belong to calls, and end with
+// A Permission is what a tool may send. It is safe for concurrent use, and needs no closing: connections belong to calls, and end with
 // them.
-type Grant struct {
+type Permission struct {
 	needed  []reach.Pattern
 	rules   []*rule
 	secrets []string // the names of all that headers have, sorted
@@ -88,8 +88,8 @@ type rule struct {
 
 // New returns the grant of a tool. needed are the patterns of what it needs. A request goes by one rule, the last that grants its
 // URL: what others say of private addresses, headers and authorities is nothing to it.
-func New(needed []string, rules []Rule, o Options) (*Grant, error) {
-	g := &Grant{options: o}
+func New(needed []string, rules []Rule, o Options) (*Permission, error) {
+	g := &Permission{options: o}
 	var err error
 	if g.needed, err = parsePatterns(needed); err != nil {
 		return nil, fmt.Errorf("needs: http: %w", err)
@@ -156,7 +156,7 @@ func newRule(from Rule, o Options) (*rule, error) {
 }
 
 // rule returns the rule that a request to t goes by, or nil where none grants it.
-func (g *Grant) rule(t reach.Target) *rule {
+func (g *Permission) rule(t reach.Target) *rule {
 	for _, r := range slices.Backward(g.rules) {
 		if reach.Allowed(g.needed, r.granted, t) {
 			return r
@@ -166,7 +166,7 @@ func (g *Grant) rule(t reach.Target) *rule {
 }
 
 // maxRequestBytes is the largest body that any rule allows.
-func (g *Grant) maxRequestBytes() (most int64) {
+func (g *Permission) maxRequestBytes() (most int64) {
 	for _, r := range g.rules {
 		most = max(most, r.RequestBytes)
 	}
@@ -174,7 +174,7 @@ func (g *Grant) maxRequestBytes() (most int64) {
 }
 
 // granted returns the patterns of all rules.
-func (g *Grant) granted() (all []reach.Pattern) {
+func (g *Permission) granted() (all []reach.Pattern) {
 	for _, r := range g.rules {
 		all = append(all, r.granted...)
 	}
@@ -215,9 +215,9 @@ func (r *rule) readCA() (roots *x509.CertPool, err error) {
 	return roots, nil
 }
 
-// Equal reports whether other is a *Grant that allows the same, so that g can go on in its place.
-func (g *Grant) Equal(other any) bool {
-	o, ok := other.(*Grant)
+// Equal reports whether other is a *Permission that allows the same, so that g can go on in its place.
+func (g *Permission) Equal(other any) bool {
+	o, ok := other.(*Permission)
 	if !ok || g == nil || o == nil {
 		return ok && g == o
 	}
@@ -238,15 +238,15 @@ func (o Options) equal(other Options) bool {
 }
 
 var (
-	_ hostabi.Filter = (*Grant)(nil)
-	_ hostabi.Screen = (*Grant)(nil)
+	_ hostabi.Filter = (*Permission)(nil)
+	_ hostabi.Screen = (*Permission)(nil)
 )
 
 // Screen takes them out of what the tool is told by others, too: it uses them without seeing them.
-func (g *Grant) Screen(b []byte) []byte { return g.Filter(b) }
+func (g *Permission) Screen(b []byte) []byte { return g.Filter(b) }
 
 // Filter takes the secrets that headers are filled in from out of what the tool says.
-func (g *Grant) Filter(b []byte) []byte {
+func (g *Permission) Filter(b []byte) []byte {
 	if len(g.secrets) == 0 {
 		return b
 	}
@@ -254,7 +254,7 @@ func (g *Grant) Filter(b []byte) []byte {
 }
 
 // Secrets returns the names of the secrets that the grant's headers are filled in from, sorted.
-func (g *Grant) Secrets() []string { return slices.Clone(g.secrets) }
+func (g *Permission) Secrets() []string { return slices.Clone(g.secrets) }
 
 func parsePatterns(list []string) (patterns []reach.Pattern, err error) {
 	for _, s := range list {

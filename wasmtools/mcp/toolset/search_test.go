@@ -60,7 +60,7 @@ func search(t testing.TB, v *toolset.View, p *wasmtools.Principal, query string)
 // Proves: A caller reaches its own tools only
 func TestSearch(t *testing.T) {
 	t.Parallel()
-	set := setOf(t, tableOf(t, zoo()...), toolset.Options{Discovery: toolset.DiscoverySearch})
+	set := setOf(t, tableOf(t, zoo()...), toolset.Options{Search: toolset.SearchAlways})
 	p := principal(t, "image", "text", "math", "nihongo")
 	view := set.View("", p)
 	if got := strings.Join(names(t, view, toolset.Modern), " "); got != "call_tool search_tools" {
@@ -91,7 +91,7 @@ func TestSearch(t *testing.T) {
 		}
 	}
 	// Only the tools of the view count: with the secret one, or without it, all is the same.
-	without := setOf(t, tableOf(t, zoo()[:6]...), toolset.Options{Discovery: toolset.DiscoverySearch}).View("", p)
+	without := setOf(t, tableOf(t, zoo()[:6]...), toolset.Options{Search: toolset.SearchAlways}).View("", p)
 	for _, arguments := range []string{`{"query":"resize secret picture"}`, `{"query":"","limit":2}`} {
 		call := func(v *toolset.View) string {
 			r, err := v.Call(t.Context(), "search_tools", &wasmtools.Call{Arguments: []byte(arguments), Principal: p})
@@ -115,7 +115,7 @@ func TestSearchAnswer(t *testing.T) {
 	large := described("large/one", strings.Repeat("large ", 1000), `"a":{"description":"`+strings.Repeat("x", 200<<10)+`"}`)
 	other := described("large/two", strings.Repeat("large ", 1000), `"a":{}`)
 	large.Icons = []wasmtools.Icon{{Src: "data:image/png;base64,AAEC"}}
-	view := setOf(t, tableOf(t, append(zoo(), large, other)...), toolset.Options{Discovery: toolset.DiscoverySearch}).View("", wasmtools.Everybody())
+	view := setOf(t, tableOf(t, append(zoo(), large, other)...), toolset.Options{Search: toolset.SearchAlways}).View("", wasmtools.Everybody())
 	r, err := view.Call(t.Context(), "search_tools", &wasmtools.Call{Arguments: []byte(`{"query":"rotate","limit":1}`), Principal: wasmtools.Everybody()})
 	if err != nil {
 		t.Fatal(err)
@@ -149,7 +149,7 @@ func TestCallTool(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := principal(t, "image", "echo", "off", "fail", "math")
-	view := setOf(t, table, toolset.Options{Discovery: toolset.DiscoverySearch}).View("", p)
+	view := setOf(t, table, toolset.Options{Search: toolset.SearchAlways}).View("", p)
 	for _, test := range []struct{ arguments, want, tool string }{
 		{`{"name":"echo","arguments":{"n":1}}`, `"structuredContent":{"n":1}`, "/echo"},
 		{`{"name":"echo"}`, `"structuredContent":{"n":7}`, "/echo"},
@@ -205,20 +205,20 @@ func TestAuto(t *testing.T) {
 		tools = append(tools, tool(fmt.Sprintf("n%d/t%d", i%50, i), echo))
 	}
 	for _, test := range []struct {
-		discovery toolset.Discovery
+		search    toolset.Search
 		tools     int
 		namespace string
 		want      int
 	}{
 		{"", 200, "", 200},
 		{"", 201, "", 2},
-		{toolset.DiscoveryAuto, 201, "", 2},
-		{toolset.DiscoveryAuto, 201, "n0", 5},
-		{toolset.DiscoveryList, 201, "", 201},
-		{toolset.DiscoverySearch, 3, "", 2},
-		{toolset.DiscoverySearch, 0, "", 2},
+		{toolset.SearchAuto, 201, "", 2},
+		{toolset.SearchAuto, 201, "n0", 5},
+		{toolset.SearchNever, 201, "", 201},
+		{toolset.SearchAlways, 3, "", 2},
+		{toolset.SearchAlways, 0, "", 2},
 	} {
-		set := setOf(t, tableOf(t, tools[:test.tools]...), toolset.Options{Discovery: test.discovery})
+		set := setOf(t, tableOf(t, tools[:test.tools]...), toolset.Options{Search: test.search})
 		view := set.View(test.namespace, wasmtools.Everybody())
 		if got := len(names(t, view, toolset.Modern)); got != test.want {
 			t.Errorf("%+v: got %d", test, got)
@@ -235,18 +235,18 @@ func TestAuto(t *testing.T) {
 	}
 	defer func() {
 		if recover() == nil {
-			t.Error("an unknown discovery is taken")
+			t.Error("an unknown search is taken")
 		}
 	}()
-	toolset.New(tableOf(t), toolset.Options{Discovery: "x"})
+	toolset.New(tableOf(t), toolset.Options{Search: "x"})
 }
 
 // TestHiddenNamespaces makes sure that a namespace whose tools are all hidden can't be told from a missing one.
 // Proves: A caller reaches its own tools only
 func TestHiddenNamespaces(t *testing.T) {
 	t.Parallel()
-	for _, discovery := range []toolset.Discovery{toolset.DiscoveryList, toolset.DiscoverySearch} {
-		set := setOf(t, tableOf(t, zoo()...), toolset.Options{Discovery: discovery})
+	for _, search := range []toolset.Search{toolset.SearchNever, toolset.SearchAlways} {
+		set := setOf(t, tableOf(t, zoo()...), toolset.Options{Search: search})
 		p := principal(t, "image")
 		for _, namespace := range []string{"secret", "secreter", "math/stats"} {
 			view := set.View(namespace, p)
@@ -282,7 +282,7 @@ func FuzzSearch(f *testing.F) {
 	for _, seed := range []string{"resize", "", "\x00\xff", "翻訳 ﬀ İ ẞ", `{"a":"\ud800"}`, strings.Repeat("x", 2000)} {
 		f.Add(seed)
 	}
-	view := setOf(f, tableOf(f, zoo()...), toolset.Options{Discovery: toolset.DiscoverySearch}).View("", wasmtools.Everybody())
+	view := setOf(f, tableOf(f, zoo()...), toolset.Options{Search: toolset.SearchAlways}).View("", wasmtools.Everybody())
 	f.Fuzz(func(t *testing.T, text string) {
 		quoted, err := json.Marshal(text)
 		if err != nil {
@@ -311,7 +311,7 @@ func TestOwnToolsSuitModels(t *testing.T) {
 		for i := range c.namespaces {
 			tools = append(tools, tool(fmt.Sprintf("n%d%s/x", i, strings.Repeat("a", max(0, c.length-5))), echo))
 		}
-		view := setOf(t, tableOf(t, tools...), toolset.Options{Discovery: toolset.DiscoverySearch}).View("", wasmtools.Everybody())
+		view := setOf(t, tableOf(t, tools...), toolset.Options{Search: toolset.SearchAlways}).View("", wasmtools.Everybody())
 		for _, era := range []toolset.Era{toolset.Legacy, toolset.Modern} {
 			for name, text := range elements(t, view, era) {
 				var shown struct {

@@ -6,10 +6,10 @@ import (
 	"testing"
 )
 
-// TestDiscovery has a client find a tool by words and call it, where the list has nothing but the two tools for that.
-func TestDiscovery(t *testing.T) {
+// TestSearch has a client find a tool by words and call it, where the list has nothing but the two tools for that.
+func TestSearch(t *testing.T) {
 	t.Parallel()
-	s := prepare(t, "", "[mcp]\ndiscovery = \"search\"\n")
+	s := prepare(t, "", "[mcp]\nsearch = \"always\"\n")
 	if err := s.put(filepath.Join(setting(t, "TOOLS"), "math.wasm"), "math.wasm"); err != nil {
 		t.Fatal(err)
 	}

@@ -22,7 +22,7 @@ var edges = map[string][]string{
 	// What tests share that run the snippets of pages.
 	"internal/testkit/pagetest": {"internal/testkit"},
 	// What tests share that run guests.
-	"internal/testkit/sandboxtest": {"internal/runtime/sandbox", "internal/runtime/wasmbin", "wasmtools/toolfile"},
+	"internal/testkit/sandboxtest": {"internal/runtime/sandbox", "internal/runtime/wasmbin", "internal/toolfile"},
 	// What tests of stores share.
 	"internal/testkit/statetest": {"internal/state"},
 	// What tests share that call WASI as a guest does.
@@ -86,9 +86,9 @@ var edges = map[string][]string{
 	// Refuses with the domain's error.
 	"wasmtools/auth": {"wasmtools"},
 	// A file format: knows nothing of those who are configured, but the table of limits and the list of capabilities.
-	"wasmtools/config": {"internal/origin", "internal/pattern", "internal/text", "runtime/limits", "wasmtools/capability", "wasmtools/capability/builtin", "wasmtools/config/key"},
+	"wasmtools/config": {"internal/origin", "internal/pattern", "internal/text", "runtime/limits", "wasmtools/capability", "internal/capability/builtin", "wasmtools/config/key"},
 	// One file becomes tools, the same way for serving and for the author's commands.
-	"wasmtools/toolfile": {"internal/jsontree", "internal/text", "internal/runtime/abi1", "runtime/hostabi", "internal/runtime/instrument", "runtime/limits", "internal/runtime/sandbox", "internal/runtime/wasmbin", "wasmtools", "wasmtools/capability", "wasmtools/capability/builtin", "wasmtools/capability/tools", "wasmtools/invoke", "wasmtools/schema"},
+	"internal/toolfile": {"internal/jsontree", "internal/text", "internal/runtime/abi1", "runtime/hostabi", "internal/runtime/instrument", "runtime/limits", "internal/runtime/sandbox", "internal/runtime/wasmbin", "wasmtools", "wasmtools/capability", "internal/capability/builtin", "internal/capability/tools", "wasmtools/invoke", "wasmtools/schema"},
 	// Keys with values: knows nobody who keeps them.
 	"internal/state":                {},
 	"internal/state/local":          {"internal/ownership", "internal/state", "internal/state/internal/watch"},
@@ -108,7 +108,7 @@ var edges = map[string][]string{
 	// Makes an engine of what a linker wrote.
 	"internal/script/engine/internal/seal": {"internal/runtime/wasmbin", "internal/script/engine"},
 	// The files of a source become a route table.
-	"internal/catalog": {"runtime/limits", "wasmtools", "wasmtools/toolfile", "internal/runtime/sandbox", "internal/runtime/wasmbin", "internal/catalog/internal/precedence", "internal/touched"},
+	"internal/catalog": {"runtime/limits", "wasmtools", "internal/toolfile", "internal/runtime/sandbox", "internal/runtime/wasmbin", "internal/catalog/internal/precedence", "internal/touched"},
 	// The source that is a directory on disk.
 	"internal/catalog/directory": {"internal/ownership", "internal/touched", "internal/catalog"},
 	// What every HTTP door needs; knows none of them.
@@ -118,27 +118,27 @@ var edges = map[string][]string{
 	// REST: sees tools, never sandboxes, and of their schemas where a result is a file.
 	"wasmtools/openapi": {"internal/text", "wasmtools", "wasmtools/invoke", "wasmtools/schema", "wasmtools/web"},
 	// MCP over HTTP: reads messages, and leaves to protocol what they are answered with.
-	"wasmtools/mcp": {"internal/jsontree", "wasmtools", "wasmtools/mcp/internal/protocol", "wasmtools/mcp/internal/response", "wasmtools/mcp/internal/rpc", "wasmtools/mcp/session", "wasmtools/mcp/toolset", "wasmtools/web"},
+	"internal/mcp": {"internal/jsontree", "wasmtools", "internal/mcp/internal/protocol", "internal/mcp/internal/response", "internal/mcp/internal/rpc", "internal/mcp/session", "internal/mcp/toolset", "wasmtools/web"},
 	// What MCP shows of tools; knows no transport.
-	"wasmtools/mcp/toolset": {"internal/jsontree", "internal/text", "wasmtools", "wasmtools/invoke", "wasmtools/schema"},
+	"internal/mcp/toolset": {"internal/jsontree", "internal/text", "wasmtools", "wasmtools/invoke", "wasmtools/schema"},
 	// Messages, for every transport; knows no tools.
-	"wasmtools/mcp/internal/rpc": {"internal/jsontree", "internal/text"},
+	"internal/mcp/internal/rpc": {"internal/jsontree", "internal/text"},
 	// The methods of MCP; knows no transport.
-	"wasmtools/mcp/internal/protocol": {"wasmtools", "wasmtools/mcp/internal/rpc", "wasmtools/mcp/toolset"},
+	"internal/mcp/internal/protocol": {"wasmtools", "internal/mcp/internal/rpc", "internal/mcp/toolset"},
 	// Answers of MCP over HTTP, with and without sessions.
-	"wasmtools/mcp/internal/response": {"wasmtools/mcp/internal/protocol", "wasmtools/web"},
+	"internal/mcp/internal/response": {"internal/mcp/internal/protocol", "wasmtools/web"},
 	// Clients of MCP that keep a session: reads messages, as the door without sessions does.
-	"wasmtools/mcp/session": {"internal/text", "wasmtools", "wasmtools/mcp/internal/protocol", "wasmtools/mcp/internal/response", "wasmtools/mcp/internal/rpc", "wasmtools/mcp/toolset", "wasmtools/web"},
+	"internal/mcp/session": {"internal/text", "wasmtools", "internal/mcp/internal/protocol", "internal/mcp/internal/response", "internal/mcp/internal/rpc", "internal/mcp/toolset", "wasmtools/web"},
 	// What is below all doors, wired together; knows none of them, and of requests their ids, which the log has.
-	"wasmtools/service": {"internal/runtime/account", "internal/runtime/sandbox", "wasmtools", "wasmtools/capability/broker", "internal/catalog", "internal/catalog/directory", "wasmtools/config", "wasmtools/invoke", "internal/script", "internal/script/engine", "wasmtools/secret", "wasmtools/toolfile", "wasmtools/web", "internal/state", "internal/state/local", "internal/state/memory"},
+	"wasmtools/service": {"internal/runtime/account", "internal/runtime/sandbox", "wasmtools", "wasmtools/capability/broker", "internal/catalog", "internal/catalog/directory", "wasmtools/config", "wasmtools/invoke", "internal/script", "internal/script/engine", "internal/secret", "internal/toolfile", "wasmtools/web", "internal/state", "internal/state/local", "internal/state/memory"},
 	// Listeners and doors over a service; sees tools, never files.
-	"wasmtools/server": {"internal/text", "internal/runtime/account", "wasmtools", "wasmtools/auth", "wasmtools/config", "wasmtools/mcp", "wasmtools/mcp/session", "wasmtools/mcp/toolset", "wasmtools/openapi", "wasmtools/service", "wasmtools/toolfile", "wasmtools/web"},
+	"wasmtools/server": {"internal/text", "internal/runtime/account", "wasmtools", "wasmtools/auth", "wasmtools/config", "internal/mcp", "internal/mcp/session", "internal/mcp/toolset", "wasmtools/openapi", "wasmtools/service", "internal/toolfile", "wasmtools/web"},
 	// Runs compilers; never what they made.
-	"internal/author/project": {"internal/text", "internal/runtime/wasmbin", "wasmtools", "wasmtools/schema", "internal/script", "wasmtools/toolfile"},
+	"internal/author/project": {"internal/text", "internal/runtime/wasmbin", "wasmtools", "wasmtools/schema", "internal/script", "internal/toolfile"},
 	// One file as a server would have it, without a server.
-	"internal/author/workbench": {"internal/author/project", "runtime/limits", "internal/runtime/sandbox", "wasmtools", "wasmtools/capability/broker", "wasmtools/config", "wasmtools/invoke", "internal/script", "wasmtools/service", "wasmtools/toolfile", "wasmtools/capability"},
+	"internal/author/workbench": {"internal/author/project", "runtime/limits", "internal/runtime/sandbox", "wasmtools", "wasmtools/capability/broker", "wasmtools/config", "wasmtools/invoke", "internal/script", "wasmtools/service", "internal/toolfile", "wasmtools/capability"},
 	// Every part has a command.
-	"cmd/toolsrv/command": {"internal/author/project", "internal/author/workbench", "internal/heap", "internal/journal", "internal/modelapi", "internal/reach", "internal/text", "internal/wholefile", "internal/runtime/compile", "runtime/limits", "internal/runtime/sandbox", "wasmtools", "wasmtools/capability", "wasmtools/capability/broker", "wasmtools/capability/builtin", "wasmtools/capability/http", "wasmtools/capability/secrets", "internal/catalog", "wasmtools/config", "wasmtools/mcp/toolset", "wasmtools/schema", "internal/script", "internal/script/engine", "wasmtools/server", "wasmtools/service", "wasmtools/toolfile", "wasmtools/web", "internal/state/memory"},
+	"cmd/toolsrv/command": {"internal/author/project", "internal/author/workbench", "internal/heap", "internal/journal", "internal/modelapi", "internal/reach", "internal/text", "internal/wholefile", "internal/runtime/compile", "runtime/limits", "internal/runtime/sandbox", "wasmtools", "wasmtools/capability", "wasmtools/capability/broker", "internal/capability/builtin", "internal/capability/http", "internal/capability/secrets", "internal/catalog", "wasmtools/config", "internal/mcp/toolset", "wasmtools/schema", "internal/script", "internal/script/engine", "wasmtools/server", "wasmtools/service", "internal/toolfile", "wasmtools/web", "internal/state/memory"},
 	// main.
 	"cmd/toolsrv": {"cmd/toolsrv/command"},
 	// What can be limited, as data: for those that configure and those that enforce.
@@ -159,24 +159,24 @@ var edges = map[string][]string{
 	"internal/runtime/abi1": {"runtime/hostabi", "internal/runtime/wasi"},
 	"internal/runtime/wasi": {"runtime/hostabi"},
 	// What a capability is: a set of functions, and what manifests and configurations say of it.
-	"wasmtools/capability": {"runtime/hostabi", "wasmtools", "wasmtools/config/key", "wasmtools/invoke", "wasmtools/secret", "internal/state"},
+	"wasmtools/capability": {"runtime/hostabi", "wasmtools", "wasmtools/config/key", "wasmtools/invoke", "internal/secret", "internal/state"},
 	// How functions of all capabilities answer.
 	"wasmtools/capability/answer": {"runtime/hostabi"},
 	// A capability each; they know no sandbox, and no file of a configuration.
-	"wasmtools/capability/http":     {"internal/jsontree", "internal/reach", "internal/redact", "internal/text", "runtime/hostabi", "runtime/limits", "wasmtools", "wasmtools/capability", "wasmtools/capability/answer", "wasmtools/config/key", "wasmtools/secret"},
-	"wasmtools/capability/kv":       {"runtime/hostabi", "runtime/limits", "wasmtools", "wasmtools/capability", "wasmtools/capability/answer", "wasmtools/config/key", "internal/state"},
-	"wasmtools/capability/secrets":  {"runtime/hostabi", "wasmtools", "wasmtools/capability", "wasmtools/capability/answer", "wasmtools/config/key", "wasmtools/secret"},
-	"wasmtools/capability/settings": {"runtime/hostabi", "wasmtools", "wasmtools/capability", "wasmtools/capability/answer", "wasmtools/config/key", "wasmtools/schema"},
-	"wasmtools/capability/tools":    {"internal/pattern", "internal/text", "runtime/hostabi", "wasmtools", "wasmtools/capability", "wasmtools/capability/answer", "wasmtools/config/key", "wasmtools/invoke"},
-	"wasmtools/capability/files":    {"internal/runtime/wasi", "wasmtools", "wasmtools/capability", "wasmtools/config/key"},
+	"internal/capability/http":     {"internal/jsontree", "internal/reach", "internal/redact", "internal/text", "runtime/hostabi", "runtime/limits", "wasmtools", "wasmtools/capability", "wasmtools/capability/answer", "wasmtools/config/key", "internal/secret"},
+	"internal/capability/kv":       {"runtime/hostabi", "runtime/limits", "wasmtools", "wasmtools/capability", "wasmtools/capability/answer", "wasmtools/config/key", "internal/state"},
+	"internal/capability/secrets":  {"runtime/hostabi", "wasmtools", "wasmtools/capability", "wasmtools/capability/answer", "wasmtools/config/key", "internal/secret"},
+	"internal/capability/settings": {"runtime/hostabi", "wasmtools", "wasmtools/capability", "wasmtools/capability/answer", "wasmtools/config/key", "wasmtools/schema"},
+	"internal/capability/tools":    {"internal/pattern", "internal/text", "runtime/hostabi", "wasmtools", "wasmtools/capability", "wasmtools/capability/answer", "wasmtools/config/key", "wasmtools/invoke"},
+	"internal/capability/files":    {"internal/runtime/wasi", "wasmtools", "wasmtools/capability", "wasmtools/config/key"},
 	// The one list of them.
-	"wasmtools/capability/builtin": {"wasmtools", "wasmtools/capability", "wasmtools/capability/files", "wasmtools/capability/http", "wasmtools/capability/kv", "wasmtools/capability/secrets", "wasmtools/capability/settings", "wasmtools/capability/tools"},
+	"internal/capability/builtin": {"wasmtools", "wasmtools/capability", "internal/capability/files", "internal/capability/http", "internal/capability/kv", "internal/capability/secrets", "internal/capability/settings", "internal/capability/tools"},
 	// Grants become what the sets are given.
-	"wasmtools/capability/broker": {"internal/pattern", "internal/text", "runtime/hostabi", "wasmtools", "wasmtools/capability", "wasmtools/config", "wasmtools/config/key", "wasmtools/invoke", "wasmtools/secret", "internal/state"},
+	"wasmtools/capability/broker": {"internal/pattern", "internal/text", "runtime/hostabi", "wasmtools", "wasmtools/capability", "wasmtools/config", "wasmtools/config/key", "wasmtools/invoke", "internal/secret", "internal/state"},
 	// Values of keys; knows no file.
 	"wasmtools/config/key": {"internal/pattern", "internal/text", "runtime/limits"},
 	// Where secrets are, and what they were.
-	"wasmtools/secret": {"internal/redact", "wasmtools"},
+	"internal/secret": {"internal/redact", "wasmtools"},
 	// Orders jobs by what they take; knows not what they do.
 	"internal/runtime/schedule": {},
 
@@ -214,9 +214,9 @@ var edges = map[string][]string{
 	// Measures what embedders use, and the parts below it.
 	"bench/cmd/attack":        {"bench/internal/assemble", "bench/internal/measure", "bench/internal/service", "wasmtools"},
 	"bench/cmd/capabilities":  {"bench/internal/guest", "bench/internal/measure", "internal/runtime/wasmbin", "wasmtools", "wasmtools/config", "wasmtools/invoke", "wasmtools/service"},
-	"bench/cmd/languages":     {"bench/internal/load", "bench/internal/measure", "bench/internal/service", "runtime/limits", "internal/runtime/sandbox", "wasmtools/toolfile"},
+	"bench/cmd/languages":     {"bench/internal/load", "bench/internal/measure", "bench/internal/service", "runtime/limits", "internal/runtime/sandbox", "internal/toolfile"},
 	"bench/cmd/mcp":           {"bench/internal/gosdk", "bench/internal/guest", "bench/internal/load", "bench/internal/measure", "bench/internal/service"},
-	"bench/cmd/sandbox":       {"bench/internal/guest", "bench/internal/load", "bench/internal/measure", "bench/internal/peer", "internal/runtime/abi1", "runtime/limits", "internal/runtime/sandbox", "wasmtools", "internal/catalog", "internal/catalog/directory", "wasmtools/config", "wasmtools/openapi", "wasmtools/schema", "wasmtools/service", "wasmtools/toolfile"},
+	"bench/cmd/sandbox":       {"bench/internal/guest", "bench/internal/load", "bench/internal/measure", "bench/internal/peer", "internal/runtime/abi1", "runtime/limits", "internal/runtime/sandbox", "wasmtools", "internal/catalog", "internal/catalog/directory", "wasmtools/config", "wasmtools/openapi", "wasmtools/schema", "wasmtools/service", "internal/toolfile"},
 	"bench/cmd/scale":         {"bench/internal/guest", "bench/internal/measure", "bench/internal/service", "internal/script/engine"},
 	"bench/cmd/soak":          {"bench/internal/guest", "bench/internal/measure", "internal/runtime/abi1", "runtime/limits", "internal/runtime/sandbox", "wasmtools/config", "wasmtools/server", "wasmtools/service"},
 	"bench/guests/extism":     {"bench/guests/add"},
@@ -250,14 +250,14 @@ var homes = map[string][]string{
 var testHomes = map[string][]string{
 	"github.com/tetratelabs/wazero":            {"internal/runtime/instrument", "internal/runtime/instrument/internal/weigh", "internal/runtime/internal/foundry", "internal/runtime/sandbox", "internal/runtime/wasmbin"},
 	"github.com/santhosh-tekuri/jsonschema/v5": {"test/clients", "test/conformance", "wasmtools/openapi", "wasmtools/schema"},
-	"github.com/modelcontextprotocol/go-sdk":   {"wasmtools/mcp/session"},
+	"github.com/modelcontextprotocol/go-sdk":   {"internal/mcp/session"},
 	"github.com/google/jsonschema-go":          {"wasmtools/schema"},
 	"github.com/pelletier/go-toml/v2":          {"wasmtools/config"},
 	"github.com/oapi-codegen/runtime":          {"test/clients"},
 	"github.com/pb33f/libopenapi":              {"test/clients"},
 	"golang.org/x/sys":                         {"internal/runtime/linmem"},
 	"go.etcd.io/bbolt":                         {"internal/state/local"},
-	"github.com/miekg/dns":                     {"test/egress", "wasmtools/capability/http"},
+	"github.com/miekg/dns":                     {"test/egress", "internal/capability/http"},
 }
 
 // unsafeHomes may import unsafe: one package of the host, and guests, which pass addresses to it.
@@ -274,7 +274,7 @@ var recoverHomes = map[string]string{
 	"wasmtools/schema/draft.go":                    "the check of a schema by its library",
 	"wasmtools/openapi/derived.go":                 "the router, which panics where it refuses a route",
 	"wasmtools/web/exchange.go":                    "a request, with an embedder's tools and dependencies",
-	"wasmtools/mcp/session/reply.go":               "a call of an embedder's tool, on a goroutine of its own",
+	"internal/mcp/session/reply.go":                "a call of an embedder's tool, on a goroutine of its own",
 }
 
 func TestImports(t *testing.T) {

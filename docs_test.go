@@ -74,7 +74,7 @@ func TestPagesShowExamples(t *testing.T) {
 	t.Parallel()
 	page := read(t, "docs/http.md") + read(t, "docs/mcp.md")
 	var examples string
-	for _, file := range []string{"wasmtools/gotool/example_test.go", "wasmtools/server/example_test.go", "wasmtools/web/example_test.go", "wasmtools/mcp/example_test.go"} {
+	for _, file := range []string{"wasmtools/gotool/example_test.go", "wasmtools/server/example_test.go", "wasmtools/web/example_test.go", "internal/mcp/example_test.go"} {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)

@@ -33,9 +33,9 @@ import (
 	"time"
 
 	"github.com/toolsrv/toolsrv/internal/runtime/sandbox"
+	"github.com/toolsrv/toolsrv/internal/toolfile"
 	"github.com/toolsrv/toolsrv/runtime/limits"
 	"github.com/toolsrv/toolsrv/wasmtools"
-	"github.com/toolsrv/toolsrv/wasmtools/toolfile"
 )
 
 // A Sourced is a source with what a Catalog keeps for it.

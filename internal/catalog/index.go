@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"github.com/toolsrv/toolsrv/internal/catalog/internal/precedence"
+	"github.com/toolsrv/toolsrv/internal/toolfile"
 	"github.com/toolsrv/toolsrv/runtime/limits"
 	"github.com/toolsrv/toolsrv/wasmtools"
-	"github.com/toolsrv/toolsrv/wasmtools/toolfile"
 )
 
 // An index holds the files of the sources, which of their modules are served, and which wait because another file has

@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"github.com/toolsrv/toolsrv/internal/runtime/sandbox"
-	"github.com/toolsrv/toolsrv/wasmtools/toolfile"
+	"github.com/toolsrv/toolsrv/internal/toolfile"
 )
 
 // A File is one that a Catalog would serve or refuse, as List saw it.

@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"github.com/toolsrv/toolsrv/internal/runtime/sandbox"
+	"github.com/toolsrv/toolsrv/internal/toolfile"
 	"github.com/toolsrv/toolsrv/runtime/limits"
 	"github.com/toolsrv/toolsrv/wasmtools"
-	"github.com/toolsrv/toolsrv/wasmtools/toolfile"
 )
 
 // A reconciler keeps the table in step with the sources. One goroutine, in run, owns all that changes in it. Workers list,

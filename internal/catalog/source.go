@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/toolsrv/toolsrv/internal/runtime/sandbox"
-	"github.com/toolsrv/toolsrv/wasmtools/toolfile"
+	"github.com/toolsrv/toolsrv/internal/toolfile"
 )
 
 // A Source is where a Catalog takes its files from. What it holds is foreign: the Catalog checks the size of each file and

@@ -22,7 +22,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/script/engine"
 	"github.com/toolsrv/toolsrv/internal/testkit"
 	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
-	"github.com/toolsrv/toolsrv/wasmtools/toolfile"
+	"github.com/toolsrv/toolsrv/internal/toolfile"
 )
 
 var _ catalog.Builder = script.Builder{}

@@ -2,7 +2,7 @@ package examples_test
 
 import (
 	"encoding/json"
-	"github.com/toolsrv/toolsrv/wasmtools/toolfile"
+	"github.com/toolsrv/toolsrv/internal/toolfile"
 	"os"
 	"regexp"
 	"strings"

@@ -11,12 +11,12 @@ import (
 	"fmt"
 	"log/slog"
 
+	"github.com/toolsrv/toolsrv/internal/secret"
 	"github.com/toolsrv/toolsrv/internal/state"
 	"github.com/toolsrv/toolsrv/runtime/hostabi"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/config/key"
 	"github.com/toolsrv/toolsrv/wasmtools/invoke"
-	"github.com/toolsrv/toolsrv/wasmtools/secret"
 )
 
 // A Kind is one capability. Name, Module, New and Open are required.

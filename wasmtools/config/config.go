@@ -13,10 +13,10 @@ import (
 	"path/filepath"
 	"reflect"
 
+	"github.com/toolsrv/toolsrv/internal/capability/builtin"
 	"github.com/toolsrv/toolsrv/internal/pattern"
 	"github.com/toolsrv/toolsrv/runtime/limits"
 	"github.com/toolsrv/toolsrv/wasmtools/capability"
-	"github.com/toolsrv/toolsrv/wasmtools/capability/builtin"
 	"github.com/toolsrv/toolsrv/wasmtools/config/key"
 )
 

@@ -10,13 +10,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/toolsrv/toolsrv/internal/capability/files"
+	"github.com/toolsrv/toolsrv/internal/capability/http"
+	"github.com/toolsrv/toolsrv/internal/capability/kv"
+	"github.com/toolsrv/toolsrv/internal/capability/secrets"
+	"github.com/toolsrv/toolsrv/internal/capability/settings"
+	"github.com/toolsrv/toolsrv/internal/capability/tools"
 	"github.com/toolsrv/toolsrv/wasmtools/capability"
-	"github.com/toolsrv/toolsrv/wasmtools/capability/files"
-	"github.com/toolsrv/toolsrv/wasmtools/capability/http"
-	"github.com/toolsrv/toolsrv/wasmtools/capability/kv"
-	"github.com/toolsrv/toolsrv/wasmtools/capability/secrets"
-	"github.com/toolsrv/toolsrv/wasmtools/capability/settings"
-	"github.com/toolsrv/toolsrv/wasmtools/capability/tools"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
 )
 

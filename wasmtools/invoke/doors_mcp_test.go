@@ -8,9 +8,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/toolsrv/toolsrv/internal/mcp"
+	"github.com/toolsrv/toolsrv/internal/mcp/toolset"
 	"github.com/toolsrv/toolsrv/wasmtools"
-	"github.com/toolsrv/toolsrv/wasmtools/mcp"
-	"github.com/toolsrv/toolsrv/wasmtools/mcp/toolset"
 	"github.com/toolsrv/toolsrv/wasmtools/web"
 )
 

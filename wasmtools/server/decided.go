@@ -6,9 +6,9 @@ import (
 
 	"github.com/toolsrv/toolsrv/internal/runtime/account"
 	"github.com/toolsrv/toolsrv/internal/text"
+	"github.com/toolsrv/toolsrv/internal/toolfile"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
 	"github.com/toolsrv/toolsrv/wasmtools/service"
-	"github.com/toolsrv/toolsrv/wasmtools/toolfile"
 )
 
 // leastMemory is with how much memory a server can be of use: see docs/operations.md.

@@ -5,7 +5,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/toolsrv/toolsrv/wasmtools/mcp/toolset"
+	"github.com/toolsrv/toolsrv/internal/mcp/toolset"
 	"github.com/toolsrv/toolsrv/wasmtools/service"
 	"github.com/toolsrv/toolsrv/wasmtools/web"
 )

@@ -5,12 +5,12 @@ import (
 	"strings"
 	"testing"
 
+	httpcap "github.com/toolsrv/toolsrv/internal/capability/http"
+	settingscap "github.com/toolsrv/toolsrv/internal/capability/settings"
+	"github.com/toolsrv/toolsrv/internal/capability/tools"
 	"github.com/toolsrv/toolsrv/internal/testkit"
 	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
 	"github.com/toolsrv/toolsrv/wasmtools/capability"
-	httpcap "github.com/toolsrv/toolsrv/wasmtools/capability/http"
-	settingscap "github.com/toolsrv/toolsrv/wasmtools/capability/settings"
-	"github.com/toolsrv/toolsrv/wasmtools/capability/tools"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
 )
 

@@ -20,14 +20,14 @@ import (
 	"testing"
 	"time"
 
+	httpcap "github.com/toolsrv/toolsrv/internal/capability/http"
+	"github.com/toolsrv/toolsrv/internal/capability/tools"
+	"github.com/toolsrv/toolsrv/internal/mcp/session"
 	"github.com/toolsrv/toolsrv/internal/testkit"
 	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
 	"github.com/toolsrv/toolsrv/wasmtools/capability"
-	httpcap "github.com/toolsrv/toolsrv/wasmtools/capability/http"
-	"github.com/toolsrv/toolsrv/wasmtools/capability/tools"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
 	"github.com/toolsrv/toolsrv/wasmtools/gotool"
-	"github.com/toolsrv/toolsrv/wasmtools/mcp/session"
 )
 
 // A plan is what one configuration of the model decides.

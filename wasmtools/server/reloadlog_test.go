@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
+	httpcap "github.com/toolsrv/toolsrv/internal/capability/http"
 	"github.com/toolsrv/toolsrv/runtime/limits"
 	"github.com/toolsrv/toolsrv/wasmtools/capability"
-	httpcap "github.com/toolsrv/toolsrv/wasmtools/capability/http"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
 )
 

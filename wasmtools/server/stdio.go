@@ -5,7 +5,7 @@ import (
 	"io"
 	"time"
 
-	"github.com/toolsrv/toolsrv/wasmtools/mcp/session"
+	"github.com/toolsrv/toolsrv/internal/mcp/session"
 	"github.com/toolsrv/toolsrv/wasmtools/service"
 )
 

@@ -9,11 +9,11 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/toolsrv/toolsrv/internal/mcp/toolset"
 	"github.com/toolsrv/toolsrv/internal/modelapi"
 	"github.com/toolsrv/toolsrv/internal/text"
+	"github.com/toolsrv/toolsrv/internal/toolfile"
 	"github.com/toolsrv/toolsrv/wasmtools"
-	"github.com/toolsrv/toolsrv/wasmtools/mcp/toolset"
-	"github.com/toolsrv/toolsrv/wasmtools/toolfile"
 )
 
 // modelSupport is what `toolsrv check --models` says of a tool. Its members are stable.

@@ -22,12 +22,12 @@ import (
 	"github.com/toolsrv/toolsrv/internal/author/project"
 	"github.com/toolsrv/toolsrv/internal/script"
 	"github.com/toolsrv/toolsrv/internal/text"
+	"github.com/toolsrv/toolsrv/internal/toolfile"
 	"github.com/toolsrv/toolsrv/internal/wholefile"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
 	"github.com/toolsrv/toolsrv/wasmtools/server"
 	"github.com/toolsrv/toolsrv/wasmtools/service"
-	"github.com/toolsrv/toolsrv/wasmtools/toolfile"
 )
 
 // lookInterval is how often `toolsrv dev` looks for changed sources: far less than a build takes.

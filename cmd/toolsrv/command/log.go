@@ -6,7 +6,7 @@ import (
 	"log/slog"
 
 	"github.com/toolsrv/toolsrv/internal/text"
-	"github.com/toolsrv/toolsrv/wasmtools/toolfile"
+	"github.com/toolsrv/toolsrv/internal/toolfile"
 )
 
 // newLogger returns a logger that writes each line at once.

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/toolsrv/toolsrv/internal/testkit"
-	"github.com/toolsrv/toolsrv/wasmtools/toolfile"
+	"github.com/toolsrv/toolsrv/internal/toolfile"
 )
 
 // packed returns the paths of the tools in the manifest that is embedded in a module.

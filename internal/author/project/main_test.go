@@ -13,9 +13,9 @@ import (
 	"github.com/toolsrv/toolsrv/internal/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/internal/testkit"
 	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
+	"github.com/toolsrv/toolsrv/internal/toolfile"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/invoke"
-	"github.com/toolsrv/toolsrv/wasmtools/toolfile"
 )
 
 // TestMain has Cargo keep what it builds, so that the crates that a Rust tool needs are compiled once.

@@ -12,7 +12,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/toolsrv/toolsrv/wasmtools/toolfile"
+	"github.com/toolsrv/toolsrv/internal/toolfile"
 )
 
 // tinygoStack is how many bytes of a module's memory TinyGo's calls have for what they keep there. Of its own 64 KiB an

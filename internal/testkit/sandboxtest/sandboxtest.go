@@ -11,7 +11,7 @@ import (
 
 	"github.com/toolsrv/toolsrv/internal/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/internal/runtime/wasmbin"
-	"github.com/toolsrv/toolsrv/wasmtools/toolfile"
+	"github.com/toolsrv/toolsrv/internal/toolfile"
 )
 
 // What a module that runs without end to be described may take (sandbox.Config.DescribeFuel): it is given up at once, or runs until somebody

@@ -5,12 +5,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/toolsrv/toolsrv/internal/capability/builtin"
 	"github.com/toolsrv/toolsrv/internal/state/memory"
 	"github.com/toolsrv/toolsrv/runtime/hostabi"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/capability"
 	"github.com/toolsrv/toolsrv/wasmtools/capability/broker"
-	"github.com/toolsrv/toolsrv/wasmtools/capability/builtin"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
 )
 

@@ -4,9 +4,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/toolsrv/toolsrv/internal/capability/http"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/capability/broker"
-	"github.com/toolsrv/toolsrv/wasmtools/capability/http"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
 )
 

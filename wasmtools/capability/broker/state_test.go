@@ -3,10 +3,10 @@ package broker_test
 import (
 	"testing"
 
+	"github.com/toolsrv/toolsrv/internal/capability/kv"
 	"github.com/toolsrv/toolsrv/runtime/hostabi"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/capability/broker"
-	"github.com/toolsrv/toolsrv/wasmtools/capability/kv"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
 )
 

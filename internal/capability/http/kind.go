@@ -1,0 +1,294 @@
+package http
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/toolsrv/toolsrv/internal/reach"
+	"github.com/toolsrv/toolsrv/internal/secret"
+	"github.com/toolsrv/toolsrv/internal/text"
+	"github.com/toolsrv/toolsrv/runtime/limits"
+	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/capability"
+	"github.com/toolsrv/toolsrv/wasmtools/config/key"
+)
+
+// Kind returns the capability. Its needs are origins with or without the prefix of a path, such as "https://api.example.com" or
+// "https://*.example.com/v2/".
+func Kind() capability.Kind {
+	return capability.Kind{
+		Name: "http", Module: Module, Set: Set(), Waits: true,
+		Word:    checkNeed,
+		New:     func() capability.Rule { return &Rule{} },
+		Misfits: misfits,
+		Verify: func(r capability.Rule) error {
+			if err := Check(*r.(*Rule)); err != nil {
+				return key.Pathless(err)
+			}
+			return nil
+		},
+		Review:  review,
+		Suggest: suggest,
+		Open:    open,
+	}
+}
+
+// maxNeed is the longest entry of a need in bytes: a name of DNS has 253.
+const maxNeed = 300
+
+func checkNeed(s string) error {
+	if len(s) > maxNeed {
+		return fmt.Errorf("%q is not the address of a service: it has %d bytes; the limit is %d", text.Short(s), len(s), maxNeed)
+	}
+	_, err := reach.ParsePattern(s)
+	return err
+}
+
+// The ranges of what can be granted. The table in docs/configuration.md repeats them.
+const (
+	maxRequests = 10_000
+	maxBody     = 1 << 30 // bytes; what is read is in memory
+	maxField    = 8 << 10 // bytes of a header's name or value
+)
+
+var _ capability.Rule = (*Rule)(nil)
+
+// Keys returns the readers of its keys.
+func (r *Rule) Keys(directory string) key.Table {
+	return key.Table{
+		"http":      key.Words(&r.Granted, service),
+		"private":   key.List(`a list such as ["10.0.0.0/8"]`, key.Prefix(&r.Private)),
+		"redirects": key.Quantity(limits.Count, 0, MaxRedirects, func(n int64) { r.Redirects = int(n) }),
+		"headers": key.Entries(&r.Headers, `a table such as {"https://api.example.com" = {Authorization = "Bearer ${secret:key}"}}`, service,
+			func(to *map[string]string) key.Reader {
+				return key.Entries(to, `a table such as {Authorization = "Bearer ${secret:key}"}`, headerName,
+					func(to *string) key.Reader { return key.Word(to, "a string", headerValue) })
+			}),
+		"ca":                  key.Word(&r.CA, "a path", key.Path(directory, true)),
+		"http_requests":       key.Quantity(limits.Count, 1, maxRequests, func(n int64) { r.Requests = int(n) }),
+		"http_request_bytes":  key.Quantity(limits.Bytes, 1, maxBody, func(n int64) { r.RequestBytes = n }),
+		"http_response_bytes": key.Quantity(limits.Bytes, 1, maxBody, func(n int64) { r.ResponseBytes = n }),
+		"http_timeout":        key.Quantity(limits.Time, int64(time.Millisecond), int64(time.Hour), func(n int64) { r.Timeout = time.Duration(n) }),
+	}
+}
+
+// Shown returns what a log may tell of it.
+func (r *Rule) Shown() []key.Shown {
+	var private []string
+	for _, p := range r.Private {
+		private = append(private, p.String())
+	}
+	return []key.Shown{
+		key.Listed("http", r.Granted),
+		key.Listed("private", private),
+		key.Counted("redirects", limits.Count, int64(r.Redirects)),
+		key.Counted("http_requests", limits.Count, int64(r.Requests)),
+		key.Counted("http_request_bytes", limits.Bytes, r.RequestBytes),
+		key.Counted("http_response_bytes", limits.Bytes, r.ResponseBytes),
+		key.Counted("http_timeout", limits.Time, int64(r.Timeout)),
+		key.Silent("headers", r.Headers),
+		key.Silent("ca", r.CA),
+	}
+}
+
+// misfits reports headers for services that the rule does not grant.
+func misfits(from capability.Rule, report func(key string, err error)) {
+	r := from.(*Rule)
+	for _, origin := range slices.Sorted(maps.Keys(r.Headers)) {
+		if !slices.Contains(r.Granted, origin) {
+			report("headers", &key.MemberError{Name: origin, Err: errors.New("it is not in the grant's http: repeat an entry of that, as it stands there")})
+		}
+	}
+}
+
+// service checks an origin, with or without the prefix of a path.
+func service(s string) (string, error) {
+	_, err := reach.ParsePattern(s)
+	return s, err
+}
+
+// headerName checks the name of a header.
+func headerName(s string) (string, error) {
+	if s == "" || len(s) > maxField || strings.ContainsFunc(s, func(r rune) bool { return !strings.ContainsRune(key.Plain+"!#$%&'*+.^`|~", r) }) {
+		return "", fmt.Errorf("%q is not the name of a header", text.Short(s))
+	}
+	return s, nil
+}
+
+// headerValue checks the value of a header. It does not show it, because it may be a secret.
+func headerValue(s string) (string, error) {
+	if len(s) > maxField || strings.ContainsFunc(s, func(r rune) bool { return r < ' ' && r != '\t' || r > '~' }) {
+		return "", fmt.Errorf("is not a value for a header: use printable ASCII, at most %d bytes", maxField)
+	}
+	return s, nil
+}
+
+// open keeps what outlives a configuration: connections, what is put into requests, and the grants that tools have.
+func open(h capability.Host) capability.Configure {
+	o := Options{Connections: NewConnections(h.Connections), Injected: &Injected{}}
+	var standing secret.Register[Permission, *Permission]
+	return func(c capability.Configuration) capability.Decide {
+		var rules []Rule
+		patterns := map[string]reach.Pattern{} // of all entries, parsed once: there may be many tools
+		for _, given := range c.Given {
+			r := given.Rule.(*Rule)
+			rules = append(rules, *r)
+			for entry, p := range patternsOf(r.Granted) {
+				patterns[entry] = p
+			}
+		}
+		o.Injected.Put(rules)
+		standing.Forget()
+		return func(path string, n wasmtools.Need, matching []capability.Given) (any, []wasmtools.Missing) {
+			rules, missing := meet(n.Words, matching, patterns)
+			if len(rules) == 0 {
+				return nil, missing
+			}
+			o, view := o, secret.NewView(h.Secrets, c.Secrets)
+			o.Secrets = view
+			granted, err := New(n.Words, rules, o)
+			if err != nil {
+				return nil, append(missing, wasmtools.Missing{Capability: "http", Reason: key.Pathless(err).Error()})
+			}
+			granted = standing.Standing(path+" "+strings.Join(n.Words, " "), granted, view, c.Secrets)
+			for _, name := range granted.Secrets() {
+				if !c.Secrets.Has(name) {
+					missing = append(missing, wasmtools.Missing{Capability: "http", Secret: true, Reason: fmt.Sprintf(
+						"the secret of ${secret:...} in the headers of its grant%s: no source in [secrets] has it", lineOf(name, matching))})
+				}
+			}
+			return granted, missing
+		}
+	}
+}
+
+// meet returns the rules that meet a need, and the missing part. An entry is met where part of it is granted: an operator may grant less
+// than an author asks for, and the tool is told of what it may not when it asks for that.
+func meet(needs []string, matching []capability.Given, patterns map[string]reach.Pattern) (rules []Rule, missing []wasmtools.Missing) {
+	wanted := make([]reach.Pattern, len(needs))
+	for k, need := range needs {
+		wanted[k], _ = reach.ParsePattern(need) // one that is not a pattern overlaps nothing
+	}
+	met := make([]bool, len(wanted))
+	for _, given := range matching {
+		r, uses := given.Rule.(*Rule), false
+		for _, entry := range r.Granted {
+			granted := patterns[entry]
+			for k := range wanted {
+				if wanted[k].Overlaps(granted) {
+					met[k], uses = true, true
+				}
+			}
+		}
+		if uses {
+			rules = append(rules, *r)
+		}
+	}
+	for k, need := range needs {
+		if !met[k] {
+			missing = append(missing, wasmtools.Missing{Capability: "http", Entry: need})
+		}
+	}
+	return rules, missing
+}
+
+// lineOf says in which line the grant begins whose headers name a secret, which may be no name but the secret itself.
+func lineOf(name string, matching []capability.Given) string {
+	for _, given := range matching {
+		for _, headers := range given.Rule.(*Rule).Headers {
+			for _, value := range headers {
+				if given.Line > 0 && strings.Contains(value, "${secret:"+name+"}") {
+					return fmt.Sprintf(" (line %d)", given.Line)
+				}
+			}
+		}
+	}
+	return ""
+}
+
+// patternsOf returns the patterns of entries, by the entries. What is not a pattern is left out.
+func patternsOf(entries []string) map[string]reach.Pattern {
+	patterns := make(map[string]reach.Pattern, len(entries))
+	for _, entry := range entries {
+		if p, err := reach.ParsePattern(entry); err == nil {
+			patterns[entry] = p
+		}
+	}
+	return patterns
+}
+
+func review(v *capability.Review, from capability.Rule) {
+	r := from.(*Rule)
+	reviewHeaders(v, r)
+	wanted := map[string]reach.Pattern{}
+	for _, n := range v.Needs {
+		for _, need := range n.Words {
+			if _, known := wanted[need]; !known {
+				wanted[need], _ = reach.ParsePattern(need) // a need that is not a pattern overlaps nothing
+			}
+		}
+	}
+	granted := patternsOf(r.Granted)
+	for k, entry := range r.Granted {
+		used := false
+		for _, p := range wanted {
+			used = used || p.Overlaps(granted[entry])
+		}
+		if !used {
+			// Paths are keys, with some services.
+			v.Unneeded(fmt.Sprintf("http[%d]", k), strings.Join(strings.SplitN(entry, "/", 4)[:3], "/"))
+		}
+	}
+}
+
+// reviewHeaders finds headers that are keys by their names, and stand in the configuration as they are: nothing knows that they are secret.
+func reviewHeaders(v *capability.Review, r *Rule) {
+	for _, origin := range slices.Sorted(maps.Keys(r.Headers)) {
+		for _, name := range slices.Sorted(maps.Keys(r.Headers[origin])) {
+			folded := strings.ToLower(name)
+			isKey := slices.ContainsFunc([]string{"auth", "cookie", "key", "secret", "token"}, func(word string) bool { return strings.Contains(folded, word) })
+			if isKey && !strings.Contains(r.Headers[origin][name], "${secret:") {
+				if !slices.Contains(keyHeaders, folded) {
+					name = "a header" // its name may be the key
+				}
+				v.Warn("headers", "%s has its value here, where nothing keeps it out of answers and log lines: put it into [secrets], and write ${secret:name}", name)
+			}
+		}
+	}
+}
+
+// keyHeaders are names of headers that are keys, and known as such.
+var keyHeaders = []string{"authorization", "proxy-authorization", "cookie", "api-key", "x-api-key", "x-auth-token", "x-auth-key", "x-access-token", "private-token"}
+
+func suggest(n wasmtools.Need) string {
+	return key.Line("http", n.Words) + key.Line("private", nearRanges(n.Words))
+}
+
+// nearRanges returns the ranges that a grant of these URLs needs as private: the ranges of special addresses that they name. What other
+// names resolve to is not known here.
+func nearRanges(urls []string) (ranges []string) {
+	for _, u := range urls {
+		parsed, err := url.Parse(u)
+		if err != nil {
+			continue
+		}
+		host := parsed.Hostname()
+		if host == "localhost" || strings.HasSuffix(host, ".localhost") {
+			ranges = append(ranges, "127.0.0.1/32", "::1/128")
+			continue
+		}
+		if a, err := netip.ParseAddr(host); err == nil {
+			if _, _, special := reach.Special(a); special {
+				ranges = append(ranges, netip.PrefixFrom(a, a.BitLen()).String())
+			}
+		}
+	}
+	slices.Sort(ranges)
+	return slices.Compact(ranges)
+}

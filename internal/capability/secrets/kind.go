@@ -1,0 +1,77 @@
+package secrets
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/toolsrv/toolsrv/internal/secret"
+	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/capability"
+	"github.com/toolsrv/toolsrv/wasmtools/config/key"
+)
+
+// Kind returns the capability. Its needs are the names of the secrets that a tool has to see.
+func Kind() capability.Kind {
+	return capability.Kind{
+		Name: "secrets", Module: Module, Set: Set(),
+		Word:    wasmtools.CheckSecretName,
+		New:     func() capability.Rule { return &Rule{} },
+		Review:  review,
+		Suggest: func(n wasmtools.Need) string { return key.Line(grantKey, n.Words) },
+		Open:    open,
+	}
+}
+
+// grantKey is the key of a grant.
+const grantKey = "secrets_visible"
+
+// A Rule is one grant of the configuration, as far as secrets go that tools themselves may see.
+type Rule struct {
+	// Visible are their names.
+	Visible []string
+}
+
+var _ capability.Rule = (*Rule)(nil)
+
+// Keys returns the readers of its keys.
+func (r *Rule) Keys(string) key.Table {
+	return key.Table{grantKey: key.Words(&r.Visible, key.SecretName)}
+}
+
+// Shown returns what a log may tell of it.
+func (r *Rule) Shown() []key.Shown { return []key.Shown{key.Listed(grantKey, r.Visible)} }
+
+func review(v *capability.Review, from capability.Rule) {
+	for k, entry := range from.(*Rule).Visible {
+		if !slices.ContainsFunc(v.Needs, func(n wasmtools.Need) bool { return slices.Contains(n.Words, entry) }) {
+			v.Unneeded(fmt.Sprintf("%s[%d]", grantKey, k), "a secret")
+		}
+	}
+}
+
+// open grants to see secrets.
+func open(h capability.Host) capability.Configure {
+	var standing secret.Register[Permission, *Permission]
+	return func(c capability.Configuration) capability.Decide {
+		standing.Forget()
+		return func(path string, n wasmtools.Need, matching []capability.Given) (any, []wasmtools.Missing) {
+			var granted []string
+			var missing []wasmtools.Missing
+			for _, need := range n.Words {
+				switch {
+				case !slices.ContainsFunc(matching, func(g capability.Given) bool { return slices.Contains(g.Rule.(*Rule).Visible, need) }):
+					missing = append(missing, wasmtools.Missing{Capability: "secrets", Entry: need})
+				case !c.Secrets.Has(need):
+					missing = append(missing, wasmtools.Missing{Capability: "secrets", Entry: need, Secret: true, Reason: "no source in [secrets] has it"})
+				default:
+					granted = append(granted, need)
+				}
+			}
+			if granted == nil {
+				return nil, missing
+			}
+			view := secret.NewView(h.Secrets, c.Secrets)
+			return standing.Standing(path, NewPermission(view, granted...), view, c.Secrets), missing
+		}
+	}
+}

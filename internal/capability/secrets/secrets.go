@@ -1,0 +1,75 @@
+// Package secrets is the import module by which tools read the secrets that they were granted to see.
+//
+// A tool needs no such grant to have a secret put into the headers of its requests, by package http, and does not see it then. Whichever
+// way a tool uses a secret, it is taken out of what the tool says.
+package secrets
+
+import (
+	"slices"
+
+	"github.com/toolsrv/toolsrv/internal/secret"
+	"github.com/toolsrv/toolsrv/runtime/hostabi"
+	"github.com/toolsrv/toolsrv/wasmtools/capability/answer"
+)
+
+// Module is the name of the import module.
+const Module = "toolsrv_secret_v1"
+
+// Set returns the functions of Module.
+func Set() *hostabi.Set {
+	return &hostabi.Set{Module: Module, Functions: []hostabi.Function{
+		{Name: "read", Params: "ii", Results: "i", Do: read},
+		answer.Read(),
+	}}
+}
+
+// A Permission is the value of the set's grant: the secrets that a tool may see.
+type Permission struct {
+	view  *secret.View
+	names []string
+}
+
+var _ hostabi.Filter = (*Permission)(nil)
+
+// NewPermission returns a permission to see the secrets with those names.
+func NewPermission(v *secret.View, names ...string) *Permission {
+	return &Permission{v, slices.Clone(names)}
+}
+
+// Equal reports whether the other grant is one to see the same secrets.
+func (g *Permission) Equal(other any) bool {
+	o, ok := other.(*Permission)
+	return ok && o.view.Equal(g.view) && slices.Equal(o.names, g.names)
+}
+
+// Filter takes the secrets out of what the tool says.
+func (g *Permission) Filter(b []byte) []byte { return g.view.Redactor(g.names...).Bytes(b) }
+
+// read answers with the secret of a name.
+func read(c *hostabi.Call, stack []uint64) {
+	value, target, f := find(c, stack[0], stack[1])
+	use := hostabi.Use{Capability: "secret", Target: target} // how long the secret is is nobody's business
+	if f != nil {
+		use.Outcome = f.Code
+		c.Used(use)
+		answer.Fail(c, stack, f)
+		return
+	}
+	c.Used(use)
+	answer.Give(c, stack, []byte(value))
+}
+
+func find(c *hostabi.Call, ptr, length uint64) (value, name string, f *answer.Failure) {
+	g, ok := c.Grant().(*Permission)
+	if !ok {
+		return "", "", answer.NotDeclared(c, "secrets")
+	}
+	given := c.View(ptr, length)
+	if name = string(given[:min(len(given), secret.MaxName)]); len(given) > secret.MaxName || !slices.Contains(g.names, string(given)) {
+		return "", name, answer.Failf(answer.NotGranted, "The tool does not declare that it needs the secret %q: add it to the needs of its manifest, as in \"secrets\": [%[1]q].", name)
+	}
+	if value, err := g.view.Secret(name); err == nil {
+		return value, name, nil
+	}
+	return "", name, answer.Failf(answer.Unavailable, "The secret %q is gone: its source no longer has it.", name)
+}

@@ -1,0 +1,100 @@
+package mcp
+
+import (
+	"io"
+
+	"github.com/toolsrv/toolsrv/internal/mcp/internal/protocol"
+	"github.com/toolsrv/toolsrv/internal/mcp/internal/rpc"
+	"github.com/toolsrv/toolsrv/wasmtools/web"
+)
+
+// serveCall answers a request that calls a tool, as its header says. The call begins before the body is read, because the tool
+// says how large its arguments may be, and has the memory for them.
+func (x *exchange) serveCall() {
+	x.SetOperation(protocol.Call)
+	r, p := &x.request, x.door.protocol
+	name, named := encoded(x.Request().Header, headerName)
+	defer r.End() // a call that has not begun needs none
+	begun := named && p.Begin(r, name)
+	body, err := x.readCall(begun)
+	if err != nil {
+		x.failCall(begun, err)
+		return
+	}
+	if changed, err := x.Renew(); err != nil {
+		x.failCall(begun, err)
+		return
+	} else if changed && named {
+		begun = p.Resume(r, name)
+	}
+	wrong := r.Parse(body)
+	if wrong == nil {
+		wrong = x.checkCall(name, named)
+	}
+	if wrong == nil && begun && r.Invocation.Headers() != nil {
+		wrong = checkParams(r.Invocation.Headers(), r.Arguments, x.Request().Header)
+	}
+	if wrong != nil {
+		r.Abandon(x.Context(), wrong)
+		x.refuse(wrong)
+		return
+	}
+	x.answer()
+}
+
+// failCall answers a call that can't be run.
+func (x *exchange) failCall(begun bool, err error) {
+	if begun {
+		_, _ = x.request.Invocation.Fail(x.Context(), err)
+	}
+	x.Fail(err)
+}
+
+// readCall reads the body: into the memory of the call, if there is one that has it.
+func (x *exchange) readCall(begun bool) (body []byte, err error) {
+	if begun && !x.request.Invocation.Refused() {
+		err = x.ReadBody((*framed)(x))
+		return x.Call().Arguments, err
+	}
+	if err = x.ReadBody(&x.body); err != nil && begun {
+		// Why the call was refused says more than that nobody reads its arguments.
+		if result, wrong := x.request.Invocation.Run(x.Context()); wrong == nil {
+			err = result.Failed()
+		}
+	}
+	return x.body, err
+}
+
+// A framed is an exchange that reads a message with the arguments of its call. It is a web.Body.
+type framed exchange
+
+var _ web.Body = (*framed)(nil)
+
+// Limit returns the largest size of the message.
+func (x *framed) Limit() int64 { return x.request.Invocation.Limit() + frame }
+
+// TooLarge returns the error of a larger one.
+func (x *framed) TooLarge() error { return x.request.Invocation.TooLarge() }
+
+// Read reads the message.
+func (x *framed) Read(r io.Reader, length int64) error {
+	return x.request.Invocation.ReadFramed(r, length, frame)
+}
+
+// checkCall compares what the headers say with a call.
+func (x *exchange) checkCall(name string, named bool) *rpc.Fault {
+	if wrong := x.check(x.Request().Header); wrong != nil {
+		return wrong
+	}
+	m := &x.request.Message
+	switch {
+	case m.ID == nil:
+		return rpc.Invalid("A request needs an id")
+	case m.Name == nil: // which is not the header's fault
+	case !named:
+		return rpc.Mismatch("Mcp-Name is missing or not well-formed")
+	case string(m.Name) != name:
+		return rpc.Mismatch("Mcp-Name is not the name in the params")
+	}
+	return m.CheckCall()
+}

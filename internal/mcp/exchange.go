@@ -1,0 +1,216 @@
+package mcp
+
+import (
+	"bytes"
+	"io"
+	"net/http"
+	"slices"
+
+	"github.com/toolsrv/toolsrv/internal/mcp/internal/protocol"
+	"github.com/toolsrv/toolsrv/internal/mcp/internal/response"
+	"github.com/toolsrv/toolsrv/internal/mcp/internal/rpc"
+	"github.com/toolsrv/toolsrv/internal/mcp/session"
+	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/web"
+)
+
+const (
+	// frame is how many bytes a message may have besides a call's arguments, and a message that calls nothing may have.
+	frame = 64 << 10
+	// kept is the largest buffer that is kept for the next request, in bytes.
+	kept = 64 << 10
+	// firstRead is the first size of a buffer, in bytes: more than most messages have.
+	firstRead = 4 << 10
+)
+
+// An exchange is a request with its response. It is used again for the next one.
+type exchange struct {
+	response.Response
+	request protocol.Request
+	door    *Door
+	// subscription goes on after the whole request has been read; nil: there is none.
+	subscription *subscription
+	body         buffer
+}
+
+var (
+	_ web.Failer        = (*exchange)(nil)
+	_ protocol.Listener = (*exchange)(nil)
+)
+
+// begin ties the exchange to a request.
+func (x *exchange) begin(of *web.Exchange, namespace string) {
+	of.Failer = x
+	x.Exchange = of
+	x.request.Transport, x.request.Namespace, x.request.Call = x, namespace, of.Call()
+}
+
+// release gives the exchange back. It must not be used afterwards.
+func (x *exchange) release() {
+	x.Exchange.Failer = nil
+	*x = exchange{door: x.door, body: x.body[:0], request: protocol.Request{Out: x.request.Out[:0]}}
+	if cap(x.body) > kept {
+		x.body = nil
+	}
+	if cap(x.request.Out) > kept {
+		x.request.Out = nil
+	}
+	x.door.idle.Put(x)
+}
+
+// serve answers the request.
+func (x *exchange) serve() {
+	h := x.Request().Header
+	if err := checkContent(h); err != nil {
+		x.Fail(err)
+		return
+	}
+	declared, ok := plain(h, headerVersion)
+	if ok && declared == protocol.Version {
+		if method, ok := plain(h, headerMethod); ok && method == protocol.Call {
+			x.serveCall()
+			return
+		}
+	} else if session.HasSession(h) {
+		x.serveSession()
+		return
+	}
+	err := x.ReadBody(&x.body)
+	if err == nil {
+		_, err = x.Renew()
+	}
+	if err != nil {
+		x.Fail(err)
+		return
+	}
+	wrong := x.request.Parse(x.body)
+	if wrong == nil && x.beginsSession(declared) {
+		x.door.sessions.Serve(x.Exchange, session.Request{Namespace: x.request.Namespace, Message: &x.request.Message})
+		return
+	}
+	if wrong == nil {
+		wrong = x.check(h)
+	}
+	switch {
+	case wrong != nil:
+		x.refuse(wrong)
+	case x.request.ID == nil:
+		x.note()
+	default:
+		x.answer()
+	}
+}
+
+// answer answers a message that is as it should be.
+func (x *exchange) answer() {
+	if x.request.Token != nil && !response.AcceptsEvents(x.Request().Header) {
+		x.request.Token = nil // where would reports of progress go?
+	}
+	a := x.door.protocol.Answer(x.Context(), &x.request)
+	status := http.StatusOK
+	if a.Wrong != nil {
+		status = statusOf(a.Wrong)
+	}
+	x.Answer(status, a)
+}
+
+// refuse answers with what is wrong with the message.
+func (x *exchange) refuse(f *rpc.Fault) {
+	x.Answer(statusOf(f), x.request.Refuse(f))
+}
+
+// note answers a notification. There is none that the server would have to know of: closing the connection cancels a request.
+func (x *exchange) note() {
+	if !bytes.HasPrefix(x.request.Method, []byte("notifications/")) {
+		x.refuse(rpc.Invalid("A request needs an id"))
+		return
+	}
+	x.SetOperation("notification")
+	x.WriteHeader(http.StatusAccepted)
+}
+
+// check compares what the headers say with the message.
+func (x *exchange) check(h http.Header) *rpc.Fault {
+	m := &x.request.Message
+	declared, ok := plain(h, headerVersion)
+	switch {
+	case m.Method == nil:
+		return rpc.Invalid("The message is a response; the server sends no requests")
+	case !ok && len(h[headerVersion]) > 0:
+		return rpc.Mismatch("MCP-Protocol-Version is not well-formed")
+	case !ok && m.MetaVersion != nil:
+		return rpc.Mismatch("MCP-Protocol-Version is missing")
+	case !ok:
+		return rpc.Mismatch("MCP-Protocol-Version is missing; clients of older versions begin with initialize")
+	case declared != protocol.Version:
+		if m.MetaVersion != nil && string(m.MetaVersion) != declared {
+			return rpc.Mismatch("MCP-Protocol-Version is not the version of the request's _meta")
+		}
+		return rpc.Unsupported(protocol.Versions(), declared)
+	case m.ID == nil:
+		return nil
+	}
+	if wrong := checkVersion(m, declared); wrong != nil {
+		return wrong
+	}
+	return checkMethod(m, h)
+}
+
+// beginsSession reports whether a request without a session belongs to a version that has them.
+func (x *exchange) beginsSession(declared string) bool {
+	m := &x.request.Message
+	return m.MetaVersion == nil && declared != protocol.Version && (protocol.Begins(m) || protocol.HasSessions(declared))
+}
+
+// serveSession answers a message of a session. What it calls is not known before it is read.
+func (x *exchange) serveSession() {
+	body := x.door.set.ViewOf(x.Generation(), x.request.Namespace, x.request.Call.Principal).NewBody(frame)
+	defer body.Release()
+	x.door.sessions.Serve(x.Exchange, session.Request{
+		Namespace: x.request.Namespace,
+		Message:   &x.request.Message,
+		Read:      func() ([]byte, error) { err := x.ReadBody(body); return body.Bytes(), err },
+		Counted:   body.Release,
+	})
+}
+
+// Failure words the errors of the service in JSON-RPC.
+func (x *exchange) Failure(e *wasmtools.Error) (status int, body []byte) {
+	status, f := faultOf(e, web.RequestID(x.Context()))
+	return status, rpc.AppendFault(nil, x.request.ID, f)
+}
+
+// checkContent reports why the body is not read, or nil.
+func checkContent(h http.Header) error {
+	if err := web.CheckEncoding(h); err != nil {
+		return err
+	}
+	return web.CheckType(h)
+}
+
+// A buffer holds a message that calls nothing. It is a web.Body.
+type buffer []byte
+
+// Limit returns the largest size.
+func (b *buffer) Limit() int64 { return frame }
+
+// TooLarge returns the error of a larger message.
+func (b *buffer) TooLarge() error {
+	return &wasmtools.Error{Code: wasmtools.CodeInputTooLarge, Message: "A message that is not a call of a tool may have at most 65536 bytes"}
+}
+
+// Read reads the message. It grows as the bytes come.
+func (b *buffer) Read(r io.Reader, _ int64) error {
+	for *b = (*b)[:0]; len(*b) <= frame; {
+		if len(*b) == cap(*b) {
+			*b = slices.Grow(*b, firstRead)
+		}
+		n, err := r.Read((*b)[len(*b):cap(*b)])
+		if *b = (*b)[:len(*b)+n]; err == io.EOF {
+			return nil
+		} else if err != nil {
+			return err
+		}
+	}
+	return b.TooLarge()
+}

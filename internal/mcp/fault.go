@@ -1,0 +1,43 @@
+package mcp
+
+import (
+	"encoding/json"
+	"net/http"
+
+	"github.com/toolsrv/toolsrv/internal/mcp/internal/rpc"
+	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/web"
+)
+
+// statusOf returns the status of a fault that a message has. An unknown tool is not a fault of the message, and has the status 200.
+func statusOf(f *rpc.Fault) int {
+	if f.Code == rpc.CodeMethodNotFound {
+		return http.StatusNotFound
+	}
+	return http.StatusBadRequest
+}
+
+// faultOf returns an error of the service as a fault, with its status. The code of the service and, for an internal error, the id
+// of the request stand in its data.
+func faultOf(e *wasmtools.Error, requestID string) (status int, f *rpc.Fault) {
+	status, detail := web.Describe(e)
+	f = &rpc.Fault{Code: rpc.CodeInternal, Message: detail}
+	switch e.Code {
+	case wasmtools.CodeInvalidArguments: // the body could not be read
+		status, f.Code = http.StatusBadRequest, rpc.CodeParse
+		if len(e.Violations) > 0 {
+			f.Message = e.Violations[0].Msg
+		}
+	case wasmtools.CodeInputTooLarge, wasmtools.CodeUnsupportedMediaType, wasmtools.CodeRequestTimeout, wasmtools.CodeMethodNotAllowed:
+		f.Code = rpc.CodeInvalidRequest
+	}
+	data := struct {
+		Code      wasmtools.Code `json:"code"`
+		RequestID string         `json:"request_id,omitempty"`
+	}{Code: e.Code}
+	if e.Code == wasmtools.CodeInternal {
+		data.RequestID = requestID
+	}
+	f.Data, _ = json.Marshal(data)
+	return status, f
+}

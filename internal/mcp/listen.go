@@ -1,0 +1,166 @@
+package mcp
+
+import (
+	"bytes"
+	"context"
+	"sync"
+	"time"
+
+	"github.com/toolsrv/toolsrv/internal/mcp/internal/protocol"
+	"github.com/toolsrv/toolsrv/internal/mcp/internal/response"
+	"github.com/toolsrv/toolsrv/internal/mcp/internal/rpc"
+	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/web"
+)
+
+// defaultStreams is Options.Streams where it is zero.
+const defaultStreams = 10_000
+
+// changes wakes those who wait for a change of the tools.
+type changes struct {
+	mu   sync.Mutex
+	next chan struct{}
+}
+
+// wait returns a channel that is closed with the next change.
+func (c *changes) wait() <-chan struct{} {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.next == nil {
+		c.next = make(chan struct{})
+	}
+	return c.next
+}
+
+// tell announces a change.
+func (c *changes) tell() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.next != nil {
+		close(c.next)
+		c.next = nil
+	}
+}
+
+// takeStream takes a place for a stream, which giveStream gives back, or returns why there is none.
+func (d *Door) takeStream() error {
+	if d.streams.Add(1) > d.mostStreams {
+		d.giveStream()
+		return &wasmtools.Error{Code: wasmtools.CodeOverloaded, Message: "Too many streams are open; try again later"}
+	}
+	return nil
+}
+
+func (d *Door) giveStream() { d.streams.Add(-1) }
+
+// A subscription is a stream of subscriptions/listen.
+type subscription struct {
+	x         *web.Exchange
+	door      *Door
+	namespace string
+	principal *wasmtools.Principal
+	id        []byte          // of the request, as it was written
+	changed   <-chan struct{} // nil: the client does not want to know
+	edition   uint64          // of the list that the client may have
+}
+
+// Listen begins to answer subscriptions/listen.
+func (x *exchange) Listen(_ context.Context, tools bool) protocol.Answer {
+	if err := x.door.takeStream(); err != nil {
+		x.Fail(err)
+		return protocol.Answer{Sent: true}
+	}
+	r := &x.request
+	s := &subscription{x: x.Exchange, door: x.door, namespace: r.Namespace, principal: r.Call.Principal, id: bytes.Clone(r.ID)}
+	if tools {
+		s.watch()
+	}
+	x.subscription = s
+	return protocol.Answer{Sent: true}
+}
+
+// watch notes the list of this moment, and waits for the next change. Waiting begins first, so that no change is missed.
+func (s *subscription) watch() (changed bool) {
+	s.changed = s.door.changes.wait()
+	before := s.edition
+	s.edition = s.door.set.View(s.namespace, s.principal).Edition()
+	return s.edition != before
+}
+
+// serve sends what happens until the client goes away or the service ends its streams.
+func (s *subscription) serve() {
+	defer s.door.giveStream()
+	response.Begin(s.x)
+	ctx := s.x.Stream()
+	if s.acknowledge() != nil {
+		return
+	}
+	alive := time.NewTicker(rpc.KeepAlive)
+	defer alive.Stop()
+	for {
+		var err error
+		select {
+		case <-ctx.Done():
+			s.finish()
+			return
+		case <-alive.C:
+			err = s.comment(ctx)
+		case <-s.changed:
+			if err = s.identify(); err == nil && s.watch() {
+				err = s.notify(ctx)
+			}
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// acknowledge sends what must be the first message.
+func (s *subscription) acknowledge() error {
+	return response.Event(s.x, rpc.AppendAcknowledged(nil, s.id, s.changed != nil))
+}
+
+// notify announces a change.
+func (s *subscription) notify(ctx context.Context) error {
+	if err := response.Event(s.x, rpc.AppendListChanged(nil, s.id)); err != nil {
+		return err
+	}
+	pause := time.NewTimer(rpc.Breather)
+	defer pause.Stop()
+	select {
+	case <-pause.C:
+	case <-ctx.Done():
+	}
+	return nil
+}
+
+// identify finds out who listens by now. One who may not be here any longer gets the end of the stream.
+func (s *subscription) identify() error {
+	p, err := s.x.Identify()
+	if err != nil {
+		s.finish()
+		return err
+	}
+	s.principal = p
+	return nil
+}
+
+// comment shows that the connection is alive. One who may see other tools by now is told.
+func (s *subscription) comment(ctx context.Context) error {
+	before := s.principal
+	if err := s.identify(); err != nil {
+		return err
+	}
+	if s.principal != before && s.changed != nil && s.watch() {
+		return s.notify(ctx)
+	}
+	return response.Comment(s.x)
+}
+
+// finish sends the response, with which the stream ends. A client that has gone does not get it.
+func (s *subscription) finish() {
+	if s.x.Context().Err() == nil {
+		_ = response.Event(s.x, rpc.AppendUnsubscribed(nil, s.id))
+	}
+}

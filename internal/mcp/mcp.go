@@ -1,0 +1,122 @@
+// Package mcp is the door of the Model Context Protocol over HTTP: it serves the tools of a route table to agents at /mcp, and
+// the tools of a namespace and below it at /mcp/{namespace}.
+//
+// It speaks the stateless protocol, version 2026-07-28. Each request says all that there is to know, so the door keeps nothing
+// between two of them. Requests of older versions, which belong to a session, it hands to package session. This package reads
+// messages and checks that their headers agree with them; what they are answered with is the matter of package protocol, and what
+// clients see of the tools comes from package toolset. docs/mcp.md describes the whole interface.
+package mcp
+
+import (
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/toolsrv/toolsrv/internal/mcp/internal/protocol"
+	"github.com/toolsrv/toolsrv/internal/mcp/session"
+	"github.com/toolsrv/toolsrv/internal/mcp/toolset"
+	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/web"
+)
+
+// Path is where a Door is to be mounted.
+const Path = "/mcp"
+
+// Options are the settings of a Door. The zero value is usable.
+type Options struct {
+	// Streams is how many streams of changes may be open, the streams of sessions among them. One more is refused with CodeOverloaded.
+	// Zero: 10,000.
+	Streams int
+	// Sessions is how many sessions clients of older versions may have: see [session.Options]. Zero: 10,000.
+	Sessions int
+}
+
+// A Door serves a set of tools. Mount it at Path.
+type Door struct {
+	set         *toolset.Set
+	mostStreams int64
+	streams     atomic.Int64 // that are open
+	changes     changes
+	unsubscribe func()
+	idle        sync.Pool // of *exchange
+
+	protocol *protocol.Server
+	sessions *session.Sessions // of older versions
+}
+
+var _ web.Door = (*Door)(nil)
+
+// NewDoor returns the door of a set, whose changes it follows until Close. It panics if set is nil.
+func NewDoor(set *toolset.Set, o Options) *Door {
+	if set == nil {
+		panic("mcp.NewDoor: set is nil; make one with toolset.New")
+	}
+	d := &Door{set: set, protocol: protocol.New(set, protocol.Options{}), mostStreams: int64(o.Streams)}
+	if d.mostStreams <= 0 {
+		d.mostStreams = defaultStreams
+	}
+	d.idle.New = func() any { return &exchange{door: d} }
+	d.sessions = session.New(set, session.Options{Max: o.Sessions})
+	d.unsubscribe = set.Subscribe(d.changes.tell)
+	return d
+}
+
+// Close ends the subscription to the set, and all sessions. The door continues to serve, but begins no session. Close returns nil
+// and can be called twice.
+func (d *Door) Close() error {
+	d.unsubscribe()
+	return d.sessions.Close()
+}
+
+// Policy lets the door read bodies itself.
+func (d *Door) Policy() web.Policy { return web.Policy{Unbounded: true} }
+
+// Serve answers one request.
+func (d *Door) Serve(x *web.Exchange) {
+	namespace, ok := namespaceOf(x.Request().URL.Path)
+	if !ok {
+		x.Fail(&wasmtools.Error{Code: wasmtools.CodeNotFound})
+		return
+	}
+	if x.Request().Method != http.MethodPost {
+		d.serveElse(x, namespace)
+		return
+	}
+	e := d.idle.Get().(*exchange)
+	e.begin(x, namespace)
+	e.serve()
+	s := e.subscription
+	// After a panic nobody knows who still holds it, so this is not deferred. A stream lasts for hours, and holds no more than it
+	// needs.
+	e.release()
+	if s != nil {
+		s.serve()
+	}
+}
+
+// serveElse answers what is not a POST: only sessions know of it.
+func (d *Door) serveElse(x *web.Exchange, namespace string) {
+	if !x.Allow(http.MethodPost, http.MethodGet, http.MethodDelete) {
+		return
+	}
+	if x.Request().Method == http.MethodGet {
+		if err := d.takeStream(); err != nil {
+			x.Fail(err)
+			return
+		}
+		defer d.giveStream()
+	}
+	d.sessions.Serve(x, session.Request{Namespace: namespace})
+}
+
+// namespaceOf returns the namespace that a path stands for, or false where it can't be one. One that has no tools yet may have
+// some in a moment.
+func namespaceOf(path string) (namespace string, ok bool) {
+	namespace = strings.TrimPrefix(path, Path)
+	if namespace == "" || namespace == "/" {
+		return "", true
+	}
+	namespace = namespace[1:]
+	return namespace, wasmtools.CheckNamespace(namespace) == nil
+}

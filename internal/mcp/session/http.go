@@ -1,0 +1,148 @@
+package session
+
+import (
+	"net/http"
+	"strings"
+
+	"github.com/toolsrv/toolsrv/internal/mcp/internal/protocol"
+	"github.com/toolsrv/toolsrv/internal/mcp/internal/rpc"
+	"github.com/toolsrv/toolsrv/wasmtools/web"
+)
+
+const (
+	headerSession = "Mcp-Session-Id"
+	headerVersion = "Mcp-Protocol-Version"
+)
+
+// A Request is what a door knows of a request.
+type Request struct {
+	// Namespace is the namespace in the address. Empty: all tools.
+	Namespace string
+	// Message is what a POST says: the door has read that where the request has no session's id. Otherwise Serve reads it, so that the
+	// door can name the request where it fails.
+	Message *rpc.Message
+	// Read reads the body of a POST with the id of a session that exists. The body belongs to Serve until Serve returns. The error is one
+	// for Fail.
+	Read func() ([]byte, error)
+	// Counted is called, if it is set, when a call counts the memory of the arguments that Read has read.
+	Counted func()
+}
+
+// HasSession reports whether a request has the id of a session, so that its body is not to be read before that is known.
+func HasSession(h http.Header) bool { return len(h[headerSession]) > 0 }
+
+// Serve answers a GET, POST or DELETE of a client of a version before 2026-07-28.
+func (s *Sessions) Serve(x *web.Exchange, q Request) {
+	method := x.Request().Method
+	if method == http.MethodPost && !HasSession(x.Request().Header) {
+		s.serveFirst(x, q)
+		return
+	}
+	own := s.find(x, q)
+	if own == nil {
+		return
+	}
+	defer s.give(own)
+	switch method {
+	case http.MethodDelete:
+		x.SetOperation("session/end")
+		s.drop(own)
+		x.WriteHeader(http.StatusNoContent)
+	case http.MethodGet:
+		x.SetOperation("session/stream")
+		s.serveStream(x, own)
+	default:
+		s.servePost(x, q, own)
+	}
+}
+
+// find takes the session that a request names, or answers that it can't.
+func (s *Sessions) find(x *web.Exchange, q Request) *session {
+	h := x.Request().Header
+	declared := h[headerVersion]
+	if len(declared) == 1 && declared[0] == protocol.Version { // a GET or DELETE: a POST would not be here
+		refuse(x, http.StatusBadRequest, nil, rpc.Invalid("Version "+protocol.Version+" has no sessions; send each message by POST"))
+		return nil
+	}
+	if !HasSession(h) {
+		refuse(x, http.StatusBadRequest, nil, rpc.Invalid("The request has no Mcp-Session-Id; a session begins with initialize"))
+		return nil
+	}
+	if len(declared) > 1 || len(declared) == 1 && !protocol.HasSessions(declared[0]) {
+		refuse(x, http.StatusBadRequest, nil, rpc.Unsupported(protocol.Versions(), strings.Join(declared, ", ")))
+		return nil
+	}
+	if ids := h[headerSession]; len(ids) == 1 {
+		if own := s.take(ids[0], q.Namespace, x.Call().Principal); own != nil {
+			return own
+		}
+	}
+	refuseMissing(x)
+	return nil
+}
+
+// refuseMissing answers a request of a session that does not exist. A session that has ended and somebody else's get the same answer: a
+// client that finds out an id must not learn that it is one.
+func refuseMissing(x *web.Exchange) {
+	refuse(x, http.StatusNotFound, nil, &rpc.Fault{Code: codeNoSession, Message: "There is no such session; begin a new one with initialize"})
+}
+
+// codeNoSession is what the SDKs of other languages use.
+const codeNoSession = -32001
+
+// serveFirst answers a POST that has no session: initialize begins one.
+func (s *Sessions) serveFirst(x *web.Exchange, q Request) {
+	m := q.Message
+	switch _, ok := rpc.String(m.Version); {
+	case !protocol.Begins(m) || m.ID == nil:
+		refuse(x, http.StatusBadRequest, m.ID, rpc.Invalid("The request has no Mcp-Session-Id; a session begins with initialize"))
+		return
+	case !ok:
+		refuse(x, http.StatusBadRequest, m.ID, rpc.InvalidParams("The params have no protocolVersion"))
+		return
+	}
+	own := s.begin(q.Namespace, x.Call().Principal)
+	if own == nil {
+		refuse(x, http.StatusServiceUnavailable, m.ID, &rpc.Fault{Code: rpc.CodeInternal, Message: "Too many sessions are open; try again later"})
+		return
+	}
+	defer s.give(own)
+	x.Header().Set(headerSession, own.id)
+	s.run(x, q, own)
+	if own.Version() == "" { // the request was refused
+		s.drop(own)
+	}
+}
+
+// servePost answers a message of a session.
+func (s *Sessions) servePost(x *web.Exchange, q Request, own *session) {
+	body, err := q.Read()
+	if err != nil {
+		x.Fail(err)
+		return
+	}
+	if changed, err := x.Renew(); err != nil { // the body may have come long after the head
+		x.Fail(err)
+		return
+	} else if changed {
+		p := x.Call().Principal
+		if ownerOf(p) != own.owner {
+			refuseMissing(x)
+			return
+		}
+		s.see(own, p)
+	}
+	m := q.Message
+	switch wrong := m.Parse(body); {
+	case wrong != nil:
+		refuse(x, http.StatusBadRequest, m.ID, wrong)
+	case string(m.MetaVersion) >= protocol.Version:
+		refuse(x, http.StatusBadRequest, m.ID, rpc.Mismatch("MCP-Protocol-Version is not the version of the request's _meta"))
+	case m.ID == nil || m.Method == nil: // a notification; or a response, to what nobody has asked
+		x.SetOperation("notification")
+		own.Note(m)
+		x.WriteHeader(http.StatusAccepted)
+	default:
+		s.run(x, q, own)
+	}
+}

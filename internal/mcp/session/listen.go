@@ -1,0 +1,97 @@
+package session
+
+import (
+	"context"
+	"time"
+
+	"github.com/toolsrv/toolsrv/internal/mcp/internal/protocol"
+	"github.com/toolsrv/toolsrv/internal/mcp/internal/rpc"
+)
+
+// tell hears that the tools have changed.
+func (s *stdio) tell() {
+	select {
+	case s.changed <- struct{}{}:
+	default:
+	}
+}
+
+// edition returns the edition of the client's list at this moment.
+func (s *stdio) edition() uint64 { return s.set.View(s.namespace, s.principal).Edition() }
+
+// notify tells the client of changes until the session ends.
+func (s *stdio) notify() {
+	told := s.edition() // what a client that begins with initialize may have, at the latest
+	for {
+		select {
+		case <-s.ctx.Done():
+			return
+		case <-s.changed:
+		}
+		edition := s.edition()
+		if edition != told {
+			if told = edition; s.conversation.Version() != "" {
+				s.write(rpc.AppendListChanged(nil, nil))
+			}
+		}
+		for _, p := range s.stale(edition) {
+			if p.ctx.Err() == nil {
+				s.write(rpc.AppendListChanged(nil, p.request.ID))
+			}
+		}
+		pause := time.NewTimer(rpc.Breather)
+		select {
+		case <-pause.C:
+		case <-s.ctx.Done():
+			pause.Stop()
+			return
+		}
+	}
+}
+
+// A subscription is what a client that listens was told.
+type subscription struct {
+	wanted  bool   // it wants to know of changes
+	edition uint64 // of the list that it knows of
+}
+
+// stale returns the subscriptions whose clients know a list of another edition. They are counted as told.
+func (s *stdio) stale(edition uint64) (stale []*reply) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for p, known := range s.listening {
+		if known.wanted && known.edition != edition {
+			s.listening[p] = subscription{true, edition}
+			stale = append(stale, p)
+		}
+	}
+	return stale
+}
+
+// subscribe adds a subscription, or changes it. It reports false if there are too many.
+func (s *stdio) subscribe(p *reply, to subscription) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, known := s.listening[p]; !known && len(s.listening) >= maxSubscriptions {
+		return false
+	}
+	s.listening[p] = to
+	return true
+}
+
+// Listen answers subscriptions/listen: first that it is heard, and in the end that nothing more will come.
+func (p *reply) Listen(ctx context.Context, tools bool) protocol.Answer {
+	s := p.stdio
+	if !s.subscribe(p, subscription{}) { // it must be told of nothing before it is acknowledged
+		return p.request.Refuse(&rpc.Fault{Code: rpc.CodeInternal, Message: "Too many subscriptions are open"})
+	}
+	edition := s.edition()
+	s.write(rpc.AppendAcknowledged(nil, p.request.ID, tools))
+	s.subscribe(p, subscription{tools, edition})
+	s.tell() // of a change since then
+	<-ctx.Done()
+	s.mu.Lock()
+	delete(s.listening, p)
+	s.mu.Unlock()
+	return protocol.Answer{Text: rpc.AppendUnsubscribed(nil, p.request.ID)}
+}

@@ -1,0 +1,135 @@
+package session_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/toolsrv/toolsrv/internal/mcp"
+	"github.com/toolsrv/toolsrv/internal/testkit"
+	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/web"
+)
+
+// As many sessions as there may be cost little memory, whatever their clients say of themselves, and little time.
+func TestManySessions(t *testing.T) {
+	testkit.SkipEmulated(t, "it measures")
+	if testing.Short() || testkit.Race {
+		t.Skip("it takes seconds")
+	}
+	const most = 2 << 10 // bytes for each; 700 were measured
+	a := newApp(t)
+	door := mcp.NewDoor(a.set, mcp.Options{})
+	mux := web.NewMux(web.Options{})
+	mux.Mount(mcp.Path, door)
+	// Clients that say much of themselves: a message that calls nothing may have 64 KiB.
+	first := strings.Replace(begin, `"name":"test"`, `"name":"`+strings.Repeat("x", 16<<10)+`"`, 1)
+	do := func(id, body string) *httptest.ResponseRecorder {
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, mcp.Path, strings.NewReader(body))
+		r.Header.Set("Content-Type", "application/json")
+		r.Header.Set("Mcp-Session-Id", id)
+		if id == "" {
+			r.Header.Del("Mcp-Session-Id")
+		}
+		w := httptest.NewRecorder()
+		mux.ServeHTTP(w, r)
+		return w
+	}
+	used := func() uint64 {
+		runtime.GC()
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return m.HeapInuse + m.StackInuse
+	}
+	before := used()
+	begun := time.Now()
+	ids := make([]string, 10_000)
+	for i := range ids {
+		if ids[i] = do("", first).Header().Get("Mcp-Session-Id"); ids[i] == "" {
+			t.Fatalf("session %d was refused", i)
+		}
+	}
+	each := (int64(used()) - int64(before)) / int64(len(ids))
+	t.Logf("%d bytes each, in %v", each, time.Since(begun))
+	if each > most {
+		t.Errorf("a session takes %d bytes; at most %d are allowed", each, most)
+	}
+	ping := func(id string) int { return do(id, request("1", "ping", legacy)).Code }
+	if extra := do("", first).Code; extra != http.StatusOK || ping(ids[0]) != http.StatusNotFound || ping(ids[1]) != http.StatusOK {
+		t.Errorf("one more: status %d; it should have ended the one that was idle for longest", extra)
+	}
+	begun = time.Now()
+	if err := door.Close(); err != nil {
+		t.Error(err)
+	}
+	if took := time.Since(begun); took > time.Minute {
+		t.Errorf("the end took %v", took)
+	}
+}
+
+// A change of the tools holds no request up, although each session has to be looked at, and there are more namespaces than the set
+// keeps lists of.
+func TestManySessionsChange(t *testing.T) {
+	testkit.SkipEmulated(t, "it measures")
+	if testing.Short() || testkit.Race {
+		t.Skip("it takes seconds")
+	}
+	const sessions, namespaces = 5_000, 200
+	a := newApp(t)
+	var all []*wasmtools.Tool
+	for i := range 10_000 {
+		all = append(all, tool(fmt.Sprintf("n%d/t%d", i%namespaces, i), `{"type":"object"}`, add))
+	}
+	if err := a.table.Replace(all, nil); err != nil {
+		t.Fatal(err)
+	}
+	door := mcp.NewDoor(a.set, mcp.Options{})
+	mux := web.NewMux(web.Options{})
+	mux.Mount(mcp.Path, door)
+	t.Cleanup(func() { _ = door.Close() })
+	do := func(namespace int, id, body string) *httptest.ResponseRecorder {
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, fmt.Sprintf("%s/n%d", mcp.Path, namespace), strings.NewReader(body))
+		r.Header.Set("Content-Type", "application/json")
+		if id != "" {
+			r.Header.Set("Mcp-Session-Id", id)
+		}
+		w := httptest.NewRecorder()
+		mux.ServeHTTP(w, r)
+		return w
+	}
+	id := do(0, "", begin).Header().Get("Mcp-Session-Id")
+	for i := 1; i < sessions; i++ {
+		do(i%namespaces, "", begin)
+	}
+	begun := time.Now()
+	for i := range sessions {
+		a.set.View(fmt.Sprintf("n%d", i%namespaces), wasmtools.Everybody())
+	}
+	one := time.Since(begun) // what it takes to look at the list of each
+	told := make(chan struct{}, 1)
+	defer a.set.Subscribe(func() { told <- struct{}{} })() // after the sessions are
+	if err := a.table.Disable("/n1/t1", ""); err != nil {
+		t.Fatal(err)
+	}
+	var worst time.Duration
+	for done := false; !done; {
+		begun := time.Now()
+		if status := do(0, id, request("1", "ping", legacy)).Code; status != http.StatusOK {
+			t.Fatal(status)
+		}
+		worst = max(worst, time.Since(begun))
+		select {
+		case <-told:
+			done = true
+		default:
+		}
+	}
+	if t.Logf("%v at most, of %v", worst, one); worst > one/3 {
+		t.Errorf("a request took %v while the tools changed; to look at each list takes %v", worst, one)
+	}
+}

@@ -1,0 +1,317 @@
+package session
+
+import (
+	"cmp"
+	"container/list"
+	"crypto/rand"
+	"sync"
+	"time"
+
+	"github.com/toolsrv/toolsrv/internal/mcp/internal/protocol"
+	"github.com/toolsrv/toolsrv/internal/mcp/internal/rpc"
+	"github.com/toolsrv/toolsrv/internal/mcp/toolset"
+	"github.com/toolsrv/toolsrv/wasmtools"
+)
+
+const (
+	// defaultMax is Options.Max if that is zero.
+	defaultMax = 10_000
+	// defaultIdle is Options.Idle if that is zero.
+	defaultIdle = 30 * time.Minute
+)
+
+// Options are the settings of Sessions. The zero value is usable.
+type Options struct {
+	// Max is how many sessions there may be. One more ends an idle one of the principal that has the most, or is refused if none of those
+	// is idle. Zero: 10,000.
+	Max int
+	// Idle is how long a session lasts without a request or an open stream. Zero: 30 minutes.
+	Idle time.Duration
+	// KeepAlive is how often a stream that has nothing to say says so, for proxies, and to notice that its client is gone.
+	// Zero: 25 seconds.
+	KeepAlive time.Duration
+}
+
+// Sessions are the sessions of clients over HTTP. They are safe for concurrent use.
+type Sessions struct {
+	set         *toolset.Set
+	protocol    *protocol.Server
+	max         int
+	idle        time.Duration
+	keepAlive   time.Duration
+	unsubscribe func()
+	stop        chan struct{}
+	running     sync.WaitGroup
+
+	mu     sync.Mutex
+	closed bool
+	byID   map[string]*session
+	owners map[owner]*list.List // of *session, those used last first
+}
+
+// An owner may use a session: the principal that began it. A token that is replaced by another of the same name does not end it.
+type owner struct{ name, origin string }
+
+func ownerOf(p *wasmtools.Principal) owner { return owner{p.String(), p.Origin()} }
+
+// A session is one client's, over HTTP.
+type session struct {
+	*protocol.Conversation
+	id        string
+	namespace string
+	owner     owner
+	place     *list.Element // in the list of its owner
+
+	// Guarded by Sessions.mu.
+	used   time.Time // when a request began or ended
+	busy   int       // requests that are not answered yet
+	stream *stream   // nil: none is open
+	gone   bool      // it is in the table no more
+	// principal made the last request: its scopes may differ from those at the beginning.
+	principal *wasmtools.Principal
+	edition   uint64 // of the list that the client knows of
+
+	changed chan struct{} // has room for one: the list has changed, and the client was not told
+}
+
+// New returns the sessions that clients of a set have. Call Close in the end.
+func New(set *toolset.Set, o Options) *Sessions {
+	s := &Sessions{
+		set:       set,
+		max:       cmp.Or(max(o.Max, 0), defaultMax),
+		idle:      cmp.Or(max(o.Idle, 0), defaultIdle),
+		keepAlive: cmp.Or(max(o.KeepAlive, 0), rpc.KeepAlive),
+		stop:      make(chan struct{}),
+		byID:      map[string]*session{},
+		owners:    map[owner]*list.List{},
+	}
+	s.protocol = protocol.New(set, protocol.Options{})
+	s.unsubscribe = set.Subscribe(s.tell)
+	s.running.Go(s.expire)
+	return s
+}
+
+// Close ends all sessions, with their streams and calls, and waits for those. It returns nil and can be called twice.
+func (s *Sessions) Close() error {
+	s.unsubscribe()
+	s.mu.Lock()
+	if !s.closed {
+		s.closed = true
+		close(s.stop)
+	}
+	var open []*session
+	for _, x := range s.byID {
+		open = append(open, x)
+		s.remove(x)
+	}
+	s.mu.Unlock()
+	for _, x := range open {
+		x.Close()
+	}
+	for _, x := range open {
+		x.Wait()
+	}
+	s.running.Wait()
+	return nil
+}
+
+// begin makes a session and puts it into the table, taken. It returns nil if there is no place.
+func (s *Sessions) begin(namespace string, p *wasmtools.Principal) *session {
+	x := &session{
+		Conversation: protocol.NewConversation(),
+		id:           rand.Text(),
+		namespace:    namespace,
+		owner:        ownerOf(p),
+		busy:         1,
+		principal:    p,
+		changed:      make(chan struct{}, 1),
+		edition:      s.set.View(namespace, p).Edition(),
+	}
+	victim, ok := s.add(x)
+	if victim != nil {
+		victim.Close()
+	}
+	if !ok {
+		x.Close()
+		return nil
+	}
+	return x
+}
+
+// add puts a session into the table, and takes out one that makes room for it.
+func (s *Sessions) add(x *session) (victim *session, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil, false
+	}
+	if len(s.byID) >= s.max {
+		if victim = s.victim(); victim == nil {
+			return nil, false
+		}
+		s.remove(victim)
+	}
+	s.byID[x.id] = x
+	own := s.owners[x.owner]
+	if own == nil {
+		own = list.New()
+		s.owners[x.owner] = own
+	}
+	x.used, x.place = time.Now(), own.PushFront(x)
+	return victim, true
+}
+
+// victim returns the session that makes room for another: of the principal that has the most, so that a client that begins
+// sessions without end ends its own, the one that has been idle for longest, rather one without a stream. It is nil if all
+// of those have calls.
+func (s *Sessions) victim() (found *session) {
+	var most *list.List
+	for _, own := range s.owners {
+		if most == nil || own.Len() > most.Len() {
+			most = own
+		}
+	}
+	for e := most.Back(); e != nil; e = e.Prev() {
+		switch x := e.Value.(*session); {
+		case x.busy > 0:
+		case x.stream == nil:
+			return x
+		case found == nil:
+			found = x
+		}
+	}
+	return found
+}
+
+// take returns the session of an id and begins to use it, if it belongs to the namespace and the principal. A caller that has taken
+// it gives it back.
+func (s *Sessions) take(id, namespace string, p *wasmtools.Principal) *session {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	x := s.byID[id]
+	if x == nil || x.namespace != namespace || x.owner != ownerOf(p) {
+		return nil
+	}
+	x.busy++
+	x.principal = p
+	s.touch(x)
+	return x
+}
+
+// give ends the use of a session.
+func (s *Sessions) give(x *session) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	x.busy--
+	s.touch(x)
+}
+
+func (s *Sessions) touch(x *session) {
+	if x.used = time.Now(); !x.gone {
+		s.owners[x.owner].MoveToFront(x.place)
+	}
+}
+
+// drop ends a session, if that has not been done.
+func (s *Sessions) drop(x *session) {
+	s.mu.Lock()
+	s.remove(x)
+	s.mu.Unlock()
+	x.Close()
+}
+
+// remove takes a session out of the table.
+func (s *Sessions) remove(x *session) {
+	if x.gone {
+		return
+	}
+	x.gone = true
+	delete(s.byID, x.id)
+	own := s.owners[x.owner]
+	if own.Remove(x.place); own.Len() == 0 {
+		delete(s.owners, x.owner)
+	}
+}
+
+// expire drops the sessions that nobody has used for long.
+func (s *Sessions) expire() {
+	ticker := time.NewTicker(max(s.idle/8, time.Millisecond))
+	defer ticker.Stop()
+	for {
+		select {
+		case <-s.stop:
+			return
+		case now := <-ticker.C:
+			for _, x := range s.old(now.Add(-s.idle)) {
+				x.Close()
+			}
+		}
+	}
+}
+
+// old takes out those that were not used since a time.
+func (s *Sessions) old(since time.Time) (old []*session) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, own := range s.owners {
+		for e := own.Back(); e != nil; {
+			x := e.Value.(*session)
+			if !x.used.Before(since) {
+				break // those before it were used later
+			}
+			if e = e.Prev(); x.busy == 0 && x.stream == nil {
+				s.remove(x)
+				old = append(old, x)
+			}
+		}
+	}
+	return old
+}
+
+// tell has the streams tell of a change those clients whose list is another one now. It looks at each list once, and without the
+// lock, for which requests wait: where there are many namespaces, the set makes some lists anew.
+func (s *Sessions) tell() {
+	type sight struct {
+		namespace string
+		principal *wasmtools.Principal
+	}
+	editions := map[sight]uint64{}
+	s.mu.Lock()
+	for _, x := range s.byID {
+		editions[sight{x.namespace, x.principal}] = 0
+	}
+	s.mu.Unlock()
+	for seen := range editions {
+		editions[seen] = s.set.View(seen.namespace, seen.principal).Edition()
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, x := range s.byID {
+		edition, ok := editions[sight{x.namespace, x.principal}]
+		if !ok { // it has begun since then, or its principal has other scopes now
+			edition = s.set.View(x.namespace, x.principal).Edition()
+		}
+		x.note(edition)
+	}
+}
+
+// see notes who has a session's stream open, whose scopes may have changed: clients that now see another list are told.
+func (s *Sessions) see(x *session, p *wasmtools.Principal) {
+	s.set.View(x.namespace, p) // made before the lock is held
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	x.principal = p
+	x.note(s.set.View(x.namespace, p).Edition())
+}
+
+// note has the session's stream tell the client of a list that it does not know.
+func (x *session) note(edition uint64) {
+	if edition == x.edition {
+		return
+	}
+	x.edition = edition
+	select {
+	case x.changed <- struct{}{}:
+	default:
+	}
+}

@@ -1,0 +1,313 @@
+package session
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/toolsrv/toolsrv/internal/mcp/internal/protocol"
+	"github.com/toolsrv/toolsrv/internal/mcp/internal/rpc"
+	"github.com/toolsrv/toolsrv/internal/mcp/toolset"
+	"github.com/toolsrv/toolsrv/internal/text"
+	"github.com/toolsrv/toolsrv/wasmtools"
+)
+
+const (
+	// defaultMaxMessage is StdioOptions.MaxMessage if that is zero.
+	defaultMaxMessage = 64 << 20
+	// maxRunning is how many requests may run at the same time. The next one is read when one of them ends.
+	maxRunning = 1024
+	// maxSubscriptions is how many subscriptions a client may have at the same time.
+	maxSubscriptions = 64
+	// defaultPatience is StdioOptions.Patience if that is zero.
+	defaultPatience = 10 * time.Second
+	// defaultGrace is StdioOptions.Grace if that is zero. A client that does not want to wait so long sends a signal, which ends ctx.
+	defaultGrace = 5 * time.Second
+	// farewell is how long an answer may take to be written when all is over.
+	farewell = time.Second
+)
+
+// StdioOptions are the settings of Stdio. The zero value is usable.
+type StdioOptions struct {
+	// Principal is who calls. Nil: wasmtools.Self(), which may call every tool.
+	Principal *wasmtools.Principal
+	// Namespace has the tools that the client sees. Empty: all tools.
+	Namespace string
+	// MaxMessage is the largest size of a message in bytes. Zero: 64 MiB.
+	MaxMessage int
+	// Patience is how long the client may read no answers while 1,024 of them wait for it. Longer counts as gone: as no more
+	// is read of it by then, it could not even say so. Zero: 10 seconds.
+	Patience time.Duration
+	// Grace is how long requests may run on when the input has ended, as it does at once where a shell pipes them in. It begins
+	// when Ready is closed. Zero: 5 seconds.
+	Grace time.Duration
+	// Ready is closed once the set has every tool that there is. Calls of a missing one wait for it. Nil: it has.
+	Ready <-chan struct{}
+	// Logger gets a line for each call, and for each message that can't be read. Nil: nothing is logged.
+	Logger *slog.Logger
+}
+
+// Stdio serves one client that writes its messages to in and reads the answers from out, one a line, in any version of the
+// protocol. It returns when in or ctx ends, which is not an error, or with the error of reading or writing.
+//
+// At the end of in, requests may run on for a time; then, or when ctx ends, they are cancelled. Stdio does not wait for a read
+// or a write that does not end. It writes nothing to out after it has returned but the rest of such a write.
+func Stdio(ctx context.Context, set *toolset.Set, in io.Reader, out io.Writer, o StdioOptions) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	s := &stdio{
+		ctx:          ctx,
+		cancel:       cancel,
+		set:          set,
+		protocol:     protocol.New(set, protocol.Options{Ready: o.Ready}),
+		conversation: protocol.NewConversation(),
+		out:          out,
+		namespace:    o.Namespace,
+		principal:    cmp.Or(o.Principal, wasmtools.Self()),
+		most:         cmp.Or(max(o.MaxMessage, 0), defaultMaxMessage),
+		patience:     cmp.Or(max(o.Patience, 0), defaultPatience),
+		grace:        cmp.Or(max(o.Grace, 0), defaultGrace),
+		log:          cmp.Or(o.Logger, slog.New(slog.DiscardHandler)),
+		slots:        make(chan struct{}, maxRunning),
+		broken:       make(chan struct{}),
+		answered:     make(chan struct{}),
+		begun:        make(chan struct{}),
+		changed:      make(chan struct{}, 1),
+		listening:    map[*reply]subscription{},
+	}
+	close(s.begun)
+	defer set.Subscribe(s.tell)()
+	notified := make(chan struct{})
+	go func() { defer close(notified); s.notify() }()
+
+	ended := make(chan error, 1)
+	go func() { ended <- s.read(in) }()
+	var err error
+	select {
+	case err = <-ended:
+		s.drain(o.Ready)
+	case <-ctx.Done():
+	}
+	cancel()
+	s.conversation.Close()
+	go func() { defer close(s.answered); s.conversation.Wait() }()
+	over, stop := context.WithTimeout(context.Background(), farewell)
+	defer stop()
+	for _, done := range []<-chan struct{}{s.answered, notified} {
+		select {
+		case <-done:
+		case <-over.Done(): // a write hangs, or a Go function does not look at its context
+		}
+	}
+	s.finished.Store(true)
+	select {
+	case <-s.broken:
+		return fmt.Errorf("write a message: %w", s.failure)
+	default:
+	}
+	if err != nil {
+		return fmt.Errorf("read a message: %w", err)
+	}
+	return nil
+}
+
+// A stdio is the session of one client over two pipes.
+type stdio struct {
+	protocol     *protocol.Server
+	conversation *protocol.Conversation
+	answered     chan struct{} // closed when all is answered after the end
+	begun        chan struct{} // closed when initialize, if it has come, has its answer; the reader's
+	ctx          context.Context
+	cancel       context.CancelFunc
+	set          *toolset.Set
+	namespace    string
+	principal    *wasmtools.Principal
+	most         int
+	patience     time.Duration
+	grace        time.Duration
+	log          *slog.Logger
+	slots        chan struct{} // one for each request that runs
+
+	writing  sync.Mutex
+	out      io.Writer
+	written  atomic.Int64  // how many messages
+	failure  error         // of the write that failed, once broken is closed
+	broken   chan struct{} // closed when a write has failed
+	finished atomic.Bool   // nothing is to be written any more
+
+	changed   chan struct{} // has room for one
+	mu        sync.Mutex
+	listening map[*reply]subscription
+}
+
+// drain waits until nothing runs, for the time of grace at most.
+func (s *stdio) drain(ready <-chan struct{}) {
+	var over <-chan time.Time
+	if ready == nil {
+		over = time.After(s.grace)
+	}
+	for taken := 0; taken < maxRunning; {
+		select {
+		case s.slots <- struct{}{}:
+			taken++
+		case <-ready:
+			ready, over = nil, time.After(s.grace)
+		case <-over:
+			return
+		case <-s.ctx.Done():
+			return
+		}
+	}
+}
+
+// read reads messages until the input ends.
+func (s *stdio) read(in io.Reader) error {
+	r := bufio.NewReaderSize(in, 64<<10)
+	for {
+		line, err := readLine(r, s.most)
+		switch {
+		case err == errTooLong:
+			s.refuse(nil, rpc.Invalid("The message is larger than "+text.Size(int64(s.most))))
+			continue
+		case len(bytes.TrimSpace(line)) > 0:
+			if failed := s.take(bytes.TrimRight(line, "\r\n")); failed == io.EOF {
+				return nil
+			} else if failed != nil {
+				return failed
+			}
+		}
+		if err == io.EOF {
+			return nil
+		} else if err != nil {
+			return err
+		}
+	}
+}
+
+var errTooLong = errors.New("the line is too long")
+
+// readLine returns the next line, which may be the last one without its end. A line that is longer than most is skipped.
+func readLine(r *bufio.Reader, most int) (line []byte, err error) {
+	for {
+		part, err := r.ReadSlice('\n')
+		switch {
+		case len(line)+len(part) > most+1: // with its end
+			for err == bufio.ErrBufferFull {
+				_, err = r.ReadSlice('\n')
+			}
+			if err != nil && err != io.EOF {
+				return nil, err
+			}
+			return nil, errTooLong
+		case err == nil && line == nil:
+			return bytes.Clone(part), nil
+		}
+		line = append(line, part...)
+		if err != bufio.ErrBufferFull {
+			return line, err
+		}
+	}
+}
+
+// take begins what a message asks for. After an error nothing is taken any more: io.EOF where that is as it should be.
+func (s *stdio) take(line []byte) error {
+	p := &reply{stdio: s, begun: time.Now()}
+	r := &p.request
+	switch wrong := r.Parse(line); {
+	case r.ID == nil && r.Method != nil: // a notification has no answer, whatever is wrong with it
+		if wrong == nil {
+			s.conversation.Note(&r.Message)
+		}
+		return nil
+	case wrong != nil:
+		s.refuse(r.ID, wrong)
+		return nil
+	case r.Method == nil: // a response, to what nobody has asked
+		return nil
+	}
+	r.Transport, r.Conversation, r.Namespace, r.Call = p, s.conversation, s.namespace, &wasmtools.Call{Principal: s.principal, Door: "stdio"}
+	if p.slot = string(r.Method) != protocol.Listen; p.slot { // one that listens does so for hours
+		if err := s.claim(); err != nil {
+			return err
+		}
+	}
+	ctx, ok := s.conversation.Enter(s.ctx, r)
+	if !ok {
+		return io.EOF
+	}
+	p.ctx = ctx
+	if protocol.Begins(&r.Message) { // what comes after it counts on it
+		begun := make(chan struct{})
+		s.begun = begun
+		a := p.answer()
+		go func() { defer close(begun); p.finish(a) }()
+		return nil
+	}
+	after := s.begun
+	go func() {
+		select {
+		case <-after:
+		case <-ctx.Done():
+		}
+		p.finish(p.answer())
+	}()
+	return nil
+}
+
+var errNotReading = errors.New("the client does not read its answers")
+
+// claim takes a slot, for which it waits as long as others become free or messages are written.
+func (s *stdio) claim() error {
+	select {
+	case s.slots <- struct{}{}:
+		return nil
+	default:
+	}
+	look := time.NewTicker(s.patience)
+	defer look.Stop()
+	for written := s.written.Load(); ; {
+		select {
+		case s.slots <- struct{}{}:
+			return nil
+		case <-s.ctx.Done():
+			return io.EOF
+		case <-look.C:
+		}
+		now := s.written.Load()
+		if now == written && !s.writing.TryLock() { // not while calls just take long
+			return errNotReading
+		} else if now == written {
+			s.writing.Unlock()
+		}
+		written = now
+	}
+}
+
+// refuse answers a message that can't be read.
+func (s *stdio) refuse(id []byte, f *rpc.Fault) {
+	s.log.Info("message refused", "code", f.Code, "error", f.Message)
+	s.write(rpc.AppendFault(nil, id, f))
+}
+
+// write writes a message.
+func (s *stdio) write(message []byte) {
+	s.writing.Lock()
+	defer s.writing.Unlock()
+	if s.finished.Load() || s.failure != nil {
+		return
+	}
+	if _, err := s.out.Write(append(message, '\n')); err != nil {
+		s.failure = err
+		close(s.broken)
+		s.cancel()
+	}
+	s.written.Add(1)
+}

@@ -1,0 +1,104 @@
+package toolfile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/toolsrv/toolsrv/internal/capability/tools"
+	"github.com/toolsrv/toolsrv/internal/runtime/sandbox"
+	"github.com/toolsrv/toolsrv/runtime/hostabi"
+	"github.com/toolsrv/toolsrv/wasmtools"
+)
+
+// A caller calls a tool of one version of its module. It works after that version was replaced: a call that was about to begin
+// is made on the old one.
+type caller struct{ tool *sandbox.Tool }
+
+var (
+	_ wasmtools.Runner = caller{}
+	_ tools.Bounded    = caller{}
+)
+
+// IsRunner tells that the sandbox has looked at what it returns.
+func (caller) IsRunner() {}
+
+// IsBounded tells that the sandbox ends a call inside another one in time.
+func (caller) IsBounded() {}
+
+// Call runs the tool in the sandbox.
+func (c caller) Call(ctx context.Context, call *wasmtools.Call) ([]byte, error) {
+	spec := sandbox.CallSpec{Input: call.Arguments, Principal: (*tools.Origin)(call), Listener: call.Listener, Counter: (*counter)(call)}
+	if call.Outer != nil {
+		outer, ok := call.Outer.(hostabi.Outer)
+		if !ok {
+			return nil, fmt.Errorf("the outer call is a %T, not a call of the sandbox", call.Outer)
+		}
+		spec.Outer = outer
+	}
+	if call.Times != nil {
+		var times sandbox.Times
+		spec.Times = &times
+		defer func() { call.Times.Ready, call.Times.Run, call.Times.Reset = times.Ready, times.Run, times.Reset }()
+	}
+	result, err := c.tool.Call(ctx, spec)
+	if err != nil {
+		return nil, translate(err)
+	}
+	return result, nil
+}
+
+// A counter is a call whose uses the sandbox counts. It is the same memory, so that no call allocates one.
+type counter wasmtools.Call
+
+// Used counts a use.
+func (c *counter) Used(u hostabi.Use) {
+	use := wasmtools.Use{Capability: u.Capability, Count: 1, Sent: u.Sent, Received: u.Received, Took: u.Took}
+	if u.Outcome != "" {
+		use.Failed = 1
+	}
+	(*wasmtools.Call)(c).Used(use)
+}
+
+// translate turns the sandbox's error into the service's.
+func translate(err error) error {
+	var failed *sandbox.Error
+	if !errors.As(err, &failed) {
+		return err
+	}
+	return &wasmtools.Error{
+		Code:     code(failed.Outcome),
+		Message:  failed.Message,
+		Status:   failed.Status,
+		ToolCode: failed.Code,
+		Data:     failed.Data,
+		Err:      failed.Err,
+	}
+}
+
+// code is the table from outcomes to codes. An outcome that is not in it is our fault, not the client's.
+func code(o sandbox.Outcome) wasmtools.Code {
+	switch o {
+	case sandbox.ToolError:
+		return wasmtools.CodeToolError
+	case sandbox.ToolTrapped:
+		return wasmtools.CodeToolTrapped
+	case sandbox.ToolTimeout:
+		return wasmtools.CodeToolTimeout
+	case sandbox.ToolFuel:
+		return wasmtools.CodeToolFuel
+	case sandbox.ToolMemory:
+		return wasmtools.CodeToolMemory
+	case sandbox.ToolStack:
+		return wasmtools.CodeToolStack
+	case sandbox.ToolBadOutput:
+		return wasmtools.CodeToolBadOutput
+	case sandbox.InputTooLarge:
+		return wasmtools.CodeInputTooLarge
+	case sandbox.Cancelled:
+		return wasmtools.CodeCancelled
+	case sandbox.Overloaded:
+		return wasmtools.CodeOverloaded
+	}
+	return wasmtools.CodeInternal
+}

@@ -209,3 +209,10 @@ func (s *Service) close() error {
 	}
 	return nil
 }
+
+// Pack returns a module with a manifest inside, in place of the one that it has, if any: for programs with functions of their own, which the
+// module may import. It fails where the service could not serve the file.
+func (s *Service) Pack(ctx context.Context, module, manifest []byte) ([]byte, error) {
+	packed, _, err := toolfile.Pack(ctx, s.Engine, module, manifest)
+	return packed, err
+}

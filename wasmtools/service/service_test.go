@@ -1,6 +1,7 @@
 package service_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -205,5 +206,32 @@ func TestTools(t *testing.T) {
 	}
 	if refused := s.Table.Current().Refused(); len(refused) != 1 {
 		t.Errorf("refused: got %v", refused)
+	}
+}
+
+// TestPack packs a module for the service, and things that it could not serve.
+func TestPack(t *testing.T) {
+	t.Parallel()
+	c, at := sources(t, "tools")
+	if err := os.Mkdir(at[0], 0o700); err != nil {
+		t.Fatal(err)
+	}
+	s := open(t, c, service.Options{})
+	guest := testkit.Fixture(t, "e2e/guest")
+	const manifest = `{"abi":1,"namespace":"x","tools":[{"name":"echo","description":"Echoes.","parameters":{"type":"object"}}]}`
+	packed, err := s.Pack(t.Context(), guest, []byte(manifest))
+	if err != nil || !bytes.HasPrefix(packed, []byte("\x00asm")) || !bytes.Contains(packed, []byte("Echoes.")) || bytes.Contains(guest, []byte("Echoes.")) {
+		t.Errorf("got %d bytes and %v", len(packed), err)
+	}
+	for name, c := range map[string]struct{ module, manifest []byte }{
+		"no module":          {nil, []byte(manifest)},
+		"half a module":      {guest[:len(guest)/2], []byte(manifest)},
+		"no manifest at all": {guest, nil},
+		"no JSON":            {guest, []byte("{")},
+		"a reserved path":    {guest, []byte(`{"abi":1,"namespace":"admin","tools":[{"name":"echo","description":"Echoes.","parameters":{"type":"object"}}]}`)},
+	} {
+		if packed, err := s.Pack(t.Context(), c.module, c.manifest); err == nil || packed != nil {
+			t.Errorf("%s: got %d bytes and %v", name, len(packed), err)
+		}
 	}
 }

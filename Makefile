@@ -21,7 +21,7 @@ TOOLS    := $(EXAMPLES:%=build/tools/%.wasm)
 PREBUILT := $(patsubst examples/%/Cargo.toml,build/tools/%.wasm,$(wildcard examples/*/Cargo.toml)) build/tools/plain-c.wasm
 
 
-.PHONY: run build tools scripts examples-npm test suite race lint fmt tidy setup-rust test-rust test-js test-python examples-rust examples-rust-check example-c example-c-check engines engines-check test-engines cross test-arm64 test-tinygo test-unprivileged test-egress bench bench-guests bench-sandbox bench-wasmtime bench-scale bench-mcp bench-languages bench-capabilities soak attack attack-compile pace ci-long release-check fuzz typed fixtures fixtures-check test-clients test-mcp vuln clean
+.PHONY: run build tools scripts examples-npm test test-apart suite race lint fmt tidy setup-rust test-rust test-js test-python examples-rust examples-rust-check example-c example-c-check engines engines-check test-engines cross test-arm64 test-tinygo test-unprivileged test-egress bench bench-guests bench-sandbox bench-wasmtime bench-scale bench-mcp bench-languages bench-capabilities soak attack attack-compile pace ci-long release-check fuzz typed fixtures fixtures-check test-clients test-mcp vuln clean
 
 run: build tools
 	@(while kill -0 $$$$ 2>/dev/null; do sleep 0.3; if curl -fsS -o /dev/null localhost:8000/readyz 2>/dev/null; then sleep 0.3; \
@@ -56,7 +56,7 @@ FORCE:
 # Where SKIPS names a file, as in .ci/run, each run of tests adds to it what it has skipped; test/skips lists that.
 ifdef SKIPS
 GO_TEST = SKIPS_RUN=$@ $(CURDIR)/build/skips test
-test race test-unprivileged test-egress test-arm64 test-tinygo: build/skips
+test race test-apart test-unprivileged test-egress test-arm64 test-tinygo: build/skips
 build/skips: FORCE
 	go build -o $@ ./test/skips
 else
@@ -66,17 +66,26 @@ endif
 # Processes of tests share the code that they compile of interpreters and examples, which takes them minutes otherwise. A change of what makes
 # it begins anew: its version may not have been raised yet. It is not in build/, where go test would take it for something that is tested.
 CODE := $(or $(TMPDIR),/tmp)/toolsrv-tests-$(shell id -u)-$(shell cat $$(find runtime internal/runtime -name '*.go' | LC_ALL=C sort) go.sum | cksum | cut -d' ' -f1)
-test race test-engines test-tinygo fuzz: export TOOLSRV_TEST_CODE := $(or $(TOOLSRV_TEST_CODE),$(CODE))
+test race test-apart test-engines test-tinygo fuzz: export TOOLSRV_TEST_CODE := $(or $(TOOLSRV_TEST_CODE),$(CODE))
+
+# Packages that take long to test and import little of the rest: .ci/run has test and race leave them out (REST=1), and runs test-apart for
+# each where something has changed that it reads.
+APART := internal/runtime/instrument internal/runtime/instrument/internal/weigh test/engines wasmtools/schema
 
 test:
-	@set -e; for m in $(MODULES); do echo "go test $$m/..."; (cd $$m && $(GO_TEST) ./...); done
+	@set -e; for m in $(MODULES); do echo "go test $$m/..."; \
+		(cd $$m && $(GO_TEST) $(if $(REST),$$(go list ./... | grep -vE '/toolsrv/($(subst $() ,|,$(APART)))$$'),./...)); done
+
+test-apart:
+	$(GO_TEST) ./$(FOLDER)
+	$(if $(filter $(FOLDER)/,$(RACE)),$(GO_TEST) -race -tags paranoid ./$(FOLDER))
 
 # race runs the packages in which goroutines share something: those that start one, or import what they share by, in tests or outside of them.
 RACE = $(sort $(dir $(shell grep -rlE '^[[:space:]]*("(sync|sync/atomic|testing/synctest)"$$|go [A-Za-z])' --include='*.go' \
 	cmd internal runtime wasmtools $(wildcard test/*/*_test.go) | grep -vE '/testdata/|^test/(clients|mcp)/')))
 
 race:
-	$(GO_TEST) -race -tags paranoid $(RACE:%=./%)
+	$(GO_TEST) -race -tags paranoid $(addprefix ./,$(filter-out $(if $(REST),$(APART:%=%/)),$(RACE)))
 	cd sdk/go && $(GO_TEST) -race -tags paranoid ./...
 
 # suite fetches what tests skip where it is missing: the official JSON Schema test suite with all drafts, and the official

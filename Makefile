@@ -70,7 +70,7 @@ test race test-apart test-engines test-tinygo fuzz: export TOOLSRV_TEST_CODE := 
 
 # Packages that take long to test and import little of the rest: .ci/run has test and race leave them out (REST=1), and runs test-apart for
 # each where something has changed that it reads.
-APART := internal/runtime/instrument internal/runtime/instrument/internal/weigh test/engines wasmtools/schema
+APART := internal/runtime/instrument internal/runtime/instrument/internal/weigh test/engines test/rust wasmtools/schema
 
 test:
 	@set -e; for m in $(MODULES); do echo "go test $$m/..."; \

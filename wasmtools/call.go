@@ -18,7 +18,7 @@ type Call struct {
 	Principal *Principal
 	// Generation is the one that the call goes by, and so do calls inside it, unless files have changed since. Nil: the current one.
 	Generation *Generation
-	// Client tells who makes the call by now. Nil: the principal stays who it is.
+	// Client returns who makes the call now. Nil: the principal stays who it is.
 	Client Client
 	// Door is where the call came in: the path of a door, such as "/mcp", or "stdio". Empty: the process itself makes it.
 	Door string

@@ -115,8 +115,8 @@ func TestSettledAt(t *testing.T) {
 	settles("a tool that has moved")
 }
 
-// TestOvertaken has a file change each time it is read, but the last. Until then it is neither served nor refused: a start waits for it, and
-// its paths are not settled, not even between two reads.
+// TestOvertaken has a file change each time it is read, except the last. Until then it is neither served nor refused: a start waits for it,
+// and its paths are not settled, not even between two reads.
 func TestOvertaken(t *testing.T) {
 	t.Parallel()
 	const overtaken = 2 // reads

@@ -164,7 +164,7 @@ func (r *reconciler) read(l *load) {
 // first, so that the old one stays if that fails.
 func (r *reconciler) wasRead(l *load) {
 	if r.index.starting && !r.queues.reading() && !r.publishAt.IsZero() {
-		r.publishAt = time.Now() // all that is quick is there
+		r.publishAt = time.Now() // all quick ones are done
 	}
 	if l.module != nil && l.entry.Kind == Script {
 		r.made = max(r.made, l.module.Size())
@@ -184,7 +184,7 @@ func (r *reconciler) wasRead(l *load) {
 	}
 }
 
-// needsMore reports whether a load failed because it may not take as much memory as it has to, although another one may: it is to begin
+// needsMore reports whether a load failed because it may not take as much memory as it has to, although another one may: it then begins
 // again with that. So none waits for memory while it has some.
 func (r *reconciler) needsMore(l *load) bool {
 	var need *toolfile.NeedError

@@ -1,4 +1,4 @@
-// Package heap has Go's collector use the memory that is there, and no more.
+// Package heap has Go's collector use the available memory, and no more.
 package heap
 
 import (

@@ -1,8 +1,8 @@
 // Package journal writes a log off the path of those who log: a line costs them its encoding and a copy.
 //
 // Logging never waits for the reader of the log. Lines are kept in order and written together, each 100 ms, and at
-// once where one is a warning or worse. Where the reader is too slow, or stuck, what is kept is bounded, and a line in the
-// place of those that were dropped says how many they were.
+// once where one is a warning or worse. Where the reader is too slow, or stuck, what is kept is bounded, and a line in place of the dropped
+// ones says how many they were.
 package journal
 
 import (

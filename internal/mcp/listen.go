@@ -135,7 +135,7 @@ func (s *subscription) notify(ctx context.Context) error {
 	return nil
 }
 
-// identify finds out who listens by now. One who may not be here any longer gets the end of the stream.
+// identify finds out who listens now. One who may not be here any longer gets the end of the stream.
 func (s *subscription) identify() error {
 	p, err := s.x.Identify()
 	if err != nil {
@@ -146,7 +146,7 @@ func (s *subscription) identify() error {
 	return nil
 }
 
-// comment shows that the connection is alive. One who may see other tools by now is told.
+// comment shows that the connection is alive. A client that may now see other tools is told.
 func (s *subscription) comment(ctx context.Context) error {
 	before := s.principal
 	if err := s.identify(); err != nil {

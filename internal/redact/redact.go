@@ -5,16 +5,15 @@
 // bytes to 4 KiB, in two of these within each other; with lines broken elsewhere. A secret of several lines is also found by each of its lines that is long.
 //
 // A find is all or nothing. Somebody who can have texts redacted, and sees the result, can ask whether a text has the secret.
-// If a piece of it were found, too, he could ask for it piece by piece: its first letters and a guess of the next one, some 25 times
-// for each. So nothing is found but the whole, in exactly the secret's letters, and exactly what was found is replaced, whatever stands
-// around it. The price is that a piece of a secret is not found: one that a server has cut, or written in a column. Nor is what somebody
-// has disguised on purpose: reversed, encrypted, or in encodings that are not named above.
+// If a piece of it were found, too, they could ask for it piece by piece: its first letters and a guess of the next one, some 25 times for
+// each. So nothing is found but the whole, in exactly the secret's letters, and exactly what was found is replaced, whatever stands around
+// it. The price is that a piece of a secret is not found: one that a server has cut, or written in a column. Nor is what somebody has
+// disguised on purpose: reversed, encrypted, or in encodings that are not named above.
 package redact
 
 import "slices"
 
-// Mark stands in the place of what was taken out, whatever that was. It is no longer than the shortest find, so that a text never
-// gets longer.
+// Mark replaces what was taken out, whatever that was. It is no longer than the shortest find, so that a text never gets longer.
 const Mark = "[secret]"
 
 // shortest is the size in bytes of the shortest pattern. A shorter one would be found in texts that have nothing to do with it.

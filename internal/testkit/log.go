@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Patience bounds every wait for an event. It is not a pace: tests go on as soon as the event is there.
+// Patience bounds every wait for an event. It is not a pace: tests go on as soon as the event has come.
 const Patience = time.Minute
 
 // A Log keeps what many goroutines write. The zero Log is empty.

@@ -156,7 +156,7 @@ func differ(g, w *jsontree.Tree, at, wanted int32, path []string) string {
 		}
 		delete(others, key)
 	}
-	// All that is wanted is there, so something else is, too.
+	// Everything that was wanted is there, so something else must be, too.
 	return fmt.Sprintf("%s%q is unexpected", place, text.Short(slices.Min(slices.Collect(maps.Keys(others)))))
 }
 

@@ -11,8 +11,8 @@ import (
 )
 
 // Imports returns the sets of functions that tools may import: every server's, and those of the capabilities that a program brings along.
-// An engine that is to load files needs them in its Config. Those of the capabilities grant nothing: a function refuses a tool that does
-// not declare it, or was not granted it.
+// An engine that loads files needs them in its Config. Those of the capabilities grant nothing: a function refuses a tool that does not
+// declare it, or was not granted it.
 func Imports(capabilities ...capability.Kind) []*hostabi.Set {
 	sets := abi1.Sets()
 	for _, k := range append(builtin.Kinds(), capabilities...) {

@@ -9,7 +9,7 @@ import (
 
 // What loading a file takes meanwhile, in bytes.
 const (
-	// loadCopies is how many times the content is there: as it was read, as it is kept, and compressed or as what was parsed.
+	// loadCopies is how many copies of the content exist: as it was read, as it is kept, and compressed or parsed.
 	loadCopies = 3
 	// textCopies is how many copies of a manifest's text exist at a time, with the copies of its schemas.
 	textCopies = 6

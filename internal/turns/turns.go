@@ -13,7 +13,7 @@ type Places[K comparable] struct {
 	waiters atomic.Int64
 	mu      sync.Mutex
 	free    int                   // 0 while anybody waits
-	waiting map[K][]chan struct{} // closed when the place is there
+	waiting map[K][]chan struct{} // closed when there is a place
 	turns   []K                   // the keys of waiting
 }
 
@@ -90,7 +90,7 @@ func (p *Places[K]) Free() int {
 	return p.free
 }
 
-// withdraw ends a wait, and reports false where the place is there already.
+// withdraw ends a wait, and reports false if it already has its place.
 func (p *Places[K]) withdraw(key K, turn chan struct{}) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

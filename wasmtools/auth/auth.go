@@ -73,7 +73,7 @@ func (a *Authenticator) Check(r *http.Request) error {
 	return err
 }
 
-// Principal returns who makes the request, or current while nobody has to show who he is. It fails as Check does.
+// Principal returns who makes the request, or current while no credentials are needed. It fails as Check does.
 func (a *Authenticator) Principal(r *http.Request, current *wasmtools.Principal) (*wasmtools.Principal, error) {
 	for {
 		version := a.Version()

@@ -14,7 +14,7 @@ import (
 )
 
 // mediaOf returns the media type of a tool's result if its schema says that it is a file in base64, or "". A file of JSON has none:
-// there is no telling which of the two forms a client that accepts JSON wants.
+// a client that accepts JSON may want either of the two forms.
 func mediaOf(result *schema.Schema) string {
 	media := result.Media()
 	if media == nil || media.Type == "" {

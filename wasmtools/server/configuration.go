@@ -29,7 +29,7 @@ func (c *configuration) Admission() *web.Admission { return c.admission }
 func (c *configuration) Hurry() bool { return c.conns.hurry() }
 
 // configure makes the configuration of c; with none before, what the service has made of it already. A caller that the one before also lets
-// in stays who he is. The secrets are read last, when nothing else can be wrong.
+// in keeps the same principal. The secrets are read last, when nothing else can be wrong.
 func (s *Server) configure(c *config.Config, before *configuration) (*configuration, error) {
 	tokens, err := tokensOf(c, before)
 	if err != nil {

@@ -24,7 +24,7 @@ type connections struct {
 	logger *slog.Logger
 
 	tardy    time.Duration // how long a client may keep the server waiting, at most for 4 KiB of a body, before it makes room for others
-	newcomer time.Duration // how long one may that has just come, even where there are no spare places
+	newcomer time.Duration // the same for one that has just come, even if there are no spare places
 
 	open    sync.WaitGroup
 	leaving atomic.Bool // another process takes new connections
@@ -189,8 +189,8 @@ func (c *connections) enter(w *watchedConn) {
 	}
 }
 
-// room counts a new connection, and returns which one is to be closed for it, or nil. Unless it must, it may report that it has done
-// nothing, since there is no such connection yet.
+// room counts a new connection, and returns which one is to be closed for it, or nil. Unless it must close one, it may report that it has
+// done nothing, since no such connection exists yet.
 func (c *connections) room(w *watchedConn, must bool) (out *watchedConn, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

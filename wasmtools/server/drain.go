@@ -67,7 +67,7 @@ func (s *Server) logCut() {
 	}
 }
 
-// ready returns nil if /readyz is to answer 200.
+// ready returns nil if /readyz should answer 200.
 func (s *Server) ready() error {
 	if s.draining.Load() {
 		return errDraining
@@ -75,7 +75,7 @@ func (s *Server) ready() error {
 	return s.service.Catalog.Ready()
 }
 
-// condition returns what /readyz tells beside that the server is ready.
+// condition returns what /readyz tells beside the server's being ready.
 func (s *Server) condition() (c web.Condition) {
 	compiled := s.service.Catalog.Compiled()
 	c.Compiled = &compiled

@@ -17,8 +17,8 @@ const leaveTime = time.Second
 // lookEvery is how often a server that ends looks for requests that it need not wait for.
 const lookEvery = leaveTime / 10
 
-// CheckState returns an error where c, the configuration of a process that is to go on in this one's place, names another directory for what
-// tools keep, and that one can't be used.
+// CheckState returns an error where c, the configuration of the process that takes this one's place, names another directory for what tools
+// keep, and that one can't be used.
 func (s *Server) CheckState(c *config.Config) error {
 	if err := s.service.State.Check(c); err != nil {
 		return fmt.Errorf("try state.directory: %w", err)
@@ -26,11 +26,11 @@ func (s *Server) CheckState(c *config.Config) error {
 	return nil
 }
 
-// HandOver returns a copy of the server's listener for a process that goes on in this one's place: it is to listen on it as its
-// [config.Server.Listener]. The caller closes the copy. From then on the end of Run's context turns nobody away: for a second more all
-// requests are answered, and each answer ends its connection, so that clients open another one. Then connections wait in the listener until
-// the other process accepts them, while the calls that run have 30 seconds to finish. A request that has not come whole has one second more, or
-// four where its client is known by a token.
+// HandOver returns a copy of the server's listener for the process that takes this one's place, as its [config.Server.Listener]. The caller
+// closes the copy. From then on the end of Run's context turns nobody away: for a second more all requests are answered, and each answer
+// ends its connection, so that clients open another one. Then connections wait in the listener until the other process accepts them, while
+// the calls that run have 30 seconds to finish. A request that has not come whole has one second more, or four where its client is known by
+// a token.
 func (s *Server) HandOver() (*os.File, error) {
 	l, ok := s.listeners[0].(*net.TCPListener)
 	if !ok || len(s.listeners) > 1 {

@@ -9,10 +9,10 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/config"
 )
 
-// Reload applies a new configuration while requests run: tokens, hosts and origins, policy, limits and grants. All of it is in force from
-// one moment on: a request that has been read by then goes by the old configuration, and one that is still arriving by the new one.
-// A changed setting that needs a restart is logged and stays as it is. After an error the old configuration stays in force. Reload is safe
-// for concurrent use. c must not change any more.
+// Reload applies a new configuration while requests run: tokens, hosts and origins, policy, limits and grants. All of it takes effect at
+// one moment: a request that has been read by then goes by the old configuration, and one that is still arriving by the new one. A changed
+// setting that needs a restart is logged and stays as it is. After an error the old configuration stays in force. Reload is safe for
+// concurrent use. c must not change any more.
 func (s *Server) Reload(c *config.Config) error {
 	s.reload.Lock()
 	defer s.reload.Unlock()

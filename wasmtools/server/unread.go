@@ -82,7 +82,7 @@ func (w *watchedConn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// refuse answers a head that is not read to its end, and returns what net/http is to take for the connection's end.
+// refuse answers a head that is not read to its end, and returns what net/http takes for the connection's end.
 func (w *watchedConn) refuse(answer string) error {
 	// Whether or not the answer gets there, the connection ends; but to close it before all is read may cut off the answer.
 	end := time.Now().Add(lastRead)
@@ -139,7 +139,7 @@ func (c *connections) awaitBody(w *watchedConn, awaited bool) {
 	}
 }
 
-// hold counts what a head takes by now. Where there is no room, the unfinished one goes that is large for longest; without one, hold
+// hold counts what a head takes so far. If there is no room, the unfinished head that has been large for longest goes; without one, hold
 // reports false.
 func (c *connections) hold(w *watchedConn) bool {
 	n := w.head.cost() - headFree

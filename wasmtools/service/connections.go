@@ -18,8 +18,8 @@ func NewConnections(descriptors int64) *Connections {
 // All returns how many there may be together.
 func (c *Connections) All() int64 { return c.all }
 
-// AddClients counts n more of clients, or less where n is negative. Who counts one before he asks ForClients overlooks no tool, as Take
-// overlooks no client.
+// AddClients counts n more of clients, or less where n is negative. A caller that counts a connection before it asks ForClients overlooks
+// no tool, as Take overlooks no client.
 func (c *Connections) AddClients(n int64) { c.clients.Add(n) }
 
 // ForClients returns how many clients may have, beside the connections of tools.

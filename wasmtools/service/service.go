@@ -62,9 +62,9 @@ type Service struct {
 	closed error
 }
 
-// Open opens everything, and begins to read the directories of tools. It does not wait for the files: see [catalog.Catalog.Wait]. That no
-// directory is there is an error; a refused file is not. ctx is for the start only. c must not change any more. The caller closes the Service, after
-// all that uses it.
+// Open opens everything, and begins to read the directories of tools. It does not wait for the files: see [catalog.Catalog.Wait]. It is an
+// error if no directory exists; a refused file is not. ctx is for the start only. c must not change any more. The caller closes the
+// Service, after all that uses it.
 func Open(ctx context.Context, c *config.Config, o Options) (*Service, error) {
 	logger := o.Logger
 	if logger == nil {

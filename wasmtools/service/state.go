@@ -11,7 +11,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/config"
 )
 
-// A State is where a process keeps what is to outlive a call: one store for all that keep something. It is safe for concurrent use.
+// A State is where a process keeps what outlives a call: one store for all that keep something. It is safe for concurrent use.
 type State struct {
 	volatile bool
 	logger   *slog.Logger
@@ -22,9 +22,9 @@ type State struct {
 }
 
 // OpenState opens the state of a configuration, in the directory that it names. Where it names none there is no state, or where volatile is
-// set, one in memory. Where the configuration has a listener, somebody waits there already, and tools that keep nothing are to work: then state
-// that can't be opened is no error, but is lost as if that had been found out later. A Service opens its own. The caller closes the State,
-// after all that uses it.
+// set, one in memory. Where the configuration has a listener, somebody waits there already, and tools that keep nothing should work: then
+// state that can't be opened is not an error, but counts as lost later. A Service opens its own. The caller closes the State, after all
+// that uses it.
 func OpenState(c *config.Config, volatile bool, logger *slog.Logger) (*State, error) {
 	s := &State{volatile: volatile, logger: logger}
 	if _, err := s.For(c); err != nil {

@@ -385,7 +385,7 @@ func (c *checked) match(file string, settings *config.Config, odd []string) {
 	c.Warnings += len(c.Unserved) + len(c.Unmatched) + len(c.Grants) - c.wrongGrants()
 }
 
-// fit adds a file's tools to those that are there, by operation id.
+// fit adds a file's tools to the others, by operation id.
 func (f *checkedFile) fit(taken map[string]*wasmtools.Tool, limitsFor func(path string) limits.Limits, grants toolfile.Granter) error {
 	if err := f.module.Build(limitsFor, grants); err != nil {
 		return err

@@ -50,7 +50,7 @@ either case.`,
 				return &usageError{errors.New("--lang is missing: choose go, tinygo, rust, python, javascript or typescript")}
 			}
 			dir := filepath.Clean(args[0])
-			if base := filepath.Base(dir); base == "." || base == ".." { // a folder that is there has the name
+			if base := filepath.Base(dir); base == "." || base == ".." { // a folder already has the name
 				var err error
 				if dir, err = filepath.Abs(dir); err != nil {
 					return err

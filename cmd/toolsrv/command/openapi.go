@@ -22,7 +22,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/service"
 )
 
-// defaultConfig is read if it is there and no --config names another file.
+// defaultConfig is read if it exists and no --config names another file.
 const defaultConfig = "toolsrv.toml"
 
 // openAPI holds the flags of `toolsrv openapi`.
@@ -233,7 +233,7 @@ func (o *openAPI) serve(ctx context.Context, logger *slog.Logger, hangup, restar
 		_ = next.listener.Close()
 		next = nil
 	}
-	if next != nil && err != nil { // such as state that was given up, which a restart is to mend
+	if next != nil && err != nil { // such as state that was given up, which a restart should mend
 		logger.Error("the server did not end properly, and is restarted anyway", "error", err)
 		err = nil
 	}

@@ -74,9 +74,9 @@ func (o *openAPI) succeed(ctx context.Context, s *server.Server, started *config
 	return &successor{o.program, listener, started.Server.Address}, nil
 }
 
-// ownPath returns the path by which this program was started, absolute and with its links as they are: what is put there later is what a
-// restart is to begin, wherever this program's file has gone. It is to be asked at the start, since the directory and PATH may change. Where
-// the program was started under another name, its file is the answer, or "" if that is unknown, too.
+// ownPath returns the path by which this program was started, absolute and with its links as they are: a restart begins what is put there
+// later, wherever this program's file has gone. It is to be asked at the start, since the directory and PATH may change. Where the program
+// was started under another name, its file is the answer, or "" if that is unknown, too.
 func ownPath() string {
 	actual, _ := os.Executable()
 	if len(os.Args) == 0 {

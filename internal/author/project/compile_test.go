@@ -341,7 +341,7 @@ func script(t *testing.T, name, text string) {
 	t.Setenv("PATH", dir+string(os.PathListSeparator)+os.Getenv("PATH"))
 }
 
-// TestMissingProgram has a compiler not be there. It changes the environment, so it runs alone.
+// TestMissingProgram compiles without a compiler. It changes the environment, so it runs alone.
 func TestMissingProgram(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	for _, c := range []struct {

@@ -45,7 +45,7 @@ func (s Scaffold) Path() string {
 	return (&wasmtools.Tool{Namespace: s.Namespace, Name: s.Name}).Path()
 }
 
-// New makes the folder dir with a project that builds. dir must be empty where it is there.
+// New makes the folder dir with a project that builds. If dir exists, it must be empty.
 func New(dir string, s Scaffold) error {
 	if err := s.Check(); err != nil {
 		return err

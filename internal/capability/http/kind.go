@@ -169,7 +169,7 @@ func open(h capability.Host) capability.Configure {
 }
 
 // meet returns the rules that meet a need, and the missing part. An entry is met where part of it is granted: an operator may grant less
-// than an author asks for, and the tool is told of what it may not when it asks for that.
+// than an author asks for, and the tool gets an error when it asks for the rest.
 func meet(needs []string, matching []capability.Given, patterns map[string]reach.Pattern) (rules []Rule, missing []wasmtools.Missing) {
 	wanted := make([]reach.Pattern, len(needs))
 	for k, need := range needs {

@@ -66,7 +66,7 @@ func (g *permission) Equal(other any) bool {
 	return ok && g.service == o.service && slices.Equal(g.paths, o.paths)
 }
 
-// Grant returns the grant of a tool that may call the tools with those paths, such as "units/convert", whether they are there or not.
+// Grant returns the grant of a tool that may call the tools with those paths, such as "units/convert", whether those exist or not.
 func Grant(s *Service, tools ...string) hostabi.Grant {
 	g := &permission{service: s}
 	for _, t := range tools {

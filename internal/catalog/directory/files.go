@@ -19,8 +19,8 @@ import (
 // Files are single files, each of which counts whatever its name is. Close them after the Catalog that they are the source of.
 //
 // Who names a file means what its path leads to, so symbolic links are followed wherever they lead. A file has no folder: its tools
-// have the namespace of their manifest. The name of a file in the source is the last element of its path, with a number
-// behind it where another one has it already.
+// have the namespace of their manifest. The name of a file in the source is the last element of its path, followed by a number if another
+// file has that name.
 type Files struct {
 	logger *slog.Logger
 	paths  map[string]string // absolute, by name
@@ -36,7 +36,7 @@ type Files struct {
 var _ catalog.Disk = (*Files)(nil)
 
 // OpenFiles opens the files at these paths. A path that is given twice counts once. OpenFiles fails if there is no file at one of
-// them; one that is missing later comes back when it is there again. Options.Modules is not used.
+// them; one that goes missing later comes back when it exists again. Options.Modules is not used.
 func OpenFiles(paths []string, o Options) (*Files, error) {
 	f := &Files{logger: o.Logger, paths: map[string]string{}, versions: newVersions(o)}
 	if f.logger == nil {

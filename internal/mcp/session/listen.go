@@ -82,7 +82,7 @@ func (s *stdio) subscribe(p *reply, to subscription) bool {
 // Listen answers subscriptions/listen: first that it is heard, and in the end that nothing more will come.
 func (p *reply) Listen(ctx context.Context, tools bool) protocol.Answer {
 	s := p.stdio
-	if !s.subscribe(p, subscription{}) { // it must be told of nothing before it is acknowledged
+	if !s.subscribe(p, subscription{}) { // nothing may be told before the acknowledgement
 		return p.request.Refuse(&rpc.Fault{Code: rpc.CodeInternal, Message: "Too many subscriptions are open"})
 	}
 	edition := s.edition()

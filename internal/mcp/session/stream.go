@@ -55,7 +55,7 @@ func (s *Sessions) serveStream(x *web.Exchange, own *session) {
 	}
 }
 
-// stays reports whether the client of a stream may still have it, and notes who it is by now.
+// stays reports whether the client of a stream may still have it, and notes its principal.
 func (s *Sessions) stays(x *web.Exchange, own *session) bool {
 	p, err := x.Identify()
 	if err != nil || ownerOf(p) != own.owner {

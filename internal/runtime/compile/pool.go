@@ -26,7 +26,7 @@ type Pool struct {
 	idle   []*process
 	busy   int64 // small modules that are being compiled
 	all    map[*process]struct{}
-	coming chan struct{} // closed when the process is there that Ready starts; nil: none, or somebody waits for it
+	coming chan struct{} // closed when the process that Ready starts has started; nil: none, or somebody waits for it
 	closed bool
 	gone   sync.WaitGroup // processes
 }
@@ -52,10 +52,11 @@ var (
 
 // A Config is what NewPool needs.
 type Config struct {
-	// Command starts a process, with one more argument: it is to call [Serve] with that, and its standard input and output.
+	// Command starts a process, with one more argument. The process calls [Serve] with that argument, and with its standard input and
+	// output.
 	Command []string
-	// Each is how many bytes of memory one module may take, and Large how many those together that may take more than SmallBytes; as
-	// much as one where it is less. Small is how many bytes the others may take together; as much as one of them where it is less.
+	// Each is how many bytes of memory one module may take. Large is how many bytes all modules above SmallBytes may take together, and at
+	// least Each. Small is how many bytes the others may take together, and at least the memory of one.
 	Each, Large, Small int64
 	// Logger is told of processes that end before they are done; nil: nobody is.
 	Logger *slog.Logger
@@ -239,7 +240,7 @@ func (p *Pool) awaited(scratch string) *process {
 	return p.unused(scratch)
 }
 
-// take returns a process, a new one if no idle one is there.
+// take returns an idle process, or a new one.
 func (p *Pool) take(scratch string, fresh bool) (*process, error) {
 	if !fresh {
 		if c := p.unused(scratch); c != nil {

@@ -45,7 +45,7 @@ func (p *Paces) note(pace int64) {
 	}
 }
 
-// units returns how many units a slice should have that is to take so long at a pace.
+// units returns how many units a slice needs to take so long at a pace.
 func units(take time.Duration, pace int64) int32 {
 	return int32(min(max(int64(take)*1000/max(pace, 1), minSlice), maxSlice))
 }

@@ -41,7 +41,7 @@ type Memory struct {
 	space  []byte // the reserved pages; nil once freed
 	limit  uint64 // how many bytes of it may be used
 	size   int    // how many bytes of it can be used now
-	reach  int    // how many bytes of it were used, in whole pages, at least size: all behind it is as it was reserved
+	reach  int    // how many bytes of it were used, in whole pages, at least size: everything after it is untouched
 	image  *Image // nil: made by New
 	resets uint
 	kept   int    // bytes of pages that were not the image's at the last search, about

@@ -176,9 +176,8 @@ func dirtyRuns(runs []region, entries []byte, start, page uint64) ([]region, uin
 	return runs, at
 }
 
-// dirty reports whether a page may differ from what was mapped. It is clean only if it was never touched, or if it is
-// there and still the file's: a written page of a private mapping is not. A swapped page was written once, whatever its
-// other bits say.
+// dirty reports whether a page may differ from what was mapped. It is clean only if it was never touched, or if it is resident and still
+// the file's: a written page of a private mapping is not the file's. A swapped page was written once, whatever its other bits say.
 func dirty(entry uint64) bool {
 	switch {
 	case entry&entrySwapped != 0:

@@ -109,7 +109,7 @@ func (c *call) patience() context.Context {
 	return c.waiting
 }
 
-// report tells what waits to be told of the progress, before a pause.
+// report passes on the waiting report of progress, before a pause.
 func (c *call) report() {
 	if c.reports != nil && c.reports.Due(time.Now(), true) {
 		c.tell(time.Now())

@@ -16,7 +16,7 @@ type code struct {
 
 	mu     sync.Mutex
 	base   *snapshot     // of an engine, with which its modules begin; nil: none yet, or it is not of an engine
-	basing chan struct{} // closed when the base that is being made is there, or can't be; nil: none is
+	basing chan struct{} // closed when the base is made, or can't be; nil: none is being made
 }
 
 // strip takes from the code all that can be made again. No call uses it.

@@ -15,7 +15,7 @@ import (
 )
 
 // An offer is the functions that an engine has for guests. wazero finds host modules by name, so each of its runtimes has all of
-// them. What a program may import is checked each time that one is loaded, even where its code is there already.
+// them. What a program may import is checked each time that one is loaded, even if its code is loaded already.
 type offer struct {
 	sets  []*hostabi.Set
 	funcs map[[2]string]*hostFunc // by module and name

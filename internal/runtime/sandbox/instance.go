@@ -131,7 +131,7 @@ func (i *instance) cede(r *run) {
 	i.claimed = 0
 }
 
-// attach makes the guest, which uses the memory that is there.
+// attach makes the guest, which uses the existing memory.
 func (i *instance) attach(m *module, code *foundry.Native) error {
 	least := uint64(m.shape.memory)
 	if uint64(len(i.memory.linear.Bytes())) < least && i.memory.linear.Grow(least) == nil {

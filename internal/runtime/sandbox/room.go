@@ -34,8 +34,8 @@ func (p *peak) note(size int64) {
 func (p *peak) expect(size, limit int64) int64 { return max(size, min(p.bytes.Load(), limit)) }
 
 // claim has the account hold at least that many bytes of memory for the run, for an instance that is to be made. Where there is no room,
-// the run gives back what it has, and waits for the whole until ctx is done: for a moment for others to end, and then for what is idle,
-// too. The error is an *Error.
+// the run gives back what it has, and waits for the whole until ctx is done: for a moment until others end, and then until idle memory is
+// freed, too. The error is an *Error.
 func (r *run) claim(ctx context.Context, e *Engine, bytes int64) error {
 	more := bytes - r.room
 	switch {

@@ -165,7 +165,7 @@ func (m *module) attempt(ctx context.Context, r *run, code *foundry.Native, base
 		if short == 0 {
 			return nil, err
 		}
-		// Half as much again, as it may want more than that: otherwise it would begin again for each page.
+		// It gets half as much again, since it may want more: otherwise it would begin again for each page.
 		r.least, r.ahead = min(short+short/2, m.engine.account.Most(account.Memory, true)), true
 	}
 }

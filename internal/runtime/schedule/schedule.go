@@ -46,8 +46,8 @@ func (j *Job) before(other *Job) bool {
 	return cmp.Or(cmp.Compare(j.class(), other.class()), cmp.Compare(j.Order, other.Order)) < 0
 }
 
-// hurry gives a job its turn: who has waited longer comes first, and a cheaper job as much earlier as it takes less. A turn is
-// never put off, so however many others come, each job's turn comes.
+// hurry gives a job its turn: the one that has waited longest comes first, and a cheaper one comes earlier by as much time as it saves. A
+// turn is never put off, so however many others come, each job's turn comes.
 func (j *Job) hurry() {
 	if j.turn.IsZero() {
 		j.turn = time.Now().Add(max(j.Time, cheapTime))

@@ -20,7 +20,7 @@ const (
 	typeLink      = 7
 )
 
-// fileType returns what guests see of a file's type. Of what they can't open, that it is there.
+// fileType returns what guests see of a file's type. For files that they can't open: that they exist.
 func fileType(mode fs.FileMode) byte {
 	switch mode.Type() {
 	case 0:

@@ -145,9 +145,9 @@ func (m *Module) exportedIndex(name string) int {
 	return -1
 }
 
-// AppendData returns a copy of the module's bytes with one more data segment, behind those that are there: the one that puts
-// content at address when an instance starts. Every other section is as it was, byte for byte, but for the data count section,
-// where there is one. The content has to fit into the memory as it is declared.
+// AppendData returns a copy of the module's bytes with one more data segment, after the existing ones: the one that puts content at address
+// when an instance starts. Every other section is as it was, byte for byte, but for the data count section, where there is one. The content
+// has to fit into the memory as it is declared.
 func (m *Module) AppendData(address uint32, content []byte) ([]byte, error) {
 	if len(m.memories) == 0 {
 		return nil, fmt.Errorf("wasm: the module has no memory for a data segment of %d bytes", len(content))

@@ -156,7 +156,7 @@ func (s section) within(data []byte) *Reader {
 // The bits of an element segment's form.
 const (
 	ElementPassive     = 1 // or declared, with elementExplicit
-	ElementExplicit    = 2 // of an active one: the table's index is there
+	ElementExplicit    = 2 // of an active one: it has the table's index
 	ElementExpressions = 4
 )
 

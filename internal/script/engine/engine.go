@@ -1,8 +1,7 @@
 // Package engine has the interpreters that scripts run in: which of them this binary carries, and how a script gets into one.
 //
-// An engine is a module of ABI 1 that is built once, with a region in its memory for what it is to run. A tool file is the engine
-// with one data segment more, which fills the region with the [File]s of a script, so that all tools of an engine have the same
-// code.
+// An engine is a module of ABI 1 that is built once, with a region in its memory for the script that it runs. A tool file is the engine
+// with one data segment more, which fills the region with the [File]s of a script, so that all tools of an engine have the same code.
 package engine
 
 import (

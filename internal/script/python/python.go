@@ -140,7 +140,7 @@ func (c *collector) find(name string) error {
 	return nil
 }
 
-// module collects the module or package of a name in a folder, if it is there.
+// module collects the module or package of a name in a folder, if it exists.
 func (c *collector) module(folder, name string) (found bool, err error) {
 	path := filepath.Join(folder, name)
 	if c.disk.isFile(filepath.Join(path, "__init__.py")) {

@@ -91,8 +91,8 @@ func explain(path string, err error) error {
 	return fmt.Errorf("%s: %w: name a directory under [state] that this user can write to", path, err)
 }
 
-// makeFile makes a file where there is none, so that no process ever sees half of it. What is there already has to be a file that
-// others can't change.
+// makeFile makes a file where there is none, so that no process ever sees half of it. An existing file must not be one that others can
+// change.
 func makeFile(path string) error {
 	info, err := os.Lstat(path)
 	switch {

@@ -94,7 +94,7 @@ func (q *queue) withdraw(w *write) {
 	q.turns = slices.DeleteFunc(q.turns, func(space string) bool { return space == w.space })
 }
 
-// take returns the writes of the next batch, one of each space in turn. closed is set when there will be none any more.
+// take returns the writes of the next batch, one of each space in turn. closed is set after the last one.
 func (q *queue) take() (batch []*write, closed bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -20,7 +20,7 @@ func setFor(t *testing.T, s state.Space, key string, expect int64, ttl time.Dura
 	}
 }
 
-// testExpiry lets time pass: an entry is there until just before its end.
+// testExpiry lets time pass: an entry exists until just before its end.
 func testExpiry(t *testing.T, s state.Space) {
 	set(t, s, "for ever", "")
 	setFor(t, s, "second", state.Any, time.Second)

@@ -18,7 +18,7 @@ type Code struct {
 	cost   cost   // of compiling it, predicted
 	stored bool   // the cache has it, as far as is known
 	build  *build // nil: not compiled
-	// failures is how often compiling failed in turn for a reason that passes.
+	// failures is how often in a row compiling failed for a reason that passes.
 	failures int
 }
 

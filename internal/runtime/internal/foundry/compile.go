@@ -26,7 +26,7 @@ const (
 	lastPause  = 5 * time.Minute
 )
 
-// A build makes the code of a module, or sees to it that the cache has the code. Its results are there when done is closed.
+// A build makes the code of a module, or sees to it that the cache has the code. Its results can be read when done is closed.
 type build struct {
 	code   *Code
 	cost   cost // predicted
@@ -164,7 +164,7 @@ func (f *Foundry) drop(of *Code, n *Native) {
 // errUnwanted ends a build whose module has no users any more. So nobody sees it.
 var errUnwanted = errors.New("the module was closed before it was compiled")
 
-// over reports whether the build's results are there.
+// over reports whether the build has its results.
 func (b *build) over() bool {
 	select {
 	case <-b.done:
@@ -225,7 +225,7 @@ func (b *build) finish(n *Native, err error) (left *Native) {
 }
 
 // checkCode checks that this process may run code that is compiled for it. Where it may not, wazero would interpret
-// (internal/runtime/RATIONALE.md says why that is no way out).
+// (internal/runtime/RATIONALE.md says why that won't do).
 func checkCode(ctx context.Context, config wazero.RuntimeConfig) (err error) {
 	defer func() {
 		p := recover()

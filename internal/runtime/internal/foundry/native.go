@@ -105,7 +105,7 @@ func newFurnace(ctx context.Context, c Config, claimFor func(tight bool) claim, 
 			log.Warn("compiled code is not kept on disk: every start compiles all tools again; set tools.cache_directory to another folder", "error", err)
 		}
 	}
-	if f.cache == nil { // otherwise open has made the host functions; an error is to show now
+	if f.cache == nil { // otherwise open has made the host functions; an error should show now
 		if _, err := f.plain(); err != nil {
 			return nil, errors.Join(err, f.close(ctx))
 		}

@@ -1,8 +1,8 @@
 // Seal makes an engine of a module that a linker wrote: it adds the section in which the engine says what it is, tries whether it is
 // whole, and writes it with its licences to the folder that package engine embeds.
 //
-// It takes the folder of a build, with NAME.wasm and NAME.licenses.txt, and the folder to write to. With -check it compares with what is
-// there instead.
+// It takes the folder of a build, with NAME.wasm and NAME.licenses.txt, and the folder to write to. With -check it compares with the
+// existing files instead.
 package main
 
 import (

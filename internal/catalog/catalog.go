@@ -125,9 +125,9 @@ func Start(ctx context.Context, o Options) (*Catalog, error) {
 	c := &Catalog{table: table, do: r.do, cancel: cancel, done: make(chan struct{}), reconciler: r}
 	table.SetComing(func(path string) bool {
 		if path == "/" {
-			return !c.Settled()
+			return !c.Synced()
 		}
-		return !c.SettledAt(path)
+		return !c.SyncedAt(path)
 	})
 	go func() {
 		defer close(c.done)
@@ -191,14 +191,14 @@ func (c *Catalog) Compiled() bool { return c.reconciler.idle.Load() }
 // WaitCompiled waits until Compiled returns true for the first time. It fails as Wait does.
 func (c *Catalog) WaitCompiled(ctx context.Context) error { return c.wait(ctx, c.reconciler.compiled) }
 
-// Settled reports whether the table shows every file that was listed. While it is false, a tool that is missing may be there
+// Synced reports whether the table shows every file that was listed. While it is false, a tool that is missing may be there
 // in a moment. After the start it becomes true within half a minute, even if files keep coming, or take long to be described.
-func (c *Catalog) Settled() bool { return !c.reconciler.unsettled.Load() }
+func (c *Catalog) Synced() bool { return !c.reconciler.unsynced.Load() }
 
-// SettledAt reports whether a path that the table does not have will not have a tool in a moment either: nothing that is being read, has just been
+// SyncedAt reports whether a path that the table does not have will not have a tool in a moment either: nothing that is being read, has just been
 // read or has just been removed could be it. After the start, that is files in the path's folder or with tools there, new ones at the top of the
-// source, whose namespace nobody knows yet, and tools that were at the path themselves. Where Settled returns true, so does SettledAt.
-func (c *Catalog) SettledAt(path string) bool { return c.Settled() || !c.reconciler.coming.may(path) }
+// source, whose namespace nobody knows yet, and tools that were at the path themselves. Where Synced returns true, so does SyncedAt.
+func (c *Catalog) SyncedAt(path string) bool { return c.Synced() || !c.reconciler.coming.may(path) }
 
 // A Configuration is what the operator decides, and may change while the catalog runs. Its fields are as in [Options].
 type Configuration struct {
@@ -211,7 +211,7 @@ type Configuration struct {
 // Reconfigure replaces the configuration. All of it is in force from one moment on, before Reconfigure returns: the tools are made beside
 // those that are served, and only the generation that has all of them is published. Programs are not compiled again, and a tool whose limits
 // and grants are the same keeps its calls and its queue. A file that was refused because its tool had too little memory is read again; until
-// then Settled returns false. Reconfigure fails when the Catalog is closed.
+// then Synced returns false. Reconfigure fails when the Catalog is closed.
 func (c *Catalog) Reconfigure(to Configuration) error {
 	done := make(chan error, 1)
 	select {

@@ -20,7 +20,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// TestSettledAt has files be read for as long as the test wants: only paths that one of them could have are not settled.
+// TestSettledAt has files be read for as long as the test wants: only paths that one of them could have are not in step.
 func TestSettledAt(t *testing.T) {
 	t.Parallel()
 	m := newMemory()
@@ -51,9 +51,9 @@ func TestSettledAt(t *testing.T) {
 	c, _ := openMemory(t, m, catalog.Start)
 	check := func(when string, want map[string]bool) {
 		t.Helper()
-		for path, settled := range want {
-			if got := c.SettledAt(path); got != settled {
-				t.Errorf("%s: %s is settled: %t, want %t", when, path, got, settled)
+		for path, synced := range want {
+			if got := c.SyncedAt(path); got != synced {
+				t.Errorf("%s: %s is in step: %t, want %t", when, path, got, synced)
 			}
 		}
 	}
@@ -65,9 +65,9 @@ func TestSettledAt(t *testing.T) {
 	}
 	settles := func(when string) {
 		t.Helper()
-		for deadline := time.Now().Add(time.Minute); !c.Settled(); time.Sleep(time.Millisecond) {
+		for deadline := time.Now().Add(time.Minute); !c.Synced(); time.Sleep(time.Millisecond) {
 			if time.Now().After(deadline) {
-				t.Fatalf("%s: never settled", when)
+				t.Fatalf("%s: never in step", when)
 			}
 		}
 		check(when, map[string]bool{"/a/x": true, "/b/x": true, "/z/x": true, "/x": true})
@@ -76,9 +76,9 @@ func TestSettledAt(t *testing.T) {
 	// A read begins a moment before the catalog says that something is under way.
 	unsettles := func() {
 		t.Helper()
-		for deadline := time.Now().Add(time.Minute); c.Settled(); time.Sleep(time.Millisecond) {
+		for deadline := time.Now().Add(time.Minute); c.Synced(); time.Sleep(time.Millisecond) {
 			if time.Now().After(deadline) {
-				t.Fatal("the catalog is settled while a file is read")
+				t.Fatal("the catalog is in step while a file is read")
 			}
 		}
 	}
@@ -116,7 +116,7 @@ func TestSettledAt(t *testing.T) {
 }
 
 // TestOvertaken has a file change each time it is read, except the last. Until then it is neither served nor refused: a start waits for it,
-// and its paths are not settled, not even between two reads.
+// and its paths are not in step, not even between two reads.
 func TestOvertaken(t *testing.T) {
 	t.Parallel()
 	const overtaken = 2 // reads
@@ -150,9 +150,9 @@ func TestOvertaken(t *testing.T) {
 					t.Fatal(err)
 				}
 				m.listing(func(context.Context) error {
-					n, settled := reads.Load(), c.SettledAt("/n/x")
-					if 0 < n && n <= overtaken && settled && time.Since(*first.Load()) < time.Second/2 { // clients are asked to wait for a second
-						t.Errorf("the path is settled after read %d", n)
+					n, synced := reads.Load(), c.SyncedAt("/n/x")
+					if 0 < n && n <= overtaken && synced && time.Since(*first.Load()) < time.Second/2 { // clients are asked to wait for a second
+						t.Errorf("the path is in step after read %d", n)
 					}
 					return nil
 				})
@@ -166,8 +166,8 @@ func TestOvertaken(t *testing.T) {
 			if err := c.Ready(); (err != nil) != (when == "start") {
 				t.Errorf("while the file is read again: Ready returns %v", err)
 			}
-			if c.SettledAt("/n/x") {
-				t.Error("the path is settled while the file is read again")
+			if c.SyncedAt("/n/x") {
+				t.Error("the path is in step while the file is read again")
 			}
 			close(free)
 			if err := c.Wait(t.Context()); err != nil {

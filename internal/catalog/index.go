@@ -18,7 +18,7 @@ type index struct {
 	files      map[string]*file    // by key
 	operations map[string]claim    // by operation id; different ids mean different paths, too
 	tools      toolList            // of operations
-	released   map[string]struct{} // operation ids that somebody had when settle was called last
+	released   map[string]struct{} // operation ids that somebody had when promote was called last
 	waiting    []*file             // those with a waiting module, the first to come first
 	outgoing   []*module           // no longer served, to be closed once the table has let go of them
 	freed      bool                // a module was closed, so that there may be room for others
@@ -143,7 +143,7 @@ func (x *index) keeper(f *file) (key string, ok bool) {
 	return "", false
 }
 
-// endWait has settle look at the files that wait for this one's content.
+// endWait has promote look at the files that wait for this one's content.
 func (x *index) endWait(key string) {
 	for _, f := range x.keepers[key] {
 		if f.waiting != nil {
@@ -233,7 +233,7 @@ func (x *index) release(f *file) {
 	f.serving = nil
 }
 
-// releaseAll has settle look at the files that want a path of a module.
+// releaseAll has promote look at the files that want a path of a module.
 func (x *index) releaseAll(m *module) {
 	for _, t := range m.Tools() {
 		x.released[t.OperationID()] = struct{}{}
@@ -258,9 +258,9 @@ func (x *index) remove(f *file) {
 	x.endWait(f.key)
 }
 
-// settle serves the waiting files that want a path which was released since the last settle, the first to come first, and returns
+// promote serves the waiting files that want a path which was released since the last call, the first to come first, and returns
 // them. It updates the reasons of files that still wait. It looks at no others, since thousands may wait.
-func (x *index) settle() (taken []*file) {
+func (x *index) promote() (taken []*file) {
 	for i := 0; len(x.released) > 0 && i < len(x.waiting); {
 		f, m := x.waiting[i], x.waiting[i].waiting
 		i++
@@ -282,7 +282,7 @@ func (x *index) settle() (taken []*file) {
 	return taken
 }
 
-// wantsReleased reports whether a module wants a path that was released since the last settle.
+// wantsReleased reports whether a module wants a path that was released since the last call.
 func (x *index) wantsReleased(m *module) bool {
 	return slices.ContainsFunc(m.Tools(), func(t *wasmtools.Tool) bool {
 		_, ok := x.released[t.OperationID()]

@@ -58,7 +58,7 @@ func TestStartOrder(t *testing.T) {
 		s.turn = func(path string) int { return turns[path] }
 		for _, c := range arrivals {
 			s.offer(s.at(c.path), load(c))
-			s.settle()
+			s.promote()
 		}
 		for _, tool := range s.tools.all() {
 			served = append(served, tool.Name+" of "+tool.Source)
@@ -168,7 +168,7 @@ func TestKeeperStaysNoted(t *testing.T) {
 	}
 	keeper.read = "v1"
 	s.endWait("z")
-	if taken := s.settle(); len(taken) != 1 || len(s.precedence()) > 0 {
+	if taken := s.promote(); len(taken) != 1 || len(s.precedence()) > 0 {
 		t.Errorf("%d files take what the keeper does not want, %v is noted", len(taken), s.precedence())
 	}
 }
@@ -195,11 +195,11 @@ func TestManyWait(t *testing.T) {
 		}
 		s.offer(s.at(fmt.Sprint(i)), &module{Module: m})
 	}
-	if n := testing.AllocsPerRun(10, func() { s.settle() }); n > 0 {
+	if n := testing.AllocsPerRun(10, func() { s.promote() }); n > 0 {
 		t.Errorf("settling what nobody has left makes %v allocations, want none", n)
 	}
 	s.remove(s.files["0"])
-	if taken := s.settle(); len(taken) != 1 || taken[0].key != "1" || len(s.waiting) != files-2 {
+	if taken := s.promote(); len(taken) != 1 || taken[0].key != "1" || len(s.waiting) != files-2 {
 		t.Errorf("%d files take what has become free, and %d wait, want 1 and %d", len(taken), len(s.waiting), files-2)
 	}
 	if why := s.files["2"].refused; why == nil || len(s.released) > 0 {

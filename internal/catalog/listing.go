@@ -127,7 +127,7 @@ func (r *reconciler) forget(from *feed, listing *Listing) {
 		}
 	}
 	if gone {
-		r.settle()
+		r.promote()
 		r.publishSoon()
 	}
 }

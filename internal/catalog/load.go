@@ -319,7 +319,7 @@ func (r *reconciler) finish(l *load) {
 		if r.index.offer(f, m) {
 			r.serve(f)
 		}
-		r.settle()
+		r.promote()
 		r.publishSoon()
 	}
 	r.decided(f)
@@ -390,9 +390,9 @@ func (r *reconciler) retryCrowded() {
 	}
 }
 
-// settle serves the files that waited for a path that is free by now.
-func (r *reconciler) settle() {
-	for _, f := range r.index.settle() {
+// promote serves the files that waited for a path that is free by now.
+func (r *reconciler) promote() {
+	for _, f := range r.index.promote() {
 		r.serve(f)
 	}
 }
@@ -413,7 +413,7 @@ func (r *reconciler) serve(f *file) {
 			}
 			r.index.withdraw(f)
 			r.refuse(f, err)
-			r.settle()
+			r.promote()
 			r.publishSoon()
 		}
 	})

@@ -51,7 +51,7 @@ type reconciler struct {
 	ready     chan struct{} // closed when unready is 0
 	idle      atomic.Bool   // the start is over, and nothing is read or compiled
 	compiled  chan struct{} // closed when idle was first set
-	unsettled atomic.Bool   // something is under way that no generation shows yet
+	unsynced  atomic.Bool   // something is under way that no generation shows yet
 	calmSince time.Time     // when nothing was pending last, or the start was not over
 	coming    coming
 	settling  time.Time // until when a new file is given time to settle
@@ -86,7 +86,7 @@ func newReconciler(ctx context.Context, o Options, table *wasmtools.RouteTable, 
 	r.index.isAway = r.isAway
 	r.queues.lists.limit = len(r.feeds) // one that hangs holds up no other
 	r.unready.Store(-1)
-	r.unsettled.Store(true)
+	r.unsynced.Store(true)
 	return r
 }
 
@@ -109,13 +109,13 @@ func (r *reconciler) run() {
 		}
 		r.queues.start(r.ctx, r.do)
 		if r.adviseRetry(now) { // before a generation lacks what comes back in another place
-			r.unsettled.Store(true)
+			r.unsynced.Store(true)
 		}
 		// A file that comes alone is published at once. Of many that come together, each generation has some.
 		if !r.publishAt.IsZero() && (len(r.loads) == 0 || !now.Before(r.publishAt)) {
 			_ = r.publish() // it has logged what is wrong
 		}
-		r.unsettled.Store(r.adviseRetry(now))
+		r.unsynced.Store(r.adviseRetry(now))
 		r.coming.calm(r.unready.Load() == 0, r.pending(now))
 		r.noteIdle()
 		timer.Reset(time.Until(r.due(now)))
@@ -209,9 +209,9 @@ func (r *reconciler) reconfigure(to Configuration) error {
 			r.refuse(f, err)
 		}
 	}
-	r.settle()
+	r.promote()
 	r.unpublished = &wasmtools.Configuration{Policy: to.Policy, Value: to.Value}
 	err := r.publish()
-	r.unsettled.Store(r.adviseRetry(time.Now())) // before Reconfigure returns
+	r.unsynced.Store(r.adviseRetry(time.Now())) // before Reconfigure returns
 	return err
 }

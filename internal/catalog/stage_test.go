@@ -143,12 +143,12 @@ func TestDescribedBesideEndless(t *testing.T) {
 	testkit.Put(t, directory, "b.wasm", version(t, "v0001", "", "b"))
 	testkit.Put(t, directory, "z.wasm", testkit.Fixture(t, "catalog/described"))
 	c := start(t, options{Engine: endless(t), Directory: directory, Poll: 500 * time.Millisecond})
-	if c.Settled() {
-		t.Error("the catalog is settled before anything was read")
+	if c.Synced() {
+		t.Error("the catalog is in step before anything was read")
 	}
 	awaitTable(t, c, []string{"/b", "/told"}, nil) // and no endless one is refused yet
-	if c.Ready() == nil || c.Settled() {
-		t.Errorf("got Ready() = %v and Settled() = %t while modules are being run to be described", c.Ready(), c.Settled())
+	if c.Ready() == nil || c.Synced() {
+		t.Errorf("got Ready() = %v and Synced() = %t while modules are being run to be described", c.Ready(), c.Synced())
 	}
 }
 
@@ -163,8 +163,8 @@ func TestStartGoesOn(t *testing.T) {
 	testkit.Put(t, directory, "b.wasm", version(t, "v0001", "", "b"))
 	log := &testkit.Log{}
 	c := open(t, options{Engine: endless(t), Directory: directory, Logger: log.Logger(slog.LevelInfo)}) // which waits
-	if n := len(c.Table().Current().Refused()); n > 10 || c.Settled() {
-		t.Errorf("the start waited until %d files were refused, and the catalog is settled: %t", n, c.Settled())
+	if n := len(c.Table().Current().Refused()); n > 10 || c.Synced() {
+		t.Errorf("the start waited until %d files were refused, and the catalog is in step: %t", n, c.Synced())
 	}
 	if n := log.Count("does not wait"); n != 1 {
 		t.Errorf("got %d warnings, want 1", n)
@@ -207,7 +207,7 @@ func TestSettlesBesideEndless(t *testing.T) {
 		testkit.Put(t, directory, fmt.Sprintf("a%02d.wasm", i), unlike(t, testkit.Fixture(t, "wat/hostile/describe_spin"), fmt.Sprint(i)))
 	}
 	awaitState(t, c, "all run, or wait for that", func(s catalog.State) bool { return s.Files[catalog.StageDescribing] == files })
-	for deadline := time.Now().Add(time.Minute); !c.Settled(); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); !c.Synced(); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("who asks for a path that is not there is told to come again for as long as modules run")
 		}
@@ -223,14 +223,14 @@ func endless(t *testing.T) *sandbox.Engine {
 	return sandboxtest.Engine(t, sandbox.Config{DescribeFuel: sandboxtest.Endless})
 }
 
-// TestRenamed gives a served file another name: while no generation has its tool, the catalog is not settled.
+// TestRenamed gives a served file another name: while no generation has its tool, the catalog is not in step.
 func TestRenamed(t *testing.T) {
 	t.Parallel()
 	directory := t.TempDir()
 	testkit.Put(t, directory, "a.wasm", version(t, "v0001", "n", "tool"))
 	c := open(t, options{Directory: directory, Poll: 500 * time.Millisecond})
 	defer c.Table().Subscribe(func(g *wasmtools.Generation) {
-		if _, ok := g.Lookup("/n/tool"); !ok && c.SettledAt("/n/tool") {
+		if _, ok := g.Lookup("/n/tool"); !ok && c.SyncedAt("/n/tool") {
 			t.Error("a client would take the tool for gone")
 		}
 	})()
@@ -251,7 +251,7 @@ func TestNewerVersion(t *testing.T) {
 	c := open(t, options{Engine: endless(t), Directory: directory, Logger: log.Logger(slog.LevelInfo)})
 	testkit.Put(t, directory, "a.wasm", testkit.Fixture(t, "wat/hostile/describe_spin"))
 	for since := time.Now(); time.Since(since) < 200*time.Millisecond; runtime.Gosched() { // until it has settled, and runs
-		if c.Settled() {
+		if c.Synced() {
 			since = time.Now()
 		}
 	}

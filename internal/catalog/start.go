@@ -37,7 +37,7 @@ func (r *reconciler) begin(from *feed, listing *Listing) {
 func (r *reconciler) decided(f *file) {
 	if len(r.index.keepers[f.key]) > 0 && f.known() {
 		r.index.endWait(f.key)
-		r.settle()
+		r.promote()
 		r.publishSoon()
 	}
 	if !f.awaited {
@@ -70,7 +70,7 @@ func (r *reconciler) endAway(from *feed) {
 			r.index.endWait(key)
 		}
 	}
-	r.settle()
+	r.promote()
 	r.publishSoon()
 }
 

@@ -101,7 +101,17 @@ func (a *Authenticator) principal(r *http.Request, current *wasmtools.Principal)
 	case failed != nil:
 		return nil, failed
 	}
-	return nil, &wasmtools.Error{Code: wasmtools.CodeUnauthorized, Message: "Invalid or missing bearer token"}
+	return nil, &wasmtools.Error{Code: wasmtools.CodeUnauthorized, Message: a.refusal()}
+}
+
+// refusal tells a client what it lacks, in the words that fit the schemes.
+func (a *Authenticator) refusal() string {
+	for _, s := range a.Schemes() {
+		if s.Challenge != "Bearer" {
+			return "Invalid or missing credentials"
+		}
+	}
+	return "Invalid or missing bearer token"
 }
 
 // Open reports whether callers need no credentials at the moment, because all verifiers are open.

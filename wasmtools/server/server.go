@@ -58,7 +58,7 @@ type Server struct {
 	listed  bool           // all tools are known, so an entry that matches none is a mistake
 	over    bool           // the parts are closed
 
-	unmatched chan struct{} // holds a value when warnUnmatched is to be called once the catalog has settled
+	unmatched chan struct{} // holds a value when warnUnmatched is to be called once the catalog is in step with the files
 
 	once   sync.Once
 	closed error

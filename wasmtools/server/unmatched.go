@@ -5,13 +5,13 @@ import (
 	"time"
 )
 
-// settledEvery is how often to look whether the catalog has settled after a reload.
-const settledEvery = 20 * time.Millisecond
+// syncedEvery is how often to look whether the catalog is in step with the files after a reload.
+const syncedEvery = 20 * time.Millisecond
 
-// warnUnmatched has the configuration in force compared with the tools, now or once the catalog has settled: a reload may let tools in a
+// warnUnmatched has the configuration in force compared with the tools, now or once the catalog is in step: a reload may let tools in a
 // moment later, as a higher limit of memory does. s.reload is held.
 func (s *Server) warnUnmatched() {
-	if s.service.Catalog.Settled() {
+	if s.service.Catalog.Synced() {
 		s.service.WarnUnmatched()
 		return
 	}
@@ -29,7 +29,7 @@ func (s *Server) warnWhenSettled(ctx context.Context) {
 			return
 		case <-s.unmatched:
 		}
-		for ticker := time.NewTicker(settledEvery); !s.service.Catalog.Settled(); {
+		for ticker := time.NewTicker(syncedEvery); !s.service.Catalog.Synced(); {
 			select {
 			case <-ctx.Done():
 				return

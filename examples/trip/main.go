@@ -103,8 +103,7 @@ func find(c *toolsrv.Call, argument, called string) (city, error) {
 	return found[0], nil
 }
 
-// refused returns the error of an argument that another tool has refused, which is the caller's to put right. All else is returned as it
-// is.
+// refused returns the error of an argument that another tool has refused: the caller has to correct it. All else is returned as it is.
 func refused(argument string, err error) error {
 	f, ok := toolsrv.AsType[*toolsrv.Failure](err)
 	if !ok || f.Code != "tool_error" {

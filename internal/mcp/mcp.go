@@ -20,7 +20,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/web"
 )
 
-// Path is where a Door is to be mounted.
+// Path is where a Door is mounted.
 const Path = "/mcp"
 
 // Options are the settings of a Door. The zero value is usable.

@@ -95,7 +95,7 @@ func CheckNames(path string) error {
 			return fmt.Errorf("%q has an empty name: remove the extra /", text.Short(path))
 		}
 		if strings.ContainsFunc(name, outside) {
-			return fmt.Errorf("%q has a character that no name has: use A-Z a-z 0-9 _ and -", text.Short(name))
+			return fmt.Errorf("%q has a character that is not allowed in a name: use A-Z a-z 0-9 _ and -", text.Short(name))
 		}
 		if len(name) > maxName {
 			return fmt.Errorf("%q has %d bytes; a name has at most %d", text.Short(name), len(name), maxName)

@@ -62,7 +62,7 @@ func TestCheck(t *testing.T) {
 		"/":                      "the pattern is empty",
 		"a//b":                   "has an empty name",
 		"a/":                     "has an empty name",
-		"a b":                    "has a character that no name has",
+		"a b":                    "has a character that is not allowed in a name",
 		"a/**b":                  "has ** beside other characters",
 		strings.Repeat("a", 65):  "a name has at most 64",
 		strings.Repeat("a", 129): "the pattern has 129 bytes",

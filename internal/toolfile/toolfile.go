@@ -175,7 +175,7 @@ func (m *Module) setManifest(manifest *wasmtools.Manifest, size int) error {
 // add to each list that clients ask for.
 const documentCopies = 6
 
-// keep has what is kept of a manifest counted.
+// keep counts the memory that is kept of a manifest.
 func (m *Module) keep(bytes int64) error {
 	if m.kept += bytes; m.program.Keep(bytes, m.place.Replaces) {
 		return nil

@@ -101,7 +101,7 @@ func checkList(entries []string, check func(string) error) error {
 	return nil
 }
 
-// checkNeededURL reports what is wrong with the form of an address, or nil. What it means is for those who grant it to say.
+// checkNeededURL reports what is wrong with the form of an address, or nil. Those who grant it decide what it means.
 func checkNeededURL(url string) error {
 	_, host, ok := strings.Cut(url, "://")
 	ok = ok && (strings.HasPrefix(url, "https:") || strings.HasPrefix(url, "http:"))

@@ -44,8 +44,8 @@ type Config struct {
 	State   State
 	// Grants say what tools may reach; those that match a tool add up.
 	Grants []Grant
-	// Capabilities are what the program brings along, besides package builtin. They are for the program to say, and no key of
-	// the file, and don't change at a reload.
+	// Capabilities are what the program brings along, besides package builtin. Only the program sets them; the file has no key for them,
+	// and don't change at a reload.
 	Capabilities []capability.Kind
 
 	// Limits hold for every tool. Overrides change them for the tools that match; later ones win.
@@ -58,7 +58,8 @@ type Server struct {
 	// Address is host:port to listen on. Port 0 is any free port, and an empty host is all addresses of the machine.
 	Address string `restart:"server.address"`
 	// Listener is listened on in place of Address, if it is not nil. It may have been handed down by another process, so connections are
-	// accepted once the tools are listed, or after ten seconds, and state that can't be opened does not keep the server from starting. The server closes it. It is for the program to say, and no key of the file.
+	// accepted once the tools are listed, or after ten seconds, and state that can't be opened does not keep the server from starting. The
+	// server closes it. Only the program sets it; the file has no key for it.
 	Listener net.Listener
 	// PublicURL is where clients reach the server, such as "https://example.com/tools" or the path "/tools". If it is empty, they reach
 	// it at its own address.
@@ -86,10 +87,10 @@ type Tools struct {
 	// Scripts is whether scripts in Directory are served, too.
 	Scripts bool `restart:"tools.scripts"`
 	// ScriptHelper is a command that calls script.Help with its last three arguments and its standard output: a script is read in a process
-	// of its own. It is for the program to say, and no key of the file. Where it is empty, the server's own process reads scripts.
+	// of its own. Only the program sets it; the file has no key for it. Where it is empty, the server's own process reads scripts.
 	ScriptHelper []string
 	// CompileHelper is a command that calls compile.Serve with its last argument and its standard input and output: modules are compiled
-	// in processes of their own, which the system bounds. It is for the program to say, and no key of the file. Where it is empty, the
+	// in processes of their own, which the system bounds. Only the program sets it; the file has no key for it. Where it is empty, the
 	// server's own process compiles.
 	CompileHelper []string
 	// Allowlist is whether only the tools in Enabled start enabled (mode = "allowlist"), or all tools except those in Disabled. An entry

@@ -76,7 +76,7 @@ func TestErrors(t *testing.T) {
 		{"bad entry", "tools.disabled = ['a//b']", `tools.disabled[0]: has an empty name`},
 		{"entry with a slash at its end", "tools.disabled = ['a/']", `tools.disabled[0]: has an empty name`},
 		{"long name", "tools.disabled = ['a/" + strings.Repeat("b", 65) + "']", `has 65 bytes; a name has at most 64`},
-		{"entry up the tree", "tools.disabled = ['../a']", `tools.disabled[0]: has a character that no name has`},
+		{"entry up the tree", "tools.disabled = ['../a']", `tools.disabled[0]: has a character that is not allowed in a name`},
 		{"address without port", "server.address = 'localhost'", `server.address: is not an address`},
 		{"address with a scheme", "server.address = 'http://localhost:80'", `server.address: is not an address`},
 		{"public URL without a scheme", "server.public_url = 'example.com/tools'", `is not an address: use one such as "https://example.com/tools", or a path such as "/tools"`},
@@ -138,7 +138,7 @@ func TestErrors(t *testing.T) {
 		{"match with an empty name", "[[override]]\nmatch='a//b'", `override[0].match: has an empty name`},
 		{"match with other stars", "[[override]]\nmatch='a/b**'", `has ** beside other characters`},
 		{"match with three stars", "[[override]]\nmatch='***'", `has ** beside other characters`},
-		{"match with a question mark", "[[override]]\nmatch='a/?'", `has a character that no name has`},
+		{"match with a question mark", "[[override]]\nmatch='a/?'", `has a character that is not allowed in a name`},
 		{"long match", "[[override]]\nmatch='" + strings.Repeat("a", 129) + "'", `the pattern has 129 bytes; at most 128 are allowed`},
 		{"empty token", "[auth]\ntokens = ['a',\n'']", `configuration:3:1: auth.tokens[1]: the token is empty`},
 	}

@@ -33,7 +33,7 @@ func (u Unmatched) String() string {
 	return message
 }
 
-// maxGuesses is for how many entries a similar name is looked for: each is compared with all names.
+// maxGuesses is the number of entries for which a similar name is looked for: each is compared with all names.
 const maxGuesses = 20
 
 // Unmatched returns the entries of Tools.Disabled and Tools.Enabled and the patterns of Overrides and Grants that match none of the tools at

@@ -21,7 +21,7 @@ func (rules *objectRules) find(name string, guess int) int {
 	return int(rules.byName[i])
 }
 
-// fewMembers are found faster by looking at each than in order.
+// Up to fewMembers are found faster by looking at each than by a sorted search.
 const fewMembers = 8
 
 // indexNames prepares find. A map of the names would take as much memory again as the members do.

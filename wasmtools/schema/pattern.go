@@ -15,8 +15,8 @@ const (
 	// takes time in proportion to them and to the text.
 	maxPatternSize  = 10_000
 	maxInstructions = 100_000
-	// maxParsing bounds what one pattern takes to be parsed, in units of run.work: 0.2 s. As an instruction counts what takes
-	// perInstruction to be parsed, which bounds the total.
+	// maxParsing bounds what one pattern takes to be parsed, in units of run.work: 0.2 s. Each perInstruction of parsing counts as an
+	// instruction, which bounds the total.
 	maxParsing     = 10_000_000
 	perInstruction = 200
 )

@@ -91,8 +91,8 @@ func TestDamagedState(t *testing.T) {
 	}
 }
 
-// TestBrokenState empties the file of a running server's state, as the first step of a careless restore does. Calls are answered at once, the
-// probe tells, other tools work, and the server ends when it is told to.
+// TestBrokenState empties the file of a running server's state, as the first step of a careless restore does. Calls are answered at once,
+// the probe shows it, other tools work, and the server ends when it is told to.
 func TestBrokenState(t *testing.T) {
 	t.Parallel()
 	testkit.SkipEmulated(t, "page faults are the emulator's")

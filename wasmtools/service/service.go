@@ -180,8 +180,8 @@ func (s *Service) LogReady(ctx context.Context) bool {
 	return true
 }
 
-// Close closes everything, and waits for calls that run. It is to be called when all that uses the Service is closed. A second Close returns
-// the result of the first.
+// Close closes everything, and waits for calls that run. Call it when all that uses the Service is closed. A second Close returns the
+// result of the first.
 func (s *Service) Close() error {
 	s.once.Do(func() { s.closed = s.close() })
 	return s.closed

@@ -15,7 +15,7 @@ import (
 	"github.com/toolsrv/toolsrv/bench/internal/measure"
 )
 
-// Reads are of one key among so many. Writers write to all of them.
+// A call reads one key among so many. Writers write to all of them.
 const kvKeys = 10_000
 
 // kvGuest returns tools with keys on disk, in a directory that is removed with them.

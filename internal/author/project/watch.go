@@ -57,8 +57,8 @@ func (w *Watcher) Follow(files []string) error {
 	return err
 }
 
-// Wait returns nil when the sources are not what they were when it last returned, and have been the same for an
-// interval, so that a burst of saves is one change. The first call returns at once. Otherwise it returns ctx's error.
+// Wait returns nil when the sources have changed since it last returned, and then stayed the same for an interval, so that a burst of saves
+// is one change. The first call returns at once. Otherwise it returns ctx's error.
 func (w *Watcher) Wait(ctx context.Context) error {
 	var before uint64
 	for first := true; ; first = false {

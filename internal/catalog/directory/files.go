@@ -18,7 +18,7 @@ import (
 
 // Files are single files, each of which counts whatever its name is. Close them after the Catalog that they are the source of.
 //
-// Who names a file means what its path leads to, so symbolic links are followed wherever they lead. A file has no folder: its tools
+// A user who names a file means what its path leads to, so symbolic links are followed wherever they lead. A file has no folder: its tools
 // have the namespace of their manifest. The name of a file in the source is the last element of its path, followed by a number if another
 // file has that name.
 type Files struct {

@@ -292,7 +292,7 @@ func TestBundleBreaks(t *testing.T) {
 			if _, err := loadInternal(t, e, scripted(t, "engine", 'd', 0, 0, 0)).Tool("x", 7, limits.Limits{}).Call(gone, CallSpec{}); err == nil {
 				t.Error("a caller that has gone is answered")
 			}
-			// What is refused memory is good for one call, and can have it in another tool of the file.
+			// An instance that was refused memory serves one call only; another tool of the file may get the memory.
 			tight := loadInternal(t, e, scripted(t, "engine", 'e', 0, 2, 0))
 			for _, c := range []struct{ pages, snapshots int64 }{{40, 0}, {41, 0}, {42, 1}} {
 				if out, err := tight.Tool("x", 7, limits.Limits{Memory: c.pages * pageSize}).Call(t.Context(), CallSpec{}); err != nil || len(out) != 34 {

@@ -270,7 +270,7 @@ func (i *instance) same() error {
 		got[k] = g.Get()
 	}
 	if !slices.Equal(got, i.snapshot.globals) {
-		return fmt.Errorf("the globals are %d, those of the snapshot %d", got, i.snapshot.globals)
+		return fmt.Errorf("the globals are %d, but the snapshot's are %d", got, i.snapshot.globals)
 	}
 	return nil
 }
